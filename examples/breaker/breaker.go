@@ -1,8 +1,8 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package breaker puts circuit breakers of github.com/sony/gobreaker under stagger's retries: one for each
-// target. While a target's circuit is open, no call to it is sent, nor waits to be sent again.
+// Package breaker puts circuit breakers of github.com/sony/gobreaker under stagger's retries: one for each target. While a
+// target's circuit is open, calls to it are neither sent nor kept waiting for a retry.
 package breaker
 
 import (
@@ -16,13 +16,13 @@ import (
 	"github.com/stagger-go/stagger/interceptor"
 )
 
-// Breakers makes a breaker for each target. The zero value is ready for use, and safe for concurrent use.
+// Breakers creates a breaker for each target. The zero value is ready for use, and safe for concurrent use.
 type Breakers struct {
 	mu       sync.Mutex // guards byTarget
 	byTarget map[string]*gobreaker.TwoStepCircuitBreaker[any]
 }
 
-// For finds the breaker of a target. It is what interceptor.WithBreaker asks for.
+// For returns the breaker of a target. Pass it to interceptor.WithBreaker.
 func (b *Breakers) For(target, _ string) interceptor.Breaker {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -35,7 +35,7 @@ func (b *Breakers) For(target, _ string) interceptor.Breaker {
 	return circuit{b.byTarget[target]}
 }
 
-// circuit is a breaker of gobreaker as interceptor.WithBreaker asks it.
+// circuit adapts a breaker of gobreaker to interceptor.WithBreaker.
 type circuit struct {
 	*gobreaker.TwoStepCircuitBreaker[any]
 }
@@ -43,8 +43,8 @@ type circuit struct {
 // Open implements interceptor.Breaker.
 func (c circuit) Open() bool { return c.State() == gobreaker.StateOpen }
 
-// settings open the circuit when at least half of twenty attempts have failed, and let one through after
-// five seconds.
+// settings returns a breaker's settings: it opens when at least half of twenty attempts have failed, and lets one through
+// after five seconds.
 func settings(target string) gobreaker.Settings {
 	return gobreaker.Settings{
 		Name:     target,
@@ -58,8 +58,8 @@ func settings(target string) gobreaker.Settings {
 	}
 }
 
-// healthy reports whether an attempt's end says nothing against the server: it was answered, even if the
-// answer is no. Without it, every NOT_FOUND would help to open the circuit.
+// healthy reports whether the server is healthy, judging by an attempt's error: it has answered, even if with an error.
+// Otherwise every NOT_FOUND would help to open the circuit.
 func healthy(err error) bool {
 	switch status.Code(err) {
 	case codes.Unavailable, codes.DeadlineExceeded, codes.ResourceExhausted, codes.Internal, codes.Unknown, codes.DataLoss:
@@ -69,6 +69,6 @@ func healthy(err error) bool {
 	}
 }
 
-// cancelled reports whether the caller has given up, which says nothing of the server either way: it must
-// neither open a circuit nor close one that is half open.
+// cancelled reports whether the caller has given up. That has no meaning for the server's health: it must neither open a
+// circuit nor close a half-open one.
 func cancelled(err error) bool { return status.Code(err) == codes.Canceled }

@@ -29,7 +29,7 @@ methodConfig:
   retryPolicy: {maxAttempts: 4, initialBackoff: 0.1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE]}
 `
 
-// dial is a client of srv with retries and breakers.
+// dial returns a client of srv with retries and breakers.
 func dial(tb testing.TB, srv *testserver.Server) *grpc.ClientConn {
 	tb.Helper()
 	set, err := policy.Parse("retry.yaml", []byte(retries))
@@ -107,7 +107,7 @@ func TestBreakerOfCancelledCalls(t *testing.T) {
 		for range 50 {
 			_ = call(t.Context(), conn)
 		}
-		time.Sleep(6 * time.Second) // and the circuit is half open
+		time.Sleep(6 * time.Second) // the circuit is now
 		srv.On(get, testserver.Hang())
 		impatient()
 		srv.Reset()

@@ -18,8 +18,7 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-// A server is down. First the budget ends the retries, which are extra load; then the breaker ends the
-// calls.
+// A server is down. First the budget ends the retries, which are extra load; then the breaker ends the calls.
 func Example() {
 	server, err := testserver.New()
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Loop is a client whose program retries.
+// Loop returns a client whose program retries.
 func Loop() Client { return Client{grpc.NewClient, getInLoop, createInLoop} }
 
 func getInLoop(ctx context.Context, conn *grpc.ClientConn) (err error) {
@@ -41,7 +41,7 @@ func createInLoop(ctx context.Context, conn *grpc.ClientConn) (err error) {
 	return err
 }
 
-// ServiceConfig is a client with gRPC's own retries.
+// ServiceConfig returns a client with gRPC's own retries.
 func ServiceConfig() Client { return Client{dialServiceConfig, get, create} }
 
 func dialServiceConfig(target string, opts ...grpc.DialOption) (*grpc.ClientConn, error) {
@@ -54,7 +54,7 @@ func dialServiceConfig(target string, opts ...grpc.DialOption) (*grpc.ClientConn
 	}]}`))...)
 }
 
-// Middleware is a client with go-grpc-middleware's retry.
+// Middleware returns a client with go-grpc-middleware's retry.
 func Middleware() Client { return Client{dialMiddleware, get, create} }
 
 func dialMiddleware(target string, opts ...grpc.DialOption) (*grpc.ClientConn, error) {
@@ -65,7 +65,7 @@ func dialMiddleware(target string, opts ...grpc.DialOption) (*grpc.ClientConn, e
 	)))...)
 }
 
-// Failsafe is a client with failsafe-go.
+// Failsafe returns a client with failsafe-go.
 func Failsafe() Client { return Client{dialFailsafe, get, create} }
 
 func dialFailsafe(target string, opts ...grpc.DialOption) (*grpc.ClientConn, error) {
@@ -79,7 +79,7 @@ func dialFailsafe(target string, opts ...grpc.DialOption) (*grpc.ClientConn, err
 	return grpc.NewClient(target, append(opts, grpc.WithUnaryInterceptor(failsafegrpc.NewUnaryClientInterceptor(policy)))...)
 }
 
-// Gax is a client with gax-go, as generated clients of Google's APIs use it.
+// Gax returns a client with gax-go, like the generated clients of Google's APIs.
 func Gax() Client {
 	return Client{
 		grpc.NewClient,

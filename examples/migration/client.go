@@ -1,8 +1,8 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package migration has the clients of docs/coming-from.md: with each of the ways to retry that there are for
-// gRPC and Go, and with stagger in its place.
+// Package migration has the clients of docs/coming-from.md: one with each of the usual ways to retry in gRPC for Go, and one
+// with stagger instead.
 package migration
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// Client is a way to dial a service, and to read and to create an order there.
+// Client dials a service, and reads and creates orders there.
 type Client struct {
 	Dial   func(target string, opts ...grpc.DialOption) (*grpc.ClientConn, error)
 	Get    func(ctx context.Context, conn *grpc.ClientConn) error
@@ -29,7 +29,7 @@ const (
 	createOrder = "/acme.orders.v1.OrderService/CreateOrder"
 )
 
-// call makes a call as generated code does.
+// call makes a call like generated code.
 func call(ctx context.Context, conn *grpc.ClientConn, method string) error {
 	return conn.Invoke(ctx, method, &emptypb.Empty{}, &emptypb.Empty{}, grpc.StaticMethod())
 }
@@ -37,12 +37,12 @@ func call(ctx context.Context, conn *grpc.ClientConn, method string) error {
 func get(ctx context.Context, conn *grpc.ClientConn) error    { return call(ctx, conn, getOrder) }
 func create(ctx context.Context, conn *grpc.ClientConn) error { return call(ctx, conn, createOrder) }
 
-// Policies is retry.yaml, which all the ways lead to.
+// Policies is retry.yaml, the result of each migration.
 //
 //go:embed retry.yaml
 var Policies []byte
 
-// Stagger is what they become.
+// Stagger returns the client after migration.
 func Stagger() Client { return Client{dialStagger, get, create} }
 
 func dialStagger(target string, opts ...grpc.DialOption) (*grpc.ClientConn, error) {

@@ -21,8 +21,8 @@ const (
 	createOrder = "/acme.orders.v1.OrderService/CreateOrder"
 )
 
-// Each way reads an order from a server that fails twice. What they make of an order that is created by a server that
-// fails each time is where they differ: requests is how often it is sent.
+// Each client reads an order from a server that fails twice. They differ when the server fails each time that an order is
+// created: requests is how often they send it.
 var ways = map[string]struct {
 	client   migration.Client
 	requests int

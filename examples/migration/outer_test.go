@@ -23,8 +23,8 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-// Retries of others around a Retrier are warned of, if they make the call again with what it was given. A loop that builds
-// another request for each try can't be told from independent calls.
+// Retries by other libraries around a Retrier cause a warning if they repeat a call with the same request. A loop that
+// builds a new request for each try cannot be told from independent calls.
 func TestOuterRetries(t *testing.T) {
 	request := new(emptypb.Empty)
 	once := func(ctx context.Context, conn *grpc.ClientConn) error {

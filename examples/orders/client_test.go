@@ -19,7 +19,7 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-// TestClient is how a team tests its own client: against a server that fails on demand, in virtual time.
+// TestClient shows how to test your own client: against a server that fails on demand, in virtual time.
 func TestClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		retrier, err := interceptor.Load("retry.yaml")
@@ -47,7 +47,7 @@ func TestClient(t *testing.T) {
 	})
 }
 
-// TestClient_Delays asserts the waits to the nanosecond: without jitter, they are exact.
+// TestClient_Delays checks the waits to the nanosecond: without jitter, they are exact.
 func TestClient_Delays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		retry := policy.DefaultRetry()

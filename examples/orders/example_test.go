@@ -10,8 +10,7 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// What the policy says of each method: how often it is tried, and what makes it safe to repeat once it has reached the
-// server.
+// The policy of each method: the number of attempts, and what declares it idempotent.
 func Example() {
 	set, err := policy.Parse(orders.File, orders.Policy)
 	if err != nil {

@@ -13,30 +13,30 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Answers are what has been answered to calls with an idempotency key. They are safe for concurrent use.
+// Answers holds the answers to calls with idempotency keys. It is safe for concurrent use.
 type Answers struct {
 	keep time.Duration
 	room int
 
 	mu    sync.Mutex // guards all below
 	known map[string]*answer
-	given []*answer // those that have been given, the oldest first
+	given []*answer // completed answers, the oldest first
 }
 
-// answer is one of them. What stands below done is written before that is closed.
+// answer is one of them. The fields below done are written before done is closed.
 type answer struct {
 	key     string
 	request fingerprint
-	done    chan struct{} // closed when the answer is given, or the call has failed
+	done    chan struct{} // closed when the answer is set, or the call has failed
 
 	reply   any
-	failure error // of a call of which nobody knows whether it took effect
-	failed  bool  // it took no effect, and is forgotten
+	failure error // of a call that may or may not have taken effect
+	failed  bool  // the call had no effect
 	expires time.Time
 }
 
-// NewAnswers keeps each answer for a time, longer than any client repeats a call, and has room for a number
-// of them, calls that are running included. It refuses a time or a number that is not positive.
+// NewAnswers returns Answers that keep each answer for a time, which must be longer than clients retry a call, and have room
+// for a number of them, including running calls. It refuses a time or a number that is not positive.
 func NewAnswers(keep time.Duration, room int) (*Answers, error) {
 	if keep <= 0 || room <= 0 {
 		return nil, fmt.Errorf("payments: NewAnswers(%v, %d): both must be positive", keep, room)
@@ -44,7 +44,7 @@ func NewAnswers(keep time.Duration, room int) (*Answers, error) {
 	return &Answers{keep: keep, room: room, known: map[string]*answer{}}, nil
 }
 
-// Len is the number of answers that are kept now.
+// Len returns the number of stored answers.
 func (a *Answers) Len() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -52,7 +52,7 @@ func (a *Answers) Len() int {
 	return len(a.known)
 }
 
-// begin returns the answer of a key. The caller who is first must give it, with end; others wait for that.
+// begin returns the answer of a key. The first caller must set it, with end; others wait for that.
 func (a *Answers) begin(key string, request fingerprint) (known *answer, first bool, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -60,19 +60,19 @@ func (a *Answers) begin(key string, request fingerprint) (known *answer, first b
 	known = a.known[key]
 	switch {
 	case known == nil && len(a.known) >= a.room:
-		return nil, false, status.Errorf(codes.ResourceExhausted, "payments: %d answers are kept, and there is no room for another", a.room)
+		return nil, false, status.Errorf(codes.ResourceExhausted, "payments: there is no room for more than %d answers", a.room)
 	case known == nil:
 		known = &answer{key: key, request: request, done: make(chan struct{})}
 		a.known[key] = known
 		return known, true, nil
 	case known.request != request:
-		return nil, false, status.Error(codes.InvalidArgument, "payments: the idempotency key came with another request before: want a new key for each")
+		return nil, false, status.Error(codes.InvalidArgument, "payments: the idempotency key was used for another request: want a new key for each")
 	default:
 		return known, false, nil
 	}
 }
 
-// end gives the answer, or forgets a call that failed without effect.
+// end sets the answer, or removes that of a call that failed without effect.
 func (a *Answers) end(given *answer, reply any, failure error, failed bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -86,7 +86,7 @@ func (a *Answers) end(given *answer, reply any, failure error, failed bool) {
 	close(given.done)
 }
 
-// expire forgets the answers whose time has come. It requires mu.
+// expire removes expired answers. a.mu must be held.
 func (a *Answers) expire(now time.Time) {
 	for len(a.given) > 0 && !now.Before(a.given[0].expires) {
 		delete(a.known, a.given[0].key)
@@ -95,7 +95,7 @@ func (a *Answers) expire(now time.Time) {
 	}
 }
 
-// wait waits until the answer is given.
+// wait waits until the answer is set.
 func (a *answer) wait(ctx context.Context) error {
 	select {
 	case <-a.done:

@@ -20,12 +20,10 @@ const (
 	longestKey     = 255 // bytes
 )
 
-// Deduplicate returns the interceptor of a server that carries out each unary call once for its method and
-// its idempotency key, and answers all others as it did the first. It fails calls as the package's
-// documentation says.
+// Deduplicate returns a server interceptor. It carries out each unary call once for its method and idempotency key, and
+// returns the first answer for all later ones. The package documentation lists the errors.
 //
-// Interceptors that may fail a call of their own accord belong before it: what fails inside of it counts
-// as not having happened.
+// Interceptors that can fail a call themselves belong before it: an error from inside counts as a call without effect.
 func Deduplicate(answers *Answers) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 		key, err := keyOf(ctx)
@@ -51,16 +49,16 @@ func Deduplicate(answers *Answers) grpc.UnaryServerInterceptor {
 				return nil, err
 			}
 			if !known.failed {
-				_ = grpc.SetHeader(ctx, metadata.Pairs(replayedHeader, "true")) // fails only where nobody can see it
+				_ = grpc.SetHeader(ctx, metadata.Pairs(replayedHeader, "true")) // an error here has no consequences
 				return known.reply, known.failure
 			}
 		}
 	}
 }
 
-var errUnknown = status.Error(codes.Aborted, "payments: the call with this idempotency key panicked: nobody knows whether it took effect")
+var errUnknown = status.Error(codes.Aborted, "payments: the call with this idempotency key panicked: it may have taken effect")
 
-// carryOut calls the handler, and gives its answer to all who wait for it.
+// carryOut calls the handler, and passes its answer to all callers that wait for it.
 func (a *Answers) carryOut(ctx context.Context, given *answer, req any, handle grpc.UnaryHandler) (reply any, err error) {
 	failure := errUnknown
 	defer func() { a.end(given, reply, failure, err != nil) }()
@@ -69,7 +67,7 @@ func (a *Answers) carryOut(ctx context.Context, given *answer, req any, handle g
 	return reply, err
 }
 
-// keyOf is the idempotency key of an incoming call; "" if it has none.
+// keyOf returns the idempotency key of an incoming call, or "" if it has none.
 func keyOf(ctx context.Context) (string, error) {
 	keys := metadata.ValueFromIncomingContext(ctx, keyHeader)
 	switch {
@@ -84,7 +82,7 @@ func keyOf(ctx context.Context) (string, error) {
 	}
 }
 
-// fingerprint tells requests apart.
+// fingerprint distinguishes requests.
 type fingerprint [sha256.Size]byte
 
 func fingerprintOf(req any) (fingerprint, error) {

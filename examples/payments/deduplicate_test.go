@@ -45,7 +45,7 @@ func open(t *testing.T, keep time.Duration, room int, test func(t *testing.T, b 
 	})
 }
 
-// recovery makes an error of a panic.
+// recovery turns a panic into an error.
 func recovery(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (_ any, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -55,8 +55,8 @@ func recovery(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc
 	return handle(ctx, req)
 }
 
-// send pays an amount with some keys, and returns the number of the payment, or the code, and whether it
-// came from memory.
+// send pays an amount with some keys. It returns the number of the payment, or the code, and whether the answer was a stored
+// one.
 func (b bank) send(ctx context.Context, amount int64, keys ...string) string {
 	for _, key := range keys {
 		ctx = metadata.AppendToOutgoingContext(ctx, "idempotency-key", key)
@@ -195,8 +195,8 @@ func TestNewAnswersErrors(t *testing.T) {
 	}
 }
 
-// service is acme.payments.v1.PaymentService, as generated code would have it: Pay takes an amount, and
-// returns the number of the payment.
+// service is acme.payments.v1.PaymentService, like generated code: Pay takes an amount and returns the number of the
+// payment.
 type service struct {
 	pay func(ctx context.Context, amount int64) error // may fail or panic; nil: no failure
 
@@ -216,7 +216,7 @@ func (s *service) Pay(ctx context.Context, amount *wrapperspb.Int64Value) (*wrap
 	return wrapperspb.Int64(int64(len(s.made))), nil
 }
 
-// register is what generated code does.
+// register registers the service like generated code.
 func (s *service) register(r grpc.ServiceRegistrar) {
 	r.RegisterService(&grpc.ServiceDesc{
 		ServiceName: "acme.payments.v1.PaymentService",

@@ -21,8 +21,8 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-// The first answer is lost after the payment was made. The client, which cannot know, asks again, and gets
-// it from the server's memory: the payment is made once.
+// The first answer is lost after the payment was made. The client retries, and gets the stored answer: the payment is made
+// once.
 func Example() {
 	answers, err := payments.NewAnswers(24*time.Hour, 100_000)
 	if err != nil {
@@ -68,7 +68,7 @@ func Example() {
 	// payments made: [250]
 }
 
-// loseFirstAnswer is a network that fails when the first call has been carried out.
+// loseFirstAnswer returns a server interceptor that loses the answer of the first call.
 func loseFirstAnswer() grpc.UnaryServerInterceptor {
 	var lost atomic.Bool
 	return func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {

@@ -15,10 +15,10 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// query is one that a panel of the dashboard shows.
+// query is a query of one of the dashboard's panels.
 type query struct{ panel, text string }
 
-// dashboard are the queries of dashboard.json, as Grafana sends them for all jobs.
+// dashboard returns the queries of dashboard.json, as Grafana sends them for all jobs.
 func dashboard(t *testing.T) []query {
 	t.Helper()
 	var d struct {
@@ -55,15 +55,15 @@ func dashboard(t *testing.T) []query {
 	return list
 }
 
-// metricNames are the metrics in a query. Labels of gRPC's begin with grpc_ too, and none with grpc_client_.
+// metricNames returns the metrics in a query. Labels of gRPC's begin with grpc_ too, but none with grpc_client_.
 func metricNames(query string) []string {
 	return regexp.MustCompile(`\b(?:stagger|grpc_client)_\w+`).FindAllString(query, -1)
 }
 
-// checkRecorded checks that the dashboard and the alerts ask for nothing but what is recorded.
+// checkRecorded checks that the dashboard and the alerts use only recorded metrics.
 func checkRecorded(t *testing.T, recorded map[string]bool) {
 	t.Helper()
-	wanted := map[string]string{} // where each name stands
+	wanted := map[string]string{} // the position of each name
 	for _, q := range dashboard(t) {
 		for _, name := range metricNames(q.text) {
 			wanted[name] = q.panel
@@ -114,7 +114,7 @@ func load(t *testing.T, path string, to any) {
 	}
 }
 
-// Each alert has a page to look at, and promtool sees it fire and not fire.
+// Each alert has a page to look at, and promtool sees it both firing and not firing.
 func TestAlertsAreTested(t *testing.T) {
 	t.Parallel()
 	var file struct {
@@ -146,7 +146,7 @@ func TestAlertsAreTested(t *testing.T) {
 	}
 }
 
-// TestDashboard_Shared has what grafana.com asks of a dashboard: the data source is chosen on import, and all it needs is listed.
+// TestDashboard_Shared checks grafana.com's requirements: the data source is chosen on import, and dependencies are listed.
 func TestDashboard_Shared(t *testing.T) {
 	t.Parallel()
 	type requirement struct{ Type, ID, Name string }

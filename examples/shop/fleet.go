@@ -29,7 +29,7 @@ import (
 //go:embed retry.yaml
 var policies []byte
 
-// fleet are the four processes, which this one starts, kills and asks.
+// fleet has the four processes, which this process starts, kills and queries.
 type fleet struct {
 	folder  string // of the policy file and the ledger
 	grpc    map[string]string
@@ -37,16 +37,16 @@ type fleet struct {
 	running map[string]*running
 }
 
-// running is a process, which ends when its standard input does, so that none outlives this one.
+// running is a process. It ends when its standard input does, so that none outlives this process.
 type running struct {
 	command *exec.Cmd
 	stdin   io.Closer
 }
 
-// order is that in which services are started and listed.
+// order is the order in which services are started and listed.
 var order = []string{"gateway", "orders", "inventory", "payments"}
 
-// startFleet starts the services on loopback. Their pages have the ports from web on, or free ones.
+// startFleet starts the services on loopback. Their pages have the ports from web on; 0: free ones.
 func startFleet(ctx context.Context, web int) (_ *fleet, err error) {
 	f := &fleet{grpc: map[string]string{}, web: map[string]string{}, running: map[string]*running{}}
 	defer func() {
@@ -82,7 +82,7 @@ func startFleet(ctx context.Context, web int) (_ *fleet, err error) {
 	return f, nil
 }
 
-// freeAddress is one at which nothing listens now.
+// freeAddress returns an address that is free now.
 func freeAddress(ctx context.Context) (string, error) {
 	lis, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -120,12 +120,12 @@ func (f *fleet) start(service string) error {
 	return nil
 }
 
-// kill kills a process as a machine does that fails: nothing is said to those who are connected.
+// kill kills a process as a failing machine would: connected clients are not informed.
 func (f *fleet) kill(service string) error {
 	r := f.running[service]
 	delete(f.running, service)
 	err := r.command.Process.Kill()
-	_ = r.command.Wait() // says that it was killed, and closes its standard input
+	_ = r.command.Wait() // returns that it was
 	return err
 }
 
@@ -140,7 +140,7 @@ func (f *fleet) stop() {
 	_ = os.RemoveAll(f.folder)
 }
 
-// waitFor waits until a service can be called.
+// waitFor waits until a service answers calls.
 func (f *fleet) waitFor(ctx context.Context, service string) error {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
@@ -159,7 +159,7 @@ func (f *fleet) waitFor(ctx context.Context, service string) error {
 	return nil
 }
 
-// setPace has a service work faster or slower.
+// setPace makes a service work faster or slower.
 func (f *fleet) setPace(ctx context.Context, service string, to pace) error {
 	body, err := json.Marshal(to)
 	if err != nil {
@@ -168,7 +168,7 @@ func (f *fleet) setPace(ctx context.Context, service string, to pace) error {
 	return f.ask(ctx, http.MethodPost, "http://"+f.web[service]+"/pace", body, func(io.Reader) error { return nil })
 }
 
-// ask makes a request of a service's web server.
+// ask sends a request to a service's web server.
 func (f *fleet) ask(ctx context.Context, method, url string, body []byte, read func(io.Reader) error) error {
 	request, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(body))
 	if err != nil {
@@ -185,7 +185,7 @@ func (f *fleet) ask(ctx context.Context, method, url string, body []byte, read f
 	return read(response.Body)
 }
 
-// readings are the counters of the services that call others, by service, metric and labels.
+// readings are the counters of the calling services, by service, metric and labels.
 type readings map[reading]float64
 
 type reading struct {
@@ -194,7 +194,7 @@ type reading struct {
 	reason, code    string
 }
 
-// read reads the counters of the services that call others.
+// read reads the counters of the calling services.
 func (f *fleet) read(ctx context.Context) (readings, error) {
 	counts := readings{}
 	for _, service := range []string{"gateway", "orders"} {
@@ -224,7 +224,7 @@ func (f *fleet) read(ctx context.Context) (readings, error) {
 	return counts, nil
 }
 
-// metrics are what Prometheus would scrape of a service.
+// metrics returns what Prometheus would scrape from a service.
 func (f *fleet) metrics(ctx context.Context, service string) (families map[string]*dto.MetricFamily, err error) {
 	err = f.ask(ctx, http.MethodGet, "http://"+f.web[service]+"/metrics", nil, func(r io.Reader) (err error) {
 		parser := expfmt.NewTextParser(model.UTF8Validation)
@@ -234,7 +234,7 @@ func (f *fleet) metrics(ctx context.Context, service string) (families map[strin
 	return families, err
 }
 
-// serviceAt is the service with an address.
+// serviceAt returns the service with an address.
 func (f *fleet) serviceAt(target string) string {
 	for _, service := range order {
 		if strings.HasSuffix(target, f.grpc[service]) {

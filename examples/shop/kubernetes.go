@@ -4,7 +4,7 @@
 package main
 
 import (
-	_ "embed" // for the manifests and what stands in them
+	_ "embed" // for the manifests and their files
 	"io"
 	"strings"
 	"text/template"
@@ -17,7 +17,8 @@ var (
 	alertRules string
 )
 
-// printManifests prints the shop as Kubernetes has it: kubernetes.yaml, with the policy file, the alerts and the services.
+// printManifests prints the shop's Kubernetes manifests: kubernetes.yaml with the policy file, the alerts and the services
+// filled in.
 func printManifests(out io.Writer) error {
 	functions := template.FuncMap{
 		"indent": func(spaces int, text string) string {

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Each manifest is what Kubernetes' own types have, without keys that they lack; policy and alerts are those of the files.
+// Each manifest has only keys of Kubernetes' own types; policy and alerts are those of the files.
 func TestKubernetes(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
@@ -75,7 +75,7 @@ func TestKubernetes(t *testing.T) {
 	}
 }
 
-// checkPod checks that a pod is told of the services that it calls, and gets its policy in a way that changes reach it.
+// checkPod checks that a pod has the addresses of the services that it calls, and sees changes of its policy.
 func checkPod(t *testing.T, name string, pod *core.PodSpec) {
 	t.Helper()
 	c := pod.Containers[0]

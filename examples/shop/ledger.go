@@ -23,16 +23,16 @@ const (
 	asked     = "asked again"
 )
 
-// ledger is the file of the payments that were made, each under its idempotency key. What it says is written before it is
-// answered, so that a process that is killed and started anew makes no payment twice. A database has a transaction for that,
-// and a unique index over the key for several processes: examples/payments says what else money needs.
+// ledger is the file of all payments, each with its idempotency key. It is written before the answer is sent, so that a
+// process that is killed and restarted makes no payment twice. A database has transactions for that, and a unique index over
+// the key for several processes: see examples/payments.
 type ledger struct {
 	mu   sync.Mutex
 	file *os.File
 	made map[string]bool
 }
 
-// openLedger opens the ledger, and reads what was paid by processes before this one.
+// openLedger opens the ledger, and reads the payments by earlier processes.
 func openLedger(path string) (*ledger, error) {
 	requests, err := readLedger(path)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -49,7 +49,7 @@ func openLedger(path string) (*ledger, error) {
 	return l, nil
 }
 
-// pay makes the payment of the call's key, unless it has been made.
+// pay makes the payment of the call's key, unless it was made already.
 func (l *ledger) pay(ctx context.Context) (string, error) {
 	keys := metadata.ValueFromIncomingContext(ctx, keyHeader)
 	if len(keys) != 1 || keys[0] == "" || strings.ContainsAny(keys[0], "\t\n") {
@@ -71,10 +71,10 @@ func (l *ledger) pay(ctx context.Context) (string, error) {
 	return entry, nil
 }
 
-// payments are the requests of one key: how many there were, and how many payments they made.
+// payments counts the requests with one key, and their payments.
 type payments struct{ requests, made int }
 
-// readLedger reads what a ledger says of each key.
+// readLedger returns the counts of each key in a ledger.
 func readLedger(path string) (map[string]payments, error) {
 	file, err := os.Open(path)
 	if err != nil {

@@ -38,7 +38,7 @@ func run(ctx context.Context, args []string) error {
 	switch command {
 	case "":
 		web := flags.Int("web", 9464, "first of four `ports` for metrics and pages; 0 for free ones")
-		again := flags.Bool("again", false, "go on from the beginning until interrupted")
+		again := flags.Bool("again", false, "repeat the show until interrupted")
 		if err := flags.Parse(args); err != nil {
 			return err
 		}
@@ -52,7 +52,7 @@ func run(ctx context.Context, args []string) error {
 		flags.StringVar(&s.web, "web", "127.0.0.1:0", "`address` of metrics and page")
 		flags.StringVar(&s.policy, "policy", "retry.yaml", "policy `file`")
 		flags.StringVar(&s.ledger, "ledger", "", "`file` of the payments")
-		flags.BoolVar(&s.attended, "attended", false, "end with standard input, and let the pace be set")
+		flags.BoolVar(&s.attended, "attended", false, "end with standard input, and accept changes of the pace")
 		flags.Func("calls", "the `services` that this one calls: orders=dns:///orders:50051,…", func(text string) (err error) {
 			s.below, err = addresses(text)
 			return err

@@ -24,7 +24,7 @@ import (
 	"time"
 )
 
-// This file is what `make ops` runs: a real Prometheus, in real time. STAGGER_PROMETHEUS asks for it.
+// `make ops` runs this file with a real Prometheus, in real time. STAGGER_PROMETHEUS enables it.
 func required(t *testing.T) {
 	t.Helper()
 	if os.Getenv("STAGGER_PROMETHEUS") == "" {
@@ -32,8 +32,8 @@ func required(t *testing.T) {
 	}
 }
 
-// Prometheus scrapes the shop in its outages: every query of the dashboard and every metric of the alerts returns data,
-// every rule can be evaluated, and the alert that the outage is for sees it.
+// Prometheus scrapes the shop during its outages. Every query of the dashboard and every metric of the alerts returns data,
+// every rule can be evaluated, and the alert for the outage sees it.
 func TestPrometheus(t *testing.T) {
 	required(t)
 	t.Parallel()
@@ -101,7 +101,7 @@ rule_files: [%q]
 scrape_configs: [{job_name: shop, static_configs: [{targets: [%s]}]}]
 `
 
-// startPrometheus has a Prometheus scrape an address, on loopback and with data that go with the test.
+// startPrometheus starts a Prometheus that scrapes the targets, on loopback and with data that are deleted after the test.
 func startPrometheus(ctx context.Context, t *testing.T, targets []string) scraper {
 	t.Helper()
 	rules, err := filepath.Abs("alerts.yaml")
@@ -113,7 +113,7 @@ func startPrometheus(ctx context.Context, t *testing.T, targets []string) scrape
 	if err := os.WriteFile(file, fmt.Appendf(nil, config, rules, strings.Join(targets, ", ")), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	lis, err := net.Listen("tcp", "127.0.0.1:0") // a port that is free now
+	lis, err := net.Listen("tcp", "127.0.0.1:0") // a free port
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +146,7 @@ func startPrometheus(ctx context.Context, t *testing.T, targets []string) scrape
 	return p
 }
 
-// get asks the API, and decodes what the answer says.
+// get queries the API, and decodes the answer's data.
 func (p scraper) get(ctx context.Context, t *testing.T, path string, data any) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, p.url+path, nil)
@@ -171,7 +171,7 @@ func (p scraper) get(ctx context.Context, t *testing.T, path string, data any) {
 	}
 }
 
-// missing are the queries of the dashboard, and the metrics of the alerts, that have had no data so far.
+// missing returns the dashboard's queries and the alerts' metrics that have had no data so far.
 func (p scraper) missing(ctx context.Context, t *testing.T) (list []string) {
 	t.Helper()
 	for _, q := range dashboard(t) {
@@ -210,7 +210,7 @@ func (p scraper) hasData(ctx context.Context, t *testing.T, query string) bool {
 	return false
 }
 
-// pending reports whether an alert waits for its time to fire, and fails the test if a rule is in ill health.
+// pending reports whether an alert is pending, and fails the test if a rule is unhealthy.
 func (p scraper) pending(ctx context.Context, t *testing.T, name string) (yes bool) {
 	t.Helper()
 	var data struct {

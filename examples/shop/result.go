@@ -14,26 +14,26 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// result is what became of the calls of a phase.
+// result has the outcomes of a phase's calls.
 type result struct {
 	title string
 	seen  []answer
-	grown readings // what the counters of the services have grown by
+	grown readings // growth of the services' counters
 }
 
 // links are the connections of the chain.
 var links = [][2]string{{"gateway", "orders"}, {"orders", "inventory"}, {"orders", "payments"}}
 
-// The names of the metrics that the result is made of.
+// The names of the metrics in the result.
 const (
 	callsMetric     = "grpc_client_call_duration_seconds"
 	attemptsMetric  = "grpc_client_attempt_started_total"
 	decisionsMetric = "stagger_client_decisions_total"
 )
 
-// why says in words why no attempt followed, for the reasons that this shop comes to.
+// why explains the reasons that occur in this shop.
 var why = map[string]string{
-	"attempts_exhausted": "the policy allows no more attempts",
+	"attempts_exhausted": "the policy allows no further attempts",
 	"budget_exhausted":   "the traffic has not earned another attempt",
 	"cancelled":          "the caller has gone",
 	"deadline_exceeded":  "the caller's time was over",
@@ -42,12 +42,12 @@ var why = map[string]string{
 	"non_retryable":      "the policy does not list the code",
 	"not_connected":      "the service was not back in time",
 	"not_idempotent":     "nothing declares the method idempotent",
-	"pushback_stop":      "the service below has retried, and says so",
-	"slow_everywhere":    "others are slow, too: it is a queue",
+	"pushback_stop":      "the called service has already retried",
+	"slow_everywhere":    "other calls are slow, too: there is a queue",
 	"too_many_waiting":   "too many calls wait already",
 }
 
-// String is what a person reads.
+// String returns the result as text.
 func (r *result) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n%s\n", r.title)
@@ -65,7 +65,7 @@ func (r *result) String() string {
 	return b.String()
 }
 
-// users is what the users of a method saw.
+// users returns what the users of a method experienced.
 func (r *result) users(method string) string {
 	var took []time.Duration
 	failed := map[codes.Code]int{}
@@ -94,7 +94,7 @@ func (r *result) users(method string) string {
 	return text.String()
 }
 
-// failed is how many calls of a method failed.
+// failed returns how many calls of a method failed.
 func (r *result) failed(method string) (n int) {
 	for _, a := range r.seen {
 		if a.method == method && a.code != codes.OK {
@@ -104,7 +104,7 @@ func (r *result) failed(method string) (n int) {
 	return n
 }
 
-// sum is by how much a metric has grown on a connection.
+// sum returns the growth of a metric on a connection.
 func (r *result) sum(metric string, link [2]string) (sum float64) {
 	for of, n := range r.grown {
 		if of.metric == metric && of.service == link[0] && of.target == link[1] {
@@ -114,7 +114,7 @@ func (r *result) sum(metric string, link [2]string) (sum float64) {
 	return sum
 }
 
-// reasons are the decisions of a connection after failed or slow attempts.
+// reasons returns the decisions on a connection after failed or slow attempts.
 func (r *result) reasons(link [2]string) map[string]float64 {
 	counts := map[string]float64{}
 	for of, n := range r.grown {
@@ -125,7 +125,7 @@ func (r *result) reasons(link [2]string) map[string]float64 {
 	return counts
 }
 
-// refusals are the attempts that stagger did not send, and why.
+// refusals returns the attempts that stagger did not send, and why.
 func (r *result) refusals(link [2]string) string {
 	counts := r.reasons(link)
 	delete(counts, "retry")
@@ -139,7 +139,7 @@ func (r *result) refusals(link [2]string) string {
 	return b.String()
 }
 
-// summary is what the ledger says.
+// summary returns a line about the ledger.
 func summary(keys map[string]payments) string {
 	requests, made, doubled := 0, 0, 0
 	for _, p := range keys {

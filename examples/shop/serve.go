@@ -35,7 +35,7 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// process is one of the four: a gRPC server that calls others, its policies and its metrics.
+// process is one of the four: a gRPC server that calls others, with its policies and its metrics.
 type process struct {
 	*workers
 
@@ -44,15 +44,15 @@ type process struct {
 	ledger  *ledger                     // of payments
 }
 
-// setting is what the command line says of a process.
+// setting has the command line of a process.
 type setting struct {
 	service                     string
 	listen, web, policy, ledger string
-	below                       map[string]string // the addresses of the services that it calls, by their names
-	attended                    bool              // it ends with its standard input
+	below                       map[string]string // addresses of the called services, by their names
+	attended                    bool              // ends with
 }
 
-// serve runs a service until the program is told to end.
+// serve runs a service until the program is stopped.
 func serve(s setting) (err error) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -93,7 +93,7 @@ func serve(s setting) (err error) {
 		}
 	}
 
-	// Inside of the shop, callers are believed that their calls are CRITICAL.
+	// Inside the shop, calls may claim to be CRITICAL.
 	server := grpc.NewServer(append(p.serverOptions(retrier, policy.CriticalityCritical), opentelemetry.ServerOption(telemetry))...)
 	p.register(server, s.service)
 	grpc_health_v1.RegisterHealthServer(server, health.NewServer())
@@ -125,7 +125,7 @@ func serve(s setting) (err error) {
 	return errors.Join(err, web.Close(), provider.Shutdown(context.Background()))
 }
 
-// setPace is how the show slows a service.
+// setPace lets the show slow a service.
 func (p *process) setPace(w http.ResponseWriter, r *http.Request) {
 	var to pace
 	if err := json.NewDecoder(r.Body).Decode(&to); err != nil {
@@ -135,7 +135,7 @@ func (p *process) setPace(w http.ResponseWriter, r *http.Request) {
 	p.pace.Store(&to)
 }
 
-// callsOf is what a process is told of the services that it calls.
+// callsOf returns the -calls flag of a process.
 func callsOf(service string, address func(name string) string) string {
 	calls := slices.Clone(services[service].calls)
 	for i, name := range calls {

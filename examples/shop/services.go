@@ -14,7 +14,7 @@ import (
 	"github.com/stagger-go/stagger/interceptor"
 )
 
-// names are those of the services in gRPC.
+// names are the services' names in gRPC.
 var names = map[string]string{
 	"gateway":   "acme.gateway.v1.GatewayService",
 	"orders":    "acme.orders.v1.OrderService",
@@ -22,10 +22,10 @@ var names = map[string]string{
 	"payments":  "acme.payments.v1.PaymentService",
 }
 
-// handler is what a method does: a text comes in, and a text goes out.
+// handler implements a method, with texts as request and response.
 type handler func(p *process, ctx context.Context, text string) (string, error)
 
-// service is one of the four: what its methods do, whom it calls, and how much it can do at once.
+// service is one of the four: its methods, the services that it calls, and its capacity.
 type service struct {
 	methods map[string]handler
 	calls   []string
@@ -74,8 +74,8 @@ var services = map[string]service{
 	},
 }
 
-// createOrder looks whether the article is there, and has it paid. The key of the payment is the purchase: whoever asks for
-// the same purchase again, whether a retry or a person who presses the button once more, does not pay for it again.
+// createOrder checks the stock and pays. The key of the payment is the purchase: if the same purchase is requested again, by
+// a retry or by a user who presses the button again, it isn't paid again.
 func (p *process) createOrder(ctx context.Context, purchase string) (string, error) {
 	if _, err := p.call(ctx, "inventory", "GetStock", purchase); err != nil {
 		return "", err
@@ -83,7 +83,7 @@ func (p *process) createOrder(ctx context.Context, purchase string) (string, err
 	return p.call(ctx, "payments", "Pay", purchase, interceptor.IdempotencyKey(purchase))
 }
 
-// call calls another service, as generated code would. The caller gets an error of this service, with the code of the other's.
+// call calls another service, like generated code. It returns an error of this service, with the code of the other's.
 func (p *process) call(ctx context.Context, service, method, text string, options ...grpc.CallOption) (string, error) {
 	reply := new(wrapperspb.StringValue)
 	path := "/" + names[service] + "/" + method
@@ -93,7 +93,7 @@ func (p *process) call(ctx context.Context, service, method, text string, option
 	return reply.GetValue(), nil
 }
 
-// register is what generated code does.
+// register registers a service like generated code.
 func (p *process) register(server *grpc.Server, service string) {
 	desc := &grpc.ServiceDesc{ServiceName: names[service], HandlerType: (*any)(nil)}
 	for name, handle := range services[service].methods {

@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/metadata"
 )
 
-// The test's binary is the shop, too: the processes that a test starts are this same program.
+// The test's binary is also the shop: tests start it for their processes.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "serve" {
 		main()
@@ -46,12 +46,12 @@ var (
 	toPayments  = [2]string{"orders", "payments"}
 )
 
-// attempts are those of each call on a connection.
+// attempts returns the attempts per call on a connection.
 func (r *result) attempts(link [2]string) float64 {
 	return r.sum(attemptsMetric, link) / r.sum(callsMetric, link)
 }
 
-// part is the part of a method's calls for which is true.
+// part returns the share of a method's calls for which is returns true.
 func (r *result) part(method string, is func(answer) bool) float64 {
 	all, n := 0.0, 0.0
 	for _, a := range r.seen {
@@ -67,7 +67,7 @@ func (r *result) part(method string, is func(answer) bool) float64 {
 
 func ok(a answer) bool { return a.code == codes.OK }
 
-// The show, in short, with what each of its phases is to show. Processes and time are real, so the bounds leave room.
+// A short version of the show, with the expected result of each phase. Processes and time are real, so the bounds are wide.
 func TestShop(t *testing.T) {
 	t.Parallel()
 	f, u := startShop(t)
@@ -102,7 +102,7 @@ func TestShop(t *testing.T) {
 		if p := r.part("Buy", ok); p < 0.98 || r.attempts(toPayments) <= 1 {
 			t.Errorf("success of purchases %v, attempts at payments %v; want all, by retries", p, r.attempts(toPayments))
 		}
-		// Some requests were worked on when the process died: their payments are in its ledger, and were not answered.
+		// When the process died, some requests were running: their payments are in its ledger, but were not answered.
 		keys, err := readLedger(f.ledgerFile())
 		if err != nil {
 			t.Fatal(err)
@@ -137,8 +137,8 @@ func TestShop(t *testing.T) {
 			t.Errorf("success %v, attempts at orders %v; want none, and no retries above those who know", p, r.attempts(toOrders))
 		}
 	})
-	// What alerts look at grows at orders, for the service that is dead, and not at the gateway. alerts_test.yaml has what the
-	// alerts make of it.
+	// The alerts' metrics grow at orders, for the dead service, and not at the gateway. alerts_test.yaml tests the alerts
+	// themselves.
 	perform(phase{title: "Inventory has been dead for two seconds"}, time.Second, func(t *testing.T, r *result) {
 		if n := r.reasons(toInventory)["not_connected"]; n != r.sum(callsMetric, toInventory) {
 			t.Errorf("not_connected for inventory: %v; want each of %v calls", n, r.sum(callsMetric, toInventory))
@@ -175,7 +175,7 @@ func TestShop(t *testing.T) {
 	checkRecorded(t, names)
 }
 
-// The key of a payment is remembered by the next process, and by no other means than the ledger.
+// A restarted process knows the payment's key, only from the ledger.
 func TestLedger(t *testing.T) {
 	t.Parallel()
 	path := t.TempDir() + "/ledger.txt"

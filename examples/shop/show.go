@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// phase is a part of the show: what is done to a service when it begins, and for how long users go on after that.
+// phase is a part of the show: an action on a service, and how long users go on after it.
 type phase struct {
 	title  string
 	length time.Duration
@@ -89,7 +89,7 @@ func show(ctx context.Context, out io.Writer, web int, again bool) (err error) {
 	return err
 }
 
-// play has users call for as long as a phase lasts, and says what became of the calls.
+// play makes users call for the length of a phase, and returns the outcomes.
 func play(ctx context.Context, f *fleet, u *users, p phase) (*result, error) {
 	before, err := f.read(ctx)
 	if err != nil {

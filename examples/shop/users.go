@@ -16,7 +16,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// A hundred calls a second, of which one in five buys. A user whose purchase fails presses the button once more.
+// A hundred calls a second, one in five of which buys. If a purchase fails, the user presses the button once more.
 const (
 	between  = 10 * time.Millisecond
 	buyEvery = 5
@@ -34,7 +34,7 @@ func newUsers(gateway string) (*users, error) {
 	return &users{conn: conn}, err
 }
 
-// answer is what a user saw.
+// answer is a call's outcome for a user.
 type answer struct {
 	method string
 	code   codes.Code

@@ -18,31 +18,31 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// workers bound how many calls a server works on at once, and say how long that takes. The server tells its clients with each
-// answer how busy it is (ORCA, gRFC A51). So their admission tells a queue, which refusals shorten, from a service that is
-// merely slow. While all workers are busy, it refuses calls by their criticality, and tells clients that it did not process those.
+// workers limit how many calls a server works on in parallel, and set how long each takes. With each answer, the server
+// reports its utilization (ORCA, gRFC A51), so that clients' admission can distinguish a queue, which refusals shorten, from
+// a slow service. While all workers are busy, it refuses calls by criticality, and reports those as not processed.
 type workers struct {
-	busy  chan struct{}        // one for each call that is worked on
+	busy  chan struct{}        // one for each running call
 	pace  atomic.Pointer[pace] // changes while the server runs
 	calls atomic.Int64
 }
 
-// pace is how long a call keeps a worker.
+// pace is how long a call occupies a worker.
 type pace struct {
 	Takes     time.Duration `json:"takes"`
-	Slow      time.Duration `json:"slow"` // what each SlowEvery-th call takes; 0 for none
+	Slow      time.Duration `json:"slow"` // time of each SlowEvery-th
 	SlowEvery int64         `json:"slowEvery"`
 }
 
-// newWorkers makes n workers, 1 or more.
+// newWorkers returns n workers, 1 or more.
 func newWorkers(n int, p pace) *workers {
 	w := &workers{busy: make(chan struct{}, n)}
 	w.pace.Store(&p)
 	return w
 }
 
-// take takes a worker for a call. A SHEDDABLE call does not wait for one: it is refused while all are busy, so that the calls
-// that wait are those which matter.
+// take acquires a worker for a call. A SHEDDABLE call does not wait for one: it is refused while all are busy, so that only
+// more important calls wait.
 func (w *workers) take(ctx context.Context, _ string) (release func(), err error) {
 	if interceptor.CriticalityFromContext(ctx) == policy.CriticalitySheddable {
 		select {
@@ -62,7 +62,7 @@ func (w *workers) take(ctx context.Context, _ string) (release func(), err error
 
 func (w *workers) release() { <-w.busy }
 
-// work keeps the worker of a call for as long as the pace says, or until the caller has gone.
+// work occupies a call's worker for the time of the pace, or until the caller has gone.
 func (w *workers) work(ctx context.Context) error {
 	p := w.pace.Load()
 	takes := p.Takes
@@ -79,19 +79,19 @@ func (w *workers) work(ctx context.Context) error {
 	}
 }
 
-// report is a server interceptor that reports which part of the workers is busy.
+// report is a server interceptor that reports the share of busy workers.
 func (w *workers) report(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 	reply, err := handler(ctx, request)
-	// gRPC sends a report only for calls that have asked for their recorder.
+	// gRPC sends a report only if a call has asked for its recorder.
 	if recorder := orca.CallMetricsRecorderFromContext(ctx); recorder != nil {
 		recorder.SetApplicationUtilization(float64(len(w.busy)) / float64(cap(w.busy)))
 	}
 	return reply, err
 }
 
-// serverOptions are the options of a server with these workers, in the order that they need: the recorder comes first, and a
-// call has its worker when its report is made. Callers are believed that their calls are CRITICAL up to highest; strangers
-// should be up to policy.CriticalityDefault.
+// serverOptions returns the options of a server with these workers. The order matters: the recorder comes first, and a call
+// has its worker when its report is made. Callers may claim a criticality up to highest; for untrusted ones, pass
+// policy.CriticalityDefault.
 func (w *workers) serverOptions(r *interceptor.Retrier, highest policy.Criticality) []grpc.ServerOption {
 	return slices.Concat(
 		[]grpc.ServerOption{orca.CallMetricsServerOption(nil)},

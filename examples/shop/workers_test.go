@@ -24,7 +24,7 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// checked answers after a time that changes.
+// checked is a service whose response time can change.
 type checked struct {
 	grpc_health_v1.UnimplementedHealthServer
 
@@ -40,7 +40,7 @@ func (s *checked) Check(ctx context.Context, _ *grpc_health_v1.HealthCheckReques
 	}
 }
 
-// dial starts a server of a service with workers, nil for any number of them, and connects to it a client whose calls have a
+// dial starts a server of a service with workers, nil for no limit. It returns a client whose calls have a deadline of one
 // second and admission.
 func dial(t *testing.T, s *checked, w *workers) grpc_health_v1.HealthClient {
 	t.Helper()
@@ -77,12 +77,12 @@ func dial(t *testing.T, s *checked, w *workers) grpc_health_v1.HealthClient {
 	return grpc_health_v1.NewHealthClient(conn)
 }
 
-// Answers that take 700 ms of a call's second mean a queue if all workers are busy, and a slow service if few are. A
-// server that reports nothing leaves that open: admission refuses nothing while no call has missed its deadline.
+// Answers after 700 ms of a call's second mean a queue if all workers are busy, and a slow service if few are. If a server
+// reports nothing, both are possible: admission refuses nothing until a call has missed its deadline.
 func TestWorkers_Admission(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
-		workers int // 0: of a server that reports nothing
+		workers int // 0: the server
 		refused bool
 	}{
 		"all workers are busy":  {1, true},
@@ -111,7 +111,7 @@ func TestWorkers_Admission(t *testing.T) {
 					}
 				}
 				var running sync.WaitGroup
-				for range 2 { // as many as are answered in a second
+				for range 2 { // as many as can be
 					running.Go(func() { _ = call() })
 				}
 				synctest.Wait()
@@ -126,7 +126,7 @@ func TestWorkers_Admission(t *testing.T) {
 	}
 }
 
-// A call that waits for a worker for too long is not worked on.
+// A call that waits too long for a worker isn't processed.
 func TestWorkers_Wait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

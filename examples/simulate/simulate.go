@@ -1,7 +1,7 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package simulate holds scenarios for the simulator, and the policy files that they name.
+// Package simulate has scenarios for the simulator, and their policy files.
 package simulate
 
 import "embed"
