@@ -48,8 +48,8 @@ type RatioConfig struct {
 
 // DefaultRatio returns 10 %, 0.8 per second, a window of 5 s, and for timeouts a cost of 4 and a bonus of 3. So attempts after
 // timeouts sustain themselves while more than four of seven succeed. While one of four servers hangs, three of four do. Without
-// traffic, the reserve of 4 per window pays for one attempt after a timeout. docs/overload.md shows the effects of other
-// numbers.
+// traffic, the reserve of 4 per window pays for one attempt after a timeout. docs/evidence/overload.md
+// has the effects of other numbers.
 func DefaultRatio() RatioConfig { return RatioConfig(balance.DefaultRatio()) }
 
 func (c RatioConfig) inside() balance.Config { return balance.RatioConfig(c) }

@@ -42,8 +42,8 @@ func settingsOf(c Config) (ratioSettings, error) {
 
 // DefaultRatio returns 10 %, 0.8 per second, a window of 5 s, and for timeouts a cost of 4 and a bonus of 3. So attempts after
 // timeouts sustain themselves while more than four of seven succeed. While one of four servers hangs, three of four do. Without
-// traffic, the reserve of 4 per window pays for one attempt after a timeout. docs/overload.md shows the effects of other
-// numbers.
+// traffic, the reserve of 4 per window pays for one attempt after a timeout. docs/evidence/overload.md
+// has the effects of other numbers.
 func DefaultRatio() RatioConfig {
 	return RatioConfig{Percent: 10, MinPerSecond: 0.8, Window: 5 * time.Second, TimeoutCost: 4, TimeoutBonus: 3}
 }
