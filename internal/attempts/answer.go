@@ -12,14 +12,13 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// unwaited is the part of an attempt's time, one in so many, that the application may let it go without waiting for it.
-// How long an attempt took that was left alone for longer says nothing of its method.
+// unwaited is the maximum part of an attempt's time, one in so many, in which the application may not wait for it. If the part
+// is larger, the attempt's latency says nothing about its method.
 const unwaited = 8
 
-// Paused reports that for the time d until now no call of the application has waited for anything: the attempts that
-// run are not slow by that time. Pauses of one call do not overlap. A driver whose application always waits, as in a
-// unary call, has none to report; others report one when a call of the application begins to wait, and before each
-// other event while none does.
+// Paused reports that for the time d until now no call of the application has waited: this time does not make running attempts
+// slow. The pauses of one call must not overlap. A driver whose application always waits, as in a unary call, has none to
+// report. Other drivers report one when a call of the application begins to wait, and before each other event while none waits.
 func (c *Call) Paused(d time.Duration, now Now) Step {
 	step := c.step()
 	for i := range c.running {
@@ -29,7 +28,7 @@ func (c *Call) Paused(d time.Duration, now Now) Step {
 	return c.finish(&step, &now)
 }
 
-// pause stops the clock of an attempt for so long.
+// pause stops the clock of an attempt for d.
 func (a *attempt) pause(d, deadline time.Duration) {
 	if d <= 0 {
 		return
@@ -41,15 +40,15 @@ func (a *attempt) pause(d, deadline time.Duration) {
 	}
 }
 
-// Requested reports that attempt n has sent the whole request: only from here on is the time of an answer the server's.
+// Requested reports that attempt n has sent the whole request: only then does the server's time for an answer start.
 func (c *Call) Requested(n int, now Now) {
 	if a := c.find(n); a != nil && a.asked == Never {
 		a.asked, a.idle = now.At, 0
 	}
 }
 
-// Heard reports the first message of attempt n, whatever has committed the call to it before, or is about to: how long
-// that took is how long the attempt took. One that was cancelled for another says nothing.
+// Heard reports the first message of attempt n, even if something else commits the call to it: its latency is the attempt's
+// latency. It ignores an attempt that was cancelled because another one won.
 func (c *Call) Heard(n int, now Now) {
 	if a := c.find(n); a != nil && a.cancelled == no {
 		c.answered(a, true, now.At)
@@ -57,7 +56,7 @@ func (c *Call) Heard(n int, now Now) {
 	}
 }
 
-// answered notes the answer of an attempt: its first message, or its end if that comes first.
+// answered records the answer of an attempt: its first message, or its end if that comes first.
 func (c *Call) answered(a *attempt, accepted bool, at time.Duration) {
 	if a.heard {
 		return
@@ -70,7 +69,7 @@ func (c *Call) answered(a *attempt, accepted bool, at time.Duration) {
 	}
 }
 
-// took is how long an attempt has taken until then, by its own clock.
+// took returns how long an attempt has taken until then, by its own clock.
 func (a *attempt) took(at time.Duration) time.Duration {
 	switch {
 	case a.heard:
@@ -82,21 +81,20 @@ func (a *attempt) took(at time.Duration) time.Duration {
 	}
 }
 
-// measures reports whether the time that an attempt took says how fast its method is.
+// measures reports whether an attempt's latency shows how fast its method is.
 func (a *attempt) measures(at time.Duration) bool {
 	return a.asked != Never && unwaited*a.idle <= at-a.asked
 }
 
-// late reports whether an attempt was answered later than it should have been. Such an answer is no sign that
-// extra attempts help: in an overload, it would pay for the next ones and deepen it.
+// late reports whether an attempt was answered too late. Such an answer does not show that extra attempts help: in an overload,
+// it would pay for the next ones and make the overload worse.
 func (c *Call) late(a *attempt, at time.Duration) bool {
 	timeout := c.set.Policy.PerAttemptTimeout()
 	return timeout > 0 && a.took(at) > timeout
 }
 
-// learn tells the method how an attempt has ended, if that is an answer. The end of one that the call was committed to
-// before its first message is none: its length is the application's business. One that was slow, and lost, would have
-// taken longer.
+// learn tells the method how an attempt has ended, if with an answer. If the call was committed to the attempt before its first
+// message, its end is no answer: the application decides how long it takes. A slow attempt that lost would have taken longer.
 func (c *Call) learn(a *attempt, r *Result, is decision.Class, lost bool, at time.Duration) {
 	if c.set.Method == nil {
 		return
@@ -109,20 +107,20 @@ func (c *Call) learn(a *attempt, r *Result, is decision.Class, lost bool, at tim
 		c.answered(a, r.accepted(), at)
 	default:
 		l := Lost{Left: c.left(a.began), Why: c.lostWhy(a, r, is, at)}
-		if lost && a.slow && r.Local && !r.Panicked && a.measures(at) { // how long a younger one took so far says nothing
+		if lost && a.slow && r.Local && !r.Panicked && a.measures(at) { // how long a later attempt has run says nothing
 			l.AtLeast = a.took(at)
 		}
 		c.ledger.left(&a.held, at, l)
 	}
 }
 
-// lostWhy is why an attempt has ended without an answer.
+// lostWhy returns the reason why an attempt has ended without an answer.
 func (c *Call) lostWhy(a *attempt, r *Result, is decision.Class, at time.Duration) Why {
-	const near = 50 // of the time: clocks differ, and servers know the deadline, too
+	const near = 50 // of the time: clocks differ, and servers also know the deadline
 	switch code := r.Status.Code(); {
 	case r.Panicked, r.Final:
 		return LostOther
-	case a.number == 1 && code == codes.DeadlineExceeded && c.left(at) <= c.left(a.began)/near: // later ones had less time
+	case a.number == 1 && code == codes.DeadlineExceeded && c.left(at) <= c.left(a.began)/near: // later attempts had less time
 		return LostDeadline
 	case is.NotProcessed:
 		return LostRefused
@@ -135,8 +133,8 @@ func (c *Call) lostWhy(a *attempt, r *Result, is decision.Class, at time.Duratio
 	}
 }
 
-// isAnswer reports whether a result is an answer: a server that said how the work came out. What it refuses, what
-// another attempt may do better, and what becomes of a context say nothing of how fast it works.
+// isAnswer reports whether a result is an answer: a server's result of its work. Refusals, retryable failures and ended
+// contexts don't show how fast the server works.
 func (r *Result) isAnswer(is decision.Class) bool {
 	switch {
 	case r.Local, r.Panicked:
@@ -154,7 +152,7 @@ func (r *Result) isAnswer(is decision.Class) bool {
 	}
 }
 
-// arm sets when an attempt is slow, if that could lead to anything.
+// arm sets the time at which an attempt is slow, if another attempt could follow.
 func (c *Call) arm(a *attempt) {
 	after, watched := c.slowAfter()
 	slowAt := later(a.began, later(a.paused, after))
@@ -163,7 +161,7 @@ func (c *Call) arm(a *attempt) {
 	}
 }
 
-// slowAfter is the time after which an attempt is slow.
+// slowAfter returns the time after which an attempt is slow.
 func (c *Call) slowAfter() (after time.Duration, watched bool) {
 	if h := c.set.Policy.Hedge(); h != nil {
 		after, _ = c.hedgeAfter(h)
@@ -173,8 +171,7 @@ func (c *Call) slowAfter() (after time.Duration, watched bool) {
 	return timeout, timeout > 0
 }
 
-// hedgeAfter is the delay of the next hedge: the quantile of the latencies within its bounds, if that is known. With it
-// comes the median.
+// hedgeAfter returns the delay of the next hedge, which is the latency quantile within its bounds, if known, and the median.
 func (c *Call) hedgeAfter(h *policy.HedgeSpec) (after, median time.Duration) {
 	var quantile time.Duration
 	if c.set.Method != nil {
@@ -190,8 +187,8 @@ func (c *Call) hedgeAfter(h *policy.HedgeSpec) (after, median time.Duration) {
 	return after, median
 }
 
-// slowLimit is how long an answer may take before it counts as slow; 0: none does. Hedges may be sent sooner than half
-// of the answers come, which is no sign of a queue: of hedged methods, only what takes twice as long as usual is slow.
+// slowLimit returns the latency above which an answer is slow, or 0 if none is. Hedges may be sent before half of the answers
+// arrive, which isn't a sign of a queue: for hedged methods, only answers that take twice as long as usual are slow.
 func (c *Call) slowLimit() time.Duration {
 	h := c.set.Policy.Hedge()
 	if h == nil {

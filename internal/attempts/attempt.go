@@ -10,31 +10,31 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// attempt is one that runs.
+// attempt is a running attempt.
 type attempt struct {
 	number    int
 	began     time.Duration
-	slowAt    time.Duration // when it is slow; Never: nobody asks, or everybody was asked
+	slowAt    time.Duration // when it is slow; Never: it is not watched, or has already been decided on
 	paused    time.Duration // how much of its time no call of the application has waited
 	asked     time.Duration // when the server had its request; Never: not yet
 	idle      time.Duration // how much of the time since then no call of the application has waited
-	heardIn   time.Duration // after which time, less the pauses, its first message came, or its answer
+	heardIn   time.Duration // the latency, without pauses, of its first message or its answer
 	held      held
 	cancelled cancelled
 	heard     bool
 	committed bool // the call is committed to it
-	hedge     bool // it was sent beside others
+	hedge     bool // it was sent in parallel with others
 	slow      bool // it took longer than its timeout or the hedging delay
-	beside    bool // another ran beside it
-	dropped   bool // it brought something too late to be shown
+	beside    bool // another attempt ran in parallel
+	dropped   bool // its result came too late to be shown
 }
 
-// cancelled is why an attempt was cancelled.
+// cancelled is the reason why an attempt was cancelled.
 type cancelled uint8
 
 const (
 	no       cancelled = iota
-	replaced           // it makes way for its successor, but its answer still counts
+	replaced           // its successor replaces it, but its answer still counts
 	outrun             // the call has another answer
 )
 
@@ -48,14 +48,14 @@ func (c *Call) find(n int) *attempt {
 	return nil
 }
 
-// accept takes the answer of an attempt for the call's.
+// accept makes the answer of an attempt the call's.
 func (c *Call) accept(step *Step, a *attempt, now Now) {
 	step.Place = a.place(PlaceWon)
 	c.choose(step, a.number, nil, policy.ReasonSucceeded, now.At)
 	c.ledger.release(&a.held, outcome{helped: !c.late(a, now.At)}, now.At)
 }
 
-// failed decides what follows an attempt that has failed.
+// failed decides what follows a failed attempt.
 func (c *Call) failed(step *Step, a *attempt, r *Result, is decision.Class, now Now) {
 	step.Place = a.place(PlaceLost)
 	c.ledger.release(&a.held, outcome{err: r.Err}, now.At)
@@ -63,7 +63,7 @@ func (c *Call) failed(step *Step, a *attempt, r *Result, is decision.Class, now 
 		c.resume(a, r, now.At)
 	}
 	if c.state.Followed = c.follows(a); !c.state.Followed {
-		c.drop(now.At) // what was decided about a slow attempt does not hold any more
+		c.drop(now.At) // an earlier decision on a slow attempt no longer applies
 	}
 	d := c.decide(step, a.number, is, now)
 	c.state.Followed = false
@@ -79,8 +79,8 @@ func (c *Call) failed(step *Step, a *attempt, r *Result, is decision.Class, now 
 	}
 }
 
-// resume lets the policy decide on an attempt that was cut, since the rest can be asked for. One that has
-// brought a message is progress.
+// resume lets the policy decide on an attempt that was cut, because the stream can be resumed. If the attempt received a
+// message, the call has made progress.
 func (c *Call) resume(a *attempt, r *Result, at time.Duration) {
 	c.state.Committed = decision.CommitNone
 	if r.Progress {
@@ -88,7 +88,7 @@ func (c *Call) resume(a *attempt, r *Result, at time.Duration) {
 	}
 }
 
-// follows reports whether an attempt needs no successor: by a retry policy one was sent when it was slow, and
+// follows reports whether an attempt needs no successor: under a retry policy, a later attempt was sent when it was slow, and
 // still runs.
 func (c *Call) follows(a *attempt) bool {
 	if c.set.Policy.Hedge() != nil {
@@ -98,7 +98,7 @@ func (c *Call) follows(a *attempt) bool {
 	return newest != nil && newest.number > a.number
 }
 
-// obey keeps the server's word, whatever was decided: it holds for all attempts of the call.
+// obey applies the server's pushback, whatever was decided, to all attempts of the call.
 func (c *Call) obey(step *Step, d decision.Decision, now Now) {
 	switch push := d.Pushback; {
 	case push.Source == "":
@@ -110,12 +110,12 @@ func (c *Call) obey(step *Step, d decision.Decision, now Now) {
 		c.floor = max(c.floor, later(now.At, d.Delay))
 	default:
 		if c.floor = max(c.floor, later(now.At, push.After(now.Chance))); c.floor > now.At {
-			c.launch(step, now) // what is pending waits for it, if it may
+			c.launch(step, now) // the pending attempt waits for it, if it may
 		}
 	}
 }
 
-// makeWay sends the successor of a slow attempt that has ended for it.
+// makeWay sends the successor of a slow attempt, which was cancelled for it and has ended.
 func (c *Call) makeWay(step *Step, a *attempt, now Now) {
 	step.Place = PlaceAbandoned
 	c.pending.replaces = 0
@@ -125,7 +125,7 @@ func (c *Call) makeWay(step *Step, a *attempt, now Now) {
 	c.launch(step, now)
 }
 
-// lost notes the end of an attempt that another has won over.
+// lost records the end of an attempt after another one has won.
 func (c *Call) lost(step *Step, a *attempt, r *Result, now Now) {
 	step.Place = a.place(PlaceLost)
 	err := r.Err
@@ -135,14 +135,13 @@ func (c *Call) lost(step *Step, a *attempt, r *Result, now Now) {
 		case c.hung(a, r, now.At):
 			err = errTimedOut
 		case c.phase != gone:
-			err = nil // it was fast enough, as far as it got
+			err = nil // it was fast enough until it was cancelled
 		}
 	}
 	c.ledger.release(&a.held, outcome{err: err}, now.At)
 }
 
-// leftover notes the end of an attempt after that of its caller. What a server said beats what became of a
-// context.
+// leftover records the end of an attempt after the call was stopped. A server's result replaces that of a cancelled context.
 func (c *Call) leftover(step *Step, a *attempt, r *Result, now Now) {
 	step.Place = a.place(PlaceLost)
 	if r.Local {
@@ -158,8 +157,8 @@ func (c *Call) leftover(step *Step, a *attempt, r *Result, now Now) {
 	}
 }
 
-// hung reports whether an attempt was slower than its timeout and then cut short, without an answer. The budget
-// hears of the failure, whatever has ended the attempt: a server that hangs must not look like one that is well.
+// hung reports whether an attempt exceeded its timeout and was then cancelled without an answer. It reports the failure to the
+// budget, whatever has ended the attempt: a hanging server must not look healthy.
 func (c *Call) hung(a *attempt, r *Result, at time.Duration) bool {
 	if !r.Local || !a.slow || c.set.Policy.Hedge() != nil {
 		return false
@@ -168,14 +167,13 @@ func (c *Call) hung(a *attempt, r *Result, at time.Duration) bool {
 	return true
 }
 
-// panicked ends the call with the attempt that has panicked, the first if there are more; 0: none.
+// panicked ends the call with the attempt that has panicked, the first one if there are several; 0: none.
 func (c *Call) panicked(step *Step, n int, at time.Duration) {
 	c.choose(step, n, errPanicked, policy.ReasonNonRetryable, at)
 	c.panics = true
 }
 
-// choose makes an attempt that has ended the call's answer: nothing is sent any more, and what runs is
-// cancelled.
+// choose makes attempt n, which has ended, the call's answer: nothing else is sent, and running attempts are cancelled.
 func (c *Call) choose(step *Step, n int, err error, reason policy.Reason, at time.Duration) {
 	c.drop(at)
 	c.phase = answered
@@ -194,7 +192,7 @@ func (c *Call) cancelOthers(step *Step, n int) {
 	}
 }
 
-// place is how the attempt came out, if others ran beside it.
+// place returns p if another attempt ran in parallel.
 func (a *attempt) place(p Place) Place {
 	if !a.beside {
 		return PlaceAlone

@@ -10,13 +10,13 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// retryAfter is how long a caller should wait before it makes a call again that has failed; 0 if it must not: the call may have
-// taken effect, the server has forbidden it, or another call would not end better.
+// retryAfter returns how long a caller should wait before it repeats a failed call, or 0 if it must not: the call may have
+// taken effect, the server has forbidden it, or another call would also fail.
 func (c *Call) retryAfter(now Now) time.Duration {
 	if !mayFollow(c.reason) || c.stopped || c.worked && !c.set.Facts.Safe() {
 		return 0
 	}
-	wait := max(c.floor-now.At, 0) // by the server's word
+	wait := max(c.floor-now.At, 0) // the server's pushback
 	if wait == 0 {
 		wait = c.longestBackoff(now.Chance)
 	}
@@ -27,7 +27,7 @@ func (c *Call) retryAfter(now Now) time.Duration {
 	return wait
 }
 
-// longestBackoff is half to all of the policy's longest backoff.
+// longestBackoff returns half to all of the policy's longest backoff.
 func (c *Call) longestBackoff(chance float64) time.Duration {
 	longest := policy.DefaultRetry().Backoff.Max
 	if p := c.set.Policy; p != nil && p.Backoff().Max > 0 {
@@ -36,14 +36,14 @@ func (c *Call) longestBackoff(chance float64) time.Duration {
 	return max(longest/2+time.Duration(chance*float64(longest)/2), 1)
 }
 
-// mayFollow reports whether another call may follow one that has ended for a reason, as far as that tells.
+// mayFollow reports whether another call may follow one that has ended for this reason.
 func mayFollow(reason policy.Reason) bool {
 	switch reason {
 	case policy.ReasonAttemptsExhausted, policy.ReasonPushbackStop, policy.ReasonBreakerOpen, policy.ReasonLatencyUnknown,
 		policy.ReasonSlowEverywhere, policy.ReasonOverloaded, policy.ReasonDeadlineTooClose, policy.ReasonTooManyWaiting,
 		policy.ReasonBudgetExhausted, policy.ReasonDeadlineExceeded, policy.ReasonNotConnected:
 		return true
-	default: // non_retryable, committed, not_idempotent; chain_stop, mode_off: others decide; cancelled, closed: nobody waits
+	default: // non_retryable, committed, not_idempotent; chain_stop, mode_off: others decide; cancelled, closed: the caller has left
 		return false
 	}
 }
