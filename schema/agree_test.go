@@ -15,7 +15,7 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// unsaid are the reasons for which policy.Parse refuses what an editor takes.
+// unsaid are the errors of policy.Parse that a schema cannot express.
 var unsaid = []*regexp.Regexp{
 	regexp.MustCompile(`: must have at most [234] decimals`),
 	regexp.MustCompile(`: must be a whole number, written without point`),
@@ -33,8 +33,8 @@ var unsaid = []*regexp.Regexp{
 	regexp.MustCompile(`refund\.(retryCost|timeoutCost|success): .* must be 0.* to `), // capacity
 }
 
-// Values that are right for some keys and wrong for others, as JSON: for every key, and for those whose value
-// is a text, a number or a list.
+// Values that are valid for some keys and not for others, as JSON: for every key, and for those whose value is a string, a
+// number or a list.
 var (
 	anywhere = []string{"null", "true", "false", "1", `"1"`, `"x"`, "[]", "{}", "[{}]", `[""]`, `{"a": 1}`}
 	texts    = []string{
@@ -54,7 +54,7 @@ var (
 	}
 )
 
-// candidates are what is tried in the place of a value.
+// candidates returns values to try instead of a value.
 func candidates(t testing.TB, now any) []any {
 	list := anywhere
 	switch now.(type) {
@@ -72,13 +72,13 @@ func candidates(t testing.TB, now any) []any {
 	return values
 }
 
-// TestSchemaAgreesWithParse puts every candidate in the place of every value, one at a time: what
-// policy.Parse takes the schema takes, and what it refuses the schema refuses, but for what no schema can say.
-// Then it changes many values of a file at a time, and asks the first half again.
+// TestSchemaAgreesWithParse tries every candidate for every value, one at a time. The schema must accept what policy.Parse
+// accepts, and refuse what it refuses, except for rules that no schema can express. Then it changes many values of a file at
+// a time, and checks the first half again.
 func TestSchemaAgreesWithParse(t *testing.T) {
 	t.Parallel()
 	schema, all := compiled(t), whole(t)
-	good := map[string][]any{} // what policy.Parse takes at a place
+	good := map[string][]any{} // accepted by policy.Parse at
 	hit := make([]bool, len(unsaid))
 	var taken, refused int
 	for _, p := range all.places() {

@@ -19,7 +19,7 @@ import (
 // object is a JSON object.
 type object = map[string]any
 
-// compiled is policy.json, as a library reads it that checks the schema itself first.
+// compiled returns policy.json, compiled by a library that first checks the schema itself.
 func compiled(t testing.TB) *jsonschema.Schema {
 	t.Helper()
 	c := jsonschema.NewCompiler()
@@ -42,7 +42,7 @@ func read(t testing.TB, path string) []byte {
 	return data
 }
 
-// fromJSON keeps numbers as they are written.
+// fromJSON decodes JSON, with numbers as written.
 func fromJSON(t testing.TB, data []byte) any {
 	t.Helper()
 	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
@@ -52,7 +52,7 @@ func fromJSON(t testing.TB, data []byte) any {
 	return v
 }
 
-// fromFile reads a file as editors do; false if they show that it is no YAML or JSON.
+// fromFile reads a file as editors do. It returns false if they would report it as invalid YAML or JSON.
 func fromFile(t testing.TB, data []byte) (any, bool) {
 	t.Helper()
 	var v any
@@ -66,7 +66,7 @@ func fromFile(t testing.TB, data []byte) (any, bool) {
 	return fromJSON(t, text), true
 }
 
-// document is policy/testdata/good/all.yaml, which has every key, with some values changed.
+// document is policy/testdata/good/all.yaml, which has every key, possibly with other values.
 type document struct {
 	root any
 }
@@ -80,7 +80,7 @@ func whole(t testing.TB) document {
 	return document{v}
 }
 
-// place is that of a value, a list or a map.
+// place is the position of a value, a list or a map.
 type place struct {
 	path []any // of keys and indices
 	now  any
@@ -110,7 +110,7 @@ func (d document) places() []place {
 	return list
 }
 
-// around is a small document with the place in it: budgets have only names then, and other entries.
+// around returns a small document that contains the place: budgets then have only names, like other entries.
 func (d document) around(t testing.TB, p place) document {
 	all, _ := d.root.(object)
 	key, _ := p.path[0].(string)
@@ -130,8 +130,8 @@ func (d document) around(t testing.TB, p place) document {
 	return document{small}
 }
 
-// with is the document with another value at a path; gone takes the key away. It is the same if there is no
-// such path any more.
+// with returns the document with another value at a path; gone removes the key. If the path no longer exists, nothing
+// changes.
 func (d document) with(path []any, v any) document { return document{put(d.root, path, v)} }
 
 type gone struct{}

@@ -1,11 +1,11 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Command schema is a plugin for buf that writes policy.json: the JSON Schema by which editors complete and
-// check policy files. It is run by `make generate`.
+// Command schema is a plugin for buf that writes policy.json: the JSON Schema with which editors complete and check policy
+// files. `make generate` runs it.
 //
-// Plugins for JSON Schemas in general describe what protojson reads. A policy file is read differently: names
-// of values without prefix and in any case, status codes by number too, durations in one form, no snake case.
+// General plugins for JSON Schemas describe the input of protojson. Policy files differ: enum values without prefix and in
+// any case, status codes also as numbers, one form of durations, no snake case.
 package main
 
 import (
@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	draft = "http://json-schema.org/draft-07/schema#" // the newest that every editor knows
+	draft = "http://json-schema.org/draft-07/schema#" // the newest draft that every
 	home  = "https://raw.githubusercontent.com/stagger-go/stagger/main/schema/policy.json"
 )
 
@@ -42,7 +42,7 @@ func main() {
 	})
 }
 
-// write puts the schema of a policy file into g.
+// write writes the schema of a policy file to g.
 func write(g *protogen.GeneratedFile, m *protogen.Message) error {
 	w := writer{rules: rulesByName(), applied: map[protoreflect.FullName]bool{}}
 	s, err := w.message(m)
@@ -51,7 +51,7 @@ func write(g *protogen.GeneratedFile, m *protogen.Message) error {
 	}
 	for name := range w.rules {
 		if !w.applied[name] {
-			return fmt.Errorf("there is a rule for %s, which is no field or message", name)
+			return fmt.Errorf("there is a rule for %s, which is not a field or message", name)
 		}
 	}
 	s.Schema, s.ID, s.Title = draft, home, "A policy file of stagger"

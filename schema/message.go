@@ -17,18 +17,18 @@ import (
 
 type schema = jsonschema.Schema
 
-// writer makes schemas of messages. Everything is written where it stands, without references: what
-// stands beside a reference is ignored by some editors, and the only key by others.
+// writer builds schemas of messages. It repeats definitions and uses no references: some editors ignore keys next to a
+// reference, others ignore all but those.
 type writer struct {
 	rules   map[protoreflect.FullName]rule
-	applied map[protoreflect.FullName]bool // the rules that some field or message has had
-	inside  []protoreflect.FullName        // the messages around
+	applied map[protoreflect.FullName]bool // rules that were applied to a field or message
+	inside  []protoreflect.FullName        // the enclosing messages
 }
 
 func (w *writer) message(m *protogen.Message) (*schema, error) {
 	name := m.Desc.FullName()
 	if slices.Contains(w.inside, name) {
-		return nil, fmt.Errorf("%s contains itself, which only references could say", name)
+		return nil, fmt.Errorf("%s contains itself, which needs references", name)
 	}
 	w.inside = append(w.inside, name)
 	defer func() { w.inside = w.inside[:len(w.inside)-1] }()
@@ -80,15 +80,15 @@ func (w *writer) apply(name protoreflect.FullName, s *schema) {
 	w.applied[name] = true
 }
 
-// never takes no value.
+// never returns a schema that accepts no value.
 func never() *schema { return &schema{Not: &schema{}} }
 
-// isRequired reads the comment: the proto itself has no such word.
+// isRequired reads the comment, since the proto has no keyword for it.
 func isRequired(f *protogen.Field) bool {
 	return strings.Contains(text(f.Comments), " Required")
 }
 
-// exclusive lets no member of a oneof stand beside another.
+// exclusive allows only one member of a oneof.
 func exclusive(o *protogen.Oneof) map[string]*schema {
 	beside := map[string]*schema{}
 	for _, f := range o.Fields {
@@ -103,7 +103,7 @@ func exclusive(o *protogen.Oneof) map[string]*schema {
 	return beside
 }
 
-// text is a comment without its line breaks; paragraphs stay.
+// text returns a comment without its line breaks; paragraphs stay.
 func text(c protogen.CommentSet) string {
 	var paragraphs []string
 	for p := range strings.SplitSeq(string(c.Leading), "\n\n") {
@@ -112,14 +112,14 @@ func text(c protogen.CommentSet) string {
 	return strings.TrimSpace(strings.Join(paragraphs, "\n\n"))
 }
 
-// The types of JSON Schema that are needed most.
+// The most frequent types of JSON Schema.
 const (
 	typeString = "string"
 	typeArray  = "array"
 	typeObject = "object"
 )
 
-// value is the schema of one value of a field.
+// value returns the schema of a field's value.
 func (w *writer) value(f *protogen.Field) (*schema, error) {
 	switch f.Desc.Kind() {
 	case protoreflect.BoolKind:
@@ -135,7 +135,7 @@ func (w *writer) value(f *protogen.Field) (*schema, error) {
 	case protoreflect.MessageKind:
 		return w.inner(f.Message)
 	default:
-		return nil, fmt.Errorf("%s is of a kind that policy files do not have: %v", f.Desc.FullName(), f.Desc.Kind())
+		return nil, fmt.Errorf("%s has a type that policy files do not have: %v", f.Desc.FullName(), f.Desc.Kind())
 	}
 }
 
@@ -152,7 +152,7 @@ func (w *writer) inner(m *protogen.Message) (*schema, error) {
 	}
 }
 
-// enum offers the names, and takes them in small letters too; status codes also by their numbers.
+// enum returns a schema that offers the names, and also accepts them in lower case; status codes also as numbers.
 func enum(e *protogen.Enum) *schema {
 	prefix := strings.TrimSuffix(string(e.Desc.Values().Get(0).Name()), "UNSPECIFIED")
 	names := &schema{Type: typeString, Extra: map[string]any{}}
@@ -174,7 +174,7 @@ func enum(e *protogen.Enum) *schema {
 	return s
 }
 
-// foldCase is an expression for a name in any case, as strings.EqualFold takes it.
+// foldCase returns an expression for a name in any case, like strings.EqualFold.
 func foldCase(name string) string {
 	var b strings.Builder
 	for _, r := range name {
@@ -193,12 +193,12 @@ func foldCase(name string) string {
 
 const form = `must be seconds with at most nine decimals and an "s", such as "0.05s"`
 
-// moreThanZero is a duration, which has a digit that is not 0. Editors do not show why a "not" holds.
+// moreThanZero returns a schema of positive durations: those with a digit other than 0. Editors do not explain a "not".
 func moreThanZero() *schema {
 	some := &schema{Pattern: "[1-9]"}
 	addExtra(some, "patternErrorMessage", "must be more than 0s")
 	s := &schema{Type: typeString, AllOf: []*schema{some}}
 	pattern(`^0*[0-9]{1,10}(\.[0-9]{1,9})?s$`, form)(s)
-	addExtra(s, "errorMessage", form) // for what is no text
+	addExtra(s, "errorMessage", form) // for values that are not strings
 	return s
 }

@@ -76,7 +76,7 @@ func TestSchemaDescribesEveryKey(t *testing.T) {
 func describe(t *testing.T, path string, m protoreflect.MessageDescriptor, schema object) (keys int) {
 	t.Helper()
 	if schema["additionalProperties"] != false {
-		t.Errorf("%s takes unknown keys", path)
+		t.Errorf("%s accepts unknown keys", path)
 	}
 	properties, _ := schema["properties"].(object)
 	if len(properties) != m.Fields().Len() {
@@ -100,8 +100,8 @@ func describe(t *testing.T, path string, m protoreflect.MessageDescriptor, schem
 	return keys
 }
 
-// unsayable are the files of policy/testdata/bad in which an editor sees nothing wrong: what depends on other
-// entries, decimals, and how a number is written.
+// unsayable are the files of policy/testdata/bad that are valid in editors: errors that depend on other entries, decimals,
+// and how numbers are written.
 var unsayable = []string{
 	"budgets/a budget nobody declared",
 	"budgets/the name for no budget in small letters",
@@ -173,7 +173,7 @@ func TestSchemaRefusesBadFiles(t *testing.T) {
 
 type badFile struct{ name, text string }
 
-// badFiles reads "=== name", the file, "---", the problems.
+// badFiles reads blocks of "=== name", the file, "---", and the errors.
 func badFiles(t *testing.T) []badFile {
 	t.Helper()
 	paths, err := filepath.Glob("../policy/testdata/bad/*.txt")

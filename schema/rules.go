@@ -17,12 +17,11 @@ import (
 	"github.com/stagger-go/stagger/internal/tried"
 )
 
-// rule adds to the schema of a field, a list or a message what the proto says in comments only.
+// rule adds to the schema of a field, a list or a message the rules that the proto has only in comments.
 type rule func(*schema)
 
-// rulesByName are the ranges and conditions, by the fields and messages that they are for; a name with [] is
-// that of a whole list. A test compares each with what policy.Parse does. What depends on other entries, and
-// decimals, no schema can say.
+// rulesByName returns the ranges and conditions of fields and messages by name; a name with [] means a whole list. A test
+// compares each with policy.Parse. No schema can express conditions on other entries, or decimals.
 func rulesByName() map[protoreflect.FullName]rule {
 	rules := map[protoreflect.FullName]rule{}
 	for name, r := range map[protoreflect.FullName]rule{
@@ -86,7 +85,7 @@ func rulesByName() map[protoreflect.FullName]rule {
 	} {
 		for i, f := range b.bounds.Fields() {
 			r := bounds(f)
-			if b.defaults != nil && f.Name != "HedgeCost" { // whose default is another key
+			if b.defaults != nil && f.Name != "HedgeCost" { // its default is
 				r = both(r, fallback(b.defaults.Fields()[i]))
 			}
 			rules["stagger.policy.v1."+b.message+"."+protoreflect.FullName(snake(f.Name))] = r
@@ -95,7 +94,7 @@ func rulesByName() map[protoreflect.FullName]rule {
 	return rules
 }
 
-// fallback is what a setting of a budget is when it is absent.
+// fallback adds the default of a budget's setting.
 func fallback(f balance.Field) rule {
 	text := strconv.FormatFloat(f.Value, 'f', -1, 64)
 	if f.Unit != "" {
@@ -104,7 +103,7 @@ func fallback(f balance.Field) rule {
 	return func(s *schema) { s.Default = json.RawMessage(text) }
 }
 
-// bounds are those of a setting of a balance.
+// bounds adds the bounds of a balance's setting.
 func bounds(f balance.Field) rule {
 	switch {
 	case f.Unit == "s":
@@ -116,7 +115,7 @@ func bounds(f balance.Field) rule {
 	}
 }
 
-// seconds takes durations between two whole numbers of seconds, both more than 0.
+// seconds accepts durations between two whole numbers of seconds, both more than 0.
 func seconds(low, high int) rule {
 	var whole []string
 	for n := low; n < high; n++ {
@@ -126,7 +125,7 @@ func seconds(low, high int) rule {
 		fmt.Sprintf("must be %ds to %ds", low, high))
 }
 
-// snake is the name of a field in the proto: max_tokens of MaxTokens.
+// snake returns the name of a field in the proto: max_tokens of MaxTokens.
 func snake(name string) string {
 	var b strings.Builder
 	for i, r := range name {
@@ -148,7 +147,7 @@ func between(low, high float64) rule {
 
 func positive(s *schema) { s.ExclusiveMinimum = new(0.0) }
 
-// notEmpty is for texts and lists.
+// notEmpty is for strings and lists.
 func notEmpty(s *schema) {
 	if s.Type == typeString {
 		s.MinLength = new(1)
@@ -157,7 +156,7 @@ func notEmpty(s *schema) {
 	}
 }
 
-// pattern says in words, for editors, what it demands.
+// pattern requires a match; words is the message for editors.
 func pattern(expression, words string) rule {
 	return func(s *schema) {
 		s.Pattern = expression
@@ -165,7 +164,7 @@ func pattern(expression, words string) rule {
 	}
 }
 
-// not says in words what it demands instead; some editors show them for values of a wrong type too.
+// not forbids a match; words is the message. Some editors also show it for values of a wrong type.
 func not(expression, words string) rule {
 	return func(s *schema) {
 		s.Not = &schema{Pattern: expression}
@@ -173,7 +172,7 @@ func not(expression, words string) rule {
 	}
 }
 
-// addExtra adds a key that is for editors.
+// addExtra adds a key for editors.
 func addExtra(s *schema, key, words string) {
 	if s.Extra == nil {
 		s.Extra = map[string]any{}
@@ -181,18 +180,18 @@ func addExtra(s *schema, key, words string) {
 	s.Extra[key] = words
 }
 
-// stringOrNull takes a text, or what gRPC takes for none.
+// stringOrNull accepts a string, or null, which gRPC treats as absent.
 func stringOrNull(s *schema) *schema {
 	s.Type, s.Types = "", []string{typeString, "null"}
 	return s
 }
 
-// zeroOrMore takes a duration of nothing.
+// zeroOrMore also accepts a duration of zero.
 func zeroOrMore(s *schema) {
 	s.Pattern, s.AllOf = `^(0*[0-9]{1,10}(\.[0-9]{1,9})?|-0+(\.0{1,9})?)s$`, nil
 }
 
-// when says what another key must be beside a key with a value, written in any case.
+// when applies a schema to another key if a key has a value, in any case.
 func when(s *schema, key, value, other string, then *schema) {
 	is := &schema{Type: typeString, Pattern: "^" + foldCase(value) + "$"}
 	s.AllOf = append(s.AllOf, &schema{
@@ -201,7 +200,7 @@ func when(s *schema, key, value, other string, then *schema) {
 	})
 }
 
-// processedNeedsInfo wants more than a code for what has not been processed.
+// processedNeedsInfo requires more than a code for unprocessed calls.
 func processedNeedsInfo(s *schema) {
 	when(s, "processed", "NO", "errorInfo", &schema{Required: []string{"domain", "reason"}})
 	s.AllOf[len(s.AllOf)-1].Then.Required = []string{"errorInfo"}
@@ -211,7 +210,7 @@ func fixedIsOne(s *schema) {
 	when(s, "growth", "FIXED", "backoffMultiplier", &schema{Const: new(any(1))})
 }
 
-// timeouts allows one name for the timeout of an attempt, and none beside commitOn HEADERS.
+// timeouts allows one name for the attempt timeout, and none with commitOn HEADERS.
 func timeouts(s *schema) {
 	const ours, grpcs = "perAttemptTimeout", "perAttemptRecvTimeout"
 	for _, key := range []string{ours, grpcs} {
@@ -223,7 +222,7 @@ func timeouts(s *schema) {
 	})
 }
 
-// fleetIsReserve allows no minPerSecond beside a fleet.
+// fleetIsReserve forbids minPerSecond together with fleet.
 func fleetIsReserve(s *schema) {
 	s.AllOf = append(s.AllOf, &schema{
 		If:   &schema{Required: []string{"fleet"}, Properties: map[string]*schema{"fleet": {Type: "object"}}},
@@ -239,21 +238,21 @@ func methodNeedsService(s *schema) {
 	s.If, s.Then = given("method"), given("service")
 }
 
-// oneKind wants a budget to be of a kind. That it has no two is said of every oneof.
+// oneKind requires a budget to have a kind. Each oneof already forbids two.
 func oneKind(s *schema) {
 	for _, key := range balance.Names() {
 		s.AnyOf = append(s.AnyOf, &schema{Required: []string{key}})
 	}
 }
 
-// oneStrategy wants a named policy to retry or to hedge.
+// oneStrategy requires a named policy to retry or to hedge.
 func oneStrategy(s *schema) {
 	for _, key := range []string{"retryPolicy", "hedgingPolicy"} {
 		s.AnyOf = append(s.AnyOf, &schema{Required: []string{key}})
 	}
 }
 
-// ownOrNamed lets an entry refer to a named policy, or have one of its own.
+// ownOrNamed allows an entry either a named policy or its own.
 func ownOrNamed(s *schema) {
 	s.AllOf = append(s.AllOf, &schema{
 		If:   &schema{Required: []string{"policy"}},
@@ -261,8 +260,8 @@ func ownOrNamed(s *schema) {
 	})
 }
 
-// onePolicyEach is a list of load balancing policies, each with its settings. Those of package balancer's are known: the
-// policy that picks, inside of it.
+// onePolicyEach requires a list of load balancing policies, each with its settings. Those of package balancer are known:
+// they contain the policy that picks.
 func onePolicyEach(s *schema) {
 	entry := func() *schema {
 		return &schema{Type: typeObject, MinProperties: new(1), MaxProperties: new(1), AdditionalProperties: &schema{Type: typeObject}}

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// TestSchemaStore has what the catalog of SchemaStore asks of an entry, and that it leads to this schema.
+// TestSchemaStore checks SchemaStore's requirements on an entry, and that it leads to this schema.
 func TestSchemaStore(t *testing.T) {
 	t.Parallel()
 	var entry struct {

@@ -21,16 +21,16 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// sight is what is seen of a call from outside.
+// sight is the outside view of a call.
 type sight struct {
-	sender, receiver []result // what the application's calls return, in its two goroutines
+	sender, receiver []result // results of the application's calls
 	header, trailer  string   // of the options
 	peer             bool
-	finished         []string // what OnFinish was told
-	asked            string   // what the stream answered in there
-	attempts         []string // what the server received
+	finished         []string // arguments of OnFinish
+	asked            string   // the stream's answer in OnFinish
+	attempts         []string // as received by the server
 	waited           bool     // the call has ended in a backoff
-	reason           string   // why it was not retried again, if it was not gRPC's
+	reason           string   // why it was not retried again; "" if gRPC decided
 }
 
 // result is what one call returned, and when.
@@ -64,7 +64,7 @@ type application struct {
 	peer    peer.Peer
 }
 
-// longest bounds a call: what returns later hangs.
+// longest is the limit of a call: one that takes longer hangs.
 const longest = time.Hour
 
 // live plays the script's application on a connection.
@@ -102,7 +102,7 @@ func (s *script) live(conn *grpc.ClientConn, extra ...grpc.CallOption) *sight {
 	return a.sight
 }
 
-// pairs prints metadata in full.
+// pairs returns metadata as text.
 func pairs(md metadata.MD) string {
 	var list []string
 	for _, key := range slices.Sorted(maps.Keys(md)) {
@@ -128,7 +128,7 @@ func (a *application) options() []grpc.CallOption {
 	return opts
 }
 
-// onFinish asks the stream something, as gRPC allows.
+// onFinish queries the stream, as gRPC allows.
 func (a *application) onFinish(err error) {
 	asked := ""
 	if stream := a.open.Load(); stream != nil {
@@ -147,7 +147,7 @@ func (a *application) onFinish(err error) {
 	a.finished, a.asked = append(a.finished, textOfError(err)), asked
 }
 
-// textOfError is what an application reads from an error.
+// textOfError returns the text that an application reads from an error.
 func textOfError(err error) string {
 	switch st, ok := status.FromError(err); {
 	case err == nil:
@@ -175,7 +175,7 @@ func (a *application) log(sends bool, call, got string) {
 	}
 }
 
-// panicked writes down that one of the application's calls has panicked.
+// panicked records a panic in one of the application's calls.
 func (a *application) panicked(sends bool) {
 	if p := recover(); p != nil {
 		a.log(sends, "panic", fmt.Sprint(p))
@@ -232,7 +232,7 @@ func (a *application) play(sends bool) {
 	}
 }
 
-// rest receives to the end, and looks at what is left, unless the application leaves.
+// rest receives to the end, and then checks the trailer, unless the application leaves.
 func (a *application) rest() {
 	if a.leaves {
 		time.Sleep(ms)

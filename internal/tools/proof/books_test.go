@@ -22,9 +22,9 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// Budget, breaker and observers that keep books of what calls hold, and find fault.
+// A budget, a breaker and observers that record what calls hold, and report errors.
 
-// findings are what went wrong.
+// findings are the errors found.
 type findings struct {
 	mu   sync.Mutex
 	list []string
@@ -38,7 +38,7 @@ func (f *findings) add(format string, args ...any) {
 	}
 }
 
-// chance is a source of chance for many goroutines.
+// chance is a source of random numbers for many goroutines.
 type chance struct {
 	mu     sync.Mutex
 	source *rand.Rand
@@ -56,10 +56,10 @@ func (c *chance) of(p float64) bool { return c.float() < p }
 
 func (c *chance) below(n int) int { return int(c.float() * float64(n)) }
 
-// upTo is a time up to d, in milliseconds, so that events meet.
+// upTo returns a time up to d, in whole milliseconds, so that events coincide.
 func (c *chance) upTo(d time.Duration) time.Duration { return time.Duration(c.below(int(d/ms)+1)) * ms }
 
-// point is a place at which foreign code runs, and may panic or end its goroutine.
+// point is a place where foreign code runs, and may panic or end its goroutine.
 type point uint
 
 const (
@@ -77,7 +77,7 @@ const (
 	allPoints
 )
 
-// faults has foreign code panic.
+// faults makes foreign code panic.
 type faults struct {
 	*chance
 
@@ -87,23 +87,22 @@ type faults struct {
 
 var errFault = errors.New("a panic by chance")
 
-// at panics, or ends the goroutine, now and then. Where only the application's own goroutines may do that,
-// others are left alone.
+// at panics at random, or ends the goroutine. Unless anywhere is set, it does so only in the application's own goroutines.
 func (f *faults) at(p point, anywhere bool) {
 	if point(f.active.Load())&p == 0 || !f.of(0.02) || !anywhere && !within(guarded) {
 		return
 	}
 	f.seen.Add(1)
-	if f.of(0.5) && !within("runtime.Goexit", "runtime.gopanic") { // what has no end cannot be cleared up
+	if f.of(0.5) && !within("runtime.Goexit", "runtime.gopanic") { // an endless call cannot be cleaned up
 		runtime.Goexit()
 	}
 	panic(errFault)
 }
 
-// guarded runs in the application's goroutines, which take what comes.
+// guarded is the function in which the application's goroutines handle panics.
 const guarded = "proof_test.(*caller).guarded"
 
-// within reports whether one of these functions is being run by this goroutine.
+// within reports whether this goroutine is running one of these functions.
 func within(functions ...string) bool {
 	callers := make([]uintptr, 100)
 	frames := runtime.CallersFrames(callers[:runtime.Callers(2, callers)])
@@ -118,7 +117,7 @@ func within(functions ...string) bool {
 	}
 }
 
-// ledger is a budget that sees that every permit is given back once, and every call finished once, after that.
+// ledger is a budget that checks that every permit is returned once, and every call then finished once.
 type ledger struct {
 	budget.Budget
 	*findings
@@ -126,7 +125,7 @@ type ledger struct {
 
 	book    sync.Mutex // guards all below
 	permits int64
-	open    map[int64]budget.Permit // what the budget itself has given
+	open    map[int64]budget.Permit // granted by the budget itself
 	running int
 }
 
@@ -181,7 +180,7 @@ func (l *ledger) take(p budget.Permit) budget.Permit {
 	return own
 }
 
-// circuit is a breaker that refuses now and then, and sees that it is told once how each attempt ends.
+// circuit is a breaker that refuses at random, and checks that it is informed once of each attempt's end.
 type circuit struct {
 	*findings
 	*faults
@@ -207,22 +206,22 @@ func (c *circuit) Allow() (func(error), error) {
 	}, nil
 }
 
-// story is what observers are told of one call; it is in the call's context.
+// story has the events that observers received for one call; it is in the call's context.
 type story struct {
 	*findings
 
 	name     string
 	most     int
-	busy     atomic.Bool // with one event at a time
+	busy     atomic.Bool // handling one event at
 	attempts map[int]bool
 	ended    int
-	single   bool        // one attempt at most: a stream is gRPC's own then
-	inside   atomic.Bool // an inner interceptor has answered by itself
+	single   bool        // at most one attempt: the stream is gRPC's own
+	inside   atomic.Bool // an inner interceptor has
 }
 
 type storyKey struct{}
 
-// listener sees that events come one at a time for each call, of every attempt once, and in order.
+// listener returns an observer which checks that each call's events come one at a time, once per attempt, and in order.
 func listener(f *faults) interceptor.Observer {
 	hear := func(ctx context.Context, event func(*story)) {
 		s, ok := ctx.Value(storyKey{}).(*story)

@@ -24,7 +24,7 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// check looks at a call that is over.
+// check checks a call that has ended.
 func (c *caller) check() {
 	if !c.opened && c.kind != unary && c.story.single && len(c.finished) == toldOfRefusal() {
 		c.finished = slices.CompactFunc(c.finished, errors.Is)
@@ -77,8 +77,8 @@ func (c *caller) check() {
 	}
 }
 
-// toldOfRefusal is how often OnFinish is told of a stream that ends before it has an attempt, since its context or its
-// channel has: by gRPC itself twice before v1.84, and once since. A stream of one attempt is gRPC's own.
+// toldOfRefusal returns how often OnFinish is called for a stream whose context or channel ended before its first attempt:
+// before v1.84, gRPC itself called it twice, now once. A stream of one attempt is gRPC's own.
 func toldOfRefusal(opts ...grpc.DialOption) (times int) {
 	unreachable := func(context.Context, string) (net.Conn, error) { return nil, errors.New("unreachable") }
 	opts = append(opts, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithContextDialer(unreachable))
@@ -95,7 +95,7 @@ func toldOfRefusal(opts ...grpc.DialOption) (times int) {
 	return times
 }
 
-// checkMessages sees that messages are those of one attempt, whole and in order, and what is echoed what was sent,
+// checkMessages checks that messages are complete, in order and from one attempt, and that echoes have what was sent,
 // stamped once. It returns the attempt.
 func (c *caller) checkMessages() (by string) {
 	own := 0
@@ -124,7 +124,7 @@ func (c *caller) checkMessages() (by string) {
 	return by
 }
 
-// Without a policy, OnFinish is told of a stream that cannot be opened as often as by gRPC itself; with one, once.
+// Without a policy, OnFinish is called for a stream that cannot be opened as often as by gRPC itself; with one, once.
 func TestToldOfRefusal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for config, want := range map[string]int{

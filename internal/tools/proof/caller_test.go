@@ -22,7 +22,7 @@ import (
 	"github.com/stagger-go/stagger/interceptor"
 )
 
-// caller is a call in a storm, of which anything may happen, and what its application sees of it.
+// caller is a call in a storm, and its application's view. Anything may happen to the call.
 type caller struct {
 	*weather
 
@@ -31,9 +31,9 @@ type caller struct {
 	story   *story
 	until   time.Time
 	resumes bool
-	leaves  bool // nobody receives to the end
-	drained bool // it received when its context was over: what had come is handed out, and the end is the context's
-	large   bool // a message that no attempt can send was taken
+	leaves  bool // the application doesn't receive to the end
+	drained bool // it received after its context ended: received messages are delivered, the end is the context's
+	large   bool // SendMsg accepted a message that no attempt can send
 	opened  bool // NewStream has returned a stream
 
 	header, trailer metadata.MD // by options
@@ -43,9 +43,9 @@ type caller struct {
 
 	reply *wrapperspb.StringValue // of a unary call that has succeeded
 	got   []string
-	shown metadata.MD // by Header
-	again error       // of RecvMsg, once more after the end
-	end   error       // of RecvMsg or NewStream; nil if nobody asked for it
+	shown metadata.MD // from Header
+	again error       // of another RecvMsg after the end
+	end   error       // of RecvMsg or NewStream; nil if neither was called
 	cut   atomic.Bool // by a panic
 }
 
@@ -81,7 +81,7 @@ func (w *weather) call(k kind, name string) *caller {
 	return c
 }
 
-// guarded runs a part of the application, which may see a panic of foreign code, or end with its goroutine.
+// guarded runs a part of the application, which may get a panic of foreign code, or end with its goroutine.
 func (c *caller) guarded(f func()) {
 	done := make(chan struct{})
 	go func() {
@@ -125,7 +125,7 @@ func (c *caller) options() []grpc.CallOption {
 	return opts
 }
 
-// timed sees that one call of the application does not outlive its context.
+// timed checks that a call of the application does not outlive its context.
 func timed[T any](c *caller, what string, f func() T) T {
 	start := time.Now()
 	result := f()
@@ -135,7 +135,7 @@ func timed[T any](c *caller, what string, f func() T) T {
 	}
 	allowed := time.Duration(0)
 	if c.swallow {
-		allowed = 200 * ms // for gRPC's word, which never comes
+		allowed = 200 * ms // for gRPC's report, which
 	}
 	if late := time.Since(last); late > allowed {
 		c.add("%s: %s returns %v after the call's end", c.name, what, late)
@@ -148,7 +148,7 @@ func (c *caller) unary(ctx context.Context) {
 	c.end = timed(c, "Invoke", func() error {
 		return c.conns[c.below(3)].Invoke(ctx, method, wrapperspb.String(c.name+">0"), reply, c.options()...)
 	})
-	if c.end == nil { // else an attempt that was left behind may still write there, as in gRPC itself
+	if c.end == nil { // else an abandoned attempt may still write there, as in gRPC itself
 		c.reply, c.got, c.end = reply, []string{reply.GetValue()}, io.EOF
 	}
 }
@@ -187,7 +187,7 @@ func (c *caller) sends(stream grpc.ClientStream) {
 	}
 	m := new(wrapperspb.StringValue)
 	for i := range n {
-		m.Value = fmt.Sprintf("%s>%d", c.name, i) // one message, used again
+		m.Value = fmt.Sprintf("%s>%d", c.name, i) // the same message again
 		large := c.of(0.01)
 		if large {
 			m.Value += strings.Repeat("x", 2000)

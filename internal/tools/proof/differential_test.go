@@ -16,13 +16,13 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// What gRPC does by itself is the measure: with its own retries, and without any.
+// The reference is gRPC itself: with its own retries, and without any.
 var (
 	byGRPC = world{name: "gRPC with retryPolicy", config: func(s *script) string { return s.retries("") }, live: true}
 	bare   = world{name: "gRPC without a policy"}
 )
 
-// Worlds that must look like gRPC with its own retries.
+// Worlds that must behave like gRPC with its own retries.
 var retrying = []world{
 	{name: "retryPolicy", config: func(s *script) string { return s.retries("") }, mode: policy.ModeEnforce},
 	{name: "retryPolicy from the resolver", config: func(s *script) string { return s.retries("") }, mode: policy.ModeEnforce, live: true},
@@ -32,7 +32,7 @@ var retrying = []world{
 	}},
 }
 
-// Worlds that must look like gRPC without a policy.
+// Worlds that must behave like gRPC without a policy.
 var idle = []world{
 	{name: "no policy", mode: policy.ModeEnforce},
 	{name: "mode OFF", config: func(s *script) string { return s.retries("") }, mode: policy.ModeOff},
@@ -65,19 +65,19 @@ var idle = []world{
 	}},
 }
 
-// slow is retries with a timeout that never comes, beside which the next attempt would be sent.
+// slow returns retries with a timeout that never expires, and would start a parallel attempt.
 func slow(s *script) string {
 	return strings.Replace(s.retries(`, "perAttemptTimeout": "7200s", "onAttemptTimeout": "HEDGE"`), `"commitOn": "HEADERS", `, "", 1)
 }
 
-// difference is one point in which two sights differ.
+// difference is one difference between two sights.
 type difference struct {
 	what           string // "sender 3", "attempts", …
 	want, got      string
 	wanted, gotten result // of the application's calls
 }
 
-// alike reports whether the texts are the same.
+// alike reports whether the texts are equal.
 func (d difference) alike() bool {
 	if d.wanted.call != "" {
 		return d.wanted.call == d.gotten.call && d.wanted.got == d.gotten.got
@@ -87,10 +87,10 @@ func (d difference) alike() bool {
 
 func (d difference) sameTime() bool { return (d.wanted.at - d.gotten.at).Abs() <= slack }
 
-// slack is by how much two times may differ: gRPC's backoffs of a nanosecond, and a microsecond on the way for each frame.
+// slack is the tolerance of times: gRPC's backoffs of a nanosecond, and a microsecond of transit for each frame.
 const slack = 100 * time.Microsecond
 
-// differences compares what gRPC shows with what a Retrier shows.
+// differences compares the sights of gRPC and of a Retrier.
 func differences(want, got *sight) (list []difference) {
 	add := func(what, want, got string) {
 		if want != got {
@@ -107,7 +107,7 @@ func differences(want, got *sight) (list []difference) {
 	return list
 }
 
-// compare compares what two applications' calls returned, and when.
+// compare compares the results of two applications' calls, and their times.
 func compare(who string, want, got []result) (list []difference) {
 	for i := range max(len(want), len(got)) {
 		w, g := result{got: "nothing"}, result{got: "nothing"}
@@ -124,8 +124,8 @@ func compare(who string, want, got []result) (list []difference) {
 	return list
 }
 
-// contrast plays a script in both worlds. What a Retrier shows must be what gRPC shows in one of a few plays, since calls
-// that meet in one moment may end in either way, or a permitted difference.
+// contrast plays a script in both worlds. A Retrier must behave like gRPC in one of several plays, since simultaneous events
+// may happen in either order, or show only permitted differences.
 func contrast(t *testing.T, s *script, ours, theirs world) string {
 	t.Helper()
 	got := ours.play(t, s)
@@ -156,8 +156,8 @@ func playRetries(t *testing.T, d *draws) string {
 	return described(s, func() string { return repeated(t, func() string { return contrast(t, s, ours, byGRPC) }) })
 }
 
-// repeated is what compare finds, if it finds anything in two more of ten plays. What happens in one instant happens in
-// any order, in both worlds, so a difference that shows once may be no more than that; it is logged.
+// repeated returns the result of compare if that finds anything in two more of ten plays. Simultaneous events happen in any
+// order in both worlds, so a difference that shows once may be due to that; it is logged.
 func repeated(t *testing.T, compare func() string) string {
 	t.Helper()
 	first := compare()
@@ -176,8 +176,8 @@ func repeated(t *testing.T, compare func() string) string {
 	return ""
 }
 
-// twins is the script for attempts that are alike. Only calls with one request are hedged, and a connection that is lost
-// takes all attempts with it.
+// twins returns the script for attempts that are alike. Only calls with one request are hedged, and a lost connection ends
+// all attempts.
 func (s *script) twins() *script {
 	s.served, s.alike = s.served[:1], true
 	if end := &s.served[0].end; end.what == "drop" || end.what == "cut" {
@@ -189,8 +189,8 @@ func (s *script) twins() *script {
 	return s
 }
 
-// unlocked is the script without what gRPC's own retries cannot do in virtual time: they hold a lock while they wait, and who
-// waits for a lock stops the bubble's clock.
+// unlocked returns the script without parts that gRPC's own retries cannot play in virtual time: they hold a lock while they
+// wait, and waiting for a lock stops the bubble's clock.
 func (s *script) unlocked() *script {
 	s.together, s.closes = false, 0
 	return s
@@ -205,7 +205,7 @@ func playBare(t *testing.T, d *draws) string {
 		s = s.twins()
 	}
 	if ours.name == "hedges after a timeout" {
-		s.form %= 2 // messages that cannot be made are not hedged: the next attempt takes the place of the slow one
+		s.form %= 2 // messages that cannot be created are not hedged: the next attempt replaces the slow one
 	}
 	return described(s, func() string { return repeated(t, func() string { return contrast(t, s, ours, bare) }) })
 }

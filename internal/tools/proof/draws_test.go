@@ -1,12 +1,11 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package proof_test searches for calls that go wrong: it plays random scripts of what a server and an application
-// do, over the public API alone and in virtual time, and compares what the application sees with what gRPC
-// itself would have shown it, or with what must hold for every call.
+// Package proof_test searches for errors: it plays random scripts of a server and an application, over the public API only
+// and in virtual time. It compares the application's view with that of gRPC itself, or with rules that hold for every call.
 //
-// A script is made of bytes. Where they end, every choice is the simplest. So the same code reads the bytes of a
-// seed, of Go's fuzzer, and of a script that is being made smaller.
+// A script is made from bytes. After their end, every choice is the simplest. So the same code reads the bytes of a seed, of
+// Go's fuzzer, and of a script that is being minimized.
 package proof_test
 
 import (
@@ -23,7 +22,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// again plays one script, as a failed test has printed it.
+// again plays one script, in the form that a failed test prints. many makes the search longer, and seed selects another one.
 var again = flag.String("script", "", "play this script alone, in hexadecimal")
 
 // many makes the search longer, and seed another one.
@@ -34,10 +33,10 @@ var (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// draws are choices, made of bytes.
+// draws are choices, made from bytes.
 type draws struct{ left []byte }
 
-// below chooses a number from 0, the simplest, to n-1.
+// below returns a number from 0, the simplest, to n-1.
 func (d *draws) below(n int) int {
 	if len(d.left) == 0 {
 		return 0
@@ -47,13 +46,13 @@ func (d *draws) below(n int) int {
 	return b % n
 }
 
-// odds is true in about so many of a hundred cases.
+// odds returns true in about this percentage of cases.
 func (d *draws) odds(percent int) bool { return d.below(100) >= 100-percent }
 
-// one chooses one of the given values; the first is the simplest.
+// one returns one of the values; the first is the simplest.
 func one[T any](d *draws, list ...T) T { return list[d.below(len(list))] }
 
-// search plays random scripts. What play finds wrong with one is shown for the smallest script that shows anything.
+// search plays random scripts. If play finds an error, it reports the smallest script with an error.
 func search(t *testing.T, scripts, size int, play func(t *testing.T, d *draws) string) {
 	t.Helper()
 	if *again != "" {
@@ -62,7 +61,7 @@ func search(t *testing.T, scripts, size int, play func(t *testing.T, d *draws) s
 			t.Fatal(err)
 		}
 		found := ""
-		for i := 0; i < 50 && found == ""; i++ { // goroutines take turns as they like
+		for i := 0; i < 50 && found == ""; i++ { // the order of goroutines varies
 			found = watched(t, data, play)
 		}
 		if found != "" {
@@ -80,7 +79,7 @@ func search(t *testing.T, scripts, size int, play func(t *testing.T, d *draws) s
 	}
 }
 
-// fuzz has Go's fuzzer find scripts.
+// fuzz lets Go's fuzzer find scripts.
 func fuzz(f *testing.F, size int, play func(t *testing.T, d *draws) string) {
 	f.Helper()
 	for seed := range uint64(20) {
@@ -94,7 +93,7 @@ func fuzz(f *testing.F, size int, play func(t *testing.T, d *draws) string) {
 	f.Fuzz(func(t *testing.T, data []byte) { judge(t, data[:min(len(data), 4*size)], play) })
 }
 
-// judge plays one script, and if anything is wrong with it, the smallest that is.
+// judge plays one script and, if that has an error, reports the smallest one that has.
 func judge(t *testing.T, data []byte, play func(t *testing.T, d *draws) string) {
 	t.Helper()
 	found := watched(t, data, play)
@@ -104,14 +103,14 @@ func judge(t *testing.T, data []byte, play func(t *testing.T, d *draws) string) 
 	data = smaller(data, func(data []byte) bool {
 		text := watched(t, data, play)
 		if text != "" {
-			found = text // another play may find nothing: goroutines take turns as they like
+			found = text // another play may find nothing: the order of goroutines varies
 		}
 		return text != ""
 	})
 	t.Fatalf("%s\nagain: go test ./internal/tools/proof -run '^%s$' -script %s", found, t.Name(), hex.EncodeToString(data))
 }
 
-// watched plays one script. A bubble that spins would never end.
+// watched plays one script, with a time limit: a bubble that spins would never end.
 func watched(t *testing.T, data []byte, play func(t *testing.T, d *draws) string) string {
 	t.Helper()
 	watch := time.AfterFunc(30*time.Second, func() { debug.SetTraceback("all"); panic("a script does not end: " + hex.EncodeToString(data)) })
@@ -119,7 +118,7 @@ func watched(t *testing.T, data []byte, play func(t *testing.T, d *draws) string
 	return play(t, &draws{data})
 }
 
-// described is what f finds wrong, a panic of a bubble that cannot end included, with the script.
+// described returns the error that f finds, with the script. That includes the panic of a bubble that cannot end.
 func described(script fmt.Stringer, f func() string) (found string) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -136,7 +135,7 @@ func described(script fmt.Stringer, f func() string) (found string) {
 	return f()
 }
 
-// smaller is the smallest script that still fails, of those that a few hundred plays try.
+// smaller returns the smallest script that still fails, after some hundred plays.
 func smaller(data []byte, fails func([]byte) bool) []byte {
 	left := 400
 	try := func(candidate []byte) bool {

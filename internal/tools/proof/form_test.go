@@ -18,7 +18,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// The service is linked into the program, as generated code would be: so a proxy whose messages are frames finds its types.
+// The service is linked into the program, like generated code: a proxy whose messages are frames finds its types.
 var _ = func() protoreflect.FileDescriptor {
 	file, err := protodesc.NewFile(&descriptorpb.FileDescriptorProto{
 		Name: new("proof.proto"), Package: new("proof"), Syntax: new("proto3"),
@@ -36,8 +36,7 @@ var _ = func() protoreflect.FileDescriptor {
 	return file
 }()
 
-// form is a type of messages, with the codec that is used with it. Codecs take no other type than theirs: what
-// reaches them besides is found by that.
+// form is a type of messages, with its codec. Codecs accept only their own type, which exposes messages of others.
 type form struct {
 	name   string
 	option grpc.CallOption // nil: gRPC's own codec
@@ -46,7 +45,7 @@ type form struct {
 	text   func(m any) string
 }
 
-// encoded is a text as it goes over the wire in every form.
+// encoded returns a text as encoded in every form.
 func encoded(text string) []byte {
 	data, err := proto.Marshal(wrapperspb.String(text))
 	if err != nil {
@@ -107,7 +106,7 @@ var forms = []form{
 	},
 }
 
-// frame is what a proxy sends.
+// frame is a proxy's message.
 type frame struct{ data []byte }
 
 type frames struct{}
@@ -133,7 +132,7 @@ func (frames) Unmarshal(data []byte, m any) error {
 	return nil
 }
 
-// made is a message that is of no use unless its factory has made it, as jhump's dynamic messages.
+// made is a message that is only usable if its factory has created it, like jhump's dynamic messages.
 type made struct {
 	factory bool
 	data    []byte
@@ -159,7 +158,7 @@ func (m *made) checked() *made {
 	return m
 }
 
-// gift is a message whose codec gives its buffers away.
+// gift is a message whose codec passes on ownership of its buffers.
 type gift struct{ data mem.BufferSlice }
 
 type givers struct{}
@@ -184,13 +183,13 @@ func (givers) Unmarshal(data mem.BufferSlice, m any) error {
 	return nil
 }
 
-// pooled is a buffer that can be freed only once: gRPC does not count small ones.
+// pooled returns a buffer that can be freed only once: gRPC does not count references to small ones.
 func pooled(text []byte) mem.Buffer {
 	data := append(make([]byte, 0, 4096), text...)
 	return mem.NewBuffer(&data, mem.NopBufferPool{})
 }
 
-// embedding is a message of an application that has a protobuf message in it, and is not one.
+// embedding is an application's message that embeds a protobuf message, without being one.
 type embedding struct {
 	*wrapperspb.StringValue
 

@@ -20,9 +20,9 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-// What is inside of a Retrier in a storm: the server, inner interceptors and a codec.
+// The parts inside a Retrier in a storm: the server, inner interceptors and a codec.
 
-// serves is how an attempt goes. All that it brings names the attempt, but for what it echoes.
+// serves returns how an attempt runs. Everything that it sends has the attempt's name, except echoes.
 func (w *weather) serves(_ context.Context, a testserver.Attempt) testserver.Step {
 	call, k := strings.Join(a.Metadata["call"], ""), kind(strings.Join(a.Metadata["kind"], ""))
 	name := fmt.Sprintf("%s/%d", call, a.Serial)
@@ -72,7 +72,7 @@ func (w *weather) serves(_ context.Context, a testserver.Attempt) testserver.Ste
 	return step()
 }
 
-// seen sees that an attempt has received a beginning of what was sent, in order, each message stamped once.
+// seen checks that an attempt has received a prefix of the sent messages, in order, each stamped once.
 func (w *weather) seen(a testserver.Attempt) {
 	if a.End.IsZero() || a.Method != method {
 		return
@@ -87,7 +87,7 @@ func (w *weather) seen(a testserver.Attempt) {
 	}
 }
 
-// insideUnary is an inner interceptor that sometimes answers by itself, or panics.
+// insideUnary is an inner interceptor that sometimes answers itself, or panics.
 func (w *weather) insideUnary(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	w.at(atOpening, true)
 	if err := w.own(ctx); err != nil {
@@ -102,7 +102,7 @@ func (w *weather) insideUnary(ctx context.Context, method string, req, reply any
 	return err
 }
 
-// abandon leaves an attempt behind, whose reply may come later.
+// abandon abandons an attempt, whose reply may come later.
 func (w *weather) abandon(ctx context.Context, invoke func()) error {
 	go func() {
 		defer func() { _ = recover() }() // of the codec
@@ -115,7 +115,7 @@ func (w *weather) abandon(ctx context.Context, invoke func()) error {
 	return status.Error(codes.Unavailable, "left behind")
 }
 
-// own is an answer of an inner interceptor itself.
+// own is an answer by an inner interceptor itself.
 func (w *weather) own(ctx context.Context) error {
 	n := w.float()
 	if s, ok := ctx.Value(storyKey{}).(*story); ok && n < 0.03 {
@@ -133,7 +133,7 @@ func (w *weather) own(ctx context.Context) error {
 	return nil
 }
 
-// left are the options that an inner interceptor leaves to gRPC.
+// left returns the options that an inner interceptor passes to gRPC.
 func (w *weather) left(opts []grpc.CallOption) []grpc.CallOption {
 	if !w.swallow {
 		return opts
@@ -162,7 +162,7 @@ func (w *weather) insideStream(ctx context.Context, desc *grpc.StreamDesc, cc *g
 	return stamper{stream, w}, nil
 }
 
-// stamper is the stream of an inner interceptor that changes what is sent, in place; sometimes it panics, or fails.
+// stamper is the stream of an inner interceptor that modifies messages in place; sometimes it panics, or fails.
 type stamper struct {
 	grpc.ClientStream
 	*weather
@@ -193,7 +193,7 @@ func (s stamper) Header() (metadata.MD, error) {
 	return s.ClientStream.Header()
 }
 
-// codec is protobuf's, as an application's own: sometimes it panics.
+// codec is protobuf's codec as an application's own; sometimes it panics.
 type codec struct{ *faults }
 
 func (codec) Name() string { return "proto" }

@@ -28,7 +28,7 @@ var hedged = hedges(4, 500*ms, `"UNAVAILABLE", "INTERNAL", "ABORTED"`)
 
 var down = fails(codes.Unavailable)
 
-// What gRFC A6 says of retries and hedges, section by section.
+// The statements of gRFC A6 on retries and hedges, section by section.
 var fromA6 = []scenario{
 	{
 		name: "two attempts fail with a retryable code", entry: standard, serves: []testserver.Step{down.Times(2), testserver.OK()},
@@ -176,7 +176,7 @@ var fromA6 = []scenario{
 // text is a message.
 var text = wrapperspb.String("reply")
 
-// retriesByFile is a retryPolicy of n attempts whose budget is the file's throttling.
+// retriesByFile returns a retryPolicy of n attempts whose budget is the file's throttling.
 func retriesByFile(n int) string {
 	return fmt.Sprintf(`"retryPolicy": {"maxAttempts": %d, "initialBackoff": "0.1s", "maxBackoff": "1s", "backoffMultiplier": 2, "retryableStatusCodes": ["UNAVAILABLE"]}`, n)
 }

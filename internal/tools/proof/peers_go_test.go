@@ -19,15 +19,15 @@ import (
 // linear is the setting of go-grpc-middleware's suite: three attempts, 50 ms apart.
 var linear = retries(3, 50*ms, 50*ms, 1, `"UNAVAILABLE", "DATA_LOSS"`)
 
-// five is the same with five attempts after another code, which its suite sets at the call.
+// five is the same with five attempts after another code, which the peer's suite sets for the call.
 var five = retries(5, 50*ms, 50*ms, 1, `"RESOURCE_EXHAUSTED"`)
 
-// theirs are settings of go-grpc-middleware: n attempts, a time apart.
+// theirs returns settings of go-grpc-middleware: n attempts with a wait in between.
 func theirs(n uint, apart time.Duration, after ...codes.Code) []retry.CallOption {
 	return []retry.CallOption{retry.WithMax(n), retry.WithBackoff(retry.BackoffLinear(apart)), retry.WithCodes(after...)}
 }
 
-// ofText retries errors with a text, whatever their code.
+// ofText retries errors that contain a text, whatever their code.
 func ofText(text string) []interceptor.Option {
 	return []interceptor.Option{interceptor.WithClassifier(func(_ context.Context, _ string, _ any, err error) interceptor.Verdict {
 		if err != nil && strings.Contains(err.Error(), text) {
@@ -37,8 +37,8 @@ func ofText(text string) []interceptor.Option {
 	})}
 }
 
-// What the suite of go-grpc-middleware's retry interceptors asserts, and more that differs. All its options are in the policy, and the
-// interceptors themselves are played, too.
+// The assertions of go-grpc-middleware's suite for its retry interceptors, and further differences. All its options are in
+// the policy. The interceptors themselves are played as well.
 var fromMiddleware = []scenario{
 	{
 		name: "a code that is not retryable", entry: linear, serves: []testserver.Step{fails(codes.Internal)},
@@ -150,10 +150,10 @@ var fromMiddleware = []scenario{
 	},
 }
 
-// thrice is failsafe-go's retry policy: three attempts without a delay, as near as a policy file can come to that.
+// thrice approximates failsafe-go's retry policy, three attempts without a delay, in a policy file.
 var thrice = retries(3, time.Nanosecond, time.Nanosecond, 1, `"UNAVAILABLE", "DEADLINE_EXCEEDED", "RESOURCE_EXHAUSTED"`)
 
-// notYet retries replies that say so.
+// notYet retries replies that ask for it.
 func notYet() []interceptor.Option {
 	return []interceptor.Option{interceptor.WithClassifier(func(_ context.Context, _ string, reply any, err error) interceptor.Verdict {
 		if m, ok := reply.(*wrapperspb.StringValue); ok && err == nil && m.GetValue() == "retry" {
@@ -165,7 +165,7 @@ func notYet() []interceptor.Option {
 
 var notReady = testserver.OK(wrapperspb.String("retry"))
 
-// What the suite of failsafe-go's gRPC client interceptor asserts of retries, hedges and contexts.
+// The assertions of failsafe-go's suite for its gRPC client interceptor, on retries, hedges and contexts.
 var fromFailsafe = []scenario{
 	{
 		name: "a call succeeds", entry: thrice, serves: []testserver.Step{testserver.OK()},

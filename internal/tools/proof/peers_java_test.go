@@ -19,10 +19,10 @@ var tens = retries(4, 10*time.Second, 10*time.Second, 1, unavailable)
 // hundreds is the hedgingPolicy of its tests: six attempts, a hundred seconds apart.
 var hundreds = hedges(6, 100*time.Second, `"UNAVAILABLE", "FAILED_PRECONDITION"`)
 
-// sixAttempts lets a policy have as many.
+// sixAttempts allows six attempts.
 const sixAttempts = `"maxAttemptsLimit": 6, `
 
-// What grpc-java's RetryTest asserts, and the tests of hedging in RetriableStreamTest.
+// The assertions of grpc-java's RetryTest, and of the hedging tests in RetriableStreamTest.
 var fromJava = []scenario{
 	{
 		name: "an upload outgrows the buffer in its second attempt", entry: tens, kind: clientStream, messages: 2, sends: 10 * time.Second,

@@ -29,35 +29,35 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-// scenario is what a peer's documentation or test suite says of a call, and what stagger does in its place. Where the two
-// differ, that is by design, and why says so.
+// scenario is a statement about calls in a peer's documentation or test suite, and stagger's behaviour. Differences are by
+// design, and why has the reason.
 type scenario struct {
 	name   string
 	entry  string // of the policy file: the keys after the name
-	rest   string // keys of the policy file beside methodConfig
-	whole  bool   // the entry names the service alone
+	rest   string // keys of the policy file next to
+	whole  bool   // the entry names only the service
 	serves []testserver.Step
 
 	kind     kind          // "" is unary
 	sends    time.Duration // of client streams: the time between two messages
 	messages int           // of client streams; 0 is 1
 	deadline time.Duration
-	cancel   time.Duration // when the application cancels; 0: it does not
+	cancel   time.Duration // when the application cancels; 0: never
 	away     time.Duration // how long the server is away from the start
-	calls    int           // one after the other; 0 is 1
-	known    bool          // calls before this one have shown that the service answers fast
+	calls    int           // in sequence; 0 is 1
+	known    bool          // earlier calls have
 	options  []grpc.CallOption
 	retrier  []interceptor.Option
-	theirs   []retry.CallOption // the same settings of go-grpc-middleware, which is played, too; nil where the peer isn't
-	shows    []string           // headers that the outcome lists
+	theirs   []retry.CallOption // the same settings for go-grpc-middleware, which is also played; nil if that isn't the peer
+	shows    []string           // headers to list in the outcome
 
-	peer string // what happens by the peer: outcome's notation
-	ours string // what happens by stagger; "" is the same
+	peer string // the peer's behaviour, in outcome's notation
+	ours string // stagger's behaviour; "": the same
 	why  string
 }
 
-// play makes the calls of a scenario, in virtual time. Chance is 0.5: backoffs with gRPC's jitter are exact, and with full
-// jitter half as long. With peer, the peer's own interceptors make the attempts.
+// play makes the calls of a scenario, in virtual time. Random numbers are 0.5: backoffs with gRPC's jitter are exact, and
+// halved with full jitter. With peer, the peer's own interceptors make the attempts.
 func (s scenario) play(t *testing.T, peer bool) (outcome string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -147,7 +147,7 @@ func (s scenario) play(t *testing.T, peer bool) (outcome string) {
 	return outcome
 }
 
-// call makes one call, and returns how many messages came.
+// call makes one call, and returns how many messages it received.
 func (s scenario) call(ctx context.Context, conn *grpc.ClientConn) (got int, err error) {
 	const method = "/proof.Service/Call"
 	if s.kind == "" {
@@ -180,7 +180,7 @@ func (s scenario) call(ctx context.Context, conn *grpc.ClientConn) (got int, err
 	}
 }
 
-// counter counts the calls that pass an interceptor.
+// counter counts the calls through an interceptor.
 type counter struct{ n atomic.Int64 }
 
 func (c *counter) options() []grpc.DialOption {
@@ -196,20 +196,20 @@ func (c *counter) options() []grpc.DialOption {
 	}
 }
 
-// retries is an entry with a retryPolicy of n attempts, by gRPC's jitter and without a budget.
+// retries returns an entry with a retryPolicy of n attempts, with gRPC's jitter and without a budget.
 func retries(n int, initial, most time.Duration, multiplier float64, list string, more ...string) string {
 	return fmt.Sprintf(`"retryPolicy": {"maxAttempts": %d, "initialBackoff": "%.9fs", "maxBackoff": "%.9fs", "backoffMultiplier": %v, "retryableStatusCodes": [%s]%s}`,
 		n, initial.Seconds(), most.Seconds(), multiplier, list, ", "+strings.Join(append(more, `"jitter": "PROPORTIONAL", "budget": "NONE"`), ", "))
 }
 
-// hedges is an entry with a hedgingPolicy of n attempts, without a budget.
+// hedges returns an entry with a hedgingPolicy of n attempts, without a budget.
 func hedges(n int, delay time.Duration, list string) string {
 	return fmt.Sprintf(`"hedgingPolicy": {"maxAttempts": %d, "hedgingDelay": "%.9fs", "nonFatalStatusCodes": [%s], "budget": "NONE"}`, n, delay.Seconds(), list)
 }
 
 var write = flag.Bool("write", false, "write the differences from peers into docs/coming-from.md")
 
-// The page lists what differs by design, and nothing else: with -write it is written.
+// The page lists exactly the differences by design; -write writes it.
 func TestPeers(t *testing.T) {
 	t.Parallel()
 	for _, p := range []struct {
@@ -251,7 +251,7 @@ func TestPeers(t *testing.T) {
 	}
 }
 
-// wantTable compares what stands between the marks of the page.
+// wantTable compares the text between the marks of the page.
 func wantTable(t *testing.T, name, want string) {
 	t.Helper()
 	const path = "../../../docs/coming-from.md"

@@ -10,17 +10,17 @@ import (
 	"strings"
 )
 
-// permission is a difference from gRPC that is meant to be. Whatever else differs is a defect.
+// permission is an intended difference from gRPC. All other differences are defects.
 type permission struct {
 	name string
-	by   string // the law, or the section of the design, that wants it
+	by   string // the law, or the section of the design, that requires it
 
-	script func(s *script)                         // puts it into words that gRPC understands; nil: it cannot be
-	words  func(want, got string) (string, string) // makes texts alike that may differ
-	allows func(c *comparison, d difference) bool  // whether a difference is this one
+	script func(s *script)                         // converts it to a form that gRPC understands; nil: impossible
+	words  func(want, got string) (string, string) // removes permitted differences of texts
+	allows func(c *comparison, d difference) bool  // reports whether a difference is this
 }
 
-// comparison is what a script looks like in both worlds, in the words that both would use.
+// comparison has a script's sights in both worlds, in a common form.
 type comparison struct {
 	script    *script
 	ours      world
@@ -49,7 +49,7 @@ func (s *sight) clone() *sight {
 	return &other
 }
 
-// texts are what may be worded in two ways.
+// texts returns the texts that may be worded in two ways.
 func (s *sight) texts() []*string {
 	list := []*string{&s.header, &s.trailer, &s.asked}
 	for i := range s.sender {
@@ -108,7 +108,7 @@ var permissions = []permission{
 		allows: func(c *comparison, d difference) bool {
 			found := c.script.leaves && !strings.Contains(d.got, "given up") && strings.Contains(d.want, "(context") // in SendMsg (R12)
 			asked := slices.ContainsFunc(c.script.moves, func(m move) bool { return m.what == "header" })
-			early := asked && d.want == "ok" && c.got.cutShort()                       // in Header, which leaves messages to be taken (R2)
+			early := asked && d.want == "ok" && c.got.cutShort()                       // in Header, which leaves messages unread (R2)
 			late := strings.Contains(d.want, "trying to send message larger than max") // after the server has ended the stream
 			return d.what == "OnFinish" && (found || early || late || c.got.ends(d.got) && !c.want.ends(d.want))
 		},
@@ -173,7 +173,7 @@ var permissions = []permission{
 	},
 }
 
-// lenient is a pushback that gRPC takes for a delay.
+// lenient is a pushback that gRPC accepts as a delay.
 const lenient = "+5"
 
 var (
@@ -182,7 +182,7 @@ var (
 	lost      = regexp.MustCompile(`\(connection error: desc = "(.*?)"\)`)
 )
 
-// ends reports whether OnFinish was told what RecvMsg or Invoke has said last.
+// ends reports whether OnFinish was called with the last error of RecvMsg or Invoke.
 func (s *sight) ends(told string) bool {
 	end := ""
 	for _, r := range s.receiver {
@@ -193,7 +193,7 @@ func (s *sight) ends(told string) bool {
 	return end == told || end == "EOF" && told == "ok"
 }
 
-// sooner reports whether SendMsg has come back sooner than gRPC's.
+// sooner reports whether SendMsg has returned sooner than gRPC's.
 func (c *comparison) sooner() bool {
 	for i, g := range c.got.receiver {
 		if i < len(c.want.receiver) && g.call == "SendMsg" && g.got == c.want.receiver[i].got && g.at < c.want.receiver[i].at-slack {
@@ -203,26 +203,26 @@ func (c *comparison) sooner() bool {
 	return false
 }
 
-// early reports whether a call has come back sooner than gRPC's, since SendMsg before it has.
+// early reports whether a call has returned sooner than gRPC's because an earlier SendMsg has.
 func (c *comparison) early(d difference) bool { return c.sooner() && d.gotten.at < d.wanted.at }
 
-// inTime reports whether a call has come back when gRPC's has, or sooner since SendMsg before it has.
+// inTime reports whether a call has returned at the same time as gRPC's, or sooner because an earlier SendMsg has.
 func (c *comparison) inTime(d difference) bool { return d.sameTime() || c.early(d) }
 
-// cutInBackoff reports whether the call was cut short while SendMsg, by gRPC, waited for a backoff, and told of that
-// where ours had come back before.
+// cutInBackoff reports whether the call was cut off while gRPC's SendMsg waited for a backoff, and reported it; ours had
+// already returned.
 func (c *comparison) cutInBackoff() bool {
 	return c.got.cutShort() && slices.ContainsFunc(c.want.receiver, func(w result) bool {
 		return w.call == "SendMsg" && slices.Contains(c.got.finished, w.got)
 	}) && !slices.ContainsFunc(c.got.receiver, func(g result) bool { return strings.HasPrefix(g.got, "panic") })
 }
 
-// cutShort reports whether the call has ended by its context or connection.
+// cutShort reports whether the call was ended by its context or connection.
 func (s *sight) cutShort() bool {
 	return slices.Contains([]string{"[cancelled]", "[deadline_exceeded]", "[closed]"}, s.reason)
 }
 
-// understood is a script as the world can play it.
+// understood returns a script in the form that the world can play.
 func (w world) understood(s *script) *script {
 	if w.config == nil {
 		return s
@@ -236,7 +236,7 @@ func (w world) understood(s *script) *script {
 	return &other
 }
 
-// permits reports whether a difference is a permitted one.
+// permits reports whether a difference is permitted.
 func (c *comparison) permits(d difference) bool {
 	return slices.ContainsFunc(permissions, func(p permission) bool { return p.allows != nil && p.allows(c, d) })
 }

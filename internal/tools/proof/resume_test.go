@@ -23,18 +23,18 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-// listing is a server stream of so many numbers, which is cut again and again, and goes on where it was.
+// listing is a server stream of numbers, which is cut again and again, and resumes where it was.
 type listing struct {
 	form    int
 	numbers int
 	most    int   // attempts without progress
-	sends   []int // how many numbers each attempt sends before it fails; after these, all
+	sends   []int // the count of numbers that each attempt sends before it fails; later ones send all
 	ends    []string
 	header  []bool // an attempt sends headers at once
 	slow    time.Duration
-	refuses int // the resumption that the application does not want, from 1; 0: it wants all
+	refuses int // number of the resumption that the application refuses, from 1; 0: none
 	cancel  time.Duration
-	beside  bool // attempts may run beside each other
+	beside  bool // attempts may run in parallel
 }
 
 func (l *listing) String() string {
@@ -60,7 +60,7 @@ func drawListing(d *draws) *listing {
 	return l
 }
 
-// expected is what the application receives, and what each attempt is asked for.
+// expected returns what the application receives, and what each attempt is asked for.
 func (l *listing) expected() (numbers int, asked []string, whole bool) {
 	attempts, resumed := 1, 0
 	for i := 0; ; i++ {
@@ -81,7 +81,7 @@ func (l *listing) expected() (numbers int, asked []string, whole bool) {
 	}
 }
 
-// serve is what an attempt does.
+// serve returns how an attempt is served.
 func (l *listing) serve(_ context.Context, a testserver.Attempt) testserver.Step {
 	from, err := strconv.Atoi(decoded(a.Requests[0]))
 	if err != nil {
@@ -113,7 +113,7 @@ func (l *listing) serve(_ context.Context, a testserver.Attempt) testserver.Step
 	}
 }
 
-// next asks for what comes after the last number.
+// next returns the option that requests the numbers after the last one.
 func (l *listing) next() grpc.CallOption {
 	resumed := 0
 	return interceptor.Resume(func(last proto.Message) (proto.Message, bool) {
@@ -184,7 +184,7 @@ func (l *listing) receive(conn *grpc.ClientConn, finished *[]error) (got []strin
 	return got, time.Since(start), end
 }
 
-// judge compares what came with what had to come.
+// judge compares the result with the expected one.
 func (l *listing) judge(got, asked []string, finished []error, end error, took time.Duration) string {
 	numbers, wantAsked, whole := l.expected()
 	for i, text := range got {
@@ -200,7 +200,7 @@ func (l *listing) judge(got, asked []string, finished []error, end error, took t
 	switch {
 	case len(finished) != 1 || status.Code(finished[0]) != status.Code(last) && (l.cancel == 0 || status.Code(finished[0]) != codes.Canceled):
 		return fmt.Sprintf("OnFinish was told %v, %s", finished, told)
-	case l.cancel > 0 && took >= l.cancel: // it may have come in time
+	case l.cancel > 0 && took >= l.cancel: // it may have been
 		if len(got) > numbers || end == io.EOF && len(got) != l.numbers || len(asked) > len(wantAsked) || took > l.cancel+time.Second {
 			return told
 		}

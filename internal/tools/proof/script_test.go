@@ -34,39 +34,39 @@ func (k kind) desc() *grpc.StreamDesc {
 	}
 }
 
-// script is a call: what the server does in each attempt, and what the application does.
+// script is a call: the server's actions in each attempt, and the application's.
 type script struct {
 	kind     kind
 	form     int // of the messages and their codec: an index of forms
 	deadline time.Duration
-	cancel   time.Duration // when the application cancels, or closes the connection; 0: it does not
+	cancel   time.Duration // when the application cancels, or closes the connection; 0: never
 	closes   time.Duration
 	buffer   int  // grpc.MaxRetryRPCBufferSize; -2: not given
 	limited  bool // messages of more than 60 bytes are too large
 	ready    bool // grpc.WaitForReady
-	wrapped  bool // an inner interceptor wraps the stream, and has a context of its own
+	wrapped  bool // an inner interceptor wraps the stream, with its own context
 	asks     string
 	leaves   bool // the application stops after its moves, and cancels
 	slow     time.Duration
-	together bool // it sends and receives in two goroutines
+	together bool // sends and receives in
 
 	most      int // attempts
 	retryable []codes.Code
 	served    []served
 	moves     []move
-	alike     bool // attempts do not say which they are
+	alike     bool // attempts do not have their number
 }
 
-// served is what the server does in an attempt. The last is for all further ones, too.
+// served has the server's actions in an attempt. The last is also used for all further ones.
 type served struct {
 	does []move
 	end  move
 }
 
-// move is one thing that the server or the application does, some time after the one before.
+// move is one action of the server or the application, some time after the previous one.
 type move struct {
 	what   string
-	sends  bool // the sender's, where the application has two goroutines
+	sends  bool // by the sender, if
 	large  bool
 	after  time.Duration
 	code   codes.Code
@@ -99,7 +99,7 @@ func (s *script) String() string {
 	return b.String()
 }
 
-// drawScript makes a script.
+// drawScript draws a script.
 func drawScript(d *draws) *script {
 	s := &script{
 		kind: one(d, unary, serverStream, clientStream, bidiStream, bidiStream),
@@ -115,7 +115,7 @@ func drawScript(d *draws) *script {
 	if d.odds(25) {
 		s.form = d.below(len(forms))
 	}
-	if d.odds(25) { // no multiple of a microsecond, which gRPC rounds deadlines to: so the client's comes first
+	if d.odds(25) { // not a multiple of a microsecond, to which gRPC rounds deadlines: so the client's comes first
 		s.deadline = one(d, 150*ms, 400*ms, 1100*ms) + 311*time.Microsecond + 500
 	}
 	if d.odds(20) {
@@ -139,7 +139,7 @@ func drawScript(d *draws) *script {
 	return s
 }
 
-// drawMoves makes what the application does.
+// drawMoves draws the application's actions.
 func (s *script) drawMoves(d *draws) {
 	for i := range d.below(9) {
 		list := []string{"recv", "send", "recv", "send", "header", "close", "context", "prepared", "recv"}
@@ -159,12 +159,12 @@ func (s *script) drawMoves(d *draws) {
 	}
 }
 
-// apart is a time between two moves. Its microseconds keep the moves of server and application apart.
+// apart returns a time between two moves. Its microseconds keep the moves of server and application apart.
 func apart(d *draws, i int) time.Duration {
 	return one(d, ms, 5*ms, 20*ms, 100*ms, 400*ms) + time.Duration(20+(d.below(256)*97+i*131)%900)*time.Microsecond
 }
 
-// drawServed makes what the server does in one attempt.
+// drawServed draws the server's actions in one attempt.
 func drawServed(d *draws, k kind) (a served) {
 	list := []string{"receive", "send", "receive all", "header", "pause", "echo"}
 	if !k.desc().ServerStreams {
@@ -197,7 +197,7 @@ func drawServed(d *draws, k kind) (a served) {
 	return a
 }
 
-// step is what testserver does in attempt n, from 1.
+// step returns the testserver's step for attempt n, from 1.
 func (a served) step(n int, alike bool) testserver.Step {
 	if alike {
 		n = 0

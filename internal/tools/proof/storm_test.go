@@ -21,17 +21,17 @@ import (
 
 const method = "/proof.Service/Call"
 
-// storm is what calls, many at a time, go through.
+// storm is the environment of many parallel calls.
 type storm struct {
 	spec    policy.Spec
 	budget  string
 	calls   int
 	kinds   []kind
 	mode    policy.Mode
-	points  point // at which foreign code panics
+	points  point // where foreign code
 	swallow bool  // an inner interceptor keeps gRPC's options to itself
 	rough   bool  // the server restarts, policies are reloaded, the mode changes
-	closes  bool  // one of three connections, and the Retrier, are closed in the end
+	closes  bool  // one of three connections, and the Retrier, are closed at the end
 	seed    uint64
 }
 
@@ -60,7 +60,7 @@ func drawStorm(d *draws) *storm {
 	return s
 }
 
-// drawSpec makes a policy.
+// drawSpec draws a policy.
 func drawSpec(d *draws) policy.Spec {
 	var spec policy.Spec
 	switch what := one(d, "retry", "hedge", "beside", "in place", "none", "retry", "hedge", "beside"); what {
@@ -125,7 +125,7 @@ func (s *storm) newBudget(t *testing.T) budget.Budget {
 	}
 }
 
-// play plays a storm, and says what it has left behind.
+// play plays a storm, and returns what it has left behind.
 func (s *storm) play(t *testing.T) string {
 	t.Helper()
 	var found []string
@@ -134,7 +134,7 @@ func (s *storm) play(t *testing.T) string {
 		if err := w.retrier.Switch(interceptor.Switch{Mode: s.mode}); err != nil {
 			t.Fatal(err)
 		}
-		ctx, stop := context.WithTimeout(t.Context(), time.Hour) // then calls that hang are found
+		ctx, stop := context.WithTimeout(t.Context(), time.Hour) // after this time, hanging calls
 		var wg, others sync.WaitGroup
 		if s.rough {
 			others.Go(func() { w.rage(ctx, t) })
@@ -156,7 +156,7 @@ func (s *storm) play(t *testing.T) string {
 		wg.Wait()
 		stop()
 		others.Wait()
-		time.Sleep(5 * time.Second) // for gRPC's word of attempts whose options an inner interceptor keeps to itself
+		time.Sleep(5 * time.Second) // for gRPC's reports on attempts whose options an inner interceptor withholds
 		synctest.Wait()
 		for _, c := range all {
 			c.check()

@@ -22,7 +22,7 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-// weather is one storm while it goes on.
+// weather is one running storm.
 type weather struct {
 	*storm
 	*findings
@@ -37,7 +37,7 @@ type weather struct {
 	most    int
 }
 
-// kept is how much all streams of a storm together may keep.
+// kept is the replay memory of all streams of a storm together.
 const kept = 1 << 16
 
 func (s *storm) start(t *testing.T) *weather {
@@ -75,7 +75,7 @@ func (s *storm) start(t *testing.T) *weather {
 	return w
 }
 
-// soon has a connection that was lost made again before the calls are over.
+// soon reconnects a lost connection before the calls are over.
 var soon = grpc.WithConnectParams(grpc.ConnectParams{
 	Backoff:           backoff.Config{BaseDelay: 20 * ms, Multiplier: 1.5, MaxDelay: 100 * ms},
 	MinConnectTimeout: 100 * ms,
@@ -105,7 +105,7 @@ func (w *weather) rage(ctx context.Context, t *testing.T) {
 	}
 }
 
-// check finds what calls have left behind.
+// check reports what calls have left behind.
 func (w *weather) check(t *testing.T) {
 	t.Helper()
 	w.active.Store(0)
@@ -131,7 +131,7 @@ func (w *weather) check(t *testing.T) {
 	}
 }
 
-// checkMemory sees that all memory for replay has been given back: a stream that needs nearly all of it is retried.
+// checkMemory checks that all replay memory has been released: a stream that needs nearly all of it is retried.
 func (w *weather) checkMemory() {
 	if err := w.retrier.Switch(interceptor.Switch{Mode: policy.ModeEnforce}); err != nil {
 		w.add("mode: %v", err)

@@ -27,15 +27,15 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-// world is how a script is played: by gRPC alone, or through a Retrier.
+// world is how a script is played: with gRPC alone, or through a Retrier.
 type world struct {
 	name   string
 	config func(s *script) string // the policies; nil: none
 	live   bool                   // they come from the resolver
 	mode   policy.Mode            // of a Retrier; "": without one
 	option grpc.CallOption        // of the call
-	twins  bool                   // attempts are alike, and run beside each other: who answers cannot be seen
-	blind  bool                   // headers that nobody has seen commit gRPC, and not a Retrier: so failures have none
+	twins  bool                   // attempts are alike and run in parallel: which one answers cannot be seen
+	blind  bool                   // unread headers commit gRPC, but not a Retrier: so failures have none
 }
 
 // play plays a script once.
@@ -57,7 +57,7 @@ func (w world) play(t *testing.T, s *script) (seen *sight) {
 		}
 		seen = s.live(conn, extra...)
 		_ = conn.Close()
-		time.Sleep(5 * time.Second) // what is on its way may arrive, and an end that nobody tells of is found
+		time.Sleep(5 * time.Second) // messages in transit may arrive, and an unreported end is found
 		synctest.Wait()
 		for i, a := range server.Attempts() {
 			if !s.alike {
@@ -74,7 +74,7 @@ func (w world) play(t *testing.T, s *script) (seen *sight) {
 	return seen
 }
 
-// received is what the server has received in an attempt.
+// received returns what the server has received in an attempt.
 func received(i int, a testserver.Attempt) string {
 	var texts []string
 	for _, data := range a.Requests {
@@ -83,7 +83,7 @@ func received(i int, a testserver.Attempt) string {
 	return fmt.Sprintf("attempt %d, after %q: %q, closed %v", i+1, a.Metadata["grpc-previous-rpc-attempts"], texts, a.HalfClosed)
 }
 
-// ends is what observers were told of one call.
+// ends has what observers received for one call.
 type ends struct {
 	attempts int
 	calls    []policy.Reason
@@ -104,7 +104,7 @@ func (e *ends) observer() interceptor.Option {
 	})
 }
 
-// fault is what the call has left behind.
+// fault returns what the call has left behind.
 func (e *ends) fault(r *interceptor.Retrier) string {
 	if len(e.calls) != 1 {
 		e.faults = append(e.faults, fmt.Sprintf("told of %d calls", len(e.calls)))
@@ -115,7 +115,7 @@ func (e *ends) fault(r *interceptor.Retrier) string {
 	return strings.Join(e.faults, ", ")
 }
 
-// dial connects to the server, in this world's way.
+// dial connects to the server as the world does.
 func (w world) dial(t *testing.T, s *script, server *testserver.Server, lis *bufconn.Listener, e *ends) (*grpc.ClientConn, *interceptor.Retrier) {
 	t.Helper()
 	opts := []grpc.DialOption{
@@ -165,8 +165,8 @@ func (w world) dial(t *testing.T, s *script, server *testserver.Server, lis *buf
 	return conn, retrier
 }
 
-// distant is a connection on which what the server sends arrives a moment later: so the client's own deadline comes
-// before the server's word of it.
+// distant is a connection on which the server's data arrive a moment later, so that the client's own deadline comes before
+// the server's report of it.
 type distant struct{ net.Conn }
 
 func (c distant) Read(b []byte) (int, error) {
@@ -175,7 +175,7 @@ func (c distant) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// wrap is an inner interceptor that has streams, and contexts, of its own.
+// wrap is an inner interceptor with its own streams and contexts.
 func wrap(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
 	stream, err := open(ctx, desc, cc, method, opts...)
 	if err != nil {
@@ -192,15 +192,15 @@ func (w wrapped) Context() context.Context {
 	return context.WithValue(w.ClientStream.Context(), wrappedKey{}, true)
 }
 
-// retries is a service config with gRPC's retryPolicy, and stagger's keys that make it mean the same.
+// retries returns a service config with gRPC's retryPolicy, and stagger's keys that give it the same meaning.
 func (s *script) retries(more string) string {
 	return entry(fmt.Sprintf(`"retryPolicy": {"maxAttempts": %d, "initialBackoff": "0.000000001s", "maxBackoff": "0.000000001s",
 		"backoffMultiplier": 1, "retryableStatusCodes": [%s], "jitter": "NONE", "commitOn": "HEADERS", "budget": "NONE",
 		"waitForReadyOnRetry": false%s}`, s.most, names(s.retryable), more))
 }
 
-// blind is the script without headers and messages in attempts that may be followed by others. Attempts that may run beside
-// each other go on by themselves (contract of streams, R9), so the application keeps up with them.
+// blind returns the script without headers and messages in attempts that others may follow. Parallel attempts proceed
+// independently (contract of streams, R9), so the application keeps pace with them.
 func (s *script) blind() *script {
 	without := *s
 	if s.kind == serverStream {
