@@ -77,7 +77,7 @@ const (
 	// much as for KindTimeout unless its config has a separate cost. A refund budget charges as much as for KindFailure.
 	KindHedge
 	// KindUnsent follows an attempt that provably never left this client. Ratio, throttle and refund budgets grant it for free,
-	// a concurrent budget counts it like any other, and [Empty] denies it. It only follows the first attempt of a call: an
+	// and a concurrent budget counts it like any other. It only follows the first attempt of a call: an
 	// unsent extra attempt has a permit, which its successor uses.
 	KindUnsent
 )
@@ -106,9 +106,6 @@ type State struct {
 
 // Unlimited grants every extra attempt and counts nothing. Its balance and capacity are infinite.
 var Unlimited Budget = own{balance.Unlimited}
-
-// Empty grants no extra attempt. The whole process shares it, and its count of denials.
-var Empty Budget = own{balance.Empty}
 
 // New returns a budget; a nil config means the default budget of policies without one. The error lists every field that is out
 // of bounds. A config with a Fleet is an error, because only a Retrier has pools.

@@ -10,7 +10,7 @@ import (
 )
 
 // Config is the config of a budget: a [RatioConfig], [ThrottleConfig], [ConcurrentConfig] or [RefundConfig]. All fields count,
-// even zeros: start from a default and change some fields.
+// even zeros: set all of them, or start from [DefaultRatio].
 type Config interface{ inside() balance.Config }
 
 // RatioConfig allows extra attempts up to a share of the calls, like the retry budgets of Finagle and Linkerd. Returning the
@@ -75,6 +75,8 @@ func (c ThrottleConfig) inside() balance.Config { return balance.ThrottleConfig(
 // end. It limits how much a service works on at a time, not the rate: if failures are fast, many extra attempts pass one after
 // the other, and if backoffs are long, waiting calls count as in flight and so allow more of them. Time, and the kind and
 // factor of a withdrawal, don't matter.
+//
+// Envoy's numbers are 20 % and 3. A policy file has them as defaults.
 type ConcurrentConfig struct {
 	// Percent of the calls in flight that may have an extra attempt in flight. More than 0, at most 1000, with at most four
 	// decimals, which the budget keeps exactly.
@@ -83,9 +85,6 @@ type ConcurrentConfig struct {
 	Min int
 }
 
-// DefaultConcurrent returns 20 % and 3: Envoy's numbers.
-func DefaultConcurrent() ConcurrentConfig { return ConcurrentConfig(balance.DefaultConcurrent()) }
-
 func (c ConcurrentConfig) inside() balance.Config { return balance.ConcurrentConfig(c) }
 
 // RefundConfig is the token bucket of the AWS SDKs: an extra attempt takes its cost, and returns it if it helped; a call that
@@ -93,15 +92,14 @@ func (c ConcurrentConfig) inside() balance.Config { return balance.ConcurrentCon
 // anything, and then once per RetryCost / Success successful calls. After an outage has emptied the bucket, there are no
 // retries, because nothing succeeds. [KindUnsent] is free, and time does not matter. Tokens have at most three decimals, which
 // the budget keeps exactly.
+//
+// The numbers of the AWS SDKs are 500, 5, 10 and 1. A policy file has them as defaults.
 type RefundConfig struct {
 	Capacity    float64 // of the bucket, which starts full. 1 to 1,000,000
 	RetryCost   float64 // of an extra attempt, except after a timeout. 0.001 to Capacity
 	TimeoutCost float64 // of an extra attempt after a timeout. 0.001 to Capacity
 	Success     float64 // earned by a call that succeeds at once. 0 to Capacity
 }
-
-// DefaultRefund returns 500, 5, 10 and 1: the numbers of the AWS SDKs.
-func DefaultRefund() RefundConfig { return RefundConfig(balance.DefaultRefund()) }
 
 func (c RefundConfig) inside() balance.Config { return balance.RefundConfig(c) }
 

@@ -98,7 +98,9 @@ func outage(b budget.Budget, calls int) {
 
 // A hundred calls fail in an outage. By default, a tenth of them may have another attempt, plus four from the reserve.
 func ExampleNew() {
-	for _, config := range []budget.Config{nil, budget.DefaultRatio(), budget.DefaultConcurrent(), budget.DefaultRefund()} {
+	for _, config := range []budget.Config{
+		nil, budget.DefaultRatio(), budget.ConcurrentConfig{Percent: 20, Min: 3}, budget.RefundConfig{Capacity: 500, RetryCost: 5, TimeoutCost: 10, Success: 1},
+	} {
 		b, err := budget.New(config)
 		if err != nil {
 			fmt.Println(err)
@@ -148,8 +150,8 @@ func ExampleDefaultRatio() {
 }
 
 // With a hundred calls in flight, a fifth of them may have an extra attempt in flight.
-func ExampleDefaultConcurrent() {
-	b, err := budget.New(budget.DefaultConcurrent())
+func ExampleConcurrentConfig() {
+	b, err := budget.New(budget.ConcurrentConfig{Percent: 20, Min: 3})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -163,8 +165,8 @@ func ExampleDefaultConcurrent() {
 }
 
 // An outage empties the bucket. Then nothing is earned, because no call succeeds.
-func ExampleDefaultRefund() {
-	b, err := budget.New(budget.DefaultRefund())
+func ExampleRefundConfig() {
+	b, err := budget.New(budget.RefundConfig{Capacity: 500, RetryCost: 5, TimeoutCost: 10, Success: 1})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -201,7 +201,7 @@ type (
 // A balance that a call makes while a reload comes in between has the new settings.
 func TestBudget_MadeDuringReload(t *testing.T) {
 	t.Parallel()
-	refund := budget.DefaultRefund()
+	refund := budget.RefundConfig{Capacity: 500, RetryCost: 5, TimeoutCost: 10, Success: 1}
 	perService := reserve(5)
 	perService.Scope = policy.ScopeService
 	for name, row := range map[string]struct {

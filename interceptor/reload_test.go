@@ -76,7 +76,7 @@ func TestReload(t *testing.T) {
 
 func TestReload_RefillsNothing(t *testing.T) {
 	bucket := policy.BudgetSpec{Config: budget.ThrottleConfig{MaxTokens: 10, TokenRatio: 0.1}}
-	refund := budget.DefaultRefund()
+	refund := budget.RefundConfig{Capacity: 500, RetryCost: 5, TimeoutCost: 10, Success: 1}
 	perService := reserve(5)
 	perService.Scope = policy.ScopeService
 	for name, after := range map[string]policy.BudgetSpec{

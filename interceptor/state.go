@@ -58,7 +58,7 @@ func (r *Retrier) State() State {
 // BudgetState is a reading of one balance of a budget.
 type BudgetState struct {
 	Name    string // in the policy file; "" is the default budget
-	Kind    string // ratio, throttle, concurrent or refund; "" for budget.Unlimited, budget.Empty and one of your own
+	Kind    string // ratio, throttle, concurrent or refund; "" for budget.Unlimited and one of your own
 	Source  string // who describes it, for two may have one name: "policies", "service_config" (a resolver), "option" ([WithBudget])
 	Target  string // whose calls share it, in the form of CanonicalTarget; "" for all
 	Service string // with scope SERVICE, else ""; "other" for services that nothing but calls name

@@ -167,7 +167,7 @@ func TestUnaryTimeout_GoesOn(t *testing.T) {
 				if last := s.decisions[len(s.decisions)-1]; last.Reason != row.reason {
 					t.Errorf("the last decision was %s; want %s", last.Reason, row.reason)
 				}
-			}, interceptor.WithBudget("empty", budget.Empty))
+			}, interceptor.WithBudget("empty", &purse{}))
 		})
 	}
 }

@@ -77,7 +77,7 @@ func convertThrottle(t *policyv1.RetryThrottling) budget.ThrottleConfig {
 }
 
 func convertConcurrent(b *policyv1.ConcurrentBudget) budget.ConcurrentConfig {
-	c := budget.DefaultConcurrent()
+	c := budget.ConcurrentConfig(balance.DefaultConcurrent())
 	take(&c.Percent, b.Percent)
 	if b.Min != nil {
 		c.Min = toInt(b.GetMin())
@@ -86,7 +86,7 @@ func convertConcurrent(b *policyv1.ConcurrentBudget) budget.ConcurrentConfig {
 }
 
 func convertRefund(r *policyv1.RefundBudget) budget.RefundConfig {
-	c := budget.DefaultRefund()
+	c := budget.RefundConfig(balance.DefaultRefund())
 	take(&c.Capacity, r.Capacity)
 	take(&c.RetryCost, r.RetryCost)
 	take(&c.TimeoutCost, r.TimeoutCost)

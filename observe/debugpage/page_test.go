@@ -312,7 +312,7 @@ func TestReadBudgetsOfMany(t *testing.T) {
 	t.Parallel()
 	var options []interceptor.Option
 	for i := range maxBudgets + 10 {
-		b, err := budget.New(budget.DefaultRefund())
+		b, err := budget.New(budget.RefundConfig{Capacity: 500, RetryCost: 5, TimeoutCost: 10, Success: 1})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -65,12 +65,18 @@ func showStories(ctx context.Context, set *policy.Set, out screen) error {
 	return nil
 }
 
+// spent is a budget that grants no extra attempt.
+type spent struct{ budget.Budget }
+
+// Withdraw implements [budget.Budget].
+func (spent) Withdraw(time.Time, budget.Kind, float64) (budget.Permit, bool) { return budget.Permit{}, false }
+
 // play makes the call, to a server of its own, and returns the Retrier's events.
 func (s story) play(ctx context.Context, set *policy.Set) (*trace, error) {
 	var t trace
 	options := []interceptor.Option{interceptor.WithObserver(t.observer())}
 	if s.spent {
-		options = append(options, interceptor.WithBudget(decision.New(set.Lookup(s.method).Spec()).Budget(), budget.Empty))
+		options = append(options, interceptor.WithBudget(decision.New(set.Lookup(s.method).Spec()).Budget(), spent{budget.Unlimited}))
 	}
 	retrier, err := interceptor.New(set, options...)
 	if err != nil {
