@@ -20,7 +20,7 @@ const (
 	almostOne = 1 - 1.0/(1<<53)
 )
 
-// Each row is a formula of the design at its edges: chance 0, one half, and the last below one.
+// Each row is a formula of the design at its edges: random number 0, one half, and the largest.
 func TestBackoffDelay(t *testing.T) {
 	t.Parallel()
 	exponential := policy.Backoff{Initial: 100 * ms, Max: 1000 * ms, Multiplier: 2}
@@ -109,8 +109,8 @@ func TestBackoffBounds(t *testing.T) {
 	})
 }
 
-// The mean and the spread over 100,000 draws, at the first retry and far beyond the cap: jitter must
-// not vanish when everyone has been waiting longest.
+// The mean and the spread over 100,000 draws, at the first retry and far beyond the cap: there must still be jitter after a
+// long outage.
 func TestJitterSpread(t *testing.T) {
 	t.Parallel()
 	const draws = 100_000

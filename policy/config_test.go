@@ -17,7 +17,7 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// goodConfig is a config that each row of the test spoils.
+// goodConfig returns a valid config that each row of the test breaks.
 func goodConfig() policy.Config {
 	retry, ratio := policy.DefaultRetry(), budget.DefaultRatio()
 	retry.Budget = "b"
@@ -30,8 +30,8 @@ func goodConfig() policy.Config {
 	}
 }
 
-// TestNewSetRefuses has the rules that a file never comes to: those for both are
-// in testdata/bad. Without a file, problems have no place and show the values of Go.
+// TestNewSetRefuses has the rules for configs that no file can break. Rules for both are in testdata/bad. Without a file,
+// errors have no place and show Go values.
 func TestNewSetRefuses(t *testing.T) {
 	t.Parallel()
 	const entry, retry = "methodConfig[0].", "methodConfig[0].retryPolicy."
@@ -110,7 +110,7 @@ func TestNewSetDefaults(t *testing.T) {
 	}
 }
 
-// TestNewRefuses has a policy on its own: its fields stand in no file and no entry.
+// TestNewRefuses checks a policy without a set: its fields have no file and no entry.
 func TestNewRefuses(t *testing.T) {
 	t.Parallel()
 	_, err := policy.New(policy.Spec{Timeout: -1, Retry: &policy.RetrySpec{}})
@@ -139,9 +139,8 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-// TestConfigRules has the points in which implementations of gRPC read a service config
-// differently (D33 to D43 of the project's notes), and what is decided here. @ stands for the
-// required keys of a retry policy but the codes and the attempts.
+// TestConfigRules has the points in which gRPC implementations read a service config differently (D33 to D43 of the project's
+// notes), and our decisions. @ stands for the required keys of a retry policy except the codes and the attempts.
 func TestConfigRules(t *testing.T) {
 	t.Parallel()
 	const rest = `"initialBackoff": "1s", "maxBackoff": "1s", "backoffMultiplier": 1`
@@ -209,7 +208,7 @@ func TestConfigRules(t *testing.T) {
 	}
 }
 
-// A policy is immutable: what its config points to may change afterwards.
+// A policy is immutable, even if the config's pointers are changed afterwards.
 func TestNewSetCopies(t *testing.T) {
 	t.Parallel()
 	slow := policy.Backoff{Initial: time.Second, Max: time.Second, Multiplier: 1, Jitter: policy.JitterNone}

@@ -23,7 +23,7 @@ func FuzzDescriptors(f *testing.F) {
 	f.Fuzz(tryDescriptors)
 }
 
-// FuzzOption has descriptor sets in which only the policy of a method is hostile.
+// FuzzOption has descriptor sets with a hostile policy of a method, which are otherwise valid.
 func FuzzOption(f *testing.F) {
 	for _, edit := range []func(*policyv1.RetryPolicy){
 		nil,
@@ -45,7 +45,7 @@ func FuzzOption(f *testing.F) {
 	})
 }
 
-// smallSet is apiSet with as little as possible of what it imports: every byte slows the search down.
+// smallSet is apiSet with as few imports as possible: every byte slows the search down.
 func smallSet(options *descriptorpb.MethodOptions) *descriptorpb.FileDescriptorSet {
 	set := apiSet(nil, map[string]*descriptorpb.MethodOptions{"Get": options, "List": nil})
 	message := func(name string) *descriptorpb.DescriptorProto {
@@ -68,7 +68,7 @@ func smallSet(options *descriptorpb.MethodOptions) *descriptorpb.FileDescriptorS
 	return set
 }
 
-// tryDescriptors wants an error or a set that can be used.
+// tryDescriptors requires an error or a set that can be used.
 func tryDescriptors(t *testing.T, data []byte) {
 	t.Helper()
 	files, err := policy.ParseDescriptors("api.binpb", data)

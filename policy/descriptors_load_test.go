@@ -54,7 +54,7 @@ func TestParseDescriptorsRefuses(t *testing.T) {
 	}
 }
 
-// like compares with a pattern where * stands for what protobuf says in its own words.
+// like compares a text with a pattern, where * stands for protobuf's part of the text.
 func like(text, pattern string) bool {
 	for i, part := range strings.Split(pattern, "*") {
 		at := strings.Index(text, part)

@@ -109,7 +109,7 @@ func TestOptionThatDoesNotHold(t *testing.T) {
 	}
 }
 
-// What is not processed is known of methods, one by one: an option of a whole service cannot say it.
+// The setting "processed" requires the names of methods: an option of a whole service can't have it.
 func TestOption_Processed(t *testing.T) {
 	t.Parallel()
 	full := goodRetry(func(r *policyv1.RetryPolicy) {
@@ -162,7 +162,7 @@ func TestOptionOfLaterVersion(t *testing.T) {
 		"field number 1999 is not known to this version of stagger and has no effect: a later one has defined it"})
 }
 
-// TestOptionOfSameNumber has an organization that chose the number for itself.
+// TestOptionOfSameNumber has another organization's option with the same number.
 func TestOptionOfSameNumber(t *testing.T) {
 	t.Parallel()
 	options := new(descriptorpb.MethodOptions)

@@ -58,7 +58,7 @@ func TestOptionsBounded(t *testing.T) {
 	}
 }
 
-// TestOptionsIdempotency has the rule BY_NAME and what overrides it.
+// TestOptionsIdempotency checks the idempotency of methods with options, and its overrides.
 func TestOptionsIdempotency(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct{ file, want string }{
@@ -121,8 +121,7 @@ methodConfig:
 	})
 }
 
-// BenchmarkWithDescriptors is the start of a program with a thousand services of three methods, each with a
-// policy: what New does once.
+// BenchmarkWithDescriptors measures the start of a program with a thousand services of three methods, each with a policy.
 func BenchmarkWithDescriptors(b *testing.B) {
 	one := apiSet(nil, map[string]*descriptorpb.MethodOptions{
 		"Create": with(goodRetry(nil)), "Get": with(goodRetry(nil)), "List": with(goodRetry(nil)),

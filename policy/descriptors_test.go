@@ -42,7 +42,7 @@ func mustDescribe(t testing.TB, set *policy.Set, files ...*protoregistry.Files) 
 	return described
 }
 
-// TestWithDescriptorsFileWins has parcels.proto, where GetParcel has 5 attempts, BurnParcel 2, and the service 3.
+// TestWithDescriptorsFileWins uses parcels.proto, where GetParcel has 5 attempts, BurnParcel 2, and the service 3.
 func TestWithDescriptorsFileWins(t *testing.T) {
 	t.Parallel()
 	const (
@@ -56,7 +56,7 @@ func TestWithDescriptorsFileWins(t *testing.T) {
 	const method = "{service: acme.parcels.v1.ParcelService, method: GetParcel}"
 	for _, row := range []struct {
 		name, entries string
-		want          string // who holds for GetParcel, ListParcels and a method of another service
+		want          string // the policy of GetParcel, of ListParcels and of a method of another service
 	}{
 		{"nothing in the file", "  []\n", get + " 5, /acme.parcels.v1.ParcelService/ 3, none"},
 		{"another service", entry("{service: a.B}"), get + " 5, /acme.parcels.v1.ParcelService/ 3, none"},
@@ -144,8 +144,8 @@ func TestWithDescriptorsOrder(t *testing.T) {
 	}
 }
 
-// apiSet is a descriptor set with one API: a service acme.v1.Orders with the given options, and those of its
-// methods by name. Options may be nil.
+// apiSet returns a descriptor set with one API: a service acme.v1.Orders with the given options, and its methods' options by
+// name. Options may be nil.
 func apiSet(service *descriptorpb.ServiceOptions, methods map[string]*descriptorpb.MethodOptions) *descriptorpb.FileDescriptorSet {
 	orders := &descriptorpb.ServiceDescriptorProto{Name: new("Orders"), Options: service}
 	for _, name := range []string{"Create", "Get", "List"} {
@@ -179,7 +179,7 @@ func apiSet(service *descriptorpb.ServiceOptions, methods map[string]*descriptor
 	return set
 }
 
-// apiOf is the file with the API in such a set.
+// apiOf returns the file with the API in such a set.
 func apiOf(set *descriptorpb.FileDescriptorSet) *descriptorpb.FileDescriptorProto {
 	files := set.GetFile()
 	return files[len(files)-1]
@@ -194,7 +194,7 @@ func marshal(t testing.TB, m proto.Message) []byte {
 	return data
 }
 
-// goodRetry is a policy without mistakes, changed by edit.
+// goodRetry returns a valid policy, changed by edit.
 func goodRetry(edit func(*policyv1.RetryPolicy)) *policyv1.RetryPolicy {
 	r := &policyv1.RetryPolicy{
 		MaxAttempts: 3, InitialBackoff: &durationpb.Duration{Nanos: 5e7}, MaxBackoff: &durationpb.Duration{Seconds: 1},
@@ -206,7 +206,7 @@ func goodRetry(edit func(*policyv1.RetryPolicy)) *policyv1.RetryPolicy {
 	return r
 }
 
-// with has a policy as the option of a method.
+// with returns a method's options with a policy.
 func with(r *policyv1.RetryPolicy) *descriptorpb.MethodOptions {
 	o := new(descriptorpb.MethodOptions)
 	proto.SetExtension(o, policyv1.E_Retry, r)
@@ -223,7 +223,7 @@ func describe(t *testing.T, file string, set *descriptorpb.FileDescriptorSet) (*
 	return mustParse(t, "f", file).WithDescriptors(files)
 }
 
-// attempts is how many a policy allows.
+// attempts returns the policy's maximum number of attempts.
 func attempts(p *policy.Policy) string {
 	if r := p.Spec().Retry; r != nil {
 		return strconv.Itoa(r.MaxAttempts)

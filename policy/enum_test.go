@@ -14,7 +14,7 @@ import (
 	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
 )
 
-// The constants of each kind are the words of a policy file, all of them.
+// The constants of each kind are exactly the schema's enum values.
 func TestWords(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {

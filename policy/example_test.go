@@ -12,7 +12,7 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// All that is wrong with a file is said at once, with its place and what would be right.
+// Parse reports all errors in a file at once, with their place and the remedy.
 func ExampleParse() {
 	_, err := policy.Parse("retry.yaml", []byte(`
 methodConfig:

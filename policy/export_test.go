@@ -6,10 +6,10 @@ package policy
 // LintWith is [Lint] with options.
 var LintWith = lint
 
-// ParseDescriptors is what LoadDescriptors does with what it has read.
+// ParseDescriptors does what LoadDescriptors does after reading the file.
 var ParseDescriptors = parseDescriptors
 
-// What package inside has.
+// The functions of package inside.
 var (
 	LoadDescriptors    = loadDescriptors
 	ParseServiceConfig = parseServiceConfig

@@ -15,7 +15,7 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// The services that this program knows, registered as generated code does it.
+// The services that this program knows, registered like generated code.
 var _ = registerShop()
 
 func registerShop() protoreflect.FileDescriptor {

@@ -16,7 +16,7 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// uploads are the descriptors of acme.v1.Orders, to whose method Create the client sends a stream.
+// uploads returns the descriptors of acme.v1.Orders, whose method Create receives a stream.
 func uploads(t *testing.T) *protoregistry.Files {
 	t.Helper()
 	set := apiSet(nil, map[string]*descriptorpb.MethodOptions{"Create": nil, "Get": nil})
@@ -28,7 +28,7 @@ func uploads(t *testing.T) *protoregistry.Files {
 	return files
 }
 
-// Create is not hedged: lint says so where the entry asks for that, and only if it leads there.
+// Create is not hedged: lint warns in the entry that asks for it, if the method uses that entry.
 func TestClientStreamsAreNotHedged(t *testing.T) {
 	t.Parallel()
 	const hedge = "hedgingPolicy: {maxAttempts: 2, hedgingDelay: 1s, nonFatalStatusCodes: [14]}"

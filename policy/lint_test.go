@@ -11,7 +11,7 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// linted is what Lint says of a file.
+// linted returns the diagnostics of Lint on a file.
 func linted(text string) []string {
 	var list []string
 	for _, d := range policy.Lint("f", []byte(text)) {
@@ -81,7 +81,7 @@ methodConfig:
 		"warning f:13:97: methodConfig[1].hedgingPolicy.nonFatalStatusCodes[2]: ABORTED: is listed already; take it out")
 }
 
-// TestLintReserve has budgets that just pay for an attempt after a timeout, and that just do not.
+// TestLintReserve has budgets that can just pay for an attempt after a timeout, and budgets that just can't.
 func TestLintReserve(t *testing.T) {
 	t.Parallel()
 	file := func(budgets, more string) string {

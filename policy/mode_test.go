@@ -41,7 +41,7 @@ func TestMode(t *testing.T) {
 	}
 }
 
-// What is written in Go is checked as a file is.
+// Modes written in Go are checked like those in a file.
 func TestModeInGo(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
@@ -88,7 +88,7 @@ const modes = `methodConfig: [
 {name: [{service: a.B, method: Some}], percent: 5, hedgingPolicy: {maxAttempts: 2, hedgingDelay: 1s}},
 {name: [{service: a.B, method: Plain}], mode: OFF, timeout: 1s}]`
 
-// Clients without modes get the policies that are enforced, and the others not.
+// Clients without modes get only the policies that are enforced.
 func TestServiceConfigModes(t *testing.T) {
 	t.Parallel()
 	const want = `{"methodConfig": [
@@ -144,7 +144,7 @@ func TestLintModes(t *testing.T) {
 	}
 }
 
-// Of two modes the greater is the stricter, by the alphabet.
+// The greater of two modes, alphabetically, is the stricter.
 func TestMode_Order(t *testing.T) {
 	t.Parallel()
 	modes := []policy.Mode{"", policy.ModeEnforce, policy.ModeObserve, policy.ModeOff}

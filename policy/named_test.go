@@ -45,7 +45,7 @@ methodConfig:
 	}
 }
 
-// TestNamedPolicies_Elsewhere: gRPC makes one attempt where it does not know the policy.
+// TestNamedPolicies_Elsewhere: gRPC sends one attempt where it does not know the policy.
 func TestNamedPolicies_Elsewhere(t *testing.T) {
 	t.Parallel()
 	conn, err := grpcReads(t, `{"policies": [{"name": "reads", "retryPolicy": {"maxAttempts": 4, "initialBackoff": "0.1s", "maxBackoff": "1s",
@@ -59,7 +59,7 @@ func TestNamedPolicies_Elsewhere(t *testing.T) {
 	}
 }
 
-// TestNamedPolicies_Lint says once what is said of a policy that three entries refer to.
+// TestNamedPolicies_Lint checks that advice on a policy of three entries appears only once.
 func TestNamedPolicies_Lint(t *testing.T) {
 	t.Parallel()
 	wantLinted(t, strings.Replace(strings.Replace(named, "maxAttempts: 4", "maxAttempts: 9", 1), "timeout: 1s, ", "", 1),

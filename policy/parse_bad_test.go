@@ -18,12 +18,12 @@ import (
 	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
 )
 
-// badFile is one case of testdata/bad: what a file says, and every word of what is said of it.
+// badFile is one case of testdata/bad: a file, and the complete texts of its errors.
 type badFile struct {
 	name, text, want string
 }
 
-// badFiles reads the cases: "=== name", the file, "---", the problems under the file name f.
+// badFiles reads the cases: "=== name", the file, "---", the errors under the file name f.
 func badFiles(t testing.TB) []badFile {
 	t.Helper()
 	paths, err := filepath.Glob("testdata/bad/*.txt")
@@ -69,7 +69,7 @@ func TestParseBadFiles(t *testing.T) {
 	}
 }
 
-// TestBadFilesHaveEveryField keeps a new field from being forgotten.
+// TestBadFilesHaveEveryField ensures that each new field has a case.
 func TestBadFilesHaveEveryField(t *testing.T) {
 	t.Parallel()
 	files := badFiles(t)
@@ -110,7 +110,7 @@ func TestBadFilesHaveEveryField(t *testing.T) {
 	}
 }
 
-// fieldsOf are the fields of a message and of all in it, as problems name them.
+// fieldsOf returns the fields of a message and of all messages in it, as errors name them.
 func fieldsOf(path string, m protoreflect.MessageDescriptor) []string {
 	var fields []string
 	for i := range m.Fields().Len() {

@@ -49,8 +49,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// wantSameFromConfig wants NewSet to make the same set of what a set was made of. Warnings have no places then, and
-// those about spelling and about named policies are the file's alone.
+// wantSameFromConfig checks that NewSet makes the same set from a set's config. Its warnings have no places, and only a file
+// has warnings about spelling and named policies.
 func wantSameFromConfig(t *testing.T, set *policy.Set) {
 	t.Helper()
 	again, err := policy.NewSet(set.Config())
@@ -92,7 +92,7 @@ func wantSameFromConfig(t *testing.T, set *policy.Set) {
 	}
 }
 
-// TestConfig_RoundTrip has all policy files that there are.
+// TestConfig_RoundTrip covers all policy files of the repository.
 func TestConfig_RoundTrip(t *testing.T) {
 	t.Parallel()
 	for name, data := range policyFiles(t) {
@@ -107,7 +107,7 @@ func TestConfig_RoundTrip(t *testing.T) {
 	}
 }
 
-// TestConfig_IsACopy changes all that a config points to.
+// TestConfig_IsACopy changes everything that a config points to.
 func TestConfig_IsACopy(t *testing.T) {
 	t.Parallel()
 	set := mustLoad(t, "all.yaml")
@@ -130,7 +130,7 @@ func TestConfig_IsACopy(t *testing.T) {
 	}
 }
 
-// checkProblems wants each problem with a place and a text, in the order of the file.
+// checkProblems checks that each error has a place and a text, in the order of the file.
 func checkProblems(t *testing.T, file string, err error) {
 	t.Helper()
 	fault, ok := errors.AsType[*policy.Error](err)
@@ -149,14 +149,14 @@ func checkProblems(t *testing.T, file string, err error) {
 	}
 }
 
-// use asks a set all that the interceptor asks it.
+// use calls all methods of a set that the interceptor uses.
 func use(t *testing.T, set *policy.Set) {
 	t.Helper()
 	declared := map[string]bool{"": true, policy.NoBudget: true}
 	for _, b := range set.Config().Budgets {
 		declared[b.Name] = true
 		if ratio, ok := b.Config.(budget.RatioConfig); ok && ratio.Fleet != "" {
-			ratio.Fleet = "" // where its pool is says the program
+			ratio.Fleet = "" // the program knows where the pool is
 			b.Config = ratio
 		}
 		if made, err := budget.New(b.Config); err != nil || made == nil {

@@ -28,7 +28,7 @@ func bomb() string {
 	return b.String()
 }
 
-// TestParseLimits gives Parse what would take a naive reader's time or memory.
+// TestParseLimits has inputs that would exhaust the time or memory of a naive parser.
 func TestParseLimits(t *testing.T) {
 	t.Parallel()
 	const (
@@ -74,7 +74,7 @@ func firstLine(err error) string {
 	return line
 }
 
-// TestParseOneDocument has documents after what ends the first.
+// TestParseOneDocument has further documents after the end of the first.
 func TestParseOneDocument(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
@@ -108,7 +108,7 @@ func TestParseManyErrors(t *testing.T) {
 	}
 }
 
-// share is how large the hostile files are: with the race detector, 1 MiB each takes minutes.
+// share is the size of the hostile files: with the race detector, 1 MiB each would take minutes.
 const share = 128 << 10
 
 // much repeats a text up to a share.
@@ -123,7 +123,7 @@ func numbered(text string) string {
 	return b.String()
 }
 
-// stairs are maps in maps, one level and one blank deeper in each line.
+// stairs returns nested maps, one level and one more space in each line.
 func stairs(levels int) string {
 	var b strings.Builder
 	for i := range levels {
@@ -132,7 +132,7 @@ func stairs(levels int) string {
 	return b.String()
 }
 
-// hostile are files that are made to cost a reader time or memory. All are refused.
+// hostile returns files that cost a parser much time or memory. All are refused.
 func hostile() map[string]string {
 	entry := func(key, value string) string { return "methodConfig: [{name: [{}], " + key + ": " + value + "}]" }
 	ratio := func(percent string) string { return "budgets: [{name: a, ratio: {percent: " + percent + "}}]" }
@@ -177,8 +177,8 @@ func hostile() map[string]string {
 	}
 }
 
-// TestParseMemory measures all that Parse allocates, though most of it is gone soon: the YAML reader
-// copies its queue of tokens again and again. It is not parallel: the measure is of the process.
+// TestParseMemory measures all allocations of Parse, though most are soon freed: the YAML parser copies its queue of tokens
+// repeatedly. The test is not parallel, because it measures the whole process.
 func TestParseMemory(t *testing.T) {
 	const perByte, mistakes = 1200, 16 << 20
 	for name, text := range hostile() {

@@ -40,7 +40,7 @@ func TestLoadErrors(t *testing.T) {
 		filepath.Join(folder, "none.yaml"): "open " + filepath.Join(folder, "none.yaml") + ": no such file or directory",
 	} {
 		if runtime.GOOS == "windows" {
-			want = "" // in its own words
+			want = "" // the system's own text
 		}
 		set, err := policy.Load(path)
 		if set != nil || err == nil || want != "" && err.Error() != want {

@@ -52,7 +52,7 @@ func TestLoadPipe(t *testing.T) {
 		_, err := policy.Load(path)
 		done <- err
 	}()
-	// More than a pipe holds, so that writing ends only when it is being read.
+	// More than a pipe's buffer, so that writing ends only when the pipe is read.
 	if _, err := f.WriteString(strings.Repeat("#\n", 40_000) + "maxWaiting: 0\n"); err != nil {
 		t.Error(err)
 	}

@@ -35,7 +35,7 @@ func mustLoad(t testing.TB, name string) *policy.Set {
 	return set
 }
 
-// TestParseDesignExample is the file that the design promises to users.
+// TestParseDesignExample parses the file that the design promises to users.
 func TestParseDesignExample(t *testing.T) {
 	t.Parallel()
 	set := mustLoad(t, "design.yaml")
@@ -159,7 +159,7 @@ func TestLoadMissingFile(t *testing.T) {
 	}
 }
 
-// TestParseJSONAsYAML reads what both can read, both ways.
+// TestParseJSONAsYAML parses texts that are both JSON and YAML, as each.
 func TestParseJSONAsYAML(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile("testdata/good/grpc.json")
@@ -208,7 +208,7 @@ func TestParseServiceConfig(t *testing.T) {
 	}
 }
 
-// TestParseRecvTimeout has the timeout of an attempt as gRPC's C-core and Java name it.
+// TestParseRecvTimeout has the per-attempt timeout as gRPC's C-core and Java name it.
 func TestParseRecvTimeout(t *testing.T) {
 	t.Parallel()
 	for more, want := range map[string]bool{"": true, ", onAttemptTimeout: HEDGE": false} {

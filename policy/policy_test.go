@@ -24,7 +24,7 @@ func TestNewRefusesBoth(t *testing.T) {
 	}
 }
 
-// Policies are the same, in whatever order codes are listed.
+// Policies are equal, in whatever order codes are listed.
 func TestCodes_Sorted(t *testing.T) {
 	t.Parallel()
 	retry := policy.DefaultRetry()
@@ -79,7 +79,7 @@ func TestDiagnosticInJSON(t *testing.T) {
 	}
 }
 
-// A list of codes that need not be there may be empty, too.
+// An optional list of codes may be empty.
 func TestNew_EmptyNonFatal(t *testing.T) {
 	t.Parallel()
 	if _, err := policy.New(policy.Spec{Hedge: &policy.HedgeSpec{MaxAttempts: 2, NonFatal: []codes.Code{}}}); err != nil {

@@ -40,7 +40,7 @@ func TestReasons(t *testing.T) {
 	})
 }
 
-// reasonConstants are the constants of type Reason in the source, in its order.
+// reasonConstants returns the constants of type Reason in the order of the source.
 func reasonConstants(t *testing.T) (reasons []policy.Reason) {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), "reason.go", nil, parser.SkipObjectResolution)

@@ -19,7 +19,7 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// policyFiles are all valid policy files of the repository, and those in docs, by their names.
+// policyFiles returns all valid policy files of the repository, including those in docs, by name.
 func policyFiles(t *testing.T) map[string][]byte {
 	t.Helper()
 	files := map[string][]byte{}
@@ -53,7 +53,7 @@ func policyFiles(t *testing.T) map[string][]byte {
 	return files
 }
 
-// toJSON is what a user does to give a policy file to other clients.
+// toJSON converts a policy file to JSON for other clients, as users do.
 func toJSON(t *testing.T, data []byte) string {
 	t.Helper()
 	var v map[string]any
@@ -80,7 +80,7 @@ func TestServiceConfigOfRepositoryFiles(t *testing.T) {
 			continue
 		}
 		plain, _ := set.ServiceConfig(true)
-		refused := false // by the one exception: spellings that gRPC for Go does not know
+		refused := false // for the one exception: spellings that gRPC for Go does not know
 		for _, w := range set.Warnings() {
 			refused = refused || strings.Contains(w.Message, "gRPC for Go refuses")
 		}
@@ -89,7 +89,7 @@ func TestServiceConfigOfRepositoryFiles(t *testing.T) {
 			if want := refused && kind == "as it is"; (err != nil) != want {
 				t.Errorf("%s, %s: gRPC says %v; should it refuse the file: %v", name, kind, err, want)
 			}
-			if err == nil && set.Config().Mode <= policy.ModeEnforce { // else the plain one has no policies: TestServiceConfigModes
+			if err == nil && set.Config().Mode <= policy.ModeEnforce { // otherwise the plain config has no policies: TestServiceConfigModes
 				alike(t, conn, set)
 			}
 		}
@@ -127,7 +127,7 @@ func TestServiceConfigOfAnyFile(t *testing.T) {
 	})
 }
 
-// keys draws some of the optional keys of an object.
+// keys draws some of an object's optional keys.
 func keys(t *rapid.T, required map[string]any, optional map[string]*rapid.Generator[any]) map[string]any {
 	for _, key := range slices.Sorted(maps.Keys(optional)) {
 		if rapid.Bool().Draw(t, key+" is there") {
@@ -213,7 +213,7 @@ func drawnRetry(t *rapid.T) map[string]any {
 
 func anyOf(values ...any) *rapid.Generator[any] { return rapid.SampledFrom(values) }
 
-// durations are what policy files and gRPC both take, and more than nothing.
+// durations draws positive durations that both policy files and gRPC accept.
 func durations() *rapid.Generator[any] {
 	return rapid.Custom(func(t *rapid.T) any {
 		return fmt.Sprintf("%d.%09ds", rapid.Int64Range(0, 9223372035).Draw(t, "seconds"), rapid.IntRange(1, 999999999).Draw(t, "nanos"))

@@ -31,7 +31,7 @@ type fataler interface {
 	Fatalf(format string, args ...any)
 }
 
-// grpcReads has gRPC for Go read a service config; the error is why it does not. Nothing is connected to.
+// grpcReads makes gRPC for Go parse a service config, and returns its error. It does not connect.
 func grpcReads(t fataler, config string) (*grpc.ClientConn, error) {
 	t.Helper()
 	conn, err := grpc.NewClient("passthrough:///nowhere",
@@ -41,14 +41,14 @@ func grpcReads(t fataler, config string) (*grpc.ClientConn, error) {
 	if err != nil {
 		return nil, err
 	}
-	conn.Connect() // the config holds when the resolver has answered, which this one does at once
+	conn.Connect() // the config applies after the resolver's answer, which comes at once
 	if err := conn.Close(); err != nil {
 		t.Fatalf("%v", err)
 	}
 	return conn, nil
 }
 
-// alike compares what gRPC and we have read for each method.
+// alike compares the policies of gRPC and of the set for each method.
 func alike(t fataler, conn *grpc.ClientConn, set *policy.Set) {
 	t.Helper()
 	for _, method := range asked {
@@ -58,7 +58,7 @@ func alike(t fataler, conn *grpc.ClientConn, set *policy.Set) {
 	}
 }
 
-// grpcs is what gRPC has read for a method, in words.
+// grpcs returns gRPC's policy for a method as text.
 func grpcs(conn *grpc.ClientConn, method string) string {
 	var b strings.Builder
 	mc := conn.GetMethodConfig(method)
@@ -72,7 +72,7 @@ func grpcs(conn *grpc.ClientConn, method string) string {
 	return b.String()
 }
 
-// staggers is what we have read, in the same words.
+// staggers returns the set's policy in the same form.
 func staggers(set *policy.Set, method string) string {
 	var b strings.Builder
 	p := set.Lookup(method)
@@ -103,14 +103,14 @@ func limits(b *strings.Builder, waits *bool, request, response *int) {
 	}
 }
 
-// shared are the keys of a retry policy but the attempts and the codes.
+// shared are the keys of a retry policy except the attempts and the codes.
 const shared = `"initialBackoff": "0.1s", "maxBackoff": "1s", "backoffMultiplier": 2`
 
 func methodConfigs(entries ...string) string {
 	return `{"methodConfig": [` + strings.Join(entries, ", ") + `]}`
 }
 
-// of is an entry for a.B with the given keys.
+// of returns an entry for a.B with the given keys.
 func of(keys string) string { return methodConfigs(`{"name": [{"service": "a.B"}], ` + keys + `}`) }
 
 func retryOf(keys string) string { return of(`"retryPolicy": {` + shared + `, ` + keys + `}`) }
@@ -177,7 +177,7 @@ func TestGRPCReadsTheSame(t *testing.T) {
 	}
 }
 
-// TestGRPCSpellings has what gRPC reads in another spelling than a policy file's.
+// TestGRPCSpellings has spellings that gRPC accepts and a policy file does not.
 func TestGRPCSpellings(t *testing.T) {
 	t.Parallel()
 	for name, config := range map[string]string{

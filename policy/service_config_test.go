@@ -149,7 +149,8 @@ methodConfig:
     retryPolicy: *retry
 `
 
-// TestServiceConfigLeavesUnsafeOut has each way not to be safe, and entries that stay to hide the one for everything.
+// TestServiceConfigLeavesUnsafeOut covers each reason not to be idempotent, and entries that stay to hide the one for
+// everything.
 func TestServiceConfigLeavesUnsafeOut(t *testing.T) {
 	t.Parallel()
 	set := mustDescribe(t, mustParse(t, "f", someUnsafe), mustLoadDescriptors(t, parcels))
@@ -197,7 +198,7 @@ func TestServiceConfigLeavesUnsafeOut(t *testing.T) {
 	}
 }
 
-// TestServiceConfigAssumedKeys has keys under a file that assumes all methods to be safe.
+// TestServiceConfigAssumedKeys has keys in a file that assumes all methods to be idempotent.
 func TestServiceConfigAssumedKeys(t *testing.T) {
 	t.Parallel()
 	all, _ := mustParse(t, "f", "idempotency: ASSUME"+strings.ReplaceAll(someUnsafe, "idempotency: NONE", "")).ServiceConfig(true)
@@ -207,7 +208,7 @@ func TestServiceConfigAssumedKeys(t *testing.T) {
 	}
 }
 
-// TestServiceConfig_Packages writes the services of a package, as far as descriptors know them, and never more.
+// TestServiceConfig_Packages checks that a package becomes its known services, and nothing else.
 func TestServiceConfig_Packages(t *testing.T) {
 	t.Parallel()
 	const text = `
@@ -253,7 +254,7 @@ methodConfig:
 	}
 }
 
-// TestGRPCReads_Packages: a file with packages is a service config that says nothing of their methods to gRPC.
+// TestGRPCReads_Packages: for gRPC, a file with packages is a service config without policies for their methods.
 func TestGRPCReads_Packages(t *testing.T) {
 	t.Parallel()
 	conn, err := grpcReads(t, `{"methodConfig": [{"name": [{"service": "acme.parcels.v1.*"}], "timeout": "1s"}]}`)

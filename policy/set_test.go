@@ -28,8 +28,8 @@ methodConfig:
   waitForReady: true
 `
 
-// TestLookup is gRFC A2's order, and its trap: an entry for a method
-// that sets nothing switches off what the service's entry sets.
+// TestLookup checks gRFC A2's order, and its trap: an entry for a method that sets nothing disables the settings of the
+// service's entry.
 func TestLookup(t *testing.T) {
 	t.Parallel()
 	set := mustParse(t, "f", lookups)
@@ -101,8 +101,8 @@ func TestLookupWithoutDefault(t *testing.T) {
 	}
 }
 
-// BenchmarkLookup finds methods whose names are alike at both ends, as those of generated services are, and
-// methods whose names differ everywhere: neither may cost more than the other, nor a large file than a small one.
+// BenchmarkLookup looks up methods with similar names, like those of generated services, and methods with entirely different
+// names: neither may cost more than the other, nor may a large file cost more than a small one.
 func BenchmarkLookup(b *testing.B) {
 	for _, row := range []struct{ name, service, method string }{
 		{"alike", "acme.shop.v1.Service%04d", "GetInvoice"},

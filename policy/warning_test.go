@@ -117,7 +117,7 @@ func TestWarningsUnsafeMethods(t *testing.T) {
 	}
 }
 
-// TestLintOnlyDescriptors leaves out services that are linked into the program.
+// TestLintOnlyDescriptors checks that services linked into the program are left out.
 func TestLintOnlyDescriptors(t *testing.T) {
 	t.Parallel()
 	const everything = "methodConfig: [{name: [{}], retryPolicy: {maxAttempts: 3, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 2, " +
@@ -132,8 +132,7 @@ func TestLintOnlyDescriptors(t *testing.T) {
 	}
 }
 
-// TestWarningsDefaultEntry has the name for everything, where a service with an
-// entry of its own is that entry's business.
+// TestWarningsDefaultEntry has the name for everything; services with their own entry are reported there.
 func TestWarningsDefaultEntry(t *testing.T) {
 	t.Parallel()
 	const text = `

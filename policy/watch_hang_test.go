@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// remote is a file that another machine has.
+// remote is a file on another machine.
 type remote struct {
 	mu      sync.Mutex // guards all below
 	away    chan struct{}
@@ -36,7 +36,7 @@ func (r *remote) read() ([]byte, error) {
 	return []byte(r.text), nil
 }
 
-// set changes what the file says, and whether reading it hangs.
+// set changes the file's text, and whether reading it hangs.
 func (r *remote) set(text string, hangs bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -60,7 +60,7 @@ func (r *remote) wants(t *testing.T, d time.Duration, reads int, reports ...stri
 	}
 }
 
-// A reading may hang, as of a pipe or of a server of files that is gone.
+// A read may hang, for example of a pipe or of an unreachable file server.
 func TestFollower_ReadingHangs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -85,17 +85,17 @@ func TestFollower_ReadingHangs(t *testing.T) {
 		r.wants(t, 10*time.Second, 5, "1m10s 8")
 		r.set("maxWaiting: 8", true)
 		r.wants(t, time.Minute, 1, "1m24s retry.yaml: cannot be read: reading has taken 4s, and goes on")
-		r.set("maxWaiting: 8", false) // as before, and yet to be told after a failure
+		r.set("maxWaiting: 8", false) // as before, and still reported after a failure
 		r.wants(t, 10*time.Second, 5, "2m19s 8")
 		r.set("maxWaiting: 9", true)
 		r.wants(t, 3*time.Second, 1)
-		cancel() // run ends beside a reading that hangs
+		cancel() // run ends while a read hangs
 		r.set("maxWaiting: 9", false)
 		r.wants(t, time.Minute, 0)
 	})
 }
 
-// Readings that fail for different reasons are one failure.
+// Consecutive reads that fail for different reasons are one failure.
 func TestFollower_ReportsOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

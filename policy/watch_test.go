@@ -28,7 +28,7 @@ type watch struct {
 	path string
 
 	mu  sync.Mutex // guards all below
-	now []change   // since they were looked at last
+	now []change   // since after was last called
 }
 
 type change struct {
@@ -37,7 +37,7 @@ type change struct {
 	err      error
 }
 
-// watchFile watches a file that prepare has made, with two attempts, until the test is over.
+// watchFile watches a file that prepare has created, with two attempts, until the end of the test.
 func watchFile(t *testing.T, path string, prepare func(w *watch), test func(w *watch)) {
 	t.Helper()
 	t.Parallel()
@@ -69,7 +69,7 @@ func (w *watch) changed(s *policy.Set, err error) {
 	w.now = append(w.now, c)
 }
 
-// after lets time pass, and returns the changes since it was called last.
+// after advances the time, and returns the changes since its last call.
 func (w *watch) after(d time.Duration) []change {
 	time.Sleep(d)
 	synctest.Wait()
@@ -99,7 +99,7 @@ func (w *watch) put(name, text string) {
 	}
 }
 
-// point points a link to something else, as ln -sfn does or in one step.
+// point redirects a link, as ln -sfn does, or in one step.
 func (w *watch) point(link, to string) {
 	w.t.Helper()
 	if err := os.Symlink(to, filepath.Join(w.dir, link+".new")); err != nil {
@@ -115,7 +115,7 @@ func (w *watch) rename(from, to string) {
 	}
 }
 
-// wants waits and compares what was reported: the attempts of a set, or a part of an error, within five seconds of now.
+// wants waits up to five seconds, and compares the report: the attempts of a set, or a part of an error.
 func (w *watch) wants(what string, attempts int, wrong string) {
 	w.t.Helper()
 	began := time.Now()
@@ -184,8 +184,8 @@ func TestWatch_LinkToFile(t *testing.T) {
 	})
 }
 
-// Kubernetes keeps a ConfigMap in a folder of its own, which a link ..data leads to, and puts another link in
-// the place of that one. Then it removes the old folder.
+// Kubernetes keeps a ConfigMap in a folder, which a link ..data points to. It replaces the link, and then removes the old
+// folder.
 func TestWatch_ConfigMap(t *testing.T) {
 	watchFile(t, "retry.yaml", func(w *watch) {
 		w.put("..1/retry.yaml", attemptsFile("2"))
@@ -203,7 +203,7 @@ func TestWatch_ConfigMap(t *testing.T) {
 	})
 }
 
-// The first half of a file is a valid one.
+// The first half of a file can be a valid file.
 func TestWatch_SlowWriter(t *testing.T) {
 	watchFile(t, "retry.yaml", func(w *watch) { w.put("retry.yaml", attemptsFile("2")) }, func(w *watch) {
 		var text strings.Builder
