@@ -1,7 +1,7 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package peers sets up the retries that stagger is compared with: gRPC's own, go-grpc-middleware's and failsafe-go's, all after
+// Package peers sets up the retries to compare stagger with: gRPC's own, go-grpc-middleware's and failsafe-go's, all with
 // the same plan.
 package peers
 
@@ -17,16 +17,16 @@ import (
 	"google.golang.org/grpc"
 )
 
-// Plan is what all clients that retry are told.
+// Plan has the settings of all clients that retry.
 type Plan struct {
-	Attempts       int           // the first included
+	Attempts       int           // including the first
 	Initial, Max   time.Duration // of the backoff, which doubles
-	Jitter         float64       // of a backoff, up and down; gRPC's own is 0.2
-	AttemptTimeout time.Duration // of the clients that know it; 0: none
+	Jitter         float64       // part of a backoff, up and down; gRPC's
+	AttemptTimeout time.Duration // of the clients that support
 }
 
-// ServiceConfig is gRPC's own retries of UNAVAILABLE and RESOURCE_EXHAUSTED, for all methods. It knows no attempt timeout. More
-// are other keys of a service config, each followed by a comma.
+// ServiceConfig returns gRPC's own retries of UNAVAILABLE and RESOURCE_EXHAUSTED, for all methods. It has no attempt
+// timeout. More are other keys of a service config, each followed by a comma.
 func ServiceConfig(p Plan, more string) grpc.DialOption {
 	seconds := func(d time.Duration) string { return fmt.Sprintf("%.9fs", d.Seconds()) }
 	return grpc.WithDefaultServiceConfig(fmt.Sprintf(`{%s
@@ -36,8 +36,8 @@ func ServiceConfig(p Plan, more string) grpc.DialOption {
 		more, p.Attempts, seconds(p.Initial), seconds(p.Max)))
 }
 
-// Middleware is go-grpc-middleware's retry interceptor, which retries UNAVAILABLE, RESOURCE_EXHAUSTED, and attempts that time out.
-// The longest backoff is not among its settings.
+// Middleware returns go-grpc-middleware's retry interceptor, which retries UNAVAILABLE, RESOURCE_EXHAUSTED, and attempts
+// that time out. It has no setting for the longest backoff.
 func Middleware(p Plan) []retry.CallOption {
 	backoff := retry.BackoffExponential(p.Initial)
 	if p.Jitter > 0 {
@@ -46,8 +46,8 @@ func Middleware(p Plan) []retry.CallOption {
 	return []retry.CallOption{retry.WithMax(uint(p.Attempts)), retry.WithBackoff(backoff), retry.WithPerRetryTimeout(p.AttemptTimeout)}
 }
 
-// Failsafe is failsafe-go's retry policy for gRPC, around other policies. It retries UNAVAILABLE, RESOURCE_EXHAUSTED and
-// DEADLINE_EXCEEDED. Its budget lets so large a part of the executions be retries; 0: none.
+// Failsafe returns failsafe-go's retry policy for gRPC, around other policies. It retries UNAVAILABLE, RESOURCE_EXHAUSTED
+// and DEADLINE_EXCEEDED. Its budget is the part of executions that may be retries; 0: none.
 func Failsafe(p Plan, share float64, inside ...failsafe.Policy[any]) grpc.UnaryClientInterceptor {
 	builder := failsafegrpc.NewRetryPolicyBuilder[any]().HandleErrors(timeout.ErrExceeded).WithMaxAttempts(p.Attempts).ReturnLastFailure()
 	if p.Max > p.Initial {
@@ -67,7 +67,7 @@ func Failsafe(p Plan, share float64, inside ...failsafe.Policy[any]) grpc.UnaryC
 	return failsafegrpc.NewUnaryClientInterceptor(append([]failsafe.Policy[any]{builder.Build()}, inside...)...)
 }
 
-// Intercepted is a connection with an interceptor in the place of gRPC's retries.
+// Intercepted returns the options of a connection with an interceptor instead of gRPC's retries.
 func Intercepted(unary grpc.UnaryClientInterceptor) []grpc.DialOption {
 	return []grpc.DialOption{grpc.WithDisableRetry(), grpc.WithUnaryInterceptor(unary)}
 }

@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// chance is what a scenario is drawn from.
+// chance is the source of random numbers for a scenario.
 type chance struct{ *rand.Rand }
 
-// newChance is the chance of the scenario with a number, under a seed. It is independent of all others.
+// newChance returns the chance of the scenario with a number, under a seed. It is independent of all others.
 func newChance(seed uint64, index int) chance {
 	var key [32]byte
 	binary.LittleEndian.PutUint64(key[:], seed)
@@ -21,28 +21,28 @@ func newChance(seed uint64, index int) chance {
 	return chance{rand.New(rand.NewChaCha8(key))}
 }
 
-// hit is true in this part of the cases, 0 to 1.
+// hit returns true in this part of the cases, 0 to 1.
 func (c chance) hit(part float64) bool { return c.Float64() < part }
 
-// even is drawn evenly.
+// even draws a number evenly.
 func (c chance) even(from, to float64) float64 { return from + c.Float64()*(to-from) }
 
-// log is drawn evenly on a scale of logarithms, as sizes are that may differ by orders of magnitude. From must be more than 0.
+// log draws evenly on a logarithmic scale, for sizes that may differ by orders of magnitude. From must be more than 0.
 func (c chance) log(from, to float64) float64 {
 	return from * math.Exp(c.Float64()*math.Log(max(to, from)/from))
 }
 
-// count is a whole number, drawn as log does.
+// count draws a whole number, like log.
 func (c chance) count(from, to int) int {
 	return min(int(c.log(float64(from), float64(to)+1)), to)
 }
 
-// span is a time, drawn as log does.
+// span draws a time, like log.
 func (c chance) span(from, to time.Duration) time.Duration {
 	return neat(time.Duration(c.log(float64(from), float64(to))))
 }
 
-// one is an index, with these weights.
+// one draws an index, with these weights.
 func (c chance) one(weights ...float64) int {
 	var sum float64
 	for _, w := range weights {
@@ -57,7 +57,7 @@ func (c chance) one(weights ...float64) int {
 	return len(weights) - 1
 }
 
-// neat is a time with two digits that count, at least a millisecond.
+// neat returns a time with two significant digits, at least a millisecond.
 func neat(d time.Duration) time.Duration {
 	if d <= time.Millisecond {
 		return time.Millisecond
@@ -69,5 +69,5 @@ func neat(d time.Duration) time.Duration {
 	return d.Round(unit)
 }
 
-// tidy is a number with two digits behind the point.
+// tidy returns a number with two decimals.
 func tidy(f float64) float64 { return math.Round(f*100) / 100 }

@@ -15,19 +15,19 @@ import (
 	"github.com/stagger-go/stagger/internal/tools/sim"
 )
 
-// drawn is a scenario that nobody has chosen.
+// drawn is a randomly drawn scenario.
 type drawn struct {
-	Scenario *sim.Scenario     // without variants: the players are those
-	Files    map[string]string // policy files, by the player that follows them
-	Words    string            // what was drawn, in a line
-	Warned   []string          // what lint, or the Retrier within 100 calls, says of the default player's policy
-	LowLoad  bool              // fewer calls than 0.6 of the capacity, all the time
+	Scenario *sim.Scenario     // without variants: the players replace
+	Files    map[string]string // policy files, by player
+	Words    string            // description, in one line
+	Warned   []string          // warnings of lint, or of the Retrier within 100 calls, about the default player's policy
+	LowLoad  bool              // the load is always below 0.6 of the capacity
 }
 
-// lowLoad is the load below which retries must not lose what they have gained before.
+// lowLoad is the load below which retries must not lose earlier gains.
 const lowLoad = 0.6
 
-// draft is a scenario while it is drawn.
+// draft is a scenario that is being drawn.
 type draft struct {
 	chance
 
@@ -40,11 +40,11 @@ type draft struct {
 	words  []string
 }
 
-// kind is the calls of a method.
+// kind is a kind of calls: those of one method.
 type kind struct {
 	service, method string
 	work            float64
-	median, p99     time.Duration // that they take while nothing is wrong, and nothing waits
+	median, p99     time.Duration // without faults and queues
 }
 
 // names of the services of a chain; shorter chains have the last ones.
@@ -88,13 +88,13 @@ func draw(ctx context.Context, seed uint64, index int) (*drawn, error) {
 	return r, nil
 }
 
-// say adds to what was drawn, in words.
+// say adds to the description.
 func (d *draft) say(format string, args ...any) {
 	d.words = append(d.words, fmt.Sprintf(format, args...))
 }
 
-// drawServices draws a chain of services, and how many clients call it. A play may cost a tenth of a second of processor
-// time, so it has thousands of calls, and the capacity follows from their number.
+// drawServices draws a chain of services, and the number of clients. A play may cost a tenth of a second of processor time,
+// so it has thousands of calls; the capacity follows from that.
 func (d *draft) drawServices() {
 	const mostCalls = 12_000
 	hops := 1 + d.one(0.6, 0.2, 0.12, 0.08)
@@ -111,7 +111,7 @@ func (d *draft) drawServices() {
 	for i, name := range names[len(names)-hops:] {
 		s := sim.Service{Name: name, Guard: true, Refuse: codes.ResourceExhausted}
 		last := i == hops-1
-		room := d.even(1.3, 3) // of the services before the last, beside it
+		room := d.even(1.3, 3) // spare capacity of the services before
 		if last {
 			room = 1
 		}
@@ -152,7 +152,7 @@ func (d *draft) drawServices() {
 	d.say("%d backends of %d workers", last.Backends, last.Workers)
 }
 
-// drawCostly adds a method of the same servers whose calls are more work.
+// drawCostly adds a method of the same servers with more expensive calls.
 func (d *draft) drawCostly() {
 	f, costly := &d.Fleets[0], *d.call()
 	costly.Method = strings.Replace(costly.Method, "Get", "List", 1)
@@ -177,10 +177,10 @@ func (d *draft) drawClients() int {
 	}
 }
 
-// call is what users call.
+// call returns the call of the users.
 func (d *draft) call() *sim.Call { return &d.Fleets[0].Calls[0] }
 
-// deadline is that of the calls of a kind: users' own, or what they leave to calls below.
+// deadline returns the deadline of a kind of calls: the users' own, or what they leave to calls below.
 func (d *draft) deadline(kind int) time.Duration {
 	if below := kind - len(d.Services); below >= 0 {
 		return d.Fleets[0].Calls[1+below].Deadline
@@ -188,10 +188,10 @@ func (d *draft) deadline(kind int) time.Duration {
 	return d.call().Deadline
 }
 
-// last is the service at the end of the chain, whose capacity all loads are parts of.
+// last returns the service at the end of the chain, whose capacity is the unit of all loads.
 func (d *draft) last() *sim.Service { return &d.Services[len(d.Services)-1] }
 
-// method is that of calls to a service.
+// method returns the method of calls to a service.
 func method(service string) string { return "/search.v1." + service + "/Get" }
 
 // drawTime draws how long a request takes.
@@ -225,7 +225,7 @@ func (d *draft) drawTime(say bool, mean time.Duration) *sim.Distribution {
 	return t
 }
 
-// measure plays calls of each kind while nothing is wrong, and notes how long they take.
+// measure plays calls of each kind without faults, and records how long they take.
 func (d *draft) measure(ctx context.Context) error {
 	s := sim.Scenario{
 		Title: "usual", Seed: 1, Bucket: time.Second, Recovery: sim.Recovery{Success: 1, Window: time.Second},

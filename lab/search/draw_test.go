@@ -34,14 +34,14 @@ func TestDraw_Repeats(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		again.Scenario.Policies, d.Scenario.Policies = nil, nil // they were read from the files
+		again.Scenario.Policies, d.Scenario.Policies = nil, nil // read
 		if !reflect.DeepEqual(d, again) {
 			t.Errorf("scenario %d:\n%+v\nwant, as at first,\n%+v", i, again, d)
 		}
 	}
 }
 
-// Of each dimension, both ends are drawn.
+// Both ends of each dimension are drawn.
 func TestDraw_Dimensions(t *testing.T) {
 	t.Parallel()
 	seen := map[string]int{}

@@ -12,7 +12,7 @@ import (
 	"github.com/stagger-go/stagger/internal/tools/sim"
 )
 
-// phase is a part of the time, of one load.
+// phase is a period with one load.
 type phase struct {
 	kind   sim.Kind
 	length time.Duration
@@ -71,7 +71,7 @@ func (d *draft) slow(length time.Duration) time.Duration {
 	return length
 }
 
-// drawTrouble draws what is wrong with which backends meanwhile, and makes the phases.
+// drawTrouble draws faults and their backends, and builds the phases.
 func (d *draft) drawTrouble() {
 	var faults []sim.Fault
 	sequence := false
@@ -99,7 +99,7 @@ func (d *draft) drawTrouble() {
 	}
 }
 
-// someBackends draws what is wrong with a part of the backends.
+// someBackends draws the faults of a part of the backends.
 func (d *draft) someBackends() []sim.Fault {
 	s := d.last()
 	f := sim.Fault{Service: s.Name, Code: codes.Unavailable}
@@ -139,7 +139,7 @@ func (d *draft) someBackends() []sim.Fault {
 	return []sim.Fault{f}
 }
 
-// allBackends draws what is wrong with all backends.
+// allBackends draws the faults of all backends.
 func (d *draft) allBackends() []sim.Fault {
 	f := sim.Fault{Service: d.last().Name, Code: codes.Unavailable}
 	switch d.one(0.4, 0.3, 0.3) {
@@ -156,7 +156,7 @@ func (d *draft) allBackends() []sim.Fault {
 	return []sim.Fault{f}
 }
 
-// drawSequence draws a trouble that goes on by itself: a cold start, a rolling deploy, or connections that break.
+// drawSequence draws a trouble with a course of its own: a cold start, a rolling deploy, or broken connections.
 func (d *draft) drawSequence(of sim.Phase) []sim.Phase {
 	s := d.last()
 	var list []sim.Phase

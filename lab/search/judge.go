@@ -8,27 +8,27 @@ import (
 	"math"
 )
 
-// What counts. One seed tells where to look, and only the mean of five tells that a player is worse.
+// Limits. One seed shows where to look; only the mean of five proves that a player is worse.
 const (
 	seeds      = 5
-	suspicious = 0.01 // worse than no retries under the first seed by more: the other seeds are played
-	leastCalls = 0.02 // success of no retries that half of can be lost
+	suspicious = 0.01 // if worse than no retries by more under the first seed, the other seeds are played
+	leastCalls = 0.02 // half of this success without retries can be lost
 )
 
-// judged is what became of a scenario with all players.
+// judged has the outcomes of a scenario with all players.
 type judged struct {
 	Seed    uint64               `json:"seed"`
 	Index   int                  `json:"index"`
 	Words   string               `json:"words"`
 	Warned  []string             `json:"warned,omitempty"`
 	LowLoad bool                 `json:"lowLoad,omitempty"`
-	Players map[string][]outcome `json:"players"` // by seed, from 1: of no retries at least as many as of any other
+	Players map[string][]outcome `json:"players"` // by seed, from 1; no retries has at least as many as any other
 
 	drawn *drawn
 }
 
-// judge plays a scenario: once with each of these players, and under four seeds more with those that look worse than no
-// retries, which are the first. Least is how many seeds are played at least.
+// judge plays a scenario once with each of these players, and under four more seeds with those that look worse than no
+// retries, which must be the first. Least is the minimum number of seeds.
 func judge(ctx context.Context, d *drawn, names []string, least int) (*judged, error) {
 	j := &judged{Words: d.Words, Warned: d.Warned, LowLoad: d.LowLoad, Players: map[string][]outcome{}, drawn: d}
 	var again []string
@@ -62,7 +62,7 @@ func (j *judged) play(ctx context.Context, seed uint64, names []string) error {
 	return err
 }
 
-// loss is by how much less of the calls succeed than without retries, 0 to 1, on average of the seeds that were played.
+// loss returns the difference in success to no retries, 0 to 1, as the average of the played seeds.
 func (j *judged) loss(name string) float64 {
 	var sum float64
 	for i, o := range j.Players[name] {
@@ -71,7 +71,7 @@ func (j *judged) loss(name string) float64 {
 	return sum / float64(len(j.Players[name]))
 }
 
-// deviation is how far the loss may be from what it is on average of all seeds: its standard error; NaN of one seed.
+// deviation returns the standard error of the loss; NaN for one seed.
 func (j *judged) deviation(name string) float64 {
 	mean, n := j.loss(name), float64(len(j.Players[name]))
 	var sum float64
@@ -82,7 +82,7 @@ func (j *judged) deviation(name string) float64 {
 	return math.Sqrt(sum / (n - 1) / n)
 }
 
-// half reports whether less than half of the calls succeed that do without retries.
+// half reports whether less than half of the calls succeed that do so without retries.
 func (j *judged) half(name string) bool {
 	var own, none float64
 	for i, o := range j.Players[name] {
@@ -93,7 +93,7 @@ func (j *judged) half(name string) bool {
 	return none/n >= leastCalls && own < none/2
 }
 
-// never reports whether in most of the plays calls do not recover that do without retries.
+// never reports whether in most plays the calls do not recover, but do so without retries.
 func (j *judged) never(name string) bool {
 	n := 0
 	for i, o := range j.Players[name] {
@@ -104,17 +104,17 @@ func (j *judged) never(name string) bool {
 	return 2*n > len(j.Players[name])
 }
 
-// sum is what became of many scenarios with a player.
+// sum has a player's results in many scenarios.
 type sum struct {
 	Player        string
 	Scenarios     int
-	Over1, Over3  int // worse than no retries by more than so many points
+	Over1, Over3  int // worse than no retries by more than this many points
 	Over10        int
 	Half, Never   int
 	Gain, PerCall float64 // on average of all scenarios, under the first seed
 }
 
-// count sums up the scenarios that keep says yes to.
+// count sums up the scenarios for which keep returns true.
 func count(list []*judged, name string, keep func(*judged) bool) sum {
 	s := sum{Player: name}
 	for _, j := range list {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// successes are outcomes that differ in their success alone.
+// successes returns outcomes that differ only in their success.
 func successes(list ...float64) (of []outcome) {
 	for _, s := range list {
 		of = append(of, outcome{Success: s, PerCall: 1})
@@ -59,7 +59,7 @@ func TestDeviation(t *testing.T) {
 	}
 }
 
-// A client that retries without a bound must be found, and what is found must be the same on any number of processors.
+// The search must find a client that retries without a limit, with the same result on any number of processors.
 func TestSearch(t *testing.T) {
 	t.Parallel()
 	h := hunt{[]uint64{104}, 30, []string{noRetries, grpcPlayer, "4 attempts"}, 1, 4, func(float64) {}}

@@ -1,8 +1,8 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Search looks for scenarios in which retries are worse than none. It draws them from a seed, plays each in the simulator
-// with several players, who make the same calls at the same times, and says how often a player is worse than no retries.
+// Search looks for scenarios in which retries are worse than none. It draws them from a seed and plays each in the simulator
+// with several players, who make the same calls at the same times. It reports how often a player is worse than no retries.
 //
 // usage: make search SEARCH='-seed 7 -n 1000', or in lab: go run ./search -help
 package main
@@ -47,7 +47,7 @@ type options struct {
 	page    string
 }
 
-// most are how many scenarios may be bad for the default player before the search fails.
+// most is the number of scenarios that may be bad for the default player before the search fails.
 type most struct {
 	set                 bool
 	over3, over10, lost int
@@ -95,7 +95,7 @@ func parse(args []string, errs io.Writer) (options, error) {
 	return o, nil
 }
 
-// numbers reads whole numbers with commas between.
+// numbers reads whole numbers separated by commas.
 func numbers(text string) (list []uint64, err error) {
 	for field := range strings.SplitSeq(text, ",") {
 		n, err := strconv.ParseUint(field, 10, 63)
@@ -107,7 +107,7 @@ func numbers(text string) (list []uint64, err error) {
 	return list, nil
 }
 
-// command is the whole program.
+// command runs the whole program.
 func command(ctx context.Context, args []string, out, errs io.Writer) error {
 	o, err := parse(args, errs)
 	if err != nil {
@@ -137,7 +137,7 @@ func command(ctx context.Context, args []string, out, errs io.Writer) error {
 	return errors.Join(o.store(ctx, out, list), o.most.check(list))
 }
 
-// store writes the files that were asked for.
+// store writes the requested files.
 func (o *options) store(ctx context.Context, out io.Writer, list []*judged) error {
 	var errs []error
 	if o.write != "" {
@@ -152,7 +152,7 @@ func (o *options) store(ctx context.Context, out io.Writer, list []*judged) erro
 	return errors.Join(errs...)
 }
 
-// check reports whether there are more bad scenarios than may be.
+// check reports whether there are too many bad scenarios.
 func (m most) check(list []*judged) error {
 	if !m.set {
 		return nil
@@ -168,7 +168,7 @@ func (m most) check(list []*judged) error {
 	return nil
 }
 
-// playOne plays one scenario under every seed, and tells all of it.
+// playOne plays one scenario under every seed, and shows all results.
 func playOne(ctx context.Context, out io.Writer, o options) error {
 	d, err := draw(ctx, o.seeds[0], o.play)
 	if err != nil {

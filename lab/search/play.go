@@ -10,14 +10,14 @@ import (
 	"github.com/stagger-go/stagger/internal/tools/sim"
 )
 
-// outcome is what became of a scenario's calls with a player, in the trouble and after it.
+// outcome has the results of a scenario's calls with a player, in the trouble and after it.
 type outcome struct {
 	Success float64 `json:"success"`         // 0 to 1
-	Never   bool    `json:"never,omitempty"` // they have not recovered
+	Never   bool    `json:"never,omitempty"` // calls have not
 	PerCall float64 `json:"perCall"`         // requests at the last service
 }
 
-// with is the scenario with these players as its variants.
+// with returns the scenario with these players as its variants.
 func (d *drawn) with(names []string) *sim.Scenario {
 	s := *d.Scenario
 	s.Policies = maps.Clone(s.Policies)
@@ -28,8 +28,8 @@ func (d *drawn) with(names []string) *sim.Scenario {
 	return &s
 }
 
-// variant is the player of that name: without retries, or by the policy of its name; with admission, by the default policy
-// with one key more.
+// variant returns the player of that name: without retries, or by the policy of its name; with admission, by the default
+// policy with one more key.
 func variant(name string) sim.Variant {
 	switch name {
 	case noRetries:

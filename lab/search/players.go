@@ -12,21 +12,21 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// player is a way to retry that plays a scenario.
+// player is a kind of retries that plays scenarios.
 type player struct {
 	name string
 	file func(d *draft, p drawnPolicy) string // the policy file; nil: see [variant]
-	grpc bool                                 // it is gRPC's own client, which knows of no chains
+	grpc bool                                 // gRPC's own client, which
 }
 
-// The names of players that others are compared with, or that are judged first.
+// The names of special players: those to compare with, or to judge first.
 const (
 	noRetries     = "no retries"
 	defaultPlayer = "default"
 	grpcPlayer    = "gRPC throttled"
 )
 
-// players are all of them. The first is what the others are compared with.
+// players are all players. The first is the reference.
 var players = []player{
 	{noRetries, nil, false},
 	{grpcPlayer, (*draft).grpcFile, true},
@@ -37,7 +37,7 @@ var players = []player{
 	{"admission", nil, false},
 }
 
-// playerNames are the names of all players.
+// playerNames returns the names of all players.
 func playerNames() []string {
 	list := make([]string, len(players))
 	for i, p := range players {
@@ -46,26 +46,26 @@ func playerNames() []string {
 	return list
 }
 
-// drawnPolicy is what was drawn of the policy.
+// drawnPolicy is the drawn part of the policy.
 type drawnPolicy struct {
 	attempts int
 	backoff  time.Duration
 	codes    string
 	kind     policyKind
 	times    []time.Duration // attempt timeout, or hedging delay, of each kind of calls
-	onlyLast bool            // only the calls of the chain's last service are retried
+	onlyLast bool            // only calls to the
 }
 
 type policyKind uint8
 
 const (
-	kindPlain   policyKind = iota // retries after failures alone
-	kindTimeout                   // and after slow attempts, which go on
-	kindReplace                   // and in place of slow attempts
+	kindPlain   policyKind = iota // retries only after failures
+	kindTimeout                   // also after slow attempts
+	kindReplace                   // also instead of
 	kindHedge                     // hedges
 )
 
-// drawPolicy draws the policy. The default player follows it with the default budget.
+// drawPolicy draws the policy. The default player uses it with the default budget.
 func (d *draft) drawPolicy() drawnPolicy {
 	p := drawnPolicy{attempts: 2 + d.IntN(4), backoff: d.span(20*time.Millisecond, 250*time.Millisecond), codes: "UNAVAILABLE"}
 	if d.hit(0.5) {
@@ -117,7 +117,7 @@ func (d *draft) file(head string, p drawnPolicy, entry func(kind int) string) st
 	return b.String()
 }
 
-// retryPolicy writes what all retry policies say.
+// retryPolicy writes the part that all retry policies share.
 func retryPolicy(attempts int, first, longest time.Duration, codes string, more ...string) string {
 	lines := append([]string{
 		fmt.Sprintf("maxAttempts: %d", attempts), "initialBackoff: " + seconds(first), "maxBackoff: " + seconds(longest),
@@ -130,13 +130,13 @@ func hedgingPolicy(attempts int, delay time.Duration, codes string) string {
 	return fmt.Sprintf("    hedgingPolicy:\n      maxAttempts: %d\n      hedgingDelay: %s\n      nonFatalStatusCodes: [%s]\n", attempts, seconds(delay), codes)
 }
 
-// seconds is a time as policy files have it.
+// seconds returns a time in the form of policy files.
 func seconds(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), 'f', -1, 64) + "s" }
 
-// longest is the longest backoff.
+// longest returns the longest backoff.
 func (p drawnPolicy) longest() time.Duration { return neat(16 * p.backoff) }
 
-// drawn is the drawn policy's entry for the calls of a service.
+// drawn returns the drawn policy's entry for the calls of a service.
 func (p drawnPolicy) entry(i int) string {
 	switch p.kind {
 	case kindHedge:
@@ -152,7 +152,8 @@ func (p drawnPolicy) entry(i int) string {
 
 func (d *draft) defaultFile(p drawnPolicy) string { return d.file("", p, p.entry) }
 
-// grpcFile is gRPC's own retries of the codes that were drawn: four attempts, its jitter, and the throttle of gRFC A6's example.
+// grpcFile returns gRPC's own retries of the drawn codes: four attempts, its jitter, and the throttling of gRFC A6's
+// example.
 func (d *draft) grpcFile(p drawnPolicy) string {
 	return d.file("retryThrottling: {maxTokens: 10, tokenRatio: 0.1}\n", p, func(int) string {
 		return retryPolicy(4, p.backoff, p.longest(), p.codes, "jitter: PROPORTIONAL")
@@ -165,21 +166,21 @@ func (d *draft) unboundFile(p drawnPolicy) string {
 	})
 }
 
-// quickStartFile is what README.md begins with, without its timeout: the calls have deadlines of their own.
+// quickStartFile returns the first example of README.md without its timeout: the calls have their own deadlines.
 func (d *draft) quickStartFile(p drawnPolicy) string {
 	return d.file("", p, func(int) string {
 		return retryPolicy(4, 100*time.Millisecond, time.Second, "UNAVAILABLE")
 	})
 }
 
-// hedgingFile hedges at p99 of what is usual, as docs/hedging.md advises.
+// hedgingFile returns a policy that hedges at the usual p99, as docs/hedging.md advises.
 func (d *draft) hedgingFile(p drawnPolicy) string {
 	return d.file("", p, func(i int) string {
 		return hedgingPolicy(2, neat(min(d.kinds[i].p99, d.deadline(i)*2/3)), "UNAVAILABLE")
 	})
 }
 
-// warnings are what lint says of the drawn policy from the file alone, and what a Retrier sees within 100 calls.
+// warnings returns lint's warnings about the drawn policy from the file alone, and those of a Retrier within 100 calls.
 func (d *draft) warnings(file string, p drawnPolicy) (list []string) {
 	for _, w := range policy.Lint("policy.yaml", []byte(file)) {
 		list = append(list, w.String())

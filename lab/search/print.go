@@ -17,7 +17,7 @@ func every(*judged) bool { return true }
 
 func notWarned(j *judged) bool { return len(j.Warned) == 0 }
 
-// countTable is how often each player is worse than no retries.
+// countTable returns how often each player is worse than no retries.
 func countTable(title string, list []*judged, keep func(*judged) bool) report.Table {
 	t := report.Table{Title: title, Columns: []string{
 		"player", "scenarios", "worse by > 1", "> 3", "> 10 points", "> 3, %", "below half", "never recover", "gain, points", "requests a call",
@@ -37,7 +37,7 @@ func countTable(title string, list []*judged, keep func(*judged) bool) report.Ta
 	return t
 }
 
-// worst are the scenarios in which a player loses most, at most n.
+// worst returns the scenarios in which a player loses most, at most n.
 func worst(list []*judged, name string, n int) []*judged {
 	sorted := slices.Clone(list)
 	slices.SortStableFunc(sorted, func(a, b *judged) int {
@@ -54,7 +54,7 @@ func worst(list []*judged, name string, n int) []*judged {
 	return slices.DeleteFunc(sorted, func(j *judged) bool { return j.loss(name) <= suspicious })
 }
 
-// seedTable is how often the default, and gRPC's retries, are worse, by the seed that the scenarios were drawn from.
+// seedTable returns how often the default, and gRPC's retries, are worse, by the scenarios' seed.
 func seedTable(list []*judged) report.Table {
 	t := report.Table{Title: "By seed", Columns: []string{"seed", "player", "> 1", "> 3", "> 10 points", "below half", "never recover", "gain, points"}}
 	var known []uint64
@@ -75,7 +75,7 @@ func seedTable(list []*judged) report.Table {
 	return t
 }
 
-// tables are all of them.
+// tables returns all tables.
 func tables(list []*judged) []report.Table {
 	warned := len(list) - count(list, defaultPlayer, notWarned).Scenarios
 	found := []report.Table{
@@ -88,7 +88,7 @@ func tables(list []*judged) []report.Table {
 	return found
 }
 
-// show writes what was found.
+// show writes the results.
 func show(out io.Writer, list []*judged, o options) {
 	for _, t := range tables(list) {
 		fmt.Fprintf(out, "%s\n\n", terminal.Table(t, terminal.Style{}, ""))

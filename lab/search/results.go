@@ -10,7 +10,7 @@ import (
 	"os"
 )
 
-// writeResults writes what a build has come to, for a comparison with another.
+// writeResults writes the results of a build, for a comparison with another.
 func writeResults(path string, list []*judged) error {
 	data, err := json.MarshalIndent(list, "", " ")
 	if err != nil {
@@ -19,7 +19,7 @@ func writeResults(path string, list []*judged) error {
 	return os.WriteFile(path, append(data, '\n'), 0o644)
 }
 
-// readResults reads what another build has come to.
+// readResults reads the results of another build.
 func readResults(path string) (list []*judged, err error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -31,12 +31,12 @@ func readResults(path string) (list []*judged, err error) {
 	return list, nil
 }
 
-// compared is how a player fares against itself in another build.
+// compared compares a player with itself in another build.
 type compared struct {
 	scenarios            int
-	over05, over1, over3 int // lose more than so many points against before
+	over05, over1, over3 int // lose more than this many points against the other build
 	up1                  int // gain more than a point
-	low, lowOver05       int // where the load stays low; of those, lose more than half a point
+	low, lowOver05       int // scenarios where the load
 	gain, gainBefore     float64
 }
 
@@ -45,7 +45,7 @@ func against(before, now []*judged, name string) compared {
 	type key struct {
 		seed  uint64
 		index int
-		words string // which another generator draws otherwise
+		words string // another generator draws different ones
 	}
 	known := map[key]*judged{}
 	for _, j := range before {
@@ -77,7 +77,7 @@ func against(before, now []*judged, name string) compared {
 	return c
 }
 
-// compare writes how each player fares against the other build.
+// compare writes how each player compares with the other build.
 func compare(out io.Writer, before, now []*judged) {
 	fmt.Fprintf(out, "\nAgainst the build before:\n")
 	for _, p := range players[1:] {

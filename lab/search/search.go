@@ -10,18 +10,18 @@ import (
 	"sync"
 )
 
-// hunt is what is searched.
+// hunt has the parameters of a search.
 type hunt struct {
-	seeds    []uint64 // that scenarios are drawn from
+	seeds    []uint64 // for scenarios
 	n        int      // scenarios of each
 	names    []string // of players; the first is noRetries
-	least    int      // seeds that each scenario is played under
-	parallel int      // scenarios that are played at a time, which changes nothing of what is found
-	// progress hears which part is done, by several goroutines, but not by two at once.
+	least    int      // seeds for each
+	parallel int      // scenarios to play in parallel, which does not change the results
+	// progress is called with the part that is done, by several goroutines, but never in parallel.
 	progress func(part float64)
 }
 
-// search draws and judges the scenarios, which stand in the list by seed and number.
+// search draws and judges the scenarios. The list is in the order of seeds and numbers.
 func (h *hunt) search(ctx context.Context) ([]*judged, error) {
 	var (
 		n       = h.n * len(h.seeds)

@@ -13,21 +13,21 @@ import (
 	"github.com/stagger-go/stagger/internal/tools/sim"
 )
 
-// What shrinking takes and keeps.
+// Limits of shrinking.
 const (
 	mostTries   = 150
 	shrinkSeeds = 2
 	leastLoss   = 0.03
 )
 
-// small is a scenario file with no retries and one player, from which all was taken without which the player is still worse.
+// small is a scenario file with no retries and one player, reduced to the parts without which the player is no longer worse.
 type small struct {
 	Scenario *sim.Scenario
 	Loss     float64 // under shrinkSeeds seeds
 	Tries    int
 }
 
-// shrink makes the scenario smaller while the player loses at least half of what it loses there, and no less than 3 points.
+// shrink reduces the scenario while the player loses at least half of its original loss, and at least 3 points.
 func (d *drawn) shrink(ctx context.Context, player string) (*small, error) {
 	s := d.with([]string{noRetries, player})
 	s.Policies = map[string]*sim.Policy{}
@@ -64,7 +64,7 @@ func (d *drawn) shrink(ctx context.Context, player string) (*small, error) {
 				continue
 			}
 			if next, err = clone(next); err != nil {
-				continue // it fits no more
+				continue // it no longer fits
 			}
 			r.Tries++
 			loss, err := lossOf(ctx, next)
@@ -79,7 +79,7 @@ func (d *drawn) shrink(ctx context.Context, player string) (*small, error) {
 	return r, nil
 }
 
-// clone is the scenario as its file says.
+// clone returns the scenario as read from its file.
 func clone(s *sim.Scenario) (*sim.Scenario, error) {
 	var file bytes.Buffer
 	if err := s.Write(&file); err != nil {
@@ -88,7 +88,7 @@ func clone(s *sim.Scenario) (*sim.Scenario, error) {
 	return sim.Parse("shrunk.yaml", file.Bytes(), nil)
 }
 
-// lossOf is by how much the second variant is worse than the first.
+// lossOf returns how much worse the second variant is than the first.
 func lossOf(ctx context.Context, s *sim.Scenario) (float64, error) {
 	var loss float64
 	for seed := range uint64(shrinkSeeds) {
@@ -101,10 +101,10 @@ func lossOf(ctx context.Context, s *sim.Scenario) (float64, error) {
 	return loss, nil
 }
 
-// A change makes a scenario smaller or simpler. It reports false if there is nothing to change.
+// A change reduces or simplifies a scenario. It returns false if there is nothing to change.
 type change func(*sim.Scenario) bool
 
-// changes are those to try, the largest first.
+// changes returns the changes to try, the largest first.
 func changes(s *sim.Scenario) []change {
 	list := []change{dropHop, dropMethod}
 	for i := range slices.Backward(s.Phases) {
@@ -138,7 +138,7 @@ func changes(s *sim.Scenario) []change {
 	return list
 }
 
-// rounder is a number with one digit that counts.
+// rounder returns a number with one significant digit.
 func rounder(f float64) float64 {
 	if f <= 0 {
 		return f
@@ -147,7 +147,7 @@ func rounder(f float64) float64 {
 	return math.Round(f/unit) * unit
 }
 
-// round is a change that may change nothing.
+// round is a change that may have no effect.
 func round(f func(*sim.Scenario)) change {
 	return func(s *sim.Scenario) bool {
 		var before, after bytes.Buffer
@@ -172,7 +172,7 @@ func oneTime(s *sim.Service) {
 	s.Time = &sim.Distribution{A: neat(s.Time.Mean()), Shape: sim.ShapeExponential}
 }
 
-// dropHop has the users call the second service of a chain.
+// dropHop makes the users call the second service of a chain.
 func dropHop(s *sim.Scenario) bool {
 	if len(s.Services) < 2 {
 		return false

@@ -12,7 +12,7 @@ import (
 	"github.com/stagger-go/stagger/internal/tools/sim"
 )
 
-// A pulse in which a client without a budget loses much, with all kinds of trimmings that do not matter.
+// A pulse in which a client without a budget loses much, with many irrelevant details.
 const trimmed = `
 title: trimmed
 policies:

@@ -10,7 +10,7 @@ import (
 	"github.com/stagger-go/stagger/internal/tools/sim"
 )
 
-// What was worst once must not come back; and what is open is still open, or its file belongs with the others.
+// Solved cases must not come back. Open cases must still fail, or their file belongs with the others.
 func TestWorst(t *testing.T) {
 	t.Parallel()
 	for folder, open := range map[string]bool{"worst": false, "open": true} {

@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 )
 
-// writeWorst shrinks the worst scenarios of a player, and writes a file of each into a folder.
+// writeWorst shrinks the worst scenarios of a player, and writes a file for each into a folder.
 func writeWorst(ctx context.Context, out io.Writer, folder string, list []*judged, player string, n int) error {
 	if err := os.MkdirAll(folder, 0o750); err != nil {
 		return err
