@@ -18,11 +18,11 @@ import (
 // Option configures a [Retrier].
 type Option func(*Retrier) error
 
-// attemptLimit is the cap over the policies' maxAttempts, whatever source they come from.
+// attemptLimit returns the cap on the maxAttempts of policies from any source.
 func (r *Retrier) attemptLimit() int { return r.rules.Load().set.Config().MaxAttemptsLimit }
 
-// WithObserver tells o what happens to calls. It may be given more than once; observers are told
-// in the order in which they were given. [Retrier.Observe] adds more later.
+// WithObserver makes the Retrier notify o of calls. It may be given more than once; observers are notified
+// in that order. [Retrier.Observe] adds more later.
 func WithObserver(o Observer) Option {
 	return func(r *Retrier) error {
 		r.Observe(o)
@@ -30,8 +30,8 @@ func WithObserver(o Observer) Option {
 	}
 }
 
-// WithStatsHandler has [Retrier.DialOptions] give h to gRPC too, which tells it of every attempt. In the contexts that
-// it sees, [AttemptFromContext] says which one.
+// WithStatsHandler makes [Retrier.DialOptions] pass h to gRPC, which notifies it of every attempt. [AttemptFromContext]
+// returns the attempt's number.
 func WithStatsHandler(h stats.Handler) Option {
 	return func(r *Retrier) error {
 		if h == nil {
@@ -42,8 +42,8 @@ func WithStatsHandler(h stats.Handler) Option {
 	}
 }
 
-// WithBudget makes b the budget of that name, in place of one that the policy file describes; its
-// scope is whoever else was given b, another Retrier too. The name "" stands for the default
+// WithBudget makes b the budget of that name. It replaces the policy file's. All users of
+// b share it, including other Retriers. The name "" means the default
 // budget. A Retrier does not close b.
 func WithBudget(name string, b budget.Budget) Option {
 	return func(r *Retrier) error {
@@ -58,9 +58,9 @@ func WithBudget(name string, b budget.Budget) Option {
 	}
 }
 
-// WithFleet says where the pools are that a policy file's ratio budgets name (fleet): module budget/redisbudget has
-// them on Redis. The Retrier asks in the background, until it is closed. That a pool cannot be used any more is a
-// warning, and that it can again a note ([Observer]); [Retrier.State] says more.
+// WithFleet sets the fleet with the pools that a policy file's ratio budgets name (fleet). Module budget/redisbudget keeps
+// pools on Redis. The Retrier asks in the background, until it is closed. It warns when a pool becomes
+// unavailable, and gives a note when it is back ([Observer]); [Retrier.State] has details.
 func WithFleet(f budget.Fleet) Option {
 	return func(r *Retrier) error {
 		if f == nil {
@@ -71,9 +71,9 @@ func WithFleet(f budget.Fleet) Option {
 	}
 }
 
-// WithMaxReplayBytes sets how much all streams of the Retrier together may keep for replay, in bytes.
-// What one stream may keep is grpc.MaxRetryRPCBufferSize, 256 KiB by default. A stream that goes over
-// a bound is committed to its attempt, and keeps nothing. n is at least 0, which lets no stream keep
+// WithMaxReplayBytes limits the bytes that all streams of the Retrier together keep for replay.
+// The limit of one stream is grpc.MaxRetryRPCBufferSize, 256 KiB by default. A stream that exceeds
+// a limit is committed to its attempt, and keeps nothing. n is at least 0, with which no stream keeps
 // anything; the default is 16 MiB.
 func WithMaxReplayBytes(n int64) Option {
 	return func(r *Retrier) error {
@@ -85,10 +85,10 @@ func WithMaxReplayBytes(n int64) Option {
 	}
 }
 
-// WithNewReply declares how replies are made for attempts that run in parallel, where stagger doesn't know that by
-// itself: a codec that isn't protobuf's, a reply that the application prepares. docs/hedging.md has the table. Before
-// the first attempt of a call, newReply is given the method and the application's reply. It returns a function that
-// makes another one of the same type, and may be called by several goroutines; or nil, if it knows of none. The winner's
+// WithNewReply sets how to make replies for parallel attempts, in cases that stagger can't handle by
+// itself: a codec other than protobuf's, or a reply that the application prepares (see the table in docs/hedging.md). Before
+// the first attempt of a call, newReply gets the method and the application's reply. It returns a function that
+// makes another reply of the same type and is safe for concurrent use, or nil if it can't. The winner's
 // reply is copied over the application's, as by an assignment.
 func WithNewReply(newReply func(method string, reply any) func() any) Option {
 	return func(r *Retrier) error {
@@ -100,8 +100,8 @@ func WithNewReply(newReply func(method string, reply any) func() any) Option {
 	}
 }
 
-// WithRandom makes random the source of all jitter: uniform in [0, 1), and safe for concurrent use.
-// The default is rand.Float64 of math/rand/v2. For tests and simulations that must repeat.
+// WithRandom makes random the source of all jitter, for reproducible tests and simulations. It must be uniform in [0, 1), and
+// safe for concurrent use. The default is rand.Float64 of math/rand/v2.
 func WithRandom(random func() float64) Option {
 	return func(r *Retrier) error {
 		if random == nil {

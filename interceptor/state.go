@@ -16,23 +16,23 @@ import (
 
 // State is a reading of a Retrier.
 type State struct {
-	Policies *policy.Set // that the Retrier follows, with those that come with APIs
-	Err      error       // what is wrong with the policy file since it was changed last; nil if the Retrier follows it
-	// Warnings are what is not wrong but may surprise: those of the set, and policies that want more attempts than the Retrier
-	// allows; then the problems of service configs that connections have received ([WithServiceConfig]), the first thousand,
-	// and budgets that cannot be read. Notes are among them: their severity tells.
+	Policies *policy.Set // in use, including those of APIs
+	Err      error       // of the last change of the policy file, if it was refused; else nil
+	// Warnings include notes, which have their own severity. They are about the policy set, policies with more attempts than the
+	// Retrier allows, problems of the connections' service configs ([WithServiceConfig]), up to a thousand,
+	// and budgets that can't be read.
 	Warnings []policy.Diagnostic
 
-	// Switches are the modes that are set by hand: that of all calls, then those of services by their names. The strictest of
-	// these, of the policies' and of an entry's holds.
+	// Switches are the modes set by hand: that of all calls, then those of services, ordered by name. The strictest of
+	// these, the policies' and an entry's mode applies.
 	Switches []Switch
 
-	Waiting int // how many calls wait between attempts now; the policies say how many may (maxWaiting)
+	Waiting int // calls that wait between attempts now; the policies limit it (maxWaiting)
 	Budgets []BudgetState
 	Pools   []PoolState // that budgets lease from ([WithFleet]), by name
 }
 
-// State reads the Retrier. To an [Option] that asks before the Retrier is made, it is the zero State. It is safe for concurrent use.
+// State returns a reading of the Retrier. In an [Option], before the Retrier is made, it is the zero State. It is safe for concurrent use.
 func (r *Retrier) State() State {
 	rules, switches := r.rules.Load(), r.switches.Load()
 	if rules == nil {
@@ -58,31 +58,31 @@ func (r *Retrier) State() State {
 // BudgetState is a reading of one balance of a budget.
 type BudgetState struct {
 	Name    string // in the policy file; "" is the default budget
-	Kind    string // ratio, throttle, concurrent or refund; "" for budget.Unlimited and one of your own
-	Source  string // who describes it, for two may have one name: "policies", "service_config" (a resolver), "option" ([WithBudget])
-	Target  string // whose calls share it, in the form of CanonicalTarget; "" for all
-	Service string // with scope SERVICE, else ""; "other" for services that nothing but calls name
-	// Shadow is a balance of calls in mode OBSERVE, whose extra attempts are decided on and not sent. How a call ends by
-	// itself settles it, so that Denied is an upper bound of what mode ENFORCE would refuse.
+	Kind    string // ratio, throttle, concurrent or refund; "" for budget.Unlimited and your own
+	Source  string // its origin, since two may have the same name: "policies", "service_config" (a resolver), "option" ([WithBudget])
+	Target  string // of the calls that share it, in the form of CanonicalTarget; "" for all
+	Service string // with scope SERVICE, else ""; "other" for services that only calls name
+	// Shadow is true for the balance of calls in mode OBSERVE, whose extra attempts are not sent. The call's own result
+	// settles them, so Denied is an upper bound for mode ENFORCE.
 	Shadow bool
 
-	// State is the balance itself. Granted and Denied are the withdrawals since the Retrier was made; of a budget from
-	// [WithBudget] those of all that share it, since that was made. They never fall: if no call holds a balance and it has
-	// nothing to remember, as of a target that is gone, its counts stay, and Gone says so. Of targets and services beyond
-	// the first thousand, the balance of target "other" counts, which is always gone.
+	// State is the balance itself. Granted and Denied are the withdrawals since the Retrier was made, or, for a budget from
+	// [WithBudget], those of all its users since it was made. They never decrease: if an unused balance is dropped,
+	// as for a former target, its counts stay, and Gone is true. Targets and services beyond
+	// the first thousand count as target "other", which is always gone.
 	budget.State
 	Gone bool
 }
 
 // The sources of budgets.
 const (
-	budgetOfPolicies      = "policies"       // the policy file or set, or the default
-	budgetOfServiceConfig = "service_config" // that a resolver has delivered
+	budgetOfPolicies      = "policies"       // the policy file or set, or the default budget
+	budgetOfServiceConfig = "service_config" // delivered by a resolver
 	budgetOfOption        = "option"         // [WithBudget]
 )
 
-// budgetStates reads the budgets of the Retrier that calls have used so far, in the order of name, target and
-// service, the shadow of a balance after it; those from [WithBudget] have no target. It says which cannot be read.
+// budgetStates returns readings of the budgets that calls have used, ordered by name, target and
+// service, with shadows last; those from [WithBudget] have no target. unread reports the ones that can't be read.
 func (r *Retrier) budgetStates() (list []BudgetState, unread []policy.Diagnostic) {
 	now, counted := clock.Now(), r.countBalances()
 	state := func(key budgetKey, w withdrawals) BudgetState {
@@ -93,7 +93,7 @@ func (r *Retrier) budgetStates() (list []BudgetState, unread []policy.Diagnostic
 	}
 	for name, b := range r.budgets.given {
 		func() {
-			defer func() { // one of the program's own may panic
+			defer func() { // a user's budget may panic
 				if v := recover(); v != nil {
 					unread = append(unread, policy.Diagnostic{Severity: policy.SeverityWarning, Field: "budget", Value: name, Message: fmt.Sprintf("cannot be read, since it panics: %v", v)})
 				}
@@ -106,7 +106,7 @@ func (r *Retrier) budgetStates() (list []BudgetState, unread []policy.Diagnostic
 	r.budgets.table.Range(func(k, v any) bool {
 		key, _ := k.(budgetKey)
 		kept, _ := v.(*keptBalance)
-		s := state(key, counted[key]) // nothing if another one counts
+		s := state(key, counted[key]) // zero if another one has the counts
 		s.Balance, s.Capacity = kept.budget.Balance(now), kept.budget.Capacity(now)
 		list = append(list, s)
 		delete(counted, key)
@@ -126,7 +126,7 @@ func (r *Retrier) budgetStates() (list []BudgetState, unread []policy.Diagnostic
 	return list, unread
 }
 
-// givenKey names a budget from WithBudget.
+// givenKey returns the key of a budget from WithBudget.
 func givenKey(name string, b balance.Budget) budgetKey {
 	key := budgetKey{name: name, source: budgetOfOption}
 	if own, ok := b.(balance.Reloadable); ok {
@@ -135,7 +135,7 @@ func givenKey(name string, b balance.Budget) budgetKey {
 	return key
 }
 
-// compareBools has false before true.
+// compareBools orders false before true.
 func compareBools(a, b bool) int {
 	switch {
 	case a == b:

@@ -15,13 +15,13 @@ import (
 // Option configures [Slog] and [Log].
 type Option func(*logger)
 
-// defaultLimit is how many lines a second there are for each method and reason, unless [Limit] says otherwise.
+// defaultLimit is the number of lines per second for each method and reason, without [Limit].
 const defaultLimit = 10
 
-// Limit lets the first n lines a second for each method and reason through, in place of 10. When the second
-// is over, one line says how many more there were, in a field of that name: an outage does not fill the disk. With 0
-// there are only those, with [math.MaxUint] there are none. The second begins with the first line after the one before.
-// Methods beyond the first hundred in a second are counted together, as "other". Changes of the policies and warnings are
+// Limit writes only the first n lines per second for each method and reason, instead of 10, so that an outage does not fill
+// the disk. At the end of the second, one line has the number of suppressed lines, in the field more. With 0
+// there are only these lines, with [math.MaxUint] there are none. A second begins with the first line after the last second.
+// Methods beyond the first hundred in a second count together, as "other". Changes of the policies and warnings are
 // not limited.
 func Limit(n uint) Option {
 	return func(l *logger) { l.limit = &limit{most: n} }
@@ -35,23 +35,23 @@ type limit struct {
 	lines map[topic]*tally
 }
 
-// mostTopics bounds the topics of a second: names of methods may come from users.
+// mostTopics bounds the topics of a second: users may choose the names of methods.
 const mostTopics = 100
 
-// topic is what lines are counted for.
+// topic identifies lines that are limited together.
 type topic struct {
 	method string
 	reason policy.Reason
 }
 
-// tally is how many lines a topic has had in this second, and what the last was.
+// tally has the number of a topic's lines in this second, and the last line.
 type tally struct {
 	n       uint
 	level   slog.Level
 	message string
 }
 
-// admit reports whether a line may be written now, and begins a second if none runs: then flush is called at its end.
+// admit reports whether a line may be written now. It begins a second if there is none, and calls flush at its end.
 func (l *limit) admit(about topic, level slog.Level, message string, flush func()) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -72,7 +72,7 @@ func (l *limit) admit(about topic, level slog.Level, message string, flush func(
 	return t.n <= l.most
 }
 
-// end ends the second, and returns what its topics have had.
+// end ends the second, and returns its tallies.
 func (l *limit) end() map[topic]*tally {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -81,7 +81,7 @@ func (l *limit) end() map[topic]*tally {
 	return lines
 }
 
-// flush writes how many lines of each topic were not written.
+// flush writes the number of suppressed lines of each topic.
 func (l *logger) flush() {
 	for about, t := range l.limit.end() {
 		if t.n > l.limit.most {

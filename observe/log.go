@@ -1,8 +1,8 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package observe tells people and systems what a Retrier does: each function makes an
-// [interceptor.Observer] for one kind of listener.
+// Package observe reports on Retriers to logs: each function returns an
+// [interceptor.Observer] for one kind of logger.
 package observe
 
 import (
@@ -19,29 +19,29 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// Slog logs what deserves a person's attention:
+// Slog logs events that deserve attention:
 //
 //   - a retry or a hedge that is sent, at level info: silent retries hide faults
 //   - a failed call that was retried, or whose retry was refused, at level warn, with the reason
 //   - a call that succeeded after retries or hedges, at level info
-//   - in mode OBSERVE, at level info: the retry or hedge that would have followed
-//   - a mode that was set, at level info; one that lets no retries be sent is a warning
-//   - a change of the policies, at level info, with the names of what has changed, and a mode's from and to
-//   - a change of the policy file that is refused, at level error, in one line and one more for each error in the file
+//   - in mode OBSERVE, at level info: the retry or hedge that mode ENFORCE would send
+//   - a mode set by hand, at level info; at level warn if it prevents retries
+//   - a change of the policies, at level info, with the names of changed items, and a mode's from and to
+//   - a refused change of the policy file, at level error, in one line and one more for each error in the file
 //   - a warning of the Retrier, at level warn, and a note, at level info
 //
-// A call that succeeds at once, or fails for good at once, logs nothing. Of each method and reason there are
-// 10 lines a second, and one that says how many more there were; [Limit] changes that. Fields: method, target,
+// Calls that succeed or fail for good at the first attempt are not logged. For each method and reason there are
+// 10 lines per second, and one with the number of suppressed lines; [Limit] changes that. Fields: method, target,
 // attempt or attempts, code, reason, commit, delay or waited, elapsed, budget, pushback, mode unless it is ENFORCE, error;
 // source, hash, changes; from, to, service; more ([Limit]).
 func Slog(l *slog.Logger, options ...Option) interceptor.Observer {
 	return observer(l.Log, options)
 }
 
-// Log logs what [Slog] logs to any logger in the shape of go-grpc-middleware.
+// Log logs as [Slog] does, to any logger with the interface of go-grpc-middleware.
 func Log(l logging.Logger, options ...Option) interceptor.Observer {
 	return observer(func(ctx context.Context, level slog.Level, message string, fields ...any) {
-		l.Log(ctx, logging.Level(level), message, fields...) // the two count levels alike
+		l.Log(ctx, logging.Level(level), message, fields...) // both have the same numeric levels
 	}, options)
 }
 
@@ -61,7 +61,7 @@ func observer(write func(context.Context, slog.Level, string, ...any), options [
 		Sent:     l.sent,
 		Call:     l.call,
 		Reload: func(set *policy.Set, changes []string, err error) {
-			if err == nil { // else Diagnostic is told of each error in a file, or the program has the error
+			if err == nil { // else Diagnostic gets each error in a file, or the program has the error
 				l.write(context.Background(), slog.LevelInfo, "stagger: policies reloaded", "source", set.Source(), "hash", set.Hash(), "changes", strings.Join(changes, ", "))
 			}
 		},
@@ -88,8 +88,8 @@ func observer(write func(context.Context, slog.Level, string, ...any), options [
 	}
 }
 
-// decision writes what would have followed an attempt in mode OBSERVE, and which calls admission would have refused. What follows is written when it is sent, and why
-// nothing does at the end of the call.
+// decision logs, in mode OBSERVE, the attempt that mode ENFORCE would send, and calls that admission would refuse. Real attempts are logged when they are sent, and
+// refusals at the end of the call.
 func (l *logger) decision(ctx context.Context, e interceptor.Event) {
 	switch {
 	case wouldRefuse(e):
@@ -127,7 +127,7 @@ func (l *logger) extraAttempt(ctx context.Context, e interceptor.Event, message 
 	l.write(ctx, slog.LevelInfo, message, fields...)
 }
 
-// withMode adds the mode to fields, unless it is the usual one.
+// withMode adds the mode to fields, unless it is ENFORCE.
 func withMode(fields []any, m policy.Mode) []any {
 	if m > policy.ModeEnforce {
 		fields = append(fields, "mode", string(m))
@@ -135,10 +135,10 @@ func withMode(fields []any, m policy.Mode) []any {
 	return fields
 }
 
-// wantedRetry reports whether a call of one attempt ended since it got no other, and nobody has said so yet.
+// wantedRetry reports whether a call with one attempt ended because a retry was refused, and no line has reported it yet.
 func wantedRetry(e interceptor.Event) bool {
 	if e.Mode == policy.ModeObserve && e.Reason == policy.ReasonModeOff {
-		return false // the decision has said what would have followed
+		return false // decision has logged it
 	}
 	switch e.Reason {
 	case policy.ReasonNonRetryable, policy.ReasonDeadlineExceeded, policy.ReasonCancelled, policy.ReasonClosed:

@@ -11,34 +11,34 @@ import (
 	"google.golang.org/grpc/metadata"
 )
 
-// Attempt is one request as the server saw it.
+// Attempt is one request as the server received it.
 type Attempt struct {
 	Method   string        // "/package.Service/Method"
-	Number   int           // of the attempts of this method, from 1
-	Serial   int           // of all attempts, from 1
-	Conn     int           // the connection it came on, from 1
+	Number   int           // among the attempts of this method, from 1
+	Serial   int           // among all attempts, from 1
+	Conn     int           // the number of its connection, from 1
 	Time     time.Time     // when its headers arrived
-	Timeout  time.Duration // time left then until the client's deadline; 0: it has none
-	Metadata metadata.MD   // what the client sent; not to be changed
+	Timeout  time.Duration // remaining time until the client's deadline; 0: none
+	Metadata metadata.MD   // the client's; read-only
 
-	Requests   [][]byte // the messages that the server has received, as sent: the first, and then up to 4 MiB; not to be changed
-	Received   int      // how many messages that were, those left out of Requests included
+	Requests   [][]byte // the received messages, as sent: the first, and then up to 4 MiB; read-only
+	Received   int      // the number of received messages, including those not in Requests
 	Bytes      int      // their size without gRPC's framing, after decompression
-	HalfClosed bool     // the server has seen that the client sends no more
-	Sent       int      // messages the server has sent, or is sending
+	HalfClosed bool     // the client has half-closed the stream
+	Sent       int      // messages that the server has sent, or is sending
 
-	End       time.Time  // when the server was done with it; zero while it runs
-	Code      codes.Code // what it ended with; OK while it runs
+	End       time.Time  // zero while it runs
+	Code      codes.Code // of its end; OK while it runs
 	Cancelled bool       // the client, its deadline or the connection ended it before the step was done
 
 	size int // of Requests, in bytes
 }
 
-// maxSize bounds what an attempt keeps in Requests, so that endless streams can be recorded.
+// maxSize bounds the size of Requests, so that endless streams can be recorded.
 const maxSize = 4 << 20
 
-// received records a message. The first is kept whatever its size; after one that is too much,
-// none is.
+// received records a message. It keeps the first of any size, and none after one that exceeds
+// maxSize.
 func (a *Attempt) received(b []byte) {
 	a.Received++
 	a.Bytes += len(b)
@@ -49,7 +49,7 @@ func (a *Attempt) received(b []byte) {
 	}
 }
 
-// clone is the attempt as it is now: later messages do not show in it.
+// clone returns a copy of the attempt, which later messages don't change.
 func (a *Attempt) clone() Attempt {
 	b := *a
 	b.Requests = slices.Clip(b.Requests)

@@ -13,24 +13,24 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// call is one attempt that is being served.
+// call is one running attempt.
 type call struct {
 	stream      grpc.ServerStream
 	conn        *connection
 	record      *record
 	attempt     *Attempt
-	k           int  // attempts that came before it in its script
-	seen        bool // somebody may look at the attempt
+	k           int  // number of previous attempts in its script
+	seen        bool // the attempt is recorded or observed
 	cancelled   bool
-	played      bool     // by a Play: nothing is received and sent of itself
-	unread      [][]byte // the first message, when it has been read ahead of its receiver
-	begun       bool     // a message has been read
+	played      bool     // by a Play: only its moves receive and send
+	unread      [][]byte // the first message, if it was read ahead
+	begun       bool     // a message was read
 	halfClosed  bool
-	headersSent bool // headers have been sent
-	flushes     bool // what is sent must have gone out, since the connection may be dropped
+	headersSent bool // headers were sent
+	flushes     bool // wait for sends to go out, because the connection may be dropped
 }
 
-// handle serves every call of every method that is not registered.
+// handle serves all calls of methods that are not registered.
 func (s *Server) handle(_ any, stream grpc.ServerStream) error {
 	c := &call{stream: stream, record: &s.record, attempt: &Attempt{}}
 	c.attempt.Method, _ = grpc.MethodFromServerStream(stream)
@@ -79,7 +79,7 @@ func (c *call) run(s Step) error {
 	return c.finish(s)
 }
 
-// open does what comes before the moves and the messages.
+// open runs the part of a step before the moves and the messages.
 func (c *call) open(s Step) error {
 	if err := c.first(s); err != nil {
 		return err
@@ -138,8 +138,8 @@ func (c *call) wait(d time.Duration) error {
 	}
 }
 
-// ended turns an error that comes from the client's having gone away, or its deadline, into the
-// status of that; others remain.
+// ended converts an error caused by the client's cancellation or deadline to the matching
+// status, and returns others unchanged.
 func (c *call) ended(err error) error {
 	if err == nil || c.stream.Context().Err() == nil {
 		return err

@@ -12,11 +12,11 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// untilHalfClose is a number of messages without bound.
+// untilHalfClose means all messages.
 const untilHalfClose = -1
 
-// first reads the first message, if the client sends one, and leaves it to be received. Nothing is
-// read for a Play, or twice.
+// first reads the first message, if the client sends one, and keeps it for receive. It does nothing
+// for a Play, or the second time.
 func (c *call) first(s Step) error {
 	if s.plays || c.played || c.begun || c.halfClosed {
 		return nil
@@ -28,7 +28,7 @@ func (c *call) first(s Step) error {
 	return err
 }
 
-// receive takes n messages, or fewer if the client half-closes, and gives each to use, unless that
+// receive takes n messages, or fewer if the client half-closes, and calls use with each, unless it
 // is nil.
 func (c *call) receive(n int, use func([]byte) error) error {
 	for i := 0; i != n; i++ {
@@ -88,7 +88,7 @@ func (c *call) sendAll(messages [][]byte) error {
 	return nil
 }
 
-// send sends a message. It is counted before, so that a client that has it finds it counted.
+// send sends a message. It counts the message before, so that clients never see a lower count.
 func (c *call) send(b []byte) error {
 	if c.flushes && !c.headersSent {
 		if err := c.sendHeader(nil); err != nil {
@@ -104,7 +104,7 @@ func (c *call) send(b []byte) error {
 	return err
 }
 
-// flushed sends, and waits for what is sent before a drop to go out.
+// flushed calls send. Before a drop, it also waits until the data has gone out.
 func (c *call) flushed(send func() error) error {
 	if !c.flushes {
 		return send()
@@ -112,7 +112,7 @@ func (c *call) flushed(send func() error) error {
 	return c.conn.flush(c.stream.Context(), send)
 }
 
-// update changes the attempt, if somebody will look at it.
+// update changes the attempt, if it is recorded or observed.
 func (c *call) update(what func(*Attempt)) {
 	if c.seen {
 		c.record.update(func() { what(c.attempt) })

@@ -9,14 +9,14 @@ import (
 	"google.golang.org/grpc/mem"
 )
 
-// codec passes bytes on as they are, so that no message type needs to be known; the messages of
-// registered services go through gRPC's own codec.
+// codec passes bytes on unchanged, so that scripts need no message types. Messages of
+// registered services use gRPC's own codec.
 type codec struct{}
 
 // request is a message of the client.
 type request struct {
 	bytes []byte
-	skip  bool // nobody will look at the bytes
+	skip  bool // the bytes are not needed
 }
 
 // Marshal implements [encoding.CodecV2].

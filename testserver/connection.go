@@ -14,8 +14,8 @@ import (
 	"google.golang.org/grpc/peer"
 )
 
-// connection is the server's end. It travels in its own remote address: gRPC hands that to every
-// handler, so a handler can tell its connection, and cut it.
+// connection is the server's end. Its remote address contains the connection itself: gRPC passes the address to every
+// handler, so that a handler can identify and cut its connection.
 type connection struct {
 	net.Conn
 	id       int
@@ -33,7 +33,7 @@ func (c *connection) Close() error {
 	return c.Conn.Close()
 }
 
-// Write counts what goes out, and tells whoever waits for it. gRPC writes from one goroutine.
+// Write counts outgoing frames, and wakes goroutines that wait for them. gRPC writes from one goroutine.
 func (c *connection) Write(b []byte) (int, error) {
 	n, err := c.writeCut(b)
 	c.frames.scan(b[:n])
@@ -43,11 +43,11 @@ func (c *connection) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// flushTimeout ends the wait for frames that cannot be seen, since the connection is encrypted.
+// flushTimeout ends the wait for frames on encrypted connections, where they can't be counted.
 const flushTimeout = 100 * time.Millisecond
 
-// flush calls send and waits until a frame with headers or data has gone out. gRPC only queues what
-// is sent, so a connection that is closed after a send would mostly lose it.
+// flush calls send and waits until a frame with headers or data has gone out. gRPC only queues
+// sends, so a connection that is closed directly after a send would mostly lose it.
 func (c *connection) flush(ctx context.Context, send func() error) error {
 	before := c.frames.sent.Load()
 	if err := send(); err != nil {
@@ -85,9 +85,9 @@ func (c *connection) nextWrite() <-chan struct{} {
 // frames counts the HTTP/2 frames with headers or data in a stream of bytes.
 type frames struct {
 	sent   atomic.Int64
-	header [9]byte // of the frame that begins (RFC 9113, section 4.1)
-	filled int     // bytes of header that are known
-	rest   int     // bytes that are left of the frame before
+	header [9]byte // of the current frame (RFC 9113, section 4.1)
+	filled int     // bytes of header read so far
+	rest   int     // remaining bytes of the previous frame
 }
 
 func (f *frames) scan(b []byte) {
@@ -108,7 +108,7 @@ func (f *frames) scan(b []byte) {
 	}
 }
 
-// RemoteAddr is the client's address, and names the connection.
+// RemoteAddr returns the client's address, which contains the connection.
 func (c *connection) RemoteAddr() net.Addr { return peerAddr{c.Conn.RemoteAddr(), c} }
 
 type peerAddr struct {
@@ -118,8 +118,8 @@ type peerAddr struct {
 
 func (a peerAddr) String() string { return fmt.Sprintf("%s#%d", a.Addr, a.conn.id) }
 
-// connectionOf finds the connection of a call in its peer's address, where [connection.RemoteAddr]
-// has put it.
+// connectionOf returns the connection of a call, from its peer's address ([connection.RemoteAddr]
+// has put it there).
 func connectionOf(ctx context.Context) *connection {
 	if p, ok := peer.FromContext(ctx); ok {
 		if addr, ok := p.Addr.(peerAddr); ok {

@@ -15,19 +15,19 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// cutMark is where a connection is cut. It stands in the message of a cut many times over, since
-// flow control may break one of them in two.
+// cutMark marks the place of a cut. The message of a cut contains it many times, because
+// flow control may split one of them.
 const cutMark = "\xd1\x8e\x07\xb6\xc3\x5a\x9f\xf4\x12\xe8\x6d\xa0\x3b\xcc\x71\x95"
 
 var cutMessage = bytes.Repeat([]byte(cutMark), 64)
 
-// cut sends a message that the connection breaks off, and returns how the attempt ends.
+// cut sends a message during which the connection breaks, and returns the attempt's error.
 func (c *call) cut() error {
 	c.conn.cutter.armed.Store(true)
 	late := time.AfterFunc(flushTimeout, func() { _ = c.conn.Close() })
 	defer late.Stop()
-	if !c.encrypted() { // or the message would go out whole
-		_ = c.stream.SendMsg(cutMessage) // fails if the connection is gone, as it should be
+	if !c.encrypted() { // else the message would go out completely
+		_ = c.stream.SendMsg(cutMessage) // fails if the connection is gone, as intended
 	}
 	<-c.stream.Context().Done()
 	if !c.conn.closed.Load() {
@@ -41,13 +41,13 @@ func (c *call) encrypted() bool {
 	return ok && p.AuthInfo != nil && p.AuthInfo.AuthType() != insecure.NewCredentials().Info().SecurityProtocol
 }
 
-// cutter finds where the bytes that go out of a connection are to be cut.
+// cutter finds the place of the cut in a connection's outgoing bytes.
 type cutter struct {
 	armed atomic.Bool
-	tail  []byte // of the writes before: a mark may lie across them
+	tail  []byte // of previous writes: a mark may span several
 }
 
-// find returns how much of b goes out before the cut, and whether there is one.
+// find returns the number of bytes of b before the cut, and whether there is one.
 func (s *cutter) find(b []byte) (int, bool) {
 	if !s.armed.Load() {
 		return len(b), false
@@ -61,7 +61,7 @@ func (s *cutter) find(b []byte) (int, bool) {
 	return len(b), false
 }
 
-// writeCut writes b as far as the cutter lets it.
+// writeCut writes b up to the cut, if there is one.
 func (c *connection) writeCut(b []byte) (int, error) {
 	n, cut := c.cutter.find(b)
 	n, err := c.Conn.Write(b[:n])

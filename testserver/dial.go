@@ -19,8 +19,8 @@ import (
 	"google.golang.org/grpc/resolver/manual"
 )
 
-// Target is what to give to grpc.NewClient, together with [Server.DialOptions]. It differs from
-// server to server.
+// Target returns the target for grpc.NewClient, to use with [Server.DialOptions]. It is unique
+// for each server.
 func (s *Server) Target() string {
 	if s.mem == nil {
 		return "passthrough:///" + s.Addr()
@@ -28,7 +28,7 @@ func (s *Server) Target() string {
 	return "passthrough:///" + s.name
 }
 
-// Addr is the address of a server on a network, "127.0.0.1:40123", and the name of one in memory.
+// Addr returns the address of a server on a network, such as "127.0.0.1:40123", or the name of one in memory.
 func (s *Server) Addr() string {
 	if s.mem == nil {
 		return s.lis.Addr().String()
@@ -36,8 +36,8 @@ func (s *Server) Addr() string {
 	return s.name
 }
 
-// DialOptions says how to reach the server: no encryption, its dialer, and gRPC's usual connection
-// backoff (1 s, growing by 1.6 up to 120 s) without its jitter, so that tests are exact.
+// DialOptions returns the options to reach the server: no encryption, its dialer, and gRPC's default connection
+// backoff (1 s, growing by 1.6 up to 120 s) without jitter, so that tests are exact.
 func (s *Server) DialOptions() []grpc.DialOption {
 	return dialOptions(func(ctx context.Context, _ string) (net.Conn, error) { return s.dial(ctx) })
 }
@@ -52,8 +52,8 @@ func dialOptions(dial func(context.Context, string) (net.Conn, error)) []grpc.Di
 	}
 }
 
-// Dial returns a new connection to the server, which is closed when the test ends. The options
-// given come after [Server.DialOptions]. An error in them ends the test.
+// Dial returns a new connection to the server, and closes it when the test ends. opts
+// follow [Server.DialOptions]. An error in them ends the test.
 func (s *Server) Dial(tb testing.TB, opts ...grpc.DialOption) *grpc.ClientConn {
 	tb.Helper()
 	conn, err := grpc.NewClient(s.Target(), append(s.DialOptions(), opts...)...)
@@ -69,9 +69,9 @@ func closedByTest(tb testing.TB, conn *grpc.ClientConn, err error) *grpc.ClientC
 	return conn
 }
 
-// DialAll returns one connection to several servers, each an address of its own, with the
-// round_robin load balancer. The options given come after these, so a default service config among
-// them takes the place of round_robin and should name it again. The caller closes the connection.
+// DialAll returns one connection to several servers, each with its own address, with the
+// round_robin load balancer. opts follow these options, so a default service config in
+// opts replaces round_robin and should name it again. The caller closes the connection.
 func DialAll(servers []*Server, opts ...grpc.DialOption) (*grpc.ClientConn, error) {
 	if len(servers) == 0 {
 		return nil, errors.New("testserver: DialAll without servers: want at least one")
@@ -101,11 +101,11 @@ func target(servers []*Server) string {
 	return strings.Join(names, ",")
 }
 
-// Backends starts n servers in memory behind one connection, as [DialAll] does; all end with the
-// test. An error in n or in the options ends the test.
+// Backends starts n servers in memory and connects to all, as [DialAll] does. All stop when the
+// test ends. An error in n or in the options ends the test.
 func Backends(tb testing.TB, n int, opts ...grpc.DialOption) ([]*Server, *grpc.ClientConn) {
 	tb.Helper()
-	servers := make([]*Server, max(0, n)) // DialAll refuses none
+	servers := make([]*Server, max(0, n)) // DialAll refuses 0
 	for i := range servers {
 		servers[i] = Start(tb)
 	}

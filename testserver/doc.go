@@ -1,11 +1,11 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package testserver is a gRPC server that fails on demand: for tests of clients that retry, and
-// for programs that show what a client does when its server is ill.
+// Package testserver is a gRPC server that fails on demand, for tests of clients that retry, and
+// for demos of clients with a failing server.
 //
 // It answers any method of any service, without generated code, in memory (bufconn) or on loopback
-// TCP. What it answers stands in scripts:
+// TCP. Scripts define its answers:
 //
 //	func TestMyClientRetries(t *testing.T) {
 //		srv := testserver.Start(t)
@@ -21,24 +21,24 @@
 //		}
 //	}
 //
-// A script is a sequence of steps: the k-th attempt of a method carries out step k, and the last
-// step repeats forever. A [Step] is built by a word that says how it ends ([OK], [Fail], [Hang],
-// [Drop], [Random], [Func]) and refined by methods that say what comes before. Streams
-// are scripted move by move with [Play]:
+// A script is a sequence of steps: the k-th attempt of a method gets step k, and the last
+// step repeats forever. A function makes a [Step] with an end ([OK], [Fail], [Hang],
+// [Drop], [Random], [Func]), and methods add actions before the end. Script streams
+// move by move with [Play]:
 //
 //	srv.On("/acme.orders.v1.OrderService/Watch",
 //		testserver.Play(testserver.Receive(1), testserver.Send(first, second)).
 //			Then(testserver.Fail(codes.Unavailable)),
 //		testserver.Play(testserver.Echo(0)))
 //
-// Tests in other languages have the same server as a process, "stagger faultserver", with its scripts
-// in a file or given over HTTP.
+// For tests in other languages, "stagger faultserver" runs the same server as a process, with scripts
+// from a file or over HTTP.
 //
 // # Virtual time
 //
-// A server in memory works inside a [testing/synctest] bubble: start it, dial it and call it there,
-// and an hour of delays takes milliseconds and can be asserted exactly. After a call that ended on
-// the client's side (cancelled, or past its deadline) or by the loss of its connection use
-// [testing/synctest.Wait] before looking at [Server.Attempts], since the server writes that down a
+// A server in memory works inside a [testing/synctest] bubble: start, dial and call it there.
+// An hour of delays then takes milliseconds, and you can assert times exactly. If the client ended
+// a call (cancelled, or past its deadline), or the connection was lost, call
+// [testing/synctest.Wait] before [Server.Attempts], because the server records the end a
 // moment later. Servers on TCP need real time.
 package testserver

@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// listener knows its open connections, so that they can be cut.
+// listener keeps its open connections, so that they can be cut.
 type listener struct {
 	net.Listener
 	mu       sync.Mutex
@@ -17,7 +17,7 @@ type listener struct {
 	open     map[*connection]struct{}
 }
 
-// Accept waits for the next connection; those that come while the server is down are cut.
+// Accept waits for the next connection. While the server is down, it cuts new connections.
 func (l *listener) Accept() (net.Conn, error) {
 	for {
 		conn, err := l.Listener.Accept()

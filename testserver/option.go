@@ -25,7 +25,7 @@ type settings struct {
 	register []func(grpc.ServiceRegistrar)
 }
 
-// Name names the server in its target and in error texts; "testserver-N" otherwise, where N counts
+// Name sets the server's name in its target and in error texts. The default is "testserver-N", where N counts
 // the servers of this process.
 func Name(name string) Option {
 	return func(c *settings) error {
@@ -37,7 +37,7 @@ func Name(name string) Option {
 	}
 }
 
-// TCP makes the server listen on a free port of 127.0.0.1, not in memory.
+// TCP makes the server listen on a free port of 127.0.0.1 instead of in memory.
 func TCP() Option {
 	return func(c *settings) error {
 		lis, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
@@ -48,7 +48,7 @@ func TCP() Option {
 	}
 }
 
-// Listener makes the server accept connections from lis, which it closes in the end.
+// Listener makes the server accept connections from lis. The server closes lis.
 func Listener(lis net.Listener) Option {
 	return func(c *settings) error {
 		if lis == nil {
@@ -62,8 +62,8 @@ func Listener(lis net.Listener) Option {
 	}
 }
 
-// Keep bounds the record to the last n attempts; all are kept otherwise. With 0 there are none, which makes calls cheaper:
-// for load. [Server.Count] counts every attempt in any case.
+// Keep limits the record to the last n attempts; by default all are kept. With 0 none are, which makes calls cheaper
+// under load. [Server.Count] always counts every attempt.
 func Keep(n int) Option {
 	return func(c *settings) error {
 		if n < 0 {
@@ -74,8 +74,8 @@ func Keep(n int) Option {
 	}
 }
 
-// Prepare calls f with the server before it accepts connections, so that not even its first client
-// comes before its script. An error of f ends the start. It may be given more than once.
+// Prepare calls f with the server before it accepts connections, so that scripts are set before the first client
+// connects. If f returns an error, the start fails. It may be given more than once.
 func Prepare(f func(*Server) error) Option {
 	return func(c *settings) error {
 		if f == nil {
@@ -87,8 +87,8 @@ func Prepare(f func(*Server) error) Option {
 }
 
 // ServerOptions adds options of the gRPC server: limits, keepalive, credentials, interceptors.
-// Scripted methods of all kinds are seen by stream interceptors only. The codec, the handler of
-// unknown services and grpc.WaitForHandlers are set by the testserver.
+// For scripted methods of all kinds, only stream interceptors run. The testserver itself sets the codec, the handler of
+// unknown services and grpc.WaitForHandlers.
 func ServerOptions(opts ...grpc.ServerOption) Option {
 	return func(c *settings) error {
 		c.server = append(c.server, opts...)
@@ -96,7 +96,7 @@ func ServerOptions(opts ...grpc.ServerOption) Option {
 	}
 }
 
-// Register puts real services beside the scripts. Their methods are neither scripted nor recorded.
+// Register adds real services. Their methods are neither scripted nor recorded.
 func Register(register func(grpc.ServiceRegistrar)) Option {
 	return func(c *settings) error {
 		if register == nil {

@@ -13,18 +13,18 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Move is one thing that [Play] does in a stream. Moves happen one after the other: while the
-// server sends or pauses, it receives nothing. Impossible values are reported by [Server.On].
+// Move is one action of [Play] in a stream. Moves run one after the other: while the
+// server sends or pauses, it receives nothing. [Server.On] reports invalid values.
 type Move struct {
 	name    string
 	do      func(*call) error
-	headers bool // sends headers, and nothing else
-	sends   bool // sends headers, unless they have been sent, and messages
-	last    bool // nothing can come after it, and its error is how the attempt ends
+	headers bool // sends only headers
+	sends   bool // sends messages, and headers before the first
+	last    bool // must be the last; its error ends the attempt
 	err     error
 }
 
-// Receive waits for n messages from the client, or until it half-closes; with 0 it takes all until then.
+// Receive waits for n messages from the client, or until it half-closes; with 0, only until it half-closes.
 func Receive(n int) Move {
 	return receiving("Receive", n, nil)
 }
@@ -46,8 +46,8 @@ func receiving(name string, n int, answer func(*call, []byte) error) Move {
 	return m
 }
 
-// SendHeader sends response headers, by which gRFC A6 commits the call. It must come before all
-// messages; without it headers go out with the first message.
+// SendHeader sends response headers, which commit the call by gRFC A6. It must come before all
+// messages. Without it, headers go out with the first message.
 func SendHeader(md metadata.MD) Move {
 	md = lower(md)
 	return Move{
@@ -71,7 +71,7 @@ func Send(messages ...proto.Message) Move {
 	return sending("Send", raw)
 }
 
-// SendRaw sends messages as they go over the wire, encoded or not what the client expects.
+// SendRaw sends messages as raw bytes, valid or not.
 func SendRaw(messages ...[]byte) Move {
 	raw := make([][]byte, 0, len(messages))
 	for _, b := range messages {
@@ -88,11 +88,11 @@ func sending(name string, messages [][]byte) Move {
 	return m
 }
 
-// Echo does this n times: it receives a message and sends it back as it came. It ends early
-// when the client half-closes; with 0 it ends then alone.
+// Echo receives n messages, and sends each back unchanged. It ends early
+// when the client half-closes; with 0, only then.
 func Echo(n int) Move { return receiving("Echo", n, (*call).send) }
 
-// Pause waits d ≥ 0. It ends early, and with it the attempt, when the client goes away.
+// Pause waits d ≥ 0. If the client goes away, it ends early, and with it the attempt.
 func Pause(d time.Duration) Move {
 	m := Move{name: "Pause", do: func(c *call) error { return c.wait(d) }}
 	if d < 0 {
@@ -101,14 +101,14 @@ func Pause(d time.Duration) Move {
 	return m
 }
 
-// Cut sends a part of a message and cuts the connection in its middle, with all calls that run on
-// it: their clients see UNAVAILABLE. What was sent before arrives whole. It must be the last move,
-// and takes the place of an end. If the part does not get through, the connection is cut all the
-// same after 100 ms: when the client does not read, and when it is encrypted, so that the middle
-// of a message cannot be found.
+// Cut sends a part of a message and cuts the connection in its middle, with all its running
+// calls: their clients see UNAVAILABLE. Previous messages arrive complete. It must be the last move,
+// and replaces the end. If the client does not read, or the connection is encrypted, so that the middle
+// of a message can't be found, it cuts the connection after
+// 100 ms.
 func Cut() Move { return Move{name: "Cut", do: (*call).cut, sends: true, last: true} }
 
-// checkMoves says which of the moves cannot be made where it stands.
+// checkMoves returns an error for an invalid move, or one in the wrong place.
 func checkMoves(moves []Move) error {
 	var errs []error
 	sent := false

@@ -10,19 +10,19 @@ import (
 	"time"
 )
 
-// keepAll is a record without bound.
+// keepAll means an unlimited record.
 const keepAll = -1
 
 // record holds the attempts, in the order of their arrival.
 type record struct {
 	mu       sync.Mutex
-	keep     int // keepAll, or how many at least
+	keep     int // keepAll, or the minimum number of attempts
 	attempts []*Attempt
 	counts   map[string]int
 	total    int
 }
 
-// begin numbers a and, when attempts are kept, keeps it. A deadline of zero is none.
+// begin numbers a, and keeps it if attempts are kept. The zero deadline means none.
 func (r *record) begin(a *Attempt, deadline time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -33,20 +33,20 @@ func (r *record) begin(a *Attempt, deadline time.Time) {
 	a.Number = r.counts[a.Method]
 	r.total++
 	a.Serial = r.total
-	a.Time = time.Now() // under the lock, so that times rise along the record
+	a.Time = time.Now() // under the lock, so that times in the record increase
 	if !deadline.IsZero() {
 		a.Timeout = deadline.Sub(a.Time)
 	}
 	if r.keep == 0 {
 		return
 	}
-	if r.keep > 0 && len(r.attempts) >= 2*r.keep { // moves each attempt once, not at every arrival
+	if r.keep > 0 && len(r.attempts) >= 2*r.keep { // moves each attempt only once
 		r.attempts = append(make([]*Attempt, 0, 2*r.keep), r.last()...)
 	}
 	r.attempts = append(r.attempts, a)
 }
 
-// update changes an attempt that may be in the record.
+// update runs change under the lock, for attempts that may be in the record.
 func (r *record) update(change func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -60,8 +60,8 @@ func (r *record) last() []*Attempt {
 	return r.attempts[max(0, len(r.attempts)-r.keep):]
 }
 
-// Attempts returns what the server has seen since it was started, or since [Server.Reset], in order
-// of arrival: all of it, or what [Keep] leaves. Attempts that still run are included.
+// Attempts returns all attempts since the start, or since [Server.Reset], in order
+// of arrival, or the last ones with [Keep]. It includes running attempts.
 func (s *Server) Attempts() []Attempt {
 	s.record.mu.Lock()
 	defer s.record.mu.Unlock()
@@ -73,7 +73,7 @@ func (s *Server) Attempts() []Attempt {
 	return list
 }
 
-// Count says how many attempts have arrived since the start, or since [Server.Reset]: of one method
+// Count returns the number of attempts since the start, or since [Server.Reset]: of one method
 // ("/package.Service/Method"), of all methods of a service ("/package.Service/*"), or of all ("*").
 func (s *Server) Count(method string) int {
 	s.record.mu.Lock()
@@ -91,7 +91,7 @@ func (s *Server) Count(method string) int {
 	return sum
 }
 
-// Reset forgets all attempts and counts and begins every script anew. Scripts stay.
+// Reset drops all attempts and counts, and restarts every script.
 func (s *Server) Reset() {
 	s.scripts.rewind()
 	s.record.mu.Lock()
@@ -99,9 +99,9 @@ func (s *Server) Reset() {
 	s.record.attempts, s.record.counts, s.record.total = nil, nil, 0
 }
 
-// Observe calls f with every attempt when it begins, and once more when it has ended: then its End is
-// set. A client that has its answer has been seen by f. f is called in the attempt's own goroutine,
-// from many at once, and holds the attempt up until it returns. It may be given more than once.
+// Observe calls f with every attempt when it begins, and again when it has ended, with End
+// set. f runs before the client gets its answer. It is called in the attempt's own goroutine,
+// concurrently, and delays the attempt until it returns. It may be given more than once.
 func Observe(f func(Attempt)) Option {
 	return func(c *settings) error {
 		if f == nil {
@@ -112,7 +112,7 @@ func Observe(f func(Attempt)) Option {
 	}
 }
 
-// notify calls the observers with an attempt as it is now.
+// notify calls the observers with a copy of an attempt.
 func (s *Server) notify(a *Attempt) {
 	if len(s.observe) == 0 {
 		return

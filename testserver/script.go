@@ -11,15 +11,15 @@ import (
 	"sync"
 )
 
-// On sets the script of a method ("/package.Service/Method") or of all methods of a service
-// ("/package.Service/*"), or of all that have no other ("*"), and begins it anew. The k-th attempt of a method carries out step k, the
-// last step repeats forever. Each method of a service goes through the script on its own; a
-// method's script wins over its service's, and that over "*". On without steps takes the script
-// away; a method without one answers OK with an empty message. Running calls are not affected.
+// On sets the script of a method ("/package.Service/Method"), of all methods of a service
+// ("/package.Service/*"), or of all methods without another script ("*"), and starts it. The k-th attempt of a method gets step k; the
+// last step repeats forever. Each method of a service has its own position in the script. A
+// method's script overrides its service's, and that overrides "*". On without steps removes the
+// script. A method without a script answers OK with an empty message. Running calls are not affected.
 //
-// An error (a pattern that no method can match, a step with impossible values) fails the test
-// that started the server; and since silence would be worse, from then on all calls are answered
-// with INTERNAL and its text. Programs use [Server.Set], which returns the error.
+// An error (a pattern that no method can match, a step with invalid values) fails the test
+// that started the server. From then on, all calls are answered
+// with INTERNAL and the error's text. In programs use [Server.Set], which returns the error.
 func (s *Server) On(pattern string, steps ...Step) {
 	if s.tb != nil {
 		s.tb.Helper()
@@ -27,14 +27,14 @@ func (s *Server) On(pattern string, steps ...Step) {
 	s.report(s.scripts.set(pattern, steps))
 }
 
-// Set is On for programs whose scripts come from others: an error is returned, in any of the steps or
-// in the pattern, and changes nothing.
+// Set is On for programs whose scripts come from users: it returns an error in the steps or
+// the pattern, and then changes nothing.
 func (s *Server) Set(pattern string, steps ...Step) error {
 	return s.scripts.change(pattern, steps, s.scripts.put)
 }
 
-// Add appends steps to the script of a pattern, and makes one if there is none. Its methods go on
-// where they are; those that are repeating its last step take the first of the new ones next.
+// Add appends steps to the script of a pattern, or sets it if there is none. Methods keep their
+// position; those that repeat the last step continue with the first new one.
 // Errors are those of [Server.Set].
 func (s *Server) Add(pattern string, steps ...Step) error {
 	return s.scripts.change(pattern, steps, s.scripts.add)
@@ -59,7 +59,7 @@ func checkPattern(pattern string) error {
 	return nil
 }
 
-// checkSteps says which of the steps cannot be carried out.
+// checkSteps returns an error for an invalid step.
 func checkSteps(pattern string, steps []Step) error {
 	var errs []error
 	for i, step := range steps {
@@ -70,23 +70,23 @@ func checkSteps(pattern string, steps []Step) error {
 	return errors.Join(errs...)
 }
 
-// scripts says which script a method follows.
+// scripts has the scripts of all methods.
 type scripts struct {
 	mu        sync.Mutex
 	byPattern map[string]*script // "/service/Method", "/service/*", "*"
-	err       error              // of all scripts that tests have set
+	err       error              // of the scripts set by tests
 }
 
-// everything is the pattern of the script for all that have no other.
+// everything is the pattern for methods without another script.
 const everything = "*"
 
-// script is a sequence of steps, and how far each method has come in it.
+// script is a sequence of steps, and the position of each method in it.
 type script struct {
 	steps []Step
 	seen  map[string]int
 }
 
-// set is put for scripts in tests: from an error on, all calls are answered with it.
+// set is put for scripts in tests: after an error, all calls are answered with it.
 func (sc *scripts) set(pattern string, steps []Step) error {
 	err := errors.Join(checkPattern(pattern), checkSteps(pattern, steps))
 	sc.mu.Lock()
@@ -99,7 +99,7 @@ func (sc *scripts) set(pattern string, steps []Step) error {
 	return nil
 }
 
-// change is put or add, for scripts of others: an error changes nothing.
+// change is put or add, for scripts of users: an error changes nothing.
 func (sc *scripts) change(pattern string, steps []Step, how func(string, []Step)) error {
 	if err := errors.Join(checkPattern(pattern), checkSteps(pattern, steps)); err != nil {
 		return err
@@ -110,7 +110,7 @@ func (sc *scripts) change(pattern string, steps []Step, how func(string, []Step)
 	return nil
 }
 
-// put gives a pattern a script, or takes it away; mu is held.
+// put sets or removes the script of a pattern. sc.mu must be held.
 func (sc *scripts) put(pattern string, steps []Step) {
 	if len(steps) == 0 {
 		delete(sc.byPattern, pattern)
@@ -122,7 +122,7 @@ func (sc *scripts) put(pattern string, steps []Step) {
 	sc.byPattern[pattern] = &script{steps: slices.Clone(steps), seen: map[string]int{}}
 }
 
-// add makes a script longer; mu is held.
+// add appends to a script. sc.mu must be held.
 func (sc *scripts) add(pattern string, steps []Step) {
 	s := sc.byPattern[pattern]
 	if s == nil {
@@ -134,12 +134,12 @@ func (sc *scripts) add(pattern string, steps []Step) {
 		length += max(1, step.times)
 	}
 	for method, k := range s.seen {
-		s.seen[method] = min(k, length) // those that repeat the last step are done with it
+		s.seen[method] = min(k, length) // methods that repeat the last step continue with the new ones
 	}
 	s.steps = append(s.steps, steps...)
 }
 
-// next returns the step of a method's next attempt, and how many attempts came before it in the
+// next returns the step of a method's next attempt, and the number of previous attempts in the
 // same script.
 func (sc *scripts) next(method string) (Step, int) {
 	sc.mu.Lock()

@@ -16,8 +16,8 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 )
 
-// Server is a gRPC server that does what its scripts say. All its methods may be called from
-// several goroutines, and while calls are running.
+// Server is a gRPC server that follows its scripts. All its methods are safe for concurrent
+// use, also while calls are running.
 type Server struct {
 	name    string
 	tb      testing.TB // nil for a server made by New
@@ -31,7 +31,7 @@ type Server struct {
 	scripts scripts
 }
 
-// started numbers the servers of this process, so that each has a target of its own.
+// started numbers the servers of this process, so that each has its own target.
 var started atomic.Int64
 
 // Start starts a server that stops when the test ends, after the connections made with
@@ -47,8 +47,8 @@ func Start(tb testing.TB, opts ...Option) *Server {
 	return s
 }
 
-// New starts a server for a program, which must call [Server.Close]. The error says which option
-// is wrong, or that the network refused to listen.
+// New starts a server for a program, which must call [Server.Close]. The error is that of an
+// invalid option or of listening.
 func New(opts ...Option) (*Server, error) {
 	cfg := settings{name: fmt.Sprintf("testserver-%d", started.Add(1)), keep: keepAll}
 	errs := make([]error, len(opts))
@@ -102,19 +102,19 @@ func (s *Server) listen(network net.Listener) {
 	s.lis = &listener{Listener: network, open: map[*connection]struct{}{}}
 }
 
-// bufferSize is what a connection in memory takes before its writer waits, in bytes each way.
+// bufferSize is the buffer of an in-memory connection in each direction, in bytes.
 const bufferSize = 64 << 10
 
 // Close cuts all connections, stops the server and waits until its handlers have returned. It may
-// be called more than once. Close ClientConns first, or they try to connect again.
+// be called more than once. Close ClientConns first, or they try to reconnect.
 func (s *Server) Close() { s.close() }
 
 // Down cuts all connections and refuses new ones until [Server.Up]: running calls end with
-// UNAVAILABLE, and new ones never leave the client. It does nothing if the server is down already.
+// UNAVAILABLE, and new ones never leave the client. It has no effect if the server is down already.
 func (s *Server) Down() { s.lis.setDown(true) }
 
-// Up ends what [Server.Down] began. Clients come back when their connection backoff has passed, or
-// at once after grpc.ClientConn.ResetConnectBackoff.
+// Up undoes [Server.Down]. Clients reconnect after their connection backoff, or
+// immediately after grpc.ClientConn.ResetConnectBackoff.
 func (s *Server) Up() { s.lis.setDown(false) }
 
 // dial opens a connection to the server.
@@ -131,6 +131,6 @@ func (s *Server) dial(ctx context.Context) (net.Conn, error) {
 	return s.mem.DialContext(ctx)
 }
 
-// dialing lets one dial in memory run at a time. A bufconn pipe starts timers that fire at once, and
+// dialing serializes in-memory dials. A bufconn pipe starts timers that fire immediately, and
 // in Go 1.26 two such timers of one synctest bubble crash the race detector: they share its context.
 var dialing sync.Mutex

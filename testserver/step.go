@@ -16,13 +16,13 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Step is what the server does with one attempt. It happens in this order: the first message is
-// received (or the client says that there is none), the headers (Header), the delay (Delay), the
-// messages (Reply, Raw), and then the end, with the trailer. It ends early when the client goes away.
-// Streams in which more happens are scripted with [Play]. The zero Step is OK with an empty message.
+// Step is the server's behavior for one attempt, in this order: it receives the first message
+// (or the client's half-close), sends the headers (Header), waits (Delay), sends the
+// messages (Reply, Raw), and ends, with the trailer. It ends early when the client goes away.
+// Script other streams with [Play]. The zero Step is OK with an empty message.
 //
-// A Step is a value: its methods return a changed copy, and one Step may stand in many scripts.
-// Impossible values are reported by [Server.On].
+// A Step is a value: its methods return a changed copy, and several scripts may share a Step.
+// [Server.On] reports invalid values.
 type Step struct {
 	times   int // 0 is 1
 	delay   time.Duration
@@ -34,13 +34,13 @@ type Step struct {
 	replies [][]byte // nil: one empty message, if the end is OK
 	then    *Step    // the end of a Play, if set
 	end     end
-	status  *status.Status // of a failing end
+	status  *status.Status // of endFail
 	pick    func(*call) Step
 	mayDrop bool // pick may return a step that drops the connection
 	err     error
 }
 
-// end is how a step ends.
+// end is the kind of a step's end.
 type end int
 
 const (
@@ -51,8 +51,8 @@ const (
 	endPick // with the step that pick returns
 )
 
-// OK answers with the messages given, or with one empty message. Calls that are not server
-// streams take one.
+// OK answers with replies, or with one empty message. Calls that are not server
+// streams need exactly one.
 func OK(replies ...proto.Message) Step { return Step{}.Reply(replies...) }
 
 // Fail fails with code, which must not be OK. The message is "scripted failure" if none is given.
@@ -77,15 +77,15 @@ func FailStatus(st *status.Status) Step {
 // stops.
 func Hang() Step { return Step{end: endHang} }
 
-// Drop cuts the connection, with all calls that run on it: their clients see UNAVAILABLE. Headers
-// and messages of the same step go out before; when other calls share the connection, they may be
-// cut off too.
+// Drop cuts the connection, with all its running calls: their clients see UNAVAILABLE. Headers
+// and messages of the same step go out before. If other calls share the connection, these may be
+// lost too.
 func Drop() Step { return Step{end: endDrop} }
 
 // errorStep answers with an error of the script.
 func errorStep(err error) Step { return Fail(codes.Internal, err.Error()) }
 
-// invalid notes what is impossible in the step.
+// invalid records an error of the step.
 func (s Step) invalid(err error) Step {
 	s.err = errors.Join(s.err, err)
 	return s

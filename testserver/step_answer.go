@@ -16,7 +16,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
-// Reply adds messages that are sent before the end. A failure with a reply is how a unary client
+// Reply adds messages to send before the end. With a failure and a reply, a unary client
 // gets both a message and an error.
 func (s Step) Reply(messages ...proto.Message) Step {
 	for _, m := range messages {
@@ -29,7 +29,7 @@ func (s Step) Reply(messages ...proto.Message) Step {
 	return s
 }
 
-// Raw adds messages as they go over the wire, encoded or not what the client expects.
+// Raw adds messages as raw bytes, valid or not.
 func (s Step) Raw(messages ...[]byte) Step {
 	if s.cuts() {
 		return s.invalid(errors.New("messages after Cut: the connection is gone: want Send before it"))
@@ -41,8 +41,8 @@ func (s Step) Raw(messages ...[]byte) Step {
 	return s
 }
 
-// Header adds response headers. They are sent before the delay and the end, so that a failure is
-// not a Trailers-Only response, and by gRFC A6 commits the call.
+// Header adds response headers, to send before the delay and the end. So a failure is
+// not a Trailers-Only response, and commits the call by gRFC A6.
 func (s Step) Header(md metadata.MD) Step {
 	s.header = metadata.Join(s.header, lower(md))
 	return s.checkKeys("Header", md)
@@ -54,8 +54,8 @@ func (s Step) Trailer(md metadata.MD) Step {
 	return s.checkKeys("Trailer", md)
 }
 
-// Pushback adds the trailer grpc-retry-pushback-ms (gRFC A6) with these values as they are: one is
-// usual; none, several or nonsense are for tests of the client's parser.
+// Pushback adds the trailer grpc-retry-pushback-ms (gRFC A6) with these values, unchanged. One is
+// usual; use none, several or invalid ones to test the client's parser.
 func (s Step) Pushback(values ...string) Step {
 	return s.Trailer(metadata.MD{"grpc-retry-pushback-ms": values})
 }
@@ -88,7 +88,7 @@ func (s Step) checkKeys(what string, md metadata.MD) Step {
 	return s
 }
 
-// checkKeys refuses the keys that gRPC writes itself, since it would leave them out without a word.
+// checkKeys refuses keys that gRPC writes itself, because gRPC would silently drop them.
 func checkKeys(what string, md metadata.MD) error {
 	var errs []error
 	for k := range md {

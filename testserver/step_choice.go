@@ -10,16 +10,16 @@ import (
 	"hash/fnv"
 )
 
-// Random carries out step with probability p in [0,1], and answers OK with an empty message
-// otherwise. The outcome depends on the seed, the method and the attempt's place in its script
-// alone, so it does not change between runs, and not with what other methods do. Give servers that
-// stand side by side seeds of their own.
+// Random returns a step that is step with probability p in [0,1], and otherwise OK with an empty
+// message. The choice depends only on the seed, the method and the attempt's number in its script.
+// So it is the same in each run, and independent of other methods. Use a different seed for each of
+// several parallel servers.
 func Random(seed uint64, p float64, step Step) Step {
 	s := Step{end: endPick, err: step.err}
 	if !(p >= 0 && p <= 1) { // not the inverse: NaN must fail too
 		return s.invalid(fmt.Errorf("Random with probability %v: want 0 to 1", p))
 	}
-	s.plays, s.mayDrop = step.plays, step.drops() // a Play receives for itself
+	s.plays, s.mayDrop = step.plays, step.drops() // a Play receives by itself
 	s.pick = func(c *call) Step {
 		if chance(seed, c.attempt.Method, c.k) < p {
 			return step
@@ -29,7 +29,7 @@ func Random(seed uint64, p float64, step Step) Step {
 	return s
 }
 
-// chance is a number in [0,1): the k-th of the SplitMix64 sequence of seed and method.
+// chance returns a number in [0,1): the k-th of the SplitMix64 sequence of seed and method.
 func chance(seed uint64, method string, k int) float64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(method))
@@ -39,9 +39,9 @@ func chance(seed uint64, method string, k int) float64 {
 	return float64((x^x>>31)>>11) / (1 << 53)
 }
 
-// Func carries out the step that f returns. It gets the attempt with what is known of it at its
-// start, and must return when ctx is done: [Server.Close] waits for it. It is called from many
-// goroutines at once. A step with impossible values is answered with INTERNAL and their err.
+// Func returns a step that runs the step returned by f. f gets the attempt as it is at its
+// start, and must return when ctx is done: [Server.Close] waits for it. It must be safe for
+// concurrent use. A step with invalid values is answered with INTERNAL and the error.
 func Func(f func(ctx context.Context, a Attempt) Step) Step {
 	s := Step{end: endPick, mayDrop: true}
 	if f == nil {

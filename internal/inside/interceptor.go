@@ -5,20 +5,20 @@ package inside
 
 import "time"
 
-// Since is when an interceptor.Retrier began to follow its policies. Package interceptor sets it.
+// Since returns when an interceptor.Retrier started to use its policies. Package interceptor sets it.
 var Since func(retrier any) time.Time
 
-// Admission reads, of an interceptor.Retrier, what admission knows of each method that has it (admission: REFUSE or AUTO) and
-// that calls have used so far, in the order of target and method. Package interceptor sets it.
+// Admission returns readings of an interceptor.Retrier's methods with admission REFUSE or AUTO that have had calls, ordered by
+// target and method. Package interceptor sets it.
 var Admission func(retrier any) []AdmissionState
 
-// AdmissionState is a reading of what admission knows of a method.
+// AdmissionState is a reading of a method's admission.
 type AdmissionState struct {
 	Target  string
 	Method  string
-	Running int    // attempts that have not been answered
-	Refused uint64 // calls that were not made, so far
-	// WouldRefuse is how many calls were made, so far, that would have been refused in mode ENFORCE. Each of them makes the
-	// queue longer, so that it is an upper bound.
+	Running int    // attempts without an answer yet
+	Refused uint64 // calls refused so far
+	// WouldRefuse counts the calls made so far that mode ENFORCE would have refused. Each of them lengthens the
+	// queue, so this is an upper bound.
 	WouldRefuse uint64
 }

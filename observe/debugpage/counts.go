@@ -11,15 +11,15 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// countState is how often the calls of a method had the same decision in the last minutes.
+// countState counts the decisions of one kind about a method in the last minutes.
 type countState struct {
-	Method string        `json:"method"` // "other" for those beyond the first hundred
+	Method string        `json:"method"` // "other" for methods beyond the first hundred
 	Reason policy.Reason `json:"reason"`
-	Shadow bool          `json:"shadow"` // another attempt would have followed, but for the mode
+	Shadow bool          `json:"shadow"` // mode ENFORCE would have sent another attempt
 	Count  int           `json:"count"`
 }
 
-// compareCounts has the order of method and reason, what would have been after what was.
+// compareCounts orders by method and reason, shadow decisions last.
 func compareCounts(a, b countState) int {
 	shadow := 0
 	if a.Shadow != b.Shadow {
@@ -31,19 +31,19 @@ func compareCounts(a, b countState) int {
 	return cmp.Or(cmp.Compare(a.Method, b.Method), cmp.Compare(a.Reason, b.Reason), shadow)
 }
 
-// countTable is the counts of methods by their reasons.
+// countTable has the counts of methods by reason.
 type countTable struct {
-	Reasons []string // those that there are
+	Reasons []string // the columns
 	Rows    []countRow
 }
 
-// countRow is the counts of a method, one for each reason.
+// countRow has the counts of a method, one per reason.
 type countRow struct {
 	Method string
 	Counts []int
 }
 
-// CountTable has a row for each method, that with most decisions first.
+// CountTable returns a row per method; the method with most decisions comes first.
 func (s retrierState) CountTable() countTable {
 	reasons, methods := map[string]bool{}, map[string]map[string]int{}
 	for _, c := range s.Counts {

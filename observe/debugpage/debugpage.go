@@ -1,14 +1,14 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package debugpage shows what Retriers do, live, to a person with a browser: budgets, calls that wait, the policies
-// that run, the last decisions with their reasons, and what the policies do for a method.
+// Package debugpage serves a live page about Retriers: budgets, waiting calls, the current
+// policies, the last decisions with their reasons, and an explanation of the policies for a method.
 //
 //	http.Handle("/debug/stagger/", debugpage.Handler(retrier))
 //	go http.ListenAndServe("localhost:6060", nil)
 //
-// The page is whole without a script; with one it follows what happens. The same is there as JSON, in state.json and
-// explain.json beside the page.
+// The page works without JavaScript; with it, the page updates itself. state.json and
+// explain.json, in the same folder, have the same data as JSON.
 package debugpage
 
 import (
@@ -18,29 +18,29 @@ import (
 	"github.com/stagger-go/stagger/interceptor"
 )
 
-// Handler shows Retriers to browsers on the same machine, as the zero [Config] does.
+// Handler serves the page to browsers on the same machine, as the zero [Config] does.
 func Handler(retriers ...*interceptor.Retrier) http.Handler { return Config{}.Handler(retriers...) }
 
-// Config says who may see the page or use the switch, and how much the page shows.
+// Config sets who may see the page or use the switch, and which details the page shows.
 type Config struct {
-	// Authorize says why a request is refused; nil: it is not. It is asked of every request, those from other machines
-	// included: the page says a lot about a program. Without Authorize, only connections from a loopback address to one
-	// are answered, unless a proxy has made them for others. A server other than net/http's must say to which
+	// Authorize returns an error to refuse a request. It is called for every request, including those from other machines:
+	// the page reveals a lot about a program. Without Authorize, only connections between loopback addresses
+	// are answered, unless a proxy forwards them. A server other than net/http's must set the local address
 	// ([http.LocalAddrContextKey]).
 	Authorize func(*http.Request) error
-	// Hosts are the names that the handlers may be asked for by, without port, beside localhost and IP addresses. Any other is
-	// refused, since a web site may give its own name to the address of this machine.
+	// Hosts are the accepted host names, without port, in addition to localhost and IP addresses. Requests for other names are
+	// refused, because a web site may point its own name to the address of this machine.
 	Hosts []string
-	// Errors shows the texts of errors. Servers write them, and may put data of users in.
+	// Errors shows the texts of errors. Servers write them, and they may contain user data.
 	Errors bool
 }
 
-// Handler shows Retriers, and remembers their decisions from now on ([interceptor.Retrier.Observe]): the last 256, and counts of the last five
-// minutes. It may
-// be mounted at any path that ends with a slash, and registers itself nowhere. Without a Retrier it says so.
+// Handler serves the page, and records the Retriers' decisions from now on ([interceptor.Retrier.Observe]): the last 256, and counts of the last five
+// minutes. You can
+// mount it at any path that ends with a slash; it does not register itself.
 //
-// It answers GET alone. At most 16 browsers follow at a time; the connection of one that does not read is cut. A
-// live connection ends after a minute, and the browser makes another: so long may http.Server.Shutdown wait.
+// It answers only GET. At most 16 browsers get live updates at a time; slow readers are disconnected. A
+// live connection ends after a minute, and the browser reconnects: http.Server.Shutdown may wait that long.
 func (c Config) Handler(retriers ...*interceptor.Retrier) http.Handler {
 	if len(retriers) == 0 || slices.Contains(retriers, nil) {
 		return c.guard(http.HandlerFunc(noRetrier))

@@ -12,12 +12,12 @@ import (
 
 const (
 	maxListeners = 16
-	refresh      = time.Second      // between two looks at what has changed
+	refresh      = time.Second      // between two checks for changes
 	patience     = 5 * time.Second  // for a listener to read
 	session      = 60 * time.Second // after which a listener connects anew
 )
 
-// serveEvents sends a listener the sections of the page that change, as server-sent events, until it goes away, reads too
+// serveEvents sends changed sections of the page to a listener, as server-sent events, until the listener leaves, reads too
 // slowly or has listened for a minute.
 func (p *page) serveEvents(w http.ResponseWriter, r *http.Request) {
 	select {
@@ -34,7 +34,7 @@ func (p *page) serveEvents(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("X-Accel-Buffering", "no") // a proxy is not to hold events back
+	w.Header().Set("X-Accel-Buffering", "no") // proxies must not delay events
 	tick := time.NewTicker(refresh)
 	defer tick.Stop()
 	end := time.NewTimer(session)
@@ -62,14 +62,14 @@ func (p *page) serveEvents(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// listener is a browser that follows the page.
+// listener is a browser with live updates.
 type listener struct {
 	w    http.ResponseWriter
 	out  *http.ResponseController
-	sent map[string]section // by its id, as the listener has it
+	sent map[string]section // by id, as the listener has them
 }
 
-// send sends the sections that have changed; a comment if none has, which shows whether anybody reads.
+// send sends the changed sections, or a comment if there are none, to check that the browser still reads.
 func (l *listener) send(sections []section) error {
 	if err := l.out.SetWriteDeadline(time.Now().Add(patience)); err != nil {
 		return err

@@ -24,20 +24,20 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// form is what is asked, as it was typed.
+// form has the fields of the form, as typed.
 type form struct {
 	Retrier, Method, Code, Latency, Deadline, Pushback, Succeed, Cancel, Close string
 
 	Checks []check
 }
 
-// check is a box of the form.
+// check is a checkbox of the form.
 type check struct {
 	Name, Label string
 	On          bool
 }
 
-// parameters are all that a form may have beside the conditions.
+// parameters are the allowed fields of a form, in addition to the conditions.
 var parameters = []string{"retrier", "method", "code", "latency", "deadline", "pushback", "succeed", "cancel", "close"}
 
 func newForm(q url.Values) form {
@@ -52,7 +52,7 @@ func newForm(q url.Values) form {
 	return f
 }
 
-// explanation is what its page is made of.
+// explanation is the data of the explain page.
 type explanation struct {
 	form
 
@@ -63,7 +63,7 @@ type explanation struct {
 	JSON           template.URL // of the same answer
 }
 
-// step is a question of the pipeline, and what was said after the last attempt.
+// step is a check of the pipeline, and its result after the last attempt.
 type step struct {
 	Said     string // yes, no or not asked
 	Question string
@@ -80,7 +80,7 @@ func (p *page) explanation(r *http.Request) (explanation, error) {
 	if err != nil {
 		return e, err
 	}
-	e.Answer, e.JSON = &a, template.URL("explain.json?"+q.Encode()) // which leaves no character that has a meaning
+	e.Answer, e.JSON = &a, template.URL("explain.json?"+q.Encode()) // Encode escapes all special characters
 	if last := a.Refusal(); last != nil {
 		e.Steps = steps(last.Decision.Reason)
 	}
@@ -95,7 +95,7 @@ func (p *page) explanationJSON(r *http.Request) (explain.AnswerJSON, error) {
 	return a.JSON(), nil
 }
 
-// answer explains what is asked, by the policies that run.
+// answer answers a form's question, by the current policies.
 func (p *page) answer(q url.Values) (explain.Answer, error) {
 	r, question, err := p.question(q)
 	if err != nil {
@@ -108,7 +108,7 @@ func (p *page) answer(q url.Values) (explain.Answer, error) {
 	return explain.Explain(set, level, question, explain.Draw(1)), nil
 }
 
-// question reads what is asked, and of which Retrier.
+// question parses a form, and returns its question and the number of the Retrier.
 func (p *page) question(q url.Values) (retrier int, _ explain.Question, err error) {
 	f := newForm(q)
 	question := explain.Question{Method: "/" + strings.TrimPrefix(f.Method, "/"), Pushback: f.Pushback}
@@ -172,7 +172,7 @@ func setDuration(to *time.Duration, name, text string) error {
 	return nil
 }
 
-// steps are the questions of the pipeline, of which one was answered no.
+// steps returns the checks of the pipeline, of which one has failed.
 func steps(reason policy.Reason) []step {
 	var list []step
 	said := "yes"

@@ -12,12 +12,12 @@ import (
 	"strings"
 )
 
-// guard lets requests through that may see the page.
+// guard passes requests that may see the page to next.
 func (c Config) guard(next http.Handler) http.Handler {
 	return c.protect([]string{http.MethodGet}, next)
 }
 
-// protect lets requests of these methods through that may be answered.
+// protect passes authorized requests with these methods to next.
 func (c Config) protect(methods []string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		header := w.Header()
@@ -40,7 +40,7 @@ func (c Config) protect(methods []string, next http.Handler) http.Handler {
 	})
 }
 
-// refusal is why a request may not see the page; "" if it may.
+// refusal returns why a request may not see the page, or "".
 func (c Config) refusal(r *http.Request) string {
 	if c.Authorize == nil {
 		if !isLoopback(r.RemoteAddr) || !isLoopback(localAddr(r)) {
@@ -66,8 +66,8 @@ func (c Config) refusal(r *http.Request) string {
 	return ""
 }
 
-// localAddr is the address that a request has come to; "" if the server does not say. A side-car that takes what other
-// machines send comes from a loopback address too, to that of the pod.
+// localAddr returns a request's local address, or "" if the server doesn't set it. A sidecar that forwards requests of other
+// machines uses a loopback address too, but connects to the pod's.
 func localAddr(r *http.Request) string {
 	if addr, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok {
 		return addr.String()
@@ -75,19 +75,19 @@ func localAddr(r *http.Request) string {
 	return ""
 }
 
-// forwards reports whether a header is one that proxies add.
+// forwards reports whether a header is typical of proxies.
 func forwards(name string) bool {
 	return slices.Contains([]string{"Forwarded", "Via", "X-Real-Ip"}, name) ||
 		strings.HasPrefix(name, "X-Forwarded-") || strings.HasPrefix(name, "X-Envoy-")
 }
 
-// isLoopback reports whether an address with a port is one of this machine's own.
+// isLoopback reports whether an address with a port is a loopback address.
 func isLoopback(address string) bool {
 	a, err := netip.ParseAddrPort(address)
 	return err == nil && a.Addr().Unmap().IsLoopback()
 }
 
-// knowsHost reports whether a host, with or without port, is not a name that a stranger may have given to this machine.
+// knowsHost reports whether a host, with or without port, is accepted.
 func (c Config) knowsHost(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name

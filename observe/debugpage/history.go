@@ -16,37 +16,37 @@ import (
 const (
 	interval   = 2 * time.Second // between two samples
 	maxSamples = 150             // of a budget: five minutes
-	maxBudgets = 64              // of a Retrier, that are shown and sampled
+	maxBudgets = 64              // of a Retrier, shown and sampled
 )
 
-// history is how the budgets have stood in the last minutes. It is written to every two seconds for as long as
-// the page is in use, by no goroutine of its own.
+// history has samples of the budgets in the last minutes. A timer adds one every two seconds as long as
+// the page is in use.
 type history struct {
 	retriers []*interceptor.Retrier
-	stopped  atomic.Bool // nobody can see it any more
+	stopped  atomic.Bool // the page is no longer in use
 
 	mu     sync.Mutex // guards all below
 	timer  *time.Timer
-	begun  bool               // the first samples have been taken
-	last   map[balance]counts // of all balances, those that are not shown too
+	begun  bool               // the first samples are taken
+	last   map[balance]counts // of all balances, shown or not
 	series map[balance]*series
 }
 
-// counts are what a balance had granted and denied when they were last read.
+// counts are a balance's withdrawals at its last reading.
 type counts struct{ granted, denied uint64 }
 
-// balance names one of a Retrier's.
+// balance identifies a balance of a Retrier.
 type balance struct {
-	retrier int                     // its place in the list
+	retrier int                     // its index in the list
 	is      interceptor.BudgetState // without its numbers
 }
 
-// series is how one balance has stood.
+// series has the samples of one balance.
 type series struct {
 	samples []sample // the oldest first
 }
 
-// sample is how a balance stands, and what has happened since the sample before.
+// sample is the state of a balance, and its withdrawals since the previous sample.
 type sample struct {
 	At      time.Time `json:"at"`
 	Balance float64   `json:"balance"` // ÷ capacity, 0 to 1
@@ -63,7 +63,7 @@ func newHistory(retriers []*interceptor.Retrier) *history {
 	return h
 }
 
-// tick takes samples, and again later.
+// tick takes samples, and schedules itself.
 func (h *history) tick() {
 	if h.stopped.Load() {
 		return
@@ -84,7 +84,7 @@ func (h *history) take() {
 	h.begun = true
 }
 
-// add adds a sample of a Retrier's budgets that are shown, and forgets those that are not.
+// add adds a sample for each shown budget of a Retrier, and drops those of others.
 func (h *history) add(retrier int, budgets []interceptor.BudgetState) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -107,16 +107,16 @@ func (h *history) add(retrier int, budgets []interceptor.BudgetState) {
 	maps.DeleteFunc(h.series, func(key balance, _ *series) bool { return key.retrier == retrier && !kept[key] })
 }
 
-// count returns what a Retrier's balances have counted since they were last read. It requires mu.
+// count returns the withdrawals of a Retrier's balances since the last reading. h.mu must be held.
 func (h *history) count(retrier int, budgets []interceptor.BudgetState) map[balance]counts {
 	happened := map[balance]counts{}
 	for _, b := range budgets {
 		key := balanceOf(retrier, b)
 		before, known := h.last[key]
-		if b.Granted < before.granted || b.Denied < before.denied { // another balance has taken its place
+		if b.Granted < before.granted || b.Denied < before.denied { // another balance has replaced it
 			before = counts{}
 		}
-		if !known && !h.begun { // what was before is not of these minutes
+		if !known && !h.begun { // earlier withdrawals don't belong to these minutes
 			before = counts{b.Granted, b.Denied}
 		}
 		happened[key] = counts{b.Granted - before.granted, b.Denied - before.denied}
@@ -129,7 +129,7 @@ func (h *history) count(retrier int, budgets []interceptor.BudgetState) map[bala
 	return happened
 }
 
-// of is how a balance has stood, the oldest sample first.
+// of returns the samples of a balance, the oldest first.
 func (h *history) of(key balance) []sample {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -144,7 +144,7 @@ func balanceOf(retrier int, b interceptor.BudgetState) balance {
 	return balance{retrier, b}
 }
 
-// share is the balance ÷ capacity, 0 to 1; 1 for a budget without a limit, and 0 for one without a capacity.
+// share returns balance ÷ capacity, 0 to 1; 1 for a budget without a limit, and 0 for one without capacity.
 func share(b interceptor.BudgetState) float64 {
 	switch {
 	case math.IsInf(b.Capacity, 1):

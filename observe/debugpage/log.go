@@ -16,16 +16,16 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// logSize is how many decisions are remembered of a Retrier.
+// logSize is the number of decisions kept per Retrier.
 const logSize = 256
 
-// loggedDecision is a decision that is remembered: another attempt, or the reason why there is none. The end of a
-// call that nobody decided on, such as cancelled, is one too; its attempt is the last.
+// loggedDecision is a recorded decision: another attempt, or the reason why there is none. The end of a
+// call without a decision, such as cancelled, is one too; its attempt is the last.
 type loggedDecision struct {
 	interceptor.Event // without its Err
 
 	Time  time.Time
-	Slow  bool   // its per-attempt timeout or hedging delay was over
+	Slow  bool   // its per-attempt timeout or hedging delay had passed
 	Error string // of the attempt, the first 256 bytes; "" if it still runs
 }
 
@@ -33,22 +33,22 @@ type loggedDecision struct {
 type decisionLog struct {
 	mu   sync.Mutex // guards all below
 	ring []loggedDecision
-	next int // where the next one goes once the ring is full: the oldest stands there
+	next int // once the ring is full, the index of the oldest, which the next one overwrites
 
 	counts decisionCounts
 }
 
-// shadow reports whether another attempt would have followed, but for mode OBSERVE.
+// shadow reports whether mode ENFORCE would have sent another attempt.
 func shadow(e interceptor.Event) bool {
 	return !e.Retry && (e.Reason == policy.ReasonRetry || e.Reason == policy.ReasonHedge)
 }
 
-// observer fills the log. A call that succeeds at once costs it nothing.
+// observer returns the observer that fills the log. It adds no cost to calls whose first attempt succeeds.
 func (l *decisionLog) observer() interceptor.Observer {
 	return interceptor.Observer{Decision: func(_ context.Context, e interceptor.Event) { l.add(e) }}
 }
 
-// add remembers a decision.
+// add records a decision.
 func (l *decisionLog) add(e interceptor.Event) {
 	d := loggedDecision{Event: e, Time: time.Now(), Slow: e.Code == codes.DeadlineExceeded && e.Err == nil, Error: shortText(e.Err)}
 	d.Err = nil // it may keep messages alive
@@ -63,14 +63,14 @@ func (l *decisionLog) add(e interceptor.Event) {
 	l.next = (l.next + 1) % logSize
 }
 
-// all are the last decisions, the oldest first.
+// all returns the last decisions, the oldest first.
 func (l *decisionLog) all() []loggedDecision {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Concat(l.ring[l.next:], l.ring[:l.next])
 }
 
-// shortText is the first part of an error's text, of which nothing longer is kept alive.
+// shortText returns the first part of an error's text, as a copy, so that a long text isn't kept alive.
 func shortText(err error) string {
 	const most = 256
 	if err == nil {
@@ -80,22 +80,22 @@ func shortText(err error) string {
 	if len(text) <= most {
 		return text
 	}
-	return strings.ToValidUTF8(strings.Clone(text[:most]), "") // a rune may be cut
+	return strings.ToValidUTF8(strings.Clone(text[:most]), "") // a rune may be incomplete
 }
 
 // decisionCountTime is how long a decision counts.
 const decisionCountTime = 5 * time.Minute
 
 const (
-	countSlot    = 10 * time.Second // decisions are forgotten in portions of so long
+	countSlot    = 10 * time.Second // decisions expire in slots of this length
 	countSlots   = int(decisionCountTime / countSlot)
-	countMethods = 100 // in a slot: names of methods may come from users
+	countMethods = 100 // in a slot: users may choose the names of methods
 )
 
-// decisionCounts are those of the last minutes, by their slots. decisionLog.mu guards them.
+// decisionCounts are the counts of the last minutes, by slot. decisionLog.mu guards them.
 type decisionCounts struct{ slots [countSlots]countedSlot }
 
-// countedSlot is what has happened in a slot; its counts have no Count themselves.
+// countedSlot has the counts of a slot; the Count of its keys is 0.
 type countedSlot struct {
 	start   time.Time
 	counts  map[countState]int
@@ -116,7 +116,7 @@ func (c *decisionCounts) add(e interceptor.Event, now time.Time) {
 	s.counts[countState{Method: method, Reason: e.Reason, Shadow: shadow(e)}]++
 }
 
-// countList counts the decisions of the last minutes about a method, or all for "", in the order of method and reason.
+// countList returns the counts of the last minutes for a method, or for all with "", ordered by method and reason.
 func (l *decisionLog) countList(method string) []countState {
 	l.mu.Lock()
 	sums := l.counts.sum(time.Now())

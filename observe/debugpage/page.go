@@ -28,16 +28,16 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"number": number,
 }).ParseFS(files, "page.html"))
 
-// page serves the page and what stands beside it.
+// page serves the page and its other files.
 type page struct {
 	config    Config
 	retriers  []*interceptor.Retrier
 	logs      []*decisionLog // of each Retrier
 	history   *history
-	listeners chan struct{} // one in it for each live connection
+	listeners chan struct{} // one element per live connection
 }
 
-// newPage samples the budgets and keeps decisions for as long as somebody holds the page.
+// newPage returns a page that samples budgets and records decisions as long as it is reachable.
 func newPage(c Config, retriers []*interceptor.Retrier) *page {
 	p := &page{config: c, retriers: retriers, history: newHistory(retriers), listeners: make(chan struct{}, maxListeners)}
 	for _, r := range retriers {
@@ -49,8 +49,8 @@ func newPage(c Config, retriers []*interceptor.Retrier) *page {
 	return p
 }
 
-// ServeHTTP implements [http.Handler]. What it serves depends on the last element of the path alone, so that the page
-// may be mounted anywhere.
+// ServeHTTP implements [http.Handler]. The response depends only on the last element of the path, so that the page
+// can be mounted anywhere.
 func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, name := path.Split(r.URL.Path)
 	switch name {
@@ -71,16 +71,16 @@ func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// content is what the page is made of.
+// content is the data of the page.
 type content struct {
 	Sections []section
-	Method   string   // that the decisions are of; "" for all
+	Method   string   // of the shown decisions; "" for all
 	Methods  []string // to choose from
-	Several  bool     // Retriers
+	Several  bool     // there are several Retriers
 	Process  process
 }
 
-// section is a part of the page that changes by itself.
+// section is a part of the page with live updates.
 type section struct {
 	ID   string        `json:"id"`
 	HTML template.HTML `json:"html"`
@@ -93,7 +93,7 @@ func (p *page) content(r *http.Request) (content, error) {
 	return c, err
 }
 
-// sections are the parts of the page that change by themselves.
+// sections returns the parts of the page with live updates.
 func (p *page) sections(method string) (list []section, err error) {
 	for i := range p.retriers {
 		s := p.state(i, method)
@@ -116,7 +116,7 @@ func (p *page) states(method string) []retrierState {
 	return list
 }
 
-// methods are those that policies name, and those that were decided about, sorted.
+// methods returns the methods of policies and of recorded decisions, sorted.
 func (p *page) methods() (list []string) {
 	for i, r := range p.retriers {
 		for _, entry := range r.State().Policies.Policies() {
@@ -132,7 +132,7 @@ func (p *page) methods() (list []string) {
 	return slices.Compact(list)
 }
 
-// serveHTML serves a template once it is whole.
+// serveHTML executes a template, and serves the complete result.
 func (p *page) serveHTML(w http.ResponseWriter, name string, content func() (any, error)) {
 	p.serve(w, "text/html; charset=utf-8", func(b *bytes.Buffer) error {
 		c, err := content()
@@ -155,10 +155,10 @@ func (p *page) serveJSON(w http.ResponseWriter, content func() (any, error)) {
 	})
 }
 
-// requestError is an error of who asks.
+// requestError is an error in the request.
 type requestError struct{ error }
 
-// serve answers with what write writes, or why it cannot.
+// serve responds with the output of write, or with its error.
 func (p *page) serve(w http.ResponseWriter, kind string, write func(*bytes.Buffer) error) {
 	var b bytes.Buffer
 	err := safely(func() error { return write(&b) })
@@ -171,10 +171,10 @@ func (p *page) serve(w http.ResponseWriter, kind string, write func(*bytes.Buffe
 		return
 	}
 	w.Header().Set("Content-Type", kind)
-	_, _ = w.Write(b.Bytes()) // who has gone needs no answer
+	_, _ = w.Write(b.Bytes()) // a browser that is gone needs no answer
 }
 
-// safely makes an error of a panic: a budget, a classifier or a message of the program's own may panic when it is read.
+// safely converts a panic of f to an error: a program's own budget, classifier or message may panic when it is read.
 func safely(f func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -184,7 +184,7 @@ func safely(f func() error) (err error) {
 	return f()
 }
 
-// number is at most two digits after the point, or ∞ for nil.
+// number formats a number with at most two decimals, or ∞ for nil.
 func number(x *float64) string {
 	if x == nil {
 		return "∞"

@@ -15,15 +15,15 @@ const (
 	plotHeight = 40
 )
 
-// plot is the last minutes of one budget, drawn.
+// plot is a drawing of the last minutes of one budget.
 type plot struct {
 	Balance         string    // points of a line
 	Granted, Denied string    // a path of bars
-	Most            uint64    // what the highest bar stands for
-	Newest          time.Time // the sample at the right
+	Most            uint64    // the value of the highest bar
+	Newest          time.Time // of the rightmost sample
 }
 
-// plotLength is how long a plot is.
+// plotLength is the time span of a plot.
 const plotLength = maxSamples * interval
 
 func newPlot(samples []sample) plot {
@@ -37,7 +37,7 @@ func newPlot(samples []sample) plot {
 		p.Newest = s.At
 		ago := samples[len(samples)-1].At.Sub(s.At)
 		x := plotWidth - step*(1+ago.Seconds()/interval.Seconds())
-		if x < 0 { // the process was stopped for a while
+		if x < 0 { // the process was suspended
 			continue
 		}
 		fmt.Fprintf(&line, "%.1f,%.1f ", x+step/2, plotHeight*(1-s.Balance))
@@ -51,7 +51,7 @@ func newPlot(samples []sample) plot {
 	return p
 }
 
-// Minutes is a path of a line for each full minute before the newest sample.
+// Minutes returns a path with a line for each full minute before the newest sample.
 func (plot) Minutes() string {
 	var path strings.Builder
 	const minutes = int(plotLength / time.Minute)
@@ -61,7 +61,7 @@ func (plot) Minutes() string {
 	return path.String()
 }
 
-// Times are what stands below the ends of a plot, and in the middle.
+// Times returns the labels below the ends and the middle of a plot.
 func (p plot) Times() []string {
 	if p.Newest.IsZero() {
 		return nil
@@ -73,7 +73,7 @@ func (p plot) Times() []string {
 	return list
 }
 
-// bar draws one of a height up from y, if it has any.
+// bar draws a bar upwards from y, if its height isn't 0.
 func bar(to *strings.Builder, x, width, y, height float64) {
 	if height > 0 {
 		fmt.Fprintf(to, "M%.1f %.1fh%.1fv%.1fh-%.1fz", x, y, width, -height, width)

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// process is what is shown of the program.
+// process has the page's data about the program.
 type process struct {
 	Name    string    `json:"name"`
 	Host    string    `json:"host"`

@@ -18,49 +18,49 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// maxAdmissions is how many methods the page shows the admission of.
+// maxAdmissions bounds the methods whose admission the page shows.
 const maxAdmissions = 64
 
-// retrierState is what is shown of a Retrier, on the page and in state.json.
+// retrierState is the data about a Retrier, on the page and in state.json.
 type retrierState struct {
 	Number    int              `json:"number"` // from 1, in the order of the handler's arguments
 	Process   process          `json:"process"`
 	Policy    policyState      `json:"policy"`
 	Waiting   waitingState     `json:"waiting"`
 	Budgets   []budgetState    `json:"budgets"`
-	Hidden    int              `json:"budgetsNotShown"` // which have more left than those that are
-	Admission []admissionState `json:"admission"`       // of the methods that have it, those with most refusals first
-	Counts    []countState     `json:"counts"`          // of decisions, in the last five minutes
+	Hidden    int              `json:"budgetsNotShown"` // they have more left than the shown ones
+	Admission []admissionState `json:"admission"`       // methods with most refusals first
+	Counts    []countState     `json:"counts"`          // of decisions in the last five minutes
 	Decisions []decisionState  `json:"decisions"`       // the newest first
 }
 
-// policyState is what is shown of the policies that run.
+// policyState is the data about the current policies.
 type policyState struct {
 	Source   string    `json:"source"` // "" if they were made in code
 	Hash     string    `json:"hash"`
 	Since    time.Time `json:"since"`
 	Mode     string    `json:"mode"`
-	SetMode  string    `json:"setMode"` // what Retrier.Switch has set; the mode is the stricter of this and the file's
-	Percent  float64   `json:"percent"` // of the calls, that the file's mode is for; the others are OFF
-	Entries  []string  `json:"entries"` // whose mode or percentage is another than the file's, and services and percentages set by hand
+	SetMode  string    `json:"setMode"` // set by Retrier.Switch; the mode is the stricter of this and the file's
+	Percent  float64   `json:"percent"` // of calls with the file's mode; the others are OFF
+	Entries  []string  `json:"entries"` // with another mode or percentage than the file's, and services and percentages set by hand
 	Warnings []string  `json:"warnings"`
-	Refused  string    `json:"refused,omitempty"` // why the newest file is not followed
+	Refused  string    `json:"refused,omitempty"` // why the newest file is refused
 }
 
-// waitingState is how many calls wait for their next attempt.
+// waitingState counts the calls that wait for their next attempt.
 type waitingState struct {
 	Calls int `json:"calls"`
 	Most  int `json:"most"`
 }
 
-// budgetState is what is shown of a balance.
+// budgetState is the data about a balance.
 type budgetState struct {
 	Name     string   `json:"name"`
 	Target   string   `json:"target"`
 	Service  string   `json:"service"`
 	Kind     string   `json:"kind"`
-	Source   string   `json:"source"`  // who describes it
-	Shadow   bool     `json:"shadow"`  // of calls in mode OBSERVE: what it denies is an upper bound
+	Source   string   `json:"source"`  // its origin
+	Shadow   bool     `json:"shadow"`  // of calls in mode OBSERVE: its denials are an upper bound
 	Balance  *float64 `json:"balance"` // null: no limit
 	Capacity *float64 `json:"capacity"`
 	Granted  uint64   `json:"granted"`
@@ -70,17 +70,17 @@ type budgetState struct {
 	Plot plot `json:"-"`
 }
 
-// admissionState is what is shown of the admission of a method's calls.
+// admissionState is the data about a method's admission.
 type admissionState struct {
 	Target  string `json:"target"`
 	Method  string `json:"method"`
 	Running int    `json:"running"` // attempts
 	Refused uint64 `json:"refused"` // calls, so far
-	// WouldRefuse counts calls that were made, and would have been refused in mode ENFORCE.
+	// WouldRefuse counts calls made that mode ENFORCE would have refused.
 	WouldRefuse uint64 `json:"wouldRefuse"`
 }
 
-// decisionState is what is shown of a decision.
+// decisionState is the data about a decision.
 type decisionState struct {
 	Time     time.Time     `json:"time"`
 	Method   string        `json:"method"`
@@ -90,17 +90,17 @@ type decisionState struct {
 	Code     string        `json:"code"`
 	TimedOut bool          `json:"timedOut"`
 	Retry    bool          `json:"retry"`
-	Shadow   bool          `json:"shadow"` // another attempt would have followed, but for the mode
+	Shadow   bool          `json:"shadow"` // mode ENFORCE would have sent another attempt
 	Mode     string        `json:"mode"`   // of the call
 	Delay    string        `json:"delay,omitempty"`
 	Reason   policy.Reason `json:"reason"`
 	Budget   string        `json:"budget"`
 	Error    string        `json:"error,omitempty"`
 
-	Means string `json:"-"` // the reason
+	Means string `json:"-"` // the reason's
 }
 
-// byHand are the services whose mode was set by hand, and the percentage of all calls.
+// byHand returns the services whose mode was set by hand, and the percentage of all calls.
 func byHand(is interceptor.State) (list []string) {
 	for _, s := range is.Switches {
 		if s.Service != "" || s.Percent < 100 {
@@ -110,7 +110,7 @@ func byHand(is interceptor.State) (list []string) {
 	return list
 }
 
-// state reads a Retrier, and the decisions about one method, or all for "".
+// state returns the data about a Retrier, with the decisions about one method, or all for "".
 func (p *page) state(i int, method string) retrierState {
 	is := p.retriers[i].State()
 	set := decision.Compile(is.Policies)
@@ -145,7 +145,7 @@ func (p *page) state(i int, method string) retrierState {
 	return s
 }
 
-// otherModes are the entries whose mode or percentage is another than that of the file.
+// otherModes returns the entries with another mode or percentage than the file's.
 func otherModes(set *decision.Set) []string {
 	list := []string{}
 	for _, p := range set.Policies() {
@@ -188,7 +188,7 @@ func (p *page) decision(d loggedDecision) decisionState {
 	return s
 }
 
-// admissions reads the admission of those methods that have most refusals.
+// admissions returns the admission of the methods with most refusals.
 func admissions(all []inside.AdmissionState) []admissionState {
 	slices.SortStableFunc(all, func(a, b inside.AdmissionState) int { return cmp.Compare(b.Refused, a.Refused) })
 	all = all[:min(len(all), maxAdmissions)]
@@ -199,13 +199,13 @@ func admissions(all []inside.AdmissionState) []admissionState {
 	return list
 }
 
-// scarcest are those that are shown: not those that are gone, and of many those that have least left, as a share, and how many there are beside.
+// scarcest returns the balances to show, without those that are gone, and the number of hidden ones. If there are too many, it shows those with the smallest share left.
 func scarcest(list []interceptor.BudgetState) (shown []interceptor.BudgetState, hidden int) {
 	list = slices.DeleteFunc(slices.Clone(list), func(b interceptor.BudgetState) bool { return b.Gone })
 	if len(list) <= maxBudgets {
 		return list, 0
 	}
-	scarce := make([]int, len(list)) // their places in the list
+	scarce := make([]int, len(list)) // indices of the list
 	for i := range list {
 		scarce[i] = i
 	}

@@ -21,8 +21,8 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// Switch sets the mode of all these Retriers by hand while the program runs ([interceptor.Retrier.Switch]). It stands apart from the page, which changes nothing, and registers itself
-// nowhere. GET shows what is set. POST sets it, by a form with these fields:
+// Switch returns a handler that sets the mode of Retriers at run time ([interceptor.Retrier.Switch]). It is separate from the page, which is read-only, and does not register
+// itself. GET shows the modes. POST sets one, with a form that has these fields:
 //
 //	mode     ENFORCE, OBSERVE or OFF
 //	percent  of the calls, 0 to 100; without it 100
@@ -30,11 +30,11 @@ import (
 //
 //	curl -d mode=OFF localhost:6060/debug/stagger/switch
 //
-// Browsers are answered with a page, others with JSON. Requests from pages of other origins are refused
-// ([http.CrossOriginProtection]). The Retriers tell their observers of each change, which log it.
+// Browsers get a page, other clients JSON. Requests from pages of other origins are refused
+// ([http.CrossOriginProtection]). The Retriers notify their observers of each change, which log it.
 //
-// A reload of the policy file changes nothing that was set by hand: the stricter of both holds, until ENFORCE and 100 are
-// set by hand, or the program starts again.
+// A reload of the policy file doesn't change modes set by hand: the stricter of both applies, until you set ENFORCE and 100,
+// or restart the program.
 func (c Config) Switch(retriers ...*interceptor.Retrier) http.Handler {
 	if len(retriers) == 0 || slices.Contains(retriers, nil) {
 		return c.guard(http.HandlerFunc(noRetrier))
@@ -42,7 +42,7 @@ func (c Config) Switch(retriers ...*interceptor.Retrier) http.Handler {
 	return c.protect([]string{http.MethodGet, http.MethodPost}, modes{http.NewCrossOriginProtection(), retriers})
 }
 
-// modes serves the switch.
+// modes is the handler of the switch.
 type modes struct {
 	origins  *http.CrossOriginProtection
 	retriers []*interceptor.Retrier
@@ -60,7 +60,7 @@ func (m modes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		if browser {
-			w.Header().Set("Location", "?") // the same address, wherever this is mounted
+			w.Header().Set("Location", "?") // the same URL, wherever this is mounted
 			w.WriteHeader(http.StatusSeeOther)
 			return
 		}
@@ -75,7 +75,7 @@ func (m modes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// set sets what a form says. Nothing is guessed: a field that was misspelled would set the mode of all calls.
+// set sets the mode of a form. It refuses unknown fields: a misspelled service would otherwise set the mode of all calls.
 func (m modes) set(w http.ResponseWriter, r *http.Request) error {
 	if r.URL.RawQuery != "" {
 		return errors.New("the fields must stand in the body and not in the address")
@@ -112,7 +112,7 @@ func switchOf(form url.Values) (interceptor.Switch, error) {
 		if to.Percent, err = strconv.ParseFloat(percent, 64); err != nil {
 			return to, fmt.Errorf("percent %.100q: must be 0 to 100", percent)
 		}
-		if to.Percent == 0 { // which stands for 100 in Go
+		if to.Percent == 0 { // 0 means 100 in Go
 			to.Mode = policy.ModeOff
 		}
 	}
@@ -120,16 +120,16 @@ func switchOf(form url.Values) (interceptor.Switch, error) {
 	return to, nil
 }
 
-// switchState is what is set of a Retrier.
+// switchState has the modes of a Retrier.
 type switchState struct {
 	Number  int         `json:"number"` // from 1, in the order of the handler's arguments
 	Source  string      `json:"source"` // the policy file
-	Mode    policy.Mode `json:"mode"`   // that the file says for all calls; its entries may be stricter
+	Mode    policy.Mode `json:"mode"`   // the file's mode for all calls; its entries may be stricter
 	Percent float64     `json:"percent"`
 	Set     []setMode   `json:"set"` // by hand: for all calls, then for services
 }
 
-// setMode is a mode that was set by hand.
+// setMode is a mode set by hand.
 type setMode struct {
 	Service string      `json:"service"` // "" for all calls
 	Mode    policy.Mode `json:"mode"`

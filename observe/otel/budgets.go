@@ -13,20 +13,20 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// budgetLabels are the labels of a series of balances. Several may share it, by [Target].
+// budgetLabels are the labels of a series of balances. With [Target], several balances may share it.
 type budgetLabels struct {
 	budget, kind, source, target, service string
 	shadow                                bool // of calls in mode OBSERVE
 }
 
-// level is what the balances of a series have left, of which the scarcest is shown, and withdrawals what they have
-// counted together.
+// level is the scarcest balance of a series, and withdrawals the sum of its
+// counts.
 type (
 	level       struct{ balance, capacity float64 }
 	withdrawals struct{ granted, denied uint64 }
 )
 
-// collectBudgets reads the balances.
+// collectBudgets records the balances.
 func (m *metrics) collectBudgets(o metric.Observer, list []interceptor.BudgetState) {
 	levels, counts := map[budgetLabels]level{}, map[budgetLabels]withdrawals{}
 	for _, b := range list {
@@ -34,7 +34,7 @@ func (m *metrics) collectBudgets(o metric.Observer, list []interceptor.BudgetSta
 		sum := counts[labels]
 		counts[labels] = withdrawals{sum.granted + b.Granted, sum.denied + b.Denied}
 		is := level{b.Balance, b.Capacity}
-		if b.Gone || math.IsInf(is.capacity, 1) { // a budget without a limit has nothing to show
+		if b.Gone || math.IsInf(is.capacity, 1) { // a budget without a limit has no share
 			continue
 		}
 		if other, ok := levels[labels]; !ok || is.share() < other.share() {
@@ -51,7 +51,7 @@ func (m *metrics) collectBudgets(o metric.Observer, list []interceptor.BudgetSta
 	}
 }
 
-// share is what part of the capacity is left.
+// share returns the part of the capacity that is left.
 func (l level) share() float64 {
 	if l.capacity <= 0 {
 		return 0
@@ -68,7 +68,7 @@ func (m *metrics) ofBudget(l budgetLabels) metric.MeasurementOption {
 		attribute.String("target", l.target), attribute.String("service", l.service), attribute.String("mode", string(mode)))
 }
 
-// budgetName names the default budget, which has no name.
+// budgetName returns the label of a budget. The default budget has no name.
 func budgetName(name string) string {
 	if name == "" {
 		return "default"

@@ -24,13 +24,13 @@ import (
 // scope is the name of meter and tracer.
 const scope = "github.com/stagger-go/stagger/observe/otel"
 
-// Metrics shows what a Retrier does as metrics of a provider: what is decided about failed attempts, retries and
-// hedges of calls, waiting calls, balances, pools, and the policies that run. docs/observability.md lists instruments and
-// labels. Calls that succeed at once record nothing; gRPC's own metrics count them. What is a state is read when
+// Metrics records a Retrier's metrics with a provider: decisions about failed attempts, retries and
+// hedges of calls, waiting calls, balances, pools, and the current policies. docs/observability.md lists instruments and
+// labels. Calls that succeed at the first attempt record nothing; gRPC's own metrics count them. Gauges are read when
 // metrics are collected.
 //
-// Two Retriers of one provider need [Attributes] to be told apart. A Retrier that the program holds no more is not
-// read any more: the provider does not keep it alive.
+// Two Retriers with one provider need different [Attributes]. The provider does not keep a Retrier alive, and stops reading
+// one that the program has dropped.
 func Metrics(provider metric.MeterProvider, options ...MetricsOption) interceptor.Option {
 	return func(r *interceptor.Retrier) error {
 		if provider == nil {
@@ -61,9 +61,9 @@ func Metrics(provider metric.MeterProvider, options ...MetricsOption) intercepto
 // MetricsOption configures [Metrics].
 type MetricsOption func(*metrics) error
 
-// GRPCNames records grpc.client.call.retries, .hedges and .retry_delay in place of stagger.client.call.retries
-// and so on, with the labels, units and buckets of gRFC A96: for dashboards that serve clients in other languages
-// too. gRPC for Go may come to record these itself.
+// GRPCNames records grpc.client.call.retries, .hedges and .retry_delay instead of stagger.client.call.retries
+// and so on, with the labels, units and buckets of gRFC A96, for dashboards that also cover clients in other
+// languages. Future versions of grpc-go may record these themselves.
 func GRPCNames() MetricsOption {
 	return func(m *metrics) error {
 		m.grpcNames = true
@@ -71,9 +71,9 @@ func GRPCNames() MetricsOption {
 	}
 }
 
-// Methods shows the methods that f accepts by name, such as "/acme.orders.v1.OrderService/GetOrder". Without it
-// a call's method is "other" unless the call has grpc.StaticMethod, as those of generated code have: names that come
-// from outside have no bound.
+// Methods records methods by name if f accepts them, such as "/acme.orders.v1.OrderService/GetOrder". By default,
+// a call's method is "other" unless the call has grpc.StaticMethod, as in generated code: the number of names from
+// outside is unbounded.
 func Methods(f func(method string) bool) MetricsOption {
 	return func(m *metrics) error {
 		if f == nil {
@@ -84,8 +84,8 @@ func Methods(f func(method string) bool) MetricsOption {
 	}
 }
 
-// Target makes f of a connection's target the label: for programs with more targets than metrics should have. Of
-// balances with the same labels, the counts are added up, and the one that has the least left of its capacity is shown.
+// Target uses f to convert targets to labels, for programs with too many targets. For
+// balances with the same labels, it adds up the counts, and shows the smallest remaining share.
 func Target(f func(target string) string) MetricsOption {
 	return func(m *metrics) error {
 		if f == nil {
@@ -96,7 +96,7 @@ func Target(f func(target string) string) MetricsOption {
 	}
 }
 
-// Attributes adds attributes to everything that is recorded.
+// Attributes adds attributes to all metrics.
 func Attributes(attributes ...attribute.KeyValue) MetricsOption {
 	return func(m *metrics) error {
 		m.attributes = append(m.attributes, attributes...)
@@ -104,7 +104,7 @@ func Attributes(attributes ...attribute.KeyValue) MetricsOption {
 	}
 }
 
-// metrics records what happens to the calls of one Retrier.
+// metrics has the instruments of one Retrier.
 type metrics struct {
 	retrier    weak.Pointer[interceptor.Retrier] // the provider holds the callback that reads it
 	grpcNames  bool
@@ -125,7 +125,7 @@ type metrics struct {
 	pools             pools
 }
 
-// The buckets of gRFC A96, which takes those for latencies from A66.
+// The buckets of gRFC A96; those for latencies come from A66.
 var (
 	countBuckets = metric.WithExplicitBucketBoundaries(1, 2, 3, 4, 5)
 	delayBuckets = metric.WithExplicitBucketBoundaries(0, 0.00001, 0.00005, 0.0001, 0.0003, 0.0006, 0.0008, 0.001, 0.002,
@@ -133,7 +133,7 @@ var (
 		0.2, 0.25, 0.3, 0.4, 0.5, 0.65, 0.8, 1, 2, 5, 10, 20, 50, 100)
 )
 
-// instruments makes all instruments, and reads the states when they are collected.
+// instruments makes all instruments, and registers collect.
 func (m *metrics) instruments(meter metric.Meter) (metric.Registration, error) {
 	calls := "stagger.client.call."
 	if m.grpcNames {
@@ -169,21 +169,21 @@ func (m *metrics) instruments(meter metric.Meter) (metric.Registration, error) {
 	if err := errors.Join(append(errs[:], m.pools.instruments(meter))...); err != nil {
 		return nil, err
 	}
-	for _, result := range []string{followed, refused} { // a counter that begins at 1 has no increase that an alert could see
+	for _, result := range []string{followed, refused} { // alerts can't see the increase of a counter that begins at 1
 		m.reloads.Add(context.Background(), 0, m.with(attribute.String("result", result)))
 	}
 	return meter.RegisterCallback(m.collect, append(m.pools.all(), m.waiting, m.balance, m.capacity, m.granted, m.denied, m.info, m.refused)...)
 }
 
-// collect reads balances, waiting calls and the policy that runs. The only lock that it holds, calls wait for when they
-// are the first to a target.
+// collect records balances, waiting calls and the current policies. Of its locks, calls need only one, at the first call
+// to a target.
 func (m *metrics) collect(_ context.Context, o metric.Observer) error {
 	r := m.retrier.Value()
 	if r == nil {
 		return nil
 	}
 	s := r.State()
-	if s.Policies == nil { // it is being made
+	if s.Policies == nil { // the Retrier is being made
 		return nil
 	}
 	o.ObserveInt64(m.waiting, int64(s.Waiting), m.with())
@@ -198,14 +198,14 @@ func (m *metrics) collect(_ context.Context, o metric.Observer) error {
 	return nil
 }
 
-// decision counts what follows an attempt that failed or is slow, and why calls end.
+// decision counts decisions after failed or slow attempts, and the reasons for the ends of calls.
 func (m *metrics) decision(ctx context.Context, e interceptor.Event) {
 	m.decisions.Add(ctx, 1, m.with(
 		attribute.String("method", m.methodOf(e.Method, e.StaticMethod)), attribute.String("target", m.targetOf(e.Target)),
 		attribute.String("code", codeName(e.Code)), attribute.String("reason", string(e.Reason)), attribute.String("mode", string(e.Mode))))
 }
 
-// call records what a call had beside its first attempt.
+// call records the extra attempts of a call.
 func (m *metrics) call(ctx context.Context, e interceptor.Event) {
 	if e.OuterRetry {
 		m.outer.Add(ctx, 1, m.with(attribute.String("method", m.methodOf(e.Method, e.StaticMethod)), attribute.String("target", m.targetOf(e.Target))))
@@ -234,7 +234,7 @@ func (m *metrics) callLabels(e interceptor.Event) metric.MeasurementOption {
 	return m.with(attribute.String("method", method), attribute.String("target", target), attribute.String("code", codeName(e.Code)))
 }
 
-// What became of a change of the policies.
+// The results of a change of the policies.
 const followed, refused = "followed", "refused"
 
 func (m *metrics) reload(_ *policy.Set, _ []string, err error) {
@@ -249,7 +249,7 @@ func (m *metrics) with(attributes ...attribute.KeyValue) metric.MeasurementOptio
 	return metric.WithAttributeSet(attribute.NewSet(append(attributes, m.attributes...)...))
 }
 
-// methodOf is the method as gRPC's own metrics name it.
+// methodOf returns the method's label, as in gRPC's own metrics.
 func (m *metrics) methodOf(method string, static bool) string {
 	if static || m.named(method) {
 		return strings.TrimPrefix(method, "/")
@@ -257,7 +257,7 @@ func (m *metrics) methodOf(method string, static bool) string {
 	return "other"
 }
 
-// targetOf is the label for a target; "" stays what it is, since it stands for all targets.
+// targetOf returns the label of a target; "" stays "", because it means all targets.
 func (m *metrics) targetOf(target string) string {
 	if target == "" {
 		return ""
@@ -265,7 +265,7 @@ func (m *metrics) targetOf(target string) string {
 	return m.target(target)
 }
 
-// codeName is the name of a code; a server may invent any number, and a label may not.
+// codeName returns the label of a code; it bounds the number of labels, since servers may send any number.
 func codeName(c codes.Code) string {
 	if c > codes.Unauthenticated {
 		c = codes.Unknown
@@ -273,5 +273,5 @@ func codeName(c codes.Code) string {
 	return code.Code(c).String()
 }
 
-// count is n, as far as metrics can count.
+// count converts n to the type of metrics.
 func count(n uint64) int64 { return int64(min(n, math.MaxInt64)) }

@@ -51,7 +51,7 @@ func (m *metrics) collectPools(o metric.Observer, list []interceptor.PoolState) 
 		}
 		o.ObserveFloat64(m.pools.away, away, labels)
 		o.ObserveFloat64(m.pools.balance, s.Balance, labels)
-		if s.Clients > 0 { // else nobody knows
+		if s.Clients > 0 { // else unknown
 			o.ObserveFloat64(m.pools.clients, s.Clients, labels)
 		}
 		o.ObserveFloat64(m.pools.asked, s.Asked, labels)

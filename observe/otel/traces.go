@@ -22,16 +22,16 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// Traces gives every call a span, which the spans of its attempts are children of:
+// Traces makes a span for every call; the spans of its attempts are the children:
 //
 //	acme.orders.v1.OrderService/GetOrder          stagger.attempts=2, stagger.reason=succeeded
 //	  │  retry                                    stagger.attempt=1, network.peer.address=10.0.0.7 …, an event
 //	  ├─ acme.orders.v1.OrderService/GetOrder     stagger.attempt=1, of otelgrpc, gRPC or this package
 //	  └─ acme.orders.v1.OrderService/GetOrder     stagger.attempt=2, stagger.hedge=false
 //
-// Where something else makes a span for each attempt, as otelgrpc and gRPC's stats/opentelemetry do, that gets the
-// attempt's number, in whatever order the dial options stand; else the attempt gets a span here. That needs
-// [interceptor.Retrier.DialOptions]: with Unary and Stream alone, calls have spans and attempts have none from here.
+// If otelgrpc, gRPC's stats/opentelemetry or the like makes a span for each attempt, Traces adds the
+// attempt's number to that, in any order of the dial options; otherwise it makes one. That needs
+// [interceptor.Retrier.DialOptions]: with only Unary and Stream, Traces makes spans of calls, but not of attempts.
 func Traces(provider trace.TracerProvider) interceptor.Option {
 	return func(r *interceptor.Retrier) error {
 		if provider == nil {
@@ -44,13 +44,13 @@ func Traces(provider trace.TracerProvider) interceptor.Option {
 	}
 }
 
-// tracer makes the spans of calls, and of attempts that nobody else makes one for.
+// tracer makes the spans of calls, and of attempts without another span.
 type tracer struct{ trace.Tracer }
 
-// callKey holds the span of a call in its context.
+// callKey is the context key of a call's span.
 type callKey struct{ *tracer }
 
-// callSpan returns the span of the call; nil if the context is that of none.
+// callSpan returns the span of the context's call, or nil if there is none.
 func (t *tracer) callSpan(ctx context.Context) trace.Span {
 	span, _ := ctx.Value(callKey{t}).(trace.Span)
 	return span
@@ -61,14 +61,14 @@ func (t *tracer) callStart(ctx context.Context, e interceptor.Event) context.Con
 	return context.WithValue(ctx, callKey{t}, span)
 }
 
-// decision adds what follows an attempt to the span of the call.
+// decision adds the decision after an attempt to the span of the call.
 func (t *tracer) decision(ctx context.Context, e interceptor.Event) {
 	span := t.callSpan(ctx)
 	if span == nil || !span.IsRecording() {
 		return
 	}
 	name := "no retry"
-	if e.Mode == policy.ModeObserve && e.Reason == policy.ReasonOverloaded { // by admission, but for the mode
+	if e.Mode == policy.ModeObserve && e.Reason == policy.ReasonOverloaded { // admission would have refused the call in mode ENFORCE
 		name = "would refuse"
 	}
 	attributes := []attribute.KeyValue{
@@ -99,16 +99,16 @@ func (t *tracer) callEnd(ctx context.Context, e interceptor.Event) {
 	endSpan(span, e.Err, time.Now())
 }
 
-// attemptKey holds an [ownSpan] in the context of an attempt.
+// attemptKey is the key of an [ownSpan] in the context of an attempt.
 type attemptKey struct{ *tracer }
 
-// ownSpan is what an attempt of a call has here. The span is nil if something else makes one.
+// ownSpan is our span of an attempt. It is nil if another handler makes one.
 type ownSpan struct {
 	method string
 	span   trace.Span
 }
 
-// TagRPC implements [stats.Handler]. Whether something else makes a span for the attempt is seen later.
+// TagRPC implements [stats.Handler]. HandleRPC finds out later whether another handler makes a span for the attempt.
 func (t *tracer) TagRPC(ctx context.Context, info *stats.RPCTagInfo) context.Context {
 	if t.callSpan(ctx) == nil {
 		return ctx
@@ -116,7 +116,7 @@ func (t *tracer) TagRPC(ctx context.Context, info *stats.RPCTagInfo) context.Con
 	return context.WithValue(ctx, attemptKey{t}, &ownSpan{method: info.FullMethodName})
 }
 
-// HandleRPC implements [stats.Handler]. Its context is what all handlers have made of it.
+// HandleRPC implements [stats.Handler]. All handlers have already changed its context.
 func (t *tracer) HandleRPC(ctx context.Context, event stats.RPCStats) {
 	own, _ := ctx.Value(attemptKey{t}).(*ownSpan)
 	if own == nil {
@@ -135,7 +135,7 @@ func (t *tracer) HandleRPC(ctx context.Context, event stats.RPCStats) {
 	case *stats.OutHeader:
 		span := own.span
 		if span == nil {
-			span = trace.SpanFromContext(ctx) // whose maker may not name the backend
+			span = trace.SpanFromContext(ctx) // whose handler may not record the backend
 		}
 		span.SetAttributes(peer(event.RemoteAddr)...)
 	case *stats.End:
@@ -161,21 +161,21 @@ func endSpan(span trace.Span, err error, at time.Time) {
 	span.End(trace.WithTimestamp(at))
 }
 
-// spanName is that of OpenTelemetry's conventions for RPCs, which the attributes below follow too.
+// spanName returns a name by OpenTelemetry's conventions for RPCs, which the attributes below follow too.
 func spanName(method string) string { return strings.TrimPrefix(method, "/") }
 
 func rpc(method string) []attribute.KeyValue {
 	return []attribute.KeyValue{attribute.String("rpc.system.name", "grpc"), attribute.String("rpc.method", spanName(method))}
 }
 
-// peer is the backend of an attempt.
+// peer returns the attributes of an attempt's backend.
 func peer(addr net.Addr) []attribute.KeyValue {
 	if addr == nil {
 		return nil
 	}
 	host, port, err := net.SplitHostPort(addr.String())
 	number, numErr := strconv.Atoi(port)
-	if err != nil || numErr != nil { // in memory, or a Unix socket
+	if err != nil || numErr != nil { // an in-memory connection or a Unix socket
 		return []attribute.KeyValue{attribute.String("network.peer.address", addr.String())}
 	}
 	return []attribute.KeyValue{attribute.String("network.peer.address", host), attribute.Int("network.peer.port", number)}
