@@ -23,7 +23,7 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// What is called.
+// The called methods.
 const (
 	service              = "stagger.compare.v1.Shop"
 	callName, streamName = "Get", "Stream"
@@ -31,28 +31,28 @@ const (
 )
 
 const (
-	never  = time.Hour       // for what is not to happen while it is compared
-	atOnce = time.Nanosecond // for what is to cost code and no waiting
+	never  = time.Hour       // for events that must not happen during a measurement
+	atOnce = time.Nanosecond // for waits that should cost only code
 )
 
-// setup is what a client is to gRPC.
+// setup is the configuration of a client.
 type setup struct {
 	options []grpc.DialOption
-	unary   grpc.UnaryClientInterceptor // the one among the options; nil: there is none
-	methods []string                    // that are called in turn, on a stub; none: one
+	unary   grpc.UnaryClientInterceptor // the one in the options; nil: none
+	methods []string                    // called in turn, on a stub; none: one
 	conns   []*grpc.ClientConn          // the same
 }
 
-// client is a client with its own idea of retries.
+// client is a client with its kind of retries.
 type client struct {
 	name    string
 	prepare func(peers.Plan) (setup, error)
 }
 
-// eager is what all clients are told whose retries are compared. Nothing is left to chance: no jitter.
+// eager is the plan of all clients that are compared by retries. It has no randomness: no jitter.
 var eager = peers.Plan{Attempts: 4, Initial: atOnce, Max: atOnce}
 
-// The clients. Budgets and throttling count everything and stop nothing that is compared.
+// The clients. Budgets and throttling count everything, but stop nothing that is compared.
 var (
 	bare      = client{"gRPC, no retries", noRetries}
 	builtIn   = client{"gRPC's retries", serviceConfig("")}
@@ -65,7 +65,7 @@ var (
 	stagger   = client{"stagger", staggerRetries(budgetName)}
 	ourHedges = client{"stagger, hedge", staggerHedge(false)}
 	ourTail   = client{"stagger, hedge at a quantile", staggerHedge(true)}
-	// With metrics, which are recorded, and which no program collects while calls are measured.
+	// With metrics, which are recorded, but not collected during the measurement.
 	bareMetrics    = client{"gRPC, no retries, gRPC's metrics", grpcMetrics(noRetries)}
 	builtInMetrics = client{"gRPC's retries, gRPC's metrics", grpcMetrics(serviceConfig(""))}
 	ourMetrics     = client{"stagger, its metrics", staggerMetrics}
@@ -96,7 +96,7 @@ func failsafe(share float64) func(peers.Plan) (setup, error) {
 	return func(p peers.Plan) (setup, error) { return intercepted(peers.Failsafe(p, share)), nil }
 }
 
-// failsafeHedge sends a hedge after the plan's backoff.
+// failsafeHedge hedges after the plan's backoff.
 func failsafeHedge(p peers.Plan) (setup, error) {
 	return intercepted(failsafegrpc.NewUnaryClientInterceptor(hedgepolicy.NewBuilderWithDelay[any](p.Initial).WithMaxHedges(1).Build())), nil
 }
@@ -119,7 +119,7 @@ func staggerMetrics(p peers.Plan) (setup, error) {
 	return staggerRetries(budgetName, otel.Metrics(newProvider()))(p)
 }
 
-// budgetName is stagger's default budget, with a reserve that stops no call that is compared.
+// budgetName is stagger's default budget, with a reserve that is never exhausted in comparisons.
 const budgetName = "ratio"
 
 // staggerRetries follows the plan.
@@ -137,7 +137,7 @@ func retrySpec(p peers.Plan, budget string) policy.Spec {
 	}}
 }
 
-// staggerHedge sends a hedge after the plan's backoff, or at the 95th percentile, which is never below it.
+// staggerHedge hedges after the plan's backoff, or at the 95th percentile, which is never below it.
 func staggerHedge(tail bool) func(peers.Plan) (setup, error) {
 	return func(p peers.Plan) (setup, error) {
 		spec := &policy.HedgeSpec{MaxAttempts: 2, Delay: p.Initial, Budget: budgetName}
@@ -151,12 +151,12 @@ func staggerHedge(tail bool) func(peers.Plan) (setup, error) {
 	}
 }
 
-// entryOf is the policy of a method.
+// entryOf returns the policy of a method.
 func entryOf(method string, spec policy.Spec) policy.MethodConfig {
 	return policy.MethodConfig{Names: []string{"/" + service + "/" + method}, Spec: spec}
 }
 
-// retrier is a client with these policies. As many calls may wait as are ever measured.
+// retrier returns a client with these policies. Its limit on waiting calls exceeds every measurement.
 func retrier(methods []policy.MethodConfig, options ...interceptor.Option) (setup, error) {
 	config := policy.Config{MaxWaiting: 2 * mostWaiting, Methods: methods} // one target has half of them
 	if r := methods[0].Retry; r == nil || r.Budget == budgetName {
@@ -175,7 +175,7 @@ func retrier(methods []policy.MethodConfig, options ...interceptor.Option) (setu
 	return setup{options: r.DialOptions(), unary: r.Unary()}, nil
 }
 
-// manyMethods is stagger with a policy for each of n methods, the first of which are called in turn.
+// manyMethods returns stagger with a policy for each of n methods, the first of which are called in turn.
 func manyMethods(n, called int) client {
 	return client{fmt.Sprintf("stagger, %d methods, %d called", n, called), func(p peers.Plan) (setup, error) {
 		names, entries := make([]string, n), make([]policy.MethodConfig, n)
@@ -189,7 +189,7 @@ func manyMethods(n, called int) client {
 	}}
 }
 
-// manyTargets is stagger with connections to n targets, each of which has a budget of its own, and which are called in turn.
+// manyTargets returns stagger with connections to n targets, each with its own budget, which are called in turn.
 func manyTargets(n int) client {
 	return client{fmt.Sprintf("stagger, %d targets", n), func(p peers.Plan) (setup, error) {
 		made, err := staggerRetries(budgetName)(p)

@@ -12,19 +12,19 @@ import (
 	"github.com/stagger-go/stagger/lab/peers"
 )
 
-// comparison measures what the same operation costs several clients.
+// comparison measures the cost of the same operation with several clients.
 type comparison struct {
 	name, what string
 	plan       peers.Plan
-	clients    []client // the first is what the others are measured by
-	goroutines []int    // that make calls at a time, by turns; nil: one
-	stub       bool     // nothing but the answer stands behind an interceptor
+	clients    []client // the first is the reference
+	goroutines []int    // that make calls in parallel, by turns; nil: one
+	stub       bool     // interceptors run with only the answer behind them
 	answer     answer
-	attempts   int64       // that each operation takes, or nothing is compared
+	attempts   int64       // of each operation; else the comparison fails
 	stream     *streamKind // nil: unary calls
 }
 
-// comparisons are all that measure time.
+// comparisons are all comparisons of time.
 func comparisons() []comparison {
 	timeouts, hedging, hedgeAtOnce := eager, peers.Plan{Initial: never}, peers.Plan{Initial: atOnce}
 	timeouts.AttemptTimeout = never
@@ -62,7 +62,7 @@ func (c comparison) crowds() []int {
 	return c.goroutines
 }
 
-// table is the comparison as a table, with a column of ratios for each number of goroutines.
+// table returns the comparison as a table, with a column of ratios for each number of goroutines.
 func (c comparison) table() table {
 	t := table{name: c.name, what: c.what, rows: c.rows}
 	for _, n := range c.crowds() {
@@ -79,7 +79,7 @@ func (c comparison) table() table {
 	return t
 }
 
-// rows are the figures that one process finds: a row for each client.
+// rows returns the figures of one process: a row for each client.
 func (c comparison) rows(o options) ([]row, error) {
 	rows := make([]row, len(c.clients))
 	for i, n := range c.crowds() {
@@ -98,8 +98,8 @@ func (c comparison) rows(o options) ([]row, error) {
 	return rows, nil
 }
 
-// session measures the clients, of whose operations so many goroutines make some at a time. It fails if an operation took more
-// attempts than it is to take, or fewer: then the figures are not of what they are said to be of.
+// session measures the clients, with operations in this many goroutines. If an operation takes more or fewer attempts than
+// expected, it fails, since the figures would then be wrong.
 func (c comparison) session(p plan, goroutines int) (_ []cost, err error) {
 	subjects := make([]*subject, len(c.clients))
 	for i, k := range c.clients {
@@ -121,10 +121,10 @@ func (c comparison) session(p plan, goroutines int) (_ []cost, err error) {
 	return p.compare(subjects, 0)
 }
 
-// backend is a client and what stands behind it.
+// backend is a client and its server or stub.
 type backend struct {
-	operation func() func() error // makes an operation, for a goroutine of its own
-	attempts  func() int64        // that were seen so far
+	operation func() func() error // creates an operation for one goroutine
+	attempts  func() int64        // so far
 	close     func()
 }
 
@@ -154,7 +154,7 @@ func (c comparison) open(k client) (backend, error) {
 	return backend{func() func() error { return do }, s.attempts.Load, func() { _ = conn.Close(); s.Stop() }}, nil
 }
 
-// repeat carries out operations in several goroutines.
+// repeat runs operations in several goroutines.
 func (b backend) repeat(goroutines int) func(n int) error {
 	each := make([]func() error, goroutines)
 	for i := range each {

@@ -19,20 +19,20 @@ import (
 	"github.com/stagger-go/stagger/lab/peers"
 )
 
-// ticking is a meter on which everything takes the same time.
+// ticking is a meter with the same time for everything.
 type ticking struct{ at time.Duration }
 
 func (m *ticking) now() time.Duration     { m.at++; return m.at }
 func (*ticking) processor() time.Duration { return 0 }
 func (*ticking) allocated() (_, _ uint64) { return 0, 0 }
 
-// quick is what makes few operations.
+// quick is a plan with few operations.
 func quick() options { return options{plan: plan{1, 1, 1, new(ticking)}, waiting: 20, streams: 4} }
 
-// sleep waits in the time of a bubble.
+// sleep waits in a bubble's time.
 func sleep(d time.Duration) { <-time.NewTimer(d).C }
 
-// named is the comparison of a name.
+// named returns the comparison with a name.
 func named(t *testing.T, name string) comparison {
 	t.Helper()
 	i := slices.IndexFunc(comparisons(), func(c comparison) bool { return c.name == name })
@@ -42,7 +42,7 @@ func named(t *testing.T, name string) comparison {
 	return comparisons()[i]
 }
 
-// opened is a client in a comparison; it is closed when the test ends.
+// opened returns a connected client of a comparison; it is closed when the test ends.
 func (c comparison) opened(t *testing.T, k client) backend {
 	t.Helper()
 	b, err := c.open(k)
@@ -53,8 +53,8 @@ func (c comparison) opened(t *testing.T, k client) backend {
 	return b
 }
 
-// Each client makes the attempts that are compared, and nothing waits: session fails otherwise, so that no table compares
-// set-ups that are broken.
+// Each client makes the expected attempts, and nothing waits. Otherwise session fails, so that no table compares broken
+// set-ups.
 func TestClientsMakeTheAttemptsCompared(t *testing.T) {
 	t.Parallel()
 	for _, c := range comparisons() {
@@ -100,7 +100,7 @@ func TestOtherSetUpIsNotCompared(t *testing.T) {
 	}
 }
 
-// Clients with a limit of their own on what is compared reach it at the same place.
+// Clients with their own limits reach them at the same point.
 func TestClientsRetryAlike(t *testing.T) {
 	t.Parallel()
 	for name, answer := range map[string]answer{"one failure": fail, "server stream": failOdd, "client stream": failOdd} {
@@ -124,7 +124,7 @@ func TestClientsRetryAlike(t *testing.T) {
 	}
 }
 
-// stagger's hedges begin when the usual latency is known, so its hedges are compared at once.
+// stagger hedges only when the usual latency is known, so its hedges are compared at once.
 func TestHedgeIsSentWhenDue(t *testing.T) {
 	t.Parallel()
 	for k, delay := range map[*client]time.Duration{&hedges: time.Minute, &ourHedges: atOnce} {
@@ -172,7 +172,7 @@ func TestRepeat(t *testing.T) {
 	}
 }
 
-// What stagger's metrics allocate is held against what gRPC's do. Those of a success are none.
+// The allocations of stagger's metrics are compared with gRPC's. A success has none.
 func TestMetricsAllocateLittle(t *testing.T) {
 	for name, most := range map[string]float64{"success, metrics": 2, "one failure, metrics": 70} {
 		c := named(t, name)
@@ -193,7 +193,7 @@ func TestMetricsAllocateLittle(t *testing.T) {
 	}
 }
 
-// Calls that are measured while they wait are retried in the end.
+// Calls that are measured while they wait are retried at the end.
 func TestWaitingCallsAreRetried(t *testing.T) {
 	t.Parallel()
 	const calls = 200
@@ -235,7 +235,7 @@ func TestWaitingCallsOnly(t *testing.T) {
 	})
 }
 
-// Streams hold on to what they have sent since it is replayed.
+// Streams keep the messages that they have sent, since they are replayed.
 func TestReplay(t *testing.T) {
 	t.Parallel()
 	for i, k := range replayers(1) {
@@ -264,7 +264,7 @@ func TestReplay(t *testing.T) {
 	}
 }
 
-// replayServer fails the first attempt of a stream when it has received everything.
+// replayServer fails the first attempt of a stream after it has received everything.
 func replayServer() (s *server, received chan bool) {
 	received = make(chan bool, 9)
 	s = serve(succeed, func(stream grpc.ServerStream) error {

@@ -1,9 +1,9 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Compare measures what stagger costs beside bare gRPC, gRPC's built-in retries, go-grpc-middleware's retry and failsafe-go: the
-// same plan for all, in turns. One process differs from the next by a few percent whatever is compared in it, so it starts many
-// short ones, takes ratios within each, and shows medians and quartiles over all of them.
+// Compare measures the cost of stagger next to bare gRPC, gRPC's built-in retries, go-grpc-middleware's retry and
+// failsafe-go, with the same plan, in turns. Processes differ by a few percent whatever they compare. So it starts many
+// short ones, computes ratios within each, and shows medians and quartiles over all of them.
 //
 // usage: make compare, or in lab: go run ./compare [flags]
 package main
@@ -48,7 +48,7 @@ type options struct {
 	only             *regexp.Regexp
 	waiting, streams int
 	one              bool
-	write            string // folder of the repository; "" for none
+	write            string // folder of the repository; "":
 }
 
 func parse(args []string, errs io.Writer) (o options, err error) {
@@ -87,7 +87,7 @@ func parse(args []string, errs io.Writer) (o options, err error) {
 	return o, nil
 }
 
-// tables are all that match.
+// tables returns the matching tables.
 func tables(o options) []table {
 	all := memories(o)
 	for i, c := range comparisons() {
@@ -96,7 +96,7 @@ func tables(o options) []table {
 	return slices.DeleteFunc(all, func(t table) bool { return !o.only.MatchString(t.name) })
 }
 
-// command is the whole program.
+// command runs the whole program.
 func command(ctx context.Context, args []string, out, errs io.Writer) error {
 	o, err := parse(args, errs)
 	if err != nil {
@@ -132,11 +132,11 @@ func command(ctx context.Context, args []string, out, errs io.Writer) error {
 	return write(o.write, names, shown)
 }
 
-// measure has processes measure the tables, one process after the other: those that all of them measure together, and each of the
-// others in processes of its own. It returns what they have found, by tables.
+// measure lets processes measure the tables, one process after the other: first those that all of them measure together,
+// then each of the others in its own processes. It returns the results by table.
 func (o options) measure(ctx context.Context, all []table, errs io.Writer) ([][][]row, error) {
 	found, began := make([][][]row, len(all)), time.Now()
-	var jobs [][]int // places of tables
+	var jobs [][]int // indices of tables
 	var together []int
 	for i, t := range all {
 		if t.processes == 0 {
@@ -172,7 +172,7 @@ func (o options) measure(ctx context.Context, all []table, errs io.Writer) ([][]
 	return found, nil
 }
 
-// start has another process measure the tables with these names.
+// start starts a process that measures the tables with these names.
 func (o options) start(ctx context.Context, n uint64, names []string, errs io.Writer) (rows [][]row, err error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -188,7 +188,7 @@ func (o options) start(ctx context.Context, n uint64, names []string, errs io.Wr
 	return rows, json.Unmarshal(text, &rows)
 }
 
-// host is what the figures were taken on.
+// host describes the machine.
 func host() string {
 	parts := []string{fmt.Sprintf("%s, %s/%s, %d processors", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.GOMAXPROCS(0))}
 	build, _ := debug.ReadBuildInfo()

@@ -18,7 +18,7 @@ import (
 	"github.com/stagger-go/stagger/internal/tools/report"
 )
 
-// The test binary is the program for the processes that a test starts.
+// Tests start the test binary as the program.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "-one" {
 		main()
@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// TestCommand lets it measure in earnest, as little as possible, in processes of its own.
+// TestCommand runs real measurements, as short as possible, in separate processes.
 func TestCommand(t *testing.T) {
 	root := t.TempDir()
 	page := filepath.Join(root, "docs", "evidence", "costs.md")

@@ -13,38 +13,38 @@ import (
 	"time"
 )
 
-// subject is one of those that are compared.
+// subject is one of the things to compare.
 type subject struct {
 	name  string
 	run   func(n int) error // carries out n operations
 	count int               // operations of a round
 
-	times, spent, allocs, bytes []float64 // of an operation, by rounds
+	times, spent, allocs, bytes []float64 // per operation, by round
 }
 
-// cost is what one operation has cost: medians of the rounds.
+// cost is the cost of one operation: medians of the rounds.
 type cost struct {
-	ratio, processor     float64 // of times, and of what processors have spent, to the base in the same round; 0: too short to tell
+	ratio, processor     float64 // of times, and of processor times, to the base in the same round; 0: too short to tell
 	nanos, allocs, bytes float64
 }
 
-// meter reads what has been used so far.
+// meter reads the resources used so far.
 type meter interface {
 	now() time.Duration
 	processor() time.Duration // of all processors together
 	allocated() (objects, bytes uint64)
 }
 
-// plan says how subjects are compared.
+// plan configures a comparison.
 type plan struct {
 	rounds int
-	slice  time.Duration // about how long a subject runs in a round
+	slice  time.Duration // approximate time of a subject in a round
 	seed   uint64        // of the order of each round
 	meter  meter
 }
 
-// compare measures the subjects in turns: in each round each of them once, in an order of chance. What else the machine does
-// falls on all alike then, and ratios within rounds hold where times do not.
+// compare measures the subjects in turns: each once per round, in random order. Other load on the machine then affects all
+// alike, and ratios within rounds are valid even if times are not.
 func (p plan) compare(subjects []*subject, base int) ([]cost, error) {
 	for _, s := range subjects {
 		if err := p.calibrate(s); err != nil {
@@ -69,8 +69,8 @@ func (p plan) compare(subjects []*subject, base int) ([]cost, error) {
 	return costs, nil
 }
 
-// calibrate finds how many operations fill a slice. The first call makes a connection. A moment in which the machine does
-// something else must not make the number too small: only the quickest of three runs counts.
+// calibrate finds how many operations fill a slice. The first call connects. A disturbance must not make the number too
+// small: only the fastest of three runs counts.
 func (p plan) calibrate(s *subject) error {
 	if err := s.run(1); err != nil {
 		return err
@@ -91,7 +91,7 @@ func (p plan) calibrate(s *subject) error {
 	}
 }
 
-// measure runs a subject for a slice, after a garbage collection, so that it pays for itself alone.
+// measure runs a subject for a slice, after a garbage collection, so that it pays only for itself.
 func (p plan) measure(s *subject) error {
 	runtime.GC()
 	objects, bytes := p.meter.allocated()
@@ -108,7 +108,7 @@ func (p plan) measure(s *subject) error {
 	return err
 }
 
-// ratio is the median of the rounds' ratios; 0 if a round of the base was too short to measure.
+// ratio returns the median of the rounds' ratios; 0 if a round of the base was too short to measure.
 func ratio(all, base []float64) float64 {
 	list := make([]float64, len(all))
 	for i := range list {
@@ -120,10 +120,10 @@ func ratio(all, base []float64) float64 {
 	return quartilesOf(list).median
 }
 
-// quartiles are the values that a quarter, half, and three quarters of the values do not exceed.
+// quartiles are the 25 %, 50 % and 75 % quantiles.
 type quartiles struct{ low, median, high float64 }
 
-// quartilesOf interpolates between values, of which there is at least one.
+// quartilesOf interpolates between values, of which there must be at least one.
 func quartilesOf(values []float64) quartiles {
 	sorted := slices.Sorted(slices.Values(values))
 	at := func(part float64) float64 {
@@ -139,7 +139,7 @@ type process struct{ began time.Time }
 
 func (p process) now() time.Duration { return time.Since(p.began) }
 
-// processor asks the system, which counts what garbage collection takes, too.
+// processor queries the system, which includes garbage collection.
 func (process) processor() time.Duration {
 	var r syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err != nil {

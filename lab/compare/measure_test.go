@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// still is a meter whose time passes, and whose allocations happen, only when a subject says so.
+// still is a meter whose time and allocations change only when a subject changes them.
 type still struct {
 	at, spent      time.Duration
 	objects, bytes uint64
@@ -26,7 +26,7 @@ func (m *still) plan(rounds int, seed uint64) plan {
 	return plan{rounds, time.Millisecond, seed, m}
 }
 
-// takes is a subject whose operations take a fixed time, and allocate 3 objects of 8 bytes.
+// takes returns a subject whose operations take a fixed time, and allocate 3 objects of 8 bytes.
 func (m *still) takes(name string, each time.Duration, log *[]string) *subject {
 	return &subject{name: name, run: func(n int) error {
 		m.at += time.Duration(n) * each

@@ -25,15 +25,15 @@ import (
 
 const mostWaiting = 1_000_000 // calls
 
-// patient is what clients are told whose calls are to wait.
+// patient is the plan of clients whose calls should wait.
 var patient = peers.Plan{Attempts: 4, Initial: never, Max: never}
 
-// held is what this process holds on to.
+// held is the memory of this process.
 type held struct{ heap, stacks, goroutines float64 }
 
-// hold takes stock, after garbage collection.
+// hold measures, after garbage collection.
 func hold() held {
-	for range 2 { // the second one empties what pools have kept over the first
+	for range 2 { // the second one empties pools
 		debug.FreeOSMemory()
 	}
 	var m runtime.MemStats
@@ -41,13 +41,13 @@ func hold() held {
 	return held{float64(m.HeapAlloc), float64(m.StackInuse), float64(runtime.NumGoroutine())}
 }
 
-// since is what has come on top of what was held before, for each of n things.
+// since returns the growth since an earlier measurement, for each of n things.
 func (h held) since(before held, n int) held {
 	of := float64(n)
 	return held{(h.heap - before.heap) / of, (h.stacks - before.stacks) / of, (h.goroutines - before.goroutines) / of}
 }
 
-// memories are the tables of what clients hold on to.
+// memories returns the tables of clients' memory.
 func memories(o options) []table {
 	bytes := column{"bytes", wholeCell}
 	return []table{
@@ -64,13 +64,13 @@ func memories(o options) []table {
 	}
 }
 
-// waitingClients are those that wait in a backoff. gRPC's throttling is not among them: it stops calls when nothing but failures has
-// come.
+// waitingClients are the clients that wait in a backoff. gRPC's throttling is not among them: it stops calls if there were
+// only failures.
 var waitingClients = []client{builtIn, ecosystem, failsafes, budgeted, unlimited, stagger}
 
-// waiting measures calls that wait in their first backoff, and calls that wait for nothing but their context.
+// waiting measures calls that wait in their first backoff, and calls that only wait for their context.
 func waiting(o options) ([]row, error) {
-	defer debug.SetGCPercent(debug.SetGCPercent(400)) // what counts is collected before it is counted
+	defer debug.SetGCPercent(debug.SetGCPercent(400)) // collect garbage before measuring
 	alone, err := waitFor(o.waiting, func(ctx context.Context) error {
 		<-ctx.Done()
 		return nil
@@ -109,8 +109,8 @@ func waitingOf(k client, n int) (held, error) {
 	return waitFor(n, connectedIn(conn), func() bool { return s.attempts.Load() == int64(n) })
 }
 
-// waitFor measures n calls that wait for the end of their context, each in a goroutine of its own. They all wait when arrived
-// says so and no goroutine has anything to do.
+// waitFor measures n calls that wait for the end of their context, each in its own goroutine. They all wait when arrived
+// returns true and all goroutines are idle.
 func waitFor(n int, do func(context.Context) error, arrived func() bool) (held, error) {
 	if err := idle(func() bool { return true }, nil); err != nil {
 		return held{}, err
@@ -138,7 +138,7 @@ func waitFor(n int, do func(context.Context) error, arrived func() bool) (held, 
 	return found, err
 }
 
-// idle waits until arrived says so and no goroutine has anything to do.
+// idle waits until arrived returns true and all goroutines are idle.
 func idle(arrived func() bool, early <-chan error) error {
 	runnable := []metrics.Sample{{Name: "/sched/goroutines/runnable:goroutines"}}
 	tick := time.NewTicker(5 * time.Millisecond)
@@ -170,13 +170,13 @@ func ready(conn *grpc.ClientConn) error {
 	return nil
 }
 
-// What a stream sends before the server answers.
+// A stream's messages before the server answers.
 const (
 	replayMessages = 64
 	replaySize     = 1 << 10
 )
 
-// replaying measures streams that have sent what may be replayed: before the server answers, and after.
+// replaying measures streams with replayable messages: before the server answers, and after.
 func replaying(o options) ([]row, error) {
 	var rows []row
 	for _, k := range replayers(o.streams) {
@@ -193,7 +193,7 @@ func replaying(o options) ([]row, error) {
 	return rows, nil
 }
 
-// replayers are the clients that replay client streams, after the one that does not. stagger keeps all streams, or as many as
+// replayers are the clients that replay client streams, after one that does not. stagger keeps all streams, or as many as
 // fit into 16 MiB.
 func replayers(streams int) []client {
 	room := interceptor.WithMaxReplayBytes(int64(streams) << 17)
@@ -212,7 +212,7 @@ func replayingOf(k client, n int) (before, after float64, err error) {
 	answered := make(chan struct{})
 	var absorbed atomic.Int64
 	s := serve(succeed, func(stream grpc.ServerStream) error {
-		defer func() { <-stream.Context().Done() }() // a stream that has ended holds less
+		defer func() { <-stream.Context().Done() }() // an ended stream
 		if err := receive(stream, replayMessages-1); err != nil {
 			return err
 		}
@@ -253,7 +253,7 @@ func replayingOf(k client, n int) (before, after float64, err error) {
 	return kept.since(empty, n).heap, committed.since(empty, n).heap, nil
 }
 
-// uploaded is a stream that has sent its messages, and has not been answered.
+// uploaded returns a stream that has sent its messages, and has no answer yet.
 func uploaded(ctx context.Context, conn *grpc.ClientConn) (grpc.ClientStream, error) {
 	stream, err := conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, streamMethod)
 	if err != nil {
@@ -277,7 +277,7 @@ func receive(stream grpc.ServerStream, n int) error {
 	return nil
 }
 
-// scale measures what a Retrier holds by itself, and for each policy, method and target.
+// scale measures the memory of a Retrier itself, and of each policy, method and target.
 func scale(options) (rows []row, err error) {
 	const n = 1000
 	var retriers [n]setup

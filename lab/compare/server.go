@@ -17,19 +17,18 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// errUnavailable is what an attempt fails with.
+// errUnavailable is the error of a failed attempt.
 var errUnavailable = status.Error(codes.Unavailable, "no")
 
-// answer says how the n-th attempt ends, counted from 1 over all calls; on a stub, over those of a goroutine. It is asked before a
-// reply is sent, and of a stream after its first message was received.
+// answer returns how the n-th attempt ends, counted from 1 over all calls; on a stub, over those of a goroutine. It is
+// called before a reply is sent or, for a stream, after its first message was received.
 type answer func(ctx context.Context, n int64) error
 
 func succeed(context.Context, int64) error { return nil }
 
 func fail(context.Context, int64) error { return errUnavailable }
 
-// failOdd fails the first attempt of each call, as long as there is one call at a time and every call has
-// two attempts.
+// failOdd fails the first attempt of each call, if calls run in sequence and each has two attempts.
 func failOdd(_ context.Context, n int64) error {
 	if n%2 == 1 {
 		return errUnavailable
@@ -37,7 +36,7 @@ func failOdd(_ context.Context, n int64) error {
 	return nil
 }
 
-// hangOdd lets one of two attempts hang.
+// hangOdd makes every other attempt hang.
 func hangOdd(ctx context.Context, n int64) error {
 	if n%2 == 1 {
 		<-ctx.Done()
@@ -46,7 +45,7 @@ func hangOdd(ctx context.Context, n int64) error {
 	return nil
 }
 
-// server is as little of a gRPC server as there can be, so that the clients make most of the difference.
+// server is a minimal gRPC server, so that the clients cause most of the difference.
 type server struct {
 	*grpc.Server
 
@@ -56,7 +55,7 @@ type server struct {
 	stream   func(grpc.ServerStream) error
 }
 
-// serve starts a server in memory: Get answers as answer says, and streams are served by stream.
+// serve starts a server in memory. answer controls Get, and stream serves streams.
 func serve(answer answer, stream func(grpc.ServerStream) error) *server {
 	s := &server{Server: grpc.NewServer(grpc.WaitForHandlers(true)), listener: bufconn.Listen(128 << 10), answer: answer, stream: stream}
 	s.RegisterService(&grpc.ServiceDesc{
@@ -72,7 +71,7 @@ func serve(answer answer, stream func(grpc.ServerStream) error) *server {
 			StreamName: streamName, Handler: s.streamed, ServerStreams: true, ClientStreams: true,
 		}},
 	}, nil)
-	go func() { _ = s.Serve(s.listener) }() // it ends with Stop
+	go func() { _ = s.Serve(s.listener) }() // until Stop
 	return s
 }
 
@@ -102,7 +101,7 @@ func (s *server) dial(options []grpc.DialOption) (*grpc.ClientConn, error) {
 	}, options...)...)
 }
 
-// idleConns are connections to n targets, which are never made.
+// idleConns returns connections to n targets, which are never established.
 func idleConns(n int) (conns []*grpc.ClientConn, err error) {
 	for i := range n {
 		conn, err := grpc.NewClient(fmt.Sprintf("passthrough:///target-%d", i), grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -114,7 +113,7 @@ func idleConns(n int) (conns []*grpc.ClientConn, err error) {
 	return conns, nil
 }
 
-// stub makes calls of a client's interceptor with nothing behind it but the answer.
+// stub makes calls of a client's interceptor with only the answer behind it.
 func stub(c setup, answer answer) backend {
 	type counter struct {
 		atomic.Int64
@@ -151,7 +150,7 @@ func closeAll(conns []*grpc.ClientConn) {
 	}
 }
 
-// connected makes calls of a connection.
+// connected makes calls on a connection.
 func connected(conn *grpc.ClientConn) func() error {
 	in := connectedIn(conn)
 	return func() error { return in(context.Background()) }

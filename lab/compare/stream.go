@@ -18,7 +18,7 @@ const (
 	messageSize = 100  // bytes
 )
 
-// streamKind is who sends many messages.
+// streamKind is which side sends many messages.
 type streamKind struct {
 	desc grpc.StreamDesc
 	run  func(grpc.ClientStream) error // after the first message was sent

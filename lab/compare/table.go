@@ -21,29 +21,29 @@ import (
 type table struct {
 	name, what string
 	columns    []column
-	rows       func(options) ([]row, error) // what one process finds
-	processes  int                          // that find it, at most; 0: as many as there are
+	rows       func(options) ([]row, error) // the results of one process
+	processes  int                          // that measure it, at most; 0: as
 }
 
-// column shows what the processes have found.
+// column formats the results of all processes.
 type column struct {
 	name  string
 	print func(quartiles) string
 }
 
-// row is what one process has found of a client.
+// row has the results of one process for a client.
 type row struct {
 	Name   string    `json:"name"`
 	Values []float64 `json:"values"` // by columns
 }
 
-// found is the table of what all processes have found.
+// found returns the table of all processes' results.
 func (t table) found(processes [][]row) report.Table {
 	shown := report.Table{Columns: []string{"client"}}
 	for _, c := range t.columns {
 		shown.Columns = append(shown.Columns, c.name)
 	}
-	off := 0.0 // how far the medians of the first column may be off
+	off := 0.0 // uncertainty of the medians of the first column
 	for i, r := range processes[0] {
 		cells := append(make([]string, 0, 1+len(t.columns)), r.Name)
 		for k, c := range t.columns {
@@ -66,7 +66,7 @@ func (t table) found(processes [][]row) report.Table {
 	return shown
 }
 
-// ratioCell shows the digits that are more than chance.
+// ratioCell shows the significant digits.
 func ratioCell(q quartiles) string {
 	switch q {
 	case quartiles{1, 1, 1}:
@@ -98,7 +98,7 @@ func durationCell(q quartiles) string {
 	return digits + " " + text[len(digits):]
 }
 
-// figures are the figures of tables, as pages name them: "NAME; ROW; COLUMN". "host" is what they were taken on.
+// figures are the figures of tables by their names on pages: "NAME; ROW; COLUMN". "host" is the machine.
 type figures map[string]string
 
 func (f figures) add(name string, t report.Table) {
@@ -112,12 +112,12 @@ func (f figures) add(name string, t report.Table) {
 // quoted is a figure on a page, between two marks.
 var quoted = regexp.MustCompile(`<!-- cost: (.*?) -->(.*?)<!-- / -->`)
 
-// quote writes the figures into the text of a page, where it names them.
+// quote inserts the figures into the text of a page.
 func (f figures) quote(text string) string {
 	return quoted.ReplaceAllStringFunc(text, func(old string) string {
 		name := quoted.FindStringSubmatch(old)[1]
 		if f[name] == "" {
-			return old // it was not measured
+			return old // not measured
 		}
 		return "<!-- cost: " + name + " -->" + f[name] + "<!-- / -->"
 	})
@@ -133,7 +133,7 @@ func write(root string, names []string, tables []report.Table) error {
 	}
 	pages, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
 	errs = append(errs, err)
-	more, _ := filepath.Glob(filepath.Join(root, "docs", "evidence", "*.md")) // the pattern is good
+	more, _ := filepath.Glob(filepath.Join(root, "docs", "evidence", "*.md")) // the pattern is valid
 	for _, page := range append(append(pages, more...), filepath.Join(root, "README.md")) {
 		text, err := os.ReadFile(page)
 		if err == nil {

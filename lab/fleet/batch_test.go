@@ -10,8 +10,8 @@ import (
 	"github.com/stagger-go/stagger/internal/lease"
 )
 
-// batch is the other scheme that was thought of: each client keeps a part of what the pool grants in the length of a
-// lease, at least a token, and asks for the next when that ends. A call has what lies there, or nothing.
+// batch is the alternative scheme: each client keeps part of the pool's grants for the length of a lease, at least a token,
+// and requests the next when that ends. A call takes a token if there is one.
 type batch struct {
 	world *world
 	count tokens
@@ -27,8 +27,8 @@ func newBatch(w *world) reserve {
 	return b
 }
 
-// ask leases the next batch, and does so again when that ends. A fleet whose clients would ask more than 500 times a
-// second in all does so less often, as the reports of the other scheme.
+// ask leases the next batch, and does so again when that ends. If the clients of a fleet would send more than 500 requests a
+// second in all, they send fewer, like the reports of the other scheme.
 func (b *batch) ask() {
 	w := b.world
 	length := max(lease.Length, time.Duration(b.known.Clients/500*float64(time.Second)))

@@ -13,15 +13,15 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// took is how long the service takes for a request, whatever becomes of it.
+// took is the service's time for a request, however the call ends.
 const took = 10 * time.Millisecond
 
-// call is one call. It drives the engine, as the interceptor does, in virtual time.
+// call is one call. Like the interceptor, it drives the engine, in virtual time.
 type call struct {
 	world  *world
 	engine attempts.Call
-	into   *count // what it counts for; nil: nothing
-	timer  int    // the number of the event that wakes it; others are stale
+	into   *count // where it counts
+	timer  int    // number of the event that
 }
 
 // begin makes the first attempt.
@@ -47,7 +47,7 @@ func (*call) Enter() bool { return true }
 // Leave implements [attempts.Slots].
 func (*call) Leave() {}
 
-// do does what a step says. Attempts never run beside each other, so none is cancelled.
+// do carries out a step. Attempts never run in parallel, so none is cancelled.
 func (c *call) do(step attempts.Step) {
 	w := c.world
 	c.timer++

@@ -10,11 +10,11 @@ import (
 	"github.com/stagger-go/stagger/internal/lease"
 )
 
-// ideal is a pool that every call reaches at once, and that gets back what has helped. No network has one.
+// ideal is a pool that every call reaches without delay, and that gets unused tokens back. No network has one.
 type ideal struct {
 	bucket lease.Bucket
 	rate   int64
-	back   int64 // was given back
+	back   int64 // given
 }
 
 func newIdeal(w *world) reserve {
@@ -37,7 +37,7 @@ func (p *ideal) Take(now time.Duration, tokens int64) (balance.Draw, bool) {
 // Confirm implements [balance.Lease].
 func (*ideal) Confirm(time.Duration, balance.Draw) bool { return true }
 
-// Return implements [balance.Lease]. No more than a second of the pool lies there.
+// Return implements [balance.Lease]. The pool holds at most one second's tokens.
 func (p *ideal) Return(_ time.Duration, d balance.Draw) { p.back = min(p.back+d.Tokens, p.rate) }
 
 // Balance implements [balance.Lease].

@@ -10,13 +10,13 @@ import (
 	"github.com/stagger-go/stagger/internal/lease"
 )
 
-// onDemand is the scheme that is built: a [lease.Lease], driven as redisbudget does.
+// onDemand is the implemented scheme: a [lease.Lease], driven as by redisbudget.
 type onDemand struct {
 	*lease.Lease
 
 	world *world
 	count tokens
-	next  time.Duration // when it looks again what to ask
+	next  time.Duration // when it checks again what to request
 }
 
 func newOnDemand(w *world) reserve {
@@ -26,7 +26,7 @@ func newOnDemand(w *world) reserve {
 	return d
 }
 
-// look asks what there is to ask, or waits until there is.
+// look sends the requests that are due, or waits until one is.
 func (d *onDemand) look() {
 	w := d.world
 	r, at, ok := d.Next(w.now)
@@ -43,7 +43,7 @@ func (d *onDemand) look() {
 	})
 }
 
-// wait looks at a time, unless it does so before.
+// wait calls look at a time, unless it is called before.
 func (d *onDemand) wait(at time.Duration) {
 	if at >= d.next {
 		return

@@ -15,13 +15,13 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// What a fleet goes through: calm, random failures, calm, an outage, calm, both.
+// The phases of a fleet: calm, random failures, calm, an outage, calm, both.
 const (
-	calm     = 15 * time.Second // more than a window of the budgets, and than a lease
+	calm     = 15 * time.Second // longer than a window of the budgets, and than a lease
 	trouble  = 30 * time.Second // that is counted
-	tail     = 2 * time.Second  // of the trouble, so that calls that are counted end in it
+	tail     = 2 * time.Second  // of the trouble, so that counted calls
 	randomly = 0.03             // part of the requests that fails
-	// In the third trouble, all fail from the one to the other.
+	// In the third trouble, all requests fail between these times.
 	outageFrom, outageTo = 10 * time.Second, 20 * time.Second
 )
 
@@ -42,16 +42,16 @@ func (c *count) add(requests int, ok bool) {
 func (c *count) success() float64 { return float64(c.succeeded) / float64(c.calls) }
 func (c *count) perCall() float64 { return float64(c.requests) / float64(c.calls) }
 
-// figures are what became of a fleet in a scheme.
+// figures are the results of a fleet in a scheme.
 type figures struct {
 	success float64 // of calls under random failures, 0 to 1
 	outage  float64 // requests a call in an outage
 	beside  float64 // success of calls before and after an outage amid random failures
 	scripts float64 // a second at Redis, in the trouble that causes most of them
-	waste   float64 // part of the tokens that were granted and not spent, in random failures or an outage, whichever is more
+	waste   float64 // part of the granted tokens that were not spent, in random failures or an outage, whichever is more
 }
 
-// play has a fleet go through everything.
+// play takes a fleet through all phases.
 func play(s scheme, clients int) (figures, error) {
 	w, err := newWorld(s, clients)
 	if err != nil {
@@ -75,7 +75,7 @@ func play(s scheme, clients int) (figures, error) {
 	}, nil
 }
 
-// start begins the clients one after the other, and waits until Redis knows how many they are. From then on they call.
+// start starts the clients one after the other, and waits until Redis knows their number. Then they start to call.
 func (w *world) start() {
 	if w.scheme.reserve != nil {
 		ramp := max(time.Minute, time.Duration(len(w.clients))*time.Second/500)
@@ -87,7 +87,7 @@ func (w *world) start() {
 	w.call()
 }
 
-// seenTrouble is what was counted in a trouble.
+// seenTrouble has the counts of one trouble.
 type seenTrouble struct {
 	count
 
@@ -95,7 +95,7 @@ type seenTrouble struct {
 	granted, spent int64
 }
 
-// waste is the part of the tokens that was granted and not spent.
+// waste returns the part of the granted tokens that were not spent.
 func (s *seenTrouble) waste() float64 {
 	if s.granted == 0 {
 		return 0
@@ -103,7 +103,7 @@ func (s *seenTrouble) waste() float64 {
 	return 1 - float64(s.spent)/float64(s.granted)
 }
 
-// suffer has a part of the requests fail, by the time since the trouble began, and counts some of the calls.
+// suffer makes part of the requests fail, depending on the time since the trouble began, and counts some of the calls.
 func (w *world) suffer(part func(time.Duration) float64, counts func(time.Duration) bool) seenTrouble {
 	w.run(w.now + calm)
 	var seen seenTrouble
@@ -129,7 +129,7 @@ func (w *world) suffer(part func(time.Duration) float64, counts func(time.Durati
 		if r := w.clients[i].lease; r != nil {
 			t := r.tokens()
 			seen.granted += t.granted
-			seen.spent += min(t.spent, t.granted) // what has helped is given back, and may be spent again
+			seen.spent += min(t.spent, t.granted) // the cost of successful attempts is returned
 		}
 	}
 	return seen

@@ -10,10 +10,10 @@ import (
 	"github.com/stagger-go/stagger/internal/lease"
 )
 
-// timeout is how long a client waits for Redis, as redisbudget.
+// timeout is how long a client waits for Redis, as in redisbudget.
 const timeout = 500 * time.Millisecond
 
-// pool is Redis, and the way there.
+// pool is Redis, and the network between.
 type pool struct {
 	world   *world
 	bucket  lease.Bucket
@@ -24,7 +24,7 @@ type pool struct {
 	chance  *rand.Rand
 }
 
-// ask sends a request. Of answered and failed, one is called later.
+// ask sends a request, and later calls either answered or failed.
 func (p *pool) ask(r lease.Request, granted *int64, answered func(lease.Answer), failed func()) {
 	w, lost := p.world, p.chance.Float64()
 	if lost < p.loss {
@@ -33,7 +33,7 @@ func (p *pool) ask(r lease.Request, granted *int64, answered func(lease.Answer),
 	if lost < p.loss/2 {
 		return
 	}
-	// Half of the latency is always there, and the rest is drawn: one in a hundred takes three times the average.
+	// Half of the latency is constant, and the rest is random: one in a hundred takes three times the average.
 	there := time.Duration((0.5 + 0.5*p.chance.ExpFloat64()) * float64(p.latency) / 2)
 	w.after(there, func() {
 		p.scripts++

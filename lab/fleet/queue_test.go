@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// queue is virtual time: what is still to happen, in the order of time, and within one instant in the order of being
-// scheduled. The zero value is empty and at time zero.
+// queue is virtual time: future events in the order of time; simultaneous ones in the order in which they were scheduled.
+// The zero value is empty and at time zero.
 type queue struct {
 	now    time.Duration
 	order  uint64
@@ -24,7 +24,7 @@ type event struct {
 	do    func()
 }
 
-// at schedules do for a time that is not past.
+// at schedules do for a time that is not in the past.
 func (q *queue) at(at time.Duration, do func()) {
 	q.order++
 	heap.Push(&q.events, event{at, q.order, do})
@@ -33,7 +33,7 @@ func (q *queue) at(at time.Duration, do func()) {
 // after schedules do for after a wait.
 func (q *queue) after(wait time.Duration, do func()) { q.at(q.now+wait, do) }
 
-// run lets everything happen until a time.
+// run handles all events until a time.
 func (q *queue) run(until time.Duration) {
 	for len(q.events) > 0 && q.events[0].at <= until {
 		e, _ := heap.Pop(&q.events).(event)
@@ -68,7 +68,7 @@ func (e *events) Push(x any) {
 func (e *events) Pop() any {
 	last := len(*e) - 1
 	x := (*e)[last]
-	(*e)[last] = event{} // let go of what it does
+	(*e)[last] = event{} // release what
 	*e = (*e)[:last]
 	return x
 }

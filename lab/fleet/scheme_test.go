@@ -10,17 +10,17 @@ import (
 	"github.com/stagger-go/stagger/internal/balance"
 )
 
-// scheme says where the reserve of a client's budget comes from.
+// scheme defines the source of the reserve of clients' budgets.
 type scheme struct {
 	name      string
 	perSecond float64                // of each client, without a pool
-	reserve   func(w *world) reserve // of a client that begins; nil: there is no pool
+	reserve   func(w *world) reserve // of a new client; nil:
 	latency   time.Duration          // of Redis
 	loss      float64                // part of the requests to Redis that fails
 	ours      bool
 }
 
-// schemes are what is compared.
+// schemes are the compared schemes.
 func schemes() []scheme {
 	const ms = time.Millisecond
 	local := balance.DefaultRatio().MinPerSecond
@@ -41,5 +41,5 @@ type reserve interface {
 	tokens() *tokens
 }
 
-// tokens are what became of a reserve, in millionths of an extra attempt.
+// tokens counts what happened to a reserve, in millionths of an extra attempt.
 type tokens struct{ granted, spent int64 }

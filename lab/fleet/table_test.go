@@ -24,8 +24,7 @@ import (
 
 var write = flag.Bool("write", false, "play up to a million clients, and write the tables into docs/evidence/fleet.md")
 
-// What docs/evidence/fleet.md says of small fleets is what they do, and the scheme that is built reaches the target, where others
-// do not.
+// Small fleets behave as docs/evidence/fleet.md says. The implemented scheme reaches the target, and others do not.
 func TestTables(t *testing.T) {
 	sizes := []int{10, 100, 1_000, 10_000}
 	if *write {
@@ -44,7 +43,7 @@ func TestTables(t *testing.T) {
 			if s.ours && n >= 1000 && f.misses() != "" {
 				t.Errorf("%s, %d clients: misses %s: %+v", s.name, n, f.misses(), f)
 			}
-			// What was saved before an outage comes on top of a tenth by the calls and a tenth by the pool.
+			// Savings from before an outage come on top of a tenth from the calls and a tenth from the pool.
 			if s.ours && (f.success < leastSuccess || f.beside < leastSuccess || f.outage > 1.21 || f.scripts > mostScripts || f.waste > 0.1) {
 				t.Errorf("%s, %d clients: %+v", s.name, n, f)
 			}
@@ -57,7 +56,7 @@ func TestTables(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	off := []float64{0.1, 0.02, 0.15, 25, 4} // how far the figures of each table may be
+	off := []float64{0.1, 0.02, 0.15, 25, 4} // tolerance for the figures of each table
 	for i, table := range found[:len(off)] {
 		for _, row := range table.Rows {
 			want := documented(string(page), table.Title, row[0])
@@ -71,7 +70,7 @@ func TestTables(t *testing.T) {
 	}
 }
 
-// playAll plays every scheme with every number of clients. The figures stand as the schemes do, and then as the sizes.
+// playAll plays every scheme with every number of clients. The figures are in the order of the schemes, then of the sizes.
 func playAll(t *testing.T, sizes []int) [][]figures {
 	t.Helper()
 	all := schemes()
@@ -102,7 +101,7 @@ const (
 	mostWaste    = 0.2
 )
 
-// misses are the parts of the target that were missed, in words; "": none.
+// misses returns the missed parts of the target, in words; "": none.
 func (f *figures) misses() string {
 	var list []string
 	for _, part := range []struct {
@@ -121,12 +120,12 @@ func (f *figures) misses() string {
 	return strings.Join(list, ", ")
 }
 
-// tables have a figure each: a row for each scheme, and a column for each number of clients.
+// tables returns one table per figure: a row for each scheme, and a column for each number of clients.
 func tables(sizes []int, played [][]figures) []report.Table {
 	percent := func(x float64) string { return fmt.Sprintf("%.2f", 100*x) }
 	pooled := func(s *scheme, text string) string {
 		if s.latency == 0 {
-			return "–" // there is no Redis
+			return "–" // no Redis
 		}
 		return text
 	}
@@ -159,7 +158,7 @@ func tables(sizes []int, played [][]figures) []report.Table {
 	return list
 }
 
-// thousands is a number with commas.
+// thousands returns a number with commas.
 func thousands(n int) string {
 	text := strconv.Itoa(n)
 	for i := len(text) - 3; i > 0; i -= 3 {
@@ -168,12 +167,12 @@ func thousands(n int) string {
 	return text
 }
 
-// missed is what the others miss of the target, with 10,000 clients.
+// missed returns the parts of the target that other schemes miss, with 10,000 clients.
 var missed = map[string]string{
 	"local, 0.8 a second each": "requests", "none": "success", "ideal pool": "", "long leases, Redis 1 ms": "success, waste",
 }
 
-// documented is a row of a table on a page.
+// documented returns a row of a table on a page.
 func documented(page, title, name string) []string {
 	_, page, _ = strings.Cut(page, title+":\n")
 	_, row, _ := strings.Cut(page, "\n| "+name+" |")
@@ -185,7 +184,7 @@ func documented(page, title, name string) []string {
 	return cells
 }
 
-// alike reports whether two cells are the same, or numbers that are no further off.
+// alike reports whether two cells are equal, or numbers within the tolerance.
 func alike(a, b string, off float64) bool {
 	x, err := strconv.ParseFloat(a, 64)
 	y, other := strconv.ParseFloat(b, 64)

@@ -24,8 +24,8 @@ const (
 	rate   = 1000.0 // calls in a second, of all clients together
 )
 
-// world is a fleet in virtual time. Calls come at times, and from clients, that are drawn from a seed alone, so that
-// they are the same in every scheme.
+// world is a fleet in virtual time. The times of calls, and their clients, depend only on a seed, so they are the same in
+// every scheme.
 type world struct {
 	queue
 
@@ -37,18 +37,18 @@ type world struct {
 	part      func() float64 // of the requests that fails now; nil: none
 	into      func() *count  // where a call counts that begins now; nil: nowhere
 	pool      pool
-	ideal     *ideal // in place of the pool; made with the first client
+	ideal     *ideal // replaces the pool; created
 
 	arrivals, who, faults, jitter *rand.Rand
 }
 
 // client is one process.
 type client struct {
-	budget balance.Budget // made with its first call, as a Retrier does
-	lease  reserve        // nil: its reserve is its own
+	budget balance.Budget // created at its first call, as in a Retrier
+	lease  reserve        // nil: it has its own reserve
 }
 
-// newWorld makes a fleet, whose clients have not begun.
+// newWorld returns a fleet whose clients have not started.
 func newWorld(s scheme, clients int) (*world, error) {
 	set, err := policy.Parse("retry.yaml", policyFile)
 	if err != nil {
@@ -72,20 +72,20 @@ func newWorld(s scheme, clients int) (*world, error) {
 	return w, nil
 }
 
-// budgetOf is what pays for a client's calls.
+// budgetOf returns the budget that pays for a client's calls.
 func (w *world) budgetOf(c *client) balance.Budget {
 	if c.budget == nil {
-		c.budget, _ = balance.New(w.config, leaseOf(c.lease)) // it has been tried
+		c.budget, _ = balance.New(w.config, leaseOf(c.lease)) // config was tried already
 	}
 	return c.budget
 }
 
-// leaseOf has one lease, whatever the pool.
+// leaseOf always returns this lease, whatever the pool.
 func leaseOf(l balance.Lease) balance.LeaseOf {
 	return func(string, float64) (balance.Lease, error) { return l, nil }
 }
 
-// call begins the next call, and so on.
+// call starts the next call, and schedules the one after.
 func (w *world) call() {
 	w.after(time.Duration(w.arrivals.ExpFloat64()/rate*float64(time.Second)), func() {
 		var into *count
@@ -100,7 +100,7 @@ func (w *world) call() {
 // fails draws whether a request fails.
 func (w *world) fails() bool { return w.part != nil && w.faults.Float64() < w.part() }
 
-// seen is what the engine sees.
+// seen returns the time and chance for the engine.
 func (w *world) seen() attempts.Now {
 	return attempts.Now{At: w.now, Wall: time.Unix(0, int64(w.now)), Chance: w.jitter.Float64()}
 }

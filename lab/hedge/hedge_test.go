@@ -3,7 +3,7 @@
 
 //go:build !race
 
-// Package hedge compares stagger's hedging with failsafe-go's. Not under the race detector: failsafe-go's
+// Package hedge compares stagger's hedging with failsafe-go's. It does not run under the race detector: failsafe-go's
 // attempts share one reply.
 package hedge
 
@@ -38,7 +38,7 @@ const (
 	ms     = time.Millisecond
 )
 
-// took is the server's time for an attempt: of one call in a hundred, fifty times the usual.
+// took returns the server's time for an attempt: for one call in a hundred, fifty times the usual.
 func took(call string, attempt int) time.Duration {
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%s/%d", call, attempt)
@@ -49,7 +49,8 @@ func took(call string, attempt int) time.Duration {
 	return 2*ms + time.Duration(r.Float64()*float64(6*ms))
 }
 
-// staggers is stagger's client. Its budget pays for a hedge of each twentieth call: four of five come too early, and bring nothing back.
+// staggers returns stagger's client. Its budget pays for a hedge of each twentieth call: four of five come too early, and
+// earn nothing back.
 func staggers(tb testing.TB, h policy.HedgeSpec) []grpc.DialOption {
 	tb.Helper()
 	ratio := budget.DefaultRatio()
@@ -79,7 +80,7 @@ func failsafes(b hedgepolicy.Builder[any]) []grpc.DialOption {
 	}
 }
 
-// figures are what came of a client.
+// figures are the results of a client.
 type figures struct {
 	p50, p99, p999 time.Duration
 	extra          float64 // requests beyond one a call, in percent
@@ -127,9 +128,9 @@ func measure(t *testing.T, opts ...grpc.DialOption) (f figures) {
 	return f
 }
 
-// TestTailBesideFailsafe is the promise beside the peer, for a fixed delay and for one by
-// quantile. A twentieth is left for chance: with one slow call in a hundred, p99 lies where the slowest of
-// the quick calls and the quickest of the hedged ones meet, and moves with either.
+// TestTailBesideFailsafe compares the tail latency with the peer's, for a fixed delay and for one by quantile. The tolerance
+// is a twentieth: with one slow call in a hundred, p99 lies between the slowest fast calls and the fastest hedged ones, and
+// moves with either.
 func TestTailBesideFailsafe(t *testing.T) {
 	none := measure(t, grpc.WithDisableRetry())
 	t.Logf("%-28s %v", "no hedging", none)
@@ -159,8 +160,8 @@ func answered(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallO
 	return nil
 }
 
-// BenchmarkNotFired is what a call pays for a hedge that is not sent, with nothing behind it. Both take
-// turns, a thousand calls each; the median of stagger's time over the other's is reported.
+// BenchmarkNotFired measures the cost of a hedge that is not sent, with nothing behind it. The clients take turns, a
+// thousand calls each; it reports the median of stagger's time over the other's.
 func BenchmarkNotFired(b *testing.B) {
 	set, err := policy.NewSet(policy.Config{Methods: []policy.MethodConfig{{
 		Names: []string{"/stagger.hedge.v1.Shop/Get"},
