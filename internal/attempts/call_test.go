@@ -56,8 +56,8 @@ func policies(t testing.TB) map[string]*decision.Policy {
 	return list
 }
 
-// Times are in ms; "cut" is the end of a cancelled context; "= n" the answer. What comes after the bar is what
-// budget, slots and breaker are told (see world).
+// Times are in ms; "cut" is the end of a cancelled context; "= n" is the answer. After the bar are the calls of budget, slots
+// and breaker (see world).
 var traces = []struct{ name, policy, options, trace, told string }{
 	{
 		"sequential retries", "retry", "",
@@ -758,8 +758,8 @@ func TestHedge(t *testing.T) {
 	}
 }
 
-// An attempt that was answered in time pays its permit back, whatever became of it later. The answer is its first message,
-// and not what has committed the call to it.
+// An attempt that was answered in time returns its permit, whatever happened later. Its answer is its first message, even if
+// something else has committed the call to it.
 func TestHeardIsAnswer(t *testing.T) {
 	t.Parallel()
 	for _, why := range []decision.Commit{decision.CommitMessage, decision.CommitHeaders, decision.CommitContext, decision.CommitBufferFull} {

@@ -63,12 +63,12 @@ func newModel(list []*decision.Policy, call *Call, data []byte) *model {
 	return m
 }
 
-// look is what an event sees that happens now.
+// look sets the driver's state for an event that happens now.
 func (m *model) look() {
 	m.now.Wall, m.now.Chance = time.Unix(0, int64(m.now.At)), float64(m.dice.roll(256))/256
 }
 
-// play lets things happen until the bytes are used up, and then lets the call end.
+// play plays events until the bytes are used up, and then lets the call end.
 func (m *model) play() {
 	m.start()
 	for calm := 0; m.fault == "" && (len(*m.dice) > 0 || !m.over && calm < 100); {
@@ -88,7 +88,7 @@ func (m *model) play() {
 	}
 }
 
-// pass lets time pass.
+// pass advances the time.
 func (m *model) pass() {
 	switch m.dice.roll(4) {
 	case 1:
@@ -99,7 +99,7 @@ func (m *model) pass() {
 	m.deadline()
 }
 
-// calm brings the call to its end: what runs ends, and what waits is woken.
+// calm brings the call to its end: running attempts end, and waiting ones are woken.
 func (m *model) calm() {
 	m.fuse = 0
 	if list := m.runningNumbers(); len(list) > 0 {
@@ -109,7 +109,7 @@ func (m *model) calm() {
 	m.wakeAt(0)
 }
 
-// happen lets one thing happen.
+// happen plays one event.
 func (m *model) happen() {
 	switch m.dice.roll(14) {
 	case 0, 1, 2:
@@ -139,12 +139,12 @@ func (m *model) happen() {
 	}
 }
 
-// rare is what seldom happens.
+// rare plays a rare event.
 func (m *model) rare() {
 	switch m.dice.roll(5) {
 	case 0:
 		m.stop([]policy.Reason{policy.ReasonCancelled, policy.ReasonClosed}[m.dice.roll(2)])
-	case 1: // what makes no sense any more
+	case 1: // events that make no sense now
 		if m.over {
 			m.event(no, func() Step { return m.call.Adapt(m.set, m.now) }, nil, "adapt")
 		}
@@ -166,7 +166,7 @@ func (m *model) rare() {
 	}
 }
 
-// hear is the first message of attempt n, which may be any number.
+// hear reports the first message of attempt n, which may be any number.
 func (m *model) hear(n int) {
 	want := 0
 	if n >= 1 && n <= len(m.attempts) && m.attempts[n-1].running && m.attempts[n-1].cancelled == no {
@@ -186,7 +186,8 @@ func (m *model) hear(n int) {
 	}
 }
 
-// measured is how many latencies are recorded of an attempt that is answered now: none if the application left it alone.
+// measured returns how many latencies are recorded for an answer to the attempt now: none if the application did not wait for
+// it.
 func (m *model) measured(a *modelAttempt) int {
 	if m.set.Method == nil || a.paused > (m.now.At-a.began)/8 {
 		return 0
@@ -194,7 +195,7 @@ func (m *model) measured(a *modelAttempt) int {
 	return 1
 }
 
-// pause says that the application did not wait until now, for some of the time since that was last said.
+// pause reports that the application has not waited until now, for part of the time since the last report.
 func (m *model) pause() {
 	d := (m.now.At - m.waiting) * time.Duration(m.dice.roll(17)) / 16
 	m.waiting = m.now.At
@@ -214,7 +215,7 @@ func (m *model) pause() {
 	m.event(no, func() Step { return m.call.Paused(d, m.now) }, nil, "paused %v", d)
 }
 
-// wakeAt lets time pass until the call wants to wake, and so much longer.
+// wakeAt advances the time until the call wants to wake, and by later.
 func (m *model) wakeAt(later time.Duration) {
 	if m.wake != Never {
 		m.now.At = max(m.now.At, m.wake) + later
@@ -226,7 +227,7 @@ func (m *model) wakeAt(later time.Duration) {
 	}
 }
 
-// deadline tells the call of its deadline, if that has passed, before anything else happens.
+// deadline reports a passed deadline to the call, before any other event.
 func (m *model) deadline() bool {
 	if m.now.At < m.set.Deadline || m.stopped != "" || m.over {
 		return false
@@ -253,7 +254,7 @@ func (m *model) wakeUp() {
 // start begins the call.
 func (m *model) start() {
 	late := m.set
-	if m.dice.one(8) { // the policy is not known yet
+	if m.dice.one(8) { // the policy arrives late
 		m.set.Policy = lateFirst
 	}
 	m.began = m.now.At
@@ -282,7 +283,7 @@ func (m *model) end(n int) {
 		m.idleSince = m.now.At
 	}
 	effective := r
-	if a.dropped { // what it brought was never seen
+	if a.dropped { // its result was never seen
 		effective.Err, effective.Local = errTimedOut, true
 	}
 	followed := m.followed(n)
@@ -295,7 +296,7 @@ func (m *model) end(n int) {
 	m.unsent = false
 }
 
-// endedOrSucceeded reports a first attempt that has brought what is wanted as drivers do it, by half of the calls.
+// endedOrSucceeded reports a success of the first attempt as drivers do: for half of the calls with Succeeded.
 func (m *model) endedOrSucceeded(n int, r Result) Step {
 	if n == 1 && r.accepted() && m.now.Chance < 0.5 && m.call.Succeeded(r.Utilization, m.now.At) {
 		return Step{Wake: Never, Over: true}
@@ -303,7 +304,7 @@ func (m *model) endedOrSucceeded(n int, r Result) Step {
 	return m.call.Ended(n, r, m.now)
 }
 
-// settled is what the world had heard before an event.
+// settled is what the world was told before an event.
 type settled struct{ told, fails, recorded, charges int }
 
 func (m *model) settled() settled {
@@ -311,7 +312,7 @@ func (m *model) settled() settled {
 	return settled{told: len(m.told), fails: m.fails, recorded: len(m.recorded), charges: m.charges}
 }
 
-// checkEnded checks what the others hear of the end of attempt n, and how it came out.
+// checkEnded checks the reports of the end of attempt n, and its place.
 func (m *model) checkEnded(n int, a *modelAttempt, r *Result, step Step, was settled) {
 	told := m.told[was.told:]
 	gone := m.stopped != ""
@@ -384,7 +385,7 @@ func (m *model) followed(n int) bool {
 	return slices.ContainsFunc(m.attempts[n:], func(a modelAttempt) bool { return a.running && a.cancelled == no })
 }
 
-// ended notes what the end of an attempt means.
+// ended records the effects of the end of an attempt.
 func (m *model) ended(n int, a *modelAttempt, r *Result, step Step, followed bool) {
 	if r.Err != nil && !r.Local && !r.Panicked && m.answer == 0 {
 		m.said, m.saidBy = r.Err, n
@@ -411,7 +412,7 @@ func (m *model) ended(n int, a *modelAttempt, r *Result, step Step, followed boo
 	}
 }
 
-// decided notes what was decided after an attempt that has failed.
+// decided records the decision after a failed attempt.
 func (m *model) decided(n int, r *Result, d decision.Decision, followed bool) {
 	m.last, m.lastErr = n, r.Err
 	if !followed {
@@ -438,7 +439,7 @@ func (m *model) decided(n int, r *Result, d decision.Decision, followed bool) {
 	}
 }
 
-// result is a random end of an attempt.
+// result returns a random result of an attempt.
 func (m *model) result(a *modelAttempt) (Result, string) {
 	gone := a.cancelled != no || m.stopped != ""
 	if gone && !m.dice.one(3) {
@@ -543,8 +544,8 @@ func (m *model) commit(n int, why decision.Commit) {
 	}
 }
 
-// event reports one to the call, learns of the step what the model has to know, and checks the step. by is why
-// attempts are cancelled. If a callback panics, the call is aborted, and ok is false.
+// event reports an event to the call, lets the model learn from the step, and checks it. by is the reason for cancellations. If
+// a callback panics, the call is aborted, and ok is false.
 func (m *model) event(by cancelled, report func() Step, learn func(Step), format string, args ...any) (step Step, ok bool) {
 	m.look()
 	defer func() {
@@ -605,7 +606,7 @@ func (m *model) note(format string, args ...any) {
 
 func (m *model) Running() int { return m.call.Running() }
 
-// describe names settings as a trace of call_test.go would.
+// describe returns the settings in the form of a trace of call_test.go.
 func describe(s Settings) string {
 	var b strings.Builder
 	p := s.Policy

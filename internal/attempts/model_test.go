@@ -24,8 +24,8 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// model is a call to which random things happen, and what is known of it from its steps alone. After each
-// event it checks what must hold whatever happens; the numbers are those of the list in check.
+// model is a call with random events. It knows only the call's steps. After each event it checks what must always hold; the
+// numbers are those of the list in check.
 type model struct {
 	*modelWorld
 
@@ -44,11 +44,11 @@ type model struct {
 	panicked  bool          // by a panic
 	stopped   policy.Reason // "": the caller is there
 	forbidden bool          // the server has forbidden further attempts
-	floor     time.Duration // nothing is sent before, by the server's word
+	floor     time.Duration // nothing is sent before, by the server's pushback
 	shadows   int           // attempts that would have been sent
-	refused   policy.Reason // why no attempt follows the newest, which is slow; "": nobody has said so
+	refused   policy.Reason // why no attempt follows the newest, which is slow; "": no decision
 	unsent    bool          // the attempt whose end is the event was not sent
-	word      time.Duration // the latest time that the server's word, with jitter, puts off an attempt to
+	word      time.Duration // the latest time to which the pushback, with jitter, delays an attempt
 	may       bool          // a decision allows an attempt that was not sent yet
 	due       time.Duration // by that decision
 	wake      time.Duration // of the last step
@@ -62,7 +62,7 @@ type model struct {
 	last      int // the attempt whose end is the answer so far; 0: none
 	lastErr   error
 	lastLocal bool  // it was what became of a context
-	said      error // the last that a server said before the call was answered
+	said      error // the last error of a server before the call was answered
 	saidBy    int
 }
 
@@ -72,7 +72,7 @@ type modelAttempt struct {
 	heardIn   time.Duration // after which time, less the pauses
 	slowAt    time.Duration // when the call asks what follows it; Never: it does not
 	slow      bool          // it has asked
-	beside    bool          // another ran beside it
+	beside    bool          // another attempt ran in parallel
 	running   bool
 	heard     bool // it has brought a message
 	cancelled cancelled
@@ -84,7 +84,7 @@ func (m *model) failf(format string, args ...any) {
 	m.violate(fmt.Sprintf(format, args...))
 }
 
-// running attempts by number.
+// runningNumbers returns the numbers of the running attempts.
 func (m *model) runningNumbers() []int {
 	var list []int
 	for i := range m.attempts {
@@ -95,7 +95,7 @@ func (m *model) runningNumbers() []int {
 	return list
 }
 
-// unheard is how many attempts run that have brought nothing.
+// unheard returns how many running attempts have received nothing.
 func (m *model) unheard() int {
 	n := 0
 	for i := range m.attempts {
@@ -110,21 +110,21 @@ func (m *model) unheard() int {
 //
 //  1. Numbers are 1, 2, 3…; one event sends at most one attempt; events after the end give an empty step.
 //  2. Nothing is sent after a commitment, an answer, a stop or the end.
-//  3. A call makes as many attempts as it may since the start or the last progress.
-//  4. Attempts run beside each other only if the policy says so and the call can.
-//  5. Permits, the breaker's leave, the wait slot and the budget's Start are given back, once.
+//  3. A call makes at most the allowed attempts since the start or the last progress.
+//  4. Attempts run in parallel only if the policy and the call allow it.
+//  5. Permits, the breaker's permission, the wait slot and the budget's Start are released, once.
 //  6. A call has one wait slot at most, and none when it does not wait.
-//  7. Nothing is sent before the server's word, nor after a stop of the server, nor before the decided delay.
-//  8. No extra attempt is sent while the channel is down and waited for, nor without the breaker's leave.
-//  9. One attempt is committed at a time, a commitment leaves nothing pending, and the end is that of what was seen.
+//  7. Nothing is sent before the server's pushback, nor after a stop by the server, nor before the decided delay.
+//  8. No extra attempt is sent while the channel is down and waited for, nor without the breaker's permission.
+//  9. One attempt is committed at a time, a commitment leaves nothing pending, and the call ends like the attempt that was seen.
 //  10. A call ends once, when nothing runs, with the first answer, or the end of an attempt.
 //  11. An attempt is cancelled once at most, while it runs.
 //  12. A wake before its time changes nothing.
-//  13. A call of which nothing runs wakes up or is over.
+//  13. A call without running attempts wakes up or is over.
 //  14. The same events give the same steps.
-//  15. A call that is observed has one attempt, no wait slot, and one decision to send another.
+//  15. A call in OBSERVE has one attempt, no wait slot, and one decision to send another.
 //  16. An attempt's clock stands still while no call of the application waits, and a step says whether it wakes for that.
-//  17. An attempt of a hedged method is followed for being slow only if the usual latency is known, or the delay is 0.
+//  17. A slow attempt of a hedged method gets a successor only if the usual latency is known, or the delay is 0.
 //  18. While all of the last answers are long, no attempt follows one that was sent.
 func (m *model) check(step Step, by cancelled) {
 	wasOver := m.over
@@ -184,7 +184,7 @@ func (m *model) check(step Step, by cancelled) {
 	m.wake, m.watch = step.Wake, step.Watch
 }
 
-// checkSlow checks whether a step says rightly what the call wakes for.
+// checkSlow checks the reason for which a step wakes the call.
 func (m *model) checkSlow(step Step) {
 	switch n := len(m.attempts); {
 	case step.Slow && (step.Wake != m.attempts[n-1].slowAt || !m.attempts[n-1].running || m.running == 0):
@@ -194,7 +194,7 @@ func (m *model) checkSlow(step Step) {
 	}
 }
 
-// blind reports whether the method is hedged after a delay, and nobody knows how long it usually takes.
+// blind reports whether the method is hedged after a delay, and its usual latency is unknown.
 func (m *model) blind() bool {
 	h := m.set.Policy.Hedge()
 	if h == nil || m.set.Method != nil && m.median > 0 {
@@ -208,7 +208,7 @@ func (m *model) isOpen() bool {
 	return !m.over && m.answer == 0 && m.stopped == "" && m.committed == 0
 }
 
-// checkDecision checks when the call wakes for what was decided.
+// checkDecision checks when a step wakes the call for a decision.
 func (m *model) checkDecision(step Step) {
 	d := step.Decision
 	if d.Shadow() {
@@ -293,7 +293,7 @@ func (m *model) checkSend(step Step) {
 	m.arm(&m.attempts[len(m.attempts)-1])
 }
 
-// arm says when the call asks what follows an attempt, if it does not end before.
+// arm computes when the call decides what follows an attempt, if it does not end before.
 func (m *model) arm(a *modelAttempt) {
 	p := m.set.Policy
 	after := p.PerAttemptTimeout()
@@ -313,7 +313,7 @@ func (m *model) arm(a *modelAttempt) {
 	}
 }
 
-// latest is when an attempt must be sent to be of use.
+// latest returns the last time at which an attempt can be sent before the deadline.
 func (m *model) latest() time.Duration {
 	if m.set.Deadline == Never {
 		return Never
@@ -321,7 +321,7 @@ func (m *model) latest() time.Duration {
 	return m.set.Deadline - m.set.Policy.MinAttemptTime()
 }
 
-// limit is how many attempts a call may make.
+// limit returns how many attempts a call may make.
 func (m *model) limit() int {
 	limit := m.set.Policy.MaxAttempts()
 	if m.set.MaxAttempts > 0 {
@@ -398,13 +398,13 @@ func (m *model) admits() bool {
 	return ok && known.admission
 }
 
-// gaveUp are the reasons why a pending attempt is given up.
+// gaveUp has the reasons for which a pending attempt is dropped.
 var gaveUp = map[policy.Reason]bool{
 	policy.ReasonBreakerOpen: true, policy.ReasonNotConnected: true, policy.ReasonTooManyWaiting: true, policy.ReasonDeadlineTooClose: true,
 	policy.ReasonClosed: true, policy.ReasonModeOff: true,
 }
 
-// playBytes lets the bytes happen to a call. It returns what is wrong, and writes down all events if there is a log.
+// playBytes plays the bytes as events of a call. It returns what is wrong, and logs all events if there is a log.
 func playBytes(list []*decision.Policy, call *Call, data []byte, log *strings.Builder) error {
 	m := newModel(list, call, data)
 	m.log = log
@@ -415,7 +415,7 @@ func playBytes(list []*decision.Policy, call *Call, data []byte, log *strings.Bu
 	return nil
 }
 
-// report tells of the way to a failure, by the fewest bytes that lead there.
+// report returns the events that lead to a failure, with the fewest bytes.
 func report(list []*decision.Policy, data []byte) string {
 	data = shrink(data, func(data []byte) bool {
 		return playBytes(list, new(Call), data, nil) != nil
@@ -425,7 +425,7 @@ func report(list []*decision.Policy, data []byte) string {
 	return fmt.Sprintf("%v\n%sbytes: %q", err, log.String(), data)
 }
 
-// shrink leaves out bytes, and makes them 0, as long as they fail.
+// shrink removes bytes, or sets them to 0, as long as they still fail.
 func shrink(data []byte, fails func([]byte) bool) []byte {
 	for again := true; again; {
 		again = false
@@ -448,7 +448,7 @@ func shrink(data []byte, fails func([]byte) bool) []byte {
 	return data
 }
 
-// randomBytes are the bytes of a random call.
+// randomBytes returns the bytes of a random call.
 func randomBytes(random *rand.Rand, buffer []byte) []byte {
 	data := buffer[:random.IntN(len(buffer))]
 	for i := range data {
@@ -473,7 +473,7 @@ func TestModel(t *testing.T) {
 	}
 }
 
-// The same events give the same steps (14), also in memory that was another call's.
+// The same events give the same steps (14), also in a reused Call.
 func TestModelRepeats(t *testing.T) {
 	t.Parallel()
 	list := modelPolicies()
@@ -491,7 +491,7 @@ func TestModelRepeats(t *testing.T) {
 	}
 }
 
-// FuzzEvents is the model with the bytes that a fuzzer finds.
+// FuzzEvents runs the model with a fuzzer's bytes.
 func FuzzEvents(f *testing.F) {
 	list := modelPolicies()
 	random := rand.New(rand.NewPCG(1, 0))

@@ -17,10 +17,10 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// dice makes choices from bytes, and chooses 0 when there are none left.
+// dice makes choices from bytes, and chooses 0 when none are left.
 type dice []byte
 
-// roll is a number less than n, which is at most 256.
+// roll returns a number less than n, which is at most 256.
 func (d *dice) roll(n int) int {
 	if len(*d) == 0 {
 		return 0
@@ -30,24 +30,23 @@ func (d *dice) roll(n int) int {
 	return int(b) % n
 }
 
-// one reports true in one of n cases, and false when there are no bytes left.
+// one returns true in one of n cases, and false when no bytes are left.
 func (d *dice) one(n int) bool { return d.roll(n) == n-1 }
 
-// modelWorld is a world whose breaker refuses at random and whose callbacks panic at random. It notes what no
-// call may do.
+// modelWorld is a world whose breaker refuses at random and whose callbacks panic at random. It records forbidden uses.
 type modelWorld struct {
 	world
 
 	dice    *dice
 	fuse    int // callbacks until one panics; 0: none does
 	fault   string
-	started int // Start
+	started int // calls of Start
 	fails   int
 	allowed int     // by the breaker
-	slow    int     // of the last answers
-	long    int     // the same
-	charges int     // withdrawals that were tried
-	done    []error // what the breaker was told in this event
+	slow    int     // last answers that were slow
+	long    int     // last answers that were long
+	charges int     // attempted withdrawals
+	done    []error // the breaker's reports in this event
 }
 
 func (w *modelWorld) violate(what string) {
@@ -56,10 +55,10 @@ func (w *modelWorld) violate(what string) {
 	}
 }
 
-// errFuse is what callbacks panic with.
+// errFuse is the value of the callbacks' panics.
 var errFuse = errors.New("a callback panics")
 
-// called panics, if it is time.
+// called panics when the fuse is used up.
 func (w *modelWorld) called() {
 	if w.fuse > 0 {
 		if w.fuse--; w.fuse == 0 {
@@ -83,7 +82,7 @@ func (w *modelWorld) Off() policy.Reason {
 	return w.world.Off()
 }
 
-// counting must be true whenever a budget is told something: after Start, before Finish.
+// counting checks that the budget is called only after Start and before Finish.
 func (w *modelWorld) counting(what string) {
 	if w.started != 1 || w.finished != 0 {
 		w.violate("the budget is told of " + what + " before its Start or after its Finish")
@@ -148,7 +147,7 @@ func (w *modelWorld) Leave() {
 	w.called()
 }
 
-// modelBreaker is the world as a breaker, which refuses one of four.
+// modelBreaker is the world as a breaker that refuses one of four attempts.
 type modelBreaker struct{ *modelWorld }
 
 func (b modelBreaker) Open() bool {
@@ -175,7 +174,7 @@ func (b modelBreaker) Allow() (func(error), error) {
 	}, nil
 }
 
-// modelMethod is the world as what is known of the method. With admission, it refuses one of eight.
+// modelMethod is the world as the method. With admission, it refuses one of eight calls.
 type modelMethod struct {
 	*modelWorld
 
@@ -241,7 +240,7 @@ func (k modelMethod) took(d time.Duration) {
 	k.recorded = append(k.recorded, d)
 }
 
-// modelPolicies are policies of all kinds. They are always the same, so that bytes mean the same.
+// modelPolicies returns policies of all kinds. They are always the same, so that bytes have the same meaning.
 func modelPolicies() []*decision.Policy {
 	random := rand.New(rand.NewPCG(1, 2))
 	one := func(n int) bool { return random.IntN(n) == 0 }

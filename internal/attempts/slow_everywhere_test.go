@@ -17,7 +17,7 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// What counts as an answer, by what it leads to: whether an attempt that is slow gets another one.
+// What counts as an answer, checked by whether a slow attempt gets a successor.
 func TestSlowEverywhere(t *testing.T) {
 	t.Parallel()
 	list := policies(t)
@@ -98,7 +98,7 @@ func TestSlowEverywhere_Hedges(t *testing.T) {
 	}
 }
 
-// What is not known to be slow is not held against the calls that know more.
+// While the usual latency is unknown, no answer counts as slow.
 func TestSlowEverywhere_NothingUsual(t *testing.T) {
 	t.Parallel()
 	p := newPlay(policies(t)["hedge"], "median=0", 0)
@@ -108,7 +108,7 @@ func TestSlowEverywhere_NothingUsual(t *testing.T) {
 	}
 }
 
-// One slow answer, and then servers that hang: extra attempts come back when it is too old to say anything.
+// After one slow answer, servers hang: extra attempts return when that answer is too old.
 func TestSlowEverywhere_Hang(t *testing.T) {
 	t.Parallel()
 	last := new(latency.LastAnswers)
@@ -123,7 +123,7 @@ func TestSlowEverywhere_Hang(t *testing.T) {
 	}
 }
 
-// The attempt goes on, and its call ends with what kept it alone.
+// A slow attempt continues, and its call ends with the reason why it got no successor.
 func TestSlowEverywhere_GoesOn(t *testing.T) {
 	t.Parallel()
 	p := newPlay(policies(t)["beside"], "deadline=1000", 0)
@@ -137,7 +137,7 @@ func TestSlowEverywhere_GoesOn(t *testing.T) {
 	}
 }
 
-// While all of the last answers took much of their calls' time, there is a queue: nothing follows that a server would see.
+// If all of the last answers took much of their calls' time, there is a queue: no attempt follows that a server would see.
 func TestSlowEverywhere_Long(t *testing.T) {
 	t.Parallel()
 	list := policies(t)
@@ -164,7 +164,7 @@ func TestSlowEverywhere_Long(t *testing.T) {
 	}
 }
 
-// A code that the policy retries by an override is no answer.
+// A code that the policy retries by an override isn't an answer.
 func TestSlowEverywhere_Overrides(t *testing.T) {
 	t.Parallel()
 	retry := *policies(t)["beside"].Spec().Retry

@@ -21,7 +21,7 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// world is what a call is told and asks, all that is not the engine. Told is what the others heard, in order:
+// world is everything that a call uses, except the engine. told has the calls of the others, in order:
 //
 //	S                   the budget, of the start             ( )  a wait slot is taken, left
 //	F                   a failure                            (!   none is free
@@ -36,23 +36,23 @@ import (
 type world struct {
 	told          []string
 	grants, slots int
-	promised      string        // "kept", "broken" or, by a budget that nobody can ask, "lost": grants are promises of a pool; "": they are not
-	answers       time.Duration // how long the pool takes, as a rule
+	promised      string        // "kept", "broken", or "lost" for a budget without Confirm: grants are a pool's promises; "": they aren't
+	answers       time.Duration // how long the pool usually takes
 	safe, inRetry bool
 	refuse        bool          // the breaker
-	off           policy.Reason // why nothing may be sent any more; "": it may
+	off           policy.Reason // why nothing may be sent; "": it may
 	breaker       bool
-	panics        []string // what a callback panics at that it is told, once; and Allow, Usual, Record
+	panics        []string // the callback that panics at its next call, once; also Allow, Usual, Record
 	quantile      time.Duration
 	median        time.Duration
-	free          map[int64]bool // permits that cost nothing
+	free          map[int64]bool // free permits
 	permits       int64
 	open          map[int64]bool // permits that are neither settled nor returned
 	calls         int            // of the breaker, that are not done
 	entered       int            // slots
 	finished      int
 	recorded      []time.Duration
-	last          *latency.LastAnswers // beside the timeout; nil: nobody asks
+	last          *latency.LastAnswers // compared with the timeout; nil: not used
 	long          int                  // of the last answers
 	queued        bool                 // admission refuses
 	counted       int                  // attempts that admission counts
@@ -65,7 +65,7 @@ func (w *world) tell(format string, args ...any) {
 	w.called(what)
 }
 
-// called panics if the callback shall.
+// called panics if the callback is due to.
 func (w *world) called(what string) {
 	if i := slices.Index(w.panics, what); i >= 0 {
 		w.panics = slices.Delete(w.panics, i, i+1)
@@ -104,7 +104,7 @@ func (w *world) Withdraw(now time.Duration, c balance.Charge) (balance.Permit, b
 	return p, true
 }
 
-// Confirm keeps a promise, or not.
+// Confirm keeps or breaks a promise.
 func (w *world) Confirm(_ time.Duration, p balance.Permit) bool {
 	if w.promised == "kept" {
 		w.tell("C+")
@@ -175,11 +175,11 @@ func (c circuit) Allow() (func(error), error) {
 	}, nil
 }
 
-// known is the world as what is known of the method.
+// known is the world as the method.
 type known struct {
 	*world
 
-	admission bool // there is one, so that what it hears is told
+	admission bool // whether there is admission, and its calls are told
 }
 
 func (k known) Usual() (median, quantile time.Duration) {
@@ -194,7 +194,7 @@ func (k known) LastAnswers(now time.Duration) (slow, long int) {
 	return k.last.Slow(now), k.long
 }
 
-// Queued says that answers take 1500 ms.
+// Queued assumes that answers take 1500 ms.
 func (k known) Queued(_, left time.Duration) bool { return k.admission && k.queued && left < at(1500) }
 
 func (k known) Admit(now, left time.Duration) int {
@@ -249,8 +249,7 @@ func nowAt(t time.Duration, r float64, down bool) Now {
 	return Now{At: t, Wall: time.Unix(0, int64(t)), Chance: r, Down: down}
 }
 
-// play runs a trace against the engine. Its parts are "time event → step"; what is after the arrow is compared
-// with what the engine does.
+// play runs a trace against the engine. Its parts are "time event → step", where the step is compared with the engine's.
 type play struct {
 	*world
 
@@ -318,7 +317,7 @@ func (p *play) event(ms int, event string, args []string) (what string) {
 		step = p.call.Wake(now)
 	case "adapt":
 		set := p.set
-		set.Policy, set.Breaker = p.policies[args[0]], nil // as long as the call has it
+		set.Policy, set.Breaker = p.policies[args[0]], nil // for as long as the call has it
 		if len(args) > 1 {
 			set.Method = known{p.world, true}
 		}
@@ -390,7 +389,7 @@ func result(words []string) Result {
 	return r
 }
 
-// print says what a step asks for, in the order in which the driver does it.
+// print returns a step as text, in the order in which the driver carries it out.
 func (p *play) print(s Step, first string) string {
 	var parts []string
 	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
@@ -441,7 +440,7 @@ func (p *play) print(s Step, first string) string {
 	return "→ " + strings.Join(parts, ", ")
 }
 
-// newPlay makes a world by its options, such as "grants=1 breaker". Its clock begins at origin.
+// newPlay returns a world with options such as "grants=1 breaker". Its clock begins at origin.
 func newPlay(p *decision.Policy, options string, origin time.Duration) *play {
 	w := &world{
 		origin: origin, grants: 100, slots: 100, safe: true, median: at(1), free: map[int64]bool{}, open: map[int64]bool{},
@@ -501,7 +500,7 @@ func newPlay(p *decision.Policy, options string, origin time.Duration) *play {
 	return pl
 }
 
-// left names what the call has not given back.
+// left returns what the call has not released.
 func (w *world) left() []string {
 	var list []string
 	if len(w.open) > 0 {
