@@ -173,9 +173,8 @@ buf-lint:
 	@$(TOOL) buf format -d --exit-code
 	@.ci/breaking env $(TOOL) buf
 
-# Pages that are written by the rules of plain English.
-PROSE := README.md docs/adopting.md docs/faq.md docs/admission.md docs/backoff.md docs/budgets.md docs/chains.md docs/fleet.md docs/hedging.md
-PROSE += docs/idempotency.md docs/modes.md docs/overload.md docs/policy-file.md docs/proxies.md docs/retry-elsewhere.md docs/runbook.md docs/observability.md docs/simulator.md docs/xds.md docs/service-config.md docs/README.md docs/api-policy.md docs/testing-your-client.md docs/evidence/README.md docs/evidence/search.md docs/evidence/admission.md docs/loops.md docs/architecture.md
+# Evidence that programs write as a whole has the English of those programs.
+PROSE := $(filter-out docs/evidence/costs.md docs/evidence/interop.md docs/evidence/soak.md docs/evidence/storms.md,$(wildcard README.md docs/*.md docs/evidence/*.md))
 
 .PHONY: prose
 prose:

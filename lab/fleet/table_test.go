@@ -138,7 +138,7 @@ func tables(sizes []int, played [][]figures) []report.Table {
 		{"Success before and after an outage of 10 s, %", func(_ *scheme, f *figures) string { return percent(f.beside) }},
 		{"Scripts a second at Redis", func(s *scheme, f *figures) string { return pooled(s, fmt.Sprintf("%.0f", f.scripts)) }},
 		{"Tokens granted and not spent, %", func(s *scheme, f *figures) string { return pooled(s, fmt.Sprintf("%.1f", 100*f.waste)) }},
-		{"What is missed of the target", func(_ *scheme, f *figures) string { return f.misses() }},
+		{"Misses of the target", func(_ *scheme, f *figures) string { return f.misses() }},
 	}
 	list := make([]report.Table, 0, len(all))
 	for _, figure := range all {

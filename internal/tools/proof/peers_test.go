@@ -207,7 +207,7 @@ func hedges(n int, delay time.Duration, list string) string {
 	return fmt.Sprintf(`"hedgingPolicy": {"maxAttempts": %d, "hedgingDelay": "%.9fs", "nonFatalStatusCodes": [%s], "budget": "NONE"}`, n, delay.Seconds(), list)
 }
 
-var write = flag.Bool("write", false, "write the differences from peers into docs/coming-from.md")
+var write = flag.Bool("write", false, "write the differences from peers into docs/evidence/peers.md")
 
 // The page lists exactly the differences by design; -write writes it.
 func TestPeers(t *testing.T) {
@@ -254,7 +254,7 @@ func TestPeers(t *testing.T) {
 // wantTable compares the text between the marks of the page.
 func wantTable(t *testing.T, name, want string) {
 	t.Helper()
-	const path = "../../../docs/coming-from.md"
+	const path = "../../../docs/evidence/peers.md"
 	page, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
