@@ -153,7 +153,7 @@ func TestClassifier_StreamEnd(t *testing.T) {
 
 func TestCodeOverrides(t *testing.T) {
 	retry := plain()
-	retry.Overrides = []policy.CodeOverride{{Codes: []codes.Code{codes.Unknown}, Contains: "deadlock", As: codes.Unavailable}}
+	retry.Overrides = []policy.CodeSpec{{Codes: []codes.Code{codes.Unknown}, Contains: "deadlock", As: codes.Unavailable}}
 	play(t, config(retry), func(t *testing.T, s scene) {
 		s.On(get, testserver.Fail(codes.Unknown, "a deadlock was found"), testserver.Fail(codes.Unknown, "disk full"))
 		_, err := s.call(t.Context(), get)

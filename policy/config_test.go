@@ -65,6 +65,12 @@ func TestNewSetRefuses(t *testing.T) {
 		{retry + "perCode[0].initialBackoff: 0s: must be more than 0s", func(_ *policy.Config, r *policy.RetrySpec) {
 			r.PerCode = []policy.CodeSpec{{Codes: r.Codes, Backoff: &policy.Backoff{Max: 1, Multiplier: 1}}}
 		}},
+		{retry + "perCode[0]: must not have as and messageContains; they stand in codeOverrides", func(_ *policy.Config, r *policy.RetrySpec) {
+			r.PerCode = []policy.CodeSpec{{Codes: r.Codes, As: codes.Aborted}}
+		}},
+		{retry + "codeOverrides[0]: must have only codes, messageContains, errorInfo and as; other settings stand in perCode", func(_ *policy.Config, r *policy.RetrySpec) {
+			r.Overrides = []policy.CodeSpec{{Codes: r.Codes, As: codes.Aborted, CostFactor: 2}}
+		}},
 		{retry + "perCode[0].maxAttempts: -1: must be 1 to the policy's maxAttempts, 3", func(_ *policy.Config, r *policy.RetrySpec) {
 			r.PerCode = []policy.CodeSpec{{Codes: r.Codes, MaxAttempts: -1}}
 		}},

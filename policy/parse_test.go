@@ -114,7 +114,7 @@ func TestParseEveryKey(t *testing.T) {
 			},
 			PerAttemptTimeout: 250 * ms, CancelOnTimeout: true, Budget: "shared",
 			MaxPushback: time.Minute, MinAttemptTime: 5 * ms, Chain: policy.ChainOnce, WaitForReadyOnRetry: new(true), MaxConnectionWait: 7 * time.Second, FirstRetryAtOnce: true,
-			Overrides: []policy.CodeOverride{
+			Overrides: []policy.CodeSpec{
 				{Codes: []codes.Code{codes.Unknown}, Contains: "deadlock", As: codes.Aborted},
 				{Codes: []codes.Code{codes.Internal}, Info: policy.ErrorInfo{Reason: "RESTARTING"}, As: codes.Unavailable},
 			},

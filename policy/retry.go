@@ -32,7 +32,7 @@ type RetrySpec struct {
 	Chain               Chain
 	MaxConnectionWait   time.Duration // for a channel that cannot connect, before attempts after the first; 0: 3 s
 	WaitForReadyOnRetry *bool         // true: such attempts wait in gRPC until the deadline; false: they don't wait; nil: see MaxConnectionWait
-	Overrides           []CodeOverride
+	Overrides           []CodeSpec    // only with Codes, Contains, Info and As: such failures count as if they had another code
 }
 
 // DefaultRetry returns the usual start of a policy in Go: 3 attempts, full jitter between 0 and 50 ms, then 100 ms, only after

@@ -6,6 +6,7 @@ package policy
 import (
 	"cmp"
 	"fmt"
+	"strings"
 
 	"google.golang.org/grpc/codes"
 
@@ -15,7 +16,7 @@ import (
 	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
 )
 
-// CodeSpec has separate settings for some of the retryable codes. The first match of a policy wins.
+// CodeSpec has separate settings for some codes. The first match of a list wins.
 type CodeSpec struct {
 	Codes       []codes.Code
 	Info        ErrorInfo // only if the status has this ErrorInfo; the zero value: with or without
@@ -25,18 +26,13 @@ type CodeSpec struct {
 
 	NotProcessed        bool // the server has not worked on the attempt; needs Info with domain and reason
 	OnlyWithServerDelay bool // retried only if the server gives a delay
+
+	As       codes.Code // in RetrySpec.Overrides: the failures count as this code
+	Contains string     // in RetrySpec.Overrides: only if the status message contains it; "": any message
 }
 
-// CodeOverride makes failures count as if they had another code. The first match of a policy wins.
-type CodeOverride struct {
-	Codes    []codes.Code
-	Contains string    // only if the status message contains it; "": any message
-	Info     ErrorInfo // only if the status has this ErrorInfo; the zero value: with or without
-	As       codes.Code
-}
-
-func convertOverride(report *document.Report, list string, i int, o *policyv1.CodeOverride) CodeOverride {
-	return CodeOverride{
+func convertOverride(report *document.Report, list string, i int, o *policyv1.CodeOverride) CodeSpec {
+	return CodeSpec{
 		Codes: convertCodes(o.GetCodes()), Contains: o.GetMessageContains(), As: codes.Code(o.GetAs()),
 		Info: convertInfo(report, list, i, o.GetErrorInfo()),
 	}
@@ -98,6 +94,9 @@ func checkCode(report *document.Report, policy, prefix string, r RetrySpec, i in
 		}
 	}
 	checkProcessed(report, prefix, c)
+	if c.As != 0 || c.Contains != "" {
+		report.Errorf(strings.TrimSuffix(prefix, "."), nil, "must not have as and messageContains; they stand in codeOverrides")
+	}
 	if n := c.MaxAttempts; n < 0 || n == 0 && report.Written(prefix+"maxAttempts") || n > r.MaxAttempts && r.MaxAttempts >= 2 {
 		report.Errorf(prefix+"maxAttempts", n, "must be 1 to the policy's maxAttempts, %d", max(r.MaxAttempts, 2))
 	}
@@ -109,8 +108,11 @@ func checkCode(report *document.Report, policy, prefix string, r RetrySpec, i in
 	}
 }
 
-func checkOverride(report *document.Report, prefix string, o CodeOverride) {
+func checkOverride(report *document.Report, prefix string, o CodeSpec) {
 	checkCodes(report, prefix+"codes", o.Codes)
+	if o.MaxAttempts != 0 || o.Backoff != nil || o.CostFactor != 0 || o.NotProcessed || o.OnlyWithServerDelay {
+		report.Errorf(strings.TrimSuffix(prefix, "."), nil, "must have only codes, messageContains, errorInfo and as; other settings stand in perCode")
+	}
 	switch {
 	case o.As == 0 && report.Whole(prefix+"as"):
 		report.Errorf(prefix+"as", nil, "must be the code that the failure counts as, such as UNAVAILABLE")

@@ -168,7 +168,7 @@ func TestSlowEverywhere_Long(t *testing.T) {
 func TestSlowEverywhere_Overrides(t *testing.T) {
 	t.Parallel()
 	retry := *policies(t)["beside"].Spec().Retry
-	retry.Overrides = []policy.CodeOverride{{Codes: []codes.Code{codes.Unknown}, Contains: "deadlock", As: codes.Unavailable}}
+	retry.Overrides = []policy.CodeSpec{{Codes: []codes.Code{codes.Unknown}, Contains: "deadlock", As: codes.Unavailable}}
 	p, err := policy.New(policy.Spec{Retry: &retry})
 	if err != nil {
 		t.Fatal(err)

@@ -25,7 +25,7 @@ func TestFirstRetryAtOnce(t *testing.T) {
 		r.PerAttemptTimeout = time.Second
 		r.Codes = append(r.Codes, codes.Aborted)
 		r.PerCode = []policy.CodeSpec{{Codes: []codes.Code{codes.Aborted}, Backoff: &policy.Backoff{Initial: 7 * ms, Max: time.Second, Multiplier: 2, Jitter: policy.JitterNone}}}
-		r.Overrides = []policy.CodeOverride{{Codes: []codes.Code{codes.Unknown}, As: codes.ResourceExhausted}}
+		r.Overrides = []policy.CodeSpec{{Codes: []codes.Code{codes.Unknown}, As: codes.ResourceExhausted}}
 	}
 	for name, row := range map[string]struct {
 		out   decision.Outcome

@@ -113,7 +113,7 @@ func latencyUnknown(s *situation) {
 }
 
 func override(r *policy.RetrySpec) {
-	r.Overrides = []policy.CodeOverride{{Codes: []codes.Code{codes.Unknown}, Contains: "deadlock", As: codes.Unavailable}}
+	r.Overrides = []policy.CodeSpec{{Codes: []codes.Code{codes.Unknown}, Contains: "deadlock", As: codes.Unavailable}}
 }
 
 // The pipeline, step by step. Every row starts from a call that would be retried and changes one thing. Rows that change two

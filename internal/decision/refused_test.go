@@ -50,7 +50,7 @@ func TestDecide_NotProcessed(t *testing.T) {
 	for name, row := range map[string]struct {
 		out       decision.Outcome
 		spec      policy.CodeSpec
-		overrides []policy.CodeOverride
+		overrides []policy.CodeSpec
 		want      policy.Reason
 	}{
 		"a failure":              {out: bare(failed(exhausted)), want: unsafe},
@@ -66,7 +66,7 @@ func TestDecide_NotProcessed(t *testing.T) {
 		"a second ErrorInfo, before it":           {out: bare(informed(t, exhausted, "PAYMENT", "FULL")), spec: full, want: unsafe},
 		"another code that counts as it, by its message": {
 			out: bare(informed(t, codes.Unavailable, "FULL")), spec: full, want: unsafe,
-			overrides: []policy.CodeOverride{{Codes: []codes.Code{codes.Unavailable}, As: exhausted}},
+			overrides: []policy.CodeSpec{{Codes: []codes.Code{codes.Unavailable}, As: exhausted}},
 		},
 		"it may have been processed": {
 			out: bare(informed(t, exhausted, "FULL")), want: unsafe,
@@ -101,7 +101,7 @@ func TestDecide_ErrorInfo(t *testing.T) {
 			{Codes: []codes.Code{codes.ResourceExhausted}, Info: policy.ErrorInfo{Domain: "acme.com"}, CostFactor: 3},
 			{Codes: []codes.Code{codes.ResourceExhausted}, CostFactor: 4},
 		}
-		r.Overrides = []policy.CodeOverride{{Codes: []codes.Code{codes.Aborted}, Info: policy.ErrorInfo{Reason: "BUSY"}, As: codes.Unavailable}}
+		r.Overrides = []policy.CodeSpec{{Codes: []codes.Code{codes.Aborted}, Info: policy.ErrorInfo{Reason: "BUSY"}, As: codes.Unavailable}}
 	})
 	for name, row := range map[string]struct {
 		out  decision.Outcome

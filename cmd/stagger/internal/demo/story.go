@@ -69,7 +69,9 @@ func showStories(ctx context.Context, set *policy.Set, out screen) error {
 type spent struct{ budget.Budget }
 
 // Withdraw implements [budget.Budget].
-func (spent) Withdraw(time.Time, budget.Kind, float64) (budget.Permit, bool) { return budget.Permit{}, false }
+func (spent) Withdraw(time.Time, budget.Kind, float64) (budget.Permit, bool) {
+	return budget.Permit{}, false
+}
 
 // play makes the call, to a server of its own, and returns the Retrier's events.
 func (s story) play(ctx context.Context, set *policy.Set) (*trace, error) {

@@ -240,7 +240,7 @@ func (c *comparison) retries() {
 		c.add(key+"chain", now.Chain, was.Chain)
 	}
 	for _, o := range now.Overrides {
-		if slices.Contains(now.Codes, o.As) && !slices.ContainsFunc(was.Overrides, func(old policy.CodeOverride) bool {
+		if slices.Contains(now.Codes, o.As) && !slices.ContainsFunc(was.Overrides, func(old policy.CodeSpec) bool {
 			return old.As == o.As && old.Contains == o.Contains && old.Info == o.Info && len(without(o.Codes, old.Codes)) == 0
 		}) {
 			c.add(key+"codeOverrides", codename.List(o.Codes)+" counts as "+codename.Of(o.As), "not retried as that")
