@@ -25,15 +25,15 @@ import (
 // admission is the name of stagger with admission: REFUSE on every entry.
 const admission = "admission"
 
-// refusals count, by client, the calls that admission has refused.
+// refusals count the calls that admission has refused, by client.
 type refusals map[string]*atomic.Int64
 
-// admissionClients are those that admission is compared with: no retries, stagger without it, and failsafe-go's
-// limiter and throttler, which do not retry here.
+// admissionClients are the clients to compare admission with: no retries, stagger without it, and failsafe-go's limiter and
+// throttler, which do not retry here.
 func admissionClients(seed uint64) ([]client, refusals) {
 	list := []client{{name: noRetriesName, connections: 1, options: noRetries}}
 	withOut := ours("stagger", wherePicked, seed)[0]
-	withOut.ours = false // its targets are the grid's
+	withOut.ours = false // the grid has its targets
 	list = append(list, withOut)
 	counts := refusals{}
 	add := func(name string, c client) {
@@ -71,12 +71,12 @@ func (c client) peer() bool {
 	return strings.HasPrefix(c.name, "limiter") || strings.HasPrefix(c.name, "throttler")
 }
 
-// limiter is failsafe-go's adaptive limiter as it comes, which bounds the calls that run by their latency.
+// limiter is failsafe-go's adaptive limiter with its defaults, which limits running calls by their latency.
 func limiter(storm) (outage.Options, error) {
 	return outage.Options{Dial: peers.Intercepted(failsafegrpc.NewUnaryClientInterceptor[any](adaptivelimiter.NewWithDefaults[any]()))}, nil
 }
 
-// throttler is failsafe-go's adaptive throttler as it comes, which refuses more the more calls fail.
+// throttler is failsafe-go's adaptive throttler with its defaults, which refuses more when more calls fail.
 func throttler(storm) (outage.Options, error) {
 	return outage.Options{Dial: peers.Intercepted(failsafegrpc.NewUnaryClientInterceptor[any](adaptivethrottler.NewWithDefaults[any]()))}, nil
 }
@@ -109,7 +109,7 @@ func admitting(s storm, seed uint64, refused *atomic.Int64, more ...string) (out
 	return outage.Options{Dial: retrier.DialOptions(), Server: retrier.ServerOptions()}, nil
 }
 
-// admissionStorms are the storms with the targets of admission. In those that are no overload, it refuses next to nothing.
+// admissionStorms are the storms with the targets of admission. Without an overload, it should refuse almost nothing.
 func admissionStorms(t *testing.T) (list []storm, calm []string) {
 	t.Helper()
 	succeeds := func(success float64) target { return target{success: success} }
@@ -150,7 +150,7 @@ func admissionStorms(t *testing.T) (list []storm, calm []string) {
 	return list, calm
 }
 
-// withAdmission adds what the simulator plays of it.
+// withAdmission adds the simulator's results.
 func withAdmission(t *testing.T, s *sim.Scenario) *sim.Scenario {
 	t.Helper()
 	set, err := admittingPolicies()

@@ -11,10 +11,11 @@ import (
 	"testing"
 )
 
-// mostRefused is the part of the calls that admission may refuse where there is no overload.
+// mostRefused is the part of the calls that admission may refuse without an overload.
 const mostRefused = 0.0005
 
-// onAndOffLoss is what admission may cost in short overloads that would have been survived without, and a hundred processes beside one.
+// onAndOffLoss is what admission may cost in short overloads that calls would survive without it, and in a hundred processes
+// compared with one.
 const onAndOffLoss = 0.03
 
 // Admission, from one connection and from many connections and processes, beside no retries, stagger without it, and
@@ -26,7 +27,7 @@ func TestAdmission(t *testing.T) {
 	storms, calm := admissionStorms(t)
 	all, err := choose(storms, cmp.Or(*grid, "^(pulse|all slow)$"))
 	if err != nil {
-		t.Skip(err) // a storm of the grid that admission is not played in
+		t.Skip(err) // a storm of the grid without admission
 	}
 	outcomes := make([]*outcome, len(all))
 	t.Cleanup(func() { write(t, "admission", outcomes) })

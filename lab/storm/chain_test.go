@@ -15,8 +15,8 @@ import (
 	"github.com/stagger-go/stagger/internal/tools/sim"
 )
 
-// Five attempts a hop: 125 requests at the last service for one call, unless the hop nearest to the
-// trouble says that it has given up.
+// Five attempts per hop make 125 requests at the last service for one call, unless the hop nearest to the trouble reports
+// that it has given up.
 func TestChainOfRetries(t *testing.T) {
 	t.Parallel()
 	s, err := load("storms/chain-outage.yaml")
@@ -29,7 +29,7 @@ func TestChainOfRetries(t *testing.T) {
 		"no retries":      {1, 1, 1},
 		"grpc-middleware": {5, 25, 125},
 		"gRPC":            {5, 25, 125},
-		"stagger":         {1, 1, 5}, // one layer retries; nothing is earned yet but the reserve, four extra attempts
+		"stagger":         {1, 1, 5}, // one layer retries; the reserve is still four extra attempts
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -12,12 +12,12 @@ import (
 	"github.com/stagger-go/stagger/internal/tools/outage"
 )
 
-// client is a client with its own idea of retries.
+// client is a client with its kind of retries.
 type client struct {
 	name        string
-	ours        bool // it is stagger, which the targets are for
+	ours        bool // stagger, to which
 	connections int  // of each process
-	processes   int  // that the users' calls come from; 0: 1
+	processes   int  // from which the users call; 0: 1
 	onSlow      onSlow
 	retries     where
 	options     func(storm) (outage.Options, error) // of a process
@@ -27,26 +27,26 @@ type client struct {
 type where int
 
 const (
-	wherePicked          where = iota // as the load balancing policy picks for any attempt
-	whereElsewhere                    // to another backend: package balancer stands around that policy
-	whereElsewhereAtOnce              // the same, and the first retry within a millisecond
+	wherePicked          where = iota // where the load balancing policy picks
+	whereElsewhere                    // to another backend: package balancer wraps that policy
+	whereElsewhereAtOnce              // likewise, with the first
 )
 
-// in is the client as it is played in a storm.
+// in returns the client for a storm.
 func (c client) in(s storm) outage.Client {
 	return outage.Client{Name: c.name, Connections: c.connections, Processes: c.processes, Reports: reporting, Options: func() (outage.Options, error) {
 		s.process++
 		options, err := c.options(s)
-		// What the client itself says of load balancing comes later, and wins.
+		// The client's own load balancing comes later, and wins.
 		options.Dial = append([]grpc.DialOption{grpc.WithDefaultServiceConfig(`{"loadBalancingConfig": ` + s.balancing(false) + `}`)}, options.Dial...)
 		return options, err
 	}}
 }
 
-// plain reports whether c makes one attempt a call: what the others are measured by.
+// plain reports whether c makes one attempt per call: those are the reference.
 func (c client) plain() bool { return strings.HasPrefix(c.name, noRetriesName) }
 
-// inAll is how many connections its users have.
+// inAll returns the number of its users' connections.
 func (c client) inAll() int { return c.connections * max(c.processes, 1) }
 
 // many reports whether its users are so many processes that what each may send at least counts.
@@ -69,16 +69,16 @@ func (o onSlow) comparable(s storm) bool {
 	return o != onSlowWait
 }
 
-// What the clients that retry have in common; the policy file says the same to stagger.
+// Settings that the retrying clients share; the policy file has the same for stagger.
 const (
 	attempts       = 5
 	initialBackoff = 100 * time.Millisecond
 	maxBackoff     = 2 * time.Second
-	jitter         = 0.2 // of the peers: ±20 %, as gRPC has it
+	jitter         = 0.2 // of the peers: ±20 %, as in gRPC
 )
 
-// clients are those of most storms. The first is what the others are measured by. Those that are played side by side
-// stand side by side: stagger with the first, and not with those that flood the machine.
+// clients are the clients of most storms. The first is the reference. Clients that are played in parallel are next to each
+// other in the list: stagger with the first, and not with those that flood the machine.
 func clients(seed uint64) []client {
 	list := append([]client{{name: noRetriesName, connections: 1, options: noRetries}}, ours("stagger", wherePicked, seed)...)
 	return append(list,
@@ -92,8 +92,8 @@ func clients(seed uint64) []client {
 	)
 }
 
-// elsewhereClients are those of the storms in which some backends are worse than the others: stagger with and without
-// retries that go elsewhere, gRPC's own with them, and the peers, whose retries go where the same policy picks.
+// elsewhereClients are those of the storms in which some backends are worse than others: stagger with and without retries
+// elsewhere, gRPC's own with them, and the peers, whose retries go where the same policy picks.
 func elsewhereClients(seed uint64) []client {
 	list := []client{{name: noRetriesName, connections: 1, options: noRetries}}
 	list = append(list, ours("stagger", wherePicked, seed)...)
@@ -101,14 +101,14 @@ func elsewhereClients(seed uint64) []client {
 	list = append(list, ours("at once", whereElsewhereAtOnce, seed)...)
 	return append(list,
 		client{name: "gRPC", connections: 1, options: builtIn("", false)},
-		client{name: "gRPC, elsewhere", connections: 1, retries: whereElsewhere, options: builtIn("", true)}, // ours, underneath
+		client{name: "gRPC, elsewhere", connections: 1, retries: whereElsewhere, options: builtIn("", true)}, // on our balancer
 		client{name: "grpc-middleware", connections: 1, onSlow: onSlowTimeout, options: middleware},
 		client{name: "failsafe", connections: 1, onSlow: onSlowTimeout, options: failsafeRetry(plain)},
 		client{name: "failsafe, hedge", connections: 1, onSlow: onSlowHedge, options: failsafeRetry(withHedge)},
 	)
 }
 
-// ours is stagger, from 1, 10 and 100 connections.
+// ours returns stagger with 1, 10 and 100 connections.
 func ours(name string, retries where, seed uint64) []client {
 	of := func(name string, connections int) client {
 		return client{

@@ -23,12 +23,12 @@ import (
 // throttling is the example of gRFC A6.
 const throttling = `"retryThrottling": {"maxTokens": 10, "tokenRatio": 0.1},`
 
-// plan is what the clients that retry have in common in a storm; the policy file says the same to stagger.
+// plan returns the settings that the retrying clients share in a storm; the policy file has the same for stagger.
 func plan(s storm) peers.Plan {
 	return peers.Plan{Attempts: attempts, Initial: initialBackoff, Max: maxBackoff, Jitter: jitter, AttemptTimeout: s.attemptTimeout}
 }
 
-// builtIn is gRPC's own retries. They go elsewhere if each call has a context for its backends.
+// builtIn returns gRPC's own retries. They go elsewhere if each call has a context for its backends.
 func builtIn(extra string, elsewhere bool) func(storm) (outage.Options, error) {
 	note := func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 		return invoke(balancer.NewContext(ctx), method, req, reply, cc, opts...)
@@ -46,17 +46,17 @@ func middleware(s storm) (outage.Options, error) {
 	return outage.Options{Dial: peers.Intercepted(retry.UnaryClientInterceptor(peers.Middleware(plan(s))...))}, nil
 }
 
-// failsafeKind is what stands inside of a retry policy of failsafe-go.
+// failsafeKind is the policy inside a retry policy of failsafe-go.
 type failsafeKind int
 
 const (
 	plain       failsafeKind = iota
-	withBudget               // the same part of the calls that stagger's budget allows
+	withBudget               // the same budget as stagger's, in parts of the calls
 	withBreaker              // opens for half a second when half of 20 attempts or more fail in a second
-	withHedge                // one for each attempt, in the place of the attempt timeout
+	withHedge                // one for each attempt, instead
 )
 
-// hedgeDelay is after what a hedge is sent in storms that have no attempt timeout: as with one.
+// hedgeDelay is the time before a hedge in storms without an attempt timeout: the same as with one.
 const hedgeDelay = 200 * time.Millisecond
 
 func failsafeRetry(kind failsafeKind) func(storm) (outage.Options, error) {

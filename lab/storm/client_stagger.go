@@ -15,7 +15,7 @@ import (
 
 const policyFile = "retry.yaml"
 
-// policies are those that stagger follows, in every storm: the file says no more than where retries go.
+// policies returns stagger's policies, the same in every storm except where retries go.
 func policies(s storm, retries where) (*policy.Set, error) {
 	data, err := embedded.ReadFile(policyFile)
 	if err != nil {
@@ -31,7 +31,7 @@ func policies(s storm, retries where) (*policy.Set, error) {
 	return policy.Parse(policyFile, []byte(text))
 }
 
-// stagger is a client that follows the policy file. All connections of a process share its budget.
+// stagger returns a client that follows the policy file. All connections of a process share its budget.
 func stagger(s storm, retries where, seed uint64) (outage.Options, error) {
 	set, err := policies(s, retries)
 	if err != nil {
@@ -41,11 +41,11 @@ func stagger(s storm, retries where, seed uint64) (outage.Options, error) {
 	if err != nil {
 		return outage.Options{}, err
 	}
-	// The testserver serves its methods as streams.
+	// The testserver serves all methods as streams.
 	return outage.Options{Dial: retrier.DialOptions(), Server: retrier.ServerOptions()}, nil
 }
 
-// seeded is a source of jitter that repeats, as far as the calls come in the same order. Each process has its own.
+// seeded returns a repeatable source of jitter, if the calls come in the same order. Each process has its own.
 func seeded(seed, process uint64) func() float64 {
 	var mu sync.Mutex
 	random := rand.New(rand.NewPCG(seed, process))

@@ -25,10 +25,10 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-// mixedLoad is an overload of calls of two kinds: some may fail, and the others load the servers to three quarters.
+// mixedLoad is an overload of two kinds of calls: some may fail, and the others need three quarters of the capacity.
 type mixedLoad struct {
 	load      float64 // in times of the capacity
-	sheddable float64 // the part of the calls that may fail
+	sheddable float64 // part of the calls that may
 	processes int
 	sheds     bool             // the server refuses by criticality; else it lets all calls wait for a worker
 	admission policy.Admission // of the clients
@@ -59,7 +59,7 @@ func (c *chance) around(d float64) time.Duration {
 	return time.Duration(d * c.draw((*rand.Rand).ExpFloat64))
 }
 
-// floor are the workers of a server.
+// floor has the workers of a server.
 type floor chan struct{}
 
 func (f floor) take(sheds bool, requests *atomic.Int64) func(context.Context, string) (func(), error) {
@@ -83,7 +83,7 @@ func (f floor) take(sheds bool, requests *atomic.Int64) func(context.Context, st
 	}
 }
 
-// mixedResult counts calls and those that have succeeded, by criticality, and requests at the server.
+// mixedResult counts calls and their successes, by criticality, and requests at the server.
 type mixedResult struct {
 	calls, succeeded map[policy.Criticality]int
 	requests         float64 // for each call
@@ -146,7 +146,7 @@ func (m mixedLoad) play(t *testing.T) (r mixedResult) {
 	return r
 }
 
-// Servers that shed by criticality keep the calls that matter, whatever the load; clients alone do less.
+// Servers that shed by criticality keep the important calls at any load; clients alone keep fewer.
 //
 //	go test ./storm -run Criticality -v -args -grid .
 func TestCriticality(t *testing.T) {

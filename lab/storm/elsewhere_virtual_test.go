@@ -13,7 +13,7 @@ import (
 	"github.com/stagger-go/stagger/internal/decision"
 )
 
-// What it is worth that a retry goes to another backend, from any number of connections.
+// The benefit of retries at another backend, from any number of connections.
 //
 //	go test ./storm -run RetryElsewhere -v
 func TestRetryElsewhereBesideItsPeers(t *testing.T) {
@@ -32,8 +32,8 @@ func TestRetryElsewhereBesideItsPeers(t *testing.T) {
 	}
 }
 
-// forgive takes out verdicts on a p999 that is up to a quarter too long: it is that of the fifth slowest call, which
-// waits in a queue, and differs from run to run.
+// forgive removes verdicts on a p999 that is up to a quarter too long: it is that of the fifth slowest call, which waits in
+// a queue, and differs between runs.
 func (o *outcome) forgive(t *testing.T) {
 	t.Helper()
 	for i, c := range o.clients {
@@ -49,7 +49,7 @@ func (o *outcome) forgive(t *testing.T) {
 	}
 }
 
-// In the other storms it changes nothing for the worse that a retry goes to another backend.
+// In the other storms, retries at another backend make nothing worse.
 func TestRetryElsewhereInOtherStorms(t *testing.T) {
 	t.Parallel()
 	for _, s := range allStorms(t) {
@@ -58,7 +58,7 @@ func TestRetryElsewhereInOtherStorms(t *testing.T) {
 		}
 		t.Run(s.Title, func(t *testing.T) {
 			t.Parallel()
-			who := elsewhereClients(1)[:7] // those without retries, and stagger without and with it
+			who := elsewhereClients(1)[:7] // no retries, and
 			o := playVirtually(t, s, who)
 			for i := 1; i <= 3; i++ {
 				without, with := o.results[i], o.results[i+3]
@@ -74,7 +74,7 @@ func TestRetryElsewhereInOtherStorms(t *testing.T) {
 	}
 }
 
-// The policies differ in where retries go, and in nothing else.
+// The policies differ only in where retries go.
 func TestRetryElsewherePolicies(t *testing.T) {
 	t.Parallel()
 	plain, err := policies(storm{}, wherePicked)

@@ -14,7 +14,7 @@ import (
 	"github.com/stagger-go/stagger/internal/tools/sim"
 )
 
-// export writes the files that were asked for, and names them.
+// export writes the requested files, and prints their names.
 func export(out io.Writer, o options, outcomes []*outcome) error {
 	all := newFile(o.seed, outcomes)
 	page := newPage(o, outcomes)
@@ -24,7 +24,7 @@ func export(out io.Writer, o options, outcomes []*outcome) error {
 	)
 }
 
-// writeFile writes a file, in a folder that is made if it is missing.
+// writeFile writes a file, and creates its folder if necessary.
 func writeFile(out io.Writer, path string, write func(io.Writer) error) error {
 	if path == "" {
 		return nil
@@ -43,7 +43,7 @@ func writeFile(out io.Writer, path string, write func(io.Writer) error) error {
 	return nil
 }
 
-// file is everything that was measured, and of what, for other programs.
+// file has all results and their set-up, for other programs.
 type file struct {
 	Seed     uint64        `json:"seed"`
 	Storms   []stormLine   `json:"storms"`
@@ -67,13 +67,13 @@ type line struct {
 	P50       float64   `json:"p50Ms"`
 	P99       float64   `json:"p99Ms"`
 	P999      float64   `json:"p999Ms"`
-	Late      float64   `json:"lateP99Ms"` // of the beginnings of calls: the machine's fault
+	Late      float64   `json:"lateP99Ms"` // delay of calls' beginnings, due to the machine
 	Target    string    `json:"target"`
 	Judgement string    `json:"judgement"` // PASS, MISS, VOID or ""
 }
 
-// stormLine is a storm and what it comes over. Of a chain's services all but the last have twice its
-// workers. An attempt timeout of 0 is none.
+// stormLine is a storm and its set-up. In a chain, all services but the last have twice its workers. An attempt timeout of 0
+// is none.
 type stormLine struct {
 	Name           string      `json:"name"`
 	What           string      `json:"what"`
@@ -99,12 +99,12 @@ type verdictLine struct {
 	Client    string `json:"client"`
 	Claim     string `json:"claim"`
 	Is        string `json:"is"`
-	Beside    string `json:"beside,omitempty"` // what it was measured by
+	Beside    string `json:"beside,omitempty"` // what it was compared with
 	Judgement string `json:"judgement"`
-	Why       string `json:"why,omitempty"` // it was missed
+	Why       string `json:"why,omitempty"` // of a miss
 }
 
-// seriesLine counts from the beginning of the trouble.
+// seriesLine counts time from the beginning of the trouble.
 type seriesLine struct {
 	Storm    string    `json:"storm"`
 	Client   string    `json:"client"`
@@ -129,7 +129,7 @@ func newFile(seed uint64, outcomes []*outcome) file {
 	return f
 }
 
-// kinds are the kinds of phases, as the file names them.
+// kinds are the kinds of phases, with their names in the file.
 var kinds = map[sim.Kind]string{sim.KindLead: "lead-in", sim.KindTrouble: "trouble", sim.KindAfter: "after"}
 
 func newStormLine(s storm) stormLine {

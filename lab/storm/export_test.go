@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// written plays a drizzle, and returns what was written: page and objects.
+// written plays a drizzle, and returns the written page and objects.
 func written(t *testing.T) (html, objects []byte) {
 	t.Helper()
 	folder := filepath.Join(t.TempDir(), "made")

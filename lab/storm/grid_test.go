@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// gridClients are those of the grid: the same calls from one process and from many, each with budgets of its own, and
-// what each is measured by, no retries over as many connections.
+// gridClients are the grid's clients: the same calls from one process and from many, each with its own budgets, and for each
+// its reference, no retries over as many connections.
 func gridClients(seed uint64) []client {
 	var list []client
 	for _, c := range ours("", wherePicked, seed) {
@@ -24,8 +24,8 @@ func gridClients(seed uint64) []client {
 	return list
 }
 
-// gridStorms are the storms with the targets of the grid, and those that stagger is compared with no retries in alone.
-// Some have no target: what becomes of them is shown.
+// gridStorms are the storms with the targets of the grid, and those in which stagger is only compared with no retries. Some
+// have no target: their results are only shown.
 func gridStorms(t *testing.T) []storm {
 	t.Helper()
 	overload, ofMany := target{recovery: 1.1, share: 0.98}, target{recovery: 1.25, share: 0.95}
@@ -70,8 +70,9 @@ func gridStorms(t *testing.T) []storm {
 	return list
 }
 
-// floors is how many requests a call many processes may send in an outage of 10 s: beside a tenth of an extra one for each
-// call, the reserve of each, which is 4 and 0.4 a second. A window counts for nine to ten tenths of its length.
+// floors is the number of requests per call that many processes may send in an outage of 10 s: apart from a tenth of an
+// extra one per call, each has its reserve, which is 4 and 0.4 a second. A window counts for nine to ten tenths of its
+// length.
 func floors(processes int, callsPerSecond float64) float64 {
 	return 1.1 + float64(processes)*(4+0.4*10)/10/0.9/callsPerSecond
 }

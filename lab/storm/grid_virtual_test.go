@@ -52,9 +52,9 @@ func checkTargets(t *testing.T, o *outcome) {
 	}
 }
 
-// forgiving is a target that can be reached in every run: from many connections, calls of the same instant come in an
-// order that only the scheduler knows. It forgives two standard deviations of the success, and in the recovery what one call
-// may do to either.
+// forgiving returns a target that every run can reach. With many connections, simultaneous calls come in an order that
+// depends on the scheduler. It allows for two standard deviations of the success and, in the recovery, for the effect of one
+// call on either.
 func forgiving(t target, r, without result) target {
 	deviations := func(success float64) float64 { return 2 * math.Sqrt(success*(1-success)/float64(max(r.Calls, 1))) }
 	if t.success > 0 {

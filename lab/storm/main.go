@@ -1,8 +1,8 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Storm plays outages over real gRPC in memory, against stagger and its peers side by side, measures
-// what each client makes of them, and says whether stagger reached its targets.
+// Storm plays outages over real gRPC in memory, against stagger and its peers in parallel. It measures each client, and
+// reports whether stagger reached its targets.
 //
 // usage: make storm, or in lab: go run ./storm [flags]
 package main
@@ -75,10 +75,10 @@ func parse(args []string, errs io.Writer) (options, error) {
 	return o, nil
 }
 
-// errMissed is what -strict says.
+// errMissed is the error of -strict.
 var errMissed = errors.New("stagger missed a target, or the machine was too slow to say (VOID)")
 
-// command is the whole program.
+// command runs the whole program.
 func command(ctx context.Context, args []string, all []storm, out, errs io.Writer) error {
 	o, err := parse(args, errs)
 	if err != nil {
@@ -105,7 +105,7 @@ func command(ctx context.Context, args []string, all []storm, out, errs io.Write
 	return nil
 }
 
-// setting says what the storms come over.
+// setting describes what the storms affect.
 func setting(some []storm) string {
 	s := some[0]
 	return fmt.Sprintf("Each client has %d backends of its own that serve %.0f requests/s\n"+
@@ -113,7 +113,7 @@ func setting(some []storm) string {
 		s.last().Backends, s.last().Capacity(), 100*s.Phases[0].Load, s.deadline().Seconds())
 }
 
-// playAll plays the storms one after the other, and shows each one's table when it is over.
+// playAll plays the storms in sequence, and shows each one's table at its end.
 func playAll(ctx context.Context, o options, some []storm, out, errs io.Writer) ([]*outcome, error) {
 	var outcomes []*outcome
 	bar := terminal.NewProgress(errs, "storms")

@@ -40,7 +40,7 @@ func drizzle(t *testing.T, tg target) []storm {
 	return []storm{s}
 }
 
-// played makes the whole program play a drizzle in virtual time.
+// played runs the whole program with a drizzle in virtual time.
 func played(t *testing.T, tg target, args ...string) (out string, err error) {
 	t.Helper()
 	var text, errs bytes.Buffer

@@ -13,7 +13,7 @@ import (
 	"github.com/stagger-go/stagger/internal/tools/report"
 )
 
-// newPage is the report with plots.
+// newPage returns the report with plots.
 func newPage(o options, outcomes []*outcome) *report.Report {
 	storms := make([]storm, len(outcomes))
 	for i, out := range outcomes {
@@ -44,7 +44,7 @@ func newPage(o options, outcomes []*outcome) *report.Report {
 	return page
 }
 
-// machine says what the storms were played on.
+// machine describes the computer on which the storms were played.
 func (o options) machine() string {
 	if o.parallel == 0 {
 		return "Played in virtual time: no machine is too slow for it, and all that takes time is the service and the waits."
@@ -52,7 +52,7 @@ func (o options) machine() string {
 	return fmt.Sprintf("Played %d at a time on %d processors, %s, %s/%s.", o.parallel, runtime.NumCPU(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
-// section is a storm with its plots.
+// section returns the section of a storm with its plots.
 func (o *outcome) section() report.Section {
 	s := report.Section{
 		Title:  strings.ToUpper(o.storm.Title[:1]) + o.storm.Title[1:],
@@ -69,8 +69,8 @@ func (o *outcome) section() report.Section {
 	return s
 }
 
-// groups are the places of the clients that are drawn into one plot: few enough to follow, and stagger,
-// from one connection, among them.
+// groups returns the indices of the clients for each plot: few enough to follow, always including stagger with one
+// connection.
 func (o *outcome) groups() [][]int {
 	ours := slices.IndexFunc(o.clients, func(c client) bool { return c.ours })
 	groups := [][]int{{ours}, {ours}}
@@ -92,7 +92,7 @@ func (o *outcome) arrivals(group []int) report.Plot {
 		Kind: report.Line, Half: true, Levels: []report.Level{{Name: "capacity", Y: o.storm.last().Capacity()}},
 	}
 	for _, r := range o.results {
-		p.YMax = max(p.YMax, 1.04*slices.Max(r.series.Requests), 1.04*o.storm.last().Capacity()) // both plots have one scale
+		p.YMax = max(p.YMax, 1.04*slices.Max(r.series.Requests), 1.04*o.storm.last().Capacity()) // both plots have the same
 	}
 	for _, i := range group {
 		p.Series = append(p.Series, report.Series{Name: o.clients[i].name, X: o.results[i].series.At, Y: o.results[i].series.Requests})
@@ -112,7 +112,7 @@ func (o *outcome) successes(group []int) report.Plot {
 	return p
 }
 
-// at says which service is meant, if there are several.
+// at names the service if there are several.
 func (o *outcome) at() string {
 	if o.storm.chain() {
 		return " at the last service"
@@ -120,7 +120,7 @@ func (o *outcome) at() string {
 	return ""
 }
 
-// perCall has a bar for each service, so that a chain shows how requests multiply from one to the next.
+// perCall returns a plot with a bar for each service, which shows how requests multiply along a chain.
 func (o *outcome) perCall() report.Plot {
 	p := report.Plot{Title: "Requests per call", YLabel: "requests for each call of a user", Kind: report.Bars, Half: true, Labels: o.names()}
 	for k := range len(o.storm.Services) {

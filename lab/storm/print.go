@@ -44,7 +44,7 @@ func printWorse(w io.Writer, outcomes []*outcome, markdown bool) {
 	}
 }
 
-// rendered is a table without its title.
+// rendered returns a table without its title.
 func rendered(t report.Table, markdown bool) string {
 	if markdown {
 		return terminal.Markdown(t)
@@ -53,10 +53,10 @@ func rendered(t report.Table, markdown bool) string {
 	return terminal.Table(t, terminal.Style{}, "")
 }
 
-// printf prints; that nobody reads any more is no error of the storm.
+// printf prints; a closed output is not an error.
 func printf(w io.Writer, format string, values ...any) { _, _ = fmt.Fprintf(w, format, values...) }
 
-// warnLate says so if the machine could not keep up.
+// warnLate prints a warning if the machine could not keep up.
 func warnLate(w io.Writer, o *outcome) {
 	for i, x := range o.results {
 		if x.Late > outage.TooLate {

@@ -12,8 +12,8 @@ import (
 	"github.com/stagger-go/stagger/internal/tools/queue"
 )
 
-// reporting is [outage.Client]'s Reports. It has a server report its load with each answer, for gRPC's weighted_round_robin: requests that it has, for each
-// worker, and how many it has served in a second since it began.
+// reporting implements [outage.Client]'s Reports. The server reports its load with each answer, for gRPC's
+// weighted_round_robin: its requests per worker, and the requests served per second since it began.
 func reporting(q *queue.Queue, workers int) []grpc.ServerOption {
 	began := time.Now()
 	report := func(server any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handle grpc.StreamHandler) error {

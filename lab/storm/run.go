@@ -10,14 +10,14 @@ import (
 	"github.com/stagger-go/stagger/internal/tools/outage"
 )
 
-// outcome is what came out of a storm: a result for each client, the one without retries first.
+// outcome has the results of a storm: one for each client, the first without retries.
 type outcome struct {
 	storm   storm
 	clients []client
 	results []result
 }
 
-// result is what was measured of a client in a storm, and said of it.
+// result has the measurements and verdicts of a client in a storm.
 type result struct {
 	outage.Result
 
@@ -25,11 +25,11 @@ type result struct {
 	verdicts []verdict
 }
 
-// beforeTrouble is how much of the lead-in a series shows.
+// beforeTrouble is the part of the lead-in that a series shows.
 const beforeTrouble = time.Second
 
-// run plays a storm for all clients, some at a time, and judges them. Those whose calls the machine made begin too
-// late are played again, at most as often as o says. onEnd is called whenever a call has ended.
+// run plays a storm for all clients, some in parallel, and judges them. Clients whose calls began too late because of the
+// machine are played again, at most as often as o says. onEnd is called whenever a call has ended.
 func run(ctx context.Context, s storm, all []client, o options, onEnd func()) (*outcome, error) {
 	out := &outcome{storm: s, clients: all}
 	calls := outage.Arrivals(s.Scenario, o.seed)
@@ -61,8 +61,8 @@ func play(ctx context.Context, group *outage.Outage) ([]result, error) {
 	return results, nil
 }
 
-// leastLate runs until no call is too late, at most repeat times more, and returns the results of the run in which
-// the calls were least late, whatever came of them.
+// leastLate runs until no call is too late, at most repeat more times. It returns the results of the run with the smallest
+// delay.
 func leastLate(repeat int, once func() ([]result, error)) ([]result, error) {
 	best, err := once()
 	for range repeat {
@@ -85,7 +85,7 @@ func latest(results []result) time.Duration {
 	return most
 }
 
-// planned is how long all storms take: each is played for some of its clients at a time.
+// planned returns the time for all storms: each is played for some of its clients in parallel.
 func planned(storms []storm, o options) (sum time.Duration) {
 	for _, s := range storms {
 		groups := (len(s.clients(o.seed)) + o.parallel - 1) / o.parallel
@@ -94,7 +94,7 @@ func planned(storms []storm, o options) (sum time.Duration) {
 	return sum
 }
 
-// reached reports whether stagger reached all that it should. What could not be judged was not reached.
+// reached reports whether stagger reached all its targets. A target that could not be judged was not reached.
 func (o *outcome) reached() bool {
 	for i, c := range o.clients {
 		if j := o.results[i].judgement(); c.ours && (j == miss || j == void) {
@@ -104,7 +104,7 @@ func (o *outcome) reached() bool {
 	return true
 }
 
-// ours is what became of stagger.
+// ours returns stagger's results.
 func (o *outcome) ours() []result {
 	var list []result
 	for i, c := range o.clients {

@@ -18,14 +18,14 @@ import (
 	"github.com/stagger-go/stagger/internal/tools/sim"
 )
 
-// How far the simulator may be off.
+// Tolerances for the simulator.
 const (
 	successOff = 0.03 // of all calls
-	fewOff     = 0.06 // of all calls, where a hundred gates learn from a few answers each: runs over gRPC differ by two points
+	fewOff     = 0.06 // of all calls, if a hundred gates learn from few answers each: runs over gRPC differ by two points
 	perCallOff = 0.05 // of the requests per call
 )
 
-// simulated are the figures of the simulator by client: success, and requests per call at the last service.
+// simulated has the simulator's figures by client: success, and requests per call at the last service.
 func simulated(t *testing.T, s storm) map[string]outage.Result {
 	t.Helper()
 	r, err := s.Run(t.Context(), sim.Options{})
@@ -39,7 +39,7 @@ func simulated(t *testing.T, s storm) map[string]outage.Result {
 	return results
 }
 
-// compare fails the test if the simulator is further off than it may be.
+// compare fails the test if the simulator's figures are outside the tolerance.
 func compare(t *testing.T, client, where string, sim, played outage.Result, off float64) {
 	t.Helper()
 	t.Logf("%-10s simulator %6.2f %%, %.3f requests a call; %s %6.2f %%, %.3f", client, 100*sim.Success, sim.PerCall, where, 100*played.Success, played.PerCall)
@@ -72,7 +72,7 @@ func checkSimulator(t *testing.T, o *outcome) {
 
 var measured = flag.String("measured", "testdata/storm.json", "the `file` that make storm wrote with -json")
 
-// The simulator agrees with what make storm has measured in real time too, of the storms as they are.
+// The simulator also agrees with the results of make storm in real time.
 func TestSimulatorAgreesWithRealTime(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(*measured)

@@ -19,26 +19,26 @@ import (
 	"github.com/stagger-go/stagger/internal/tools/sim"
 )
 
-// embedded are the storms, and the policy file that stagger follows in all of them.
+// embedded has the storms, and stagger's policy file for all of them.
 //
 //go:embed storms retry.yaml
 var embedded embed.FS
 
-// storm is an outage, the same for every client, and what stagger should reach in it.
+// storm is an outage, the same for every client, with stagger's targets.
 type storm struct {
 	*sim.Scenario
 
-	attemptTimeout time.Duration // of the clients that have such a thing; 0: none
-	hedgingDelay   time.Duration // of stagger's policy, if that hedges
-	process        uint64        // number of the process that a client's options are for, from 1
+	attemptTimeout time.Duration // of the clients that support it; 0: none
+	hedgingDelay   time.Duration // of stagger's policy if that
+	process        uint64        // number of the process with these options, from 1
 	target         target
 	ofMany         target // of stagger in many processes
-	elsewhere      target // of stagger with retries that go elsewhere; none: it does not take part
-	atOnce         target // of the same with the first retry at once
+	elsewhere      target // of stagger with retries elsewhere; none: not played
+	atOnce         target // of the same, with the first
 	leaf           string // the load balancing policy of all clients, by its name or as a list of configs; "": round_robin
 }
 
-// clients are those that the storm is played for.
+// clients returns the clients for which the storm is played.
 func (s storm) clients(seed uint64) []client {
 	if s.elsewhere == (target{}) {
 		return clients(seed)
@@ -46,7 +46,7 @@ func (s storm) clients(seed uint64) []client {
 	return elsewhereClients(seed)
 }
 
-// targetOf is what a client should reach.
+// targetOf returns the target of a client.
 func (s storm) targetOf(c client) target {
 	switch {
 	case c.many():
@@ -60,7 +60,7 @@ func (s storm) targetOf(c client) target {
 	}
 }
 
-// balancing is the load balancing of the storm as a service config has it, on its own or inside of package balancer's.
+// balancing returns the storm's load balancing for a service config, on its own or inside package balancer's.
 func (s storm) balancing(elsewhere bool) string {
 	leaf := fmt.Sprintf(`[{%q: {}}]`, cmp.Or(s.leaf, "round_robin"))
 	if strings.HasPrefix(s.leaf, "[") {
@@ -72,8 +72,7 @@ func (s storm) balancing(elsewhere bool) string {
 	return leaf
 }
 
-// storms are all of them, in the order in which they are played. Some have no target, and stagger is judged beside
-// its peers alone.
+// storms returns all storms in order. Some have no target: stagger is only compared with its peers.
 func storms() ([]storm, error) {
 	overload := target{recovery: 1.5, share: 0.9}
 	var list []storm
@@ -90,7 +89,7 @@ func storms() ([]storm, error) {
 		{"outage", target{perCall: 1.12}},
 		{"slow-tail", target{}},
 		{"chain-outage", target{perCall: 1.12}},
-		{"chain-pulse", target{recovery: 2, share: 0.9}}, // three hops send attempts beside slow ones
+		{"chain-pulse", target{recovery: 2, share: 0.9}}, // three hops send attempts in parallel with
 	} {
 		read, err := load("storms/" + s.file + ".yaml")
 		if err != nil {
@@ -102,8 +101,7 @@ func storms() ([]storm, error) {
 	return list, nil
 }
 
-// elsewhereStorms are those in which some backends are worse than the others, to see what it is worth that a retry goes
-// to another one.
+// elsewhereStorms are those in which some backends are worse than others, to measure the benefit of retries elsewhere.
 func elsewhereStorms() ([]storm, error) {
 	ms := func(n int) time.Duration { return time.Duration(n) * time.Millisecond }
 	var list []storm
@@ -137,11 +135,11 @@ func elsewhereStorms() ([]storm, error) {
 }
 
 const (
-	oneFails     = "one-fails" // a file that is played with and without the policy of package balancer
+	oneFails     = "one-fails" // played
 	leastRequest = "least_request_experimental"
 )
 
-// load reads a storm. The method that its users call has a policy with its attempt timeout.
+// load reads a storm. The method of its users' calls has a policy with its attempt timeout.
 func load(file string) (storm, error) {
 	data, err := embedded.ReadFile(file)
 	if err != nil {
@@ -176,7 +174,7 @@ func choose(all []storm, pattern string) ([]storm, error) {
 	return some, nil
 }
 
-// last is the service that the storm comes over; those before it in a chain call it.
+// last returns the service with the trouble; in a chain, the others call it.
 func (s storm) last() *sim.Service { return &s.Services[len(s.Services)-1] }
 
 // chain reports whether a call reaches several services.
@@ -189,7 +187,7 @@ func (s storm) overloads() bool {
 	return slices.ContainsFunc(s.Phases, func(p sim.Phase) bool { return p.Load > 1 })
 }
 
-// terms says what holds for the calls of a storm.
+// terms describes the settings of a storm's calls.
 func (s storm) terms() string {
 	text := "No attempt timeouts"
 	switch {

@@ -33,7 +33,7 @@ func TestStorms(t *testing.T) {
 		t.Fatal(err)
 	}
 	all := slices.Concat(allStorms(t), others, gridStorms(t)[len(allStorms(t)):])
-	if len(files) != len(all)-3 { // three of the others are played of files that are there already
+	if len(files) != len(all)-3 { // three others use existing files
 		t.Errorf("%d files, %d storms; want each to be played", len(files), len(all))
 	}
 	var names []string
@@ -67,7 +67,7 @@ func TestAllStormsTakeAtMostNineMinutes(t *testing.T) {
 	}
 }
 
-// What the policies say to stagger is what the peers are told: they differ in the attempt timeout alone.
+// Policies and peers have the same settings; storms differ only in the attempt timeout.
 func TestPoliciesAreThoseOfThePeers(t *testing.T) {
 	t.Parallel()
 	set, err := policies(storm{}, wherePicked)
@@ -102,7 +102,7 @@ func TestPoliciesAreThoseOfThePeers(t *testing.T) {
 		}
 	}
 	slices.Sort(timeouts)
-	const ofTheGrid = 3 // hedges after two delays, and what the README begins with
+	const ofTheGrid = 3 // hedges after two delays, and the README's first example
 	if n := len(slices.Compact(timeouts)); n != len(set.Policies())-ofTheGrid {
 		t.Errorf("%d policies for %d attempt timeouts, and for storms of the grid", len(set.Policies()), n)
 	}

@@ -22,7 +22,7 @@ this machine was too slow to say.
 
 const stormColumn = "storm"
 
-// table is the figures of a storm, a row for each client.
+// table returns the figures of a storm, a row for each client.
 func (o *outcome) table() report.Table {
 	list := report.Table{Title: o.storm.Title, Columns: []string{
 		"client", "success\n%", "goodput\ncalls/s", "time to\nrecover, s", "peak arrivals\n/ capacity", "requests\nper call",
@@ -38,8 +38,7 @@ func (o *outcome) table() report.Table {
 	return list
 }
 
-// verdictTable is every claim about stagger, with a column for each number of its connections and for where its retries
-// go.
+// verdictTable returns every claim about stagger, with a column for each number of connections and for where retries go.
 func verdictTable(outcomes []*outcome) report.Table {
 	list := report.Table{Title: "Verdicts", Columns: []string{stormColumn, "what should be", "measured by"}}
 	first := len(list.Columns)
@@ -60,7 +59,7 @@ func verdictTable(outcomes []*outcome) report.Table {
 	return list
 }
 
-// claims are those about stagger, each once.
+// claims returns the claims about stagger, each once.
 func (o *outcome) claims() (claims []string) {
 	for i, c := range o.clients {
 		for _, v := range o.results[i].verdicts {
@@ -72,7 +71,7 @@ func (o *outcome) claims() (claims []string) {
 	return claims
 }
 
-// verdictRow is one claim, about those of stagger's clients that it is made of.
+// verdictRow returns one claim, for those of stagger's clients to which it applies.
 func (o *outcome) verdictRow(claim string, names []string) []string {
 	all, why, beside := result{}, "", ""
 	is := make([]string, len(names))
@@ -92,7 +91,7 @@ func (o *outcome) verdictRow(claim string, names []string) []string {
 const worseText = `Stagger from one connection, beyond chance and rounding. Requests, peaks and latency are compared with those of
 clients whose success is not lower, since who lets calls fail is quicker and sends less.`
 
-// worseTable is what stagger does worse than a peer, and why.
+// worseTable returns the figures in which stagger is worse than a peer, and why.
 func worseTable(outcomes []*outcome) report.Table {
 	list := report.Table{Title: "Worse than a peer", Columns: []string{stormColumn, "figure", "stagger", "better", "why"}}
 	for _, o := range outcomes {

@@ -11,18 +11,18 @@ import (
 	"github.com/stagger-go/stagger/internal/tools/sim"
 )
 
-// target is what stagger should reach in a storm. A field that is zero is no target.
+// target is stagger's target in a storm. A field that is zero is no target.
 type target struct {
 	success  float64 // at least, 0 to 1
 	perCall  float64 // requests for each call, at most
-	recovery float64 // at most, in times that the client without retries needs
+	recovery float64 // at most, in multiples of the time of the client without retries
 	share    float64 // of the success of the client without retries, at least
 
 	p99, p999 time.Duration // at most
-	more      bool          // success than stagger has whose retries go wherever they are picked to
+	more      bool          // more success than stagger with retries wherever they are picked
 }
 
-// String says it in the words of the tables.
+// String returns the target in the words of the tables.
 func (t target) String() string {
 	var parts []string
 	if t.success > 0 {
@@ -72,8 +72,8 @@ func (t target) judge(r, without result) []verdict {
 	return list
 }
 
-// within reports whether r took at most times as long as other. Whoever never recovers may be compared with its
-// like only.
+// within reports whether r took at most times as long as other. A client that never recovers can only be compared with
+// another such.
 func within(times float64, r, other sim.Recovered) bool {
 	if r.State != sim.RecoveryReturned {
 		return r.State == other.State

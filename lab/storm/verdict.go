@@ -12,26 +12,26 @@ import (
 	"github.com/stagger-go/stagger/internal/tools/sim"
 )
 
-// judgement says whether a client reached what it should.
+// judgement is whether a client reached its target.
 type judgement string
 
 const (
 	pass     judgement = "PASS"
 	miss     judgement = "MISS"
-	void     judgement = "VOID" // its calls, or those that it is measured by, began too late to say
+	void     judgement = "VOID" // its calls, or those of its reference, began too late to judge
 	unjudged judgement = "–"
 )
 
 // verdict is one claim about a client, judged.
 type verdict struct {
-	claim     string // what should be
-	is        string // what was
-	beside    string // what it was measured by, if by other clients
+	claim     string // the target
+	is        string // the result
+	beside    string // the reference, if
 	judgement judgement
-	why       string // it was missed, as far as the figures tell
+	why       string // reason of a miss, if the figures show one
 }
 
-// judged is pass or miss, unless the machine was too slow for one of those that are measured.
+// judged returns pass or miss, unless the machine was too slow for one of the compared clients.
 func judged(claim, is, beside string, reached bool, measured ...result) verdict {
 	v := verdict{claim: claim, is: is, beside: beside, judgement: miss}
 	if reached {
@@ -45,7 +45,7 @@ func judged(claim, is, beside string, reached bool, measured ...result) verdict 
 	return v
 }
 
-// judgement is the worst of the verdicts; what is missed is missed, whatever else could not be judged.
+// judgement returns the worst of the verdicts; a miss counts even if others could not be judged.
 func (r *result) judgement() judgement {
 	worst := unjudged
 	for _, v := range r.verdicts {
@@ -72,7 +72,7 @@ func (o *outcome) judge() {
 	}
 }
 
-// without is what became of one attempt a call over as many connections as c has, if that was played: over more, the
+// without returns the result of one attempt per call over as many connections as c has, if that was played: over more, the
 // calls are spread over the backends less evenly.
 func (o *outcome) without(c client) result {
 	for i, p := range o.clients {
@@ -83,7 +83,7 @@ func (o *outcome) without(c client) result {
 	return o.results[0]
 }
 
-// besideItself judges stagger with retries that go elsewhere by stagger without, from as many connections.
+// besideItself compares stagger with retries elsewhere to stagger without, with the same number of connections.
 func (o *outcome) besideItself(i int) []verdict {
 	c := o.clients[i]
 	same := slices.IndexFunc(o.clients, func(other client) bool {
@@ -100,12 +100,11 @@ func (o *outcome) besideItself(i int) []verdict {
 	return []verdict{judged("success no lower than that of stagger whose retries go wherever they are picked to", is, beside, !lower(r, without), r, without)}
 }
 
-// slack is how much later than a peer stagger may recover: what a single call that fails at the wrong
-// moment can do to either.
+// slack is how much later than a peer stagger may recover: the effect of a single failed call at the wrong moment on either.
 const slack = 0.1 // seconds
 
-// besidePeers judges stagger by its peers: those that recover, if there is something to recover from,
-// under the same attempt timeouts.
+// besidePeers compares stagger with those of its peers that recover, if there is something to recover from, under the same
+// attempt timeouts.
 func (o *outcome) besidePeers(r result) []verdict {
 	success, soonest := -1, -1
 	for i, c := range o.clients {
@@ -146,8 +145,8 @@ func (o *outcome) besidePeers(r result) []verdict {
 
 func percent(r result) string { return fmt.Sprintf("%.2f %%", 100*r.Success) }
 
-// lower reports whether the success of a is lower than that of b by more than chance explains: two
-// standard deviations of the difference of two such shares.
+// lower reports whether the success of a is lower than that of b by more than chance explains: two standard deviations of
+// the difference of two such shares.
 func lower(a, b result) bool {
 	of := func(r result) float64 { return r.Success * (1 - r.Success) / float64(max(r.Calls, 1)) }
 	return b.Success-a.Success > 2*math.Sqrt(of(a)+of(b))

@@ -12,15 +12,15 @@ import (
 	"github.com/stagger-go/stagger/internal/tools/sim"
 )
 
-// afterwards says how long a client took to recover.
+// afterwards returns a client's result with this time to recover.
 func afterwards(seconds float64) sim.Recovered {
 	return sim.Recovered{State: sim.RecoveryReturned, Took: time.Duration(seconds * float64(time.Second))}
 }
 
-// quiet is a storm without an overload.
+// quiet returns a storm without an overload.
 var quiet = &sim.Scenario{}
 
-// among returns stagger's result and its verdicts beside peers.
+// among returns stagger's result and its verdicts compared with peers.
 func among(s storm, ours outage.Result, peers map[onSlow]outage.Result) *outcome {
 	o := &outcome{storm: s, clients: []client{{name: "no retries"}, {name: "stagger", ours: true, connections: 1, onSlow: onSlowTimeout}}}
 	o.results = []result{{Result: outage.Result{Recovery: sim.Recovered{State: sim.RecoveryNever}}}, {Result: ours}}
@@ -94,7 +94,7 @@ func TestWorse(t *testing.T) {
 	if text := strings.Join(names, "; "); text != want {
 		t.Errorf("got %s; want %s", text, want)
 	}
-	// One that lets more calls fail is cheap; and a machine that was too slow says nothing.
+	// A peer that lets more calls fail sends less; and results of a machine that was too slow don't count.
 	if got := among(storm{Scenario: quiet}, ours, map[onSlow]outage.Result{onSlowWait: {Calls: 10_000, Success: 0.8, PerCall: 1, Recovery: afterwards(1)}}).worse(); len(got) != 0 {
 		t.Errorf("%+v; want nothing beside a peer that succeeds less often", got)
 	}

@@ -3,7 +3,7 @@
 
 //go:build !race
 
-// Under the race detector a storm takes fifteen times as long, and says nothing else.
+// Under the race detector a storm takes fifteen times as long, and shows nothing more.
 
 package main
 
@@ -18,7 +18,8 @@ import (
 	"github.com/stagger-go/stagger/internal/tools/sim"
 )
 
-// inVirtualTime plays a storm over the first client, which does not retry, and those named. Calls come at the same times in every run, and jitter is drawn from a seed.
+// inVirtualTime plays a storm for the first client, which does not retry, and those named. Calls come at the same times in
+// every run, and jitter is drawn from a seed.
 func inVirtualTime(t *testing.T, s storm, names ...string) *outcome {
 	t.Helper()
 	all := s.clients(1)
@@ -33,7 +34,7 @@ func inVirtualTime(t *testing.T, s storm, names ...string) *outcome {
 	return playVirtually(t, s, who)
 }
 
-// playVirtually plays a storm for some clients at once.
+// playVirtually plays a storm for some clients in parallel.
 func playVirtually(t *testing.T, s storm, who []client) *outcome {
 	t.Helper()
 	var r *outcome
@@ -50,16 +51,15 @@ func playVirtually(t *testing.T, s storm, who []client) *outcome {
 	return r
 }
 
-// misses are the claims beside peers that do not hold, and are known not to: a part of each claim, and
-// of why. Unlimited retries outlast an outage of 3 s, and a breaker that refuses half of all calls
-// leaves an overload sooner.
+// misses are the known misses in comparisons with peers: a part of each claim, and of why. Unlimited retries outlast an
+// outage of 3 s, and a breaker that refuses half of all calls leaves an overload sooner.
 var misses = map[string][2]string{
 	"chain outage": {"success no lower", "stagger's budget ends them"},
 	"chain pulse":  {"time to recover no longer", "what is not sent need not be served"},
-	"pulse":        {"time to recover no longer", "what is not sent need not be served"}, // by where its breaker stands at the end
+	"pulse":        {"time to recover no longer", "what is not sent need not be served"}, // depends on where its breaker
 
-	// Without retries that go elsewhere, least_request sends them to the backend that fails; and a budget that calls
-	// earn a tenth of an extra attempt for ends those that would help every second call.
+	// Without retries elsewhere, least_request sends them to the failing backend; and a budget of a tenth of an extra
+	// attempt per call refuses those that would help every second call.
 	"one fails, least request": {"success no lower than that of any peer", "stagger's budget ends them"},
 	"two fail":                 {"success no lower than that of any peer", "stagger's budget ends them"},
 }
@@ -69,7 +69,7 @@ var (
 	folder    = flag.String("write", "", "write the report of the storms in virtual time to this folder")
 )
 
-// rivals are stagger, and the peers that it is compared with; of those that do alike, one.
+// rivals are stagger and the peers to compare it with; of several with the same behaviour, one.
 func rivals(s storm) []string {
 	var names []string
 	for _, c := range clients(1)[1:] {
@@ -100,7 +100,7 @@ func TestStaggerBesideItsPeers(t *testing.T) {
 	}
 }
 
-// write writes what was played to the folder that was asked for.
+// write writes the results to the requested folder.
 func write(t *testing.T, name string, outcomes []*outcome) {
 	t.Helper()
 	if *folder == "" || slices.Contains(outcomes, nil) {
@@ -114,7 +114,7 @@ func write(t *testing.T, name string, outcomes []*outcome) {
 	printWorse(t.Output(), outcomes, true)
 }
 
-// checkClaims fails the test for every claim about stagger that does not hold, but those known.
+// checkClaims fails the test for every claim about stagger that does not hold, except known ones.
 func checkClaims(t *testing.T, r *outcome) {
 	t.Helper()
 	known, ok := misses[r.storm.Title]
@@ -128,7 +128,7 @@ func checkClaims(t *testing.T, r *outcome) {
 	}
 }
 
-// What the storms do to clients whose behaviour is known says whether the storms bite.
+// Results of clients with known behaviour show whether the storms are effective.
 func TestStormsBite(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]struct{ success, perCall, peer float64 }{ // without retries, without, of the peer

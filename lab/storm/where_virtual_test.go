@@ -16,7 +16,7 @@ import (
 	"github.com/stagger-go/stagger/internal/tools/outage"
 )
 
-// weightedRoundRobin takes weights over as soon as it may.
+// weightedRoundRobin uses new weights as soon as possible.
 const weightedRoundRobin = `[{"weighted_round_robin": {"blackoutPeriod": "0.1s", "weightUpdatePeriod": "0.1s"}}]`
 
 // Half of the workers gone is a question of where: two backends keep 2 of 5, two 3. What gRPC's own load balancing policies make
@@ -52,7 +52,7 @@ func TestHalfTheWorkersElsewhere(t *testing.T) {
 	}
 }
 
-// whereOptions are those of a process whose retries go elsewhere, with a load balancing policy inside.
+// whereOptions returns the options of a process with retries elsewhere, and a load balancing policy inside.
 func whereOptions(s storm, leaf string, admits bool) (outage.Options, error) {
 	s.leaf = cmp.Or(leaf, s.leaf)
 	if admits {

@@ -12,15 +12,15 @@ import (
 	"github.com/stagger-go/stagger/internal/tools/sim"
 )
 
-// figure is one of those that clients are compared by.
+// figure is a figure by which clients are compared.
 type figure struct {
 	name  string
 	print func(result) string
 	// better reports whether b is better than a by more than chance and rounding.
 	better func(a, b result) bool
 	why    func(s storm, ours result) string // stagger gets for being worse
-	// equals says that only peers are compared whose success is not lower: a client that lets calls fail
-	// is quicker and sends less.
+	// equals restricts the comparison to peers whose success is not lower: a client that lets calls fail is faster and sends
+	// less.
 	equals bool
 }
 
@@ -65,13 +65,13 @@ func later(a, b result) bool {
 	return a.Recovery.State == sim.RecoveryNever || a.Recovery.Took.Seconds() > b.Recovery.Took.Seconds()+slack
 }
 
-// worse is a figure in which peers do better than stagger.
+// worse is a figure in which peers are better than stagger.
 type worse struct {
 	storm, figure, is, peers, why string
 }
 
-// worse lists what stagger, from one connection, does worse than its peers, whatever they time out.
-// Figures of clients that a slow machine has spoilt are left out.
+// worse returns the figures in which stagger, with one connection, is worse than its peers, whatever they time out. It
+// leaves out figures of clients that a slow machine has spoilt.
 func (o *outcome) worse() []worse {
 	var list []worse
 	for i, c := range o.clients {
@@ -97,9 +97,9 @@ func (o *outcome) worse() []worse {
 	return list
 }
 
-// Why stagger is worse in a figure than a peer, by what kind of storm it is.
+// The reasons for which stagger is worse than a peer, by kind of storm.
 
-// lasts reports whether the trouble was more than the retries of most calls can outlast.
+// lasts reports whether the trouble was longer than the retries of most calls.
 func lasts(r result) bool { return r.Success < 0.5 }
 
 const takes = "attempts that it sends beside slow ones take some of the servers' work from other calls"
