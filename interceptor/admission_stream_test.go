@@ -36,8 +36,8 @@ func (s slowSender) SendMsg(m any) error {
 	return s.ClientStream.SendMsg(m)
 }
 
-// Most of a stream's time is the application's, or the network's, and not the server's: no call is refused for that, and a
-// call that fails is retried, also after the server has said that it is full.
+// Most of a stream's time is spent by the application or the network, not by the server: no call is refused for it, and
+// failed calls are retried, even after the server has reported overload.
 func TestAdmission_TimeOfStreams(t *testing.T) {
 	t.Parallel()
 	receive := func(s grpc.ClientStream) error { return s.RecvMsg(new(wrapperspb.StringValue)) }
@@ -55,7 +55,7 @@ func TestAdmission_TimeOfStreams(t *testing.T) {
 	upload, download := &grpc.StreamDesc{ClientStreams: true}, &grpc.StreamDesc{ServerStreams: true}
 	kinds := map[string]struct {
 		desc  *grpc.StreamDesc
-		sends time.Duration // by the network, of each message
+		sends time.Duration // time of the network for each message
 		use   func(*testing.T, grpc.ClientStream) error
 	}{
 		"upload, with pauses": {upload, 0, func(t *testing.T, s grpc.ClientStream) error {

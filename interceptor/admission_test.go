@@ -29,7 +29,7 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-// admitting is a policy with admission, and what else it says.
+// admitting is a policy with admission and other settings.
 func admitting(changes ...func(*policy.Spec)) policy.Config {
 	retry := plain()
 	spec := policy.Spec{Retry: &retry, Admission: policy.AdmissionRefuse}
@@ -41,7 +41,7 @@ func admitting(changes ...func(*policy.Spec)) policy.Config {
 	}}
 }
 
-// waitingCrowd is a service that has become slow, and the calls that wait for it.
+// waitingCrowd is a service that has become slow, with its waiting calls.
 type waitingCrowd struct {
 	scene
 
@@ -49,8 +49,8 @@ type waitingCrowd struct {
 	cancel context.CancelFunc
 }
 
-// gather makes the service answer calls for 4 s, the last ones in 700 ms, and refuse one since it is full. Then it lets n
-// more calls run that it does not answer. Of these, a call with a second left has room for one.
+// gather makes the service answer calls for 4 s, the last ones in 700 ms, and refuse one for overload. Then it starts n
+// more calls that the service does not answer. A call with a second left has room for one of them.
 func (s scene) gather(t *testing.T, n int, opts ...grpc.CallOption) *waitingCrowd {
 	t.Helper()
 	for i := range 6 {
@@ -93,7 +93,7 @@ func running(t *testing.T, r *interceptor.Retrier) int {
 	return list[0].Running
 }
 
-// refused is a call that has so much time.
+// refused makes a call with the given time.
 func (s scene) refused(t *testing.T, left time.Duration, opts ...grpc.CallOption) (refused bool, err error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), left)
@@ -272,7 +272,7 @@ func TestAdmission_UnknownCriticality(t *testing.T) {
 	})
 }
 
-// What is refused here is not retried above, and says so: an overload must not be multiplied by a chain.
+// Refused calls forbid retries upstream: a chain must not multiply an overload.
 func TestAdmission_Chain(t *testing.T) {
 	play(t, admitting(), func(t *testing.T, s scene) {
 		c := s.gather(t, 3)
@@ -331,7 +331,7 @@ func TestAdmission_Mode(t *testing.T) {
 	}
 }
 
-// A reload keeps what is known of a service's load, and calls that began before it are counted to their end.
+// A reload keeps the measurements of a service's load, and counts calls that began before it to their end.
 func TestAdmission_Reload(t *testing.T) {
 	play(t, admitting(), func(t *testing.T, s scene) {
 		c := s.gather(t, 3)
@@ -419,7 +419,7 @@ func TestAdmission_Streams(t *testing.T) {
 	})
 }
 
-// Whatever an inner interceptor does, attempts that have ended are not counted.
+// Ended attempts are not counted, whatever inner interceptors do.
 func TestAdmission_Counts(t *testing.T) {
 	t.Parallel()
 	ends := map[string]func(cancel func()) error{

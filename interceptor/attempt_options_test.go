@@ -24,7 +24,7 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-// Call options as users write them, with those of gRPC embedded.
+// Call options as users write them, which embed gRPC's.
 type (
 	namedHeader struct {
 		grpc.HeaderCallOption
@@ -53,7 +53,7 @@ type (
 	hiddenToo struct{ option }
 )
 
-// targets are where gRPC writes to.
+// targets are the destinations that gRPC writes to.
 type targets struct {
 	header, trailer metadata.MD
 	peer            peer.Peer
@@ -247,7 +247,7 @@ func TestAttemptOptions_Many(t *testing.T) {
 	})
 }
 
-// Options of attempts are used again, by other Retriers too. What happens to the attempts of one is nothing to another.
+// Options of attempts are reused, by other Retriers too. Attempts of one don't affect those of another.
 func TestAttemptOptions_OfAnotherRetrier(t *testing.T) {
 	warned := 0
 	ended := func(times int) grpc.UnaryInvoker {
@@ -283,7 +283,7 @@ func TestAttemptOptions_OfAnotherRetrier(t *testing.T) {
 	}
 }
 
-// An inner interceptor may answer from a cache, and leave gRPC running: what that reports later is of no other call.
+// An inner interceptor may answer from a cache, and leave gRPC running: its later reports must not reach another call.
 func TestAttemptOptions_LeftRunning(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		s.On("*", from("left behind", text("")).Delay(time.Second))

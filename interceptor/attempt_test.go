@@ -17,10 +17,10 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// tunnel is a connection that does not know where it leads to.
+// tunnel is a connection without a remote address.
 type tunnel struct{ net.Conn }
 
-// An inner layer that answers by itself may fill options without telling of an end.
+// An inner layer that answers by itself may fill options without calling OnFinish.
 func TestAttempt_Reused(t *testing.T) {
 	t.Parallel()
 	unary := mustNew(t, mustSet(t, config(plain())), quiet).Unary()

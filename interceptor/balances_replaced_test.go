@@ -12,7 +12,7 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// throttled is another kind of budget than those before, in the place of the one named "one".
+// throttled replaces the budget "one" by one of another kind.
 func (s manyTargets) throttled() {
 	s.t.Helper()
 	retry := plain()
@@ -47,7 +47,7 @@ func TestReload_DrainsWhatItReplaces(t *testing.T) {
 	})
 }
 
-// Where a service config throttles, a method of the policy file that was called first decides nothing for others.
+// If a service config throttles, an earlier call of a method in the policy file has no effect on others.
 func TestServiceConfig_BudgetsBesideEachOther(t *testing.T) {
 	const throttling = `, "retryThrottling": {"maxTokens": 100, "tokenRatio": 1}`
 	for name, first := range map[string]string{"the file's method first": get, "the other first": "/acme.orders.v1.OrderService/FindOrder"} {

@@ -74,7 +74,7 @@ func finished(_ context.Context, _ string, _, _ any, _ *grpc.ClientConn, opts ..
 	return nil
 }
 
-// contenders are the interceptors that the success path is compared on. go-grpc-middleware's retry
+// contenders are the interceptors compared on the success path. go-grpc-middleware's retry
 // has one policy for all methods and no budget.
 func contenders(tb testing.TB) []struct {
 	name  string
@@ -89,8 +89,8 @@ func contenders(tb testing.TB) []struct {
 	}
 }
 
-// BenchmarkSuccess is what a call that succeeds at once pays for the interceptor. Generated clients
-// pass grpc.StaticMethod with every call; "bare" is a call without any option.
+// BenchmarkSuccess measures the cost of the interceptor for a call that succeeds at once. Generated clients
+// pass grpc.StaticMethod with every call; "bare" is a call without options.
 func BenchmarkSuccess(b *testing.B) {
 	const method = "/acme.orders.v1.OrderService/Method25"
 	for _, c := range contenders(b) {
@@ -111,7 +111,7 @@ func BenchmarkSuccess(b *testing.B) {
 	}
 }
 
-// BenchmarkSuccessRatio is the same in turns. It reports the median of stagger's time over the other's.
+// BenchmarkSuccessRatio alternates them, and reports the median of stagger's time over the other's.
 func BenchmarkSuccessRatio(b *testing.B) {
 	ctx, opts := context.Background(), []grpc.CallOption{grpc.StaticMethod()}
 	both := contenders(b)
@@ -121,8 +121,8 @@ func BenchmarkSuccessRatio(b *testing.B) {
 	inTurns(b, call(both[0].unary), call(both[1].unary))
 }
 
-// inTurns reports the median of one time over another. They are taken in turns, of a thousand calls each, so that what
-// else the machine does falls on both alike.
+// inTurns reports the median ratio of two times. It alternates them, a thousand calls each, so that other load on the
+// machine affects both equally.
 func inTurns(b *testing.B, ours, theirs func()) {
 	b.Helper()
 	thousand := func(call func()) float64 {
@@ -140,7 +140,7 @@ func inTurns(b *testing.B, ours, theirs func()) {
 	b.ReportMetric(ratios[len(ratios)/2], "stagger/go-grpc-middleware")
 }
 
-// afterFailure are the interceptors that the failure path is compared on: both wait for a nanosecond before a retry.
+// afterFailure are the interceptors compared on the failure path: both wait for a nanosecond before a retry.
 func afterFailure(tb testing.TB) map[string]grpc.UnaryClientInterceptor {
 	tb.Helper()
 	again := plain()
@@ -169,7 +169,7 @@ func failOnce(unary grpc.UnaryClientInterceptor) func() {
 	return func() { _ = unary(ctx, get, nil, reply, nil, invoke, opts...) }
 }
 
-// BenchmarkOneFailure is what a call pays for the interceptor whose first attempt fails.
+// BenchmarkOneFailure measures the cost of the interceptor for a call whose first attempt fails.
 func BenchmarkOneFailure(b *testing.B) {
 	for name, unary := range afterFailure(b) {
 		b.Run(name, func(b *testing.B) {
@@ -182,13 +182,13 @@ func BenchmarkOneFailure(b *testing.B) {
 	}
 }
 
-// BenchmarkOneFailureRatio is the same in turns.
+// BenchmarkOneFailureRatio alternates the interceptors.
 func BenchmarkOneFailureRatio(b *testing.B) {
 	both := afterFailure(b)
 	inTurns(b, failOnce(both["stagger"]), failOnce(both["go-grpc-middleware"]))
 }
 
-// overBufconn is a client of a server in memory, and what one call through it is.
+// overBufconn is a client of a server in memory, with a function that makes one call.
 func overBufconn(tb testing.TB, opts ...grpc.DialOption) func() {
 	tb.Helper()
 	srv := testserver.Start(tb, testserver.Keep(0))
@@ -232,7 +232,7 @@ var stillBytes = mem.BufferSlice{mem.SliceBuffer("x")}
 
 func (still) Marshal(any) (mem.BufferSlice, error) { return stillBytes, nil }
 
-// loop is a stream without a connection: what it is sent is encoded, and it brings messages until it is
+// loop is a stream without a connection: it encodes sent messages, and returns messages until it is
 // told to end.
 type loop struct {
 	grpc.ClientStream
@@ -389,7 +389,7 @@ func BenchmarkStreamRatio(b *testing.B) {
 			ratios := make([][]float64, len(run))
 			took := make([]float64, len(run))
 			for b.Loop() {
-				for _, k := range rand.Perm(len(run)) { // in no order: what one leaves behind, another pays for
+				for _, k := range rand.Perm(len(run)) { // in random order: each pays for the garbage of the one before
 					began := time.Now()
 					run[k]()
 					took[k] = float64(time.Since(began))
@@ -437,8 +437,8 @@ func TestStreamAllocations_Kept(t *testing.T) {
 	}
 }
 
-// BenchmarkStreamHedgeNotFired is what the readiness to hedge costs a stream that is answered at once, beside
-// one that is only retried: a goroutine, which waits for the first message.
+// BenchmarkStreamHedgeNotFired measures the cost of hedging for a stream that is answered at once, compared to
+// one with retries only: a goroutine that waits for the first message.
 func BenchmarkStreamHedgeNotFired(b *testing.B) {
 	srv := testserver.Start(b, testserver.Keep(0))
 	message := wrapperspb.String(strings.Repeat("x", 100))

@@ -23,7 +23,7 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-// fuse is a circuit breaker that opens after so many failures in a row.
+// fuse is a circuit breaker that opens after a number of consecutive failures.
 type fuse struct {
 	mu       sync.Mutex // guards all
 	limit    int
@@ -162,7 +162,7 @@ func TestBreaker_ToldOfLosers(t *testing.T) {
 	}
 }
 
-// A server that hangs must not look well because the attempts of a call end together.
+// A hanging server must not look healthy because the attempts of a call end together.
 func TestBreaker_HangingServer(t *testing.T) {
 	for name, row := range map[string]struct {
 		c    policy.Config

@@ -17,7 +17,7 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// granted sums what was granted, of the counts of all targets and of one.
+// granted returns the granted withdrawals of all targets, and of one.
 func (s manyTargets) granted(target int) (all, one uint64) {
 	name := fmt.Sprintf("passthrough:///target-%d", target)
 	for _, c := range s.retrier.State().Budgets {
@@ -29,7 +29,7 @@ func (s manyTargets) granted(target int) (all, one uint64) {
 	return all, one
 }
 
-// What was counted outlives the balance that has counted it, and goes on if the target comes back.
+// Counts outlive their balance, and continue if the target comes back.
 func TestBudgetCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newManyTargets(t, budget.DefaultRatio())

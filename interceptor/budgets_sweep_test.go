@@ -24,7 +24,7 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// manyTargets make calls to many targets, each over a connection of its own that has never been made.
+// manyTargets makes calls to many targets, each over its own connection, which never connects.
 type manyTargets struct {
 	t       *testing.T
 	retrier *interceptor.Retrier
@@ -86,7 +86,7 @@ func (s manyTargets) pass(n int) {
 func succeed() error { return nil }
 func refuse() error  { return status.Error(codes.Unavailable, "no") }
 
-// of is the balance of a target; nil if there is none.
+// of returns the balance of a target, or nil.
 func (s manyTargets) of(target int) *interceptor.BudgetState {
 	name := fmt.Sprintf("passthrough:///target-%d", target)
 	list := inUse(s.retrier)
@@ -116,7 +116,7 @@ func TestBudgetsOfManyTargets(t *testing.T) {
 	})
 }
 
-// What a balance remembers outlives everything but time.
+// A balance's state ends only with time.
 func TestBudgetsKeepWhatCounts(t *testing.T) {
 	for name, row := range map[string]struct {
 		config budget.Config
@@ -146,7 +146,7 @@ func TestBudgetsKeepWhatCounts(t *testing.T) {
 	}
 }
 
-// healed has calls succeed at once, which fill a bucket.
+// healed makes successful calls, which fill a bucket.
 func healed(s manyTargets, calls int) {
 	s.t.Helper()
 	for range calls {

@@ -39,7 +39,7 @@ func sharing(scope policy.Scope) policy.Config {
 }
 
 // TestBudgetScope lets calls of two services fail on two connections to each of two
-// servers, one after the other. A balance of its own allows two extra attempts.
+// servers, one after the other. Each separate balance allows two extra attempts.
 func TestBudgetScope(t *testing.T) {
 	t.Parallel()
 	for scope, want := range map[policy.Scope]int{
@@ -191,14 +191,14 @@ func TestBudget_ManyCalls(t *testing.T) {
 	})
 }
 
-// opaqueOption hides what it embeds. The Retrier warns of that while it reads a call's options: after it has
+// opaqueOption hides its embedded option. The Retrier warns of it while it reads a call's options: after it has
 // found the policy, and before it looks for the budget.
 type (
 	opaqueOption struct{ *plainOption }
 	plainOption  struct{ grpc.EmptyCallOption }
 )
 
-// A balance that a call makes while a reload comes in between has the new settings.
+// A balance that a call makes during a reload has the new settings.
 func TestBudget_MadeDuringReload(t *testing.T) {
 	t.Parallel()
 	refund := budget.RefundConfig{Capacity: 500, RetryCost: 5, TimeoutCost: 10, Success: 1}

@@ -120,7 +120,7 @@ func TestCallCodec_Buffers(t *testing.T) {
 	}
 }
 
-// note is a message of a codec that knows nothing of protobuf, and adds to what it finds.
+// note is a message of a codec without protobuf that merges into existing contents.
 type note struct{ text string }
 
 type notes struct{ name string }
@@ -270,7 +270,7 @@ func (c tallying) Marshal(v any) (mem.BufferSlice, error) {
 	return c.CodecV2.Marshal(v)
 }
 
-// Whatever codec a call has for protobuf's messages, they are kept without it, and each attempt encodes them with it.
+// Protobuf messages are kept in protobuf's encoding, and each attempt encodes them with the call's codec.
 func TestCallCodec_RegisteredInPlace(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		s.On(get, testserver.Play(testserver.Receive(5)).Then(down()), testserver.Play(testserver.Echo(0)))
@@ -346,7 +346,7 @@ func TestCallCodec_NoPointers(t *testing.T) {
 	})
 }
 
-// pair is a message of a codec, and what is in it is another one, at the same address.
+// pair is a message of a codec that contains another one, at the same address.
 type pair struct{ inner inner }
 
 type inner struct{ text string }
@@ -373,7 +373,7 @@ func (pairs) Unmarshal(data mem.BufferSlice, v any) error {
 	return nil
 }
 
-// unwrapper sends what is in a message.
+// unwrapper sends the contents of a message.
 type unwrapper struct{ grpc.ClientStream }
 
 func (u unwrapper) SendMsg(m any) error { return u.ClientStream.SendMsg(&m.(*pair).inner) }
@@ -399,7 +399,7 @@ func TestCallCodec_InnerMessage(t *testing.T) {
 	})
 }
 
-// payloads is a stats handler that keeps what is sent, and how attempts end.
+// payloads is a stats handler that records sent messages, and the results of attempts.
 type payloads struct {
 	mu   sync.Mutex // guards all
 	sent []any
@@ -437,7 +437,7 @@ func (jsonCodec) Unmarshal(data []byte, v any) error {
 	return protojson.Unmarshal(data, v.(proto.Message))
 }
 
-// frame is a message of a proxy that does not look into messages.
+// frame is a message of a proxy that does not decode messages.
 type frame struct{ payload mem.BufferSlice }
 
 type frames struct{}
@@ -459,7 +459,7 @@ func (frames) Unmarshal(data mem.BufferSlice, v any) error {
 	return nil
 }
 
-// typed sees of what type the messages of an attempt are.
+// typed records the types of an attempt's messages.
 type typed struct {
 	grpc.ClientStream
 
@@ -519,7 +519,7 @@ type oneWay struct{ notes2 }
 
 func (oneWay) Unmarshal(mem.BufferSlice, any) error { return errors.New("no client decodes that") }
 
-// What cannot be decoded is sent once, and the caller gets the server's error.
+// Messages that can't be decoded are sent once, and the caller gets the server's error.
 func TestCallCodec_NotDecodable(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		s.On(get, testserver.Play(testserver.Receive(1)).Then(testserver.Fail(codes.Unavailable, "the server's word")), testserver.Hang())

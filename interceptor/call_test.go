@@ -38,7 +38,7 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-// A server is down when a call begins, and back after some time. gRPC connects anew a second later, more or less.
+// A server is down when a call begins, and back after some time. gRPC reconnects about a second later.
 func TestConnectionWait(t *testing.T) {
 	const never = time.Hour
 	hedging := policy.Spec{Hedge: &policy.HedgeSpec{MaxAttempts: 2, Delay: time.Minute, NonFatal: []codes.Code{codes.Unavailable}, Budget: policy.NoBudget}}
@@ -51,7 +51,7 @@ func TestConnectionWait(t *testing.T) {
 		opts     []grpc.CallOption
 		attempts int
 		reason   policy.Reason // "": the call succeeds
-		atLeast  time.Duration // that the call takes
+		atLeast  time.Duration // minimum duration of the call
 		atMost   time.Duration
 	}{
 		{name: "until the server is back", back: 500 * ms, attempts: 2, atLeast: 500 * ms, atMost: 2 * time.Second},
@@ -164,7 +164,7 @@ func (s scene) once(ctx context.Context, kind, method string, opts ...grpc.CallO
 	return stream.RecvMsg(new(wrapperspb.StringValue))
 }
 
-// A target that is dead leaves half of the wait slots to the others.
+// A dead target leaves half of the wait slots to the others.
 func TestConnectionWait_OneTarget(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -263,8 +263,8 @@ func (o *outage) afterwards(away time.Duration) []int {
 	return counts
 }
 
-// TestConnectionWait_Outage has nearly no call fail in a short outage: those that wait for the connection are no
-// load, and cost nothing. When it is back, they do not come back together: 200 ms usually bring 20 calls.
+// TestConnectionWait_Outage checks that nearly no call fails in a short outage: calls that wait for the connection are no
+// load, and cost nothing. Afterwards, they don't arrive together: normally, 20 calls arrive in 200 ms.
 func TestConnectionWait_Outage(t *testing.T) {
 	for _, row := range []struct {
 		name     string
@@ -301,7 +301,7 @@ func TestConnectionWait_Outage(t *testing.T) {
 	}
 }
 
-// A backend that refuses connections for longer than anybody waits.
+// A backend that refuses connections for longer than any call waits.
 func TestConnectionWait_InVain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -354,7 +354,7 @@ func TestConnectionWait_Cause(t *testing.T) {
 	}
 }
 
-// certificate is one for a host, and who trusts it.
+// certificate returns a certificate for a host, and a pool that trusts it.
 func certificate(t *testing.T, host string, expired bool) (tls.Certificate, *x509.CertPool) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -38,7 +38,7 @@ func (m *meddler) meddle(from string) {
 	m.from[from]++
 	first := m.from[from] == 1
 	m.mu.Unlock()
-	if m.retrier == nil || !first { // it is being made, or this is heard of what is done below
+	if m.retrier == nil || !first { // the Retrier is being made, or the event comes from a call below
 		return
 	}
 	r := m.retrier

@@ -25,8 +25,8 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-// A chain over TCP: a gateway calls a service in the middle, which calls the last one. That is a process of its own,
-// which is killed. Times are those of the machine here: nothing else shows what a killed process looks like.
+// A chain over TCP: a gateway calls a service in the middle, which calls the last one. The last one is a separate process,
+// which is killed. Times are real: only that shows the effects of a killed process.
 
 // lastService is the environment variable that makes the test's binary the last service.
 const lastService = "STAGGER_TEST_LAST_SERVICE"
@@ -62,7 +62,7 @@ func process(t *testing.T) (address string, kill func()) {
 	}
 	kill = sync.OnceFunc(func() {
 		_ = command.Process.Kill()
-		_ = command.Wait() // which says that it was killed
+		_ = command.Wait() // an error, because it was killed
 		_ = stdin.Close()
 	})
 	t.Cleanup(kill)
@@ -125,7 +125,7 @@ func brief() policy.RetrySpec {
 	return retry
 }
 
-// gatewayStorm is what becomes of a gateway's calls in a part of an outage.
+// gatewayStorm has the results of a gateway's calls in a part of an outage.
 type gatewayStorm struct{ calls, answered, requests int }
 
 func (g gatewayStorm) success() float64 { return float64(g.answered) / float64(g.calls) }

@@ -21,17 +21,17 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-// ending is a call that is made inside of an incoming one and fails for a reason.
+// ending is a call made inside an incoming one that fails for a reason.
 type ending struct {
 	name    string
 	config  policy.Config
 	options []interceptor.Option
 	call    func(ctx context.Context, t *testing.T, s scene) error
 	reason  policy.Reason
-	stops   bool // the caller above is told not to retry
+	stops   bool // the upstream caller gets pushback
 }
 
-// calls is a call of GetOrder, after something has been prepared.
+// calls prepares something, and calls GetOrder.
 func calls(prepare func(t *testing.T, s scene), opts ...grpc.CallOption) func(context.Context, *testing.T, scene) error {
 	return func(ctx context.Context, t *testing.T, s scene) error {
 		t.Helper()
@@ -41,7 +41,7 @@ func calls(prepare func(t *testing.T, s scene), opts ...grpc.CallOption) func(co
 	}
 }
 
-// answering is a call whose attempts are answered by steps.
+// answering makes a call whose attempts get steps as answers.
 func answering(steps ...testserver.Step) func(context.Context, *testing.T, scene) error {
 	return calls(func(_ *testing.T, s scene) { s.On(get, steps...) })
 }
@@ -138,7 +138,7 @@ func mustSetMode(t *testing.T, r *interceptor.Retrier, m policy.Mode) {
 	}
 }
 
-// cutStream reads a stream that is cut after its first message.
+// cutStream reads a stream that breaks after its first message.
 func cutStream(ctx context.Context, _ *testing.T, s scene) error {
 	s.On(get, testserver.Play(testserver.Send(wrapperspb.String("a"))).Then(testserver.Fail(codes.Unavailable)))
 	return ask(ctx, s.conn, false)
@@ -154,10 +154,10 @@ func cancelled(ctx context.Context, _ *testing.T, s scene) error {
 	return err
 }
 
-// What the caller above is told of each reason for which a call ends.
+// For each reason, whether the upstream caller gets pushback.
 func TestChain_Reason(t *testing.T) {
 	t.Parallel()
-	seen := map[policy.Reason]bool{ // and these end no call that fails
+	seen := map[policy.Reason]bool{ // these don't end failed calls
 		policy.ReasonSucceeded: true, policy.ReasonRetry: true, policy.ReasonHedge: true, policy.ReasonFollowed: true,
 	}
 	for _, e := range endings() {

@@ -66,7 +66,7 @@ func TestChain_Outage(t *testing.T) {
 	}
 }
 
-// A failure of B's or C's own is none of a call that was given up: the layer above retries it.
+// If B or C itself fails, no call has given up: the layer above retries it.
 func TestChain_OwnFailure(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -82,7 +82,7 @@ func TestChain_OwnFailure(t *testing.T) {
 	})
 }
 
-// What a service says to the caller above when it fails with UNAVAILABLE, after different calls of its own.
+// The pushback that a service sends upstream when it fails with UNAVAILABLE, after different calls of its own.
 func TestChain_Trailer(t *testing.T) {
 	t.Parallel()
 	fails := status.Error(codes.Unavailable, "as the handler says")
@@ -126,7 +126,7 @@ func TestChain_Trailer(t *testing.T) {
 	}
 }
 
-// trailerAbove has a service with the interceptor handle a call, and returns the pushback in its answer.
+// trailerAbove makes a service with the interceptor handle a call, and returns the pushback in its answer.
 func (s scene) trailerAbove(t *testing.T, unary bool, handle func(ctx context.Context) error) ([]string, error) {
 	t.Helper()
 	options := []testserver.Option{testserver.Name("service of " + t.Name()), testserver.ServerOptions(s.retrier.ServerOptions()...)}
@@ -162,7 +162,7 @@ func TestChain_OneAttempt(t *testing.T) {
 	})
 }
 
-// chain says how four services call each other: A, where the user is, calls B, that calls C, that calls D.
+// chain describes four services: A, called by the user, calls B, which calls C, which calls D.
 type chain struct {
 	unary  bool             // B and C have unary handlers; streams otherwise
 	guards string           // of "BC": servers with the Retrier's interceptor
@@ -178,14 +178,14 @@ func three(rule policy.Chain) policy.RetrySpec {
 	return retry
 }
 
-// services are a chain that runs.
+// services are a running chain.
 type services struct {
 	b, c, d *testserver.Server
 	user    *grpc.ClientConn // of A, to B
 	unary   bool
 }
 
-// start starts the services, with a Retrier of its own for each client.
+// start starts the services, with a separate Retrier for each client.
 func (c chain) start(t *testing.T) services {
 	t.Helper()
 	s := services{d: testserver.Start(t), unary: c.unary}
@@ -231,7 +231,7 @@ func (c chain) serve(t *testing.T, name string, next *grpc.ClientConn) *testserv
 	return srv
 }
 
-// answer is that of a service whose own call ended with err.
+// answer returns the answer of a service whose own call ended with err.
 func answer(err error) testserver.Step {
 	if err != nil {
 		return testserver.FailStatus(status.Convert(err))
@@ -311,8 +311,8 @@ func slowly(t *testing.T, rule policy.Chain, budget string, calls int) (atD floa
 	return atD
 }
 
-// A service whose own call is slow has not given up, and so says nothing: only the rule for chains, and
-// above all the budgets, stand between a server that hangs and 27 requests.
+// A service whose own call is slow has not given up, and so sends no pushback: only the rule for chains, and
+// above all the budgets, prevent 27 requests at a hanging server.
 func TestChain_SlowEnd(t *testing.T) {
 	t.Parallel()
 	for rule, want := range map[policy.Chain]float64{policy.ChainAllow: 27, policy.ChainOnce: 17, policy.ChainSuppress: 11} {
@@ -325,7 +325,7 @@ func TestChain_SlowEnd(t *testing.T) {
 	}
 }
 
-// storm is what becomes of the user's calls when servers of a chain fail.
+// storm has the results of the user's calls when servers of a chain fail.
 type storm struct{ success, atD float64 }
 
 // weather is a row of the table below: how often each server fails by itself. At 1, D alone is out.
@@ -334,7 +334,7 @@ type weather struct {
 	fails  float64
 }
 
-// outlast plays calls, one after the other, so that the same ones fail whatever the machine does.
+// outlast makes calls, one after the other, so that the same ones fail on any machine.
 func (w weather) outlast(t *testing.T, retry policy.RetrySpec, calls int) (result storm) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -355,7 +355,7 @@ func (w weather) outlast(t *testing.T, retry policy.RetrySpec, calls int) (resul
 	return result
 }
 
-// What a service should do by default with its retries when the call that it serves is itself a retry.
+// The default for a service's retries when the call that it serves is itself a retry.
 // Success of the user's calls, and requests at D for each of them; 3 attempts, no budget, 1,000 calls:
 //
 //	interceptors | servers fail | ALLOW        | ONCE         | SUPPRESS
@@ -407,8 +407,8 @@ func TestChain_BestRule(t *testing.T) {
 	}
 }
 
-// Where nobody has installed anything on the servers, the budgets keep a chain bounded: 10 % a layer are
-// 1.1³ = 1.33 requests, and the reserves, of one a second, add the rest in the half minute that this takes.
+// Without interceptors on the servers, budgets bound a chain: 10 % per layer are
+// 1.1³ = 1.33 requests, and the reserves, one per second, add the rest in the test's half minute.
 func TestChain_BudgetsAlone(t *testing.T) {
 	t.Parallel()
 	retry := three(policy.ChainAllow)
@@ -420,7 +420,7 @@ func TestChain_BudgetsAlone(t *testing.T) {
 	}
 }
 
-// A service that leaves its retries to the caller above must not forbid them to it.
+// A service that leaves retries to its upstream caller must not send it pushback.
 func TestChain_LeftToCaller(t *testing.T) {
 	play(t, config(three(policy.ChainSuppress)), func(t *testing.T, s scene) {
 		s.On(get, down())

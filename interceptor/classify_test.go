@@ -23,7 +23,7 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-// judge is a classifier, and how often it was asked.
+// judge is a classifier that counts its calls.
 type judge struct {
 	mu    sync.Mutex // guards asked
 	asked int
@@ -163,7 +163,7 @@ func TestCodeOverrides(t *testing.T) {
 	})
 }
 
-// says is a classifier that always gives the same verdict, and counts in asked.
+// says returns a classifier that always returns the same verdict, and counts in asked.
 func says(v interceptor.Verdict, asked *int) interceptor.Option {
 	return interceptor.WithClassifier(func(context.Context, string, any, error) interceptor.Verdict {
 		*asked++

@@ -22,11 +22,11 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// memory is what a call allocates: how often, and how many bytes.
+// memory has the allocations of a call, and their bytes.
 type memory struct{ allocations, bytes int }
 
-// memoryOf measures a call, which runs alone: the least of five times, since heaps of timers and the like grow once in many
-// calls. While the garbage collector rests, no pool loses anything.
+// memoryOf measures a call that runs alone, and returns the minimum of five runs, because heaps of timers and the like grow
+// once in many calls. The garbage collector is off, so that pools keep their contents.
 func memoryOf(runs int, call func()) memory {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	least := memory{int(testing.AllocsPerRun(runs, call)), math.MaxInt}
@@ -42,7 +42,7 @@ func memoryOf(runs int, call func()) memory {
 	return least
 }
 
-// TestCost holds what each kind of call allocates. Figures are exact for one version of Go and gRPC: whoever changes one says why.
+// TestCost checks the allocations of each kind of call. The numbers are exact for one version of Go and gRPC: explain each change of one.
 func TestCost(t *testing.T) {
 	succeeds := func(unary grpc.UnaryClientInterceptor) func() {
 		ctx, reply, opts := context.Background(), new(emptypb.Empty), []grpc.CallOption{grpc.StaticMethod()}
@@ -70,7 +70,7 @@ func TestCost(t *testing.T) {
 	}
 }
 
-// TestCost_Streams holds what streams allocate more than without a Retrier.
+// TestCost_Streams checks the extra allocations of streams with a Retrier.
 func TestCost_Streams(t *testing.T) {
 	reply, message := wrapperspb.String(""), wrapperspb.String(strings.Repeat("x", 100))
 	protobuf := grpc.ForceCodecV2(encoding.GetCodecV2(encodingproto.Name))

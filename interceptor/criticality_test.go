@@ -79,7 +79,7 @@ func TestCriticality_Sent(t *testing.T) {
 	}
 }
 
-// What a server believes of its callers, up to the highest level that it is told.
+// The criticality that a server accepts from callers, up to its highest level.
 func TestCriticality_Received(t *testing.T) {
 	t.Parallel()
 	ours := func(values ...string) metadata.MD { return metadata.MD{criticalityHeader: values} }

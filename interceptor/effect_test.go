@@ -32,11 +32,11 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-// effects counts what a server has done for each call, whose request is its number from 0.
+// effects counts the effects of each call at a server. A call's request is its number from 0.
 type effects struct {
-	made     []atomic.Int32 // what has taken effect
+	made     []atomic.Int32 // effects
 	seen     []atomic.Int32 // requests that have arrived
-	answered []bool         // the client was told of success
+	answered []bool         // the client got a success
 }
 
 func newEffects(calls int) *effects {
@@ -56,12 +56,12 @@ func numberOf(request []byte) int {
 	return n
 }
 
-// chance is one of [0, 1) that depends on the call and on how often it has arrived.
+// chance returns a number in [0, 1) that depends on the call and its number of requests.
 func (e *effects) chance(call int) float64 {
 	return rand.New(rand.NewPCG(uint64(call), uint64(e.seen[call].Add(1)))).Float64()
 }
 
-// fault is what goes wrong, and how often: 0 to 1 of all requests.
+// fault is a kind of fault, with its frequency: 0 to 1 of all requests.
 type fault struct {
 	name   string
 	often  float64
@@ -95,7 +95,7 @@ func (e *effects) serve(faults []fault) testserver.Step {
 	})
 }
 
-// faults are all that may happen to a request: four of ten go wrong, half of them after the effect.
+// faults are all faults of a request: four of ten requests fail, half of them after the effect.
 func faults() []fault {
 	fail := testserver.Fail
 	return []fault{
@@ -141,7 +141,7 @@ func eager() policy.Config {
 	}}
 }
 
-// check wants each call done at most once, and done if its client was told so; that many answers
+// check checks that each call took effect at most once, and did if its client got a success; and that many answers
 // were lost, or the test would prove nothing.
 func (e *effects) check(t *testing.T, lost int) {
 	t.Helper()
@@ -164,7 +164,7 @@ func (e *effects) check(t *testing.T, lost int) {
 
 var many = flag.Int("many", 1, "how many `times` as many calls to make in tests that repeat themselves")
 
-// enough is how many calls a test makes, which is at least the given number.
+// enough returns the number of calls to make, at least the given number.
 func enough(least int) int { return least * *many }
 
 // crowd makes calls, each with its number, from a hundred goroutines that pause between them: else all would
@@ -202,8 +202,8 @@ func outages(ctx context.Context, s *testserver.Server) {
 	}
 }
 
-// Law 3, over real gRPC: what may have taken effect is not repeated. Nobody has declared the methods
-// safe, and everything goes wrong, while the policies repeat whatever they may.
+// Law 3, over real gRPC: calls that may have taken effect are not retried. The methods are not declared
+// idempotent, all kinds of faults happen, and the policies retry as much as they may.
 func TestEffect_Network(t *testing.T) {
 	t.Parallel()
 	calls := enough(5_000)
@@ -262,7 +262,7 @@ func act(ctx context.Context, conn *grpc.ClientConn, n int) error {
 	return err
 }
 
-// mishaps are what goes wrong with one of ten payments, most of them after they were made.
+// mishaps are the faults of one in ten payments, most of them after the payment was made.
 func mishaps() []fault {
 	fail := testserver.Fail
 	return []fault{
@@ -277,8 +277,8 @@ func mishaps() []fault {
 	}
 }
 
-// pay is the script of a server that knows by their keys which payments it has made. The network goes
-// wrong around it, and the card network inside.
+// pay is the script of a server that recognizes its payments by their keys. The network around it fails,
+// and so does the card network behind it.
 func (e *effects) pay(answers *payments.Answers, faults []fault) testserver.Step {
 	deduplicate := payments.Deduplicate(answers)
 	info := &grpc.UnaryServerInfo{FullMethod: payments.Pay}
@@ -310,8 +310,8 @@ func (e *effects) pay(answers *payments.Answers, faults []fault) testserver.Step
 	})
 }
 
-// With a key, and a server that knows it, a payment is repeated, and made once: nearly every call
-// succeeds though one of ten requests fails, most of them after the payment was made.
+// With a key that the server recognizes, a payment is retried, but made once: nearly every call
+// succeeds although one in ten requests fails, most of them after the payment was made.
 func TestEffect_Keys(t *testing.T) {
 	t.Parallel()
 	calls := enough(5_000)
@@ -410,7 +410,7 @@ func tell(opts []grpc.CallOption, peer net.Addr, err error) {
 	}
 }
 
-// fail is the fault as a client sees it, who gives up what is silent.
+// fail returns the fault's error at a client, which gives up silent requests.
 func (f *fault) fail(ctx context.Context) error {
 	switch {
 	case f == nil:
@@ -441,7 +441,7 @@ func (e *effects) reset(conn net.Conn) {
 	})
 }
 
-// answer carries out a request, unless it is refused, and resets its stream or answers it.
+// answer runs a request, unless it is refused, and resets its stream or answers it.
 func (e *effects) answer(framer *http2.Framer, f *http2.DataFrame) {
 	n := numberOf(f.Data()[5:])
 	way := int(e.chance(n) * float64(len(resets)+2))

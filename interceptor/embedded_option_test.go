@@ -62,7 +62,7 @@ type ofTeam struct {
 	team string
 }
 
-// Options of this package do what they do also inside of an application's own type.
+// Options of this package also work inside an application's own type.
 func TestEmbeddedOption_OfThisPackage(t *testing.T) {
 	twice := plain()
 	twice.MaxAttempts = 2
@@ -104,7 +104,7 @@ func TestEmbeddedOption_OfThisPackage(t *testing.T) {
 	}
 }
 
-// undeclared has retries for a whole service, of which nobody says that its methods are safe to repeat.
+// undeclared has retries for a whole service whose methods are not declared idempotent.
 func undeclared() policy.Config {
 	c := config(plain())
 	c.Methods = c.Methods[1:]

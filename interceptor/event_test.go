@@ -25,7 +25,7 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-// history is what events say of the attempts of a call.
+// history has the events of a call's attempts.
 func (j *journal) history() string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -121,7 +121,7 @@ func TestEvent_StaticMethodAndBudget(t *testing.T) {
 	})
 }
 
-// A call that has begun has ended, with the context that it was given; one that passes by has neither.
+// A call has a start and an end event, with its context; a disabled call has neither.
 func TestEvent_CallStart(t *testing.T) {
 	type key struct{}
 	for name, attempts := range map[string]bool{"fast": false, "watched": true} {
@@ -192,7 +192,7 @@ func TestEvent_CallStart(t *testing.T) {
 	}
 }
 
-// seen notes the attempts that gRPC tells of.
+// seen records the attempts that gRPC reports.
 type seen struct{ numbers }
 
 func (s *seen) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context {
@@ -221,7 +221,7 @@ func TestWithStatsHandler(t *testing.T) {
 	}
 }
 
-// Observers come and go while calls run, whose own observers hear all of them.
+// Observers come and go while calls run. Permanent observers get all events.
 func TestRetrier_ObserveConcurrently(t *testing.T) {
 	t.Parallel()
 	type worker struct{}
@@ -316,7 +316,7 @@ func TestObserverSent(t *testing.T) {
 	}
 }
 
-// A call that ends in its backoff has sent nothing.
+// A call that ends in its backoff has no Sent event.
 func TestObserverSent_EndsInTheBackoff(t *testing.T) {
 	sent := 0
 	play(t, config(plain()), func(t *testing.T, s scene) {
@@ -351,7 +351,7 @@ func TestEvent(t *testing.T) {
 	})
 }
 
-// TestEvent_Peer has backends on loopback, since those in memory all have one address.
+// TestEvent_Peer uses backends on loopback, because those in memory all have the same address.
 func TestEvent_Peer(t *testing.T) {
 	t.Parallel()
 	j := new(journal)
@@ -402,5 +402,5 @@ func TestEvent_Peer(t *testing.T) {
 	}
 }
 
-// timedOut reports whether a decision is about an attempt that is slow, and may still run.
+// timedOut reports whether a decision is about a slow attempt, which may still run.
 func timedOut(d interceptor.Event) bool { return d.Code == codes.DeadlineExceeded && d.Err == nil }
