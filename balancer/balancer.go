@@ -18,21 +18,14 @@
 //
 //	[{"stagger_retry_elsewhere": {"childPolicy": [{"round_robin": {}}]}}, {"round_robin": {}}]
 //
-// # The attempts of a call
-//
 // The attempts of a call share a context, see [NewContext]; an interceptor.Retrier creates it. Without such a context, the leaf
-// policy alone picks. A retry by gRPC itself, which interceptors don't see, also goes to another backend.
+// policy alone picks. A backend is a connection of the channel (balancer.SubConn). It is another one after a change of policy,
+// or after the resolver has removed it and added it again.
 //
-// A backend is a connection of the channel (balancer.SubConn), as picked by the leaf policy. It stays the same when the
-// connection breaks and is reestablished to the same address. It becomes another one after a change of policy, or when the
-// resolver removes it and adds it again.
-//
-// # Child policies
-//
-// Use round_robin, least_request_experimental, weighted_round_robin, or another policy that itself picks among backends. A
-// policy that wraps other policies is refused as a child. Outlier detection, for example, would count the picks that a retry
-// skips as successes, and eject nothing: put this policy inside it. This policy has no effect if all picks of a call name the
-// same backend: pick_first, a single address, ring_hash by a header.
+// The child must be a policy that itself picks among backends, such as round_robin, least_request_experimental or
+// weighted_round_robin. A policy that wraps others is refused: outlier detection would count the picks that a retry skips as
+// successes, so put this policy inside it. If all picks of a call name the same backend, as with pick_first, a single address or
+// ring_hash by a header, this policy has no effect. docs/retry-elsewhere.md has more.
 package balancer
 
 import (

@@ -7,7 +7,7 @@
 // method. [Load] and [Parse] read it from a file in the format of the gRPC service config, [NewSet] creates it from Go values,
 // and [Lint] gives advice on a file. A [Reason] is the reason why a call ended.
 //
-// Package interceptor applies policies. Package budget limits the extra load.
+// Package interceptor applies policies. Package budget limits the extra load. docs/policy-file.md describes the file.
 package policy
 
 import (

@@ -93,8 +93,9 @@ func (c *Call) late(a *attempt, at time.Duration) bool {
 	return timeout > 0 && a.took(at) > timeout
 }
 
-// learn tells the method how an attempt has ended, if with an answer. If the call was committed to the attempt before its first
-// message, its end is no answer: the application decides how long it takes. A slow attempt that lost would have taken longer.
+// learn reports the end of an attempt to the method, as an answer or as lost. If the call was committed to the attempt before its
+// first message, its end isn't an answer: the application decides how long it takes. A slow attempt that lost would have taken
+// longer.
 func (c *Call) learn(a *attempt, r *Result, is decision.Class, lost bool, at time.Duration) {
 	if c.set.Method == nil {
 		return

@@ -17,7 +17,7 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// What counts as an answer, checked by whether a slow attempt gets a successor.
+// A slow attempt gets no successor after a slow answer to another call. Not every end of an attempt is an answer.
 func TestSlowEverywhere(t *testing.T) {
 	t.Parallel()
 	list := policies(t)

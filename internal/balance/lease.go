@@ -12,7 +12,7 @@ import "time"
 type LeaseOf func(pool string, perSecond float64) (Lease, error)
 
 // Lease is the part of a pool that a client may spend. Its methods are safe for concurrent use. They don't wait, do no I/O, and
-// neither use the Retrier nor make calls. What a lease lacks is requested in the background, so Take may promise tokens that
+// neither use the Retrier nor make calls. A lease requests missing tokens in the background, so Take may promise tokens that
 // only Confirm grants, after the wait in [Draw].
 //
 //	Take ─┬─► refused
