@@ -1,13 +1,11 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package attempts is the life of one call as a pure state machine: which of its attempts run, when the next
-// one is sent and beside what, whose answer counts, and who is told what it cost.
-//
-// A [Call] has no lock, goroutine, timer or connection. Its driver reports events, one at a time, with time
-// and chance as arguments, and does what the returned [Step] says. Unary calls, streams and the simulator are
-// its drivers. Whether an attempt follows another is decided by [decision.Policy.Decide] alone; when it is sent,
-// and whose answer counts, is decided here alone.
+// Package attempts is the state machine of one call: which of its attempts run, when the next one is sent, which answer counts,
+// and what the budget, the breaker and the method are told.
+// A [Call] has no lock, goroutine, timer or connection. Its driver reports events, one at a time, with time and chance as
+// arguments, and carries out the returned [Step]. Unary calls, streams and the simulator are drivers. [decision.Policy.Decide]
+// alone decides whether another attempt follows; this package alone decides when it is sent and which answer counts.
 package attempts
 
 import (
@@ -22,29 +20,29 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// Never is a time that does not come.
+// Never is a time in the infinite future.
 const Never = time.Duration(math.MaxInt64)
 
-// Now is what the driver sees when an event happens.
+// Now is the driver's state when an event happens.
 type Now struct {
 	At     time.Duration // on the budgets' clock
 	Wall   time.Time     // the same moment
 	Chance float64       // in [0, 1)
 	Down   bool          // the channel is in TRANSIENT_FAILURE
-	Outage time.Duration // how long it has not been usable, if it is Down
+	Outage time.Duration // how long the channel has been unusable, if Down
 }
 
-// Settings are what a call starts with. Breaker and Method may be nil.
+// Settings are the settings of a call. Breaker and Method may be nil.
 type Settings struct {
 	Policy      *decision.Policy
-	MaxAttempts int           // a cap over the policy's; 0: none
+	MaxAttempts int           // caps the policy's; 0: none
 	Deadline    time.Duration // of the whole call, on the budgets' clock; Never: none
 	Wall        time.Time     // the same deadline; zero: none
 	ConnectWait time.Duration // the longest wait for a connection before an extra attempt; 0: none
-	MaxOutage   time.Duration // that the channel has not been usable when nobody waits for it any more; 0: it does not matter
-	FailFast    bool          // while the channel is down, no extra attempt is sent, nor waits
-	Alone       bool          // attempts never run beside each other: a slow one makes way for the next, and a hedging policy sends that after a failure alone
-	Uploads     bool          // an attempt is answered by a server only once Requested has said that it has the whole request
+	MaxOutage   time.Duration // calls stop waiting for a channel that has been unusable this long; 0: no limit
+	FailFast    bool          // while the channel is down, extra attempts are neither sent nor wait
+	Alone       bool          // attempts never run in parallel: the next one replaces a slow one, and a hedging policy sends the next one only after a failure
+	Uploads     bool          // a server can answer an attempt only after Requested, when it has the whole request
 	Observe     bool          // the first extra attempt is decided on, and not sent: Budget is a shadow, and no slot is taken
 	Facts       Facts
 	Budget      balance.Budget
@@ -53,128 +51,128 @@ type Settings struct {
 	Method      Method
 }
 
-// Facts are asked when a decision needs them.
+// Facts are read when a decision needs them.
 type Facts interface {
-	Safe() bool    // the call may be repeated
-	InRetry() bool // the call is made inside of an incoming call that is itself a retry
-	// Off is why no other attempt is sent from now on, whatever the policy says: ReasonClosed, ReasonModeOff; "" if it
-	// may be. When that changes, the driver calls Wake.
+	Safe() bool    // the method is idempotent
+	InRetry() bool // the call is part of an inbound call that is itself a retry
+	// Off returns the reason why no further attempt is sent, whatever the policy: ReasonClosed, ReasonModeOff, or "" if there
+	// is none. When it changes, the driver calls Wake.
 	Off() policy.Reason
 }
 
-// Slots bound the calls that wait between two attempts.
+// Slots limit the calls that wait between two attempts.
 type Slots interface {
 	Enter() bool
 	Leave()
 }
 
-// Breaker is asked for leave before every attempt; done is then called once, with the attempt's error.
+// Breaker is asked for permission before every attempt; done is then called once, with the attempt's error.
 type Breaker interface {
 	Open() bool
 	Allow() (done func(error), err error)
 }
 
-// Method is what the calls of a method at a target have learned together. It hears of every attempt: that it is sent, by
-// Admit or Sent, and then once that it was answered or left. What decides by the last answers of all is asked here.
+// Method is the shared knowledge of the calls of a method at a target. Every attempt is reported to it: when it is sent, with
+// Admit or Sent, and then once with Answered or Left. It also answers the checks that depend on the last answers to all calls.
 type Method interface {
-	Admit(now, left time.Duration) (running int)     // the first attempt of a call that has so much time (Never: no deadline); how many run with it; 0: it may not be made
-	Sent(now time.Duration) (running int)            // an extra attempt; how many run with it
-	Answered(now time.Duration, a Answer)            // by its first message, or by its end
-	Left(now time.Duration, l Lost)                  // an attempt that has ended otherwise, or is of no use any more
-	Reported(now time.Duration, utilization float64) // by a server, at an attempt's end
+	Admit(now, left time.Duration) (running int)     // the first attempt of a call with this time left (Never: no deadline); returns the running attempts, including this one, or 0 to refuse the call
+	Sent(now time.Duration) (running int)            // an extra attempt; returns the running attempts, including this one
+	Answered(now time.Duration, a Answer)            // at its first message, or at its end
+	Left(now time.Duration, l Lost)                  // an attempt that has ended without an answer, or is no longer useful
+	Reported(now time.Duration, utilization float64) // by a server, at the end of an attempt
 
-	Queued(now, left time.Duration) bool            // an extra attempt could not be answered in time
+	Queued(now, left time.Duration) bool            // an extra attempt would not be answered in time
 	LastAnswers(now time.Duration) (slow, long int) // how many of the last five were slow, and long
-	Usual() (median, quantile time.Duration)        // of how long answers take; the quantile is the policy's; 0: not known
+	Usual() (median, quantile time.Duration)        // of the latency; the quantile is the policy's; 0: unknown
 }
 
-// Answer is how an attempt was answered.
+// Answer describes the answer to an attempt.
 type Answer struct {
 	Took     time.Duration
-	Left     time.Duration // what the call had left when the attempt began: the answer is long if it took much of that; Never: no deadline
-	Running  int           // attempts when it was sent, as Admit or Sent has said
-	Limit    time.Duration // it was slow if it took longer; 0: nothing is
-	Accepted bool          // it is what a call wants: no error, nor a reply that means "not yet"
+	Left     time.Duration // time left of the call when the attempt began: the answer is long if it took much of that; Never: no deadline
+	Running  int           // attempts when it was sent, as returned by Admit or Sent
+	Limit    time.Duration // it was slow if it took longer; 0: no answer is slow
+	Accepted bool          // a success: no error, nor a reply that means "not yet"
 }
 
-// Lost is how an attempt has ended without an answer that says how long the service takes.
+// Lost describes an attempt that ended without an answer that shows how long the service takes.
 type Lost struct {
-	Left    time.Duration // what the call had left when the attempt began; Never: no deadline
-	AtLeast time.Duration // not 0: an answer would have taken longer
+	Left    time.Duration // time left of the call when the attempt began; Never: no deadline
+	AtLeast time.Duration // if not 0, an answer would have taken longer
 	Why     Why
 }
 
-// Why is why an attempt is lost.
+// Why is the reason why an attempt is lost.
 type Why uint8
 
 // The reasons.
 const (
-	LostOther    Why = iota // it says nothing of the service
-	LostAnswered            // it was answered, but how long that took is the application's business
+	LostOther    Why = iota // no information on the service
+	LostAnswered            // it was answered, but the application decided how long that took
 	LostDeadline            // the call's deadline has passed, and it was the first attempt
-	LostFull                // the server has no resources for it
+	LostFull                // the server had no resources for it
 	LostRefused             // the server has refused to work on it
 )
 
-// Result is how an attempt ended.
+// Result is the result of an attempt.
 type Result struct {
 	decision.Outcome // Status nil: OK
 
-	Err      error // as gRPC returned it; nil: OK
-	Local    bool  // no answer, but what gRPC makes of a context that is over
-	Panicked bool  // an interceptor below has panicked
-	// Utilization is what the server has reported of itself: 1 is all that it can do; 0: it has not.
+	Err      error // as returned by gRPC; nil: OK
+	Local    bool  // no answer, but gRPC's error for an ended context
+	Panicked bool  // an inner interceptor has panicked
+	// Utilization is the utilization that the server has reported: 1 is its capacity; 0: no report.
 	Utilization float64
 
-	Progress bool // with Resumes: the application has received a message of it
+	Progress bool // with Resumes: the application has received a message of this attempt
 }
 
 func (r *Result) accepted() bool { return r.Err == nil && !r.Again && r.As == codes.OK }
 
-// Place is how an attempt came out beside others.
+// Place is the result of an attempt among parallel ones.
 type Place string
 
 // The places.
 const (
-	PlaceAlone     Place = ""          // no other attempt ran beside it, nor took its place
+	PlaceAlone     Place = ""          // no other attempt ran in parallel or replaced it
 	PlaceWon       Place = "won"       // its answer is the call's
-	PlaceLost      Place = "lost"      // it failed, or answered when another had won
-	PlaceCancelled Place = "cancelled" // it was cancelled since another had won, or the call had ended
-	PlaceAbandoned Place = "abandoned" // it was slow, and another attempt has taken its place
+	PlaceLost      Place = "lost"      // it failed, or was answered after another had won
+	PlaceCancelled Place = "cancelled" // it was cancelled because another had won, or the call had ended
+	PlaceAbandoned Place = "abandoned" // it was slow, and another attempt has replaced it
 )
 
-// Step is what the driver does after an event: cancel, send, set the timer, notify observers, in this order.
+// Step tells the driver what to do after an event: cancel, send, set the timer, notify observers, in this order.
 type Step struct {
-	Cancel   []int             // attempts, whose ends are reported as all others; valid until the next event
+	Cancel   []int             // cancel these attempts, whose ends must still be reported; valid until the next event
 	Send     int               // the number of the attempt to send; 0: none
-	Wake     time.Duration     // when to call Wake, in place of any time given before; Never: only another event changes anything
-	Watch    bool              // call Wake also when the channel's state changes
-	Slow     bool              // at Wake an attempt is slow: nobody need call it while no call of the application waits, see Call.Paused
-	Over     bool              // nothing runs and all is settled; End says how. True once.
+	Wake     time.Duration     // when to call Wake, replacing any earlier value; Never: only another event changes anything
+	Watch    bool              // also call Wake when the channel's state changes
+	Slow     bool              // at Wake an attempt is slow: Wake isn't needed while no call of the application waits, see Call.Paused
+	Over     bool              // nothing runs and everything is settled; see End. True once.
 	Place    Place             // of the attempt that the event has ended
-	Decided  int               // the attempt that Decision is about; 0: nothing was decided
+	Decided  int               // the attempt of Decision; 0: no decision
 	Decision decision.Decision // with Settings.Observe see Decision.Shadow
-	TimedOut bool              // the decision is about an attempt that is slow, and may still run
+	TimedOut bool              // the decision is on a slow attempt, which may still run
 }
 
-// End is how a call ended.
+// End is the result of a call.
 type End struct {
 	Reason   policy.Reason
-	Commit   decision.Commit // with ReasonCommitted
-	Answer   int             // whose reply, header, trailer and peer the call has; 0: nobody's
-	Err      error           // of the answer; nil: OK, or "not yet" when Reason says why no attempt followed. Of a refused call: the breaker's, or RESOURCE_EXHAUSTED
-	Last     error           // the last that a server said, if the end of the call hides that
+	Commit   decision.Commit // if Reason is ReasonCommitted
+	Answer   int             // the attempt with the call's reply, header, trailer and peer; 0: none
+	Err      error           // of the answer; nil: OK, or "not yet" if Reason says why no attempt followed. For a refused call: the breaker's error, or RESOURCE_EXHAUSTED
+	Last     error           // the last error of a server, if the end of the call hides it
 	Attempts int
-	Hedges   int           // of the attempts, those that were sent beside others
+	Hedges   int           // those of Attempts that were sent in parallel with others
 	Waited   time.Duration // with no attempt running
-	// RetryAfter is how long to wait before the call, which has failed, is made again; 0: it must not be.
+	// RetryAfter is how long to wait before the failed call is repeated; 0: it must not be.
 	RetryAfter time.Duration
-	Panicked   bool // Answer is an attempt that has panicked; the driver panics on
+	Panicked   bool // Answer is an attempt that has panicked; the driver must panic
 }
 
-// GaveUp reports whether a call that has failed has given up: it was retried, could not connect, or was kept from that by
-// what protects the backend. A caller above must not begin anew then. A call that has one attempt by its policy has not
-// given up, nor has one that has left its retries to the caller above ([policy.ReasonChainStop]).
+// GaveUp reports whether a failed call has given up: it was retried, could not connect, or was not retried to protect the
+// backend. An upstream caller must not retry it. A call with one attempt by its policy has not given up, nor has one that
+// leaves retries to the upstream caller ([policy.ReasonChainStop]).
 func (e *End) GaveUp() bool {
 	switch e.Reason {
 	case policy.ReasonPushbackStop, policy.ReasonBreakerOpen, policy.ReasonLatencyUnknown, policy.ReasonSlowEverywhere, policy.ReasonOverloaded,
@@ -189,10 +187,10 @@ func (e *End) GaveUp() bool {
 
 var (
 	timedOut = status.New(codes.DeadlineExceeded, "per-attempt timeout")
-	// errTimedOut is how an attempt ended that was too slow, whatever became of it.
+	// errTimedOut is the result of an attempt that was too slow, whatever it returned later.
 	errTimedOut = timedOut.Err()
-	// errOverloaded is the end of a call that is not admitted.
+	// errOverloaded is the error of a call that admission refuses.
 	errOverloaded = status.Error(codes.ResourceExhausted, "admission: the service answers too slowly to answer this call before its deadline")
-	// errPanicked is what a breaker is told of an attempt that has panicked.
+	// errPanicked is reported to a breaker for an attempt that has panicked.
 	errPanicked = status.Error(codes.Unknown, "the attempt has panicked")
 )

@@ -22,7 +22,7 @@ var (
 	LoadBalancing func(set any) (config string, at any)
 	// Watch calls changed after each change of a policy file, with the new set or an error in the file or in reading it; after
 	// an error, the previous set stays valid. loaded is the set that policy.Load returned: later changes of the file count.
-	// With a nil *policy.Set, the current file counts as the first change. A file with unchanged content is no change, unless
+	// With a nil *policy.Set, the current file counts as the first change. A file with unchanged content does not count, unless
 	// an error was reported since. Watch returns at once. It calls changed, one call at a time, until ctx ends.
 	Watch func(ctx context.Context, path string, loaded any, changed func(set any, err error))
 	// LoadDescriptors reads a binary google.protobuf.FileDescriptorSet, as written by buf build and protoc, with all imports of
