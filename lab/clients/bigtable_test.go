@@ -106,8 +106,8 @@ func useBigtable(ctx context.Context, orders *bigtable.Table) (results []string,
 	return results, err
 }
 
-// TestBigtable_LargeWrite keeps no more than 256 KiB of a stream's request for replay: a larger one is not retried by
-// stagger, only by the library.
+// TestBigtable_LargeWrite keeps at most 256 KiB of a stream's request for replay: stagger doesn't retry a larger one, only
+// the library does.
 func TestBigtable_LargeWrite(t *testing.T) {
 	noLeaks(t)
 	f := newFront(t, serveBigtable(t))

@@ -19,7 +19,7 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-// fast is a message with vtprotobuf's methods, and no others.
+// fast is a message with only vtprotobuf's methods.
 type fast struct{ value string }
 
 func (f *fast) MarshalVT() ([]byte, error) { return proto.Marshal(wrapperspb.String(f.value)) }
@@ -31,7 +31,7 @@ func (f *fast) UnmarshalVT(data []byte) error {
 	return err
 }
 
-// TestCodecs retries calls whose messages are not those of google.golang.org/protobuf.
+// TestCodecs retries calls with messages other than those of google.golang.org/protobuf.
 func TestCodecs(t *testing.T) {
 	noLeaks(t)
 	for name, tc := range map[string]struct {
@@ -74,7 +74,7 @@ func TestCodecs(t *testing.T) {
 	}
 }
 
-// chat sends two messages, and returns what came back.
+// chat sends two messages, and returns the answers.
 func chat(t *testing.T, conn *grpc.ClientConn, message func(string) any, value func(any) string) (string, error) {
 	t.Helper()
 	stream, err := conn.NewStream(within(t), &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, "/lab.Echo/Chat")

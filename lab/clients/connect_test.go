@@ -29,11 +29,11 @@ const (
 	connectUpload = "/lab.Echo/Upload"
 )
 
-// connectServer is a connect-go server that speaks gRPC without TLS. Get fails while it is told to.
+// connectServer is a connect-go server that speaks gRPC without TLS. Get fails on demand.
 type connectServer struct {
 	address  string
 	requests atomic.Int64
-	failing  atomic.Int64                          // so many requests of Get fail
+	failing  atomic.Int64                          // number of requests of Get to fail
 	failure  atomic.Pointer[func() *connect.Error] // with this
 	received chan struct{}                         // a message of Upload has come
 }
@@ -72,7 +72,7 @@ func serveConnect(t *testing.T) *connectServer {
 	return s
 }
 
-// fail has so many requests of Get fail.
+// fail makes this many requests of Get fail.
 func (s *connectServer) fail(n int64, failure func() *connect.Error) {
 	s.requests.Store(0)
 	s.failure.Store(&failure)
@@ -89,7 +89,7 @@ func dial(t *testing.T, address string, opts ...grpc.DialOption) *grpc.ClientCon
 	return conn
 }
 
-// names is the policy file that names methods of a service.
+// names returns the policy file that names methods of a service.
 func names(service string, methods ...string) string {
 	text := "methodConfig:\n"
 	for _, m := range methods {
@@ -164,7 +164,7 @@ func TestConnect(t *testing.T) {
 	}
 }
 
-// TestConnect_Upload sends 64 MiB by a stream that has brought no answer: what is kept for replay stays below its bound.
+// TestConnect_Upload sends 64 MiB on a stream without an answer: the replay memory stays within its limit.
 func TestConnect_Upload(t *testing.T) {
 	noLeaks(t)
 	s := serveConnect(t)
@@ -194,7 +194,7 @@ func TestConnect_Upload(t *testing.T) {
 	}
 }
 
-// heap is what is reachable, in bytes.
+// heap returns the reachable memory, in bytes.
 func heap() int64 {
 	runtime.GC()
 	var m runtime.MemStats

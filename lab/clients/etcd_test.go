@@ -26,7 +26,7 @@ import (
 
 const etcdName = "etcd clientv3"
 
-// etcd is a member that runs, with its data in a folder of the test.
+// etcd is a running member, with its data in a folder of the test.
 type etcd struct {
 	*proctest.Process
 
@@ -56,7 +56,7 @@ func startEtcd(t *testing.T) *etcd {
 	return e
 }
 
-// run starts it, for the first time or again, and waits until it answers.
+// run starts it, or restarts it, and waits until it answers.
 func (e *etcd) run(t *testing.T) {
 	t.Helper()
 	e.Process = proctest.Start(t, nil, []string{"ETCD_UNSUPPORTED_ARCH=" + runtime.GOARCH}, "etcd", e.args...)
@@ -141,8 +141,8 @@ func TestEtcd(t *testing.T) {
 	}.test(t)
 }
 
-// TestEtcd_Kill kills etcd twice while keys are written and watched and a lease is kept alive. The watch shows each
-// write once, in order, and the lease outlives it all.
+// TestEtcd_Kill kills etcd twice while keys are written and watched and a lease is kept alive. The watch shows each write
+// once, in order, and the lease survives.
 func TestEtcd_Kill(t *testing.T) {
 	noLeaks(t)
 	e := startEtcd(t)
@@ -199,7 +199,7 @@ func TestEtcd_Kill(t *testing.T) {
 	}
 }
 
-// putOnce creates a key by Txn until it is there: the comparison makes the Txn safe to repeat.
+// putOnce creates a key by repeated Txns until it exists: the comparison makes the Txn idempotent.
 func putOnce(ctx context.Context, c *clientv3.Client, key string) error {
 	for {
 		_, err := c.Txn(ctx).If(clientv3.Compare(clientv3.Version(key), "=", 0)).Then(clientv3.OpPut(key, path.Base(key))).Commit()

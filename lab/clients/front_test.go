@@ -22,28 +22,28 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// front stands before a real server: it forwards every request, counts it, and fails those it is told to fail.
+// front is a proxy before a real server: it forwards and counts every request, and fails requests on demand.
 type front struct {
 	target string
 	conn   *grpc.ClientConn
 
 	mu       sync.Mutex
-	down     string         // a method whose requests fail
-	with     codes.Code     // what they fail with
-	lose     map[string]int // how many answers of a method are lost after the server gave them
+	down     string         // method whose requests
+	with     codes.Code     // code of these failures
+	lose     map[string]int // number of answers of a method to drop
 	count    map[string]int // requests of each method
-	served   map[string]int // those that the server answered without error
+	served   map[string]int // requests that the server
 	metadata map[string]string
-	open     map[*cutter]string // streams that run, with their methods
+	open     map[*cutter]string // running streams, with
 }
 
-// cutter ends a stream that runs.
+// cutter ends a running stream.
 type cutter struct {
 	cancel context.CancelFunc
 	code   codes.Code
 }
 
-// newFront starts a front before the server at an address. It ends with the test.
+// newFront starts a front before the server at an address. It stops at the end of the test.
 func newFront(t *testing.T, address string) *front {
 	t.Helper()
 	conn, err := grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDisableRetry(),
@@ -83,14 +83,14 @@ func (f *front) fail(method string, with codes.Code) {
 
 func (f *front) heal() { f.fail("", codes.OK) }
 
-// loseNext has the next answer of a method get lost: the server has done what it was asked for.
+// loseNext drops the next answer of a method, after the server has processed the request.
 func (f *front) loseNext(method string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.lose[method]++
 }
 
-// cut ends the streams of a method that run, and returns their number.
+// cut ends the running streams of a method, and returns their number.
 func (f *front) cut(method string, with codes.Code) (n int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -104,14 +104,14 @@ func (f *front) cut(method string, with codes.Code) (n int) {
 	return n
 }
 
-// requests are those of a method, and how many of them the server answered without error.
+// requests returns the requests of a method, and how many of them the server answered without error.
 func (f *front) requests(method string) (all, served int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.count[method], f.served[method]
 }
 
-// seen are the metadata keys of each method.
+// seen returns the metadata keys of each method.
 func (f *front) seen() map[string]string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -157,7 +157,7 @@ func (f *front) serve(_ any, in grpc.ServerStream) error {
 		for {
 			var message []byte
 			if in.RecvMsg(&message) != nil {
-				_ = out.CloseSend() // it never fails
+				_ = out.CloseSend() // never fails
 				return
 			}
 			if out.SendMsg(&message) != nil {
@@ -182,7 +182,7 @@ func (f *front) serve(_ any, in grpc.ServerStream) error {
 	return nil
 }
 
-// answer forwards what the server answers, or drops it.
+// answer forwards the server's answer, or drops it.
 func (f *front) answer(in grpc.ServerStream, out grpc.ClientStream, lose bool) error {
 	header, err := out.Header()
 	if err == nil && !lose {
@@ -209,7 +209,7 @@ func (f *front) answer(in grpc.ServerStream, out grpc.ClientStream, lose bool) e
 	}
 }
 
-// raw is a codec that leaves messages as they are.
+// raw is a codec that leaves messages unchanged.
 type raw struct{}
 
 func (raw) Marshal(v any) (mem.BufferSlice, error) {

@@ -24,7 +24,7 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-// TestGateway has etcd's HTTP gateway call a server that fails, with and without stagger.
+// TestGateway makes etcd's HTTP gateway call a failing server, with and without stagger.
 func TestGateway(t *testing.T) {
 	noLeaks(t)
 	const get, put = "/etcdserverpb.KV/Range", "/etcdserverpb.KV/Put"

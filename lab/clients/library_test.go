@@ -24,37 +24,37 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// order is that of the page's table.
+// order is the order of the page's table.
 var order = []string{etcdName, "OTLP exporters", "Pub/Sub", "Bigtable", "Temporal SDK", "qdrant go-client"}
 
-// library is a client library that stagger's dial options are put into.
+// library is a client library with stagger's dial options.
 type library struct {
 	name, module string
-	read, write  string // full methods: the one that a policy names, and one that runs twice if it is retried blindly
-	tame         bool   // the library's own retries can be switched off, or there are none
-	rebuilds     bool   // each of its own tries has a request of its own, so that stagger doesn't see them as tries of one call
-	headers      bool   // it asks for headers first, at which a try may be committed before its last attempt
-	tries        int    // how often the library calls read in an outage that ends before the fourth, with its retries on
+	read, write  string // full methods: one that a policy names, and one that runs twice if it is retried blindly
+	tame         bool   // the library's own retries can be turned off, or it has none
+	rebuilds     bool   // each of its tries has a new request, so that stagger doesn't see them as one call
+	headers      bool   // it reads headers first, which may commit a try before its last attempt
+	tries        int    // number of calls of read in an outage that ends before the fourth, with the library's retries on
 
 	serve func(t *testing.T) (address string)
 	open  func(t *testing.T, target string, retries bool, dial ...grpc.DialOption) session
 }
 
-// session is a client of the library that is connected.
+// session is a connected client of the library.
 type session struct {
-	happy       func(ctx context.Context) ([]string, error) // does what the library is for, and tells the results
+	happy       func(ctx context.Context) ([]string, error) // uses the library normally, and returns the results
 	read, write func(ctx context.Context) error
 	close       func()
 }
 
 const retryPolicy = `retryPolicy: {maxAttempts: 4, initialBackoff: 0.001s, maxBackoff: 10s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE], budget: NONE}`
 
-// text is the policy file that names read, and so declares it safe.
+// text returns the policy file that names read, and thereby declares it idempotent.
 func (l library) text() string {
 	return fmt.Sprintf("methodConfig:\n  - {name: [{service: %s, method: %s}], %s}\n", path.Dir(l.read)[1:], path.Base(l.read), retryPolicy)
 }
 
-// service is the policy file for the whole service of write, which alone declares nothing.
+// service returns the policy file for the whole service of write, which declares no method idempotent.
 func (l library) service(top string) string {
 	return fmt.Sprintf("%s\nmethodConfig:\n  - {name: [{service: %s}], %s}\n", top, path.Dir(l.write)[1:], retryPolicy)
 }
@@ -74,7 +74,7 @@ func retrier(t *testing.T, text string, options ...interceptor.Option) *intercep
 
 var plaintext = grpc.WithTransportCredentials(insecure.NewCredentials())
 
-// within is a context with room for what a library does in an outage.
+// within returns a context with enough time for the library's behaviour in an outage.
 func within(t *testing.T) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -82,16 +82,16 @@ func within(t *testing.T) context.Context {
 	return ctx
 }
 
-// noLeaks fails the test if goroutines that it started are left in the end.
+// noLeaks fails the test if goroutines that it started are left at the end.
 func noLeaks(t *testing.T) {
 	t.Helper()
 	old := goleak.IgnoreCurrent()
-	// Without stagger as well, Pub/Sub leaves this goroutine of a subscriber behind.
+	// Pub/Sub leaves this goroutine of a subscriber behind, also without stagger.
 	pubsub := goleak.IgnoreTopFunction("cloud.google.com/go/pubsub/v2.(*messageIterator).streamKeepAliveHandler")
 	t.Cleanup(func() { goleak.VerifyNone(t, old, pubsub) })
 }
 
-// test compares the library with and without stagger, and writes down what the server saw.
+// test compares the library with and without stagger, and records the requests at the server.
 func (l library) test(t *testing.T) {
 	noLeaks(t)
 	address := l.serve(t)
@@ -118,7 +118,7 @@ func (l library) test(t *testing.T) {
 		own, off, keeps, path.Base(l.write), bare, safe, assumed))
 }
 
-// compareHappy holds the results of calls that succeed, the requests that they make and their metadata against those without stagger.
+// compareHappy compares the results, requests and metadata of successful calls with those without stagger.
 func (l library) compareHappy(t *testing.T, address string) {
 	t.Helper()
 	play := func(dial ...grpc.DialOption) (results []string, seen map[string]string) {
@@ -141,8 +141,8 @@ func (l library) compareHappy(t *testing.T, address string) {
 	}
 }
 
-// compareError holds the error of a call that is never retried against the one without stagger. It says whether
-// [interceptor.Error] can be found in it.
+// compareError compares the error of a call that is never retried with the one without stagger. It returns whether the error
+// contains an [interceptor.Error].
 func (l library) compareError(t *testing.T, address string) string {
 	t.Helper()
 	play := func(dial ...grpc.DialOption) error {
@@ -166,8 +166,8 @@ func (l library) compareError(t *testing.T, address string) string {
 	return "no"
 }
 
-// outage counts the requests of one call in an outage that ends when the library calls for the fourth time. Without
-// stagger each of the library's calls is a request; with it, those that fail are four.
+// outage counts the requests of one call in an outage that ends at the library's fourth call. Without stagger each of the
+// library's calls is one request; with it, failed calls are four.
 func (l library) outage(t *testing.T, address string, retries bool, tries int) string {
 	t.Helper()
 	play := func(dial ...grpc.DialOption) int {
@@ -223,7 +223,7 @@ func (l library) outage(t *testing.T, address string, retries bool, tries int) s
 	return fmt.Sprintf("%d → %s%d", bare, few, most)
 }
 
-// lost counts how often write ran when the answer of its first request was lost.
+// lost counts how often write ran if the answer to its first request was lost.
 func (l library) lost(t *testing.T, address string, dial ...grpc.DialOption) int {
 	t.Helper()
 	f := newFront(t, address)

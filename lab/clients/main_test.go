@@ -15,7 +15,7 @@ var write = flag.String("write", "", "write the table of what was counted into t
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	slog.SetDefault(slog.New(slog.DiscardHandler)) // some policies of these tests retry undeclared methods, and are warned of
+	slog.SetDefault(slog.New(slog.DiscardHandler)) // some policies of these tests retry undeclared methods, which causes warnings
 	code := m.Run()
 	if err := counted.compare(page, *write); err != nil && code == 0 {
 		fmt.Fprintln(os.Stderr, err)

@@ -19,7 +19,7 @@ import (
 
 const exportSpans = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
 
-// spans is a collector that keeps the names of spans.
+// spans is a collector that stores the names of spans.
 type spans struct {
 	collector.UnimplementedTraceServiceServer
 	mu    sync.Mutex
@@ -39,7 +39,7 @@ func (s *spans) Export(_ context.Context, r *collector.ExportTraceServiceRequest
 	return &collector.ExportTraceServiceResponse{}, nil
 }
 
-// take returns what has come since it was called last.
+// take returns the spans since the last call.
 func (s *spans) take() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -48,7 +48,7 @@ func (s *spans) take() []string {
 	return names
 }
 
-// serveGRPC serves what register registers, until the test ends.
+// serveGRPC serves the registered services until the test ends.
 func serveGRPC(t *testing.T, register func(*grpc.Server)) string {
 	t.Helper()
 	lis := listen(t)
@@ -81,7 +81,7 @@ func TestOTLP(t *testing.T) {
 			return session{
 				happy: func(ctx context.Context) ([]string, error) {
 					provider := trace.NewTracerProvider(trace.WithBatcher(exporter, trace.WithExportTimeout(10*time.Second)))
-					defer func() { _ = provider.Shutdown(ctx) }() // the spans that came are the result
+					defer func() { _ = provider.Shutdown(ctx) }() // the received spans
 					received.take()
 					for i := range 3 {
 						_, span := provider.Tracer("lab").Start(ctx, fmt.Sprint("span ", i))

@@ -22,7 +22,7 @@ const (
 	end = "<!-- /counted -->\n"
 )
 
-// table is what the tests have counted, by library.
+// table has the tests' counts, by library.
 type table struct {
 	mu   sync.Mutex
 	rows map[string]string
@@ -36,7 +36,8 @@ func (t *table) add(library, row string) {
 	t.rows[library] = row
 }
 
-// compare holds the rows against the page's, or writes them into a page. Tests that did not run leave their rows alone.
+// compare compares the rows with the page's, or writes them into a page. It leaves the rows of tests that did not run
+// unchanged.
 func (t *table) compare(file, write string) error {
 	old, err := os.ReadFile(file)
 	if err != nil {
@@ -71,7 +72,7 @@ func (t *table) compare(file, write string) error {
 	return os.WriteFile(write, text, 0o644)
 }
 
-// version is that of a module in go.mod.
+// version returns the version of a module in go.mod.
 func version(t *testing.T, module string) string {
 	t.Helper()
 	file, err := os.ReadFile("go.mod")

@@ -17,7 +17,7 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-// TestProxy has a proxy retry, which forwards frames that it cannot read.
+// TestProxy retries in a proxy that forwards frames which it cannot decode.
 func TestProxy(t *testing.T) {
 	noLeaks(t)
 	for _, tc := range []struct {

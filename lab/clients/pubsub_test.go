@@ -31,7 +31,7 @@ const (
 	receiveTimeout = 20 * time.Second
 )
 
-// google are the client options by which libraries of Google Cloud take dial options.
+// google returns the client options with which libraries of Google Cloud use dial options.
 func google(target string, dial []grpc.DialOption) []option.ClientOption {
 	opts := []option.ClientOption{option.WithEndpoint(target), option.WithoutAuthentication(), option.WithTelemetryDisabled()}
 	for _, d := range dial {
@@ -40,7 +40,7 @@ func google(target string, dial []grpc.DialOption) []option.ClientOption {
 	return opts
 }
 
-// once switches gax's retries of a method off.
+// once turns off gax's retries of a method.
 var once = gax.WithRetry(func() gax.Retryer { return nil })
 
 func dialPubSub(t *testing.T, target string, retries bool, dial ...grpc.DialOption) *pubsub.Client {
@@ -69,7 +69,7 @@ func servePubSub(t *testing.T) string {
 	return server.Addr
 }
 
-// publish sends messages, each once it is known that the one before has come.
+// publish sends messages, each after the previous one was acknowledged.
 func publish(ctx context.Context, p *pubsub.Publisher, texts ...string) error {
 	for _, text := range texts {
 		if _, err := p.Publish(ctx, &pubsub.Message{Data: []byte(text)}).Get(ctx); err != nil {
@@ -79,7 +79,7 @@ func publish(ctx context.Context, p *pubsub.Publisher, texts ...string) error {
 	return nil
 }
 
-// receive returns so many messages, sorted. It tells of each, if told is given.
+// receive returns this many messages, sorted. It reports each to told, if that is given.
 func receive(ctx context.Context, c *pubsub.Client, n int, told chan<- struct{}) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, receiveTimeout)
 	defer cancel()
@@ -129,7 +129,7 @@ func TestPubSub(t *testing.T) {
 	}.test(t)
 }
 
-// TestPubSub_StreamingPull cuts the stream by which messages come. The library opens it again, with stagger between.
+// TestPubSub_StreamingPull cuts the stream of incoming messages. The library reopens it, through stagger.
 func TestPubSub_StreamingPull(t *testing.T) {
 	noLeaks(t)
 	f := newFront(t, servePubSub(t))
@@ -153,7 +153,7 @@ func TestPubSub_StreamingPull(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 25 {
-		<-told // or it would come again only after the deadline to acknowledge it
+		<-told // otherwise it would come
 	}
 	before, _ := f.requests(streamingPull)
 	if f.cut(streamingPull, codes.Unavailable) == 0 {

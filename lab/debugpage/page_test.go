@@ -1,8 +1,8 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package debugpage_test opens the debug page in a browser. It stands here and not with the page, so that the library does
-// not depend on what drives a browser.
+// Package debugpage_test opens the debug page in a browser. It is in this module so that the library does not depend on the
+// browser's driver.
 package debugpage_test
 
 import (
@@ -29,8 +29,8 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-// browser returns a context of a headless Chromium of its own. Without one on this machine the test
-// is skipped, and fails where `make test` or a workflow has promised one.
+// browser returns a context with its own headless Chromium. If there is none on this machine, the test is skipped; in `make
+// test` or a workflow that requires one, it fails.
 func browser(t *testing.T) context.Context {
 	t.Helper()
 	var path string
@@ -60,11 +60,11 @@ func browser(t *testing.T) context.Context {
 	return ctx
 }
 
-// visit is what a browser does with the page.
+// visit records what a browser does with the page.
 type visit struct {
 	mu       sync.Mutex
-	requests []string // what it asked for
-	trouble  []string // what it logged
+	requests []string // the requests
+	trouble  []string // the log
 }
 
 func (v *visit) listen(event any) {
@@ -82,7 +82,7 @@ func (v *visit) listen(event any) {
 	}
 }
 
-// open has a browser go to an address.
+// open opens an address in a browser.
 func open(ctx context.Context, t *testing.T, address string) *visit {
 	t.Helper()
 	v := new(visit)
@@ -108,7 +108,7 @@ func until(ctx context.Context, t *testing.T, condition string) {
 	}
 }
 
-// A person watches a budget empty during an outage and reads why calls are not retried, without touching the page.
+// A user watches a budget empty during an outage and reads why calls are not retried, without touching the page.
 func TestBrowserWatchesAnOutage(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -132,9 +132,9 @@ func TestBrowserWatchesAnOutage(t *testing.T) {
 	until(ctx, t, `[...document.querySelectorAll('#decisions-1 tr')].some(row =>
 		row.textContent.includes('budget_exhausted') && row.textContent.includes('The traffic has not earned another attempt'))`)
 	until(ctx, t, `document.querySelector('#budgets-1 path.denied').getBBox().height > 0`) // the bars follow with the next sample
-	until(ctx, t, `document.querySelector('#budgets-1 polyline').getBBox().height > 30`)   // and so does the fall of the line
+	until(ctx, t, `document.querySelector('#budgets-1 polyline').getBBox().height > 30`)   // and so does the line
 
-	// Paused, the page stays as it is, and goes on from there.
+	// While paused, the page does not change. Afterwards it continues.
 	if err := chromedp.Do(ctx, chromedp.Click(chromedp.CSS(`#pause`))); err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +148,7 @@ func TestBrowserWatchesAnOutage(t *testing.T) {
 	until(ctx, t, late)
 
 	// The reason leads to the explanation of the method.
-	const refusal = chromedp.CSS("td.no") // there, and not here
+	const refusal = chromedp.CSS("td.no") // visible there, but not here
 	if err := chromedp.Do(ctx, chromedp.Click(chromedp.CSS(`#decisions-1 a[href*="GetOrder"]`)), chromedp.WaitVisible(refusal)); err != nil {
 		t.Fatal(err)
 	}

@@ -31,7 +31,7 @@ methodConfig:
   retryPolicy: {maxAttempts: 3, initialBackoff: 0.1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE], budget: orders}
 `
 
-// scene is a client of a server, whose Retrier is shown.
+// scene is a client of a server; the page shows its Retrier.
 type scene struct {
 	*testserver.Server
 
@@ -60,7 +60,7 @@ func (s scene) call(t *testing.T, method string) error {
 
 func down() testserver.Step { return testserver.Fail(codes.Unavailable, "secret of a user") }
 
-// wants has the test fail if text lacks any of the parts.
+// wants fails the test if text lacks any of the parts.
 func wants(t *testing.T, text string, parts ...string) {
 	t.Helper()
 	for _, part := range parts {

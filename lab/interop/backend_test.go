@@ -23,12 +23,12 @@ import (
 )
 
 const (
-	getOrder    = "/interop.v1.OrderService/GetOrder"    // declared safe by name
-	createOrder = "/interop.v1.OrderService/CreateOrder" // nobody declares it safe
-	watchOrders = "/interop.v1.OrderService/WatchOrders" // a server stream; declared safe by name
+	getOrder    = "/interop.v1.OrderService/GetOrder"    // declared idempotent by name
+	createOrder = "/interop.v1.OrderService/CreateOrder" // not declared idempotent
+	watchOrders = "/interop.v1.OrderService/WatchOrders" // a server stream; declared idempotent by name
 )
 
-// watched is how many messages a whole stream of watchOrders has: the numbers from 0, or from the request's.
+// watched is the number of messages in a whole stream of watchOrders: the numbers from 0, or from the request's.
 const watched = 30
 
 // ledger counts how often the handler of each request has run, on all backends.
@@ -45,7 +45,7 @@ func (l *ledger) run(request string) {
 	l.runs[request]++
 }
 
-// repeated is how many requests whose text begins so ran more than once.
+// repeated returns how many requests whose text has this prefix ran more than once.
 func (l *ledger) repeated(prefix string) (n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -64,10 +64,10 @@ func (l *ledger) ran(request string) bool {
 	return l.runs[request] > 0
 }
 
-// backend is a gRPC server on a port of loopback, which can be stopped and started again.
+// backend is a gRPC server on a loopback port, which can be stopped and restarted.
 type backend struct {
 	port   int
-	work   time.Duration // that a request takes
+	work   time.Duration // time of a request
 	ledger *ledger
 	maxAge time.Duration // of a connection; 0 for none
 
@@ -75,7 +75,7 @@ type backend struct {
 	server *grpc.Server
 }
 
-// startBackend starts a server that ends with the test.
+// startBackend starts a server that stops when the test ends.
 func startBackend(t *testing.T, l *ledger, work, maxAge time.Duration) *backend {
 	t.Helper()
 	b := &backend{port: proctest.Port(t), work: work, ledger: l, maxAge: maxAge}
@@ -101,7 +101,7 @@ func (b *backend) start(t *testing.T) {
 	b.mu.Lock()
 	b.server = server
 	b.mu.Unlock()
-	go func() { _ = server.Serve(lis) }() // it ends with an error when it is killed
+	go func() { _ = server.Serve(lis) }() // returns an
 }
 
 func (b *backend) current() *grpc.Server {
@@ -110,13 +110,13 @@ func (b *backend) current() *grpc.Server {
 	return b.server
 }
 
-// kill closes listener and connections at once, whatever runs.
+// kill closes the listener and all connections at once, with running calls.
 func (b *backend) Kill() { b.current().Stop() }
 
-// drain stops as a rollout does: GOAWAY, then the end when all calls are answered.
+// drain stops like a rollout: GOAWAY, then the end after all calls are answered.
 func (b *backend) drain() { b.current().GracefulStop() }
 
-// watch sends the numbers from the first, with the backend's work before each.
+// watch sends the numbers from the first, each after the backend's work.
 func (b *backend) watch(first string, stream grpc.ServerStream) error {
 	n, err := strconv.Atoi(first)
 	if err != nil {
@@ -133,8 +133,8 @@ func (b *backend) watch(first string, stream grpc.ServerStream) error {
 	return nil
 }
 
-// handle answers any unary method with its request. What it does has happened when it begins: a client that goes
-// away later does not undo it.
+// handle answers any unary method with its request. Its effect happens at the start: a client that leaves later does not
+// undo it.
 func (b *backend) handle(_ any, stream grpc.ServerStream) error {
 	m := new(wrapperspb.StringValue)
 	if err := stream.RecvMsg(m); err != nil {

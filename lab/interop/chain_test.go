@@ -18,7 +18,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 )
 
-// hop is a server of a chain, which counts its requests.
+// hop is a server in a chain, which counts its requests.
 type hop struct {
 	requests atomic.Int64
 	address  string
@@ -36,12 +36,12 @@ func startHop(t *testing.T, answer func(stream grpc.ServerStream) error, opts ..
 		h.requests.Add(1)
 		return answer(stream)
 	}))...)
-	go func() { _ = srv.Serve(lis) }() // it ends when the test stops it
+	go func() { _ = srv.Serve(lis) }() // until the test
 	t.Cleanup(srv.Stop)
 	return h
 }
 
-// TestChain has clients in three languages call a service that calls another one, which is down. All of them retry; with
+// TestChain makes clients in three languages call a service whose own downstream service is down. All of them retry; with
 // stagger's server interceptors in the middle, only the layer above the failure does.
 func TestChain(t *testing.T) {
 	required(t)

@@ -1,8 +1,7 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package interop holds stagger against software that was not written for it: nginx and HAProxy between client and server,
-// etcd under kill -9, servers and clients in Python and Node. Its tests start what is installed, on loopback, and count
-// what became of every call; `make interop` installs it and runs them, and -write makes docs/evidence/interop.md of
-// what was counted.
+// Package interop tests stagger with independent software: nginx and HAProxy between client and server, etcd under kill -9,
+// servers and clients in Python and Node. Its tests start installed programs on loopback, and count the outcome of every
+// call. `make interop` installs them and runs the tests; -write writes docs/evidence/interop.md from the counts.
 package interop

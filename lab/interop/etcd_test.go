@@ -29,7 +29,7 @@ type node struct {
 	args []string
 }
 
-// cluster starts so many nodes, with their data in folders of the test.
+// cluster starts this many nodes, with their data in folders of the test.
 func cluster(t *testing.T, size int) []*node {
 	t.Helper()
 	nodes := make([]*node, size)
@@ -55,13 +55,13 @@ func cluster(t *testing.T, size int) []*node {
 	return nodes
 }
 
-// run starts the node, for the first time or again with the data that it has.
+// run starts the node, or restarts it with its data.
 func (n *node) run(t *testing.T) {
 	t.Helper()
 	n.Process = proctest.Start(t, nil, []string{"ETCD_UNSUPPORTED_ARCH=" + unsupported()}, "etcd", n.args...)
 }
 
-// unsupported is what etcd wants to hear on machines that it is less tested on.
+// unsupported is a setting that etcd requires on less tested machines.
 func unsupported() string {
 	if runtime.GOARCH == "amd64" {
 		return ""
@@ -82,7 +82,7 @@ func (n *node) healthy(t *testing.T) {
 	})
 }
 
-// leader is the node that leads the cluster.
+// leader returns the node that leads the cluster.
 func leader(t *testing.T, nodes []*node) *node {
 	t.Helper()
 	var found *node
@@ -126,7 +126,7 @@ const (
 	read = "Range"
 )
 
-// keys are etcd's methods: each Put has a key of its own, whose version then says how often it was applied.
+// keys are etcd's methods: each Put has its own key, whose version shows how often it was applied.
 func keys(conn *grpc.ClientConn) []callee {
 	kv := etcdserverpb.NewKVClient(conn)
 	return []callee{
@@ -141,7 +141,7 @@ func keys(conn *grpc.ClientConn) []callee {
 	}
 }
 
-// dialNodes connects to all nodes, with a connection to each.
+// dialNodes returns a connection to each node.
 func dialNodes(t *testing.T, nodes []*node, opts ...grpc.DialOption) *grpc.ClientConn {
 	t.Helper()
 	ports := make([]int, len(nodes))
@@ -151,7 +151,7 @@ func dialNodes(t *testing.T, nodes []*node, opts ...grpc.DialOption) *grpc.Clien
 	return dialAll(t, ports, opts...)
 }
 
-// etcdClients are those that are compared. The controls repeat every method.
+// etcdClients are the clients to compare. The controls retry every method.
 func etcdClients() []client {
 	const retry = `retryPolicy: {maxAttempts: 4, initialBackoff: 0.05s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE]`
 	with := func(name, text string) client {
@@ -177,7 +177,7 @@ methodConfig:
 	return all
 }
 
-// outage is what happens to etcd while calls go on.
+// outage is a fault of etcd while calls go on.
 type outage struct {
 	name   string
 	nodes  int
@@ -235,8 +235,8 @@ Real etcd, 60 calls a second of each client, half of them Puts. Each Put has a k
 how often it was applied. Reads are declared safe, Puts are not. In each cell: reads, % good · Puts, % good · Puts that were
 applied twice. No client lost a Put that was acknowledged.`
 
-// TestEtcd accounts for every Put in the manner of Jepsen: what was acknowledged is there, and nothing that nobody declared
-// safe was applied twice. Clients that repeat everything show that the count can find that.
+// TestEtcd accounts for every Put like Jepsen: acknowledged data exists, and no non-idempotent Put was applied twice.
+// Clients that retry everything show that the count can detect that.
 func TestEtcd(t *testing.T) {
 	required(t)
 	evidence.uses("etcd", version(t, "etcd", "--version"))
@@ -245,7 +245,7 @@ func TestEtcd(t *testing.T) {
 	for _, c := range clients {
 		shown.header = append(shown.header, c.name)
 	}
-	twice := map[bool]int{}             // by whether the client may repeat Puts
+	twice := map[bool]int{}             // by whether the client may retry
 	leaderless := map[string]outcomes{} // Puts while leaders were killed, by client
 	puts := 0
 	for _, o := range outages {
@@ -264,7 +264,7 @@ func TestEtcd(t *testing.T) {
 			if o.nodes > 1 {
 				leaderless[r.client.name] = writes
 			}
-			// A client that finds etcd away tries to connect again after 1 s, and waits for 3 s at most.
+			// A disconnected client reconnects after 1 s, and waits for 3 s at most.
 			if r.client.name == ourName && away < time.Second && float64(reads.good()) < o.reads*float64(len(reads)) {
 				t.Errorf("%s: %d of %d reads were good", o.name, reads.good(), len(reads))
 			}
@@ -282,14 +282,14 @@ func TestEtcd(t *testing.T) {
 	evidence.add(20, section{title: "etcd", text: text, tables: []table{shown}})
 }
 
-// accounted is what became of a client's calls.
+// accounted has the outcomes of a client's calls.
 type accounted struct {
 	client client
 	all    outcomes
 	twice  int // Puts that were applied more than once
 }
 
-// play starts etcd, has the outage happen while all clients make calls, and reads what etcd has in the end.
+// play starts etcd, causes the outage while all clients make calls, and reads etcd's data at the end.
 func (o outage) play(t *testing.T, clients []client) ([]accounted, time.Duration) {
 	nodes := cluster(t, o.nodes)
 	loads := make([]*load, len(clients))

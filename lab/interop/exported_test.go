@@ -28,13 +28,13 @@ import (
 	"github.com/stagger-go/stagger/internal/tools/proctest"
 )
 
-// caller is a client program, of which a test orders calls.
+// caller is a client program that makes calls on a test's orders.
 type caller interface {
-	// call makes calls one after the other over one connection, and returns their codes.
+	// call makes calls in sequence over one connection, and returns their codes.
 	call(t *testing.T, o order) []string
 }
 
-// order says which calls to make; it is what the programs in other languages read.
+// order describes the calls to make; the programs in other languages read it.
 type order struct {
 	Target string `json:"target"`
 	Method string `json:"method"`
@@ -105,7 +105,7 @@ func (l language) calls(t *testing.T, config string) caller {
 			t.Fatal(err)
 		}
 	}, nil, l.command[0], append(l.command[1:], program(t, l.client), config)...)
-	write.Close() // the program has it
+	write.Close() // the program has its copy
 	return foreignCaller{in, bufio.NewScanner(read)}
 }
 
@@ -140,7 +140,7 @@ func buildStagger(t *testing.T) string {
 	return path
 }
 
-// exportedPolicy is the file that all clients follow: stagger itself, the others what "stagger export" makes of it.
+// exportedPolicy is the file of all clients: stagger follows it, the others its output of "stagger export".
 const exportedPolicy = `
 methodConfig:
   - name: [{service: interop.v1.OrderService, method: GetOrder}, {service: interop.v1.OrderService, method: WatchOrders}]
@@ -159,8 +159,7 @@ type namedCaller struct {
 	name string
 }
 
-// allCallers are stagger, which follows exportedPolicy, and clients in three languages, which follow what the command
-// exports of it.
+// allCallers returns stagger, which follows exportedPolicy, and clients in three languages, which follow its exported form.
 func allCallers(t *testing.T, command string) []namedCaller {
 	t.Helper()
 	exported, err := exec.CommandContext(t.Context(), command, "export", file(t, "retry.yaml", exportedPolicy)).Output()
@@ -180,7 +179,7 @@ func allCallers(t *testing.T, command string) []namedCaller {
 	return all
 }
 
-// ask makes a request, and returns the answer.
+// ask sends a request, and returns the answer.
 func ask(t *testing.T, method, url, body string) []byte {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
@@ -199,11 +198,12 @@ func ask(t *testing.T, method, url, body string) []byte {
 	return text
 }
 
-// untilKnown is how many calls tell what a method's calls usually take: before that, stagger sends no hedge after a delay.
+// untilKnown is the number of calls after which a method's usual latency is known: before that, stagger sends no hedge after
+// a delay.
 const untilKnown = 20
 
-// TestExportedPolicy has clients in three languages call "stagger faultserver", by the policy that "stagger export" writes,
-// and compares how often they call with what the table says: where they differ too.
+// TestExportedPolicy makes clients in three languages call "stagger faultserver", with the policy that "stagger export"
+// writes, and compares the numbers of attempts with the table, including known differences.
 func TestExportedPolicy(t *testing.T) {
 	required(t)
 	command := buildStagger(t)
@@ -222,7 +222,7 @@ func TestExportedPolicy(t *testing.T) {
 		method string
 		steps  string // of the fault server's script
 		want   string // attempts of each client for the last call, in the order of the callers
-		before int    // calls before it, of one attempt each
+		before int    // earlier calls, of
 	}{
 		{"two failures", "GetOrder", `{"fail": {"code": "UNAVAILABLE"}, "times": 2}, {"ok": {}}`, "3 3 3 3", 0},
 		{"failures without end", "GetOrder", `{"fail": {"code": "UNAVAILABLE"}}`, "4 4 4 4", 0},

@@ -23,8 +23,8 @@ func plainly(ctx context.Context, conn *grpc.ClientConn, request string) error {
 	return conn.Invoke(ctx, getOrder, wrapperspb.String(request), new(wrapperspb.StringValue))
 }
 
-// byHand sends a call, and another one beside it after 20 ms, and cancels the one that is not answered first: what
-// hedging does, by gRPC alone.
+// byHand sends a call, and a parallel one after 20 ms, and cancels the one that is not answered first: hedging with gRPC
+// alone.
 func byHand(ctx context.Context, conn *grpc.ClientConn, request string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var both sync.WaitGroup
@@ -49,8 +49,8 @@ func byHand(ctx context.Context, conn *grpc.ClientConn, request string) error {
 	return nil
 }
 
-// TestLargeHedges has calls with requests of several sizes hedged through proxies, where one of two backends is slow: each
-// loser is cancelled.
+// TestLargeHedges hedges calls with requests of several sizes through proxies, with one of two backends slow: each loser is
+// cancelled.
 func TestLargeHedges(t *testing.T) {
 	required(t)
 	const (
@@ -92,7 +92,7 @@ methodConfig:
 					var failed, made atomic.Int64
 					for range callers {
 						all.Go(func() {
-							for n := 0; n < calls && failed.Load() < callers; n++ { // a stalled connection need not be shown for long
+							for n := 0; n < calls && failed.Load() < callers; n++ { // a stalled connection need
 								ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 								if err := c.call(ctx, conn, request); err != nil {
 									failed.Add(1)

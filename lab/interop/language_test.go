@@ -33,10 +33,10 @@ import (
 	"github.com/stagger-go/stagger/internal/tools/proctest"
 )
 
-// language is one in which there are a server and a client for these tests.
+// language is a language with a server and a client for these tests.
 type language struct {
 	name    string
-	command []string // that runs a program; its file follows
+	command []string // to run a program; its
 	server  string
 	client  string
 }
@@ -46,7 +46,7 @@ var languages = []language{
 	{"Node", []string{"node"}, "node/server.js", "node/client.js"},
 }
 
-// uses writes down the versions of the language and of its gRPC.
+// uses records the versions of the language and of its gRPC.
 func (l language) uses(t *testing.T) {
 	t.Helper()
 	evidence.uses(l.name, version(t, l.command[0], "--version"))
@@ -58,7 +58,7 @@ func (l language) uses(t *testing.T) {
 	}
 }
 
-// program is the full path of a program of the language.
+// program returns the full path of a program of the language.
 func program(t *testing.T, path string) string {
 	t.Helper()
 	full, err := filepath.Abs(path)
@@ -68,7 +68,7 @@ func program(t *testing.T, path string) string {
 	return full
 }
 
-// foreignServer is a server in another language, which can be stopped and started again.
+// foreignServer is a server in another language, which can be stopped and restarted.
 type foreignServer struct {
 	*proctest.Process
 
@@ -77,7 +77,7 @@ type foreignServer struct {
 	args []string
 }
 
-// serve starts the language's server; maxAge is that of connections, 0 for none.
+// serve starts the language's server; maxAge is the limit for connections, 0 for none.
 func (l language) serve(t *testing.T, maxAge time.Duration) *foreignServer {
 	t.Helper()
 	s := &foreignServer{port: proctest.Port(t), runs: filepath.Join(t.TempDir(), "runs")}
@@ -95,8 +95,8 @@ func (s *foreignServer) run(t *testing.T) {
 	listening(t, s.port)
 }
 
-// counts is how often the handler of each request has run. A request is protobuf's form of a text: two bytes stand
-// before that, of which the first is a line feed.
+// counts returns how often the handler of each request has run. A request is a text in protobuf's form: after two bytes, the
+// first of which is a line feed.
 func (s *foreignServer) counts(t *testing.T) map[string]int {
 	t.Helper()
 	text, err := os.ReadFile(s.runs)
@@ -112,7 +112,7 @@ func (s *foreignServer) counts(t *testing.T) map[string]int {
 	return n
 }
 
-// details are what a server sends for google.rpc.RetryInfo, in hexadecimal digits.
+// details is a server's google.rpc.RetryInfo, in hexadecimal digits.
 func details(t *testing.T, delay time.Duration) string {
 	t.Helper()
 	info, err := anypb.New(&errdetails.RetryInfo{RetryDelay: durationpb.New(delay)})
@@ -126,7 +126,7 @@ func details(t *testing.T, delay time.Duration) string {
 	return hex.EncodeToString(b)
 }
 
-// service is where the methods of the servers in other languages stand.
+// service is the service of the servers in other languages.
 const service = "/interop.v1.OrderService/"
 
 // TestServersInOtherLanguages plays the same script to servers in each language, and counts the handlers that ran.
@@ -144,7 +144,7 @@ func TestServersInOtherLanguages(t *testing.T) {
 		script   string
 		policy   string
 		attempts int
-		answer   string // what the client gets
+		answer   string // the client's result
 		atLeast  time.Duration
 	}{
 		{"two failures", "GetOrder", "[" + down + "," + down + ", {}]", plain, 3, "1 OK", 0},
@@ -166,7 +166,7 @@ func TestServersInOtherLanguages(t *testing.T) {
 		{"client stream, a failure", "ImportOrders", "[" + down + ", {}]", plain, 2, "1 OK", 0},
 		{"bidirectional stream, a failure", "Chat", "[" + down + `, {"messages": 1}]`, plain, 2, "3 OK", 0},
 	}
-	// Where a server does something else: Python's sends one of two pushbacks, and so the call is retried.
+	// Servers that differ: Python's sends one of two pushbacks, so the call is retried.
 	differs := map[string]map[string]string{"Python": {"two pushbacks": "2 attempts, 1 OK"}}
 	shown := table{header: []string{"script", "attempts, answer"}}
 	for _, l := range languages {
@@ -219,8 +219,8 @@ const serversText = `
 Each row holds for both servers: what the server does with the attempts of a call, how many of them its handlers saw, and what the
 application got: messages and code.`
 
-// attempts is how often handlers ran for a request, which stands three times in a stream of the client's: of an import they
-// see all at once, of a chat one after the other, and the last attempt of that sees all.
+// attempts returns how often handlers ran for a request, which a client's stream contains three times: an import sees all at
+// once, a chat one after the other, with all of them in the last attempt.
 func (s *foreignServer) attempts(t *testing.T, method, request string) int {
 	t.Helper()
 	n := s.counts(t)[request]
@@ -234,7 +234,7 @@ func (s *foreignServer) attempts(t *testing.T, method, request string) int {
 	}
 }
 
-// talk makes a call of a kind that fits the method, and tells what came: messages and the code.
+// talk makes a call of the method's kind, and returns the messages and the code.
 func talk(ctx context.Context, t *testing.T, conn *grpc.ClientConn, method, request string, resumed bool) string {
 	t.Helper()
 	m := wrapperspb.String(request)
@@ -279,7 +279,7 @@ func talk(ctx context.Context, t *testing.T, conn *grpc.ClientConn, method, requ
 	}
 }
 
-// stop is what happens to a server in another language while calls go on.
+// stop is a fault of a server in another language while calls go on.
 type stop struct {
 	name   string
 	maxAge time.Duration
@@ -305,13 +305,13 @@ var stops = []stop{
 	}},
 }
 
-// TestServerStops has servers in each language stop and start while clients make calls, and counts handlers that ran twice.
+// TestServerStops stops and starts servers in each language while clients make calls, and counts handlers that ran twice.
 func TestServerStops(t *testing.T) {
 	required(t)
 	const control = "gRPC's retries, waiting for a connection"
 	clients := []client{bare(), grpcRetries(), ours(ourName, "")}
 	clients[1].name = control
-	// How long such a server takes to start depends on the machine; gRPC by itself connects anew after 1 s, then 1.6 s.
+	// The time that such a server takes to start depends on the machine; gRPC itself reconnects after 1 s, then 1.6 s.
 	often := connectEach(100 * time.Millisecond)
 	for i, c := range clients {
 		clients[i].options = func(t *testing.T) []grpc.DialOption {

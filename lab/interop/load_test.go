@@ -26,11 +26,11 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// client is a way to retry, under test or beside it.
+// client is a kind of retries, under test or for comparison.
 type client struct {
 	name    string
 	options func(*testing.T) []grpc.DialOption
-	unsafe  bool // it repeats what nobody declared safe: a control, which shows that the count can find that
+	unsafe  bool // it retries non-idempotent calls: a control, which shows that the count can detect that
 }
 
 const (
@@ -39,17 +39,17 @@ const (
 	ourName     = "stagger"
 )
 
-// bare is gRPC without retries, but for those that it makes by itself in its transport.
+// bare is gRPC without retries, except those in its transport.
 func bare() client {
 	return client{name: bareName, options: func(*testing.T) []grpc.DialOption {
 		return []grpc.DialOption{grpc.WithDisableRetry(), grpc.WithDefaultServiceConfig("{" + roundRobin + "}")}
 	}}
 }
 
-// roundRobin has calls spread over all backends.
+// roundRobin spreads calls over all backends.
 const roundRobin = `"loadBalancingConfig": [{"round_robin": {}}]`
 
-// grpcRetries is gRPC with a service config, which repeats every method.
+// grpcRetries is gRPC with a service config that retries every method.
 func grpcRetries() client {
 	const config = `{` + roundRobin + `, "methodConfig": [{"name": [{}], "retryPolicy": {"maxAttempts": 4, "initialBackoff": "0.05s", "maxBackoff": "1s",
 		"backoffMultiplier": 2, "retryableStatusCodes": ["UNAVAILABLE"]}}]}`
@@ -58,7 +58,7 @@ func grpcRetries() client {
 	}}
 }
 
-// ours is stagger with the policies of a user's first file; head stands at its top.
+// ours is stagger with the policies of a user's first file; head goes at its top.
 func ours(name, head string) client {
 	const retry = `retryPolicy: {maxAttempts: 4, initialBackoff: 0.05s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE]}`
 	text := head + `
@@ -84,7 +84,7 @@ func retrier(t *testing.T, text string, opts ...interceptor.Option) *interceptor
 	return r
 }
 
-// dial connects to a target on loopback; the connection ends with the test.
+// dial connects to a target on loopback; the connection closes when the test ends.
 func dial(t *testing.T, target string, opts ...grpc.DialOption) *grpc.ClientConn {
 	t.Helper()
 	conn, err := grpc.NewClient(target, append(opts, grpc.WithTransportCredentials(insecure.NewCredentials()))...)
@@ -95,7 +95,7 @@ func dial(t *testing.T, target string, opts ...grpc.DialOption) *grpc.ClientConn
 	return conn
 }
 
-// dialAll connects to servers on several ports; options say how calls are spread.
+// dialAll connects to servers on several ports; options set the load balancing.
 func dialAll(t *testing.T, ports []int, opts ...grpc.DialOption) *grpc.ClientConn {
 	t.Helper()
 	var state resolver.State
@@ -107,12 +107,12 @@ func dialAll(t *testing.T, ports []int, opts ...grpc.DialOption) *grpc.ClientCon
 	return dial(t, "ports:///all", append(opts, grpc.WithResolvers(r))...)
 }
 
-// connectEach has a connection tried again each so often, instead of after 1 s, 1.6 s and so on.
+// connectEach reconnects at this interval, instead of after 1 s, 1.6 s and so on.
 func connectEach(d time.Duration) grpc.DialOption {
 	return grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.Config{BaseDelay: d, Multiplier: 1, MaxDelay: d}, MinConnectTimeout: time.Second})
 }
 
-// outcome is what became of a call.
+// outcome is the outcome of a call.
 type outcome struct {
 	request string
 	method  string
@@ -120,7 +120,7 @@ type outcome struct {
 	took    time.Duration
 }
 
-// load makes calls at fixed times, whatever becomes of those before, until stopped.
+// load makes calls at fixed times, however earlier ones end, until stopped.
 type load struct {
 	name    string
 	stop    context.CancelFunc
@@ -131,7 +131,7 @@ type load struct {
 	outcomes []outcome
 }
 
-// callee is a method that a load calls, with a text that no other call has.
+// callee is a called method, with a unique text per call.
 type callee struct {
 	method string
 	call   func(ctx context.Context, request string) error
@@ -147,7 +147,7 @@ func orders(conn *grpc.ClientConn, methods ...string) (callees []callee) {
 	return callees
 }
 
-// startLoad makes so many calls a second, of the methods in turn.
+// startLoad makes this many calls a second, of the methods in turn.
 func startLoad(t *testing.T, name string, rate int, callees ...callee) *load {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
@@ -185,10 +185,10 @@ func (l *load) call(ctx context.Context, c callee, n int) {
 	l.outcomes = append(l.outcomes, o)
 }
 
-// prefix is how the load's requests begin.
+// prefix returns the prefix of the load's requests.
 func (l *load) prefix() string { return l.name + " " }
 
-// end stops the load, and returns what became of all its calls.
+// end stops the load, and returns the outcomes of all its calls.
 func (l *load) end() outcomes {
 	l.stop()
 	<-l.stopped
@@ -198,12 +198,12 @@ func (l *load) end() outcomes {
 
 type outcomes []outcome
 
-// of are those of one method.
+// of returns those of one method.
 func (o outcomes) of(method string) outcomes {
 	return slices.DeleteFunc(slices.Clone(o), func(o outcome) bool { return o.method != method })
 }
 
-// good is how many have succeeded.
+// good returns how many have succeeded.
 func (o outcomes) good() (n int) {
 	for _, c := range o {
 		if c.err == nil {
@@ -213,7 +213,7 @@ func (o outcomes) good() (n int) {
 	return n
 }
 
-// p99 is the time that 99 % of the calls took at most.
+// p99 returns the 99 % quantile of the calls' times.
 func (o outcomes) p99() time.Duration {
 	if len(o) == 0 {
 		return 0
@@ -226,7 +226,7 @@ func (o outcomes) p99() time.Duration {
 	return took[(len(took)-1)*99/100]
 }
 
-// codes are the codes of those that failed, with their numbers.
+// codes returns the codes of failed calls, with their numbers.
 func (o outcomes) codes() map[codes.Code]int {
 	m := map[codes.Code]int{}
 	for _, c := range o {

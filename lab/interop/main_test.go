@@ -19,7 +19,7 @@ var write = flag.String("write", "", "write what was counted to this `file`, if 
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	slog.SetDefault(slog.New(slog.DiscardHandler)) // policies of these tests repeat what nobody declared, and are warned of
+	slog.SetDefault(slog.New(slog.DiscardHandler)) // policies of these tests retry undeclared methods, which causes warnings
 	code := m.Run()
 	if *write != "" && code == 0 {
 		if err := evidence.write(*write); err != nil {
@@ -38,7 +38,7 @@ func required(t *testing.T) {
 	}
 }
 
-// await polls until done says so, and fails the test at the limit. It is how these tests wait for other processes.
+// await polls until done returns true, and fails the test at the limit. These tests use it to wait for other processes.
 func await(t *testing.T, limit time.Duration, what string, done func() bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
@@ -54,7 +54,7 @@ func await(t *testing.T, limit time.Duration, what string, done func() bool) {
 	}
 }
 
-// pass lets an amount of real time pass: load goes on meanwhile.
+// pass waits in real time, while load goes on.
 func pass(t *testing.T, d time.Duration) {
 	t.Helper()
 	timer := time.NewTimer(d)

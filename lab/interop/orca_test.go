@@ -20,12 +20,12 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-// What gRPC's own servers report with each answer (ORCA) tells admission a queue from a service that is slow.
+// With the reports of gRPC's own servers (ORCA), admission distinguishes a queue from a slow service.
 func TestAdmissionHearsORCA(t *testing.T) {
 	t.Parallel()
 	const method = "/interop.v1.OrderService/GetOrder"
 	for name, row := range map[string]struct {
-		utilization float64 // that the server reports; 0: it reports none
+		utilization float64 // reported by the server; 0: it
 		refused     bool
 	}{
 		"nothing":  {0, true},
@@ -66,7 +66,7 @@ func TestAdmissionHearsORCA(t *testing.T) {
 				_ = call()
 				server.On(method, testserver.Hang())
 				var running sync.WaitGroup
-				for range 2 { // as many as are answered in a second
+				for range 2 { // as many as can be
 					running.Go(func() { _ = call() })
 				}
 				synctest.Wait()

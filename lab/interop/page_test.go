@@ -15,12 +15,12 @@ import (
 	"sync"
 )
 
-// page is docs/evidence/interop.md: what the tests have counted.
+// page is docs/evidence/interop.md: the tests' counts.
 type page struct {
 	mu       sync.Mutex
-	versions map[string]string // of what was installed
+	versions map[string]string // of installed programs
 	sections map[int]section   // by their place on the page
-	deficits []string          // what stagger does worse
+	deficits []string          // where stagger is worse
 }
 
 type section struct {
@@ -36,21 +36,21 @@ type table struct {
 
 var evidence = page{versions: map[string]string{"Go": runtime.Version()}, sections: map[int]section{}}
 
-// uses writes down the version of a program.
+// uses records the version of a program.
 func (p *page) uses(name, version string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.versions[name] = version
 }
 
-// add puts a section on the page.
+// add adds a section to the page.
 func (p *page) add(place int, s section) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.sections[place] = s
 }
 
-// worse puts on the page what stagger does worse than others.
+// worse adds to the page where stagger is worse than others.
 func (p *page) worse(format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -99,7 +99,7 @@ func (t table) write(b *strings.Builder) {
 	}
 }
 
-// percent writes a share.
+// percent formats a share.
 func percent(part, whole int) string {
 	if whole == 0 {
 		return "–"

@@ -18,7 +18,7 @@ import (
 
 var versionNumber = regexp.MustCompile(`[0-9]+\.[0-9]+(\.[0-9]+)?[-+~.0-9a-z]*`)
 
-// version is the first version number that a program says of itself.
+// version returns the first version number in a program's own output.
 func version(t *testing.T, name string, args ...string) string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), name, args...).CombinedOutput()
@@ -29,7 +29,7 @@ func version(t *testing.T, name string, args ...string) string {
 	return number
 }
 
-// listening waits until somebody accepts connections there.
+// listening waits until connections are accepted at the address.
 func listening(t *testing.T, port int) {
 	t.Helper()
 	await(t, 10*time.Second, fmt.Sprintf("a listener on port %d", port), func() bool {
@@ -43,7 +43,7 @@ func listening(t *testing.T, port int) {
 
 func address(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }
 
-// file writes a file that ends with the test, and returns its path.
+// file writes a file that is deleted when the test ends, and returns its path.
 func file(t *testing.T, name, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)

@@ -27,8 +27,8 @@ import (
 	"github.com/stagger-go/stagger/internal/tools/proctest"
 )
 
-// TestProxyAnswers holds docs/proxies.md against the real proxies: which code their own answers become, and that a call that
-// is declared safe is retried after them.
+// TestProxyAnswers checks docs/proxies.md with the real proxies: the codes of their own answers, and that idempotent calls
+// are retried after them.
 func TestProxyAnswers(t *testing.T) {
 	required(t)
 	evidence.uses("nginx", version(t, "nginx", "-v"))
@@ -41,10 +41,10 @@ func TestProxyAnswers(t *testing.T) {
 	for _, row := range []struct {
 		name     string
 		start    func(t *testing.T) *proxy
-		drain    int // calls made before: what a limit lets pass
+		drain    int // earlier calls, which use up
 		code     codes.Code
 		text     string // part of the error's
-		attempts int    // of a safe call
+		attempts int    // of an idempotent call
 	}{
 		{"nginx, no backend", func(t *testing.T) *proxy { return nginx(t, "", "", dead) }, 0, codes.Unavailable, "502 (Bad Gateway)", 2},
 		{"nginx, `grpc_read_timeout`", func(t *testing.T) *proxy { return nginx(t, "", "grpc_read_timeout 100ms;", slow.port) }, 0, codes.Unavailable, "504 (Gateway Timeout)", 2},
@@ -104,13 +104,13 @@ const repeatsText = `
 20 calls at once by gRPC without any retries, also without those of its transport; then one of two backends dies in the
 middle of its half.`
 
-// firstLine leaves out a page of HTML.
+// firstLine drops a page of HTML.
 func firstLine(text string) string {
 	line, _, _ := strings.Cut(text, "\n")
 	return strings.TrimSuffix(line, `; transport: received unexpected content-type "text/html"`)
 }
 
-// TestProxyRepeats shows which settings of a proxy have it repeat calls by itself: the client is gRPC without retries.
+// TestProxyRepeats shows which settings of a proxy make it retry calls by itself: the client is gRPC without retries.
 func TestProxyRepeats(t *testing.T) {
 	required(t)
 	shown := table{header: []string{"setting", "calls in flight when a backend died", "ran twice", "failed"}}
@@ -123,7 +123,7 @@ func TestProxyRepeats(t *testing.T) {
 		{"nginx, `grpc_next_upstream off`", func(t *testing.T, ports ...int) *proxy { return nginx(t, "", "grpc_next_upstream off;", ports...) }, false},
 		{"nginx, `grpc_next_upstream error non_idempotent`", func(t *testing.T, ports ...int) *proxy {
 			return nginx(t, "", "grpc_next_upstream error non_idempotent;", ports...)
-		}, false}, // it streams what it is sent, and keeps nothing that it could send again
+		}, false}, // it streams requests, and stores none that it could send again
 		{"HAProxy, `retry-on none`", func(t *testing.T, ports ...int) *proxy { return haproxy(t, "retry-on none", ports...) }, false},
 		{"HAProxy, `retry-on all-retryable-errors`", func(t *testing.T, ports ...int) *proxy {
 			return haproxy(t, "retry-on all-retryable-errors\n  option http-buffer-request", ports...)
@@ -133,7 +133,7 @@ func TestProxyRepeats(t *testing.T) {
 			l := newLedger()
 			dies, stays := startBackend(t, l, 300*time.Millisecond, 0), startBackend(t, l, 300*time.Millisecond, 0)
 			p := row.start(t, dies.port, stays.port)
-			// gRPC's own repetition of refused streams would be counted as the proxy's.
+			// gRPC's own retry of refused streams would be counted as the proxy's.
 			conn := dial(t, p.dialable(), grpc.WithDisableRetry(), grpc.WithDefaultCallOptions(grpc.MaxRetryRPCBufferSize(0)))
 			results := make(chan error, 20)
 			for n := range cap(results) {
@@ -157,7 +157,7 @@ func TestProxyRepeats(t *testing.T) {
 	evidence.add(13, section{title: "What proxies repeat by themselves", text: repeatsText, tables: []table{shown}})
 }
 
-// total is how often handlers ran.
+// total returns how often handlers ran.
 func (l *ledger) total() (n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -173,7 +173,7 @@ func invoke(t *testing.T, conn *grpc.ClientConn, method, request string, opts ..
 	return conn.Invoke(ctx, method, wrapperspb.String(request), new(wrapperspb.StringValue), opts...)
 }
 
-// resetter is a server that reads each request and then resets its stream. It returns its port.
+// resetter starts a server that reads each request and then resets its stream. It returns its port.
 func resetter(t *testing.T) int {
 	t.Helper()
 	lis, err := net.Listen("tcp", "127.0.0.1:0")

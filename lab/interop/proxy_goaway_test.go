@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// TestNginxGoaway counts what transparentRetry: DENY loses where nothing fails: nginx, as it is installed, says GOAWAY
-// after each 1,000 requests of a connection, and does not look at what is on its way then. gRPC alone sends that again.
+// TestNginxGoaway counts what transparentRetry: DENY loses without faults: by default, nginx sends GOAWAY after each 1,000
+// requests of a connection, and ignores requests in transit. gRPC alone retries those.
 func TestNginxGoaway(t *testing.T) {
 	required(t)
 	const rate, length = 500, 10 * time.Second

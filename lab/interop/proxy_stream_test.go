@@ -21,7 +21,7 @@ import (
 	"github.com/stagger-go/stagger/interceptor"
 )
 
-// next is the request for what follows a message of watchOrders.
+// next returns the request for the messages after one of watchOrders.
 func next(last proto.Message) (proto.Message, bool) {
 	text := "0"
 	if m, ok := last.(*wrapperspb.StringValue); ok {
@@ -34,7 +34,7 @@ func next(last proto.Message) (proto.Message, bool) {
 	return wrapperspb.String(text), true
 }
 
-// follow receives a whole stream of watchOrders. It returns how many messages came, and an error if it was not whole.
+// follow receives a whole stream of watchOrders. It returns the number of messages, and an error if it is incomplete.
 func follow(ctx context.Context, conn *grpc.ClientConn, opts ...grpc.CallOption) (int, error) {
 	stream, err := conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true}, watchOrders, opts...)
 	if err != nil {
@@ -61,7 +61,7 @@ func follow(ctx context.Context, conn *grpc.ClientConn, opts ...grpc.CallOption)
 	}
 }
 
-// TestProxyStreams has server streams run through a proxy while backends and the proxy itself are lost, and resumed.
+// TestProxyStreams runs server streams through a proxy. Backends and the proxy itself are lost, and the streams resumed.
 func TestProxyStreams(t *testing.T) {
 	required(t)
 	const streams = 10

@@ -22,20 +22,20 @@ type proxy struct {
 
 	port    int
 	command []string
-	reloads syscall.Signal // what has it read its configuration anew
+	reloads syscall.Signal // makes it read
 }
 
-// run starts the proxy, for the first time or again.
+// run starts the proxy, or restarts it.
 func (p *proxy) run(t *testing.T) {
 	t.Helper()
 	p.Process = proctest.Start(t, nil, nil, p.command[0], p.command[1:]...)
 	listening(t, p.port)
 }
 
-// dialable is what a client dials.
+// dialable returns the address for clients.
 func (p *proxy) dialable() string { return address(p.port) }
 
-// nginx starts nginx before backends. extra stands in its only location, and top beside its servers.
+// nginx starts nginx before backends. extra goes into its only location, and top next to its servers.
 func nginx(t *testing.T, top, extra string, ports ...int) *proxy {
 	t.Helper()
 	p := &proxy{port: proctest.Port(t), reloads: syscall.SIGHUP}
@@ -88,7 +88,7 @@ http {
 	return p
 }
 
-// haproxy starts HAProxy before backends. extra stands in the backend's section.
+// haproxy starts HAProxy before backends. extra goes into the backend's section.
 func haproxy(t *testing.T, extra string, ports ...int) *proxy {
 	t.Helper()
 	p := &proxy{port: proctest.Port(t), reloads: syscall.SIGUSR2}
@@ -116,11 +116,11 @@ backend out
 	return p
 }
 
-// incident is what happens to a proxy and its backends while calls go on.
+// incident is a fault of a proxy and its backends while calls go on.
 type incident struct {
 	name   string
 	maxAge time.Duration // of connections at the backends
-	nginx  string        // settings without which it does not happen; "" for an incident of any proxy
+	nginx  string        // settings that the incident needs; "" for an incident of any proxy
 	happen func(t *testing.T, p *proxy, b []*backend)
 }
 
@@ -158,8 +158,8 @@ var incidents = []incident{
 	}},
 }
 
-// TestProxies has every client make calls through a proxy in every incident, and counts handlers that ran twice for one
-// call that nobody declared safe. gRPC's retries, which repeat every method, show that the count can find that.
+// TestProxies makes every client call through a proxy in every incident, and counts handlers that ran twice for one
+// non-idempotent call. gRPC's retries, which retry every method, show that the count can detect that.
 func TestProxies(t *testing.T) {
 	required(t)
 	const denyName = ourName + ", `transparentRetry: DENY`"
@@ -169,7 +169,7 @@ func TestProxies(t *testing.T) {
 		name    string
 		place   int
 		start   func(t *testing.T, settings string, ports ...int) *proxy
-		refuses bool // it says that a stream was refused whose call has run, and gRPC repeats that by itself
+		refuses bool // it reports streams as refused whose calls have run, which gRPC itself then retries
 		text    string
 	}{
 		{"nginx", 10, func(t *testing.T, settings string, ports ...int) *proxy { return nginx(t, settings, "", ports...) }, false, nginxText},
@@ -224,14 +224,14 @@ The same behind HAProxy. A backend that dies in mid-call is told as RST_STREAM(R
 ran; gRPC believes that and sends the call again by itself, with retries off too, so the call runs twice.
 ` + "`transparentRetry: DENY`" + ` holds that back for calls that nobody declared safe.`
 
-// played is what became of a client's calls in an incident.
+// played has the outcomes of a client's calls in an incident.
 type played struct {
 	client    string
 	got, made outcomes
 	twice     int // calls of CreateOrder that ran more than once
 }
 
-// play starts a proxy and two backends, and has the incident happen while all clients make calls.
+// play starts a proxy and two backends, and causes the incident while all clients make calls.
 func (i incident) play(t *testing.T, clients []client, start func(ports ...int) *proxy) []played {
 	const work = 100 * time.Millisecond
 	l := newLedger()

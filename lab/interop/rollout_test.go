@@ -11,14 +11,14 @@ import (
 	"time"
 )
 
-// rollout is what happens to four backends while calls go on.
+// rollout is a restart of four backends while calls go on.
 type rollout struct {
 	name   string
 	maxAge time.Duration // of connections
 	happen func(t *testing.T, b []*backend)
 }
 
-// inTurn stops each backend and starts it again 300 ms later, one after the other.
+// inTurn stops each backend and restarts it 300 ms later, one after the other.
 func inTurn(stop func(*backend)) func(t *testing.T, b []*backend) {
 	return func(t *testing.T, backends []*backend) {
 		for _, b := range backends {
@@ -36,7 +36,7 @@ var rollouts = []rollout{
 	{"connections of 300 ms at most", 300 * time.Millisecond, func(t *testing.T, _ []*backend) { pass(t, 2*time.Second) }},
 }
 
-// TestRollouts has four backends behind round_robin restart one after the other under 500 calls a second of each client.
+// TestRollouts restarts four backends behind round_robin one after the other under 500 calls a second of each client.
 func TestRollouts(t *testing.T) {
 	required(t)
 	const rate = 500
@@ -64,7 +64,7 @@ func TestRollouts(t *testing.T) {
 			l.stop()
 		}
 		row := []string{r.name}
-		lost := map[string]int{} // safe calls
+		lost := map[string]int{} // idempotent calls
 		for i, c := range clients {
 			all := loads[i].end()
 			got, made := all.of(getOrder), all.of(createOrder)

@@ -33,7 +33,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// failed is what a case panics with; gRPC's cases end the process otherwise.
+// failed is the value with which a case panics; gRPC's cases would end the process.
 type failed string
 
 // caseLogger turns the fatal log lines of gRPC's cases into panics, which a test can name and recover from.
@@ -45,21 +45,21 @@ func init() {
 	grpclog.SetLoggerV2(caseLogger{grpclog.NewLoggerV2(io.Discard, io.Discard, io.Discard)})
 }
 
-// interopCase is a case and how many calls it makes.
+// interopCase is a case, and its number of calls.
 type interopCase struct {
 	calls int
 	run   func(context.Context, *grpc.ClientConn, ...grpc.CallOption)
 }
 
-// client runs a case that needs the test service alone.
+// client runs a case that needs only the test service.
 func client(calls int, run func(context.Context, testgrpc.TestServiceClient, ...grpc.CallOption)) interopCase {
 	return interopCase{calls, func(ctx context.Context, conn *grpc.ClientConn, opts ...grpc.CallOption) {
 		run(ctx, testgrpc.NewTestServiceClient(settled{conn}), opts...)
 	}}
 }
 
-// settled hands out a stream when all attempts of it that are sent at once are under way: a case that cancels a stream
-// it has just begun means that, and would otherwise race with the attempts beside the first.
+// settled returns a stream after all its initial attempts have started: a case that cancels a new stream expects that, and
+// would otherwise race with parallel attempts.
 type settled struct{ *grpc.ClientConn }
 
 func (c settled) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
@@ -68,7 +68,7 @@ func (c settled) NewStream(ctx context.Context, desc *grpc.StreamDesc, method st
 	return s, err
 }
 
-// interopCases are those that need neither Google's credentials nor ORCA's balancer, by their names in gRPC's documents.
+// interopCases are the cases that need neither Google's credentials nor ORCA's balancer, by their names in gRPC's documents.
 var interopCases = map[string]interopCase{
 	"empty_unary":                 client(1, interop.DoEmptyUnaryCall),
 	"large_unary":                 client(1, interop.DoLargeUnaryCall),
@@ -121,12 +121,12 @@ func (b *backend) stream(srv any, stream grpc.ServerStream, _ *grpc.StreamServer
 	return handler(srv, stream)
 }
 
-// unknown answers methods that the server does not have.
+// unknown handles methods that the server does not have.
 func (b *backend) unknown(any, grpc.ServerStream) error {
 	return status.Error(codes.Unimplemented, "no such method") // the stream interceptor has counted it
 }
 
-// dial starts the backend and connects to it in memory; both end with the test.
+// dial starts the backend and connects to it in memory; both stop when the test ends.
 func (b *backend) dial(t *testing.T, opts []grpc.DialOption) *grpc.ClientConn {
 	t.Helper()
 	lis := bufconn.Listen(1 << 20)
@@ -153,8 +153,8 @@ func (b *backend) dial(t *testing.T, opts []grpc.DialOption) *grpc.ClientConn {
 // backoff is short enough for the case whose deadline is a millisecond.
 const backoff = `initialBackoff: 0.0001s, maxBackoff: 0.0002s, backoffMultiplier: 1, retryableStatusCodes: [UNAVAILABLE], minAttemptTime: 0.0001s`
 
-// policies are the kinds of policy there are. A file's top says that everything may be repeated, as gRPC's own retries
-// take it; each has the budget that its name says, else none.
+// policies are the kinds of policies. Each file declares all methods idempotent at its top, as gRPC's own retries assume.
+// Each has the budget in its name, or none.
 var policies = map[string]string{
 	"retries":                  `retryPolicy: {maxAttempts: 4, budget: NONE, ` + backoff + `}`,
 	"retries, default budget":  `retryPolicy: {maxAttempts: 4, ` + backoff + `}`,
@@ -172,14 +172,14 @@ var policies = map[string]string{
 	"retries that wait":        `waitForReady: true, retryPolicy: {maxAttempts: 4, budget: NONE, waitForReadyOnRetry: true, ` + backoff + `}`,
 }
 
-// budgets are the kinds that policies name.
+// budgets are the kinds of budgets that policies name.
 var budgets = map[string]string{
 	"throttle":   "throttle: {maxTokens: 1000, tokenRatio: 0.1}",
 	"concurrent": "concurrent: {percent: 20, min: 10}",
 	"refund":     "refund: {}",
 }
 
-// file is a whole policy file with one of the policies, and the budget that it names.
+// file returns a whole policy file with one of the policies, and the budget that it names.
 func file(entry string) string {
 	var text strings.Builder
 	text.WriteString("idempotency: ASSUME\n")
@@ -194,18 +194,17 @@ func file(entry string) string {
 const serviceConfig = `{"methodConfig": [{"name": [{}], "retryPolicy": {"maxAttempts": 4, "initialBackoff": "0.0001s", "maxBackoff": "0.0002s",
   "backoffMultiplier": 1, "retryableStatusCodes": ["UNAVAILABLE"]}}]}`
 
-// differs are the cases that a client does not pass, and what they then say. After a failure the time that is left may be
-// too short for an attempt (minAttemptTime, 5 ms, which a service config cannot set): stagger then tells the server's
-// error at once, and gRPC waits for DEADLINE_EXCEEDED. gRPC does not repeat a request above 256 KiB, and stagger a
-// unary one of any size.
+// differs are the cases that a client does not pass, and their errors. After a failure the remaining time may be too short
+// for an attempt (minAttemptTime, 5 ms, which a service config cannot set). Stagger then returns the server's error at once;
+// gRPC waits for DEADLINE_EXCEEDED. gRPC does not retry a request above 256 KiB; stagger retries unary ones of any size.
 var differs = map[string]map[string]string{
 	"gRPC alone/first attempt fails=true/gzip=false":              {"large_unary": "the first attempt is refused"},
 	"from the service config/first attempt fails=true/gzip=false": {"timeout_on_sleeping_server": "the first attempt is refused, want error code 4"},
 	"from the service config/first attempt fails=true/gzip=true":  {"timeout_on_sleeping_server": "the first attempt is refused, want error code 4"},
 }
 
-// TestInteropCases runs gRPC's cases with each policy, plain and compressed, against a server that is well and against
-// one that refuses the first attempt of each call. gRPC alone, with its own retries, shows that the cases can be passed.
+// TestInteropCases runs gRPC's cases with each policy, plain and compressed, against a healthy server and against one that
+// refuses the first attempt of each call. gRPC alone, with its own retries, shows that the cases can be passed.
 func TestInteropCases(t *testing.T) {
 	t.Parallel()
 	clients := map[string]func(*testing.T) []grpc.DialOption{
@@ -253,8 +252,8 @@ func retrier(t *testing.T, set *policy.Set, opts ...interceptor.Option) *interce
 	return r
 }
 
-// runAll runs every case over a connection of its own, with the whole reserve of the default budget, and counts what the
-// server saw.
+// runAll runs every case over its own connection, with the whole reserve of the default budget, and counts the requests at
+// the server.
 func runAll(t *testing.T, client func(*testing.T) []grpc.DialOption, want map[string]string, hedged, failFirst, compressed bool) {
 	var opts []grpc.CallOption
 	if compressed {
@@ -274,7 +273,7 @@ func runAll(t *testing.T, client func(*testing.T) []grpc.DialOption, want map[st
 		synctest.Wait()
 		attempts, refused = b.attempts.Load()-attempts, b.refused.Load()-refused
 		t.Logf("%s: %d attempts, %d refused", name, attempts, refused)
-		// A call that is cancelled or past its deadline may end before the server hears of it, as a hedge's loser may.
+		// A call that is cancelled or past its deadline may end before the server notices, like a losing hedge.
 		early := want[name] != "" || name == "timeout_on_sleeping_server"
 		if failFirst && !hedged && !early && (refused != int64(c.calls) || attempts < 2*refused) {
 			t.Errorf("%s: the server refused %d of %d attempts; it must refuse the first of %d calls, and see another for each", name, refused, attempts, c.calls)
@@ -282,7 +281,7 @@ func runAll(t *testing.T, client func(*testing.T) []grpc.DialOption, want map[st
 	}
 }
 
-// passes runs a case, and returns what it finds wrong.
+// passes runs a case, and returns its error.
 func passes(t *testing.T, c interopCase, conn *grpc.ClientConn, opts []grpc.CallOption) (text string) {
 	t.Helper()
 	defer func() {
