@@ -3,7 +3,7 @@
 
 //go:build !race
 
-// Package overload plays overloads in the simulator, and holds the plots and the table of docs/overload against them.
+// Package overload plays overloads in the simulator, and compares the plots and the table of docs/overload with them.
 package overload
 
 import (
@@ -25,7 +25,7 @@ import (
 
 var write = flag.Bool("write", false, "write plots and table into docs/overload")
 
-// What docs/overload and docs/evidence/overload.md show is what the code does now.
+// docs/overload and docs/evidence/overload.md show the code's current behaviour.
 func TestDocsAreCurrent(t *testing.T) {
 	t.Parallel()
 	kept := filepath.Join("..", "..", "docs", "overload")
@@ -51,7 +51,7 @@ func TestDocsAreCurrent(t *testing.T) {
 	}
 }
 
-// run reads the scenarios below root, the folder of the repository, and writes to folder.
+// run reads the scenarios below root, the repository's folder, and writes to folder.
 func run(ctx context.Context, root, folder string) error {
 	for _, p := range pictures {
 		if err := p.write(ctx, root, folder); err != nil {
@@ -61,7 +61,7 @@ func run(ctx context.Context, root, folder string) error {
 	return writeTable(ctx, root, filepath.Join(folder, "storms.csv"))
 }
 
-// picture is a scenario that is drawn.
+// picture is a scenario with plots.
 type picture struct {
 	name, scenario string
 	service        int // whose arrivals are drawn
@@ -74,7 +74,7 @@ var pictures = []picture{
 	{"one-hangs", "lab/storm/storms/one-hangs.yaml", 0},
 }
 
-// write plays the scenario, and draws what arrives and what becomes of the calls.
+// write plays the scenario, and draws the arrivals and the outcomes of calls.
 func (p picture) write(ctx context.Context, root, folder string) error {
 	s, err := sim.Load(filepath.Join(root, p.scenario))
 	if err != nil {
@@ -121,7 +121,7 @@ func draw(p report.Plot, path string) error {
 	return errors.Join(p.WriteSVG(f), f.Close())
 }
 
-// seeds that the table is an average of.
+// seeds of the table's averages
 var seeds = []uint64{1, 2, 3}
 
 // writeTable plays every storm with every seed.
@@ -149,7 +149,7 @@ func writeTable(ctx context.Context, root, path string) error {
 	return errors.Join(csv.NewWriter(f).WriteAll(rows), f.Close())
 }
 
-// average is a row for each client of a storm.
+// average returns a row for each client of a storm.
 func average(ctx context.Context, s *sim.Scenario) ([][]string, error) {
 	type sum struct{ success, recovery, perCall float64 }
 	var (

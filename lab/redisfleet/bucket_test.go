@@ -16,8 +16,8 @@ import (
 	"github.com/stagger-go/stagger/internal/lease"
 )
 
-// The bucket that simulations take for Redis answers whatever the script does: to clocks that stand still, jump and go
-// back, to rates that change, and to requests for nothing, little and more than there is.
+// The bucket that simulations use instead of Redis gives the same answers as the script: with clocks that stop, jump and go
+// back, with rates that change, and for requests for zero, few and too many tokens.
 func TestBucket(t *testing.T) {
 	for seed := range uint64(8) {
 		server, now, chance := miniredis.RunT(t), time.Unix(1_000_000, 0), rand.New(rand.NewPCG(seed, 0))

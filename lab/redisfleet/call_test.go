@@ -36,7 +36,7 @@ methodConfig:
 `
 )
 
-// dial is a connection whose calls lease their retries.
+// dial returns a connection whose calls lease their retries.
 func dial(t *testing.T, s *testserver.Server, fleet budget.Fleet, backoff string) *grpc.ClientConn {
 	t.Helper()
 	set, err := policy.Parse("retry.yaml", []byte(strings.ReplaceAll(file, "BACKOFF", backoff)))
@@ -60,7 +60,7 @@ func newFleet(t *testing.T, client redis.Scripter, options ...redisbudget.Option
 	return fleet
 }
 
-// link is a client of Redis that counts who uses it, and may hang.
+// link is a client of Redis that counts its users, and may hang.
 type link struct {
 	redis.Scripter
 
@@ -69,7 +69,7 @@ type link struct {
 	byCalls atomic.Int64 // uses on the stack of a call
 }
 
-// count notes who makes a request.
+// count records the origin of a request.
 func (l *link) count() {
 	l.uses.Add(1)
 	stack := make([]byte, 64<<10)
@@ -88,7 +88,7 @@ func (l *link) EvalSha(ctx context.Context, _ string, _ []string, args ...any) *
 	return redis.NewCmdResult([]any{wanted, "1"}, nil)
 }
 
-// However long Redis hangs, calls take what they take without: their backoff, or nothing. No call does I/O.
+// However long Redis hangs, calls take the same time as without it: their backoff, or none. No call does I/O.
 func TestFleet_NoCallWaits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

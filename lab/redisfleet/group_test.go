@@ -18,7 +18,7 @@ import (
 	"github.com/stagger-go/stagger/internal/tools/proctest"
 )
 
-// group is processes of clients that run, and what they have said.
+// group is a set of client processes, and their output.
 type group struct {
 	rate  float64
 	began time.Duration
@@ -41,7 +41,7 @@ func (g *group) add(t *testing.T, p part) (kill func()) {
 		for lines := gob.NewDecoder(in); ; {
 			var l line
 			if lines.Decode(&l) != nil {
-				return // the process was killed, maybe in the midst of it
+				return // the process was killed, maybe while it wrote
 			}
 			g.mu.Lock()
 			g.list = append(g.list, entry{l.Client, l.At - g.began, l.Known - g.began, l.Tokens, l.Kind})

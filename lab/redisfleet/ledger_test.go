@@ -12,10 +12,10 @@ import (
 	"github.com/stagger-go/stagger/internal/lease"
 )
 
-// entry is what a client has leased or spent.
+// entry is a lease or an expense of a client.
 type entry struct {
 	client int
-	at     time.Duration // when it was spent; or asked for, if it was leased
+	at     time.Duration // when it was spent or, for a lease, requested
 	known  time.Duration // when the answer came
 	tokens float64
 	kind   string
@@ -23,17 +23,17 @@ type entry struct {
 
 // The kinds of entries.
 const (
-	asked  = "asked" // and granted nothing
+	asked  = "asked" // without a grant
 	leased = "leased"
 	spent  = "spent" // of a lease
 	shared = "share" // spent of a share, while the pool was away
 )
 
-// overdrawn is how much clients have spent that they had not leased, or whose lease had ended, and how much all of them
-// together had leased and not spent, at most. The entries of each client are in their order.
+// overdrawn returns how much clients have spent without a valid lease, and the maximum that all of them together had leased
+// and not spent. The entries of each client are in order.
 func overdrawn(list []entry) (tokens, outstanding float64) {
-	open := map[int][]*entry{} // leases with what is left of each, by client
-	var changes []entry        // of what is outstanding
+	open := map[int][]*entry{} // leases with their rest
+	var changes []entry        // of the outstanding amount
 	for _, e := range list {
 		switch e.kind {
 		case leased:
@@ -66,7 +66,7 @@ func overdrawn(list []entry) (tokens, outstanding float64) {
 	return tokens, outstanding
 }
 
-// excess is by how much any window of time has had more than a rate gives it.
+// excess returns the largest amount by which any window of time exceeds a rate.
 func excess(list []entry, perSecond float64, at func(entry) time.Duration, kinds ...string) (most float64) {
 	list = slices.DeleteFunc(slices.Clone(list), func(e entry) bool { return !slices.Contains(kinds, e.kind) })
 	slices.SortFunc(list, func(a, b entry) int { return cmp.Compare(at(a), at(b)) })

@@ -24,11 +24,11 @@ import (
 
 // part is the clients of one process.
 type part struct {
-	Addrs   []string `json:"addrs"` // of Redis; the clients take them in turn
-	First   int      `json:"first"` // the number of the first client
+	Addrs   []string `json:"addrs"` // of Redis; the clients use
+	First   int      `json:"first"` // number of the first
 	Clients int      `json:"clients"`
 	Rate    float64  `json:"rate"`
-	Spends  int      `json:"spends"` // of each token; 1 is honest
+	Spends  int      `json:"spends"` // expenses per token; 1 is honest
 }
 
 func TestMain(m *testing.M) {
@@ -42,10 +42,10 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// partKey is where a process of clients is told its part.
+// partKey is the environment variable with a process's part.
 const partKey = "STAGGER_REDIS_PART"
 
-// until waits for what happens in the background.
+// until waits for an event in the background.
 func until(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); !is(); {
@@ -56,14 +56,14 @@ func until(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// pass lets real time pass.
+// pass waits in real time.
 func pass(d time.Duration) {
 	if d > 0 {
 		<-time.After(d)
 	}
 }
 
-// line is an entry as a process writes it, with its times since 1970.
+// line is an entry in a process's output, with its times since 1970.
 type line struct {
 	Client    int
 	At, Known time.Duration
@@ -85,7 +85,7 @@ func (w *writer) write(l line) {
 	}
 }
 
-// serve is the process of a part: its clients spend what they can get until they are killed.
+// serve runs the process of a part: its clients spend as much as they can get until they are killed.
 func (p part) serve() {
 	w := &writer{enc: gob.NewEncoder(os.Stdout)}
 	for i := range p.Clients {
@@ -101,7 +101,7 @@ func (p part) serve() {
 	select {}
 }
 
-// spend has calls fail, ten a second, each of which waits in a backoff for the token that it is promised.
+// spend makes calls fail, ten a second, each of which waits in a backoff for its promised token.
 func (p part) spend(own balance.Lease, number int, w *writer) {
 	const token = 1e6
 	pass(time.Duration(number%10) * 10 * time.Millisecond)
@@ -124,10 +124,10 @@ func (p part) spend(own balance.Lease, number int, w *writer) {
 	}
 }
 
-// unix is the time by a clock that all processes have.
+// unix returns the time on a clock that all processes share.
 func unix() time.Duration { return time.Duration(time.Now().UnixNano()) }
 
-// recorder writes what its client is leased.
+// recorder writes the leases of its client.
 type recorder struct {
 	redis.Scripter
 

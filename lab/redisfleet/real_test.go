@@ -31,7 +31,7 @@ const (
 	clients   = 200
 )
 
-// start starts the processes of the group, which has so many clients in all.
+// start starts the processes of the group, with this many clients in all.
 func (g *group) start(t *testing.T, n int, p part) (kills []func()) {
 	t.Helper()
 	g.rate, g.began, p.Rate = rate, unix(), rate
@@ -43,9 +43,9 @@ func (g *group) start(t *testing.T, n int, p part) (kills []func()) {
 	return kills
 }
 
-// TestRedis lets 200 clients in 8 processes, who all want ten times what there is, live through what may happen to a
-// Redis, its clock, its network and the processes. Whatever it is, they are granted no more than the rate in any
-// window of time, but for what the pool holds, and none spends what it was not granted.
+// TestRedis runs 200 clients in 8 processes, which all request ten times the available rate, through faults of Redis, its
+// clock, its network and the processes. In every case, the grants in any window of time stay within the rate, plus the
+// pool's capacity, and no client spends more than its grants.
 func TestRedis(t *testing.T) {
 	required(t)
 	var (
@@ -63,7 +63,7 @@ func TestRedis(t *testing.T) {
 		marks = append(marks, mark{name, from, unix() - g.began})
 	}
 	nothing := func() {}
-	clock := func(by int) func() { // Redis' time is only compared with that of earlier requests, so that these may jump in its place
+	clock := func(by int) func() { // Redis' time is only compared with that of earlier requests, so these may jump instead
 		return func() {
 			err := replica.client(t).Eval(t.Context(), `for _, f in ipairs({'at', 'slot'}) do redis.call('HINCRBY', KEYS[1], f, ARGV[1]) end`, []string{poolKey}, -by).Err()
 			if err != nil && err.Error() != "redis: nil" {
@@ -112,9 +112,9 @@ func TestRedis(t *testing.T) {
 	report(t, list, marks)
 
 	const (
-		late  = 0.5  // s, that an answer may take
-		holds = rate // that the pool grants at once
-		jump  = rate // more, after the clock has gone forward
+		late  = 0.5  // s, the longest time of an answer
+		holds = rate // grants of the pool at
+		jump  = rate // additional grants after the clock has
 	)
 	over, outstanding := overdrawn(list)
 	granted := excess(list, rate, knownAt, leased)
@@ -126,7 +126,7 @@ func TestRedis(t *testing.T) {
 	if over > 0 {
 		t.Errorf("%.0f were spent that were not leased, or whose lease had ended", over)
 	}
-	// Of its share each client may save up one attempt, and it hears within two seconds that Redis is back.
+	// Each client may save one attempt of its share, and notices within two seconds that Redis is back.
 	if most := holds + jump + outstanding + clients + 2*rate; used > most {
 		t.Errorf("%.0f more than the rate were spent in a window; want at most %.0f", used, most)
 	}
@@ -143,7 +143,7 @@ func TestRedis(t *testing.T) {
 	}
 }
 
-// mark is what happened in a part of the time.
+// mark is an event at a time in the run.
 type mark struct {
 	name     string
 	from, to time.Duration
@@ -188,7 +188,7 @@ func report(t *testing.T, list []entry, marks []mark) {
 	t.Log(b.String())
 }
 
-// The checks of TestRedis see clients that spend each token three times, and a fleet that is split over two Redis.
+// The checks of TestRedis detect clients that spend each token three times, and a fleet that is split over two Redis.
 func TestRedis_Overspending(t *testing.T) {
 	required(t)
 	for name, tt := range map[string]struct {
@@ -221,7 +221,7 @@ func TestRedis_Overspending(t *testing.T) {
 	}
 }
 
-// A user of Redis needs what the documentation says, and no less. Redis itself says what is missing, once.
+// A user of Redis needs exactly the documented permissions. Redis itself reports a missing one, once.
 func TestRedis_Permissions(t *testing.T) {
 	required(t)
 	s := newServer(t)
@@ -273,7 +273,7 @@ func TestRedis_Permissions(t *testing.T) {
 	}
 }
 
-// A key that holds something else is said, and once that is gone the pool is back, and empty.
+// A key with a value of another type is reported. Once it is deleted, the pool works again, and is empty.
 func TestRedis_WrongType(t *testing.T) {
 	required(t)
 	admin := newServer(t).client(t)
@@ -298,7 +298,7 @@ func TestRedis_WrongType(t *testing.T) {
 	}
 }
 
-// The times of calls are those of their backoff, also while Redis hangs for longer.
+// Calls take the time of their backoff, also while Redis hangs for longer.
 func TestRedis_Calls(t *testing.T) {
 	required(t)
 	s := newServer(t)
@@ -329,7 +329,7 @@ func TestRedis_Calls(t *testing.T) {
 	}
 }
 
-// through is a link that leads to a Redis.
+// through returns a link to a Redis.
 type through struct{ *link }
 
 func (r through) EvalSha(ctx context.Context, sha string, keys []string, args ...any) *redis.Cmd {

@@ -29,7 +29,7 @@ func required(t *testing.T) {
 	}
 }
 
-// server is a real Redis on loopback, which keeps nothing on disk.
+// server is a real Redis on loopback, without persistence.
 type server struct {
 	*proctest.Process
 
@@ -45,7 +45,7 @@ func newServer(t *testing.T, args ...string) *server {
 	return s
 }
 
-// start starts it, again on its port after a kill.
+// start starts it, on the same port after a kill.
 func (s *server) start(t *testing.T) {
 	t.Helper()
 	s.Process = proctest.Start(t, nil, nil, "redis-server", s.args...)
@@ -60,11 +60,11 @@ func (s *server) client(t *testing.T) *redis.Client {
 	return c
 }
 
-// proxy stands between clients and a Redis, which may be another one later, and may be slow.
+// proxy is between clients and a Redis, which may be replaced, and may be slow.
 type proxy struct {
 	lis    net.Listener
 	target atomic.Pointer[string]
-	delay  atomic.Int64 // of what Redis says
+	delay  atomic.Int64 // of Redis's answers
 	wg     sync.WaitGroup
 
 	mu    sync.Mutex // guards conns
@@ -96,7 +96,7 @@ func newProxy(t *testing.T, target string) *proxy {
 	return p
 }
 
-// to sends clients to another Redis.
+// to connects clients to another Redis.
 func (p *proxy) to(target string) {
 	p.target.Store(&target)
 	p.cut()

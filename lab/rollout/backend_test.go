@@ -21,10 +21,10 @@ import (
 // backend is a server that can be replaced.
 type backend interface {
 	serve(conn net.Conn) // starts to serve a connection
-	leave()              // takes no new streams, and returns when those that run have ended
+	leave()              // accepts no new streams, and returns when running ones have ended
 }
 
-// place is where one backend after the other runs.
+// place is an address with one backend after the other.
 type place struct {
 	newBackend func() backend
 	listener   net.Listener
@@ -46,7 +46,7 @@ func (p *place) run() {
 	}
 }
 
-// replace lets the backend leave, and another one take all connections from now on.
+// replace lets the backend leave, while another one accepts all further connections.
 func (p *place) replace() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -54,14 +54,14 @@ func (p *place) replace() {
 	p.backend = p.newBackend()
 }
 
-// leave ends the last backend, and returns when all have ended.
+// leave stops the last backend, and returns when all have ended.
 func (p *place) leave() {
 	p.backend.leave()
 	p.leaving.Wait()
 }
 
-// graceful is gRPC's own server. It says GOAWAY with the largest number, and with the number of the last stream when
-// the client has answered to a ping.
+// graceful is gRPC's own server. It sends GOAWAY with the largest number, and again with the number of the last stream when
+// the client has answered a ping.
 type graceful struct {
 	server *grpc.Server
 	conns  connections
@@ -85,7 +85,7 @@ func newGraceful() backend {
 func (g *graceful) serve(conn net.Conn) { g.conns.accepted <- conn }
 func (g *graceful) leave()              { g.server.GracefulStop() }
 
-// connections is a listener for connections that another one has accepted.
+// connections is a listener for connections that another listener has accepted.
 type connections struct {
 	accepted chan net.Conn
 	once     sync.Once
@@ -108,8 +108,8 @@ func (c *connections) Close() error {
 
 func (*connections) Addr() net.Addr { return &net.TCPAddr{} }
 
-// once is a server that says GOAWAY once, with the number of the last stream that it has seen. What is on its way then
-// it does not look at, as RFC 9113 allows.
+// once is a server that sends GOAWAY once, with the number of the last stream that it has received. It ignores requests in
+// transit, as RFC 9113 allows.
 type once struct {
 	mu    sync.Mutex
 	conns []*onceConn
@@ -133,7 +133,7 @@ func (o *once) leave() {
 		c.leave()
 	}
 	o.mu.Unlock()
-	o.ended.Wait() // the client closes connections on which nothing runs any more
+	o.ended.Wait() // the client closes idle connections
 }
 
 // onceConn is one connection.
@@ -141,7 +141,7 @@ type onceConn struct {
 	conn   net.Conn
 	framer *http2.Framer
 
-	mu      sync.Mutex // guards what is written, and all below
+	mu      sync.Mutex // guards writing, and
 	block   bytes.Buffer
 	encoder *hpack.Encoder
 	last    uint32 // stream
@@ -174,7 +174,7 @@ func (c *onceConn) run() {
 	}
 }
 
-// headers answers to a call in its time.
+// headers answers a call after its time.
 func (c *onceConn) headers(id uint32) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -202,7 +202,7 @@ func (c *onceConn) leave() {
 	})
 }
 
-// fields writes headers or trailers. It requires mu.
+// fields writes headers or trailers. c.mu must be held.
 func (c *onceConn) fields(id uint32, end bool, fields ...string) error {
 	c.block.Reset()
 	for i := 0; i < len(fields); i += 2 {
@@ -213,7 +213,7 @@ func (c *onceConn) fields(id uint32, end bool, fields ...string) error {
 	return c.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: c.block.Bytes(), EndHeaders: true, EndStream: end})
 }
 
-// write writes; a connection that is broken ends by itself.
+// write writes; a broken connection ends by itself.
 func (c *onceConn) write(frames func() error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -18,7 +18,7 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 )
 
-// listen is a listener in memory, or on this machine.
+// listen returns a listener in memory, or on loopback.
 func listen(tb testing.TB) net.Listener {
 	tb.Helper()
 	if !*loopback {
@@ -52,7 +52,7 @@ func dialer(places []*place) func(context.Context, string) (net.Conn, error) {
 	}
 }
 
-// delayedConn is a connection on which everything is on its way for a while.
+// delayedConn is a connection with a delay in both directions.
 type delayedConn struct {
 	net.Conn
 
@@ -63,7 +63,7 @@ type delayedConn struct {
 	running sync.WaitGroup
 }
 
-// packet is what was written at once, and when it arrives.
+// packet is the data of one write, and their arrival time.
 type packet struct {
 	data []byte
 	at   time.Time
@@ -77,7 +77,7 @@ func delayed(conn net.Conn) net.Conn {
 	return c
 }
 
-// send hands over what was written when its time has come.
+// send delivers written data at their arrival time.
 func (c *delayedConn) send() {
 	for {
 		select {
@@ -92,7 +92,7 @@ func (c *delayedConn) send() {
 	}
 }
 
-// receive takes what the other side writes.
+// receive reads the other side's data.
 func (c *delayedConn) receive() {
 	for {
 		data := make([]byte, 1<<15)

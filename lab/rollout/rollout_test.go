@@ -3,9 +3,9 @@
 
 //go:build !race
 
-// Package rollout counts what transparentRetry: DENY costs while servers are replaced without haste: four backends,
-// 500 calls a second of a method that nobody declared safe, and one backend after the other says GOAWAY, finishes what
-// it has begun, and leaves its place to another.
+// Package rollout counts the calls that transparentRetry: DENY loses while servers are replaced gracefully: four backends get
+// 500 calls a second of a method that isn't declared idempotent. One backend after the other sends GOAWAY, finishes its calls,
+// and is replaced.
 //
 //	cd lab && go test ./rollout -v -calls 100000            # in virtual time, over links of 1 ms
 //	cd lab && go test ./rollout -v -calls 100000 -loopback  # in real time: 200 s, twice
@@ -45,12 +45,12 @@ const (
 	served   = 5 * time.Millisecond // a call, by a backend
 )
 
-// TestRollout has servers that leave in both ways, and a client of each kind for both.
+// TestRollout replaces servers that leave in both ways, with a client of each kind for both.
 func TestRollout(t *testing.T) {
 	for _, server := range []struct {
 		name string
 		make func() backend
-		lose bool // calls that were on their way when a backend left
+		lose bool // calls in transit when a backend left
 	}{
 		{"GOAWAY twice, as gRPC's servers", newGraceful, false},
 		{"GOAWAY once, as nginx", newOnce, true},
@@ -77,8 +77,8 @@ func TestRollout(t *testing.T) {
 	}
 }
 
-// denies are the dial options of a client whose policies deny transparent retries to the method, which nobody
-// declares safe.
+// denies returns the dial options of a client whose policies deny transparent retries to the method, which isn't declared
+// idempotent.
 func denies(tb testing.TB) []grpc.DialOption {
 	tb.Helper()
 	retry := policy.DefaultRetry()
@@ -135,7 +135,7 @@ func failures(t *testing.T, newBackend func() backend, options ...grpc.DialOptio
 	return failed
 }
 
-// replace has one backend after the other leave its place to another.
+// replace replaces one backend after the other.
 func replace(places []*place, over <-chan struct{}) {
 	tick := time.NewTicker(*every)
 	defer tick.Stop()

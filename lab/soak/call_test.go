@@ -23,15 +23,15 @@ import (
 	"github.com/stagger-go/stagger/internal/defaults"
 )
 
-// call is one call, of which anything may happen.
+// call is one call. Anything may happen to it.
 type call struct {
 	id       string
 	method   string
-	attempts atomic.Int64 // that servers saw while it ran
-	finished atomic.Int64 // times that OnFinish was called
+	attempts atomic.Int64 // received by servers while
+	finished atomic.Int64 // number of calls of OnFinish
 }
 
-// running are the calls that run, so that servers can count their attempts.
+// running has the running calls, so that servers can count their attempts.
 type running struct {
 	mu    sync.Mutex
 	calls map[string]*call // by id
@@ -52,7 +52,7 @@ func (r *running) remove(c *call) {
 	delete(r.calls, c.id)
 }
 
-// attempt counts an attempt of a call, if that still runs.
+// attempt counts an attempt of a call, if the call is still running.
 func (r *running) attempt(id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -61,7 +61,7 @@ func (r *running) attempt(id string) {
 	}
 }
 
-// late is how long a call may take after its end was due: this machine may be slow.
+// late is how much longer than planned a call may take: this machine may be slow.
 const late = 5 * time.Second
 
 // caller makes calls until the context ends.
@@ -74,7 +74,7 @@ func (w *world) caller(ctx context.Context, name int) {
 	}
 }
 
-// make makes a call, and looks at its answer.
+// make makes a call, and checks its answer.
 func (w *world) make(c *call) {
 	w.mu.RLock()
 	conn := pick(w.chance, w.conns)
@@ -109,7 +109,7 @@ func (w *world) make(c *call) {
 	}
 }
 
-// unary makes a unary call. What comes with its answer names one attempt.
+// unary makes a unary call. All parts of its answer name the same attempt.
 func (w *world) unary(ctx context.Context, conn *grpc.ClientConn, c *call) error {
 	var header, trailer metadata.MD
 	var from peer.Peer
@@ -136,7 +136,7 @@ func (w *world) unary(ctx context.Context, conn *grpc.ClientConn, c *call) error
 	return err
 }
 
-// stream makes a call of a streaming kind. It returns the error that ends it, nil after success.
+// stream makes a streaming call. It returns the error that ends it, nil after success.
 func (w *world) stream(ctx context.Context, conn *grpc.ClientConn, c *call) error {
 	desc := &grpc.StreamDesc{ServerStreams: c.method != load, ClientStreams: c.method != watch}
 	s, err := conn.NewStream(ctx, desc, c.method, grpc.OnFinish(func(error) { c.finished.Add(1) }))
@@ -147,7 +147,7 @@ func (w *world) stream(ctx context.Context, conn *grpc.ClientConn, c *call) erro
 	if desc.ClientStreams {
 		sent = messages
 	}
-	m := new(wrapperspb.StringValue) // used again, as many applications do
+	m := new(wrapperspb.StringValue) // reused, as in many
 	for i := range sent {
 		m.Value = fmt.Sprintf("%s/%d", c.id, i)
 		if err := s.SendMsg(m); err != nil {
@@ -161,7 +161,7 @@ func (w *world) stream(ctx context.Context, conn *grpc.ClientConn, c *call) erro
 	return w.receive(s, desc, c)
 }
 
-// receive receives until the end. Messages are in order, and of one attempt.
+// receive receives until the end. Messages must be in order, and from one attempt.
 func (w *world) receive(s grpc.ClientStream, desc *grpc.StreamDesc, c *call) error {
 	by := ""
 	for i := 0; ; i++ {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// chance is a source of chance for many goroutines.
+// chance is a source of random numbers for many goroutines.
 type chance struct {
 	mu     sync.Mutex
 	source *rand.Rand
@@ -23,11 +23,11 @@ func (c *chance) float() float64 {
 	return c.source.Float64()
 }
 
-// of is true with the probability p.
+// of returns true with the probability p.
 func (c *chance) of(p float64) bool { return c.float() < p }
 
-// upTo is a time below d.
+// upTo returns a time below d.
 func (c *chance) upTo(d time.Duration) time.Duration { return time.Duration(c.float() * float64(d)) }
 
-// pick is one of the list.
+// pick returns an element of the list.
 func pick[T any](c *chance, list []T) T { return list[int(c.float()*float64(len(list)))] }

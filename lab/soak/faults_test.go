@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// faults are what was found to be wrong: the first of each kind, and how many there were.
+// faults are the errors found: the first of each kind, and their number.
 type faults struct {
 	mu    sync.Mutex
 	first map[string]string
@@ -27,7 +27,7 @@ func (f *faults) add(kind, format string, args ...any) {
 	}
 }
 
-// lines are the faults, one line for each kind.
+// lines returns one line for each kind.
 func (f *faults) lines() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()

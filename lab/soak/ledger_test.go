@@ -10,13 +10,13 @@ import (
 	"github.com/stagger-go/stagger/budget"
 )
 
-// ledger is a budget that sees that every permit is given back once, and every call finished once.
+// ledger is a budget that checks that every permit is returned once, and every call finished once.
 type ledger struct {
 	budget.Budget
 	*faults
 
 	mu      sync.Mutex
-	last    int64 // permit that was given
+	last    int64 // the last permit granted
 	open    map[int64]budget.Permit
 	running int
 }
@@ -61,7 +61,7 @@ func (l *ledger) take(p budget.Permit) budget.Permit {
 	return own
 }
 
-// left is how many permits are out, and how many calls have not finished.
+// left returns the number of permits not returned, and of calls not finished.
 func (l *ledger) left() (permits, calls int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

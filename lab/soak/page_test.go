@@ -14,14 +14,14 @@ import (
 	"github.com/stagger-go/stagger/internal/codename"
 )
 
-// page is what was seen, on one page.
+// page has the results, for one page.
 type page struct {
 	options options
 	world   *world
 	samples []sample
 }
 
-// failed reports whether anything was wrong.
+// failed reports whether there were errors.
 func (p *page) failed() bool { return len(p.world.lines()) > 0 }
 
 const preface = `# Evidence: a soak
@@ -35,10 +35,10 @@ balances, admission, goroutines and memory are where they were.
 
 `
 
-// markdown is the page as a document.
+// markdown returns the page as Markdown.
 func (p *page) markdown() string { return preface + "```text\n" + p.String() + "```\n" }
 
-// String writes the page.
+// String returns the page as text.
 func (p *page) String() string {
 	var b strings.Builder
 	w := p.world

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Methods: all but create are declared safe by name.
+// Methods: all but create are declared idempotent by name.
 const (
 	service = "soak.v1.OrderService"
 	get     = "/" + service + "/GetOrder"
@@ -38,7 +38,7 @@ var entries = []string{
 	"hedgingPolicy: {maxAttempts: 3, budget: %s, hedgingDelay: 0.02s, nonFatalStatusCodes: [UNAVAILABLE], hedgingQuantile: {quantile: 0.9, min: 0.005s, max: 0.1s}}",
 }
 
-// budgetNames are those that policies name; ledger is the soak's own, in place of the file's.
+// budgetNames are the budgets in policies; ledger is the soak's own, which replaces the file's.
 var budgetNames = []string{"ledger", "ratio", "throttle", "concurrent", "refund", "NONE"}
 
 const budgets = `
@@ -51,7 +51,7 @@ budgets:
   - {name: refund, refund: {capacity: 100}}
 `
 
-// document is a policy file, as chance has it.
+// document returns a random policy file.
 func (c *chance) document() string {
 	var b strings.Builder
 	switch n := c.float(); {
@@ -74,7 +74,7 @@ func (c *chance) document() string {
 	return b.String()
 }
 
-// replaceFile puts text in the place of a file, as a deployment does.
+// replaceFile replaces the text of a file, like a deployment.
 func replaceFile(path, text string) error {
 	fresh := filepath.Join(filepath.Dir(path), "..fresh")
 	if err := os.WriteFile(fresh, []byte(text), 0o644); err != nil {

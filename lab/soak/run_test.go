@@ -1,9 +1,9 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package soak runs a Retrier over loopback for as long as it is told, in chaos of all kinds: servers that fail, hang, cut and
-// go away, policies that change and are wrong, modes that are switched, connections and Retriers that are replaced. It
-// looks at every answer while that goes on, and at what is left behind in the end, and prints one page.
+// Package soak runs a Retrier over loopback for a given time, with faults of all kinds: servers that fail, hang, cut
+// connections and stop; policies that change and are invalid; modes that change; connections and Retriers that are replaced.
+// It checks every answer, and what is left at the end, and prints one page.
 package soak
 
 import (
@@ -19,11 +19,11 @@ import (
 
 const (
 	samples    = 10
-	patience   = 20 * time.Second // for what settles after the last call
-	heapGrowth = 16 << 20         // that is no leak: pools, and the race detector's own
+	patience   = 20 * time.Second // for cleanup after
+	heapGrowth = 16 << 20         // growth without a leak: pools
 )
 
-// counts are calls by how they ended.
+// counts are numbers of calls by how they ended.
 type counts struct {
 	mu sync.Mutex
 	by map[codes.Code]int
@@ -47,14 +47,14 @@ func (c *counts) total() (n int) {
 	return n
 }
 
-// options say how a world is run.
+// options configure a world's run.
 type options struct {
 	length  time.Duration
 	seed    uint64
 	callers int
 }
 
-// soak runs a world, and returns what was seen.
+// soak runs a world, and returns the results.
 func soak(ctx context.Context, o options) (*page, error) {
 	folder, err := os.MkdirTemp("", "soak")
 	if err != nil {
@@ -89,7 +89,7 @@ func soak(ctx context.Context, o options) (*page, error) {
 	return p, nil
 }
 
-// run has everything happen for the time that is asked for, and takes samples.
+// run lets everything happen for the given time, and takes samples.
 func (p *page) run(ctx context.Context) {
 	ctx, stop := context.WithTimeout(ctx, p.options.length)
 	defer stop()
@@ -110,13 +110,13 @@ func (p *page) run(ctx context.Context) {
 		case <-ctx.Done():
 		}
 	}
-	if len(p.samples) == 0 { // it was interrupted early
+	if len(p.samples) == 0 { // interrupted
 		p.samples = append(p.samples, p.world.sample(time.Since(begin)))
 	}
 	all.Wait()
 }
 
-// sample is what a world uses at a time.
+// sample has a world's resources at a time.
 type sample struct {
 	at         time.Duration
 	calls      int
@@ -131,7 +131,7 @@ func (w *world) sample(at time.Duration) sample {
 	return sample{at, w.counts.total(), runtime.NumGoroutine(), m.HeapAlloc}
 }
 
-// eventually waits until there is nothing to say, and returns what is still to be said in the end.
+// eventually waits until what returns "". It returns the last text if that takes too long.
 func eventually(what func() string) string {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

@@ -18,13 +18,13 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-// callHeader names the call that an attempt belongs to.
+// callHeader identifies the call of an attempt.
 const callHeader = "x-call"
 
-// messages is how many a stream has in each direction.
+// messages is the number of messages of a stream in each direction.
 const messages = 3
 
-// startServer starts a server on loopback, whose attempts end as chance has it.
+// startServer starts a server on loopback, whose attempts end at random.
 func (w *world) startServer() (*testserver.Server, error) {
 	age := keepalive.ServerParameters{MaxConnectionAge: 2 * time.Second, MaxConnectionAgeGrace: time.Second} // GOAWAY now and then
 	return testserver.New(testserver.TCP(), testserver.Keep(0), testserver.ServerOptions(grpc.KeepaliveParams(age)),
@@ -46,7 +46,7 @@ func (w *world) startServer() (*testserver.Server, error) {
 		}))
 }
 
-// watched sends all messages of a server stream, each with its attempt's name and its place.
+// watched sends all messages of a server stream, each with its attempt's name and its index.
 func watched(name string) testserver.Step {
 	moves := make([]testserver.Move, messages)
 	for i := range moves {
@@ -55,7 +55,7 @@ func watched(name string) testserver.Step {
 	return testserver.Play(moves...)
 }
 
-// ends is how an attempt ends: in all its parts it bears its name.
+// ends returns how an attempt ends: all its parts have its name.
 func (w *world) ends(a testserver.Attempt, answer func(name string) testserver.Step) testserver.Step {
 	id, number := identity(a)
 	w.running.attempt(id)
@@ -89,7 +89,7 @@ func (w *world) ends(a testserver.Attempt, answer func(name string) testserver.S
 	return step
 }
 
-// identity is the call that an attempt belongs to, and its number.
+// identity returns the call of an attempt, and its number.
 func identity(a testserver.Attempt) (id string, number int) {
 	if v := a.Metadata.Get(callHeader); len(v) == 1 {
 		id = v[0]

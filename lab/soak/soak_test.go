@@ -28,7 +28,7 @@ var (
 	write   = flag.String("write", "", "write the page to this `file`, as Markdown")
 )
 
-// An interrupt ends the chaos early, and shows what was seen until then.
+// An interrupt ends the soak early, and shows the results until then.
 func TestSoak(t *testing.T) {
 	t.Parallel()
 	ctx, stop := signal.NotifyContext(t.Context(), os.Interrupt)
@@ -49,7 +49,7 @@ func TestSoak(t *testing.T) {
 	}
 }
 
-// What the soak looks for is found.
+// The soak detects the errors that it looks for.
 func TestFaultsAreFound(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
@@ -77,7 +77,7 @@ func TestFaultsAreFound(t *testing.T) {
 	}
 }
 
-// An answer that belongs to another call is found.
+// An answer to another call is detected.
 func TestWrongAnswersAreFound(t *testing.T) {
 	t.Parallel()
 	w, err := newWorld(t.TempDir(), 1)
@@ -90,7 +90,7 @@ func TestWrongAnswersAreFound(t *testing.T) {
 		s.On(get, wrong)
 	}
 	c := &call{id: "mine", method: get}
-	for range 20 { // chance may cancel a call early
+	for range 20 { // a call may be cancelled early
 		c.finished.Store(0)
 		w.make(c)
 	}

@@ -24,7 +24,7 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-// world is what runs: servers, a Retrier that follows a file, connections, and calls.
+// world has the servers, a Retrier that follows a file, connections, and calls.
 type world struct {
 	*faults
 	*chance
@@ -34,12 +34,12 @@ type world struct {
 	ledger  *ledger
 	running running
 	counts  counts
-	begun   atomic.Int64 // calls that observers were told of
+	begun   atomic.Int64 // calls reported to observers
 	ended   atomic.Int64
 	extra   atomic.Int64    // attempts after the first
 	events  [4]atomic.Int64 // reloads, refused files, replaced connections, replaced Retriers
 
-	loads sync.Mutex // held while the file is wrong, and while a new Retrier reads it
+	loads sync.Mutex // held while the file is invalid, and while a new Retrier reads it
 
 	mu      sync.RWMutex // guards all below
 	retrier *interceptor.Retrier
@@ -54,7 +54,7 @@ const (
 	eventRetrier
 )
 
-// newWorld makes a world, whose policy file stands in a folder.
+// newWorld returns a world, whose policy file is in a folder.
 func newWorld(folder string, seed uint64) (*world, error) {
 	ratio, err := budget.New(budget.RatioConfig{Percent: 50, MinPerSecond: 10, Window: 2 * time.Second, TimeoutCost: 2})
 	if err != nil {
@@ -78,8 +78,7 @@ func newWorld(folder string, seed uint64) (*world, error) {
 	return w, w.replaceRetrier()
 }
 
-// replaceRetrier makes a new Retrier and its connections, as a process does that starts, and closes those before, with
-// calls on them.
+// replaceRetrier creates a new Retrier and its connections, like a starting process, and closes the old ones during calls.
 func (w *world) replaceRetrier() error {
 	ctx, stop := context.WithCancel(context.Background())
 	w.loads.Lock()
@@ -117,7 +116,7 @@ func closeAll(conns []*grpc.ClientConn) {
 	}
 }
 
-// dial connects to all servers, and soon again to one that was lost.
+// dial connects to all servers, and reconnects soon to lost ones.
 func (w *world) dial(r *interceptor.Retrier) (*grpc.ClientConn, error) {
 	return testserver.DialAll(w.servers, append(r.DialOptions(), grpc.WithConnectParams(grpc.ConnectParams{
 		Backoff:           grpcbackoff.Config{BaseDelay: 20 * time.Millisecond, Multiplier: 1.5, MaxDelay: 200 * time.Millisecond},
@@ -125,7 +124,7 @@ func (w *world) dial(r *interceptor.Retrier) (*grpc.ClientConn, error) {
 	}))...)
 }
 
-// observer counts what it is told.
+// observer counts its events.
 func (w *world) observer() interceptor.Observer {
 	return interceptor.Observer{
 		CallStart: func(ctx context.Context, _ interceptor.Event) context.Context {
@@ -150,7 +149,7 @@ func (w *world) observer() interceptor.Observer {
 	}
 }
 
-// repeat does something again and again, after random times, until the context ends.
+// repeat calls a function after random times, again and again, until the context ends.
 func (w *world) repeat(ctx context.Context, each time.Duration, do func()) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -165,7 +164,7 @@ func (w *world) repeat(ctx context.Context, each time.Duration, do func()) {
 	}
 }
 
-// trouble are the things that happen while calls go on.
+// trouble lists the faults while calls go on.
 func (w *world) trouble(ctx context.Context) []func() {
 	return []func(){
 		func() { w.repeat(ctx, 400*time.Millisecond, w.reload) },
@@ -183,7 +182,7 @@ func (w *world) trouble(ctx context.Context) []func() {
 	}
 }
 
-// changeFile writes another file, which now and then is wrong: then the policies before it hold.
+// changeFile writes another file. If that is invalid, as it is sometimes, the old policies stay in force.
 func (w *world) changeFile() {
 	if w.of(0.2) {
 		w.breakFile()
@@ -191,7 +190,7 @@ func (w *world) changeFile() {
 	w.writeFile(w.document())
 }
 
-// reload gives the Retrier other policies, which now and then are none: then those before them hold.
+// reload gives the Retrier other policies. If they are invalid, as they are sometimes, the old ones stay in force.
 func (w *world) reload() {
 	if w.of(0.3) {
 		set, err := policy.Parse("reload.yaml", []byte(w.document()))
@@ -214,7 +213,7 @@ func (w *world) reload() {
 	}
 }
 
-// breakFile has the file be wrong for a while: the policies of before hold.
+// breakFile makes the file invalid for some time: the old policies stay in force.
 func (w *world) breakFile() {
 	w.loads.Lock()
 	defer w.loads.Unlock()
@@ -231,7 +230,7 @@ func (w *world) writeFile(text string) {
 	}
 }
 
-// loseServer takes a server away for a while.
+// loseServer stops a server for some time.
 func (w *world) loseServer() {
 	s := pick(w.chance, w.servers)
 	s.Down()
@@ -241,7 +240,7 @@ func (w *world) loseServer() {
 	s.Up()
 }
 
-// replaceConn closes a connection, with calls on it, and makes a new one.
+// replaceConn closes a connection during calls, and opens a new one.
 func (w *world) replaceConn() {
 	w.mu.Lock()
 	conn, err := w.dial(w.retrier)
@@ -258,7 +257,7 @@ func (w *world) replaceConn() {
 	w.events[eventConn].Add(1)
 }
 
-// close ends everything.
+// close stops everything.
 func (w *world) close() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -272,7 +271,7 @@ func (w *world) close() error {
 	return nil
 }
 
-// settled says what calls have left behind, once all of them have ended; "" for nothing.
+// settled returns what calls have left behind after their ends, or "".
 func (w *world) settled() string {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
