@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// What Redis of several versions says.
+// Answers of several versions of Redis.
 func TestAdvice(t *testing.T) {
 	for says, want := range map[string]string{
 		"WRONGTYPE Operation against a key holding the wrong kind of value script: 3a, on @user_script:6.":      "remove that, or give",

@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// start is a fleet on a server in memory.
+// start returns a fleet on a server in memory.
 func start(t *testing.T) (*miniredis.Miniredis, *redisbudget.Fleet) {
 	t.Helper()
 	server := miniredis.RunT(t)
@@ -34,7 +34,7 @@ func start(t *testing.T) (*miniredis.Miniredis, *redisbudget.Fleet) {
 
 var orders = budget.PoolRequest{Pool: "orders", PerSecond: 100, Tokens: 1e6, Least: 1e6}
 
-// A pool begins empty, and earns its rate. When Redis is back, it goes on.
+// A pool starts empty, and earns its rate. When Redis recovers, the pool continues.
 func TestFleet_Draw(t *testing.T) {
 	server, fleet := start(t)
 	now := time.Unix(1_000_000, 0)
@@ -64,7 +64,7 @@ func TestFleet_Draw(t *testing.T) {
 	}
 }
 
-// What Redis says against the key is said with what to do about it.
+// If the key holds something else, the error has Redis's text and the remedy.
 func TestFleet_WrongType(t *testing.T) {
 	server, fleet := start(t)
 	if err := server.Set("stagger:{orders}", "a text"); err != nil {
@@ -78,7 +78,7 @@ func TestFleet_WrongType(t *testing.T) {
 	}
 }
 
-// answering is a Redis that gives one answer, whatever it is asked.
+// answering is a Redis that always gives the same answer.
 type answering struct {
 	redis.Scripter
 
@@ -97,7 +97,7 @@ func (hanging) EvalSha(ctx context.Context, _ string, _ []string, _ ...any) *red
 	return redis.NewCmdResult(nil, ctx.Err())
 }
 
-// What the script cannot have returned is an error, and so is an answer that does not come in time.
+// An answer that the script can't return is an error, and so is a timeout.
 func TestFleet_NoAnswer(t *testing.T) {
 	for name, client := range map[string]redis.Scripter{
 		"no number of clients": answering{values: []any{int64(0), "some"}},

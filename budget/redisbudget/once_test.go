@@ -18,11 +18,11 @@ import (
 	"github.com/stagger-go/stagger/budget/redisbudget"
 )
 
-// lossy loses the connection each time that Redis has run a script, before its answer is read.
+// lossy loses the connection after Redis has run a script, before its answer is read.
 type lossy struct {
 	net.Conn
 
-	scripts *atomic.Int64 // that Redis was sent, of all connections
+	scripts *atomic.Int64 // that Redis has received, over all connections
 	asked   atomic.Bool
 }
 
@@ -43,7 +43,7 @@ func (l *lossy) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// A request that may have been granted is not sent again, by no kind of client.
+// No kind of client repeats a request that may have been granted.
 func TestFleet_AsksOnce(t *testing.T) {
 	t.Parallel()
 	type dial = func(context.Context, string, string) (net.Conn, error)

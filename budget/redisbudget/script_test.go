@@ -36,7 +36,7 @@ func newRoom(t *testing.T) *room {
 	return r
 }
 
-// ask asks for tokens, so much later.
+// ask asks for tokens after the given time.
 func (r *room) ask(t *testing.T, later time.Duration, tokens, least int64) int64 {
 	t.Helper()
 	r.now = r.now.Add(later)
@@ -65,9 +65,9 @@ func TestScript(t *testing.T) {
 	}{
 		{0, 10, 1, 0}, // a new pool is empty
 		{100 * time.Millisecond, 50, 1, 10},
-		{100 * time.Millisecond, 50, 20, 0}, // less helps nobody, and stays
+		{100 * time.Millisecond, 50, 20, 0}, // fewer are useless, so they stay
 		{100 * time.Millisecond, 50, 20, 20},
-		{time.Hour, 1000, 1, 100}, // a second of it lies there at most
+		{time.Hour, 1000, 1, 100}, // it holds at most the earnings of a second
 		{-time.Hour, 10, 1, 0},    // a clock that goes back adds nothing
 		{10 * time.Millisecond, 10, 1, 1},
 		{15 * time.Millisecond, 10, 1, 1}, // half a token stays
@@ -85,8 +85,8 @@ func TestScript(t *testing.T) {
 	}
 }
 
-// The pool counts its clients by the time that their reports cover, however seldom they report. It never says that
-// there are fewer than there are, whatever happens to Redis and its clock: it rather does not know.
+// The pool counts its clients by the time that their reports cover, however rarely they report. Whatever happens to Redis and
+// its clock, it never returns too small a number: it then returns that it is unknown.
 func TestScript_Clients(t *testing.T) {
 	const clients = 40
 	for name, row := range map[string]struct {
@@ -102,7 +102,7 @@ func TestScript_Clients(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRoom(t)
-			report := func(steps int, check func(step int, known float64)) { // each every 20 s, one after the other
+			report := func(steps int, check func(step int, known float64)) { // each one every 20 s, one after the other
 				for step := range steps {
 					r.now = r.now.Add(20 * time.Second / clients)
 					r.SetTime(r.now)
@@ -131,7 +131,7 @@ func TestScript_Clients(t *testing.T) {
 	}
 }
 
-// Many processes at once get no more than the rate.
+// Many concurrent processes together get at most the rate.
 func TestScript_NeverOverspends(t *testing.T) {
 	r := newRoom(t)
 	granted := int64(0)

@@ -13,7 +13,7 @@ import (
 	"github.com/stagger-go/stagger/internal/balance"
 )
 
-// asked lets the lease ask, and fails the test if it does not.
+// asked returns the lease's request, and fails the test if there is none.
 func asked(t *testing.T, l *Lease, now time.Duration) Request {
 	t.Helper()
 	r, at, ok := l.Next(now)
@@ -92,7 +92,7 @@ func TestLease_Empty(t *testing.T) {
 	}
 }
 
-// A pool that does not have what a dear retry costs may have what others cost.
+// A pool that can't pay for an expensive retry may still pay for others.
 func TestLease_EmptyForTheDear(t *testing.T) {
 	t.Parallel()
 	l := New(100, 0, func() {})
@@ -128,7 +128,7 @@ func TestLease_EmptyForTheDear(t *testing.T) {
 	quiet(t, l, 4*time.Millisecond)
 }
 
-// The cheap do not wait for the dear.
+// Cheap retries don't wait for expensive ones.
 func TestLease_ThoseThatCanBePaid(t *testing.T) {
 	t.Parallel()
 	l := New(100, 0, func() {})
@@ -199,7 +199,7 @@ func TestLease_AwayUnknown(t *testing.T) {
 	}
 }
 
-// What the pool says of its clients holds until it knows better.
+// The number of clients from the pool's answers stays valid while a later one is unknown.
 func TestLease_Clients(t *testing.T) {
 	t.Parallel()
 	l := New(100, 0, func() {})
@@ -216,7 +216,7 @@ func TestLease_Clients(t *testing.T) {
 	}
 }
 
-// granted is a lease that was granted tokens when it began, by a pool that is shared by so many clients.
+// granted returns a lease that was granted tokens at its start, by a pool with so many clients.
 func granted(t *testing.T, perSecond float64, tokens int64, clients float64, wake func()) *Lease {
 	t.Helper()
 	l := New(perSecond, start, wake)
@@ -255,7 +255,7 @@ func TestLease_Request(t *testing.T) {
 	}
 }
 
-// A client asks before calls have to wait when what is left lasts for half a second.
+// A client asks for more before calls have to wait, when its tokens last for another half second.
 func TestLease_Low(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -303,7 +303,7 @@ func TestLease_Parts(t *testing.T) {
 	}
 }
 
-// A call may wait longer than tokens last, for a delay that the server has named: what has paid for its attempt is spent.
+// A call may wait longer than its tokens last, for a server's delay: the tokens that have paid for its attempt are spent.
 func TestLease_PromiseOutlastsItsPart(t *testing.T) {
 	t.Parallel()
 	for name, returned := range map[string]bool{"sent": false, "not sent": true} {
@@ -375,13 +375,13 @@ func TestLease_Counts(t *testing.T) {
 	refused, _ := l.Take(0, 5*token)
 	l.Answered(0, asked(t, l, 0), Answer{})
 	l.Confirm(0, refused)
-	l.Take(0, 5*token) // while the pool is taken for empty
+	l.Take(0, 5*token) // while the pool counts as empty
 	if got, want := l.Counts(), (Counts{Requests: 3, Asked: token + 12*token, Leased: token, Denied: 2}); got != want {
 		t.Errorf("%+v; want %+v", got, want)
 	}
 }
 
-// Clients of a large fleet that have begun together do not report together.
+// Clients of a large fleet that have started together do not report together.
 func TestLease_Reports(t *testing.T) {
 	t.Parallel()
 	const clients, spread = 100_000, 200 * time.Second // 500 a second
@@ -403,7 +403,7 @@ func TestLease_Reports(t *testing.T) {
 	}
 }
 
-// A call is told how long answers take, by those before: twice as long, and the time of the one that is on its way.
+// The wait for a call is based on the latency of earlier answers: twice that, and the time of the running request.
 func TestLease_Wait(t *testing.T) {
 	t.Parallel()
 	l := New(100, 0, func() {})
@@ -431,7 +431,7 @@ func TestLease_Wait(t *testing.T) {
 	promised(longestWait)
 }
 
-// Parts of a token help nobody, nor does less than the last call has wanted.
+// A lease needs whole tokens, and at least as many as the last call wanted.
 func TestLease_Whole(t *testing.T) {
 	t.Parallel()
 	l := New(100, 0, func() {})
@@ -441,7 +441,7 @@ func TestLease_Whole(t *testing.T) {
 			t.Fatal("no promise")
 		}
 	}
-	for range 3 { // what calls wait for, one after the other, since it is more than this client's part
+	for range 3 { // calls wait for it, one after the other, because it is more than this client's part
 		l.Answered(Gap, asked(t, l, Gap), Answer{Tokens: 5 * token, Clients: 150})
 	}
 	l.Take(2*Gap, 5*token)
@@ -457,8 +457,8 @@ func TestLease_Whole(t *testing.T) {
 	}
 }
 
-// In steady state a client asks at most once a second, whatever its load, and whatever its part of the pool: for that
-// it gets what it needs, and wastes little.
+// In steady state a client asks at most once a second, whatever its load, and whatever its part of the pool. It gets all that
+// it needs, and wastes little.
 func TestLease_Steady(t *testing.T) {
 	t.Parallel()
 	for _, clients := range []float64{1, 10, 100} {
@@ -497,7 +497,7 @@ func TestLease_Steady(t *testing.T) {
 	}
 }
 
-// Whatever happens: nobody spends what was not granted, nor after its end.
+// In any case, tokens are spent only if they were granted, and before their lease ends.
 func TestLease_NeverOverspends(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -562,7 +562,7 @@ func TestLease_NeverOverspends(t *testing.T) {
 	})
 }
 
-// What was drawn on a share while the pool was away, and is given back after that, is dropped.
+// Tokens that were drawn from a share while the pool was away, and are returned later, are dropped.
 func TestLease_ShareReturnedLate(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(l *Lease, now time.Duration){
@@ -593,7 +593,7 @@ func TestLease_ShareReturnedLate(t *testing.T) {
 	}
 }
 
-// What no pool of that rate can hold is refused at once, so that those behind get their tokens.
+// A request that exceeds the pool's capacity is refused at once, so that later ones get their tokens.
 func TestLease_MoreThanThePoolHolds(t *testing.T) {
 	t.Parallel()
 	for rate, most := range map[float64]int64{1: 10 * token, 20: 20 * token} {
@@ -609,7 +609,7 @@ func TestLease_MoreThanThePoolHolds(t *testing.T) {
 	}
 }
 
-// A part that has ended when the answer comes pays for nothing.
+// Tokens that have expired when the answer arrives pay for nothing.
 func TestLease_AnsweredAfterItsPart(t *testing.T) {
 	t.Parallel()
 	l := New(10, 0, func() {})

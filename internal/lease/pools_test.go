@@ -19,14 +19,14 @@ import (
 	"github.com/stagger-go/stagger/internal/clock"
 )
 
-// fleet answers each request as a test says.
+// fleet answers each request with a function of the test.
 type fleet func(ctx context.Context, r budget.PoolRequest) (int64, float64, error)
 
 func (f fleet) Draw(ctx context.Context, r budget.PoolRequest) (int64, float64, error) {
 	return f(ctx, r)
 }
 
-// opened has the pool orders of 100 a second, whose first report is answered.
+// opened returns the pool orders with 100 tokens per second, after the answer to its first report.
 func opened(t *testing.T, f fleet, changed func(State)) (*Pools, balance.Lease) {
 	t.Helper()
 	pools := NewPools(f, changed)
@@ -68,7 +68,7 @@ func TestPools(t *testing.T) {
 	})
 }
 
-// That a pool is away is told once, and so is that it is back. It is asked again each second.
+// A failing pool is reported once, and so is its recovery. It is asked again every second.
 func TestPools_Away(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -102,8 +102,7 @@ func TestPools_Away(t *testing.T) {
 	})
 }
 
-// What a pool cannot have is no answer: by a number of clients that somebody else has written there, this one would ask
-// all the time or never.
+// Impossible answers are ignored: with a wrong number of clients, this client would ask all the time or never.
 func TestPools_AbsurdAnswers(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
@@ -118,7 +117,7 @@ func TestPools_AbsurdAnswers(t *testing.T) {
 		{0, math.NaN(), true},
 		{0, -1, true},
 		{-1, 1, true},
-		{1, 1, true}, // of nothing that was asked for
+		{1, 1, true}, // although nothing was asked for
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			pools, _ := opened(t, func(context.Context, budget.PoolRequest) (int64, float64, error) {
@@ -131,7 +130,7 @@ func TestPools_AbsurdAnswers(t *testing.T) {
 	}
 }
 
-// Close ends a request, and what is leased. A Retrier may be closed when its pool is away.
+// Close ends the running request and the lease. A Retrier may be closed while its pool is away.
 func TestPools_Close(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(p *Pools){
@@ -184,7 +183,7 @@ func TestPools_RateOfTheFirstRequest(t *testing.T) {
 	}
 }
 
-// A fleet that grants less than is of use is asked no more often than another.
+// A fleet that grants less than the least useful amount isn't asked more often than another.
 func TestPools_LessThanLeast(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -205,7 +204,7 @@ func TestPools_LessThanLeast(t *testing.T) {
 	})
 }
 
-// A fleet that panics is away.
+// A fleet that panics counts as away.
 func TestPools_Panic(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

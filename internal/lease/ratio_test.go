@@ -13,7 +13,7 @@ import (
 	"github.com/stagger-go/stagger/internal/balance"
 )
 
-// pools is a fleet whose pools a test answers for.
+// pools is a fleet whose pools a test answers.
 type pools map[string]*Lease
 
 func (p pools) lease(name string, perSecond float64) (balance.Lease, error) {
@@ -26,7 +26,7 @@ func (p pools) lease(name string, perSecond float64) (balance.Lease, error) {
 	return p[name], nil
 }
 
-// answer has a pool grant what is asked for, up to so many tokens.
+// answer makes a pool grant the request, up to so many tokens.
 func (p pools) answer(name string, now time.Duration, tokens int64) {
 	if r, _, ok := p[name].Next(now); ok {
 		p[name].Answered(now, r, Answer{Tokens: min(r.Tokens, tokens*1e6)})
@@ -92,7 +92,7 @@ func TestFleetRatio(t *testing.T) {
 	}
 }
 
-// A promise says when it can be known.
+// A promise has the time at which it can be confirmed.
 func TestFleetRatio_Wait(t *testing.T) {
 	t.Parallel()
 	fleet := pools{}
@@ -150,7 +150,7 @@ func TestFleetRatio_Reload(t *testing.T) {
 	}
 }
 
-// Nobody pays for a promise that a reload has ended.
+// A reload cancels promises: no tokens are paid for them.
 func TestFleetRatio_ReloadForgets(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(balance.Budget, balance.Permit){
@@ -203,8 +203,8 @@ func promised(p balance.Permit) bool {
 	return ok
 }
 
-// BenchmarkFleet is what a budget costs that leases its reserve, as a part of what one with a local reserve costs in the
-// same run: the median of parts that are measured in turn.
+// BenchmarkFleet measures the cost of a budget that leases its reserve, relative to one with a local reserve in the same run:
+// the median of alternating measurements.
 func BenchmarkFleet(b *testing.B) {
 	const n = 10_000
 	took := func(one balance.Budget, op func(balance.Budget)) time.Duration {

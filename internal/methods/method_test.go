@@ -21,7 +21,7 @@ func hedged(t *testing.T, quantile float64) *decision.Policy {
 	return decision.New(p.Spec())
 }
 
-// Policies of one method share what is known of it, and each has the quantile that it follows.
+// Policies of one method share its Method, and each has its own quantile.
 func TestKnown_Quantiles(t *testing.T) {
 	t.Parallel()
 	var m Method
@@ -46,7 +46,7 @@ func TestKnown_Quantiles(t *testing.T) {
 	}
 }
 
-// Without a hedge and without admission, the last answers alone are noted.
+// Without a hedge and without admission, only the last answers are recorded.
 func TestKnown_LastAnswers(t *testing.T) {
 	t.Parallel()
 	p := decision.New(policy.Spec{})
@@ -69,7 +69,7 @@ func TestKnown_LastAnswers(t *testing.T) {
 	}
 }
 
-// An answer is long beside the whole time of its call, and beside the fastest.
+// An answer is long in comparison with the whole time of its call, and with the fastest answer.
 func TestKnown_LongAnswers(t *testing.T) {
 	t.Parallel()
 	p := decision.New(policy.Spec{})

@@ -16,7 +16,7 @@ import (
 
 func key(n int) Key { return Key{"dns:///orders", "/acme.Orders/Get" + strconv.Itoa(n)} }
 
-// fill adds methods with the numbers from first to last, less one.
+// fill adds methods with numbers from first up to last, exclusive.
 func (t *Table) fill(first, last int, static bool, now time.Duration) (found int) {
 	for n := first; n < last; n++ {
 		if t.Find(key(n), static, now) != nil {
@@ -47,7 +47,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// What was not used for the longest time goes, and what was used in the same second.
+// The methods that were idle longest are evicted, with those of the same second.
 func TestTable_EvictsTheLongestIdle(t *testing.T) {
 	t.Parallel()
 	var table Table
@@ -63,7 +63,7 @@ func TestTable_EvictsTheLongestIdle(t *testing.T) {
 	}
 }
 
-// A flood of names in one second finds no place, nor does it evict itself.
+// A flood of names within one second finds no place, and does not evict its own names.
 func TestTable_Flood(t *testing.T) {
 	t.Parallel()
 	var table Table
@@ -86,7 +86,7 @@ func TestTable_StrangersEvictNoStaticMethod(t *testing.T) {
 	}
 }
 
-// A method whose name came from outside first is the same when generated code calls it.
+// A method whose name first came from outside stays the same when generated code calls it.
 func TestTable_StrangerBecomesKnown(t *testing.T) {
 	t.Parallel()
 	var table Table

@@ -78,7 +78,7 @@ func TestSearch(t *testing.T) {
 		used   []int
 		first  int
 		ready  int
-		picks  []int // what the policy names then; no more after the last
+		picks  []int // the policy's later picks; none after the last
 		chosen int
 		made   int
 	}{
