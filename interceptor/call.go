@@ -21,15 +21,15 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// call is what unary calls and streams have in common: the engine of one call, and what stands between that and
-// gRPC. The engine decides; unary calls and streams are its drivers: they make attempts, report their ends, and
-// do what the engine's steps say. Whatever uses the engine is done under the driver's lock.
+// call is the common part of unary calls and streams: the engine of one call, and the code between it and
+// gRPC. The engine decides. Unary calls and streams are its drivers: they make attempts, report their ends, and
+// carry out the engine's steps. They use the engine only under the driver's lock.
 type call struct {
 	engine attempts.Call
 	callState
 }
 
-// callState is all of a call but its engine, which a call that uses its memory again begins anew by itself.
+// callState is a call without its engine, which resets itself when the memory is reused.
 type callState struct {
 	retrier *Retrier
 	ctx     context.Context
@@ -41,19 +41,19 @@ type callState struct {
 	known   methods.Known // of the method
 	options callOptions
 	flags   callFlags
-	alone   bool // no second reply can be made, so that attempts never run beside each other
-	uploads bool // the application sends any number of messages, for which attempts never run beside each other either
+	alone   bool // no second reply can be made, so attempts never run in parallel
+	uploads bool // the application sends any number of messages, so attempts never run in parallel
 	with    coexistence
 	key     string        // the idempotency key; "" for none
-	keyless bool          // an attempt without it may have reached a server, since the policy has come late
+	keyless bool          // an attempt without it may have reached a server, because the policy arrived late
 	start   time.Duration // on the budgets' clock
-	outside outside       // a stream's request is there once it is sent, until the call is committed
+	outside outside       // a stream's request is set from its sending until the call is committed
 
-	decided policy.Reason // the last that was decided
-	allowed *Event        // of the extra attempt that is to be sent, for observers; nil: none
-	off     bool          // the mode lets nothing be sent any more
+	decided policy.Reason // the last decision
+	allowed *Event        // of the next extra attempt, for observers; nil: none
+	off     bool          // the mode prevents further attempts
 
-	outerRetry bool // the call is one
+	outerRetry bool // the call is an outer retry
 }
 
 var (
@@ -61,7 +61,7 @@ var (
 	_ attempts.Slots = (*call)(nil)
 )
 
-// begin gives the call its key and its timeout, and starts the engine.
+// begin sets the call's key and timeout, and starts the engine.
 func (c *call) begin(now attempts.Now) attempts.Step {
 	if header := c.policy.IdempotencyKey(); header != "" || c.flags&keyed != 0 {
 		c.ctx, c.key = withKey(c.ctx, header, c.options.caller)
@@ -74,7 +74,7 @@ func (c *call) begin(now attempts.Now) attempts.Step {
 	return c.engine.Start(s, now)
 }
 
-// limit begins the policy's timeout, which counts from the call's start, if it has not begun.
+// limit starts the policy's timeout, which counts from the call's start, unless it runs.
 func (c *call) limit() {
 	if timeout := c.policy.Spec().Timeout; timeout > 0 && c.cancel == nil {
 		c.ctx, c.cancel = context.WithTimeout(c.ctx, timeout-(clock.Now()-c.start))
@@ -88,7 +88,7 @@ func (c *call) cancelTimeout() {
 	}
 }
 
-// now is what the engine is told of the present.
+// now returns the time, a random number and the state of the connection, for the engine.
 func (c *call) now() attempts.Now {
 	wall := time.Now()
 	now := attempts.Now{At: clock.At(wall), Wall: wall, Chance: c.retrier.random()}
@@ -146,7 +146,7 @@ func (c *call) Enter() bool { return c.retrier.waitLimit.enter(c.target()) }
 // Leave implements [attempts.Slots].
 func (c *call) Leave() { c.retrier.waitLimit.leave(c.target()) }
 
-// Off implements [attempts.Facts]. A mode that has become stricter holds for the rest of the call.
+// Off implements [attempts.Facts]. A mode that has become stricter applies to the rest of the call.
 func (c *call) Off() policy.Reason {
 	began := c.options.mode
 	if c.off {
@@ -157,7 +157,7 @@ func (c *call) Off() policy.Reason {
 	return reason
 }
 
-// mode is that of the call now.
+// mode returns the call's current mode.
 func (c *call) mode() policy.Mode {
 	if c.off {
 		return policy.ModeOff
@@ -165,8 +165,8 @@ func (c *call) mode() policy.Mode {
 	return c.options.mode
 }
 
-// gone is why nobody waits for the call's answer any more; "" while somebody does. A deadline counts as soon as it
-// has passed: gRPC and the server act on it by clocks of their own.
+// gone returns why the caller no longer waits for the answer, or "". A deadline counts as soon as it
+// has passed: gRPC and the server apply it by their own clocks.
 func (c *call) gone(now attempts.Now) policy.Reason {
 	deadline, limited := c.ctx.Deadline()
 	switch err := c.ctx.Err(); {
@@ -181,7 +181,7 @@ func (c *call) gone(now attempts.Now) policy.Reason {
 	}
 }
 
-// wake lets the engine look at the time again.
+// wake makes the engine check the time again.
 func (c *call) wake(now attempts.Now) attempts.Step {
 	if reason := c.gone(now); reason != "" {
 		return c.engine.Stop(reason, now)
@@ -189,12 +189,12 @@ func (c *call) wake(now attempts.Now) attempts.Step {
 	return c.remember(c.engine.Wake(now))
 }
 
-// remember keeps what observers are told of the step later.
+// remember records a step for later events.
 func (c *call) remember(step attempts.Step) attempts.Step {
 	if step.Decided > 0 {
 		c.decided = step.Decision.Reason
 		if step.Decision.Shadow() {
-			c.decided = policy.ReasonModeOff // of the call, since nothing follows
+			c.decided = policy.ReasonModeOff // of the call, because nothing follows
 		}
 	}
 	return step
@@ -209,14 +209,14 @@ func (c *call) reportEnd(a *attempt, r attempts.Result, now attempts.Now) attemp
 	return c.remember(c.engine.Ended(a.number, r, now))
 }
 
-// noteEnd keeps what the end of an attempt says of the call, before the engine hears of it.
+// noteEnd records an attempt's result in the call, before the engine gets it.
 func (c *call) noteEnd(a *attempt, r *attempts.Result) {
 	if r.Unsent && a.number == 1 {
-		c.keyless = false // those that follow carry the key
+		c.keyless = false // later attempts send the key
 	}
 }
 
-// finish tells everybody that the call is over, and returns its error. The caller gets what was reported of the
+// finish notifies caller and observers of the call's end, and returns its error. It fills the caller's targets from the
 // attempt that is the answer.
 func (c *call) finish(reported *attemptOptions) error {
 	err := c.answer(reported)
@@ -224,8 +224,8 @@ func (c *call) finish(reported *attemptOptions) error {
 	return err
 }
 
-// answer returns the error of a call that is over, and gives the caller what was reported of the attempt that is the
-// answer. It calls nothing of the user's.
+// answer returns the error of a call that is over, and fills the caller's targets from the attempt that is the
+// answer. It runs no user code.
 func (c *call) answer(reported *attemptOptions) error {
 	c.options.deliver(reported)
 	if failure := c.failure(c.engine.End()); failure != nil {
@@ -248,8 +248,8 @@ func (c *call) notifyEnd(err error) {
 	c.options.finished(err)
 }
 
-// catchUp looks again for the policy of a call that began before its connection had received any service config,
-// which the first attempt has waited for. It reports whether the call has another policy now.
+// catchUp looks up the policy again for a call that began before its connection had received a service config;
+// the first attempt has waited for that. It reports whether the policy has changed.
 func (c *call) catchUp() bool {
 	if c.flags&configPending == 0 {
 		return false
@@ -260,7 +260,7 @@ func (c *call) catchUp() bool {
 	}
 	c.flags &^= configPending
 	c.policy, c.options.maxAttempts = f.policy, min(c.options.maxAttempts, f.maxAttempts)
-	c.options.shared = slices.Clip(c.options.shared) // the first attempt may still use what stands behind them
+	c.options.shared = slices.Clip(c.options.shared) // the first attempt may still use the array
 	c.follow(f.rules)
 	c.ctx = c.options.assignCriticality(c.ctx, c.policy)
 	if !c.known.Any() {
@@ -279,7 +279,7 @@ func (c *call) catchUp() bool {
 	return true
 }
 
-// adapt tells the engine of a policy that has become known while the first attempt ran.
+// adapt gives the engine a policy that arrived while the first attempt ran.
 func (c *call) adapt(now attempts.Now) attempts.Step {
 	return c.engine.Adapt(c.settings(now), now)
 }
@@ -305,7 +305,7 @@ func (c *call) waitsForReady() bool {
 	return limited && c.policy.WaitForReadyOnRetry() && !says
 }
 
-// saysWaitForReady is what the caller has said of whether gRPC waits for a connection, if anything. The last option applies.
+// saysWaitForReady returns the caller's WaitForReady option, if there is one. The last option applies.
 func (c *call) saysWaitForReady() (waits, says bool) {
 	for _, o := range slices.Backward(c.options.caller) {
 		if o, ok := promoted(o).(grpc.FailFastCallOption); ok {
@@ -315,12 +315,12 @@ func (c *call) saysWaitForReady() (waits, says bool) {
 	return false, false
 }
 
-// sleep returns when the time has come, when the call's context ends or its connection is closed, when the mode or the
-// policies change, and, if it is to watch, as soon as the connection is not in TRANSIENT_FAILURE.
+// sleep waits until the given time, the end of the call's context, the closing of its connection, or a change of mode or
+// policies; and, if watch, until the connection leaves TRANSIENT_FAILURE.
 func (c *call) sleep(until time.Duration, watch bool) {
 	delay := until - clock.Now()
 	interruption := c.retrier.waits.interruption()
-	if delay <= 0 || c.retrier.forbids(policy.ModeEnforce, c.method) != "" { // it may have changed since the engine has asked
+	if delay <= 0 || c.retrier.forbids(policy.ModeEnforce, c.method) != "" { // it may have changed since the engine's check
 		return
 	}
 	ctx, cancel := context.WithTimeout(c.ctx, delay)
@@ -338,10 +338,10 @@ func (c *call) sleep(until time.Duration, watch bool) {
 	}
 }
 
-// target is what the call's connection leads to.
+// target returns the canonical target of the call's connection.
 func (c *call) target() string { return c.retrier.targets.canonical(c.cc) }
 
-// closed reports whether the connection was closed for good.
+// closed reports whether the connection is closed.
 func closed(cc *grpc.ClientConn) bool {
 	return cc != nil && cc.GetState() == connectivity.Shutdown
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// observers are those of a Retrier, and what any of them is to be told. They never change; others take their place.
+// observers are a Retrier's observers, and the events that any of them handles. They are immutable: changes replace them.
 type observers struct {
 	list                                      []*Observer
 	starts, attempts, decisions, calls, sents bool
@@ -37,12 +37,12 @@ func newObservers(list []*Observer) *observers {
 	return all
 }
 
-// any reports whether anybody is to be told of anything.
+// any reports whether there is an observer.
 func (o *observers) any() bool { return len(o.list) > 0 }
 
-// Observe tells o what happens to calls from now on, as [WithObserver] does from the start, until stop is called. Its Attach
-// is not called. Of a call that runs at either time, o may be told in part: what it is being told when stop is called may
-// reach it after stop has returned, but nothing that happens later. Both are safe for concurrent use.
+// Observe makes the Retrier notify o of calls from now on, as [WithObserver] does from the start, until stop is called.
+// For a call that runs at either time, o may get only some of the events. An event in delivery when stop is called may
+// reach o after stop has returned, but no later ones do. Both are safe for concurrent use.
 func (r *Retrier) Observe(o Observer) (stop func()) {
 	own := &o
 	r.observe(func(list []*Observer) []*Observer { return append(slices.Clone(list), own) })
@@ -62,7 +62,7 @@ func (r *Retrier) observe(change func([]*Observer) []*Observer) {
 	}
 }
 
-// startCall tells observers that a call begins, and returns its context.
+// startCall notifies observers of the start of a call, and returns its context.
 func (r *Retrier) startCall(ctx context.Context, method string, cc *grpc.ClientConn, p *decision.Policy, o *callOptions) context.Context {
 	e := r.event(method, cc, p, o)
 	for _, o := range r.observers.Load().list {
@@ -73,19 +73,19 @@ func (r *Retrier) startCall(ctx context.Context, method string, cc *grpc.ClientC
 	return ctx
 }
 
-// event is what all events of a call say.
+// event returns the fields that all events of a call have.
 func (r *Retrier) event(method string, cc *grpc.ClientConn, p *decision.Policy, o *callOptions) Event {
 	return Event{Method: method, Target: r.targets.canonical(cc), Budget: p.Budget(), Mode: o.mode, StaticMethod: o.static()}
 }
 
-// event is what all events of the call say, and how it, or an attempt of it, has ended.
+// event returns the fields that all events of the call have, with the result of the call or of an attempt.
 func (c *call) event(attempt int, code codes.Code, err error) Event {
 	e := c.retrier.event(c.method, c.cc, c.policy, &c.options)
 	e.Mode, e.Attempt, e.Code, e.Err = c.mode(), attempt, code, err
 	return e
 }
 
-// notify tells observers of an event.
+// notify passes an event to observers.
 func (r *Retrier) notify(ctx context.Context, e Event, told func(*Observer) func(context.Context, Event)) {
 	for _, o := range r.observers.Load().list {
 		if tell := told(o); tell != nil {
@@ -99,7 +99,7 @@ func tellDecision(o *Observer) func(context.Context, Event) { return o.Decision 
 func tellSent(o *Observer) func(context.Context, Event)     { return o.Sent }
 func tellCall(o *Observer) func(context.Context, Event)     { return o.Call }
 
-// notifyAttempt tells observers of attempt a, which has ended.
+// notifyAttempt notifies observers of the end of attempt a.
 func (c *call) notifyAttempt(a *attempt, err error, place attempts.Place) {
 	if c.retrier.observers.Load().attempts {
 		c.retrier.notify(c.ctx, c.attemptEvent(a, err, place), tellAttempt)
@@ -115,8 +115,8 @@ func (c *call) attemptEvent(a *attempt, err error, place attempts.Place) Event {
 	return e
 }
 
-// notifyDecision tells observers what the engine has decided in a step, if it has: about an attempt that has ended
-// with err, or one that is slow. ended is the attempt whose end was the event; nil: none. Then it tells them of an extra
+// notifyDecision notifies observers of the engine's decision in a step, if there is one: about an attempt that has ended
+// with err, or a slow one. ended is the attempt whose end was the event, or nil. Then it notifies them of an extra
 // attempt that the step sends.
 func (c *call) notifyDecision(step attempts.Step, ended *attempt, err error) {
 	if tell := c.eventsOf(step, ended, err); tell != nil {
@@ -124,7 +124,7 @@ func (c *call) notifyDecision(step attempts.Step, ended *attempt, err error) {
 	}
 }
 
-// eventsOf returns what tells observers of a step; nil if there is nothing to tell.
+// eventsOf returns a function that notifies observers of a step, or nil if there are no events.
 func (c *call) eventsOf(step attempts.Step, ended *attempt, err error) (tell func()) {
 	r, ctx := c.retrier, c.ctx
 	var decision *Event
@@ -181,7 +181,7 @@ func (c *call) notifyCall(end attempts.End, err error) {
 	}
 }
 
-// notifyWouldRefuse tells observers that admission would have refused a call in mode ENFORCE.
+// notifyWouldRefuse notifies observers that admission would have refused a call in mode ENFORCE.
 func (r *Retrier) notifyWouldRefuse(ctx context.Context, method string, cc *grpc.ClientConn, p *decision.Policy, o *callOptions) {
 	if o.mode == policy.ModeObserve && r.observers.Load().any() {
 		e := r.event(method, cc, p, o)
@@ -190,7 +190,7 @@ func (r *Retrier) notifyWouldRefuse(ctx context.Context, method string, cc *grpc
 	}
 }
 
-// notifyReload tells observers of a change of the policies.
+// notifyReload notifies observers of a change of the policies.
 func (r *Retrier) notifyReload(set *policy.Set, changes []string, err error) {
 	for _, o := range r.observers.Load().list {
 		if o.Reload != nil {
@@ -199,8 +199,8 @@ func (r *Retrier) notifyReload(set *policy.Set, changes []string, err error) {
 	}
 }
 
-// notifyMode tells observers of a mode that was set, or the default logger if none of them listens: it has to be known who
-// has switched retries off.
+// notifyMode reports a mode set by hand to observers, or to the default logger if none of them handles it: a switch must
+// never go unnoticed.
 func (r *Retrier) notifyMode(from, to Switch) {
 	heard := false
 	for _, o := range r.observers.Load().list {

@@ -15,19 +15,19 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// callFlags are what a caller's options, and its policy, say before the first attempt.
+// callFlags come from a call's options and its policy, before the first attempt.
 type callFlags uint8
 
 const (
-	disabled      callFlags = 1 << iota // the call passes by, untouched
-	safe                                // the caller declares it safe to repeat
-	keyed                               // the caller has it send an idempotency key
+	disabled      callFlags = 1 << iota // the call bypasses the Retrier
+	safe                                // the caller declares it idempotent
+	keyed                               // the caller asks for an idempotency key
 	configPending                       // the connection may have received no service config yet
-	sentOnce                            // gRPC does not send an attempt again by itself
+	sentOnce                            // gRPC must not send an attempt again by itself
 )
 
-// read finds the policy of a call, and the options of its attempts: the caller's, then the policy's where the
-// caller says nothing stricter. Every call comes through here. The policy is one of the rules that it returns.
+// read looks up the policy of a call, and sets the options of its attempts: the caller's, then the policy's unless the
+// caller's are stricter. Every call runs it. The policy belongs to the returned rules.
 func (c *call) read(caller []grpc.CallOption, first *attemptOptions) (of *rules) {
 	r, o := c.retrier, &c.options
 	f := r.lookup(c.cc, c.method, false)
@@ -79,8 +79,8 @@ func (c *call) read(caller []grpc.CallOption, first *attemptOptions) (of *rules)
 	return of
 }
 
-// follow gives the options of a call's attempts what its policy says. A policy that comes late holds for the attempts that
-// follow; of a call that may get one, the first attempt is made so that the strictest would hold.
+// follow adds the policy's settings to the options of a call's attempts. A policy that arrives late applies to later
+// attempts. If a call may get one, its first attempt is made by the strictest possible settings.
 func (c *call) follow(of *rules) {
 	r, o, p := c.retrier, &c.options, c.policy
 	o.mode = max(o.mode, r.modeOf(of, p, c.method, &o.draw))
@@ -96,7 +96,7 @@ func (c *call) follow(of *rules) {
 	}
 }
 
-// announce tells observers that the call begins, and finds what its policy, one of these rules, asks for.
+// announce notifies observers of the call's start, and looks up the data that its policy, one of these rules, needs.
 func (c *call) announce(ctx context.Context, of *rules) {
 	r := c.retrier
 	if r.observers.Load().starts {
@@ -108,7 +108,7 @@ func (c *call) announce(ctx context.Context, of *rules) {
 	c.known = r.knownFor(of, c.policy, c.cc, c.method, &c.options, c.start)
 }
 
-// criticality is what a caller says, or "" if that means nothing.
+// criticality returns a caller's criticality, or "", with a warning, if it is undefined.
 func (r *Retrier) criticality(c policy.Criticality) policy.Criticality {
 	if c != "" && !isCriticality(c) {
 		said := strconv.Quote(string(c))
@@ -118,7 +118,7 @@ func (r *Retrier) criticality(c policy.Criticality) policy.Criticality {
 	return c
 }
 
-// appendLimits adds what a policy says where the caller has not said it, or not as strictly.
+// appendLimits adds a policy's limits, unless the caller's are as strict.
 func appendLimits(opts, caller []grpc.CallOption, s *policy.Spec) []grpc.CallOption {
 	waits, send, receive := s.WaitForReady, s.MaxRequestBytes, s.MaxResponseBytes
 	if waits == nil && send == nil && receive == nil {
@@ -146,7 +146,7 @@ func appendLimits(opts, caller []grpc.CallOption, s *policy.Spec) []grpc.CallOpt
 	return opts
 }
 
-// stricter returns a policy's limit, or nil if the caller's holds already.
+// stricter returns a policy's limit, or nil if the caller's is as strict.
 func stricter(policys *int, callers int) *int {
 	if policys == nil || *policys >= callers {
 		return nil

@@ -15,37 +15,37 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// rules are what a Retrier follows at a time. A reload puts others in their place; calls keep the policy
-// that they began with.
+// rules are the current policies of a Retrier, with derived data. A reload replaces them; calls keep the policy
+// with which they began.
 type rules struct {
 	set        *decision.Set
-	since      time.Time             // when the Retrier began to follow them
+	since      time.Time             // when they became current
 	budgets    map[string]budgetRule // by name; "" is the default budget
-	throttled  bool                  // every call counts for the budget, those without retries too
+	throttled  bool                  // every call counts for the budget, even without retries
 	perService bool                  // a budget has scope SERVICE
 	cached     []cachedBudgets       // one for each policy of the set, by its index
 	methods    []cachedMethod        // the same
 	balancing  string                // see policy.Set.LoadBalancing
 
-	// Only of rules that a service config has delivered.
+	// Only in rules from a service config.
 	config  *configSet
-	file    *rules   // those of the policy file, beside which these hold
-	applied sync.Map // keys of balances that have these settings
+	file    *rules   // those of the policy file, which also apply
+	applied sync.Map // keys of balances with these settings
 }
 
-// budgetRule says how a budget is made, and which calls share a balance.
+// budgetRule has a budget's config, and defines which calls share a balance.
 type budgetRule struct {
 	config balance.Config
 	scope  policy.Scope
 	source string
 }
 
-// alike reports whether what one budget has earned means the same to the other.
+// alike reports whether a balance of one budget is valid for the other.
 func (b budgetRule) alike(other budgetRule) bool {
 	return b.scope == other.scope && b.config.Name() == other.config.Name()
 }
 
-// settings are the config of a balance. A shadow has no part of a fleet's pool, which pays for what is sent.
+// settings returns the config of a balance. A shadow has no share of a fleet's pool, which pays only for sent attempts.
 func (b budgetRule) settings(shadow bool) balance.Config {
 	if ratio, ok := b.config.(balance.RatioConfig); ok && shadow && ratio.Fleet != "" {
 		ratio.Fleet, ratio.MinPerSecond = "", 0
@@ -54,7 +54,7 @@ func (b budgetRule) settings(shadow bool) balance.Config {
 	return b.config
 }
 
-// newRules makes the rules of a set, which come from the given source.
+// newRules returns the rules of a set from the given source.
 func newRules(set *decision.Set, source string) *rules {
 	r := &rules{set: set, budgets: map[string]budgetRule{}, cached: make([]cachedBudgets, len(set.Policies())), methods: make([]cachedMethod, len(set.Policies()))}
 	for i, p := range set.Policies() {
@@ -73,7 +73,7 @@ func newRules(set *decision.Set, source string) *rules {
 	return r
 }
 
-// check refuses a bad budget now and not in a call, and bad load balancing now and not when a connection is made.
+// check returns an error for an invalid budget or load balancing, before a call or a connection needs them.
 func (r *rules) check(of *budgets) error {
 	if err := checkBalancing(r.set); err != nil {
 		return err
@@ -89,7 +89,7 @@ func (r *rules) check(of *budgets) error {
 // delivered reports whether the rules come from a service config.
 func (r *rules) delivered() bool { return r.config != nil }
 
-// newest returns the rules that have taken the place of these, if any have, beside those of the policy file.
+// newest returns the current version of these rules. file has the policy file's current rules.
 func (r *rules) newest(file *rules) *rules {
 	if r.delivered() {
 		return r.config.beside(file)
@@ -97,8 +97,8 @@ func (r *rules) newest(file *rules) *rules {
 	return file
 }
 
-// budgetKey returns which balance pays for a call whose policy names a budget, and the budget: the default
-// one if there is none of that name.
+// budgetKey returns the key of the balance that pays for a call whose policy names a budget, and the budget: the default
+// one if there is none with that name.
 func (r *rules) budgetKey(name string, u budgetUser) (budgetKey, budgetRule) {
 	rule, known := r.budgets[name]
 	if !known {
@@ -114,8 +114,8 @@ func (r *rules) budgetKey(name string, u budgetUser) (budgetKey, budgetRule) {
 	return budgetKey{name: name, kind: rule.config.Name(), source: rule.source, budgetUser: u}, rule
 }
 
-// settingsHold reports whether a balance has the settings of these rules. A reload gives them those of the
-// policy file; those that a service config delivers are given with the first call.
+// settingsHold reports whether a balance has the settings of these rules. A reload applies those of the
+// policy file; the first call applies those of a service config.
 func (r *rules) settingsHold(key budgetKey) bool {
 	if !r.delivered() {
 		return true
@@ -124,23 +124,23 @@ func (r *rules) settingsHold(key budgetKey) bool {
 	return applied
 }
 
-// cachedBudgets are those of a policy's calls: their own, and of those in mode OBSERVE.
+// cachedBudgets are the budgets of a policy's calls: the usual one, and that of calls in mode OBSERVE.
 type cachedBudgets struct {
 	policy      *decision.Policy
 	own, shadow cachedBudget
 }
 
-// cachedBudget remembers the budget that a policy's calls used first, which for most is the only one: a
-// call then needs no look-up, and nobody writes.
+// cachedBudget caches the first budget of a policy's calls, which is usually the only one: then calls need no
+// lookup, and don't write to shared memory.
 type cachedBudget struct{ first atomic.Pointer[targetBudget] }
 
-// targetBudget is the budget for a target.
+// targetBudget is a budget with its target.
 type targetBudget struct {
 	target string
 	budget balance.Budget
 }
 
-// own reports whether a policy is one of these rules; those of single calls are of none.
+// own reports whether a policy belongs to these rules; those of single calls don't.
 func (r *rules) own(p *decision.Policy) bool {
 	i := p.Index()
 	return i >= 0 && i < len(r.cached) && r.cached[i].policy == p
@@ -176,7 +176,7 @@ func (c *cachedBudget) store(target string, b balance.Budget) {
 	}
 }
 
-// cachedMethod remembers what is known of the method that a policy's calls have called first, which for most is the only
+// cachedMethod caches the measurements of the first method that a policy's calls used, which is usually the only
 // one.
 type cachedMethod struct{ first atomic.Pointer[targetMethod] }
 
@@ -193,7 +193,7 @@ func (r *rules) cachedMethod(p *decision.Policy) *cachedMethod {
 	return &r.methods[p.Index()]
 }
 
-// load returns nil if it holds nothing of the method.
+// load returns nil if it holds another method.
 func (c *cachedMethod) load(target, method string) *methods.Method {
 	if c == nil {
 		return nil
@@ -204,7 +204,7 @@ func (c *cachedMethod) load(target, method string) *methods.Method {
 	return nil
 }
 
-// store keeps the first method, in place of one that was forgotten.
+// store keeps the first method, and replaces a dropped one.
 func (c *cachedMethod) store(target, method string, known *methods.Method) {
 	if c == nil || known == nil {
 		return

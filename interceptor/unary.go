@@ -14,12 +14,12 @@ import (
 	"github.com/stagger-go/stagger/internal/clock"
 )
 
-// coexistence is whether gRPC may retry beside us.
+// coexistence is whether gRPC may retry in addition to us.
 type coexistence bool
 
 const (
 	alone      coexistence = true  // grpc.WithDisableRetry is set
-	besideGRPC coexistence = false // nobody knows
+	besideGRPC coexistence = false // unknown
 )
 
 func (r *Retrier) unary(with coexistence) grpc.UnaryClientInterceptor {
@@ -44,43 +44,43 @@ func (r *Retrier) unary(with coexistence) grpc.UnaryClientInterceptor {
 
 // unary drives the engine of a unary call.
 //
-// The caller's goroutine makes the first attempt, and every one that an event in it asks for, with the caller's reply.
-// The timer's goroutine makes those that are sent beside others, each with a reply of its own. While nothing runs, the
-// caller's goroutine waits for the next attempt; so a call that is answered before the timer fires starts no goroutine.
+// The caller's goroutine makes the first attempt, and each attempt that follows from an event in it, with the caller's reply.
+// The timer's goroutine makes parallel attempts, each with its own reply. While no attempt runs, the
+// caller's goroutine waits for the next one. So a call that is answered before the timer fires starts no goroutine.
 //
 // Inner interceptors, codecs, messages, the classifier and observers run without the lock. Budget and breaker run under it,
-// but before the timer is set: until then, no other goroutine sees the call, and one that succeeds needs no lock.
+// except before the timer is set: until then, no other goroutine sees the call, and a successful call needs no lock.
 type unary struct {
 	call
 	unaryState
 
 	mu      sync.Mutex       // guards the engine, and the state from attempts on
-	changed sync.Cond        // is told when a goroutine of the timer's ends
-	fires   func()           // what the timer runs
-	space   [2]*unaryAttempt // the first attempts, which are used again
+	changed sync.Cond        // broadcasts when a timer goroutine ends
+	fires   func()           // the timer's function
+	space   [2]*unaryAttempt // the first attempts, reused
 }
 
-// unaryState is what a unary call has beside the state of all calls.
+// unaryState is the state that only unary calls have.
 type unaryState struct {
 	req, reply any // the caller's
 	invoke     grpc.UnaryInvoker
 	shared     bool // the timer was set, so that other goroutines may see the call
 
-	attempts []*unaryAttempt // by their numbers
-	due      time.Duration   // when the engine is to be woken
-	watch    bool            // it is to be woken by a change of the connection's state, too
+	attempts []*unaryAttempt // by number
+	due      time.Duration   // the time to wake the engine
+	watch    bool            // a change of the connection's state wakes it too
 	events   eventQueue
 	hedging  hedging
 }
 
-// unaries that are over are used again, so that success allocates nothing.
+// unaries is the pool of finished calls, so that success allocates nothing.
 var unaries = sync.Pool{New: func() any {
 	u := new(unary)
 	u.fires, u.changed.L = u.fire, &u.mu
 	return u
 }}
 
-// recycle lets another call use u, unless a goroutine of the timer's may still see it.
+// recycle lets another call use u, unless a timer goroutine may still see it.
 func (u *unary) recycle() {
 	if u.shared && u.seen() {
 		return
@@ -107,11 +107,11 @@ type unaryAttempt struct {
 	opts  []grpc.CallOption
 	reply any  // nil until it is sent
 	own   bool // the reply is not the caller's
-	runs  bool // it has been sent, and has not returned
-	left  bool // gRPC may still use its options, in another goroutine, or write to what they lead to
+	runs  bool // it was sent, and has not returned
+	left  bool // gRPC may still use its options, or write to their targets, in another goroutine
 }
 
-// reset makes the attempt one that can be sent again; false if it cannot.
+// reset prepares the attempt for reuse, and reports whether that is possible.
 func (a *unaryAttempt) reset() bool {
 	if a.left || a.runs {
 		return false
@@ -121,8 +121,8 @@ func (a *unaryAttempt) reset() bool {
 	return true
 }
 
-// noteLeft notes whether a, which has returned with err, may still be in use: an inner interceptor may have returned without
-// waiting for gRPC, and when the context is over, gRPC may be ending the attempt in another goroutine.
+// noteLeft records whether a, which has returned with err, may still be in use: an inner interceptor may have returned without
+// waiting for gRPC, and after the context's end, gRPC may be ending the attempt in another goroutine.
 func (a *unaryAttempt) noteLeft(cc *grpc.ClientConn, err error) {
 	switch {
 	case a.ctx.Err() != nil:
@@ -134,7 +134,7 @@ func (a *unaryAttempt) noteLeft(cc *grpc.ClientConn, err error) {
 	}
 }
 
-// spare returns an attempt that is to have the number n, and is not sent yet.
+// spare returns an unused attempt for number n.
 func (u *unary) spare(n int) *unaryAttempt {
 	if n <= len(u.space) && u.space[n-1] != nil {
 		return u.space[n-1]
@@ -173,13 +173,13 @@ func (u *unary) run() error {
 	}
 }
 
-// begin starts the engine, and returns the first attempt; nil if the call is refused.
+// begin starts the engine, and returns the first attempt, or nil if the call is refused.
 func (u *unary) begin() *unaryAttempt {
 	u.prepareHedging()
 	u.attempts, u.events.mu = u.space[:0], &u.mu
 	now := attempts.Now{At: u.start}
 	if u.retrier.breaker != nil || u.known.Admits() {
-		now.Chance = u.retrier.random() // a call that is refused says when to make it again
+		now.Chance = u.retrier.random() // for the RetryAfter of a refused call
 	}
 	step := u.call.begin(now)
 	if step.Wake == attempts.Never {
@@ -188,8 +188,8 @@ func (u *unary) begin() *unaryAttempt {
 	return u.lockedOnly(func() *unaryAttempt { return u.act(&step, now, true) })
 }
 
-// succeeded ends a call whose first attempt has brought what is wanted, with nothing decided before, and nobody who has a
-// say in that or is to be told of attempts.
+// succeeded ends a call whose first attempt has succeeded, if there is no earlier decision, no classifier and no observer
+// of attempts. It returns false otherwise.
 func (u *unary) succeeded(a *unaryAttempt, err error) bool {
 	if err != nil || a.own || u.retrier.classifier != nil || u.retrier.observers.Load().attempts {
 		return false
@@ -215,7 +215,7 @@ func (u *unary) succeeded(a *unaryAttempt, err error) bool {
 	return true
 }
 
-// locked runs f with the lock, and then, without it, tells observers what has happened.
+// locked runs f with the lock, and then delivers the events without it.
 func (u *unary) locked(f func() *unaryAttempt) *unaryAttempt {
 	next := u.lockedOnly(f)
 	u.events.tell(func(event func()) { event() })
@@ -245,7 +245,7 @@ func (u *unary) try(a *unaryAttempt) error {
 	return err
 }
 
-// attemptEnded reports the end of an attempt, and returns the one that the goroutine is to make now; nil: none.
+// attemptEnded reports the end of an attempt, and returns the one that the goroutine must make now, or nil.
 func (u *unary) attemptEnded(a *unaryAttempt, err error) *unaryAttempt {
 	defer a.cancel()
 	if u.overOrAdapted(err) {
@@ -269,8 +269,8 @@ func (u *unary) attemptEnded(a *unaryAttempt, err error) *unaryAttempt {
 	})
 }
 
-// overOrAdapted reports whether a panic has ended the call. If not, and an attempt has failed with err, it takes a policy
-// that has come late: before that, no attempt runs beside the first.
+// overOrAdapted reports whether a panic has ended the call. If not, and an attempt has failed with err, it applies a policy
+// that has arrived late. Before that, no attempt runs in parallel with the first.
 func (u *unary) overOrAdapted(err error) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -285,9 +285,9 @@ func (u *unary) overOrAdapted(err error) bool {
 	return false
 }
 
-// mayStillRun reports whether attempt a, which an inner interceptor has returned from, may yet write into the caller's
-// reply: gRPC has not ended it, and nobody can tell whether it has begun. From then on, the attempts of this Retrier have
-// replies of their own, where that is possible, so that they may be followed by others.
+// mayStillRun reports whether attempt a, from which an inner interceptor has returned, may still write into the caller's
+// reply: gRPC has not ended it, and we don't know whether it has begun. From then on, attempts of this Retrier have
+// their own replies, if possible, so that they can be retried.
 func (u *unary) mayStillRun(a *unaryAttempt) bool {
 	if a.own || a.done || u.cc == nil {
 		return false
@@ -296,8 +296,8 @@ func (u *unary) mayStillRun(a *unaryAttempt) bool {
 	return true
 }
 
-// await returns the next attempt that the caller's goroutine is to make; nil when the call is over. As long as other
-// goroutines make attempts, it is they who bring the call on.
+// await returns the next attempt that the caller's goroutine must make, or nil when the call is over. While other
+// goroutines make attempts, they drive the call.
 func (u *unary) await() *unaryAttempt {
 	for {
 		due, watch, over := u.awaitOthers()
@@ -311,7 +311,7 @@ func (u *unary) await() *unaryAttempt {
 	}
 }
 
-// awaitOthers returns when no other goroutine makes attempts, with what the call waits for then.
+// awaitOthers waits until no other goroutine makes attempts, and returns what the call waits for then.
 func (u *unary) awaitOthers() (due time.Duration, watch, over bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -321,7 +321,7 @@ func (u *unary) awaitOthers() (due time.Duration, watch, over bool) {
 	return u.due, u.watch, u.engine.Over()
 }
 
-// woken wakes the engine, and returns the attempt that the goroutine is to make now; nil: none. u.mu must be held.
+// woken wakes the engine, and returns the attempt that the goroutine must make now, or nil. u.mu must be held.
 func (u *unary) woken(here bool) *unaryAttempt {
 	now := u.now()
 	step := u.wake(now)
@@ -348,7 +348,7 @@ func (u *unary) act(step *attempts.Step, now attempts.Now, here bool) (next *una
 func (u *unary) send(n int, now attempts.Now, here bool) *unaryAttempt {
 	a := u.spare(n)
 	if n > 1 {
-		u.options.header = true // from now on, they may bring the server's word
+		u.options.header = true // from now on, headers may have pushback
 	}
 	a.opts = u.assign(&a.attempt, n, now)
 	a.cancel = func() {}
@@ -360,7 +360,7 @@ func (u *unary) send(n int, now attempts.Now, here bool) *unaryAttempt {
 	return a
 }
 
-// deliver gives the caller the answer. Nothing runs any more.
+// deliver copies the answer to the caller, when no attempt runs any more.
 func (u *unary) deliver() error {
 	u.hedging.caught.rethrow()
 	end, reported := u.engine.End(), &unreported
@@ -374,14 +374,14 @@ func (u *unary) deliver() error {
 	return u.finish(reported)
 }
 
-// unwind lets go of what the call holds. If it is not over, a panic has cut it short: in attempt a, or, if that has
-// returned, in what an event has called.
+// unwind releases the call's resources. If the call is not over, there was a panic: in attempt a, or, if that has
+// returned, in a callback of an event.
 func (u *unary) unwind(a *unaryAttempt) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	defer u.cancelTimeout()
 	if a != nil {
-		a.cancel() // a breaker, or a budget, may have panicked at its success
+		a.cancel() // a breaker or budget may have panicked at its success
 	}
 	if u.engine.Over() {
 		return
@@ -393,7 +393,7 @@ func (u *unary) unwind(a *unaryAttempt) {
 	u.engine.Abort(u.now())
 }
 
-// cut ends a call in which attempt a, or what an event has called, panics: what else runs is cancelled. u.mu must be held.
+// cut ends a call in which attempt a, or a callback of an event, panics, and cancels its other attempts. u.mu must be held.
 func (u *unary) cut(a *unaryAttempt) {
 	var step attempts.Step
 	if a != nil && a.runs {
@@ -403,15 +403,15 @@ func (u *unary) cut(a *unaryAttempt) {
 		step = u.engine.Abort(u.now())
 	}
 	for _, n := range step.Cancel {
-		if n <= len(u.attempts) { // else it was about to be sent when an option for it has panicked
+		if n <= len(u.attempts) { // else an option of it panicked before it was sent
 			u.attempts[n-1].cancel()
 		}
 	}
 	u.hedging.stopTimer()
 }
 
-// endPanicked has the engine take in an attempt that has panicked. If a callback of that panics too, the call is over, and
-// only the first panic goes on.
+// endPanicked reports an attempt that has panicked to the engine. If a callback then panics too, the call is over, and
+// only the first panic continues.
 func (u *unary) endPanicked(a *unaryAttempt) (step attempts.Step) {
 	defer func() {
 		if p := recover(); p != nil {
