@@ -34,7 +34,7 @@ func TestPagesShowWhatCommandsPrint(t *testing.T) {
 	}
 }
 
-// compare runs what a page shows, and returns how many commands that are.
+// compare runs the commands on a page, and returns their number.
 func compare(t *testing.T, page, text string) (shown int) {
 	t.Helper()
 	for i, block := range strings.Split(text, "```") {
@@ -59,7 +59,7 @@ func compare(t *testing.T, page, text string) (shown int) {
 	return shown
 }
 
-// trimmed has no blanks at the ends of lines.
+// trimmed returns a text without blanks at the ends of lines.
 func trimmed(text string) string {
 	lines := strings.Split(text, "\n")
 	for i := range lines {

@@ -14,7 +14,7 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// repository is a clone in which a change of testdata/repository is not committed yet.
+// repository returns a clone with an uncommitted change, that of testdata/repository.
 func repository(t *testing.T) (folder string) {
 	t.Helper()
 	if runtime.GOOS == "windows" {
@@ -50,7 +50,7 @@ func parsed(t *testing.T, file string, to any) {
 	}
 }
 
-// What the change of testdata/repository makes laxer, without the form of the output.
+// The loosenings in the change of testdata/repository, without the form of the output.
 var laxer = []string{
 	"budgets[0].ratio.percent: 50: is laxer than before (10) for /acme.orders.v1.OrderService/GetOrder",
 	"methodConfig[0].retryPolicy: up to 5 attempts: is laxer than before (1 attempt) for /acme.orders.v1.OrderService/CreateOrder",

@@ -17,7 +17,7 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// run is what the whole command prints, and its error.
+// run returns the output of the whole command, and its error.
 func run(args ...string) (string, error) {
 	var out strings.Builder
 	c := command()
@@ -29,7 +29,7 @@ func run(args ...string) (string, error) {
 	return out.String(), err
 }
 
-// asCommand in the environment makes this program the command itself.
+// asCommand, if set in the environment, makes this program run the command itself.
 const asCommand = "STAGGER_AS_COMMAND"
 
 func TestMain(m *testing.M) {
@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// process runs the command as a process of its own, and returns what it prints and its exit code.
+// process runs the command in its own process, and returns its output and its exit code.
 func process(t *testing.T, args ...string) (string, int) {
 	t.Helper()
 	c := exec.CommandContext(t.Context(), os.Args[0], args...)
@@ -146,12 +146,12 @@ func TestHelpOfSubcommands(t *testing.T) {
 	}
 }
 
-// example checks that a line shows a command that would be understood: its flags exist, and so many arguments
-// are right. What stands behind other programs is theirs.
+// example checks that a line is a valid command: its flags exist, and the number of its arguments is right. It ignores what
+// follows a pipe to other programs.
 func example(t *testing.T, line string) {
 	t.Helper()
 	root := command()                    // flags that an example sets stay set
-	line, _, _ = strings.Cut(line, "  ") // what follows is said about it
+	line, _, _ = strings.Cut(line, "  ") // a comment follows
 	line, _, _ = strings.Cut(line, " #")
 	i := strings.LastIndex(line, "stagger ")
 	if i < 0 {
@@ -180,8 +180,8 @@ func example(t *testing.T, line string) {
 	}
 }
 
-// TestCompletion asks as the scripts of "stagger completion" do. The last line is the
-// directive: 4 no files, 8 files with these endings.
+// TestCompletion calls the command like the scripts of "stagger completion". The last line is the directive: 4 no files, 8
+// files with these endings.
 func TestCompletion(t *testing.T) {
 	t.Parallel()
 	const (

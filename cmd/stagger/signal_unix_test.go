@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// TestSignalEndsReading interrupts commands while they read what never ends.
+// TestSignalEndsReading interrupts commands that read endless input.
 func TestSignalEndsReading(t *testing.T) {
 	t.Parallel()
 	const file = "../../examples/orders/retry.yaml"

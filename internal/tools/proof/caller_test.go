@@ -55,7 +55,7 @@ func (w *weather) call(k kind, name string) *caller {
 	c.resumes, c.leaves = k == serverStream && c.of(0.3), k != unary && c.of(0.1)
 	c.story = &story{findings: w.findings, name: name, most: w.most, single: w.most < 2, attempts: map[int]bool{}}
 	if c.resumes {
-		c.story.most = 1000 // each message starts the attempts anew
+		c.story.most = 1000 // each message restarts the attempts
 	}
 	ctx := context.WithValue(context.Background(), storyKey{}, c.story)
 	ctx = metadata.AppendToOutgoingContext(ctx, "call", name, "kind", string(k))

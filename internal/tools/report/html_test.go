@@ -108,7 +108,7 @@ pulse,t,stagger,"p99, ms",7
 	}
 }
 
-// hostile is what a page must not take for its own.
+// hostile is text that a page must escape.
 const hostile = `</script></svg><script src="https://example.com/x.js">alert(1)</script><img src="https://example.com/y.png"> & "quoted" stroke:#000000`
 
 // sample has every kind of plot, and hostile text wherever there is text.

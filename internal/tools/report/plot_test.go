@@ -16,7 +16,7 @@ import (
 	"testing"
 )
 
-// box is where something lies, in points from the foot of the drawing.
+// box is a position, in points from the foot of the drawing.
 type box struct{ left, right, foot, top float64 }
 
 var (
@@ -26,7 +26,7 @@ var (
 	dataInk = []string{"fill:#0072B2", "stroke:#0072B2", "stroke:#B00020"} // bars, the first line, levels
 )
 
-// drawn returns where the bars, the first line and the levels of p lie, and its texts.
+// drawn returns the positions of p's bars, first line and levels, and its texts.
 func drawn(t *testing.T, p Plot) (ink map[string][]box, words map[string]box) {
 	t.Helper()
 	svg, _, _, err := p.drawInside()

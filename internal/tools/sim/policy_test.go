@@ -50,7 +50,7 @@ methodConfig:
 	}
 }
 
-// A policy of one's own is played beside the others.
+// Your own policy is played in addition to the others.
 func TestWith(t *testing.T) {
 	t.Parallel()
 	set, err := policy.Parse("own.yaml", []byte(`methodConfig: [{name: [{service: a.B, method: C}], retryPolicy: {maxAttempts: 2, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE], budget: NONE}}]`))
@@ -74,7 +74,7 @@ func TestWith(t *testing.T) {
 	}
 }
 
-// Calls that learn nothing add attempts to a queue, too.
+// Calls that learn nothing also add attempts to a queue.
 func TestBlind(t *testing.T) {
 	t.Parallel()
 	s := crowded(t, Phase{Name: "pulse", Length: 3 * time.Second, Load: 1.5})

@@ -193,7 +193,7 @@ func TestParseErrors(t *testing.T) {
 	}
 }
 
-// What is no scenario is refused.
+// Invalid scenarios are refused.
 func TestParseOther(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
@@ -211,7 +211,7 @@ func TestParseOther(t *testing.T) {
 	}
 }
 
-// Policy files stand beside the scenario.
+// Policy files are in the scenario's folder.
 func TestLoad(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()

@@ -66,7 +66,7 @@ func TestRetriersBudget(t *testing.T) {
 	}
 }
 
-// What calls of one method learn helps another call of that method, and no other.
+// A call's observations help other calls of the same method, and only those.
 func TestRetriersMethod(t *testing.T) {
 	t.Parallel()
 	s := twoMethods(t, "", "service: shop, method: /a.B/C, policy: retry")

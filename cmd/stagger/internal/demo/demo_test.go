@@ -37,8 +37,8 @@ func builtIn(t *testing.T) *policy.Set {
 	return set
 }
 
-// The whole day in virtual time, with a fifth of the calls, and so of the budget's reserve. What it
-// says of the clients are bounds: round_robin begins at a random backend, and jitter is random.
+// The whole day in virtual time, with a fifth of the calls and of the budget's reserve. The clients' results are checked
+// with bounds: round_robin begins at a random backend, and jitter is random.
 func TestDay(t *testing.T) {
 	t.Parallel()
 	small := bytes.Replace(orders.Policy, []byte("minPerSecond: 5"), []byte("minPerSecond: 1"), 1)
@@ -86,7 +86,7 @@ func TestDay(t *testing.T) {
 	})
 }
 
-// checkScreen wants all clients in each part, no colours, and lines that fit.
+// checkScreen checks that each part has all clients, no colours, and lines that fit.
 func checkScreen(t *testing.T, text string) {
 	t.Helper()
 	for _, name := range []string{"no retries", "retry loop", "exponential", stagger} {
@@ -196,7 +196,7 @@ func TestDaySpan(t *testing.T) {
 
 func TestDayCalls(t *testing.T) {
 	t.Parallel()
-	d := newDay(20) // many calls, so that chance evens out
+	d := newDay(20) // many calls, so that random differences even out
 	calls := d.calls(7)
 	if !slices.Equal(calls, d.calls(7)) {
 		t.Error("the calls of one seed differ")

@@ -88,7 +88,7 @@ func TestResultByPhase(t *testing.T) {
 func TestTwice(t *testing.T) {
 	t.Parallel()
 	done := testserver.Attempt{Code: codes.OK, Received: 1}
-	left := testserver.Attempt{Code: codes.Canceled, Cancelled: true, Received: 1} // and served all the same
+	left := testserver.Attempt{Code: codes.Canceled, Cancelled: true, Received: 1} // and served
 	cut := testserver.Attempt{Code: codes.Canceled, Cancelled: true}               // before its request came
 	refused := testserver.Attempt{Code: codes.ResourceExhausted, Received: 1}
 	for name, row := range map[string]struct {

@@ -22,7 +22,7 @@ func TestTimeline(t *testing.T) {
 	d := day{&sim.Scenario{Bucket: 200 * ms, Phases: []sim.Phase{
 		{Name: "calm", Length: time.Second}, {Name: "blip: short", Length: ms}, {Name: "pulse: long", Length: time.Second},
 	}}}
-	// A second is five buckets; what would lie on its neighbour moves to the right.
+	// A second is five buckets; a label that would overlap its neighbour moves to the right.
 	if got, want := timeline(d), strings.Repeat(" ", terminal.ChartMargin+5)+"└blip └pulse"; got != want {
 		t.Errorf("%q; want %q", got, want)
 	}

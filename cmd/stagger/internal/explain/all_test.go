@@ -35,7 +35,7 @@ type shownName struct {
 	Column  int    `json:"column"`
 }
 
-// runAll is the output of --all in JSON.
+// runAll returns the output of --all in JSON.
 func runAll(t *testing.T, text string, args ...string) (list []shownMethod, unmatched []shownName) {
 	t.Helper()
 	out, err := run(t, text, append(args, "-", "--all", "--format", "json")...)
@@ -52,7 +52,7 @@ func runAll(t *testing.T, text string, args ...string) (list []shownMethod, unma
 	return whole.Methods, whole.Unmatched
 }
 
-// TestAll has every way to be retried or not.
+// TestAll has every way in which a method is retried or not.
 func TestAll(t *testing.T) {
 	t.Parallel()
 	const service = "/acme.orders.v1.OrderService/"

@@ -32,7 +32,7 @@ const (
 	cancel  = "/acme.orders.v1.OrderService/CancelOrder"
 )
 
-// run is the command's output and error. in is its standard input.
+// run returns the command's output and error. in is its standard input.
 func run(t *testing.T, in string, args ...string) (string, error) {
 	t.Helper()
 	var out strings.Builder
@@ -142,7 +142,7 @@ func TestExplainMode(t *testing.T) {
 	}
 }
 
-// A call whose client sends a stream is not hedged, whatever its policy says: attempts follow failures.
+// A call whose client sends a stream is not hedged, whatever its policy: attempts follow failures.
 func TestExplainClientStream(t *testing.T) {
 	t.Parallel()
 	files, err := protodesc.NewFiles(&descriptorpb.FileDescriptorSet{File: []*descriptorpb.FileDescriptorProto{{
@@ -180,7 +180,7 @@ methodConfig:
 	}
 }
 
-// A call to a server that is down ends when and as it is explained.
+// A call to a server that is down ends at the explained time, with the explained result.
 func TestExplainDown(t *testing.T) {
 	t.Parallel()
 	retry := func(change func(*policy.Spec)) policy.Spec {

@@ -33,8 +33,8 @@ import (
 
 const method = "/acme.orders.v1.OrderService/GetOrder"
 
-// TestExplainedIsWhatTheServerSees lets random policies meet a server that always fails, in virtual
-// time: the attempts arrive when the explanation says they are sent.
+// TestExplainedIsWhatTheServerSees plays random policies against a server that always fails, in virtual time: the attempts
+// arrive at the explained times.
 func TestExplainedIsWhatTheServerSees(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		set, q := drawn(rt)
@@ -164,8 +164,8 @@ methodConfig:
 	}
 }
 
-// TestSlowExplainedIsWhatTheServerSees is the same for attempts that take their time, or for ever: with per-attempt
-// timeouts and hedges. Times are drawn so that no two events meet.
+// TestSlowExplainedIsWhatTheServerSees does the same for slow or endless attempts, with attempt timeouts and hedges. Times
+// are drawn so that no two events coincide.
 func TestSlowExplainedIsWhatTheServerSees(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		set, q := drawnSlow(rt)
@@ -218,7 +218,7 @@ func learn(t *testing.T, srv *testserver.Server, conn *grpc.ClientConn) {
 	srv.Reset()
 }
 
-// codeNamed is a code as gRPC for Go calls it.
+// codeNamed returns a code by its name in gRPC for Go.
 func codeNamed(name string) string {
 	c, _ := codename.Parse(name)
 	return c.String()

@@ -33,7 +33,7 @@ func run(t *testing.T, args ...string) (out, notes string, err error) {
 
 const file = "../../../../policy/testdata/good/all.yaml"
 
-// TestExportIsTakenByGRPC has every key that there is.
+// TestExportIsTakenByGRPC exports every key.
 func TestExportIsTakenByGRPC(t *testing.T) {
 	t.Parallel()
 	out, notes, err := run(t, file, "--assume-idempotent")

@@ -37,14 +37,14 @@ const (
 	orders = "../../../../examples/orders/orders.binpb"
 )
 
-// process is the command while it runs.
+// process is a running command.
 type process struct {
 	out  *bufio.Scanner
-	stop func() // as Ctrl-C does
+	stop func() // like Ctrl-C
 	done <-chan error
 }
 
-// start starts the command on a free port; what it prints must be read.
+// start starts the command on a free port; its output must be read.
 func start(t *testing.T, args ...string) process {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
@@ -66,7 +66,7 @@ func start(t *testing.T, args ...string) process {
 	return process{bufio.NewScanner(r), stop, done}
 }
 
-// line is the next line of the output.
+// line returns the next line of the output.
 func (p process) line(t *testing.T) string {
 	t.Helper()
 	if !p.out.Scan() {
@@ -75,7 +75,7 @@ func (p process) line(t *testing.T) string {
 	return p.out.Text()
 }
 
-// rest stops the command, and returns what it prints in the end.
+// rest stops the command, and returns the rest of its output.
 func (p process) rest(t *testing.T) string {
 	t.Helper()
 	p.stop()
@@ -99,7 +99,7 @@ func file(t *testing.T, name, text string) string {
 	return path
 }
 
-// dial connects to a server as any client does.
+// dial connects to a server like any client.
 func dial(t *testing.T, address string, opts ...grpc.DialOption) *grpc.ClientConn {
 	t.Helper()
 	conn, err := grpc.NewClient(address, append(opts, grpc.WithTransportCredentials(insecure.NewCredentials()))...)
@@ -252,7 +252,7 @@ func TestServerErrors(t *testing.T) {
 	}
 }
 
-// TestProcessEndsOnSignal is the command as its users have it.
+// TestProcessEndsOnSignal runs the command as users do.
 func TestProcessEndsOnSignal(t *testing.T) {
 	t.Parallel()
 	binary := filepath.Join(t.TempDir(), "stagger")

@@ -55,7 +55,7 @@ func stage(t *testing.T, c *control, play func(t *testing.T, s scene), opts ...t
 	})
 }
 
-// answer is what a client gets.
+// answer is a client's result.
 type answer struct {
 	err             error
 	header, trailer metadata.MD
@@ -70,7 +70,7 @@ func (s scene) call(ctx context.Context, method string) answer {
 	return a
 }
 
-// codesOf calls method n times, one after the other.
+// codesOf calls method n times in sequence, and returns the codes.
 func (s scene) codesOf(t *testing.T, method string, n int) string {
 	t.Helper()
 	var names []string
@@ -80,7 +80,7 @@ func (s scene) codesOf(t *testing.T, method string, n int) string {
 	return strings.Join(names, " ")
 }
 
-// request makes a request such as "POST /reset", and returns "" or what is wrong with it.
+// request sends a request such as "POST /reset", and returns "" or the error.
 func (s scene) request(t *testing.T, route, body string) string {
 	t.Helper()
 	method, path, _ := strings.Cut(route, " ")
@@ -92,7 +92,7 @@ func (s scene) request(t *testing.T, route, body string) string {
 	return strings.TrimSpace(w.Body.String())
 }
 
-// scriptOf is a script file for one method.
+// scriptOf returns a script file for one method.
 func scriptOf(method, steps string) string {
 	return fmt.Sprintf(`{"scripts": [{"method": %q, "steps": [%s]}]}`, method, steps)
 }
@@ -122,7 +122,7 @@ func wantText(t *testing.T, what, got, want string) {
 	}
 }
 
-// controlOf has a script file.
+// controlOf returns a control with a script file.
 func controlOf(t *testing.T, text string) *control {
 	t.Helper()
 	c := newControl(newRegistry())
@@ -206,7 +206,7 @@ func TestControlIsNotForOtherPages(t *testing.T) {
 	})
 }
 
-// TestOwnServices asks those of gRPC, which are no attempts.
+// TestOwnServices calls gRPC's own services, whose calls do not count as attempts.
 func TestOwnServices(t *testing.T) {
 	stage(t, newControl(orders(t)), func(t *testing.T, s scene) {
 		h, err := healthv1.NewHealthClient(s.conn).Check(t.Context(), &healthv1.HealthCheckRequest{})
@@ -314,7 +314,7 @@ func TestAttemptsAwaited(t *testing.T) {
 			{"", "0 0 0s"},
 			{"wait=500ms", "0 0 500ms"},
 			{"wait=1h", "1 1 1s"},
-			{"wait=1h", "1 1 1s"}, // the default are no events
+			{"wait=1h", "1 1 1s"}, // the default is no events
 			{"wait=1h&events=1&method=" + list, "0 2 4s"},
 			{"wait=1h&events=7", "1 2 4s"},
 		} {

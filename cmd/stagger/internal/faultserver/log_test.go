@@ -17,7 +17,7 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-// ended is an attempt that has ended.
+// ended returns an ended attempt.
 func ended(method string, code codes.Code) testserver.Attempt {
 	start := time.Date(2026, 11, 20, 9, 30, 1, 5e6, time.UTC)
 	return testserver.Attempt{

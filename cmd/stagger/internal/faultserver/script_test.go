@@ -134,7 +134,7 @@ func FuzzScript(f *testing.F) {
 	})
 }
 
-// orders is the API of the examples, from its descriptor set.
+// orders returns the API of the examples, from its descriptor set.
 func orders(t *testing.T) *registry {
 	t.Helper()
 	files, err := inside.LoadDescriptors("../../../../examples/orders/orders.binpb")

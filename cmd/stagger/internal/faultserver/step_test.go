@@ -18,7 +18,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// watch opens a stream, sends messages, half-closes, and returns what comes back and the end.
+// watch opens a stream, sends messages and half-closes. It returns the answers and the end.
 func (s scene) watch(t *testing.T, messages ...string) (string, error) {
 	t.Helper()
 	stream, err := s.conn.NewStream(t.Context(), &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, "/acme.orders.v1.OrderService/Watch")

@@ -41,7 +41,7 @@ methodConfig:
   hedgingPolicy: {maxAttempts: 2, hedgingDelay: 0.2s, hedgingQuantile: {quantile: 0.99, min: 0.01s}, nonFatalStatusCodes: [UNAVAILABLE]}
 `
 
-// against is what the command says of a text, compared with an older one.
+// against returns the command's output for a text, compared with an older one.
 func against(t *testing.T, before, after string, args ...string) (string, error) {
 	t.Helper()
 	old := filepath.Join(t.TempDir(), "old.yaml")
@@ -52,7 +52,7 @@ func against(t *testing.T, before, after string, args ...string) (string, error)
 	return strings.ReplaceAll(got, old, "old.yaml"), err
 }
 
-// TestAgainst changes one thing, in both directions: what is laxer one way is nothing the other way.
+// TestAgainst changes one thing, in both directions: a change that is laxer one way causes no warning the other way.
 func TestAgainst(t *testing.T) {
 	t.Parallel()
 	const both, safe = " for /a.B/C, /a.B/D", "methodConfig[1].idempotency"
@@ -64,7 +64,7 @@ func TestAgainst(t *testing.T) {
 		{"maxAttemptsLimit: 6", "maxAttemptsLimit: 6\nmaxWaiting: 20000", "maxWaiting: 20000: is laxer than before (10000) for all methods"},
 		{"timeout: 5s", "timeout: 7s", entry + "timeout: 7s: is laxer than before (5s)" + both},
 		{"  timeout: 5s\n", "", entry + "timeout: none: is laxer than before (5s)" + both},
-		{"refusedRetry: DENY", "refusedRetry: ALLOW", ""}, // the methods are safe to repeat
+		{"refusedRetry: DENY", "refusedRetry: ALLOW", ""}, // the methods are idempotent
 		{"admission: REFUSE", "admission: AUTO", entry + "admission: AUTO: is laxer than before (REFUSE)" + both},
 		{"admission: REFUSE", "admission: NONE", entry + "admission: NONE: is laxer than before (REFUSE)" + both},
 		{"maxAttempts: 3\n", "maxAttempts: 5\n", retry + "maxAttempts: 5: is laxer than before (3)" + both},
@@ -137,7 +137,7 @@ const plain = `methodConfig:
   retryPolicy: {maxAttempts: 3, initialBackoff: 0.1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE]}
 `
 
-// TestAgainst_Files has what is not one key of one entry.
+// TestAgainst_Files changes more than one key of one entry.
 func TestAgainst_Files(t *testing.T) {
 	t.Parallel()
 	const budgets = "budgets: [{name: x, %}]\n"
@@ -248,7 +248,7 @@ func TestAgainst_Folder(t *testing.T) {
 	}
 }
 
-// TestAgainst_Unreadable has an old file that says nothing, which is an error and not "nothing became laxer".
+// TestAgainst_Unreadable has an unreadable old file, which is an error and does not mean "nothing became laxer".
 func TestAgainst_Unreadable(t *testing.T) {
 	t.Parallel()
 	if got, err := against(t, bad, plain); err == nil || strings.Count(got, "error: old.yaml:3:") != 2 {

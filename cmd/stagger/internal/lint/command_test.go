@@ -41,7 +41,7 @@ const bad = `methodConfig:
   retryPolicy: {maxAttempts: 1, initialBackoff: 50ms, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE]}
 `
 
-// run is the command's output and error, for a file with the given text.
+// run returns the command's output and error, for a file with the given text.
 func run(t *testing.T, text string, args ...string) (string, error) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "retry.yaml")
@@ -159,7 +159,7 @@ func TestDepth(t *testing.T) {
 	}
 }
 
-// TestDescriptors has a service of which one method alone declares itself safe.
+// TestDescriptors has a service in which only one method declares itself idempotent.
 func TestDescriptors(t *testing.T) {
 	t.Parallel()
 	const whole = `methodConfig:
@@ -180,7 +180,7 @@ func TestDescriptors(t *testing.T) {
 	}
 }
 
-// TestExamples holds the policy files of this project to what the command tells others.
+// TestExamples lints the policy files of this project.
 func TestExamples(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("../../../../examples/*/retry.yaml")
@@ -198,7 +198,7 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// TestEverything has the entry for all services, of which the command knows none: what is linked into it does not count.
+// TestEverything has an entry for all services, none of which the command knows: those linked into it do not count.
 func TestEverything(t *testing.T) {
 	t.Parallel()
 	got, err := run(t, strings.Replace(good, "{service: a.B, method: C}", "{}", 1), "--strict")
@@ -207,7 +207,7 @@ func TestEverything(t *testing.T) {
 	}
 }
 
-// TestUnreadable has errors of other files beside what cannot be read, and JSON whatever happens.
+// TestUnreadable has an unreadable file among others with errors, and always valid JSON.
 func TestUnreadable(t *testing.T) {
 	t.Parallel()
 	noAPI := filepath.Join(t.TempDir(), "bad.binpb")
@@ -243,7 +243,7 @@ func TestUsageErrors(t *testing.T) {
 	}
 }
 
-// TestWindowsFiles has the line ends that editors on Windows write: all is found at the same places.
+// TestWindowsFiles has the line ends of editors on Windows: the positions are the same.
 func TestWindowsFiles(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{good, doubtful, bad} {

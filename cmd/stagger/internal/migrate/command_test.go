@@ -27,7 +27,7 @@ func run(t *testing.T, in string, args ...string) (string, error) {
 	return out.String(), err
 }
 
-// TestMigrate_SamePolicies compares what the files say before and after, of every good file of the repository.
+// TestMigrate_SamePolicies compares the policies before and after, for every valid file of the repository.
 func TestMigrate_SamePolicies(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("../../../../policy/testdata/good/*")
@@ -50,7 +50,7 @@ func TestMigrate_SamePolicies(t *testing.T) {
 	}
 }
 
-// plain is all that a file says, as text.
+// plain returns all settings of a file, as text.
 func plain(t *testing.T, data []byte) string {
 	t.Helper()
 	set, err := policy.Parse("file", data)

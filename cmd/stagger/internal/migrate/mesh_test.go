@@ -11,7 +11,7 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// TestMigrate_Mesh has what proxies are configured with: the policies that become of it, and the comments on the rest.
+// TestMigrate_Mesh has configurations of proxies: the resulting policies, and the comments on the rest.
 func TestMigrate_Mesh(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {

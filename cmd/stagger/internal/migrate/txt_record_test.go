@@ -56,7 +56,7 @@ func TestMigrate_RefusesRecords(t *testing.T) {
 	}
 }
 
-// TestMigrate_Spellings has what gRPC for Go reads, and a policy file does not.
+// TestMigrate_Spellings has spellings that gRPC for Go reads, but not a policy file.
 func TestMigrate_Spellings(t *testing.T) {
 	t.Parallel()
 	const laxer = `{"MethodConfig": [{"NAME": [{"Service": "a.B", "method": "C"}], "TimeOut": "1.s", "waitForReady": null}]}`
