@@ -18,7 +18,7 @@ const mostRefused = 0.0005
 // compared with one.
 const onAndOffLoss = 0.03
 
-// Admission, from one connection and from many connections and processes, beside no retries, stagger without it, and
+// Admission, from one connection and from many connections and processes, compared with no retries, stagger without it, and
 // failsafe-go's adaptive limiter and throttler.
 //
 //	go test ./storm -run Admission -timeout 30m -v -args -grid . -write "$(mktemp -d)"

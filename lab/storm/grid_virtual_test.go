@@ -14,8 +14,8 @@ import (
 
 var grid = flag.String("grid", "", "play the storms of the grid whose names match the expression, over all clients; without it, a small part")
 
-// The grid: every storm from 1, 10 and 100 connections of one process, and from 10 and 100 processes, each beside no
-// retries from as many connections. What stagger should reach has to be reached from everywhere.
+// The grid: every storm from 1, 10 and 100 connections of one process, and from 10 and 100 processes, each compared with no
+// retries over as many connections. Every configuration must reach stagger's targets.
 //
 //	go test ./storm -run Grid -timeout 30m -v -args -grid . -write "$(mktemp -d)"
 func TestGrid(t *testing.T) {

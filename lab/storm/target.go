@@ -11,7 +11,7 @@ import (
 	"github.com/stagger-go/stagger/internal/tools/sim"
 )
 
-// target is stagger's target in a storm. A field that is zero is no target.
+// target is stagger's target in a storm. Fields that are zero set no target.
 type target struct {
 	success  float64 // at least, 0 to 1
 	perCall  float64 // requests for each call, at most

@@ -81,8 +81,7 @@ func rivals(s storm) []string {
 	return names
 }
 
-// The short form of `make storm`: what stagger should reach has to be reached here too, from any number
-// of connections.
+// The short form of `make storm`: stagger must reach its targets here too, with any number of connections.
 //
 //	go test ./storm -run BesideItsPeers -v -args -all -write "$(mktemp -d)"
 func TestStaggerBesideItsPeers(t *testing.T) {

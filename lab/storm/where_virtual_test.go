@@ -19,8 +19,8 @@ import (
 // weightedRoundRobin uses new weights as soon as possible.
 const weightedRoundRobin = `[{"weighted_round_robin": {"blackoutPeriod": "0.1s", "weightUpdatePeriod": "0.1s"}}]`
 
-// Half of the workers gone is a question of where: two backends keep 2 of 5, two 3. What gRPC's own load balancing policies make
-// of it, inside of package balancer's, with and without admission, from 1, 10 and 100 processes.
+// If half of the workers are gone, it matters which: two backends keep 2 of 5, two 3. gRPC's own load balancing policies
+// inside package balancer's, with and without admission, from 1, 10 and 100 processes.
 //
 //	go test ./storm -run HalfTheWorkersElsewhere -v -args -all
 func TestHalfTheWorkersElsewhere(t *testing.T) {

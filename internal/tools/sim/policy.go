@@ -183,7 +183,7 @@ func (c *codec) reportPolicy(err error, base string, at func(field string) strin
 		c.Errorf(base, nil, "%v", err)
 		return
 	}
-	const required = "is required; " // the report adds this, too, for an absent field
+	const required = "is required; " // the report also adds this
 	seen := map[string]bool{}        // a change is the same for each entry
 	for _, d := range wrong.Diagnostics {
 		field, message := at(d.Field), d.Message
