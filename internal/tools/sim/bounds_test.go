@@ -88,7 +88,7 @@ func variants(n int) string {
 	return b.String()
 }
 
-// A scenario from Go, and clients from the command line, have the same bounds.
+// Scenarios written in Go, and clients from the command line, have the same limits.
 func TestBoundsRun(t *testing.T) {
 	t.Parallel()
 	s := small()

@@ -28,7 +28,7 @@ const (
 	method = "/acme.shop.v1.Shop/Get"
 )
 
-// trouble is a backend in trouble: as the simulator and as the test server have it.
+// trouble is a backend's fault, for the simulator and for the test server.
 type trouble struct {
 	fault sim.Fault
 	step  testserver.Step
@@ -59,8 +59,8 @@ var policies = map[string]string{
 	"one":      `timeout: 0.2s`,
 }
 
-// The same calls, one after the other by one client, in the simulator and by the interceptor over real gRPC:
-// every request arrives at the same time, and every call ends at the same time.
+// The same sequential calls of one client, in the simulator and by the interceptor over real gRPC: every request arrives at
+// the same time, and every call ends at the same time.
 func TestCallAsInterceptor(t *testing.T) {
 	t.Parallel()
 	for name, text := range policies {
@@ -88,7 +88,7 @@ func TestCallAsInterceptor(t *testing.T) {
 // calls are made one second after the other.
 const calls = 4
 
-// played makes the calls over real gRPC, in virtual time.
+// played makes the calls over real gRPC, in virtual time, and returns the times.
 func played(t *testing.T, set *policy.Set, step testserver.Step) string {
 	t.Helper()
 	server := testserver.Start(t)
@@ -123,7 +123,7 @@ func timeline(requests, ends []string) string {
 	return fmt.Sprintf("requests at %s; calls took %s", strings.Join(requests, " "), strings.Join(ends, " "))
 }
 
-// simulated makes them in the simulator.
+// simulated makes the calls in the simulator, and returns the times.
 func simulated(t *testing.T, set *policy.Set, f sim.Fault) string {
 	t.Helper()
 	f.Service = "shop"

@@ -18,7 +18,7 @@ type recorder struct{ seen []uint32 }
 
 func (r *recorder) handle(_ eventKind, number uint32) { r.seen = append(r.seen, number) }
 
-// Work of years behind work of years ends no earlier than that.
+// Work of years that waits behind work of years ends no earlier than after both.
 func TestEventQueueEndOfTime(t *testing.T) {
 	t.Parallel()
 	q := eventQueue{now: math.MaxInt64 - 1}
@@ -91,7 +91,7 @@ func TestDeadlines(t *testing.T) {
 	}
 }
 
-// Distributions have their mean and their other number.
+// Distributions have the configured mean, and the other configured parameter.
 func TestDistributionMoments(t *testing.T) {
 	t.Parallel()
 	const n = 100_000

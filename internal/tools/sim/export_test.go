@@ -11,8 +11,8 @@ import (
 	"github.com/stagger-go/stagger/internal/attempts"
 )
 
-// Trace makes calls at given times by the first client of the first fleet, with jitter at its least, and says
-// when requests arrived at the first service, and how long the calls took.
+// Trace makes calls at given times by the first client of the first fleet, with the least jitter. It returns when requests
+// arrived at the first service, and how long the calls took.
 func Trace(t *testing.T, s *Scenario, begins []time.Duration) (requests, took []time.Duration) {
 	t.Helper()
 	w, err := newWorld(s, &Variant{}, s.Seed)
@@ -63,7 +63,7 @@ func (tr *tracer) handle(eventKind, uint32) {
 	c.startCall()
 }
 
-// least is a source of chance that is always 0.
+// least is a source of random numbers that always returns 0.
 type least struct{}
 
 func (least) Uint64() uint64 { return 0 }

@@ -22,7 +22,7 @@ func TestFleetThink(t *testing.T) {
 	}
 }
 
-// A ramp has the calls of its average load, most of them where the load is high.
+// A ramp has the number of calls of its average load, most of them where the load is high.
 func TestFleetRamp(t *testing.T) {
 	t.Parallel()
 	const rate = 2000.0

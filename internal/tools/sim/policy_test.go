@@ -11,7 +11,7 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// A variant changes keys of all entries, and nothing else.
+// A variant's set changes keys of all entries, and nothing else.
 func TestPolicyChanged(t *testing.T) {
 	t.Parallel()
 	p, err := NewPolicy(`

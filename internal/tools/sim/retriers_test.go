@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// twoMethods is a process that calls two methods of a service that is down, with a budget of a given scope.
+// twoMethods returns a process that calls two methods of a service that is down, with a budget of a given scope.
 func twoMethods(t *testing.T, scope, second string) *Scenario {
 	t.Helper()
 	s, err := Parse("s.yaml", fmt.Appendf(nil, `
@@ -39,8 +39,7 @@ methodConfig:
 	return s
 }
 
-// The calls of a process share what those of one Retrier share: the budget as far as its scope reaches, if they follow one
-// policy file.
+// The calls of a process share the state of one Retrier: the budget within its scope, if they follow one policy file.
 func TestRetriersBudget(t *testing.T) {
 	t.Parallel()
 	const one = 2 // retries: each of two calls takes two of ten tokens, of which more than half must be there
@@ -87,7 +86,7 @@ func TestRetriersMethod(t *testing.T) {
 	}
 }
 
-// Which call is made when is the same in each variant.
+// The sequence of calls is the same in each variant.
 func TestFleetChoice(t *testing.T) {
 	t.Parallel()
 	s := twoMethods(t, "", "service: shop, method: /a.B/D, policy: retry")
@@ -100,7 +99,7 @@ func TestFleetChoice(t *testing.T) {
 	}
 }
 
-// The cap of attempts is the call's, else the policy file's, as a Retrier has it.
+// The cap on attempts is the call's, else the policy file's, as in a Retrier.
 func TestAttemptLimit(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {

@@ -33,7 +33,7 @@ func text(t *testing.T, r *Result) string {
 	return string(b)
 }
 
-// One seed gives one result, however many variants run at a time.
+// One seed gives one result, however many variants run in parallel.
 func TestRunSeed(t *testing.T) {
 	t.Parallel()
 	s := example(t, "broken")
@@ -46,7 +46,7 @@ func TestRunSeed(t *testing.T) {
 	}
 }
 
-// An overload that retries have caused stays until a budget ends it.
+// An overload caused by retries stays until a budget ends it.
 func TestRunOverload(t *testing.T) {
 	t.Parallel()
 	r := play(t, example(t, "overload"), Options{})
@@ -59,7 +59,7 @@ func TestRunOverload(t *testing.T) {
 	}
 }
 
-// Three layers of three attempts make 27 requests, unless one layer retries alone.
+// Three layers of three attempts make 27 requests, unless only one layer retries.
 func TestRunChain(t *testing.T) {
 	t.Parallel()
 	r := play(t, example(t, "chain"), Options{})
@@ -86,7 +86,7 @@ func TestRunReserve(t *testing.T) {
 	}
 }
 
-// crowd is a fleet that goes through an outage. Each client makes a call in 10 s.
+// crowd returns a fleet that goes through an outage. Each client makes a call every 10 s.
 func crowd(clients int) *Scenario {
 	s := small()
 	perSecond := float64(clients) / 10
@@ -103,7 +103,7 @@ func crowd(clients int) *Scenario {
 	return s
 }
 
-// Twenty thousand clients go through an outage and come back.
+// Twenty thousand clients go through an outage and recover.
 func TestRunCrowd(t *testing.T) {
 	t.Parallel()
 	s := crowd(20_000)
