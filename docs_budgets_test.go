@@ -65,7 +65,7 @@ func TestPages_AWS(t *testing.T) {
 	}
 }
 
-// paid is the gates of a call that only a budget holds up.
+// paid returns the gates of a call that only a budget can refuse.
 type paid struct{ budget.Budget }
 
 func (paid) Off() policy.Reason                   { return "" }

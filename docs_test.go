@@ -138,7 +138,7 @@ func TestPages_BadFile(t *testing.T) {
 	}
 }
 
-// What a page shows of Go is part of a file that is compiled.
+// Go code on a page is part of a compiled file.
 func TestPages_Go(t *testing.T) {
 	t.Parallel()
 	var compiled []string
@@ -227,7 +227,7 @@ func TestPages_Links(t *testing.T) {
 	}
 }
 
-// missingPaths are the paths that a page names and that are not there. A file without a folder may be in any that the page names.
+// missingPaths returns the paths on a page that don't exist. A file without a folder may be in any folder that the page names.
 func missingPaths(page string) (missing []string) {
 	there := func(path string) bool { _, err := os.Stat(path); return err == nil }
 	folders, files := map[string]bool{}, []string{}
@@ -274,7 +274,7 @@ func TestPages_Paths(t *testing.T) {
 	}
 }
 
-// The README's support statement is what CI tries.
+// The README's support statement matches CI.
 func TestPages_Support(t *testing.T) {
 	t.Parallel()
 	readme := strings.Join(strings.Fields(read(t, "README.md")), " ")
@@ -314,7 +314,7 @@ func headings(page string) []string {
 
 const longest = 40 // words of a sentence
 
-// Nobody reads a sentence of more than forty words at 3 a.m.
+// Sentences of more than forty words can't be read at 3 a.m.
 func TestPages_Sentences(t *testing.T) {
 	t.Parallel()
 	texts := pages(t)
@@ -336,7 +336,7 @@ func TestSentences(t *testing.T) {
 	}
 }
 
-// sentences are those of a page's paragraphs and lists, without tables, code and headings.
+// sentences returns those of a page's paragraphs and lists, without tables, code and headings.
 func sentences(page string) []string {
 	var list []string
 	text := regexp.MustCompile(`(?m)^(#.*|\|.*|<!--.*|    .*)$`).ReplaceAllString(prose(page), "")
@@ -352,7 +352,7 @@ func sentences(page string) []string {
 	return list
 }
 
-// split cuts a paragraph where a full stop stands before what may begin a sentence.
+// split splits a paragraph at full stops before a possible start of a sentence.
 func split(paragraph string) []string {
 	var list []string
 	ends := regexp.MustCompile(`[.?!]\**\)? (\p{Lu}|\d|[*_(\[\x60]|stagger\b|gRPC\b)`).FindAllStringIndex(paragraph, -1)
@@ -364,7 +364,7 @@ func split(paragraph string) []string {
 	return append(list, paragraph[from:])
 }
 
-// prose is a page without its fenced blocks, and without the marks of figures.
+// prose returns a page without its fenced blocks and the marks of figures.
 func prose(page string) string {
 	return regexp.MustCompile("(?ms)^```.*?^```$|<!-- cost: [^>]*-->|<!-- / -->").ReplaceAllString(page, "")
 }

@@ -1,8 +1,8 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package stagger_test is the promise of this module, read from top to bottom: what happens to a
-// call that fails, and when. Everything goes through the public API, over real gRPC connections in
+// Package stagger_test is the specification of this module, to read from top to bottom: the result of a
+// failing call, and its timing. Everything uses the public API, over real gRPC connections in
 // memory, in virtual time: delays are exact.
 package stagger_test
 
@@ -24,7 +24,7 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-// The policy of all tests below. Half of each backoff is waited, since chance is pinned to ½: 50 ms,
+// The policy of all tests below. Calls wait half of each backoff, because the random source returns ½: 50 ms,
 // 100 ms, 200 ms after most codes, and 500 ms, 1 s, 2 s after RESOURCE_EXHAUSTED.
 const orders = `
 budgets:
@@ -55,8 +55,8 @@ methodConfig:
 `
 
 const (
-	getOrder    = "/acme.orders.v1.OrderService/GetOrder"    // declared safe: its entry names it
-	createOrder = "/acme.orders.v1.OrderService/CreateOrder" // nobody has declared it safe
+	getOrder    = "/acme.orders.v1.OrderService/GetOrder"    // idempotent: its entry names it
+	createOrder = "/acme.orders.v1.OrderService/CreateOrder" // not declared idempotent
 	ms          = time.Millisecond
 )
 
@@ -84,7 +84,7 @@ func stage(t *testing.T, play func(t *testing.T, s scene)) {
 	})
 }
 
-// quiet hears the warnings of the policy, so that they do not go to the default logger.
+// quiet receives the warnings of the policy, so that they don't go to the default logger.
 var quiet = interceptor.Observer{Diagnostic: func(policy.Diagnostic) {}}
 
 func (s scene) call(ctx context.Context, method string, opts ...grpc.CallOption) error {
@@ -101,7 +101,7 @@ func (s scene) waits() string {
 	return fmt.Sprint(list)
 }
 
-// wantEnd checks how a call ended: its code, and what stagger says of it.
+// wantEnd checks a call's code and stagger's details.
 func wantEnd(t *testing.T, err error, code codes.Code, attempts int, elapsed time.Duration, reason policy.Reason) {
 	t.Helper()
 	e, ok := errors.AsType[*interceptor.Error](err)
@@ -159,7 +159,7 @@ func TestResourceExhaustedWaitsAsLongAsTheServerSays(t *testing.T) {
 		if err := s.call(t.Context(), getOrder); err != nil {
 			t.Fatal(err)
 		}
-		// 8 s and half of the 10 % that go on top; then the backoff begins anew.
+		// 8 s and half of the additional 10 %; then the backoff restarts.
 		if got := s.waits(); got != "[8.4s 500ms]" {
 			t.Errorf("waits %s", got)
 		}

@@ -42,7 +42,7 @@ func runbook(t *testing.T) map[string][]runbookEntry {
 
 type runbookEntry struct{ name, says string }
 
-// Every alert and warning has its entry, no other has one, and each says all there is to say.
+// Exactly the alerts and warnings have entries, and each entry is complete.
 func TestRunbook(t *testing.T) {
 	t.Parallel()
 	var alerts []string
@@ -81,7 +81,7 @@ func TestRunbook(t *testing.T) {
 	}
 }
 
-// warnings are the texts of all warnings that a Retrier gives, of which the parts stand in the code: those of packages
+// warnings returns the texts of all warnings of a Retrier, from the code of packages
 // policy, without the advice of lint, and interceptor.
 func warnings(t *testing.T) []string {
 	t.Helper()
@@ -113,7 +113,7 @@ func warnings(t *testing.T) []string {
 	return list
 }
 
-// warningText is what a warning says that a node makes; "" if it makes none.
+// warningText returns the text of a node's warning, or "".
 func warningText(n ast.Node) string {
 	switch n := n.(type) {
 	case *ast.CompositeLit:
@@ -151,7 +151,7 @@ func warningText(n ast.Node) string {
 	return ""
 }
 
-// literals are the texts in a node, one after the other.
+// literals returns the texts in a node, concatenated.
 func literals(n ast.Node) string {
 	var text strings.Builder
 	ast.Inspect(n, func(n ast.Node) bool {
@@ -192,7 +192,7 @@ func TestReasonPages(t *testing.T) {
 	wantSection(t, "docs/runbook.md", "reasons", entries.String()+"\n")
 }
 
-// wantSection compares what stands between the marks of a page.
+// wantSection compares the text between the marks of a page.
 func wantSection(t *testing.T, path, name, want string) {
 	t.Helper()
 	page := read(t, path)

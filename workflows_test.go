@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestWorkflows holds that actions are pinned by hash, each with its version; that jobs begin with the permission to read alone; that
-// they end; and that each script that they call is there.
+// TestWorkflows checks that actions are pinned by hash, each with its version; that jobs start with only read permission; that
+// they have time limits; and that their scripts exist.
 func TestWorkflows(t *testing.T) {
 	t.Parallel()
 	paths, err := filepath.Glob(".github/workflows/*.yaml")

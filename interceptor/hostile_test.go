@@ -32,7 +32,7 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-// Law 7, and its limits: the server's word wins, whatever it is, and nothing that it says makes a client
+// Law 7, and its limits: pushback always wins, and no answer of a server makes a client
 // panic, wait for longer than the policy allows, or send more.
 func TestHostile_Word(t *testing.T) {
 	t.Parallel()
@@ -95,7 +95,7 @@ func (openGates) Leave()                                  {}
 func (openGates) Fail()                                   {}
 func (openGates) Withdraw(decision.Outcome, float64) bool { return true }
 
-// FuzzServersWord feeds all that a server may say of retries to the decision.
+// FuzzServersWord tests the decision with all pushback that a server may send.
 func FuzzServersWord(f *testing.F) {
 	f.Add("5", "", "120", retryInfoURL, []byte("\x0a\x02\x08\x05"), 0.5)
 	f.Add("-1", "7", "Fri, 31 Dec 9999 23:59:59 GMT", "", []byte{}, 0.0)
@@ -128,7 +128,7 @@ func FuzzServersWord(f *testing.F) {
 	})
 }
 
-// hostility is what a server answers to every attempt, and what must come of it.
+// hostility is a server's answer to every attempt, with the required result.
 type hostility struct {
 	name     string
 	step     testserver.Step
@@ -137,11 +137,11 @@ type hostility struct {
 }
 
 const (
-	unsaid  = 700 * ms // of backoffs, when the server's word counts as not said
+	unsaid  = 700 * ms // of backoffs, when the pushback is ignored
 	longest = 3 * defaults.MaxPushback
 )
 
-// pushbacks are hostile values of grpc-retry-pushback-ms: what is not the grammar means stop.
+// pushbacks are hostile values of grpc-retry-pushback-ms: invalid ones mean stop.
 func pushbacks() (list []hostility) {
 	for name, values := range map[string][]string{
 		"one above the most":         {"300001"},
@@ -173,7 +173,7 @@ func pushbacks() (list []hostility) {
 		hostility{"pushback zero", down().Pushback("0"), 4, 0})
 }
 
-// retryAfters are hostile values of retry-after: one that makes no sense counts as not said.
+// retryAfters are hostile values of retry-after: invalid ones are ignored.
 func retryAfters() (list []hostility) {
 	for _, value := range []string{
 		"", "-1", "+1", "1.5", "1e9", "NaN", "0x10", "soon", "Sun, 99 Mar 2026 12:00:30 GMT", "Sun, 01 Mar 99999 12:00:30 GMT",
@@ -232,7 +232,7 @@ func retryInfos() []hostility {
 	}
 }
 
-// floods are answers that are too much.
+// floods are answers that are too large.
 func floods() []hostility {
 	keys := metadata.MD{}
 	for i := range 2000 {

@@ -23,14 +23,14 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-// withKeys has calls to CreateOrder send an idempotency key in x-order-key.
+// withKeys makes calls to CreateOrder send an idempotency key in x-order-key.
 func withKeys() policy.Config {
 	c := config(plain())
 	c.Methods[1].IdempotencyKey = "x-order-key"
 	return c
 }
 
-// keys are those that the server has seen, one an attempt.
+// keys returns the keys that the server received, one per attempt.
 func (s scene) keys(header string) string {
 	synctest.Wait()
 	var list []string
@@ -189,7 +189,7 @@ func TestKey_DeliveredLateToAStream(t *testing.T) {
 // callsOnly is an observer for which nothing of an attempt is noted.
 var callsOnly = interceptor.WithObserver(interceptor.Observer{Diagnostic: func(policy.Diagnostic) {}})
 
-// An attempt that never left this client needs no key: those that follow carry one.
+// An attempt that never left this client needs no key: later ones send it.
 func TestKey_DeliveredLateUnsent(t *testing.T) {
 	playLive(t, nil, func(t *testing.T, s scene) {
 		s.On("*", text("made"))
@@ -287,7 +287,7 @@ func TestKey_Hedges(t *testing.T) {
 	})
 }
 
-// The attempt that is given up may have taken effect: only the key makes the next one safe.
+// The abandoned attempt may have taken effect: only the key makes the next one safe.
 func TestKey_Timeout(t *testing.T) {
 	for key, row := range map[string]struct {
 		want     codes.Code

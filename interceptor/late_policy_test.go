@@ -109,7 +109,7 @@ func dialDelivered(t *testing.T, r *interceptor.Retrier, config string, dial fun
 	return conn
 }
 
-// Admission that comes late cannot refuse the first call, and counts what it does from then on.
+// Admission that arrives late can't refuse the first call, but counts it from then on.
 func TestLatePolicy_Admission(t *testing.T) {
 	for name, option := range map[string]interceptor.Option{"seen": interceptor.WithObserver(interceptor.Observer{Attempt: func(context.Context, interceptor.Event) {}}), "unseen": callsOnly} {
 		t.Run(name, func(t *testing.T) {

@@ -147,7 +147,7 @@ func TestObserve_Streams(t *testing.T) {
 	})
 }
 
-// A trial changes nothing for callers above.
+// A trial changes nothing for upstream callers.
 func TestObserve_Chain(t *testing.T) {
 	for name, row := range map[string]struct {
 		mode policy.Mode
@@ -188,7 +188,7 @@ func (trailers) SetHeader(metadata.MD) error       { return nil }
 func (trailers) SendHeader(metadata.MD) error      { return nil }
 func (t trailers) SetTrailer(md metadata.MD) error { *t.kept = metadata.Join(*t.kept, md); return nil }
 
-// The budget of the program's own is not asked: nobody can make another one like it.
+// The program's own budget is not used: we can't make a second one like it.
 func TestObserve_GivenBudget(t *testing.T) {
 	own := new(purse)
 	play(t, observed(budgeted(reserve(1))), func(t *testing.T, s scene) {
@@ -220,7 +220,7 @@ func TestObserve_Reload(t *testing.T) {
 	})
 }
 
-// In a trial, what retries today goes on: nobody is told to take it out.
+// In a trial, existing retries continue: no warning asks to remove them.
 func TestObserve_BesideOtherRetries(t *testing.T) {
 	twice := func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 		_ = invoke(ctx, method, req, reply, cc, opts...)
@@ -243,7 +243,7 @@ func TestObserve_BesideOtherRetries(t *testing.T) {
 	}
 }
 
-// What nobody retries any more is said once, and how to keep gRPC's own retries.
+// A warning names methods without retries once, and how to keep gRPC's own.
 func TestModeWarning(t *testing.T) {
 	const grpcs = `{"methodConfig": [{"name": [{}], "retryPolicy": {"maxAttempts": 3, "initialBackoff": "0.1s",
 		"maxBackoff": "1s", "backoffMultiplier": 2, "retryableStatusCodes": ["UNAVAILABLE"]}}]}`

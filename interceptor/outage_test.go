@@ -124,7 +124,7 @@ func TestOutage_Idle(t *testing.T) {
 	}
 }
 
-// A channel that has another backend is usable: nobody waits.
+// A channel with another backend is usable: calls don't wait.
 func TestOutage_OneOfTwo(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -104,7 +104,7 @@ func TestUnsent(t *testing.T) {
 	}
 }
 
-// The same texts from a server are what that says of somebody else.
+// The same texts from a server describe another call.
 func TestOutcome_DropByServer(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		s.On(get, testserver.Fail(codes.Unavailable, "RPC is dropped"), text("2"))
@@ -291,8 +291,8 @@ func writeHeaders(framer *http2.Framer, stream uint32, end bool, pairs ...string
 	_ = framer.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: block.Bytes(), EndHeaders: true, EndStream: end})
 }
 
-// A stream that the server refused unseen is sent again by gRPC itself, even with its retries off.
-// That is no attempt of ours: it costs no budget and no allowance.
+// gRPC itself retries a stream that the server refused unseen, even with its retries off.
+// That is not an attempt of ours: it costs no budget, and doesn't count for maxAttempts.
 func TestOutcome_RefusedStream(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -454,9 +454,9 @@ func TestUnsent_SwallowedOptions(t *testing.T) {
 			reason   policy.Reason
 			attempts int
 		}{
-			{get, policy.ReasonNonRetryable, 1}, // nobody knows whether gRPC has ended the attempt
+			{get, policy.ReasonNonRetryable, 1}, // it is unknown whether gRPC has ended the attempt
 			{create, policy.ReasonNotIdempotent, 1},
-			{get, policy.ReasonAttemptsExhausted, 4}, // from then on, each has a reply of its own
+			{get, policy.ReasonAttemptsExhausted, 4}, // from then on, each has its own reply
 		} {
 			s.Reset()
 			if _, err := s.call(t.Context(), row.method); reasonOf(err) != row.reason || s.Count(row.method) != row.attempts {

@@ -49,7 +49,7 @@ func held(r *interceptor.Retrier, f *fuse, b *till) string {
 	return ""
 }
 
-// paid lets the default budget pay for what c allows.
+// paid makes the default budget pay for the attempts that c allows.
 func paid(c policy.Config) {
 	for i := range c.Methods {
 		if m := &c.Methods[i]; m.Hedge != nil {
@@ -60,7 +60,7 @@ func paid(c policy.Config) {
 	}
 }
 
-// panics is a world in which one of them panics: an attempt, or what a call asks or tells.
+// panics is a setup in which an attempt or a callback panics.
 type panics struct {
 	*fuse
 	*till
@@ -90,7 +90,7 @@ func (p *panics) Open() bool {
 
 func (p *panics) String() string { return fmt.Sprint(p.fuse, ", ", p.till) }
 
-// panickingBudget is the budget of that world.
+// panickingBudget is the budget of that setup.
 type panickingBudget struct {
 	*till
 
@@ -484,7 +484,7 @@ func panickingStream(t *testing.T, s scene, method string, number int, goexit bo
 	time.Sleep(time.Hour)
 }
 
-// A breaker, or a budget, that panics when it is told of success leaves no context behind.
+// A breaker or budget that panics at a reported success leaves no context behind.
 func TestUnaryPanic_Success(t *testing.T) {
 	for _, culprit := range []string{"done", "finish"} {
 		t.Run(culprit, func(t *testing.T) {

@@ -79,7 +79,7 @@ func (f *fates) handle(ctx context.Context, a testserver.Attempt) testserver.Ste
 	return step.Delay(time.Duration(r.IntN(200)) * ms)
 }
 
-// anyUndeclared is a policy of any kind, for methods that nobody declares safe.
+// anyUndeclared is a policy of any kind, for methods that are not declared idempotent.
 func anyUndeclared(r *rand.Rand) policy.Config {
 	c := undeclaredConfig()
 	if r.IntN(3) == 0 {
@@ -98,7 +98,7 @@ func anyUndeclared(r *rand.Rand) policy.Config {
 	return c
 }
 
-// Whatever servers, policies and trailers do, no handler of a call runs twice if nobody has declared its method safe.
+// No handler of a call runs twice if its method is not declared idempotent, with any servers, policies and trailers.
 func TestRefuse_Search(t *testing.T) {
 	t.Parallel()
 	const scenes, calls = 60, 24

@@ -51,7 +51,7 @@ func exchange(ctx context.Context, conn *grpc.ClientConn, desc *grpc.StreamDesc,
 	return err
 }
 
-// undeclaredConfig is a config in which nothing declares a method safe.
+// undeclaredConfig is a config without idempotent methods.
 func undeclaredConfig(specs ...policy.Spec) policy.Config {
 	retry := plain()
 	retry.Codes = append(retry.Codes, codes.ResourceExhausted)
@@ -104,7 +104,7 @@ func (d *door) behind(t *testing.T, r *interceptor.Retrier, unary bool) *testser
 	return srv
 }
 
-// Calls of methods that nobody declared safe are retried if the server has refused them before their handlers.
+// Calls that are not idempotent are retried if the server has refused them before their handlers.
 func TestRefuse(t *testing.T) {
 	t.Parallel()
 	timed := plain()
@@ -135,7 +135,7 @@ func TestRefuse(t *testing.T) {
 	}
 }
 
-// A caller that has gone is told nothing. That is no reason for a warning.
+// A caller that is gone gets no trailer. That is not a reason for a warning.
 func TestRefuse_CallerGone(t *testing.T) {
 	t.Parallel()
 	var j journal
@@ -177,7 +177,7 @@ func TestRefuse_Budget(t *testing.T) {
 	})
 }
 
-// A server that says it did not process a call is believed only if nothing speaks against that.
+// A server's claim that it did not process a call counts only without evidence against it.
 func TestRefuse_NotBelieved(t *testing.T) {
 	t.Parallel()
 	fails := testserver.Fail(codes.ResourceExhausted)

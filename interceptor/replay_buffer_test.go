@@ -115,7 +115,7 @@ func deref(v any) any {
 	return v
 }
 
-// Applications use their messages again.
+// Applications reuse their messages.
 func TestReplayBuffer_MessageUsedAgain(t *testing.T) {
 	t.Parallel()
 	var total atomic.Int64
@@ -222,7 +222,7 @@ func TestReplayBuffer_Limits(t *testing.T) {
 	}
 }
 
-// The memory that messages share is no more than they need twice, and one chunk.
+// The memory that messages share is at most twice their size, plus one chunk.
 func TestReplayBuffer_Memory(t *testing.T) {
 	t.Parallel()
 	var total atomic.Int64

@@ -25,7 +25,7 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-// retryAfterOf is when a loop may make the call again that has ended with err.
+// retryAfterOf returns when a loop may make the call again that has ended with err.
 func retryAfterOf(err error) time.Duration {
 	if e, ok := errors.AsType[*interceptor.Error](err); ok {
 		return e.RetryAfter

@@ -31,8 +31,8 @@ const (
 	criticalityHeader = "stagger-criticality"
 	refusedTrailer    = "stagger-not-processed"
 
-	get    = "/acme.orders.v1.OrderService/GetOrder"    // its entry names it: safe
-	create = "/acme.orders.v1.OrderService/CreateOrder" // nobody declares it safe
+	get    = "/acme.orders.v1.OrderService/GetOrder"    // its entry names it: idempotent
+	create = "/acme.orders.v1.OrderService/CreateOrder" // not declared idempotent
 	ms     = time.Millisecond
 )
 
@@ -83,7 +83,7 @@ func mustPolicy(tb testing.TB, s policy.Spec) *policy.Policy {
 	return p
 }
 
-// journal is an observer that keeps what it is told.
+// journal is an observer that keeps events.
 type journal struct {
 	mu        sync.Mutex // guards all
 	attempts  []interceptor.Event
@@ -108,13 +108,13 @@ func (j *journal) observer() interceptor.Observer {
 	}
 }
 
-// waiting is c, with so many calls that may wait.
+// waiting returns c with a limit of waiting calls.
 func waiting(c policy.Config, n int) policy.Config {
 	c.MaxWaiting = n
 	return c
 }
 
-// inUse are the balances of a Retrier that are not gone.
+// inUse returns the balances of a Retrier that are not gone.
 func inUse(r *interceptor.Retrier) []interceptor.BudgetState {
 	return slices.DeleteFunc(r.State().Budgets, func(b interceptor.BudgetState) bool { return b.Gone })
 }
@@ -178,12 +178,12 @@ func (s scene) waits() string {
 	return fmt.Sprint(list)
 }
 
-// quiet hears the warnings of a policy, so that they do not go to the default logger.
+// quiet receives the warnings of a policy, so that they don't go to the default logger.
 var quiet = interceptor.WithObserver(interceptor.Observer{Diagnostic: func(policy.Diagnostic) {}})
 
 func text(s string) testserver.Step { return testserver.OK(wrapperspb.String(s)) }
 
-// reasonOf is why a call ended.
+// reasonOf returns why a call ended.
 func reasonOf(err error) policy.Reason {
 	if e, ok := errors.AsType[*interceptor.Error](err); ok {
 		return e.Reason

@@ -26,7 +26,7 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-// What commits a stream need not be an answer: one that comes late pays nothing back.
+// A stream can be committed without an answer: a late answer refunds nothing.
 func TestStreamCommit_LateAnswer(t *testing.T) {
 	for name, row := range map[string]struct {
 		takes time.Duration
@@ -55,7 +55,7 @@ func TestStreamCommit_LateAnswer(t *testing.T) {
 	}
 }
 
-// reader receives ahead of the application, and keeps to itself that the attempt has ended.
+// reader receives ahead of the application, and hides the end of the attempt.
 type reader struct {
 	grpc.ClientStream
 

@@ -48,7 +48,7 @@ func TestStreamHedge_Quantile(t *testing.T) {
 	})
 }
 
-// takes is an attempt that receives all, and answers after a while.
+// takes is an attempt that receives all messages, and answers after a while.
 func takes(after time.Duration, answer string) testserver.Step {
 	return testserver.Play(testserver.Receive(0), testserver.Pause(after), say(answer))
 }
@@ -111,7 +111,7 @@ func streamEnd(err error) error {
 	return err
 }
 
-// A stream goes on for as long as it likes once its first message is there.
+// After its first message, a stream may run for any time.
 func TestStreamHedge_NotAfterFirstMessage(t *testing.T) {
 	play(t, hedged(), func(t *testing.T, s scene) {
 		s.On(get, testserver.Play(testserver.Receive(1), testserver.Pause(50*ms), say("a"), testserver.Pause(time.Minute), say("b")))
@@ -139,7 +139,7 @@ func TestStreamHedge_FailureNobodyAskedFor(t *testing.T) {
 	})
 }
 
-// The first attempt brings headers, which nobody has asked for, and loses.
+// The first attempt gets headers, which the application has not requested, and loses.
 func TestStreamHedge_WinnersMetadata(t *testing.T) {
 	play(t, hedged(), func(t *testing.T, s scene) {
 		who := func(name string) testserver.Move { return testserver.SendHeader(metadata.Pairs("who", name)) }
@@ -397,7 +397,7 @@ func TestStreamHedge_MessageUsedAgain(t *testing.T) {
 	})
 }
 
-// lateReceiver has something done between a message and its delivery.
+// lateReceiver runs a function between a message and its delivery.
 type lateReceiver struct {
 	grpc.ClientStream
 
@@ -434,7 +434,7 @@ func TestStreamHedge_CommittedAttemptFails(t *testing.T) {
 	}
 }
 
-// When RecvMsg has returned the one reply, all else is there, and nothing can happen to the call any more.
+// When RecvMsg has returned the only reply, the call is complete and can't change any more.
 func TestStreamHedge_SingleReplyIsTheEnd(t *testing.T) {
 	for name, desc := range map[string]*grpc.StreamDesc{"client": clientStream, "one message each way": {}} {
 		t.Run(name, func(t *testing.T) {
@@ -464,7 +464,7 @@ func TestStreamHedge_SingleReplyIsTheEnd(t *testing.T) {
 	}
 }
 
-// What comes after the end is dropped, whether we receive or the application does.
+// Messages after the end are dropped, whether we receive them or the application does.
 func TestStreamHedge_NothingAfterTheEnd(t *testing.T) {
 	for name, commit := range map[string]func(grpc.ClientStream){
 		"uncommitted": func(grpc.ClientStream) {}, "committed": func(s grpc.ClientStream) { s.Context() },
@@ -492,7 +492,7 @@ func TestStreamHedge_NothingAfterTheEnd(t *testing.T) {
 	}
 }
 
-// The moments that these are about come by chance, in many streams at once.
+// These race conditions happen by chance, in many concurrent streams.
 func TestStreamHedge_Moments(t *testing.T) {
 	for name, row := range map[string]struct {
 		desc  *grpc.StreamDesc
@@ -527,7 +527,7 @@ func TestStreamHedge_Moments(t *testing.T) {
 	}
 }
 
-// moment makes a stream, and has something done beside when its attempt ends, after 5 ms.
+// moment makes a stream, and runs a function concurrently with the end of its attempt, after 5 ms.
 func (s scene) moment(t *testing.T, desc *grpc.StreamDesc, act func(grpc.ClientStream, context.CancelFunc)) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())

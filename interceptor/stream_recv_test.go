@@ -130,7 +130,7 @@ func TestStreamRecv_EarlyReplyMetadata(t *testing.T) {
 		stream := s.open(t, t.Context(), clientStream)
 		send(t, stream, "a")
 		time.Sleep(time.Second)
-		send(t, stream, "b") // finds the failure
+		send(t, stream, "b") // notices the failure
 		time.Sleep(time.Second)
 		ended(t, stream)
 		md, err := stream.Header()

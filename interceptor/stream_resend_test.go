@@ -77,8 +77,8 @@ func TestStreamResend_Close(t *testing.T) {
 	})
 }
 
-// While an attempt is sent what was sent before, what the application sends waits for that; it is not
-// offered to the attempt before, again and again.
+// During a replay, the application's messages wait for it; they are not
+// sent to the previous attempt again and again.
 func TestStreamResend_SendBeside(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		sent := make([]int, 3)
@@ -102,7 +102,7 @@ func TestStreamResend_SendBeside(t *testing.T) {
 	})
 }
 
-// Small messages share memory when they are kept.
+// Small kept messages share memory.
 func TestStreamResend_AllSizes(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		s.On(get, testserver.Play(testserver.Receive(0)).Then(down()), testserver.Play(testserver.Echo(0)))

@@ -75,7 +75,7 @@ func TestStreamSend_Over(t *testing.T) {
 	}
 }
 
-// racer prepares every message beside sending it, and sends some in another goroutine.
+// racer prepares every message while sending it, and sends some in another goroutine.
 type racer struct {
 	grpc.ClientStream
 
@@ -100,7 +100,7 @@ func (r *racer) CloseSend() error {
 	return r.ClientStream.CloseSend()
 }
 
-// In real time, since what it is about are moments.
+// In real time, because it tests race conditions.
 func TestStreamSend_InnerGoroutines(t *testing.T) {
 	t.Parallel()
 	retry := plain()
@@ -203,7 +203,7 @@ func (s scene) echoes(t *testing.T, n int) bool {
 	return len(got) == n && err == io.EOF
 }
 
-// spy is a stream that has something done before each message is sent.
+// spy is a stream that runs a function before each message is sent.
 type spy struct {
 	grpc.ClientStream
 
@@ -492,7 +492,7 @@ func TestStreamSend_TooLarge(t *testing.T) {
 	})
 }
 
-// A stream that only sends never learns of an answer, and would keep what it sends for ever.
+// A stream that only sends never gets an answer, and would keep its messages forever.
 func TestStreamSend_OnlySends(t *testing.T) {
 	const limit = 1000
 	play(t, config(plain()), func(t *testing.T, s scene) {
@@ -526,7 +526,7 @@ func (s stamping) SendMsg(v any) error {
 	return s.ClientStream.SendMsg(v)
 }
 
-// What an inner interceptor makes of a message is no part of it: each attempt is sent what the application sent.
+// Changes by an inner interceptor don't affect replays: each attempt sends the application's message.
 func TestStreamSend_MutatingInterceptor(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		var seen []string

@@ -40,7 +40,7 @@ func singles() map[string]func() (policy.Config, []interceptor.Option) {
 	}
 }
 
-// outsideOf is what an application sees of a stream.
+// outsideOf returns an application's view of a stream.
 type outsideOf struct {
 	got      []string
 	end      error
@@ -272,7 +272,7 @@ func TestStreamSingle_NoHeaders(t *testing.T) {
 	})
 }
 
-// What a slow reader does not wait for is not the server's time: it does not fill up admission, which would refuse others.
+// The time of a slow reader is not the server's: admission must not refuse other calls for it.
 func TestStreamSingle_Admission(t *testing.T) {
 	c := policy.Config{Methods: []policy.MethodConfig{{
 		Names: []string{"/acme.orders.v1.OrderService/"}, Spec: policy.Spec{Admission: policy.AdmissionRefuse},

@@ -36,7 +36,7 @@ var (
 	bidiStream   = &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}
 )
 
-// ends are how the attempts came out, in the order in which they were sent.
+// ends returns the results of the attempts, in the order of sending.
 func (s scene) ends() string {
 	var list []string
 	for _, e := range s.attempts {
@@ -46,7 +46,7 @@ func (s scene) ends() string {
 	return fmt.Sprint(list)
 }
 
-// described has the Retrier know what GetOrder takes and brings, as it does from generated code that is linked in.
+// described makes the types of GetOrder known to the Retrier, as linked generated code does.
 func described(t *testing.T) interceptor.Option {
 	t.Helper()
 	text := new(".google.protobuf.StringValue")
@@ -80,7 +80,7 @@ func send(t *testing.T, stream grpc.ClientStream, texts ...string) {
 	}
 }
 
-// receive returns what the stream brings until it ends, and how it ends.
+// receive returns the messages and the end of a stream.
 func receive(stream grpc.ClientStream) (texts []string, err error) {
 	for {
 		m := new(wrapperspb.StringValue)
@@ -99,7 +99,7 @@ func say(texts ...string) testserver.Move {
 	return testserver.Send(messages...)
 }
 
-// heard is what the server received in its n-th attempt, from 0.
+// heard returns the messages that the server received in its n-th attempt, from 0.
 func (s scene) heard(n int) (texts []string) {
 	for _, data := range s.Attempts()[n].Requests {
 		m := new(wrapperspb.StringValue)
@@ -216,7 +216,7 @@ func TestStream_OneAllowance(t *testing.T) {
 	})
 }
 
-// heardBy is what the server received in every attempt.
+// heardBy returns the messages that the server received in every attempt.
 func (s scene) heardBy() (all []string) {
 	synctest.Wait()
 	for n, a := range s.Attempts() {
@@ -301,7 +301,7 @@ func kinds() map[string]*grpc.StreamDesc {
 	return map[string]*grpc.StreamDesc{"server": serverStream, "client": clientStream, "bidi": bidiStream}
 }
 
-// whole makes a stream of one message each way, and returns what it brings, how it ends, and after how long.
+// whole makes a stream with one message each way, and returns its messages, its end and its duration.
 func (s scene) whole(t *testing.T, desc *grpc.StreamDesc, opts ...grpc.CallOption) (got string, took time.Duration, err error) {
 	t.Helper()
 	start := time.Now()
@@ -481,7 +481,7 @@ func (s scene) within(t *testing.T, inner func(ctx context.Context, n int, strea
 // failing takes a message and fails.
 func failing() testserver.Step { return testserver.Play(testserver.Receive(1)).Then(down()) }
 
-// Nothing is kept where nothing may follow, but that is not why nothing follows.
+// Without retries, no message is kept, but that is not the reason for the end.
 func TestStream_OneAttemptExhausted(t *testing.T) {
 	for name, options := range map[string][]grpc.CallOption{"by policy": nil, "by the call": {interceptor.MaxAttempts(1)}} {
 		t.Run(name, func(t *testing.T) {
@@ -539,7 +539,7 @@ func TestStream_PolicyTimeout(t *testing.T) {
 	})
 }
 
-// CANCELLED is a server's word too, and what a proxy that goes away leaves.
+// Servers may answer CANCELLED too, and so do proxies that shut down.
 func TestStream_CancelledByServer(t *testing.T) {
 	retry := plain()
 	retry.Codes = []codes.Code{codes.Canceled}

@@ -81,7 +81,7 @@ func TestStreamTimeout_Beside(t *testing.T) {
 	}
 }
 
-// What was decided about the slow attempt, the budget pays once, as for a slow one.
+// The budget pays once for the decision about the slow attempt.
 func TestStreamTimeout_BesideBudget(t *testing.T) {
 	retry := besides()
 	retry.Budget = ""
@@ -132,7 +132,7 @@ func TestStreamTimeout_CancelledAfter(t *testing.T) {
 	})
 }
 
-// Attempts that take each other's place are no hedges.
+// Attempts that replace each other are not hedges.
 func TestStreamTimeout_InPlaceIsARetry(t *testing.T) {
 	retry := plain()
 	retry.PerAttemptTimeout, retry.CancelOnTimeout = time.Second, true

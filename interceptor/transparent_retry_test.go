@@ -25,7 +25,7 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// refusingProxy is a proxy that refuses streams of calls that did run, as HAProxy does when a backend dies in mid-call.
+// refusingProxy is a proxy that refuses streams of calls that did run, as HAProxy does when a backend dies during a call.
 type refusingProxy struct {
 	behaviour
 
@@ -34,7 +34,7 @@ type refusingProxy struct {
 	down bool
 }
 
-// behaviour is how a proxy refuses.
+// behaviour is a proxy's way of refusing.
 type behaviour struct {
 	onHeaders bool // at once, and not when a message has arrived
 	leaves    bool // it takes no connection for half a second after that
@@ -98,7 +98,7 @@ func (p *refusingProxy) dial(ctx context.Context, lis *bufconn.Listener) (net.Co
 	return lis.DialContext(ctx)
 }
 
-// TestTransparentRetry has gRPC's retries that nobody sees, after a server has refused a stream whose handler ran.
+// TestTransparentRetry checks gRPC's invisible retries, after a server has refused a stream whose handler ran.
 func TestTransparentRetry(t *testing.T) {
 	allow, deny := new(true), new(false)
 	for _, row := range []struct {
@@ -255,7 +255,7 @@ func TestTransparentRetryAllocations(t *testing.T) {
 	}
 }
 
-// BenchmarkTransparentRetry is what a call of a method that nobody declared safe pays for DENY.
+// BenchmarkTransparentRetry measures the cost of DENY for a method that is not declared idempotent.
 func BenchmarkTransparentRetry(b *testing.B) {
 	for name, allowed := range map[string]bool{"ALLOW": true, "DENY": false} {
 		b.Run(name, func(b *testing.B) {

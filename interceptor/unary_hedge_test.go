@@ -52,7 +52,7 @@ func (s scene) sent() string {
 	return fmt.Sprint(list)
 }
 
-// places are how the attempts came out, in the order in which they ended.
+// places returns the results of the attempts, in the order of their ends.
 func (s scene) places() string {
 	var list []string
 	for _, e := range s.attempts {
@@ -70,7 +70,7 @@ func (s scene) byNumber() scene {
 	return s
 }
 
-// The last word is the reply of a hedge, which the classifier calls "not yet", and no attempt follows.
+// The call ends with the reply of a hedge that the classifier calls "not yet".
 func TestUnaryHedge_NotYetAsLastWord(t *testing.T) {
 	t.Parallel()
 	for name, first := range map[string]testserver.Step{
@@ -138,7 +138,7 @@ func TestUnaryHedge_CancelAtAnyTime(t *testing.T) {
 	}
 }
 
-// Where no second reply can be made, attempts follow each other.
+// If no second reply can be made, attempts run one after another.
 func TestUnaryHedge_ReplyThatCannotBeCopied(t *testing.T) {
 	t.Parallel()
 	for name, reply := range map[string]any{"map": map[string]string{}, "nil": nil, "value": resettable{}} {
@@ -343,7 +343,7 @@ func TestUnaryHedge(t *testing.T) {
 	}
 }
 
-// besides has a second attempt sent beside one that takes longer than a second.
+// besides makes a second attempt run in parallel with one that takes longer than a second.
 func besides() policy.RetrySpec {
 	retry := plain()
 	retry.PerAttemptTimeout = time.Second

@@ -280,7 +280,7 @@ func TestUnary_TCP(t *testing.T) {
 	}
 }
 
-// Headers cost a copy in every call, so a first attempt does not bring them unless somebody asks.
+// Headers cost a copy in every call, so first attempts return them only on request.
 func TestUnary_RetryAfter(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		inHeader := down().Header(metadata.Pairs("retry-after", "5"))
@@ -297,8 +297,8 @@ func TestUnary_RetryAfter(t *testing.T) {
 	})
 }
 
-// quietly runs a test with a client that nobody observes: its calls that succeed at once take the
-// short way through the interceptor.
+// quietly runs a test with a client without observers: its calls that succeed at once take the
+// fast path of the interceptor.
 func quietly(t *testing.T, test func(t *testing.T, s scene, p *purse)) {
 	t.Helper()
 	t.Parallel()

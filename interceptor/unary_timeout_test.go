@@ -22,14 +22,14 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-// hasty gives an attempt a second before another one may take its place.
+// hasty gives an attempt a second before another one may replace it.
 func hasty() policy.RetrySpec {
 	retry := plain()
 	retry.PerAttemptTimeout, retry.CancelOnTimeout = time.Second, true
 	return retry
 }
 
-// purse is a budget that counts; it grants what it is told to.
+// purse is a budget that counts, and grants as configured.
 type purse struct {
 	mu                                           sync.Mutex // guards all below
 	grants                                       int
@@ -181,7 +181,7 @@ func TestUnaryTimeout_Charged(t *testing.T) {
 		if _, err := s.call(t.Context(), get); err != nil {
 			t.Fatal(err)
 		}
-		// The abandoned attempt and the one that failed speak against the server.
+		// The abandoned attempt and the failed one count as failures of the server.
 		if got := p.String(); got != "asked [timeout failure], failed 2, returned 0, refunded 1, ok 1, bad 0" {
 			t.Errorf("the budget: %s", got)
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// What calls say may come from users, and is not remembered for ever.
+// Names in calls may come from users, so they are not kept forever.
 func TestWarn_BoundedMemory(t *testing.T) {
 	t.Parallel()
 	warned := 0

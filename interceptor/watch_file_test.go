@@ -101,7 +101,7 @@ func TestWatchFile(t *testing.T) {
 	})
 }
 
-// What is not followed is said once: with no observer for it, to the default logger.
+// A refused file is reported once: without an observer, to the default logger.
 func TestLoad_SaysThatItDoesNotFollow(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "retry.yaml")
 	if err := os.WriteFile(path, []byte("maxWaiting: 7"), 0o600); err != nil {

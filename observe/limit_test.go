@@ -71,7 +71,7 @@ func TestLimit(t *testing.T) {
 	})
 }
 
-// Without an option, an outage writes some lines a second, and a stranger who invents names does too.
+// Without an option, an outage writes a few lines per second, even with many invented names.
 func TestLimitByDefault(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -102,7 +102,7 @@ func TestLimitByDefault(t *testing.T) {
 	})
 }
 
-// Changes of the policies and warnings are always told.
+// Changes of the policies and warnings are always logged.
 func TestLimitOfNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

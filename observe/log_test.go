@@ -118,7 +118,7 @@ func TestSlog(t *testing.T) {
 	}
 }
 
-// What is not sent is no retry.
+// A retry that isn't sent is not logged.
 func TestSlogOfARetryThatIsNotSent(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -46,7 +46,7 @@ func TestCutterUnarmed(t *testing.T) {
 	}
 }
 
-// tap remembers what a client has read.
+// tap records the bytes that a client has read.
 type tap struct {
 	net.Conn
 	mu   sync.Mutex

@@ -15,7 +15,7 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-// notes are what an observer has seen.
+// notes has the attempts that an observer received.
 type notes struct {
 	mu   sync.Mutex
 	list []string

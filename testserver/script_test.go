@@ -79,7 +79,7 @@ type badStep struct {
 	want    string
 }
 
-// errs are steps and patterns that On must refuse, each with what it says.
+// errs has steps and patterns that On must refuse, each with the error text.
 var errs = []badStep{
 	{"GetOrder", testserver.OK(), `testserver: On("GetOrder"): want "/package.Service/Method", "/package.Service/*" or "*"`},
 	{"/*", testserver.OK(), `testserver: On("/*"): want`},

@@ -20,7 +20,7 @@ import (
 	"github.com/stagger-go/stagger/interceptor"
 )
 
-// live is a web server in memory, which works in a bubble, and a client of it.
+// live is a web server in memory that works in a bubble, with a client.
 type live struct {
 	client *http.Client
 	lis    *bufconn.Listener
@@ -64,7 +64,7 @@ func (l live) listen(t *testing.T, query string) (events *bufio.Reader, code int
 	return bufio.NewReader(response.Body), response.StatusCode, func() { cancel(); response.Body.Close() }
 }
 
-// next is the next event, without those that say nothing.
+// next returns the next event, except comments.
 func next(t *testing.T, events *bufio.Reader) section {
 	t.Helper()
 	for {
@@ -163,7 +163,7 @@ func TestEventsOfTooMany(t *testing.T) {
 	})
 }
 
-// One that does not read is cut, and others do not wait for it.
+// A listener that does not read is disconnected, and others don't wait for it.
 func TestEventsToASlowReader(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

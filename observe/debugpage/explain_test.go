@@ -152,7 +152,7 @@ func TestExplainErrors(t *testing.T) {
 	}
 }
 
-// The cap is that of the policies that run.
+// The cap is that of the current policies.
 func TestExplainManyAttempts(t *testing.T) {
 	t.Parallel()
 	for limit, want := range map[string]string{"": "attempts_exhausted (5 attempts)", "maxAttemptsLimit: 100\n": "attempts_exhausted (7 attempts)"} {

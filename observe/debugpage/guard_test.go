@@ -83,7 +83,7 @@ func TestGuard(t *testing.T) {
 
 func tcp(address string) net.Addr { return net.TCPAddrFromAddrPort(netip.MustParseAddrPort(address)) }
 
-// A side-car passes on what other machines send: from a loopback address, to that of the pod.
+// A sidecar forwards requests of other machines: from a loopback address, to the pod's.
 func TestGuardBothEnds(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {

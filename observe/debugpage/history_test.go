@@ -43,7 +43,7 @@ func TestHistory(t *testing.T) {
 	})
 }
 
-// What happened before the page was made is not of its minutes.
+// Withdrawals before the page was made don't count.
 func TestHistoryBegins(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -60,7 +60,7 @@ func TestHistoryBegins(t *testing.T) {
 	})
 }
 
-// A handler that nobody holds is sampled for no longer.
+// Sampling stops when the handler is unreachable.
 func TestHistoryEnds(t *testing.T) {
 	t.Parallel()
 	h := newPage(Config{}, []*interceptor.Retrier{newRetrier(t, interceptor.WithBudget("orders", budget.Unlimited))}).history
@@ -98,8 +98,8 @@ func numbers(samples []sample) string {
 	return fmt.Sprint(list)
 }
 
-// A balance that comes among those that are shown brings nothing of what was before; nor does one that takes the place
-// of another whose counts were higher, as after a change of its kind.
+// A newly shown balance has no earlier counts; nor has one that replaces
+// another with higher counts, as after a change of its kind.
 func TestHistoryOfWhatComesIntoSight(t *testing.T) {
 	t.Parallel()
 	h := newHistory(nil)

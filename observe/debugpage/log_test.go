@@ -50,7 +50,7 @@ func TestDecisionLog(t *testing.T) {
 			t.Errorf("%d bytes of text: %q", len(got), got)
 		}
 
-		// Nobody decides on the end of a call whose caller has gone; it is logged all the same.
+		// A call cancelled by its caller ends without a decision, but is logged.
 		s.On("*", testserver.Hang())
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -70,7 +70,7 @@ func TestDecisionLog(t *testing.T) {
 	})
 }
 
-// A page costs calls that succeed at once nothing.
+// A page adds no cost to calls that succeed at once.
 func TestPage_SuccessAllocatesNothing(t *testing.T) {
 	retrier := newRetrier(t)
 	p := newPage(Config{}, []*interceptor.Retrier{retrier})
@@ -127,7 +127,7 @@ func TestDecisionLog_Concurrent(t *testing.T) {
 	calls.Wait()
 }
 
-// Decisions of the last minutes are counted, beyond those that are remembered one by one, and names from outside are bounded.
+// Counts cover all decisions of the last minutes, not only the kept ones, and the number of outside names is bounded.
 func TestDecisionCounts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -57,7 +57,7 @@ func TestPage(t *testing.T) {
 	})
 }
 
-// What would have followed in mode OBSERVE, and the shadow that pays for it, are shown as what they are.
+// The page marks decisions in mode OBSERVE, and the shadow balance that pays for them.
 func TestPageModes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -120,7 +120,7 @@ func TestPageJSON(t *testing.T) {
 	})
 }
 
-// The page says what the file, its entries and Retrier.Switch say of the mode.
+// The page shows the modes of the file, its entries and Retrier.Switch.
 func TestPagePolicyModes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -145,7 +145,7 @@ func TestPagePolicyModes(t *testing.T) {
 	})
 }
 
-// A service that has become slow is asked for no more than it answers in time.
+// A slow service gets no more calls than it answers in time.
 func TestPageAdmission(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -185,7 +185,7 @@ func TestPageAdmission(t *testing.T) {
 	})
 }
 
-// A file that is refused is named, with its error.
+// The page names a refused file, with its error.
 func TestPageRefusedFile(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "retry.yaml")
@@ -268,7 +268,7 @@ func TestPageOfABudgetThatPanics(t *testing.T) {
 	})
 }
 
-// What panics while the page is made is an answer, and not a broken connection.
+// A panic while the page is made is answered with an error, not with a broken connection.
 func TestPageThatPanics(t *testing.T) {
 	t.Parallel()
 	w := httptest.NewRecorder()

@@ -20,7 +20,7 @@ import (
 
 const here, pod, away = "127.0.0.1:6060", "10.0.0.7:6060", "192.0.2.7:4242"
 
-// ask asks for the switch, from an address to one.
+// ask requests the switch, from one address to another.
 func ask(h http.Handler, from, to, method, form string, change func(*http.Request)) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(method, "http://localhost:6060/switch", strings.NewReader(form))
 	local, _ := net.ResolveTCPAddr("tcp", to)
@@ -74,7 +74,7 @@ func TestSwitch(t *testing.T) {
 	}
 }
 
-// What is set by hand outlives a reload, and the page says so.
+// Modes set by hand outlive a reload, and the page says so.
 func TestSwitch_Reload(t *testing.T) {
 	t.Parallel()
 	r := newRetrier(t, interceptor.WithObserver(interceptor.Observer{Mode: func(_, _ interceptor.Switch) {}}))

@@ -43,7 +43,7 @@ func TestMetricsOfBudgets(t *testing.T) {
 	})
 }
 
-// Balances that share their labels are counted together, and the emptiest is shown.
+// Balances with the same labels are counted together, and the emptiest is shown.
 func TestMetricsOfBudgetsThatShareLabels(t *testing.T) {
 	play(t, func(t *testing.T, s scene) {
 		other := testserver.Start(t)
@@ -74,7 +74,7 @@ func TestMetricsOfBudgetsThatShareLabels(t *testing.T) {
 	}, otel.Target(func(string) string { return "any" }))
 }
 
-// A Retrier that nobody holds is not kept alive, nor read, whether it was closed or not.
+// A Retrier that the program has dropped is not kept alive or read, closed or not.
 func TestMetricsOfRetriersThatAreDropped(t *testing.T) {
 	t.Parallel()
 	const n = 200
@@ -143,7 +143,7 @@ func (r registration) Unregister() error {
 	return nil
 }
 
-// Nor does the provider keep what was registered for it, also if it was never made.
+// The provider does not keep its callbacks either, even if New has failed.
 func TestMetricsAreUnregistered(t *testing.T) {
 	t.Parallel()
 	provider := registry{callbacks: new(atomic.Int64)}

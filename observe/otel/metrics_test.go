@@ -99,7 +99,7 @@ func retrierOf(t *testing.T, file string, options ...interceptor.Option) *interc
 	return r
 }
 
-// fleet has two pools: one that grants what it is asked for, and one that is never reached.
+// fleet has two pools: one that grants all requests, and one that is unavailable.
 type fleet struct{}
 
 func (fleet) Draw(_ context.Context, r budget.PoolRequest) (tokens int64, clients float64, err error) {
@@ -141,7 +141,7 @@ func (s scene) knows(t *testing.T) {
 
 const usual = 40 // calls, which also earn what two hedges cost
 
-// lines is what is collected of the instruments that begin with a prefix: "name{label=value …} value". A histogram
+// lines returns the collected data of the instruments with a prefix: "name{label=value …} value". A histogram
 // shows its sum and its buckets with the upper bounds of those that are not empty.
 func (s scene) lines(t *testing.T, prefixes ...string) string {
 	t.Helper()
@@ -289,7 +289,7 @@ func TestMetricsWhileACallWaits(t *testing.T) {
 	})
 }
 
-// What would have been sent, and the shadow that pays for it, are told apart by their mode.
+// Labels distinguish attempts in mode OBSERVE, and the shadow that pays for them.
 func TestMetricsOfModes(t *testing.T) {
 	play(t, func(t *testing.T, s scene) {
 		set := func(m policy.Mode) {
@@ -360,7 +360,7 @@ func TestMetricsOfPolicies(t *testing.T) {
 	})
 }
 
-// A method that comes from outside is not shown, unless somebody says that it may be.
+// A method from outside is not shown, unless Methods accepts it.
 func TestMetricsOptions(t *testing.T) {
 	t.Run("methods, target and attributes", func(t *testing.T) {
 		play(t, func(t *testing.T, s scene) {
@@ -442,7 +442,7 @@ func TestMetricsBadOptions(t *testing.T) {
 	}
 }
 
-// What was refused is counted, and two Retriers can be told apart.
+// Refused changes are counted, and attributes distinguish two Retriers.
 func TestMetricsOfAFileThatIsRefused(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "retry.yaml")

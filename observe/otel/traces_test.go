@@ -29,7 +29,7 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-// traced is a client with traces, and perhaps other instrumentation, and its server.
+// traced is a client with traces, and possibly other instrumentation, with its server.
 type traced struct {
 	scene
 
@@ -65,7 +65,7 @@ func ofOtelgrpc(m *sdkmetric.MeterProvider, t trace.TracerProvider) grpc.DialOpt
 	return grpc.WithStatsHandler(otelgrpc.NewClientHandler(otelgrpc.WithMeterProvider(m), otelgrpc.WithTracerProvider(t)))
 }
 
-// tree writes the spans under each other, with what stagger says of them, and their events.
+// tree formats the spans as a tree, with stagger's attributes and the events.
 func (s traced) tree() string {
 	synctest.Wait()
 	stubs := s.spans.GetSpans()
@@ -171,7 +171,7 @@ func TestTraces(t *testing.T) {
 	}
 }
 
-// A call whose caller has a span is under that; one that passes the Retrier by has none.
+// The span of a call is a child of its caller's; a disabled call has none.
 func TestTracesOfCallers(t *testing.T) {
 	playTraces(t, alone, func(t *testing.T, s traced) {
 		s.On("*", testserver.OK())
