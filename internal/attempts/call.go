@@ -13,7 +13,8 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// Call is the life of one call. It is not safe for concurrent use and not to be copied; Start begins it anew.
+// Call is the state of one call. It is not safe for concurrent use, and must not be copied. Start also reuses it for another
+// call.
 //
 //	Start ──── Succeeded: nothing was to be decided ──────────────────────► over
 //	  │    ┌──────── it is resumed ──────────┐
@@ -26,33 +27,33 @@ import (
 //	  ├──────────────────────────────────────────────┘                   │
 //	  └── the last attempt has ended, and none follows ──────────────────┘
 //
-// Attempts run in every state but over. One is pending, and sent, only while open: after a backoff, a
-// pushback, a wait for a connection, or the end of an attempt that makes way for it. Start goes to over at
-// once if admission or the breaker refuses.
+// Attempts run in every state but over. An attempt is pending, and is sent, only while open: after a backoff, a pushback, a
+// wait for a connection, or the end of the attempt that it replaces. Start goes to over at once if admission or the breaker
+// refuses.
 type Call struct {
 	set     Settings
 	state   decision.Call
-	gates   gates // of the last event that has asked the policy
+	gates   gates // of the last event with a decision
 	ledger  ledger
 	phase   phase
 	began   time.Duration
 	sent    int       // attempts
-	hedges  int       // of them, those that were sent beside others
-	known   int       // of them, that the driver was told of
-	running []attempt // in the order in which they were sent
-	ended   attempt   // the last that has ended: it holds something until the event is over
+	hedges  int       // those that were sent in parallel with others
+	known   int       // those that the driver was told of
+	running []attempt // in the order of sending
+	ended   attempt   // the last one that has ended: it holds something until the event is over
 	pending pending
-	floor   time.Duration   // nothing is sent before, by the server's word
-	connect time.Duration   // until when a connection is waited for; Never: not begun
-	idle    time.Duration   // since when no attempt runs; Never while one does
-	waited  time.Duration   // with no attempt running, before that
-	answer  answer          // as it stands
-	reason  policy.Reason   // why no attempt follows, as it stands
+	floor   time.Duration   // nothing is sent before, by the server's pushback
+	connect time.Duration   // the end of the wait for a connection; Never: not begun
+	idle    time.Duration   // since when no attempt runs; Never while one runs
+	waited  time.Duration   // with no attempt running, before idle
+	answer  answer          // so far
+	reason  policy.Reason   // why no attempt follows, so far
 	commit  decision.Commit // with ReasonCommitted
-	let     policy.Reason   // why a slow attempt was let go on alone
+	let     policy.Reason   // why a slow attempt got no successor
 	worked  bool            // a server may have worked on an attempt that has ended
-	stopped bool            // a server has forbidden another call, too, and not only named a delay that is too long for this one
-	said    answer          // the last that a server said before the answer
+	stopped bool            // a server has forbidden even another call, rather than given a delay that is too long for this one
+	said    answer          // the last error of a server before the answer
 	panics  bool            // the call ends with a panic
 	end     End
 	used    bool // there was an event other than Start
@@ -66,15 +67,15 @@ const (
 	over phase = iota
 	open
 	committed // the application has seen part of one attempt
-	answered  // the answer is known, and what else runs is cancelled
-	gone      // nobody waits for the answer any more
+	answered  // the answer is known, and other attempts are cancelled
+	gone      // the answer is no longer needed
 )
 
-// answer is what an attempt brought.
+// answer is the result of an attempt.
 type answer struct {
 	attempt int // 0: none
 	err     error
-	local   bool // it is what became of a context
+	local   bool // it is the error of an ended context
 }
 
 // Start asks whether the call may be made, tells the budget, and sends the first attempt.
@@ -104,8 +105,8 @@ func (c *Call) refuse(reason policy.Reason, now Now) Step {
 	return c.finish(&step, &now)
 }
 
-// Succeeded reports that the first attempt has brought what is wanted, and what its server has reported of itself. It does
-// what Ended would do, and less: if anything was decided before, it does nothing, and reports false.
+// Succeeded reports a success of the first attempt, with the utilization that its server has reported. It does less than Ended.
+// If anything was decided before, it does nothing and returns false.
 func (c *Call) Succeeded(utilization float64, at time.Duration) bool {
 	if c.phase != open || c.used {
 		return false
@@ -124,9 +125,8 @@ func (c *Call) Succeeded(utilization float64, at time.Duration) bool {
 	return true
 }
 
-// Adapt changes what the call was begun with while its first attempt runs, since its policy has become known by
-// then: all but the breaker, which has let the attempt through, if there was one, and the method, if it knows of the
-// attempt. The budgets were told.
+// Adapt changes the settings while the first attempt runs, because the policy has arrived late. It keeps the breaker, which has
+// allowed the attempt, if there was one, and the method, if it counts the attempt. The budgets have been told.
 func (c *Call) Adapt(s Settings, now Now) Step {
 	step := c.step()
 	if c.phase == over {
@@ -145,8 +145,7 @@ func (c *Call) Adapt(s Settings, now Now) Step {
 	return c.finish(&step, &now)
 }
 
-// begin makes c a call that has done nothing yet. Start, and Succeeded after it, leave all other fields as they are in a
-// new one.
+// begin resets c to a new call. Start, or Start and Succeeded, leave all other fields as in a new one.
 func (c *Call) begin(s *Settings, at time.Duration) {
 	if c.used {
 		*c = Call{cancels: c.cancels[:0]}
@@ -156,14 +155,14 @@ func (c *Call) begin(s *Settings, at time.Duration) {
 	c.take(s)
 }
 
-// take makes s what the call goes by.
+// take applies the settings.
 func (c *Call) take(s *Settings) {
 	c.set = *s
 	c.state.MaxAttempts, c.state.Deadline, c.state.InPlace = s.MaxAttempts, s.Wall, s.Alone
 	c.ledger.budget, c.ledger.slots, c.ledger.breaker, c.ledger.method = s.Budget, s.Slots, s.Breaker, s.Method
 }
 
-// Ended reports the end of attempt n, once, of those that were cancelled too.
+// Ended reports the end of attempt n. It must be called once for each attempt, including cancelled ones.
 func (c *Call) Ended(n int, r Result, now Now) Step {
 	step := c.step()
 	i := slices.IndexFunc(c.running, func(a attempt) bool { return a.number == n })
@@ -179,7 +178,7 @@ func (c *Call) Ended(n int, r Result, now Now) Step {
 	if !r.Unsent && !c.pending.down {
 		c.connect = Never
 	}
-	if a.dropped { // what it brought was not shown, so how it ended means nothing
+	if a.dropped { // its result was not shown, so its end doesn't count
 		r.Err, r.Local = errTimedOut, true
 	}
 	if r.Err != nil && !r.Local && !r.Panicked && c.phase != answered {
@@ -189,7 +188,7 @@ func (c *Call) Ended(n int, r Result, now Now) Step {
 		c.ledger.spare.permit, a.held.permit = a.held.permit, permit{}
 	}
 	lost := a.cancelled == outrun || c.phase == gone && a.cancelled == replaced && r.Local
-	var is decision.Class // of what is wanted, nothing needs to be known
+	var is decision.Class // a success needs no class
 	if !r.accepted() {
 		is = c.set.Policy.Classify(&r.Outcome, now.Wall)
 	}
@@ -215,7 +214,7 @@ func (c *Call) Ended(n int, r Result, now Now) Step {
 	return c.finish(&step, &now)
 }
 
-// Wake looks at the time and the channel again: at Step.Wake, on a change with Step.Watch, or at any time.
+// Wake makes the call check the time and the channel: at Step.Wake, on a change with Step.Watch, or at any time.
 func (c *Call) Wake(now Now) Step {
 	step := c.step()
 	if c.phase == open {
@@ -227,24 +226,24 @@ func (c *Call) Wake(now Now) Step {
 	return c.finish(&step, &now)
 }
 
-// Stop reports that nobody waits for the call any more: ReasonCancelled, ReasonDeadlineExceeded, or
-// ReasonClosed for the connection. Attempts that run end by themselves, since their contexts are the call's.
-// The driver looks at the context before every other event.
+// Stop reports that the result of the call is no longer needed: ReasonCancelled, ReasonDeadlineExceeded, or ReasonClosed for
+// the connection. Running attempts end by themselves, because their contexts are the call's. The driver checks the context
+// before every other event.
 func (c *Call) Stop(reason policy.Reason, now Now) Step {
 	step := c.step()
 	if c.phase == open || c.phase == committed {
 		c.phase = gone
 		c.drop(now.At)
 		c.reason, c.commit = reason, decision.CommitNone
-		if reason != policy.ReasonClosed || len(c.running) > 0 { // else the caller gets what the last attempt brought
+		if reason != policy.ReasonClosed || len(c.running) > 0 { // otherwise the caller gets the result of the last attempt
 			c.answer = answer{}
 		}
 	}
 	return c.finish(&step, &now)
 }
 
-// Panicked reports that an inner interceptor, or an observer, has panicked, and not as the end of an attempt. The call is
-// over when those that run have ended.
+// Panicked reports that an inner interceptor, or an observer, has panicked, outside the end of an attempt. The call is over
+// when the running attempts have ended.
 func (c *Call) Panicked(now Now) Step {
 	step := c.step()
 	if c.phase != over {
@@ -253,9 +252,8 @@ func (c *Call) Panicked(now Now) Step {
 	return c.finish(&step, &now)
 }
 
-// Commit makes n the only attempt of the call, since the application is about to see what it brings. It
-// reports false if n has ended, or was cancelled for another: what it brought is then dropped. A message that has come
-// is another event, Heard.
+// Commit makes n the only attempt of the call, because the application is about to see part of it. It returns false if n has
+// ended, or was cancelled because another one won: its result is then dropped. Heard reports messages separately.
 func (c *Call) Commit(n int, why decision.Commit, now Now) (Step, bool) {
 	step := c.step()
 	a := c.find(n)
@@ -272,16 +270,15 @@ func (c *Call) Commit(n int, why decision.Commit, now Now) (Step, bool) {
 		c.phase, c.state.Committed = committed, why
 		c.drop(now.At)
 	case gone:
-		c.answer = answer{} // those that have ended brought what the application does not see
+		c.answer = answer{} // the application does not see the results of ended attempts
 	default:
 	}
 	c.cancelOthers(&step, n)
 	return c.finish(&step, &now), true
 }
 
-// Abort settles everything after a callback (budget, breaker, observer) has panicked inside of an event or
-// between two. What panics meanwhile is dropped. The driver cancels Step.Cancel, waits for its goroutines, and panics on.
-// It ends the call.
+// Abort settles everything after a callback (budget, breaker, observer) has panicked, inside an event or between two. It drops
+// further panics. The driver cancels Step.Cancel, waits for its goroutines, and panics again. Abort ends the call.
 func (c *Call) Abort(now Now) Step {
 	step := c.step()
 	if c.phase == over {
@@ -298,31 +295,31 @@ func (c *Call) Abort(now Now) Step {
 	return c.finish(&step, &now)
 }
 
-// Running is how many attempts have not ended.
+// Running returns how many attempts have not ended.
 func (c *Call) Running() int { return len(c.running) }
 
-// Hedge reports whether attempt n, which runs, was sent beside others.
+// Hedge reports whether the running attempt n was sent in parallel with others.
 func (c *Call) Hedge(n int) bool {
 	a := c.find(n)
 	return a != nil && a.hedge
 }
 
-// Over reports whether the call has ended, and nothing of it runs.
+// Over reports whether the call has ended and no attempt runs.
 func (c *Call) Over() bool { return c.phase == over }
 
-// Answer is the attempt whose end is the call's as things stand; 0: none.
+// Answer returns the attempt whose end is the call's so far, or 0.
 func (c *Call) Answer() int { return c.answer.attempt }
 
-// End is how the call ended, after the step with Over.
+// End returns the result of the call, after the step with Over.
 func (c *Call) End() End { return c.end }
 
-// step begins the step of an event other than Start.
+// step starts the step of an event other than Start.
 func (c *Call) step() Step {
 	c.used = true
 	return Step{Cancel: c.cancels[:0], Wake: Never}
 }
 
-// finish completes the step of an event: the call is over when nothing runs and nothing is to follow.
+// finish completes the step of an event. The call is over when no attempt runs or is to follow.
 func (c *Call) finish(step *Step, now *Now) Step {
 	c.cancels, c.known = step.Cancel[:0], c.sent
 	switch {
@@ -340,9 +337,9 @@ func (c *Call) finish(step *Step, now *Now) Step {
 func (c *Call) conclude(now *Now) {
 	at := now.At
 	if c.phase == gone && c.reason == policy.ReasonDeadlineExceeded && c.let != "" {
-		c.reason = c.let // what let a slow attempt run into the deadline
+		c.reason = c.let // the reason for which a slow attempt ran into the deadline
 	}
-	retryAfter := c.retryAfter(*now) // first, since what it asks may panic
+	retryAfter := c.retryAfter(*now) // first, because what it calls may panic
 	c.ledger.release(&c.ledger.shadow, outcome{helped: c.reason == policy.ReasonSucceeded}, at)
 	c.phase = over
 	c.end = End{

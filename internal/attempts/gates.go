@@ -11,11 +11,11 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// longAnswers are how many of the last answers are long when there is a queue: all five, since it delays every request. Those of
-// a method that is slow for one call of five, whatever the load, hardly ever are.
+// longAnswers is how many of the last answers must be long to indicate a queue: all five, because a queue delays every request.
+// If a method is slow for one call in five, whatever the load, that hardly ever happens by chance.
 const longAnswers = 5
 
-// gates are what policy asks about an event of a call: whether another attempt follows, and whether that may be sent.
+// gates answer the policy's checks for an event of a call: whether another attempt follows, and whether it may be sent.
 type gates struct {
 	call *Call
 	now  Now
@@ -46,7 +46,7 @@ func (g *gates) Allow() bool {
 	return g.err == nil
 }
 
-// LatencyUnknown implements [decision.Answers]. A delay of 0 asks for two requests a call, whatever they take.
+// LatencyUnknown implements [decision.Answers]. A delay of 0 always sends two requests, whatever their latency.
 func (g *gates) LatencyUnknown() bool {
 	h := g.call.set.Policy.Hedge()
 	if h == nil {
@@ -81,7 +81,7 @@ func (g *gates) NotConnected() bool { return g.call.pending.down && g.now.At >= 
 // TooLate implements [decision.Departure].
 func (g *gates) TooLate() bool { return g.call.pending.due > g.call.latest() }
 
-// Enter implements [decision.WaitLimit]. A shadow does not wait.
+// Enter implements [decision.WaitLimit]. In OBSERVE, an attempt does not wait.
 func (g *gates) Enter() bool { return g.call.set.Observe || g.call.ledger.enter() }
 
 // Leave implements [decision.WaitLimit].
@@ -93,8 +93,8 @@ func (g *gates) Confirm() bool { return g.call.ledger.confirm(g.now.At) }
 // Fail implements [decision.Budget].
 func (g *gates) Fail() { g.call.set.Budget.Fail(g.now.At) }
 
-// Withdraw implements [decision.Budget]. A budget pays for the requests that a server sees: an attempt that
-// never left this client hands its permit on, or, if it was the first, its free place.
+// Withdraw implements [decision.Budget]. A budget pays only for requests that a server sees: an unsent extra attempt passes its
+// permit to its successor, and an unsent first attempt makes its successor free.
 func (g *gates) Withdraw(out decision.Outcome, factor float64) bool {
 	charge := balance.Charge{Kind: balance.KindFailure, Factor: factor}
 	switch {
@@ -108,7 +108,7 @@ func (g *gates) Withdraw(out decision.Outcome, factor float64) bool {
 	return g.call.ledger.withdraw(g.now.At, charge)
 }
 
-// left is the time until the call's deadline.
+// left returns the time until the call's deadline.
 func (c *Call) left(at time.Duration) time.Duration {
 	if c.set.Deadline == Never {
 		return Never

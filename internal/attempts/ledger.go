@@ -9,23 +9,23 @@ import (
 	"github.com/stagger-go/stagger/internal/balance"
 )
 
-// held is what an attempt holds, from when it is decided on until it has ended.
+// held is everything that an attempt holds, from the decision until its end.
 type held struct {
 	permit  permit      // of an extra attempt
-	slot    bool        // among the calls that wait
+	slot    bool        // a wait slot
 	done    func(error) // of the breaker
-	running int         // attempts of the method when it was sent; 0: it is not counted as running
+	running int         // attempts of the method when it was sent; 0: it isn't counted as running
 }
 
-// permit is a permit that may be there.
+// permit is an optional permit.
 type permit struct {
 	balance.Permit
 
 	held bool
 }
 
-// ledger is the book of all that a call has asked others for. Every entry is given back once: by release, or, when a
-// callback has panicked, by abort.
+// ledger records everything that a call has acquired. Every entry is released exactly once: by release, or, after a panic of a
+// callback, by abort.
 //
 //	                    ┌─► answered, left ──────────────────────────────┐
 //	first, pending ─► sent ─► ended ──┬─► spare: the successor's         ├─► released
@@ -43,14 +43,14 @@ type ledger struct {
 	shadow  held // by one that would have been sent
 }
 
-// outcome is what those are told that something is given back to.
+// outcome is the result of an attempt for those who gave it something.
 type outcome struct {
 	unused bool  // no server has seen the attempt
-	helped bool  // it has succeeded, in time
-	err    error // how it has ended
+	helped bool  // it has succeeded in time
+	err    error // the result
 }
 
-// release gives back everything that h holds, whatever panics meanwhile.
+// release releases everything that h holds, even if a callback panics.
 func (l *ledger) release(h *held, o outcome, at time.Duration) {
 	was := *h
 	*h = held{}
@@ -72,7 +72,7 @@ func (l *ledger) release(h *held, o outcome, at time.Duration) {
 	}
 }
 
-// abort gives back everything after a panic, and drops what panics meanwhile.
+// abort releases everything after a panic, and drops further panics.
 func (l *ledger) abort(at time.Duration, ended *held, running []attempt) {
 	drop := func(h *held, o outcome) {
 		defer func() { _ = recover() }()
@@ -109,7 +109,7 @@ func (l *ledger) enter() bool {
 	return l.pending.slot
 }
 
-// leave gives the wait slot back.
+// leave releases the wait slot.
 func (l *ledger) leave() {
 	if l.pending.slot {
 		l.pending.slot = false
@@ -117,7 +117,7 @@ func (l *ledger) leave() {
 	}
 }
 
-// admit asks the method for the first attempt.
+// admit asks the method to admit the first attempt.
 func (l *ledger) admit(at, left time.Duration) bool {
 	if l.method != nil {
 		l.pending.running = l.method.Admit(at, left)
@@ -126,7 +126,7 @@ func (l *ledger) admit(at, left time.Duration) bool {
 	return true
 }
 
-// allow asks the breaker for leave to send the pending attempt.
+// allow asks the breaker for permission to send the pending attempt.
 func (l *ledger) allow() (err error) {
 	if l.breaker != nil {
 		l.pending.done, err = l.breaker.Allow()
@@ -134,7 +134,7 @@ func (l *ledger) allow() (err error) {
 	return err
 }
 
-// withdraw asks the budget for the pending attempt, unless one that was not sent has left its permit.
+// withdraw asks the budget for a permit for the pending attempt, unless an unsent attempt has left its permit.
 func (l *ledger) withdraw(at time.Duration, charge balance.Charge) bool {
 	if l.spare.permit.held {
 		l.pending.permit, l.spare.permit = l.spare.permit, permit{}
@@ -145,7 +145,7 @@ func (l *ledger) withdraw(at time.Duration, charge balance.Charge) bool {
 	return ok
 }
 
-// confirm reports whether the pending attempt is paid for: a budget may have promised what it had to ask a pool for.
+// confirm reports whether the pending attempt is paid for: the budget may only have promised to pay, after asking a pool.
 func (l *ledger) confirm(at time.Duration) bool {
 	p := &l.pending.permit
 	if _, promised := balance.Promised(p.Permit); !p.held || !promised {

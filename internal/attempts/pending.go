@@ -12,25 +12,25 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// pending is the attempt that was decided on, until it is sent.
+// pending is the decided attempt until it is sent.
 //
 //	          ┌── the channel is down ◄──► it is up: spread ─────────────┐
 //	decided ──┤                                                          ├── due ──┬──────────────────► sent
 //	          └── backoff, or the server's delay ────────────────────────┘         └── replaces ended ──┘
 //
-// It is given up when another attempt answers or commits, fails and so is decided on anew, or the caller goes;
-// and for the reasons of [decision.Refusal].
+// It is dropped when another attempt is answered or committed, when another attempt fails and a new decision replaces it, when
+// the caller goes, and for the reasons of [decision.Refusal].
 type pending struct {
 	decision decision.Decision
 	due      time.Duration
-	replaces int           // the attempt that makes way, and has not ended yet; 0: none
-	decided  bool          // there is one
+	replaces int           // the attempt that it replaces, which has not ended yet; 0: none
+	decided  bool          // there is a pending attempt
 	down     bool          // it waits for the channel
 	since    time.Duration // when that began
-	look     time.Duration // when the channel is looked at again
+	look     time.Duration // when the channel is checked again
 }
 
-// slow asks what follows the newest attempt, if that is slow by now.
+// slow decides what follows the newest attempt, if it is slow by now.
 func (c *Call) slow(step *Step, now Now) {
 	newest := c.newest()
 	if newest == nil || newest.number != c.sent || now.At < newest.slowAt {
@@ -51,7 +51,7 @@ func (c *Call) decide(step *Step, n int, is decision.Class, now Now) decision.De
 	c.state.Safe, c.state.InRetry = c.set.Facts.Safe(), c.set.Facts.InRetry()
 	g := c.ask(now)
 	if g.off == "" && c.ledger.shadow.permit.held {
-		g.off = policy.ReasonModeOff // a call has one shadow
+		g.off = policy.ReasonModeOff // a call has at most one shadow
 	}
 	d := c.set.Policy.Decide(&c.state, is, g, now.Wall, now.Chance)
 	shadow := d.Retry && c.set.Observe
@@ -66,8 +66,7 @@ func (c *Call) decide(step *Step, n int, is decision.Class, now Now) decision.De
 	return d
 }
 
-// schedule makes d the pending attempt. If nobody knows yet whether that is paid for, it waits at least as long as that
-// takes, as a rule.
+// schedule makes d the pending attempt. If its permit is only promised, it waits at least until the answer is usually known.
 func (c *Call) schedule(d decision.Decision, now Now) {
 	c.pending.decided, c.pending.decision = true, d
 	c.pending.due = later(now.At, d.Delay)
@@ -76,7 +75,7 @@ func (c *Call) schedule(d decision.Decision, now Now) {
 	}
 }
 
-// launch sends the pending attempt if it is due and nothing refuses it, or lets another make way first.
+// launch sends the pending attempt if it is due and not refused, or first cancels the attempt that it replaces.
 func (c *Call) launch(step *Step, now Now) {
 	p := &c.pending
 	if !p.decided {
@@ -97,7 +96,7 @@ func (c *Call) launch(step *Step, now Now) {
 	}
 }
 
-// progress is how far the pending attempt has come by now, and which has to make way for it.
+// progress returns the phase of the pending attempt, and the attempt that it replaces.
 func (c *Call) progress(now Now) (phase decision.Phase, old *attempt) {
 	p := &c.pending
 	if p.replaces != 0 {
@@ -115,7 +114,7 @@ func (c *Call) progress(now Now) (phase decision.Phase, old *attempt) {
 	return decision.PhaseSending, nil
 }
 
-// send sends the pending attempt, which takes over what is held for it.
+// send sends the pending attempt, which takes over everything held for it.
 func (c *Call) send(step *Step, at time.Duration) {
 	c.sent++
 	c.ledger.count(&c.ledger.pending, at)
@@ -150,7 +149,7 @@ func (c *Call) newAttempt(at time.Duration) attempt {
 	return a
 }
 
-// newest is the youngest attempt that runs and was not cancelled; nil if none does.
+// newest returns the newest attempt that runs and isn't cancelled, or nil.
 func (c *Call) newest() *attempt {
 	for i := len(c.running) - 1; i >= 0; i-- {
 		if a := &c.running[i]; a.cancelled == no {
@@ -169,9 +168,9 @@ func (c *Call) exhausted() bool {
 	return c.state.Attempts >= most
 }
 
-// lookAtChannel notes whether the channel can take the pending attempt. While it cannot, the attempt waits here
-// and not in gRPC: with a slot, for so long, and spread at the end, so that calls do not come back together. The wait is
-// for restarts: nobody waits in an outage that is older than one.
+// lookAtChannel checks whether the channel can take the pending attempt. While it can't, the attempt waits here rather than in
+// gRPC: with a slot, for a limited time, and spread at the end, so that calls don't return at the same time. The wait is meant
+// for restarts: in an outage that lasts longer, calls don't wait.
 func (c *Call) lookAtChannel(now Now) {
 	p := &c.pending
 	if c.set.ConnectWait == 0 && !c.set.FailFast {
@@ -199,16 +198,16 @@ func (c *Call) lookAtChannel(now Now) {
 	}
 }
 
-// MaxOutage is how long a channel has not been usable when calls that wait for it for so long at most stop doing so: 10 s
-// for 3 s, and in proportion. The wait is for restarts: with gRPC's backoff, a client sees the end of one that has taken
-// 5 s after 5 to 10 s. Package interceptor's TestOutage_Bound has the table that this was chosen by.
+// MaxOutage returns the length of an outage after which calls with this maximum wait stop waiting: 10 s for 3 s, and in
+// proportion. The wait is meant for restarts: with gRPC's backoff, a client notices the end of a restart of 5 s after 5 to 10
+// s. Package interceptor's TestOutage_Bound has the table behind this choice.
 func MaxOutage(wait time.Duration) time.Duration { return min(wait, Never/10) * 10 / 3 }
 
-// spread is how long the pending attempt still waits when the channel is back: some times as long as it has waited
-// for that. So those that have begun in an outage, one after the other, come back one after the other, over a longer
-// time. It is no longer than a call may wait for the channel, and leaves half of the time before the deadline.
+// spread returns how long the pending attempt still waits when the channel is back: a multiple of its wait for the channel. So
+// calls that have begun one after the other in an outage return one after the other, over a longer time. The result is at most
+// a call's longest wait for the channel, and leaves half of the time before the deadline.
 func (c *Call) spread(now Now) time.Duration {
-	const times, least = 10, 0.25 // the first of them add less than a quarter to the load that there was before
+	const times, least = 10, 0.25 // the first ones add less than a quarter to the load before the outage
 	longest := c.set.ConnectWait
 	if latest := c.latest(); latest != Never {
 		longest = min(longest, max(latest-now.At, 0)/2)
@@ -219,25 +218,26 @@ func (c *Call) spread(now Now) time.Duration {
 	return time.Duration((least + (1-least)*now.Chance) * float64(longest))
 }
 
-// wake is when time alone changes anything, whether the channel does, and whether it is an attempt that is slow then.
+// wake returns the time at which the call must be woken, whether the channel can also change anything, and whether an attempt
+// is slow then.
 func (c *Call) wake() (at time.Duration, watch, slow bool) {
 	switch p, newest := &c.pending, c.newest(); {
 	case p.replaces != 0:
 		return Never, false, false
-	case p.down && newest != nil: // nobody waits for the channel while attempts run
+	case p.down && newest != nil: // attempts that run don't wait for the channel
 		return min(c.connect, p.look), false, false
 	case p.down:
 		return c.connect, true, false
 	case p.decided:
 		return p.due, false, false
-	case newest != nil && newest.number == c.sent: // an older one is not asked about again
+	case newest != nil && newest.number == c.sent: // an older one isn't decided on again
 		return newest.slowAt, false, newest.slowAt != Never
 	default:
 		return Never, false, false
 	}
 }
 
-// latest is when an attempt must be sent to be of use before the deadline.
+// latest returns the last time at which an attempt can be sent before the deadline.
 func (c *Call) latest() time.Duration {
 	if c.set.Deadline == Never {
 		return Never
@@ -245,20 +245,20 @@ func (c *Call) latest() time.Duration {
 	return c.set.Deadline - c.set.Policy.MinAttemptTime()
 }
 
-// giveUp drops the pending attempt for a reason of its own. Others that run go on.
+// giveUp drops the pending attempt for a reason of its own. Running attempts continue.
 func (c *Call) giveUp(reason policy.Reason, at time.Duration) {
 	c.drop(at)
 	c.reason = reason
 	c.let = cmp.Or(c.let, reason)
 }
 
-// drop gives back what the pending attempt holds.
+// drop releases everything that the pending attempt holds.
 func (c *Call) drop(at time.Duration) {
 	c.pending = pending{}
 	c.ledger.release(&c.ledger.pending, outcome{unused: true}, at)
 }
 
-// later is at+d, or Never. Clocks may stand before 0.
+// later returns at+d, or Never. Times may be negative.
 func later(at, d time.Duration) time.Duration {
 	if at > 0 && d > Never-at {
 		return Never
