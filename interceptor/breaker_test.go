@@ -234,7 +234,7 @@ func TestBreaker_AbandonedStreams(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		stream := s.open(t, ctx, bidiStream)
 		send(t, stream, "a")
-		cancel() // and nobody receives
+		cancel() // and the application doesn't receive
 		synctest.Wait()
 		if f.String() != "1 [Canceled]" {
 			t.Error(f)

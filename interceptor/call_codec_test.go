@@ -308,7 +308,7 @@ func short(b *testing.B, conn *grpc.ClientConn, desc *grpc.StreamDesc, n int, me
 	}
 }
 
-// letters is a codec of messages that are no pointers, in as many pieces as they have letters.
+// letters is a codec of messages that aren't pointers, with one buffer per letter.
 type letters struct{}
 
 func (letters) Name() string { return "letters" }

@@ -14,10 +14,10 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// Replayed is how many bytes streams keep for replay now.
+// Replayed returns the bytes that streams keep for replay.
 func (r *Retrier) Replayed() int64 { return r.replayed.Load() }
 
-// Delivered is how many service configs are kept, of how many connections with a wrapped resolver.
+// Delivered returns the number of kept service configs, and of connections with a wrapped resolver.
 func (r *Retrier) Delivered() (texts, conns int) {
 	t := &r.serviceConfigs.targets
 	t.mu.Lock()
@@ -28,7 +28,7 @@ func (r *Retrier) Delivered() (texts, conns int) {
 	return len(t.texts), conns
 }
 
-// PoolRates are the rates of the pools that budgets lease from, by name.
+// PoolRates returns the rates of the pools that budgets lease from, by name.
 func (r *Retrier) PoolRates() (list []float64) {
 	for _, s := range r.budgets.pools.States() {
 		list = append(list, s.PerSecond)
@@ -36,13 +36,13 @@ func (r *Retrier) PoolRates() (list []float64) {
 	return list
 }
 
-// SetMaxOutage lets calls stop waiting for a connection when that has not been usable for so long.
+// SetMaxOutage sets the length of an outage after which calls stop waiting for a connection.
 func (r *Retrier) SetMaxOutage(d time.Duration) { r.outages.bound = d }
 
 // SetInboundShare sets the part of the time to an incoming call's deadline that calls made in it wait for a connection.
 func (r *Retrier) SetInboundShare(share float64) { r.outages.share = share }
 
-// Outages is how many connections are known to be unable to connect.
+// Outages returns the number of connections that cannot connect.
 func (r *Retrier) Outages() (n int) {
 	r.outages.since.Range(func(any, any) bool { n++; return true })
 	return n
@@ -58,8 +58,8 @@ func (r *Retrier) KnowLatency(cc *grpc.ClientConn, method string, usual time.Dur
 	}
 }
 
-// UnaryServer is the interceptor of ServerOptions for unary calls.
+// UnaryServer returns the interceptor of ServerOptions for unary calls.
 func (r *Retrier) UnaryServer() grpc.UnaryServerInterceptor { return r.unaryServer(nil) }
 
-// Watched is how many requests of failed calls are kept, to find outer retries.
+// Watched returns the number of kept requests of failed calls, which detect outer retries.
 func (r *Retrier) Watched() int { return int(r.outer.watched.Load()) }

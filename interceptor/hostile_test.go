@@ -260,7 +260,7 @@ func repeater(conn net.Conn, streams *int, pairs []string) {
 	})
 }
 
-// What no gRPC server would send, as it goes over the wire.
+// Raw answers that no gRPC server would send.
 func TestHostile_Bytes(t *testing.T) {
 	t.Parallel()
 	unavailable := func(pairs ...string) []string { return append([]string{"grpc-status", "14"}, pairs...) }

@@ -16,7 +16,7 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-// Linux drops a connection whose data nobody acknowledges for 20 s.
+// Linux drops a connection if its data isn't acknowledged for 20 s.
 func TestKeepalive_UserTimeout(t *testing.T) {
 	t.Parallel()
 	const userTimeout = 18 // TCP_USER_TIMEOUT

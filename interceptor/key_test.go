@@ -97,8 +97,8 @@ func TestKey_OptionAlone(t *testing.T) {
 	})
 }
 
-// A policy that declares the method unsafe wins over a key: a server that has never heard of the header carries the call
-// out twice. What wins over the policy is Idempotent.
+// A policy that declares the method unsafe overrides a key: a server that ignores the header runs the call twice.
+// Idempotent overrides the policy.
 func TestKey_DeclaredUnsafe(t *testing.T) {
 	never := config(plain())
 	never.Methods[1].Idempotency = policy.IdempotencyNone

@@ -23,13 +23,13 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-// delivered is a service config whose entry has a key more, in its retryPolicy or beside that.
+// delivered is a service config whose entry has an additional key, in its retryPolicy or next to it.
 func delivered(place, key string) string {
 	return strings.Replace(retries("3", ""), place, key+", "+place, 1)
 }
 
-// The first call of a connection begins before its service config has come. What that says of the first attempt holds
-// for it all the same.
+// The first call of a connection begins before its service config arrives. The config still applies to its first
+// attempt.
 func TestLatePolicy_CommitOnHeaders(t *testing.T) {
 	for name, option := range map[string]interceptor.Option{"seen": interceptor.WithObserver(interceptor.Observer{}), "unseen": callsOnly} {
 		t.Run(name, func(t *testing.T) {
@@ -60,8 +60,8 @@ func TestLatePolicy_Criticality(t *testing.T) {
 	})
 }
 
-// A server that refuses the stream of the first call may have carried that out. Until the service config has come, nobody
-// knows whether gRPC may send it again.
+// A server that refuses the stream of the first call may have processed it. Until the service config arrives, it is
+// unknown whether gRPC may send it again.
 func TestLatePolicy_TransparentRetry(t *testing.T) {
 	for name, row := range map[string]struct {
 		config string

@@ -66,7 +66,7 @@ func TestMessageForeign_Proxy(t *testing.T) {
 	}
 }
 
-// hindered returns headers only when its context is over. Then its message has come, too.
+// hindered returns headers only when its context is over. Its message has arrived by then.
 type hindered struct {
 	grpc.ClientStream
 
@@ -259,7 +259,7 @@ func TestMessageForeign_EmbeddedRequest(t *testing.T) {
 	})
 }
 
-// Methods that nothing stands behind panic. Nobody asked for them, so nobody notices.
+// Promoted methods without a value behind them panic. They are not called, so no panic happens.
 func TestMessageForeign_NothingEmbedded(t *testing.T) {
 	for name, c := range map[string]policy.Config{"retry": config(plain()), "hedge": hedged(), "beside": config(besides())} {
 		t.Run(name, func(t *testing.T) {

@@ -104,7 +104,7 @@ func TestPercent_ServiceConfig(t *testing.T) {
 	}, chance)
 }
 
-// What a file says of all calls, or of a method, holds whatever policy a call has.
+// The file's modes for all calls, or for a method, apply to calls with any policy.
 func TestMode_Sources(t *testing.T) {
 	of := mustPolicy(t, policy.Spec{Retry: new(plain()), Idempotency: policy.IdempotencyAssume})
 	file := func(file, entry policy.Mode) policy.Config {

@@ -55,7 +55,7 @@ func (s scene) ended(t *testing.T, desc *grpc.StreamDesc) (err error) {
 
 var restarting = testserver.Fail(codes.Unavailable, "restarting")
 
-// What a mode ends that is set after 1 s.
+// The effects of a mode set after 1 s.
 func TestMode_CallsThatWait(t *testing.T) {
 	for _, mode := range []policy.Mode{policy.ModeOff, policy.ModeObserve} {
 		for kind, desc := range map[string]*grpc.StreamDesc{"unary": nil, "server": serverStream, "client": clientStream, "bidi": bidiStream} {
@@ -223,7 +223,7 @@ func TestMode_Laxer(t *testing.T) {
 	})
 }
 
-// What holds besides retries stays: a timeout, the limit of messages and the idempotency key.
+// Other settings than retries still apply: timeout, message limits and idempotency key.
 func TestMode_OthersStay(t *testing.T) {
 	retry := minutely()
 	c := policy.Config{Methods: []policy.MethodConfig{{Names: []string{"/"}, Spec: policy.Spec{

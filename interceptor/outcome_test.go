@@ -63,7 +63,7 @@ func init() { // gRPC's registry is for the start of a program
 	grpcbalancer.Register(base.NewBalancerBuilder("picking", new(picking), base.Config{}))
 }
 
-// What a picker says without a peer: gRPC drops an RPC whose picker returns a status.
+// Picker errors without a peer: gRPC drops an RPC whose picker returns a status.
 func TestUnsent(t *testing.T) {
 	listed := plain()
 	listed.Codes = []codes.Code{codes.Unavailable, codes.Internal, codes.Unauthenticated}
@@ -512,8 +512,8 @@ func respond(f *http2.Framer, id uint32) {
 	writeHeaders(f, id, false, ":status", "200", "content-type", "application/grpc")
 }
 
-// What gRPC makes of streams that are cut without a status. The texts are gRPC's: where a version of it has others,
-// these calls are not retried.
+// gRPC's errors for streams that break without a status. The texts are gRPC's: if a version has others, these calls are
+// not retried.
 func TestOutcome_Cuts(t *testing.T) {
 	for name, row := range map[string]struct {
 		cut  func(f *http2.Framer, id uint32)
@@ -594,8 +594,8 @@ func isInternal(err error, text string) bool {
 	return status.Code(err) == codes.Internal && strings.HasSuffix(err.Error(), text)
 }
 
-// TestOutcome_ProxyAnswers has what proxies say in a backend's place; docs/proxies.md has the same table. Of an answer
-// that is not gRPC's, no header comes through, retry-after neither.
+// TestOutcome_ProxyAnswers has answers of proxies instead of backends; docs/proxies.md has the same table. gRPC drops
+// all headers of a non-gRPC answer, including retry-after.
 func TestOutcome_ProxyAnswers(t *testing.T) {
 	html := func(code string) func(f *http2.Framer, id uint32) {
 		return func(f *http2.Framer, id uint32) {

@@ -322,7 +322,7 @@ func TestOuterRetry_Once(t *testing.T) {
 	})
 }
 
-// A request is kept for five seconds after its call has failed, and not at all after a success. No more than a hundred are.
+// A request is kept for five seconds after its call has failed, and not after a success. At most a hundred are kept.
 func TestOuterRetry_Memory(t *testing.T) {
 	for name, row := range map[string]struct {
 		after time.Duration

@@ -106,7 +106,7 @@ func TestReload_BudgetGone(t *testing.T) {
 	})
 }
 
-// What a service config has delivered is not the file's: a throttle is as empty after the reload.
+// A reload doesn't affect the budgets of a service config: a throttle stays as empty as before.
 func TestReload_BesideServiceConfig(t *testing.T) {
 	playLive(t, mustSet(t, policy.Config{}), func(t *testing.T, s scene) {
 		s.On("*", down())

@@ -185,7 +185,7 @@ func TestRetryAfter_Loop(t *testing.T) {
 			case <-time.After(after):
 			}
 		}
-		if n := s.Count(get); loops < 500 || n > 3600+3600 { // every 1 to 2 s, and what the budget pays beside
+		if n := s.Count(get); loops < 500 || n > 3600+3600 { // every 1 to 2 s, and the retries that the budget pays for
 			t.Errorf("%d loops, %d requests", loops, n)
 		}
 		synctest.Wait()

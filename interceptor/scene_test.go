@@ -154,7 +154,8 @@ func play(t *testing.T, c policy.Config, test func(t *testing.T, s scene), optio
 	})
 }
 
-// knowLatency lets hedges after a fixed delay be sent from the first call on. No answer of a test is slow beside an hour.
+// knowLatency enables hedges after a fixed delay from the first call on. No answer of a test is slow compared to an
+// hour.
 func knowLatency(r *interceptor.Retrier, conn *grpc.ClientConn) {
 	for _, method := range []string{get, create} {
 		r.KnowLatency(conn, method, time.Hour)

@@ -68,7 +68,7 @@ func TestServiceConfigResolver_RetryThrottling(t *testing.T) {
 	playLive(t, nil, func(t *testing.T, s scene) {
 		s.On("*", down())
 		l := dialLive(t, s, retries("2", `, "retryThrottling": {"maxTokens": 4, "tokenRatio": 0.5}`), s.retrier.Resolver)
-		const other = "/acme.Other/Get" // has no policy, and counts all the same
+		const other = "/acme.Other/Get" // has no policy, but counts
 		l.wants(t, "4 tokens, then 3", get, 2, policy.ReasonAttemptsExhausted)
 		l.wants(t, "2 tokens, after that failure", get, 1, policy.ReasonBudgetExhausted)
 		s.On("*", testserver.OK())
@@ -94,7 +94,7 @@ func TestServiceConfigResolver_RetryThrottling(t *testing.T) {
 	})
 }
 
-// A pool that the program does not lead to is no reason to go on with the settings from before.
+// A pool that the program doesn't have must not keep the previous settings in use.
 func TestServiceConfigResolver_FleetIsMissing(t *testing.T) {
 	playLive(t, nil, func(t *testing.T, s scene) {
 		s.On("*", down())

@@ -263,8 +263,8 @@ func (unbuildable) Build(resolver.Target, resolver.ClientConn, resolver.BuildOpt
 	return nil, errors.New("broken")
 }
 
-// gRPC keeps what it has received while the channel is idle, but its resolver is closed. What stagger alone
-// reads must hold for the call that wakes the channel, too.
+// gRPC keeps its config while the channel is idle, but its resolver is closed. Keys that only stagger reads must also
+// apply to the call that wakes the channel.
 func TestServiceConfigTarget_Idle(t *testing.T) {
 	playUnpaid(t, func(t *testing.T, s scene) {
 		s.On("*", down())

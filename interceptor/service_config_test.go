@@ -25,8 +25,8 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-// retries is a service config's retry policy for the service of the tests: so many attempts after
-// UNAVAILABLE, 100, 200 and 400 ms apart before jitter. more stands beside methodConfig.
+// retries returns a service config with a retry policy for the tests' service: the given attempts after UNAVAILABLE,
+// 100, 200 and 400 ms apart before jitter. more follows methodConfig.
 func retries(attempts, more string) string {
 	return entryOf(`"retryPolicy": {"maxAttempts": `+attempts+`, "initialBackoff": "0.1s", "maxBackoff": "10s",
 		"backoffMultiplier": 2, "retryableStatusCodes": ["UNAVAILABLE"]}`, more)
@@ -251,8 +251,7 @@ func TestServiceConfig_MaxCallAttemptsOfTheConnection(t *testing.T) {
 	})
 }
 
-// The first call begins without a policy; the file's throttle counts it all the same. Then its policy names
-// another budget.
+// The first call begins without a policy, but the file's throttle counts it. Then its policy names another budget.
 func TestServiceConfig_FirstBudgetIsFinished(t *testing.T) {
 	p := &purse{grants: 9}
 	set := mustSet(t, policy.Config{Throttling: &budget.ThrottleConfig{MaxTokens: 100, TokenRatio: 1}})

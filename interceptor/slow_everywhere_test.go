@@ -16,7 +16,7 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-// watchful lets a slow attempt have another one beside it, or in its place, after 200 ms and a backoff of 100 ms.
+// watchful sends an attempt in parallel with a slow one, or instead of it, after 200 ms and a backoff of 100 ms.
 func watchful(inPlace bool) policy.Config {
 	retry := plain()
 	retry.PerAttemptTimeout, retry.CancelOnTimeout = 200*ms, inPlace
@@ -106,7 +106,7 @@ func TestSlowEverywhere_OnceAMinute(t *testing.T) {
 	})
 }
 
-// Of a stream, the time to the first message counts, however long it lasts.
+// For a stream, only the time to the first message counts.
 func TestSlowEverywhere_Streams(t *testing.T) {
 	t.Parallel()
 	for first, want := range map[time.Duration]policy.Reason{10 * ms: policy.ReasonHedge, 250 * ms: policy.ReasonSlowEverywhere} {

@@ -92,7 +92,7 @@ func (counted) State(time.Time) budget.State {
 	return budget.State{Balance: 7, Capacity: 9, Granted: 5, Denied: 3}
 }
 
-// What a reading says of the policies is all of the same ones, though they change meanwhile.
+// A reading is consistent: it has one version of the policies, even if they change meanwhile.
 func TestState_Reload(t *testing.T) {
 	var sets []*policy.Set
 	cut := config(plain())

@@ -511,7 +511,7 @@ func TestStreamAttempt_OptionsOfConnection(t *testing.T) {
 	})
 }
 
-// token is credentials that are asked for anew each time.
+// token is credentials that gRPC asks for each time.
 type token struct{ asked int }
 
 func (k *token) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {

@@ -105,7 +105,8 @@ func TestStreamCalls_HedgeWhileFirstOpens(t *testing.T) {
 	})
 }
 
-// An inner interceptor keeps gRPC's options to itself, the call is cancelled, and nobody calls the stream any more.
+// An inner interceptor doesn't pass on gRPC's options, the call is cancelled, and the application stops calling the
+// stream.
 func TestStreamCalls_OptionsKept(t *testing.T) {
 	for name, c := range map[string]policy.Config{"retried": config(plain()), "hedged": hedged()} {
 		t.Run(name, func(t *testing.T) {

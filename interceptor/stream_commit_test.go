@@ -95,8 +95,8 @@ func TestStreamCommit_OverflowEndedAttempt(t *testing.T) {
 	})
 }
 
-// What the application has seen, or asked for, decides whether a failure may be followed by another
-// attempt (gRFC A6, with headers that nobody asked for left out).
+// Whether a failure may be retried depends on what the application has seen or requested (gRFC A6, except headers that
+// it has not requested).
 func TestStreamCommit(t *testing.T) {
 	from := metadata.Pairs("from", "1")
 	failing := testserver.Play(testserver.Receive(1), testserver.SendHeader(from), testserver.Pause(time.Second)).Then(down())

@@ -64,7 +64,7 @@ func TestForever_MaxAttempts(t *testing.T) {
 	})
 }
 
-// The backoff grows while attempts are cut soon, and begins anew after one that has run for longer than maxBackoff.
+// The backoff grows while attempts break early, and restarts after one that has run for longer than maxBackoff.
 func TestForever_Backoff(t *testing.T) {
 	for runs, want := range map[time.Duration]string{
 		0:               "[100ms 200ms 400ms 800ms 1.6s 2s 2s]",
@@ -84,7 +84,7 @@ func TestForever_Backoff(t *testing.T) {
 	}
 }
 
-// What ends a stream that is resumed, and when a loop may open another.
+// The ends of a resumed stream, and when a loop may open another.
 func TestForever_Ends(t *testing.T) {
 	cut := feed(1, 0, down()).Times(1)
 	next := func(steps ...testserver.Step) func(*testing.T, scene) {
@@ -220,7 +220,7 @@ func TestForever_Bidirectional(t *testing.T) {
 	})
 }
 
-// Of a stream that has brought messages, nothing is kept for replay, and of what it has brought only a copy of the last message.
+// After its first message, a stream keeps no sent messages for replay, and of the received ones only a copy of the last.
 func TestForever_Memory(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		s.On(get, feed(1000, 0, down()).Times(3), text("the end"))

@@ -122,7 +122,7 @@ func TestStreamHedge_NotAfterFirstMessage(t *testing.T) {
 	})
 }
 
-// The application of this stream does nothing but wait: a failure is found all the same.
+// The application of this stream only waits: failures are still noticed.
 func TestStreamHedge_FailureNobodyAskedFor(t *testing.T) {
 	play(t, hedged(), func(t *testing.T, s scene) {
 		s.On(get, down().Delay(30*ms), down().Delay(20*ms), takes(0, "third"))
@@ -176,7 +176,7 @@ func TestStreamHedge_PreviousAttempts(t *testing.T) {
 	})
 }
 
-// What commits the application commits it to the oldest attempt that runs, and the others are cancelled.
+// The application's calls that commit choose the oldest running attempt, and the others are cancelled.
 func TestStreamHedge_CommitsToOldest(t *testing.T) {
 	for why, commit := range map[string]func(t *testing.T, s scene, stream grpc.ClientStream){
 		"context": func(t *testing.T, _ scene, stream grpc.ClientStream) {
@@ -301,7 +301,7 @@ func TestStreamHedge_CancelMeetsAnswer(t *testing.T) {
 }
 
 // A message is on its way when the call is cancelled. Meanwhile another attempt fails, before or after it. A server's
-// error says more than the cancel, and the message of the other attempt is not shown beside it.
+// error says more than the cancellation, and the other attempt's message is not delivered with it.
 func TestStreamHedge_MessageAfterCancel(t *testing.T) {
 	for name, fails := range map[string]time.Duration{"failure before it": 250 * ms, "failure after it": 350 * ms} {
 		t.Run(name, func(t *testing.T) {

@@ -159,7 +159,7 @@ func TestResume(t *testing.T) {
 	})
 }
 
-// A resumption that brings a message is progress: the attempts are counted anew.
+// A resumption that delivers a message is progress: the attempts are counted from it.
 func TestResume_BoundSinceLastMessage(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		cut := testserver.Play(testserver.Receive(1), say("1")).Then(down())

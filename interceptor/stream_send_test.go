@@ -239,9 +239,8 @@ func TestStreamSend_MessageItself(t *testing.T) {
 	})
 }
 
-// An interceptor may change what is sent, in the message itself or by sending another one. What it
-// changes in place of the first attempt is lost on those that follow, which send what the
-// application sent.
+// An interceptor may change messages, in place or by sending others. Its changes of the first attempt's messages are
+// lost in later ones, which send the application's messages.
 func TestStreamSend_Replaced(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		conn := s.inside(t, func(_ int, stream grpc.ClientStream) grpc.ClientStream { return &signer{stream} })

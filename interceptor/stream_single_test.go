@@ -110,7 +110,7 @@ func (s scene) slowly(t *testing.T, conn *grpc.ClientConn, way string, desc *grp
 	return seen
 }
 
-// A server's error that has come before the deadline is what RecvMsg returns after it, too.
+// After the deadline, RecvMsg still returns a server's error that arrived before it.
 func TestStreamSingle_ErrorAfterDeadline(t *testing.T) {
 	play(t, policy.Config{}, func(t *testing.T, s scene) {
 		s.On(get, testserver.Play(testserver.Receive(1), say("a")).Then(testserver.Fail(codes.NotFound)))
@@ -128,7 +128,7 @@ func TestStreamSingle_ErrorAfterDeadline(t *testing.T) {
 	})
 }
 
-// The context ends while an inner interceptor opens the only attempt, and nobody calls the stream any more.
+// The context ends while an inner interceptor opens the only attempt, and the application never calls the stream.
 func TestStreamSingle_CancelledWhileOpened(t *testing.T) {
 	for name, of := range singles() {
 		t.Run(name, func(t *testing.T) {

@@ -110,7 +110,7 @@ func TestStreamTimeout_NobodyReceives(t *testing.T) {
 		send(t, stream, "b")
 		_ = stream.CloseSend()
 		m := new(wrapperspb.StringValue)
-		if err := stream.RecvMsg(m); err != nil || m.GetValue() != "sum" || s.waits() != "[2.6s]" { // the attempt is not slow while nobody waits
+		if err := stream.RecvMsg(m); err != nil || m.GetValue() != "sum" || s.waits() != "[2.6s]" { // the attempt is not slow while no call waits
 			t.Errorf("%q, %v, waits %s; want the second attempt when the first is given up", m.GetValue(), err, s.waits())
 		}
 		if got := fmt.Sprint(s.heard(1)); got != "[a b]" {
@@ -190,7 +190,7 @@ func TestStreamTimeout_UnreadMessage(t *testing.T) {
 			testserver.Play(testserver.Receive(2), say("of the second")))
 		stream := s.open(t, t.Context(), bidiStream)
 		send(t, stream, "x")
-		time.Sleep(1500 * ms) // nobody receives the message, which has come in time
+		time.Sleep(1500 * ms) // the application doesn't receive the message, which has arrived in time
 		send(t, stream, "y")
 		if got, err := receive(stream); fmt.Sprint(got) != "[of the first]" || err != io.EOF {
 			t.Errorf("%v, %v", got, err)

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc"
 )
 
-// targetNames caches canonical targets, which gRPC builds anew for each caller.
+// targetNames caches canonical targets, which gRPC builds for each caller.
 type targetNames struct {
 	known sync.Map // canonical target by target
 	n     atomic.Int64

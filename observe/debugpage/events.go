@@ -14,7 +14,7 @@ const (
 	maxListeners = 16
 	refresh      = time.Second      // between two checks for changes
 	patience     = 5 * time.Second  // for a listener to read
-	session      = 60 * time.Second // after which a listener connects anew
+	session      = 60 * time.Second // after which a listener reconnects
 )
 
 // serveEvents sends changed sections of the page to a listener, as server-sent events, until the listener leaves, reads too

@@ -175,7 +175,7 @@ func (m *metrics) instruments(meter metric.Meter) (metric.Registration, error) {
 	return meter.RegisterCallback(m.collect, append(m.pools.all(), m.waiting, m.balance, m.capacity, m.granted, m.denied, m.info, m.refused)...)
 }
 
-// collect records balances, waiting calls and the current policies. Of its locks, calls need only one, at the first call
+// collect records balances, waiting calls and the current policies. Calls need only one of its locks, at the first call
 // to a target.
 func (m *metrics) collect(_ context.Context, o metric.Observer) error {
 	r := m.retrier.Value()

@@ -3,7 +3,7 @@
 
 //go:build linux
 
-// Package proctest runs programs of others in tests, and kills them as kill -9 does.
+// Package proctest runs external programs in tests, and kills them with SIGKILL.
 package proctest
 
 import (
@@ -19,15 +19,15 @@ import (
 	"testing"
 )
 
-// Process is a program that runs, in a process group of its own.
+// Process is a running program, in its own process group.
 type Process struct {
 	cmd  *exec.Cmd
 	done chan struct{} // closed when it has ended
 }
 
-// Start starts a program, with env added to the environment, in an empty folder. It ends with the test at the latest, also if this
-// process is killed. A test that fails shows the end of what the program printed. Prepare may connect the program's input and
-// output before it starts; nil: nothing.
+// Start starts a program, with env added to the environment, in an empty folder. It ends with the test at the latest,
+// even if this process is killed. A failed test shows the end of the program's output. prepare may connect the program's
+// input and output before the start; it may be nil.
 func Start(tb testing.TB, prepare func(*exec.Cmd), env []string, name string, args ...string) *Process {
 	tb.Helper()
 	cmd, output := exec.CommandContext(context.Background(), name, args...), new(tail)
@@ -42,7 +42,7 @@ func Start(tb testing.TB, prepare func(*exec.Cmd), env []string, name string, ar
 	}
 	p := &Process{cmd, make(chan struct{})}
 	go func() {
-		_ = cmd.Wait() // how it ended is seen by what it did
+		_ = cmd.Wait() // tests check its effects instead
 		close(p.done)
 	}()
 	tb.Cleanup(func() {
@@ -83,7 +83,7 @@ func Port(tb testing.TB) int {
 	return addr.Port
 }
 
-// tail keeps the end of what a program prints.
+// tail keeps the end of a program's output.
 type tail struct {
 	mu   sync.Mutex
 	text bytes.Buffer
