@@ -747,7 +747,7 @@ func TestHedge(t *testing.T) {
 	t.Parallel()
 	p := newPlay(policies(t)["beside"], "", 0)
 	p.run("0 start; 10 end 1 UNAV; 60 wake; 260 wake; 360 wake")
-	for n, want := range map[int]bool{1: false, 2: false, 3: true, 4: false} { // 1 has ended, 2 is a retry, 3 runs beside it
+	for n, want := range map[int]bool{1: false, 2: false, 3: true, 4: false} { // 1 has ended, 2 is a retry, 3 runs in parallel
 		if got := p.call.Hedge(n); got != want {
 			t.Errorf("attempt %d: a hedge %v; want %v", n, got, want)
 		}

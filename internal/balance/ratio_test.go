@@ -447,7 +447,7 @@ func TestRatioOfLateClocks(t *testing.T) {
 	}
 }
 
-// Every returned permit can be granted again, and no more than those.
+// Every returned permit can be granted again, but only those.
 func TestRatioReturnUnderStress(t *testing.T) {
 	b := ratio(t, 10, 10) // 100 tokens, 20 of kind timeout
 	var out, grants atomic.Int64
