@@ -96,7 +96,7 @@ func (c *call) now() attempts.Now {
 	return now
 }
 
-// settings are what the engine starts with.
+// settings returns the engine's settings.
 func (c *call) settings(now attempts.Now) attempts.Settings {
 	r := c.retrier
 	if c.alone && c.policy.Parallel() {
@@ -284,7 +284,7 @@ func (c *call) adapt(now attempts.Now) attempts.Step {
 	return c.engine.Adapt(c.settings(now), now)
 }
 
-// assign makes a the attempt with the number n, and returns the options that gRPC gets for it.
+// assign makes a attempt n, and returns the options to pass to gRPC.
 func (c *call) assign(a *attempt, n int, now attempts.Now) []grpc.CallOption {
 	a.number, a.began, a.hedge = n, now.At, c.engine.Hedge(n)
 	if n == 1 {

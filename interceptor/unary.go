@@ -330,8 +330,8 @@ func (u *unary) woken(here bool) *unaryAttempt {
 	return next
 }
 
-// act does what a step says, but for notifying observers. It returns the attempt that the goroutine is to make: here in
-// the caller's, with the caller's reply, or beside that. u.mu must be held.
+// act carries out a step, except the notification of observers. It returns the attempt that the goroutine must make: if here,
+// the caller's goroutine, with the caller's reply; otherwise the timer's. u.mu must be held.
 func (u *unary) act(step *attempts.Step, now attempts.Now, here bool) (next *unaryAttempt) {
 	for _, n := range step.Cancel {
 		u.attempts[n-1].cancel()

@@ -7,32 +7,20 @@
 // It answers any method of any service, without generated code, in memory (bufconn) or on loopback
 // TCP. Scripts define its answers:
 //
-//	func TestMyClientRetries(t *testing.T) {
-//		srv := testserver.Start(t)
-//		srv.On("/acme.orders.v1.OrderService/GetOrder",
-//			testserver.Fail(codes.Unavailable).Times(2),
-//			testserver.OK(&orderspb.Order{Id: "7"}))
+//	srv := testserver.Start(t)
+//	srv.On("/acme.orders.v1.OrderService/GetOrder",
+//		testserver.Fail(codes.Unavailable).Times(2),
+//		testserver.OK(&orderspb.Order{Id: "7"}))
 //
-//		client := orderspb.NewOrderServiceClient(srv.Dial(t, myDialOptions...))
-//		order, err := client.GetOrder(t.Context(), &orderspb.GetOrderRequest{Id: "7"})
-//		...
-//		for _, a := range srv.Attempts() {
-//			t.Log(a.Number, a.Time, a.Code, a.Metadata)
-//		}
-//	}
+//	client := orderspb.NewOrderServiceClient(srv.Dial(t, myDialOptions...))
+//	order, err := client.GetOrder(t.Context(), &orderspb.GetOrderRequest{Id: "7"})
 //
 // A script is a sequence of steps: the k-th attempt of a method gets step k, and the last
 // step repeats forever. A function makes a [Step] with an end ([OK], [Fail], [Hang],
 // [Drop], [Random], [Func]), and methods add actions before the end. Script streams
-// move by move with [Play]:
+// move by move with [Play]. [Server.Attempts] returns the recorded attempts.
 //
-//	srv.On("/acme.orders.v1.OrderService/Watch",
-//		testserver.Play(testserver.Receive(1), testserver.Send(first, second)).
-//			Then(testserver.Fail(codes.Unavailable)),
-//		testserver.Play(testserver.Echo(0)))
-//
-// For tests in other languages, "stagger faultserver" runs the same server as a process, with scripts
-// from a file or over HTTP.
+// docs/testing-your-client.md has more, also about the same server as a process for tests in other languages.
 //
 // # Virtual time
 //
