@@ -228,7 +228,8 @@ func (c *call) finish(reported *attemptOptions) error {
 // answer. It runs no user code.
 func (c *call) answer(reported *attemptOptions) error {
 	c.options.deliver(reported)
-	if failure := c.failure(c.engine.End()); failure != nil {
+	end := c.engine.End()
+	if failure := c.failure(&end); failure != nil {
 		return failure
 	}
 	return nil
@@ -238,13 +239,13 @@ func (c *call) answer(reported *attemptOptions) error {
 func (c *call) notifyEnd(err error) {
 	end := c.engine.End()
 	if err != nil {
-		c.noteGaveUp(end)
+		c.noteGaveUp(&end)
 	}
-	c.noteOuter(end, err)
+	c.noteOuter(&end, err)
 	if c.known.WouldRefuse() {
 		c.retrier.notifyWouldRefuse(c.ctx, c.method, c.cc, c.policy, &c.options)
 	}
-	c.notifyCall(end, err)
+	c.notifyCall(&end, err)
 	c.options.finished(err)
 }
 
@@ -285,8 +286,8 @@ func (c *call) adapt(now attempts.Now) attempts.Step {
 }
 
 // assign makes a attempt n, and returns the options to pass to gRPC.
-func (c *call) assign(a *attempt, n int, now attempts.Now) []grpc.CallOption {
-	a.number, a.began, a.hedge = n, now.At, c.engine.Hedge(n)
+func (c *call) assign(a *attempt, n int, at time.Duration) []grpc.CallOption {
+	a.number, a.began, a.hedge = n, at, c.engine.Hedge(n)
 	if n == 1 {
 		a.ctx = firstAttempt(c.ctx)
 		return c.options.forAttempt(&a.attemptOptions)

@@ -99,7 +99,7 @@ func inbound(ctx context.Context) *inboundCall {
 }
 
 // noteGaveUp records in the incoming call that a call made in its context has given up.
-func (c *call) noteGaveUp(end attempts.End) {
+func (c *call) noteGaveUp(end *attempts.End) {
 	if in := inbound(c.ctx); in != nil && c.mode() == policy.ModeEnforce && end.GaveUp() {
 		in.gaveUp.Store(true)
 	}

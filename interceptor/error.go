@@ -100,7 +100,7 @@ func (e *Error) Unwrap() []error {
 
 // failure returns the error for the caller. It is nil after success, and for a reply that means "not yet" but is not
 // retried.
-func (c *call) failure(end attempts.End) *Error {
+func (c *call) failure(end *attempts.End) *Error {
 	err := end.Err
 	if end.Answer == 0 && err == nil {
 		err = c.unanswered(end)
@@ -120,7 +120,7 @@ const connClosing = "grpc: the client connection is closing"
 var errConnClosing = status.Error(codes.Canceled, connClosing)
 
 // unanswered returns the error of a call that ended while it waited for its next attempt.
-func (c *call) unanswered(end attempts.End) error {
+func (c *call) unanswered(end *attempts.End) error {
 	if end.Reason == policy.ReasonClosed {
 		return errConnClosing
 	}

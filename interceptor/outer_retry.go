@@ -205,7 +205,7 @@ func identifies(request any) bool {
 }
 
 // noteOuter records the end of a call, and warns once per method if the call is an outer retry.
-func (c *call) noteOuter(end attempts.End, err error) {
+func (c *call) noteOuter(end *attempts.End, err error) {
 	r := c.retrier
 	if err == nil {
 		r.outer.succeeded(c.method, c.outside.request)

@@ -43,7 +43,7 @@ func (s *stream) attempt(n int) *streamAttempt {
 
 // prepare sets up t as attempt n, which is about to be opened. s.mu must be held.
 func (s *stream) prepare(t *streamAttempt, n int, now attempts.Now) {
-	t.options = s.call.assign(&t.attempt, n, now)
+	t.options = s.call.assign(&t.attempt, n, now.At)
 	if s.call.flags&sentOnce != 0 {
 		t.options = s.call.options.withSendOnce(t.options)
 	}

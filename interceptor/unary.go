@@ -183,9 +183,9 @@ func (u *unary) begin() *unaryAttempt {
 	}
 	step := u.call.begin(now)
 	if step.Wake == attempts.Never {
-		return u.act(&step, now, true)
+		return u.act(&step, u.start, true)
 	}
-	return u.lockedOnly(func() *unaryAttempt { return u.act(&step, now, true) })
+	return u.lockedOnly(func() *unaryAttempt { return u.act(&step, u.start, true) })
 }
 
 // succeeded ends a call whose first attempt has succeeded, if there is no earlier decision, no classifier and no observer
@@ -259,7 +259,7 @@ func (u *unary) attemptEnded(a *unaryAttempt, err error) *unaryAttempt {
 	return u.locked(func() *unaryAttempt {
 		now := u.now()
 		step := u.call.reportEnd(&a.attempt, r, now)
-		next := u.act(&step, now, !a.own)
+		next := u.act(&step, now.At, !a.own)
 		if u.retrier.observers.Load().attempts {
 			e, r, ctx := u.attemptEvent(&a.attempt, err, step.Place), u.retrier, u.ctx
 			u.events.push(func() { r.notify(ctx, e, tellAttempt) })
@@ -325,32 +325,32 @@ func (u *unary) awaitOthers() (due time.Duration, watch, over bool) {
 func (u *unary) woken(here bool) *unaryAttempt {
 	now := u.now()
 	step := u.wake(now)
-	next := u.act(&step, now, here)
+	next := u.act(&step, now.At, here)
 	u.events.push(u.eventsOf(step, nil, nil))
 	return next
 }
 
 // act carries out a step, except the notification of observers. It returns the attempt that the goroutine must make: if here,
 // the caller's goroutine, with the caller's reply; otherwise the timer's. u.mu must be held.
-func (u *unary) act(step *attempts.Step, now attempts.Now, here bool) (next *unaryAttempt) {
+func (u *unary) act(step *attempts.Step, at time.Duration, here bool) (next *unaryAttempt) {
 	for _, n := range step.Cancel {
 		u.attempts[n-1].cancel()
 	}
 	if step.Send > 0 {
-		next = u.send(step.Send, now, here)
+		next = u.send(step.Send, at, here)
 	}
 	u.due, u.watch = step.Wake, step.Watch
-	u.setTimer(now)
+	u.setTimer(at)
 	return next
 }
 
 // send prepares an attempt. u.mu must be held.
-func (u *unary) send(n int, now attempts.Now, here bool) *unaryAttempt {
+func (u *unary) send(n int, at time.Duration, here bool) *unaryAttempt {
 	a := u.spare(n)
 	if n > 1 {
 		u.options.header = true // from now on, headers may have pushback
 	}
-	a.opts = u.assign(&a.attempt, n, now)
+	a.opts = u.assign(&a.attempt, n, at)
 	a.cancel = func() {}
 	if u.policy.Parallel() || u.policy.PerAttemptTimeout() > 0 {
 		a.ctx, a.cancel = context.WithCancel(a.ctx)

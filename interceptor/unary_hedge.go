@@ -27,8 +27,8 @@ func (u *unary) prepareHedging() {
 }
 
 // setTimer sets the timer to the engine's next time, as long as attempts run. u.mu must be held.
-func (u *unary) setTimer(now attempts.Now) {
-	h, in := &u.hedging, u.due-now.At
+func (u *unary) setTimer(at time.Duration) {
+	h, in := &u.hedging, u.due-at
 	switch {
 	case u.engine.Running() == 0 || u.due == attempts.Never:
 		h.stopTimer()

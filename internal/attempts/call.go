@@ -79,9 +79,9 @@ type answer struct {
 }
 
 // Start asks whether the call may be made, tells the budget, and sends the first attempt.
-func (c *Call) Start(s Settings, now Now) Step {
+func (c *Call) Start(s Settings, now Now) (step Step) {
 	c.begin(&s, now.At)
-	c.gates = gates{call: c, now: now}
+	c.gates = gates{call: c, at: now.At}
 	if reason := decision.Refusal(decision.PhaseFirst, &c.gates); reason != "" {
 		return c.refuse(reason, now)
 	}
@@ -90,8 +90,9 @@ func (c *Call) Start(s Settings, now Now) Step {
 	c.running = append(c.running, c.newAttempt(now.At))
 	c.ledger.start(now.At)
 	c.arm(&c.running[0])
-	step := Step{Send: 1, Wake: Never}
-	return c.finish(&step, &now)
+	step.Send, step.Wake = 1, Never
+	c.finish(&step, &now)
+	return step
 }
 
 // refuse ends a call before its first attempt.
@@ -159,7 +160,7 @@ func (c *Call) begin(s *Settings, at time.Duration) {
 func (c *Call) take(s *Settings) {
 	c.set = *s
 	c.state.MaxAttempts, c.state.Deadline, c.state.InPlace = s.MaxAttempts, s.Wall, s.Alone
-	c.ledger.budget, c.ledger.slots, c.ledger.breaker, c.ledger.method = s.Budget, s.Slots, s.Breaker, s.Method
+	c.ledger.set = &c.set
 }
 
 // Ended reports the end of attempt n. It must be called once for each attempt, including cancelled ones.

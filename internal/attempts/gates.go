@@ -18,7 +18,7 @@ const longAnswers = 5
 // gates answer the policy's checks for an event of a call: whether another attempt follows, and whether it may be sent.
 type gates struct {
 	call *Call
-	now  Now
+	at   time.Duration // when it happens
 	off  policy.Reason // why nothing may be sent any more
 	err  error         // of the breaker
 }
@@ -29,8 +29,8 @@ var (
 )
 
 // ask returns the gates for an event.
-func (c *Call) ask(now Now) *gates {
-	c.gates = gates{call: c, now: now, off: c.set.Facts.Off()}
+func (c *Call) ask(at time.Duration) *gates {
+	c.gates = gates{call: c, at: at, off: c.set.Facts.Off()}
 	return &c.gates
 }
 
@@ -62,21 +62,21 @@ func (g *gates) SlowEverywhere(out decision.Outcome) bool {
 	if m == nil {
 		return false
 	}
-	slow, long := m.LastAnswers(g.now.At)
+	slow, long := m.LastAnswers(g.at)
 	return long == longAnswers || out.TimedOut && slow > 0 && g.call.slowLimit() > 0
 }
 
 // Overloaded implements [decision.Overload].
 func (g *gates) Overloaded() bool {
 	m := g.call.set.Method
-	return m != nil && m.Queued(g.now.At, g.call.left(g.now.At))
+	return m != nil && m.Queued(g.at, g.call.left(g.at))
 }
 
 // Admit implements [decision.Departure].
-func (g *gates) Admit() bool { return g.call.ledger.admit(g.now.At, g.call.left(g.now.At)) }
+func (g *gates) Admit() bool { return g.call.ledger.admit(g.at, g.call.left(g.at)) }
 
 // NotConnected implements [decision.Departure].
-func (g *gates) NotConnected() bool { return g.call.pending.down && g.now.At >= g.call.connect }
+func (g *gates) NotConnected() bool { return g.call.pending.down && g.at >= g.call.connect }
 
 // TooLate implements [decision.Departure].
 func (g *gates) TooLate() bool { return g.call.pending.due > g.call.latest() }
@@ -88,10 +88,10 @@ func (g *gates) Enter() bool { return g.call.set.Observe || g.call.ledger.enter(
 func (g *gates) Leave() { g.call.ledger.leave() }
 
 // Confirm implements [decision.Departure].
-func (g *gates) Confirm() bool { return g.call.ledger.confirm(g.now.At) }
+func (g *gates) Confirm() bool { return g.call.ledger.confirm(g.at) }
 
 // Fail implements [decision.Budget].
-func (g *gates) Fail() { g.call.set.Budget.Fail(g.now.At) }
+func (g *gates) Fail() { g.call.set.Budget.Fail(g.at) }
 
 // Withdraw implements [decision.Budget]. A budget pays only for requests that a server sees: an unsent extra attempt passes its
 // permit to its successor, and an unsent first attempt makes its successor free.
@@ -105,7 +105,7 @@ func (g *gates) Withdraw(out decision.Outcome, factor float64) bool {
 	case out.Unsent:
 		charge.Kind = balance.KindUnsent
 	}
-	return g.call.ledger.withdraw(g.now.At, charge)
+	return g.call.ledger.withdraw(g.at, charge)
 }
 
 // left returns the time until the call's deadline.

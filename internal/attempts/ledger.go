@@ -33,14 +33,11 @@ type permit struct {
 //	           ├─► shadow: until the call is over, since it is observed ─┤
 //	           └─► given up ─────────────────────────────────────────────┘
 type ledger struct {
-	budget  balance.Budget
-	slots   Slots
-	breaker Breaker
-	method  Method
-	started bool // the budget knows of the call
-	pending held // by the attempt that is to be sent
-	spare   held // by one that was not sent, for its successor, while the event lasts
-	shadow  held // by one that would have been sent
+	set     *Settings // the call's
+	started bool      // the budget knows of the call
+	pending held      // by the attempt that is to be sent
+	spare   held      // by one that was not sent, for its successor, while the event lasts
+	shadow  held      // by one that would have been sent
 }
 
 // outcome is the result of an attempt for those who gave it something.
@@ -60,15 +57,15 @@ func (l *ledger) release(h *held, o outcome, at time.Duration) {
 	switch p := was.permit; {
 	case !p.held:
 	case o.unused:
-		defer l.budget.Return(at, p.Permit)
+		defer l.set.Budget.Return(at, p.Permit)
 	default:
-		defer l.budget.Settle(at, p.Permit, o.helped)
+		defer l.set.Budget.Settle(at, p.Permit, o.helped)
 	}
 	if was.running > 0 {
-		defer l.method.Left(at, Lost{})
+		defer l.set.Method.Left(at, Lost{})
 	}
 	if was.slot {
-		l.slots.Leave()
+		l.set.Slots.Leave()
 	}
 }
 
@@ -91,20 +88,20 @@ func (l *ledger) abort(at time.Duration, ended *held, running []attempt) {
 
 func (l *ledger) start(at time.Duration) {
 	l.started = true
-	l.budget.Start(at)
+	l.set.Budget.Start(at)
 }
 
 func (l *ledger) finish(at time.Duration, how balance.End) {
 	if l.started {
 		l.started = false
-		l.budget.Finish(at, how)
+		l.set.Budget.Finish(at, how)
 	}
 }
 
 // enter takes a wait slot for the pending attempt, if it has none.
 func (l *ledger) enter() bool {
 	if !l.pending.slot {
-		l.pending.slot = l.slots.Enter()
+		l.pending.slot = l.set.Slots.Enter()
 	}
 	return l.pending.slot
 }
@@ -113,14 +110,14 @@ func (l *ledger) enter() bool {
 func (l *ledger) leave() {
 	if l.pending.slot {
 		l.pending.slot = false
-		l.slots.Leave()
+		l.set.Slots.Leave()
 	}
 }
 
 // admit asks the method to admit the first attempt.
 func (l *ledger) admit(at, left time.Duration) bool {
-	if l.method != nil {
-		l.pending.running = l.method.Admit(at, left)
+	if l.set.Method != nil {
+		l.pending.running = l.set.Method.Admit(at, left)
 		return l.pending.running > 0
 	}
 	return true
@@ -128,8 +125,8 @@ func (l *ledger) admit(at, left time.Duration) bool {
 
 // allow asks the breaker for permission to send the pending attempt.
 func (l *ledger) allow() (err error) {
-	if l.breaker != nil {
-		l.pending.done, err = l.breaker.Allow()
+	if l.set.Breaker != nil {
+		l.pending.done, err = l.set.Breaker.Allow()
 	}
 	return err
 }
@@ -140,7 +137,7 @@ func (l *ledger) withdraw(at time.Duration, charge balance.Charge) bool {
 		l.pending.permit, l.spare.permit = l.spare.permit, permit{}
 		return true
 	}
-	p, ok := l.budget.Withdraw(at, charge)
+	p, ok := l.set.Budget.Withdraw(at, charge)
 	l.pending.permit = permit{p, ok}
 	return ok
 }
@@ -153,7 +150,7 @@ func (l *ledger) confirm(at time.Duration) bool {
 	}
 	paid := *p
 	*p = permit{} // one that is refused is neither returned nor settled
-	if !l.budget.Confirm(at, paid.Permit) {
+	if !l.set.Budget.Confirm(at, paid.Permit) {
 		return false
 	}
 	paid.Permit = balance.Confirmed(paid.Permit)
@@ -171,8 +168,8 @@ func (l *ledger) send() held {
 
 // count tells the method that an attempt is sent.
 func (l *ledger) count(h *held, at time.Duration) {
-	if l.method != nil {
-		h.running = l.method.Sent(at)
+	if l.set.Method != nil {
+		h.running = l.set.Method.Sent(at)
 	}
 }
 
@@ -181,7 +178,7 @@ func (l *ledger) answered(h *held, at time.Duration, a Answer) {
 	if h.running > 0 {
 		a.Running = h.running
 		h.running = 0
-		l.method.Answered(at, a)
+		l.set.Method.Answered(at, a)
 	}
 }
 
@@ -189,6 +186,6 @@ func (l *ledger) answered(h *held, at time.Duration, a Answer) {
 func (l *ledger) left(h *held, at time.Duration, lost Lost) {
 	if h.running > 0 {
 		h.running = 0
-		l.method.Left(at, lost)
+		l.set.Method.Left(at, lost)
 	}
 }

@@ -49,7 +49,7 @@ func (c *Call) slow(step *Step, now Now) {
 // decide asks the policy.
 func (c *Call) decide(step *Step, n int, is decision.Class, now Now) decision.Decision {
 	c.state.Safe, c.state.InRetry = c.set.Facts.Safe(), c.set.Facts.InRetry()
-	g := c.ask(now)
+	g := c.ask(now.At)
 	if g.off == "" && c.ledger.shadow.permit.held {
 		g.off = policy.ReasonModeOff // a call has at most one shadow
 	}
@@ -82,7 +82,7 @@ func (c *Call) launch(step *Step, now Now) {
 		return
 	}
 	phase, old := c.progress(now)
-	if reason := decision.Refusal(phase, c.ask(now)); reason != "" {
+	if reason := decision.Refusal(phase, c.ask(now.At)); reason != "" {
 		c.giveUp(reason, now.At)
 		return
 	}
