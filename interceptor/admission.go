@@ -32,7 +32,7 @@ func (r *Retrier) knownFor(of *rules, p *decision.Policy, cc *grpc.ClientConn, m
 	if known == nil {
 		return k
 	}
-	return known.For(p, cmp.Or(o.criticality, p.Criticality()), o.mode == policy.ModeEnforce, now)
+	return known.For(p, o.criticality, o.mode == policy.ModeEnforce, now)
 }
 
 // admissions returns a reading of each method with admission REFUSE or AUTO that has had calls, ordered by target and

@@ -90,7 +90,8 @@ func (u *unary) recycle() {
 			u.space[i] = nil
 		}
 	}
-	u.callState, u.unaryState = callState{}, unaryState{}
+	u.callState = callState{}
+	u.unaryState = unaryState{}
 	unaries.Put(u)
 }
 

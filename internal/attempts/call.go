@@ -87,9 +87,9 @@ func (c *Call) Start(s Settings, now Now) (step Step) {
 	}
 	c.sent, c.idle = 1, Never
 	c.state.Sent(decision.Decision{})
-	c.running = append(c.running, c.newAttempt(now.At))
+	first := c.add(now.At)
 	c.ledger.start(now.At)
-	c.arm(&c.running[0])
+	c.arm(first)
 	step.Send, step.Wake = 1, Never
 	c.finish(&step, &now)
 	return step

@@ -158,12 +158,11 @@ func (l *ledger) confirm(at time.Duration) bool {
 	return true
 }
 
-// send gives what the pending attempt holds to one that is sent.
-func (l *ledger) send() held {
-	sent := l.pending
-	sent.slot = false
+// send gives what the pending attempt holds, but for the slot, to one that is sent.
+func (l *ledger) send(to *held) {
+	*to = l.pending
+	to.slot = false
 	l.pending = held{slot: l.pending.slot}
-	return sent
 }
 
 // count tells the method that an attempt is sent.

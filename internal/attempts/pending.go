@@ -118,11 +118,11 @@ func (c *Call) progress(now Now) (phase decision.Phase, old *attempt) {
 func (c *Call) send(step *Step, at time.Duration) {
 	c.sent++
 	c.ledger.count(&c.ledger.pending, at)
-	a := c.newAttempt(at)
+	a := c.add(at)
 	if a.hedge = c.pending.decision.Reason == policy.ReasonHedge; a.hedge {
 		c.hedges++
 	}
-	for i := range c.running {
+	for i := range c.running[:len(c.running)-1] {
 		if other := &c.running[i]; other.cancelled == no {
 			other.beside, a.beside = true, true
 		}
@@ -134,15 +134,16 @@ func (c *Call) send(step *Step, at time.Duration) {
 	c.let = ""
 	c.state.Sent(c.pending.decision)
 	c.pending = pending{}
-	c.running = append(c.running, a)
 	step.Send = c.sent
 	c.ledger.leave()
-	c.arm(&c.running[len(c.running)-1])
+	c.arm(a)
 }
 
-// newAttempt is the last that was sent, at a time, with what is held for it but the slot.
-func (c *Call) newAttempt(at time.Duration) attempt {
-	a := attempt{number: c.sent, began: at, asked: at, slowAt: Never, held: c.ledger.send()}
+// add makes the last that was sent one that runs, with what is held for it.
+func (c *Call) add(at time.Duration) *attempt {
+	c.running = append(c.running, attempt{number: c.sent, began: at, asked: at, slowAt: Never})
+	a := &c.running[len(c.running)-1]
+	c.ledger.send(&a.held)
 	if c.set.Uploads {
 		a.asked = Never
 	}
