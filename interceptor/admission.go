@@ -8,31 +8,28 @@ import (
 	"slices"
 	"time"
 
-	"google.golang.org/grpc"
-
-	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/inside"
 	"github.com/stagger-go/stagger/internal/methods"
 	"github.com/stagger-go/stagger/policy"
 )
 
-// knownFor returns the measurements of a call's method, if its policy needs them: to refuse calls, or to send extra attempts
-// only while recent answers were fast. It returns none if the table of methods is full. Only calls in mode ENFORCE are
-// refused. The measurements outlive the rules, so a reload keeps them.
-func (r *Retrier) knownFor(of *rules, p *decision.Policy, cc *grpc.ClientConn, method string, o *callOptions, now time.Duration) (k methods.Known) {
+// know finds the measurements of the call's method, if its policy, which may be one of these rules, needs them: to refuse
+// calls, or to send extra attempts only while recent answers were fast. There are none if the table of methods is full. Only
+// calls in mode ENFORCE are refused. The measurements outlive the rules, so a reload keeps them.
+func (c *call) know(of *rules, now time.Duration) {
+	p, o := c.policy, &c.options
 	if !p.Refuses() && p.MaxAttempts() < 2 {
-		return k
+		return
 	}
-	given, cached := target(cc), of.cachedMethod(p)
-	known := cached.load(given, method)
+	given, cached := target(c.cc), of.cachedMethod(p)
+	known := cached.load(given, c.method)
 	if known == nil {
-		known = r.methods.Find(methods.Key{Target: r.targets.canonical(cc), Method: method}, o.static(), now)
-		cached.store(given, method, known)
+		known = c.retrier.methods.Find(methods.Key{Target: c.target(), Method: c.method}, o.static(), now)
+		cached.store(given, c.method, known)
 	}
-	if known == nil {
-		return k
+	if known != nil {
+		c.known = known.For(p, o.criticality, o.mode == policy.ModeEnforce, now)
 	}
-	return known.For(p, o.criticality, o.mode == policy.ModeEnforce, now)
 }
 
 // admissions returns a reading of each method with admission REFUSE or AUTO that has had calls, ordered by target and

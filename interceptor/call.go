@@ -97,12 +97,12 @@ func (c *call) now() attempts.Now {
 }
 
 // settings returns the engine's settings.
-func (c *call) settings(now attempts.Now) attempts.Settings {
+func (c *call) settings(now attempts.Now) (s attempts.Settings) {
 	r := c.retrier
 	if c.alone && c.policy.Parallel() {
 		c.warnInSequence()
 	}
-	s := attempts.Settings{
+	s = attempts.Settings{
 		Policy: c.policy, MaxAttempts: c.options.maxAttempts, Deadline: attempts.Never,
 		Facts: c, Budget: c.budget, Slots: c, Alone: c.alone || c.uploads, Uploads: c.uploads, Observe: c.options.mode == policy.ModeObserve,
 		ConnectWait: r.outages.longestWait(c.ctx, c.policy), MaxOutage: r.outages.maxOutage(c.policy),
@@ -265,7 +265,7 @@ func (c *call) catchUp() bool {
 	c.follow(f.rules)
 	c.ctx = c.options.assignCriticality(c.ctx, c.policy)
 	if !c.known.Any() {
-		c.known = c.retrier.knownFor(f.rules, c.policy, c.cc, c.method, &c.options, clock.Now())
+		c.know(f.rules, clock.Now())
 	}
 	if header := c.policy.IdempotencyKey(); header != "" {
 		before := c.ctx

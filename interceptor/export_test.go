@@ -52,9 +52,10 @@ func (r *Retrier) Outages() (n int) {
 // hedged after a fixed delay.
 func (r *Retrier) KnowLatency(cc *grpc.ClientConn, method string, usual time.Duration) {
 	p := decision.New(policy.Spec{Hedge: &policy.HedgeSpec{MaxAttempts: 2, Delay: usual}})
-	known := r.knownFor(r.rules.Load(), p, cc, method, &callOptions{}, clock.Now())
+	c := call{callState: callState{retrier: r, policy: p, cc: cc, method: method}}
+	c.know(r.rules.Load(), clock.Now())
 	for range 40 {
-		known.Answered(clock.Now(), attempts.Answer{Took: usual, Accepted: true})
+		c.known.Answered(clock.Now(), attempts.Answer{Took: usual, Accepted: true})
 	}
 }
 

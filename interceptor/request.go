@@ -105,7 +105,7 @@ func (c *call) announce(ctx context.Context, of *rules) {
 	c.ctx = c.options.assignCriticality(r.withBackends(ctx, c.cc, c.policy, c.options.maxAttempts, c.flags), c.policy)
 	c.start = clock.Now()
 	c.budget = r.budgetFor(of, c.policy, c.cc, c.method, &c.options)
-	c.known = r.knownFor(of, c.policy, c.cc, c.method, &c.options, c.start)
+	c.know(of, c.start)
 }
 
 // criticality returns a caller's criticality, or "", with a warning, if it is undefined.

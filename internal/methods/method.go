@@ -47,9 +47,9 @@ func (m *Method) Evicted() bool { return m.evicted.Load() }
 
 // For returns the method for the calls of a policy. Admission refuses calls only if they are enforced, and otherwise counts
 // those that it would refuse.
-func (m *Method) For(p *decision.Policy, c policy.Criticality, enforced bool, now time.Duration) Known {
+func (m *Method) For(p *decision.Policy, c policy.Criticality, enforced bool, now time.Duration) (k Known) {
 	m.touch(now)
-	k := Known{method: m}
+	k.method = m
 	if h := p.Hedge(); h != nil {
 		k.latency = m.latencyOf(h, now)
 	}
