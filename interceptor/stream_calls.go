@@ -38,7 +38,7 @@ func (s *stream) RecvMsg(m any) error {
 	return err
 }
 
-// returns returns the error for the application.
+// returns is the error that the application gets.
 func (t *task) returns() error {
 	switch t.order.Returns {
 	case streams.EOF:

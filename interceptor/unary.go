@@ -259,7 +259,7 @@ func (u *unary) attemptEnded(a *unaryAttempt, err error) *unaryAttempt {
 	a.noteLeft(u.cc, err)
 	return u.locked(func() *unaryAttempt {
 		now := u.now()
-		step := u.call.reportEnd(&a.attempt, r, now)
+		step := u.reportEnd(&a.attempt, r, now)
 		next := u.act(&step, now.At, !a.own)
 		if u.retrier.observers.Load().attempts {
 			e, r, ctx := u.attemptEvent(&a.attempt, err, step.Place), u.retrier, u.ctx

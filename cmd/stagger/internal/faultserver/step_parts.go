@@ -117,7 +117,7 @@ func (b *builder) metadata(path string, entries []*faultserverv1.Entry) metadata
 	return md
 }
 
-// Characters allowed in
+// The forms of metadata keys and values.
 var (
 	keyForm   = regexp.MustCompile(`^[0-9a-z_.-]+$`)
 	valueForm = regexp.MustCompile(`^[ -~]*$`)
