@@ -195,7 +195,7 @@ func (c *Call) unsendable(a *attempt, err error) End {
 		return c.refuse(a, err)
 	}
 	e := c.refuse(a, c.failure)
-	if e.Attempt != 0 {
+	if c.refused == a { // else a was already replaced, and the call continues
 		c.instead = c.failed
 	}
 	return e
