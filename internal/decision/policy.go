@@ -105,7 +105,9 @@ func (p *Policy) Budget() string { return p.retry.Budget }
 func (p *Policy) IdempotencyKey() string { return p.spec.IdempotencyKey }
 
 // Refuses reports whether calls are refused that can't be answered in time.
-func (p *Policy) Refuses() bool { return p.spec.Admission != "" && p.spec.Admission != policy.AdmissionNone }
+func (p *Policy) Refuses() bool {
+	return p.spec.Admission != "" && p.spec.Admission != policy.AdmissionNone
+}
 
 // Admission returns to which calls that applies.
 func (p *Policy) Admission() policy.Admission { return cmp.Or(p.spec.Admission, policy.AdmissionNone) }

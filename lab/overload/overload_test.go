@@ -121,7 +121,7 @@ func draw(p report.Plot, path string) error {
 	return errors.Join(p.WriteSVG(f), f.Close())
 }
 
-// seeds of the table's averages
+// Seeds of the averages in the table.
 var seeds = []uint64{1, 2, 3}
 
 // writeTable plays every storm with every seed.
