@@ -87,13 +87,13 @@ compare: ## Measure what stagger costs beside its peers, and at scale: 3 minutes
 	@go run ./lab/compare $(COMPARE)
 
 .PHONY: test
-test: ## Run every module's tests with the race detector, but those that judge figures without: 4 minutes
+test: ## Run every module's tests with the race detector, but those that judge figures without: 6 minutes
 	@.ci/cc
 	@.ci/chromium
 	@STAGGER_CHROMIUM=required .ci/test '$(FIGURES)' '$(STORMS)' $(MODULES)
 
 .PHONY: check
-check: ## What takes longer than make test: storms, the grid, random searches, and software of others: 15 minutes
+check: ## What takes longer than make test: storms, the grid, random searches, and software of others: 8 minutes
 	@.ci/steps storms grid search random ops interop redis
 
 .PHONY: storms

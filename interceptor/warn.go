@@ -85,8 +85,8 @@ var (
 		", which Retrier.DialOptions switches off, so these calls are not retried in this mode; install Retrier.Unary and Retrier.Stream " +
 		"instead to keep gRPC's"}
 	// gRPC does not show the retry policies of a target.
-	hiddenRetries = surprise{"target", "gRPC may retry by policies of the xDS server, which it shows " +
-		"to nobody: attempts may multiply, and what failed without a connection counts as sent; dial with Retrier.DialOptions, " +
+	hiddenRetries = surprise{"target", "gRPC may retry by policies of the xDS server, which it does " +
+		"not show: attempts may multiply, and failures without a connection count as sent; dial with Retrier.DialOptions, " +
 		"which switches gRPC's own retries off, instead of grpc.WithUnaryInterceptor(retrier.Unary())"}
 	// gRPC does not show the retry policies of a target, and has switched them off; a method has no policy.
 	lostRoutes = surprise{"target", "Retrier.DialOptions switches gRPC's own retries off, those of the " +

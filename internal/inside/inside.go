@@ -1,7 +1,8 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package inside converts budgets and configs of package budget to those of the engine, in package balance.
+// Package inside gives this module's own packages what the public packages budget, policy and interceptor don't export: the
+// engine's form of budgets and configs, and functions that policy and interceptor set.
 package inside
 
 import (
