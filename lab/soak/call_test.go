@@ -27,8 +27,22 @@ import (
 type call struct {
 	id       string
 	method   string
-	attempts atomic.Int64 // received by servers while
-	finished atomic.Int64 // number of calls of OnFinish
+	attempts atomic.Int64  // received by servers while
+	finished atomic.Int64  // number of calls of OnFinish
+	told     chan struct{} // closed by the first one
+}
+
+func newCall(id, method string) *call {
+	return &call{id: id, method: method, told: make(chan struct{})}
+}
+
+// onFinish counts the calls of OnFinish.
+func (c *call) onFinish() grpc.CallOption {
+	return grpc.OnFinish(func(error) {
+		if c.finished.Add(1) == 1 {
+			close(c.told)
+		}
+	})
 }
 
 // running has the running calls, so that servers can count their attempts.
@@ -67,7 +81,7 @@ const late = 5 * time.Second
 // caller makes calls until the context ends.
 func (w *world) caller(ctx context.Context, name int) {
 	for n := 0; ctx.Err() == nil; n++ {
-		c := &call{id: fmt.Sprintf("%d-%d", name, n), method: pick(w.chance, []string{get, get, create, watch, load, chat})}
+		c := newCall(fmt.Sprintf("%d-%d", name, n), pick(w.chance, []string{get, get, create, watch, load, chat}))
 		w.running.add(c)
 		w.make(c)
 		w.running.remove(c)
@@ -104,6 +118,10 @@ func (w *world) make(c *call) {
 	if n := c.attempts.Load(); n > defaults.MaxAttempts || c.method == create && n > 1 {
 		w.add("too many attempts", "servers saw %d of %s %s", n, c.method, c.id)
 	}
+	select { // gRPC may call OnFinish in another goroutine than the one whose call of the stream has returned
+	case <-c.told:
+	case <-time.After(late):
+	}
 	if n := c.finished.Load(); n != 1 {
 		w.add("OnFinish is not called once", "%d times for %s %s", n, c.method, c.id)
 	}
@@ -115,7 +133,7 @@ func (w *world) unary(ctx context.Context, conn *grpc.ClientConn, c *call) error
 	var from peer.Peer
 	reply := wrapperspb.String("before")
 	err := conn.Invoke(ctx, c.method, wrapperspb.String(c.id), reply,
-		grpc.Header(&header), grpc.Trailer(&trailer), grpc.Peer(&from), grpc.OnFinish(func(error) { c.finished.Add(1) }))
+		grpc.Header(&header), grpc.Trailer(&trailer), grpc.Peer(&from), c.onFinish())
 	name := ""
 	if err == nil {
 		name = reply.GetValue()
@@ -139,7 +157,7 @@ func (w *world) unary(ctx context.Context, conn *grpc.ClientConn, c *call) error
 // stream makes a streaming call. It returns the error that ends it, nil after success.
 func (w *world) stream(ctx context.Context, conn *grpc.ClientConn, c *call) error {
 	desc := &grpc.StreamDesc{ServerStreams: c.method != load, ClientStreams: c.method != watch}
-	s, err := conn.NewStream(ctx, desc, c.method, grpc.OnFinish(func(error) { c.finished.Add(1) }))
+	s, err := conn.NewStream(ctx, desc, c.method, c.onFinish())
 	if err != nil {
 		return err
 	}

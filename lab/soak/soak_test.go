@@ -89,10 +89,8 @@ func TestWrongAnswersAreFound(t *testing.T) {
 	for _, s := range w.servers {
 		s.On(get, wrong)
 	}
-	c := &call{id: "mine", method: get}
 	for range 20 { // a call may be cancelled early
-		c.finished.Store(0)
-		w.make(c)
+		w.make(newCall("mine", get))
 	}
 	lines := strings.Join(w.lines(), "\n")
 	for _, want := range []string{"an answer belongs to another call", "an answer comes from two attempts"} {
