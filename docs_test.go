@@ -22,7 +22,7 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// pages are the README and the pages below docs, by their paths.
+// pages are the README, the checklist of releases and the pages below docs, by their paths.
 func pages(t *testing.T) map[string]string {
 	t.Helper()
 	guides, err := filepath.Glob("docs/*.md")
@@ -34,7 +34,7 @@ func pages(t *testing.T) map[string]string {
 		t.Fatal(err)
 	}
 	texts := map[string]string{}
-	for _, path := range slices.Concat(guides, evidence, []string{"README.md"}) {
+	for _, path := range slices.Concat(guides, evidence, []string{"README.md", "RELEASE.md"}) {
 		texts[path] = read(t, path)
 	}
 	return texts
@@ -265,8 +265,10 @@ func missingPaths(page string) (missing []string) {
 
 func TestPages_Paths(t *testing.T) {
 	t.Parallel()
-	if missing := missingPaths(read(t, "docs/architecture.md")); missing != nil {
-		t.Errorf("docs/architecture.md names what is not there: %q", missing)
+	_, where, found := strings.Cut(read(t, "CONTRIBUTING.md"), "\n## Where to change what\n")
+	where, _, _ = strings.Cut(where, "\n## ")
+	if missing := missingPaths(read(t, "docs/architecture.md") + where); missing != nil || !found {
+		t.Errorf("docs/architecture.md or CONTRIBUTING.md names what is not there: %q", missing)
 	}
 	page := "| `balancer`, `nowhere` | x | y |\nIn `policy/nothing.go`, `picker.go` and `docs`, `none.go`; `policy.Load`, `cmd/stagger/internal/NAME`."
 	if got, want := missingPaths(page), []string{"policy/nothing.go", "none.go", "nowhere"}; !slices.Equal(got, want) {
@@ -310,6 +312,40 @@ func headings(page string) []string {
 		}, m[1]))
 	}
 	return list
+}
+
+const mostWords = 20_000 // of docs without docs/evidence
+
+// Docs that answer a question each don't grow back into a book. Words have a letter or a digit, and stand outside of code
+// blocks.
+func TestPages_Words(t *testing.T) {
+	t.Parallel()
+	texts, counts, total := pages(t), map[string]int{}, 0
+	for path, text := range texts {
+		if filepath.Dir(path) == "docs" {
+			counts[path] = words(text)
+			total += counts[path]
+		}
+	}
+	if total > mostWords {
+		for _, path := range slices.SortedFunc(maps.Keys(counts), func(a, b string) int { return counts[b] - counts[a] }) {
+			t.Logf("%5d %s", counts[path], path)
+		}
+		t.Errorf("docs have %d words; want at most %d: cut what a user doesn't need, or move it to docs/evidence", total, mostWords)
+	}
+	if got := words("# Two words\n\n| a | b |\n| --- | ---: |\n```go\nnot these\n```\n`five`, 6."); got != 6 {
+		t.Errorf("%d words; want 6", got)
+	}
+}
+
+// words counts the words of a page outside of code blocks.
+func words(page string) (n int) {
+	for _, word := range strings.Fields(prose(page)) {
+		if strings.ContainsFunc(word, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }) {
+			n++
+		}
+	}
+	return n
 }
 
 const longest = 40 // words of a sentence

@@ -134,7 +134,7 @@ func (r *result) refusals(link [2]string) string {
 	for _, reason := range slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
 		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))
 	}) {
-		fmt.Fprintf(&b, "    no further attempt %4.0f times: %s (%s)\n", counts[reason], cmp.Or(why[reason], "see docs/reasons.md"), reason)
+		fmt.Fprintf(&b, "    no further attempt %4.0f times: %s (%s)\n", counts[reason], cmp.Or(why[reason], "see docs/runbook.md"), reason)
 	}
 	return b.String()
 }
