@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -94,7 +95,7 @@ func TestAdmission_TimeOfStreams(t *testing.T) {
 					_, _ = s.call(t.Context(), get) // from here on, slow answers alone would refuse calls
 					s.On(get, text("fast").Delay(20*ms))
 					_, _ = s.call(t.Context(), get) // the fastest answer ever
-					s.On(get, testserver.Play(testserver.Receive(0), testserver.Pause(20*ms), say("in time")))
+					s.On(get, moves.Play(moves.Receive(0), moves.Pause(20*ms), say("in time")))
 					var all sync.WaitGroup
 					for range 40 {
 						all.Go(func() {

@@ -25,6 +25,7 @@ import (
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/inside"
+	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -391,7 +392,7 @@ func TestAdmission_Streams(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, admitting(row.change), func(t *testing.T, s scene) {
-				s.On(get, testserver.Play(testserver.Pause(100*ms), say("one"), testserver.Pause(time.Second), say("two"), testserver.Pause(time.Second)))
+				s.On(get, moves.Play(moves.Pause(100*ms), say("one"), moves.Pause(time.Second), say("two"), moves.Pause(time.Second)))
 				stream := open(t, s)
 				row.before(stream)
 				for i, want := range []int{1, 0, 0, 0} { // that run, before each message, and after the end

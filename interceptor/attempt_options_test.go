@@ -20,6 +20,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -127,7 +128,7 @@ func TestEmbeddedTarget(t *testing.T) {
 		})
 		t.Run("stream/hedge/"+name, func(t *testing.T) {
 			play(t, hedged(), func(t *testing.T, s scene) {
-				s.On(get, from("first", testserver.Hang()), from("second", testserver.Play(testserver.Receive(1), say("a"))))
+				s.On(get, from("first", testserver.Hang()), from("second", moves.Play(moves.Receive(1), say("a"))))
 				to := new(targets)
 				stream := s.open(t, t.Context(), serverStream, embeddings(to)[name])
 				send(t, stream, "x")

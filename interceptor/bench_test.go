@@ -27,6 +27,7 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -329,10 +330,10 @@ const messages = 1000
 
 // streamed is one stream of a thousand messages each way, on each of three clients: gRPC without
 // retries, gRPC with its own, and stagger. All share one server.
-func streamed(b *testing.B, desc *grpc.StreamDesc, moves ...testserver.Move) (names []string, run []func()) {
+func streamed(b *testing.B, desc *grpc.StreamDesc, script ...moves.Move) (names []string, run []func()) {
 	b.Helper()
 	srv := testserver.Start(b, testserver.Keep(0))
-	srv.On("*", testserver.Play(moves...))
+	srv.On("*", moves.Play(script...))
 	message := wrapperspb.String(strings.Repeat("x", 100))
 	for _, client := range []struct {
 		name string
@@ -379,10 +380,10 @@ func BenchmarkStreamRatio(b *testing.B) {
 	for _, kind := range []struct {
 		name  string
 		desc  *grpc.StreamDesc
-		moves []testserver.Move
+		moves []moves.Move
 	}{
-		{"server", serverStream, []testserver.Move{testserver.Receive(1), testserver.Send(reply...)}},
-		{"client", clientStream, []testserver.Move{testserver.Receive(0), testserver.Send(reply[0])}},
+		{"server", serverStream, []moves.Move{moves.Receive(1), moves.Send(reply...)}},
+		{"client", clientStream, []moves.Move{moves.Receive(0), moves.Send(reply[0])}},
 	} {
 		b.Run(kind.name, func(b *testing.B) {
 			names, run := streamed(b, kind.desc, kind.moves...)
@@ -409,7 +410,7 @@ func BenchmarkStreamRatio(b *testing.B) {
 // BenchmarkStreamAllocs counts what a stream of a thousand messages allocates.
 func BenchmarkStreamAllocs(b *testing.B) {
 	reply := slices.Repeat([]proto.Message{wrapperspb.String(strings.Repeat("x", 100))}, messages)
-	names, run := streamed(b, serverStream, testserver.Receive(1), testserver.Send(reply...))
+	names, run := streamed(b, serverStream, moves.Receive(1), moves.Send(reply...))
 	for i, name := range names {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
@@ -442,7 +443,7 @@ func TestStreamAllocations_Kept(t *testing.T) {
 func BenchmarkStreamHedgeNotFired(b *testing.B) {
 	srv := testserver.Start(b, testserver.Keep(0))
 	message := wrapperspb.String(strings.Repeat("x", 100))
-	srv.On("*", testserver.Play(testserver.Receive(0), testserver.Send(message)))
+	srv.On("*", moves.Play(moves.Receive(0), moves.Send(message)))
 	slow := hedged(func(h *policy.HedgeSpec) { h.Delay, h.Budget = time.Minute, "" })
 	for _, kind := range []struct {
 		name     string

@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -190,7 +191,7 @@ func TestBreaker_Streams(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := &fuse{limit: 10}
 			play(t, config(plain()), func(t *testing.T, s scene) {
-				s.On(get, down(), testserver.Play(testserver.Receive(1), say("a")))
+				s.On(get, down(), moves.Play(moves.Receive(1), say("a")))
 				stream := s.open(t, t.Context(), desc)
 				send(t, stream, "list")
 				_ = stream.CloseSend()

@@ -32,6 +32,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -79,7 +80,7 @@ func TestCallCodec_Buffers(t *testing.T) {
 			err = stream.RecvMsg(new(note))
 		}
 	}
-	fails := testserver.Play(testserver.Receive(100)).Then(down())
+	fails := moves.Play(moves.Receive(100)).Then(down())
 	for name, row := range map[string]struct {
 		script []testserver.Step
 		limit  int
@@ -87,12 +88,12 @@ func TestCallCodec_Buffers(t *testing.T) {
 		then   func(stream grpc.ClientStream)
 		most   int64 // encoded: to be kept, and for each attempt
 	}{
-		"answered at once": {[]testserver.Step{testserver.Play(testserver.Echo(0))}, 1 << 20, 100, replies, 200},
-		"replayed":         {[]testserver.Step{fails, fails, testserver.Play(testserver.Echo(0))}, 1 << 20, 100, replies, 400},
+		"answered at once": {[]testserver.Step{moves.Play(moves.Echo(0))}, 1 << 20, 100, replies, 200},
+		"replayed":         {[]testserver.Step{fails, fails, moves.Play(moves.Echo(0))}, 1 << 20, 100, replies, 400},
 		"failed":           {[]testserver.Step{fails}, 1 << 20, 100, replies, 500},
-		"forgotten":        {[]testserver.Step{testserver.Play(testserver.Receive(0))}, 1 << 20, 100, func(grpc.ClientStream) {}, 200},
+		"forgotten":        {[]testserver.Step{moves.Play(moves.Receive(0))}, 1 << 20, 100, func(grpc.ClientStream) {}, 200},
 		// The first that does not fit commits the stream, and what follows is not kept.
-		"too much": {[]testserver.Step{testserver.Play(testserver.Echo(0))}, 100, 100, replies, 116},
+		"too much": {[]testserver.Step{moves.Play(moves.Echo(0))}, 100, 100, replies, 116},
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, config(plain()), func(t *testing.T, s scene) {
@@ -173,8 +174,8 @@ func TestCallCodec(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			play(t, config(plain()), func(t *testing.T, s scene) {
 				s.On(get,
-					testserver.Play(testserver.Receive(1), testserver.Receive(1)).Then(down()),
-					testserver.Play(testserver.Receive(0), testserver.SendRaw([]byte("the sum"))))
+					moves.Play(moves.Receive(1), moves.Receive(1)).Then(down()),
+					moves.Play(moves.Receive(0), moves.SendRaw([]byte("the sum"))))
 				stream := s.open(t, t.Context(), clientStream, row.opts...)
 				n := &note{}
 				for _, n.text = range []string{"a", "", "c"} {
@@ -205,7 +206,7 @@ func TestCallCodec(t *testing.T) {
 
 func TestCallCodec_DefaultNotNamed(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, down(), testserver.Play(testserver.Receive(1), say("a")))
+		s.On(get, down(), moves.Play(moves.Receive(1), say("a")))
 		stream := s.open(t, t.Context(), serverStream)
 		send(t, stream, "x")
 		_, _ = receive(stream)
@@ -219,7 +220,7 @@ func TestCallCodec_DefaultNotNamed(t *testing.T) {
 
 func TestCallCodec_Compressed(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, testserver.Play(testserver.Receive(0)).Then(down()), testserver.Play(testserver.Echo(0)))
+		s.On(get, moves.Play(moves.Receive(0)).Then(down()), moves.Play(moves.Echo(0)))
 		p := new(payloads)
 		conn := s.Dial(t, append(s.retrier.DialOptions(), grpc.WithStatsHandler(p))...)
 		stream, err := conn.NewStream(t.Context(), bidiStream, get, grpc.UseCompressor(gzip.Name))
@@ -241,7 +242,7 @@ func TestCallCodec_Compressed(t *testing.T) {
 
 func TestCallCodec_SameBytes(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, down(), testserver.Play(testserver.Receive(1), say("a")))
+		s.On(get, down(), moves.Play(moves.Receive(1), say("a")))
 		stream := s.open(t, t.Context(), serverStream, grpc.ForceCodecV2(encoding.GetCodecV2(encodingproto.Name)))
 		m := wrapperspb.String(strings.Repeat("x", 5000))
 		want, _ := proto.Marshal(m)
@@ -273,7 +274,7 @@ func (c tallying) Marshal(v any) (mem.BufferSlice, error) {
 // Protobuf messages are kept in protobuf's encoding, and each attempt encodes them with the call's codec.
 func TestCallCodec_RegisteredInPlace(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, testserver.Play(testserver.Receive(5)).Then(down()), testserver.Play(testserver.Echo(0)))
+		s.On(get, moves.Play(moves.Receive(5)).Then(down()), moves.Play(moves.Echo(0)))
 		n := 0
 		stream := s.open(t, t.Context(), bidiStream, grpc.ForceCodecV2(tallying{encoding.GetCodecV2(encodingproto.Name), &n}))
 		send(t, stream, "a", "b", "c", "d", "e")
@@ -327,7 +328,7 @@ func (letters) Unmarshal(data mem.BufferSlice, v any) error {
 
 func TestCallCodec_NoPointers(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, testserver.Play(testserver.Receive(4)).Then(down()), testserver.Play(testserver.Echo(0)))
+		s.On(get, moves.Play(moves.Receive(4)).Then(down()), moves.Play(moves.Echo(0)))
 		stream := s.open(t, t.Context(), bidiStream, grpc.ForceCodecV2(letters{}))
 		for _, text := range []string{"one", "", "one", "four"} {
 			if err := stream.SendMsg(text); err != nil {
@@ -386,7 +387,7 @@ func TestCallCodec_InnerMessage(t *testing.T) {
 			}
 			return stream
 		})
-		s.On(get, testserver.Play(testserver.Receive(1)).Then(down()), testserver.Play(testserver.Echo(0)))
+		s.On(get, moves.Play(moves.Receive(1)).Then(down()), moves.Play(moves.Echo(0)))
 		stream := s.open(t, t.Context(), bidiStream, grpc.ForceCodecV2(pairs{}))
 		if err := stream.SendMsg(&pair{inner{"a"}}); err != nil {
 			t.Fatal(err)
@@ -492,7 +493,7 @@ func TestCallCodec_Copies(t *testing.T) {
 			play(t, config(plain()), func(t *testing.T, s scene) {
 				var types []string
 				s.conn = s.inside(t, func(_ int, stream grpc.ClientStream) grpc.ClientStream { return typed{stream, &types} })
-				s.On(get, testserver.Play(testserver.Receive(0)).Then(down()), testserver.Play(testserver.Receive(0), testserver.SendRaw(nil)))
+				s.On(get, moves.Play(moves.Receive(0)).Then(down()), moves.Play(moves.Receive(0), moves.SendRaw(nil)))
 				stream := s.open(t, t.Context(), row.desc, row.codec)
 				for _, text := range []string{"a", "", "c"} {
 					if err := stream.SendMsg(row.make(text)); err != nil {
@@ -522,7 +523,7 @@ func (oneWay) Unmarshal(mem.BufferSlice, any) error { return errors.New("no clie
 // Messages that can't be decoded are sent once, and the caller gets the server's error.
 func TestCallCodec_NotDecodable(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, testserver.Play(testserver.Receive(1)).Then(testserver.Fail(codes.Unavailable, "the server's word")), testserver.Hang())
+		s.On(get, moves.Play(moves.Receive(1)).Then(testserver.Fail(codes.Unavailable, "the server's word")), testserver.Hang())
 		stream := s.open(t, t.Context(), bidiStream, grpc.ForceCodecV2(oneWay{notes2{notes{"oneway"}}}))
 		if err := stream.SendMsg(&note{"a"}); err != nil {
 			t.Fatal(err)
@@ -544,7 +545,7 @@ func TestCallCodec_NotDecodable(t *testing.T) {
 
 func TestCallCodec_NotDecodableBesideAnother(t *testing.T) {
 	play(t, hedged(), func(t *testing.T, s scene) {
-		s.On(get, testserver.Play(testserver.Receive(1), testserver.Pause(time.Second)), testserver.Hang())
+		s.On(get, moves.Play(moves.Receive(1), moves.Pause(time.Second)), testserver.Hang())
 		stream := s.open(t, t.Context(), serverStream, grpc.ForceCodecV2(oneWay{notes2{notes{"oneway"}}}))
 		if err := stream.SendMsg(&note{"a"}); err != nil {
 			t.Fatal(err)

@@ -17,8 +17,8 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/policy"
-	"github.com/stagger-go/stagger/testserver"
 )
 
 // meddler calls everything that a Retrier has, once from each callback. A callback that runs under a lock of the Retrier
@@ -85,7 +85,7 @@ func TestCallbacksMayUseTheRetrier(t *testing.T) {
 		l := dialLive(t, s, config, s.retrier.Resolver)
 		m.retrier, m.conn = s.retrier, l.conn
 		_, _ = l.call(t.Context(), get)
-		s.On("*", testserver.Play(testserver.Receive(1), testserver.Send(wrapperspb.String("1"))).Then(down()))
+		s.On("*", moves.Play(moves.Receive(1), moves.Send(wrapperspb.String("1"))).Then(down()))
 		time.Sleep(time.Minute) // for the budget
 		stream := l.open(t, t.Context(), serverStream, interceptor.Resume(func(proto.Message) (proto.Message, bool) {
 			m.meddle("Resume")

@@ -17,6 +17,7 @@ import (
 
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -140,7 +141,7 @@ func mustSetMode(t *testing.T, r *interceptor.Retrier, m policy.Mode) {
 
 // cutStream reads a stream that breaks after its first message.
 func cutStream(ctx context.Context, _ *testing.T, s scene) error {
-	s.On(get, testserver.Play(testserver.Send(wrapperspb.String("a"))).Then(testserver.Fail(codes.Unavailable)))
+	s.On(get, moves.Play(moves.Send(wrapperspb.String("a"))).Then(testserver.Fail(codes.Unavailable)))
 	return ask(ctx, s.conn, false)
 }
 

@@ -19,6 +19,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -142,7 +143,7 @@ func TestClassifier_Abandoned(t *testing.T) {
 
 func TestClassifier_StreamEnd(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, testserver.Fail(codes.Unknown, "deadlock"), testserver.Play(testserver.Receive(1), say("a")))
+		s.On(get, testserver.Fail(codes.Unknown, "deadlock"), moves.Play(moves.Receive(1), say("a")))
 		stream := s.open(t, t.Context(), serverStream)
 		send(t, stream, "list")
 		if got, err := receive(stream); fmt.Sprint(got) != "[a]" || err != io.EOF {
@@ -283,7 +284,7 @@ func TestClassifier_OneAttempt(t *testing.T) {
 func TestClassifier_StreamMessages(t *testing.T) {
 	asked := 0
 	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, testserver.Play(testserver.Receive(1), say("not yet", "b")))
+		s.On(get, moves.Play(moves.Receive(1), say("not yet", "b")))
 		stream := s.open(t, t.Context(), serverStream)
 		send(t, stream, "list")
 		if got, err := receive(stream); fmt.Sprint(got) != "[not yet b]" || err != io.EOF || asked != 0 {

@@ -28,6 +28,7 @@ import (
 
 	"github.com/stagger-go/stagger/examples/payments"
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -113,7 +114,7 @@ func faults() []fault {
 		{"answers late", 0.01, false, true, text("done").Delay(300 * ms)},
 		{"never answers", 0.005, false, true, testserver.Hang()},
 		{"drops the connection after", 0.0005, false, false, testserver.Drop()},
-		{"cuts the answer in its middle", 0.0005, false, false, testserver.Play(testserver.Receive(1), testserver.Cut())},
+		{"cuts the answer in its middle", 0.0005, false, false, moves.Play(moves.Receive(1), moves.Cut())},
 	}
 }
 
@@ -273,7 +274,7 @@ func mishaps() []fault {
 		{"answers late", 0.007, false, true, text("late").Delay(3 * time.Second)},
 		{"never answers", 0.007, false, true, testserver.Hang()},
 		{"drops the connection after", 0.0005, false, false, testserver.Drop()},
-		{"cuts the answer in its middle", 0.0005, false, false, testserver.Play(testserver.Receive(1), testserver.Cut())},
+		{"cuts the answer in its middle", 0.0005, false, false, moves.Play(moves.Receive(1), moves.Cut())},
 	}
 }
 

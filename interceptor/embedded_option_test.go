@@ -20,8 +20,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/policy"
-	"github.com/stagger-go/stagger/testserver"
 )
 
 // Attempts get targets of their own for the options that write to the caller when an attempt ends, in their
@@ -113,7 +113,7 @@ func undeclared() policy.Config {
 
 func TestEmbeddedOption_Resume(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, testserver.Play(testserver.Receive(1), say("a")).Then(down()), testserver.Play(testserver.Receive(1), say("b")))
+		s.On(get, moves.Play(moves.Receive(1), say("a")).Then(down()), moves.Play(moves.Receive(1), say("b")))
 		stream := s.open(t, t.Context(), serverStream, ofTeam{interceptor.Resume(func(last proto.Message) (proto.Message, bool) { return last, true }), "orders"})
 		send(t, stream, "x")
 		_ = stream.CloseSend()

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -119,7 +120,7 @@ func TestClose(t *testing.T) {
 	}
 	t.Run("a stream that runs", func(t *testing.T) {
 		play(t, config(plain()), func(t *testing.T, s scene) {
-			s.On(get, testserver.Play(testserver.Receive(1), say("1"), testserver.Pause(time.Minute), say("2")).Then(down()))
+			s.On(get, moves.Play(moves.Receive(1), say("1"), moves.Pause(time.Minute), say("2")).Then(down()))
 			time.AfterFunc(time.Second, s.retrier.Close)
 			stream := s.open(t, t.Context(), serverStream, interceptor.Resume(after))
 			send(t, stream, "from the start")

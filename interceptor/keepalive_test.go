@@ -19,6 +19,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/testserver"
 )
 
@@ -35,7 +36,7 @@ func TestKeepalive_QuietStream(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				server := testserver.Start(t)
-				server.On(get, testserver.Play(testserver.Send(wrapperspb.String("first")), testserver.Pause(time.Hour), testserver.Send(wrapperspb.String("second"))))
+				server.On(get, moves.Play(moves.Send(wrapperspb.String("first")), moves.Pause(time.Hour), moves.Send(wrapperspb.String("second"))))
 				r := mustNew(t, mustSet(t, config(plain())), quiet, interceptor.WithKeepalive())
 				stream, err := server.Dial(t, append(r.DialOptions(), row.options...)...).NewStream(t.Context(), &grpc.StreamDesc{ServerStreams: true}, get)
 				if err != nil {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/defaults"
+	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -230,7 +231,7 @@ func (noToken) RequireTransportSecurity() bool { return false }
 
 func TestKey_Streams(t *testing.T) {
 	play(t, withKeys(), func(t *testing.T, s scene) {
-		s.On(create, testserver.Play(testserver.Receive(1)).Then(down()), testserver.Play(testserver.Receive(0), say("made")))
+		s.On(create, moves.Play(moves.Receive(1)).Then(down()), moves.Play(moves.Receive(0), say("made")))
 		stream, err := s.conn.NewStream(t.Context(), clientStream, create)
 		if err != nil {
 			t.Fatal(err)

@@ -20,6 +20,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -44,7 +45,7 @@ func TestMessageForeign_Proxy(t *testing.T) {
 					c := c
 					c.Mode = mode
 					play(t, c, func(t *testing.T, s scene) {
-						s.On(get, testserver.Play(testserver.Receive(1), testserver.Pause(300*ms), say("a")))
+						s.On(get, moves.Play(moves.Receive(1), moves.Pause(300*ms), say("a")))
 						stream := s.open(t, t.Context(), desc, grpc.ForceCodecV2(frames{}))
 						if err := stream.SendMsg(newFrame("x")); err != nil {
 							t.Fatal(err)
@@ -90,7 +91,7 @@ func TestMessageForeign_Loser(t *testing.T) {
 					}
 					return stream
 				})
-				s.On(get, testserver.Play(testserver.Receive(1), say("first"), testserver.Pause(time.Hour)), testserver.Play(testserver.Receive(1), say("second")))
+				s.On(get, moves.Play(moves.Receive(1), say("first"), moves.Pause(time.Hour)), moves.Play(moves.Receive(1), say("second")))
 				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 				defer cancel()
 				stream := s.open(t, ctx, serverStream, grpc.ForceCodecV2(frames{}))
@@ -135,9 +136,9 @@ func TestMessageForeign_GivesBuffersAway(t *testing.T) {
 		for kind, desc := range kinds() {
 			t.Run(strings.ReplaceAll(name+"/"+kind, " ", "_"), func(t *testing.T) {
 				play(t, config(plain()), func(t *testing.T, s scene) {
-					s.On(get, testserver.Play(testserver.Receive(0)).Then(down()).Times(failures+1), testserver.Play(testserver.Receive(0), say("a")))
+					s.On(get, moves.Play(moves.Receive(0)).Then(down()).Times(failures+1), moves.Play(moves.Receive(0), say("a")))
 					if failures == 0 {
-						s.On(get, testserver.Play(testserver.Receive(0), say("a")))
+						s.On(get, moves.Play(moves.Receive(0), say("a")))
 					}
 					stream := s.open(t, t.Context(), desc, grpc.ForceCodecV2(giver{}))
 					for _, text := range []string{"x", "y"}[:1+map[bool]int{true: 1}[desc.ClientStreams]] {
@@ -166,7 +167,7 @@ func TestMessageForeign_GivesBuffersAway(t *testing.T) {
 }
 
 func TestMessageForeign_GivesBuffersAwayUnary(t *testing.T) {
-	reply := testserver.Play(testserver.Receive(0), say("a"))
+	reply := moves.Play(moves.Receive(0), say("a"))
 	for name, row := range map[string]struct {
 		config policy.Config
 		script []testserver.Step
@@ -241,7 +242,7 @@ func (strict) Unmarshal(data mem.BufferSlice, v any) error {
 
 func TestMessageForeign_EmbeddedRequest(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, testserver.Play(testserver.Receive(0)).Then(down()), testserver.Play(testserver.Receive(0), say("a")))
+		s.On(get, moves.Play(moves.Receive(0)).Then(down()), moves.Play(moves.Receive(0), say("a")))
 		stream := s.open(t, t.Context(), clientStream, grpc.ForceCodecV2(strict{}))
 		for _, text := range []string{"x", "y"} {
 			if err := stream.SendMsg(&envelope{wrapperspb.String(text)}); err != nil {
@@ -264,13 +265,13 @@ func TestMessageForeign_NothingEmbedded(t *testing.T) {
 	for name, c := range map[string]policy.Config{"retry": config(plain()), "hedge": hedged(), "beside": config(besides())} {
 		t.Run(name, func(t *testing.T) {
 			play(t, c, func(t *testing.T, s scene) {
-				s.On(get, down(), testserver.Play(testserver.Receive(0), say("a")))
+				s.On(get, down(), moves.Play(moves.Receive(0), say("a")))
 				reply := new(nest)
 				err := s.conn.Invoke(t.Context(), get, new(nest), reply, grpc.ForceCodecV2(strict{}))
 				if err != nil || reply.GetValue() != "a" || s.Count(get) != 2 {
 					t.Errorf("unary: %v after %d attempts", err, s.Count(get))
 				}
-				s.On(get, testserver.Play(testserver.Receive(0)).Then(down()), testserver.Play(testserver.Receive(0), say("a")))
+				s.On(get, moves.Play(moves.Receive(0)).Then(down()), moves.Play(moves.Receive(0), say("a")))
 				stream := s.open(t, t.Context(), serverStream, grpc.ForceCodecV2(strict{}))
 				if err := stream.SendMsg(new(nest)); err != nil {
 					t.Fatal(err)

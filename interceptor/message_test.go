@@ -22,6 +22,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -194,7 +195,7 @@ func (c checked) SendMsg(m any) error { c.check(m, nil); return c.ClientStream.S
 func (c checked) RecvMsg(m any) error { c.check(nil, m); return c.ClientStream.RecvMsg(m) }
 
 func (row messageRow) answer(text string, after time.Duration) testserver.Step {
-	return testserver.Play(testserver.Receive(1), testserver.Pause(after), testserver.SendRaw(row.wire(text)))
+	return moves.Play(moves.Receive(1), moves.Pause(after), moves.SendRaw(row.wire(text)))
 }
 
 // hedged plays a call whose first attempt answers after a second.
@@ -252,7 +253,7 @@ func (row messageRow) streamed(t *testing.T, s scene, reply any) error {
 func (row messageRow) replays(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		row.inner(t, &s)
-		s.On(get, testserver.Play(testserver.Receive(1)).Then(testserver.Fail(codes.Unavailable, "down")), row.answer("second", 0))
+		s.On(get, moves.Play(moves.Receive(1)).Then(testserver.Fail(codes.Unavailable, "down")), row.answer("second", 0))
 		reply := row.reply()
 		err := row.streamed(t, s, reply)
 		synctest.Wait()

@@ -20,6 +20,7 @@ import (
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -135,7 +136,7 @@ func TestObserve_Streams(t *testing.T) {
 	}
 	t.Run("to be resumed", func(t *testing.T) {
 		play(t, observed(config(minutely())), func(t *testing.T, s scene) {
-			s.On(get, testserver.Play(testserver.Receive(1), say("1")).Then(restarting), text("2"))
+			s.On(get, moves.Play(moves.Receive(1), say("1")).Then(restarting), text("2"))
 			got, took, err := s.whole(t, serverStream, interceptor.Resume(after))
 			if got != "[1]" || status.Convert(err).Message() != "restarting" || reasonOf(err) != policy.ReasonModeOff || took != 0 || s.Count(get) != 1 {
 				t.Errorf("%s, %v, %s after %v, %d attempts", got, err, reasonOf(err), took, s.Count(get))

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -164,10 +165,10 @@ func TestMode_Streams(t *testing.T) {
 	}{
 		"not committed": {restarting.Delay(2 * time.Second), nil, "[]", policy.ReasonModeOff},
 		"committed": {
-			testserver.Play(testserver.Receive(1), say("1"), testserver.Pause(2*time.Second)).Then(restarting), nil, "[1]", policy.ReasonCommitted,
+			moves.Play(moves.Receive(1), say("1"), moves.Pause(2*time.Second)).Then(restarting), nil, "[1]", policy.ReasonCommitted,
 		},
 		"to be resumed": {
-			testserver.Play(testserver.Receive(1), say("1"), testserver.Pause(2*time.Second)).Then(restarting),
+			moves.Play(moves.Receive(1), say("1"), moves.Pause(2*time.Second)).Then(restarting),
 			[]grpc.CallOption{interceptor.Resume(after)},
 			"[1]", policy.ReasonModeOff,
 		},
@@ -198,7 +199,7 @@ func TestMode_Streams(t *testing.T) {
 	})
 	t.Run("in the wait to be resumed", func(t *testing.T) {
 		play(t, config(minutely()), func(t *testing.T, s scene) {
-			s.On(get, testserver.Play(testserver.Receive(1), say("1")).Then(restarting))
+			s.On(get, moves.Play(moves.Receive(1), say("1")).Then(restarting))
 			s.setModeAfter(t, time.Second, policy.ModeOff)
 			got, took, err := s.whole(t, serverStream, interceptor.Resume(after))
 			if got != "[1]" || reasonOf(err) != policy.ReasonModeOff || took != time.Second || s.Count(get) != 1 {

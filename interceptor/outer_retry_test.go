@@ -23,6 +23,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -255,14 +256,14 @@ func TestOuterRetry(t *testing.T) {
 			}
 		}, false},
 		"streams that were answered": {func(t *testing.T, s scene) {
-			s.On(get, testserver.Play(testserver.Receive(1), say("a")).Then(down()))
+			s.On(get, moves.Play(moves.Receive(1), say("a")).Then(down()))
 			ctx, m := limited(t, time.Minute), fresh()
 			tries(9, ms, func() error { return open(ctx, t, s, m) })
 		}, false},
 		"a stream between that is answered": {func(t *testing.T, s scene) {
 			ctx, m := limited(t, time.Minute), fresh()
 			tries(2, ms, func() error { return open(ctx, t, s, m) })
-			s.On(get, testserver.Play(testserver.Receive(1), say("a")).Then(down()).Times(1), down())
+			s.On(get, moves.Play(moves.Receive(1), say("a")).Then(down()).Times(1), down())
 			tries(3, ms, func() error { return open(ctx, t, s, m) })
 		}, false},
 	} {

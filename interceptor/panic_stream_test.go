@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -33,7 +34,7 @@ func TestStreamPanic_Callbacks(t *testing.T) {
 			}
 		}
 	})
-	slowFirst := testserver.Play(testserver.Receive(1), testserver.Pause(150*ms)).Then(down())
+	slowFirst := moves.Play(moves.Receive(1), moves.Pause(150*ms)).Then(down())
 	for mode, row := range map[string]struct {
 		config policy.Config
 		desc   *grpc.StreamDesc
@@ -41,9 +42,9 @@ func TestStreamPanic_Callbacks(t *testing.T) {
 	}{
 		"retries":      {config(plain()), bidiStream, []testserver.Step{down(), down(), text("hello")}},
 		"beside":       {config(besides()), bidiStream, []testserver.Step{slowFirst, testserver.Hang()}},
-		"late in wait": {config(hasty()), bidiStream, []testserver.Step{testserver.Play(testserver.Receive(1), testserver.Pause(1050*ms), say("late"))}},
+		"late in wait": {config(hasty()), bidiStream, []testserver.Step{moves.Play(moves.Receive(1), moves.Pause(1050*ms), say("late"))}},
 		"hedges":       {hedged(), bidiStream, []testserver.Step{slowFirst, testserver.Hang()}},
-		"resumed":      {config(plain()), serverStream, []testserver.Step{testserver.Play(say("one")).Then(down()), testserver.Play(say("two"))}},
+		"resumed":      {config(plain()), serverStream, []testserver.Step{moves.Play(say("one")).Then(down()), moves.Play(say("two"))}},
 	} {
 		paid(row.config)
 		for _, culprit := range culprits {

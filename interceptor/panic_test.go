@@ -22,6 +22,7 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -328,7 +329,7 @@ func TestStreamPanic_Hedge(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			purse := &purse{grants: 10}
 			play(t, hedged(func(h *policy.HedgeSpec) { h.Budget = "" }), func(t *testing.T, s scene) {
-				s.On(get, testserver.Play(testserver.SendHeader(nil)).Then(testserver.Hang())) // RecvMsg follows the headers
+				s.On(get, moves.Play(moves.SendHeader(nil)).Then(testserver.Hang())) // RecvMsg follows the headers
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()
 				n := 0
@@ -433,7 +434,7 @@ func TestStreamPanic_InAnAttemptThatHasEnded(t *testing.T) {
 			}
 			return stream
 		})
-		s.On(get, testserver.Hang().Times(1), testserver.Play(say("a"), testserver.Pause(time.Hour)))
+		s.On(get, testserver.Hang().Times(1), moves.Play(say("a"), moves.Pause(time.Hour)))
 		stream := s.open(t, t.Context(), serverStream)
 		seen := caught(func() { send(t, stream, "x"); _, _ = receive(stream) })
 		synctest.Wait()
@@ -450,8 +451,8 @@ func TestStreamPanic_InAnAttemptThatHasEnded(t *testing.T) {
 // panickingStream makes a stream whose attempt with that number panics in a method, if it comes to that.
 func panickingStream(t *testing.T, s scene, method string, number int, goexit bool) {
 	t.Helper()
-	s.On(get, testserver.Play(testserver.Receive(1), testserver.Pause(1500*ms)).Then(down()),
-		testserver.Play(testserver.SendHeader(nil), testserver.Echo(0)), testserver.Hang())
+	s.On(get, moves.Play(moves.Receive(1), moves.Pause(1500*ms)).Then(down()),
+		moves.Play(moves.SendHeader(nil), moves.Echo(0)), testserver.Hang())
 	var n atomic.Int64
 	conn := s.Dial(t, append(s.retrier.DialOptions(), grpc.WithChainStreamInterceptor(
 		func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, name string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {

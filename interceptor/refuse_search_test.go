@@ -20,6 +20,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -74,7 +75,7 @@ func (f *fates) handle(ctx context.Context, a testserver.Attempt) testserver.Ste
 	case 1:
 		step = step.Header(metadata.Pairs("x", "y"))
 	case 2:
-		step = testserver.Play(testserver.Receive(1), say("a")).Then(step)
+		step = moves.Play(moves.Receive(1), say("a")).Then(step)
 	}
 	return step.Delay(time.Duration(r.IntN(200)) * ms)
 }

@@ -21,6 +21,7 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -194,7 +195,7 @@ func TestRefuse_NotBelieved(t *testing.T) {
 	}{
 		"nothing is said":            {step: fails},
 		"headers came":               {step: says("0 " + get).Header(metadata.Pairs("x", "y"))},
-		"a message came":             {step: testserver.Play(testserver.Receive(1), say("a")).Then(says("0 " + get)), reason: policy.ReasonCommitted},
+		"a message came":             {step: moves.Play(moves.Receive(1), say("a")).Then(says("0 " + get)), reason: policy.ReasonCommitted},
 		"of another method":          {step: says("0 " + create)},
 		"of another attempt":         {step: says("1 " + get)},
 		"of no attempt":              {step: says(get)},

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -112,7 +113,7 @@ func TestSlowEverywhere_Streams(t *testing.T) {
 	for first, want := range map[time.Duration]policy.Reason{10 * ms: policy.ReasonHedge, 250 * ms: policy.ReasonSlowEverywhere} {
 		t.Run(first.String(), func(t *testing.T) {
 			play(t, watchful(false), func(t *testing.T, s scene) {
-				s.On(get, testserver.Play(testserver.Pause(first), say("one"), testserver.Pause(time.Second), say("two")))
+				s.On(get, moves.Play(moves.Pause(first), say("one"), moves.Pause(time.Second), say("two")))
 				got, took, err := s.whole(t, serverStream)
 				if got != "[one two]" || err != io.EOF || took != first+time.Second {
 					t.Fatalf("%s, %v after %v", got, err, took)

@@ -21,6 +21,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -82,7 +83,7 @@ func TestStreamAttempt_CancelInEveryState(t *testing.T) {
 		},
 		"after it was committed": {
 			plain(),
-			[]testserver.Step{testserver.Play(testserver.Echo(0))},
+			[]testserver.Step{moves.Play(moves.Echo(0))},
 			func(t *testing.T, stream grpc.ClientStream) {
 				send(t, stream, "a")
 				if err := stream.RecvMsg(new(wrapperspb.StringValue)); err != nil {
@@ -209,7 +210,7 @@ func TestStreamAttempt_OptionsOfLast(t *testing.T) {
 		last testserver.Step
 		want codes.Code
 	}{
-		"success": {testserver.Play(testserver.Receive(1), say("a")), codes.OK},
+		"success": {moves.Play(moves.Receive(1), say("a")), codes.OK},
 		"failure": {testserver.Fail(codes.NotFound), codes.NotFound},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -277,7 +278,7 @@ func TestStreamAttempt_OptionsCancelled(t *testing.T) {
 
 func TestStreamAttempt_Events(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, down().Times(2), testserver.Play(testserver.Receive(1), say("a"), testserver.Pause(time.Second)).Then(testserver.Fail(codes.Aborted)))
+		s.On(get, down().Times(2), moves.Play(moves.Receive(1), say("a"), moves.Pause(time.Second)).Then(testserver.Fail(codes.Aborted)))
 		stream := s.open(t, t.Context(), serverStream)
 		send(t, stream, "x")
 		_, err := receive(stream)
@@ -300,7 +301,7 @@ func TestStreamAttempt_Events(t *testing.T) {
 }
 
 func TestStreamAttempt_Budget(t *testing.T) {
-	ok := testserver.Play(testserver.Receive(1), say("a"))
+	ok := moves.Play(moves.Receive(1), say("a"))
 	for name, row := range map[string]struct {
 		script []testserver.Step
 		want   string
@@ -308,7 +309,7 @@ func TestStreamAttempt_Budget(t *testing.T) {
 		"success":                {[]testserver.Step{ok}, "asked [], failed 0, returned 0, refunded 0, ok 1, bad 0"},
 		"after a failure":        {[]testserver.Step{down(), ok}, "asked [failure], failed 1, returned 0, refunded 1, ok 1, bad 0"},
 		"after a timeout":        {[]testserver.Step{testserver.Hang(), ok}, "asked [timeout], failed 1, returned 0, refunded 1, ok 1, bad 0"},
-		"answer in the backoff":  {[]testserver.Step{testserver.Play(testserver.Receive(1), testserver.Pause(1050*ms), say("a"))}, "asked [timeout], failed 0, returned 1, refunded 0, ok 1, bad 0"},
+		"answer in the backoff":  {[]testserver.Step{moves.Play(moves.Receive(1), moves.Pause(1050*ms), say("a"))}, "asked [timeout], failed 0, returned 1, refunded 0, ok 1, bad 0"},
 		"failure in the backoff": {[]testserver.Step{testserver.Fail(codes.NotFound).Delay(1050 * ms)}, "asked [timeout], failed 0, returned 1, refunded 0, ok 0, bad 1"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -334,7 +335,7 @@ func TestStreamAttempt_PermitReturnedAtCommit(t *testing.T) {
 	retry.Budget = ""
 	p := &purse{grants: 9}
 	play(t, config(retry), func(t *testing.T, s scene) {
-		s.On(get, testserver.Play(testserver.Receive(1), testserver.Pause(1050*ms), say("a"), testserver.Pause(time.Hour)))
+		s.On(get, moves.Play(moves.Receive(1), moves.Pause(1050*ms), say("a"), moves.Pause(time.Hour)))
 		stream := s.open(t, t.Context(), serverStream)
 		send(t, stream, "x")
 		if err := stream.RecvMsg(new(wrapperspb.StringValue)); err != nil {
@@ -348,7 +349,7 @@ func TestStreamAttempt_PermitReturnedAtCommit(t *testing.T) {
 
 func TestStreamAttempt_TrailerOfLastAlone(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, testserver.Play(testserver.Receive(1)).Then(down().Trailer(metadata.Pairs("number", "1"))))
+		s.On(get, moves.Play(moves.Receive(1)).Then(down().Trailer(metadata.Pairs("number", "1"))))
 		var trailer metadata.MD
 		stream := s.open(t, t.Context(), bidiStream, grpc.Trailer(&trailer))
 		send(t, stream, "a")
@@ -368,7 +369,7 @@ func TestStreamAttempt_TrailerOfLastAlone(t *testing.T) {
 // a stream (grpc.ClientConn.NewStream).
 func TestStreamAttempt_ReleasedByGRPCsRules(t *testing.T) {
 	hangs := []testserver.Step{failing(), testserver.Hang()}
-	fails := []testserver.Step{failing(), testserver.Play(testserver.Receive(2)).Then(down())} // not while it is sent to
+	fails := []testserver.Step{failing(), moves.Play(moves.Receive(2)).Then(down())} // not while it is sent to
 	tooLarge := wrapperspb.String(string(make([]byte, 2000)))
 	for name, rule := range map[string]struct {
 		steps   []testserver.Step
@@ -377,7 +378,7 @@ func TestStreamAttempt_ReleasedByGRPCsRules(t *testing.T) {
 		"the connection is closed":        {hangs, func(s scene, _ grpc.ClientStream, _ context.CancelFunc) { _ = s.conn.Close() }},
 		"its context is cancelled":        {hangs, func(_ scene, _ grpc.ClientStream, cancel context.CancelFunc) { cancel() }},
 		"RecvMsg returns an error":        {fails, func(_ scene, stream grpc.ClientStream, _ context.CancelFunc) { _, _ = receive(stream) }},
-		"RecvMsg returns its end":         {[]testserver.Step{failing(), testserver.Play(testserver.Receive(2))}, func(_ scene, stream grpc.ClientStream, _ context.CancelFunc) { _, _ = receive(stream) }},
+		"RecvMsg returns its end":         {[]testserver.Step{failing(), moves.Play(moves.Receive(2))}, func(_ scene, stream grpc.ClientStream, _ context.CancelFunc) { _, _ = receive(stream) }},
 		"Header finds the failure":        {fails, func(_ scene, stream grpc.ClientStream, _ context.CancelFunc) { _, _ = stream.Header() }},
 		"SendMsg cannot send":             {hangs, func(_ scene, stream grpc.ClientStream, _ context.CancelFunc) { _ = stream.SendMsg(tooLarge) }},
 		"SendMsg gets what is no message": {hangs, func(_ scene, stream grpc.ClientStream, _ context.CancelFunc) { _ = stream.SendMsg(7) }},
@@ -450,7 +451,7 @@ func TestStreamAttempt_CancelMeetsMessage(t *testing.T) {
 	s := scene{Server: testserver.Start(t, testserver.Keep(1)), journal: new(journal)}
 	s.retrier = mustNew(t, mustSet(t, config(plain())), withJournal(s.journal))
 	s.conn = s.Dial(t, s.retrier.DialOptions()...)
-	s.On(get, testserver.Play(testserver.Echo(0)))
+	s.On(get, moves.Play(moves.Echo(0)))
 	const streams = 500
 	for range streams {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -476,7 +477,7 @@ func TestStreamAttempt_StatsHandler(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		p := new(payloads)
 		conn := s.Dial(t, append(s.retrier.DialOptions(), grpc.WithStatsHandler(p))...)
-		s.On(get, down(), testserver.Play(testserver.Receive(1), say("a")))
+		s.On(get, down(), moves.Play(moves.Receive(1), say("a")))
 		stream, err := conn.NewStream(t.Context(), serverStream, get)
 		if err != nil {
 			t.Fatal(err)
@@ -500,7 +501,7 @@ func TestStreamAttempt_OptionsOfConnection(t *testing.T) {
 		s.conn = s.Dial(t, append(s.retrier.DialOptions(), grpc.WithDefaultCallOptions(
 			grpc.Header(&header), grpc.Header(&again), grpc.OnFinish(func(error) { finished++ })))...)
 		for n := 1; n <= 2; n++ {
-			s.On(get, down(), testserver.Play(testserver.Receive(1), say("a")).Header(metadata.Pairs("call", fmt.Sprint(n))))
+			s.On(get, down(), moves.Play(moves.Receive(1), say("a")).Header(metadata.Pairs("call", fmt.Sprint(n))))
 			stream := s.open(t, t.Context(), serverStream)
 			send(t, stream, "x")
 			_, _ = receive(stream)
@@ -523,7 +524,7 @@ func (*token) RequireTransportSecurity() bool { return false }
 
 func TestStreamAttempt_Credentials(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, down(), testserver.Play(testserver.Receive(1), say("a")))
+		s.On(get, down(), moves.Play(moves.Receive(1), say("a")))
 		stream := s.open(t, t.Context(), serverStream, grpc.PerRPCCredentials(new(token)))
 		send(t, stream, "x")
 		_, _ = receive(stream)

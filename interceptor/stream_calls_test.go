@@ -20,6 +20,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -35,7 +36,7 @@ func TestStreamCalls_SlowReader(t *testing.T) {
 					if !desc.ServerStreams {
 						answer = say("a")
 					}
-					s.On(get, testserver.Play(testserver.Receive(1), answer).Trailer(metadata.Pairs("end", "1")))
+					s.On(get, moves.Play(moves.Receive(1), answer).Trailer(metadata.Pairs("end", "1")))
 					bare := s.slowly(t, s.Dial(t), way, desc)
 					ours := s.slowly(t, s.Dial(t, s.retrier.DialOptions()...), way, desc)
 					if fmt.Sprint(ours.got, ours.end, ours.trailer) != fmt.Sprint(bare.got, bare.end, bare.trailer) || bare.end != io.EOF {
@@ -51,7 +52,7 @@ func TestStreamCalls_SlowReader(t *testing.T) {
 // OnFinish runs when the answer is known, and may ask the stream.
 func TestStreamCalls_OnFinishAsks(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, down(), testserver.Play(testserver.Receive(1), say("a")).Header(metadata.Pairs("from", "2")).Trailer(metadata.Pairs("end", "2")))
+		s.On(get, down(), moves.Play(moves.Receive(1), say("a")).Header(metadata.Pairs("from", "2")).Trailer(metadata.Pairs("end", "2")))
 		asked := make(chan string, 1)
 		opened := make(chan grpc.ClientStream, 1)
 		stream := s.open(t, t.Context(), serverStream, grpc.OnFinish(func(error) {
@@ -73,7 +74,7 @@ func TestStreamCalls_OnFinishAsks(t *testing.T) {
 // A sender that waits for io.EOF hears of the server's end with the next message.
 func TestStreamCalls_SendToTheEnd(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, testserver.Play(testserver.SendHeader(nil), testserver.Receive(1), say("enough")))
+		s.On(get, moves.Play(moves.SendHeader(nil), moves.Receive(1), say("enough")))
 		stream := s.open(t, t.Context(), bidiStream)
 		send(t, stream, "a")
 		synctest.Wait()
@@ -142,7 +143,7 @@ func TestStreamCalls_HeaderThenCancel(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := &fuse{limit: 10}
 			play(t, config(plain()), func(t *testing.T, s scene) {
-				s.On(get, testserver.Play().Then(testserver.Fail(codes.NotFound)))
+				s.On(get, moves.Play().Then(testserver.Fail(codes.NotFound)))
 				ctx, cancel := context.WithCancel(t.Context())
 				stream := s.open(t, ctx, clientStream)
 				before(stream)
@@ -163,7 +164,7 @@ func TestStreamCalls_AnswerTime(t *testing.T) {
 	retry.Budget = ""
 	p := &purse{grants: 9}
 	play(t, config(retry), func(t *testing.T, s scene) {
-		s.On(get, testserver.Play().Then(down()), testserver.Play(testserver.Pause(500*ms), say("a"), testserver.Pause(time.Hour), say("b")))
+		s.On(get, moves.Play().Then(down()), moves.Play(moves.Pause(500*ms), say("a"), moves.Pause(time.Hour), say("b")))
 		stream := s.open(t, t.Context(), bidiStream)
 		time.AfterFunc(200*ms, func() { stream.Context() }) // of the second attempt
 		if got, err := receive(stream); fmt.Sprint(got) != "[a b]" || err != io.EOF || p.refunded != 1 {

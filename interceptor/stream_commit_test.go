@@ -22,6 +22,7 @@ import (
 
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -44,7 +45,7 @@ func TestStreamCommit_LateAnswer(t *testing.T) {
 			retry.Budget = ""
 			p := &purse{grants: 9}
 			play(t, config(retry), func(t *testing.T, s scene) {
-				s.On(get, testserver.Play().Then(down()), testserver.Play(testserver.SendHeader(nil), testserver.Pause(row.takes), say("a")))
+				s.On(get, moves.Play().Then(down()), moves.Play(moves.SendHeader(nil), moves.Pause(row.takes), say("a")))
 				stream := s.open(t, t.Context(), bidiStream, grpc.MaxRetryRPCBufferSize(1))
 				time.AfterFunc(200*ms, func() { row.look(stream) }) // of the second attempt
 				if got, err := receive(stream); len(got) != 1 || p.refunded != row.want {
@@ -85,7 +86,7 @@ func TestStreamCommit_OverflowEndedAttempt(t *testing.T) {
 			}
 			return stream
 		})
-		s.On(get, testserver.Play().Then(down()), testserver.Play(testserver.Echo(0)))
+		s.On(get, moves.Play().Then(down()), moves.Play(moves.Echo(0)))
 		stream := s.open(t, t.Context(), bidiStream, grpc.MaxRetryRPCBufferSize(1))
 		send(t, stream, "a")
 		_ = stream.CloseSend()
@@ -99,8 +100,8 @@ func TestStreamCommit_OverflowEndedAttempt(t *testing.T) {
 // it has not requested).
 func TestStreamCommit(t *testing.T) {
 	from := metadata.Pairs("from", "1")
-	failing := testserver.Play(testserver.Receive(1), testserver.SendHeader(from), testserver.Pause(time.Second)).Then(down())
-	silent := testserver.Play(testserver.Receive(1), testserver.Pause(time.Second)).Then(down())
+	failing := moves.Play(moves.Receive(1), moves.SendHeader(from), moves.Pause(time.Second)).Then(down())
+	silent := moves.Play(moves.Receive(1), moves.Pause(time.Second)).Then(down())
 	for name, row := range map[string]struct {
 		script testserver.Step
 		on     bool // commitOn: HEADERS
@@ -125,7 +126,7 @@ func TestStreamCommit(t *testing.T) {
 				retry.CommitOnHeaders = true
 			}
 			play(t, config(retry), func(t *testing.T, s scene) {
-				s.On(get, row.script, testserver.Play(testserver.Receive(1), say("a")))
+				s.On(get, row.script, moves.Play(moves.Receive(1), say("a")))
 				stream := s.open(t, t.Context(), bidiStream)
 				send(t, stream, "x")
 				if row.look != nil {
@@ -142,7 +143,7 @@ func TestStreamCommit(t *testing.T) {
 
 func TestStreamCommit_ContextAndHeader(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, down(), testserver.Play(testserver.Receive(1), say("a")).Header(metadata.Pairs("from", "2")))
+		s.On(get, down(), moves.Play(moves.Receive(1), say("a")).Header(metadata.Pairs("from", "2")))
 		stream := s.open(t, t.Context(), serverStream)
 		send(t, stream, "x")
 		if err := stream.RecvMsg(new(wrapperspb.StringValue)); err != nil {
@@ -174,8 +175,8 @@ func TestStreamCommit_BufferLimits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			play(t, config(plain()), func(t *testing.T, s scene) {
 				s.On(get,
-					testserver.Play(testserver.Receive(0)).Then(down()),
-					testserver.Play(testserver.Receive(0), say("ok")))
+					moves.Play(moves.Receive(0)).Then(down()),
+					moves.Play(moves.Receive(0), say("ok")))
 				stream := s.open(t, t.Context(), clientStream, row.opts...)
 				for n := range 3 {
 					if err := stream.SendMsg(hundred(n)); err != nil {
@@ -207,7 +208,7 @@ func TestStreamCommit_DefaultLimit(t *testing.T) {
 	for size, want := range map[int]policy.Reason{256<<10 - 5: policy.ReasonSucceeded, 256<<10 - 4: policy.ReasonCommitted} {
 		t.Run(fmt.Sprint(size), func(t *testing.T) {
 			play(t, config(plain()), func(t *testing.T, s scene) {
-				s.On(get, down(), testserver.Play(testserver.Receive(1), say("ok")))
+				s.On(get, down(), moves.Play(moves.Receive(1), say("ok")))
 				stream := s.open(t, t.Context(), serverStream)
 				m := wrapperspb.String("")
 				for n := size; proto.Size(m) != size; n-- { // its own header takes some bytes
@@ -226,7 +227,7 @@ func TestStreamCommit_DefaultLimit(t *testing.T) {
 
 func TestStreamCommit_LetsGo(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, down(), testserver.Play(testserver.Echo(0)))
+		s.On(get, down(), moves.Play(moves.Echo(0)))
 		stream := s.open(t, t.Context(), bidiStream)
 		send(t, stream, "a")
 		if got := s.retrier.Replayed(); got != 8 { // two strings of one byte would take 16
@@ -253,7 +254,7 @@ func TestStreamCommit_OverflowTaker(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint(limit), func(t *testing.T) {
 			play(t, config(plain()), func(t *testing.T, s scene) {
-				s.On(get, failing(), testserver.Play(testserver.Receive(2)).Then(down()), testserver.Play(testserver.Receive(0), say("ok")))
+				s.On(get, failing(), moves.Play(moves.Receive(2)).Then(down()), moves.Play(moves.Receive(0), say("ok")))
 				stream := s.open(t, t.Context(), clientStream, grpc.MaxRetryRPCBufferSize(limit))
 				first, second := strings.Repeat("1", 98), strings.Repeat("2", 98)
 				send(t, stream, first)
@@ -285,7 +286,7 @@ func TestStreamCommit_OverflowTaker(t *testing.T) {
 
 func TestStreamCommit_OverflowExhausted(t *testing.T) {
 	play(t, config(impatient()), func(t *testing.T, s scene) {
-		s.On(get, testserver.Play().Then(down()))
+		s.On(get, moves.Play().Then(down()))
 		stream := s.open(t, t.Context(), clientStream, grpc.MaxRetryRPCBufferSize(1))
 		time.Sleep(time.Second)
 		s.Down() // no other can be opened
@@ -370,7 +371,7 @@ func TestStreamCommit_Detail(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, config(plain()), func(t *testing.T, s scene) {
-				s.On(get, testserver.Play(testserver.SendHeader(metadata.Pairs("k", "v")), say("a"), testserver.Pause(time.Second)).Then(down()))
+				s.On(get, moves.Play(moves.SendHeader(metadata.Pairs("k", "v")), say("a"), moves.Pause(time.Second)).Then(down()))
 				p := s.prepared(t)
 				stream := s.open(t, t.Context(), bidiStream, grpc.MaxRetryRPCBufferSize(1))
 				for _, look := range row.looks {
@@ -387,7 +388,7 @@ func TestStreamCommit_OnHeaders(t *testing.T) {
 	retry := plain()
 	retry.CommitOnHeaders = true
 	play(t, config(retry), func(t *testing.T, s scene) {
-		s.On(get, testserver.Play(testserver.SendHeader(metadata.Pairs("k", "v")), testserver.Pause(time.Second)).Then(down()))
+		s.On(get, moves.Play(moves.SendHeader(metadata.Pairs("k", "v")), moves.Pause(time.Second)).Then(down()))
 		_, err := receive(s.open(t, t.Context(), bidiStream))
 		s.committedBy(t, err, decision.CommitHeaders)
 	})

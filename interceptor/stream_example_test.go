@@ -42,7 +42,7 @@ func dialStreams(script ...testserver.Step) (conn *grpc.ClientConn, end func()) 
 func hiccup() testserver.Step { return testserver.Fail(codes.Unavailable).Pushback("0") }
 
 func ExampleRetrier_Stream_server() {
-	conn, end := dialStreams(hiccup(), testserver.Play(testserver.Receive(1), say("order 1", "order 2")))
+	conn, end := dialStreams(hiccup(), testserver.OK(wrapperspb.String("order 1"), wrapperspb.String("order 2")))
 	defer end()
 	stream, err := conn.NewStream(context.Background(), &grpc.StreamDesc{ServerStreams: true}, listOrders)
 	if err != nil {
@@ -56,9 +56,13 @@ func ExampleRetrier_Stream_server() {
 }
 
 func ExampleRetrier_Stream_client() {
-	conn, end := dialStreams(
-		testserver.Play(testserver.Receive(2)).Then(hiccup()),
-		testserver.Play(testserver.Receive(0), say("3 orders imported")))
+	conn, end := dialStreams(hiccup(), testserver.Stream(func(stream grpc.ServerStream) error {
+		orders := 0
+		for stream.RecvMsg(new(wrapperspb.StringValue)) == nil {
+			orders++
+		}
+		return stream.SendMsg(wrapperspb.String(fmt.Sprint(orders, " orders imported")))
+	}))
 	defer end()
 	stream, err := conn.NewStream(context.Background(), &grpc.StreamDesc{ClientStreams: true}, listOrders)
 	if err != nil {
@@ -75,7 +79,15 @@ func ExampleRetrier_Stream_client() {
 }
 
 func ExampleRetrier_Stream_bidirectional() {
-	conn, end := dialStreams(testserver.Play(testserver.Receive(1)).Then(hiccup()), testserver.Play(testserver.Echo(0)))
+	conn, end := dialStreams(hiccup(), testserver.Stream(func(stream grpc.ServerStream) error {
+		message := new(wrapperspb.StringValue)
+		for stream.RecvMsg(message) == nil {
+			if err := stream.SendMsg(message); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
 	defer end()
 	stream, err := conn.NewStream(context.Background(), &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, listOrders)
 	if err != nil {
@@ -97,8 +109,8 @@ func ExampleRetrier_Stream_bidirectional() {
 
 func ExampleResume() {
 	conn, end := dialStreams(
-		testserver.Play(testserver.Receive(1), say("1", "2")).Then(hiccup()), // cut after two messages
-		testserver.Play(testserver.Receive(1), say("3", "4")))
+		hiccup().Reply(wrapperspb.String("1"), wrapperspb.String("2")), // cut after two messages
+		testserver.OK(wrapperspb.String("3"), wrapperspb.String("4")))
 	defer end()
 	goOn := func(last proto.Message) (proto.Message, bool) {
 		return wrapperspb.String("after " + last.(*wrapperspb.StringValue).GetValue()), true

@@ -23,6 +23,7 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -35,7 +36,7 @@ func feed(some int, pause time.Duration, end ...testserver.Step) testserver.Step
 	for i := range texts {
 		texts[i] = strconv.Itoa(i)
 	}
-	step := testserver.Play(testserver.Receive(1), testserver.Pause(pause), say(texts...))
+	step := moves.Play(moves.Receive(1), moves.Pause(pause), say(texts...))
 	if len(end) > 0 {
 		step = step.Then(end[0])
 	}
@@ -106,7 +107,7 @@ func TestForever_Ends(t *testing.T) {
 		"the policy's timeout, progress or no": {prepare: func(_ *testing.T, s scene) { s.On(get, feed(1, 3*time.Second, down())) }, change: func(s *policy.Spec) { s.Timeout = 10 * time.Second }, reason: policy.ReasonDeadlineExceeded, again: true},
 		"the budget":                           {prepare: next(), change: func(s *policy.Spec) { s.Retry.Budget = "broke" }, reason: policy.ReasonBudgetExhausted, again: true},
 		"no connection": {prepare: func(_ *testing.T, s scene) {
-			s.On(get, testserver.Play(testserver.Receive(1), say("0"), testserver.Pause(time.Second), testserver.Cut()))
+			s.On(get, moves.Play(moves.Receive(1), say("0"), moves.Pause(time.Second), moves.Cut()))
 			time.AfterFunc(500*ms, s.Down)
 		}, reason: policy.ReasonNotConnected, again: true},
 		"Retrier.Close": {prepare: func(_ *testing.T, s scene) {
@@ -184,7 +185,7 @@ func TestForever_AllAtOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, row.config, func(t *testing.T, s scene) {
-				s.On(get, testserver.Play(testserver.Receive(1), say("1"), testserver.Pause(time.Minute)).Then(down()).Times(10), feed(1, 0))
+				s.On(get, moves.Play(moves.Receive(1), say("1"), moves.Pause(time.Minute)).Then(down()).Times(10), feed(1, 0))
 				ends := make(chan error)
 				for range 10 {
 					go func() {

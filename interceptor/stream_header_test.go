@@ -17,13 +17,14 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
 
 func TestStreamHeader_First(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, down(), testserver.Play(testserver.Receive(1), say("a")))
+		s.On(get, down(), moves.Play(moves.Receive(1), say("a")))
 		stream := s.open(t, t.Context(), serverStream)
 		send(t, stream, "list")
 		if md, err := stream.Header(); md == nil || err != nil {
@@ -53,8 +54,8 @@ func TestStreamHeader_ThroughAllAttempts(t *testing.T) {
 
 func TestStreamHeader_Hedged(t *testing.T) {
 	brings := func(after time.Duration, name string) testserver.Step {
-		return testserver.Play(testserver.Pause(after), testserver.SendHeader(metadata.Pairs("who", name)),
-			testserver.Pause(time.Second), say(name))
+		return moves.Play(moves.Pause(after), moves.SendHeader(metadata.Pairs("who", name)),
+			moves.Pause(time.Second), say(name))
 	}
 	for name, row := range map[string]struct {
 		ask           time.Duration // when
@@ -104,7 +105,7 @@ func TestStreamHeader_HedgedFailure(t *testing.T) {
 // For the race detector: headers arrive, are asked for, and lose to those of another attempt, all at once.
 func TestStreamHeader_Concurrent(t *testing.T) {
 	play(t, hedged(func(h *policy.HedgeSpec) { h.Delay = ms }), func(t *testing.T, s scene) {
-		s.On(get, testserver.Play(testserver.Pause(2*ms), testserver.SendHeader(metadata.Pairs("k", "v")), testserver.Pause(ms), say("a")))
+		s.On(get, moves.Play(moves.Pause(2*ms), moves.SendHeader(metadata.Pairs("k", "v")), moves.Pause(ms), say("a")))
 		for range 50 {
 			stream := s.open(t, t.Context(), serverStream)
 			send(t, stream, "x")
@@ -176,7 +177,7 @@ func TestStreamHeader_MessageLeftAtTheEnd(t *testing.T) {
 		s.conn = s.inside(t, func(_ int, stream grpc.ClientStream) grpc.ClientStream {
 			return &lateHeader{stream, func() { time.Sleep(300 * ms) }}
 		})
-		s.On(get, testserver.Play(testserver.Receive(1), say("a"), testserver.Pause(time.Hour)))
+		s.On(get, moves.Play(moves.Receive(1), say("a"), moves.Pause(time.Hour)))
 		for range 100 {
 			ctx, cancel := context.WithCancel(t.Context())
 			stream := s.open(t, ctx, bidiStream)

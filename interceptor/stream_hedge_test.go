@@ -23,6 +23,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -32,7 +33,7 @@ func TestStreamHedge_Quantile(t *testing.T) {
 		h.Delay, h.Quantile = time.Minute, 0.9
 	}
 	play(t, hedged(follow), func(t *testing.T, s scene) {
-		usual := testserver.Play(testserver.Receive(1), testserver.Pause(20*ms), say("a"), testserver.Pause(time.Second), say("b"))
+		usual := moves.Play(moves.Receive(1), moves.Pause(20*ms), say("a"), moves.Pause(time.Second), say("b"))
 		s.On(get, slices.Repeat([]testserver.Step{usual}, 40)...)
 		for range 40 {
 			if got, _, err := s.whole(t, serverStream); got != "[a b]" || err != io.EOF {
@@ -50,7 +51,7 @@ func TestStreamHedge_Quantile(t *testing.T) {
 
 // takes is an attempt that receives all messages, and answers after a while.
 func takes(after time.Duration, answer string) testserver.Step {
-	return testserver.Play(testserver.Receive(0), testserver.Pause(after), say(answer))
+	return moves.Play(moves.Receive(0), moves.Pause(after), say(answer))
 }
 
 func TestStreamHedge(t *testing.T) {
@@ -114,7 +115,7 @@ func streamEnd(err error) error {
 // After its first message, a stream may run for any time.
 func TestStreamHedge_NotAfterFirstMessage(t *testing.T) {
 	play(t, hedged(), func(t *testing.T, s scene) {
-		s.On(get, testserver.Play(testserver.Receive(1), testserver.Pause(50*ms), say("a"), testserver.Pause(time.Minute), say("b")))
+		s.On(get, moves.Play(moves.Receive(1), moves.Pause(50*ms), say("a"), moves.Pause(time.Minute), say("b")))
 		got, _, err := s.whole(t, serverStream)
 		if got != "[a b]" || err != io.EOF || s.sent() != "[0s]" {
 			t.Errorf("%s, %v, sent %s", got, err, s.sent())
@@ -142,9 +143,9 @@ func TestStreamHedge_FailureNobodyAskedFor(t *testing.T) {
 // The first attempt gets headers, which the application has not requested, and loses.
 func TestStreamHedge_WinnersMetadata(t *testing.T) {
 	play(t, hedged(), func(t *testing.T, s scene) {
-		who := func(name string) testserver.Move { return testserver.SendHeader(metadata.Pairs("who", name)) }
-		s.On(get, testserver.Play(who("first"), testserver.Pause(time.Hour)).Trailer(metadata.Pairs("who", "first")),
-			testserver.Play(who("second"), testserver.Receive(1), say("second")).Trailer(metadata.Pairs("who", "second")))
+		who := func(name string) moves.Move { return moves.SendHeader(metadata.Pairs("who", name)) }
+		s.On(get, moves.Play(who("first"), moves.Pause(time.Hour)).Trailer(metadata.Pairs("who", "first")),
+			moves.Play(who("second"), moves.Receive(1), say("second")).Trailer(metadata.Pairs("who", "second")))
 		var (
 			header, trailer metadata.MD
 			from            peer.Peer
@@ -275,8 +276,8 @@ func TestStreamHedge_LateMessage(t *testing.T) {
 			}
 			return stream
 		})
-		s.On(get, testserver.Play(testserver.Receive(1), testserver.Pause(50*ms), say("1", "1", "1"), testserver.Pause(time.Hour)),
-			testserver.Play(testserver.Receive(1), say("2"), testserver.Pause(100*ms), say("2")))
+		s.On(get, moves.Play(moves.Receive(1), moves.Pause(50*ms), say("1", "1", "1"), moves.Pause(time.Hour)),
+			moves.Play(moves.Receive(1), say("2"), moves.Pause(100*ms), say("2")))
 		got, took, err := s.whole(t, serverStream)
 		if got != "[2 2]" || err != io.EOF || s.ends() != "[1 cancelled 2 won]" {
 			t.Errorf("%s, %v after %v: %s", got, err, took, s.ends())
@@ -291,7 +292,7 @@ func TestStreamHedge_CancelMeetsAnswer(t *testing.T) {
 		s = s.within(t, func(_ context.Context, _ int, stream grpc.ClientStream) grpc.ClientStream {
 			return &lateReceiver{stream, func() { cancel(); time.Sleep(ms) }}
 		})
-		s.On(get, testserver.Play(testserver.Receive(1), say("a"), testserver.Pause(time.Hour)))
+		s.On(get, moves.Play(moves.Receive(1), say("a"), moves.Pause(time.Hour)))
 		stream := s.open(t, ctx, serverStream)
 		send(t, stream, "x")
 		go func() { _ = stream.RecvMsg(new(wrapperspb.StringValue)) }()
@@ -311,8 +312,8 @@ func TestStreamHedge_MessageAfterCancel(t *testing.T) {
 					until := []time.Duration{300 * ms, fails, 300 * ms}[n-1]
 					return &lateReceiver{stream, func() { time.Sleep(time.Until(begin.Add(until))) }}
 				})
-				s.On(get, testserver.Play(testserver.Receive(1), testserver.SendHeader(metadata.Pairs("by", "1")), say("a"), testserver.Pause(time.Hour)),
-					testserver.Play(testserver.Receive(1), testserver.Pause(50*ms)).Then(testserver.Fail(codes.DataLoss).Trailer(metadata.Pairs("by", "2"))),
+				s.On(get, moves.Play(moves.Receive(1), moves.SendHeader(metadata.Pairs("by", "1")), say("a"), moves.Pause(time.Hour)),
+					moves.Play(moves.Receive(1), moves.Pause(50*ms)).Then(testserver.Fail(codes.DataLoss).Trailer(metadata.Pairs("by", "2"))),
 					testserver.Hang())
 				ctx, cancel := context.WithCancel(t.Context())
 				time.AfterFunc(170*ms, cancel)
@@ -475,7 +476,7 @@ func TestStreamHedge_NothingAfterTheEnd(t *testing.T) {
 				s = s.within(t, func(_ context.Context, _ int, stream grpc.ClientStream) grpc.ClientStream {
 					return &lateReceiver{stream, func() { time.Sleep(time.Second) }}
 				})
-				s.On(get, testserver.Play(testserver.Receive(1), testserver.Pause(50*ms), say("a"), testserver.Pause(time.Hour)))
+				s.On(get, moves.Play(moves.Receive(1), moves.Pause(50*ms), say("a"), moves.Pause(time.Hour)))
 				stream := s.open(t, ctx, serverStream)
 				send(t, stream, "x")
 				commit(stream)
@@ -501,7 +502,7 @@ func TestStreamHedge_Moments(t *testing.T) {
 	}{
 		"context as an attempt fails": {serverStream, down().Delay(5 * ms), func(s grpc.ClientStream, _ context.CancelFunc) { s.Context() }},
 		"trailer as an attempt fails": {serverStream, down().Delay(5 * ms), func(s grpc.ClientStream, _ context.CancelFunc) { s.Trailer() }},
-		"headers as the call is cancelled": {serverStream, testserver.Play(testserver.Pause(5*ms), testserver.SendHeader(nil), testserver.Pause(time.Hour)), func(s grpc.ClientStream, cancel context.CancelFunc) {
+		"headers as the call is cancelled": {serverStream, moves.Play(moves.Pause(5*ms), moves.SendHeader(nil), moves.Pause(time.Hour)), func(s grpc.ClientStream, cancel context.CancelFunc) {
 			go cancel()
 			_, _ = s.Header()
 		}},
@@ -555,7 +556,7 @@ func TestStreamHedge_SendOvertakenByAnswer(t *testing.T) {
 			}
 			return lateSend{stream, ctx}
 		})
-		s.On(get, testserver.Hang(), testserver.Play(testserver.Receive(1)).Then(testserver.Fail(codes.DataLoss)))
+		s.On(get, testserver.Hang(), moves.Play(moves.Receive(1)).Then(testserver.Fail(codes.DataLoss)))
 		stream := s.open(t, t.Context(), serverStream)
 		if err := stream.SendMsg(wrapperspb.String("a")); err != nil {
 			t.Errorf("SendMsg: %v, for a message that was sent", err)

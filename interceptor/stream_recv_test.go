@@ -19,6 +19,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -27,7 +28,7 @@ func TestStreamRecv_EarlyNotDecodable(t *testing.T) {
 	for name, desc := range map[string]*grpc.StreamDesc{"bidi": bidiStream, "client": clientStream} {
 		t.Run(name, func(t *testing.T) {
 			play(t, config(plain()), func(t *testing.T, s scene) {
-				s.On(get, testserver.Play(testserver.SendRaw([]byte{0xff})))
+				s.On(get, moves.Play(moves.SendRaw([]byte{0xff})))
 				stream := s.open(t, t.Context(), desc)
 				synctest.Wait()
 				if err := stream.SendMsg(wrapperspb.String("a")); err != io.EOF {
@@ -57,7 +58,7 @@ func ended(t *testing.T, stream grpc.ClientStream) {
 
 func TestStreamRecv_EarlyReply(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, testserver.Play(testserver.Receive(1), say("enough")))
+		s.On(get, moves.Play(moves.Receive(1), say("enough")))
 		stream := s.open(t, t.Context(), clientStream)
 		send(t, stream, "a")
 		time.Sleep(time.Second)
@@ -86,7 +87,7 @@ func TestStreamRecv_EarlyEnd(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, config(plain()), func(t *testing.T, s scene) {
-				s.On(get, testserver.Play(testserver.Receive(1), say("x", "y", "z")).Then(row.end))
+				s.On(get, moves.Play(moves.Receive(1), say("x", "y", "z")).Then(row.end))
 				stream := s.open(t, t.Context(), bidiStream)
 				send(t, stream, "a")
 				time.Sleep(time.Second)
@@ -105,7 +106,7 @@ func TestStreamRecv_EarlyEnd(t *testing.T) {
 
 func TestStreamRecv_OKAtOnce(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, testserver.Play(testserver.Receive(1)))
+		s.On(get, moves.Play(moves.Receive(1)))
 		stream := s.open(t, t.Context(), bidiStream)
 		send(t, stream, "a")
 		if md, err := stream.Header(); md.Get("content-type") != nil && err != nil {
@@ -126,7 +127,7 @@ func TestStreamRecv_EarlyReplyMetadata(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		s.On(get,
 			down().Trailer(metadata.Pairs("end", "1")),
-			testserver.Play(testserver.Receive(2), say("enough")).Header(metadata.Pairs("from", "2")).Trailer(metadata.Pairs("end", "2")))
+			moves.Play(moves.Receive(2), say("enough")).Header(metadata.Pairs("from", "2")).Trailer(metadata.Pairs("end", "2")))
 		stream := s.open(t, t.Context(), clientStream)
 		send(t, stream, "a")
 		time.Sleep(time.Second)
@@ -146,7 +147,7 @@ func TestStreamRecv_EarlyReplyMetadata(t *testing.T) {
 
 func TestStreamRecv_CutMessage(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, testserver.Play(testserver.Receive(1), say("a", "b"), testserver.Cut()))
+		s.On(get, moves.Play(moves.Receive(1), say("a", "b"), moves.Cut()))
 		stream := s.open(t, t.Context(), serverStream)
 		send(t, stream, "list")
 		got, err := receive(stream)
@@ -159,7 +160,7 @@ func TestStreamRecv_CutMessage(t *testing.T) {
 
 func TestStreamRecv_CutFirstMessage(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, testserver.Play(testserver.Receive(1), testserver.Cut()), testserver.Play(testserver.Receive(1), say("a", "b")))
+		s.On(get, moves.Play(moves.Receive(1), moves.Cut()), moves.Play(moves.Receive(1), say("a", "b")))
 		stream := s.open(t, t.Context(), serverStream)
 		send(t, stream, "list")
 		got, err := receive(stream)
@@ -174,8 +175,8 @@ func TestStreamRecv_CutFirstMessage(t *testing.T) {
 func TestStreamRecv_ReplyEmptied(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		s.On(get,
-			testserver.Play(testserver.Receive(0), testserver.SendRaw([]byte("bad"))).Then(down()),
-			testserver.Play(testserver.Receive(0), testserver.SendRaw([]byte("good"))))
+			moves.Play(moves.Receive(0), moves.SendRaw([]byte("bad"))).Then(down()),
+			moves.Play(moves.Receive(0), moves.SendRaw([]byte("good"))))
 		stream := s.open(t, t.Context(), clientStream, grpc.ForceCodec(notes{"forced"}))
 		if err := stream.SendMsg(&note{"a"}); err != nil {
 			t.Fatal(err)
@@ -199,7 +200,7 @@ func TestStreamRecv_MessageMeetsEnd(t *testing.T) {
 		conn := s.inside(t, func(_ int, stream grpc.ClientStream) grpc.ClientStream {
 			return &lateReceiver{stream, func() { cancel(); time.Sleep(500 * ms) }}
 		})
-		s.On(get, testserver.Play(testserver.Receive(1), say("a"), testserver.Pause(time.Hour)))
+		s.On(get, moves.Play(moves.Receive(1), say("a"), moves.Pause(time.Hour)))
 		stream, err := conn.NewStream(ctx, bidiStream, get)
 		if err != nil {
 			t.Fatal(err)
@@ -218,7 +219,7 @@ func TestStreamRecv_SecondReply(t *testing.T) {
 	retry := plain()
 	retry.Codes = []codes.Code{codes.Internal}
 	play(t, config(retry), func(t *testing.T, s scene) {
-		s.On(get, testserver.Play(testserver.Receive(0), say("a", "b")))
+		s.On(get, moves.Play(moves.Receive(0), say("a", "b")))
 		stream := s.open(t, t.Context(), clientStream)
 		send(t, stream, "x")
 		_ = stream.CloseSend()

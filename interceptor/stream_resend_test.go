@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -26,10 +27,10 @@ import (
 func TestStreamResend_Grows(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		s.On(get,
-			testserver.Play(testserver.Receive(1)).Then(down()),
-			testserver.Play(testserver.Receive(2)).Then(down()),
-			testserver.Play(testserver.Receive(3)).Then(down()),
-			testserver.Play(testserver.Receive(0), say("a", "b", "c", "d")))
+			moves.Play(moves.Receive(1)).Then(down()),
+			moves.Play(moves.Receive(2)).Then(down()),
+			moves.Play(moves.Receive(3)).Then(down()),
+			moves.Play(moves.Receive(0), say("a", "b", "c", "d")))
 		stream := s.open(t, t.Context(), bidiStream)
 		for _, text := range []string{"a", "b", "c", "d"} {
 			send(t, stream, text)
@@ -58,9 +59,9 @@ func TestStreamResend_Close(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		conn := s.Dial(t, append(s.retrier.DialOptions(), grpc.WithChainStreamInterceptor(counting))...)
 		s.On(get,
-			testserver.Play(testserver.Receive(0)).Then(down()),
-			testserver.Play(testserver.Receive(1)).Then(down()),
-			testserver.Play(testserver.Receive(0), say("sum")))
+			moves.Play(moves.Receive(0)).Then(down()),
+			moves.Play(moves.Receive(1)).Then(down()),
+			moves.Play(moves.Receive(0), say("sum")))
 		stream, err := conn.NewStream(t.Context(), clientStream, get)
 		if err != nil {
 			t.Fatal(err)
@@ -89,7 +90,7 @@ func TestStreamResend_SendBeside(t *testing.T) {
 				}
 			}}
 		})
-		s.On(get, failing(), testserver.Play(testserver.Echo(0)))
+		s.On(get, failing(), moves.Play(moves.Echo(0)))
 		stream := s.open(t, t.Context(), bidiStream)
 		send(t, stream, "a")
 		time.AfterFunc(2*time.Second, func() {
@@ -105,7 +106,7 @@ func TestStreamResend_SendBeside(t *testing.T) {
 // Small kept messages share memory.
 func TestStreamResend_AllSizes(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, testserver.Play(testserver.Receive(0)).Then(down()), testserver.Play(testserver.Echo(0)))
+		s.On(get, moves.Play(moves.Receive(0)).Then(down()), moves.Play(moves.Echo(0)))
 		stream := s.open(t, t.Context(), bidiStream, grpc.MaxRetryRPCBufferSize(1<<20))
 		var want []string
 		m := new(wrapperspb.StringValue)
@@ -130,8 +131,8 @@ func TestStreamResend_CloseBeside(t *testing.T) {
 		s = s.narrow(t)
 		large := strings.Repeat("x", 40<<10)
 		s.On(get,
-			testserver.Play(testserver.Receive(5)).Then(down()),
-			testserver.Play(say(large, large, large, large, large), testserver.Echo(0)))
+			moves.Play(moves.Receive(5)).Then(down()),
+			moves.Play(say(large, large, large, large, large), moves.Echo(0)))
 		stream := s.open(t, t.Context(), bidiStream)
 		send(t, stream, large, large, large, large, large)
 		time.Sleep(time.Second) // the first attempt has failed
@@ -150,7 +151,7 @@ func TestStreamResend_NarrowWindows(t *testing.T) {
 	const n, size = 64, 16 << 10
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		s = s.narrow(t)
-		s.On(get, testserver.Play(testserver.Receive(n)).Then(down()), testserver.Play(testserver.Echo(0)))
+		s.On(get, moves.Play(moves.Receive(n)).Then(down()), moves.Play(moves.Echo(0)))
 		stream := s.open(t, t.Context(), bidiStream, grpc.MaxRetryRPCBufferSize(2*n*size))
 		var wg sync.WaitGroup
 		defer wg.Wait()
@@ -188,10 +189,10 @@ func TestStreamResend_ReceiveBeside(t *testing.T) {
 	for i := range 300 {
 		n := 5 + i%20
 		s.On(get,
-			testserver.Play(testserver.Receive(1+i%n)).Then(down()),
-			testserver.Play().Then(down()),
-			testserver.Play(testserver.Receive(1+i%3)).Then(down()),
-			testserver.Play(testserver.Echo(0)))
+			moves.Play(moves.Receive(1+i%n)).Then(down()),
+			moves.Play().Then(down()),
+			moves.Play(moves.Receive(1+i%3)).Then(down()),
+			moves.Play(moves.Echo(0)))
 		if !s.echoes(t, n) {
 			failed++
 		}
@@ -211,9 +212,9 @@ func TestStreamResend_Stuck(t *testing.T) {
 			return &spy{stream, func(any) { time.Sleep(10 * time.Second) }}
 		})
 		s.On(get,
-			testserver.Play(testserver.Receive(2)).Then(down()),
-			testserver.Play().Then(down()),
-			testserver.Play(testserver.Receive(0), say("sum")))
+			moves.Play(moves.Receive(2)).Then(down()),
+			moves.Play().Then(down()),
+			moves.Play(moves.Receive(0), say("sum")))
 		stream, err := conn.NewStream(t.Context(), clientStream, get)
 		if err != nil {
 			t.Fatal(err)
@@ -244,7 +245,7 @@ func TestStreamResend_Overtaken(t *testing.T) {
 			}
 			return stream
 		})
-		s.On(get, failing(), testserver.Play().Then(down()), testserver.Play(testserver.Receive(1), say("a")))
+		s.On(get, failing(), moves.Play().Then(down()), moves.Play(moves.Receive(1), say("a")))
 		stream := s.open(t, t.Context(), bidiStream)
 		send(t, stream, strings.Repeat("x", 10<<10)) // large enough to be taken from a pool
 		if err := stream.RecvMsg(new(wrapperspb.StringValue)); err != nil {
@@ -268,7 +269,7 @@ func TestStreamResend_Refused(t *testing.T) {
 			}
 			return stream
 		})
-		s.On(get, failing(), testserver.Play(testserver.Echo(0)))
+		s.On(get, failing(), moves.Play(moves.Echo(0)))
 		stream := s.open(t, t.Context(), bidiStream)
 		send(t, stream, "a")
 		time.Sleep(time.Second)

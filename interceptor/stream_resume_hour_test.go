@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -49,7 +50,7 @@ func TestResume_AnHourOfCuts(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				server := testserver.Start(t)
-				server.On("*", testserver.Play(testserver.Receive(1), say("1")).Then(down()))
+				server.On("*", moves.Play(moves.Receive(1), say("1")).Then(down()))
 				r := mustNew(t, mustSet(t, row.config()), quiet, interceptor.WithRandom(func() float64 { return 0.5 }))
 				conn := server.Dial(t, r.DialOptions()...)
 				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -25,9 +26,9 @@ import (
 func TestResume_Hedged(t *testing.T) {
 	play(t, hedged(), func(t *testing.T, s scene) {
 		s.On(get,
-			testserver.Play(testserver.Receive(1), say("1", "2")).Then(down()),
+			moves.Play(moves.Receive(1), say("1", "2")).Then(down()),
 			testserver.Hang(),
-			testserver.Play(testserver.Receive(1), say("3", "4")))
+			moves.Play(moves.Receive(1), say("3", "4")))
 		next := func(last proto.Message) (proto.Message, bool) {
 			m, ok := last.(*wrapperspb.StringValue)
 			return wrapperspb.String("after " + m.GetValue()), ok
@@ -47,7 +48,7 @@ func TestResume_Hedged(t *testing.T) {
 func TestResume_HedgedAndResumed(t *testing.T) {
 	play(t, hedged(func(h *policy.HedgeSpec) { h.MaxAttempts = 4 }), func(t *testing.T, s scene) {
 		cut := func(texts ...string) testserver.Step {
-			return testserver.Play(testserver.Receive(1), say(texts...)).Then(down())
+			return moves.Play(moves.Receive(1), say(texts...)).Then(down())
 		}
 		s.On(get, cut("1"), testserver.Hang(), cut("2"), cut("3"), down())
 		next := func(last proto.Message) (proto.Message, bool) { return proto.Clone(last), true }
@@ -63,7 +64,7 @@ func TestResume_HedgedAndResumed(t *testing.T) {
 
 func TestResume_Buffers(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, testserver.Play(testserver.Receive(1), say("a")).Then(down()), testserver.Play(testserver.Receive(1), say("b")))
+		s.On(get, moves.Play(moves.Receive(1), say("a")).Then(down()), moves.Play(moves.Receive(1), say("b")))
 		codec := newCounting()
 		rest := func(proto.Message) (proto.Message, bool) { return wrapperspb.String("the rest"), true }
 		stream := s.open(t, t.Context(), serverStream, grpc.ForceCodecV2(codec), interceptor.Resume(rest))
@@ -96,8 +97,8 @@ func TestResume_LateRequest(t *testing.T) {
 					return &spy{stream, func(any) { time.Sleep(row.late) }}
 				})
 				s.On(get,
-					testserver.Play(say("a"), testserver.Pause(time.Second)).Then(down()),
-					testserver.Play(testserver.Receive(1), say("b"), testserver.Pause(time.Second)))
+					moves.Play(say("a"), moves.Pause(time.Second)).Then(down()),
+					moves.Play(moves.Receive(1), say("b"), moves.Pause(time.Second)))
 				rest := func(proto.Message) (proto.Message, bool) { return wrapperspb.String("the rest"), true }
 				stream := s.open(t, t.Context(), serverStream, interceptor.Resume(rest), grpc.ForceCodecV2(slowCodec{newCounting(), row.encoded}))
 				go func() {
@@ -134,10 +135,10 @@ func after(last proto.Message) (proto.Message, bool) {
 func TestResume(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		s.On(get,
-			testserver.Play(testserver.Receive(1), say("1", "2")).Then(down()),
+			moves.Play(moves.Receive(1), say("1", "2")).Then(down()),
 			down(), // and the next attempt does not get anywhere
-			testserver.Play(testserver.Receive(1), say("3"), testserver.Cut()),
-			testserver.Play(testserver.Receive(1), say("4")))
+			moves.Play(moves.Receive(1), say("3"), moves.Cut()),
+			moves.Play(moves.Receive(1), say("4")))
 		time.AfterFunc(time.Second, s.conn.ResetConnectBackoff)
 		stream := s.open(t, t.Context(), serverStream, interceptor.Resume(after))
 		send(t, stream, "from the start")
@@ -162,7 +163,7 @@ func TestResume(t *testing.T) {
 // A resumption that delivers a message is progress: the attempts are counted from it.
 func TestResume_BoundSinceLastMessage(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
-		cut := testserver.Play(testserver.Receive(1), say("1")).Then(down())
+		cut := moves.Play(moves.Receive(1), say("1")).Then(down())
 		s.On(get, cut, cut, down(), down(), cut, down())
 		stream := s.open(t, t.Context(), serverStream, interceptor.Resume(after))
 		send(t, stream, "from the start")
@@ -176,7 +177,7 @@ func TestResume_BoundSinceLastMessage(t *testing.T) {
 // So is the message of an attempt that the call was committed to before, since the application asked for headers.
 func TestResume_BoundAfterHeaders(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, down(), down(), testserver.Play(testserver.Receive(1), say("1")).Then(down()), down())
+		s.On(get, down(), down(), moves.Play(moves.Receive(1), say("1")).Then(down()), down())
 		stream := s.open(t, t.Context(), serverStream, interceptor.Resume(after))
 		send(t, stream, "from the start")
 		_ = stream.CloseSend()
@@ -192,7 +193,7 @@ func TestResume_BoundAfterHeaders(t *testing.T) {
 
 func TestResume_Declined(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, testserver.Play(testserver.Receive(1), say("not a number")).Then(down()))
+		s.On(get, moves.Play(moves.Receive(1), say("not a number")).Then(down()))
 		stream := s.open(t, t.Context(), serverStream, interceptor.Resume(after))
 		send(t, stream, "from the start")
 		if got, err := receive(stream); len(got) != 1 || reasonOf(err) != policy.ReasonCommitted || s.Count(get) != 1 {
@@ -204,8 +205,8 @@ func TestResume_Declined(t *testing.T) {
 func TestResume_Copy(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		s.On(get,
-			testserver.Play(testserver.Receive(1), say("7")).Then(down()),
-			testserver.Play(testserver.Receive(1), say("8")))
+			moves.Play(moves.Receive(1), say("7")).Then(down()),
+			moves.Play(moves.Receive(1), say("8")))
 		stream := s.open(t, t.Context(), serverStream, interceptor.Resume(after))
 		send(t, stream, "from the start")
 		m := new(wrapperspb.StringValue)

@@ -20,13 +20,14 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
 
 func TestStreamSend_MessageUsedAgain(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, testserver.Play(testserver.Receive(0)).Then(down()), testserver.Play(testserver.Receive(0), say("ok")))
+		s.On(get, moves.Play(moves.Receive(0)).Then(down()), moves.Play(moves.Receive(0), say("ok")))
 		stream := s.open(t, t.Context(), clientStream)
 		m := new(wrapperspb.StringValue)
 		for _, text := range []string{"a", "b", "c"} {
@@ -62,7 +63,7 @@ func TestStreamSend_Over(t *testing.T) {
 	for want, desc := range map[error]*grpc.StreamDesc{nil: serverStream, io.EOF: bidiStream} {
 		t.Run(fmt.Sprint(want), func(t *testing.T) {
 			play(t, config(plain()), func(t *testing.T, s scene) {
-				s.On(get, testserver.Play().Then(down()))
+				s.On(get, moves.Play().Then(down()))
 				stream := s.open(t, t.Context(), desc)
 				if _, err := receive(stream); status.Code(err) != codes.Unavailable || reasonOf(err) != policy.ReasonAttemptsExhausted {
 					t.Fatal(err)
@@ -115,7 +116,7 @@ func TestStreamSend_InnerGoroutines(t *testing.T) {
 			}
 			return &racer{ClientStream: stream}
 		})
-		s.On(get, testserver.Play(testserver.Receive(0)).Then(down()), testserver.Play(testserver.Echo(0)))
+		s.On(get, moves.Play(moves.Receive(0)).Then(down()), moves.Play(moves.Echo(0)))
 		stream := s.open(t, t.Context(), bidiStream)
 		for i := range n {
 			send(t, stream, fmt.Sprint(i))
@@ -135,7 +136,7 @@ func TestStreamSend_InnerGoroutines(t *testing.T) {
 
 func TestStreamSend_Prepared(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, down().Times(1), testserver.Play(testserver.Echo(0)))
+		s.On(get, down().Times(1), moves.Play(moves.Echo(0)))
 		stream := s.open(t, t.Context(), bidiStream, grpc.UseCompressor(gzip.Name))
 		send(t, stream, "a")
 		time.Sleep(time.Second)
@@ -158,7 +159,7 @@ func TestStreamSend_Prepared(t *testing.T) {
 
 func TestStreamSend_NotEncodable(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, testserver.Play(testserver.Receive(0)))
+		s.On(get, moves.Play(moves.Receive(0)))
 		stream := s.open(t, t.Context(), bidiStream)
 		send(t, stream, "a")
 		err := stream.SendMsg(&note{"no protobuf"})
@@ -224,7 +225,7 @@ func TestStreamSend_MessageItself(t *testing.T) {
 			}
 			return &spy{stream, func(m any) { seen = append(seen, m) }}
 		})
-		s.On(get, down(), testserver.Play(testserver.Receive(1), say("a")))
+		s.On(get, down(), moves.Play(moves.Receive(1), say("a")))
 		stream, err := conn.NewStream(t.Context(), serverStream, get)
 		if err != nil {
 			t.Fatal(err)
@@ -244,7 +245,7 @@ func TestStreamSend_MessageItself(t *testing.T) {
 func TestStreamSend_Replaced(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		conn := s.inside(t, func(_ int, stream grpc.ClientStream) grpc.ClientStream { return &signer{stream} })
-		s.On(get, testserver.Play(testserver.Echo(0)))
+		s.On(get, moves.Play(moves.Echo(0)))
 		stream, err := conn.NewStream(t.Context(), bidiStream, get)
 		if err != nil {
 			t.Fatal(err)
@@ -343,7 +344,7 @@ func TestStreamSend_InnerInterceptors(t *testing.T) {
 					}
 					return stream
 				})
-				s.On(get, testserver.Play(testserver.Receive(0)).Then(down()), testserver.Play(testserver.Echo(0)))
+				s.On(get, moves.Play(moves.Receive(0)).Then(down()), moves.Play(moves.Echo(0)))
 				stream := s.open(t, t.Context(), bidiStream)
 				m := wrapperspb.String("a")
 				if err := stream.SendMsg(m); err != nil {
@@ -375,7 +376,7 @@ func TestStreamSend_Overtaken(t *testing.T) {
 			}
 			return &spy{stream, func(any) { time.Sleep(10 * time.Second) }}
 		})
-		s.On(get, testserver.Play(testserver.Pause(time.Second)).Then(down()), testserver.Play(testserver.Echo(0)))
+		s.On(get, moves.Play(moves.Pause(time.Second)).Then(down()), moves.Play(moves.Echo(0)))
 		stream := s.open(t, t.Context(), bidiStream)
 		go func() {
 			start := time.Now()
@@ -420,7 +421,7 @@ func TestStreamSend_LateFailure(t *testing.T) {
 			}
 			return stream
 		})
-		s.On(get, testserver.Play(testserver.Pause(time.Second)).Then(down()), testserver.Play(testserver.Echo(0)))
+		s.On(get, moves.Play(moves.Pause(time.Second)).Then(down()), moves.Play(moves.Echo(0)))
 		stream := s.open(t, t.Context(), bidiStream)
 		time.AfterFunc(time.Minute, func() { close(gate) }) // long after the first attempt
 		sent := make(chan error, 1)
@@ -443,7 +444,7 @@ func TestStreamSend_LateFailure(t *testing.T) {
 
 func TestStreamSend_PrepareBeside(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, testserver.Play(testserver.Receive(0), say("sum")))
+		s.On(get, moves.Play(moves.Receive(0), say("sum")))
 		stream := s.open(t, t.Context(), clientStream)
 		done := make(chan error)
 		go func() { // gRPC lets messages be prepared in any goroutine
@@ -476,7 +477,7 @@ func TestStreamSend_TooLarge(t *testing.T) {
 	retry := plain()
 	retry.Codes = []codes.Code{codes.ResourceExhausted, codes.Unavailable}
 	play(t, config(retry), func(t *testing.T, s scene) {
-		s.On(get, testserver.Play(testserver.Receive(0)))
+		s.On(get, moves.Play(moves.Receive(0)))
 		stream := s.open(t, t.Context(), bidiStream, grpc.MaxCallSendMsgSize(100))
 		send(t, stream, "small")
 		synctest.Wait()
@@ -495,7 +496,7 @@ func TestStreamSend_TooLarge(t *testing.T) {
 func TestStreamSend_OnlySends(t *testing.T) {
 	const limit = 1000
 	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, testserver.Play(testserver.Receive(0)))
+		s.On(get, moves.Play(moves.Receive(0)))
 		stream := s.open(t, t.Context(), bidiStream, grpc.MaxRetryRPCBufferSize(limit))
 		most := int64(0)
 		for range 1000 {
@@ -530,7 +531,7 @@ func TestStreamSend_MutatingInterceptor(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		var seen []string
 		s.conn = s.inside(t, func(_ int, stream grpc.ClientStream) grpc.ClientStream { return stamping{stream, &seen} })
-		s.On(get, testserver.Play(testserver.Receive(0)).Then(down()).Times(2), testserver.Play(testserver.Echo(0)))
+		s.On(get, moves.Play(moves.Receive(0)).Then(down()).Times(2), moves.Play(moves.Echo(0)))
 		stream := s.open(t, t.Context(), bidiStream)
 		send(t, stream, "a", "b")
 		_ = stream.CloseSend()

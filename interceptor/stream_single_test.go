@@ -19,6 +19,7 @@ import (
 
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/inside"
+	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -62,7 +63,7 @@ func TestStreamSingle_SlowReader(t *testing.T) {
 						if !desc.ServerStreams {
 							answer = say("a")
 						}
-						s.On(get, testserver.Play(testserver.Receive(1), answer).Trailer(metadata.Pairs("end", "1")))
+						s.On(get, moves.Play(moves.Receive(1), answer).Trailer(metadata.Pairs("end", "1")))
 						bare := s.slowly(t, s.Dial(t), way, desc)
 						ours := s.slowly(t, s.Dial(t, s.retrier.DialOptions()...), way, desc)
 						if fmt.Sprint(ours) != fmt.Sprint(bare) || bare.end != io.EOF {
@@ -113,7 +114,7 @@ func (s scene) slowly(t *testing.T, conn *grpc.ClientConn, way string, desc *grp
 // After the deadline, RecvMsg still returns a server's error that arrived before it.
 func TestStreamSingle_ErrorAfterDeadline(t *testing.T) {
 	play(t, policy.Config{}, func(t *testing.T, s scene) {
-		s.On(get, testserver.Play(testserver.Receive(1), say("a")).Then(testserver.Fail(codes.NotFound)))
+		s.On(get, moves.Play(moves.Receive(1), say("a")).Then(testserver.Fail(codes.NotFound)))
 		ctx, cancel := context.WithCancel(t.Context())
 		stream := s.open(t, ctx, bidiStream)
 		send(t, stream, "x")
@@ -158,7 +159,7 @@ func TestStreamSingle_CancelledWhileOpened(t *testing.T) {
 // OnFinish runs before RecvMsg returns, and may ask the stream.
 func TestStreamSingle_OnFinishAsks(t *testing.T) {
 	play(t, policy.Config{}, func(t *testing.T, s scene) {
-		s.On(get, testserver.Play(testserver.Receive(1), say("a")).Header(metadata.Pairs("from", "1")).Trailer(metadata.Pairs("end", "1")))
+		s.On(get, moves.Play(moves.Receive(1), say("a")).Header(metadata.Pairs("from", "1")).Trailer(metadata.Pairs("end", "1")))
 		var stream grpc.ClientStream
 		var asked []string
 		stream = s.open(t, t.Context(), bidiStream, grpc.OnFinish(func(error) {
@@ -213,8 +214,8 @@ func TestStreamSingle_ReceivedAhead(t *testing.T) {
 		code codes.Code
 		end  error
 	}{
-		"success": {testserver.Play(say("a", "b")), codes.OK, io.EOF},
-		"failure": {testserver.Play(say("a", "b")).Then(testserver.Fail(codes.NotFound)), codes.NotFound, nil},
+		"success": {moves.Play(say("a", "b")), codes.OK, io.EOF},
+		"failure": {moves.Play(say("a", "b")).Then(testserver.Fail(codes.NotFound)), codes.NotFound, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, policy.Config{}, func(t *testing.T, s scene) {
@@ -260,7 +261,7 @@ func TestStreamSingle_OptionsKept(t *testing.T) {
 // Headers are asked for, there are none, and the application leaves.
 func TestStreamSingle_NoHeaders(t *testing.T) {
 	play(t, policy.Config{}, func(t *testing.T, s scene) {
-		s.On(get, testserver.Play().Then(testserver.Fail(codes.NotFound)))
+		s.On(get, moves.Play().Then(testserver.Fail(codes.NotFound)))
 		stream := s.open(t, t.Context(), bidiStream)
 		if header, err := stream.Header(); header != nil || err != nil {
 			t.Errorf("%v, %v", header, err)
@@ -278,7 +279,7 @@ func TestStreamSingle_Admission(t *testing.T) {
 		Names: []string{"/acme.orders.v1.OrderService/"}, Spec: policy.Spec{Admission: policy.AdmissionRefuse},
 	}}}
 	play(t, c, func(t *testing.T, s scene) {
-		s.On(get, testserver.Play(testserver.Receive(1), say("a"), testserver.Pause(time.Hour)))
+		s.On(get, moves.Play(moves.Receive(1), say("a"), moves.Pause(time.Hour)))
 		stream := s.open(t, t.Context(), bidiStream)
 		send(t, stream, "x")
 		time.Sleep(time.Minute)

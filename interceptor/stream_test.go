@@ -26,6 +26,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -91,12 +92,12 @@ func receive(stream grpc.ClientStream) (texts []string, err error) {
 	}
 }
 
-func say(texts ...string) testserver.Move {
+func say(texts ...string) moves.Move {
 	var messages []proto.Message
 	for _, text := range texts {
 		messages = append(messages, wrapperspb.String(text))
 	}
-	return testserver.Send(messages...)
+	return moves.Send(messages...)
 }
 
 // heard returns the messages that the server received in its n-th attempt, from 0.
@@ -113,7 +114,7 @@ func (s scene) heard(n int) (texts []string) {
 
 func TestStream_ServerRetried(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, down().Times(2), testserver.Play(testserver.Receive(1), say("a", "b", "c")))
+		s.On(get, down().Times(2), moves.Play(moves.Receive(1), say("a", "b", "c")))
 		stream := s.open(t, t.Context(), serverStream)
 		send(t, stream, "list")
 		_ = stream.CloseSend()
@@ -129,7 +130,7 @@ func TestStream_ServerRetried(t *testing.T) {
 
 func TestStream_DeliveredNotRepeated(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, testserver.Play(testserver.Receive(1), say("a", "b", "c")).Then(down()))
+		s.On(get, moves.Play(moves.Receive(1), say("a", "b", "c")).Then(down()))
 		stream := s.open(t, t.Context(), serverStream)
 		send(t, stream, "list")
 		got, err := receive(stream)
@@ -142,9 +143,9 @@ func TestStream_DeliveredNotRepeated(t *testing.T) {
 func TestStream_ClientReplayed(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		s.On(get,
-			testserver.Play(testserver.Receive(1)).Then(down()),
-			testserver.Play(testserver.Receive(2)).Then(down()),
-			testserver.Play(testserver.Receive(0), say("sum")))
+			moves.Play(moves.Receive(1)).Then(down()),
+			moves.Play(moves.Receive(2)).Then(down()),
+			moves.Play(moves.Receive(0), say("sum")))
 		stream := s.open(t, t.Context(), clientStream)
 		for _, text := range []string{"a", "b", "c"} {
 			send(t, stream, text)
@@ -167,8 +168,8 @@ func TestStream_ClientReplayed(t *testing.T) {
 func TestStream_BidiReplayed(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		s.On(get,
-			testserver.Play(testserver.Receive(2)).Then(down()),
-			testserver.Play(testserver.Echo(0)))
+			moves.Play(moves.Receive(2)).Then(down()),
+			moves.Play(moves.Echo(0)))
 		stream := s.open(t, t.Context(), bidiStream)
 		send(t, stream, "a", "b")
 		m := new(wrapperspb.StringValue)
@@ -192,7 +193,7 @@ func TestStream_NotOpened(t *testing.T) {
 		s.Down()
 		time.AfterFunc(500*ms, s.Up)
 		time.AfterFunc(600*ms, s.conn.ResetConnectBackoff)
-		s.On(get, testserver.Play(testserver.Receive(1), say("a")))
+		s.On(get, moves.Play(moves.Receive(1), say("a")))
 		stream := s.open(t, t.Context(), serverStream)
 		send(t, stream, "list")
 		if got, err := receive(stream); fmt.Sprint(got) != "[a]" || err != io.EOF {
@@ -231,15 +232,15 @@ func (s scene) heardBy() (all []string) {
 
 func TestStream_NothingSent(t *testing.T) {
 	for name, row := range map[string]struct {
-		move testserver.Move
+		move moves.Move
 		want string
 	}{
-		"and stays open": {testserver.Pause(time.Second), "[[] []]"},
-		"and is closed":  {testserver.Receive(0), "[[]. [].]"},
+		"and stays open": {moves.Pause(time.Second), "[[] []]"},
+		"and is closed":  {moves.Receive(0), "[[]. [].]"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, config(plain()), func(t *testing.T, s scene) {
-				s.On(get, testserver.Play(row.move).Then(down()), testserver.Play(row.move, say("a")))
+				s.On(get, moves.Play(row.move).Then(down()), moves.Play(row.move, say("a")))
 				stream := s.open(t, t.Context(), bidiStream)
 				if name == "and is closed" {
 					_ = stream.CloseSend()
@@ -261,7 +262,7 @@ func TestStream_ManyAnswers(t *testing.T) {
 		for n := range 1000 {
 			many = append(many, fmt.Sprint(n))
 		}
-		s.On(get, down().Times(3), testserver.Play(testserver.Receive(1), say(many...)))
+		s.On(get, down().Times(3), moves.Play(moves.Receive(1), say(many...)))
 		stream := s.open(t, t.Context(), serverStream)
 		send(t, stream, "x")
 		if got, err := receive(stream); fmt.Sprint(got) != fmt.Sprint(many) || err != io.EOF {
@@ -272,7 +273,7 @@ func TestStream_ManyAnswers(t *testing.T) {
 
 func TestStream_OneAttemptKeepsNothing(t *testing.T) {
 	play(t, policy.Config{}, func(t *testing.T, s scene) {
-		s.On(get, testserver.Play(testserver.Receive(1)).Then(down()))
+		s.On(get, moves.Play(moves.Receive(1)).Then(down()))
 		stream := s.open(t, t.Context(), bidiStream)
 		send(t, stream, "a")
 		if got := s.retrier.Replayed(); got != 0 {
@@ -358,7 +359,7 @@ func TestStream_Pushback(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, config(plain()), func(t *testing.T, s scene) {
-				s.On(get, row.step, testserver.Play(testserver.Receive(1), say("a")))
+				s.On(get, row.step, moves.Play(moves.Receive(1), say("a")))
 				stream := s.open(t, t.Context(), bidiStream)
 				send(t, stream, "x")
 				_, _ = receive(stream)
@@ -372,7 +373,7 @@ func TestStream_Pushback(t *testing.T) {
 
 func TestStream_PushbackRestartsBackoff(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, down(), down().Pushback("700"), down(), testserver.Play(testserver.Receive(1), say("a")))
+		s.On(get, down(), down().Pushback("700"), down(), moves.Play(moves.Receive(1), say("a")))
 		stream := s.open(t, t.Context(), serverStream)
 		send(t, stream, "x")
 		if got, err := receive(stream); fmt.Sprint(got) != "[a]" || s.waits() != "[100ms 700ms 100ms]" {
@@ -383,7 +384,7 @@ func TestStream_PushbackRestartsBackoff(t *testing.T) {
 
 func TestStream_PreviousAttempts(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, down().Times(2), testserver.Play(testserver.Receive(1), say("a")))
+		s.On(get, down().Times(2), moves.Play(moves.Receive(1), say("a")))
 		stream := s.open(t, metadata.AppendToOutgoingContext(t.Context(), "tenant", "acme"), bidiStream)
 		send(t, stream, "x")
 		_, _ = receive(stream)
@@ -439,7 +440,7 @@ func TestStream_Refused(t *testing.T) {
 
 func TestStream_DeclaredSafe(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(create, down(), testserver.Play(testserver.Receive(1), say("a")))
+		s.On(create, down(), moves.Play(moves.Receive(1), say("a")))
 		stream, err := s.conn.NewStream(t.Context(), bidiStream, create, interceptor.Idempotent())
 		if err != nil {
 			t.Fatal(err)
@@ -479,7 +480,7 @@ func (s scene) within(t *testing.T, inner func(ctx context.Context, n int, strea
 }
 
 // failing takes a message and fails.
-func failing() testserver.Step { return testserver.Play(testserver.Receive(1)).Then(down()) }
+func failing() testserver.Step { return moves.Play(moves.Receive(1)).Then(down()) }
 
 // Without retries, no message is kept, but that is not the reason for the end.
 func TestStream_OneAttemptExhausted(t *testing.T) {
@@ -490,7 +491,7 @@ func TestStream_OneAttemptExhausted(t *testing.T) {
 				c = config(plain())
 			}
 			play(t, c, func(t *testing.T, s scene) {
-				s.On(get, testserver.Play(testserver.Receive(1)).Then(down()))
+				s.On(get, moves.Play(moves.Receive(1)).Then(down()))
 				stream := s.open(t, t.Context(), bidiStream, options...)
 				send(t, stream, "a")
 				if got := s.retrier.Replayed(); got != 0 {
@@ -528,7 +529,7 @@ func TestStream_PolicyTimeout(t *testing.T) {
 		c.Methods[i].Timeout = time.Second
 	}
 	play(t, c, func(t *testing.T, s scene) {
-		s.On(get, down().Times(2), testserver.Play(testserver.Receive(1), say("a"), testserver.Pause(time.Hour)))
+		s.On(get, down().Times(2), moves.Play(moves.Receive(1), say("a"), moves.Pause(time.Hour)))
 		stream := s.open(t, t.Context(), serverStream)
 		send(t, stream, "x")
 		start := time.Now()
@@ -544,7 +545,7 @@ func TestStream_CancelledByServer(t *testing.T) {
 	retry := plain()
 	retry.Codes = []codes.Code{codes.Canceled}
 	play(t, config(retry), func(t *testing.T, s scene) {
-		s.On(get, testserver.Fail(codes.Canceled), testserver.Play(testserver.Receive(1), say("a")))
+		s.On(get, testserver.Fail(codes.Canceled), moves.Play(moves.Receive(1), say("a")))
 		stream := s.open(t, t.Context(), serverStream)
 		send(t, stream, "x")
 		if got, _ := receive(stream); len(got) != 1 || s.Count(get) != 2 {
@@ -557,7 +558,7 @@ func TestStream_WaitForReadyOnRetry(t *testing.T) {
 	retry := plain()
 	retry.Backoff.Initial, retry.Backoff.Multiplier, retry.WaitForReadyOnRetry = 10*ms, 1, new(true)
 	play(t, config(retry), func(t *testing.T, s scene) {
-		s.On(get, testserver.Play(testserver.Receive(1), say("up again")))
+		s.On(get, moves.Play(moves.Receive(1), say("up again")))
 		s.Down()
 		time.AfterFunc(500*ms, s.Up)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -18,13 +18,14 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
 
 func TestStreamTimeout_GivenUp(t *testing.T) {
 	play(t, config(hasty()), func(t *testing.T, s scene) {
-		s.On(get, testserver.Hang(), testserver.Play(testserver.Receive(1), say("a"), testserver.Pause(time.Minute), say("b")))
+		s.On(get, testserver.Hang(), moves.Play(moves.Receive(1), say("a"), moves.Pause(time.Minute), say("b")))
 		stream := s.open(t, t.Context(), serverStream)
 		send(t, stream, "list")
 		if got, err := receive(stream); fmt.Sprint(got) != "[a b]" || err != io.EOF || s.waits() != "[1.1s]" {
@@ -38,8 +39,8 @@ func TestStreamTimeout_AnswerCrosses(t *testing.T) {
 		t.Run(at.String(), func(t *testing.T) {
 			play(t, config(hasty()), func(t *testing.T, s scene) {
 				s.On(get,
-					testserver.Play(testserver.Receive(1), testserver.Pause(at), say("1a"), testserver.Pause(time.Minute), say("1b")),
-					testserver.Play(testserver.Receive(1), say("2a", "2b")))
+					moves.Play(moves.Receive(1), moves.Pause(at), say("1a"), moves.Pause(time.Minute), say("1b")),
+					moves.Play(moves.Receive(1), say("2a", "2b")))
 				stream := s.open(t, t.Context(), serverStream)
 				send(t, stream, "x")
 				got, err := receive(stream)
@@ -103,7 +104,7 @@ func TestStreamTimeout_BesideBudget(t *testing.T) {
 
 func TestStreamTimeout_NobodyReceives(t *testing.T) {
 	play(t, config(hasty()), func(t *testing.T, s scene) {
-		s.On(get, testserver.Hang(), testserver.Play(testserver.Receive(0), say("sum")))
+		s.On(get, testserver.Hang(), moves.Play(moves.Receive(0), say("sum")))
 		stream := s.open(t, t.Context(), clientStream)
 		send(t, stream, "a")
 		time.Sleep(1500 * ms)
@@ -137,7 +138,7 @@ func TestStreamTimeout_InPlaceIsARetry(t *testing.T) {
 	retry := plain()
 	retry.PerAttemptTimeout, retry.CancelOnTimeout = time.Second, true
 	play(t, config(retry), func(t *testing.T, s scene) {
-		s.On(get, testserver.Hang(), testserver.Play(say("a")))
+		s.On(get, testserver.Hang(), moves.Play(say("a")))
 		if got, _ := receive(s.open(t, t.Context(), bidiStream)); len(got) != 1 || s.waits() != "[1.1s]" {
 			t.Errorf("%v after %s", got, s.waits())
 		}
@@ -149,7 +150,7 @@ func TestStreamTimeout_InPlaceIsARetry(t *testing.T) {
 
 func TestStreamTimeout_Header(t *testing.T) {
 	play(t, config(hasty()), func(t *testing.T, s scene) {
-		s.On(get, testserver.Hang(), testserver.Play(testserver.Receive(1), say("a")).Header(metadata.Pairs("from", "2")))
+		s.On(get, testserver.Hang(), moves.Play(moves.Receive(1), say("a")).Header(metadata.Pairs("from", "2")))
 		stream := s.open(t, t.Context(), bidiStream)
 		send(t, stream, "x")
 		md, err := stream.Header()
@@ -163,7 +164,7 @@ func TestStreamTimeout_BlockedSend(t *testing.T) {
 	play(t, config(hasty()), func(t *testing.T, s scene) {
 		s.Server = testserver.Start(t, testserver.ServerOptions(grpc.InitialWindowSize(64<<10), grpc.InitialConnWindowSize(1<<20)))
 		s.conn = s.Dial(t, s.retrier.DialOptions()...)
-		s.On(get, testserver.Play(testserver.Pause(time.Hour)), testserver.Play(testserver.Receive(0), say("sum")))
+		s.On(get, moves.Play(moves.Pause(time.Hour)), moves.Play(moves.Receive(0), say("sum")))
 		stream := s.open(t, t.Context(), clientStream)
 		start := time.Now()
 		long := strings.Repeat("x", 20<<10)
@@ -186,8 +187,8 @@ func TestStreamTimeout_BlockedSend(t *testing.T) {
 func TestStreamTimeout_UnreadMessage(t *testing.T) {
 	play(t, config(hasty()), func(t *testing.T, s scene) {
 		s.On(get,
-			testserver.Play(testserver.Receive(1), say("of the first"), testserver.Receive(1)),
-			testserver.Play(testserver.Receive(2), say("of the second")))
+			moves.Play(moves.Receive(1), say("of the first"), moves.Receive(1)),
+			moves.Play(moves.Receive(2), say("of the second")))
 		stream := s.open(t, t.Context(), bidiStream)
 		send(t, stream, "x")
 		time.Sleep(1500 * ms) // the application doesn't receive the message, which has arrived in time

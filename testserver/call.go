@@ -8,7 +8,6 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 )
@@ -22,7 +21,7 @@ type call struct {
 	k           int  // number of previous attempts in its script
 	seen        bool // the attempt is recorded or observed
 	cancelled   bool
-	played      bool     // by a Play: only its moves receive and send
+	streamed    bool     // by a Stream: only its function receives and sends
 	unread      [][]byte // the first message, if it was read ahead
 	begun       bool     // a message was read
 	halfClosed  bool
@@ -62,11 +61,8 @@ func (c *call) run(s Step) error {
 	if err := c.open(s); err != nil {
 		return c.ended(err)
 	}
-	for _, m := range s.moves {
-		if m.last {
-			return m.do(c)
-		}
-		if err := m.do(c); err != nil {
+	if s.serve != nil {
+		if err := s.serve(servedStream{c.stream, c}); err != nil {
 			return c.ended(err)
 		}
 	}
@@ -79,15 +75,12 @@ func (c *call) run(s Step) error {
 	return c.finish(s)
 }
 
-// open runs the part of a step before the moves and the messages.
+// open runs the part of a step before its function and its messages.
 func (c *call) open(s Step) error {
 	if err := c.first(s); err != nil {
 		return err
 	}
-	if s.plays && s.pick == nil {
-		c.played = true
-		_ = grpc.SetSendCompressor(c.stream.Context(), encoding.Identity) // fails when another Play has sent headers
-	}
+	c.streamed = c.streamed || s.serve != nil
 	if len(s.trailer) > 0 {
 		c.stream.SetTrailer(s.trailer)
 	}
@@ -107,7 +100,7 @@ func (c *call) open(s Step) error {
 func (c *call) finish(s Step) error {
 	switch s.end {
 	case endOK:
-		if s.replies != nil || c.played {
+		if s.replies != nil || c.streamed {
 			return nil
 		}
 		return c.ended(c.send([]byte{}))
@@ -117,6 +110,8 @@ func (c *call) finish(s Step) error {
 	case endDrop:
 		_ = c.conn.Close()
 		return status.Error(codes.Unavailable, "testserver: connection dropped")
+	case endCut:
+		return c.cut()
 	case endPick:
 		return c.run(s.pick(c))
 	default:

@@ -8,67 +8,52 @@ import (
 	"io"
 
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 )
 
-// untilHalfClose means all messages.
-const untilHalfClose = -1
-
 // first reads the first message, if the client sends one, and keeps it for receive. It does nothing
-// for a Play, or the second time.
+// for a Stream, or the second time.
 func (c *call) first(s Step) error {
-	if s.plays || c.played || c.begun || c.halfClosed {
+	if s.streams || c.streamed || c.begun || c.halfClosed {
 		return nil
 	}
-	b, ok, err := c.read(c.seen)
-	if ok {
+	b, err := c.read(nil)
+	switch {
+	case errors.Is(err, io.EOF):
+		return nil
+	case err == nil:
 		c.unread = append(c.unread, b)
 	}
 	return err
 }
 
-// receive takes n messages, or fewer if the client half-closes, and calls use with each, unless it
-// is nil.
-func (c *call) receive(n int, use func([]byte) error) error {
-	for i := 0; i != n; i++ {
-		b, ok, err := c.next(c.seen || use != nil)
-		if err != nil || !ok {
-			return err
-		}
-		if use == nil {
-			continue
-		}
-		if err := use(b); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (c *call) next(bytes bool) ([]byte, bool, error) {
+// receive takes the next message into m.
+func (c *call) receive(m any) error {
 	if len(c.unread) > 0 {
 		b := c.unread[0]
 		c.unread = nil
-		return b, true, nil
+		return codec{}.Unmarshal(mem.BufferSlice{mem.SliceBuffer(b)}, m)
 	}
-	return c.read(bytes)
+	_, err := c.read(m)
+	return err
 }
 
-// read reads a message and records it. It returns false when the client has half-closed.
-func (c *call) read(bytes bool) ([]byte, bool, error) {
-	m := request{skip: !bytes}
-	switch err := c.stream.RecvMsg(&m); {
+// read reads a message into m, unless that is nil, and records it. It returns io.EOF when the client has half-closed.
+func (c *call) read(m any) ([]byte, error) {
+	r := request{into: m, keep: c.seen}
+	switch err := c.stream.RecvMsg(&r); {
 	case errors.Is(err, io.EOF):
 		c.halfClosed = true
 		c.update(func(a *Attempt) { a.HalfClosed = true })
-		return nil, false, nil
+		return nil, err
 	case err != nil:
-		return nil, false, err
+		return nil, err
 	}
 	c.begun = true
-	c.update(func(a *Attempt) { a.received(m.bytes) })
-	return m.bytes, true, nil
+	c.update(func(a *Attempt) { a.received(r.bytes) })
+	return r.bytes, nil
 }
 
 func (c *call) sendHeader(md metadata.MD) error {
@@ -89,7 +74,7 @@ func (c *call) sendAll(messages [][]byte) error {
 }
 
 // send sends a message. It counts the message before, so that clients never see a lower count.
-func (c *call) send(b []byte) error {
+func (c *call) send(m any) error {
 	if c.flushes && !c.headersSent {
 		if err := c.sendHeader(nil); err != nil {
 			return err
@@ -97,7 +82,7 @@ func (c *call) send(b []byte) error {
 	}
 	c.headersSent = true
 	c.update(func(a *Attempt) { a.Sent++ })
-	err := c.flushed(func() error { return c.stream.SendMsg(b) })
+	err := c.flushed(func() error { return c.stream.SendMsg(m) })
 	if err != nil {
 		c.update(func(a *Attempt) { a.Sent-- })
 	}

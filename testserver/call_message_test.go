@@ -12,12 +12,13 @@ import (
 
 	"google.golang.org/grpc/codes"
 
+	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/testserver"
 )
 
 func TestStreamIsRecordedInFull(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
-		s.On(watch, testserver.Play(testserver.Echo(0), testserver.Send(text("bye"))).Then(testserver.Fail(codes.Aborted)))
+		s.On(watch, moves.Play(moves.Echo(0), moves.Send(text("bye"))).Then(testserver.Fail(codes.Aborted)))
 		w := s.open(t.Context(), t)
 		w.send("a", "b")
 		w.want("a", "b")
@@ -52,7 +53,7 @@ func TestStepsRecordMessages(t *testing.T) {
 
 func TestRequestsAreKeptUpTo4MiB(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
-		s.On(watch, testserver.Play(testserver.Receive(0)))
+		s.On(watch, moves.Play(moves.Receive(0)))
 		w := s.open(t.Context(), t)
 		for range 5 {
 			w.send(strings.Repeat("x", 1<<20-100))
@@ -69,7 +70,7 @@ func TestRequestsAreKeptUpTo4MiB(t *testing.T) {
 func TestUnreadMessagesAreNotCounted(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
 		s = narrow(t, s)
-		s.On(watch, testserver.Play(testserver.Send(tooWide, tooWide, text("held up"))))
+		s.On(watch, moves.Play(moves.Send(tooWide, tooWide, text("held up"))))
 		ctx, cancel := context.WithCancel(t.Context())
 		_ = s.open(ctx, t)
 		synctest.Wait()

@@ -15,8 +15,9 @@ type codec struct{}
 
 // request is a message of the client.
 type request struct {
-	bytes []byte
-	skip  bool // the bytes are not needed
+	into  any    // what it is decoded into, or nil
+	keep  bool   // its bytes are needed
+	bytes []byte // if they are
 }
 
 // Marshal implements [encoding.CodecV2].
@@ -28,14 +29,22 @@ func (codec) Marshal(v any) (mem.BufferSlice, error) {
 }
 
 // Unmarshal implements [encoding.CodecV2].
-func (codec) Unmarshal(data mem.BufferSlice, v any) error {
-	if r, ok := v.(*request); ok {
-		if !r.skip {
-			r.bytes = data.Materialize()
+func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
+	switch v := v.(type) {
+	case *request:
+		if v.keep {
+			v.bytes = data.Materialize()
 		}
+		if v.into == nil {
+			return nil
+		}
+		return c.Unmarshal(data, v.into)
+	case *[]byte:
+		*v = data.Materialize()
 		return nil
+	default:
+		return encoding.GetCodecV2(proto.Name).Unmarshal(data, v)
 	}
-	return encoding.GetCodecV2(proto.Name).Unmarshal(data, v)
 }
 
 // Name implements [encoding.CodecV2].

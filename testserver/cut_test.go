@@ -18,16 +18,17 @@ import (
 	"google.golang.org/grpc/encoding/gzip"
 	"google.golang.org/grpc/metadata"
 
+	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/testserver"
 )
 
 func TestCutComesInTheMiddleOfAMessage(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
-		s.On(watch, testserver.Play(
-			testserver.Receive(1),
-			testserver.SendHeader(metadata.Pairs("shard", "7")),
-			testserver.Send(text("one"), text("two")),
-			testserver.Cut()))
+		s.On(watch, moves.Play(
+			moves.Receive(1),
+			moves.SendHeader(metadata.Pairs("shard", "7")),
+			moves.Send(text("one"), text("two")),
+			moves.Cut()))
 		start := time.Now()
 		for range 20 {
 			w := s.open(t.Context(), t)
@@ -52,7 +53,7 @@ func TestCutComesInTheMiddleOfAMessage(t *testing.T) {
 func TestCutEndsOtherCalls(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
 		s.On(list, testserver.Hang())
-		s.On(watch, testserver.Play(testserver.Cut()))
+		s.On(watch, moves.Play(moves.Cut()))
 		beside := make(chan answer, 1)
 		go func() { beside <- s.call(t.Context(), list) }()
 		synctest.Wait()
@@ -72,7 +73,7 @@ var tooWide = text(strings.Repeat("x", 80<<10))
 func TestCutOfClientThatDoesNotRead(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
 		s = narrow(t, s)
-		s.On(watch, testserver.Play(testserver.Send(tooWide), testserver.Cut()))
+		s.On(watch, moves.Play(moves.Send(tooWide), moves.Cut()))
 		_ = s.open(t.Context(), t)
 		time.Sleep(time.Second)
 		if a := s.Attempts()[0]; a.Code != codes.Unavailable || a.End.Sub(a.Time) != 100*ms {
@@ -84,7 +85,7 @@ func TestCutOfClientThatDoesNotRead(t *testing.T) {
 func TestCutAfterClientIsGone(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
 		s = narrow(t, s)
-		s.On(watch, testserver.Play(testserver.Send(tooWide), testserver.Cut()))
+		s.On(watch, moves.Play(moves.Send(tooWide), moves.Cut()))
 		ctx, cancel := context.WithCancel(t.Context())
 		_ = s.open(ctx, t)
 		time.AfterFunc(7*ms, cancel)
@@ -92,7 +93,7 @@ func TestCutAfterClientIsGone(t *testing.T) {
 		if a := s.Attempts()[0]; a.Code != codes.Canceled || !a.Cancelled || a.End.Sub(a.Time) != 7*ms {
 			t.Errorf("the server saw %+v; want it cancelled after 7ms", a)
 		}
-		s.On(watch, testserver.Play(testserver.Echo(0)))
+		s.On(watch, moves.Play(moves.Echo(0)))
 		w := s.open(t.Context(), t)
 		w.send("a")
 		w.want("a")
@@ -106,7 +107,7 @@ func TestCutAfterClientIsGone(t *testing.T) {
 
 func TestCutOfClientThatCompresses(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
-		s.On(watch, testserver.Play(testserver.Echo(1), testserver.Cut()))
+		s.On(watch, moves.Play(moves.Echo(1), moves.Cut()))
 		start := time.Now()
 		w := s.open(t.Context(), t, grpc.UseCompressor(gzip.Name))
 		w.send("a")
@@ -132,7 +133,7 @@ func (veiled) AuthType() string { return "veiled" }
 
 func TestCutOfEncryptedConnection(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
-		s.On(watch, testserver.Play(testserver.Send(text("one")), testserver.Cut()))
+		s.On(watch, moves.Play(moves.Send(text("one")), moves.Cut()))
 		start := time.Now()
 		w := s.open(t.Context(), t)
 		w.want("one")

@@ -17,8 +17,8 @@
 //
 // A script is a sequence of steps: the k-th attempt of a method gets step k, and the last
 // step repeats forever. A function makes a [Step] with an end ([OK], [Fail], [Hang],
-// [Drop], [Random], [Func]), and methods add actions before the end. Script streams
-// move by move with [Play]. [Server.Attempts] returns the recorded attempts.
+// [Drop], [Random], [Func]), and methods add actions before the end. [Stream] serves a
+// stream with a function. [Server.Attempts] returns the recorded attempts.
 //
 // docs/testing-your-client.md has more, also about the same server as a process for tests in other languages.
 //

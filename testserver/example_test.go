@@ -56,7 +56,7 @@ func ExampleNew() {
 	// attempt 3 OK
 }
 
-func ExamplePlay() {
+func ExampleStream() {
 	srv, err := testserver.New()
 	if err != nil {
 		fmt.Println(err)
@@ -64,13 +64,18 @@ func ExamplePlay() {
 	}
 	defer srv.Close()
 	srv.On("/acme.orders.v1.OrderService/WatchOrders",
-		testserver.Play(
-			testserver.Receive(1),
-			testserver.Send(wrapperspb.String("order 7: paid"), wrapperspb.String("order 7: packed")),
-			testserver.Pause(10*time.Millisecond),
-		).Then(testserver.Fail(codes.Unavailable, "restarting").Pushback("250")), // first this,
-		testserver.Play(testserver.Cut()).Times(1), // then the connection breaks in the first message,
-		testserver.Play(testserver.Echo(0)))        // and then all is well
+		testserver.Stream(func(stream grpc.ServerStream) error {
+			if err := stream.RecvMsg(&emptypb.Empty{}); err != nil {
+				return err
+			}
+			_ = stream.SendMsg(wrapperspb.String("order 7: paid"))
+			return stream.SendMsg(wrapperspb.String("order 7: packed"))
+		}).Then(testserver.Fail(codes.Unavailable, "restarting").Pushback("250")), // first this,
+		testserver.Stream(func(stream grpc.ServerStream) error {
+			_ = stream.SendHeader(metadata.Pairs("shard", "7"))
+			return stream.SendMsg([]byte("\xff")) // then a message that no client can read,
+		}),
+		testserver.OK()) // and then all is well
 
 	conn, err := grpc.NewClient(srv.Target(), srv.DialOptions()...)
 	if err != nil {
@@ -262,18 +267,5 @@ func ExampleListener() {
 	defer func() { _ = conn.Close() }()
 	_, err = healthpb.NewHealthClient(conn).Check(context.Background(), &healthpb.HealthCheckRequest{})
 	fmt.Println(err)
-	// Output: <nil>
-}
-
-// A stream whose headers come first, and whose message no client can read.
-func ExampleSendRaw() {
-	srv, err := testserver.New()
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer srv.Close()
-	fmt.Println(srv.Set("/acme.orders.v1.OrderService/WatchOrders",
-		testserver.Play(testserver.SendHeader(metadata.Pairs("shard", "7")), testserver.SendRaw([]byte("\xff")))))
 	// Output: <nil>
 }

@@ -15,6 +15,11 @@ func init() {
 		s.before = do
 		return s
 	}
+	steps.Cut = func() any { return Step{end: endCut} }
+	steps.Invalid = func(step any, err error) any {
+		s, _ := step.(Step)
+		return s.invalid(err)
+	}
 	steps.Failure = func(step any) error {
 		s, _ := step.(Step)
 		return s.err

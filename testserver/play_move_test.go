@@ -12,12 +12,13 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 
+	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/testserver"
 )
 
 func TestReceiveWaitsForItsMessages(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
-		s.On(watch, testserver.Play(testserver.Receive(2), testserver.Send(text("got both")), testserver.Receive(0)))
+		s.On(watch, moves.Play(moves.Receive(2), moves.Send(text("got both")), moves.Receive(0)))
 		w := s.open(t.Context(), t)
 		w.send("a")
 		synctest.Wait()
@@ -33,10 +34,10 @@ func TestReceiveWaitsForItsMessages(t *testing.T) {
 
 func TestReceiveEndsAtHalfClose(t *testing.T) {
 	t.Parallel()
-	for name, move := range map[string]testserver.Move{"Receive": testserver.Receive(5), "ReceiveAll": testserver.Receive(0)} {
+	for name, move := range map[string]moves.Move{"Receive": moves.Receive(5), "ReceiveAll": moves.Receive(0)} {
 		t.Run(name, func(t *testing.T) {
 			stage(t, func(t *testing.T, s scene) {
-				s.On(watch, testserver.Play(move, testserver.Receive(1), testserver.Send(text("enough"))))
+				s.On(watch, moves.Play(move, moves.Receive(1), moves.Send(text("enough"))))
 				w := s.open(t.Context(), t)
 				w.send("a", "b")
 				synctest.Wait()
@@ -56,10 +57,10 @@ func TestReceiveEndsAtHalfClose(t *testing.T) {
 
 func TestSendHeaderSendsHeadersAtOnce(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
-		s.On(watch, testserver.Play(
-			testserver.Pause(time.Second),
-			testserver.SendHeader(metadata.MD{"Shard": {"7"}}),
-			testserver.Pause(time.Minute)).Then(testserver.Fail(codes.Aborted)))
+		s.On(watch, moves.Play(
+			moves.Pause(time.Second),
+			moves.SendHeader(metadata.MD{"Shard": {"7"}}),
+			moves.Pause(time.Minute)).Then(testserver.Fail(codes.Aborted)))
 		start := time.Now()
 		w := s.open(t.Context(), t)
 		header, err := w.Header()
@@ -75,7 +76,7 @@ func TestSendHeaderSendsHeadersAtOnce(t *testing.T) {
 
 func TestPlayFailsTrailersOnly(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
-		s.On(watch, testserver.Play(testserver.Receive(1)).Then(testserver.Fail(codes.Unavailable)))
+		s.On(watch, moves.Play(moves.Receive(1)).Then(testserver.Fail(codes.Unavailable)))
 		w := s.open(t.Context(), t)
 		w.send("a")
 		w.wantEnd(codes.Unavailable)
@@ -87,7 +88,7 @@ func TestPlayFailsTrailersOnly(t *testing.T) {
 
 func TestSendHeaderTooLate(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
-		s.On(watch, testserver.Play(testserver.Send(text("one"))).Then(testserver.OK().Header(metadata.Pairs("shard", "7"))))
+		s.On(watch, moves.Play(moves.Send(text("one"))).Then(testserver.OK().Header(metadata.Pairs("shard", "7"))))
 		w := s.open(t.Context(), t)
 		w.want("one")
 		w.wantEnd(codes.Internal)
@@ -97,7 +98,7 @@ func TestSendHeaderTooLate(t *testing.T) {
 func TestSendRaw(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
 		message := []byte(textOf("pong"))
-		s.On(watch, testserver.Play(testserver.SendRaw(message, []byte("\xff"))))
+		s.On(watch, moves.Play(moves.SendRaw(message, []byte("\xff"))))
 		clear(message) // the move has its own copy
 		w := s.open(t.Context(), t)
 		w.want("pong")
@@ -107,7 +108,7 @@ func TestSendRaw(t *testing.T) {
 
 func TestEcho(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
-		s.On(watch, testserver.Play(testserver.Echo(2), testserver.Send(text("stop"))))
+		s.On(watch, moves.Play(moves.Echo(2), moves.Send(text("stop"))))
 		w := s.open(t.Context(), t)
 		for _, m := range []string{"a", "b"} {
 			w.send(m)
@@ -120,10 +121,10 @@ func TestEcho(t *testing.T) {
 
 func TestEchoEndsAtHalfClose(t *testing.T) {
 	t.Parallel()
-	for name, move := range map[string]testserver.Move{"Echo": testserver.Echo(5), "EchoAll": testserver.Echo(0)} {
+	for name, move := range map[string]moves.Move{"Echo": moves.Echo(5), "EchoAll": moves.Echo(0)} {
 		t.Run(name, func(t *testing.T) {
 			stage(t, func(t *testing.T, s scene) {
-				s.On(watch, testserver.Play(move))
+				s.On(watch, moves.Play(move))
 				w := s.open(t.Context(), t)
 				w.send("a", "b", "c")
 				w.want("a", "b", "c")

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
@@ -19,7 +20,7 @@ import (
 // Step is the server's behavior for one attempt, in this order: it receives the first message
 // (or the client's half-close), sends the headers (Header), waits (Delay), sends the
 // messages (Reply, Raw), and ends, with the trailer. It ends early when the client goes away.
-// Script other streams with [Play]. The zero Step is OK with an empty message.
+// Serve other streams with [Stream]. The zero Step is OK with an empty message.
 //
 // A Step is a value: its methods return a changed copy, and several scripts may share a Step.
 // [Server.On] reports invalid values.
@@ -29,10 +30,10 @@ type Step struct {
 	before  func(context.Context) error // of [steps.Before], if set
 	header  metadata.MD
 	trailer metadata.MD
-	plays   bool     // a Play: only its moves receive
-	moves   []Move   // of a Play
-	replies [][]byte // nil: one empty message, if the end is OK
-	then    *Step    // the end of a Play, if set
+	streams bool                          // a Stream, or a Random of one: only its function receives
+	serve   func(grpc.ServerStream) error // of a Stream
+	replies [][]byte                      // nil: one empty message, if the end is OK
+	then    *Step                         // the end of a Stream, if set
 	end     end
 	status  *status.Status // of endFail
 	pick    func(*call) Step
@@ -48,6 +49,7 @@ const (
 	endFail     // with status
 	endHang
 	endDrop
+	endCut  // a Drop in the middle of a message
 	endPick // with the step that pick returns
 )
 

@@ -31,7 +31,7 @@ func (s Step) Reply(messages ...proto.Message) Step {
 
 // Raw adds messages as raw bytes, valid or not.
 func (s Step) Raw(messages ...[]byte) Step {
-	if s.cuts() {
+	if s.then != nil && s.then.end == endCut {
 		return s.invalid(errors.New("messages after Cut: the connection is gone: want Send before it"))
 	}
 	s.replies = slices.Clip(s.replies) // the copy must not write into the original

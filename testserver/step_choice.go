@@ -19,7 +19,7 @@ func Random(seed uint64, p float64, step Step) Step {
 	if !(p >= 0 && p <= 1) { // not the inverse: NaN must fail too
 		return s.invalid(fmt.Errorf("Random with probability %v: want 0 to 1", p))
 	}
-	s.plays, s.mayDrop = step.plays, step.drops() // a Play receives by itself
+	s.streams, s.mayDrop = step.streams, step.drops() // a Stream receives by itself
 	s.pick = func(c *call) Step {
 		if chance(seed, c.attempt.Method, c.k) < p {
 			return step

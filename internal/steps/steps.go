@@ -12,6 +12,12 @@ var (
 	// before its headers are sent. The function blocks for as long as it likes, until its context is done; with its error the
 	// attempt ends.
 	Before func(step any, do func(context.Context) error) any
+	// Cut returns a testserver.Step that sends a part of a message and cuts the connection in its middle. It is the end of a
+	// Stream. If the client does not read, or the connection is encrypted, so that the middle of a message can't be found, it cuts
+	// the connection after 100 ms.
+	Cut func() any
+	// Invalid returns step, a testserver.Step, with an error that Server.On reports.
+	Invalid func(step any, err error) any
 	// Failure says what is impossible in a testserver.Step, as Server.On would report it, or nil.
 	Failure func(step any) error
 )

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/testserver"
 )
 
@@ -54,8 +55,8 @@ func TestCodecs(t *testing.T) {
 				conn := server.Dial(t, options...)
 				// The first calls of each kind fail; a stream after its first message.
 				server.On(connectGet, testserver.Fail(codes.Unavailable).Times(2), testserver.OK(wrapperspb.String("reply")))
-				server.On("/lab.Echo/Chat", testserver.Play(testserver.Receive(1)).Then(testserver.Fail(codes.Unavailable)).Times(2),
-					testserver.Play(testserver.Echo(0)))
+				server.On("/lab.Echo/Chat", moves.Play(moves.Receive(1)).Then(testserver.Fail(codes.Unavailable)).Times(2),
+					moves.Play(moves.Echo(0)))
 				reply := tc.message("")
 				err := conn.Invoke(within(t), connectGet, tc.message("request"), reply)
 				check := func(kind, method, want, got string, err error) {

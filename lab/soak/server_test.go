@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/testserver"
 )
 
@@ -33,9 +34,9 @@ func (w *world) startServer() (*testserver.Server, error) {
 				get:    func(name string) testserver.Step { return testserver.OK(wrapperspb.String(name)) },
 				create: func(name string) testserver.Step { return testserver.OK(wrapperspb.String(name)) },
 				load: func(name string) testserver.Step {
-					return testserver.Play(testserver.Receive(0), testserver.Send(wrapperspb.String(name)))
+					return moves.Play(moves.Receive(0), moves.Send(wrapperspb.String(name)))
 				},
-				chat:  func(string) testserver.Step { return testserver.Play(testserver.Echo(0)) },
+				chat:  func(string) testserver.Step { return moves.Play(moves.Echo(0)) },
 				watch: watched,
 			} {
 				if err := s.Set(method, testserver.Func(func(_ context.Context, a testserver.Attempt) testserver.Step { return w.ends(a, answer) })); err != nil {
@@ -48,11 +49,11 @@ func (w *world) startServer() (*testserver.Server, error) {
 
 // watched sends all messages of a server stream, each with its attempt's name and its index.
 func watched(name string) testserver.Step {
-	moves := make([]testserver.Move, messages)
-	for i := range moves {
-		moves[i] = testserver.Send(wrapperspb.String(fmt.Sprintf("%s/%d", name, i)))
+	list := make([]moves.Move, messages)
+	for i := range list {
+		list[i] = moves.Send(wrapperspb.String(fmt.Sprintf("%s/%d", name, i)))
 	}
-	return testserver.Play(moves...)
+	return moves.Play(list...)
 }
 
 // ends returns how an attempt ends: all its parts have its name.

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/testserver"
 )
 
@@ -27,15 +28,15 @@ func (w *weather) serves(_ context.Context, a testserver.Attempt) testserver.Ste
 	call, k := strings.Join(a.Metadata["call"], ""), kind(strings.Join(a.Metadata["kind"], ""))
 	name := fmt.Sprintf("%s/%d", call, a.Serial)
 	by := metadata.Pairs("by", name)
-	var moves []testserver.Move
+	var list []moves.Move
 	if w.of(0.4) {
-		moves = append(moves, testserver.SendHeader(by))
+		list = append(list, moves.SendHeader(by))
 	}
 	if k == unary || w.of(0.5) {
-		moves = append(moves, testserver.Receive(1))
+		list = append(list, moves.Receive(1))
 	}
-	moves = append(moves, testserver.Pause(w.upTo(90*ms)))
-	step := func() testserver.Step { return testserver.Play(moves...).Trailer(by) }
+	list = append(list, moves.Pause(w.upTo(90*ms)))
+	step := func() testserver.Step { return moves.Play(list...).Trailer(by) }
 	switch n := w.float(); {
 	case n < 0.30:
 		code := []codes.Code{codes.Unavailable, codes.Aborted, codes.NotFound, codes.Internal}[w.below(4)]
@@ -47,27 +48,27 @@ func (w *weather) serves(_ context.Context, a testserver.Attempt) testserver.Ste
 	case n < 0.43:
 		return step().Then(testserver.Fail(codes.Unavailable).Pushback([]string{"-1", "0", "20", "90"}[w.below(4)]))
 	case n < 0.45:
-		moves = append(moves, testserver.Cut())
+		list = append(list, moves.Cut())
 		return step()
 	case n < 0.48 && k == unary:
-		moves = append(moves, testserver.SendRaw(encoded("not yet")))
+		list = append(list, moves.SendRaw(encoded("not yet")))
 		return step()
 	}
 	if !k.desc().ServerStreams {
 		if k == clientStream {
-			moves = append(moves, testserver.Receive(0))
+			list = append(list, moves.Receive(0))
 		}
-		moves = append(moves, testserver.SendRaw(encoded(name)))
+		list = append(list, moves.SendRaw(encoded(name)))
 		return step()
 	}
 	for i := range 3 {
-		moves = append(moves, testserver.SendRaw(encoded(fmt.Sprintf("%s#%d", name, i))), testserver.Pause(w.upTo(30*ms)))
+		list = append(list, moves.SendRaw(encoded(fmt.Sprintf("%s#%d", name, i))), moves.Pause(w.upTo(30*ms)))
 		if w.of(0.1) {
 			return step().Then(testserver.Fail(codes.Unavailable).Trailer(by))
 		}
 	}
 	if k == bidiStream {
-		moves = append(moves, testserver.Echo(0))
+		list = append(list, moves.Echo(0))
 	}
 	return step()
 }

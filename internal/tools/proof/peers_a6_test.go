@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/testserver"
 )
 
@@ -112,7 +113,7 @@ var fromA6 = []scenario{
 	},
 	{
 		name: "a server stream fails after its first message", entry: standard, kind: serverStream,
-		serves: []testserver.Step{testserver.Play(testserver.Receive(1), testserver.Send(text)).Then(down)},
+		serves: []testserver.Step{moves.Play(moves.Receive(1), moves.Send(text)).Then(down)},
 		peer:   "UNAVAILABLE after 0s, 1 messages, requests at 0s",
 	},
 	{
@@ -122,7 +123,7 @@ var fromA6 = []scenario{
 	},
 	{
 		name: "an upload outgrows the buffer", entry: standard, kind: clientStream, messages: 2, options: []grpc.CallOption{grpc.MaxRetryRPCBufferSize(39)},
-		serves: []testserver.Step{testserver.Play(testserver.Receive(2)).Then(down)},
+		serves: []testserver.Step{moves.Play(moves.Receive(2)).Then(down)},
 		peer:   "UNAVAILABLE after 0s, requests at 0s",
 	},
 	{

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/testserver"
 )
 
@@ -83,7 +84,7 @@ var fromMiddleware = []scenario{
 	},
 	{
 		name: "a server stream fails after two messages", entry: linear, kind: serverStream,
-		serves: []testserver.Step{testserver.Play(testserver.Receive(1), testserver.Send(text, text)).Then(down), testserver.OK(text, text, text)},
+		serves: []testserver.Step{moves.Play(moves.Receive(1), moves.Send(text, text)).Then(down), testserver.OK(text, text, text)},
 		theirs: theirs(3, 50*ms, codes.Unavailable, codes.DataLoss),
 		peer:   "OK after 50ms, 5 messages, requests at 0s, 50ms",
 		ours:   "UNAVAILABLE after 0s, 2 messages, requests at 0s",

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 
+	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/testserver"
 )
 
@@ -27,7 +28,7 @@ var fromJava = []scenario{
 	{
 		name: "an upload outgrows the buffer in its second attempt", entry: tens, kind: clientStream, messages: 2, sends: 10 * time.Second,
 		options: []grpc.CallOption{grpc.MaxRetryRPCBufferSize(39)},
-		serves:  []testserver.Step{testserver.Play(testserver.Receive(1)).Then(down), testserver.Play(testserver.Receive(2)).Then(down)},
+		serves:  []testserver.Step{moves.Play(moves.Receive(1)).Then(down), moves.Play(moves.Receive(2)).Then(down)},
 		peer:    "UNAVAILABLE after 10s, requests at 0s, 10s",
 		ours:    "UNAVAILABLE after 20s, requests at 0s, 20s",
 		why:     "As in gRPC for Go, a stream is retried during the application's calls. Here it sends its second message after 10 s.",
@@ -43,7 +44,7 @@ var fromJava = []scenario{
 	},
 	{
 		name: "hedges of an upload get all its messages", entry: hundreds, rest: sixAttempts, known: true, kind: clientStream, messages: 3, deadline: 300 * time.Second,
-		serves: []testserver.Step{testserver.Hang(), testserver.Play(testserver.Receive(3), testserver.Pause(time.Second), testserver.Send(text))},
+		serves: []testserver.Step{testserver.Hang(), moves.Play(moves.Receive(3), moves.Pause(time.Second), moves.Send(text))},
 		peer:   "OK after 1m41s, requests at 0s, 1m40s",
 		ours:   "DEADLINE_EXCEEDED after 5m0s, requests at 0s",
 		why:    "A timer hedges only calls with one request. Others get their next attempt after a failure that is not fatal.",
@@ -66,8 +67,8 @@ var fromJava = []scenario{
 	{
 		name: "a hedge's headers come first, its message later, and the other answers in between", entry: hundreds, rest: sixAttempts, known: true, kind: serverStream,
 		serves: []testserver.Step{
-			testserver.Play(testserver.Receive(1), testserver.Pause(110*time.Second), testserver.Send(text)),
-			testserver.Play(testserver.Receive(1), testserver.SendHeader(metadata.Pairs("key", "value")), testserver.Pause(30*time.Second), testserver.Send(text, text)),
+			moves.Play(moves.Receive(1), moves.Pause(110*time.Second), moves.Send(text)),
+			moves.Play(moves.Receive(1), moves.SendHeader(metadata.Pairs("key", "value")), moves.Pause(30*time.Second), moves.Send(text, text)),
 		},
 		peer: "OK after 2m10s, 2 messages, requests at 0s, 1m40s",
 		ours: "OK after 1m50s, 1 messages, requests at 0s, 1m40s",
@@ -92,7 +93,7 @@ var fromJava = []scenario{
 	{
 		name: "an upload outgrows the buffer between hedges", entry: hundreds, rest: sixAttempts, known: true, kind: clientStream, messages: 2, sends: 150 * time.Second,
 		options: []grpc.CallOption{grpc.MaxRetryRPCBufferSize(39)},
-		serves:  []testserver.Step{testserver.Play(testserver.Receive(2), testserver.Pause(200*time.Second), testserver.Send(text))},
+		serves:  []testserver.Step{moves.Play(moves.Receive(2), moves.Pause(200*time.Second), moves.Send(text))},
 		peer:    "OK after 5m50s, requests at 0s, 1m40s",
 		ours:    "OK after 5m50s, requests at 0s",
 		why:     "A timer hedges only calls with one request. Others get their next attempt after a failure that is not fatal.",

@@ -19,6 +19,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -92,24 +93,24 @@ func (l *listing) serve(_ context.Context, a testserver.Attempt) testserver.Step
 	if i < len(l.sends) {
 		until = min(l.numbers, from+l.sends[i])
 	}
-	var moves []testserver.Move
+	var list []moves.Move
 	if i < len(l.header) && l.header[i] {
-		moves = append(moves, testserver.SendHeader(nil))
+		list = append(list, moves.SendHeader(nil))
 	}
 	for n := from; n < until; n++ {
-		moves = append(moves, testserver.Pause(3*ms), testserver.SendRaw(encoded(strconv.Itoa(n))))
+		list = append(list, moves.Pause(3*ms), moves.SendRaw(encoded(strconv.Itoa(n))))
 	}
-	moves = append(moves, testserver.Pause(3*ms))
+	list = append(list, moves.Pause(3*ms))
 	if i >= len(l.sends) {
-		return testserver.Play(moves...)
+		return moves.Play(list...)
 	}
 	switch l.ends[i] {
 	case "drop":
-		return testserver.Play(moves...).Then(testserver.Drop())
+		return moves.Play(list...).Then(testserver.Drop())
 	case "cut":
-		return testserver.Play(append(moves, testserver.Cut())...)
+		return moves.Play(append(list, moves.Cut())...)
 	default:
-		return testserver.Play(moves...).Then(testserver.Fail(codes.Unavailable))
+		return moves.Play(list...).Then(testserver.Fail(codes.Unavailable))
 	}
 }
 
@@ -138,7 +139,7 @@ func (l *listing) play(t *testing.T) (found string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		server := testserver.Start(t)
-		server.On("*", testserver.Play(testserver.Receive(1)).Then(testserver.Func(l.serve)))
+		server.On("*", moves.Play(moves.Receive(1)).Then(testserver.Func(l.serve)))
 		e := new(ends)
 		r, err := interceptor.New(new(storm).set(t, l.spec()), e.observer())
 		if err != nil {

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 
+	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/testserver"
 )
 
@@ -203,29 +204,29 @@ func (a served) step(n int, alike bool) testserver.Step {
 		n = 0
 	}
 	by := metadata.Pairs("by", fmt.Sprint(n))
-	var moves []testserver.Move
+	var list []moves.Move
 	replies := 0
 	for _, m := range a.does {
-		moves = append(moves, testserver.Pause(m.after))
+		list = append(list, moves.Pause(m.after))
 		switch m.what {
 		case "receive":
-			moves = append(moves, testserver.Receive(1))
+			list = append(list, moves.Receive(1))
 		case "receive all":
-			moves = append(moves, testserver.Receive(0))
+			list = append(list, moves.Receive(0))
 		case "header":
-			moves = append(moves, testserver.SendHeader(metadata.Pairs("headers-by", fmt.Sprint(n))))
+			list = append(list, moves.SendHeader(metadata.Pairs("headers-by", fmt.Sprint(n))))
 		case "echo":
-			moves = append(moves, testserver.Echo(1))
+			list = append(list, moves.Echo(1))
 		case "send":
-			moves = append(moves, testserver.SendRaw(encoded(textOf(fmt.Sprintf("s%d.%d", n, replies), m.large))))
+			list = append(list, moves.SendRaw(encoded(textOf(fmt.Sprintf("s%d.%d", n, replies), m.large))))
 			replies++
 		}
 	}
-	moves = append(moves, testserver.Pause(a.end.after))
+	list = append(list, moves.Pause(a.end.after))
 	if a.end.what == "cut" {
-		return testserver.Play(append(moves, testserver.Cut())...).Trailer(by)
+		return moves.Play(append(list, moves.Cut())...).Trailer(by)
 	}
-	step := testserver.Play(moves...).Trailer(by)
+	step := moves.Play(list...).Trailer(by)
 	switch a.end.what {
 	case "fail":
 		end := testserver.Fail(a.end.code, fmt.Sprint("of attempt ", n)).Trailer(by)

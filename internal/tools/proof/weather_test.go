@@ -18,6 +18,7 @@ import (
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/inside"
+	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -153,7 +154,7 @@ func (w *weather) checkMemory() {
 	}
 	defer func() { _ = conn.Close() }()
 	for range 3 { // the breaker may refuse one
-		w.server.On(probe, testserver.Play(testserver.Receive(0)).Then(testserver.Fail(codes.Unavailable)), testserver.Play(testserver.Receive(0), testserver.SendRaw(encoded("done"))))
+		w.server.On(probe, moves.Play(moves.Receive(0)).Then(testserver.Fail(codes.Unavailable)), moves.Play(moves.Receive(0), moves.SendRaw(encoded("done"))))
 		if err = w.probe(conn, probe, interceptor.Policy(p), interceptor.Idempotent()); err == nil {
 			return
 		}

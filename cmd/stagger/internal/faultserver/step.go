@@ -24,6 +24,7 @@ import (
 	"github.com/stagger-go/stagger/internal/codename"
 	"github.com/stagger-go/stagger/internal/document"
 	"github.com/stagger-go/stagger/internal/steps"
+	"github.com/stagger-go/stagger/internal/tools/moves"
 	faultserverv1 "github.com/stagger-go/stagger/proto/stagger/faultserver/v1"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -125,7 +126,7 @@ func (b *builder) ended(path string, s *faultserverv1.Step, depth int) testserve
 	if len(s.GetMoves()) == 0 {
 		return end
 	}
-	play := testserver.Play(b.moves(path+".moves", s.GetMoves())...)
+	play := moves.Play(b.moves(path+".moves", s.GetMoves())...)
 	if s.GetEnd() != nil {
 		play = play.Then(end)
 	}

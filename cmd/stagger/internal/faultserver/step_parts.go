@@ -15,9 +15,9 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/stagger-go/stagger/internal/document"
+	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/internal/tools/queue"
 	faultserverv1 "github.com/stagger-go/stagger/proto/stagger/faultserver/v1"
-	"github.com/stagger-go/stagger/testserver"
 )
 
 // Limits on all messages of a request or file together, so that a typing error does not fill the memory.
@@ -130,35 +130,35 @@ func (b *builder) ascii(path, value string) {
 	}
 }
 
-func (b *builder) moves(path string, list []*faultserverv1.Move) []testserver.Move {
-	moves := make([]testserver.Move, len(list))
-	for i, m := range list {
-		moves[i] = b.move(document.Item(path, i), m)
+func (b *builder) moves(path string, from []*faultserverv1.Move) []moves.Move {
+	list := make([]moves.Move, len(from))
+	for i, m := range from {
+		list[i] = b.move(document.Item(path, i), m)
 	}
-	return moves
+	return list
 }
 
-func (b *builder) move(path string, m *faultserverv1.Move) testserver.Move {
+func (b *builder) move(path string, m *faultserverv1.Move) moves.Move {
 	switch m := m.GetMove().(type) {
 	case *faultserverv1.Move_Receive:
-		return testserver.Receive(b.atLeastOne(path+".receive", m.Receive))
+		return moves.Receive(b.atLeastOne(path+".receive", m.Receive))
 	case *faultserverv1.Move_ReceiveAll:
-		return testserver.Receive(0)
+		return moves.Receive(0)
 	case *faultserverv1.Move_SendHeader:
-		return testserver.SendHeader(b.metadata(path+".sendHeader.entries", m.SendHeader.GetEntries()))
+		return moves.SendHeader(b.metadata(path+".sendHeader.entries", m.SendHeader.GetEntries()))
 	case *faultserverv1.Move_Send:
-		return testserver.SendRaw(b.message(path+".send", m.Send)...)
+		return moves.SendRaw(b.message(path+".send", m.Send)...)
 	case *faultserverv1.Move_Echo:
-		return testserver.Echo(b.atLeastOne(path+".echo", m.Echo))
+		return moves.Echo(b.atLeastOne(path+".echo", m.Echo))
 	case *faultserverv1.Move_EchoAll:
-		return testserver.Echo(0)
+		return moves.Echo(0)
 	case *faultserverv1.Move_Pause:
-		return testserver.Pause(b.wait(path+".pause", m.Pause))
+		return moves.Pause(b.wait(path+".pause", m.Pause))
 	case *faultserverv1.Move_Cut:
-		return testserver.Cut()
+		return moves.Cut()
 	}
 	b.report.Errorf(path, nil, "must be a move such as receive, send or cut")
-	return testserver.Pause(0)
+	return moves.Pause(0)
 }
 
 func (b *builder) atLeastOne(path string, n uint32) int {

@@ -15,19 +15,64 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/testserver"
 )
 
+// join receives a message and a raw one, and sends both at once.
+func join(stream grpc.ServerStream) error {
+	var first wrapperspb.StringValue
+	var second []byte
+	if err := errors.Join(stream.RecvMsg(&first), stream.RecvMsg(&second)); err != nil {
+		return err
+	}
+	if err := stream.RecvMsg(&first); !errors.Is(err, io.EOF) {
+		return status.Errorf(codes.Internal, "got %v; want EOF", err)
+	}
+	return errors.Join(stream.SendMsg(text(first.GetValue())), stream.SendMsg(second))
+}
+
+func TestStreamTakesMessagesAndBytes(t *testing.T) {
+	t.Parallel()
+	for name, step := range map[string]testserver.Step{
+		"first":          testserver.Stream(join),
+		"after one read": testserver.Func(func(context.Context, testserver.Attempt) testserver.Step { return testserver.Stream(join) }),
+	} {
+		t.Run(name, func(t *testing.T) {
+			stage(t, func(t *testing.T, s scene) {
+				s.On(watch, step)
+				w := s.open(t.Context(), t)
+				w.send("a", "b")
+				w.closeSend()
+				w.want("a", "b")
+				w.wantEnd(codes.OK)
+				a := s.Attempts()[0]
+				if len(a.Requests) != 2 || a.Received != 2 || a.Sent != 2 || !a.HalfClosed {
+					t.Errorf("recorded %+v; want 2 messages each way and the half-close", a)
+				}
+			})
+		})
+	}
+}
+
+func TestStreamEndsWithItsError(t *testing.T) {
+	stage(t, func(t *testing.T, s scene) {
+		s.On(watch, testserver.Stream(func(grpc.ServerStream) error { return status.Error(codes.Aborted, "enough") }).Then(testserver.Hang()))
+		s.open(t.Context(), t).wantEnd(codes.Aborted)
+	})
+}
+
 func TestPlayMakesItsMovesInOrder(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
-		s.On(watch, testserver.Play(
-			testserver.Receive(2),
-			testserver.Pause(time.Hour),
-			testserver.Send(text("one")),
-			testserver.Receive(1),
-			testserver.Send(text("two"), text("three")),
+		s.On(watch, moves.Play(
+			moves.Receive(2),
+			moves.Pause(time.Hour),
+			moves.Send(text("one")),
+			moves.Receive(1),
+			moves.Send(text("two"), text("three")),
 		))
 		start := time.Now()
 		w := s.open(t.Context(), t)
@@ -44,8 +89,8 @@ func TestPlayMakesItsMovesInOrder(t *testing.T) {
 
 func TestPlayIsOneStep(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
-		failing := testserver.Play(testserver.Receive(1), testserver.Send(text("half"))).Times(2)
-		s.On(watch, failing.Then(testserver.Fail(codes.Unavailable).Pushback("250")), testserver.Play(testserver.Echo(0)))
+		failing := moves.Play(moves.Receive(1), moves.Send(text("half"))).Times(2)
+		s.On(watch, failing.Then(testserver.Fail(codes.Unavailable).Pushback("250")), moves.Play(moves.Echo(0)))
 		for range 2 {
 			w := s.open(t.Context(), t)
 			w.send("a")
@@ -65,7 +110,7 @@ func TestPlayIsOneStep(t *testing.T) {
 
 func TestPlayRefined(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
-		s.On(watch, testserver.Play(testserver.Send(text("move"))).
+		s.On(watch, moves.Play(moves.Send(text("move"))).
 			Header(metadata.Pairs("shard", "7")).Delay(time.Minute).Reply(text("reply")).Raw([]byte(textOf("raw"))).
 			Trailer(metadata.Pairs("cost", "1")).
 			Then(testserver.OK(text("last")).Trailer(metadata.Pairs("cost", "2"))))
@@ -88,12 +133,12 @@ func TestPlayRefined(t *testing.T) {
 
 func TestPlayOfEveryCallKind(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
-		s.On(get, testserver.Play(testserver.Receive(1), testserver.Send(text("pong"))))
+		s.On(get, moves.Play(moves.Receive(1), moves.Send(text("pong"))))
 		a := s.call(t.Context(), get)
 		wantCode(t, a, codes.OK)
 		wantText(t, "reply of a unary call", a.reply, "pong")
 
-		s.On(list, testserver.Play(testserver.Receive(0), testserver.Send(text("sum"))))
+		s.On(list, moves.Play(moves.Receive(0), moves.Send(text("sum"))))
 		upload, err := s.conn.NewStream(t.Context(), &grpc.StreamDesc{ClientStreams: true}, list)
 		if err != nil {
 			t.Fatal(err)
@@ -131,11 +176,11 @@ func TestThen(t *testing.T) {
 		"Func": {testserver.Func(func(_ context.Context, a testserver.Attempt) testserver.Step {
 			return testserver.Fail(codes.Code(10 + len(a.Requests)))
 		}), codes.Aborted + 1, 0},
-		"Play": {testserver.Play(testserver.Pause(ms)).Then(testserver.Fail(codes.DataLoss)), codes.DataLoss, ms},
+		"Play": {moves.Play(moves.Pause(ms)).Then(testserver.Fail(codes.DataLoss)), codes.DataLoss, ms},
 	} {
 		t.Run(name, func(t *testing.T) {
 			stage(t, func(t *testing.T, s scene) {
-				s.On(watch, testserver.Play(testserver.Receive(1), testserver.Send(text("one"), text("two"))).Then(row.end))
+				s.On(watch, moves.Play(moves.Receive(1), moves.Send(text("one"), text("two"))).Then(row.end))
 				start := time.Now()
 				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 				defer cancel()
@@ -153,7 +198,7 @@ func TestThen(t *testing.T) {
 
 func TestPlayFromFuncAndRandom(t *testing.T) {
 	t.Parallel()
-	play := testserver.Play(testserver.Echo(2))
+	play := moves.Play(moves.Echo(2))
 	for name, step := range map[string]testserver.Step{
 		"Func":   testserver.Func(func(context.Context, testserver.Attempt) testserver.Step { return play }),
 		"Random": testserver.Random(1, 1, play),
@@ -172,11 +217,11 @@ func TestPlayFromFuncAndRandom(t *testing.T) {
 
 func TestRandomDoesNotReceiveBeforeThePlay(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
-		s.On(watch, testserver.Random(1, 1, testserver.Play(testserver.Send(text("hello")))))
+		s.On(watch, testserver.Random(1, 1, moves.Play(moves.Send(text("hello")))))
 		w := s.open(t.Context(), t)
 		w.want("hello")
 		w.wantEnd(codes.OK)
-		s.On(watch, testserver.Random(1, 0, testserver.Play()))
+		s.On(watch, testserver.Random(1, 0, moves.Play()))
 		w = s.open(t.Context(), t)
 		w.send("a")
 		w.want("")
@@ -186,12 +231,12 @@ func TestRandomDoesNotReceiveBeforeThePlay(t *testing.T) {
 
 func TestPlayEndsWhenClientIsGone(t *testing.T) {
 	t.Parallel()
-	for name, move := range map[string]testserver.Move{
-		"Receive": testserver.Receive(1), "EchoAll": testserver.Echo(0), "Pause": testserver.Pause(time.Hour),
+	for name, move := range map[string]moves.Move{
+		"Receive": moves.Receive(1), "EchoAll": moves.Echo(0), "Pause": moves.Pause(time.Hour),
 	} {
 		t.Run(name, func(t *testing.T) {
 			stage(t, func(t *testing.T, s scene) {
-				s.On(watch, testserver.Play(move, testserver.Send(text("late"))))
+				s.On(watch, moves.Play(move, moves.Send(text("late"))))
 				ctx, cancel := context.WithCancel(t.Context())
 				w := s.open(ctx, t)
 				time.AfterFunc(7*time.Second, cancel)
@@ -208,22 +253,23 @@ func TestPlayEndsWhenClientIsGone(t *testing.T) {
 
 // badPlays are plays that On must refuse.
 var badPlays = []badStep{
-	{get, testserver.Play(testserver.Receive(-1)), "step 1: Play: move 1: Receive(-1): want 0 or more"},
-	{get, testserver.Play(testserver.Echo(-1)), "step 1: Play: move 1: Echo(-1): want 0 or more"},
-	{get, testserver.Play(testserver.Pause(-1)), "step 1: Play: move 1: Pause(-1ns): want 0 or more"},
-	{get, testserver.Play(testserver.Receive(1), testserver.Send()), "step 1: Play: move 2: Send(): want at least one message"},
-	{get, testserver.Play(testserver.SendRaw()), "step 1: Play: move 1: SendRaw(): want at least one message"},
-	{get, testserver.Play(testserver.Send(wrapperspb.String("\xff"))), "step 1: Play: move 1: Send(*wrapperspb.StringValue): "},
-	{get, testserver.Play(testserver.SendHeader(metadata.Pairs("te", ""))), `step 1: Play: move 1: SendHeader("te"): gRPC writes this key itself`},
-	{get, testserver.Play(testserver.Echo(0), testserver.SendHeader(nil)), "step 1: Play: move 2: SendHeader: headers have gone out before: want it first"},
-	{get, testserver.Play(testserver.SendHeader(nil), testserver.SendHeader(nil)), "step 1: Play: move 2: SendHeader: headers have gone out"},
-	{get, testserver.Play(testserver.Cut(), testserver.Receive(1)), "step 1: Play: move 1: Cut: nothing can follow: want it last"},
-	{get, testserver.Play(testserver.Cut()).Then(testserver.OK()), "step 1: Then after Cut: the connection is gone: want one of them"},
-	{get, testserver.Play(testserver.Cut()).Reply(wrapperspb.String("")), "step 1: messages after Cut: the connection is gone: want Send before it"},
-	{get, testserver.Play(testserver.Move{}), "step 1: Play: move 1 is Move{}: want Receive(…), Send(…) or another"},
-	{get, testserver.Play().Then(testserver.Fail(codes.OK)), "step 1: Fail with code OK"},
-	{get, testserver.Play().Then(testserver.OK()).Then(testserver.OK()), "step 1: Then: the end is set already: want one Then"},
-	{get, testserver.Play().Then(testserver.OK().Times(2)), "step 1: Then of a step with Times: want Play(…).Then(…).Times(…)"},
-	{get, testserver.OK().Then(testserver.OK()), "step 1: Then: only a Play has an end to set: want Play(…).Then(…)"},
-	{get, testserver.Random(1, 1, testserver.Play()).Then(testserver.OK()), "step 1: Then: only a Play has an end to set"},
+	{get, moves.Play(moves.Receive(-1)), "step 1: Play: move 1: Receive(-1): want 0 or more"},
+	{get, moves.Play(moves.Echo(-1)), "step 1: Play: move 1: Echo(-1): want 0 or more"},
+	{get, moves.Play(moves.Pause(-1)), "step 1: Play: move 1: Pause(-1ns): want 0 or more"},
+	{get, moves.Play(moves.Receive(1), moves.Send()), "step 1: Play: move 2: Send(): want at least one message"},
+	{get, moves.Play(moves.SendRaw()), "step 1: Play: move 1: SendRaw(): want at least one message"},
+	{get, moves.Play(moves.Send(wrapperspb.String("\xff"))), "step 1: Play: move 1: Send(*wrapperspb.StringValue): "},
+	{get, moves.Play(moves.SendHeader(metadata.Pairs("te", ""))), `step 1: Play: move 1: Header("te"): gRPC writes this key itself`},
+	{get, moves.Play(moves.Echo(0), moves.SendHeader(nil)), "step 1: Play: move 2: SendHeader: headers have gone out before: want it first"},
+	{get, moves.Play(moves.SendHeader(nil), moves.SendHeader(nil)), "step 1: Play: move 2: SendHeader: headers have gone out"},
+	{get, moves.Play(moves.Cut(), moves.Receive(1)), "step 1: Play: move 1: Cut: nothing can follow: want it last"},
+	{get, moves.Play(moves.Cut()).Then(testserver.OK()), "step 1: Then after Cut: the connection is gone: want one of them"},
+	{get, moves.Play(moves.Cut()).Reply(wrapperspb.String("")), "step 1: messages after Cut: the connection is gone: want Send before it"},
+	{get, moves.Play(moves.Move{}), "step 1: Play: move 1 is Move{}: want Receive(…), Send(…) or another"},
+	{get, testserver.Stream(nil), "step 1: Stream(nil): want a function"},
+	{get, moves.Play().Then(testserver.Fail(codes.OK)), "step 1: Fail with code OK"},
+	{get, moves.Play().Then(testserver.OK()).Then(testserver.OK()), "step 1: Then: the end is set already: want one Then"},
+	{get, moves.Play().Then(testserver.OK().Times(2)), "step 1: Then of a step with Times: want Stream(…).Then(…).Times(…)"},
+	{get, testserver.OK().Then(testserver.OK()), "step 1: Then: only a Stream has an end to set: want Stream(…).Then(…)"},
+	{get, testserver.Random(1, 1, moves.Play()).Then(testserver.OK()), "step 1: Then: only a Stream has an end to set"},
 }
