@@ -173,8 +173,7 @@ buf-lint:
 	@$(TOOL) buf format -d --exit-code
 	@.ci/breaking env $(TOOL) buf
 
-# Evidence that programs write as a whole has the English of those programs.
-PROSE := $(filter-out docs/evidence/costs.md docs/evidence/interop.md docs/evidence/soak.md docs/evidence/storms.md,$(wildcard README.md RELEASE.md docs/*.md docs/evidence/*.md))
+PROSE := $(wildcard README.md RELEASE.md docs/*.md docs/evidence/*.md)
 
 .PHONY: prose
 prose:

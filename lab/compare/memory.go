@@ -52,13 +52,13 @@ func memories(o options) []table {
 	bytes := column{"bytes", wholeCell}
 	return []table{
 		{
-			name: "waiting", what: fmt.Sprintf("What each of %d calls holds that wait in a backoff at the same time, on heap and stacks", o.waiting),
+			name: "waiting", what: fmt.Sprintf("Memory of each of %d calls that wait in a backoff at the same time, on heap and stacks", o.waiting),
 			columns: []column{bytes, {"more", wholeCell}, {"goroutines", tenthCell}}, rows: waiting, processes: 1,
 		}, {
-			name: "replay", what: fmt.Sprintf("What each of %d streams holds that have sent 64 messages of 1 KiB, on the heap", o.streams),
+			name: "replay", what: fmt.Sprintf("Memory of each of %d streams that have sent 64 messages of 1 KiB, on the heap", o.streams),
 			columns: []column{bytes, {"more", wholeCell}, {"bytes, once committed", wholeCell}, {"more, once committed", wholeCell}}, rows: replaying, processes: 3,
 		}, {
-			name: "scale", what: "What a Retrier holds, on the heap",
+			name: "scale", what: "Memory of a Retrier, on the heap",
 			columns: []column{bytes, {"goroutines", tenthCell}}, rows: scale, processes: 3,
 		},
 	}

@@ -89,6 +89,6 @@ func TestChain(t *testing.T) {
 }
 
 const chainText = `
-A client calls a service, which calls one that is down; each layer makes up to four attempts. What multiplies to 16 requests without
-the guard, stays 4 with it, whatever language the client on top is written in: the service in the middle says with a trailer that it
-has retried already.`
+A client calls a service, which calls one that is down. Each layer makes up to four attempts. Without the guard they multiply to 16 requests; with
+it there are 4, whatever the language of the client on top, because a trailer from the service in the middle says that it
+has already retried.`

@@ -171,7 +171,7 @@ methodConfig:
 		grpcRetries(),
 		with(ourName, safe("")),
 		with(ourName+", attempts of 200 ms", safe(", perAttemptTimeout: 0.2s")),
-		with(ourName+", attempts of 200 ms, everything assumed safe", "idempotency: ASSUME"+safe(", perAttemptTimeout: 0.2s, budget: NONE")),
+		with(ourName+", attempts of 200 ms, everything assumed idempotent", "idempotency: ASSUME"+safe(", perAttemptTimeout: 0.2s, budget: NONE")),
 	}
 	all[len(all)-1].unsafe = true
 	return all
@@ -231,8 +231,8 @@ var outages = []outage{
 }
 
 const etcdText = `
-Real etcd, 60 calls a second of each client, half of them Puts. Each Put has a key of its own, so that the version of the key says
-how often it was applied. Reads are declared safe, Puts are not. In each cell: reads, % good · Puts, % good · Puts that were
+Each client makes 60 calls a second to a real etcd, half of them Puts. Each Put has its own key, so the version of the key says
+how often it was applied. Reads are declared idempotent, Puts are not. In each cell: reads, % good · Puts, % good · Puts that were
 applied twice. No client lost a Put that was acknowledged.`
 
 // TestEtcd accounts for every Put like Jepsen: acknowledged data exists, and no non-idempotent Put was applied twice.
@@ -275,9 +275,9 @@ func TestEtcd(t *testing.T) {
 		t.Errorf("Puts that were applied twice: %d by clients that must not repeat them, %d by those that do", twice[false], twice[true])
 	}
 	plain, assumed := leaderless[ourName], leaderless[clients[len(clients)-1].name]
-	evidence.worse("While leaders of etcd are killed, %s %% of the Puts succeed, and %s %% if everything is assumed safe to repeat: stagger gives up "+
-		"what may have been applied.", percent(plain.good(), len(plain)), percent(assumed.good(), len(assumed)))
-	text := fmt.Sprintf("%s\nOf %d Puts by clients that must not repeat them, %d were applied twice; by the two that repeat everything, %d.",
+	evidence.worse("While leaders of etcd are killed, %s %% of the Puts succeed, and %s %% if all methods are assumed idempotent: stagger doesn't "+
+		"retry Puts that may have been applied.", percent(plain.good(), len(plain)), percent(assumed.good(), len(assumed)))
+	text := fmt.Sprintf("%s\nOf %d Puts by clients that must not retry them, %d were applied twice. Others applied %d Puts twice.",
 		strings.TrimSpace(etcdText), puts, twice[false], twice[true])
 	evidence.add(20, section{title: "etcd", text: text, tables: []table{shown}})
 }

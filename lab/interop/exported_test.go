@@ -229,7 +229,7 @@ func TestExportedPolicy(t *testing.T) {
 		{"RESOURCE_EXHAUSTED twice", "GetOrder", `{"fail": {"code": "RESOURCE_EXHAUSTED"}, "times": 2}, {"ok": {}}`, "3 3 3 3", 0},
 		{"a code that is not listed", "GetOrder", `{"fail": {"code": "ABORTED"}}`, "1 1 1 1", 0},
 		{"a connection that is cut", "GetOrder", `{"drop": {}}, {"ok": {}}`, "2 2 2 2", 0},
-		{"a method that nobody declared safe", "CreateOrder", `{"fail": {"code": "UNAVAILABLE"}}`, "1 1 1 1", 0},
+		{"a method that is not declared idempotent", "CreateOrder", `{"fail": {"code": "UNAVAILABLE"}}`, "1 1 1 1", 0},
 		{"headers, then a failure", "GetOrder", `{"moves": [{"sendHeader": {"entries": [{"key": "x-here", "value": "1"}]}}], "fail": {"code": "UNAVAILABLE"}}, {"ok": {}}`, "2 1 1 1", 0},
 		{"a server stream, two failures", "WatchOrders", `{"fail": {"code": "UNAVAILABLE"}, "times": 2}, {"replies": [{"raw": ""}]}`, "3 3 3 3", 0},
 		{"a server stream, a message, then a failure", "WatchOrders", `{"replies": [{"raw": ""}], "fail": {"code": "UNAVAILABLE"}}, {"ok": {}}`, "1 1 1 1", 0},
@@ -270,12 +270,12 @@ func TestExportedPolicy(t *testing.T) {
 			shown.rows = append(shown.rows, shownRow)
 		})
 	}
-	evidence.worse("A pushback such as \"005\" ends a call, which gRPC in all three languages takes for a number.")
+	evidence.worse("A pushback such as \"005\" ends a call; gRPC in all three languages reads it as a number.")
 	evidence.add(40, section{title: "One policy in three languages", text: exportedText, tables: []table{shown}})
 }
 
 const exportedText = `
-stagger follows a policy file, the others what ` + "`stagger export`" + ` makes of it: attempts that ` + "`stagger faultserver`" + ` saw of one call.
-gRPC for Go and Python do not hedge. stagger hedges a method after 20 calls, when it knows what they usually take. It retries after headers that the application has not seen (` + "`commitOn: HEADERS`" + ` stops that), and takes
-no pushback with a sign or leading zeros for a number: what is malformed means stop. Node goes on after malformed pushbacks and after
-two, Python after two. A test fails when the table is no longer true.`
+stagger follows a policy file, and the others the output of ` + "`stagger export`" + ` for it. Cells count the attempts of one call that ` + "`stagger faultserver`" + ` saw.
+gRPC for Go and Python do not hedge. stagger hedges a method after 20 calls, when it knows their usual latency. It retries after headers that the application has not seen (` + "`commitOn: HEADERS`" + ` prevents that). A
+pushback with a sign or leading zeros is malformed, and means stop. Node retries after malformed pushbacks and after
+two pushbacks, Python after two. A test fails when the table is no longer true.`

@@ -118,6 +118,6 @@ methodConfig:
 }
 
 const largeText = `
-Calls are hedged after 20 ms, and one of two backends is slow, so that a loser of each second call is cancelled: by hand with gRPC
-alone, and by a hedgingPolicy. HAProxy 2.6 may stop to pass on anything on the connection when the cancelled requests are large, in
-some runs and not in others. Then all calls fail by their deadline of 2 s, and the test makes no more of them after 16.`
+Calls are hedged after 20 ms, and one of two backends is slow, so every second call cancels a losing attempt: by hand with gRPC
+alone, and by a hedgingPolicy. In some runs, HAProxy 2.6 stops forwarding on a connection after large requests were cancelled on
+it. Then all calls reach their deadline of 2 s, and the test stops after 16 failures.`

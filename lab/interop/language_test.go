@@ -216,8 +216,8 @@ func TestServersInOtherLanguages(t *testing.T) {
 }
 
 const serversText = `
-Each row holds for both servers: what the server does with the attempts of a call, how many of them its handlers saw, and what the
-application got: messages and code.`
+Each row is true of both servers. It shows what the server does with the attempts of a call, how many of them its handlers saw, and the
+messages and the code that the application received.`
 
 // attempts returns how often handlers ran for a request, which a client's stream contains three times: an import sees all at
 // once, a chat one after the other, with all of them in the last attempt.
@@ -363,17 +363,17 @@ func TestServerStops(t *testing.T) {
 		}
 	}
 	if twice[ourName]+twice[bareName] > 0 || twice[control] == 0 {
-		t.Errorf("calls that nobody declared safe and that ran twice: %v", twice)
+		t.Errorf("calls not declared idempotent that ran twice: %v", twice)
 	}
-	evidence.worse("A call that nobody declared safe and that was in flight when its server was killed fails: gRPC's retries bring it to an end, and "+
-		"have run %d such calls twice in Python and Node, stagger none.", twice[control])
+	evidence.worse("Calls that are not declared idempotent and were in flight when their server was killed fail. With gRPC's retries they succeed, but "+
+		"%d of them ran twice in Python and Node, with stagger none.", twice[control])
 	evidence.add(31, section{title: "Servers in Python and Node that stop", text: stopsText, tables: []table{shown}})
 }
 
 const stopsText = `
-40 calls a second of each client, 150 ms each. In each cell: GetOrder, % good · CreateOrder, % good · calls of CreateOrder that ran
-twice. A server that is started again needs some tenths of a second; connections are tried each 100 ms. Python's server answers calls that arrive while it stops with
-CANCELLED, which is retried where a policy lists CANCELLED; this one does not.`
+Each client makes 40 calls a second, of 150 ms each. In each cell: GetOrder, % good · CreateOrder, % good · calls of CreateOrder that ran
+twice. A server needs some tenths of a second to start again; gRPC tries to connect every 100 ms. Python's server answers calls that arrive while it stops with
+CANCELLED, which is retried only if a policy lists CANCELLED; this one does not.`
 
 // slowOrders are both methods, each call of which takes 150 ms.
 func slowOrders(conn *grpc.ClientConn) []callee {

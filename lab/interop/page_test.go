@@ -58,9 +58,9 @@ func (p *page) worse(format string, args ...any) {
 }
 
 const intro = "# Evidence: software of others\n\n" +
-	"stagger held against servers, proxies and clients that were not written for it. This page is written by the run\n" +
-	"that counted (`make interop INTEROP='-args -write ../../docs/evidence/interop.md'`); `make interop` alone fails when a claim on it\n" +
-	"no longer holds. Shares of calls differ by some tenths from run to run; counts of calls that ran twice are the claim.\n\n" +
+	"This page shows how stagger works with servers, proxies and clients that were not written for it. The test run that counts also writes the page\n" +
+	"(`make interop INTEROP='-args -write ../../docs/evidence/interop.md'`). `make interop` alone fails when one of its claims\n" +
+	"no longer holds. The claims are the counts of calls that ran twice; shares of calls differ by some tenths from run to run.\n\n" +
 	"## Versions\n\n"
 
 func (p *page) write(file string) error {

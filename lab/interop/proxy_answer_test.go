@@ -97,12 +97,12 @@ methodConfig:
 }
 
 const answersText = `
-What gRPC makes of a proxy's own answers. All are retried where the policy lists UNAVAILABLE and the method is declared safe;
-a pushback is obeyed where the proxy answers in gRPC's form.`
+The table shows how gRPC reports a proxy's own answers. All are retried if the policy lists UNAVAILABLE and the method is declared idempotent.
+stagger obeys a pushback if the proxy answers in gRPC's form.`
 
 const repeatsText = `
-20 calls at once by gRPC without any retries, also without those of its transport; then one of two backends dies in the
-middle of its half.`
+gRPC makes 20 calls at once, without any retries, not even those of its transport. Then one of two backends dies while it
+handles half of them.`
 
 // firstLine drops a page of HTML.
 func firstLine(text string) string {

@@ -100,7 +100,7 @@ methodConfig:
 		for _, i := range []incident{
 			{"a backend is killed", 0, "", func(_ *testing.T, _ *proxy, b []*backend) { b[0].Kill() }},
 			{"the proxy reloads", 0, "", func(t *testing.T, p *proxy, _ []*backend) { p.Signal(t, p.reloads) }},
-			{"the proxy is killed, and back at once", 0, "", func(t *testing.T, p *proxy, _ []*backend) { p.Kill(); p.run(t) }},
+			{"the proxy is killed, and starts again at once", 0, "", func(t *testing.T, p *proxy, _ []*backend) { p.Kill(); p.run(t) }},
 		} {
 			t.Run(kind.name+"/"+i.name, func(t *testing.T) {
 				l := newLedger()
@@ -147,6 +147,6 @@ methodConfig:
 }
 
 const proxyStreamText = `
-Streams of 30 messages, one each 30 ms, that are cut in their middle: how many came whole and in order. What was delivered is not sent
-again, so only ` + "`interceptor.Resume`" + ` goes on with a stream that was cut. The budget has a reserve for all ten (` + "`minPerSecond: 4`" + `);
-the default one pays for about half of them when they are cut at once.`
+Streams of 30 messages, one every 30 ms, are cut in the middle. Cells count the streams that arrived complete and in order. Delivered messages are not sent
+again, so only ` + "`interceptor.Resume`" + ` continues a stream that was cut. The budget has a reserve for all ten (` + "`minPerSecond: 4`" + `);
+the default budget pays for about half of them when they are cut at once.`

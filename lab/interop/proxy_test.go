@@ -133,13 +133,13 @@ var incidents = []incident{
 			pass(t, 200*time.Millisecond)
 		}
 	}},
-	{"a backend stops in order, and is back", 0, "", func(t *testing.T, _ *proxy, b []*backend) {
+	{"a backend stops in order, and starts again", 0, "", func(t *testing.T, _ *proxy, b []*backend) {
 		b[0].drain()
 		pass(t, 300*time.Millisecond)
 		b[0].start(t)
 		pass(t, 300*time.Millisecond)
 	}},
-	{"backends say GOAWAY each 200 ms", 200 * time.Millisecond, "", func(t *testing.T, _ *proxy, _ []*backend) {
+	{"backends send GOAWAY every 200 ms", 200 * time.Millisecond, "", func(t *testing.T, _ *proxy, _ []*backend) {
 		pass(t, time.Second)
 	}},
 	{"the proxy reloads", 0, "", func(t *testing.T, p *proxy, _ []*backend) {
@@ -148,12 +148,12 @@ var incidents = []incident{
 			pass(t, 300*time.Millisecond)
 		}
 	}},
-	{"the proxy is killed, and back at once", 0, "", func(t *testing.T, p *proxy, _ []*backend) {
+	{"the proxy is killed, and starts again at once", 0, "", func(t *testing.T, p *proxy, _ []*backend) {
 		p.Kill()
 		p.run(t)
 		pass(t, 500*time.Millisecond)
 	}},
-	{"the proxy says GOAWAY after each 20 calls", 0, "keepalive_requests 20;", func(t *testing.T, _ *proxy, _ []*backend) {
+	{"the proxy sends GOAWAY after every 20 calls", 0, "keepalive_requests 20;", func(t *testing.T, _ *proxy, _ []*backend) {
 		pass(t, time.Second)
 	}},
 }
@@ -200,10 +200,10 @@ func TestProxies(t *testing.T) {
 				t.Error("gRPC's retries repeated nothing: calls that run twice would not be found")
 			}
 			if !kind.refuses && twice[ourName]+twice[bareName] > 0 || twice[denyName] > 0 {
-				t.Errorf("calls that nobody declared safe ran twice: %v", twice)
+				t.Errorf("calls not declared idempotent ran twice: %v", twice)
 			}
 			if kind.refuses {
-				evidence.worse("Behind %s and without `transparentRetry: DENY`, %d calls that nobody declared safe ran twice, as with gRPC alone (%d).", kind.name, twice[ourName], twice[bareName])
+				evidence.worse("Behind %s and without `transparentRetry: DENY`, %d calls not declared idempotent ran twice, as with gRPC alone (%d).", kind.name, twice[ourName], twice[bareName])
 			}
 			if kind.refuses && twice[bareName] == 0 {
 				t.Log("gRPC by itself repeated nothing: this version refuses no streams that ran, and the text of the page is wrong for it")
@@ -216,13 +216,13 @@ func TestProxies(t *testing.T) {
 }
 
 const nginxText = `
-Two backends behind nginx, 80 calls a second of each client, 100 ms each; half of them are declared safe. Runs are counted in
+Each client makes 80 calls a second, of 100 ms each, to two backends behind nginx; half of them are declared idempotent. Runs are counted in
 the backends' handlers. In each cell: GetOrder, % good · CreateOrder, % good · calls of CreateOrder that ran twice.`
 
 const haproxyText = `
-The same behind HAProxy. A backend that dies in mid-call is told as RST_STREAM(REFUSED_STREAM), which promises that nothing
-ran; gRPC believes that and sends the call again by itself, with retries off too, so the call runs twice.
-` + "`transparentRetry: DENY`" + ` holds that back for calls that nobody declared safe.`
+The same behind HAProxy. When a backend dies during a call, HAProxy sends RST_STREAM(REFUSED_STREAM), which promises that nothing
+ran. gRPC believes that and retries the call itself, even with retries off, so the call runs twice.
+` + "`transparentRetry: DENY`" + ` prevents that for calls that are not declared idempotent.`
 
 // played has the outcomes of a client's calls in an incident.
 type played struct {

@@ -85,11 +85,11 @@ func TestRollouts(t *testing.T) {
 		}
 	}
 	if twice[ourName]+twice[bareName] > 0 {
-		t.Errorf("calls that nobody declared safe and that ran twice: %v", twice)
+		t.Errorf("calls not declared idempotent that ran twice: %v", twice)
 	}
 	evidence.add(5, section{title: "Rollouts", text: rolloutText, tables: []table{shown}})
 }
 
 const rolloutText = `
-Four backends in Go behind round_robin, 500 calls a second of each client, 10 ms each. In each cell: GetOrder lost · CreateOrder lost ·
+Each client makes 500 calls a second, of 10 ms each, to four backends in Go with round_robin. In each cell: GetOrder lost · CreateOrder lost ·
 CreateOrder that ran twice · p99 of all calls.`

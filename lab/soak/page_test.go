@@ -26,12 +26,12 @@ func (p *page) failed() bool { return len(p.world.lines()) > 0 }
 
 const preface = `# Evidence: a soak
 
-What ` + "`make soak`" + ` found when it wrote this page: a Retrier over loopback under the race detector, in chaos of all kinds. Three
+` + "`make soak`" + ` wrote this page after a run of a Retrier over loopback under the race detector, with faults of all kinds. Three
 servers fail, hang, cut connections, send GOAWAY and go away. Policies and budgets of every kind change, by file and by
-` + "`Reload`" + `, and are wrong now and then. Modes are switched; connections and Retriers are replaced with calls on them. Calls of all
-kinds are cancelled and have deadlines. Every answer is looked at: it comes from one attempt and belongs to its call, messages are
-in order, attempts within their number, ` + "`CreateOrder`" + `, which nobody declares safe, is sent once. In the end waiting calls, permits,
-balances, admission, goroutines and memory are where they were.
+` + "`Reload`" + `, and some changes are invalid. Modes are switched; connections and Retriers are replaced while calls use them. Calls of all
+kinds are cancelled and have deadlines. The soak checks every answer: it comes from one attempt and belongs to its call, messages are
+in order, no call exceeds its number of attempts, and ` + "`CreateOrder`" + `, which is not declared idempotent, is sent once. At the end, waiting calls,
+permits, balances, admission, goroutines and memory are where they began.
 
 `
 

@@ -59,7 +59,7 @@ func TestExport(t *testing.T) {
 		s.Deadline != 1 || s.Services != 1 || !slices.Equal(s.Phases, []phaseLine{{"lead-in", 0.4, 0.1}, {"trouble", 0.2, 0.1}, {"after", 0.4, 0.1}}) {
 		t.Errorf("the storm is described as %+v", s)
 	}
-	for _, want := range []string{">Drizzle</h2>", "<title>Storms: stagger beside its peers</title>", "failsafe, hedge"} {
+	for _, want := range []string{">Drizzle</h2>", "<title>Storms: stagger and its peers</title>", "failsafe, hedge"} {
 		if !bytes.Contains(page, []byte(want)) {
 			t.Errorf("the page lacks %q", want)
 		}

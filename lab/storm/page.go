@@ -20,17 +20,17 @@ func newPage(o options, outcomes []*outcome) *report.Report {
 		storms[i] = out.storm
 	}
 	page := &report.Report{
-		Title: "Storms: stagger beside its peers",
-		Text: fmt.Sprintf("The same calls at the same times (seed %d), by clients that differ in their retries alone, over real gRPC in "+
-			"memory. %s A backend works on %d requests at a time, %v each, and on those whose caller has gone too; before it stands a "+
+		Title: "Storms: stagger and its peers",
+		Text: fmt.Sprintf("The same calls at the same times (seed %d), by clients that differ only in their retries, over real gRPC in "+
+			"memory. %s A backend works on %d requests in parallel, %v each, also on those whose caller has left; it has a "+
 			"queue for 1.5 s of work. All retry UNAVAILABLE and RESOURCE_EXHAUSTED, up to %d attempts, backoff from %v to %v.\n\n"+
 			"%s\n\n%s",
 			o.seed, setting(storms), storms[0].last().Workers, storms[0].last().Time.Mean(), attempts, initialBackoff, maxBackoff,
 			strings.ReplaceAll(legend, "\n", " "), o.machine()),
 		Sections: []report.Section{{
 			Title: "What stagger should do, and what it did",
-			Text: "A claim about peers holds if stagger's success is not lower by more than two standard deviations of such a share, and its " +
-				"time to recover not longer by more than 0.1 s. Peers are those that recover and react to slow attempts as the storm says.",
+			Text: "A claim about peers holds if stagger's success is at most two standard deviations of such a share lower, and its " +
+				"time to recover at most 0.1 s longer. It is about peers that recover, and that react to slow attempts as the storm says.",
 			Tables: []report.Table{verdictTable(outcomes)},
 		}, {
 			Title:  "What stagger does worse than a peer",
@@ -47,7 +47,7 @@ func newPage(o options, outcomes []*outcome) *report.Report {
 // machine describes the computer on which the storms were played.
 func (o options) machine() string {
 	if o.parallel == 0 {
-		return "Played in virtual time: no machine is too slow for it, and all that takes time is the service and the waits."
+		return "Played in virtual time: no machine is too slow for it, and only the service and the waits take time."
 	}
 	return fmt.Sprintf("Played %d at a time on %d processors, %s, %s/%s.", o.parallel, runtime.NumCPU(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
@@ -137,7 +137,7 @@ func (o *outcome) perCall() report.Plot {
 }
 
 func (o *outcome) latency() report.Plot {
-	p := report.Plot{Title: "Latency of all calls, failed ones too", YLabel: "ms", Kind: report.Bars, Half: true, Labels: o.names()}
+	p := report.Plot{Title: "Latency of all calls, including failed ones", YLabel: "ms", Kind: report.Bars, Half: true, Labels: o.names()}
 	for _, quantile := range []struct {
 		name string
 		of   func(result) time.Duration

@@ -14,10 +14,10 @@ import (
 )
 
 const legend = `success, goodput: of the calls that began after the lead-in. time to recover: after the trouble, until
-99 % of the calls of 250 ms succeed. peak arrivals: at the servers, in 200 ms. requests per call: what
-arrived at the servers. In a chain: at the last service. p50, p99, p999: of all calls, failed ones too.
-judged: reached the target, and stagger what it claims beside its peers (PASS), or not (MISS); VOID if
-this machine was too slow to say.
+99 % of the calls of 250 ms succeed. peak arrivals: at the servers, in 200 ms. requests per call: arrivals
+at the servers. In a chain: at the last service. p50, p99, p999: of all calls, including failed ones.
+judged: PASS if the client reached its target, and stagger its claims about peers; else MISS; VOID if
+this machine was too slow to judge.
 `
 
 const stormColumn = "storm"
@@ -88,8 +88,8 @@ func (o *outcome) verdictRow(claim string, names []string) []string {
 	return append(append([]string{o.storm.Title, claim, beside}, is...), string(all.judgement()), why)
 }
 
-const worseText = `Stagger from one connection, beyond chance and rounding. Requests, peaks and latency are compared with those of
-clients whose success is not lower, since who lets calls fail is quicker and sends less.`
+const worseText = `stagger from one connection, beyond chance and rounding. Requests, peaks and latency are compared only with those of
+clients whose success is not lower, because a client that lets calls fail is faster and sends less.`
 
 // worseTable returns the figures in which stagger is worse than a peer, and why.
 func worseTable(outcomes []*outcome) report.Table {

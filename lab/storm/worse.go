@@ -102,34 +102,34 @@ func (o *outcome) worse() []worse {
 // lasts reports whether the trouble was longer than the retries of most calls.
 func lasts(r result) bool { return r.Success < 0.5 }
 
-const takes = "attempts that it sends beside slow ones take some of the servers' work from other calls"
+const takes = "the attempts that it sends in parallel to slow ones take servers' time from other calls"
 
 func whyFewer(s storm, _ result) string {
 	if s.overloads() {
 		return takes
 	}
-	return "its budget ends the retries of an outage that lasts, before the servers are back"
+	return "its budget ends the retries before the servers are back"
 }
 
 func whyLater(s storm, _ result) string {
 	if s.overloads() {
-		return takes + ", and stand in the queue when it is over; who sends none, or refuses calls, has less before it"
+		return takes + ", and are still queued when it is over"
 	}
-	return "retries that still wait when the trouble is over come on top of the calls"
+	return "retries that still wait when the trouble is over add to the calls"
 }
 
 func whyMore(_ storm, ours result) string {
 	if lasts(ours) {
-		return "its budget lets a tenth of the calls be retried for as long as it lasts; throttling and breaker end that"
+		return "its budget allows retries of a tenth of the calls during the whole outage; throttling and breaker end them"
 	}
-	return "full jitter waits less on average, so that more retries come while the trouble lasts"
+	return "full jitter waits less on average, so more retries arrive during the trouble"
 }
 
 func whyHigher(s storm, _ result) string {
 	if s.overloads() {
 		return takes
 	}
-	return "full jitter may draw a wait of nearly nothing, so that some retries come at once"
+	return "full jitter may draw a wait of nearly zero, so some retries arrive at once"
 }
 
 func whySlower(s storm, ours result) string {
@@ -137,10 +137,10 @@ func whySlower(s storm, ours result) string {
 	case s.overloads():
 		return takes
 	case lasts(ours):
-		return "calls that are retried in vain fail later than those that are not"
+		return "calls that are retried in vain fail later than calls that are not retried"
 	case s.attemptTimeout > 0:
 		return "it waits out a backoff after the attempt timeout before it sends the next attempt; a hedge is sent at once"
 	default:
-		return "full jitter may draw several short waits, so that some calls need more retries than with waits of at least 80 %"
+		return "full jitter may draw several short waits, so some calls need more retries than with waits of at least 80 %"
 	}
 }
