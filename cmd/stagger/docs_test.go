@@ -29,8 +29,8 @@ func TestPagesShowWhatCommandsPrint(t *testing.T) {
 		}
 		shown += compare(t, page, string(text))
 	}
-	if shown < 6 {
-		t.Errorf("the pages show %d commands; want 6 or more", shown)
+	if shown < 5 {
+		t.Errorf("the pages show %d commands; want 5 or more", shown)
 	}
 }
 
