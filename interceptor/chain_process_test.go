@@ -39,7 +39,7 @@ func serveLast() {
 		os.Exit(1)
 	}
 	server.On("*", text("here"))
-	fmt.Println(server.Addr())
+	fmt.Println(server.Target())
 	_, _ = bufio.NewReader(os.Stdin).ReadByte()
 	server.Close()
 }

@@ -385,8 +385,8 @@ func TestEvent_Peer(t *testing.T) {
 		byNumber[a.Attempt] = a.Peer.String()
 	}
 	for _, s := range servers {
-		if named[s.Addr()] != 1 {
-			t.Errorf("%d attempts were at %s; want one at each backend", named[s.Addr()], s.Addr())
+		if named[s.Target()] != 1 {
+			t.Errorf("%d attempts were at %s; want one at each backend", named[s.Target()], s.Target())
 		}
 	}
 	if len(j.decisions) == 0 {

@@ -29,7 +29,7 @@ func TestKeepalive_UserTimeout(t *testing.T) {
 		var dialled *net.TCPConn
 		r := mustNew(t, mustSet(t, config(plain())), append(row.options, quiet)...)
 		conn := server.Dial(t, append(r.DialOptions(), grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
-			conn, err := new(net.Dialer).DialContext(ctx, "tcp", server.Addr())
+			conn, err := new(net.Dialer).DialContext(ctx, "tcp", server.Target())
 			dialled, _ = conn.(*net.TCPConn)
 			return conn, err
 		}))...)

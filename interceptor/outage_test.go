@@ -130,7 +130,12 @@ func TestOutage_OneOfTwo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := new(journal)
 		r := mustNew(t, mustSet(t, config(plain())), withJournal(j), interceptor.WithRandom(func() float64 { return 0 }))
-		servers, conn := testserver.Backends(t, 2, append(r.DialOptions(), grpc.WithDefaultServiceConfig(`{"loadBalancingConfig": [{"round_robin": {}}]}`))...)
+		servers := []*testserver.Server{testserver.Start(t), testserver.Start(t)}
+		conn, err := testserver.DialAll(servers, append(r.DialOptions(), grpc.WithDefaultServiceConfig(`{"loadBalancingConfig": [{"round_robin": {}}]}`))...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = conn.Close() }()
 		for _, s := range servers {
 			s.On("*", text("here"))
 		}

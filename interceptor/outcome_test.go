@@ -342,7 +342,7 @@ func TestOutcome_OnThisSide(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, config(internal), func(t *testing.T, s scene) {
-				s.On(get, testserver.OK().Raw(row.raw))
+				s.On(get, testserver.Stream(func(stream grpc.ServerStream) error { return stream.SendMsg(row.raw) }))
 				ctx := metadata.NewOutgoingContext(t.Context(), row.md)
 				_, err := s.call(ctx, get, row.opts...)
 				if status.Code(err) != codes.Internal || reasonOf(err) != policy.ReasonNonRetryable || len(s.attempts) != 1 {

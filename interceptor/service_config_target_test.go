@@ -231,7 +231,7 @@ func TestServiceConfigTarget_NoneDelivered(t *testing.T) {
 	}
 }
 
-func addresses(s scene) []resolver.Address { return []resolver.Address{{Addr: s.Addr()}} }
+func addresses(s scene) []resolver.Address { return []resolver.Address{{Addr: s.Target()}} }
 
 func TestServiceConfigTarget_ResolverFails(t *testing.T) {
 	playUnpaid(t, func(t *testing.T, s scene) {

@@ -57,7 +57,7 @@ func (l live) deliver(config string) {
 }
 
 func (l live) state(config string) resolver.State {
-	s := resolver.State{Addresses: []resolver.Address{{Addr: l.Addr()}}}
+	s := resolver.State{Addresses: []resolver.Address{{Addr: l.Target()}}}
 	if config != "" {
 		s.ServiceConfig = (*l.cc).ParseServiceConfig(config)
 	}
@@ -385,7 +385,7 @@ func received(t *testing.T, target, config string, wrap func(resolver.Builder) r
 	srv := testserver.Start(t)
 	m := manual.NewBuilderWithScheme("live")
 	m.BuildCallback = func(_ resolver.Target, cc resolver.ClientConn, _ resolver.BuildOptions) {
-		m.InitialState(resolver.State{Addresses: []resolver.Address{{Addr: srv.Addr()}}, ServiceConfig: cc.ParseServiceConfig(config)})
+		m.InitialState(resolver.State{Addresses: []resolver.Address{{Addr: srv.Target()}}, ServiceConfig: cc.ParseServiceConfig(config)})
 	}
 	var builder resolver.Builder = m
 	if wrap != nil {

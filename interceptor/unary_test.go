@@ -270,7 +270,7 @@ func TestUnary_TCP(t *testing.T) {
 	srv := testserver.Start(t, testserver.TCP())
 	srv.On(get, down().Pushback("0").Times(1), text("hello"))
 	retrier := mustNew(t, mustSet(t, config(plain())), quiet)
-	conn, err := grpc.NewClient(srv.Addr(), append(retrier.DialOptions(), grpc.WithTransportCredentials(insecure.NewCredentials()))...)
+	conn, err := grpc.NewClient(srv.Target(), append(retrier.DialOptions(), grpc.WithTransportCredentials(insecure.NewCredentials()))...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,16 +20,16 @@ import (
 )
 
 // Target returns the target for grpc.NewClient, to use with [Server.DialOptions]. It is unique
-// for each server.
+// for each server. On TCP it is the server's address, such as "127.0.0.1:40123", which other clients can dial, too.
 func (s *Server) Target() string {
-	if s.mem == nil {
-		return "passthrough:///" + s.Addr()
+	if _, ok := s.lis.Addr().(*net.TCPAddr); ok {
+		return s.addr()
 	}
-	return "passthrough:///" + s.name
+	return "passthrough:///" + s.addr()
 }
 
-// Addr returns the address of a server on a network, such as "127.0.0.1:40123", or the name of one in memory.
-func (s *Server) Addr() string {
+// addr returns the address of a server on a network, or the name of one in memory.
+func (s *Server) addr() string {
 	if s.mem == nil {
 		return s.lis.Addr().String()
 	}
@@ -79,11 +79,11 @@ func DialAll(servers []*Server, opts ...grpc.DialOption) (*grpc.ClientConn, erro
 	byAddr := map[string]*Server{}
 	var addrs []resolver.Address
 	for _, s := range servers {
-		if byAddr[s.Addr()] != nil {
-			return nil, fmt.Errorf("testserver: DialAll: two servers named %q: want one name each", s.Addr())
+		if byAddr[s.addr()] != nil {
+			return nil, fmt.Errorf("testserver: DialAll: two servers named %q: want one name each", s.addr())
 		}
-		byAddr[s.Addr()] = s
-		addrs = append(addrs, resolver.Address{Addr: s.Addr()})
+		byAddr[s.addr()] = s
+		addrs = append(addrs, resolver.Address{Addr: s.addr()})
 	}
 	fixed := manual.NewBuilderWithScheme("testserver")
 	fixed.InitialState(resolver.State{Addresses: addrs})
@@ -96,19 +96,7 @@ func DialAll(servers []*Server, opts ...grpc.DialOption) (*grpc.ClientConn, erro
 func target(servers []*Server) string {
 	names := make([]string, len(servers))
 	for i, s := range servers {
-		names[i] = s.Addr()
+		names[i] = s.addr()
 	}
 	return strings.Join(names, ",")
-}
-
-// Backends starts n servers in memory and connects to all, as [DialAll] does. All stop when the
-// test ends. An error in n or in the options ends the test.
-func Backends(tb testing.TB, n int, opts ...grpc.DialOption) ([]*Server, *grpc.ClientConn) {
-	tb.Helper()
-	servers := make([]*Server, max(0, n)) // DialAll refuses 0
-	for i := range servers {
-		servers[i] = Start(tb)
-	}
-	conn, err := DialAll(servers, opts...)
-	return servers, closedByTest(tb, conn, err)
 }

@@ -13,10 +13,15 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-func TestBackends(t *testing.T) {
+func TestDialAll(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		servers, conn := testserver.Backends(t, 4)
+		servers := []*testserver.Server{testserver.Start(t), testserver.Start(t), testserver.Start(t), testserver.Start(t)}
+		conn, err := testserver.DialAll(servers)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = conn.Close() }()
 		servers[2].On("*", testserver.Fail(codes.Unavailable))
 		_ = invoke(t.Context(), conn, get)
 		synctest.Wait() // all four are connected

@@ -21,7 +21,7 @@ func TestDownAndUp(t *testing.T) {
 		s.Down()
 		a := s.call(t.Context(), get)
 		wantCode(t, a, codes.Unavailable)
-		if want := "testserver: " + s.Addr() + " is down"; !strings.Contains(a.err.Error(), want) {
+		if want := "testserver: " + strings.TrimPrefix(s.Target(), "passthrough:///") + " is down"; !strings.Contains(a.err.Error(), want) {
 			t.Errorf("error %v; want %q", a.err, want)
 		}
 		time.Sleep(5 * time.Second)

@@ -20,7 +20,6 @@ type settings struct {
 	listener net.Listener // nil: in memory
 	keep     int
 	observe  []func(Attempt)
-	prepare  []func(*Server) error
 	server   []grpc.ServerOption
 	register []func(grpc.ServiceRegistrar)
 }
@@ -70,18 +69,6 @@ func Keep(n int) Option {
 			return fmt.Errorf("testserver: Keep(%d): want 0 or more", n)
 		}
 		c.keep = n
-		return nil
-	}
-}
-
-// Prepare calls f with the server before it accepts connections, so that scripts are set before the first client
-// connects. If f returns an error, the start fails. It may be given more than once.
-func Prepare(f func(*Server) error) Option {
-	return func(c *settings) error {
-		if f == nil {
-			return errors.New("testserver: Prepare(nil): want a function")
-		}
-		c.prepare = append(c.prepare, f)
 		return nil
 	}
 }

@@ -19,25 +19,12 @@ import (
 //
 // An error (a pattern that no method can match, a step with invalid values) fails the test
 // that started the server. From then on, all calls are answered
-// with INTERNAL and the error's text. In programs use [Server.Set], which returns the error.
+// with INTERNAL and the error's text.
 func (s *Server) On(pattern string, steps ...Step) {
 	if s.tb != nil {
 		s.tb.Helper()
 	}
-	s.report(s.scripts.set(pattern, steps))
-}
-
-// Set is On for programs whose scripts come from users: it returns an error in the steps or
-// the pattern, and then changes nothing.
-func (s *Server) Set(pattern string, steps ...Step) error {
-	return s.scripts.change(pattern, steps, s.scripts.put)
-}
-
-// Add appends steps to the script of a pattern, or sets it if there is none. Methods keep their
-// position; those that repeat the last step continue with the first new one.
-// Errors are those of [Server.Set].
-func (s *Server) Add(pattern string, steps ...Step) error {
-	return s.scripts.change(pattern, steps, s.scripts.add)
+	s.report(s.scripts.change(pattern, steps, s.scripts.put))
 }
 
 func (s *Server) report(err error) {
@@ -74,7 +61,7 @@ func checkSteps(pattern string, steps []Step) error {
 type scripts struct {
 	mu        sync.Mutex
 	byPattern map[string]*script // "/service/Method", "/service/*", "*"
-	err       error              // of the scripts set by tests
+	err       error              // of their patterns and steps
 }
 
 // everything is the pattern for methods without another script.
@@ -86,8 +73,8 @@ type script struct {
 	seen  map[string]int
 }
 
-// set is put for scripts in tests: after an error, all calls are answered with it.
-func (sc *scripts) set(pattern string, steps []Step) error {
+// change is put or add of checked steps: after an error, all calls are answered with it.
+func (sc *scripts) change(pattern string, steps []Step, how func(string, []Step)) error {
 	err := errors.Join(checkPattern(pattern), checkSteps(pattern, steps))
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
@@ -95,17 +82,6 @@ func (sc *scripts) set(pattern string, steps []Step) error {
 		sc.err = errors.Join(sc.err, err)
 		return err
 	}
-	sc.put(pattern, steps)
-	return nil
-}
-
-// change is put or add, for scripts of users: an error changes nothing.
-func (sc *scripts) change(pattern string, steps []Step, how func(string, []Step)) error {
-	if err := errors.Join(checkPattern(pattern), checkSteps(pattern, steps)); err != nil {
-		return err
-	}
-	sc.mu.Lock()
-	defer sc.mu.Unlock()
 	how(pattern, steps)
 	return nil
 }
@@ -122,7 +98,8 @@ func (sc *scripts) put(pattern string, steps []Step) {
 	sc.byPattern[pattern] = &script{steps: slices.Clone(steps), seen: map[string]int{}}
 }
 
-// add appends to a script. sc.mu must be held.
+// add appends to a script. Methods keep their position; those that repeat the last step continue with the first new one.
+// sc.mu must be held.
 func (sc *scripts) add(pattern string, steps []Step) {
 	s := sc.byPattern[pattern]
 	if s == nil {

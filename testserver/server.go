@@ -75,23 +75,11 @@ func New(opts ...Option) (*Server, error) {
 		s.grpc.Stop()
 		<-s.served
 	})
-	if err := s.prepared(cfg.prepare); err != nil {
-		return nil, errors.Join(err, s.lis.Close())
-	}
 	go func() {
 		defer close(s.served)
 		_ = s.grpc.Serve(s.lis) // ends when Close stops it
 	}()
 	return s, nil
-}
-
-func (s *Server) prepared(by []func(*Server) error) error {
-	for _, prepare := range by {
-		if err := prepare(s); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func (s *Server) listen(network net.Listener) {

@@ -5,7 +5,6 @@ package testserver_test
 
 import (
 	"context"
-	"errors"
 	"net"
 	"strings"
 	"sync"
@@ -108,8 +107,8 @@ func TestServerOnTCP(t *testing.T) {
 	srv := testserver.Start(t, testserver.TCP())
 	srv.On(get, testserver.Fail(codes.Unavailable).Times(1), testserver.Drop().Times(1), testserver.OK(wrapperspb.String("pong")))
 	s := scene{srv, srv.Dial(t)}
-	if host, _, err := net.SplitHostPort(srv.Addr()); err != nil || host != "127.0.0.1" {
-		t.Errorf("address %q, %v; want one on 127.0.0.1", srv.Addr(), err)
+	if host, _, err := net.SplitHostPort(srv.Target()); err != nil || host != "127.0.0.1" {
+		t.Errorf("target %q, %v; want one on 127.0.0.1", srv.Target(), err)
 	}
 	wantText(t, "codes", s.codesOf(t, get, 2), "Unavailable Unavailable")
 	a := invoke(t.Context(), s.conn, get)
@@ -133,12 +132,6 @@ func TestCloseEndsHangingCalls(t *testing.T) {
 	})
 }
 
-func TestPrepare(t *testing.T) {
-	stage(t, func(t *testing.T, s scene) {
-		wantCode(t, s.call(t.Context(), get), codes.Aborted)
-	}, testserver.Prepare(func(s *testserver.Server) error { return s.Set("*", testserver.Fail(codes.Aborted)) }))
-}
-
 func TestTargetsDiffer(t *testing.T) {
 	t.Parallel()
 	a, b, named := testserver.Start(t), testserver.Start(t), testserver.Start(t, testserver.Name("orders"))
@@ -158,8 +151,6 @@ func TestNewErrors(t *testing.T) {
 		{testserver.Listener(nil), "testserver: Listener(nil): want a listener"},
 		{testserver.Keep(-1), "testserver: Keep(-1): want 0 or more"},
 		{testserver.Register(nil), "testserver: Register(nil): want a function"},
-		{testserver.Prepare(nil), "testserver: Prepare(nil): want a function"},
-		{testserver.Prepare(func(*testserver.Server) error { return errors.New("not ready") }), "not ready"},
 		{testserver.Observe(nil), "testserver: Observe(nil): want a function"},
 		{testserver.TCP(), "testserver: more than one listener: want one of TCP and Listener"},
 	} {

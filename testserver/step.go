@@ -19,7 +19,7 @@ import (
 
 // Step is the server's behavior for one attempt, in this order: it receives the first message
 // (or the client's half-close), sends the headers (Header), waits (Delay), sends the
-// messages (Reply, Raw), and ends, with the trailer. It ends early when the client goes away.
+// messages (Reply), and ends, with the trailer. It ends early when the client goes away.
 // Serve other streams with [Stream]. The zero Step is OK with an empty message.
 //
 // A Step is a value: its methods return a changed copy, and several scripts may share a Step.

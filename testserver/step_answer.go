@@ -24,13 +24,13 @@ func (s Step) Reply(messages ...proto.Message) Step {
 		if err != nil {
 			return s.invalid(fmt.Errorf("Reply(%T): %w", m, err))
 		}
-		s = s.Raw(b)
+		s = s.raw(b)
 	}
 	return s
 }
 
-// Raw adds messages as raw bytes, valid or not.
-func (s Step) Raw(messages ...[]byte) Step {
+// raw adds messages as raw bytes, valid or not.
+func (s Step) raw(messages ...[]byte) Step {
 	if s.then != nil && s.then.end == endCut {
 		return s.invalid(errors.New("messages after Cut: the connection is gone: want Send before it"))
 	}

@@ -117,7 +117,7 @@ func TestReplyWithFailure(t *testing.T) {
 
 func TestRaw(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
-		s.On(get, testserver.OK().Raw([]byte("\x0a\x04pong")), testserver.OK().Raw([]byte("\xff")))
+		s.On(get, raw("\x0a\x04pong"), raw("\xff"))
 		wantText(t, "reply", s.call(t.Context(), get).reply, "pong")
 		wantCode(t, s.call(t.Context(), get), codes.Internal)
 	})

@@ -63,7 +63,7 @@ func TestFunc(t *testing.T) {
 			if a.Number < 3 || len(a.Metadata.Get("token")) == 0 {
 				return testserver.Fail(codes.Unauthenticated)
 			}
-			return testserver.OK().Raw(a.Requests[0])
+			return raw(string(a.Requests[0]))
 		}).Delay(time.Second))
 		ctx := metadata.AppendToOutgoingContext(t.Context(), "token", "x")
 		wantCode(t, s.call(ctx, get), codes.Unauthenticated)

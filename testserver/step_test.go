@@ -184,7 +184,7 @@ func TestStepIsAValue(t *testing.T) {
 			t.Errorf("the original step has changed: %v, %v, %v", a.trailer, a.elapsed, a.err)
 		}
 
-		three := testserver.OK().Raw([]byte{}, []byte{}, []byte{})
+		three := raw("", "", "")
 		four, _ := three.Reply(wrapperspb.String("mine")), three.Reply(wrapperspb.String("another's"))
 		s.On(list, four)
 		stream, err := s.conn.NewStream(t.Context(), &grpc.StreamDesc{ServerStreams: true}, list)

@@ -111,7 +111,7 @@ func TestPlayIsOneStep(t *testing.T) {
 func TestPlayRefined(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
 		s.On(watch, moves.Play(moves.Send(text("move"))).
-			Header(metadata.Pairs("shard", "7")).Delay(time.Minute).Reply(text("reply")).Raw([]byte(textOf("raw"))).
+			Header(metadata.Pairs("shard", "7")).Delay(time.Minute).Reply(text("reply"), text("reply too")).
 			Trailer(metadata.Pairs("cost", "1")).
 			Then(testserver.OK(text("last")).Trailer(metadata.Pairs("cost", "2"))))
 		start := time.Now()
@@ -123,7 +123,7 @@ func TestPlayRefined(t *testing.T) {
 		if took := time.Since(start); took != time.Minute {
 			t.Errorf("the first message came after %v; want 1m", took)
 		}
-		w.want("reply", "raw", "last")
+		w.want("reply", "reply too", "last")
 		w.wantEnd(codes.OK)
 		if got := w.Trailer().Get("cost"); !slices.Equal(got, []string{"1", "2"}) {
 			t.Errorf("trailer %q; want both steps'", got)

@@ -12,6 +12,9 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/stagger-go/stagger/internal/steps"
+	"github.com/stagger-go/stagger/testserver"
 )
 
 const watch = "/acme.orders.v1.OrderService/WatchOrders"
@@ -20,6 +23,15 @@ const watch = "/acme.orders.v1.OrderService/WatchOrders"
 func text(s string) *wrapperspb.StringValue { return wrapperspb.String(s) }
 
 func textOf(s string) string { return "\x0a" + string(rune(len(s))) + s }
+
+// raw answers with messages as raw bytes.
+func raw(messages ...string) testserver.Step {
+	var list [][]byte
+	for _, m := range messages {
+		list = append(list, []byte(m))
+	}
+	return steps.Raw(testserver.OK(), list).(testserver.Step)
+}
 
 // wire is a bidirectional stream of texts.
 type wire struct {

@@ -26,7 +26,7 @@ func TestQdrant(t *testing.T) {
 			server.On(qdrant.Points_Upsert_FullMethodName, testserver.OK(&qdrant.PointsOperationResponse{Result: &qdrant.UpdateResult{
 				Status: qdrant.UpdateStatus_Completed,
 			}}))
-			return server.Addr()
+			return server.Target()
 		},
 		open: func(t *testing.T, target string, _ bool, dial ...grpc.DialOption) session {
 			host, port, err := net.SplitHostPort(target)

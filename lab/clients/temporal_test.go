@@ -31,7 +31,7 @@ func TestTemporal(t *testing.T) {
 			server.On(workflowservice.WorkflowService_DescribeWorkflowExecution_FullMethodName, testserver.OK(&workflowservice.DescribeWorkflowExecutionResponse{
 				WorkflowExecutionInfo: &workflow.WorkflowExecutionInfo{Status: enums.WORKFLOW_EXECUTION_STATUS_RUNNING},
 			}))
-			return server.Addr()
+			return server.Target()
 		},
 		open: func(t *testing.T, target string, _ bool, dial ...grpc.DialOption) session {
 			c, err := client.Dial(client.Options{

@@ -28,23 +28,22 @@ const messages = 3
 // startServer starts a server on loopback, whose attempts end at random.
 func (w *world) startServer() (*testserver.Server, error) {
 	age := keepalive.ServerParameters{MaxConnectionAge: 2 * time.Second, MaxConnectionAgeGrace: time.Second} // GOAWAY now and then
-	return testserver.New(testserver.TCP(), testserver.Keep(0), testserver.ServerOptions(grpc.KeepaliveParams(age)),
-		testserver.Prepare(func(s *testserver.Server) error {
-			for method, answer := range map[string]func(name string) testserver.Step{
-				get:    func(name string) testserver.Step { return testserver.OK(wrapperspb.String(name)) },
-				create: func(name string) testserver.Step { return testserver.OK(wrapperspb.String(name)) },
-				load: func(name string) testserver.Step {
-					return moves.Play(moves.Receive(0), moves.Send(wrapperspb.String(name)))
-				},
-				chat:  func(string) testserver.Step { return moves.Play(moves.Echo(0)) },
-				watch: watched,
-			} {
-				if err := s.Set(method, testserver.Func(func(_ context.Context, a testserver.Attempt) testserver.Step { return w.ends(a, answer) })); err != nil {
-					return err
-				}
-			}
-			return nil
-		}))
+	s, err := testserver.New(testserver.TCP(), testserver.Keep(0), testserver.ServerOptions(grpc.KeepaliveParams(age)))
+	if err != nil {
+		return nil, err
+	}
+	for method, answer := range map[string]func(name string) testserver.Step{
+		get:    func(name string) testserver.Step { return testserver.OK(wrapperspb.String(name)) },
+		create: func(name string) testserver.Step { return testserver.OK(wrapperspb.String(name)) },
+		load: func(name string) testserver.Step {
+			return moves.Play(moves.Receive(0), moves.Send(wrapperspb.String(name)))
+		},
+		chat:  func(string) testserver.Step { return moves.Play(moves.Echo(0)) },
+		watch: watched,
+	} {
+		s.On(method, testserver.Func(func(_ context.Context, a testserver.Attempt) testserver.Step { return w.ends(a, answer) }))
+	}
+	return s, nil
 }
 
 // watched sends all messages of a server stream, each with its attempt's name and its index.

@@ -24,9 +24,10 @@ func (s *service) enterPhase(p *sim.Phase) error {
 		if f != nil && f.Workers != nil {
 			workers = min(workers, *f.Workers)
 		}
-		if err := errors.Join(s.queues[i].SetWorkers(workers), server.Set("*", s.stepOf(f, i))); err != nil {
+		if err := s.queues[i].SetWorkers(workers); err != nil {
 			return fmt.Errorf("outage: %s: %w", s.spec.Name, err)
 		}
+		server.On("*", s.stepOf(f, i))
 	}
 	return nil
 }

@@ -133,13 +133,12 @@ func run(c *cobra.Command, s settings) error {
 
 // start starts a test server under a control, with gRPC's health and reflection services.
 func (c *control) start(opts ...testserver.Option) (*testserver.Server, error) {
-	return testserver.New(append(opts,
-		testserver.Register(c.register),
-		testserver.Observe(c.observe),
-		testserver.Prepare(func(s *testserver.Server) error {
-			c.server = s
-			return c.restore()
-		}))...)
+	s, err := testserver.New(append(opts, testserver.Register(c.register), testserver.Observe(c.observe))...)
+	if err != nil {
+		return nil, err
+	}
+	c.server = s
+	return s, c.restore()
 }
 
 func (c *control) register(to grpc.ServiceRegistrar) {
@@ -182,7 +181,9 @@ func (s settings) serve(ctx context.Context, c *control, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	server, err := c.start(testserver.Listener(calls), testserver.Keep(s.keep), testserver.Observe(log.add))
+	scripted := make(chan struct{})
+	server, err := c.start(testserver.Listener(gate{calls, scripted}), testserver.Keep(s.keep), testserver.Observe(log.add))
+	close(scripted)
 	if err != nil {
 		return errors.Join(err, log.end())
 	}
@@ -194,6 +195,18 @@ func (s settings) serve(ctx context.Context, c *control, out io.Writer) error {
 	<-ctx.Done()
 	server.Close()
 	return log.end()
+}
+
+// gate is a listener that accepts no connection before it is open: the first call must find the scripts.
+type gate struct {
+	net.Listener
+	open chan struct{}
+}
+
+// Accept waits until the gate is open, and then for the next connection.
+func (g gate) Accept() (net.Conn, error) {
+	<-g.open
+	return g.Listener.Accept()
 }
 
 // listen listens on a loopback address, or with remote on any.

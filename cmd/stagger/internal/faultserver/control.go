@@ -6,7 +6,6 @@ package faultserver
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -18,6 +17,7 @@ import (
 	"time"
 
 	"github.com/stagger-go/stagger/internal/document"
+	"github.com/stagger-go/stagger/internal/steps"
 	"github.com/stagger-go/stagger/testserver"
 )
 
@@ -58,8 +58,8 @@ func (c *control) load(file string, data []byte) error {
 func (c *control) handler() http.Handler {
 	mux := http.NewServeMux()
 	for route, handle := range map[string]func(http.ResponseWriter, *http.Request) error{
-		"PUT /scripts":     func(_ http.ResponseWriter, r *http.Request) error { return c.change(r, c.server.Set, false) },
-		"POST /scripts":    func(_ http.ResponseWriter, r *http.Request) error { return c.change(r, c.server.Add, true) },
+		"PUT /scripts":     func(_ http.ResponseWriter, r *http.Request) error { return c.change(r, c.server.On, false) },
+		"POST /scripts":    func(_ http.ResponseWriter, r *http.Request) error { return c.change(r, c.add, true) },
 		"DELETE /scripts":  func(_ http.ResponseWriter, r *http.Request) error { return c.remove(r.FormValue("method")) },
 		"GET /attempts":    c.list,
 		"DELETE /attempts": func(http.ResponseWriter, *http.Request) error { c.forget(); return nil },
@@ -85,19 +85,25 @@ func (c *control) restore() error {
 			return err
 		}
 	}
-	var failed []error // none: parse has checked the steps
 	for pattern := range c.now.steps {
-		failed = append(failed, c.server.Set(pattern))
+		c.server.On(pattern)
 	}
-	for pattern, steps := range next.steps {
-		failed = append(failed, c.server.Set(pattern, steps...))
+	for pattern, list := range next.steps {
+		c.server.On(pattern, list...)
 	}
 	c.now = next
-	return errors.Join(failed...)
+	return nil
+}
+
+// add appends steps to a script.
+func (c *control) add(pattern string, more ...testserver.Step) {
+	for _, step := range more {
+		steps.Add(c.server, pattern, step)
+	}
 }
 
 // change replaces scripts, or appends to them.
-func (c *control) change(r *http.Request, how func(string, ...testserver.Step) error, appending bool) error {
+func (c *control) change(r *http.Request, how func(string, ...testserver.Step), appending bool) error {
 	data, err := io.ReadAll(io.LimitReader(r.Body, document.MaxBytes+1))
 	if err != nil {
 		return err
@@ -108,16 +114,15 @@ func (c *control) change(r *http.Request, how func(string, ...testserver.Step) e
 	if err != nil {
 		return err
 	}
-	var failed []error // none: parse has checked the steps
-	for pattern, steps := range next.steps {
-		failed = append(failed, how(pattern, steps...))
+	for pattern, list := range next.steps {
+		how(pattern, list...)
 		if appending {
-			steps = slices.Concat(c.now.steps[pattern], steps)
+			list = slices.Concat(c.now.steps[pattern], list)
 		}
-		c.now.steps[pattern] = steps
+		c.now.steps[pattern] = list
 	}
 	c.now.queues = next.queues
-	return errors.Join(failed...)
+	return nil
 }
 
 // remove removes a script.
@@ -128,7 +133,8 @@ func (c *control) remove(pattern string) error {
 		return fmt.Errorf("method: %q: has no script: must be a method as given in a script", pattern)
 	}
 	delete(c.now.steps, pattern)
-	return c.server.Set(pattern)
+	c.server.On(pattern)
+	return nil
 }
 
 func (c *control) forget() {

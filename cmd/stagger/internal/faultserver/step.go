@@ -147,7 +147,7 @@ func (b *builder) refined(path string, s *faultserverv1.Step, step testserver.St
 		step = step.Delay(b.wait(path+".delay", s.GetDelay()))
 	}
 	if len(s.GetReplies()) > 0 {
-		step = step.Raw(b.replies(path+".replies", s.GetReplies())...)
+		step, _ = steps.Raw(step, b.replies(path+".replies", s.GetReplies())).(testserver.Step)
 	}
 	if len(s.GetTrailer()) > 0 {
 		step = step.Trailer(b.metadata(path+".trailer", s.GetTrailer()))
