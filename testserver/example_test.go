@@ -115,6 +115,7 @@ func ExampleServer_On() {
 	srv.On("/acme.orders.v1.OrderService/GetOrder",
 		testserver.Fail(codes.ResourceExhausted).RetryInfo(2*time.Second), // first this,
 		testserver.OK().Delay(time.Second).Times(3),                       // then three of these,
+		testserver.Drop(), // then a cut connection,
 		testserver.Hang()) // then no answer any more
 	srv.On("/acme.orders.v1.OrderService/*", testserver.OK().Delay(20*time.Millisecond)) // all other methods of the service
 	srv.On("*", testserver.Random(42, 0.1, testserver.Fail(codes.Unavailable)))          // everything else
