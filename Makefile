@@ -34,9 +34,12 @@ SEED     ?= 0
 
 # Tests that judge figures of many calls, or texts, and nothing that happens at once: the race detector, which makes them
 # ten times as long, has nothing to see in them.
-FIGURES := BestRule|BudgetsAlone|TwoSpeeds|BudgetsKeepWhatCounts|BudgetsOfManyTargets|BudgetCounts|AnHourOfCuts|Outage_Inbound|ConnectionWait_Outage
+FIGURES := BestRule|BudgetsAlone|TwoSpeeds|BudgetsKeepWhatCounts|BudgetsOfManyTargets|BudgetCounts|BudgetsHeldByACall|AnHourOfCuts|Outage_Inbound|ConnectionWait_Outage
 FIGURES := $(FIGURES)|CapacityIsHalvedForEver|AdmissionOfSlowService|AdmissionInOverload|RunReserve|RunCrowd|RunOverload|WriteIsRead
 FIGURES := $(FIGURES)|StabilityLimits|StabilityErrors|BackendQueueTime|ResultServedBy|TestDay$$|PagesShowWhatCommandsPrint|SchemaAgreesWithParse
+
+# Tests of many calls at once, of which make test plays a quarter with the race detector, and make random the whole.
+CROWDS := TestEffect_(Keys|Resets|ManyCalls)|EveryOrder|UnderLoad
 
 # Tests of lab that make check plays instead of make test; those of the grid take its flag.
 GRIDS  := TestGrid|TestAdmission$$|TestCriticality
@@ -104,7 +107,10 @@ storms: ## Play storms, hedges and rollouts beside peers, and compare the fleet'
 random: ## Play random calls MANY times (20) as often as make test does (SEED=7 plays others)
 	@$(OFF) go test -count=1 -timeout 30m -run 'TestModel$$' ./internal/attempts ./internal/streams -args -many $(MANY)
 	@$(OFF) go test -count=1 -timeout 30m -run 'TestDifferential|TestResume$$|TestStorm$$' ./internal/tools/proof -args -many $(MANY) -seed $(SEED)
-	@$(OFF) go test -count=1 -timeout 30m -run 'TestEffect|OfManyTargets|EveryOrder|TwoSpeeds' ./interceptor -args -many $(MANY)
+	@$(OFF) go test -count=1 -timeout 30m -run 'TestEffect_Network|OfManyTargets|TwoSpeeds' ./interceptor -args -many $(MANY)
+	@$(OFF) go test -count=1 -timeout 30m -run '$(CROWDS)' ./interceptor -args -many $$((4 * $(MANY)))
+	@.ci/cc
+	@CGO_ENABLED=1 $(OFF) go test -race -count=1 -timeout 30m -run '$(CROWDS)' ./interceptor -args -many 4
 
 .PHONY: count
 count: ## Count the lines of Go written by hand: code and tests of each folder

@@ -31,6 +31,7 @@ func (s manyTargets) granted(target int) (all, one uint64) {
 
 // Counts outlive their balance, and continue if the target comes back.
 func TestBudgetCounts(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newManyTargets(t, budget.DefaultRatio())
 		s.call(0, succeed) // the policy itself keeps the first one
@@ -53,6 +54,7 @@ func TestBudgetCounts(t *testing.T) {
 
 // Counts of many targets are bounded, and their sum never falls.
 func TestBudgetCounts_ManyTargets(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newManyTargets(t, budget.DefaultRatio())
 		most, last, calls := 0, uint64(0), 0

@@ -98,6 +98,7 @@ func (s manyTargets) of(target int) *interceptor.BudgetState {
 
 // TestBudgetsOfManyTargets has 10,000 targets, a hundred a second: those of the last 10 s have something to remember.
 func TestBudgetsOfManyTargets(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newManyTargets(t, budget.DefaultRatio())
 		most := 0
@@ -118,6 +119,7 @@ func TestBudgetsOfManyTargets(t *testing.T) {
 
 // A balance's state ends only with time.
 func TestBudgetsKeepWhatCounts(t *testing.T) {
+	t.Parallel()
 	for name, row := range map[string]struct {
 		config budget.Config
 		heal   func(manyTargets)
@@ -127,6 +129,7 @@ func TestBudgetsKeepWhatCounts(t *testing.T) {
 		"refund":   {budget.RefundConfig{Capacity: 500, RetryCost: 5, TimeoutCost: 10, Success: 1}, func(s manyTargets) { healed(s, 15) }},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				s := newManyTargets(t, row.config)
 				s.call(0, succeed) // the policy itself keeps the first one
@@ -156,6 +159,7 @@ func healed(s manyTargets, calls int) {
 
 // A call holds its balance, however long it runs, and another call to the target finds the same one.
 func TestBudgetsHeldByACall(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newManyTargets(t, budget.DefaultRatio())
 		s.call(0, succeed)

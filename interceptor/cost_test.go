@@ -109,7 +109,7 @@ func TestCost_Streams(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			r := mustNew(t, mustSet(t, config(plain())), quiet)
-			with, without := memoryOf(100, row.kind(r.Stream())), memoryOf(100, row.kind(bare))
+			with, without := memoryOf(20, row.kind(r.Stream())), memoryOf(20, row.kind(bare))
 			got := memory{with.allocations - without.allocations, with.bytes - without.bytes}
 			if got.allocations > row.most.allocations || got.bytes > row.most.bytes {
 				t.Errorf("%+v more than without a Retrier; want at most %+v", got, row.most)

@@ -315,7 +315,7 @@ func (e *effects) pay(answers *payments.Answers, faults []fault) testserver.Step
 // succeeds although one in ten requests fails, most of them after the payment was made.
 func TestEffect_Keys(t *testing.T) {
 	t.Parallel()
-	calls := enough(5_000)
+	calls := enough(1_250)
 	e := newEffects(calls)
 	succeeded, replayed, requests := make([]bool, calls), make([]bool, calls), 0
 	synctest.Test(t, func(t *testing.T) {
@@ -367,7 +367,7 @@ func TestEffect_Keys(t *testing.T) {
 // The same for many more calls, to a server that is a function.
 func TestEffect_ManyCalls(t *testing.T) {
 	t.Parallel()
-	calls := enough(50_000)
+	calls := enough(12_500)
 	e := newEffects(calls)
 	unary := mustNew(t, mustSet(t, eager()), quiet).Unary()
 	list := faults()
@@ -461,7 +461,7 @@ func (e *effects) answer(framer *http2.Framer, f *http2.DataFrame) {
 // A reset says nothing of what was done before, except one that refuses: gRPC itself repeats that, once.
 func TestEffect_Resets(t *testing.T) {
 	t.Parallel()
-	calls := enough(20_000)
+	calls := enough(5_000)
 	e := newEffects(calls)
 	synctest.Test(t, func(t *testing.T) {
 		lis := bufconn.Listen(1 << 16)

@@ -186,7 +186,7 @@ func TestReload_UnderLoad(t *testing.T) {
 		var wg sync.WaitGroup
 		for range 8 {
 			wg.Go(func() {
-				for range 500 {
+				for range enough(125) {
 					if err := conn.Invoke(t.Context(), get, &emptypb.Empty{}, &emptypb.Empty{}, grpc.StaticMethod()); err != nil {
 						t.Error(err)
 					}
@@ -194,7 +194,7 @@ func TestReload_UnderLoad(t *testing.T) {
 			})
 		}
 		wg.Go(func() {
-			for i := range 10_000 {
+			for i := range enough(2_500) {
 				if err := s.retrier.Reload(sets[i%len(sets)]); err != nil {
 					t.Error(err)
 				}

@@ -597,12 +597,13 @@ const binaryLog = "GRPC_BINARY_LOG_FILTER"
 
 // A stream with a binary log takes other ways through gRPC, which asks it for its context and its
 // headers by itself. So the tests of streams run once more, in a process that logs all methods, but for those that count
-// over an hour.
+// over an hour, or what a stream costs.
 func TestStream_BinaryLog(t *testing.T) {
+	t.Parallel()
 	if os.Getenv(binaryLog) != "" {
 		return // this is that process
 	}
-	again := exec.CommandContext(t.Context(), os.Args[0], "-test.run=Stream|CallCodec|ReplayBuffer|Resume", "-test.skip=AnHour|Allocat")
+	again := exec.CommandContext(t.Context(), os.Args[0], "-test.run=Stream|CallCodec|ReplayBuffer|Resume", "-test.skip=AnHour|Allocat|Cost")
 	again.Env = append(os.Environ(), binaryLog+"=*")
 	if out, err := again.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
