@@ -17,8 +17,8 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-// enterPhase gives the backends the faults of a phase. Running attempts end as they began.
-func (s *service) enterPhase(p *sim.Phase) error {
+// applyFaults gives the backends the faults of a phase. Running attempts end as they began.
+func (s *service) applyFaults(p *sim.Phase) error {
 	for i, server := range s.servers {
 		f, workers := s.fault(p, i), s.spec.Workers
 		if f != nil && f.Workers != nil {

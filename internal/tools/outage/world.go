@@ -198,7 +198,7 @@ func (l *link) invoke(ctx context.Context) error {
 // enterPhase begins a phase.
 func (w *world) enterPhase(p *sim.Phase) error {
 	for _, s := range w.services {
-		if err := s.enterPhase(p); err != nil {
+		if err := s.applyFaults(p); err != nil {
 			return err
 		}
 	}

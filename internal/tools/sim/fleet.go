@@ -73,8 +73,8 @@ func (f *fleet) callFrom(client int) {
 	c.startCall()
 }
 
-// enterPhase begins a phase. The exponential distribution has no memory, so the next call is drawn again.
-func (f *fleet) enterPhase(p *Phase) {
+// applyLoad begins a phase. The exponential distribution has no memory, so the next call is drawn again.
+func (f *fleet) applyLoad(p *Phase) {
 	f.rate, f.slope, f.entered = f.spec.Rate*p.Load, 0, f.world.now
 	if p.LoadTo != nil {
 		f.slope = (f.spec.Rate**p.LoadTo - f.rate) / p.Length.Seconds()

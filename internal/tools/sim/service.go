@@ -55,8 +55,8 @@ func (s *service) countRequest(a *attempt) {
 	}
 }
 
-// enterPhase gives the backends the faults of a phase.
-func (s *service) enterPhase(p *Phase) {
+// applyFaults gives the backends the faults of a phase.
+func (s *service) applyFaults(p *Phase) {
 	for _, b := range s.backends {
 		b.faults = faults{slower: 1, workers: s.spec.Workers}
 		for i := range p.Faults {

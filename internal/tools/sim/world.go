@@ -74,10 +74,10 @@ func (w *world) enterPhase() {
 	p := &w.scenario.Phases[w.phase-1]
 	w.phaseEnd = w.now + p.Length
 	for _, s := range w.services {
-		s.enterPhase(p)
+		s.applyFaults(p)
 	}
 	for _, f := range w.fleets {
-		f.enterPhase(p)
+		f.applyLoad(p)
 	}
 	w.after(p.Length, w, phaseEnds, 0)
 }
