@@ -27,8 +27,8 @@ type climb struct {
 	fastest time.Duration // of the current step
 }
 
-// add records an answer to a call with this time left. It reports whether a queue is growing that takes half of that time.
-func (c *climb) add(now, took, left time.Duration) bool {
+// recordAnswer records an answer to a call with this time left. It reports whether a queue is growing that takes half of that time.
+func (c *climb) recordAnswer(now, took, left time.Duration) bool {
 	if c.answers == 0 {
 		c.began, c.fastest = now, took
 	}

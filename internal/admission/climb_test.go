@@ -13,7 +13,7 @@ import (
 func grows(n int, took func(i int) time.Duration) bool {
 	var c climb
 	for i := range n {
-		if c.add(time.Duration(i)*20*ms, took(i), time.Second) {
+		if c.recordAnswer(time.Duration(i)*20*ms, took(i), time.Second) {
 			return true
 		}
 	}
@@ -51,7 +51,7 @@ func TestClimb_Chance(t *testing.T) {
 	var c climb
 	arms := 0
 	for i := range n {
-		if c.add(time.Duration(i)*20*ms, 20*ms+time.Duration(random.IntN(int(700*ms))), time.Second) {
+		if c.recordAnswer(time.Duration(i)*20*ms, 20*ms+time.Duration(random.IntN(int(700*ms))), time.Second) {
 			arms++
 		}
 	}

@@ -184,7 +184,7 @@ func (c Class) Answered(now, took, left time.Duration, running int) {
 	g.next = (g.next + 1) % recent
 	g.heard = min(g.heard+1, recent)
 	g.at = max(g.at, now)
-	if grows := g.climb.add(now, took, left); grows || g.armed.holds(now) && part(took, left) > slow {
+	if grows := g.climb.recordAnswer(now, took, left); grows || g.armed.holds(now) && part(took, left) > slow {
 		g.arm(now)
 	}
 }

@@ -118,7 +118,7 @@ func (c *Call) progress(now Now) (phase decision.Phase, old *attempt) {
 func (c *Call) send(step *Step, at time.Duration) {
 	c.sent++
 	c.ledger.count(&c.ledger.pending, at)
-	a := c.add(at)
+	a := c.addRunning(at)
 	if a.hedge = c.pending.decision.Reason == policy.ReasonHedge; a.hedge {
 		c.hedges++
 	}
@@ -139,8 +139,8 @@ func (c *Call) send(step *Step, at time.Duration) {
 	c.arm(a)
 }
 
-// add makes the last that was sent one that runs, with what is held for it.
-func (c *Call) add(at time.Duration) *attempt {
+// addRunning makes the last that was sent one that runs, with what is held for it.
+func (c *Call) addRunning(at time.Duration) *attempt {
 	c.running = append(c.running, attempt{number: c.sent, began: at, asked: at, slowAt: Never})
 	a := &c.running[len(c.running)-1]
 	c.ledger.send(&a.held)

@@ -16,8 +16,8 @@ type bucket struct {
 	tokens, capacity int64
 }
 
-// add adds n tokens, which may be negative, within the bounds. b.mu must be held.
-func (b *bucket) add(n int64) {
+// addTokens adds n tokens, which may be negative, within the bounds. b.mu must be held.
+func (b *bucket) addTokens(n int64) {
 	b.tokens = min(max(b.tokens+n, 0), b.capacity)
 	if full := b.tokens == b.capacity; full != b.full.Load() {
 		b.full.Store(full)

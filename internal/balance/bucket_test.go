@@ -18,13 +18,13 @@ func TestBucket(t *testing.T) {
 		full   bool
 	}{
 		{b.resize, 1000, 0, false},
-		{b.add, 2000, 1000, true},
+		{b.addTokens, 2000, 1000, true},
 		{b.resize, 3000, 3000, true},
-		{b.add, -1, 2999, false},
+		{b.addTokens, -1, 2999, false},
 		{b.resize, 300, 299, false}, // rounded down
-		{b.add, -1000, 0, false},
+		{b.addTokens, -1000, 0, false},
 		{b.resize, 1e9, 0, false},
-		{b.add, 1e9, 1e9, true},
+		{b.addTokens, 1e9, 1e9, true},
 	} {
 		c.do(c.n)
 		if b.tokens != c.tokens || b.full.Load() != c.full {

@@ -82,10 +82,10 @@ func (b *concurrentBudget) Fresh(time.Duration) bool {
 }
 
 // Start counts the call.
-func (b *concurrentBudget) Start(now time.Duration) { b.calls.add(now, 1) }
+func (b *concurrentBudget) Start(now time.Duration) { b.calls.addToStripe(now, 1) }
 
 // Finish ends the count of the call.
-func (b *concurrentBudget) Finish(now time.Duration, _ End) { b.calls.add(now, -1) }
+func (b *concurrentBudget) Finish(now time.Duration, _ End) { b.calls.addToStripe(now, -1) }
 
 // Withdraw grants an extra attempt within the limit.
 func (b *concurrentBudget) Withdraw(now time.Duration, c Charge) (Permit, bool) {

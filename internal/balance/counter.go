@@ -28,8 +28,8 @@ func newCounter() counter {
 	return counter{make([]stripe, n)}
 }
 
-// add picks a stripe by the time: its nanoseconds are sufficiently random, and already known.
-func (c counter) add(now time.Duration, n int64) {
+// addToStripe picks a stripe by the time: its nanoseconds are sufficiently random, and already known.
+func (c counter) addToStripe(now time.Duration, n int64) {
 	hash := uint64(now) * 0x9E3779B97F4A7C15 >> 58 // any constant works
 	c.stripes[hash&uint64(len(c.stripes)-1)].n.Add(n)
 }

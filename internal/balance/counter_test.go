@@ -17,8 +17,8 @@ func TestCounterLosesNothing(t *testing.T) {
 	for range 8 {
 		wg.Go(func() {
 			for range 200_000 {
-				c.add(0, 2)
-				c.add(0, -1)
+				c.addToStripe(0, 2)
+				c.addToStripe(0, -1)
 			}
 		})
 	}
@@ -46,7 +46,7 @@ func TestCounterIsSpreadEvenly(t *testing.T) {
 		for _, grain := range []time.Duration{1, 41, 100, time.Microsecond, time.Millisecond} {
 			c := counter{make([]stripe, n)}
 			for i := range 100 * n {
-				c.add(time.Duration(i)*grain, 1)
+				c.addToStripe(time.Duration(i)*grain, 1)
 			}
 			for i := range c.stripes {
 				if calls := c.stripes[i].n.Load(); calls < 50 || calls > 200 {

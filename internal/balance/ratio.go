@@ -55,7 +55,7 @@ func (r *ratioBudget) Start(now time.Duration) {
 		r.advance(now)
 		r.mu.Unlock()
 	}
-	r.calls.add(now, 1)
+	r.calls.addToStripe(now, 1)
 }
 
 // advance moves the window to now. r.mu must be held.
@@ -152,7 +152,7 @@ func (r *ratioBudget) giveBack(now time.Duration, p Permit) {
 		return
 	}
 	if p.reserve {
-		r.reserve.add(p.Cost)
+		r.reserve.addTokens(p.Cost)
 	} else if s := r.window.at(p.at); s != nil {
 		s.spent -= min(max(p.Cost, 0), s.spent)
 	}

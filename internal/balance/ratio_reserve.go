@@ -40,12 +40,12 @@ func (v *reserve) fill(now time.Duration, calls int64) {
 	case n > 0 && idle > 0:
 		const second = int64(time.Second)
 		byTime := int64(idle) * micro(reservePerSecond) / second
-		v.add(min(byTime, n*micro(reservePerCall)))
+		v.addTokens(min(byTime, n*micro(reservePerCall)))
 		v.at, v.calls = now, calls
 	}
 }
 
-func (v *reserve) add(tokens int64) { v.tokens = min(v.tokens+max(tokens, 0), v.capacity) }
+func (v *reserve) addTokens(tokens int64) { v.tokens = min(v.tokens+max(tokens, 0), v.capacity) }
 
 // full reports whether the reserve is full.
 func (v *reserve) full() bool { return v.tokens == v.capacity }

@@ -49,7 +49,7 @@ type refundBudget struct {
 func newRefund(c RefundConfig) *refundBudget {
 	b := &refundBudget{config: c}
 	b.bucket.resize(milli(c.Capacity))
-	b.bucket.add(b.bucket.capacity)
+	b.bucket.addTokens(b.bucket.capacity)
 	return b
 }
 
@@ -77,7 +77,7 @@ func (*refundBudget) Kind() string { return RefundConfig{}.Name() }
 func (b *refundBudget) Drain(time.Duration) {
 	b.bucket.mu.Lock()
 	defer b.bucket.mu.Unlock()
-	b.bucket.add(-b.bucket.tokens)
+	b.bucket.addTokens(-b.bucket.tokens)
 }
 
 // Fresh reports whether the bucket is full.
@@ -98,7 +98,7 @@ func (b *refundBudget) Withdraw(now time.Duration, c Charge) (Permit, bool) {
 		b.denied.Add(1)
 		return Permit{}, false
 	}
-	b.bucket.add(-cost)
+	b.bucket.addTokens(-cost)
 	b.granted.Add(1)
 	return Permit{kind: c.Kind, generation: b.generation, at: now, Cost: cost}, true
 }
@@ -108,7 +108,7 @@ func (b *refundBudget) Return(_ time.Duration, p Permit) {
 	b.bucket.mu.Lock()
 	defer b.bucket.mu.Unlock()
 	if p.generation == b.generation {
-		b.bucket.add(min(max(p.Cost, 0), b.bucket.capacity))
+		b.bucket.addTokens(min(max(p.Cost, 0), b.bucket.capacity))
 	}
 }
 
@@ -126,7 +126,7 @@ func (b *refundBudget) Finish(_ time.Duration, e End) {
 	}
 	b.bucket.mu.Lock()
 	defer b.bucket.mu.Unlock()
-	b.bucket.add(milli(b.config.Success))
+	b.bucket.addTokens(milli(b.config.Success))
 }
 
 // Balance returns how many extra attempts of [KindFailure] the bucket pays for, with fractions.

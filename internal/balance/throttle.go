@@ -53,7 +53,7 @@ type throttleBudget struct {
 func newThrottle(c ThrottleConfig) *throttleBudget {
 	t := new(throttleBudget)
 	t.configure(c)
-	t.bucket.add(t.bucket.capacity)
+	t.bucket.addTokens(t.bucket.capacity)
 	return t
 }
 
@@ -81,7 +81,7 @@ func (*throttleBudget) Kind() string { return ThrottleConfig{}.Name() }
 func (t *throttleBudget) Drain(time.Duration) {
 	t.bucket.mu.Lock()
 	defer t.bucket.mu.Unlock()
-	t.bucket.add(min(t.bucket.capacity/2-t.bucket.tokens, 0))
+	t.bucket.addTokens(min(t.bucket.capacity/2-t.bucket.tokens, 0))
 }
 
 // Fresh reports whether the bucket is full.
@@ -91,7 +91,7 @@ func (t *throttleBudget) Fresh(time.Duration) bool { return t.bucket.full.Load()
 func (t *throttleBudget) Fail(time.Duration) {
 	t.bucket.mu.Lock()
 	defer t.bucket.mu.Unlock()
-	t.bucket.add(-1000)
+	t.bucket.addTokens(-1000)
 }
 
 // Withdraw grants while more than half of the tokens are left, and always grants [KindUnsent].
@@ -111,7 +111,7 @@ func (t *throttleBudget) Finish(_ time.Duration, e End) {
 	}
 	t.bucket.mu.Lock()
 	defer t.bucket.mu.Unlock()
-	t.bucket.add(t.success)
+	t.bucket.addTokens(t.success)
 }
 
 // Balance returns the tokens above half of the bucket: the number of failures until nothing is granted.

@@ -29,7 +29,7 @@ const precisionBits = 7 // the bits after the leading one that all durations of 
 // Add counts a duration. A negative one counts as 0.
 func (h *Histogram) Add(d time.Duration) {
 	d = max(d, 0)
-	h.add(index(d), 1)
+	h.addToBin(index(d), 1)
 	h.sum += float64(d)
 	h.longest = max(h.longest, d)
 }
@@ -38,14 +38,14 @@ func (h *Histogram) Add(d time.Duration) {
 func (h *Histogram) AddAll(other *Histogram) {
 	for i, n := range other.bins {
 		if n > 0 {
-			h.add(other.first+i, n)
+			h.addToBin(other.first+i, n)
 		}
 	}
 	h.sum += other.sum
 	h.longest = max(h.longest, other.longest)
 }
 
-func (h *Histogram) add(i int, n uint64) {
+func (h *Histogram) addToBin(i int, n uint64) {
 	switch end := h.first + len(h.bins); {
 	case len(h.bins) == 0:
 		h.first, h.bins = i, append(h.bins, 0)

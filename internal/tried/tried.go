@@ -40,7 +40,7 @@ func (t *Backends[B]) Claim(backend B) bool {
 	if slices.Contains(t.used[:t.n], backend) {
 		return false
 	}
-	t.add(backend)
+	t.addUsed(backend)
 	return true
 }
 
@@ -83,11 +83,11 @@ func (t *Backends[B]) claimOldest(picks []B) int {
 	if use >= 0 {
 		t.remove(use)
 	}
-	t.add(picks[oldest])
+	t.addUsed(picks[oldest])
 	return oldest
 }
 
-func (t *Backends[B]) add(backend B) {
+func (t *Backends[B]) addUsed(backend B) {
 	if t.n == MaxBackends {
 		t.remove(0)
 	}
