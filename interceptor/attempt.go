@@ -23,9 +23,9 @@ type attempt struct {
 	done   bool          // gRPC had ended it when it returned, so its options don't change any more
 }
 
-// report returns what gRPC reported of an attempt that has returned. It is empty if gRPC may still write to it, as
+// reported returns what gRPC reported of an attempt that has returned. It is empty if gRPC may still write to it, as
 // after an error of an inner interceptor.
-func (a *attempt) report() *attemptOptions {
+func (a *attempt) reported() *attemptOptions {
 	if !a.done {
 		return &unreported
 	}

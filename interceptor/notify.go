@@ -108,7 +108,7 @@ func (c *call) notifyAttempt(a *attempt, err error, place attempts.Place) {
 
 func (c *call) attemptEvent(a *attempt, err error, place attempts.Place) Event {
 	e := c.event(a.number, status.Code(err), err)
-	e.Elapsed, e.Peer, e.Place = a.took, a.report().from().Addr, string(place)
+	e.Elapsed, e.Peer, e.Place = a.took, a.reported().from().Addr, string(place)
 	if a.hedge {
 		e.Hedges = 1
 	}
@@ -156,7 +156,7 @@ func (c *call) decisionEvent(step attempts.Step, ended *attempt, err error) Even
 	e, d := c.event(step.Decided, status.Code(err), err), step.Decision
 	e.Retry, e.Delay, e.Reason, e.Pushback = d.Retry, d.Delay, d.Reason, d.Pushback.Source
 	if ended != nil && ended.number == step.Decided {
-		e.Peer = ended.report().from().Addr
+		e.Peer = ended.reported().from().Addr
 	}
 	if step.TimedOut {
 		e.Code, e.Err = codes.DeadlineExceeded, nil

@@ -38,7 +38,7 @@ func (c *call) judge(a *attempt, reply any, err error, local bool, now attempts.
 	if c.retrier.classifier != nil && c.policy.MaxAttempts() > 1 && judged && !r.Local {
 		verdict = c.retrier.classifier(c.ctx, c.method, reply, err)
 	}
-	reported := a.report()
+	reported := a.reported()
 	r.Header, r.Trailer = reported.header, reported.trailer
 	if c.known.Admits() {
 		r.Utilization = utilization(reported.trailer)

@@ -91,7 +91,7 @@ func (r *Retrier) readEntry(e entry, method string) *policy.Set {
 		}
 	}
 	warn := func(value, message string) {
-		r.report(fmt.Sprint(e, value), policy.Diagnostic{
+		r.warnOfServiceConfig(fmt.Sprint(e, value), policy.Diagnostic{
 			File: "service config of " + e.target, Field: "retryPolicy for " + method, Value: value, Message: message,
 		})
 	}
@@ -124,8 +124,8 @@ type diagnostics struct {
 // maxDiagnostics bounds the memory that hostile configs can use.
 const maxDiagnostics = 1000
 
-// report warns of a received service config, once per key.
-func (r *Retrier) report(key string, d policy.Diagnostic) {
+// warnOfServiceConfig warns of a received service config, once per key.
+func (r *Retrier) warnOfServiceConfig(key string, d policy.Diagnostic) {
 	d.Severity = policy.SeverityWarning // its errors don't fail calls
 	if r.serviceConfigs.diagnostics.noteOnce(key, d) {
 		r.warn(d)

@@ -100,7 +100,7 @@ func (c *configConn) ParseServiceConfig(text string) *serviceconfig.ParseResult 
 	switch {
 	case c.ignores:
 	case parsed.Err != nil:
-		c.report(text, policy.Diagnostic{Message: "is refused by gRPC, and not followed: " + parsed.Err.Error()})
+		c.warnOfServiceConfig(text, policy.Diagnostic{Message: "is refused by gRPC, and not followed: " + parsed.Err.Error()})
 	case ok:
 		read, agree := c.targets().receive(c, text, config)
 		c.reportText(read)
@@ -118,7 +118,7 @@ func (c *configConn) UpdateState(s resolver.State) error {
 	}
 	read, agree := c.targets().answer(c, true)
 	if given != nil && !read && !c.ignores {
-		c.report("", policy.Diagnostic{Message: "was parsed for another connection; only its retry policies and timeouts are followed, as gRPC has read them"})
+		c.warnOfServiceConfig("", policy.Diagnostic{Message: "was parsed for another connection; only its retry policies and timeouts are followed, as gRPC has read them"})
 	}
 	c.reportAgree(agree)
 	return c.ClientConn.UpdateState(s)
@@ -143,27 +143,27 @@ func (c *configConn) reportText(t *configText) {
 		return
 	}
 	if wrong, ok := errors.AsType[*policy.Error](t.err); ok {
-		c.report(t.text, policy.Diagnostic{Message: "has problems that gRPC does not mind; only its retry policies and timeouts are followed, as gRPC reads them"})
+		c.warnOfServiceConfig(t.text, policy.Diagnostic{Message: "has problems that gRPC does not mind; only its retry policies and timeouts are followed, as gRPC reads them"})
 		for _, d := range wrong.Diagnostics {
-			c.report(t.text, d)
+			c.warnOfServiceConfig(t.text, d)
 		}
 		return
 	}
 	for _, d := range append(t.set.Warnings(), c.retrier.cuts(t.set)...) {
-		c.report(t.text, d)
+		c.warnOfServiceConfig(t.text, d)
 	}
 }
 
 // reportAgree warns once of a target whose connections have received different configs.
 func (c *configConn) reportAgree(agree bool) {
 	if !agree {
-		c.report("", policy.Diagnostic{Message: "is not the same for all connections of this target; " +
+		c.warnOfServiceConfig("", policy.Diagnostic{Message: "is not the same for all connections of this target; " +
 			"until it is, each follows only the retry policies and timeouts of its own, as gRPC has read them"})
 	}
 }
 
-// report warns of a config, once per text.
-func (c *configConn) report(text string, d policy.Diagnostic) {
+// warnOfServiceConfig warns of a config, once per text.
+func (c *configConn) warnOfServiceConfig(text string, d policy.Diagnostic) {
 	d.File = "service config of " + c.target
-	c.retrier.report(digest(text)+d.String(), d)
+	c.retrier.warnOfServiceConfig(digest(text)+d.String(), d)
 }

@@ -182,7 +182,7 @@ func (s *stream) act(a streams.Acts) {
 		go s.run(&task{Task: streams.Task{Kind: streams.Goroutine, Attempt: n}, on: t})
 	}
 	for _, e := range a.Report {
-		go s.report(e)
+		go s.reportEnd(e)
 	}
 	if a.Released {
 		s.replay.release()
@@ -227,7 +227,7 @@ func (s *stream) finish() {
 	}
 	reported := &unreported
 	if n := s.machine.Answer(); n > 0 {
-		reported = s.attempts[n-1].report()
+		reported = s.attempts[n-1].reported()
 	}
 	err := s.call.answer(reported)
 	if s.final = err; err == nil {

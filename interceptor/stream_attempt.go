@@ -55,7 +55,7 @@ func (s *stream) prepare(t *streamAttempt, n int, now attempts.Now) {
 func (a *streamAttempt) onFinish(err error) {
 	var end streams.End
 	a.of.enter(func() { end = a.of.machine.Finish(a.number, err) })
-	a.of.report(end)
+	a.of.reportEnd(end)
 }
 
 // errGivenUp is the error of an attempt that was replaced by another, or is no longer needed.
@@ -76,9 +76,9 @@ func (s *stream) givenUp() error {
 // errPanicked is the error of an attempt that has panicked, and of a call whose observer has.
 var errPanicked = status.Error(codes.Unknown, "a panic has ended the call")
 
-// report reports the end of an attempt to the engine, and queues its events. It is called once per end. If the
+// reportEnd reports the end of an attempt to the engine, and queues its events. It is called once per end. If the
 // classifier or the function of Resume panics, the call is over.
-func (s *stream) report(e streams.End) {
+func (s *stream) reportEnd(e streams.End) {
 	if e.Attempt == 0 {
 		return
 	}
@@ -216,7 +216,7 @@ func (s *stream) wakeEngine() {
 func (s *stream) overdueEnd(a *streamAttempt) {
 	var end streams.End
 	s.enter(func() { end = s.machine.Overdue(a.number) })
-	s.report(end)
+	s.reportEnd(end)
 }
 
 // gone runs when the call's context is over. OnFinish reports it for each attempt, unless an inner interceptor doesn't pass

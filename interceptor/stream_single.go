@@ -116,10 +116,10 @@ func (s *singleStream) RecvMsg(m any) error {
 		s.hear()
 		return nil
 	case err == nil, err == io.EOF:
-		_ = s.report(nil)
+		_ = s.reportEnd(nil)
 		return err
 	default:
-		return s.report(err)
+		return s.reportEnd(err)
 	}
 }
 
@@ -175,7 +175,7 @@ func (s *singleStream) SendMsg(m any) error {
 	if err == nil || err == io.EOF {
 		return err
 	}
-	return s.report(err)
+	return s.reportEnd(err)
 }
 
 // CloseSend closes the application's side.
@@ -199,14 +199,14 @@ func (s *singleStream) Header() (metadata.MD, error) {
 	header, err := s.ClientStream.Header()
 	returned = true
 	if err != nil {
-		return header, s.report(err)
+		return header, s.reportEnd(err)
 	}
 	if header == nil {
 		s.mu.Lock()
 		recorded, last := s.recorded, s.last
 		s.mu.Unlock()
 		if recorded && last != nil { // else RecvMsg returns the error: gRPC may not have sent such a stream
-			_ = s.report(last)
+			_ = s.reportEnd(last)
 		}
 	}
 	return header, nil
@@ -266,9 +266,9 @@ func (s *singleStream) settleRecorded(last error) {
 	}
 }
 
-// report reports the end of the attempt for a call of the application. It returns err with the details of the call, for the
+// reportEnd reports the end of the attempt for a call of the application. It returns err with the details of the call, for the
 // application.
-func (s *singleStream) report(err error) error {
+func (s *singleStream) reportEnd(err error) error {
 	if s.claim() {
 		if code := status.Code(err); s.attempt.ctx.Err() != nil || code == codes.Canceled || code == codes.DeadlineExceeded {
 			s.attempt.awaitEnd() // another goroutine of gRPC may be ending it
@@ -339,7 +339,7 @@ func (s *singleStream) conclude(err error, panicked bool) attempts.Step {
 
 // know publishes the answer. s.mu must be held.
 func (s *singleStream) know() {
-	s.known, s.final = true, s.call.answer(s.attempt.report())
+	s.known, s.final = true, s.call.answer(s.attempt.reported())
 	s.shown = s.final
 	s.changed.Broadcast()
 }

@@ -51,7 +51,7 @@ func (s *stream) run(t *task) {
 		s.notify()
 		switch {
 		case t.end.Attempt != 0:
-			s.report(t.end)
+			s.reportEnd(t.end)
 		case t.order.Do == streams.Wait:
 			s.wait(t.version)
 		case t.order.Do == streams.Return:
@@ -263,7 +263,7 @@ func (s *stream) panicked(t *task, p any) {
 		s.caught.note(p)
 		end = s.machine.Done(&again, streams.Result{Panicked: true})
 	})
-	s.report(end)
+	s.reportEnd(end)
 	if t.Kind != streams.Goroutine && p != nil {
 		on := caught{happened: true, value: p}
 		on.rethrow()

@@ -367,7 +367,7 @@ func (u *unary) deliver() error {
 	end, reported := u.engine.End(), &unreported
 	if end.Answer > 0 {
 		a := u.attempts[end.Answer-1]
-		reported = a.report()
+		reported = a.reported()
 		if a.own && end.Err == nil {
 			copyReply(u.reply, a.reply)
 		}

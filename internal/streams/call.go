@@ -83,7 +83,7 @@ func (c *Call) Enter(now attempts.Now, gone policy.Reason) {
 	c.elapse()
 	c.take(c.engine.Stop(gone, c.now))
 	for _, a := range c.running {
-		c.report(c.end(a, true))
+		c.queueReport(c.end(a, true))
 	}
 }
 
@@ -139,8 +139,8 @@ func (c *Call) start(a *attempt) {
 	c.acts.Go = append(c.acts.Go, a.number)
 }
 
-// report has the driver report an end, if there is one.
-func (c *Call) report(e End) {
+// queueReport has the driver queueReport an end, if there is one.
+func (c *Call) queueReport(e End) {
 	if e.Attempt != 0 {
 		c.acts.Report = append(c.acts.Report, e)
 	}
@@ -185,7 +185,7 @@ func (c *Call) cancel(a *attempt) {
 	}
 	a.cancelled = true
 	c.acts.Cancel = append(c.acts.Cancel, a.number)
-	c.report(c.end(a, true))
+	c.queueReport(c.end(a, true))
 }
 
 // finish ends the call. The application may still receive the messages of the attempt that it has seen, or would have seen.

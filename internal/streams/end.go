@@ -34,7 +34,7 @@ func (c *Call) Overdue(n int) End {
 func (c *Call) Gone() {
 	for _, a := range c.running {
 		if !a.claimed && !a.held() {
-			c.report(a.claim(End{Err: a.record, GivenUp: a.record == nil}))
+			c.queueReport(a.claim(End{Err: a.record, GivenUp: a.record == nil}))
 		}
 	}
 }
