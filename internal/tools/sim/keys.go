@@ -48,11 +48,11 @@ func (c *codec) scenario(s *Scenario, f *document.Fields) {
 		f.Duration("window", &s.Recovery.Window, defaultRecovery.Window, 25*time.Millisecond, time.Hour)
 	})
 	c.policies(&s.Policies, f)
-	document.Objects(f, "services", &s.Services, (*Service).keys)
-	document.Objects(f, "fleets", &s.Fleets, (*Fleet).keys)
+	document.Objects(f, "services", &s.Services, (*Service).serviceKeys)
+	document.Objects(f, "fleets", &s.Fleets, (*Fleet).fleetKeys)
 	document.Objects(f, "variants", &s.Variants, c.variant)
 	if f.Writing {
-		document.Objects(f, "phases", &s.Phases, (*Phase).keys)
+		document.Objects(f, "phases", &s.Phases, (*Phase).phaseKeys)
 	} else {
 		s.Phases, c.phasePaths = phases(f)
 	}
@@ -65,7 +65,7 @@ func (s *Scenario) bucket() time.Duration {
 	return max((s.Length() / 200).Round(100*time.Millisecond), 200*time.Millisecond)
 }
 
-func (s *Service) keys(f *document.Fields) {
+func (s *Service) serviceKeys(f *document.Fields) {
 	f.Name("name", &s.Name)
 	f.Int("backends", &s.Backends, 1, 1, mostBackends)
 	f.Int("workers", &s.Workers, 1, 1, 1_000_000)
@@ -80,12 +80,12 @@ func (s *Service) keys(f *document.Fields) {
 		f.Wrong("time", "must be how long a worker needs for a request, more than 0s on average")
 	}
 	document.Objects(f, "calls", &s.Calls, func(c *Call, f *document.Fields) {
-		c.keys(f)
+		c.callKeys(f)
 		f.Int("clients", &c.Clients, 0, 1, mostBackends)
 	})
 }
 
-func (c *Call) keys(f *document.Fields) {
+func (c *Call) callKeys(f *document.Fields) {
 	c.Work, c.Connections = cmp.Or(c.Work, 1), c.connections()
 	f.Name("service", &c.Service)
 	f.Text("method", &c.Method)
@@ -98,7 +98,7 @@ func (c *Call) keys(f *document.Fields) {
 	f.Number("loss", &c.Loss, 0, 1, false)
 }
 
-func (l *Fleet) keys(f *document.Fields) {
+func (l *Fleet) fleetKeys(f *document.Fields) {
 	l.Clients = max(l.Clients, 1)
 	f.Name("name", &l.Name)
 	f.Int("clients", &l.Clients, 1, 1, mostClients)
@@ -113,7 +113,7 @@ func (l *Fleet) keys(f *document.Fields) {
 	document.OneOrMore(f, "calls", &l.Calls, func(c *Call, f *document.Fields) {
 		c.Share = c.share()
 		f.Number("share", &c.Share, 1, 1e6, true)
-		c.keys(f)
+		c.callKeys(f)
 		f.Require(`must be a time such as "1s": calls without a deadline are not simulated`, "deadline")
 	})
 	if len(l.Calls) == 0 {
@@ -222,7 +222,7 @@ func distribution(f *document.Fields, key string, to **Distribution) {
 		for _, s := range shapes {
 			if in.Has(s.key, d.Shape == s.shape) {
 				known, d.Shape = true, s.shape
-				d.keys(in, s.key, s.a, s.b)
+				d.shapeKeys(in, s.key, s.a, s.b)
 			}
 		}
 	})
@@ -234,8 +234,8 @@ func distribution(f *document.Fields, key string, to **Distribution) {
 	}
 }
 
-// keys names the keys of a shape; a and b are those of its two times.
-func (d *Distribution) keys(f *document.Fields, shape, a, b string) {
+// shapeKeys names the shapeKeys of a shape; a and b are those of its two times.
+func (d *Distribution) shapeKeys(f *document.Fields, shape, a, b string) {
 	switch {
 	case d.Shape == ShapeBimodal:
 		f.Object(shape, func(f *document.Fields) {

@@ -19,7 +19,7 @@ func phases(f *document.Fields) (list []Phase, paths []string) {
 		document.ReadFields(f.Report, path, n, func(f *document.Fields) {
 			if f.Get("phases") == nil && f.Get("repeat") == nil {
 				var p Phase
-				p.keys(f)
+				p.phaseKeys(f)
 				list, paths = append(list, p), append(paths, path)
 				return
 			}
@@ -39,7 +39,7 @@ func phases(f *document.Fields) (list []Phase, paths []string) {
 	return list, paths
 }
 
-func (p *Phase) keys(f *document.Fields) {
+func (p *Phase) phaseKeys(f *document.Fields) {
 	f.Name("name", &p.Name)
 	word(f, "kind", &p.Kind, "TROUBLE", "LEAD", "AFTER")
 	f.Duration("length", &p.Length, 0, 10*time.Millisecond, mostLength)
@@ -58,10 +58,10 @@ func (p *Phase) keys(f *document.Fields) {
 	} else {
 		f.Number("load", &p.Load, 1, mostTimes, false)
 	}
-	document.Objects(f, "faults", &p.Faults, (*Fault).keys)
+	document.Objects(f, "faults", &p.Faults, (*Fault).faultKeys)
 }
 
-func (t *Fault) keys(f *document.Fields) {
+func (t *Fault) faultKeys(f *document.Fields) {
 	f.Name("service", &t.Service)
 	t.backends(f)
 	f.Bool("down", &t.Down, false)
