@@ -25,7 +25,7 @@ func (c *Call) Paused(d time.Duration, now Now) Step {
 		a := &c.running[i]
 		a.pause(min(d, now.At-a.began), c.set.Deadline)
 	}
-	return c.finish(&step, &now)
+	return c.completeStep(&step, &now)
 }
 
 // pause stops the clock of an attempt for d.

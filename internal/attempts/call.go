@@ -91,7 +91,7 @@ func (c *Call) Start(s Settings, now Now) (step Step) {
 	c.ledger.start(now.At)
 	c.arm(first)
 	step.Send, step.Wake = 1, Never
-	c.finish(&step, &now)
+	c.completeStep(&step, &now)
 	return step
 }
 
@@ -103,7 +103,7 @@ func (c *Call) refuse(reason policy.Reason, now Now) Step {
 	}
 	c.drop(now.At)
 	step := c.step()
-	return c.finish(&step, &now)
+	return c.completeStep(&step, &now)
 }
 
 // Succeeded reports a success of the first attempt, with the utilization that its server has reported. It does less than Ended.
@@ -122,7 +122,7 @@ func (c *Call) Succeeded(utilization float64, at time.Duration) bool {
 	c.ledger.release(&c.ended.held, outcome{helped: true}, at)
 	c.phase = over
 	c.end = End{Reason: policy.ReasonSucceeded, Answer: 1, Attempts: 1}
-	c.ledger.finish(c.began, balance.EndAtOnce)
+	c.ledger.finishBudget(c.began, balance.EndAtOnce)
 	return true
 }
 
@@ -143,7 +143,7 @@ func (c *Call) Adapt(s Settings, now Now) Step {
 		}
 		c.arm(a)
 	}
-	return c.finish(&step, &now)
+	return c.completeStep(&step, &now)
 }
 
 // begin resets c to a new call. Start, or Start and Succeeded, leave all other fields as in a new one.
@@ -168,7 +168,7 @@ func (c *Call) Ended(n int, r Result, now Now) Step {
 	step := c.step()
 	i := slices.IndexFunc(c.running, func(a attempt) bool { return a.number == n })
 	if c.phase == over || i < 0 {
-		return c.finish(&step, &now)
+		return c.completeStep(&step, &now)
 	}
 	c.ended = c.running[i]
 	a := &c.ended
@@ -212,7 +212,7 @@ func (c *Call) Ended(n int, r Result, now Now) Step {
 		c.failed(&step, a, &r, is, now)
 	}
 	c.ledger.release(&c.ledger.spare, outcome{unused: true}, now.At)
-	return c.finish(&step, &now)
+	return c.completeStep(&step, &now)
 }
 
 // Wake makes the call check the time and the channel: at Step.Wake, on a change with Step.Watch, or at any time.
@@ -224,7 +224,7 @@ func (c *Call) Wake(now Now) Step {
 		}
 		c.launch(&step, now)
 	}
-	return c.finish(&step, &now)
+	return c.completeStep(&step, &now)
 }
 
 // Stop reports that the result of the call is no longer needed: ReasonCancelled, ReasonDeadlineExceeded, or ReasonClosed for
@@ -240,7 +240,7 @@ func (c *Call) Stop(reason policy.Reason, now Now) Step {
 			c.answer = answer{}
 		}
 	}
-	return c.finish(&step, &now)
+	return c.completeStep(&step, &now)
 }
 
 // Panicked reports that an inner interceptor, or an observer, has panicked, outside the end of an attempt. The call is over
@@ -250,7 +250,7 @@ func (c *Call) Panicked(now Now) Step {
 	if c.phase != over {
 		c.panicked(&step, 0, now.At)
 	}
-	return c.finish(&step, &now)
+	return c.completeStep(&step, &now)
 }
 
 // Commit makes n the only attempt of the call, because the application is about to see part of it. It returns false if n has
@@ -259,11 +259,11 @@ func (c *Call) Commit(n int, why decision.Commit, now Now) (Step, bool) {
 	step := c.step()
 	a := c.find(n)
 	if a == nil {
-		return c.finish(&step, &now), false
+		return c.completeStep(&step, &now), false
 	}
 	if a.cancelled != no {
 		a.dropped = true
-		return c.finish(&step, &now), false
+		return c.completeStep(&step, &now), false
 	}
 	a.committed = why != decision.CommitNone
 	switch c.phase {
@@ -275,7 +275,7 @@ func (c *Call) Commit(n int, why decision.Commit, now Now) (Step, bool) {
 	default:
 	}
 	c.cancelOthers(&step, n)
-	return c.finish(&step, &now), true
+	return c.completeStep(&step, &now), true
 }
 
 // Abort settles everything after a callback (budget, breaker, observer) has panicked, inside an event or between two. It drops
@@ -293,7 +293,7 @@ func (c *Call) Abort(now Now) Step {
 	c.ledger.abort(now.At, &c.ended.held, c.running)
 	c.running, c.pending = c.running[:0], pending{}
 	c.answer, c.reason, c.commit, c.said, c.panics = answer{err: errPanicked}, policy.ReasonNonRetryable, decision.CommitNone, answer{}, true
-	return c.finish(&step, &now)
+	return c.completeStep(&step, &now)
 }
 
 // Running returns how many attempts have not ended.
@@ -320,8 +320,8 @@ func (c *Call) step() Step {
 	return Step{Cancel: c.cancels[:0], Wake: Never}
 }
 
-// finish completes the step of an event. The call is over when no attempt runs or is to follow.
-func (c *Call) finish(step *Step, now *Now) Step {
+// completeStep completes the step of an event. The call is over when no attempt runs or is to follow.
+func (c *Call) completeStep(step *Step, now *Now) Step {
 	c.cancels, c.known = step.Cancel[:0], c.sent
 	switch {
 	case c.phase == over:
@@ -356,10 +356,10 @@ func (c *Call) conclude(now *Now) {
 	}
 	switch {
 	case failed:
-		c.ledger.finish(at, balance.EndFailed)
+		c.ledger.finishBudget(at, balance.EndFailed)
 	case c.sent == 1:
-		c.ledger.finish(c.began, balance.EndAtOnce)
+		c.ledger.finishBudget(c.began, balance.EndAtOnce)
 	default:
-		c.ledger.finish(at, balance.EndSucceeded)
+		c.ledger.finishBudget(at, balance.EndSucceeded)
 	}
 }

@@ -83,7 +83,7 @@ func (l *ledger) abort(at time.Duration, ended *held, running []attempt) {
 		drop(&running[i].held, outcome{err: errPanicked})
 	}
 	defer func() { _ = recover() }()
-	l.finish(at, balance.EndFailed)
+	l.finishBudget(at, balance.EndFailed)
 }
 
 func (l *ledger) start(at time.Duration) {
@@ -91,7 +91,7 @@ func (l *ledger) start(at time.Duration) {
 	l.set.Budget.Start(at)
 }
 
-func (l *ledger) finish(at time.Duration, how balance.End) {
+func (l *ledger) finishBudget(at time.Duration, how balance.End) {
 	if l.started {
 		l.started = false
 		l.set.Budget.Finish(at, how)

@@ -157,7 +157,7 @@ func (c *Call) take(step attempts.Step) {
 	}
 	c.schedule(step)
 	if step.Over {
-		c.finish()
+		c.endCall()
 	}
 }
 
@@ -188,8 +188,8 @@ func (c *Call) cancel(a *attempt) {
 	c.queueReport(c.end(a, true))
 }
 
-// finish ends the call. The application may still receive the messages of the attempt that it has seen, or would have seen.
-func (c *Call) finish() {
+// endCall ends the call. The application may still receive the messages of the attempt that it has seen, or would have seen.
+func (c *Call) endCall() {
 	c.over, c.acts.Over = true, true
 	end := c.engine.End()
 	if end.Answer == 0 {

@@ -79,7 +79,7 @@ func (c *Call) Abort() {
 			c.acts.Cancel = append(c.acts.Cancel, a.number)
 		}
 	}
-	c.finish()
+	c.endCall()
 }
 
 // panicked ends the call because an inner interceptor has panicked in attempt a. If that attempt was reported before, the call

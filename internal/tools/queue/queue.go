@@ -138,11 +138,11 @@ func (q *Queue) enter() (t *waiter, busy int) {
 // that late timers do not take away capacity.
 func (q *Queue) serve(t *waiter, start time.Time) {
 	end := start.Add(q.config.Time)
-	time.AfterFunc(time.Until(end), func() { q.finish(t, end) })
+	time.AfterFunc(time.Until(end), func() { q.endService(t, end) })
 }
 
-// finish ends the service of t, and gives its worker to the first in the queue.
-func (q *Queue) finish(t *waiter, end time.Time) {
+// endService ends the service of t, and gives its worker to the first in the queue.
+func (q *Queue) endService(t *waiter, end time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	close(t.served)
