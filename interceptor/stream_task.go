@@ -197,7 +197,7 @@ func (s *stream) do(t *task) {
 		if m, t.err = s.copyOf(t); t.err != nil {
 			r.Unsendable = true
 		} else {
-			t.err = a.send(m)
+			t.err = a.sendMessage(m)
 		}
 	case streams.Close:
 		t.err = a.stream.CloseSend()
@@ -221,8 +221,8 @@ func (a *streamAttempt) statusWithoutHeaders() error {
 	return nil
 }
 
-// send sends a message. It leaves errSentOnce for RecvMsg to report.
-func (a *streamAttempt) send(m any) error {
+// sendMessage sends a message. It leaves errSentOnce for RecvMsg to report.
+func (a *streamAttempt) sendMessage(m any) error {
 	err := a.stream.SendMsg(m)
 	if errors.Is(err, errSentOnce) {
 		return io.EOF

@@ -338,15 +338,15 @@ func (u *unary) act(step *attempts.Step, at time.Duration, here bool) (next *una
 		u.attempts[n-1].cancel()
 	}
 	if step.Send > 0 {
-		next = u.send(step.Send, at, here)
+		next = u.prepareAttempt(step.Send, at, here)
 	}
 	u.due, u.watch = step.Wake, step.Watch
 	u.setTimer(at)
 	return next
 }
 
-// send prepares an attempt. u.mu must be held.
-func (u *unary) send(n int, at time.Duration, here bool) *unaryAttempt {
+// prepareAttempt prepares an attempt. u.mu must be held.
+func (u *unary) prepareAttempt(n int, at time.Duration, here bool) *unaryAttempt {
 	a := u.spare(n)
 	if n > 1 {
 		u.options.header = true // from now on, headers may have pushback

@@ -158,8 +158,8 @@ func (l *ledger) confirm(at time.Duration) bool {
 	return true
 }
 
-// send gives what the pending attempt holds, but for the slot, to one that is sent.
-func (l *ledger) send(to *held) {
+// movePending gives what the pending attempt holds, but for the slot, to one that is sent.
+func (l *ledger) movePending(to *held) {
 	*to = l.pending
 	to.slot = false
 	l.pending = held{slot: l.pending.slot}

@@ -91,7 +91,7 @@ func (c *Call) launch(step *Step, now Now) {
 		old.cancelled, p.replaces = replaced, old.number
 		step.Cancel = append(step.Cancel, old.number)
 	case decision.PhaseSending:
-		c.send(step, now.At)
+		c.sendPending(step, now.At)
 	default:
 	}
 }
@@ -114,8 +114,8 @@ func (c *Call) progress(now Now) (phase decision.Phase, old *attempt) {
 	return decision.PhaseSending, nil
 }
 
-// send sends the pending attempt, which takes over everything held for it.
-func (c *Call) send(step *Step, at time.Duration) {
+// sendPending sends the pending attempt, which takes over everything held for it.
+func (c *Call) sendPending(step *Step, at time.Duration) {
 	c.sent++
 	c.ledger.count(&c.ledger.pending, at)
 	a := c.addRunning(at)
@@ -143,7 +143,7 @@ func (c *Call) send(step *Step, at time.Duration) {
 func (c *Call) addRunning(at time.Duration) *attempt {
 	c.running = append(c.running, attempt{number: c.sent, began: at, asked: at, slowAt: Never})
 	a := &c.running[len(c.running)-1]
-	c.ledger.send(&a.held)
+	c.ledger.movePending(&a.held)
 	if c.set.Uploads {
 		a.asked = Never
 	}

@@ -53,8 +53,8 @@ func (c *Call) toldByRecvMsg() Order {
 	return Order{Do: Return}
 }
 
-// send makes SendMsg send its message to an attempt.
-func (c *Call) send(t *Task, a *attempt) Order {
+// orderSend makes SendMsg orderSend its message to an attempt.
+func (c *Call) orderSend(t *Task, a *attempt) Order {
 	a.sender = app
 	o := t.order(Send, a)
 	o.Again = t.sent
@@ -72,7 +72,7 @@ func (c *Call) sendKept(t *Task) Order {
 		return c.howEnded(t, a)
 	case a.sender.free() && a.given == t.index && !t.sent:
 		a.given++
-		return c.send(t, a)
+		return c.orderSend(t, a)
 	default:
 		return Order{Do: Return}
 	}
@@ -90,7 +90,7 @@ func (c *Call) sendRacing(t *Task) Order {
 		case a.sender.free() && a.given == t.index && !t.sent:
 			a.given++
 			c.offered, c.acts.Moved = 0, true
-			return c.send(t, a)
+			return c.orderSend(t, a)
 		}
 		running = true
 	}
@@ -113,7 +113,7 @@ func (c *Call) sendOnce(t *Task) Order {
 		case a.deaf:
 			deaf = a
 		case a.sender.free() && !c.behind(a):
-			return c.send(t, a)
+			return c.orderSend(t, a)
 		}
 	}
 	if deaf != nil {
