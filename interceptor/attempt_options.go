@@ -36,9 +36,9 @@ type callOptions struct {
 	draw        draw
 }
 
-// read sorts the caller's options. Options that all attempts share go into the first attempt's array, so that a call with one
+// readOptions sorts the caller's options. Options that all attempts share go into the first attempt's array, so that a call with one
 // attempt allocates nothing.
-func (o *callOptions) read(caller []grpc.CallOption, first *attemptOptions) {
+func (o *callOptions) readOptions(caller []grpc.CallOption, first *attemptOptions) {
 	o.caller, o.shared = caller, first.array[own:own]
 	for _, option := range caller {
 		if _, ok := option.(grpc.OnFinishCallOption); ok { // gRPC itself doesn't call embedded ones

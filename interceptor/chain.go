@@ -42,7 +42,7 @@ func (r *Retrier) unaryServer(options []ServerOption) grpc.UnaryServerIntercepto
 	s := newServer(options)
 	return func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (reply any, err error) {
 		in := new(inboundCall)
-		inner := s.read(context.WithValue(ctx, inboundKey{}, in))
+		inner := s.readCriticality(context.WithValue(ctx, inboundKey{}, in))
 		trailer, err := s.handle(inner, in, func() error {
 			reply, err = handle(inner, req)
 			return err
@@ -60,7 +60,7 @@ func (r *Retrier) streamServer(options []ServerOption) grpc.StreamServerIntercep
 	s := newServer(options)
 	return func(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
 		in := new(inboundCall)
-		inner := s.read(context.WithValue(stream.Context(), inboundKey{}, in))
+		inner := s.readCriticality(context.WithValue(stream.Context(), inboundKey{}, in))
 		trailer, err := s.handle(inner, in, func() error { return handle(srv, &inboundStream{stream, inner}) })
 		if trailer != nil {
 			stream.SetTrailer(trailer)

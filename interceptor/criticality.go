@@ -60,8 +60,8 @@ func IncomingCriticality(highest policy.Criticality) ServerOption {
 	}
 }
 
-// read puts the criticality of an incoming call into its context.
-func (s *server) read(ctx context.Context) context.Context {
+// readCriticality puts the criticality of an incoming call into its context.
+func (s *server) readCriticality(ctx context.Context) context.Context {
 	if s.highest == "" {
 		return ctx
 	}

@@ -26,16 +26,16 @@ const (
 	sentOnce                            // gRPC must not send an attempt again by itself
 )
 
-// read looks up the policy of a call, and sets the options of its attempts: the caller's, then the policy's unless the
+// readRequest looks up the policy of a call, and sets the options of its attempts: the caller's, then the policy's unless the
 // caller's are stricter. Every call runs it. The policy belongs to the returned rules.
-func (c *call) read(caller []grpc.CallOption, first *attemptOptions) (of *rules) {
+func (c *call) readRequest(caller []grpc.CallOption, first *attemptOptions) (of *rules) {
 	r, o := c.retrier, &c.options
 	f := r.lookup(c.cc, c.method, false)
 	of, c.policy = f.rules, f.policy
 	if f.pending {
 		c.flags |= configPending
 	}
-	o.read(caller, first)
+	o.readOptions(caller, first)
 	o.retrier = r
 	own := math.MaxInt
 	for _, option := range caller {

@@ -61,7 +61,7 @@ func (r *Retrier) stream(with coexistence) grpc.StreamClientInterceptor {
 		first := new(streamAttempt)
 		first.init()
 		c := call{callState: callState{retrier: r, cc: cc, method: method, with: with}}
-		of, codec := c.read(opts, &first.attemptOptions), codecOf(opts)
+		of, codec := c.readRequest(opts, &first.attemptOptions), codecOf(opts)
 		if c.flags&disabled != 0 || codec == nil {
 			return open(ctx, desc, cc, method, opts...)
 		}

@@ -28,7 +28,7 @@ func (r *Retrier) unary(with coexistence) grpc.UnaryClientInterceptor {
 	) error {
 		u, _ := unaries.Get().(*unary)
 		u.retrier, u.cc, u.method, u.with = r, cc, method, with
-		of := u.read(opts, &u.spare(1).attemptOptions)
+		of := u.readRequest(opts, &u.spare(1).attemptOptions)
 		if u.flags&disabled != 0 {
 			u.recycle()
 			return invoke(ctx, method, req, reply, cc, opts...)

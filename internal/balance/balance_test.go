@@ -37,7 +37,7 @@ func made[B Reloadable](tb testing.TB, c Config) B {
 
 // tokens returns the tokens of a bucket.
 func tokens(b *bucket) float64 {
-	n, _ := b.read()
+	n, _ := b.tokensAndCapacity()
 	return float64(n) / 1000
 }
 

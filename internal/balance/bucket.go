@@ -30,8 +30,8 @@ func (b *bucket) resize(capacity int64) {
 	b.capacity = capacity
 }
 
-// read returns tokens and capacity.
-func (b *bucket) read() (tokens, capacity int64) {
+// tokensAndCapacity returns tokens and capacity.
+func (b *bucket) tokensAndCapacity() (tokens, capacity int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.tokens, b.capacity

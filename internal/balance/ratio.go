@@ -260,18 +260,18 @@ func (r *ratioBudget) Fresh(now time.Duration) bool {
 // Balance returns extra attempts of [KindFailure], with fractions. It is 0 while the spending in the window exceeds the
 // earnings, as may be after a burst whose calls left the window first.
 func (r *ratioBudget) Balance(now time.Duration) float64 {
-	balance, _ := r.read(now)
+	balance, _ := r.balanceAndCapacity(now)
 	return balance
 }
 
 // Capacity returns the earnings of the window's calls, the bonuses and the reserve, in extra attempts of [KindFailure].
 func (r *ratioBudget) Capacity(now time.Duration) float64 {
-	_, capacity := r.read(now)
+	_, capacity := r.balanceAndCapacity(now)
 	return capacity
 }
 
-// read returns balance and capacity. It changes nothing.
-func (r *ratioBudget) read(now time.Duration) (balance, capacity float64) {
+// balanceAndCapacity returns balance and capacity. It changes nothing.
+func (r *ratioBudget) balanceAndCapacity(now time.Duration) (balance, capacity float64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	w, reserve := r.at(now)

@@ -96,7 +96,7 @@ func (t *throttleBudget) Fail(time.Duration) {
 
 // Withdraw grants while more than half of the tokens are left, and always grants [KindUnsent].
 func (t *throttleBudget) Withdraw(now time.Duration, c Charge) (Permit, bool) {
-	if tokens, capacity := t.bucket.read(); 2*tokens <= capacity && c.Kind != KindUnsent {
+	if tokens, capacity := t.bucket.tokensAndCapacity(); 2*tokens <= capacity && c.Kind != KindUnsent {
 		t.denied.Add(1)
 		return Permit{}, false
 	}
@@ -116,12 +116,12 @@ func (t *throttleBudget) Finish(_ time.Duration, e End) {
 
 // Balance returns the tokens above half of the bucket: the number of failures until nothing is granted.
 func (t *throttleBudget) Balance(time.Duration) float64 {
-	tokens, capacity := t.bucket.read()
+	tokens, capacity := t.bucket.tokensAndCapacity()
 	return float64(max(2*tokens-capacity, 0)) / 2000
 }
 
 // Capacity returns the balance of a full bucket: half of MaxTokens.
 func (t *throttleBudget) Capacity(time.Duration) float64 {
-	_, capacity := t.bucket.read()
+	_, capacity := t.bucket.tokensAndCapacity()
 	return float64(capacity) / 2000
 }
