@@ -29,8 +29,8 @@ type keptBalance struct {
 // one word. Instead, the garbage collector finds out when the last call has ended.
 type heldBudget struct{ balance.Reloadable }
 
-// find returns the balance for a key, or nil if there is none or it is idle.
-func (b *budgets) find(key budgetKey) *heldBudget {
+// findBalance returns the balance for a key, or nil if there is none or it is idle.
+func (b *budgets) findBalance(key budgetKey) *heldBudget {
 	if found, ok := b.load(key); ok {
 		return found.used
 	}

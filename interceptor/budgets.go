@@ -78,7 +78,7 @@ func (r *Retrier) findBudget(of *rules, p *decision.Policy, u budgetUser, servic
 	}
 	u.service = service(of)
 	key, _ := of.budgetKey(name, u)
-	if b := r.budgets.find(key); b != nil && of.settingsHold(key) {
+	if b := r.budgets.findBalance(key); b != nil && of.settingsHold(key) {
 		return b
 	}
 	return r.newBudget(of, name, u, service)

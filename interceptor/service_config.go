@@ -110,7 +110,7 @@ func (r *Retrier) lookup(cc *grpc.ClientConn, method string, again bool) found {
 // received returns the connection's service config for a method, which gRPC reads as mc, or nil if there is
 // none, or none yet.
 func (r *Retrier) received(cc *grpc.ClientConn, method string, mc *grpc.MethodConfig, again bool) *configSet {
-	c := r.serviceConfigs.targets.find(cc)
+	c := r.serviceConfigs.targets.findConfig(cc)
 	switch {
 	case c.governs(method, mc):
 		return &c.config.configSet

@@ -49,9 +49,9 @@ type configText struct {
 	users int // connections; targets.mu guards it
 }
 
-// find returns the config of the target of cc, or nil if none of its connections has a wrapped
+// findConfig returns the config of the target of cc, or nil if none of its connections has a wrapped
 // resolver.
-func (t *targets) find(cc *grpc.ClientConn) *targetConfig {
+func (t *targets) findConfig(cc *grpc.ClientConn) *targetConfig {
 	if !t.wrapped.Load() {
 		return nil
 	}

@@ -42,7 +42,7 @@ func (a *attempt) pause(d, deadline time.Duration) {
 
 // Requested reports that attempt n has sent the whole request: only then does the server's time for an answer start.
 func (c *Call) Requested(n int, now Now) {
-	if a := c.find(n); a != nil && a.asked == Never {
+	if a := c.findAttempt(n); a != nil && a.asked == Never {
 		a.asked, a.idle = now.At, 0
 	}
 }
@@ -50,7 +50,7 @@ func (c *Call) Requested(n int, now Now) {
 // Heard reports the first message of attempt n, even if something else commits the call to it: its latency is the attempt's
 // latency. It ignores an attempt that was cancelled because another one won.
 func (c *Call) Heard(n int, now Now) {
-	if a := c.find(n); a != nil && a.cancelled == no {
+	if a := c.findAttempt(n); a != nil && a.cancelled == no {
 		c.answered(a, true, now.At)
 		a.slowAt = Never
 	}

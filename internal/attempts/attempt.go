@@ -38,8 +38,8 @@ const (
 	outrun             // the call has another answer
 )
 
-// find returns attempt n, if it runs.
-func (c *Call) find(n int) *attempt {
+// findAttempt returns attempt n, if it runs.
+func (c *Call) findAttempt(n int) *attempt {
 	for i := range c.running {
 		if a := &c.running[i]; a.number == n {
 			return a

@@ -257,7 +257,7 @@ func (c *Call) Panicked(now Now) Step {
 // ended, or was cancelled because another one won: its result is then dropped. Heard reports messages separately.
 func (c *Call) Commit(n int, why decision.Commit, now Now) (Step, bool) {
 	step := c.step()
-	a := c.find(n)
+	a := c.findAttempt(n)
 	if a == nil {
 		return c.completeStep(&step, &now), false
 	}
@@ -301,7 +301,7 @@ func (c *Call) Running() int { return len(c.running) }
 
 // Hedge reports whether the running attempt n was sent in parallel with others.
 func (c *Call) Hedge(n int) bool {
-	a := c.find(n)
+	a := c.findAttempt(n)
 	return a != nil && a.hedge
 }
 

@@ -150,7 +150,7 @@ func (c *Call) queueReport(e End) {
 func (c *Call) take(step attempts.Step) {
 	c.acts.Moved = true
 	for _, n := range step.Cancel {
-		c.cancel(c.find(n))
+		c.cancel(c.findAttempt(n))
 	}
 	if step.Send > 0 {
 		c.addAttempt(step.Send)
@@ -205,8 +205,8 @@ func (c *Call) endCall() {
 	}
 }
 
-// find returns the attempt with the number n if it isn't reported yet or the call shows it, else nil.
-func (c *Call) find(n int) *attempt {
+// findAttempt returns the attempt with the number n if it isn't reported yet or the call shows it, else nil.
+func (c *Call) findAttempt(n int) *attempt {
 	if i := slices.IndexFunc(c.running, func(a *attempt) bool { return a.number == n }); i >= 0 {
 		return c.running[i]
 	}

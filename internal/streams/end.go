@@ -11,7 +11,7 @@ import (
 
 // Finish records that gRPC has called OnFinish for attempt n. The caller reports the end, if there is one.
 func (c *Call) Finish(n int, err error) End {
-	a := c.find(n)
+	a := c.findAttempt(n)
 	if a == nil || a.finished {
 		return End{}
 	}
@@ -22,7 +22,7 @@ func (c *Call) Finish(n int, err error) End {
 // Overdue claims the end of attempt n, if no task has claimed it since Acts.Overdue. An inner interceptor may receive ahead,
 // and the application may not call again.
 func (c *Call) Overdue(n int) End {
-	a := c.find(n)
+	a := c.findAttempt(n)
 	if a == nil || a.claimed || a.held() || a.record == nil && !a.headed { // without headers, RecvMsg has to find the error
 		return End{}
 	}
@@ -42,7 +42,7 @@ func (c *Call) Gone() {
 // Ended tells the engine how an attempt has ended. If rest is true, the resume request has replaced the kept messages. The
 // driver uses only the place and the decision of the step.
 func (c *Call) Ended(e End, r attempts.Result, rest bool) attempts.Step {
-	a := c.find(e.Attempt)
+	a := c.findAttempt(e.Attempt)
 	if a == nil || c.engine.Over() {
 		return attempts.Step{Wake: attempts.Never}
 	}

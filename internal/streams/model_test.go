@@ -185,7 +185,7 @@ func (m *model) take(a *actor, n, seq int) {
 		m.failf("5: message %d of attempt %d after %v", seq, n, m.received)
 	}
 	m.received = append(m.received, n)
-	if a := m.call.find(n); m.engineSet.Method != nil && !m.call.over && !m.panicked && !a.claimed && m.counted >= m.engine.Running() {
+	if a := m.call.findAttempt(n); m.engineSet.Method != nil && !m.call.over && !m.panicked && !a.claimed && m.counted >= m.engine.Running() {
 		m.failf("R5: admission has not heard of the first message of attempt %d", n)
 	}
 }

@@ -109,7 +109,7 @@ func (c *Call) Done(t *Task, r Result) End {
 // found sets the order of a call that used an attempt without asking, and has a result to report.
 func (c *Call) found(t *Task) {
 	c.beginTask(t)
-	t.on = c.find(t.Attempt)
+	t.on = c.findAttempt(t.Attempt)
 	switch t.Kind {
 	case SendMsg:
 		t.did = Send
@@ -188,7 +188,7 @@ func (t *Task) order(do Do, a *attempt) Order {
 // finds out how it has ended if SendMsg fails. If attempts race, it also asks for headers, and receives a message while RecvMsg
 // waits for one.
 func (c *Call) askGoroutine(t *Task) Order {
-	a := c.find(t.Attempt)
+	a := c.findAttempt(t.Attempt)
 	if a == nil {
 		return Order{Do: Return}
 	}
