@@ -139,7 +139,7 @@ func (c Class) Leave(now, left time.Duration, why Leaving) {
 	g := c.gate
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.end(now, c.criticality)
+	g.uncountRunning(now, c.criticality)
 	switch why {
 	case LeavingAnswered:
 		g.windows.newer.answers++
@@ -172,7 +172,7 @@ func (c Class) Answered(now, took, left time.Duration, running int) {
 	g := c.gate
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.end(now, c.criticality)
+	g.uncountRunning(now, c.criticality)
 	g.windows.newer.answers++
 	if part(took, left) <= most {
 		g.windows.newer.inTime = max(g.windows.newer.inTime, running)
@@ -216,8 +216,8 @@ func (g *Gate) run(c policy.Criticality) (running int) {
 	return g.running
 }
 
-// end ends the count of an attempt.
-func (g *Gate) end(now time.Duration, c policy.Criticality) {
+// uncountRunning ends the count of an attempt.
+func (g *Gate) uncountRunning(now time.Duration, c policy.Criticality) {
 	g.pass(now)
 	g.running--
 	if c == policy.CriticalityCritical {

@@ -110,12 +110,12 @@ func (b *concurrentBudget) limit() int64 {
 }
 
 // Return ends an extra attempt that was never sent.
-func (b *concurrentBudget) Return(time.Duration, Permit) { b.end() }
+func (b *concurrentBudget) Return(time.Duration, Permit) { b.releaseExtra() }
 
 // Settle ends an extra attempt.
-func (b *concurrentBudget) Settle(time.Duration, Permit, bool) { b.end() }
+func (b *concurrentBudget) Settle(time.Duration, Permit, bool) { b.releaseExtra() }
 
-func (b *concurrentBudget) end() {
+func (b *concurrentBudget) releaseExtra() {
 	for {
 		extra := b.extra.Load()
 		if extra == 0 || b.extra.CompareAndSwap(extra, extra-1) {

@@ -41,7 +41,7 @@ func (c ratioSettings) budget(of LeaseOf) (_ Reloadable, err error) {
 	r := &ratioBudget{
 		calls: newCounter(), config: c, rates: c.rates(), window: window{width: c.Window / slots}, reserve: newReserve(c.bucket), leaseOf: of,
 	}
-	r.slotEnd.Store(int64(r.window.end()))
+	r.slotEnd.Store(int64(r.window.slotEnd()))
 	if r.lease, err = r.leased(c); err != nil {
 		return nil, err
 	}
@@ -66,7 +66,7 @@ func (r *ratioBudget) advance(now time.Duration) {
 	}
 	r.reserve.fill(now, calls)
 	r.window.advance(now, calls)
-	r.slotEnd.Store(int64(r.window.end()))
+	r.slotEnd.Store(int64(r.window.slotEnd()))
 }
 
 // Withdraw charges the cost of c, if the balance covers it.

@@ -45,8 +45,8 @@ func (w *window) advance(now time.Duration, calls int64) {
 	clear(w.slots[:n])
 }
 
-// end returns the end of the newest slot.
-func (w *window) end() time.Duration {
+// slotEnd returns the slotEnd of the newest slot.
+func (w *window) slotEnd() time.Duration {
 	if !w.started {
 		return math.MinInt64
 	}

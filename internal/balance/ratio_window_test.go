@@ -21,8 +21,8 @@ func TestWindowTakesAnyTime(t *testing.T) {
 		w := window{width: time.Second}
 		for _, now := range times {
 			w.advance(now, 0)
-			if w.end() <= w.start && w.start < math.MaxInt64 {
-				t.Errorf("%v: at %v the newest slot is from %d to %d", times, now, w.start, w.end())
+			if w.slotEnd() <= w.start && w.start < math.MaxInt64 {
+				t.Errorf("%v: at %v the newest slot is from %d to %d", times, now, w.start, w.slotEnd())
 			}
 			for _, then := range times {
 				if s := w.at(then); then >= w.start && s != &w.slots[0] {

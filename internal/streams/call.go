@@ -83,7 +83,7 @@ func (c *Call) Enter(now attempts.Now, gone policy.Reason) {
 	c.elapse()
 	c.take(c.engine.Stop(gone, c.now))
 	for _, a := range c.running {
-		c.queueReport(c.end(a, true))
+		c.queueReport(c.claimEnd(a, true))
 	}
 }
 
@@ -185,7 +185,7 @@ func (c *Call) cancel(a *attempt) {
 	}
 	a.cancelled = true
 	c.acts.Cancel = append(c.acts.Cancel, a.number)
-	c.queueReport(c.end(a, true))
+	c.queueReport(c.claimEnd(a, true))
 }
 
 // endCall ends the call. The application may still receive the messages of the attempt that it has seen, or would have seen.

@@ -16,7 +16,7 @@ func (c *Call) Finish(n int, err error) End {
 		return End{}
 	}
 	a.finished, a.record, c.acts.Moved = true, err, true
-	return c.end(a, false)
+	return c.claimEnd(a, false)
 }
 
 // Overdue claims the end of attempt n, if no task has claimed it since Acts.Overdue. An inner interceptor may receive ahead,

@@ -111,7 +111,7 @@ func (c *Call) received(t *Task, a *attempt, err error) End {
 		c.heard(a)
 		t.over = true
 	}
-	return c.end(a, false)
+	return c.claimEnd(a, false)
 }
 
 // brought records the result of a RecvMsg by the goroutine of a.
@@ -130,7 +130,7 @@ func (c *Call) brought(a *attempt, err error) End {
 		c.heard(a)
 		a.brought = true
 	}
-	return c.end(a, false)
+	return c.claimEnd(a, false)
 }
 
 func (c *Call) askHeader(t *Task) Order {
@@ -192,7 +192,7 @@ func (c *Call) gotHeader(t *Task, a *attempt, r Result) End {
 	if r.Err != nil {
 		return a.claimOnce(End{Err: r.Err})
 	}
-	return c.end(a, !r.Headers && t.Kind != Goroutine)
+	return c.claimEnd(a, !r.Headers && t.Kind != Goroutine)
 }
 
 func (c *Call) askContext() Order {

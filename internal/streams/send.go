@@ -161,7 +161,7 @@ func (c *Call) sent(t *Task, a *attempt, r Result) End {
 	case c.commit(a, c.why(t)):
 		t.over = true
 	}
-	return c.end(a, false)
+	return c.claimEnd(a, false)
 }
 
 // why returns the reason for which an unkept message commits the call.
@@ -177,7 +177,7 @@ func (c *Call) why(t *Task) decision.Commit {
 func (c *Call) refuse(a *attempt, err error) End {
 	a.sender, a.deaf = ended, true
 	if !c.commit(a, decision.CommitUnsendable) || a.claimed {
-		return c.end(a, false)
+		return c.claimEnd(a, false)
 	}
 	c.refused = a
 	return a.claim(End{Err: err})

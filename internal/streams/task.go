@@ -93,7 +93,7 @@ func (c *Call) Done(t *Task, r Result) End {
 		c.elapse()
 		c.engine.Requested(a.number, c.now)
 		t.over, t.returns = true, Own
-		return c.end(a, false)
+		return c.claimEnd(a, false)
 	case GetHeader:
 		return c.gotHeader(t, a, r)
 	case Receive:
@@ -164,7 +164,7 @@ func (c *Call) opened(a *attempt, err error) End {
 	if c.set.Single {
 		c.commit(a, decision.CommitNone)
 	}
-	return c.end(a, false)
+	return c.claimEnd(a, false)
 }
 
 // claimOnce is claim, unless the end is already claimed.
