@@ -107,7 +107,7 @@ func (c Class) Enter(now, left time.Duration) (running int, would bool) {
 	default:
 		g.state.WouldRefuse++
 	}
-	return g.run(c.criticality), refuse
+	return g.countRunning(c.criticality), refuse
 }
 
 // Queued reports whether an extra attempt with this time left would only make the queue longer.
@@ -131,7 +131,7 @@ func (c Class) Add(now time.Duration) (running int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.pass(now)
-	return g.run(c.criticality)
+	return g.countRunning(c.criticality)
 }
 
 // Leave records that an attempt has ended without an answer that shows how long the service takes. The call had this time left.
@@ -207,8 +207,8 @@ func (c Class) Reported(now time.Duration, utilization float64) {
 // pass advances the time. g.mu must be held, as for all methods below.
 func (g *Gate) pass(now time.Duration) { g.windows.pass(now, g.running) }
 
-// run counts a new running attempt.
-func (g *Gate) run(c policy.Criticality) (running int) {
+// countRunning counts a new running attempt.
+func (g *Gate) countRunning(c policy.Criticality) (running int) {
 	g.running++
 	if c == policy.CriticalityCritical {
 		g.critical++

@@ -51,7 +51,7 @@ type State struct {
 func NewPools(fleet budget.Fleet, changed func(State)) *Pools {
 	p := &Pools{fleet: fleet, changed: changed, pools: map[string]*pool{}}
 	ctx, cancel := context.WithCancel(context.Background())
-	p.start, p.cancel = func(one *pool) { go one.run(ctx) }, cancel
+	p.start, p.cancel = func(one *pool) { go one.keepAsking(ctx) }, cancel
 	return p
 }
 
@@ -123,8 +123,8 @@ func (p *pool) setRate(perSecond float64) {
 	p.lease.SetRate(perSecond)
 }
 
-// run asks until the Pools are closed.
-func (p *pool) run(ctx context.Context) {
+// keepAsking asks until the Pools are closed.
+func (p *pool) keepAsking(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for ctx.Err() == nil {
