@@ -142,8 +142,8 @@ func (f *Fields) Text(key string, to *string) {
 	}
 }
 
-// Name reads or writes a string that is required.
-func (f *Fields) Name(key string, to *string) {
+// RequiredText reads or writes a string that is required.
+func (f *Fields) RequiredText(key string, to *string) {
 	f.Require("must be a string", key)
 	f.Text(key, to)
 }

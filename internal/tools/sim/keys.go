@@ -37,7 +37,7 @@ var defaultRecovery = Recovery{Success: 0.99, Window: 250 * time.Millisecond}
 
 // scenario names the keys of the whole file.
 func (c *codec) scenario(s *Scenario, f *document.Fields) {
-	f.Name("title", &s.Title)
+	f.RequiredText("title", &s.Title)
 	f.Text("about", &s.About)
 	seed := int(max(s.Seed, 1))
 	f.Int("seed", &seed, 1, 1, 1<<53)
@@ -66,7 +66,7 @@ func (s *Scenario) bucket() time.Duration {
 }
 
 func (s *Service) serviceKeys(f *document.Fields) {
-	f.Name("name", &s.Name)
+	f.RequiredText("name", &s.Name)
 	f.Int("backends", &s.Backends, 1, 1, mostBackends)
 	f.Int("workers", &s.Workers, 1, 1, 1_000_000)
 	distribution(f, "time", &s.Time)
@@ -87,7 +87,7 @@ func (s *Service) serviceKeys(f *document.Fields) {
 
 func (c *Call) callKeys(f *document.Fields) {
 	c.Work, c.Connections = cmp.Or(c.Work, 1), c.connections()
-	f.Name("service", &c.Service)
+	f.RequiredText("service", &c.Service)
 	f.Text("method", &c.Method)
 	f.Text("policy", &c.Policy)
 	f.Duration("deadline", &c.Deadline, 0, time.Millisecond, time.Hour)
@@ -100,7 +100,7 @@ func (c *Call) callKeys(f *document.Fields) {
 
 func (l *Fleet) fleetKeys(f *document.Fields) {
 	l.Clients = max(l.Clients, 1)
-	f.Name("name", &l.Name)
+	f.RequiredText("name", &l.Name)
 	f.Int("clients", &l.Clients, 1, 1, mostClients)
 	f.Number("rate", &l.Rate, 0, mostRate, true)
 	distribution(f, "think", &l.Think)
@@ -122,7 +122,7 @@ func (l *Fleet) fleetKeys(f *document.Fields) {
 }
 
 func (c *codec) variant(v *Variant, f *document.Fields) {
-	f.Name("name", &v.Name)
+	f.RequiredText("name", &v.Name)
 	f.Text("policy", &v.All)
 	f.Int("clients", &v.Clients, 0, 1, mostClients)
 	f.Object("policies", func(f *document.Fields) {

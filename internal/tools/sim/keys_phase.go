@@ -40,7 +40,7 @@ func phases(f *document.Fields) (list []Phase, paths []string) {
 }
 
 func (p *Phase) phaseKeys(f *document.Fields) {
-	f.Name("name", &p.Name)
+	f.RequiredText("name", &p.Name)
 	word(f, "kind", &p.Kind, "TROUBLE", "LEAD", "AFTER")
 	f.Duration("length", &p.Length, 0, 10*time.Millisecond, mostLength)
 	f.Require(`must be a time such as "10s"`, "length")
@@ -62,7 +62,7 @@ func (p *Phase) phaseKeys(f *document.Fields) {
 }
 
 func (t *Fault) faultKeys(f *document.Fields) {
-	f.Name("service", &t.Service)
+	f.RequiredText("service", &t.Service)
 	t.backends(f)
 	f.Bool("down", &t.Down, false)
 	f.Bool("hang", &t.Hang, false)
