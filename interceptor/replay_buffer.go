@@ -161,10 +161,10 @@ func (r *replayBuffer) decode(kept replayed) (m any, err error) {
 func (r *replayBuffer) reserve(size int) bool {
 	need := r.used + size - r.reserved
 	ahead := min(r.used/8, r.limit-r.used-size)
-	return r.take(need+ahead) || ahead > 0 && r.take(need)
+	return r.reserveBytes(need+ahead) || ahead > 0 && r.reserveBytes(need)
 }
 
-func (r *replayBuffer) take(n int) bool {
+func (r *replayBuffer) reserveBytes(n int) bool {
 	if r.total.Add(int64(n)) > r.sum {
 		r.total.Add(-int64(n))
 		return false

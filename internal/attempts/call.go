@@ -135,7 +135,7 @@ func (c *Call) Adapt(s Settings, now Now) Step {
 	}
 	known := c.set.Method
 	s.Breaker, s.Method = c.set.Breaker, cmp.Or(known, s.Method)
-	c.take(&s)
+	c.applySettings(&s)
 	for i := range c.running {
 		a := &c.running[i]
 		if known == nil && !a.heard {
@@ -153,11 +153,11 @@ func (c *Call) begin(s *Settings, at time.Duration) {
 	}
 	c.phase, c.began, c.floor, c.connect, c.idle = open, at, at, Never, at
 	c.running, c.sent, c.known, c.state = c.first[:0], 0, 0, decision.Call{}
-	c.take(s)
+	c.applySettings(s)
 }
 
-// take applies the settings.
-func (c *Call) take(s *Settings) {
+// applySettings applies the settings.
+func (c *Call) applySettings(s *Settings) {
 	c.set = *s
 	c.state.MaxAttempts, c.state.Deadline, c.state.InPlace = s.MaxAttempts, s.Wall, s.Alone
 	c.ledger.set = &c.set

@@ -141,14 +141,14 @@ func (l *Lease) SetRate(perSecond float64) {
 
 // Take implements [balance.Lease].
 func (l *Lease) Take(now time.Duration, tokens int64) (balance.Draw, bool) {
-	d, ok, wake := l.take(now, tokens)
+	d, ok, wake := l.drawTokens(now, tokens)
 	if wake {
 		l.wake()
 	}
 	return d, ok
 }
 
-func (l *Lease) take(now time.Duration, tokens int64) (d balance.Draw, ok, wake bool) {
+func (l *Lease) drawTokens(now time.Duration, tokens int64) (d balance.Draw, ok, wake bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.expire(now)

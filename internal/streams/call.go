@@ -57,14 +57,14 @@ type Call struct {
 func (c *Call) Start(engine *attempts.Call, s Settings, now attempts.Now, step attempts.Step) {
 	*c = Call{engine: engine, set: s, now: now, idleSince: now.At}
 	c.running = c.array[:0]
-	c.take(step)
+	c.applyStep(step)
 }
 
 // Adapt applies the settings of a policy that arrived late: after the first attempt was opened, and before [Call.Done] reports
 // it. The step is the engine's.
 func (c *Call) Adapt(s Settings, step attempts.Step) {
 	c.set = s
-	c.take(step)
+	c.applyStep(step)
 	for _, a := range c.running {
 		if s.Races && a.goroutines == 0 {
 			c.start(a)
@@ -81,7 +81,7 @@ func (c *Call) Enter(now attempts.Now, gone policy.Reason) {
 	}
 	c.stopped = true
 	c.elapse()
-	c.take(c.engine.Stop(gone, c.now))
+	c.applyStep(c.engine.Stop(gone, c.now))
 	for _, a := range c.running {
 		c.queueReport(c.claimEnd(a, true))
 	}
@@ -146,8 +146,8 @@ func (c *Call) queueReport(e End) {
 	}
 }
 
-// take carries out a step of the engine.
-func (c *Call) take(step attempts.Step) {
+// applyStep carries out a step of the engine.
+func (c *Call) applyStep(step attempts.Step) {
 	c.acts.Moved = true
 	for _, n := range step.Cancel {
 		c.cancel(c.findAttempt(n))
@@ -249,7 +249,7 @@ func (c *Call) commit(a *attempt, why decision.Commit) bool {
 	if ok {
 		c.committed = a
 	}
-	c.take(step)
+	c.applyStep(step)
 	return ok
 }
 
@@ -269,7 +269,7 @@ func (c *Call) Wake() attempts.Step {
 	}
 	c.elapse()
 	step := c.engine.Wake(c.now)
-	c.take(step)
+	c.applyStep(step)
 	return step
 }
 

@@ -61,7 +61,7 @@ func (c *Call) Ended(e End, r attempts.Result, rest bool) attempts.Step {
 	if a == c.committed && step.Decided == a.number && step.Decision.Retry {
 		c.committed = nil // the call is resumed
 	}
-	c.take(step)
+	c.applyStep(step)
 	return step
 }
 
@@ -90,7 +90,7 @@ func (c *Call) panicked(a *attempt) End {
 	}
 	if !c.over {
 		c.elapse()
-		c.take(c.engine.Panicked(c.now))
+		c.applyStep(c.engine.Panicked(c.now))
 	}
 	return End{}
 }
