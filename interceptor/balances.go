@@ -54,14 +54,14 @@ func (b *budgets) hold(key budgetKey) *heldBudget {
 		if held == nil {
 			held = &heldBudget{found.budget}
 		}
-		return b.store(key, held, found)
+		return b.storeBalance(key, held, found)
 	default:
 		return found.used
 	}
 }
 
-// store puts a balance that is in use into the table, with the other fields of is.
-func (b *budgets) store(key budgetKey, held *heldBudget, is *keptBalance) *heldBudget {
+// storeBalance puts a balance that is in use into the table, with the other fields of is.
+func (b *budgets) storeBalance(key budgetKey, held *heldBudget, is *keptBalance) *heldBudget {
 	b.table.Store(key, &keptBalance{budget: held.Reloadable, used: held, held: weak.Make(held), made: is.made, counted: is.counted})
 	return held
 }
@@ -73,7 +73,7 @@ func (b *budgets) keepBalance(key budgetKey, own balance.Reloadable) *heldBudget
 		b.sweepAt = b.count + max(used, leastSwept)
 	}
 	b.count++
-	return b.store(key, &heldBudget{own}, &keptBalance{made: clock.Now(), counted: b.counts.place(key)})
+	return b.storeBalance(key, &heldBudget{own}, &keptBalance{made: clock.Now(), counted: b.counts.place(key)})
 }
 
 // leastSwept is the smallest table that is swept.

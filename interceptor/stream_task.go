@@ -100,7 +100,7 @@ func (s *stream) next(t *task) bool {
 		s.replies = t.replies
 	}
 	if t.done {
-		s.store(t)
+		s.storeResult(t)
 		t.done = false
 		if t.end = s.machine.Done(&t.Task, t.result); t.end.Attempt != 0 {
 			return false
@@ -141,8 +141,8 @@ func (s *stream) keep(t *task) {
 	}
 }
 
-// store stores the result of an order in its attempt. s.mu must be held.
-func (s *stream) store(t *task) {
+// storeResult stores the result of an order in its attempt. s.mu must be held.
+func (s *stream) storeResult(t *task) {
 	switch a := t.on; {
 	case t.err != nil:
 	case t.order.Do == streams.Open:
