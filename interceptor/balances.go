@@ -31,13 +31,13 @@ type heldBudget struct{ balance.Reloadable }
 
 // findBalance returns the balance for a key, or nil if there is none or it is idle.
 func (b *budgets) findBalance(key budgetKey) *heldBudget {
-	if found, ok := b.load(key); ok {
+	if found, ok := b.loadBalance(key); ok {
 		return found.used
 	}
 	return nil
 }
 
-func (b *budgets) load(key budgetKey) (*keptBalance, bool) {
+func (b *budgets) loadBalance(key budgetKey) (*keptBalance, bool) {
 	found, _ := b.table.Load(key)
 	kept, ok := found.(*keptBalance)
 	return kept, ok
@@ -45,7 +45,7 @@ func (b *budgets) load(key budgetKey) (*keptBalance, bool) {
 
 // hold returns the balance for a key and marks it as in use, or nil if there is none. Retrier.reloading must be held.
 func (b *budgets) hold(key budgetKey) *heldBudget {
-	found, ok := b.load(key)
+	found, ok := b.loadBalance(key)
 	switch {
 	case !ok:
 		return nil

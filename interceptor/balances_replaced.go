@@ -91,7 +91,7 @@ func (r *Retrier) replacesBefore(key budgetKey, now time.Duration) bool {
 	other := key
 	for _, other.kind = range balance.Names() {
 		for _, other.source = range []string{budgetOfPolicies, budgetOfServiceConfig} {
-			if found, ok := r.budgets.load(other); ok && other != key && found.made < changed {
+			if found, ok := r.budgets.loadBalance(other); ok && other != key && found.made < changed {
 				return true
 			}
 		}

@@ -55,10 +55,10 @@ func (t *targets) findConfig(cc *grpc.ClientConn) *targetConfig {
 	if !t.wrapped.Load() {
 		return nil
 	}
-	return t.load(t.names.canonical(cc))
+	return t.loadConfig(t.names.canonical(cc))
 }
 
-func (t *targets) load(target string) *targetConfig {
+func (t *targets) loadConfig(target string) *targetConfig {
 	found, _ := t.byName.Load(target)
 	c, _ := found.(*targetConfig)
 	return c
@@ -67,7 +67,7 @@ func (t *targets) load(target string) *targetConfig {
 // changed returns the time of a target's last change of config; not ok if none of its connections has a
 // wrapped resolver.
 func (t *targets) changed(target string) (at time.Duration, ok bool) {
-	if c := t.load(target); c != nil {
+	if c := t.loadConfig(target); c != nil {
 		return c.changed, true
 	}
 	return 0, false
@@ -205,7 +205,7 @@ func (t *targets) update(target string) *targetConfig {
 		now.config = nil
 	}
 	now.changed = clock.Now()
-	if before := t.load(target); before != nil && before.config == now.config {
+	if before := t.loadConfig(target); before != nil && before.config == now.config {
 		now.changed = before.changed
 	}
 	t.byName.Store(target, now)
