@@ -88,7 +88,7 @@ func (c *Call) Start(s Settings, now Now) (step Step) {
 	c.sent, c.idle = 1, Never
 	c.state.Sent(decision.Decision{})
 	first := c.addRunning(now.At)
-	c.ledger.start(now.At)
+	c.ledger.startBudget(now.At)
 	c.arm(first)
 	step.Send, step.Wake = 1, Never
 	c.completeStep(&step, &now)

@@ -86,7 +86,7 @@ func (l *ledger) abort(at time.Duration, ended *held, running []attempt) {
 	l.finishBudget(at, balance.EndFailed)
 }
 
-func (l *ledger) start(at time.Duration) {
+func (l *ledger) startBudget(at time.Duration) {
 	l.started = true
 	l.set.Budget.Start(at)
 }

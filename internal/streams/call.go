@@ -67,7 +67,7 @@ func (c *Call) Adapt(s Settings, step attempts.Step) {
 	c.applyStep(step)
 	for _, a := range c.running {
 		if s.Races && a.goroutines == 0 {
-			c.start(a)
+			c.startGoroutine(a)
 		}
 	}
 }
@@ -92,7 +92,7 @@ func (c *Call) Exit() Acts {
 	c.handOver()
 	for _, a := range c.running {
 		if a.live() && !a.deaf && a.sender == idle && c.behind(a) && !a.attended() {
-			c.start(a)
+			c.startGoroutine(a)
 		}
 	}
 	if a := c.committed; a != nil && a.finished && !a.claimed && !a.held() && !a.overdue {
@@ -133,8 +133,8 @@ func (c *Call) handOver() {
 // behind reports whether the attempt lacks kept messages, or the close.
 func (c *Call) behind(a *attempt) bool { return a.given < c.kept || c.closed && !a.closed }
 
-// start starts a goroutine for an attempt.
-func (c *Call) start(a *attempt) {
+// startGoroutine starts a goroutine for an attempt.
+func (c *Call) startGoroutine(a *attempt) {
 	a.goroutines++
 	c.acts.Go = append(c.acts.Go, a.number)
 }
@@ -175,7 +175,7 @@ func (c *Call) addAttempt(n int) {
 	a.number = n
 	c.running = append(c.running, a)
 	if n > 1 || c.set.Races {
-		c.start(a)
+		c.startGoroutine(a)
 	}
 }
 
