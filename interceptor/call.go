@@ -61,8 +61,8 @@ var (
 	_ attempts.Slots = (*call)(nil)
 )
 
-// begin sets the call's key and timeout, and starts the engine.
-func (c *call) begin(now attempts.Now) attempts.Step {
+// startEngine sets the call's key and timeout, and starts the engine.
+func (c *call) startEngine(now attempts.Now) attempts.Step {
 	if header := c.policy.IdempotencyKey(); header != "" || c.flags&keyed != 0 {
 		c.ctx, c.key = withKey(c.ctx, header, c.options.caller)
 	}

@@ -80,7 +80,7 @@ type answer struct {
 
 // Start asks whether the call may be made, tells the budget, and sends the first attempt.
 func (c *Call) Start(s Settings, now Now) (step Step) {
-	c.begin(&s, now.At)
+	c.reset(&s, now.At)
 	c.gates = gates{call: c, at: now.At}
 	if reason := decision.Refusal(decision.PhaseFirst, &c.gates); reason != "" {
 		return c.refuse(reason, now)
@@ -146,8 +146,8 @@ func (c *Call) Adapt(s Settings, now Now) Step {
 	return c.completeStep(&step, &now)
 }
 
-// begin resets c to a new call. Start, or Start and Succeeded, leave all other fields as in a new one.
-func (c *Call) begin(s *Settings, at time.Duration) {
+// reset resets c to a new call. Start, or Start and Succeeded, leave all other fields as in a new one.
+func (c *Call) reset(s *Settings, at time.Duration) {
 	if c.used {
 		*c = Call{cancels: c.cancels[:0]}
 	}
