@@ -141,7 +141,7 @@ func (c *call) Safe() bool {
 func (c *call) InRetry() bool { return inRetry(c.ctx) }
 
 // Enter implements [attempts.Slots].
-func (c *call) Enter() bool { return c.retrier.waitLimit.enter(c.target()) }
+func (c *call) Enter() bool { return c.retrier.waitLimit.takeSlot(c.target()) }
 
 // Leave implements [attempts.Slots].
 func (c *call) Leave() { c.retrier.waitLimit.leave(c.target()) }

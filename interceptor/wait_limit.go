@@ -18,7 +18,7 @@ type waitLimit struct {
 	targets map[string]int64 // waiting calls by target
 }
 
-func (l *waitLimit) enter(target string) bool {
+func (l *waitLimit) takeSlot(target string) bool {
 	slots := l.slots.Load()
 	l.mu.Lock()
 	defer l.mu.Unlock()

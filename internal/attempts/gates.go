@@ -82,7 +82,7 @@ func (g *gates) NotConnected() bool { return g.call.pending.down && g.at >= g.ca
 func (g *gates) TooLate() bool { return g.call.pending.due > g.call.latest() }
 
 // Enter implements [decision.WaitLimit]. In OBSERVE, an attempt does not wait.
-func (g *gates) Enter() bool { return g.call.set.Observe || g.call.ledger.enter() }
+func (g *gates) Enter() bool { return g.call.set.Observe || g.call.ledger.takeSlot() }
 
 // Leave implements [decision.WaitLimit].
 func (g *gates) Leave() { g.call.ledger.leave() }

@@ -98,8 +98,8 @@ func (l *ledger) finishBudget(at time.Duration, how balance.End) {
 	}
 }
 
-// enter takes a wait slot for the pending attempt, if it has none.
-func (l *ledger) enter() bool {
+// takeSlot takes a wait slot for the pending attempt, if it has none.
+func (l *ledger) takeSlot() bool {
 	if !l.pending.slot {
 		l.pending.slot = l.set.Slots.Enter()
 	}
