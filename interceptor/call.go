@@ -144,7 +144,7 @@ func (c *call) InRetry() bool { return inRetry(c.ctx) }
 func (c *call) Enter() bool { return c.retrier.waitLimit.takeSlot(c.target()) }
 
 // Leave implements [attempts.Slots].
-func (c *call) Leave() { c.retrier.waitLimit.leave(c.target()) }
+func (c *call) Leave() { c.retrier.waitLimit.releaseSlot(c.target()) }
 
 // Off implements [attempts.Facts]. A mode that has become stricter applies to the rest of the call.
 func (c *call) Off() policy.Reason {

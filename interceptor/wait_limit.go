@@ -33,7 +33,7 @@ func (l *waitLimit) takeSlot(target string) bool {
 	return true
 }
 
-func (l *waitLimit) leave(target string) {
+func (l *waitLimit) releaseSlot(target string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.waiting--

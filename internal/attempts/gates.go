@@ -85,7 +85,7 @@ func (g *gates) TooLate() bool { return g.call.pending.due > g.call.latest() }
 func (g *gates) Enter() bool { return g.call.set.Observe || g.call.ledger.takeSlot() }
 
 // Leave implements [decision.WaitLimit].
-func (g *gates) Leave() { g.call.ledger.leave() }
+func (g *gates) Leave() { g.call.ledger.releaseSlot() }
 
 // Confirm implements [decision.Departure].
 func (g *gates) Confirm() bool { return g.call.ledger.confirm(g.at) }

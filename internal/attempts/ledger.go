@@ -106,8 +106,8 @@ func (l *ledger) takeSlot() bool {
 	return l.pending.slot
 }
 
-// leave releases the wait slot.
-func (l *ledger) leave() {
+// releaseSlot releases the wait slot.
+func (l *ledger) releaseSlot() {
 	if l.pending.slot {
 		l.pending.slot = false
 		l.set.Slots.Leave()

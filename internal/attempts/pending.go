@@ -135,7 +135,7 @@ func (c *Call) sendPending(step *Step, at time.Duration) {
 	c.state.Sent(c.pending.decision)
 	c.pending = pending{}
 	step.Send = c.sent
-	c.ledger.leave()
+	c.ledger.releaseSlot()
 	c.arm(a)
 }
 
