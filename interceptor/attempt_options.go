@@ -36,8 +36,8 @@ type callOptions struct {
 	draw        draw
 }
 
-// readOptions sorts the caller's options. Options that all attempts share go into the first attempt's array, so that a call with one
-// attempt allocates nothing.
+// readOptions sorts the caller's options. Options that all attempts share go into the first attempt's array, so that a call
+// with one attempt allocates nothing.
 func (o *callOptions) readOptions(caller []grpc.CallOption, first *attemptOptions) {
 	o.caller, o.shared = caller, first.array[own:own]
 	for _, option := range caller {

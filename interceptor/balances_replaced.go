@@ -28,7 +28,7 @@ type replacement struct {
 
 // noteReplaced records that a balance is dropped now.
 func (r *replacedBalances) noteReplaced(key budgetKey, now time.Duration) {
-	r.forget(now)
+	r.dropOld(now)
 	of := r.byName[key.name]
 	if of == nil {
 		of = &replacement{users: map[budgetUser]bool{}, targets: map[budgetUser]bool{}}
@@ -48,7 +48,7 @@ func (r *replacedBalances) before(key budgetKey, now time.Duration) bool {
 	if of == nil {
 		return false
 	}
-	r.forget(now)
+	r.dropOld(now)
 	target := budgetUser{target: key.target, shadow: key.shadow}
 	switch {
 	case now-of.at > drainTime:
@@ -72,8 +72,8 @@ func (r *replacement) sharedWith(shadow bool) bool {
 	return false
 }
 
-// forget drops replacements older than drainTime.
-func (r *replacedBalances) forget(now time.Duration) {
+// dropOld drops replacements older than drainTime.
+func (r *replacedBalances) dropOld(now time.Duration) {
 	for name, of := range r.byName {
 		if now-of.at > drainTime {
 			delete(r.byName, name)

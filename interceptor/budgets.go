@@ -92,8 +92,8 @@ func (b *budgets) make(c balance.Config) (balance.Reloadable, error) {
 	return balance.New(c, nil)
 }
 
-// check returns an error if no balance can have the config.
-func (b *budgets) check(name string, c balance.Config) error {
+// checkBudget returns an error if no balance can have the config.
+func (b *budgets) checkBudget(name string, c balance.Config) error {
 	if err := c.Check(); err != nil {
 		return fmt.Errorf("interceptor: budget %q: %w", name, err)
 	}
@@ -125,7 +125,7 @@ func poolOf(c balance.Config) (pool string, perSecond float64) {
 // It uses the newest rules, because a reload may have replaced those of the call.
 func (r *Retrier) newBudget(of *rules, name string, u budgetUser, service func(*rules) string) balance.Budget {
 	for {
-		of = of.newest(r.rules.Load())
+		of = of.currentVersion(r.rules.Load())
 		u.service = service(of)
 		key, rule := of.budgetKey(name, u)
 		settings := rule.settings(u.shadow)
@@ -149,7 +149,7 @@ var errReloaded = errors.New("interceptor: there are newer rules")
 func (r *Retrier) addBudget(of *rules, key budgetKey, settings balance.Config) (balance.Budget, error) {
 	r.reloading.Lock()
 	defer r.reloading.Unlock()
-	if of.newest(r.rules.Load()) != of {
+	if of.currentVersion(r.rules.Load()) != of {
 		return nil, errReloaded
 	}
 	b := r.budgets.hold(key)

@@ -67,7 +67,7 @@ func (c *call) startEngine(now attempts.Now) attempts.Step {
 		c.ctx, c.key = withKey(c.ctx, header, c.options.caller)
 	}
 	c.limit()
-	s := c.settings(now)
+	s := c.engineSettings(now)
 	if find := c.retrier.breaker; find != nil {
 		s.Breaker = find(c.target(), c.method)
 	}
@@ -96,8 +96,8 @@ func (c *call) now() attempts.Now {
 	return now
 }
 
-// settings returns the engine's settings.
-func (c *call) settings(now attempts.Now) (s attempts.Settings) {
+// engineSettings returns the engine's settings for the call.
+func (c *call) engineSettings(now attempts.Now) (s attempts.Settings) {
 	r := c.retrier
 	if c.alone && c.policy.Parallel() {
 		c.warnInSequence()
@@ -140,11 +140,11 @@ func (c *call) Safe() bool {
 // InRetry implements [attempts.Facts].
 func (c *call) InRetry() bool { return inRetry(c.ctx) }
 
-// Enter implements [attempts.Slots].
-func (c *call) Enter() bool { return c.retrier.waitLimit.takeSlot(c.target()) }
+// TakeSlot implements [attempts.Slots].
+func (c *call) TakeSlot() bool { return c.retrier.waitLimit.takeSlot(c.target()) }
 
-// Leave implements [attempts.Slots].
-func (c *call) Leave() { c.retrier.waitLimit.releaseSlot(c.target()) }
+// ReleaseSlot implements [attempts.Slots].
+func (c *call) ReleaseSlot() { c.retrier.waitLimit.releaseSlot(c.target()) }
 
 // Off implements [attempts.Facts]. A mode that has become stricter applies to the rest of the call.
 func (c *call) Off() policy.Reason {
@@ -165,9 +165,9 @@ func (c *call) mode() policy.Mode {
 	return c.options.mode
 }
 
-// gone returns why the caller no longer waits for the answer, or "". A deadline counts as soon as it
+// reasonGone returns why the caller no longer waits for the answer, or "". A deadline counts as soon as it
 // has passed: gRPC and the server apply it by their own clocks.
-func (c *call) gone(now attempts.Now) policy.Reason {
+func (c *call) reasonGone(now attempts.Now) policy.Reason {
 	deadline, limited := c.ctx.Deadline()
 	switch err := c.ctx.Err(); {
 	case errors.Is(err, context.DeadlineExceeded), err == nil && limited && !now.Wall.Before(deadline):
@@ -183,7 +183,7 @@ func (c *call) gone(now attempts.Now) policy.Reason {
 
 // wake makes the engine check the time again.
 func (c *call) wake(now attempts.Now) attempts.Step {
-	if reason := c.gone(now); reason != "" {
+	if reason := c.reasonGone(now); reason != "" {
 		return c.engine.Stop(reason, now)
 	}
 	return c.remember(c.engine.Wake(now))
@@ -202,7 +202,7 @@ func (c *call) remember(step attempts.Step) attempts.Step {
 
 // reportEnd reports the end of an attempt to the engine.
 func (c *call) reportEnd(a *attempt, r attempts.Result, now attempts.Now) attempts.Step {
-	if reason := c.gone(now); reason != "" {
+	if reason := c.reasonGone(now); reason != "" {
 		c.engine.Stop(reason, now) // a runs, so the call is not over yet
 	}
 	c.noteEnd(a, &r)
@@ -262,7 +262,7 @@ func (c *call) catchUp() bool {
 	c.flags &^= configPending
 	c.policy, c.options.maxAttempts = f.policy, min(c.options.maxAttempts, f.maxAttempts)
 	c.options.shared = slices.Clip(c.options.shared) // the first attempt may still use the array
-	c.follow(f.rules)
+	c.applyPolicy(f.rules)
 	c.ctx = c.options.assignCriticality(c.ctx, c.policy)
 	if !c.known.Any() {
 		c.know(f.rules, clock.Now())
@@ -282,7 +282,7 @@ func (c *call) catchUp() bool {
 
 // adapt gives the engine a policy that arrived while the first attempt ran.
 func (c *call) adapt(now attempts.Now) attempts.Step {
-	return c.engine.Adapt(c.settings(now), now)
+	return c.engine.Adapt(c.engineSettings(now), now)
 }
 
 // assign makes a attempt n, and returns the options to pass to gRPC.

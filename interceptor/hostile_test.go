@@ -90,8 +90,8 @@ func (openGates) Open() bool                              { return false }
 func (openGates) LatencyUnknown() bool                    { return false }
 func (openGates) SlowEverywhere(decision.Outcome) bool    { return false }
 func (openGates) Overloaded() bool                        { return false }
-func (openGates) Enter() bool                             { return true }
-func (openGates) Leave()                                  {}
+func (openGates) TakeSlot() bool                          { return true }
+func (openGates) ReleaseSlot()                            {}
 func (openGates) Fail()                                   {}
 func (openGates) Withdraw(decision.Outcome, float64) bool { return true }
 

@@ -112,7 +112,7 @@ func New(set *policy.Set, options ...Option) (*Retrier, error) {
 	if err := fresh.check(&r.budgets); err != nil {
 		return nil, err
 	}
-	r.follow(fresh)
+	r.replaceRules(fresh)
 	r.reportWarnings()
 	return r, nil
 }

@@ -19,7 +19,7 @@ func (r *Retrier) modeOf(of *rules, p *decision.Policy, method string, d *draw) 
 		m, part := r.rules.Load().modeOf(p == r.single, method)
 		mode, percent = max(mode, m), min(percent, part)
 	}
-	set, part := r.switches.Load().of(method)
+	set, part := r.switches.Load().modeFor(method)
 	if !d.within(min(percent, part), r.random) {
 		return policy.ModeOff
 	}
@@ -48,7 +48,7 @@ func (r *Retrier) forbids(began policy.Mode, method string) policy.Reason {
 		return policy.ReasonClosed
 	}
 	mode, _ := r.rules.Load().modeOf(false, method)
-	set, _ := r.switches.Load().of(method)
+	set, _ := r.switches.Load().modeFor(method)
 	if began == policy.ModeOff || max(mode, set) > began {
 		return policy.ReasonModeOff
 	}

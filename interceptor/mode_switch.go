@@ -114,8 +114,8 @@ func (s *switches) with(to Switch) (after *switches, from Switch, err error) {
 	return after, from, nil
 }
 
-// of returns the mode set by hand for a method's calls, and its percentage.
-func (s *switches) of(method string) (policy.Mode, float64) {
+// modeFor returns the mode set by hand for a method's calls, and its percentage.
+func (s *switches) modeFor(method string) (policy.Mode, float64) {
 	if len(s.services) == 0 {
 		return s.all.Mode, s.all.Percent
 	}

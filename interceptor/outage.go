@@ -52,15 +52,15 @@ func (o *outages) look(cc *grpc.ClientConn, at time.Duration) (down bool, age ti
 	since, known := o.since.Load(cc)
 	if !known {
 		if since, known = o.since.LoadOrStore(cc, at); !known {
-			go o.follow(cc)
+			go o.removeWhenOver(cc)
 		}
 	}
 	began, _ := since.(time.Duration)
 	return true, max(at-began, 0)
 }
 
-// follow waits for the end of a connection's outage, and removes it.
-func (o *outages) follow(cc *grpc.ClientConn) {
+// removeWhenOver waits for the end of a connection's outage, and removes it.
+func (o *outages) removeWhenOver(cc *grpc.ClientConn) {
 	defer o.since.Delete(cc)
 	for {
 		state := cc.GetState()

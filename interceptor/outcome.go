@@ -23,7 +23,7 @@ func (c *call) result(a *attempt, reply any, err error, now attempts.Now) attemp
 
 // local reports whether err isn't an answer, but gRPC's error for the expired or cancelled context of a.
 func (c *call) local(a *attempt, err error, now attempts.Now) bool {
-	return err != nil && !answered(err) && (a.ctx.Err() != nil || c.gone(now) != "")
+	return err != nil && !answered(err) && (a.ctx.Err() != nil || c.reasonGone(now) != "")
 }
 
 // judge is result for an attempt whose locality is known. It may have been cancelled since.

@@ -106,12 +106,12 @@ func (o *outerRetries) succeeded(method string, request any) {
 	if o.watched.Load() == 0 {
 		return
 	}
-	if w := o.of(method); w != nil && w.request == request {
+	if w := o.watchedRequest(method); w != nil && w.request == request {
 		o.forget(method, w.number)
 	}
 }
 
-func (o *outerRetries) of(method string) *watchedRequest {
+func (o *outerRetries) watchedRequest(method string) *watchedRequest {
 	found, _ := o.table.Load(method)
 	w, _ := found.(*watchedRequest)
 	return w
@@ -121,7 +121,7 @@ func (o *outerRetries) of(method string) *watchedRequest {
 func (o *outerRetries) forget(method string, number uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if w := o.of(method); w != nil && w.number == number {
+	if w := o.watchedRequest(method); w != nil && w.number == number {
 		w.timer.Stop()
 		o.table.Delete(method)
 		o.watched.Add(-1)
@@ -138,19 +138,19 @@ type failedCall struct {
 	retryAfter     time.Duration
 }
 
-// failed counts a call. It returns the number of consecutive failures with its request, 1 if unknown, and their
+// countFailure counts a call. It returns the number of consecutive failures with its request, 1 if unknown, and their
 // attempts.
-func (o *outerRetries) failed(f failedCall) (calls, sent int) {
+func (o *outerRetries) countFailure(f failedCall) (calls, sent int) {
 	if !identifies(f.request) {
 		return 1, f.attempts
 	}
-	if w := o.of(f.method); w != nil && w.request != f.request {
+	if w := o.watchedRequest(f.method); w != nil && w.request != f.request {
 		return 1, f.attempts // another is watched
 	}
 	now, from, content := clock.Now(), originOf(f.ctx), f.content()
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	w := o.of(f.method)
+	w := o.watchedRequest(f.method)
 	switch {
 	case w == nil && o.watched.Load() < mostWatched:
 		o.number++
@@ -214,7 +214,7 @@ func (c *call) noteOuter(end *attempts.End, err error) {
 	if c.mode() != policy.ModeEnforce || min(c.options.maxAttempts, c.policy.MaxAttempts()) < 2 || !multiplies(end.Reason) {
 		return
 	}
-	calls, sent := r.outer.failed(failedCall{c.outside, c.method, c.target(), c.start, end.Attempts, end.RetryAfter})
+	calls, sent := r.outer.countFailure(failedCall{c.outside, c.method, c.target(), c.start, end.Attempts, end.RetryAfter})
 	who := "A loop, an interceptor or the client library"
 	if outerRetry(c.outside.ctx) {
 		who, calls = "go-grpc-middleware", max(calls, fewestCalls)

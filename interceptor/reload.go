@@ -46,13 +46,13 @@ func (r *Retrier) replace(set *policy.Set) (before, after *rules, err error) {
 	if err := after.check(&r.budgets); err != nil {
 		return nil, nil, err
 	}
-	before = r.follow(after)
+	before = r.replaceRules(after)
 	return before, after, nil
 }
 
-// follow replaces the Retrier's rules, gives the balances their settings, and returns the old
+// replaceRules replaces the Retrier's rules, gives the balances their settings, and returns the old
 // rules.
-func (r *Retrier) follow(fresh *rules) (before *rules) {
+func (r *Retrier) replaceRules(fresh *rules) (before *rules) {
 	r.reloading.Lock()
 	defer r.reloading.Unlock()
 	r.waitLimit.slots.Store(int64(fresh.set.Config().MaxWaiting))

@@ -72,16 +72,16 @@ func (c *call) readRequest(caller []grpc.CallOption, first *attemptOptions) (of 
 	if c.policy == nil {
 		c.policy = r.single
 	}
-	c.follow(of)
+	c.applyPolicy(of)
 	if o.foreign && c.flags&disabled == 0 && o.mode == policy.ModeEnforce {
 		r.warnOnce(&foreignOptions, c.method, c.method)
 	}
 	return of
 }
 
-// follow adds the policy's settings to the options of a call's attempts. A policy that arrives late applies to later
+// applyPolicy adds the policy's settings to the options of a call's attempts. A policy that arrives late applies to later
 // attempts. If a call may get one, its first attempt is made by the strictest possible settings.
-func (c *call) follow(of *rules) {
+func (c *call) applyPolicy(of *rules) {
 	r, o, p := c.retrier, &c.options, c.policy
 	o.mode = max(o.mode, r.modeOf(of, p, c.method, &o.draw))
 	o.shared = appendLimits(o.shared, o.caller, p.Spec())

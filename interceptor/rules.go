@@ -79,7 +79,7 @@ func (r *rules) check(of *budgets) error {
 		return err
 	}
 	for name, b := range r.budgets {
-		if err := of.check(name, b.config); err != nil {
+		if err := of.checkBudget(name, b.config); err != nil {
 			return err
 		}
 	}
@@ -89,8 +89,8 @@ func (r *rules) check(of *budgets) error {
 // delivered reports whether the rules come from a service config.
 func (r *rules) delivered() bool { return r.config != nil }
 
-// newest returns the current version of these rules. file has the policy file's current rules.
-func (r *rules) newest(file *rules) *rules {
+// currentVersion returns the current version of these rules. file has the policy file's current rules.
+func (r *rules) currentVersion(file *rules) *rules {
 	if r.delivered() {
 		return r.config.beside(file)
 	}

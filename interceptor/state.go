@@ -41,7 +41,7 @@ func (r *Retrier) State() State {
 	s := State{
 		Policies: rules.set.Set, Warnings: r.warnings(rules.set),
 		Switches: switches.list(),
-		Waiting:  r.waitLimit.count(), Pools: r.pools(),
+		Waiting:  r.waitLimit.waitingCalls(), Pools: r.pools(),
 	}
 	if err := r.refusal.Load(); err != nil {
 		s.Err = *err

@@ -83,7 +83,7 @@ func (r *Retrier) stream(with coexistence) grpc.StreamClientInterceptor {
 
 // begin starts the engine, and waits until the stream is usable.
 func (s *stream) begin() (grpc.ClientStream, error) {
-	s.machine.Start(&s.call.engine, s.settings(), attempts.Now{}, attempts.Step{Wake: attempts.Never})
+	s.machine.Init(&s.call.engine, s.machineSettings(), attempts.Now{}, attempts.Step{Wake: attempts.Never})
 	s.enter(s.start)
 	t := task{Task: streams.Task{Kind: streams.NewStream}}
 	if s.run(&t); t.order.Returns == streams.Final {
@@ -98,7 +98,7 @@ func (s *stream) start() {
 	if !step.Over {
 		s.prepare(s.attempts[0], step.Send, now)
 	}
-	s.machine.Start(&s.call.engine, s.settings(), now, step)
+	s.machine.Init(&s.call.engine, s.machineSettings(), now, step)
 	if s.begun = true; !step.Over {
 		s.watch()
 	}
@@ -111,8 +111,8 @@ func (s *stream) watch() {
 	}
 }
 
-// settings returns the machine's settings. s.mu must be held, except in begin.
-func (s *stream) settings() streams.Settings {
+// machineSettings returns the machine's settings. s.mu must be held, except in begin.
+func (s *stream) machineSettings() streams.Settings {
 	o := &s.call.options
 	one := min(s.call.policy.MaxAttempts(), o.maxAttempts) < 2 || o.mode == policy.ModeOff
 	s.racing = s.call.policy.Parallel() && !one && !s.call.alone && !s.call.uploads && o.mode == policy.ModeEnforce
@@ -134,7 +134,7 @@ func (s *stream) adapt() {
 	}
 	s.watch()
 	step := s.call.adapt(s.call.now())
-	s.machine.Adapt(s.settings(), step)
+	s.machine.Adapt(s.machineSettings(), step)
 }
 
 // enter locks s.mu, calls f, which uses the machine, and carries out the machine's requests. Then it notifies observers, without
@@ -161,7 +161,7 @@ func (s *stream) enter(f func()) {
 func (s *stream) look() {
 	if s.begun {
 		now := s.call.now()
-		s.machine.Enter(now, s.call.gone(now))
+		s.machine.Enter(now, s.call.reasonGone(now))
 	}
 }
 

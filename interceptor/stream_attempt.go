@@ -169,7 +169,7 @@ func (s *stream) schedule(a *streams.Acts) {
 			go s.sleep(s.nap)
 		}
 	case a.Wake < s.armed:
-		s.arm(a.Wake)
+		s.armTimer(a.Wake)
 	}
 	if a.Overdue > 0 {
 		t := s.attempts[a.Overdue-1]
@@ -177,8 +177,8 @@ func (s *stream) schedule(a *streams.Acts) {
 	}
 }
 
-// arm sets the timer. s.mu must be held.
-func (s *stream) arm(at time.Duration) {
+// armTimer sets the timer. s.mu must be held.
+func (s *stream) armTimer(at time.Duration) {
 	s.armed = at
 	switch in := at - clock.Now(); {
 	case in <= 0:

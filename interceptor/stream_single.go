@@ -116,10 +116,10 @@ func (s *singleStream) RecvMsg(m any) error {
 		s.hear()
 		return nil
 	case err == nil, err == io.EOF:
-		_ = s.reportEnd(nil)
+		_ = s.finishCall(nil)
 		return err
 	default:
-		return s.reportEnd(err)
+		return s.finishCall(err)
 	}
 }
 
@@ -142,11 +142,11 @@ func (s *singleStream) hear() {
 // enterCall begins a call of the application, which reports the end of the attempt when it returns.
 func (s *singleStream) enterCall() {
 	s.inside.Add(1)
-	s.count(1)
+	s.countWaiting(1)
 }
 
-// count adds n waiting calls: time without waiting calls doesn't count as the server's.
-func (s *singleStream) count(n int) {
+// countWaiting adds n waiting calls: time without waiting calls doesn't count as the server's.
+func (s *singleStream) countWaiting(n int) {
 	if !s.timed.Load() {
 		return
 	}
@@ -175,7 +175,7 @@ func (s *singleStream) SendMsg(m any) error {
 	if err == nil || err == io.EOF {
 		return err
 	}
-	return s.reportEnd(err)
+	return s.finishCall(err)
 }
 
 // CloseSend closes the application's side.
@@ -199,14 +199,14 @@ func (s *singleStream) Header() (metadata.MD, error) {
 	header, err := s.ClientStream.Header()
 	returned = true
 	if err != nil {
-		return header, s.reportEnd(err)
+		return header, s.finishCall(err)
 	}
 	if header == nil {
 		s.mu.Lock()
 		recorded, last := s.recorded, s.last
 		s.mu.Unlock()
 		if recorded && last != nil { // else RecvMsg returns the error: gRPC may not have sent such a stream
-			_ = s.reportEnd(last)
+			_ = s.finishCall(last)
 		}
 	}
 	return header, nil
@@ -217,7 +217,7 @@ func (s *singleStream) leaveCall(returned *bool) {
 	if !*returned && s.claim() {
 		s.settle(errPanicked, true)
 	}
-	s.count(-1)
+	s.countWaiting(-1)
 	if s.inside.Add(-1) == 0 && s.attempt.ended.Load() {
 		s.reportRecorded()
 	}
@@ -266,9 +266,9 @@ func (s *singleStream) settleRecorded(last error) {
 	}
 }
 
-// reportEnd reports the end of the attempt for a call of the application. It returns err with the details of the call, for the
+// finishCall reports the end of the attempt for a call of the application. It returns err with the details of the call, for the
 // application.
-func (s *singleStream) reportEnd(err error) error {
+func (s *singleStream) finishCall(err error) error {
 	if s.claim() {
 		if code := status.Code(err); s.attempt.ctx.Err() != nil || code == codes.Canceled || code == codes.DeadlineExceeded {
 			s.attempt.awaitEnd() // another goroutine of gRPC may be ending it

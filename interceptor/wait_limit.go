@@ -42,7 +42,7 @@ func (l *waitLimit) releaseSlot(target string) {
 	}
 }
 
-func (l *waitLimit) count() int {
+func (l *waitLimit) waitingCalls() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return int(l.waiting)

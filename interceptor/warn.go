@@ -138,8 +138,8 @@ func (r *Retrier) cuts(set *decision.Set) (warnings []policy.Diagnostic) {
 // warn reports a warning. So are errors of a service config, because no call fails by them.
 func (r *Retrier) warn(d policy.Diagnostic) { r.diagnose(policy.SeverityWarning, d) }
 
-// refuse reports an error of the file that the Retrier follows.
-func (r *Retrier) refuse(d policy.Diagnostic) { r.diagnose(policy.SeverityError, d) }
+// diagnoseError reports an error of the file that the Retrier follows.
+func (r *Retrier) diagnoseError(d policy.Diagnostic) { r.diagnose(policy.SeverityError, d) }
 
 // note reports a note.
 func (r *Retrier) note(d policy.Diagnostic) { r.diagnose(policy.SeverityNote, d) }

@@ -45,12 +45,12 @@ func (r *Retrier) followFile(path string, set *policy.Set, err error) {
 	}
 	r.refusal.Store(&err)
 	r.announce(set, nil, nil, err)
-	r.refuse(policy.Diagnostic{File: path, Message: "a change of the policy file is refused, and the policies from before hold"})
+	r.diagnoseError(policy.Diagnostic{File: path, Message: "a change of the policy file is refused, and the policies from before hold"})
 	if wrong, ok := errors.AsType[*policy.Error](err); ok {
 		for _, d := range wrong.Diagnostics {
-			r.refuse(d)
+			r.diagnoseError(d)
 		}
 		return
 	}
-	r.refuse(policy.Diagnostic{Message: err.Error()})
+	r.diagnoseError(policy.Diagnostic{Message: err.Error()})
 }

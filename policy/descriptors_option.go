@@ -64,7 +64,7 @@ func (o *policyOption) refuse(format string, args ...any) {
 func (o *policyOption) read(r *policyv1.RetryPolicy, budgets map[string]bool) RetrySpec {
 	root := &document.Node{Kind: document.Object}
 	o.report.SetRoot(root)
-	root.Put(document.Entry{Key: optionRoot, Value: o.object(optionRoot, r.ProtoReflect())})
+	root.AddEntry(document.Entry{Key: optionRoot, Value: o.object(optionRoot, r.ProtoReflect())})
 	spec := convertRetry(o.report, optionRoot, r)
 	checkRetry(o.report, optionRoot+".", spec)
 	checkBudgetName(o.report, optionRoot+".budget", spec.Budget, budgets)
@@ -102,7 +102,7 @@ func (o *policyOption) object(path string, m protoreflect.Message) *document.Nod
 		for i := 0; fd.IsList() && i < v.List().Len(); i++ {
 			value.Items = append(value.Items, o.value(document.Item(field, i), fd, v.List().Get(i)))
 		}
-		n.Put(document.Entry{Key: fd.JSONName(), Value: value})
+		n.AddEntry(document.Entry{Key: fd.JSONName(), Value: value})
 	}
 	return n
 }

@@ -44,7 +44,7 @@ func shareNamed(report *document.Report, root *document.Node) {
 		}
 		for _, key := range strategies {
 			if n := from.Get(key); n != nil {
-				entry.Put(document.Entry{Key: key, At: ref.At, Value: n})
+				entry.AddEntry(document.Entry{Key: key, At: ref.At, Value: n})
 			}
 		}
 	}

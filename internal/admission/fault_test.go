@@ -27,7 +27,7 @@ func play(g *Gate, calls []made) (refused, queued int) {
 		for len(ends) > 0 && ends[0].at <= now {
 			e := ends[0]
 			ends = ends[1:]
-			c.Answered(e.at, e.of.took, e.of.left, e.running)
+			c.RecordAnswer(e.at, e.of.took, e.of.left, e.running)
 		}
 	}
 	for _, call := range calls {

@@ -87,7 +87,7 @@ type Class struct {
 func (c Class) Any() bool { return c.gate != nil }
 
 // Enter asks to send a call with this time left, Never without a deadline. It returns the number of running attempts, including
-// the call's first one, or 0 if the call is refused. Otherwise Answered or Leave must be called once. If the policy isn't
+// the call's first one, or 0 if the call is refused. Otherwise RecordAnswer or Leave must be called once. If the policy isn't
 // enforced, would reports a call that is sent and would be refused.
 func (c Class) Enter(now, left time.Duration) (running int, would bool) {
 	g := c.gate
@@ -124,7 +124,7 @@ func (c Class) queued(now, left time.Duration) bool {
 	return g.armed.holds(now) && (!c.waits || g.speaks) && g.queued(now, left)
 }
 
-// Add records that an extra attempt is sent. It returns the number of running attempts, including this one. Answered or Leave
+// Add records that an extra attempt is sent. It returns the number of running attempts, including this one. RecordAnswer or Leave
 // must be called once.
 func (c Class) Add(now time.Duration) (running int) {
 	g := c.gate
@@ -166,9 +166,9 @@ const (
 	LeavingRefused                 // a server has refused to work on it
 )
 
-// Answered records an answer to an attempt, and how long it took. The call had this time left when the attempt was sent, and
+// RecordAnswer records an answer to an attempt, and how long it took. The call had this time left when the attempt was sent, and
 // running attempts ran.
-func (c Class) Answered(now, took, left time.Duration, running int) {
+func (c Class) RecordAnswer(now, took, left time.Duration, running int) {
 	g := c.gate
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -189,7 +189,7 @@ func (c Class) Answered(now, took, left time.Duration, running int) {
 	}
 }
 
-// Reported records the utilization that a server has reported with an answer: 1 is its capacity. Answered or Leave records the
+// Reported records the utilization that a server has reported with an answer: 1 is its capacity. RecordAnswer or Leave records the
 // answer itself.
 func (c Class) Reported(now time.Duration, utilization float64) {
 	g := c.gate

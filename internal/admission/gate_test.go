@@ -136,7 +136,7 @@ func TestGate_Arms(t *testing.T) {
 		armed  bool
 	}
 	answered := func(took, at time.Duration) func(*Gate) {
-		return func(g *Gate) { g.with(1, usual).class(usual).Answered(at, took, time.Second, 1) }
+		return func(g *Gate) { g.with(1, usual).class(usual).RecordAnswer(at, took, time.Second, 1) }
 	}
 	const stay = stays * leastWindow
 	for name, steps := range map[string][]step{
@@ -257,7 +257,7 @@ func TestGate_OneFastAnswer(t *testing.T) {
 		if i == 0 {
 			took = 599 * ms
 		}
-		c.Answered(now, took, time.Second, 1)
+		c.RecordAnswer(now, took, time.Second, 1)
 		if got := c.admits(now, time.Second); got != want {
 			t.Errorf("answer %d: admitted: %v; want %v", i+1, got, want)
 		}
@@ -369,7 +369,7 @@ func TestGateModel(t *testing.T) {
 					t.Skip()
 				}
 				took := rapid.SampledFrom([]time.Duration{0, 20 * ms, 700 * ms, 10 * time.Second}).Draw(t, "took")
-				remove().Answered(now, took, times.Draw(t, "left"), rapid.IntRange(1, 100).Draw(t, "running"))
+				remove().RecordAnswer(now, took, times.Draw(t, "left"), rapid.IntRange(1, 100).Draw(t, "running"))
 			},
 			"": func(t *rapid.T) {
 				if got := g.State(); got != (State{Running: len(running), Refused: refused}) {
@@ -401,7 +401,7 @@ func TestGateConcurrently(t *testing.T) {
 				case random.IntN(10) == 0:
 					c.Leave(now, time.Second, LeavingMissed)
 				default:
-					c.Answered(now, time.Duration(random.IntN(int(time.Second))), time.Second, running)
+					c.RecordAnswer(now, time.Duration(random.IntN(int(time.Second))), time.Second, running)
 				}
 				_ = c.Queued(now, time.Second)
 			}
@@ -419,7 +419,7 @@ func TestGateAllocations(t *testing.T) {
 	if n := testing.AllocsPerRun(100, func() {
 		at += ms
 		if running, _ := c.Enter(at, time.Second); running > 0 {
-			c.Answered(at, 700*ms, time.Second, running)
+			c.RecordAnswer(at, 700*ms, time.Second, running)
 		}
 	}); n != 0 {
 		t.Errorf("%v allocations a call; want none", n)
@@ -434,7 +434,7 @@ func BenchmarkGate(b *testing.B) {
 			for b.Loop() {
 				at += time.Microsecond
 				if running, _ := c.Enter(at, time.Second); running > 0 {
-					c.Answered(at, took, time.Second, running)
+					c.RecordAnswer(at, took, time.Second, running)
 				}
 			}
 		})
@@ -447,7 +447,7 @@ func BenchmarkGateInParallel(b *testing.B) {
 		c := g.class(usual)
 		for p.Next() {
 			if running, _ := c.Enter(now, time.Second); running > 0 {
-				c.Answered(now, 20*ms, time.Second, running)
+				c.RecordAnswer(now, 20*ms, time.Second, running)
 			}
 		}
 	})

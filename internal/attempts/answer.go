@@ -62,10 +62,10 @@ func (c *Call) answered(a *attempt, accepted bool, at time.Duration) {
 		return
 	}
 	a.heard, a.heardIn = true, a.took(at)
-	if left := c.left(a.began); a.measures(at) {
+	if left := c.timeLeft(a.began); a.measures(at) {
 		c.ledger.answered(&a.held, at, Answer{Took: a.heardIn, Left: left, Limit: c.slowLimit(), Accepted: accepted})
 	} else {
-		c.ledger.left(&a.held, at, Lost{Left: left, Why: LostAnswered})
+		c.ledger.reportLost(&a.held, at, Lost{Left: left, Why: LostAnswered})
 	}
 }
 
@@ -107,11 +107,11 @@ func (c *Call) learn(a *attempt, r *Result, is decision.Class, lost bool, at tim
 	case !a.committed && r.isAnswer(is):
 		c.answered(a, r.accepted(), at)
 	default:
-		l := Lost{Left: c.left(a.began), Why: c.lostWhy(a, r, is, at)}
+		l := Lost{Left: c.timeLeft(a.began), Why: c.lostWhy(a, r, is, at)}
 		if lost && a.slow && r.Local && !r.Panicked && a.measures(at) { // how long a later attempt has run says nothing
 			l.AtLeast = a.took(at)
 		}
-		c.ledger.left(&a.held, at, l)
+		c.ledger.reportLost(&a.held, at, l)
 	}
 }
 
@@ -121,7 +121,7 @@ func (c *Call) lostWhy(a *attempt, r *Result, is decision.Class, at time.Duratio
 	switch code := r.Status.Code(); {
 	case r.Panicked, r.Final:
 		return LostOther
-	case a.number == 1 && code == codes.DeadlineExceeded && c.left(at) <= c.left(a.began)/near: // later attempts had less time
+	case a.number == 1 && code == codes.DeadlineExceeded && c.timeLeft(at) <= c.timeLeft(a.began)/near: // later attempts had less time
 		return LostDeadline
 	case is.NotProcessed:
 		return LostRefused
@@ -153,8 +153,8 @@ func (r *Result) isAnswer(is decision.Class) bool {
 	}
 }
 
-// arm sets the time at which an attempt is slow, if another attempt could follow.
-func (c *Call) arm(a *attempt) {
+// setSlowAt sets the time at which an attempt is slow, if another attempt could follow.
+func (c *Call) setSlowAt(a *attempt) {
 	after, watched := c.slowAfter()
 	slowAt := later(a.began, later(a.paused, after))
 	if watched && !c.exhausted() && slowAt < c.set.Deadline {

@@ -55,8 +55,8 @@ func (c *Call) accept(step *Step, a *attempt, now Now) {
 	c.ledger.release(&a.held, outcome{helped: !c.late(a, now.At)}, now.At)
 }
 
-// failed decides what follows a failed attempt.
-func (c *Call) failed(step *Step, a *attempt, r *Result, is decision.Class, now Now) {
+// handleFailure decides what follows a failed attempt.
+func (c *Call) handleFailure(step *Step, a *attempt, r *Result, is decision.Class, now Now) {
 	step.Place = a.place(PlaceLost)
 	c.ledger.release(&a.held, outcome{err: r.Err}, now.At)
 	if r.Resumes {
@@ -72,7 +72,7 @@ func (c *Call) failed(step *Step, a *attempt, r *Result, is decision.Class, now 
 	switch {
 	case d.Retry:
 		c.phase = open
-		c.schedule(d, now)
+		c.setPending(d, now)
 		c.launch(step, now)
 	case d.Reason == policy.ReasonNonRetryable, c.phase == committed:
 		c.choose(step, a.number, r.Err, d.Reason, now.At)
@@ -94,7 +94,7 @@ func (c *Call) follows(a *attempt) bool {
 	if c.set.Policy.Hedge() != nil {
 		return false
 	}
-	newest := c.newest()
+	newest := c.newestAttempt()
 	return newest != nil && newest.number > a.number
 }
 
@@ -167,8 +167,8 @@ func (c *Call) hung(a *attempt, r *Result, at time.Duration) bool {
 	return true
 }
 
-// panicked ends the call with the attempt that has panicked, the first one if there are several; 0: none.
-func (c *Call) panicked(step *Step, n int, at time.Duration) {
+// choosePanicked ends the call with the attempt that has panicked, the first one if there are several; 0: none.
+func (c *Call) choosePanicked(step *Step, n int, at time.Duration) {
 	c.choose(step, n, errPanicked, policy.ReasonNonRetryable, at)
 	c.panics = true
 }

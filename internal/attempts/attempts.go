@@ -62,8 +62,8 @@ type Facts interface {
 
 // Slots limit the calls that wait between two attempts.
 type Slots interface {
-	Enter() bool
-	Leave()
+	TakeSlot() bool
+	ReleaseSlot()
 }
 
 // Breaker is asked for permission before every attempt; done is then called once, with the attempt's error.

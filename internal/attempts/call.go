@@ -80,23 +80,23 @@ type answer struct {
 
 // Start asks whether the call may be made, tells the budget, and sends the first attempt.
 func (c *Call) Start(s Settings, now Now) (step Step) {
-	c.reset(&s, now.At)
+	c.resetCall(&s, now.At)
 	c.gates = gates{call: c, at: now.At}
 	if reason := decision.Refusal(decision.PhaseFirst, &c.gates); reason != "" {
-		return c.refuse(reason, now)
+		return c.refuseCall(reason, now)
 	}
 	c.sent, c.idle = 1, Never
 	c.state.Sent(decision.Decision{})
 	first := c.addRunning(now.At)
 	c.ledger.startBudget(now.At)
-	c.arm(first)
+	c.setSlowAt(first)
 	step.Send, step.Wake = 1, Never
 	c.completeStep(&step, &now)
 	return step
 }
 
-// refuse ends a call before its first attempt.
-func (c *Call) refuse(reason policy.Reason, now Now) Step {
+// refuseCall ends a call before its first attempt.
+func (c *Call) refuseCall(reason policy.Reason, now Now) Step {
 	c.reason, c.answer.err = reason, c.gates.err
 	if reason == policy.ReasonOverloaded {
 		c.answer.err = errOverloaded
@@ -139,15 +139,15 @@ func (c *Call) Adapt(s Settings, now Now) Step {
 	for i := range c.running {
 		a := &c.running[i]
 		if known == nil && !a.heard {
-			c.ledger.count(&a.held, now.At)
+			c.ledger.reportSent(&a.held, now.At)
 		}
-		c.arm(a)
+		c.setSlowAt(a)
 	}
 	return c.completeStep(&step, &now)
 }
 
-// reset resets c to a new call. Start, or Start and Succeeded, leave all other fields as in a new one.
-func (c *Call) reset(s *Settings, at time.Duration) {
+// resetCall resets c to a new call. Start, or Start and Succeeded, leave all other fields as in a new one.
+func (c *Call) resetCall(s *Settings, at time.Duration) {
 	if c.used {
 		*c = Call{cancels: c.cancels[:0]}
 	}
@@ -198,7 +198,7 @@ func (c *Call) Ended(n int, r Result, now Now) Step {
 	switch {
 	case r.Panicked:
 		step.Place = a.place(PlaceLost)
-		c.panicked(&step, n, now.At)
+		c.choosePanicked(&step, n, now.At)
 		c.ledger.release(&a.held, outcome{err: errPanicked}, now.At)
 	case lost:
 		c.lost(&step, a, &r, now)
@@ -209,7 +209,7 @@ func (c *Call) Ended(n int, r Result, now Now) Step {
 	case a.cancelled == replaced && r.Local:
 		c.makeWay(&step, a, now)
 	default:
-		c.failed(&step, a, &r, is, now)
+		c.handleFailure(&step, a, &r, is, now)
 	}
 	c.ledger.release(&c.ledger.spare, outcome{unused: true}, now.At)
 	return c.completeStep(&step, &now)
@@ -248,7 +248,7 @@ func (c *Call) Stop(reason policy.Reason, now Now) Step {
 func (c *Call) Panicked(now Now) Step {
 	step := c.step()
 	if c.phase != over {
-		c.panicked(&step, 0, now.At)
+		c.choosePanicked(&step, 0, now.At)
 	}
 	return c.completeStep(&step, &now)
 }
@@ -290,7 +290,7 @@ func (c *Call) Abort(now Now) Step {
 			step.Cancel = append(step.Cancel, a.number)
 		}
 	}
-	c.ledger.abort(now.At, &c.ended.held, c.running)
+	c.ledger.releaseAll(now.At, &c.ended.held, c.running)
 	c.running, c.pending = c.running[:0], pending{}
 	c.answer, c.reason, c.commit, c.said, c.panics = answer{err: errPanicked}, policy.ReasonNonRetryable, decision.CommitNone, answer{}, true
 	return c.completeStep(&step, &now)
@@ -329,7 +329,7 @@ func (c *Call) completeStep(step *Step, now *Now) Step {
 		c.conclude(now)
 		step.Over = true
 	case c.phase == open:
-		step.Wake, step.Watch, step.Slow = c.wake()
+		step.Wake, step.Watch, step.Slow = c.nextWake()
 	}
 	return *step
 }

@@ -69,11 +69,11 @@ func (g *gates) SlowEverywhere(out decision.Outcome) bool {
 // Overloaded implements [decision.Overload].
 func (g *gates) Overloaded() bool {
 	m := g.call.set.Method
-	return m != nil && m.Queued(g.at, g.call.left(g.at))
+	return m != nil && m.Queued(g.at, g.call.timeLeft(g.at))
 }
 
 // Admit implements [decision.Departure].
-func (g *gates) Admit() bool { return g.call.ledger.admit(g.at, g.call.left(g.at)) }
+func (g *gates) Admit() bool { return g.call.ledger.admit(g.at, g.call.timeLeft(g.at)) }
 
 // NotConnected implements [decision.Departure].
 func (g *gates) NotConnected() bool { return g.call.pending.down && g.at >= g.call.connect }
@@ -81,14 +81,14 @@ func (g *gates) NotConnected() bool { return g.call.pending.down && g.at >= g.ca
 // TooLate implements [decision.Departure].
 func (g *gates) TooLate() bool { return g.call.pending.due > g.call.latest() }
 
-// Enter implements [decision.WaitLimit]. In OBSERVE, an attempt does not wait.
-func (g *gates) Enter() bool { return g.call.set.Observe || g.call.ledger.takeSlot() }
+// TakeSlot implements [decision.WaitLimit]. In OBSERVE, an attempt does not wait.
+func (g *gates) TakeSlot() bool { return g.call.set.Observe || g.call.ledger.takeSlot() }
 
-// Leave implements [decision.WaitLimit].
-func (g *gates) Leave() { g.call.ledger.releaseSlot() }
+// ReleaseSlot implements [decision.WaitLimit].
+func (g *gates) ReleaseSlot() { g.call.ledger.releaseSlot() }
 
-// Confirm implements [decision.Departure].
-func (g *gates) Confirm() bool { return g.call.ledger.confirm(g.at) }
+// ConfirmPermit implements [decision.Departure].
+func (g *gates) ConfirmPermit() bool { return g.call.ledger.confirm(g.at) }
 
 // Fail implements [decision.Budget].
 func (g *gates) Fail() { g.call.set.Budget.Fail(g.at) }
@@ -108,8 +108,8 @@ func (g *gates) Withdraw(out decision.Outcome, factor float64) bool {
 	return g.call.ledger.withdraw(g.at, charge)
 }
 
-// left returns the time until the call's deadline.
-func (c *Call) left(at time.Duration) time.Duration {
+// timeLeft returns the time until the call's deadline.
+func (c *Call) timeLeft(at time.Duration) time.Duration {
 	if c.set.Deadline == Never {
 		return Never
 	}

@@ -25,7 +25,7 @@ type permit struct {
 }
 
 // ledger records everything that a call has acquired. Every entry is released exactly once: by release, or, after a panic of a
-// callback, by abort.
+// callback, by releaseAll.
 //
 //	                    ┌─► answered, left ──────────────────────────────┐
 //	first, pending ─► sent ─► ended ──┬─► spare: the successor's         ├─► released
@@ -65,12 +65,12 @@ func (l *ledger) release(h *held, o outcome, at time.Duration) {
 		defer l.set.Method.Left(at, Lost{})
 	}
 	if was.slot {
-		l.set.Slots.Leave()
+		l.set.Slots.ReleaseSlot()
 	}
 }
 
-// abort releases everything after a panic, and drops further panics.
-func (l *ledger) abort(at time.Duration, ended *held, running []attempt) {
+// releaseAll releases everything after a panic, and drops further panics.
+func (l *ledger) releaseAll(at time.Duration, ended *held, running []attempt) {
 	drop := func(h *held, o outcome) {
 		defer func() { _ = recover() }()
 		l.release(h, o, at)
@@ -101,7 +101,7 @@ func (l *ledger) finishBudget(at time.Duration, how balance.End) {
 // takeSlot takes a wait slot for the pending attempt, if it has none.
 func (l *ledger) takeSlot() bool {
 	if !l.pending.slot {
-		l.pending.slot = l.set.Slots.Enter()
+		l.pending.slot = l.set.Slots.TakeSlot()
 	}
 	return l.pending.slot
 }
@@ -110,7 +110,7 @@ func (l *ledger) takeSlot() bool {
 func (l *ledger) releaseSlot() {
 	if l.pending.slot {
 		l.pending.slot = false
-		l.set.Slots.Leave()
+		l.set.Slots.ReleaseSlot()
 	}
 }
 
@@ -165,8 +165,8 @@ func (l *ledger) movePending(to *held) {
 	l.pending = held{slot: l.pending.slot}
 }
 
-// count tells the method that an attempt is sent.
-func (l *ledger) count(h *held, at time.Duration) {
+// reportSent tells the method that an attempt is sent.
+func (l *ledger) reportSent(h *held, at time.Duration) {
 	if l.set.Method != nil {
 		h.running = l.set.Method.Sent(at)
 	}
@@ -181,8 +181,8 @@ func (l *ledger) answered(h *held, at time.Duration, a Answer) {
 	}
 }
 
-// left tells the method how an attempt was lost.
-func (l *ledger) left(h *held, at time.Duration, lost Lost) {
+// reportLost tells the method how an attempt was lost.
+func (l *ledger) reportLost(h *held, at time.Duration, lost Lost) {
 	if h.running > 0 {
 		h.running = 0
 		l.set.Method.Left(at, lost)

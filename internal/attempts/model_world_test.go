@@ -130,20 +130,20 @@ func (w *modelWorld) Finish(now time.Duration, e balance.End) {
 	w.called()
 }
 
-func (w *modelWorld) Enter() bool {
+func (w *modelWorld) TakeSlot() bool {
 	w.called()
-	ok := w.world.Enter()
+	ok := w.world.TakeSlot()
 	if w.entered > 1 {
 		w.violate("a call has two wait slots")
 	}
 	return ok
 }
 
-func (w *modelWorld) Leave() {
+func (w *modelWorld) ReleaseSlot() {
 	if w.entered == 0 {
 		w.violate("a wait slot is left that was not entered")
 	}
-	w.world.Leave()
+	w.world.ReleaseSlot()
 	w.called()
 }
 

@@ -32,7 +32,7 @@ type pending struct {
 
 // slow decides what follows the newest attempt, if it is slow by now.
 func (c *Call) slow(step *Step, now Now) {
-	newest := c.newest()
+	newest := c.newestAttempt()
 	if newest == nil || newest.number != c.sent || now.At < newest.slowAt {
 		return
 	}
@@ -43,7 +43,7 @@ func (c *Call) slow(step *Step, now Now) {
 		c.let = d.Reason
 		return
 	}
-	c.schedule(d, now)
+	c.setPending(d, now)
 }
 
 // decide asks the policy.
@@ -66,8 +66,8 @@ func (c *Call) decide(step *Step, n int, is decision.Class, now Now) decision.De
 	return d
 }
 
-// schedule makes d the pending attempt. If its permit is only promised, it waits at least until the answer is usually known.
-func (c *Call) schedule(d decision.Decision, now Now) {
+// setPending makes d the pending attempt. If its permit is only promised, it waits at least until the answer is usually known.
+func (c *Call) setPending(d decision.Decision, now Now) {
 	c.pending.decided, c.pending.decision = true, d
 	c.pending.due = later(now.At, d.Delay)
 	if at, promised := balance.Promised(c.ledger.pending.permit.Permit); promised {
@@ -107,7 +107,7 @@ func (c *Call) progress(now Now) (phase decision.Phase, old *attempt) {
 		return decision.PhaseWaiting, nil
 	}
 	if !c.set.Policy.Parallel() || c.set.Alone {
-		if old = c.newest(); old != nil {
+		if old = c.newestAttempt(); old != nil {
 			return decision.PhaseReplacing, old
 		}
 	}
@@ -117,7 +117,7 @@ func (c *Call) progress(now Now) (phase decision.Phase, old *attempt) {
 // sendPending sends the pending attempt, which takes over everything held for it.
 func (c *Call) sendPending(step *Step, at time.Duration) {
 	c.sent++
-	c.ledger.count(&c.ledger.pending, at)
+	c.ledger.reportSent(&c.ledger.pending, at)
 	a := c.addRunning(at)
 	if a.hedge = c.pending.decision.Reason == policy.ReasonHedge; a.hedge {
 		c.hedges++
@@ -136,7 +136,7 @@ func (c *Call) sendPending(step *Step, at time.Duration) {
 	c.pending = pending{}
 	step.Send = c.sent
 	c.ledger.releaseSlot()
-	c.arm(a)
+	c.setSlowAt(a)
 }
 
 // addRunning makes the last that was sent one that runs, with what is held for it.
@@ -150,8 +150,8 @@ func (c *Call) addRunning(at time.Duration) *attempt {
 	return a
 }
 
-// newest returns the newest attempt that runs and isn't cancelled, or nil.
-func (c *Call) newest() *attempt {
+// newestAttempt returns the newest attempt that runs and isn't cancelled, or nil.
+func (c *Call) newestAttempt() *attempt {
 	for i := len(c.running) - 1; i >= 0; i-- {
 		if a := &c.running[i]; a.cancelled == no {
 			return a
@@ -219,10 +219,10 @@ func (c *Call) spread(now Now) time.Duration {
 	return time.Duration((least + (1-least)*now.Chance) * float64(longest))
 }
 
-// wake returns the time at which the call must be woken, whether the channel can also change anything, and whether an attempt
+// nextWake returns the time at which the call must be woken, whether the channel can also change anything, and whether an attempt
 // is slow then.
-func (c *Call) wake() (at time.Duration, watch, slow bool) {
-	switch p, newest := &c.pending, c.newest(); {
+func (c *Call) nextWake() (at time.Duration, watch, slow bool) {
+	switch p, newest := &c.pending, c.newestAttempt(); {
 	case p.replaces != 0:
 		return Never, false, false
 	case p.down && newest != nil: // attempts that run don't wait for the channel

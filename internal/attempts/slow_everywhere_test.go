@@ -85,7 +85,7 @@ func TestSlowEverywhere_Hedges(t *testing.T) {
 		p.last = new(latency.LastAnswers)
 		p.run("0 start")
 		p.call.Ended(1, Result{}, p.now(row.took, false))
-		p.last.Record(at(row.took) > max(p.call.slowLimit(), 1), at(row.took)) // at 0, another policy's
+		p.last.RecordAnswer(at(row.took) > max(p.call.slowLimit(), 1), at(row.took)) // at 0, another policy's
 		if row.policy != "at once" {
 			p.last = new(latency.LastAnswers)
 			p.run("2000 start")
@@ -112,7 +112,7 @@ func TestSlowEverywhere_NothingUsual(t *testing.T) {
 func TestSlowEverywhere_Hang(t *testing.T) {
 	t.Parallel()
 	last := new(latency.LastAnswers)
-	last.Record(true, time.Second)
+	last.RecordAnswer(true, time.Second)
 	for began, want := range map[int]string{1_000: "slow_everywhere", 10_800: "slow_everywhere", 10_801: "hedge", 60_000: "hedge"} {
 		p := newPlay(policies(t)["beside"], "", at(began))
 		p.last = last
@@ -128,8 +128,8 @@ func TestSlowEverywhere_GoesOn(t *testing.T) {
 	t.Parallel()
 	p := newPlay(policies(t)["beside"], "deadline=1000", 0)
 	p.last = new(latency.LastAnswers)
-	p.last.Record(true, 0)
-	p.last.Record(true, at(100))
+	p.last.RecordAnswer(true, 0)
+	p.last.RecordAnswer(true, at(100))
 	p.run("0 start; 200 wake; 300 wake; 1000 stop deadline_exceeded; 1000 end 1 cut")
 	want := []string{"0 start → send 1, wake 200", "200 wake → (slow_everywhere)", "300 wake", "1000 stop deadline_exceeded", "1000 end 1 cut → over slow_everywhere, = 1"}
 	if !slices.Equal(p.steps, want) || strings.Join(p.told, " ") != "S F E-" {

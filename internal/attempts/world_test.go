@@ -142,7 +142,7 @@ func (w *world) Capacity(time.Duration) float64 { return float64(w.grants) }
 func (w *world) Granted() uint64                { return 0 }
 func (w *world) Denied() uint64                 { return 0 }
 
-func (w *world) Enter() bool {
+func (w *world) TakeSlot() bool {
 	if w.entered == w.slots {
 		w.tell("(!")
 		return false
@@ -152,7 +152,7 @@ func (w *world) Enter() bool {
 	return true
 }
 
-func (w *world) Leave() {
+func (w *world) ReleaseSlot() {
 	w.entered--
 	w.tell(")")
 }
@@ -221,7 +221,7 @@ var lostMarks = [...]string{LostOther: ">", LostAnswered: ">a", LostDeadline: ">
 
 func (k known) Answered(now time.Duration, a Answer) {
 	if k.last != nil && a.Limit > 0 {
-		k.last.Record(a.Took > a.Limit, now)
+		k.last.RecordAnswer(a.Took > a.Limit, now)
 	}
 	k.count(-1, "a:"+strconv.FormatInt(a.Took.Milliseconds(), 10))
 	if a.Accepted {

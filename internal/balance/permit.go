@@ -22,8 +22,8 @@ const (
 // prices are the costs or bonuses of extra attempts, by kind.
 type prices struct{ failure, timeout, hedge int64 }
 
-// of returns the price of a kind; for an unknown kind, that of a timeout.
-func (p prices) of(k Kind) int64 {
+// price returns the price of a kind; for an unknown kind, that of a timeout.
+func (p prices) price(k Kind) int64 {
 	switch k {
 	case KindUnsent:
 		return 0
@@ -47,7 +47,7 @@ const MaxFactor = 100
 
 // cost returns the cost of the kind times the factor: at least 1, unless the kind is free.
 func (c Charge) cost(p prices) int64 {
-	cost := p.of(c.Kind)
+	cost := p.price(c.Kind)
 	if cost == 0 || !(c.Factor > 0 && c.Factor <= MaxFactor) { // also true for NaN
 		return cost
 	}

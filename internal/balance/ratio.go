@@ -169,7 +169,7 @@ func (r *ratioBudget) Settle(now time.Duration, p Permit, helped bool) {
 	r.giveBack(now, p)
 	if p.generation == r.generation {
 		r.advance(now)
-		r.window.slots[0].bonus += r.rates.bonuses.of(p.kind)
+		r.window.slots[0].bonus += r.rates.bonuses.price(p.kind)
 	}
 }
 

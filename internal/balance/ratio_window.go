@@ -45,7 +45,7 @@ func (w *window) advance(now time.Duration, calls int64) {
 	clear(w.slots[:n])
 }
 
-// slotEnd returns the slotEnd of the newest slot.
+// slotEnd returns the end of the newest slot.
 func (w *window) slotEnd() time.Duration {
 	if !w.started {
 		return math.MinInt64

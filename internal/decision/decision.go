@@ -133,10 +133,10 @@ func (p *Policy) Decide(c *Call, is Class, g Gates, now time.Time, r float64) De
 	switch {
 	case !c.fits(d.Delay, p.retry.MinAttemptTime, now):
 		return no(policy.ReasonDeadlineTooClose)
-	case d.Delay > 0 && !g.Enter():
+	case d.Delay > 0 && !g.TakeSlot():
 		return no(policy.ReasonTooManyWaiting)
 	case !g.Withdraw(is.Outcome, cost):
-		g.Leave()
+		g.ReleaseSlot()
 		return no(policy.ReasonBudgetExhausted)
 	}
 	return d
@@ -176,9 +176,9 @@ func Refusal(phase Phase, d Departure) policy.Reason {
 		return policy.ReasonNotConnected
 	case waiting && d.TooLate():
 		return policy.ReasonDeadlineTooClose
-	case waiting && !d.Enter():
+	case waiting && !d.TakeSlot():
 		return policy.ReasonTooManyWaiting
-	case due && !d.Confirm():
+	case due && !d.ConfirmPermit():
 		return policy.ReasonBudgetExhausted
 	case phase == PhaseReplacing && d.Open(), (first || phase == PhaseSending) && !d.Allow():
 		return policy.ReasonBreakerOpen

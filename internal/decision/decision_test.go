@@ -41,9 +41,9 @@ func (p *purse) SlowEverywhere(out decision.Outcome) bool { return p.long || p.s
 
 func (p *purse) Overloaded() bool { return p.queued }
 
-func (p *purse) Leave() { p.left++ }
+func (p *purse) ReleaseSlot() { p.left++ }
 
-func (p *purse) Enter() bool {
+func (p *purse) TakeSlot() bool {
 	if !p.full {
 		p.entered++
 	}

@@ -46,10 +46,10 @@ type Overload interface {
 
 // WaitLimit limits the waiting calls.
 type WaitLimit interface {
-	// Enter takes a wait slot, if one is free. The caller releases it after the wait.
-	Enter() bool
-	// Leave releases the slot of a call that does not wait after all.
-	Leave()
+	// TakeSlot takes a wait slot, if one is free. The caller releases it after the wait.
+	TakeSlot() bool
+	// ReleaseSlot releases the slot of a call that does not wait after all.
+	ReleaseSlot()
 }
 
 // Budget is the part of a budget that [Policy.Decide] uses.
@@ -70,10 +70,10 @@ type Departure interface {
 	NotConnected() bool
 	// TooLate reports whether the attempt would be sent too late before the deadline.
 	TooLate() bool
-	// Enter is that of [WaitLimit]. It returns true if the call already has a wait slot.
-	Enter() bool
-	// Confirm reports whether the attempt is paid for, if its budget has only promised to pay.
-	Confirm() bool
+	// TakeSlot is that of [WaitLimit]. It returns true if the call already has a wait slot.
+	TakeSlot() bool
+	// ConfirmPermit reports whether the attempt is paid for, if its budget has only promised to pay.
+	ConfirmPermit() bool
 	// Open is that of [Breaker].
 	Open() bool
 	// Allow asks the circuit breaker for permission to send. The breaker then gets a report of the result.

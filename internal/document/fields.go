@@ -74,7 +74,7 @@ func (f *Fields) Has(key string, write bool) bool {
 // Put adds a value, unless it is nil.
 func (f *Fields) Put(key string, n *Node) {
 	if n != nil {
-		f.Node.Put(Entry{Key: key, Value: n})
+		f.Node.AddEntry(Entry{Key: key, Value: n})
 	}
 }
 

@@ -132,7 +132,7 @@ func (j *jsonReader) addEntry(n *Node, path string, depth int) {
 	token, at, _ := j.nextToken()
 	key, _ := token.(string)
 	value := j.readValue(Under(path, key), depth+1)
-	if first := n.Put(Entry{Key: key, At: at, Value: value}); first != nil && !j.stopped {
+	if first := n.AddEntry(Entry{Key: key, At: at, Value: value}); first != nil && !j.stopped {
 		j.report.twice(at, Under(path, key), first.At)
 	}
 }

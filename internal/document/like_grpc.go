@@ -50,7 +50,7 @@ func RespellLikeGRPC(n *Node, md protoreflect.MessageDescriptor) (changed bool) 
 				e.Key, changed = key, true
 			}
 		}
-		n.Put(e)
+		n.AddEntry(e)
 	}
 	return changed
 }

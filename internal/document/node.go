@@ -55,8 +55,8 @@ func (n *Node) Get(key string) *Node {
 	return nil
 }
 
-// Put adds an entry. If there is one with the key already, it adds nothing and returns that one.
-func (n *Node) Put(e Entry) (first *Entry) {
+// AddEntry adds an entry. If there is one with the key already, it adds nothing and returns that one.
+func (n *Node) AddEntry(e Entry) (first *Entry) {
 	if i, ok := n.index[e.Key]; ok {
 		return &n.Entries[i]
 	}

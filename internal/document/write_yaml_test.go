@@ -60,7 +60,7 @@ func node() *rapid.Generator[*document.Node] {
 		}), rapid.Custom(func(t *rapid.T) *document.Node {
 			n := &document.Node{Kind: document.Object}
 			for range rapid.IntRange(0, 5).Draw(t, "entries") {
-				n.Put(document.Entry{Key: texts.Draw(t, "key"), Value: inner.Draw(t, "value")})
+				n.AddEntry(document.Entry{Key: texts.Draw(t, "key"), Value: inner.Draw(t, "value")})
 			}
 			return n
 		}))
@@ -73,7 +73,7 @@ func TestNodeYAMLIsRead(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		n := &document.Node{Kind: document.Object}
-		n.Put(document.Entry{Key: "value", Value: node().Draw(t, "node")})
+		n.AddEntry(document.Entry{Key: "value", Value: node().Draw(t, "node")})
 		text := n.YAML()
 		r := document.NewReport("f.yaml")
 		got := document.Parse(r, []byte(text), document.Format{})

@@ -160,7 +160,7 @@ func (r *yamlReader) addEntry(n *Node, path string, key, value *yaml.Node, depth
 	}
 	r.limit.bytes += len(key.Value)
 	e := Entry{Key: key.Value, At: at, Value: r.readValue(Under(path, key.Value), value, depth+1), merge: tag == "!!merge"}
-	if first := n.Put(e); first != nil && !r.stopped {
+	if first := n.AddEntry(e); first != nil && !r.stopped {
 		r.report.twice(at, Under(path, key.Value), first.At)
 	}
 }

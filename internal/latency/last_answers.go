@@ -23,8 +23,8 @@ const (
 	answerRefresh    = 100 * time.Millisecond // of slowAt, so that simultaneous slow answers write it once
 )
 
-// Record records an answer that came at now.
-func (l *LastAnswers) Record(slow bool, now time.Duration) {
+// RecordAnswer records an answer that came at now.
+func (l *LastAnswers) RecordAnswer(slow bool, now time.Duration) {
 	before := l.slow.Load()
 	if before == 0 && !slow {
 		return

@@ -39,7 +39,7 @@ func TestLastAnswers(t *testing.T) {
 	} {
 		var l LastAnswers
 		for _, a := range row.answers {
-			l.Record(a.slow, a.at)
+			l.RecordAnswer(a.slow, a.at)
 		}
 		if got := l.Slow(row.at); got != row.want {
 			t.Errorf("%s: %d are slow at %v; want %d", name, got, row.at, row.want)
@@ -50,13 +50,13 @@ func TestLastAnswers(t *testing.T) {
 func TestLastAnswers_WritesChanges(t *testing.T) {
 	t.Parallel()
 	var l LastAnswers
-	l.Record(true, time.Second)
-	l.Record(true, time.Second+answerRefresh-1)
+	l.RecordAnswer(true, time.Second)
+	l.RecordAnswer(true, time.Second+answerRefresh-1)
 	if got := l.slowAt.Load(); got != int64(time.Second) {
 		t.Errorf("slow answers at once: written at %v; want the first alone", time.Duration(got))
 	}
 	for range answersThatCount {
-		l.Record(false, 2*time.Second)
+		l.RecordAnswer(false, 2*time.Second)
 	}
 	if slow := l.slow.Load(); slow != 0 {
 		t.Errorf("after five fast answers: %b; want none", slow)

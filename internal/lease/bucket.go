@@ -25,8 +25,8 @@ type Bucket struct {
 	clients, before float64 // counted in the last slot, and in the one before
 }
 
-// Answer returns the pool's answer to a request. The rate is in millionths of a token per second, now is the pool's clock.
-func (b *Bucket) Answer(clock time.Duration, rate int64, r Request) Answer {
+// AnswerRequest returns the pool's answer to a request. The rate is in millionths of a token per second, now is the pool's clock.
+func (b *Bucket) AnswerRequest(clock time.Duration, rate int64, r Request) Answer {
 	now := clock.Milliseconds()
 	if !b.exists {
 		b.exists, b.at, b.slot = true, now, now
@@ -42,11 +42,11 @@ func (b *Bucket) Answer(clock time.Duration, rate int64, r Request) Answer {
 		}
 	}
 	b.tokens = math.RoundToEven(b.tokens - float64(granted))
-	return Answer{Tokens: granted, Clients: b.count(now, r.Covered.Milliseconds())}
+	return Answer{Tokens: granted, Clients: b.countClients(now, r.Covered.Milliseconds())}
 }
 
-// count adds the time that a report covers, and returns the number of clients; 0 until the first slot has ended.
-func (b *Bucket) count(now, covered int64) float64 {
+// countClients adds the time that a report covers, and returns the number of clients; 0 until the first slot has ended.
+func (b *Bucket) countClients(now, covered int64) float64 {
 	if now < b.slot {
 		b.slot, b.covered = now, 0
 	}

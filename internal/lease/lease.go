@@ -225,7 +225,7 @@ func (l *Lease) Confirm(now time.Duration, d balance.Draw) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.expire(now)
-	l.forget(d.Number)
+	l.forgetAsk(d.Number)
 	g, ok := l.granted[d.Number]
 	if !ok {
 		l.counts.Denied++
@@ -237,8 +237,8 @@ func (l *Lease) Confirm(now time.Duration, d balance.Draw) bool {
 	return true
 }
 
-// forget stops waiting for an ask. l.mu must be held.
-func (l *Lease) forget(number uint64) {
+// forgetAsk stops waiting for an ask. l.mu must be held.
+func (l *Lease) forgetAsk(number uint64) {
 	l.waiting = slices.DeleteFunc(l.waiting, func(a ask) bool { return a.number == number })
 }
 
@@ -260,7 +260,7 @@ func (l *Lease) Return(now time.Duration, d balance.Draw) {
 	case i >= 0:
 		p = l.parts[i]
 	case p == nil:
-		l.forget(d.Number)
+		l.forgetAsk(d.Number)
 		return
 	}
 	p.left = min(p.left+d.Tokens, p.granted)
@@ -273,13 +273,13 @@ func (l *Lease) Balance(now time.Duration) int64 {
 	l.expire(now)
 	if l.away {
 		l.earnShare(now)
-		return l.left() + l.share
+		return l.spendable() + l.share
 	}
-	return l.left()
+	return l.spendable()
 }
 
-// left returns the tokens that may be spent. l.mu must be held.
-func (l *Lease) left() (tokens int64) {
+// spendable returns the tokens that may be spent. l.mu must be held.
+func (l *Lease) spendable() (tokens int64) {
 	for _, p := range l.parts {
 		tokens += p.left
 	}
@@ -312,4 +312,4 @@ func (l *Lease) use(now time.Duration, tokens int64) {
 
 // low reports whether to ask for tokens before calls have to wait for them: calls use several per second, and the rest
 // lasts for half a second. l.mu must be held.
-func (l *Lease) low() bool { return l.used >= 2e6 && float64(l.left()) < l.used/2 }
+func (l *Lease) low() bool { return l.used >= 2e6 && float64(l.spendable()) < l.used/2 }

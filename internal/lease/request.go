@@ -90,7 +90,7 @@ func (l *Lease) request(now time.Duration) Request {
 		most = max(most, l.got)
 	}
 	if l.used >= 2e6 {
-		wanted = max(wanted, whole(2*l.used-float64(l.left())))
+		wanted = max(wanted, whole(2*l.used-float64(l.spendable())))
 	}
 	if wanted == 0 { // a report only
 		least = 0

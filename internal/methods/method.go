@@ -162,15 +162,15 @@ func (k *Known) Sent(now time.Duration) (running int) {
 func (k *Known) Answered(now time.Duration, a attempts.Answer) {
 	m := k.method
 	if a.Limit > 0 {
-		m.slow.Record(a.Took > a.Limit, now)
+		m.slow.RecordAnswer(a.Took > a.Limit, now)
 	}
 	fastest := m.fastest.Record(a.Took, now)
-	m.long.Record(fastest > 0 && a.Took > above*fastest && float64(a.Took) > part*float64(a.Left), now)
+	m.long.RecordAnswer(fastest > 0 && a.Took > above*fastest && float64(a.Took) > part*float64(a.Left), now)
 	if a.Accepted && k.latency != nil {
 		k.latency.Record(a.Took, now)
 	}
 	if k.class.Any() {
-		k.class.Answered(now, a.Took, a.Left, a.Running)
+		k.class.RecordAnswer(now, a.Took, a.Left, a.Running)
 	}
 }
 

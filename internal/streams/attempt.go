@@ -73,9 +73,9 @@ func (a *attempt) claim(e End) End {
 	return e
 }
 
-// claimEnd claims the claimEnd of an attempt for the caller, if the claimEnd is known and no other task is inside gRPC for the attempt. The
-// application's next call finds the claimEnd of the committed attempt, because it may still receive messages; found says that it
-// has, or that the application isn't receiving. If OnFinish had no error, the attempt may still have failed, also without
+// claimEnd claims the end of an attempt for the caller, if the end is known and no other task is inside gRPC for the attempt.
+// The application's next call finds the end of the committed attempt, because it may still receive messages; found says that
+// it has, or that the application isn't receiving. If OnFinish had no error, the attempt may still have failed, also without
 // headers: gRPC calls it that way if the connection was lost before the stream was sent.
 func (c *Call) claimEnd(a *attempt, found bool) End {
 	switch {

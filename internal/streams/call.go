@@ -53,8 +53,8 @@ type Call struct {
 	array     [2]*attempt // backs running for most calls
 }
 
-// Start starts a call. The step is the result of the engine's Start.
-func (c *Call) Start(engine *attempts.Call, s Settings, now attempts.Now, step attempts.Step) {
+// Init starts a call. The step is the result of the engine's Start.
+func (c *Call) Init(engine *attempts.Call, s Settings, now attempts.Now, step attempts.Step) {
 	*c = Call{engine: engine, set: s, now: now, idleSince: now.At}
 	c.running = c.array[:0]
 	c.applyStep(step)
@@ -139,7 +139,7 @@ func (c *Call) startGoroutine(a *attempt) {
 	c.acts.Go = append(c.acts.Go, a.number)
 }
 
-// queueReport has the driver queueReport an end, if there is one.
+// queueReport has the driver report an end, if there is one.
 func (c *Call) queueReport(e End) {
 	if e.Attempt != 0 {
 		c.acts.Report = append(c.acts.Report, e)
@@ -155,14 +155,14 @@ func (c *Call) applyStep(step attempts.Step) {
 	if step.Send > 0 {
 		c.addAttempt(step.Send)
 	}
-	c.schedule(step)
+	c.setWake(step)
 	if step.Over {
 		c.endCall()
 	}
 }
 
-// schedule stores when the engine wants to be called again.
-func (c *Call) schedule(step attempts.Step) {
+// setWake stores when the engine wants to be called again.
+func (c *Call) setWake(step attempts.Step) {
 	c.wake, c.watch, c.slow = step.Wake, step.Watch, step.Slow
 }
 
@@ -218,8 +218,8 @@ func (c *Call) findAttempt(n int) *attempt {
 	return nil
 }
 
-// newest returns the newest live attempt, or nil.
-func (c *Call) newest() *attempt {
+// newestAttempt returns the newest live attempt, or nil.
+func (c *Call) newestAttempt() *attempt {
 	for _, a := range slices.Backward(c.running) {
 		if a.live() {
 			return a
@@ -234,7 +234,7 @@ func (c *Call) elapse() {
 	if d := c.now.At - c.idleSince; c.calls == 0 && d > 0 {
 		c.idleSince = c.now.At
 		if !c.over {
-			c.schedule(c.engine.Paused(d, c.now))
+			c.setWake(c.engine.Paused(d, c.now))
 		}
 	}
 }

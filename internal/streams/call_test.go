@@ -23,7 +23,7 @@ func started(t *testing.T, set Settings, policy int) *Call {
 		Policy: modelPolicies[policy], Deadline: attempts.Never, Facts: w, Budget: w, Slots: slots{w}, Alone: !set.Races,
 	}, now)
 	c := new(Call)
-	c.Start(engine, set, now, step)
+	c.Init(engine, set, now, step)
 	c.Exit()
 	return c
 }

@@ -71,7 +71,7 @@ func (c *Call) Abort() {
 	if c.over {
 		return
 	}
-	c.schedule(c.engine.Abort(c.now))
+	c.setWake(c.engine.Abort(c.now))
 	for _, a := range c.running {
 		a.claimed = true
 		if !a.cancelled {
@@ -82,9 +82,9 @@ func (c *Call) Abort() {
 	c.endCall()
 }
 
-// panicked ends the call because an inner interceptor has panicked in attempt a. If that attempt was reported before, the call
+// endPanicked ends the call because an inner interceptor has panicked in attempt a. If that attempt was reported before, the call
 // ends without an answer.
-func (c *Call) panicked(a *attempt) End {
+func (c *Call) endPanicked(a *attempt) End {
 	if a != nil && !a.claimed {
 		return a.claim(End{Panicked: true})
 	}

@@ -155,7 +155,7 @@ func (m *model) begin0() {
 		engineSet.Policy, engineSet.Alone = modelPolicies[len(modelPolicies)-1], true
 	}
 	step := m.engine.Start(engineSet, m.now())
-	m.call.Start(&m.engine, set, m.now(), step)
+	m.call.Init(&m.engine, set, m.now(), step)
 	m.addStream()
 	m.exit()
 	m.spawn("opener", NewStream)

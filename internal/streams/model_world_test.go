@@ -82,8 +82,8 @@ func (w *accounts) close(p balance.Permit) {
 // slots are the accounts as the wait limit.
 type slots struct{ *accounts }
 
-func (s slots) Enter() bool { s.slots++; return true }
-func (s slots) Leave() {
+func (s slots) TakeSlot() bool { s.slots++; return true }
+func (s slots) ReleaseSlot() {
 	if s.slots--; s.slots < 0 {
 		s.violate("3: a wait slot is left twice")
 	}

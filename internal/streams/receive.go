@@ -22,7 +22,7 @@ func (c *Call) askRecvMsg(t *Task) Order {
 	case a != nil:
 		return c.recvCommitted(t, a)
 	case !c.set.Races:
-		return c.recvFrom(t, c.newest())
+		return c.recvFrom(t, c.newestAttempt())
 	case !t.Makes:
 		return c.recvOldest(t)
 	default:
@@ -145,7 +145,7 @@ func (c *Call) askHeader(t *Task) Order {
 			return Order{Do: Return, Attempt: a.number}
 		}
 	}
-	if a := c.newest(); a != nil && !c.set.Races {
+	if a := c.newestAttempt(); a != nil && !c.set.Races {
 		return c.headerOf(t, a)
 	}
 	return Order{Do: Wait}

@@ -53,7 +53,7 @@ func (c *Call) toldByRecvMsg() Order {
 	return Order{Do: Return}
 }
 
-// orderSend makes SendMsg orderSend its message to an attempt.
+// orderSend makes SendMsg send its message to an attempt.
 func (c *Call) orderSend(t *Task, a *attempt) Order {
 	a.sender = app
 	o := t.order(Send, a)
@@ -65,7 +65,7 @@ func (c *Call) orderSend(t *Task, a *attempt) Order {
 // sendKept makes SendMsg send its message to the running attempt, if that has all messages before it. Otherwise SendMsg returns
 // without waiting: the message is kept, and the buffer is bounded.
 func (c *Call) sendKept(t *Task) Order {
-	switch a := c.newest(); {
+	switch a := c.newestAttempt(); {
 	case a == nil, a.taken > t.index:
 		return Order{Do: Return}
 	case a.deaf:
@@ -153,7 +153,7 @@ func (c *Call) sent(t *Task, a *attempt, r Result) End {
 	case r.Err == io.EOF:
 		a.sender, a.deaf = ended, true
 	case r.Err != nil:
-		return c.refuse(a, r.Err)
+		return c.endUnsendable(a, r.Err)
 	case t.Kind == Goroutine, t.Kept:
 		a.taken = max(a.taken, t.index+1)
 	case a.finished && a != c.committed:
@@ -172,9 +172,9 @@ func (c *Call) why(t *Task) decision.Commit {
 	return t.Commit
 }
 
-// refuse ends the call because a message could not be sent to a for a local reason, unless the call continues with another
+// endUnsendable ends the call because a message could not be sent to a for a local reason, unless the call continues with another
 // attempt.
-func (c *Call) refuse(a *attempt, err error) End {
+func (c *Call) endUnsendable(a *attempt, err error) End {
 	a.sender, a.deaf = ended, true
 	if !c.commit(a, decision.CommitUnsendable) || a.claimed {
 		return c.claimEnd(a, false)
@@ -192,9 +192,9 @@ func (c *Call) unsendable(a *attempt, err error) End {
 		}
 	}
 	if c.failure == nil || c.committed != nil { // the application may have seen part of a
-		return c.refuse(a, err)
+		return c.endUnsendable(a, err)
 	}
-	e := c.refuse(a, c.failure)
+	e := c.endUnsendable(a, c.failure)
 	if c.refused == a { // else a was already replaced, and the call continues
 		c.instead = c.failed
 	}

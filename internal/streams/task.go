@@ -137,12 +137,12 @@ func (c *Call) cutShort(t *Task, a *attempt, did Do) End {
 	if t.Kind != Goroutine {
 		c.endTask(t)
 	}
-	return c.panicked(a)
+	return c.endPanicked(a)
 }
 
 // askNewStream opens the first attempt, or waits until a later one can be used.
 func (c *Call) askNewStream(t *Task) Order {
-	switch a := c.newest(); {
+	switch a := c.newestAttempt(); {
 	case c.usable, c.set.Races && !c.over:
 		return Order{Do: Return}
 	case c.over:

@@ -41,11 +41,11 @@ func (*call) InRetry() bool { return false }
 // Off implements [attempts.Facts].
 func (*call) Off() policy.Reason { return "" }
 
-// Enter implements [attempts.Slots].
-func (*call) Enter() bool { return true }
+// TakeSlot implements [attempts.Slots].
+func (*call) TakeSlot() bool { return true }
 
-// Leave implements [attempts.Slots].
-func (*call) Leave() {}
+// ReleaseSlot implements [attempts.Slots].
+func (*call) ReleaseSlot() {}
 
 // do carries out a step. Attempts never run in parallel, so none is cancelled.
 func (c *call) do(step attempts.Step) {

@@ -30,7 +30,7 @@ func (p *ideal) Take(now time.Duration, tokens int64) (balance.Draw, bool) {
 		p.back -= tokens
 		return balance.Draw{Number: 1, Tokens: tokens}, true
 	}
-	a := p.bucket.Answer(now, p.rate, lease.Request{Tokens: tokens, Least: tokens})
+	a := p.bucket.AnswerRequest(now, p.rate, lease.Request{Tokens: tokens, Least: tokens})
 	return balance.Draw{Number: 1, Tokens: tokens}, a.Tokens == tokens
 }
 

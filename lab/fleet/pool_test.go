@@ -37,7 +37,7 @@ func (p *pool) ask(r lease.Request, granted *int64, answered func(lease.Answer),
 	there := time.Duration((0.5 + 0.5*p.chance.ExpFloat64()) * float64(p.latency) / 2)
 	w.after(there, func() {
 		p.scripts++
-		a := p.bucket.Answer(w.now, p.rate, r)
+		a := p.bucket.AnswerRequest(w.now, p.rate, r)
 		*granted += a.Tokens
 		if lost >= p.loss {
 			w.after(there, func() { answered(a) })

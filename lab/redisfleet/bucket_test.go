@@ -42,7 +42,7 @@ func TestBucket(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := bucket.Answer(time.Duration(now.UnixNano()), int64(math.Round(perSecond*1e6)), request)
+			want := bucket.AnswerRequest(time.Duration(now.UnixNano()), int64(math.Round(perSecond*1e6)), request)
 			if tokens != want.Tokens || math.Abs(clients-want.Clients) > 0.0011 {
 				t.Fatalf("seed %d, step %d, %+v: the script says %d, %v; the bucket %+v", seed, step, request, tokens, clients, want)
 			}

@@ -65,7 +65,7 @@ func (e *Ends) restrict(s *attempts.Settings) {
 // full implements [attempts.Slots] without a free slot.
 type full struct{ slots }
 
-func (full) Enter() bool { return false }
+func (full) TakeSlot() bool { return false }
 
 // Condition is something that is true or false: a flag of stagger explain, and a checkbox of the debug page.
 type Condition struct {

@@ -275,8 +275,8 @@ func (f facts) Off() policy.Reason {
 // slots implements [attempts.Slots] without a limit.
 type slots struct{}
 
-func (slots) Enter() bool { return true }
-func (slots) Leave()      {}
+func (slots) TakeSlot() bool { return true }
+func (slots) ReleaseSlot()   {}
 
 // breaker implements [attempts.Breaker]. It opens when the first attempt has begun.
 type breaker struct{}

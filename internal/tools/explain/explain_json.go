@@ -25,8 +25,8 @@ type PoolJSON struct {
 	PerSecond float64 `json:"perSecond"`
 }
 
-// JSON returns the effect on a method in JSON.
-func (e *Effect) JSON(method string) MethodJSON {
+// MethodJSON returns the effect on a method in JSON.
+func (e *Effect) MethodJSON(method string) MethodJSON {
 	m := MethodJSON{
 		Method: method, Strategy: e.Strategy, Attempts: e.Attempts, Safe: e.Safe, Because: e.Why(), Budget: e.Budget, Entry: e.Entry,
 	}
@@ -80,7 +80,7 @@ type EndJSON struct {
 
 // JSON is the explanation in JSON.
 func (a *Answer) JSON() AnswerJSON {
-	whole := AnswerJSON{MethodJSON: a.Effect.JSON(a.Method), Events: []EventJSON{}}
+	whole := AnswerJSON{MethodJSON: a.Effect.MethodJSON(a.Method), Events: []EventJSON{}}
 	if !a.Safe {
 		whole.Transparent, whole.Refused = "ALLOW", "ALLOW"
 		if a.Denied {

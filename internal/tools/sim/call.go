@@ -104,7 +104,7 @@ func (c *call) do(step attempts.Step) {
 	}
 	for _, n := range slices.Clone(step.Cancel) {
 		i := slices.IndexFunc(c.running, func(a *attempt) bool { return a.number == n })
-		c.abandon(c.running[i], answerCancelled)
+		c.abandonAttempt(c.running[i], answerCancelled)
 	}
 	if step.Over {
 		c.finishCall()
@@ -139,8 +139,8 @@ func (c *call) endAttempt(a *attempt, ans *answer) {
 	c.do(c.engine.Ended(a.number, r, c.now()))
 }
 
-// abandon ends an attempt that the client gives up.
-func (c *call) abandon(a *attempt, why *answer) {
+// abandonAttempt ends an attempt that the client gives up.
+func (c *call) abandonAttempt(a *attempt, why *answer) {
 	a.abandon()
 	c.endAttempt(a, why)
 }
@@ -151,7 +151,7 @@ func (c *call) stopCall(reason policy.Reason, why *answer) {
 	running := slices.Clone(c.running)
 	c.do(c.engine.Stop(reason, c.now()))
 	for _, a := range running {
-		c.abandon(a, why)
+		c.abandonAttempt(a, why)
 	}
 }
 

@@ -234,7 +234,7 @@ func distribution(f *document.Fields, key string, to **Distribution) {
 	}
 }
 
-// shapeKeys names the shapeKeys of a shape; a and b are those of its two times.
+// shapeKeys names the keys of a shape; a and b are those of its two times.
 func (d *Distribution) shapeKeys(f *document.Fields, shape, a, b string) {
 	switch {
 	case d.Shape == ShapeBimodal:

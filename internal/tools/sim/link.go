@@ -140,8 +140,8 @@ type slots struct{ taken, most int32 }
 
 var _ attempts.Slots = (*slots)(nil)
 
-// Enter implements [attempts.Slots].
-func (s *slots) Enter() bool {
+// TakeSlot implements [attempts.Slots].
+func (s *slots) TakeSlot() bool {
 	if s.taken >= s.most {
 		return false
 	}
@@ -149,8 +149,8 @@ func (s *slots) Enter() bool {
 	return true
 }
 
-// Leave implements [attempts.Slots].
-func (s *slots) Leave() { s.taken-- }
+// ReleaseSlot implements [attempts.Slots].
+func (s *slots) ReleaseSlot() { s.taken-- }
 
 // methodsOf returns the state of a service's method in each process.
 func (r *retriers) methodsOf(target, name string) []methods.Method {

@@ -175,7 +175,7 @@ func (a overview) json(w io.Writer) error {
 	}{[]explain.MethodJSON{}, []unmatchedJSON{}}
 	for _, r := range a.rows {
 		path := "/" + r.service + "/" + r.method
-		whole.Methods = append(whole.Methods, r.JSON(path))
+		whole.Methods = append(whole.Methods, r.MethodJSON(path))
 	}
 	for _, s := range a.unmatched {
 		whole.Unmatched = append(whole.Unmatched, unmatchedJSON{s.File, s.Line, s.Column, s.Field, s.Value, s.Message})
