@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// permission is an intended difference from gRPC. All other differences are defects.
+// permission is an intended difference from gRPC. Any other difference is a defect.
 type permission struct {
 	name string
 	by   string // the law, or the section of the design, that requires it
@@ -20,7 +20,7 @@ type permission struct {
 	allows func(c *comparison, d difference) bool  // reports whether a difference is this
 }
 
-// comparison has a script's sights in both worlds, in a common form.
+// comparison has the results of a script in both worlds, in a common form.
 type comparison struct {
 	script    *script
 	ours      world
@@ -49,7 +49,7 @@ func (s *sight) clone() *sight {
 	return &other
 }
 
-// texts returns the texts that may be worded in two ways.
+// texts returns the texts that may differ in their words.
 func (s *sight) texts() []*string {
 	list := []*string{&s.header, &s.trailer, &s.asked}
 	for i := range s.sender {
@@ -66,12 +66,12 @@ func (s *sight) texts() []*string {
 
 var permissions = []permission{
 	{
-		name:   "a unary call keeps nothing for replay, so no limit of what is kept commits it",
+		name:   "a unary call keeps nothing for replay, so no limit of the replay buffer commits it",
 		by:     "design, section 8",
 		script: func(s *script) { s.buffer = map[bool]int{true: -2, false: s.buffer}[s.kind == unary] },
 	},
 	{
-		name: "pushback that is not in the grammar means stop, and stays in the trailer",
+		name: "a malformed pushback means stop, and stays in the trailer",
 		by:   "design, section 6",
 		script: func(s *script) {
 			s.served = slices.Clone(s.served)
@@ -91,19 +91,19 @@ var permissions = []permission{
 		words: func(want, got string) (string, string) { return exhausted.ReplaceAllString(want, ""), got },
 	},
 	{
-		name:  "an end that hides a server's error has that in its text",
+		name:  "an error that hides a server's error quotes it",
 		by:    "design, section 3: the last server error comes with it",
 		words: func(want, got string) (string, string) { return want, hidden.ReplaceAllString(got, ")") },
 	},
 	{
-		name: "where gRPC words the loss of a connection in two ways, one in Header and one in RecvMsg, a Retrier keeps to the first",
+		name: "gRPC describes the loss of a connection differently in Header and in RecvMsg; a Retrier always uses the first text",
 		by:   "law 1",
 		words: func(want, got string) (string, string) {
 			return lost.ReplaceAllString(want, "($1)"), lost.ReplaceAllString(got, "($1)")
 		},
 	},
 	{
-		name: "OnFinish is told what the application gets, where gRPC says another thing, or nothing of a second reply",
+		name: "OnFinish receives the application's error; gRPC's receives another one, or none about a second reply",
 		by:   "law 1",
 		allows: func(c *comparison, d difference) bool {
 			found := c.script.leaves && !strings.Contains(d.got, "given up") && strings.Contains(d.want, "(context") // in SendMsg (R12)
@@ -114,14 +114,14 @@ var permissions = []permission{
 		},
 	},
 	{
-		name: "a backoff that cannot end before the deadline ends the call at once, with the server's error",
+		name: "a call whose backoff can't end before the deadline ends at once, with the server's error",
 		by:   "design, section 3, step 9",
 		allows: func(c *comparison, _ difference) bool {
 			return c.got.reason == "[deadline_too_close]" && slices.Equal(c.got.attempts, c.want.attempts[:min(len(c.want.attempts), len(c.got.attempts))])
 		},
 	},
 	{
-		name: "a call has one error: what OnFinish was told, RecvMsg says too, where gRPC would go on with the server's word or io.EOF",
+		name: "a call has one error: RecvMsg returns the error that OnFinish received; gRPC's then returns the server's status or io.EOF",
 		by:   "law 1; contract of streams, R13",
 		allows: func(c *comparison, d difference) bool {
 			failed := strings.HasPrefix(d.wanted.call, "RecvMsg") && strings.Contains(d.wanted.got, "(") || strings.Contains(d.wanted.call, "Msg") && d.wanted.got == "EOF" || d.wanted.call == "RecvMsg again"
@@ -129,7 +129,7 @@ var permissions = []permission{
 		},
 	},
 	{
-		name: "RecvMsg, once more after a message that is too large, says the same, where gRPC takes the rest of that message for the head of another",
+		name: "RecvMsg returns the same error again after a message that is too large; gRPC reads the rest of that message as another header",
 		by:   "law 1",
 		allows: func(c *comparison, d difference) bool {
 			const tooLarge = "received message larger than max"
@@ -138,7 +138,7 @@ var permissions = []permission{
 		},
 	},
 	{
-		name: "SendMsg of a call that has ended says io.EOF, or how it has ended, also of a message that could not have been sent",
+		name: "SendMsg of an ended call returns io.EOF or the call's error, even for a message that is too large to send",
 		by:   "contract of streams, section 3",
 		allows: func(c *comparison, d difference) bool {
 			ended := d.gotten.got == "EOF" || slices.Contains(c.got.finished, d.gotten.got)
@@ -146,7 +146,7 @@ var permissions = []permission{
 		},
 	},
 	{
-		name: "SendMsg does not wait for a backoff: what the application does next is sooner, and who leaves then is gone before the next attempt",
+		name: "SendMsg doesn't wait for a backoff, so the application's next call is earlier; if it cancels then, the next attempt isn't sent",
 		by:   "contract of streams, section 9",
 		allows: func(c *comparison, d difference) bool {
 			sent := len(c.got.attempts)
@@ -157,15 +157,15 @@ var permissions = []permission{
 		},
 	},
 	{
-		name: "while several attempts run, or none, none of them is the answer: a call that is cut short then has no headers, trailer, peer and context",
+		name: "while several attempts run, or none, no attempt is the answer: a call that ends then has no headers, trailer, peer and context",
 		by:   "law 1",
 		allows: func(c *comparison, d difference) bool {
-			nobodys := slices.Contains([]string{"header", "trailer", "peer", "asked in OnFinish"}, d.what) || d.gotten.call == "Trailer" || d.gotten.call == "Header again" || strings.Contains(d.gotten.got, "unable to get rpcInfo")
-			return nobodys && c.got.cutShort() && (c.ours.twins || c.got.waited)
+			unowned := slices.Contains([]string{"header", "trailer", "peer", "asked in OnFinish"}, d.what) || d.gotten.call == "Trailer" || d.gotten.call == "Header again" || strings.Contains(d.gotten.got, "unable to get rpcInfo")
+			return unowned && c.got.cutShort() && (c.ours.twins || c.got.waited)
 		},
 	},
 	{
-		name: "a request that its codec cannot make again is not sent again: the call ends with the server's error",
+		name: "a request that can't be decoded again isn't retried: the call ends with the server's error",
 		by:   "design, section 8",
 		allows: func(c *comparison, _ difference) bool {
 			return forms[c.script.form].name == "messages made by a factory" && c.got.reason == "[committed]" && len(c.want.attempts) > 1
