@@ -159,7 +159,7 @@ release: ## Make a release of all modules, files and image in a clone, and do wi
 	@.ci/release
 
 .PHONY: lint
-lint: vet golangci arrows buf-lint prose kubernetes workflows portable ## Check Go code, the import arrows, the schema, the English of pages, the example's manifests, workflows, and builds for macOS and Windows
+lint: vet golangci arrows names buf-lint prose kubernetes workflows portable ## Check Go code, the import arrows, the names of methods, the schema, the English of pages, the example's manifests, workflows, and builds for macOS and Windows
 
 .PHONY: vet
 vet:
@@ -172,6 +172,12 @@ golangci:
 .PHONY: arrows
 arrows:
 	@.ci/arrows env $(TOOL) golangci-lint
+
+# go.work joins what would be two runs: internal has a module of its own.
+.PHONY: names
+names:
+	@cd tools && $(OFF) go build -o $(CURDIR)/.tmp/names ./names
+	@.tmp/names ./interceptor ./internal/... ./internal/tools/report/...
 
 .PHONY: buf-lint
 buf-lint:
