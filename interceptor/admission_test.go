@@ -10,7 +10,6 @@ import (
 	"io"
 	"runtime"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -52,7 +51,7 @@ type waitingCrowd struct {
 
 // gather makes the service answer calls for 4 s, the last ones in 700 ms, and refuse one for overload. Then it starts n
 // more calls that the service does not answer. A call with a second left has room for one of them.
-func (s scene) gather(t *testing.T, n int, opts ...grpc.CallOption) *waitingCrowd {
+func (s scene) gather(t *testing.T, n int, levels ...policy.Criticality) *waitingCrowd {
 	t.Helper()
 	for i := range 6 {
 		took := 700 * ms
@@ -70,10 +69,10 @@ func (s scene) gather(t *testing.T, n int, opts ...grpc.CallOption) *waitingCrow
 		t.Fatal(err)
 	}
 	s.On(get, testserver.Hang())
-	ctx, cancel := context.WithCancel(t.Context())
+	ctx, cancel := context.WithCancel(levelled(t.Context(), levels...))
 	c := &waitingCrowd{scene: s, cancel: cancel}
 	for range n {
-		c.wg.Go(func() { _, _ = s.call(ctx, get, opts...) })
+		c.wg.Go(func() { _, _ = s.call(ctx, get) })
 	}
 	synctest.Wait()
 	return c
@@ -97,7 +96,12 @@ func running(t *testing.T, r *interceptor.Retrier) int {
 // refused makes a call with the given time.
 func (s scene) refused(t *testing.T, left time.Duration, opts ...grpc.CallOption) (refused bool, err error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), left)
+	return s.refusedIn(t.Context(), t, left, opts...)
+}
+
+func (s scene) refusedIn(ctx context.Context, t *testing.T, left time.Duration, opts ...grpc.CallOption) (refused bool, err error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(ctx, left)
 	defer cancel()
 	before, began := s.Count(get), time.Now()
 	_, err = s.call(ctx, get, opts...)
@@ -108,6 +112,14 @@ func (s scene) refused(t *testing.T, left time.Duration, opts ...grpc.CallOption
 		t.Errorf("%d requests in %v of a call that is refused; want none, at once", n, took)
 	}
 	return true, err
+}
+
+// levelled returns a context with the criticality, if there is one.
+func levelled(ctx context.Context, levels ...policy.Criticality) context.Context {
+	for _, c := range levels {
+		ctx = interceptor.ContextWithCriticality(ctx, c)
+	}
+	return ctx
 }
 
 // Without an observer of attempts, a success needs no more than the start of the engine.
@@ -207,21 +219,22 @@ func TestAdmission_Criticality(t *testing.T) {
 	for name, row := range map[string]struct {
 		key     policy.Criticality // of the entry
 		run     int                // other calls, which are sheddable
-		opts    []grpc.CallOption
+		context []policy.Criticality
 		refused bool
 	}{
 		"default":                         {"", 3, nil, true},
-		"critical, by its option":         {"", 3, []grpc.CallOption{interceptor.Criticality(critical)}, false},
+		"critical, by its context":        {"", 3, []policy.Criticality{critical}, false},
 		"critical, by the policy":         {critical, 3, nil, false},
-		"the option wins over the policy": {critical, 3, []grpc.CallOption{interceptor.Criticality(sheddable)}, true},
-		"the last option wins":            {"", 3, []grpc.CallOption{interceptor.Criticality(sheddable), interceptor.Criticality(critical)}, false},
+		"sheddable of the context wins":   {critical, 3, []policy.Criticality{sheddable}, true},
+		"the innermost context wins":      {"", 3, []policy.Criticality{sheddable, critical}, false},
+		"a criticality that there is not": {critical, 3, []policy.Criticality{"UTMOST"}, false},
 		"nothing runs":                    {sheddable, 0, nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, admitting(func(s *policy.Spec) { s.Criticality = row.key }), func(t *testing.T, s scene) {
-				c := s.gather(t, row.run, interceptor.Criticality(sheddable))
+				c := s.gather(t, row.run, sheddable)
 				defer c.leave()
-				if got, err := s.refused(t, time.Second, row.opts...); got != row.refused {
+				if got, err := s.refusedIn(levelled(t.Context(), row.context...), t, time.Second); got != row.refused {
 					t.Errorf("refused: %v (%v); want %v", got, err, row.refused)
 				}
 			})
@@ -240,7 +253,7 @@ func TestAdmission_Auto(t *testing.T) {
 			if refused, err := s.refused(t, time.Second); refused {
 				t.Errorf("%v; want a call to be made while no server says how busy it is", err)
 			}
-			if refused, err := s.refused(t, time.Second, interceptor.Criticality(policy.CriticalitySheddable)); !refused {
+			if refused, err := s.refusedIn(levelled(t.Context(), policy.CriticalitySheddable), t, time.Second); !refused {
 				t.Errorf("%v; want a sheddable call to be refused", err)
 			}
 		})
@@ -255,21 +268,6 @@ func TestAdmission_Auto(t *testing.T) {
 				t.Errorf("%v; want the call to be refused", err)
 			}
 		})
-	})
-}
-
-func TestAdmission_UnknownCriticality(t *testing.T) {
-	play(t, admitting(func(s *policy.Spec) { s.Criticality = policy.CriticalityCritical }), func(t *testing.T, s scene) {
-		c := s.gather(t, 3, interceptor.Criticality(policy.CriticalityDefault))
-		defer c.leave()
-		for range 2 {
-			if refused, _ := s.refused(t, time.Second, interceptor.Criticality("UTMOST")); refused {
-				t.Error("refused; want the policy's criticality to hold")
-			}
-		}
-		if len(s.warnings) != 1 || !strings.Contains(s.warnings[0], "interceptor.Criticality: \"UTMOST\"") {
-			t.Errorf("warnings %q; want one, of interceptor.Criticality: \"UTMOST\"", s.warnings)
-		}
 	})
 }
 
@@ -528,8 +526,8 @@ func TestAdmissionConcurrently(t *testing.T) {
 	for range 8 {
 		wg.Go(func() {
 			for range 200 {
-				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-				_ = retrier.Unary()(ctx, get, nil, nil, nil, answered, interceptor.Criticality(policy.CriticalityCritical))
+				ctx, cancel := context.WithTimeout(levelled(t.Context(), policy.CriticalityCritical), time.Minute)
+				_ = retrier.Unary()(ctx, get, nil, nil, nil, answered)
 				cancel()
 				_ = inside.Admission(retrier)
 			}

@@ -41,17 +41,6 @@ type maxAttemptsOption struct {
 // with a warning. If given several times, the last applies.
 func MaxAttempts(n int) grpc.CallOption { return maxAttemptsOption{n: n} }
 
-type criticalityOption struct {
-	grpc.EmptyCallOption
-
-	criticality policy.Criticality
-}
-
-// Criticality sets whether one call is refused before or after others, if its policy has
-// admission: REFUSE. It overrides the policy's criticality and the context's. Policies with sendCriticality
-// also send it to the server. An undefined value has no effect, with a warning. If given several times, the last applies.
-func Criticality(c policy.Criticality) grpc.CallOption { return criticalityOption{criticality: c} }
-
 type idempotentOption struct{ grpc.EmptyCallOption }
 
 // Idempotent declares one call idempotent: if it has already taken effect, a second effect

@@ -26,8 +26,9 @@ const (
 
 type criticalityKey struct{}
 
-// ContextWithCriticality returns a context whose calls have a criticality, unless their policy or an
-// option sets another one. A server interceptor with [IncomingCriticality] makes one for each incoming call.
+// ContextWithCriticality returns a context whose calls have a criticality: whether they are refused before or after others, if
+// their policy has admission: REFUSE. Policies with sendCriticality also send it to the server. If a call's policy has another
+// one, SHEDDABLE wins, then CRITICAL. A server interceptor with [IncomingCriticality] makes a context for each incoming call.
 func ContextWithCriticality(ctx context.Context, c policy.Criticality) context.Context {
 	return context.WithValue(ctx, criticalityKey{}, c)
 }
@@ -121,11 +122,11 @@ func priorities(text string) policy.Criticality {
 	}
 }
 
-// assignCriticality sets the criticality of a call, and returns the context that sends it, if its policy says so. The call's
-// option wins; else SHEDDABLE if its policy or its context has it, else CRITICAL if one of them has it.
+// assignCriticality sets the criticality of a call, and returns the context that sends it, if its policy says so. It is
+// SHEDDABLE if its policy or its context has it, else CRITICAL if one of them has it.
 func (o *callOptions) assignCriticality(ctx context.Context, p *decision.Policy) context.Context {
 	sends := p.SendsCriticality()
-	if o.criticality == "" && (sends || p.Refuses()) {
+	if sends || p.Refuses() {
 		if o.criticality = CriticalityFromContext(ctx); o.criticality == policy.CriticalityDefault || p.Criticality() == policy.CriticalitySheddable {
 			o.criticality = p.Criticality()
 		}

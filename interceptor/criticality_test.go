@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"testing"
 
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
@@ -24,25 +23,19 @@ const (
 	strangerKey = "x-failsafe-priority"
 )
 
-// A call's criticality is sent only where its policy says so: that of an option, else the lower of policy and context that says
-// SHEDDABLE, else CRITICAL of either.
+// A call's criticality is sent only where its policy says so: SHEDDABLE of policy or context, else CRITICAL of either.
 func TestCriticality_Sent(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
 		sends   bool
 		policy  policy.Criticality
 		context policy.Criticality
-		option  policy.Criticality
 		want    string
 	}{
-		"the policy does not send":        {policy: critical, context: sheddable, option: critical, want: "[]"},
+		"the policy does not send":        {policy: critical, context: sheddable, want: "[]"},
 		"nobody says anything":            {sends: true, want: "[]"},
 		"the policy":                      {sends: true, policy: sheddable, want: "[SHEDDABLE]"},
 		"the context":                     {sends: true, context: critical, want: "[CRITICAL]"},
-		"the option":                      {sends: true, option: critical, want: "[CRITICAL]"},
-		"the option lowers":               {sends: true, policy: critical, context: critical, option: sheddable, want: "[SHEDDABLE]"},
-		"the option raises":               {sends: true, policy: sheddable, context: sheddable, option: critical, want: "[CRITICAL]"},
-		"the option says DEFAULT":         {sends: true, policy: sheddable, context: sheddable, option: usual, want: "[]"},
 		"SHEDDABLE of the context wins":   {sends: true, policy: critical, context: sheddable, want: "[SHEDDABLE]"},
 		"SHEDDABLE of the policy wins":    {sends: true, policy: sheddable, context: critical, want: "[SHEDDABLE]"},
 		"CRITICAL wins over DEFAULT":      {sends: true, policy: usual, context: critical, want: "[CRITICAL]"},
@@ -61,11 +54,7 @@ func TestCriticality_Sent(t *testing.T) {
 					if row.context != "" {
 						ctx = interceptor.ContextWithCriticality(ctx, row.context)
 					}
-					var opts []grpc.CallOption
-					if row.option != "" {
-						opts = append(opts, interceptor.Criticality(row.option))
-					}
-					if err := exchange(ctx, s.conn, desc, get, opts...); err != nil {
+					if err := exchange(ctx, s.conn, desc, get); err != nil {
 						t.Fatal(err)
 					}
 					for _, a := range s.Attempts() {

@@ -178,19 +178,6 @@ func ExampleRetrier_State() {
 	// Output: orders: 1 granted, 0 denied
 }
 
-func ExampleCriticality() {
-	retrier, err := interceptor.Load(orderFile, quiet)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	conn, end := dial(1, retrier.DialOptions()...)
-	defer end()
-	// Where the policy has admission: REFUSE, a service in trouble is spared such calls first.
-	fmt.Println(read(conn, interceptor.Criticality(policy.CriticalitySheddable)))
-	// Output: <nil>
-}
-
 func ExampleWithRandom() {
 	// A simulation, or a test, that is the same each time.
 	random := rand.New(rand.NewPCG(1, 2))
@@ -227,7 +214,7 @@ func ExampleWithStatsHandler() {
 	// Output: <nil> 3
 }
 
-// A gateway lowers the calls of a batch job, and a server refuses those first.
+// A gateway lowers the calls of a batch job. Where the policy has admission: REFUSE, a service in trouble is spared them first.
 func ExampleContextWithCriticality() {
 	ctx := interceptor.ContextWithCriticality(context.Background(), policy.CriticalitySheddable)
 	fmt.Println(interceptor.CriticalityFromContext(ctx), interceptor.CriticalityFromContext(context.Background()))

@@ -74,7 +74,7 @@ func ExampleRefuse() {
 	}
 	defer func() { _ = conn.Close() }()
 	for _, c := range []policy.Criticality{policy.CriticalityDefault, policy.CriticalitySheddable} {
-		fmt.Println(c, status.Code(read(conn, interceptor.Criticality(c))))
+		fmt.Println(c, status.Code(conn.Invoke(interceptor.ContextWithCriticality(context.Background(), c), readOrder, &emptypb.Empty{}, &emptypb.Empty{})))
 	}
 	// Output:
 	// DEFAULT OK

@@ -51,8 +51,6 @@ func (c *call) readRequest(caller []grpc.CallOption, first *attemptOptions) (of 
 			f.maxAttempts = r.attemptLimit()
 		case maxAttemptsOption:
 			own = option.n
-		case criticalityOption:
-			o.criticality = r.criticality(option.criticality)
 		case idempotentOption:
 			c.flags |= safe
 		case keyOption:
@@ -106,16 +104,6 @@ func (c *call) announce(ctx context.Context, of *rules) {
 	c.start = clock.Now()
 	c.budget = r.budgetFor(of, c.policy, c.cc, c.method, &c.options)
 	c.know(of, c.start)
-}
-
-// criticality returns a caller's criticality, or "", with a warning, if it is undefined.
-func (r *Retrier) criticality(c policy.Criticality) policy.Criticality {
-	if c != "" && !isCriticality(c) {
-		said := strconv.Quote(string(c))
-		r.warnOnce(&wrongCriticality, said, said)
-		return ""
-	}
-	return c
 }
 
 // appendLimits adds a policy's limits, unless the caller's are as strict.

@@ -107,7 +107,7 @@ func serve(s setting) (err error) {
 	}
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
-	mux.Handle("/debug/stagger/", debugpage.Handler(retrier))
+	mux.Handle("/debug/stagger/", debugpage.Config{}.Handler(retrier))
 	mux.Handle("/debug/stagger/switch", debugpage.Config{}.Switch(retrier))
 	if s.attended {
 		mux.HandleFunc("POST /pace", p.setPace)

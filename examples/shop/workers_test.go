@@ -158,7 +158,7 @@ func TestWorkers_Criticality(t *testing.T) {
 		client := dial(t, s, newWorkers(1, pace{}))
 		call := func(c policy.Criticality) (time.Duration, error) {
 			start := time.Now()
-			_, err := client.Check(t.Context(), new(grpc_health_v1.HealthCheckRequest), interceptor.Criticality(c))
+			_, err := client.Check(interceptor.ContextWithCriticality(t.Context(), c), new(grpc_health_v1.HealthCheckRequest))
 			return time.Since(start), err
 		}
 		var running sync.WaitGroup

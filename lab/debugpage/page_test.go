@@ -116,7 +116,7 @@ func TestBrowserWatchesAnOutage(t *testing.T) {
 	if err := s.call(t, getOrder); err != nil {
 		t.Fatal(err)
 	}
-	web := httptest.NewServer(debugpage.Handler(s.retrier))
+	web := httptest.NewServer(debugpage.Config{}.Handler(s.retrier))
 	t.Cleanup(web.Close)
 	ctx := browser(t)
 	v := open(ctx, t, web.URL+"/debug/stagger/")
@@ -173,7 +173,7 @@ func TestBrowserWatchesAnOutage(t *testing.T) {
 func TestBrowserWithoutScripts(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
-	web := httptest.NewServer(debugpage.Handler(s.retrier))
+	web := httptest.NewServer(debugpage.Config{}.Handler(s.retrier))
 	t.Cleanup(web.Close)
 	s.On("*", down())
 	_ = s.call(t, getOrder)

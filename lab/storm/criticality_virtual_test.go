@@ -132,7 +132,7 @@ func (m mixedLoad) play(t *testing.T) (r mixedResult) {
 				c = policy.CriticalitySheddable
 			}
 			running.Go(func() {
-				err := conn.Invoke(t.Context(), mixedMethod, &emptypb.Empty{}, &emptypb.Empty{}, interceptor.Criticality(c))
+				err := conn.Invoke(interceptor.ContextWithCriticality(t.Context(), c), mixedMethod, &emptypb.Empty{}, &emptypb.Empty{})
 				mu.Lock()
 				defer mu.Unlock()
 				if r.calls[c]++; err == nil {

@@ -4,7 +4,7 @@
 // Package debugpage serves a live page about Retriers: budgets, waiting calls, the current
 // policies, the last decisions with their reasons, and an explanation of the policies for a method.
 //
-//	http.Handle("/debug/stagger/", debugpage.Handler(retrier))
+//	http.Handle("/debug/stagger/", debugpage.Config{}.Handler(retrier))
 //	go http.ListenAndServe("localhost:6060", nil)
 //
 // The page works without JavaScript; with it, the page updates itself. state.json and
@@ -18,10 +18,8 @@ import (
 	"github.com/stagger-go/stagger/interceptor"
 )
 
-// Handler serves the page to browsers on the same machine, as the zero [Config] does.
-func Handler(retriers ...*interceptor.Retrier) http.Handler { return Config{}.Handler(retriers...) }
-
-// Config sets who may see the page or use the switch, and which details the page shows.
+// Config sets who may see the page or use the switch, and which details the page shows. The zero Config serves browsers on the
+// same machine.
 type Config struct {
 	// Authorize returns an error to refuse a request. It is called for every request, including those from other machines:
 	// the page reveals a lot about a program. Without Authorize, only connections between loopback addresses
@@ -50,5 +48,5 @@ func (c Config) Handler(retriers ...*interceptor.Retrier) http.Handler {
 
 func noRetrier(w http.ResponseWriter, _ *http.Request) {
 	http.Error(w, "debugpage: no Retrier is shown: the handler was made without one, or with one that is nil; "+
-		"it is made by debugpage.Handler(retrier), of a Retrier of interceptor.New, Load or Watch", http.StatusServiceUnavailable)
+		"it is made by debugpage.Config{}.Handler(retrier), of a Retrier of interceptor.New, Load or Watch", http.StatusServiceUnavailable)
 }

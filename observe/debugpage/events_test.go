@@ -206,7 +206,7 @@ func TestEventsToASlowReader(t *testing.T) {
 // A connection that cannot be cut gets no events.
 func TestEventsWithoutDeadlines(t *testing.T) {
 	t.Parallel()
-	w := get(Handler(newRetrier(t)), "events")
+	w := get(Config{}.Handler(newRetrier(t)), "events")
 	if w.Code != http.StatusNotImplemented {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}

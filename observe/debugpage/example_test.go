@@ -44,7 +44,7 @@ func ExampleConfig_Switch() {
 	// 200 OK [OFF]
 }
 
-func ExampleHandler() {
+func ExampleConfig_Handler() {
 	set, err := policy.NewSet(policy.Config{})
 	if err != nil {
 		fmt.Println(err)
@@ -56,7 +56,7 @@ func ExampleHandler() {
 		return
 	}
 	mux := http.NewServeMux()
-	mux.Handle("/debug/stagger/", debugpage.Handler(retrier))
+	mux.Handle("/debug/stagger/", debugpage.Config{}.Handler(retrier))
 	// http.ListenAndServe("localhost:6060", mux) shows it at http://localhost:6060/debug/stagger/
 
 	stranger := httptest.NewRequest(http.MethodGet, "http://localhost:6060/debug/stagger/", nil)

@@ -17,7 +17,7 @@ import (
 
 func TestExplain(t *testing.T) {
 	t.Parallel()
-	h := Handler(newRetrier(t))
+	h := Config{}.Handler(newRetrier(t))
 	form := get(h, "explain").Body.String()
 	wants(t, form, `<option value="/acme.orders.v1.OrderService/GetOrder">`, "<option selected>UNAVAILABLE</option>")
 	if strings.Contains(form, "The call ends") {
@@ -65,7 +65,7 @@ methodConfig:
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := Handler(r)
+	h := Config{}.Handler(r)
 	play := map[policy.Reason]string{
 		policy.ReasonNonRetryable:      "&code=NOT_FOUND",
 		policy.ReasonCommitted:         "&committed=on",
@@ -118,7 +118,7 @@ methodConfig:
 func TestExplainJSON(t *testing.T) {
 	t.Parallel()
 	var got explain.AnswerJSON
-	w := get(Handler(newRetrier(t)), "explain.json?method="+getOrder)
+	w := get(Config{}.Handler(newRetrier(t)), "explain.json?method="+getOrder)
 	if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || len(got.Events) != 4 || got.End.Reason != policy.ReasonAttemptsExhausted || got.Budget != "orders" {
 		t.Errorf("%v: %s", err, w.Body)
 	}
@@ -126,7 +126,7 @@ func TestExplainJSON(t *testing.T) {
 
 func TestExplainErrors(t *testing.T) {
 	t.Parallel()
-	h := Handler(newRetrier(t))
+	h := Config{}.Handler(newRetrier(t))
 	for query, want := range map[string]string{
 		"method=x":                                  `method "x": must be a full name such as`,
 		"method=//x":                                `must be a full name`,
@@ -164,6 +164,6 @@ func TestExplainManyAttempts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		wants(t, get(Handler(r), "explain?method="+getOrder).Body.String(), want)
+		wants(t, get(Config{}.Handler(r), "explain?method="+getOrder).Body.String(), want)
 	}
 }

@@ -31,7 +31,7 @@ func TestPage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newScene(t)
-		h, revealing := Handler(s.retrier), Config{Errors: true}.Handler(s.retrier)
+		h, revealing := Config{}.Handler(s.retrier), Config{Errors: true}.Handler(s.retrier)
 		w := get(h, "")
 		wants(t, w.Body.String(), "No call has used one yet.", "None yet: no attempt has failed", "<dd>retry.yaml</dd>", "<dd>ENFORCE</dd>", "0 of at most 10000",
 			"not declared idempotent") // a warning
@@ -62,7 +62,7 @@ func TestPageModes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newScene(t)
-		h := Handler(s.retrier)
+		h := Config{}.Handler(s.retrier)
 		s.On("*", down())
 		for _, mode := range []policy.Mode{policy.ModeObserve, policy.ModeOff} {
 			if err := s.retrier.Switch(interceptor.Switch{Mode: mode}); err != nil {
@@ -88,7 +88,7 @@ func TestPageJSON(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScene(t)
 		idle := newRetrier(t, interceptor.WithBudget("spare", budget.Unlimited))
-		h := Handler(s.retrier, idle)
+		h := Config{}.Handler(s.retrier, idle)
 		s.On("*", down())
 		_ = s.call(t, getOrder)
 		time.Sleep(interval + time.Second)
@@ -125,7 +125,7 @@ func TestPagePolicyModes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newScene(t)
-		h := Handler(s.retrier)
+		h := Config{}.Handler(s.retrier)
 		if page := get(h, "").Body.String(); strings.Contains(page, "Switch has") || strings.Contains(page, "of the calls") {
 			t.Errorf("all is as usual:\n%s", page)
 		}
@@ -151,7 +151,7 @@ func TestPageAdmission(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const find = "/acme.orders.v1.OrderService/FindOrder"
 		s := newScene(t)
-		h := Handler(s.retrier)
+		h := Config{}.Handler(s.retrier)
 		if page := get(h, "").Body.String(); strings.Contains(page, "Admission") {
 			t.Errorf("no method has it:\n%s", page)
 		}
@@ -200,7 +200,7 @@ func TestPageRefusedFile(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		h := Handler(r)
+		h := Config{}.Handler(r)
 		if body := get(h, "").Body.String(); strings.Contains(body, "refused") {
 			t.Errorf("nothing is refused:\n%s", body)
 		}
@@ -246,7 +246,7 @@ func TestPageEscapes(t *testing.T) {
 
 func TestPageWithoutRetrier(t *testing.T) {
 	t.Parallel()
-	for _, h := range []http.Handler{Handler(), Handler(nil), Handler(newRetrier(t), nil)} {
+	for _, h := range []http.Handler{Config{}.Handler(), Config{}.Handler(nil), Config{}.Handler(newRetrier(t), nil)} {
 		if w := get(h, ""); w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "no Retrier is shown") {
 			t.Errorf("%d %s", w.Code, w.Body)
 		}
@@ -261,7 +261,7 @@ func (ill) State(time.Time) budget.State { panic(`<b>ill</b>`) }
 func TestPageOfABudgetThatPanics(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		h := Handler(newRetrier(t, interceptor.WithBudget("orders", ill{budget.Unlimited})))
+		h := Config{}.Handler(newRetrier(t, interceptor.WithBudget("orders", ill{budget.Unlimited})))
 		time.Sleep(2 * interval) // the sampler reads it too
 		w := get(h, "")
 		wants(t, w.Body.String(), "budget: orders: cannot be read, since it panics: &lt;b&gt;ill&lt;/b&gt;", "The last decisions")
@@ -281,8 +281,8 @@ func TestPageThatPanics(t *testing.T) {
 func TestPageFiles(t *testing.T) {
 	t.Parallel()
 	mux := http.NewServeMux()
-	mux.Handle("/debug/stagger/", Handler(newRetrier(t)))
-	mux.Handle("/x/", http.StripPrefix("/x", Handler(newRetrier(t))))
+	mux.Handle("/debug/stagger/", Config{}.Handler(newRetrier(t)))
+	mux.Handle("/x/", http.StripPrefix("/x", Config{}.Handler(newRetrier(t))))
 	for address, row := range map[string]struct {
 		code       int
 		kind, part string

@@ -98,7 +98,7 @@ func TestSwitch_Reload(t *testing.T) {
 	if err := r.Switch(interceptor.Switch{Service: "acme.Orders", Mode: policy.ModeEnforce, Percent: 5}); err != nil {
 		t.Fatal(err)
 	}
-	wants(t, get(Handler(r), "").Body.String(), "Retrier.Switch has set OFF", "<dd>acme.Orders: ENFORCE for 5 %, set by hand</dd>")
+	wants(t, get(Config{}.Handler(r), "").Body.String(), "Retrier.Switch has set OFF", "<dd>acme.Orders: ENFORCE for 5 %, set by hand</dd>")
 	if err := r.Switch(interceptor.Switch{Service: "acme.Orders", Mode: policy.ModeEnforce, Percent: 100}); err != nil {
 		t.Fatal(err)
 	}
