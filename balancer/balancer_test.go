@@ -251,7 +251,7 @@ func TestHangingBackendIsPassedOver(t *testing.T) {
 			synctest.Wait()
 		}
 		if visits := b.Visits(); !slices.Equal(slices.Sorted(slices.Values(visits)), all) {
-			t.Errorf("four attempts beside each other went to %v, want to four backends", visits)
+			t.Errorf("four parallel attempts went to %v, want to four backends", visits)
 		}
 		cancel()
 		wg.Wait()

@@ -28,7 +28,7 @@ func TestMode(t *testing.T) {
 			"mode: ENFORCE\npercent: 50", "mode: OBSERVE", policy.ModeObserve, 50,
 		},
 		"the smaller percentage": {"percent: 10", "percent: 12.5", policy.ModeEnforce, 10},
-		"of nobody":              {"percent: 99.9999", "percent: 0", policy.ModeEnforce, 0},
+		"of no call":             {"percent: 99.9999", "percent: 0", policy.ModeEnforce, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

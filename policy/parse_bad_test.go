@@ -60,7 +60,7 @@ func TestParseBadFiles(t *testing.T) {
 				t.Fatalf("Parse(\n%s) = nil; want\n%s", row.text, row.want)
 			}
 			if set != nil {
-				t.Errorf("Parse returns a set beside the error %v", err)
+				t.Errorf("Parse returns a set and the error %v", err)
 			}
 			if got := err.Error(); got != row.want {
 				t.Errorf("Parse(\n%s) =\n%s\nwant\n%s", row.text, got, row.want)

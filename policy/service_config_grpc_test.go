@@ -37,7 +37,7 @@ func grpcReads(t fataler, config string) (*grpc.ClientConn, error) {
 	conn, err := grpc.NewClient("passthrough:///nowhere",
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDefaultServiceConfig(config),
-		grpc.WithContextDialer(func(context.Context, string) (net.Conn, error) { return nil, errors.New("nobody is there") }))
+		grpc.WithContextDialer(func(context.Context, string) (net.Conn, error) { return nil, errors.New("no server") }))
 	if err != nil {
 		return nil, err
 	}

@@ -111,7 +111,7 @@ func TestReplyWithFailure(t *testing.T) {
 		s.On(get, testserver.Fail(codes.Unavailable).Reply(wrapperspb.String("half")))
 		a := s.call(t.Context(), get)
 		wantCode(t, a, codes.Unavailable)
-		wantText(t, "reply beside the error", a.reply, "half")
+		wantText(t, "reply with the error", a.reply, "half")
 	})
 }
 

@@ -35,15 +35,15 @@ const (
 var why = map[string]string{
 	"attempts_exhausted": "the policy allows no further attempts",
 	"budget_exhausted":   "the traffic has not earned another attempt",
-	"cancelled":          "the caller has gone",
-	"deadline_exceeded":  "the caller's time was over",
+	"cancelled":          "the caller has left",
+	"deadline_exceeded":  "the caller's deadline has passed",
 	"deadline_too_close": "the next attempt would have come too late",
-	"latency_unknown":    "too little is known of how fast others answer",
+	"latency_unknown":    "too few answers are known to tell whether it is slow",
 	"non_retryable":      "the policy does not list the code",
 	"not_connected":      "the service was not back in time",
 	"not_idempotent":     "nothing declares the method idempotent",
 	"pushback_stop":      "the called service has already retried",
-	"slow_everywhere":    "other calls are slow, too: there is a queue",
+	"slow_everywhere":    "other calls are also slow: there is a queue",
 	"too_many_waiting":   "too many calls wait already",
 }
 
@@ -85,7 +85,7 @@ func (r *result) users(method string) string {
 	}
 	slices.Sort(took)
 	var text strings.Builder
-	fmt.Fprintf(&text, "%d of %d times %s succeeded", all-r.failed(method), all, method)
+	fmt.Fprintf(&text, "%s succeeded %d of %d times", method, all-r.failed(method), all)
 	for _, code := range slices.SortedFunc(maps.Keys(failed), func(a, b codes.Code) int { return cmp.Compare(failed[b], failed[a]) }) {
 		fmt.Fprintf(&text, ", %d %v", failed[code], code)
 	}

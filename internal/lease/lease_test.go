@@ -195,7 +195,7 @@ func TestLease_AwayUnknown(t *testing.T) {
 	asked(t, l, 0)
 	l.Failed(0)
 	if _, ok := l.Take(time.Hour, token); ok {
-		t.Error("spends, though nobody knows how many share the pool")
+		t.Error("spends, although the number of clients is unknown")
 	}
 }
 

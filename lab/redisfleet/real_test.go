@@ -288,7 +288,7 @@ func TestRedis_WrongType(t *testing.T) {
 		t.Errorf("%v; want Redis' own error, and the advice", err)
 	}
 	if _, ok := own.Take(clock.Now(), 1e6); ok {
-		t.Error("spends, though nobody knows how many share the pool")
+		t.Error("spends, although the number of clients is unknown")
 	}
 	if err := admin.Del(t.Context(), poolKey).Err(); err != nil {
 		t.Fatal(err)

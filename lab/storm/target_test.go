@@ -40,8 +40,8 @@ func TestTargetJudge(t *testing.T) {
 		"late but good":             {target{success: 0.9}, outage.Result{Success: 1, Late: outage.TooLate}, outage.Result{}, pass},
 		"too late to be good":       {target{success: 0.9}, outage.Result{Success: 1, Late: outage.TooLate + 1}, outage.Result{}, void},
 		"too late to be bad":        {target{success: 0.9}, outage.Result{Late: outage.TooLate + 1}, outage.Result{}, void},
-		"beside one that was late":  {pulse, outage.Result{Success: 1, Recovery: back(0)}, outage.Result{Late: outage.TooLate + 1}, void},
-		"not beside the late one":   {target{success: 0.9}, outage.Result{Success: 1}, outage.Result{Late: outage.TooLate + 1}, pass},
+		"a late reference":          {pulse, outage.Result{Success: 1, Recovery: back(0)}, outage.Result{Late: outage.TooLate + 1}, void},
+		"no reference":              {target{success: 0.9}, outage.Result{Success: 1}, outage.Result{Late: outage.TooLate + 1}, pass},
 		"all of it, one part fails": {target{success: 0.9, perCall: 2}, outage.Result{Success: 1, PerCall: 3}, outage.Result{}, miss},
 	} {
 		r := result{Result: row.r}

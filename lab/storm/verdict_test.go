@@ -47,12 +47,12 @@ func TestVerdictsBesidePeers(t *testing.T) {
 		peers map[onSlow]outage.Result
 		want  judgement
 	}{
-		"nobody else recovers":        {timeouts, ours, map[onSlow]outage.Result{onSlowTimeout: lost}, unjudged},
+		"no peer recovers":            {timeouts, ours, map[onSlow]outage.Result{onSlowTimeout: lost}, unjudged},
 		"a peer succeeds more often":  {timeouts, ours, map[onSlow]outage.Result{onSlowTimeout: better}, miss},
 		"but it does not time out":    {timeouts, ours, map[onSlow]outage.Result{onSlowWait: better}, unjudged},
 		"or it hedges without need":   {storm{Scenario: quiet}, ours, map[onSlow]outage.Result{onSlowHedge: better}, unjudged},
 		"it hedges in its place":      {timeouts, ours, map[onSlow]outage.Result{onSlowHedge: better}, miss},
-		"nobody times out":            {storm{Scenario: quiet}, ours, map[onSlow]outage.Result{onSlowWait: better}, miss},
+		"no peer times out":           {storm{Scenario: quiet}, ours, map[onSlow]outage.Result{onSlowWait: better}, miss},
 		"within chance":               {timeouts, ours, map[onSlow]outage.Result{onSlowTimeout: {Calls: 10_000, Success: 0.908, Recovery: afterwards(1)}}, pass},
 		"beyond it":                   {timeouts, ours, map[onSlow]outage.Result{onSlowTimeout: {Calls: 10_000, Success: 0.909, Recovery: afterwards(1)}}, miss},
 		"a peer recovers sooner":      {timeouts, ours, map[onSlow]outage.Result{onSlowTimeout: sooner}, miss},
@@ -96,9 +96,9 @@ func TestWorse(t *testing.T) {
 	}
 	// A peer that lets more calls fail sends less; and results of a machine that was too slow don't count.
 	if got := among(storm{Scenario: quiet}, ours, map[onSlow]outage.Result{onSlowWait: {Calls: 10_000, Success: 0.8, PerCall: 1, Recovery: afterwards(1)}}).worse(); len(got) != 0 {
-		t.Errorf("%+v; want nothing beside a peer that succeeds less often", got)
+		t.Errorf("%+v; want nothing about a peer that succeeds less often", got)
 	}
 	if got := among(storm{Scenario: quiet}, ours, map[onSlow]outage.Result{onSlowWait: {Calls: 10_000, Success: 1, Late: outage.TooLate + 1}}).worse(); len(got) != 0 {
-		t.Errorf("%+v; want nothing beside a peer whose calls were late", got)
+		t.Errorf("%+v; want nothing about a peer whose calls were late", got)
 	}
 }

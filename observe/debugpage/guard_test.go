@@ -93,7 +93,7 @@ func TestGuardBothEnds(t *testing.T) {
 		"to this machine":           {tcp("127.0.0.1:6060"), 200},
 		"to this machine, IPv6":     {tcp("[::1]:6060"), 200},
 		"to the pod, by a side-car": {tcp("10.4.0.7:6060"), 403},
-		"to nobody knows where":     {nil, 403},
+		"to an unknown host":        {nil, 403},
 	} {
 		r := httptest.NewRequest(http.MethodGet, "http://localhost:6060/debug/stagger/", nil)
 		r.RemoteAddr = "127.0.0.6:4242"
