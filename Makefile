@@ -32,14 +32,16 @@ VULNDB   ?=
 MANY     ?= 20
 SEED     ?= 0
 
-# Tests that judge figures of many calls, or texts, and nothing that happens at once: the race detector, which makes them
-# ten times as long, has nothing to see in them.
-FIGURES := BestRule|BudgetsAlone|TwoSpeeds|BudgetsKeepWhatCounts|BudgetsOfManyTargets|BudgetCounts|BudgetsHeldByACall|AnHourOfCuts|Outage_Inbound|ConnectionWait_Outage
-FIGURES := $(FIGURES)|CapacityIsHalvedForEver|AdmissionOfSlowService|AdmissionInOverload|RunReserve|RunCrowd|RunOverload|WriteIsRead
-FIGURES := $(FIGURES)|StabilityLimits|StabilityErrors|BackendQueueTime|ResultServedBy|TestDay$$|PagesShowWhatCommandsPrint|SchemaAgreesWithParse
+# Tests that judge figures of many calls, or texts, or programs that they build, and nothing that happens at once in them: the race
+# detector, which makes them ten times as long, has nothing to see.
+FIGURES := BestRule|BudgetsAlone|SlowEnd|TwoSpeeds|BudgetsKeepWhatCounts|BudgetsOfManyTargets|BudgetCounts|BudgetsHeldByACall|AnHourOfCuts
+FIGURES := $(FIGURES)|Outage_Inbound|ConnectionWait_Outage|UnaryAllocations|ParseMemory|ParseManyErrors|OptionsBounded|EveryGoFile|TestPages_
+FIGURES := $(FIGURES)|CapacityIsHalvedForEver|AdmissionOfSlowService|AdmissionInOverload|RunReserve|RunCrowd|RunOverload|WriteIsRead|FleetRamp
+FIGURES := $(FIGURES)|TestStability|BackendQueueTime|ResultServedBy|ElsewhereOfFirstAttempts|TestStudy(AsPublished|FewClients|Formats)|TestSketch$$|TestText$$|TestDay$$
+FIGURES := $(FIGURES)|PagesShowWhatCommandsPrint|SchemaAgreesWithParse|TestAction$$|PreCommitHook|ProcessEndsOnSignal
 
 # Tests of many calls at once, of which make test plays a quarter with the race detector, and make random the whole.
-CROWDS := TestEffect_(Keys|Resets|ManyCalls)|EveryOrder|UnderLoad
+CROWDS := TestEffect_(Keys|Resets|ManyCalls)|EveryOrder|UnderLoad|Moments
 
 # Tests of lab that make check plays instead of make test; those of the grid take its flag.
 GRIDS  := TestGrid|TestAdmission$$|TestCriticality

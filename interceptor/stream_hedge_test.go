@@ -512,15 +512,16 @@ func TestStreamHedge_Moments(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			play(t, hedged(), func(t *testing.T, s scene) {
 				s.On(get, row.first)
+				n := enough(250)
 				var wg sync.WaitGroup
-				for range 1000 {
+				for range n {
 					wg.Go(func() { s.moment(t, row.desc, row.act) })
 				}
 				wg.Wait()
 				synctest.Wait()
 				s.mu.Lock()
 				defer s.mu.Unlock()
-				if len(s.calls) != 1000 || s.retrier.Replayed() != 0 {
+				if len(s.calls) != n || s.retrier.Replayed() != 0 {
 					t.Errorf("%d calls have ended, %d bytes are kept", len(s.calls), s.retrier.Replayed())
 				}
 			})

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"os/signal"
 	"slices"
 	"strings"
 	"testing"
@@ -36,6 +37,9 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asCommand) != "" {
 		main()
 		return
+	}
+	if signal.Ignored(os.Interrupt) { // as in a shell's background job: a process that a test starts would ignore it, too
+		signal.Notify(make(chan os.Signal, 1), os.Interrupt)
 	}
 	os.Exit(m.Run())
 }
