@@ -39,19 +39,6 @@ const (
 	Never = time.Duration(math.MaxInt64)
 )
 
-// Request is a request to the pool.
-type Request struct {
-	Tokens  int64         // wanted, in millionths; 0: a report only
-	Least   int64         // a grant of less than this is useless
-	Covered time.Duration // since the last report that the pool received
-}
-
-// Answer is the pool's answer to a Request.
-type Answer struct {
-	Tokens  int64   // granted
-	Clients float64 // number of clients that share the pool; 0: unknown
-}
-
 // Lease is the part of a pool that a process may spend. It is a [balance.Lease].
 //
 //	       calls wait, tokens run out, a report is due
@@ -309,7 +296,3 @@ func (l *Lease) use(now time.Duration, tokens int64) {
 		l.cost = tokens
 	}
 }
-
-// low reports whether to ask for tokens before calls have to wait for them: calls use several per second, and the rest
-// lasts for half a second. l.mu must be held.
-func (l *Lease) low() bool { return l.used >= 2e6 && float64(l.spendable()) < l.used/2 }

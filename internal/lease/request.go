@@ -9,6 +9,19 @@ import (
 	"time"
 )
 
+// Request is a request to the pool.
+type Request struct {
+	Tokens  int64         // wanted, in millionths; 0: a report only
+	Least   int64         // a grant of less than this is useless
+	Covered time.Duration // since the last report that the pool received
+}
+
+// Answer is the pool's answer to a Request.
+type Answer struct {
+	Tokens  int64   // granted
+	Clients float64 // number of clients that share the pool; 0: unknown
+}
+
 // Next returns the request to send now, if ok, and then expects Answered or Failed. Otherwise it returns the time of the next look.
 func (l *Lease) Next(now time.Duration) (r Request, at time.Duration, ok bool) {
 	l.mu.Lock()
@@ -43,6 +56,10 @@ func (l *Lease) due() time.Duration {
 		return l.nextReport()
 	}
 }
+
+// low reports whether to ask for tokens before calls have to wait for them: calls use several per second, and the rest
+// lasts for half a second. l.mu must be held.
+func (l *Lease) low() bool { return l.used >= 2e6 && float64(l.spendable()) < l.used/2 }
 
 // nextReport returns the time of the next report, a beat after the last one. Clients of a large fleet that started together would
 // always report together. So each report comes up to half a beat early or late; the nanoseconds of the last one serve as
