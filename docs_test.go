@@ -314,7 +314,10 @@ func headings(page string) []string {
 	return list
 }
 
-const mostWords = 20_000 // of docs without docs/evidence
+const (
+	mostWords = 20_000 // of docs without docs/evidence
+	mostLines = 200    // of the README
+)
 
 // Docs that answer a question each don't grow back into a book. Words have a letter or a digit, and stand outside of code
 // blocks.
@@ -332,6 +335,9 @@ func TestPages_Words(t *testing.T) {
 			t.Logf("%5d %s", counts[path], path)
 		}
 		t.Errorf("docs have %d words; want at most %d: cut what a user doesn't need, or move it to docs/evidence", total, mostWords)
+	}
+	if n := strings.Count(texts["README.md"], "\n"); n > mostLines {
+		t.Errorf("README.md has %d lines; want at most %d", n, mostLines)
 	}
 	if got := words("# Two words\n\n| a | b |\n| --- | ---: |\n```go\nnot these\n```\n`five`, 6."); got != 6 {
 		t.Errorf("%d words; want 6", got)
