@@ -17,6 +17,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/tools/explain"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -185,8 +186,8 @@ func TestReasonPages(t *testing.T) {
 			}
 		}
 	}
-	if !slices.Equal(names, policy.Reasons()) {
-		t.Errorf("the table has %q; want %q", names, policy.Reasons())
+	if !slices.Equal(names, decision.Reasons()) {
+		t.Errorf("the table has %q; want %q", names, decision.Reasons())
 	}
 	wantSection(t, "docs/runbook.md", "checks", checks.String()+"\n")
 	wantSection(t, "docs/runbook.md", "reasons", entries.String()+"\n")

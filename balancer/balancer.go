@@ -29,7 +29,6 @@
 package balancer
 
 import (
-	"sync"
 
 	"google.golang.org/grpc/balancer"
 
@@ -48,6 +47,5 @@ func (builder) Name() string { return Name }
 
 func (builder) Build(cc balancer.ClientConn, options balancer.BuildOptions) balancer.Balancer {
 	target := cc.Target() // as written by the application; the target in options is the parsed one
-	targets.add(target)
-	return &policy{cc: cc, options: options, left: sync.OnceFunc(func() { targets.remove(target) })}
+	return &policy{cc: cc, options: options, left: tried.Use(target)}
 }

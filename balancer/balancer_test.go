@@ -24,6 +24,7 @@ import (
 
 	"github.com/stagger-go/stagger/balancer"
 	"github.com/stagger-go/stagger/internal/tools/lbtest"
+	"github.com/stagger-go/stagger/internal/tried"
 	"github.com/stagger-go/stagger/testserver"
 )
 
@@ -393,7 +394,7 @@ func TestChannelLeavesIdle(t *testing.T) {
 		want := func(state connectivity.State, inUse bool) {
 			t.Helper()
 			synctest.Wait()
-			if got := b.Conn.GetState(); got != state || balancer.InUse(target) != inUse {
+			if got := b.Conn.GetState(); got != state || tried.InUse(target) != inUse {
 				t.Errorf("state %v, in use %v; want %v, %v", got, !inUse, state, inUse)
 			}
 		}

@@ -73,11 +73,3 @@ func Example() {
 	// backend 1 has seen 1 attempt
 	// backend 2 has seen 1 attempt
 }
-
-func ExampleInUse() {
-	conn, _, end := dial(grpc.WithDefaultServiceConfig(
-		`{"loadBalancingConfig": [{"stagger_retry_elsewhere": {"childPolicy": [{"round_robin": {}}]}}]}`))
-	defer end()
-	fmt.Println(balancer.InUse(conn.Target()), balancer.InUse("dns:///another"))
-	// Output: true false
-}

@@ -15,6 +15,8 @@ import (
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/serviceconfig"
+
+	"github.com/stagger-go/stagger/internal/tried"
 )
 
 // stubBuilder builds stubs. Each tested policy has its own builders, so that tests don't share stubs.
@@ -457,7 +459,7 @@ func TestInUse(t *testing.T) {
 	target := t.Name()
 	want := func(want bool) {
 		t.Helper()
-		if InUse(target) != want {
+		if tried.InUse(target) != want {
 			t.Errorf("in use: %v, want %v", !want, want)
 		}
 	}
@@ -465,7 +467,7 @@ func TestInUse(t *testing.T) {
 	one := builder{}.Build(&fakeConn{target: target}, options(t.Name()))
 	two := builder{}.Build(&fakeConn{target: target}, options(t.Name()))
 	want(true)
-	if InUse(target + "-other") {
+	if tried.InUse(target + "-other") {
 		t.Error("another target is in use")
 	}
 	one.Close()

@@ -184,7 +184,7 @@ func TestChain_Reason(t *testing.T) {
 			}, e.options...)
 		})
 	}
-	for _, reason := range policy.Reasons() {
+	for _, reason := range decision.Reasons() {
 		if !seen[reason] {
 			t.Errorf("no row for %s", reason)
 		}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/stagger-go/stagger/balancer"
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/tried"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -25,7 +26,7 @@ func (r *Retrier) withBackends(ctx context.Context, cc *grpc.ClientConn, p *deci
 		return ctx
 	}
 	// A connection that is not READY may get the policy when it wakes up for this call.
-	if balancer.InUse(cc.Target()) || r.rules.Load().balancing != "" && cc.GetState() != connectivity.Ready {
+	if tried.InUse(cc.Target()) || r.rules.Load().balancing != "" && cc.GetState() != connectivity.Ready {
 		return balancer.NewContext(ctx)
 	}
 	return ctx
@@ -92,7 +93,7 @@ func (r *Retrier) warnBalancingChanged(before, after *rules) {
 // warnNotBalanced warns, once per target, that a connection does not have the file's load balancing policy.
 // Calls use it only after a failed attempt.
 func (r *Retrier) warnNotBalanced(cc *grpc.ClientConn) {
-	if cc == nil || r.rules.Load().balancing == "" || cc.GetState() != connectivity.Ready || balancer.InUse(cc.Target()) {
+	if cc == nil || r.rules.Load().balancing == "" || cc.GetState() != connectivity.Ready || tried.InUse(cc.Target()) {
 		return
 	}
 	if r.warned.first(&otherBalancing, cc.Target()) {

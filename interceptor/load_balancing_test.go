@@ -20,9 +20,9 @@ import (
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/protobuf/types/known/emptypb"
 
-	"github.com/stagger-go/stagger/balancer"
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/tools/lbtest"
+	"github.com/stagger-go/stagger/internal/tried"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -315,7 +315,7 @@ func TestDialOptionsBringLoadBalancing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			playCluster(t, 2, row.file, func(t *testing.T, c cluster) { // whose own default stands before
-				if err := c.call(t.Context(), get); err != nil || balancer.InUse(c.Conn.Target()) != row.inUse {
+				if err := c.call(t.Context(), get); err != nil || tried.InUse(c.Conn.Target()) != row.inUse {
 					t.Errorf("%v; in use: %v, want %v", err, !row.inUse, row.inUse)
 				}
 				if mc := c.Conn.GetMethodConfig(get); mc.RetryPolicy != nil || mc.Timeout != nil {
@@ -329,7 +329,7 @@ func TestDialOptionsBringLoadBalancing(t *testing.T) {
 			c.settle(t)
 			c.Resolve(`{"loadBalancingConfig": `+roundRobin+`}`, 0, 1)
 			synctest.Wait()
-			if balancer.InUse(c.Conn.Target()) {
+			if tried.InUse(c.Conn.Target()) {
 				t.Error("the policy is in use still")
 			}
 			c.settle(t, 0, 1)
@@ -358,7 +358,7 @@ func TestReloadOfLoadBalancing(t *testing.T) {
 		if err := c.retrier.Reload(mustParse(t, "# a comment\n"+balanced(elsewhere))); err != nil || balancingWarnings(c.journal) != 0 {
 			t.Errorf("%v, warnings %q; want none of load balancing", err, c.warnings)
 		}
-		if err := c.retrier.Reload(mustParse(t, retryFile)); err != nil || balancingWarnings(c.journal) != 1 || !balancer.InUse(c.Conn.Target()) {
+		if err := c.retrier.Reload(mustParse(t, retryFile)); err != nil || balancingWarnings(c.journal) != 1 || !tried.InUse(c.Conn.Target()) {
 			t.Errorf("%v, warnings %q; want one, and the connection as it was", err, c.warnings)
 		}
 		if n := len(c.retrier.DialOptions()); n != 3 {

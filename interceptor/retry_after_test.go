@@ -21,6 +21,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -65,8 +66,8 @@ func TestRetryAfter_Reason(t *testing.T) {
 			t.Errorf("docs/loops.md says %q of %s; want %t", m[2], m[1], want)
 		}
 	}
-	if len(row) != 18 || len(comesBack) != len(policy.Reasons()) { // four reasons end no call that fails
-		t.Errorf("docs/loops.md has %d reasons, this table %d; want 18 and %d", len(row), len(comesBack), len(policy.Reasons()))
+	if len(row) != 18 || len(comesBack) != len(decision.Reasons()) { // four reasons end no call that fails
+		t.Errorf("docs/loops.md has %d reasons, this table %d; want 18 and %d", len(row), len(comesBack), len(decision.Reasons()))
 	}
 }
 

@@ -124,10 +124,3 @@ func ExampleSet_Config() {
 	fmt.Println(set.Lookup("/acme.orders.v1.OrderService/GetOrder").Spec().Mode)
 	// Output: OBSERVE
 }
-
-// A dashboard can show every reason before the first call has ended for it.
-func ExampleReasons() {
-	reasons := policy.Reasons()
-	fmt.Println(len(reasons), "reasons, such as", reasons[0])
-	// Output: 22 reasons, such as non_retryable
-}

@@ -3,10 +3,6 @@
 
 package policy
 
-import (
-	"slices"
-)
-
 // Reason is the reason why a call ended, or was retried. Metric labels, log fields and explanations use these names unchanged.
 type Reason string
 
@@ -39,15 +35,3 @@ const (
 	ReasonNotConnected     Reason = "not_connected"     // the maximum wait for a connection is over
 	ReasonModeOff          Reason = "mode_off"          // the mode prevents further attempts
 )
-
-// reasons has all reasons, in the order above.
-var reasons = []Reason{
-	ReasonNonRetryable, ReasonCommitted, ReasonAttemptsExhausted, ReasonNotIdempotent, ReasonPushbackStop, ReasonFollowed,
-	ReasonChainStop, ReasonBreakerOpen, ReasonLatencyUnknown, ReasonSlowEverywhere, ReasonOverloaded, ReasonDeadlineTooClose,
-	ReasonTooManyWaiting, ReasonBudgetExhausted,
-	ReasonRetry, ReasonHedge,
-	ReasonSucceeded, ReasonDeadlineExceeded, ReasonCancelled, ReasonClosed, ReasonNotConnected, ReasonModeOff,
-}
-
-// Reasons returns all reasons: first those of decisions, in the order of the checks, then the others.
-func Reasons() []Reason { return slices.Clone(reasons) }

@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
-	"github.com/stagger-go/stagger/policy"
+	"github.com/stagger-go/stagger/internal/decision"
 )
 
 // run returns the output of the whole command, and its error.
@@ -199,7 +199,7 @@ func TestCompletion(t *testing.T) {
 		"FAILED_PRECONDITION", "ABORTED", "OUT_OF_RANGE", "UNIMPLEMENTED", "INTERNAL", "UNAVAILABLE", "DATA_LOSS", "UNAUTHENTICATED",
 	}
 	var reasons []string
-	for _, r := range policy.Reasons() {
+	for _, r := range decision.Reasons() {
 		reasons = append(reasons, string(r))
 	}
 	for _, one := range []struct {

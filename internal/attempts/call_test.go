@@ -784,7 +784,7 @@ func TestEndGaveUp(t *testing.T) {
 	} {
 		want[reason] = [2]bool{true, true}
 	}
-	for _, reason := range policy.Reasons() {
+	for _, reason := range decision.Reasons() {
 		got := [2]bool{(&End{Reason: reason, Attempts: 1}).GaveUp(), (&End{Reason: reason, Attempts: 2}).GaveUp()}
 		if got != want[reason] {
 			t.Errorf("%s: after one attempt and two %v; want %v", reason, got, want[reason])

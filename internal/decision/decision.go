@@ -286,3 +286,12 @@ func Steps() []Step {
 		{"Has the traffic earned another attempt?", policy.ReasonBudgetExhausted},
 	}
 }
+
+// Reasons returns all reasons: first those of the checks, in their order, then the others.
+func Reasons() (list []policy.Reason) {
+	for _, step := range Steps() {
+		list = append(list, step.No)
+	}
+	return append(list, policy.ReasonRetry, policy.ReasonHedge, policy.ReasonSucceeded, policy.ReasonDeadlineExceeded,
+		policy.ReasonCancelled, policy.ReasonClosed, policy.ReasonNotConnected, policy.ReasonModeOff)
+}

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/tools/explain"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -90,7 +91,7 @@ methodConfig:
 		policy.ReasonNotConnected:      "&down=on",
 		policy.ReasonModeOff:           "&mode-off=on",
 	}
-	for _, reason := range policy.Reasons() {
+	for _, reason := range decision.Reasons() {
 		query, ok := play[reason]
 		if !ok {
 			t.Errorf("nothing plays %s", reason)

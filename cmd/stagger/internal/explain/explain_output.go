@@ -15,7 +15,6 @@ import (
 	"github.com/stagger-go/stagger/internal/tools/explain"
 	"github.com/stagger-go/stagger/internal/tools/report"
 	"github.com/stagger-go/stagger/internal/tools/report/terminal"
-	"github.com/stagger-go/stagger/policy"
 )
 
 func text(a explain.Answer, p terminal.Style) string {
@@ -107,7 +106,7 @@ func showMeaning(w io.Writer, m explain.Meaning) error {
 }
 
 func reasonNames() []string {
-	reasons := policy.Reasons()
+	reasons := decision.Reasons()
 	list := make([]string, 0, len(reasons))
 	for _, r := range reasons {
 		list = append(list, string(r))

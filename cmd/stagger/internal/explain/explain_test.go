@@ -416,7 +416,7 @@ func TestExplainJSON(t *testing.T) {
 
 func TestReasons(t *testing.T) {
 	t.Parallel()
-	for _, reason := range policy.Reasons() {
+	for _, reason := range decision.Reasons() {
 		out, err := run(t, "", "--reason", string(reason))
 		if err != nil || !strings.HasPrefix(out, string(reason)) || !strings.Contains(out, "  means     ") || strings.ContainsAny(out, "`]") {
 			t.Errorf("%s: %v\n%s", reason, err, out)
