@@ -30,7 +30,7 @@ func Meanings() []Meaning {
 	return withQuestions([]Meaning{
 		{
 			Reason: policy.ReasonNonRetryable,
-			Means:  "The policy does not list the code, or the same call would fail again: a message that is too large.",
+			Means:  "The policy does not list the code, or the same call would fail again, as with a message that is too large.",
 			LookAt: "The error's code, and `retryableStatusCodes` of the method's entry (`stagger explain`).",
 			Change: "List the code if another attempt may help. Use `codeOverrides` if the server means something else by it.",
 			DoNot:  "List `INVALID_ARGUMENT`, `NOT_FOUND` or the like: the same call fails again.",
@@ -45,15 +45,15 @@ func Meanings() []Meaning {
 		{
 			Reason: policy.ReasonAttemptsExhausted,
 			Means:  "All of `maxAttempts` attempts have failed.",
-			LookAt: "The server: this fault is not a short one. The log lines of the retries have the codes of all attempts.",
-			Change: "Longer backoffs if the fault outlasts them. [Retries elsewhere](retry-elsewhere.md) if one backend is broken.",
+			LookAt: "The server: its fault lasts longer than the retries. Their log lines have the codes of all attempts.",
+			Change: "Longer backoffs, if the fault outlasts them. [Retries elsewhere](retry-elsewhere.md) if one backend is broken.",
 			DoNot:  "Raise `maxAttempts`: it multiplies the load of a failing server.",
 		},
 		{
 			Reason: policy.ReasonNotIdempotent,
 			Means:  "The attempt may have taken effect, and the method is not declared idempotent.",
 			LookAt: "What happens if the server runs the method twice?",
-			Change: "If nothing bad, name service and method in an entry, or set `idempotency_level` in the `.proto`. Otherwise use an [idempotency key](idempotency.md#idempotency-keys) and a server that deduplicates. A server that refuses calls before it works on them can [report it](idempotency.md#calls-that-the-server-did-not-process) (`interceptor.Refuse`).",
+			Change: "If that is harmless, name service and method in an entry, or set `idempotency_level` in the `.proto`. Otherwise use an [idempotency key](idempotency.md#idempotency-keys) and a server that deduplicates. A server that refuses calls before it works on them can [report it](idempotency.md#calls-that-the-server-did-not-process) (`interceptor.Refuse`).",
 			DoNot:  "Write `idempotency: ASSUME` over a whole service to get rid of the reason.",
 		},
 		{
@@ -93,12 +93,12 @@ func Meanings() []Meaning {
 			Reason: policy.ReasonSlowEverywhere,
 			Means:  "All of the method's [last five answers](overload.md#the-last-answers) took more than a tenth of their calls' time, or one took longer than the `perAttemptTimeout` that is over. All servers are slow, so another attempt would lengthen their queue.",
 			LookAt: "The service's latency and its queue. It is overloaded, or a service below it is.",
-			Change: "Capacity. If the method has become slower for good, a `perAttemptTimeout` above what nearly all answers take.",
+			Change: "Capacity. If the method has become slower for good, a `perAttemptTimeout` above the time of nearly all answers.",
 			DoNot:  "Replace timeouts by hedges: they wait in the same queue.",
 		},
 		{
 			Reason: policy.ReasonOverloaded,
-			Means:  "[Admission](admission.md) expects no answer before the deadline: the last answers took most of that time. A call with 0 attempts was not sent, and ended with `RESOURCE_EXHAUSTED`.",
+			Means:  "[Admission](admission.md) expects no answer before the deadline: the last answers took most of the call's time. A call with 0 attempts was not sent, and ended with `RESOURCE_EXHAUSTED`.",
 			LookAt: "The service's latency against its callers' deadlines. The debug page counts refused calls by method.",
 			Change: "Capacity, or less work. Longer deadlines only if callers can wait. `criticality: SHEDDABLE` for calls that may fail first.",
 			DoNot:  "Retry these errors in the application: the refusal lets other calls be answered.",
@@ -120,21 +120,21 @@ func Meanings() []Meaning {
 		{
 			Reason: policy.ReasonBudgetExhausted,
 			Means:  "The traffic has not earned another attempt: too many of the last ones did not help.",
-			LookAt: "The server: this protects it. `stagger.budget.balance` ÷ `capacity` shows how long it has been so.",
+			LookAt: "The server, which this refusal protects. `stagger.budget.balance` ÷ `capacity` shows for how long.",
 			Change: "If it happens without an outage, raise `percent` of the budget, or `minPerSecond` for clients with few calls.",
 			DoNot:  "Write `budget: NONE`, or raise the percentage during the outage: retries would then make it last.",
 		},
 		{
 			Reason: policy.ReasonRetry,
 			Means:  "All checks passed: another attempt follows. With `mode=\"OBSERVE\"` it would have followed.",
-			LookAt: "Its rate. A few percent of the calls are short faults; more hide a lasting one.",
+			LookAt: "Its rate. A few percent of the calls mean short faults; more mean a lasting one.",
 			Change: "Fix the failure.",
 			DoNot:  "Alert on single retries.",
 		},
 		{
 			Reason: policy.ReasonHedge,
 			Means:  "All checks passed: another attempt follows in parallel to a slow one.",
-			LookAt: "Its rate. If it is frequent, the method is slower than `hedgingDelay` or `perAttemptTimeout` expect.",
+			LookAt: "Its rate. If it is high, the method is slower than `hedgingDelay` or `perAttemptTimeout` expect.",
 			Change: "The delay. `hedgingQuantile` follows the latency.",
 			DoNot:  "Shorten the delay to answer sooner while all servers are slow.",
 		},
@@ -152,8 +152,8 @@ func Meanings() []Meaning {
 		{
 			Reason: policy.ReasonCancelled,
 			Means:  "The caller has cancelled the call.",
-			LookAt: "A user has left, or a service above has given up.",
-			DoNot:  "Go on with the work in a fresh context, unless it must be done.",
+			LookAt: "Whether a user has left, or a service above has given up.",
+			DoNot:  "Continue the work in a fresh context, unless it must be done.",
 		},
 		{
 			Reason: policy.ReasonClosed,
