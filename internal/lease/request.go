@@ -185,13 +185,6 @@ func (l *Lease) Clients() float64 {
 	return l.clients
 }
 
-// Away reports whether the last request has failed.
-func (l *Lease) Away() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.away
-}
-
 // Counts returns the totals since the lease was made.
 func (l *Lease) Counts() Counts {
 	l.mu.Lock()
