@@ -4,6 +4,7 @@
 package migrate
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"strings"
@@ -101,18 +102,12 @@ func (p *meshPolicy) backendTraffic(r object) {
 	if !ok {
 		percent = 20
 	}
-	interval := e.duration("interval", at(constraint, "budget", "interval"))
-	if interval == 0 {
-		interval = 10 * time.Second
-	}
+	interval := cmp.Or(e.duration("interval", at(constraint, "budget", "interval")), 10*time.Second)
 	count, ok := number(at(constraint, "minRetryRate", "count"))
 	if !ok {
 		count = 10
 	}
-	every := e.duration("minRetryRate.interval", at(constraint, "minRetryRate", "interval"))
-	if every == 0 {
-		every = time.Second
-	}
+	every := cmp.Or(e.duration("minRetryRate.interval", at(constraint, "minRetryRate", "interval")), time.Second)
 	p.ratio(percent, count/every.Seconds(), interval)
 	p.head = append(p.head, e.comments...)
 }
