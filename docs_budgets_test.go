@@ -12,6 +12,7 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -23,10 +24,7 @@ func TestPages_AWS(t *testing.T) {
 	if len(files) != 1 {
 		t.Fatalf("%d files; want one", len(files))
 	}
-	set, err := policy.Parse("aws.yaml", []byte(files[0]))
-	if err != nil {
-		t.Fatal(err)
-	}
+	set := must.Get(policy.Parse("aws.yaml", []byte(files[0])))(t)
 	timeout := decision.Outcome{Status: status.New(codes.DeadlineExceeded, ""), TimedOut: true}
 	for name, row := range map[string]struct {
 		out     decision.Outcome
@@ -39,10 +37,7 @@ func TestPages_AWS(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b, err := budget.New(set.Config().Budgets[0].Config)
-			if err != nil {
-				t.Fatal(err)
-			}
+			b := must.Get(budget.New(set.Config().Budgets[0].Config))(t)
 			p := decision.Compile(set).Lookup("/acme.orders.v1.OrderService/GetOrder")
 			granted := 0
 			for {

@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -30,10 +31,7 @@ func pages(t *testing.T) map[string]string {
 	if err != nil || len(guides) < 10 {
 		t.Fatalf("%d pages: %v", len(guides), err)
 	}
-	evidence, err := filepath.Glob("docs/evidence/*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	evidence := must.Get(filepath.Glob("docs/evidence/*.md"))(t)
 	texts := map[string]string{}
 	for _, path := range slices.Concat(guides, evidence, []string{"README.md", "RELEASE.md"}) {
 		texts[path] = read(t, path)
@@ -43,10 +41,7 @@ func pages(t *testing.T) map[string]string {
 
 func read(t *testing.T, path string) string {
 	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(path))(t)
 	return string(text)
 }
 
@@ -78,10 +73,7 @@ func TestPages_PolicyFiles(t *testing.T) {
 		t.Errorf("%d files; want 3 or more", checked)
 	}
 	for _, path := range []string{"examples/orders/retry.yaml", "examples/migration/retry.yaml", "examples/payments/retry.yaml", "examples/shop/retry.yaml"} {
-		set, err := policy.Load(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		set := must.Get(policy.Load(path))(t)
 		retried += noMoreThan(t, set, read(t, path))
 	}
 	if retried < 5 {
@@ -94,13 +86,8 @@ func TestPages_PolicyFiles(t *testing.T) {
 func noMoreThan(t *testing.T, set *policy.Set, file string) (retried int) {
 	t.Helper()
 	var whole any
-	if err := yaml.Unmarshal([]byte(file), &whole); err != nil {
-		t.Fatal(err)
-	}
-	config, err := json.Marshal(whole)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, yaml.Unmarshal([]byte(file), &whole))
+	config := must.Get(json.Marshal(whole))(t)
 	conn, err := grpc.NewClient("passthrough:///nowhere", grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultServiceConfig(string(config)))
 	if err != nil {
 		t.Fatalf("gRPC refuses the file: %v\n%s", err, file)
@@ -143,15 +130,12 @@ func TestPages_BadFile(t *testing.T) {
 func TestPages_Go(t *testing.T) {
 	t.Parallel()
 	var compiled []string
-	err := filepath.WalkDir(".", func(path string, _ fs.DirEntry, err error) error {
+	must.Do(t, filepath.WalkDir(".", func(path string, _ fs.DirEntry, err error) error {
 		if err == nil && filepath.Ext(path) == ".go" {
 			compiled = append(compiled, trimmed(read(t, path)))
 		}
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	shown := 0
 	for path, text := range pages(t) {
 		for _, block := range blocks(text, "go") {

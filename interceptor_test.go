@@ -20,6 +20,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -71,14 +72,8 @@ func stage(t *testing.T, play func(t *testing.T, s scene)) {
 	t.Helper()
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		set, err := policy.Parse("orders.yaml", []byte(orders))
-		if err != nil {
-			t.Fatal(err)
-		}
-		retrier, err := interceptor.New(set, interceptor.WithRandom(func() float64 { return 0.5 }), interceptor.WithObserver(quiet))
-		if err != nil {
-			t.Fatal(err)
-		}
+		set := must.Get(policy.Parse("orders.yaml", []byte(orders)))(t)
+		retrier := must.Get(interceptor.New(set, interceptor.WithRandom(func() float64 { return 0.5 }), interceptor.WithObserver(quiet)))(t)
 		srv := testserver.Start(t)
 		play(t, scene{srv, srv.Dial(t, retrier.DialOptions()...)})
 	})
@@ -117,9 +112,7 @@ func wantEnd(t *testing.T, err error, code codes.Code, attempts int, elapsed tim
 func TestUnavailableIsRetriedWithBackoff(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
 		s.On(getOrder, testserver.Fail(codes.Unavailable).Times(2), testserver.OK())
-		if err := s.call(t.Context(), getOrder); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.call(t.Context(), getOrder))
 		if got := s.waits(); got != "[50ms 100ms]" {
 			t.Errorf("waits %s; want half of 100 ms, then of 200 ms", got)
 		}
@@ -156,9 +149,7 @@ func TestResourceExhaustedWaitsAsLongAsTheServerSays(t *testing.T) {
 			testserver.Fail(codes.ResourceExhausted).RetryInfo(8*time.Second),
 			testserver.Fail(codes.ResourceExhausted),
 			testserver.OK())
-		if err := s.call(t.Context(), getOrder); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.call(t.Context(), getOrder))
 		// 8 s and half of the additional 10 %; then the backoff restarts.
 		if got := s.waits(); got != "[8.4s 500ms]" {
 			t.Errorf("waits %s", got)
@@ -169,9 +160,7 @@ func TestResourceExhaustedWaitsAsLongAsTheServerSays(t *testing.T) {
 func TestASlowAttemptIsGivenUpForAnother(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
 		s.On(getOrder, testserver.Hang().Times(1), testserver.OK())
-		if err := s.call(t.Context(), getOrder); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.call(t.Context(), getOrder))
 		// The timeout of 1 s, then the backoff, during which the first attempt still runs.
 		if got := s.waits(); got != "[1.05s]" {
 			t.Errorf("waits %s", got)
@@ -197,9 +186,7 @@ func TestDeadlineExceededFromTheServerIsRetriedWhileTheCallHasRoom(t *testing.T)
 		s.On(getOrder, testserver.Fail(codes.DeadlineExceeded).Times(1), testserver.OK())
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
-		if err := s.call(ctx, getOrder); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.call(ctx, getOrder))
 		if got := s.waits(); got != "[50ms]" {
 			t.Errorf("waits %s", got)
 		}
@@ -249,9 +236,7 @@ func TestExtraAttemptsThatSucceedCostNothing(t *testing.T) {
 		// One backend of two is broken: without refunds the budget would be dry after 20 calls.
 		for range 100 {
 			s.On(getOrder, testserver.Fail(codes.Unavailable).Times(1), testserver.OK())
-			if err := s.call(t.Context(), getOrder); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, s.call(t.Context(), getOrder))
 		}
 	})
 }
@@ -282,9 +267,7 @@ func TestAnUnsafeCallIsRepeatedWhenItNeverLeftTheClient(t *testing.T) {
 func TestACallThatItsCallerDeclaresSafeIsRepeated(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
 		s.On(createOrder, testserver.Fail(codes.Unavailable).Times(1), testserver.OK())
-		if err := s.call(t.Context(), createOrder, interceptor.Idempotent()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.call(t.Context(), createOrder, interceptor.Idempotent()))
 	})
 }
 

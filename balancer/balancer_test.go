@@ -24,6 +24,7 @@ import (
 
 	"github.com/stagger-go/stagger/balancer"
 	"github.com/stagger-go/stagger/internal/tools/lbtest"
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/internal/tried"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -114,9 +115,7 @@ func TestRetryGoesToAnotherBackend(t *testing.T) {
 				failAt(b, 2)
 				failed := 0
 				for range 200 {
-					if err := call(t.Context(), b); err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, call(t.Context(), b))
 					visits := b.Visits()
 					if visits[0] == 2 {
 						failed++
@@ -161,9 +160,7 @@ func TestRetryGoesToAnotherBackend(t *testing.T) {
 				}
 				b.Servers[3].On("*", testserver.OK().Delay(time.Second))
 				for range 20 {
-					if err := call(t.Context(), b); err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, call(t.Context(), b))
 					synctest.Wait()
 					if visits := b.Visits(); !slices.Equal(slices.Sorted(slices.Values(visits)), all) {
 						t.Fatalf("four hedges went to %v, want to four backends", visits)
@@ -208,10 +205,7 @@ func TestStreamRetryGoesToAnotherBackend(t *testing.T) {
 		ctx, cancel := context.WithCancel(balancer.NewContext(t.Context()))
 		defer cancel()
 		for range 4 {
-			stream, err := b.Conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true}, method)
-			if err != nil {
-				t.Fatal(err)
-			}
+			stream := must.Get(b.Conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true}, method))(t)
 			_ = stream.SendMsg(&emptypb.Empty{})
 			_ = stream.CloseSend()
 			if err := stream.RecvMsg(&emptypb.Empty{}); status.Code(err) != codes.Unavailable {

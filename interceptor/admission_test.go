@@ -25,6 +25,7 @@ import (
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/inside"
 	"github.com/stagger-go/stagger/internal/tools/moves"
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -59,9 +60,7 @@ func (s scene) gather(t *testing.T, n int, levels ...policy.Criticality) *waitin
 			took = 20 * ms
 		}
 		s.On(get, text("slow").Delay(took))
-		if _, err := s.call(t.Context(), get); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.call(t.Context(), get))(t)
 		time.Sleep(750*ms - took)
 	}
 	s.On(get, testserver.Fail(codes.ResourceExhausted, "full"))
@@ -301,9 +300,7 @@ func TestAdmission_Mode(t *testing.T) {
 			play(t, admitting(), func(t *testing.T, s scene) {
 				c := s.gather(t, 3)
 				defer c.leave()
-				if err := s.retrier.Switch(interceptor.Switch{Mode: mode}); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, s.retrier.Switch(interceptor.Switch{Mode: mode}))
 				if refused, err := s.refused(t, time.Second); refused || running(t, s.retrier) != 3 {
 					t.Errorf("%v; want the call to be made, and counted to its end", err)
 				}
@@ -319,9 +316,7 @@ func TestAdmission_Mode(t *testing.T) {
 				if told != 1 == (mode == policy.ModeObserve) {
 					t.Errorf("%+v; want one decision in mode OBSERVE, that the call would be refused", s.decisions)
 				}
-				if err := s.retrier.Switch(interceptor.Switch{Mode: policy.ModeEnforce}); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, s.retrier.Switch(interceptor.Switch{Mode: policy.ModeEnforce}))
 				if refused, err := s.refused(t, 1100*ms); !refused {
 					t.Errorf("%v; want it to be refused again", err)
 				}
@@ -335,9 +330,7 @@ func TestAdmission_Reload(t *testing.T) {
 	play(t, admitting(), func(t *testing.T, s scene) {
 		c := s.gather(t, 3)
 		reload := func(c policy.Config) {
-			if err := s.retrier.Reload(mustSet(t, c)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, s.retrier.Reload(mustSet(t, c)))
 		}
 		reload(admitting(func(s *policy.Spec) { s.Retry.MaxAttempts = 3 }))
 		if refused, err := s.refused(t, time.Second); !refused {
@@ -362,16 +355,9 @@ func TestAdmission_Streams(t *testing.T) {
 	server := &grpc.StreamDesc{ServerStreams: true}
 	open := func(t *testing.T, s scene) grpc.ClientStream {
 		t.Helper()
-		stream, err := s.conn.NewStream(t.Context(), server, get)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := stream.SendMsg(wrapperspb.String("")); err != nil {
-			t.Fatal(err)
-		}
-		if err := stream.CloseSend(); err != nil {
-			t.Fatal(err)
-		}
+		stream := must.Get(s.conn.NewStream(t.Context(), server, get))(t)
+		must.Do(t, stream.SendMsg(wrapperspb.String("")))
+		must.Do(t, stream.CloseSend())
 		return stream
 	}
 	for name, row := range map[string]struct {
@@ -504,13 +490,9 @@ func TestAdmission_BoundedMemory(t *testing.T) {
 	c := admitting()
 	c.Methods[0].Names = []string{"/"}
 	retrier := mustNew(t, mustSet(t, c), quiet)
-	if err := retrier.Unary()(t.Context(), "/a.B/Own", nil, nil, nil, answered, grpc.StaticMethod()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, retrier.Unary()(t.Context(), "/a.B/Own", nil, nil, nil, answered, grpc.StaticMethod()))
 	for i := range 2000 {
-		if err := retrier.Unary()(t.Context(), fmt.Sprint("/a.B/M", i), nil, nil, nil, answered); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, retrier.Unary()(t.Context(), fmt.Sprint("/a.B/M", i), nil, nil, nil, answered))
 	}
 	list := inside.Admission(retrier)
 	own := slices.ContainsFunc(list, func(s inside.AdmissionState) bool { return s.Method == "/a.B/Own" })

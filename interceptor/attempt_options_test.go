@@ -21,6 +21,7 @@ import (
 
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/tools/moves"
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -237,9 +238,7 @@ func TestAttemptOptions_Many(t *testing.T) {
 		for i := range headers {
 			opts = append(opts, grpc.Header(&headers[i]), marker{name: "m"})
 		}
-		if _, err := s.call(t.Context(), get, opts...); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.call(t.Context(), get, opts...))(t)
 		for i, md := range headers {
 			if fmt.Sprint(md["who"]) != "[second]" {
 				t.Errorf("header %d: %v", i, md["who"])
@@ -264,9 +263,7 @@ func TestAttemptOptions_OfAnotherRetrier(t *testing.T) {
 		}
 	}
 	call := func(r *interceptor.Retrier, times int) {
-		if err := r.Unary()(t.Context(), get, nil, nil, nil, ended(times)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, r.Unary()(t.Context(), get, nil, nil, nil, ended(times)))
 	}
 	first := mustNew(t, mustSet(t, config(plain())), interceptor.WithObserver(interceptor.Observer{
 		Diagnostic: func(policy.Diagnostic) { warned++ },
@@ -303,9 +300,7 @@ func TestAttemptOptions_LeftRunning(t *testing.T) {
 			for _, leave = range []bool{true, false} {
 				var trailer metadata.MD
 				var p peer.Peer
-				if err := conn.Invoke(t.Context(), get, wrapperspb.String(""), new(wrapperspb.StringValue), grpc.Trailer(&trailer), grpc.Peer(&p)); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, conn.Invoke(t.Context(), get, wrapperspb.String(""), new(wrapperspb.StringValue), grpc.Trailer(&trailer), grpc.Peer(&p)))
 				if trailer != nil || p.Addr != nil {
 					t.Errorf("a call that gRPC has not made has trailer %v and peer %v", trailer, p)
 				}

@@ -28,6 +28,7 @@ import (
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/tools/moves"
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -43,19 +44,12 @@ func fiftyMethods(tb testing.TB) *policy.Set {
 			Spec:  policy.Spec{Retry: &retry},
 		})
 	}
-	set, err := policy.NewSet(config)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return set
+	return must.Get(policy.NewSet(config))(tb)
 }
 
 func mustNew(tb testing.TB, set *policy.Set, options ...interceptor.Option) *interceptor.Retrier {
 	tb.Helper()
-	r, err := interceptor.New(set, options...)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	r := must.Get(interceptor.New(set, options...))(tb)
 	knowLatency(r, nil)
 	tb.Cleanup(r.Close)
 	return r
@@ -262,17 +256,14 @@ func (l *loop) RecvMsg(any) error {
 func looped(tb testing.TB, through grpc.StreamClientInterceptor, desc *grpc.StreamDesc, codec grpc.CallOption) (grpc.ClientStream, *loop) {
 	tb.Helper()
 	l := new(loop)
-	stream, err := through(tb.Context(), desc, nil, get, func(_ context.Context, _ *grpc.StreamDesc, _ *grpc.ClientConn, _ string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	stream := must.Get(through(tb.Context(), desc, nil, get, func(_ context.Context, _ *grpc.StreamDesc, _ *grpc.ClientConn, _ string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
 		for _, o := range opts {
 			if o, ok := o.(grpc.ForceCodecV2CallOption); ok {
 				l.codec = o
 			}
 		}
 		return l, nil
-	}, codec, grpc.MaxRetryRPCBufferSize(1<<20))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	}, codec, grpc.MaxRetryRPCBufferSize(1<<20)))(tb)
 	return stream, l
 }
 

@@ -33,6 +33,7 @@ import (
 
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/tools/moves"
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -179,9 +180,7 @@ func TestCallCodec(t *testing.T) {
 				stream := s.open(t, t.Context(), clientStream, row.opts...)
 				n := &note{}
 				for _, n.text = range []string{"a", "", "c"} {
-					if err := stream.SendMsg(n); err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, stream.SendMsg(n))
 				}
 				_ = stream.CloseSend()
 				reply := new(note)
@@ -223,10 +222,7 @@ func TestCallCodec_Compressed(t *testing.T) {
 		s.On(get, moves.Play(moves.Receive(0)).Then(down()), moves.Play(moves.Echo(0)))
 		p := new(payloads)
 		conn := s.Dial(t, append(s.retrier.DialOptions(), grpc.WithStatsHandler(p))...)
-		stream, err := conn.NewStream(t.Context(), bidiStream, get, grpc.UseCompressor(gzip.Name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		stream := must.Get(conn.NewStream(t.Context(), bidiStream, get, grpc.UseCompressor(gzip.Name)))(t)
 		long := strings.Repeat("long ", 10_000) // 50 KB, in gRPC's own buffers
 		send(t, stream, long, "short", long)
 		_ = stream.CloseSend()
@@ -246,9 +242,7 @@ func TestCallCodec_SameBytes(t *testing.T) {
 		stream := s.open(t, t.Context(), serverStream, grpc.ForceCodecV2(encoding.GetCodecV2(encodingproto.Name)))
 		m := wrapperspb.String(strings.Repeat("x", 5000))
 		want, _ := proto.Marshal(m)
-		if err := stream.SendMsg(m); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, stream.SendMsg(m))
 		m.Value = strings.Repeat("y", 5000)
 		_, _ = receive(stream)
 		for _, a := range s.Attempts() {
@@ -331,9 +325,7 @@ func TestCallCodec_NoPointers(t *testing.T) {
 		s.On(get, moves.Play(moves.Receive(4)).Then(down()), moves.Play(moves.Echo(0)))
 		stream := s.open(t, t.Context(), bidiStream, grpc.ForceCodecV2(letters{}))
 		for _, text := range []string{"one", "", "one", "four"} {
-			if err := stream.SendMsg(text); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, stream.SendMsg(text))
 		}
 		_ = stream.CloseSend()
 		var got []string
@@ -389,9 +381,7 @@ func TestCallCodec_InnerMessage(t *testing.T) {
 		})
 		s.On(get, moves.Play(moves.Receive(1)).Then(down()), moves.Play(moves.Echo(0)))
 		stream := s.open(t, t.Context(), bidiStream, grpc.ForceCodecV2(pairs{}))
-		if err := stream.SendMsg(&pair{inner{"a"}}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, stream.SendMsg(&pair{inner{"a"}}))
 		_ = stream.CloseSend()
 		var text string
 		if err := stream.RecvMsg(&text); err != nil || text != "whole a" || string(s.Attempts()[0].Requests[0]) != "part a" {
@@ -496,9 +486,7 @@ func TestCallCodec_Copies(t *testing.T) {
 				s.On(get, moves.Play(moves.Receive(0)).Then(down()), moves.Play(moves.Receive(0), moves.SendRaw(nil)))
 				stream := s.open(t, t.Context(), row.desc, row.codec)
 				for _, text := range []string{"a", "", "c"} {
-					if err := stream.SendMsg(row.make(text)); err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, stream.SendMsg(row.make(text)))
 				}
 				_ = stream.CloseSend()
 				_ = stream.RecvMsg(row.reply)
@@ -525,9 +513,7 @@ func TestCallCodec_NotDecodable(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		s.On(get, moves.Play(moves.Receive(1)).Then(testserver.Fail(codes.Unavailable, "the server's word")), testserver.Hang())
 		stream := s.open(t, t.Context(), bidiStream, grpc.ForceCodecV2(oneWay{notes2{notes{"oneway"}}}))
-		if err := stream.SendMsg(&note{"a"}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, stream.SendMsg(&note{"a"}))
 		err := stream.RecvMsg(new(note))
 		e, _ := errors.AsType[*interceptor.Error](err)
 		if e == nil || e.Reason != policy.ReasonCommitted || e.Commit != "unsendable" || status.Convert(err).Message() != "the server's word" {
@@ -547,9 +533,7 @@ func TestCallCodec_NotDecodableBesideAnother(t *testing.T) {
 	play(t, hedged(), func(t *testing.T, s scene) {
 		s.On(get, moves.Play(moves.Receive(1), moves.Pause(time.Second)), testserver.Hang())
 		stream := s.open(t, t.Context(), serverStream, grpc.ForceCodecV2(oneWay{notes2{notes{"oneway"}}}))
-		if err := stream.SendMsg(&note{"a"}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, stream.SendMsg(&note{"a"}))
 		if err := stream.RecvMsg(new(note)); err != io.EOF {
 			t.Errorf("%v; want the end of the first attempt", err)
 		}

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -54,9 +55,7 @@ func TestCriticality_Sent(t *testing.T) {
 					if row.context != "" {
 						ctx = interceptor.ContextWithCriticality(ctx, row.context)
 					}
-					if err := exchange(ctx, s.conn, desc, get); err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, exchange(ctx, s.conn, desc, get))
 					for _, a := range s.Attempts() {
 						if got := fmt.Sprint(a.Metadata.Get(criticalityHeader)); got != row.want {
 							t.Errorf("attempt %d carries %s; want %s", a.Number, got, row.want)
@@ -124,9 +123,7 @@ func TestCriticality_Received(t *testing.T) {
 					}
 					srv := testserver.Start(t, with...)
 					srv.On("*", testserver.Func(func(ctx context.Context, _ testserver.Attempt) testserver.Step { return answer(handle(ctx)) }))
-					if err := exchange(metadata.NewOutgoingContext(t.Context(), row.sent), srv.Dial(t), nil, get); err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, exchange(metadata.NewOutgoingContext(t.Context(), row.sent), srv.Dial(t), nil, get))
 					if got != row.want || asked != row.want {
 						t.Errorf("the handler sees %s, Refuse %s; want %s", got, asked, row.want)
 					}
@@ -169,9 +166,7 @@ func TestCriticality_Chain(t *testing.T) {
 					return answer(exchange(ctx, s.conn, nil, create))
 				}))
 				ctx := metadata.AppendToOutgoingContext(t.Context(), criticalityHeader, "SHEDDABLE")
-				if err := exchange(ctx, middle.Dial(t), nil, get); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, exchange(ctx, middle.Dial(t), nil, get))
 				md := s.Attempts()[0].Metadata
 				if got := fmt.Sprint(md.Get(criticalityHeader)); got != row.want || row.copies != (len(md.Get("x")) == 1) {
 					t.Errorf("the last service gets %s, and x: %v; want %s", got, md.Get("x"), row.want)

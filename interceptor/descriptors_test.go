@@ -26,6 +26,7 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
 	"github.com/stagger-go/stagger/testserver"
@@ -176,14 +177,9 @@ func levels(t *testing.T) string {
 
 func writeSet(t *testing.T, files ...*descriptorpb.FileDescriptorProto) string {
 	t.Helper()
-	data, err := proto.Marshal(&descriptorpb.FileDescriptorSet{File: files})
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(proto.Marshal(&descriptorpb.FileDescriptorSet{File: files}))(t)
 	path := filepath.Join(t.TempDir(), "api.binpb")
-	if err := os.WriteFile(path, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, data, 0o600))
 	return path
 }
 

@@ -29,6 +29,7 @@ import (
 	"github.com/stagger-go/stagger/examples/payments"
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/tools/moves"
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -319,16 +320,10 @@ func TestEffect_Keys(t *testing.T) {
 	e := newEffects(calls)
 	succeeded, replayed, requests := make([]bool, calls), make([]bool, calls), 0
 	synctest.Test(t, func(t *testing.T) {
-		answers, err := payments.NewAnswers(time.Hour, calls)
-		if err != nil {
-			t.Fatal(err)
-		}
+		answers := must.Get(payments.NewAnswers(time.Hour, calls))(t)
 		srv := testserver.Start(t, testserver.Keep(0))
 		srv.On(payments.Pay, e.pay(answers, mishaps()))
-		set, err := policy.Parse(payments.File, payments.Policy)
-		if err != nil {
-			t.Fatal(err)
-		}
+		set := must.Get(policy.Parse(payments.File, payments.Policy))(t)
 		r := mustNew(t, set, quiet)
 		var conns []*grpc.ClientConn
 		for range 8 {
@@ -476,12 +471,9 @@ func TestEffect_Resets(t *testing.T) {
 			}
 		})
 		r := mustNew(t, mustSet(t, eager()), quiet)
-		conn, err := grpc.NewClient("passthrough:///resetter", append(r.DialOptions(),
+		conn := must.Get(grpc.NewClient("passthrough:///resetter", append(r.DialOptions(),
 			grpc.WithTransportCredentials(insecure.NewCredentials()),
-			grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return lis.DialContext(ctx) }))...)
-		if err != nil {
-			t.Fatal(err)
-		}
+			grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return lis.DialContext(ctx) }))...))(t)
 		crowd(calls, func(n int) {
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 			defer cancel()

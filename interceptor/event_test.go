@@ -21,6 +21,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -360,16 +361,11 @@ func TestEvent_Peer(t *testing.T) {
 	for i := range servers {
 		servers[i] = testserver.Start(t, testserver.TCP())
 	}
-	conn, err := testserver.DialAll(servers, r.DialOptions()...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(testserver.DialAll(servers, r.DialOptions()...))(t)
 	t.Cleanup(func() { _ = conn.Close() })
 	for _, s := range servers {
 		for s.Count("*") == 0 {
-			if err := conn.Invoke(t.Context(), create, &emptypb.Empty{}, &emptypb.Empty{}, grpc.WaitForReady(true)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, conn.Invoke(t.Context(), create, &emptypb.Empty{}, &emptypb.Empty{}, grpc.WaitForReady(true)))
 		}
 	}
 	for _, s := range servers {

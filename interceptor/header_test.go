@@ -18,6 +18,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -132,9 +133,7 @@ func TestPreviousAttempts_CallInside(t *testing.T) {
 		}
 		s.conn = s.Dial(t, append(s.retrier.DialOptions(), grpc.WithChainUnaryInterceptor(inner))...)
 		s.On(get, down(), text(""))
-		if _, err := s.call(t.Context(), get); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.call(t.Context(), get))(t)
 		for _, a := range s.Attempts() {
 			if a.Method == other && len(a.Metadata["grpc-previous-rpc-attempts"]) > 0 {
 				t.Errorf("the call for a token says %v attempts went before", a.Metadata["grpc-previous-rpc-attempts"])
@@ -147,9 +146,7 @@ func TestPreviousAttempts(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		s.On(get, down().Times(2), text(""))
 		ctx := metadata.AppendToOutgoingContext(t.Context(), "tenant", "acme")
-		if _, err := s.call(ctx, get); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.call(ctx, get))(t)
 		var counts []string
 		for _, a := range s.Attempts() {
 			counts = append(counts, fmt.Sprint(a.Metadata["grpc-previous-rpc-attempts"], a.Metadata["tenant"]))
@@ -165,9 +162,7 @@ func TestPreviousAttempts_Proxy(t *testing.T) {
 		s.On(get, down().Times(1), text(""))
 		incoming := metadata.Pairs("grpc-previous-rpc-attempts", "3", "tenant", "acme")
 		ctx := metadata.NewOutgoingContext(metadata.NewIncomingContext(t.Context(), incoming), incoming.Copy())
-		if _, err := s.call(ctx, get); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.call(ctx, get))(t)
 		first, second := s.Attempts()[0].Metadata, s.Attempts()[1].Metadata
 		if got := fmt.Sprint(first["grpc-previous-rpc-attempts"], second["grpc-previous-rpc-attempts"], first["tenant"]); got != "[] [1] [acme]" {
 			t.Errorf("the server saw %s", got)

@@ -20,6 +20,7 @@ import (
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/defaults"
 	"github.com/stagger-go/stagger/internal/tools/moves"
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -206,11 +207,8 @@ func TestKey_DeliveredLateUnsent(t *testing.T) {
 			}
 			return err
 		}
-		conn, err := grpc.NewClient("live:///orders", append(slices.Concat(s.DialOptions(), s.retrier.DialOptions()),
-			grpc.WithResolvers(s.retrier.Resolver(l.resolver)), grpc.WithChainUnaryInterceptor(unsent))...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		conn := must.Get(grpc.NewClient("live:///orders", append(slices.Concat(s.DialOptions(), s.retrier.DialOptions()),
+			grpc.WithResolvers(s.retrier.Resolver(l.resolver)), grpc.WithChainUnaryInterceptor(unsent))...))(t)
 		t.Cleanup(func() { _ = conn.Close() })
 		l.conn = conn
 		got, err := l.call(t.Context(), create)
@@ -232,10 +230,7 @@ func (noToken) RequireTransportSecurity() bool { return false }
 func TestKey_Streams(t *testing.T) {
 	play(t, withKeys(), func(t *testing.T, s scene) {
 		s.On(create, moves.Play(moves.Receive(1)).Then(down()), moves.Play(moves.Receive(0), say("made")))
-		stream, err := s.conn.NewStream(t.Context(), clientStream, create)
-		if err != nil {
-			t.Fatal(err)
-		}
+		stream := must.Get(s.conn.NewStream(t.Context(), clientStream, create))(t)
 		send(t, stream, "a")
 		_ = stream.CloseSend()
 		if got, _ := receive(stream); len(got) != 1 {

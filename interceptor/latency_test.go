@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -27,9 +28,7 @@ func (s scene) train(t *testing.T, calls int, took func(i int) time.Duration) {
 	t.Helper()
 	for i := range calls {
 		s.On(get, text("quick").Delay(took(i)))
-		if _, err := s.call(t.Context(), get); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.call(t.Context(), get))(t)
 	}
 }
 
@@ -38,9 +37,7 @@ func (s scene) hedgedAfter(t *testing.T) time.Duration {
 	t.Helper()
 	s.On(get, testserver.Hang(), text("second"))
 	s.Reset()
-	if _, err := s.call(t.Context(), get); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.call(t.Context(), get))(t)
 	synctest.Wait()
 	attempts := s.Attempts()
 	return attempts[1].Time.Sub(attempts[0].Time)
@@ -101,9 +98,7 @@ func TestLatency_HedgesDoNotPullItDown(t *testing.T) {
 		}))
 		s.Reset()
 		for range 2000 {
-			if _, err := s.call(t.Context(), get); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(s.call(t.Context(), get))(t)
 		}
 		synctest.Wait()
 		if extra := s.Count(get) - 2000; extra < 40 || extra > 160 {

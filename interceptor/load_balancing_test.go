@@ -22,6 +22,7 @@ import (
 
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/tools/lbtest"
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/internal/tried"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
@@ -46,11 +47,7 @@ func balanced(config string) string { return "loadBalancingConfig: " + config + 
 
 func mustParse(tb testing.TB, text string) *policy.Set {
 	tb.Helper()
-	set, err := policy.Parse("retry.yaml", []byte(text))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return set
+	return must.Get(policy.Parse("retry.yaml", []byte(text)))(tb)
 }
 
 // cluster is a client of one Retrier, and several backends.
@@ -411,9 +408,7 @@ func TestElsewhereAllocations(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := lbtest.Start(t, 1, `{"loadBalancingConfig": `+row.config+`}`)
-			if err := b.Conn.Invoke(t.Context(), create, &emptypb.Empty{}, &emptypb.Empty{}); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, b.Conn.Invoke(t.Context(), create, &emptypb.Empty{}, &emptypb.Empty{}))
 			call := func(conn *grpc.ClientConn) func() {
 				return func() { _ = unary(context.Background(), row.method, nil, nil, conn, finished) }
 			}

@@ -21,6 +21,7 @@ import (
 
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/tools/moves"
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -47,9 +48,7 @@ func TestMessageForeign_Proxy(t *testing.T) {
 					play(t, c, func(t *testing.T, s scene) {
 						s.On(get, moves.Play(moves.Receive(1), moves.Pause(300*ms), say("a")))
 						stream := s.open(t, t.Context(), desc, grpc.ForceCodecV2(frames{}))
-						if err := stream.SendMsg(newFrame("x")); err != nil {
-							t.Fatal(err)
-						}
+						must.Do(t, stream.SendMsg(newFrame("x")))
 						_ = stream.CloseSend()
 						time.Sleep(2 * time.Second) // longer than any timeout or delay
 						reply := new(frame)
@@ -95,9 +94,7 @@ func TestMessageForeign_Loser(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 				defer cancel()
 				stream := s.open(t, ctx, serverStream, grpc.ForceCodecV2(frames{}))
-				if err := stream.SendMsg(newFrame("x")); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, stream.SendMsg(newFrame("x")))
 				_ = stream.CloseSend()
 				reply := new(frame)
 				err := stream.RecvMsg(reply)
@@ -142,9 +139,7 @@ func TestMessageForeign_GivesBuffersAway(t *testing.T) {
 					}
 					stream := s.open(t, t.Context(), desc, grpc.ForceCodecV2(giver{}))
 					for _, text := range []string{"x", "y"}[:1+map[bool]int{true: 1}[desc.ClientStreams]] {
-						if err := stream.SendMsg(pooledFrame(text)); err != nil {
-							t.Fatal(err)
-						}
+						must.Do(t, stream.SendMsg(pooledFrame(text)))
 					}
 					_ = stream.CloseSend()
 					reply := new(frame)
@@ -245,9 +240,7 @@ func TestMessageForeign_EmbeddedRequest(t *testing.T) {
 		s.On(get, moves.Play(moves.Receive(0)).Then(down()), moves.Play(moves.Receive(0), say("a")))
 		stream := s.open(t, t.Context(), clientStream, grpc.ForceCodecV2(strict{}))
 		for _, text := range []string{"x", "y"} {
-			if err := stream.SendMsg(&envelope{wrapperspb.String(text)}); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, stream.SendMsg(&envelope{wrapperspb.String(text)}))
 		}
 		_ = stream.CloseSend()
 		reply := new(envelope)
@@ -273,9 +266,7 @@ func TestMessageForeign_NothingEmbedded(t *testing.T) {
 				}
 				s.On(get, moves.Play(moves.Receive(0)).Then(down()), moves.Play(moves.Receive(0), say("a")))
 				stream := s.open(t, t.Context(), serverStream, grpc.ForceCodecV2(strict{}))
-				if err := stream.SendMsg(new(nest)); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, stream.SendMsg(new(nest)))
 				_ = stream.CloseSend()
 				reply = new(nest)
 				if err := stream.RecvMsg(reply); err != nil || reply.GetValue() != "a" {

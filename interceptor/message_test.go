@@ -23,6 +23,7 @@ import (
 
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/tools/moves"
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -133,10 +134,7 @@ func TestMessage(t *testing.T) {
 // messageTable returns the answers of the table in docs/evidence/messages.md.
 func messageTable(t *testing.T) map[string]string {
 	t.Helper()
-	page, err := os.ReadFile("../docs/evidence/messages.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(os.ReadFile("../docs/evidence/messages.md"))(t)
 	rows := map[string]string{}
 	_, section, _ := strings.Cut(string(page), "# Evidence: messages and codecs")
 	_, section, _ = strings.Cut(section, "| --- | --- | --- | --- | --- | --- |\n")
@@ -243,9 +241,7 @@ func (row messageRow) streamed(t *testing.T, s scene, reply any) error {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	stream := s.open(t, ctx, serverStream, row.opts()...)
-	if err := stream.SendMsg(row.request("x")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, stream.SendMsg(row.request("x")))
 	_ = stream.CloseSend()
 	return stream.RecvMsg(reply)
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -52,14 +53,10 @@ func TestSwitch(t *testing.T) {
 			play(t, both(row.file), func(t *testing.T, s scene) {
 				s.On("*", down())
 				for _, to := range row.switches {
-					if err := s.retrier.Switch(to); err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, s.retrier.Switch(to))
 				}
 				// A reload changes nothing that was set by hand.
-				if err := s.retrier.Reload(mustSet(t, both(row.file))); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, s.retrier.Reload(mustSet(t, both(row.file))))
 				_, _ = s.call(t.Context(), get)
 				_, _ = s.call(t.Context(), take)
 				if s.Count(get) != row.orders || s.Count(take) != row.stocks {
@@ -134,9 +131,7 @@ func TestSwitch_Errors(t *testing.T) {
 		}
 	}
 	for i := range 1000 {
-		if err := r.Switch(interceptor.Switch{Service: fmt.Sprint("s", i), Mode: policy.ModeOff, Percent: 100}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, r.Switch(interceptor.Switch{Service: fmt.Sprint("s", i), Mode: policy.ModeOff, Percent: 100}))
 	}
 	if err := r.Switch(interceptor.Switch{Service: "one.more", Mode: policy.ModeOff, Percent: 100}); err == nil || len(r.State().Switches) != 1001 {
 		t.Errorf("%v, and %d switches; want 1000 services", err, len(r.State().Switches))

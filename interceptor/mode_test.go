@@ -19,6 +19,7 @@ import (
 
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/tools/moves"
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -32,9 +33,7 @@ func minutely() policy.RetrySpec {
 
 func (s scene) setMode(t *testing.T, m policy.Mode) {
 	t.Helper()
-	if err := s.retrier.Switch(interceptor.Switch{Mode: m}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.retrier.Switch(interceptor.Switch{Mode: m}))
 }
 
 // setModeAfter sets a mode while calls run.
@@ -362,10 +361,7 @@ func TestMode_DerivedPolicy(t *testing.T) {
 	trial := config(minutely())
 	trial.Mode = policy.ModeObserve
 	play(t, trial, func(t *testing.T, s scene) {
-		derived, err := s.retrier.State().Policies.Lookup(get).Derive(func(*policy.Spec) {})
-		if err != nil {
-			t.Fatal(err)
-		}
+		derived := must.Get(s.retrier.State().Policies.Lookup(get).Derive(func(*policy.Spec) {}))(t)
 		for _, want := range []int{1, 2} {
 			s.On(get, restarting, text("2"))
 			before := s.Count(get)

@@ -38,6 +38,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/stagger-go/stagger/internal/codename"
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -135,7 +136,7 @@ func sourceTexts(t *testing.T, pattern string) (found []string) {
 		t.Skipf("the sources of gRPC are not at %s", file)
 	}
 	expression := regexp.MustCompile(pattern)
-	err := filepath.WalkDir(filepath.Dir(file), func(path string, _ fs.DirEntry, err error) error {
+	must.Do(t, filepath.WalkDir(filepath.Dir(file), func(path string, _ fs.DirEntry, err error) error {
 		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 			return err
 		}
@@ -144,10 +145,7 @@ func sourceTexts(t *testing.T, pattern string) (found []string) {
 			found = append(found, string(m[1]))
 		}
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	slices.Sort(found)
 	return found
 }
@@ -184,10 +182,7 @@ func TestUnsent_GRPCRetries(t *testing.T) {
 				} else {
 					opts = append(opts, grpc.WithUnaryInterceptor(retrier.Unary()), grpc.WithStreamInterceptor(retrier.Stream()))
 				}
-				conn, err := grpc.NewClient(row.scheme+":///orders", opts...)
-				if err != nil {
-					t.Fatal(err)
-				}
+				conn := must.Get(grpc.NewClient(row.scheme+":///orders", opts...))(t)
 				defer conn.Close()
 				for range 2 {
 					j.attempts = nil
@@ -227,12 +222,9 @@ func TestUnretried_Routes(t *testing.T) {
 				retrier := mustNew(t, mustSet(t, config(impatient())), withJournal(j))
 				r := manual.NewBuilderWithScheme(row.scheme)
 				r.InitialState(resolver.State{Addresses: []resolver.Address{{Addr: "nowhere"}}})
-				conn, err := grpc.NewClient(row.scheme+":///orders", append(retrier.DialOptions(),
+				conn := must.Get(grpc.NewClient(row.scheme+":///orders", append(retrier.DialOptions(),
 					grpc.WithResolvers(r), grpc.WithTransportCredentials(insecure.NewCredentials()),
-					grpc.WithContextDialer(func(context.Context, string) (net.Conn, error) { return nil, errors.New("down") }))...)
-				if err != nil {
-					t.Fatal(err)
-				}
+					grpc.WithContextDialer(func(context.Context, string) (net.Conn, error) { return nil, errors.New("down") }))...))(t)
 				defer conn.Close()
 				for range 2 {
 					if _, err := (scene{conn: conn}).call(t.Context(), row.method); status.Code(err) != codes.Unavailable {
@@ -309,12 +301,9 @@ func TestOutcome_RefusedStream(t *testing.T) {
 		}()
 		j := new(journal)
 		retrier := mustNew(t, mustSet(t, config(plain())), withJournal(j))
-		conn, err := grpc.NewClient("passthrough:///refuser", append(retrier.DialOptions(),
+		conn := must.Get(grpc.NewClient("passthrough:///refuser", append(retrier.DialOptions(),
 			grpc.WithTransportCredentials(insecure.NewCredentials()),
-			grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return lis.DialContext(ctx) }))...)
-		if err != nil {
-			t.Fatal(err)
-		}
+			grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return lis.DialContext(ctx) }))...))(t)
 		if _, err := (scene{conn: conn}).call(t.Context(), create); err != nil {
 			t.Errorf("%v; want the answer of the second stream, though the method is not safe to repeat", err)
 		}
@@ -555,12 +544,9 @@ func TestOutcome_Cuts(t *testing.T) {
 				}()
 				j := new(journal)
 				retrier := mustNew(t, mustSet(t, config(plain())), withJournal(j))
-				conn, err := grpc.NewClient("passthrough:///cutter", append(retrier.DialOptions(),
+				conn := must.Get(grpc.NewClient("passthrough:///cutter", append(retrier.DialOptions(),
 					grpc.WithTransportCredentials(insecure.NewCredentials()),
-					grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return lis.DialContext(ctx) }))...)
-				if err != nil {
-					t.Fatal(err)
-				}
+					grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return lis.DialContext(ctx) }))...))(t)
 				call := func(method string) error {
 					j.attempts = nil
 					_, err := scene{conn: conn}.call(t.Context(), method)
@@ -569,10 +555,7 @@ func TestOutcome_Cuts(t *testing.T) {
 				if err := call(get); err != nil || len(j.attempts) != 2 {
 					t.Errorf("%v after %d attempts; want OK after 2", err, len(j.attempts))
 				}
-				stream, err := conn.NewStream(t.Context(), &grpc.StreamDesc{ClientStreams: true}, get)
-				if err != nil {
-					t.Fatal(err)
-				}
+				stream := must.Get(conn.NewStream(t.Context(), &grpc.StreamDesc{ClientStreams: true}, get))(t)
 				_ = stream.CloseSend()
 				if err := stream.RecvMsg(&emptypb.Empty{}); err != nil {
 					t.Errorf("stream: %v; want OK", err)
@@ -605,10 +588,7 @@ func TestOutcome_ProxyAnswers(t *testing.T) {
 	reset := func(code http2.ErrCode) func(f *http2.Framer, id uint32) {
 		return func(f *http2.Framer, id uint32) { _ = f.WriteRSTStream(id, code) }
 	}
-	page, err := os.ReadFile("../docs/proxies.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(os.ReadFile("../docs/proxies.md"))(t)
 	for name, row := range map[string]struct {
 		answer func(f *http2.Framer, id uint32)
 		code   codes.Code

@@ -22,6 +22,7 @@ import (
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/tools/moves"
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -141,10 +142,7 @@ func TestRefuse_CallerGone(t *testing.T) {
 	t.Parallel()
 	var j journal
 	synctest.Test(t, func(t *testing.T) {
-		retrier, err := interceptor.New(mustSet(t, undeclaredConfig()), withJournal(&j))
-		if err != nil {
-			t.Fatal(err)
-		}
+		retrier := must.Get(interceptor.New(mustSet(t, undeclaredConfig()), withJournal(&j)))(t)
 		defer retrier.Close()
 		srv := testserver.Start(t, testserver.Register(unaryOrders(func(context.Context) error { return nil })),
 			testserver.ServerOptions(retrier.ServerOptions(interceptor.Refuse(func(ctx context.Context, _ string) (func(), error) {
@@ -366,10 +364,7 @@ func TestNotProcessed(t *testing.T) {
 	c.Methods[0].Retry.PerCode = []policy.CodeSpec{{
 		Codes: []codes.Code{codes.ResourceExhausted}, Info: policy.ErrorInfo{Domain: "gateway.example", Reason: "SHED"}, NotProcessed: true,
 	}}
-	shed, err := status.New(codes.ResourceExhausted, "").WithDetails(&errdetails.ErrorInfo{Domain: "gateway.example", Reason: "SHED"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	shed := must.Get(status.New(codes.ResourceExhausted, "").WithDetails(&errdetails.ErrorInfo{Domain: "gateway.example", Reason: "SHED"}))(t)
 	knows := func(_ context.Context, _ string, _ any, err error) interceptor.Verdict {
 		if status.Code(err) == codes.FailedPrecondition {
 			return interceptor.VerdictNotProcessed

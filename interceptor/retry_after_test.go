@@ -22,6 +22,7 @@ import (
 
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -56,10 +57,7 @@ func TestRetryAfter_Reason(t *testing.T) {
 			}, e.options...)
 		})
 	}
-	page, err := os.ReadFile("../docs/loops.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(os.ReadFile("../docs/loops.md"))(t)
 	row := regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\| (yes|no)\\b").FindAllStringSubmatch(string(page), -1)
 	for _, m := range row {
 		if want, known := comesBack[policy.Reason(m[1])]; !known || want != (m[2] == "yes") {
@@ -79,10 +77,7 @@ func TestRetryAfter(t *testing.T) {
 	few.MaxPushback = 10 * time.Second
 	hour := later
 	hour.Budget, hour.Backoff.Max = "", 800*ms
-	details, err := status.New(codes.Unavailable, "busy").WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(90 * time.Second)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	details := must.Get(status.New(codes.Unavailable, "busy").WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(90 * time.Second)}))(t)
 	answers := func(steps ...testserver.Step) func(*testing.T, scene) error {
 		return func(t *testing.T, s scene) error {
 			t.Helper()

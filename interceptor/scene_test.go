@@ -23,6 +23,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -67,20 +68,12 @@ func config(retry policy.RetrySpec) policy.Config {
 
 func mustSet(tb testing.TB, c policy.Config) *policy.Set {
 	tb.Helper()
-	set, err := policy.NewSet(c)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return set
+	return must.Get(policy.NewSet(c))(tb)
 }
 
 func mustPolicy(tb testing.TB, s policy.Spec) *policy.Policy {
 	tb.Helper()
-	p, err := policy.New(s)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return p
+	return must.Get(policy.New(s))(tb)
 }
 
 // journal is an observer that keeps events.

@@ -21,6 +21,7 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -77,10 +78,7 @@ func dialLive(t *testing.T, s scene, config string, wrap func(resolver.Builder) 
 		builder = wrap(builder)
 	}
 	opts = slices.Concat(s.DialOptions(), s.retrier.DialOptions(), []grpc.DialOption{grpc.WithResolvers(builder)}, opts)
-	conn, err := grpc.NewClient("live:///orders", opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(grpc.NewClient("live:///orders", opts...))(t)
 	t.Cleanup(func() { _ = conn.Close() })
 	l.conn = conn
 	return l
@@ -316,13 +314,9 @@ func TestServiceConfig_ReloadChangesTheBudget(t *testing.T) {
 		for _, wrap := range []func(resolver.Builder) resolver.Builder{nil, s.retrier.Resolver} {
 			l := dialLive(t, s, retries("4", ""), wrap)
 			l.wants(t, "with 100 tokens", get, 4, policy.ReasonAttemptsExhausted)
-			if err := s.retrier.Reload(mustSet(t, policy.Config{Throttling: &budget.ThrottleConfig{MaxTokens: 4, TokenRatio: 1}})); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, s.retrier.Reload(mustSet(t, policy.Config{Throttling: &budget.ThrottleConfig{MaxTokens: 4, TokenRatio: 1}})))
 			l.wants(t, "with 4", get, 2, policy.ReasonBudgetExhausted)
-			if err := s.retrier.Reload(mustSet(t, policy.Config{Throttling: &budget.ThrottleConfig{MaxTokens: 100, TokenRatio: 1}})); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, s.retrier.Reload(mustSet(t, policy.Config{Throttling: &budget.ThrottleConfig{MaxTokens: 100, TokenRatio: 1}})))
 			s.On("*", testserver.OK())
 			for range 100 {
 				_, _ = l.call(t.Context(), get)
@@ -337,9 +331,7 @@ func TestServiceConfig_ReloadRefillsNothing(t *testing.T) {
 		s.On("*", down())
 		l := dialLive(t, s, retries("4", ""), nil)
 		l.wants(t, "with tokens", get, 4, policy.ReasonAttemptsExhausted)
-		if err := s.retrier.Reload(mustSet(t, policy.Config{})); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.retrier.Reload(mustSet(t, policy.Config{})))
 		l.wants(t, "with a ratio that has earned nothing", get, 1, policy.ReasonBudgetExhausted)
 	})
 }
@@ -391,10 +383,7 @@ func received(t *testing.T, target, config string, wrap func(resolver.Builder) r
 	if wrap != nil {
 		builder = wrap(m)
 	}
-	conn, err := grpc.NewClient(target, slices.Concat(srv.DialOptions(), []grpc.DialOption{grpc.WithResolvers(builder)})...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(grpc.NewClient(target, slices.Concat(srv.DialOptions(), []grpc.DialOption{grpc.WithResolvers(builder)})...))(t)
 	t.Cleanup(func() { _ = conn.Close() })
 	if err := conn.Invoke(t.Context(), get, nil, nil, grpc.WaitForReady(true)); err == nil {
 		t.Fatal("a call without messages succeeds")

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -98,16 +99,10 @@ func TestState_Reload(t *testing.T) {
 	cut := config(plain())
 	cut.MaxAttemptsLimit = 2 // of three: a warning
 	for _, c := range []policy.Config{cut, {}} {
-		set, err := policy.NewSet(c)
-		if err != nil {
-			t.Fatal(err)
-		}
+		set := must.Get(policy.NewSet(c))(t)
 		sets = append(sets, set)
 	}
-	r, err := interceptor.New(sets[0], interceptor.WithObserver(interceptor.Observer{Diagnostic: func(policy.Diagnostic) {}}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(interceptor.New(sets[0], interceptor.WithObserver(interceptor.Observer{Diagnostic: func(policy.Diagnostic) {}})))(t)
 	var reloads sync.WaitGroup
 	defer reloads.Wait()
 	var over atomic.Bool

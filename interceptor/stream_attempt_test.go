@@ -22,6 +22,7 @@ import (
 
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/tools/moves"
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -338,9 +339,7 @@ func TestStreamAttempt_PermitReturnedAtCommit(t *testing.T) {
 		s.On(get, moves.Play(moves.Receive(1), moves.Pause(1050*ms), say("a"), moves.Pause(time.Hour)))
 		stream := s.open(t, t.Context(), serverStream)
 		send(t, stream, "x")
-		if err := stream.RecvMsg(new(wrapperspb.StringValue)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, stream.RecvMsg(new(wrapperspb.StringValue)))
 		if p.returned != 1 {
 			t.Errorf("the budget: %s; want the permit back", p)
 		}
@@ -478,10 +477,7 @@ func TestStreamAttempt_StatsHandler(t *testing.T) {
 		p := new(payloads)
 		conn := s.Dial(t, append(s.retrier.DialOptions(), grpc.WithStatsHandler(p))...)
 		s.On(get, down(), moves.Play(moves.Receive(1), say("a")))
-		stream, err := conn.NewStream(t.Context(), serverStream, get)
-		if err != nil {
-			t.Fatal(err)
-		}
+		stream := must.Get(conn.NewStream(t.Context(), serverStream, get))(t)
 		send(t, stream, "x")
 		if got, err := receive(stream); fmt.Sprint(got) != "[a]" || err != io.EOF {
 			t.Errorf("%v, %v", got, err)

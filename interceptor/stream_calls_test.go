@@ -21,6 +21,7 @@ import (
 
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/tools/moves"
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -119,10 +120,7 @@ func TestStreamCalls_OptionsKept(t *testing.T) {
 						return open(ctx, desc, cc, method)
 					}))...)
 				ctx, cancel := context.WithCancel(t.Context())
-				stream, err := conn.NewStream(ctx, serverStream, get)
-				if err != nil {
-					t.Fatal(err)
-				}
+				stream := must.Get(conn.NewStream(ctx, serverStream, get))(t)
 				send(t, stream, "x")
 				cancel()
 				time.Sleep(time.Second)
@@ -202,10 +200,7 @@ func TestStreamCalls_CancelledHasPeer(t *testing.T) {
 		for range 200 {
 			var from peer.Peer
 			ctx, cancel := context.WithCancel(t.Context())
-			stream, err := conn.NewStream(ctx, bidiStream, get, grpc.Peer(&from))
-			if err != nil {
-				t.Fatal(err)
-			}
+			stream := must.Get(conn.NewStream(ctx, bidiStream, get, grpc.Peer(&from)))(t)
 			send(t, stream, "x")
 			time.AfterFunc(time.Second, cancel)
 			if _, err := receive(stream); status.Code(err) != codes.Canceled || from.Addr == nil {

@@ -23,6 +23,7 @@ import (
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/tools/moves"
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -146,9 +147,7 @@ func TestStreamCommit_ContextAndHeader(t *testing.T) {
 		s.On(get, down(), moves.Play(moves.Receive(1), say("a")).Header(metadata.Pairs("from", "2")))
 		stream := s.open(t, t.Context(), serverStream)
 		send(t, stream, "x")
-		if err := stream.RecvMsg(new(wrapperspb.StringValue)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, stream.RecvMsg(new(wrapperspb.StringValue)))
 		md, _ := metadata.FromOutgoingContext(stream.Context())
 		header, err := stream.Header()
 		if got := fmt.Sprint(md["grpc-previous-rpc-attempts"], header["from"], err); got != "[1] [2] <nil>" {
@@ -179,9 +178,7 @@ func TestStreamCommit_BufferLimits(t *testing.T) {
 					moves.Play(moves.Receive(0), say("ok")))
 				stream := s.open(t, t.Context(), clientStream, row.opts...)
 				for n := range 3 {
-					if err := stream.SendMsg(hundred(n)); err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, stream.SendMsg(hundred(n)))
 				}
 				_ = stream.CloseSend()
 				err := stream.RecvMsg(new(wrapperspb.StringValue))
@@ -214,9 +211,7 @@ func TestStreamCommit_DefaultLimit(t *testing.T) {
 				for n := size; proto.Size(m) != size; n-- { // its own header takes some bytes
 					m.Value = strings.Repeat("x", n)
 				}
-				if err := stream.SendMsg(m); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, stream.SendMsg(m))
 				if _, err := receive(stream); s.calls[0].Reason != want {
 					t.Errorf("%v: %s; want %s", err, s.calls[0].Reason, want)
 				}
@@ -233,9 +228,7 @@ func TestStreamCommit_LetsGo(t *testing.T) {
 		if got := s.retrier.Replayed(); got != 8 { // two strings of one byte would take 16
 			t.Errorf("%d bytes are kept; want 8", got)
 		}
-		if err := stream.RecvMsg(new(wrapperspb.StringValue)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, stream.RecvMsg(new(wrapperspb.StringValue)))
 		synctest.Wait()
 		send(t, stream, "b")
 		if got := s.retrier.Replayed(); got != 0 {
@@ -318,14 +311,9 @@ func (s scene) prepared(t *testing.T) *grpc.PreparedMsg {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	s.On(other, testserver.Hang())
-	stream, err := s.conn.NewStream(ctx, bidiStream, other, interceptor.Disable())
-	if err != nil {
-		t.Fatal(err)
-	}
+	stream := must.Get(s.conn.NewStream(ctx, bidiStream, other, interceptor.Disable()))(t)
 	p := new(grpc.PreparedMsg)
-	if err := p.Encode(stream, wrapperspb.String("prepared")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, p.Encode(stream, wrapperspb.String("prepared")))
 	return p
 }
 
@@ -403,10 +391,7 @@ func TestStreamCommit_Unsendable(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		s.On(get, testserver.Hang())
 		conn := s.inside(t, func(_ int, stream grpc.ClientStream) grpc.ClientStream { return refusing{stream} })
-		stream, err := conn.NewStream(t.Context(), bidiStream, get)
-		if err != nil {
-			t.Fatal(err)
-		}
+		stream := must.Get(conn.NewStream(t.Context(), bidiStream, get))(t)
 		s.committedBy(t, stream.SendMsg(wrapperspb.String("a")), decision.CommitUnsendable)
 	})
 }

@@ -20,6 +20,7 @@ import (
 
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/tools/moves"
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -178,9 +179,7 @@ func TestStreamRecv_ReplyEmptied(t *testing.T) {
 			moves.Play(moves.Receive(0), moves.SendRaw([]byte("bad"))).Then(down()),
 			moves.Play(moves.Receive(0), moves.SendRaw([]byte("good"))))
 		stream := s.open(t, t.Context(), clientStream, grpc.ForceCodec(notes{"forced"}))
-		if err := stream.SendMsg(&note{"a"}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, stream.SendMsg(&note{"a"}))
 		_ = stream.CloseSend()
 		reply := new(note)
 		if err := stream.RecvMsg(reply); err != nil || reply.text != "good" || s.Count(get) != 2 {
@@ -201,10 +200,7 @@ func TestStreamRecv_MessageMeetsEnd(t *testing.T) {
 			return &lateReceiver{stream, func() { cancel(); time.Sleep(500 * ms) }}
 		})
 		s.On(get, moves.Play(moves.Receive(1), say("a"), moves.Pause(time.Hour)))
-		stream, err := conn.NewStream(ctx, bidiStream, get)
-		if err != nil {
-			t.Fatal(err)
-		}
+		stream := must.Get(conn.NewStream(ctx, bidiStream, get))(t)
 		send(t, stream, "x")
 		got, err := receive(stream)
 		if fmt.Sprint(got) != "[a]" || status.Code(err) != codes.Canceled || reasonOf(err) == policy.ReasonSucceeded {

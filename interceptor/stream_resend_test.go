@@ -20,6 +20,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/internal/tools/moves"
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -62,15 +63,10 @@ func TestStreamResend_Close(t *testing.T) {
 			moves.Play(moves.Receive(0)).Then(down()),
 			moves.Play(moves.Receive(1)).Then(down()),
 			moves.Play(moves.Receive(0), say("sum")))
-		stream, err := conn.NewStream(t.Context(), clientStream, get)
-		if err != nil {
-			t.Fatal(err)
-		}
+		stream := must.Get(conn.NewStream(t.Context(), clientStream, get))(t)
 		send(t, stream, "a", "b")
 		_ = stream.CloseSend()
-		if err := stream.RecvMsg(new(wrapperspb.StringValue)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, stream.RecvMsg(new(wrapperspb.StringValue)))
 		all := s.heardBy()
 		if all[0] != "[a b]." || all[2] != "[a b]." || closed != 3 {
 			t.Errorf("the attempts heard %s, with %d closes; want one for each of 3 attempts", all, closed)
@@ -113,9 +109,7 @@ func TestStreamResend_AllSizes(t *testing.T) {
 		for i := range 300 {
 			m.Value = strings.Repeat(string(rune('a'+i%26)), i*7%1100) // none, tiny, and around the pool's threshold
 			want = append(want, m.GetValue())
-			if err := stream.SendMsg(m); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, stream.SendMsg(m))
 		}
 		m.Value = "the application uses its message again"
 		_ = stream.CloseSend()
@@ -215,10 +209,7 @@ func TestStreamResend_Stuck(t *testing.T) {
 			moves.Play(moves.Receive(2)).Then(down()),
 			moves.Play().Then(down()),
 			moves.Play(moves.Receive(0), say("sum")))
-		stream, err := conn.NewStream(t.Context(), clientStream, get)
-		if err != nil {
-			t.Fatal(err)
-		}
+		stream := must.Get(conn.NewStream(t.Context(), clientStream, get))(t)
 		long := strings.Repeat("x", 40<<10) // in gRPC's own buffers
 		send(t, stream, long, long)
 		_ = stream.CloseSend()
@@ -248,9 +239,7 @@ func TestStreamResend_Overtaken(t *testing.T) {
 		s.On(get, failing(), moves.Play().Then(down()), moves.Play(moves.Receive(1), say("a")))
 		stream := s.open(t, t.Context(), bidiStream)
 		send(t, stream, strings.Repeat("x", 10<<10)) // large enough to be taken from a pool
-		if err := stream.RecvMsg(new(wrapperspb.StringValue)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, stream.RecvMsg(new(wrapperspb.StringValue)))
 		close(gate) // the second attempt sends what the third was answered for
 		synctest.Wait()
 		if got := s.Count(get); got != 3 || s.retrier.Replayed() != 0 {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/tools/moves"
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -181,9 +182,7 @@ func TestResume_BoundAfterHeaders(t *testing.T) {
 		stream := s.open(t, t.Context(), serverStream, interceptor.Resume(after))
 		send(t, stream, "from the start")
 		_ = stream.CloseSend()
-		if _, err := stream.Header(); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(stream.Header())(t)
 		got, err := receive(stream)
 		if fmt.Sprint(got) != "[1]" || reasonOf(err) != policy.ReasonAttemptsExhausted || s.Count(get) != 6 {
 			t.Errorf("%v, %s after %d attempts; want three after the one that brought a message", got, reasonOf(err), s.Count(get))
@@ -210,9 +209,7 @@ func TestResume_Copy(t *testing.T) {
 		stream := s.open(t, t.Context(), serverStream, interceptor.Resume(after))
 		send(t, stream, "from the start")
 		m := new(wrapperspb.StringValue)
-		if err := stream.RecvMsg(m); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, stream.RecvMsg(m))
 		m.Value = "the application's now"
 		if err := stream.RecvMsg(m); err != nil || m.GetValue() != "8" {
 			t.Errorf("%v, %v", m, err)

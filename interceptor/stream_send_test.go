@@ -21,6 +21,7 @@ import (
 
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/tools/moves"
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -32,14 +33,10 @@ func TestStreamSend_MessageUsedAgain(t *testing.T) {
 		m := new(wrapperspb.StringValue)
 		for _, text := range []string{"a", "b", "c"} {
 			m.Value = text // one message, used again
-			if err := stream.SendMsg(m); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, stream.SendMsg(m))
 		}
 		_ = stream.CloseSend()
-		if err := stream.RecvMsg(new(wrapperspb.StringValue)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, stream.RecvMsg(new(wrapperspb.StringValue)))
 		if got := fmt.Sprint(s.heard(1)); got != "[a b c]" {
 			t.Errorf("the second attempt heard %s", got)
 		}
@@ -142,13 +139,9 @@ func TestStreamSend_Prepared(t *testing.T) {
 		time.Sleep(time.Second)
 		send(t, stream, "b") // the second attempt
 		p := new(grpc.PreparedMsg)
-		if err := p.Encode(stream, wrapperspb.String("prepared")); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, p.Encode(stream, wrapperspb.String("prepared")))
 		for range 2 {
-			if err := stream.SendMsg(p); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, stream.SendMsg(p))
 		}
 		_ = stream.CloseSend()
 		if got, err := receive(stream); fmt.Sprint(got) != "[a b prepared prepared]" || err != io.EOF {
@@ -226,14 +219,9 @@ func TestStreamSend_MessageItself(t *testing.T) {
 			return &spy{stream, func(m any) { seen = append(seen, m) }}
 		})
 		s.On(get, down(), moves.Play(moves.Receive(1), say("a")))
-		stream, err := conn.NewStream(t.Context(), serverStream, get)
-		if err != nil {
-			t.Fatal(err)
-		}
+		stream := must.Get(conn.NewStream(t.Context(), serverStream, get))(t)
 		m := wrapperspb.String("x")
-		if err := stream.SendMsg(m); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, stream.SendMsg(m))
 		if got, err := receive(stream); fmt.Sprint(got) != "[a]" || len(seen) != 1 || seen[0] != m {
 			t.Errorf("%v, %v; seen %v", got, err, seen)
 		}
@@ -246,10 +234,7 @@ func TestStreamSend_Replaced(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		conn := s.inside(t, func(_ int, stream grpc.ClientStream) grpc.ClientStream { return &signer{stream} })
 		s.On(get, moves.Play(moves.Echo(0)))
-		stream, err := conn.NewStream(t.Context(), bidiStream, get)
-		if err != nil {
-			t.Fatal(err)
-		}
+		stream := must.Get(conn.NewStream(t.Context(), bidiStream, get))(t)
 		send(t, stream, "x")
 		_ = stream.CloseSend()
 		if got, err := receive(stream); fmt.Sprint(got) != "[x, signed]" {
@@ -347,14 +332,10 @@ func TestStreamSend_InnerInterceptors(t *testing.T) {
 				s.On(get, moves.Play(moves.Receive(0)).Then(down()), moves.Play(moves.Echo(0)))
 				stream := s.open(t, t.Context(), bidiStream)
 				m := wrapperspb.String("a")
-				if err := stream.SendMsg(m); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, stream.SendMsg(m))
 				synctest.Wait()
 				m.Value = "b" // the application uses its message again
-				if err := stream.SendMsg(m); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, stream.SendMsg(m))
 				synctest.Wait()
 				m.Value = "c"
 				_ = stream.CloseSend()

@@ -20,6 +20,7 @@ import (
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/inside"
 	"github.com/stagger-go/stagger/internal/tools/moves"
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -82,10 +83,7 @@ func (s scene) slowly(t *testing.T, conn *grpc.ClientConn, way string, desc *grp
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	stream, err := conn.NewStream(ctx, desc, get, grpc.OnFinish(func(err error) { seen.finished = append(seen.finished, status.Code(err)) }))
-	if err != nil {
-		t.Fatal(err)
-	}
+	stream := must.Get(conn.NewStream(ctx, desc, get, grpc.OnFinish(func(err error) { seen.finished = append(seen.finished, status.Code(err)) })))(t)
 	send(t, stream, "x")
 	_ = stream.CloseSend()
 	synctest.Wait()
@@ -223,10 +221,7 @@ func TestStreamSingle_ReceivedAhead(t *testing.T) {
 				conn := s.inside(t, func(_ int, stream grpc.ClientStream) grpc.ClientStream { return hoard(stream) })
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
-				stream, err := conn.NewStream(ctx, serverStream, get)
-				if err != nil {
-					t.Fatal(err)
-				}
+				stream := must.Get(conn.NewStream(ctx, serverStream, get))(t)
 				send(t, stream, "x")
 				time.Sleep(2 * time.Second)
 				s.overOnce(t, row.code, 1)
@@ -247,10 +242,7 @@ func TestStreamSingle_OptionsKept(t *testing.T) {
 				return open(ctx, desc, cc, method)
 			}))...)
 		ctx, cancel := context.WithCancel(t.Context())
-		stream, err := conn.NewStream(ctx, bidiStream, get)
-		if err != nil {
-			t.Fatal(err)
-		}
+		stream := must.Get(conn.NewStream(ctx, bidiStream, get))(t)
 		send(t, stream, "x")
 		cancel()
 		time.Sleep(time.Second)
@@ -286,18 +278,14 @@ func TestStreamSingle_Admission(t *testing.T) {
 		if got := inside.Admission(s.retrier)[0].Running; got != 1 {
 			t.Errorf("%d attempts run; want 1", got)
 		}
-		if err := stream.RecvMsg(new(wrapperspb.StringValue)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, stream.RecvMsg(new(wrapperspb.StringValue)))
 		if got := inside.Admission(s.retrier)[0].Running; got != 0 {
 			t.Errorf("%d attempts run after the first message; want 0", got)
 		}
 		for range 20 {
 			stream := s.open(t, t.Context(), bidiStream)
 			send(t, stream, "x")
-			if err := stream.RecvMsg(new(wrapperspb.StringValue)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, stream.RecvMsg(new(wrapperspb.StringValue)))
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()

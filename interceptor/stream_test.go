@@ -27,6 +27,7 @@ import (
 
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/tools/moves"
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -65,11 +66,7 @@ func described(t *testing.T) interceptor.Option {
 // open begins a stream; a failure ends the test.
 func (s scene) open(t *testing.T, ctx context.Context, desc *grpc.StreamDesc, opts ...grpc.CallOption) grpc.ClientStream {
 	t.Helper()
-	stream, err := s.conn.NewStream(ctx, desc, get, opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return stream
+	return must.Get(s.conn.NewStream(ctx, desc, get, opts...))(t)
 }
 
 func send(t *testing.T, stream grpc.ClientStream, texts ...string) {
@@ -151,9 +148,7 @@ func TestStream_ClientReplayed(t *testing.T) {
 			send(t, stream, text)
 			time.Sleep(time.Second) // virtual: the server has seen it, and may have failed
 		}
-		if err := stream.CloseSend(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, stream.CloseSend())
 		reply := new(wrapperspb.StringValue)
 		if err := stream.RecvMsg(reply); err != nil || reply.GetValue() != "sum" {
 			t.Fatalf("%v, %v", reply, err)
@@ -441,10 +436,7 @@ func TestStream_Refused(t *testing.T) {
 func TestStream_DeclaredSafe(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		s.On(create, down(), moves.Play(moves.Receive(1), say("a")))
-		stream, err := s.conn.NewStream(t.Context(), bidiStream, create, interceptor.Idempotent())
-		if err != nil {
-			t.Fatal(err)
-		}
+		stream := must.Get(s.conn.NewStream(t.Context(), bidiStream, create, interceptor.Idempotent()))(t)
 		send(t, stream, "x")
 		if got, err := receive(stream); fmt.Sprint(got) != "[a]" || err != io.EOF {
 			t.Errorf("%v, %v", got, err)

@@ -20,6 +20,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -270,10 +271,7 @@ func TestUnary_TCP(t *testing.T) {
 	srv := testserver.Start(t, testserver.TCP())
 	srv.On(get, down().Pushback("0").Times(1), text("hello"))
 	retrier := mustNew(t, mustSet(t, config(plain())), quiet)
-	conn, err := grpc.NewClient(srv.Target(), append(retrier.DialOptions(), grpc.WithTransportCredentials(insecure.NewCredentials()))...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(grpc.NewClient(srv.Target(), append(retrier.DialOptions(), grpc.WithTransportCredentials(insecure.NewCredentials()))...))(t)
 	defer conn.Close()
 	if got, err := (scene{conn: conn}).call(t.Context(), get); err != nil || got != "hello" {
 		t.Errorf("%q, %v", got, err)
@@ -361,10 +359,7 @@ func TestUnarySuccess_SecondTargetAllocatesNothing(t *testing.T) {
 	retrier := mustNew(t, fiftyMethods(t))
 	unary := retrier.Unary()
 	for _, target := range []string{"passthrough:///one", "passthrough:///two"} {
-		conn, err := grpc.NewClient(target, grpc.WithTransportCredentials(noCredentials))
-		if err != nil {
-			t.Fatal(err)
-		}
+		conn := must.Get(grpc.NewClient(target, grpc.WithTransportCredentials(noCredentials)))(t)
 		defer conn.Close()
 		call := func() { _ = unary(t.Context(), "/acme.orders.v1.OrderService/Method25", nil, nil, conn, finished) }
 		call()

@@ -18,6 +18,7 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -178,9 +179,7 @@ func TestUnaryTimeout_Charged(t *testing.T) {
 	retry.Budget = ""
 	play(t, config(retry), func(t *testing.T, s scene) {
 		s.On(get, testserver.Hang().Times(1), down(), text(""))
-		if _, err := s.call(t.Context(), get); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.call(t.Context(), get))(t)
 		// The abandoned attempt and the failed one count as failures of the server.
 		if got := p.String(); got != "asked [timeout failure], failed 2, returned 0, refunded 1, ok 1, bad 0" {
 			t.Errorf("the budget: %s", got)
@@ -206,9 +205,7 @@ func TestUnaryTimeout_DeadlineOfCall(t *testing.T) {
 	play(t, config(hasty()), func(t *testing.T, s scene) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
-		if _, err := s.call(ctx, get); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.call(ctx, get))(t)
 		if got := s.Attempts()[0].Timeout; got != 10*time.Second {
 			t.Errorf("the server was told of %v; want 10s, since the attempt may go on", got)
 		}
@@ -246,9 +243,7 @@ func TestUnaryTimeout_LateAnswer(t *testing.T) {
 			p := &purse{grants: 9}
 			play(t, config(two), func(t *testing.T, s scene) {
 				s.On(get, down(), text("").Delay(delay))
-				if _, err := s.call(t.Context(), get); err != nil {
-					t.Fatal(err)
-				}
+				must.Get(s.call(t.Context(), get))(t)
 				if p.refunded != refunds {
 					t.Errorf("%d refunds; want %d", p.refunded, refunds)
 				}

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/observe"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
@@ -49,23 +50,15 @@ func loggedInMode(t *testing.T, mode policy.Mode, script ...testserver.Step) str
 	t.Helper()
 	var out bytes.Buffer
 	synctest.Test(t, func(t *testing.T) {
-		set, err := policy.Parse("retry.yaml", []byte(file))
-		if err != nil {
-			t.Fatal(err)
-		}
+		set := must.Get(policy.Parse("retry.yaml", []byte(file)))(t)
 		handler := slog.NewTextHandler(&out, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 			if a.Key == slog.TimeKey || a.Key == "target" {
 				return slog.Attr{}
 			}
 			return a
 		}})
-		retrier, err := interceptor.New(set, interceptor.WithObserver(observe.Slog(slog.New(handler))))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := retrier.Switch(interceptor.Switch{Mode: mode}); err != nil {
-			t.Fatal(err)
-		}
+		retrier := must.Get(interceptor.New(set, interceptor.WithObserver(observe.Slog(slog.New(handler)))))(t)
+		must.Do(t, retrier.Switch(interceptor.Switch{Mode: mode}))
 		srv := testserver.Start(t)
 		srv.On("*", script...)
 		conn := srv.Dial(t, retrier.DialOptions()...)
@@ -123,14 +116,8 @@ func TestSlogOfARetryThatIsNotSent(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var out synced
-		set, err := policy.Parse("retry.yaml", []byte(file))
-		if err != nil {
-			t.Fatal(err)
-		}
-		retrier, err := interceptor.New(set, interceptor.WithObserver(observe.Slog(slog.New(slog.NewTextHandler(&out, nil)))))
-		if err != nil {
-			t.Fatal(err)
-		}
+		set := must.Get(policy.Parse("retry.yaml", []byte(file)))(t)
+		retrier := must.Get(interceptor.New(set, interceptor.WithObserver(observe.Slog(slog.New(slog.NewTextHandler(&out, nil))))))(t)
 		srv := testserver.Start(t)
 		srv.On("*", testserver.Fail(codes.Unavailable, "down"))
 		conn := srv.Dial(t, retrier.DialOptions()...)
@@ -217,10 +204,7 @@ func TestSlogTellsOfReloads(t *testing.T) {
 	if out.Len() != 0 {
 		t.Errorf("a refused one, of which there is a warning: logged %q", &out)
 	}
-	set, err := policy.Parse("retry.yaml", []byte("{}"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	set := must.Get(policy.Parse("retry.yaml", []byte("{}")))(t)
 	observer.Reload(set, []string{"budget orders removed", "maxWaiting changed"}, nil)
 	if !strings.Contains(out.String(), `level=INFO msg="stagger: policies reloaded" source=retry.yaml hash=`+set.Hash()+` changes="budget orders removed, maxWaiting changed"`) {
 		t.Errorf("logged %q", &out)

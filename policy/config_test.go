@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -107,10 +108,7 @@ func TestNewSetDefaults(t *testing.T) {
 	t.Parallel()
 	c := goodConfig()
 	c.Methods[0].Retry.PerCode = []policy.CodeSpec{{Codes: []codes.Code{codes.Unavailable}}}
-	set, err := policy.NewSet(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	set := must.Get(policy.NewSet(c))(t)
 	if p := set.Lookup("/a.B/C"); p == nil || p.Spec().Retry.MaxAttempts != 3 || p.Spec().Retry.Budget != "b" || p.Spec().Retry.PerAttemptTimeout != 0 {
 		t.Errorf("Lookup = %+v", p)
 	}
@@ -228,10 +226,7 @@ func TestNewSetCopies(t *testing.T) {
 		Budgets:    []policy.BudgetSpec{{Name: "b", Config: budget.DefaultRatio()}},
 		Throttling: &budget.ThrottleConfig{MaxTokens: 10, TokenRatio: 1},
 	}
-	set, err := policy.NewSet(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	set := must.Get(policy.NewSet(config))(t)
 	retry.MaxAttempts = 0
 	retry.PerCode[0].Codes[0] = codes.Internal
 	retry.PerCode[0].Codes = nil

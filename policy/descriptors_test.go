@@ -18,6 +18,7 @@ import (
 	"google.golang.org/protobuf/types/descriptorpb"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
 )
@@ -26,20 +27,12 @@ const parcels = "testdata/descriptors/parcels.binpb"
 
 func mustLoadDescriptors(t testing.TB, path string) *protoregistry.Files {
 	t.Helper()
-	files, err := policy.LoadDescriptors(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return files
+	return must.Get(policy.LoadDescriptors(path))(t)
 }
 
 func mustDescribe(t testing.TB, set *policy.Set, files ...*protoregistry.Files) *policy.Set {
 	t.Helper()
-	described, err := set.WithDescriptors(files...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return described
+	return must.Get(set.WithDescriptors(files...))(t)
 }
 
 // TestWithDescriptorsFileWins uses parcels.proto, where GetParcel has 5 attempts, BurnParcel 2, and the service 3.
@@ -113,10 +106,7 @@ methodConfig:
 
 func asJSON(t *testing.T, v any) string {
 	t.Helper()
-	data, err := json.MarshalIndent(v, "", " ")
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(json.MarshalIndent(v, "", " "))(t)
 	return string(data)
 }
 
@@ -187,11 +177,7 @@ func apiOf(set *descriptorpb.FileDescriptorSet) *descriptorpb.FileDescriptorProt
 
 func marshal(t testing.TB, m proto.Message) []byte {
 	t.Helper()
-	data, err := proto.Marshal(m)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return data
+	return must.Get(proto.Marshal(m))(t)
 }
 
 // goodRetry returns a valid policy, changed by edit.
@@ -216,10 +202,7 @@ func with(r *policyv1.RetryPolicy) *descriptorpb.MethodOptions {
 // describe parses a set and adds it to the policies of a file.
 func describe(t *testing.T, file string, set *descriptorpb.FileDescriptorSet) (*policy.Set, error) {
 	t.Helper()
-	files, err := policy.ParseDescriptors("api.binpb", marshal(t, set))
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Get(policy.ParseDescriptors("api.binpb", marshal(t, set)))(t)
 	return mustParse(t, "f", file).WithDescriptors(files)
 }
 

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -28,11 +29,7 @@ func mustParse(t testing.TB, file, text string) *policy.Set {
 
 func mustLoad(t testing.TB, name string) *policy.Set {
 	t.Helper()
-	set, err := policy.Load(filepath.Join("testdata", "good", name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return set
+	return must.Get(policy.Load(filepath.Join("testdata", "good", name)))(t)
 }
 
 // TestParseDesignExample parses the file that the design promises to users.
@@ -162,10 +159,7 @@ func TestLoadMissingFile(t *testing.T) {
 // TestParseJSONAsYAML parses texts that are both JSON and YAML, as each.
 func TestParseJSONAsYAML(t *testing.T) {
 	t.Parallel()
-	data, err := os.ReadFile("testdata/good/grpc.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile("testdata/good/grpc.json"))(t)
 	asJSON, asYAML := mustParse(t, "a.json", string(data)), mustParse(t, "a.yaml", "---\n"+string(data))
 	if len(asJSON.Policies()) == 0 || !reflect.DeepEqual(asJSON.Policies(), asYAML.Policies()) {
 		t.Errorf("JSON gives %v, YAML %v", asJSON.Policies(), asYAML.Policies())

@@ -11,6 +11,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -29,10 +30,7 @@ func TestCodes_Sorted(t *testing.T) {
 	t.Parallel()
 	retry := policy.DefaultRetry()
 	retry.Codes = []codes.Code{codes.Unavailable, codes.Aborted, codes.Unavailable}
-	p, err := policy.New(policy.Spec{Retry: &retry})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(policy.New(policy.Spec{Retry: &retry}))(t)
 	if got := p.Spec().Retry.Codes; !slices.Equal(got, []codes.Code{codes.Aborted, codes.Unavailable}) {
 		t.Errorf("%v", got)
 	}
@@ -56,14 +54,11 @@ func TestCommitOnHeadersRefusesPerAttemptTimeout(t *testing.T) {
 func TestCommitOn(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]bool{"SEEN": false, "HEADERS": true} {
-		set, err := policy.Parse("retry.yaml", []byte(`
+		set := must.Get(policy.Parse("retry.yaml", []byte(`
 methodConfig:
   - name: [{service: a.B, method: C}]
     retryPolicy: {maxAttempts: 2, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 1, retryableStatusCodes: [UNAVAILABLE], commitOn: `+text+`}
-`))
-		if err != nil {
-			t.Fatal(err)
-		}
+`)))(t)
 		if p := set.Lookup("/a.B/C"); p.Spec().Retry.CommitOnHeaders != want {
 			t.Errorf("commitOn %s is read as %v", text, p.Spec().Retry.CommitOnHeaders)
 		}

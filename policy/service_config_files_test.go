@@ -16,6 +16,7 @@ import (
 	"go.yaml.in/yaml/v4"
 	"pgregory.net/rapid"
 
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -29,22 +30,13 @@ func policyFiles(t *testing.T) map[string][]byte {
 			t.Fatalf("%s: no files: %v", pattern, err)
 		}
 		for _, path := range paths {
-			data, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			data := must.Get(os.ReadFile(path))(t)
 			files[path] = data
 		}
 	}
-	pages, err := filepath.Glob("../docs/*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	pages := must.Get(filepath.Glob("../docs/*.md"))(t)
 	for _, page := range pages {
-		text, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(page))(t)
 		for i, block := range strings.Split(string(text), "\n```yaml\n")[1:] {
 			block, _, _ = strings.Cut(block, "\n```")
 			files[fmt.Sprintf("%s, block %d", page, i+1)] = []byte(block)
@@ -57,13 +49,8 @@ func policyFiles(t *testing.T) map[string][]byte {
 func toJSON(t *testing.T, data []byte) string {
 	t.Helper()
 	var v map[string]any
-	if err := yaml.Unmarshal(data, &v); err != nil {
-		t.Fatal(err)
-	}
-	text, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, yaml.Unmarshal(data, &v))
+	text := must.Get(json.Marshal(v))(t)
 	return string(text)
 }
 
@@ -99,10 +86,7 @@ func TestServiceConfigOfRepositoryFiles(t *testing.T) {
 func TestServiceConfigOfAnyFile(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		config, err := json.Marshal(drawnFile(t))
-		if err != nil {
-			t.Fatal(err)
-		}
+		config := must.Get(json.Marshal(drawnFile(t)))(t)
 		set, err := policy.Parse("f.json", config)
 		if err != nil {
 			t.Fatalf("the file is not valid, and says nothing: %s\n%v", config, err)

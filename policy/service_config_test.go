@@ -12,6 +12,7 @@ import (
 
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/inside"
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -185,10 +186,7 @@ func TestServiceConfigLeavesUnsafeOut(t *testing.T) {
 	if !slices.Equal(got, wantNotes) {
 		t.Errorf("notes:\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(wantNotes, "\n"))
 	}
-	conn, err := grpcReads(t, string(config))
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(grpcReads(t, string(config)))(t)
 	compiled := decision.Compile(set)
 	for _, method := range []string{"/a.B/C", "/a.B/D", "/a.N/M", "/a.K/M", "/a.K/Assumed", "/x.Y/Z"} {
 		safe := compiled.Safe(compiled.Lookup(method), method) && method != "/a.K/M"
@@ -257,10 +255,7 @@ methodConfig:
 // TestGRPCReads_Packages: for gRPC, a file with packages is a service config without policies for their methods.
 func TestGRPCReads_Packages(t *testing.T) {
 	t.Parallel()
-	conn, err := grpcReads(t, `{"methodConfig": [{"name": [{"service": "acme.parcels.v1.*"}], "timeout": "1s"}]}`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(grpcReads(t, `{"methodConfig": [{"name": [{"service": "acme.parcels.v1.*"}], "timeout": "1s"}]}`))(t)
 	if got := grpcs(conn, "/acme.parcels.v1.ParcelService/ListParcels"); got != "" {
 		t.Errorf("gRPC reads %s", got)
 	}

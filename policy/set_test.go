@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -157,15 +158,9 @@ func TestDerive(t *testing.T) {
 			t.Fatal("no files", err)
 		}
 		for _, file := range files {
-			set, err := policy.Load(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			set := must.Get(policy.Load(file))(t)
 			for _, p := range set.Policies() {
-				d, err := p.Derive(none)
-				if err != nil {
-					t.Fatal(err)
-				}
+				d := must.Get(p.Derive(none))(t)
 				got, want := d.Spec(), p.Spec()
 				got.Mode, got.Percent = want.Mode, want.Percent // which the entry alone says in the one
 				if !reflect.DeepEqual(got, want) {

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -45,10 +46,7 @@ func watchFile(t *testing.T, path string, prepare func(w *watch), test func(w *w
 	synctest.Test(t, func(t *testing.T) {
 		w := &watch{t: t, dir: dir, path: filepath.Join(dir, path)}
 		prepare(w)
-		loaded, err := policy.Load(w.path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		loaded := must.Get(policy.Load(w.path))(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		policy.Watch(ctx, w.path, loaded, w.changed)
@@ -195,9 +193,7 @@ func TestWatch_ConfigMap(t *testing.T) {
 		for _, n := range []string{"3", "4"} {
 			w.put("..v"+n+"/retry.yaml", attemptsFile(n))
 			w.point("..data", "..v"+n)
-			if err := os.RemoveAll(filepath.Join(w.dir, "..1")); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.RemoveAll(filepath.Join(w.dir, "..1")))
 			w.wants("swapped", int(n[0]-'0'), "")
 		}
 	})
@@ -255,10 +251,7 @@ func TestWatch_ChangeSinceLoad(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := &watch{t: t, dir: dir, path: filepath.Join(dir, "retry.yaml")}
 			w.put("retry.yaml", attemptsFile("2"))
-			loaded, err := policy.Load(w.path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			loaded := must.Get(policy.Load(w.path))(t)
 			w.put("retry.yaml", attemptsFile("3"))
 			if forget {
 				loaded = nil

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/stagger-go/stagger/internal/tools/must"
 )
 
 // README and docs show commands with their output, as
@@ -17,16 +19,10 @@ import (
 // which are run in the root of the repository, and compared.
 func TestPagesShowWhatCommandsPrint(t *testing.T) {
 	t.Chdir("../..")
-	pages, err := filepath.Glob("docs/*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	pages := must.Get(filepath.Glob("docs/*.md"))(t)
 	shown := 0
 	for _, page := range append(pages, "README.md") {
-		text, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(page))(t)
 		shown += compare(t, page, string(text))
 	}
 	if shown < 5 {

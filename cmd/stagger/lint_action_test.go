@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/stagger-go/stagger/internal/tools/must"
 )
 
 // repository returns a clone with an uncommitted change, that of testdata/repository.
@@ -22,9 +24,7 @@ func repository(t *testing.T) (folder string) {
 	}
 	folder = t.TempDir()
 	copyTree := func(from string) {
-		if err := os.CopyFS(folder, os.DirFS(filepath.Join("testdata", "repository", from))); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.CopyFS(folder, os.DirFS(filepath.Join("testdata", "repository", from))))
 	}
 	copyTree("before")
 	for _, args := range []string{"init -q -b main", "add .", "-c user.name=a -c user.email=a@example.com commit -q -m before"} {
@@ -75,10 +75,7 @@ func TestAction(t *testing.T) {
 		t.Fatalf("%d steps; want one", len(action.Runs.Steps))
 	}
 	step := action.Runs.Steps[0]
-	root, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := must.Get(filepath.Abs("../.."))(t)
 	lint := func(inputs map[string]string) (string, error) {
 		c := exec.CommandContext(t.Context(), "bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step.Run)
 		c.Dir = folder
@@ -119,10 +116,7 @@ func TestPreCommitHook(t *testing.T) {
 	if len(hooks) != 1 || hooks[0].Language != "script" {
 		t.Fatalf("%+v; want one hook that is a script", hooks)
 	}
-	script, err := filepath.Abs(filepath.Join("../..", hooks[0].Entry))
-	if err != nil {
-		t.Fatal(err)
-	}
+	script := must.Get(filepath.Abs(filepath.Join("../..", hooks[0].Entry)))(t)
 	hook := func(args ...string) (string, error) {
 		c := exec.CommandContext(t.Context(), script, append(args, "deploy/retry.yaml")...)
 		c.Dir = folder
@@ -136,9 +130,7 @@ func TestPreCommitHook(t *testing.T) {
 	if err == nil || strings.Count(got, "warning: deploy/retry.yaml:") != len(laxer) {
 		t.Errorf("%v\n%s", err, got)
 	}
-	if err := os.WriteFile(filepath.Join(folder, "deploy", "retry.yaml"), []byte("methodConfig: [{nam: []}]"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(folder, "deploy", "retry.yaml"), []byte("methodConfig: [{nam: []}]"), 0o600))
 	if got, err := hook(); err == nil || !strings.Contains(got, "error: deploy/retry.yaml:1:17: ") {
 		t.Errorf("%v\n%s", err, got)
 	}

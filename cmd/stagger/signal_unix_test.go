@@ -12,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/stagger-go/stagger/internal/tools/must"
 )
 
 // TestSignalEndsReading interrupts commands that read endless input.
@@ -27,9 +29,7 @@ func TestSignalEndsReading(t *testing.T) {
 			t.Run(line+" "+signal.String(), func(t *testing.T) {
 				t.Parallel()
 				pipe := filepath.Join(t.TempDir(), "pipe.yaml")
-				if err := syscall.Mkfifo(pipe, 0o600); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, syscall.Mkfifo(pipe, 0o600))
 				w, err := os.OpenFile(pipe, os.O_RDWR, 0) // does not wait for a reader
 				if err != nil {
 					t.Fatal(err)
@@ -42,16 +42,10 @@ func TestSignalEndsReading(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				if err := c.Start(); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, c.Start())
 				// More than a pipe holds, so that writing ends only when it is being read.
-				if _, err := w.WriteString(strings.Repeat("#\n", 40_000)); err != nil {
-					t.Fatal(err)
-				}
-				if err := c.Process.Signal(signal); err != nil {
-					t.Fatal(err)
-				}
+				must.Get(w.WriteString(strings.Repeat("#\n", 40_000)))(t)
+				must.Do(t, c.Process.Signal(signal))
 				_ = c.Wait() // which is the test: the pipe stays open
 				if s, ok := c.ProcessState.Sys().(syscall.WaitStatus); !ok || s.Signal() != signal {
 					t.Errorf("%v; want the end by %v", c.ProcessState, signal)
@@ -66,19 +60,12 @@ func TestSignalEndsPlaying(t *testing.T) {
 	t.Parallel()
 	c := exec.CommandContext(t.Context(), os.Args[0], "demo")
 	c.Env = append(os.Environ(), asCommand+"=1")
-	out, err := c.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(c.StdoutPipe())(t)
+	must.Do(t, c.Start())
 	if _, err := out.Read(make([]byte, 1)); err != nil { // it plays
 		t.Fatal(err)
 	}
-	if err := c.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.Process.Signal(os.Interrupt))
 	_ = c.Wait()
 	if s, ok := c.ProcessState.Sys().(syscall.WaitStatus); !ok || s.Signal() != syscall.SIGINT {
 		t.Errorf("%v; want the end by an interrupt", c.ProcessState)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stagger-go/stagger/internal/clock"
+	"github.com/stagger-go/stagger/internal/tools/must"
 )
 
 const (
@@ -28,10 +29,7 @@ func at(seconds float64) time.Duration {
 // made returns a budget without pools.
 func made[B Reloadable](tb testing.TB, c Config) B {
 	tb.Helper()
-	b, err := New(c, nil)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	b := must.Get(New(c, nil))(tb)
 	return b.(B)
 }
 
@@ -60,9 +58,7 @@ func spend(b Budget, now time.Duration, n int) (permits []Permit) {
 
 func mustReload(t *testing.T, b Reloadable, now time.Duration, c Config) {
 	t.Helper()
-	if err := b.Reload(now, c); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, b.Reload(now, c))
 }
 
 // kinds returns one budget of each kind, with a balance if it can have one.

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/stagger-go/stagger/internal/tools/must"
 )
 
 // model is the simplest implementation of a budget: it isn't concurrent, and forgets nothing. Amounts are in the unit of
@@ -51,10 +53,7 @@ func TestReloadable(t *testing.T) {
 
 func (k kind) check(t *rapid.T) {
 	config := k.config(t)
-	b, err := New(config, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(New(config, nil))(t)
 	m := k.model(config)
 	var (
 		latest  = t0
@@ -129,16 +128,12 @@ func (k kind) check(t *rapid.T) {
 		"reload": func(t *rapid.T) {
 			config = k.config(t)
 			at := now(t)
-			if err := b.Reload(at, config); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, b.Reload(at, config))
 			m.reload(at, config)
 		},
 		"reload the same": func(t *rapid.T) {
 			before := b.Balance(latest)
-			if err := b.Reload(latest, config); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, b.Reload(latest, config))
 			if got := b.Balance(latest); got != before {
 				t.Fatalf("balance %v; want %v", got, before)
 			}
@@ -200,10 +195,7 @@ func TestFresh(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b, err := New(row.config, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			b := must.Get(New(row.config, nil))(t)
 			if !b.Fresh(t0) {
 				t.Error("it is not fresh when it is made")
 			}

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/stagger-go/stagger/internal/document"
+	"github.com/stagger-go/stagger/internal/tools/must"
 	faultserverv1 "github.com/stagger-go/stagger/proto/stagger/faultserver/v1"
 )
 
@@ -27,18 +28,12 @@ func decode(text string, m proto.Message) error {
 func TestDecode(t *testing.T) {
 	t.Parallel()
 	var got faultserverv1.Step
-	err := decode(`
+	must.Do(t, decode(`
 times: 3
 delay: 1.5s
 random: {seed: 18446744073709551615, probability: 0.5, step: {hang: {}}}
-replies: [{raw: "_-8"}, {raw: "/+8="}, {json: {a: [1, null, x, true]}}]`, &got)
-	if err != nil {
-		t.Fatal(err)
-	}
-	value, err := structpb.NewValue(map[string]any{"a": []any{1, nil, "x", true}})
-	if err != nil {
-		t.Fatal(err)
-	}
+replies: [{raw: "_-8"}, {raw: "/+8="}, {json: {a: [1, null, x, true]}}]`, &got))
+	value := must.Get(structpb.NewValue(map[string]any{"a": []any{1, nil, "x", true}}))(t)
 	raw := func() *faultserverv1.Message {
 		return &faultserverv1.Message{Form: &faultserverv1.Message_Raw{Raw: []byte{0xff, 0xef}}}
 	}

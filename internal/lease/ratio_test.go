@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stagger-go/stagger/internal/balance"
+	"github.com/stagger-go/stagger/internal/tools/must"
 )
 
 // pools is a fleet whose pools a test answers.
@@ -42,10 +43,7 @@ func fleetConfig() balance.RatioConfig {
 func TestFleetRatio(t *testing.T) {
 	t.Parallel()
 	fleet := pools{}
-	b, err := balance.New(fleetConfig(), fleet.lease)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(balance.New(fleetConfig(), fleet.lease))(t)
 	failure := balance.Charge{Kind: balance.KindFailure}
 	fleet.answer("orders", 0, 0) // the first report
 	for range 10 {
@@ -96,10 +94,7 @@ func TestFleetRatio(t *testing.T) {
 func TestFleetRatio_Wait(t *testing.T) {
 	t.Parallel()
 	fleet := pools{}
-	b, err := balance.New(fleetConfig(), fleet.lease)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(balance.New(fleetConfig(), fleet.lease))(t)
 	r, _, _ := fleet["orders"].Next(0)
 	fleet["orders"].Answered(10*time.Millisecond, r, Answer{})
 	p, ok := b.Withdraw(time.Second, balance.Charge{})
@@ -111,18 +106,13 @@ func TestFleetRatio_Wait(t *testing.T) {
 func TestFleetRatio_Reload(t *testing.T) {
 	t.Parallel()
 	fleet := pools{}
-	b, err := balance.New(fleetConfig(), fleet.lease)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(balance.New(fleetConfig(), fleet.lease))(t)
 	fleet.answer("orders", 0, 0)
 	p, _ := b.Withdraw(0, balance.Charge{})
 	fleet.answer("orders", 0, 1)
 	other := fleetConfig()
 	other.Percent = 20
-	if err := b.Reload(0, other); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, b.Reload(0, other))
 	if b.Confirm(0, p) {
 		t.Error("confirms what its pool has granted before a reload")
 	}
@@ -130,9 +120,7 @@ func TestFleetRatio_Reload(t *testing.T) {
 		t.Errorf("balance %v; want nothing of what was granted before a reload", b.Balance(0))
 	}
 	other.Fleet = "others"
-	if err := b.Reload(0, other); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, b.Reload(0, other))
 	if b.Confirm(0, p) {
 		t.Error("confirms what another pool has granted before a reload")
 	}
@@ -158,10 +146,7 @@ func TestFleetRatio_ReloadForgets(t *testing.T) {
 		"returned":  func(b balance.Budget, p balance.Permit) { b.Return(0, p) },
 	} {
 		fleet := pools{}
-		b, err := balance.New(fleetConfig(), fleet.lease)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Get(balance.New(fleetConfig(), fleet.lease))(t)
 		fleet.answer("orders", 0, 0)
 		p, ok := b.Withdraw(0, balance.Charge{})
 		if !ok || !promised(p) {
@@ -169,9 +154,7 @@ func TestFleetRatio_ReloadForgets(t *testing.T) {
 		}
 		c := fleetConfig()
 		c.Percent = 20
-		if err := b.Reload(0, c); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, b.Reload(0, c))
 		end(b, p)
 		l := fleet["orders"]
 		waiting := len(l.waiting)

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/tools/must"
 )
 
 const (
@@ -26,33 +27,20 @@ const (
 
 func serveBigtable(t *testing.T) string {
 	t.Helper()
-	server, err := bttest.NewServer("127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	server := must.Get(bttest.NewServer("127.0.0.1:0"))(t)
 	t.Cleanup(server.Close)
-	admin, err := bigtable.NewAdminClient(t.Context(), "lab", "lab", google(server.Addr, []grpc.DialOption{plaintext})...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	admin := must.Get(bigtable.NewAdminClient(t.Context(), "lab", "lab", google(server.Addr, []grpc.DialOption{plaintext})...))(t)
 	defer admin.Close()
-	if err := admin.CreateTable(t.Context(), "orders"); err != nil {
-		t.Fatal(err)
-	}
-	if err := admin.CreateColumnFamily(t.Context(), "orders", "f"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, admin.CreateTable(t.Context(), "orders"))
+	must.Do(t, admin.CreateColumnFamily(t.Context(), "orders", "f"))
 	return server.Addr
 }
 
 func dialBigtable(t *testing.T, target string, dial ...grpc.DialOption) *bigtable.Client {
 	t.Helper()
-	c, err := bigtable.NewClientWithConfig(t.Context(), "lab", "lab", bigtable.ClientConfig{
+	c := must.Get(bigtable.NewClientWithConfig(t.Context(), "lab", "lab", bigtable.ClientConfig{
 		MetricsProvider: bigtable.NoopMetricsProvider{}, DisableDirectAccess: true, DisableSession: true,
-	}, google(target, dial)...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	}, google(target, dial)...))(t)
 	return c
 }
 

@@ -21,6 +21,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -81,10 +82,7 @@ func (s *connectServer) fail(n int64, failure func() *connect.Error) {
 
 func dial(t *testing.T, address string, opts ...grpc.DialOption) *grpc.ClientConn {
 	t.Helper()
-	conn, err := grpc.NewClient("passthrough:///"+address, append(opts, plaintext)...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(grpc.NewClient("passthrough:///"+address, append(opts, plaintext)...))(t)
 	t.Cleanup(func() { conn.Close() })
 	return conn
 }
@@ -169,25 +167,18 @@ func TestConnect_Upload(t *testing.T) {
 	noLeaks(t)
 	s := serveConnect(t)
 	conn := dial(t, s.address, retrier(t, names("lab.Echo", "Upload")).DialOptions()...)
-	stream, err := conn.NewStream(within(t), &grpc.StreamDesc{ClientStreams: true}, connectUpload)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stream := must.Get(conn.NewStream(within(t), &grpc.StreamDesc{ClientStreams: true}, connectUpload))(t)
 	const messages = 1024
 	message := wrapperspb.Bytes(bytes.Repeat([]byte{'m'}, 64<<10))
 	before := heap()
 	for range messages {
-		if err := stream.SendMsg(message); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, stream.SendMsg(message))
 		<-s.received
 	}
 	if kept := heap() - before; kept > 8<<20 {
 		t.Errorf("%d bytes are kept after %d were sent", kept, messages*64<<10)
 	}
-	if err := stream.CloseSend(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, stream.CloseSend())
 	var n wrapperspb.Int64Value
 	if err := stream.RecvMsg(&n); err != nil || n.GetValue() != messages*64<<10 {
 		t.Errorf("%d bytes came, %v", n.GetValue(), err)

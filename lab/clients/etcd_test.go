@@ -21,6 +21,7 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/internal/tools/proctest"
 )
 
@@ -73,11 +74,7 @@ func dialEtcd(t *testing.T, target string, retries bool, dial ...grpc.DialOption
 	if !retries {
 		c.MaxUnaryRetries = 1
 	}
-	client, err := clientv3.New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return client
+	return must.Get(clientv3.New(c))(t)
 }
 
 func openEtcd(t *testing.T, target string, retries bool, dial ...grpc.DialOption) session {
@@ -152,14 +149,8 @@ func TestEtcd_Kill(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 
-	lease, err := c.Grant(ctx, 10)
-	if err != nil {
-		t.Fatal(err)
-	}
-	alive, err := c.KeepAlive(ctx, lease.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	lease := must.Get(c.Grant(ctx, 10))(t)
+	alive := must.Get(c.KeepAlive(ctx, lease.ID))(t)
 	watched := c.Watch(ctx, "key/", clientv3.WithPrefix(), clientv3.WithCreatedNotify())
 	<-watched
 	const each = 200

@@ -20,6 +20,8 @@ import (
 	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+
+	"github.com/stagger-go/stagger/internal/tools/must"
 )
 
 // front is a proxy before a real server: it forwards and counts every request, and fails requests on demand.
@@ -46,11 +48,8 @@ type cutter struct {
 // newFront starts a front before the server at an address. It stops at the end of the test.
 func newFront(t *testing.T, address string) *front {
 	t.Helper()
-	conn, err := grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDisableRetry(),
-		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(raw{}), grpc.MaxCallRecvMsgSize(64<<20)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDisableRetry(),
+		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(raw{}), grpc.MaxCallRecvMsgSize(64<<20))))(t)
 	lis := listen(t)
 	f := &front{
 		target: lis.Addr().String(), conn: conn,
@@ -67,11 +66,7 @@ func newFront(t *testing.T, address string) *front {
 
 func listen(t *testing.T) net.Listener {
 	t.Helper()
-	lis, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return lis
+	return must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 }
 
 // fail makes a method fail until heal is called.

@@ -21,6 +21,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/testserver"
 )
 
@@ -47,16 +48,11 @@ func TestGateway(t *testing.T) {
 				server.On(get, tc.steps...)
 				server.On(put, tc.steps...)
 				mux := grpcgateway.NewServeMux()
-				if err := gw.RegisterKVHandler(t.Context(), mux, server.Dial(t, opts...)); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, gw.RegisterKVHandler(t.Context(), mux, server.Dial(t, opts...)))
 				w := httptest.NewRecorder()
 				mux.ServeHTTP(w, httptest.NewRequestWithContext(within(t), http.MethodPost, "/v3/kv/"+tc.path, strings.NewReader(`{"key":"aw=="}`)))
 				result := w.Result()
-				body, err := io.ReadAll(result.Body)
-				if err != nil {
-					t.Fatal(err)
-				}
+				body := must.Get(io.ReadAll(result.Body))(t)
 				for _, name := range slices.Sorted(maps.Keys(result.Header)) {
 					answer += fmt.Sprintln(name, result.Header[name])
 				}

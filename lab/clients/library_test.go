@@ -21,6 +21,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -61,15 +62,8 @@ func (l library) service(top string) string {
 
 func retrier(t *testing.T, text string, options ...interceptor.Option) *interceptor.Retrier {
 	t.Helper()
-	set, err := policy.Parse("retry.yaml", []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := interceptor.New(set, options...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+	set := must.Get(policy.Parse("retry.yaml", []byte(text)))(t)
+	return must.Get(interceptor.New(set, options...))(t)
 }
 
 var plaintext = grpc.WithTransportCredentials(insecure.NewCredentials())
@@ -125,10 +119,7 @@ func (l library) compareHappy(t *testing.T, address string) {
 		f := newFront(t, address)
 		s := l.open(t, f.target, true, append(dial, plaintext)...)
 		defer s.close()
-		results, err := s.happy(within(t))
-		if err != nil {
-			t.Fatal(err)
-		}
+		results = must.Get(s.happy(within(t)))(t)
 		return results, f.seen()
 	}
 	bare, want := play()

@@ -20,6 +20,8 @@ import (
 	"google.golang.org/api/option"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+
+	"github.com/stagger-go/stagger/internal/tools/must"
 )
 
 const (
@@ -49,23 +51,15 @@ func dialPubSub(t *testing.T, target string, retries bool, dial ...grpc.DialOpti
 	if !retries {
 		config = &pubsub.ClientConfig{TopicAdminCallOptions: &vkit.TopicAdminCallOptions{GetTopic: []gax.CallOption{once}}}
 	}
-	c, err := pubsub.NewClientWithConfig(t.Context(), "lab", config, google(target, dial)...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
+	return must.Get(pubsub.NewClientWithConfig(t.Context(), "lab", config, google(target, dial)...))(t)
 }
 
 func servePubSub(t *testing.T) string {
 	t.Helper()
 	server := pstest.NewServer()
 	t.Cleanup(func() { server.Close() })
-	if _, err := server.GServer.CreateTopic(t.Context(), &pubsubpb.Topic{Name: topic}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := server.GServer.CreateSubscription(t.Context(), &pubsubpb.Subscription{Name: subscription, Topic: topic, AckDeadlineSeconds: 60}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(server.GServer.CreateTopic(t.Context(), &pubsubpb.Topic{Name: topic}))(t)
+	must.Get(server.GServer.CreateSubscription(t.Context(), &pubsubpb.Subscription{Name: subscription, Topic: topic, AckDeadlineSeconds: 60}))(t)
 	return server.Addr
 }
 
@@ -149,9 +143,7 @@ func TestPubSub_StreamingPull(t *testing.T) {
 		}
 		done <- err
 	}()
-	if err := publish(within(t), p, want[:25]...); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, publish(within(t), p, want[:25]...))
 	for range 25 {
 		<-told // otherwise it would come
 	}
@@ -159,9 +151,7 @@ func TestPubSub_StreamingPull(t *testing.T) {
 	if f.cut(streamingPull, codes.Unavailable) == 0 {
 		t.Error("no stream to cut")
 	}
-	if err := publish(within(t), p, want[25:]...); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, publish(within(t), p, want[25:]...))
 	if err := <-done; err != nil {
 		t.Error(err)
 	}

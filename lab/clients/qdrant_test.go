@@ -13,6 +13,7 @@ import (
 	"github.com/qdrant/go-client/qdrant"
 	"google.golang.org/grpc"
 
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/testserver"
 )
 
@@ -33,14 +34,8 @@ func TestQdrant(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			number, err := strconv.Atoi(port)
-			if err != nil {
-				t.Fatal(err)
-			}
-			c, err := qdrant.NewClient(&qdrant.Config{Host: host, Port: number, GrpcOptions: dial, SkipCompatibilityCheck: true})
-			if err != nil {
-				t.Fatal(err)
-			}
+			number := must.Get(strconv.Atoi(port))(t)
+			c := must.Get(qdrant.NewClient(&qdrant.Config{Host: host, Port: number, GrpcOptions: dial, SkipCompatibilityCheck: true}))(t)
 			get := func(ctx context.Context) ([]*qdrant.RetrievedPoint, error) {
 				return c.Get(ctx, &qdrant.GetPoints{CollectionName: "orders", Ids: []*qdrant.PointId{qdrant.NewIDNum(7)}})
 			}

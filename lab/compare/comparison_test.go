@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/lab/peers"
 )
 
@@ -45,10 +46,7 @@ func named(t *testing.T, name string) comparison {
 // opened returns a connected client of a comparison; it is closed when the test ends.
 func (c comparison) opened(t *testing.T, k client) backend {
 	t.Helper()
-	b, err := c.open(k)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(c.open(k))(t)
 	t.Cleanup(b.close)
 	return b
 }
@@ -62,10 +60,7 @@ func TestClientsMakeTheAttemptsCompared(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				began := time.Now()
-				rows, err := c.rows(quick())
-				if err != nil {
-					t.Fatal(err)
-				}
+				rows := must.Get(c.rows(quick()))(t)
 				columns := len(c.table().columns)
 				for i, r := range rows {
 					if r.Name != c.clients[i].name || len(r.Values) != columns {
@@ -180,9 +175,7 @@ func TestMetricsAllocateLittle(t *testing.T) {
 		for i, k := range c.clients {
 			do := c.opened(t, k).operation()
 			allocated[i] = testing.AllocsPerRun(500, func() {
-				if err := do(); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, do())
 			})
 		}
 		theirs, own := allocated[1]-allocated[0], allocated[3]-allocated[2]
@@ -240,21 +233,12 @@ func TestReplay(t *testing.T) {
 	t.Parallel()
 	for i, k := range replayers(1) {
 		synctest.Test(t, func(t *testing.T) {
-			made, err := k.prepare(peers.Plan{Attempts: 4, Initial: atOnce, Max: atOnce})
-			if err != nil {
-				t.Fatal(err)
-			}
+			made := must.Get(k.prepare(peers.Plan{Attempts: 4, Initial: atOnce, Max: atOnce}))(t)
 			s, received := replayServer()
 			defer s.Stop()
-			conn, err := s.dial(made.options)
-			if err != nil {
-				t.Fatal(err)
-			}
+			conn := must.Get(s.dial(made.options))(t)
 			defer func() { _ = conn.Close() }()
-			stream, err := uploaded(t.Context(), conn)
-			if err != nil {
-				t.Fatal(err)
-			}
+			stream := must.Get(uploaded(t.Context(), conn))(t)
 			attempts := min(i+1, 2) // the first has no retries
 			if err := stream.RecvMsg(new(wrapperspb.StringValue)); (err == nil) != (attempts == 2) || len(received) != attempts {
 				t.Errorf("%s: %v; all was received %d times; want %d", k.name, err, len(received), attempts)
@@ -283,10 +267,7 @@ func replayServer() (s *server, received chan bool) {
 func TestMemories(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, table := range memories(quick()) {
-			rows, err := table.rows(quick())
-			if err != nil {
-				t.Fatal(err)
-			}
+			rows := must.Get(table.rows(quick()))(t)
 			want := map[string]int{"waiting": 1 + len(waitingClients), "replay": len(replayers(4)), "scale": 4}[table.name]
 			if len(rows) != want {
 				t.Errorf("%s: %d rows; want %d", table.name, len(rows), want)

@@ -15,6 +15,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/internal/tools/report"
 )
 
@@ -31,20 +32,15 @@ func TestMain(m *testing.M) {
 func TestCommand(t *testing.T) {
 	root := t.TempDir()
 	page := filepath.Join(root, "docs", "evidence", "costs.md")
-	if err := errors.Join(os.MkdirAll(filepath.Dir(page), 0o750),
+	must.Do(t, errors.Join(os.MkdirAll(filepath.Dir(page), 0o750),
 		os.WriteFile(page, []byte("# Costs\nOn <!-- cost: host -->?<!-- / -->.\n<!-- one failure -->\nSTALE\n<!-- /one failure -->\n<!-- waiting -->\n<!-- /waiting -->\nend\n"), 0o600),
-		os.WriteFile(filepath.Join(root, "README.md"), []byte("It allocates <!-- cost: one failure; stagger; allocations -->9<!-- / --> and <!-- cost: none -->1<!-- / -->.\n"), 0o600)); err != nil {
-		t.Fatal(err)
-	}
+		os.WriteFile(filepath.Join(root, "README.md"), []byte("It allocates <!-- cost: one failure; stagger; allocations -->9<!-- / --> and <!-- cost: none -->1<!-- / -->.\n"), 0o600)))
 	var out, errs bytes.Buffer
 	args := []string{"-only", "^(one failure|waiting)$", "-processes", "2", "-rounds", "2", "-slice", "1ns", "-waiting", "3", "-write", root}
 	if err := command(t.Context(), args, &out, &errs); err != nil {
 		t.Fatalf("%v\n%s", err, &errs)
 	}
-	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(page))(t)
 	for _, want := range []string{"(2 processes;", "| stagger | ", "| a goroutine alone | ", "(one process)", runtime.Version(), "| client | × gRPC's retries | processor × | time | allocations | bytes |"} {
 		if !strings.Contains(out.String(), want) || !strings.Contains(string(text), want) {
 			t.Errorf("no %q in\n%s\nand the page\n%s", want, &out, text)
@@ -53,10 +49,7 @@ func TestCommand(t *testing.T) {
 	if strings.Contains(string(text), "STALE") || !strings.HasSuffix(string(text), "end\n") {
 		t.Errorf("the page is\n%s", text)
 	}
-	readme, err := os.ReadFile(filepath.Join(root, "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	readme := must.Get(os.ReadFile(filepath.Join(root, "README.md")))(t)
 	if figure := strings.Split(string(readme), "-->")[1]; len(figure) < 3+len("<!-- / ") || !strings.Contains(string(readme), "none -->1<!--") {
 		t.Errorf("README.md is %s; want hundreds of allocations, and what was not measured as before", readme)
 	}
@@ -85,10 +78,7 @@ func TestFlagErrors(t *testing.T) {
 
 func TestTableNames(t *testing.T) {
 	t.Parallel()
-	o, err := parse(nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := must.Get(parse(nil, nil))(t)
 	seen := map[string]bool{}
 	for _, one := range tables(o) {
 		if one.name == "" || seen[one.name] || strings.Contains(one.name, ";") {

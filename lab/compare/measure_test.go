@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/stagger-go/stagger/internal/tools/must"
 )
 
 // still is a meter whose time and allocations change only when a subject changes them.
@@ -64,9 +66,7 @@ func TestRatioWithinARound(t *testing.T) {
 	p := m.plan(8, 1)
 	for range p.rounds {
 		for _, s := range []*subject{a, b} {
-			if err := p.measure(s); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, p.measure(s))
 			runs -= runs % 2 // both of a round are as slow
 		}
 		runs += 2
@@ -84,9 +84,7 @@ func TestRoundOrder(t *testing.T) {
 	run := func(seed uint64) (rounds [][]string) {
 		m, log := new(still), []string{}
 		subjects := []*subject{m.takes("a", 400*time.Microsecond, &log), m.takes("b", 500*time.Microsecond, &log), m.takes("c", time.Millisecond, &log)}
-		if _, err := m.plan(8, seed).compare(subjects, 0); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(m.plan(8, seed).compare(subjects, 0))(t)
 		return slices.Collect(slices.Chunk(log[len(log)-24:], 3))
 	}
 	first := run(1)

@@ -25,6 +25,7 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/observe/debugpage"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -86,15 +87,11 @@ func (v *visit) listen(event any) {
 func open(ctx context.Context, t *testing.T, address string) *visit {
 	t.Helper()
 	v := new(visit)
-	if err := chromedp.Listen(ctx, v.listen); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, chromedp.Listen(ctx, v.listen))
 	_, err := chromedp.Call(ctx, network.Enable, network.EnableParams{})
 	_, err2 := chromedp.Call(ctx, log.Enable, cdp.Empty{})
 	_, err3 := chromedp.Call(ctx, runtime.Enable, cdp.Empty{})
-	if err := errors.Join(err, err2, err3, chromedp.Do(ctx, chromedp.Navigate(address))); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(err, err2, err3, chromedp.Do(ctx, chromedp.Navigate(address))))
 	return v
 }
 
@@ -113,9 +110,7 @@ func TestBrowserWatchesAnOutage(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	s.On("*", testserver.OK())
-	if err := s.call(t, getOrder); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.call(t, getOrder))
 	web := httptest.NewServer(debugpage.Config{}.Handler(s.retrier))
 	t.Cleanup(web.Close)
 	ctx := browser(t)
@@ -135,27 +130,18 @@ func TestBrowserWatchesAnOutage(t *testing.T) {
 	until(ctx, t, `document.querySelector('#budgets-1 polyline').getBBox().height > 30`)   // and so does the line
 
 	// While paused, the page does not change. Afterwards it continues.
-	if err := chromedp.Do(ctx, chromedp.Click(chromedp.CSS(`#pause`))); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, chromedp.Do(ctx, chromedp.Click(chromedp.CSS(`#pause`))))
 	until(ctx, t, `document.getElementById('live').textContent.startsWith('paused at ')`)
 	_ = s.call(t, "/acme.orders.v1.OrderService/Late")
 	const late = `document.querySelector('#decisions-1').textContent.includes('Late')`
 	until(ctx, t, `new Promise(done => setTimeout(() => done(true), 2500)) && !`+late)
-	if err := chromedp.Do(ctx, chromedp.Click(chromedp.CSS(`#pause`))); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, chromedp.Do(ctx, chromedp.Click(chromedp.CSS(`#pause`))))
 	until(ctx, t, late)
 
 	// The reason leads to the explanation of the method.
 	const refusal = chromedp.CSS("td.no") // visible there, but not here
-	if err := chromedp.Do(ctx, chromedp.Click(chromedp.CSS(`#decisions-1 a[href*="GetOrder"]`)), chromedp.WaitVisible(refusal)); err != nil {
-		t.Fatal(err)
-	}
-	text, err := chromedp.Run(ctx, chromedp.Text(chromedp.CSS("body")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, chromedp.Do(ctx, chromedp.Click(chromedp.CSS(`#decisions-1 a[href*="GetOrder"]`)), chromedp.WaitVisible(refusal)))
+	text := must.Get(chromedp.Run(ctx, chromedp.Text(chromedp.CSS("body"))))(t)
 	wants(t, text, "The call ends after 700ms with UNAVAILABLE: attempts_exhausted")
 
 	v.mu.Lock()
@@ -178,14 +164,9 @@ func TestBrowserWithoutScripts(t *testing.T) {
 	s.On("*", down())
 	_ = s.call(t, getOrder)
 	ctx := browser(t)
-	if _, err := chromedp.Call(ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(chromedp.Call(ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true}))(t)
 	v := open(ctx, t, web.URL+"/debug/stagger/")
-	text, err := chromedp.Run(ctx, chromedp.Text(chromedp.CSS("main")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(chromedp.Run(ctx, chromedp.Text(chromedp.CSS("main"))))(t)
 	wants(t, text, "0 of 2", "budget_exhausted: orders", "retry.yaml")
 	v.mu.Lock()
 	defer v.mu.Unlock()

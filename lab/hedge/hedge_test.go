@@ -28,6 +28,7 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -56,20 +57,14 @@ func staggers(tb testing.TB, h policy.HedgeSpec) []grpc.DialOption {
 	ratio := budget.DefaultRatio()
 	ratio.Percent = 20
 	h.MaxAttempts, h.Delay, h.Budget = 2, 20*ms, "hedges"
-	set, err := policy.NewSet(policy.Config{
+	set := must.Get(policy.NewSet(policy.Config{
 		Budgets: []policy.BudgetSpec{{Name: "hedges", Config: ratio}},
 		Methods: []policy.MethodConfig{{
 			Names: []string{"/stagger.hedge.v1.Shop/Get"},
 			Spec:  policy.Spec{Hedge: &h},
 		}},
-	})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	r, err := interceptor.New(set)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	}))(tb)
+	r := must.Get(interceptor.New(set))(tb)
 	return r.DialOptions()
 }
 

@@ -25,6 +25,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/stagger-go/stagger/internal/codename"
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/internal/tools/proctest"
 )
 
@@ -111,13 +112,8 @@ func (l language) calls(t *testing.T, config string) caller {
 
 func (c foreignCaller) call(t *testing.T, o order) (answers []string) {
 	t.Helper()
-	text, err := json.Marshal(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := fmt.Fprintf(c.in, "%s\n", text); err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(json.Marshal(o))(t)
+	must.Get(fmt.Fprintf(c.in, "%s\n", text))(t)
 	if !c.out.Scan() {
 		t.Fatalf("the client has ended: %v", c.out.Err())
 	}
@@ -162,10 +158,7 @@ type namedCaller struct {
 // allCallers returns stagger, which follows exportedPolicy, and clients in three languages, which follow its exported form.
 func allCallers(t *testing.T, command string) []namedCaller {
 	t.Helper()
-	exported, err := exec.CommandContext(t.Context(), command, "export", file(t, "retry.yaml", exportedPolicy)).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	exported := must.Get(exec.CommandContext(t.Context(), command, "export", file(t, "retry.yaml", exportedPolicy)).Output())(t)
 	all := []namedCaller{
 		{goCaller(func(t *testing.T) []grpc.DialOption { return retrier(t, exportedPolicy).DialOptions() }), ourName},
 		{goCaller(func(*testing.T) []grpc.DialOption {
@@ -182,14 +175,8 @@ func allCallers(t *testing.T, command string) []namedCaller {
 // ask sends a request, and returns the answer.
 func ask(t *testing.T, method, url, body string) []byte {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	reply, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body)))(t)
+	reply := must.Get(http.DefaultClient.Do(r))(t)
 	defer reply.Body.Close()
 	text, err := io.ReadAll(reply.Body)
 	if err != nil || reply.StatusCode != http.StatusOK {
@@ -258,9 +245,7 @@ func TestExportedPolicy(t *testing.T) {
 				var list struct {
 					Count int `json:"count"`
 				}
-				if err := json.Unmarshal(ask(t, http.MethodGet, faults+"/attempts", ""), &list); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, json.Unmarshal(ask(t, http.MethodGet, faults+"/attempts", ""), &list))
 				t.Logf("%s: %d attempts, %v", c.name, list.Count, answers[row.before:])
 				shownRow = append(shownRow, strconv.Itoa(list.Count-row.before))
 			}

@@ -30,6 +30,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/internal/tools/proctest"
 )
 
@@ -61,11 +62,7 @@ func (l language) uses(t *testing.T) {
 // program returns the full path of a program of the language.
 func program(t *testing.T, path string) string {
 	t.Helper()
-	full, err := filepath.Abs(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return full
+	return must.Get(filepath.Abs(path))(t)
 }
 
 // foreignServer is a server in another language, which can be stopped and restarted.
@@ -99,10 +96,7 @@ func (s *foreignServer) run(t *testing.T) {
 // first of which is a line feed.
 func (s *foreignServer) counts(t *testing.T) map[string]int {
 	t.Helper()
-	text, err := os.ReadFile(s.runs)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(s.runs))(t)
 	n := map[string]int{}
 	for line := range strings.Lines(string(text)) {
 		if line = strings.TrimSuffix(line, "\n"); len(line) > 1 {
@@ -115,14 +109,8 @@ func (s *foreignServer) counts(t *testing.T) map[string]int {
 // details is a server's google.rpc.RetryInfo, in hexadecimal digits.
 func details(t *testing.T, delay time.Duration) string {
 	t.Helper()
-	info, err := anypb.New(&errdetails.RetryInfo{RetryDelay: durationpb.New(delay)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := proto.Marshal(&spb.Status{Code: int32(codes.Unavailable), Message: "as the script says", Details: []*anypb.Any{info}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	info := must.Get(anypb.New(&errdetails.RetryInfo{RetryDelay: durationpb.New(delay)}))(t)
+	b := must.Get(proto.Marshal(&spb.Status{Code: int32(codes.Unavailable), Message: "as the script says", Details: []*anypb.Any{info}}))(t)
 	return hex.EncodeToString(b)
 }
 

@@ -23,6 +23,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -73,24 +74,14 @@ methodConfig:
 
 func retrier(t *testing.T, text string, opts ...interceptor.Option) *interceptor.Retrier {
 	t.Helper()
-	set, err := policy.Parse("retry.yaml", []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := interceptor.New(set, opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+	set := must.Get(policy.Parse("retry.yaml", []byte(text)))(t)
+	return must.Get(interceptor.New(set, opts...))(t)
 }
 
 // dial connects to a target on loopback; the connection closes when the test ends.
 func dial(t *testing.T, target string, opts ...grpc.DialOption) *grpc.ClientConn {
 	t.Helper()
-	conn, err := grpc.NewClient(target, append(opts, grpc.WithTransportCredentials(insecure.NewCredentials()))...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(grpc.NewClient(target, append(opts, grpc.WithTransportCredentials(insecure.NewCredentials()))...))(t)
 	t.Cleanup(func() { conn.Close() })
 	return conn
 }

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -35,14 +36,8 @@ func TestAdmissionHearsORCA(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				set, err := policy.Parse("", []byte(`methodConfig: [{name: [{}], admission: REFUSE, timeout: 1s}]`))
-				if err != nil {
-					t.Fatal(err)
-				}
-				retrier, err := interceptor.New(set)
-				if err != nil {
-					t.Fatal(err)
-				}
+				set := must.Get(policy.Parse("", []byte(`methodConfig: [{name: [{}], admission: REFUSE, timeout: 1s}]`)))(t)
+				retrier := must.Get(interceptor.New(set))(t)
 				server := testserver.Start(t, testserver.ServerOptions(orca.CallMetricsServerOption(nil)))
 				answer := func(after time.Duration) testserver.Step {
 					return testserver.Func(func(ctx context.Context, _ testserver.Attempt) testserver.Step {
@@ -58,9 +53,7 @@ func TestAdmissionHearsORCA(t *testing.T) {
 				}
 				server.On(method, answer(0).Times(2), answer(700*time.Millisecond))
 				for range 6 {
-					if err := call(); err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, call())
 				}
 				server.On(method, testserver.Fail(codes.ResourceExhausted, "full")) // from here on, slow answers alone refuse calls
 				_ = call()

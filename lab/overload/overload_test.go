@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/internal/tools/report"
 	"github.com/stagger-go/stagger/internal/tools/sim"
 )
@@ -33,18 +34,13 @@ func TestDocsAreCurrent(t *testing.T) {
 	if !*write {
 		fresh = t.TempDir()
 	}
-	if err := run(t.Context(), "../..", fresh); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, run(t.Context(), "../..", fresh))
 	files, err := os.ReadDir(fresh)
 	if err != nil || len(files) != 2*len(pictures)+1 {
 		t.Fatalf("%d files, %v; want %d", len(files), err, 2*len(pictures)+1)
 	}
 	for _, f := range files {
-		want, err := os.ReadFile(filepath.Join(fresh, f.Name()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		want := must.Get(os.ReadFile(filepath.Join(fresh, f.Name())))(t)
 		if got, err := os.ReadFile(filepath.Join(kept, f.Name())); err != nil || !bytes.Equal(got, want) {
 			t.Errorf("docs/overload/%s is not what make overload writes (%v): run it and commit", f.Name(), err)
 		}

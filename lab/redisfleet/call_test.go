@@ -21,6 +21,7 @@ import (
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/budget/redisbudget"
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -39,25 +40,15 @@ methodConfig:
 // dial returns a connection whose calls lease their retries.
 func dial(t *testing.T, s *testserver.Server, fleet budget.Fleet, backoff string) *grpc.ClientConn {
 	t.Helper()
-	set, err := policy.Parse("retry.yaml", []byte(strings.ReplaceAll(file, "BACKOFF", backoff)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	retrier, err := interceptor.New(set, interceptor.WithFleet(fleet))
-	if err != nil {
-		t.Fatal(err)
-	}
+	set := must.Get(policy.Parse("retry.yaml", []byte(strings.ReplaceAll(file, "BACKOFF", backoff))))(t)
+	retrier := must.Get(interceptor.New(set, interceptor.WithFleet(fleet)))(t)
 	t.Cleanup(func() { retrier.Close() })
 	return s.Dial(t, retrier.DialOptions()...)
 }
 
 func newFleet(t *testing.T, client redis.Scripter, options ...redisbudget.Option) *redisbudget.Fleet {
 	t.Helper()
-	fleet, err := redisbudget.New(client, options...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return fleet
+	return must.Get(redisbudget.New(client, options...))(t)
 }
 
 // link is a client of Redis that counts its users, and may hang.

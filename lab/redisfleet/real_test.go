@@ -21,6 +21,7 @@ import (
 
 	"github.com/stagger-go/stagger/internal/clock"
 	"github.com/stagger-go/stagger/internal/lease"
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/testserver"
 )
 
@@ -244,9 +245,7 @@ func TestRedis_Permissions(t *testing.T) {
 			if err := admin.ScriptFlush(t.Context()).Err(); err != nil { // so that EVAL is needed
 				t.Fatal(err)
 			}
-			if err := admin.Do(t.Context(), rules...).Err(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, admin.Do(t.Context(), rules...).Err())
 			client := redis.NewClient(&redis.Options{Addr: s.addr, Username: "user" + strconv.Itoa(i), Password: "secret", MaxRetries: -1, ContextTimeoutEnabled: true})
 			defer client.Close()
 			told := make(chan lease.State, 10)
@@ -277,9 +276,7 @@ func TestRedis_Permissions(t *testing.T) {
 func TestRedis_WrongType(t *testing.T) {
 	required(t)
 	admin := newServer(t).client(t)
-	if err := admin.LPush(t.Context(), poolKey, "something else").Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, admin.LPush(t.Context(), poolKey, "something else").Err())
 	told := make(chan lease.State, 10)
 	pools := lease.NewPools(newFleet(t, admin), func(s lease.State) { told <- s })
 	defer pools.Close()
@@ -290,9 +287,7 @@ func TestRedis_WrongType(t *testing.T) {
 	if _, ok := own.Take(clock.Now(), 1e6); ok {
 		t.Error("spends, although the number of clients is unknown")
 	}
-	if err := admin.Del(t.Context(), poolKey).Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, admin.Del(t.Context(), poolKey).Err())
 	if s := <-told; s.Err != nil || s.Balance > 0 {
 		t.Errorf("%+v; want nothing leased", s)
 	}

@@ -28,6 +28,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -82,17 +83,11 @@ func TestRollout(t *testing.T) {
 func denies(tb testing.TB) []grpc.DialOption {
 	tb.Helper()
 	retry := policy.DefaultRetry()
-	set, err := policy.NewSet(policy.Config{Methods: []policy.MethodConfig{{
+	set := must.Get(policy.NewSet(policy.Config{Methods: []policy.MethodConfig{{
 		Names: []string{"/stagger.rollout.v1.Shop/"},
 		Spec:  policy.Spec{Retry: &retry, TransparentRetry: new(false)},
-	}}})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	r, err := interceptor.New(set, interceptor.WithObserver(interceptor.Observer{Diagnostic: func(policy.Diagnostic) {}}))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	}}}))(tb)
+	r := must.Get(interceptor.New(set, interceptor.WithObserver(interceptor.Observer{Diagnostic: func(policy.Diagnostic) {}})))(tb)
 	return r.DialOptions()
 }
 
@@ -112,14 +107,11 @@ func failures(t *testing.T, newBackend func() backend, options ...grpc.DialOptio
 	}
 	names := manual.NewBuilderWithScheme("rollout")
 	names.InitialState(resolver.State{Addresses: addresses})
-	conn, err := grpc.NewClient("rollout:///shop", append(options,
+	conn := must.Get(grpc.NewClient("rollout:///shop", append(options,
 		grpc.WithResolvers(names),
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDefaultServiceConfig(`{"loadBalancingConfig": [{"round_robin": {}}]}`),
-		grpc.WithContextDialer(dialer(places)))...)
-	if err != nil {
-		t.Fatal(err)
-	}
+		grpc.WithContextDialer(dialer(places)))...))(t)
 	over := make(chan struct{})
 	running.Go(func() { replace(places, over) })
 	failed := load(t, conn)

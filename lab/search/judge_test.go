@@ -7,6 +7,8 @@ import (
 	"math"
 	"reflect"
 	"testing"
+
+	"github.com/stagger-go/stagger/internal/tools/must"
 )
 
 // successes returns outcomes that differ only in their success.
@@ -63,19 +65,13 @@ func TestDeviation(t *testing.T) {
 func TestSearch(t *testing.T) {
 	t.Parallel()
 	h := hunt{[]uint64{104}, 30, []string{noRetries, grpcPlayer, "4 attempts"}, 1, 4, func(float64) {}}
-	list, err := h.search(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := must.Get(h.search(t.Context()))(t)
 	bad, throttled := count(list, "4 attempts", every), count(list, grpcPlayer, every)
 	if bad.Over3 <= throttled.Over3 {
 		t.Errorf("4 attempts lose more than 3 points in %d scenarios without a budget, in %d throttled; want more", bad.Over3, throttled.Over3)
 	}
 	h.n, h.parallel = 4, 1
-	again, err := h.search(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	again := must.Get(h.search(t.Context()))(t)
 	for i, j := range again {
 		if !reflect.DeepEqual(j.Players, list[i].Players) {
 			t.Errorf("scenario %d: %v on one processor, %v on four", i, j.Players, list[i].Players)

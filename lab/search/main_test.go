@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/stagger-go/stagger/internal/tools/must"
 )
 
 func TestParse_Errors(t *testing.T) {
@@ -36,10 +38,7 @@ func TestMost(t *testing.T) {
 		{Players: map[string][]outcome{noRetries: successes(0.9), defaultPlayer: successes(0.9)}},
 	}
 	for flag, ok := range map[string]bool{"3,2,1": true, "2,2,1": false, "3,1,1": false, "3,2,0": false} {
-		o, err := parse([]string{"-most", flag}, io.Discard)
-		if err != nil {
-			t.Fatal(err)
-		}
+		o := must.Get(parse([]string{"-most", flag}, io.Discard))(t)
 		if err := o.most.check(list); (err == nil) != ok {
 			t.Errorf("-most %s: %v", flag, err)
 		}
@@ -57,13 +56,8 @@ func TestResults(t *testing.T) {
 		{Seed: 1, Index: 1, Words: "b", LowLoad: true, Players: map[string][]outcome{noRetries: successes(0.5), defaultPlayer: successes(0.5)}},
 		{Seed: 2, Index: 1, Words: "c", Players: map[string][]outcome{noRetries: successes(0.5), defaultPlayer: successes(0.6)}},
 	}
-	if err := writeResults(path, list); err != nil {
-		t.Fatal(err)
-	}
-	before, err := readResults(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, writeResults(path, list))
+	before := must.Get(readResults(path))(t)
 	list[0].Players[defaultPlayer] = successes(0.8, 0.76) // 2 points less on average
 	list[1].Players[defaultPlayer] = successes(0.52)
 	list[2].Words = "of another generator"
@@ -71,9 +65,7 @@ func TestResults(t *testing.T) {
 	if got.scenarios != 2 || got.low != 2 || got.lowOver05 != 1 || got.over05 != 1 || got.over1 != 1 || got.over3 != 0 || got.up1 != 1 {
 		t.Errorf("%+v", got)
 	}
-	if err := os.WriteFile(path, []byte("{}"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte("{}"), 0o600))
 	if _, err := readResults(path); err == nil || !strings.Contains(err.Error(), "want what -out has written") {
 		t.Errorf("another file: %v", err)
 	}

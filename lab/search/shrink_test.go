@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/internal/tools/sim"
 )
 
@@ -35,30 +36,19 @@ phases:
 
 func TestWriteWorst(t *testing.T) {
 	t.Parallel()
-	s, err := sim.Parse("trimmed.yaml", []byte(trimmed), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(sim.Parse("trimmed.yaml", []byte(trimmed), nil))(t)
 	d := &drawn{Scenario: s}
-	before, err := lossOf(t.Context(), d.with([]string{noRetries, "4 attempts"}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := must.Get(lossOf(t.Context(), d.with([]string{noRetries, "4 attempts"})))(t)
 	bad := &judged{Seed: 7, Index: 3, Words: "trimmed", drawn: d, Players: map[string][]outcome{noRetries: successes(0.9), "4 attempts": successes(0.1)}}
 	good := &judged{Index: 4, Players: map[string][]outcome{noRetries: successes(0.9), "4 attempts": successes(0.9)}}
 	folder := filepath.Join(t.TempDir(), "worst")
 	var out strings.Builder
-	if err := writeWorst(t.Context(), &out, folder, []*judged{good, bad}, "4 attempts", 10); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, writeWorst(t.Context(), &out, folder, []*judged{good, bad}, "4 attempts", 10))
 	files, err := os.ReadDir(folder)
 	if err != nil || len(files) != 1 || files[0].Name() != "7-3.yaml" {
 		t.Fatalf("%v, %v; want 7-3.yaml alone", files, err)
 	}
-	got, err := sim.Load(filepath.Join(folder, "7-3.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(sim.Load(filepath.Join(folder, "7-3.yaml")))(t)
 	if loss, err := lossOf(t.Context(), got); err != nil || loss < max(before/2, leastLoss) {
 		t.Errorf("a loss of %.3f has shrunk to %.3f, %v; want half of it at least", before, loss, err)
 	}

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/internal/tools/sim"
 )
 
@@ -19,14 +20,8 @@ func TestWorst(t *testing.T) {
 			t.Fatal(folder, "no scenario", err)
 		}
 		for _, file := range files {
-			s, err := sim.Load(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			loss, err := lossOf(t.Context(), s)
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := must.Get(sim.Load(file))(t)
+			loss := must.Get(lossOf(t.Context(), s))(t)
 			if (loss > leastLoss) != open {
 				t.Errorf("%s: %.1f points worse than no retries; want more than %.0f: %v", file, 100*loss, 100*leastLoss, open)
 			}

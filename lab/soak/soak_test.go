@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/testserver"
 )
 
@@ -33,10 +34,7 @@ func TestSoak(t *testing.T) {
 	t.Parallel()
 	ctx, stop := signal.NotifyContext(t.Context(), os.Interrupt)
 	defer stop()
-	page, err := soak(ctx, options{*length, *seed, *callers})
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(soak(ctx, options{*length, *seed, *callers}))(t)
 	fmt.Fprintf(t.Output(), "%s", page)
 	if page.failed() || page.world.counts.total() == 0 {
 		t.Errorf("something was wrong, or no call was made:\n%s", page)
@@ -64,10 +62,7 @@ func TestFaultsAreFound(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w, err := newWorld(t.TempDir(), 1)
-			if err != nil {
-				t.Fatal(err)
-			}
+			w := must.Get(newWorld(t.TempDir(), 1))(t)
 			defer w.close()
 			row.do(w)
 			if got := w.settled(); !strings.Contains(got, row.want) {
@@ -80,10 +75,7 @@ func TestFaultsAreFound(t *testing.T) {
 // An answer to another call is detected.
 func TestWrongAnswersAreFound(t *testing.T) {
 	t.Parallel()
-	w, err := newWorld(t.TempDir(), 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must.Get(newWorld(t.TempDir(), 1))(t)
 	defer w.close()
 	wrong := testserver.OK(wrapperspb.String("another/1")).Trailer(map[string][]string{"by": {"a/2"}})
 	for _, s := range w.servers {

@@ -16,6 +16,7 @@ import (
 	"github.com/failsafe-go/failsafe-go/failsafegrpc"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/internal/tools/outage"
 	"github.com/stagger-go/stagger/internal/tools/sim"
 	"github.com/stagger-go/stagger/lab/peers"
@@ -136,10 +137,7 @@ func admissionStorms(t *testing.T) (list []storm, calm []string) {
 		{"slow-tail", false, succeeds(0.999), succeeds(0.999)},
 		{"all-slow", false, succeeds(0.999), succeeds(0.999)},
 	} {
-		read, err := load("storms/" + s.file + ".yaml")
-		if err != nil {
-			t.Fatal(err)
-		}
+		read := must.Get(load("storms/" + s.file + ".yaml"))(t)
 		read.target, read.ofMany = s.target, s.ofMany
 		if !s.overload {
 			calm = append(calm, read.Title)
@@ -175,10 +173,7 @@ func withAdmission(t *testing.T, s *sim.Scenario) *sim.Scenario {
 
 func TestAdmissionIsOnEveryEntry(t *testing.T) {
 	t.Parallel()
-	set, err := admittingPolicies()
-	if err != nil {
-		t.Fatal(err)
-	}
+	set := must.Get(admittingPolicies())(t)
 	if slices.ContainsFunc(set.Policies(), func(p *policy.Policy) bool { return p.Spec().Admission <= policy.AdmissionNone }) || len(set.Policies()) < 4 {
 		t.Error("an entry has no admission")
 	}

@@ -11,6 +11,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/internal/tools/outage"
 	"github.com/stagger-go/stagger/internal/tools/sim"
 )
@@ -19,10 +20,7 @@ import (
 // that it has given up.
 func TestChainOfRetries(t *testing.T) {
 	t.Parallel()
-	s, err := load("storms/chain-outage.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(load("storms/chain-outage.yaml"))(t)
 	s.Fleets[0].Calls[0].Deadline = time.Minute
 	s.Phases = []sim.Phase{{Length: time.Second, Faults: []sim.Fault{{Service: s.last().Name, Down: true, Code: codes.Unavailable}}}}
 	for name, want := range map[string][]int{
@@ -39,10 +37,7 @@ func TestChainOfRetries(t *testing.T) {
 				o := outage.Outage{
 					Scenario: s.Scenario, Calls: []outage.Call{{Method: s.Fleets[0].Calls[0].Method}}, Clients: []outage.Client{c.in(s)},
 				}
-				records, err := o.Play(t.Context())
-				if err != nil {
-					t.Fatal(err)
-				}
+				records := must.Get(o.Play(t.Context()))(t)
 				var requests []int
 				for _, list := range records[0].Requests {
 					requests = append(requests, len(list))

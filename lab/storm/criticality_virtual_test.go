@@ -21,6 +21,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -99,20 +100,14 @@ func (m mixedLoad) play(t *testing.T) (r mixedResult) {
 		random, requests := &chance{from: rand.New(rand.NewPCG(26, 5))}, new(atomic.Int64)
 		retry := policy.DefaultRetry()
 		retry.Codes = append(retry.Codes, codes.ResourceExhausted)
-		set, err := policy.NewSet(policy.Config{Methods: []policy.MethodConfig{{
+		set := must.Get(policy.NewSet(policy.Config{Methods: []policy.MethodConfig{{
 			Names: []string{"/acme.orders.v1.OrderService/GetOrder"},
 			Spec:  policy.Spec{Retry: &retry, Timeout: time.Second, Admission: m.admission, SendCriticality: true},
-		}}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}}}))(t)
 		var conns []*grpc.ClientConn
 		var server *testserver.Server
 		for range m.processes {
-			retrier, err := interceptor.New(set, interceptor.WithRandom(random.part), interceptor.WithObserver(interceptor.Observer{Diagnostic: func(policy.Diagnostic) {}}))
-			if err != nil {
-				t.Fatal(err)
-			}
+			retrier := must.Get(interceptor.New(set, interceptor.WithRandom(random.part), interceptor.WithObserver(interceptor.Observer{Diagnostic: func(policy.Diagnostic) {}})))(t)
 			if server == nil {
 				server = testserver.Start(t, testserver.Keep(0), testserver.ServerOptions(retrier.ServerOptions(
 					interceptor.IncomingCriticality(policy.CriticalityCritical), interceptor.Refuse(make(floor, mixedWorkers).take(m.sheds, requests)))...))

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/tools/must"
 )
 
 // The benefit of retries at another backend, from any number of connections.
@@ -18,10 +19,7 @@ import (
 //	go test ./storm -run RetryElsewhere -v
 func TestRetryElsewhereBesideItsPeers(t *testing.T) {
 	t.Parallel()
-	all, err := elsewhereStorms()
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := must.Get(elsewhereStorms())(t)
 	for _, s := range all {
 		t.Run(s.Title, func(t *testing.T) {
 			t.Parallel()
@@ -77,15 +75,9 @@ func TestRetryElsewhereInOtherStorms(t *testing.T) {
 // The policies differ only in where retries go.
 func TestRetryElsewherePolicies(t *testing.T) {
 	t.Parallel()
-	plain, err := policies(storm{}, wherePicked)
-	if err != nil {
-		t.Fatal(err)
-	}
+	plain := must.Get(policies(storm{}, wherePicked))(t)
 	for retries, want := range map[where]bool{whereElsewhere: false, whereElsewhereAtOnce: true} {
-		set, err := policies(storm{leaf: leastRequest}, retries)
-		if err != nil {
-			t.Fatal(err)
-		}
+		set := must.Get(policies(storm{leaf: leastRequest}, retries))(t)
 		if config, _ := decision.Compile(set).LoadBalancing(); config != `[{"stagger_retry_elsewhere":{"childPolicy":[{"least_request_experimental":{}}]}}]` {
 			t.Errorf("load balancing %s", config)
 		}

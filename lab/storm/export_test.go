@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/stagger-go/stagger/internal/tools/must"
 )
 
 // written plays a drizzle, and returns the written page and objects.
@@ -18,15 +20,9 @@ func written(t *testing.T) (html, objects []byte) {
 	t.Helper()
 	folder := filepath.Join(t.TempDir(), "made")
 	path := func(name string) string { return filepath.Join(folder, name) }
-	out, err := played(t, target{success: 0.5}, "-html", path("x.html"), "-json", path("x.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(played(t, target{success: 0.5}, "-html", path("x.html"), "-json", path("x.json")))(t)
 	read := func(name string) []byte {
-		text, err := os.ReadFile(path(name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(path(name)))(t)
 		if !strings.Contains(out, "written: "+path(name)) {
 			t.Errorf("the output does not name %s", name)
 		}
@@ -44,9 +40,7 @@ func TestExport(t *testing.T) {
 		Results []map[string]any `json:"results"`
 		Series  []seriesLine     `json:"series"`
 	}
-	if err := json.Unmarshal(objects, &all); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(objects, &all))
 	n := len(clients(1))
 	if len(all.Results) != n || len(all.Series) != n || len(all.Storms) != 1 || all.Seed != 1 {
 		t.Fatalf("%d results, %d series, %d storms, seed %d; want %d, %d, 1, 1",

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/internal/tools/outage"
 	"github.com/stagger-go/stagger/internal/tools/sim"
 )
@@ -28,10 +29,7 @@ const (
 // simulated has the simulator's figures by client: success, and requests per call at the last service.
 func simulated(t *testing.T, s storm) map[string]outage.Result {
 	t.Helper()
-	r, err := s.Run(t.Context(), sim.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(s.Run(t.Context(), sim.Options{}))(t)
 	results := map[string]outage.Result{}
 	for _, run := range r.Runs {
 		results[run.Name] = outage.Result{Success: run.Fleets[0].Success, PerCall: run.Services[len(run.Services)-1].PerCall}
@@ -75,14 +73,9 @@ var measured = flag.String("measured", "testdata/storm.json", "the `file` that m
 // The simulator also agrees with the results of make storm in real time.
 func TestSimulatorAgreesWithRealTime(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile(*measured)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(*measured))(t)
 	var f file
-	if err := json.Unmarshal(text, &f); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(text, &f))
 	compared := map[string]int{}
 	for _, s := range allStorms(t) {
 		for _, l := range f.Storms {

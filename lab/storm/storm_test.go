@@ -10,28 +10,19 @@ import (
 	"time"
 
 	"github.com/stagger-go/stagger/internal/balance"
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 )
 
 func allStorms(t *testing.T) []storm {
 	t.Helper()
-	all, err := storms()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return all
+	return must.Get(storms())(t)
 }
 
 func TestStorms(t *testing.T) {
 	t.Parallel()
-	files, err := embedded.ReadDir("storms")
-	if err != nil {
-		t.Fatal(err)
-	}
-	others, err := elsewhereStorms()
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Get(embedded.ReadDir("storms"))(t)
+	others := must.Get(elsewhereStorms())(t)
 	all := slices.Concat(allStorms(t), others, gridStorms(t)[len(allStorms(t)):])
 	if len(files) != len(all)-3 { // three others use existing files
 		t.Errorf("%d files, %d storms; want each to be played", len(files), len(all))
@@ -50,14 +41,8 @@ func TestStorms(t *testing.T) {
 
 func TestAllStormsTakeAtMostNineMinutes(t *testing.T) {
 	t.Parallel()
-	o, err := parse(nil, t.Output())
-	if err != nil {
-		t.Fatal(err)
-	}
-	others, err := elsewhereStorms()
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := must.Get(parse(nil, t.Output()))(t)
+	others := must.Get(elsewhereStorms())(t)
 	all := append(allStorms(t), others...)
 	if three, two := planned(all[:1], options{parallel: 5}), planned(all[:1], options{parallel: 6}); two != 2*all[0].Length() || three != 3*all[0].Length() {
 		t.Errorf("%d clients, 6 and 5 at a time, take %v and %v; want 2 and 3 times %v", len(clients(1)), two, three, all[0].Length())
@@ -70,10 +55,7 @@ func TestAllStormsTakeAtMostNineMinutes(t *testing.T) {
 // Policies and peers have the same settings; storms differ only in the attempt timeout.
 func TestPoliciesAreThoseOfThePeers(t *testing.T) {
 	t.Parallel()
-	set, err := policies(storm{}, wherePicked)
-	if err != nil {
-		t.Fatal(err)
-	}
+	set := must.Get(policies(storm{}, wherePicked))(t)
 	var timeouts []time.Duration
 	var first *policy.RetrySpec
 	for _, s := range allStorms(t) {
@@ -110,10 +92,7 @@ func TestPoliciesAreThoseOfThePeers(t *testing.T) {
 
 func TestPolicyFile(t *testing.T) {
 	t.Parallel()
-	set, err := policies(storm{}, wherePicked)
-	if err != nil {
-		t.Fatal(err)
-	}
+	set := must.Get(policies(storm{}, wherePicked))(t)
 	if w := set.Warnings(); len(w) > 0 {
 		t.Errorf("warnings: %v", w)
 	}

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/internal/tools/sim"
 )
 
@@ -137,10 +138,7 @@ func TestStormsBite(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			some, err := choose(allStorms(t), name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			some := must.Get(choose(allStorms(t), name))(t)
 			r := inVirtualTime(t, some[0], "grpc-middleware")
 			none, peer := r.results[0], r.results[1]
 			near(t, "success without retries", none.Success, want.success, 0.02)
@@ -152,10 +150,7 @@ func TestStormsBite(t *testing.T) {
 
 func TestPulseWithoutBudget(t *testing.T) {
 	t.Parallel()
-	some, err := choose(allStorms(t), "^pulse$")
-	if err != nil {
-		t.Fatal(err)
-	}
+	some := must.Get(choose(allStorms(t), "^pulse$"))(t)
 	r := inVirtualTime(t, some[0], "grpc-middleware")
 	none, peer := r.results[0], r.results[1]
 	if peer.judgement() != miss || peer.Recovery.State != sim.RecoveryNever {

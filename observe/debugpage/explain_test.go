@@ -13,6 +13,7 @@ import (
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/tools/explain"
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -49,7 +50,7 @@ func TestExplain(t *testing.T) {
 // Every reason can be played.
 func TestExplainPlaysAllReasons(t *testing.T) {
 	t.Parallel()
-	set, err := policy.Parse("retry.yaml", []byte(`
+	set := must.Get(policy.Parse("retry.yaml", []byte(`
 methodConfig:
 - name: [{service: acme.orders.v1.OrderService, method: GetOrder}]
   admission: REFUSE
@@ -58,14 +59,8 @@ methodConfig:
   hedgingPolicy: {maxAttempts: 2, hedgingDelay: 0.1s}
 - name: [{service: acme.orders.v1.OrderService}]
   retryPolicy: {maxAttempts: 3, initialBackoff: 0.1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE]}
-`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := interceptor.New(set, interceptor.WithObserver(interceptor.Observer{Diagnostic: func(policy.Diagnostic) {}}))
-	if err != nil {
-		t.Fatal(err)
-	}
+`)))(t)
+	r := must.Get(interceptor.New(set, interceptor.WithObserver(interceptor.Observer{Diagnostic: func(policy.Diagnostic) {}})))(t)
 	h := Config{}.Handler(r)
 	play := map[policy.Reason]string{
 		policy.ReasonNonRetryable:      "&code=NOT_FOUND",
@@ -157,14 +152,8 @@ func TestExplainErrors(t *testing.T) {
 func TestExplainManyAttempts(t *testing.T) {
 	t.Parallel()
 	for limit, want := range map[string]string{"": "attempts_exhausted (5 attempts)", "maxAttemptsLimit: 100\n": "attempts_exhausted (7 attempts)"} {
-		set, err := policy.Parse("retry.yaml", []byte(limit+strings.ReplaceAll(file, "maxAttempts: 4", "maxAttempts: 7")))
-		if err != nil {
-			t.Fatal(err)
-		}
-		r, err := interceptor.New(set, interceptor.WithObserver(interceptor.Observer{Diagnostic: func(policy.Diagnostic) {}}))
-		if err != nil {
-			t.Fatal(err)
-		}
+		set := must.Get(policy.Parse("retry.yaml", []byte(limit+strings.ReplaceAll(file, "maxAttempts: 4", "maxAttempts: 7"))))(t)
+		r := must.Get(interceptor.New(set, interceptor.WithObserver(interceptor.Observer{Diagnostic: func(policy.Diagnostic) {}})))(t)
 		wants(t, get(Config{}.Handler(r), "explain?method="+getOrder).Body.String(), want)
 	}
 }

@@ -23,6 +23,7 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -65,17 +66,13 @@ func TestPageModes(t *testing.T) {
 		h := Config{}.Handler(s.retrier)
 		s.On("*", down())
 		for _, mode := range []policy.Mode{policy.ModeObserve, policy.ModeOff} {
-			if err := s.retrier.Switch(interceptor.Switch{Mode: mode}); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, s.retrier.Switch(interceptor.Switch{Mode: mode}))
 			_ = s.call(t, getOrder)
 			wants(t, get(h, "").Body.String(), "<dd>"+string(mode)+"; Retrier.Switch has set "+string(mode)+"</dd>")
 		}
 		wants(t, get(h, "").Body.String(), "<th>orders, shadow in mode OBSERVE<", "would retry</span> after 100ms: mode OBSERVE", "mode_off</span>")
 		var got []retrierState
-		if err := json.Unmarshal(get(h, "state.json").Body.Bytes(), &got); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(get(h, "state.json").Body.Bytes(), &got))
 		d, b := got[0].Decisions, got[0].Budgets
 		if len(d) != 2 || d[0].Mode != "OFF" || d[0].Shadow || d[1].Mode != "OBSERVE" || !d[1].Shadow || d[1].Retry || len(b) != 1 || !b[0].Shadow {
 			t.Errorf("decisions %+v, budgets %+v", d, b)
@@ -130,17 +127,10 @@ func TestPagePolicyModes(t *testing.T) {
 			t.Errorf("all is as usual:\n%s", page)
 		}
 		observing := strings.Replace("mode: OBSERVE\npercent: 50\n"+file, "retryPolicy: {maxAttempts: 3", "mode: OFF\n  retryPolicy: {maxAttempts: 3", 1)
-		set, err := policy.Parse("retry.yaml", []byte(observing))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := s.retrier.Reload(set); err != nil {
-			t.Fatal(err)
-		}
+		set := must.Get(policy.Parse("retry.yaml", []byte(observing)))(t)
+		must.Do(t, s.retrier.Reload(set))
 		wants(t, get(h, "").Body.String(), "<dd>OBSERVE; the file's is for 50 % of the calls</dd>", "<dd>/acme.orders.v1.OrderService/: OFF, 50 %</dd>")
-		if err := s.retrier.Switch(interceptor.Switch{Mode: policy.ModeOff}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.retrier.Switch(interceptor.Switch{Mode: policy.ModeOff}))
 		wants(t, get(h, "").Body.String(), "<dd>OFF; Retrier.Switch has set OFF; ")
 	})
 }
@@ -161,9 +151,7 @@ func TestPageAdmission(t *testing.T) {
 				took = 20 * time.Millisecond
 			}
 			s.On(find, testserver.OK().Delay(took))
-			if err := s.call(t, find); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, s.call(t, find))
 			time.Sleep(750*time.Millisecond - took)
 		}
 		s.On(find, testserver.Fail(codes.ResourceExhausted, "full"))
@@ -190,23 +178,16 @@ func TestPageRefusedFile(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "retry.yaml")
 	synctest.Test(t, func(t *testing.T) {
-		if err := os.WriteFile(path, []byte("{}"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte("{}"), 0o600))
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		refused := make(chan struct{}, 1)
-		r, err := interceptor.Watch(ctx, path, interceptor.WithObserver(interceptor.Observer{Diagnostic: func(policy.Diagnostic) { refused <- struct{}{} }}))
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(interceptor.Watch(ctx, path, interceptor.WithObserver(interceptor.Observer{Diagnostic: func(policy.Diagnostic) { refused <- struct{}{} }})))(t)
 		h := Config{}.Handler(r)
 		if body := get(h, "").Body.String(); strings.Contains(body, "refused") {
 			t.Errorf("nothing is refused:\n%s", body)
 		}
-		if err := os.WriteFile(path, []byte("maxWaiting: <many>"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte("maxWaiting: <many>"), 0o600))
 		<-refused
 		wants(t, get(h, "").Body.String(), "The newest file is refused", "maxWaiting", "&lt;many&gt;")
 	})
@@ -232,10 +213,7 @@ func TestPageEscapes(t *testing.T) {
 		p := newPage(Config{Errors: true}, []*interceptor.Retrier{s.retrier})
 		defer p.history.stopped.Store(true)
 		_ = s.call(t, evil)
-		sections, err := p.sections("")
-		if err != nil {
-			t.Fatal(err)
-		}
+		sections := must.Get(p.sections(""))(t)
 		for _, part := range sections {
 			if strings.Contains(string(part.HTML), "<script") || strings.Contains(string(part.HTML), "<img") {
 				t.Errorf("%s", part.HTML)
@@ -312,10 +290,7 @@ func TestReadBudgetsOfMany(t *testing.T) {
 	t.Parallel()
 	var options []interceptor.Option
 	for i := range maxBudgets + 10 {
-		b, err := budget.New(budget.RefundConfig{Capacity: 500, RetryCost: 5, TimeoutCost: 10, Success: 1})
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Get(budget.New(budget.RefundConfig{Capacity: 500, RetryCost: 5, TimeoutCost: 10, Success: 1}))(t)
 		if i%8 == 7 {
 			b.Withdraw(time.Now(), budget.KindFailure, 1)
 		}

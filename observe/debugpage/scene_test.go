@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -53,16 +54,9 @@ func newScene(t *testing.T, options ...testserver.Option) scene {
 
 func newRetrier(t *testing.T, options ...interceptor.Option) *interceptor.Retrier {
 	t.Helper()
-	set, err := policy.Parse("retry.yaml", []byte(file))
-	if err != nil {
-		t.Fatal(err)
-	}
+	set := must.Get(policy.Parse("retry.yaml", []byte(file)))(t)
 	silent := interceptor.WithObserver(interceptor.Observer{Diagnostic: func(policy.Diagnostic) {}})
-	r, err := interceptor.New(set, append(options, silent)...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+	return must.Get(interceptor.New(set, append(options, silent)...))(t)
 }
 
 func (s scene) call(t *testing.T, method string) error {

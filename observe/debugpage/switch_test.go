@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -82,26 +83,17 @@ func TestSwitch_Reload(t *testing.T) {
 	if w := ask(h, here, here, http.MethodPost, "mode=OFF", accepting); w.Code != http.StatusSeeOther || w.Header().Get("Location") != "?" {
 		t.Errorf("%d %v", w.Code, w.Header())
 	}
-	set, err := policy.NewSet(policy.Config{Mode: policy.ModeObserve})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := r.Reload(set); err != nil {
-		t.Fatal(err)
-	}
+	set := must.Get(policy.NewSet(policy.Config{Mode: policy.ModeObserve}))(t)
+	must.Do(t, r.Reload(set))
 	if got := r.State().Switches[0].Mode; got != policy.ModeOff {
 		t.Errorf("%v after a reload; want OFF", got)
 	}
 	page := ask(h, here, here, http.MethodGet, "", accepting)
 	wants(t, page.Body.String(), "<td>the policy file, for all calls</td><td>OBSERVE</td><td>100</td>", "<td>by hand, for all calls</td><td>OFF</td><td>100</td>",
 		"A reload of the file changes nothing that is set here.")
-	if err := r.Switch(interceptor.Switch{Service: "acme.Orders", Mode: policy.ModeEnforce, Percent: 5}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.Switch(interceptor.Switch{Service: "acme.Orders", Mode: policy.ModeEnforce, Percent: 5}))
 	wants(t, get(Config{}.Handler(r), "").Body.String(), "Retrier.Switch has set OFF", "<dd>acme.Orders: ENFORCE for 5 %, set by hand</dd>")
-	if err := r.Switch(interceptor.Switch{Service: "acme.Orders", Mode: policy.ModeEnforce, Percent: 100}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.Switch(interceptor.Switch{Service: "acme.Orders", Mode: policy.ModeEnforce, Percent: 100}))
 	if style := ask(h, here, here, http.MethodGet, "", func(r *http.Request) { r.URL.RawQuery = "style" }); !strings.HasPrefix(style.Header().Get("Content-Type"), "text/css") {
 		t.Errorf("the style is %s", style.Header())
 	}

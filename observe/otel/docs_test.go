@@ -15,16 +15,14 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
 
 // The table in docs/observability.md has every instrument with its kind, unit and labels, and no other.
 func TestMetricsAreDocumented(t *testing.T) {
-	page, err := os.ReadFile("../../docs/observability.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(os.ReadFile("../../docs/observability.md"))(t)
 	documented := map[string]string{}
 	for _, row := range regexp.MustCompile("(?m)^\\| `(stagger[^`]+)` \\| ((?:up-down )?(?:counter|gauge|histogram)[^|]*) \\| ([^|]*)\\|").FindAllStringSubmatch(string(page), -1) {
 		documented[row[1]] = row[2] + " of " + strings.TrimSpace(strings.ReplaceAll(row[3], "`", ""))
@@ -38,13 +36,8 @@ func TestMetricsAreDocumented(t *testing.T) {
 		s.call(t.Context(), hedged)
 		s.loop(t.Context())
 		synctest.Wait() // for the pool's first report
-		set, err := policy.NewSet(policy.Config{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := s.retrier.Reload(set); err != nil {
-			t.Fatal(err)
-		}
+		set := must.Get(policy.NewSet(policy.Config{}))(t)
+		must.Do(t, s.retrier.Reload(set))
 		recorded := map[string]string{}
 		for _, m := range s.collect(t) {
 			kind, keys := shape(t, m)
@@ -66,10 +59,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 
 // So is every attribute that spans and their events get here.
 func TestTracesAreDocumented(t *testing.T) {
-	page, err := os.ReadFile("../../docs/observability.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(os.ReadFile("../../docs/observability.md"))(t)
 	playTraces(t, alone, func(t *testing.T, s traced) {
 		s.On(method, down())
 		s.call(t.Context(), method)

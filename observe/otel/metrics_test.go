@@ -28,6 +28,7 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/observe/otel"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
@@ -88,15 +89,8 @@ func newRetrier(t *testing.T, options ...interceptor.Option) *interceptor.Retrie
 
 func retrierOf(t *testing.T, file string, options ...interceptor.Option) *interceptor.Retrier {
 	t.Helper()
-	set, err := policy.Parse("etc/retry.yaml", []byte(file))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := interceptor.New(set, append(options, interceptor.WithFleet(fleet{}))...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+	set := must.Get(policy.Parse("etc/retry.yaml", []byte(file)))(t)
+	return must.Get(interceptor.New(set, append(options, interceptor.WithFleet(fleet{}))...))(t)
 }
 
 // fleet has two pools: one that grants all requests, and one that is unavailable.
@@ -186,9 +180,7 @@ func (s scene) lines(t *testing.T, prefixes ...string) string {
 func (s scene) collect(t *testing.T) []metricdata.Metrics {
 	t.Helper()
 	var all metricdata.ResourceMetrics
-	if err := s.reader.Collect(t.Context(), &all); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.reader.Collect(t.Context(), &all))
 	var list []metricdata.Metrics
 	for _, scope := range all.ScopeMetrics {
 		list = append(list, scope.Metrics...)
@@ -293,9 +285,7 @@ func TestMetricsWhileACallWaits(t *testing.T) {
 func TestMetricsOfModes(t *testing.T) {
 	play(t, func(t *testing.T, s scene) {
 		set := func(m policy.Mode) {
-			if err := s.retrier.Switch(interceptor.Switch{Mode: m}); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, s.retrier.Switch(interceptor.Switch{Mode: m}))
 		}
 		s.On(method, down())
 		set(policy.ModeObserve)
@@ -346,13 +336,8 @@ func TestMetricsOfPolicies(t *testing.T) {
 		first := s.retrier.State()
 		// Zeros are there from the start, so that the first change is an increase.
 		want(t, s.lines(t, "stagger.policy"), line(first), "stagger.policy.refused{} 0", "stagger.policy.reloads{result=followed} 0", "stagger.policy.reloads{result=refused} 0")
-		next, err := policy.Parse("etc/retry.yaml", []byte("# less\n{}"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := s.retrier.Reload(next); err != nil {
-			t.Fatal(err)
-		}
+		next := must.Get(policy.Parse("etc/retry.yaml", []byte("# less\n{}")))(t)
+		must.Do(t, s.retrier.Reload(next))
 		if now := s.retrier.State(); now.Policies == first.Policies {
 			t.Fatalf("%+v", now)
 		}
@@ -426,10 +411,7 @@ func TestMetricsBucketsAndUnits(t *testing.T) {
 func TestMetricsBadOptions(t *testing.T) {
 	t.Parallel()
 	provider := sdk.NewMeterProvider()
-	set, err := policy.NewSet(policy.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	set := must.Get(policy.NewSet(policy.Config{}))(t)
 	for text, option := range map[string]interceptor.Option{
 		"otel: Metrics(nil): must be a MeterProvider": otel.Metrics(nil),
 		"otel: Metrics: option 1 is nil":              otel.Metrics(provider, otel.GRPCNames(), nil),
@@ -447,9 +429,7 @@ func TestMetricsOfAFileThatIsRefused(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "retry.yaml")
 	synctest.Test(t, func(t *testing.T) {
-		if err := os.WriteFile(path, []byte(file), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(file), 0o600))
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		s := scene{Server: testserver.Start(t), reader: sdk.NewManualReader()}
@@ -458,25 +438,18 @@ func TestMetricsOfAFileThatIsRefused(t *testing.T) {
 			return otel.Metrics(provider, otel.Attributes(attribute.String("retrier", name)))
 		}
 		refused := make(chan string, 1)
-		_, err := interceptor.Watch(ctx, path, named("a"), interceptor.WithObserver(interceptor.Observer{
+		must.Get(interceptor.Watch(ctx, path, named("a"), interceptor.WithObserver(interceptor.Observer{
 			Diagnostic: func(d policy.Diagnostic) { refused <- d.String() },
-		}))
-		if err != nil {
-			t.Fatal(err)
-		}
+		})))(t)
 		defer runtime.KeepAlive(newRetrier(t, named("b")))
-		if err := os.WriteFile(path, []byte("maxWaiting: many"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte("maxWaiting: many"), 0o600))
 		<-refused
 		want(t, s.lines(t, "stagger.policy.reloads", "stagger.policy.refused", "stagger.client.waiting"),
 			"stagger.client.waiting{retrier=a} 0", "stagger.client.waiting{retrier=b} 0",
 			"stagger.policy.refused{retrier=a} 1", "stagger.policy.refused{retrier=b} 0",
 			"stagger.policy.reloads{result=followed retrier=a} 0", "stagger.policy.reloads{result=followed retrier=b} 0",
 			"stagger.policy.reloads{result=refused retrier=a} 1", "stagger.policy.reloads{result=refused retrier=b} 0")
-		if err := os.WriteFile(path, []byte(file), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(file), 0o600))
 		time.Sleep(5 * time.Second)
 		want(t, s.lines(t, "stagger.policy.refused"), "stagger.policy.refused{retrier=a} 0", "stagger.policy.refused{retrier=b} 0")
 	})

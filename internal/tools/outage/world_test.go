@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/emptypb"
 
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/internal/tools/queue"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -21,18 +22,13 @@ func TestConnectionsReachAllServers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := plain()
 		c.Connections = connections
-		w, err := newWorld(t.Context(), pulse(), &c)
-		if err != nil {
-			t.Fatal(err)
-		}
+		w := must.Get(newWorld(t.Context(), pulse(), &c))(t)
 		defer w.closeAll()
 		servers := w.services[0].servers
 		firsts := make([]int, len(servers)) // how many first calls of a connection each server got
 		for _, conn := range w.users.conns {
 			for i := range servers {
-				if err := conn.Invoke(t.Context(), method, &emptypb.Empty{}, &emptypb.Empty{}); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, conn.Invoke(t.Context(), method, &emptypb.Empty{}, &emptypb.Empty{}))
 				if i == 0 {
 					firsts[slices.IndexFunc(servers, called)]++
 				}
@@ -65,10 +61,7 @@ func TestProcessesAskForTheirOwnOptions(t *testing.T) {
 			asked++
 			return options()
 		}
-		w, err := newWorld(t.Context(), chain(), &c)
-		if err != nil {
-			t.Fatal(err)
-		}
+		w := must.Get(newWorld(t.Context(), chain(), &c))(t)
 		defer w.closeAll()
 		if want := 3 + len(w.services) - 1; asked != want || len(w.users.conns) != 6 {
 			t.Errorf("%d processes with %d connections of users; want %d with those of the services, and 6", asked, len(w.users.conns), want)
@@ -92,10 +85,7 @@ func TestServersReport(t *testing.T) {
 				}
 				return nil
 			}
-			w, err := newWorld(t.Context(), s, &c)
-			if err != nil {
-				t.Fatal(err)
-			}
+			w := must.Get(newWorld(t.Context(), s, &c))(t)
 			defer w.closeAll()
 			if want := map[bool]int{true: s.Services[0].Backends}[reports]; asked != want {
 				t.Errorf("reports %v: asked %d times; want %d", reports, asked, want)

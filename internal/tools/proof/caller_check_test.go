@@ -21,6 +21,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -131,14 +132,8 @@ func TestToldOfRefusal(t *testing.T) {
 			`{}`: toldOfRefusal(),
 			(&script{most: 2, retryable: []codes.Code{codes.Unavailable}}).retries(""): 1,
 		} {
-			set, err := policy.Parse("policy.json", []byte(config))
-			if err != nil {
-				t.Fatal(err)
-			}
-			retrier, err := interceptor.New(set)
-			if err != nil {
-				t.Fatal(err)
-			}
+			set := must.Get(policy.Parse("policy.json", []byte(config)))(t)
+			retrier := must.Get(interceptor.New(set))(t)
 			if got := toldOfRefusal(retrier.DialOptions()...); got != want {
 				t.Errorf("OnFinish was told %d times; want %d\n%s", got, want, config)
 			}

@@ -25,6 +25,7 @@ import (
 
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/codename"
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -67,15 +68,9 @@ func (s scenario) play(t *testing.T, peer bool) (outcome string) {
 		if s.whole {
 			name = `{"service": "proof.Service"}`
 		}
-		set, err := policy.Parse("policy.json", fmt.Appendf(nil, `{%s"methodConfig": [{"name": [%s], %s}]}`, s.rest, name, s.entry))
-		if err != nil {
-			t.Fatal(err)
-		}
-		retrier, err := interceptor.New(set, append(s.retrier, interceptor.WithRandom(func() float64 { return 0.5 }),
-			interceptor.WithObserver(interceptor.Observer{Diagnostic: func(policy.Diagnostic) {}}))...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		set := must.Get(policy.Parse("policy.json", fmt.Appendf(nil, `{%s"methodConfig": [{"name": [%s], %s}]}`, s.rest, name, s.entry)))(t)
+		retrier := must.Get(interceptor.New(set, append(s.retrier, interceptor.WithRandom(func() float64 { return 0.5 }),
+			interceptor.WithObserver(interceptor.Observer{Diagnostic: func(policy.Diagnostic) {}}))...))(t)
 		defer retrier.Close()
 		var outer, inner counter
 		between := retrier.DialOptions()
@@ -91,9 +86,7 @@ func (s scenario) play(t *testing.T, peer bool) (outcome string) {
 		if s.known {
 			server.On("*", testserver.OK())
 			for range 20 {
-				if _, err := s.call(ctx, conn); err != nil {
-					t.Fatal(err)
-				}
+				must.Get(s.call(ctx, conn))(t)
 			}
 			synctest.Wait()
 			server.Reset()
@@ -255,10 +248,7 @@ func TestPeers(t *testing.T) {
 func wantTable(t *testing.T, name, want string) {
 	t.Helper()
 	const path = "../../../docs/evidence/peers.md"
-	page, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(os.ReadFile(path))(t)
 	mark := "<!-- " + name + ": make generate -->\n"
 	before, rest, begins := strings.Cut(string(page), mark)
 	got, after, ends := strings.Cut(rest, "<!-- end -->\n")

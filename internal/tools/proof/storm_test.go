@@ -16,6 +16,7 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -98,28 +99,16 @@ func drawSpec(d *draws) policy.Spec {
 
 func (s *storm) set(t *testing.T, spec policy.Spec) *policy.Set {
 	t.Helper()
-	set, err := policy.NewSet(policy.Config{MaxWaiting: 10, Methods: []policy.MethodConfig{{Names: []string{"/proof.Service/Call"}, Spec: spec}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return set
+	return must.Get(policy.NewSet(policy.Config{MaxWaiting: 10, Methods: []policy.MethodConfig{{Names: []string{"/proof.Service/Call"}, Spec: spec}}}))(t)
 }
 
 func (s *storm) newBudget(t *testing.T) budget.Budget {
 	t.Helper()
 	switch s.budget {
 	case "ratio":
-		b, err := budget.New(budget.RatioConfig{Percent: 50, MinPerSecond: 100, Window: 10 * time.Second, TimeoutCost: 1})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return b
+		return must.Get(budget.New(budget.RatioConfig{Percent: 50, MinPerSecond: 100, Window: 10 * time.Second, TimeoutCost: 1}))(t)
 	case "concurrent":
-		b, err := budget.New(budget.ConcurrentConfig{Percent: 50, Min: 5})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return b
+		return must.Get(budget.New(budget.ConcurrentConfig{Percent: 50, Min: 5}))(t)
 	default:
 		return budget.Unlimited
 	}
@@ -131,9 +120,7 @@ func (s *storm) play(t *testing.T) string {
 	var found []string
 	synctest.Test(t, func(t *testing.T) {
 		w := s.start(t)
-		if err := w.retrier.Switch(interceptor.Switch{Mode: s.mode}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, w.retrier.Switch(interceptor.Switch{Mode: s.mode}))
 		ctx, stop := context.WithTimeout(t.Context(), time.Hour) // after this time, hanging calls
 		var wg, others sync.WaitGroup
 		if s.rough {

@@ -23,6 +23,7 @@ import (
 
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/codename"
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -145,9 +146,7 @@ func (w world) dial(t *testing.T, s *script, server *testserver.Server, lis *buf
 		if retrier, err = interceptor.New(set, options...); err != nil {
 			t.Fatal(err)
 		}
-		if err := retrier.Switch(interceptor.Switch{Mode: w.mode}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, retrier.Switch(interceptor.Switch{Mode: w.mode}))
 		opts, builder = append(opts, retrier.DialOptions()...), retrier.Resolver
 	}
 	if s.wrapped {
@@ -157,10 +156,7 @@ func (w world) dial(t *testing.T, s *script, server *testserver.Server, lis *buf
 	fixed.BuildCallback = func(_ resolver.Target, cc resolver.ClientConn, _ resolver.BuildOptions) {
 		fixed.InitialState(resolver.State{Addresses: []resolver.Address{{Addr: "server"}}, ServiceConfig: cc.ParseServiceConfig(config)})
 	}
-	conn, err := grpc.NewClient("proof:///server", append(opts, grpc.WithResolvers(builder(fixed)))...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(grpc.NewClient("proof:///server", append(opts, grpc.WithResolvers(builder(fixed)))...))(t)
 	t.Cleanup(func() { _ = conn.Close() })
 	return conn, retrier
 }

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
 
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/internal/tools/queue"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -46,11 +47,7 @@ func stage(t *testing.T, play func(t *testing.T, s scene)) {
 
 func newQueue(t *testing.T, c queue.Config) *queue.Queue {
 	t.Helper()
-	q, err := queue.New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return q
+	return must.Get(queue.New(c))(t)
 }
 
 func TestNewRefuses(t *testing.T) {
@@ -202,13 +199,8 @@ func TestQueueComesFirst(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
 		q := newQueue(t, queue.Config{Workers: 1, Time: time.Second})
 		s.On(get, q.Serve(testserver.OK().Header(metadata.Pairs("shard", "7")).Delay(time.Minute)))
-		stream, err := s.conn.NewStream(t.Context(), &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, get)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := errors.Join(stream.SendMsg(&emptypb.Empty{}), stream.CloseSend()); err != nil {
-			t.Fatal(err)
-		}
+		stream := must.Get(s.conn.NewStream(t.Context(), &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, get))(t)
+		must.Do(t, errors.Join(stream.SendMsg(&emptypb.Empty{}), stream.CloseSend()))
 		start := time.Now()
 		if header, err := stream.Header(); err != nil || len(header["shard"]) != 1 || time.Since(start) != time.Second {
 			t.Errorf("headers %v, %v after %v; want them after 1s", header, err, time.Since(start))

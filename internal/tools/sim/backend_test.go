@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"google.golang.org/grpc/codes"
+
+	"github.com/stagger-go/stagger/internal/tools/must"
 )
 
 // small is a scenario with one client and one backend, in which nothing happens by itself.
@@ -27,11 +29,7 @@ func small() *Scenario {
 
 func play(t *testing.T, s *Scenario, o Options) *Result {
 	t.Helper()
-	r, err := s.Run(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+	return must.Get(s.Run(t.Context(), o))(t)
 }
 
 // erlang returns the mean wait in an M/M/c queue: Poisson arrivals, exponential service times, c workers.
@@ -129,13 +127,8 @@ func TestBackendDroppedMemory(t *testing.T) {
 	s.Services[0].Queue, s.Services[0].Order, s.Services[0].Abandoned = 50, OrderLIFO, AbandonedDrop
 	s.Services[0].Time = &Distribution{A: 10 * time.Millisecond}
 	s.Fleets[0].Rate, s.Fleets[0].Calls[0].Deadline = 400, 100*time.Millisecond
-	w, err := newWorld(s, &Variant{}, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := w.playAll(t.Context(), nil); err != nil {
-		t.Fatal(err)
-	}
+	w := must.Get(newWorld(s, &Variant{}, 1))(t)
+	must.Do(t, w.playAll(t.Context(), nil))
 	b := w.services[0].backends[0]
 	if c := w.services[0].counts; c.dropped < 2000 || cap(b.queue) > 512 || b.waiting() != 0 {
 		t.Errorf("%d dropped, memory for %d, %d waiting; want thousands, memory for little more than the queue, and none", c.dropped, cap(b.queue), b.waiting())
@@ -211,15 +204,12 @@ const elsewhereConfig = `{stagger_retry_elsewhere: {childPolicy: [{round_robin: 
 
 func withPolicies(t *testing.T, files map[string]string) *Scenario {
 	t.Helper()
-	s, err := Parse("s.yaml", []byte(elsewhereScenario), func(name string) ([]byte, error) {
+	s := must.Get(Parse("s.yaml", []byte(elsewhereScenario), func(name string) ([]byte, error) {
 		if text, ok := files[name]; ok {
 			return []byte(text), nil
 		}
 		return nil, fs.ErrNotExist
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	return s
 }
 

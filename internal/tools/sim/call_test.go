@@ -17,6 +17,7 @@ import (
 
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/internal/tools/sim"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
@@ -71,10 +72,7 @@ func TestCallAsInterceptor(t *testing.T) {
 			t.Run(name+"/"+what, func(t *testing.T) {
 				t.Parallel()
 				file := "methodConfig:\n  - name: [{service: acme.shop.v1.Shop, method: Get}]\n    " + text + "\n"
-				set, err := policy.Parse("retry.yaml", []byte(file))
-				if err != nil {
-					t.Fatal(err)
-				}
+				set := must.Get(policy.Parse("retry.yaml", []byte(file)))(t)
 				var truth string
 				synctest.Test(t, func(t *testing.T) { truth = played(t, set, trouble.step) })
 				if got := simulated(t, set, trouble.fault); got != truth {
@@ -93,10 +91,7 @@ func played(t *testing.T, set *policy.Set, step testserver.Step) string {
 	t.Helper()
 	server := testserver.Start(t)
 	server.On(method, step)
-	retrier, err := interceptor.New(set, interceptor.WithRandom(func() float64 { return 0 }))
-	if err != nil {
-		t.Fatal(err)
-	}
+	retrier := must.Get(interceptor.New(set, interceptor.WithRandom(func() float64 { return 0 })))(t)
 	conn := server.Dial(t, retrier.DialOptions()...)
 	conn.Connect()
 	synctest.Wait()

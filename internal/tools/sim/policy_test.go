@@ -8,13 +8,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 )
 
 // A variant's set changes keys of all entries, and nothing else.
 func TestPolicyChanged(t *testing.T) {
 	t.Parallel()
-	p, err := NewPolicy(`
+	p := must.Get(NewPolicy(`
 budgets: [{name: big, ratio: {percent: 50, minPerSecond: 3}}]
 methodConfig:
 - name: [{service: a.B, method: C}]
@@ -22,14 +23,8 @@ methodConfig:
   retryPolicy: {maxAttempts: 3, initialBackoff: 0.1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE], budget: big}
 - name: [{service: a.B, method: D}]
   timeout: 2s
-`)
-	if err != nil {
-		t.Fatal(err)
-	}
-	set, err := p.changed(`{"admission": "REFUSE", "timeout": null, "retryPolicy": {"maxAttempts": 2, "initialBackoff": "0.2s", "maxBackoff": "1s", "backoffMultiplier": 1.5, "retryableStatusCodes": ["ABORTED"]}}`)
-	if err != nil {
-		t.Fatal(err)
-	}
+`))(t)
+	set := must.Get(p.changed(`{"admission": "REFUSE", "timeout": null, "retryPolicy": {"maxAttempts": 2, "initialBackoff": "0.2s", "maxBackoff": "1s", "backoffMultiplier": 1.5, "retryableStatusCodes": ["ABORTED"]}}`))(t)
 	c, d := set.Lookup("/a.B/C").Spec(), set.Lookup("/a.B/D").Spec()
 	if c.Retry.MaxAttempts != 2 || c.Retry.Budget != "big" || c.Timeout != 0 || d.Timeout != 0 || d.Retry.MaxAttempts != 2 || d.Retry.Backoff.Multiplier != 1.5 {
 		t.Errorf("changed to %+v and %+v", c, d)
@@ -53,18 +48,12 @@ methodConfig:
 // Your own policy is played in addition to the others.
 func TestWith(t *testing.T) {
 	t.Parallel()
-	set, err := policy.Parse("own.yaml", []byte(`methodConfig: [{name: [{service: a.B, method: C}], retryPolicy: {maxAttempts: 2, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE], budget: NONE}}]`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	set := must.Get(policy.Parse("own.yaml", []byte(`methodConfig: [{name: [{service: a.B, method: C}], retryPolicy: {maxAttempts: 2, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE], budget: NONE}}]`)))(t)
 	s := example(t, "chain")
 	if _, err := s.With("own.yaml", set, ""); err == nil || err.Error() != "own.yaml: has no entry for the method /acme.shop.v1.Shop/Get of the scenario's calls; name one that it has" {
 		t.Errorf("error %v", err)
 	}
-	more, err := s.With("own.yaml", set, "/a.B/C")
-	if err != nil {
-		t.Fatal(err)
-	}
+	more := must.Get(s.With("own.yaml", set, "/a.B/C"))(t)
 	r := play(t, more, Options{})
 	if len(s.Variants) != 3 || len(r.Runs) != 4 || r.Runs[3].Name != "own.yaml" {
 		t.Fatalf("%d variants, then %d; the last is %q", len(s.Variants), len(r.Runs), r.Runs[3].Name)

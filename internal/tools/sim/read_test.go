@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/stagger-go/stagger/internal/document"
+	"github.com/stagger-go/stagger/internal/tools/must"
 )
 
 const retryFile = `methodConfig: [{name: [{service: a.B, method: C}], retryPolicy: {maxAttempts: 3, initialBackoff: 0.1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE]}}]`
@@ -85,10 +86,7 @@ func parse(text string) (*Scenario, error) {
 // Every key is read.
 func TestParse(t *testing.T) {
 	t.Parallel()
-	s, err := parse(whole)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(parse(whole))(t)
 	call, trouble := s.Services[0].Calls[0], s.Phases[1].Faults
 	for what, ok := range map[string]bool{
 		"head":    s.Title == "everything" && s.About == "every key" && s.Seed == 7 && s.Bucket == 500*time.Millisecond && s.Recovery == Recovery{0.95, time.Second},
@@ -216,9 +214,7 @@ func TestLoad(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	for name, text := range map[string]string{"s.yaml": whole, "retry.yaml": retryFile} {
-		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600))
 	}
 	if s, err := Load(filepath.Join(folder, "s.yaml")); err != nil || s.Policies["retry"] == nil {
 		t.Errorf("%v, error %v", s, err)

@@ -8,12 +8,14 @@ import (
 	"math"
 	"testing"
 	"time"
+
+	"github.com/stagger-go/stagger/internal/tools/must"
 )
 
 // twoMethods returns a process that calls two methods of a service that is down, with a budget of a given scope.
 func twoMethods(t *testing.T, scope, second string) *Scenario {
 	t.Helper()
-	s, err := Parse("s.yaml", fmt.Appendf(nil, `
+	s := must.Get(Parse("s.yaml", fmt.Appendf(nil, `
 title: two methods
 policies: {retry: retry.yaml, copy: retry.yaml}
 services: [{name: shop, time: 10ms}, {name: stock, time: 10ms}]
@@ -32,10 +34,7 @@ methodConfig:
   name: [{service: a.B}, {service: x.Y}]
   retryPolicy: {maxAttempts: 2, initialBackoff: 0.01s, maxBackoff: 0.01s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE], budget: five}
 `, scope), nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	return s
 }
 
@@ -111,7 +110,7 @@ func TestAttemptLimit(t *testing.T) {
 		{"maxAttemptsLimit: 3, ", "", 3},
 		{"maxAttemptsLimit: 3, ", ", attempts: 7", 7},
 	} {
-		s, err := Parse("s.yaml", fmt.Appendf(nil, `
+		s := must.Get(Parse("s.yaml", fmt.Appendf(nil, `
 title: many attempts
 policies:
   retry: {%smethodConfig: [{name: [{service: a.B, method: C}], retryPolicy: {maxAttempts: 9, initialBackoff: 0.001s, maxBackoff: 0.001s,
@@ -119,10 +118,7 @@ policies:
 services: [{name: shop, time: 1ms}]
 fleets: [{name: users, rate: 1, calls: {service: shop, method: /a.B/C, policy: retry, deadline: 10s%s}}]
 phases: [{name: down, length: 30s, faults: [{service: shop, down: true}]}]
-`, row.limit, row.attempts), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+`, row.limit, row.attempts), nil))(t)
 		if got := play(t, s, Options{}).Runs[0].Services[0].PerCall; got != row.want {
 			t.Errorf("%q, %q: %v requests a call; want %v", row.limit, row.attempts, got, row.want)
 		}

@@ -13,23 +13,18 @@ import (
 	"go.uber.org/goleak"
 	"google.golang.org/grpc/codes"
 	"pgregory.net/rapid"
+
+	"github.com/stagger-go/stagger/internal/tools/must"
 )
 
 func example(t *testing.T, name string) *Scenario {
 	t.Helper()
-	s, err := Load("../../../examples/simulate/" + name + ".yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+	return must.Get(Load("../../../examples/simulate/" + name + ".yaml"))(t)
 }
 
 func text(t *testing.T, r *Result) string {
 	t.Helper()
-	b, err := json.Marshal(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(json.Marshal(r))(t)
 	return string(b)
 }
 

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/stagger-go/stagger/internal/tools/must"
 )
 
 const sketchFile = `
@@ -24,10 +26,7 @@ methodConfig:
 // A sketch with any numbers can be read, played, and swept.
 func TestSketch(t *testing.T) {
 	t.Parallel()
-	p, err := NewPolicy(sketchFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(NewPolicy(sketchFile))(t)
 	rapid.Check(t, func(t *rapid.T) {
 		k := Sketch{
 			Policy: p, Latency: time.Duration(rapid.Int64Range(int64(100*time.Microsecond), int64(10*time.Minute)).Draw(t, "latency")),
@@ -38,10 +37,7 @@ func TestSketch(t *testing.T) {
 		if k.Rate > 50_000 {
 			k.Rate = 50_000
 		}
-		s, err := k.Scenario()
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(k.Scenario())(t)
 		text := written(t, s)
 		again, err := Parse("x.yaml", []byte(text), nil)
 		if err != nil && !strings.Contains(err.Error(), "too many") {
@@ -61,14 +57,8 @@ func TestSketch(t *testing.T) {
 
 func TestSketchErrors(t *testing.T) {
 	t.Parallel()
-	p, err := NewPolicy(sketchFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	unsafe, err := NewPolicy(strings.Replace(sketchFile, "a.B, method: Get", "a.C", 1))
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(NewPolicy(sketchFile))(t)
+	unsafe := must.Get(NewPolicy(strings.Replace(sketchFile, "a.B, method: Get", "a.C", 1)))(t)
 	good := Sketch{Policy: p, Rate: 10, Latency: 10 * time.Millisecond, Workers: 1, Processes: 1}
 	for want, change := range map[string]func(*Sketch){
 		"must each be more than 0": func(k *Sketch) { k.Processes = 0 },

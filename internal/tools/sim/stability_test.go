@@ -10,13 +10,15 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/stagger-go/stagger/internal/tools/must"
 )
 
 // fragile returns a scenario with a small service behind a gateway with a deadline of 200 ms, whose callers retry without a
 // budget.
 func fragile(t *testing.T) *Scenario {
 	t.Helper()
-	s, err := parse(`
+	s := must.Get(parse(`
 title: fragile
 policies:
   eager:
@@ -32,10 +34,7 @@ phases:
   - {name: calm, kind: LEAD, length: 2s}
   - {name: pulse, length: 2s, load: 4}
   - {name: after, kind: AFTER, length: 12s}
-`)
-	if err != nil {
-		t.Fatal(err)
-	}
+`))(t)
 	return s
 }
 
@@ -43,10 +42,7 @@ phases:
 func TestStability(t *testing.T) {
 	t.Parallel()
 	var last float64
-	r, err := fragile(t).Stability(t.Context(), Options{Parallel: 1, Progress: func(part float64) { last = max(last, part) }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(fragile(t).Stability(t.Context(), Options{Parallel: 1, Progress: func(part float64) { last = max(last, part) }}))(t)
 	none, eager := r.Variants[0], r.Variants[1]
 	if r.Capacity != 200 || r.Service != "shop" || len(r.Seeds) != 3 || none.Name != "no retries" || eager.Name != "eager" || last < 0.999 {
 		t.Errorf("%+v, and %v of it told", r, last)

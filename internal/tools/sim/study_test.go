@@ -8,6 +8,8 @@ import (
 	"errors"
 	"math"
 	"testing"
+
+	"github.com/stagger-go/stagger/internal/tools/must"
 )
 
 // The results of the AWS Architecture Blog at 100 clients, from its text and plots.
@@ -15,10 +17,7 @@ func TestStudyAsPublished(t *testing.T) {
 	t.Parallel()
 	s := AWS()
 	s.Clients, s.Repeats = []int{100}, 20
-	findings, err := s.Run(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	findings := must.Get(s.Run(t.Context(), nil))(t)
 	of := map[string]Finding{}
 	for _, f := range findings {
 		of[f.Kind] = f
@@ -52,10 +51,7 @@ func TestStudyFewClients(t *testing.T) {
 	t.Parallel()
 	s := AWS()
 	s.Clients, s.Repeats = []int{1, 2}, 20
-	findings, err := s.Run(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	findings := must.Get(s.Run(t.Context(), nil))(t)
 	for _, f := range findings {
 		switch {
 		case f.Clients == 1 && (math.Abs(f.Calls-1) > 1e-9 || f.Seconds < 0.035 || f.Seconds > 0.045):

@@ -28,6 +28,7 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -134,12 +135,9 @@ func (b *backend) dial(t *testing.T, opts []grpc.DialOption) *grpc.ClientConn {
 	testgrpc.RegisterTestServiceServer(srv, interop.NewTestServer())
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(lis) }()
-	conn, err := grpc.NewClient("passthrough:interop", append(opts,
+	conn := must.Get(grpc.NewClient("passthrough:interop", append(opts,
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return lis.DialContext(ctx) }))...)
-	if err != nil {
-		t.Fatal(err)
-	}
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return lis.DialContext(ctx) }))...))(t)
 	t.Cleanup(func() {
 		conn.Close()
 		srv.Stop()
@@ -212,19 +210,13 @@ func TestInteropCases(t *testing.T) {
 			return []grpc.DialOption{grpc.WithDefaultServiceConfig(serviceConfig)}
 		},
 		"from the service config": func(t *testing.T) []grpc.DialOption {
-			set, err := policy.NewSet(policy.Config{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			set := must.Get(policy.NewSet(policy.Config{}))(t)
 			return append(retrier(t, set, interceptor.WithServiceConfig()).DialOptions(), grpc.WithDefaultServiceConfig(serviceConfig))
 		},
 	}
 	for name, entry := range policies {
 		clients[name] = func(t *testing.T) []grpc.DialOption {
-			set, err := policy.Parse("retry.yaml", []byte(file(entry)))
-			if err != nil {
-				t.Fatal(err)
-			}
+			set := must.Get(policy.Parse("retry.yaml", []byte(file(entry))))(t)
 			return retrier(t, set).DialOptions()
 		}
 	}
@@ -245,11 +237,7 @@ func TestInteropCases(t *testing.T) {
 
 func retrier(t *testing.T, set *policy.Set, opts ...interceptor.Option) *interceptor.Retrier {
 	t.Helper()
-	r, err := interceptor.New(set, opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+	return must.Get(interceptor.New(set, opts...))(t)
 }
 
 // runAll runs every case over its own connection, with the whole reserve of the default budget, and counts the requests at

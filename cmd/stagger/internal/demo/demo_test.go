@@ -21,6 +21,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/stagger-go/stagger/examples/orders"
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/internal/tools/outage"
 	"github.com/stagger-go/stagger/internal/tools/sim"
 	"github.com/stagger-go/stagger/policy"
@@ -30,11 +31,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func builtIn(t *testing.T) *policy.Set {
 	t.Helper()
-	set, err := policy.Parse(orders.File, orders.Policy)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return set
+	return must.Get(policy.Parse(orders.File, orders.Policy))(t)
 }
 
 // The whole day in virtual time, with a fifth of the calls and of the budget's reserve. The clients' results are checked
@@ -45,16 +42,10 @@ func TestDay(t *testing.T) {
 	if bytes.Equal(small, orders.Policy) {
 		t.Fatal("the policy file has another reserve: scale that one")
 	}
-	set, err := policy.Parse(orders.File, small)
-	if err != nil {
-		t.Fatal(err)
-	}
+	set := must.Get(policy.Parse(orders.File, small))(t)
 	synctest.Test(t, func(t *testing.T) {
 		var text bytes.Buffer
-		results, err := showDay(t.Context(), newDay(1), set, 1, screen{Writer: &text})
-		if err != nil {
-			t.Fatal(err)
-		}
+		results := must.Get(showDay(t.Context(), newDay(1), set, 1, screen{Writer: &text}))(t)
 		by := map[string]result{}
 		for _, r := range results {
 			by[r.name] = r
@@ -162,9 +153,7 @@ func TestBadPolicyFileIsRefused(t *testing.T) {
 		t.Errorf("no file: error %v; want fs.ErrNotExist", err)
 	}
 	bad := filepath.Join(t.TempDir(), "bad.yaml")
-	if err := os.WriteFile(bad, []byte("retries: 3\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(bad, []byte("retries: 3\n"), 0o600))
 	_, err := execute(t, "--policy", bad)
 	if _, ok := errors.AsType[*policy.Error](err); !ok {
 		t.Errorf("bad file: error %v; want a *policy.Error", err)

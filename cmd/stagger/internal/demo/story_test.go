@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/internal/tools/outage"
 	"github.com/stagger-go/stagger/internal/tools/report/terminal"
 	"github.com/stagger-go/stagger/internal/tools/sim"
@@ -93,10 +94,7 @@ func TestStory(t *testing.T) {
 		t.Run(s.title, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				told, err := s.play(t.Context(), set)
-				if err != nil {
-					t.Fatal(err)
-				}
+				told := must.Get(s.play(t.Context(), set))(t)
 				var got []string
 				for k, l := range told.lines {
 					got = append(got, fmt.Sprintf("%d %s: %s", l.attempt, l.outcome, l.reason))
@@ -116,10 +114,7 @@ func TestStoryOfSlowAttempt(t *testing.T) {
 	t.Parallel()
 	set := builtIn(t)
 	synctest.Test(t, func(t *testing.T) {
-		told, err := stories()[0].play(t.Context(), set)
-		if err != nil {
-			t.Fatal(err)
-		}
+		told := must.Get(stories()[0].play(t.Context(), set))(t)
 		l := told.lines
 		// From the second attempt's end: at least the server's 300 ms, at most a tenth more, and the timeout.
 		if got := l[2].at.Sub(l[1].at); got < 500*ms || got > 530*ms {

@@ -20,6 +20,7 @@ import (
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/tools/explain"
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/internal/tools/report/terminal"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
@@ -119,10 +120,7 @@ func TestExplainMode(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			text := row.mode + "\nmethodConfig:\n- name: [{service: acme.orders.v1.OrderService, method: GetOrder}]\n  " + retry + "\n"
-			out, err := run(t, text, "-", method)
-			if err != nil {
-				t.Fatal(err)
-			}
+			out := must.Get(run(t, text, "-", method))(t)
 			for _, want := range row.want {
 				if !strings.Contains(out, want) {
 					t.Errorf("no %q in\n%s", want, out)
@@ -145,17 +143,14 @@ func TestExplainMode(t *testing.T) {
 // A call whose client sends a stream is not hedged, whatever its policy: attempts follow failures.
 func TestExplainClientStream(t *testing.T) {
 	t.Parallel()
-	files, err := protodesc.NewFiles(&descriptorpb.FileDescriptorSet{File: []*descriptorpb.FileDescriptorProto{{
+	files := must.Get(protodesc.NewFiles(&descriptorpb.FileDescriptorSet{File: []*descriptorpb.FileDescriptorProto{{
 		Name: new("uploads.proto"), Package: new("acme"), Syntax: new("proto3"),
 		MessageType: []*descriptorpb.DescriptorProto{{Name: new("Any")}},
 		Service: []*descriptorpb.ServiceDescriptorProto{{Name: new("Uploads"), Method: []*descriptorpb.MethodDescriptorProto{
 			{Name: new("Put"), InputType: new(".acme.Any"), OutputType: new(".acme.Any"), ClientStreaming: new(true)},
 			{Name: new("Get"), InputType: new(".acme.Any"), OutputType: new(".acme.Any")},
 		}}},
-	}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}}}))(t)
 	set, err := policy.Parse("retry.yaml", []byte(`
 methodConfig:
 - name: [{service: acme.Uploads}]
@@ -205,12 +200,9 @@ func TestExplainDown(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			set, err := policy.NewSet(policy.Config{Methods: []policy.MethodConfig{{
+			set := must.Get(policy.NewSet(policy.Config{Methods: []policy.MethodConfig{{
 				Names: []string{"/acme.orders.v1.OrderService/GetOrder"}, Spec: row.spec,
-			}}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			}}}))(t)
 			a := explain.Explain(decision.Compile(set), cli.API{}.Level, explain.Question{Method: method, Code: codes.Unavailable, Down: true, Deadline: row.deadline, MaxAttempts: 5}, explain.Chances{0})
 			said := ""
 			for _, f := range a.Facts() {
@@ -226,10 +218,7 @@ func TestExplainDown(t *testing.T) {
 			}
 			synctest.Test(t, func(t *testing.T) {
 				srv := testserver.Start(t)
-				retrier, err := interceptor.New(set, interceptor.WithRandom(func() float64 { return 0 }), interceptor.WithObserver(interceptor.Observer{Diagnostic: func(policy.Diagnostic) {}}))
-				if err != nil {
-					t.Fatal(err)
-				}
+				retrier := must.Get(interceptor.New(set, interceptor.WithRandom(func() float64 { return 0 }), interceptor.WithObserver(interceptor.Observer{Diagnostic: func(policy.Diagnostic) {}})))(t)
 				conn := srv.Dial(t, retrier.DialOptions()...)
 				srv.Down()
 				conn.Connect()

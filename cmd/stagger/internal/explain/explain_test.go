@@ -26,6 +26,7 @@ import (
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/defaults"
 	"github.com/stagger-go/stagger/internal/tools/explain"
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/internal/tools/report/terminal"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
@@ -49,10 +50,7 @@ func TestExplainedIsWhatTheServerSees(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			srv := testserver.Start(t)
 			chance := func() float64 { return random[min(max(len(srv.Attempts()), 1), len(random))-1] } // as many as have failed
-			retrier, err := interceptor.New(set, interceptor.WithRandom(chance), interceptor.WithObserver(interceptor.Observer{Diagnostic: func(policy.Diagnostic) {}}))
-			if err != nil {
-				t.Fatal(err)
-			}
+			retrier := must.Get(interceptor.New(set, interceptor.WithRandom(chance), interceptor.WithObserver(interceptor.Observer{Diagnostic: func(policy.Diagnostic) {}})))(t)
 			step := testserver.Fail(q.Code)
 			if q.Pushback != "" {
 				step = step.Pushback(q.Pushback)
@@ -93,16 +91,13 @@ func drawn(t *rapid.T) (*policy.Set, explain.Question) {
 		Codes:  []codes.Code{codes.Unavailable, codes.Aborted},
 		Budget: policy.NoBudget,
 	}
-	set, err := policy.NewSet(policy.Config{Methods: []policy.MethodConfig{{
+	set := must.Get(policy.NewSet(policy.Config{Methods: []policy.MethodConfig{{
 		Names: []string{"/acme.orders.v1.OrderService/GetOrder"},
 		Spec: policy.Spec{
 			Retry: &retry, Timeout: seconds(0, 3000, "timeout"),
 			Idempotency: rapid.SampledFrom([]policy.Idempotency{"", policy.IdempotencyNone}).Draw(t, "idempotency"),
 		},
-	}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}}}))(t)
 	return set, explain.Question{
 		MaxAttempts: defaults.MaxAttempts,
 		Method:      method,
@@ -114,14 +109,11 @@ func drawn(t *rapid.T) (*policy.Set, explain.Question) {
 
 func TestExplainText(t *testing.T) {
 	t.Parallel()
-	set, err := policy.Parse("retry.yaml", []byte(`
+	set := must.Get(policy.Parse("retry.yaml", []byte(`
 methodConfig:
 - name: [{service: acme.orders.v1.OrderService}]
   retryPolicy: {maxAttempts: 3, initialBackoff: 0.1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE], budget: NONE}
-`))
-	if err != nil {
-		t.Fatal(err)
-	}
+`)))(t)
 	got := text(explain.Explain(decision.Compile(set), cli.API{}.Level, explain.Question{MaxAttempts: defaults.MaxAttempts, Method: method, Code: codes.Unavailable}, explain.Chances{0.5, 0.5}), terminal.Style{})
 	for _, want := range []string{
 		"entry     /acme.orders.v1.OrderService/, which names its service\n", "safe      no: nothing declares it idempotent\n",
@@ -141,14 +133,11 @@ methodConfig:
 // TestExplainRangeOfWaits has a deadline that leaves no time for the longest wait.
 func TestExplainRangeOfWaits(t *testing.T) {
 	t.Parallel()
-	set, err := policy.Parse("retry.yaml", []byte(`
+	set := must.Get(policy.Parse("retry.yaml", []byte(`
 methodConfig:
 - name: [{service: acme.orders.v1.OrderService, method: GetOrder}]
   retryPolicy: {maxAttempts: 4, initialBackoff: 0.1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE]}
-`))
-	if err != nil {
-		t.Fatal(err)
-	}
+`)))(t)
 	q := explain.Question{MaxAttempts: defaults.MaxAttempts, Method: method, Code: codes.Unavailable, Deadline: 120 * time.Millisecond}
 	a := explain.Explain(decision.Compile(set), cli.API{}.Level, q, explain.Chances{0.7, 0.9})
 	var got []string
@@ -175,11 +164,8 @@ func TestSlowExplainedIsWhatTheServerSees(t *testing.T) {
 		var took time.Duration
 		synctest.Test(t, func(t *testing.T) {
 			srv := testserver.Start(t)
-			retrier, err := interceptor.New(set, interceptor.WithRandom(func() float64 { return 0 }),
-				interceptor.WithObserver(interceptor.Observer{Diagnostic: func(policy.Diagnostic) {}}))
-			if err != nil {
-				t.Fatal(err)
-			}
+			retrier := must.Get(interceptor.New(set, interceptor.WithRandom(func() float64 { return 0 }),
+				interceptor.WithObserver(interceptor.Observer{Diagnostic: func(policy.Diagnostic) {}})))(t)
 			step := testserver.Fail(q.Code).Delay(q.Latency)
 			if q.Hang {
 				step = testserver.Hang()
@@ -211,9 +197,7 @@ func learn(t *testing.T, srv *testserver.Server, conn *grpc.ClientConn) {
 	t.Helper()
 	srv.On("*", testserver.OK())
 	for range 20 {
-		if err := conn.Invoke(t.Context(), method, &emptypb.Empty{}, &emptypb.Empty{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, conn.Invoke(t.Context(), method, &emptypb.Empty{}, &emptypb.Empty{}))
 	}
 	srv.Reset()
 }
@@ -250,12 +234,9 @@ func drawnSlow(t *rapid.T) (*policy.Set, explain.Question) {
 			CancelOnTimeout:   rapid.Bool().Draw(t, "cancel on timeout"),
 		}
 	}
-	set, err := policy.NewSet(policy.Config{Methods: []policy.MethodConfig{{
+	set := must.Get(policy.NewSet(policy.Config{Methods: []policy.MethodConfig{{
 		Names: []string{"/acme.orders.v1.OrderService/GetOrder"}, Spec: spec,
-	}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}}}))(t)
 	return set, q
 }
 

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/export"
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -117,9 +118,7 @@ func TestExportToFile(t *testing.T) {
 func TestExportWithPoliciesOfTheAPI(t *testing.T) {
 	t.Parallel()
 	empty := filepath.Join(t.TempDir(), "empty.yaml")
-	if err := os.WriteFile(empty, []byte("{}"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(empty, []byte("{}"), 0o600))
 	out, _, err := run(t, empty, "--descriptors", "../../../../policy/testdata/descriptors/parcels.binpb")
 	if err != nil || !strings.Contains(out, `"GetParcel"`) {
 		t.Errorf("%v\n%s", err, out)
@@ -129,9 +128,7 @@ func TestExportWithPoliciesOfTheAPI(t *testing.T) {
 func TestExportErrors(t *testing.T) {
 	t.Parallel()
 	bad := filepath.Join(t.TempDir(), "bad.yaml")
-	if err := os.WriteFile(bad, []byte("retries: 3"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(bad, []byte("retries: 3"), 0o600))
 	if out, _, err := run(t, bad); !errors.As(err, new(*policy.Error)) || out != "" {
 		t.Errorf("%v; want a *policy.Error and no output:\n%s", err, out)
 	}

@@ -27,6 +27,7 @@ import (
 	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
 	"github.com/stagger-go/stagger/cmd/stagger/internal/faultserver"
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -93,19 +94,14 @@ func (p process) rest(t *testing.T) string {
 func file(t *testing.T, name, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
 // dial connects to a server like any client.
 func dial(t *testing.T, address string, opts ...grpc.DialOption) *grpc.ClientConn {
 	t.Helper()
-	conn, err := grpc.NewClient(address, append(opts, grpc.WithTransportCredentials(insecure.NewCredentials()))...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(grpc.NewClient(address, append(opts, grpc.WithTransportCredentials(insecure.NewCredentials()))...))(t)
 	t.Cleanup(func() { conn.Close() })
 	return conn
 }
@@ -129,14 +125,11 @@ scripts:
 	if _, err := strconv.Atoi(rest); !ok || err != nil {
 		t.Fatalf("got %q; want two addresses", line)
 	}
-	retrier, err := interceptor.New(mustParse(t, `
+	retrier := must.Get(interceptor.New(mustParse(t, `
 methodConfig:
   - name: [{service: acme.orders.v1.OrderService, method: GetOrder}]
     retryPolicy: {maxAttempts: 4, initialBackoff: 0.001s, maxBackoff: 0.001s, backoffMultiplier: 1, retryableStatusCodes: [UNAVAILABLE]}
-`))
-	if err != nil {
-		t.Fatal(err)
-	}
+`)))(t)
 	conn := dial(t, address, retrier.DialOptions()...)
 	if code := call(t, conn, grpc.UseCompressor(gzip.Name)); code != codes.OK {
 		t.Errorf("the call ended with %v; want OK", code)
@@ -155,11 +148,7 @@ methodConfig:
 
 func mustParse(t *testing.T, text string) *policy.Set {
 	t.Helper()
-	set, err := policy.Parse("retry.yaml", []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return set
+	return must.Get(policy.Parse("retry.yaml", []byte(text)))(t)
 }
 
 func TestServerIsControlled(t *testing.T) {
@@ -169,9 +158,7 @@ func TestServerIsControlled(t *testing.T) {
 		Listening string `json:"listening"`
 		Control   string `json:"control"`
 	}
-	if err := json.Unmarshal([]byte(p.line(t)), &first); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(p.line(t)), &first))
 	conn := dial(t, first.Listening)
 	if got := ask(t, http.MethodPut, first.Control+"/scripts", `scripts: [{method: "*", steps: [{fail: {code: ABORTED}}, {}]}]`); got != "" {
 		t.Fatal(got)
@@ -201,19 +188,10 @@ func TestServerIsControlled(t *testing.T) {
 // ask makes a request, and returns the answer.
 func ask(t *testing.T, method, url, body string) string {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	reply, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body)))(t)
+	reply := must.Get((&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(r))(t)
 	defer reply.Body.Close()
-	text, err := io.ReadAll(reply.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(io.ReadAll(reply.Body))(t)
 	return string(text)
 }
 
@@ -262,26 +240,16 @@ func TestProcessEndsOnSignal(t *testing.T) {
 	script := file(t, "faults.yaml", `scripts: [{method: "*", steps: [{fail: {code: DATA_LOSS}}]}]`)
 	c := exec.CommandContext(t.Context(), binary, "faultserver", "--listen", "localhost:0", "--script", script)
 	c.Stderr = os.Stderr
-	out, err := c.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(c.StdoutPipe())(t)
+	must.Do(t, c.Start())
 	lines := bufio.NewReader(out)
-	first, err := lines.ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := must.Get(lines.ReadString('\n'))(t)
 	address, _, _ := strings.Cut(strings.TrimPrefix(first, "listening on "), ",")
 	conn := dial(t, address)
 	if code := call(t, conn); code != codes.DataLoss {
 		t.Errorf("got %v; want DATA_LOSS", code)
 	}
-	if err := c.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.Process.Signal(os.Interrupt))
 	rest, err := io.ReadAll(lines)
 	if err != nil || !strings.Contains(string(rest), "DATA_LOSS 1 │") {
 		t.Errorf("%v: got\n%s\nwant a table", err, rest)

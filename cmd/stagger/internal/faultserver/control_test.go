@@ -24,6 +24,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/testserver"
 )
 
@@ -46,10 +47,7 @@ func stage(t *testing.T, c *control, play func(t *testing.T, s scene), opts ...t
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c.changed = make(chan struct{}) // of this bubble
-		srv, err := c.start(opts...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		srv := must.Get(c.start(opts...))(t)
 		t.Cleanup(srv.Close)
 		play(t, scene{srv, srv.Dial(t), c.handler()})
 	})
@@ -126,9 +124,7 @@ func wantText(t *testing.T, what, got, want string) {
 func controlOf(t *testing.T, text string) *control {
 	t.Helper()
 	c := newControl(newRegistry())
-	if err := c.load("faults.yaml", []byte(text)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.load("faults.yaml", []byte(text)))
 	return c
 }
 
@@ -215,18 +211,10 @@ func TestOwnServices(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		stream, err := reflectionv1.NewServerReflectionClient(s.conn).ServerReflectionInfo(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		stream := must.Get(reflectionv1.NewServerReflectionClient(s.conn).ServerReflectionInfo(ctx))(t)
 		ask := &reflectionv1.ServerReflectionRequest{MessageRequest: &reflectionv1.ServerReflectionRequest_ListServices{}}
-		if err := stream.Send(ask); err != nil {
-			t.Fatal(err)
-		}
-		reply, err := stream.Recv()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, stream.Send(ask))
+		reply := must.Get(stream.Recv())(t)
 		var shown []string
 		for _, one := range reply.GetListServicesResponse().GetService() {
 			shown = append(shown, one.GetName())

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/testserver"
 )
 
@@ -29,10 +30,7 @@ func ended(method string, code codes.Code) testserver.Attempt {
 func TestLogText(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
-	log, err := newAttemptLog(&out, "text", addresses{Listening: "127.0.0.1:1"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	log := must.Get(newAttemptLog(&out, "text", addresses{Listening: "127.0.0.1:1"}))(t)
 	running := ended("/a.B/C", codes.OK)
 	running.End = time.Time{}
 	log.add(running)
@@ -40,9 +38,7 @@ func TestLogText(t *testing.T) {
 	first := ended("/a.B/\x1b[31m", codes.OK)
 	first.Metadata, first.Cancelled, first.End = nil, true, first.Time.Add(1500)
 	log.add(first)
-	if err := log.end(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, log.end())
 	want := `listening on 127.0.0.1:1
 09:30:01.005  UNAVAILABLE           12.3ms  /a.B/C  attempt 3, retry 1, connection 2, received 1 (9 bytes), sent 2
 09:30:01.005  OK                       2µs  "/a.B/\x1b[31m"  attempt 3, connection 2, received 1 (9 bytes), sent 2, given up by the client
@@ -61,14 +57,9 @@ func TestLogText(t *testing.T) {
 func TestLogJSON(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
-	log, err := newAttemptLog(&out, "json", addresses{Listening: "127.0.0.1:1"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	log := must.Get(newAttemptLog(&out, "json", addresses{Listening: "127.0.0.1:1"}))(t)
 	log.add(ended("/a.B/C", codes.OK))
-	if err := log.end(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, log.end())
 	want := `{"listening":"127.0.0.1:1"}
 {"serial":4,"method":"/a.B/C","number":3,"connection":2,"startTime":"2026-11-20T09:30:01.005Z","endTime":"2026-11-20T09:30:01.01734Z",` +
 		`"timeoutSeconds":0,"previousAttempts":1,"metadata":{"grpc-previous-rpc-attempts":["1"]},"messagesReceived":1,"bytesReceived":9,` +
@@ -85,10 +76,7 @@ func TestLogIsNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, w := io.Pipe()
 		go func() { _, _ = io.ReadFull(r, make([]byte, len("listening on a:1\n"))) }()
-		log, err := newAttemptLog(w, "text", addresses{Listening: "a:1"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		log := must.Get(newAttemptLog(w, "text", addresses{Listening: "a:1"}))(t)
 		const more = 10
 		for range maxUnread {
 			log.add(ended("/a.B/C", codes.OK))
@@ -120,10 +108,7 @@ func TestLogEndIsNotRead(t *testing.T) {
 			r, w := io.Pipe()
 			defer r.Close()
 			go func() { _, _ = io.ReadFull(r, make([]byte, len("listening on a:1\n"))) }()
-			log, err := newAttemptLog(w, "text", addresses{Listening: "a:1"})
-			if err != nil {
-				t.Fatal(err)
-			}
+			log := must.Get(newAttemptLog(w, "text", addresses{Listening: "a:1"}))(t)
 			for range lines {
 				log.add(ended("/a.B/C", codes.OK))
 				synctest.Wait()

@@ -17,6 +17,7 @@ import (
 	"github.com/stagger-go/stagger/internal/document"
 	"github.com/stagger-go/stagger/internal/inside"
 	"github.com/stagger-go/stagger/internal/steps"
+	"github.com/stagger-go/stagger/internal/tools/must"
 )
 
 // step is a script with one step, which begins at 3:9.
@@ -93,10 +94,7 @@ scripts:
 func TestScriptOfTheExample(t *testing.T) {
 	t.Parallel()
 	const file = "../../../../examples/faults/faults.yaml"
-	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(file))(t)
 	if s, err := parse(file, data, orders(t), script{}, false); err != nil || len(s.steps) < 3 {
 		t.Errorf("got %v, %v", s, err)
 	}
@@ -137,10 +135,7 @@ func FuzzScript(f *testing.F) {
 // orders returns the API of the examples, from its descriptor set.
 func orders(t *testing.T) *registry {
 	t.Helper()
-	files, err := inside.LoadDescriptors("../../../../examples/orders/orders.binpb")
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Get(inside.LoadDescriptors("../../../../examples/orders/orders.binpb"))(t)
 	return newRegistry(files)
 }
 
@@ -148,14 +143,9 @@ func TestRegistryMakesResponsesOfJSON(t *testing.T) {
 	known := orders(t)
 	stage(t, newControl(known), func(t *testing.T, s scene) {
 		s.script(t, get, `{"replies": [{"json": {"name": "7"}}]}`)
-		d, err := known.FindDescriptorByName("acme.orders.v1.Order")
-		if err != nil {
-			t.Fatal(err)
-		}
+		d := must.Get(known.FindDescriptorByName("acme.orders.v1.Order"))(t)
 		order := dynamicpb.NewMessage(d.(protoreflect.MessageDescriptor))
-		if err := s.conn.Invoke(t.Context(), get, &emptypb.Empty{}, order); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.conn.Invoke(t.Context(), get, &emptypb.Empty{}, order))
 		wantText(t, "name", order.Get(order.Descriptor().Fields().ByName("name")).String(), "7")
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
+	"github.com/stagger-go/stagger/internal/tools/must"
 )
 
 func TestListenOnLoopback(t *testing.T) {
@@ -38,10 +39,7 @@ func TestListenOnLoopback(t *testing.T) {
 
 func TestListenAllowRemote(t *testing.T) {
 	t.Parallel()
-	lis, err := listen(t.Context(), "--listen", ":0", true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	lis := must.Get(listen(t.Context(), "--listen", ":0", true))(t)
 	defer lis.Close()
 	if tcp := lis.Addr().(*net.TCPAddr); !tcp.IP.IsUnspecified() {
 		t.Errorf("listens on %v; want all addresses", tcp)
@@ -60,10 +58,7 @@ func TestListenErrors(t *testing.T) {
 
 func TestListenOnTakenPort(t *testing.T) {
 	t.Parallel()
-	first, err := listen(t.Context(), "--listen", "127.0.0.1:0", false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := must.Get(listen(t.Context(), "--listen", "127.0.0.1:0", false))(t)
 	defer first.Close()
 	if second, err := listen(t.Context(), "--listen", first.Addr().String(), false); err == nil {
 		second.Close()

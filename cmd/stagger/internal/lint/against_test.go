@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
+	"github.com/stagger-go/stagger/internal/tools/must"
 )
 
 const strict = `maxAttemptsLimit: 6
@@ -45,9 +46,7 @@ methodConfig:
 func against(t *testing.T, before, after string, args ...string) (string, error) {
 	t.Helper()
 	old := filepath.Join(t.TempDir(), "old.yaml")
-	if err := os.WriteFile(old, []byte(before), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(old, []byte(before), 0o600))
 	got, err := run(t, after, append(args, "--against", old)...)
 	return strings.ReplaceAll(got, old, "old.yaml"), err
 }
@@ -228,12 +227,8 @@ func TestAgainst_Folder(t *testing.T) {
 		"a/retry.yaml": plain, "b/retry.yaml": plain, "new.yaml": plain,
 		"main/a/retry.yaml": plain, "main/b/retry.yaml": strings.Replace(plain, "maxAttempts: 3", "maxAttempts: 2", 1),
 	} {
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	_, err := run(t, plain, "--against", "main", "a/retry.yaml", "b/retry.yaml", "new.yaml")
 	if cli.ExitCode(err) != cli.ExitUsage {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
 	"github.com/stagger-go/stagger/cmd/stagger/internal/lint"
+	"github.com/stagger-go/stagger/internal/tools/must"
 )
 
 const good = `methodConfig:
@@ -45,9 +46,7 @@ const bad = `methodConfig:
 func run(t *testing.T, text string, args ...string) (string, error) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "retry.yaml")
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte(text), 0o600))
 	got, err := lintFiles(append(args, file)...)
 	return strings.ReplaceAll(got, file, "retry.yaml"), err
 }
@@ -188,10 +187,7 @@ func TestExamples(t *testing.T) {
 		t.Fatalf("%d files, %v", len(files), err)
 	}
 	for _, file := range files {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := must.Get(os.ReadFile(file))(t)
 		if got, err := run(t, string(data), "--strict"); err != nil {
 			t.Errorf("%s: %v\n%s", file, err, got)
 		}
@@ -211,9 +207,7 @@ func TestEverything(t *testing.T) {
 func TestUnreadable(t *testing.T) {
 	t.Parallel()
 	noAPI := filepath.Join(t.TempDir(), "bad.binpb")
-	if err := os.WriteFile(noAPI, []byte("no descriptors"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(noAPI, []byte("no descriptors"), 0o600))
 	for _, args := range [][]string{{"none.yaml"}, {"--descriptors", "none.yaml"}, {"--descriptors", noAPI}, {t.TempDir()}} {
 		name := args[len(args)-1]
 		got, err := run(t, bad, args...)

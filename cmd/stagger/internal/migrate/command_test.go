@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/migrate"
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -35,10 +36,7 @@ func TestMigrate_SamePolicies(t *testing.T) {
 		t.Fatalf("%d files: %v", len(files), err)
 	}
 	for _, file := range append(files, "../../../../examples/orders/service-config.json", "../../../../examples/orders/retry.yaml") {
-		before, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		before := must.Get(os.ReadFile(file))(t)
 		after, err := run(t, "", file)
 		if err != nil {
 			t.Errorf("%s: %v", file, err)
@@ -89,10 +87,7 @@ func TestMigrate_Comments(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			out, err := run(t, tc.file, "-", "--descriptors", "../../../../examples/orders/orders.binpb")
-			if err != nil {
-				t.Fatal(err)
-			}
+			out := must.Get(run(t, tc.file, "-", "--descriptors", "../../../../examples/orders/orders.binpb"))(t)
 			text := strings.Join(strings.Fields(strings.ReplaceAll(out, "#", "")), " ")
 			for _, want := range tc.want {
 				if !strings.Contains(text, want) {

@@ -6,16 +6,15 @@ package migrate_test
 import (
 	"strings"
 	"testing"
+
+	"github.com/stagger-go/stagger/internal/tools/must"
 )
 
 const config = `{"methodConfig": [{"name": [{"service": "a.B", "method": "C"}], "timeout": "1s"}]}`
 
 func TestMigrate_Record(t *testing.T) {
 	t.Parallel()
-	want, err := run(t, config, "-")
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := must.Get(run(t, config, "-"))(t)
 	quoted := `"` + strings.ReplaceAll(`grpc_config=[{"serviceConfig": `+config+`}]`, `"`, `\"`) + `"`
 	for name, tc := range map[string]struct{ record, head string }{
 		"bare":             {`grpc_config=[{"serviceConfig": ` + config + `}]` + "\n", ""},
@@ -60,10 +59,7 @@ func TestMigrate_RefusesRecords(t *testing.T) {
 func TestMigrate_Spellings(t *testing.T) {
 	t.Parallel()
 	const laxer = `{"MethodConfig": [{"NAME": [{"Service": "a.B", "method": "C"}], "TimeOut": "1.s", "waitForReady": null}]}`
-	want, err := run(t, config, "-")
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := must.Get(run(t, config, "-"))(t)
 	if got, err := run(t, laxer, "-"); err != nil || got != want {
 		t.Errorf("%v\n%s\nwant\n%s", err, got, want)
 	}

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/internal/tools/sim"
 )
 
@@ -93,9 +94,7 @@ func TestList(t *testing.T) {
 func TestFormats(t *testing.T) {
 	t.Parallel()
 	var r sim.Result
-	if err := json.Unmarshal([]byte(good(t, "chain", "--format", "json")), &r); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(good(t, "chain", "--format", "json")), &r))
 	if len(r.Runs) != 3 || r.Seed != 1 || r.Runs[1].Services[2].PerCall < 26.9 {
 		t.Errorf("seed %d, runs %+v", r.Seed, r.Runs)
 	}
@@ -128,9 +127,7 @@ func TestOutputFile(t *testing.T) {
 func TestSeedAndClients(t *testing.T) {
 	t.Parallel()
 	var r sim.Result
-	if err := json.Unmarshal([]byte(good(t, "broken", "--seed", "9", "--clients", "77", "--format", "json")), &r); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(good(t, "broken", "--seed", "9", "--clients", "77", "--format", "json")), &r))
 	if r.Seed != 9 || r.Runs[0].Fleets[0].Clients != 77 {
 		t.Errorf("seed %d, %d clients; want 9 and 77", r.Seed, r.Runs[0].Fleets[0].Clients)
 	}
@@ -144,9 +141,7 @@ const own = `methodConfig:
 func TestPolicyIsOneMoreVariant(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "own.yaml")
-	if err := os.WriteFile(file, []byte(own), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte(own), 0o600))
 	contains(t, "the text", good(t, "chain", "--policy", file, "--method", "a.B/C"), "one layer retries", "│ own.yaml ")
 	_, _, err := command(t, "chain", "--policy", file)
 	if err == nil || !strings.Contains(err.Error(), "own.yaml: has no entry for the method /acme.shop.v1.Shop/Get") {
@@ -188,9 +183,7 @@ func TestUsageErrors(t *testing.T) {
 func TestStability(t *testing.T) {
 	t.Parallel()
 	var r sim.Stability
-	if err := json.Unmarshal([]byte(good(t, "gateway", "--stability", "--format", "json", "--seed", "4")), &r); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(good(t, "gateway", "--stability", "--format", "json", "--seed", "4")), &r))
 	if none, eager := r.Variants[0], r.Variants[1]; len(r.Variants) != 3 || r.Seeds[2] != 6 || none.Recovers.Fails < eager.Recovers.Fails+0.3 || len(none.Times) < 8 {
 		t.Errorf("%+v", r)
 	}
@@ -201,9 +194,7 @@ func TestStability(t *testing.T) {
 	var text, page, rows strings.Builder
 	writeStability(&text, &r)
 	contains(t, "the text", text.String(), "a gateway that gives up early: how much load it can take\n", "with 200 calls a second, shop has no idle worker", "serves all up to", "│ retries without a budget ", "│ 10 % ", "never")
-	if err := errors.Join(stabilityPage(&r).WriteHTML(&page), stabilityPage(&r).WriteCSV(&rows)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(stabilityPage(&r).WriteHTML(&page), stabilityPage(&r).WriteCSV(&rows)))
 	contains(t, "the page", page.String(), "<svg", "Time to recover", "does not recover from")
 	contains(t, "the rows", rows.String(), "Limits", "retries without a budget")
 	if _, _, err := command(t, "chain", "--stability"); err == nil || !strings.Contains(err.Error(), "none is of kind AFTER") {
@@ -233,12 +224,8 @@ func TestNew(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	file, scenario := filepath.Join(folder, "own.yaml"), filepath.Join(folder, "sub", "mine.yaml")
-	if err := os.Mkdir(filepath.Join(folder, "sub"), 0o750); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, []byte(own), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(filepath.Join(folder, "sub"), 0o750))
+	must.Do(t, os.WriteFile(file, []byte(own), 0o600))
 	args := []string{"--new", "--policy", file, "--rate", "60", "--latency", "20ms", "--workers", "2", "--clients", "5"}
 	contains(t, "the scenario", good(t, args...), "clients: 5, rate: 60", "own: "+file, "/a.B/C", "{exponential: 20ms}", "pulse, length: 2.5s, load: 2.5")
 	good(t, append(args, "-o", scenario)...)
@@ -259,12 +246,8 @@ func TestNew(t *testing.T) {
 // A scenario has the path of its policy file relative to its own folder, however both are given.
 func TestNewPaths(t *testing.T) {
 	t.Chdir(t.TempDir())
-	if err := os.Mkdir("sub", 0o750); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile("own.yaml", []byte(own), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir("sub", 0o750))
+	must.Do(t, os.WriteFile("own.yaml", []byte(own), 0o600))
 	good(t, "--new", "--policy", "own.yaml", "--rate", "60", "--latency", "20ms", "--workers", "2", "--clients", "5", "-o", "sub/mine.yaml")
 	text, err := os.ReadFile("sub/mine.yaml")
 	if err != nil || !strings.Contains(string(text), "policies: {own: ../own.yaml}") {
@@ -278,9 +261,7 @@ func TestFileErrors(t *testing.T) {
 	folder := t.TempDir()
 	bad, lacking := filepath.Join(folder, "bad.yaml"), filepath.Join(folder, "lacking.yaml")
 	for file, text := range map[string]string{bad: "title: 1\nfoo: 2\n", lacking: "title: x\npolicies: {a: nowhere.yaml}\n"} {
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(file, []byte(text), 0o600))
 	}
 	for file, want := range map[string]string{bad: bad + ":2:1: foo: unknown key", lacking: "policies.a: nowhere.yaml: cannot be read"} {
 		_, _, err := command(t, file)
