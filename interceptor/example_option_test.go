@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"sync/atomic"
@@ -176,14 +175,6 @@ func ExampleRetrier_State() {
 		fmt.Fprintf(os.Stdout, "%s: %d granted, %d denied\n", b.Name, b.Granted, b.Denied)
 	}
 	// Output: orders: 1 granted, 0 denied
-}
-
-func ExampleWithRandom() {
-	// A simulation, or a test, that is the same each time.
-	random := rand.New(rand.NewPCG(1, 2))
-	_, err := interceptor.Load(orderFile, quiet, interceptor.WithRandom(random.Float64))
-	fmt.Println(err)
-	// Output: <nil>
 }
 
 // attemptsOfCalls is a stats handler that counts what gRPC begins: attempts, since each is a call of its own to gRPC.

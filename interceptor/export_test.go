@@ -14,6 +14,9 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
+// WithRandom makes random the source of all jitter.
+func WithRandom(random func() float64) Option { return withRandom(random) }
+
 // Replayed returns the bytes that streams keep for replay.
 func (r *Retrier) Replayed() int64 { return r.replayed.Load() }
 

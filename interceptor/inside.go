@@ -14,8 +14,17 @@ func init() {
 		r, _ := retrier.(*Retrier)
 		return r.admissions()
 	}
+	inside.Random = func(random func() float64) any { return withRandom(random) }
 	inside.Since = func(retrier any) time.Time {
 		r, _ := retrier.(*Retrier)
 		return r.rules.Load().since
+	}
+}
+
+// withRandom makes random the source of all jitter.
+func withRandom(random func() float64) Option {
+	return func(r *Retrier) error {
+		r.random = random
+		return nil
 	}
 }

@@ -99,15 +99,3 @@ func WithNewReply(newReply func(method string, reply any) func() any) Option {
 		return nil
 	}
 }
-
-// WithRandom makes random the source of all jitter, for reproducible tests and simulations. It must be uniform in [0, 1), and
-// safe for concurrent use. The default is rand.Float64 of math/rand/v2.
-func WithRandom(random func() float64) Option {
-	return func(r *Retrier) error {
-		if random == nil {
-			return errors.New("interceptor: WithRandom(nil): must be a function")
-		}
-		r.random = random
-		return nil
-	}
-}

@@ -16,6 +16,7 @@ import (
 	"github.com/failsafe-go/failsafe-go/failsafegrpc"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/inside"
 	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/internal/tools/outage"
 	"github.com/stagger-go/stagger/internal/tools/sim"
@@ -97,7 +98,7 @@ func admitting(s storm, seed uint64, refused *atomic.Int64, more ...string) (out
 	if err != nil {
 		return outage.Options{}, err
 	}
-	retrier, err := interceptor.New(set, interceptor.WithRandom(seeded(seed, s.process)), interceptor.WithObserver(interceptor.Observer{
+	retrier, err := interceptor.New(set, inside.Random(seeded(seed, s.process)).(interceptor.Option), interceptor.WithObserver(interceptor.Observer{
 		Call: func(_ context.Context, e interceptor.Event) {
 			if e.Reason == policy.ReasonOverloaded && e.Attempt == 0 {
 				refused.Add(1)

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/inside"
 	"github.com/stagger-go/stagger/internal/tools/outage"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -37,7 +38,8 @@ func stagger(s storm, retries where, seed uint64) (outage.Options, error) {
 	if err != nil {
 		return outage.Options{}, err
 	}
-	retrier, err := interceptor.New(set, interceptor.WithRandom(seeded(seed, s.process)))
+	jitter, _ := inside.Random(seeded(seed, s.process)).(interceptor.Option)
+	retrier, err := interceptor.New(set, jitter)
 	if err != nil {
 		return outage.Options{}, err
 	}

@@ -21,6 +21,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/inside"
 	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
@@ -107,7 +108,7 @@ func (m mixedLoad) play(t *testing.T) (r mixedResult) {
 		var conns []*grpc.ClientConn
 		var server *testserver.Server
 		for range m.processes {
-			retrier := must.Get(interceptor.New(set, interceptor.WithRandom(random.part), interceptor.WithObserver(interceptor.Observer{Diagnostic: func(policy.Diagnostic) {}})))(t)
+			retrier := must.Get(interceptor.New(set, inside.Random(random.part).(interceptor.Option), interceptor.WithObserver(interceptor.Observer{Diagnostic: func(policy.Diagnostic) {}})))(t)
 			if server == nil {
 				server = testserver.Start(t, testserver.Keep(0), testserver.ServerOptions(retrier.ServerOptions(
 					interceptor.IncomingCriticality(policy.CriticalityCritical), interceptor.Refuse(make(floor, mixedWorkers).take(m.sheds, requests)))...))

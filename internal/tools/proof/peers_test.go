@@ -25,6 +25,7 @@ import (
 
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/codename"
+	"github.com/stagger-go/stagger/internal/inside"
 	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
@@ -69,7 +70,7 @@ func (s scenario) play(t *testing.T, peer bool) (outcome string) {
 			name = `{"service": "proof.Service"}`
 		}
 		set := must.Get(policy.Parse("policy.json", fmt.Appendf(nil, `{%s"methodConfig": [{"name": [%s], %s}]}`, s.rest, name, s.entry)))(t)
-		retrier := must.Get(interceptor.New(set, append(s.retrier, interceptor.WithRandom(func() float64 { return 0.5 }),
+		retrier := must.Get(interceptor.New(set, append(s.retrier, inside.Random(func() float64 { return 0.5 }).(interceptor.Option),
 			interceptor.WithObserver(interceptor.Observer{Diagnostic: func(policy.Diagnostic) {}}))...))(t)
 		defer retrier.Close()
 		var outer, inner counter

@@ -23,6 +23,7 @@ import (
 
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/codename"
+	"github.com/stagger-go/stagger/internal/inside"
 	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
@@ -137,7 +138,7 @@ func (w world) dial(t *testing.T, s *script, server *testserver.Server, lis *buf
 		if err != nil {
 			t.Fatal(err)
 		}
-		options := []interceptor.Option{e.observer(), interceptor.WithRandom(func() float64 { return 0 })}
+		options := []interceptor.Option{e.observer(), inside.Random(func() float64 { return 0 }).(interceptor.Option)}
 		if w.live {
 			set, options = nil, append(options, interceptor.WithServiceConfig())
 		} else {

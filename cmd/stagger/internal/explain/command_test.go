@@ -19,6 +19,7 @@ import (
 	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/inside"
 	"github.com/stagger-go/stagger/internal/tools/explain"
 	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/internal/tools/report/terminal"
@@ -218,7 +219,7 @@ func TestExplainDown(t *testing.T) {
 			}
 			synctest.Test(t, func(t *testing.T) {
 				srv := testserver.Start(t)
-				retrier := must.Get(interceptor.New(set, interceptor.WithRandom(func() float64 { return 0 }), interceptor.WithObserver(interceptor.Observer{Diagnostic: func(policy.Diagnostic) {}})))(t)
+				retrier := must.Get(interceptor.New(set, inside.Random(func() float64 { return 0 }).(interceptor.Option), interceptor.WithObserver(interceptor.Observer{Diagnostic: func(policy.Diagnostic) {}})))(t)
 				conn := srv.Dial(t, retrier.DialOptions()...)
 				srv.Down()
 				conn.Connect()

@@ -25,6 +25,7 @@ import (
 	"github.com/stagger-go/stagger/internal/codename"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/defaults"
+	"github.com/stagger-go/stagger/internal/inside"
 	"github.com/stagger-go/stagger/internal/tools/explain"
 	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/internal/tools/report/terminal"
@@ -50,7 +51,7 @@ func TestExplainedIsWhatTheServerSees(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			srv := testserver.Start(t)
 			chance := func() float64 { return random[min(max(len(srv.Attempts()), 1), len(random))-1] } // as many as have failed
-			retrier := must.Get(interceptor.New(set, interceptor.WithRandom(chance), interceptor.WithObserver(interceptor.Observer{Diagnostic: func(policy.Diagnostic) {}})))(t)
+			retrier := must.Get(interceptor.New(set, inside.Random(chance).(interceptor.Option), interceptor.WithObserver(interceptor.Observer{Diagnostic: func(policy.Diagnostic) {}})))(t)
 			step := testserver.Fail(q.Code)
 			if q.Pushback != "" {
 				step = step.Pushback(q.Pushback)
@@ -164,7 +165,7 @@ func TestSlowExplainedIsWhatTheServerSees(t *testing.T) {
 		var took time.Duration
 		synctest.Test(t, func(t *testing.T) {
 			srv := testserver.Start(t)
-			retrier := must.Get(interceptor.New(set, interceptor.WithRandom(func() float64 { return 0 }),
+			retrier := must.Get(interceptor.New(set, inside.Random(func() float64 { return 0 }).(interceptor.Option),
 				interceptor.WithObserver(interceptor.Observer{Diagnostic: func(policy.Diagnostic) {}})))(t)
 			step := testserver.Fail(q.Code).Delay(q.Latency)
 			if q.Hang {
