@@ -34,11 +34,11 @@ func (r *Retrier) pools() (list []PoolState) {
 
 // notePool notifies observers that a pool has become unavailable, or is back.
 func (r *Retrier) notePool(s lease.State) {
-	d := policy.Diagnostic{Field: "pool", Value: s.Name, Message: "is back"}
+	d := policy.Diagnostic{Field: "pool", Value: s.Name, Message: "is available again"}
 	if s.Err == nil {
 		r.note(d)
 		return
 	}
-	d.Message = fmt.Sprintf("is away: what is leased is spent, then a share of the pool; clients: %v; %v", s.Clients, s.Err)
+	d.Message = fmt.Sprintf("is unavailable: the client spends its lease, then its share of the pool; clients: %v; %v", s.Clients, s.Err)
 	r.warn(d)
 }

@@ -118,7 +118,7 @@ func (c *configConn) UpdateState(s resolver.State) error {
 	}
 	read, agree := c.targets().answer(c, true)
 	if given != nil && !read && !c.ignores {
-		c.warnOfServiceConfig("", policy.Diagnostic{Message: "was parsed for another connection; only its retry policies and timeouts are followed, as gRPC has read them"})
+		c.warnOfServiceConfig("", policy.Diagnostic{Message: "was parsed for another connection; only its retry policies and timeouts apply, as gRPC has read them"})
 	}
 	c.reportAgree(agree)
 	return c.ClientConn.UpdateState(s)
@@ -143,7 +143,7 @@ func (c *configConn) reportText(t *configText) {
 		return
 	}
 	if wrong, ok := errors.AsType[*policy.Error](t.err); ok {
-		c.warnOfServiceConfig(t.text, policy.Diagnostic{Message: "has problems that gRPC does not mind; only its retry policies and timeouts are followed, as gRPC reads them"})
+		c.warnOfServiceConfig(t.text, policy.Diagnostic{Message: "has errors in keys that gRPC ignores; only its retry policies and timeouts apply, as gRPC reads them"})
 		for _, d := range wrong.Diagnostics {
 			c.warnOfServiceConfig(t.text, d)
 		}
@@ -158,7 +158,7 @@ func (c *configConn) reportText(t *configText) {
 func (c *configConn) reportAgree(agree bool) {
 	if !agree {
 		c.warnOfServiceConfig("", policy.Diagnostic{Message: "is not the same for all connections of this target; " +
-			"until it is, each follows only the retry policies and timeouts of its own, as gRPC has read them"})
+			"until it is, each connection follows only its own retry policies and timeouts, as gRPC has read them"})
 	}
 }
 

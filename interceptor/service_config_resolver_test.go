@@ -124,7 +124,7 @@ func TestServiceConfigResolver_RefusedByUs(t *testing.T) {
 		}
 		const where = "service config of live:///orders:"
 		for i, want := range []string{
-			where + " has problems that gRPC does not mind; only its retry policies",
+			where + " has errors in keys that gRPC ignores; only its retry policies",
 			where + "1:20: methodConfig[0].owner: unknown key; must be",
 			where + "1:52: methodConfig[0].timeout: is given twice, first at line 1, column 35",
 			where + "2:104: retryThrottling.maxTokens: 1.5: must be a whole number",

@@ -47,7 +47,7 @@ const (
 	fullJitter = "[50ms 100ms]" // gRPC's reading, carried out by us
 )
 
-const disagree = "service config of live:///orders: is not the same for all connections of this target; until it is, each follows only"
+const disagree = "service config of live:///orders: is not the same for all connections of this target; until it is, each connection follows only"
 
 func TestServiceConfigTarget_TwoConnections(t *testing.T) {
 	playUnpaid(t, func(t *testing.T, s scene) {

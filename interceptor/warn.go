@@ -57,15 +57,15 @@ func (r *Retrier) warnOnce(what *surprise, key, value string, args ...any) {
 // The warnings about calls, and their keys. Without a key, a warning is given only once.
 var (
 	nestedRetriers = surprise{"", "two Retriers are installed on one connection; " +
-		"the inner one lets calls pass, since their attempts would multiply"}
+		"the inner one is inactive, because attempts would multiply"}
 	// By the budget's name: the policy of a single call names a budget that the Retrier does not have.
 	unknownBudget = surprise{"budget", "the policy of a call names a budget " +
-		"that the Retrier does not have; the default budget pays. Declare it in the policy file, or give it with interceptor.WithBudget"}
+		"that the Retrier does not have; the default budget pays. Declare it in the policy file, or pass it with interceptor.WithBudget"}
 	// By the budget's name: a service config has delivered it.
 	unusableBudget = surprise{"budgets", "cannot be used, so its calls get no other attempt: %v"}
 	// By the option's type: the target of a call option cannot be found.
 	opaqueOption = surprise{"call option", "embeds gRPC's option where it cannot be copied; " +
-		"calls with it have one attempt, since others would write to the caller too. Embed grpc.HeaderCallOption and the like by value"}
+		"calls with it have one attempt, because others would also write to the caller. Embed grpc.HeaderCallOption and the like by value"}
 	// By the method: no second reply can be made for the call's codec.
 	timeoutInSequence = surprise{"perAttemptTimeout", inSequence}
 	hedgeInSequence   = surprise{"hedgingPolicy", inSequence}
@@ -87,22 +87,21 @@ var (
 		"not show: attempts may multiply, and failures without a connection count as sent; dial with Retrier.DialOptions, " +
 		"which switches gRPC's own retries off, instead of grpc.WithUnaryInterceptor(retrier.Unary())"}
 	// gRPC does not show the retry policies of a target, and has switched them off; a method has no policy.
-	lostRoutes = surprise{"target", "Retrier.DialOptions switches gRPC's own retries off, those of the " +
-		"xDS server's routes too, and no policy is known for %s: it is not retried. Write its policy into the policy file (docs/xds.md)"}
+	lostRoutes = surprise{"target", "Retrier.DialOptions switches gRPC's own retries off, also those of the " +
+		"xDS server's routes, and the policy file has no policy for %s: it is not retried. Write its policy into the file (docs/xds.md)"}
 	// By the target.
-	otherBalancing = surprise{"", "the connection has another load balancing policy, so that a retry may go to the backend that has just failed: the resolver " +
-		"delivers a service config, or Retrier.DialOptions are not among the dial options, or grpc.WithDefaultServiceConfig stands behind them"}
+	otherBalancing = surprise{"", "the connection has another load balancing policy, so a retry may go to the backend that has just failed: the resolver " +
+		"delivers a service config, or Retrier.DialOptions are not among the dial options, or grpc.WithDefaultServiceConfig comes after them"}
 	// An inner interceptor has made one attempt more than once.
 	innerRetries = surprise{"inner interceptor", "has made one attempt more than once; if it retries, as go-grpc-middleware's " +
-		"does, attempts multiply, and neither budget nor safety holds for its own: take it out"}
+		"does, attempts multiply, and its own need neither budget nor idempotency: remove it"}
 	// By the method: calls are made again with the request of one that has failed.
 	outerCalls = surprise{"outer retry", "%s makes calls again outside of the Retrier: %d in a row with one request have failed, with %d attempts. " +
-		"So attempts multiply, and neither budget nor safety holds. Switch one of the two off: if the outer one can't be, as in " +
+		"So attempts multiply, and the outer ones need neither budget nor idempotency. Switch one of the two off: if the outer one can't be, as in " +
 		"Temporal's SDK, remove the method's retryPolicy. A loop of your own can wait for Error.RetryAfter (docs/loops.md)"}
 	// By the method: a call has retry options of go-grpc-middleware.
-	foreignOptions = surprise{"call option", "calls carry options of go-grpc-middleware's retries, which mean nothing to " +
-		"a Retrier: with Disable() or WithMax(1) too, a call is repeated as its policy says; interceptor.MaxAttempts(1) forbids that, " +
-		"interceptor.Policy changes it"}
+	foreignOptions = surprise{"call option", "calls carry options of go-grpc-middleware's retries, which a Retrier ignores: even with " +
+		"Disable() or WithMax(1), it retries a call as the call's policy says; use interceptor.MaxAttempts(1) or interceptor.Policy"}
 )
 
 const (

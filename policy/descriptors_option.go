@@ -87,7 +87,7 @@ func (o *policyOption) object(path string, m protoreflect.Message) *document.Nod
 	if unknown := m.GetUnknown(); len(unknown) > 0 && !o.warned {
 		o.warned = true
 		number, _, _ := protowire.ConsumeTag(unknown)
-		o.report.Warnf(path, nil, "field number %d is not known to this version of stagger and has no effect: a later one has defined it", number)
+		o.report.Warnf(path, nil, "field number %d is not known to this version of stagger and has no effect: a later version defines it", number)
 	}
 	for i := range m.Descriptor().Fields().Len() {
 		fd := m.Descriptor().Fields().Get(i)

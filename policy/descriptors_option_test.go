@@ -159,7 +159,7 @@ func TestOptionOfLaterVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantWarnings(t, set, []string{"acme/v1/orders.proto: /acme.v1.Orders/Get: (stagger.policy.v1.retry): " +
-		"field number 1999 is not known to this version of stagger and has no effect: a later one has defined it"})
+		"field number 1999 is not known to this version of stagger and has no effect: a later version defines it"})
 }
 
 // TestOptionOfSameNumber has another organization's option with the same number.

@@ -52,7 +52,7 @@ func lintPool(report *document.Report, path string, r RetrySpec, b BudgetSpec) {
 		dearest = max(dearest, ratio.TimeoutCost*factor)
 	}
 	if holds := max(ratio.MinPerSecond, least); dearest > holds {
-		report.Warnf(path+".retryPolicy", nil, "pool %s never pays for its dearest attempt: that costs %v, and the pool holds %v; "+
+		report.Warnf(path+".retryPolicy", nil, "pool %s never pays for its most expensive attempt: that costs %v, and the pool holds %v; "+
 			"raise perSecond, or lower timeoutCost or costFactor", ratio.Fleet, dearest, holds)
 	}
 }

@@ -79,7 +79,7 @@ func withoutIgnored(report *document.Report, f *policyv1.PolicyFile, list []Diag
 			if len(list) == before {
 				list = append(list, locate(report, Diagnostic{
 					Severity: SeverityWarning, Field: document.Item(path+".ignoreAdvice", j) + ".on", Value: ignored.GetOn(),
-					Message: "there is no advice on this key of the entry; take it out",
+					Message: "there is no advice on this key of the entry; remove it",
 				}))
 			}
 		}
@@ -128,7 +128,7 @@ func lintCodes(report *document.Report, path string, m *policyv1.MethodConfig) {
 	repeated := func(field string, list []policyv1.StatusCode) {
 		for i, c := range list {
 			if slices.Index(list, c) < i {
-				report.Warnf(document.Item(field, i), codename.Of(codes.Code(c)), "is listed already; take it out")
+				report.Warnf(document.Item(field, i), codename.Of(codes.Code(c)), "is listed twice; remove it")
 			}
 		}
 	}
@@ -187,9 +187,9 @@ func lintMethod(report *document.Report, path string, m MethodConfig) {
 func lintAdmission(report *document.Report, path string, m MethodConfig) {
 	switch refuses := m.refuses(); {
 	case !refuses && !m.SendCriticality && m.Criticality != "":
-		report.Warnf(path+".criticality", m.Criticality, "means nothing without admission REFUSE or AUTO, or sendCriticality: nothing is refused, and no server hears of it")
+		report.Warnf(path+".criticality", m.Criticality, "has no effect without admission REFUSE or AUTO, or sendCriticality")
 	case refuses && m.Timeout == 0:
-		report.Warnf(path+".admission", m.Admission, "calls that have no deadline are never refused; a timeout gives one to each")
+		report.Warnf(path+".admission", m.Admission, "calls without a deadline are never refused; set a timeout")
 	}
 }
 

@@ -33,10 +33,10 @@ func TestLintAdmission(t *testing.T) {
 		{"admission: REFUSE, timeout: 1s", ""},
 		{"admission: REFUSE, timeout: 1s, criticality: CRITICAL", ""},
 		{"admission: NONE", ""},
-		{"admission: REFUSE", "f:1:63: methodConfig[0].admission: REFUSE: calls that have no deadline are never refused; a timeout gives one to each"},
+		{"admission: REFUSE", "f:1:63: methodConfig[0].admission: REFUSE: calls without a deadline are never refused; set a timeout"},
 		{"admission: AUTO, timeout: 1s, criticality: SHEDDABLE", ""},
-		{"admission: AUTO", "f:1:63: methodConfig[0].admission: AUTO: calls that have no deadline are never refused; a timeout gives one to each"},
-		{"criticality: SHEDDABLE", "f:1:65: methodConfig[0].criticality: SHEDDABLE: means nothing without admission REFUSE or AUTO, or sendCriticality: nothing is refused, and no server hears of it"},
+		{"admission: AUTO", "f:1:63: methodConfig[0].admission: AUTO: calls without a deadline are never refused; set a timeout"},
+		{"criticality: SHEDDABLE", "f:1:65: methodConfig[0].criticality: SHEDDABLE: has no effect without admission REFUSE or AUTO, or sendCriticality"},
 		{"criticality: SHEDDABLE, sendCriticality: true", ""},
 	} {
 		entry, want := row[0], row[1]
@@ -75,10 +75,10 @@ methodConfig:
 - name: [{service: a.B, method: D}]
   hedgingPolicy: {maxAttempts: 2, hedgingDelay: 1s, nonFatalStatusCodes: [ABORTED, UNAVAILABLE, ABORTED]}
 `,
-		"warning f:9:50: methodConfig[0].retryPolicy.retryableStatusCodes[2]: 14: is listed already; take it out",
-		"warning f:10:33: methodConfig[0].retryPolicy.perCode[0].codes[1]: ABORTED: is listed already; take it out",
-		"warning f:11:39: methodConfig[0].retryPolicy.codeOverrides[0].codes[1]: 2: is listed already; take it out",
-		"warning f:13:97: methodConfig[1].hedgingPolicy.nonFatalStatusCodes[2]: ABORTED: is listed already; take it out")
+		"warning f:9:50: methodConfig[0].retryPolicy.retryableStatusCodes[2]: 14: is listed twice; remove it",
+		"warning f:10:33: methodConfig[0].retryPolicy.perCode[0].codes[1]: ABORTED: is listed twice; remove it",
+		"warning f:11:39: methodConfig[0].retryPolicy.codeOverrides[0].codes[1]: 2: is listed twice; remove it",
+		"warning f:13:97: methodConfig[1].hedgingPolicy.nonFatalStatusCodes[2]: ABORTED: is listed twice; remove it")
 }
 
 // TestLintReserve has budgets that can just pay for an attempt after a timeout, and budgets that just can't.
@@ -128,7 +128,7 @@ func TestLintPool(t *testing.T) {
 			"processes together; programs need interceptor.WithFleet(redisbudget.New(client)), or refuse the file"
 	}
 	says := func(costs, holds string) string {
-		return "warning f:4:16: methodConfig[0].retryPolicy: pool orders never pays for its dearest attempt: that costs " + costs +
+		return "warning f:4:16: methodConfig[0].retryPolicy: pool orders never pays for its most expensive attempt: that costs " + costs +
 			", and the pool holds " + holds + "; raise perSecond, or lower timeoutCost or costFactor"
 	}
 	wantLinted(t, file("fleet: {name: orders, perSecond: 0.5}", ", perAttemptTimeout: 1s"), note("0.5"))
@@ -166,5 +166,5 @@ func TestLintIgnoreAdvice(t *testing.T) {
 	wantLinted(t, entry("  ignoreAdvice: [{on: retryPolicy.budget, reason: the sidecar bounds it}]\n"), unsafe)
 	wantLinted(t, entry(`  ignoreAdvice: [{on: retryPolicy.budget, reason: "so"}, {on: "name[0]", reason: "so"}]`+"\n"))
 	wantLinted(t, entry("  ignoreAdvice: [{on: retryPolicy.maxAttempts, reason: so}]\n"), unsafe, budget,
-		"warning f:4:23: methodConfig[0].ignoreAdvice[0].on: retryPolicy.maxAttempts: there is no advice on this key of the entry; take it out")
+		"warning f:4:23: methodConfig[0].ignoreAdvice[0].on: retryPolicy.maxAttempts: there is no advice on this key of the entry; remove it")
 }

@@ -99,7 +99,7 @@ func (c Config) needsElsewhere() bool {
 func lintFirstRetry(report *document.Report, path string, r RetrySpec, c Config) {
 	if r.FirstRetryAtOnce && c.balancing() == "" {
 		report.Warnf(path+".firstRetry", nil, "a retry at once may go to the backend that has just failed; "+
-			"let it go to another one (loadBalancingConfig: [{%s: {childPolicy: [{round_robin: {}}]}}]), or take it out", tried.Balancer)
+			"let it go to another one (loadBalancingConfig: [{%s: {childPolicy: [{round_robin: {}}]}}]), or remove it", tried.Balancer)
 	}
 }
 

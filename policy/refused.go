@@ -57,7 +57,7 @@ func checkProcessedNames(report *document.Report, path string, r *RetrySpec, nam
 	for i, c := range r.PerCode {
 		if c.NotProcessed {
 			report.Errorf(document.Item(path+".perCode", i)+".processed", verbatim("NO"), "needs an entry whose names all give service and method, "+
-				"since each handler must be known to return no such status; name the methods, or take it out")
+				"since each handler must be known to return no such status; name the methods, or remove it")
 		}
 	}
 }

@@ -30,7 +30,7 @@ type pendingWarning struct {
 func pendingWarnings(report *document.Report, c Config) []pendingWarning {
 	for i, m := range c.Methods {
 		if len(m.Names) == 0 { // valid, by the service config's specification
-			report.Warnf(document.Item("methodConfig", i), nil, "names nothing, and is never used; name methods, a service or {} for everything, or take it out")
+			report.Warnf(document.Item("methodConfig", i), nil, "names nothing, and is never used; name methods, a service or {} for everything, or remove it")
 		}
 	}
 	warnNotDone(report, c)

@@ -163,14 +163,14 @@ methodConfig:
 func TestWarningsEntryWithoutNames(t *testing.T) {
 	t.Parallel()
 	wantWarnings(t, mustParse(t, "f", "methodConfig:\n- timeout: 1s\n- {name: [], timeout: 1s}"), []string{
-		"f:2:3: methodConfig[0]: names nothing, and is never used; name methods, a service or {} for everything, or take it out",
-		"f:3:3: methodConfig[1]: names nothing, and is never used; name methods, a service or {} for everything, or take it out",
+		"f:2:3: methodConfig[0]: names nothing, and is never used; name methods, a service or {} for everything, or remove it",
+		"f:3:3: methodConfig[1]: names nothing, and is never used; name methods, a service or {} for everything, or remove it",
 	})
 	set, err := policy.NewSet(policy.Config{Methods: []policy.MethodConfig{{}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	wantWarnings(t, set, []string{
-		"methodConfig[0]: names nothing, and is never used; name methods, a service or {} for everything, or take it out",
+		"methodConfig[0]: names nothing, and is never used; name methods, a service or {} for everything, or remove it",
 	})
 }
