@@ -68,8 +68,8 @@ func (paid) Open() bool                           { return false }
 func (paid) LatencyUnknown() bool                 { return false }
 func (paid) SlowEverywhere(decision.Outcome) bool { return false }
 func (paid) Overloaded() bool                     { return false }
-func (paid) TakeSlot() bool                          { return true }
-func (paid) ReleaseSlot()                               {}
+func (paid) TakeSlot() bool                       { return true }
+func (paid) ReleaseSlot()                         {}
 func (paid) Fail()                                {}
 func (p paid) Withdraw(out decision.Outcome, factor float64) bool {
 	kind := budget.KindFailure

@@ -29,7 +29,6 @@
 package balancer
 
 import (
-
 	"google.golang.org/grpc/balancer"
 
 	"github.com/stagger-go/stagger/internal/tried"

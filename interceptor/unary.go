@@ -182,7 +182,7 @@ func (u *unary) begin() *unaryAttempt {
 	if u.retrier.breaker != nil || u.known.Admits() {
 		now.Chance = u.retrier.random() // for the RetryAfter of a refused call
 	}
-	step := u.call.startEngine(now)
+	step := u.startEngine(now)
 	if step.Wake == attempts.Never {
 		return u.act(&step, u.start, true)
 	}

@@ -80,7 +80,7 @@ type EndJSON struct {
 
 // JSON is the explanation in JSON.
 func (a *Answer) JSON() AnswerJSON {
-	whole := AnswerJSON{MethodJSON: a.Effect.MethodJSON(a.Method), Events: []EventJSON{}}
+	whole := AnswerJSON{MethodJSON: a.MethodJSON(a.Method), Events: []EventJSON{}}
 	if !a.Safe {
 		whole.Transparent, whole.Refused = "ALLOW", "ALLOW"
 		if a.Denied {

@@ -52,7 +52,7 @@ func (w world) play(t *testing.T, s *script) (seen *sight) {
 		}
 		server.On("*", steps...)
 		ends := new(ends)
-		conn, retrier := w.dial(t, s, server, lis, ends)
+		conn, retrier := w.dial(t, s, lis, ends)
 		var extra []grpc.CallOption
 		if w.option != nil {
 			extra = append(extra, w.option)
@@ -118,7 +118,7 @@ func (e *ends) fault(r *interceptor.Retrier) string {
 }
 
 // dial connects to the server as the world does.
-func (w world) dial(t *testing.T, s *script, server *testserver.Server, lis *bufconn.Listener, e *ends) (*grpc.ClientConn, *interceptor.Retrier) {
+func (w world) dial(t *testing.T, s *script, lis *bufconn.Listener, e *ends) (*grpc.ClientConn, *interceptor.Retrier) {
 	t.Helper()
 	opts := []grpc.DialOption{
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
