@@ -48,7 +48,7 @@ GRIDS  := TestGrid|TestAdmission$$|TestCriticality
 STORMS := $(GRIDS)|BesideItsPeers|ElsewhereInOtherStorms|HalfTheWorkersElsewhere|StormsBite|PulseWithoutBudget|BesideFailsafe
 STORMS := $(STORMS)|TestRollout$$|DocsAreCurrent|TestTables|TestSearch$$|TestWorst|TestWriteWorst|TestDraw_Dimensions
 
-# The API of the example, whose descriptor set stands beside it.
+# The API of the example, whose descriptor set is next to it.
 ORDERS := {"version":"v2","modules":[{"path":"examples/orders"}]}
 
 # In every module, whatever failed before, so that one run shows all; $(1) is one && chain.
@@ -88,7 +88,7 @@ search: ## Look for scenarios in which retries are worse than none (SEARCH='-see
 	@cd lab && $(OFF) go run ./search $(SEARCH)
 
 .PHONY: compare
-compare: ## Measure what stagger costs beside its peers, and at scale: 3 minutes (COMPARE='-write .' writes the pages; '-help' lists flags)
+compare: ## Measure the costs of stagger and its peers, also at scale: 3 minutes (COMPARE='-write .' writes the pages; '-help' lists flags)
 	@go run ./lab/compare $(COMPARE)
 
 .PHONY: test
@@ -102,7 +102,7 @@ check: ## What takes longer than make test: storms, the grid, random searches, a
 	@.ci/steps storms grid search random ops interop redis
 
 .PHONY: storms
-storms: ## Play storms, hedges and rollouts beside peers, and compare the fleet's and the overload's pages with new runs, in virtual time
+storms: ## Play storms, hedges and rollouts for stagger and its peers, and compare the fleet's and the overload's pages with new runs, in virtual time
 	@cd lab && $(OFF) go test -shuffle=on -count=1 -timeout 30m -run '$(STORMS)' -skip '$(GRIDS)' ./...
 
 .PHONY: random

@@ -331,7 +331,7 @@ func TestPages_Words(t *testing.T) {
 
 // words counts the words of a page outside of code blocks.
 func words(page string) (n int) {
-	for _, word := range strings.Fields(prose(page)) {
+	for word := range strings.FieldsSeq(prose(page)) {
 		if strings.ContainsFunc(word, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }) {
 			n++
 		}

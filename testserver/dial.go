@@ -20,7 +20,7 @@ import (
 )
 
 // Target returns the target for grpc.NewClient, to use with [Server.DialOptions]. It is unique
-// for each server. On TCP it is the server's address, such as "127.0.0.1:40123", which other clients can dial, too.
+// for each server. On TCP it is the server's address, such as "127.0.0.1:40123", which other clients can dial as well.
 func (s *Server) Target() string {
 	if _, ok := s.lis.Addr().(*net.TCPAddr); ok {
 		return s.addr()

@@ -16,7 +16,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// A hundred calls a second, one in five of which buys. If a purchase fails, the user presses the button once more.
+// A hundred calls a second, one in five of which buys. If a purchase fails, the user presses the button again.
 const (
 	between  = 10 * time.Millisecond
 	buyEvery = 5

@@ -33,7 +33,7 @@ type Config struct {
 // time and takes the same time for each, and a queue of bounded length before them, first come,
 // first served. An attempt that finds the queue full is refused at once.
 //
-// An attempt whose client has gone away keeps its place and is served all the same, as in most real
+// An attempt whose client has gone away keeps its place and is still served, as in most real
 // servers, which learn too late that the client has gone: this is what makes an overload outlive its
 // cause. DropAbandoned changes that.
 //

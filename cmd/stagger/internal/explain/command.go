@@ -29,7 +29,7 @@ It runs the interceptor's own code. By default attempts fail at once, and all ch
 which shows the effect of attempt timeouts and hedging. With --down, nothing listens at
 the address, which shows how long calls wait for a connection. --budget-empty and
 --breaker-open make those checks fail. With --slow-everywhere, the method's other calls
-are slow, too. With --overloaded, admission expects no other answer in time. With
+are also slow. With --overloaded, admission expects no other answer in time. With
 --latency-unknown, the method's latency isn't known yet. --succeed, --committed,
 --crowded, --mode-off, --cancel and --close show the other ways in which a call can end.
 Together these flags can produce every reason.
