@@ -187,7 +187,7 @@ func TestBreaker_HangingServer(t *testing.T) {
 }
 
 func TestBreaker_Streams(t *testing.T) {
-	for name, desc := range streamKinds {
+	for name, desc := range kinds() {
 		t.Run(name, func(t *testing.T) {
 			f := &fuse{limit: 10}
 			play(t, config(plain()), func(t *testing.T, s scene) {
@@ -206,10 +206,8 @@ func TestBreaker_Streams(t *testing.T) {
 	}
 }
 
-var streamKinds = map[string]*grpc.StreamDesc{"server": serverStream, "client": clientStream, "both": bidiStream}
-
 func TestBreaker_RefusesStreams(t *testing.T) {
-	for name, desc := range streamKinds {
+	for name, desc := range kinds() {
 		t.Run(name, func(t *testing.T) {
 			budget := new(purse)
 			retry := plain()

@@ -14,7 +14,6 @@ import (
 	"crypto/x509/pkix"
 	"math"
 	"math/big"
-	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -146,23 +145,7 @@ func TestConnectionWait(t *testing.T) {
 
 // once makes one call of a kind, and returns its error.
 func (s scene) once(ctx context.Context, kind, method string, opts ...grpc.CallOption) error {
-	if kind == "unary" {
-		_, err := s.call(ctx, method, opts...)
-		return err
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	stream, err := s.conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true}, method, opts...)
-	if err != nil {
-		return err
-	}
-	if err := stream.SendMsg(wrapperspb.String("order 7")); err != nil {
-		return err
-	}
-	if err := stream.CloseSend(); err != nil {
-		return err
-	}
-	return stream.RecvMsg(new(wrapperspb.StringValue))
+	return exchange(ctx, s.conn, map[string]*grpc.StreamDesc{"stream": serverStream}[kind], method, opts...)
 }
 
 // A dead target leaves half of the wait slots to the others.
@@ -334,15 +317,10 @@ func TestConnectionWait_Cause(t *testing.T) {
 					server := grpc.NewServer(grpc.Creds(credentials.NewServerTLSFromCert(&cert)))
 					go func() { _ = server.Serve(lis) }()
 					defer server.Stop()
-					conn, err := grpc.NewClient("passthrough:///orders", append(mustNew(t, mustSet(t, config(policy.DefaultRetry())), quiet).DialOptions(),
-						grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{ServerName: "orders.acme.test", RootCAs: roots})),
-						grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return lis.DialContext(ctx) }))...)
-					if err != nil {
-						t.Fatal(err)
-					}
-					defer conn.Close()
+					conn := over(t, mustNew(t, mustSet(t, config(policy.DefaultRetry())), quiet), lis,
+						grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{ServerName: "orders.acme.test", RootCAs: roots})))
 					began := time.Now()
-					err = scene{conn: conn}.once(t.Context(), kind, get)
+					err := scene{conn: conn}.once(t.Context(), kind, get)
 					if status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), row.want) {
 						t.Errorf("%v; want %s", err, row.want)
 					}

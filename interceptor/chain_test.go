@@ -5,9 +5,7 @@ package interceptor_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -241,22 +239,11 @@ func answer(err error) testserver.Step {
 
 // ask makes a call to the next service, as a unary call or as a server stream.
 func ask(ctx context.Context, next *grpc.ClientConn, unary bool, opts ...grpc.CallOption) error {
+	kind := serverStream
 	if unary {
-		return next.Invoke(ctx, get, wrapperspb.String("order 7"), new(wrapperspb.StringValue), opts...)
+		kind = nil
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	stream, err := next.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true}, get, opts...)
-	if err == nil {
-		err = stream.SendMsg(wrapperspb.String("order 7"))
-	}
-	for err == nil {
-		err = stream.RecvMsg(new(wrapperspb.StringValue))
-	}
-	if errors.Is(err, io.EOF) {
-		return nil
-	}
-	return err
+	return exchange(ctx, next, kind, get, opts...)
 }
 
 // call is the user's.

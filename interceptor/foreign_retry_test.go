@@ -5,7 +5,6 @@ package interceptor_test
 
 import (
 	"context"
-	"io"
 	"strings"
 	"testing"
 	"time"
@@ -13,7 +12,6 @@ import (
 	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/retry"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/testserver"
@@ -37,25 +35,6 @@ func (s scene) warned(t *testing.T, want string) {
 
 func TestForeignRetries(t *testing.T) {
 	const inside, outside = "inner interceptor: ", "outer retry: "
-	unary := func(t *testing.T, s scene, method string) error {
-		t.Helper()
-		_, err := s.call(t.Context(), method)
-		return err
-	}
-	stream := func(t *testing.T, s scene, method string) error {
-		t.Helper()
-		stream, err := s.conn.NewStream(t.Context(), serverStream, method)
-		if err != nil {
-			return err
-		}
-		_ = stream.SendMsg(&emptypb.Empty{})
-		_ = stream.CloseSend()
-		_, err = receive(stream)
-		if err == io.EOF {
-			return nil
-		}
-		return err
-	}
 	for name, row := range map[string]struct {
 		inner, outer bool
 		script       []testserver.Step
@@ -70,7 +49,7 @@ func TestForeignRetries(t *testing.T) {
 		"inside, and nothing fails":           {true, false, []testserver.Step{text("1")}, true, 1, ""},
 		"outside, and nothing fails for good": {false, true, []testserver.Step{down(), text("2")}, true, 2, ""},
 	} {
-		for kind, call := range map[string]func(*testing.T, scene, string) error{"unary": unary, "stream": stream} {
+		for kind, desc := range map[string]*grpc.StreamDesc{"unary": nil, "stream": serverStream} {
 			t.Run(name+", "+kind, func(t *testing.T) {
 				play(t, config(plain()), func(t *testing.T, s scene) {
 					var opts []grpc.DialOption
@@ -86,7 +65,7 @@ func TestForeignRetries(t *testing.T) {
 					for range 2 {
 						s.Reset()
 						s.On(get, row.script...)
-						if err := call(t, s, get); (err == nil) != row.ok || s.Count(get) != row.requests {
+						if err := exchange(t.Context(), s.conn, desc, get); (err == nil) != row.ok || s.Count(get) != row.requests {
 							t.Errorf("%v after %d requests; want %d", err, s.Count(get), row.requests)
 						}
 					}

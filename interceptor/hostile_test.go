@@ -4,26 +4,20 @@
 package interceptor_test
 
 import (
-	"context"
 	"encoding/base64"
 	"fmt"
 	"math"
-	"net"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"golang.org/x/net/http2"
 	spb "google.golang.org/genproto/googleapis/rpc/status"
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
-	"google.golang.org/grpc/test/bufconn"
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/stagger-go/stagger/internal/decision"
@@ -249,17 +243,6 @@ func floods() []hostility {
 	}
 }
 
-// repeater is an HTTP/2 server that answers every stream with the same trailers, and nothing else: gRPC's own
-// server would not say such things. It counts the streams.
-func repeater(conn net.Conn, streams *int, pairs []string) {
-	speak(conn, func(framer *http2.Framer, frame http2.Frame) {
-		if f, ok := frame.(*http2.HeadersFrame); ok {
-			*streams++
-			writeHeaders(framer, f.StreamID, true, append([]string{":status", "200", "content-type", "application/grpc"}, pairs...)...)
-		}
-	})
-}
-
 // Raw answers that no gRPC server would send.
 func TestHostile_Bytes(t *testing.T) {
 	t.Parallel()
@@ -301,30 +284,16 @@ func TestHostile_Bytes(t *testing.T) {
 	}
 }
 
-// hearFrom makes a call to a server that always answers with these trailers, and counts its attempts.
+// hearFrom makes a call to a server that answers every stream with these trailers, and nothing else, and counts its attempts:
+// gRPC's own server would not say such things.
 func hearFrom(t *testing.T, trailers []string, stream bool) (streams int, err error) {
 	t.Helper()
-	lis := bufconn.Listen(1 << 16)
-	var served sync.WaitGroup
-	served.Go(func() {
-		for {
-			conn, err := lis.Accept()
-			if err != nil {
-				return
-			}
-			repeater(conn, &streams, trailers)
+	conn := speaking(t, mustNew(t, mustSet(t, config(plain())), quiet), func(f *http2.Framer, frame http2.Frame) {
+		if frame, ok := frame.(*http2.HeadersFrame); ok {
+			streams++
+			writeHeaders(f, frame.StreamID, true, append([]string{":status", "200", "content-type", "application/grpc"}, trailers...)...)
 		}
 	})
-	r := mustNew(t, mustSet(t, config(plain())), quiet)
-	conn, err := grpc.NewClient("passthrough:///repeater", append(r.DialOptions(),
-		grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return lis.DialContext(ctx) }))...)
-	if err != nil {
-		t.Fatal(err)
-	}
 	err = ask(t.Context(), conn, !stream)
-	_ = conn.Close()
-	_ = lis.Close()
-	served.Wait()
 	return streams, err
 }

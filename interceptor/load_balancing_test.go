@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -93,31 +92,13 @@ const list = "/acme.orders.v1.OrderService/ListOrders"
 func TestRetryElsewhere(t *testing.T) {
 	t.Parallel()
 	for leaf, config := range map[string]string{"round robin": elsewhere, "least request": leastElse} {
-		for kind, attempt := range map[string]func(ctx context.Context, c cluster, method string) error{
-			"unary": func(ctx context.Context, c cluster, method string) error { return c.call(ctx, method) },
-			"stream": func(ctx context.Context, c cluster, method string) error {
-				stream, err := c.Conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true}, method)
-				if err != nil {
-					return err
-				}
-				if err := stream.SendMsg(&emptypb.Empty{}); err != nil {
-					return err
-				}
-				for err == nil {
-					err = stream.RecvMsg(&emptypb.Empty{})
-				}
-				if errors.Is(err, io.EOF) {
-					return nil
-				}
-				return err
-			},
-		} {
+		for kind, desc := range map[string]*grpc.StreamDesc{"unary": nil, "stream": serverStream} {
 			name := leaf + "/" + kind
 			t.Run(name+"/one backend is left", func(t *testing.T) {
 				playCluster(t, 4, balanced(config), func(t *testing.T, c cluster) {
 					c.settle(t, 0, 1, 2)
 					for range 20 {
-						err := attempt(t.Context(), c, get)
+						err := exchange(t.Context(), c.Conn, desc, get)
 						if visits := c.Visits(); err != nil || !parted(visits) || visits[len(visits)-1] != 3 {
 							t.Fatalf("%v, backends %v; want others each time, and then the one that is left", err, visits)
 						}
@@ -127,7 +108,7 @@ func TestRetryElsewhere(t *testing.T) {
 			t.Run(name+"/all fail", func(t *testing.T) {
 				playCluster(t, 4, balanced(config), func(t *testing.T, c cluster) {
 					c.settle(t, 0, 1, 2, 3)
-					err := attempt(t.Context(), c, get)
+					err := exchange(t.Context(), c.Conn, desc, get)
 					if visits := c.Visits(); reasonOf(err) != policy.ReasonAttemptsExhausted || len(visits) != 4 || !parted(visits) {
 						t.Errorf("%v, backends %v; want all four, each once", err, visits)
 					}
@@ -140,7 +121,7 @@ func TestRetryElsewhere(t *testing.T) {
 						s.On("*", testserver.OK().Delay(time.Second))
 					}
 					for range 5 {
-						err := attempt(t.Context(), c, list)
+						err := exchange(t.Context(), c.Conn, desc, list)
 						synctest.Wait()
 						if visits := c.Visits(); err != nil || len(visits) != 3 || !parted(visits) {
 							t.Fatalf("%v, backends %v; want three, each once", err, visits)

@@ -13,7 +13,6 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/policy"
@@ -25,23 +24,7 @@ func within(t *testing.T, conn *grpc.ClientConn, desc *grpc.StreamDesc) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	if desc == nil {
-		return conn.Invoke(ctx, get, wrapperspb.String("order 7"), new(wrapperspb.StringValue))
-	}
-	stream, err := conn.NewStream(ctx, desc, get)
-	if err != nil {
-		return err
-	}
-	if err := stream.SendMsg(wrapperspb.String("order 7")); err != nil {
-		return err
-	}
-	if err := stream.CloseSend(); err != nil {
-		return err
-	}
-	for err == nil {
-		err = stream.RecvMsg(new(wrapperspb.StringValue))
-	}
-	return streamEnd(err)
+	return exchange(ctx, conn, desc, get)
 }
 
 func repeat(took time.Duration, n int) []time.Duration {
@@ -57,9 +40,8 @@ func TestLongAnswers(t *testing.T) {
 	for i := range beside.Methods {
 		beside.Methods[i].IdempotencyKey = "key"
 	}
-	kinds := map[string]*grpc.StreamDesc{"unary": nil, "server stream": serverStream, "client stream": clientStream, "both": bidiStream}
 	for policyName, c := range map[string]policy.Config{"plain": config(plain()), "with a timeout": config(hasty), "with a key": beside} {
-		for kind, desc := range kinds {
+		for kind, desc := range callKinds {
 			for name, row := range map[string]struct {
 				took   []time.Duration // of the answers before
 				pause  time.Duration

@@ -5,7 +5,6 @@ package interceptor_test
 
 import (
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"sync"
@@ -45,11 +44,8 @@ func (s scene) setModeAfter(t *testing.T, d time.Duration, m policy.Mode) {
 // ended makes a unary call, or a stream as desc says, and returns how that ends.
 func (s scene) ended(t *testing.T, desc *grpc.StreamDesc) (err error) {
 	t.Helper()
-	if desc == nil {
-		_, err = s.call(t.Context(), get)
-	} else if _, _, err = s.whole(t, desc); err == io.EOF {
-		err = nil
-	}
+	err = exchange(t.Context(), s.conn, desc, get)
+	synctest.Wait() // observers are told by whoever has ended the call
 	return err
 }
 
@@ -58,7 +54,7 @@ var restarting = testserver.Fail(codes.Unavailable, "restarting")
 // The effects of a mode set after 1 s.
 func TestMode_CallsThatWait(t *testing.T) {
 	for _, mode := range []policy.Mode{policy.ModeOff, policy.ModeObserve} {
-		for kind, desc := range map[string]*grpc.StreamDesc{"unary": nil, "server": serverStream, "client": clientStream, "bidi": bidiStream} {
+		for kind, desc := range callKinds {
 			t.Run(fmt.Sprint(kind, ", ", mode), func(t *testing.T) {
 				play(t, config(minutely()), func(t *testing.T, s scene) {
 					s.On(get, restarting)

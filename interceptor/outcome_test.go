@@ -4,11 +4,9 @@
 package interceptor_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"net"
 	"os"
@@ -24,7 +22,6 @@ import (
 	"time"
 
 	"golang.org/x/net/http2"
-	"golang.org/x/net/http2/hpack"
 	"google.golang.org/grpc"
 	grpcbalancer "google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/balancer/base"
@@ -242,73 +239,26 @@ func TestUnretried_Routes(t *testing.T) {
 	}
 }
 
-// refuser is an HTTP/2 server that refuses its first stream with REFUSED_STREAM and answers the
-// next ones with an empty message: gRPC's own server never does that on demand.
-func refuser(conn net.Conn) (streams int) {
-	preface := make([]byte, len(http2.ClientPreface))
-	if _, err := io.ReadFull(conn, preface); err != nil {
-		return 0
-	}
-	framer := http2.NewFramer(conn, conn)
-	_ = framer.WriteSettings()
-	for {
-		frame, err := framer.ReadFrame()
-		if err != nil {
-			return streams
-		}
-		switch f := frame.(type) {
-		case *http2.SettingsFrame:
-			if !f.IsAck() {
-				_ = framer.WriteSettingsAck()
-			}
-		case *http2.HeadersFrame:
-			streams++
-			if streams == 1 {
-				_ = framer.WriteRSTStream(f.StreamID, http2.ErrCodeRefusedStream)
-				continue
-			}
-			writeHeaders(framer, f.StreamID, false, ":status", "200", "content-type", "application/grpc")
-			_ = framer.WriteData(f.StreamID, false, make([]byte, 5))
-			writeHeaders(framer, f.StreamID, true, "grpc-status", "0")
-		}
-	}
-}
-
-func writeHeaders(framer *http2.Framer, stream uint32, end bool, pairs ...string) {
-	var block bytes.Buffer
-	encoder := hpack.NewEncoder(&block)
-	for i := 0; i < len(pairs); i += 2 {
-		_ = encoder.WriteField(hpack.HeaderField{Name: pairs[i], Value: pairs[i+1]})
-	}
-	_ = framer.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: block.Bytes(), EndHeaders: true, EndStream: end})
-}
-
 // gRPC itself retries a stream that the server refused unseen, even with its retries off.
 // That is not an attempt of ours: it costs no budget, and doesn't count for maxAttempts.
 func TestOutcome_RefusedStream(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		lis := bufconn.Listen(1 << 16)
-		defer lis.Close()
-		seen := make(chan int, 1)
-		go func() {
-			conn, err := lis.Accept()
-			if err != nil {
-				seen <- 0
-				return
-			}
-			seen <- refuser(conn)
-		}()
+		streams := 0
 		j := new(journal)
-		retrier := mustNew(t, mustSet(t, config(plain())), withJournal(j))
-		conn := must.Get(grpc.NewClient("passthrough:///refuser", append(retrier.DialOptions(),
-			grpc.WithTransportCredentials(insecure.NewCredentials()),
-			grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return lis.DialContext(ctx) }))...))(t)
+		conn := speaking(t, mustNew(t, mustSet(t, config(plain())), withJournal(j)), func(f *http2.Framer, frame http2.Frame) {
+			if frame, ok := frame.(*http2.HeadersFrame); ok {
+				if streams++; streams == 1 {
+					_ = f.WriteRSTStream(frame.StreamID, http2.ErrCodeRefusedStream)
+				} else {
+					complete(f, frame.StreamID)
+				}
+			}
+		})
 		if _, err := (scene{conn: conn}).call(t.Context(), create); err != nil {
 			t.Errorf("%v; want the answer of the second stream, though the method is not safe to repeat", err)
 		}
-		_ = conn.Close()
-		if streams := <-seen; streams != 2 || len(j.attempts) != 1 {
+		if streams != 2 || len(j.attempts) != 1 {
 			t.Errorf("the server saw %d streams, the observer %d attempts; want 2 and 1", streams, len(j.attempts))
 		}
 	})
@@ -370,17 +320,11 @@ func TestUnsent_ConnectionWithoutAddress(t *testing.T) {
 		srv := testserver.Start(t, testserver.Listener(lis))
 		srv.On(create, down())
 		retrier := mustNew(t, mustSet(t, config(plain())), quiet)
-		conn, err := grpc.NewClient("passthrough:///tunnel", append(retrier.DialOptions(),
-			grpc.WithTransportCredentials(insecure.NewCredentials()),
-			grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
-				c, err := lis.DialContext(ctx)
-				return tunnel{c}, err
-			}))...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close()
-		_, err = (scene{conn: conn}).call(t.Context(), create)
+		conn := over(t, retrier, lis, grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+			c, err := lis.DialContext(ctx)
+			return tunnel{c}, err
+		}))
+		_, err := (scene{conn: conn}).call(t.Context(), create)
 		if reasonOf(err) != policy.ReasonNotIdempotent || srv.Count(create) != 1 {
 			t.Errorf("%s, the server saw it %d times; want not_idempotent, once", reasonOf(err), srv.Count(create))
 		}
@@ -468,39 +412,6 @@ func TestOutcome_GRPCRetriesReported(t *testing.T) {
 	})
 }
 
-// serveFrames is an HTTP/2 server that answers the headers of stream n, 1 is the first, with frames.
-func serveFrames(lis net.Listener, answer func(f *http2.Framer, id uint32, n int)) {
-	conn, err := lis.Accept()
-	if err != nil {
-		return
-	}
-	defer conn.Close()
-	if _, err := io.ReadFull(conn, make([]byte, len(http2.ClientPreface))); err != nil {
-		return
-	}
-	framer, n := http2.NewFramer(conn, conn), 0
-	_ = framer.WriteSettings()
-	for {
-		frame, err := framer.ReadFrame()
-		if err != nil {
-			return
-		}
-		switch f := frame.(type) {
-		case *http2.SettingsFrame:
-			if !f.IsAck() {
-				_ = framer.WriteSettingsAck()
-			}
-		case *http2.HeadersFrame:
-			n++
-			answer(framer, f.StreamID, n)
-		}
-	}
-}
-
-func respond(f *http2.Framer, id uint32) {
-	writeHeaders(f, id, false, ":status", "200", "content-type", "application/grpc")
-}
-
 // gRPC's errors for streams that break without a status. The texts are gRPC's: if a version has others, these calls are
 // not retried.
 func TestOutcome_Cuts(t *testing.T) {
@@ -527,26 +438,16 @@ func TestOutcome_Cuts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				lis := bufconn.Listen(1 << 16)
-				defer lis.Close()
-				served := make(chan struct{})
-				go func() {
-					defer close(served)
-					serveFrames(lis, func(f *http2.Framer, id uint32, n int) {
-						if n != 2 && n != 4 {
-							row.cut(f, id)
-							return
+				j, n := new(journal), 0
+				conn := speaking(t, mustNew(t, mustSet(t, config(plain())), withJournal(j)), func(f *http2.Framer, frame http2.Frame) {
+					if frame, ok := frame.(*http2.HeadersFrame); ok {
+						if n++; n != 2 && n != 4 {
+							row.cut(f, frame.StreamID)
+						} else {
+							complete(f, frame.StreamID)
 						}
-						respond(f, id)
-						_ = f.WriteData(id, false, make([]byte, 5))
-						writeHeaders(f, id, true, "grpc-status", "0")
-					})
-				}()
-				j := new(journal)
-				retrier := mustNew(t, mustSet(t, config(plain())), withJournal(j))
-				conn := must.Get(grpc.NewClient("passthrough:///cutter", append(retrier.DialOptions(),
-					grpc.WithTransportCredentials(insecure.NewCredentials()),
-					grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return lis.DialContext(ctx) }))...))(t)
+					}
+				})
 				call := func(method string) error {
 					j.attempts = nil
 					_, err := scene{conn: conn}.call(t.Context(), method)
@@ -566,8 +467,6 @@ func TestOutcome_Cuts(t *testing.T) {
 				if err := call(create); !isInternal(err, row.text) || reasonOf(err) != policy.ReasonNotIdempotent || len(j.attempts) != 1 {
 					t.Errorf("not safe to repeat: %v, %s after %d attempts; want INTERNAL after 1", err, reasonOf(err), len(j.attempts))
 				}
-				_ = conn.Close()
-				<-served
 			})
 		})
 	}
@@ -619,23 +518,14 @@ func TestOutcome_ProxyAnswers(t *testing.T) {
 				t.Errorf("docs/proxies.md does not say that %s becomes %s", name, codename.Of(row.code))
 			}
 			synctest.Test(t, func(t *testing.T) {
-				lis := bufconn.Listen(1 << 16)
-				defer lis.Close()
-				served := make(chan struct{})
-				go func() {
-					defer close(served)
-					serveFrames(lis, func(f *http2.Framer, id uint32, _ int) { row.answer(f, id) })
-				}()
-				retrier := mustNew(t, mustSet(t, config(plain())))
-				conn, err := grpc.NewClient("passthrough:///proxy", append(retrier.DialOptions(),
-					grpc.WithTransportCredentials(insecure.NewCredentials()),
-					grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return lis.DialContext(ctx) }))...)
-				if err != nil {
-					t.Fatal(err)
-				}
+				conn := speaking(t, mustNew(t, mustSet(t, config(plain()))), func(f *http2.Framer, frame http2.Frame) {
+					if frame, ok := frame.(*http2.HeadersFrame); ok {
+						row.answer(f, frame.StreamID)
+					}
+				})
 				var header, trailer metadata.MD
 				began := time.Now()
-				err = conn.Invoke(t.Context(), get, &emptypb.Empty{}, &emptypb.Empty{}, grpc.Header(&header), grpc.Trailer(&trailer))
+				err := conn.Invoke(t.Context(), get, &emptypb.Empty{}, &emptypb.Empty{}, grpc.Header(&header), grpc.Trailer(&trailer))
 				if status.Code(err) != row.code {
 					t.Errorf("%v; want %v", err, row.code)
 				}
@@ -645,8 +535,6 @@ func TestOutcome_ProxyAnswers(t *testing.T) {
 				if waited := time.Since(began) >= 7*time.Second; waited != (row.told != "") {
 					t.Errorf("the call took %v", time.Since(began))
 				}
-				_ = conn.Close()
-				<-served
 			})
 		})
 	}

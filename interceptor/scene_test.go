@@ -4,6 +4,7 @@
 package interceptor_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -18,8 +19,11 @@ import (
 
 	"go.uber.org/goleak"
 	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/test/bufconn"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
@@ -206,6 +210,62 @@ func speak(conn net.Conn, hear func(*http2.Framer, http2.Frame)) {
 			_ = framer.WriteSettingsAck()
 		}
 	}
+}
+
+// speaking dials, with the options of a Retrier, a server that speaks, and that ends with the test.
+func speaking(t *testing.T, r *interceptor.Retrier, hear func(*http2.Framer, http2.Frame)) *grpc.ClientConn {
+	t.Helper()
+	lis := bufconn.Listen(1 << 16)
+	var served sync.WaitGroup
+	served.Go(func() {
+		for {
+			conn, err := lis.Accept()
+			if err != nil {
+				return
+			}
+			served.Go(func() {
+				defer conn.Close()
+				speak(conn, hear)
+			})
+		}
+	})
+	conn := over(t, r, lis)
+	t.Cleanup(func() {
+		_ = conn.Close()
+		_ = lis.Close()
+		served.Wait()
+	})
+	return conn
+}
+
+// over dials over a listener in memory, with the options of a Retrier and those after them.
+func over(t *testing.T, r *interceptor.Retrier, lis *bufconn.Listener, opts ...grpc.DialOption) *grpc.ClientConn {
+	t.Helper()
+	all := append(r.DialOptions(), grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return lis.DialContext(ctx) }))
+	conn := must.Get(grpc.NewClient("passthrough:///memory", append(all, opts...)...))(t)
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+func writeHeaders(framer *http2.Framer, stream uint32, end bool, pairs ...string) {
+	var block bytes.Buffer
+	encoder := hpack.NewEncoder(&block)
+	for i := 0; i < len(pairs); i += 2 {
+		_ = encoder.WriteField(hpack.HeaderField{Name: pairs[i], Value: pairs[i+1]})
+	}
+	_ = framer.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: block.Bytes(), EndHeaders: true, EndStream: end})
+}
+
+// respond begins an answer, and complete is a whole one, with an empty message.
+func respond(f *http2.Framer, id uint32) {
+	writeHeaders(f, id, false, ":status", "200", "content-type", "application/grpc")
+}
+
+func complete(f *http2.Framer, id uint32) {
+	respond(f, id)
+	_ = f.WriteData(id, false, make([]byte, 5))
+	writeHeaders(f, id, true, "grpc-status", "0")
 }
 
 // leave has the server go away, and the connection know that: gRPC fails calls a moment before it shows its state, and a call

@@ -313,16 +313,7 @@ func (s scene) whole(t *testing.T, desc *grpc.StreamDesc, opts ...grpc.CallOptio
 // inside dials with an interceptor inside the Retrier's: it wraps the stream of the n-th attempt, from 1.
 func (s scene) inside(t *testing.T, wrap func(n int, stream grpc.ClientStream) grpc.ClientStream) *grpc.ClientConn {
 	t.Helper()
-	n := 0
-	return s.Dial(t, append(s.retrier.DialOptions(), grpc.WithChainStreamInterceptor(
-		func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
-			stream, err := open(ctx, desc, cc, method, opts...)
-			if err != nil {
-				return nil, err
-			}
-			n++
-			return wrap(n, stream), nil
-		}))...)
+	return s.within(t, func(_ context.Context, n int, stream grpc.ClientStream) grpc.ClientStream { return wrap(n, stream) }).conn
 }
 
 func TestStream_Pushback(t *testing.T) {

@@ -71,9 +71,7 @@ func (p *refusingProxy) answer(f *http2.Framer, id uint32) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.ran++; p.ran > 1 {
-		respond(f, id)
-		_ = f.WriteData(id, false, make([]byte, 5))
-		writeHeaders(f, id, true, "grpc-status", "0")
+		complete(f, id)
 		return
 	}
 	if p.leaves {
