@@ -362,7 +362,7 @@ func TestNotProcessed(t *testing.T) {
 	c := undeclaredConfig()
 	c.Methods[0].Names = []string{"/acme.orders.v1.OrderService/GetOrder"}
 	c.Methods[0].Retry.PerCode = []policy.CodeSpec{{
-		Codes: []codes.Code{codes.ResourceExhausted}, Info: policy.ErrorInfo{Domain: "gateway.example", Reason: "SHED"}, NotProcessed: true,
+		Codes: []codes.Code{codes.ResourceExhausted}, ErrorDomain: "gateway.example", ErrorReason: "SHED", NotProcessed: true,
 	}}
 	shed := must.Get(status.New(codes.ResourceExhausted, "").WithDetails(&errdetails.ErrorInfo{Domain: "gateway.example", Reason: "SHED"}))(t)
 	knows := func(_ context.Context, _ string, _ any, err error) interceptor.Verdict {

@@ -278,13 +278,13 @@ func (r RetrySpec) longestWait() time.Duration {
 func (r RetrySpec) timeoutFactor() float64 {
 	code := codes.DeadlineExceeded
 	for _, o := range r.Overrides {
-		if slices.Contains(o.Codes, code) && o.Contains == "" && o.Info == (ErrorInfo{}) {
+		if slices.Contains(o.Codes, code) && o.Contains == "" && !o.needsInfo() {
 			code = o.As
 			break
 		}
 	}
 	for _, own := range r.PerCode {
-		if slices.Contains(own.Codes, code) && own.Info == (ErrorInfo{}) {
+		if slices.Contains(own.Codes, code) && !own.needsInfo() {
 			return cmp.Or(own.CostFactor, 1)
 		}
 	}

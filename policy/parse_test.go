@@ -104,7 +104,7 @@ func TestParseEveryKey(t *testing.T) {
 			MaxAttempts: 5, Backoff: b,
 			Codes: []codes.Code{codes.Canceled, codes.ResourceExhausted, codes.Aborted, codes.Unavailable},
 			PerCode: []policy.CodeSpec{
-				{Codes: []codes.Code{codes.ResourceExhausted}, Info: policy.ErrorInfo{Domain: "a.example", Reason: "QUEUE_FULL"}, NotProcessed: true},
+				{Codes: []codes.Code{codes.ResourceExhausted}, ErrorDomain: "a.example", ErrorReason: "QUEUE_FULL", NotProcessed: true},
 				{Codes: []codes.Code{codes.ResourceExhausted}, MaxAttempts: 2, Backoff: &slow, CostFactor: 2.5, OnlyWithServerDelay: true},
 				{Codes: []codes.Code{codes.Aborted}, Backoff: &fixed},
 				{Codes: []codes.Code{codes.Canceled}, MaxAttempts: 1},
@@ -113,7 +113,7 @@ func TestParseEveryKey(t *testing.T) {
 			MaxPushback: time.Minute, MinAttemptTime: 5 * ms, Chain: policy.ChainOnce, WaitForReadyOnRetry: new(true), MaxConnectionWait: 7 * time.Second, FirstRetryAtOnce: true,
 			Overrides: []policy.CodeSpec{
 				{Codes: []codes.Code{codes.Unknown}, Contains: "deadlock", As: codes.Aborted},
-				{Codes: []codes.Code{codes.Internal}, Info: policy.ErrorInfo{Reason: "RESTARTING"}, As: codes.Unavailable},
+				{Codes: []codes.Code{codes.Internal}, ErrorReason: "RESTARTING", As: codes.Unavailable},
 			},
 		},
 	}

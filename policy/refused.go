@@ -10,40 +10,37 @@ import (
 	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
 )
 
-// ErrorInfo matches a google.rpc.ErrorInfo in the details of a status. An empty field matches any value. The zero value also
-// matches statuses without an ErrorInfo.
-type ErrorInfo struct{ Domain, Reason string }
-
-// covers reports whether e matches everything that other matches.
-func (e ErrorInfo) covers(other ErrorInfo) bool {
-	return (e.Domain == "" || e.Domain == other.Domain) && (e.Reason == "" || e.Reason == other.Reason)
+// covers reports whether every ErrorInfo that fits other fits c.
+func (c CodeSpec) covers(other CodeSpec) bool {
+	return (c.ErrorDomain == "" || c.ErrorDomain == other.ErrorDomain) && (c.ErrorReason == "" || c.ErrorReason == other.ErrorReason)
 }
 
+// needsInfo reports whether c is only for statuses with an ErrorInfo.
+func (c CodeSpec) needsInfo() bool { return c.ErrorDomain != "" || c.ErrorReason != "" }
+
 // convertInfo converts the errorInfo of a list's item.
-func convertInfo(report *document.Report, list string, i int, e *policyv1.ErrorInfo) ErrorInfo {
-	if e == nil {
-		return ErrorInfo{}
-	}
-	info, field := ErrorInfo{Domain: e.GetDomain(), Reason: e.GetReason()}, document.Item(list, i)+".errorInfo"
-	if !report.Whole(field) {
-		return info
+func convertInfo(report *document.Report, list string, i int, e *policyv1.ErrorInfo) (domain, reason string) {
+	domain, reason = e.GetDomain(), e.GetReason()
+	field := document.Item(list, i) + ".errorInfo"
+	if e == nil || !report.Whole(field) {
+		return domain, reason
 	}
 	const empty = "must be a string; omit it for any"
 	switch {
-	case info.Domain == "" && report.Written(field+".domain"):
+	case domain == "" && report.Written(field+".domain"):
 		report.Errorf(field+".domain", "", empty)
-	case info.Reason == "" && report.Written(field+".reason"):
+	case reason == "" && report.Written(field+".reason"):
 		report.Errorf(field+".reason", "", empty)
-	case info == ErrorInfo{}:
+	case domain == "" && reason == "":
 		report.Errorf(field, nil, "must have a domain, a reason or both")
 	}
-	return info
+	return domain, reason
 }
 
 // checkProcessed checks a code's setting for processing. If it is wrong, calls run twice, so it requires more than a code,
 // which handlers also return.
 func checkProcessed(report *document.Report, prefix string, c CodeSpec) {
-	if c.NotProcessed && (c.Info.Domain == "" || c.Info.Reason == "") {
+	if c.NotProcessed && (c.ErrorDomain == "" || c.ErrorReason == "") {
 		report.Errorf(prefix+"processed", verbatim("NO"), "needs errorInfo with domain and reason: handlers that have done work return the same codes; "+
 			"add \"errorInfo: {domain: …, reason: …}\" as the server sends it")
 	}
@@ -73,7 +70,7 @@ func lintProcessed(report *document.Report, path string, m MethodConfig, c Confi
 			report.Warnf(field, nil, forUndeclared)
 		default:
 			report.Warnf(field, nil, "calls run twice if a handler that has done work returns this status, as one does that passes on the error "+
-				"of a service it calls (docs/idempotency.md); %s of %s must come only from what refuses calls before their handlers", own.Info.Reason, own.Info.Domain)
+				"of a service it calls (docs/idempotency.md); %s of %s must come only from what refuses calls before their handlers", own.ErrorReason, own.ErrorDomain)
 		}
 	}
 }

@@ -19,12 +19,13 @@ import (
 // CodeSpec has separate settings for some codes. The first match of a list wins.
 type CodeSpec struct {
 	Codes       []codes.Code
-	Info        ErrorInfo // only if the status has this ErrorInfo; the zero value: with or without
+	ErrorDomain string    // only if the status has a google.rpc.ErrorInfo of this domain; "": of any, or none
+	ErrorReason string    // only if the status has a google.rpc.ErrorInfo with this reason; "": with any, or none
 	MaxAttempts int       // 1 to the policy's; 0: the policy's
 	Backoff     *Backoff  // nil: the policy's
 	CostFactor  float64   // times the budget's cost of an extra attempt, 0.01 to 100; 0: 1
 
-	NotProcessed        bool // the server has not worked on the attempt; needs Info with domain and reason
+	NotProcessed        bool // the server has not worked on the attempt; needs ErrorDomain and ErrorReason
 	OnlyWithServerDelay bool // retried only if the server gives a delay
 
 	As       codes.Code // in RetrySpec.Overrides: the failures count as this code
@@ -32,10 +33,9 @@ type CodeSpec struct {
 }
 
 func convertOverride(report *document.Report, list string, i int, o *policyv1.CodeOverride) CodeSpec {
-	return CodeSpec{
-		Codes: convertCodes(o.GetCodes()), Contains: o.GetMessageContains(), As: codes.Code(o.GetAs()),
-		Info: convertInfo(report, list, i, o.GetErrorInfo()),
-	}
+	spec := CodeSpec{Codes: convertCodes(o.GetCodes()), Contains: o.GetMessageContains(), As: codes.Code(o.GetAs())}
+	spec.ErrorDomain, spec.ErrorReason = convertInfo(report, list, i, o.GetErrorInfo())
+	return spec
 }
 
 // convertCode converts a code's settings, with missing backoff settings from the policy's backoff.
@@ -43,9 +43,9 @@ func convertCode(report *document.Report, policy string, i int, c *policyv1.Code
 	path := document.Item(policy+".perCode", i)
 	spec := CodeSpec{
 		Codes: convertCodes(c.GetCodes()), MaxAttempts: toInt(c.GetMaxAttempts()), CostFactor: c.GetCostFactor(),
-		Info:         convertInfo(report, policy+".perCode", i, c.GetErrorInfo()),
 		NotProcessed: c.GetProcessed() == policyv1.Processed_PROCESSED_NO, OnlyWithServerDelay: c.GetOnlyWithServerDelay(),
 	}
+	spec.ErrorDomain, spec.ErrorReason = convertInfo(report, policy+".perCode", i, c.GetErrorInfo())
 	own, absent := b, 0
 	if c.GetInitialBackoff() != nil {
 		own.Initial = c.GetInitialBackoff().AsDuration()
@@ -87,9 +87,9 @@ func checkCode(report *document.Report, policy, prefix string, r RetrySpec, i in
 		twice := common(c.Codes, before.Codes)
 		switch {
 		case len(twice) == 0, !report.Whole(prefix + "errorInfo"), !report.Whole(fmt.Sprintf("%sperCode[%d].errorInfo", policy, j)):
-		case before.Info == c.Info:
+		case before.ErrorDomain == c.ErrorDomain && before.ErrorReason == c.ErrorReason:
 			report.Errorf(prefix+"codes", verbatim(codename.List(twice)), "is in another perCode entry as well; only one may have it")
-		case before.Info.covers(c.Info):
+		case before.covers(c):
 			report.Errorf(prefix+"codes", verbatim(codename.List(twice)), "is taken by perCode[%d] already, which fits all of these; put that one behind this one", j)
 		}
 	}

@@ -43,7 +43,7 @@ func (is *Class) Worked() bool { return !is.Unsent && !is.NotProcessed }
 
 // saysNotProcessed reports whether the policy says, for this code and ErrorInfo, that the server has not worked on the attempt.
 func (is *Class) saysNotProcessed() bool {
-	return is.own != nil && is.own.NotProcessed && slices.Contains(is.own.Codes, is.Status.Code()) && hasAlone(is.Status, is.own.Info)
+	return is.own != nil && is.own.NotProcessed && slices.Contains(is.own.Codes, is.Status.Code()) && hasAlone(is.Status, is.own)
 }
 
 // listed reports whether the policy allows a retry of the failure. For some codes that requires a delay from the server. A
@@ -72,7 +72,7 @@ func (p *Policy) codeOf(out *Outcome) codes.Code {
 	}
 	for i := range p.retry.Overrides {
 		o := &p.retry.Overrides[i]
-		if slices.Contains(o.Codes, out.Status.Code()) && strings.Contains(out.Status.Message(), o.Contains) && has(out.Status, o.Info) {
+		if slices.Contains(o.Codes, out.Status.Code()) && strings.Contains(out.Status.Message(), o.Contains) && has(out.Status, o) {
 			return o.As
 		}
 	}
@@ -85,7 +85,7 @@ func (p *Policy) codeOf(out *Outcome) codes.Code {
 // ownFor returns the settings for the code that a status counts as, or nil if it has no settings of its own.
 func (p *Policy) ownFor(code codes.Code, st *status.Status) *policy.CodeSpec {
 	for i := range p.retry.PerCode {
-		if own := &p.retry.PerCode[i]; slices.Contains(own.Codes, code) && has(st, own.Info) {
+		if own := &p.retry.PerCode[i]; slices.Contains(own.Codes, code) && has(st, own) {
 			return own
 		}
 	}
@@ -119,20 +119,21 @@ func (p *Policy) codeOfCut() codes.Code {
 	return codes.Internal
 }
 
-// has reports whether a status has this ErrorInfo.
-func has(st *status.Status, e policy.ErrorInfo) bool {
-	return e == policy.ErrorInfo{} || slices.ContainsFunc(errorInfos(st), func(info *errdetails.ErrorInfo) bool { return fits(e, info) })
+// has reports whether a status has the ErrorInfo that a code's settings want, if they want one.
+func has(st *status.Status, own *policy.CodeSpec) bool {
+	return own.ErrorDomain == "" && own.ErrorReason == "" ||
+		slices.ContainsFunc(errorInfos(st), func(info *errdetails.ErrorInfo) bool { return fits(own, info) })
 }
 
-// hasAlone reports whether a status has this ErrorInfo and no other. With a second one, a handler may have returned another
+// hasAlone reports whether a status has that ErrorInfo and no other. With a second one, a handler may have returned another
 // service's error.
-func hasAlone(st *status.Status, e policy.ErrorInfo) bool {
+func hasAlone(st *status.Status, own *policy.CodeSpec) bool {
 	all := errorInfos(st)
-	return len(all) == 1 && fits(e, all[0])
+	return len(all) == 1 && fits(own, all[0])
 }
 
-func fits(e policy.ErrorInfo, info *errdetails.ErrorInfo) bool {
-	return (e.Domain == "" || e.Domain == info.GetDomain()) && (e.Reason == "" || e.Reason == info.GetReason())
+func fits(own *policy.CodeSpec, info *errdetails.ErrorInfo) bool {
+	return (own.ErrorDomain == "" || own.ErrorDomain == info.GetDomain()) && (own.ErrorReason == "" || own.ErrorReason == info.GetReason())
 }
 
 func errorInfos(st *status.Status) (list []*errdetails.ErrorInfo) {

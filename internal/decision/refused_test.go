@@ -37,7 +37,7 @@ func TestDecide_NotProcessed(t *testing.T) {
 	t.Parallel()
 	const retry, unsafe, exhausted = policy.ReasonRetry, policy.ReasonNotIdempotent, codes.ResourceExhausted
 	full := policy.CodeSpec{
-		Codes: []codes.Code{exhausted}, Info: policy.ErrorInfo{Domain: "acme.com", Reason: "FULL"}, NotProcessed: true,
+		Codes: []codes.Code{exhausted}, ErrorDomain: "acme.com", ErrorReason: "FULL", NotProcessed: true,
 	}
 	bare := func(out decision.Outcome) decision.Outcome {
 		out.Bare = true
@@ -70,7 +70,7 @@ func TestDecide_NotProcessed(t *testing.T) {
 		},
 		"it may have been processed": {
 			out: bare(informed(t, exhausted, "FULL")), want: unsafe,
-			spec: policy.CodeSpec{Codes: full.Codes, Info: full.Info},
+			spec: policy.CodeSpec{Codes: full.Codes, ErrorDomain: full.ErrorDomain, ErrorReason: full.ErrorReason},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -97,11 +97,11 @@ func TestDecide_ErrorInfo(t *testing.T) {
 	t.Parallel()
 	p := mustPolicy(t, func(r *policy.RetrySpec) {
 		r.PerCode = []policy.CodeSpec{
-			{Codes: []codes.Code{codes.ResourceExhausted}, Info: policy.ErrorInfo{Domain: "acme.com", Reason: "FULL"}, CostFactor: 2},
-			{Codes: []codes.Code{codes.ResourceExhausted}, Info: policy.ErrorInfo{Domain: "acme.com"}, CostFactor: 3},
+			{Codes: []codes.Code{codes.ResourceExhausted}, ErrorDomain: "acme.com", ErrorReason: "FULL", CostFactor: 2},
+			{Codes: []codes.Code{codes.ResourceExhausted}, ErrorDomain: "acme.com", CostFactor: 3},
 			{Codes: []codes.Code{codes.ResourceExhausted}, CostFactor: 4},
 		}
-		r.Overrides = []policy.CodeSpec{{Codes: []codes.Code{codes.Aborted}, Info: policy.ErrorInfo{Reason: "BUSY"}, As: codes.Unavailable}}
+		r.Overrides = []policy.CodeSpec{{Codes: []codes.Code{codes.Aborted}, ErrorReason: "BUSY", As: codes.Unavailable}}
 	})
 	for name, row := range map[string]struct {
 		out  decision.Outcome

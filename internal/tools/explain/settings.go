@@ -30,10 +30,10 @@ func settings(p *decision.Policy) []Fact {
 		add("codes", "%s", codename.List(r.Codes))
 		add("backoff", "%s", firstRetry(r.FirstRetryAtOnce)+backoff(p.Backoff()))
 		for _, own := range r.PerCode {
-			add("", "%s%s: %s", codename.List(own.Codes), informed(own.Info), perCode(own))
+			add("", "%s%s: %s", codename.List(own.Codes), informed(own), perCode(own))
 		}
 		for _, o := range r.Overrides {
-			add("", "%s%s counts as %s%s", codename.List(o.Codes), informed(o.Info), codename.Of(o.As), containing(o.Contains))
+			add("", "%s%s counts as %s%s", codename.List(o.Codes), informed(o), codename.Of(o.As), containing(o.Contains))
 		}
 	}
 	if h := spec.Hedge; h != nil {
@@ -118,11 +118,11 @@ func perCode(own policy.CodeSpec) string {
 	return strings.Join(parts, "; ")
 }
 
-func informed(info policy.ErrorInfo) string {
-	if info == (policy.ErrorInfo{}) {
+func informed(own policy.CodeSpec) string {
+	if own.ErrorDomain == "" && own.ErrorReason == "" {
 		return ""
 	}
-	return fmt.Sprintf(" (%s of %s)", cmp.Or(info.Reason, "*"), cmp.Or(info.Domain, "*"))
+	return fmt.Sprintf(" (%s of %s)", cmp.Or(own.ErrorReason, "*"), cmp.Or(own.ErrorDomain, "*"))
 }
 
 func containing(text string) string {

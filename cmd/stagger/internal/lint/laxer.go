@@ -189,7 +189,7 @@ func (c *comparison) retries() {
 	}
 	for _, o := range now.Overrides {
 		if slices.Contains(now.Codes, o.As) && !slices.ContainsFunc(was.Overrides, func(old policy.CodeSpec) bool {
-			return old.As == o.As && old.Contains == o.Contains && old.Info == o.Info && len(without(o.Codes, old.Codes)) == 0
+			return old.As == o.As && old.Contains == o.Contains && sameInfo(old, o) && len(without(o.Codes, old.Codes)) == 0
 		}) {
 			c.add(key+"codeOverrides", codename.List(o.Codes)+" counts as "+codename.Of(o.As), "not retried as that")
 		}
@@ -209,21 +209,22 @@ func (c *comparison) backoff(key string, was, now policy.Backoff) {
 // perCode compares the settings for each code, whether the files name it in perCode or not.
 func (c *comparison) perCode(was, now policy.RetrySpec) {
 	type failure struct {
-		code codes.Code
-		info policy.ErrorInfo
+		code           codes.Code
+		domain, reason string // of the ErrorInfo
 	}
 	var failures []failure
 	for _, r := range []policy.RetrySpec{was, now} {
 		for _, own := range r.PerCode {
 			for _, code := range own.Codes {
-				if f := (failure{code, own.Info}); slices.Contains(now.Codes, code) && !slices.Contains(failures, f) {
+				if f := (failure{code, own.ErrorDomain, own.ErrorReason}); slices.Contains(now.Codes, code) && !slices.Contains(failures, f) {
 					failures = append(failures, f)
 				}
 			}
 		}
 	}
 	for _, f := range failures {
-		before, after := after(was, f.code, f.info), after(now, f.code, f.info)
+		like := policy.CodeSpec{ErrorDomain: f.domain, ErrorReason: f.reason}
+		before, after := after(was, f.code, like), after(now, f.code, like)
 		key := "retryPolicy.perCode"
 		sub := &comparison{}
 		more(sub, "maxAttempts", min(before.MaxAttempts, c.was.attempts()), min(after.MaxAttempts, c.now.attempts()))
@@ -244,14 +245,18 @@ func (c *comparison) perCode(was, now policy.RetrySpec) {
 }
 
 // after returns a policy's settings for a failure, with its defaults filled in.
-func after(r policy.RetrySpec, code codes.Code, info policy.ErrorInfo) policy.CodeSpec {
+func after(r policy.RetrySpec, code codes.Code, like policy.CodeSpec) policy.CodeSpec {
 	spec := policy.CodeSpec{}
-	if i := slices.IndexFunc(r.PerCode, func(own policy.CodeSpec) bool { return own.Info == info && slices.Contains(own.Codes, code) }); i >= 0 {
+	if i := slices.IndexFunc(r.PerCode, func(own policy.CodeSpec) bool { return sameInfo(own, like) && slices.Contains(own.Codes, code) }); i >= 0 {
 		spec = r.PerCode[i]
 	}
 	spec.MaxAttempts, spec.CostFactor = cmp.Or(spec.MaxAttempts, r.MaxAttempts), cmp.Or(spec.CostFactor, 1)
 	spec.Backoff = cmp.Or(spec.Backoff, &r.Backoff)
 	return spec
+}
+
+func sameInfo(a, b policy.CodeSpec) bool {
+	return a.ErrorDomain == b.ErrorDomain && a.ErrorReason == b.ErrorReason
 }
 
 // hedges compares two policies; the newer one hedges.
