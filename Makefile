@@ -178,7 +178,7 @@ arrows:
 # go.work joins what would be two runs: internal has a module of its own.
 .PHONY: names
 names:
-	@cd tools && $(OFF) go build -o $(CURDIR)/.tmp/names ./names
+	@cd tools && $(OFF) go test ./names && $(OFF) go build -o $(CURDIR)/.tmp/names ./names
 	@.tmp/names ./interceptor ./internal/... ./internal/tools/report/...
 
 .PHONY: buf-lint

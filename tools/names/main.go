@@ -7,6 +7,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"go/ast"
 	"go/types"
@@ -27,14 +28,30 @@ var standard = strings.Fields("String Error Is As Unwrap Len Less Swap Push Pop 
 func main() {
 	log.SetFlags(0)
 	log.SetPrefix("names: ")
-	list, err := packages.Load(&packages.Config{
-		Mode: packages.NeedName | packages.NeedFiles | packages.NeedTypes | packages.NeedTypesInfo | packages.NeedSyntax | packages.NeedImports,
-	}, os.Args[1:]...)
+	found, err := ambiguous("", os.Args[1:])
 	if err != nil {
 		log.Fatal(err)
 	}
-	if packages.PrintErrors(list) > 0 {
-		os.Exit(1)
+	for _, name := range slices.Sorted(maps.Keys(found)) {
+		fmt.Printf("%s has %d meanings\n\t%s\n", name, len(found[name]), strings.Join(found[name], "\n\t"))
+	}
+	if len(found) > 0 {
+		log.Fatalf("%d method names have more than %d meanings", len(found), limit)
+	}
+}
+
+// ambiguous returns the method names of packages with too many meanings, and where each of these is declared. The packages are
+// found from a directory, "" for the working directory.
+func ambiguous(dir string, patterns []string) (map[string][]string, error) {
+	list, err := packages.Load(&packages.Config{
+		Dir:  dir,
+		Mode: packages.NeedName | packages.NeedFiles | packages.NeedTypes | packages.NeedTypesInfo | packages.NeedSyntax | packages.NeedImports,
+	}, patterns...)
+	if err == nil && packages.PrintErrors(list) > 0 {
+		err = errors.New("the packages have errors")
+	}
+	if err != nil {
+		return nil, err
 	}
 	l := lister{interfaces: map[*types.Interface]bool{}, implemented: map[types.Object][]*types.Interface{}, meanings: map[string][]meaning{}}
 	for _, p := range list {
@@ -50,19 +67,15 @@ func main() {
 			}
 		}
 	}
-	found := 0
-	for _, name := range slices.Sorted(maps.Keys(l.meanings)) {
-		if of := l.meanings[name]; len(of) > limit {
-			found++
-			fmt.Printf("%s has %d meanings\n", name, len(of))
+	found := map[string][]string{}
+	for name, of := range l.meanings {
+		if len(of) > limit {
 			for _, m := range of {
-				fmt.Printf("\t%s\n", m.place)
+				found[name] = append(found[name], m.place)
 			}
 		}
 	}
-	if found > 0 {
-		log.Fatalf("%d method names have more than %d meanings", found, limit)
-	}
+	return found, nil
 }
 
 type lister struct {
