@@ -7,7 +7,6 @@ package explain
 
 import (
 	"maps"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -70,20 +69,6 @@ type Event struct {
 	Least, Longest time.Duration // possible waits
 }
 
-// Chances are the random numbers of an explanation: one for each decision; an attempt that is slow and then fails has two.
-// The last one is used for all further decisions.
-type Chances []float64
-
-// Draw draws the random numbers of an explanation.
-func Draw(seed uint64) Chances {
-	random := rand.New(rand.NewPCG(seed, 0))
-	drawn := make(Chances, 10)
-	for i := range drawn {
-		drawn[i] = random.Float64()
-	}
-	return drawn
-}
-
 // Explain plays a call of which every attempt fails in the same way, or none ends. level returns the idempotency_level of a
 // method in its .proto, or "" if it is unknown. drawn must not be empty.
 func Explain(set *decision.Set, level func(method string) string, q Question, drawn Chances) Answer {
@@ -105,23 +90,6 @@ func Explain(set *decision.Set, level func(method string) string, q Question, dr
 		e.Waits, e.Least, e.Longest = ok && okToo && longest > 0, least, longest
 	}
 	return a
-}
-
-// almostOne is the largest random number.
-const almostOne = 1 - 1.0/(1<<53)
-
-// waitWith returns the wait after event i with another random number. It plays the call without a deadline or other end,
-// which a longer wait might not fit. It returns false if the call then takes another course.
-func (a *Answer) waitWith(i int, drawn Chances, chance float64) (time.Duration, bool) {
-	drawn = slices.Clone(drawn)
-	drawn[min(i, len(drawn)-1)] = chance
-	free := *a
-	free.Cancel, free.Close = 0, 0
-	other := free.playCall(0, drawn).Events
-	if i >= len(other) || other[i].Attempt != a.Events[i].Attempt || other[i].Slow != a.Events[i].Slow {
-		return 0, false
-	}
-	return other[i].Decision.Delay, true
 }
 
 // playCall drives the engine through all attempts of a call; a limit of 0 is none.
