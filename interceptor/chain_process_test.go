@@ -7,6 +7,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"strings"
@@ -21,6 +22,7 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -33,7 +35,12 @@ const lastService = "STAGGER_TEST_LAST_SERVICE"
 
 // serveLast is the last service. It prints its address, and ends with its standard input.
 func serveLast() {
-	server, err := testserver.New(testserver.TCP(), testserver.Keep(0))
+	lis, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	server, err := testserver.New(testserver.Listener(lis), testserver.Keep(0))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -93,7 +100,7 @@ func startMiddle(t *testing.T, last string, guard bool) *testserver.Server {
 		<-reported
 	})
 	options := []testserver.Option{
-		testserver.TCP(), testserver.Keep(0),
+		testserver.Listener(must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)), testserver.Keep(0),
 		testserver.Register(unaryOrders(func(ctx context.Context) error { return ask(ctx, conn, true) })),
 		testserver.Register(func(r grpc.ServiceRegistrar) { healthpb.RegisterHealthServer(r, checked) }),
 	}

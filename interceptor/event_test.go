@@ -6,6 +6,7 @@ package interceptor_test
 import (
 	"context"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -359,7 +360,7 @@ func TestEvent_Peer(t *testing.T) {
 	r := mustNew(t, mustParse(t, balanced(elsewhere)), withJournal(j), interceptor.WithRandom(func() float64 { return 0 }))
 	servers := make([]*testserver.Server, 3)
 	for i := range servers {
-		servers[i] = testserver.Start(t, testserver.TCP())
+		servers[i] = testserver.Start(t, testserver.Listener(must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)))
 	}
 	conn := must.Get(testserver.DialAll(servers, r.DialOptions()...))(t)
 	t.Cleanup(func() { _ = conn.Close() })

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/testserver"
 )
 
@@ -24,7 +25,7 @@ func TestKeepalive_UserTimeout(t *testing.T) {
 		options []interceptor.Option
 		want    int // in ms
 	}{"with it": {[]interceptor.Option{interceptor.WithKeepalive()}, 20_000}, "without": {nil, 0}} {
-		server := testserver.Start(t, testserver.TCP())
+		server := testserver.Start(t, testserver.Listener(must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)))
 		server.On("*", text("here"))
 		var dialled *net.TCPConn
 		r := mustNew(t, mustSet(t, config(plain())), append(row.options, quiet)...)

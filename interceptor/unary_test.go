@@ -268,7 +268,7 @@ func TestUnary_ManyCalls(t *testing.T) {
 
 func TestUnary_TCP(t *testing.T) {
 	t.Parallel()
-	srv := testserver.Start(t, testserver.TCP())
+	srv := testserver.Start(t, testserver.Listener(must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)))
 	srv.On(get, down().Pushback("0").Times(1), text("hello"))
 	retrier := mustNew(t, mustSet(t, config(plain())), quiet)
 	conn := must.Get(grpc.NewClient(srv.Target(), append(retrier.DialOptions(), grpc.WithTransportCredentials(insecure.NewCredentials()))...))(t)

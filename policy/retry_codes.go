@@ -19,11 +19,11 @@ import (
 // CodeSpec has separate settings for some codes. The first match of a list wins.
 type CodeSpec struct {
 	Codes       []codes.Code
-	ErrorDomain string    // only if the status has a google.rpc.ErrorInfo of this domain; "": of any, or none
-	ErrorReason string    // only if the status has a google.rpc.ErrorInfo with this reason; "": with any, or none
-	MaxAttempts int       // 1 to the policy's; 0: the policy's
-	Backoff     *Backoff  // nil: the policy's
-	CostFactor  float64   // times the budget's cost of an extra attempt, 0.01 to 100; 0: 1
+	ErrorDomain string   // only if the status has a google.rpc.ErrorInfo of this domain; "": of any, or none
+	ErrorReason string   // only if the status has a google.rpc.ErrorInfo with this reason; "": with any, or none
+	MaxAttempts int      // 1 to the policy's; 0: the policy's
+	Backoff     *Backoff // nil: the policy's
+	CostFactor  float64  // times the budget's cost of an extra attempt, 0.01 to 100; 0: 1
 
 	NotProcessed        bool // the server has not worked on the attempt; needs ErrorDomain and ErrorReason
 	OnlyWithServerDelay bool // retried only if the server gives a delay

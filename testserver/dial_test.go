@@ -47,7 +47,7 @@ func TestDialAll(t *testing.T) {
 
 func TestDialAllOnTCP(t *testing.T) {
 	t.Parallel()
-	a, b := testserver.Start(t, testserver.TCP()), testserver.Start(t)
+	a, b := testserver.Start(t, tcp(t)), testserver.Start(t)
 	conn, err := testserver.DialAll([]*testserver.Server{a, b})
 	if err != nil {
 		t.Fatal(err)

@@ -171,18 +171,6 @@ func ExampleFunc() {
 	// Unavailable
 }
 
-func ExampleTCP() {
-	srv, err := testserver.New(testserver.TCP(), testserver.Keep(0)) // for a client in another process
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer srv.Close()
-	host, _, err := net.SplitHostPort(srv.Target())
-	fmt.Println(host, err)
-	// Output: 127.0.0.1 <nil>
-}
-
 func ExampleRandom() {
 	srv, err := testserver.New()
 	if err != nil {

@@ -59,7 +59,7 @@ func TestDownCutsRunningCalls(t *testing.T) {
 
 func TestDownOnTCP(t *testing.T) {
 	t.Parallel()
-	srv := testserver.Start(t, testserver.TCP())
+	srv := testserver.Start(t, tcp(t))
 	srv.Down()
 	s := scene{srv, srv.Dial(t)}
 	wantCode(t, s.call(t.Context(), get), codes.Unavailable)

@@ -4,7 +4,6 @@
 package testserver
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -36,25 +35,15 @@ func Name(name string) Option {
 	}
 }
 
-// TCP makes the server listen on a free port of 127.0.0.1 instead of in memory.
-func TCP() Option {
-	return func(c *settings) error {
-		lis, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
-		if err != nil {
-			return fmt.Errorf("testserver: TCP: %w", err)
-		}
-		return Listener(lis)(c)
-	}
-}
-
-// Listener makes the server accept connections from lis. The server closes lis.
+// Listener makes the server accept connections from lis instead of in memory: of net.Listen("tcp", "127.0.0.1:0"), for clients in
+// other processes. The server closes lis.
 func Listener(lis net.Listener) Option {
 	return func(c *settings) error {
 		if lis == nil {
 			return errors.New("testserver: Listener(nil): want a listener")
 		}
 		if c.listener != nil {
-			return errors.Join(errors.New("testserver: more than one listener: want one of TCP and Listener"), lis.Close())
+			return errors.Join(errors.New("testserver: more than one Listener: want one"), lis.Close())
 		}
 		c.listener = lis
 		return nil

@@ -21,6 +21,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/testserver"
 )
 
@@ -102,9 +103,15 @@ func TestServerWithoutScript(t *testing.T) {
 	})
 }
 
+// tcp is a listener on a free port of this machine.
+func tcp(t *testing.T) testserver.Option {
+	t.Helper()
+	return testserver.Listener(must.Get(net.Listen("tcp", "127.0.0.1:0"))(t))
+}
+
 func TestServerOnTCP(t *testing.T) {
 	t.Parallel()
-	srv := testserver.Start(t, testserver.TCP())
+	srv := testserver.Start(t, tcp(t))
 	srv.On(get, testserver.Fail(codes.Unavailable).Times(1), testserver.Drop().Times(1), testserver.OK(wrapperspb.String("pong")))
 	s := scene{srv, srv.Dial(t)}
 	if host, _, err := net.SplitHostPort(srv.Target()); err != nil || host != "127.0.0.1" {
@@ -152,9 +159,9 @@ func TestNewErrors(t *testing.T) {
 		{testserver.Keep(-1), "testserver: Keep(-1): want 0 or more"},
 		{testserver.Register(nil), "testserver: Register(nil): want a function"},
 		{testserver.Observe(nil), "testserver: Observe(nil): want a function"},
-		{testserver.TCP(), "testserver: more than one listener: want one of TCP and Listener"},
+		{tcp(t), "testserver: more than one Listener: want one"},
 	} {
-		_, err := testserver.New(testserver.TCP(), row.option)
+		_, err := testserver.New(tcp(t), row.option)
 		if err == nil || err.Error() != row.want {
 			t.Errorf("got error %v; want %s", err, row.want)
 		}

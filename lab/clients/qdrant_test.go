@@ -22,7 +22,7 @@ func TestQdrant(t *testing.T) {
 		name: "qdrant go-client", module: "github.com/qdrant/go-client", tame: true, tries: 1,
 		read: qdrant.Points_Get_FullMethodName, write: qdrant.Points_Upsert_FullMethodName,
 		serve: func(t *testing.T) string {
-			server := testserver.Start(t, testserver.TCP())
+			server := testserver.Start(t, testserver.Listener(must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)))
 			server.On(qdrant.Points_Get_FullMethodName, testserver.OK(&qdrant.GetResponse{Result: []*qdrant.RetrievedPoint{{Id: qdrant.NewIDNum(7)}}}))
 			server.On(qdrant.Points_Upsert_FullMethodName, testserver.OK(&qdrant.PointsOperationResponse{Result: &qdrant.UpdateResult{
 				Status: qdrant.UpdateStatus_Completed,

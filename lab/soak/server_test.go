@@ -6,6 +6,7 @@ package soak
 import (
 	"context"
 	"fmt"
+	"net"
 	"strconv"
 	"time"
 
@@ -28,7 +29,11 @@ const messages = 3
 // startServer starts a server on loopback, whose attempts end at random.
 func (w *world) startServer() (*testserver.Server, error) {
 	age := keepalive.ServerParameters{MaxConnectionAge: 2 * time.Second, MaxConnectionAgeGrace: time.Second} // GOAWAY now and then
-	s, err := testserver.New(testserver.TCP(), testserver.Keep(0), testserver.ServerOptions(grpc.KeepaliveParams(age)))
+	lis, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	s, err := testserver.New(testserver.Listener(lis), testserver.Keep(0), testserver.ServerOptions(grpc.KeepaliveParams(age)))
 	if err != nil {
 		return nil, err
 	}
