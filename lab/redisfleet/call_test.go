@@ -64,7 +64,7 @@ type link struct {
 func (l *link) count() {
 	l.uses.Add(1)
 	stack := make([]byte, 64<<10)
-	if text := string(stack[:runtime.Stack(stack, false)]); strings.Contains(text, "stagger/interceptor") || !strings.Contains(text, "(*pool).run") {
+	if text := string(stack[:runtime.Stack(stack, false)]); strings.Contains(text, "stagger/interceptor") || !strings.Contains(text, "(*pool).keepAsking") {
 		l.byCalls.Add(1)
 	}
 }
