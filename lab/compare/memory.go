@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -27,13 +28,16 @@ var patient = peers.Plan{Attempts: 4, Initial: never, Max: never}
 // held is the memory of this process.
 type held struct{ heap, stacks, goroutines float64 }
 
-// hold measures, after garbage collection.
+// hold measures, after garbage collection: the second one empties pools, and finalizers let go of more, which the next one
+// takes.
 func hold() held {
-	for range 2 { // the second one empties pools
-		debug.FreeOSMemory()
-	}
 	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
+	for last := uint64(math.MaxUint64); ; last = m.HeapAlloc {
+		debug.FreeOSMemory()
+		if runtime.ReadMemStats(&m); m.HeapAlloc >= last-last/1000 {
+			break
+		}
+	}
 	return held{float64(m.HeapAlloc), float64(m.StackInuse), float64(runtime.NumGoroutine())}
 }
 
