@@ -66,65 +66,6 @@ func TestClassifier_NotYet(t *testing.T) {
 	}, interceptor.WithClassifier(j.classify), interceptor.WithBudget("", purse))
 }
 
-func TestClassifier_LastReply(t *testing.T) {
-	for name, c := range map[string]policy.Config{"retries": config(plain()), "hedges": hedged()} {
-		t.Run(name, func(t *testing.T) {
-			play(t, c, func(t *testing.T, s scene) {
-				s.On(get, text("not yet"))
-				if got, err := s.call(t.Context(), get); got != "not yet" || err != nil {
-					t.Errorf("%q, %v", got, err)
-				}
-				if last := s.calls[0]; last.Reason != policy.ReasonAttemptsExhausted || last.Code != codes.OK {
-					t.Errorf("%+v", last)
-				}
-			}, interceptor.WithClassifier(new(judge).classify))
-		})
-	}
-}
-
-func TestClassifier_Error(t *testing.T) {
-	for message, row := range map[string]struct {
-		attempts int
-		reason   policy.Reason
-	}{
-		"deadlock": {4, policy.ReasonAttemptsExhausted}, // UNKNOWN is not listed
-		"other":    {1, policy.ReasonNonRetryable},
-		"nonsense": {1, policy.ReasonNonRetryable},
-	} {
-		t.Run(message, func(t *testing.T) {
-			play(t, config(plain()), func(t *testing.T, s scene) {
-				s.On(get, testserver.Fail(codes.Unknown, message))
-				_, err := s.call(t.Context(), get)
-				if status.Code(err) != codes.Unknown || reasonOf(err) != row.reason || s.Count(get) != row.attempts {
-					t.Errorf("%v (%s) after %d attempts; want %s after %d", err, reasonOf(err), s.Count(get), row.reason, row.attempts)
-				}
-			}, interceptor.WithClassifier(new(judge).classify))
-		})
-	}
-	for _, message := range []string{"corrupt", "gone"} {
-		t.Run(message, func(t *testing.T) {
-			play(t, config(plain()), func(t *testing.T, s scene) {
-				s.On(get, testserver.Fail(codes.Unavailable, message))
-				if _, err := s.call(t.Context(), get); reasonOf(err) != policy.ReasonNonRetryable || s.Count(get) != 1 {
-					t.Errorf("%v (%s) after %d attempts", err, reasonOf(err), s.Count(get))
-				}
-			}, interceptor.WithClassifier(new(judge).classify))
-		})
-	}
-}
-
-func TestClassifier_Unsafe(t *testing.T) {
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(create, text("not yet"))
-		if got, err := s.call(t.Context(), create); got != "not yet" || err != nil || s.Count(create) != 1 {
-			t.Errorf("%q, %v after %d attempts", got, err, s.Count(create))
-		}
-		if s.calls[0].Reason != policy.ReasonNotIdempotent {
-			t.Errorf("%s", s.calls[0].Reason)
-		}
-	}, interceptor.WithClassifier(new(judge).classify))
-}
-
 func TestClassifier_Abandoned(t *testing.T) {
 	j := new(judge)
 	retry := besides()
@@ -139,29 +80,6 @@ func TestClassifier_Abandoned(t *testing.T) {
 			t.Errorf("asked %d times; want once, about the second", j.asked)
 		}
 	}, interceptor.WithClassifier(j.classify))
-}
-
-func TestClassifier_StreamEnd(t *testing.T) {
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, testserver.Fail(codes.Unknown, "deadlock"), moves.Play(moves.Receive(1), say("a")))
-		stream := s.open(t, t.Context(), serverStream)
-		send(t, stream, "list")
-		if got, err := receive(stream); fmt.Sprint(got) != "[a]" || err != io.EOF {
-			t.Errorf("%v, %v", got, err)
-		}
-	}, interceptor.WithClassifier(new(judge).classify))
-}
-
-func TestCodeOverrides(t *testing.T) {
-	retry := plain()
-	retry.Overrides = []policy.CodeSpec{{Codes: []codes.Code{codes.Unknown}, Contains: "deadlock", As: codes.Unavailable}}
-	play(t, config(retry), func(t *testing.T, s scene) {
-		s.On(get, testserver.Fail(codes.Unknown, "a deadlock was found"), testserver.Fail(codes.Unknown, "disk full"))
-		_, err := s.call(t.Context(), get)
-		if status.Convert(err).Message() != "disk full" || status.Code(err) != codes.Unknown || s.Count(get) != 2 {
-			t.Errorf("%v after %d attempts", err, s.Count(get))
-		}
-	})
 }
 
 // says returns a classifier that always returns the same verdict, and counts in asked.

@@ -7,7 +7,6 @@ import (
 	"go/ast"
 	"go/parser"
 	gotoken "go/token"
-	"io"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -17,10 +16,8 @@ import (
 	"testing"
 
 	"google.golang.org/grpc"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -109,16 +106,4 @@ func undeclared() policy.Config {
 	c := config(plain())
 	c.Methods = c.Methods[1:]
 	return c
-}
-
-func TestEmbeddedOption_Resume(t *testing.T) {
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, moves.Play(moves.Receive(1), say("a")).Then(down()), moves.Play(moves.Receive(1), say("b")))
-		stream := s.open(t, t.Context(), serverStream, ofTeam{interceptor.Resume(func(last proto.Message) (proto.Message, bool) { return last, true }), "orders"})
-		send(t, stream, "x")
-		_ = stream.CloseSend()
-		if got, err := receive(stream); strings.Join(got, "") != "ab" || err != io.EOF {
-			t.Errorf("%q, %v", got, err)
-		}
-	})
 }

@@ -32,20 +32,6 @@ func TestIdempotent(t *testing.T) {
 	})
 }
 
-func TestIdempotent_OverNone(t *testing.T) {
-	c := config(plain())
-	c.Methods[0].Idempotency = policy.IdempotencyNone
-	play(t, c, func(t *testing.T, s scene) {
-		s.On(get, down())
-		if _, err := s.call(t.Context(), get); reasonOf(err) != policy.ReasonNotIdempotent {
-			t.Errorf("%s; want not_idempotent", reasonOf(err))
-		}
-		if _, err := s.call(t.Context(), get, interceptor.Idempotent()); reasonOf(err) != policy.ReasonAttemptsExhausted {
-			t.Errorf("%s; want attempts_exhausted", reasonOf(err))
-		}
-	})
-}
-
 func TestDisable(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		s.On(get, down())
@@ -103,29 +89,6 @@ func TestMaxAttempts(t *testing.T) {
 				t.Errorf("%d attempts; want 2", s.Count(get))
 			}
 		})
-	})
-}
-
-func TestPolicy(t *testing.T) {
-	two := plain()
-	two.MaxAttempts = 2
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, down())
-		for _, row := range []struct {
-			name string
-			p    *policy.Policy
-			want int
-		}{
-			{"its own attempts", mustPolicy(t, policy.Spec{Retry: &two, Idempotency: policy.IdempotencyAssume}), 2},
-			{"not declared safe", mustPolicy(t, policy.Spec{Retry: &two}), 1},
-			{"no policy", nil, 1},
-		} {
-			s.Reset()
-			_, _ = s.call(t.Context(), get, interceptor.Policy(row.p))
-			if got := s.Count(get); got != row.want {
-				t.Errorf("%s: %d attempts; want %d", row.name, got, row.want)
-			}
-		}
 	})
 }
 

@@ -102,16 +102,6 @@ func TestUnsent(t *testing.T) {
 	}
 }
 
-// The same texts from a server describe another call.
-func TestOutcome_DropByServer(t *testing.T) {
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, testserver.Fail(codes.Unavailable, "RPC is dropped"), text("2"))
-		if _, err := s.call(t.Context(), get); err != nil || s.Count(get) != 2 {
-			t.Errorf("%v after %d attempts; want OK after 2", err, s.Count(get))
-		}
-	})
-}
-
 // gRPC's sources say with which texts pickers drop RPCs. A version that has others needs others here.
 func TestOutcome_DropTexts(t *testing.T) {
 	t.Parallel()

@@ -12,7 +12,6 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
 // broken is a codec that cannot encode.
@@ -69,15 +68,6 @@ func TestReply_FilledByFailure(t *testing.T) {
 			})
 		if err != nil || fmt.Sprint(reply.Items) != "[item of attempt 3]" {
 			t.Errorf("%v, %v; want the items of the last attempt", reply.Items, err)
-		}
-	})
-}
-
-func TestReply_Partial(t *testing.T) {
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, down().Reply(wrapperspb.String("half")), text(""))
-		if got, err := s.call(t.Context(), get); err != nil || got != "" {
-			t.Errorf("%q, %v; want the empty reply of the second attempt", got, err)
 		}
 	})
 }

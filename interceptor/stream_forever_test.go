@@ -209,18 +209,6 @@ func TestForever_AllAtOnce(t *testing.T) {
 	}
 }
 
-// A bidirectional stream is not resumed.
-func TestForever_Bidirectional(t *testing.T) {
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, feed(1, 0, down()))
-		stream := s.open(t, t.Context(), &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, interceptor.Resume(after))
-		send(t, stream, "from the start")
-		if _, err := receive(stream); reasonOf(err) != policy.ReasonCommitted || s.Count(get) != 1 {
-			t.Errorf("%v (%s) after %d requests; want committed", err, reasonOf(err), s.Count(get))
-		}
-	})
-}
-
 // After its first message, a stream keeps no sent messages for replay, and of the received ones only a copy of the last.
 func TestForever_Memory(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {

@@ -112,17 +112,6 @@ func streamEnd(err error) error {
 	return err
 }
 
-// After its first message, a stream may run for any time.
-func TestStreamHedge_NotAfterFirstMessage(t *testing.T) {
-	play(t, hedged(), func(t *testing.T, s scene) {
-		s.On(get, moves.Play(moves.Receive(1), moves.Pause(50*ms), say("a"), moves.Pause(time.Minute), say("b")))
-		got, _, err := s.whole(t, serverStream)
-		if got != "[a b]" || err != io.EOF || s.sent() != "[0s]" {
-			t.Errorf("%s, %v, sent %s", got, err, s.sent())
-		}
-	})
-}
-
 // The application of this stream only waits: failures are still noticed.
 func TestStreamHedge_FailureNobodyAskedFor(t *testing.T) {
 	play(t, hedged(), func(t *testing.T, s scene) {

@@ -146,19 +146,6 @@ func TestStreamRecv_EarlyReplyMetadata(t *testing.T) {
 	}, described(t))
 }
 
-func TestStreamRecv_CutMessage(t *testing.T) {
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, moves.Play(moves.Receive(1), say("a", "b"), moves.Cut()))
-		stream := s.open(t, t.Context(), serverStream)
-		send(t, stream, "list")
-		got, err := receive(stream)
-		synctest.Wait()
-		if fmt.Sprint(got) != "[a b]" || status.Code(err) != codes.Unavailable || reasonOf(err) != policy.ReasonCommitted || s.Count(get) != 1 {
-			t.Errorf("%v, %v: %s after %d attempts", got, err, reasonOf(err), s.Count(get))
-		}
-	})
-}
-
 func TestStreamRecv_CutFirstMessage(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		s.On(get, moves.Play(moves.Receive(1), moves.Cut()), moves.Play(moves.Receive(1), say("a", "b")))
@@ -208,20 +195,4 @@ func TestStreamRecv_MessageMeetsEnd(t *testing.T) {
 		}
 		s.overOnce(t, codes.Canceled, 1)
 	}, slow)
-}
-
-// Without ServerStreams gRPC itself receives a second time: into the message that was received.
-func TestStreamRecv_SecondReply(t *testing.T) {
-	retry := plain()
-	retry.Codes = []codes.Code{codes.Internal}
-	play(t, config(retry), func(t *testing.T, s scene) {
-		s.On(get, moves.Play(moves.Receive(0), say("a", "b")))
-		stream := s.open(t, t.Context(), clientStream)
-		send(t, stream, "x")
-		_ = stream.CloseSend()
-		err := stream.RecvMsg(new(wrapperspb.StringValue))
-		if status.Code(err) != codes.Internal || reasonOf(err) != policy.ReasonNonRetryable || s.Count(get) != 1 {
-			t.Errorf("%v, %s after %d attempts", err, reasonOf(err), s.Count(get))
-		}
-	})
 }

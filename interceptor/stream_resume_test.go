@@ -161,20 +161,6 @@ func TestResume(t *testing.T) {
 	})
 }
 
-// A resumption that delivers a message is progress: the attempts are counted from it.
-func TestResume_BoundSinceLastMessage(t *testing.T) {
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		cut := moves.Play(moves.Receive(1), say("1")).Then(down())
-		s.On(get, cut, cut, down(), down(), cut, down())
-		stream := s.open(t, t.Context(), serverStream, interceptor.Resume(after))
-		send(t, stream, "from the start")
-		got, err := receive(stream)
-		if fmt.Sprint(got) != "[1 1 1]" || reasonOf(err) != policy.ReasonAttemptsExhausted || s.Count(get) != 8 {
-			t.Errorf("%v, %s after %d attempts; want three after the last that brought a message", got, reasonOf(err), s.Count(get))
-		}
-	})
-}
-
 // So is the message of an attempt that the call was committed to before, since the application asked for headers.
 func TestResume_BoundAfterHeaders(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
@@ -186,17 +172,6 @@ func TestResume_BoundAfterHeaders(t *testing.T) {
 		got, err := receive(stream)
 		if fmt.Sprint(got) != "[1]" || reasonOf(err) != policy.ReasonAttemptsExhausted || s.Count(get) != 6 {
 			t.Errorf("%v, %s after %d attempts; want three after the one that brought a message", got, reasonOf(err), s.Count(get))
-		}
-	})
-}
-
-func TestResume_Declined(t *testing.T) {
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, moves.Play(moves.Receive(1), say("not a number")).Then(down()))
-		stream := s.open(t, t.Context(), serverStream, interceptor.Resume(after))
-		send(t, stream, "from the start")
-		if got, err := receive(stream); len(got) != 1 || reasonOf(err) != policy.ReasonCommitted || s.Count(get) != 1 {
-			t.Errorf("%v, %s after %d attempts; want committed after 1", got, reasonOf(err), s.Count(get))
 		}
 	})
 }

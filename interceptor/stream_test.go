@@ -109,34 +109,6 @@ func (s scene) heard(n int) (texts []string) {
 	return texts
 }
 
-func TestStream_ServerRetried(t *testing.T) {
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, down().Times(2), moves.Play(moves.Receive(1), say("a", "b", "c")))
-		stream := s.open(t, t.Context(), serverStream)
-		send(t, stream, "list")
-		_ = stream.CloseSend()
-		got, err := receive(stream)
-		if fmt.Sprint(got) != "[a b c]" || err != io.EOF {
-			t.Errorf("%v, %v", got, err)
-		}
-		if s.waits() != "[100ms 200ms]" {
-			t.Errorf("waits %s", s.waits())
-		}
-	})
-}
-
-func TestStream_DeliveredNotRepeated(t *testing.T) {
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, moves.Play(moves.Receive(1), say("a", "b", "c")).Then(down()))
-		stream := s.open(t, t.Context(), serverStream)
-		send(t, stream, "list")
-		got, err := receive(stream)
-		if fmt.Sprint(got) != "[a b c]" || reasonOf(err) != policy.ReasonCommitted || s.Count(get) != 1 {
-			t.Errorf("%v, %v: %s after %d attempts", got, err, reasonOf(err), s.Count(get))
-		}
-	})
-}
-
 func TestStream_ClientReplayed(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		s.On(get,
@@ -251,21 +223,6 @@ func TestStream_NothingSent(t *testing.T) {
 	}
 }
 
-func TestStream_ManyAnswers(t *testing.T) {
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		var many []string
-		for n := range 1000 {
-			many = append(many, fmt.Sprint(n))
-		}
-		s.On(get, down().Times(3), moves.Play(moves.Receive(1), say(many...)))
-		stream := s.open(t, t.Context(), serverStream)
-		send(t, stream, "x")
-		if got, err := receive(stream); fmt.Sprint(got) != fmt.Sprint(many) || err != io.EOF {
-			t.Errorf("%v, %v", got, err)
-		}
-	})
-}
-
 func TestStream_OneAttemptKeepsNothing(t *testing.T) {
 	play(t, policy.Config{}, func(t *testing.T, s scene) {
 		s.On(get, moves.Play(moves.Receive(1)).Then(down()))
@@ -316,58 +273,6 @@ func (s scene) inside(t *testing.T, wrap func(n int, stream grpc.ClientStream) g
 	return s.within(t, func(_ context.Context, n int, stream grpc.ClientStream) grpc.ClientStream { return wrap(n, stream) }).conn
 }
 
-func TestStream_Pushback(t *testing.T) {
-	stop := "[] pushback_stop"
-	for name, row := range map[string]struct {
-		step testserver.Step
-		want string
-	}{
-		"a delay":                 {down().Pushback("700"), "[700ms] succeeded"},
-		"no delay":                {down().Pushback("0"), "[0s] succeeded"},
-		"retry info":              {down().RetryInfo(3 * time.Second), "[3s] succeeded"},
-		"retry-after":             {down().Trailer(metadata.Pairs("retry-after", "2")), "[2s] succeeded"},
-		"pushback wins":           {down().Pushback("700").RetryInfo(3 * time.Second).Trailer(metadata.Pairs("retry-after", "2")), "[700ms] succeeded"},
-		"retry info wins":         {down().RetryInfo(3 * time.Second).Trailer(metadata.Pairs("retry-after", "2")), "[3s] succeeded"},
-		"after headers":           {down().Header(metadata.Pairs("from", "1")).Pushback("700"), "[700ms] succeeded"},
-		"stop":                    {down().Pushback("-1"), stop},
-		"nonsense":                {down().Pushback("soon"), stop},
-		"empty":                   {down().Pushback(""), stop},
-		"a plus sign":             {down().Pushback("+5"), stop},
-		"leading zeros":           {down().Pushback("005"), stop},
-		"a fraction":              {down().Pushback("1.5"), stop},
-		"two values":              {down().Pushback("5", "5"), stop},
-		"more than 32 bits":       {down().Pushback("2147483648"), stop},
-		"more than is waited for": {down().Pushback("300001"), stop},
-		"a code that is not retried": {
-			testserver.Fail(codes.NotFound).Pushback("5"),
-			"[] non_retryable",
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			play(t, config(plain()), func(t *testing.T, s scene) {
-				s.On(get, row.step, moves.Play(moves.Receive(1), say("a")))
-				stream := s.open(t, t.Context(), bidiStream)
-				send(t, stream, "x")
-				_, _ = receive(stream)
-				if got := fmt.Sprint(s.waits(), " ", s.calls[0].Reason); got != row.want {
-					t.Errorf("%s; want %s", got, row.want)
-				}
-			})
-		})
-	}
-}
-
-func TestStream_PushbackRestartsBackoff(t *testing.T) {
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, down(), down().Pushback("700"), down(), moves.Play(moves.Receive(1), say("a")))
-		stream := s.open(t, t.Context(), serverStream)
-		send(t, stream, "x")
-		if got, err := receive(stream); fmt.Sprint(got) != "[a]" || s.waits() != "[100ms 700ms 100ms]" {
-			t.Errorf("%v, %v, waits %s", got, err, s.waits())
-		}
-	})
-}
-
 func TestStream_PreviousAttempts(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		s.On(get, down().Times(2), moves.Play(moves.Receive(1), say("a")))
@@ -380,57 +285,6 @@ func TestStream_PreviousAttempts(t *testing.T) {
 		}
 		if got := strings.Join(counts, " "); got != "[] [acme] [1] [acme] [2] [acme]" {
 			t.Errorf("the server saw %s", got)
-		}
-	})
-}
-
-func TestStream_Refused(t *testing.T) {
-	for want, row := range map[policy.Reason]struct {
-		method  string
-		retry   func(*policy.RetrySpec)
-		timeout time.Duration
-	}{
-		policy.ReasonNotIdempotent:    {method: create},
-		policy.ReasonDeadlineTooClose: {method: get, timeout: 90 * ms},
-		policy.ReasonBudgetExhausted:  {method: get, retry: func(r *policy.RetrySpec) { r.Budget = "" }},
-		policy.ReasonNonRetryable:     {method: get, retry: func(r *policy.RetrySpec) { r.Codes = []codes.Code{codes.Aborted} }},
-	} {
-		t.Run(string(want), func(t *testing.T) {
-			retry := plain()
-			if row.retry != nil {
-				row.retry(&retry)
-			}
-			p := &purse{grants: 0}
-			play(t, config(retry), func(t *testing.T, s scene) {
-				s.On(row.method, down())
-				ctx := t.Context()
-				if row.timeout > 0 {
-					var cancel context.CancelFunc
-					ctx, cancel = context.WithTimeout(ctx, row.timeout)
-					defer cancel()
-				}
-				stream, err := s.conn.NewStream(ctx, bidiStream, row.method)
-				if err != nil {
-					t.Fatal(err)
-				}
-				start := time.Now()
-				send(t, stream, "x")
-				_, err = receive(stream)
-				if status.Code(err) != codes.Unavailable || reasonOf(err) != want || s.Count("*") != 1 || time.Since(start) != 0 {
-					t.Errorf("%v (%s) after %d attempts and %v; want %s at once", err, reasonOf(err), s.Count("*"), time.Since(start), want)
-				}
-			}, interceptor.WithBudget("", p))
-		})
-	}
-}
-
-func TestStream_DeclaredSafe(t *testing.T) {
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(create, down(), moves.Play(moves.Receive(1), say("a")))
-		stream := must.Get(s.conn.NewStream(t.Context(), bidiStream, create, interceptor.Idempotent()))(t)
-		send(t, stream, "x")
-		if got, err := receive(stream); fmt.Sprint(got) != "[a]" || err != io.EOF {
-			t.Errorf("%v, %v", got, err)
 		}
 	})
 }
@@ -523,20 +377,6 @@ func TestStream_PolicyTimeout(t *testing.T) {
 	})
 }
 
-// Servers may answer CANCELLED too, and so do proxies that shut down.
-func TestStream_CancelledByServer(t *testing.T) {
-	retry := plain()
-	retry.Codes = []codes.Code{codes.Canceled}
-	play(t, config(retry), func(t *testing.T, s scene) {
-		s.On(get, testserver.Fail(codes.Canceled), moves.Play(moves.Receive(1), say("a")))
-		stream := s.open(t, t.Context(), serverStream)
-		send(t, stream, "x")
-		if got, _ := receive(stream); len(got) != 1 || s.Count(get) != 2 {
-			t.Errorf("%v after %d attempts", got, s.Count(get))
-		}
-	})
-}
-
 func TestStream_WaitForReadyOnRetry(t *testing.T) {
 	retry := plain()
 	retry.Backoff.Initial, retry.Backoff.Multiplier, retry.WaitForReadyOnRetry = 10*ms, 1, new(true)
@@ -586,7 +426,7 @@ func TestStream_BinaryLog(t *testing.T) {
 	if os.Getenv(binaryLog) != "" {
 		return // this is that process
 	}
-	again := exec.CommandContext(t.Context(), os.Args[0], "-test.run=Stream|CallCodec|ReplayBuffer|Resume", "-test.skip=AnHour|Allocat|Cost")
+	again := exec.CommandContext(t.Context(), os.Args[0], "-test.run=Script|Stream|CallCodec|ReplayBuffer|Resume", "-test.skip=AnHour|Allocat|Cost")
 	again.Env = append(os.Environ(), binaryLog+"=*")
 	if out, err := again.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)

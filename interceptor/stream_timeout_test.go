@@ -23,17 +23,6 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-func TestStreamTimeout_GivenUp(t *testing.T) {
-	play(t, config(hasty()), func(t *testing.T, s scene) {
-		s.On(get, testserver.Hang(), moves.Play(moves.Receive(1), say("a"), moves.Pause(time.Minute), say("b")))
-		stream := s.open(t, t.Context(), serverStream)
-		send(t, stream, "list")
-		if got, err := receive(stream); fmt.Sprint(got) != "[a b]" || err != io.EOF || s.waits() != "[1.1s]" {
-			t.Errorf("%v, %v, waits %s", got, err, s.waits())
-		}
-	})
-}
-
 func TestStreamTimeout_AnswerCrosses(t *testing.T) {
 	for _, at := range []time.Duration{999 * ms, 1000 * ms, 1050 * ms, 1099 * ms, 1100 * ms, 1101 * ms} {
 		t.Run(at.String(), func(t *testing.T) {

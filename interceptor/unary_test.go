@@ -89,27 +89,6 @@ func TestUnary_OnFinish(t *testing.T) {
 	}
 }
 
-func TestUnary_HeadersDoNotCommit(t *testing.T) {
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, down().Header(metadata.Pairs("a", "b")), text("hello"))
-		if got, err := s.call(t.Context(), get); err != nil || got != "hello" {
-			t.Errorf("%q, %v", got, err)
-		}
-	})
-}
-
-func TestUnary_CommitOnHeaders(t *testing.T) {
-	strict := plain()
-	strict.CommitOnHeaders = true
-	play(t, config(strict), func(t *testing.T, s scene) {
-		s.On(get, down().Times(1), down().Header(metadata.Pairs("a", "b")), text("never sent"))
-		_, err := s.call(t.Context(), get)
-		if reasonOf(err) != policy.ReasonCommitted || s.Count(get) != 2 {
-			t.Errorf("%v after %d attempts; want committed after 2", reasonOf(err), s.Count(get))
-		}
-	})
-}
-
 func TestUnary_ClosedInWait(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		s.On(get, testserver.Fail(codes.Unavailable, "the disk is full").Pushback("60000"))
@@ -145,17 +124,6 @@ func TestUnary_Cancelled(t *testing.T) {
 		time.AfterFunc(time.Second, cancel)
 		if _, err := s.call(ctx, get); status.Code(err) != codes.Canceled || reasonOf(err) != policy.ReasonCancelled {
 			t.Errorf("%v, %s", err, reasonOf(err))
-		}
-	})
-}
-
-func TestUnary_CancelledByServer(t *testing.T) {
-	all := plain()
-	all.Codes = []codes.Code{codes.Canceled}
-	play(t, config(all), func(t *testing.T, s scene) {
-		s.On(get, testserver.Fail(codes.Canceled).Times(1), text("hello"))
-		if got, err := s.call(t.Context(), get); err != nil || got != "hello" {
-			t.Errorf("%q, %v", got, err)
 		}
 	})
 }
@@ -225,16 +193,6 @@ func TestUnary_PolicyTimeout(t *testing.T) {
 	})
 }
 
-func TestUnary_NoPolicy(t *testing.T) {
-	play(t, policy.Config{}, func(t *testing.T, s scene) {
-		s.On(get, down())
-		_, err := s.call(t.Context(), get)
-		if reasonOf(err) != policy.ReasonNonRetryable || s.Count(get) != 1 {
-			t.Errorf("%s after %d attempts", reasonOf(err), s.Count(get))
-		}
-	})
-}
-
 func TestUnary_ManyCalls(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		s.On("/acme.orders.v1.OrderService/*", testserver.Func(func(_ context.Context, a testserver.Attempt) testserver.Step {
@@ -276,23 +234,6 @@ func TestUnary_TCP(t *testing.T) {
 	if got, err := (scene{conn: conn}).call(t.Context(), get); err != nil || got != "hello" {
 		t.Errorf("%q, %v", got, err)
 	}
-}
-
-// Headers cost a copy in every call, so first attempts return them only on request.
-func TestUnary_RetryAfter(t *testing.T) {
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		inHeader := down().Header(metadata.Pairs("retry-after", "5"))
-		s.On(get, down().Trailer(metadata.Pairs("retry-after", "3")), inHeader, inHeader.Trailer(metadata.Pairs("retry-after", "7")), text(""))
-		if _, err := s.call(t.Context(), get); err != nil || s.waits() != "[3s 5s 7s]" {
-			t.Errorf("%v, waits %s; want [3s 5s 7s]", err, s.waits())
-		}
-		s.Reset()
-		s.On(get, inHeader, text(""))
-		var header metadata.MD
-		if _, err := s.call(t.Context(), get, grpc.Header(&header)); err != nil || s.waits() != "[5s]" {
-			t.Errorf("%v, waits %s; want [5s], since the caller asks for headers", err, s.waits())
-		}
-	})
 }
 
 // quietly runs a test with a client without observers: its calls that succeed at once take the

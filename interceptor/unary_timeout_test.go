@@ -117,24 +117,6 @@ func TestUnaryTimeout_AnswerInBackoff(t *testing.T) {
 	}, interceptor.WithBudget("", p))
 }
 
-func TestUnaryTimeout_FailureInBackoff(t *testing.T) {
-	t.Parallel()
-	for code, want := range map[codes.Code]string{
-		codes.NotFound:    "[] non_retryable",
-		codes.Unavailable: "[1.15s] succeeded", // 1.05 s and the backoff of 100 ms
-	} {
-		t.Run(code.String(), func(t *testing.T) {
-			play(t, config(hasty()), func(t *testing.T, s scene) {
-				s.On(get, testserver.Fail(code).Delay(1050*ms), text(""))
-				_, _ = s.call(t.Context(), get)
-				if got := fmt.Sprint(s.waits(), " ", s.calls[0].Reason); got != want {
-					t.Errorf("%s; want %s", got, want)
-				}
-			})
-		})
-	}
-}
-
 // An attempt is abandoned only for a better one: where the policy allows no other, it goes on.
 func TestUnaryTimeout_GoesOn(t *testing.T) {
 	t.Parallel()
