@@ -1286,9 +1286,8 @@ type MethodConfig struct {
 	// stagger. Whether a call is refused at once, with RESOURCE_EXHAUSTED, while the service is too slow
 	// to answer it before its deadline. Calls without a deadline are never refused.
 	Admission Admission `protobuf:"varint,1006,opt,name=admission,proto3,enum=stagger.policy.v1.Admission" json:"admission,omitempty"`
-	// stagger. Which calls are refused first: here with admission REFUSE or AUTO, by servers with sendCriticality. A call's own
-	// interceptor.Criticality wins. Between this and the criticality of the incoming call whose handler makes the call,
-	// SHEDDABLE wins, then CRITICAL.
+	// stagger. Which calls are refused first: here with admission REFUSE or AUTO, by servers with sendCriticality. Between this and
+	// the criticality of the call's context, which a handler has from its incoming call, SHEDDABLE wins, then CRITICAL.
 	Criticality Criticality `protobuf:"varint,1007,opt,name=criticality,proto3,enum=stagger.policy.v1.Criticality" json:"criticality,omitempty"`
 	// stagger. Whether calls of these methods are retried after a server has refused them as not processed, if the
 	// methods aren't declared idempotent. Absent: the setting at the top of the file.
