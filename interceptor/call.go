@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strconv"
 	"time"
 
 	"google.golang.org/grpc"
@@ -39,6 +38,7 @@ type callState struct {
 	policy  *decision.Policy
 	budget  balance.Budget
 	known   methods.Known // of the method
+	set     attempts.Settings
 	options callOptions
 	flags   callFlags
 	alone   bool // no second reply can be made, so attempts never run in parallel
@@ -61,17 +61,17 @@ var (
 	_ attempts.Slots = (*call)(nil)
 )
 
-// startEngine sets the call's key and timeout, and starts the engine.
-func (c *call) startEngine(now attempts.Now) attempts.Step {
+// prepareSettings sets the call's key and timeout, and returns the settings with which the engine starts.
+func (c *call) prepareSettings(now attempts.Now) *attempts.Settings {
 	if header := c.policy.IdempotencyKey(); header != "" || c.flags&keyed != 0 {
 		c.ctx, c.key = withKey(c.ctx, header, c.options.caller)
 	}
 	c.limit()
-	s := c.engineSettings(now)
+	c.fillSettings(&c.set, now)
 	if find := c.retrier.breaker; find != nil {
-		s.Breaker = find(c.target(), c.method)
+		c.set.Breaker = find(c.target(), c.method)
 	}
-	return c.engine.Start(s, now)
+	return &c.set
 }
 
 // limit starts the policy's timeout, which counts from the call's start, unless it runs.
@@ -96,31 +96,20 @@ func (c *call) now() attempts.Now {
 	return now
 }
 
-// engineSettings returns the engine's settings for the call.
-func (c *call) engineSettings(now attempts.Now) (s attempts.Settings) {
-	r := c.retrier
+// fillSettings sets the engine's settings for the call in s, which is zero.
+func (c *call) fillSettings(s *attempts.Settings, now attempts.Now) {
 	if c.alone && c.policy.Parallel() {
 		c.warnInSequence()
 	}
-	s = attempts.Settings{
-		Policy: c.policy, MaxAttempts: c.options.maxAttempts, Deadline: attempts.Never,
-		Facts: c, Budget: c.budget, Slots: c, Alone: c.alone || c.uploads, Uploads: c.uploads, Observe: c.options.mode == policy.ModeObserve,
-		ConnectWait: r.outages.longestWait(c.ctx, c.policy), MaxOutage: r.outages.maxOutage(c.policy),
-	}
-	if waits, says := c.saysWaitForReady(); says {
-		s.ConnectWait, s.FailFast = 0, !waits
-	}
-	if c.policy.Index() < 0 && c.policy.MaxAttempts() > r.attemptLimit() {
-		most := strconv.Itoa(c.policy.MaxAttempts())
-		r.warnOnce(&cutAttempts, most, most, r.attemptLimit())
-	}
+	s.Policy, s.MaxAttempts, s.Deadline = c.policy, c.options.maxAttempts, attempts.Never
+	s.Facts, s.Budget, s.Slots = c, c.budget, c
+	s.Alone, s.Uploads, s.Observe = c.alone || c.uploads, c.uploads, c.options.mode == policy.ModeObserve
 	if deadline, ok := c.ctx.Deadline(); ok {
 		s.Wall, s.Deadline = deadline, now.At+min(time.Until(deadline), attempts.Never-max(now.At, 0))
 	}
 	if c.known.Any() {
 		s.Method = &c.known
 	}
-	return s
 }
 
 // Safe implements [attempts.Facts].
@@ -229,7 +218,7 @@ func (c *call) finish(reported *attemptOptions) error {
 func (c *call) answer(reported *attemptOptions) error {
 	c.options.deliver(reported)
 	end := c.engine.End()
-	if failure := c.failure(&end); failure != nil {
+	if failure := c.failure(end); failure != nil {
 		return failure
 	}
 	return nil
@@ -239,13 +228,13 @@ func (c *call) answer(reported *attemptOptions) error {
 func (c *call) notifyEnd(err error) {
 	end := c.engine.End()
 	if err != nil {
-		c.noteGaveUp(&end)
+		c.noteGaveUp(end)
 	}
-	c.noteOuter(&end, err)
+	c.noteOuter(end, err)
 	if c.known.WouldRefuse() {
 		c.retrier.notifyWouldRefuse(c.ctx, c.method, c.cc, c.policy, &c.options)
 	}
-	c.notifyCall(&end, err)
+	c.notifyCall(end, err)
 	c.options.finished(err)
 }
 
@@ -282,7 +271,9 @@ func (c *call) catchUp() bool {
 
 // adapt gives the engine a policy that arrived while the first attempt ran.
 func (c *call) adapt(now attempts.Now) attempts.Step {
-	return c.engine.Adapt(c.engineSettings(now), now)
+	var s attempts.Settings
+	c.fillSettings(&s, now)
+	return c.engine.Adapt(s, now)
 }
 
 // assign makes a attempt n, and returns the options to pass to gRPC.

@@ -13,7 +13,6 @@ import (
 	"google.golang.org/grpc/connectivity"
 
 	"github.com/stagger-go/stagger/internal/attempts"
-	"github.com/stagger-go/stagger/internal/decision"
 )
 
 // outages has the connections that cannot connect, and since when. An outage begins when a call first sees the channel
@@ -29,19 +28,17 @@ type outages struct {
 // The rest is for the upstream caller, which may do without the result or ask another server. TestOutage_Inbound has the table behind it.
 const inboundShare = 0.75
 
-// longestWait returns how long a call waits for a connection.
-func (o *outages) longestWait(ctx context.Context, p *decision.Policy) time.Duration {
-	wait := p.MaxConnectionWait()
-	deadline, limited := ctx.Deadline()
-	if !limited || inbound(ctx) == nil {
-		return wait
+// ConnectWait implements [attempts.Facts].
+func (c *call) ConnectWait() attempts.ConnectWait {
+	if waits, says := c.saysWaitForReady(); says {
+		return attempts.ConnectWait{FailFast: !waits}
 	}
-	return min(wait, time.Duration(cmp.Or(o.share, inboundShare)*float64(time.Until(deadline))))
-}
-
-// maxOutage returns the length of an outage after which the calls of a policy stop waiting.
-func (o *outages) maxOutage(p *decision.Policy) time.Duration {
-	return cmp.Or(o.bound, attempts.MaxOutage(p.MaxConnectionWait()))
+	o, wait := &c.retrier.outages, c.policy.MaxConnectionWait()
+	is := attempts.ConnectWait{Longest: wait, MaxOutage: cmp.Or(o.bound, attempts.MaxOutage(wait))}
+	if c.set.Deadline < attempts.Never && inbound(c.ctx) != nil {
+		is.Longest = min(wait, time.Duration(cmp.Or(o.share, inboundShare)*float64(c.set.Deadline-c.start)))
+	}
+	return is
 }
 
 // look reports whether a connection cannot connect, and for how long. at is on the budgets' clock.

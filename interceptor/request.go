@@ -49,6 +49,10 @@ func (c *call) readRequest(caller []grpc.CallOption, first *attemptOptions) (of 
 			of, c.policy = r.rules.Load(), option.policy
 			c.flags &^= configPending
 			f.maxAttempts = r.attemptLimit()
+			if p := option.policy; p != nil && p.MaxAttempts() > f.maxAttempts {
+				most := strconv.Itoa(p.MaxAttempts())
+				r.warnOnce(&cutAttempts, most, most, f.maxAttempts)
+			}
 		case maxAttemptsOption:
 			own = option.n
 		case idempotentOption:

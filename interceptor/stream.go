@@ -94,7 +94,7 @@ func (s *stream) begin() (grpc.ClientStream, error) {
 
 func (s *stream) start() {
 	now := s.call.now()
-	step := s.call.startEngine(now)
+	step := s.call.engine.Start(s.call.prepareSettings(now), now)
 	if !step.Over {
 		s.prepare(s.attempts[0], step.Send, now)
 	}

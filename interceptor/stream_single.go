@@ -84,7 +84,7 @@ func (s *singleStream) openSingle(open grpc.Streamer) (grpc.ClientStream, error)
 func (s *singleStream) start() (refused bool, err error) {
 	now := s.call.now()
 	var step attempts.Step
-	s.guard(func() { step = s.call.startEngine(now) })
+	s.guard(func() { step = s.call.engine.Start(s.call.prepareSettings(now), now) })
 	if s.caught.rethrow(); step.Over {
 		s.call.cancelTimeout()
 		return true, s.call.finish(&unreported)

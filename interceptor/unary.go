@@ -34,7 +34,7 @@ func (r *Retrier) unary(with coexistence) grpc.UnaryClientInterceptor {
 			return invoke(ctx, method, req, reply, cc, opts...)
 		}
 		u.announce(ctx, of)
-		u.outside = outside{ctx, req, true}
+		u.outside.ctx, u.outside.request, u.outside.lent = ctx, req, true
 		u.req, u.reply, u.invoke = req, reply, r.keepBuffers(u.policy, &u.options, u.flags, req, invoke)
 		err := u.run()
 		u.recycle()
@@ -182,7 +182,7 @@ func (u *unary) begin() *unaryAttempt {
 	if u.retrier.breaker != nil || u.known.Admits() {
 		now.Chance = u.retrier.random() // for the RetryAfter of a refused call
 	}
-	step := u.startEngine(now)
+	step := u.engine.Start(u.prepareSettings(now), now)
 	if step.Wake == attempts.Never {
 		return u.act(&step, u.start, true)
 	}

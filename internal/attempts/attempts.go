@@ -38,9 +38,6 @@ type Settings struct {
 	MaxAttempts int           // caps the policy's; 0: none
 	Deadline    time.Duration // of the whole call, on the budgets' clock; Never: none
 	Wall        time.Time     // the same deadline; zero: none
-	ConnectWait time.Duration // the longest wait for a connection before an extra attempt; 0: none
-	MaxOutage   time.Duration // calls stop waiting for a channel that has been unusable this long; 0: no limit
-	FailFast    bool          // while the channel is down, extra attempts are neither sent nor wait
 	Alone       bool          // attempts never run in parallel: the next one replaces a slow one, and a hedging policy sends the next one only after a failure
 	Uploads     bool          // a server can answer an attempt only after Requested, when it has the whole request
 	Observe     bool          // the first extra attempt is decided on, and not sent: Budget is a shadow, and no slot is taken
@@ -58,6 +55,14 @@ type Facts interface {
 	// Off returns the reason why no further attempt is sent, whatever the policy: ReasonClosed, ReasonModeOff, or "" if there
 	// is none. When it changes, the driver calls Wake.
 	Off() policy.Reason
+	ConnectWait() ConnectWait
+}
+
+// ConnectWait says how a call waits for a connection before an extra attempt.
+type ConnectWait struct {
+	Longest   time.Duration // 0: it does not wait
+	MaxOutage time.Duration // calls stop waiting for a channel that has been unusable this long; 0: no limit
+	FailFast  bool          // while the channel is down, extra attempts are neither sent nor wait
 }
 
 // Slots limit the calls that wait between two attempts.

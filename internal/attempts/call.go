@@ -31,7 +31,7 @@ import (
 // wait for a connection, or the end of the attempt that it replaces. Start goes to over at once if admission or the breaker
 // refuses.
 type Call struct {
-	set     Settings
+	set     *Settings
 	state   decision.Call
 	gates   gates // of the last event with a decision
 	ledger  ledger
@@ -78,20 +78,19 @@ type answer struct {
 	local   bool // it is the error of an ended context
 }
 
-// Start asks whether the call may be made, tells the budget, and sends the first attempt.
-func (c *Call) Start(s Settings, now Now) (step Step) {
-	c.resetCall(&s, now.At)
+// Start asks whether the call may be made, tells the budget, and sends the first attempt. It keeps s until the call is over.
+func (c *Call) Start(s *Settings, now Now) (step Step) {
+	c.resetCall(s, now.At)
 	c.gates = gates{call: c, at: now.At}
 	if reason := decision.Refusal(decision.PhaseFirst, &c.gates); reason != "" {
 		return c.refuseCall(reason, now)
 	}
 	c.sent, c.idle = 1, Never
-	c.state.Sent(decision.Decision{})
+	c.state.Attempts = 1
 	first := c.addRunning(now.At)
 	c.ledger.startBudget(now.At)
 	c.setSlowAt(first)
-	step.Send, step.Wake = 1, Never
-	c.completeStep(&step, &now)
+	c.known, step.Send, step.Wake, step.Slow = 1, 1, first.slowAt, first.slowAt != Never
 	return step
 }
 
@@ -112,15 +111,16 @@ func (c *Call) Succeeded(utilization float64, at time.Duration) bool {
 	if c.phase != open || c.used {
 		return false
 	}
-	c.ended, c.running = c.running[0], c.running[:0]
+	a := &c.running[0]
+	a.cancelled = outrun // so that Abort does not cancel it, if a callback panics
 	if c.set.Method != nil && utilization > 0 {
 		c.set.Method.Reported(at, utilization)
 	}
 	if c.set.Method != nil {
-		c.answered(&c.ended, true, at)
+		c.answered(a, true, at)
 	}
-	c.ledger.release(&c.ended.held, outcome{helped: true}, at)
-	c.phase = over
+	c.ledger.release(&a.held, outcome{helped: true}, at)
+	c.running, c.phase = c.running[:0], over
 	c.end = End{Reason: policy.ReasonSucceeded, Answer: 1, Attempts: 1}
 	c.ledger.finishBudget(c.began, balance.EndAtOnce)
 	return true
@@ -135,7 +135,8 @@ func (c *Call) Adapt(s Settings, now Now) Step {
 	}
 	known := c.set.Method
 	s.Breaker, s.Method = c.set.Breaker, cmp.Or(known, s.Method)
-	c.applySettings(&s)
+	*c.set = s
+	c.applySettings()
 	for i := range c.running {
 		a := &c.running[i]
 		if known == nil && !a.heard {
@@ -146,21 +147,20 @@ func (c *Call) Adapt(s Settings, now Now) Step {
 	return c.completeStep(&step, &now)
 }
 
-// resetCall resets c to a new call. Start, or Start and Succeeded, leave all other fields as in a new one.
+// resetCall resets c to a new call. Start, or Start and Succeeded, leave all other fields as in a new one, or set them again.
 func (c *Call) resetCall(s *Settings, at time.Duration) {
 	if c.used {
 		*c = Call{cancels: c.cancels[:0]}
 	}
 	c.phase, c.began, c.floor, c.connect, c.idle = open, at, at, Never, at
-	c.running, c.sent, c.known, c.state = c.first[:0], 0, 0, decision.Call{}
-	c.applySettings(s)
+	c.running, c.sent, c.known = c.first[:0], 0, 0
+	c.set, c.ledger.set = s, s
+	c.applySettings()
 }
 
 // applySettings applies the settings.
-func (c *Call) applySettings(s *Settings) {
-	c.set = *s
-	c.state.MaxAttempts, c.state.Deadline, c.state.InPlace = s.MaxAttempts, s.Wall, s.Alone
-	c.ledger.set = &c.set
+func (c *Call) applySettings() {
+	c.state.MaxAttempts, c.state.Deadline, c.state.InPlace = c.set.MaxAttempts, c.set.Wall, c.set.Alone
 }
 
 // Ended reports the end of attempt n. It must be called once for each attempt, including cancelled ones.
@@ -311,8 +311,8 @@ func (c *Call) Over() bool { return c.phase == over }
 // Answer returns the attempt whose end is the call's so far, or 0.
 func (c *Call) Answer() int { return c.answer.attempt }
 
-// End returns the result of the call, after the step with Over.
-func (c *Call) End() End { return c.end }
+// End returns the result of the call, after the step with Over. It is valid until Start reuses the memory.
+func (c *Call) End() *End { return &c.end }
 
 // step starts the step of an event other than Start.
 func (c *Call) step() Step {

@@ -48,7 +48,7 @@ func newModel(list []*decision.Policy, call *Call, data []byte) *model {
 		w.fuse = 1 + d.roll(40)
 	}
 	if d.one(2) {
-		m.set.ConnectWait = at(1 + 10*d.roll(100))
+		w.connect.Longest = at(1 + 10*d.roll(100))
 	}
 	if d.one(2) {
 		m.set.Deadline = m.now.At + at(5*d.roll(256))
@@ -258,7 +258,8 @@ func (m *model) start() {
 		m.set.Policy = lateFirst
 	}
 	m.began = m.now.At
-	m.event(no, func() Step { return m.call.Start(m.set, m.now) }, nil, "start %s", describe(late))
+	set := m.set
+	m.event(no, func() Step { return m.call.Start(&set, m.now) }, nil, "start %s", describe(late))
 	if m.set.Policy == lateFirst && !m.over {
 		m.pass()
 		m.pause()
@@ -611,6 +612,6 @@ func describe(s Settings) string {
 	var b strings.Builder
 	p := s.Policy
 	fmt.Fprintf(&b, "policy %+v %+v", p.Spec().Retry, p.Spec().Hedge)
-	fmt.Fprintf(&b, " deadline=%v connect=%v max=%d alone=%v breaker=%v", s.Deadline, s.ConnectWait, s.MaxAttempts, s.Alone, s.Breaker != nil)
+	fmt.Fprintf(&b, " deadline=%v connect=%v max=%d alone=%v breaker=%v", s.Deadline, s.Facts.ConnectWait().Longest, s.MaxAttempts, s.Alone, s.Breaker != nil)
 	return b.String()
 }

@@ -172,7 +172,7 @@ func (m *model) check(step Step, by cancelled) {
 	if step.Wake != Never && step.Wake >= m.set.Deadline && m.now.At < m.set.Deadline {
 		m.failf("13: the call wants to wake at %v, after its deadline at %v", step.Wake, m.set.Deadline)
 	}
-	if step.Watch && !m.flipped && (!m.now.Down || step.Wake > min(m.now.At+m.set.ConnectWait, max(m.latest(), m.now.At))) {
+	if step.Watch && !m.flipped && (!m.now.Down || step.Wake > min(m.now.At+m.connect.Longest, max(m.latest(), m.now.At))) {
 		m.failf("8: the call waits for a channel until %v; down: %v", step.Wake, m.now.Down)
 	}
 	if n := len(m.attempts); step.Wake == Never && m.isOpen() && n > 0 {
@@ -243,7 +243,7 @@ func (m *model) checkDecision(step Step) {
 	m.may, m.due = true, later(m.now.At, d.Delay)
 	given := step.Wake == m.attempts[len(m.attempts)-1].slowAt // the attempt was given up at once
 	latest := max(m.due, m.word)
-	if m.now.Down && m.set.ConnectWait > 0 { // others run, so that the channel is looked at now and then
+	if m.now.Down && m.connect.Longest > 0 { // others run, so that the channel is looked at now and then
 		latest = max(latest, later(m.now.At, m.set.Policy.Backoff().Initial))
 	}
 	if waits := step.Send == 0 && step.Wake != Never && !step.Watch && !given; waits && step.Wake > latest {
@@ -283,7 +283,7 @@ func (m *model) checkSend(step Step) {
 		m.failf("7: attempt %d is sent, and nobody has decided that", n)
 	case m.now.At < m.due, m.now.At < m.floor, m.forbidden:
 		m.failf("7: attempt %d is sent at %v; due at %v, by the server's word at %v; forbidden: %v", n, m.now.At, m.due, m.floor, m.forbidden)
-	case m.now.Down && m.set.ConnectWait > 0:
+	case m.now.Down && m.connect.Longest > 0:
 		m.failf("8: attempt %d is sent while the channel is down", n)
 	}
 	if m.set.Breaker != nil && m.allowed != len(m.attempts) {

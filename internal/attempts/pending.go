@@ -141,8 +141,9 @@ func (c *Call) sendPending(step *Step, at time.Duration) {
 
 // addRunning makes the last that was sent one that runs, with what is held for it.
 func (c *Call) addRunning(at time.Duration) *attempt {
-	c.running = append(c.running, attempt{number: c.sent, began: at, asked: at, slowAt: Never})
+	c.running = append(c.running, attempt{})
 	a := &c.running[len(c.running)-1]
+	a.number, a.began, a.asked, a.slowAt = c.sent, at, at, Never
 	c.ledger.movePending(&a.held)
 	if c.set.Uploads {
 		a.asked = Never
@@ -174,9 +175,6 @@ func (c *Call) exhausted() bool {
 // for restarts: in an outage that lasts longer, calls don't wait.
 func (c *Call) lookAtChannel(now Now) {
 	p := &c.pending
-	if c.set.ConnectWait == 0 && !c.set.FailFast {
-		return
-	}
 	if !now.Down {
 		if p.down {
 			p.down = false
@@ -184,10 +182,14 @@ func (c *Call) lookAtChannel(now Now) {
 		}
 		return
 	}
+	is := c.set.Facts.ConnectWait()
+	if is.Longest == 0 && !is.FailFast {
+		return
+	}
 	if c.connect == Never {
-		wait := c.set.ConnectWait
-		if c.set.MaxOutage > 0 {
-			wait = min(wait, max(c.set.MaxOutage-now.Outage, 0))
+		wait := is.Longest
+		if is.MaxOutage > 0 {
+			wait = min(wait, max(is.MaxOutage-now.Outage, 0))
 		}
 		c.connect = min(later(now.At, wait), c.latest())
 	}
@@ -209,7 +211,7 @@ func MaxOutage(wait time.Duration) time.Duration { return min(wait, Never/10) * 
 // a call's longest wait for the channel, and leaves half of the time before the deadline.
 func (c *Call) spread(now Now) time.Duration {
 	const times, least = 10, 0.25 // the first ones add less than a quarter to the load before the outage
-	longest := c.set.ConnectWait
+	longest := c.set.Facts.ConnectWait().Longest
 	if latest := c.latest(); latest != Never {
 		longest = min(longest, max(latest-now.At, 0)/2)
 	}

@@ -27,7 +27,7 @@ func TestRetryAfter(t *testing.T) {
 	}
 	again := func(change func(*Call)) Call { // it has ended after a second
 		c := Call{reason: policy.ReasonAttemptsExhausted}
-		c.set.Policy, c.set.Facts, c.set.Budget = decision.New(policy.Spec{Retry: &retry}), &world{safe: true}, balance.Unlimited
+		c.set = &Settings{Policy: decision.New(policy.Spec{Retry: &retry}), Facts: &world{safe: true}, Budget: balance.Unlimited}
 		change(&c)
 		return c
 	}
@@ -36,7 +36,7 @@ func TestRetryAfter(t *testing.T) {
 		least, half, most time.Duration // by chance: 0, 1/2, 1
 	}{
 		"maxBackoff":                       {again(func(*Call) {}), 4 * second, 6 * second, 8 * second},
-		"no policy, as of a call refused":  {again(func(c *Call) { c.set = Settings{} }), second, 1500 * time.Millisecond, 2 * second},
+		"no policy, as of a call refused":  {again(func(c *Call) { c.set = &Settings{} }), second, 1500 * time.Millisecond, 2 * second},
 		"no backoff":                       {again(func(c *Call) { c.set.Policy = decision.New(policy.Spec{}) }), second, 1500 * time.Millisecond, 2 * second},
 		"the server's delay":               {again(func(c *Call) { c.floor = 3 * second }), 2 * second, 2 * second, 2 * second},
 		"one that is over":                 {again(func(c *Call) { c.floor = second / 2 }), 4 * second, 6 * second, 8 * second},

@@ -41,6 +41,7 @@ type world struct {
 	safe, inRetry bool
 	refuse        bool          // the breaker
 	off           policy.Reason // why nothing may be sent; "": it may
+	connect       ConnectWait
 	breaker       bool
 	panics        []string // the callback that panics at its next call, once; also Allow, Usual, Record
 	quantile      time.Duration
@@ -73,9 +74,10 @@ func (w *world) called(what string) {
 	}
 }
 
-func (w *world) Safe() bool         { return w.safe }
-func (w *world) InRetry() bool      { return w.inRetry }
-func (w *world) Off() policy.Reason { return w.off }
+func (w *world) Safe() bool               { return w.safe }
+func (w *world) InRetry() bool            { return w.inRetry }
+func (w *world) Off() policy.Reason       { return w.off }
+func (w *world) ConnectWait() ConnectWait { return w.connect }
 
 func (w *world) Start(time.Duration) { w.tell("S") }
 func (w *world) Fail(time.Duration)  { w.tell("F") }
@@ -310,7 +312,8 @@ func (p *play) event(ms int, event string, args []string) (what string) {
 	var step Step
 	switch event {
 	case "start":
-		step = p.call.Start(p.set, now)
+		set := p.set
+		step = p.call.Start(&set, now)
 	case "end":
 		step = p.call.Ended(number(args[0]), result(args[1:]), now)
 	case "wake":
@@ -479,11 +482,11 @@ func newPlay(p *decision.Policy, options string, origin time.Duration) *play {
 		case "median":
 			w.median = at(number(value))
 		case "connect":
-			pl.set.ConnectWait = at(number(value))
+			w.connect.Longest = at(number(value))
 		case "outage":
-			pl.set.MaxOutage = at(number(value))
+			w.connect.MaxOutage = at(number(value))
 		case "failfast":
-			pl.set.FailFast = true
+			w.connect.FailFast = true
 		case "deadline":
 			pl.set.Deadline = origin + at(number(value))
 			pl.set.Wall = time.Unix(0, int64(pl.set.Deadline))

@@ -154,7 +154,7 @@ func (m *model) begin0() {
 		set.Races, set.Single = false, false
 		engineSet.Policy, engineSet.Alone = modelPolicies[len(modelPolicies)-1], true
 	}
-	step := m.engine.Start(engineSet, m.now())
+	step := m.engine.Start(&engineSet, m.now())
 	m.call.Init(&m.engine, set, m.now(), step)
 	m.addStream()
 	m.exit()

@@ -50,9 +50,10 @@ func (w *accounts) violate(what string) {
 	}
 }
 
-func (w *accounts) Safe() bool         { return true }
-func (w *accounts) InRetry() bool      { return false }
-func (w *accounts) Off() policy.Reason { return "" }
+func (w *accounts) Safe() bool                               { return true }
+func (w *accounts) InRetry() bool                            { return false }
+func (w *accounts) ConnectWait() (none attempts.ConnectWait) { return none }
+func (w *accounts) Off() policy.Reason                       { return "" }
 
 func (w *accounts) Start(time.Duration) { w.started++ }
 func (w *accounts) Fail(time.Duration)  {}

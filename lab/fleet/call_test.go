@@ -27,7 +27,7 @@ type call struct {
 // begin makes the first attempt.
 func (w *world) begin(c *client, into *count) {
 	own := &call{world: w, into: into}
-	own.do(own.engine.Start(attempts.Settings{
+	own.do(own.engine.Start(&attempts.Settings{
 		Policy: w.policy, Deadline: attempts.Never, Facts: own, Slots: own, Budget: w.budgetOf(c),
 	}, w.seen()))
 }
@@ -40,6 +40,9 @@ func (*call) InRetry() bool { return false }
 
 // Off implements [attempts.Facts].
 func (*call) Off() policy.Reason { return "" }
+
+// ConnectWait implements [attempts.Facts].
+func (*call) ConnectWait() (none attempts.ConnectWait) { return none }
 
 // TakeSlot implements [attempts.Slots].
 func (*call) TakeSlot() bool { return true }

@@ -129,7 +129,7 @@ func (a *Answer) playCall(limit time.Duration, drawn Chances) (p Playback) {
 			step, _ = call.Commit(1, decision.CommitHeaders, now())
 		}
 		if step.Over {
-			p.End = call.End()
+			p.End = *call.End()
 			return p
 		}
 		n, ends := first(running)
@@ -189,12 +189,11 @@ func first(running map[int]time.Duration) (n int, ends time.Duration) {
 	return n, ends
 }
 
-func (a *Answer) engineSettings(limit time.Duration) attempts.Settings {
-	s := attempts.Settings{
+func (a *Answer) engineSettings(limit time.Duration) *attempts.Settings {
+	s := &attempts.Settings{
 		Policy: a.Policy, MaxAttempts: a.MaxAttempts, Deadline: attempts.Never,
-		Facts: facts{a.Safe, a.InRetry, off(a.Policy)}, Budget: balance.Unlimited, Slots: slots{},
+		Facts: facts{a.Policy, a.Safe, a.InRetry, off(a.Policy)}, Budget: balance.Unlimited, Slots: slots{},
 		Alone: a.Alone, Observe: a.Policy.Mode() == policy.ModeObserve,
-		ConnectWait: a.Policy.MaxConnectionWait(), MaxOutage: attempts.MaxOutage(a.Policy.MaxConnectionWait()),
 	}
 	if limit > 0 {
 		s.Deadline, s.Wall = limit, time.Unix(0, 0).Add(limit)
@@ -206,7 +205,7 @@ func (a *Answer) engineSettings(limit time.Duration) attempts.Settings {
 		s.Breaker = breaker{}
 	}
 	s.Method = known{unknown: a.Unknown, slow: a.AllSlow, queued: a.Overloaded && a.Policy.Refuses()}
-	a.restrict(&s)
+	a.restrict(s)
 	return s
 }
 
@@ -229,7 +228,10 @@ func result(s *status.Status, local bool) attempts.Result {
 }
 
 // facts implements [attempts.Facts].
-type facts struct{ safe, inRetry, off bool }
+type facts struct {
+	policy             *decision.Policy
+	safe, inRetry, off bool
+}
 
 func (f facts) Safe() bool    { return f.safe }
 func (f facts) InRetry() bool { return f.inRetry }
@@ -238,6 +240,10 @@ func (f facts) Off() policy.Reason {
 		return policy.ReasonModeOff
 	}
 	return ""
+}
+func (f facts) ConnectWait() attempts.ConnectWait {
+	wait := f.policy.MaxConnectionWait()
+	return attempts.ConnectWait{Longest: wait, MaxOutage: attempts.MaxOutage(wait)}
 }
 
 // slots implements [attempts.Slots] without a limit.

@@ -20,6 +20,7 @@ import (
 // one reuses its memory.
 type call struct {
 	engine   attempts.Call
+	set      attempts.Settings
 	link     *link
 	parent   *attempt // the request that it is made for; nil for
 	client   int
@@ -70,16 +71,16 @@ func (l *link) newCall(client int, parent *attempt, before time.Duration) *call 
 // startCall makes the first attempt.
 func (c *call) startCall() {
 	l := c.link
-	s := attempts.Settings{
+	c.set = attempts.Settings{
 		Policy: l.policy, MaxAttempts: l.maxAttempts, Deadline: c.deadline,
 		Facts: c, Budget: l.budgets.balanceOf(c.client), Slots: &l.retriers.slots[c.client],
 		Method: l.knownMethod(c.client, c.start),
 	}
 	if c.deadline != attempts.Never {
-		s.Wall = clock(c.deadline)
+		c.set.Wall = clock(c.deadline)
 		l.world.after(max(c.deadline-l.world.now, 0), c, callDeadline, c.life)
 	}
-	c.do(c.engine.Start(s, c.now()))
+	c.do(c.engine.Start(&c.set, c.now()))
 }
 
 // Safe implements [attempts.Facts].
@@ -90,6 +91,9 @@ func (c *call) InRetry() bool { return c.parent != nil && c.parent.number > 1 }
 
 // Off implements [attempts.Facts].
 func (*call) Off() policy.Reason { return "" }
+
+// ConnectWait implements [attempts.Facts].
+func (*call) ConnectWait() (none attempts.ConnectWait) { return none }
 
 // do carries out a step of the engine. Cancelled attempts end at once, which leads to further steps.
 func (c *call) do(step attempts.Step) {
@@ -157,7 +161,7 @@ func (c *call) stopCall(reason policy.Reason, why *answer) {
 
 // finishCall reports how the call ended. Afterwards another call may reuse its memory.
 func (c *call) finishCall() {
-	l, parent, end := c.link, c.parent, c.engine.End()
+	l, parent, end := c.link, c.parent, *c.engine.End()
 	st := status.Convert(end.Err)
 	if end.Answer == 0 && c.stopped != nil {
 		st = c.stopped.status
