@@ -54,51 +54,6 @@ func takes(after time.Duration, answer string) testserver.Step {
 	return moves.Play(moves.Receive(0), moves.Pause(after), say(answer))
 }
 
-func TestStreamHedge(t *testing.T) {
-	unsafe := hedged()
-	unsafe.Methods[0].Idempotency = policy.IdempotencyNone
-	paid := hedged(func(h *policy.HedgeSpec) { h.Budget = "" })
-	hang, first, third := testserver.Hang(), takes(time.Second, "first"), takes(0, "third")
-	failing := func(text string) testserver.Step { return testserver.Fail(codes.Unavailable, text) }
-	for _, row := range []struct {
-		name       string
-		config     policy.Config
-		script     []testserver.Step
-		want       string // what comes, or the error's text and reason
-		took       time.Duration
-		sent, ends string // "": whichever arrives last
-	}{
-		{"each delay", hedged(), []testserver.Step{hang, hang, takes(50*ms, "third")}, "[third]", 250 * ms, "[0s 100ms 200ms]", "[1 cancelled 2 cancelled 3 won]"},
-		{"at once without a delay", hedged(func(h *policy.HedgeSpec) { h.Delay = 0 }), []testserver.Step{hang, hang, third}, "[third]", 0, "[0s 0s 0s]", ""},
-		{"answered before the delay", hedged(), []testserver.Step{takes(99*ms, "first")}, "[first]", 99 * ms, "[0s]", "[1 ]"},
-		{"not declared safe", unsafe, []testserver.Step{first}, "[first]", time.Second, "[0s]", "[1 ]"},
-		{"a failure that is not fatal", hedged(), []testserver.Step{hang, down().Delay(30 * ms), takes(500*ms, "third")}, "[third]", 630 * ms, "[0s 100ms 130ms]", "[1 cancelled 2 lost 3 won]"},
-		{"a fatal failure", hedged(), []testserver.Step{hang, testserver.Fail(codes.NotFound, "no order").Delay(10 * ms)}, "no order non_retryable", 110 * ms, "[0s 100ms]", "[1 cancelled 2 lost]"},
-		{"a pushback delays the next", hedged(), []testserver.Step{hang, down().Pushback("700").Delay(20 * ms), third}, "[third]", 820 * ms, "[0s 100ms 820ms]", "[1 cancelled 2 lost 3 won]"},
-		{"a pushback stops hedges, not those in flight", hedged(), []testserver.Step{first, down().Pushback("-1"), third}, "[first]", time.Second, "[0s 100ms]", "[1 won 2 lost]"},
-		{"all fail", hedged(), []testserver.Step{failing("one").Delay(900 * ms), failing("two"), failing("three")}, "one attempts_exhausted", 900 * ms, "[0s 100ms 100ms]", "[1 lost 2 lost 3 lost]"},
-		{"all fail after a pushback", hedged(), []testserver.Step{failing("one").Delay(900 * ms), failing("two").Pushback("-1")}, "one pushback_stop", 900 * ms, "[0s 100ms]", "[1 lost 2 lost]"},
-		{"denied beside one that runs", paid, []testserver.Step{first}, "[first]", time.Second, "[0s]", "[1 ]"},
-		{"denied with nothing in flight", paid, []testserver.Step{failing("one").Delay(10 * ms)}, "one budget_exhausted", 10 * ms, "[0s]", "[1 ]"},
-	} {
-		for kind, desc := range hedgedKinds() {
-			t.Run(row.name+"/"+kind, func(t *testing.T) {
-				play(t, row.config, func(t *testing.T, s scene) {
-					s.On(get, row.script...)
-					got, took, err := s.whole(t, desc)
-					if err != io.EOF {
-						got = fmt.Sprint(status.Convert(err).Message(), " ", reasonOf(err))
-					}
-					if got != row.want || took != row.took || s.sent() != row.sent || row.ends != "" && s.ends() != row.ends {
-						t.Errorf("%s after %v, sent %s: %s", got, took, s.sent(), s.ends())
-					}
-					s.overOnce(t, status.Code(streamEnd(err)), s.Count(get))
-				}, interceptor.WithBudget("", &purse{}))
-			})
-		}
-	}
-}
-
 // hedgedKinds are the kinds of streams that are hedged: the application sends one message.
 func hedgedKinds() map[string]*grpc.StreamDesc {
 	return map[string]*grpc.StreamDesc{"server": serverStream, "one each way": {}}

@@ -44,33 +44,6 @@ func TestStreamTimeout_AnswerCrosses(t *testing.T) {
 	}
 }
 
-func TestStreamTimeout_Beside(t *testing.T) {
-	for _, row := range []struct {
-		name          string
-		first, second testserver.Step
-		want, places  string
-		after         time.Duration
-	}{
-		{"the first answers late", takes(1500*ms, "first"), testserver.Hang(), "[first]", "[1 won 2 cancelled]", 1500 * ms},
-		{"the second answers", testserver.Hang(), takes(0, "second"), "[second]", "[1 cancelled 2 won]", 1100 * ms},
-		{"the first fails, the second answers", down().Delay(1500 * ms), takes(900*ms, "second"), "[second]", "[1 lost 2 won]", 2000 * ms},
-		{"the first answers during the backoff", takes(1050*ms, "first"), takes(0, "second"), "[first]", "[1 ]", 1050 * ms},
-		{"the first fails during the backoff", down().Delay(1050 * ms), takes(0, "second"), "[second]", "[1  2 ]", 1150 * ms},
-	} {
-		for kind, desc := range hedgedKinds() {
-			t.Run(row.name+"/"+kind, func(t *testing.T) {
-				play(t, config(besides()), func(t *testing.T, s scene) {
-					s.On(get, row.first, row.second, testserver.Hang())
-					got, took, err := s.whole(t, desc)
-					if got != row.want || err != io.EOF || took != row.after || s.ends() != row.places {
-						t.Errorf("%s, %v after %v: %s; want %s after %v: %s", got, err, took, s.ends(), row.want, row.after, row.places)
-					}
-				})
-			})
-		}
-	}
-}
-
 // The budget pays once for the decision about the slow attempt.
 func TestStreamTimeout_BesideBudget(t *testing.T) {
 	retry := besides()

@@ -58,7 +58,7 @@ func (s scene) places() string {
 	for _, e := range s.attempts {
 		list = append(list, fmt.Sprintf("%d %s", e.Attempt, e.Place))
 	}
-	return fmt.Sprint(list)
+	return strings.Join(list, ", ")
 }
 
 // byNumber puts attempts that were cancelled together in the order of their numbers.
@@ -164,20 +164,6 @@ func TestUnaryHedge_ReplyThatCannotBeCopied(t *testing.T) {
 	}
 }
 
-func TestUnaryHedge_AnsweredInTime(t *testing.T) {
-	play(t, hedged(), func(t *testing.T, s scene) {
-		s.On(get, text("first").Delay(99*ms))
-		for range 3 {
-			if got, err := s.call(t.Context(), get); got != "first" || err != nil {
-				t.Errorf("%q, %v", got, err)
-			}
-		}
-		if s.Count(get) != 3 || s.places() != "[1  1  1 ]" {
-			t.Errorf("%d attempts; %s", s.Count(get), s.places())
-		}
-	})
-}
-
 func TestUnaryHedge_LosersMetadata(t *testing.T) {
 	play(t, hedged(), func(t *testing.T, s scene) {
 		mark := func(step testserver.Step, name string) testserver.Step {
@@ -224,123 +210,85 @@ func TestUnaryHedge_PreviousAttempts(t *testing.T) {
 	})
 }
 
-func TestUnaryHedge(t *testing.T) {
+// TestHedge has the attempts of calls that may have several at once, as hedges and beside slow ones: of unary calls, and of the
+// kinds of streams that send one message.
+func TestHedge(t *testing.T) {
 	t.Parallel()
-	hang, fail := testserver.Hang(), testserver.Fail
-	third := text("third")
-	paid := func(h *policy.HedgeSpec) { h.Budget = "" }
-	two := func(h *policy.HedgeSpec) { h.MaxAttempts = 2 }
-	unsafe := hedged()
+	hang, first, third := testserver.Hang(), text("first").Delay(time.Second), text("third")
+	fails := func(message string) testserver.Step { return testserver.Fail(codes.Unavailable, message) }
+	paid := hedged(func(h *policy.HedgeSpec) { h.Budget = "" })
+	two := hedged(func(h *policy.HedgeSpec) { h.MaxAttempts = 2 })
+	atOnce := hedged(func(h *policy.HedgeSpec) { h.Delay = 0 })
+	slow, unsafe := config(besides()), hedged()
 	unsafe.Methods[0].Idempotency = policy.IdempotencyNone
+	type script = []testserver.Step
 	for name, row := range map[string]struct {
 		config policy.Config
-		script []testserver.Step
-		want   string // the text of the reply, or of the status
-		sent   string // the times of attempts since the first
-		places string // those of attempts, as they end; with the reason, unless the call succeeds
+		script script
+		want   string // what comes, or the error's text and reason
 		took   time.Duration
+		sent   string // the times of attempts since the first
+		places string // those of attempts, as they end; "": whichever arrives last
 	}{
-		"a hedge each delay until one is answered": {
-			hedged(),
-			[]testserver.Step{hang, hang, third.Delay(50 * ms)},
-			"third", "[0s 100ms 200ms]", "[3 won 1 cancelled 2 cancelled]", 250 * ms,
-		},
-		"a nonfatal failure sends the next at once": {
-			hedged(),
-			[]testserver.Step{hang, down().Delay(30 * ms), third.Delay(500 * ms)},
-			"third", "[0s 100ms 130ms]", "[2 lost 3 won 1 cancelled]", 630 * ms,
-		},
-		"the delay counts anew after that": {
-			hedged(),
-			[]testserver.Step{down().Delay(30 * ms), hang, third},
-			"third", "[0s 30ms 130ms]", "[1  3 won 2 cancelled]", 130 * ms,
-		},
-		"the delay of an attempt that has failed says nothing of the next": {
-			hedged(two),
-			[]testserver.Step{down().Delay(30 * ms), text("second").Delay(500 * ms)},
-			"second", "[0s 30ms]", "[1  2 ]", 530 * ms,
-		},
-		"a fatal failure ends the call": {
-			hedged(),
-			[]testserver.Step{hang, fail(codes.NotFound, "no such order").Delay(10 * ms)},
-			"no such order", "[0s 100ms]", "[2 lost 1 cancelled] non_retryable", 110 * ms,
-		},
-		"the last failure is the answer": {
-			hedged(),
-			[]testserver.Step{fail(codes.Unavailable, "one").Delay(900 * ms), fail(codes.Unavailable, "two").Delay(ms), fail(codes.Unavailable, "three").Delay(ms)},
-			"one", "[0s 100ms 101ms]", "[2 lost 3 lost 1 lost] attempts_exhausted", 900 * ms,
-		},
-		"pushback moves the next": {
-			hedged(),
-			[]testserver.Step{hang, down().Pushback("700").Delay(20 * ms), third},
-			"third", "[0s 100ms 820ms]", "[2 lost 3 won 1 cancelled]", 820 * ms,
-		},
-		"a stop leaves those in flight": {
-			hedged(),
-			[]testserver.Step{text("first").Delay(time.Second), down().Pushback("-1"), third},
-			"first", "[0s 100ms]", "[2 lost 1 won]", time.Second,
-		},
-		"a stop is the reason when all have failed": {
-			hedged(),
-			[]testserver.Step{down().Delay(time.Second), down().Pushback("-1"), third},
-			"scripted failure", "[0s 100ms]", "[2 lost 1 lost] pushback_stop", time.Second,
-		},
-		"denied by the budget": {
-			hedged(paid),
-			[]testserver.Step{text("first").Delay(time.Second)},
-			"first", "[0s]", "[1 ]", time.Second,
-		},
-		"denied by the budget, with nothing in flight": {
-			hedged(paid),
-			[]testserver.Step{down().Delay(10 * ms)},
-			"scripted failure", "[0s]", "[1 ] budget_exhausted", 10 * ms,
-		},
-		"not for unsafe methods": {
-			unsafe,
-			[]testserver.Step{text("first").Delay(time.Second)},
-			"first", "[0s]", "[1 ]", time.Second,
-		},
-		"slow: the first answers late": {
-			config(besides()),
-			[]testserver.Step{text("first").Delay(1500 * ms), hang},
-			"first", "[0s 1.1s]", "[1 won 2 cancelled]", 1500 * ms,
-		},
-		"slow: the second answers": {
-			config(besides()),
-			[]testserver.Step{hang, text("second"), hang},
-			"second", "[0s 1.1s]", "[2 won 1 cancelled]", 1100 * ms,
-		},
-		"slow: the first fails, the second answers": {
-			config(besides()),
-			[]testserver.Step{down().Delay(1500 * ms), text("second").Delay(900 * ms), hang},
-			"second", "[0s 1.1s]", "[1 lost 2 won]", 2000 * ms,
-		},
-		"slow: the first answers in the backoff": {
-			config(besides()),
-			[]testserver.Step{text("first").Delay(1050 * ms), text("second")},
-			"first", "[0s]", "[1 ]", 1050 * ms,
-		},
+		"each delay until one is answered":             {hedged(), script{hang, hang, third.Delay(50 * ms)}, "[third]", 250 * ms, "[0s 100ms 200ms]", "3 won, 1 cancelled, 2 cancelled"},
+		"at once without a delay":                      {atOnce, script{hang, hang, third}, "[third]", 0, "[0s 0s 0s]", ""},
+		"answered before the delay":                    {hedged(), script{text("first").Delay(99 * ms)}, "[first]", 99 * ms, "[0s]", "1 "},
+		"not declared safe":                            {unsafe, script{first}, "[first]", time.Second, "[0s]", "1 "},
+		"a failure that is not fatal sends the next":   {hedged(), script{hang, down().Delay(30 * ms), third.Delay(500 * ms)}, "[third]", 630 * ms, "[0s 100ms 130ms]", "2 lost, 3 won, 1 cancelled"},
+		"the delay counts anew after that":             {hedged(), script{down().Delay(30 * ms), hang, third}, "[third]", 130 * ms, "[0s 30ms 130ms]", "1 , 3 won, 2 cancelled"},
+		"one that has failed has no delay left":        {two, script{down().Delay(30 * ms), text("second").Delay(500 * ms)}, "[second]", 530 * ms, "[0s 30ms]", "1 , 2 "},
+		"a fatal failure ends the call":                {hedged(), script{hang, testserver.Fail(codes.NotFound, "no order").Delay(10 * ms)}, "no order non_retryable", 110 * ms, "[0s 100ms]", "2 lost, 1 cancelled"},
+		"the last failure is the answer":               {hedged(), script{fails("one").Delay(900 * ms), fails("two").Delay(ms), fails("three").Delay(ms)}, "one attempts_exhausted", 900 * ms, "[0s 100ms 101ms]", "2 lost, 3 lost, 1 lost"},
+		"a pushback delays the next":                   {hedged(), script{hang, down().Pushback("700").Delay(20 * ms), third}, "[third]", 820 * ms, "[0s 100ms 820ms]", "2 lost, 3 won, 1 cancelled"},
+		"a pushback stops hedges, not those in flight": {hedged(), script{first, down().Pushback("-1"), third}, "[first]", time.Second, "[0s 100ms]", "2 lost, 1 won"},
+		"it is the reason when all have failed":        {hedged(), script{fails("one").Delay(time.Second), down().Pushback("-1"), third}, "one pushback_stop", time.Second, "[0s 100ms]", "2 lost, 1 lost"},
+		"denied beside one that runs":                  {paid, script{first}, "[first]", time.Second, "[0s]", "1 "},
+		"denied with nothing in flight":                {paid, script{fails("one").Delay(10 * ms)}, "one budget_exhausted", 10 * ms, "[0s]", "1 "},
+		"slow: the first answers late":                 {slow, script{text("first").Delay(1500 * ms), hang}, "[first]", 1500 * ms, "[0s 1.1s]", "1 won, 2 cancelled"},
+		"slow: the second answers":                     {slow, script{hang, text("second"), hang}, "[second]", 1100 * ms, "[0s 1.1s]", "2 won, 1 cancelled"},
+		"slow: the first fails, the second answers":    {slow, script{down().Delay(1500 * ms), text("second").Delay(900 * ms), hang}, "[second]", 2000 * ms, "[0s 1.1s]", "1 lost, 2 won"},
+		"slow: the first answers in the backoff":       {slow, script{text("first").Delay(1050 * ms), text("second")}, "[first]", 1050 * ms, "[0s]", "1 "},
+		"slow: the first fails in the backoff":         {slow, script{down().Delay(1050 * ms), text("second"), hang}, "[second]", 1150 * ms, "[0s 1.15s]", "1 , 2 "},
 	} {
-		t.Run(strings.ReplaceAll(name, " ", "_"), func(t *testing.T) {
-			play(t, row.config, func(t *testing.T, s scene) {
-				s.On(get, row.script...)
-				began := time.Now()
-				got, err := s.call(t.Context(), get)
-				took := time.Since(began)
-				if err != nil {
-					got = status.Convert(err).Message()
-				}
-				places := s.byNumber().places()
-				if err != nil {
-					places += " " + string(reasonOf(err))
-				}
-				if got != row.want || took != row.took || s.sent() != row.sent || places != row.places {
-					t.Errorf("got  %q after %v, sent %s: %s\nwant %q after %v, sent %s: %s",
-						got, took, s.sent(), places, row.want, row.took, row.sent, row.places)
-				}
-			}, interceptor.WithBudget("", &purse{}))
-		})
+		kinds := hedgedKinds()
+		kinds["unary"] = nil
+		for kind, desc := range kinds {
+			t.Run(strings.ReplaceAll(name, " ", "_")+"/"+kind, func(t *testing.T) {
+				play(t, row.config, func(t *testing.T, s scene) {
+					s.On(get, row.script...)
+					began := time.Now()
+					var got string
+					var err error
+					if desc == nil {
+						got, err = s.call(t.Context(), get)
+						got = "[" + got + "]"
+					} else {
+						got, _, err = s.whole(t, desc)
+						err = streamEnd(err)
+					}
+					took := time.Since(began)
+					if err != nil {
+						got = fmt.Sprint(status.Convert(err).Message(), " ", reasonOf(err))
+					}
+					sent, places, want := s.sent(), s.byNumber().places(), row.places
+					if desc != nil { // which tell of ends when they come to that
+						places, want = sorted(places), sorted(want)
+					}
+					if got != row.want || took != row.took || sent != row.sent || places != want && want != "" {
+						t.Errorf("got  %q after %v, sent %s: %s\nwant %q after %v, sent %s: %s", got, took, sent, places, row.want, row.took, row.sent, want)
+					}
+					s.overOnce(t, status.Code(err), s.Count(get))
+				}, interceptor.WithBudget("", &purse{}))
+			})
+		}
 	}
+}
+
+// sorted puts the places of attempts in the order of sending.
+func sorted(places string) string {
+	list := strings.Split(places, ", ")
+	slices.Sort(list)
+	return strings.Join(list, ", ")
 }
 
 // besides makes a second attempt run in parallel with one that takes longer than a second.
