@@ -127,7 +127,7 @@ func TestChain_Trailer(t *testing.T) {
 // trailerAbove makes a service with the interceptor handle a call, and returns the pushback in its answer.
 func (s scene) trailerAbove(t *testing.T, unary bool, handle func(ctx context.Context) error) ([]string, error) {
 	t.Helper()
-	options := []testserver.Option{testserver.Name("service of " + t.Name()), testserver.ServerOptions(s.retrier.ServerOptions()...)}
+	options := []testserver.Option{testserver.ServerOptions(s.retrier.ServerOptions()...)}
 	if unary {
 		options = append(options, testserver.Register(unaryOrders(handle)))
 	}
@@ -143,11 +143,11 @@ func (s scene) trailerAbove(t *testing.T, unary bool, handle func(ctx context.Co
 func TestChain_OneAttempt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		lower := testserver.Start(t, testserver.Name("lower"))
+		lower := testserver.Start(t)
 		lower.On("*", down())
 		once := mustNew(t, mustSet(t, config(plain())), quiet)
 		conn := lower.Dial(t, once.DialOptions()...)
-		upper := testserver.Start(t, testserver.Name("upper"), testserver.ServerOptions(once.ServerOptions()...))
+		upper := testserver.Start(t, testserver.ServerOptions(once.ServerOptions()...))
 		upper.On("*", testserver.Func(func(ctx context.Context, _ testserver.Attempt) testserver.Step {
 			err := conn.Invoke(ctx, get, &emptypb.Empty{}, &emptypb.Empty{}, interceptor.MaxAttempts(1))
 			return testserver.FailStatus(status.Convert(err))
@@ -209,7 +209,7 @@ func (c chain) dial(t *testing.T, name string, to *testserver.Server) *grpc.Clie
 // serve starts a service that answers every call with what the next one answers.
 func (c chain) serve(t *testing.T, name string, next *grpc.ClientConn) *testserver.Server {
 	t.Helper()
-	options := []testserver.Option{testserver.Name(name + " of " + t.Name())}
+	var options []testserver.Option
 	if strings.Contains(c.guards, name) {
 		r := mustNew(t, mustSet(t, policy.Config{}))
 		options = append(options, testserver.ServerOptions(r.ServerOptions()...))

@@ -117,7 +117,7 @@ func TestCriticality_Received(t *testing.T) {
 						return nil
 					}
 					options := append(append([]interceptor.ServerOption{}, row.options...), take)
-					with := []testserver.Option{testserver.Name("server of " + t.Name()), testserver.ServerOptions(s.retrier.ServerOptions(options...)...)}
+					with := []testserver.Option{testserver.ServerOptions(s.retrier.ServerOptions(options...)...)}
 					if unary {
 						with = append(with, testserver.Register(unaryOrders(handle)))
 					}
@@ -157,7 +157,7 @@ func TestCriticality_Chain(t *testing.T) {
 				if row.reads {
 					options = append(options, interceptor.IncomingCriticality(""))
 				}
-				middle := testserver.Start(t, testserver.Name("middle of "+t.Name()), testserver.ServerOptions(s.retrier.ServerOptions(options...)...))
+				middle := testserver.Start(t, testserver.ServerOptions(s.retrier.ServerOptions(options...)...))
 				middle.On("*", testserver.Func(func(ctx context.Context, _ testserver.Attempt) testserver.Step {
 					if row.copies {
 						md, _ := metadata.FromIncomingContext(ctx)

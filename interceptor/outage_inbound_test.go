@@ -60,12 +60,12 @@ type inboundRestart struct {
 }
 
 func (r *inboundRestart) play(t *testing.T, share float64, deadline, away time.Duration) {
-	last := testserver.Start(t, testserver.Name("last"))
+	last := testserver.Start(t)
 	last.On("*", text("here"))
 	retrier := mustNew(t, mustSet(t, config(policy.DefaultRetry())), quiet)
 	retrier.SetInboundShare(share)
 	below := last.Dial(t, retrier.DialOptions()...)
-	middle := testserver.Start(t, testserver.Name("middle"), testserver.ServerOptions(retrier.ServerOptions()...),
+	middle := testserver.Start(t, testserver.ServerOptions(retrier.ServerOptions()...),
 		testserver.Register(unaryOrders(func(ctx context.Context) error { return ask(ctx, below, true) })))
 	conn := middle.Dial(t)
 	below.Connect()

@@ -116,7 +116,7 @@ func TestRefuse_Search(t *testing.T) {
 			c := anyUndeclared(r)
 			play(t, c, func(t *testing.T, s scene) {
 				f := &fates{seed: seed, ran: map[string]int{}}
-				server := testserver.Start(t, testserver.Name("fates of "+t.Name()), testserver.ServerOptions(
+				server := testserver.Start(t, testserver.ServerOptions(
 					s.retrier.ServerOptions(interceptor.Refuse(f.take))...))
 				server.On("*", testserver.Func(f.handle))
 				conn := server.Dial(t, s.retrier.DialOptions()...)

@@ -91,7 +91,7 @@ func (d *door) take(context.Context, string) (func(), error) {
 func (d *door) behind(t *testing.T, r *interceptor.Retrier, unary bool) *testserver.Server {
 	t.Helper()
 	take := interceptor.Refuse(d.take)
-	options := []testserver.Option{testserver.Name("door of " + t.Name()), testserver.ServerOptions(r.ServerOptions(take)...)}
+	options := []testserver.Option{testserver.ServerOptions(r.ServerOptions(take)...)}
 	if unary {
 		options = append(options, testserver.Register(unaryOrders(func(context.Context) error {
 			d.ran.Add(1)
@@ -267,7 +267,7 @@ func TestRefuse_Middle(t *testing.T) {
 					_ = grpc.SetTrailer(ctx, trailer)
 					return err
 				}
-				options := []testserver.Option{testserver.Name("middle of " + t.Name())}
+				var options []testserver.Option
 				if row.guarded {
 					options = append(options, testserver.ServerOptions(once.ServerOptions()...))
 				}
@@ -301,14 +301,14 @@ func TestRefuse_ProxyThatRetries(t *testing.T) {
 					}
 					return nil, nil
 				}
-				server := testserver.Start(t, testserver.Name("server of "+t.Name()), testserver.ServerOptions(
+				server := testserver.Start(t, testserver.ServerOptions(
 					s.retrier.ServerOptions(interceptor.Refuse(take))...))
 				server.On("*", testserver.Func(func(context.Context, testserver.Attempt) testserver.Step {
 					charged.Add(1)
 					return down()
 				}))
 				below := server.Dial(t)
-				proxy := testserver.Start(t, testserver.Name("proxy of "+t.Name()))
+				proxy := testserver.Start(t)
 				proxy.On("*", testserver.Func(func(ctx context.Context, _ testserver.Attempt) testserver.Step {
 					if err := exchange(ctx, below, nil, get); err == nil {
 						t.Error("the first attempt has succeeded")

@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -62,13 +63,13 @@ func TestDialAllOnTCP(t *testing.T) {
 
 func TestDialAllErrors(t *testing.T) {
 	t.Parallel()
-	a, b := testserver.Start(t, testserver.Name("twin")), testserver.Start(t, testserver.Name("twin"))
+	twin := func() *testserver.Server { return testserver.Start(t, testserver.Listener(bufconn.Listen(1))) }
 	for _, row := range []struct {
 		servers []*testserver.Server
 		want    string
 	}{
 		{nil, "testserver: DialAll without servers: want at least one"},
-		{[]*testserver.Server{a, b}, `testserver: DialAll: two servers named "twin": want one name each`},
+		{[]*testserver.Server{twin(), twin()}, `testserver: DialAll: two servers named "bufconn": want one name each`},
 	} {
 		if _, err := testserver.DialAll(row.servers); err == nil || err.Error() != row.want {
 			t.Errorf("got error %v; want %s", err, row.want)

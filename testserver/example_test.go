@@ -144,7 +144,7 @@ func ExampleDialAll() {
 }
 
 func ExampleFunc() {
-	srv, err := testserver.New(testserver.Name("orders"), testserver.Keep(100)) // remembers the last 100 attempts
+	srv, err := testserver.New(testserver.Keep(100)) // remembers the last 100 attempts
 	if err != nil {
 		fmt.Println(err)
 		return

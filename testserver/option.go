@@ -15,24 +15,11 @@ import (
 type Option func(*settings) error
 
 type settings struct {
-	name     string
 	listener net.Listener // nil: in memory
 	keep     int
 	observe  []func(Attempt)
 	server   []grpc.ServerOption
 	register []func(grpc.ServiceRegistrar)
-}
-
-// Name sets the server's name in its target and in error texts. The default is "testserver-N", where N counts
-// the servers of this process.
-func Name(name string) Option {
-	return func(c *settings) error {
-		if name == "" {
-			return errors.New(`testserver: Name(""): want a name`)
-		}
-		c.name = name
-		return nil
-	}
 }
 
 // Listener makes the server accept connections from lis instead of in memory: of net.Listen("tcp", "127.0.0.1:0"), for clients in

@@ -50,7 +50,7 @@ func Start(tb testing.TB, opts ...Option) *Server {
 // New starts a server for a program, which must call [Server.Close]. The error is that of an
 // invalid option or of listening.
 func New(opts ...Option) (*Server, error) {
-	cfg := settings{name: fmt.Sprintf("testserver-%d", started.Add(1)), keep: keepAll}
+	cfg := settings{keep: keepAll}
 	errs := make([]error, len(opts))
 	for i, opt := range opts {
 		errs[i] = opt(&cfg)
@@ -61,7 +61,7 @@ func New(opts ...Option) (*Server, error) {
 		}
 		return nil, err
 	}
-	s := &Server{name: cfg.name, observe: cfg.observe, served: make(chan struct{})}
+	s := &Server{name: fmt.Sprintf("testserver-%d", started.Add(1)), observe: cfg.observe, served: make(chan struct{})}
 	s.record.keep = cfg.keep
 	s.listen(cfg.listener)
 	s.grpc = grpc.NewServer(append(cfg.server,

@@ -141,11 +141,10 @@ func TestCloseEndsHangingCalls(t *testing.T) {
 
 func TestTargetsDiffer(t *testing.T) {
 	t.Parallel()
-	a, b, named := testserver.Start(t), testserver.Start(t), testserver.Start(t, testserver.Name("orders"))
+	a, b := testserver.Start(t), testserver.Start(t)
 	if a.Target() == b.Target() {
 		t.Errorf("two servers share the target %q", a.Target())
 	}
-	wantText(t, "target", named.Target(), "passthrough:///orders")
 }
 
 func TestNewErrors(t *testing.T) {
@@ -154,7 +153,6 @@ func TestNewErrors(t *testing.T) {
 		option testserver.Option
 		want   string
 	}{
-		{testserver.Name(""), `testserver: Name(""): want a name`},
 		{testserver.Listener(nil), "testserver: Listener(nil): want a listener"},
 		{testserver.Keep(-1), "testserver: Keep(-1): want 0 or more"},
 		{testserver.Register(nil), "testserver: Register(nil): want a function"},
