@@ -41,7 +41,7 @@ FIGURES := $(FIGURES)|TestStability|BackendQueueTime|ResultServedBy|ElsewhereOfF
 FIGURES := $(FIGURES)|PagesShowWhatCommandsPrint|SchemaAgreesWithParse|TestAction$$|PreCommitHook|ProcessEndsOnSignal
 
 # Tests of many calls at once, of which make test plays a quarter with the race detector, and make random the whole.
-CROWDS := TestEffect_(Keys|Resets|ManyCalls)|EveryOrder|UnderLoad|Moments
+CROWDS := TestEffect|EveryOrder|UnderLoad|Moments|InnerGoroutines|ReceiveBeside|BinaryLog
 
 # Tests of lab that make check plays instead of make test; those of the grid take its flag.
 GRIDS  := TestGrid|TestAdmission$$|TestCriticality
@@ -109,8 +109,8 @@ storms: ## Play storms, hedges and rollouts for stagger and its peers, and compa
 random: ## Play random calls MANY times (20) as often as make test does (SEED=7 plays others)
 	@$(OFF) go test -count=1 -timeout 30m -run 'TestModel$$' ./internal/attempts ./internal/streams -args -many $(MANY)
 	@$(OFF) go test -count=1 -timeout 30m -run 'TestDifferential|TestResume$$|TestStorm$$' ./internal/tools/proof -args -many $(MANY) -seed $(SEED)
-	@$(OFF) go test -count=1 -timeout 30m -run 'TestEffect_Network|OfManyTargets|TwoSpeeds' ./interceptor -args -many $(MANY)
-	@$(OFF) go test -count=1 -timeout 30m -run '$(CROWDS)' ./interceptor -args -many $$((4 * $(MANY)))
+	@$(OFF) go test -count=1 -timeout 30m -run 'OfManyTargets|TwoSpeeds' ./interceptor -args -many $(MANY)
+	@$(OFF) go test -count=1 -timeout 30m -run 'TestEffect|EveryOrder' ./interceptor -args -many $$((4 * $(MANY)))
 	@.ci/cc
 	@CGO_ENABLED=1 $(OFF) go test -race -count=1 -timeout 30m -run '$(CROWDS)' ./interceptor -args -many 4
 

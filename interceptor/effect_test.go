@@ -187,12 +187,12 @@ func crowd(calls int, call func(n int)) {
 	wg.Wait()
 }
 
-// outages takes a server down for half a second, again and again.
+// outages takes a server down for a tenth of a second, again and again.
 func outages(ctx context.Context, s *testserver.Server) {
 	for {
 		for _, change := range []func(){s.Down, s.Up} {
 			select {
-			case <-time.After(500 * ms):
+			case <-time.After(100 * ms):
 				change()
 			case <-ctx.Done():
 				s.Up()
@@ -206,7 +206,7 @@ func outages(ctx context.Context, s *testserver.Server) {
 // idempotent, all kinds of faults happen, and the policies retry as much as they may.
 func TestEffect_Network(t *testing.T) {
 	t.Parallel()
-	calls := enough(5_000)
+	calls := enough(1_250)
 	e := newEffects(calls)
 	var again atomic.Int64 // calls that succeeded after attempts that never left the client
 	synctest.Test(t, func(t *testing.T) {

@@ -179,8 +179,8 @@ func TestStreamResend_ReceiveBeside(t *testing.T) {
 	r := mustNew(t, mustSet(t, config(retry)), quiet)
 	s := scene{Server: testserver.Start(t, testserver.Keep(4)), retrier: r}
 	s.conn = s.Dial(t, r.DialOptions()...)
-	failed := 0
-	for i := range 300 {
+	failed, streams := 0, enough(75)
+	for i := range streams {
 		n := 5 + i%20
 		s.On(get,
 			moves.Play(moves.Receive(1+i%n)).Then(down()),
@@ -192,7 +192,7 @@ func TestStreamResend_ReceiveBeside(t *testing.T) {
 		}
 	}
 	if failed > 0 || r.Replayed() != 0 {
-		t.Errorf("%d streams of 300 were not answered in full; %d bytes kept", failed, r.Replayed())
+		t.Errorf("%d streams of %d were not answered in full; %d bytes kept", failed, streams, r.Replayed())
 	}
 }
 

@@ -426,7 +426,7 @@ func TestStream_BinaryLog(t *testing.T) {
 	if os.Getenv(binaryLog) != "" {
 		return // this is that process
 	}
-	again := exec.CommandContext(t.Context(), os.Args[0], "-test.run=Script|TestHedge|Stream|CallCodec|ReplayBuffer|Resume", "-test.skip=AnHour|Allocat|Cost")
+	again := exec.CommandContext(t.Context(), os.Args[0], "-test.run=Script|TestHedge|Stream|CallCodec|ReplayBuffer|Resume", "-test.skip=AnHour|Allocat|Cost", fmt.Sprintf("-many=%d", *many))
 	again.Env = append(os.Environ(), binaryLog+"=*")
 	if out, err := again.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
