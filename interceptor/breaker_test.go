@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"sync"
 	"testing"
@@ -19,7 +18,6 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -74,34 +72,46 @@ func withFuse(f *fuse) interceptor.Option {
 }
 
 func TestBreaker_AskedAndTold(t *testing.T) {
-	f := &fuse{limit: 10}
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, down().Times(2), text("third"))
-		if got, err := s.call(t.Context(), get); got != "third" || err != nil || f.String() != "3 [Unavailable Unavailable OK]" {
-			t.Errorf("%q, %v, %v", got, err, f)
-		}
-	}, withFuse(f))
+	for kind, desc := range callKinds {
+		t.Run(kind, func(t *testing.T) {
+			f := &fuse{limit: 10}
+			play(t, config(plain()), func(t *testing.T, s scene) {
+				s.On(get, down().Times(2), text("third"))
+				if err := exchange(t.Context(), s.conn, desc, get); err != nil || f.String() != "3 [Unavailable Unavailable OK]" {
+					t.Errorf("%v, %v", err, f)
+				}
+			}, withFuse(f))
+		})
+	}
 }
 
+// A stream is refused when it is opened.
 func TestBreaker_RefusesFirst(t *testing.T) {
-	f, budget := &fuse{}, &purse{}
 	retry := plain()
 	retry.Budget = ""
-	play(t, config(retry), func(t *testing.T, s scene) {
-		s.On(get, text("never"))
-		finished := 0
-		_, err := s.call(t.Context(), get, grpc.OnFinish(func(error) { finished++ }))
-		if status.Code(err) != codes.Unavailable || !errors.Is(err, errFuse) || reasonOf(err) != policy.ReasonBreakerOpen {
-			t.Errorf("%v (%s); want UNAVAILABLE, with the breaker's error", err, reasonOf(err))
-		}
-		if e, _ := errors.AsType[*interceptor.Error](err); e == nil || e.Attempts != 0 {
-			t.Errorf("%+v; want no attempt", e)
-		}
-		if s.Count(get) != 0 || finished != 1 || len(s.calls) != 1 || len(s.attempts) != 0 || budget.started+budget.ok+budget.bad != 0 {
-			t.Errorf("%d requests, finished %d times, %d calls and %d attempts told of, the budget %d times",
-				s.Count(get), finished, len(s.calls), len(s.attempts), budget.started+budget.ok+budget.bad)
-		}
-	}, withFuse(f), interceptor.WithBudget("", budget))
+	for kind, desc := range callKinds {
+		t.Run(kind, func(t *testing.T) {
+			budget := new(purse)
+			play(t, config(retry), func(t *testing.T, s scene) {
+				s.On(get, text("never"))
+				finished := 0
+				var err error
+				if count := grpc.OnFinish(func(error) { finished++ }); desc == nil {
+					_, err = s.call(t.Context(), get, count)
+				} else {
+					_, err = s.conn.NewStream(t.Context(), desc, get, count)
+				}
+				e, _ := errors.AsType[*interceptor.Error](err)
+				if status.Code(err) != codes.Unavailable || !errors.Is(err, errFuse) || e == nil || e.Reason != policy.ReasonBreakerOpen || e.Attempts != 0 {
+					t.Errorf("%+v; want UNAVAILABLE, with the breaker's error, after no attempt", err)
+				}
+				if s.Count(get) != 0 || finished != 1 || len(s.calls) != 1 || s.calls[0].Attempt != 0 || len(s.attempts) != 0 || budget.started+budget.ok+budget.bad != 0 {
+					t.Errorf("%d requests, finished %d times, calls %+v and %d attempts told of, the budget %d times",
+						s.Count(get), finished, s.calls, len(s.attempts), budget.started+budget.ok+budget.bad)
+				}
+			}, withFuse(new(fuse)), interceptor.WithBudget("", budget))
+		})
+	}
 }
 
 func TestBreaker_OpenedByFailure(t *testing.T) {
@@ -182,46 +192,6 @@ func TestBreaker_HangingServer(t *testing.T) {
 					t.Errorf("%v; %v", err, f)
 				}
 			}, withFuse(f))
-		})
-	}
-}
-
-func TestBreaker_Streams(t *testing.T) {
-	for name, desc := range kinds() {
-		t.Run(name, func(t *testing.T) {
-			f := &fuse{limit: 10}
-			play(t, config(plain()), func(t *testing.T, s scene) {
-				s.On(get, down(), moves.Play(moves.Receive(1), say("a")))
-				stream := s.open(t, t.Context(), desc)
-				send(t, stream, "list")
-				_ = stream.CloseSend()
-				if got, err := receive(stream); fmt.Sprint(got) != "[a]" || desc.ServerStreams && err != io.EOF {
-					t.Errorf("%v, %v", got, err)
-				}
-				if f.String() != "2 [Unavailable OK]" {
-					t.Error(f)
-				}
-			}, withFuse(f))
-		})
-	}
-}
-
-func TestBreaker_RefusesStreams(t *testing.T) {
-	for name, desc := range kinds() {
-		t.Run(name, func(t *testing.T) {
-			budget := new(purse)
-			retry := plain()
-			retry.Budget = ""
-			play(t, config(retry), func(t *testing.T, s scene) {
-				finished := 0
-				_, err := s.conn.NewStream(t.Context(), desc, get, grpc.OnFinish(func(error) { finished++ }))
-				if !errors.Is(err, errFuse) || reasonOf(err) != policy.ReasonBreakerOpen || status.Code(err) != codes.Unavailable {
-					t.Errorf("%v (%s)", err, reasonOf(err))
-				}
-				if s.Count(get) != 0 || finished != 1 || len(s.calls) != 1 || s.calls[0].Attempt != 0 || budget.started+budget.ok+budget.bad != 0 {
-					t.Errorf("%d requests, finished %d times, told of %+v, the budget %d times", s.Count(get), finished, s.calls, budget.started+budget.ok+budget.bad)
-				}
-			}, withFuse(new(fuse)), interceptor.WithBudget("", budget))
 		})
 	}
 }

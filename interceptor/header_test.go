@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
@@ -143,18 +144,30 @@ func TestPreviousAttempts_CallInside(t *testing.T) {
 }
 
 func TestPreviousAttempts(t *testing.T) {
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, down().Times(2), text(""))
-		ctx := metadata.AppendToOutgoingContext(t.Context(), "tenant", "acme")
-		must.Get(s.call(ctx, get))(t)
-		var counts []string
-		for _, a := range s.Attempts() {
-			counts = append(counts, fmt.Sprint(a.Metadata["grpc-previous-rpc-attempts"], a.Metadata["tenant"]))
+	for name, row := range map[string]struct {
+		config policy.Config
+		step   testserver.Step
+	}{"retries": {config(plain()), down()}, "hedges": {hedged(), testserver.Hang()}} {
+		for kind, desc := range callKinds {
+			if name == "hedges" && desc != nil && desc.ClientStreams {
+				continue // these are not hedged
+			}
+			t.Run(name+"/"+kind, func(t *testing.T) {
+				play(t, row.config, func(t *testing.T, s scene) {
+					s.On(get, row.step, row.step, text("third"))
+					must.Do(t, exchange(metadata.AppendToOutgoingContext(t.Context(), "tenant", "acme"), s.conn, desc, get))
+					synctest.Wait()
+					var seen []string
+					for _, a := range s.Attempts() {
+						seen = append(seen, fmt.Sprint(a.Metadata["grpc-previous-rpc-attempts"], a.Metadata["tenant"]))
+					}
+					if got := strings.Join(seen, " "); got != "[] [acme] [1] [acme] [2] [acme]" {
+						t.Errorf("the server saw %s", got)
+					}
+				})
+			})
 		}
-		if got := strings.Join(counts, " "); got != "[] [acme] [1] [acme] [2] [acme]" {
-			t.Errorf("the server saw %s", got)
-		}
-	})
+	}
 }
 
 func TestPreviousAttempts_Proxy(t *testing.T) {

@@ -107,20 +107,6 @@ func TestStreamHedge_WinnersMetadata(t *testing.T) {
 	})
 }
 
-func TestStreamHedge_PreviousAttempts(t *testing.T) {
-	play(t, hedged(), func(t *testing.T, s scene) {
-		s.On(get, testserver.Hang(), testserver.Hang(), takes(0, "third"))
-		_, _, _ = s.whole(t, serverStream)
-		synctest.Wait()
-		for i, a := range s.Attempts() {
-			want := []string{"[]", "[1]", "[2]"}[i]
-			if got := fmt.Sprint(a.Metadata.Get("grpc-previous-rpc-attempts")); got != want {
-				t.Errorf("attempt %d: %s; want %s", i+1, got, want)
-			}
-		}
-	})
-}
-
 // The application's calls that commit choose the oldest running attempt, and the others are cancelled.
 func TestStreamHedge_CommitsToOldest(t *testing.T) {
 	for why, commit := range map[string]func(t *testing.T, s scene, stream grpc.ClientStream){

@@ -11,14 +11,12 @@ import (
 	"os"
 	"os/exec"
 	"slices"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protodesc"
@@ -271,22 +269,6 @@ func (s scene) whole(t *testing.T, desc *grpc.StreamDesc, opts ...grpc.CallOptio
 func (s scene) inside(t *testing.T, wrap func(n int, stream grpc.ClientStream) grpc.ClientStream) *grpc.ClientConn {
 	t.Helper()
 	return s.within(t, func(_ context.Context, n int, stream grpc.ClientStream) grpc.ClientStream { return wrap(n, stream) }).conn
-}
-
-func TestStream_PreviousAttempts(t *testing.T) {
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, down().Times(2), moves.Play(moves.Receive(1), say("a")))
-		stream := s.open(t, metadata.AppendToOutgoingContext(t.Context(), "tenant", "acme"), bidiStream)
-		send(t, stream, "x")
-		_, _ = receive(stream)
-		var counts []string
-		for _, a := range s.Attempts() {
-			counts = append(counts, fmt.Sprint(a.Metadata["grpc-previous-rpc-attempts"], a.Metadata["tenant"]))
-		}
-		if got := strings.Join(counts, " "); got != "[] [acme] [1] [acme] [2] [acme]" {
-			t.Errorf("the server saw %s", got)
-		}
-	})
 }
 
 func TestStream_Disable(t *testing.T) {

@@ -169,20 +169,6 @@ func TestUnaryTimeout_Charged(t *testing.T) {
 	}, interceptor.WithBudget("", p))
 }
 
-func TestUnaryTimeout_Cancel(t *testing.T) {
-	play(t, config(hasty()), func(t *testing.T, s scene) {
-		s.On(get, testserver.Hang())
-		for _, after := range []time.Duration{500 * ms, 1050 * ms, 1500 * ms} { // running, in the backoff, in the second attempt
-			ctx, cancel := context.WithCancel(t.Context())
-			time.AfterFunc(after, cancel)
-			began := time.Now()
-			if _, err := s.call(ctx, get); status.Code(err) != codes.Canceled || time.Since(began) != after {
-				t.Errorf("%v after %v; want CANCELED after %v", err, time.Since(began), after)
-			}
-		}
-	})
-}
-
 func TestUnaryTimeout_DeadlineOfCall(t *testing.T) {
 	play(t, config(hasty()), func(t *testing.T, s scene) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
