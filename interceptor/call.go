@@ -5,7 +5,6 @@ package interceptor
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"time"
 
@@ -55,6 +54,14 @@ type callState struct {
 
 	outerRetry bool // the call is an outer retry
 }
+
+// coexistence is whether gRPC may retry in addition to us.
+type coexistence bool
+
+const (
+	alone      coexistence = true  // grpc.WithDisableRetry is set
+	besideGRPC coexistence = false // unknown
+)
 
 var (
 	_ attempts.Facts = (*call)(nil)
@@ -109,64 +116,6 @@ func (c *call) fillSettings(s *attempts.Settings, now attempts.Now) {
 	}
 	if c.known.Any() {
 		s.Method = &c.known
-	}
-}
-
-// Safe implements [attempts.Facts].
-func (c *call) Safe() bool {
-	switch {
-	case c.flags&safe != 0:
-		return true
-	case c.keyless:
-		return false
-	case c.key != "" && keyCounts(c.policy):
-		return true
-	default:
-		return c.retrier.rules.Load().set.Safe(c.policy, c.method)
-	}
-}
-
-// InRetry implements [attempts.Facts].
-func (c *call) InRetry() bool { return inRetry(c.ctx) }
-
-// TakeSlot implements [attempts.Slots].
-func (c *call) TakeSlot() bool { return c.retrier.waitLimit.takeSlot(c.target()) }
-
-// ReleaseSlot implements [attempts.Slots].
-func (c *call) ReleaseSlot() { c.retrier.waitLimit.releaseSlot(c.target()) }
-
-// Off implements [attempts.Facts]. A mode that has become stricter applies to the rest of the call.
-func (c *call) Off() policy.Reason {
-	began := c.options.mode
-	if c.off {
-		began = policy.ModeOff
-	}
-	reason := c.retrier.forbids(began, c.method)
-	c.off = c.off || reason == policy.ReasonModeOff
-	return reason
-}
-
-// mode returns the call's current mode.
-func (c *call) mode() policy.Mode {
-	if c.off {
-		return policy.ModeOff
-	}
-	return c.options.mode
-}
-
-// reasonGone returns why the caller no longer waits for the answer, or "". A deadline counts as soon as it
-// has passed: gRPC and the server apply it by their own clocks.
-func (c *call) reasonGone(now attempts.Now) policy.Reason {
-	deadline, limited := c.ctx.Deadline()
-	switch err := c.ctx.Err(); {
-	case errors.Is(err, context.DeadlineExceeded), err == nil && limited && !now.Wall.Before(deadline):
-		return policy.ReasonDeadlineExceeded
-	case err != nil:
-		return policy.ReasonCancelled
-	case closed(c.cc):
-		return policy.ReasonClosed
-	default:
-		return ""
 	}
 }
 
@@ -290,23 +239,6 @@ func (c *call) assign(a *attempt, n int, at time.Duration) []grpc.CallOption {
 	return c.options.forAttempt(&a.attemptOptions)
 }
 
-// waitsForReady reports whether gRPC lets attempts after the first wait for a connection.
-func (c *call) waitsForReady() bool {
-	_, limited := c.ctx.Deadline()
-	_, says := c.saysWaitForReady()
-	return limited && c.policy.WaitForReadyOnRetry() && !says
-}
-
-// saysWaitForReady returns the caller's WaitForReady option, if there is one. The last option applies.
-func (c *call) saysWaitForReady() (waits, says bool) {
-	for _, o := range slices.Backward(c.options.caller) {
-		if o, ok := promoted(o).(grpc.FailFastCallOption); ok {
-			return !o.FailFast, true
-		}
-	}
-	return false, false
-}
-
 // sleep waits until the given time, the end of the call's context, the closing of its connection, or a change of mode or
 // policies; and, if watch, until the connection leaves TRANSIENT_FAILURE.
 func (c *call) sleep(until time.Duration, watch bool) {
@@ -332,8 +264,3 @@ func (c *call) sleep(until time.Duration, watch bool) {
 
 // target returns the canonical target of the call's connection.
 func (c *call) target() string { return c.retrier.targets.canonical(c.cc) }
-
-// closed reports whether the connection is closed.
-func closed(cc *grpc.ClientConn) bool {
-	return cc != nil && cc.GetState() == connectivity.Shutdown
-}

@@ -48,6 +48,31 @@ func (c *Call) findAttempt(n int) *attempt {
 	return nil
 }
 
+// Commit makes n the only attempt of the call, because the application is about to see part of it. It returns false if n has
+// ended, or was cancelled because another one won: its result is then dropped. Heard reports messages separately.
+func (c *Call) Commit(n int, why decision.Commit, now Now) (Step, bool) {
+	step := c.step()
+	a := c.findAttempt(n)
+	if a == nil {
+		return c.completeStep(&step, &now), false
+	}
+	if a.cancelled != no {
+		a.dropped = true
+		return c.completeStep(&step, &now), false
+	}
+	a.committed = why != decision.CommitNone
+	switch c.phase {
+	case open:
+		c.phase, c.state.Committed = committed, why
+		c.drop(now.At)
+	case gone:
+		c.answer = answer{} // the application does not see the results of ended attempts
+	default:
+	}
+	c.cancelOthers(&step, n)
+	return c.completeStep(&step, &now), true
+}
+
 // accept makes the answer of an attempt the call's.
 func (c *Call) accept(step *Step, a *attempt, now Now) {
 	step.Place = a.place(PlaceWon)

@@ -253,31 +253,6 @@ func (c *Call) Panicked(now Now) Step {
 	return c.completeStep(&step, &now)
 }
 
-// Commit makes n the only attempt of the call, because the application is about to see part of it. It returns false if n has
-// ended, or was cancelled because another one won: its result is then dropped. Heard reports messages separately.
-func (c *Call) Commit(n int, why decision.Commit, now Now) (Step, bool) {
-	step := c.step()
-	a := c.findAttempt(n)
-	if a == nil {
-		return c.completeStep(&step, &now), false
-	}
-	if a.cancelled != no {
-		a.dropped = true
-		return c.completeStep(&step, &now), false
-	}
-	a.committed = why != decision.CommitNone
-	switch c.phase {
-	case open:
-		c.phase, c.state.Committed = committed, why
-		c.drop(now.At)
-	case gone:
-		c.answer = answer{} // the application does not see the results of ended attempts
-	default:
-	}
-	c.cancelOthers(&step, n)
-	return c.completeStep(&step, &now), true
-}
-
 // Abort settles everything after a callback (budget, breaker, observer) has panicked, inside an event or between two. It drops
 // further panics. The driver cancels Step.Cancel, waits for its goroutines, and panics again. Abort ends the call.
 func (c *Call) Abort(now Now) Step {
@@ -313,53 +288,3 @@ func (c *Call) Answer() int { return c.answer.attempt }
 
 // End returns the result of the call, after the step with Over. It is valid until Start reuses the memory.
 func (c *Call) End() *End { return &c.end }
-
-// step starts the step of an event other than Start.
-func (c *Call) step() Step {
-	c.used = true
-	return Step{Cancel: c.cancels[:0], Wake: Never}
-}
-
-// completeStep completes the step of an event. The call is over when no attempt runs or is to follow.
-func (c *Call) completeStep(step *Step, now *Now) Step {
-	c.cancels, c.known = step.Cancel[:0], c.sent
-	switch {
-	case c.phase == over:
-	case len(c.running) == 0 && !c.pending.decided:
-		c.conclude(now)
-		step.Over = true
-	case c.phase == open:
-		step.Wake, step.Watch, step.Slow = c.nextWake()
-	}
-	return *step
-}
-
-// conclude ends the call, and tells the budget.
-func (c *Call) conclude(now *Now) {
-	at := now.At
-	if c.phase == gone && c.reason == policy.ReasonDeadlineExceeded && c.let != "" {
-		c.reason = c.let // the reason for which a slow attempt ran into the deadline
-	}
-	retryAfter := c.retryAfter(*now) // first, because what it calls may panic
-	c.ledger.release(&c.ledger.shadow, outcome{helped: c.reason == policy.ReasonSucceeded}, at)
-	c.phase = over
-	c.end = End{
-		Reason: c.reason, Commit: c.commit, Answer: c.answer.attempt, Err: c.answer.err,
-		Attempts: c.sent, Hedges: c.hedges, Waited: c.waited, RetryAfter: retryAfter, Panicked: c.panics,
-	}
-	if c.idle != Never {
-		c.end.Waited += at - c.idle
-	}
-	failed := c.end.Err != nil || c.end.Answer == 0
-	if failed && c.said.attempt != c.end.Answer {
-		c.end.Last = c.said.err
-	}
-	switch {
-	case failed:
-		c.ledger.finishBudget(at, balance.EndFailed)
-	case c.sent == 1:
-		c.ledger.finishBudget(c.began, balance.EndAtOnce)
-	default:
-		c.ledger.finishBudget(at, balance.EndSucceeded)
-	}
-}

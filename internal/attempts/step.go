@@ -1,0 +1,59 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package attempts
+
+import (
+	"github.com/stagger-go/stagger/internal/balance"
+	"github.com/stagger-go/stagger/policy"
+)
+
+// step starts the step of an event other than Start.
+func (c *Call) step() Step {
+	c.used = true
+	return Step{Cancel: c.cancels[:0], Wake: Never}
+}
+
+// completeStep completes the step of an event. The call is over when no attempt runs or is to follow.
+func (c *Call) completeStep(step *Step, now *Now) Step {
+	c.cancels, c.known = step.Cancel[:0], c.sent
+	switch {
+	case c.phase == over:
+	case len(c.running) == 0 && !c.pending.decided:
+		c.conclude(now)
+		step.Over = true
+	case c.phase == open:
+		step.Wake, step.Watch, step.Slow = c.nextWake()
+	}
+	return *step
+}
+
+// conclude ends the call, and tells the budget.
+func (c *Call) conclude(now *Now) {
+	at := now.At
+	if c.phase == gone && c.reason == policy.ReasonDeadlineExceeded && c.let != "" {
+		c.reason = c.let // the reason for which a slow attempt ran into the deadline
+	}
+	retryAfter := c.retryAfter(*now) // first, because what it calls may panic
+	c.ledger.release(&c.ledger.shadow, outcome{helped: c.reason == policy.ReasonSucceeded}, at)
+	c.phase = over
+	c.end = End{
+		Reason: c.reason, Commit: c.commit, Answer: c.answer.attempt, Err: c.answer.err,
+		Attempts: c.sent, Hedges: c.hedges, Waited: c.waited, RetryAfter: retryAfter, Panicked: c.panics,
+	}
+	if c.idle != Never {
+		c.end.Waited += at - c.idle
+	}
+	failed := c.end.Err != nil || c.end.Answer == 0
+	if failed && c.said.attempt != c.end.Answer {
+		c.end.Last = c.said.err
+	}
+	switch {
+	case failed:
+		c.ledger.finishBudget(at, balance.EndFailed)
+	case c.sent == 1:
+		c.ledger.finishBudget(c.began, balance.EndAtOnce)
+	default:
+		c.ledger.finishBudget(at, balance.EndSucceeded)
+	}
+}
