@@ -176,7 +176,8 @@ func allCallers(t *testing.T, command string) []namedCaller {
 func ask(t *testing.T, method, url, body string) []byte {
 	t.Helper()
 	r := must.Get(http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body)))(t)
-	reply := must.Get(http.DefaultClient.Do(r))(t)
+	reply, err := http.DefaultClient.Do(r)
+	must.Do(t, err)
 	defer reply.Body.Close()
 	text, err := io.ReadAll(reply.Body)
 	if err != nil || reply.StatusCode != http.StatusOK {

@@ -189,7 +189,8 @@ func TestServerIsControlled(t *testing.T) {
 func ask(t *testing.T, method, url, body string) string {
 	t.Helper()
 	r := must.Get(http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body)))(t)
-	reply := must.Get((&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(r))(t)
+	reply, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(r)
+	must.Do(t, err)
 	defer reply.Body.Close()
 	text := must.Get(io.ReadAll(reply.Body))(t)
 	return string(text)
