@@ -26,7 +26,7 @@ func (r *Retrier) unary(with coexistence) grpc.UnaryClientInterceptor {
 			return invoke(ctx, method, req, reply, cc, opts...)
 		}
 		u.announce(ctx, of)
-		u.outside.ctx, u.outside.request, u.outside.lent = ctx, req, true
+		u.outside = outside{ctx, req, true}
 		u.req, u.reply, u.invoke = req, reply, r.keepBuffers(u.policy, &u.options, u.flags, req, invoke)
 		err := u.run()
 		u.recycle()

@@ -241,6 +241,7 @@ func (f facts) Off() policy.Reason {
 	}
 	return ""
 }
+
 func (f facts) ConnectWait() attempts.ConnectWait {
 	wait := f.policy.MaxConnectionWait()
 	return attempts.ConnectWait{Longest: wait, MaxOutage: attempts.MaxOutage(wait)}
