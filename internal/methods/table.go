@@ -4,6 +4,7 @@
 package methods
 
 import (
+	"cmp"
 	"iter"
 	"maps"
 	"sync"
@@ -21,8 +22,9 @@ const (
 // Key names a method at a target.
 type Key struct{ Target, Method string }
 
-// Table is a bounded table of methods. The zero value is empty. It is safe for concurrent use. A lookup takes no lock
-// and allocates nothing; a new method copies the table, because methods come once and calls often.
+// Table is a bounded table of methods. The zero value is empty. It is safe for concurrent use. From the third lookup of a method
+// on, a lookup takes no lock and allocates nothing: the second one copies the table with all new methods, because methods come
+// once and calls often.
 //
 // A full table drops the least recently used methods, to the second, but none with attempts that
 // admission counts as running, and none that was used in the current second. So a flood of new names finds no place,
@@ -33,10 +35,11 @@ type Table struct {
 	others rows
 }
 
-// rows are methods, and the end of the second in which the table has no place for others.
+// rows are methods.
 type rows struct {
-	all  atomic.Pointer[map[Key]*Method]
-	full atomic.Int64
+	all  atomic.Pointer[map[Key]*Method] // without the new ones
+	new  map[Key]*Method                 // those that were looked up once; guarded by Table.mu, like full
+	full int64                           // the end of the second in which there is no place for others
 }
 
 func (r *rows) find(key Key) *Method {
@@ -67,41 +70,60 @@ func (t *Table) insert(key Key, static bool, now time.Duration) *Method {
 	if static {
 		r, most = &t.static, mostStatic
 	}
-	if r.full.Load() == second(now)+1 {
-		return nil
-	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if m := r.find(key); m != nil {
+	if t.static.new[key] != nil || r.new[key] != nil {
+		t.static.change(nil)
+		r.change(nil)
+	}
+	if m := cmp.Or(t.static.find(key), r.find(key)); m != nil {
 		return m
 	}
-	all := r.copy()
-	if len(all) >= most && !evict(all, now) {
-		r.full.Store(second(now) + 1)
+	if r.size() >= most && r.full != second(now)+1 {
+		r.change(func(all map[Key]*Method) { evict(all, now) })
+	}
+	if r.size() >= most {
+		r.full = second(now) + 1
 		return nil
 	}
-	m := new(Method)
-	if known := t.others.find(key); known != nil {
-		m = known
-		others := t.others.copy()
-		delete(others, key)
-		t.others.all.Store(&others)
+	m := cmp.Or(t.others.find(key), t.others.new[key])
+	if m == nil {
+		m = new(Method)
+	} else {
+		t.others.change(func(all map[Key]*Method) { delete(all, key) })
 	}
-	all[key] = m
-	r.all.Store(&all)
+	if r.new == nil {
+		r.new = map[Key]*Method{}
+	}
+	r.new[key] = m
 	return m
 }
 
-func (r *rows) copy() map[Key]*Method {
+// size returns the number of methods. Table.mu must be held.
+func (r *rows) size() int {
 	if all := r.all.Load(); all != nil {
-		return maps.Clone(*all)
+		return len(*all) + len(r.new)
 	}
-	return map[Key]*Method{}
+	return len(r.new)
 }
 
-// evict drops the methods that were last used in the same second as the least recently used one. It reports
-// false if that is the current second.
-func evict(all map[Key]*Method, now time.Duration) bool {
+// change copies the methods with the new ones, and applies edit, if not nil, to the copy. Table.mu must be held.
+func (r *rows) change(edit func(all map[Key]*Method)) {
+	all := map[Key]*Method{}
+	if before := r.all.Load(); before != nil {
+		all = maps.Clone(*before)
+	}
+	maps.Copy(all, r.new)
+	if edit != nil {
+		edit(all)
+	}
+	r.all.Store(&all)
+	r.new = nil
+}
+
+// evict drops the methods that were last used in the same second as the least recently used one, unless that is the current
+// second.
+func evict(all map[Key]*Method, now time.Duration) {
 	oldest := second(now)
 	for _, m := range all {
 		if used := m.used.Load(); used < oldest && !m.runs() {
@@ -109,7 +131,7 @@ func evict(all map[Key]*Method, now time.Duration) bool {
 		}
 	}
 	if oldest == second(now) {
-		return false
+		return
 	}
 	maps.DeleteFunc(all, func(_ Key, m *Method) bool {
 		drop := m.used.Load() == oldest && !m.runs()
@@ -118,12 +140,15 @@ func evict(all map[Key]*Method, now time.Duration) bool {
 		}
 		return drop
 	})
-	return true
 }
 
 // All returns the methods of the table.
 func (t *Table) All() iter.Seq2[Key, *Method] {
 	return func(yield func(Key, *Method) bool) {
+		t.mu.Lock()
+		t.static.change(nil)
+		t.others.change(nil)
+		t.mu.Unlock()
 		for _, r := range []*rows{&t.static, &t.others} {
 			if all := r.all.Load(); all != nil {
 				for key, m := range *all {
