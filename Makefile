@@ -92,7 +92,7 @@ compare: ## Measure the costs of stagger and its peers, also at scale: 3 minutes
 	@go run ./lab/compare $(COMPARE)
 
 .PHONY: test
-test: ## Run every module's tests with the race detector, but those that judge figures without: 6 minutes
+test: ## Run every module's tests with the race detector, but those that judge figures without: 4 minutes
 	@.ci/cc
 	@.ci/chromium
 	@STAGGER_CHROMIUM=required .ci/test '$(FIGURES)' '$(STORMS)' $(MODULES)
