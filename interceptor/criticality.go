@@ -28,7 +28,8 @@ type criticalityKey struct{}
 
 // ContextWithCriticality returns a context whose calls have a criticality: whether they are refused before or after others, if
 // their policy has admission: REFUSE. Policies with sendCriticality also send it to the server. If a call's policy has another
-// one, SHEDDABLE wins, then CRITICAL. A server interceptor with [IncomingCriticality] makes a context for each incoming call.
+// one, SHEDDABLE wins, then CRITICAL. An undefined value has no effect, with a warning. A server interceptor with
+// [IncomingCriticality] makes a context for each incoming call.
 func ContextWithCriticality(ctx context.Context, c policy.Criticality) context.Context {
 	return context.WithValue(ctx, criticalityKey{}, c)
 }
@@ -127,6 +128,9 @@ func priorities(text string) policy.Criticality {
 func (o *callOptions) assignCriticality(ctx context.Context, p *decision.Policy) context.Context {
 	sends := p.SendsCriticality()
 	if sends || p.Refuses() {
+		if c, _ := ctx.Value(criticalityKey{}).(policy.Criticality); c != "" && !isCriticality(c) {
+			o.retrier.warnOnce(&wrongCriticality, string(c), strconv.Quote(string(c)))
+		}
 		if o.criticality = CriticalityFromContext(ctx); o.criticality == policy.CriticalityDefault || p.Criticality() == policy.CriticalitySheddable {
 			o.criticality = p.Criticality()
 		}

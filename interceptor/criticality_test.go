@@ -6,6 +6,7 @@ package interceptor_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	"google.golang.org/grpc/metadata"
@@ -60,6 +61,9 @@ func TestCriticality_Sent(t *testing.T) {
 						if got := fmt.Sprint(a.Metadata.Get(criticalityHeader)); got != row.want {
 							t.Errorf("attempt %d carries %s; want %s", a.Number, got, row.want)
 						}
+					}
+					if got := strings.Join(s.warnings, "; "); strings.HasPrefix(got, `interceptor.ContextWithCriticality: "UTMOST": has no effect`) != (row.context == "UTMOST") {
+						t.Errorf("warnings %q", got)
 					}
 				})
 			})

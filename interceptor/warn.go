@@ -72,6 +72,9 @@ var (
 	// By the number: the policy of a single call has more attempts than the Retrier allows.
 	cutAttempts = surprise{"maxAttempts", "of a policy given with a call is cut to %d, the most that this Retrier allows; " + allowsMore}
 	noAttempts  = surprise{"interceptor.MaxAttempts", "counts as 1: must be at least 1, the first attempt"}
+	// By the criticality of a call's context.
+	wrongCriticality = surprise{"interceptor.ContextWithCriticality", "has no effect: " +
+		"must be policy.CriticalitySheddable, CriticalityDefault or CriticalityCritical"}
 	// A server interceptor could not send pushback upstream after a call gave up.
 	lostTrailer = surprise{decision.PushbackTrailer, "could not be sent to the caller above, which may retry: %v"}
 	// By the method: gRPC retries every attempt by itself.
