@@ -89,6 +89,7 @@ func (t *Table) insert(key Key, static bool, now time.Duration) *Method {
 	m := cmp.Or(t.others.find(key), t.others.new[key])
 	if m == nil {
 		m = new(Method)
+		m.touch(now) // another call may evict at once what was not used
 	} else {
 		t.others.change(func(all map[Key]*Method) { delete(all, key) })
 	}
@@ -109,6 +110,9 @@ func (r *rows) size() int {
 
 // change copies the methods with the new ones, and applies edit, if not nil, to the copy. Table.mu must be held.
 func (r *rows) change(edit func(all map[Key]*Method)) {
+	if edit == nil && len(r.new) == 0 {
+		return
+	}
 	all := map[Key]*Method{}
 	if before := r.all.Load(); before != nil {
 		all = maps.Clone(*before)

@@ -63,6 +63,17 @@ func TestTable_EvictsTheLongestIdle(t *testing.T) {
 	}
 }
 
+// A method that was just added counts as used before its first call says so.
+func TestTable_KeepsTheNewest(t *testing.T) {
+	t.Parallel()
+	var table Table
+	table.fill(0, mostOthers-1, false, time.Second)
+	newest := table.insert(key(mostOthers), false, 2*time.Second)
+	if table.Find(key(mostOthers+1), false, 2*time.Second) == nil || newest.Evicted() {
+		t.Error("another method has no place, or takes that of the newest")
+	}
+}
+
 // A flood of names within one second finds no place, and does not evict its own names.
 func TestTable_Flood(t *testing.T) {
 	t.Parallel()
