@@ -28,7 +28,7 @@ type callOptions struct {
 	foreign  bool              // the caller gave options of another library's retries
 	retrier  *Retrier
 
-	criticality policy.Criticality // of the call itself; "": the policy's
+	criticality policy.Criticality // "" if the policy neither refuses calls nor sends it
 
 	// Set by call.read.
 	maxAttempts int // the call's limit, which overrides its policy's

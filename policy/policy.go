@@ -80,7 +80,7 @@ type Spec struct {
 	TransparentRetry *bool  // gRPC itself may retry a non-idempotent call that a server refused as not processed; nil: as in the [Config]
 	RefusedRetry     *bool  // stagger believes a trailer with which a server reports that it did not process a call; nil: as in the [Config]
 	Admission        Admission
-	Criticality      Criticality // for calls without their own
+	Criticality      Criticality // if a call's context has another one, SHEDDABLE wins, then CRITICAL
 	SendCriticality  bool        // send each call's criticality to the server
 	Mode             Mode
 	Percent          *float64   // the share of the calls to which the mode applies, 0 to 100 with at most four decimals; nil: 100
