@@ -27,7 +27,8 @@ import (
 
 // check checks a call that has ended.
 func (c *caller) check() {
-	if !c.opened && c.kind != unary && c.story.single && len(c.finished) == toldOfRefusal() {
+	single := c.story.single || c.story.ended == 0 // the end says so: without it, the stream may be gRPC's own
+	if !c.opened && c.kind != unary && single && len(c.finished) == toldOfRefusal() {
 		c.finished = slices.CompactFunc(c.finished, errors.Is)
 	}
 	if c.story.ended > 1 || len(c.finished) > 1 {
