@@ -341,8 +341,9 @@ func TestServerStops(t *testing.T) {
 					got, made := all.of(getOrder), all.of(createOrder)
 					t.Logf("%s: %d of %d, %d of %d, ran twice %d, failed %v", c.name, got.good(), len(got), made.good(), len(made), repeated, all.codes())
 					row = append(row, fmt.Sprintf("%s · %s · %d", percent(got.good(), len(got)), percent(made.good(), len(made)), repeated))
-					if failed := len(got) - got.good() - got.codes()[codes.Canceled]; c.name == ourName && failed > 1+len(got)/50 {
-						t.Errorf("stagger: %d of %d calls that may be repeated were good", got.good(), len(got))
+					refused := got.refused() // the reserve of 4 retries pays for the calls of one kill, not for two within a second
+					if failed := len(got) - got.good() - got.codes()[codes.Canceled]; c.name == ourName && (failed-refused > 1+len(got)/50 || refused > len(got)/6) {
+						t.Errorf("stagger: %d of %d calls that may be repeated were good, %d refused by the budget", got.good(), len(got), refused)
 					}
 				}
 				shown.rows = append(shown.rows, row)
@@ -361,7 +362,8 @@ func TestServerStops(t *testing.T) {
 const stopsText = `
 Each client makes 40 calls a second, of 150 ms each. In each cell: GetOrder, % good · CreateOrder, % good · calls of CreateOrder that ran
 twice. A server needs some tenths of a second to start again; gRPC tries to connect every 100 ms. Python's server answers calls that arrive while it stops with
-CANCELLED, which is retried only if a policy lists CANCELLED; this one does not.`
+CANCELLED, which is retried only if a policy lists CANCELLED; this one does not. Two kills within a second can need more retries
+than the default budget's reserve of 4 pays for; then a call or two of GetOrder fails.`
 
 // slowOrders are both methods, each call of which takes 150 ms.
 func slowOrders(conn *grpc.ClientConn) []callee {

@@ -7,6 +7,7 @@ package interop
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -198,6 +199,16 @@ func (o outcomes) of(method string) outcomes {
 func (o outcomes) good() (n int) {
 	for _, c := range o {
 		if c.err == nil {
+			n++
+		}
+	}
+	return n
+}
+
+// refused returns how many have failed because stagger's budget refused a retry.
+func (o outcomes) refused() (n int) {
+	for _, c := range o {
+		if e, ok := errors.AsType[*interceptor.Error](c.err); ok && e.Reason == policy.ReasonBudgetExhausted {
 			n++
 		}
 	}
