@@ -263,34 +263,3 @@ func replayServer() (s *server, received chan bool) {
 	})
 	return s, received
 }
-
-func TestMemories(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		for _, table := range memories(quick()) {
-			rows := must.Get(table.rows(quick()))(t)
-			want := map[string]int{"waiting": 1 + len(waitingClients), "replay": len(replayers(4)), "scale": 4}[table.name]
-			if len(rows) != want {
-				t.Errorf("%s: %d rows; want %d", table.name, len(rows), want)
-			}
-			for _, r := range rows {
-				if len(r.Values) != len(table.columns) {
-					t.Errorf("%s, %s: %d values; want %d", table.name, r.Name, len(r.Values), len(table.columns))
-				}
-				switch table.name {
-				case "waiting":
-					if r.Values[2] < 1 {
-						t.Errorf("%s: %v goroutines; want one for each call", r.Name, r.Values[2])
-					}
-				case "replay":
-					if r.Values[0] < replayMessages*replaySize/2 { // other tests may let go of something
-						t.Errorf("%s: %.0f bytes; want about what was sent at least", r.Name, r.Values[0])
-					}
-				default:
-					if r.Values[0] < 16 || r.Values[1] > 1 {
-						t.Errorf("%s: %.0f bytes, %.1f goroutines; want some bytes and hardly any goroutine", r.Name, r.Values[0], r.Values[1])
-					}
-				}
-			}
-		}
-	})
-}
