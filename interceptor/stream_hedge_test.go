@@ -355,10 +355,11 @@ func TestStreamHedge_CommittedAttemptFails(t *testing.T) {
 				stream := s.open(t, t.Context(), serverStream)
 				send(t, stream, "x")
 				commit(stream)
-				time.Sleep(100 * ms) // the attempt has failed, and that is being told
+				time.Sleep(100 * ms) // the attempt has failed
 				if _, err := receive(stream); reasonOf(err) != policy.ReasonCommitted {
 					t.Errorf("%v", err)
 				}
+				time.Sleep(time.Second) // another goroutine may tell the observer
 				s.overOnce(t, codes.Unavailable, 1)
 			}, slow)
 		})

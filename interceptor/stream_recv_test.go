@@ -193,6 +193,7 @@ func TestStreamRecv_MessageMeetsEnd(t *testing.T) {
 		if fmt.Sprint(got) != "[a]" || status.Code(err) != codes.Canceled || reasonOf(err) == policy.ReasonSucceeded {
 			t.Errorf("%v, %v", got, err)
 		}
+		time.Sleep(time.Second) // another goroutine may tell the observer
 		s.overOnce(t, codes.Canceled, 1)
 	}, slow)
 }

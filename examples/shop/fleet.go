@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -60,10 +61,11 @@ func startFleet(ctx context.Context, web int) (_ *fleet, err error) {
 	if err := os.WriteFile(f.policyFile(), policies, 0o600); err != nil {
 		return nil, err
 	}
+	port := anyPort()
 	for i, service := range order {
 		f.web[service] = fmt.Sprintf("127.0.0.1:%d", web+i)
-		if f.grpc[service], err = freeAddress(ctx); err == nil && web == 0 {
-			f.web[service], err = freeAddress(ctx)
+		if f.grpc[service], err = freeAddress(ctx, &port); err == nil && web == 0 {
+			f.web[service], err = freeAddress(ctx, &port)
 		}
 		if err != nil {
 			return nil, err
@@ -82,14 +84,24 @@ func startFleet(ctx context.Context, web int) (_ *fleet, err error) {
 	return f, nil
 }
 
-// freeAddress returns an address that is free now.
-func freeAddress(ctx context.Context) (string, error) {
-	lis, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
+// freeAddress returns an address with the first free port from *port on, and moves *port behind it.
+func freeAddress(ctx context.Context, port *int) (string, error) {
+	for {
+		lis, err := new(net.ListenConfig).Listen(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", *port))
+		if *port++; err == nil {
+			return lis.Addr().String(), lis.Close()
+		}
+		if *port > lastPort {
+			return "", err
+		}
 	}
-	return lis.Addr().String(), lis.Close()
 }
+
+// anyPort returns a random port. It is below those that Linux gives to connections, which could take the port of a service that
+// is down for a moment.
+func anyPort() int { return 20_000 + rand.IntN(10_000) }
+
+const lastPort = 32_767
 
 func (f *fleet) policyFile() string { return filepath.Join(f.folder, "retry.yaml") }
 func (f *fleet) ledgerFile() string { return filepath.Join(f.folder, "ledger.txt") }

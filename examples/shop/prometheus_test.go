@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -113,12 +112,11 @@ func startPrometheus(ctx context.Context, t *testing.T, targets []string) scrape
 	if err := os.WriteFile(file, fmt.Appendf(nil, config, rules, strings.Join(targets, ", ")), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	lis, err := net.Listen("tcp", "127.0.0.1:0") // a free port
+	port := anyPort()
+	address, err := freeAddress(ctx, &port)
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := lis.Addr().String()
-	lis.Close()
 	command := exec.CommandContext(ctx, "prometheus", "--config.file="+file, "--web.listen-address="+address,
 		"--storage.tsdb.path="+filepath.Join(folder, "data"), "--log.level=warn")
 	command.Cancel = func() error { return command.Process.Signal(syscall.SIGTERM) }

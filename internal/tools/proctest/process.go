@@ -10,11 +10,14 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 )
@@ -71,16 +74,28 @@ func (p *Process) Kill() {
 // Done is closed when the process has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Port returns a port of loopback that was free just now.
+// given counts the ports that Port has given, from a random one on.
+var given atomic.Uint32
+
+func init() { given.Store(rand.Uint32N(ports)) }
+
+// The ports are below those that Linux gives to connections (from 32768 on), which could take the port of a server that is down
+// for a moment.
+const firstPort, ports = 20_000, 12_000
+
+// Port returns a port of loopback that was free just now, and that this process has not had before.
 func Port(tb testing.TB) int {
 	tb.Helper()
-	lis, err := new(net.ListenConfig).Listen(tb.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		tb.Fatal(err)
+	for range ports {
+		port := firstPort + int(given.Add(1)%ports)
+		lis, err := new(net.ListenConfig).Listen(tb.Context(), "tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err == nil {
+			_ = lis.Close() // only a second close fails
+			return port
+		}
 	}
-	defer func() { _ = lis.Close() }() // only a second close fails
-	addr, _ := lis.Addr().(*net.TCPAddr)
-	return addr.Port
+	tb.Fatal("no port of loopback is free")
+	return 0
 }
 
 // tail keeps the end of a program's output.
