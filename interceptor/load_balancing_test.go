@@ -427,7 +427,7 @@ methodConfig:
 	// Output: all of 100 calls have succeeded
 }
 
-// dialThree connects to three backends.
+// dialThree connects to three backends, all of which have answered a call.
 func dialThree(options ...grpc.DialOption) (_ *grpc.ClientConn, servers []*testserver.Server, end func()) {
 	for range 3 {
 		s, err := testserver.New()
@@ -439,6 +439,13 @@ func dialThree(options ...grpc.DialOption) (_ *grpc.ClientConn, servers []*tests
 	conn, err := testserver.DialAll(servers, options...)
 	if err != nil {
 		panic(err)
+	}
+	for _, s := range servers {
+		for s.Count("*") == 0 {
+			if err := conn.Invoke(context.Background(), create, &emptypb.Empty{}, &emptypb.Empty{}); err != nil {
+				panic(err)
+			}
+		}
 	}
 	return conn, servers, func() {
 		_ = conn.Close()
