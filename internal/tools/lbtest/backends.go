@@ -38,7 +38,8 @@ type Backends struct {
 
 	resolver  *manual.Resolver
 	listeners map[string]*bufconn.Listener
-	mu        sync.Mutex
+	dialing   sync.Mutex // serializes dials: two timers of a bubble that fire at once crash the race detector (see testserver)
+	mu        sync.Mutex // guards visits
 	visits    []int
 }
 
@@ -72,6 +73,8 @@ func Start(tb testing.TB, n int, config string, options ...grpc.DialOption) *Bac
 func name(i int) string { return fmt.Sprintf("backend-%d", i) }
 
 func (b *Backends) dial(ctx context.Context, addr string) (net.Conn, error) {
+	b.dialing.Lock()
+	defer b.dialing.Unlock()
 	return b.listeners[addr].DialContext(ctx)
 }
 
