@@ -82,11 +82,13 @@ func (o *Outage) Play(ctx context.Context) ([]Record, error) {
 	records := make([]Record, len(o.Clients))
 	start := time.Now()
 	var users sync.WaitGroup
-	for i, w := range worlds {
-		records[i] = Record{Scenario: o.Scenario, Calls: make([]Ended, len(o.Calls))}
-		users.Go(func() { o.makeCalls(ctx, start, i, w, records[i].Calls) })
+	begin := func() {
+		for i, w := range worlds {
+			records[i] = Record{Scenario: o.Scenario, Calls: make([]Ended, len(o.Calls))}
+			users.Go(func() { o.makeCalls(ctx, start, i, w, records[i].Calls) })
+		}
 	}
-	if err := o.enterPhases(ctx, start, worlds); err != nil {
+	if err := o.enterPhases(ctx, start, worlds, begin); err != nil {
 		cancel(err)
 		users.Wait()
 		return nil, err
@@ -99,8 +101,8 @@ func (o *Outage) Play(ctx context.Context) ([]Record, error) {
 	return records, nil
 }
 
-// enterPhases takes all servers through the phases.
-func (o *Outage) enterPhases(ctx context.Context, start time.Time, worlds []*world) error {
+// enterPhases takes all servers through the phases. It calls begin once they are in the first one.
+func (o *Outage) enterPhases(ctx context.Context, start time.Time, worlds []*world, begin func()) error {
 	var at time.Duration
 	for i := range o.Scenario.Phases {
 		p := &o.Scenario.Phases[i]
@@ -111,6 +113,9 @@ func (o *Outage) enterPhases(ctx context.Context, start time.Time, worlds []*wor
 			if err := w.enterPhase(p); err != nil {
 				return err
 			}
+		}
+		if i == 0 {
+			begin()
 		}
 		at += p.Length
 		if !sleepUntil(ctx, start.Add(at)) {
