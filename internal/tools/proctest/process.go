@@ -74,20 +74,20 @@ func (p *Process) Kill() {
 // Done is closed when the process has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// given counts the ports that Port has given, from a random one on.
-var given atomic.Uint32
-
-func init() { given.Store(rand.Uint32N(ports)) }
-
 // The ports are below those that Linux gives to connections (from 32768 on), which could take the port of a server that is down
 // for a moment.
-const firstPort, ports = 20_000, 12_000
+const lowest, ports = 20_000, 12_000
+
+var (
+	first = rand.Uint32N(ports) // other processes begin elsewhere
+	given atomic.Uint32         // counts the ports that were given or were not free
+)
 
 // Port returns a port of loopback that was free just now, and that this process has not had before.
 func Port(tb testing.TB) int {
 	tb.Helper()
 	for range ports {
-		port := firstPort + int(given.Add(1)%ports)
+		port := lowest + int((first+given.Add(1))%ports)
 		lis, err := new(net.ListenConfig).Listen(tb.Context(), "tcp", fmt.Sprintf("127.0.0.1:%d", port))
 		if err == nil {
 			_ = lis.Close() // only a second close fails
