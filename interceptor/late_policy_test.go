@@ -12,10 +12,12 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/resolver/manual"
+	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/stagger-go/stagger/interceptor"
@@ -135,4 +137,25 @@ func TestLatePolicy_Admission(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A timeout that arrives late ends the first stream as it ends the second.
+func TestLatePolicy_StreamTimeout(t *testing.T) {
+	playLive(t, nil, func(t *testing.T, s scene) {
+		s.On("*", testserver.Hang())
+		l := dialLive(t, s, delivered(`"retryPolicy"`, `"timeout": "1s"`), s.retrier.Resolver)
+		for _, what := range []string{"the first stream", "the second"} {
+			start := time.Now()
+			_, err := receive(l.open(t, t.Context(), serverStream))
+			if took := time.Since(start); status.Code(err) != codes.DeadlineExceeded || took != time.Second {
+				t.Errorf("%s: %v after %v; want DeadlineExceeded after 1s", what, err, took)
+			}
+		}
+		synctest.Wait()
+		for _, e := range append(l.attempts, l.calls...) {
+			if e.Code != codes.DeadlineExceeded {
+				t.Errorf("observers: %+v", e)
+			}
+		}
+	})
 }

@@ -5,6 +5,7 @@ package interceptor
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"time"
 
@@ -117,8 +118,8 @@ func (s *stream) judge(t *streamAttempt, e streams.End, opened bool) attempts.Re
 		return attempts.Result{Err: errPanicked, Panicked: true}
 	}
 	err := e.Err
-	if e.GivenUp {
-		err = s.givenUp()
+	if e.GivenUp || status.Code(err) == codes.Canceled && errors.Is(s.call.ctx.Err(), context.DeadlineExceeded) {
+		err = s.givenUp() // gone may have cancelled it before the call's deadline did
 	}
 	if closed(s.call.cc) && strings.HasSuffix(messageOf(err), connClosing) {
 		err = errConnClosing // Header wraps it
