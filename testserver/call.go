@@ -4,6 +4,7 @@
 package testserver
 
 import (
+	"context"
 	"time"
 
 	"google.golang.org/grpc"
@@ -140,5 +141,9 @@ func (c *call) ended(err error) error {
 		return err
 	}
 	c.cancelled = true
-	return status.FromContextError(c.stream.Context().Err()).Err()
+	err = c.stream.Context().Err()
+	if deadline, limited := c.stream.Context().Deadline(); limited && !time.Now().Before(deadline) {
+		err = context.DeadlineExceeded // gRPC's timer may cancel the context a moment before its deadline ends it
+	}
+	return status.FromContextError(err).Err()
 }
