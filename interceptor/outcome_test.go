@@ -177,7 +177,9 @@ func TestUnsent_GRPCRetries(t *testing.T) {
 						t.Errorf("%v after %d attempts; want %d", err, len(j.attempts), row.want)
 					}
 					j.attempts = nil
-					if _, err := conn.NewStream(t.Context(), serverStream, create); status.Code(err) != codes.Unavailable || len(j.attempts) != row.want {
+					_, err := conn.NewStream(t.Context(), serverStream, create)
+					synctest.Wait() // NewStream does not wait for observers
+					if status.Code(err) != codes.Unavailable || len(j.attempts) != row.want {
 						t.Errorf("stream: %v after %d attempts; want %d", err, len(j.attempts), row.want)
 					}
 				}

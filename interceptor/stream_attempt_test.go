@@ -250,6 +250,7 @@ func TestStreamAttempt_OptionsNotOpened(t *testing.T) {
 		var finished []error
 		stream, err := s.conn.NewStream(t.Context(), serverStream, get, grpc.Header(&header), grpc.Peer(&p),
 			grpc.OnFinish(func(err error) { finished = append(finished, err) }))
+		synctest.Wait() // NewStream does not wait for callbacks
 		if stream != nil || len(finished) != 1 || finished[0] != err || reasonOf(err) != policy.ReasonAttemptsExhausted {
 			t.Errorf("%v, %v; OnFinish was told %v", stream, err, finished)
 		}

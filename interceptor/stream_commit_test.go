@@ -321,6 +321,7 @@ func (s scene) prepared(t *testing.T) *grpc.PreparedMsg {
 // is told.
 func (s scene) committedBy(t *testing.T, err error, want decision.Commit) {
 	t.Helper()
+	synctest.Wait() // the application's calls do not wait for observers
 	e, ok := errors.AsType[*interceptor.Error](err)
 	if !ok || e.Reason != policy.ReasonCommitted || e.Commit != string(want) || e.Attempts != 1 {
 		t.Errorf("%v, %+v; want one attempt, committed by %q", err, e, want)

@@ -100,6 +100,7 @@ func TestStreamHedge_WinnersMetadata(t *testing.T) {
 		send(t, stream, "x")
 		got, err := receive(stream)
 		seen, _ := stream.Header()
+		synctest.Wait() // RecvMsg does not wait for callbacks
 		all := fmt.Sprint(got, header["who"], seen["who"], trailer["who"], stream.Trailer()["who"], finished)
 		if all != "[second] [second] [second] [second] [second] [<nil>]" || err != io.EOF || from.Addr == nil {
 			t.Errorf("%s, %v, peer %v", all, err, from)

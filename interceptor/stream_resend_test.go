@@ -61,7 +61,7 @@ func TestStreamResend_Close(t *testing.T) {
 		conn := s.Dial(t, append(s.retrier.DialOptions(), grpc.WithChainStreamInterceptor(counting))...)
 		s.On(get,
 			moves.Play(moves.Receive(0)).Then(down()),
-			moves.Play(moves.Receive(1)).Then(down()),
+			moves.Play(moves.Receive(1), moves.Pause(time.Second)).Then(down()), // fails once all is sent again
 			moves.Play(moves.Receive(0), say("sum")))
 		stream := must.Get(conn.NewStream(t.Context(), clientStream, get))(t)
 		send(t, stream, "a", "b")
