@@ -448,6 +448,27 @@ func TestStreamPanic_InAnAttemptThatHasEnded(t *testing.T) {
 	}, interceptor.WithBudget("", b), described(t))
 }
 
+// The classifier panics while it judges an earlier attempt: after the call's end, observers are told of no attempt.
+func TestStreamPanic_WhileAnotherIsJudged(t *testing.T) {
+	var judged atomic.Int64
+	play(t, hedged(), func(t *testing.T, s scene) {
+		s.On(get, down().Delay(150*ms), down().Delay(100*ms), testserver.Hang())
+		stream := s.open(t, t.Context(), serverStream)
+		seen := caught(func() { send(t, stream, "x"); _, _ = receive(stream) })
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if seen != "classifier" || len(s.calls) != 1 || len(s.attempts) != 0 {
+			t.Errorf("panics with %v; told of %+v and %+v", seen, s.calls, s.attempts)
+		}
+	}, interceptor.WithClassifier(func(context.Context, string, any, error) interceptor.Verdict {
+		if judged.Add(1) > 1 {
+			panic("classifier")
+		}
+		time.Sleep(time.Second)
+		return interceptor.VerdictByCode
+	}))
+}
+
 // panickingStream makes a stream whose attempt with that number panics in a method, if it comes to that.
 func panickingStream(t *testing.T, s scene, method string, number int, goexit bool) {
 	t.Helper()

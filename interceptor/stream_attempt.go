@@ -100,7 +100,10 @@ func (s *stream) reportEnd(e streams.End) {
 		return
 	}
 	s.enter(func() {
-		if resumes && !s.machine.Over() && s.replay.replace(request) {
+		if s.machine.Over() { // a panic has ended the call meanwhile
+			return
+		}
+		if resumes && s.replay.replace(request) {
 			r.Resumes, r.Progress, s.resume.progress = true, s.resume.progress, false
 		}
 		s.call.noteEnd(&t.attempt, &r)
