@@ -76,6 +76,6 @@ func (p paid) Withdraw(out decision.Outcome, factor float64) bool {
 	if out.TimedOut {
 		kind = budget.KindTimeout
 	}
-	_, granted := p.Budget.Withdraw(time.Now(), kind, factor)
+	_, granted := p.Budget.Withdraw(time.Now(), budget.Charge{Kind: kind, Factor: factor})
 	return granted
 }

@@ -7,9 +7,11 @@
 package stagger_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,7 +22,6 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/internal/inside"
 	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
@@ -74,7 +75,7 @@ func stage(t *testing.T, play func(t *testing.T, s scene)) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		set := must.Get(policy.Parse("orders.yaml", []byte(orders)))(t)
-		retrier := must.Get(interceptor.New(set, inside.Random(func() float64 { return 0.5 }).(interceptor.Option), interceptor.WithObserver(quiet)))(t)
+		retrier := must.Get(interceptor.New(set, interceptor.WithRandom(func() float64 { return 0.5 }), interceptor.WithObserver(quiet)))(t)
 		srv := testserver.Start(t)
 		play(t, scene{srv, srv.Dial(t, retrier.DialOptions()...)})
 	})
@@ -83,125 +84,98 @@ func stage(t *testing.T, play func(t *testing.T, s scene)) {
 // quiet receives the warnings of the policy, so that they don't go to the default logger.
 var quiet = interceptor.Observer{Diagnostic: func(policy.Diagnostic) {}}
 
-func (s scene) call(ctx context.Context, method string, opts ...grpc.CallOption) error {
-	return s.conn.Invoke(ctx, method, &emptypb.Empty{}, &emptypb.Empty{}, opts...)
-}
-
-// waits are the times between the attempts that the server saw.
-func (s scene) waits() string {
-	var list []time.Duration
-	attempts := s.Attempts()
-	for i := 1; i < len(attempts); i++ {
-		list = append(list, attempts[i].Time.Sub(attempts[i-1].Time))
+// tell makes a call, and returns its end: code, attempts, duration and reason; then the times between the attempts that the server saw.
+func (s scene) tell(ctx context.Context, method string, opts ...grpc.CallOption) string {
+	began := time.Now()
+	err := s.conn.Invoke(ctx, method, &emptypb.Empty{}, &emptypb.Empty{}, opts...)
+	end := fmt.Sprint("OK after ", time.Since(began))
+	if e, ok := errors.AsType[*interceptor.Error](err); ok {
+		end = fmt.Sprintf("%s, %v after %v: %s", status.Convert(err).Message(), status.Code(err), e.Elapsed, e.Reason)
 	}
-	return fmt.Sprint(list)
-}
-
-// wantEnd checks a call's code and stagger's details.
-func wantEnd(t *testing.T, err error, code codes.Code, attempts int, elapsed time.Duration, reason policy.Reason) {
-	t.Helper()
-	e, ok := errors.AsType[*interceptor.Error](err)
-	if !ok {
-		t.Fatalf("error %v is no *interceptor.Error", err)
+	var waits []time.Duration
+	for i, a := range s.Attempts() {
+		if i > 0 {
+			waits = append(waits, a.Time.Sub(s.Attempts()[i-1].Time))
+		}
 	}
-	if status.Code(err) != code || e.Attempts != attempts || e.Elapsed != elapsed || e.Reason != reason {
-		t.Errorf("%v after %d attempts and %v: %s; want %v after %d and %v: %s",
-			status.Code(err), e.Attempts, e.Elapsed, e.Reason, code, attempts, elapsed, reason)
+	return fmt.Sprint(end, ", ", waits)
+}
+
+func TestCall(t *testing.T) {
+	t.Parallel()
+	down, full, slow := testserver.Fail(codes.Unavailable, "down"), testserver.Fail(codes.ResourceExhausted, "full"), testserver.Hang()
+	type script []testserver.Step
+	for name, row := range map[string]struct {
+		method   string        // "": GetOrder
+		deadline time.Duration // 0: an hour
+		opts     []grpc.CallOption
+		script   script
+		want     string
+	}{
+		"UNAVAILABLE is retried with backoff": {
+			script: script{down.Times(2), testserver.OK()},
+			want:   "OK after 150ms, [50ms 100ms]",
+		},
+		"an outage ends the call with the server's error": {
+			script: script{down},
+			want:   "down, Unavailable after 350ms: attempts_exhausted, [50ms 100ms 200ms]",
+		},
+		"RESOURCE_EXHAUSTED has a longer scale": {
+			script: script{full},
+			want:   "full, ResourceExhausted after 3.5s: attempts_exhausted, [500ms 1s 2s]",
+		},
+		"the server's delay, half of 10 % more, and from anew": {
+			script: script{full.RetryInfo(8 * time.Second), full, testserver.OK()},
+			want:   "OK after 8.9s, [8.4s 500ms]",
+		},
+		"a slow attempt is given up for another": {
+			script: script{slow.Times(1), testserver.OK()},
+			want:   "OK after 1.05s, [1.05s]",
+		},
+		"after a timeout an attempt costs five of the ten": {
+			deadline: 10 * time.Second, script: script{slow},
+			want: "context deadline exceeded, DeadlineExceeded after 10s: budget_exhausted, [1.05s 1.1s]",
+		},
+		"the server's DEADLINE_EXCEEDED, while there is time": {
+			script: script{testserver.Fail(codes.DeadlineExceeded), testserver.OK()},
+			want:   "OK after 50ms, [50ms]",
+		},
+		"a backoff that would pass the deadline": {
+			deadline: 200 * ms, script: script{down},
+			want: "down, Unavailable after 150ms: deadline_too_close, [50ms 100ms]",
+		},
+		"a call that isn't idempotent": {
+			method: createOrder, script: script{down},
+			want: "down, Unavailable after 0s: not_idempotent, []",
+		},
+		"declared idempotent by its caller": {
+			method: createOrder, opts: []grpc.CallOption{interceptor.Idempotent()}, script: script{down, testserver.OK()}, want: "OK after 50ms, [50ms]",
+		},
+		"pushback: at once": {
+			script: script{down.Pushback("0"), down},
+			want:   "down, Unavailable after 150ms: attempts_exhausted, [0s 50ms 100ms]",
+		},
+		"pushback: a delay": {
+			script: script{down.Pushback("1000"), down},
+			want:   "down, Unavailable after 1.2s: attempts_exhausted, [1.05s 50ms 100ms]",
+		},
+		"pushback: never":            {script: script{down.Pushback("-1")}, want: "down, Unavailable after 0s: pushback_stop, []"},
+		"pushback: nonsense":         {script: script{down.Pushback("soon")}, want: "down, Unavailable after 0s: pushback_stop, []"},
+		"pushback: two values":       {script: script{down.Pushback("7", "8")}, want: "down, Unavailable after 0s: pushback_stop, []"},
+		"pushback: over 300 seconds": {script: script{down.Pushback("300001")}, want: "down, Unavailable after 0s: pushback_stop, []"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			stage(t, func(t *testing.T, s scene) {
+				method := cmp.Or(row.method, getOrder)
+				s.On(method, row.script...)
+				ctx, cancel := context.WithTimeout(t.Context(), cmp.Or(row.deadline, time.Hour))
+				defer cancel()
+				if got := s.tell(ctx, method, row.opts...); got != row.want {
+					t.Errorf("%s\nwant %s", got, row.want)
+				}
+			})
+		})
 	}
-}
-
-func TestUnavailableIsRetriedWithBackoff(t *testing.T) {
-	stage(t, func(t *testing.T, s scene) {
-		s.On(getOrder, testserver.Fail(codes.Unavailable).Times(2), testserver.OK())
-		must.Do(t, s.call(t.Context(), getOrder))
-		if got := s.waits(); got != "[50ms 100ms]" {
-			t.Errorf("waits %s; want half of 100 ms, then of 200 ms", got)
-		}
-	})
-}
-
-func TestUnavailableThatLastsEndsWithTheServersError(t *testing.T) {
-	stage(t, func(t *testing.T, s scene) {
-		s.On(getOrder, testserver.Fail(codes.Unavailable, "the disk is full"))
-		err := s.call(t.Context(), getOrder)
-		wantEnd(t, err, codes.Unavailable, 4, 350*ms, policy.ReasonAttemptsExhausted)
-		if got := status.Convert(err).Message(); got != "the disk is full" {
-			t.Errorf("message %q; want the server's own", got)
-		}
-		if got := s.waits(); got != "[50ms 100ms 200ms]" {
-			t.Errorf("waits %s", got)
-		}
-	})
-}
-
-func TestResourceExhaustedHasALongerScale(t *testing.T) {
-	stage(t, func(t *testing.T, s scene) {
-		s.On(getOrder, testserver.Fail(codes.ResourceExhausted))
-		wantEnd(t, s.call(t.Context(), getOrder), codes.ResourceExhausted, 4, 3500*ms, policy.ReasonAttemptsExhausted)
-		if got := s.waits(); got != "[500ms 1s 2s]" {
-			t.Errorf("waits %s", got)
-		}
-	})
-}
-
-func TestResourceExhaustedWaitsAsLongAsTheServerSays(t *testing.T) {
-	stage(t, func(t *testing.T, s scene) {
-		s.On(getOrder,
-			testserver.Fail(codes.ResourceExhausted).RetryInfo(8*time.Second),
-			testserver.Fail(codes.ResourceExhausted),
-			testserver.OK())
-		must.Do(t, s.call(t.Context(), getOrder))
-		// 8 s and half of the additional 10 %; then the backoff restarts.
-		if got := s.waits(); got != "[8.4s 500ms]" {
-			t.Errorf("waits %s", got)
-		}
-	})
-}
-
-func TestASlowAttemptIsGivenUpForAnother(t *testing.T) {
-	stage(t, func(t *testing.T, s scene) {
-		s.On(getOrder, testserver.Hang().Times(1), testserver.OK())
-		must.Do(t, s.call(t.Context(), getOrder))
-		// The timeout of 1 s, then the backoff, during which the first attempt still runs.
-		if got := s.waits(); got != "[1.05s]" {
-			t.Errorf("waits %s", got)
-		}
-	})
-}
-
-func TestASlowAttemptThatMayNotBeRepeatedRunsToTheDeadline(t *testing.T) {
-	stage(t, func(t *testing.T, s scene) {
-		s.On(getOrder, testserver.Hang())
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-		defer cancel()
-		// An extra attempt after a timeout costs five: the reserve of ten pays for two.
-		wantEnd(t, s.call(ctx, getOrder), codes.DeadlineExceeded, 3, 10*time.Second, policy.ReasonBudgetExhausted)
-		if got := s.waits(); got != "[1.05s 1.1s]" {
-			t.Errorf("waits %s", got)
-		}
-	})
-}
-
-func TestDeadlineExceededFromTheServerIsRetriedWhileTheCallHasRoom(t *testing.T) {
-	stage(t, func(t *testing.T, s scene) {
-		s.On(getOrder, testserver.Fail(codes.DeadlineExceeded).Times(1), testserver.OK())
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-		defer cancel()
-		must.Do(t, s.call(ctx, getOrder))
-		if got := s.waits(); got != "[50ms]" {
-			t.Errorf("waits %s", got)
-		}
-	})
-}
-
-func TestABackoffThatWouldPassTheDeadlineEndsAtOnceWithTheServersError(t *testing.T) {
-	stage(t, func(t *testing.T, s scene) {
-		s.On(getOrder, testserver.Fail(codes.Unavailable))
-		ctx, cancel := context.WithTimeout(t.Context(), 200*ms)
-		defer cancel()
-		// 50 ms and 100 ms fit, 200 ms more would not: the call ends 50 ms before its deadline.
-		wantEnd(t, s.call(ctx, getOrder), codes.Unavailable, 3, 150*ms, policy.ReasonDeadlineTooClose)
-	})
 }
 
 func TestCancellingDuringABackoffReturnsAtOnce(t *testing.T) {
@@ -209,45 +183,44 @@ func TestCancellingDuringABackoffReturnsAtOnce(t *testing.T) {
 		s.On(getOrder, testserver.Fail(codes.Unavailable, "the disk is full").Pushback("60000"))
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(7*time.Second, cancel)
-		wantEnd(t, s.call(ctx, getOrder), codes.Canceled, 1, 7*time.Second, policy.ReasonCancelled)
+		const want = "context canceled before attempt 2; the last server error: rpc error: code = Unavailable desc = the disk is full, Canceled after 7s: cancelled, []"
+		if got := s.tell(ctx, getOrder); got != want {
+			t.Errorf("%s\nwant %s", got, want)
+		}
 	})
 }
 
 func TestTheBudgetRunsDryAndFillsAgain(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
-		s.On(getOrder, testserver.Fail(codes.Unavailable))
+		s.On(getOrder, testserver.Fail(codes.Unavailable, "down"))
 		const calls = 100
 		for range calls {
-			_ = s.call(t.Context(), getOrder)
+			s.tell(t.Context(), getOrder)
 		}
 		// The reserve of ten, and a tenth of an attempt for each call. (The calls take less than
 		// a window together, and no extra attempt has succeeded.)
 		if got := s.Count(getOrder) - calls; got != 20 {
 			t.Errorf("%d extra attempts for %d calls; want 20", got, calls)
 		}
-		wantEnd(t, s.call(t.Context(), getOrder), codes.Unavailable, 1, 0, policy.ReasonBudgetExhausted)
-
-		time.Sleep(11 * time.Second) // virtual: the window has passed, and the reserve is back
-		wantEnd(t, s.call(t.Context(), getOrder), codes.Unavailable, 4, 350*ms, policy.ReasonAttemptsExhausted)
-	})
-}
-
-func TestExtraAttemptsThatSucceedCostNothing(t *testing.T) {
-	stage(t, func(t *testing.T, s scene) {
-		// One backend of two is broken: without refunds the budget would be dry after 20 calls.
-		for range 100 {
-			s.On(getOrder, testserver.Fail(codes.Unavailable).Times(1), testserver.OK())
-			must.Do(t, s.call(t.Context(), getOrder))
+		for _, want := range []string{"down, Unavailable after 0s: budget_exhausted, []", "down, Unavailable after 350ms: attempts_exhausted, [50ms 100ms 200ms]"} {
+			s.Reset()
+			if got := s.tell(t.Context(), getOrder); got != want {
+				t.Errorf("%s\nwant %s", got, want)
+			}
+			time.Sleep(11 * time.Second) // virtual: the window has passed, and the reserve is back
 		}
 	})
 }
 
-func TestAnUnsafeCallIsNotRepeated(t *testing.T) {
+// One backend of two is broken: without refunds the budget would be dry after 20 calls.
+func TestExtraAttemptsThatSucceedCostNothing(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
-		s.On(createOrder, testserver.Fail(codes.Unavailable))
-		wantEnd(t, s.call(t.Context(), createOrder), codes.Unavailable, 1, 0, policy.ReasonNotIdempotent)
-		if got := s.Count(createOrder); got != 1 {
-			t.Errorf("the server saw %d attempts; want 1", got)
+		for range 100 {
+			s.Reset()
+			s.On(getOrder, testserver.Fail(codes.Unavailable).Times(1), testserver.OK())
+			if got := s.tell(t.Context(), getOrder); got != "OK after 50ms, [50ms]" {
+				t.Error(got)
+			}
 		}
 	})
 }
@@ -256,49 +229,8 @@ func TestAnUnsafeCallIsRepeatedWhenItNeverLeftTheClient(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
 		s.Down()
 		time.AfterFunc(time.Second, s.Up)
-		if err := s.call(t.Context(), createOrder); err != nil {
-			t.Error(err)
-		}
-		if got := s.Count(createOrder); got != 1 {
-			t.Errorf("the server saw %d attempts; want 1", got)
+		if got := s.tell(t.Context(), createOrder); !strings.HasPrefix(got, "OK") || s.Count(createOrder) != 1 {
+			t.Errorf("%s; the server saw %d attempts; want 1", got, s.Count(createOrder))
 		}
 	})
-}
-
-func TestACallThatItsCallerDeclaresSafeIsRepeated(t *testing.T) {
-	stage(t, func(t *testing.T, s scene) {
-		s.On(createOrder, testserver.Fail(codes.Unavailable).Times(1), testserver.OK())
-		must.Do(t, s.call(t.Context(), createOrder, interceptor.Idempotent()))
-	})
-}
-
-func TestTheServersWordWins(t *testing.T) {
-	t.Parallel()
-	for _, row := range []struct {
-		pushback []string
-		attempts int
-		waits    string
-		reason   policy.Reason
-	}{
-		{[]string{"0"}, 4, "[0s 50ms 100ms]", policy.ReasonAttemptsExhausted},
-		{[]string{"1000"}, 4, "[1.05s 50ms 100ms]", policy.ReasonAttemptsExhausted},
-		{[]string{"-1"}, 1, "[]", policy.ReasonPushbackStop},
-		{[]string{"soon"}, 1, "[]", policy.ReasonPushbackStop},
-		{[]string{"7", "8"}, 1, "[]", policy.ReasonPushbackStop},
-		{[]string{"300001"}, 1, "[]", policy.ReasonPushbackStop},
-	} {
-		t.Run(fmt.Sprint(row.pushback), func(t *testing.T) {
-			stage(t, func(t *testing.T, s scene) {
-				s.On(getOrder, testserver.Fail(codes.Unavailable).Pushback(row.pushback...).Times(1), testserver.Fail(codes.Unavailable))
-				err := s.call(t.Context(), getOrder)
-				e, _ := errors.AsType[*interceptor.Error](err)
-				if e.Attempts != row.attempts || e.Reason != row.reason {
-					t.Errorf("%d attempts, %s; want %d, %s", e.Attempts, e.Reason, row.attempts, row.reason)
-				}
-				if got := s.waits(); got != row.waits {
-					t.Errorf("waits %s; want %s", got, row.waits)
-				}
-			})
-		})
-	}
 }

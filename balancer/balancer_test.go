@@ -5,7 +5,6 @@ package balancer_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -142,17 +141,6 @@ func TestRetryGoesToAnotherBackend(t *testing.T) {
 				}
 			}, retrying(9))
 		})
-		t.Run(name+"/one backend only", func(t *testing.T) {
-			play(t, 1, config, func(t *testing.T, b *lbtest.Backends) {
-				b.Servers[0].On("*", testserver.Fail(codes.Unavailable).Times(2), testserver.OK())
-				if err := call(t.Context(), b); err != nil {
-					t.Error(err)
-				}
-				if visits := b.Visits(); !slices.Equal(visits, []int{0, 0, 0}) {
-					t.Errorf("visited %v, want 0 three times", visits)
-				}
-			}, retrying(3))
-		})
 		t.Run(name+"/hedges that start together part", func(t *testing.T) {
 			play(t, 4, config, func(t *testing.T, b *lbtest.Backends) {
 				for _, s := range b.Servers {
@@ -171,90 +159,7 @@ func TestRetryGoesToAnotherBackend(t *testing.T) {
 	}
 }
 
-// Without the policy or the record, the calls of TestRetryGoesToAnotherBackend may retry on the same backend.
-func TestRetryMayGoBackWithoutTheRecordOrThePolicy(t *testing.T) {
-	t.Parallel()
-	noRecord := grpc.WithUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoker grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-		return errors.Join(invoker(ctx, method, req, reply, cc, opts...), invoker(ctx, method, req, reply, cc, opts...))
-	})
-	for name, tc := range map[string]struct {
-		config string
-		option grpc.DialOption
-	}{
-		"no record": {leastRequest, noRecord},
-		"no policy": {`{"loadBalancingConfig": [{"least_request_experimental": {}}]}`, retrying(2)},
-	} {
-		t.Run(name, func(t *testing.T) {
-			play(t, 4, tc.config, func(t *testing.T, b *lbtest.Backends) {
-				failAt(b, all...)
-				for range 1000 {
-					_ = call(t.Context(), b)
-					if v := b.Visits(); v[0] == v[1] {
-						return
-					}
-				}
-				t.Error("none of 1000 retries went back")
-			}, tc.option)
-		})
-	}
-}
-
-func TestStreamRetryGoesToAnotherBackend(t *testing.T) {
-	play(t, 4, roundRobin, func(t *testing.T, b *lbtest.Backends) {
-		failAt(b, all...)
-		ctx, cancel := context.WithCancel(balancer.NewContext(t.Context()))
-		defer cancel()
-		for range 4 {
-			stream := must.Get(b.Conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true}, method))(t)
-			_ = stream.SendMsg(&emptypb.Empty{})
-			_ = stream.CloseSend()
-			if err := stream.RecvMsg(&emptypb.Empty{}); status.Code(err) != codes.Unavailable {
-				t.Fatalf("error %v, want UNAVAILABLE", err)
-			}
-		}
-		if visits := b.Visits(); !slices.Equal(slices.Sorted(slices.Values(visits)), all) {
-			t.Errorf("four attempts went to %v, want to four backends", visits)
-		}
-	})
-}
-
-// gRPC's own retries pick again in the context of the attempt.
-func TestRetryOfGRPCGoesToAnotherBackend(t *testing.T) {
-	config := fmt.Sprintf(`{"loadBalancingConfig": [{%q: {"childPolicy": [{"least_request_experimental": {}}]}}], "methodConfig": [{"name": [{}],
-		"retryPolicy": {"maxAttempts": 4, "initialBackoff": "0.01s", "maxBackoff": "0.01s", "backoffMultiplier": 1, "retryableStatusCodes": ["UNAVAILABLE"]}}]}`, balancer.Name)
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := lbtest.Start(t, 4, config)
-		b.VisitAll(t, func() error { return call(t.Context(), b) })
-		failAt(b, all...)
-		_ = call(balancer.NewContext(t.Context()), b)
-		if visits := b.Visits(); !slices.Equal(slices.Sorted(slices.Values(visits)), all) {
-			t.Errorf("four attempts went to %v, want to four backends", visits)
-		}
-	})
-}
-
-func TestHangingBackendIsPassedOver(t *testing.T) {
-	play(t, 4, leastRequest, func(t *testing.T, b *lbtest.Backends) {
-		for _, s := range b.Servers {
-			s.On("*", testserver.Hang())
-		}
-		ctx, cancel := context.WithCancel(balancer.NewContext(t.Context()))
-		var wg sync.WaitGroup
-		for range 4 {
-			wg.Go(func() { _ = b.Conn.Invoke(ctx, method, &emptypb.Empty{}, &emptypb.Empty{}) })
-			synctest.Wait()
-		}
-		if visits := b.Visits(); !slices.Equal(slices.Sorted(slices.Values(visits)), all) {
-			t.Errorf("four parallel attempts went to %v, want to four backends", visits)
-		}
-		cancel()
-		wg.Wait()
-	})
-}
-
-func TestBackendsChangeInMidCall(t *testing.T) {
-	t.Parallel()
+func TestBackendStaysTheSameWhenItReconnects(t *testing.T) {
 	// begin starts a call that hangs on a backend until it is cancelled.
 	begin := func(ctx context.Context, b *lbtest.Backends) (backend int, end func()) {
 		ctx, cancel := context.WithCancel(ctx)
@@ -263,119 +168,25 @@ func TestBackendsChangeInMidCall(t *testing.T) {
 		synctest.Wait()
 		return b.Visits()[0], func() { cancel(); wg.Wait() }
 	}
-	hang := func(b *lbtest.Backends) {
+	play(t, 2, roundRobin, func(t *testing.T, b *lbtest.Backends) {
 		for _, s := range b.Servers {
 			s.On("*", testserver.Hang())
 		}
-	}
-
-	t.Run("a backend comes", func(t *testing.T) {
-		play(t, 2, roundRobin, func(t *testing.T, b *lbtest.Backends) {
-			b.Resolve("", 0)
-			synctest.Wait()
-			hang(b)
-			ctx := balancer.NewContext(t.Context())
-			first, end := begin(ctx, b)
-			b.Resolve("", 0, 1)
-			synctest.Wait()
-			second, end2 := begin(ctx, b)
-			if first != 0 || second != 1 {
-				t.Errorf("visited %d, %d; want 0, and then the new one", first, second)
-			}
-			end2()
-			end()
-		})
-	})
-	t.Run("a backend goes", func(t *testing.T) {
-		play(t, 3, roundRobin, func(t *testing.T, b *lbtest.Backends) {
-			hang(b)
-			ctx := balancer.NewContext(t.Context())
-			first, end := begin(ctx, b)
-			left := slices.DeleteFunc([]int{0, 1, 2}, func(i int) bool { return i == (first+1)%3 })
-			b.Resolve("", left...)
-			synctest.Wait()
-			second, end2 := begin(ctx, b)
-			if want := (first + 2) % 3; second != want {
-				t.Errorf("visited %d, %d; want then %d, the only one left", first, second, want)
-			}
-			third, end3 := begin(ctx, b)
-			if third != first {
-				t.Errorf("then %d, want %d, which was used longest ago", third, first)
-			}
-			end3()
-			end2()
-			end()
-		})
-	})
-	t.Run("a connection breaks", func(t *testing.T) {
-		play(t, 2, roundRobin, func(t *testing.T, b *lbtest.Backends) {
-			hang(b)
-			ctx := balancer.NewContext(t.Context())
-			first, end := begin(ctx, b)
-			b.Servers[first].Down()
-			b.Servers[first].Up()
-			time.Sleep(time.Minute) // it reconnects
-			for range 10 {
-				second, end2 := begin(ctx, b)
-				if second != 1-first {
-					t.Fatalf("visited %d, %d; want another", first, second)
-				}
-				end2()
-				ctx = balancer.NewContext(t.Context())
-				first, end2 = begin(ctx, b)
-				end2()
+		ctx := balancer.NewContext(t.Context())
+		first, end := begin(ctx, b)
+		defer end()
+		b.Servers[first].Down()
+		b.Servers[first].Up()
+		time.Sleep(time.Minute) // it reconnects
+		for range 10 {
+			second, end := begin(ctx, b)
+			if second != 1-first {
+				t.Fatalf("visited %d, %d; want another", first, second)
 			}
 			end()
-		})
-	})
-	for name, configs := range map[string][2]string{
-		"the policy comes":  {`{"loadBalancingConfig": [{"round_robin": {}}]}`, roundRobin},
-		"the policy goes":   {roundRobin, `{"loadBalancingConfig": [{"round_robin": {}}]}`},
-		"the child changes": {roundRobin, leastRequest},
-	} {
-		t.Run(name, func(t *testing.T) {
-			play(t, 4, configs[0], func(t *testing.T, b *lbtest.Backends) {
-				for _, s := range b.Servers {
-					s.On("*", testserver.OK().Delay(time.Minute))
-				}
-				errs := make(chan error, 8)
-				for range cap(errs) {
-					go func() { errs <- call(t.Context(), b) }()
-				}
-				synctest.Wait()
-				b.Resolve(configs[1], all...)
-				synctest.Wait()
-				ctx := balancer.NewContext(t.Context()) // with connections of the old policy or of the new one
-				for range 8 {
-					_ = b.Conn.Invoke(ctx, method, &emptypb.Empty{}, &emptypb.Empty{})
-				}
-				for range cap(errs) {
-					if err := <-errs; err != nil {
-						t.Errorf("a call that ran meanwhile failed: %v", err)
-					}
-				}
-			}, retrying(2))
-		})
-	}
-	t.Run("with the new child too", func(t *testing.T) {
-		play(t, 4, roundRobin, func(t *testing.T, b *lbtest.Backends) {
-			b.Resolve(leastRequest, all...)
-			synctest.Wait()
-			failAt(b, all...)
-			_ = call(t.Context(), b)
-			if visits := b.Visits(); !slices.Equal(slices.Sorted(slices.Values(visits)), all) {
-				t.Errorf("four attempts went to %v, want to four backends", visits)
-			}
-		}, retrying(4))
-	})
-}
-
-func TestResolverFails(t *testing.T) {
-	play(t, 4, roundRobin, func(t *testing.T, b *lbtest.Backends) {
-		b.ReportError(errors.New("no such host"))
-		synctest.Wait()
-		if err := call(t.Context(), b); err != nil {
-			t.Errorf("error %v, want backends that are known", err)
+			ctx = balancer.NewContext(t.Context())
+			first, end = begin(ctx, b)
+			end()
 		}
 	})
 }
@@ -409,26 +220,6 @@ func TestChannelLeavesIdle(t *testing.T) {
 		_ = b.Conn.Close()
 		want(connectivity.Shutdown, false)
 	})
-}
-
-func TestAllBackendsDown(t *testing.T) {
-	play(t, 2, roundRobin, func(t *testing.T, b *lbtest.Backends) {
-		for _, s := range b.Servers {
-			s.Down()
-		}
-		time.Sleep(time.Second)
-		if err := call(t.Context(), b); status.Code(err) != codes.Unavailable {
-			t.Errorf("error %v, want UNAVAILABLE at once", err)
-		}
-		for _, s := range b.Servers {
-			s.Up()
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
-		defer cancel()
-		if err := b.Conn.Invoke(ctx, method, &emptypb.Empty{}, &emptypb.Empty{}, grpc.WaitForReady(true)); err != nil {
-			t.Errorf("error %v after the backends came back", err)
-		}
-	}, retrying(3))
 }
 
 func TestConfigIsRefused(t *testing.T) {

@@ -82,7 +82,7 @@ func checkLeaf(name string, text json.RawMessage) error {
 	reason := notLeaf[name]
 	if reason == "" {
 		var read any
-		if json.Unmarshal(text, &read) == nil && hasChildPolicy(read) { // the child's own parser reports invalid JSON
+		if json.Unmarshal(text, &read) == nil && hasChildPolicy(read) { // the child's parser reports invalid JSON
 			reason = otherPolicies
 		}
 	}

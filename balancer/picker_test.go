@@ -14,7 +14,6 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
-	"pgregory.net/rapid"
 
 	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/internal/tried"
@@ -246,88 +245,5 @@ func TestPicksAreHeldToTheEnd(t *testing.T) {
 	}
 	if want := []int{0, 2, 5}; !slices.Equal(child.load, want) {
 		t.Errorf("load is %v after all is done, want %v as before", child.load, want)
-	}
-}
-
-// Whatever the child picks, Done is called once for each pick: by the picker, with an empty DoneInfo as from gRPC, for skipped
-// picks, and by gRPC for the returned one.
-func TestEveryPickIsDoneOnce(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		backends := fakeBackends(rapid.IntRange(1, 12).Draw(t, "backends"))
-		child := &onceChild{}
-		p := &picker{ready: rapid.IntRange(0, 14).Draw(t, "ready"), child: pickerFunc(func(balancer.PickInfo) (balancer.PickResult, error) {
-			i := rapid.IntRange(-1, len(backends)-1).Draw(t, "pick")
-			if i < 0 {
-				return balancer.PickResult{}, balancer.ErrNoSubConnAvailable
-			}
-			return child.pick(backends[i]), nil
-		})}
-		call := NewContext(context.Background())
-		for range rapid.IntRange(1, 12).Draw(t, "attempts") {
-			result, err := p.Pick(balancer.PickInfo{Ctx: call})
-			if open := child.open(); err != nil && open != 0 || err == nil && open != 1 {
-				t.Fatalf("%d picks are not done after error %v", open, err)
-			}
-			if err == nil {
-				result.Done(balancer.DoneInfo{Err: errors.New("failed")})
-			}
-		}
-		for i, times := range child.done {
-			if times != 1 {
-				t.Fatalf("pick %d is done %d times, want once", i, times)
-			}
-		}
-	})
-}
-
-type onceChild struct{ done []int }
-
-func (c *onceChild) pick(backend balancer.SubConn) balancer.PickResult {
-	n := len(c.done)
-	c.done = append(c.done, 0)
-	return balancer.PickResult{SubConn: backend, Done: func(balancer.DoneInfo) { c.done[n]++ }}
-}
-
-func (c *onceChild) open() int {
-	open := 0
-	for _, times := range c.done {
-		if times == 0 {
-			open++
-		}
-	}
-	return open
-}
-
-func TestPicksPassedOverAreDoneAsByGRPC(t *testing.T) {
-	t.Parallel()
-	b := fakeBackends(2)
-	child := scripted(b[0], b[0], b[1])
-	p := &picker{child: child, ready: 2}
-	call := NewContext(t.Context())
-	visit(call, t, p, b)
-	visit(call, t, p, b)
-	if len(child.done) != 1 || child.done[0].Err != nil || child.done[0].BytesSent || child.done[0].ServerLoad != nil {
-		t.Errorf("Done was called with %v, want once, with an empty DoneInfo", child.done)
-	}
-}
-
-func TestHedgesThatStartTogetherPart(t *testing.T) {
-	t.Parallel()
-	const n = 6
-	b := fakeBackends(n)
-	for range 50 {
-		p := &picker{child: scripted(b...), ready: n}
-		call := NewContext(t.Context())
-		visited := make([]int, n)
-		var wg sync.WaitGroup
-		for i := range n {
-			wg.Go(func() { visited[i] = visit(call, t, p, b) })
-		}
-		wg.Wait()
-		slices.Sort(visited)
-		if want := []int{0, 1, 2, 3, 4, 5}; !slices.Equal(visited, want) {
-			t.Fatalf("hedges visited %v, want %v", visited, want)
-		}
 	}
 }

@@ -176,7 +176,7 @@ func (c *child) pass() {
 }
 
 // NewSubConn implements balancer.ClientConn. It follows the SubConn's state, and shuts the SubConn down with the child, as gRPC
-// does with a policy of its own.
+// does with a policy that it made.
 func (c *child) NewSubConn(addrs []resolver.Address, options balancer.NewSubConnOptions) (balancer.SubConn, error) {
 	var sc balancer.SubConn
 	listener := options.StateListener

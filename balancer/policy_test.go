@@ -384,7 +384,7 @@ func TestPolicyChangesItsChild(t *testing.T) {
 				t.Parallel()
 				w, a, b, served := change(t)
 				sc := w.subConn(b)
-				b.report(connectivity.Idle, nil) // replaces a
+				b.report(connectivity.Idle, nil) // replaces a connection
 				if a.closed != 0 {
 					t.Fatal("the old child was closed while the new one reported")
 				}

@@ -42,9 +42,8 @@ type Budget interface {
 	// Observe reports an event of a call. Ignore events that you don't know.
 	Observe(now time.Time, e Event)
 	// Withdraw asks for one extra attempt. Reading the balance, deciding and charging must be one step, so that two calls never
-	// get the same last token. The factor multiplies the cost of the kind, for failures that cost more or less to retry: more
-	// than 0, at most 100; any other value counts as 1.
-	Withdraw(now time.Time, k Kind, factor float64) (Permit, bool)
+	// get the same last token.
+	Withdraw(now time.Time, c Charge) (Permit, bool)
 	// Settle reports the outcome of the extra attempt for which p was granted: once for each permit, and before the call ends.
 	Settle(now time.Time, p Permit, o Outcome)
 	// State returns a reading for people and metrics. Deciding by it before a withdrawal is a race.
@@ -63,28 +62,46 @@ const (
 	EventCallFailed                     // a call ended with another status
 )
 
+// Charge says what an extra attempt is worth.
+type Charge struct {
+	Kind Kind
+	// Factor multiplies the cost of the kind, for failures that cost more or less to retry: more than 0, at most 100; any other
+	// value counts as 1.
+	Factor float64
+	// EarnedOnly means that only what calls have earned may pay, and no reserve: MinPerSecond of a ratio budget, or Min of a
+	// concurrent one. The other kinds have none.
+	EarnedOnly bool
+}
+
 // Kind says what an extra attempt follows. The zero value means [KindFailure].
-type Kind uint8
+type Kind = balance.Kind
 
 // The kinds. Ratio and refund budgets charge them differently. An unknown kind costs as much as KindTimeout.
 const (
 	// KindFailure follows a reported failure.
-	KindFailure Kind = iota + 1
+	KindFailure = balance.KindFailure
 	// KindTimeout follows an attempt that hasn't answered in time. That attempt may still be running, so the server works on
 	// both: the most expensive kind.
-	KindTimeout
+	KindTimeout = balance.KindTimeout
 	// KindHedge runs in parallel with attempts that aren't late yet. The server works on both, so a ratio budget charges as
 	// much as for KindTimeout unless its config has a separate cost. A refund budget charges as much as for KindFailure.
-	KindHedge
+	KindHedge = balance.KindHedge
 	// KindUnsent follows an attempt that provably never left this client. Ratio, throttle and refund budgets grant it for free,
 	// and a concurrent budget counts it like any other. It only follows the first attempt of a call: an
 	// unsent extra attempt has a permit, which its successor uses.
-	KindUnsent
+	KindUnsent = balance.KindUnsent
 )
 
-// Permit is the right to send one extra attempt, from Withdraw to Settle. It may be copied. It is opaque except for Cost, where
-// a Budget implementation may keep any number.
-type Permit = balance.Permit
+// Permit is the right to send one extra attempt, from Withdraw to Settle. It is a plain value: a budget finds in Settle what it
+// has put in at Withdraw, and nothing else reads it. A budget composed of others hands on the permit of the one that has paid.
+type Permit struct {
+	Cost       int64         // the charge, in a unit of the budget
+	At         time.Duration // when it was charged, on a clock of the budget
+	Part       uint64        // which part of a composed budget has paid; the budgets of this package leave it 0
+	Generation uint32        // how many configs the budget had before
+	Kind       Kind          // of the charge
+	Reserve    bool          // a reserve has paid
+}
 
 // Outcome is the result of an extra attempt.
 type Outcome uint8
@@ -108,9 +125,9 @@ type State struct {
 var Unlimited Budget = own{balance.Unlimited}
 
 // New returns a budget; a nil config means the default budget of policies without one. The error lists every field that is out
-// of bounds. A config with a Fleet is an error, because only a Retrier has pools.
+// of bounds.
 func New(c Config) (Budget, error) {
-	b, err := balance.New(inside(c), nil)
+	b, err := balance.New(inside(c))
 	if err != nil {
 		return nil, err
 	}
@@ -141,16 +158,17 @@ func (o own) Observe(now time.Time, e Event) {
 }
 
 // Withdraw implements [Budget].
-func (o own) Withdraw(now time.Time, k Kind, factor float64) (Permit, bool) {
-	return o.inner.Withdraw(clock.At(now), balance.Charge{Kind: balance.Kind(k), Factor: factor})
+func (o own) Withdraw(now time.Time, c Charge) (Permit, bool) {
+	p, ok := o.inner.Withdraw(clock.At(now), balance.Charge(c))
+	return Permit(p), ok
 }
 
 // Settle implements [Budget].
 func (o own) Settle(now time.Time, p Permit, out Outcome) {
 	if at := clock.At(now); out == OutcomeUnsent {
-		o.inner.Return(at, p)
+		o.inner.Return(at, balance.Permit(p))
 	} else {
-		o.inner.Settle(at, p, out == OutcomeHelped)
+		o.inner.Settle(at, balance.Permit(p), out == OutcomeHelped)
 	}
 }
 

@@ -41,9 +41,6 @@ type RatioConfig struct {
 	// HedgeCost is the cost of an extra attempt of [KindHedge]: 1 to 1000; 0 means TimeoutCost, because servers also work on
 	// both attempts. Its bonus after a success has the same proportion as TimeoutBonus to TimeoutCost.
 	HedgeCost float64
-	// Fleet is the name of a pool: 1 to 64 letters, digits, '-', '_' and '.'. All Retriers with this pool share one reserve,
-	// and MinPerSecond, which must be more than 0, is the rate of the pool for all of them. See [Fleet]. "" means no pool.
-	Fleet string
 }
 
 // DefaultRatio returns 10 %, 0.8 per second, a window of 5 s, and for timeouts a cost of 4 and a bonus of 3. So attempts after

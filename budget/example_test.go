@@ -25,7 +25,7 @@ type perMinute struct {
 // Observe does nothing: calls earn nothing.
 func (b *perMinute) Observe(time.Time, budget.Event) {}
 
-func (b *perMinute) Withdraw(now time.Time, _ budget.Kind, _ float64) (budget.Permit, bool) {
+func (b *perMinute) Withdraw(now time.Time, _ budget.Charge) (budget.Permit, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if now.Sub(b.minute) >= time.Minute {
@@ -64,13 +64,13 @@ func (b *perMinute) State(now time.Time) budget.State {
 func TestPerMinute(t *testing.T) {
 	t.Parallel()
 	b, now := &perMinute{limit: 1}, time.Now()
-	old, _ := b.Withdraw(now, budget.KindFailure, 1)
+	old, _ := b.Withdraw(now, budget.Charge{Kind: budget.KindFailure})
 	now = now.Add(time.Minute)
-	if _, ok := b.Withdraw(now, budget.KindFailure, 1); !ok {
+	if _, ok := b.Withdraw(now, budget.Charge{Kind: budget.KindFailure}); !ok {
 		t.Fatal("the next minute pays for nothing")
 	}
 	b.Settle(now, old, budget.OutcomeUnsent)
-	if _, ok := b.Withdraw(now, budget.KindFailure, 1); ok {
+	if _, ok := b.Withdraw(now, budget.Charge{Kind: budget.KindFailure}); ok {
 		t.Error("two in a minute")
 	}
 }
@@ -89,7 +89,7 @@ func outage(b budget.Budget, calls int) {
 	for range calls {
 		b.Observe(now, budget.EventCallStarted)
 		b.Observe(now, budget.EventAttemptFailed)
-		if p, ok := b.Withdraw(now, budget.KindFailure, 1); ok {
+		if p, ok := b.Withdraw(now, budget.Charge{Kind: budget.KindFailure}); ok {
 			b.Settle(now, p, budget.OutcomeFailed)
 		}
 		b.Observe(now, budget.EventCallFailed)
@@ -138,7 +138,7 @@ func ExampleDefaultRatio() {
 	for i := range 1000 {
 		b.Observe(now, budget.EventCallStarted)
 		if i%4 == 0 {
-			if p, ok := b.Withdraw(now, budget.KindFailure, 1); ok {
+			if p, ok := b.Withdraw(now, budget.Charge{Kind: budget.KindFailure}); ok {
 				b.Settle(now, p, budget.OutcomeHelped)
 			}
 		}
@@ -188,11 +188,11 @@ func ExampleThrottleConfig() {
 	for range 5 {
 		b.Observe(now, budget.EventAttemptFailed)
 	}
-	_, ok := b.Withdraw(now, budget.KindFailure, 1)
+	_, ok := b.Withdraw(now, budget.Charge{Kind: budget.KindFailure})
 	fmt.Println(b.State(now).Balance, ok)
 
 	b.Observe(now, budget.EventCallSucceeded)
-	_, ok = b.Withdraw(now, budget.KindFailure, 1)
+	_, ok = b.Withdraw(now, budget.Charge{Kind: budget.KindFailure})
 	fmt.Println(b.State(now).Balance, ok)
 	// Output:
 	// 0 false

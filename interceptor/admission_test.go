@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -17,13 +16,10 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/internal/inside"
 	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
@@ -85,7 +81,7 @@ func (c *waitingCrowd) leave() {
 
 func running(t *testing.T, r *interceptor.Retrier) int {
 	t.Helper()
-	list := inside.Admission(r)
+	list := r.State().Admission
 	if len(list) != 1 || list[0].Method != get || list[0].Target == "" {
 		t.Fatalf("%+v; want one reading, of %s", list, get)
 	}
@@ -166,7 +162,7 @@ func TestAdmission(t *testing.T) {
 				if len(s.calls) != 1 || s.calls[0].Reason != policy.ReasonOverloaded || s.calls[0].Attempt != 0 || s.calls[0].Code != codes.ResourceExhausted {
 					t.Errorf("observers are told of %+v; want one call, overloaded, 0 attempts", s.calls)
 				}
-				if got := inside.Admission(s.retrier)[0]; got.Running != 3 || got.Refused != 1 {
+				if got := s.retrier.State().Admission[0]; got.Running != 3 || got.Refused != 1 {
 					t.Errorf("%+v; want 3 attempts that run, and 1 call refused", got)
 				}
 				if refused, _ := s.refused(t, 2*time.Second); refused {
@@ -241,58 +237,6 @@ func TestAdmission_Criticality(t *testing.T) {
 	}
 }
 
-// AUTO refuses sheddable calls, and all once a server has reported its utilization or refused to work on one.
-func TestAdmission_Auto(t *testing.T) {
-	t.Parallel()
-	auto := admitting(func(s *policy.Spec) { s.Admission = policy.AdmissionAuto })
-	t.Run("sheddable", func(t *testing.T) {
-		play(t, auto, func(t *testing.T, s scene) {
-			c := s.gather(t, 3)
-			defer c.leave()
-			if refused, err := s.refused(t, time.Second); refused {
-				t.Errorf("%v; want a call to be made while no server says how busy it is", err)
-			}
-			if refused, err := s.refusedIn(levelled(t.Context(), policy.CriticalitySheddable), t, time.Second); !refused {
-				t.Errorf("%v; want a sheddable call to be refused", err)
-			}
-		})
-	})
-	t.Run("a server refuses to work", func(t *testing.T) {
-		play(t, auto, func(t *testing.T, s scene) {
-			s.On(get, testserver.Fail(codes.ResourceExhausted, "busy").Trailer(metadata.Pairs("stagger-not-processed", "0 "+get)))
-			_, _ = s.call(t.Context(), get)
-			c := s.gather(t, 3)
-			defer c.leave()
-			if refused, err := s.refused(t, time.Second); !refused {
-				t.Errorf("%v; want the call to be refused", err)
-			}
-		})
-	})
-}
-
-// Refused calls forbid retries upstream: a chain must not multiply an overload.
-func TestAdmission_Chain(t *testing.T) {
-	play(t, admitting(), func(t *testing.T, s scene) {
-		c := s.gather(t, 3)
-		defer c.leave()
-		middle := testserver.Start(t, testserver.ServerOptions(s.retrier.ServerOptions()...))
-		middle.On(get, testserver.Func(func(ctx context.Context, _ testserver.Attempt) testserver.Step {
-			_, err := s.call(ctx, get)
-			return testserver.Fail(status.Code(err), status.Convert(err).Message())
-		}))
-		retry := plain()
-		retry.Codes = []codes.Code{codes.ResourceExhausted}
-		above := mustNew(t, mustSet(t, config(retry)), quiet)
-		conn := middle.Dial(t, above.DialOptions()...)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		err := conn.Invoke(ctx, get, wrapperspb.String(""), new(wrapperspb.StringValue))
-		if reasonOf(err) != policy.ReasonPushbackStop || middle.Count(get) != 1 {
-			t.Errorf("%v (%s), %d requests; want pushback_stop after 1", err, reasonOf(err), middle.Count(get))
-		}
-	})
-}
-
 func TestAdmission_Mode(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []policy.Mode{policy.ModeObserve, policy.ModeOff} {
@@ -304,7 +248,7 @@ func TestAdmission_Mode(t *testing.T) {
 				if refused, err := s.refused(t, time.Second); refused || running(t, s.retrier) != 3 {
 					t.Errorf("%v; want the call to be made, and counted to its end", err)
 				}
-				if state := inside.Admission(s.retrier)[0]; state.Refused != 0 || state.WouldRefuse != 1 {
+				if state := s.retrier.State().Admission[0]; state.Refused != 0 || state.WouldRefuse != 1 {
 					t.Errorf("%+v; want that one call would be refused", state)
 				}
 				told := 0
@@ -397,93 +341,12 @@ func TestAdmission_Streams(t *testing.T) {
 			defer c.leave()
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
-			if _, err := s.conn.NewStream(ctx, server, get); reasonOf(err) != policy.ReasonOverloaded || inside.Admission(s.retrier)[0].Refused != 1 {
+			if _, err := s.conn.NewStream(ctx, server, get); reasonOf(err) != policy.ReasonOverloaded || s.retrier.State().Admission[0].Refused != 1 {
 				t.Errorf("%v; want it to be refused", err)
 			}
 		})
 	})
 }
-
-// Ended attempts are not counted, whatever inner interceptors do.
-func TestAdmission_Counts(t *testing.T) {
-	t.Parallel()
-	ends := map[string]func(cancel func()) error{
-		"OK":      func(func()) error { return nil },
-		"failed":  func(func()) error { return status.Error(codes.Unavailable, "down") },
-		"final":   func(func()) error { return status.Error(codes.NotFound, "none") },
-		"foreign": func(func()) error { return io.ErrUnexpectedEOF },
-		"panic":   func(func()) error { panic("inside") },
-		"Goexit":  func(func()) error { runtime.Goexit(); return nil },
-		"cancelled": func(cancel func()) error {
-			cancel()
-			return status.FromContextError(context.Canceled).Err()
-		},
-	}
-	policies := map[string]func(*policy.Spec){
-		"retries": func(*policy.Spec) {},
-		"timeout": func(s *policy.Spec) { s.Timeout = time.Minute },
-		"beside":  func(s *policy.Spec) { s.Retry.PerAttemptTimeout = 10 * ms },
-		"in place": func(s *policy.Spec) {
-			s.Retry.PerAttemptTimeout, s.Retry.CancelOnTimeout = 10*ms, true
-		},
-		"hedge": func(s *policy.Spec) { s.Retry, s.Hedge = nil, &policy.HedgeSpec{MaxAttempts: 3} },
-	}
-	for name, change := range policies {
-		for first, one := range ends {
-			for second, other := range ends {
-				t.Run(fmt.Sprint(name, "/", first, "/", second), func(t *testing.T) {
-					t.Parallel()
-					synctest.Test(t, func(t *testing.T) {
-						retrier := mustNew(t, mustSet(t, admitting(change)), quiet)
-						ctx, cancel := context.WithCancel(t.Context())
-						defer cancel()
-						var mu sync.Mutex
-						n := 0
-						invoke := func(ctx context.Context, _ string, _, _ any, _ *grpc.ClientConn, _ ...grpc.CallOption) error {
-							mu.Lock()
-							n++
-							ends := []func(func()) error{one, other}[min(n, 2)-1]
-							mu.Unlock()
-							select {
-							case <-time.After(15 * ms):
-								return ends(cancel)
-							case <-ctx.Done():
-								return status.FromContextError(ctx.Err()).Err()
-							}
-						}
-						done := make(chan struct{})
-						go func() {
-							defer close(done)
-							defer func() { _ = recover() }()
-							_ = retrier.Unary()(ctx, get, wrapperspb.String(""), new(wrapperspb.StringValue), nil, invoke)
-						}()
-						<-done
-						if got := inside.Admission(retrier); len(got) != 1 || got[0].Running != 0 {
-							t.Errorf("%+v after %d attempts; want none to run", got, n)
-						}
-					})
-				})
-			}
-		}
-	}
-}
-
-// A budget that panics at the start of a call leaves nothing behind.
-func TestAdmission_BudgetPanics(t *testing.T) {
-	t.Parallel()
-	retrier := mustNew(t, mustSet(t, admitting(func(s *policy.Spec) { s.Retry.Budget = "" })), interceptor.WithBudget("", panicking{budget.Unlimited}))
-	func() {
-		defer func() { _ = recover() }()
-		_ = retrier.Unary()(t.Context(), get, nil, nil, nil, answered)
-	}()
-	if got := inside.Admission(retrier); len(got) != 1 || got[0].Running != 0 {
-		t.Errorf("%+v; want none to run", got)
-	}
-}
-
-type panicking struct{ budget.Budget }
-
-func (panicking) Observe(time.Time, budget.Event) { panic("budget") }
 
 func TestAdmission_BoundedMemory(t *testing.T) {
 	t.Parallel()
@@ -494,30 +357,10 @@ func TestAdmission_BoundedMemory(t *testing.T) {
 	for i := range 2000 {
 		must.Do(t, retrier.Unary()(t.Context(), fmt.Sprint("/a.B/M", i), nil, nil, nil, answered))
 	}
-	list := inside.Admission(retrier)
-	own := slices.ContainsFunc(list, func(s inside.AdmissionState) bool { return s.Method == "/a.B/Own" })
+	list := retrier.State().Admission
+	own := slices.ContainsFunc(list, func(s interceptor.AdmissionState) bool { return s.Method == "/a.B/Own" })
 	if n := len(list); n < 2 || n > 1025 || !own {
 		t.Errorf("state of %d methods, of the client's own: %v; want 1025 at most, and that", n, own)
-	}
-}
-
-func TestAdmissionConcurrently(t *testing.T) {
-	t.Parallel()
-	retrier := mustNew(t, mustSet(t, admitting()), quiet)
-	var wg sync.WaitGroup
-	for range 8 {
-		wg.Go(func() {
-			for range 200 {
-				ctx, cancel := context.WithTimeout(levelled(t.Context(), policy.CriticalityCritical), time.Minute)
-				_ = retrier.Unary()(ctx, get, nil, nil, nil, answered)
-				cancel()
-				_ = inside.Admission(retrier)
-			}
-		})
-	}
-	wg.Wait()
-	if got := inside.Admission(retrier); len(got) != 1 || got[0].Running != 0 {
-		t.Errorf("%+v; want none to run", got)
 	}
 }
 
@@ -537,33 +380,4 @@ func TestAdmissionAllocatesNothing(t *testing.T) {
 	if n := testing.AllocsPerRun(1000, admitted(t, policy.AdmissionRefuse)); n > slack {
 		t.Errorf("a call that succeeds at once allocates %v times; want 0", n)
 	}
-}
-
-// BenchmarkAdmission is a call that succeeds at once, with and without admission. In turns, it reports what admission
-// costs.
-func BenchmarkAdmission(b *testing.B) {
-	with, without := admitted(b, policy.AdmissionRefuse), admitted(b, policy.AdmissionNone)
-	for name, call := range map[string]func(){"with": with, "without": without} {
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				call()
-			}
-		})
-	}
-	b.Run("difference", func(b *testing.B) {
-		thousand := func(call func()) time.Duration {
-			began := time.Now()
-			for range 1000 {
-				call()
-			}
-			return time.Since(began)
-		}
-		var more []time.Duration
-		for b.Loop() {
-			more = append(more, thousand(with)-thousand(without))
-		}
-		slices.Sort(more)
-		b.ReportMetric(float64(more[len(more)/2])/1000, "ns/call")
-	})
 }

@@ -17,7 +17,7 @@ import (
 
 // callOptions are the options that the caller gave to a call. gRPC writes to the targets of Header, Trailer
 // and Peer at the end of each attempt, and then calls OnFinish. So attempts never get the caller's targets:
-// forAttempt gives each attempt its own, and deliver fills the caller's once (law 1).
+// forAttempt gives each attempt other targets, and deliver fills the caller's once: a call has one answer.
 type callOptions struct {
 	caller   []grpc.CallOption // as the caller gave them
 	shared   []grpc.CallOption // for every attempt, unchanged; stored in the first attempt's array
@@ -25,10 +25,11 @@ type callOptions struct {
 	notify   bool              // the caller has targets or callbacks
 	header   bool              // attempts report their headers, to the caller or to us
 	opaque   grpc.CallOption   // may have a target that we can't find; else nil
-	foreign  bool              // the caller gave options of another library's retries
+	foreign  bool              // the caller gave options of go-grpc-middleware's retries
+	codec    bool              // the caller chose a codec
 	retrier  *Retrier
 
-	criticality policy.Criticality // "" if the policy neither refuses calls nor sends it
+	criticality policy.Criticality // "" if the policy refuses no calls
 
 	// Set by call.read.
 	maxAttempts int // the call's limit, which overrides its policy's
@@ -39,7 +40,7 @@ type callOptions struct {
 // readOptions sorts the caller's options. Options that all attempts share go into the first attempt's array, so that a call
 // with one attempt allocates nothing.
 func (o *callOptions) readOptions(caller []grpc.CallOption, first *attemptOptions) {
-	o.caller, o.shared = caller, first.array[own:own]
+	o.caller, o.shared = caller, first.array[added:added]
 	for _, option := range caller {
 		if _, ok := option.(grpc.OnFinishCallOption); ok { // gRPC itself doesn't call embedded ones
 			o.notify = true
@@ -50,8 +51,12 @@ func (o *callOptions) readOptions(caller []grpc.CallOption, first *attemptOption
 		case grpc.HeaderCallOption:
 			o.header = true
 		case grpc.TrailerCallOption, grpc.PeerCallOption:
+		case grpc.ForceCodecV2CallOption, grpc.ForceCodecCallOption, grpc.CustomCodecCallOption, grpc.ContentSubtypeCallOption:
+			o.codec = true
+			o.shared = append(o.shared, option)
+			continue
 		case grpc.EmptyCallOption:
-			o.foreign = o.foreign || ofForeignRetries(unwrapped(option))
+			o.foreign = o.foreign || ofMiddleware(unwrapped(option))
 			o.shared = append(o.shared, option)
 			continue
 		case nil:
@@ -83,7 +88,7 @@ func (o *callOptions) forAttempt(a *attemptOptions, more ...grpc.CallOption) []g
 	if o.mode == policy.ModeEnforce { // else another library's retries don't multiply
 		a.retrier = o.retrier
 	}
-	opts := append(a.array[:own], o.shared...)
+	opts := append(a.array[:added], o.shared...)
 	if o.header {
 		opts = append(opts, grpc.Header(&a.header))
 	}
@@ -98,7 +103,7 @@ func (o *callOptions) asGiven(a *attemptOptions) []grpc.CallOption {
 	if o.mode == policy.ModeEnforce {
 		a.retrier = o.retrier
 	}
-	opts := append(a.array[:own], o.shared...)
+	opts := append(a.array[:added], o.shared...)
 	for _, option := range o.caller {
 		_, callback := option.(grpc.OnFinishCallOption)
 		switch promoted(option).(type) {
@@ -145,23 +150,22 @@ func (o *callOptions) finished(err error) {
 
 // attemptOptions are the options of one attempt, with the values that gRPC writes to them.
 type attemptOptions struct {
-	header   metadata.MD // nil if none arrived, or without callOptions.header
-	trailer  metadata.MD
-	peer     peer.Peer
-	ended    atomic.Bool                   // gRPC has ended the attempt, in any goroutine, and won't write here again
-	repeated atomic.Bool                   // gRPC has ended more than one attempt with these options
-	retrier  *Retrier                      // notified if gRPC ends more than one attempt with these options
-	onEnd    endListener                   // called when gRPC has ended the attempt; may be nil
-	waiter   atomic.Pointer[chan struct{}] // closed when gRPC has ended the attempt; nil without a waiter
+	header  metadata.MD // nil if none arrived, or without callOptions.header
+	trailer metadata.MD
+	peer    peer.Peer
+	ended   atomic.Bool                   // gRPC has ended the attempt, in any goroutine, and won't write here again
+	retrier *Retrier                      // notified if gRPC ends more than one attempt with these options
+	onEnd   endListener                   // called when gRPC has ended the attempt; may be nil
+	waiter  atomic.Pointer[chan struct{}] // closed when gRPC has ended the attempt; nil without a waiter
 
-	array [own + 12]grpc.CallOption // our own, then space for those of the call
+	array [added + 12]grpc.CallOption // those that we add, then space for those of the call
 }
 
 // endListener is notified when gRPC has ended an attempt, in any goroutine.
 type endListener interface{ onFinish(err error) }
 
-// own is the number of options that we add to every attempt.
-const own = 4
+// added is the number of options that we add to every attempt.
+const added = 4
 
 // init makes a ready for its first attempt.
 func (a *attemptOptions) init() {
@@ -186,7 +190,6 @@ func (a *attemptOptions) reset() {
 	}
 	if a.ended.Load() {
 		a.ended.Store(false)
-		a.repeated.Store(false)
 	}
 	a.retrier = nil // the next attempt may belong to another Retrier's call
 }
@@ -194,11 +197,8 @@ func (a *attemptOptions) reset() {
 // end is gRPC's OnFinish. A second call means that an inner interceptor has repeated the attempt, or that the context was
 // over when gRPC was to create the stream.
 func (a *attemptOptions) end(err error) {
-	if a.ended.Swap(true) {
-		a.repeated.Store(true)
-		if a.retrier != nil && (err == nil || answered(err)) {
-			a.retrier.warnOnce(&innerRetries, "", "")
-		}
+	if a.ended.Swap(true) && a.retrier != nil && (err == nil || answered(err)) {
+		a.retrier.warnOnce(&innerRetries, "", "")
 	}
 	if waiter := a.waiter.Swap(nil); waiter != nil {
 		close(*waiter)
@@ -231,7 +231,7 @@ func (a *attemptOptions) awaitEnd() {
 	}
 }
 
-// target returns the attempt's own target that replaces one of the caller's.
+// target returns the attempt's target that replaces one of the caller's.
 func (a *attemptOptions) target(callers grpc.CallOption) grpc.CallOption {
 	switch callers.(type) {
 	case grpc.HeaderCallOption:

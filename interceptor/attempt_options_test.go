@@ -230,57 +230,6 @@ func TestAttemptOptions_Allocations(t *testing.T) {
 	}
 }
 
-func TestAttemptOptions_Many(t *testing.T) {
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, from("first", down()), from("second", text("")))
-		var opts []grpc.CallOption
-		headers := make([]metadata.MD, 20)
-		for i := range headers {
-			opts = append(opts, grpc.Header(&headers[i]), marker{name: "m"})
-		}
-		must.Get(s.call(t.Context(), get, opts...))(t)
-		for i, md := range headers {
-			if fmt.Sprint(md["who"]) != "[second]" {
-				t.Errorf("header %d: %v", i, md["who"])
-			}
-		}
-	})
-}
-
-// Options of attempts are reused, by other Retriers too. Attempts of one don't affect those of another.
-func TestAttemptOptions_OfAnotherRetrier(t *testing.T) {
-	warned := 0
-	ended := func(times int) grpc.UnaryInvoker {
-		return func(_ context.Context, _ string, _, _ any, _ *grpc.ClientConn, opts ...grpc.CallOption) error {
-			for _, o := range opts {
-				if o, ok := o.(grpc.OnFinishCallOption); ok {
-					for range times {
-						o.OnFinish(nil)
-					}
-				}
-			}
-			return nil
-		}
-	}
-	call := func(r *interceptor.Retrier, times int) {
-		must.Do(t, r.Unary()(t.Context(), get, nil, nil, nil, ended(times)))
-	}
-	first := mustNew(t, mustSet(t, config(plain())), interceptor.WithObserver(interceptor.Observer{
-		Diagnostic: func(policy.Diagnostic) { warned++ },
-	}))
-	warned = 0
-	off := config(plain())
-	off.Mode = policy.ModeOff
-	second := mustNew(t, mustSet(t, off), quiet)
-	for range 20 {
-		call(first, 1)
-		call(second, 2)
-	}
-	if warned > 0 {
-		t.Errorf("a Retrier was warned %d times of the attempts of another", warned)
-	}
-}
-
 // An inner interceptor may answer from a cache, and leave gRPC running: its later reports must not reach another call.
 func TestAttemptOptions_LeftRunning(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {

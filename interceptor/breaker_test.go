@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -56,13 +55,6 @@ func (f *fuse) Open() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.failures >= f.limit
-}
-
-// blow opens the circuit.
-func (f *fuse) blow() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.failures = f.limit
 }
 
 func (f *fuse) String() string { return fmt.Sprint(f.granted, f.told) }
@@ -114,35 +106,6 @@ func TestBreaker_RefusesFirst(t *testing.T) {
 	}
 }
 
-func TestBreaker_OpenedByFailure(t *testing.T) {
-	f := &fuse{limit: 2}
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, testserver.Fail(codes.Unavailable, "restarting"))
-		began := time.Now()
-		_, err := s.call(t.Context(), get)
-		if !errors.Is(err, status.Error(codes.Unavailable, "restarting")) || reasonOf(err) != policy.ReasonBreakerOpen || errors.Is(err, errFuse) {
-			t.Errorf("%v (%s); want the server's error", err, reasonOf(err))
-		}
-		if s.Count(get) != 2 || time.Since(began) != 100*ms {
-			t.Errorf("%d attempts in %v; want 2, and no wait after the second", s.Count(get), time.Since(began))
-		}
-	}, withFuse(f))
-}
-
-func TestBreaker_OpensInWait(t *testing.T) {
-	f, budget := &fuse{limit: 5}, &purse{grants: 9}
-	retry := plain()
-	retry.Budget = ""
-	play(t, config(retry), func(t *testing.T, s scene) {
-		s.On(get, down())
-		time.AfterFunc(50*ms, f.blow)
-		_, err := s.call(t.Context(), get)
-		if reasonOf(err) != policy.ReasonBreakerOpen || s.Count(get) != 1 || budget.returned != 1 || s.retrier.State().Waiting != 0 {
-			t.Errorf("%v (%s) after %d attempts; %v; %d wait", err, reasonOf(err), s.Count(get), budget, s.retrier.State().Waiting)
-		}
-	}, withFuse(f), interceptor.WithBudget("", budget))
-}
-
 func TestBreaker_ToldOfLosers(t *testing.T) {
 	inPlace, beside := besides(), besides()
 	inPlace.CancelOnTimeout = true
@@ -173,44 +136,6 @@ func TestBreaker_ToldOfLosers(t *testing.T) {
 	}
 }
 
-// A hanging server must not look healthy because the attempts of a call end together.
-func TestBreaker_HangingServer(t *testing.T) {
-	for name, row := range map[string]struct {
-		c    policy.Config
-		want string
-	}{
-		"hedges": {hedged(), "3 [DeadlineExceeded DeadlineExceeded DeadlineExceeded]"},
-		"beside": {config(besides()), "4 [DeadlineExceeded DeadlineExceeded DeadlineExceeded DeadlineExceeded]"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			f := &fuse{limit: 99}
-			play(t, row.c, func(t *testing.T, s scene) {
-				s.On(get, testserver.Hang())
-				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-				defer cancel()
-				if _, err := s.call(ctx, get); status.Code(err) != codes.DeadlineExceeded || f.String() != row.want {
-					t.Errorf("%v; %v", err, f)
-				}
-			}, withFuse(f))
-		})
-	}
-}
-
-func TestBreaker_AbandonedStreams(t *testing.T) {
-	f := &fuse{limit: 10}
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, testserver.Hang())
-		ctx, cancel := context.WithCancel(t.Context())
-		stream := s.open(t, ctx, bidiStream)
-		send(t, stream, "a")
-		cancel() // and the application doesn't receive
-		synctest.Wait()
-		if f.String() != "1 [Canceled]" {
-			t.Error(f)
-		}
-	}, withFuse(f))
-}
-
 func TestBreaker_None(t *testing.T) {
 	asked := make(chan string, 10)
 	play(t, config(plain()), func(t *testing.T, s scene) {
@@ -225,23 +150,4 @@ func TestBreaker_None(t *testing.T) {
 		asked <- target + method
 		return nil
 	}))
-}
-
-func TestBreaker_ManyCalls(t *testing.T) {
-	f := &fuse{limit: 1 << 30}
-	play(t, hedged(func(h *policy.HedgeSpec) { h.Delay = 2 * ms }), func(t *testing.T, s scene) {
-		s.On(get, text("slow").Delay(3*ms), text("quick"), down())
-		var wg sync.WaitGroup
-		for range 64 {
-			wg.Go(func() {
-				for range 20 {
-					_, _ = s.call(t.Context(), get)
-				}
-			})
-		}
-		wg.Wait()
-		if f.granted != len(f.told) || f.granted < 64*20 || !slices.Contains(f.told, codes.OK) {
-			t.Errorf("granted %d, told of %d", f.granted, len(f.told))
-		}
-	}, withFuse(f))
 }

@@ -16,7 +16,7 @@ func (r *Retrier) countBalances() map[budgetKey]withdrawals {
 	sums := maps.Clone(r.budgets.counts.places)
 	r.budgets.table.Range(func(_, v any) bool {
 		kept, _ := v.(*keptBalance)
-		sums[kept.counted] = sums[kept.counted].plus(withdrawalsOf(kept.budget))
+		sums[kept.counted] = sums[kept.counted].plus(withdrawalsOf(kept))
 		return true
 	})
 	return sums
@@ -25,7 +25,11 @@ func (r *Retrier) countBalances() map[budgetKey]withdrawals {
 // withdrawals counts granted and denied withdrawals.
 type withdrawals struct{ granted, denied uint64 }
 
-func withdrawalsOf(b balance.Budget) withdrawals { return withdrawals{b.Granted(), b.Denied()} }
+// withdrawalsOf returns nothing for a user's budget that panics.
+func withdrawalsOf(b balance.Budget) (w withdrawals) {
+	defer func() { _ = recover() }()
+	return withdrawals{b.Granted(), b.Denied()}
+}
 
 func (w withdrawals) plus(more withdrawals) withdrawals {
 	return withdrawals{w.granted + more.granted, w.denied + more.denied}
@@ -61,7 +65,7 @@ func (c *budgetCounts) place(key budgetKey) budgetKey {
 
 // keep adds the counts of a dropped balance. Without any, it frees the place for another balance.
 func (c *budgetCounts) keep(b *keptBalance) {
-	sum := c.places[b.counted].plus(withdrawalsOf(b.budget))
+	sum := c.places[b.counted].plus(withdrawalsOf(b))
 	if sum == (withdrawals{}) && b.counted.target != otherTarget {
 		delete(c.places, b.counted)
 		return

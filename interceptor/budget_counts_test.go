@@ -34,11 +34,11 @@ func TestBudgetCounts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newManyTargets(t, budget.DefaultRatio())
-		s.call(0, succeed) // the policy itself keeps the first one
+		s.retrier.SetMostBalances(3)
 		s.call(1, refuse)
 		_, before := s.granted(1)
 		time.Sleep(11 * time.Second)
-		s.pass(1000)
+		s.pass(20, 6*time.Second)
 		if b := s.of(1); b != nil || before == 0 {
 			t.Fatalf("%+v, %d granted; want a balance that has granted, and is dropped", b, before)
 		}

@@ -4,31 +4,32 @@
 package interceptor
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
 
 	"google.golang.org/grpc"
 
+	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/balance"
 	"github.com/stagger-go/stagger/internal/clock"
 	"github.com/stagger-go/stagger/internal/decision"
-	"github.com/stagger-go/stagger/internal/lease"
+	"github.com/stagger-go/stagger/internal/frombudget"
 	"github.com/stagger-go/stagger/policy"
 )
 
 // budgets are the balances of a Retrier. They outlive its rules.
 type budgets struct {
-	given map[string]balance.Budget // by name, from WithBudget; fixed after New
-	pools *lease.Pools              // nil without a fleet
-	table sync.Map                  // budgetKey → *keptBalance; changed under Retrier.reloading
+	given     map[string]balance.Budget                    // by name, from WithBudget; fixed after New
+	perTarget map[string]func(target string) budget.Budget // by name, from WithBudgetPerTarget; fixed after New
+	table     sync.Map                                     // budgetKey → *keptBalance; changed under Retrier.reloading
 
 	rules    map[string]budgetRule // by name, the newest of the policy file; guarded by Retrier.reloading, as all below
 	replaced replacedBalances      // by the last reloads
 	counts   budgetCounts          // of dropped balances
 	count    int                   // of the table
-	sweepAt  int                   // the count at which the table is swept
+	most     int                   // [mostBalances]
+	crowded  int64                 // the end of the second in which no balance can be evicted
 }
 
 // budgetKey says which calls share a balance.
@@ -57,7 +58,7 @@ func (r *Retrier) budgetFor(of *rules, p *decision.Policy, cc *grpc.ClientConn, 
 	}
 	b := r.findBudget(of, p, budgetUser{target: r.targets.canonical(cc), shadow: shadow},
 		func(of *rules) string { return r.serviceOf(of, p, method, o) })
-	if of.budgets[p.Budget()].scope != policy.ScopeService {
+	if k, ok := b.(*keptBalance); of.budgets[p.Budget()].scope != policy.ScopeService && (!ok || k.counted.target != otherTarget) {
 		cached.store(given, b)
 	}
 	return b
@@ -73,23 +74,18 @@ func (r *Retrier) findBudget(of *rules, p *decision.Policy, u budgetUser, servic
 	if own := r.budgets.given[name]; own != nil && !u.shadow { // we can't make a second one like it
 		return own
 	}
+	if newBudget := r.budgets.perTarget[name]; newBudget != nil && !u.shadow {
+		return r.givenFor(name, u.target, newBudget)
+	}
 	if _, known := of.budgets[name]; !known {
 		r.warnOnce(&unknownBudget, name, name)
 	}
 	u.service = service(of)
 	key, _ := of.budgetKey(name, u)
-	if b := r.budgets.findBalance(key); b != nil && of.settingsHold(key) {
+	if b := r.budgets.findBalance(key); b != nil {
 		return b
 	}
-	return r.newBudget(of, name, u, service)
-}
-
-// make returns a new balance.
-func (b *budgets) make(c balance.Config) (balance.Reloadable, error) {
-	if b.pools != nil {
-		return balance.New(c, b.pools.Lease)
-	}
-	return balance.New(c, nil)
+	return r.newBudget(name, u, service)
 }
 
 // checkBudget returns an error if no balance can have the config.
@@ -97,81 +93,59 @@ func (b *budgets) checkBudget(name string, c balance.Config) error {
 	if err := c.Check(); err != nil {
 		return fmt.Errorf("interceptor: budget %q: %w", name, err)
 	}
-	if pool, _ := poolOf(c); pool != "" && b.given[name] == nil && b.pools == nil {
-		return fmt.Errorf("interceptor: budget %q: its reserve is leased from the pool %q, and nothing says where that is; "+
-			"add interceptor.WithFleet(fleet), with the fleet of redisbudget.New(client)", name, pool)
-	}
 	return nil
 }
 
-// lease sets the rates of the pools that budgets name, and starts their leases before a call needs them, so that pools know their clients.
-func (b *budgets) lease(rules map[string]budgetRule) {
-	for name, rule := range rules {
-		if pool, perSecond := poolOf(rule.config); pool != "" && b.given[name] == nil {
-			_, _ = b.pools.Lease(pool, perSecond) // never fails here
-		}
-	}
-}
-
-// poolOf returns the pool that a budget names, or "", and its rate.
-func poolOf(c balance.Config) (pool string, perSecond float64) {
-	if ratio, ok := c.(balance.RatioConfig); ok && ratio.Fleet != "" {
-		return ratio.Fleet, ratio.MinPerSecond
-	}
-	return "", 0
-}
-
-// newBudget makes a balance, or gives an existing one the settings of a service config.
-// It uses the newest rules, because a reload may have replaced those of the call.
-func (r *Retrier) newBudget(of *rules, name string, u budgetUser, service func(*rules) string) balance.Budget {
+// newBudget makes a balance. It uses the newest rules, because a reload may have replaced those of the call.
+func (r *Retrier) newBudget(name string, u budgetUser, service func(*rules) string) *keptBalance {
 	for {
-		of = of.currentVersion(r.rules.Load())
-		u.service = service(of)
-		key, rule := of.budgetKey(name, u)
-		settings := rule.settings(u.shadow)
-		b, err := r.addBudget(of, key, settings)
-		switch {
-		case errors.Is(err, errReloaded):
-		case err != nil: // from a service config: files are checked before
-			r.warnOnce(&unusableBudget, name, name, err)
-			return balance.Empty
-		default:
+		of := r.rules.Load()
+		user := budgetUser{target: u.target, service: service(of), shadow: u.shadow}
+		key, rule := of.budgetKey(name, user)
+		successor := func() *keptBalance { return r.newBudget(name, user, func(*rules) string { return user.service }) }
+		if b := r.addBudget(of, key, rule.config, successor); b != nil {
 			return b
 		}
 	}
 }
 
-// errReloaded reports that there are newer rules.
-var errReloaded = errors.New("interceptor: there are newer rules")
-
-// addBudget is newBudget under the lock. It runs no user code. The error is errReloaded, or that
-// no balance can have these settings.
-func (r *Retrier) addBudget(of *rules, key budgetKey, settings balance.Config) (balance.Budget, error) {
+// addBudget is newBudget under the lock, or returns nil if there are newer rules. It runs no user code. The settings were checked.
+func (r *Retrier) addBudget(of *rules, key budgetKey, settings balance.Config, successor func() *keptBalance) *keptBalance {
 	r.reloading.Lock()
 	defer r.reloading.Unlock()
-	if of.currentVersion(r.rules.Load()) != of {
-		return nil, errReloaded
+	if r.rules.Load() != of {
+		return nil
 	}
-	b := r.budgets.hold(key)
-	switch {
-	case b == nil:
-		fresh, err := r.budgets.make(settings)
-		if err != nil {
-			return nil, err
-		}
-		if now := clock.Now(); r.budgets.replaced.before(key, now) || of.delivered() && r.replacesBefore(key, now) {
+	if b := r.budgets.findBalance(key); b != nil {
+		return b
+	}
+	return r.budgets.keepBalance(key, func() balance.Budget {
+		fresh, _ := balance.New(settings)
+		if now := clock.Now(); r.budgets.replaced.before(key, now) {
 			fresh.Drain(now)
 		}
-		b = r.budgets.keepBalance(key, fresh)
-	case of.delivered():
-		if err := b.Reload(clock.Now(), settings); err != nil { // settings without a fleet
-			return nil, err
+		return fresh
+	}, successor)
+}
+
+// givenFor returns a target's budget of WithBudgetPerTarget. newBudget is user code, which runs without a lock.
+func (r *Retrier) givenFor(name, target string, newBudget func(string) budget.Budget) *keptBalance {
+	key := budgetKey{name: name, source: budgetOfOption, budgetUser: budgetUser{target: target}}
+	if b := r.budgets.findBalance(key); b != nil {
+		return b
+	}
+	made := newBudget(target)
+	r.reloading.Lock()
+	defer r.reloading.Unlock()
+	if b := r.budgets.findBalance(key); b != nil { // another call was faster
+		return b
+	}
+	return r.budgets.keepBalance(key, func() balance.Budget {
+		if made == nil {
+			return balance.Empty()
 		}
-	}
-	if of.delivered() {
-		of.applied.Store(key, true)
-	}
-	return b, nil
+		return frombudget.Budget(made)
+	}, func() *keptBalance { return r.givenFor(name, target, newBudget) })
 }
 
 // otherService replaces the names of services that only the application's own callers choose, as in a proxy: their

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
@@ -112,22 +111,6 @@ func TestBudgetRetryThrottling(t *testing.T) {
 	})
 }
 
-func TestBudgetRetryThrottling_Stops(t *testing.T) {
-	retry := plain()
-	retry.Budget = ""
-	c := config(retry)
-	c.Throttling = &budget.ThrottleConfig{MaxTokens: 4, TokenRatio: 0.5}
-	play(t, c, func(t *testing.T, s scene) {
-		s.On(get, testserver.Fail(codes.NotFound).Pushback("-1").Times(2), down()) // 4 → 2
-		for range 2 {
-			_, _ = s.call(t.Context(), get)
-		}
-		if _, err := s.call(t.Context(), get); reasonOf(err) != policy.ReasonBudgetExhausted {
-			t.Errorf("%s; want budget_exhausted", reasonOf(err))
-		}
-	})
-}
-
 func TestBudget_GivenInCode(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -165,28 +148,6 @@ func TestBudget_Unknown(t *testing.T) {
 		}
 		if len(s.warnings) != 1 || !strings.Contains(s.warnings[0], "oders") {
 			t.Errorf("warnings %q; want one that names the budget", s.warnings)
-		}
-	})
-}
-
-func TestBudget_ManyCalls(t *testing.T) {
-	retry := plain()
-	retry.Budget = ""
-	play(t, config(retry), func(t *testing.T, s scene) {
-		s.On("*", down())
-		const calls = 1000
-		done := make(chan struct{})
-		for range calls {
-			go func() {
-				_, _ = s.call(t.Context(), get)
-				done <- struct{}{}
-			}()
-		}
-		for range calls {
-			<-done
-		}
-		if extra := s.Count(get) - calls; extra != 104 {
-			t.Errorf("%d extra attempts of %d calls at once; want 104", extra, calls)
 		}
 	})
 }

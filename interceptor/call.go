@@ -5,7 +5,6 @@ package interceptor
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"google.golang.org/grpc"
@@ -34,6 +33,7 @@ type callState struct {
 	cancel  context.CancelFunc // of the policy's timeout; nil without one
 	cc      *grpc.ClientConn   // nil in tests that call an interceptor directly
 	method  string
+	name    string // the method's, in what outlives the call: see keptName
 	policy  *decision.Policy
 	budget  balance.Budget
 	known   methods.Known // of the method
@@ -44,15 +44,13 @@ type callState struct {
 	uploads bool // the application sends any number of messages, so attempts never run in parallel
 	with    coexistence
 	key     string        // the idempotency key; "" for none
-	keyless bool          // an attempt without it may have reached a server, because the policy arrived late
 	start   time.Duration // on the budgets' clock
-	outside outside       // a stream's request is set from its sending until the call is committed
 
 	decided policy.Reason // the last decision
 	allowed *Event        // of the next extra attempt, for observers; nil: none
 	off     bool          // the mode prevents further attempts
 
-	outerRetry bool // the call is an outer retry
+	outerRetry bool // the call is a retry of go-grpc-middleware's
 }
 
 // coexistence is whether gRPC may retry in addition to us.
@@ -143,15 +141,7 @@ func (c *call) reportEnd(a *attempt, r attempts.Result, now attempts.Now) attemp
 	if reason := c.reasonGone(now); reason != "" {
 		c.engine.Stop(reason, now) // a runs, so the call is not over yet
 	}
-	c.noteEnd(a, &r)
 	return c.remember(c.engine.Ended(a.number, r, now))
-}
-
-// noteEnd records an attempt's result in the call, before the engine gets it.
-func (c *call) noteEnd(a *attempt, r *attempts.Result) {
-	if r.Unsent && a.number == 1 {
-		c.keyless = false // later attempts send the key
-	}
 }
 
 // finish notifies caller and observers of the call's end, and returns its error. It fills the caller's targets from the
@@ -159,70 +149,31 @@ func (c *call) noteEnd(a *attempt, r *attempts.Result) {
 func (c *call) finish(reported *attemptOptions) error {
 	err := c.answer(reported)
 	c.notifyEnd(err)
+	c.options.finished(err)
 	return err
 }
 
-// answer returns the error of a call that is over, and fills the caller's targets from the attempt that is the
-// answer. It runs no user code.
+// answer returns the error of a call that is over, fills the caller's targets from the attempt that is the answer, and tells the
+// incoming call if this one has given up. It runs no user code.
 func (c *call) answer(reported *attemptOptions) error {
 	c.options.deliver(reported)
 	end := c.engine.End()
-	if failure := c.failure(end); failure != nil {
-		return failure
+	failure := c.failure(end)
+	if failure == nil {
+		return nil
 	}
-	return nil
+	c.noteGaveUp(end)
+	return failure
 }
 
-// notifyEnd runs the callbacks of a call that has ended with err.
+// notifyEnd notifies observers of a call that has ended with err.
 func (c *call) notifyEnd(err error) {
 	end := c.engine.End()
-	if err != nil {
-		c.noteGaveUp(end)
-	}
-	c.noteOuter(end, err)
+	c.noteOuter(err)
 	if c.known.WouldRefuse() {
-		c.retrier.notifyWouldRefuse(c.ctx, c.method, c.cc, c.policy, &c.options)
+		c.retrier.notifyWouldRefuse(c.ctx, c.name, c.cc, c.policy, &c.options)
 	}
 	c.notifyCall(end, err)
-	c.options.finished(err)
-}
-
-// catchUp looks up the policy again for a call that began before its connection had received a service config;
-// the first attempt has waited for that. It reports whether the policy has changed.
-func (c *call) catchUp() bool {
-	if c.flags&configPending == 0 {
-		return false
-	}
-	f := c.retrier.lookup(c.cc, c.method, true)
-	if f.pending || f.policy == nil {
-		return false
-	}
-	c.flags &^= configPending
-	c.policy, c.options.maxAttempts = f.policy, min(c.options.maxAttempts, f.maxAttempts)
-	c.options.shared = slices.Clip(c.options.shared) // the first attempt may still use the array
-	c.applyPolicy(f.rules)
-	c.ctx = c.options.assignCriticality(c.ctx, c.policy)
-	if !c.known.Any() {
-		c.know(f.rules, clock.Now())
-	}
-	if header := c.policy.IdempotencyKey(); header != "" {
-		before := c.ctx
-		c.ctx, c.key = withKey(c.ctx, header, c.options.caller)
-		c.keyless = !carries(before, header, c.key)
-	}
-	if b := c.retrier.budgetFor(f.rules, f.policy, c.cc, c.method, &c.options); b != c.budget {
-		b.Start(c.start)
-		c.budget.Finish(clock.Now(), balance.EndFailed)
-		c.budget = b
-	}
-	return true
-}
-
-// adapt gives the engine a policy that arrived while the first attempt ran.
-func (c *call) adapt(now attempts.Now) attempts.Step {
-	var s attempts.Settings
-	c.fillSettings(&s, now)
-	return c.engine.Adapt(s, now)
 }
 
 // assign makes a attempt n, and returns the options to pass to gRPC.

@@ -20,8 +20,6 @@ func (c *call) Safe() bool {
 	switch {
 	case c.flags&safe != 0:
 		return true
-	case c.keyless:
-		return false
 	case c.key != "" && keyCounts(c.policy):
 		return true
 	default:

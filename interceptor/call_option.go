@@ -38,7 +38,8 @@ type maxAttemptsOption struct {
 
 // MaxAttempts limits one call to n attempts, including the first. It never raises the limits of the policy and the Retrier,
 // and all their other settings apply. 1 means no retries and no hedges; less counts as 1,
-// with a warning. If given several times, the last applies.
+// with a warning. If given several times, the last applies. For a stream with [Resume], the limit holds between two messages:
+// an attempt that delivers a message counts as the first again, so the whole stream may make any number of attempts.
 func MaxAttempts(n int) grpc.CallOption { return maxAttemptsOption{n: n} }
 
 type idempotentOption struct{ grpc.EmptyCallOption }
@@ -50,7 +51,7 @@ func Idempotent() grpc.CallOption { return idempotentOption{} }
 type disableOption struct{ grpc.EmptyCallOption }
 
 // Disable makes one call bypass the Retrier: no policy, no retries, no events, and no deposit in a
-// budget. gRPC then behaves as without a Retrier, whatever transparentRetry is.
+// budget. gRPC then behaves as without a Retrier.
 func Disable() grpc.CallOption { return disableOption{} }
 
 // insideOption marks the attempts of a Retrier, so that a second one on the same connection ignores

@@ -5,7 +5,6 @@ package interceptor_test
 
 import (
 	"context"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -15,7 +14,6 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/policy"
@@ -79,10 +77,9 @@ func (m *meddler) observer() interceptor.Observer {
 func TestCallbacksMayUseTheRetrier(t *testing.T) {
 	m := &meddler{t: t, from: map[string]int{}}
 	playLive(t, nil, func(t *testing.T, s scene) {
-		m.set = mustSet(t, policy.Config{Budgets: pooled().Budgets})
+		m.set = mustSet(t, policy.Config{})
 		s.On("*", down())
-		config := strings.Replace(retries("3", `, "budgets": [{"name": "own", "ratio": {"fleet": {"name": "others", "perSecond": 5}}}]`), `"maxAttempts"`, `"budget": "own", "maxAttempts"`, 1)
-		l := dialLive(t, s, config, s.retrier.Resolver)
+		l := dialLive(t, s, retries("3", ""))
 		m.retrier, m.conn = s.retrier, l.conn
 		_, _ = l.call(t.Context(), get)
 		s.On("*", moves.Play(moves.Receive(1), moves.Send(wrapperspb.String("1"))).Then(down()))
@@ -96,64 +93,14 @@ func TestCallbacksMayUseTheRetrier(t *testing.T) {
 		if err := s.retrier.Switch(interceptor.Switch{Mode: policy.ModeObserve}); err != nil {
 			t.Error(err)
 		}
-		for _, from := range []string{"CallStart", "Attempt", "Decision", "Call", "Reload", "Mode", "Fleet.Draw", "classifier", "Resume", "Sent"} {
+		for _, from := range []string{"CallStart", "Attempt", "Decision", "Call", "Reload", "Mode", "classifier", "Resume", "Sent"} {
 			if m.from[from] == 0 {
 				t.Errorf("%s was not called; of %v", from, m.from)
 			}
 		}
-	}, interceptor.WithObserver(m.observer()), interceptor.WithFleet(&distant{left: 5, meddle: m.meddle}),
+	}, interceptor.WithObserver(m.observer()),
 		interceptor.WithClassifier(func(context.Context, string, any, error) interceptor.Verdict {
 			m.meddle("classifier")
 			return interceptor.VerdictByCode
 		}))
-}
-
-// A call makes the balance of a budget that a service config has delivered.
-func TestCallbacksMayUseTheRetrier_DeliveredBudget(t *testing.T) {
-	for name, row := range map[string]struct {
-		option  func(m *meddler) interceptor.Option
-		warning string
-	}{
-		"warning": {func(m *meddler) interceptor.Option {
-			return interceptor.WithObserver(interceptor.Observer{Diagnostic: func(policy.Diagnostic) { m.meddle("Diagnostic") }})
-		}, "cannot be used, so its calls get no other attempt: "},
-		"fleet": {func(m *meddler) interceptor.Option {
-			return interceptor.WithFleet(&distant{left: 5, meddle: m.meddle})
-		}, ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			m := &meddler{t: t, from: map[string]int{}, set: mustSet(t, policy.Config{})}
-			playLive(t, nil, func(t *testing.T, s scene) {
-				s.On("*", down())
-				config := strings.Replace(retries("3", `, "budgets": [{"name": "own", "ratio": {"fleet": {"name": "others", "perSecond": 5}}}]`), `"maxAttempts"`, `"budget": "own", "maxAttempts"`, 1)
-				l := dialLive(t, s, config, s.retrier.Resolver)
-				m.retrier, m.conn = s.retrier, l.conn
-				_, _ = l.call(t.Context(), get)
-				if got := strings.Join(s.warnings, "\n"); !strings.Contains(got, row.warning) || len(m.from) == 0 {
-					t.Errorf("warned: %s; called from %v", got, m.from)
-				}
-			}, row.option(m))
-		})
-	}
-}
-
-// A reload sets the rates of the pools that its budgets name.
-func TestReload_Rates(t *testing.T) {
-	t.Parallel()
-	pools := func(rate float64, names ...string) *policy.Set {
-		c := policy.Config{}
-		for _, name := range names {
-			ratio := budget.DefaultRatio()
-			ratio.MinPerSecond, ratio.Fleet = rate, name
-			c.Budgets = append(c.Budgets, policy.BudgetSpec{Name: name, Config: ratio})
-		}
-		return mustSet(t, c)
-	}
-	r := mustNew(t, pools(100, "a", "b"), interceptor.WithFleet(new(distant)), quiet)
-	if err := r.Reload(pools(7, "a")); err != nil {
-		t.Fatal(err)
-	}
-	if got := r.PoolRates(); !slices.Equal(got, []float64{7, 100}) {
-		t.Errorf("%v; want a with 7, and b with 100", got)
-	}
 }

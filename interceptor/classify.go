@@ -18,9 +18,6 @@ const (
 	VerdictByCode Verdict = iota // the policy decides by the status code
 	VerdictRetry                 // another attempt may help, whatever the code
 	VerdictFinal                 // no other attempt can help
-	// VerdictNotProcessed is VerdictRetry for an attempt that the server has not processed: calls of methods that aren't
-	// declared idempotent are retried too. For a reply, or an error with headers, it means VerdictRetry.
-	VerdictNotProcessed
 	verdictAs
 )
 

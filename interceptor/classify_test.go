@@ -66,22 +66,6 @@ func TestClassifier_NotYet(t *testing.T) {
 	}, interceptor.WithClassifier(j.classify), interceptor.WithBudget("", purse))
 }
 
-func TestClassifier_Abandoned(t *testing.T) {
-	j := new(judge)
-	retry := besides()
-	retry.CancelOnTimeout = true
-	play(t, config(retry), func(t *testing.T, s scene) {
-		s.On(get, testserver.Hang(), text("second"))
-		began := time.Now()
-		if got, err := s.call(t.Context(), get); got != "second" || err != nil || time.Since(began) != 1100*ms {
-			t.Errorf("%q, %v after %v", got, err, time.Since(began))
-		}
-		if j.asked != 1 {
-			t.Errorf("asked %d times; want once, about the second", j.asked)
-		}
-	}, interceptor.WithClassifier(j.classify))
-}
-
 // says returns a classifier that always returns the same verdict, and counts in asked.
 func says(v interceptor.Verdict, asked *int) interceptor.Option {
 	return interceptor.WithClassifier(func(context.Context, string, any, error) interceptor.Verdict {
@@ -132,38 +116,6 @@ func TestClassifier_CancelledAfterNotYet(t *testing.T) {
 			t.Errorf("%q, %v (%s)", got, err, reasonOf(err))
 		}
 	}, says(interceptor.VerdictRetry, &asked))
-}
-
-func TestClassifier_NotYetAndOtherGates(t *testing.T) {
-	retry := plain()
-	retry.Budget = ""
-	for _, reason := range []policy.Reason{policy.ReasonBudgetExhausted, policy.ReasonBreakerOpen, policy.ReasonDeadlineTooClose} {
-		t.Run(string(reason), func(t *testing.T) {
-			f, budget := &fuse{limit: 99}, &purse{}
-			if reason != policy.ReasonBudgetExhausted {
-				budget.grants = 9
-			}
-			play(t, config(retry), func(t *testing.T, s scene) {
-				s.On(get, text("not yet"))
-				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-				switch reason {
-				case policy.ReasonBreakerOpen:
-					time.AfterFunc(50*ms, f.blow)
-				case policy.ReasonDeadlineTooClose:
-					cancel()
-					ctx, cancel = context.WithTimeout(t.Context(), 50*ms)
-				}
-				defer cancel()
-				got, err := s.call(ctx, get)
-				if got != "not yet" || err != nil || s.calls[0].Reason != reason || s.Count(get) != 1 {
-					t.Errorf("%q, %v, told of %+v", got, err, s.calls[0])
-				}
-				if budget.bad != 0 || budget.failed != 0 || f.String() != "1 [OK]" {
-					t.Errorf("told of a failure: %v, %v", budget, f)
-				}
-			}, withFuse(f), interceptor.WithBudget("", budget), interceptor.WithClassifier(new(judge).classify))
-		})
-	}
 }
 
 // An error without a status comes from an inner interceptor; nothing follows it, unless the

@@ -4,31 +4,21 @@
 package interceptor
 
 import (
-	"fmt"
-	"slices"
+	"errors"
 
-	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
 
-	"github.com/stagger-go/stagger/internal/inside"
+	"github.com/stagger-go/stagger/internal/decision"
 )
 
-// WithDescriptors reads a descriptor set, for programs without the generated code of the APIs that they
-// call: proxies, and clients with dynamic messages. path is a binary google.protobuf.FileDescriptorSet with
-// all imports, of at most 64 MiB, as written by these commands:
-//
-//	buf build -o api.binpb
-//	protoc --include_imports --descriptor_set_out=api.binpb …
-//
-// The set supplies the methods' idempotency_level and the policies of APIs, as generated code does
-// by itself (policy.Set.WithDescriptors). For services in both, the set overrides generated
-// code. The option may be given more than once; the first set that has a service wins.
-// The file is read once, by [New] or [Load].
-func WithDescriptors(path string) Option {
+// WithDescriptors gives the Retrier the descriptors of APIs whose generated code is not in the program: for proxies, and for clients
+// with dynamic messages. They supply the methods' idempotency_level and whether clients send streams. For services in both, they
+// override generated code. The option may be given more than once; the first that has a service wins. Package protodesc makes
+// files of a google.protobuf.FileDescriptorSet, as written by "buf build -o api.binpb" or protoc --include_imports.
+func WithDescriptors(files *protoregistry.Files) Option {
 	return func(r *Retrier) error {
-		files, err := inside.LoadDescriptors(path)
-		if err != nil {
-			return fmt.Errorf("interceptor: WithDescriptors(%q): %w", path, err)
+		if files == nil {
+			return errors.New("interceptor: WithDescriptors(nil): must be the files of a descriptor set")
 		}
 		r.descriptors = append(r.descriptors, files)
 		return nil
@@ -37,9 +27,5 @@ func WithDescriptors(path string) Option {
 
 // described reports whether generated code or a descriptor set has a service.
 func (r *Retrier) described(service string) bool {
-	return slices.ContainsFunc(append(slices.Clip(r.descriptors), protoregistry.GlobalFiles), func(files *protoregistry.Files) bool {
-		found, err := files.FindDescriptorByName(protoreflect.FullName(service))
-		_, ok := found.(protoreflect.ServiceDescriptor)
-		return err == nil && ok
-	})
+	return decision.Descriptors{Files: r.descriptors}.Service(service) != nil
 }

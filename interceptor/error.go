@@ -4,7 +4,6 @@
 package interceptor
 
 import (
-	"cmp"
 	"context"
 	"log/slog"
 	"time"
@@ -20,7 +19,7 @@ import (
 
 // Error is the error of a call, with details from stagger. Its text and its status are those
 // of the last attempt, unchanged: status.FromError, status.Code and errors.As return the same
-// as without stagger. If the call's own end hides an earlier error of a server, as when the
+// as without stagger. If the end of the call hides an earlier error of a server, as when the
 // deadline passes in the second attempt, the text has the server's error too. To get the details:
 //
 //	if e, ok := errors.AsType[*interceptor.Error](err); ok {
@@ -37,14 +36,6 @@ type Error struct {
 	// that didn't fit into the replay buffer, "prepared_message" for a grpc.PreparedMsg, or "unsendable" for a message that no
 	// attempt could send.
 	Commit string
-	// RetryAfter is how long to wait, after the call has returned, before you make it again. It is the server's pushback, if
-	// there is one, else half to all of the policy's maxBackoff. It is at least the estimated time until a ratio budget can
-	// pay for a retry. It has jitter, so that many loops don't come back together.
-	//
-	// It is 0 if a loop must not make the call again: the call may have taken effect and isn't declared idempotent, the server
-	// forbids it, the policy doesn't list the code, the caller has cancelled it, retries are switched off or belong to an
-	// upstream caller. docs/loops.md lists it for each Reason.
-	RetryAfter time.Duration
 
 	err  error // the one that the caller gets
 	last error // the last one of a server, if that is another one; else nil
@@ -110,7 +101,7 @@ func (c *call) failure(end *attempts.End) *Error {
 	}
 	return &Error{
 		Attempts: end.Attempts, Elapsed: clock.Now() - c.start, Reason: end.Reason, Commit: string(end.Commit),
-		RetryAfter: end.RetryAfter, err: err, last: end.Last,
+		err: err, last: end.Last,
 	}
 }
 
@@ -124,7 +115,10 @@ func (c *call) unanswered(end *attempts.End) error {
 	if end.Reason == policy.ReasonClosed {
 		return errConnClosing
 	}
-	st := status.FromContextError(cmp.Or(c.ctx.Err(), context.DeadlineExceeded))
+	st := status.FromContextError(context.DeadlineExceeded)
+	if end.Reason == policy.ReasonCancelled {
+		st = status.FromContextError(context.Canceled)
+	}
 	before := ""
 	if end.Last == nil {
 		before = "; the attempt before was answered, but not yet"

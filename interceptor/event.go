@@ -36,8 +36,8 @@ type Observer struct {
 	// Call is called at the end of every call.
 	Call func(context.Context, Event)
 	// Reload is called for every change of the policies. If a change is refused, err says why, and the old policies stay in
-	// use. The set is nil if the file could not be read or is invalid. Changes are texts such as "policy
-	// /orders/Get changed", none if the file differs only in comments or spelling. It runs in the goroutine that reloads.
+	// use. The set is nil if the file could not be read or is invalid. Changes are texts such as "entries
+	// changed from 3 to 4": of the hash of the file, the number of its entries, and its mode. It runs in the goroutine that reloads.
 	Reload func(set *policy.Set, changes []string, err error)
 	// Mode is called for every change by [Retrier.Switch], of one service or of all, in the goroutine that
 	// makes it. Without any Mode function, changes go to [slog.Default].
@@ -53,7 +53,7 @@ type Observer struct {
 // zero in it.
 type Event struct {
 	// The call, in all events.
-	Method       string
+	Method       string      // "(a name over 256 bytes)" for longer ones
 	Target       string      // of the ClientConn, in the form of its CanonicalTarget
 	Budget       string      // of the policy; "" is the default budget
 	Mode         policy.Mode // of the call, not only of its policy: OFF if the percentage excludes it
@@ -77,5 +77,5 @@ type Event struct {
 	Reason     policy.Reason
 	Delay      time.Duration // in Call, the sum of its waits, with no attempt running
 	Pushback   string        // the source of the server's pushback: "grpc-retry-pushback-ms", "google.rpc.RetryInfo", "retry-after"
-	OuterRetry bool          // in Call: the call is a retry by a loop or an interceptor outside the Retrier (docs/loops.md)
+	OuterRetry bool          // in Call: the call has failed, and is a retry by go-grpc-middleware around the Retrier (docs/loops.md)
 }

@@ -6,7 +6,6 @@ package interceptor_test
 import (
 	"context"
 	"fmt"
-	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -19,10 +18,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/stats"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -129,63 +126,48 @@ func TestEvent_CallStart(t *testing.T) {
 	for name, attempts := range map[string]bool{"fast": false, "watched": true} {
 		t.Run(name, func(t *testing.T) {
 			var mu sync.Mutex
-			var begun, ended []string
+			var told []string
+			tell := func(what string, e interceptor.Event) {
+				mu.Lock()
+				defer mu.Unlock()
+				told = append(told, what+e.Method+" of "+e.Target)
+			}
+			within := func(ctx context.Context, _ interceptor.Event) {
+				if ctx.Value(key{}) == nil {
+					t.Error("something comes without the call's context")
+				}
+			}
 			o := interceptor.Observer{
 				CallStart: func(ctx context.Context, e interceptor.Event) context.Context {
-					mu.Lock()
-					defer mu.Unlock()
-					begun = append(begun, e.Method+" of "+e.Target)
-					return context.WithValue(ctx, key{}, len(begun))
+					tell("begins: ", e)
+					return context.WithValue(ctx, key{}, true)
 				},
-				Call: func(ctx context.Context, e interceptor.Event) {
-					mu.Lock()
-					defer mu.Unlock()
-					if n, _ := ctx.Value(key{}).(int); n != len(begun) {
-						t.Errorf("call %d has the context of %d", len(begun), n)
-					}
-					ended = append(ended, e.Method+" of "+e.Target)
-				},
-				Decision: func(ctx context.Context, _ interceptor.Event) {
-					if ctx.Value(key{}) == nil {
-						t.Error("a decision without the call's context")
-					}
-				},
+				Call:     func(ctx context.Context, e interceptor.Event) { within(ctx, e); tell("ends: ", e) },
+				Decision: within,
 			}
 			if attempts {
-				o.Attempt = func(ctx context.Context, _ interceptor.Event) {
-					if ctx.Value(key{}) == nil {
-						t.Error("an attempt without the call's context")
-					}
-				}
+				o.Attempt = within
 			}
 			play(t, config(plain()), func(t *testing.T, s scene) {
 				s.conn = s.Dial(t, append(mustNew(t, mustSet(t, config(plain())), interceptor.WithObserver(o), quiet).DialOptions(),
-					grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn,
-						invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
-					) error {
-						if begun := len(begun); begun > 0 && ctx.Value(key{}) == nil {
-							t.Error("an attempt does not have the call's context")
+					grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+						if len(told) > 0 {
+							within(ctx, interceptor.Event{})
 						}
 						return invoke(ctx, method, req, reply, cc, opts...)
 					}))...)
 				s.On(get, down())
-				_, _ = s.call(t.Context(), get, interceptor.Disable())
-				if len(begun) != 0 || len(ended) != 0 {
-					t.Errorf("a call that passes by: %v, %v", begun, ended)
+				if _, _ = s.call(t.Context(), get, interceptor.Disable()); told != nil {
+					t.Errorf("of a call that passes by: %q", told)
 				}
-				calls := []func() error{func() error { _, err := s.call(t.Context(), get); return err }}
-				for _, desc := range kinds() {
-					calls = append(calls, func() error { _, _, err := s.whole(t, desc); return err })
-				}
-				for i, call := range calls {
+				want := []string{"begins: " + get + " of " + s.conn.Target(), "ends: " + get + " of " + s.conn.Target()}
+				for kind, desc := range callKinds {
 					for _, step := range []testserver.Step{down(), text("fine")} {
-						begun, ended = nil, nil
-						s.Reset()
+						told = nil
 						s.On(get, step)
-						_ = call()
-						synctest.Wait()
-						if want := []string{get + " of " + s.conn.Target()}; !slices.Equal(begun, want) || !slices.Equal(ended, want) {
-							t.Errorf("kind %d: began %v, ended %v", i, begun, ended)
+						_ = exchange(t.Context(), s.conn, desc, get)
+						if synctest.Wait(); !slices.Equal(told, want) {
+							t.Errorf("%s: %q; want %q", kind, told, want)
 						}
 					}
 				}
@@ -318,20 +300,6 @@ func TestObserverSent(t *testing.T) {
 	}
 }
 
-// A call that ends in its backoff has no Sent event.
-func TestObserverSent_EndsInTheBackoff(t *testing.T) {
-	sent := 0
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, down())
-		ctx, cancel := context.WithCancel(t.Context())
-		time.AfterFunc(250*ms, cancel) // the first backoff takes 100 ms, the second 200
-		_, err := s.call(ctx, get)
-		if sent != 1 || len(s.decisions) != 3 || reasonOf(err) != policy.ReasonCancelled {
-			t.Errorf("%d sent of %d decided, %v; want one of three", sent, len(s.decisions), err)
-		}
-	}, interceptor.WithObserver(interceptor.Observer{Sent: func(context.Context, interceptor.Event) { sent++ }}))
-}
-
 func TestEvent(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		s.On(get, down().Delay(30*ms).Times(2), text(""))
@@ -351,52 +319,6 @@ func TestEvent(t *testing.T) {
 			t.Errorf("call %+v", c)
 		}
 	})
-}
-
-// TestEvent_Peer uses backends on loopback, because those in memory all have the same address.
-func TestEvent_Peer(t *testing.T) {
-	t.Parallel()
-	j := new(journal)
-	r := mustNew(t, mustParse(t, balanced(elsewhere)), withJournal(j), interceptor.WithRandom(func() float64 { return 0 }))
-	servers := make([]*testserver.Server, 3)
-	for i := range servers {
-		servers[i] = testserver.Start(t, testserver.Listener(must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)))
-	}
-	conn := must.Get(testserver.DialAll(servers, r.DialOptions()...))(t)
-	t.Cleanup(func() { _ = conn.Close() })
-	for _, s := range servers {
-		for s.Count("*") == 0 {
-			must.Do(t, conn.Invoke(t.Context(), create, &emptypb.Empty{}, &emptypb.Empty{}, grpc.WaitForReady(true)))
-		}
-	}
-	for _, s := range servers {
-		s.On("*", testserver.Fail(codes.Unavailable))
-	}
-	j.attempts = nil
-	// Hedges are sent at once, so that nothing waits.
-	_ = conn.Invoke(t.Context(), list, &emptypb.Empty{}, &emptypb.Empty{})
-	named := map[string]int{}
-	byNumber := map[int]string{}
-	for _, a := range j.attempts {
-		named[a.Peer.String()]++
-		byNumber[a.Attempt] = a.Peer.String()
-	}
-	for _, s := range servers {
-		if named[s.Target()] != 1 {
-			t.Errorf("%d attempts were at %s; want one at each backend", named[s.Target()], s.Target())
-		}
-	}
-	if len(j.decisions) == 0 {
-		t.Error("nothing was decided")
-	}
-	for _, d := range j.decisions {
-		if d.Peer != nil && d.Peer.String() != byNumber[d.Attempt] {
-			t.Errorf("the decision after attempt %d names %v; want %s", d.Attempt, d.Peer, byNumber[d.Attempt])
-		}
-		if d.Peer == nil && !timedOut(d) {
-			t.Errorf("the decision after attempt %d names no backend", d.Attempt)
-		}
-	}
 }
 
 // timedOut reports whether a decision is about a slow attempt, which may still run.

@@ -40,19 +40,6 @@ func outcome(err error) string {
 	return fmt.Sprint(status.Code(err))
 }
 
-func ExampleLoad() {
-	retrier, err := interceptor.Load(orderFile, quiet)
-	if err != nil {
-		fmt.Println(err) // all mistakes of the file, each with line and column
-		return
-	}
-	defer retrier.Close()
-	conn, end := dial(3, retrier.DialOptions()...)
-	defer end()
-	fmt.Println(read(conn))
-	// Output: <nil>
-}
-
 func ExampleWatch() {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop() // the file is followed until then
@@ -66,18 +53,6 @@ func ExampleWatch() {
 	// Output: retry.yaml <nil>
 }
 
-func ExampleDisable() {
-	retrier, err := interceptor.Load(orderFile, quiet)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	conn, end := dial(9, retrier.DialOptions()...)
-	defer end()
-	fmt.Println(outcome(read(conn, interceptor.Disable()))) // as if there were no Retrier
-	// Output: Unavailable
-}
-
 func ExampleMaxAttempts() {
 	retrier, err := interceptor.Load(orderFile, quiet)
 	if err != nil {
@@ -88,13 +63,6 @@ func ExampleMaxAttempts() {
 	defer end()
 	fmt.Println(outcome(read(conn, interceptor.MaxAttempts(2))))
 	// Output: Unavailable after 2 attempts: attempts_exhausted
-}
-
-func ExampleWithMaxReplayBytes() {
-	// All streams together keep at most 1 MiB for another attempt; beyond that they are committed.
-	retrier, err := interceptor.Load(orderFile, quiet, interceptor.WithMaxReplayBytes(1<<20))
-	fmt.Println(retrier != nil, err)
-	// Output: true <nil>
 }
 
 func ExampleRetrier_Reload() {
@@ -149,19 +117,6 @@ func ExampleAttemptFromContext() {
 	// attempt 2 hedge false OK
 }
 
-func ExampleVerdictAs() {
-	// A server that says INTERNAL when it is restarting.
-	restarting := interceptor.WithClassifier(func(_ context.Context, _ string, _ any, err error) interceptor.Verdict {
-		if s := status.Convert(err); s.Code() == codes.Internal && s.Message() == "restarting" {
-			return interceptor.VerdictAs(codes.Unavailable)
-		}
-		return interceptor.VerdictByCode
-	})
-	_, err := interceptor.Load(orderFile, quiet, restarting)
-	fmt.Println(err)
-	// Output: <nil>
-}
-
 func ExampleRetrier_State() {
 	retrier, err := interceptor.Load(orderFile, quiet)
 	if err != nil {
@@ -205,19 +160,6 @@ func ExampleWithStatsHandler() {
 	// Output: <nil> 3
 }
 
-// A gateway lowers the calls of a batch job. Where the policy has admission: REFUSE, a service in trouble is spared them first.
-func ExampleContextWithCriticality() {
-	ctx := interceptor.ContextWithCriticality(context.Background(), policy.CriticalitySheddable)
-	fmt.Println(interceptor.CriticalityFromContext(ctx), interceptor.CriticalityFromContext(context.Background()))
-	// Output: SHEDDABLE DEFAULT
-}
-
-func ExampleWithKeepalive() {
-	retrier, err := interceptor.Load(orderFile, quiet, interceptor.WithKeepalive())
-	fmt.Println(retrier != nil, err)
-	// Output: true <nil>
-}
-
 // Replies of a codec that is not protobuf's, for attempts that run in parallel.
 func ExampleWithNewReply() {
 	type order struct{ ID int }
@@ -231,22 +173,69 @@ func ExampleWithNewReply() {
 	// Output: true <nil>
 }
 
-// ample is a fleet whose pools have whatever is asked of them.
-type ample struct{}
-
-func (ample) Draw(_ context.Context, r budget.PoolRequest) (tokens int64, clients float64, err error) {
-	return r.Tokens, 1, nil
-}
-
-// The pools that the file's ratio budgets name.
-func ExampleWithFleet() {
-	fleet := ample{} // in a real program: redisbudget.New(client), of module budget/redisbudget
-	retrier, err := interceptor.Load(orderFile, quiet, interceptor.WithFleet(fleet))
+func ExampleDisable() {
+	retrier, err := interceptor.Load(orderFile, quiet)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	defer retrier.Close()
-	fmt.Println(retrier != nil, err)
-	// Output: true <nil>
+	conn, end := dial(9, retrier.DialOptions()...)
+	defer end()
+	fmt.Println(outcome(read(conn, interceptor.Disable()))) // as if there were no Retrier
+	// Output: Unavailable
+}
+
+// A gateway lowers the calls of a batch job. If the policy has admission: REFUSE, a service in trouble is spared them first.
+func ExampleContextWithCriticality() {
+	retrier, err := interceptor.Load(orderFile, quiet)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	conn, end := dial(1, retrier.DialOptions()...)
+	defer end()
+	ctx := interceptor.ContextWithCriticality(context.Background(), policy.CriticalitySheddable)
+	fmt.Println(conn.Invoke(ctx, readOrder, &emptypb.Empty{}, &emptypb.Empty{}))
+	// Output: <nil>
+}
+
+func ExampleVerdictAs() {
+	// A server that says INTERNAL when it is restarting.
+	restarting := interceptor.WithClassifier(func(_ context.Context, _ string, _ any, err error) interceptor.Verdict {
+		if s := status.Convert(err); s.Code() == codes.Internal && s.Message() == "restarting" {
+			return interceptor.VerdictAs(codes.Unavailable)
+		}
+		return interceptor.VerdictByCode
+	})
+	_, err := interceptor.Load(orderFile, quiet, restarting)
+	fmt.Println(err)
+	// Output: <nil>
+}
+
+func ExampleWithBudgetPerTarget() {
+	// Each target has a budget of its own, which no other Retrier shares.
+	perTarget := interceptor.WithBudgetPerTarget("orders", func(string) budget.Budget {
+		b, err := budget.New(budget.ConcurrentConfig{Min: 1, Percent: 5})
+		if err != nil {
+			return nil // the target's calls get no extra attempt
+		}
+		return b
+	})
+	_, err := interceptor.Load(orderFile, quiet, perTarget)
+	fmt.Println(err)
+	// Output: <nil>
+}
+
+func ExampleWithMaxReplayBytes() {
+	// All streams together keep at most 1 MiB for another attempt; beyond that they are committed.
+	_, err := interceptor.Load(orderFile, quiet, interceptor.WithMaxReplayBytes(1<<20))
+	fmt.Println(err)
+	// Output: <nil>
+}
+
+func ExampleWithRandom() {
+	// A test with the same delays in every run.
+	_, err := interceptor.Load(orderFile, quiet, interceptor.WithRandom(func() float64 { return 0.5 }))
+	fmt.Println(err)
+	// Output: <nil>
 }

@@ -9,10 +9,10 @@ import (
 	"log"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/resolver"
-	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/health"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 
 	"github.com/stagger-go/stagger/interceptor"
 )
@@ -44,21 +44,20 @@ func pageServiceConfig(creds credentials.TransportCredentials) (*grpc.ClientConn
 	if err != nil {
 		return nil, err
 	}
-	return grpc.NewClient("dns:///orders.acme.example", append(retrier.DialOptions(),
-		grpc.WithResolvers(retrier.Resolver(resolver.Get("dns"))), // shows hedgingPolicy, retryThrottling and stagger's keys too
-		grpc.WithTransportCredentials(creds))...)
+	return grpc.NewClient("dns:///orders.acme.example", append(retrier.DialOptions(), grpc.WithTransportCredentials(creds))...)
 }
 
-func pageShedding(retrier *interceptor.Retrier, slots chan struct{}) *grpc.Server {
-	refuse := interceptor.Refuse(func(context.Context, string) (release func(), err error) {
-		select {
-		case slots <- struct{}{}:
-			return func() { <-slots }, nil
-		default:
-			return nil, status.Error(codes.ResourceExhausted, "all slots are taken")
+func pageHealth(ctx context.Context, conn *grpc.ClientConn, healthServer *health.Server) {
+	for state := conn.GetState(); state != connectivity.Shutdown; state = conn.GetState() {
+		serving := healthpb.HealthCheckResponse_SERVING
+		if state == connectivity.TransientFailure {
+			serving = healthpb.HealthCheckResponse_NOT_SERVING
 		}
-	})
-	return grpc.NewServer(retrier.ServerOptions(refuse)...)
+		healthServer.SetServingStatus("", serving)
+		if !conn.WaitForStateChange(ctx, state) {
+			return
+		}
+	}
 }
 
-var _ = []any{pageDial, pageReason, pageServer, pageServiceConfig, pageShedding}
+var _ = []any{pageHealth, pageDial, pageReason, pageServer, pageServiceConfig}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 
 	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors"
@@ -14,6 +15,9 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protodesc"
+	"google.golang.org/protobuf/types/descriptorpb"
 	"google.golang.org/protobuf/types/known/emptypb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
@@ -300,25 +304,28 @@ func ExampleWithClassifier() {
 }
 
 func ExampleWithDescriptors() {
-	set, err := policy.NewSet(policy.Config{}) // no policy but what the API brings along
+	var api descriptorpb.FileDescriptorSet
+	data, err := os.ReadFile("../examples/orders/orders.binpb") // made by "buf build"
+	if err == nil {
+		err = proto.Unmarshal(data, &api)
+	}
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	retrier, err := interceptor.New(set, interceptor.WithDescriptors("../policy/testdata/descriptors/parcels.binpb"))
+	files, err := protodesc.NewFiles(&api)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	conn, end := dial(2, retrier.DialOptions()...)
-	defer end()
-	err = conn.Invoke(context.Background(), "/acme.parcels.v1.ParcelService/GetParcel", &emptypb.Empty{}, &emptypb.Empty{})
-	fmt.Println("GetParcel has a policy:", status.Code(err))
-	err = conn.Invoke(context.Background(), "/acme.parcels.v1.ParcelService/SendParcel", &emptypb.Empty{}, &emptypb.Empty{})
-	if e, ok := errors.AsType[*interceptor.Error](err); ok {
-		fmt.Println("SendParcel has its service's:", status.Code(err), e.Reason)
+	retrier, err := interceptor.Load("../examples/orders/retry.yaml", interceptor.WithDescriptors(files))
+	if err != nil {
+		fmt.Println(err)
+		return
 	}
-	// Output:
-	// GetParcel has a policy: OK
-	// SendParcel has its service's: Unavailable not_idempotent
+	for _, w := range retrier.State().Warnings {
+		count, _, _ := strings.Cut(w.Message, ":")
+		fmt.Println(count)
+	}
+	// Output: 1 method not declared idempotent
 }

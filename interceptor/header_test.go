@@ -123,26 +123,6 @@ func TestAttemptFromContext(t *testing.T) {
 	})
 }
 
-func TestPreviousAttempts_CallInside(t *testing.T) {
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		token := s.Dial(t, s.retrier.DialOptions()...)
-		inner := func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-			if _, err := (scene{conn: token}).call(ctx, other); err != nil {
-				return err
-			}
-			return invoke(ctx, method, req, reply, cc, opts...)
-		}
-		s.conn = s.Dial(t, append(s.retrier.DialOptions(), grpc.WithChainUnaryInterceptor(inner))...)
-		s.On(get, down(), text(""))
-		must.Get(s.call(t.Context(), get))(t)
-		for _, a := range s.Attempts() {
-			if a.Method == other && len(a.Metadata["grpc-previous-rpc-attempts"]) > 0 {
-				t.Errorf("the call for a token says %v attempts went before", a.Metadata["grpc-previous-rpc-attempts"])
-			}
-		}
-	})
-}
-
 func TestPreviousAttempts(t *testing.T) {
 	for name, row := range map[string]struct {
 		config policy.Config
@@ -181,10 +161,4 @@ func TestPreviousAttempts_Proxy(t *testing.T) {
 			t.Errorf("the server saw %s", got)
 		}
 	})
-}
-
-// previousAttempts is what the client says of the attempts before.
-func previousAttempts(a testserver.Attempt) int {
-	n, _ := strconv.Atoi(strings.Join(a.Metadata["grpc-previous-rpc-attempts"], ""))
-	return n
 }

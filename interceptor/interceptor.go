@@ -24,8 +24,8 @@
 // retried. From then on, the Retrier gives each attempt its own reply, if it can make one.
 //
 // Retries of another library on the same connection, before or after a Retrier, multiply with its own: switch them
-// off. A Retrier warns of those that it detects when calls fail (docs/loops.md), and of go-grpc-middleware's call options, which
-// it ignores.
+// off. A Retrier warns of those of inner interceptors and of go-grpc-middleware when calls fail (docs/loops.md), and of
+// go-grpc-middleware's call options, which it ignores.
 package interceptor
 
 import (
@@ -40,6 +40,7 @@ import (
 	"google.golang.org/grpc/stats"
 	"google.golang.org/protobuf/reflect/protoregistry"
 
+	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/internal/balance"
 	"github.com/stagger-go/stagger/internal/decision"
@@ -51,44 +52,40 @@ import (
 // then share its budgets. It starts one goroutine per connection that cannot connect, until the connection recovers or is
 // closed. It need not be closed ([Retrier.Close] is for a service that stops), and is safe for concurrent use.
 type Retrier struct {
-	rules          atomic.Pointer[rules]
-	reloading      sync.Mutex // held by a reload, and to add a balance
-	refusal        atomic.Pointer[error]
-	single         *decision.Policy // for methods without a policy: one attempt
-	targets        targetNames
-	budgets        budgets
-	observers      atomic.Pointer[observers]
-	stats          []stats.Handler
-	random         func() float64
-	warned         once
-	outer          *outerRetries // separate, so that its timers don't keep the Retrier alive
-	maxReplayed    int64         // the limit of replayed, in bytes
-	replayed       atomic.Int64  // bytes that all streams keep for replay
-	waitLimit      waitLimit
-	methods        methods.Table
-	breaker        func(target, method string) attempts.Breaker                           // nil: none
-	classifier     func(ctx context.Context, method string, reply any, err error) Verdict // nil: none
-	descriptors    []*protoregistry.Files                                                 // given, in addition to linked ones
-	newReply       func(method string, reply any) func() any                              // nil: none
-	serviceConfigs *serviceConfigs                                                        // nil without [WithServiceConfig]
-	switches       atomic.Pointer[switches]
-	closed         atomic.Bool
-	leftRunning    atomic.Bool // an inner interceptor has returned before gRPC had ended the attempt
-	waits          waits
-	outages        outages
-	keepalive      bool // DialOptions set it
+	rules       atomic.Pointer[rules]
+	reloading   sync.Mutex // held by a reload, and to add a balance
+	refusal     atomic.Pointer[error]
+	single      *decision.Policy // for methods without a policy: one attempt
+	targets     targetNames
+	budgets     budgets
+	observers   atomic.Pointer[observers]
+	stats       []stats.Handler
+	random      func() float64
+	warned      once
+	maxReplayed int64        // the limit of replayed, in bytes
+	replayed    atomic.Int64 // bytes that all streams keep for replay
+	waitLimit   waitLimit
+	methods     methods.Table
+	breaker     func(target, method string) attempts.Breaker                           // nil: none
+	classifier  func(ctx context.Context, method string, reply any, err error) Verdict // nil: none
+	descriptors []*protoregistry.Files                                                 // given, in addition to linked ones
+	newReply    func(method string, reply any) func() any                              // nil: none
+	unasked     *decision.Policy                                                       // of calls that ask for a service config when they have failed; nil without [WithServiceConfig]
+	delivered   deliveredPolicies
+	switches    atomic.Pointer[switches]
+	closed      atomic.Bool
+	leftRunning atomic.Bool // an inner interceptor has returned before gRPC had ended the attempt
+	waits       waits
+	outages     outages
 }
 
-// New returns a Retrier with the policies of a set. Methods without one use the policies of their
-// APIs ([policy.Set.WithDescriptors]). The error names the wrong option; for a policy
-// of an API, it is a [*policy.Error].
+// New returns a Retrier with the policies of a set. The error names the wrong option.
 func New(set *policy.Set, options ...Option) (*Retrier, error) {
 	r := &Retrier{
 		single:      decision.New(policy.Spec{}),
-		budgets:     budgets{given: map[string]balance.Budget{}, rules: map[string]budgetRule{}},
+		budgets:     budgets{given: map[string]balance.Budget{}, perTarget: map[string]func(string) budget.Budget{}, rules: map[string]budgetRule{}, most: mostBalances},
 		random:      rand.Float64,
 		maxReplayed: defaultMaxReplayBytes,
-		outer:       new(outerRetries),
 	}
 	r.switches.Store(&switches{all: enforced("")})
 	r.observers.Store(new(observers))
@@ -105,10 +102,7 @@ func New(set *policy.Set, options ...Option) (*Retrier, error) {
 	if err != nil {
 		return nil, err
 	}
-	if set, err = set.WithDescriptors(r.descriptors...); err != nil {
-		return nil, err
-	}
-	fresh := newRules(decision.Compile(set), budgetOfPolicies)
+	fresh := newRules(decision.Compile(set, r.descriptors...), r.unasked)
 	if err := fresh.check(&r.budgets); err != nil {
 		return nil, err
 	}
@@ -120,7 +114,7 @@ func New(set *policy.Set, options ...Option) (*Retrier, error) {
 // given returns the argument of New, or an empty set instead of nil if service configs are followed.
 func (r *Retrier) given(set *policy.Set) (*policy.Set, error) {
 	switch {
-	case set == nil && r.serviceConfigs != nil:
+	case set == nil && r.unasked != nil:
 		return policy.NewSet(policy.Config{})
 	case set == nil:
 		return nil, errors.New("interceptor: New(nil): must be a set; policy.NewSet(policy.Config{}) is an empty one")
@@ -146,7 +140,7 @@ func Load(path string, options ...Option) (*Retrier, error) {
 }
 
 // DialOptions returns the options for grpc.NewClient: the interceptors, grpc.WithDisableRetry so
-// that gRPC does not retry each attempt by its own policy, and those of [WithStatsHandler] and [WithKeepalive]. Chained
+// that gRPC does not retry each attempt by its own policy, and those of [WithStatsHandler]. Chained
 // interceptors given before these options see each call once, those after them every attempt.
 //
 // If the policy file's loadBalancingConfig names a policy of package balancer, the options include a default
@@ -163,9 +157,6 @@ func (r *Retrier) DialOptions() []grpc.DialOption {
 	if balancing := r.balancingOption(); balancing != nil {
 		options = append(options, balancing)
 	}
-	if r.keepalive {
-		options = append(options, grpc.WithKeepaliveParams(slowKeepalive))
-	}
 	for _, h := range r.stats {
 		options = append(options, grpc.WithStatsHandler(h))
 	}
@@ -175,16 +166,13 @@ func (r *Retrier) DialOptions() []grpc.DialOption {
 // Close ends all retries, for a service that stops. Calls that wait for their next attempt
 // end at once, with their last error and [policy.ReasonClosed]. So do calls whose attempt fails later.
 // Running attempts and later calls go on, and budgets keep their balances. Close does not wait for calls,
-// and may be called more than once. A Retrier with a fleet ([WithFleet]) stops asking its pools. Call it before GracefulStop:
+// and may be called more than once. Call it before GracefulStop:
 //
 //	<-sigterm
 //	retrier.Close()
 //	server.GracefulStop() // which would wait for backoffs of the handlers' calls otherwise
 func (r *Retrier) Close() {
 	r.closed.Store(true)
-	if r.budgets.pools != nil {
-		r.budgets.pools.Close()
-	}
 	r.waits.recheck()
 }
 

@@ -6,6 +6,7 @@ package interceptor_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -36,9 +37,9 @@ func TestClose(t *testing.T) {
 			s.On(get, testserver.Fail(codes.Unavailable, "restarting"))
 			before, start := inUse(s.retrier), time.Now()
 			var calls sync.WaitGroup
-			for range 3 {
+			for _, desc := range callKinds {
 				calls.Go(func() {
-					_, err := s.call(t.Context(), get)
+					err := exchange(t.Context(), s.conn, desc, get)
 					if status.Code(err) != codes.Unavailable || status.Convert(err).Message() != "restarting" || reasonOf(err) != policy.ReasonClosed {
 						t.Errorf("%v, %s; want the server's error, closed", err, reasonOf(err))
 					}
@@ -48,7 +49,7 @@ func TestClose(t *testing.T) {
 			s.retrier.Close()
 			s.retrier.Close()
 			calls.Wait()
-			if took := time.Since(start); took != time.Second || s.Count(get) != 3 || s.retrier.State().Waiting != 0 {
+			if took := time.Since(start); took != time.Second || s.Count(get) != 4 || s.retrier.State().Waiting != 0 {
 				t.Errorf("ended after %v, %d attempts, %d wait", took, s.Count(get), s.retrier.State().Waiting)
 			}
 			if after := inUse(s.retrier); len(before) != 0 || len(after) != 1 || after[0].Balance < after[0].Capacity {
@@ -86,22 +87,6 @@ func TestClose(t *testing.T) {
 			got, err := s.call(t.Context(), get)
 			if got != "slow" || err != nil || time.Since(start) != time.Minute || s.Count(get) != 2 {
 				t.Errorf("%q, %v after %v, %d attempts; want the answer of the first of 2", got, err, time.Since(start), s.Count(get))
-			}
-		})
-	})
-	t.Run("streams that wait", func(t *testing.T) {
-		play(t, minute(nil), func(t *testing.T, s scene) {
-			time.AfterFunc(time.Second, s.retrier.Close)
-			start := time.Now()
-			s.On(get, testserver.Fail(codes.Unavailable, "restarting"))
-			for kind, desc := range kinds() {
-				_, _, err := s.whole(t, desc)
-				if status.Convert(err).Message() != "restarting" || reasonOf(err) != policy.ReasonClosed || time.Since(start) != time.Second {
-					t.Errorf("%s: %v, %s after %v; want closed after 1s", kind, err, reasonOf(err), time.Since(start))
-				}
-			}
-			if s.Count(get) != 3 {
-				t.Errorf("%d attempts; want 3", s.Count(get))
 			}
 		})
 	})
@@ -164,48 +149,27 @@ func TestClose_TwoBubbles(t *testing.T) {
 
 // TestDialOptions_Order has the claim of docs/observability.md: who stands before the Retrier sees calls, who stands after it attempts.
 func TestDialOptions_Order(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		count := func(n *int) grpc.DialOption {
-			return grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-				*n++
-				return invoke(ctx, method, req, reply, cc, opts...)
-			})
-		}
+	play(t, config(plain()), func(t *testing.T, s scene) {
 		var before, after int
-		s := testserver.Start(t)
-		s.On("*", testserver.Fail(codes.Unavailable, "").Times(2), testserver.OK())
-		retrier := mustNew(t, mustSet(t, config(plain())))
-		conn := s.Dial(t, append(append([]grpc.DialOption{count(&before)}, retrier.DialOptions()...), count(&after))...)
-		if err := conn.Invoke(t.Context(), get, &emptypb.Empty{}, &emptypb.Empty{}); err != nil || before != 1 || after != 3 {
-			t.Errorf("unary: %v, seen %d times before and %d times after; want 1 and 3", err, before, after)
+		count := func(n *int) []grpc.DialOption {
+			return []grpc.DialOption{
+				grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+					*n++
+					return invoke(ctx, method, req, reply, cc, opts...)
+				}),
+				grpc.WithChainStreamInterceptor(func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+					*n++
+					return open(ctx, desc, cc, method, opts...)
+				}),
+			}
 		}
-	})
-	synctest.Test(t, func(t *testing.T) {
-		var before, after int
-		s := testserver.Start(t)
-		s.On("*", testserver.Fail(codes.Unavailable, "").Times(2), testserver.OK())
-		retrier := mustNew(t, mustSet(t, config(plain())))
-		count := func(n *int) grpc.DialOption {
-			return grpc.WithChainStreamInterceptor(func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
-				*n++
-				return open(ctx, desc, cc, method, opts...)
-			})
-		}
-		conn := s.Dial(t, append(append([]grpc.DialOption{count(&before)}, retrier.DialOptions()...), count(&after))...)
-		stream, err := conn.NewStream(t.Context(), &grpc.StreamDesc{ServerStreams: true}, get)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := stream.SendMsg(&emptypb.Empty{}); err != nil {
-			t.Fatal(err)
-		}
-		_ = stream.CloseSend()
-		for err == nil {
-			err = stream.RecvMsg(&emptypb.Empty{})
-		}
-		if before != 1 || after != 3 {
-			t.Errorf("stream: %v, seen %d times before and %d times after; want 1 and 3", err, before, after)
+		conn := s.Dial(t, slices.Concat(count(&before), s.retrier.DialOptions(), count(&after))...)
+		for kind, desc := range callKinds {
+			before, after = 0, 0
+			s.On("*", down().Times(2), text("third"))
+			if err := exchange(t.Context(), conn, desc, get); err != nil || before != 1 || after != 3 {
+				t.Errorf("%s: %v, seen %d times before and %d times after; want 1 and 3", kind, err, before, after)
+			}
 		}
 	})
 }

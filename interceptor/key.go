@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"slices"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
@@ -33,12 +32,6 @@ func IdempotencyKey(key string) grpc.CallOption { return keyOption{key: key} }
 // that declares its methods unsafe: the server may ignore the key.
 func keyCounts(p *decision.Policy) bool {
 	return p.IdempotencyKey() != "" || p.Spec().Idempotency != policy.IdempotencyNone
-}
-
-// carries reports whether attempts in a context send the key in the header.
-func carries(ctx context.Context, header, key string) bool {
-	md, _ := metadata.FromOutgoingContext(ctx)
-	return slices.Contains(md.Get(header), key)
 }
 
 // withKey returns the context of a call that sends an idempotency key, and the key, "" if the call sends none. If

@@ -6,11 +6,9 @@ package interceptor_test
 import (
 	"context"
 	"maps"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -104,7 +102,6 @@ func TestKey_OptionAlone(t *testing.T) {
 func TestKey_DeclaredUnsafe(t *testing.T) {
 	never := config(plain())
 	never.Methods[1].Idempotency = policy.IdempotencyNone
-	never.Methods[1].TransparentRetry = new(false)
 	for name, row := range map[string]struct {
 		opts []grpc.CallOption
 		want int
@@ -126,106 +123,6 @@ func TestKey_DeclaredUnsafe(t *testing.T) {
 		})
 	}
 }
-
-// keyed is a service config with a policy whose calls carry a key.
-var keyedConfig = strings.Replace(retries("3", ""), `"retryPolicy"`, `"idempotencyKey": {"header": "x-order-key"}, "retryPolicy"`, 1)
-
-// The first call of a connection begins before its service config has come. If that asks for a key, which the first
-// attempt did not carry, a server could not know another attempt for the same call.
-func TestKey_DeliveredLate(t *testing.T) {
-	withHeader := metadata.AppendToOutgoingContext(context.Background(), "x-order-key", "mine")
-	for name, row := range map[string]struct {
-		ctx     context.Context
-		opts    []grpc.CallOption
-		options []interceptor.Option
-		want    string // keys
-		reason  policy.Reason
-	}{
-		"first":                                  {context.Background(), nil, nil, "", policy.ReasonNotIdempotent},
-		"first, without an observer of attempts": {context.Background(), nil, []interceptor.Option{callsOnly}, "", policy.ReasonNotIdempotent},
-		"a key in another header":                {context.Background(), []grpc.CallOption{interceptor.IdempotencyKey("mine")}, nil, "", policy.ReasonNotIdempotent},
-		"the key was there":                      {withHeader, nil, nil, "mine mine mine", policy.ReasonAttemptsExhausted},
-		"declared by the caller":                 {context.Background(), []grpc.CallOption{interceptor.Idempotent()}, nil, " new new", policy.ReasonAttemptsExhausted},
-	} {
-		t.Run(name, func(t *testing.T) {
-			playLive(t, nil, func(t *testing.T, s scene) {
-				if row.options != nil {
-					s.retrier = mustNew(t, nil, append(row.options, interceptor.WithServiceConfig(), half)...)
-				}
-				s.On("*", down())
-				l := dialLive(t, s, keyedConfig, s.retrier.Resolver)
-				_, err := l.call(row.ctx, create, row.opts...)
-				got := l.keys("x-order-key")
-				if fields := strings.Fields(got); len(fields) == 2 && fields[0] == fields[1] && len(fields[0]) == 26 {
-					got = strings.ReplaceAll(got, fields[0], "new")
-				}
-				if got != row.want || reasonOf(err) != row.reason {
-					t.Errorf("keys %q, %v (%s); want %q, %s", got, err, reasonOf(err), row.want, row.reason)
-				}
-				l.Reset()
-				_, err = l.call(t.Context(), create)
-				if keys := strings.Fields(l.keys("x-order-key")); len(keys) != 3 || keys[0] != keys[2] {
-					t.Errorf("then keys %q, %v; want one in three attempts", keys, err)
-				}
-			})
-		})
-	}
-}
-
-func TestKey_DeliveredLateToAStream(t *testing.T) {
-	playLive(t, nil, func(t *testing.T, s scene) {
-		s.On("*", down())
-		l := dialLive(t, s, keyedConfig, s.retrier.Resolver)
-		for _, want := range []int{1, 3} {
-			l.Reset()
-			stream := l.open(t, t.Context(), serverStream)
-			send(t, stream, "order 7")
-			_, err := receive(stream)
-			if got := l.Count(get); got != want || len(strings.Fields(l.keys("x-order-key"))) != want/3*3 {
-				t.Errorf("%d attempts with keys %q, %v; want %d", got, l.keys("x-order-key"), err, want)
-			}
-		}
-	})
-}
-
-// callsOnly is an observer for which nothing of an attempt is noted.
-var callsOnly = interceptor.WithObserver(interceptor.Observer{Diagnostic: func(policy.Diagnostic) {}})
-
-// An attempt that never left this client needs no key: later ones send it.
-func TestKey_DeliveredLateUnsent(t *testing.T) {
-	playLive(t, nil, func(t *testing.T, s scene) {
-		s.On("*", text("made"))
-		l := dialLive(t, s, keyedConfig, s.retrier.Resolver)
-		refused := 0
-		unsent := func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-			if refused++; refused > 1 {
-				return invoke(ctx, method, req, reply, cc, opts...)
-			}
-			err := invoke(ctx, method, req, reply, cc, append(opts, grpc.PerRPCCredentials(noToken{}))...)
-			if status.Code(err) != codes.Unavailable {
-				t.Errorf("%v; want UNAVAILABLE", err)
-			}
-			return err
-		}
-		conn := must.Get(grpc.NewClient("live:///orders", append(slices.Concat(s.DialOptions(), s.retrier.DialOptions()),
-			grpc.WithResolvers(s.retrier.Resolver(l.resolver)), grpc.WithChainUnaryInterceptor(unsent))...))(t)
-		t.Cleanup(func() { _ = conn.Close() })
-		l.conn = conn
-		got, err := l.call(t.Context(), create)
-		if keys := strings.Fields(l.keys("x-order-key")); got != "made" || err != nil || len(keys) != 1 || len(keys[0]) != 26 {
-			t.Errorf("%q, %v, keys %q; want one attempt with a key", got, err, keys)
-		}
-	})
-}
-
-// noToken has no token yet: gRPC makes no stream.
-type noToken struct{}
-
-func (noToken) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
-	return nil, status.Error(codes.Unavailable, "no token yet")
-}
-
-func (noToken) RequireTransportSecurity() bool { return false }
 
 func TestKey_Streams(t *testing.T) {
 	play(t, withKeys(), func(t *testing.T, s scene) {
@@ -279,34 +176,6 @@ func TestKey_Hedges(t *testing.T) {
 		}
 		if two := strings.Fields(s.keys("x-order-key")); len(two) != 2 || two[0] != two[1] || len(two[0]) != 26 {
 			t.Errorf("keys %q", two)
-		}
-	})
-}
-
-// The abandoned attempt may have taken effect: only the key makes the next one safe.
-func TestKey_Timeout(t *testing.T) {
-	for key, row := range map[string]struct {
-		want     codes.Code
-		attempts int
-	}{"x-order-key": {codes.OK, 2}, "": {codes.DeadlineExceeded, 1}} {
-		t.Run("key "+key, func(t *testing.T) {
-			c := config(hasty())
-			c.Methods[1].IdempotencyKey, c.Methods[1].Timeout = key, 5*time.Second
-			play(t, c, func(t *testing.T, s scene) {
-				s.On(create, testserver.Hang().Times(1), text("made"))
-				if _, err := s.call(t.Context(), create); status.Code(err) != row.want || s.Count(create) != row.attempts {
-					t.Errorf("%v after %d attempts; want %v after %d", err, s.Count(create), row.want, row.attempts)
-				}
-			})
-		})
-	}
-}
-
-func TestKey_InvalidOfStream(t *testing.T) {
-	play(t, withKeys(), func(t *testing.T, s scene) {
-		_, err := s.conn.NewStream(t.Context(), bidiStream, create, interceptor.IdempotencyKey("line\nbreak"))
-		if status.Code(err) != codes.Internal || reasonOf(err) != policy.ReasonNonRetryable || len(s.attempts) != 1 || s.Count(create) != 0 {
-			t.Errorf("%v (%s) after %d attempts", err, reasonOf(err), len(s.attempts))
 		}
 	})
 }

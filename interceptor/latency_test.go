@@ -60,30 +60,6 @@ func TestLatency_Follows(t *testing.T) {
 	})
 }
 
-func TestLatency_Forgets(t *testing.T) {
-	play(t, byQuantile(), func(t *testing.T, s scene) {
-		s.train(t, 100, func(int) time.Duration { return 200 * ms })
-		time.Sleep(2 * time.Minute)
-		s.train(t, 200, func(int) time.Duration { return 20 * ms })
-		if got := s.hedgedAfter(t); !near(got, 20*ms) {
-			t.Errorf("hedged after %v; want about 20ms", got)
-		}
-	})
-}
-
-func TestLatency_Bounds(t *testing.T) {
-	for took, want := range map[time.Duration]time.Duration{ms: 5 * ms, 600 * ms: 400 * ms} {
-		t.Run(took.String(), func(t *testing.T) {
-			play(t, byQuantile(), func(t *testing.T, s scene) {
-				s.train(t, 100, func(int) time.Duration { return took })
-				if got := s.hedgedAfter(t); got != want {
-					t.Errorf("hedged after %v; want %v", got, want)
-				}
-			})
-		})
-	}
-}
-
 // A hedge that wins cuts the first attempt short. Were only winners counted, the quantile would creep
 // down until every call is hedged.
 func TestLatency_HedgesDoNotPullItDown(t *testing.T) {

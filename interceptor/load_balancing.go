@@ -21,8 +21,8 @@ import (
 
 // withBackends returns the context in which package balancer records the backends of a call's attempts. It is for calls
 // that may have more than one attempt, on connections with a policy of that package.
-func (r *Retrier) withBackends(ctx context.Context, cc *grpc.ClientConn, p *decision.Policy, maxAttempts int, flags callFlags) context.Context {
-	if cc == nil || flags&configPending == 0 && min(p.MaxAttempts(), maxAttempts) < 2 {
+func (r *Retrier) withBackends(ctx context.Context, cc *grpc.ClientConn, p *decision.Policy, maxAttempts int) context.Context {
+	if cc == nil || min(p.MaxAttempts(), maxAttempts) < 2 {
 		return ctx
 	}
 	// A connection that is not READY may get the policy when it wakes up for this call.

@@ -225,42 +225,6 @@ func TestRetryElsewhereChangesInMidCall(t *testing.T) {
 	})
 }
 
-// leaves are leaf policies whose picks are counted.
-var leaves = map[string]*lbtest.Picks{
-	"round_robin":                lbtest.Count("round_robin"),
-	"least_request_experimental": lbtest.Count("least_request_experimental"),
-}
-
-// Backends come, go, fail and break their connections, and policies change, while calls retry and hedge.
-func TestRetryElsewhereUnderChurn(t *testing.T) {
-	t.Parallel()
-	const everything = `
-budgets: [{name: all, ratio: {percent: 1000, minPerSecond: 1000}}]
-methodConfig:
-- name: [{service: stagger.lbtest.Churn, method: Call}]
-`
-	service := func(leaf string) string {
-		return `{"loadBalancingConfig": [{"stagger_retry_elsewhere": {"childPolicy": [{"` + leaf + `": {}}]}}]}`
-	}
-	for leaf, picks := range leaves {
-		t.Run(leaf, func(t *testing.T) {
-			t.Parallel()
-			for name, policy := range map[string]string{
-				"retries": `retryPolicy: {maxAttempts: 4, initialBackoff: 0.001s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE], firstRetry: AT_ONCE, perAttemptTimeout: 0.003s, budget: all}`,
-				"hedges":  `hedgingPolicy: {maxAttempts: 3, hedgingDelay: 0.001s, nonFatalStatusCodes: [UNAVAILABLE], budget: all}`,
-			} {
-				t.Run(name, func(t *testing.T) {
-					r := mustNew(t, mustParse(t, everything+"  "+policy), quiet)
-					lbtest.Churn(t, service("counted_"+leaf), service("round_robin"), func(ctx context.Context) context.Context { return ctx }, r.DialOptions()...)
-				})
-			}
-			if picked, done, twice := picks.Picked.Load(), picks.Done.Load(), picks.Twice.Load(); picked == 0 || done != picked || twice != 0 {
-				t.Errorf("%d picks, %d of them done, %d again; want each once", picked, done, twice)
-			}
-		})
-	}
-}
-
 // While no backend is there the picker fails, and the call waits with its next attempt until there is one.
 func TestRetryElsewherePickerFails(t *testing.T) {
 	playCluster(t, 3, balanced(elsewhere), func(t *testing.T, c cluster) {

@@ -5,7 +5,6 @@ package interceptor_test
 
 import (
 	"context"
-	"math/rand/v2"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -77,35 +76,35 @@ func TestLongAnswers(t *testing.T) {
 	}
 }
 
-// A method that is slow for one call of five, by nature, keeps its retries.
-func TestLongAnswers_TwoSpeeds(t *testing.T) {
+// Long answers to callers with 60 ms end no retries of one with 10 s.
+func TestLongAnswers_HurriedCallers(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := testserver.Start(t, testserver.Keep(0))
-		retry := plain()
-		retry.Backoff.Initial, retry.Backoff.Multiplier = ms, 1
-		r := mustNew(t, mustSet(t, config(retry)), quiet)
-		conn := s.Dial(t, r.DialOptions()...)
-		random := rand.New(rand.NewPCG(1, 2))
-		s.On(get, testserver.Func(func(context.Context, testserver.Attempt) testserver.Step {
-			switch roll := random.Float64(); {
-			case roll < 0.1:
-				return testserver.Fail(codes.Unavailable)
-			case roll < 0.28: // one of five of the rest
-				return text("").Delay(400 * ms)
-			default:
-				return text("").Delay(10 * ms)
-			}
-		}))
-		calls := enough(5_000)
-		failed := 0
-		for range calls {
-			if err := within(t, conn, nil); err != nil {
-				failed++
-			}
-		}
-		if failed > calls/1000 {
-			t.Errorf("%d of %d calls have failed; want at most one of a thousand", failed, calls)
-		}
-	})
+	for given, want := range map[time.Duration]policy.Reason{
+		60 * ms: policy.ReasonSlowEverywhere, time.Second: policy.ReasonSlowEverywhere, 10 * time.Second: policy.ReasonAttemptsExhausted,
+	} {
+		t.Run(given.String(), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := testserver.Start(t)
+				retry := plain()
+				retry.Backoff.Initial = ms
+				r := mustNew(t, mustSet(t, config(retry)), quiet, interceptor.WithRandom(func() float64 { return 0 }))
+				conn := s.Dial(t, r.DialOptions()...)
+				answer := func(given time.Duration, step testserver.Step) error {
+					s.On(get, step)
+					ctx, cancel := context.WithTimeout(t.Context(), given)
+					defer cancel()
+					return exchange(ctx, conn, nil, get)
+				}
+				for _, took := range append([]time.Duration{10 * ms}, repeat(30*ms, 5)...) {
+					if err := answer(60*ms, text("").Delay(took)); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if err := answer(given, testserver.Fail(codes.Unavailable)); reasonOf(err) != want {
+					t.Errorf("%v (%s); want %s", err, reasonOf(err), want)
+				}
+			})
+		})
+	}
 }

@@ -95,3 +95,67 @@ func (byteFrames) Unmarshal(data mem.BufferSlice, v any) error {
 	*v.(*[]byte) = data.Materialize()
 	return nil
 }
+
+// jsonCodec speaks protobuf's JSON.
+type jsonCodec struct{}
+
+func (jsonCodec) Name() string                  { return "json" }
+func (jsonCodec) Marshal(v any) ([]byte, error) { return protojson.Marshal(v.(proto.Message)) }
+func (jsonCodec) Unmarshal(data []byte, v any) error {
+	return protojson.Unmarshal(data, v.(proto.Message))
+}
+
+// frame is a message of a proxy that does not decode messages.
+type frame struct{ payload mem.BufferSlice }
+
+type frames struct{}
+
+func (frames) Name() string { return "proto" }
+
+func (frames) Marshal(v any) (mem.BufferSlice, error) {
+	f, ok := v.(*frame)
+	if !ok {
+		return nil, fmt.Errorf("%T is no frame", v)
+	}
+	f.payload.Ref()
+	return f.payload, nil
+}
+
+func (frames) Unmarshal(data mem.BufferSlice, v any) error {
+	data.Ref()
+	v.(*frame).payload = data
+	return nil
+}
+
+// note is a message of a codec without protobuf that merges into existing contents.
+type note struct{ text string }
+
+type notes struct{ name string }
+
+func (notes) Marshal(v any) ([]byte, error) {
+	n, ok := v.(*note)
+	if !ok {
+		return nil, fmt.Errorf("%T is no note", v)
+	}
+	return []byte(n.text), nil
+}
+
+func (notes) Unmarshal(data []byte, v any) error {
+	v.(*note).text += string(data)
+	return nil
+}
+
+func (c notes) Name() string { return c.name }
+
+func (c notes) String() string { return c.name }
+
+type notes2 struct{ notes }
+
+func (c notes2) Marshal(v any) (mem.BufferSlice, error) {
+	data, err := c.notes.Marshal(v)
+	return mem.BufferSlice{mem.SliceBuffer(data)}, err
+}
+
+func (c notes2) Unmarshal(data mem.BufferSlice, v any) error {
+	return c.notes.Unmarshal(data.Materialize(), v)
+}

@@ -15,15 +15,14 @@ import (
 // modeOf returns the mode of a call that begins with policy p, which may belong to rules.
 func (r *Retrier) modeOf(of *rules, p *decision.Policy, method string, d *draw) policy.Mode {
 	mode, percent := p.Mode(), p.Percent()
-	if of.delivered() || !of.own(p) {
+	if !of.own(p) {
 		m, part := r.rules.Load().modeOf(p == r.single, method)
 		mode, percent = max(mode, m), min(percent, part)
 	}
-	set, part := r.switches.Load().modeFor(method)
-	if !d.within(min(percent, part), r.random) {
+	if !d.within(percent, r.random) {
 		return policy.ModeOff
 	}
-	return max(mode, set)
+	return max(mode, r.switches.Load().modeFor(method))
 }
 
 // modeOf returns a method's mode and percentage in the policy file, whatever policy a call has; without an entry, the file's own.
@@ -48,8 +47,7 @@ func (r *Retrier) forbids(began policy.Mode, method string) policy.Reason {
 		return policy.ReasonClosed
 	}
 	mode, _ := r.rules.Load().modeOf(false, method)
-	set, _ := r.switches.Load().modeFor(method)
-	if began == policy.ModeOff || max(mode, set) > began {
+	if began == policy.ModeOff || max(mode, r.switches.Load().modeFor(method)) > began {
 		return policy.ReasonModeOff
 	}
 	return ""

@@ -19,7 +19,6 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
@@ -40,25 +39,36 @@ func (j *journal) decided() string {
 	return strings.Join(list, ", ")
 }
 
-func TestObserve_Unary(t *testing.T) {
-	play(t, observed(config(minutely())), func(t *testing.T, s scene) {
-		s.On(get, restarting, text("2"))
-		start := time.Now()
-		_, err := s.call(t.Context(), get)
-		if status.Convert(err).Message() != "restarting" || reasonOf(err) != policy.ReasonModeOff || time.Since(start) != 0 || s.Count(get) != 1 {
-			t.Errorf("%v, %s after %v, %d attempts; want the first one's error at once", err, reasonOf(err), time.Since(start), s.Count(get))
-		}
-		if got := s.decided(); got != "retry false 1m0s OBSERVE" {
-			t.Errorf("decided: %s; want what would have followed", got)
-		}
-		if e := s.calls[0]; e.Mode != policy.ModeObserve || e.Attempt != 1 || e.Delay != 0 {
-			t.Errorf("%+v", e)
-		}
-		target := s.conn.Target()
-		want := []interceptor.BudgetState{{Kind: "ratio", Source: "policies", Target: target, Shadow: true, State: budget.State{Balance: 3.1, Capacity: 4.1, Granted: 1}}}
-		if got := inUse(s.retrier); !slices.Equal(got, want) {
-			t.Errorf("%+v; want %+v", got, want)
-		}
+// A call has one attempt, and observers hear what would have followed; a shadow of the budget pays for it.
+func TestObserve(t *testing.T) {
+	for kind, desc := range callKinds {
+		t.Run(kind, func(t *testing.T) {
+			play(t, observed(config(minutely())), func(t *testing.T, s scene) {
+				s.On(get, restarting, text("2"))
+				start := time.Now()
+				err := s.ended(t, desc)
+				if status.Convert(err).Message() != "restarting" || reasonOf(err) != policy.ReasonModeOff || time.Since(start) != 0 || s.Count(get) != 1 {
+					t.Errorf("%v, %s after %v, %d attempts; want the first one's error at once", err, reasonOf(err), time.Since(start), s.Count(get))
+				}
+				e := s.calls[0]
+				if got := s.decided(); got != "retry false 1m0s OBSERVE" || e.Mode != policy.ModeObserve || e.Attempt != 1 || e.Delay != 0 {
+					t.Errorf("decided: %s; %+v", got, e)
+				}
+				b := inUse(s.retrier)
+				if len(b) != 1 || !b[0].Shadow || b[0].Target != s.conn.Target() || b[0].State != (budget.State{Balance: 3.1, Capacity: 4.1, Granted: 1}) {
+					t.Errorf("%+v; want a shadow that has granted one attempt", b)
+				}
+			})
+		})
+	}
+	t.Run("to be resumed", func(t *testing.T) {
+		play(t, observed(config(minutely())), func(t *testing.T, s scene) {
+			s.On(get, moves.Play(moves.Receive(1), say("1")).Then(restarting), text("2"))
+			got, took, err := s.whole(t, serverStream, interceptor.Resume(after))
+			if got != "[1]" || reasonOf(err) != policy.ReasonModeOff || took != 0 || s.Count(get) != 1 || s.decided() != "retry false 1m0s OBSERVE" {
+				t.Errorf("%s, %v, %s after %v, %d attempts; decided %s", got, err, reasonOf(err), took, s.Count(get), s.decided())
+			}
+		})
 	})
 }
 
@@ -117,68 +127,6 @@ func TestObserve_Denials(t *testing.T) {
 			t.Errorf("%+v; want the budget, then its shadow", b)
 		}
 	})
-}
-
-func TestObserve_Streams(t *testing.T) {
-	for kind, desc := range kinds() {
-		t.Run(kind, func(t *testing.T) {
-			play(t, observed(config(minutely())), func(t *testing.T, s scene) {
-				s.On(get, restarting, text("2"))
-				_, took, err := s.whole(t, desc)
-				if status.Convert(err).Message() != "restarting" || reasonOf(err) != policy.ReasonModeOff || took != 0 || s.Count(get) != 1 {
-					t.Errorf("%v, %s after %v, %d attempts", err, reasonOf(err), took, s.Count(get))
-				}
-				if got := s.decided(); got != "retry false 1m0s OBSERVE" {
-					t.Errorf("decided: %s", got)
-				}
-			})
-		})
-	}
-	t.Run("to be resumed", func(t *testing.T) {
-		play(t, observed(config(minutely())), func(t *testing.T, s scene) {
-			s.On(get, moves.Play(moves.Receive(1), say("1")).Then(restarting), text("2"))
-			got, took, err := s.whole(t, serverStream, interceptor.Resume(after))
-			if got != "[1]" || status.Convert(err).Message() != "restarting" || reasonOf(err) != policy.ReasonModeOff || took != 0 || s.Count(get) != 1 {
-				t.Errorf("%s, %v, %s after %v, %d attempts", got, err, reasonOf(err), took, s.Count(get))
-			}
-			if got := s.decided(); got != "retry false 1m0s OBSERVE" {
-				t.Errorf("decided: %s", got)
-			}
-		})
-	})
-}
-
-// A trial changes nothing for upstream callers.
-func TestObserve_Chain(t *testing.T) {
-	for name, row := range map[string]struct {
-		mode policy.Mode
-		step testserver.Step
-		want []string
-	}{
-		"enforced":                        {policy.ModeEnforce, down(), []string{"-1"}},
-		"observed":                        {policy.ModeObserve, down(), nil},
-		"off":                             {policy.ModeOff, down(), nil},
-		"observed, and the server's word": {policy.ModeObserve, down().Pushback("-1"), nil},
-		"off, and the server's word":      {policy.ModeOff, down().Pushback("-1"), nil},
-		"enforced, and the server's word": {policy.ModeEnforce, down().Pushback("-1"), []string{"-1"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			c := budgeted(reserve(0)) // so that the shadow refuses, too
-			c.Mode = row.mode
-			play(t, c, func(t *testing.T, s scene) {
-				s.On(get, row.step)
-				var told metadata.MD
-				_, err := s.retrier.UnaryServer()(grpc.NewContextWithServerTransportStream(t.Context(), trailers{&told}), nil, nil,
-					func(ctx context.Context, _ any) (any, error) {
-						_, err := s.call(ctx, get)
-						return nil, err
-					})
-				if got := told[decision.PushbackTrailer]; err == nil || !slices.Equal(got, row.want) {
-					t.Errorf("%v; the caller above is told %v; want %v", err, got, row.want)
-				}
-			})
-		})
-	}
 }
 
 // trailers is a call at a server of which only the trailer is kept.

@@ -97,7 +97,7 @@ func TestPercent_ServiceConfig(t *testing.T) {
 	half := mustSet(t, policy.Config{Percent: new(50.0)})
 	playLive(t, half, func(t *testing.T, s scene) {
 		s.On("*", down())
-		l := dialLive(t, s, retries("3", ""), nil)
+		l := dialLive(t, s, retries("3", ""))
 		first = true
 		l.wants(t, "drawn", get, 3, policy.ReasonAttemptsExhausted)
 		l.wants(t, "not drawn", get, 1, policy.ReasonModeOff)
@@ -138,17 +138,9 @@ func TestMode_Sources(t *testing.T) {
 	t.Run("a service config", func(t *testing.T) {
 		playLive(t, nil, func(t *testing.T, s scene) {
 			s.On("*", down())
-			l := dialLive(t, s, retries("3", ""), nil)
+			l := dialLive(t, s, retries("3", ""))
 			l.wants(t, "enforced", get, 3, policy.ReasonAttemptsExhausted)
 			s.setMode(t, policy.ModeOff)
-			l.wants(t, "off", get, 1, policy.ReasonModeOff)
-		})
-	})
-	t.Run("a service config with a mode, from a wrapped resolver", func(t *testing.T) {
-		playLive(t, nil, func(t *testing.T, s scene) {
-			s.On("*", down())
-			l := dialLive(t, s, `{"mode": "OFF", `+retries("3", "")[1:], s.retrier.Resolver)
-			_, _ = l.call(t.Context(), get) // receives it
 			l.wants(t, "off", get, 1, policy.ReasonModeOff)
 		})
 	})

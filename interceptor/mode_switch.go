@@ -19,32 +19,26 @@ import (
 type Switch struct {
 	Service string      // such as "acme.orders.v1.OrderService"; "" for all calls
 	Mode    policy.Mode // "" is [policy.ModeEnforce]
-	Percent float64     // of calls with the mode, up to 100; the others are OFF. 0 means 100
 }
 
-// String returns text such as "OFF", or "ENFORCE for 5 %", without the service.
-func (s Switch) String() string {
-	if s.Percent >= 100 {
-		return string(s.Mode)
-	}
-	return string(s.Mode) + " for " + strconv.FormatFloat(s.Percent, 'f', -1, 64) + " %"
-}
+// String returns the mode, without the service.
+func (s Switch) String() string { return string(s.Mode) }
 
 // maxSwitches bounds the services with their own mode.
 const maxSwitches = 1000
 
 // Switch sets the mode of all calls, or of a service's, in addition to the policy file's: the strictest of all modes
-// applies, and the smallest of their percentages. Reloads don't change it. It applies until it is set again; the zero Switch
+// applies. Reloads don't change it. It applies until it is set again; the zero Switch
 // undoes it. It returns an error if to is invalid. It is safe for concurrent use.
 //
 //	retrier.Switch(interceptor.Switch{Mode: policy.ModeOff}) // at 3 a.m.
 //
 // A stricter mode applies from the next decision on. With [policy.ModeOff], calls that wait for their next attempt end at
 // once, with their last error and [policy.ReasonModeOff]; running attempts go on. With [policy.ModeObserve],
-// waiting calls that began in mode ENFORCE end in the same way. A laxer mode and a percentage apply only to calls that
+// waiting calls that began in mode ENFORCE end in the same way. A laxer mode applies only to calls that
 // begin later.
 func (r *Retrier) Switch(to Switch) error {
-	to.Mode, to.Percent = cmp.Or(to.Mode, policy.ModeEnforce), cmp.Or(to.Percent, 100)
+	to.Mode = cmp.Or(to.Mode, policy.ModeEnforce)
 	if err := to.check(); err != nil {
 		return err
 	}
@@ -69,8 +63,6 @@ func (s Switch) check() error {
 	switch {
 	case s.Mode != policy.ModeEnforce && s.Mode != policy.ModeObserve && s.Mode != policy.ModeOff:
 		return fmt.Errorf("interceptor: mode %.100q: must be ENFORCE, OBSERVE or OFF", s.Mode)
-	case !(s.Percent >= 0 && s.Percent <= 100): // false for NaN
-		return fmt.Errorf("interceptor: percent %v: must be 0 to 100, and 0 is 100; for no calls set policy.ModeOff", s.Percent)
 	case strings.ContainsAny(s.Service, "/* \t\r\n"):
 		return fmt.Errorf("interceptor: service %q: must be a full name such as acme.orders.v1.OrderService; for all calls leave it out", s.Service)
 	}
@@ -91,7 +83,7 @@ func (s *switches) list() []Switch {
 }
 
 // enforced returns the default switch.
-func enforced(service string) Switch { return Switch{service, policy.ModeEnforce, 100} }
+func enforced(service string) Switch { return Switch{service, policy.ModeEnforce} }
 
 // with returns a copy of the switches with one changed, and its old value.
 func (s *switches) with(to Switch) (after *switches, from Switch, err error) {
@@ -109,20 +101,16 @@ func (s *switches) with(to Switch) (after *switches, from Switch, err error) {
 		delete(after.services, to.Service)
 	}
 	if len(after.services) > maxSwitches {
-		return nil, from, errors.New("interceptor: " + strconv.Itoa(maxSwitches) + " services have modes of their own; set some to ENFORCE and 100 percent first")
+		return nil, from, errors.New("interceptor: " + strconv.Itoa(maxSwitches) + " services have modes of their own; set some to ENFORCE first")
 	}
 	return after, from, nil
 }
 
-// modeFor returns the mode set by hand for a method's calls, and its percentage.
-func (s *switches) modeFor(method string) (policy.Mode, float64) {
+// modeFor returns the mode set by hand for a method's calls.
+func (s *switches) modeFor(method string) policy.Mode {
 	if len(s.services) == 0 {
-		return s.all.Mode, s.all.Percent
+		return s.all.Mode
 	}
 	service, _, _ := strings.Cut(strings.TrimPrefix(method, "/"), "/")
-	own, known := s.services[service]
-	if !known {
-		own = enforced("")
-	}
-	return max(s.all.Mode, own.Mode), min(s.all.Percent, own.Percent)
+	return max(s.all.Mode, s.services[service].Mode) // "" is less than all
 }

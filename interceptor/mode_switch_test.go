@@ -5,7 +5,6 @@ package interceptor_test
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -31,23 +30,18 @@ func TestSwitch(t *testing.T) {
 	for name, row := range map[string]struct {
 		file           policy.Mode
 		switches       []interceptor.Switch
-		drawn          float64
 		orders, stocks int // attempts
 		shown          string
 	}{
-		"nothing set":          {"", nil, 0.5, 4, 4, "[ENFORCE]"},
-		"off for all":          {"", []interceptor.Switch{{"", policy.ModeOff, 100}}, 0.5, 1, 1, "[OFF]"},
-		"off for a service":    {"", []interceptor.Switch{{orders, policy.ModeOff, 100}}, 0.5, 1, 4, "[ENFORCE OFF]"},
-		"a trial of a service": {"", []interceptor.Switch{{orders, policy.ModeObserve, 100}}, 0.5, 1, 4, "[ENFORCE OBSERVE]"},
-		"drawn of a part":      {"", []interceptor.Switch{{orders, policy.ModeEnforce, 60}}, 0.5, 4, 4, "[ENFORCE ENFORCE for 60 %]"},
-		"not drawn of a part":  {"", []interceptor.Switch{{orders, policy.ModeEnforce, 12.5}}, 0.5, 1, 4, "[ENFORCE ENFORCE for 12.5 %]"},
-		"the smaller part":     {"", []interceptor.Switch{{orders, policy.ModeEnforce, 60}, {"", policy.ModeEnforce, 40}}, 0.5, 1, 1, "[ENFORCE for 40 % ENFORCE for 60 %]"},
-		"the strictest: all":   {"", []interceptor.Switch{{"", policy.ModeOff, 100}, {orders, policy.ModeEnforce, 50}}, 0.2, 1, 1, "[OFF ENFORCE for 50 %]"},
-		"the strictest: file":  {policy.ModeOff, []interceptor.Switch{{"", policy.ModeEnforce, 100}, {orders, policy.ModeEnforce, 100}}, 0.5, 1, 1, "[ENFORCE]"},
-		"a service, and back":  {"", []interceptor.Switch{{orders, policy.ModeOff, 100}, {orders, policy.ModeEnforce, 100}}, 0.5, 4, 4, "[ENFORCE]"},
-		"all, and back":        {"", []interceptor.Switch{{"", policy.ModeOff, 0}, {}}, 0.5, 4, 4, "[ENFORCE]"},
-		"another service's":    {"", []interceptor.Switch{{"acme.orders.v1.Order", policy.ModeOff, 100}}, 0.5, 4, 4, "[ENFORCE OFF]"},
-		"a small part":         {"", []interceptor.Switch{{"", "", 1e-9}}, 1e-10, 1, 1, "[ENFORCE for 0.000000001 %]"},
+		"nothing set":          {"", nil, 4, 4, "[ENFORCE]"},
+		"off for all":          {"", []interceptor.Switch{{"", policy.ModeOff}}, 1, 1, "[OFF]"},
+		"off for a service":    {"", []interceptor.Switch{{orders, policy.ModeOff}}, 1, 4, "[ENFORCE OFF]"},
+		"a trial of a service": {"", []interceptor.Switch{{orders, policy.ModeObserve}}, 1, 4, "[ENFORCE OBSERVE]"},
+		"the strictest: all":   {"", []interceptor.Switch{{"", policy.ModeOff}, {orders, policy.ModeObserve}}, 1, 1, "[OFF OBSERVE]"},
+		"the strictest: file":  {policy.ModeOff, []interceptor.Switch{{"", policy.ModeEnforce}, {orders, policy.ModeEnforce}}, 1, 1, "[ENFORCE]"},
+		"a service, and back":  {"", []interceptor.Switch{{orders, policy.ModeOff}, {orders, policy.ModeEnforce}}, 4, 4, "[ENFORCE]"},
+		"all, and back":        {"", []interceptor.Switch{{"", policy.ModeOff}, {}}, 4, 4, "[ENFORCE]"},
+		"another service's":    {"", []interceptor.Switch{{"acme.orders.v1.Order", policy.ModeOff}}, 4, 4, "[ENFORCE OFF]"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, both(row.file), func(t *testing.T, s scene) {
@@ -65,7 +59,7 @@ func TestSwitch(t *testing.T) {
 				if got := fmt.Sprint(s.retrier.State().Switches); got != row.shown {
 					t.Errorf("Switches() = %s; want %s", got, row.shown)
 				}
-			}, interceptor.WithRandom(func() float64 { return row.drawn }), interceptor.WithObserver(interceptor.Observer{Mode: func(_, _ interceptor.Switch) {}}))
+			}, interceptor.WithObserver(interceptor.Observer{Mode: func(_, _ interceptor.Switch) {}}))
 		})
 	}
 }
@@ -77,7 +71,7 @@ func TestSwitch_CallsThatWait(t *testing.T) {
 			play(t, config(minutely()), func(t *testing.T, s scene) {
 				s.On("*", restarting)
 				time.AfterFunc(time.Second, func() {
-					if err := s.retrier.Switch(interceptor.Switch{Service: service, Mode: policy.ModeOff, Percent: 100}); err != nil {
+					if err := s.retrier.Switch(interceptor.Switch{Service: service, Mode: policy.ModeOff}); err != nil {
 						t.Error(err)
 					}
 				})
@@ -98,18 +92,17 @@ func TestSwitch_Events(t *testing.T) {
 		told = append(told, fmt.Sprint(to.Service, ": ", from, " to ", to))
 	}}))
 	for _, to := range []interceptor.Switch{
-		{"", policy.ModeOff, 100},
-		{"", policy.ModeOff, 100},
-		{orders, policy.ModeEnforce, 5},
-		{orders, policy.ModeObserve, 100},
-		{orders, policy.ModeEnforce, 100},
-		{stock, policy.ModeEnforce, 100},
+		{"", policy.ModeOff},
+		{"", policy.ModeOff},
+		{orders, policy.ModeObserve},
+		{orders, policy.ModeEnforce},
+		{stock, policy.ModeEnforce},
 	} {
 		if err := r.Switch(to); err != nil {
 			t.Error(err)
 		}
 	}
-	want := []string{": ENFORCE to OFF", orders + ": ENFORCE to ENFORCE for 5 %", orders + ": ENFORCE for 5 % to OBSERVE", orders + ": OBSERVE to ENFORCE"}
+	want := []string{": ENFORCE to OFF", orders + ": ENFORCE to OBSERVE", orders + ": OBSERVE to ENFORCE"}
 	if !slices.Equal(told, want) {
 		t.Errorf("told %q; want %q", told, want)
 	}
@@ -119,24 +112,21 @@ func TestSwitch_Errors(t *testing.T) {
 	t.Parallel()
 	r := mustNew(t, mustSet(t, policy.Config{}), interceptor.WithObserver(interceptor.Observer{Mode: func(_, _ interceptor.Switch) {}}))
 	for want, to := range map[string]interceptor.Switch{
-		`mode "off": must be`:    {"", "off", 100},
-		"percent -1: must be":    {"", policy.ModeOff, -1},
-		"percent 100.1: must be": {"", policy.ModeOff, 100.1},
-		"percent NaN: must be":   {"", policy.ModeOff, math.NaN()},
-		"must be a full name":    {"/" + orders + "/GetOrder", policy.ModeOff, 100},
-		`service "*": must be`:   {"*", policy.ModeOff, 100},
+		`mode "off": must be`:  {"", "off"},
+		"must be a full name":  {"/" + orders + "/GetOrder", policy.ModeOff},
+		`service "*": must be`: {"*", policy.ModeOff},
 	} {
 		if err := r.Switch(to); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("Switch(%+v) = %v; want %q", to, err, want)
 		}
 	}
 	for i := range 1000 {
-		must.Do(t, r.Switch(interceptor.Switch{Service: fmt.Sprint("s", i), Mode: policy.ModeOff, Percent: 100}))
+		must.Do(t, r.Switch(interceptor.Switch{Service: fmt.Sprint("s", i), Mode: policy.ModeOff}))
 	}
-	if err := r.Switch(interceptor.Switch{Service: "one.more", Mode: policy.ModeOff, Percent: 100}); err == nil || len(r.State().Switches) != 1001 {
+	if err := r.Switch(interceptor.Switch{Service: "one.more", Mode: policy.ModeOff}); err == nil || len(r.State().Switches) != 1001 {
 		t.Errorf("%v, and %d switches; want 1000 services", err, len(r.State().Switches))
 	}
-	if err := r.Switch(interceptor.Switch{Service: "s0", Mode: policy.ModeEnforce, Percent: 100}); err != nil || len(r.State().Switches) != 1000 {
+	if err := r.Switch(interceptor.Switch{Service: "s0", Mode: policy.ModeEnforce}); err != nil || len(r.State().Switches) != 1000 {
 		t.Errorf("%v, and %d switches; want one less", err, len(r.State().Switches))
 	}
 }

@@ -5,9 +5,6 @@ package interceptor_test
 
 import (
 	"fmt"
-	"slices"
-	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -284,72 +281,6 @@ func TestMode_Reload(t *testing.T) {
 			})
 		})
 	}
-}
-
-func TestMode_Errors(t *testing.T) {
-	type change struct{ from, to interceptor.Switch }
-	var told []change
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		for _, m := range []policy.Mode{"off", "ON"} {
-			if err := s.retrier.Switch(interceptor.Switch{Mode: m}); err == nil || !strings.Contains(err.Error(), "must be ENFORCE, OBSERVE or OFF") {
-				t.Errorf("Switch(%q) = %v", m, err)
-			}
-		}
-		for _, m := range []policy.Mode{policy.ModeEnforce, policy.ModeOff, policy.ModeOff, policy.ModeObserve} {
-			s.setMode(t, m)
-		}
-		of := func(m policy.Mode) interceptor.Switch { return interceptor.Switch{Mode: m, Percent: 100} }
-		want := []change{{of(policy.ModeEnforce), of(policy.ModeOff)}, {of(policy.ModeOff), of(policy.ModeObserve)}}
-		if !slices.Equal(told, want) {
-			t.Errorf("observers are told of %v; want %v", told, want)
-		}
-	}, interceptor.WithObserver(interceptor.Observer{Mode: func(from, to interceptor.Switch) { told = append(told, change{from, to}) }}))
-}
-
-// Modes and files change while calls of all kinds run. When it is over, OFF holds.
-func TestMode_Race(t *testing.T) {
-	again := plain()
-	again.Budget, again.PerAttemptTimeout = "", 30*ms
-	play(t, config(again), func(t *testing.T, s scene) {
-		s.On(get, down(), text("late").Delay(40*ms), down(), down(), text("fine"))
-		stop := make(chan struct{})
-		var calls, changes sync.WaitGroup
-		for i := range 20 {
-			calls.Go(func() {
-				for range 50 {
-					if i%2 == 0 {
-						_, _ = s.call(t.Context(), get)
-					} else {
-						_ = s.once(t.Context(), "stream", get)
-					}
-				}
-			})
-		}
-		changes.Go(func() {
-			observed := config(again)
-			observed.Mode, observed.Percent = policy.ModeObserve, new(50.0)
-			for i := 0; ; i++ {
-				select {
-				case <-stop:
-					return
-				case <-time.After(7 * ms):
-					s.setMode(t, []policy.Mode{policy.ModeEnforce, policy.ModeObserve, policy.ModeOff}[i%3])
-					s.reload(t, []policy.Config{config(again), observed}[i%2])
-				}
-			}
-		})
-		calls.Wait()
-		close(stop)
-		changes.Wait()
-		s.setMode(t, policy.ModeOff)
-		s.Reset()
-		for range 20 {
-			_, _ = s.call(t.Context(), get)
-		}
-		if synctest.Wait(); s.Count(get) != 20 || s.retrier.State().Waiting != 0 {
-			t.Errorf("%d attempts of 20 calls in mode OFF, %d wait", s.Count(get), s.retrier.State().Waiting)
-		}
-	})
 }
 
 // A policy that was made of the file's during a trial is followed when the trial is over.

@@ -80,7 +80,7 @@ func (r *Retrier) event(method string, cc *grpc.ClientConn, p *decision.Policy, 
 
 // event returns the fields that all events of the call have, with the result of the call or of an attempt.
 func (c *call) event(attempt int, code codes.Code, err error) Event {
-	e := c.retrier.event(c.method, c.cc, c.policy, &c.options)
+	e := c.retrier.event(c.name, c.cc, c.policy, &c.options)
 	e.Mode, e.Attempt, e.Code, e.Err = c.mode(), attempt, code, err
 	return e
 }
@@ -211,6 +211,6 @@ func (r *Retrier) notifyMode(from, to Switch) {
 	}
 	if !heard {
 		of := cmp.Or(to.Service, "all calls")
-		slog.LogAttrs(context.Background(), slog.LevelWarn, "stagger: mode set", slog.String("of", of), slog.String("from", from.String()), slog.String("to", to.String()))
+		slog.LogAttrs(context.Background(), slog.LevelWarn, "stagger: mode set", slog.String("of", of), slog.String("from", string(from.Mode)), slog.String("to", string(to.Mode)))
 	}
 }

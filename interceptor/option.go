@@ -10,8 +10,7 @@ import (
 	"google.golang.org/grpc/stats"
 
 	"github.com/stagger-go/stagger/budget"
-	"github.com/stagger-go/stagger/internal/inside"
-	"github.com/stagger-go/stagger/internal/lease"
+	"github.com/stagger-go/stagger/internal/frombudget"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -26,6 +25,18 @@ func (r *Retrier) attemptLimit() int { return r.rules.Load().set.Config().MaxAtt
 func WithObserver(o Observer) Option {
 	return func(r *Retrier) error {
 		r.Observe(o)
+		return nil
+	}
+}
+
+// WithRandom makes random the source of all jitter, for simulations and tests that repeat. It must return numbers in [0, 1), and be
+// safe for concurrent use.
+func WithRandom(random func() float64) Option {
+	return func(r *Retrier) error {
+		if random == nil {
+			return errors.New("interceptor: WithRandom(nil): must be a function")
+		}
+		r.random = random
 		return nil
 	}
 }
@@ -53,20 +64,24 @@ func WithBudget(name string, b budget.Budget) Option {
 		if b == nil {
 			return fmt.Errorf("interceptor: WithBudget(%q, nil): must be a budget; for no limit give budget.Unlimited", name)
 		}
-		r.budgets.given[name] = inside.Budget(b)
+		r.budgets.given[name] = frombudget.Budget(b)
 		return nil
 	}
 }
 
-// WithFleet sets the fleet with the pools that a policy file's ratio budgets name (fleet). Module budget/redisbudget keeps
-// pools on Redis. The Retrier asks in the background, until it is closed. It warns when a pool becomes
-// unavailable, and gives a note when it is back ([Observer]); [Retrier.State] has details.
-func WithFleet(f budget.Fleet) Option {
+// WithBudgetPerTarget gives each target a budget of that name, instead of the policy file's: newBudget returns it, when a
+// call to the target first needs it, and again if it was unused and there were too many. It gets the target in the form of CanonicalTarget, must be
+// safe for concurrent use, and must not use the Retrier; nil means that the target's calls get no extra attempt. The name ""
+// means the default budget. A Retrier does not close the budgets. Calls in mode OBSERVE have the file's budget.
+func WithBudgetPerTarget(name string, newBudget func(target string) budget.Budget) Option {
 	return func(r *Retrier) error {
-		if f == nil {
-			return errors.New("interceptor: WithFleet(nil): must be a fleet; for no pool leave the option out")
+		if name == policy.NoBudget {
+			return fmt.Errorf("interceptor: WithBudgetPerTarget(%q): a policy that names it has no budget; give another name", name)
 		}
-		r.budgets.pools = lease.NewPools(f, r.notePool)
+		if newBudget == nil {
+			return fmt.Errorf("interceptor: WithBudgetPerTarget(%q, nil): must be a function", name)
+		}
+		r.budgets.perTarget[name] = newBudget
 		return nil
 	}
 }

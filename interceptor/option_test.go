@@ -18,20 +18,6 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-func TestIdempotent(t *testing.T) {
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(create, down())
-		_, err := s.call(t.Context(), create, interceptor.Idempotent())
-		if s.Count(create) != 4 || reasonOf(err) != policy.ReasonAttemptsExhausted {
-			t.Errorf("%d attempts, %s; want 4", s.Count(create), reasonOf(err))
-		}
-		_, err = s.call(t.Context(), create)
-		if s.Count(create) != 5 || reasonOf(err) != policy.ReasonNotIdempotent {
-			t.Errorf("the next call: %d attempts, %s; want 1 more", s.Count(create), reasonOf(err))
-		}
-	})
-}
-
 func TestDisable(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		s.On(get, down())
@@ -125,6 +111,7 @@ func TestOption_BadInput(t *testing.T) {
 	set := mustSet(t, policy.Config{})
 	for want, option := range map[string]interceptor.Option{
 		`interceptor: WithBudget("orders", nil): must be a budget; for no limit give budget.Unlimited`: interceptor.WithBudget("orders", nil),
+		`interceptor: WithRandom(nil): must be a function`:                                             interceptor.WithRandom(nil),
 	} {
 		if _, err := interceptor.New(set, option); err == nil || err.Error() != want {
 			t.Errorf("error %v; want %s", err, want)

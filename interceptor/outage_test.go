@@ -4,22 +4,15 @@
 package interceptor_test
 
 import (
-	"context"
-	"fmt"
-	"os"
-	"strconv"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/health"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
-	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/policy"
@@ -222,80 +215,4 @@ func TestOutage_NotServing(t *testing.T) {
 		time.Sleep(7 * time.Second)
 		s.mustFail(t)
 	})
-}
-
-// TestOutage_Bound prints the table by which maxOutage was chosen: the seconds of calls that fail, on average, when a
-// server is away for so long, if calls wait for up to 3 s but never past an age of the outage. All clients use one
-// channel, which connects again by gRPC's default backoff, about 1, 2.6, 5.2 and 9.3 s after its first failure. With ten
-// calls a second and 100 restarts of each length (STAGGER_OUTAGE_RUNS):
-//
-//	restart | gRPC alone | 3 s   | 6 s   | 9 s   | 9.5 s | 10 s  | no bound
-//	0.3 s   |  1.10      |  0    |  0    |  0    |  0    |  0    |  0
-//	1 s     |  1.78      |  0    |  0    |  0    |  0    |  0    |  0
-//	3 s     |  5.17      |  5.17 |  2.17 |  2.17 |  2.17 |  2.17 |  2.17
-//	5 s     |  6.64      |  6.64 |  4.66 |  4.24 |  3.82 |  3.64 |  3.64
-//	10 s    | 15.06      | 15.06 | 15.06 | 15.06 | 15.06 | 15.06 | 12.06
-func TestOutage_Bound(t *testing.T) {
-	t.Parallel()
-	runs, err := strconv.Atoi(os.Getenv("STAGGER_OUTAGE_RUNS"))
-	if err != nil {
-		runs = 2
-	}
-	bounds := []time.Duration{3 * time.Second, 6 * time.Second, 9 * time.Second, 9500 * ms, 10 * time.Second, time.Hour}
-	for _, away := range []time.Duration{300 * ms, time.Second, 3 * time.Second, 5 * time.Second, 10 * time.Second} {
-		t.Run(away.String(), func(t *testing.T) {
-			t.Parallel()
-			failed := make([]int, 1+len(bounds)) // of gRPC alone, and for each bound
-			for range runs {
-				synctest.Test(t, func(t *testing.T) { restart(t, away, bounds, failed) })
-			}
-			var row strings.Builder
-			for _, n := range failed {
-				fmt.Fprintf(&row, " | %.2f", float64(n)/10/float64(runs))
-			}
-			t.Logf("%v%s", away, row.String())
-			if chosen, unbounded := failed[len(bounds)-1], failed[len(bounds)]; away <= 5*time.Second && float64(chosen) > 1.1*float64(unbounded)+1 {
-				t.Errorf("%d calls fail, %d without a bound; want at most a tenth more", chosen, unbounded)
-			}
-		})
-	}
-}
-
-// restart plays one restart, and counts the calls that fail: of gRPC alone, then for each bound.
-func restart(t *testing.T, away time.Duration, bounds []time.Duration, failed []int) {
-	server := testserver.Start(t)
-	server.On("*", text("here"))
-	conn := server.Dial(t, grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.DefaultConfig, MinConnectTimeout: 20 * time.Second})) // with jitter
-	clients := []grpc.UnaryClientInterceptor{func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-		return invoke(ctx, method, req, reply, cc, opts...)
-	}}
-	for _, bound := range bounds {
-		r := mustNew(t, mustSet(t, config(policy.DefaultRetry())), quiet)
-		r.SetMaxOutage(bound)
-		clients = append(clients, r.Unary())
-	}
-	invoke := func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, opts ...grpc.CallOption) error {
-		return cc.Invoke(ctx, method, req, reply, opts...)
-	}
-	var (
-		calls sync.WaitGroup
-		mu    sync.Mutex
-	)
-	conn.Connect()
-	time.Sleep(time.Second)
-	server.Down()
-	time.AfterFunc(away, server.Up)
-	for range 10 * int(2*away/time.Second+2) {
-		for i, intercept := range clients {
-			calls.Go(func() {
-				if intercept(t.Context(), get, wrapperspb.String(""), new(wrapperspb.StringValue), conn, invoke) != nil {
-					mu.Lock()
-					defer mu.Unlock()
-					failed[i]++
-				}
-			})
-		}
-		time.Sleep(100 * ms)
-	}
-	calls.Wait()
 }

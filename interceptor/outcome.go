@@ -6,6 +6,7 @@ package interceptor
 import (
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 
 	"google.golang.org/grpc/codes"
@@ -40,21 +41,19 @@ func (c *call) judge(a *attempt, reply any, err error, local bool, now attempts.
 	}
 	reported := a.reported()
 	r.Header, r.Trailer = reported.header, reported.trailer
-	if c.known.Admits() {
-		r.Utilization = utilization(reported.trailer)
-	}
-	r.Again, r.As, r.Final = verdict == VerdictRetry || verdict == VerdictNotProcessed, verdict.code(), verdict == VerdictFinal
+	r.Again, r.As, r.Final = verdict == VerdictRetry, verdict.code(), verdict == VerdictFinal
 	if err == nil {
 		return r
 	}
 	st, isStatus := status.FromError(err)
 	r.Status = st
 	c.retrier.warnNotBalanced(c.cc)
-	multiplied := c.multiplied()
-	noStream := a.done && a.unsent()
+	if most := c.retrier.attemptLimit(); c.policy.Index() < 0 && c.policy.MaxAttempts() > most { // else loading has warned
+		n := strconv.Itoa(c.policy.MaxAttempts())
+		c.retrier.warnOnce(&cutAttempts, n, n, most)
+	}
+	multiplied, noStream := c.multiplied(), a.done && a.unsent()
 	r.Unsent = noStream && st.Code() == codes.Unavailable && !multiplied
-	r.Bare = !multiplied && reported.bare()
-	r.Refused = c.refused(a, reported.trailer) || verdict == VerdictNotProcessed
 	// An error without a status comes from an interceptor, not from a server.
 	foreign := !isStatus || st.Code() == codes.OK
 	r.Final = r.Final || foreign && verdict == VerdictByCode || deterministic(st.Code(), err) || noStream && dropped(st.Code(), err)
@@ -79,12 +78,12 @@ func (c *call) multiplied() bool {
 		return false
 	case c.with == alone && enforced:
 		if c.policy == r.single && hidesRetries(c.cc) {
-			r.warnOnce(&lostRoutes, "", c.cc.CanonicalTarget(), c.method)
+			r.warnOnce(&lostRoutes, "", c.cc.CanonicalTarget(), c.name)
 		}
 		return false
 	case c.with == alone:
 		if retriesItself(c.cc, c.method) {
-			r.warnOnce(&unretriedMethod, c.method, string(c.options.mode), c.method)
+			r.warnOnce(&unretriedMethod, c.name, string(c.options.mode), c.name)
 		}
 		return false
 	case hidesRetries(c.cc):
@@ -93,7 +92,7 @@ func (c *call) multiplied() bool {
 		}
 	case retriesItself(c.cc, c.method):
 		if enforced {
-			r.warnOnce(&multipliedAttempts, c.method, c.method)
+			r.warnOnce(&multipliedAttempts, c.name, c.name)
 		}
 	default:
 		return false
@@ -118,7 +117,7 @@ var drops = []string{
 
 // deterministic reports whether err is gRPC's error for a message as such, on either side: the same
 // message fails again. Only the text distinguishes it from a server's refusal, not the code or
-// trailers; the texts are grpc-go's own. err may wrap the status.
+// trailers; the texts are those of grpc-go. err may wrap the status.
 func deterministic(code codes.Code, err error) bool {
 	var texts []string
 	switch code {

@@ -137,20 +137,25 @@ func sourceTexts(t *testing.T, pattern string) (found []string) {
 	return found
 }
 
-// gRPC does not show interceptors the retry policies of an xDS server.
+// gRPC does not show interceptors the retry policies of an xDS server. DialOptions switch them off, also for methods without a policy.
 func TestUnsent_GRPCRetries(t *testing.T) {
+	const none, hidden, off = "/x.Y/Z", "target: %s:///orders: gRPC may retry", "xDS server's routes"
 	for name, row := range map[string]struct {
-		scheme string
-		known  bool // that gRPC does not retry
-		want   int
-		warn   string
+		scheme, method string
+		known          bool // that gRPC does not retry
+		want           int
+		warn           string
 	}{
-		"xds":                {"xds", false, 1, "target: xds:///orders: "},
-		"google-c2p":         {"google-c2p", false, 1, "target: google-c2p:///orders: "},
-		"xds, DialOptions":   {"xds", true, 4, ""},
-		"another scheme":     {"static", false, 4, ""},
-		"looks like xds":     {"xdsx", false, 4, ""},
-		"in capital letters": {"XDS", false, 1, "target: xds:///orders: "},
+		"xds":                          {"xds", create, false, 1, hidden},
+		"google-c2p":                   {"google-c2p", create, false, 1, hidden},
+		"in capital letters":           {"XDS", create, false, 1, hidden},
+		"another scheme":               {"static", create, false, 4, ""},
+		"looks like xds":               {"xdsx", create, false, 4, ""},
+		"xds, DialOptions":             {"xds", create, true, 4, ""},
+		"no policy, DialOptions":       {"xds", none, true, 1, off},
+		"no policy, google-c2p":        {"google-c2p", none, true, 1, off},
+		"no policy, another scheme":    {"static", none, true, 1, ""},
+		"no policy, a scheme like xds": {"xdsx", none, true, 1, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -171,60 +176,17 @@ func TestUnsent_GRPCRetries(t *testing.T) {
 				}
 				conn := must.Get(grpc.NewClient(row.scheme+":///orders", opts...))(t)
 				defer conn.Close()
-				for range 2 {
+				for _, desc := range []*grpc.StreamDesc{nil, serverStream, nil, serverStream} {
 					j.attempts = nil
-					if _, err := (scene{conn: conn}).call(t.Context(), create); status.Code(err) != codes.Unavailable || len(j.attempts) != row.want {
-						t.Errorf("%v after %d attempts; want %d", err, len(j.attempts), row.want)
-					}
-					j.attempts = nil
-					_, err := conn.NewStream(t.Context(), serverStream, create)
+					err := exchange(t.Context(), conn, desc, row.method)
 					synctest.Wait() // NewStream does not wait for observers
 					if status.Code(err) != codes.Unavailable || len(j.attempts) != row.want {
-						t.Errorf("stream: %v after %d attempts; want %d", err, len(j.attempts), row.want)
+						t.Errorf("%v after %d attempts; want %d", err, len(j.attempts), row.want)
 					}
 				}
-				if got := strings.Join(j.warnings, "; "); !strings.HasPrefix(got, row.warn) || (got == "") != (row.warn == "") || len(j.warnings) > 1 {
-					t.Errorf("warnings %q; want one that begins with %q", got, row.warn)
-				}
-			})
-		})
-	}
-}
-
-// TestUnretried_Routes has methods with and without a policy at a target of an xDS server, whose routes' retries are off.
-func TestUnretried_Routes(t *testing.T) {
-	for name, row := range map[string]struct {
-		scheme string
-		method string
-		warns  bool
-	}{
-		"no policy":                    {"xds", "/x.Y/Z", true},
-		"a policy":                     {"xds", create, false},
-		"no policy, another scheme":    {"static", "/x.Y/Z", false},
-		"no policy, google-c2p":        {"google-c2p", "/x.Y/Z", true},
-		"no policy, a scheme like xds": {"xdsx", "/x.Y/Z", false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				j := new(journal)
-				retrier := mustNew(t, mustSet(t, config(impatient())), withJournal(j))
-				r := manual.NewBuilderWithScheme(row.scheme)
-				r.InitialState(resolver.State{Addresses: []resolver.Address{{Addr: "nowhere"}}})
-				conn := must.Get(grpc.NewClient(row.scheme+":///orders", append(retrier.DialOptions(),
-					grpc.WithResolvers(r), grpc.WithTransportCredentials(insecure.NewCredentials()),
-					grpc.WithContextDialer(func(context.Context, string) (net.Conn, error) { return nil, errors.New("down") }))...))(t)
-				defer conn.Close()
-				for range 2 {
-					if _, err := (scene{conn: conn}).call(t.Context(), row.method); status.Code(err) != codes.Unavailable {
-						t.Error(err)
-					}
-					if _, err := conn.NewStream(t.Context(), serverStream, row.method); status.Code(err) != codes.Unavailable {
-						t.Error(err)
-					}
-				}
-				if got := strings.Join(j.warnings, "; "); strings.Contains(got, "xDS server's routes") != row.warns || len(j.warnings) > 1 {
-					t.Errorf("warnings %q; want one: %v", got, row.warns)
+				warn := strings.ReplaceAll(row.warn, "%s", strings.ToLower(row.scheme))
+				if got := strings.Join(j.warnings, "; "); !strings.Contains(got, warn) || (got == "") != (warn == "") || len(j.warnings) > 1 {
+					t.Errorf("warnings %q; want one with %q", got, warn)
 				}
 			})
 		})
@@ -256,49 +218,52 @@ func TestOutcome_RefusedStream(t *testing.T) {
 	})
 }
 
+// What fails on this side fails again.
 func TestOutcome_OnThisSide(t *testing.T) {
 	t.Parallel()
-	internal := plain()
-	internal.Codes = []codes.Code{codes.Internal}
+	all := plain()
+	all.Codes = []codes.Code{codes.Internal, codes.ResourceExhausted, codes.Unknown}
 	for name, row := range map[string]struct {
-		md   metadata.MD
-		opts []grpc.CallOption
-		raw  []byte
+		md    metadata.MD
+		opts  []grpc.CallOption
+		raw   []byte
+		inner error // of an inner interceptor
+		want  codes.Code
 	}{
-		"a message that cannot be encoded": {opts: []grpc.CallOption{grpc.ForceCodec(broken{})}},
-		"a reply that cannot be decoded":   {raw: []byte{0xff}},
-		"a compressor that is not there":   {opts: []grpc.CallOption{grpc.UseCompressor("none-such")}},
-		"a codec that is not there":        {opts: []grpc.CallOption{grpc.CallContentSubtype("none-such")}},
-		"a header that is not allowed":     {md: metadata.MD{"Not Allowed": {"x"}}},
+		"a message that cannot be encoded": {opts: []grpc.CallOption{grpc.ForceCodec(broken{})}, want: codes.Internal},
+		"a reply that cannot be decoded":   {raw: []byte{0xff}, want: codes.Internal},
+		"a compressor that is not there":   {opts: []grpc.CallOption{grpc.UseCompressor("none-such")}, want: codes.Internal},
+		"a codec that is not there":        {opts: []grpc.CallOption{grpc.CallContentSubtype("none-such")}, want: codes.Internal},
+		"a header that is not allowed":     {md: metadata.MD{"Not Allowed": {"x"}}, want: codes.Internal},
+		"a request that is too large":      {opts: []grpc.CallOption{grpc.MaxCallSendMsgSize(3)}, want: codes.ResourceExhausted},
+		"a reply that is too large":        {raw: []byte("\x0a\x04pong"), opts: []grpc.CallOption{grpc.MaxCallRecvMsgSize(3)}, want: codes.ResourceExhausted},
+		"wrapped": {
+			inner: fmt.Errorf("orders client: %w", status.Error(codes.ResourceExhausted, "trying to send message larger than max (9 vs. 3)")),
+			want:  codes.ResourceExhausted,
+		},
+		"an error without a status": {inner: errors.New("signing key not found"), want: codes.Unknown},
 	} {
 		t.Run(name, func(t *testing.T) {
-			play(t, config(internal), func(t *testing.T, s scene) {
+			play(t, config(all), func(t *testing.T, s scene) {
 				s.On(get, testserver.Stream(func(stream grpc.ServerStream) error { return stream.SendMsg(row.raw) }))
-				ctx := metadata.NewOutgoingContext(t.Context(), row.md)
-				_, err := s.call(ctx, get, row.opts...)
-				if status.Code(err) != codes.Internal || reasonOf(err) != policy.ReasonNonRetryable || len(s.attempts) != 1 {
-					t.Errorf("%v, %s after %d attempts; want non_retryable after 1", err, reasonOf(err), len(s.attempts))
+				s.conn = s.Dial(t, append(s.retrier.DialOptions(), grpc.WithChainUnaryInterceptor(
+					func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+						if row.inner != nil {
+							return row.inner
+						}
+						return invoke(ctx, method, req, reply, cc, opts...)
+					}))...)
+				_, err := s.call(metadata.NewOutgoingContext(t.Context(), row.md), get, row.opts...)
+				if status.Code(err) != row.want || reasonOf(err) != policy.ReasonNonRetryable || len(s.attempts) != 1 {
+					t.Errorf("%v, %s after %d attempts; want %v, non_retryable after 1", err, reasonOf(err), len(s.attempts), row.want)
+				}
+				_, was := status.FromError(row.inner)
+				if _, is := status.FromError(err); row.inner != nil && (is != was || err.Error() != row.inner.Error()) {
+					t.Errorf("%v; want the error as it was, with a status only if it had one", err)
 				}
 			})
 		})
 	}
-}
-
-func TestOutcome_TooLargeWrapped(t *testing.T) {
-	t.Parallel()
-	exhausted := plain()
-	exhausted.Codes = []codes.Code{codes.ResourceExhausted}
-	unary := mustNew(t, mustSet(t, config(exhausted)), quiet).Unary()
-	synctest.Test(t, func(t *testing.T) {
-		attempts := 0
-		err := unary(t.Context(), get, nil, nil, nil, func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error {
-			attempts++
-			return fmt.Errorf("orders client: %w", status.Error(codes.ResourceExhausted, "trying to send message larger than max (9 vs. 3)"))
-		})
-		if attempts != 1 || reasonOf(err) != policy.ReasonNonRetryable {
-			t.Errorf("%v, %s after %d attempts", err, reasonOf(err), attempts)
-		}
-	})
 }
 
 func (broken) Name() string                { return "broken" }
@@ -324,46 +289,6 @@ func TestUnsent_ConnectionWithoutAddress(t *testing.T) {
 }
 
 func (tunnel) RemoteAddr() net.Addr { return nil }
-
-func TestOutcome_TooLarge(t *testing.T) {
-	t.Parallel()
-	all := plain()
-	all.Codes = []codes.Code{codes.ResourceExhausted}
-	for name, opt := range map[string]grpc.CallOption{
-		"request": grpc.MaxCallSendMsgSize(3),
-		"reply":   grpc.MaxCallRecvMsgSize(3),
-	} {
-		t.Run(name, func(t *testing.T) {
-			play(t, config(all), func(t *testing.T, s scene) {
-				s.On(get, text("a long reply"))
-				_, err := s.call(t.Context(), get, opt)
-				if status.Code(err) != codes.ResourceExhausted || reasonOf(err) != policy.ReasonNonRetryable || len(s.attempts) != 1 {
-					t.Errorf("%v, %s after %d attempts; want non_retryable after 1", err, reasonOf(err), len(s.attempts))
-				}
-			})
-		})
-	}
-}
-
-func TestOutcome_NoStatus(t *testing.T) {
-	t.Parallel()
-	unknown := plain()
-	unknown.Codes = []codes.Code{codes.Unknown}
-	unary := mustNew(t, mustSet(t, config(unknown)), quiet).Unary()
-	failure := fmt.Errorf("signing key not found")
-	attempts := 0
-	err := unary(t.Context(), get, nil, nil, nil,
-		func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error {
-			attempts++
-			return failure
-		})
-	if attempts != 1 || reasonOf(err) != policy.ReasonNonRetryable || err.Error() != failure.Error() {
-		t.Errorf("%v after %d attempts; want %v after 1", err, attempts, failure)
-	}
-	if _, ok := status.FromError(err); ok {
-		t.Error("the error has a status that its cause has not")
-	}
-}
 
 // An inner interceptor that keeps the options of an attempt to itself leaves no peer behind.
 // That proves nothing: the attempt may have reached the server.

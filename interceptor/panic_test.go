@@ -119,9 +119,9 @@ func (b panickingBudget) Settle(now time.Time, p budget.Permit, o budget.Outcome
 	}
 }
 
-func (b panickingBudget) Withdraw(now time.Time, k budget.Kind, factor float64) (budget.Permit, bool) {
+func (b panickingBudget) Withdraw(now time.Time, c budget.Charge) (budget.Permit, bool) {
 	b.world.blame("withdraw")
-	return b.till.Withdraw(now, k, factor)
+	return b.till.Withdraw(now, c)
 }
 
 func (p *panics) options(watched bool) []interceptor.Option {
@@ -266,106 +266,6 @@ func TestUnaryPanic_Goexit(t *testing.T) {
 	})
 }
 
-func TestUnaryPanic_WithTimeout(t *testing.T) {
-	charged(t, func(t *testing.T, s scene, p *purse) {
-		var attempt context.Context
-		explode := func(ctx context.Context, _ string, _, _ any, _ *grpc.ClientConn, _ grpc.UnaryInvoker, _ ...grpc.CallOption) error {
-			attempt = ctx
-			panic("boom")
-		}
-		s.conn = s.Dial(t, append(s.retrier.DialOptions(), grpc.WithChainUnaryInterceptor(explode))...)
-		func() {
-			defer func() { _ = recover() }()
-			_, _ = s.call(t.Context(), get)
-		}()
-		time.Sleep(time.Minute) // virtual: long after the attempt's timeout
-		if attempt.Err() == nil || len(p.asked) != 0 || p.started != 1 || p.bad != 1 {
-			t.Errorf("the attempt's context: %v; %d calls, %v; want it done, and no permit asked for", attempt.Err(), p.started, p)
-		}
-	})
-}
-
-func TestUnaryPanic_BesideTheCaller(t *testing.T) {
-	budget := &purse{grants: 10}
-	play(t, hedged(func(h *policy.HedgeSpec) { h.Budget = "" }), func(t *testing.T, s scene) {
-		s.On(get, testserver.Hang())
-		second := false
-		conn := s.Dial(t, append(s.retrier.DialOptions(), grpc.WithChainUnaryInterceptor(
-			func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-				if _, later := metadata.FromOutgoingContext(ctx); later {
-					second = true
-					panic("in an inner interceptor")
-				}
-				return invoke(ctx, method, req, reply, cc, opts...)
-			}))...)
-		defer func() {
-			if got := recover(); got != "in an inner interceptor" || !second {
-				t.Errorf("recovered %v", got)
-			}
-			if budget.bad != 1 || budget.started != 1 {
-				t.Errorf("the budget: %v", budget)
-			}
-		}()
-		_ = conn.Invoke(t.Context(), get, wrapperspb.String(""), new(wrapperspb.StringValue))
-	}, interceptor.WithBudget("", budget))
-}
-
-type panicsInRecv struct{ grpc.ClientStream }
-
-func (panicsInRecv) RecvMsg(any) error { panic("inner") }
-
-func TestStreamPanic_Hedge(t *testing.T) {
-	for name, row := range map[string]struct {
-		number  int // the attempt that panics
-		opening bool
-		wait    time.Duration // before the application receives
-	}{
-		"when the first is opened": {1, true, 0},
-		"when a hedge is opened":   {2, true, 0},
-		"in the first":             {1, false, 0},
-		"in a hedge":               {2, false, 0},
-		"before anybody receives":  {2, false, time.Second},
-	} {
-		t.Run(name, func(t *testing.T) {
-			purse := &purse{grants: 10}
-			play(t, hedged(func(h *policy.HedgeSpec) { h.Budget = "" }), func(t *testing.T, s scene) {
-				s.On(get, moves.Play(moves.SendHeader(nil)).Then(testserver.Hang())) // RecvMsg follows the headers
-				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-				defer cancel()
-				n := 0
-				conn := s.Dial(t, append(s.retrier.DialOptions(), grpc.WithChainStreamInterceptor(
-					func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
-						n++
-						if n == row.number && row.opening {
-							panic("inner")
-						}
-						stream, err := open(ctx, desc, cc, method, opts...)
-						if n == row.number {
-							stream = panicsInRecv{stream}
-						}
-						return stream, err
-					}))...)
-				defer func() {
-					if got := recover(); got != "inner" || n != row.number {
-						t.Errorf("recovered %v after %d attempts", got, n)
-					}
-					if purse.bad != 1 || purse.started != 1 || s.retrier.Replayed() != 0 {
-						t.Errorf("the budget: %v; %d bytes kept", purse, s.retrier.Replayed())
-					}
-				}()
-				stream, err := conn.NewStream(ctx, serverStream, get)
-				if err != nil {
-					t.Fatal(err)
-				}
-				send(t, stream, "x")
-				time.Sleep(row.wait)
-				err = stream.RecvMsg(new(wrapperspb.StringValue))
-				t.Error(err)
-			}, interceptor.WithBudget("", purse), described(t))
-		})
-	}
-}
-
 // panicsIn panics in one of its methods.
 type panicsIn struct {
 	grpc.ClientStream
@@ -504,36 +404,4 @@ func panickingStream(t *testing.T, s scene, method string, number int, goexit bo
 	})
 	wg.Wait()
 	time.Sleep(time.Hour)
-}
-
-// A breaker or budget that panics at a reported success leaves no context behind.
-func TestUnaryPanic_Success(t *testing.T) {
-	for _, culprit := range []string{"done", "finish"} {
-		t.Run(culprit, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				p := &panics{fuse: &fuse{limit: 10}, till: &till{purse: &purse{grants: 99}}, culprit: culprit}
-				c := config(besides())
-				paid(c)
-				r := mustNew(t, mustSet(t, c), interceptor.WithBudget("", panickingBudget{p.till, p}),
-					interceptor.WithBreaker(func(string, string) interceptor.Breaker { return p }))
-				ctx, cancel := context.WithCancel(t.Context())
-				defer cancel()
-				var attempt context.Context
-				seen := caught(func() {
-					_ = r.Unary()(ctx, get, nil, new(wrapperspb.StringValue), nil,
-						func(ctx context.Context, _ string, _, _ any, _ *grpc.ClientConn, _ ...grpc.CallOption) error {
-							attempt = ctx
-							return nil
-						})
-				})
-				if left := held(r, p.fuse, p.till); seen != culprit || left != "" {
-					t.Errorf("the caller sees the panic %v; held for ever: %s", seen, left)
-				}
-				if attempt.Err() == nil {
-					t.Error("the attempt's context is not over")
-				}
-			})
-		})
-	}
 }

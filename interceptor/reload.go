@@ -4,7 +4,9 @@
 package interceptor
 
 import (
+	"cmp"
 	"errors"
+	"strconv"
 	"time"
 
 	"github.com/stagger-go/stagger/internal/decision"
@@ -32,17 +34,14 @@ func (r *Retrier) announce(set *policy.Set, before, after *rules, err error) {
 		r.notifyReload(set, nil, err)
 		return
 	}
-	r.notifyReload(set, decision.Changes(before.set.Set, after.set.Set), nil)
+	r.notifyReload(set, changesOf(before.set, after.set), nil)
 	r.reportWarnings()
 	r.warnBalancingChanged(before, after)
 }
 
 // replace is Reload without notifications. It returns the old and the new rules.
 func (r *Retrier) replace(set *policy.Set) (before, after *rules, err error) {
-	if set, err = set.WithDescriptors(r.descriptors...); err != nil {
-		return nil, nil, err
-	}
-	after = newRules(decision.Compile(set), budgetOfPolicies)
+	after = newRules(decision.Compile(set, r.descriptors...), r.unasked)
 	if err := after.check(&r.budgets); err != nil {
 		return nil, nil, err
 	}
@@ -56,7 +55,6 @@ func (r *Retrier) replaceRules(fresh *rules) (before *rules) {
 	r.reloading.Lock()
 	defer r.reloading.Unlock()
 	r.waitLimit.slots.Store(int64(fresh.set.Config().MaxWaiting))
-	r.budgets.lease(fresh.budgets)
 	r.budgets.reload(fresh.budgets)
 	fresh.since = time.Now()
 	before = r.rules.Swap(fresh)
@@ -64,4 +62,25 @@ func (r *Retrier) replaceRules(fresh *rules) (before *rules) {
 		r.waits.recheck()
 	}
 	return before
+}
+
+// changesOf says how a set differs from an earlier one: in the file's hash, the number of entries, and the mode of all calls.
+func changesOf(before, after *decision.Set) (list []string) {
+	add := func(what, from, to string) {
+		if from != to {
+			list = append(list, what+" changed from "+cmp.Or(from, "none")+" to "+cmp.Or(to, "none"))
+		}
+	}
+	add("hash", before.Hash(), after.Hash())
+	add("entries", strconv.Itoa(len(before.Config().Methods)), strconv.Itoa(len(after.Config().Methods)))
+	add("mode", modeText(before), modeText(after))
+	return list
+}
+
+// modeText returns text such as "OFF", or "ENFORCE for 5 %".
+func modeText(s *decision.Set) string {
+	if s.Percent() >= 100 {
+		return string(s.Mode())
+	}
+	return string(s.Mode()) + " for " + strconv.FormatFloat(s.Percent(), 'f', -1, 64) + " %"
 }

@@ -5,21 +5,14 @@ package interceptor_test
 
 import (
 	"fmt"
-	"path"
 	"strings"
-	"sync"
 	"testing"
 	"time"
-
-	"google.golang.org/grpc"
-	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/defaults"
-	"github.com/stagger-go/stagger/internal/inside"
 	"github.com/stagger-go/stagger/policy"
-	"github.com/stagger-go/stagger/testserver"
 )
 
 // budgeted has one budget, orders, for all retries.
@@ -106,58 +99,23 @@ func TestReload_BudgetGone(t *testing.T) {
 	})
 }
 
-// A reload doesn't affect the budgets of a service config: a throttle stays as empty as before.
-func TestReload_BesideServiceConfig(t *testing.T) {
-	playLive(t, mustSet(t, policy.Config{}), func(t *testing.T, s scene) {
-		s.On("*", down())
-		l := dialLive(t, s, retries("2", `, "retryThrottling": {"maxTokens": 4, "tokenRatio": 0.5}`), s.retrier.Resolver)
-		l.wants(t, "4 tokens, then 3", get, 2, policy.ReasonAttemptsExhausted)
-		l.wants(t, "2 tokens", get, 1, policy.ReasonBudgetExhausted)
-		s.reload(t, policy.Config{MaxWaiting: 7})
-		l.wants(t, "after a reload", get, 1, policy.ReasonBudgetExhausted)
-		s.reload(t, policy.Config{Budgets: budgeted(reserve(1)).Budgets})
-		l.wants(t, "after another one", get, 1, policy.ReasonBudgetExhausted)
-	})
-}
-
-// An observer may make a call when a reload warns it.
-func TestReload_WarnsUnlocked(t *testing.T) {
-	var warned func()
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		calls := 0
-		warned = func() {
-			_, _ = s.call(t.Context(), get)
-			calls++
-		}
-		s.On("*", testserver.OK())
-		many := plain()
-		many.MaxAttempts = 9
-		s.reload(t, config(many))
-		if calls == 0 {
-			t.Error("no warning")
-		}
-	}, interceptor.WithObserver(interceptor.Observer{Diagnostic: func(policy.Diagnostic) {
-		if warned != nil {
-			warned()
-		}
-	}}))
-}
-
 func TestReload_Event(t *testing.T) {
 	var told []string
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		time.Sleep(time.Minute)
 		once := plain()
 		once.MaxAttempts = 2
-		s.reload(t, config(once))
-		if got := strings.Join(told, "; "); got != "[policy "+get+" changed policy "+path.Dir(get)+"/ changed] <nil>" {
+		c := config(once)
+		c.Methods, c.Percent = c.Methods[:1], new(50.0)
+		s.reload(t, c)
+		if got := strings.Join(told, "; "); got != "[entries changed from 2 to 1 mode changed from ENFORCE to ENFORCE for 50 %] <nil>" {
 			t.Error(got)
 		}
 		got := s.retrier.State()
 		if p := got.Policies.Lookup(get); p == nil || p.Spec().Retry.MaxAttempts != 2 {
 			t.Errorf("%+v", got.Policies.Policies())
 		}
-		if inside.Since(s.retrier) != time.Now() || got.Policies.Config().MaxAttemptsLimit != defaults.MaxAttempts || got.Policies.Config().MaxWaiting != defaults.MaxWaiting ||
+		if s.retrier.State().Since != time.Now() || got.Policies.Config().MaxAttemptsLimit != defaults.MaxAttempts || got.Policies.Config().MaxWaiting != defaults.MaxWaiting ||
 			got.Policies.Config().Mode != "" || len(got.Switches) != 1 {
 			t.Errorf("%+v", got)
 		}
@@ -175,31 +133,5 @@ func TestReload_Refused(t *testing.T) {
 		if _, err := s.call(t.Context(), get); err == nil || s.Count(get) != 4 {
 			t.Errorf("%v after %d attempts", err, s.Count(get))
 		}
-	})
-}
-
-func TestReload_UnderLoad(t *testing.T) {
-	play(t, budgeted(reserve(1)), func(t *testing.T, s scene) {
-		srv := testserver.Start(t, testserver.Keep(0))
-		conn := srv.Dial(t, s.retrier.DialOptions()...)
-		sets := []*policy.Set{mustSet(t, budgeted(reserve(1))), mustSet(t, budgeted(reserve(2))), mustSet(t, config(plain())), mustSet(t, hedged())}
-		var wg sync.WaitGroup
-		for range 8 {
-			wg.Go(func() {
-				for range enough(125) {
-					if err := conn.Invoke(t.Context(), get, &emptypb.Empty{}, &emptypb.Empty{}, grpc.StaticMethod()); err != nil {
-						t.Error(err)
-					}
-				}
-			})
-		}
-		wg.Go(func() {
-			for i := range enough(2_500) {
-				if err := s.retrier.Reload(sets[i%len(sets)]); err != nil {
-					t.Error(err)
-				}
-			}
-		})
-		wg.Wait()
 	})
 }

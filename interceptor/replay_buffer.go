@@ -4,15 +4,9 @@
 package interceptor
 
 import (
-	"errors"
-	"fmt"
-	"reflect"
-	"slices"
 	"sync/atomic"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/encoding"
-	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
@@ -23,7 +17,7 @@ import (
 // without [WithMaxReplayBytes]: the limit of a client in grpc-java.
 const defaultMaxReplayBytes = 16 << 20
 
-// maxReplayBytesPerCall is gRPC's own default for grpc.MaxRetryRPCBufferSize.
+// maxReplayBytesPerCall is gRPC's default for grpc.MaxRetryRPCBufferSize.
 const maxReplayBytesPerCall = 256 << 10
 
 // chunkSize is the size of the memory blocks that messages share, in bytes.
@@ -34,12 +28,11 @@ const messageHeader = 5
 
 // replayBuffer keeps the messages that a stream has sent, for later attempts. It keeps bytes, because applications reuse
 // messages, and encodes them before any interceptor sees the message. Later attempts send copies decoded from the bytes: real
-// messages of the same type. Protobuf messages are kept in protobuf's encoding, even if the call's codec is another
-// one; all others in the codec's encoding.
+// messages of the same type. It keeps only protobuf's own messages (API v2), in protobuf's encoding, even if the call's codec is
+// another one.
 //
-// The stream's lock guards it, except decode, and encode, which reads only immutable fields.
+// The stream's lock guards it.
 type replayBuffer struct {
-	codec    encoding.CodecV2 // of messages other than protobuf's
 	messages []replayed
 	chunk    []byte // the bytes of the last messages, concatenated
 	over     bool   // the call is over, and nothing is kept any more
@@ -54,58 +47,30 @@ type replayBuffer struct {
 // encoded is a message in encoded form.
 type encoded struct {
 	data []byte
-	kind messageKind
+	of   protoreflect.MessageType
 }
 
 // replayed is a kept message.
 type replayed struct {
-	data []byte // never changed
-	of   *messageKind
-}
-
-// messageKind is the type to decode a kept message into.
-type messageKind struct {
-	message protoreflect.MessageType // protobuf's own
-	other   reflect.Type             // of the codec's
-}
-
-func kindOf(m any) messageKind {
-	if t := protobufType(m); t != nil {
-		return messageKind{message: t}
-	}
-	return messageKind{other: reflect.TypeOf(m)}
+	data []byte                    // never changed
+	of   *protoreflect.MessageType // shared by neighbours
 }
 
 // encode encodes a message, in the memory of buffer if it fits. If the message can't be kept, it returns
 // why, the cause that commits the call.
-func (r *replayBuffer) encode(m any, buffer []byte) (e encoded, why decision.Commit) {
+func encode(m any, buffer []byte) (e encoded, why decision.Commit) {
 	if _, prepared := m.(*grpc.PreparedMsg); prepared {
 		return encoded{}, decision.CommitPreparedMessage // its bytes are unknown
 	}
-	var err error
-	e.kind = kindOf(m)
-	if message, ok := m.(proto.Message); ok && e.kind.message != nil {
-		e.data, err = proto.MarshalOptions{}.MarshalAppend(buffer[:0], message)
-	} else {
-		e.data, err = r.encodeOther(m, buffer)
+	message, _ := m.(proto.Message)
+	if e.of = protobufType(m); e.of == nil {
+		return encoded{}, decision.CommitUnsendable
 	}
-	if err != nil {
+	var err error
+	if e.data, err = (proto.MarshalOptions{}).MarshalAppend(buffer[:0], message); err != nil {
 		return encoded{}, decision.CommitUnsendable
 	}
 	return e, decision.CommitNone
-}
-
-func (r *replayBuffer) encodeOther(m any, buffer []byte) ([]byte, error) {
-	data, err := r.codec.Marshal(m)
-	if err != nil {
-		return nil, err
-	}
-	buffer = slices.Grow(buffer[:0], data.Len())[:data.Len()]
-	data.CopyTo(buffer)
-	if !mayHoldBuffers(m) {
-		data.Free() // else m may hold data, which gRPC needs when it encodes m itself
-	}
-	return buffer, nil
 }
 
 // appendMessage keeps a message, and reports whether it fits.
@@ -120,41 +85,22 @@ func (r *replayBuffer) appendMessage(e encoded) bool {
 	}
 	begin := len(r.chunk)
 	r.chunk = append(r.chunk, data...)
-	r.messages = append(r.messages, replayed{r.chunk[begin:], r.kept(e.kind)})
+	r.messages = append(r.messages, replayed{r.chunk[begin:], r.typeOf(e.of)})
 	return true
 }
 
-// kept returns the kept instance of k; most streams send only one kind of messages.
-func (r *replayBuffer) kept(k messageKind) *messageKind {
-	if n := len(r.messages); n > 0 && *r.messages[n-1].of == k {
+// typeOf returns the kept instance of t; most streams send only one type.
+func (r *replayBuffer) typeOf(t protoreflect.MessageType) *protoreflect.MessageType {
+	if n := len(r.messages); n > 0 && *r.messages[n-1].of == t {
 		return r.messages[n-1].of
 	}
-	return new(k)
+	return new(t)
 }
 
-// decode returns a copy of a message. Some codecs can't decode the messages of a client.
-func (r *replayBuffer) decode(kept replayed) (m any, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("the codec has panicked: %v", p)
-		}
-	}()
-	if t := kept.of.message; t != nil {
-		made := t.New().Interface()
-		return made, proto.Unmarshal(kept.data, made)
-	}
-	bytes, t := mem.BufferSlice{mem.SliceBuffer(kept.data)}, kept.of.other
-	switch {
-	case t == nil:
-		return nil, errors.New("nothing is known of the message's type")
-	case t.Kind() == reflect.Pointer:
-		m = reflect.New(t.Elem()).Interface()
-		return m, r.codec.Unmarshal(bytes, m)
-	default:
-		value := reflect.New(t) // codecs decode only into pointers
-		err = r.codec.Unmarshal(bytes, value.Interface())
-		return value.Elem().Interface(), err
-	}
+// decode returns a copy of a message.
+func (k replayed) decode() (m any, err error) {
+	made := (*k.of).New().Interface()
+	return made, proto.Unmarshal(k.data, made)
 }
 
 // reserve takes size bytes from the total, and some in advance if available. It reports false if the total is used up.

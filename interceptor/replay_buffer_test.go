@@ -5,7 +5,6 @@ package interceptor
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -13,9 +12,6 @@ import (
 	"testing"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/encoding"
-	encodingproto "google.golang.org/grpc/encoding/proto"
-	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/dynamicpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
@@ -23,69 +19,43 @@ import (
 	"github.com/stagger-go/stagger/internal/decision"
 )
 
-// raw is a codec of bytes: *[]byte, or []byte to encode.
-type raw struct{}
-
-func (raw) Name() string { return "raw" }
-
-func (raw) Marshal(v any) (mem.BufferSlice, error) {
-	switch v := v.(type) {
-	case []byte:
-		return mem.BufferSlice{mem.SliceBuffer(v)}, nil
-	case *[]byte:
-		half := len(*v) / 2
-		return mem.BufferSlice{mem.SliceBuffer((*v)[:half]), mem.SliceBuffer((*v)[half:])}, nil // in pieces
-	}
-	return nil, fmt.Errorf("%T is not of this codec", v)
-}
-
-func (raw) Unmarshal(data mem.BufferSlice, v any) error {
-	*v.(*[]byte) = data.Materialize()
-	return nil
-}
-
 // replayOf is a buffer of a Retrier that may keep sum bytes, of which it has taken total.
-func replayOf(c encoding.CodecV2, limit int, total *atomic.Int64, sum int64) replayBuffer {
-	return replayBuffer{codec: c, limit: limit, total: total, sum: sum}
+func replayOf(limit int, total *atomic.Int64, sum int64) replayBuffer {
+	return replayBuffer{limit: limit, total: total, sum: sum}
 }
 
 // keep encodes and adds a message as a stream does.
 func (r *replayBuffer) keep(m any) (kept bool, why decision.Commit) {
-	e, why := r.encode(m, nil)
+	e, why := encode(m, nil)
 	return why == decision.CommitNone && r.appendMessage(e), why
 }
 
 func TestReplayBuffer_Copies(t *testing.T) {
 	t.Parallel()
-	gRPCs := encoding.GetCodecV2(encodingproto.Name)
 	long := strings.Repeat("x", 3*chunkSize)
 	dynamic := dynamicpb.NewMessage(wrapperspb.String("").ProtoReflect().Descriptor())
 	dynamic.Set(dynamic.Descriptor().Fields().ByName("value"), dynamic.NewField(dynamic.Descriptor().Fields().ByName("value")))
 	for _, row := range []struct {
 		name     string
-		codec    encoding.CodecV2
 		messages []any
 	}{
-		{"nothing", gRPCs, nil},
-		{"protobuf", gRPCs, []any{wrapperspb.String("a"), wrapperspb.String(""), wrapperspb.String(long), wrapperspb.String("b")}},
-		{"two types", gRPCs, []any{wrapperspb.String("a"), wrapperspb.Bytes([]byte("b")), wrapperspb.String("c")}},
-		{"dynamic messages", gRPCs, []any{dynamic}},
-		{"a registered codec in place of gRPC's", bytesCodec{gRPCsV1{gRPCs}, "proto"}, []any{wrapperspb.String("a")}},
-		{"pointers to no message", raw{}, []any{new([]byte("abc")), new([]byte(nil)), new([]byte(long))}},
-		{"no pointers", raw{}, []any{[]byte("a"), []byte("bcd")}},
+		{"nothing", nil},
+		{"protobuf", []any{wrapperspb.String("a"), wrapperspb.String(""), wrapperspb.String(long), wrapperspb.String("b")}},
+		{"two types", []any{wrapperspb.String("a"), wrapperspb.Bytes([]byte("b")), wrapperspb.String("c")}},
+		{"dynamic messages", []any{dynamic}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
 			var total atomic.Int64
-			r := replayOf(row.codec, 1<<20, &total, 1<<20)
+			r := replayOf(1<<20, &total, 1<<20)
 			for _, m := range row.messages {
 				if kept, why := r.keep(m); !kept {
 					t.Fatal(m, why)
 				}
 			}
 			for i, want := range row.messages {
-				got, err := r.decode(r.messages[i])
-				if err != nil || fmt.Sprintf("%T %v", got, deref(got)) != fmt.Sprintf("%T %v", want, deref(want)) {
+				got, err := r.messages[i].decode()
+				if err != nil || fmt.Sprintf("%T", got) != fmt.Sprintf("%T", want) {
 					t.Errorf("message %d is %T %.20v, %v; want %T", i, got, got, err, want)
 				}
 				if m, ok := want.(proto.Message); ok && (got == want || !proto.Equal(got.(proto.Message), m)) {
@@ -96,93 +66,44 @@ func TestReplayBuffer_Copies(t *testing.T) {
 	}
 }
 
-// gRPCsV1 is gRPC's codec in the older form.
-type gRPCsV1 struct{ encoding.CodecV2 }
-
-func (c gRPCsV1) Marshal(v any) ([]byte, error) {
-	data, err := c.CodecV2.Marshal(v)
-	return data.Materialize(), err
-}
-
-func (c gRPCsV1) Unmarshal(data []byte, v any) error {
-	return c.CodecV2.Unmarshal(mem.BufferSlice{mem.SliceBuffer(data)}, v)
-}
-
-func deref(v any) any {
-	if p, ok := v.(*[]byte); ok {
-		return *p
-	}
-	return v
-}
-
 // Applications reuse their messages.
 func TestReplayBuffer_MessageUsedAgain(t *testing.T) {
 	t.Parallel()
 	var total atomic.Int64
-	r := replayOf(encoding.GetCodecV2(encodingproto.Name), 1<<20, &total, 1<<20)
+	r := replayOf(1<<20, &total, 1<<20)
 	m := new(wrapperspb.StringValue)
 	var scratch []byte
 	for i := range 1000 {
 		m.Value = fmt.Sprint(i)
-		e, _ := r.encode(m, scratch)
+		e, _ := encode(m, scratch)
 		if scratch = e.data; !r.appendMessage(e) {
 			t.Fatal(i)
 		}
 	}
 	for i, kept := range r.messages {
-		if got, err := r.decode(kept); err != nil || got.(*wrapperspb.StringValue).GetValue() != fmt.Sprint(i) {
+		if got, err := kept.decode(); err != nil || got.(*wrapperspb.StringValue).GetValue() != fmt.Sprint(i) {
 			t.Fatalf("message %d is %v, %v", i, got, err)
 		}
 	}
 }
 
-type oneWay struct{ raw }
-
-func (oneWay) Unmarshal(_ mem.BufferSlice, v any) error {
-	if v := v.(*[]byte); v != nil {
-		return errors.New("no client decodes that")
-	}
-	return nil
-}
-
 func TestReplayBuffer_Cannot(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
-		name    string
-		codec   encoding.CodecV2
 		message any
 		why     decision.Commit // that it is not kept
 	}{
-		{"encode", raw{}, 7, decision.CommitUnsendable},
-		{"encode protobuf", encoding.GetCodecV2(encodingproto.Name), wrapperspb.String("\xff"), decision.CommitUnsendable},
-		{"know what was prepared", raw{}, new(grpc.PreparedMsg), decision.CommitPreparedMessage},
-		{"decode", oneWay{}, []byte("a"), decision.CommitNone},
-		{"decode without a panic", panicking{}, 7, decision.CommitNone},
-		{"make a message of nothing", panicking{}, nil, decision.CommitNone},
+		{7, decision.CommitUnsendable},
+		{nil, decision.CommitUnsendable},
+		{wrapperspb.String("\xff"), decision.CommitUnsendable},
+		{new(grpc.PreparedMsg), decision.CommitPreparedMessage},
 	} {
-		t.Run(row.name, func(t *testing.T) {
-			t.Parallel()
-			var total atomic.Int64
-			r := replayOf(row.codec, 1<<20, &total, 1<<20)
-			kept, why := r.keep(row.message)
-			if why != row.why || kept != (why == decision.CommitNone) {
-				t.Fatalf("kept %v, %q; want %q", kept, why, row.why)
-			}
-			if !kept {
-				return
-			}
-			if m, err := r.decode(r.messages[0]); err == nil {
-				t.Errorf("decoded %v", m)
-			}
-		})
+		var total atomic.Int64
+		r := replayOf(1<<20, &total, 1<<20)
+		if kept, why := r.keep(row.message); kept || why != row.why {
+			t.Errorf("%T: kept %v, %q; want %q", row.message, kept, why, row.why)
+		}
 	}
-}
-
-// panicking encodes everything, and takes what it is to decode into for bytes.
-type panicking struct{ raw }
-
-func (panicking) Marshal(any) (mem.BufferSlice, error) {
-	return mem.BufferSlice{mem.SliceBuffer("a")}, nil
 }
 
 // Every buffer is filled to its own limit exactly, and all together to the Retrier's exactly, whatever they have
@@ -194,7 +115,7 @@ func TestReplayBuffer_Limits(t *testing.T) {
 	var total atomic.Int64
 	buffers := make([]replayBuffer, 5)
 	for i := range buffers {
-		buffers[i] = replayOf(raw{}, limit, &total, sum)
+		buffers[i] = replayOf(limit, &total, sum)
 	}
 	for range 5000 {
 		r := &buffers[chance.IntN(len(buffers))]
@@ -204,7 +125,7 @@ func TestReplayBuffer_Limits(t *testing.T) {
 		size := messageHeader + chance.IntN(300)
 		others := total.Load() - int64(r.reserved)
 		fits := r.used+size <= limit && others+int64(r.used+size) <= sum
-		if got, _ := r.keep(bytes.Repeat([]byte("x"), size-messageHeader)); got != fits {
+		if got, _ := r.appendMessage(encoded{data: bytes.Repeat([]byte("x"), size-messageHeader)}), 0; got != fits {
 			t.Fatalf("%d bytes beside %d: kept %v; the others have %d of %d", size, r.used, got, others, sum)
 		}
 		if r.reserved < r.used || r.reserved > r.used+r.used/8+1 || r.reserved > limit || total.Load() > sum {
@@ -227,12 +148,12 @@ func TestReplayBuffer_Memory(t *testing.T) {
 	t.Parallel()
 	var total atomic.Int64
 	for _, size := range []int{0, 1, 100, chunkSize - 1, chunkSize, chunkSize + 1, 100_000} {
-		r := replayOf(raw{}, 1<<20, &total, 1<<20)
+		r := replayOf(1<<20, &total, 1<<20)
 		held := 0
 		for n := 0; n < 100 && r.used < 500_000; n++ {
 			before := r.chunk
-			if kept, why := r.keep(make([]byte, size)); !kept {
-				t.Fatal(n, why)
+			if !r.appendMessage(encoded{data: make([]byte, size)}) {
+				t.Fatal(n)
 			}
 			if cap(before) == 0 || cap(r.chunk) > 0 && &before[:1][0] != &r.chunk[:1][0] {
 				held += cap(r.chunk)
@@ -248,12 +169,12 @@ func TestReplayBuffer_Memory(t *testing.T) {
 func TestReplayBuffer_Closed(t *testing.T) {
 	t.Parallel()
 	var total atomic.Int64
-	r := replayOf(raw{}, 1<<20, &total, 1<<20)
-	if kept, _ := r.keep([]byte("a")); !kept || total.Load() == 0 {
+	r := replayOf(1<<20, &total, 1<<20)
+	if kept, _ := r.keep(wrapperspb.String("a")); !kept || total.Load() == 0 {
 		t.Fatalf("kept %v, %d bytes", kept, total.Load())
 	}
 	r.close()
-	if kept, _ := r.keep([]byte("b")); kept || total.Load() != 0 || len(r.messages) != 0 {
+	if kept, _ := r.keep(wrapperspb.String("b")); kept || total.Load() != 0 || len(r.messages) != 0 {
 		t.Errorf("kept %v after the end, %d bytes", kept, total.Load())
 	}
 }

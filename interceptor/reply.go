@@ -5,11 +5,13 @@ package interceptor
 
 import (
 	"reflect"
+	"sync"
 
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/protoadapt"
 )
 
-// copyReply overwrites dst with src, of the same type. src must not be used again.
+// copyReply overwrites dst with src, of the same type.
 func copyReply(dst, src any) {
 	if to, ok := dst.(proto.Message); ok && protobufType(dst) != nil {
 		from, _ := src.(proto.Message) // of the same type
@@ -20,33 +22,55 @@ func copyReply(dst, src any) {
 	reflect.ValueOf(dst).Elem().Set(reflect.ValueOf(src).Elem())
 }
 
-// clearReply clears a reply after a failed attempt: gRPC decodes a message
-// before it reads the status, and codecs other than protobuf's may merge into existing contents.
-//
-// It sets a reply that isn't a message to its zero value, and so drops the caller's own contents.
-func clearReply(reply any) {
-	v := reflect.ValueOf(reply)
-	if v.Kind() != reflect.Pointer || v.IsNil() {
-		return
-	}
-	if m, ok := reply.(interface{ Reset() }); ok {
-		resetMessage(m)
-		return
-	}
-	if m, ok := reply.(proto.Message); ok {
-		proto.Reset(m)
-		return
-	}
-	v.Elem().SetZero()
+// keptReply is a message of the caller's, into which several attempts may receive, with what the caller has put into it: a
+// codec may need that, and a failed attempt may overwrite it, since gRPC decodes a message before it reads the status.
+type keptReply struct {
+	reply    any
+	original any  // a copy, shallow for types other than protobuf's messages; nil if the reply was empty
+	emptied  bool // each decoding empties the reply first, so there is nothing to keep
 }
 
-// resetMessage calls Reset. For a type that embeds a message by pointer or interface, Reset panics if the message
-// is nil; then there is nothing to clear.
-func resetMessage(m interface{ Reset() }) {
-	defer func() {
-		if protobufType(m) == nil {
-			_ = recover()
+// keepReply must be called before the first attempt. codec says that the caller chose a codec.
+func keepReply(reply any, codec bool) keptReply {
+	m, v2 := reply.(proto.Message)
+	_, v1 := reply.(protoadapt.MessageV1)
+	k := keptReply{reply: reply, emptied: (v1 || v2) && !codec && grpcsCodec()}
+	switch v := reflect.ValueOf(reply); {
+	case k.emptied:
+	case v2:
+		if protobufType(m) != nil && proto.Size(m) > 0 {
+			k.original = proto.Clone(m)
 		}
-	}()
-	m.Reset()
+	case v.Kind() == reflect.Pointer && !v.IsNil() && !v.Elem().IsZero():
+		original := reflect.New(v.Type().Elem())
+		original.Elem().Set(v.Elem())
+		k.original = original.Interface()
+	}
+	return k
+}
+
+// grpcsCodec reports whether calls without an option for it have gRPC's own codec, which empties messages. Programs register
+// codecs only while they start.
+var grpcsCodec = sync.OnceValue(func() bool { return usesGRPCsCodec(nil) })
+
+// restore undoes what a failed attempt may have decoded.
+func (k *keptReply) restore() {
+	switch m, message := k.reply.(proto.Message); {
+	case k.emptied:
+	case k.original != nil:
+		copyReply(k.reply, k.original)
+	case message:
+		resetMessage(m)
+	default:
+		if v := reflect.ValueOf(k.reply); v.Kind() == reflect.Pointer && !v.IsNil() {
+			v.Elem().SetZero()
+		}
+	}
+}
+
+// resetMessage resets a message. Reset panics if the message is nil, or a type that embeds a nil one; then there is nothing to
+// reset.
+func resetMessage(m proto.Message) {
+	defer func() { _ = recover() }()
+	proto.Reset(m)
 }

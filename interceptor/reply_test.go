@@ -12,16 +12,79 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
 // broken is a codec that cannot encode.
 type broken struct{}
+
+// What the caller has put into a reply is there again in each attempt, and if all fail, also afterwards: a codec may need it.
+func TestReply_Kept(t *testing.T) {
+	t.Parallel()
+	type order struct {
+		Items  []string
+		schema *int
+	}
+	schema := new(int)
+	json := grpc.ForceCodec(jsonStructs{})
+	for name, row := range map[string]struct {
+		reply any
+		opts  []grpc.CallOption
+		fill  func(reply any)
+		text  func(reply any) string
+		want  string // before each attempt
+		after string
+	}{
+		"a message, gRPC's codec, which empties it": {
+			wrapperspb.String("mine"), nil, func(any) {}, func(m any) string { return m.(*wrapperspb.StringValue).GetValue() }, "mine", "mine",
+		},
+		"a message, another codec": {
+			wrapperspb.String("mine"),
+			[]grpc.CallOption{json},
+			func(m any) { m.(*wrapperspb.StringValue).Value += " and theirs" }, func(m any) string { return m.(*wrapperspb.StringValue).GetValue() },
+			"mine", "mine and theirs",
+		},
+		"an empty message, another codec": {
+			wrapperspb.String(""),
+			[]grpc.CallOption{json},
+			func(m any) { m.(*wrapperspb.StringValue).Value += "theirs" }, func(m any) string { return m.(*wrapperspb.StringValue).GetValue() },
+			"", "theirs",
+		},
+		"a struct": {
+			&order{schema: schema}, nil, func(m any) { m.(*order).Items = append(m.(*order).Items, "theirs") },
+			func(m any) string { return fmt.Sprint(m.(*order).Items, m.(*order).schema == schema) }, "[] true", "[theirs] true",
+		},
+		"a type that would reset itself": {
+			&resettable{items: []string{"mine"}}, nil, func(m any) { m.(*resettable).items = nil },
+			func(m any) string { return fmt.Sprint(m.(*resettable).items) }, "[mine]", "[]",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				attempts := 0
+				err := mustNew(t, mustSet(t, config(plain())), quiet).Unary()(t.Context(), get, nil, row.reply, nil,
+					func(_ context.Context, _ string, _, reply any, _ *grpc.ClientConn, _ ...grpc.CallOption) error {
+						if attempts++; row.text(reply) != row.want {
+							t.Errorf("attempt %d finds %q; want %q", attempts, row.text(reply), row.want)
+						}
+						row.fill(reply)
+						return status.Error(codes.Unavailable, "")
+					}, row.opts...)
+				if attempts != 4 || row.text(row.reply) != row.after {
+					t.Errorf("%v after %d attempts, %q; want %q", err, attempts, row.text(row.reply), row.after)
+				}
+			})
+		})
+	}
+}
 
 // resettable is a message of an older generator.
 type resettable struct{ items []string }
 
 func (r *resettable) Reset() { r.items = []string{"reset"} }
 
+// Replies that can't be kept or emptied do no harm.
 func TestReply_OfAnyType(t *testing.T) {
 	t.Parallel()
 	unary := mustNew(t, mustSet(t, config(plain())), quiet).Unary()
@@ -35,14 +98,12 @@ func TestReply_OfAnyType(t *testing.T) {
 		}
 	}
 	synctest.Test(t, func(t *testing.T) {
-		old := &resettable{items: []string{"half"}}
-		for _, reply := range []any{old, (*int)(nil), nil, 7} {
-			if err := unary(t.Context(), get, nil, reply, nil, fail()); err != nil {
-				t.Errorf("reply %v: %v", reply, err)
+		for _, reply := range []any{(*int)(nil), nil, 7, (*wrapperspb.StringValue)(nil), &envelope{}} {
+			for _, opts := range [][]grpc.CallOption{nil, {grpc.ForceCodec(jsonStructs{})}} {
+				if err := unary(t.Context(), get, nil, reply, nil, fail(), opts...); err != nil {
+					t.Errorf("reply %v: %v", reply, err)
+				}
 			}
-		}
-		if fmt.Sprint(old.items) != "[reset]" {
-			t.Errorf("items %v; want those of Reset", old.items)
 		}
 	})
 }

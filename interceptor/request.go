@@ -19,22 +19,18 @@ import (
 type callFlags uint8
 
 const (
-	disabled      callFlags = 1 << iota // the call bypasses the Retrier
-	safe                                // the caller declares it idempotent
-	keyed                               // the caller asks for an idempotency key
-	configPending                       // the connection may have received no service config yet
-	sentOnce                            // gRPC must not send an attempt again by itself
+	disabled callFlags = 1 << iota // the call bypasses the Retrier
+	safe                           // the caller declares it idempotent
+	keyed                          // the caller asks for an idempotency key
 )
 
 // readRequest looks up the policy of a call, and sets the options of its attempts: the caller's, then the policy's unless the
 // caller's are stricter. Every call runs it. The policy belongs to the returned rules.
 func (c *call) readRequest(caller []grpc.CallOption, first *attemptOptions) (of *rules) {
 	r, o := c.retrier, &c.options
-	f := r.lookup(c.cc, c.method, false)
-	of, c.policy = f.rules, f.policy
-	if f.pending {
-		c.flags |= configPending
-	}
+	c.name = keptName(c.method)
+	of = r.rules.Load()
+	c.policy = r.lookup(of, c.cc, c.method)
 	o.readOptions(caller, first)
 	o.retrier = r
 	own := math.MaxInt
@@ -46,13 +42,7 @@ func (c *call) readRequest(caller []grpc.CallOption, first *attemptOptions) (of 
 			c.flags |= disabled
 			r.warnOnce(&nestedRetriers, "", "")
 		case policyOption:
-			of, c.policy = r.rules.Load(), option.policy
-			c.flags &^= configPending
-			f.maxAttempts = r.attemptLimit()
-			if p := option.policy; p != nil && p.MaxAttempts() > f.maxAttempts {
-				most := strconv.Itoa(p.MaxAttempts())
-				r.warnOnce(&cutAttempts, most, most, f.maxAttempts)
-			}
+			c.policy = option.policy
 		case maxAttemptsOption:
 			own = option.n
 		case idempotentOption:
@@ -66,7 +56,7 @@ func (c *call) readRequest(caller []grpc.CallOption, first *attemptOptions) (of 
 		r.warnOnce(&noAttempts, n, n)
 		own = 1
 	}
-	if o.maxAttempts = min(f.maxAttempts, own); o.opaque != nil {
+	if o.maxAttempts = min(r.attemptLimit(), own); o.opaque != nil {
 		kind := fmt.Sprintf("%T", o.opaque)
 		r.warnOnce(&opaqueOption, kind, kind)
 		o.maxAttempts = 1
@@ -76,25 +66,18 @@ func (c *call) readRequest(caller []grpc.CallOption, first *attemptOptions) (of 
 	}
 	c.applyPolicy(of)
 	if o.foreign && c.flags&disabled == 0 && o.mode == policy.ModeEnforce {
-		r.warnOnce(&foreignOptions, c.method, c.method)
+		r.warnOnce(&foreignOptions, c.name, c.name)
 	}
 	return of
 }
 
-// applyPolicy adds the policy's settings to the options of a call's attempts. A policy that arrives late applies to later
-// attempts. If a call may get one, its first attempt is made by the strictest possible settings.
+// applyPolicy adds the policy's settings to the options of a call's attempts.
 func (c *call) applyPolicy(of *rules) {
 	r, o, p := c.retrier, &c.options, c.policy
 	o.mode = max(o.mode, r.modeOf(of, p, c.method, &o.draw))
 	o.shared = appendLimits(o.shared, o.caller, p.Spec())
-	pending := c.flags&configPending != 0
-	if pending || p.CommitsOnHeaders() {
+	if p.CommitsOnHeaders() {
 		o.header = true
-	}
-	declared := c.flags&safe != 0 || c.flags&keyed != 0 && keyCounts(p)
-	if !declared && c.flags&sentOnce == 0 && (pending && r.resolves() || r.rules.Load().set.DeniesTransparentRetry(p, c.method)) {
-		c.flags |= sentOnce
-		o.shared = append(o.shared, sendOnce)
 	}
 }
 
@@ -102,12 +85,27 @@ func (c *call) applyPolicy(of *rules) {
 func (c *call) announce(ctx context.Context, of *rules) {
 	r := c.retrier
 	if r.observers.Load().starts {
-		ctx = r.startCall(ctx, c.method, c.cc, c.policy, &c.options)
+		ctx = r.startCall(ctx, c.name, c.cc, c.policy, &c.options)
 	}
-	c.ctx = c.options.assignCriticality(r.withBackends(ctx, c.cc, c.policy, c.options.maxAttempts, c.flags), c.policy)
+	c.ctx = r.withBackends(ctx, c.cc, c.policy, c.options.maxAttempts)
+	c.options.assignCriticality(ctx, c.policy)
 	c.start = clock.Now()
-	c.budget = r.budgetFor(of, c.policy, c.cc, c.method, &c.options)
+	c.budget = r.budgetFor(of, c.policy, c.cc, c.name, &c.options)
 	c.know(of, c.start)
+}
+
+// Names over longestName bytes are not kept: a proxy passes on whatever its callers choose. Their calls have a policy, and
+// no memory: events, warnings and tables have longName instead.
+const (
+	longestName = 256
+	longName    = "(a name over 256 bytes)"
+)
+
+func keptName(method string) string {
+	if len(method) > longestName {
+		return longName
+	}
+	return method
 }
 
 // appendLimits adds a policy's limits, unless the caller's are as strict.

@@ -4,13 +4,21 @@
 package interceptor_test
 
 import (
+	"context"
 	"fmt"
+	"runtime"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/policy"
 )
 
 func TestRequest_WaitForReady(t *testing.T) {
@@ -53,4 +61,54 @@ func TestRequest_MessageLimits(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Names over 256 bytes, which a proxy passes on, are kept nowhere; their calls have a policy.
+func TestLongNames(t *testing.T) {
+	retry := plain()
+	retry.MaxAttempts, retry.Backoff, retry.Budget, retry.PerAttemptTimeout = 2, policy.Backoff{Initial: 1, Max: 1, Multiplier: 1}, "services", time.Second
+	j := new(journal)
+	r := mustNew(t, mustSet(t, policy.Config{
+		Budgets: []policy.BudgetSpec{{Name: "services", Scope: policy.ScopeService, Config: budget.DefaultRatio()}},
+		Methods: []policy.MethodConfig{{Names: []string{"/"}, Spec: policy.Spec{
+			Retry: &retry, Idempotency: policy.IdempotencyAssume, Admission: policy.AdmissionRefuse, Timeout: time.Minute,
+		}}},
+	}), withJournal(j), interceptor.WithRandom(func() float64 { return 0 }))
+	requests := 0
+	invoke := func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error {
+		requests++
+		return status.Error(codes.Unavailable, "")
+	}
+	open := func(context.Context, *grpc.StreamDesc, *grpc.ClientConn, string, ...grpc.CallOption) (grpc.ClientStream, error) {
+		return nil, status.Error(codes.Unavailable, "")
+	}
+	reply := struct{ full bool }{true} // no second one can be made: a warning for each method
+	before, calls := heap(), 100
+	for i := range calls {
+		for _, name := range []string{fmt.Sprintf("/%d/%0*d", i, 1<<19, 0), fmt.Sprintf("/%0*d/%d", 1<<19, 0, i)} {
+			_ = r.Unary()(t.Context(), name, nil, &reply, nil, invoke, grpc.StaticMethod())
+			_, _ = r.Stream()(t.Context(), serverStream, nil, name, open)
+		}
+	}
+	if grown := heap() - before; grown > 10<<20 {
+		t.Errorf("%d MiB are kept", grown>>20)
+	}
+	j.mu.Lock() // a stream's observers may be late
+	defer j.mu.Unlock()
+	if requests <= 2*calls || !slices.ContainsFunc(j.warnings, func(w string) bool { return strings.Contains(w, "(a name over 256 bytes)") }) {
+		t.Errorf("%d requests, warnings %q; want retries", requests, j.warnings)
+	}
+	for _, e := range j.calls {
+		if e.Method != "(a name over 256 bytes)" {
+			t.Fatalf("an event has a name of %d bytes", len(e.Method))
+		}
+	}
+	runtime.KeepAlive(r)
+}
+
+func heap() int64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
 }

@@ -4,13 +4,12 @@
 package interceptor
 
 import (
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/stagger-go/stagger/internal/balance"
 	"github.com/stagger-go/stagger/internal/decision"
-	"github.com/stagger-go/stagger/internal/inside"
+	"github.com/stagger-go/stagger/internal/frombudget"
 	"github.com/stagger-go/stagger/internal/methods"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -27,17 +26,13 @@ type rules struct {
 	methods    []cachedMethod        // the same
 	balancing  string                // see policy.Set.LoadBalancing
 
-	// Only in rules from a service config.
-	config  *configSet
-	file    *rules   // those of the policy file, which also apply
-	applied sync.Map // keys of balances with these settings
+	unasked *decision.Policy // [Retrier.unasked]; its caches are the last
 }
 
 // budgetRule has a budget's config, and defines which calls share a balance.
 type budgetRule struct {
 	config balance.Config
 	scope  policy.Scope
-	source string
 }
 
 // alike reports whether a balance of one budget is valid for the other.
@@ -45,29 +40,21 @@ func (b budgetRule) alike(other budgetRule) bool {
 	return b.scope == other.scope && b.config.Name() == other.config.Name()
 }
 
-// settings returns the config of a balance. A shadow has no share of a fleet's pool, which pays only for sent attempts.
-func (b budgetRule) settings(shadow bool) balance.Config {
-	if ratio, ok := b.config.(balance.RatioConfig); ok && shadow && ratio.Fleet != "" {
-		ratio.Fleet, ratio.MinPerSecond = "", 0
-		return ratio
-	}
-	return b.config
-}
-
-// newRules returns the rules of a set from the given source.
-func newRules(set *decision.Set, source string) *rules {
-	r := &rules{set: set, budgets: map[string]budgetRule{}, cached: make([]cachedBudgets, len(set.Policies())), methods: make([]cachedMethod, len(set.Policies()))}
+// newRules returns the rules of a set. unasked is [Retrier.unasked].
+func newRules(set *decision.Set, unasked *decision.Policy) *rules {
+	n := len(set.Policies()) + 1
+	r := &rules{set: set, unasked: unasked, budgets: map[string]budgetRule{}, cached: make([]cachedBudgets, n), methods: make([]cachedMethod, n)}
 	for i, p := range set.Policies() {
 		r.cached[i].policy = p
 	}
 	r.balancing, _ = set.LoadBalancing()
-	r.budgets[""] = budgetRule{config: balance.Default(), scope: policy.ScopeTarget, source: source}
+	r.budgets[""] = budgetRule{config: balance.Default(), scope: policy.ScopeTarget}
 	if t := set.Config().Throttling; t != nil {
-		r.budgets[""] = budgetRule{config: inside.Config(*t), scope: policy.ScopeTarget, source: source}
+		r.budgets[""] = budgetRule{config: frombudget.Config(*t), scope: policy.ScopeTarget}
 		r.throttled = true
 	}
 	for _, spec := range set.Config().Budgets {
-		r.budgets[spec.Name] = budgetRule{config: inside.Config(spec.Config), scope: spec.Scope, source: source}
+		r.budgets[spec.Name] = budgetRule{config: frombudget.Config(spec.Config), scope: spec.Scope}
 		r.perService = r.perService || spec.Scope == policy.ScopeService
 	}
 	return r
@@ -86,17 +73,6 @@ func (r *rules) check(of *budgets) error {
 	return nil
 }
 
-// delivered reports whether the rules come from a service config.
-func (r *rules) delivered() bool { return r.config != nil }
-
-// currentVersion returns the current version of these rules. file has the policy file's current rules.
-func (r *rules) currentVersion(file *rules) *rules {
-	if r.delivered() {
-		return r.config.beside(file)
-	}
-	return file
-}
-
 // budgetKey returns the key of the balance that pays for a call whose policy names a budget, and the budget: the default
 // one if there is none with that name.
 func (r *rules) budgetKey(name string, u budgetUser) (budgetKey, budgetRule) {
@@ -111,17 +87,7 @@ func (r *rules) budgetKey(name string, u budgetUser) (budgetKey, budgetRule) {
 	default:
 		u.service = ""
 	}
-	return budgetKey{name: name, kind: rule.config.Name(), source: rule.source, budgetUser: u}, rule
-}
-
-// settingsHold reports whether a balance has the settings of these rules. A reload applies those of the
-// policy file; the first call applies those of a service config.
-func (r *rules) settingsHold(key budgetKey) bool {
-	if !r.delivered() {
-		return true
-	}
-	_, applied := r.applied.Load(key)
-	return applied
+	return budgetKey{name: name, kind: rule.config.Name(), source: budgetOfPolicies, budgetUser: u}, rule
 }
 
 // cachedBudgets are the budgets of a policy's calls: the usual one, and that of calls in mode OBSERVE.
@@ -146,15 +112,23 @@ func (r *rules) own(p *decision.Policy) bool {
 	return i >= 0 && i < len(r.cached) && r.cached[i].policy == p
 }
 
+// place returns the index of a policy's caches, if it has some.
+func (r *rules) place(p *decision.Policy) (i int, ok bool) {
+	if p == r.unasked && p != nil {
+		return len(r.cached) - 1, true
+	}
+	return p.Index(), r.own(p)
+}
+
 // cachedBudget returns nil for a policy of other rules, or of a single call.
 func (r *rules) cachedBudget(p *decision.Policy, shadow bool) *cachedBudget {
-	switch {
-	case !r.own(p):
+	switch i, ok := r.place(p); {
+	case !ok:
 		return nil
 	case shadow:
-		return &r.cached[p.Index()].shadow
+		return &r.cached[i].shadow
 	default:
-		return &r.cached[p.Index()].own
+		return &r.cached[i].own
 	}
 }
 
@@ -164,7 +138,10 @@ func (c *cachedBudget) load(target string) balance.Budget {
 		return nil
 	}
 	if b := c.first.Load(); b != nil && b.target == target {
-		return b.budget
+		if k, ok := b.budget.(*keptBalance); !ok || !k.evicted.Load() {
+			return b.budget
+		}
+		c.first.CompareAndSwap(b, nil)
 	}
 	return nil
 }
@@ -187,10 +164,10 @@ type targetMethod struct {
 
 // cachedMethod returns nil for a policy of other rules, or of a single call.
 func (r *rules) cachedMethod(p *decision.Policy) *cachedMethod {
-	if !r.own(p) {
-		return nil
+	if i, ok := r.place(p); ok {
+		return &r.methods[i]
 	}
-	return &r.methods[p.Index()]
+	return nil
 }
 
 // load returns nil if it holds another method.

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
 	"slices"
 	"sync"
 	"testing"
@@ -33,9 +32,6 @@ import (
 )
 
 const (
-	criticalityHeader = "stagger-criticality"
-	refusedTrailer    = "stagger-not-processed"
-
 	get    = "/acme.orders.v1.OrderService/GetOrder"    // its entry names it: idempotent
 	create = "/acme.orders.v1.OrderService/CreateOrder" // not declared idempotent
 	ms     = time.Millisecond
@@ -166,6 +162,32 @@ func (s scene) call(ctx context.Context, method string, opts ...grpc.CallOption)
 	return reply.GetValue(), err
 }
 
+// callKinds are the kinds of calls; nil is a unary one.
+var callKinds = map[string]*grpc.StreamDesc{"unary": nil, "server stream": serverStream, "client stream": clientStream, "bidi": bidiStream}
+
+// exchange makes a call of one message, and returns how it has ended.
+func exchange(ctx context.Context, conn *grpc.ClientConn, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) error {
+	if desc == nil {
+		return conn.Invoke(ctx, method, wrapperspb.String("order 7"), new(wrapperspb.StringValue), opts...)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stream, err := conn.NewStream(ctx, desc, method, opts...)
+	if err != nil {
+		return err
+	}
+	if err := stream.SendMsg(wrapperspb.String("order 7")); err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	if err := stream.CloseSend(); err != nil {
+		return err
+	}
+	if _, err = receive(stream); errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
+
 // waits are the times between the attempts that the server saw.
 func (s scene) waits() string {
 	var list []time.Duration
@@ -277,9 +299,5 @@ func (s scene) leave() {
 }
 
 func TestMain(m *testing.M) {
-	if os.Getenv(lastService) != "" {
-		serveLast()
-		return
-	}
 	goleak.VerifyTestMain(m)
 }

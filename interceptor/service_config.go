@@ -4,122 +4,137 @@
 package interceptor
 
 import (
+	"sync"
 	"sync/atomic"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/codes"
 
+	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/policy"
 )
 
 // WithServiceConfig makes the Retrier apply the retry policies of the service config that a connection
 // has received, from its resolver (such as DNS TXT records) or as its default (grpc.WithDefaultServiceConfig),
-// to methods without an entry in the policy file. A change applies to calls that begin later.
-// Without a file, the set given to [New] may be nil.
+// to methods without an entry in the policy file. Without a file, the set given to [New] may be nil.
 //
-// gRPC's own retries stay off ([Retrier.DialOptions]). stagger's replace them, with full jitter, the default
-// budget or the file's retryThrottling, and all other defaults of a policy file. Methods count as
-// idempotent, because gRPC itself would retry them; an entry in the file with idempotency NONE prevents it. The
-// timeout applies to the whole call. An entry in the file overrides the delivered one, except the settings that
-// gRPC applies by itself: timeout (of each attempt), waitForReady and the limits of messages.
+// The Retrier asks [grpc.ClientConn.GetMethodConfig] when the first attempt of a call has failed, so the config may arrive as late
+// as that, and a success costs nothing. Without a retryPolicy, or without a connection, the call is not retried.
+// Streams keep their messages for replay from the start.
 //
-// Before later attempts, a call waits for a channel that cannot connect, as with a policy file. If the
-// delivered entry sets waitForReady, to true or false, only that applies.
+// gRPC's retries stay off ([Retrier.DialOptions]). stagger's replace them, with full jitter, the file's default
+// budget, and all other defaults of a policy file. Methods count as idempotent, because gRPC itself would retry them; an entry in
+// the file with idempotency NONE prevents it. The timeout applies to the whole call. maxAttempts is at most the limit of
+// grpc.WithMaxCallAttempts, 5 by default, and that of the Retrier. An entry in the file overrides the delivered one, except the
+// settings that gRPC applies by itself: timeout (of each attempt), waitForReady and the limits of messages.
 //
-// gRPC shows interceptors only retry policies, timeouts and waitForReady, as it has read them: it cuts maxAttempts to the limit
-// of grpc.WithMaxCallAttempts, 5 by default. hedgingPolicy, retryThrottling and stagger's
-// own keys apply only if you wrap the resolver with [Retrier.Resolver]. Policies of an xDS server
-// are invisible.
-//
-// A call that begins before the resolver has answered gets its policy after its first attempt has failed. If the policy requires
-// an idempotency key, which the attempt did not send, the call is not retried. With [Retrier.Resolver], gRPC does not
-// send the first attempt of such a call again by itself (transparentRetry), because the policy may forbid it.
-// Problems are reported once per config: to the observers, and in [State]. Every call takes
-// gRPC's read lock to read the current config.
+// gRPC does not show interceptors the rest of a service config: hedgingPolicy, retryThrottling, stagger's own keys, and the
+// policies of an xDS server have no effect.
 func WithServiceConfig() Option {
 	return func(r *Retrier) error {
-		r.serviceConfigs = new(serviceConfigs)
-		return nil
-	}
-}
-
-// serviceConfigs are the service configs that connections have received.
-type serviceConfigs struct {
-	entries     entries // as read by gRPC
-	targets     targets // complete, from wrapped resolvers
-	diagnostics diagnostics
-	whole       atomic.Bool // a resolver is wrapped
-}
-
-// configSet is a delivered set of policies.
-type configSet struct {
-	set   *decision.Set
-	rules atomic.Pointer[rules]
-}
-
-// beside returns the rules of the set, merged with those of the policy file.
-func (c *configSet) beside(file *rules) *rules {
-	r := c.rules.Load()
-	if r == nil || r.file != file {
-		r = newRules(c.set, budgetOfServiceConfig)
-		r.config, r.file = c, file
-		if !r.throttled {
-			r.budgets[""], r.throttled = file.budgets[""], file.throttled
+		p, err := policy.New(policy.Spec{Retry: &policy.RetrySpec{
+			MaxAttempts: maxDelivered, Backoff: policy.DefaultRetry().Backoff, Codes: []codes.Code{codes.Unavailable},
+		}})
+		if err != nil {
+			return err
 		}
-		c.rules.Store(r)
-	}
-	return r
-}
-
-// resolves reports whether service configs may have keys that gRPC does not know.
-func (r *Retrier) resolves() bool { return r.serviceConfigs != nil && r.serviceConfigs.whole.Load() }
-
-// found is the result of lookup.
-type found struct {
-	rules       *rules           // that the policy belongs to
-	policy      *decision.Policy // nil if the method has none: one attempt
-	maxAttempts int              // the limit of the Retrier and the connection
-	pending     bool             // the connection may not have received a config yet: look again after the first attempt has failed
-}
-
-// lookup returns the policy for a call: the file's entry for the method, else the connection's service config,
-// else the API's policy. again means that the call's first attempt has failed.
-func (r *Retrier) lookup(cc *grpc.ClientConn, method string, again bool) found {
-	file := r.rules.Load()
-	f := found{rules: file, policy: file.set.Lookup(method), maxAttempts: r.attemptLimit()}
-	if r.serviceConfigs == nil || cc == nil || f.policy != nil && file.set.Configured(f.policy) {
-		return f
-	}
-	mc := cc.GetMethodConfig(method)
-	c := r.received(cc, method, &mc, again)
-	if c == nil {
-		f.pending = f.policy == nil && cc.GetState() != connectivity.Ready // a READY connection has received its config
-		return f
-	}
-	p := c.set.Lookup(method)
-	if p == nil && f.policy != nil {
-		return f
-	}
-	f.rules, f.policy = c.beside(file), p
-	if mc.RetryPolicy != nil {
-		f.maxAttempts = min(f.maxAttempts, mc.RetryPolicy.MaxAttempts)
-	}
-	return f
-}
-
-// received returns the connection's service config for a method, which gRPC reads as mc, or nil if there is
-// none, or none yet.
-func (r *Retrier) received(cc *grpc.ClientConn, method string, mc *grpc.MethodConfig, again bool) *configSet {
-	c := r.serviceConfigs.targets.findConfig(cc)
-	switch {
-	case c.governs(method, mc):
-		return &c.config.configSet
-	case c == nil && !again && r.serviceConfigs.targets.wrapped.Load() && cc.GetState() == connectivity.Idle:
-		return nil // gRPC still has the last config, but its resolver is closed
-	case c != nil && !c.answered:
+		r.unasked = decision.New(p.Spec())
 		return nil
-	case mc.RetryPolicy == nil:
+	}
+}
+
+// maxDelivered is more than any policy's attempts.
+const maxDelivered = 1 << 20
+
+// lookup returns the policy for a call: the file's entry for the method, else Retrier.unasked, whose call asks for the
+// connection's service config when it has failed; nil if the method has none: one attempt.
+func (r *Retrier) lookup(of *rules, cc *grpc.ClientConn, method string) *decision.Policy {
+	p := of.set.Lookup(method)
+	if p == nil && cc != nil {
+		return r.unasked
+	}
+	return p
+}
+
+// askServiceConfig replaces the policy of a call that began without one by that of its connection's service config, because
+// its first attempt has failed. It reports whether the call's context has changed. The driver's lock must be held.
+func (c *call) askServiceConfig(now attempts.Now) (changed bool) {
+	if !c.takeServiceConfig() {
+		return false
+	}
+	before := c.ctx
+	c.limit()
+	c.fillSettings(&c.set, now)
+	return c.ctx != before
+}
+
+// takeServiceConfig is askServiceConfig for a call of one attempt, whose timeout gRPC has applied. It reports whether the policy
+// has changed.
+func (c *call) takeServiceConfig() bool {
+	r := c.retrier
+	if c.policy != r.unasked || r.unasked == nil {
+		return false
+	}
+	c.policy = r.delivered.policyOf(c.cc.GetMethodConfig(c.method))
+	if c.policy == nil {
+		c.policy = r.single
+	}
+	return true
+}
+
+// deliveredPolicies are the policies of service configs, by gRPC's *RetryPolicy, which belongs to one entry of one config.
+type deliveredPolicies struct {
+	byEntry sync.Map
+	count   atomic.Int64
+}
+
+// maxEntries bounds the policies, since those that no connection uses any more are kept.
+const maxEntries = 1000
+
+// policyOf returns the policy of an entry, or nil if it has no retries.
+func (d *deliveredPolicies) policyOf(mc grpc.MethodConfig) *decision.Policy {
+	if mc.RetryPolicy == nil {
 		return nil // gRPC itself applies a mere timeout
 	}
-	return r.entrySet(cc, method, mc)
+	if known, ok := d.byEntry.Load(mc.RetryPolicy); ok {
+		p, _ := known.(*decision.Policy)
+		return p
+	}
+	if d.count.Add(1) > maxEntries {
+		d.byEntry.Clear()
+		d.count.Store(1)
+	}
+	p := compileEntry(&mc)
+	d.byEntry.Store(mc.RetryPolicy, p)
+	return p
+}
+
+// compileEntry converts an entry to a policy. gRPC has checked it, by rules that are laxer than ours; an entry that ours refuse has
+// no retries.
+func compileEntry(mc *grpc.MethodConfig) *decision.Policy {
+	rp := mc.RetryPolicy
+	spec := policy.Spec{
+		Idempotency: policy.IdempotencyAssume, WaitForReady: mc.WaitForReady,
+		Retry: &policy.RetrySpec{
+			MaxAttempts: rp.MaxAttempts,
+			Backoff:     policy.Backoff{Initial: rp.InitialBackoff, Max: rp.MaxBackoff, Multiplier: rp.BackoffMultiplier, Jitter: policy.JitterFull},
+		},
+	}
+	if mc.Timeout != nil {
+		spec.Timeout = max(*mc.Timeout, 0)
+	}
+	for code := codes.OK + 1; code <= codes.Unauthenticated; code++ {
+		if rp.RetryableStatusCodes[code] {
+			spec.Retry.Codes = append(spec.Retry.Codes, code)
+		}
+	}
+	if len(spec.Retry.Codes) == 0 {
+		return nil
+	}
+	p, err := policy.New(spec)
+	if err != nil {
+		return nil
+	}
+	return decision.New(p.Spec())
 }

@@ -65,19 +65,15 @@ func (l live) state(config string) resolver.State {
 	return s
 }
 
-// dialLive connects to the server of s; the resolver delivers the config, through wrap if that is not nil.
-func dialLive(t *testing.T, s scene, config string, wrap func(resolver.Builder) resolver.Builder, opts ...grpc.DialOption) live {
+// dialLive connects to the server of s; the resolver delivers the config.
+func dialLive(t *testing.T, s scene, config string, opts ...grpc.DialOption) live {
 	t.Helper()
 	l := live{scene: s, resolver: manual.NewBuilderWithScheme("live"), mu: new(sync.Mutex), cc: new(resolver.ClientConn)}
 	l.resolver.BuildCallback = func(_ resolver.Target, cc resolver.ClientConn, _ resolver.BuildOptions) {
 		*l.cc = cc
 		l.resolver.InitialState(l.state(config))
 	}
-	var builder resolver.Builder = l.resolver
-	if wrap != nil {
-		builder = wrap(builder)
-	}
-	opts = slices.Concat(s.DialOptions(), s.retrier.DialOptions(), []grpc.DialOption{grpc.WithResolvers(builder)}, opts)
+	opts = slices.Concat(s.DialOptions(), s.retrier.DialOptions(), []grpc.DialOption{grpc.WithResolvers(l.resolver)}, opts)
 	conn := must.Get(grpc.NewClient("live:///orders", opts...))(t)
 	t.Cleanup(func() { _ = conn.Close() })
 	l.conn = conn
@@ -119,7 +115,7 @@ func (l live) wants(t *testing.T, what, method string, attempts int, why policy.
 func TestServiceConfig_NoFile(t *testing.T) {
 	playLive(t, nil, func(t *testing.T, s scene) {
 		s.On("*", down())
-		l := dialLive(t, s, retries("3", ""), nil)
+		l := dialLive(t, s, retries("3", ""))
 		for _, what := range []string{"the first call, begun before the resolver answered", "the second"} {
 			l.wants(t, what, get, 3, policy.ReasonAttemptsExhausted)
 			if got := s.waits(); got != "[50ms 100ms]" {
@@ -138,10 +134,8 @@ func TestServiceConfig_FirstCallWithoutObservers(t *testing.T) {
 		s.On("*", down())
 		s.retrier = mustNew(t, nil, interceptor.WithServiceConfig(), half)
 		timed := strings.Replace(retries("3", ""), `"retryPolicy"`, `"timeout": "0.12s", "retryPolicy"`, 1)
-		l := dialLive(t, s, timed, nil)
+		l := dialLive(t, s, timed)
 		l.wants(t, "two attempts fit into the timeout", get, 2, policy.ReasonDeadlineTooClose)
-		l = dialLive(t, s, retries("3", ""), s.retrier.Resolver)
-		l.wants(t, "through a wrapped resolver", get, 3, policy.ReasonAttemptsExhausted)
 	})
 }
 
@@ -158,7 +152,7 @@ func TestServiceConfig_Default(t *testing.T) {
 func TestServiceConfig_NothingMultiplies(t *testing.T) {
 	playLive(t, nil, func(t *testing.T, s scene) {
 		s.On("*", down())
-		l := dialLive(t, s, retries("4", ""), nil)
+		l := dialLive(t, s, retries("4", ""))
 		l.wants(t, "a call", get, 4, policy.ReasonAttemptsExhausted)
 		if len(s.warnings) > 0 {
 			t.Errorf("warned: %s; want nothing", s.warnings)
@@ -169,7 +163,7 @@ func TestServiceConfig_NothingMultiplies(t *testing.T) {
 func TestServiceConfig_Change(t *testing.T) {
 	playUnpaid(t, func(t *testing.T, s scene) {
 		s.On("*", down())
-		l := dialLive(t, s, retries("2", ""), nil)
+		l := dialLive(t, s, retries("2", ""))
 		l.wants(t, "before", get, 2, policy.ReasonAttemptsExhausted)
 		s.Reset()
 		done := make(chan error)
@@ -208,7 +202,7 @@ func TestServiceConfig_FileWins(t *testing.T) {
 	}})
 	playLive(t, set, func(t *testing.T, s scene) {
 		s.On("*", down())
-		l := dialLive(t, s, retries("4", ""), nil)
+		l := dialLive(t, s, retries("4", ""))
 		const service = "/acme.orders.v1.OrderService/"
 		l.wants(t, "the file has a policy", get, 2, policy.ReasonAttemptsExhausted)
 		l.wants(t, "the file calls it unsafe", service+"Pay", 1, policy.ReasonNotIdempotent)
@@ -220,7 +214,7 @@ func TestServiceConfig_FileWins(t *testing.T) {
 func TestServiceConfig_ConnectionsShareTheBudget(t *testing.T) {
 	playLive(t, nil, func(t *testing.T, s scene) {
 		s.On("*", down())
-		one, two := dialLive(t, s, retries("2", ""), nil), dialLive(t, s, retries("3", ""), nil)
+		one, two := dialLive(t, s, retries("2", "")), dialLive(t, s, retries("3", ""))
 		one.wants(t, "one", get, 2, policy.ReasonAttemptsExhausted)
 		two.wants(t, "two", get, 3, policy.ReasonAttemptsExhausted)
 		one.wants(t, "one again", get, 2, policy.ReasonAttemptsExhausted)
@@ -231,44 +225,51 @@ func TestServiceConfig_ConnectionsShareTheBudget(t *testing.T) {
 	})
 }
 
-func TestServiceConfig_MaxCallAttemptsOfTheConnection(t *testing.T) {
+func TestServiceConfig_MaxCallAttempts(t *testing.T) {
 	playUnpaid(t, func(t *testing.T, s scene) {
 		s.On("*", down())
-		for name, wrap := range map[string]func(resolver.Builder) resolver.Builder{"as gRPC reads it": nil, "whole": s.retrier.Resolver} {
-			two := dialLive(t, s, retries("4", ""), wrap, grpc.WithMaxCallAttempts(2))
-			four := dialLive(t, s, retries("4", ""), wrap)
-			for range 2 {
-				time.Sleep(20 * time.Second) // for the budget
-				two.wants(t, name, get, 2, policy.ReasonAttemptsExhausted)
-				four.wants(t, name, get, 4, policy.ReasonAttemptsExhausted)
-			}
+		two := dialLive(t, s, retries("4", ""), grpc.WithMaxCallAttempts(2))
+		ten := dialLive(t, s, retries("9", ""), grpc.WithMaxCallAttempts(10))
+		for range 2 {
+			two.wants(t, "the connection's limit", get, 2, policy.ReasonAttemptsExhausted)
+			ten.wants(t, "the Retrier's limit", get, 5, policy.ReasonAttemptsExhausted)
 		}
-		if len(s.warnings) > 0 {
-			t.Errorf("warned: %s", s.warnings)
+		if len(s.warnings) != 1 || !strings.Contains(s.warnings[0], "cut to 5") {
+			t.Errorf("warned: %s; want one that 9 attempts are cut", s.warnings)
 		}
 	})
 }
 
-// The first call begins without a policy, but the file's throttle counts it. Then its policy names another budget.
-func TestServiceConfig_FirstBudgetIsFinished(t *testing.T) {
-	p := &purse{grants: 9}
-	set := mustSet(t, policy.Config{Throttling: &budget.ThrottleConfig{MaxTokens: 100, TokenRatio: 1}})
-	playLive(t, set, func(t *testing.T, s scene) {
-		s.On("*", down())
-		own := strings.Replace(retries("3", `, "budgets": [{"name": "own", "ratio": {"minPerSecond": 100}}]`), `"maxAttempts"`, `"budget": "own", "maxAttempts"`, 1)
-		l := dialLive(t, s, own, s.retrier.Resolver)
-		l.wants(t, "the first call", get, 3, policy.ReasonAttemptsExhausted)
-		if got := p.String(); p.started != 1 || got != "asked [], failed 0, returned 0, refunded 0, ok 0, bad 1" {
-			t.Errorf("the first budget was told of %d calls: %s; want one that has ended", p.started, got)
+// What gRPC accepts, and stagger's own files don't.
+func TestServiceConfig_ListsOK(t *testing.T) {
+	playUnpaid(t, func(t *testing.T, s scene) {
+		s.On("*", text("a"))
+		l := dialLive(t, s, strings.Replace(retries("3", ""), `"UNAVAILABLE"`, `"OK", "UNAVAILABLE"`, 1))
+		if got, err := l.call(t.Context(), get); got != "a" || err != nil || s.Count(get) != 1 {
+			t.Errorf("%q, %v after %d attempts", got, err, s.Count(get))
 		}
-	}, interceptor.WithBudget("", p))
+	})
+}
+
+// gRPC shows only its own retry policies: the rest of a service config has no effect.
+func TestServiceConfig_Unseen(t *testing.T) {
+	playUnpaid(t, func(t *testing.T, s scene) {
+		s.On("*", down())
+		hedges := `"hedgingPolicy": {"maxAttempts": 3, "hedgingDelay": "0.01s", "nonFatalStatusCodes": ["UNAVAILABLE"]}`
+		dialLive(t, s, entryOf(hedges, "")).wants(t, "hedgingPolicy", get, 1, policy.ReasonNonRetryable)
+		own := strings.Replace(retries("3", ""), `"maxAttempts"`, `"commitOn": "HEADERS", "jitter": "NONE", "maxAttempts"`, 1)
+		l := dialLive(t, s, own)
+		if l.wants(t, "own keys", get, 3, policy.ReasonAttemptsExhausted); s.waits() != "[50ms 100ms]" {
+			t.Errorf("waits %s; want full jitter", s.waits())
+		}
+	})
 }
 
 func TestServiceConfig_Timeout(t *testing.T) {
 	playLive(t, nil, func(t *testing.T, s scene) {
 		s.On("*", testserver.Fail(codes.Unavailable).Delay(300*ms))
 		timed := strings.Replace(retries("4", ""), `"retryPolicy"`, `"timeout": "1s", "retryPolicy"`, 1)
-		l := dialLive(t, s, timed, nil)
+		l := dialLive(t, s, timed)
 		for _, what := range []string{"the first call", "the second"} {
 			s.Reset()
 			start := time.Now()
@@ -283,7 +284,7 @@ func TestServiceConfig_Timeout(t *testing.T) {
 func TestServiceConfig_Streams(t *testing.T) {
 	playLive(t, nil, func(t *testing.T, s scene) {
 		s.On(get, down().Times(2), text("hello"))
-		l := dialLive(t, s, retries("3", ""), nil)
+		l := dialLive(t, s, retries("3", ""))
 		for _, what := range []string{"the first stream", "the second"} {
 			s.Reset()
 			s.On(get, down().Times(2), text("hello"))
@@ -294,6 +295,40 @@ func TestServiceConfig_Streams(t *testing.T) {
 				len(texts) != 1 || s.Count(get) != 3 {
 				t.Errorf("%s: %q, %v after %d attempts; want one text after 3", what, texts, err, s.Count(get))
 			}
+		}
+	})
+}
+
+// A service config may bring the first timeout of a context that never ends.
+func TestServiceConfig_StreamTimeout(t *testing.T) {
+	playLive(t, nil, func(t *testing.T, s scene) {
+		s.On(get, down().Times(2), text("hello"))
+		timed := strings.Replace(retries("3", ""), `"retryPolicy"`, `"timeout": "1s", "retryPolicy"`, 1)
+		stream := dialLive(t, s, timed).open(t, context.WithoutCancel(t.Context()), serverStream)
+		send(t, stream, "order 7")
+		if texts, err := receive(stream); err != io.EOF || len(texts) != 1 || s.Count(get) != 3 {
+			t.Errorf("%q, %v after %d attempts; want one text after 3", texts, err, s.Count(get))
+		}
+	})
+}
+
+// Unary calls and streams that may not be retried say why.
+func TestServiceConfig_Off(t *testing.T) {
+	playLive(t, nil, func(t *testing.T, s scene) {
+		s.On(get, down())
+		l := dialLive(t, s, retries("3", ""))
+		must.Do(t, s.retrier.Switch(interceptor.Switch{Mode: policy.ModeOff}))
+		l.wants(t, "unary", get, 1, policy.ReasonModeOff)
+		stream := l.open(t, t.Context(), serverStream)
+		send(t, stream, "order 7")
+		if _, err := receive(stream); reasonOf(err) != policy.ReasonModeOff || s.Count(get) != 2 {
+			t.Errorf("stream: %s after %d attempts (%v); want %s", reasonOf(err), s.Count(get), err, policy.ReasonModeOff)
+		}
+		l.deliver("{}")
+		stream = l.open(t, t.Context(), serverStream)
+		send(t, stream, "order 7")
+		if _, err := receive(stream); reasonOf(err) != policy.ReasonNonRetryable {
+			t.Errorf("without a policy: %s (%v); want %s", reasonOf(err), err, policy.ReasonNonRetryable)
 		}
 	})
 }
@@ -311,25 +346,17 @@ func TestServiceConfig_SetMayBeNil(t *testing.T) {
 func TestServiceConfig_ReloadChangesTheBudget(t *testing.T) {
 	playLive(t, mustSet(t, policy.Config{Throttling: &budget.ThrottleConfig{MaxTokens: 100, TokenRatio: 1}}), func(t *testing.T, s scene) {
 		s.On("*", down())
-		for _, wrap := range []func(resolver.Builder) resolver.Builder{nil, s.retrier.Resolver} {
-			l := dialLive(t, s, retries("4", ""), wrap)
-			l.wants(t, "with 100 tokens", get, 4, policy.ReasonAttemptsExhausted)
-			must.Do(t, s.retrier.Reload(mustSet(t, policy.Config{Throttling: &budget.ThrottleConfig{MaxTokens: 4, TokenRatio: 1}})))
-			l.wants(t, "with 4", get, 2, policy.ReasonBudgetExhausted)
-			must.Do(t, s.retrier.Reload(mustSet(t, policy.Config{Throttling: &budget.ThrottleConfig{MaxTokens: 100, TokenRatio: 1}})))
-			s.On("*", testserver.OK())
-			for range 100 {
-				_, _ = l.call(t.Context(), get)
-			}
-			s.On("*", down())
-		}
+		l := dialLive(t, s, retries("4", ""))
+		l.wants(t, "with 100 tokens", get, 4, policy.ReasonAttemptsExhausted)
+		must.Do(t, s.retrier.Reload(mustSet(t, policy.Config{Throttling: &budget.ThrottleConfig{MaxTokens: 4, TokenRatio: 1}})))
+		l.wants(t, "with 4", get, 2, policy.ReasonBudgetExhausted)
 	})
 }
 
 func TestServiceConfig_ReloadRefillsNothing(t *testing.T) {
 	playLive(t, mustSet(t, policy.Config{Throttling: &budget.ThrottleConfig{MaxTokens: 100, TokenRatio: 1}}), func(t *testing.T, s scene) {
 		s.On("*", down())
-		l := dialLive(t, s, retries("4", ""), nil)
+		l := dialLive(t, s, retries("4", ""))
 		l.wants(t, "with tokens", get, 4, policy.ReasonAttemptsExhausted)
 		must.Do(t, s.retrier.Reload(mustSet(t, policy.Config{})))
 		l.wants(t, "with a ratio that has earned nothing", get, 1, policy.ReasonBudgetExhausted)
@@ -348,100 +375,33 @@ func TestServiceConfig_ConnectionWait(t *testing.T) {
 		"waitForReady is false": {`, "waitForReady": false`, 3, policy.ReasonAttemptsExhausted, 250 * ms},
 		"waitForReady is true":  {`, "waitForReady": true`, 1, policy.ReasonDeadlineExceeded, 5 * time.Second},
 	} {
-		for how, wrapped := range map[string]bool{"as gRPC shows it": false, "whole": true} {
-			t.Run(name+"/"+how, func(t *testing.T) {
-				playLive(t, nil, func(t *testing.T, s scene) {
-					var wrap func(resolver.Builder) resolver.Builder
-					if wrapped {
-						wrap = s.retrier.Resolver
-					}
-					const retry = `"retryPolicy": {"maxAttempts": 3, "initialBackoff": "0.1s", "maxBackoff": "0.1s", "backoffMultiplier": 1, "retryableStatusCodes": ["UNAVAILABLE"]}`
-					l := dialLive(t, s, entryOf(retry+row.keys, ""), wrap)
-					l.leave()
-					ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-					defer cancel()
-					began := time.Now()
-					_, err := l.call(ctx, get)
-					if took := time.Since(began); reasonOf(err) != row.reason || len(s.attempts) != row.attempts || took > row.took {
-						t.Errorf("%v (%s) after %v and %d attempts; want %s after %v and %d", err, reasonOf(err), took, len(s.attempts), row.reason, row.took, row.attempts)
-					}
-				})
-			})
-		}
-	}
-}
-
-// received is a connection that has received a service config, through wrap if that is not nil.
-func received(t *testing.T, target, config string, wrap func(resolver.Builder) resolver.Builder) *grpc.ClientConn {
-	t.Helper()
-	srv := testserver.Start(t)
-	m := manual.NewBuilderWithScheme("live")
-	m.BuildCallback = func(_ resolver.Target, cc resolver.ClientConn, _ resolver.BuildOptions) {
-		m.InitialState(resolver.State{Addresses: []resolver.Address{{Addr: srv.Target()}}, ServiceConfig: cc.ParseServiceConfig(config)})
-	}
-	var builder resolver.Builder = m
-	if wrap != nil {
-		builder = wrap(m)
-	}
-	conn := must.Get(grpc.NewClient(target, slices.Concat(srv.DialOptions(), []grpc.DialOption{grpc.WithResolvers(builder)})...))(t)
-	t.Cleanup(func() { _ = conn.Close() })
-	if err := conn.Invoke(t.Context(), get, nil, nil, grpc.WaitForReady(true)); err == nil {
-		t.Fatal("a call without messages succeeds")
-	}
-	return conn
-}
-
-func TestServiceConfig_SuccessAllocatesNothing(t *testing.T) {
-	for _, row := range []struct {
-		name, target string
-		wrapped      bool
-	}{
-		{"as gRPC reads it", "live:///orders", false},
-		{"whole", "live:///orders", true},
-		{"whole, of a target that is not canonical", "live:orders.of.a.service.with.a.long.name", true},
-	} {
-		retrier := mustNew(t, nil, interceptor.WithServiceConfig())
-		var wrap func(resolver.Builder) resolver.Builder
-		if row.wrapped {
-			wrap = retrier.Resolver
-		}
-		conn := received(t, row.target, retries("4", ""), wrap)
-		if conn.GetMethodConfig(get).RetryPolicy == nil {
-			t.Fatal("gRPC has received no policy")
-		}
-		unary := retrier.Unary()
-		call := func() { _ = unary(t.Context(), get, nil, nil, conn, finished) }
-		call()
-		if n := testing.AllocsPerRun(1000, call); n > slack {
-			t.Errorf("%s: a call that succeeds at once allocates %v times; want 0", row.name, n)
-		}
-	}
-}
-
-// BenchmarkServiceConfig is what the look at the delivered policy adds to a call that succeeds at once.
-func BenchmarkServiceConfig(b *testing.B) {
-	conn, err := grpc.NewClient("passthrough:///orders", grpc.WithTransportCredentials(noCredentials), grpc.WithDefaultServiceConfig(retries("4", "")))
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer conn.Close()
-	conn.Connect()
-	for conn.GetMethodConfig(get).RetryPolicy == nil {
-		if !conn.WaitForStateChange(b.Context(), conn.GetState()) {
-			b.Fatal("no service config")
-		}
-	}
-	for name, unary := range map[string]grpc.UnaryClientInterceptor{
-		"delivered": mustNew(b, nil, interceptor.WithServiceConfig()).Unary(),
-		"file":      mustNew(b, mustSet(b, config(plain()))).Unary(),
-	} {
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			b.RunParallel(func(pb *testing.PB) {
-				for pb.Next() {
-					_ = unary(b.Context(), get, nil, nil, conn, finished)
+		t.Run(name, func(t *testing.T) {
+			playLive(t, nil, func(t *testing.T, s scene) {
+				const retry = `"retryPolicy": {"maxAttempts": 3, "initialBackoff": "0.1s", "maxBackoff": "0.1s", "backoffMultiplier": 1, "retryableStatusCodes": ["UNAVAILABLE"]}`
+				l := dialLive(t, s, entryOf(retry+row.keys, ""))
+				l.leave()
+				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+				defer cancel()
+				began := time.Now()
+				_, err := l.call(ctx, get)
+				if took := time.Since(began); reasonOf(err) != row.reason || len(s.attempts) != row.attempts || took > row.took {
+					t.Errorf("%v (%s) after %v and %d attempts; want %s after %v and %d", err, reasonOf(err), took, len(s.attempts), row.reason, row.took, row.attempts)
 				}
 			})
 		})
+	}
+}
+
+func TestServiceConfig_SuccessAllocatesNothing(t *testing.T) {
+	conn, err := grpc.NewClient("passthrough:///orders", grpc.WithTransportCredentials(noCredentials))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	unary := mustNew(t, nil, interceptor.WithServiceConfig()).Unary()
+	call := func() { _ = unary(t.Context(), get, nil, nil, conn, finished) }
+	call()
+	if n := testing.AllocsPerRun(1000, call); n > slack {
+		t.Errorf("a call that succeeds at once allocates %v times; want 0", n)
 	}
 }

@@ -6,7 +6,11 @@ package interceptor
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
+	"time"
+
+	"google.golang.org/protobuf/reflect/protoregistry"
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/balance"
@@ -16,11 +20,13 @@ import (
 
 // State is a reading of a Retrier.
 type State struct {
-	Policies *policy.Set // in use, including those of APIs
-	Err      error       // of the last change of the policy file, if it was refused; else nil
+	Policies *policy.Set // in use
+	// Descriptors are those of [WithDescriptors].
+	Descriptors []*protoregistry.Files
+	Since       time.Time // when the policies came into use
+	Err         error     // of the last change of the policy file, if it was refused; else nil
 	// Warnings include notes, which have their own severity. They are about the policy set, policies with more attempts than the
-	// Retrier allows, problems of the connections' service configs ([WithServiceConfig]), up to a thousand,
-	// and budgets that can't be read.
+	// Retrier allows, and budgets that can't be read.
 	Warnings []policy.Diagnostic
 
 	// Switches are the modes set by hand: that of all calls, then those of services, ordered by name. The strictest of
@@ -29,7 +35,19 @@ type State struct {
 
 	Waiting int // calls that wait between attempts now; the policies limit it (maxWaiting)
 	Budgets []BudgetState
-	Pools   []PoolState // that budgets lease from ([WithFleet]), by name
+	// Admission has the methods with admission that have had calls, by target and method.
+	Admission []AdmissionState
+}
+
+// AdmissionState is a reading of a method's admission.
+type AdmissionState struct {
+	Target  string
+	Method  string
+	Running int    // attempts without an answer yet
+	Refused uint64 // calls refused so far
+	// WouldRefuse counts the calls made so far that mode ENFORCE would have refused. Each of them lengthens the
+	// queue, so this is an upper bound.
+	WouldRefuse uint64
 }
 
 // State returns a reading of the Retrier. In an [Option], before the Retrier is made, it is the zero State. It is safe for concurrent use.
@@ -39,15 +57,12 @@ func (r *Retrier) State() State {
 		return State{}
 	}
 	s := State{
-		Policies: rules.set.Set, Warnings: r.warnings(rules.set),
+		Policies: rules.set.Set, Descriptors: slices.Clone(r.descriptors), Since: rules.since, Warnings: r.warnings(rules.set),
 		Switches: switches.list(),
-		Waiting:  r.waitLimit.waitingCalls(), Pools: r.pools(),
+		Waiting:  r.waitLimit.waitingCalls(), Admission: r.admissions(),
 	}
 	if err := r.refusal.Load(); err != nil {
 		s.Err = *err
-	}
-	if r.serviceConfigs != nil {
-		s.Warnings = append(s.Warnings, r.serviceConfigs.diagnostics.all()...)
 	}
 	var unread []policy.Diagnostic
 	s.Budgets, unread = r.budgetStates()
@@ -59,7 +74,7 @@ func (r *Retrier) State() State {
 type BudgetState struct {
 	Name    string // in the policy file; "" is the default budget
 	Kind    string // ratio, throttle, concurrent or refund; "" for budget.Unlimited and your own
-	Source  string // its origin, since two may have the same name: "policies", "service_config" (a resolver), "option" ([WithBudget])
+	Source  string // its origin, since two may have the same name: "policies", "option" ([WithBudget])
 	Target  string // of the calls that share it, in the form of CanonicalTarget; "" for all
 	Service string // with scope SERVICE, else ""; "other" for services that only calls name
 	// Shadow is true for the balance of calls in mode OBSERVE, whose extra attempts are not sent. The call's own result
@@ -76,9 +91,8 @@ type BudgetState struct {
 
 // The sources of budgets.
 const (
-	budgetOfPolicies      = "policies"       // the policy file or set, or the default budget
-	budgetOfServiceConfig = "service_config" // delivered by a resolver
-	budgetOfOption        = "option"         // [WithBudget]
+	budgetOfPolicies = "policies" // the policy file or set, or the default budget
+	budgetOfOption   = "option"   // [WithBudget]
 )
 
 // budgetStates returns readings of the budgets that calls have used, ordered by name, target and
@@ -91,26 +105,28 @@ func (r *Retrier) budgetStates() (list []BudgetState, unread []policy.Diagnostic
 			State: budget.State{Granted: w.granted, Denied: w.denied},
 		}
 	}
-	for name, b := range r.budgets.given {
-		func() {
-			defer func() { // a user's budget may panic
-				if v := recover(); v != nil {
-					unread = append(unread, policy.Diagnostic{Severity: policy.SeverityWarning, Field: "budget", Value: name, Message: fmt.Sprintf("cannot be read, since it panics: %v", v)})
-				}
-			}()
-			s := state(givenKey(name, b), withdrawalsOf(b))
-			s.Balance, s.Capacity = b.Balance(now), b.Capacity(now)
-			list = append(list, s)
+	read := func(key budgetKey, w withdrawals, b balance.Budget) {
+		wrong := func(problem string) {
+			unread = append(unread, policy.Diagnostic{Severity: policy.SeverityWarning, Field: "budget", Value: key.name, Message: "cannot be read, since it " + problem})
+		}
+		defer func() { // a user's budget may panic
+			if v := recover(); v != nil {
+				wrong(fmt.Sprintf("panics: %v", v))
+			}
 		}()
-	}
-	r.budgets.table.Range(func(k, v any) bool {
-		key, _ := k.(budgetKey)
-		kept, _ := v.(*keptBalance)
-		s := state(key, counted[key]) // zero if another one has the counts
-		s.Balance, s.Capacity = kept.budget.Balance(now), kept.budget.Capacity(now)
+		s := state(key, w)
+		if s.Balance, s.Capacity = b.Balance(now), b.Capacity(now); !math.IsInf(s.Capacity, 1) && math.IsNaN(0*s.Balance*s.Capacity) { // one is not finite
+			wrong("has a balance or a capacity that is not finite")
+			s.Balance, s.Capacity = 0, 0
+		}
 		list = append(list, s)
+	}
+	for name, b := range r.budgets.given {
+		read(givenKey(name, b), withdrawalsOf(b), b)
+	}
+	r.budgets.eachBalance(func(key budgetKey, kept *keptBalance) {
+		read(key, counted[key], kept) // counts are zero if another one has them
 		delete(counted, key)
-		return true
 	})
 	for key, w := range counted {
 		if w != (withdrawals{}) {

@@ -5,6 +5,7 @@ package interceptor_test
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -92,6 +93,26 @@ type counted struct{ *purse }
 func (counted) State(time.Time) budget.State {
 	return budget.State{Balance: 7, Capacity: 9, Granted: 5, Denied: 3}
 }
+
+// A user's budget whose state is no number is shown as empty, with a warning.
+func TestState_NotFinite(t *testing.T) {
+	t.Parallel()
+	for _, is := range []budget.State{{Balance: math.NaN(), Capacity: 9}, {Balance: 1, Capacity: math.NaN()}, {Balance: math.Inf(1), Capacity: 9}, {Capacity: math.Inf(-1)}} {
+		r := must.Get(interceptor.New(must.Get(policy.NewSet(policy.Config{}))(t), quiet, interceptor.WithBudget("mine", stated{budget.Unlimited, is})))(t)
+		s := r.State()
+		if b := s.Budgets[0]; b.Balance != 0 || b.Capacity != 0 || !strings.Contains(fmt.Sprint(s.Warnings), "budget: mine: cannot be read, since it has a balance") {
+			t.Errorf("%+v, %v", b, s.Warnings)
+		}
+	}
+}
+
+type stated struct {
+	budget.Budget
+
+	is budget.State
+}
+
+func (s stated) State(time.Time) budget.State { return s.is }
 
 // A reading is consistent: it has one version of the policies, even if they change meanwhile.
 func TestState_Reload(t *testing.T) {

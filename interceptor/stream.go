@@ -48,8 +48,8 @@ type stream struct {
 	armed    time.Duration // the timer's time, or attempts.Never
 	nap      *nap          // of the goroutine that waits while nothing runs
 	overdue  *time.Timer
-	final    error  // the result of RecvMsg after the call's end: io.EOF after success
-	caught   caught // of inner interceptors and callbacks
+	untold   atomic.Bool // the call is over, and the caller's OnFinish must run
+	caught   caught      // of inner interceptors and callbacks
 	events   eventQueue
 	array    [2]*streamAttempt
 }
@@ -61,21 +61,21 @@ func (r *Retrier) stream(with coexistence) grpc.StreamClientInterceptor {
 		first := new(streamAttempt)
 		first.init()
 		c := call{callState: callState{retrier: r, cc: cc, method: method, with: with}}
-		of, codec := c.readRequest(opts, &first.attemptOptions), codecOf(opts)
-		if c.flags&disabled != 0 || codec == nil {
+		of := c.readRequest(opts, &first.attemptOptions)
+		if c.flags&disabled != 0 {
 			return open(ctx, desc, cc, method, opts...)
 		}
 		c.announce(ctx, of)
-		if single(c.policy, &c.options, c.flags) {
+		if single(c.policy, &c.options) {
 			c.uploads = desc.ClientStreams
 			s := &singleStream{desc: desc, call: c, attempt: &first.attempt}
 			return s.openSingle(open)
 		}
 		s := &stream{desc: desc, open: open, call: c}
-		s.call.options.header, s.call.outside.ctx = true, ctx
-		s.call.alone, s.call.uploads = !r.streamsInParallel(codec), desc.ClientStreams
+		s.call.options.header = true
+		s.call.alone, s.call.uploads = !r.streamsInParallel(opts), desc.ClientStreams
 		s.resume = resumptionOf(desc, opts)
-		s.replay = replayBuffer{codec: codec, limit: replayLimit(opts), total: &r.replayed, sum: r.maxReplayed}
+		s.replay = replayBuffer{limit: replayLimit(opts), total: &r.replayed, sum: r.maxReplayed}
 		s.changed.L, s.events.mu, s.armed, s.attempts = &s.mu, &s.mu, attempts.Never, append(s.array[:0], first)
 		return s.begin()
 	}
@@ -83,11 +83,11 @@ func (r *Retrier) stream(with coexistence) grpc.StreamClientInterceptor {
 
 // begin starts the engine, and waits until the stream is usable.
 func (s *stream) begin() (grpc.ClientStream, error) {
-	s.machine.Init(&s.call.engine, s.machineSettings(), attempts.Now{}, attempts.Step{Wake: attempts.Never})
+	s.machine.Init(&s.call.engine, s, s.machineSettings(), attempts.Now{}, attempts.Step{Wake: attempts.Never})
 	s.enter(s.start)
 	t := task{Task: streams.Task{Kind: streams.NewStream}}
 	if s.run(&t); t.order.Returns == streams.Final {
-		return nil, t.final
+		return nil, t.order.Err
 	}
 	return s, nil
 }
@@ -98,7 +98,7 @@ func (s *stream) start() {
 	if !step.Over {
 		s.prepare(s.attempts[0], step.Send, now)
 	}
-	s.machine.Init(&s.call.engine, s.machineSettings(), now, step)
+	s.machine.Init(&s.call.engine, s, s.machineSettings(), now, step)
 	if s.begun = true; !step.Over {
 		s.watch()
 	}
@@ -120,21 +120,6 @@ func (s *stream) machineSettings() streams.Settings {
 		ClientStreams: s.desc.ClientStreams, ServerStreams: s.desc.ServerStreams,
 		Races: s.racing, Single: one, Resumes: s.resume.next != nil,
 	}
-}
-
-// adapt applies the policy of a call that began before its connection had received one. Opening the first attempt
-// has waited for it. s.mu must be held.
-func (s *stream) adapt() {
-	if s.machine.Over() || !s.call.catchUp() {
-		return
-	}
-	s.call.limit()
-	if s.unwatch != nil {
-		s.unwatch()
-	}
-	s.watch()
-	step := s.call.adapt(s.call.now())
-	s.machine.Adapt(s.machineSettings(), step)
 }
 
 // enter locks s.mu, calls f, which uses the machine, and carries out the machine's requests. Then it notifies observers, without
@@ -186,7 +171,6 @@ func (s *stream) act(a streams.Acts) {
 	}
 	if a.Released {
 		s.replay.release()
-		s.leaveRequest()
 	}
 	if a.Over {
 		s.finish()
@@ -214,7 +198,29 @@ func direct(p *atomic.Pointer[streamAttempt], all []*streamAttempt, n int) {
 	}
 }
 
-// finish sets the answer of a call that is over, and queues the notification of its end. s.mu must be held.
+// Conclude implements [streams.Caller]. It sets the answer of a call that is over, and runs no user code. s.mu must be held.
+func (s *stream) Conclude(attempt int) (tell bool, final error) {
+	reported := &unreported
+	if attempt > 0 {
+		reported = s.attempts[attempt-1].reported()
+	}
+	tell = s.call.options.notify
+	s.untold.Store(tell)
+	if err := s.call.answer(reported); err != nil {
+		return tell, err
+	}
+	return tell, io.EOF
+}
+
+// result returns the error of a call that is over.
+func (s *stream) result() error {
+	if final := s.machine.Final(); final != io.EOF {
+		return final
+	}
+	return nil
+}
+
+// finish releases what only a running call needs, and queues the notification of its end. s.mu must be held.
 func (s *stream) finish() {
 	s.replay.close()
 	if s.unwatch != nil {
@@ -225,20 +231,25 @@ func (s *stream) finish() {
 			timer.Stop()
 		}
 	}
-	reported := &unreported
-	if n := s.machine.Answer(); n > 0 {
-		reported = s.attempts[n-1].reported()
-	}
-	err := s.call.answer(reported)
-	if s.final = err; err == nil {
-		s.final = io.EOF
-	}
 	s.events.push(func() {
 		s.call.cancelTimeout()
-		s.call.notifyEnd(err)
+		s.call.notifyEnd(s.result())
 	})
 }
 
-// notify delivers queued events to observers. If one panics, the call is over, and the application's next call repeats the
-// panic.
-func (s *stream) notify() { s.events.tell(func(event func()) { s.outside(event) }) }
+// notify runs the caller's OnFinish, for which the application's call waits, and delivers queued events to observers, for which
+// nothing waits. If one panics, the call is over, and the application's next call repeats the panic.
+func (s *stream) notify() {
+	if s.untold.Load() && s.untold.CompareAndSwap(true, false) {
+		s.tellCaller()
+	}
+	s.events.tell(func(event func()) { s.outside(event) })
+}
+
+func (s *stream) tellCaller() {
+	s.mu.Lock()
+	s.machine.Telling()
+	s.mu.Unlock()
+	defer s.enter(s.machine.Told)
+	s.outside(func() { s.call.options.finished(s.result()) })
+}

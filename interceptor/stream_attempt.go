@@ -5,7 +5,6 @@ package interceptor
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"time"
 
@@ -17,6 +16,7 @@ import (
 	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/internal/clock"
 	"github.com/stagger-go/stagger/internal/streams"
+	"github.com/stagger-go/stagger/policy"
 )
 
 // streamAttempt is one attempt of a stream. The stream's lock guards all fields except attempt. Once set, they don't
@@ -45,9 +45,6 @@ func (s *stream) attempt(n int) *streamAttempt {
 // prepare sets up t as attempt n, which is about to be opened. s.mu must be held.
 func (s *stream) prepare(t *streamAttempt, n int, now attempts.Now) {
 	t.options = s.call.assign(&t.attempt, n, now.At)
-	if s.call.flags&sentOnce != 0 {
-		t.options = s.call.options.withSendOnce(t.options)
-	}
 	t.ctx, t.cancel = context.WithCancel(t.ctx)
 	t.of, t.onEnd = s, t
 }
@@ -62,12 +59,14 @@ func (a *streamAttempt) onFinish(err error) {
 // errGivenUp is the error of an attempt that was replaced by another, or is no longer needed.
 var errGivenUp = status.Error(codes.Canceled, "given up for another attempt")
 
-// givenUp returns the error of an abandoned attempt: the call's own end, if that is the cause.
-func (s *stream) givenUp() error {
-	switch over := s.call.ctx.Err(); {
-	case over != nil:
-		return status.FromContextError(over).Err()
-	case closed(s.call.cc):
+// givenUp returns the error of an abandoned attempt: the call's own end, if gone, the machine's reason for it, is the cause.
+func givenUp(gone policy.Reason) error {
+	switch gone {
+	case policy.ReasonDeadlineExceeded:
+		return status.FromContextError(context.DeadlineExceeded).Err()
+	case policy.ReasonCancelled:
+		return status.FromContextError(context.Canceled).Err()
+	case policy.ReasonClosed:
 		return errConnClosing
 	default:
 		return errGivenUp
@@ -83,15 +82,23 @@ func (s *stream) reportEnd(e streams.End) {
 	if e.Attempt == 0 {
 		return
 	}
-	s.mu.Lock()
-	t := s.attempts[e.Attempt-1]
-	opened := t.stream != nil
-	s.mu.Unlock()
+	var t *streamAttempt
+	opened, gone := false, policy.Reason("")
+	s.enter(func() {
+		t = s.attempts[e.Attempt-1]
+		opened, gone = t.stream != nil, s.machine.Stopped()
+		if e.Err != nil && s.call.askServiceConfig(s.call.now()) {
+			if s.unwatch != nil { // else the caller's context never ends
+				s.unwatch()
+			}
+			s.watch()
+		}
+	})
 	var r attempts.Result
 	var request encoded
 	resumes := false
 	judged := s.outside(func() {
-		r = s.judge(t, e, opened)
+		r = s.judge(t, e, opened, gone)
 		if e.Received && e.Err != nil && !r.Local {
 			request, resumes = s.rest()
 		}
@@ -106,14 +113,14 @@ func (s *stream) reportEnd(e streams.End) {
 		if resumes && s.replay.replace(request) {
 			r.Resumes, r.Progress, s.resume.progress = true, s.resume.progress, false
 		}
-		s.call.noteEnd(&t.attempt, &r)
 		step := s.call.remember(s.machine.Ended(e, r, r.Resumes))
 		s.queueEnd(t, r.Err, step)
 	})
 }
 
 // judge returns the result of an attempt. It waits for gRPC's own end of the attempt, which may still write trailer and peer.
-func (s *stream) judge(t *streamAttempt, e streams.End, opened bool) attempts.Result {
+// gone is why the call has ended, or "": whether its deadline has passed is decided once, by the machine's clock.
+func (s *stream) judge(t *streamAttempt, e streams.End, opened bool, gone policy.Reason) attempts.Result {
 	now := s.call.now()
 	if e.Panicked {
 		t.cancel()
@@ -121,8 +128,8 @@ func (s *stream) judge(t *streamAttempt, e streams.End, opened bool) attempts.Re
 		return attempts.Result{Err: errPanicked, Panicked: true}
 	}
 	err := e.Err
-	if e.GivenUp || status.Code(err) == codes.Canceled && errors.Is(s.call.ctx.Err(), context.DeadlineExceeded) {
-		err = s.givenUp() // gone may have cancelled it before the call's deadline did
+	if e.GivenUp || status.Code(err) == codes.Canceled && gone == policy.ReasonDeadlineExceeded {
+		err = givenUp(gone) // the watcher of the context may have cancelled it before the call's deadline did
 	}
 	if closed(s.call.cc) && strings.HasSuffix(messageOf(err), connClosing) {
 		err = errConnClosing // Header wraps it

@@ -44,7 +44,7 @@ func (t *task) returns() error {
 	case streams.EOF:
 		return io.EOF
 	case streams.Final:
-		return t.final
+		return t.order.Err
 	case streams.Own:
 		return t.err
 	default:
@@ -62,7 +62,7 @@ func (s *stream) SendMsg(m any) error {
 			return t.err
 		}
 	} else if s.keeps.Load() {
-		t.bytes, t.Commit = s.replay.encode(m, s.scratch) // before an inner interceptor can change m
+		t.bytes, t.Commit = encode(m, s.scratch) // before an inner interceptor can change m
 		if s.scratch = t.bytes.data; cap(s.scratch) > chunkSize {
 			s.scratch = nil
 		}
@@ -90,7 +90,7 @@ func (s *stream) Header() (metadata.MD, error) {
 		}
 	}
 	s.run(&t)
-	if t.on != nil && t.headers == nil && t.stream != nil && t.final != nil {
+	if t.on != nil && t.headers == nil && t.stream != nil && t.over {
 		return t.stream.Header() // the application receives directly
 	}
 	if t.order.Returns == streams.Own {
@@ -104,7 +104,7 @@ func (s *stream) Context() context.Context {
 	t := task{Task: streams.Task{Kind: streams.Context}}
 	s.run(&t)
 	if t.on == nil || t.stream == nil {
-		return s.call.ctx
+		return t.context
 	}
 	return t.stream.Context()
 }

@@ -58,7 +58,9 @@ func TestForever_MaxAttempts(t *testing.T) {
 	retry.Backoff.Max = 10 * time.Second
 	play(t, config(retry), func(t *testing.T, s scene) {
 		s.On(get, feed(1, time.Minute, down()))
-		got, err := s.watch(limited(t, 24*time.Hour), t)
+		ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
+		defer cancel()
+		got, err := s.watch(ctx, t)
 		if n := s.Count(get); reasonOf(err) != policy.ReasonDeadlineExceeded || len(got) < 1400 || n != len(got)+1 {
 			t.Errorf("%d messages of %d attempts, %v (%s)", len(got), n, err, reasonOf(err))
 		}
@@ -96,20 +98,19 @@ func TestForever_Ends(t *testing.T) {
 		change  func(*policy.Spec)
 		opts    []grpc.CallOption
 		reason  policy.Reason // "": io.EOF
-		again   bool
 	}{
 		"the server ends it":                   {prepare: next(feed(1, 0))},
 		"a code that is not listed":            {prepare: next(testserver.Fail(codes.OutOfRange, "too old")), reason: policy.ReasonNonRetryable},
-		"four attempts without a message":      {prepare: next(down()), reason: policy.ReasonAttemptsExhausted, again: true},
+		"four attempts without a message":      {prepare: next(down()), reason: policy.ReasonAttemptsExhausted},
 		"the server forbids it":                {prepare: next(down().Pushback("-1")), reason: policy.ReasonPushbackStop},
 		"the function of Resume declines":      {prepare: next(), opts: []grpc.CallOption{interceptor.Resume(func(proto.Message) (proto.Message, bool) { return nil, false })}, reason: policy.ReasonCommitted},
 		"no Resume":                            {prepare: next(), opts: []grpc.CallOption{interceptor.Resume(nil)}, reason: policy.ReasonCommitted},
-		"the policy's timeout, progress or no": {prepare: func(_ *testing.T, s scene) { s.On(get, feed(1, 3*time.Second, down())) }, change: func(s *policy.Spec) { s.Timeout = 10 * time.Second }, reason: policy.ReasonDeadlineExceeded, again: true},
-		"the budget":                           {prepare: next(), change: func(s *policy.Spec) { s.Retry.Budget = "broke" }, reason: policy.ReasonBudgetExhausted, again: true},
+		"the policy's timeout, progress or no": {prepare: func(_ *testing.T, s scene) { s.On(get, feed(1, 3*time.Second, down())) }, change: func(s *policy.Spec) { s.Timeout = 10 * time.Second }, reason: policy.ReasonDeadlineExceeded},
+		"the budget":                           {prepare: next(), change: func(s *policy.Spec) { s.Retry.Budget = "broke" }, reason: policy.ReasonBudgetExhausted},
 		"no connection": {prepare: func(_ *testing.T, s scene) {
 			s.On(get, moves.Play(moves.Receive(1), say("0"), moves.Pause(time.Second), moves.Cut()))
 			time.AfterFunc(500*ms, s.Down)
-		}, reason: policy.ReasonNotConnected, again: true},
+		}, reason: policy.ReasonNotConnected},
 		"Retrier.Close": {prepare: func(_ *testing.T, s scene) {
 			s.On(get, feed(1, time.Second, down()))
 			time.AfterFunc(1050*ms, s.retrier.Close)
@@ -127,8 +128,8 @@ func TestForever_Ends(t *testing.T) {
 				if row.reason == "" && err == io.EOF {
 					return
 				}
-				if reasonOf(err) != row.reason || (retryAfterOf(err) > 0) != row.again {
-					t.Errorf("%v (%s), again after %v; want %s, again: %t", err, reasonOf(err), retryAfterOf(err), row.reason, row.again)
+				if reasonOf(err) != row.reason {
+					t.Errorf("%v (%s); want %s", err, reasonOf(err), row.reason)
 				}
 			})
 		})

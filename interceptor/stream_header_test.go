@@ -58,7 +58,7 @@ func TestStreamHeader_Hedged(t *testing.T) {
 			moves.Pause(time.Second), say(name))
 	}
 	for name, row := range map[string]struct {
-		ask           time.Duration // when
+		ask           time.Duration // when the header is asked for
 		first, second testserver.Step
 		want, sent    string
 	}{

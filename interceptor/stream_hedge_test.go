@@ -444,7 +444,7 @@ func TestStreamHedge_Moments(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			play(t, hedged(), func(t *testing.T, s scene) {
 				s.On(get, row.first)
-				n := enough(250)
+				n := 250
 				var wg sync.WaitGroup
 				for range n {
 					wg.Go(func() { s.moment(t, row.desc, row.act) })

@@ -179,7 +179,7 @@ func TestStreamResend_ReceiveBeside(t *testing.T) {
 	r := mustNew(t, mustSet(t, config(retry)), quiet)
 	s := scene{Server: testserver.Start(t, testserver.Keep(4)), retrier: r}
 	s.conn = s.Dial(t, r.DialOptions()...)
-	failed, streams := 0, enough(75)
+	failed, streams := 0, 75
 	for i := range streams {
 		n := 5 + i%20
 		s.On(get,

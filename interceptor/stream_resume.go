@@ -21,9 +21,9 @@ type resumeOption struct {
 // after it, or false to let the stream end with its error. The application sees one unbroken stream.
 //
 // Every resumption is an attempt: the policy and the budget must allow it,
-// and the method must be idempotent. A resumption that has delivered a message is progress: the policy's
-// attempts are counted from it again. last is a copy, made of every received message;
-// next runs in RecvMsg. For streams of other kinds, and for messages other than protobuf's, the option
+// and the method must be idempotent. An attempt that has delivered a message is progress: the attempts of the policy and of
+// [MaxAttempts] are counted from it again, as the first. To bound the whole stream, return false. last is a copy, made of every
+// received message; next runs in RecvMsg. For streams of other kinds, and for messages other than protobuf's, the option
 // has no effect.
 func Resume(next func(last proto.Message) (next proto.Message, ok bool)) grpc.CallOption {
 	return resumeOption{next: next}
@@ -69,6 +69,6 @@ func (s *stream) rest() (request encoded, resumes bool) {
 	if !ok || m == nil {
 		return encoded{}, false
 	}
-	request, why := s.replay.encode(m, nil)
+	request, why := encode(m, nil)
 	return request, why == decision.CommitNone
 }

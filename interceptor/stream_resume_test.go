@@ -8,12 +8,10 @@ import (
 	"io"
 	"strconv"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
@@ -63,31 +61,12 @@ func TestResume_HedgedAndResumed(t *testing.T) {
 	})
 }
 
-func TestResume_Buffers(t *testing.T) {
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, moves.Play(moves.Receive(1), say("a")).Then(down()), moves.Play(moves.Receive(1), say("b")))
-		codec := newCounting()
-		rest := func(proto.Message) (proto.Message, bool) { return wrapperspb.String("the rest"), true }
-		stream := s.open(t, t.Context(), serverStream, grpc.ForceCodecV2(codec), interceptor.Resume(rest))
-		send(t, stream, "all")
-		got, _ := receive(stream)
-		synctest.Wait()
-		if fmt.Sprint(got) != "[a b]" || codec.out.Load() != 0 || s.retrier.Replayed() != 0 {
-			t.Errorf("%v; %d buffers are not given back, %d bytes are kept", got, codec.out.Load(), s.retrier.Replayed())
-		}
-	})
-}
-
 // A server may answer before it is asked, and the request be on its way still when the rest is asked for.
 func TestResume_LateRequest(t *testing.T) {
-	for name, row := range map[string]struct{ late, encoded time.Duration }{
-		"in the backoff":                            {late: 1050 * ms},
-		"beside the next attempt":                   {late: 1500 * ms},
-		"after the end":                             {late: time.Minute},
-		"encoded after the reply, in the backoff":   {1050 * ms, 10 * ms},
-		"encoded after the reply, beside the next":  {1500 * ms, 10 * ms},
-		"encoded after the reply, at the first end": {990 * ms, 10 * ms},
-		"encoded in the backoff":                    {0, 1050 * ms},
+	for name, late := range map[string]time.Duration{
+		"in the backoff":          1050 * ms,
+		"beside the next attempt": 1500 * ms,
+		"after the end":           time.Minute,
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, config(plain()), func(t *testing.T, s scene) {
@@ -95,15 +74,15 @@ func TestResume_LateRequest(t *testing.T) {
 					if n > 1 {
 						return stream
 					}
-					return &spy{stream, func(any) { time.Sleep(row.late) }}
+					return &spy{stream, func(any) { time.Sleep(late) }}
 				})
 				s.On(get,
 					moves.Play(say("a"), moves.Pause(time.Second)).Then(down()),
 					moves.Play(moves.Receive(1), say("b"), moves.Pause(time.Second)))
 				rest := func(proto.Message) (proto.Message, bool) { return wrapperspb.String("the rest"), true }
-				stream := s.open(t, t.Context(), serverStream, interceptor.Resume(rest), grpc.ForceCodecV2(slowCodec{newCounting(), row.encoded}))
+				stream := s.open(t, t.Context(), serverStream, interceptor.Resume(rest))
 				go func() {
-					if err := stream.SendMsg(&note{"all"}); err != nil {
+					if err := stream.SendMsg(wrapperspb.String("all")); err != nil {
 						t.Errorf("SendMsg: %v", err)
 					}
 				}()
@@ -114,17 +93,6 @@ func TestResume_LateRequest(t *testing.T) {
 			})
 		})
 	}
-}
-
-// slowCodec takes its time to encode a message.
-type slowCodec struct {
-	counting
-	wait time.Duration
-}
-
-func (c slowCodec) Marshal(v any) (mem.BufferSlice, error) {
-	time.Sleep(c.wait)
-	return c.counting.Marshal(v)
 }
 
 // after asks for what comes after the last message.
@@ -172,6 +140,20 @@ func TestResume_BoundAfterHeaders(t *testing.T) {
 		got, err := receive(stream)
 		if fmt.Sprint(got) != "[1]" || reasonOf(err) != policy.ReasonAttemptsExhausted || s.Count(get) != 6 {
 			t.Errorf("%v, %s after %d attempts; want three after the one that brought a message", got, reasonOf(err), s.Count(get))
+		}
+	})
+}
+
+// The limit of the call is counted from an attempt that brought a message, as the policy's is.
+func TestResume_MaxAttempts(t *testing.T) {
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		brings := func(text string) testserver.Step { return moves.Play(moves.Receive(1), say(text)).Then(down()) }
+		s.On(get, brings("1"), brings("2"), down(), text("not reached"))
+		stream := s.open(t, t.Context(), serverStream, interceptor.Resume(after), interceptor.MaxAttempts(2))
+		send(t, stream, "from the start")
+		got, err := receive(stream)
+		if fmt.Sprint(got) != "[1 2]" || reasonOf(err) != policy.ReasonAttemptsExhausted || s.Count(get) != 3 {
+			t.Errorf("%v, %s after %d attempts; want one after the last that brought a message", got, reasonOf(err), s.Count(get))
 		}
 	})
 }

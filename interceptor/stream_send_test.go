@@ -105,7 +105,7 @@ func TestStreamSend_InnerGoroutines(t *testing.T) {
 	retry.Backoff = policy.Backoff{Initial: time.Microsecond, Max: time.Microsecond, Multiplier: 1}
 	s := scene{Server: testserver.Start(t, testserver.Keep(4)), retrier: mustNew(t, mustSet(t, config(retry)), quiet)}
 	const n = 500
-	for range enough(5) {
+	for range 5 {
 		s.conn = s.Dial(t, s.retrier.DialOptions()...)
 		s.conn = s.inside(t, func(n int, stream grpc.ClientStream) grpc.ClientStream {
 			if n > 1 {

@@ -19,7 +19,7 @@ import (
 )
 
 // singleStream is a stream with at most one attempt, by its policy, its mode or its options. It is gRPC's own
-// stream, with the caller's own options: gRPC fills the caller's targets and calls OnFinish. It returns gRPC's results,
+// stream, with the caller's options: gRPC fills the caller's targets and calls OnFinish. It returns gRPC's results,
 // even after the end was reported: at a deadline, gRPC still holds received messages.
 //
 // The attempt's end is reported once. A call of the application that is inside gRPC reports it when it returns: its own
@@ -50,9 +50,9 @@ type singleStream struct {
 	idle     time.Duration // since when no call waits
 }
 
-// single reports whether a call whose policy is known has at most one attempt.
-func single(p *decision.Policy, o *callOptions, flags callFlags) bool {
-	return flags&configPending == 0 && (min(p.MaxAttempts(), o.maxAttempts) < 2 || o.mode == policy.ModeOff)
+// single reports whether a call has at most one attempt.
+func single(p *decision.Policy, o *callOptions) bool {
+	return min(p.MaxAttempts(), o.maxAttempts) < 2 || o.mode == policy.ModeOff
 }
 
 // openSingle opens a stream of one attempt.
@@ -64,11 +64,7 @@ func (s *singleStream) openSingle(open grpc.Streamer) (grpc.ClientStream, error)
 	returned := false
 	defer s.leaveCall(&returned)
 	a := s.attempt
-	opts := s.call.options.asGiven(&a.attemptOptions)
-	if s.call.flags&sentOnce != 0 {
-		opts = s.call.options.withSendOnce(opts)
-	}
-	stream, err := open(a.ctx, s.desc, s.call.cc, s.call.method, opts...)
+	stream, err := open(a.ctx, s.desc, s.call.cc, s.call.method, s.call.options.asGiven(&a.attemptOptions)...)
 	s.ClientStream = stream
 	returned = true
 	if err == nil {

@@ -80,7 +80,7 @@ func (s *singleStream) outcome(err error) error {
 	switch {
 	case err == nil, !failed:
 		return err
-	case status.Code(known.err) != status.Code(err): // gRPC's own error may say more than the call's end
+	case status.Code(known.err) != status.Code(err): // gRPC's error may say more than the call's end
 		again := *known
 		again.err = err
 		s.shown = &again
@@ -122,6 +122,9 @@ func (s *singleStream) conclude(err error, panicked bool) attempts.Step {
 	defer s.mu.Unlock()
 	s.unwatch()
 	s.pause(now)
+	if r.Err != nil && s.call.takeServiceConfig() {
+		s.call.set.Policy = s.call.policy
+	}
 	step := s.call.reportEnd(s.attempt, r, now)
 	s.know()
 	return step

@@ -18,7 +18,6 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/internal/inside"
 	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
@@ -275,11 +274,11 @@ func TestStreamSingle_Admission(t *testing.T) {
 		stream := s.open(t, t.Context(), bidiStream)
 		send(t, stream, "x")
 		time.Sleep(time.Minute)
-		if got := inside.Admission(s.retrier)[0].Running; got != 1 {
+		if got := s.retrier.State().Admission[0].Running; got != 1 {
 			t.Errorf("%d attempts run; want 1", got)
 		}
 		must.Do(t, stream.RecvMsg(new(wrapperspb.StringValue)))
-		if got := inside.Admission(s.retrier)[0].Running; got != 0 {
+		if got := s.retrier.State().Admission[0].Running; got != 0 {
 			t.Errorf("%d attempts run after the first message; want 0", got)
 		}
 		for range 20 {

@@ -4,7 +4,7 @@
 package interceptor
 
 import (
-	"errors"
+	"context"
 	"io"
 	"slices"
 
@@ -27,18 +27,19 @@ type task struct {
 	end     streams.End    // to be reported by the task
 	version int            // the stream's, when the task had to wait
 
-	message any         // SendMsg sends it, RecvMsg receives into it
-	used    bool        // RecvMsg has received into it before
-	bytes   encoded     // SendMsg's message
-	encoded bool        // bytes are set, to be kept
-	kept    replayed    // sent instead of message
-	replies messageType // the type of message, if attempts race
-	reply   any         // a goroutine's, to receive into or received
+	message any             // SendMsg sends it, RecvMsg receives into it
+	before  keptReply       // RecvMsg's message, before the first receive
+	bytes   encoded         // SendMsg's message
+	encoded bool            // bytes are set, to be kept
+	kept    replayed        // sent instead of message
+	replies messageType     // the type of message, if attempts race
+	context context.Context // the call's
+	reply   any             // a goroutine's, to receive into or received
 	headers metadata.MD
 	stream  grpc.ClientStream // just opened
 
 	err    error // of gRPC's last call
-	final  error // the call's result
+	over   bool  // the call is over
 	caught caught
 }
 
@@ -131,7 +132,6 @@ func (s *stream) keep(t *task) {
 		t.Commit = decision.CommitNone
 		return
 	}
-	s.noteRequest(t.message)
 	switch {
 	case t.Commit != decision.CommitNone:
 	case s.replay.appendMessage(t.bytes):
@@ -152,15 +152,13 @@ func (s *stream) storeResult(t *task) {
 	case t.order.Do == streams.Receive && t.Kind == streams.Goroutine:
 		a.message = t.reply
 	}
-	if t.order.Do == streams.Open && t.on.number == 1 {
-		s.adapt()
-	}
 }
 
 // returns sets the data that the task needs to return. s.mu must be held.
 func (s *stream) returns(t *task) {
+	t.context = s.call.ctx
 	if s.machine.Over() {
-		t.final, t.caught = s.final, s.caught
+		t.over, t.caught = true, s.caught
 	}
 	if a := t.on; a != nil {
 		t.headers, t.stream = a.headers, a.stream
@@ -197,7 +195,7 @@ func (s *stream) do(t *task) {
 		if m, t.err = s.copyOf(t); t.err != nil {
 			r.Unsendable = true
 		} else {
-			t.err = a.sendMessage(m)
+			t.err = a.stream.SendMsg(m)
 		}
 	case streams.Close:
 		t.err = a.stream.CloseSend()
@@ -221,22 +219,13 @@ func (a *streamAttempt) statusWithoutHeaders() error {
 	return nil
 }
 
-// sendMessage sends a message. It leaves errSentOnce for RecvMsg to report.
-func (a *streamAttempt) sendMessage(m any) error {
-	err := a.stream.SendMsg(m)
-	if errors.Is(err, errSentOnce) {
-		return io.EOF
-	}
-	return err
-}
-
 // copyOf returns the message to send: the application's the first time, then copies.
 func (s *stream) copyOf(t *task) (any, error) {
 	switch {
 	case t.Kind == streams.Goroutine:
-		return s.replay.decode(t.kept)
+		return t.kept.decode()
 	case t.order.Again && (t.Kept || t.Commit == decision.CommitBufferFull):
-		return s.replay.decode(replayed{slices.Clone(t.bytes.data), new(t.bytes.kind)})
+		return replayed{slices.Clone(t.bytes.data), new(t.bytes.of)}.decode()
 	default:
 		return t.message, nil
 	}
@@ -247,10 +236,12 @@ func (s *stream) receiveInto(t *task) error {
 		t.reply = t.replies.newMessage()
 		return t.on.stream.RecvMsg(t.reply)
 	}
-	if t.used {
-		clearReply(t.message)
+	switch {
+	case t.before.reply != nil:
+		t.before.restore()
+	case s.receives.Load() == nil || s.resume.next != nil: // another attempt may follow
+		t.before = keepReply(t.message, s.call.options.codec)
 	}
-	t.used = true
 	return t.on.stream.RecvMsg(t.message)
 }
 

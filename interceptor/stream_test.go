@@ -11,12 +11,16 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/encoding/gzip"
+	"google.golang.org/grpc/stats"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protodesc"
@@ -50,7 +54,7 @@ func (s scene) ends() string {
 func described(t *testing.T) interceptor.Option {
 	t.Helper()
 	text := new(".google.protobuf.StringValue")
-	return interceptor.WithDescriptors(writeSet(t, protodesc.ToFileDescriptorProto(wrapperspb.File_google_protobuf_wrappers_proto),
+	return interceptor.WithDescriptors(mustFiles(t, protodesc.ToFileDescriptorProto(wrapperspb.File_google_protobuf_wrappers_proto),
 		&descriptorpb.FileDescriptorProto{
 			Name: new("orders.proto"), Package: new("acme.orders.v1"), Syntax: new("proto3"),
 			Dependency: []string{"google/protobuf/wrappers.proto"},
@@ -408,9 +412,57 @@ func TestStream_BinaryLog(t *testing.T) {
 	if os.Getenv(binaryLog) != "" {
 		return // this is that process
 	}
-	again := exec.CommandContext(t.Context(), os.Args[0], "-test.run=Script|TestHedge|Stream|CallCodec|ReplayBuffer|Resume", "-test.skip=AnHour|Allocat|Cost", fmt.Sprintf("-many=%d", *many))
+	again := exec.CommandContext(t.Context(), os.Args[0], "-test.run=Script|TestHedge|Stream|ReplayBuffer|Resume", "-test.skip=AnHour|Allocat|Cost")
 	again.Env = append(os.Environ(), binaryLog+"=*")
 	if out, err := again.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+func TestStream_Compressed(t *testing.T) {
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		s.On(get, moves.Play(moves.Receive(0)).Then(down()), moves.Play(moves.Echo(0)))
+		p := new(payloads)
+		conn := s.Dial(t, append(s.retrier.DialOptions(), grpc.WithStatsHandler(p))...)
+		stream := must.Get(conn.NewStream(t.Context(), bidiStream, get, grpc.UseCompressor(gzip.Name)))(t)
+		long := strings.Repeat("long ", 10_000) // 50 KB, in gRPC's own buffers
+		send(t, stream, long, "short", long)
+		_ = stream.CloseSend()
+		got, err := receive(stream)
+		if err != io.EOF || len(got) != 3 || got[0] != long || got[1] != "short" || got[2] != long {
+			t.Errorf("%d messages, %v", len(got), err)
+		}
+		if p.squeezed != 4 || len(p.sent) != 6 {
+			t.Errorf("%d of %d messages were compressed; want two of three in each of two attempts", p.squeezed, len(p.sent))
+		}
+	})
+}
+
+// payloads is a stats handler that records sent messages, and the results of attempts.
+type payloads struct {
+	mu   sync.Mutex // guards all
+	sent []any
+	ends []codes.Code
+
+	squeezed int // messages that compression has made smaller by half
+}
+
+func (*payloads) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context { return ctx }
+
+func (*payloads) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+
+func (*payloads) HandleConn(context.Context, stats.ConnStats) {}
+
+func (p *payloads) HandleRPC(_ context.Context, e stats.RPCStats) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch e := e.(type) {
+	case *stats.OutPayload:
+		p.sent = append(p.sent, e.Payload)
+		if 2*e.CompressedLength < e.Length {
+			p.squeezed++
+		}
+	case *stats.End:
+		p.ends = append(p.ends, status.Code(e.Error))
 	}
 }

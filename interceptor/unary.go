@@ -26,8 +26,7 @@ func (r *Retrier) unary(with coexistence) grpc.UnaryClientInterceptor {
 			return invoke(ctx, method, req, reply, cc, opts...)
 		}
 		u.announce(ctx, of)
-		u.outside = outside{ctx, req, true}
-		u.req, u.reply, u.invoke = req, reply, r.keepBuffers(u.policy, &u.options, u.flags, req, invoke)
+		u.req, u.reply, u.invoke = req, reply, invoke
 		err := u.run()
 		u.recycle()
 		return err
@@ -54,7 +53,8 @@ type unary struct {
 
 // unaryState is the state that only unary calls have.
 type unaryState struct {
-	req, reply any // the caller's
+	req, reply any       // the caller's
+	kept       keptReply // before the first attempt
 	invoke     grpc.UnaryInvoker
 	shared     bool // the timer was set, so that other goroutines may see the call
 
@@ -121,12 +121,12 @@ func (u *unary) run() error {
 
 // begin starts the engine, and returns the first attempt, or nil if the call is refused.
 func (u *unary) begin() *unaryAttempt {
+	if min(u.policy.MaxAttempts(), u.options.maxAttempts) > 1 {
+		u.kept = keepReply(u.reply, u.options.codec)
+	}
 	u.prepareHedging()
 	u.attempts, u.events.mu = u.space[:0], &u.mu
 	now := attempts.Now{At: u.start}
-	if u.retrier.breaker != nil || u.known.Admits() {
-		now.Chance = u.retrier.random() // for the RetryAfter of a refused call
-	}
 	step := u.engine.Start(u.prepareSettings(now), now)
 	if step.Wake == attempts.Never {
 		return u.act(&step, u.start, true)
@@ -141,19 +141,16 @@ func (u *unary) succeeded(a *unaryAttempt, err error) bool {
 		return false
 	}
 	a.noteLeft(u.cc, nil)
-	now, load := u.start, 0.0
+	now := u.start
 	if u.known.Any() {
 		now = clock.Now()
-	}
-	if u.known.Admits() {
-		load = utilization(a.trailer)
 	}
 	if u.shared {
 		u.mu.Lock()
 		defer u.mu.Unlock()
 		u.hedging.stopTimer()
 	}
-	if !u.engine.Succeeded(load, now) {
+	if !u.engine.Succeeded(now) {
 		return false
 	}
 	a.cancel()
@@ -177,7 +174,7 @@ func (u *unary) lockedOnly(f func() *unaryAttempt) *unaryAttempt {
 // attemptEnded reports the end of an attempt, and returns the one that the goroutine must make now, or nil.
 func (u *unary) attemptEnded(a *unaryAttempt, err error) *unaryAttempt {
 	defer a.cancel()
-	if u.overOrAdapted(err) {
+	if u.overOrAsked(err) {
 		return nil
 	}
 	r := u.result(&a.attempt, a.reply, err, u.now())
@@ -198,18 +195,16 @@ func (u *unary) attemptEnded(a *unaryAttempt, err error) *unaryAttempt {
 	})
 }
 
-// overOrAdapted reports whether a panic has ended the call. If not, and an attempt has failed with err, it applies a policy
-// that has arrived late. Before that, no attempt runs in parallel with the first.
-func (u *unary) overOrAdapted(err error) bool {
+// overOrAsked reports whether a panic has ended the call. If not, and an attempt has failed with err, it may ask for the
+// service config.
+func (u *unary) overOrAsked(err error) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.engine.Over() {
 		return true
 	}
-	if err != nil && u.catchUp() {
-		u.limit()
-		u.prepareHedging()
-		u.adapt(u.now())
+	if err != nil {
+		u.askServiceConfig(u.now())
 	}
 	return false
 }

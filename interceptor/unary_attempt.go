@@ -66,7 +66,7 @@ func (u *unary) try(a *unaryAttempt) error {
 	case a.own:
 		a.reply = u.hedging.replies.newMessage()
 	case a.number > 1:
-		clearReply(u.reply)
+		u.kept.restore()
 		fallthrough
 	default:
 		a.reply = u.reply

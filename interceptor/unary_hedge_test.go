@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -18,12 +17,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/metadata"
-	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/types/known/emptypb"
-	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/policy"
@@ -70,77 +64,6 @@ func (s scene) byNumber() scene {
 	return s
 }
 
-// The call ends with the reply of a hedge that the classifier calls "not yet".
-func TestUnaryHedge_NotYetAsLastWord(t *testing.T) {
-	t.Parallel()
-	for name, first := range map[string]testserver.Step{
-		"after a failure":        down().Delay(150 * ms),
-		"after another not yet":  text("not yet 1").Delay(150 * ms),
-		"after a filled failure": testserver.Fail(codes.Unavailable).Reply(wrapperspb.String("part")).Delay(150 * ms),
-	} {
-		t.Run(strings.ReplaceAll(name, " ", "_"), func(t *testing.T) {
-			play(t, hedged(func(h *policy.HedgeSpec) { h.MaxAttempts = 2 }), func(t *testing.T, s scene) {
-				s.On(get, first, from("second", text("not yet 2")).Delay(100*ms))
-				var header, trailer metadata.MD
-				got, err := s.call(t.Context(), get, grpc.Header(&header), grpc.Trailer(&trailer))
-				if got != "not yet 2" || err != nil || fmt.Sprint(header["who"], trailer["who"]) != "[second] [second]" {
-					t.Errorf("%q, %v, header %v, trailer %v; want all that the second attempt has brought", got, err, header["who"], trailer["who"])
-				}
-				if s.calls[0].Reason != policy.ReasonAttemptsExhausted || s.calls[0].Attempt != 2 {
-					t.Errorf("%+v", s.calls[0])
-				}
-			}, interceptor.WithClassifier(func(_ context.Context, _ string, _ any, err error) interceptor.Verdict {
-				if err == nil {
-					return interceptor.VerdictRetry
-				}
-				return interceptor.VerdictByCode
-			}))
-		})
-	}
-}
-
-// Whenever the caller cancels, between any two steps too, the call ends at once and leaves nothing behind.
-func TestUnaryHedge_CancelAtAnyTime(t *testing.T) {
-	t.Parallel()
-	inPlace := besides()
-	inPlace.CancelOnTimeout = true
-	for name, c := range map[string]policy.Config{
-		"hedges": hedged(), "beside": config(besides()), "in place": config(inPlace), "retries": config(plain()),
-	} {
-		paid(c)
-		for script, steps := range map[string][]testserver.Step{
-			"hanging": {testserver.Hang()},
-			"failing": {down().Delay(50 * ms)},
-			"mixed":   {testserver.Hang(), down().Delay(50 * ms), text("not before").Delay(time.Minute)},
-		} {
-			t.Run(strings.ReplaceAll(name+"/"+script, " ", "_"), func(t *testing.T) {
-				f, b := &fuse{limit: 1000}, &till{purse: &purse{grants: 1000}}
-				play(t, c, func(t *testing.T, s scene) {
-					for after := range 2400 / 25 {
-						after := time.Duration(after) * 25 * ms
-						s.On(get, steps...)
-						ctx, cancel := context.WithCancel(t.Context())
-						time.AfterFunc(after, cancel)
-						began := time.Now()
-						_, err := s.call(ctx, get)
-						took := time.Since(began)
-						if took > after || took == after && reasonOf(err) == "" {
-							t.Errorf("cancelled after %v, the call ends after %v: %v (%s)", after, took, err, reasonOf(err))
-						}
-						if script == "hanging" && (took != after || status.Code(err) != codes.Canceled) {
-							t.Errorf("%v after %v; want CANCELED after %v", err, took, after)
-						}
-						if left := held(s.retrier, f, b); left != "" {
-							t.Errorf("cancelled after %v, held: %s", after, left)
-						}
-						cancel()
-					}
-				}, withFuse(f), interceptor.WithBudget("", b))
-			})
-		}
-	}
-}
-
 // If no second reply can be made, attempts run one after another.
 func TestUnaryHedge_ReplyThatCannotBeCopied(t *testing.T) {
 	t.Parallel()
@@ -165,25 +88,6 @@ func TestUnaryHedge_ReplyThatCannotBeCopied(t *testing.T) {
 			})
 		})
 	}
-}
-
-func TestUnaryHedge_LosersMetadata(t *testing.T) {
-	play(t, hedged(), func(t *testing.T, s scene) {
-		mark := func(step testserver.Step, name string) testserver.Step {
-			return step.Header(metadata.Pairs("who", name)).Trailer(metadata.Pairs("who", name))
-		}
-		s.On(get, mark(testserver.Hang(), "first"), mark(text("second"), "second"))
-		var (
-			header, trailer metadata.MD
-			from            peer.Peer
-			finished        []error
-		)
-		got, err := s.call(t.Context(), get, grpc.Header(&header), grpc.Trailer(&trailer), grpc.Peer(&from),
-			grpc.OnFinish(func(err error) { finished = append(finished, err) }))
-		if got != "second" || err != nil || fmt.Sprint(header["who"], trailer["who"], finished) != "[second] [second] [<nil>]" || from.Addr == nil {
-			t.Errorf("%q, %v, header %v, trailer %v, peer %v, finished %v", got, err, header["who"], trailer["who"], from, finished)
-		}
-	})
 }
 
 // TestHedge has the attempts of calls that may have several at once, as hedges and beside slow ones: of unary calls, and of the
@@ -274,51 +178,6 @@ func besides() policy.RetrySpec {
 	return retry
 }
 
-func TestUnaryHedge_EveryOrder(t *testing.T) {
-	play(t, hedged(func(h *policy.HedgeSpec) { h.Delay = 2 * ms }), func(t *testing.T, s scene) {
-		srv := testserver.Start(t, testserver.Keep(0))
-		srv.On(get, testserver.Func(func(_ context.Context, a testserver.Attempt) testserver.Step {
-			request := new(wrapperspb.StringValue)
-			if err := proto.Unmarshal(a.Requests[0], request); err != nil {
-				return testserver.Fail(codes.Internal, err.Error())
-			}
-			step := text(request.GetValue()).Trailer(metadata.Pairs("for", request.GetValue()))
-			if rand.IntN(4) == 0 {
-				step = testserver.Fail(codes.Unavailable)
-			}
-			return step.Delay(time.Duration(rand.IntN(8)) * ms)
-		}))
-		conn := srv.Dial(t, s.retrier.DialOptions()...)
-		var wg sync.WaitGroup
-		for g := range 20 {
-			wg.Go(func() {
-				request, reply := new(wrapperspb.StringValue), new(wrapperspb.StringValue)
-				for i := range enough(25) {
-					name := fmt.Sprintf("%d/%d", g, i)
-					request.Value = name // the losers of the call before must not look at it any more
-					var (
-						trailer  metadata.MD
-						from     peer.Peer
-						finished int
-					)
-					err := conn.Invoke(t.Context(), get, request, reply, grpc.Trailer(&trailer), grpc.Peer(&from),
-						grpc.OnFinish(func(error) { finished++ }))
-					if err == nil && (reply.GetValue() != name || trailer.Get("for")[0] != name) || finished != 1 {
-						t.Errorf("call %s: %q with %v, finished %d times", name, reply.GetValue(), trailer, finished)
-						return
-					}
-				}
-			})
-		}
-		wg.Wait()
-		for _, e := range s.calls {
-			if e.Err != nil && e.Reason != policy.ReasonAttemptsExhausted {
-				t.Errorf("%v: %s", e.Err, e.Reason)
-			}
-		}
-	})
-}
-
 // hedgedClients are clients whose hedges are not fired: by a delay, and by a quantile.
 func hedgedClients(tb testing.TB) map[string]grpc.UnaryClientInterceptor {
 	tb.Helper()
@@ -329,18 +188,6 @@ func hedgedClients(tb testing.TB) map[string]grpc.UnaryClientInterceptor {
 	return map[string]grpc.UnaryClientInterceptor{
 		"delay":    mustNew(tb, mustSet(tb, hedged(slow))).Unary(),
 		"quantile": mustNew(tb, mustSet(tb, hedged(slow, follow))).Unary(),
-	}
-}
-
-func BenchmarkHedgeNotFired(b *testing.B) {
-	for name, unary := range hedgedClients(b) {
-		b.Run(name, func(b *testing.B) {
-			ctx, reply, opts := context.Background(), new(emptypb.Empty), []grpc.CallOption{grpc.StaticMethod()}
-			b.ReportAllocs()
-			for b.Loop() {
-				_ = unary(ctx, get, nil, reply, nil, answered, opts...)
-			}
-		})
 	}
 }
 

@@ -5,7 +5,6 @@ package interceptor_test
 
 import (
 	"context"
-	"fmt"
 	"net"
 	"testing"
 	"testing/synctest"
@@ -13,7 +12,6 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
@@ -26,26 +24,6 @@ import (
 )
 
 func down() testserver.Step { return testserver.Fail(codes.Unavailable) }
-
-func TestUnary_MetadataOfLast(t *testing.T) {
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get,
-			down().Header(metadata.Pairs("from", "1")).Trailer(metadata.Pairs("end", "1", "only-first", "x")),
-			text("hello").Header(metadata.Pairs("from", "2")).Trailer(metadata.Pairs("end", "2")))
-		var header, again, trailer metadata.MD
-		var p peer.Peer
-		got, err := s.call(t.Context(), get, grpc.Header(&header), grpc.Trailer(&trailer), grpc.Peer(&p), grpc.Header(&again))
-		if err != nil || got != "hello" {
-			t.Fatalf("%q, %v", got, err)
-		}
-		if fmt.Sprint(header["from"], again["from"], trailer["end"], trailer["only-first"]) != "[2] [2] [2] []" {
-			t.Errorf("header %v and %v, trailer %v; want those of the second attempt alone", header["from"], again["from"], trailer)
-		}
-		if p.Addr == nil {
-			t.Error("no peer")
-		}
-	})
-}
 
 func TestUnary_TargetsCleared(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
@@ -62,31 +40,6 @@ func TestUnary_TargetsCleared(t *testing.T) {
 			t.Errorf("header %v, trailer %v, peer %v; want nothing of an attempt without a stream", header["from"], trailer, p)
 		}
 	})
-}
-
-func TestUnary_OnFinish(t *testing.T) {
-	t.Parallel()
-	for name, row := range map[string]struct {
-		script []testserver.Step
-		want   codes.Code
-	}{
-		"success after retries": {[]testserver.Step{down().Times(2), text("")}, codes.OK},
-		"failure after retries": {[]testserver.Step{down()}, codes.Unavailable},
-		"success at once":       {[]testserver.Step{text("")}, codes.OK},
-	} {
-		t.Run(name, func(t *testing.T) {
-			play(t, config(plain()), func(t *testing.T, s scene) {
-				s.On(get, row.script...)
-				var first, second []error
-				_, err := s.call(t.Context(), get,
-					grpc.OnFinish(func(err error) { first = append(first, err) }),
-					grpc.OnFinish(func(err error) { second = append(second, err) }))
-				if len(first) != 1 || len(second) != 1 || first[0] != err || status.Code(err) != row.want {
-					t.Errorf("OnFinish was told %v and %v; want %v once each", first, second, err)
-				}
-			})
-		})
-	}
 }
 
 func TestUnary_ClosedInWait(t *testing.T) {
@@ -191,49 +144,6 @@ func TestUnary_PolicyTimeout(t *testing.T) {
 			t.Errorf("%v after %v; want the caller's earlier deadline", err, time.Since(began))
 		}
 	})
-}
-
-func TestUnary_ManyCalls(t *testing.T) {
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On("/acme.orders.v1.OrderService/*", testserver.Func(func(_ context.Context, a testserver.Attempt) testserver.Step {
-			name := a.Metadata["caller"][0]
-			if previousAttempts(a) < len(name)%3 {
-				return down().Trailer(metadata.Pairs("end", "wrong"))
-			}
-			return text(name).Trailer(metadata.Pairs("end", name))
-		}))
-		done := make(chan string)
-		for i := range 200 {
-			name := fmt.Sprint("caller-", i)
-			go func() {
-				var trailer metadata.MD
-				ctx := metadata.AppendToOutgoingContext(t.Context(), "caller", name)
-				got, err := s.call(ctx, get, grpc.Trailer(&trailer))
-				if err != nil || got != name || fmt.Sprint(trailer["end"]) != "["+name+"]" {
-					done <- fmt.Sprintf("%s got %q, %v, %v", name, got, trailer["end"], err)
-					return
-				}
-				done <- ""
-			}()
-		}
-		for range 200 {
-			if wrong := <-done; wrong != "" {
-				t.Error(wrong)
-			}
-		}
-	})
-}
-
-func TestUnary_TCP(t *testing.T) {
-	t.Parallel()
-	srv := testserver.Start(t, testserver.Listener(must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)))
-	srv.On(get, down().Pushback("0").Times(1), text("hello"))
-	retrier := mustNew(t, mustSet(t, config(plain())), quiet)
-	conn := must.Get(grpc.NewClient(srv.Target(), append(retrier.DialOptions(), grpc.WithTransportCredentials(insecure.NewCredentials()))...))(t)
-	defer conn.Close()
-	if got, err := (scene{conn: conn}).call(t.Context(), get); err != nil || got != "hello" {
-		t.Errorf("%q, %v", got, err)
-	}
 }
 
 // quietly runs a test with a client without observers: its calls that succeed at once take the

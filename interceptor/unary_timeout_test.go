@@ -67,12 +67,12 @@ func (p *purse) Settle(_ time.Time, _ budget.Permit, o budget.Outcome) {
 	}
 }
 
-func (p *purse) Withdraw(_ time.Time, k budget.Kind, _ float64) (budget.Permit, bool) {
+func (p *purse) Withdraw(_ time.Time, c budget.Charge) (budget.Permit, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.asked = append(p.asked, map[budget.Kind]string{
 		budget.KindFailure: "failure", budget.KindTimeout: "timeout", budget.KindHedge: "hedge", budget.KindUnsent: "unsent",
-	}[k])
+	}[c.Kind])
 	p.grants--
 	return budget.Permit{}, p.grants >= 0
 }
@@ -101,74 +101,6 @@ func TestUnaryTimeout_Abandoned(t *testing.T) {
 	})
 }
 
-func TestUnaryTimeout_AnswerInBackoff(t *testing.T) {
-	p := &purse{grants: 9}
-	retry := hasty()
-	retry.Budget = ""
-	play(t, config(retry), func(t *testing.T, s scene) {
-		s.On(get, text("slow").Delay(1050*ms), text("never sent"))
-		got, err := s.call(t.Context(), get)
-		if err != nil || got != "slow" || s.Count(get) != 1 {
-			t.Errorf("%q, %v after %d attempts; want the slow answer of the first", got, err, s.Count(get))
-		}
-		if got := p.String(); got != "asked [timeout], failed 0, returned 1, refunded 0, ok 1, bad 0" {
-			t.Errorf("the budget: %s", got)
-		}
-	}, interceptor.WithBudget("", p))
-}
-
-// An attempt is abandoned only for a better one: where the policy allows no other, it goes on.
-func TestUnaryTimeout_GoesOn(t *testing.T) {
-	t.Parallel()
-	broke := hasty()
-	broke.Budget = "empty"
-	two := hasty()
-	two.MaxAttempts = 2
-	for name, row := range map[string]struct {
-		retry   policy.RetrySpec
-		method  string
-		timeout time.Duration
-		script  []testserver.Step
-		reason  policy.Reason
-	}{
-		"the budget is empty":    {broke, get, time.Minute, []testserver.Step{text("slow").Delay(5 * time.Second)}, policy.ReasonBudgetExhausted},
-		"the method is unsafe":   {hasty(), create, time.Minute, []testserver.Step{text("slow").Delay(5 * time.Second)}, policy.ReasonNotIdempotent},
-		"it is the last attempt": {two, get, time.Minute, []testserver.Step{down(), text("slow").Delay(5 * time.Second)}, policy.ReasonRetry},
-		"the deadline is near":   {hasty(), get, 1050 * ms, []testserver.Step{text("slow").Delay(1040 * ms)}, policy.ReasonDeadlineTooClose},
-	} {
-		t.Run(name, func(t *testing.T) {
-			c := config(row.retry)
-			c.Budgets = []policy.BudgetSpec{{Name: "empty", Config: budget.DefaultRatio()}}
-			play(t, c, func(t *testing.T, s scene) {
-				s.On(row.method, row.script...)
-				ctx, cancel := context.WithTimeout(t.Context(), row.timeout)
-				defer cancel()
-				got, err := s.call(ctx, row.method)
-				if err != nil || got != "slow" {
-					t.Errorf("%q, %v; want the answer of the slow attempt", got, err)
-				}
-				if last := s.decisions[len(s.decisions)-1]; last.Reason != row.reason {
-					t.Errorf("the last decision was %s; want %s", last.Reason, row.reason)
-				}
-			}, interceptor.WithBudget("empty", &purse{}))
-		})
-	}
-}
-
-func TestUnaryTimeout_Charged(t *testing.T) {
-	p := &purse{grants: 9}
-	retry := hasty()
-	retry.Budget = ""
-	play(t, config(retry), func(t *testing.T, s scene) {
-		s.On(get, testserver.Hang().Times(1), down(), text(""))
-		must.Get(s.call(t.Context(), get))(t)
-		// The abandoned attempt and the failed one count as failures of the server.
-		if got := p.String(); got != "asked [timeout failure], failed 2, returned 0, refunded 1, ok 1, bad 0" {
-			t.Errorf("the budget: %s", got)
-		}
-	}, interceptor.WithBudget("", p))
-}
-
 func TestUnaryTimeout_DeadlineOfCall(t *testing.T) {
 	play(t, config(hasty()), func(t *testing.T, s scene) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -180,46 +112,6 @@ func TestUnaryTimeout_DeadlineOfCall(t *testing.T) {
 	})
 }
 
-// The timeout and the answer come at the same instant, in every order the scheduler finds.
-func TestUnaryTimeout_Crossing(t *testing.T) {
-	p := &purse{grants: 1 << 30}
-	retry := hasty()
-	retry.Budget = ""
-	retry.Backoff.Initial, retry.Backoff.Max = 1, 1
-	play(t, config(retry), func(t *testing.T, s scene) {
-		s.On(get, text("just so").Delay(time.Second))
-		for range 300 {
-			// The timeout's goroutine and the answer's are both ready at one second.
-			if got, err := s.call(t.Context(), get); err != nil || got != "just so" {
-				t.Fatalf("%q, %v", got, err)
-			}
-		}
-		extra := s.Count(get) - 300
-		if len(p.asked)-p.returned != extra {
-			t.Errorf("%d permits, %d returned, %d extra attempts", len(p.asked), p.returned, extra)
-		}
-	}, interceptor.WithBudget("", p))
-}
-
-// In an overload late answers would pay for more extra attempts, which deepen it.
-func TestUnaryTimeout_LateAnswer(t *testing.T) {
-	t.Parallel()
-	two := hasty()
-	two.Budget, two.MaxAttempts = "", 2
-	for delay, refunds := range map[time.Duration]int{time.Second: 1, time.Second + 1: 0} {
-		t.Run(delay.String(), func(t *testing.T) {
-			p := &purse{grants: 9}
-			play(t, config(two), func(t *testing.T, s scene) {
-				s.On(get, down(), text("").Delay(delay))
-				must.Get(s.call(t.Context(), get))(t)
-				if p.refunded != refunds {
-					t.Errorf("%d refunds; want %d", p.refunded, refunds)
-				}
-			}, interceptor.WithBudget("", p))
-		})
-	}
-}
-
 var noCredentials = insecure.NewCredentials()
 
 // charged runs a test with hasty retries that a purse pays for.
@@ -229,33 +121,6 @@ func charged(t *testing.T, test func(t *testing.T, s scene, p *purse), options .
 	retry := hasty()
 	retry.Budget = ""
 	play(t, config(retry), func(t *testing.T, s scene) { test(t, s, p) }, append(options, interceptor.WithBudget("", p))...)
-}
-
-func TestUnaryTimeout_PermitOfUnsent(t *testing.T) {
-	t.Parallel()
-	for name, row := range map[string]struct {
-		script []testserver.Step
-		cancel time.Duration
-	}{
-		"cancelled in a backoff":                     {[]testserver.Step{down()}, 50 * ms},
-		"cancelled in the backoff after a timeout":   {[]testserver.Step{testserver.Hang()}, 1050 * ms},
-		"answered in the backoff after a timeout":    {[]testserver.Step{text("").Delay(1050 * ms)}, time.Hour},
-		"failed for good in the one after a timeout": {[]testserver.Step{testserver.Fail(codes.NotFound).Delay(1050 * ms)}, time.Hour},
-	} {
-		t.Run(name, func(t *testing.T) {
-			charged(t, func(t *testing.T, s scene, p *purse) {
-				s.On(get, row.script...)
-				ctx, cancel := context.WithCancel(t.Context())
-				defer cancel()
-				time.AfterFunc(row.cancel, cancel)
-				_, _ = s.call(ctx, get)
-				time.Sleep(time.Minute) // virtual: nothing is left that could still happen
-				if len(p.asked) != 1 || p.returned != 1 || p.refunded != 0 || p.started != 1 || p.ok+p.bad != 1 {
-					t.Errorf("%d calls, %v; want one permit, returned once", p.started, p)
-				}
-			})
-		})
-	}
 }
 
 // An inner interceptor that waits may return the bare error of its context.
@@ -291,16 +156,4 @@ func TestUnaryTimeout_ErrorsOfAbandoned(t *testing.T) {
 			})
 		})
 	}
-}
-
-func TestUnaryTimeout_CancelledNotBudget(t *testing.T) {
-	charged(t, func(t *testing.T, s scene, p *purse) {
-		p.grants = 0
-		s.On(get, testserver.Hang())
-		ctx, cancel := context.WithCancel(t.Context())
-		time.AfterFunc(5*time.Second, cancel)
-		if _, err := s.call(ctx, get); reasonOf(err) != policy.ReasonCancelled {
-			t.Errorf("%s; want cancelled", reasonOf(err))
-		}
-	})
 }

@@ -7,12 +7,14 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
 
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/policy"
@@ -23,6 +25,9 @@ type surprise struct {
 	field string
 	text  string // a format
 }
+
+// maxDiagnostics bounds the memory that users can make warnings use.
+const maxDiagnostics = 1000
 
 // once has the warnings given so far, at most [maxDiagnostics]: users may choose the names of methods and
 // targets.
@@ -61,8 +66,6 @@ var (
 	// By the budget's name: the policy of a single call names a budget that the Retrier does not have.
 	unknownBudget = surprise{"budget", "the policy of a call names a budget " +
 		"that the Retrier does not have; the default budget pays. Declare it in the policy file, or pass it with interceptor.WithBudget"}
-	// By the budget's name: a service config has delivered it.
-	unusableBudget = surprise{"budgets", "cannot be used, so its calls get no other attempt: %v"}
 	// By the option's type: the target of a call option cannot be found.
 	opaqueOption = surprise{"call option", "embeds gRPC's option where it cannot be copied; " +
 		"calls with it have one attempt, because others would also write to the caller. Embed grpc.HeaderCallOption and the like by value"}
@@ -75,13 +78,11 @@ var (
 	// By the criticality of a call's context.
 	wrongCriticality = surprise{"interceptor.ContextWithCriticality", "has no effect: " +
 		"must be policy.CriticalitySheddable, CriticalityDefault or CriticalityCritical"}
-	// A server interceptor could not send pushback upstream after a call gave up.
-	lostTrailer = surprise{decision.PushbackTrailer, "could not be sent to the caller above, which may retry: %v"}
 	// By the method: gRPC retries every attempt by itself.
 	multipliedAttempts = surprise{"retryPolicy", "gRPC has a retry policy of its own for this method, " +
 		"and attempts may multiply; dial with Retrier.DialOptions, which switches it off, " +
 		"instead of grpc.WithUnaryInterceptor(retrier.Unary())"}
-	// By the method: gRPC's own retries are switched off, and nothing replaces them.
+	// By the method: gRPC's retries are switched off, and nothing replaces them.
 	unretriedMethod = surprise{"mode", "gRPC has a retry policy of its own for %s" +
 		", which Retrier.DialOptions switches off, so these calls are not retried in this mode; install Retrier.Unary and Retrier.Stream " +
 		"instead to keep gRPC's"}
@@ -98,10 +99,9 @@ var (
 	// An inner interceptor has made one attempt more than once.
 	innerRetries = surprise{"inner interceptor", "has made one attempt more than once; if it retries, as go-grpc-middleware's " +
 		"does, attempts multiply, and its own need neither budget nor idempotency: remove it"}
-	// By the method: calls are made again with the request of one that has failed.
-	outerCalls = surprise{"outer retry", "%s makes calls again outside of the Retrier: %d in a row with one request have failed, with %d attempts. " +
-		"So attempts multiply, and the outer ones need neither budget nor idempotency. Switch one of the two off: if the outer one can't be, as in " +
-		"Temporal's SDK, remove the method's retryPolicy. A loop of your own can wait for Error.RetryAfter (docs/loops.md)"}
+	// By the method: a failed call is a retry by go-grpc-middleware.
+	outerCalls = surprise{"outer retry", "go-grpc-middleware retries calls around the Retrier. So attempts multiply, and its own need neither budget " +
+		"nor idempotency: remove it (docs/loops.md)"}
 	// By the method: a call has retry options of go-grpc-middleware.
 	foreignOptions = surprise{"call option", "calls carry options of go-grpc-middleware's retries, which a Retrier ignores: even with " +
 		"Disable() or WithMax(1), it retries a call as the call's policy says; use interceptor.MaxAttempts(1) or interceptor.Policy"}
@@ -183,7 +183,7 @@ func (c *call) warnInSequence() {
 	case c.policy.Hedge() != nil:
 		what = &hedgeInSequence
 	}
-	c.retrier.warnOnce(what, c.method, c.method)
+	c.retrier.warnOnce(what, c.name, c.name)
 }
 
 // hidesRetries reports whether an xDS server configures the connection: gRPC hides its retry policies
@@ -197,4 +197,21 @@ func hidesRetries(cc *grpc.ClientConn) bool {
 // the method. Calls use it only after a failed attempt, because gRPC takes a lock.
 func retriesItself(cc *grpc.ClientConn, method string) bool {
 	return cc.GetMethodConfig(method).RetryPolicy != nil
+}
+
+// noteOuter warns, once per method, if a call that has failed is a retry by go-grpc-middleware, in version 2 or 1.
+func (c *call) noteOuter(err error) {
+	if err == nil || c.mode() != policy.ModeEnforce || min(c.options.maxAttempts, c.policy.MaxAttempts()) < 2 {
+		return
+	}
+	md, _ := metadata.FromOutgoingContext(c.ctx)
+	if c.outerRetry = len(md["x-retry-attempt"]) > 0 || len(md["x-retry-attempty"]) > 0; c.outerRetry {
+		c.retrier.warnOnce(&outerCalls, c.name, c.name)
+	}
+}
+
+// ofMiddleware reports whether a call option belongs to the retries of go-grpc-middleware, in any version.
+func ofMiddleware(option grpc.CallOption) bool {
+	t := reflect.TypeOf(option)
+	return t != nil && strings.HasPrefix(t.PkgPath(), "github.com/grpc-ecosystem/go-grpc-middleware/") && strings.HasSuffix(t.PkgPath(), "/retry")
 }

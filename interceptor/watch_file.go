@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 
-	"github.com/stagger-go/stagger/internal/inside"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -25,10 +24,7 @@ func Watch(ctx context.Context, path string, options ...Option) (*Retrier, error
 	if err != nil {
 		return nil, err
 	}
-	inside.Watch(ctx, path, set, func(changed any, err error) {
-		set, _ := changed.(*policy.Set)
-		r.followFile(path, set, err)
-	})
+	follow(ctx, path, set, func(set *policy.Set, err error) { r.followFile(path, set, err) })
 	return r, nil
 }
 

@@ -19,7 +19,6 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/internal/inside"
 	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -50,7 +49,7 @@ func TestWatchFile(t *testing.T) {
 				reloads <- fmt.Sprint(of, " ", changes, " ", err)
 			},
 		})))(t)
-		first, since := r.State(), inside.Since(r)
+		first, since := r.State(), r.State().Since
 		if first.Policies.Source() != path || len(first.Policies.Hash()) != 12 || since.IsZero() {
 			t.Errorf("at first: %+v", first)
 		}
@@ -74,7 +73,7 @@ func TestWatchFile(t *testing.T) {
 		if e := <-reloads; !strings.HasPrefix(e, "no set [] ") || !strings.Contains(e, "retry.yaml:3:") {
 			t.Errorf("of a bad change: %s", e)
 		}
-		if now := r.State(); now.Policies != first.Policies || inside.Since(r) != since {
+		if now := r.State(); now.Policies != first.Policies || r.State().Since != since {
 			t.Errorf("after a bad change: %+v; want %+v", now, first)
 		}
 		if got := attempts(); got != 2 || !strings.Contains(fmt.Sprint(r.State().Err), "retry.yaml:3:") {
@@ -88,10 +87,10 @@ func TestWatchFile(t *testing.T) {
 			t.Errorf("after a good change: %d attempts", got)
 		}
 		now := r.State()
-		if e := <-reloads; e != path+" "+now.Policies.Hash()+" [policy "+get+" changed] <nil>" {
+		if e := <-reloads; e != path+" "+now.Policies.Hash()+" [hash changed from "+first.Policies.Hash()+" to "+now.Policies.Hash()+"] <nil>" {
 			t.Errorf("of a good change: %s", e)
 		}
-		if now.Policies.Hash() == first.Policies.Hash() || inside.Since(r).Before(since) {
+		if now.Policies.Hash() == first.Policies.Hash() || r.State().Since.Before(since) {
 			t.Errorf("after a good change: %+v, and before it %+v", now, first)
 		}
 	})

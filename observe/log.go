@@ -67,7 +67,7 @@ func observer(write func(context.Context, slog.Level, string, ...any), options [
 		},
 		Mode: func(from, to interceptor.Switch) {
 			level := slog.LevelInfo
-			if to.Mode > policy.ModeEnforce || to.Percent < 100 {
+			if to.Mode > policy.ModeEnforce {
 				level = slog.LevelWarn
 			}
 			fields := []any{"from", from.String(), "to", to.String()}

@@ -205,8 +205,8 @@ func TestSlogTellsOfReloads(t *testing.T) {
 		t.Errorf("a refused one, of which there is a warning: logged %q", &out)
 	}
 	set := must.Get(policy.Parse("retry.yaml", []byte("{}")))(t)
-	observer.Reload(set, []string{"budget orders removed", "maxWaiting changed"}, nil)
-	if !strings.Contains(out.String(), `level=INFO msg="stagger: policies reloaded" source=retry.yaml hash=`+set.Hash()+` changes="budget orders removed, maxWaiting changed"`) {
+	observer.Reload(set, []string{"entries changed from 2 to 1", "mode changed from ENFORCE to OFF"}, nil)
+	if !strings.Contains(out.String(), `level=INFO msg="stagger: policies reloaded" source=retry.yaml hash=`+set.Hash()+` changes="entries changed from 2 to 1, mode changed from ENFORCE to OFF"`) {
 		t.Errorf("logged %q", &out)
 	}
 }

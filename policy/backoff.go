@@ -30,7 +30,7 @@ const (
 	JitterFull         Jitter = "FULL"         // r·b: spreads load best (AWS Architecture Blog, 2015)
 	JitterEqual        Jitter = "EQUAL"        // b/2 + r·b/2: at least half
 	JitterDecorrelated Jitter = "DECORRELATED" // Initial + r·(min(Max, 3·previous) − Initial)
-	JitterProportional Jitter = "PROPORTIONAL" // b·(0.8 + 0.4·r): gRPC's own (gRFC A6)
+	JitterProportional Jitter = "PROPORTIONAL" // b·(0.8 + 0.4·r): gRPC's (gRFC A6)
 )
 
 // Delay returns the wait before a retry.

@@ -20,7 +20,7 @@ const (
 	almostOne = 1 - 1.0/(1<<53)
 )
 
-// Each row is a formula of the design at its edges: random number 0, one half, and the largest.
+// Each row is a formula of docs/backoff.md at its edges: random number 0, one half, and the largest.
 func TestBackoffDelay(t *testing.T) {
 	t.Parallel()
 	exponential := policy.Backoff{Initial: 100 * ms, Max: 1000 * ms, Multiplier: 2}
@@ -107,61 +107,6 @@ func TestBackoffBounds(t *testing.T) {
 			t.Fatalf("%+v.Delay(%d, %v, %v) = %v; want 0 to %v", b, retry, previous, r, got, time.Duration(limit))
 		}
 	})
-}
-
-// The mean and the spread over 100,000 draws, at the first retry and far beyond the cap: there must still be jitter after a
-// long outage.
-func TestJitterSpread(t *testing.T) {
-	t.Parallel()
-	const draws = 100_000
-	for _, row := range []struct {
-		jitter          policy.Jitter
-		low, mean, high float64 // as parts of the backoff
-	}{
-		{policy.JitterFull, 0, 0.5, 1},
-		{policy.JitterEqual, 0.5, 0.75, 1},
-		{policy.JitterProportional, 0.8, 1, 1.2},
-		{policy.JitterNone, 1, 1, 1},
-	} {
-		for _, retry := range []int{0, 1000} {
-			t.Run(fmt.Sprintf("%v at retry %d", row.jitter, retry), func(t *testing.T) {
-				t.Parallel()
-				b := policy.Backoff{Initial: time.Second, Max: 30 * time.Second, Multiplier: 2, Jitter: row.jitter}
-				whole := float64(min(time.Second<<min(retry, 5), b.Max))
-				low, sum, high := math.Inf(1), 0.0, 0.0
-				for i := range draws {
-					// A low-discrepancy sequence: the same draws each run, evenly spread.
-					_, r := math.Modf(float64(i) * math.Phi)
-					part := float64(b.Delay(retry, 0, r)) / whole
-					low, high, sum = min(low, part), max(high, part), sum+part
-				}
-				for what, v := range map[string][2]float64{
-					"lowest": {low, row.low}, "mean": {sum / draws, row.mean}, "highest": {high, row.high},
-				} {
-					if math.Abs(v[0]-v[1]) > 0.001 {
-						t.Errorf("%s = %.4f of the backoff; want %.4f", what, v[0], v[1])
-					}
-				}
-			})
-		}
-	}
-}
-
-func TestJitterDecorrelated(t *testing.T) {
-	t.Parallel()
-	b := policy.Backoff{Initial: time.Second, Max: 30 * time.Second, Multiplier: 2, Jitter: policy.JitterDecorrelated}
-	atCap, previous := 0, time.Duration(0)
-	for i := range 10_000 {
-		_, r := math.Modf(float64(i) * math.Phi)
-		previous = b.Delay(i, previous, r)
-		if previous > 29*time.Second {
-			atCap++
-		}
-	}
-	// Uniform between 1 s and 30 s, the last second holds one part in 29.
-	if atCap > 10_000/20 {
-		t.Errorf("%d of 10000 waits lie in the last second before the cap; want at most 500", atCap)
-	}
 }
 
 func ExampleBackoff_Delay() {

@@ -4,7 +4,6 @@
 package policy
 
 import (
-	"cmp"
 	"errors"
 	"slices"
 	"strings"
@@ -13,7 +12,7 @@ import (
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/balance"
 	"github.com/stagger-go/stagger/internal/document"
-	"github.com/stagger-go/stagger/internal/inside"
+	"github.com/stagger-go/stagger/internal/frombudget"
 	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
 )
 
@@ -63,12 +62,6 @@ func convertRatio(r *policyv1.RatioBudget) budget.RatioConfig {
 	if r.GetWindow() != nil {
 		c.Window = r.GetWindow().AsDuration()
 	}
-	if f := r.GetFleet(); f != nil {
-		c.Fleet, c.MinPerSecond = f.GetName(), f.GetPerSecond()
-		if c.Fleet == "" { // which is reported
-			c.MinPerSecond = 0
-		}
-	}
 	return c
 }
 
@@ -102,7 +95,7 @@ func take(field, said *float64) {
 }
 
 func checkBudgets(report *document.Report, budgets []BudgetSpec) {
-	names, pools := map[string]bool{}, map[string]float64{}
+	names := map[string]bool{}
 	for i, b := range budgets {
 		path := document.Item("budgets", i)
 		switch {
@@ -115,11 +108,10 @@ func checkBudgets(report *document.Report, budgets []BudgetSpec) {
 		}
 		names[b.Name] = true
 		checkWord(report, path+".scope", b.Scope, policyv1.BudgetScope(0))
-		switch config := inside.Config(b.Config); {
+		switch config := frombudget.Config(b.Config); {
 		case b.Config == nil:
 		case config != nil:
 			checkBudget(report, path+"."+config.Name(), config)
-			checkPool(report, path+".ratio.fleet", b, pools)
 			continue
 		default:
 			report.Errorf(path, nil, "must have a config of package budget, and not a pointer to one")
@@ -128,18 +120,6 @@ func checkBudgets(report *document.Report, budgets []BudgetSpec) {
 		if !slices.ContainsFunc(balance.Names(), func(kind string) bool { return !report.Whole(path + "." + kind) }) {
 			report.Errorf(path, nil, "must have a kind: %s", document.OneOf(balance.Names()))
 		}
-	}
-}
-
-// checkPool reports a pool to which another budget of the file gives another rate. A pool has one rate.
-func checkPool(report *document.Report, path string, b BudgetSpec, pools map[string]float64) {
-	name, perSecond := poolOf(b)
-	if rate, known := pools[name]; known && rate != perSecond {
-		report.Errorf(path+".perSecond", perSecond, "another budget of the pool %s says %v, and a pool has one rate", name, rate)
-		return
-	}
-	if name != "" {
-		pools[name] = perSecond
 	}
 }
 
@@ -156,11 +136,7 @@ func checkBudget(report *document.Report, path string, c balance.Config) {
 	}
 	for _, err := range joined.Unwrap() {
 		if f, ok := errors.AsType[*balance.FieldError](err); ok {
-			key := keyOf(f.Field)
-			if ratio, ok := c.(balance.RatioConfig); ok && ratio.Fleet != "" {
-				key = cmp.Or(map[string]string{"fleet": "fleet.name", "minPerSecond": "fleet.perSecond"}[key], key)
-			}
-			report.Errorf(path+"."+key, verbatim(f.Value), "%s", f.Message)
+			report.Errorf(path+"."+keyOf(f.Field), verbatim(f.Value), "%s", f.Message)
 		}
 	}
 }

@@ -23,11 +23,7 @@ func sorted(list []codes.Code) []codes.Code {
 	return slices.Compact(slices.Sorted(slices.Values(list)))
 }
 
-// common are the codes of a list that are also in other; without are the remaining ones.
-func common(list, other []codes.Code) []codes.Code {
-	return slices.DeleteFunc(sorted(list), func(c codes.Code) bool { return !slices.Contains(other, c) })
-}
-
+// without returns the codes of a list that are not in other.
 func without(list, other []codes.Code) []codes.Code {
 	return slices.DeleteFunc(sorted(list), func(c codes.Code) bool { return slices.Contains(other, c) })
 }

@@ -14,13 +14,13 @@ import (
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/defaults"
 	"github.com/stagger-go/stagger/internal/document"
-	"github.com/stagger-go/stagger/internal/inside"
+	"github.com/stagger-go/stagger/internal/frombudget"
 	"github.com/stagger-go/stagger/internal/lookup"
 	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
 )
 
 // Config is a whole policy file as plain data, with a field for each top-level key. [Set.Config] returns that of a file, and a
-// program may write one for [NewSet]. Entries contain the named policies that they refer to.
+// program may write one for [NewSet].
 type Config struct {
 	Methods     []MethodConfig
 	Budgets     []BudgetSpec
@@ -31,9 +31,6 @@ type Config struct {
 	MaxAttemptsLimit int
 	Mode             Mode     // for all calls; entries may be stricter
 	Percent          *float64 // the share of all calls to which the mode applies, 0 to 100 with at most four decimals; nil: 100
-
-	TransparentRetry *bool // for entries without it, and methods without an entry; nil: true
-	RefusedRetry     *bool // for entries without it, and methods without an entry; nil: true
 
 	// Channel has the features that gRPC itself implements, as in a service config: a JSON map with loadBalancingPolicy,
 	// loadBalancingConfig, healthCheckConfig and connectionScaling. A Retrier passes loadBalancingConfig to its connections if
@@ -49,15 +46,13 @@ func (c Config) clone() Config {
 	}
 	c.Budgets = slices.Clone(c.Budgets)
 	c.Throttling, c.Percent = cloned(c.Throttling), cloned(c.Percent)
-	c.TransparentRetry, c.RefusedRetry = cloned(c.TransparentRetry), cloned(c.RefusedRetry)
 	return c
 }
 
 // MethodConfig is one entry: the policy of the methods that it names.
 type MethodConfig struct {
 	// Names are paths as gRPC and its generated code write them: "/acme.orders.v1.OrderService/GetOrder" is a method,
-	// "/acme.orders.v1.OrderService/" all methods of a service, "/acme.orders.v1.*/" all services of a package and its
-	// sub-packages, and "/" everything.
+	// "/acme.orders.v1.OrderService/" all methods of a service, and "/" everything.
 	Names []string
 	Spec
 }
@@ -69,7 +64,6 @@ func namesMethod(name string) bool { return !strings.HasSuffix(name, "/") }
 func convert(report *document.Report, f *policyv1.PolicyFile) Config {
 	c := Config{
 		Idempotency: word[Idempotency](f.GetIdempotency()), MaxWaiting: toInt(f.GetMaxWaiting()), MaxAttemptsLimit: toInt(f.GetMaxAttemptsLimit()),
-		TransparentRetry: permission(f.GetTransparentRetry()), RefusedRetry: permission(f.GetRefusedRetry()),
 		Mode: word[Mode](f.GetMode()), Percent: f.Percent,
 		Channel: channel{
 			LoadBalancingPolicy: f.GetLoadBalancingPolicy(),
@@ -83,7 +77,6 @@ func convert(report *document.Report, f *policyv1.PolicyFile) Config {
 	}
 	for i, b := range f.GetBudgets() {
 		c.Budgets = append(c.Budgets, convertBudget(b))
-		reportFleet(report, document.Item("budgets", i)+".ratio", b.GetRatio())
 		if ratio := b.GetRatio(); ratio != nil && ratio.HedgeCost != nil && ratio.GetHedgeCost() == 0 {
 			report.Errorf(document.Item("budgets", i)+".ratio.hedgeCost", 0, "must be 1 to 1000; without the key it is timeoutCost")
 		}
@@ -91,7 +84,6 @@ func convert(report *document.Report, f *policyv1.PolicyFile) Config {
 	if t := f.GetRetryThrottling(); t != nil {
 		c.Throttling = new(convertThrottle(t))
 	}
-	readNamed(report, f, budgetNames(report, c.Budgets))
 	return c
 }
 
@@ -102,25 +94,13 @@ func convertMethod(report *document.Report, path string, m *policyv1.MethodConfi
 		MaxRequestBytes:  convertBytes(m.MaxRequestMessageBytes),
 		MaxResponseBytes: convertBytes(m.MaxResponseMessageBytes),
 		Idempotency:      word[Idempotency](m.GetIdempotency()),
-		TransparentRetry: permission(m.GetTransparentRetry()),
-		RefusedRetry:     permission(m.GetRefusedRetry()),
 		Admission:        word[Admission](m.GetAdmission()),
 		Criticality:      word[Criticality](m.GetCriticality()),
-		SendCriticality:  m.GetSendCriticality(),
 		Mode:             word[Mode](m.GetMode()),
 		Percent:          m.Percent,
 	}}
 	for i, n := range m.GetName() {
 		c.Names = append(c.Names, convertName(report, document.Item(path+".name", i), n))
-	}
-	for i, ignored := range m.GetIgnoreAdvice() {
-		field := document.Item(path+".ignoreAdvice", i)
-		if ignored.GetOn() == "" && report.Whole(field) {
-			report.Errorf(field+".on", nil, "must be the key of the entry that the advice is about, such as retryPolicy.budget")
-		}
-		if ignored.GetReason() == "" && report.Whole(field) {
-			report.Errorf(field+".reason", nil, "must say why the advice is not followed")
-		}
 	}
 	if k := m.GetIdempotencyKey(); k != nil {
 		c.IdempotencyKey = k.GetHeader()
@@ -162,14 +142,13 @@ func checkConfig(report *document.Report, c Config) {
 	budgets := budgetNames(report, c.Budgets)
 	checkChannel(report, c)
 	if c.Throttling != nil {
-		checkBudget(report, "retryThrottling", inside.Config(*c.Throttling))
+		checkBudget(report, "retryThrottling", frombudget.Config(*c.Throttling))
 	}
 	names := map[string]string{}
 	for i, m := range c.Methods {
 		path := fmt.Sprintf("methodConfig[%d].", i)
 		checkNames(report, path, m.Names, names)
 		checkEntry(report, path, m.Spec, budgets)
-		checkProcessedNames(report, path+"retryPolicy", m.Retry, m.Names...)
 	}
 }
 
@@ -208,7 +187,7 @@ func checkNames(report *document.Report, prefix string, names []string, seen map
 		service, method := lookup.Split(n)
 		if n != "/" && (service == "" || n != "/"+service+"/"+method || strings.Contains(method, "/")) {
 			if !report.Written(field) { // otherwise its keys are reported
-				report.Errorf(field, n, `must be "/service/method", "/service/", "/package.*/" or "/"`)
+				report.Errorf(field, n, `must be "/service/method", "/service/" or "/"`)
 			}
 			continue
 		}

@@ -56,7 +56,7 @@ func TestNewSetRefuses(t *testing.T) {
 		{retry + "backoffMultiplier: NaN: must be a number more than 0", func(_ *policy.Config, r *policy.RetrySpec) { r.Backoff.Multiplier = math.NaN() }},
 		{retry + "backoffMultiplier: +Inf: must be a number more than 0", func(_ *policy.Config, r *policy.RetrySpec) { r.Backoff.Multiplier = math.Inf(1) }},
 		{`mode: "Off": must be ENFORCE, OBSERVE or OFF`, func(c *policy.Config, _ *policy.RetrySpec) { c.Mode = "Off" }},
-		{entry + `admission: "YES": must be NONE, REFUSE or AUTO`, func(c *policy.Config, _ *policy.RetrySpec) { c.Methods[0].Admission = "YES" }},
+		{entry + `admission: "YES": must be NONE or REFUSE`, func(c *policy.Config, _ *policy.RetrySpec) { c.Methods[0].Admission = "YES" }},
 		{entry + `criticality: "HIGH": must be SHEDDABLE, DEFAULT or CRITICAL`, func(c *policy.Config, _ *policy.RetrySpec) { c.Methods[0].Criticality = "HIGH" }},
 		{retry + `chain: "TWICE": must be ALLOW, ONCE or SUPPRESS`, func(_ *policy.Config, r *policy.RetrySpec) { r.Chain = "TWICE" }},
 		{retry + `jitter: "WILD": must be NONE, FULL, EQUAL, DECORRELATED or PROPORTIONAL`, func(_ *policy.Config, r *policy.RetrySpec) { r.Backoff.Jitter = "WILD" }},
@@ -66,19 +66,13 @@ func TestNewSetRefuses(t *testing.T) {
 		{retry + "perCode[0].initialBackoff: 0s: must be more than 0s", func(_ *policy.Config, r *policy.RetrySpec) {
 			r.PerCode = []policy.CodeSpec{{Codes: r.Codes, Backoff: &policy.Backoff{Max: 1, Multiplier: 1}}}
 		}},
-		{retry + "perCode[0]: must not have as and messageContains; they stand in codeOverrides", func(_ *policy.Config, r *policy.RetrySpec) {
-			r.PerCode = []policy.CodeSpec{{Codes: r.Codes, As: codes.Aborted}}
-		}},
-		{retry + "codeOverrides[0]: must have only codes, messageContains, errorInfo and as; other settings stand in perCode", func(_ *policy.Config, r *policy.RetrySpec) {
-			r.Overrides = []policy.CodeSpec{{Codes: r.Codes, As: codes.Aborted, CostFactor: 2}}
-		}},
 		{retry + "perCode[0].maxAttempts: -1: must be 1 to the policy's maxAttempts, 3", func(_ *policy.Config, r *policy.RetrySpec) {
 			r.PerCode = []policy.CodeSpec{{Codes: r.Codes, MaxAttempts: -1}}
 		}},
 		{"methodConfig[0].hedgingPolicy.hedgingQuantile.quantile: 0: must be more than 0 and less than 1, such as 0.95", func(c *policy.Config, _ *policy.RetrySpec) {
 			c.Methods[0].Retry, c.Methods[0].Hedge = nil, &policy.HedgeSpec{MaxAttempts: 2, MinDelay: 1, Budget: "b"}
 		}},
-		{`methodConfig[0].name[0]: "a.B/C": must be "/service/method", "/service/", "/package.*/" or "/"`, func(c *policy.Config, _ *policy.RetrySpec) {
+		{`methodConfig[0].name[0]: "a.B/C": must be "/service/method", "/service/" or "/"`, func(c *policy.Config, _ *policy.RetrySpec) {
 			c.Methods[0].Names[0] = "a.B/C"
 		}},
 		{`budgets[0].scope: "POD": must be PROCESS, TARGET or SERVICE`, func(c *policy.Config, _ *policy.RetrySpec) { c.Budgets[0].Scope = "POD" }},
@@ -143,8 +137,8 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-// TestConfigRules has the points in which gRPC implementations read a service config differently (D33 to D43 of the project's
-// notes), and our decisions. @ stands for the required keys of a retry policy except the codes and the attempts.
+// TestConfigRules has the points in which gRPC implementations read a service config differently, and
+// our decisions. @ stands for the required keys of a retry policy except the codes and the attempts.
 func TestConfigRules(t *testing.T) {
 	t.Parallel()
 	const rest = `"initialBackoff": "1s", "maxBackoff": "1s", "backoffMultiplier": 1`
@@ -157,47 +151,47 @@ func TestConfigRules(t *testing.T) {
 		rule, text string
 		ok         bool
 	}{
-		{"D33 upper case", code(`["UNAVAILABLE"]`), true},
-		{"D33 lower and mixed case", code(`["unavailable", "Aborted"]`), true},
-		{"D33 both spellings", code(`["CANCELLED", "CANCELED", "canceled"]`), true},
-		{"D33 numbers", code(`[1, 16]`), true},
-		{"D33 twice", code(`[14, 14, "UNAVAILABLE"]`), true},
-		{"D33 OK", code(`["OK"]`), false},
-		{"D33 0", code(`[0]`), false},
-		{"D33 17", code(`[17]`), false},
-		{"D33 none", code(`[]`), false},
-		{"D34 more than 5", attempts("100"), true},
-		{"D35 2", attempts("2"), true},
-		{"D35 1", attempts("1"), false},
-		{"D35 0", attempts("0"), false},
-		{"D36 both policies", entry(`"retryPolicy": {"maxAttempts": 2, "retryableStatusCodes": [14], ` + rest + `}, "hedgingPolicy": {"maxAttempts": 2}`), false},
-		{"D36 one policy", entry(`"hedgingPolicy": {"maxAttempts": 2}`), true},
-		{"D37 unknown at the top", `{"retry": {}}`, false},
-		{"D37 unknown below", entry(`"retry": {}`), false},
-		{"D37 gRPC's other keys", `{"loadBalancingPolicy": "x", "loadBalancingConfig": [], "healthCheckConfig": {}, "connectionScaling": {}}`, true},
-		{"D37 gRPC's other keys of an entry", entry(`"timeout": "1s", "waitForReady": true, "maxRequestMessageBytes": 1, "maxResponseMessageBytes": 1`), true},
-		{"D38 twice", `{"methodConfig": [], "methodConfig": []}`, false},
-		{"D39 decimals", duration("0.123456789s"), true},
-		{"D39 more zeros", duration("001.50s"), true},
-		{"D39 ten decimals", duration("0.1234567890s"), false},
-		{"D39 no digit before the point", duration(".5s"), false},
-		{"D39 no digit after the point", duration("1.s"), false},
-		{"D39 plus", duration("+1s"), false},
-		{"D39 exponent", duration("1e1s"), false},
-		{"D39 milliseconds", duration("100ms"), false},
-		{"D39 minus", duration("-1s"), false},
-		{"D39 nothing", duration("0s"), false},
-		{"D39 minus nothing", duration("-0s"), false},
-		{"D39 292 years", duration("9223372035.999999999s"), true},
-		{"D39 10000 years, gRPC's most", duration("315576000000s"), false},
-		{"D40 comment", `{} // none`, false},
-		{"D40 byte order mark", "\uFEFF{}", false},
-		{"D40 trailing data", `{} {}`, false},
-		{"D40 trailing space", "{} \r\n\t", true},
-		{"D41 a number in quotes", entry(`"maxRequestMessageBytes": "10"`), false},
-		{"D42 no names", `{"methodConfig": [{"name": []}]}`, true},
-		{"D42 a name twice", `{"methodConfig": [{"name": [{}, {}]}]}`, false},
-		{"D42 a method without service", `{"methodConfig": [{"name": [{"method": "M"}]}]}`, false},
+		{"codes: upper case", code(`["UNAVAILABLE"]`), true},
+		{"codes: lower and mixed case", code(`["unavailable", "Aborted"]`), true},
+		{"codes: both spellings", code(`["CANCELLED", "CANCELED", "canceled"]`), true},
+		{"codes: numbers", code(`[1, 16]`), true},
+		{"codes: twice", code(`[14, 14, "UNAVAILABLE"]`), true},
+		{"codes: OK", code(`["OK"]`), false},
+		{"codes: 0", code(`[0]`), false},
+		{"codes: 17", code(`[17]`), false},
+		{"codes: none", code(`[]`), false},
+		{"attempts: more than 5", attempts("100"), true},
+		{"attempts: 2", attempts("2"), true},
+		{"attempts: 1", attempts("1"), false},
+		{"attempts: 0", attempts("0"), false},
+		{"policies: both policies", entry(`"retryPolicy": {"maxAttempts": 2, "retryableStatusCodes": [14], ` + rest + `}, "hedgingPolicy": {"maxAttempts": 2}`), false},
+		{"policies: one policy", entry(`"hedgingPolicy": {"maxAttempts": 2}`), true},
+		{"keys: unknown at the top", `{"retry": {}}`, false},
+		{"keys: unknown below", entry(`"retry": {}`), false},
+		{"keys: gRPC's other keys", `{"loadBalancingPolicy": "x", "loadBalancingConfig": [], "healthCheckConfig": {}, "connectionScaling": {}}`, true},
+		{"keys: gRPC's other keys of an entry", entry(`"timeout": "1s", "waitForReady": true, "maxRequestMessageBytes": 1, "maxResponseMessageBytes": 1`), true},
+		{"a key twice", `{"methodConfig": [], "methodConfig": []}`, false},
+		{"duration: decimals", duration("0.123456789s"), true},
+		{"duration: more zeros", duration("001.50s"), true},
+		{"duration: ten decimals", duration("0.1234567890s"), false},
+		{"duration: no digit before the point", duration(".5s"), false},
+		{"duration: no digit after the point", duration("1.s"), false},
+		{"duration: plus", duration("+1s"), false},
+		{"duration: exponent", duration("1e1s"), false},
+		{"duration: milliseconds", duration("100ms"), false},
+		{"duration: minus", duration("-1s"), false},
+		{"duration: nothing", duration("0s"), false},
+		{"duration: minus nothing", duration("-0s"), false},
+		{"duration: 292 years", duration("9223372035.999999999s"), true},
+		{"duration: 10000 years, gRPC's most", duration("315576000000s"), false},
+		{"text: comment", `{} // none`, false},
+		{"text: byte order mark", "\uFEFF{}", false},
+		{"text: trailing data", `{} {}`, false},
+		{"text: trailing space", "{} \r\n\t", true},
+		{"a number in quotes", entry(`"maxRequestMessageBytes": "10"`), false},
+		{"names: no names", `{"methodConfig": [{"name": []}]}`, true},
+		{"names: a name twice", `{"methodConfig": [{"name": [{}, {}]}]}`, false},
+		{"names: a method without service", `{"methodConfig": [{"name": [{"method": "M"}]}]}`, false},
 	} {
 		set, err := policy.Parse("f.json", []byte(row.text))
 		if (err == nil) != row.ok {
@@ -206,7 +200,7 @@ func TestConfigRules(t *testing.T) {
 		if err != nil && strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: one mistake gives more than one problem:\n%v", row.rule, err)
 		}
-		if err == nil && strings.HasPrefix(row.rule, "D34") && set.Lookup("/a/b").Spec().Retry.MaxAttempts != 100 {
+		if err == nil && strings.HasPrefix(row.rule, "attempts: more") && set.Lookup("/a/b").Spec().Retry.MaxAttempts != 100 {
 			t.Errorf("%s: %d attempts; the cap is the Retrier's business", row.rule, set.Lookup("/a/b").Spec().Retry.MaxAttempts)
 		}
 	}

@@ -55,15 +55,6 @@ func locate(report *document.Report, d Diagnostic) Diagnostic {
 	return fromReport(report.Locate(d.forReport()))
 }
 
-// inOrder calls [document.InOrder].
-func inOrder(list []Diagnostic) []Diagnostic {
-	plain := make([]document.Diagnostic, len(list))
-	for i, d := range list {
-		plain[i] = d.forReport()
-	}
-	return diagnosed(document.InOrder(plain))
-}
-
 func diagnosed(list []document.Diagnostic) []Diagnostic {
 	diagnostics := make([]Diagnostic, len(list))
 	for i, d := range list {

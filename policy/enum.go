@@ -33,18 +33,6 @@ func checkWord[T ~string](report *document.Report, field string, said T, of prot
 	}
 }
 
-// permission converts ALLOW and DENY, or returns nil if a file omits it.
-func permission(e protoreflect.Enum) *bool {
-	if e.Number() == 0 {
-		return nil
-	}
-	return new(document.EnumName(e) == allow)
-}
-
-const allow, deny = "ALLOW", "DENY"
-
-func denies(permission *bool) bool { return permission != nil && !*permission }
-
 // Admission decides whether a call is refused that would not be answered before its deadline, judged by the last answers. ""
 // means [AdmissionNone].
 type Admission string
@@ -53,7 +41,6 @@ type Admission string
 const (
 	AdmissionNone   Admission = "NONE"   // it is sent
 	AdmissionRefuse Admission = "REFUSE" // it is refused before its first attempt, and extra attempts are not sent
-	AdmissionAuto   Admission = "AUTO"   // like REFUSE for sheddable calls, and for all calls where servers report their utilization or refuse calls before working on them
 )
 
 // Criticality decides which calls are refused first when not all can be answered in time. "" means [CriticalityDefault].

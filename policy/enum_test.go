@@ -22,7 +22,7 @@ func TestWords(t *testing.T) {
 		words  []string
 	}{
 		{policyv1.Jitter(0), words(policy.JitterNone, policy.JitterFull, policy.JitterEqual, policy.JitterDecorrelated, policy.JitterProportional)},
-		{policyv1.Admission(0), words(policy.AdmissionNone, policy.AdmissionRefuse, policy.AdmissionAuto)},
+		{policyv1.Admission(0), words(policy.AdmissionNone, policy.AdmissionRefuse)},
 		{policyv1.Criticality(0), words(policy.CriticalitySheddable, policy.CriticalityDefault, policy.CriticalityCritical)},
 		{policyv1.Mode(0), words(policy.ModeEnforce, policy.ModeObserve, policy.ModeOff)},
 		{policyv1.Chain(0), words(policy.ChainAllow, policy.ChainOnce, policy.ChainSuppress)},

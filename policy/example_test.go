@@ -89,25 +89,6 @@ func ExamplePolicy_Derive() {
 	// Output: 1m0s 4
 }
 
-func ExampleLint() {
-	for _, d := range policy.Lint("retry.yaml", []byte(`
-methodConfig:
-  - name: [{service: acme.orders.v1.OrderService, method: GetOrder}]
-    timeout: 2s
-    retryPolicy:
-      maxAttempts: 9
-      initialBackoff: 0.05s
-      maxBackoff: 0.1s
-      backoffMultiplier: 2
-      retryableStatusCodes: [UNAVAILABLE, NOT_FOUND]
-`)) {
-		fmt.Println(d.Severity, d)
-	}
-	// Output:
-	// warning retry.yaml:6:20: methodConfig[0].retryPolicy.maxAttempts: 9: 3 to 5 are enough: five failures are not a short fault
-	// warning retry.yaml:10:29: methodConfig[0].retryPolicy.retryableStatusCodes: NOT_FOUND: the same call will most likely fail again; if it means something else here, let it count as another code, with codeOverrides
-}
-
 // A program may change what a file says.
 func ExampleSet_Config() {
 	set, err := policy.Load("../examples/orders/retry.yaml")

@@ -72,14 +72,3 @@ func checkQuantile(report *document.Report, prefix string, h HedgeSpec) {
 		report.Errorf(prefix+"max", h.MaxDelay, "must be at least min, %v", h.MinDelay)
 	}
 }
-
-// hedge notes the parts of a hedging policy that plain gRPC lacks.
-func (n *configNotes) hedge(path string, h *HedgeSpec) {
-	n.add(path, "", "gRPC for Go does not hedge: one attempt")
-	n.attempts(path, h.MaxAttempts)
-	if h.Quantile > 0 {
-		n.add(path+".hedgingQuantile", "", "gRPC hedges after hedgingDelay, "+document.FormatDuration(h.Delay))
-	}
-	n.budget(path, h.Budget)
-	n.pushback(path, h.MaxPushback, h.MinAttemptTime)
-}

@@ -5,11 +5,7 @@ package policy
 
 import (
 	"cmp"
-	"slices"
 	"strings"
-
-	"google.golang.org/protobuf/reflect/protoreflect"
-	"google.golang.org/protobuf/types/descriptorpb"
 
 	"github.com/stagger-go/stagger/internal/defaults"
 	"github.com/stagger-go/stagger/internal/document"
@@ -37,23 +33,6 @@ func resolve(entry, file Idempotency, name string) Idempotency {
 	default:
 		return IdempotencyDeclared
 	}
-}
-
-// declaresSafe reports whether an entry declares all its methods idempotent; false if it names none.
-func (m *MethodConfig) declaresSafe(file Idempotency) bool {
-	undeclared := func(n string) bool { return resolve(m.Idempotency, file, n) != IdempotencyAssume }
-	return len(m.Names) > 0 && (m.IdempotencyKey != "" || !slices.ContainsFunc(m.Names, undeclared))
-}
-
-// safe reports whether a method's descriptor declares it idempotent.
-func (d descriptors) safe(method string) bool {
-	m := d.method(method)
-	return m != nil && safeLevel(m)
-}
-
-func safeLevel(m protoreflect.MethodDescriptor) bool {
-	l := level(m)
-	return l != nil && *l != descriptorpb.MethodOptions_IDEMPOTENCY_UNKNOWN
 }
 
 // checkIdempotencyKey checks the header for the key. gRPC would refuse every call with a header that HTTP/2 does not allow.

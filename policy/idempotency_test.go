@@ -4,62 +4,18 @@
 package policy_test
 
 import (
-	"fmt"
 	"testing"
-
-	"google.golang.org/protobuf/reflect/protodesc"
-	"google.golang.org/protobuf/reflect/protoreflect"
-	"google.golang.org/protobuf/reflect/protoregistry"
-	"google.golang.org/protobuf/types/descriptorpb"
 
 	"github.com/stagger-go/stagger/policy"
 )
 
-// The services that this program knows, registered like generated code.
-var _ = registerShop()
-
-func registerShop() protoreflect.FileDescriptor {
-	level := func(l descriptorpb.MethodOptions_IdempotencyLevel) *descriptorpb.MethodOptions {
-		return &descriptorpb.MethodOptions{IdempotencyLevel: l.Enum()}
-	}
-	method := func(name string, o *descriptorpb.MethodOptions) *descriptorpb.MethodDescriptorProto {
-		return &descriptorpb.MethodDescriptorProto{
-			Name: &name, InputType: new(".shop.Any"), OutputType: new(".shop.Any"), Options: o,
-		}
-	}
-	get := method("Get", level(descriptorpb.MethodOptions_NO_SIDE_EFFECTS))
-	put := method("Put", level(descriptorpb.MethodOptions_IDEMPOTENT))
-	mall := &descriptorpb.ServiceDescriptorProto{Name: new("Mall")}
-	for i := range 25 {
-		mall.Method = append(mall.Method, method(fmt.Sprintf("Pay%02d", i), nil))
-	}
-	file, err := protodesc.NewFile(&descriptorpb.FileDescriptorProto{
-		Name: new("shop.proto"), Package: new("shop"), Syntax: new("proto3"),
-		MessageType: []*descriptorpb.DescriptorProto{{Name: new("Any")}},
-		Service: []*descriptorpb.ServiceDescriptorProto{
-			{Name: new("Safe"), Method: []*descriptorpb.MethodDescriptorProto{get, put}},
-			{Name: new("Mixed"), Method: []*descriptorpb.MethodDescriptorProto{
-				get, method("Pay", nil), method("Add", level(descriptorpb.MethodOptions_IDEMPOTENCY_UNKNOWN)),
-			}},
-			mall,
-		},
-	}, nil)
-	if err == nil {
-		err = protoregistry.GlobalFiles.RegisterFile(file)
-	}
-	if err != nil {
-		panic(err)
-	}
-	return file
-}
-
-// TestIdempotencyOrder is the order of the design's section 5.
+// TestIdempotencyOrder is the order in docs/idempotency.md.
 func TestIdempotencyOrder(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
 		file, entry string
 		method      policy.Idempotency // of a name with method
-		service     policy.Idempotency // of a name without
+		service     policy.Idempotency // of a name without a method
 	}{
 		{"", "", policy.IdempotencyAssume, policy.IdempotencyDeclared},
 		{"ASSUME", "", policy.IdempotencyAssume, policy.IdempotencyAssume},

@@ -4,8 +4,6 @@
 package policy
 
 import (
-	"strconv"
-
 	"github.com/stagger-go/stagger/internal/document"
 	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
 )
@@ -54,37 +52,4 @@ func (r reach) said() (Mode, *float64) {
 		return r.mode, nil
 	}
 	return r.mode, &r.percent
-}
-
-// enforced returns an entry for clients without modes: without a policy that stagger does not enforce. The entry stays even if
-// it is otherwise empty, because it hides less specific entries from its methods. key is the removed key, or "".
-func (s *Set) enforced(m MethodConfig) (left MethodConfig, key, why string) {
-	switch r := reachOf(s.config.Mode, s.config.Percent).and(reachOf(m.Mode, m.Percent)); {
-	case r.mode > ModeEnforce:
-		why = "the mode is " + string(r.mode)
-	case r.percent == 0:
-		why = "percent is 0"
-	default:
-		return m, "", ""
-	}
-	switch {
-	case m.Retry != nil:
-		key = retryKey
-	case m.Hedge != nil:
-		key = hedgeKey
-	default:
-		return m, "", ""
-	}
-	m.Retry, m.Hedge, m.IdempotencyKey = nil, nil, ""
-	return m, key, why
-}
-
-// mode notes that a policy was removed, or applies to more calls than here.
-func (n *configNotes) mode(path, key, why string, r reach, m MethodConfig) {
-	switch {
-	case key != "":
-		n.add(path+"."+key, "", "left out: "+why)
-	case r.percent < 100 && (m.Retry != nil || m.Hedge != nil):
-		n.add(path+".percent", strconv.FormatFloat(r.percent, 'f', -1, 64), "gRPC follows the policy in all calls")
-	}
 }

@@ -26,7 +26,7 @@ import (
 // [Set.Warnings] has warnings on valid settings. Parse is safe for concurrent use, and keeps no reference to data.
 func Parse(file string, data []byte) (*Set, error) {
 	report := document.NewReport(file)
-	f := read(report, data, nil)
+	f := read(report, data)
 	if f == nil {
 		return nil, refusal(report)
 	}
@@ -49,38 +49,14 @@ func Load(path string) (*Set, error) {
 	return Parse(path, data)
 }
 
-// parseServiceConfig parses a config from a resolver ([inside.ParseServiceConfig]).
-func parseServiceConfig(data []byte) (*Set, error) {
-	report := document.NewReport("service config")
-	f := read(report, data, func(root *document.Node) {
-		document.RespellLikeGRPC(root, (*policyv1.PolicyFile)(nil).ProtoReflect().Descriptor())
-	})
-	if f == nil {
-		return nil, refusal(report)
-	}
-	config := convert(report, f)
-	config.Idempotency = cmp.Or(config.Idempotency, IdempotencyAssume)
-	config.Channel = ""
-	for i := range config.Methods {
-		m := &config.Methods[i]
-		m.MaxRequestBytes, m.MaxResponseBytes = nil, nil
-	}
-	return newSet(config, report)
-}
-
 var fileFormat = document.Format{Name: "policy file", Key: "methodConfig", MayLack: true}
 
-// read returns the readable parts of a file, or nil if the report has an error for all of it. before, which may be nil,
-// prepares the document.
-func read(report *document.Report, data []byte, before func(*document.Node)) *policyv1.PolicyFile {
+// read returns the readable parts of a file, or nil if the report has an error for all of it.
+func read(report *document.Report, data []byte) *policyv1.PolicyFile {
 	root := document.Parse(report, data, fileFormat)
 	if root == nil || isObject(report, root) {
 		return nil
 	}
-	if before != nil {
-		before(root)
-	}
-	shareNamed(report, root)
 	var f policyv1.PolicyFile
 	decoder := document.Decoder{
 		Report: report,

@@ -167,7 +167,7 @@ func hostile() map[string]string {
 		"a duration of a huge number of parts": entry("timeout", much("1h")),
 		"nothing but mistakes":                 entry("retryPolicy", "{retryableStatusCodes: ["+much("XUNAVAILABLE,")+"]}"),
 		"nothing but slips in keys":            "budgets: [" + much("{xname: 1},") + "]",
-		"nothing but missing keys":             entry("retryPolicy", "{codeOverrides: ["+much("{},")+"]}"),
+		"nothing but missing keys":             entry("retryPolicy", "{perCode: ["+much("{},")+"]}"),
 		"a map in a list":                      "loadBalancingConfig: [{" + much("a,") + "}]",
 		"a list in a list":                     "loadBalancingConfig: [[" + much("a,") + "]]",
 		"many keys":                            numbered("k%d: 1\n"),

@@ -62,15 +62,3 @@ func TestLoadPipe(t *testing.T) {
 		t.Errorf("Load = %v; want %s", err, want)
 	}
 }
-
-func TestWatch_Pipe(t *testing.T) {
-	watchFile(t, "retry.yaml", func(w *watch) { w.put("retry.yaml", attemptsFile("2")) }, func(w *watch) {
-		if err := os.Remove(w.path); err != nil {
-			w.t.Fatal(err)
-		}
-		if err := syscall.Mkfifo(w.path, 0o600); err != nil {
-			w.t.Fatal(err)
-		}
-		w.wants("a pipe", 0, "is a pipe without a writer")
-	})
-}

@@ -51,7 +51,7 @@ func newPolicy(name string, s Spec) *Policy {
 }
 
 // Spec returns a copy of the policy's spec. For a policy of a set, settings from its name and the config are filled in:
-// idempotency, transparentRetry and refusedRetry, the stricter mode and the smaller percentage of both.
+// idempotency, the stricter mode and the smaller percentage of both.
 func (p *Policy) Spec() Spec { return p.spec.clone() }
 
 // Name returns the name that leads to the policy in its set ([MethodConfig]), or "" without a set.
@@ -77,11 +77,8 @@ type Spec struct {
 	MaxResponseBytes *int          // nil: the call's own setting
 	Idempotency      Idempotency
 	IdempotencyKey   string // the header for each call's idempotency key; "": none
-	TransparentRetry *bool  // gRPC itself may retry a non-idempotent call that a server refused as not processed; nil: as in the [Config]
-	RefusedRetry     *bool  // stagger believes a trailer with which a server reports that it did not process a call; nil: as in the [Config]
 	Admission        Admission
 	Criticality      Criticality // if a call's context has another one, SHEDDABLE wins, then CRITICAL
-	SendCriticality  bool        // send each call's criticality to the server
 	Mode             Mode
 	Percent          *float64   // the share of the calls to which the mode applies, 0 to 100 with at most four decimals; nil: 100
 	Retry            *RetrySpec // nil: one attempt, unless Hedge is set
@@ -93,7 +90,6 @@ func (s Spec) clone() Spec {
 	s.WaitForReady = cloned(s.WaitForReady)
 	s.MaxRequestBytes = cloned(s.MaxRequestBytes)
 	s.MaxResponseBytes = cloned(s.MaxResponseBytes)
-	s.TransparentRetry, s.RefusedRetry = cloned(s.TransparentRetry), cloned(s.RefusedRetry)
 	s.Percent = cloned(s.Percent)
 	if s.Hedge = cloned(s.Hedge); s.Hedge != nil {
 		s.Hedge.NonFatal = sorted(s.Hedge.NonFatal)
@@ -101,10 +97,6 @@ func (s Spec) clone() Spec {
 	if s.Retry = cloned(s.Retry); s.Retry != nil {
 		s.Retry.WaitForReadyOnRetry = cloned(s.Retry.WaitForReadyOnRetry)
 		s.Retry.Codes = sorted(s.Retry.Codes)
-		s.Retry.Overrides = slices.Clone(s.Retry.Overrides)
-		for i := range s.Retry.Overrides {
-			s.Retry.Overrides[i].Codes = sorted(s.Retry.Overrides[i].Codes)
-		}
 		s.Retry.PerCode = slices.Clone(s.Retry.PerCode)
 		for i := range s.Retry.PerCode {
 			s.Retry.PerCode[i].Codes = sorted(s.Retry.PerCode[i].Codes)
@@ -113,9 +105,6 @@ func (s Spec) clone() Spec {
 	}
 	return s
 }
-
-// refuses reports whether calls may be refused that can't be answered in time.
-func (s Spec) refuses() bool { return s.Admission == AdmissionRefuse || s.Admission == AdmissionAuto }
 
 // budget returns the name of the budget that pays, or "" for the default one.
 func (s Spec) budget() string {

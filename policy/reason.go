@@ -29,7 +29,7 @@ const (
 // The reasons without a decision.
 const (
 	ReasonSucceeded        Reason = "succeeded"         // the last attempt was answered with OK
-	ReasonDeadlineExceeded Reason = "deadline_exceeded" // the caller's own deadline has passed
+	ReasonDeadlineExceeded Reason = "deadline_exceeded" // the caller's deadline has passed
 	ReasonCancelled        Reason = "cancelled"         // the caller cancelled the call
 	ReasonClosed           Reason = "closed"            // the ClientConn was closed, or the Retrier before another attempt
 	ReasonNotConnected     Reason = "not_connected"     // the maximum wait for a connection is over

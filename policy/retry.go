@@ -11,7 +11,6 @@ import (
 
 	"google.golang.org/grpc/codes"
 
-	"github.com/stagger-go/stagger/internal/codename"
 	"github.com/stagger-go/stagger/internal/document"
 	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
 )
@@ -32,7 +31,6 @@ type RetrySpec struct {
 	Chain               Chain
 	MaxConnectionWait   time.Duration // for a channel that cannot connect, before attempts after the first; 0: 3 s
 	WaitForReadyOnRetry *bool         // true: such attempts wait in gRPC until the deadline; false: they don't wait; nil: see MaxConnectionWait
-	Overrides           []CodeSpec    // only with Codes, Contains, Info and As: such failures count as if they had another code
 }
 
 // DefaultRetry returns the usual start of a policy in Go: 3 attempts, full jitter between 0 and 50 ms, then 100 ms, only after
@@ -98,10 +96,9 @@ func convertRetry(report *document.Report, path string, r *policyv1.RetryPolicy)
 		c.CancelOnTimeout = r.GetOnAttemptTimeout() != policyv1.AttemptTimeoutAction_ATTEMPT_TIMEOUT_ACTION_HEDGE
 	}
 	reportFixed(report, path+".", r.GetGrowth(), c.Backoff.Multiplier)
-	overrides := path + ".codeOverrides"
-	c.Overrides = slices.Grow(c.Overrides, len(r.GetCodeOverrides()))
-	for i, o := range r.GetCodeOverrides() {
-		c.Overrides = append(c.Overrides, convertOverride(report, overrides, i, o))
+	if n := len(r.GetPerCode()); n > int(maxCode) {
+		report.Errorf(path+".perCode", nil, "must have at most %d entries, since no code may be in two", maxCode)
+		return c
 	}
 	for i, own := range r.GetPerCode() {
 		c.PerCode = append(c.PerCode, convertCode(report, path, i, own, r.GetGrowth(), c.Backoff))
@@ -118,15 +115,13 @@ func checkRetry(report *document.Report, prefix string, r RetrySpec) {
 	checkPositive(report, prefix+"minAttemptTime", r.MinAttemptTime)
 	checkPositive(report, prefix+"maxConnectionWait", r.MaxConnectionWait)
 	checkWord(report, prefix+"chain", r.Chain, policyv1.Chain(0))
-	for i, o := range r.Overrides {
-		checkOverride(report, fmt.Sprintf("%scodeOverrides[%d].", prefix, i), o)
-	}
 	if r.PerAttemptTimeout > 0 && r.CommitOnHeaders {
 		report.Errorf(prefix+"perAttemptTimeout", r.PerAttemptTimeout,
 			"cannot be combined with commitOn HEADERS: an attempt whose headers have arrived could be given up; leave one of them out")
 	}
-	for i := range r.PerCode {
-		checkCode(report, prefix, fmt.Sprintf("%sperCode[%d].", prefix, i), r, i)
+	seen := map[codes.Code]bool{}
+	for i, c := range r.PerCode {
+		checkCode(report, prefix, fmt.Sprintf("%sperCode[%d].", prefix, i), r, c, seen)
 	}
 }
 
@@ -135,39 +130,4 @@ func checkAttempts(report *document.Report, field string, n int) {
 	if n < 2 {
 		report.Errorf(field, n, "must be at least 2, since it counts the first attempt; for one attempt leave the policy out")
 	}
-}
-
-// retry notes the parts of a retry policy that plain gRPC lacks.
-func (n *configNotes) retry(path string, r *RetrySpec) {
-	b := r.Backoff
-	n.attempts(path, r.MaxAttempts)
-	if b.Linear {
-		n.add(path+".growth", "LINEAR", "gRPC multiplies the backoff each time (EXPONENTIAL)")
-	}
-	if b.Jitter != JitterProportional {
-		n.add(path+".jitter", string(cmp.Or(b.Jitter, JitterFull)), "gRPC spreads a backoff by 20 % to both sides (PROPORTIONAL)")
-	}
-	if r.FirstRetryAtOnce {
-		n.add(path+".firstRetry", "AT_ONCE", "gRPC waits initialBackoff before the first retry")
-	}
-	n.time(path+".perAttemptTimeout", r.PerAttemptTimeout, 0, "gRPC waits for a slow attempt until the call's deadline")
-	n.budget(path, r.Budget)
-	if !r.CommitOnHeaders {
-		n.add(path+".commitOn", "SEEN", "gRPC does not retry an attempt whose headers have arrived (HEADERS)")
-	}
-	n.pushback(path, r.MaxPushback, r.MinAttemptTime)
-	for i, c := range r.PerCode {
-		n.add(document.Item(path+".perCode", i), codename.List(c.Codes), "gRPC has no settings of their own for codes")
-	}
-	for i, o := range r.Overrides {
-		n.add(document.Item(path+".codeOverrides", i), codename.List(o.Codes), "gRPC takes the code as it is, not as "+codename.Of(o.As))
-	}
-	if r.Chain != ChainAllow && r.Chain != "" {
-		n.add(path+".chain", string(r.Chain), "gRPC retries inside of retried calls too")
-	}
-	const burnt = "with gRPC, retries fail at once while there is no connection, unless waitForReady holds"
-	if r.WaitForReadyOnRetry != nil && *r.WaitForReadyOnRetry {
-		n.add(path+".waitForReadyOnRetry", "true", burnt)
-	}
-	n.time(path+".maxConnectionWait", r.MaxConnectionWait, 0, burnt)
 }

@@ -16,23 +16,16 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"github.com/stagger-go/stagger/internal/document"
+	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/tools/lint"
 	"github.com/stagger-go/stagger/policy"
-	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
 )
 
 // asked are the methods whose configs are compared.
 var asked = []string{"/a.B/C", "/a.B/D", "/a.B/E", "/x.Y/Z", "/a.b/C"}
 
-// fataler is a test, or a property of one.
-type fataler interface {
-	Helper()
-	Errorf(format string, args ...any)
-	Fatalf(format string, args ...any)
-}
-
 // grpcReads makes gRPC for Go parse a service config, and returns its error. It does not connect.
-func grpcReads(t fataler, config string) (*grpc.ClientConn, error) {
+func grpcReads(t *testing.T, config string) (*grpc.ClientConn, error) {
 	t.Helper()
 	conn, err := grpc.NewClient("passthrough:///nowhere",
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
@@ -49,7 +42,7 @@ func grpcReads(t fataler, config string) (*grpc.ClientConn, error) {
 }
 
 // alike compares the policies of gRPC and of the set for each method.
-func alike(t fataler, conn *grpc.ClientConn, set *policy.Set) {
+func alike(t *testing.T, conn *grpc.ClientConn, set *policy.Set) {
 	t.Helper()
 	for _, method := range asked {
 		if theirs, ours := grpcs(conn, method), staggers(set, method); theirs != ours {
@@ -168,99 +161,12 @@ func TestGRPCReadsTheSame(t *testing.T) {
 				t.Fatalf("Parse(%s) = %v", config, err)
 			}
 			alike(t, conn, set)
-			plain, _ := set.ServiceConfig(true)
+			plain, _ := lint.Export(decision.Compile(set), true)
 			if conn, err = grpcReads(t, string(plain)); err != nil {
 				t.Fatalf("gRPC refuses %s: %v", plain, err)
 			}
 			alike(t, conn, set)
 		})
-	}
-}
-
-// TestGRPCSpellings has spellings that gRPC accepts and a policy file does not.
-func TestGRPCSpellings(t *testing.T) {
-	t.Parallel()
-	for name, config := range map[string]string{
-		"keys in another case":   `{"METHODCONFIG": [{"Name": [{"SERVICE": "a.B"}], "TimeOut": "1s", "RetryPolicy": {"MAXATTEMPTS": 3, "initialbackoff": "0.1s", "MaxBackoff": "1s", "backoffmultiplier": 2, "RetryableStatusCodes": ["UNAVAILABLE"]}}]}`,
-		"keys with null":         methodConfigs(`{"name": [{"service": "a.B", "method": null}], "timeout": null, "waitForReady": null, "retryPolicy": null, "maxRequestMessageBytes": null}`),
-		"no methodConfig":        `{"methodConfig": null, "retryThrottling": null}`,
-		"no digits before":       of(`"timeout": ".5s"`),
-		"no digits after":        of(`"timeout": "5.s"`),
-		"a duration in the list": of(`"retryPolicy": {"initialBackoff": ".1s", "maxBackoff": "1.s", "backoffMultiplier": 2, ` + unavailable + `}`),
-		"the letter long s":      methodConfigs(`{"name": [{"ſervice": "a.B"}], "timeout": "1s"}`),
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			conn, err := grpcReads(t, config)
-			if err != nil {
-				t.Fatalf("gRPC refuses it: %v", err)
-			}
-			set, err := policy.ParseServiceConfig([]byte(config))
-			if err != nil {
-				t.Fatalf("ParseServiceConfig(%s) = %v", config, err)
-			}
-			alike(t, conn, set)
-			respelled, err := respell("f.json", config)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if set, err = policy.Parse("f.json", respelled); err != nil {
-				t.Fatalf("Parse(%s) = %v", respelled, err)
-			}
-			alike(t, conn, set)
-		})
-	}
-}
-
-func respell(file, text string) ([]byte, error) {
-	return document.RespelledLikeGRPC(file, []byte(text), document.Format{}, (*policyv1.PolicyFile)(nil).ProtoReflect().Descriptor())
-}
-
-func TestRespelled_Unchanged(t *testing.T) {
-	t.Parallel()
-	for _, text := range []string{`{"methodConfig":   []}`, `{"owner": null, "methodConfig": [{"timeout": "5"}]}`, `{"timeout": 5, "methodConfig": [5]}`, "methodConfig: []\n"} {
-		if got, err := respell("f", text); err != nil || string(got) != text {
-			t.Errorf("%s becomes %s, %v", text, got, err)
-		}
-	}
-	if got, err := respell("f", "{"); err == nil {
-		t.Errorf("{ becomes %s", got)
-	}
-	for _, both := range []string{`{"methodConfig": [], "MethodConfig": []}`, `{"MethodConfig": [], "methodConfig": []}`} {
-		if _, err := policy.ParseServiceConfig([]byte(both)); err == nil || !strings.Contains(err.Error(), "MethodConfig: unknown key") {
-			t.Errorf("ParseServiceConfig(%s) = %v; want the second spelling of a key refused", both, err)
-		}
-	}
-}
-
-// The comparisons above must be able to fail.
-func TestGRPCComparison(t *testing.T) {
-	t.Parallel()
-	whole := of(`"waitForReady": true, "timeout": "1s", "maxRequestMessageBytes": 1, "maxResponseMessageBytes": 2, "retryPolicy": {` + shared + `, ` + unavailable + `}`)
-	conn, err := grpcReads(t, whole)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, change := range [][2]string{
-		{"a.B", "a.C"},
-		{"true", "false"},
-		{`"timeout": "1s"`, `"timeout": "2s"`},
-		{": 1,", ": 3,"},
-		{"Bytes\": 2", "Bytes\": 4"},
-		{"0.1s", "0.2s"},
-		{"maxBackoff\": \"1s", "maxBackoff\": \"2s"},
-		{"Multiplier\": 2", "Multiplier\": 3"},
-		{"Attempts\": 3", "Attempts\": 4"},
-		{"UNAVAILABLE", "ABORTED"},
-	} {
-		other := strings.Replace(whole, change[0], change[1], 1)
-		set, err := policy.Parse("f.json", []byte(other))
-		if err != nil || other == whole {
-			t.Fatalf("%s: %v", other, err)
-		}
-		if grpcs(conn, "/a.B/C") == staggers(set, "/a.B/C") {
-			t.Errorf("%s for %s makes no difference", change[1], change[0])
-		}
 	}
 }
 

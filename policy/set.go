@@ -17,21 +17,15 @@ import (
 // Set has the policies of a program, and the budgets that they name. It never changes, and is safe for concurrent use.
 type Set struct {
 	config   Config
-	policies []*Policy            // in the order of the config; then those of APIs, by name
-	byEntry  lookup.Table[Policy] // of the config
+	policies []*Policy // in the order of the config
 	byPath   lookup.Table[Policy]
 
 	balancing   string // see Config.balancing
 	balancingAt Diagnostic
 
-	pending    []pendingWarning // of the config
-	wide       []wideName       // their methods must be declared idempotent elsewhere
-	warnings   []Diagnostic
-	undeclared []Diagnostic      // at most one note
-	source     string            // the name of the text that it was parsed from, or ""
-	digest     [sha256.Size]byte // of that text, or zero
-
-	descriptors descriptors
+	warnings []Diagnostic
+	source   string            // the name of the text that it was parsed from, or ""
+	digest   [sha256.Size]byte // of that text, or zero
 }
 
 // NewSet checks a config and returns its set. The error is an [*Error] with all errors in it.
@@ -47,6 +41,7 @@ func newSet(c Config, report *document.Report) (*Set, error) {
 	}
 	s := &Set{
 		config: c.clone(),
+		byPath: lookup.Table[Policy]{},
 
 		balancing:   c.balancing(),
 		balancingAt: locate(report, Diagnostic{Severity: SeverityError, Field: balancingKey}),
@@ -61,12 +56,10 @@ func newSet(c Config, report *document.Report) (*Set, error) {
 		for _, name := range m.Names {
 			p := s.newPolicy(name, m.Spec)
 			s.policies = append(s.policies, p)
-			s.byEntry.Put(name, p)
+			s.byPath[name] = p
 		}
 	}
-	s.byPath = s.byEntry
-	s.pending, s.wide = pendingWarnings(report, c), wideNames(report, c)
-	s.warnings, s.undeclared = s.currentWarnings(), s.noteUndeclared()
+	s.warnings = warnings(report, c)
 	return s, nil
 }
 
@@ -80,20 +73,20 @@ func (s *Set) newPolicy(name string, spec Spec) *Policy {
 // resolved fills in the settings that depend on the name and the config.
 func (s *Set) resolved(spec Spec, name string) Spec {
 	spec.Idempotency = resolve(spec.Idempotency, s.config.Idempotency, name)
-	spec.TransparentRetry = cmp.Or(spec.TransparentRetry, s.config.TransparentRetry)
-	spec.RefusedRetry = cmp.Or(spec.RefusedRetry, s.config.RefusedRetry)
 	spec.Mode, spec.Percent = reachOf(s.config.Mode, s.config.Percent).and(reachOf(spec.Mode, spec.Percent)).said()
 	return spec
 }
 
 // Lookup returns the policy for a full method name ("/service/method"): of the entry that names the method, else its service,
-// else the longest package, else everything, else of [Set.WithDescriptors], else nil. Entries are not merged. Lookup does not
-// allocate.
+// else everything, else nil. Entries are not merged. Lookup does not allocate.
 func (s *Set) Lookup(method string) *Policy { return s.byPath.Find(method) }
 
-// Config returns a copy of the set's config, with defaults for MaxWaiting, MaxAttemptsLimit and the budgets' scopes. It does
-// not include the policies of APIs ([Set.WithDescriptors]).
+// Config returns a copy of the set's config, with defaults for MaxWaiting, MaxAttemptsLimit and the budgets' scopes.
 func (s *Set) Config() Config { return s.config.clone() }
+
+// LoadBalancing returns the loadBalancingConfig as JSON and its place in the file, if it names the policy of package balancer at
+// any depth: a Retrier gives it to its connections. Otherwise config is "".
+func (s *Set) LoadBalancing() (config string, at Diagnostic) { return s.balancing, s.balancingAt }
 
 // Source returns the name of the file that the set was parsed from, as given, or "" if there was none.
 func (s *Set) Source() string { return s.source }
@@ -107,19 +100,8 @@ func (s *Set) Hash() string {
 	return hex.EncodeToString(s.digest[:6])
 }
 
-// Policies returns the policies in the order of the config, one for each name ([Policy.Name]). Those of APIs follow, by name
-// ([Set.WithDescriptors]).
+// Policies returns the policies in the order of the config, one for each name ([Policy.Name]).
 func (s *Set) Policies() []*Policy { return slices.Clone(s.policies) }
 
-// Warnings returns warnings on valid but possibly surprising settings, such as a budget that no policy names. One
-// [SeverityNote] counts the methods that will not be retried because they aren't declared idempotent: [Lint] names them.
-func (s *Set) Warnings() []Diagnostic { return slices.Concat(s.warnings, s.undeclared) }
-
-// configured returns the policies of the config alone.
-func (s *Set) configured() []*Policy {
-	n := 0
-	for _, m := range s.config.Methods {
-		n += len(m.Names)
-	}
-	return s.policies[:n]
-}
+// Warnings returns warnings on valid but possibly surprising settings, such as a budget that no policy names.
+func (s *Set) Warnings() []Diagnostic { return slices.Clone(s.warnings) }

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -55,40 +54,6 @@ func TestLookup(t *testing.T) {
 	}
 }
 
-// TestLookup_Packages has packages inside of packages.
-func TestLookup_Packages(t *testing.T) { // not parallel: it counts allocations
-	set := mustParse(t, "f", `
-methodConfig:
-- name: [{service: acme.*}, {service: acme.orders.v1.*}]
-- name: [{service: acme.orders.v1.Own}, {service: acme.orders.v1.Other, method: Get}]
-`)
-	for method, want := range map[string]string{
-		"/acme.orders.v1.A/Get":      "/acme.orders.v1.*/",
-		"/acme.orders.v1.sub.A/Get":  "/acme.orders.v1.*/",
-		"/acme.orders.v1.Own/Get":    "/acme.orders.v1.Own/",
-		"/acme.orders.v1.Other/Get":  "/acme.orders.v1.Other/Get",
-		"/acme.orders.v1.Other/List": "/acme.orders.v1.*/",
-		"/acme.orders.v10.A/Get":     "/acme.*/",
-		"/acme.Root/Get":             "/acme.*/",
-		"/acme/Get":                  "",
-		"/acmex.A/Get":               "",
-		"/other.A/acme.B":            "",
-		"/":                          "",
-		"":                           "",
-	} {
-		got := ""
-		if p := set.Lookup(method); p != nil {
-			got = p.Name()
-		}
-		if got != want {
-			t.Errorf("Lookup(%q) = %q; want %q", method, got, want)
-		}
-	}
-	if n := testing.AllocsPerRun(100, func() { set.Lookup("/acme.orders.v1.A/Get") }); n > 0 {
-		t.Errorf("%v allocations; want none", n)
-	}
-}
-
 func TestLookupWithoutDefault(t *testing.T) {
 	t.Parallel()
 	set := mustParse(t, "f", "methodConfig: [{name: [{service: a.B}]}]")
@@ -99,41 +64,6 @@ func TestLookupWithoutDefault(t *testing.T) {
 	}
 	if p := mustParse(t, "f", "{}").Lookup("/a.B/C"); p != nil {
 		t.Errorf("the empty file has a policy for %v", p.Name())
-	}
-}
-
-// BenchmarkLookup looks up methods with similar names, like those of generated services, and methods with entirely different
-// names: neither may cost more than the other, nor may a large file cost more than a small one.
-func BenchmarkLookup(b *testing.B) {
-	for _, row := range []struct{ name, service, method string }{
-		{"alike", "acme.shop.v1.Service%04d", "GetInvoice"},
-		{"unlike", "%04d.acme.shop.v1.Service", "GetInvoice%04d"},
-	} {
-		for _, names := range []int{10, 300, 1000} {
-			b.Run(fmt.Sprintf("%s/%d", row.name, names), func(b *testing.B) {
-				var config policy.Config
-				var methods []string
-				for i := range names {
-					method := row.method
-					if strings.Contains(row.method, "%") {
-						method = fmt.Sprintf(row.method, i)
-					}
-					name := fmt.Sprintf("/"+row.service+"/", i) + method
-					config.Methods = append(config.Methods, policy.MethodConfig{Names: []string{name}})
-					methods = append(methods, name)
-				}
-				set, err := policy.NewSet(config)
-				if err != nil {
-					b.Fatal(err)
-				}
-				b.ReportAllocs()
-				for i := 0; b.Loop(); i++ {
-					if set.Lookup(methods[i%names]) == nil {
-						b.Fatal("no policy")
-					}
-				}
-			})
-		}
 	}
 }
 
@@ -211,10 +141,6 @@ func TestSetSourceAndHash(t *testing.T) {
 	set := mustParse(t, "etc/retry.yaml", text)
 	if want := fmt.Sprintf("%x", sha256.Sum256([]byte(text)))[:12]; set.Source() != "etc/retry.yaml" || set.Hash() != want {
 		t.Errorf("%q %q; want etc/retry.yaml %q", set.Source(), set.Hash(), want)
-	}
-	described, err := set.WithDescriptors()
-	if err != nil || described.Hash() != set.Hash() || described.Source() != set.Source() {
-		t.Errorf("with descriptors: %q %q, %v", described.Source(), described.Hash(), err)
 	}
 	made, err := policy.NewSet(policy.Config{})
 	if err != nil || made.Source() != "" || made.Hash() != "" {

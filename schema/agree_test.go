@@ -9,9 +9,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
-	"pgregory.net/rapid"
-
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -26,7 +23,6 @@ var unsaid = []*regexp.Regexp{
 	regexp.MustCompile(`: is named by .* too`),
 	regexp.MustCompile(`: must stand in retryableStatusCodes too`),
 	regexp.MustCompile(`: is in another perCode entry`),
-	regexp.MustCompile(`: needs an entry whose names all give service and method`),
 	regexp.MustCompile(`perCode\[\d\]\.maxAttempts: .* must be 1 to the policy's maxAttempts`),
 	regexp.MustCompile(`perCode\[\d\].backoffMultiplier: .* must be 1 with growth FIXED`), // the policy's own
 	regexp.MustCompile(`hedgingQuantile.max: .* must be at least min`),
@@ -73,12 +69,10 @@ func candidates(t testing.TB, now any) []any {
 }
 
 // TestSchemaAgreesWithParse tries every candidate for every value, one at a time. The schema must accept what policy.Parse
-// accepts, and refuse what it refuses, except for rules that no schema can express. Then it changes many values of a file at
-// a time, and checks the first half again.
+// accepts, and refuse what it refuses, except for rules that no schema can express.
 func TestSchemaAgreesWithParse(t *testing.T) {
 	t.Parallel()
 	schema, all := compiled(t), whole(t)
-	good := map[string][]any{} // accepted by policy.Parse at
 	hit := make([]bool, len(unsaid))
 	var taken, refused int
 	for _, p := range all.places() {
@@ -90,7 +84,6 @@ func TestSchemaAgreesWithParse(t *testing.T) {
 			switch {
 			case parseErr == nil && schemaErr == nil:
 				taken++
-				good[p.String()] = append(good[p.String()], v)
 			case parseErr != nil && schemaErr != nil:
 				refused++
 			case parseErr == nil:
@@ -113,28 +106,5 @@ func TestSchemaAgreesWithParse(t *testing.T) {
 	t.Logf("%d documents taken by both, %d refused by both", taken, refused)
 	if taken < 500 || refused < 2000 {
 		t.Errorf("%d documents taken by both, %d refused by both; want many of each", taken, refused)
-	}
-	mixed(t, schema, all, good)
-}
-
-func mixed(t *testing.T, schema *jsonschema.Schema, all document, good map[string][]any) {
-	t.Helper()
-	places := slices.DeleteFunc(all.places(), func(p place) bool { return good[p.String()] == nil })
-	taken := 0
-	rapid.Check(t, func(t *rapid.T) {
-		d := all
-		for _, p := range rapid.SliceOfN(rapid.SampledFrom(places), 1, 15).Draw(t, "places") {
-			d = d.with(p.path, rapid.SampledFrom(good[p.String()]).Draw(t, "value"))
-		}
-		if _, err := policy.Parse("f.json", d.text(t)); err != nil {
-			t.Skip("not a policy file: ", err)
-		}
-		taken++
-		if err := schema.Validate(d.root); err != nil {
-			t.Fatalf("%s\n%v", d.text(t), err)
-		}
-	})
-	if taken < 100 {
-		t.Errorf("%d policy files; want 100 or more", taken)
 	}
 }

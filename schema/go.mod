@@ -8,7 +8,6 @@ require (
 	github.com/stagger-go/stagger v0.0.0
 	go.yaml.in/yaml/v4 v4.0.0
 	google.golang.org/protobuf v1.36.12
-	pgregory.net/rapid v1.3.0
 )
 
 require (

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	draft = "http://json-schema.org/draft-07/schema#" // the newest draft that every
+	draft = "http://json-schema.org/draft-07/schema#" // the newest draft that every editor knows
 	home  = "https://raw.githubusercontent.com/stagger-go/stagger/main/schema/policy.json"
 )
 

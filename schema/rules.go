@@ -32,11 +32,7 @@ func rulesByName() map[protoreflect.FullName]rule {
 		"PolicyFile.max_attempts_limit":    between(2, 100),
 
 		"MethodConfig.percent":  between(0, 100),
-		"MethodConfig":          both(ownOrNamed, func(s *schema) { when(s, "idempotency", "NONE", "idempotencyKey", never()) }),
-		"NamedPolicy":           oneStrategy,
-		"NamedPolicy.name":      notEmpty,
-		"IgnoredAdvice.on":      notEmpty,
-		"IgnoredAdvice.reason":  notEmpty,
+		"MethodConfig":          func(s *schema) { when(s, "idempotency", "NONE", "idempotencyKey", never()) },
 		"IdempotencyKey.header": both(pattern("^[a-z0-9_.-]+$", `must have only lower-case letters, digits, "-", "_" and "."`), not("^grpc-|-bin$", "must be a header that does not begin with grpc- nor end with -bin")),
 		"Name":                  methodNeedsService,
 		"Name.service":          both(pattern("^[^/]*$", "must be a full name without slashes"), func(s *schema) { stringOrNull(s) }),
@@ -48,13 +44,9 @@ func rulesByName() map[protoreflect.FullName]rule {
 		"RetryPolicy.retryable_status_codes[]": notEmpty,
 		"RetryPolicy.budget":                   notEmpty,
 
-		"CodeOverride.codes[]": notEmpty,
+		"RetryPolicy.per_code[]": func(s *schema) { s.MaxItems = new(16) },
 
-		"ErrorInfo":        func(s *schema) { s.MinProperties = new(1) },
-		"ErrorInfo.domain": notEmpty,
-		"ErrorInfo.reason": notEmpty,
-
-		"CodePolicy":                    both(fixedIsOne, processedNeedsInfo),
+		"CodePolicy":                    fixedIsOne,
 		"CodePolicy.codes[]":            notEmpty,
 		"CodePolicy.max_attempts":       least(1),
 		"CodePolicy.backoff_multiplier": positive,
@@ -64,10 +56,6 @@ func rulesByName() map[protoreflect.FullName]rule {
 		"HedgingPolicy.hedging_delay": zeroOrMore,
 		"HedgingPolicy.budget":        notEmpty,
 		"HedgingQuantile.quantile":    both(positive, func(s *schema) { s.ExclusiveMaximum = new(1.0) }),
-
-		"FleetPool.name":       pattern("^[A-Za-z0-9._-]{1,64}$", `must be 1 to 64 letters, digits, "-", "_" and "."`),
-		"FleetPool.per_second": between(0.0001, 1e6),
-		"RatioBudget":          fleetIsReserve,
 
 		"Budget":      oneKind,
 		"Budget.name": both(notEmpty, not("^"+foldCase("NONE")+"$", "must be a name, and not NONE, which means no budget")),
@@ -85,7 +73,7 @@ func rulesByName() map[protoreflect.FullName]rule {
 	} {
 		for i, f := range b.bounds.Fields() {
 			r := bounds(f)
-			if b.defaults != nil && f.Name != "HedgeCost" { // its default is
+			if b.defaults != nil && f.Name != "HedgeCost" { // its default is another key's value
 				r = both(r, fallback(b.defaults.Fields()[i]))
 			}
 			rules["stagger.policy.v1."+b.message+"."+protoreflect.FullName(snake(f.Name))] = r
@@ -200,12 +188,6 @@ func when(s *schema, key, value, other string, then *schema) {
 	})
 }
 
-// processedNeedsInfo requires more than a code for unprocessed calls.
-func processedNeedsInfo(s *schema) {
-	when(s, "processed", "NO", "errorInfo", &schema{Required: []string{"domain", "reason"}})
-	s.AllOf[len(s.AllOf)-1].Then.Required = []string{"errorInfo"}
-}
-
 func fixedIsOne(s *schema) {
 	when(s, "growth", "FIXED", "backoffMultiplier", &schema{Const: new(any(1))})
 }
@@ -222,14 +204,6 @@ func timeouts(s *schema) {
 	})
 }
 
-// fleetIsReserve forbids minPerSecond together with fleet.
-func fleetIsReserve(s *schema) {
-	s.AllOf = append(s.AllOf, &schema{
-		If:   &schema{Required: []string{"fleet"}, Properties: map[string]*schema{"fleet": {Type: "object"}}},
-		Then: &schema{Properties: map[string]*schema{"minPerSecond": {Const: new(any(0))}}},
-	})
-}
-
 func methodNeedsService(s *schema) {
 	given := func(key string) *schema {
 		is := &schema{Type: typeString, MinLength: new(1)}
@@ -243,21 +217,6 @@ func oneKind(s *schema) {
 	for _, key := range balance.Names() {
 		s.AnyOf = append(s.AnyOf, &schema{Required: []string{key}})
 	}
-}
-
-// oneStrategy requires a named policy to retry or to hedge.
-func oneStrategy(s *schema) {
-	for _, key := range []string{"retryPolicy", "hedgingPolicy"} {
-		s.AnyOf = append(s.AnyOf, &schema{Required: []string{key}})
-	}
-}
-
-// ownOrNamed allows an entry either a named policy or its own.
-func ownOrNamed(s *schema) {
-	s.AllOf = append(s.AllOf, &schema{
-		If:   &schema{Required: []string{"policy"}},
-		Then: &schema{Properties: map[string]*schema{"retryPolicy": never(), "hedgingPolicy": never()}},
-	})
 }
 
 // onePolicyEach requires a list of load balancing policies, each with its settings. Those of package balancer are known:

@@ -13,7 +13,7 @@ import (
 
 // Attempt is one request as the server received it.
 type Attempt struct {
-	Method   string        // "/package.Service/Method"
+	Method   string        // "/package.Service/Method"; of longer names than 256 bytes, the first 256
 	Number   int           // among the attempts of this method, from 1
 	Serial   int           // among all attempts, from 1
 	Conn     int           // the number of its connection, from 1
@@ -31,23 +31,13 @@ type Attempt struct {
 	Code      codes.Code // of its end; OK while it runs
 	Cancelled bool       // the client, its deadline or the connection ended it before the step was done
 
-	size int // of Requests, in bytes
+	size     int  // of Metadata and Requests, in bytes
+	full     bool // no more Requests are kept
+	recorded bool // the record counts its size
 }
 
-// maxSize bounds the size of Requests, so that endless streams can be recorded.
+// maxSize bounds the size of an attempt's Metadata and Requests, so that endless streams can be recorded.
 const maxSize = 4 << 20
-
-// received records a message. It keeps the first of any size, and none after one that exceeds
-// maxSize.
-func (a *Attempt) received(b []byte) {
-	a.Received++
-	a.Bytes += len(b)
-	const header = 24 // of the slice
-	a.size += header + len(b)
-	if a.Received == 1 || a.size <= maxSize {
-		a.Requests = append(a.Requests, b)
-	}
-}
 
 // clone returns a copy of the attempt, which later messages don't change.
 func (a *Attempt) clone() Attempt {

@@ -5,8 +5,8 @@ package testserver_test
 
 import (
 	"context"
+	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -45,21 +45,6 @@ func TestAttemptIsRecordedInFull(t *testing.T) {
 	})
 }
 
-func TestAttemptsIncludeRunning(t *testing.T) {
-	stage(t, func(t *testing.T, s scene) {
-		s.On(get, testserver.Hang())
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan answer, 1)
-		go func() { done <- s.call(ctx, get) }()
-		synctest.Wait()
-		if list := s.Attempts(); len(list) != 1 || !list[0].End.IsZero() {
-			t.Errorf("recorded %+v; want one that runs", list)
-		}
-		cancel()
-		wantCode(t, <-done, codes.Canceled)
-	})
-}
-
 func TestCount(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
 		for _, method := range []string{get, get, list, pay} {
@@ -95,4 +80,35 @@ func TestNoRecordCounts(t *testing.T) {
 			t.Errorf("counted %d, kept %d; want 3 and none", s.Count(get), len(s.Attempts()))
 		}
 	}, testserver.Keep(0))
+}
+
+// Requests, metadata and names of methods fill the record up to its bound in bytes: the oldest attempts have none then.
+func TestRecordIsBounded(t *testing.T) {
+	stage(t, func(t *testing.T, s scene) {
+		const requests, mib = 70, 1 << 20
+		ctx := metadata.AppendToOutgoingContext(t.Context(), "large", strings.Repeat("y", mib))
+		for range requests {
+			if err := s.conn.Invoke(ctx, get, text(strings.Repeat("x", mib)), text("")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		list, size := s.Attempts(), 0
+		for i, a := range list {
+			size += len(strings.Join(a.Metadata["large"], ""))
+			for _, b := range a.Requests {
+				size += len(b)
+			}
+			if last := len(a.Requests) == 1 && len(a.Metadata) > 0; last != (i >= requests-31) {
+				t.Errorf("attempt %d of %d: %d requests, %d metadata", i, requests, len(a.Requests), len(a.Metadata))
+			}
+		}
+		if len(list) != requests || size > 64*mib || s.Count(get) != requests {
+			t.Errorf("%d attempts with %d bytes; want all, and at most 64 MiB", len(list), size)
+		}
+		long := "/acme.orders.v1.OrderService/" + strings.Repeat("x", 1000)
+		_ = s.call(t.Context(), long)
+		if got := s.Attempts()[requests].Method; got != long[:256] {
+			t.Errorf("a name of %d bytes is kept; want 256", len(got))
+		}
+	})
 }

@@ -5,6 +5,7 @@ package testserver
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"google.golang.org/grpc"
@@ -30,10 +31,14 @@ type call struct {
 	flushes     bool // wait for sends to go out, because the connection may be dropped
 }
 
+// maxName bounds the names of methods that are kept, in bytes.
+const maxName = 256
+
 // handle serves all calls of methods that are not registered.
 func (s *Server) handle(_ any, stream grpc.ServerStream) error {
 	c := &call{stream: stream, record: &s.record, attempt: &Attempt{}}
 	c.attempt.Method, _ = grpc.MethodFromServerStream(stream)
+	c.attempt.Method = strings.Clone(c.attempt.Method[:min(len(c.attempt.Method), maxName)])
 	c.conn = connectionOf(c.stream.Context())
 	if c.conn == nil {
 		return status.Error(codes.Internal, "testserver: the server's credentials hide the connection")

@@ -52,7 +52,9 @@ func (c *call) read(m any) ([]byte, error) {
 		return nil, err
 	}
 	c.begun = true
-	c.update(func(a *Attempt) { a.received(r.bytes) })
+	if c.seen {
+		c.record.received(c.attempt, r.bytes)
+	}
 	return r.bytes, nil
 }
 

@@ -39,18 +39,6 @@ func TestStreamIsRecordedInFull(t *testing.T) {
 	})
 }
 
-func TestStepsRecordMessages(t *testing.T) {
-	stage(t, func(t *testing.T, s scene) {
-		s.On(list, testserver.Fail(codes.Aborted).Reply(text("one"), text("two")), testserver.OK())
-		_ = s.codesOf(t, list, 2)
-		for i, sent := range []int{2, 1} {
-			if a := s.Attempts()[i]; a.Received != 1 || len(a.Requests) != 1 || a.Sent != sent || a.HalfClosed {
-				t.Errorf("recorded %+v; want 1 message and %d sent", a, sent)
-			}
-		}
-	})
-}
-
 func TestRequestsAreKeptUpTo4MiB(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
 		s.On(watch, moves.Play(moves.Receive(0)))

@@ -10,14 +10,14 @@ import (
 )
 
 // codec passes bytes on unchanged, so that scripts need no message types. Messages of
-// registered services use gRPC's own codec.
+// registered services use gRPC's codec.
 type codec struct{}
 
 // request is a message of the client.
 type request struct {
 	into  any    // what it is decoded into, or nil
 	keep  bool   // its bytes are needed
-	bytes []byte // if they are
+	bytes []byte // if they are needed
 }
 
 // Marshal implements [encoding.CodecV2].

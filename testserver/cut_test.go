@@ -15,7 +15,6 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/encoding/gzip"
 	"google.golang.org/grpc/metadata"
 
 	"github.com/stagger-go/stagger/internal/tools/moves"
@@ -47,18 +46,6 @@ func TestCutComesInTheMiddleOfAMessage(t *testing.T) {
 		if a.Code != codes.Unavailable || a.Cancelled || a.Sent != 2 || a.Conn != 20 {
 			t.Errorf("the server saw %+v; want UNAVAILABLE after 2 messages, each on a new connection", a)
 		}
-	})
-}
-
-func TestCutEndsOtherCalls(t *testing.T) {
-	stage(t, func(t *testing.T, s scene) {
-		s.On(list, testserver.Hang())
-		s.On(watch, moves.Play(moves.Cut()))
-		beside := make(chan answer, 1)
-		go func() { beside <- s.call(t.Context(), list) }()
-		synctest.Wait()
-		s.open(t.Context(), t).wantEnd(codes.Unavailable)
-		wantCode(t, <-beside, codes.Unavailable)
 	})
 }
 
@@ -101,20 +88,6 @@ func TestCutAfterClientIsGone(t *testing.T) {
 		w.wantEnd(codes.OK)
 		if got := s.Attempts()[1].Conn; got != 1 {
 			t.Errorf("the next call came on connection %d; want the same, which was not cut", got)
-		}
-	})
-}
-
-func TestCutOfClientThatCompresses(t *testing.T) {
-	stage(t, func(t *testing.T, s scene) {
-		s.On(watch, moves.Play(moves.Echo(1), moves.Cut()))
-		start := time.Now()
-		w := s.open(t.Context(), t, grpc.UseCompressor(gzip.Name))
-		w.send("a")
-		w.want("a")
-		w.wantEnd(codes.Unavailable)
-		if took := time.Since(start); took != 0 {
-			t.Errorf("took %v; want no time", took)
 		}
 	})
 }

@@ -46,21 +46,6 @@ func TestDialAll(t *testing.T) {
 	})
 }
 
-func TestDialAllOnTCP(t *testing.T) {
-	t.Parallel()
-	a, b := testserver.Start(t, tcp(t)), testserver.Start(t)
-	conn, err := testserver.DialAll([]*testserver.Server{a, b})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close() })
-	for a.Count(get) == 0 || b.Count(get) == 0 { // until both are connected
-		if got := invoke(t.Context(), conn, get); got.err != nil {
-			t.Fatal(got.err)
-		}
-	}
-}
-
 func TestDialAllErrors(t *testing.T) {
 	t.Parallel()
 	twin := func() *testserver.Server { return testserver.Start(t, testserver.Listener(bufconn.Listen(1))) }

@@ -20,11 +20,6 @@ func init() {
 		s, _ := step.(Step)
 		return s.invalid(err)
 	}
-	steps.Add = func(server any, pattern string, step any) {
-		s, _ := server.(*Server)
-		more, _ := step.(Step)
-		s.report(s.scripts.change(pattern, []Step{more}, s.scripts.add))
-	}
 	steps.Raw = func(step any, messages [][]byte) any {
 		s, _ := step.(Step)
 		return s.raw(messages...)

@@ -16,22 +16,6 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-func TestReceiveWaitsForItsMessages(t *testing.T) {
-	stage(t, func(t *testing.T, s scene) {
-		s.On(watch, moves.Play(moves.Receive(2), moves.Send(text("got both")), moves.Receive(0)))
-		w := s.open(t.Context(), t)
-		w.send("a")
-		synctest.Wait()
-		if a := s.Attempts()[0]; a.Received != 1 || a.Sent != 0 {
-			t.Errorf("after one message %d are received and %d sent; want 1 and 0", a.Received, a.Sent)
-		}
-		w.send("b")
-		w.want("got both")
-		w.closeSend()
-		w.wantEnd(codes.OK)
-	})
-}
-
 func TestReceiveEndsAtHalfClose(t *testing.T) {
 	t.Parallel()
 	for name, move := range map[string]moves.Move{"Receive": moves.Receive(5), "ReceiveAll": moves.Receive(0)} {
@@ -74,18 +58,6 @@ func TestSendHeaderSendsHeadersAtOnce(t *testing.T) {
 	})
 }
 
-func TestPlayFailsTrailersOnly(t *testing.T) {
-	stage(t, func(t *testing.T, s scene) {
-		s.On(watch, moves.Play(moves.Receive(1)).Then(testserver.Fail(codes.Unavailable)))
-		w := s.open(t.Context(), t)
-		w.send("a")
-		w.wantEnd(codes.Unavailable)
-		if header, err := w.Header(); len(header) != 0 {
-			t.Errorf("headers %v, %v; want none", header, err)
-		}
-	})
-}
-
 func TestSendHeaderTooLate(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
 		s.On(watch, moves.Play(moves.Send(text("one"))).Then(testserver.OK().Header(metadata.Pairs("shard", "7"))))
@@ -103,19 +75,6 @@ func TestSendRaw(t *testing.T) {
 		w := s.open(t.Context(), t)
 		w.want("pong")
 		w.wantEnd(codes.Internal) // says the client, which cannot decode it
-	})
-}
-
-func TestEcho(t *testing.T) {
-	stage(t, func(t *testing.T, s scene) {
-		s.On(watch, moves.Play(moves.Echo(2), moves.Send(text("stop"))))
-		w := s.open(t.Context(), t)
-		for _, m := range []string{"a", "b"} {
-			w.send(m)
-			w.want(m)
-		}
-		w.want("stop")
-		w.wantEnd(codes.OK)
 	})
 }
 

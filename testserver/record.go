@@ -13,6 +13,9 @@ import (
 // keepAll means an unlimited record.
 const keepAll = -1
 
+// maxRecord bounds the metadata and requests of all recorded attempts together, in bytes.
+const maxRecord = 64 << 20
+
 // record holds the attempts, in the order of their arrival.
 type record struct {
 	mu       sync.Mutex
@@ -20,6 +23,8 @@ type record struct {
 	attempts []*Attempt
 	counts   map[string]int
 	total    int
+	size     int // of the attempts' metadata and requests
+	emptied  int // the number of the first attempts that have none left
 }
 
 // begin numbers a, and keeps it if attempts are kept. The zero deadline means none.
@@ -41,9 +46,53 @@ func (r *record) begin(a *Attempt, deadline time.Time) {
 		return
 	}
 	if r.keep > 0 && len(r.attempts) >= 2*r.keep { // moves each attempt only once
+		gone := len(r.attempts) - r.keep
+		for _, old := range r.attempts[min(r.emptied, gone):gone] {
+			old.recorded = false
+			r.size -= old.size
+		}
+		r.emptied = max(0, r.emptied-gone)
 		r.attempts = append(make([]*Attempt, 0, 2*r.keep), r.last()...)
 	}
+	a.recorded = true
 	r.attempts = append(r.attempts, a)
+	for key, values := range a.Metadata {
+		for _, v := range values {
+			r.grow(a, entrySize+len(key)+len(v))
+		}
+	}
+}
+
+// entrySize is the size of a message or a value without its bytes.
+const entrySize = 40
+
+// grow counts n more bytes of an attempt. If there are too many, the oldest attempts lose their metadata and requests.
+// r.mu must be held.
+func (r *record) grow(a *Attempt, n int) {
+	a.size += n
+	if !a.recorded {
+		return
+	}
+	r.size += n
+	for ; r.size > maxRecord && r.emptied < len(r.attempts); r.emptied++ {
+		old := r.attempts[r.emptied]
+		r.size -= old.size
+		old.Metadata, old.Requests, old.full, old.recorded = nil, nil, true, false
+	}
+}
+
+// received records a message of an attempt. It keeps the first of any size, and none after one that exceeds maxSize.
+func (r *record) received(a *Attempt, b []byte) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	a.Received++
+	a.Bytes += len(b)
+	if a.Received > 1 && (a.full || a.size+len(b) > maxSize) {
+		a.full = true
+		return
+	}
+	a.Requests = append(a.Requests, b)
+	r.grow(a, entrySize+len(b))
 }
 
 // update runs change under the lock, for attempts that may be in the record.
@@ -61,7 +110,8 @@ func (r *record) last() []*Attempt {
 }
 
 // Attempts returns all attempts since the start, or since [Server.Reset], in order
-// of arrival, or the last ones with [Keep]. It includes running attempts.
+// of arrival, or the last ones with [Keep]. It includes running attempts. When their metadata and requests exceed 64 MiB, the oldest
+// attempts have none.
 func (s *Server) Attempts() []Attempt {
 	s.record.mu.Lock()
 	defer s.record.mu.Unlock()
@@ -96,7 +146,10 @@ func (s *Server) Reset() {
 	s.scripts.rewind()
 	s.record.mu.Lock()
 	defer s.record.mu.Unlock()
-	s.record.attempts, s.record.counts, s.record.total = nil, nil, 0
+	for _, a := range s.record.attempts { // those that run are recorded no longer
+		a.recorded = false
+	}
+	s.record.attempts, s.record.counts, s.record.total, s.record.size, s.record.emptied = nil, nil, 0, 0, 0
 }
 
 // Observe calls f with every attempt when it begins, and again when it has ended, with End

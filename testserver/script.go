@@ -13,7 +13,7 @@ import (
 
 // On sets the script of a method ("/package.Service/Method"), of all methods of a service
 // ("/package.Service/*"), or of all methods without another script ("*"), and starts it. The k-th attempt of a method gets step k; the
-// last step repeats forever. Each method of a service has its own position in the script. A
+// last step repeats forever. Each method of a service has a position in the script. A
 // method's script overrides its service's, and that overrides "*". On without steps removes the
 // script. A method without a script answers OK with an empty message. Running calls are not affected.
 //
@@ -24,7 +24,7 @@ func (s *Server) On(pattern string, steps ...Step) {
 	if s.tb != nil {
 		s.tb.Helper()
 	}
-	s.report(s.scripts.change(pattern, steps, s.scripts.put))
+	s.report(s.scripts.put(pattern, steps))
 }
 
 func (s *Server) report(err error) {
@@ -73,8 +73,8 @@ type script struct {
 	seen  map[string]int
 }
 
-// change is put or add of checked steps: after an error, all calls are answered with it.
-func (sc *scripts) change(pattern string, steps []Step, how func(string, []Step)) error {
+// put sets or removes the script of a pattern. After an error, all calls are answered with it.
+func (sc *scripts) put(pattern string, steps []Step) error {
 	err := errors.Join(checkPattern(pattern), checkSteps(pattern, steps))
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
@@ -82,38 +82,15 @@ func (sc *scripts) change(pattern string, steps []Step, how func(string, []Step)
 		sc.err = errors.Join(sc.err, err)
 		return err
 	}
-	how(pattern, steps)
-	return nil
-}
-
-// put sets or removes the script of a pattern. sc.mu must be held.
-func (sc *scripts) put(pattern string, steps []Step) {
 	if len(steps) == 0 {
 		delete(sc.byPattern, pattern)
-		return
+		return nil
 	}
 	if sc.byPattern == nil {
 		sc.byPattern = map[string]*script{}
 	}
 	sc.byPattern[pattern] = &script{steps: slices.Clone(steps), seen: map[string]int{}}
-}
-
-// add appends to a script. Methods keep their position; those that repeat the last step continue with the first new one.
-// sc.mu must be held.
-func (sc *scripts) add(pattern string, steps []Step) {
-	s := sc.byPattern[pattern]
-	if s == nil {
-		sc.put(pattern, steps)
-		return
-	}
-	length := 0
-	for _, step := range s.steps {
-		length += max(1, step.times)
-	}
-	for method, k := range s.seen {
-		s.seen[method] = min(k, length) // methods that repeat the last step continue with the new ones
-	}
-	s.steps = append(s.steps, steps...)
+	return nil
 }
 
 // next returns the step of a method's next attempt, and the number of previous attempts in the

@@ -41,14 +41,6 @@ func TestScriptMostSpecificWins(t *testing.T) {
 	})
 }
 
-func TestScriptOfServicePerMethod(t *testing.T) {
-	stage(t, func(t *testing.T, s scene) {
-		s.On("/acme.orders.v1.OrderService/*", testserver.Fail(codes.Unavailable), testserver.OK())
-		wantText(t, "one method", s.codesOf(t, get, 2), "Unavailable OK")
-		wantText(t, "another", s.codesOf(t, list, 2), "Unavailable OK")
-	})
-}
-
 func TestOnBeginsAnew(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
 		for range 3 {
@@ -126,30 +118,6 @@ type listeningTB struct {
 }
 
 func (tb *listeningTB) Error(args ...any) { tb.errors = append(tb.errors, fmt.Sprint(args...)) }
-
-func TestOnReplacesAndRemovesScripts(t *testing.T) {
-	stage(t, func(t *testing.T, s scene) {
-		s.On(get, testserver.Fail(codes.Aborted), testserver.Fail(codes.Internal))
-		s.On("*", testserver.Fail(codes.NotFound))
-		wantText(t, "codes", s.codesOf(t, get, 3), "Aborted Internal Internal")
-		wantText(t, "codes of others", s.codesOf(t, list, 1), "NotFound")
-		s.On(get)
-		wantText(t, "codes without its script", s.codesOf(t, get, 1), "NotFound")
-	})
-}
-
-func TestAddAfterTheLastStep(t *testing.T) {
-	stage(t, func(t *testing.T, s scene) {
-		const every = "/acme.orders.v1.OrderService/*"
-		steps.Add(s.Server, every, testserver.Fail(codes.Aborted).Times(2)) // makes the script
-		wantText(t, "codes", s.codesOf(t, get, 5), "Aborted Aborted Aborted Aborted Aborted")
-		wantText(t, "codes of one that is not through", s.codesOf(t, list, 1), "Aborted")
-		steps.Add(s.Server, every, testserver.Fail(codes.Internal))
-		steps.Add(s.Server, every, testserver.OK())
-		wantText(t, "codes", s.codesOf(t, get, 3), "Internal OK OK")
-		wantText(t, "codes of one that was not through", s.codesOf(t, list, 4), "Aborted Internal OK OK")
-	})
-}
 
 func TestStepErr(t *testing.T) {
 	t.Parallel()

@@ -7,7 +7,6 @@ import (
 	"context"
 	"net"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -184,25 +183,4 @@ func TestServerOptions(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
 		wantCode(t, s.call(t.Context(), get), codes.ResourceExhausted)
 	}, testserver.ServerOptions(grpc.MaxRecvMsgSize(3)))
-}
-
-func TestManyClients(t *testing.T) {
-	t.Parallel()
-	srv := testserver.Start(t)
-	srv.On(get, testserver.Random(1, 0.5, testserver.Fail(codes.Unavailable)))
-	var clients sync.WaitGroup
-	for range 8 {
-		conn := srv.Dial(t)
-		clients.Go(func() {
-			for range 50 {
-				_ = invoke(t.Context(), conn, get)
-				srv.On(list, testserver.OK())
-				_ = srv.Attempts()
-			}
-		})
-	}
-	clients.Wait()
-	if got := srv.Count(get); got != 400 || len(srv.Attempts()) != 400 {
-		t.Errorf("%d attempts counted, %d kept; want 400", got, len(srv.Attempts()))
-	}
 }

@@ -18,55 +18,6 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-func TestOK(t *testing.T) {
-	stage(t, func(t *testing.T, s scene) {
-		s.On(get, testserver.OK(wrapperspb.String("pong")))
-		a := s.call(t.Context(), get)
-		wantCode(t, a, codes.OK)
-		wantText(t, "reply", a.reply, "pong")
-	})
-}
-
-func TestFail(t *testing.T) {
-	stage(t, func(t *testing.T, s scene) {
-		s.On(get, testserver.Fail(codes.Aborted, "the disk is full"), testserver.Fail(codes.Aborted))
-		for _, want := range []string{"the disk is full", "scripted failure"} {
-			a := s.call(t.Context(), get)
-			wantCode(t, a, codes.Aborted)
-			wantText(t, "message", status.Convert(a.err).Message(), want)
-			if len(a.header) != 0 {
-				t.Errorf("headers %v came with a failure that has none: not Trailers-Only", a.header)
-			}
-		}
-	})
-}
-
-func TestDelay(t *testing.T) {
-	stage(t, func(t *testing.T, s scene) {
-		s.On(get, testserver.Fail(codes.Aborted).Delay(90*time.Minute))
-		a := s.call(t.Context(), get)
-		wantCode(t, a, codes.Aborted)
-		if a.elapsed != 90*time.Minute {
-			t.Errorf("answered after %v; want 1h30m exactly", a.elapsed)
-		}
-	})
-}
-
-func TestDelayEndsWhenClientIsGone(t *testing.T) {
-	stage(t, func(t *testing.T, s scene) {
-		s.On(get, testserver.OK().Delay(time.Hour))
-		start := time.Now()
-		ctx, cancel := context.WithCancel(t.Context())
-		time.AfterFunc(7*time.Second, cancel)
-		wantCode(t, s.call(ctx, get), codes.Canceled)
-		synctest.Wait()
-		a := s.Attempts()[0]
-		if a.Code != codes.Canceled || !a.Cancelled || a.End.Sub(start) != 7*time.Second {
-			t.Errorf("the server saw %v, cancelled %v, after %v; want Canceled, after 7s", a.Code, a.Cancelled, a.End.Sub(start))
-		}
-	})
-}
-
 func TestHang(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
 		s.On(get, testserver.Hang())
@@ -139,19 +90,6 @@ func drain(t *testing.T, stream grpc.ClientStream) (string, error) {
 		}
 		got += m.GetValue() + " "
 	}
-}
-
-func TestReplyThenFailOfServerStream(t *testing.T) {
-	stage(t, func(t *testing.T, s scene) {
-		s.On(list, testserver.Fail(codes.Aborted).Reply(wrapperspb.String("one"), wrapperspb.String("two")))
-		stream, err := s.conn.NewStream(t.Context(), &grpc.StreamDesc{ServerStreams: true}, list)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, err := drain(t, stream)
-		wantText(t, "messages", got, "one two ")
-		wantCode(t, answer{err: err}, codes.Aborted)
-	})
 }
 
 func TestOKOfEmptyClientStream(t *testing.T) {

@@ -58,13 +58,6 @@ func TestStreamTakesMessagesAndBytes(t *testing.T) {
 	}
 }
 
-func TestStreamEndsWithItsError(t *testing.T) {
-	stage(t, func(t *testing.T, s scene) {
-		s.On(watch, testserver.Stream(func(grpc.ServerStream) error { return status.Error(codes.Aborted, "enough") }).Then(testserver.Hang()))
-		s.open(t.Context(), t).wantEnd(codes.Aborted)
-	})
-}
-
 func TestPlayMakesItsMovesInOrder(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
 		s.On(watch, moves.Play(
@@ -191,25 +184,6 @@ func TestThen(t *testing.T) {
 				if took := time.Since(start); took != row.took {
 					t.Errorf("ended after %v; want %v", took, row.took)
 				}
-			}, testserver.Keep(0))
-		})
-	}
-}
-
-func TestPlayFromFuncAndRandom(t *testing.T) {
-	t.Parallel()
-	play := moves.Play(moves.Echo(2))
-	for name, step := range map[string]testserver.Step{
-		"Func":   testserver.Func(func(context.Context, testserver.Attempt) testserver.Step { return play }),
-		"Random": testserver.Random(1, 1, play),
-	} {
-		t.Run(name, func(t *testing.T) {
-			stage(t, func(t *testing.T, s scene) {
-				s.On(watch, step)
-				w := s.open(t.Context(), t)
-				w.send("a", "b")
-				w.want("a", "b")
-				w.wantEnd(codes.OK)
 			}, testserver.Keep(0))
 		})
 	}

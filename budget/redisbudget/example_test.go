@@ -6,7 +6,6 @@ package redisbudget_test
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -24,11 +23,15 @@ func ExampleNew() {
 func run(ctx context.Context) error {
 	client := redis.NewClient(&redis.Options{Addr: "localhost:6379", ContextTimeoutEnabled: true}) // or a cluster
 	defer client.Close()
-	fleet, err := redisbudget.New(client)
+	orders, err := redisbudget.New(client, redisbudget.Config{
+		Pool:      "orders",
+		PerSecond: 100, // extra attempts a second for all processes, and 10 % of each one's own calls
+	})
 	if err != nil {
 		return err
 	}
-	retrier, err := interceptor.Watch(ctx, "retry.yaml", interceptor.WithFleet(fleet))
+	defer orders.Close()
+	retrier, err := interceptor.Watch(ctx, "retry.yaml", interceptor.WithBudget("orders", orders))
 	if err != nil {
 		return err
 	}
@@ -37,12 +40,12 @@ func run(ctx context.Context) error {
 }
 
 // Without ContextTimeoutEnabled, requests would not end in time.
-func ExampleTimeout() {
+func ExampleNew_wrong() {
 	client := redis.NewClient(&redis.Options{Addr: "localhost:6379"})
 	defer client.Close()
-	_, err := redisbudget.New(client, redisbudget.Timeout(time.Minute))
+	_, err := redisbudget.New(client, redisbudget.Config{Pool: "orders"})
 	fmt.Println(err)
 	// Output:
 	// redisbudget: New: the client's ContextTimeoutEnabled is false: must be true, so that requests end in time
-	// redisbudget: Timeout(1m0s): must be 1ms to 5s
+	// redisbudget: PerSecond 0: must be 0.0001 to 1000000
 }

@@ -4,22 +4,26 @@
 package redisbudget
 
 import (
+	"bytes"
 	"context"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
-
-	"github.com/stagger-go/stagger/budget"
 )
 
 // room is a pool of 100 tokens a second on a server whose clock the test sets.
 type room struct {
 	*miniredis.Miniredis
 
-	fleet *Fleet
-	now   time.Time
+	budget *Budget
+	now    time.Time
 }
 
 func newRoom(t *testing.T) *room {
@@ -27,11 +31,7 @@ func newRoom(t *testing.T) *room {
 	r := &room{Miniredis: miniredis.RunT(t), now: time.Unix(1_000_000, 0)}
 	client := redis.NewClient(&redis.Options{Addr: r.Addr(), MaxRetries: -1, ContextTimeoutEnabled: true})
 	t.Cleanup(func() { client.Close() })
-	fleet, err := New(client)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.fleet = fleet
+	r.budget = &Budget{client: client, config: Config{Pool: "orders", PerSecond: 100, Timeout: defaultTimeout}}
 	r.SetTime(r.now)
 	return r
 }
@@ -41,19 +41,18 @@ func (r *room) ask(t *testing.T, later time.Duration, tokens, least int64) int64
 	t.Helper()
 	r.now = r.now.Add(later)
 	r.SetTime(r.now)
-	granted, _ := r.draw(t, budget.PoolRequest{Tokens: tokens * 1e6, Least: least * 1e6})
+	granted, _ := r.draw(t, request{tokens: tokens * 1e6, least: least * 1e6})
 	return granted / 1e6
 }
 
 // draw asks now.
-func (r *room) draw(t *testing.T, request budget.PoolRequest) (tokens int64, clients float64) {
+func (r *room) draw(t *testing.T, asked request) (tokens int64, clients float64) {
 	t.Helper()
-	request.Pool, request.PerSecond = "orders", 100
-	tokens, clients, err := r.fleet.Draw(context.Background(), request)
+	a, err := r.budget.draw(context.Background(), asked)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return tokens, clients
+	return a.tokens, a.clients
 }
 
 func TestScript(t *testing.T) {
@@ -106,7 +105,7 @@ func TestScript_Clients(t *testing.T) {
 				for step := range steps {
 					r.now = r.now.Add(20 * time.Second / clients)
 					r.SetTime(r.now)
-					_, clients := r.draw(t, budget.PoolRequest{Covered: 20 * time.Second})
+					_, clients := r.draw(t, request{covered: 20 * time.Second})
 					check(step, clients)
 				}
 			}
@@ -140,5 +139,93 @@ func TestScript_NeverOverspends(t *testing.T) {
 	}
 	if granted > 1000+100 || granted < 950 {
 		t.Errorf("%d tokens in ten seconds; want 1000, of 100 a second", granted)
+	}
+}
+
+// If the key holds something else, the error has Redis's text and the remedy.
+func TestScript_WrongType(t *testing.T) {
+	r := newRoom(t)
+	if err := r.Set("stagger:{orders}", "a text"); err != nil {
+		t.Fatal(err)
+	}
+	_, err := r.budget.draw(t.Context(), request{})
+	for _, want := range []string{"key stagger:{orders}: ", "WRONGTYPE", "the key holds something else"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v; want the key, Redis' own error, and the advice", err)
+		}
+	}
+}
+
+// Answers of several versions of Redis.
+func TestAdvice(t *testing.T) {
+	for says, want := range map[string]string{
+		"WRONGTYPE Operation against a key holding the wrong kind of value script: 3a, on @user_script:6.":      "remove that, or give",
+		"NOPERM this user has no permissions to run the 'evalsha' command":                                      "~stagger:* +eval +evalsha",
+		"ERR The user executing the script can't run this command or subcommand script: 3a, on @user_script:5.": "~stagger:* +eval +evalsha",
+		"NOAUTH Authentication required.":                       "user and password",
+		"READONLY You can't write against a read only replica.": "follow the primary",
+		"ERR unknown command 'EVALSHA'":                         "Redis 5 or newer",
+		"ERR Error running script (call to f_3a): @user_script:5: Write commands not allowed after non deterministic commands. Call redis.replic": "Redis 5 or newer",
+		"OOM command not allowed when used memory > 'maxmemory'.":                                                                                 "give it more memory",
+		"dial tcp 127.0.0.1:6379: connect: connection refused":                                                                                    "",
+	} {
+		cause := errors.New(says)
+		if got := explained(cause, "k"); !errors.Is(got, cause) || !strings.Contains(got.Error(), want) || !strings.HasPrefix(got.Error(), "redisbudget: key k: "+says) {
+			t.Errorf("%v; want the cause, and %q", got, want)
+		}
+	}
+}
+
+// lossy loses the connection after Redis has run a script, before its answer is read.
+type lossy struct {
+	net.Conn
+
+	scripts *atomic.Int64 // that Redis has received, over all connections
+	asked   atomic.Bool
+}
+
+func (l *lossy) Write(p []byte) (int, error) {
+	if bytes.Contains(bytes.ToLower(p), []byte("\r\nevalsha\r\n")) {
+		l.scripts.Add(1)
+		l.asked.Store(true)
+	}
+	return l.Conn.Write(p)
+}
+
+func (l *lossy) Read(p []byte) (int, error) {
+	n, err := l.Conn.Read(p)
+	if l.asked.Load() && err == nil {
+		l.Close()
+		return 0, io.EOF
+	}
+	return n, err
+}
+
+// No kind of client repeats a request that may have been granted.
+func TestBudget_AsksOnce(t *testing.T) {
+	t.Parallel()
+	type dial = func(context.Context, string, string) (net.Conn, error)
+	for name, open := range map[string]func(addr string, dial dial) redis.UniversalClient{
+		"a client": func(addr string, dial dial) redis.UniversalClient {
+			return redis.NewClient(&redis.Options{Addr: addr, Dialer: dial, ContextTimeoutEnabled: true})
+		},
+		"a cluster": func(addr string, dial dial) redis.UniversalClient {
+			return redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{addr}, Dialer: dial, ContextTimeoutEnabled: true})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			scripts := new(atomic.Int64)
+			client := open(miniredis.RunT(t).Addr(), func(ctx context.Context, network, addr string) (net.Conn, error) {
+				conn, err := new(net.Dialer).DialContext(ctx, network, addr)
+				return &lossy{Conn: conn, scripts: scripts}, err
+			})
+			defer client.Close()
+			b := &Budget{client: onceOnly(client), config: Config{Pool: "orders", PerSecond: 100, Timeout: defaultTimeout}}
+			_, err := b.draw(t.Context(), request{})
+			if got := scripts.Load(); err == nil || got != 1 {
+				t.Errorf("%d scripts were sent for a request that ended with %v", got, err)
+			}
+		})
 	}
 }

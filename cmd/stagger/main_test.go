@@ -233,12 +233,3 @@ func TestCompletion(t *testing.T) {
 		}
 	}
 }
-
-func TestCompletionScripts(t *testing.T) {
-	t.Parallel()
-	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
-		if out, code := process(t, "completion", shell); code != 0 || !strings.Contains(out, "__complete") {
-			t.Errorf("%s: exit code %d\n%.200s", shell, code, out)
-		}
-	}
-}

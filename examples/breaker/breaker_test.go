@@ -107,7 +107,7 @@ func TestBreakerOfCancelledCalls(t *testing.T) {
 		for range 50 {
 			_ = call(t.Context(), conn)
 		}
-		time.Sleep(6 * time.Second) // the circuit is now
+		time.Sleep(6 * time.Second) // the circuit is now half open
 		srv.On(get, testserver.Hang())
 		impatient()
 		srv.Reset()

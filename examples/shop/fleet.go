@@ -137,7 +137,7 @@ func (f *fleet) kill(service string) error {
 	r := f.running[service]
 	delete(f.running, service)
 	err := r.command.Process.Kill()
-	_ = r.command.Wait() // returns that it was
+	_ = r.command.Wait() // returns that it was killed
 	return err
 }
 

@@ -32,7 +32,6 @@ import (
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/observe/debugpage"
 	"github.com/stagger-go/stagger/observe/otel"
-	"github.com/stagger-go/stagger/policy"
 )
 
 // process is one of the four: a gRPC server that calls others, with its policies and its metrics.
@@ -49,7 +48,7 @@ type setting struct {
 	service                     string
 	listen, web, policy, ledger string
 	below                       map[string]string // addresses of the called services, by their names
-	attended                    bool              // ends with
+	attended                    bool              // it ends with its standard input
 }
 
 // serve runs a service until the program is stopped.
@@ -93,8 +92,7 @@ func serve(s setting) (err error) {
 		}
 	}
 
-	// Inside the shop, calls may claim to be CRITICAL.
-	server := grpc.NewServer(append(p.serverOptions(retrier, policy.CriticalityCritical), opentelemetry.ServerOption(telemetry))...)
+	server := grpc.NewServer(append(p.serverOptions(retrier), opentelemetry.ServerOption(telemetry))...)
 	p.register(server, s.service)
 	grpc_health_v1.RegisterHealthServer(server, health.NewServer())
 	lis, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.listen)

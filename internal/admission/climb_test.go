@@ -4,7 +4,6 @@
 package admission
 
 import (
-	"math/rand/v2"
 	"testing"
 	"time"
 )
@@ -40,22 +39,5 @@ func TestClimb(t *testing.T) {
 		if got := grows(200, row.took); got != row.want {
 			t.Errorf("%s: grows: %v; want %v", name, got, row.want)
 		}
-	}
-}
-
-// Answers of random lengths have no direction.
-func TestClimb_Chance(t *testing.T) {
-	t.Parallel()
-	random := rand.New(rand.NewPCG(1, 2))
-	const n = 200_000
-	var c climb
-	arms := 0
-	for i := range n {
-		if c.recordAnswer(time.Duration(i)*20*ms, 20*ms+time.Duration(random.IntN(int(700*ms))), time.Second) {
-			arms++
-		}
-	}
-	if arms > n/10_000 {
-		t.Errorf("of %d answers, %d are a climb", n, arms)
 	}
 }

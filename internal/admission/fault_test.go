@@ -85,7 +85,7 @@ func TestGate_NeverLateWhileArmed(t *testing.T) {
 		"long calls": {5 * time.Second, 21 * time.Second, 30 * time.Second},
 	} {
 		g := New()
-		g.arm(24 * time.Hour)
+		g.arm(24*time.Hour, Never)
 		calls := []made{{0, 20 * ms, time.Second}}
 		for i := range 300 {
 			n := 10
@@ -98,6 +98,54 @@ func TestGate_NeverLateWhileArmed(t *testing.T) {
 		}
 		if refused, queued := play(g, calls); refused > len(calls)/100 || queued == 0 {
 			t.Errorf("%s: of %d calls, %d are refused; %d times there was a queue", name, len(calls), refused, queued)
+		}
+	}
+}
+
+// A server answers 100 calls a second, from 30 s on 10; 25 a second come, with a deadline of a second, and at 15 s one with
+// another deadline. That one changes nothing: the server still answers calls in time.
+func TestGate_OneLongDeadline(t *testing.T) {
+	t.Parallel()
+	serve := func(other time.Duration) (inTime int) {
+		type end struct {
+			at, took, left time.Duration
+			running        int
+		}
+		g := New()
+		c := g.class(usual)
+		var ends []end         // of attempts that run, by time
+		var free time.Duration // when the server has no more work
+		for at := 10 * time.Second; at < 90*time.Second; at += 40 * ms {
+			for len(ends) > 0 && ends[0].at <= at {
+				e := ends[0]
+				ends = ends[1:]
+				if e.took > e.left {
+					c.Leave(e.at, e.left, LeavingMissed)
+					continue
+				}
+				c.RecordAnswer(e.at, e.took, e.left, e.running)
+				if e.at > 30*time.Second {
+					inTime++
+				}
+			}
+			left, work := time.Second, 10*ms
+			if at == 15*time.Second {
+				left = other
+			}
+			if at >= 30*time.Second {
+				work = 100 * ms
+			}
+			running, _ := c.Enter(at, left)
+			if running > 0 {
+				free = max(free, at) + work
+				ends = append(ends, end{at + min(free-at, left), free - at, left, running})
+			}
+		}
+		return inTime
+	}
+	for _, other := range []time.Duration{time.Second, 10 * time.Second, time.Minute, time.Hour, 60 * 365 * 24 * time.Hour} {
+		if got := serve(other); got < 500 {
+			t.Errorf("one call with %v: %d responses in time in the minute after; want over 500 of 600", other, got)
 		}
 	}
 }

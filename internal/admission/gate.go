@@ -24,8 +24,8 @@ const (
 	memory = 2   // answers older than this many times the time left don't count: the end of a long queue has none
 	recent = 2   // answers: if any of them was fast, there is no queue
 	above  = 2   // times the fastest answer ever: below that, the service itself is slow
-	loaded = 0.8 // a server that reports less utilization has no queue
 	stays  = 5   // windows that a gate stays armed after the last slow answer
+	asking = 100 // a gate that a call has armed counts for those with less than so many times its time
 )
 
 // Never is the time left of a call without a deadline.
@@ -56,30 +56,22 @@ type Gate struct {
 	windows  windows
 	climb    climb
 	armed    until
+	given    time.Duration // the longest time of the calls that have armed it
 	limit    limit
 	state    State
-
-	utilization [recent]float64 // the last ones that servers have reported
-	reports     int             // number of reports
-	reported    time.Duration   // when the newest came
-	full        until           // a server has reported that it is full
-	speaks      bool            // servers report their utilization, or that they are full
+	full     until // a server has reported that it is full
 }
 
 // New returns a gate without observations, which admits all calls.
 func New() *Gate { return new(Gate) }
 
-// Class returns the gate for calls of a criticality, under a policy with this admission. If enforced is false, the gate only
-// counts the calls that it would refuse.
-func (g *Gate) Class(a policy.Admission, c policy.Criticality, enforced bool) Class {
-	return Class{g, c, a == policy.AdmissionAuto && c != policy.CriticalitySheddable, enforced}
-}
+// Class returns the gate for calls of a criticality. If enforced is false, the gate only counts the calls that it would refuse.
+func (g *Gate) Class(c policy.Criticality, enforced bool) Class { return Class{g, c, enforced} }
 
 // Class is a gate for calls of one criticality. All methods are safe for concurrent use. The zero value has no gate.
 type Class struct {
 	gate        *Gate
 	criticality policy.Criticality
-	waits       bool // refuses no calls until servers report how busy they are
 	enforced    bool
 }
 
@@ -94,9 +86,6 @@ func (c Class) Enter(now, left time.Duration) (running int, would bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.pass(now)
-	if left != Never {
-		g.windows.newer.longest = max(g.windows.newer.longest, left)
-	}
 	refuse := c.queued(now, left) && g.crowded(left, c.criticality)
 	refuse = g.limit.allow(now, refuse, g.full.holds(now))
 	switch {
@@ -121,7 +110,7 @@ func (c Class) Queued(now, left time.Duration) bool {
 // queued reports whether the queue is too long for a call with this time left. The gate's mu must be held.
 func (c Class) queued(now, left time.Duration) bool {
 	g := c.gate
-	return g.armed.holds(now) && (!c.waits || g.speaks) && g.queued(now, left)
+	return g.armed.holds(now) && g.given > left/asking && g.queued(now, left)
 }
 
 // Add records that an extra attempt is sent. It returns the number of running attempts, including this one. RecordAnswer or Leave
@@ -145,9 +134,6 @@ func (c Class) Leave(now, left time.Duration, why Leaving) {
 		g.windows.newer.answers++
 	case LeavingMissed:
 		g.miss(now, left)
-	case LeavingRefused:
-		g.speaks = true
-		fallthrough
 	case LeavingFull:
 		g.sayFull(now)
 	default:
@@ -163,7 +149,6 @@ const (
 	LeavingAnswered                // it was answered, at an unknown time
 	LeavingMissed                  // its call's deadline has passed
 	LeavingFull                    // a server had no resources for it
-	LeavingRefused                 // a server has refused to work on it
 )
 
 // RecordAnswer records an answer to an attempt, and how long it took. The call had this time left when the attempt was sent, and
@@ -174,6 +159,7 @@ func (c Class) RecordAnswer(now, took, left time.Duration, running int) {
 	defer g.mu.Unlock()
 	g.uncountRunning(now, c.criticality)
 	g.windows.newer.answers++
+	g.windows.recordEnd(took)
 	if part(took, left) <= most {
 		g.windows.newer.inTime = max(g.windows.newer.inTime, running)
 	}
@@ -185,22 +171,7 @@ func (c Class) RecordAnswer(now, took, left time.Duration, running int) {
 	g.heard = min(g.heard+1, recent)
 	g.at = max(g.at, now)
 	if grows := g.climb.recordAnswer(now, took, left); grows || g.armed.holds(now) && part(took, left) > slow {
-		g.arm(now)
-	}
-}
-
-// Reported records the utilization that a server has reported with an answer: 1 is its capacity. RecordAnswer or Leave records the
-// answer itself.
-func (c Class) Reported(now time.Duration, utilization float64) {
-	g := c.gate
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.utilization[g.reports%recent] = utilization
-	g.reports++
-	g.reported = max(g.reported, now)
-	g.speaks = true
-	if utilization >= loaded {
-		g.sayFull(now)
+		g.arm(now, left)
 	}
 }
 
@@ -225,24 +196,31 @@ func (g *Gate) uncountRunning(now time.Duration, c policy.Criticality) {
 	}
 }
 
-// arm lets the gate refuse calls.
-func (g *Gate) arm(now time.Duration) { g.armed.extend(now + stays*g.windows.length()) }
+// arm lets the gate refuse calls, because of a call that had this time left.
+func (g *Gate) arm(now, left time.Duration) {
+	if !g.armed.holds(now) {
+		g.given = 0
+	}
+	g.given = max(g.given, left)
+	g.armed.extend(now + stays*g.windows.length())
+}
 
 // miss records a missed deadline. If the last answers were slow, it also refreshes them: when the queue is longer than the
 // deadline, no others come.
 func (g *Gate) miss(now, left time.Duration) {
 	g.windows.newer.misses++
+	g.windows.recordEnd(left)
 	if g.heard == recent && part(slices.Min(g.last[:]), left) > slow {
 		g.at = max(g.at, now)
 	}
 	if g.windows.missing() {
-		g.arm(now)
+		g.arm(now, left)
 	}
 }
 
 // sayFull records that a server has reported that it is full.
 func (g *Gate) sayFull(now time.Duration) {
-	g.arm(now)
+	g.arm(now, Never)
 	g.full.extend(now + g.windows.length())
 }
 
@@ -252,7 +230,7 @@ func (g *Gate) queued(now, left time.Duration) bool {
 		return false
 	}
 	fastest := slices.Min(g.last[:])
-	return part(fastest, left) > slow && fastest > above*g.fastest && !g.idle(now, left)
+	return part(fastest, left) > slow && fastest > above*g.fastest
 }
 
 // crowded reports whether the running attempts are as many as the service answers in the time left, and as many as it has
@@ -268,11 +246,6 @@ func (g *Gate) crowded(left time.Duration, c policy.Criticality) bool {
 	default:
 	}
 	return float64(running) >= max(room, 1)
-}
-
-// idle reports whether a server has recently reported that it isn't busy: then it is slow without a queue.
-func (g *Gate) idle(now, left time.Duration) bool {
-	return g.reports >= recent && (now-g.reported)/memory <= left && slices.Min(g.utilization[:]) < loaded
 }
 
 // State is a reading of a gate.

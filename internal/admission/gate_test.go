@@ -5,12 +5,9 @@ package admission
 
 import (
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"testing"
 	"time"
-
-	"pgregory.net/rapid"
 
 	"github.com/stagger-go/stagger/policy"
 )
@@ -26,7 +23,7 @@ const (
 var kinds = []policy.Criticality{sheddable, usual, critical}
 
 // class returns the gate for enforced calls of a policy with REFUSE.
-func (g *Gate) class(c policy.Criticality) Class { return g.Class(policy.AdmissionRefuse, c, true) }
+func (g *Gate) class(c policy.Criticality) Class { return g.Class(c, true) }
 
 func (c Class) admits(now, left time.Duration) bool {
 	running, _ := c.Enter(now, left)
@@ -38,9 +35,9 @@ func (c Class) admits(now, left time.Duration) bool {
 func busy(took time.Duration) *Gate {
 	g := &Gate{
 		last: [recent]time.Duration{took, took}, heard: recent, at: 9900 * ms, fastest: 20 * ms,
-		windows: windows{newer: window{answers: 10, busy: time.Second, longest: time.Second}, began: 9 * time.Second, at: now},
+		windows: windows{newer: window{answers: 10, busy: time.Second}, began: 9 * time.Second, at: now},
 	}
-	g.arm(now)
+	g.arm(now, Never)
 	g.limit = limit{began: now, calls: 100} // far from the bound
 	return g
 }
@@ -146,9 +143,6 @@ func TestGate_Arms(t *testing.T) {
 		"two deadlines":       {{leave(2, LeavingMissed), now, true}},
 		"two of 300":          {{leave(290, LeavingAnswered), now, false}, {leave(2, LeavingMissed), now, false}, {leave(1, LeavingMissed), now, true}},
 		"full":                {{leave(1, LeavingFull), now, true}},
-		"refused":             {{leave(1, LeavingRefused), now, true}},
-		"busy":                {{func(g *Gate) { g.class(usual).Reported(now, loaded) }, now, true}},
-		"not busy":            {{func(g *Gate) { g.class(usual).Reported(now, loaded-0.01) }, now, false}},
 		"for some windows":    {{leave(2, LeavingMissed), now + stay - 1, true}, {leave(0, 0), now + stay, false}},
 		"slow answers extend": {{leave(2, LeavingMissed), now, true}, {answered(601*ms, now+stay/2), now + stay, true}, {answered(600*ms, now+stay), now + stay*3/2, false}},
 		"and do not arm":      {{answered(601*ms, now), now, false}},
@@ -180,28 +174,17 @@ func TestGate_MissedDeadlinesAreSlowAnswers(t *testing.T) {
 	}
 }
 
-// AUTO refuses sheddable calls, and other calls once servers have reported how busy they are.
-func TestGate_Auto(t *testing.T) {
+// Missed deadlines of hurried callers do not arm a gate for a caller with much more time.
+func TestGate_HurriedCallers(t *testing.T) {
 	t.Parallel()
-	for name, row := range map[string]struct {
-		says    func(Class)
-		refuses map[policy.Criticality]bool
-	}{
-		"nothing":     {func(Class) {}, map[policy.Criticality]bool{sheddable: true}},
-		"full":        {func(c Class) { c.Leave(now, time.Second, LeavingFull) }, map[policy.Criticality]bool{sheddable: true}},
-		"refused":     {func(c Class) { c.Leave(now, time.Second, LeavingRefused) }, map[policy.Criticality]bool{sheddable: true, usual: true, critical: true}},
-		"utilization": {func(c Class) { c.Reported(now, 1) }, map[policy.Criticality]bool{sheddable: true, usual: true, critical: true}},
-	} {
-		for _, k := range kinds {
-			g := busy(601*ms).with(1000, usual).with(1000, critical)
-			row.says(g.Class(policy.AdmissionAuto, usual, true))
-			c := g.Class(policy.AdmissionAuto, k, true)
-			if got := c.Queued(now, time.Second); got != row.refuses[k] {
-				t.Errorf("%s: an extra attempt of a %v call is refused: %v; want %v", name, k, got, row.refuses[k])
-			}
-			if got := !c.admits(now, time.Second); got != row.refuses[k] {
-				t.Errorf("%s: a %v call is refused: %v; want %v", name, k, got, row.refuses[k])
-			}
+	for missed, want := range map[time.Duration]bool{60 * ms: true, 100 * ms: true, 101 * ms: false} {
+		g := busy(7*time.Second).with(1000, usual).unarmed()
+		c := g.class(usual)
+		for range 2 {
+			c.Leave(now, missed, LeavingMissed)
+		}
+		if got := c.admits(now, 10*time.Second); got != want {
+			t.Errorf("after two missed deadlines of %v, a call with 10 s is admitted: %v; want %v", missed, got, want)
 		}
 	}
 }
@@ -209,7 +192,7 @@ func TestGate_Auto(t *testing.T) {
 func TestGate_WouldRefuse(t *testing.T) {
 	t.Parallel()
 	g := busy(700*ms).with(1000, usual)
-	if running, would := g.Class(policy.AdmissionRefuse, usual, false).Enter(now, time.Second); running != 1001 || !would {
+	if running, would := g.Class(usual, false).Enter(now, time.Second); running != 1001 || !would {
 		t.Error("a call that no mode enforces a policy for is refused")
 	}
 	if got, want := g.State(), (State{Running: 1001, WouldRefuse: 1}); got != want {
@@ -264,35 +247,6 @@ func TestGate_OneFastAnswer(t *testing.T) {
 	}
 }
 
-func TestGate_Reports(t *testing.T) {
-	t.Parallel()
-	for name, row := range map[string]struct {
-		reports []float64
-		now     time.Duration
-		admits  bool
-	}{
-		"none":                        {nil, now, false},
-		"one is not enough":           {[]float64{0.1}, now, false},
-		"busy":                        {[]float64{0.8, 3}, now, false},
-		"one server is not busy":      {[]float64{1, 0.79}, now, true},
-		"only the last two count":     {[]float64{0.1, 1, 1}, now, false},
-		"what was reported is old":    {[]float64{0.1, 0.1}, now + 500*ms + 2, false},
-		"what was reported is recent": {[]float64{0.1, 0.1}, now + 500*ms + 1, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			g := busy(700*ms).with(1000, usual)
-			c := g.class(usual)
-			for _, u := range row.reports {
-				c.Reported(8500*ms, u)
-			}
-			if got := c.admits(row.now, time.Second); got != row.admits {
-				t.Errorf("admitted: %v; want %v", got, row.admits)
-			}
-		})
-	}
-}
-
 func TestGate_Queued(t *testing.T) {
 	t.Parallel()
 	if busy(20*ms).class(usual).Queued(now, 30*ms) {
@@ -305,85 +259,6 @@ func TestGate_Queued(t *testing.T) {
 	if !c.Queued(now, time.Second) || c.Queued(now, 2*time.Second) || c.Queued(now, Never) {
 		t.Error("want an extra attempt to be refused exactly if it has less time than a slow answer takes")
 	}
-}
-
-// In any case, ended attempts aren't counted, an idle gate admits, a gate that was never armed refuses nothing, and the least
-// critical calls are refused first.
-func TestGateModel(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		var (
-			g       = New()
-			now     = time.Duration(rapid.SampledFrom([]int64{0, int64(-time.Hour), int64(time.Hour)}).Draw(t, "starts"))
-			running []policy.Criticality
-			refused uint64
-			times   = rapid.SampledFrom([]time.Duration{Never, time.Second, 100 * ms, 0, -ms})
-			kind    = rapid.SampledFrom(kinds)
-		)
-		remove := func() Class {
-			i := rapid.IntRange(0, len(running)-1).Draw(t, "attempt")
-			c := running[i]
-			running = slices.Delete(running, i, i+1)
-			return g.class(c)
-		}
-		t.Repeat(map[string]func(*rapid.T){
-			"time": func(*rapid.T) { now += time.Duration(rapid.Int64Range(0, int64(2*time.Second)).Draw(t, "passes")) },
-			"enter": func(t *rapid.T) {
-				c, left := kind.Draw(t, "criticality"), times.Draw(t, "left")
-				stricter := true // no criticality that is refused later would be refused now
-				for _, other := range kinds {
-					full := g.queued(now, left) && g.crowded(left, other)
-					if other <= c {
-						stricter = full
-					} else if full && !stricter {
-						t.Fatalf("%v is refused, and a less critical call is not", other)
-					}
-				}
-				if g.class(c).admits(now, left) {
-					running = append(running, c)
-					return
-				}
-				refused++
-				if len(running) == 0 || left == Never || g.armed == 0 {
-					t.Fatalf("refused with %d attempts running, %v left, armed until %v", len(running), left, g.armed)
-				}
-			},
-			"add": func(t *rapid.T) {
-				c := kind.Draw(t, "criticality")
-				running = append(running, c)
-				if got := g.class(c).Add(now); got != len(running) {
-					t.Fatalf("%d run; want %d", got, len(running))
-				}
-			},
-			"leave": func(t *rapid.T) {
-				if len(running) == 0 {
-					t.Skip()
-				}
-				remove().Leave(now, times.Draw(t, "left"), Leaving(rapid.IntRange(0, int(LeavingRefused)).Draw(t, "why")))
-			},
-			"reported": func(t *rapid.T) {
-				g.class(usual).Reported(now, rapid.SampledFrom([]float64{0.1, 1}).Draw(t, "utilization"))
-			},
-			"answered": func(t *rapid.T) {
-				if len(running) == 0 {
-					t.Skip()
-				}
-				took := rapid.SampledFrom([]time.Duration{0, 20 * ms, 700 * ms, 10 * time.Second}).Draw(t, "took")
-				remove().RecordAnswer(now, took, times.Draw(t, "left"), rapid.IntRange(1, 100).Draw(t, "running"))
-			},
-			"": func(t *rapid.T) {
-				if got := g.State(); got != (State{Running: len(running), Refused: refused}) {
-					t.Fatalf("%+v; want %d running, %d refused", got, len(running), refused)
-				}
-			},
-		})
-		for len(running) > 0 {
-			remove().Leave(now, time.Second, LeavingOther)
-		}
-		if g.running != 0 || g.critical != 0 {
-			t.Fatalf("%d run, %d of them critical; want none", g.running, g.critical)
-		}
-	})
 }
 
 func TestGateConcurrently(t *testing.T) {
@@ -424,31 +299,4 @@ func TestGateAllocations(t *testing.T) {
 	}); n != 0 {
 		t.Errorf("%v allocations a call; want none", n)
 	}
-}
-
-func BenchmarkGate(b *testing.B) {
-	for name, took := range map[string]time.Duration{"fast": 20 * ms, "slow": 700 * ms} {
-		b.Run(name, func(b *testing.B) {
-			c, at := busy(took).class(usual), now
-			b.ReportAllocs()
-			for b.Loop() {
-				at += time.Microsecond
-				if running, _ := c.Enter(at, time.Second); running > 0 {
-					c.RecordAnswer(at, took, time.Second, running)
-				}
-			}
-		})
-	}
-}
-
-func BenchmarkGateInParallel(b *testing.B) {
-	g := busy(20 * ms)
-	b.RunParallel(func(p *testing.PB) {
-		c := g.class(usual)
-		for p.Next() {
-			if running, _ := c.Enter(now, time.Second); running > 0 {
-				c.RecordAnswer(now, 20*ms, time.Second, running)
-			}
-		}
-	})
 }

@@ -6,7 +6,9 @@ package admission
 import "time"
 
 const (
-	leastWindow = 1500 * time.Millisecond // a window is as long as its longest deadline, and at least this long
+	windowTimes = 1.5                     // a window is so many times as long as its attempts take on average: one long call hardly matters
+	leastWindow = 1500 * time.Millisecond // and at least this long
+	mostTook    = 30 * time.Second        // no attempt counts as longer, so that a window is bounded
 	leastBusy   = 500 * time.Millisecond  // during which the very first answers come
 )
 
@@ -23,7 +25,8 @@ type window struct {
 	misses  int           // missed deadlines
 	busy    time.Duration // in which attempts ran
 	inTime  int           // the most attempts that ran when an attempt was sent that was answered in time
-	longest time.Duration // the longest deadline
+	ended   int           // the attempts that were answered, or have missed a deadline
+	took    time.Duration // the sum of their times
 }
 
 // pass counts the time until now, during which so many attempts ran.
@@ -42,7 +45,14 @@ func (w *windows) pass(now time.Duration, running int) {
 
 // length returns the length of a window.
 func (w *windows) length() time.Duration {
-	return max(leastWindow, w.older.longest, w.newer.longest)
+	took, ended := w.older.took+w.newer.took, w.older.ended+w.newer.ended
+	return max(leastWindow, time.Duration(windowTimes*float64(took)/float64(max(ended, 1))))
+}
+
+// recordEnd records how long an attempt took, until its answer or its deadline.
+func (w *windows) recordEnd(took time.Duration) {
+	w.newer.ended++
+	w.newer.took += min(max(took, 0), mostTook)
 }
 
 // perSecond returns the rate of answers.

@@ -36,23 +36,38 @@ func TestWindows_PausesDoNotCount(t *testing.T) {
 
 func TestWindows_Forget(t *testing.T) {
 	t.Parallel()
-	for name, row := range map[string]struct{ longest, after time.Duration }{
-		"short deadlines": {time.Second, 2*leastWindow + time.Second},
-		"long deadlines":  {30 * time.Second, 2*30*time.Second + time.Second},
+	for name, row := range map[string]struct{ took, after time.Duration }{
+		"short answers": {time.Second, 2*leastWindow + time.Second},
+		"long answers":  {20 * time.Second, 2*30*time.Second + time.Second},
 	} {
 		var w windows
 		w.pass(time.Hour, 0)
-		w.newer.longest, w.newer.inTime = row.longest, 7
-		w.serve(1, row.longest, 0)
+		w.newer.inTime = 7
+		w.recordEnd(row.took)
+		w.serve(1, row.took, 0)
 		if w.inTime() != 7 {
-			t.Errorf("%s: %d at once after one deadline; want 7", name, w.inTime())
+			t.Errorf("%s: %d at once after one answer; want 7", name, w.inTime())
 		}
-		for w.at < time.Hour+row.after+row.longest {
-			w.newer.longest = row.longest
+		for w.at < time.Hour+row.after+row.took {
+			w.recordEnd(row.took)
 			w.serve(1, 100*ms, 0)
 		}
 		if w.inTime() != 0 {
 			t.Errorf("%s: %d at once after %v; want it forgotten", name, w.inTime(), row.after)
+		}
+	}
+}
+
+// A window is bounded, whatever times attempts are reported with.
+func TestWindows_Length(t *testing.T) {
+	t.Parallel()
+	var w windows
+	for _, took := range []time.Duration{-time.Hour, time.Hour, Never} {
+		for range 3 {
+			w.recordEnd(took)
+			if got := w.length(); got < leastWindow || got > time.Minute {
+				t.Errorf("after %v: a window of %v; want 1.5 s to 1 minute", took, got)
+			}
 		}
 	}
 }

@@ -83,7 +83,7 @@ func (a *attempt) took(at time.Duration) time.Duration {
 
 // measures reports whether an attempt's latency shows how fast its method is.
 func (a *attempt) measures(at time.Duration) bool {
-	return a.asked != Never && unwaited*a.idle <= at-a.asked
+	return a.asked != Never && a.idle <= (at-a.asked)/unwaited
 }
 
 // late reports whether an attempt was answered too late. Such an answer does not show that extra attempts help: in an overload,
@@ -100,14 +100,11 @@ func (c *Call) learn(a *attempt, r *Result, is decision.Class, lost bool, at tim
 	if c.set.Method == nil {
 		return
 	}
-	if r.Utilization > 0 {
-		c.set.Method.Reported(at, r.Utilization)
-	}
 	switch {
 	case !a.committed && r.isAnswer(is):
 		c.answered(a, r.accepted(), at)
 	default:
-		l := Lost{Left: c.timeLeft(a.began), Why: c.lostWhy(a, r, is, at)}
+		l := Lost{Left: c.timeLeft(a.began), Why: c.lostWhy(a, r, at)}
 		if lost && a.slow && r.Local && !r.Panicked && a.measures(at) { // how long a later attempt has run says nothing
 			l.AtLeast = a.took(at)
 		}
@@ -116,22 +113,16 @@ func (c *Call) learn(a *attempt, r *Result, is decision.Class, lost bool, at tim
 }
 
 // lostWhy returns the reason why an attempt has ended without an answer.
-func (c *Call) lostWhy(a *attempt, r *Result, is decision.Class, at time.Duration) Why {
+func (c *Call) lostWhy(a *attempt, r *Result, at time.Duration) Why {
 	const near = 50 // of the time: clocks differ, and servers also know the deadline
 	switch code := r.Status.Code(); {
 	case r.Panicked, r.Final:
-		return LostOther
 	case a.number == 1 && code == codes.DeadlineExceeded && c.timeLeft(at) <= c.timeLeft(a.began)/near: // later attempts had less time
 		return LostDeadline
-	case is.NotProcessed:
-		return LostRefused
-	case r.Local:
-		return LostOther
-	case code == codes.ResourceExhausted:
+	case code == codes.ResourceExhausted && !r.Local:
 		return LostFull
-	default:
-		return LostOther
 	}
+	return LostOther
 }
 
 // isAnswer reports whether a result is an answer: a server's result of its work. Refusals, retryable failures and ended
@@ -142,7 +133,7 @@ func (r *Result) isAnswer(is decision.Class) bool {
 		return false
 	case r.Err == nil:
 		return true
-	case r.Unsent, r.Final, is.NotProcessed:
+	case r.Unsent, r.Final:
 		return false
 	}
 	switch r.Status.Code() {

@@ -128,8 +128,7 @@ func (c *Call) obey(step *Step, d decision.Decision, now Now) {
 	switch push := d.Pushback; {
 	case push.Source == "":
 	case c.set.Policy.Forbids(push):
-		c.state.Stopped, c.stopped = true, c.stopped || push.Stop
-		c.floor = max(c.floor, later(now.At, push.After(now.Chance)))
+		c.state.Stopped = true
 		c.drop(now.At)
 	case d.Retry:
 		c.floor = max(c.floor, later(now.At, d.Delay))

@@ -80,15 +80,16 @@ type Breaker interface {
 // Method is the shared knowledge of the calls of a method at a target. Every attempt is reported to it: when it is sent, with
 // Admit or Sent, and then once with Answered or Left. It also answers the checks that depend on the last answers to all calls.
 type Method interface {
-	Admit(now, left time.Duration) (running int)     // the first attempt of a call with this time left (Never: no deadline); returns the running attempts, including this one, or 0 to refuse the call
-	Sent(now time.Duration) (running int)            // an extra attempt; returns the running attempts, including this one
-	Answered(now time.Duration, a Answer)            // at its first message, or at its end
-	Left(now time.Duration, l Lost)                  // an attempt that has ended without an answer, or is no longer useful
-	Reported(now time.Duration, utilization float64) // by a server, at the end of an attempt
+	Admit(now, left time.Duration) (running int) // the first attempt of a call with this time left (Never: no deadline); returns the running attempts, including this one, or 0 to refuse the call
+	Sent(now time.Duration) (running int)        // an extra attempt; returns the running attempts, including this one
+	Answered(now time.Duration, a Answer)        // at its first message, or at its end
+	Left(now time.Duration, l Lost)              // an attempt that has ended without an answer, or is no longer useful
 
-	Queued(now, left time.Duration) bool            // an extra attempt would not be answered in time
-	LastAnswers(now time.Duration) (slow, long int) // how many of the last five were slow, and long
-	Usual() (median, quantile time.Duration)        // of the latency; the quantile is the policy's; 0: unknown
+	Queued(now, left time.Duration) bool // an extra attempt would not be answered in time
+	// LastAnswers returns how many of the last five answers were slow, and long, for a call that was given this much time; Never: no
+	// deadline.
+	LastAnswers(now, given time.Duration) (slow, long int)
+	Usual() (median, quantile time.Duration) // of the latency; the quantile is the policy's; 0: unknown
 }
 
 // Answer describes the answer to an attempt.
@@ -116,7 +117,6 @@ const (
 	LostAnswered            // it was answered, but the application decided how long that took
 	LostDeadline            // the call's deadline has passed, and it was the first attempt
 	LostFull                // the server had no resources for it
-	LostRefused             // the server has refused to work on it
 )
 
 // Result is the result of an attempt.
@@ -126,8 +126,6 @@ type Result struct {
 	Err      error // as returned by gRPC; nil: OK
 	Local    bool  // no answer, but gRPC's error for an ended context
 	Panicked bool  // an inner interceptor has panicked
-	// Utilization is the utilization that the server has reported: 1 is its capacity; 0: no report.
-	Utilization float64
 
 	Progress bool // with Resumes: the application has received a message of this attempt
 }
@@ -170,9 +168,7 @@ type End struct {
 	Attempts int
 	Hedges   int           // those of Attempts that were sent in parallel with others
 	Waited   time.Duration // with no attempt running
-	// RetryAfter is how long to wait before the failed call is repeated; 0: it must not be.
-	RetryAfter time.Duration
-	Panicked   bool // Answer is an attempt that has panicked; the driver must panic
+	Panicked bool          // Answer is an attempt that has panicked; the driver must panic
 }
 
 // GaveUp reports whether a failed call has given up: it was retried, could not connect, or was not retried to protect the

@@ -4,7 +4,6 @@
 package attempts
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -51,8 +50,6 @@ type Call struct {
 	reason  policy.Reason   // why no attempt follows, so far
 	commit  decision.Commit // with ReasonCommitted
 	let     policy.Reason   // why a slow attempt got no successor
-	worked  bool            // a server may have worked on an attempt that has ended
-	stopped bool            // a server has forbidden even another call, rather than given a delay that is too long for this one
 	said    answer          // the last error of a server before the answer
 	panics  bool            // the call ends with a panic
 	end     End
@@ -78,7 +75,9 @@ type answer struct {
 	local   bool // it is the error of an ended context
 }
 
-// Start asks whether the call may be made, tells the budget, and sends the first attempt. It keeps s until the call is over.
+// Start asks whether the call may be made, tells the budget, and sends the first attempt. It keeps s until the call is over. The
+// driver may change the policy, its limit and the deadline in s before it reports the end of the first attempt, if the first
+// policy has neither a timeout nor hedges: nothing was decided by it.
 func (c *Call) Start(s *Settings, now Now) (step Step) {
 	c.resetCall(s, now.At)
 	c.gates = gates{call: c, at: now.At}
@@ -105,17 +104,14 @@ func (c *Call) refuseCall(reason policy.Reason, now Now) Step {
 	return c.completeStep(&step, &now)
 }
 
-// Succeeded reports a success of the first attempt, with the utilization that its server has reported. It does less than Ended.
+// Succeeded reports a success of the first attempt. It does less than Ended.
 // If anything was decided before, it does nothing and returns false.
-func (c *Call) Succeeded(utilization float64, at time.Duration) bool {
+func (c *Call) Succeeded(at time.Duration) bool {
 	if c.phase != open || c.used {
 		return false
 	}
 	a := &c.running[0]
 	a.cancelled = outrun // so that Abort does not cancel it, if a callback panics
-	if c.set.Method != nil && utilization > 0 {
-		c.set.Method.Reported(at, utilization)
-	}
 	if c.set.Method != nil {
 		c.answered(a, true, at)
 	}
@@ -126,27 +122,6 @@ func (c *Call) Succeeded(utilization float64, at time.Duration) bool {
 	return true
 }
 
-// Adapt changes the settings while the first attempt runs, because the policy has arrived late. It keeps the breaker, which has
-// allowed the attempt, if there was one, and the method, if it counts the attempt. The budgets have been told.
-func (c *Call) Adapt(s Settings, now Now) Step {
-	step := c.step()
-	if c.phase == over {
-		return step
-	}
-	known := c.set.Method
-	s.Breaker, s.Method = c.set.Breaker, cmp.Or(known, s.Method)
-	*c.set = s
-	c.applySettings()
-	for i := range c.running {
-		a := &c.running[i]
-		if known == nil && !a.heard {
-			c.ledger.reportSent(&a.held, now.At)
-		}
-		c.setSlowAt(a)
-	}
-	return c.completeStep(&step, &now)
-}
-
 // resetCall resets c to a new call. Start, or Start and Succeeded, leave all other fields as in a new one, or set them again.
 func (c *Call) resetCall(s *Settings, at time.Duration) {
 	if c.used {
@@ -155,12 +130,6 @@ func (c *Call) resetCall(s *Settings, at time.Duration) {
 	c.phase, c.began, c.floor, c.connect, c.idle = open, at, at, Never, at
 	c.running, c.sent, c.known = c.first[:0], 0, 0
 	c.set, c.ledger.set = s, s
-	c.applySettings()
-}
-
-// applySettings applies the settings.
-func (c *Call) applySettings() {
-	c.state.MaxAttempts, c.state.Deadline, c.state.InPlace = c.set.MaxAttempts, c.set.Wall, c.set.Alone
 }
 
 // Ended reports the end of attempt n. It must be called once for each attempt, including cancelled ones.
@@ -193,7 +162,6 @@ func (c *Call) Ended(n int, r Result, now Now) Step {
 	if !r.accepted() {
 		is = c.set.Policy.Classify(&r.Outcome, now.Wall)
 	}
-	c.worked = c.worked || is.Worked()
 	c.learn(a, &r, is, lost, now.At)
 	switch {
 	case r.Panicked:

@@ -62,7 +62,7 @@ func (g *gates) SlowEverywhere(out decision.Outcome) bool {
 	if m == nil {
 		return false
 	}
-	slow, long := m.LastAnswers(g.at)
+	slow, long := m.LastAnswers(g.at, g.call.timeLeft(g.call.began))
 	return long == longAnswers || out.TimedOut && slow > 0 && g.call.slowLimit() > 0
 }
 
@@ -86,9 +86,6 @@ func (g *gates) TakeSlot() bool { return g.call.set.Observe || g.call.ledger.tak
 
 // ReleaseSlot implements [decision.WaitLimit].
 func (g *gates) ReleaseSlot() { g.call.ledger.releaseSlot() }
-
-// ConfirmPermit implements [decision.Departure].
-func (g *gates) ConfirmPermit() bool { return g.call.ledger.confirm(g.at) }
 
 // Fail implements [decision.Budget].
 func (g *gates) Fail() { g.call.set.Budget.Fail(g.at) }

@@ -145,22 +145,6 @@ func (l *ledger) withdraw(at time.Duration, charge balance.Charge) bool {
 	return ok
 }
 
-// confirm reports whether the pending attempt is paid for: the budget may only have promised to pay, after asking a pool.
-func (l *ledger) confirm(at time.Duration) bool {
-	p := &l.pending.permit
-	if _, promised := balance.Promised(p.Permit); !p.held || !promised {
-		return true
-	}
-	paid := *p
-	*p = permit{} // one that is refused is neither returned nor settled
-	if !l.set.Budget.Confirm(at, paid.Permit) {
-		return false
-	}
-	paid.Permit = balance.Confirmed(paid.Permit)
-	*p = paid
-	return true
-}
-
 // movePending gives what the pending attempt holds, but for the slot, to one that is sent.
 func (l *ledger) movePending(to *held) {
 	*to = l.pending

@@ -145,9 +145,6 @@ func (m *model) rare() {
 	case 0:
 		m.stop([]policy.Reason{policy.ReasonCancelled, policy.ReasonClosed}[m.dice.roll(2)])
 	case 1: // events that make no sense now
-		if m.over {
-			m.event(no, func() Step { return m.call.Adapt(m.set, m.now) }, nil, "adapt")
-		}
 		n := m.dice.roll(len(m.attempts)+3) - 1
 		if n < 1 || n > len(m.attempts) || !m.attempts[n-1].running {
 			m.event(no, func() Step { return m.call.Ended(n, Result{}, m.now) }, nil, "end %d, which does not run", n)
@@ -253,26 +250,10 @@ func (m *model) wakeUp() {
 
 // start begins the call.
 func (m *model) start() {
-	late := m.set
-	if m.dice.one(8) { // the policy arrives late
-		m.set.Policy = lateFirst
-	}
 	m.began = m.now.At
 	set := m.set
-	m.event(no, func() Step { return m.call.Start(&set, m.now) }, nil, "start %s", describe(late))
-	if m.set.Policy == lateFirst && !m.over {
-		m.pass()
-		m.pause()
-		if m.over {
-			return
-		}
-		m.set = late
-		m.arm(&m.attempts[0])
-		m.event(no, func() Step { return m.call.Adapt(m.set, m.now) }, nil, "adapt")
-	}
+	m.event(no, func() Step { return m.call.Start(&set, m.now) }, nil, "start %s", describe(set))
 }
-
-var lateFirst = decision.New(policy.Spec{})
 
 // end ends an attempt that runs.
 func (m *model) end(n int) {
@@ -299,7 +280,7 @@ func (m *model) end(n int) {
 
 // endedOrSucceeded reports a success of the first attempt as drivers do: for half of the calls with Succeeded.
 func (m *model) endedOrSucceeded(n int, r Result) Step {
-	if n == 1 && r.accepted() && m.now.Chance < 0.5 && m.call.Succeeded(r.Utilization, m.now.At) {
+	if n == 1 && r.accepted() && m.now.Chance < 0.5 && m.call.Succeeded(m.now.At) {
 		return Step{Wake: Never, Over: true}
 	}
 	return m.call.Ended(n, r, m.now)

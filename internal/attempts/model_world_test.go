@@ -186,7 +186,7 @@ func (k modelMethod) Usual() (median, quantile time.Duration) {
 	return k.median, k.quantile
 }
 
-func (k modelMethod) LastAnswers(time.Duration) (slow, long int) {
+func (k modelMethod) LastAnswers(_, _ time.Duration) (slow, long int) {
 	k.called()
 	return k.slow, k.long
 }
@@ -223,8 +223,6 @@ func (k modelMethod) Answered(_ time.Duration, a Answer) {
 	}
 	k.left("answered")
 }
-
-func (k modelMethod) Reported(time.Duration, float64) {}
 
 func (k modelMethod) left(how string) {
 	if k.counted--; k.counted < 0 {

@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"time"
 
-	"github.com/stagger-go/stagger/internal/balance"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -49,6 +48,7 @@ func (c *Call) slow(step *Step, now Now) {
 // decide asks the policy.
 func (c *Call) decide(step *Step, n int, is decision.Class, now Now) decision.Decision {
 	c.state.Safe, c.state.InRetry = c.set.Facts.Safe(), c.set.Facts.InRetry()
+	c.state.MaxAttempts, c.state.Deadline, c.state.InPlace = c.set.MaxAttempts, c.set.Wall, c.set.Alone
 	g := c.ask(now.At)
 	if g.off == "" && c.ledger.shadow.permit.held {
 		g.off = policy.ReasonModeOff // a call has at most one shadow
@@ -66,13 +66,10 @@ func (c *Call) decide(step *Step, n int, is decision.Class, now Now) decision.De
 	return d
 }
 
-// setPending makes d the pending attempt. If its permit is only promised, it waits at least until the answer is usually known.
+// setPending makes d the pending attempt.
 func (c *Call) setPending(d decision.Decision, now Now) {
 	c.pending.decided, c.pending.decision = true, d
 	c.pending.due = later(now.At, d.Delay)
-	if at, promised := balance.Promised(c.ledger.pending.permit.Permit); promised {
-		c.pending.due = max(c.pending.due, at)
-	}
 }
 
 // launch sends the pending attempt if it is due and not refused, or first cancels the attempt that it replaces.
@@ -203,7 +200,7 @@ func (c *Call) lookAtChannel(now Now) {
 
 // MaxOutage returns the length of an outage after which calls with this maximum wait stop waiting: 10 s for 3 s, and in
 // proportion. The wait is meant for restarts: with gRPC's backoff, a client notices the end of a restart of 5 s after 5 to 10
-// s. Package interceptor's TestOutage_Bound has the table behind this choice.
+// s. docs/evidence/outages.md has the table behind this choice.
 func MaxOutage(wait time.Duration) time.Duration { return min(wait, Never/10) * 10 / 3 }
 
 // spread returns how long the pending attempt still waits when the channel is back: a multiple of its wait for the channel. So

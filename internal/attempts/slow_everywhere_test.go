@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/latency"
@@ -85,7 +84,7 @@ func TestSlowEverywhere_Hedges(t *testing.T) {
 		p.last = new(latency.LastAnswers)
 		p.run("0 start")
 		p.call.Ended(1, Result{}, p.now(row.took, false))
-		p.last.RecordAnswer(at(row.took) > max(p.call.slowLimit(), 1), at(row.took)) // at 0, another policy's
+		p.last.RecordAnswer(at(row.took) > max(p.call.slowLimit(), 1), at(row.took), at(row.took)) // at 0, another policy's
 		if row.policy != "at once" {
 			p.last = new(latency.LastAnswers)
 			p.run("2000 start")
@@ -103,7 +102,7 @@ func TestSlowEverywhere_NothingUsual(t *testing.T) {
 	t.Parallel()
 	p := newPlay(policies(t)["hedge"], "median=0", 0)
 	p.last = new(latency.LastAnswers)
-	if p.run("0 start; 1000 end 1 OK"); p.last.Slow(at(1000)) > 0 {
+	if p.run("0 start; 1000 end 1 OK"); p.last.Slow(0, at(1000)) > 0 {
 		t.Error("an answer is slow before the usual latency is known")
 	}
 }
@@ -112,7 +111,7 @@ func TestSlowEverywhere_NothingUsual(t *testing.T) {
 func TestSlowEverywhere_Hang(t *testing.T) {
 	t.Parallel()
 	last := new(latency.LastAnswers)
-	last.RecordAnswer(true, time.Second)
+	last.RecordAnswer(true, time.Second, time.Second)
 	for began, want := range map[int]string{1_000: "slow_everywhere", 10_800: "slow_everywhere", 10_801: "hedge", 60_000: "hedge"} {
 		p := newPlay(policies(t)["beside"], "", at(began))
 		p.last = last
@@ -128,8 +127,8 @@ func TestSlowEverywhere_GoesOn(t *testing.T) {
 	t.Parallel()
 	p := newPlay(policies(t)["beside"], "deadline=1000", 0)
 	p.last = new(latency.LastAnswers)
-	p.last.RecordAnswer(true, 0)
-	p.last.RecordAnswer(true, at(100))
+	p.last.RecordAnswer(true, time.Second, 0)
+	p.last.RecordAnswer(true, time.Second, at(100))
 	p.run("0 start; 200 wake; 300 wake; 1000 stop deadline_exceeded; 1000 end 1 cut")
 	want := []string{"0 start → send 1, wake 200", "200 wake → (slow_everywhere)", "300 wake", "1000 stop deadline_exceeded", "1000 end 1 cut → over slow_everywhere, = 1"}
 	if !slices.Equal(p.steps, want) || strings.Join(p.told, " ") != "S F E-" {
@@ -160,27 +159,6 @@ func TestSlowEverywhere_Long(t *testing.T) {
 		p.run(row.play)
 		if got := p.steps[len(p.steps)-1]; !strings.Contains(got, row.want) {
 			t.Errorf("%s: %s; want %s", name, got, row.want)
-		}
-	}
-}
-
-// A code that the policy retries by an override isn't an answer.
-func TestSlowEverywhere_Overrides(t *testing.T) {
-	t.Parallel()
-	retry := *policies(t)["beside"].Spec().Retry
-	retry.Overrides = []policy.CodeSpec{{Codes: []codes.Code{codes.Unknown}, Contains: "deadlock", As: codes.Unavailable}}
-	p, err := policy.New(policy.Spec{Retry: &retry})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for text, want := range map[string]bool{"deadlock found": false, "disk full": true} {
-		w := newPlay(decision.New(p.Spec()), "", 0)
-		w.last = new(latency.LastAnswers)
-		w.run("0 start")
-		st := status.New(codes.Unknown, text)
-		w.call.Ended(1, Result{Outcome: decision.Outcome{Status: st}, Err: st.Err()}, w.now(300, false))
-		if got := w.last.Slow(at(300)) > 0; got != want {
-			t.Errorf("%s: an answer %v; want %v", text, got, want)
 		}
 	}
 }

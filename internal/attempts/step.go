@@ -34,12 +34,11 @@ func (c *Call) conclude(now *Now) {
 	if c.phase == gone && c.reason == policy.ReasonDeadlineExceeded && c.let != "" {
 		c.reason = c.let // the reason for which a slow attempt ran into the deadline
 	}
-	retryAfter := c.retryAfter(*now) // first, because what it calls may panic
 	c.ledger.release(&c.ledger.shadow, outcome{helped: c.reason == policy.ReasonSucceeded}, at)
 	c.phase = over
 	c.end = End{
 		Reason: c.reason, Commit: c.commit, Answer: c.answer.attempt, Err: c.answer.err,
-		Attempts: c.sent, Hedges: c.hedges, Waited: c.waited, RetryAfter: retryAfter, Panicked: c.panics,
+		Attempts: c.sent, Hedges: c.hedges, Waited: c.waited, Panicked: c.panics,
 	}
 	if c.idle != Never {
 		c.end.Waited += at - c.idle

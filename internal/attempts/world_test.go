@@ -28,16 +28,12 @@ import (
 //	Wf Wt Wh            a permit after a failure, a timeout, for a hedge; Wf*2: at twice the cost
 //	w                   no permit                            d:Code  the breaker, of an attempt's end
 //	+ -  R              a permit settled: helped, not; returned
-//	C+ C-               a promised permit that is confirmed, or refused and over
 //	E1 E+ E-            the end: at once, succeeded, failed
 //	<  >  a:20          an attempt is counted by admission, not any more, or was answered after 20 ms
 //	>a >d >f >r         not any more: it was answered at some time, its deadline has passed, the server is full, or has refused it
-//	u:0.5               admission, of a utilization
 type world struct {
 	told          []string
 	grants, slots int
-	promised      string        // "kept", "broken", or "lost" for a budget without Confirm: grants are a pool's promises; "": they aren't
-	answers       time.Duration // how long the pool usually takes
 	safe, inRetry bool
 	refuse        bool          // the breaker
 	off           policy.Reason // why nothing may be sent; "": it may
@@ -81,7 +77,7 @@ func (w *world) ConnectWait() ConnectWait { return w.connect }
 
 func (w *world) Start(time.Duration) { w.tell("S") }
 func (w *world) Fail(time.Duration)  { w.tell("F") }
-func (w *world) Withdraw(now time.Duration, c balance.Charge) (balance.Permit, bool) {
+func (w *world) Withdraw(_ time.Duration, c balance.Charge) (balance.Permit, bool) {
 	if c.Kind != balance.KindUnsent && w.grants == 0 {
 		w.tell("w")
 		return balance.Permit{}, false
@@ -98,22 +94,7 @@ func (w *world) Withdraw(now time.Duration, c balance.Charge) (balance.Permit, b
 		}
 		w.tell("W%c%s", " fthu"[c.Kind], factor)
 	}
-	p := balance.Permit{}
-	if w.promised != "" {
-		p = balance.Promise(now + w.answers)
-	}
-	p.Cost = w.permits
-	return p, true
-}
-
-// Confirm keeps or breaks a promise.
-func (w *world) Confirm(_ time.Duration, p balance.Permit) bool {
-	if w.promised == "kept" {
-		w.tell("C+")
-		return true
-	}
-	w.close(p, "C-")
-	return false
+	return balance.Permit{Cost: w.permits}, true
 }
 
 func (w *world) Return(_ time.Duration, p balance.Permit) { w.close(p, "R") }
@@ -189,11 +170,11 @@ func (k known) Usual() (median, quantile time.Duration) {
 	return k.median, k.quantile
 }
 
-func (k known) LastAnswers(now time.Duration) (slow, long int) {
+func (k known) LastAnswers(now, _ time.Duration) (slow, long int) {
 	if k.last == nil {
 		return 0, k.long
 	}
-	return k.last.Slow(now), k.long
+	return k.last.Slow(0, now), k.long
 }
 
 // Queued assumes that answers take 1500 ms.
@@ -219,19 +200,17 @@ func (k known) Left(_ time.Duration, l Lost) {
 }
 
 // lostMarks tell how an attempt was lost.
-var lostMarks = [...]string{LostOther: ">", LostAnswered: ">a", LostDeadline: ">d", LostFull: ">f", LostRefused: ">r"}
+var lostMarks = [...]string{LostOther: ">", LostAnswered: ">a", LostDeadline: ">d", LostFull: ">f"}
 
 func (k known) Answered(now time.Duration, a Answer) {
 	if k.last != nil && a.Limit > 0 {
-		k.last.RecordAnswer(a.Took > a.Limit, now)
+		k.last.RecordAnswer(a.Took > a.Limit, a.Took, now)
 	}
 	k.count(-1, "a:"+strconv.FormatInt(a.Took.Milliseconds(), 10))
 	if a.Accepted {
 		k.record(a.Took)
 	}
 }
-
-func (k known) Reported(_ time.Duration, utilization float64) { k.tell("u:%v", utilization) }
 
 func (k known) count(n int, what string) {
 	k.counted += n
@@ -257,7 +236,8 @@ type play struct {
 
 	call     Call
 	set      Settings
-	policies map[string]*decision.Policy // for adapt
+	live     Settings                    // of the call
+	policies map[string]*decision.Policy // by name
 	down     bool
 	outage   int // when it began; "set down 8000": 8 s ago
 	steps    []string
@@ -292,6 +272,8 @@ func (p *play) event(ms int, event string, args []string) (what string) {
 			p.off = policy.ReasonClosed
 		case "queue":
 			p.queued = true
+		case "policy":
+			p.live.Policy = p.policies[args[1]]
 		case "mode_off":
 			p.off = policy.ReasonModeOff
 		}
@@ -312,19 +294,12 @@ func (p *play) event(ms int, event string, args []string) (what string) {
 	var step Step
 	switch event {
 	case "start":
-		set := p.set
-		step = p.call.Start(&set, now)
+		p.live = p.set
+		step = p.call.Start(&p.live, now)
 	case "end":
 		step = p.call.Ended(number(args[0]), result(args[1:]), now)
 	case "wake":
 		step = p.call.Wake(now)
-	case "adapt":
-		set := p.set
-		set.Policy, set.Breaker = p.policies[args[0]], nil // for as long as the call has it
-		if len(args) > 1 {
-			set.Method = known{p.world, true}
-		}
-		step = p.call.Adapt(set, now)
 	case "heard":
 		p.call.Heard(number(args[0]), now)
 		return ""
@@ -369,14 +344,10 @@ func result(words []string) Result {
 			r.Final = true
 		case "unsent":
 			r.Unsent = true
-		case "refused":
-			r.Bare, r.Refused = true, true
 		case "as":
 			r.As = named[value]
 		case "again":
 			r.Again = true
-		case "utilization":
-			r.Utilization = float64(number(value)) / 100
 		case "resumes":
 			r.Resumes = true
 		case "progress":
@@ -454,10 +425,6 @@ func newPlay(p *decision.Policy, options string, origin time.Duration) *play {
 		switch key {
 		case "grants":
 			w.grants = number(value)
-		case "promised":
-			w.promised = value
-		case "answers":
-			w.answers = at(number(value))
 		case "slots":
 			w.slots = number(value)
 		case "unsafe":

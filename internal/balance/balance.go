@@ -11,14 +11,12 @@ import (
 	"time"
 )
 
-// Budget is a [budget.Budget] as the engine uses it: with a method for each event, times of package clock, and permits that a
-// pool may still have to pay for. All methods are safe for concurrent use, and none waits. They run under the lock of a call.
+// Budget is a [budget.Budget] as the engine uses it: with a method for each event, and times of package clock. All methods are safe for concurrent use, and none waits. They run under the lock of a call.
 //
 //	Start ─► attempt ─┬─► OK ──────────────────────────────────────────────────────────────► Finish
 //	                  └─► Fail ─► Withdraw ─┬─► refused ───────────────────────────────────► Finish
-//	                                        └─► permit ─► Confirm, if it is promised ─┬─► refused: the permit is over
-//	                                                                                  ├─► sent, and ends ─► Settle
-//	                                                                                  └─► not sent ───────► Return
+//	                                        └─► permit ─┬─► sent, and ends ─► Settle
+//	                                                    └─► not sent ───────► Return
 type Budget interface {
 	// Start records that a call begins. Its first attempt is always free.
 	Start(now time.Duration)
@@ -26,9 +24,6 @@ type Budget interface {
 	Fail(now time.Duration)
 	// Withdraw asks for one extra attempt.
 	Withdraw(now time.Duration, c Charge) (Permit, bool)
-	// Confirm reports whether the attempt of a promised permit may be sent, after the wait. A refused permit needs no further
-	// call, and counts as denied. For a permit that is not [Promised], Confirm returns true.
-	Confirm(now time.Duration, p Permit) bool
 	// Return returns the permit of an extra attempt that was never sent.
 	Return(now time.Duration, p Permit)
 	// Settle records that the extra attempt of p has ended, and whether it helped.
@@ -67,9 +62,6 @@ type Reloadable interface {
 	// Fresh reports whether the budget behaves like a new one with the same config: nothing that it has seen counts any longer.
 	// Replacing it would lose only Granted and Denied.
 	Fresh(now time.Duration) bool
-	// Refill estimates how long it takes until time alone pays for an extra attempt: 0 if the balance already does, or if that
-	// does not depend on time.
-	Refill(now time.Duration, c Charge) time.Duration
 }
 
 // End is the result of a call.
@@ -96,13 +88,12 @@ type indifferent struct{}
 
 func (indifferent) Start(time.Duration)                {}
 func (indifferent) Fail(time.Duration)                 {}
-func (indifferent) Confirm(time.Duration, Permit) bool { return true }
 func (indifferent) Return(time.Duration, Permit)       {}
 func (indifferent) Settle(time.Duration, Permit, bool) {}
 func (indifferent) Finish(time.Duration, End)          {}
 
-// Empty grants no extra attempt.
-var Empty Budget = new(empty)
+// Empty returns a budget that grants no extra attempt.
+func Empty() Budget { return new(empty) }
 
 type empty struct {
 	indifferent
@@ -123,7 +114,7 @@ var Unlimited Budget = unlimited{}
 type unlimited struct{ indifferent }
 
 func (unlimited) Withdraw(now time.Duration, c Charge) (Permit, bool) {
-	return Permit{kind: c.Kind, at: now}, true
+	return Permit{Kind: c.Kind, At: now}, true
 }
 
 func (unlimited) Balance(time.Duration) float64  { return math.Inf(1) }

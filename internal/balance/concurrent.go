@@ -31,7 +31,7 @@ func (c ConcurrentConfig) Fields() []Field {
 // Check implements [Config].
 func (c ConcurrentConfig) Check() error { return check(c.Fields()) }
 
-func (c ConcurrentConfig) budget(LeaseOf) (Reloadable, error) { return newConcurrent(c), nil }
+func (c ConcurrentConfig) budget() Reloadable { return newConcurrent(c) }
 
 // concurrentBudget bounds the extra attempts in flight. A call without extra attempts takes no lock, allocates nothing and
 // rarely writes to a cache line that another core uses.
@@ -91,22 +91,26 @@ func (b *concurrentBudget) Finish(now time.Duration, _ End) { b.calls.addToStrip
 func (b *concurrentBudget) Withdraw(now time.Duration, c Charge) (Permit, bool) {
 	for {
 		extra := b.extra.Load()
-		if extra >= b.limit() {
+		if extra >= b.limit(c.EarnedOnly) {
 			b.denied.Add(1)
 			return Permit{}, false
 		}
 		if b.extra.CompareAndSwap(extra, extra+1) {
 			b.granted.Add(1)
-			return Permit{kind: c.Kind, at: now, Cost: 1}, true
+			return Permit{Kind: c.Kind, At: now, Cost: 1}, true
 		}
 	}
 }
 
-// limit returns how many extra attempts may be in flight now. Calls that begin and end while the counters are read, one after
+// limit returns how many extra attempts may be in flight now; earnedOnly: without Min. Calls that begin and end while the counters are read, one after
 // the other, can distort it.
-func (b *concurrentBudget) limit() int64 {
+func (b *concurrentBudget) limit(earnedOnly bool) int64 {
 	r := b.rates.Load()
-	return max(b.calls.sum()*r.share, r.least) / micro(1)
+	earned := b.calls.sum() * r.share
+	if !earnedOnly {
+		earned = max(earned, r.least)
+	}
+	return earned / micro(1)
 }
 
 // Return ends an extra attempt that was never sent.
@@ -126,8 +130,8 @@ func (b *concurrentBudget) releaseExtra() {
 
 // Balance returns how many more extra attempts may be in flight now.
 func (b *concurrentBudget) Balance(time.Duration) float64 {
-	return float64(max(b.limit()-b.extra.Load(), 0))
+	return float64(max(b.limit(false)-b.extra.Load(), 0))
 }
 
 // Capacity returns how many extra attempts may be in flight with the current number of calls.
-func (b *concurrentBudget) Capacity(time.Duration) float64 { return float64(b.limit()) }
+func (b *concurrentBudget) Capacity(time.Duration) float64 { return float64(b.limit(false)) }

@@ -4,12 +4,8 @@
 package balance
 
 import (
-	"math"
 	"sync/atomic"
 	"testing"
-	"time"
-
-	"pgregory.net/rapid"
 )
 
 func concurrent(tb testing.TB, percent float64, least int) *concurrentBudget {
@@ -74,39 +70,3 @@ func TestConcurrentUnderStress(t *testing.T) {
 		}
 	}
 }
-
-func drawConcurrent(t *rapid.T) Config {
-	return ConcurrentConfig{
-		Percent: float64(rapid.IntRange(1, 3_000_000).Draw(t, "share")) / 1e4, Min: rapid.IntRange(0, 5).Draw(t, "least"),
-	}
-}
-
-type concurrentModel struct{ share, least, calls, extra int64 }
-
-func newConcurrentModel(c Config) model {
-	m := new(concurrentModel)
-	m.reload(t0, c)
-	return m
-}
-
-func (m *concurrentModel) reload(_ time.Duration, c Config) {
-	config := c.(ConcurrentConfig)
-	m.share, m.least = int64(math.Round(config.Percent*1e4)), int64(config.Min)*1e6
-}
-
-func (m *concurrentModel) limit() int64                    { return max(m.calls*m.share, m.least) / 1e6 }
-func (m *concurrentModel) start(time.Duration)             { m.calls++ }
-func (m *concurrentModel) finish(End)                      { m.calls-- }
-func (*concurrentModel) fail()                             {}
-func (m *concurrentModel) giveBack(int)                    { m.extra-- }
-func (m *concurrentModel) settle(time.Duration, int, bool) { m.extra-- }
-
-func (m *concurrentModel) withdraw(time.Duration, Charge) (int64, bool) {
-	if m.extra >= m.limit() {
-		return 0, false
-	}
-	m.extra++
-	return 1, true
-}
-
-func (m *concurrentModel) balance(time.Duration) float64 { return float64(max(m.limit()-m.extra, 0)) }

@@ -20,19 +20,18 @@ type Config interface {
 	Check() error
 
 	// budget returns a new budget. The config has been checked.
-	budget(of LeaseOf) (Reloadable, error)
+	budget() Reloadable
 }
 
 // Names returns the names of the kinds, as in policy files.
 func Names() []string { return []string{"ratio", "throttle", "concurrent", "refund"} }
 
-// New returns a budget of the config's kind. It leases pools, now or after a reload, with of; without it, pools are an error.
-// The other errors are those of [Config.Check].
-func New(c Config, of LeaseOf) (Reloadable, error) {
+// New returns a budget of the config's kind. The errors are those of [Config.Check].
+func New(c Config) (Reloadable, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
 	}
-	return c.budget(of)
+	return c.budget(), nil
 }
 
 // checked returns the config as a C, if it is one and within bounds.
@@ -72,19 +71,6 @@ func check(fields []Field) error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// flat joins errors after splitting joined ones, so that each field has its own error.
-func flat(errs ...error) error {
-	var list []error
-	for _, err := range errs {
-		if joined, ok := err.(interface{ Unwrap() []error }); ok {
-			list = append(list, joined.Unwrap()...)
-		} else {
-			list = append(list, err)
-		}
-	}
-	return errors.Join(list...)
 }
 
 // wrong returns what the value must be, or "" if it is allowed.

@@ -79,7 +79,7 @@ func TestConfigCheck(t *testing.T) {
 		{RefundConfig{Capacity: 0.5, RetryCost: 1, TimeoutCost: 1}, "budget: Capacity 0.5: must be 1 to 1000000"},
 		{RefundConfig{Capacity: 1.0001, RetryCost: 1, TimeoutCost: 1}, "budget: Capacity 1.0001: must have at most 3 decimals, such as 1"},
 	} {
-		b, err := New(c.config, nil)
+		b, err := New(c.config)
 		if err == nil || b != nil {
 			t.Errorf("New(%+v) = %v, %v; want nil and an error", c.config, b, err)
 			continue
@@ -97,7 +97,7 @@ func TestConfigCheck(t *testing.T) {
 func TestNew(t *testing.T) {
 	t.Parallel()
 	for _, c := range configs() {
-		b, err := New(c, nil)
+		b, err := New(c)
 		if err != nil || b.Balance(t0) <= 0 {
 			t.Errorf("New(%+v): %v, %v", c, b, err)
 		}
@@ -110,7 +110,7 @@ func TestNew(t *testing.T) {
 		t.Errorf("configs of %q; want %q", names, Names())
 	}
 	for _, c := range []Config{RatioConfig{}, ThrottleConfig{}, ConcurrentConfig{}, RefundConfig{}} {
-		if b, err := New(c, nil); err == nil {
+		if b, err := New(c); err == nil {
 			t.Errorf("%T: an empty config is taken, for %v", c, b)
 		}
 	}
@@ -122,9 +122,6 @@ func TestConfigFields(t *testing.T) {
 	for _, c := range configs() {
 		fields, v := c.Fields(), reflect.ValueOf(c)
 		values := v.NumField()
-		if _, ok := c.(RatioConfig); ok {
-			values-- // the name of a pool isn't a value
-		}
 		if len(fields) != values {
 			t.Fatalf("%s lists %d fields of %d", c.Name(), len(fields), values)
 		}

@@ -36,10 +36,11 @@ func (p prices) price(k Kind) int64 {
 	}
 }
 
-// Charge is the price of an extra attempt: the cost of its kind, times the factor.
+// Charge is a [budget.Charge].
 type Charge struct {
-	Kind   Kind
-	Factor float64
+	Kind       Kind
+	Factor     float64
+	EarnedOnly bool
 }
 
 // MaxFactor is the largest factor of a [Charge].
@@ -54,26 +55,12 @@ func (c Charge) cost(p prices) int64 {
 	return max(int64(math.Round(float64(cost)*c.Factor)), 1)
 }
 
-// Permit is a [budget.Permit]. Package budget exports it, so that the fields that only the engine needs stay unexported.
+// Permit is a [budget.Permit].
 type Permit struct {
-	Cost int64 // the charge, in a unit of the budget
-
-	kind       Kind
-	promised   bool          // a lease was asked to pay
-	reserve    bool          // the reserve of a default budget has paid
-	generation uint32        // how many reloads the budget had seen
-	at         time.Duration // the time of the charge; if promised, the time for Confirm
-	lease      uint64        // the number of the [Draw] that has paid; 0: none
-}
-
-// Promise returns a permit that must be confirmed at the given time, when the answer is usually known: before, it is refused.
-func Promise(at time.Duration) Permit { return Permit{promised: true, at: at} }
-
-// Promised reports whether a permit must be confirmed, and at which time.
-func Promised(p Permit) (at time.Duration, ok bool) { return p.at, p.promised }
-
-// Confirmed returns a confirmed permit.
-func Confirmed(p Permit) Permit {
-	p.promised = false
-	return p
+	Cost       int64
+	At         time.Duration
+	Part       uint64
+	Generation uint32
+	Kind       Kind
+	Reserve    bool
 }

@@ -5,6 +5,7 @@ package balance
 
 import (
 	"testing"
+	"time"
 	"unsafe"
 )
 
@@ -58,6 +59,32 @@ func TestChargeFactor(t *testing.T) {
 	for factor, want := range map[float64]int64{MaxFactor: 100e6, MaxFactor + 1: 1e6, 0.5: 0.5e6, 0: 1e6, -1: 1e6} {
 		if p, ok := ratio(t, 10, 100).Withdraw(0, Charge{Factor: factor}); !ok || p.Cost != want {
 			t.Errorf("factor %v: granted %v for %d; want %d", factor, ok, p.Cost, want)
+		}
+	}
+}
+
+// A charge that only earnings may pay gets nothing of a reserve: ten calls earn one attempt.
+func TestCharge_EarnedOnly(t *testing.T) {
+	t.Parallel()
+	for name, config := range map[string]Config{
+		"a rate":     RatioConfig{Percent: 10, MinPerSecond: 100, Window: time.Second, TimeoutCost: 1},
+		"the bucket": Default(),
+		"concurrent": ConcurrentConfig{Percent: 10, Min: 7},
+	} {
+		b, err := New(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 10 {
+			b.Start(0)
+		}
+		for i, want := range []bool{true, false} {
+			if _, ok := b.Withdraw(0, Charge{EarnedOnly: true}); ok != want {
+				t.Errorf("%s, attempt %d: granted: %v; want %v", name, i+1, ok, want)
+			}
+		}
+		if _, ok := b.Withdraw(0, Charge{}); !ok {
+			t.Errorf("%s: the reserve pays for nothing", name)
 		}
 	}
 }

@@ -4,8 +4,6 @@
 package balance
 
 import (
-	"errors"
-	"fmt"
 	"math"
 	"sync"
 	"sync/atomic"
@@ -32,20 +30,14 @@ type ratioBudget struct {
 	generation uint32
 	window     window
 	reserve    reserve // of the default budget
-	leaseOf    LeaseOf // nil: pools are an error
-	lease      Lease   // replaces the config's reserve; nil: no pool
-	leaseSince uint32  // the generation at which lease was set
 }
 
-func (c ratioSettings) budget(of LeaseOf) (_ Reloadable, err error) {
+func (c ratioSettings) budget() Reloadable {
 	r := &ratioBudget{
-		calls: newCounter(), config: c, rates: c.rates(), window: window{width: c.Window / slots}, reserve: newReserve(c.bucket), leaseOf: of,
+		calls: newCounter(), config: c, rates: c.rates(), window: window{width: c.Window / slots}, reserve: newReserve(c.bucket),
 	}
 	r.slotEnd.Store(int64(r.window.slotEnd()))
-	if r.lease, err = r.leased(c); err != nil {
-		return nil, err
-	}
-	return r, nil
+	return r
 }
 
 // Start earns the call's share.
@@ -75,85 +67,42 @@ func (r *ratioBudget) Withdraw(now time.Duration, c Charge) (Permit, bool) {
 	defer r.mu.Unlock()
 	r.advance(now)
 	cost := c.cost(r.rates.costs)
-	p := Permit{kind: c.Kind, generation: r.generation, at: max(now, r.window.start)}
+	p := Permit{Kind: c.Kind, Generation: r.generation, At: max(now, r.window.start)}
 	earned, spent := r.totals(&r.window)
+	if c.EarnedOnly {
+		earned -= r.rates.reserve
+	}
 	switch {
 	case cost == 0 || earned-spent >= cost: // free kinds are granted even in debt
 		p.Cost = cost
 		r.window.slots[0].spent += cost
-	case cost <= r.reserve.tokens:
-		p.Cost, p.reserve = cost, true
+	case cost <= r.reserve.tokens && !c.EarnedOnly:
+		p.Cost, p.Reserve = cost, true
 		r.reserve.tokens -= cost
-	case r.draw(now, cost, &p):
 	default:
 		r.denied.Add(1)
 		return Permit{}, false
 	}
-	if !p.promised {
-		r.granted.Add(1)
-	}
+	r.granted.Add(1)
 	return p, true
-}
-
-// draw charges p to the lease. r.mu must be held.
-func (r *ratioBudget) draw(now time.Duration, cost int64, p *Permit) (ok bool) {
-	if r.lease == nil {
-		return false
-	}
-	d, ok := r.lease.Take(now, cost)
-	p.Cost, p.lease, p.promised = d.Tokens, d.Number, d.Asked
-	p.at = now + d.Wait
-	return ok
-}
-
-// drawn returns the lease's payment for p.
-func (p Permit) drawn() Draw { return Draw{Number: p.lease, Tokens: p.Cost, Asked: p.promised} }
-
-// Confirm asks the lease, if it has only promised to pay.
-func (r *ratioBudget) Confirm(now time.Duration, p Permit) bool {
-	if !p.promised {
-		return true
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.confirm(now, p) && p.generation == r.generation {
-		r.granted.Add(1)
-		return true
-	}
-	r.denied.Add(1)
-	return false
-}
-
-// confirm settles the promise of the lease, or cancels it. r.mu must be held.
-func (r *ratioBudget) confirm(now time.Duration, p Permit) bool {
-	return r.lease != nil && p.generation >= r.leaseSince && r.lease.Confirm(now, p.drawn())
 }
 
 // Return returns the cost to the slot of the charge: in a later slot it would outlive the charge. If the charge has left the
 // window, or is from before a reload, nothing is returned.
-func (r *ratioBudget) Return(now time.Duration, p Permit) {
+func (r *ratioBudget) Return(_ time.Duration, p Permit) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.giveBack(now, p)
+	r.giveBack(p)
 }
 
 // giveBack returns the cost of p. A permit that was not charged here can't turn spending into earnings. r.mu must be held.
-func (r *ratioBudget) giveBack(now time.Duration, p Permit) {
-	if p.lease != 0 {
-		switch {
-		case r.lease != nil && p.generation == r.generation:
-			r.lease.Return(now, p.drawn())
-		case p.promised:
-			r.confirm(now, p) // a promise from before a reload: the lease cancels it
-		}
+func (r *ratioBudget) giveBack(p Permit) {
+	if p.Generation != r.generation {
 		return
 	}
-	if p.generation != r.generation {
-		return
-	}
-	if p.reserve {
+	if p.Reserve {
 		r.reserve.addTokens(p.Cost)
-	} else if s := r.window.at(p.at); s != nil {
+	} else if s := r.window.at(p.At); s != nil {
 		s.spent -= min(max(p.Cost, 0), s.spent)
 	}
 }
@@ -166,10 +115,10 @@ func (r *ratioBudget) Settle(now time.Duration, p Permit, helped bool) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.giveBack(now, p)
-	if p.generation == r.generation {
+	r.giveBack(p)
+	if p.Generation == r.generation {
 		r.advance(now)
-		r.window.slots[0].bonus += r.rates.bonuses.price(p.kind)
+		r.window.slots[0].bonus += r.rates.bonuses.price(p.Kind)
 	}
 }
 
@@ -185,16 +134,9 @@ func (r *ratioBudget) Reload(now time.Duration, c Config) error {
 	if own == r.config {
 		return nil
 	}
-	lease, err := r.leased(own)
-	if err != nil {
-		return err
-	}
 	r.advance(now)
 	part := r.spentPart()
-	if lease != r.lease {
-		r.leaseSince = r.generation + 1
-	}
-	r.config, r.rates, r.lease = own, own.rates(), lease
+	r.config, r.rates = own, own.rates()
 	r.reserve = newReserve(own.bucket)
 	r.reserve.at, r.reserve.calls = now, r.calls.sum()
 	r.reserve.tokens = int64(float64(r.reserve.tokens) * (1 - part))
@@ -204,21 +146,6 @@ func (r *ratioBudget) Reload(now time.Duration, c Config) error {
 	earned, _ := r.totals(&r.window)
 	r.window.slots[0].spent = int64(math.Ceil(float64(earned) * part))
 	return nil
-}
-
-// leased returns the lease of a config, or nil if it names no pool.
-func (r *ratioBudget) leased(c ratioSettings) (lease Lease, err error) {
-	switch {
-	case c.Fleet == "":
-	case r.leaseOf == nil:
-		err = errors.New("only a Retrier has pools: see interceptor.WithFleet")
-	default:
-		lease, err = r.leaseOf(c.Fleet, c.MinPerSecond)
-	}
-	if err != nil {
-		err = fmt.Errorf("budget: Fleet %q: %w", c.Fleet, err)
-	}
-	return lease, err
 }
 
 // spentPart returns the part of the earnings that was spent, 0 to 1. r.mu must be held.
@@ -276,11 +203,8 @@ func (r *ratioBudget) balanceAndCapacity(now time.Duration) (balance, capacity f
 	defer r.mu.Unlock()
 	w, reserve := r.at(now)
 	earned, spent := r.totals(&w)
-	cost, leased := float64(r.rates.costs.failure), int64(0)
-	if r.lease != nil {
-		leased = r.lease.Balance(now)
-	}
-	return float64(max(earned-spent, 0)+reserve.tokens+leased) / cost, float64(earned+w.bonus()+reserve.capacity+leased) / cost
+	cost := float64(r.rates.costs.failure)
+	return float64(max(earned-spent, 0)+reserve.tokens) / cost, float64(earned+w.bonus()+reserve.capacity) / cost
 }
 
 // at returns the window and the reserve at a time. It changes nothing. r.mu must be held.

@@ -7,9 +7,7 @@ import (
 	"cmp"
 	"math"
 	"math/bits"
-	"regexp"
 	"slices"
-	"strconv"
 	"time"
 )
 
@@ -21,7 +19,6 @@ type RatioConfig struct {
 	TimeoutCost  float64
 	TimeoutBonus float64
 	HedgeCost    float64
-	Fleet        string
 }
 
 // ratioSettings are the settings of a ratio budget.
@@ -71,30 +68,16 @@ func (c RatioConfig) Fields() []Field {
 	}
 }
 
-var poolName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
-
 // Check implements [Config].
 func (c RatioConfig) Check() error {
 	fields := c.Fields()
 	if c.HedgeCost == 0 { // otherwise a bad TimeoutCost would be reported twice
 		fields = slices.DeleteFunc(fields, func(f Field) bool { return f.Name == "HedgeCost" })
 	}
-	if c.Fleet == "" {
-		return check(fields)
-	}
-	fields[slices.IndexFunc(fields, func(f Field) bool { return f.Name == "MinPerSecond" })].Low = 0.0001
-	err := check(fields)
-	if !poolName.MatchString(c.Fleet) {
-		err = flat(err, &FieldError{
-			Field: "Fleet", Value: strconv.Quote(c.Fleet), Message: "must be 1 to 64 letters, digits, '-', '_' and '.'",
-		})
-	}
-	return err
+	return check(fields)
 }
 
-func (c RatioConfig) budget(of LeaseOf) (Reloadable, error) {
-	return ratioSettings{RatioConfig: c}.budget(of)
-}
+func (c RatioConfig) budget() Reloadable { return ratioSettings{RatioConfig: c}.budget() }
 
 // ratioRates are a RatioConfig in micro-tokens. One token is an extra attempt of cost 1.
 type ratioRates struct {
@@ -104,11 +87,7 @@ type ratioRates struct {
 
 func (c RatioConfig) rates() ratioRates {
 	// 128 bits: a million per second for a minute, in nanoseconds, exceeds 64.
-	perSecond := micro(c.MinPerSecond)
-	if c.Fleet != "" { // the pool's rate
-		perSecond = 0
-	}
-	high, low := bits.Mul64(uint64(perSecond), uint64(c.Window)) // neither is negative
+	high, low := bits.Mul64(uint64(micro(c.MinPerSecond)), uint64(c.Window)) // neither is negative
 	reserve, _ := bits.Div64(high, low, uint64(time.Second))
 	hedge := cmp.Or(c.HedgeCost, c.TimeoutCost)
 	return ratioRates{

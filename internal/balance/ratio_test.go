@@ -5,12 +5,9 @@ package balance
 
 import (
 	"fmt"
-	"math"
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"pgregory.net/rapid"
 )
 
 // ratioConfig has the default costs.
@@ -221,7 +218,7 @@ func TestRatioOfForgedPermits(t *testing.T) {
 	t.Parallel()
 	b := ratio(t, 10, 1)
 	b.Start(at(0))
-	for _, p := range []Permit{{}, {at: at(0)}, {at: at(1e6)}, {kind: timeout, at: at(3), Cost: 5}} {
+	for _, p := range []Permit{{}, {At: at(0)}, {At: at(1e6)}, {Kind: timeout, At: at(3), Cost: 5}} {
 		b.Return(at(1), p)
 		if got := b.Balance(at(1)); got != 10.1 {
 			t.Errorf("after Return of %+v: balance %v; want 10.1", p, got)
@@ -273,116 +270,6 @@ func TestRatioShare(t *testing.T) {
 	}
 }
 
-// An outage of ten windows: no retry is lost or gained when slots expire, except for the part of a token that waits for the
-// next call.
-func TestRatioShareWhileTheWindowSlides(t *testing.T) {
-	t.Parallel()
-	const calls = 10_000
-	for _, percent := range []float64{1, 10, 30, 33.3333, 60, 100, 250} {
-		t.Run(fmt.Sprintf("%v%%", percent), func(t *testing.T) {
-			t.Parallel()
-			b := ratio(t, percent, 0)
-			extra := 0
-			for i := range calls {
-				now := (t0 + time.Duration(i)*10*time.Millisecond)
-				b.Start(now)
-				for granted(b, now) {
-					extra++
-				}
-			}
-			want := percent / 100 * calls
-			if got := float64(extra); got < want-10 || got > want+1 {
-				t.Errorf("%v extra attempts; want %v", got, want)
-			}
-		})
-	}
-}
-
-// The reserve is a rate: one per second over ten seconds, whatever the demand.
-func TestRatioReserve(t *testing.T) {
-	t.Parallel()
-	b := ratio(t, 0.0001, 1)
-	extra := 0
-	for i := range 10_000 { // 100 s
-		if granted(b, (t0 + time.Duration(i)*10*time.Millisecond)) {
-			extra++
-		}
-	}
-	if extra != 100 {
-		t.Errorf("%d extra attempts in 100s; want 100", extra)
-	}
-}
-
-// Successful attempts after timeouts earn 7.5 for a cost of 5: they continue forever if two thirds succeed, and dry up if one
-// in ten thousand fewer does.
-func TestRatioTimeoutsSustainThemselves(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		succeed, of int
-		sustained   bool
-	}{
-		{1, 2, false}, {6665, 10_000, false}, {6666, 10_000, false}, {2, 3, true}, {6667, 10_000, true}, {3, 4, true}, {1, 1, true},
-	} {
-		t.Run(fmt.Sprintf("%d of %d", c.succeed, c.of), func(t *testing.T) {
-			t.Parallel()
-			b := ratio(t, 0.0001, 1) // ten tokens at first, and no time that adds more
-			for i := range 40_000 {
-				p, ok := b.Withdraw(t0, charge(timeout))
-				if !ok {
-					if c.sustained {
-						t.Fatalf("attempt %d refused", i)
-					}
-					return
-				}
-				if (i+1)*c.succeed/c.of > i*c.succeed/c.of { // evenly spread
-					b.Settle(t0, p, true)
-				}
-			}
-			if !c.sustained {
-				t.Fatal("never refused")
-			}
-		})
-	}
-}
-
-// The same over time: an attempt times out every 100 ms, and its extra attempt answers after 300 ms.
-func TestRatioTimeoutsDryUp(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		succeed, of int
-		least, most int // of 1000 extra attempts
-	}{
-		{3, 4, 985, 1000}, // the first ones wait until answers have paid for them
-		{1, 2, 40, 120},   // the reserve of 1 per second pays 2.5 each: 40, plus the bonuses
-		{0, 1, 20, 20},    // the reserve of 1 per second pays 5 each
-	} {
-		t.Run(fmt.Sprintf("%d of %d", c.succeed, c.of), func(t *testing.T) {
-			t.Parallel()
-			b := ratio(t, 0.0001, 1)
-			var waiting []Permit
-			extra := 0
-			for i := range 1000 {
-				now := (t0 + time.Duration(i)*100*time.Millisecond)
-				for len(waiting) > 0 && now-waiting[0].at >= 300*time.Millisecond {
-					b.Settle(now, waiting[0], true)
-					waiting = waiting[1:]
-				}
-				p, ok := b.Withdraw(now, charge(timeout))
-				if !ok {
-					continue
-				}
-				extra++
-				if extra*c.succeed/c.of > (extra-1)*c.succeed/c.of {
-					waiting = append(waiting, p)
-				}
-			}
-			if extra < c.least || extra > c.most {
-				t.Errorf("%d extra attempts; want %d to %d", extra, c.least, c.most)
-			}
-		})
-	}
-}
-
 // However calls and withdrawals interleave, grants add up to the earnings.
 func TestRatioUnderStress(t *testing.T) {
 	const calls = 301
@@ -413,63 +300,6 @@ func TestRatioUnderStress(t *testing.T) {
 		if got := admitted.Load() + int64(b.Denied()); got != asked.Load() {
 			t.Errorf("%d admitted and denied; want %d", got, asked.Load())
 		}
-	}
-}
-
-// All goroutines meet at the first call of each new slot: no call is lost, or counted in an expired slot.
-func TestRatioUnderStressWhenSlotsTurnOver(t *testing.T) {
-	b := ratio(t, 100, 0)
-	for second := range 300 {
-		now := at(float64(second))
-		together(func(int) { b.Start(now) })
-		if got, want := b.Balance(now), float64(goroutines*min(second+1, 10)); got != want {
-			t.Fatalf("second %d: balance %v; want %v", second, got, want)
-		}
-	}
-}
-
-// Some clocks lag: calls with the other clocks all count, calls with lagging clocks only if they come after those.
-func TestRatioOfLateClocks(t *testing.T) {
-	b := ratio(t, 100, 0)
-	b.Start(t0)
-	for window := range 50 {
-		now := at(float64(10 * (window + 1)))
-		together(func(g int) {
-			if g%2 == 0 {
-				b.Start(now - 10*time.Second)
-			} else {
-				b.Start(now)
-			}
-		})
-		if got := b.Balance(now); got < goroutines/2 || got > goroutines {
-			t.Fatalf("window %d: balance %v; want %d to %d", window, got, goroutines/2, goroutines)
-		}
-	}
-}
-
-// Every returned permit can be granted again, but only those.
-func TestRatioReturnUnderStress(t *testing.T) {
-	b := ratio(t, 10, 10) // 100 tokens, 20 of kind timeout
-	var out, grants atomic.Int64
-	together(func(g int) {
-		for i := range 200 {
-			p, ok := b.Withdraw(t0, charge(timeout))
-			if !ok {
-				continue
-			}
-			grants.Add(1)
-			if n := out.Add(1); n > 20 {
-				t.Errorf("%d permits are out; want at most 20", n)
-			}
-			out.Add(-1)
-			b.Return(at(float64((g+i)%9)), p)
-		}
-	})
-	if got := b.Balance(t0); got != 100 {
-		t.Errorf("balance %v; want 100", got)
-	}
-	if got := grants.Load() + int64(b.Denied()); got != 200*goroutines || grants.Load() < 20 {
-		t.Errorf("%d granted of %d; want at least 20 of %d", grants.Load(), got, 200*goroutines)
 	}
 }
 
@@ -547,6 +377,13 @@ func TestRatioReload(t *testing.T) {
 			{6, reload(ratioConfig(10, 1, 20)), 28.5, true},
 			{8, giveBack(0), 28.5, true},
 		}},
+		{"a shorter window begins now", []step{
+			{0, reload(ratioConfig(10, 1, 60)), 60, true},
+			{0, withdraw(timeout), 55, true},
+			{5, reload(ratioConfig(10, 1, 10)), 9.166666, true},
+			{14, look, 9.166666, true},
+			{15, look, 10, true},
+		}},
 		{"two reloads in one instant", []step{
 			{0, withdraw(failure), 9, true},
 			{1, reload(ratioConfig(10, 1, 20)), 18, true},
@@ -605,240 +442,13 @@ func TestRatioBeforeTheClockIsZero(t *testing.T) {
 	}
 }
 
-func drawRatio(t *rapid.T) Config {
-	number := func(low, high int, label string) float64 { // in ten-thousandths
-		return float64(rapid.IntRange(low, high).Draw(t, label)) / 1e4
-	}
-	c := ratioSettings{RatioConfig: DefaultRatio()}
-	if rapid.Bool().Draw(t, "default") {
-		c = Default().(ratioSettings)
-	} else {
-		c.MinPerSecond = number(0, 20_000, "per second")
-	}
-	c.Percent = number(1, 3_000_000, "percent")
-	c.Window = time.Duration(rapid.SampledFrom([]int{1, 3, 10, 60}).Draw(t, "window")) * time.Second
-	c.TimeoutCost, c.TimeoutBonus = number(10_000, 80_000, "cost"), number(0, 40_000, "bonus")
-	c.HedgeCost = rapid.SampledFrom([]float64{0, 1, 2.5, 7.0001}).Draw(t, "hedge")
-	return c
-}
-
-// ratioModel records every call, charge and bonus with the time from which it counts: the beginning of a slot.
-type ratioModel struct {
-	config                        ratioSettings
-	width                         time.Duration // of a slot
-	newest                        time.Duration // the beginning of the newest slot; -1 before the first time
-	share, reserve, dear, premium int64         // in micro-tokens
-	hedge, hedgeBonus             int64         // the same
-	bucket                        bucketModel
-	calls, bonuses                []entry
-	charges                       []*entry
-	open                          []*entry // by withdrawal; nil if a reload came after it
-	kinds                         []Kind
-}
-
-type entry struct {
-	from time.Duration
-	n    int64
-}
-
-// bucketModel is the reserve of the default budget, in micro-tokens.
-type bucketModel struct {
-	there  bool
-	tokens int64
-	since  int64 // calls since it was filled
-	at     time.Duration
-}
-
-func (b *bucketModel) fill(now time.Duration) {
-	switch age := now - b.at; {
-	case !b.there:
-	case age >= 10*time.Minute:
-		b.tokens, b.at, b.since = 4e6, now, 0
-	case b.since > 0 && age > 0:
-		b.tokens = min(b.tokens+min(int64(age)*400_000/1e9, b.since*300_000), 4e6)
-		b.at, b.since = now, 0
-	}
-}
-
-func newRatioModel(c Config) model {
-	m := &ratioModel{newest: -1}
-	m.configure(c)
-	m.bucket = newBucketModel(c)
-	return m
-}
-
-func newBucketModel(c Config) bucketModel {
-	return bucketModel{there: c.(ratioSettings).bucket, tokens: 4e6}
-}
-
-func (m *ratioModel) configure(c Config) {
-	m.config = c.(ratioSettings)
-	m.width = m.config.Window / 10
-	m.share = int64(math.Round(m.config.Percent * 1e4))
-	m.reserve = int64(math.Round(m.config.MinPerSecond*1e4)) * 100 * int64(m.config.Window/time.Second)
-	m.dear, m.premium = int64(math.Round(m.config.TimeoutCost*1e6)), int64(math.Round(m.config.TimeoutBonus*1e6))
-	m.hedge, m.hedgeBonus = m.dear, m.premium
-	if own := m.config.HedgeCost; own > 0 {
-		m.hedge = int64(math.Round(own * 1e6))
-		m.hedgeBonus = int64(math.Round(float64(m.premium) * own / m.config.TimeoutCost))
-	}
-}
-
-// slot returns the beginning of the newest slot at now.
-func (m *ratioModel) slot(now time.Duration) time.Duration {
-	if m.newest < 0 {
-		return now
-	}
-	passed := max(now-m.newest, 0)
-	return m.newest + passed - passed%m.width
-}
-
-func (m *ratioModel) advance(now time.Duration) {
-	if m.newest < 0 {
-		m.bucket.at = now
-	}
-	m.bucket.fill(now)
-	m.newest = m.slot(now)
-}
-
-// totals returns earnings and spending as of the slot.
-func (m *ratioModel) totals(slot time.Duration) (earned, spent int64) {
-	counts := func(e entry) int64 {
-		if slot-e.from >= 10*m.width {
-			return 0
-		}
-		return e.n
-	}
-	earned = m.reserve
-	for _, e := range m.calls {
-		earned += counts(e) * m.share
-	}
-	for _, e := range m.charges {
-		spent += max(counts(*e), 0)
-	}
-	for _, e := range m.bonuses {
-		spent -= counts(e)
-	}
-	return earned, spent
-}
-
-func (m *ratioModel) start(now time.Duration) {
-	if m.slot(now) != m.newest { // calls rarely advance it
-		m.advance(now)
-	}
-	m.bucket.since++
-	m.calls = append(m.calls, entry{m.newest, 1})
-}
-
-func (*ratioModel) fail()      {}
-func (*ratioModel) finish(End) {}
-
-func (m *ratioModel) withdraw(now time.Duration, c Charge) (int64, bool) {
-	m.advance(now)
-	cost := int64(0)
-	switch c.Kind {
-	case KindUnsent:
-	case failure:
-		cost = int64(math.Round(1e6 * c.Factor))
-	case KindHedge:
-		cost = int64(math.Round(float64(m.hedge) * c.Factor))
-	default:
-		cost = int64(math.Round(float64(m.dear) * c.Factor))
-	}
-	earned, spent := m.totals(m.newest)
-	e := &entry{m.newest, cost}
-	switch {
-	case cost == 0 || cost <= earned-spent:
-	case m.bucket.there && cost <= m.bucket.tokens:
-		m.bucket.tokens -= cost
-		e.n = -cost // which isn't part of the window
-	default:
-		return 0, false
-	}
-	m.charges, m.open, m.kinds = append(m.charges, e), append(m.open, e), append(m.kinds, c.Kind)
-	return cost, true
-}
-
-func (m *ratioModel) giveBack(n int) {
-	e := m.open[n]
-	switch {
-	case e == nil:
-	case e.n < 0:
-		m.bucket.tokens = min(m.bucket.tokens-e.n, 4e6)
-	}
-	if e != nil {
-		e.n = 0
-	}
-}
-
-func (m *ratioModel) settle(now time.Duration, n int, helped bool) {
-	if !helped || m.open[n] == nil {
-		return
-	}
-	m.giveBack(n)
-	m.advance(now)
-	switch m.kinds[n] {
-	case timeout, 255:
-		m.bonuses = append(m.bonuses, entry{m.newest, m.premium})
-	case KindHedge:
-		m.bonuses = append(m.bonuses, entry{m.newest, m.hedgeBonus})
-	}
-}
-
-func (m *ratioModel) reload(now time.Duration, c Config) {
-	if c == m.config {
-		return
-	}
-	m.advance(now)
-	earned, spent := m.totals(m.newest)
-	if m.bucket.there {
-		earned, spent = earned+4e6, max(spent, 0)+4e6-m.bucket.tokens
-	}
-	part := 0.0
-	switch {
-	case spent >= earned && spent > 0:
-		part = 1
-	case spent > 0:
-		part = float64(spent) / float64(earned)
-	}
-	old := m.width
-	m.configure(c)
-	m.bucket = newBucketModel(c)
-	m.bucket.at, m.bucket.tokens = now, int64(4e6*(1-part))
-	calls := m.calls
-	m.calls = nil
-	for _, e := range calls {
-		if age := m.newest - e.from; age < 10*old {
-			age += m.width - 1
-			m.calls = append(m.calls, entry{m.newest - age + age%m.width, e.n})
-		}
-	}
-	m.advance(now)
-	clear(m.open)
-	m.bonuses = nil
-	earned, _ = m.totals(m.newest)
-	m.charges = []*entry{{m.newest, int64(math.Ceil(float64(earned) * part))}}
-}
-
-func (m *ratioModel) balance(now time.Duration) float64 {
-	earned, spent := m.totals(m.slot(now))
-	b := m.bucket
-	if m.newest >= 0 {
-		b.fill(now)
-	}
-	if !b.there {
-		b.tokens = 0
-	}
-	return float64(max(earned-spent, 0)+b.tokens) / 1e6
-}
-
 // Calls fill the reserve of the default budget: at most 0.3 each, and at most 0.4 per second.
 func TestRatio_Reserve(t *testing.T) {
 	t.Parallel()
 	reserve := func() Budget {
 		c := Default().(ratioSettings)
 		c.Percent = 0.0001
-		b, err := New(c, nil)
+		b, err := New(c)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -893,6 +503,25 @@ func TestRatio_ReserveIsLast(t *testing.T) {
 		{8, settle(1, true), 7, true}, // 4 are returned, of which 1 fits, and 3 are the bonus
 		{8, withdraw(timeout), 3, true},
 		{8, finish(1, EndFailed), 3, true},
+	})
+}
+
+// A reload leaves the same part of the reserve as of the earnings.
+func TestRatio_ReserveIsScaled(t *testing.T) {
+	t.Parallel()
+	twice := Default().(ratioSettings)
+	twice.Percent *= 2
+	play(t, made[*ratioBudget](t, Default()), []step{
+		{0, start(10), 5, true},
+		{0, withdraw(failure), 4, true},
+		{0, withdraw(failure), 3, true},
+		{0, withdraw(failure), 2, true}, // of 5
+		{0, reload(twice), 2.4, true},   // of 6
+		{1, start(3), 3.4, true},        // the calls fill it by 0.4 a second
+		{2, look, 3.8, true},            // of 6.6
+		{2, reload(ratioConfig(10, 0, 10)), 0.748484, true},
+		{2, start(10), 1.748484, true},
+		{100, look, 0, true}, // there is no reserve any more
 	})
 }
 

@@ -21,7 +21,7 @@ func (c RefundConfig) Fields() []Field {
 	capacity := Field{Name: "Capacity", Value: c.Capacity, Low: 1, High: 1e6, Decimals: 3}
 	most := c.Capacity
 	if !(most >= capacity.Low && most <= capacity.High) {
-		most = capacity.High // the capacity itself has its own error
+		most = capacity.High // an error of the capacity is reported for it
 	}
 	return []Field{
 		capacity,
@@ -34,7 +34,7 @@ func (c RefundConfig) Fields() []Field {
 // Check implements [Config].
 func (c RefundConfig) Check() error { return check(c.Fields()) }
 
-func (c RefundConfig) budget(LeaseOf) (Reloadable, error) { return newRefund(c), nil }
+func (c RefundConfig) budget() Reloadable { return newRefund(c) }
 
 // refundBudget is the token bucket of the AWS SDKs. If the bucket is full, a successful call only reads.
 type refundBudget struct {
@@ -100,14 +100,14 @@ func (b *refundBudget) Withdraw(now time.Duration, c Charge) (Permit, bool) {
 	}
 	b.bucket.addTokens(-cost)
 	b.granted.Add(1)
-	return Permit{kind: c.Kind, generation: b.generation, at: now, Cost: cost}, true
+	return Permit{Kind: c.Kind, Generation: b.generation, At: now, Cost: cost}, true
 }
 
 // Return returns the cost, unless the config has changed since.
 func (b *refundBudget) Return(_ time.Duration, p Permit) {
 	b.bucket.mu.Lock()
 	defer b.bucket.mu.Unlock()
-	if p.generation == b.generation {
+	if p.Generation == b.generation {
 		b.bucket.addTokens(min(max(p.Cost, 0), b.bucket.capacity))
 	}
 }

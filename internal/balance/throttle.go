@@ -28,7 +28,7 @@ func (c ThrottleConfig) Fields() []Field {
 // Check implements [Config].
 func (c ThrottleConfig) Check() error { return check(c.Fields()) }
 
-func (c ThrottleConfig) budget(LeaseOf) (Reloadable, error) { return newThrottle(c), nil }
+func (c ThrottleConfig) budget() Reloadable { return newThrottle(c) }
 
 // success returns what a successful call adds, in thousandths, at most the capacity. Multiplying and truncating would lose one
 // for numbers such as 1.001, whose product is just below a whole.
@@ -101,7 +101,7 @@ func (t *throttleBudget) Withdraw(now time.Duration, c Charge) (Permit, bool) {
 		return Permit{}, false
 	}
 	t.granted.Add(1)
-	return Permit{kind: c.Kind, at: now}, true
+	return Permit{Kind: c.Kind, At: now}, true
 }
 
 // Finish adds TokenRatio if the call succeeded.

@@ -7,8 +7,6 @@ import (
 	"math"
 	"testing"
 	"time"
-
-	"pgregory.net/rapid"
 )
 
 func throttle(tb testing.TB, maxTokens int, tokenRatio float64) *throttleBudget {
@@ -111,22 +109,6 @@ func TestThrottle(t *testing.T) {
 	}
 }
 
-// The balance is the number of failures until nothing is granted.
-func TestThrottleBalanceCountsFailures(t *testing.T) {
-	t.Parallel()
-	for most := 1; most <= 1000; most++ {
-		b := throttle(t, most, 1)
-		want, failures := math.Ceil(b.Balance(t0)), 0
-		for granted(b, t0) {
-			b.Fail(t0)
-			failures++
-		}
-		if float64(failures) != want {
-			t.Fatalf("bucket of %d: %d failures; want %v", most, failures, want)
-		}
-	}
-}
-
 func TestThrottleDrainLeavesWhatIsLessThanHalf(t *testing.T) {
 	t.Parallel()
 	b := throttle(t, 10, 1)
@@ -153,63 +135,4 @@ func TestThrottleAddsUpUnderStress(t *testing.T) {
 	if got := tokens(&b.bucket); got != 508 { // 500 + 64 · 0.125
 		t.Errorf("%v tokens; want 508", got)
 	}
-}
-
-// No order of failures and successes leaves the bounds.
-func TestThrottleKeepsItsBoundsUnderStress(t *testing.T) {
-	b := throttle(t, 3, 0.7)
-	together(func(g int) {
-		for i := range 500 {
-			if (g+i/50)%2 == 0 {
-				b.Fail(t0)
-			} else {
-				b.Finish(t0, EndAtOnce)
-			}
-			if got := tokens(&b.bucket); got < 0 || got > 3 {
-				t.Errorf("%v tokens; want 0 to 3", got)
-			}
-		}
-	})
-}
-
-func drawThrottle(t *rapid.T) Config {
-	return ThrottleConfig{
-		MaxTokens:  rapid.IntRange(1, 1000).Draw(t, "tokens"),
-		TokenRatio: float64(rapid.IntRange(1, 3000).Draw(t, "ratio")) / 1000,
-	}
-}
-
-// throttleModel counts in thousandths of a token.
-type throttleModel struct{ tokens, most, success int }
-
-func newThrottleModel(c Config) model {
-	m := &throttleModel{most: 1}
-	m.tokens = m.most
-	m.reload(t0, c)
-	return m
-}
-
-func (m *throttleModel) reload(_ time.Duration, c Config) {
-	config := c.(ThrottleConfig)
-	most := config.MaxTokens * 1000
-	m.tokens, m.most, m.success = m.tokens*most/m.most, most, int(math.Round(config.TokenRatio*1000))
-}
-
-func (*throttleModel) start(time.Duration)             {}
-func (*throttleModel) giveBack(int)                    {}
-func (*throttleModel) settle(time.Duration, int, bool) {}
-func (m *throttleModel) fail()                         { m.tokens = max(m.tokens-1000, 0) }
-
-func (m *throttleModel) withdraw(_ time.Duration, c Charge) (int64, bool) {
-	return 0, 2*m.tokens > m.most || c.Kind == KindUnsent
-}
-
-func (m *throttleModel) finish(e End) {
-	if e != EndFailed {
-		m.tokens = min(m.tokens+m.success, m.most)
-	}
-}
-
-func (m *throttleModel) balance(time.Duration) float64 {
-	return max(float64(2*m.tokens-m.most)/2000, 0)
 }

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -21,9 +20,8 @@ import (
 type Class struct {
 	Outcome
 
-	Pushback     Pushback // Source is "" if there is none
-	Retryable    bool     // another attempt may succeed, judged by the code or a classifier
-	NotProcessed bool     // the server has received the attempt, and has not worked on it
+	Pushback  Pushback // Source is "" if there is none
+	Retryable bool     // another attempt may succeed, judged by the code or a classifier
 
 	code codes.Code       // the code that it counts as
 	own  *policy.CodeSpec // that code's settings; nil: the policy's
@@ -32,18 +30,9 @@ type Class struct {
 // Classify returns the class of an outcome.
 func (p *Policy) Classify(out *Outcome, now time.Time) Class {
 	is := Class{Outcome: *out, Pushback: ReadPushback(out.Status, out.Header, out.Trailer, now), code: p.codeOf(out)}
-	is.own = p.ownFor(is.code, out.Status)
+	is.own = p.ownFor(is.code)
 	is.Retryable = out.Again || slices.Contains(p.retry.Codes, is.code)
-	is.NotProcessed = out.Bare && (out.Refused || is.saysNotProcessed())
 	return is
-}
-
-// Worked reports whether the server may have worked on the attempt.
-func (is *Class) Worked() bool { return !is.Unsent && !is.NotProcessed }
-
-// saysNotProcessed reports whether the policy says, for this code and ErrorInfo, that the server has not worked on the attempt.
-func (is *Class) saysNotProcessed() bool {
-	return is.own != nil && is.own.NotProcessed && slices.Contains(is.own.Codes, is.Status.Code()) && hasAlone(is.Status, is.own)
 }
 
 // listed reports whether the policy allows a retry of the failure. For some codes that requires a delay from the server. A
@@ -70,22 +59,16 @@ func (p *Policy) codeOf(out *Outcome) codes.Code {
 	if out.As != codes.OK {
 		return out.As
 	}
-	for i := range p.retry.Overrides {
-		o := &p.retry.Overrides[i]
-		if slices.Contains(o.Codes, out.Status.Code()) && strings.Contains(out.Status.Message(), o.Contains) && has(out.Status, o) {
-			return o.As
-		}
-	}
 	if isCut(out.Status) {
 		return p.codeOfCut()
 	}
 	return out.Status.Code()
 }
 
-// ownFor returns the settings for the code that a status counts as, or nil if it has no settings of its own.
-func (p *Policy) ownFor(code codes.Code, st *status.Status) *policy.CodeSpec {
+// ownFor returns the settings for a code, or nil if it has none of its own.
+func (p *Policy) ownFor(code codes.Code) *policy.CodeSpec {
 	for i := range p.retry.PerCode {
-		if own := &p.retry.PerCode[i]; slices.Contains(own.Codes, code) && has(st, own) {
+		if own := &p.retry.PerCode[i]; slices.Contains(own.Codes, code) {
 			return own
 		}
 	}
@@ -108,39 +91,8 @@ func isCut(st *status.Status) bool {
 // codeOfCut returns the code that a cut stream counts as: INTERNAL if the policy has settings for it, else UNAVAILABLE if the
 // policy lists it.
 func (p *Policy) codeOfCut() codes.Code {
-	for i := range p.retry.PerCode {
-		if slices.Contains(p.retry.PerCode[i].Codes, codes.Internal) {
-			return codes.Internal
-		}
-	}
-	if slices.Contains(p.retry.Codes, codes.Unavailable) {
+	if p.ownFor(codes.Internal) == nil && slices.Contains(p.retry.Codes, codes.Unavailable) {
 		return codes.Unavailable
 	}
 	return codes.Internal
-}
-
-// has reports whether a status has the ErrorInfo that a code's settings want, if they want one.
-func has(st *status.Status, own *policy.CodeSpec) bool {
-	return own.ErrorDomain == "" && own.ErrorReason == "" ||
-		slices.ContainsFunc(errorInfos(st), func(info *errdetails.ErrorInfo) bool { return fits(own, info) })
-}
-
-// hasAlone reports whether a status has that ErrorInfo and no other. With a second one, a handler may have returned another
-// service's error.
-func hasAlone(st *status.Status, own *policy.CodeSpec) bool {
-	all := errorInfos(st)
-	return len(all) == 1 && fits(own, all[0])
-}
-
-func fits(own *policy.CodeSpec, info *errdetails.ErrorInfo) bool {
-	return (own.ErrorDomain == "" || own.ErrorDomain == info.GetDomain()) && (own.ErrorReason == "" || own.ErrorReason == info.GetReason())
-}
-
-func errorInfos(st *status.Status) (list []*errdetails.ErrorInfo) {
-	for _, detail := range st.Details() {
-		if info, ok := detail.(*errdetails.ErrorInfo); ok {
-			list = append(list, info)
-		}
-	}
-	return list
 }

@@ -23,7 +23,7 @@ import (
 type Call struct {
 	Deadline    time.Time // of the whole call; zero: none
 	Attempts    int       // sent so far
-	MaxAttempts int       // a cap over the policy's own; 0: none
+	MaxAttempts int       // a cap on the policy's maxAttempts; 0: none
 	Safe        bool      // the method is idempotent
 	Committed   Commit    // the reason why the running attempt is the only one
 	InPlace     bool      // its attempts never run in parallel
@@ -57,8 +57,6 @@ type Outcome struct {
 	Trailer  metadata.MD
 	TimedOut bool // the per-attempt timeout or the hedging delay is over; the attempt itself may still be running
 	Unsent   bool // the attempt provably never left this client
-	Bare     bool // it has ended with only a status: no headers, no message, and gRPC has not retried it
-	Refused  bool // the server or a classifier reports that the server has not worked on the attempt; ignored unless Bare
 	Final    bool // no other attempt can succeed: the caller is gone, a message is too large
 	Resumes  bool // the next attempt resumes a stream that was cut
 
@@ -92,7 +90,7 @@ func (p *Policy) Decide(c *Call, is Class, g Gates, now time.Time, r float64) De
 		listed          = is.listed()
 		limit, bo, cost = p.with(is.own)
 	)
-	// Every failure counts, even the last one or one that is not retried (gRFC A6; D15, D16).
+	// Every failure counts, even the last one or one that is not retried (gRFC A6).
 	if is.failed() && (listed || is.Pushback.Stop) {
 		g.Fail()
 	}
@@ -104,7 +102,7 @@ func (p *Policy) Decide(c *Call, is Class, g Gates, now time.Time, r float64) De
 		return Decision{Reason: policy.ReasonCommitted, Commit: commit, Pushback: is.Pushback}
 	case c.exhausted(limit):
 		return no(policy.ReasonAttemptsExhausted)
-	case !c.Safe && is.Worked():
+	case !c.Safe && !is.Unsent:
 		return no(policy.ReasonNotIdempotent)
 	case c.Stopped, p.Forbids(is.Pushback):
 		return no(policy.ReasonPushbackStop)
@@ -142,7 +140,7 @@ func (p *Policy) Decide(c *Call, is Class, g Gates, now time.Time, r float64) De
 	return d
 }
 
-// exhausted reports whether the call has used all attempts of the policy's limit or its own.
+// exhausted reports whether the call has used all attempts that the policy, or a limit of the call, allows.
 func (c *Call) exhausted(limit int) bool {
 	return c.Attempts >= limit || c.MaxAttempts > 0 && c.Attempts >= c.MaxAttempts
 }
@@ -165,7 +163,6 @@ func Refusal(phase Phase, d Departure) policy.Reason {
 	var (
 		first   = phase == PhaseFirst
 		waiting = phase == PhaseWaiting
-		due     = phase == PhaseReplacing || phase == PhaseSending
 	)
 	switch {
 	case first && !d.Admit():
@@ -178,8 +175,6 @@ func Refusal(phase Phase, d Departure) policy.Reason {
 		return policy.ReasonDeadlineTooClose
 	case waiting && !d.TakeSlot():
 		return policy.ReasonTooManyWaiting
-	case due && !d.ConfirmPermit():
-		return policy.ReasonBudgetExhausted
 	case phase == PhaseReplacing && d.Open(), (first || phase == PhaseSending) && !d.Allow():
 		return policy.ReasonBreakerOpen
 	default:

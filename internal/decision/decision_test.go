@@ -112,10 +112,6 @@ func latencyUnknown(s *situation) {
 	s.out.TimedOut, s.purse.unknown = true, true
 }
 
-func override(r *policy.RetrySpec) {
-	r.Overrides = []policy.CodeSpec{{Codes: []codes.Code{codes.Unknown}, Contains: "deadlock", As: codes.Unavailable}}
-}
-
 // The pipeline, step by step. Every row starts from a call that would be retried and changes one thing. Rows that change two
 // things show which check comes first.
 func TestDecide(t *testing.T) {
@@ -234,18 +230,6 @@ func TestDecide(t *testing.T) {
 		{"an answer that means not yet is no failure", func(s *situation) { s.out = failed(codes.OK); s.out.Again = true }, policy.ReasonRetry, 100 * ms, 0, 1},
 		{"a classifier names another code", func(s *situation) { s.out = failed(codes.NotFound); s.out.As = codes.Unavailable }, policy.ReasonRetry, 100 * ms, 1, 1},
 		{"a classifier names a code that is not listed", func(s *situation) { s.out.As = codes.NotFound }, policy.ReasonNonRetryable, 0, 0, 0},
-		{"a policy lets a code count as another", func(s *situation) {
-			s.out = decision.Outcome{Status: status.New(codes.Unknown, "deadlock found")}
-			s.spec = override
-		}, policy.ReasonRetry, 100 * ms, 1, 1},
-		{"a policy's override does not fit the message", func(s *situation) {
-			s.out = decision.Outcome{Status: status.New(codes.Unknown, "disk full")}
-			s.spec = override
-		}, policy.ReasonNonRetryable, 0, 0, 0},
-		{"a classifier's word wins over an override", func(s *situation) {
-			s.out = decision.Outcome{Status: status.New(codes.Unknown, "deadlock found"), As: codes.NotFound}
-			s.spec = override
-		}, policy.ReasonNonRetryable, 0, 0, 0},
 
 		{"an attempt timeout is retryable without being listed", func(s *situation) {
 			s.out = failed(codes.DeadlineExceeded)

@@ -72,8 +72,6 @@ type Departure interface {
 	TooLate() bool
 	// TakeSlot is that of [WaitLimit]. It returns true if the call already has a wait slot.
 	TakeSlot() bool
-	// ConfirmPermit reports whether the attempt is paid for, if its budget has only promised to pay.
-	ConfirmPermit() bool
 	// Open is that of [Breaker].
 	Open() bool
 	// Allow asks the circuit breaker for permission to send. The breaker then gets a report of the result.

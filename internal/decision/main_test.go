@@ -38,13 +38,10 @@ func compiled(t testing.TB, s policy.Spec) *decision.Policy {
 func mustParse(t testing.TB, text string) *decision.Set {
 	t.Helper()
 	set, err := policy.Parse("f", []byte(text))
-	if err == nil {
-		set, err = set.WithDescriptors(shop)
-	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	return decision.Compile(set)
+	return decision.Compile(set, shop)
 }
 
 var shop = func() *protoregistry.Files {

@@ -117,9 +117,6 @@ func (p *Policy) Criticality() policy.Criticality {
 	return cmp.Or(p.spec.Criticality, policy.CriticalityDefault)
 }
 
-// SendsCriticality reports whether the criticality of each call is sent to the server.
-func (p *Policy) SendsCriticality() bool { return p.spec.SendCriticality }
-
 // WaitForReadyOnRetry reports whether attempts after the first wait in gRPC for a connection.
 func (p *Policy) WaitForReadyOnRetry() bool {
 	return p.retry.WaitForReadyOnRetry != nil && *p.retry.WaitForReadyOnRetry

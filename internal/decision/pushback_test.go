@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	spb "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
@@ -19,6 +20,8 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/defaults"
+	"github.com/stagger-go/stagger/policy"
 )
 
 // gRFC A6: a signed 32-bit integer without needless leading zeros. grpc-go itself accepts "+5", "005" and 64 bits; here they
@@ -160,6 +163,38 @@ func FuzzParseRetryAfter(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string, now int64) {
 		if delay, ok := decision.ParseRetryAfter(text, time.Unix(now, 0)); ok && delay < 0 {
 			t.Errorf("ParseRetryAfter(%q) = %v", text, delay)
+		}
+	})
+}
+
+// FuzzServersWord tests the decision with all pushback that a server may send.
+func FuzzServersWord(f *testing.F) {
+	f.Add("5", "", "120", "type.googleapis.com/google.rpc.RetryInfo", []byte("\x0a\x02\x08\x05"), 0.5)
+	f.Add("-1", "7", "Fri, 31 Dec 9999 23:59:59 GMT", "", []byte{}, 0.0)
+	f.Add("", "", "99999999999999999999", "type.googleapis.com/google.rpc.RetryInfo", []byte("\x0a\x0a\x08\xff\xff\xff\xff\xff\xff\xff\xff\x7f"), 0.999)
+	p := mustPolicy(f, nil)
+	f.Fuzz(func(t *testing.T, pushback, second, after, url string, detail []byte, r float64) {
+		if !(r >= 0 && r < 1) {
+			t.Skip("no chance")
+		}
+		trailer := metadata.Pairs(decision.RetryAfter, after)
+		for _, value := range []string{pushback, second} {
+			if value != "" {
+				trailer.Append(decision.PushbackTrailer, value)
+			}
+		}
+		st := status.FromProto(&spb.Status{Code: int32(codes.Unavailable), Details: []*anypb.Any{{TypeUrl: url, Value: detail}, nil}})
+		push := decision.ReadPushback(st, nil, trailer, noon)
+		if push.Delay < 0 || (push.Stop || push.Delay > 0) && push.Source == "" || push.Stop && push.Delay != 0 {
+			t.Errorf("ReadPushback = %+v", push)
+		}
+		d := p.Decide(&decision.Call{Attempts: 1, Safe: true}, p.Classify(&decision.Outcome{Status: st, Trailer: trailer}, noon), &purse{}, noon, r)
+		switch {
+		case d.Retry && push.Source == "" && d.Delay != 100*ms,
+			d.Retry && push.Source != "" && (d.Delay < push.Delay || d.Delay-push.Delay > push.Delay/10 || push.Delay > defaults.MaxPushback),
+			d.Retry == (push.Stop || push.Delay > defaults.MaxPushback),
+			!d.Retry && d.Reason != policy.ReasonPushbackStop:
+			t.Errorf("%+v after %+v", d, push)
 		}
 	})
 }

@@ -144,15 +144,15 @@ func (d Decoder) message(field string, n *Node, m protoreflect.Message) protoref
 			d.Report.Misfit(field, n, "must be a map")
 			break
 		}
-		return protoreflect.ValueOfMessage(d.any(field, n).GetStructValue().ProtoReflect())
+		return protoreflect.ValueOfMessage(d.Any(field, n).GetStructValue().ProtoReflect())
 	case "google.protobuf.ListValue":
 		if n.Kind != List {
 			d.Report.Misfit(field, n, "must be a list")
 			break
 		}
-		return protoreflect.ValueOfMessage(d.any(field, n).GetListValue().ProtoReflect())
+		return protoreflect.ValueOfMessage(d.Any(field, n).GetListValue().ProtoReflect())
 	case "google.protobuf.Value":
-		return protoreflect.ValueOfMessage(d.any(field, n).ProtoReflect())
+		return protoreflect.ValueOfMessage(d.Any(field, n).ProtoReflect())
 	default:
 		if d.Decode(field, n, m) {
 			return protoreflect.ValueOfMessage(m)
@@ -161,8 +161,8 @@ func (d Decoder) message(field string, n *Node, m protoreflect.Message) protoref
 	return protoreflect.Value{}
 }
 
-// any reads a value whose meaning the schema does not define.
-func (d Decoder) any(path string, n *Node) *structpb.Value {
+// Any reads a value whose meaning the schema does not define. It reports what JSON cannot represent.
+func (d Decoder) Any(path string, n *Node) *structpb.Value {
 	switch n.Kind {
 	case Object:
 		fields := make(map[string]*structpb.Value, len(n.Entries))
@@ -171,13 +171,13 @@ func (d Decoder) any(path string, n *Node) *structpb.Value {
 				d.Report.ErrorAt(e.At, Under(path, e.Key), merging)
 				continue
 			}
-			fields[e.Key] = d.any(Under(path, e.Key), e.Value)
+			fields[e.Key] = d.Any(Under(path, e.Key), e.Value)
 		}
 		return structpb.NewStructValue(&structpb.Struct{Fields: fields})
 	case List:
 		values := make([]*structpb.Value, len(n.Items))
 		for i, value := range n.Items {
-			values[i] = d.any(Item(path, i), value)
+			values[i] = d.Any(Item(path, i), value)
 		}
 		return structpb.NewListValue(&structpb.ListValue{Values: values})
 	case Number:

@@ -16,7 +16,6 @@ type Severity string
 const (
 	SeverityError   Severity = "error"   // the document is refused
 	SeverityWarning Severity = "warning" // the value is valid, but may surprise
-	SeverityNote    Severity = "note"    // it is worth knowing
 )
 
 // Diagnostic is one finding about a document. Unknown parts are empty: a config written in Go has no file and no lines.

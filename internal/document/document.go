@@ -3,8 +3,8 @@
 
 // Package document reads policy files, the simulator's scenarios and the fault server's scripts, and keeps track of
 // positions. JSON and YAML both become a tree of [Node] values, within limits that protect against hostile files. A
-// [Decoder] turns the tree into a protobuf message; [Fields] read it into a program's variables. A [Report] collects errors.
-// Each [Diagnostic] has the file, line, column, field and value, and a remedy.
+// [Decoder] turns the tree into a protobuf message. A [Report] collects errors. Each [Diagnostic] has the file, line, column,
+// field and value, and a remedy.
 package document
 
 import (

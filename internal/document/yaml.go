@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"strconv"
 
 	"go.yaml.in/yaml/v4"
@@ -165,62 +164,5 @@ func (r *yamlReader) addEntry(n *Node, path string, key, value *yaml.Node, depth
 	}
 }
 
-// merging is the message about YAML's << where it is not an unknown key: see [Decoder] and [Node.JSON].
+// merging is the message about YAML's << where it is not an unknown key: see [Decoder].
 const merging = "merge keys are not supported; write the keys out"
-
-// lineWidth is the longest line in which a whole list or object is written.
-const lineWidth = 120
-
-// plainWords matches words with another meaning in YAML 1.1.
-var plainWords = regexp.MustCompile(`^(?i:true|false|yes|no|on|off|y|n|null)$`)
-
-// YAML returns the value as a YAML document. Lists and objects that fit in a line are written in one.
-func (n *Node) YAML() string {
-	y, _ := n.yaml(0, 0)
-	text, err := yaml.Dump(y, yaml.WithIndent(2), yaml.WithLineWidth(-1), yaml.WithCompactSeqIndent(false), yaml.WithQuotePreference(yaml.QuoteDouble))
-	if err == nil && bytes.ContainsAny(text, lineBreaks) {
-		text, err = yaml.Dump(y, yaml.WithIndent(2), yaml.WithLineWidth(-1), yaml.WithUnicode(false))
-	}
-	if err != nil { // impossible: every tree can be encoded
-		return err.Error()
-	}
-	return string(text)
-}
-
-// yaml returns the node with an indent, starting at column, and its length if it is written in one line.
-func (n *Node) yaml(indent, column int) (y *yaml.Node, length int) {
-	y = &yaml.Node{Kind: yaml.ScalarNode, Value: n.Text}
-	add := func(column int, n *Node) {
-		child, long := n.yaml(indent+2, column)
-		y.Content = append(y.Content, child)
-		length += long + 2
-	}
-	switch n.Kind {
-	case Object:
-		y.Kind = yaml.MappingNode
-		for _, e := range n.Entries {
-			add(0, &Node{Kind: Text, Text: e.Key})
-			add(indent+len(e.Key)+2, e.Value)
-		}
-	case List:
-		y.Kind = yaml.SequenceNode
-		for _, item := range n.Items {
-			add(indent+2, item)
-		}
-	case Text:
-		y.Tag = "!!str"
-		if plainWords.MatchString(n.Text) {
-			y.Style = yaml.DoubleQuotedStyle
-		}
-		return y, len(n.Text)
-	case Bool, Number:
-		return y, len(n.Text)
-	default:
-		y.Value = "null"
-		return y, len(y.Value)
-	}
-	if column > 0 && column+length <= lineWidth || length == 0 {
-		y.Style = yaml.FlowStyle
-	}
-	return y, length
-}

@@ -6,7 +6,6 @@
 package histogram
 
 import (
-	"iter"
 	"math"
 	"math/bits"
 	"time"
@@ -85,24 +84,6 @@ func (h *Histogram) Quantile(q float64) time.Duration {
 		}
 	}
 	return 0
-}
-
-// Bin counts durations from the end of the previous bin to less than Until.
-type Bin struct {
-	Until time.Duration
-	Count uint64
-}
-
-// Bins returns the bins up to the last one that is not empty, the shortest first.
-func (h *Histogram) Bins() iter.Seq[Bin] {
-	return func(yield func(Bin) bool) {
-		for i, n := range h.bins {
-			before := i+1 < len(h.bins) && h.bins[i+1] > 0
-			if (n > 0 || before) && !yield(Bin{upper(h.first+i) + 1, n}) {
-				return
-			}
-		}
-	}
 }
 
 // index returns the bin of a duration, which must not be negative. Each short duration has its own bin.

@@ -39,10 +39,39 @@ func TestLastAnswers(t *testing.T) {
 	} {
 		var l LastAnswers
 		for _, a := range row.answers {
-			l.RecordAnswer(a.slow, a.at)
+			l.RecordAnswer(a.slow, time.Second, a.at)
 		}
-		if got := l.Slow(row.at); got != row.want {
+		if got := l.Slow(0, row.at); got != row.want {
 			t.Errorf("%s: %d are slow at %v; want %d", name, got, row.at, row.want)
+		}
+	}
+}
+
+// A caller may ask only for slow answers that took longer.
+func TestLastAnswers_Least(t *testing.T) {
+	t.Parallel()
+	var l LastAnswers
+	for i, row := range []struct {
+		slow bool
+		took time.Duration
+		want [3]int // over 0, 10 ms, 20 ms
+	}{
+		{true, 10 * ms, [3]int{1, 0, 0}},
+		{true, 11 * ms, [3]int{2, 1, 0}},
+		{true, 21 * ms, [3]int{3, 2, 1}},
+		{false, time.Hour, [3]int{3, 2, 1}},
+		{true, 9 * ms, [3]int{4, 2, 1}},
+		{true, 30 * ms, [3]int{4, 3, 2}},
+		{false, time.Hour, [3]int{3, 2, 2}},
+		{true, 30 * ms, [3]int{3, 2, 2}},
+		{false, 0, [3]int{3, 2, 2}},
+		{false, 0, [3]int{2, 2, 2}},
+	} {
+		l.RecordAnswer(row.slow, row.took, time.Second)
+		for j, least := range []time.Duration{0, 10 * ms, 20 * ms} {
+			if got := l.Slow(least, time.Second); got != row.want[j] {
+				t.Errorf("answer %d: %d took longer than %v; want %d", i+1, got, least, row.want[j])
+			}
 		}
 	}
 }
@@ -50,13 +79,13 @@ func TestLastAnswers(t *testing.T) {
 func TestLastAnswers_WritesChanges(t *testing.T) {
 	t.Parallel()
 	var l LastAnswers
-	l.RecordAnswer(true, time.Second)
-	l.RecordAnswer(true, time.Second+answerRefresh-1)
+	l.RecordAnswer(true, time.Second, time.Second)
+	l.RecordAnswer(true, time.Second, time.Second+answerRefresh-1)
 	if got := l.slowAt.Load(); got != int64(time.Second) {
 		t.Errorf("slow answers at once: written at %v; want the first alone", time.Duration(got))
 	}
 	for range answersThatCount {
-		l.RecordAnswer(false, 2*time.Second)
+		l.RecordAnswer(false, time.Second, 2*time.Second)
 	}
 	if slow := l.slow.Load(); slow != 0 {
 		t.Errorf("after five fast answers: %b; want none", slow)

@@ -67,7 +67,7 @@ func (r *Recent) Record(took, now time.Duration) {
 }
 
 // refresh reads the quantiles of both histograms. r.mu must be held. If a quantile were too short, hedges would
-// cut off some of its own samples, and it would creep down. A histogram's quantile is never too short.
+// cut off some of its samples, and it would creep down. A histogram's quantile is never too short.
 func (r *Recent) refresh(now time.Duration) {
 	var both histogram.Histogram
 	both.AddAll(&r.previous)

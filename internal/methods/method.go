@@ -32,8 +32,9 @@ type Method struct {
 // An answer is long if it took more than this part of its call's whole time, and so many times as long as the fastest. Then the
 // servers have a queue: if the method itself were slow, its fastest answer would be slow as well.
 const (
-	part  = 0.1
-	above = 2
+	part   = 0.1
+	above  = 2
+	asking = 100 // a call ignores answers that took less than one in so many of its own time: hurried callers know little of its servers
 )
 
 // mostQuantiles bounds the quantiles of one method: a caller may give every call its own policy.
@@ -54,7 +55,7 @@ func (m *Method) For(p *decision.Policy, c policy.Criticality, enforced bool, no
 		k.latency = m.latencyOf(h, now)
 	}
 	if p.Refuses() {
-		k.class = m.admission().Class(p.Admission(), c, enforced)
+		k.class = m.admission().Class(c, enforced)
 	}
 	return k
 }
@@ -162,10 +163,10 @@ func (k *Known) Sent(now time.Duration) (running int) {
 func (k *Known) Answered(now time.Duration, a attempts.Answer) {
 	m := k.method
 	if a.Limit > 0 {
-		m.slow.RecordAnswer(a.Took > a.Limit, now)
+		m.slow.RecordAnswer(a.Took > a.Limit, a.Took, now)
 	}
 	fastest := m.fastest.Record(a.Took, now)
-	m.long.RecordAnswer(fastest > 0 && a.Took > above*fastest && float64(a.Took) > part*float64(a.Left), now)
+	m.long.RecordAnswer(fastest > 0 && a.Took > above*fastest && float64(a.Took) > part*float64(a.Left), a.Took, now)
 	if a.Accepted && k.latency != nil {
 		k.latency.Record(a.Took, now)
 	}
@@ -186,14 +187,7 @@ func (k *Known) Left(now time.Duration, l attempts.Lost) {
 
 var leavings = [...]admission.Leaving{
 	attempts.LostOther: admission.LeavingOther, attempts.LostAnswered: admission.LeavingAnswered,
-	attempts.LostDeadline: admission.LeavingMissed, attempts.LostFull: admission.LeavingFull, attempts.LostRefused: admission.LeavingRefused,
-}
-
-// Reported implements [attempts.Method].
-func (k *Known) Reported(now time.Duration, utilization float64) {
-	if k.class.Any() {
-		k.class.Reported(now, utilization)
-	}
+	attempts.LostDeadline: admission.LeavingMissed, attempts.LostFull: admission.LeavingFull,
 }
 
 // Queued implements [attempts.Method].
@@ -202,8 +196,12 @@ func (k *Known) Queued(now, left time.Duration) bool {
 }
 
 // LastAnswers implements [attempts.Method].
-func (k *Known) LastAnswers(now time.Duration) (slow, long int) {
-	return k.method.slow.Slow(now), k.method.long.Slow(now)
+func (k *Known) LastAnswers(now, given time.Duration) (slow, long int) {
+	least := given / asking
+	if given == attempts.Never {
+		least = 0
+	}
+	return k.method.slow.Slow(0, now), k.method.long.Slow(least, now)
 }
 
 // Usual implements [attempts.Method].

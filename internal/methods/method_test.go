@@ -58,13 +58,12 @@ func TestKnown_LastAnswers(t *testing.T) {
 	if k.Sent(0) != 1 {
 		t.Error("an extra attempt does not count as running")
 	}
-	k.Reported(0, 1)
 	k.Answered(time.Second, attempts.Answer{Took: 2, Limit: 0})
-	if slow, _ := k.LastAnswers(time.Second); slow > 0 {
+	if slow, _ := k.LastAnswers(time.Second, time.Second); slow > 0 {
 		t.Error("an answer is slow, and nothing says from when on")
 	}
 	k.Answered(time.Second, attempts.Answer{Took: 2, Limit: 1})
-	if slow, _ := k.LastAnswers(time.Second); slow != 1 {
+	if slow, _ := k.LastAnswers(time.Second, time.Second); slow != 1 {
 		t.Error("the last answer was slow, and nobody knows")
 	}
 }
@@ -89,8 +88,25 @@ func TestKnown_LongAnswers(t *testing.T) {
 		k := m.For(p, "", true, 0)
 		k.Answered(0, attempts.Answer{Took: 100 * ms, Left: 100 * ms})
 		k.Answered(0, attempts.Answer{Took: row.took, Left: row.whole})
-		if _, long := k.LastAnswers(0); long != row.want {
+		if _, long := k.LastAnswers(0, time.Second); long != row.want {
 			t.Errorf("%s: %d are long; want %d", name, long, row.want)
+		}
+	}
+}
+
+// Long answers to hurried callers do not stop the retries of one that has much more time.
+func TestKnown_LongForTheAskingCall(t *testing.T) {
+	t.Parallel()
+	const ms = time.Millisecond
+	var m Method
+	k := m.For(decision.New(policy.Spec{}), "", true, 0)
+	k.Answered(0, attempts.Answer{Took: 10 * ms, Left: time.Second})
+	for range 5 {
+		k.Answered(0, attempts.Answer{Took: 30 * ms, Left: 60 * ms})
+	}
+	for given, want := range map[time.Duration]int{60 * ms: 5, 2999 * ms: 5, 3000 * ms: 0, 10 * time.Second: 0, attempts.Never: 5} {
+		if _, long := k.LastAnswers(0, given); long != want {
+			t.Errorf("a call with %v: %d are long; want %d", given, long, want)
 		}
 	}
 }

@@ -1,7 +1,7 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package steps is what this module's own programs ask of package testserver, and users need not. Package testserver sets
+// Package steps is what the programs of this module ask of package testserver, and users need not. Package testserver sets
 // these functions, since this package cannot import it.
 package steps
 
@@ -18,9 +18,6 @@ var (
 	Cut func() any
 	// Invalid returns step, a testserver.Step, with an error that Server.On reports.
 	Invalid func(step any, err error) any
-	// Add appends step, a testserver.Step, to the script of a pattern of server, a *testserver.Server, or sets it if there is
-	// none. Methods keep their position; those that repeat the last step continue with the new one.
-	Add func(server any, pattern string, step any)
 	// Raw returns step, a testserver.Step, with messages as raw bytes, which follow those of Step.Reply.
 	Raw func(step any, messages [][]byte) any
 	// Failure says what is impossible in a testserver.Step, as Server.On would report it, or nil.

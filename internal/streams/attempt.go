@@ -45,7 +45,7 @@ type attempt struct {
 	finished   bool  // OnFinish was called, with record
 	record     error // nil: success
 	claimed    bool  // a task reports its end, or has reported it
-	overdue    bool  // Acts.Overdue has named it
+	overdue    bool
 }
 
 // held reports whether a task is inside gRPC for the attempt. That task will report the attempt's end.
@@ -81,9 +81,11 @@ func (c *Call) claimEnd(a *attempt, found bool) End {
 	switch {
 	case a.claimed, a.held():
 		return End{}
-	case a.finished && a.record != nil && (found || a != c.committed || c.stopped):
+	case a.finished && a.record != nil && (found || a != c.committed || c.stopped != ""):
 		return a.claim(End{Err: a.record})
-	case a.cancelled, a.finished && a.record == nil && c.stopped:
+	case a.finished && a.heard && c.stopped != "": // RecvMsg is about to find the success
+		return a.claim(End{})
+	case a.cancelled, a.finished && c.stopped != "":
 		return a.claim(End{GivenUp: true})
 	default:
 		return End{}

@@ -24,27 +24,30 @@ import (
 // without asking.
 type Call struct {
 	engine    *attempts.Call
+	caller    Caller
 	set       Settings
 	now       attempts.Now
 	acts      Acts
-	running   []*attempt // not yet reported, in the order of sending
-	committed *attempt   // the call shows this one; nil before, and when it is resumed
-	answer    *attempt   // the last reported attempt that may be the call's answer
-	drain     *attempt   // RecvMsg may still receive from it after the end
-	refused   *attempt   // the attempt that failed to send a message, for a local reason
-	failure   error      // the last error that a server returned for an attempt
-	failed    *attempt   // the attempt of failure
-	instead   *attempt   // the call returns the failure of this attempt, because a message could not be resent
-	kept      int        // messages in the replay buffer
-	offered   int        // the number of the kept message that SendMsg waits to send itself, from 1; 0: none
-	closed    bool       // the application has closed its side
-	resumed   bool       // the resume request has replaced the kept messages
-	usable    bool       // an attempt has been opened
-	receiving bool       // RecvMsg waits, and a message of its type can be made
-	stopped   bool       // the engine was told to stop: the answer is not needed
-	over      bool
-	eof       bool // the application has received io.EOF, or the one reply
-	calls     int  // of the application, running
+	running   []*attempt    // not yet reported, in the order of sending
+	committed *attempt      // the call shows this one; nil before, and when it is resumed
+	answer    *attempt      // the last reported attempt that may be the call's answer
+	drain     *attempt      // RecvMsg may still receive from it after the end
+	refused   *attempt      // the attempt that failed to send a message, for a local reason
+	failure   error         // the last error that a server returned for an attempt
+	failed    *attempt      // the attempt of failure
+	instead   *attempt      // the call returns the failure of this attempt, because a message could not be resent
+	kept      int           // messages in the replay buffer
+	offered   int           // the number of the kept message that SendMsg waits to send itself, from 1; 0: none
+	closed    bool          // the application has closed its side
+	resumed   bool          // the resume request has replaced the kept messages
+	usable    bool          // an attempt has been opened
+	receiving bool          // RecvMsg waits, and a message of its type can be made
+	stopped   policy.Reason // the engine was told to stop, because the answer is no longer needed
+	final     error         // the result of the call; nil: the call isn't over
+	telling   bool          // the caller's OnFinish has begun
+	told      bool          // the caller knows the result
+	eof       bool          // the application has received io.EOF, or the one reply
+	calls     int           // of the application, running
 	idleSince time.Duration
 	wake      time.Duration // of the engine's last step
 	watch     bool
@@ -54,32 +57,20 @@ type Call struct {
 }
 
 // Init starts a call. The step is the result of the engine's Start.
-func (c *Call) Init(engine *attempts.Call, s Settings, now attempts.Now, step attempts.Step) {
-	*c = Call{engine: engine, set: s, now: now, idleSince: now.At}
+func (c *Call) Init(engine *attempts.Call, caller Caller, s Settings, now attempts.Now, step attempts.Step) {
+	*c = Call{engine: engine, caller: caller, set: s, now: now, idleSince: now.At}
 	c.running = c.array[:0]
 	c.applyStep(step)
-}
-
-// Adapt applies the settings of a policy that arrived late: after the first attempt was opened, and before [Call.Done] reports
-// it. The step is the engine's.
-func (c *Call) Adapt(s Settings, step attempts.Step) {
-	c.set = s
-	c.applyStep(step)
-	for _, a := range c.running {
-		if s.Races && a.goroutines == 0 {
-			c.startGoroutine(a)
-		}
-	}
 }
 
 // Enter is called whenever the driver has taken its lock. Gone is the reason why the answer is no longer needed, or "" if it
 // is.
 func (c *Call) Enter(now attempts.Now, gone policy.Reason) {
 	c.now = now
-	if gone == "" || c.stopped || c.over {
+	if gone == "" || c.stopped != "" || c.Over() {
 		return
 	}
-	c.stopped = true
+	c.stopped = gone
 	c.elapse()
 	c.applyStep(c.engine.Stop(gone, c.now))
 	for _, a := range c.running {
@@ -103,7 +94,7 @@ func (c *Call) Exit() Acts {
 	if c.calls == 0 && c.slow {
 		acts.Wake = attempts.Never
 	}
-	acts.Idle = c.engine.Running() == 0 && !c.over
+	acts.Idle = c.engine.Running() == 0 && !c.Over()
 	c.acts = Acts{Cancel: acts.Cancel[:0], Go: acts.Go[:0], Report: acts.Report[:0]}
 	return acts
 }
@@ -112,8 +103,8 @@ func (c *Call) Exit() Acts {
 // left to send or to receive.
 func (c *Call) handOver() {
 	a := c.committed
-	c.acts.Released = c.over || a != nil && (a.deaf || !c.behind(a))
-	if a == nil || c.over || a.claimed {
+	c.acts.Released = c.Over() || a != nil && (a.deaf || !c.behind(a))
+	if a == nil || c.Over() || a.claimed {
 		return
 	}
 	if a.sender == idle && !a.deaf && !c.behind(a) {
@@ -188,9 +179,10 @@ func (c *Call) cancel(a *attempt) {
 	c.queueReport(c.claimEnd(a, true))
 }
 
-// endCall ends the call. The application may still receive the messages of the attempt that it has seen, or would have seen.
+// endCall ends the call. That it is over and its result are one value, so no order can come between them. The application may
+// still receive the messages of the attempt that it has seen, or would have seen.
 func (c *Call) endCall() {
-	c.over, c.acts.Over = true, true
+	c.acts.Over = true
 	end := c.engine.End()
 	if end.Answer == 0 {
 		c.answer = nil
@@ -200,9 +192,12 @@ func (c *Call) endCall() {
 		c.drain = nil // the application's next call panics again
 	case c.committed != nil:
 		c.drain = c.committed
-	case c.stopped:
+	case c.stopped != "":
 		c.drain = c.answer
 	}
+	tell, final := c.caller.Conclude(c.Answer())
+	c.final = final
+	c.told = !tell
 }
 
 // findAttempt returns the attempt with the number n if it isn't reported yet or the call shows it, else nil.
@@ -233,7 +228,7 @@ func (c *Call) newestAttempt() *attempt {
 func (c *Call) elapse() {
 	if d := c.now.At - c.idleSince; c.calls == 0 && d > 0 {
 		c.idleSince = c.now.At
-		if !c.over {
+		if !c.Over() {
 			c.setWake(c.engine.Paused(d, c.now))
 		}
 	}
@@ -241,8 +236,8 @@ func (c *Call) elapse() {
 
 // commit makes a the only attempt of the call. It returns false if a has ended, or was cancelled because another one won.
 func (c *Call) commit(a *attempt, why decision.Commit) bool {
-	if c.committed != nil || c.over || a.claimed {
-		return c.committed == a && !c.over
+	if c.committed != nil || c.Over() || a.claimed {
+		return c.committed == a && !c.Over()
 	}
 	c.elapse()
 	step, ok := c.engine.Commit(a.number, why, c.now)
@@ -264,7 +259,7 @@ func (c *Call) heard(a *attempt) {
 
 // Wake has the engine check the time and the channel again.
 func (c *Call) Wake() attempts.Step {
-	if c.over {
+	if c.Over() {
 		return attempts.Step{Wake: attempts.Never}
 	}
 	c.elapse()
@@ -274,7 +269,19 @@ func (c *Call) Wake() attempts.Step {
 }
 
 // Over reports whether the answer is known.
-func (c *Call) Over() bool { return c.over }
+func (c *Call) Over() bool { return c.final != nil }
+
+// Final returns the result of the call, io.EOF after success; nil while it isn't over.
+func (c *Call) Final() error { return c.final }
+
+// Stopped returns the reason with which the call's context or connection has ended, or "".
+func (c *Call) Stopped() policy.Reason { return c.stopped }
+
+// Telling records that the caller's OnFinish starts. Calls of the application that begin from now on may be its own.
+func (c *Call) Telling() { c.telling = true }
+
+// Told records that the caller has been told of the end, as [Caller] required.
+func (c *Call) Told() { c.told, c.acts.Moved = true, true }
 
 // Answer returns the attempt whose headers, trailer and peer the call shows once it is over, or 0.
 func (c *Call) Answer() int {

@@ -23,10 +23,15 @@ func started(t *testing.T, set Settings, policy int) *Call {
 		Policy: modelPolicies[policy], Deadline: attempts.Never, Facts: w, Budget: w, Slots: slots{w}, Alone: !set.Races,
 	}, now)
 	c := new(Call)
-	c.Init(engine, set, now, step)
+	c.Init(engine, answers{}, set, now, step)
 	c.Exit()
 	return c
 }
+
+// answers is a caller whose calls have the result io.EOF.
+type answers struct{}
+
+func (answers) Conclude(int) (tell bool, final error) { return false, io.EOF }
 
 // want checks the next order of a task.
 func want(t *testing.T, c *Call, task *Task, do Do, n int) {

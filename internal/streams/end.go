@@ -68,7 +68,7 @@ func (c *Call) Ended(e End, r attempts.Result, rest bool) attempts.Step {
 // Abort ends the call because a callback of the user has panicked.
 func (c *Call) Abort() {
 	c.acts.Moved = true
-	if c.over {
+	if c.Over() {
 		return
 	}
 	c.setWake(c.engine.Abort(c.now))
@@ -88,7 +88,7 @@ func (c *Call) endPanicked(a *attempt) End {
 	if a != nil && !a.claimed {
 		return a.claim(End{Panicked: true})
 	}
-	if !c.over {
+	if !c.Over() {
 		c.elapse()
 		c.applyStep(c.engine.Panicked(c.now))
 	}

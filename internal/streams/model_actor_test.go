@@ -41,6 +41,7 @@ const (
 	told    // has returned from gRPC
 	cancelling
 	reporting
+	telling // runs the caller's OnFinish
 	gone
 )
 
@@ -95,6 +96,12 @@ func (m *model) step(a *actor) {
 		a.phase = reporting
 	case reporting:
 		m.report(a)
+	case telling:
+		m.note("the caller is told")
+		a.phase = gone
+		m.enter()
+		m.call.Told()
+		m.exit()
 	}
 }
 
@@ -150,8 +157,8 @@ func (m *model) ask(a *actor) {
 	switch o.Do {
 	case Wait:
 		a.phase = waiting
-		if a.task.Kind == SendMsg && a.task.Kept && !m.set.Races {
-			m.failf("R11: SendMsg waits with a message that is kept")
+		if a.task.Kind == SendMsg && a.task.Kept && !m.set.Races && !m.call.Over() {
+			m.failf("SendMsg waits with a message that is kept")
 		}
 	case Return:
 		m.note("%s: %d returns %v of %d", a.name, a.task.Kind, o.Returns, o.Attempt)
@@ -219,10 +226,6 @@ func (m *model) tell(a *actor) {
 	}
 	a.direct = false
 	m.enter()
-	if a.order.Do == Open && m.late {
-		m.late = false
-		m.adapt()
-	}
 	if a.order.Do == Receive && a.task.Kind == Goroutine && a.result.Err == nil {
 		m.stored[a.stream.n] = a.gotSeq
 	}
@@ -281,6 +284,8 @@ func (m *model) report(a *actor) {
 	}
 	err := e.Err
 	switch {
+	case e.GivenUp && m.call.Stopped() != "":
+		err = errContext
 	case e.GivenUp:
 		err = errGivenUp
 	case e.Panicked:
@@ -331,12 +336,15 @@ func (m *model) returned(a *actor, o Order) {
 		if !m.call.Over() {
 			m.failf("%s returns the end of a call that goes on", a.name)
 		}
-		if err = m.final; err == nil {
-			err = io.EOF
+		if err = o.Err; err == nil || err != m.final {
+			m.failf("R3: %s (%d) returns %v; the call has ended with %v", a.name, a.task.Kind, err, m.final)
+		}
+		if !m.call.told {
+			m.failf("R3: %s (%d) returns the end before the caller is told", a.name, a.task.Kind)
 		}
 	}
-	if a.task.Kind == RecvMsg && (err != nil || !m.set.ServerStreams) && !m.call.Over() {
-		m.failf("5: RecvMsg returns the end, and there is no trailer yet")
+	if a.task.Kind == RecvMsg && (err != nil || !m.set.ServerStreams) && !m.call.told {
+		m.failf("R3: RecvMsg returns the end before the caller is told")
 	}
 	switch a.task.Kind {
 	case NewStream:
@@ -377,6 +385,9 @@ func (m *model) back(a *actor, err error) {
 		}
 		if err == io.EOF {
 			m.checkWhole()
+			if m.final != io.EOF && m.call.Stopped() != "" && !m.closed && !m.prefetches && !m.panicked && len(m.received) > 0 {
+				m.failf("8: RecvMsg returns io.EOF before the context is done, and the call has ended with %v", m.final)
+			}
 		}
 		a.script = a.script[:min(1, len(a.script))]
 	}

@@ -42,7 +42,7 @@ type grpcStream struct {
 	err       error
 	taken     bool // RecvMsg has returned the end
 	finished  bool // OnFinish was called, or would have been
-	heard     bool // the machine knows that
+	heard     bool // the machine knows the end
 	reported  int  // reported ends
 	sender    *actor
 	receivers []*actor
@@ -54,7 +54,7 @@ type grpcStream struct {
 }
 
 // done reports whether the attempt's context is over.
-func (m *model) done(s *grpcStream) bool { return s.cancelled || m.gone != "" }
+func (m *model) done(s *grpcStream) bool { return s.cancelled || m.closed }
 
 // active reports whether the server can still do something.
 func (m *model) active(s *grpcStream) bool { return s.opened && !s.ended && !m.done(s) && !s.finished }

@@ -46,7 +46,6 @@ type model struct {
 	hides      bool // an inner interceptor returns nil in place of io.EOF
 	prefetches bool // an inner interceptor receives ahead
 	swallows   bool // an inner interceptor drops OnFinish
-	late       bool // the policy arrives late
 	limit      int  // of kept messages
 
 	streams    []*grpcStream
@@ -61,7 +60,9 @@ type model struct {
 	receives   int
 	wake       time.Duration
 	overdue    int
-	gone       policy.Reason
+	gone       policy.Reason // why the call's context is over, or its deadline has passed
+	closed     bool          // the context's Done is closed, so gRPC ends the attempts
+	noticed    bool          // the goroutine that watches the context has told the machine
 	usable     bool
 	refused    bool // NewStream has returned an error
 	panicked   bool // or aborted: anything may be lost
@@ -69,6 +70,9 @@ type model struct {
 	wasOverdue bool
 	hidden     bool // a message went to an attempt that had ended
 	overs      int
+	ended      bool // the driver knows that the call is over
+	answer     int  // of the call, once it is over
+	tells      bool // the caller has an OnFinish
 	final      error
 	silent     bool // servers do nothing from now on
 	nextID     int
@@ -103,17 +107,10 @@ func (m *model) exit() {
 		m.note("cancel %d", n)
 		m.streams[n-1].cancelled = true
 	}
-	if acts.Over {
-		m.overs++
-		end := m.engine.End()
-		m.note("over: %+v", end)
-		if m.final = end.Err; end.Answer == 0 && end.Err == nil {
-			m.final = errContext
-		}
-		if m.final == nil && !end.Panicked {
-			m.checkSuccess(end.Answer)
-		}
+	if acts.Over != (m.overs > 0 && !m.ended) {
+		m.failf("3: the driver is told %v that the call is over", acts.Over)
 	}
+	m.ended = m.ended || acts.Over
 	m.released = m.released && !m.resumed || acts.Released
 	for _, n := range acts.Go {
 		for len(m.streams) < n {
@@ -141,6 +138,27 @@ func (m *model) exit() {
 	}
 }
 
+// Conclude implements [Caller].
+func (m *model) Conclude(attempt int) (tell bool, final error) {
+	end := m.engine.End()
+	m.note("over: %+v", end)
+	m.overs++
+	m.answer = attempt
+	switch m.final = end.Err; {
+	case end.Err == errGivenUp:
+		m.failf("8: the call ends as an attempt that was given up for another")
+	case end.Answer == 0 && end.Err == nil:
+		m.final = errContext
+	case end.Err == nil:
+		m.final = io.EOF
+		m.checkSuccess(end.Answer)
+	}
+	if tell = m.tells; tell {
+		m.spawn("OnFinish of the caller").phase = telling
+	}
+	return tell, m.final
+}
+
 func (m *model) addStream() {
 	m.streams = append(m.streams, &grpcStream{n: len(m.streams) + 1, first: len(m.received), resumes: m.resumed, before: -1})
 }
@@ -149,21 +167,11 @@ func (m *model) begin0() {
 	m.at = ms(1000)
 	m.copies, m.stored = map[*actor]int{}, map[int]int{}
 	m.wake = attempts.Never
-	set, engineSet := m.set, m.engineSet
-	if m.late {
-		set.Races, set.Single = false, false
-		engineSet.Policy, engineSet.Alone = modelPolicies[len(modelPolicies)-1], true
-	}
-	step := m.engine.Start(&engineSet, m.now())
-	m.call.Init(&m.engine, set, m.now(), step)
+	step := m.engine.Start(&m.engineSet, m.now())
+	m.call.Init(&m.engine, m, m.set, m.now(), step)
 	m.addStream()
 	m.exit()
 	m.spawn("opener", NewStream)
-}
-
-func (m *model) adapt() {
-	m.note("the policy comes")
-	m.call.Adapt(m.set, m.engine.Adapt(m.engineSet, m.now()))
 }
 
 // see records that the application has seen part of an attempt.
@@ -185,7 +193,8 @@ func (m *model) take(a *actor, n, seq int) {
 		m.failf("5: message %d of attempt %d after %v", seq, n, m.received)
 	}
 	m.received = append(m.received, n)
-	if a := m.call.findAttempt(n); m.engineSet.Method != nil && !m.call.over && !m.panicked && !a.claimed && m.counted >= m.engine.Running() {
+	measured := m.engineSet.Method != nil && !m.call.Over() && !m.panicked
+	if a := m.call.findAttempt(n); measured && !a.claimed && m.counted >= m.engine.Running() {
 		m.failf("R5: admission has not heard of the first message of attempt %d", n)
 	}
 }
@@ -228,7 +237,7 @@ func (m *model) play() {
 	m.silent = ends == 1
 	m.calm()
 	if m.fault == "" && m.gone == "" {
-		m.cancelCall()
+		m.endContext()
 		m.calm()
 	}
 	if m.fault == "" {
@@ -252,8 +261,10 @@ func (m *model) happen() {
 			m.serve(s, m.dice.roll(9))
 		}
 	case 7:
-		if m.dice.one(6) && m.gone == "" {
-			m.cancelCall()
+		if m.gone != "" {
+			m.notice()
+		} else if m.dice.one(6) {
+			m.endContext()
 		}
 	case 8:
 		if s := m.pick(); s != nil && s.opened && m.done(s) && !s.ended {
@@ -307,7 +318,7 @@ func (m *model) rare() {
 		for range 100 {
 			if a := m.next(); a != nil && m.fault == "" {
 				m.stepOf(a)
-			} else if m.fault != "" || !m.watch() {
+			} else if m.fault != "" || !m.watch() && !m.notice() {
 				m.quiet()
 				return
 			}
@@ -368,17 +379,37 @@ func (m *model) fire() {
 	m.exit()
 }
 
-// cancelCall ends the call's context.
-func (m *model) cancelCall() {
-	m.note("the call's context ends")
+// endContext ends the call's context: with its deadline, or because the application cancels it. The next task to enter may notice
+// that first; the goroutine that watches the context comes later, and Done may close after the deadline.
+func (m *model) endContext() {
 	m.gone = policy.ReasonCancelled
+	if m.dice.one(2) {
+		m.gone = policy.ReasonDeadlineExceeded
+	}
+	m.note("the call's context ends: %s", m.gone)
+	m.closed = m.gone == policy.ReasonCancelled || m.dice.one(2)
 	for _, s := range m.streams {
 		if !s.cancelled {
 			s.before, s.endBefore = s.arrived, s.ended
 		}
 	}
-	m.enter()
-	m.exit()
+}
+
+// notice plays the rest of the context's end. It returns false if there is none.
+func (m *model) notice() bool {
+	switch {
+	case m.gone == "", m.noticed:
+		return false
+	case !m.closed:
+		m.note("the context's Done closes")
+		m.closed = true
+	default:
+		m.note("the context's end is noticed")
+		m.noticed = true
+		m.enter()
+		m.exit()
+	}
+	return true
 }
 
 // calm plays everything that can still happen, one after the other.
@@ -391,6 +422,7 @@ func (m *model) calm() {
 		case a != nil:
 			m.stepOf(a)
 		case m.watch():
+		case m.notice():
 		case !m.quiet():
 			return
 		case m.wake != attempts.Never:
@@ -435,10 +467,10 @@ func (m *model) watch() bool {
 
 // quiet checks the rules that hold when nothing moves by itself.
 func (m *model) quiet() bool {
-	if m.call.over && len(m.call.running) > 0 && !m.panicked {
+	if m.call.Over() && len(m.call.running) > 0 && !m.panicked {
 		m.failf("2: the call is over, and an attempt was not reported")
 	}
-	if a := m.call.committed; a != nil && !m.call.over && a.live() && !m.blocked() && !a.deaf {
+	if a := m.call.committed; a != nil && !m.call.Over() && a.live() && !m.blocked() && !a.deaf {
 		if !m.released || m.sends != a.number {
 			m.failf("9: what was kept is not released, or SendMsg still asks, though nothing is left")
 		}
@@ -450,10 +482,10 @@ func (m *model) quiet() bool {
 		switch {
 		case a.claimed, a.held():
 		case a.finished && a.record != nil && a != m.call.committed:
-			m.failf("R2: nobody reports attempt %d, which has ended", a.number)
+			m.failf("nobody reports attempt %d, which has ended", a.number)
 		}
 		if a.live() && !a.deaf && a.sender == idle && m.call.behind(a) {
-			m.failf("R10: nobody sends to attempt %d, which is behind", a.number)
+			m.failf("nobody sends to attempt %d, which is behind", a.number)
 		}
 	}
 	for _, a := range m.actors {
@@ -520,6 +552,9 @@ func (m *model) sweep() {
 func (m *model) checkEnd() {
 	if m.fault != "" {
 		return
+	}
+	if m.call.Answer() != m.answer {
+		m.failf("R3: the answer changes from attempt %d to %d after the end", m.answer, m.call.Answer())
 	}
 	if m.overs != 1 {
 		m.failf("3: the call is over %d times", m.overs)

@@ -63,7 +63,6 @@ func (w *accounts) Withdraw(time.Duration, balance.Charge) (balance.Permit, bool
 	return balance.Permit{Cost: w.permits}, true
 }
 func (w *accounts) Return(_ time.Duration, p balance.Permit)         { w.close(p) }
-func (*accounts) Confirm(time.Duration, balance.Permit) bool         { return true }
 func (w *accounts) Settle(_ time.Duration, p balance.Permit, _ bool) { w.close(p) }
 func (w *accounts) Finish(time.Duration, balance.End)                { w.finished++ }
 
@@ -102,13 +101,12 @@ func (b breaker) Allow() (func(error), error) {
 // load is the accounts as admission.
 type load struct{ *accounts }
 
-func (l load) Admit(now, _ time.Duration) int           { return l.Sent(now) }
-func (l load) Queued(time.Duration, time.Duration) bool { return false }
-func (l load) Sent(time.Duration) int                   { l.counted++; return l.counted }
-func (l load) Left(time.Duration, attempts.Lost)        { l.counted-- }
-func (l load) Reported(time.Duration, float64)          {}
-func (l load) LastAnswers(time.Duration) (int, int)     { return 0, 0 }
-func (l load) Usual() (median, quantile time.Duration)  { return 1, 0 }
+func (l load) Admit(now, _ time.Duration) int            { return l.Sent(now) }
+func (l load) Queued(time.Duration, time.Duration) bool  { return false }
+func (l load) Sent(time.Duration) int                    { l.counted++; return l.counted }
+func (l load) Left(time.Duration, attempts.Lost)         { l.counted-- }
+func (l load) LastAnswers(_, _ time.Duration) (int, int) { return 0, 0 }
+func (l load) Usual() (median, quantile time.Duration)   { return 1, 0 }
 func (l load) Answered(_ time.Duration, a attempts.Answer) {
 	took := a.Took
 	l.counted--
@@ -187,7 +185,7 @@ func (m *model) choose() {
 	m.set.Races = p.Parallel() && !m.set.ClientStreams && makes && p.MaxAttempts() > 1
 	m.set.Single = p.MaxAttempts() < 2
 	m.engineSet.Alone = !m.set.Races
-	m.late = m.dice.one(6)
+	m.tells = m.dice.one(2)
 }
 
 // script chooses the application's calls: senders, a receiver, and others.

@@ -11,13 +11,13 @@ import (
 
 func (c *Call) askRecvMsg(t *Task) Order {
 	switch a := c.committed; {
-	case c.eof && !c.over:
-		return Order{Do: Wait} // another task reports the end: the application may ask for the trailer next
+	case c.eof && !c.Over(), c.Over() && !c.toldTo(t):
+		return Order{Do: Wait} // another task reports the end, or tells the caller: the application may ask for the trailer next
 	case t.over:
 		return Order{Do: Return, Returns: t.returns}
 	case c.eof:
 		return Order{Do: Return, Returns: EOF}
-	case c.over:
+	case c.Over():
 		return c.recvAfterEnd(t)
 	case a != nil:
 		return c.recvCommitted(t, a)
@@ -77,12 +77,12 @@ func (c *Call) recvAfterEnd(t *Task) Order {
 	if d := c.drain; d != nil && !d.cancelled && d.receiver != ended {
 		return c.recvFrom(t, d)
 	}
-	return Order{Do: Return, Returns: Final}
+	return c.end(t)
 }
 
 // shows reports whether the application gets the messages of an attempt.
 func (c *Call) shows(a *attempt) bool {
-	return c.instead == nil && (a == c.committed || c.over && a == c.drain && !a.cancelled)
+	return c.instead == nil && (a == c.committed || c.Over() && a == c.drain && !a.cancelled)
 }
 
 // received records the result of the application's RecvMsg on a.
@@ -134,7 +134,7 @@ func (c *Call) brought(a *attempt, err error) End {
 }
 
 func (c *Call) askHeader(t *Task) Order {
-	if c.over {
+	if c.Over() {
 		return c.show()
 	}
 	if a := c.committed; a != nil {
@@ -153,7 +153,7 @@ func (c *Call) askHeader(t *Task) Order {
 
 // show returns an order to return, with the attempt that the call shows.
 func (c *Call) show() Order {
-	if a := c.committed; a != nil && !c.over {
+	if a := c.committed; a != nil && !c.Over() {
 		return Order{Do: Return, Attempt: a.number}
 	}
 	return Order{Do: Return, Attempt: c.Answer()}
@@ -197,7 +197,7 @@ func (c *Call) gotHeader(t *Task, a *attempt, r Result) End {
 
 func (c *Call) askContext() Order {
 	switch {
-	case c.over, c.committed != nil && !c.committed.claimed:
+	case c.Over(), c.committed != nil && !c.committed.claimed:
 		return c.show()
 	case c.committed != nil:
 		return Order{Do: Wait} // until the call is over, or resumed

@@ -11,14 +11,14 @@ import (
 
 // Keeps reports whether SendMsg must keep its message, because another attempt may need it.
 func (c *Call) Keeps() bool {
-	return c.committed == nil && !c.over && !c.closed && !c.resumed
+	return c.committed == nil && !c.Over() && !c.closed && !c.resumed
 }
 
 func (c *Call) askSendMsg(t *Task) Order {
 	switch {
 	case t.over:
 		return Order{Do: Return, Returns: t.returns}
-	case c.over:
+	case c.Over():
 		return c.sendsNoMore(t)
 	case c.resumed:
 		return Order{Do: Return} // too late: the resume request has replaced it
@@ -36,7 +36,7 @@ func (c *Call) askSendMsg(t *Task) Order {
 func (c *Call) sendsNoMore(t *Task) Order {
 	switch a := c.answer; {
 	case !c.usable, c.refused != nil && a == c.refused:
-		return Order{Do: Return, Returns: Final}
+		return c.end(t)
 	case a != nil && t.Kept && a.taken > t.index:
 		return Order{Do: Return} // the attempt that answered has this message
 	default:
@@ -167,7 +167,7 @@ func (c *Call) sent(t *Task, a *attempt, r Result) End {
 // why returns the reason for which an unkept message commits the call.
 func (c *Call) why(t *Task) decision.Commit {
 	if t.Commit == decision.CommitNone && c.closed {
-		return decision.CommitUnsendable // gRPC's own reason
+		return decision.CommitUnsendable // as gRPC says
 	}
 	return t.Commit
 }
@@ -191,7 +191,7 @@ func (c *Call) unsendable(a *attempt, err error) End {
 			c.commit(other, decision.CommitUnsendable)
 		}
 	}
-	if c.failure == nil || c.committed != nil { // the application may have seen part of a
+	if c.failure == nil || c.committed != nil { // the application may have seen part of an attempt
 		return c.endUnsendable(a, err)
 	}
 	e := c.endUnsendable(a, c.failure)
@@ -204,13 +204,13 @@ func (c *Call) unsendable(a *attempt, err error) End {
 func (c *Call) askCloseSend(t *Task) Order {
 	if !t.sent {
 		t.sent = true
-		if c.closed || c.over {
+		if c.closed || c.Over() {
 			return Order{Do: Return}
 		}
 		c.closed, c.acts.Moved = true, true
 	}
 	for _, a := range c.running {
-		if !c.over && a.live() && !a.deaf && !a.closed && a.sender.free() && a.given == c.kept {
+		if !c.Over() && a.live() && !a.deaf && !a.closed && a.sender.free() && a.given == c.kept {
 			a.sender, a.closed = app, true
 			return t.order(Close, a)
 		}

@@ -24,7 +24,7 @@ import (
 	"github.com/stagger-go/stagger/internal/decision"
 )
 
-// Settings are the properties of a call. They change at most once, if the policy arrives late.
+// Settings are the properties of a call.
 type Settings struct {
 	ClientStreams bool // the application sends a stream of messages
 	ServerStreams bool // it receives a stream of messages
@@ -59,6 +59,7 @@ type Task struct {
 	Makes   bool            // RecvMsg: a message of its type can be made
 
 	begun   bool // it has asked before
+	inside  bool // it began while the caller's OnFinish ran
 	over    bool // the next order is to return Returns
 	returns Returns
 	did     Do       // the order in progress; Wait: none
@@ -90,7 +91,7 @@ type Returns uint8
 const (
 	Nil     Returns = iota // no error. Header and Context: of Order.Attempt; 0: nothing, because the call has no attempt to show
 	EOF                    // io.EOF
-	Final                  // the result of the call; io.EOF after success
+	Final                  // Order.Err, the result of the call
 	Own                    // the error of the task's last gRPC call
 	Brought                // no error, and a copy of the message that the goroutine of Order.Attempt has received
 )
@@ -103,6 +104,7 @@ type Order struct {
 	Again   bool    // Send by SendMsg: resend the message, as a copy
 	Status  bool    // GetHeader: without headers, receive the status. No other task receives meanwhile
 	Returns Returns // with Return
+	Err     error   // with Final: the result of the call; io.EOF after success, never nil
 }
 
 // Result is the result of an order, or of a call that did not ask.
@@ -111,6 +113,14 @@ type Result struct {
 	Headers    bool  // GetHeader: there are headers; the driver has stored them with the attempt
 	Panicked   bool  // an inner interceptor has panicked or called Goexit
 	Unsendable bool  // Send by a Goroutine: the message can't be copied, because of Err. Nothing was sent
+}
+
+// Caller learns that a call is over. The machine calls it inside an event, so the driver holds its lock.
+type Caller interface {
+	// Conclude makes the answer known, once: header, trailer and peer are those of the attempt; 0: of none. It returns
+	// the result of the call, io.EOF after success and never nil, and whether the caller must be told: then RecvMsg, SendMsg and NewStream don't
+	// return the end before [Call.Told].
+	Conclude(attempt int) (tell bool, final error)
 }
 
 // End is the end of an attempt. Its receiver must report it with [Call.Ended], exactly once. The zero End is none.
@@ -132,7 +142,7 @@ type Acts struct {
 	Wake     time.Duration
 	Watch    bool // also wake when the channel's state changes
 	Idle     bool // no attempt runs while the call waits for Wake: the driver watches context, connection and mode
-	Over     bool // the answer is known: store it, then run callbacks without the lock. True once.
+	Over     bool // the call is over: run callbacks without the lock. True once.
 	Moved    bool // waiting tasks must ask again
 	Released bool // the replay buffer is no longer needed
 	Overdue  int  // call Overdue for this attempt in a second, if the call isn't over then; 0: none

@@ -41,7 +41,7 @@ func (c *Call) beginTask(t *Task) {
 	if t.begun || t.Kind == Goroutine {
 		return
 	}
-	t.begun = true
+	t.begun, t.inside = true, c.telling
 	c.elapse()
 	c.calls++
 	if t.Kind == SendMsg && t.Kept {
@@ -143,15 +143,27 @@ func (c *Call) cutShort(t *Task, a *attempt, did Do) End {
 // askNewStream opens the first attempt, or waits until a later one can be used.
 func (c *Call) askNewStream(t *Task) Order {
 	switch a := c.newestAttempt(); {
-	case c.usable, c.set.Races && !c.over:
+	case c.usable, c.set.Races && !c.Over():
 		return Order{Do: Return}
-	case c.over:
-		return Order{Do: Return, Returns: Final}
+	case c.Over():
+		return c.end(t)
 	case a != nil && a.sender == shut && a.goroutines == 0:
 		return t.order(Open, a)
 	default:
 		return Order{Do: Wait}
 	}
+}
+
+// toldTo reports whether t may return the end: the caller was told, or t may be a call of the caller's OnFinish, which must not wait
+// for itself.
+func (c *Call) toldTo(t *Task) bool { return c.told || t.inside }
+
+// end returns the result of the call, once the caller was told.
+func (c *Call) end(t *Task) Order {
+	if !c.toldTo(t) {
+		return Order{Do: Wait}
+	}
+	return Order{Do: Return, Returns: Final, Err: c.final}
 }
 
 func (c *Call) opened(a *attempt, err error) End {
@@ -193,11 +205,11 @@ func (c *Call) askGoroutine(t *Task) Order {
 		return Order{Do: Return}
 	}
 	switch {
-	case a.sender == shut && !c.over:
+	case a.sender == shut && !c.Over():
 		return t.order(Open, a)
 	case a.sender == shut:
 		a.sender, a.receiver = ended, ended
-	case c.over, !a.live():
+	case c.Over(), !a.live():
 	case !a.deaf && a.sender == idle && c.behind(a) && a.given+1 == c.offered:
 		return Order{Do: Wait} // SendMsg sends its own message
 	case !a.deaf && a.sender == idle && c.behind(a):

@@ -4,25 +4,20 @@
 package clients
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"testing"
 
 	"cloud.google.com/go/bigtable"
 	"cloud.google.com/go/bigtable/bttest"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
 
-	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/tools/must"
 )
 
 const (
-	readRows   = "/google.bigtable.v2.Bigtable/ReadRows"
-	mutateRows = "/google.bigtable.v2.Bigtable/MutateRows"
-	increment  = "/google.bigtable.v2.Bigtable/ReadModifyWriteRow"
+	readRows  = "/google.bigtable.v2.Bigtable/ReadRows"
+	increment = "/google.bigtable.v2.Bigtable/ReadModifyWriteRow"
 )
 
 func serveBigtable(t *testing.T) string {
@@ -53,7 +48,7 @@ func put(value []byte) *bigtable.Mutation {
 
 func TestBigtable(t *testing.T) {
 	library{
-		name: "Bigtable", module: "cloud.google.com/go/bigtable", read: readRows, write: increment, headers: true, rebuilds: true, tries: 4,
+		name: "Bigtable", module: "cloud.google.com/go/bigtable", read: readRows, write: increment, headers: true, tries: 4,
 		serve: serveBigtable,
 		open: func(t *testing.T, target string, _ bool, dial ...grpc.DialOption) session {
 			c := dialBigtable(t, target, dial...)
@@ -92,45 +87,4 @@ func useBigtable(ctx context.Context, orders *bigtable.Table) (results []string,
 		return row.Key() < "b"
 	})
 	return results, err
-}
-
-// TestBigtable_LargeWrite keeps at most 256 KiB of a stream's request for replay: stagger doesn't retry a larger one, only
-// the library does.
-func TestBigtable_LargeWrite(t *testing.T) {
-	noLeaks(t)
-	f := newFront(t, serveBigtable(t))
-	commits := make(chan string, 100)
-	r := retrier(t, "methodConfig:\n  - {name: [{service: google.bigtable.v2.Bigtable, method: MutateRows}], "+retryPolicy+"}\n",
-		interceptor.WithObserver(interceptor.Observer{Call: func(_ context.Context, e interceptor.Event) {
-			if err, ok := errors.AsType[*interceptor.Error](e.Err); ok && e.Method == mutateRows {
-				commits <- err.Commit
-			}
-		}}))
-	c := dialBigtable(t, f.target, append(r.DialOptions(), plaintext)...)
-	defer c.Close()
-	write := func(size int) (requests int, commit string) {
-		before, _ := f.requests(mutateRows)
-		f.fail(mutateRows, codes.Unavailable)
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			_, _ = c.Open("orders").ApplyBulk(ctx, []string{"a"}, []*bigtable.Mutation{put(bytes.Repeat([]byte{'v'}, size))}) // cancelled
-		}()
-		commit = <-commits
-		after, _ := f.requests(mutateRows)
-		cancel()
-		<-done
-		for len(commits) > 0 {
-			<-commits // the library retries
-		}
-		return after - before, commit
-	}
-	if n, commit := write(1 << 10); n < 2 || commit == "buffer_full" {
-		t.Errorf("1 KiB: %d requests, committed by %q", n, commit)
-	}
-	if _, commit := write(300 << 10); commit != "buffer_full" {
-		t.Errorf("300 KiB: committed by %q", commit)
-	}
 }

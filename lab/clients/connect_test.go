@@ -4,12 +4,10 @@
 package clients
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
-	"runtime"
 	"sync/atomic"
 	"testing"
 
@@ -26,8 +24,7 @@ import (
 )
 
 const (
-	connectGet    = "/lab.Echo/Get"
-	connectUpload = "/lab.Echo/Upload"
+	connectGet = "/lab.Echo/Get"
 )
 
 // connectServer is a connect-go server that speaks gRPC without TLS. Get fails on demand.
@@ -35,13 +32,12 @@ type connectServer struct {
 	address  string
 	requests atomic.Int64
 	failing  atomic.Int64                          // number of requests of Get to fail
-	failure  atomic.Pointer[func() *connect.Error] // with this
-	received chan struct{}                         // a message of Upload has come
+	failure  atomic.Pointer[func() *connect.Error] // they fail with this
 }
 
 func serveConnect(t *testing.T) *connectServer {
 	t.Helper()
-	s := &connectServer{received: make(chan struct{}, 1000)}
+	s := &connectServer{}
 	mux := http.NewServeMux()
 	mux.Handle(connectGet, connect.NewUnaryHandler(connectGet,
 		func(_ context.Context, r *connect.Request[wrapperspb.StringValue]) (*connect.Response[wrapperspb.StringValue], error) {
@@ -53,15 +49,6 @@ func serveConnect(t *testing.T) *connectServer {
 			reply.Header().Set("Place", "header")
 			reply.Trailer().Set("Place", "trailer")
 			return reply, nil
-		}))
-	mux.Handle(connectUpload, connect.NewClientStreamHandler(connectUpload,
-		func(_ context.Context, stream *connect.ClientStream[wrapperspb.BytesValue]) (*connect.Response[wrapperspb.Int64Value], error) {
-			n := int64(0)
-			for stream.Receive() {
-				n += int64(len(stream.Msg().GetValue()))
-				s.received <- struct{}{}
-			}
-			return connect.NewResponse(wrapperspb.Int64(n)), stream.Err()
 		}))
 	lis := listen(t)
 	s.address = lis.Addr().String()
@@ -160,35 +147,4 @@ func TestConnect(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestConnect_Upload sends 64 MiB on a stream without an answer: the replay memory stays within its limit.
-func TestConnect_Upload(t *testing.T) {
-	noLeaks(t)
-	s := serveConnect(t)
-	conn := dial(t, s.address, retrier(t, names("lab.Echo", "Upload")).DialOptions()...)
-	stream := must.Get(conn.NewStream(within(t), &grpc.StreamDesc{ClientStreams: true}, connectUpload))(t)
-	const messages = 1024
-	message := wrapperspb.Bytes(bytes.Repeat([]byte{'m'}, 64<<10))
-	before := heap()
-	for range messages {
-		must.Do(t, stream.SendMsg(message))
-		<-s.received
-	}
-	if kept := heap() - before; kept > 8<<20 {
-		t.Errorf("%d bytes are kept after %d were sent", kept, messages*64<<10)
-	}
-	must.Do(t, stream.CloseSend())
-	var n wrapperspb.Int64Value
-	if err := stream.RecvMsg(&n); err != nil || n.GetValue() != messages*64<<10 {
-		t.Errorf("%d bytes came, %v", n.GetValue(), err)
-	}
-}
-
-// heap returns the reachable memory, in bytes.
-func heap() int64 {
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc)
 }

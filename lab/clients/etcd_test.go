@@ -7,15 +7,10 @@ package clients
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
-	"path"
 	"runtime"
-	"slices"
-	"strings"
 	"testing"
-	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
@@ -24,8 +19,6 @@ import (
 	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/internal/tools/proctest"
 )
-
-const etcdName = "etcd clientv3"
 
 // etcd is a running member, with its data in a folder of the test.
 type etcd struct {
@@ -136,69 +129,4 @@ func TestEtcd(t *testing.T) {
 		read: "/etcdserverpb.KV/Range", write: "/etcdserverpb.KV/Put", tame: true, tries: 4,
 		serve: func(t *testing.T) string { return startEtcd(t).address }, open: openEtcd,
 	}.test(t)
-}
-
-// TestEtcd_Kill kills etcd twice while keys are written and watched and a lease is kept alive. The watch shows each write
-// once, in order, and the lease survives.
-func TestEtcd_Kill(t *testing.T) {
-	noLeaks(t)
-	e := startEtcd(t)
-	names := retrier(t, "methodConfig:\n  - {name: [{service: etcdserverpb.KV, method: Range}], "+retryPolicy+"}\n")
-	c := dialEtcd(t, e.address, false, append(names.DialOptions(), plaintext)...)
-	defer c.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-
-	lease := must.Get(c.Grant(ctx, 10))(t)
-	alive := must.Get(c.KeepAlive(ctx, lease.ID))(t)
-	watched := c.Watch(ctx, "key/", clientv3.WithPrefix(), clientv3.WithCreatedNotify())
-	<-watched
-	const each = 200
-	var written []string
-	for round := range 3 {
-		for i := range each {
-			key := fmt.Sprintf("key/%d-%03d", round, i)
-			if err := putOnce(ctx, c, key); err != nil {
-				t.Fatal(key, ": ", err)
-			}
-			written = append(written, key)
-		}
-		if round < 2 {
-			e.Kill()
-			e.run(t)
-		}
-	}
-	var seen []string
-	for len(seen) < len(written) && ctx.Err() == nil {
-		for _, event := range (<-watched).Events {
-			seen = append(seen, string(event.GetKv().GetKey()))
-		}
-	}
-	if !slices.Equal(seen, written) {
-		t.Errorf("the watch showed %d events, want the %d keys that were written", len(seen), len(written))
-	}
-	for len(alive) > 0 {
-		<-alive
-	}
-	select {
-	case a, open := <-alive:
-		if !open || a.TTL <= 0 {
-			t.Errorf("the lease was not kept alive: %v", a)
-		}
-	case <-ctx.Done():
-		t.Error("no answer to keep-alives after the restarts")
-	}
-}
-
-// putOnce creates a key by repeated Txns until it exists: the comparison makes the Txn idempotent.
-func putOnce(ctx context.Context, c *clientv3.Client, key string) error {
-	for {
-		_, err := c.Txn(ctx).If(clientv3.Compare(clientv3.Version(key), "=", 0)).Then(clientv3.OpPut(key, path.Base(key))).Commit()
-		if err == nil || ctx.Err() != nil {
-			return errors.Join(err, ctx.Err())
-		}
-		if !strings.Contains(err.Error(), "Unavailable") && !strings.Contains(err.Error(), "leader") {
-			return err
-		}
-	}
 }

@@ -13,9 +13,6 @@ import (
 	vkit "cloud.google.com/go/pubsub/v2/apiv1"
 	"github.com/googleapis/gax-go/v2"
 	grpcgateway "github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
-	"github.com/mwitkow/grpc-proxy/proxy"
-	vtcodec "github.com/planetscale/vtprotobuf/codec/grpc"
-	"github.com/qdrant/go-client/qdrant"
 	"go.etcd.io/etcd/api/v3/etcdserverpb/gw"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
@@ -107,19 +104,6 @@ func Example_temporal() {
 	defer temporal.Close()
 }
 
-func Example_qdrant() {
-	retrier := load()
-
-	client, err := qdrant.NewClient(&qdrant.Config{
-		Host:        "qdrant",
-		GrpcOptions: retrier.DialOptions(),
-	})
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer client.Close()
-}
-
 func Example_gateway() {
 	retrier, ctx := load(), context.Background()
 
@@ -131,26 +115,4 @@ func Example_gateway() {
 	if err := gw.RegisterKVHandler(ctx, mux, conn); err != nil { // your own handlers in place of etcd's
 		log.Fatal(err)
 	}
-}
-
-func Example_proxy() {
-	retrier := load()
-
-	backend, err := grpc.NewClient("dns:///orders:443", append(retrier.DialOptions(), grpc.WithTransportCredentials(creds),
-		grpc.WithDefaultCallOptions(grpc.CallCustomCodec(proxy.Codec())))...) //nolint:staticcheck // the library's own codec
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer backend.Close()
-}
-
-func Example_vtprotobuf() {
-	retrier := load()
-
-	conn, err := grpc.NewClient("dns:///orders:443", append(retrier.DialOptions(), grpc.WithTransportCredentials(creds),
-		grpc.WithDefaultCallOptions(grpc.ForceCodec(vtcodec.Codec{})))...)
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer conn.Close()
 }

@@ -34,15 +34,8 @@ type front struct {
 	with     codes.Code     // code of these failures
 	lose     map[string]int // number of answers of a method to drop
 	count    map[string]int // requests of each method
-	served   map[string]int // requests that the server
+	served   map[string]int // requests that the server answered with OK
 	metadata map[string]string
-	open     map[*cutter]string // running streams, with
-}
-
-// cutter ends a running stream.
-type cutter struct {
-	cancel context.CancelFunc
-	code   codes.Code
 }
 
 // newFront starts a front before the server at an address. It stops at the end of the test.
@@ -53,7 +46,7 @@ func newFront(t *testing.T, address string) *front {
 	lis := listen(t)
 	f := &front{
 		target: lis.Addr().String(), conn: conn,
-		lose: map[string]int{}, count: map[string]int{}, served: map[string]int{}, metadata: map[string]string{}, open: map[*cutter]string{},
+		lose: map[string]int{}, count: map[string]int{}, served: map[string]int{}, metadata: map[string]string{},
 	}
 	server := grpc.NewServer(grpc.ForceServerCodecV2(raw{}), grpc.UnknownServiceHandler(f.serve), grpc.MaxRecvMsgSize(64<<20))
 	go func() { _ = server.Serve(lis) }() // it ends by Stop
@@ -83,20 +76,6 @@ func (f *front) loseNext(method string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.lose[method]++
-}
-
-// cut ends the running streams of a method, and returns their number.
-func (f *front) cut(method string, with codes.Code) (n int) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for c, m := range f.open {
-		if m == method {
-			c.code = with
-			c.cancel()
-			n++
-		}
-	}
-	return n
 }
 
 // requests returns the requests of a method, and how many of them the server answered without error.
@@ -140,10 +119,6 @@ func (f *front) serve(_ any, in grpc.ServerStream) error {
 	md, _ := metadata.FromIncomingContext(in.Context())
 	ctx, cancel := context.WithCancel(metadata.NewOutgoingContext(in.Context(), md))
 	defer cancel()
-	c := &cutter{cancel: cancel}
-	f.mu.Lock()
-	f.open[c] = method
-	f.mu.Unlock()
 	out, err := f.conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, method)
 	if err != nil {
 		return err
@@ -163,11 +138,7 @@ func (f *front) serve(_ any, in grpc.ServerStream) error {
 	err = f.answer(in, out, lose)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	delete(f.open, c)
-	switch {
-	case c.code != codes.OK:
-		return status.Error(c.code, "the stream is cut")
-	case err != nil:
+	if err != nil {
 		return err
 	}
 	f.served[method]++

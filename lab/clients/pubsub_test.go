@@ -5,8 +5,6 @@ package clients
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"testing"
@@ -19,7 +17,6 @@ import (
 	"github.com/googleapis/gax-go/v2"
 	"google.golang.org/api/option"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
 
 	"github.com/stagger-go/stagger/internal/tools/must"
 )
@@ -27,7 +24,6 @@ import (
 const (
 	topic          = "projects/lab/topics/orders"
 	subscription   = "projects/lab/subscriptions/orders"
-	streamingPull  = "/google.pubsub.v1.Subscriber/StreamingPull"
 	pubsubGetTopic = "/google.pubsub.v1.Publisher/GetTopic"
 	pubsubPublish  = "/google.pubsub.v1.Publisher/Publish"
 	receiveTimeout = 20 * time.Second
@@ -73,8 +69,8 @@ func publish(ctx context.Context, p *pubsub.Publisher, texts ...string) error {
 	return nil
 }
 
-// receive returns this many messages, sorted. It reports each to told, if that is given.
-func receive(ctx context.Context, c *pubsub.Client, n int, told chan<- struct{}) ([]string, error) {
+// receive returns this many messages, sorted.
+func receive(ctx context.Context, c *pubsub.Client, n int) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, receiveTimeout)
 	defer cancel()
 	var mu sync.Mutex
@@ -84,9 +80,6 @@ func receive(ctx context.Context, c *pubsub.Client, n int, told chan<- struct{})
 		defer mu.Unlock()
 		texts = append(texts, string(m.Data))
 		m.Ack()
-		if told != nil {
-			told <- struct{}{}
-		}
 		if len(texts) == n {
 			cancel()
 		}
@@ -107,7 +100,7 @@ func TestPubSub(t *testing.T) {
 					if err := publish(ctx, p, "a", "b", "c"); err != nil {
 						return nil, err
 					}
-					return receive(ctx, c, 3, nil)
+					return receive(ctx, c, 3)
 				},
 				read: func(ctx context.Context) error {
 					_, err := c.TopicAdminClient.GetTopic(ctx, &pubsubpb.GetTopicRequest{Topic: topic})
@@ -121,41 +114,4 @@ func TestPubSub(t *testing.T) {
 			}
 		},
 	}.test(t)
-}
-
-// TestPubSub_StreamingPull cuts the stream of incoming messages. The library reopens it, through stagger.
-func TestPubSub_StreamingPull(t *testing.T) {
-	noLeaks(t)
-	f := newFront(t, servePubSub(t))
-	c := dialPubSub(t, f.target, true, append(retrier(t, "methodConfig:\n  - {name: [{}], "+retryPolicy+"}\n").DialOptions(), plaintext)...)
-	defer c.Close()
-	p := c.Publisher(topic)
-	defer p.Stop()
-	var want []string
-	for i := range 50 {
-		want = append(want, fmt.Sprintf("%02d", i))
-	}
-	told, done := make(chan struct{}, 2*len(want)), make(chan error, 1)
-	go func() {
-		got, err := receive(t.Context(), c, len(want), told)
-		if !slices.Equal(got, want) {
-			err = errors.Join(err, fmt.Errorf("received %q", got))
-		}
-		done <- err
-	}()
-	must.Do(t, publish(within(t), p, want[:25]...))
-	for range 25 {
-		<-told // otherwise it would come
-	}
-	before, _ := f.requests(streamingPull)
-	if f.cut(streamingPull, codes.Unavailable) == 0 {
-		t.Error("no stream to cut")
-	}
-	must.Do(t, publish(within(t), p, want[25:]...))
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
-	if n, _ := f.requests(streamingPull); n <= before {
-		t.Errorf("%d streams, %d before the cut; want more", n, before)
-	}
 }

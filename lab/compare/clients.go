@@ -4,7 +4,6 @@
 package main
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -39,8 +38,6 @@ const (
 type setup struct {
 	options []grpc.DialOption
 	unary   grpc.UnaryClientInterceptor // the one in the options; nil: none
-	methods []string                    // called in turn, on a stub; none: one
-	conns   []*grpc.ClientConn          // the same
 }
 
 // client is a client with its kind of retries.
@@ -63,8 +60,7 @@ var (
 	hedges    = client{"failsafe-go, hedge", failsafeHedge}
 	unlimited = client{"stagger, no budget", staggerRetries(policy.NoBudget)}
 	stagger   = client{"stagger", staggerRetries(budgetName)}
-	ourHedges = client{"stagger, hedge", staggerHedge(false)}
-	ourTail   = client{"stagger, hedge at a quantile", staggerHedge(true)}
+	ourHedges = client{"stagger, hedge", staggerHedge}
 	// With metrics, which are recorded, but not collected during the measurement.
 	bareMetrics    = client{"gRPC, no retries, gRPC's metrics", grpcMetrics(noRetries)}
 	builtInMetrics = client{"gRPC's retries, gRPC's metrics", grpcMetrics(serviceConfig(""))}
@@ -137,18 +133,13 @@ func retrySpec(p peers.Plan, budget string) policy.Spec {
 	}}
 }
 
-// staggerHedge hedges after the plan's backoff, or at the 95th percentile, which is never below it.
-func staggerHedge(tail bool) func(peers.Plan) (setup, error) {
-	return func(p peers.Plan) (setup, error) {
-		spec := &policy.HedgeSpec{MaxAttempts: 2, Delay: p.Initial, Budget: budgetName}
-		if p.Initial == atOnce {
-			spec.Delay = 0 // after any other, calls are hedged once their usual latency is known
-		}
-		if tail {
-			spec.Quantile, spec.MinDelay = 0.95, p.Initial
-		}
-		return retrier([]policy.MethodConfig{entryOf(callName, policy.Spec{Hedge: spec})})
+// staggerHedge hedges after the plan's backoff.
+func staggerHedge(p peers.Plan) (setup, error) {
+	spec := &policy.HedgeSpec{MaxAttempts: 2, Delay: p.Initial, Budget: budgetName}
+	if p.Initial == atOnce {
+		spec.Delay = 0 // after any other, calls are hedged once their usual latency is known
 	}
+	return retrier([]policy.MethodConfig{entryOf(callName, policy.Spec{Hedge: spec})})
 }
 
 // entryOf returns the policy of a method.
@@ -173,30 +164,4 @@ func retrier(methods []policy.MethodConfig, options ...interceptor.Option) (setu
 		return setup{}, err
 	}
 	return setup{options: r.DialOptions(), unary: r.Unary()}, nil
-}
-
-// manyMethods returns stagger with a policy for each of n methods, the first of which are called in turn.
-func manyMethods(n, called int) client {
-	return client{fmt.Sprintf("stagger, %d methods, %d called", n, called), func(p peers.Plan) (setup, error) {
-		names, entries := make([]string, n), make([]policy.MethodConfig, n)
-		for i := range n {
-			name := fmt.Sprintf("%s%d", callName, i)
-			names[i], entries[i] = "/"+service+"/"+name, entryOf(name, retrySpec(p, budgetName))
-		}
-		made, err := retrier(entries)
-		made.methods = names[:called]
-		return made, err
-	}}
-}
-
-// manyTargets returns stagger with connections to n targets, each with its own budget, which are called in turn.
-func manyTargets(n int) client {
-	return client{fmt.Sprintf("stagger, %d targets", n), func(p peers.Plan) (setup, error) {
-		made, err := staggerRetries(budgetName)(p)
-		if err != nil {
-			return setup{}, err
-		}
-		made.conns, err = idleConns(n)
-		return made, err
-	}}
 }

@@ -11,13 +11,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/internal/tools/must"
-	"github.com/stagger-go/stagger/lab/peers"
 )
 
 // ticking is a meter with the same time for everything.
@@ -28,7 +25,7 @@ func (*ticking) processor() time.Duration { return 0 }
 func (*ticking) allocated() (_, _ uint64) { return 0, 0 }
 
 // quick is a plan with few operations.
-func quick() options { return options{plan: plan{1, 1, 1, new(ticking)}, waiting: 20, streams: 32} }
+func quick() options { return options{plan: plan{1, 1, 1, new(ticking)}, waiting: 20} }
 
 // sleep waits in a bubble's time.
 func sleep(d time.Duration) { <-time.NewTimer(d).C }
@@ -148,25 +145,6 @@ func TestAttemptTimeoutIsReached(t *testing.T) {
 	}
 }
 
-func TestRepeat(t *testing.T) {
-	t.Parallel()
-	c := named(t, "success, stub")
-	for n := range 20 {
-		for _, goroutines := range c.crowds() {
-			b := c.opened(t, stagger)
-			if err := b.repeat(goroutines)(n); err != nil || b.attempts() != int64(n) {
-				t.Errorf("%d goroutines made %d operations, %v; want %d", goroutines, b.attempts(), err, n)
-			}
-		}
-	}
-	c.answer = fail
-	for _, goroutines := range c.crowds() {
-		if err := c.opened(t, failsafes).repeat(goroutines)(9); status.Code(err) != codes.Unavailable && !strings.Contains(err.Error(), errUnavailable.Error()) {
-			t.Errorf("%d goroutines: %v; want %v", goroutines, err, errUnavailable)
-		}
-	}
-}
-
 // The allocations of stagger's metrics are compared with gRPC's. A success has none.
 func TestMetricsAllocateLittle(t *testing.T) {
 	for name, most := range map[string]float64{"success, metrics": 2, "one failure, metrics": 70} {
@@ -217,49 +195,4 @@ func TestWaitingCallsAreRetried(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestWaitingCallsOnly(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		if h, err := waitingOf(bare, 3); status.Code(err) != codes.Unavailable {
-			t.Errorf("%+v, %v; want the error of the call", h, err)
-		}
-	})
-}
-
-// Streams keep the messages that they have sent, since they are replayed.
-func TestReplay(t *testing.T) {
-	t.Parallel()
-	for i, k := range replayers(1) {
-		synctest.Test(t, func(t *testing.T) {
-			made := must.Get(k.prepare(peers.Plan{Attempts: 4, Initial: atOnce, Max: atOnce}))(t)
-			s, received := replayServer()
-			defer s.Stop()
-			conn := must.Get(s.dial(made.options))(t)
-			defer func() { _ = conn.Close() }()
-			stream := must.Get(uploaded(t.Context(), conn))(t)
-			attempts := min(i+1, 2) // the first has no retries
-			if err := stream.RecvMsg(new(wrapperspb.StringValue)); (err == nil) != (attempts == 2) || len(received) != attempts {
-				t.Errorf("%s: %v; all was received %d times; want %d", k.name, err, len(received), attempts)
-			}
-			_ = stream.CloseSend()
-		})
-	}
-}
-
-// replayServer fails the first attempt of a stream after it has received everything.
-func replayServer() (s *server, received chan bool) {
-	received = make(chan bool, 9)
-	s = serve(succeed, func(stream grpc.ServerStream) error {
-		if err := receive(stream, replayMessages-1); err != nil {
-			return err
-		}
-		received <- true
-		if s.attempts.Load() == 1 {
-			return errUnavailable
-		}
-		return send(stream, 1)
-	})
-	return s, received
 }

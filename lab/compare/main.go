@@ -44,11 +44,11 @@ func main() {
 type options struct {
 	plan
 
-	processes        int
-	only             *regexp.Regexp
-	waiting, streams int
-	one              bool
-	write            string // folder of the repository; "":
+	processes int
+	only      *regexp.Regexp
+	waiting   int
+	one       bool
+	write     string // folder of the repository; "": nothing is written
 }
 
 func parse(args []string, errs io.Writer) (o options, err error) {
@@ -59,26 +59,14 @@ func parse(args []string, errs io.Writer) (o options, err error) {
 	f.DurationVar(&o.slice, "slice", 5*time.Millisecond, "about how `long` a client runs in a round; positive")
 	f.Uint64Var(&o.seed, "seed", 1, "`number` that the orders are drawn from")
 	f.IntVar(&o.waiting, "waiting", 100_000, "`number` of calls that wait at a time, 1 to 1000000: they take about 1 GB for each 100000")
-	f.IntVar(&o.streams, "streams", 1000, "`number` of streams that keep 64 KiB at a time, 1 to 10000: they take about 300 MB for each 1000")
 	f.BoolVar(&o.one, "one", false, "measure in this process alone, and print what it finds as JSON")
 	f.StringVar(&o.write, "write", "", "write tables and figures into the pages of the repository in this `folder`")
 	only := f.String("only", "", "make the tables whose names match this `regexp`; all without it")
 	if err := f.Parse(args); err != nil {
 		return o, err
 	}
-	switch {
-	case f.NArg() > 0:
-		return o, fmt.Errorf("argument %q: want flags only", f.Arg(0))
-	case o.processes < 1:
-		return o, fmt.Errorf("-processes %d: want at least 1", o.processes)
-	case o.rounds < 1:
-		return o, fmt.Errorf("-rounds %d: want at least 1", o.rounds)
-	case o.slice <= 0:
-		return o, fmt.Errorf("-slice %v: want more than 0", o.slice)
-	case o.waiting < 1 || o.waiting > mostWaiting:
-		return o, fmt.Errorf("-waiting %d: want 1 to %d", o.waiting, mostWaiting)
-	case o.streams < 1 || o.streams > 10_000:
-		return o, fmt.Errorf("-streams %d: want 1 to 10000", o.streams)
+	if f.NArg() > 0 || o.processes < 1 || o.rounds < 1 || o.slice <= 0 || o.waiting < 1 || o.waiting > mostWaiting {
+		return o, fmt.Errorf("%q: want flags only, at least one process, round and waiting call, at most %d of these, and a positive slice", args, mostWaiting)
 	}
 	o.meter = process{time.Now()}
 	if o.only, err = regexp.Compile(*only); err != nil {
@@ -89,10 +77,12 @@ func parse(args []string, errs io.Writer) (o options, err error) {
 
 // tables returns the matching tables.
 func tables(o options) []table {
-	all := memories(o)
-	for i, c := range comparisons() {
-		all = slices.Insert(all, i, c.table())
+	compared := comparisons()
+	all := make([]table, 0, len(compared)+1)
+	for _, c := range compared {
+		all = append(all, c.table())
 	}
+	all = append(all, memory(o))
 	return slices.DeleteFunc(all, func(t table) bool { return !o.only.MatchString(t.name) })
 }
 
@@ -116,8 +106,7 @@ func command(ctx context.Context, args []string, out, errs io.Writer) error {
 		return json.NewEncoder(out).Encode(found)
 	}
 	fmt.Fprintf(out, "%s\n\n", host())
-	var names []string
-	var shown []report.Table
+	names, shown := []string{}, []report.Table{}
 	found, err := o.measure(ctx, all, errs)
 	if err != nil {
 		return err
@@ -132,19 +121,16 @@ func command(ctx context.Context, args []string, out, errs io.Writer) error {
 	return write(o.write, names, shown)
 }
 
-// measure lets processes measure the tables, one process after the other: first those that all of them measure together,
-// then each of the others in its own processes. It returns the results by table.
+// measure lets processes measure the tables, one process after the other: most of them together in all processes, and others in one
+// process alone. It returns the results by table.
 func (o options) measure(ctx context.Context, all []table, errs io.Writer) ([][][]row, error) {
 	found, began := make([][][]row, len(all)), time.Now()
-	var jobs [][]int // indices of tables
-	var together []int
+	jobs, together := [][]int{}, []int{} // indices of tables
 	for i, t := range all {
-		if t.processes == 0 {
-			together = append(together, i)
-			continue
-		}
-		for range min(t.processes, o.processes) {
+		if t.alone {
 			jobs = append(jobs, []int{i})
+		} else {
+			together = append(together, i)
 		}
 	}
 	for range o.processes {
@@ -179,7 +165,7 @@ func (o options) start(ctx context.Context, n uint64, names []string, errs io.Wr
 		return nil, err
 	}
 	c := exec.CommandContext(ctx, self, "-one", "-only", "^("+strings.Join(names, "|")+")$", "-seed", strconv.FormatUint(o.seed+n, 10),
-		"-rounds", strconv.Itoa(o.rounds), "-slice", o.slice.String(), "-waiting", strconv.Itoa(o.waiting), "-streams", strconv.Itoa(o.streams))
+		"-rounds", strconv.Itoa(o.rounds), "-slice", o.slice.String(), "-waiting", strconv.Itoa(o.waiting))
 	c.Stderr = errs
 	text, err := c.Output()
 	if err != nil {

@@ -9,7 +9,6 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"slices"
-	"syscall"
 	"time"
 )
 
@@ -138,15 +137,6 @@ func quartilesOf(values []float64) quartiles {
 type process struct{ began time.Time }
 
 func (p process) now() time.Duration { return time.Since(p.began) }
-
-// processor queries the system, which includes garbage collection.
-func (process) processor() time.Duration {
-	var r syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err != nil {
-		return 0
-	}
-	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
-}
 
 func (process) allocated() (objects, bytes uint64) {
 	var m runtime.MemStats

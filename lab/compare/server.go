@@ -5,7 +5,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"net"
 	"sync/atomic"
 
@@ -101,18 +100,6 @@ func (s *server) dial(options []grpc.DialOption) (*grpc.ClientConn, error) {
 	}, options...)...)
 }
 
-// idleConns returns connections to n targets, which are never established.
-func idleConns(n int) (conns []*grpc.ClientConn, err error) {
-	for i := range n {
-		conn, err := grpc.NewClient(fmt.Sprintf("passthrough:///target-%d", i), grpc.WithTransportCredentials(insecure.NewCredentials()))
-		if err != nil {
-			return conns, err
-		}
-		conns = append(conns, conn)
-	}
-	return conns, nil
-}
-
 // stub makes calls of a client's interceptor with only the answer behind it.
 func stub(c setup, answer answer) backend {
 	type counter struct {
@@ -122,18 +109,14 @@ func stub(c setup, answer answer) backend {
 	}
 	var all []*counter
 	operation := func() func() error {
-		own, i := new(counter), 0
+		own := new(counter)
 		all = append(all, own)
 		invoke := func(ctx context.Context, _ string, _, _ any, _ *grpc.ClientConn, _ ...grpc.CallOption) error {
 			return answer(ctx, own.Add(1))
 		}
 		ctx, options := context.Background(), []grpc.CallOption{grpc.StaticMethod()}
 		request, reply := new(wrapperspb.StringValue), new(wrapperspb.StringValue)
-		methods, conns := append(c.methods, method)[:max(1, len(c.methods))], append(c.conns, nil)[:max(1, len(c.conns))]
-		return func() error {
-			i++
-			return c.unary(ctx, methods[i%len(methods)], request, reply, conns[i%len(conns)], invoke, options...)
-		}
+		return func() error { return c.unary(ctx, method, request, reply, nil, invoke, options...) }
 	}
 	attempts := func() (sum int64) {
 		for _, own := range all {
@@ -141,22 +124,11 @@ func stub(c setup, answer answer) backend {
 		}
 		return sum
 	}
-	return backend{operation, attempts, func() { closeAll(c.conns) }}
-}
-
-func closeAll(conns []*grpc.ClientConn) {
-	for _, conn := range conns {
-		_ = conn.Close() // only a second close fails
-	}
+	return backend{operation, attempts, func() {}}
 }
 
 // connected makes calls on a connection.
-func connected(conn *grpc.ClientConn) func() error {
-	in := connectedIn(conn)
-	return func() error { return in(context.Background()) }
-}
-
-func connectedIn(conn *grpc.ClientConn) func(context.Context) error {
+func connected(conn *grpc.ClientConn) func(context.Context) error {
 	request, options := wrapperspb.String("7"), []grpc.CallOption{grpc.StaticMethod()}
 	return func(ctx context.Context) error {
 		return conn.Invoke(ctx, method, request, new(wrapperspb.StringValue), options...)

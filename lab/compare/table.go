@@ -22,7 +22,7 @@ type table struct {
 	name, what string
 	columns    []column
 	rows       func(options) ([]row, error) // the results of one process
-	processes  int                          // that measure it, at most; 0: as
+	alone      bool                         // one process measures it, and nothing else
 }
 
 // column formats the results of all processes.
@@ -85,8 +85,6 @@ func ratioCell(q quartiles) string {
 }
 
 func wholeCell(q quartiles) string { return fmt.Sprintf("%.0f", math.Round(q.median)+0) } // + 0: there is no -0
-func tenthCell(q quartiles) string { return fmt.Sprintf("%.1f", q.median) }
-
 // durationCell shows nanoseconds with three digits.
 func durationCell(q quartiles) string {
 	d, step := time.Duration(math.Round(q.median)), time.Nanosecond

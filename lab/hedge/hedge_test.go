@@ -150,38 +150,3 @@ func TestTailBesideFailsafe(t *testing.T) {
 func (f figures) String() string {
 	return fmt.Sprintf("p50 %v p99 %v p999 %v, %.1f %% extra", f.p50.Round(ms/10), f.p99.Round(ms/10), f.p999.Round(ms/10), f.extra)
 }
-
-func answered(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error {
-	return nil
-}
-
-// BenchmarkNotFired measures the cost of a hedge that is not sent, with nothing behind it. The clients take turns, a
-// thousand calls each; it reports the median of stagger's time over the other's.
-func BenchmarkNotFired(b *testing.B) {
-	set, err := policy.NewSet(policy.Config{Methods: []policy.MethodConfig{{
-		Names: []string{"/stagger.hedge.v1.Shop/Get"},
-		Spec:  policy.Spec{Hedge: &policy.HedgeSpec{MaxAttempts: 2, Delay: time.Minute}},
-	}}})
-	if err != nil {
-		b.Fatal(err)
-	}
-	r, err := interceptor.New(set)
-	if err != nil {
-		b.Fatal(err)
-	}
-	theirs := failsafegrpc.NewUnaryClientInterceptor(hedgepolicy.NewBuilderWithDelay[any](time.Minute).Build())
-	thousand := func(unary grpc.UnaryClientInterceptor) float64 {
-		ctx, reply, began := context.Background(), new(emptypb.Empty), time.Now()
-		for range 1000 {
-			_ = unary(ctx, method, nil, reply, nil, answered)
-		}
-		return float64(time.Since(began))
-	}
-	ours := r.Unary()
-	var ratios []float64
-	for b.Loop() {
-		ratios = append(ratios, thousand(ours)/thousand(theirs))
-	}
-	slices.Sort(ratios)
-	b.ReportMetric(ratios[len(ratios)/2], "stagger/failsafe-go")
-}

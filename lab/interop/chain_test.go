@@ -36,7 +36,7 @@ func startHop(t *testing.T, answer func(stream grpc.ServerStream) error, opts ..
 		h.requests.Add(1)
 		return answer(stream)
 	}))...)
-	go func() { _ = srv.Serve(lis) }() // until the test
+	go func() { _ = srv.Serve(lis) }() // until the test stops it
 	t.Cleanup(srv.Stop)
 	return h
 }

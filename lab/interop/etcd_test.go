@@ -196,16 +196,6 @@ var outages = []outage{
 		pass(t, 2*time.Second)
 		return away
 	}},
-	{"one node, killed four times", 1, 0, func(t *testing.T, nodes []*node) time.Duration {
-		for range 4 {
-			pass(t, 500*time.Millisecond)
-			nodes[0].Kill()
-			nodes[0].run(t)
-			nodes[0].healthy(t)
-		}
-		pass(t, 500*time.Millisecond)
-		return 0
-	}},
 	{"one node, stopped for 600 ms three times", 1, 0, func(t *testing.T, nodes []*node) time.Duration {
 		for range 3 {
 			pass(t, 500*time.Millisecond)
@@ -249,27 +239,39 @@ func TestEtcd(t *testing.T) {
 	leaderless := map[string]outcomes{} // Puts while leaders were killed, by client
 	puts := 0
 	for _, o := range outages {
+		nodes, away := cluster(t, o.nodes), time.Duration(0)
+		all := underLoad(t, clients, 60, func(c client) []callee { return keys(dialNodes(t, nodes, c.options(t)...)) }, func() { away = o.happen(t, nodes) })
+		applied := versions(t, nodes)
 		row := []string{o.name}
-		all, away := o.play(t, clients)
 		if away > 0 {
 			row[0] += fmt.Sprintf(": away for %d ms", away.Milliseconds())
 		}
-		for _, r := range all {
-			reads, writes := r.all.of(read), r.all.of(put)
-			row = append(row, fmt.Sprintf("%s · %s · %d", percent(reads.good(), len(reads)), percent(writes.good(), len(writes)), r.twice))
-			twice[r.client.unsafe] += r.twice
-			if !r.client.unsafe {
+		for i, c := range clients {
+			reads, writes, again := all[i].of(read), all[i].of(put), 0
+			for _, call := range writes {
+				switch n := applied[call.request]; {
+				case n > 1:
+					again++
+				case n == 0 && call.err == nil:
+					t.Errorf("%s: %s: %s was acknowledged and is lost", o.name, c.name, call.request)
+				}
+			}
+			row = append(row, fmt.Sprintf("%s · %s · %d", percent(reads.good(), len(reads)), percent(writes.good(), len(writes)), again))
+			if twice[c.unsafe] += again; !c.unsafe {
 				puts += len(writes)
 			}
 			if o.nodes > 1 {
-				leaderless[r.client.name] = writes
+				leaderless[c.name] = writes
 			}
 			// A disconnected client reconnects after 1 s, and waits for 3 s at most.
-			if r.client.name == ourName && away < time.Second && float64(reads.good()) < o.reads*float64(len(reads)) {
+			if c.name == ourName && away < time.Second && float64(reads.good()) < o.reads*float64(len(reads)) {
 				t.Errorf("%s: %d of %d reads were good", o.name, reads.good(), len(reads))
 			}
 		}
 		shown.rows = append(shown.rows, row)
+		for _, n := range nodes {
+			n.Kill()
+		}
 	}
 	if twice[false] > 0 || twice[true] == 0 {
 		t.Errorf("Puts that were applied twice: %d by clients that must not repeat them, %d by those that do", twice[false], twice[true])
@@ -280,47 +282,4 @@ func TestEtcd(t *testing.T) {
 	text := fmt.Sprintf("%s\nOf %d Puts by clients that must not retry them, %d were applied twice. Others applied %d Puts twice.",
 		strings.TrimSpace(etcdText), puts, twice[false], twice[true])
 	evidence.add(20, section{title: "etcd", text: text, tables: []table{shown}})
-}
-
-// accounted has the outcomes of a client's calls.
-type accounted struct {
-	client client
-	all    outcomes
-	twice  int // Puts that were applied more than once
-}
-
-// play starts etcd, causes the outage while all clients make calls, and reads etcd's data at the end.
-func (o outage) play(t *testing.T, clients []client) ([]accounted, time.Duration) {
-	nodes := cluster(t, o.nodes)
-	loads := make([]*load, len(clients))
-	for i, c := range clients {
-		loads[i] = startLoad(t, c.name, 60, keys(dialNodes(t, nodes, c.options(t)...))...)
-	}
-	away := o.happen(t, nodes)
-	for _, l := range loads {
-		l.stop()
-	}
-	results := make([]accounted, len(clients))
-	for i, c := range clients {
-		results[i] = accounted{client: c, all: loads[i].end()}
-	}
-	applied := versions(t, nodes)
-	for i, c := range clients {
-		r := &results[i]
-		for _, call := range r.all.of(put) {
-			switch n := applied[call.request]; {
-			case n > 1:
-				r.twice++
-			case n == 0 && call.err == nil:
-				t.Errorf("%s: %s: %s was acknowledged and is lost", o.name, c.name, call.request)
-			}
-		}
-		reads, writes := r.all.of(read), r.all.of(put)
-		t.Logf("%s: %s: %d of %d reads, %d of %d Puts, applied twice %d, failed %v", o.name, c.name,
-			reads.good(), len(reads), writes.good(), len(writes), r.twice, r.all.codes())
-	}
-	for _, n := range nodes {
-		n.Kill()
-	}
-	return results, away
 }

@@ -176,6 +176,7 @@ func allCallers(t *testing.T, command string) []namedCaller {
 func ask(t *testing.T, method, url, body string) []byte {
 	t.Helper()
 	r := must.Get(http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body)))(t)
+	r.Header.Set("X-Stagger-Control", "1")
 	reply, err := http.DefaultClient.Do(r)
 	must.Do(t, err)
 	defer reply.Body.Close()
@@ -210,7 +211,7 @@ func TestExportedPolicy(t *testing.T) {
 		method string
 		steps  string // of the fault server's script
 		want   string // attempts of each client for the last call, in the order of the callers
-		before int    // earlier calls, of
+		before int    // earlier calls, of one attempt each
 	}{
 		{"two failures", "GetOrder", `{"fail": {"code": "UNAVAILABLE"}, "times": 2}, {"ok": {}}`, "3 3 3 3", 0},
 		{"failures without end", "GetOrder", `{"fail": {"code": "UNAVAILABLE"}}`, "4 4 4 4", 0},
@@ -218,7 +219,7 @@ func TestExportedPolicy(t *testing.T) {
 		{"a code that is not listed", "GetOrder", `{"fail": {"code": "ABORTED"}}`, "1 1 1 1", 0},
 		{"a connection that is cut", "GetOrder", `{"drop": {}}, {"ok": {}}`, "2 2 2 2", 0},
 		{"a method that is not declared idempotent", "CreateOrder", `{"fail": {"code": "UNAVAILABLE"}}`, "1 1 1 1", 0},
-		{"headers, then a failure", "GetOrder", `{"moves": [{"sendHeader": {"entries": [{"key": "x-here", "value": "1"}]}}], "fail": {"code": "UNAVAILABLE"}}, {"ok": {}}`, "2 1 1 1", 0},
+		{"headers, then a failure", "GetOrder", `{"header": [{"key": "x-here", "value": "1"}], "fail": {"code": "UNAVAILABLE"}}, {"ok": {}}`, "2 1 1 1", 0},
 		{"a server stream, two failures", "WatchOrders", `{"fail": {"code": "UNAVAILABLE"}, "times": 2}, {"replies": [{"raw": ""}]}`, "3 3 3 3", 0},
 		{"a server stream, a message, then a failure", "WatchOrders", `{"replies": [{"raw": ""}], "fail": {"code": "UNAVAILABLE"}}, {"ok": {}}`, "1 1 1 1", 0},
 		{"pushback 20", "GetOrder", `{"fail": {"code": "UNAVAILABLE"}, "pushback": ["20"]}, {"ok": {}}`, "2 2 2 2", 0},
@@ -240,13 +241,12 @@ func TestExportedPolicy(t *testing.T) {
 			}
 			shownRow := []string{row.name}
 			for _, c := range callers {
-				ask(t, http.MethodPost, faults+"/reset", "")
-				ask(t, http.MethodPut, faults+"/scripts", script)
+				ask(t, http.MethodPost, faults, script)
 				answers := c.call(t, order{address(server), service + row.method, kind, row.before + 1})
 				var list struct {
 					Count int `json:"count"`
 				}
-				must.Do(t, json.Unmarshal(ask(t, http.MethodGet, faults+"/attempts", ""), &list))
+				must.Do(t, json.Unmarshal(ask(t, http.MethodGet, faults, ""), &list))
 				t.Logf("%s: %d attempts, %v", c.name, list.Count, answers[row.before:])
 				shownRow = append(shownRow, strconv.Itoa(list.Count-row.before))
 			}

@@ -14,7 +14,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -37,7 +36,7 @@ import (
 // language is a language with a server and a client for these tests.
 type language struct {
 	name    string
-	command []string // to run a program; its
+	command []string // to run a program; its file follows
 	server  string
 	client  string
 }
@@ -74,14 +73,11 @@ type foreignServer struct {
 	args []string
 }
 
-// serve starts the language's server; maxAge is the limit for connections, 0 for none.
-func (l language) serve(t *testing.T, maxAge time.Duration) *foreignServer {
+// serve starts the language's server.
+func (l language) serve(t *testing.T) *foreignServer {
 	t.Helper()
 	s := &foreignServer{port: proctest.Port(t), runs: filepath.Join(t.TempDir(), "runs")}
 	s.args = append(append([]string{}, l.command...), program(t, l.server), strconv.Itoa(s.port), s.runs)
-	if maxAge > 0 {
-		s.args = append(s.args, strconv.FormatInt(maxAge.Milliseconds(), 10))
-	}
 	s.run(t)
 	return s
 }
@@ -160,7 +156,7 @@ func TestServersInOtherLanguages(t *testing.T) {
 	for _, l := range languages {
 		l.uses(t)
 		t.Run(l.name, func(t *testing.T) {
-			s := l.serve(t, 0)
+			s := l.serve(t)
 			for i, row := range rows {
 				t.Run(row.name, func(t *testing.T) {
 					method, _, resumed := strings.Cut(row.method, " ")
@@ -265,113 +261,4 @@ func talk(ctx context.Context, t *testing.T, conn *grpc.ClientConn, method, requ
 			return "1 OK"
 		}
 	}
-}
-
-// stop is a fault of a server in another language while calls go on.
-type stop struct {
-	name   string
-	maxAge time.Duration
-	happen func(t *testing.T, s *foreignServer)
-}
-
-var stops = []stop{
-	{"SIGTERM, and started again", 0, func(t *testing.T, s *foreignServer) {
-		s.Signal(t, syscall.SIGTERM)
-		<-s.Done()
-		s.run(t)
-		pass(t, 500*time.Millisecond)
-	}},
-	{"kill -9 twice, and started again", 0, func(t *testing.T, s *foreignServer) {
-		for range 2 {
-			s.Kill()
-			s.run(t)
-			pass(t, 500*time.Millisecond)
-		}
-	}},
-	{"connections of 300 ms at most", 300 * time.Millisecond, func(t *testing.T, _ *foreignServer) {
-		pass(t, 1500*time.Millisecond)
-	}},
-}
-
-// TestServerStops stops and starts servers in each language while clients make calls, and counts handlers that ran twice.
-func TestServerStops(t *testing.T) {
-	required(t)
-	const control = "gRPC's retries, waiting for a connection"
-	clients := []client{bare(), grpcRetries(), ours(ourName, "")}
-	clients[1].name = control
-	// The time that such a server takes to start depends on the machine; gRPC itself reconnects after 1 s, then 1.6 s.
-	often := connectEach(100 * time.Millisecond)
-	for i, c := range clients {
-		clients[i].options = func(t *testing.T) []grpc.DialOption {
-			all := append(c.options(t), often)
-			if c.name == control {
-				all = append(all, grpc.WithDefaultCallOptions(grpc.WaitForReady(true)))
-			}
-			return all
-		}
-	}
-	shown := table{header: []string{"server", "what happened"}}
-	for _, c := range clients {
-		shown.header = append(shown.header, c.name)
-	}
-	twice := map[string]int{}
-	for _, l := range languages {
-		for _, st := range stops {
-			t.Run(l.name+"/"+st.name, func(t *testing.T) {
-				s := l.serve(t, st.maxAge)
-				loads := make([]*load, len(clients))
-				for i, c := range clients {
-					loads[i] = startLoad(t, c.name, 40, slowOrders(dial(t, address(s.port), c.options(t)...))...)
-				}
-				pass(t, 300*time.Millisecond)
-				st.happen(t, s)
-				for _, l := range loads {
-					l.stop()
-				}
-				row := []string{l.name, st.name}
-				for i, c := range clients {
-					all := loads[i].end()
-					repeated := 0
-					for request, runs := range s.counts(t) {
-						if runs > 1 && strings.HasPrefix(request, loads[i].prefix()+createOrder) {
-							repeated++
-						}
-					}
-					twice[c.name] += repeated
-					got, made := all.of(getOrder), all.of(createOrder)
-					t.Logf("%s: %d of %d, %d of %d, ran twice %d, failed %v", c.name, got.good(), len(got), made.good(), len(made), repeated, all.codes())
-					row = append(row, fmt.Sprintf("%s · %s · %d", percent(got.good(), len(got)), percent(made.good(), len(made)), repeated))
-					refused := got.refused() // the reserve of 4 retries pays for the calls of one kill, not for two within a second
-					if failed := len(got) - got.good() - got.codes()[codes.Canceled]; c.name == ourName && (failed-refused > 1+len(got)/50 || refused > len(got)/6) {
-						t.Errorf("stagger: %d of %d calls that may be repeated were good, %d refused by the budget", got.good(), len(got), refused)
-					}
-				}
-				shown.rows = append(shown.rows, row)
-				s.Kill()
-			})
-		}
-	}
-	if twice[ourName]+twice[bareName] > 0 || twice[control] == 0 {
-		t.Errorf("calls not declared idempotent that ran twice: %v", twice)
-	}
-	evidence.worse("Calls that are not declared idempotent and were in flight when their server was killed fail. With gRPC's retries they succeed, but "+
-		"%d of them ran twice in Python and Node, with stagger none.", twice[control])
-	evidence.add(31, section{title: "Servers in Python and Node that stop", text: stopsText, tables: []table{shown}})
-}
-
-const stopsText = `
-Each client makes 40 calls a second, of 150 ms each. In each cell: GetOrder, % good · CreateOrder, % good · calls of CreateOrder that ran
-twice. A server needs some tenths of a second to start again; gRPC tries to connect every 100 ms. Python's server answers calls that arrive while it stops with
-CANCELLED, which is retried only if a policy lists CANCELLED; this one does not. Two kills within a second can need more retries
-than the default budget's reserve of 4 pays for; then a call or two of GetOrder fails.`
-
-// slowOrders are both methods, each call of which takes 150 ms.
-func slowOrders(conn *grpc.ClientConn) []callee {
-	all := orders(conn, getOrder, createOrder)
-	for i, c := range all {
-		all[i].call = func(ctx context.Context, request string) error {
-			return c.call(metadata.AppendToOutgoingContext(ctx, "x-script", `[{"delay": 150}]`), request)
-		}
-	}
-	return all
 }

@@ -7,7 +7,6 @@ package interop
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -16,11 +15,9 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/resolver/manual"
-	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
@@ -60,16 +57,12 @@ func grpcRetries() client {
 	}}
 }
 
-// ours is stagger with the policies of a user's first file; head goes at its top.
-func ours(name, head string) client {
+// ours is stagger with the policies of a user's first file.
+func ours() client {
 	const retry = `retryPolicy: {maxAttempts: 4, initialBackoff: 0.05s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE]}`
-	text := head + `
-methodConfig:
-  - {name: [{service: interop.v1.OrderService, method: GetOrder}], ` + retry + `}
-  - {name: [{}], ` + retry + `}
-`
-	return client{name: name, options: func(t *testing.T) []grpc.DialOption {
-		return append(retrier(t, text).DialOptions(), grpc.WithDefaultServiceConfig("{"+roundRobin+"}"))
+	return client{name: ourName, options: func(t *testing.T) []grpc.DialOption {
+		r := retrier(t, "methodConfig: [{name: [{service: interop.v1.OrderService, method: GetOrder}], "+retry+"}, {name: [{}], "+retry+"}]")
+		return append(r.DialOptions(), grpc.WithDefaultServiceConfig("{"+roundRobin+"}"))
 	}}
 }
 
@@ -109,18 +102,6 @@ type outcome struct {
 	request string
 	method  string
 	err     error
-	took    time.Duration
-}
-
-// load makes calls at fixed times, however earlier ones end, until stopped.
-type load struct {
-	name    string
-	stop    context.CancelFunc
-	calls   sync.WaitGroup
-	stopped chan struct{}
-
-	mu       sync.Mutex
-	outcomes []outcome
 }
 
 // callee is a called method, with a unique text per call.
@@ -130,8 +111,8 @@ type callee struct {
 }
 
 // orders are methods of the backends.
-func orders(conn *grpc.ClientConn, methods ...string) (callees []callee) {
-	for _, method := range methods {
+func orders(conn *grpc.ClientConn) (callees []callee) {
+	for _, method := range []string{getOrder, createOrder} {
 		callees = append(callees, callee{method, func(ctx context.Context, request string) error {
 			return conn.Invoke(ctx, method, wrapperspb.String(request), new(wrapperspb.StringValue))
 		}})
@@ -139,53 +120,44 @@ func orders(conn *grpc.ClientConn, methods ...string) (callees []callee) {
 	return callees
 }
 
-// startLoad makes this many calls a second, of the methods in turn.
-func startLoad(t *testing.T, name string, rate int, callees ...callee) *load {
+// underLoad makes this many calls a second from each client, of its callees in turn and however earlier ones end, while something
+// happens. It returns the outcomes, by client. A request begins with the client's name and the method.
+func underLoad(t *testing.T, clients []client, rate int, callees func(client) []callee, happen func()) []outcomes {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
-	l := &load{name: name, stop: stop, stopped: make(chan struct{})}
-	go func() {
-		defer close(l.stopped)
-		tick := time.NewTicker(time.Second / time.Duration(rate))
-		defer tick.Stop()
-		begin, n := time.Now(), 0
-		for {
-			for due := int(time.Since(begin).Seconds() * float64(rate)); n < due; n++ {
-				callee, request := callees[n%len(callees)], n
-				l.calls.Go(func() { l.call(t.Context(), callee, request) })
+	all := make([]outcomes, len(clients))
+	var mu sync.Mutex // guards all
+	var running sync.WaitGroup
+	for i, c := range clients {
+		methods := callees(c)
+		running.Go(func() {
+			tick := time.NewTicker(time.Second / time.Duration(rate))
+			defer tick.Stop()
+			begin, n := time.Now(), 0
+			for ctx.Err() == nil {
+				for due := int(time.Since(begin).Seconds() * float64(rate)); n < due; n++ {
+					m := methods[n%len(methods)]
+					o := outcome{request: fmt.Sprintf("%s %s %d", c.name, m.method, n), method: m.method}
+					running.Go(func() {
+						ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+						defer cancel()
+						o.err = m.call(ctx, o.request)
+						mu.Lock()
+						defer mu.Unlock()
+						all[i] = append(all[i], o)
+					})
+				}
+				select {
+				case <-tick.C:
+				case <-ctx.Done():
+				}
 			}
-			select {
-			case <-tick.C:
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
-	t.Cleanup(stop)
-	return l
-}
-
-func (l *load) call(ctx context.Context, c callee, n int) {
-	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
-	defer cancel()
-	request := fmt.Sprintf("%s%s %d", l.prefix(), c.method, n)
-	begin := time.Now()
-	err := c.call(ctx, request)
-	o := outcome{request, c.method, err, time.Since(begin)}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.outcomes = append(l.outcomes, o)
-}
-
-// prefix returns the prefix of the load's requests.
-func (l *load) prefix() string { return l.name + " " }
-
-// end stops the load, and returns the outcomes of all its calls.
-func (l *load) end() outcomes {
-	l.stop()
-	<-l.stopped
-	l.calls.Wait()
-	return l.outcomes
+		})
+	}
+	happen()
+	stop()
+	running.Wait()
+	return all
 }
 
 type outcomes []outcome
@@ -203,38 +175,4 @@ func (o outcomes) good() (n int) {
 		}
 	}
 	return n
-}
-
-// refused returns how many have failed because stagger's budget refused a retry.
-func (o outcomes) refused() (n int) {
-	for _, c := range o {
-		if e, ok := errors.AsType[*interceptor.Error](c.err); ok && e.Reason == policy.ReasonBudgetExhausted {
-			n++
-		}
-	}
-	return n
-}
-
-// p99 returns the 99 % quantile of the calls' times.
-func (o outcomes) p99() time.Duration {
-	if len(o) == 0 {
-		return 0
-	}
-	took := make([]time.Duration, len(o))
-	for i, c := range o {
-		took[i] = c.took
-	}
-	slices.Sort(took)
-	return took[(len(took)-1)*99/100]
-}
-
-// codes returns the codes of failed calls, with their numbers.
-func (o outcomes) codes() map[codes.Code]int {
-	m := map[codes.Code]int{}
-	for _, c := range o {
-		if c.err != nil {
-			m[status.Code(c.err)]++
-		}
-	}
-	return m
 }

@@ -31,7 +31,6 @@ type section struct {
 type table struct {
 	header []string
 	rows   [][]string
-	note   string // below the table
 }
 
 var evidence = page{versions: map[string]string{"Go": runtime.Version()}, sections: map[int]section{}}
@@ -93,9 +92,6 @@ func (t table) write(b *strings.Builder) {
 	fmt.Fprintf(b, "| %s |\n|%s\n", strings.Join(t.header, " | "), strings.Repeat(" --- |", len(t.header)))
 	for _, row := range t.rows {
 		fmt.Fprintf(b, "| %s |\n", strings.Join(row, " | "))
-	}
-	if t.note != "" {
-		fmt.Fprintf(b, "\n%s\n", strings.TrimSpace(t.note))
 	}
 }
 

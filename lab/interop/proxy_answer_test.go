@@ -33,15 +33,15 @@ func TestProxyAnswers(t *testing.T) {
 	required(t)
 	evidence.uses("nginx", version(t, "nginx", "-v"))
 	evidence.uses("HAProxy", version(t, "haproxy", "-v"))
-	well := startBackend(t, newLedger(), time.Millisecond, 0)
-	slow := startBackend(t, newLedger(), 3*time.Second, 0)
+	well := startBackend(t, newLedger(), time.Millisecond)
+	slow := startBackend(t, newLedger(), 3*time.Second)
 	dead := proctest.Port(t)
 	resets := resetter(t)
 	shown := table{header: []string{"setting", "answer", "code", "stagger's attempts"}}
 	for _, row := range []struct {
 		name     string
 		start    func(t *testing.T) *proxy
-		drain    int // earlier calls, which use up
+		drain    int // earlier calls, which use up a limit
 		code     codes.Code
 		text     string // part of the error's
 		attempts int    // of an idempotent call
@@ -131,7 +131,7 @@ func TestProxyRepeats(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			l := newLedger()
-			dies, stays := startBackend(t, l, 300*time.Millisecond, 0), startBackend(t, l, 300*time.Millisecond, 0)
+			dies, stays := startBackend(t, l, 300*time.Millisecond), startBackend(t, l, 300*time.Millisecond)
 			p := row.start(t, dies.port, stays.port)
 			// gRPC's own retry of refused streams would be counted as the proxy's.
 			conn := dial(t, p.dialable(), grpc.WithDisableRetry(), grpc.WithDefaultCallOptions(grpc.MaxRetryRPCBufferSize(0)))

@@ -81,8 +81,8 @@ func (p picture) write(ctx context.Context, root, folder string) error {
 	if err != nil {
 		return err
 	}
-	arrivals := report.Plot{Title: "Requests", XLabel: "seconds from the beginning of the trouble", YLabel: "that arrive at the servers, per second", Kind: report.Line}
-	success := report.Plot{Title: "Success", XLabel: arrivals.XLabel, YLabel: "% of the calls that begin then", Kind: report.Line, YMax: 105}
+	arrivals := report.Plot{Title: "Requests", XLabel: "seconds from the beginning of the trouble", YLabel: "that arrive at the servers, per second"}
+	success := report.Plot{Title: "Success", XLabel: arrivals.XLabel, YLabel: "% of the calls that begin then", YMax: 105}
 	perSecond := 1 / s.Bucket.Seconds()
 	var capacity report.Series
 	for _, played := range r.Runs {

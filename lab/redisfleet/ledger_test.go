@@ -8,9 +8,10 @@ import (
 	"slices"
 	"testing"
 	"time"
-
-	"github.com/stagger-go/stagger/internal/lease"
 )
+
+// leaseTime is how long redisbudget may spend what it has leased.
+const leaseTime = 10 * time.Second
 
 // entry is a lease or an expense of a client.
 type entry struct {
@@ -42,7 +43,7 @@ func overdrawn(list []entry) (tokens, outstanding float64) {
 		case spent:
 			left := e.tokens
 			for _, l := range open[e.client] {
-				if e.at < l.at+lease.Length {
+				if e.at < l.at+leaseTime {
 					used := min(left, l.tokens)
 					l.tokens -= used
 					left -= used
@@ -54,7 +55,7 @@ func overdrawn(list []entry) (tokens, outstanding float64) {
 	}
 	for _, leases := range open {
 		for _, l := range leases {
-			changes = append(changes, entry{at: l.at + lease.Length, tokens: -l.tokens})
+			changes = append(changes, entry{at: l.at + leaseTime, tokens: -l.tokens})
 		}
 	}
 	slices.SortFunc(changes, func(a, b entry) int { return cmp.Compare(a.at, b.at) })

@@ -16,19 +16,16 @@ import (
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
 
+	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/budget/redisbudget"
-	"github.com/stagger-go/stagger/internal/balance"
-	"github.com/stagger-go/stagger/internal/clock"
-	"github.com/stagger-go/stagger/internal/lease"
 )
 
 // part is the clients of one process.
 type part struct {
-	Addrs   []string `json:"addrs"` // of Redis; the clients use
-	First   int      `json:"first"` // number of the first
-	Clients int      `json:"clients"`
-	Rate    float64  `json:"rate"`
-	Spends  int      `json:"spends"` // expenses per token; 1 is honest
+	Addr    string  `json:"addr"`  // of Redis
+	First   int     `json:"first"` // number of the first client
+	Clients int     `json:"clients"`
+	Rate    float64 `json:"rate"`
 }
 
 func TestMain(m *testing.M) {
@@ -90,37 +87,30 @@ func (p part) serve() {
 	w := &writer{enc: gob.NewEncoder(os.Stdout)}
 	for i := range p.Clients {
 		number := p.First + i
-		client := redis.NewClient(&redis.Options{Addr: p.Addrs[number%len(p.Addrs)], MaxRetries: -1, ContextTimeoutEnabled: true, PoolSize: 1})
-		fleet, err := redisbudget.New(recorder{client, number, w})
+		client := redis.NewClient(&redis.Options{Addr: p.Addr, MaxRetries: -1, ContextTimeoutEnabled: true, PoolSize: 1})
+		own, err := redisbudget.New(recorder{client, number, w}, redisbudget.Config{Pool: "orders", PerSecond: p.Rate})
 		if err != nil {
 			panic(err)
 		}
-		own, _ := lease.NewPools(fleet, func(lease.State) {}).Lease("orders", p.Rate)
 		go p.spend(own, number, w)
 	}
 	select {}
 }
 
-// spend makes calls fail, ten a second, each of which waits in a backoff for its promised token.
-func (p part) spend(own balance.Lease, number int, w *writer) {
-	const token = 1e6
+// spend makes calls fail, ten a second. They earn nothing, since the budget hears of none.
+func (p part) spend(own *redisbudget.Budget, number int, w *writer) {
 	pass(time.Duration(number%10) * 10 * time.Millisecond)
 	for tick := time.Tick(100 * time.Millisecond); ; <-tick {
 		at := unix()
-		d, ok := own.Take(clock.Now(), token)
-		if ok && d.Asked {
-			pass(80 * time.Millisecond)
-			at = unix()
-			ok = own.Confirm(clock.Now(), d)
-		}
+		permit, ok := own.Withdraw(time.Now(), budget.Charge{})
 		if !ok {
 			continue
 		}
 		kind := spent
-		if d.Number == math.MaxUint64 {
+		if permit.Part == math.MaxUint64 {
 			kind = shared
 		}
-		w.write(line{Client: number, At: at, Tokens: float64(p.Spends), Kind: kind})
+		w.write(line{Client: number, At: at, Tokens: 1, Kind: kind})
 	}
 }
 

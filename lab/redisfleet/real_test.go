@@ -8,9 +8,11 @@ package redisfleet
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -19,9 +21,11 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/types/known/emptypb"
 
-	"github.com/stagger-go/stagger/internal/clock"
-	"github.com/stagger-go/stagger/internal/lease"
+	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/budget/redisbudget"
+	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
 
@@ -54,7 +58,7 @@ func TestRedis(t *testing.T) {
 		primary = newServer(t)
 		replica = newServer(t, "--replicaof", strings.Replace(primary.addr, ":", " ", 1))
 		network = newProxy(t, primary.addr)
-		kills   = g.start(t, clients, part{Addrs: []string{network.lis.Addr().String()}, Clients: 0, Spends: 1})
+		kills   = g.start(t, clients, part{Addr: network.lis.Addr().String()})
 		marks   []mark
 	)
 	phase := func(name string, d time.Duration, happens func()) {
@@ -79,7 +83,7 @@ func TestRedis(t *testing.T) {
 	phase("kill -9 of 50 clients", 4*time.Second, func() { kills[0](); kills[1]() })
 	phase("50 others", 15*time.Second, func() {
 		for i := range 2 {
-			g.add(t, part{Addrs: []string{network.lis.Addr().String()}, First: clients + i*25, Clients: 25, Rate: rate, Spends: 1})
+			g.add(t, part{Addr: network.lis.Addr().String(), First: clients + i*25, Clients: 25, Rate: rate})
 		}
 	})
 	phase("kill -9 of Redis", 6*time.Second, primary.Kill)
@@ -114,8 +118,8 @@ func TestRedis(t *testing.T) {
 
 	const (
 		late  = 0.5  // s, the longest time of an answer
-		holds = rate // grants of the pool at
-		jump  = rate // additional grants after the clock has
+		holds = rate // grants of the pool at once
+		jump  = rate // additional grants after the clock has jumped
 	)
 	over, outstanding := overdrawn(list)
 	granted := excess(list, rate, knownAt, leased)
@@ -189,39 +193,6 @@ func report(t *testing.T, list []entry, marks []mark) {
 	t.Log(b.String())
 }
 
-// The checks of TestRedis detect clients that spend each token three times, and a fleet that is split over two Redis.
-func TestRedis_Overspending(t *testing.T) {
-	required(t)
-	for name, tt := range map[string]struct {
-		servers, spends int
-	}{
-		"three times": {1, 3},
-		"two Redis":   {2, 1},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			g, p := new(group), part{Spends: tt.spends}
-			for range tt.servers {
-				p.Addrs = append(p.Addrs, newServer(t).addr)
-			}
-			kills := g.start(t, 80, p)
-			pass(6 * time.Second)
-			for _, kill := range kills {
-				kill()
-			}
-			over, _ := overdrawn(g.all())
-			granted := excess(g.all(), rate, knownAt, leased)
-			t.Logf("granted: at most %.0f more than the rate; spent and not leased: %.0f", granted, over)
-			if tt.spends > 1 && over < rate {
-				t.Errorf("%.0f were spent that were not leased; want what these clients spend", over)
-			}
-			if tt.servers > 1 && granted < 2.5*rate {
-				t.Errorf("%.0f more than the rate were granted; want what a second Redis grants", granted)
-			}
-		})
-	}
-}
-
 // A user of Redis needs exactly the documented permissions. Redis itself reports a missing one, once.
 func TestRedis_Permissions(t *testing.T) {
 	required(t)
@@ -248,25 +219,23 @@ func TestRedis_Permissions(t *testing.T) {
 			must.Do(t, admin.Do(t.Context(), rules...).Err())
 			client := redis.NewClient(&redis.Options{Addr: s.addr, Username: "user" + strconv.Itoa(i), Password: "secret", MaxRetries: -1, ContextTimeoutEnabled: true})
 			defer client.Close()
-			told := make(chan lease.State, 10)
-			pools := lease.NewPools(newFleet(t, client), func(s lease.State) { told <- s })
-			defer pools.Close()
-			_, _ = pools.Lease("orders", rate)
+			told := make(chan error, 10)
+			b := must.Get(redisbudget.New(client, redisbudget.Config{Pool: "orders", PerSecond: rate, Changed: func(_ string, err error) { told <- err }}))(t)
+			defer b.Close()
 			if name == "all of them" {
-				until(t, "a report is answered", func() bool { return pools.States()[0].Requests > 0 && admin.Exists(t.Context(), poolKey).Val() == 1 })
-				if err := pools.States()[0].Err; err != nil {
+				until(t, "a report is answered", func() bool { return b.Pool().Requests > 0 && admin.Exists(t.Context(), poolKey).Val() == 1 })
+				if err := b.Pool().Err; err != nil {
 					t.Error(err)
 				}
 				return
 			}
-			until(t, "the pool is away", func() bool { return len(told) > 0 })
-			state := <-told
-			if text := state.Err.Error(); !strings.Contains(text, "+eval +evalsha +time +hmget +hset +pexpire") || !strings.Contains(text, poolKey) {
+			text := (<-told).Error()
+			if !strings.Contains(text, "+eval +evalsha +time +hmget +hset +pexpire") || !strings.Contains(text, poolKey) {
 				t.Errorf("%v; want the permissions, and the key", text)
 			}
-			until(t, "it asks again", func() bool { return pools.States()[0].Requests > 1 })
+			until(t, "it asks again", func() bool { return b.Pool().Requests > 1 })
 			if len(told) > 0 {
-				t.Errorf("told again: %+v", <-told)
+				t.Errorf("told again: %v", <-told)
 			}
 		})
 	}
@@ -277,31 +246,37 @@ func TestRedis_WrongType(t *testing.T) {
 	required(t)
 	admin := newServer(t).client(t)
 	must.Do(t, admin.LPush(t.Context(), poolKey, "something else").Err())
-	told := make(chan lease.State, 10)
-	pools := lease.NewPools(newFleet(t, admin), func(s lease.State) { told <- s })
-	defer pools.Close()
-	own, _ := pools.Lease("orders", rate)
-	if err := (<-told).Err; err == nil || !strings.Contains(err.Error(), "WRONGTYPE") || !strings.Contains(err.Error(), "give the pool another name") {
+	told := make(chan error, 10)
+	b := must.Get(redisbudget.New(admin, redisbudget.Config{Pool: "orders", PerSecond: rate, Changed: func(_ string, err error) { told <- err }}))(t)
+	defer b.Close()
+	if err := <-told; err == nil || !strings.Contains(err.Error(), "WRONGTYPE") || !strings.Contains(err.Error(), "give the pool another name") {
 		t.Errorf("%v; want Redis' own error, and the advice", err)
 	}
-	if _, ok := own.Take(clock.Now(), 1e6); ok {
+	if _, ok := b.Withdraw(time.Now(), budget.Charge{}); ok {
 		t.Error("spends, although the number of clients is unknown")
 	}
 	must.Do(t, admin.Del(t.Context(), poolKey).Err())
-	if s := <-told; s.Err != nil || s.Balance > 0 {
-		t.Errorf("%+v; want nothing leased", s)
+	if err, s := <-told, b.Pool(); err != nil || s.Balance > 0 {
+		t.Errorf("%v, %+v; want nothing leased", err, s)
 	}
 }
 
-// Calls take the time of their backoff, also while Redis hangs for longer.
+// Calls take the time of their backoff, also while Redis hangs for longer, and make no request to it.
 func TestRedis_Calls(t *testing.T) {
 	required(t)
+	const method = "/acme.orders.v1.OrderService/GetOrder"
+	set := must.Get(policy.Parse("retry.yaml", []byte(`
+methodConfig:
+- name: [{service: acme.orders.v1.OrderService, method: GetOrder}]
+  retryPolicy: {maxAttempts: 2, initialBackoff: 0.002s, maxBackoff: 0.002s, backoffMultiplier: 1, jitter: NONE, retryableStatusCodes: [UNAVAILABLE]}
+`)))(t)
 	s := newServer(t)
 	l := &link{Scripter: s.client(t)}
-	fleet := newFleet(t, through{l})
+	b := must.Get(redisbudget.New(l, redisbudget.Config{Pool: "orders", PerSecond: 1000}))(t)
+	defer b.Close()
 	backend := testserver.Start(t)
 	backend.On(method, testserver.Fail(codes.Unavailable, "down"))
-	conn := dial(t, backend, fleet, "0.002s")
+	conn := backend.Dial(t, must.Get(interceptor.New(set, interceptor.WithBudget("", b)))(t).DialOptions()...)
 	play := func() (times []time.Duration) {
 		for end := time.Now().Add(3 * time.Second); time.Now().Before(end); {
 			began := time.Now()
@@ -322,14 +297,25 @@ func TestRedis_Calls(t *testing.T) {
 	if l.uses.Load() < 3 || l.byCalls.Load() != 0 {
 		t.Errorf("%d of %d requests were made by calls; want none", l.byCalls.Load(), l.uses.Load())
 	}
+	if b.State(time.Now()).Granted == 0 {
+		t.Error("nothing was granted, so this shows nothing")
+	}
 }
 
-// through returns a link to a Redis.
-type through struct{ *link }
+// link counts requests, and those on the stack of a call.
+type link struct {
+	redis.Scripter
 
-func (r through) EvalSha(ctx context.Context, sha string, keys []string, args ...any) *redis.Cmd {
-	r.count()
-	return r.Scripter.EvalSha(ctx, sha, keys, args...)
+	uses, byCalls atomic.Int64
+}
+
+func (l *link) EvalSha(ctx context.Context, sha string, keys []string, args ...any) *redis.Cmd {
+	l.uses.Add(1)
+	stack := make([]byte, 64<<10)
+	if text := string(stack[:runtime.Stack(stack, false)]); !strings.Contains(text, "(*Budget).keepAsking") {
+		l.byCalls.Add(1)
+	}
+	return l.Scripter.EvalSha(ctx, sha, keys, args...)
 }
 
 // quantile sorts the times.

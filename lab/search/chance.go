@@ -4,51 +4,71 @@
 package main
 
 import (
-	"encoding/binary"
+	"fmt"
+	"hash/fnv"
 	"math"
 	"math/rand/v2"
 	"time"
 )
 
-// chance is the source of random numbers for a scenario.
-type chance struct{ *rand.Rand }
+// chance draws the numbers of one scenario. Each draw has a name and is independent of all others, so a new draw leaves the others
+// as they are, and a shrunk scenario is one with some draws replaced. At 0, each kind of draw gives its simplest value.
+type chance struct {
+	seed  uint64
+	index int
+	fixed map[string]float64 // draws that are replaced, by name
+	names []string           // of all draws so far
+	times map[string]int     // how often each name was drawn; later draws get a number
+}
 
-// newChance returns the chance of the scenario with a number, under a seed. It is independent of all others.
-func newChance(seed uint64, index int) chance {
-	var key [32]byte
-	binary.LittleEndian.PutUint64(key[:], seed)
-	binary.LittleEndian.PutUint64(key[8:], uint64(index))
-	return chance{rand.New(rand.NewChaCha8(key))}
+func newChance(seed uint64, index int, fixed map[string]float64) *chance {
+	return &chance{seed: seed, index: index, fixed: fixed, times: map[string]int{}}
+}
+
+// part draws a number from 0 to less than 1.
+func (c *chance) part(name string) float64 {
+	if c.times[name]++; c.times[name] > 1 {
+		name = fmt.Sprint(name, " ", c.times[name])
+	}
+	c.names = append(c.names, name)
+	if f, ok := c.fixed[name]; ok {
+		return f
+	}
+	h := fnv.New64a()
+	_, _ = fmt.Fprint(h, c.index, " ", name) // a hash has no errors
+	return rand.New(rand.NewPCG(c.seed, h.Sum64())).Float64()
 }
 
 // hit returns true in this part of the cases, 0 to 1.
-func (c chance) hit(part float64) bool { return c.Float64() < part }
+func (c *chance) hit(name string, part float64) bool { return c.part(name) >= 1-part }
 
 // even draws a number evenly.
-func (c chance) even(from, to float64) float64 { return from + c.Float64()*(to-from) }
+func (c *chance) even(name string, from, to float64) float64 {
+	return tidy(from + c.part(name)*(to-from))
+}
 
 // log draws evenly on a logarithmic scale, for sizes that may differ by orders of magnitude. From must be more than 0.
-func (c chance) log(from, to float64) float64 {
-	return from * math.Exp(c.Float64()*math.Log(max(to, from)/from))
+func (c *chance) log(name string, from, to float64) float64 {
+	return from * math.Exp(c.part(name)*math.Log(max(to, from)/from))
 }
 
 // count draws a whole number, like log.
-func (c chance) count(from, to int) int {
-	return min(int(c.log(float64(from), float64(to)+1)), to)
+func (c *chance) count(name string, from, to int) int {
+	return min(int(c.log(name, float64(from), float64(to)+1)), to)
 }
 
 // span draws a time, like log.
-func (c chance) span(from, to time.Duration) time.Duration {
-	return neat(time.Duration(c.log(float64(from), float64(to))))
+func (c *chance) span(name string, from, to time.Duration) time.Duration {
+	return neat(c.log(name, float64(from), float64(to)))
 }
 
-// one draws an index, with these weights.
-func (c chance) one(weights ...float64) int {
+// one draws an index, with these weights. The first should be the simplest.
+func (c *chance) one(name string, weights ...float64) int {
 	var sum float64
 	for _, w := range weights {
 		sum += w
 	}
-	at := c.Float64() * sum
+	at := c.part(name) * sum
 	for i, w := range weights {
 		if at -= w; at < 0 {
 			return i
@@ -57,12 +77,9 @@ func (c chance) one(weights ...float64) int {
 	return len(weights) - 1
 }
 
-// neat returns a time with two significant digits, at least a millisecond.
-func neat(d time.Duration) time.Duration {
-	if d <= time.Millisecond {
-		return time.Millisecond
-	}
-	unit := time.Millisecond
+// neat returns a time in nanoseconds with two significant digits, at least a millisecond.
+func neat[T float64 | time.Duration](ns T) time.Duration {
+	d, unit := max(time.Duration(ns), time.Millisecond), time.Millisecond
 	for d >= 100*unit {
 		unit *= 10
 	}

@@ -5,58 +5,59 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
 
-	"google.golang.org/grpc/codes"
-
 	"github.com/stagger-go/stagger/internal/tools/sim"
 )
 
-// drawn is a randomly drawn scenario.
-type drawn struct {
-	Scenario *sim.Scenario     // without variants: the players replace
-	Files    map[string]string // policy files, by player
-	Words    string            // description, in one line
-	Warned   []string          // warnings of lint, or of the Retrier within 100 calls, about the default player's policy
-	LowLoad  bool              // the load is always below 0.6 of the capacity
-}
+// object is an object of a scenario file or a policy file.
+type object = map[string]any
 
-// lowLoad is the load below which retries must not lose earlier gains.
-const lowLoad = 0.6
+// scenario is a drawn scenario.
+type scenario struct {
+	*sim.Scenario // its variants are the players
+
+	file  []byte   // the same, as a file for stagger simulate
+	draws []string // the names of all draws
+}
 
 // draft is a scenario that is being drawn.
 type draft struct {
-	chance
+	*chance
 
-	sim.Scenario
-
-	base   float64 // load before and after the trouble, in parts of the capacity
-	rare   bool    // each client calls once in ten seconds
-	kinds  []kind  // of calls, each of which has an entry in policy files
-	phases []phase
-	words  []string
+	base     float64 // load before and after the trouble, in parts of the capacity
+	rare     bool    // each client calls once in ten seconds
+	clients  int
+	rate     float64       // calls a second of all clients, at a load of 1
+	trouble  time.Duration // length of each phase of the trouble
+	calls    float64       // at a capacity of one a second
+	phases   []object
+	services []object // each calls the next
+	backends int      // of the last service, as below
+	workers  int      // of each backend
+	capacity float64  // requests a second, the unit of all loads
+	mean     float64  // of the time of a request, in nanoseconds
+	kinds    []kind   // of calls: one to each service, then other calls of the users
+	words    []string
 }
 
 // kind is a kind of calls: those of one method.
 type kind struct {
 	service, method string
-	work            float64
 	median, p99     time.Duration // without faults and queues
+	deadline        time.Duration
+	file            object
 }
 
-// names of the services of a chain; shorter chains have the last ones.
-var names = []string{"front", "cart", "orders", "shop"}
-
-// draw draws the scenario with a number, under a seed.
-func draw(ctx context.Context, seed uint64, index int) (*drawn, error) {
-	d := &draft{chance: newChance(seed, index)}
-	d.Title = fmt.Sprintf("scenario %d of seed %d", index, seed)
-	d.Seed = 1
-	d.Bucket = time.Second
-	d.rare = d.hit(0.08)
+// draw draws a scenario for these players.
+func draw(ctx context.Context, c *chance, names []string) (*scenario, error) {
+	d := &draft{chance: c, rare: c.hit("rare calls", 0.08)}
 	d.drawLoad()
 	d.drawServices()
 	if err := d.measure(ctx); err != nil {
@@ -64,28 +65,34 @@ func draw(ctx context.Context, seed uint64, index int) (*drawn, error) {
 	}
 	d.drawCalls()
 	d.drawTrouble()
-	p := d.drawPolicy()
-	s := d.Scenario
-	s.Policies = map[string]*sim.Policy{}
-	r := &drawn{Scenario: &s, Files: map[string]string{}, LowLoad: true}
-	for _, phase := range s.Phases {
-		r.LowLoad = r.LowLoad && phase.Load < lowLoad
-	}
-	for _, player := range players {
-		if player.file == nil {
-			continue
+	policies, variants := d.drawPolicy(names)
+	var calls []object
+	for i, k := range d.kinds {
+		if i == 0 || i >= len(d.services) {
+			calls = append(calls, k.file)
 		}
-		r.Files[player.name] = player.file(d, p)
-		policy, err := sim.NewPolicy(r.Files[player.name])
-		if err != nil {
-			return nil, fmt.Errorf("policy of %q: %w", player.name, err)
-		}
-		s.Policies[player.name] = policy
 	}
-	r.Warned = d.warnings(r.Files[defaultPlayer], p)
-	r.Words = strings.Join(d.words, ", ")
-	s.About = r.Words
-	return r, nil
+	window := time.Duration(60 / (d.base * d.rate) * float64(time.Second)) // of sixty calls
+	s, err := newScenario(object{
+		"title": fmt.Sprintf("scenario %d of seed %d", c.index, c.seed), "about": strings.Join(d.words, ", "), "bucket": "1s",
+		"recovery": object{"success": 0.95, "window": max(window.Round(10*time.Millisecond), 250*time.Millisecond).String()},
+		"services": d.services, "phases": d.phases, "policies": policies, "variants": variants,
+		"fleets": []object{{"name": "users", "clients": d.clients, "rate": d.rate, "calls": calls}},
+	})
+	if err == nil {
+		s.draws = c.names
+	}
+	return s, err
+}
+
+// newScenario returns the scenario that a file describes.
+func newScenario(file object) (*scenario, error) {
+	text, err := json.MarshalIndent(file, "", " ")
+	if err != nil {
+		return nil, err
+	}
+	s, err := sim.Parse("drawn.json", text, nil)
+	return &scenario{Scenario: s, file: append(text, '\n')}, err
 }
 
 // say adds to the description.
@@ -93,156 +100,130 @@ func (d *draft) say(format string, args ...any) {
 	d.words = append(d.words, fmt.Sprintf(format, args...))
 }
 
+// drawLoad draws how the load changes: not at all, in a pulse, in steps up and down, or in a train of pulses.
+func (d *draft) drawLoad() {
+	d.base = d.even("load", 0.3, 0.88)
+	shape := d.one("course of the load", 0.42, 0.28, 0.15, 0.15)
+	if shape == 0 && d.hit("high load", 0.25) {
+		d.base = d.even("high load of", 0.65, 1.25)
+	}
+	high := max(tidy(d.log("peak", 0.8, 3)), d.base)
+	trouble, slow := d.span("length of the trouble", 2*time.Second, 15*time.Second), 1
+	if d.rare {
+		trouble, slow = 3*trouble, 4
+	}
+	add := func(kind string, length time.Duration, load float64) {
+		d.phases = append(d.phases, newPhase(kind, length, tidy(load)))
+		d.calls += load * length.Seconds()
+	}
+	add("LEAD", time.Duration(slow)*d.span("length of the lead", 2*time.Second, 6*time.Second), d.base)
+	// Of the peak above the base, in turn.
+	loads := [][]float64{{0}, {1}, {1. / 3, 2. / 3, 1, 2. / 3, 1. / 3}, {1, 0, 1, 0, 1, 0, 1, 0, 1}}[shape]
+	if shape == 3 {
+		loads = loads[:3+2*int(4*d.part("pulses"))]
+	}
+	d.say("load %v", d.base)
+	if shape > 0 {
+		d.say("%s to %.2g", []string{"", "pulse", "ramp", "pulses"}[shape], high)
+	}
+	d.trouble = trouble / time.Duration(len(loads))
+	for _, part := range loads {
+		add("TROUBLE", d.trouble, d.base+(high-d.base)*part)
+	}
+	add("AFTER", time.Duration(slow)*d.span("length of the end", 4*time.Second, 12*time.Second), d.base)
+}
+
+func newPhase(kind string, length time.Duration, load float64, faults ...object) object {
+	faults = append([]object{}, faults...)
+	return object{"name": kind, "kind": kind, "length": max(neat(length), 10*time.Millisecond).String(), "load": load, "faults": faults}
+}
+
 // drawServices draws a chain of services, and the number of clients. A play may cost a tenth of a second of processor time,
 // so it has thousands of calls; the capacity follows from that.
 func (d *draft) drawServices() {
-	const mostCalls = 12_000
-	hops := 1 + d.one(0.6, 0.2, 0.12, 0.08)
-	clients := d.drawClients()
-	var calls float64 // at a capacity of one a second
-	for _, p := range d.phases {
-		calls += p.load * p.length.Seconds()
-	}
-	capacity := d.log(2000, mostCalls) / float64(hops) / calls
+	names := []string{"front", "cart", "orders", "shop"}
+	names = names[3-d.one("hops", 0.6, 0.2, 0.12, 0.08):]
+	d.clients = d.count("processes", 1, 300)
+	capacity := d.log("calls", 2000, 12_000) / float64(len(names)) / d.calls
 	if d.rare {
-		clients = d.count(60, 300)
-		capacity = float64(clients) / 10 / d.base
+		d.clients = d.count("processes with rare calls", 60, 300)
+		capacity = float64(d.clients) / 10 / d.base
 	}
-	for i, name := range names[len(names)-hops:] {
-		s := sim.Service{Name: name, Guard: true, Refuse: codes.ResourceExhausted}
-		last := i == hops-1
-		room := d.even(1.3, 3) // spare capacity of the services before
-		if last {
+	for i, name := range names {
+		room := d.even("spare capacity", 1.3, 3)
+		if i+1 == len(names) {
 			room = 1
 		}
-		mean := time.Duration(d.log(2, 80) / capacity * float64(time.Second))
-		s.Time = d.drawTime(last, min(max(mean, 2*time.Millisecond), time.Second/2))
-		slots := max(capacity*room*s.Time.Mean().Seconds(), 1)
-		s.Backends = max(min(d.count(1, 20), int(slots)), 1)
-		s.Workers = max(int(slots/float64(s.Backends)+0.5), 1)
-		if d.hit(0.5) {
-			s.Refuse = codes.Unavailable
+		d.mean = float64(neat(min(d.log("work", 2, 80)/capacity, 0.5) * 1e9))
+		slots := max(capacity*room*d.mean/1e9, 1)
+		d.backends = min(d.count("backends", 1, 20), int(slots))
+		d.workers = max(int(slots/float64(d.backends)+0.5), 1)
+		d.capacity = float64(d.backends*d.workers) / d.mean * 1e9
+		d.addKind(name, "/Get", 1, 1)
+		if i > 0 {
+			d.services[i-1]["calls"] = []object{{"service": name, "method": d.kinds[i].method}}
 		}
-		if d.hit(0.3) {
-			s.Abandoned = sim.AbandonedDrop
-		}
-		if d.hit(0.15) {
-			s.Order = sim.OrderLIFO
-		}
-		if !last {
-			s.Calls = []sim.Call{{Service: names[len(names)-hops+i+1], Method: method(names[len(names)-hops+i+1]), Policy: defaultPlayer}}
-		}
-		d.Services = append(d.Services, s)
+		d.services = append(d.services, object{
+			"name": name, "backends": d.backends, "workers": d.workers, "time": d.drawTime(),
+			"refuse":    []string{"RESOURCE_EXHAUSTED", "UNAVAILABLE"}[d.one("refuse", 0.5, 0.5)],
+			"abandoned": []string{"SERVE", "DROP"}[d.one("abandoned", 0.7, 0.3)],
+			"order":     []string{"FIFO", "LIFO"}[d.one("order", 0.85, 0.15)],
+		})
 	}
-	for _, s := range d.Services {
-		d.kinds = append(d.kinds, kind{s.Name, method(s.Name), 1, 0, 0})
+	d.rate = tidy(d.capacity)
+	d.say("%d processes, %d hops, %d backends of %d workers", d.clients, len(names), d.backends, d.workers)
+	if len(names) == 1 && d.hit("costly calls", 0.3) { // a method of the same servers
+		share, work := tidy(d.log("part of costly calls", 0.03, 0.3)), tidy(d.log("work of costly calls", 2, 15))
+		d.kinds[0].file["share"] = tidy(1 - share)
+		d.rate = tidy(d.rate / (1 + share*(work-1)))
+		d.addKind("shop", "/List", share, work)
+		d.say("%.0f %% of the calls %.2g times the work", 100*share, work)
 	}
-	first, last := &d.Services[0], d.last()
-	d.Fleets = []sim.Fleet{{
-		Name: "users", Clients: clients, Rate: tidy(last.Capacity()),
-		Calls: []sim.Call{{Service: first.Name, Method: method(first.Name), Policy: defaultPlayer}},
-	}}
-	if hops == 1 && d.hit(0.3) {
-		d.drawCostly()
-	}
-	d.say("%d processes", clients)
-	if hops > 1 {
-		d.say("%d hops", hops)
-	}
-	d.say("%d backends of %d workers", last.Backends, last.Workers)
 }
 
-// drawCostly adds a method of the same servers with more expensive calls.
-func (d *draft) drawCostly() {
-	f, costly := &d.Fleets[0], *d.call()
-	costly.Method = strings.Replace(costly.Method, "Get", "List", 1)
-	costly.Share, costly.Work = tidy(d.log(0.03, 0.3)), tidy(d.log(2, 15))
-	f.Calls[0].Share = tidy(1 - costly.Share)
-	f.Calls = append(f.Calls, costly)
-	f.Rate = tidy(f.Rate / (1 + costly.Share*(costly.Work-1)))
-	d.kinds = append(d.kinds, kind{costly.Service, costly.Method, costly.Work, 0, 0})
-	d.say("%.0f %% of the calls %.2g times the work", 100*costly.Share, costly.Work)
+func (d *draft) addKind(service, method string, share, work float64) {
+	k := kind{service: service, method: "/search.v1." + service + method}
+	k.file = object{"service": service, "method": k.method, "share": share, "work": work, "deadline": "1m"}
+	d.kinds = append(d.kinds, k)
 }
 
-func (d *draft) drawClients() int {
-	switch d.one(0.2, 0.2, 0.3, 0.3) {
+// drawTime draws the distribution of how long a request takes.
+func (d *draft) drawTime() any {
+	mean := time.Duration(d.mean)
+	kind := d.one("times", 0.45, 0.35, 0.2)
+	d.say("%s times of %v", []string{"exponential", "heavy-tailed", "bimodal"}[kind], mean)
+	switch kind {
 	case 0:
-		return 1
+		return object{"exponential": mean.String()}
 	case 1:
-		return d.count(2, 10)
-	case 2:
-		return d.count(10, 100)
+		tail := d.log("tail", 4, 40)
+		deviation := math.Log(tail) / 2.326 // of the logarithm; 2.326 is the 99 % quantile of the normal distribution
+		median := max(d.mean/math.Exp(deviation*deviation/2), 1e6)
+		return object{"lognormal": object{"median": neat(median).String(), "p99": neat(median * tail).String()}}
 	default:
-		return d.count(100, 300)
+		part, slow := tidy(d.log("slow part", 0.02, 0.25)), d.log("slower", 3, 20)
+		usual := d.mean / (1 + part*(slow-1))
+		return object{"bimodal": object{"usual": neat(usual).String(), "slow": neat(usual * slow).String(), "part": part}}
 	}
 }
 
-// call returns the call of the users.
-func (d *draft) call() *sim.Call { return &d.Fleets[0].Calls[0] }
-
-// deadline returns the deadline of a kind of calls: the users' own, or what they leave to calls below.
-func (d *draft) deadline(kind int) time.Duration {
-	if below := kind - len(d.Services); below >= 0 {
-		return d.Fleets[0].Calls[1+below].Deadline
-	}
-	return d.call().Deadline
-}
-
-// last returns the service at the end of the chain, whose capacity is the unit of all loads.
-func (d *draft) last() *sim.Service { return &d.Services[len(d.Services)-1] }
-
-// method returns the method of calls to a service.
-func method(service string) string { return "/search.v1." + service + "/Get" }
-
-// drawTime draws how long a request takes.
-func (d *draft) drawTime(say bool, mean time.Duration) *sim.Distribution {
-	t, what := &sim.Distribution{A: neat(mean)}, "fixed times"
-	switch d.one(0.1, 0.36, 0.3, 0.09, 0.15) {
-	case 1:
-		t.Shape, what = sim.ShapeExponential, "exponential times"
-	case 2:
-		t.Shape, what = sim.ShapeLogNormal, "heavy-tailed times"
-		t.B = time.Duration(float64(t.A) * d.log(4, 40))
-		t.A = neat(time.Duration(float64(t.A) * float64(t.A) / float64(t.Mean())))
-		t.B = neat(time.Duration(float64(t.A) * d.log(4, 40)))
-	case 3:
-		t.Shape, what = sim.ShapeUniform, "even times"
-		t.A, t.B = neat(t.A/2), neat(t.A*3/2)
-	case 4:
-		t = &sim.Distribution{Shape: sim.ShapeBimodal, Part: tidy(d.log(0.02, 0.25))}
-		slow := d.log(3, 20)
-		usual := neat(time.Duration(float64(mean) / (1 + t.Part*(slow-1))))
-		t.Usual = &sim.Distribution{A: usual}
-		t.Slow = &sim.Distribution{A: neat(time.Duration(float64(usual) * slow))}
-		if d.hit(0.5) {
-			t.Usual.Shape, t.Slow.Shape = sim.ShapeExponential, sim.ShapeExponential
-		}
-		what = fmt.Sprintf("bimodal times, %.0f %% of them %.2g times slower,", 100*t.Part, slow)
-	}
-	if say {
-		d.say("%s of %v", what, t.Mean().Round(time.Millisecond))
-	}
-	return t
-}
-
-// measure plays calls of each kind without faults, and records how long they take.
+// measure plays calls of each kind with free workers and without faults, and records how long they take.
 func (d *draft) measure(ctx context.Context) error {
-	s := sim.Scenario{
-		Title: "usual", Seed: 1, Bucket: time.Second, Recovery: sim.Recovery{Success: 1, Window: time.Second},
-		Phases: []sim.Phase{{Name: "calm", Length: 10 * time.Second, Load: 1}}, Services: slices.Clone(d.Services),
-	}
-	for i := range s.Services {
-		s.Services[i].Workers = 1000
-		s.Services[i].Calls = slices.Clone(s.Services[i].Calls)
-		for k := range s.Services[i].Calls {
-			s.Services[i].Calls[k].Policy = sim.NoPolicy
-		}
+	services, fleets := make([]object, 0, len(d.services)), make([]object, 0, len(d.kinds))
+	for _, s := range d.services {
+		free := maps.Clone(s)
+		free["workers"] = 1000
+		services = append(services, free)
 	}
 	for i, k := range d.kinds {
-		call := sim.Call{Service: k.service, Deadline: time.Minute, Work: k.work}
-		s.Fleets = append(s.Fleets, sim.Fleet{Name: fmt.Sprint("fleet ", i), Clients: 1, Rate: 50, Calls: []sim.Call{call}})
+		fleets = append(fleets, object{"name": fmt.Sprint("fleet ", i), "rate": 50, "calls": k.file})
 	}
-	r, err := s.Run(ctx, sim.Options{Parallel: 1})
+	phases := []object{{"name": "calm", "length": "10s"}}
+	s, err := newScenario(object{"title": "usual", "services": services, "fleets": fleets, "phases": phases})
+	if err != nil {
+		return err
+	}
+	r, err := s.Run(ctx, sim.Options{})
 	if err != nil {
 		return err
 	}
@@ -254,38 +235,93 @@ func (d *draft) measure(ctx context.Context) error {
 
 // drawCalls draws deadlines, networks and queues.
 func (d *draft) drawCalls() {
-	call, u := d.call(), d.kinds[0]
-	deadline := neat(min(max(time.Duration(float64(u.median)*d.log(3, 60)), u.p99, 100*time.Millisecond), 10*time.Second))
+	const longest = 10 * time.Second
+	deadline := neat(min(max(float64(d.kinds[0].median)*d.log("deadline", 3, 60), float64(d.kinds[0].p99), 1e8), float64(longest)))
 	d.say("deadline %v", deadline)
-	call.Deadline = deadline
-	if d.hit(0.5) {
-		call.Delay = &sim.Distribution{A: neat(time.Duration(d.log(float64(time.Millisecond), float64(call.Deadline)/100+1e6)))}
+	network := object{}
+	if d.hit("network", 0.5) {
+		network["delay"] = d.span("delay", time.Millisecond, deadline/100+time.Millisecond).String()
 	}
-	if d.hit(0.05) {
-		call.Loss = 0.002
-		d.say("lossy network")
+	if d.hit("loss", 0.05) {
+		network["loss"] = 0.002
 	}
-	if d.hit(0.15) {
-		call.Connections = d.count(2, 4)
-	}
-	for i := range d.Fleets[0].Calls[1:] {
-		costly := &d.Fleets[0].Calls[1+i]
-		costly.Deadline = min(max(deadline, neat(2*d.kinds[len(d.Services)+i].p99)), 10*time.Second)
-		costly.Delay, costly.Loss, costly.Connections = call.Delay, call.Loss, call.Connections
-	}
-	for i := range d.Services {
-		s := &d.Services[i]
-		perBackend := s.Capacity() / float64(s.Backends)
-		long := d.hit(0.65)
-		if long {
-			s.Queue = max(int(perBackend*call.Deadline.Seconds()*d.log(0.4, 4)), 1)
-		} else {
-			s.Queue = d.IntN(3*s.Workers + 1)
+	for i := range d.kinds {
+		k := &d.kinds[i]
+		if k.deadline = deadline; i >= len(d.services) {
+			k.deadline = min(max(deadline, neat(2*k.p99)), longest)
 		}
-		if s == d.last() {
-			d.say("%s %s queues", map[bool]string{true: "long", false: "short"}[long], map[sim.Order]string{sim.OrderFIFO: "FIFO", sim.OrderLIFO: "LIFO"}[s.Order])
+		k.file["deadline"] = k.deadline.String()
+		maps.Copy(k.file, network)
+	}
+	for _, s := range d.services {
+		backends, _ := s["backends"].(int)
+		s["queue"] = int(d.capacity / float64(backends) * deadline.Seconds() * d.log("queue", 0.05, 4)) // deadlines' work
+	}
+	d.say("%v queues of %v", d.services[len(d.services)-1]["order"], d.services[len(d.services)-1]["queue"])
+}
+
+// drawTrouble draws the faults of the trouble, and of which backends: a fault that lasts, or a sequence in the first phase.
+func (d *draft) drawTrouble() {
+	switch kind := d.one("trouble", 0.36, 0.52, 0.12); kind {
+	case 1:
+		f := d.drawFault()
+		for i := 1; i < len(d.phases)-1; i++ {
+			d.phases[i]["faults"] = []object{f}
+		}
+	case 2:
+		load, _ := d.phases[1]["load"].(float64)
+		d.phases = slices.Replace(d.phases, 1, 2, d.drawSequence(load)...)
+	}
+}
+
+// drawFault draws the fault of some backends, or of all.
+func (d *draft) drawFault() object {
+	n := d.count("backends with a fault", 1, max(d.backends*2/5, 1))
+	if d.hit("fault of all", 0.2) {
+		n = 0
+	}
+	kind := d.one("fault", 0.3, 0.15, 0.15, 0.12, 0.13, 0.15)
+	key := []string{"down", "hang", "flaky", "slow", "slower", "workers"}[kind]
+	value := []any{
+		true, true, d.even("failing part", 0.02, 0.6),
+		object{"part": d.even("slow tail", 0.01, 0.3), "by": neat(d.mean * d.log("slow by", 5, 50)).String()},
+		tidy(d.log("times slower", 1.2, 8)), int(d.part("workers left") * float64(d.workers)),
+	}[kind]
+	backends := []int{0, 1, 2, 3, 4, 5, 6, 7}[:n]
+	d.say("%s %v at backends %v", key, value, backends)
+	return d.fault(key, value, backends...)
+}
+
+// fault returns a fault of these backends of the last service, of all without any.
+func (d *draft) fault(key string, value any, backends ...int) object {
+	f := object{"service": "shop", key: value}
+	if len(backends) > 0 {
+		f["backends"] = backends
+	}
+	return f
+}
+
+// drawSequence draws a trouble with a course of its own: a cold start, a rolling deploy, or broken connections.
+func (d *draft) drawSequence(load float64) (list []object) {
+	add := func(length time.Duration, faults ...object) {
+		list = append(list, newPhase("TROUBLE", length, load, faults...))
+	}
+	cold, n := tidy(d.log("cold", 1.2, 8)), min(d.backends, 6)
+	kind := d.one("sequence", 0.35, 0.4, 0.25)
+	d.say("%s (cold: %v times slower)", []string{"cold start", "rolling deploy", "connections break"}[kind], cold)
+	switch kind {
+	case 0:
+		add(d.trouble/20, d.fault("down", true))
+		add(d.trouble/2, d.fault("slower", cold))
+	case 1:
+		for i := range n {
+			add(d.trouble/time.Duration(n), d.fault("down", true, i), d.fault("slower", cold, (i+n-1)%n))
+		}
+	default:
+		for range 2 {
+			add(d.span("break", 20*time.Millisecond, 300*time.Millisecond), d.fault("down", true))
+			add(d.trouble / 2)
 		}
 	}
-	window := time.Duration(60 / (d.base * d.Fleets[0].Rate) * float64(time.Second)) // of sixty calls
-	d.Recovery = sim.Recovery{Success: 0.95, Window: max(window.Round(10*time.Millisecond), 250*time.Millisecond)}
+	return list
 }

@@ -5,7 +5,10 @@ package main
 
 import (
 	"context"
-	"math"
+	"fmt"
+	"slices"
+
+	"github.com/stagger-go/stagger/internal/tools/sim"
 )
 
 // Limits. One seed shows where to look; only the mean of five proves that a player is worse.
@@ -15,131 +18,122 @@ const (
 	leastCalls = 0.02 // half of this success without retries can be lost
 )
 
-// judged has the outcomes of a scenario with all players.
-type judged struct {
-	Seed    uint64               `json:"seed"`
-	Index   int                  `json:"index"`
-	Words   string               `json:"words"`
-	Warned  []string             `json:"warned,omitempty"`
-	LowLoad bool                 `json:"lowLoad,omitempty"`
-	Players map[string][]outcome `json:"players"` // by seed, from 1; no retries has at least as many as any other
-
-	drawn *drawn
+// outcome has the results of a scenario's calls with a player, in the trouble and after it.
+type outcome struct {
+	success float64 // 0 to 1
+	never   bool    // the calls have not recovered
+	perCall float64 // requests at the last service
 }
 
-// judge plays a scenario once with each of these players, and under four more seeds with those that look worse than no
-// retries, which must be the first. Least is the minimum number of seeds.
-func judge(ctx context.Context, d *drawn, names []string, least int) (*judged, error) {
-	j := &judged{Words: d.Words, Warned: d.Warned, LowLoad: d.LowLoad, Players: map[string][]outcome{}, drawn: d}
-	var again []string
-	for seed := 1; seed <= max(least, 1); seed++ {
-		if err := j.play(ctx, uint64(seed), names); err != nil {
+// judged has the outcomes of a scenario with all players.
+type judged struct {
+	seed    uint64
+	index   int
+	about   string
+	players map[string][]outcome // by seed, from 1; no retries has at least as many as any other
+}
+
+// play plays the scenario with these players, under one seed: the same calls at the same times.
+func (s *scenario) play(ctx context.Context, seed int, names []string) ([]outcome, error) {
+	of := *s.Scenario
+	of.Variants = slices.DeleteFunc(slices.Clone(s.Variants), func(v sim.Variant) bool { return !slices.Contains(names, v.Name) })
+	r, err := of.Run(ctx, sim.Options{Seed: uint64(seed)})
+	if err != nil {
+		return nil, err
+	}
+	var list []outcome
+	for _, run := range r.Runs {
+		users := run.Fleets[0]
+		list = append(list, outcome{users.Success, users.Recovery.State == sim.RecoveryNever, run.Services[len(run.Services)-1].PerCall})
+	}
+	return list, nil
+}
+
+// judge plays a scenario under one seed with each of these players, and under four more with those that look worse than no
+// retries, which must be the first.
+func (s *scenario) judge(ctx context.Context, names []string) (*judged, error) {
+	j := &judged{about: s.About, players: map[string][]outcome{}}
+	for seed := 1; seed <= seeds && len(names) > 1; seed++ {
+		list, err := s.play(ctx, seed, names)
+		if err != nil {
 			return nil, err
 		}
-	}
-	for _, name := range names[1:] {
-		if j.loss(name) > suspicious || j.half(name) || j.never(name) {
-			again = append(again, name)
+		for i, o := range list {
+			j.players[names[i]] = append(j.players[names[i]], o)
 		}
-	}
-	if len(again) == 0 {
-		return j, nil
-	}
-	again = append([]string{noRetries}, again...)
-	for seed := max(least, 1) + 1; seed <= seeds; seed++ {
-		if err := j.play(ctx, uint64(seed), again); err != nil {
-			return nil, err
+		if seed == 1 {
+			names = slices.DeleteFunc(slices.Clone(names), func(n string) bool {
+				loss, half, never := j.result(n)
+				return n != noRetries && loss <= suspicious && !half && !never
+			})
 		}
 	}
 	return j, nil
 }
 
-func (j *judged) play(ctx context.Context, seed uint64, names []string) error {
-	list, err := j.drawn.play(ctx, seed, names...)
-	for i, o := range list {
-		j.Players[names[i]] = append(j.Players[names[i]], o)
-	}
-	return err
-}
-
-// loss returns the difference in success to no retries, 0 to 1, as the average of the played seeds.
-func (j *judged) loss(name string) float64 {
-	var sum float64
-	for i, o := range j.Players[name] {
-		sum += j.Players[noRetries][i].Success - o.Success
-	}
-	return sum / float64(len(j.Players[name]))
-}
-
-// deviation returns the standard error of the loss; NaN for one seed.
-func (j *judged) deviation(name string) float64 {
-	mean, n := j.loss(name), float64(len(j.Players[name]))
-	var sum float64
-	for i, o := range j.Players[name] {
-		off := j.Players[noRetries][i].Success - o.Success - mean
-		sum += off * off
-	}
-	return math.Sqrt(sum / (n - 1) / n)
-}
-
-// half reports whether less than half of the calls succeed that do so without retries.
-func (j *judged) half(name string) bool {
-	var own, none float64
-	for i, o := range j.Players[name] {
-		own += o.Success
-		none += j.Players[noRetries][i].Success
-	}
-	n := float64(len(j.Players[name]))
-	return none/n >= leastCalls && own < none/2
-}
-
-// never reports whether in most plays the calls do not recover, but do so without retries.
-func (j *judged) never(name string) bool {
-	n := 0
-	for i, o := range j.Players[name] {
-		if o.Never && !j.Players[noRetries][i].Never {
-			n++
+// search draws and judges n scenarios of each seed. Progress is called with the part that is done.
+func search(ctx context.Context, from []uint64, n int, names []string, progress func(part float64)) (list []*judged, err error) {
+	for _, seed := range from {
+		for index := range n {
+			s, err := draw(ctx, newChance(seed, index, nil), names)
+			if err != nil {
+				return nil, fmt.Errorf("scenario %d of seed %d: %w", index, seed, err)
+			}
+			j, err := s.judge(ctx, names)
+			if err != nil {
+				return nil, err
+			}
+			j.seed, j.index = seed, index
+			list = append(list, j)
+			progress(float64(len(list)) / float64(n*len(from)))
 		}
 	}
-	return 2*n > len(j.Players[name])
+	return list, nil
+}
+
+// result compares a player with no retries in the played seeds: the mean loss of success, 0 to 1; whether less than half of the calls
+// succeed that do so without retries; and whether in most plays the calls do not recover, but do so without retries.
+func (j *judged) result(name string) (loss float64, half, never bool) {
+	var own, none, stuck, n float64
+	for i, o := range j.players[name] {
+		ref := j.players[noRetries][i]
+		n, own, none = n+1, own+o.success, none+ref.success
+		if o.never && !ref.never {
+			stuck++
+		}
+	}
+	return (none - own) / n, none >= n*leastCalls && own < none/2, stuck > n/2
+}
+
+func (j *judged) loss(name string) float64 {
+	loss, _, _ := j.result(name)
+	return loss
 }
 
 // sum has a player's results in many scenarios.
 type sum struct {
-	Player        string
-	Scenarios     int
-	Over1, Over3  int // worse than no retries by more than this many points
-	Over10        int
-	Half, Never   int
-	Gain, PerCall float64 // on average of all scenarios, under the first seed
+	over          [3]uint64 // worse than no retries by more than 1, 3 and 10 points
+	half, never   uint64
+	gain, perCall float64
 }
 
-// count sums up the scenarios for which keep returns true.
-func count(list []*judged, name string, keep func(*judged) bool) sum {
-	s := sum{Player: name}
+func count(list []*judged, name string) (s sum) {
 	for _, j := range list {
-		if !keep(j) {
-			continue
+		loss, half, never := j.result(name)
+		for i, limit := range []float64{0.01, 0.03, 0.1} {
+			if loss > limit {
+				s.over[i]++
+			}
 		}
-		s.Scenarios++
-		loss, first := j.loss(name), j.Players[name][0]
-		s.Gain += first.Success - j.Players[noRetries][0].Success
-		s.PerCall += first.PerCall
-		s.Over1 += one(loss > 0.01)
-		s.Over3 += one(loss > 0.03)
-		s.Over10 += one(loss > 0.1)
-		s.Half += one(j.half(name))
-		s.Never += one(j.never(name))
+		if half {
+			s.half++
+		}
+		if never {
+			s.never++
+		}
+		first, n := j.players[name][0], float64(len(list))
+		s.gain += (first.success - j.players[noRetries][0].success) / n
+		s.perCall += first.perCall / n
 	}
-	n := float64(max(s.Scenarios, 1))
-	s.Gain /= n
-	s.PerCall /= n
 	return s
-}
-
-func one(yes bool) int {
-	if yes {
-		return 1
-	}
-	return 0
 }

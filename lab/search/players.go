@@ -5,194 +5,99 @@ package main
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/stagger-go/stagger/policy"
 )
-
-// player is a kind of retries that plays scenarios.
-type player struct {
-	name string
-	file func(d *draft, p drawnPolicy) string // the policy file; nil: see [variant]
-	grpc bool                                 // gRPC's own client, which
-}
 
 // The names of special players: those to compare with, or to judge first.
 const (
 	noRetries     = "no retries"
-	defaultPlayer = "default"
 	grpcPlayer    = "gRPC throttled"
+	unbound       = "4 attempts"
+	defaultPlayer = "default"
 )
 
 // players are all players. The first is the reference.
-var players = []player{
-	{noRetries, nil, false},
-	{grpcPlayer, (*draft).grpcFile, true},
-	{"4 attempts", (*draft).unboundFile, true},
-	{defaultPlayer, (*draft).defaultFile, false},
-	{"quick start", (*draft).quickStartFile, false},
-	{"hedging", (*draft).hedgingFile, false},
-	{"admission", nil, false},
-}
+var players = []string{noRetries, grpcPlayer, unbound, defaultPlayer, "quick start", "hedging", "admission"}
 
-// playerNames returns the names of all players.
-func playerNames() []string {
-	list := make([]string, len(players))
-	for i, p := range players {
-		list[i] = p.name
-	}
-	return list
-}
-
-// drawnPolicy is the drawn part of the policy.
-type drawnPolicy struct {
-	attempts int
-	backoff  time.Duration
-	codes    string
-	kind     policyKind
-	times    []time.Duration // attempt timeout, or hedging delay, of each kind of calls
-	onlyLast bool            // only calls to the
-}
-
-type policyKind uint8
-
-const (
-	kindPlain   policyKind = iota // retries only after failures
-	kindTimeout                   // also after slow attempts
-	kindReplace                   // also instead of
-	kindHedge                     // hedges
-)
-
-// drawPolicy draws the policy. The default player uses it with the default budget.
-func (d *draft) drawPolicy() drawnPolicy {
-	p := drawnPolicy{attempts: 2 + d.IntN(4), backoff: d.span(20*time.Millisecond, 250*time.Millisecond), codes: "UNAVAILABLE"}
-	if d.hit(0.5) {
-		p.codes = "UNAVAILABLE, RESOURCE_EXHAUSTED"
-	}
-	p.kind = policyKind(d.one(0.48, 0.27, 0.05, 0.2))
-	p.onlyLast = len(d.Services) > 1 && d.hit(0.3)
-	var times func(u kind) time.Duration
-	switch p.kind {
-	case kindPlain:
-		d.say("retries")
-		return p
-	case kindHedge:
-		near := d.hit(0.3)
-		part := d.even(0.95, 1.6)
-		if near {
-			d.say("hedges at %.2g times the median", part)
-		} else {
-			d.say("hedges at p99")
+// drawPolicy draws a policy, which the default player uses with the default budget, but no time that a Retrier warns of because most
+// calls take longer. It returns the policy files of these players, and the players as variants of the scenario.
+func (d *draft) drawPolicy(names []string) (files object, variants []object) {
+	codes := [][]string{{"UNAVAILABLE"}, {"UNAVAILABLE", "RESOURCE_EXHAUSTED"}}[d.one("codes", 0.5, 0.5)]
+	attempts, backoff := 2+int(4*d.part("attempts")), d.span("backoff", 20*time.Millisecond, 250*time.Millisecond)
+	onlyLast := len(d.services) > 1 && d.hit("only the last hop", 0.3)
+	// After failures alone, also in parallel to a slow attempt, or as a hedge.
+	const inParallel, nearMedian, nearP99 = 1, 2, 3
+	policy := d.one("policy", 0.48, 0.32, 0.06, 0.14)
+	over, near := tidy(d.log("attempt timeout", 1.1, 12)), d.even("near the median", 1.05, 1.6)
+	d.say("%s", []string{"retries", fmt.Sprint("attempt timeout of medians: ", over), "hedges near the median", "hedges at p99"}[policy])
+	retries := func(attempts int, more object) object {
+		r := object{
+			"maxAttempts": attempts, "initialBackoff": seconds(backoff), "maxBackoff": seconds(neat(16 * backoff)),
+			"backoffMultiplier": 2, "retryableStatusCodes": codes,
 		}
-		times = func(u kind) time.Duration {
-			if near {
-				return time.Duration(float64(u.median) * part)
+		maps.Copy(r, more)
+		return object{"retryPolicy": r}
+	}
+	hedges := func(attempts int, delay time.Duration) object {
+		return object{"hedgingPolicy": object{"maxAttempts": attempts, "hedgingDelay": seconds(delay), "nonFatalStatusCodes": codes}}
+	}
+	entry := func(name string, k *kind) object {
+		within := func(t time.Duration) time.Duration { return neat(min(t, k.deadline*2/3)) }
+		switch {
+		case onlyLast && k.service != "shop":
+			return object{}
+		case name == grpcPlayer: // its jitter, and below the throttling of gRFC A6's example
+			return retries(4, object{"jitter": "PROPORTIONAL"})
+		case name == unbound:
+			return retries(4, object{"jitter": "PROPORTIONAL", "budget": "NONE"})
+		case name == "quick start": // the first example of README.md without its timeout
+			return retries(4, object{"initialBackoff": "0.1s", "maxBackoff": "1s", "retryableStatusCodes": []string{"UNAVAILABLE"}})
+		case name == "hedging": // as docs/hedging.md advises
+			return hedges(2, within(k.p99))
+		case policy == nearMedian:
+			return hedges(min(attempts, 3), within(time.Duration(float64(k.median)*near)))
+		case policy == nearP99:
+			return hedges(min(attempts, 3), within(max(k.p99, k.median*6/5)))
+		case policy == inParallel:
+			return retries(attempts, object{"perAttemptTimeout": seconds(within(time.Duration(float64(k.median) * over)))})
+		default:
+			return retries(attempts, nil)
+		}
+	}
+	files = object{}
+	for _, name := range players {
+		if !slices.Contains(names, name) {
+			continue
+		}
+		v := object{"name": name, "policy": name}
+		if variants = append(variants, v); name == noRetries {
+			v["policy"] = "NONE"
+			continue
+		}
+		if name == grpcPlayer || name == unbound { // no chain guard, and it learns nothing
+			v["guard"], v["blind"] = false, true
+		}
+		entries := make([]object, 0, len(d.kinds))
+		for i := range d.kinds {
+			e := entry(name, &d.kinds[i])
+			service, method, _ := strings.Cut(d.kinds[i].method[1:], "/")
+			e["name"] = []object{{"service": service, "method": method}}
+			if name == "admission" {
+				e["admission"] = "REFUSE"
 			}
-			return max(u.p99, u.median*6/5)
+			entries = append(entries, e)
 		}
-	default:
-		over := d.log(0.9, 12)
-		d.say("attempt timeout of %.2g times the median", over)
-		times = func(u kind) time.Duration { return time.Duration(float64(u.median) * over) }
-	}
-	for i, u := range d.kinds {
-		p.times = append(p.times, neat(min(times(u), d.deadline(i)*2/3)))
-	}
-	return p
-}
-
-// file writes a policy file with an entry for each kind of calls.
-func (d *draft) file(head string, p drawnPolicy, entry func(kind int) string) string {
-	var b strings.Builder
-	b.WriteString(head + "methodConfig:\n")
-	for i, k := range d.kinds {
-		service, name, _ := strings.Cut(strings.TrimPrefix(k.method, "/"), "/")
-		fmt.Fprintf(&b, "  - name: [{service: %s, method: %s}]\n", service, name)
-		if !p.onlyLast || k.service == d.last().Name {
-			b.WriteString(entry(i))
+		file := object{"methodConfig": entries}
+		if files[name] = file; name == grpcPlayer {
+			file["retryThrottling"] = object{"maxTokens": 10, "tokenRatio": 0.1}
 		}
 	}
-	return b.String()
-}
-
-// retryPolicy writes the part that all retry policies share.
-func retryPolicy(attempts int, first, longest time.Duration, codes string, more ...string) string {
-	lines := append([]string{
-		fmt.Sprintf("maxAttempts: %d", attempts), "initialBackoff: " + seconds(first), "maxBackoff: " + seconds(longest),
-		"backoffMultiplier: 2", "retryableStatusCodes: [" + codes + "]",
-	}, more...)
-	return "    retryPolicy:\n      " + strings.Join(lines, "\n      ") + "\n"
-}
-
-func hedgingPolicy(attempts int, delay time.Duration, codes string) string {
-	return fmt.Sprintf("    hedgingPolicy:\n      maxAttempts: %d\n      hedgingDelay: %s\n      nonFatalStatusCodes: [%s]\n", attempts, seconds(delay), codes)
+	return files, variants
 }
 
 // seconds returns a time in the form of policy files.
 func seconds(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), 'f', -1, 64) + "s" }
-
-// longest returns the longest backoff.
-func (p drawnPolicy) longest() time.Duration { return neat(16 * p.backoff) }
-
-// drawn returns the drawn policy's entry for the calls of a service.
-func (p drawnPolicy) entry(i int) string {
-	switch p.kind {
-	case kindHedge:
-		return hedgingPolicy(min(p.attempts, 3), p.times[i], p.codes)
-	case kindTimeout:
-		return retryPolicy(p.attempts, p.backoff, p.longest(), p.codes, "perAttemptTimeout: "+seconds(p.times[i]))
-	case kindReplace:
-		return retryPolicy(p.attempts, p.backoff, p.longest(), p.codes, "perAttemptTimeout: "+seconds(p.times[i]), "onAttemptTimeout: RETRY")
-	default:
-		return retryPolicy(p.attempts, p.backoff, p.longest(), p.codes)
-	}
-}
-
-func (d *draft) defaultFile(p drawnPolicy) string { return d.file("", p, p.entry) }
-
-// grpcFile returns gRPC's own retries of the drawn codes: four attempts, its jitter, and the throttling of gRFC A6's
-// example.
-func (d *draft) grpcFile(p drawnPolicy) string {
-	return d.file("retryThrottling: {maxTokens: 10, tokenRatio: 0.1}\n", p, func(int) string {
-		return retryPolicy(4, p.backoff, p.longest(), p.codes, "jitter: PROPORTIONAL")
-	})
-}
-
-func (d *draft) unboundFile(p drawnPolicy) string {
-	return d.file("", p, func(int) string {
-		return retryPolicy(4, p.backoff, p.longest(), p.codes, "jitter: PROPORTIONAL", "budget: NONE")
-	})
-}
-
-// quickStartFile returns the first example of README.md without its timeout: the calls have their own deadlines.
-func (d *draft) quickStartFile(p drawnPolicy) string {
-	return d.file("", p, func(int) string {
-		return retryPolicy(4, 100*time.Millisecond, time.Second, "UNAVAILABLE")
-	})
-}
-
-// hedgingFile returns a policy that hedges at the usual p99, as docs/hedging.md advises.
-func (d *draft) hedgingFile(p drawnPolicy) string {
-	return d.file("", p, func(i int) string {
-		return hedgingPolicy(2, neat(min(d.kinds[i].p99, d.deadline(i)*2/3)), "UNAVAILABLE")
-	})
-}
-
-// warnings returns lint's warnings about the drawn policy from the file alone, and those of a Retrier within 100 calls.
-func (d *draft) warnings(file string, p drawnPolicy) (list []string) {
-	for _, w := range policy.Lint("policy.yaml", []byte(file)) {
-		list = append(list, w.String())
-	}
-	for i, t := range p.times {
-		switch k := d.kinds[i]; {
-		case p.onlyLast && k.service != d.last().Name || t > k.median:
-		case p.kind == kindHedge:
-			list = append(list, fmt.Sprintf("hedgingDelay %v of %s is less than half of its calls take", t, k.method))
-		default:
-			list = append(list, fmt.Sprintf("perAttemptTimeout %v of %s is less than most of its calls take", t, k.method))
-		}
-	}
-	return list
-}

@@ -7,8 +7,8 @@
 //	http.Handle("/debug/stagger/", debugpage.Config{}.Handler(retrier))
 //	go http.ListenAndServe("localhost:6060", nil)
 //
-// The page works without JavaScript; with it, the page updates itself. state.json and
-// explain.json, in the same folder, have the same data as JSON.
+// The page works without JavaScript; with it, the page updates itself. state.json, in the same
+// folder, has its data as JSON.
 package debugpage
 
 import (
@@ -23,8 +23,9 @@ import (
 type Config struct {
 	// Authorize returns an error to refuse a request. It is called for every request, including those from other machines:
 	// the page reveals a lot about a program. Without Authorize, only connections between loopback addresses
-	// are answered, unless a proxy forwards them. A server other than net/http's must set the local address
-	// ([http.LocalAddrContextKey]).
+	// are answered, and none with a header that proxies add, such as X-Forwarded-For. A proxy on this machine that adds no
+	// header can't be told apart from a browser: set Authorize if one forwards to the page. A server other than net/http's must set
+	// the local address ([http.LocalAddrContextKey]).
 	Authorize func(*http.Request) error
 	// Hosts are the accepted host names, without port, in addition to localhost and IP addresses. Requests for other names are
 	// refused, because a web site may point its own name to the address of this machine.
@@ -33,9 +34,7 @@ type Config struct {
 	Errors bool
 }
 
-// Handler serves the page, and records the Retriers' decisions from now on ([interceptor.Retrier.Observe]): the last 256, and counts of the last five
-// minutes. You can
-// mount it at any path that ends with a slash; it does not register itself.
+// Handler serves the page, and records the Retriers' decisions from now on ([interceptor.Retrier.Observe]): the last 256. You can mount it at any path that ends with a slash; it does not register itself.
 //
 // It answers only GET. At most 16 browsers get live updates at a time; slow readers are disconnected. A
 // live connection ends after a minute, and the browser reconnects: http.Server.Shutdown may wait that long.

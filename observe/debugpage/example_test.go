@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
+	"strings"
 
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/observe/debugpage"
@@ -31,8 +31,15 @@ func ExampleConfig_Switch() {
 	server := httptest.NewServer(mux)
 	defer server.Close()
 
-	// curl -d mode=OFF localhost:6060/debug/stagger/switch
-	answer, err := http.PostForm(server.URL+"/debug/stagger/switch", url.Values{"mode": {"OFF"}})
+	// curl -H 'X-Stagger-Control: 1' -d mode=OFF localhost:6060/debug/stagger/switch
+	ask, err := http.NewRequest(http.MethodPost, server.URL+"/debug/stagger/switch", strings.NewReader("mode=OFF"))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ask.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	ask.Header.Set("X-Stagger-Control", "1")
+	answer, err := http.DefaultClient.Do(ask)
 	if err != nil {
 		fmt.Println(err)
 		return

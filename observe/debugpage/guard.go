@@ -10,6 +10,8 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"github.com/stagger-go/stagger/internal/tools/webhost"
 )
 
 // guard passes requests that may see the page to next.
@@ -52,7 +54,7 @@ func (c Config) refusal(r *http.Request) string {
 			}
 		}
 	}
-	if !c.knowsHost(r.Host) {
+	if !webhost.Accepted(r.Host, c.Hosts) {
 		return fmt.Sprintf("host %.100q: must be localhost, an IP address, or one of debugpage.Config.Hosts", r.Host)
 	}
 	if r.Header.Get("Sec-Fetch-Site") == "cross-site" && r.Header.Get("Sec-Fetch-Mode") != "navigate" {
@@ -85,17 +87,4 @@ func forwards(name string) bool {
 func isLoopback(address string) bool {
 	a, err := netip.ParseAddrPort(address)
 	return err == nil && a.Addr().Unmap().IsLoopback()
-}
-
-// knowsHost reports whether a host, with or without port, is accepted.
-func (c Config) knowsHost(host string) bool {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	host = strings.TrimSuffix(strings.ToLower(host), ".")
-	if host == "localhost" || slices.ContainsFunc(c.Hosts, func(known string) bool { return strings.EqualFold(known, host) }) {
-		return true
-	}
-	_, err := netip.ParseAddr(strings.TrimSuffix(strings.TrimPrefix(host, "["), "]"))
-	return err == nil
 }

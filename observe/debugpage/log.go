@@ -34,8 +34,6 @@ type decisionLog struct {
 	mu   sync.Mutex // guards all below
 	ring []loggedDecision
 	next int // once the ring is full, the index of the oldest, which the next one overwrites
-
-	counts decisionCounts
 }
 
 // shadow reports whether mode ENFORCE would have sent another attempt.
@@ -54,7 +52,6 @@ func (l *decisionLog) add(e interceptor.Event) {
 	d.Err = nil // it may keep messages alive
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.counts.add(e, d.Time)
 	if len(l.ring) < logSize {
 		l.ring = append(l.ring, d)
 		return
@@ -81,66 +78,4 @@ func shortText(err error) string {
 		return text
 	}
 	return strings.ToValidUTF8(strings.Clone(text[:most]), "") // a rune may be incomplete
-}
-
-// decisionCountTime is how long a decision counts.
-const decisionCountTime = 5 * time.Minute
-
-const (
-	countSlot    = 10 * time.Second // decisions expire in slots of this length
-	countSlots   = int(decisionCountTime / countSlot)
-	countMethods = 100 // in a slot: users may choose the names of methods
-)
-
-// decisionCounts are the counts of the last minutes, by slot. decisionLog.mu guards them.
-type decisionCounts struct{ slots [countSlots]countedSlot }
-
-// countedSlot has the counts of a slot; the Count of its keys is 0.
-type countedSlot struct {
-	start   time.Time
-	counts  map[countState]int
-	methods map[string]bool
-}
-
-func (c *decisionCounts) add(e interceptor.Event, now time.Time) {
-	start := now.Truncate(countSlot)
-	s := &c.slots[int(start.Unix()/int64(countSlot/time.Second))%countSlots]
-	if !s.start.Equal(start) {
-		*s = countedSlot{start, map[countState]int{}, map[string]bool{}}
-	}
-	method := e.Method
-	if !s.methods[method] && len(s.methods) >= countMethods {
-		method = "other"
-	}
-	s.methods[method] = true
-	s.counts[countState{Method: method, Reason: e.Reason, Shadow: shadow(e)}]++
-}
-
-// countList returns the counts of the last minutes for a method, or for all with "", ordered by method and reason.
-func (l *decisionLog) countList(method string) []countState {
-	l.mu.Lock()
-	sums := l.counts.sum(time.Now())
-	l.mu.Unlock()
-	list := []countState{}
-	for of, n := range sums {
-		if method == "" || method == of.Method {
-			of.Count = n
-			list = append(list, of)
-		}
-	}
-	slices.SortFunc(list, compareCounts)
-	return list
-}
-
-func (c *decisionCounts) sum(now time.Time) map[countState]int {
-	sums := map[countState]int{}
-	for _, s := range c.slots {
-		if now.Sub(s.start) >= decisionCountTime {
-			continue
-		}
-		for of, n := range s.counts {
-			sums[of] += n
-		}
-	}
-	return sums
 }

@@ -9,7 +9,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,7 +19,6 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
 
@@ -104,56 +102,4 @@ func TestDecisionLog_Bounded(t *testing.T) {
 			t.Fatalf("decision %d is %q; want %q", i, d.Error, want)
 		}
 	}
-}
-
-func TestDecisionLog_Concurrent(t *testing.T) {
-	t.Parallel()
-	l := new(decisionLog)
-	var calls sync.WaitGroup
-	for range 4 {
-		calls.Go(func() {
-			for range 200 {
-				l.add(interceptor.Event{Method: getOrder})
-				if all, counts := l.all(), l.countList(""); len(all) == 0 || all[len(all)-1].Method != getOrder || len(counts) != 1 {
-					t.Errorf("%d decisions", len(all))
-				}
-			}
-		})
-	}
-	calls.Wait()
-}
-
-// Counts cover all decisions of the last minutes, not only the kept ones, and the number of outside names is bounded.
-func TestDecisionCounts(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		l := new(decisionLog)
-		for range 100 { // in 70 s
-			for range 3 {
-				l.add(interceptor.Event{Method: getOrder, Reason: policy.ReasonRetry, Retry: true})
-			}
-			l.add(interceptor.Event{Method: getOrder, Reason: policy.ReasonAttemptsExhausted})
-			time.Sleep(700 * time.Millisecond)
-		}
-		want := []countState{
-			{Method: getOrder, Reason: policy.ReasonAttemptsExhausted, Count: 100}, {Method: getOrder, Reason: policy.ReasonRetry, Count: 300},
-		}
-		if got := l.countList(""); !slices.Equal(got, want) || len(l.countList(create)) != 0 {
-			t.Errorf("%+v; want %+v", got, want)
-		}
-		time.Sleep(decisionCountTime)
-		if got := l.countList(""); len(got) != 0 {
-			t.Errorf("minutes later: %+v", got)
-		}
-		for i := range 300 {
-			l.add(interceptor.Event{Method: fmt.Sprintf("/stranger/%d", i)})
-		}
-		got, sum := l.countList(""), 0
-		for _, c := range got {
-			sum += c.Count
-		}
-		if len(got) != 101 || sum != 300 {
-			t.Errorf("%d counts, %d in all; want 101, of 300 methods", len(got), sum)
-		}
-	})
 }

@@ -11,20 +11,21 @@ import (
 	"fmt"
 	"html/template"
 	"net/http"
+	"os"
 	"path"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/internal/tools/explain"
 )
 
 //go:embed page.html page.css page.js icon.svg
 var files embed.FS
 
 var templates = template.Must(template.New("").Funcs(template.FuncMap{
-	"short":  explain.Short,
 	"number": number,
 }).ParseFS(files, "page.html"))
 
@@ -55,13 +56,11 @@ func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, name := path.Split(r.URL.Path)
 	switch name {
 	case "":
-		p.serveHTML(w, "page", func() (any, error) { return p.content(r) })
+		serveHTML(w, "page", func() (any, error) { return p.content(r) })
 	case "state.json":
-		p.serveJSON(w, func() (any, error) { return p.states(r.URL.Query().Get("method")), nil })
+		serveJSON(w, func() (any, error) { return p.states(r.URL.Query().Get("method")), nil })
 	case "explain":
-		p.serveHTML(w, "explain", func() (any, error) { return p.explanation(r) })
-	case "explain.json":
-		p.serveJSON(w, func() (any, error) { return p.explanationJSON(r) })
+		serveHTML(w, "explain", func() (any, error) { return p.explanation(r) })
 	case "events":
 		p.serveEvents(w, r)
 	case "page.css", "page.js", "icon.svg":
@@ -71,13 +70,23 @@ func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// thisProcess names the program on the page.
+var thisProcess = func() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown host"
+	}
+	name, _ := os.Executable() // "" has no name
+	return fmt.Sprintf("%s on %s, process %d, since %s UTC", filepath.Base(name), host, os.Getpid(), time.Now().UTC().Format(time.DateTime))
+}()
+
 // content is the data of the page.
 type content struct {
 	Sections []section
 	Method   string   // of the shown decisions; "" for all
 	Methods  []string // to choose from
 	Several  bool     // there are several Retriers
-	Process  process
+	Process  string
 }
 
 // section is a part of the page with live updates.
@@ -97,7 +106,7 @@ func (p *page) content(r *http.Request) (content, error) {
 func (p *page) sections(method string) (list []section, err error) {
 	for i := range p.retriers {
 		s := p.state(i, method)
-		for _, name := range []string{"policy", "budgets", "admission", "counts", "decisions"} {
+		for _, name := range []string{"policy", "budgets", "admission", "decisions"} {
 			var b bytes.Buffer
 			if err := templates.ExecuteTemplate(&b, name, s); err != nil {
 				return nil, err
@@ -133,8 +142,8 @@ func (p *page) methods() (list []string) {
 }
 
 // serveHTML executes a template, and serves the complete result.
-func (p *page) serveHTML(w http.ResponseWriter, name string, content func() (any, error)) {
-	p.serve(w, "text/html; charset=utf-8", func(b *bytes.Buffer) error {
+func serveHTML(w http.ResponseWriter, name string, content func() (any, error)) {
+	serve(w, "text/html; charset=utf-8", func(b *bytes.Buffer) error {
 		c, err := content()
 		if err != nil {
 			return err
@@ -143,8 +152,8 @@ func (p *page) serveHTML(w http.ResponseWriter, name string, content func() (any
 	})
 }
 
-func (p *page) serveJSON(w http.ResponseWriter, content func() (any, error)) {
-	p.serve(w, "application/json", func(b *bytes.Buffer) error {
+func serveJSON(w http.ResponseWriter, content func() (any, error)) {
+	serve(w, "application/json", func(b *bytes.Buffer) error {
 		c, err := content()
 		if err != nil {
 			return err
@@ -159,7 +168,7 @@ func (p *page) serveJSON(w http.ResponseWriter, content func() (any, error)) {
 type requestError struct{ error }
 
 // serve responds with the output of write, or with its error.
-func (p *page) serve(w http.ResponseWriter, kind string, write func(*bytes.Buffer) error) {
+func serve(w http.ResponseWriter, kind string, write func(*bytes.Buffer) error) {
 	var b bytes.Buffer
 	err := safely(func() error { return write(&b) })
 	if err != nil {

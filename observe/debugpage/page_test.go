@@ -43,9 +43,7 @@ func TestPage(t *testing.T) {
 		page := get(h, "").Body.String()
 		wants(t, page, "<th>orders<", "0 of 2", "retry</span> after 100ms", "budget_exhausted</span>: orders", "not_idempotent</span>",
 			"The traffic has not earned another attempt", `explain?retrier=1&amp;method=%2facme.orders.v1.OrderService%2fGetOrder&amp;code=UNAVAILABLE`)
-		wants(t, page, filepath.Base(os.Args[0])+" on ", ", process "+strconv.Itoa(os.Getpid())+", since <time>20", `<button id="pause" type="button" hidden>`,
-			`<th class="figure">budget_exhausted</th><th class="figure">not_idempotent</th><th class="figure">retry</th>`,
-			`<tr><td>/acme.orders.v1.OrderService/GetOrder</td><td class="figure">1</td><td class="figure"></td><td class="figure">2</td></tr>`)
+		wants(t, page, filepath.Base(os.Args[0])+" on ", ", process "+strconv.Itoa(os.Getpid())+", since 20", `<button id="pause" type="button" hidden>`)
 		if strings.Contains(page, "secret") {
 			t.Errorf("the page shows the text of an error:\n%s", page)
 		}
@@ -108,8 +106,8 @@ func TestPageJSON(t *testing.T) {
 		if d := first.Decisions; len(d) != 3 || d[0].Reason != "budget_exhausted" || d[0].Attempt != 3 || d[0].Peer != "bufconn" || d[0].Retry || d[2].Delay != "100ms" || d[0].Error != "" {
 			t.Errorf("%+v", d)
 		}
-		if c := first.Counts; len(c) != 2 || c[0] != (countState{Method: getOrder, Reason: "budget_exhausted", Count: 1}) || first.Process != thisProcess {
-			t.Errorf("%+v of %+v", c, first.Process)
+		if first.Process != thisProcess {
+			t.Errorf("%q", first.Process)
 		}
 		if p := first.Policy; p.Source != "retry.yaml" || len(p.Hash) != 12 || p.Since.IsZero() || len(p.Warnings) != 1 || p.Refused != "" {
 			t.Errorf("%+v", p)
@@ -246,16 +244,6 @@ func TestPageOfABudgetThatPanics(t *testing.T) {
 	})
 }
 
-// A panic while the page is made is answered with an error, not with a broken connection.
-func TestPageThatPanics(t *testing.T) {
-	t.Parallel()
-	w := httptest.NewRecorder()
-	new(page).serveHTML(w, "page", func() (any, error) { panic("out of order") })
-	if w.Code != http.StatusInternalServerError || !strings.Contains(w.Body.String(), "out of order") {
-		t.Errorf("%d %s", w.Code, w.Body)
-	}
-}
-
 func TestPageFiles(t *testing.T) {
 	t.Parallel()
 	mux := http.NewServeMux()
@@ -292,7 +280,7 @@ func TestReadBudgetsOfMany(t *testing.T) {
 	for i := range maxBudgets + 10 {
 		b := must.Get(budget.New(budget.RefundConfig{Capacity: 500, RetryCost: 5, TimeoutCost: 10, Success: 1}))(t)
 		if i%8 == 7 {
-			b.Withdraw(time.Now(), budget.KindFailure, 1)
+			b.Withdraw(time.Now(), budget.Charge{Kind: budget.KindFailure})
 		}
 		options = append(options, interceptor.WithBudget("b"+string(rune('A'+i)), b))
 	}

@@ -13,7 +13,6 @@ import (
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/codename"
 	"github.com/stagger-go/stagger/internal/decision"
-	"github.com/stagger-go/stagger/internal/inside"
 	"github.com/stagger-go/stagger/internal/tools/explain"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -24,13 +23,12 @@ const maxAdmissions = 64
 // retrierState is the data about a Retrier, on the page and in state.json.
 type retrierState struct {
 	Number    int              `json:"number"` // from 1, in the order of the handler's arguments
-	Process   process          `json:"process"`
+	Process   string           `json:"process"`
 	Policy    policyState      `json:"policy"`
 	Waiting   waitingState     `json:"waiting"`
 	Budgets   []budgetState    `json:"budgets"`
 	Hidden    int              `json:"budgetsNotShown"` // they have more left than the shown ones
 	Admission []admissionState `json:"admission"`       // methods with most refusals first
-	Counts    []countState     `json:"counts"`          // of decisions in the last five minutes
 	Decisions []decisionState  `json:"decisions"`       // the newest first
 }
 
@@ -100,11 +98,11 @@ type decisionState struct {
 	Means string `json:"-"` // the reason's
 }
 
-// byHand returns the services whose mode was set by hand, and the percentage of all calls.
+// byHand returns the services whose mode was set by hand.
 func byHand(is interceptor.State) (list []string) {
 	for _, s := range is.Switches {
-		if s.Service != "" || s.Percent < 100 {
-			list = append(list, cmp.Or(s.Service, "all calls")+": "+s.String()+", set by hand")
+		if s.Service != "" {
+			list = append(list, s.Service+": "+s.String()+", set by hand")
 		}
 	}
 	return list
@@ -117,13 +115,12 @@ func (p *page) state(i int, method string) retrierState {
 	s := retrierState{
 		Number: i + 1, Process: thisProcess,
 		Policy: policyState{
-			Source: is.Policies.Source(), Hash: is.Policies.Hash(), Since: inside.Since(p.retriers[i]).UTC(),
+			Source: is.Policies.Source(), Hash: is.Policies.Hash(), Since: is.Since.UTC(),
 			Mode: string(max(set.Mode(), is.Switches[0].Mode)), SetMode: string(is.Switches[0].Mode), Percent: set.Percent(), Entries: append(otherModes(set), byHand(is)...), Warnings: []string{},
 		},
 		Waiting:   waitingState{is.Waiting, is.Policies.Config().MaxWaiting},
 		Budgets:   []budgetState{},
-		Admission: admissions(inside.Admission(p.retriers[i])),
-		Counts:    p.logs[i].countList(method),
+		Admission: admissions(is.Admission),
 		Decisions: []decisionState{},
 	}
 	for _, w := range is.Warnings {
@@ -189,8 +186,8 @@ func (p *page) decision(d loggedDecision) decisionState {
 }
 
 // admissions returns the admission of the methods with most refusals.
-func admissions(all []inside.AdmissionState) []admissionState {
-	slices.SortStableFunc(all, func(a, b inside.AdmissionState) int { return cmp.Compare(b.Refused, a.Refused) })
+func admissions(all []interceptor.AdmissionState) []admissionState {
+	slices.SortStableFunc(all, func(a, b interceptor.AdmissionState) int { return cmp.Compare(b.Refused, a.Refused) })
 	all = all[:min(len(all), maxAdmissions)]
 	list := make([]admissionState, 0, len(all))
 	for _, a := range all {

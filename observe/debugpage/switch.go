@@ -5,15 +5,15 @@ package debugpage
 
 import (
 	"bytes"
+	"crypto/rand"
+	"crypto/subtle"
 	_ "embed"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"html/template"
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/stagger-go/stagger/interceptor"
@@ -25,38 +25,33 @@ import (
 // itself. GET shows the modes. POST sets one, with a form that has these fields:
 //
 //	mode     ENFORCE, OBSERVE or OFF
-//	percent  of the calls, 0 to 100; without it 100
 //	service  such as acme.orders.v1.OrderService; without it all calls
 //
-//	curl -d mode=OFF localhost:6060/debug/stagger/switch
+//	curl -H 'X-Stagger-Control: 1' -d mode=OFF localhost:6060/debug/stagger/switch
 //
-// Browsers get a page, other clients JSON. Requests from pages of other origins are refused
-// ([http.CrossOriginProtection]). The Retriers notify their observers of each change, which log it.
+// Browsers get a page, other clients JSON. A POST must carry the token of the page's form, or the header X-Stagger-Control: 1, which
+// no page of another site can send. The Retriers notify their observers of each change, which log it.
 //
-// A reload of the policy file doesn't change modes set by hand: the stricter of both applies, until you set ENFORCE and 100,
+// A reload of the policy file doesn't change modes set by hand: the stricter of both applies, until you set ENFORCE,
 // or restart the program.
 func (c Config) Switch(retriers ...*interceptor.Retrier) http.Handler {
 	if len(retriers) == 0 || slices.Contains(retriers, nil) {
 		return c.guard(http.HandlerFunc(noRetrier))
 	}
-	return c.protect([]string{http.MethodGet, http.MethodPost}, modes{http.NewCrossOriginProtection(), retriers})
+	return c.protect([]string{http.MethodGet, http.MethodPost}, modes{rand.Text(), retriers})
 }
 
 // modes is the handler of the switch.
 type modes struct {
-	origins  *http.CrossOriginProtection
+	token    string // of the page's form
 	retriers []*interceptor.Retrier
 }
 
 func (m modes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if err := m.origins.Check(r); err != nil {
-		http.Error(w, "debugpage: "+err.Error(), http.StatusForbidden)
-		return
-	}
 	browser := strings.Contains(r.Header.Get("Accept"), "text/html")
 	if r.Method == http.MethodPost {
-		if err := m.set(w, r); err != nil {
-			http.Error(w, "debugpage: nothing is set: "+err.Error(), http.StatusBadRequest)
+		if code, err := m.set(w, r); err != nil {
+			http.Error(w, "debugpage: "+err.Error(), code)
 			return
 		}
 		if browser {
@@ -69,52 +64,75 @@ func (m modes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.URL.RawQuery == "style":
 		http.ServeFileFS(w, r, files, "page.css")
 	case browser:
-		m.show(w)
+		serve(w, "text/html; charset=utf-8", func(b *bytes.Buffer) error {
+			return switchPage.Execute(b, map[string]any{"Token": m.token, "Retriers": m.state()})
+		})
 	default:
-		m.write(w)
+		serveJSON(w, func() (any, error) { return m.state(), nil })
 	}
 }
 
-// set sets the mode of a form. It refuses unknown fields: a misspelled service would otherwise set the mode of all calls.
-func (m modes) set(w http.ResponseWriter, r *http.Request) error {
+// set sets the mode of a form, and returns the code for an error. It refuses unknown fields: a misspelled service would otherwise
+// set the mode of all calls.
+func (m modes) set(w http.ResponseWriter, r *http.Request) (code int, err error) {
 	if r.URL.RawQuery != "" {
-		return errors.New("the fields must stand in the body and not in the address")
+		return http.StatusBadRequest, errors.New("nothing is set: the fields must stand in the body and not in the address")
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, 4<<10)
 	if err := r.ParseForm(); err != nil {
-		return err
+		return http.StatusBadRequest, fmt.Errorf("nothing is set: %w", err)
 	}
+	if r.Header.Get("X-Stagger-Control") != "1" && subtle.ConstantTimeCompare([]byte(r.PostForm.Get("token")), []byte(m.token)) == 0 {
+		return http.StatusForbidden, errors.New("nothing is set: the form's token is missing, or of another run of the program: load the page again. " +
+			"Other clients send the header X-Stagger-Control: 1")
+	}
+	r.PostForm.Del("token")
 	to, err := switchOf(r.PostForm)
-	if err != nil {
-		return err
+	if err == nil {
+		err = m.check(to)
 	}
-	for _, retrier := range m.retriers {
-		if err := retrier.Switch(to); err != nil {
-			return err
+	if err != nil {
+		return http.StatusBadRequest, fmt.Errorf("nothing is set: %w", err)
+	}
+	for i, retrier := range m.retriers {
+		if err := retrier.Switch(to); err != nil { // the program has set modes in the meantime
+			return http.StatusInternalServerError, fmt.Errorf("%d of %d Retriers are set: %w", i, len(m.retriers), err)
+		}
+	}
+	return 0, nil
+}
+
+// maxServices is the number of services with modes of their own that a Retrier takes.
+const maxServices = 1000
+
+// check returns an error if a Retrier would refuse a switch, before any is set.
+func (m modes) check(to interceptor.Switch) error {
+	if strings.ContainsAny(to.Service, "/* \t\r\n") {
+		return fmt.Errorf("service %.100q: must be a full name such as acme.orders.v1.OrderService", to.Service)
+	}
+	if to.Service == "" || to.Mode == policy.ModeEnforce {
+		return nil
+	}
+	for i, r := range m.retriers {
+		set := r.State().Switches[1:]
+		known := slices.ContainsFunc(set, func(s interceptor.Switch) bool { return s.Service == to.Service })
+		if !known && len(set) >= maxServices {
+			return fmt.Errorf("%d services of Retrier %d have modes of their own; set some to ENFORCE first", maxServices, i+1)
 		}
 	}
 	return nil
 }
 
 func switchOf(form url.Values) (interceptor.Switch, error) {
-	to := interceptor.Switch{Percent: 100}
+	var to interceptor.Switch
 	for field, values := range form {
-		if len(values) != 1 || !slices.Contains([]string{"mode", "percent", "service"}, field) {
-			return to, fmt.Errorf("field %.100q: must be mode, percent or service, and stand once", field)
+		if len(values) != 1 || !slices.Contains([]string{"mode", "service"}, field) {
+			return to, fmt.Errorf("field %.100q: must be mode or service, and stand once", field)
 		}
 	}
 	to.Mode = policy.Mode(strings.ToUpper(form.Get("mode")))
 	if !slices.Contains([]policy.Mode{policy.ModeEnforce, policy.ModeObserve, policy.ModeOff}, to.Mode) {
 		return to, fmt.Errorf("mode %.100q: must be ENFORCE, OBSERVE or OFF", form.Get("mode"))
-	}
-	if percent := form.Get("percent"); percent != "" {
-		var err error
-		if to.Percent, err = strconv.ParseFloat(percent, 64); err != nil {
-			return to, fmt.Errorf("percent %.100q: must be 0 to 100", percent)
-		}
-		if to.Percent == 0 { // 0 means 100 in Go
-			to.Mode = policy.ModeOff
-		}
 	}
 	to.Service = strings.TrimSpace(form.Get("service"))
 	return to, nil
@@ -133,7 +151,6 @@ type switchState struct {
 type setMode struct {
 	Service string      `json:"service"` // "" for all calls
 	Mode    policy.Mode `json:"mode"`
-	Percent float64     `json:"percent"`
 }
 
 func (m modes) state() []switchState {
@@ -153,23 +170,3 @@ func (m modes) state() []switchState {
 var switchText string
 
 var switchPage = template.Must(template.New("switch").Parse(switchText))
-
-func (m modes) write(w http.ResponseWriter) {
-	data, err := json.Marshal(m.state())
-	if err != nil {
-		http.Error(w, "debugpage: "+err.Error(), http.StatusInternalServerError)
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(append(data, '\n')) // a client that is gone needs no answer
-}
-
-func (m modes) show(w http.ResponseWriter) {
-	var b bytes.Buffer
-	if err := switchPage.Execute(&b, m.state()); err != nil {
-		http.Error(w, "debugpage: "+err.Error(), http.StatusInternalServerError)
-		return
-	}
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	_, _ = b.WriteTo(w) // a browser that is gone needs no answer
-}

@@ -5,6 +5,7 @@ package debugpage
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -29,6 +30,7 @@ func ask(h http.Handler, from, to, method, form string, change func(*http.Reques
 	r.RemoteAddr = from
 	if method == http.MethodPost {
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		r.Header.Set("X-Stagger-Control", "1")
 	}
 	if change != nil {
 		change(r)
@@ -52,16 +54,13 @@ func TestSwitch(t *testing.T) {
 		form, set, told string
 	}{
 		{"mode=OFF", "[OFF]", " from ENFORCE to OFF"},
-		{"mode=enforce&percent=5&service=", "[ENFORCE for 5 %]", " from OFF to ENFORCE for 5 %"},
-		{"mode=OBSERVE&service=acme.Orders", "[ENFORCE for 5 % OBSERVE]", "acme.Orders from ENFORCE to OBSERVE"},
-		{"mode=ENFORCE", "[ENFORCE OBSERVE]", " from ENFORCE for 5 % to ENFORCE"},
-		{"mode=ENFORCE&percent=0", "[OFF OBSERVE]", " from ENFORCE to OFF"},
+		{"mode=OBSERVE&service=acme.Orders", "[OFF OBSERVE]", "acme.Orders from ENFORCE to OBSERVE"},
 		{"mode=ENFORCE", "[ENFORCE OBSERVE]", " from OFF to ENFORCE"},
-		{"mode=ENFORCE&percent=100&service=acme.Orders", "[ENFORCE]", "acme.Orders from OBSERVE to ENFORCE"},
+		{"mode=enforce&service=acme.Orders", "[ENFORCE]", "acme.Orders from OBSERVE to ENFORCE"},
 	} {
 		told = nil
 		w := ask(h, here, here, http.MethodPost, step.form, nil)
-		if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), `"source":`) {
+		if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), `"source": `) {
 			t.Errorf("%s: %d %s", step.form, w.Code, w.Body)
 		}
 		for _, r := range []*interceptor.Retrier{one, two} {
@@ -89,16 +88,18 @@ func TestSwitch_Reload(t *testing.T) {
 		t.Errorf("%v after a reload; want OFF", got)
 	}
 	page := ask(h, here, here, http.MethodGet, "", accepting)
-	wants(t, page.Body.String(), "<td>the policy file, for all calls</td><td>OBSERVE</td><td>100</td>", "<td>by hand, for all calls</td><td>OFF</td><td>100</td>",
+	wants(t, page.Body.String(), "<td>the policy file, for all calls</td><td>OBSERVE</td><td>100</td>", "<td>by hand, for all calls</td><td>OFF</td>",
 		"A reload of the file changes nothing that is set here.")
-	must.Do(t, r.Switch(interceptor.Switch{Service: "acme.Orders", Mode: policy.ModeEnforce, Percent: 5}))
-	wants(t, get(Config{}.Handler(r), "").Body.String(), "Retrier.Switch has set OFF", "<dd>acme.Orders: ENFORCE for 5 %, set by hand</dd>")
-	must.Do(t, r.Switch(interceptor.Switch{Service: "acme.Orders", Mode: policy.ModeEnforce, Percent: 100}))
+	must.Do(t, r.Switch(interceptor.Switch{Service: "acme.Orders", Mode: policy.ModeObserve}))
+	wants(t, get(Config{}.Handler(r), "").Body.String(), "Retrier.Switch has set OFF", "<dd>acme.Orders: OBSERVE, set by hand</dd>")
+	must.Do(t, r.Switch(interceptor.Switch{Service: "acme.Orders", Mode: policy.ModeEnforce}))
 	if style := ask(h, here, here, http.MethodGet, "", func(r *http.Request) { r.URL.RawQuery = "style" }); !strings.HasPrefix(style.Header().Get("Content-Type"), "text/css") {
 		t.Errorf("the style is %s", style.Header())
 	}
-	if json := ask(h, here, here, http.MethodGet, "", nil).Body.String(); json != `[{"number":1,"source":"","mode":"OBSERVE","percent":100,"set":[{"service":"","mode":"OFF","percent":100}]}]`+"\n" {
-		t.Errorf("as JSON: %s", json)
+	var shown []switchState
+	must.Do(t, json.Unmarshal(ask(h, here, here, http.MethodGet, "", nil).Body.Bytes(), &shown))
+	if got, want := fmt.Sprint(shown), "[{1  OBSERVE 100 [{ OFF}]}]"; got != want {
+		t.Errorf("as JSON: %s; want %s", got, want)
 	}
 }
 
@@ -106,6 +107,7 @@ func TestSwitch_Refuses(t *testing.T) {
 	t.Parallel()
 	no := func(*http.Request) error { return errors.New("who are you?") }
 	yes := func(*http.Request) error { return nil }
+	crossing := func(r *http.Request) { r.Header.Del("X-Stagger-Control") } // as a page of another site must
 	header := func(name, value string) func(*http.Request) {
 		return func(r *http.Request) { r.Header.Set(name, value) }
 	}
@@ -125,19 +127,17 @@ func TestSwitch_Refuses(t *testing.T) {
 		"not authorized":                 {no, away, pod, "POST", "mode=OFF", nil, 403, "who are you?"},
 		"not authorized here":            {no, here, here, "POST", "mode=OFF", nil, 403, "who are you?"},
 		"not authorized to look":         {no, away, pod, "GET", "", nil, 403, "who are you?"},
-		"another origin":                 {nil, here, here, "POST", "mode=OFF", header("Origin", "http://evil.example"), 403, "cross-origin"},
+		"another origin":                 {nil, here, here, "POST", "mode=OFF", crossing, 403, "token"},
+		"a token of another page":        {nil, here, here, "POST", "token=ABC&mode=OFF", crossing, 403, "token"},
 		"another site":                   {nil, here, here, "POST", "mode=OFF", header("Sec-Fetch-Site", "cross-site"), 403, "another site"},
-		"the same site":                  {nil, here, here, "POST", "mode=OFF", header("Sec-Fetch-Site", "same-site"), 403, "cross-origin"},
-		"another origin, authorized":     {yes, away, pod, "POST", "mode=OFF", header("Origin", "http://evil.example"), 403, "cross-origin"},
+		"another origin, authorized":     {yes, away, pod, "POST", "mode=OFF", crossing, 403, "token"},
 		"a name of another site's":       {yes, away, pod, "POST", "mode=OFF", func(r *http.Request) { r.Host = "evil.example" }, 403, "host"},
 		"another method":                 {nil, here, here, "PUT", "mode=OFF", nil, 405, "GET and POST"},
 		"no mode":                        {nil, here, here, "POST", "", nil, 400, "must be ENFORCE, OBSERVE or OFF"},
 		"a mode that there is not":       {nil, here, here, "POST", "mode=STOP", nil, 400, "must be ENFORCE, OBSERVE or OFF"},
-		"a field that there is not":      {nil, here, here, "POST", "mode=OFF&of=acme.Orders", nil, 400, "must be mode, percent or service"},
+		"a field that there is not":      {nil, here, here, "POST", "mode=OFF&of=acme.Orders", nil, 400, "must be mode or service"},
 		"a field twice":                  {nil, here, here, "POST", "mode=OFF&service=a.B&service=a.C", nil, 400, "stand once"},
 		"a field in the address":         {nil, here, here, "POST", "mode=OFF", func(r *http.Request) { r.URL.RawQuery = "service=acme.Orders" }, 400, "in the body"},
-		"too large a percentage":         {nil, here, here, "POST", "mode=OFF&percent=101", nil, 400, "must be 0 to 100"},
-		"no percentage":                  {nil, here, here, "POST", "mode=OFF&percent=all", nil, 400, "must be 0 to 100"},
 		"a method in place of a service": {nil, here, here, "POST", "mode=OFF&service=/acme.Orders/Get", nil, 400, "full name"},
 		"a long form":                    {nil, here, here, "POST", "mode=OFF&service=" + strings.Repeat("a", 5000), nil, 400, "too large"},
 	} {
@@ -159,5 +159,41 @@ func TestSwitch_Refuses(t *testing.T) {
 	}
 	if w := ask(Config{}.Switch(nil), here, here, "GET", "", nil); w.Code != http.StatusServiceUnavailable {
 		t.Errorf("without a Retrier: %d", w.Code)
+	}
+}
+
+// The page's form carries a token, without which a browser sets nothing.
+func TestSwitch_Token(t *testing.T) {
+	t.Parallel()
+	r := newRetrier(t, interceptor.WithObserver(interceptor.Observer{Mode: func(_, _ interceptor.Switch) {}}))
+	h := Config{}.Switch(r)
+	_, token, _ := strings.Cut(ask(h, here, here, http.MethodGet, "", accepting).Body.String(), `name="token" value="`)
+	token, _, _ = strings.Cut(token, `"`)
+	w := ask(h, here, here, http.MethodPost, "mode=OFF&token="+token, func(r *http.Request) {
+		accepting(r)
+		r.Header.Del("X-Stagger-Control")
+	})
+	if len(token) < 26 || w.Code != http.StatusSeeOther || r.State().Switches[0].Mode != policy.ModeOff {
+		t.Errorf("token %q: %d %s; want the mode OFF", token, w.Code, w.Body)
+	}
+}
+
+// If one of several Retriers refuses, none is switched.
+func TestSwitch_AllOrNone(t *testing.T) {
+	t.Parallel()
+	heard := interceptor.WithObserver(interceptor.Observer{Mode: func(_, _ interceptor.Switch) {}})
+	one, full := newRetrier(t, heard), newRetrier(t, heard)
+	for i := range maxServices {
+		must.Do(t, full.Switch(interceptor.Switch{Service: fmt.Sprint("acme.S", i), Mode: policy.ModeOff}))
+	}
+	w := ask(Config{}.Switch(one, full), here, here, http.MethodPost, "mode=OFF&service=acme.Orders", nil)
+	if w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "nothing is set: 1000 services of Retrier 2") || len(one.State().Switches) != 1 {
+		t.Errorf("%d %s; the first has %v", w.Code, w.Body, one.State().Switches)
+	}
+	if err := full.Switch(interceptor.Switch{Service: "acme.Orders", Mode: policy.ModeOff}); err == nil {
+		t.Error("a Retrier takes more services than the switch")
+	}
+	if w := ask(Config{}.Switch(one, full), here, here, http.MethodPost, "mode=OBSERVE&service=acme.S1", nil); w.Code != http.StatusOK {
+		t.Errorf("a service that has a mode already: %d %s", w.Code, w.Body)
 	}
 }

@@ -8,14 +8,11 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 	"weak"
 
 	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/metric"
-	"go.opentelemetry.io/otel/metric/noop"
 	sdk "go.opentelemetry.io/otel/sdk/metric"
 	"google.golang.org/grpc/codes"
 
@@ -108,54 +105,4 @@ func TestMetricsOfRetriersThatAreDropped(t *testing.T) {
 		}
 	}
 	runtime.KeepAlive(kept)
-}
-
-// registry is a provider that counts the callbacks that are registered.
-type registry struct {
-	noop.MeterProvider
-
-	callbacks *atomic.Int64
-}
-
-func (r registry) Meter(string, ...metric.MeterOption) metric.Meter {
-	return counting{callbacks: r.callbacks}
-}
-
-type counting struct {
-	noop.Meter
-
-	callbacks *atomic.Int64
-}
-
-func (c counting) RegisterCallback(metric.Callback, ...metric.Observable) (metric.Registration, error) {
-	c.callbacks.Add(1)
-	return registration{callbacks: c.callbacks}, nil
-}
-
-type registration struct {
-	noop.Registration
-
-	callbacks *atomic.Int64
-}
-
-func (r registration) Unregister() error {
-	r.callbacks.Add(-1)
-	return nil
-}
-
-// The provider does not keep its callbacks either, even if New has failed.
-func TestMetricsAreUnregistered(t *testing.T) {
-	t.Parallel()
-	provider := registry{callbacks: new(atomic.Int64)}
-	for range 20 {
-		newRetrier(t, otel.Metrics(provider))
-	}
-	if _, err := interceptor.New(nil, otel.Metrics(provider)); err == nil {
-		t.Error("nil is taken for a set")
-	}
-	for deadline := time.Now().Add(20 * time.Second); provider.callbacks.Load() > 0; runtime.GC() {
-		if time.Now().After(deadline) {
-			t.Fatalf("%d of 21 callbacks are still registered", provider.callbacks.Load())
-		}
-	}
 }

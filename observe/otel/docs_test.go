@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
@@ -27,15 +26,13 @@ func TestMetricsAreDocumented(t *testing.T) {
 	for _, row := range regexp.MustCompile("(?m)^\\| `(stagger[^`]+)` \\| ((?:up-down )?(?:counter|gauge|histogram)[^|]*) \\| ([^|]*)\\|").FindAllStringSubmatch(string(page), -1) {
 		documented[row[1]] = row[2] + " of " + strings.TrimSpace(strings.ReplaceAll(row[3], "`", ""))
 	}
-	pooled := strings.Replace(file, "budgets: [", "budgets: [{name: pooled, ratio: {fleet: {name: pooled, perSecond: 1}}}, ", 1)
-	playFile(t, pooled, func(t *testing.T, s scene) {
+	play(t, func(t *testing.T, s scene) {
 		s.On(method, down().Times(1), testserver.OK())
 		s.knows(t)
 		s.On(hedged, testserver.Hang().Times(1), testserver.OK())
 		s.call(t.Context(), method)
 		s.call(t.Context(), hedged)
-		s.loop(t.Context())
-		synctest.Wait() // for the pool's first report
+		s.outer(t.Context())
 		set := must.Get(policy.NewSet(policy.Config{}))(t)
 		must.Do(t, s.retrier.Reload(set))
 		recorded := map[string]string{}

@@ -25,7 +25,7 @@ import (
 const scope = "github.com/stagger-go/stagger/observe/otel"
 
 // Metrics records a Retrier's metrics with a provider: decisions about failed attempts, retries and
-// hedges of calls, waiting calls, balances, pools, and the current policies. docs/observability.md lists instruments and
+// hedges of calls, waiting calls, balances, and the current policies. docs/observability.md lists instruments and
 // labels. Calls that succeed at the first attempt record nothing; gRPC's own metrics count them. Gauges are read when
 // metrics are collected.
 //
@@ -122,7 +122,6 @@ type metrics struct {
 	balance, capacity metric.Float64ObservableGauge
 	granted, denied   metric.Int64ObservableCounter
 	info, refused     metric.Int64ObservableGauge
-	pools             pools
 }
 
 // The buckets of gRFC A96; those for latencies come from A66.
@@ -166,13 +165,13 @@ func (m *metrics) instruments(meter metric.Meter) (metric.Registration, error) {
 		metric.WithDescription("1 while the policy file is refused and an older one is followed, else 0."))
 	m.outer, errs[12] = meter.Int64Counter("stagger.client.outer_retries", metric.WithUnit("{call}"),
 		metric.WithDescription("Failed calls that a loop or an interceptor outside of the Retrier has made again."))
-	if err := errors.Join(append(errs[:], m.pools.instruments(meter))...); err != nil {
+	if err := errors.Join(errs[:]...); err != nil {
 		return nil, err
 	}
 	for _, result := range []string{followed, refused} { // alerts can't see the increase of a counter that begins at 1
 		m.reloads.Add(context.Background(), 0, m.with(attribute.String("result", result)))
 	}
-	return meter.RegisterCallback(m.collect, append(m.pools.all(), m.waiting, m.balance, m.capacity, m.granted, m.denied, m.info, m.refused)...)
+	return meter.RegisterCallback(m.collect, m.waiting, m.balance, m.capacity, m.granted, m.denied, m.info, m.refused)
 }
 
 // collect records balances, waiting calls and the current policies. Calls need only one of its locks, at the first call
@@ -188,7 +187,6 @@ func (m *metrics) collect(_ context.Context, o metric.Observer) error {
 	}
 	o.ObserveInt64(m.waiting, int64(s.Waiting), m.with())
 	m.collectBudgets(o, s.Budgets)
-	m.collectPools(o, s.Pools)
 	o.ObserveInt64(m.info, 1, m.with(attribute.String("hash", s.Policies.Hash()), attribute.String("source", s.Policies.Source()), attribute.String("mode", string(max(s.Policies.Config().Mode, s.Switches[0].Mode)))))
 	refusing := int64(0)
 	if s.Err != nil {

@@ -5,7 +5,6 @@ package otel_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -22,11 +21,10 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/stats/opentelemetry"
 	"google.golang.org/protobuf/types/known/emptypb"
-	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/observe/otel"
@@ -77,7 +75,6 @@ func playFile(t *testing.T, file string, test func(t *testing.T, s scene), optio
 		provider := sdk.NewMeterProvider(sdk.WithReader(s.reader))
 		s.retrier = retrierOf(t, file, otel.Metrics(provider, options...))
 		s.conn = s.Dial(t, s.retrier.DialOptions()...)
-		defer s.retrier.Close() // it asks its pools
 		test(t, s)
 	})
 }
@@ -90,17 +87,7 @@ func newRetrier(t *testing.T, options ...interceptor.Option) *interceptor.Retrie
 func retrierOf(t *testing.T, file string, options ...interceptor.Option) *interceptor.Retrier {
 	t.Helper()
 	set := must.Get(policy.Parse("etc/retry.yaml", []byte(file)))(t)
-	return must.Get(interceptor.New(set, append(options, interceptor.WithFleet(fleet{}))...))(t)
-}
-
-// fleet has two pools: one that grants all requests, and one that is unavailable.
-type fleet struct{}
-
-func (fleet) Draw(_ context.Context, r budget.PoolRequest) (tokens int64, clients float64, err error) {
-	if r.Pool == "spare" {
-		return 0, 0, errors.New("connection refused")
-	}
-	return r.Tokens, 40, nil
+	return must.Get(interceptor.New(set, options...))(t)
 }
 
 // call makes a call as generated code does.
@@ -108,19 +95,16 @@ func (s scene) call(ctx context.Context, method string) {
 	_ = s.conn.Invoke(ctx, method, &emptypb.Empty{}, &emptypb.Empty{}, grpc.StaticMethod())
 }
 
-// loop makes four calls that fail, with one request.
-func (s scene) loop(ctx context.Context) {
+// outer makes a call that fails, as go-grpc-middleware's second attempt.
+func (s scene) outer(ctx context.Context) {
 	s.On(method, down())
-	request := wrapperspb.String("order 7")
-	for range 4 {
-		_ = s.conn.Invoke(ctx, method, request, &emptypb.Empty{}, grpc.StaticMethod())
-	}
+	s.call(metadata.AppendToOutgoingContext(ctx, "x-retry-attempty", "1"), method)
 }
 
 func TestMetrics_OuterRetries(t *testing.T) {
 	play(t, func(t *testing.T, s scene) {
-		s.loop(t.Context())
-		want(t, s.lines(t, "stagger.client.outer_retries"), "stagger.client.outer_retries{method=GetOrder target=T} 2")
+		s.outer(t.Context())
+		want(t, s.lines(t, "stagger.client.outer_retries"), "stagger.client.outer_retries{method=GetOrder target=T} 1")
 	})
 }
 
@@ -302,29 +286,6 @@ func TestMetricsOfModes(t *testing.T) {
 			"stagger.client.decisions{code=UNAVAILABLE method=GetOrder mode=OFF reason=mode_off target=T} 1")
 		p := s.retrier.State()
 		want(t, s.lines(t, "stagger.policy.info"), "stagger.policy.info{hash="+p.Policies.Hash()+" mode=OFF source="+p.Policies.Source()+"} 1")
-	})
-}
-
-func TestMetricsOfPools(t *testing.T) {
-	playFile(t, `
-budgets:
-- {name: orders, ratio: {percent: 0.01, fleet: {name: orders, perSecond: 100}}}
-- {name: spare, ratio: {fleet: {name: spare, perSecond: 1}}}
-methodConfig:
-- name: [{service: acme.orders.v1.OrderService, method: GetOrder}]
-  retryPolicy: {maxAttempts: 4, initialBackoff: 0.1s, maxBackoff: 0.1s, backoffMultiplier: 1, retryableStatusCodes: [UNAVAILABLE], jitter: NONE, budget: orders}
-`, func(t *testing.T, s scene) {
-		synctest.Wait() // for the first reports
-		s.On(method, testserver.Fail(codes.Unavailable).Times(1), testserver.OK())
-		s.call(t.Context(), method)
-		want(t, s.lines(t, "stagger.pool"),
-			"stagger.pool.asked{pool=orders} 1", "stagger.pool.asked{pool=spare} 0",
-			"stagger.pool.away{pool=orders} 0", "stagger.pool.away{pool=spare} 1",
-			"stagger.pool.balance{pool=orders} 1", "stagger.pool.balance{pool=spare} 0",
-			"stagger.pool.clients{pool=orders} 40",
-			"stagger.pool.denied{pool=orders} 0", "stagger.pool.denied{pool=spare} 0",
-			"stagger.pool.leased{pool=orders} 1", "stagger.pool.leased{pool=spare} 0",
-			"stagger.pool.requests{pool=orders} 2", "stagger.pool.requests{pool=spare} 1")
 	})
 }
 

@@ -6,7 +6,6 @@ package otel_test
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -148,24 +147,6 @@ func TestTraces(t *testing.T) {
 						t.Errorf("%s: %v", attributes(span.Attributes, ""), span.Status)
 					}
 				}
-			})
-		})
-		t.Run(name+", stream", func(t *testing.T) {
-			playTraces(t, alone, func(t *testing.T, s traced) {
-				s.knows(t)
-				s.spans.Reset()
-				s.On(row.method, row.script...)
-				stream, err := s.conn.NewStream(t.Context(), &grpc.StreamDesc{ServerStreams: true}, row.method)
-				if err == nil {
-					_, _ = stream.SendMsg(&emptypb.Empty{}), stream.CloseSend()
-					for err == nil {
-						err = stream.RecvMsg(&emptypb.Empty{})
-					}
-				}
-				if err == io.EOF != strings.Contains(row.want, "reason=succeeded") {
-					t.Error(err)
-				}
-				want(t, s.tree(), row.want)
 			})
 		})
 	}

@@ -32,7 +32,6 @@ var targets = []target{
 	{folder: "internal/balance", tests: [][]string{{"./internal/balance"}}},
 	{folder: "internal/admission", tests: [][]string{{"./internal/admission"}}},
 	{folder: "internal/latency", tests: [][]string{{"./internal/latency"}}},
-	{folder: "internal/lease", tests: [][]string{{"./internal/lease"}}},
 	{folder: "internal/attempts", tests: [][]string{
 		{"-skip", "^TestModel", "./internal/attempts"},
 		{"-run", "^TestModel", "./internal/attempts"},
@@ -43,7 +42,7 @@ var targets = []target{
 	{
 		folder: "policy",
 		files:  []string{"backoff.go", "codes.go", "idempotency.go", "mode.go", "policy.go"},
-		tests:  [][]string{{"-skip", "Memory|Bounded|ManyErrors|AnyFile|RepositoryFiles|Watch|Limits|Descriptors", "./policy"}},
+		tests:  [][]string{{"-skip", "Memory|Bounded|ManyErrors|RepositoryFiles|Watch|Limits|Descriptors", "./policy"}},
 	},
 }
 

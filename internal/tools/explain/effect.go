@@ -6,13 +6,7 @@ package explain
 import (
 	"strings"
 
-	"google.golang.org/protobuf/reflect/protoreflect"
-	"google.golang.org/protobuf/reflect/protoregistry"
-	"google.golang.org/protobuf/types/descriptorpb"
-
-	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/decision"
-	"github.com/stagger-go/stagger/internal/lookup"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -21,12 +15,11 @@ type Strategy string
 
 // The strategies.
 const (
-	Retried Strategy = "retried"
-	Hedged  Strategy = "hedged"
-	Unsent  Strategy = "only if never sent" // retried if the attempt provably never left the client
-	Once    Strategy = "neither"            // one attempt
-
-	Observed Strategy = "observed" // one attempt; further ones are only decided
+	Retried  Strategy = "retried"
+	Hedged   Strategy = "hedged"
+	Unsent   Strategy = "only if never sent" // retried if the attempt provably never left the client
+	Once     Strategy = "neither"            // one attempt
+	Observed Strategy = "observed"           // one attempt; further ones are only decided
 )
 
 // Effect is the result of a policy for one method.
@@ -36,26 +29,20 @@ type Effect struct {
 	Strategy Strategy
 	Attempts int
 	Safe     bool
-	Because  string  // why it is idempotent, or why not
-	Budget   string  // "" without extra
-	Pool     string  // pool from which the budget leases its reserve, or ""
-	PoolRate float64 // grants of the pool per second
-	Alone    bool    // attempts never run in parallel: the client sends a stream
-	Denied   bool    // gRPC may not retry a call by itself (transparentRetry)
-	Ignores  bool    // servers that report a call as not processed are ignored (refusedRetry)
+	Because  string // why it is idempotent, or why not
+	Budget   string // "" without extra attempts
+	Alone    bool   // attempts never run in parallel: the client sends a stream
 }
 
-// EffectOf returns the effect on "/service/method", for a Retrier with a cap on attempts. level returns the
-// idempotency_level of a method in its .proto, or "" if it is unknown.
-func EffectOf(set *decision.Set, level func(method string) string, method string, maxAttempts int) Effect {
+// EffectOf returns the effect on "/service/method", for a Retrier with a cap on attempts.
+func EffectOf(set *decision.Set, method string, maxAttempts int) Effect {
 	e := Effect{Policy: set.Lookup(method), Strategy: Once, Attempts: 1}
-	e.Denied, e.Ignores = set.DeniesTransparentRetry(e.Policy, method), set.DeniesRefusedRetry(e.Policy)
 	if e.Policy == nil {
 		e.Entry, e.Because = "none", "no entry names it, its service or everything"
 		return e
 	}
-	e.Entry = entry(set, e.Policy)
-	e.Safe, e.Because = safe(set, level, e.Policy, method)
+	e.Entry = entry(e.Policy)
+	e.Safe, e.Because = safe(set, e.Policy, method)
 	e.Attempts = min(e.Policy.MaxAttempts(), maxAttempts)
 	e.Alone = set.ClientStreams(method)
 	spec := e.Policy.Spec()
@@ -75,7 +62,6 @@ func EffectOf(set *decision.Set, level func(method string) string, method string
 		e.Strategy = Retried
 	}
 	e.Budget = budgetName(set, e.Policy)
-	e.Pool, e.PoolRate = poolOf(set, e.Policy)
 	return e
 }
 
@@ -101,45 +87,26 @@ func (e *Effect) Why() string {
 	return e.Because
 }
 
-func entry(set *decision.Set, p *decision.Policy) string {
-	n := p.Name()
-	if !set.Configured(p) {
-		if !strings.HasSuffix(n, "/") {
-			return "the method's option in its .proto"
-		}
-		return "the service's option in its .proto"
-	}
-	switch {
-	case !strings.HasSuffix(n, "/"):
-		return n
-	case lookup.Package(n) != "":
-		service, _ := lookup.Split(n)
-		return service
-	case n != "/":
-		return n
-	default:
+func entry(p *decision.Policy) string {
+	if p.Name() == "/" {
 		return "{}"
 	}
+	return p.Name()
 }
 
-func safe(set *decision.Set, level func(string) string, p *decision.Policy, method string) (yes bool, because string) {
+func safe(set *decision.Set, p *decision.Policy, method string) (yes bool, because string) {
 	key, named := p.IdempotencyKey(), !strings.HasSuffix(p.Name(), "/")
 	switch said := p.Spec().Idempotency; {
 	case key != "":
 		return true, "sends an idempotency key, " + key
-	case said == policy.IdempotencyAssume && named && set.Configured(p):
-		return true, "the entry names the method"
 	case said == policy.IdempotencyAssume && named:
-		return true, "the .proto gives the method a policy"
+		return true, "the entry names the method"
 	case said == policy.IdempotencyAssume:
 		return true, "idempotency is ASSUME"
 	case said == policy.IdempotencyNone:
 		return false, "idempotency is NONE"
 	case set.Safe(p, method):
-		if l := level(method); l != "" {
-			return true, "idempotency_level is " + l
-		}
-		return true, "its idempotency_level says so"
+		return true, "idempotency_level is " + set.Level(method)
 	default:
 		return false, "nothing declares it idempotent"
 	}
@@ -156,33 +123,4 @@ func budgetName(set *decision.Set, p *decision.Policy) string {
 	default:
 		return "default"
 	}
-}
-
-func poolOf(set *decision.Set, p *decision.Policy) (name string, perSecond float64) {
-	for _, b := range set.Config().Budgets {
-		if ratio, ok := b.Config.(budget.RatioConfig); ok && b.Name == p.Budget() && ratio.Fleet != "" {
-			return ratio.Fleet, ratio.MinPerSecond
-		}
-	}
-	return "", 0
-}
-
-// Level returns the idempotency_level of "/service/method", such as IDEMPOTENT, from the first descriptor set with the
-// service, or "".
-func Level(method string, sets ...*protoregistry.Files) string {
-	service, name, _ := strings.Cut(strings.TrimPrefix(method, "/"), "/")
-	for _, files := range sets {
-		d, err := files.FindDescriptorByName(protoreflect.FullName(service))
-		s, ok := d.(protoreflect.ServiceDescriptor)
-		if err != nil || !ok {
-			continue
-		}
-		m := s.Methods().ByName(protoreflect.Name(name))
-		if m == nil {
-			return ""
-		}
-		options, _ := m.Options().(*descriptorpb.MethodOptions)
-		return options.GetIdempotencyLevel().String()
-	}
-	return ""
 }

@@ -6,7 +6,9 @@
 package explain
 
 import (
+	"cmp"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -36,8 +38,34 @@ type Question struct {
 	AllSlow     bool // the method's last answers were slow
 	Overloaded  bool // admission expects no answer in time, after the first attempt
 	MaxAttempts int  // the cap of the Retrier, at least 1
+}
 
-	Ends
+// Condition is something that is true or false: a flag of stagger explain, and a checkbox of the debug page.
+type Condition struct {
+	Holds *bool
+	Name  string
+	Says  string
+	Adds  string // to the sentence about what happens; "" if that has it already
+}
+
+// On reports whether the condition holds, for a template.
+func (c Condition) On() bool { return *c.Holds }
+
+// Conditions returns those of the question.
+func (q *Question) Conditions() []Condition {
+	return []Condition{
+		{&q.Hang, "hang", "no attempt is ever answered", ""},
+		{&q.Down, "down", "no connection can be made, from the call's start on", ""},
+		{&q.InRetry, "in-retry", "the call is made inside an incoming one that is itself a retry", ""},
+		{&q.BudgetEmpty, "budget-empty", "the budget refuses every extra attempt", ""},
+		{&q.BreakerOpen, "breaker-open", "the circuit breaker opens after the first attempt", "the circuit opens after the first"},
+		{&q.Unknown, "latency-unknown", "the method's latency is not known yet, so it is not hedged", "the method's latency is not known yet"},
+		{&q.AllSlow, "slow-everywhere", "the method's last answers were slow", "the last answers of the method were slow"},
+		{
+			&q.Overloaded, "overloaded", "with admission, the last answers say that no other comes in time, after the first attempt",
+			"the service becomes overloaded after the first",
+		},
+	}
 }
 
 // Answer is the explanation.
@@ -65,14 +93,13 @@ type Event struct {
 	Slow           bool          // the attempt has not ended
 	Decision       decision.Decision
 	Down           bool          // the next attempt waits for a connection
-	Waits          bool          // or would wait if there were time
-	Least, Longest time.Duration // possible waits
+	Least, Longest time.Duration // possible waits; 0 without one
 }
 
-// Explain plays a call of which every attempt fails in the same way, or none ends. level returns the idempotency_level of a
-// method in its .proto, or "" if it is unknown. drawn must not be empty.
-func Explain(set *decision.Set, level func(method string) string, q Question, drawn Chances) Answer {
-	a := Answer{Question: q, Effect: EffectOf(set, level, q.Method, q.MaxAttempts), Limit: q.Deadline}
+// Explain plays a call of which every attempt fails in the same way, or none ends. drawn are the random numbers of the decisions, at least one; the last is used for all
+// further ones. An attempt that is slow and then fails has two decisions.
+func Explain(set *decision.Set, q Question, drawn []float64) Answer {
+	a := Answer{Question: q, Effect: EffectOf(set, q.Method, q.MaxAttempts), Limit: q.Deadline}
 	if a.Policy == nil {
 		return a
 	}
@@ -80,23 +107,37 @@ func Explain(set *decision.Set, level func(method string) string, q Question, dr
 		a.Limit = timeout
 	}
 	a.Playback = a.playCall(a.Limit, drawn)
+	// A longer wait might not fit before the deadline, so the bounds are those of a call without one, if it takes the same course.
+	least, longest := a.playCall(0, []float64{0}).Events, a.playCall(0, []float64{almostOne}).Events
 	for i := range a.Events {
 		e := &a.Events[i]
-		if !e.Decision.Retry && !e.Decision.Shadow() && e.Decision.Reason != policy.ReasonDeadlineTooClose {
-			continue
+		if i < len(least) && i < len(longest) && e.sameAs(least[i]) && e.sameAs(longest[i]) && e.Decision.Reason != policy.ReasonFollowed {
+			e.Least, e.Longest = least[i].Decision.Delay, longest[i].Decision.Delay
 		}
-		least, ok := a.waitWith(i, drawn, 0)
-		longest, okToo := a.waitWith(i, drawn, almostOne)
-		e.Waits, e.Least, e.Longest = ok && okToo && longest > 0, least, longest
 	}
 	return a
 }
 
+// almostOne is the largest random number.
+const almostOne = 1 - 1.0/(1<<53)
+
+// Draw draws the random numbers of an explanation.
+func Draw(seed uint64) []float64 {
+	random := rand.New(rand.NewPCG(seed, 0))
+	drawn := make([]float64, 10)
+	for i := range drawn {
+		drawn[i] = random.Float64()
+	}
+	return drawn
+}
+
+func (e *Event) sameAs(other Event) bool { return e.Attempt == other.Attempt && e.Slow == other.Slow }
+
 // playCall drives the engine through all attempts of a call; a limit of 0 is none.
-func (a *Answer) playCall(limit time.Duration, drawn Chances) (p Playback) {
+func (a *Answer) playCall(limit time.Duration, drawn []float64) (p Playback) {
 	var (
 		call    attempts.Call
-		running = map[int]time.Duration{}   // when they end, by their
+		running = map[int]time.Duration{}   // when they end, by their numbers
 		local   = map[int]attempts.Result{} // of cancelled attempts
 		failed  = a.failure()
 		now     = func() attempts.Now {
@@ -110,7 +151,7 @@ func (a *Answer) playCall(limit time.Duration, drawn Chances) (p Playback) {
 			running[n], local[n] = p.At, result(status.New(code, ""), true)
 		}
 	)
-	stop, why := a.firstStop(limit)
+	stop := cmp.Or(limit, attempts.Never)
 	for step := call.Start(a.engineSettings(limit), now()); ; {
 		for _, n := range step.Cancel {
 			cancel(n, codes.Canceled)
@@ -125,9 +166,6 @@ func (a *Answer) playCall(limit time.Duration, drawn Chances) (p Playback) {
 				running[step.Send] = p.At + a.Latency
 			}
 		}
-		if step.Send == 1 && a.Committed {
-			step, _ = call.Commit(1, decision.CommitHeaders, now())
-		}
 		if step.Over {
 			p.End = *call.End()
 			return p
@@ -136,16 +174,16 @@ func (a *Answer) playCall(limit time.Duration, drawn Chances) (p Playback) {
 		switch {
 		case p.At < stop && stop < attempts.Never && stop <= min(ends, step.Wake):
 			p.At = stop
-			step = call.Stop(why, now())
+			step = call.Stop(policy.ReasonDeadlineExceeded, now())
 			for n := range running {
-				cancel(n, stopped[why])
+				cancel(n, codes.DeadlineExceeded)
 			}
 		case ends <= step.Wake && ends < attempts.Never:
 			p.At = ends
 			delete(running, n)
 			r, cancelled := local[n]
 			if !cancelled {
-				r = a.resultOf(n, failed)
+				r = failed
 			}
 			step = call.Ended(n, r, now())
 		case step.Wake < attempts.Never:
@@ -164,18 +202,6 @@ func (a *Answer) waitsInGRPC(n int, limit time.Duration) bool {
 		return true
 	}
 	return n > 1 && limit > 0 && a.Policy.WaitForReadyOnRetry()
-}
-
-// ConnectionWait returns how long a call waits for a connection at most; 0 if it does not wait, or waits in gRPC.
-func (a *Answer) ConnectionWait() time.Duration {
-	if a.Policy == nil || a.Attempts < 2 {
-		return 0
-	}
-	wait := a.Policy.MaxConnectionWait()
-	if a.Limit > 0 {
-		wait = min(wait, max(a.Limit-a.Policy.MinAttemptTime(), 0))
-	}
-	return wait
 }
 
 // first returns the attempt that ends first, of several the oldest; Never if none ends.
@@ -199,13 +225,12 @@ func (a *Answer) engineSettings(limit time.Duration) *attempts.Settings {
 		s.Deadline, s.Wall = limit, time.Unix(0, 0).Add(limit)
 	}
 	if a.BudgetEmpty {
-		s.Budget = balance.Empty
+		s.Budget = balance.Empty()
 	}
 	if a.BreakerOpen {
 		s.Breaker = breaker{}
 	}
 	s.Method = known{unknown: a.Unknown, slow: a.AllSlow, queued: a.Overloaded && a.Policy.Refuses()}
-	a.restrict(s)
 	return s
 }
 
@@ -266,11 +291,10 @@ func (known) Admit(_, _ time.Duration) int            { return 1 }
 func (known) Sent(time.Duration) int                  { return 1 }
 func (known) Answered(time.Duration, attempts.Answer) {}
 func (known) Left(time.Duration, attempts.Lost)       {}
-func (known) Reported(time.Duration, float64)         {}
 func (k known) Queued(_, left time.Duration) bool     { return k.queued && left != attempts.Never }
 
 // LastAnswers reports all answers as slow, or none.
-func (k known) LastAnswers(time.Duration) (slow, long int) {
+func (k known) LastAnswers(_, _ time.Duration) (slow, long int) {
 	if k.slow {
 		return 5, 5
 	}

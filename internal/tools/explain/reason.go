@@ -32,7 +32,7 @@ func Meanings() []Meaning {
 			Reason: policy.ReasonNonRetryable,
 			Means:  "The policy does not list the code, or the same call would fail again, as with a message that is too large.",
 			LookAt: "The error's code, and `retryableStatusCodes` of the method's entry (`stagger explain`).",
-			Change: "List the code if another attempt may help. Use `codeOverrides` if the server means something else by it.",
+			Change: "List the code if another attempt may help. Use `interceptor.WithClassifier` if the server means something else by it.",
 			DoNot:  "List `INVALID_ARGUMENT`, `NOT_FOUND` or the like: the same call fails again.",
 		},
 		{
@@ -53,7 +53,7 @@ func Meanings() []Meaning {
 			Reason: policy.ReasonNotIdempotent,
 			Means:  "The attempt may have taken effect, and the method is not declared idempotent.",
 			LookAt: "What happens if the server runs the method twice?",
-			Change: "If that is harmless, name service and method in an entry, or set `idempotency_level` in the `.proto`. Otherwise use an [idempotency key](idempotency.md#idempotency-keys) and a server that deduplicates. A server that refuses calls before it works on them can [report it](idempotency.md#calls-that-the-server-did-not-process) (`interceptor.Refuse`).",
+			Change: "If that is harmless, name service and method in an entry, or set `idempotency_level` in the `.proto`. Otherwise use an [idempotency key](idempotency.md#idempotency-keys) and a server that deduplicates.",
 			DoNot:  "Write `idempotency: ASSUME` over a whole service to get rid of the reason.",
 		},
 		{

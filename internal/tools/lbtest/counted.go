@@ -15,7 +15,7 @@ import (
 type Picks struct {
 	Picked atomic.Int64 // picks without an error
 	Done   atomic.Int64 // of those, completed
-	Failed atomic.Int64 // of those, completed with
+	Failed atomic.Int64 // of those, completed with an error
 	Twice  atomic.Int64 // repeated calls of Done
 }
 

@@ -5,8 +5,10 @@ package outage
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/stagger-go/stagger/internal/tools/sim"
@@ -16,11 +18,10 @@ import (
 type Result struct {
 	Calls    int
 	Success  float64 // of the calls, 0 to 1
-	Goodput  float64 // successful calls per
+	Goodput  float64 // successful calls per second
 	Recovery sim.Recovered
-	Peak     float64   // largest number of arrivals at the
-	PerCall  float64   // requests at the last service for each call
-	Services []float64 // likewise at each
+	Peak     float64 // largest number of arrivals at the last service in [sim.PeakSpan], in times its capacity
+	PerCall  float64 // requests at the last service for each call
 	P50      time.Duration
 	P99      time.Duration
 	P999     time.Duration
@@ -57,9 +58,6 @@ func (r *Record) Measure() Result {
 		most = max(most, spans[span])
 	}
 	result.Peak = float64(most) / sim.PeakSpan.Seconds() / s.Services[last].Capacity()
-	for _, times := range whole.Requests {
-		result.Services = append(result.Services, sim.Ratio(len(times), len(whole.Calls)))
-	}
 	return result
 }
 
@@ -148,47 +146,28 @@ func (r *Record) recovered() sim.Recovered {
 	return sim.Recovered{State: sim.RecoveryNever}
 }
 
-// Series is the course of an outage for a client, in buckets of the scenario.
-type Series struct {
-	At       []float64 // the middle of each bucket, in seconds from the beginning of the trouble
-	Calls    []float64 // scheduled to begin in it, per second
-	Good     []float64 // of those, per second
-	Requests []float64 // arrivals at the last service in it, per second
-}
-
-// Series returns the counts from a time to the end of the scenario. Later arrivals are left out.
-func (r *Record) Series(from time.Duration) Series {
+// PerSecond returns how many requests a second arrived at the last service, in each of the scenario's buckets from the start.
+func (r *Record) PerSecond() []float64 {
 	bucket := r.Scenario.Bucket
-	n := int((r.Scenario.Length() - from) / bucket)
-	s := Series{make([]float64, n), make([]float64, n), make([]float64, n), make([]float64, n)}
-	for i := range n {
-		s.At[i] = (from - r.Scenario.TroubleStart() + bucket/2 + time.Duration(i)*bucket).Seconds()
-	}
-	add := func(to []float64, at time.Duration) {
-		if i := int((at - from) / bucket); at >= from && i < n {
-			to[i] += 1 / bucket.Seconds()
+	list := make([]float64, r.Scenario.Length()/bucket)
+	for _, request := range r.Requests[len(r.Requests)-1] {
+		if i := int(request.At / bucket); i < len(list) {
+			list[i] += 1 / bucket.Seconds()
 		}
 	}
-	for i := range r.Calls {
-		add(s.Calls, r.Calls[i].At)
-		if r.Calls[i].OK {
-			add(s.Good, r.Calls[i].At)
-		}
-	}
-	last := r.Requests[len(r.Requests)-1]
-	for i := range last {
-		add(s.Requests, last[i].At)
-	}
-	return s
+	return list
 }
 
-// Share returns the success of each bucket's calls in percent, and the buckets' times, without buckets in which no call
-// began.
-func (s *Series) Share() (at, percent []float64) {
-	for i, n := range s.Calls {
-		if n > 0 {
-			at, percent = append(at, s.At[i]), append(percent, 100*s.Good[i]/n)
-		}
+// Columns are the names of the figures in a row of a table.
+var Columns = []string{
+	"success\n%", "goodput\ncalls/s", "time to\nrecover, s", "peak arrivals\n/ capacity", "requests\nper call", "p50\nms", "p99\nms", "p999\nms",
+}
+
+// Row returns the measurements as a row of a table, after a client's name.
+func (r *Result) Row(name string) []string {
+	ms := func(d time.Duration) string { return strconv.FormatInt(d.Round(time.Millisecond).Milliseconds(), 10) }
+	return []string{
+		name, fmt.Sprintf("%.2f", 100*r.Success), fmt.Sprintf("%.0f", r.Goodput), r.Recovery.String(), fmt.Sprintf("%.1f", r.Peak),
+		fmt.Sprintf("%.2f", r.PerCall), ms(r.P50), ms(r.P99), ms(r.P999),
 	}
-	return at, percent
 }

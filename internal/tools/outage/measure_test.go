@@ -4,7 +4,6 @@
 package outage
 
 import (
-	"slices"
 	"testing"
 	"time"
 
@@ -34,8 +33,8 @@ func TestMeasure(t *testing.T) {
 	r.Requests = [][]Request{{{}}, requests} // of two services the last counts
 	r.Scenario.Services = append(r.Scenario.Services, r.Scenario.Services[0])
 	got := r.Measure()
-	if got.Calls != 2000 || got.Success != 0.75 || got.Goodput != 750 || got.PerCall != 1.5 || !slices.Equal(got.Services, []float64{0, 1.5}) {
-		t.Errorf("%+v; want 2000 calls, success 0.75, goodput 750, 1.5 requests per call, 0 at the first service", got)
+	if got.Calls != 2000 || got.Success != 0.75 || got.Goodput != 750 || got.PerCall != 1.5 {
+		t.Errorf("%+v; want 2000 calls, success 0.75, goodput 750, 1.5 requests per call", got)
 	}
 	if got.Peak != 3 { // 3000 per second, at a capacity of 1000
 		t.Errorf("peak %v capacities; want 3", got.Peak)
@@ -45,15 +44,6 @@ func TestMeasure(t *testing.T) {
 	}
 	if got.Recovery != (sim.Recovered{State: sim.RecoveryReturned}) || got.Late != 0 {
 		t.Errorf("recovery %+v, late %v; want at once, and 0 for one late call of 2000", got.Recovery, got.Late)
-	}
-}
-
-func TestMeasureNothing(t *testing.T) {
-	t.Parallel()
-	r := Record{Scenario: pulse(), Requests: make([][]Request, 1)}
-	got := r.Measure()
-	if got.Success != 0 || got.PerCall != 0 || got.Peak != 0 || got.P999 != 0 || got.Recovery.State != sim.RecoveryNever {
-		t.Errorf("%+v; want zeros, and no recovery", got)
 	}
 }
 
@@ -69,6 +59,9 @@ func TestPart(t *testing.T) {
 	}
 	if p := r.Part(5*time.Second, 6*time.Second); p.Success() != 0 || p.PerCall() != 0 || p.Latency(0.5) != 0 {
 		t.Errorf("%+v; want nothing", p)
+	}
+	if got := r.PerSecond(); len(got) != 15 || got[4] != 5 || got[5] != 5 || got[7] != 5 || got[8] != 0 { // buckets of 200 ms
+		t.Errorf("%v requests a second; want 5 in three buckets", got)
 	}
 }
 
@@ -124,36 +117,5 @@ func TestRecovered(t *testing.T) {
 	r.Scenario.Phases = r.Scenario.Phases[:2]
 	if got := r.recovered(); got.State != sim.RecoveryUndisturbed {
 		t.Errorf("an outage that ends in trouble: %+v; want nothing to recover from", got)
-	}
-}
-
-func TestSeries(t *testing.T) {
-	t.Parallel()
-	r := Record{
-		Scenario: pulse(), Calls: every(func(at time.Duration) bool { return at >= 1200*ms && at < 1400*ms }),
-		Requests: [][]Request{{{}, {}, {}}, {{At: 100 * ms}, {At: 1500 * ms}, {At: 1500 * ms}, {At: 3100 * ms}}},
-	}
-	got := r.Series(0)
-	if len(got.At) != 15 || got.At[0] != -0.9 || got.At[14] != 1.9 {
-		t.Fatalf("at %v; want 15 buckets from -0.9 s to 1.9 s", got.At)
-	}
-	if got.Calls[7] != 1000 || got.Good[5] != 1000 || got.Good[6] != 0 || got.Good[7] != 1000 {
-		t.Errorf("calls %v, good %v; want 1000/s of both, but nothing good from 0.2 s to 0.4 s", got.Calls, got.Good)
-	}
-	if got.Requests[0] != 5 || got.Requests[7] != 10 || got.Requests[14] != 0 {
-		t.Errorf("requests %v; want those of the last service, 5/s, 10/s in the eighth bucket, and none after the end", got.Requests)
-	}
-	at, percent := got.Share()
-	if len(at) != 15 || percent[6] != 0 || percent[7] != 100 {
-		t.Errorf("share %v at %v; want 0 in the seventh bucket, 100 in the eighth", percent, at)
-	}
-	later := r.Series(time.Second)
-	if len(later.At) != 10 || later.Requests[2] != 10 {
-		t.Errorf("%+v; want it to begin at the trouble", later)
-	}
-	empty := Record{Scenario: pulse(), Requests: make([][]Request, 1)}
-	none := empty.Series(0)
-	if at, _ := none.Share(); len(at) != 0 {
-		t.Errorf("without calls there is a share at %v; want none", at)
 	}
 }

@@ -16,7 +16,6 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	"github.com/stagger-go/stagger/internal/tools/queue"
 	"github.com/stagger-go/stagger/internal/tools/sim"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -27,8 +26,6 @@ type Outage struct {
 	Scenario *sim.Scenario
 	Calls    []Call // in the order of their times: those of [Arrivals], or others
 	Clients  []Client
-	// OnPhase is called when a phase begins. It may be nil.
-	OnPhase func(begin time.Duration, p *sim.Phase)
 	// OnEnd is called when a call of the i-th client has ended, by many goroutines in parallel. It may be nil.
 	OnEnd func(client int)
 }
@@ -47,9 +44,6 @@ type Client struct {
 	// Options returns the options of one process that makes calls. It is called once per process: for those of the users,
 	// and for each service that calls another one.
 	Options func() (Options, error)
-	// Reports returns the options of each server of a service that reports its load (sim.Service.Reports), given the
-	// server's queue and number of workers; nil: it reports nothing.
-	Reports func(q *queue.Queue, workers int) []grpc.ServerOption
 }
 
 // Options are a process's options for gRPC.
@@ -95,7 +89,7 @@ func (o *Outage) Play(ctx context.Context) ([]Record, error) {
 	}
 	users.Wait() // the last calls end after the last phase
 	for i, w := range worlds {
-		w.closeAll() // the records are
+		w.closeAll() // the records are complete then
 		records[i].Requests = w.requests(start)
 	}
 	return records, nil
@@ -106,9 +100,6 @@ func (o *Outage) enterPhases(ctx context.Context, start time.Time, worlds []*wor
 	var at time.Duration
 	for i := range o.Scenario.Phases {
 		p := &o.Scenario.Phases[i]
-		if o.OnPhase != nil {
-			o.OnPhase(at, p)
-		}
 		for _, w := range worlds {
 			if err := w.enterPhase(p); err != nil {
 				return err
@@ -153,7 +144,7 @@ func (o *Outage) makeCalls(ctx context.Context, start time.Time, client int, w *
 type Record struct {
 	Scenario *sim.Scenario
 	Calls    []Ended
-	Requests [][]Request // arrivals at each
+	Requests [][]Request // arrivals at each service, in the order of the scenario
 }
 
 // Ended is a call as its user experienced it.

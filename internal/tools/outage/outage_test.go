@@ -63,40 +63,13 @@ func TestPlay(t *testing.T) {
 	}
 }
 
-func TestPlayCallbacks(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := pulse()
-		begins, ends := []time.Duration{}, make(chan int, 10)
-		o := Outage{
-			Scenario: s, Calls: []Call{{At: ms, Method: method}}, Clients: []Client{plain(), plain()},
-			OnPhase: func(at time.Duration, p *sim.Phase) {
-				if p != &s.Phases[len(begins)] {
-					t.Errorf("phase %s at %v", p.Name, at)
-				}
-				begins = append(begins, at)
-			},
-			OnEnd: func(client int) { ends <- client },
-		}
-		if _, err := o.Play(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if want := []time.Duration{0, time.Second, 2 * time.Second}; !slices.Equal(begins, want) {
-			t.Errorf("phases began at %v; want %v", begins, want)
-		}
-		if len(ends) != 2 || <-ends+<-ends != 1 {
-			t.Error("want one notification per client")
-		}
-	})
-}
-
 func TestPlayEndsAtOnce(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken")
 	for name, row := range map[string]struct {
 		change func(*sim.Scenario, *Client)
 		after  time.Duration // when the context ends
-		want   error         // nil: any
+		want   error
 	}{
 		"interrupted":      {func(*sim.Scenario, *Client) {}, 300 * ms, context.Canceled},
 		"no workers":       {func(s *sim.Scenario, _ *Client) { s.Services[0].Workers = 0 }, 0, nil},

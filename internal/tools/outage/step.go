@@ -87,41 +87,33 @@ func failure(f *sim.Fault) testserver.Step {
 // playable returns an error if only the simulator plays the scenario.
 func playable(s *sim.Scenario) error {
 	var errs []error
-	refuse := func(is bool, format string, args ...any) {
+	refuse := func(is bool, what string) {
 		if is {
-			errs = append(errs, fmt.Errorf("outage: %s: %s; only the simulator plays that", s.Title, fmt.Sprintf(format, args...)))
+			errs = append(errs, fmt.Errorf("outage: %s: %s; only the simulator plays that", s.Title, what))
 		}
 	}
-	refuse(len(s.Fleets) != 1, "%d fleets", len(s.Fleets))
+	call := func(c *sim.Call) {
+		refuse(c.Clients > 1 || c.Delay != nil || c.Loss > 0 || c.Work > 0 && c.Work != 1, "calls by several clients, on a network with delay or loss, or of unequal work")
+	}
+	refuse(len(s.Fleets) != 1 || s.Fleets[0].Clients > 1 || len(s.Fleets[0].Calls) != 1, "other users than one client with one kind of calls")
 	for i := range s.Fleets {
-		f := &s.Fleets[i]
-		refuse(f.Clients > 1, "fleet %s: %d clients", f.Name, f.Clients)
-		refuse(f.Think != nil, "fleet %s: think", f.Name)
-		refuse(len(f.Calls) > 1, "fleet %s: %d calls", f.Name, len(f.Calls))
-		for k := range f.Calls {
-			refuse(f.Calls[k].Delay != nil || f.Calls[k].Loss > 0, "fleet %s: a network with delay or loss", f.Name)
-			refuse(f.Calls[k].Work > 0 && f.Calls[k].Work != 1, "fleet %s: calls of unequal work", f.Name)
+		for k := range s.Fleets[i].Calls {
+			call(&s.Fleets[i].Calls[k])
 		}
 	}
 	calls := map[string]bool{}
 	for i := range s.Services {
 		v := &s.Services[i]
 		calls[v.Name] = len(v.Calls) > 0
-		refuse(v.Order != sim.OrderFIFO, "service %s: the newest request first", v.Name)
-		refuse(v.Time.Shape != sim.ShapeFixed, "service %s: times that vary", v.Name)
+		refuse(v.Order != sim.OrderFIFO || v.Time.Shape != sim.ShapeFixed, "a service with another order, or times that vary")
 		for k := range v.Calls {
-			c := &v.Calls[k]
-			refuse(c.Clients > 1, "service %s: calls by %d clients", v.Name, c.Clients)
-			refuse(c.Delay != nil || c.Loss > 0, "service %s: a network with delay or loss", v.Name)
-			refuse(c.Work > 0 && c.Work != 1, "service %s: calls of unequal work", v.Name)
+			call(&v.Calls[k])
 		}
 	}
 	for i := range s.Phases {
-		refuse(s.Phases[i].LoadTo != nil, "phase %s: a load that changes", s.Phases[i].Name)
 		for _, f := range s.Phases[i].Faults {
-			refuse(f.Slower > 0, "phase %s: slower", s.Phases[i].Name)
-			refuse(f.Workers != nil && (f.Down || f.Hang || f.Flaky > 0 || f.Slow != nil), "phase %s: fewer workers, and something else", s.Phases[i].Name)
-			refuse(calls[f.Service] && !f.Down && !f.Hang && f.Workers == nil, "phase %s: a flaky or slow service that calls others", s.Phases[i].Name)
+			refuse(f.Slower > 0 || f.Workers != nil && (f.Down || f.Hang || f.Flaky > 0 || f.Slow != nil) || calls[f.Service] && !f.Down && !f.Hang && f.Workers == nil,
+				"a slower service, fewer workers with another fault, or a flaky or slow service that calls others")
 		}
 	}
 	return errors.Join(errs...)

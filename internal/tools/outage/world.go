@@ -108,10 +108,10 @@ func (w *world) serviceNamed(ctx context.Context, name string) (*service, error)
 		s.calls = append(s.calls, l)
 	}
 	w.services = append(w.services, s)
-	return s, s.startServers(options.Server, w.client.Reports)
+	return s, s.startServers(options.Server)
 }
 
-func (s *service) startServers(options []grpc.ServerOption, reports func(*queue.Queue, int) []grpc.ServerOption) error {
+func (s *service) startServers(options []grpc.ServerOption) error {
 	config := queue.Config{
 		Workers: s.spec.Workers, Time: s.spec.Time.Mean(), Length: s.spec.Queue,
 		Refuse: s.spec.Refuse, DropAbandoned: s.spec.Abandoned == sim.AbandonedDrop,
@@ -120,10 +120,6 @@ func (s *service) startServers(options []grpc.ServerOption, reports func(*queue.
 		q, err := queue.New(config)
 		if err != nil {
 			return fmt.Errorf("outage: %s: %w", s.spec.Name, err)
-		}
-		options := options
-		if reports != nil && s.spec.Reports {
-			options = append(slices.Clip(options), reports(q, s.spec.Workers)...)
 		}
 		server, err := testserver.New(testserver.ServerOptions(options...))
 		if err != nil {

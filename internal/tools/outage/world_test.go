@@ -8,11 +8,9 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/stagger-go/stagger/internal/tools/must"
-	"github.com/stagger-go/stagger/internal/tools/queue"
 	"github.com/stagger-go/stagger/testserver"
 )
 
@@ -70,26 +68,3 @@ func TestProcessesAskForTheirOwnOptions(t *testing.T) {
 }
 
 func called(s *testserver.Server) bool { return s.Count("*") > 0 }
-
-// If a service reports its load, its servers have the client's options for that, and no others.
-func TestServersReport(t *testing.T) {
-	t.Parallel()
-	for _, reports := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			asked := 0
-			c, s := plain(), pulse()
-			s.Services[0].Reports = reports
-			c.Reports = func(_ *queue.Queue, workers int) []grpc.ServerOption {
-				if asked++; workers != s.Services[0].Workers {
-					t.Errorf("%d workers; want %d", workers, s.Services[0].Workers)
-				}
-				return nil
-			}
-			w := must.Get(newWorld(t.Context(), s, &c))(t)
-			defer w.closeAll()
-			if want := map[bool]int{true: s.Services[0].Backends}[reports]; asked != want {
-				t.Errorf("reports %v: asked %d times; want %d", reports, asked, want)
-			}
-		})
-	}
-}

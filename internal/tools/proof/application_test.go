@@ -76,7 +76,10 @@ func (s *script) live(conn *grpc.ClientConn, extra ...grpc.CallOption) *sight {
 	}
 	a.cancels = cancel
 	defer cancel()
-	if s.cancel > 0 {
+	if s.deadline > s.late && s.late > 0 {
+		ctx = lateContext{ctx, a.start.Add(s.deadline - s.late)}
+	}
+	if s.cancel > 0 && !s.byHand {
 		defer time.AfterFunc(s.cancel, cancel).Stop()
 	}
 	if s.closes > 0 {
@@ -251,6 +254,9 @@ func (a *application) rest() {
 // act makes a move.
 func (a *application) act(m move) {
 	time.Sleep(m.after)
+	if a.byHand && a.cancel > 0 && time.Since(a.start) > a.cancel {
+		a.cancels()
+	}
 	switch m.what {
 	case "send":
 		if a.closed {

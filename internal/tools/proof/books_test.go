@@ -75,7 +75,6 @@ const (
 	atBudget
 	atResume
 	atFinish
-	allPoints
 )
 
 // faults makes foreign code panic.
@@ -152,9 +151,9 @@ func (l *ledger) Observe(now time.Time, e budget.Event) {
 	l.at(atBudget, false)
 }
 
-func (l *ledger) Withdraw(now time.Time, k budget.Kind, factor float64) (budget.Permit, bool) {
+func (l *ledger) Withdraw(now time.Time, c budget.Charge) (budget.Permit, bool) {
 	l.at(atBudget, false)
-	p, ok := l.Budget.Withdraw(now, k, factor)
+	p, ok := l.Budget.Withdraw(now, c)
 	if !ok {
 		return p, false
 	}
@@ -213,11 +212,11 @@ type story struct {
 
 	name     string
 	most     int
-	busy     atomic.Bool // handling one event at
+	busy     atomic.Bool // one event at a time is handled
 	attempts map[int]bool
 	ended    int
 	single   bool        // at most one attempt: the stream is gRPC's own
-	inside   atomic.Bool // an inner interceptor has
+	inside   atomic.Bool // an inner interceptor has answered
 }
 
 type storyKey struct{}

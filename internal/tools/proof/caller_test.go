@@ -30,6 +30,8 @@ type caller struct {
 	kind    kind
 	story   *story
 	until   time.Time
+	cancels context.CancelFunc // called before the application's next call after until; may be nil
+	slack   time.Duration      // how long after until that may be
 	resumes bool
 	leaves  bool // the application doesn't receive to the end
 	drained bool // it received after its context ended: received messages are delivered, the end is the context's
@@ -52,7 +54,7 @@ type caller struct {
 // call makes a call.
 func (w *weather) call(k kind, name string) *caller {
 	c := &caller{weather: w, name: name, kind: k}
-	c.resumes, c.leaves = k == serverStream && c.of(0.3), k != unary && c.of(0.1)
+	c.resumes, c.leaves = k == serverStream && c.of(0.3) && !w.unsafe, k != unary && c.of(0.1)
 	c.story = &story{findings: w.findings, name: name, most: w.most, single: w.most < 2, attempts: map[int]bool{}}
 	if c.resumes {
 		c.story.most = 1000 // each message restarts the attempts
@@ -63,12 +65,19 @@ func (w *weather) call(k kind, name string) *caller {
 	if d := c.upTo(500*ms) + ms; c.of(0.7) { // not 0: two timers at once crash Go 1.26's race detector in a bubble
 		c.until = time.Now().Add(d)
 	}
-	var cancel context.CancelFunc
-	if c.of(0.5) {
-		ctx, cancel = context.WithDeadline(ctx, c.until)
-	} else {
-		ctx, cancel = context.WithCancel(ctx)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	switch c.below(6) {
+	case 0, 1:
 		defer time.AfterFunc(time.Until(c.until), cancel).Stop()
+	case 2:
+		c.cancels, c.slack = cancel, 50*ms
+		defer time.AfterFunc(time.Until(c.until)+c.slack, cancel).Stop()
+	case 3:
+		ctx, cancel = context.WithDeadline(ctx, c.until)
+		ctx = lateContext{ctx, c.until.Add(-c.upTo(10 * ms))}
+	default:
+		ctx, cancel = context.WithDeadline(ctx, c.until)
 	}
 	defer cancel()
 	c.guarded(func() {
@@ -80,6 +89,15 @@ func (w *weather) call(k kind, name string) *caller {
 	})
 	return c
 }
+
+// lateContext is a context whose Done closes after its deadline.
+type lateContext struct {
+	context.Context
+
+	deadline time.Time
+}
+
+func (c lateContext) Deadline() (time.Time, bool) { return c.deadline, true }
 
 // guarded runs a part of the application, which may get a panic of foreign code, or end with its goroutine.
 func (c *caller) guarded(f func()) {
@@ -128,14 +146,17 @@ func (c *caller) options() []grpc.CallOption {
 // timed checks that a call of the application does not outlive its context.
 func timed[T any](c *caller, what string, f func() T) T {
 	start := time.Now()
+	if c.cancels != nil && !start.Before(c.until) {
+		c.cancels()
+	}
 	result := f()
 	last := c.until
 	if start.After(last) {
 		last = start
 	}
-	allowed := time.Duration(0)
+	allowed := c.slack
 	if c.swallow {
-		allowed = 200 * ms // for gRPC's report, which
+		allowed += 200 * ms // until Gone reports the attempts
 	}
 	if late := time.Since(last); late > allowed {
 		c.add("%s: %s returns %v after the call's end", c.name, what, late)

@@ -25,7 +25,7 @@ var (
 // Worlds that must behave like gRPC with its own retries.
 var retrying = []world{
 	{name: "retryPolicy", config: func(s *script) string { return s.retries("") }, mode: policy.ModeEnforce},
-	{name: "retryPolicy from the resolver", config: func(s *script) string { return s.retries("") }, mode: policy.ModeEnforce, live: true},
+	{name: "retryPolicy from the resolver", config: func(s *script) string { return s.retries("") }, mode: policy.ModeEnforce, live: true, blind: true},
 	{name: "retryPolicy with a perAttemptTimeout of an hour", mode: policy.ModeEnforce, blind: true, config: slow},
 	{name: "hedges after an hour, or a failure", mode: policy.ModeEnforce, blind: true, config: func(s *script) string {
 		return entry(fmt.Sprintf(`"hedgingPolicy": {"maxAttempts": %d, "hedgingDelay": "7200s", "nonFatalStatusCodes": [%s], "budget": "NONE"}`, s.most, names(s.retryable)))
@@ -213,7 +213,3 @@ func playBare(t *testing.T, d *draws) string {
 func TestDifferential_Retries(t *testing.T) { search(t, 200, 100, playRetries) }
 
 func TestDifferential_Bare(t *testing.T) { search(t, 200, 100, playBare) }
-
-func FuzzRetries(f *testing.F) { fuzz(f, 100, playRetries) }
-
-func FuzzBare(f *testing.F) { fuzz(f, 100, playBare) }

@@ -4,8 +4,8 @@
 // Package proof_test searches for errors: it plays random scripts of a server and an application, over the public API only
 // and in virtual time. It compares the application's view with that of gRPC itself, or with rules that hold for every call.
 //
-// A script is made from bytes. After their end, every choice is the simplest. So the same code reads the bytes of a seed, of
-// Go's fuzzer, and of a script that is being minimized.
+// A script is made from bytes. After their end, every choice is the simplest. So the same code reads the bytes of a seed, and of
+// a script that is being minimized.
 package proof_test
 
 import (
@@ -77,20 +77,6 @@ func search(t *testing.T, scripts, size int, play func(t *testing.T, d *draws) s
 		}
 		judge(t, data, play)
 	}
-}
-
-// fuzz lets Go's fuzzer find scripts.
-func fuzz(f *testing.F, size int, play func(t *testing.T, d *draws) string) {
-	f.Helper()
-	for seed := range uint64(20) {
-		data := make([]byte, size)
-		random := rand.New(rand.NewPCG(seed, 0))
-		for j := range data {
-			data[j] = byte(random.Uint32())
-		}
-		f.Add(data)
-	}
-	f.Fuzz(func(t *testing.T, data []byte) { judge(t, data[:min(len(data), 4*size)], play) })
 }
 
 // judge plays one script and, if that has an error, reports the smallest one that has.

@@ -8,7 +8,6 @@ import (
 	"fmt"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protodesc"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -88,22 +87,6 @@ var forms = []form{
 		make: func(text string) any { return &frame{encoded(text)} }, empty: func() any { return new(frame) },
 		text: func(m any) string { return decoded(m.(*frame).data) },
 	},
-	{
-		name: "messages made by a factory", option: grpc.ForceCodec(factories{}),
-		make: func(text string) any { return &made{factory: true, data: encoded(text)} }, empty: func() any { return &made{factory: true} },
-		text: func(m any) string { return decoded(m.(*made).data) },
-	},
-	{
-		name: "buffers given away", option: grpc.ForceCodecV2(givers{}),
-		make:  func(text string) any { return &gift{mem.BufferSlice{pooled(encoded(text))}} },
-		empty: func() any { return new(gift) },
-		text:  func(m any) string { return decoded(m.(*gift).data.Materialize()) },
-	},
-	{
-		name: "embedded messages", option: grpc.ForceCodec(embedders{}),
-		make: func(text string) any { return &embedding{StringValue: wrapperspb.String(text), set: true} }, empty: func() any { return new(embedding) },
-		text: func(m any) string { return m.(*embedding).GetValue() },
-	},
 }
 
 // frame is a proxy's message.
@@ -130,89 +113,4 @@ func (frames) Unmarshal(data []byte, m any) error {
 	}
 	f.data = append([]byte(nil), data...)
 	return nil
-}
-
-// made is a message that is only usable if its factory has created it, like jhump's dynamic messages.
-type made struct {
-	factory bool
-	data    []byte
-}
-
-func (m *made) Reset() { m.data = nil }
-
-type factories struct{}
-
-func (factories) Name() string { return "proto" }
-
-func (factories) Marshal(m any) ([]byte, error) { return m.(*made).checked().data, nil }
-
-func (factories) Unmarshal(data []byte, m any) error {
-	m.(*made).checked().data = append([]byte(nil), data...)
-	return nil
-}
-
-func (m *made) checked() *made {
-	if !m.factory {
-		panic("a message that its factory has not made")
-	}
-	return m
-}
-
-// gift is a message whose codec passes on ownership of its buffers.
-type gift struct{ data mem.BufferSlice }
-
-type givers struct{}
-
-func (givers) Name() string { return "proto" }
-
-func (givers) Marshal(m any) (mem.BufferSlice, error) {
-	g, ok := m.(*gift)
-	if !ok {
-		return nil, fmt.Errorf("%w: %T", errNotOurs, m)
-	}
-	return g.data, nil // its only reference
-}
-
-func (givers) Unmarshal(data mem.BufferSlice, m any) error {
-	g, ok := m.(*gift)
-	if !ok {
-		return fmt.Errorf("%w: %T", errNotOurs, m)
-	}
-	data.Ref()
-	g.data = data
-	return nil
-}
-
-// pooled returns a buffer that can be freed only once: gRPC does not count references to small ones.
-func pooled(text []byte) mem.Buffer {
-	data := append(make([]byte, 0, 4096), text...)
-	return mem.NewBuffer(&data, mem.NopBufferPool{})
-}
-
-// embedding is an application's message that embeds a protobuf message, without being one.
-type embedding struct {
-	*wrapperspb.StringValue
-
-	set bool
-}
-
-type embedders struct{}
-
-func (embedders) Name() string { return "proto" }
-
-func (embedders) Marshal(m any) ([]byte, error) {
-	e, ok := m.(*embedding)
-	if !ok {
-		return nil, fmt.Errorf("%w: %T", errNotOurs, m)
-	}
-	return proto.Marshal(e.StringValue)
-}
-
-func (embedders) Unmarshal(data []byte, m any) error {
-	e, ok := m.(*embedding)
-	if !ok {
-		return fmt.Errorf("%w: %T", errNotOurs, m)
-	}
-	e.StringValue, e.set = new(wrapperspb.StringValue), true
-	return proto.Unmarshal(data, e.StringValue)
 }

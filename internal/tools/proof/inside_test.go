@@ -28,6 +28,9 @@ func (w *weather) serves(_ context.Context, a testserver.Attempt) testserver.Ste
 	call, k := strings.Join(a.Metadata["call"], ""), kind(strings.Join(a.Metadata["kind"], ""))
 	name := fmt.Sprintf("%s/%d", call, a.Serial)
 	by := metadata.Pairs("by", name)
+	if n, again := w.arrived.LoadOrStore(call, name); again && w.unsafe {
+		w.add("%s arrives as %v and as %s: it isn't declared idempotent", call, n, name)
+	}
 	var list []moves.Move
 	if w.of(0.4) {
 		list = append(list, moves.SendHeader(by))

@@ -41,6 +41,8 @@ type script struct {
 	form     int // of the messages and their codec: an index of forms
 	deadline time.Duration
 	cancel   time.Duration // when the application cancels, or closes the connection; 0: never
+	byHand   bool          // it cancels at cancel or later, just before its next call
+	late     time.Duration // how long after its deadline the context ends
 	closes   time.Duration
 	buffer   int  // grpc.MaxRetryRPCBufferSize; -2: not given
 	limited  bool // messages of more than 60 bytes are too large
@@ -49,7 +51,7 @@ type script struct {
 	asks     string
 	leaves   bool // the application stops after its moves, and cancels
 	slow     time.Duration
-	together bool // sends and receives in
+	together bool // sends and receives in two goroutines
 
 	most      int // attempts
 	retryable []codes.Code
@@ -67,7 +69,7 @@ type served struct {
 // move is one action of the server or the application, some time after the previous one.
 type move struct {
 	what   string
-	sends  bool // by the sender, if
+	sends  bool // by the sender, if the application has two goroutines
 	large  bool
 	after  time.Duration
 	code   codes.Code
@@ -90,8 +92,10 @@ func (m move) String() string {
 
 func (s *script) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s of %s, deadline %v, cancel %v, close %v, buffer %d, limited %v, ready %v, wrapped %v, OnFinish asks %q, leaves %v, slow %v, together %v\n",
-		s.kind, forms[s.form].name, s.deadline, s.cancel, s.closes, s.buffer, s.limited, s.ready, s.wrapped, s.asks, s.leaves, s.slow, s.together)
+	fmt.Fprintf(&b, "%s of %s, deadline %v and %v, cancel %v by hand %v, close %v, ",
+		s.kind, forms[s.form].name, s.deadline, s.late, s.cancel, s.byHand, s.closes)
+	fmt.Fprintf(&b, "buffer %d, limited %v, ready %v, wrapped %v, OnFinish asks %q, leaves %v, slow %v, together %v\n",
+		s.buffer, s.limited, s.ready, s.wrapped, s.asks, s.leaves, s.slow, s.together)
 	fmt.Fprintf(&b, "%d attempts after %v\n", s.most, s.retryable)
 	for i, a := range s.served {
 		fmt.Fprintf(&b, "  attempt %d: %v, then %v\n", i+1, a.does, a.end)
@@ -137,6 +141,10 @@ func drawScript(d *draws) *script {
 		s.slow = one(d, 20*ms, 300*ms)
 	}
 	s.together = d.odds(40)
+	s.byHand = d.odds(30)
+	if d.odds(15) {
+		s.late = one(d, ms, 20*ms)
+	}
 	return s
 }
 

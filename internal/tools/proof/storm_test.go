@@ -29,16 +29,17 @@ type storm struct {
 	calls   int
 	kinds   []kind
 	mode    policy.Mode
-	points  point // where foreign code
+	points  point // where foreign code panics
 	swallow bool  // an inner interceptor keeps gRPC's options to itself
 	rough   bool  // the server restarts, policies are reloaded, the mode changes
 	closes  bool  // one of three connections, and the Retrier, are closed at the end
+	unsafe  bool  // the policy names the service only, so no method is declared idempotent
 	seed    uint64
 }
 
 func (s *storm) String() string {
-	text := fmt.Sprintf("%d calls of %v, budget %s, mode %v, points %b, swallow %v, rough %v, closes %v, seed %d",
-		s.calls, s.kinds, s.budget, s.mode, s.points, s.swallow, s.rough, s.closes, s.seed)
+	text := fmt.Sprintf("%d calls of %v, budget %s, mode %v, points %b, swallow %v, rough %v, closes %v, unsafe %v, seed %d",
+		s.calls, s.kinds, s.budget, s.mode, s.points, s.swallow, s.rough, s.closes, s.unsafe, s.seed)
 	if s.spec.Retry != nil {
 		text += fmt.Sprintf("\nretries %+v", *s.spec.Retry)
 	}
@@ -57,6 +58,9 @@ func drawStorm(d *draws) *storm {
 	}
 	if d.odds(50) {
 		s.points = point(d.below(256) | d.below(256)<<8)
+	}
+	if s.unsafe = d.odds(25); s.unsafe {
+		s.spec.IdempotencyKey = ""
 	}
 	return s
 }
@@ -99,7 +103,11 @@ func drawSpec(d *draws) policy.Spec {
 
 func (s *storm) set(t *testing.T, spec policy.Spec) *policy.Set {
 	t.Helper()
-	return must.Get(policy.NewSet(policy.Config{MaxWaiting: 10, Methods: []policy.MethodConfig{{Names: []string{"/proof.Service/Call"}, Spec: spec}}}))(t)
+	name := method
+	if s.unsafe {
+		name = "/proof.Service/"
+	}
+	return must.Get(policy.NewSet(policy.Config{MaxWaiting: 10, Methods: []policy.MethodConfig{{Names: []string{name}, Spec: spec}}}))(t)
 }
 
 func (s *storm) newBudget(t *testing.T) budget.Budget {
@@ -161,5 +169,3 @@ func playStorm(t *testing.T, d *draws) string {
 }
 
 func TestStorm(t *testing.T) { search(t, 60, 30, playStorm) }
-
-func FuzzStorm(f *testing.F) { fuzz(f, 30, playStorm) }

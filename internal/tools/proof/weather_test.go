@@ -6,6 +6,7 @@ package proof_test
 import (
 	"context"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -17,7 +18,6 @@ import (
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/decision"
-	"github.com/stagger-go/stagger/internal/inside"
 	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
@@ -36,6 +36,7 @@ type weather struct {
 	server  *testserver.Server
 	conns   []*grpc.ClientConn
 	most    int
+	arrived sync.Map // by call: its first attempt that the server saw
 }
 
 // kept is the replay memory of all streams of a storm together.
@@ -119,7 +120,7 @@ func (w *weather) check(t *testing.T) {
 	if n := w.retrier.State().Waiting; n != 0 {
 		w.add("%d calls wait", n)
 	}
-	for _, state := range inside.Admission(w.retrier) {
+	for _, state := range w.retrier.State().Admission {
 		if state.Running != 0 {
 			w.add("admission counts %d attempts", state.Running)
 		}

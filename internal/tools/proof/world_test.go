@@ -23,7 +23,6 @@ import (
 
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/codename"
-	"github.com/stagger-go/stagger/internal/inside"
 	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
@@ -132,13 +131,12 @@ func (w world) dial(t *testing.T, s *script, lis *bufconn.Listener, e *ends) (*g
 		config = w.config(s)
 	}
 	var retrier *interceptor.Retrier
-	builder := func(b resolver.Builder) resolver.Builder { return b }
 	if w.mode != "" {
 		set, err := policy.Parse("policy.json", []byte(config))
 		if err != nil {
 			t.Fatal(err)
 		}
-		options := []interceptor.Option{e.observer(), inside.Random(func() float64 { return 0 }).(interceptor.Option)}
+		options := []interceptor.Option{e.observer(), interceptor.WithRandom(func() float64 { return 0 })}
 		if w.live {
 			set, options = nil, append(options, interceptor.WithServiceConfig())
 		} else {
@@ -148,7 +146,7 @@ func (w world) dial(t *testing.T, s *script, lis *bufconn.Listener, e *ends) (*g
 			t.Fatal(err)
 		}
 		must.Do(t, retrier.Switch(interceptor.Switch{Mode: w.mode}))
-		opts, builder = append(opts, retrier.DialOptions()...), retrier.Resolver
+		opts = append(opts, retrier.DialOptions()...)
 	}
 	if s.wrapped {
 		opts = append(opts, grpc.WithChainStreamInterceptor(wrap))
@@ -157,7 +155,7 @@ func (w world) dial(t *testing.T, s *script, lis *bufconn.Listener, e *ends) (*g
 	fixed.BuildCallback = func(_ resolver.Target, cc resolver.ClientConn, _ resolver.BuildOptions) {
 		fixed.InitialState(resolver.State{Addresses: []resolver.Address{{Addr: "server"}}, ServiceConfig: cc.ParseServiceConfig(config)})
 	}
-	conn := must.Get(grpc.NewClient("proof:///server", append(opts, grpc.WithResolvers(builder(fixed)))...))(t)
+	conn := must.Get(grpc.NewClient("proof:///server", append(opts, grpc.WithResolvers(fixed))...))(t)
 	t.Cleanup(func() { _ = conn.Close() })
 	return conn, retrier
 }
@@ -197,7 +195,7 @@ func (s *script) retries(more string) string {
 }
 
 // blind returns the script without headers and messages in attempts that others may follow. Parallel attempts proceed
-// independently (contract of streams, R9), so the application keeps pace with them.
+// independently, so the application keeps pace with them.
 func (s *script) blind() *script {
 	without := *s
 	if s.kind == serverStream {

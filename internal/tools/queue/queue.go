@@ -45,16 +45,6 @@ type Queue struct {
 	workers int
 	busy    int
 	waiting []*waiter
-	load    Load
-}
-
-// Load is what has passed through a [Queue].
-type Load struct {
-	Busy      int // attempts being served now
-	Waiting   int // attempts waiting now
-	Served    int // attempts served to the end, abandoned ones included
-	Refused   int // attempts that found the queue full
-	Abandoned int // attempts whose client went away before they were served to the end
 }
 
 // New makes a queue. The error says which number is too small.
@@ -84,15 +74,6 @@ func (q *Queue) SetWorkers(workers int) error {
 	q.workers = workers
 	q.serveWaiting(time.Now())
 	return nil
-}
-
-// Load returns what has passed so far.
-func (q *Queue) Load() Load {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	load := q.load
-	load.Busy, load.Waiting = q.busy, len(q.waiting)
-	return load
 }
 
 // waiter is an attempt in the queue, or with a worker.
@@ -128,7 +109,6 @@ func (q *Queue) enter() (t *waiter, busy int) {
 	case len(q.waiting) < q.config.Length:
 		q.waiting = append(q.waiting, t)
 	default:
-		q.load.Refused++
 		return nil, q.busy
 	}
 	return t, q.busy
@@ -146,7 +126,6 @@ func (q *Queue) endService(t *waiter, end time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	close(t.served)
-	q.load.Served++
 	q.busy--
 	q.serveWaiting(end)
 }
@@ -163,12 +142,11 @@ func (q *Queue) serveWaiting(start time.Time) {
 }
 
 func (q *Queue) abandon(t *waiter) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.load.Abandoned++
 	if !q.config.DropAbandoned {
 		return
 	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	if i := slices.Index(q.waiting, t); i >= 0 {
 		q.waiting = slices.Delete(q.waiting, i, i+1)
 	}

@@ -11,51 +11,36 @@ import (
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgsvg"
 )
 
-// Sizes of the drawings, in points. The page scales them, halves and wholes alike.
+// Sizes of the drawings, in points. The page scales them.
 const (
-	wholeWidth, wholeHeight = 760, 290
-	halfWidth, halfHeight   = 380, 220
-	textSize                = 11
-	margin                  = 14 // for half of a label at the end of an axis
+	width, height = 760, 290
+	textSize      = 11
+	margin        = 14 // for half of a label at the end of an axis
 )
 
-// drawInside returns the drawing of p as the inside of an svg element, and its size in points.
-func (p *Plot) drawInside() (inside template.HTML, width, height float64, err error) {
+// drawInside returns the drawing of p as the inside of an svg element.
+func (p *Plot) drawInside() (template.HTML, error) {
 	g := plot.New()
 	p.axes(g)
-	add := map[Kind]func(*plot.Plot) error{Line: p.addLines, Histogram: p.addLines, Bars: p.addBars}[p.Kind]
-	if err := add(g); err != nil {
-		return "", 0, 0, err
+	if err := p.addLines(g); err != nil {
+		return "", err
 	}
 	p.addLevels(g)
 	p.limits(g)
-	width, height = p.size()
-	canvas := vgsvg.NewWith(vgsvg.UseWH(vg.Length(width), vg.Length(height)))
+	canvas := vgsvg.NewWith(vgsvg.UseWH(width, height))
 	g.Draw(draw.Crop(draw.New(canvas), 2, -margin, 0, -margin/2))
 	var text bytes.Buffer
 	if _, err := canvas.WriteTo(&text); err != nil {
-		return "", 0, 0, err
+		return "", err
 	}
 	_, rest, _ := bytes.Cut(text.Bytes(), []byte("<svg"))
 	_, rest, _ = bytes.Cut(rest, []byte(">"))
 	rest, _, _ = bytes.Cut(rest, []byte("</svg>"))
-	return template.HTML(rest), width, height, nil
-}
-
-func (p *Plot) size() (width, height float64) {
-	width, height = wholeWidth, wholeHeight
-	if p.Half {
-		width, height = halfWidth, halfHeight
-	}
-	if p.Kind == Bars {
-		height = 30 + float64(len(p.Labels))*p.rowHeight()
-	}
-	return width, height
+	return template.HTML(rest), nil
 }
 
 // axes draws plain axes: title, labels and legend are outside of the drawing.
@@ -65,34 +50,20 @@ func (p *Plot) axes(g *plot.Plot) {
 		axis.Width, axis.Tick.Width = 0.75, 0.75
 		axis.Tick.Length, axis.Padding = 4, 0
 		axis.Tick.Label.Font.Variant, axis.Tick.Label.Font.Size = "Sans", textSize
-		axis.Tick.Marker = ticker{most: 8}
-	}
-	if p.Half {
-		g.X.Tick.Marker = ticker{most: 6}
-	}
-	if p.LogY {
-		g.Y.Scale, g.Y.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
+		axis.Tick.Marker = ticker{}
 	}
 	grid := plotter.NewGrid()
 	grid.Horizontal.Color, grid.Vertical.Color = rgb(gridHue), rgb(gridHue)
-	if p.Kind == Bars {
-		grid.Horizontal.Width = 0
-	}
 	g.Add(grid)
 }
 
 // limits starts the values' axis at 0, or lower if there are negative values.
 func (p *Plot) limits(g *plot.Plot) {
 	values := &g.Y
-	if p.Kind == Bars {
-		values = &g.X
-	}
-	if !p.LogY {
-		values.Min = min(values.Min, 0)
-		values.Max += 0.04 * (values.Max - values.Min)
-	}
+	values.Min = min(values.Min, 0)
+	values.Max += 0.04 * (values.Max - values.Min)
 	values.Max = cmp.Or(p.YMax, values.Max)
-	if values.Max <= values.Min { // only zeros, or
+	if values.Max <= values.Min { // only zeros, or a YMax without room
 		values.Max = values.Min + 1
 	}
 	if g.X.Max <= g.X.Min {
@@ -113,12 +84,12 @@ func (p *Plot) addLevels(g *plot.Plot) {
 
 const inexact = 1e-9 // of a step: 0.35 is not quite seven times 0.05
 
-// ticker marks an axis at round numbers, 1, 2 or 5 times a power of ten apart. most is the maximum of marks.
-type ticker struct{ most float64 }
+// ticker marks an axis at round numbers, 1, 2 or 5 times a power of ten apart.
+type ticker struct{}
 
 // Ticks implements [plot.Ticker].
-func (t ticker) Ticks(from, to float64) []plot.Tick {
-	step := roundUp((to - from) / t.most)
+func (ticker) Ticks(from, to float64) []plot.Tick {
+	step := roundUp((to - from) / 8)
 	first, last := math.Ceil(from/step-inexact), math.Floor(to/step+inexact)
 	n := int(last-first) + 1
 	marks := make([]plot.Tick, 0, n)

@@ -16,7 +16,7 @@ import (
 // addLines draws each series as a line. It draws the first last, on top of the others.
 func (p *Plot) addLines(g *plot.Plot) error {
 	for i, s := range slices.Backward(p.Series) {
-		line, err := plotter.NewLine(p.points(s))
+		line, err := plotter.NewLine(points(s))
 		if err != nil {
 			return fmt.Errorf("report: %s: %s: %w", p.Title, s.Name, err)
 		}
@@ -26,54 +26,12 @@ func (p *Plot) addLines(g *plot.Plot) error {
 	return nil
 }
 
-// points returns the corners of a line. That of a histogram goes from edge to edge and then up or down: outlines can be told
-// apart when they overlap, filled bars cannot.
-func (p *Plot) points(s Series) plotter.XYs {
-	var points plotter.XYs
+func points(s Series) plotter.XYs {
+	list := make(plotter.XYs, len(s.Y))
 	for k, y := range s.Y {
-		points = append(points, plotter.XY{X: s.X[k], Y: y})
-		if p.Kind == Histogram {
-			points = append(points, plotter.XY{X: s.X[k+1], Y: y})
-		}
+		list[k] = plotter.XY{X: s.X[k], Y: y}
 	}
-	return points
-}
-
-const barWidth = 11 // in points
-
-// rowHeight returns the space for the bars of one label.
-func (p *Plot) rowHeight() float64 { return barWidth*float64(len(p.Series)) + 7 }
-
-// addBars draws the bars of the first label at the top, those of the first series above the others'.
-func (p *Plot) addBars(g *plot.Plot) error {
-	rows := len(p.Labels)
-	names := make([]string, rows)
-	for i, s := range p.Series {
-		values := make(plotter.Values, rows)
-		for k, y := range s.Y {
-			values[rows-1-k], names[rows-1-k] = y, short(p.Labels[k])
-		}
-		bars, err := plotter.NewBarChart(values, barWidth)
-		if err != nil {
-			return fmt.Errorf("report: %s: %s: %w", p.Title, s.Name, err)
-		}
-		bars.Horizontal, bars.Color, bars.LineStyle.Width = true, rgb(seriesHue(i)), 0
-		bars.Offset = vg.Length(barWidth * (float64(len(p.Series)-1)/2 - float64(i)))
-		g.Add(bars)
-	}
-	g.NominalY(names...)
-	g.Y.Tick.Width, g.Y.Width, g.Y.Padding = 0, 0.75, 0
-	g.Y.Min, g.Y.Max = -0.5, float64(rows)-0.5
-	return nil
-}
-
-const longest = 32 // runes of a bar's label in the drawing; its table has the whole
-
-func short(label string) string {
-	if runes := []rune(label); len(runes) > longest {
-		return string(runes[:longest-1]) + "…"
-	}
-	return label
+	return list
 }
 
 // hues are the colours of series. Each has a contrast to white of 3 or more, and they differ for readers with red-green

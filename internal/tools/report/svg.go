@@ -31,7 +31,6 @@ type picture struct {
 // key is a line of a legend.
 type key struct {
 	Name    string
-	Bar     bool
 	Style   template.CSS
 	Y, Text float64 // their positions
 }
@@ -50,14 +49,11 @@ func (p *Plot) WriteSVG(w io.Writer) error {
 
 // svg returns the plot with title, legend and labels on a white ground.
 func (p *Plot) svg() (template.HTML, error) {
-	drawn, width, height, err := p.drawInside()
+	drawn, err := p.drawInside()
 	if err != nil {
 		return "", err
 	}
 	shown := picture{Title: p.Title, Up: p.YLabel, Across: p.XLabel, Keys: p.legend(), Drawn: drawn, Width: width, Right: width - margin}
-	if p.Kind == Bars {
-		shown.Up, shown.Across = p.XLabel, p.YLabel
-	}
 	for i := range shown.Keys {
 		y := float64(i+2) * lineHeight
 		shown.Keys[i].Y, shown.Keys[i].Text = y-4, y
@@ -72,18 +68,10 @@ func (p *Plot) svg() (template.HTML, error) {
 	return template.HTML(text.String()), nil
 }
 
-// legend returns the legend, which is empty if there is nothing to distinguish.
 func (p *Plot) legend() []key {
-	if p.Kind == Bars && len(p.Series) == 1 {
-		return nil
-	}
-	var keys []key
+	keys := make([]key, 0, len(p.Series)+len(p.Levels))
 	for i, s := range p.Series {
-		k := key{Name: s.Name, Bar: p.Kind == Bars, Style: stroke(seriesHue(i), seriesDashes(i))}
-		if k.Bar {
-			k.Style = template.CSS("fill:" + seriesHue(i))
-		}
-		keys = append(keys, k)
+		keys = append(keys, key{Name: s.Name, Style: stroke(seriesHue(i), seriesDashes(i))})
 	}
 	for i, l := range p.Levels {
 		keys = append(keys, key{Name: l.Name, Style: stroke(levelHue, levelDashes(i))})

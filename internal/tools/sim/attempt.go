@@ -25,8 +25,6 @@ type attempt struct {
 	queued  bool          // in the backend's queue
 	slow    *Distribution // extra wait when a worker is done with it; nil: none
 	gaveUp  bool          // a call to a service below has given up
-
-	utilization float64 // reported by the backend with the answer; 0: not reported
 }
 
 // The events of an attempt.
@@ -59,9 +57,6 @@ func (a *attempt) reply(ans *answer) {
 		ans = newAnswer(ans.status, pushbackStop)
 	}
 	a.answer = ans
-	if b := a.backend; b.service.spec.Reports {
-		a.utilization = Ratio(b.busy, b.faults.workers)
-	}
 	if delay, lost := a.link.transit(); !lost {
 		a.link.world.after(delay, a, answerArrived, 0)
 	}

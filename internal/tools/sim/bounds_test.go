@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 )
 
 const modest = `title: modest
@@ -36,26 +35,19 @@ func TestBounds(t *testing.T) {
 	const fleet = "clients: 10, rate: 100, calls: {service: front, method: /a.B/C, policy: own, deadline: 1s, connections: 2}"
 	for _, row := range []struct{ old, fresh, want string }{
 		{fleet, "clients: 10000000, rate: 1, calls: {service: front, deadline: 1s}", ""},
-		{fleet, "clients: 10000000, rate: 1, calls: {service: front, deadline: 1s, connections: 11}", "x.yaml:11:28: fleets[0].clients: 10000000: makes, with the connections of each, too many connections, 1.1e+08; must be at most 1e+08"},
+		{fleet, "clients: 10000000, rate: 1, calls: {service: front, deadline: 1s, connections: 11}", "x.yaml:11:28: fleets[0].clients: 10000000: makes, with the connections of each process, too many connections, 1.1e+08; must be at most 1e+08"},
 		{fleet, "clients: 10000000, rate: 1, calls: [{service: front, deadline: 1s}, {service: back, deadline: 1s}, {service: back, deadline: 2s}]", "fleets[0].clients: 10000000: makes too many processes, counted for each call that they make, 2e+07; must be at most 2e+07"},
-		{"backends: 2, time: 10ms, calls: [{", "backends: 1000, time: 10ms, calls: [{service: back, connections: 100001}, {", "services[0].calls[0].connections: 100001: must be a whole number, 1 to 100000"},
-		{"backends: 2, time: 10ms, calls: [{", "backends: 1001, time: 10ms, calls: [{service: back, connections: 100000}, {", "x.yaml:8:84: services[0].calls[0].connections: 100000: makes, with the connections of each, too many connections, 1.001e+08"},
+		{"backends: 2, time: 10ms, calls: [{", "backends: 1001, time: 10ms, calls: [{service: back, connections: 100000}, {", "x.yaml:8:84: services[0].calls[0].connections: 100000: makes, with the connections of each process, too many connections, 1.001e+08"},
 		{"fleets:\n", services.String() + "fleets:\n", "services[11].backends: 100000: makes too many backends of all services, 1e+06; must be at most 1e+06"},
-		{"rate: 100", "rate: 100000000", "x.yaml:11:38: fleets[0].rate: 100000000: makes, with loads, lengths and the calls of services, too many calls, 4e+09; must be at most 1e+09"},
-		{"name: all, length: 10s", "name: all, length: 10s, load: {from: 0, to: 1000000}", "fleets[0].rate: 100: makes, with loads, lengths and the calls of services, too many calls, 1e+09; must be at most 1e+09"},
-		{"name: all, length: 10s", "name: all, length: 10s, load: 200000", "fleets[0].rate: 100: makes, with loads and deadlines, too many calls at a time, 2e+07; must be at most 1e+07"},
-		{"name: all, length: 10s", "name: all, length: 10s, load: 90000", "fleets[0].rate: 100: makes, with loads, deadlines and retries at each service, too many requests at a time, 2.7e+08; must be at most 1e+08"},
+		{"rate: 100", "rate: 100000000", "x.yaml:11:38: fleets[0].rate: 100000000: makes, with loads and lengths, too many calls, 2e+09; must be at most 1e+09"},
 		{"name: all, length: 10s", "name: all, length: 10s, load: 30000", ""},
-		{"rate: 100", "think: 1ns", "x.yaml:11:39: fleets[0].think: 1ns: makes, with loads, lengths and the calls of services, too many calls, 4e+11; must be at most 1e+09"},
 		{"queue: 10}", "backends: 1000, queue: 100000000}", ""},
-		{"queue: 10}\nfleets:\n  - {name: users, clients: 10, rate: 100", "backends: 1000, queue: 100000000}\nfleets:\n  - {name: users, clients: 10, rate: 300000", "services[1].queue: 100000000: makes, with all backends, too many requests that wait, 1.8e+08; must be at most 1e+08"},
 		{"kind: AFTER, length: 10s}", "kind: AFTER, length: 23h}\nrecovery: {window: 25ms}", "x.yaml:15:20: recovery.window: 25ms: makes, with the length of the phases after the trouble, too many windows of all fleets in all variants, 8.28e+07; must be at most 2e+07"},
 		{"kind: AFTER, length: 10s}", "kind: AFTER, length: 1h}\nbucket: 50ms\nvariants:\n" + variants(99), "x.yaml:15:9: bucket: 50ms: makes, with the length of all phases, too many buckets of all fleets and services in all variants, 2.144e+07"},
 		{"kind: AFTER, length: 10s}", "kind: AFTER, length: 10s}\nvariants:\n" + variants(100), ""},
 		{"kind: AFTER, length: 10s}", "kind: AFTER, length: 10s}\nvariants:\n" + variants(101), "x.yaml:16:3: variants: are 101; must be at most 100"},
 		{"policies:\n", "policies:\n" + strings.Repeat("  many%d: retry.yaml\n", 100), "policies: has 101 policies; must be at most 100"},
-		{fleet, "rate: 1, calls: {service: front, deadline: 1s, connections: 11}}\nvariants:\n  - {name: few}\n  - {name: many, clients: 10000000", "x.yaml:14:27: variants[1].clients: 10000000: makes, with the connections of each, too many connections"},
-		{"phases:\n", "phases:\n  - {repeat: 9990, phases: [{name: all, length: 10ms, faults: [{service: back, slower: 2}]}]}\n", ""},
+		{fleet, "rate: 1, calls: {service: front, deadline: 1s, connections: 11}}\nvariants:\n  - {name: few}\n  - {name: many, clients: 10000000", "x.yaml:11:5: fleets[0]: makes, with the connections of each process, too many connections"},
 		{"backends: 2, time", "backends: 6000, time", ""},
 	} {
 		for n := 0; strings.Contains(row.fresh, "%d"); n++ {
@@ -69,11 +61,6 @@ func TestBounds(t *testing.T) {
 		if row.want == "" && err != nil || row.want != "" && (err == nil || !strings.Contains(err.Error(), row.want)) {
 			t.Errorf("%.60q: error\n%v\nwant\n%s", row.fresh, err, row.want)
 		}
-	}
-	many := strings.Replace(modest, "phases:\n", "phases:\n  - {repeat: 9990, phases: [{name: all, length: 10ms, faults: [{service: back, slower: 2}]}]}\n", 1)
-	many = strings.Replace(many, "backends: 2", "backends: 6000", 1)
-	if _, err := parse(many); err == nil || !strings.Contains(err.Error(), "phases: and their faults, times all backends, are too many, 1.199e+08; must be at most 1e+08") {
-		t.Errorf("error %v; want phases refused that all go through thousands of backends", err)
 	}
 	if _, err := parse(modest); err != nil {
 		t.Error(err)
@@ -93,15 +80,7 @@ func TestBoundsRun(t *testing.T) {
 	t.Parallel()
 	s := small()
 	s.Fleets[0].Rate, s.Fleets[0].Calls[0].Connections = 1, 100_000
-	if _, err := s.Run(t.Context(), Options{Clients: 1 << 40}); err == nil || !strings.Contains(err.Error(), `sim: small: variant "small": clients makes too many processes`) {
+	if _, err := s.Run(t.Context(), Options{Clients: 1 << 30}); err == nil || !strings.Contains(err.Error(), `sim: small: variant "small": fleets[0].clients makes too many processes`) {
 		t.Errorf("error %v", err)
-	}
-	s.Fleets[0].Calls[0].Deadline, s.Phases[0].Length, s.Fleets[0].Rate = 0, time.Hour, 10_000
-	if _, err := s.Run(t.Context(), Options{}); err == nil || !strings.Contains(err.Error(), "fleets[0].rate makes, with loads and deadlines, too many calls at a time") {
-		t.Errorf("error %v", err)
-	}
-	s.Services[0].Calls = []Call{{Service: "shop"}}
-	if _, err := s.Run(t.Context(), Options{}); err == nil || !strings.Contains(err.Error(), "too many calls, +Inf") {
-		t.Errorf("error %v; want calls that go in circles refused", err)
 	}
 }

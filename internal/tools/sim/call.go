@@ -22,14 +22,13 @@ type call struct {
 	engine   attempts.Call
 	set      attempts.Settings
 	link     *link
-	parent   *attempt // the request that it is made for; nil for
+	parent   *attempt // the request that it is made for; nil for a fleet's call
 	client   int
 	start    time.Duration
 	deadline time.Duration // attempts.Never: none
 	running  []*attempt    // in the order in which they were sent
 	wakeAt   time.Duration // when the engine runs next
 	timer    uint32        // number of the event that wakes the call; others are stale
-	number   int           // index among the fleet's calls
 	life     uint32        // number of calls that have ended in this memory
 	stopped  *answer       // the error with which the caller stops the call
 	tried    tried.Backends[*backend]
@@ -139,7 +138,7 @@ func (c *call) endAttempt(a *attempt, ans *answer) {
 	i := slices.Index(c.running, a)
 	c.running = slices.Delete(c.running, i, i+1)
 	r := attempts.Result{Err: ans.err, Local: ans.local}
-	r.Status, r.Trailer, r.Utilization = ans.status, ans.trailer, a.utilization
+	r.Status, r.Trailer = ans.status, ans.trailer
 	c.do(c.engine.Ended(a.number, r, c.now()))
 }
 

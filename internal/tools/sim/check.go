@@ -4,7 +4,8 @@
 package sim
 
 import (
-	"math"
+	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -29,7 +30,7 @@ func (c *codec) checkScenario(s *Scenario) {
 	all.names()
 	all.phases()
 	for _, call := range s.calls() {
-		if !all.Written(call.path) { // a single value, without
+		if !all.Written(call.path) { // a single value, without a list
 			call.path = call.maker + ".calls"
 		}
 		all.checkCall(call.path, call.from, call.Call)
@@ -45,23 +46,56 @@ func (c *codec) checkScenario(s *Scenario) {
 
 // bounds reports scenarios that would exhaust the memory, or run for years.
 func (c *checker) bounds() {
-	variants := c.scenario.Variants
-	if len(variants) == 0 {
-		variants = []Variant{{}}
+	most := 0
+	for i := range c.scenario.Variants {
+		most = max(most, c.scenario.Variants[i].Clients)
 	}
-	for i := range variants {
-		clients := ""
-		if variants[i].Clients > 0 {
-			clients = document.Item("variants", i) + ".clients"
-		}
-		if e := c.scenario.excess(&variants[i], clients); e != nil {
-			for !c.Written(e.field) && strings.Contains(e.field, ".") { // absent from the file
-				e.field = e.field[:strings.LastIndex(e.field, ".")]
-			}
-			c.Errorf(e.field, nil, "%s", e.message)
-			return
+	field, message := c.scenario.excess(most)
+	if field == "" {
+		return
+	}
+	for !c.Written(field) && strings.Contains(field, ".") { // absent from the file
+		field = field[:strings.LastIndex(field, ".")]
+	}
+	c.Errorf(field, nil, "%s", message)
+}
+
+// excess returns the field to blame and the limit that a scenario exceeds, or "". clients is the number of clients of each
+// fleet; 0: the fleet's own. A process takes some hundred bytes, a connection 4, a bucket 24 for each fleet and service.
+func (s *Scenario) excess(clients int) (field, message string) {
+	const mostProcesses, mostConnections, mostServers, mostCalls, mostCounts = 20e6, 100e6, 1e6, 1e9, 20e6
+	var processes, connections, servers, calls float64
+	over := func(n, most float64, at, what string) {
+		if n > most && field == "" {
+			field, message = at, fmt.Sprintf("%s, %.4g; must be at most %.4g", what, n, most)
 		}
 	}
+	played := float64(max(len(s.Variants), 1))
+	buckets := float64(s.Length()/max(s.Bucket, 1)) * float64(len(s.Fleets)+len(s.Services))
+	over(buckets*played, mostCounts, "bucket", "makes, with the length of all phases, too many buckets of all fleets and services in all variants")
+	windows := float64(s.Length()-s.TroubleEnd()) / float64(max(s.Recovery.Window/recoveryParts, 1)) * float64(len(s.Fleets))
+	over(windows*played, mostCounts, "recovery.window", "makes, with the length of the phases after the trouble, too many windows of all fleets in all variants")
+	for i := range s.Services {
+		servers += float64(s.Services[i].Backends)
+		over(servers, mostServers, document.Item("services", i)+".backends", "makes too many backends of all services")
+	}
+	for _, c := range s.calls() {
+		n, at := cmp.Or(c.Clients, c.processes), c.path+".connections"
+		if c.fleet {
+			n, at = cmp.Or(clients, c.processes, 1), c.maker+".clients"
+		}
+		processes += float64(n)
+		connections += float64(n) * float64(c.connections())
+		over(processes, mostProcesses, at, "makes too many processes, counted for each call that they make")
+		over(connections, mostConnections, at, "makes, with the connections of each process, too many connections")
+	}
+	for i := range s.Fleets {
+		for _, p := range s.Phases {
+			calls += s.Fleets[i].Rate * p.Load * p.Length.Seconds()
+		}
+		over(calls, mostCalls, document.Item("fleets", i)+".rate", "makes, with loads and lengths, too many calls")
+	}
+	return field, message
 }
 
 type checker struct {
@@ -96,7 +130,7 @@ func (c *checker) phases() {
 	order := map[Kind]int{KindLead: 0, KindTrouble: 1, KindAfter: 2}
 	last := 0
 	for i, p := range c.scenario.Phases {
-		path := c.phasePaths[i]
+		path := document.Item("phases", i)
 		if order[p.Kind] < last {
 			c.Errorf(path, nil, "is in the wrong place: LEAD comes first, then TROUBLE, then AFTER")
 		}
@@ -151,24 +185,20 @@ func (c *checker) service(path, name string) *Service {
 // checkCall checks that a call has a service, and that its policy has an entry for the method.
 func (c *checker) checkCall(path, from string, call *Call) {
 	c.service(path+".service", call.Service)
-	c.follows(path+".policy", call.Policy, &Variant{}, call)
+	c.follows(path+".policy", call.Policy, call)
 	for i := range c.scenario.Variants {
 		v, field := &c.scenario.Variants[i], document.Item("variants", i)
-		switch name := v.policyOf(from, call.Policy); {
-		case name == call.Policy && v.Set == "":
-		case name == call.Policy:
-			c.follows(field+".set", name, v, call)
-		default:
+		if name := v.policyOf(from, call.Policy); name != call.Policy {
 			at := field + ".policy"
-			if _, own := v.Policies[from]; own {
+			if _, named := v.Policies[from]; named {
 				at = field + ".policies." + from
 			}
-			c.follows(at, name, v, call)
+			c.follows(at, name, call)
 		}
 	}
 }
 
-func (c *checker) follows(path, name string, v *Variant, call *Call) {
+func (c *checker) follows(path, name string, call *Call) {
 	switch {
 	case name == "" || name == NoPolicy:
 		return
@@ -177,34 +207,13 @@ func (c *checker) follows(path, name string, v *Variant, call *Call) {
 		c.Skip(path) // for other calls
 		return
 	}
-	set, err := c.scenario.setOf(v, name)
-	if err != nil {
-		c.changeIsWrong(v, err)
-		return
-	}
-	p := set.Lookup(call.Method)
+	p := c.scenario.setOf(name).Lookup(call.Method)
 	switch {
 	case call.Method == "" || p == nil:
 		c.Errorf(path, name, "has no entry for the method %q of the calls to %s; set their method to one that it has", call.Method, call.Service)
 	case p.Hedge() != nil && p.Hedge().Quantile > 0:
 		c.Errorf(path, name, "has a hedgingQuantile, which is not simulated; use a hedgingDelay")
 	}
-}
-
-// changeIsWrong reports errors in the policies that a variant's set produces.
-func (c *checker) changeIsWrong(v *Variant, err error) {
-	i := slices.IndexFunc(c.scenario.Variants, func(other Variant) bool { return other.Name == v.Name })
-	base := document.Item("variants", i) + ".set"
-	if c.Skipped(base) {
-		return
-	}
-	c.reportPolicy(err, base, func(field string) string {
-		if entry, inside, ok := strings.Cut(field, "."); ok && strings.HasPrefix(entry, "methodConfig[") {
-			return base + "." + inside
-		}
-		return ""
-	})
-	c.Skip(base) // for other calls
 }
 
 // variants checks that variants name existing fleets and services.
@@ -222,9 +231,23 @@ func (c *checker) variants() {
 
 // circles reports circular calls: such a request would never end.
 func (c *checker) circles() {
-	b := bounds{Scenario: c.scenario, fan: map[string]float64{}, plain: true}
+	done := map[string]bool{} // false: its calls are being followed
+	var circular func(name string) bool
+	circular = func(name string) bool {
+		if ended, seen := done[name]; seen {
+			return !ended
+		}
+		done[name] = false
+		for _, call := range c.scenario.service(name).Calls {
+			if circular(call.Service) {
+				return true
+			}
+		}
+		done[name] = true
+		return false
+	}
 	for i := range c.scenario.Services {
-		if name := c.scenario.Services[i].Name; math.IsInf(b.below("", &Call{Service: name}), 1) {
+		if name := c.scenario.Services[i].Name; circular(name) {
 			c.Errorf(document.Item("services", i)+".calls", nil, "lead back to %s; calls must not go in circles", name)
 			return
 		}

@@ -5,7 +5,6 @@ package sim
 
 import (
 	"maps"
-	"math/bits"
 	"slices"
 	"time"
 
@@ -58,14 +57,12 @@ type fleetCounts struct {
 	world       *world
 	calls       int // begun
 	over        int
-	counted     int     // of those begun since the lead-in
-	succeeded   int     // of those counted
-	attempts    int     // of those counted
-	extra       int     // attempts decided after the first
-	refused     int     // of those counted, without an attempt
-	served      numbers // of those counted that succeeded
+	counted     int // of those begun since the lead-in
+	succeeded   int // of those counted
+	attempts    int // of those counted
+	extra       int // attempts decided after the first
+	refused     int // of those counted, without an attempt
 	took        histogram.Histogram
-	delays      histogram.Histogram // before extra attempts
 	reasons     map[policy.Reason]int
 	begunIn     []int // in each bucket
 	succeededIn []int // of those begun in each bucket
@@ -91,7 +88,6 @@ func newFleetCounts(w *world) fleetCounts {
 
 // begun counts the start of a call.
 func (f *fleetCounts) begun(c *call) {
-	c.number = f.calls
 	f.calls++
 	f.world.addTo(f.begunIn, c.start)
 }
@@ -119,7 +115,6 @@ func (f *fleetCounts) countEnd(c *call, end *attempts.End, ok bool) {
 	if ok {
 		f.succeeded++
 		one.succeeded++
-		f.served.addNumber(c.number)
 	}
 	if i := w.recoveryPart(c.start); i >= 0 {
 		f.recovery[i].calls++
@@ -133,7 +128,6 @@ func (f *fleetCounts) countEnd(c *call, end *attempts.End, ok bool) {
 func (f *fleetCounts) decided(c *call, d decision.Decision) {
 	if d.Retry && c.start >= f.world.from {
 		f.extra++
-		f.delays.Add(d.Delay)
 	}
 }
 
@@ -158,22 +152,19 @@ func (w *world) worldResult(name string) Played {
 }
 
 func (f *fleet) fleetResult() FleetResult {
-	c, w := &f.counts, f.world
+	c := &f.counts
 	r := FleetResult{
 		Name: f.spec.Name, Clients: f.clients, Calls: c.counted, Success: Ratio(c.succeeded, c.counted),
 		PerCall: Ratio(c.attempts, c.counted), Mean: c.took.Mean(), P50: c.took.Quantile(0.5), P99: c.took.Quantile(0.99),
-		P999: c.took.Quantile(0.999), Reasons: maps.Clone(c.reasons), Delays: readDelays(&c.delays),
+		P999: c.took.Quantile(0.999), Reasons: maps.Clone(c.reasons), Extra: c.extra,
 		Begun: c.begunIn, Succeeded: c.succeededIn, Unfinished: c.calls - c.over, Recovery: c.recovered(),
-		Refused: c.refused, served: c.served,
+		Refused: c.refused,
 	}
 	if len(f.links) > 1 {
 		for _, l := range f.links {
 			c := &l.counts
 			r.ByCall = append(r.ByCall, CallResult{l.spec.Service, l.spec.Method, c.calls, Ratio(c.succeeded, c.calls), Ratio(c.attempts, c.calls)})
 		}
-	}
-	if counted := w.until - w.from; counted > 0 {
-		r.Goodput = float64(c.succeeded) / counted.Seconds()
 	}
 	return r
 }
@@ -198,59 +189,10 @@ func (f *fleetCounts) recovered() Recovered {
 	return Recovered{State: RecoveryNever}
 }
 
-func readDelays(h *histogram.Histogram) Delays {
-	d := Delays{Count: h.Count(), Mean: h.Mean(), P50: h.Quantile(0.5), P99: h.Quantile(0.99)}
-	for b := range h.Bins() {
-		d.Bins = append(d.Bins, Bin{b.Until, b.Count})
-	}
-	return d
-}
-
 // Ratio returns n/of, or 0 if of is 0.
 func Ratio(n, of int) float64 {
 	if of == 0 {
 		return 0
 	}
 	return float64(n) / float64(of)
-}
-
-// numbers is a set of numbers from 0, a bit for each. The zero value is empty.
-type numbers []uint64
-
-func (s *numbers) addNumber(n int) {
-	for len(*s) <= n/64 {
-		*s = append(*s, 0)
-	}
-	(*s)[n/64] |= 1 << (n % 64)
-}
-
-// without returns how many of the numbers the other set does not have.
-func (s *numbers) without(other *numbers) int {
-	count := 0
-	for i, word := range *s {
-		if i < len(*other) {
-			word &^= (*other)[i]
-		}
-		count += bits.OnesCount64(word)
-	}
-	return count
-}
-
-// compare counts the calls that fail in one variant and succeed in another. The calls of a fleet with a rate come at the
-// same times in each variant, so they have the same numbers.
-func (r *Result) compare() {
-	for i := range r.Runs {
-		for k := range r.Runs[i].Fleets {
-			f := &r.Runs[i].Fleets[k]
-			if len(r.Runs) < 2 || r.Scenario.Fleets[k].Think != nil {
-				continue
-			}
-			f.ServedBy = make(map[string]int, len(r.Runs)-1)
-			for other := range r.Runs {
-				if other != i {
-					f.ServedBy[r.Runs[other].Name] = r.Runs[other].Fleets[k].served.without(&f.served)
-				}
-			}
-		}
-	}
 }

@@ -23,7 +23,6 @@ type Shape uint8
 // The shapes.
 const (
 	ShapeFixed       Shape = iota // A
-	ShapeUniform                  // from A to B
 	ShapeExponential              // with mean A
 	ShapeNormal                   // with mean A and deviation B, never negative
 	ShapeLogNormal                // with median A; 99 % do not exceed B
@@ -34,8 +33,6 @@ const (
 func (d *Distribution) sample(chance *rand.Rand) time.Duration {
 	a, b := float64(d.A), float64(d.B)
 	switch d.Shape {
-	case ShapeUniform:
-		a += chance.Float64() * (b - a)
 	case ShapeExponential:
 		a *= chance.ExpFloat64()
 	case ShapeNormal:
@@ -67,8 +64,6 @@ func (d *Distribution) logDeviation() float64 {
 // Mean returns the average; for a [ShapeNormal] that of the uncut distribution.
 func (d *Distribution) Mean() time.Duration {
 	switch d.Shape {
-	case ShapeUniform:
-		return (d.A + d.B) / 2
 	case ShapeLogNormal:
 		s := d.logDeviation()
 		return time.Duration(min(float64(d.A)*math.Exp(s*s/2), longest))

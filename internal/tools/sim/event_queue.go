@@ -79,7 +79,7 @@ func (q *eventQueue) pop() event {
 	first := q.events[0]
 	last := len(q.events) - 1
 	e := q.events[last]
-	q.events[last] = event{} // release the
+	q.events[last] = event{} // release the handler
 	q.events = q.events[:last]
 	if last > 0 {
 		q.sink(e)

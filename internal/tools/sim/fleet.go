@@ -4,7 +4,6 @@
 package sim
 
 import (
-	"math"
 	"math/rand/v2"
 	"time"
 
@@ -22,27 +21,19 @@ type fleet struct {
 	arrivals *rand.Rand // for times only, so that they do not depend on how calls end
 	whose    *rand.Rand // which client calls
 	choice   *rand.Rand // which call it makes
-	rate     float64    // per second, at the begin of the phase
-	slope    float64    // change of the rate per second
-	entered  time.Duration
+	rate     float64    // per second, in this phase
 	counts   fleetCounts
 }
 
-// The events of a fleet.
-const (
-	callOfAny eventKind = iota // of a fleet with a rate; the number is the phase's
-	callOfOne                  // of a client that thinks; the number is the client's
-)
-
-// handle implements [handler].
-func (f *fleet) handle(kind eventKind, number uint32) {
-	switch {
-	case kind == callOfAny && number == f.world.phase:
-		f.callFrom(f.anyClient())
-		f.scheduleCall()
-	case kind == callOfOne && f.world.now < f.world.until:
-		f.callFrom(int(number))
+// handle implements [handler]: a call begins. The number is the phase's for which it was scheduled.
+func (f *fleet) handle(_ eventKind, phase uint32) {
+	if phase != f.world.phase {
+		return
 	}
+	c := f.anyLink().newCall(f.anyClient(), nil, attempts.Never)
+	f.counts.begun(c)
+	c.startCall()
+	f.scheduleCall()
 }
 
 func (f *fleet) anyClient() int {
@@ -67,68 +58,28 @@ func (f *fleet) anyLink() *link {
 	return f.links[last]
 }
 
-func (f *fleet) callFrom(client int) {
-	c := f.anyLink().newCall(client, nil, attempts.Never)
-	f.counts.begun(c)
-	c.startCall()
-}
-
 // applyLoad begins a phase. The exponential distribution has no memory, so the next call is drawn again.
 func (f *fleet) applyLoad(p *Phase) {
-	f.rate, f.slope, f.entered = f.spec.Rate*p.Load, 0, f.world.now
-	if p.LoadTo != nil {
-		f.slope = (f.spec.Rate**p.LoadTo - f.rate) / p.Length.Seconds()
-	}
+	f.rate = f.spec.Rate * p.Load
 	f.scheduleCall()
 }
 
 // scheduleCall schedules the next call, unless the phase ends first.
 func (f *fleet) scheduleCall() {
-	if f.rate == 0 && f.slope == 0 {
+	if f.rate == 0 {
 		return
 	}
 	w := f.world
-	wait := time.Duration(min(f.untilNextCall()*float64(time.Second), longest))
+	wait := time.Duration(min(f.arrivals.ExpFloat64()/f.rate*float64(time.Second), longest))
 	if w.now+wait < w.phaseEnd {
-		w.after(wait, f, callOfAny, w.phase)
+		w.after(wait, f, 0, w.phase)
 	}
 }
 
-// untilNextCall returns the seconds until the next call: until the rate adds up to a drawn number. If the rate falls to 0
-// first, that never happens.
-func (f *fleet) untilNextCall() float64 {
-	sum := f.arrivals.ExpFloat64()
-	if f.slope == 0 {
-		return sum / f.rate
-	}
-	rate := f.rate + f.slope*(f.world.now-f.entered).Seconds()
-	square := rate*rate + 2*f.slope*sum
-	if square < 0 {
-		return math.Inf(1)
-	}
-	return 2 * sum / (rate + math.Sqrt(square))
-}
-
-// startThinking starts the clients of a fleet that thinks as if they had been calling for a long time.
-func (f *fleet) startThinking() {
-	if f.spec.Think == nil {
-		return
-	}
-	for i := range f.clients {
-		wait := time.Duration(f.arrivals.Float64() * float64(f.spec.Think.Mean()))
-		f.world.after(wait, f, callOfOne, uint32(i))
-	}
-}
-
-// endCall records the end of a call. A client that thinks then schedules another one.
+// endCall records the end of a call.
 func (l *link) endCall(c *call, end *attempts.End, ok bool) {
-	f := l.fleet
-	if f == nil {
-		return
-	}
-	f.counts.countEnd(c, end, ok)
-	if f.spec.Think != nil {
-		f.world.after(f.spec.Think.sample(f.arrivals), f, callOfOne, uint32(c.client))
+	if f := l.fleet; f != nil {
+		f.counts.countEnd(c, end, ok)
 	}
 }
 

@@ -9,40 +9,6 @@ import (
 	"time"
 )
 
-// Clients that think wait for the service.
-func TestFleetThink(t *testing.T) {
-	t.Parallel()
-	s := small()
-	s.Services[0].Workers = 100
-	s.Fleets[0].Clients, s.Fleets[0].Think = 50, &Distribution{A: 900 * time.Millisecond}
-	s.Phases[0].Length = 100 * time.Second
-	f := play(t, s, Options{}).Runs[0].Fleets[0]
-	if f.Calls < 4950 || f.Calls > 5000 { // each of the 50 once a second: 900 ms and 100 ms
-		t.Errorf("%d calls in 100 s; want 50 a second", f.Calls)
-	}
-}
-
-// A ramp has the number of calls of its average load, most of them where the load is high.
-func TestFleetRamp(t *testing.T) {
-	t.Parallel()
-	const rate = 2000.0
-	for _, row := range []struct {
-		from, to float64
-		second   float64 // calls in the last half of the ramp
-	}{{0, 2, 1.5 * 5}, {2, 0, 0.5 * 5}, {0.5, 1.5, 1.25 * 5}, {1, 1, 5}, {0, 0, 0}} {
-		s := small()
-		s.Services[0].Workers, s.Services[0].Time = 1000, &Distribution{A: time.Millisecond}
-		s.Fleets[0].Rate = rate
-		s.Phases = []Phase{{Name: "ramp", Length: 10 * time.Second, Load: row.from, LoadTo: &row.to}}
-		begun := play(t, s, Options{}).Runs[0].Fleets[0].Begun
-		second := float64(total(begun[len(begun)/2:])) / rate
-		all := float64(total(begun)) / rate
-		if want := 5 * (row.from + row.to); math.Abs(all-want) > 0.2 || math.Abs(second-row.second) > 0.15 {
-			t.Errorf("from %v to %v: %v times the rate, and %v in the last half; want %v and %v", row.from, row.to, all, second, want, row.second)
-		}
-	}
-}
-
 // Lost messages are never answered.
 func TestLinkLoss(t *testing.T) {
 	t.Parallel()

@@ -5,9 +5,9 @@ package sim
 
 import (
 	"cmp"
-	"fmt"
-	"maps"
+	"math"
 	"slices"
+	"strconv"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -24,38 +24,33 @@ const (
 	mostRate     = 1e8
 	mostBuckets  = 100_000
 	mostTimes    = 1e6 // factor of a time or a rate
-	mostPhases   = 10_000
 	mostVariants = 100
 	mostPolicies = 100
 )
 
-// always is a fallback that no value equals, so that the key is always written.
-const always = -1
+// missing is the fallback of a required time or number.
+const missing = -1
 
 // defaultRecovery applies if a file sets none.
 var defaultRecovery = Recovery{Success: 0.99, Window: 250 * time.Millisecond}
 
 // scenario names the keys of the whole file.
-func (c *codec) scenario(s *Scenario, f *document.Fields) {
+func (c *codec) scenario(s *Scenario, f *fields) {
 	f.RequiredText("title", &s.Title)
 	f.Text("about", &s.About)
 	seed := int(max(s.Seed, 1))
-	f.Int("seed", &seed, 1, 1, 1<<53)
+	f.Int("seed", &seed, 1, 1, math.MaxInt32)
 	s.Seed = uint64(seed)
 	s.Recovery = cmp.Or(s.Recovery, defaultRecovery)
-	f.Object("recovery", func(f *document.Fields) {
+	f.Object("recovery", func(f *fields) {
 		f.Number("success", &s.Recovery.Success, defaultRecovery.Success, 1, true)
 		f.Duration("window", &s.Recovery.Window, defaultRecovery.Window, 25*time.Millisecond, time.Hour)
 	})
 	c.policies(&s.Policies, f)
-	document.Objects(f, "services", &s.Services, (*Service).serviceKeys)
-	document.Objects(f, "fleets", &s.Fleets, (*Fleet).fleetKeys)
-	document.Objects(f, "variants", &s.Variants, c.variant)
-	if f.Writing {
-		document.Objects(f, "phases", &s.Phases, (*Phase).phaseKeys)
-	} else {
-		s.Phases, c.phasePaths = phases(f)
-	}
+	objects(f, "services", &s.Services, (*Service).serviceKeys)
+	objects(f, "fleets", &s.Fleets, (*Fleet).fleetKeys)
+	objects(f, "variants", &s.Variants, c.variant)
+	objects(f, "phases", &s.Phases, (*Phase).phaseKeys)
 	s.Bucket = cmp.Or(s.Bucket, s.bucket())
 	f.Duration("bucket", &s.Bucket, s.bucket(), time.Millisecond, time.Hour)
 }
@@ -65,7 +60,7 @@ func (s *Scenario) bucket() time.Duration {
 	return max((s.Length() / 200).Round(100*time.Millisecond), 200*time.Millisecond)
 }
 
-func (s *Service) serviceKeys(f *document.Fields) {
+func (s *Service) serviceKeys(f *fields) {
 	f.RequiredText("name", &s.Name)
 	f.Int("backends", &s.Backends, 1, 1, mostBackends)
 	f.Int("workers", &s.Workers, 1, 1, 1_000_000)
@@ -74,18 +69,17 @@ func (s *Service) serviceKeys(f *document.Fields) {
 	word(f, "order", &s.Order, "FIFO", "LIFO")
 	code(f, "refuse", &s.Refuse, codes.ResourceExhausted)
 	word(f, "abandoned", &s.Abandoned, "SERVE", "DROP")
-	f.Bool("reportsUtilization", &s.Reports, false)
 	f.Bool("guard", &s.Guard, true)
 	if s.Time == nil || s.Time.Mean() <= 0 {
 		f.Wrong("time", "must be how long a worker needs for a request, more than 0s on average")
 	}
-	document.Objects(f, "calls", &s.Calls, func(c *Call, f *document.Fields) {
+	objects(f, "calls", &s.Calls, func(c *Call, f *fields) {
 		c.callKeys(f)
 		f.Int("clients", &c.Clients, 0, 1, mostBackends)
 	})
 }
 
-func (c *Call) callKeys(f *document.Fields) {
+func (c *Call) callKeys(f *fields) {
 	c.Work, c.Connections = cmp.Or(c.Work, 1), c.connections()
 	f.RequiredText("service", &c.Service)
 	f.Text("method", &c.Method)
@@ -98,19 +92,13 @@ func (c *Call) callKeys(f *document.Fields) {
 	f.Number("loss", &c.Loss, 0, 1, false)
 }
 
-func (l *Fleet) fleetKeys(f *document.Fields) {
+func (l *Fleet) fleetKeys(f *fields) {
 	l.Clients = max(l.Clients, 1)
 	f.RequiredText("name", &l.Name)
 	f.Int("clients", &l.Clients, 1, 1, mostClients)
-	f.Number("rate", &l.Rate, 0, mostRate, true)
-	distribution(f, "think", &l.Think)
-	switch {
-	case f.Has("rate", l.Rate > 0) == f.Has("think", l.Think != nil):
-		f.Wrong("rate", "must be the calls per second of all clients together; or set think, each client's wait between calls, but not both")
-	case f.Has("think", false) && (l.Think == nil || l.Think.Mean() <= 0):
-		f.Wrong("think", "must be more than 0s on average")
-	}
-	document.OneOrMore(f, "calls", &l.Calls, func(c *Call, f *document.Fields) {
+	f.Number("rate", &l.Rate, missing, mostRate, true)
+	f.Require("must be the calls per second of all clients together", "rate")
+	oneOrMore(f, "calls", &l.Calls, func(c *Call, f *fields) {
 		c.Share = c.share()
 		f.Number("share", &c.Share, 1, 1e6, true)
 		c.callKeys(f)
@@ -121,66 +109,41 @@ func (l *Fleet) fleetKeys(f *document.Fields) {
 	}
 }
 
-func (c *codec) variant(v *Variant, f *document.Fields) {
+func (c *codec) variant(v *Variant, f *fields) {
 	f.RequiredText("name", &v.Name)
 	f.Text("policy", &v.All)
 	f.Int("clients", &v.Clients, 0, 1, mostClients)
-	f.Object("policies", func(f *document.Fields) {
-		names := slices.Sorted(maps.Keys(v.Policies))
-		if !f.Writing {
-			v.Policies = map[string]string{}
-			names = f.Keys()
-		}
-		for _, name := range names {
-			to := v.Policies[name]
+	f.Object("policies", func(f *fields) {
+		v.Policies = map[string]string{}
+		for _, name := range f.Keys() {
+			var to string
 			f.Text(name, &to)
 			v.Policies[name] = to
 		}
 	})
-	c.text(f, "set", &v.Set, "keys of a policy's methodConfig entries, such as {admission: REFUSE}")
-	if f.Has("guard", v.Guard != nil) {
-		guard := v.Guard != nil && *v.Guard
-		f.Bool("guard", &guard, !guard)
-		v.Guard = &guard
+	if f.Has("guard") {
+		v.Guard = new(bool)
+		f.Bool("guard", v.Guard, false)
 	}
 	f.Bool("blind", &v.Blind, false)
 }
 
-// text reads or writes an object, which is kept as JSON.
-func (c *codec) text(f *document.Fields, key string, to *string, want string) {
-	switch n := f.Get(key); {
-	case f.Writing && *to != "":
-		report := document.NewReport("")
-		n := document.Parse(report, []byte(*to), document.Format{Name: "text", MayLack: true})
-		if err := report.Err(); err != nil {
-			c.failed = append(c.failed, fmt.Errorf("sim: %s cannot be written: %w", key, err))
-		}
-		f.Put(key, n)
-	case n == nil:
-	case n.Kind != document.Object:
-		f.Misfit(f.Under(key), n, "must be "+want)
-	default:
-		text, _ := n.JSON(f.Report, f.Under(key))
-		*to = string(text)
-	}
-}
-
-// word reads or writes one of some values by its name. The first is the default.
-func word[T ~uint8](f *document.Fields, key string, to *T, words ...string) {
+// word reads one of some values by its name. The first is the default.
+func word[T ~uint8](f *fields, key string, to *T, words ...string) {
 	choices := map[string]T{}
 	for i, w := range words {
 		choices[w] = T(i)
 	}
-	document.Choice(f, key, to, 0, document.OneOf(words), choices)
+	choice(f, key, to, 0, document.OneOf(words), choices)
 }
 
-func code(f *document.Fields, key string, to *codes.Code, fallback codes.Code) {
+func code(f *fields, key string, to *codes.Code, fallback codes.Code) {
 	choices := map[string]codes.Code{}
 	for c := codes.Canceled; c <= codes.Unauthenticated; c++ {
 		choices[codename.Of(c)] = c
 	}
 	*to = cmp.Or(*to, fallback)
-	document.Choice(f, key, to, fallback, "a status code such as UNAVAILABLE, and not OK", choices)
+	choice(f, key, to, fallback, "a status code such as UNAVAILABLE, and not OK", choices)
 }
 
 const longestTime = time.Hour
@@ -193,40 +156,36 @@ var shapes = []struct {
 }{
 	{"fixed", ShapeFixed, "", ""},
 	{"exponential", ShapeExponential, "", ""},
-	{"uniform", ShapeUniform, "from", "to"},
 	{"normal", ShapeNormal, "mean", "deviation"},
 	{"lognormal", ShapeLogNormal, "median", "p99"},
 	{"bimodal", ShapeBimodal, "", ""},
 }
 
-// distribution reads or writes a duration's distribution: "20ms", or an object with one shape.
-func distribution(f *document.Fields, key string, to **Distribution) {
+// distribution reads a duration's distribution: "20ms", or an object with one shape.
+func distribution(f *fields, key string, to **Distribution) {
 	n := f.Get(key)
-	if !f.Has(key, *to != nil) {
+	if n == nil {
 		return
 	}
 	var d Distribution
-	if f.Writing {
-		d = **to
-	}
-	if f.Writing && d.Shape == ShapeFixed || n != nil && n.Kind != document.Object {
-		f.Duration(key, &d.A, always, 0, longestTime)
+	if n.Kind != document.Object {
+		f.Duration(key, &d.A, missing, 0, longestTime)
 		*to = &d
 		return
 	}
-	if n != nil && len(n.Entries) != 1 {
-		f.Wrong(key, `must be a time such as "20ms", or one of fixed, exponential, uniform, normal, lognormal and bimodal`)
+	if len(n.Entries) != 1 {
+		f.Wrong(key, `must be a time such as "20ms", or one of fixed, exponential, normal, lognormal and bimodal`)
 	}
 	known := false
-	f.Object(key, func(in *document.Fields) {
+	f.Object(key, func(in *fields) {
 		for _, s := range shapes {
-			if in.Has(s.key, d.Shape == s.shape) {
+			if in.Has(s.key) {
 				known, d.Shape = true, s.shape
 				d.shapeKeys(in, s.key, s.a, s.b)
 			}
 		}
 	})
-	if !f.Writing && !known {
+	if !known {
 		f.Skip(f.Under(key))
 	}
 	if *to = &d; d.Shape == ShapeBimodal && (d.Usual == nil || d.Slow == nil) {
@@ -235,30 +194,96 @@ func distribution(f *document.Fields, key string, to **Distribution) {
 }
 
 // shapeKeys names the keys of a shape; a and b are those of its two times.
-func (d *Distribution) shapeKeys(f *document.Fields, shape, a, b string) {
+func (d *Distribution) shapeKeys(f *fields, shape, a, b string) {
 	switch {
 	case d.Shape == ShapeBimodal:
-		f.Object(shape, func(f *document.Fields) {
+		f.Object(shape, func(f *fields) {
 			f.Require("a bimodal time is {usual: 10ms, slow: 200ms, part: 0.2}", "usual", "slow", "part")
 			distribution(f, "usual", &d.Usual)
 			distribution(f, "slow", &d.Slow)
 			f.Number("part", &d.Part, 0, 1, true)
 		})
 	case a == "":
-		f.Duration(shape, &d.A, always, 0, longestTime)
+		f.Duration(shape, &d.A, missing, 0, longestTime)
 	default:
-		f.Object(shape, func(f *document.Fields) {
+		f.Object(shape, func(f *fields) {
 			f.Require("must be a time", a, b)
-			f.Duration(a, &d.A, always, 0, longestTime)
-			f.Duration(b, &d.B, always, 0, longestTime)
+			f.Duration(a, &d.A, missing, 0, longestTime)
+			f.Duration(b, &d.B, missing, 0, longestTime)
 		})
 		switch {
 		case d.A < 0 || d.B < 0: // already reported
 			d.A, d.B = 1, 1
-		case d.Shape == ShapeUniform && d.A > d.B:
-			f.Wrong(shape, "%s must be at least %s", b, a)
 		case d.Shape == ShapeLogNormal && (d.A <= 0 || d.A > d.B):
 			f.Wrong(shape, "%s must be at least %s, which must be more than 0s", b, a)
 		}
 	}
+}
+
+func (p *Phase) phaseKeys(f *fields) {
+	f.RequiredText("name", &p.Name)
+	word(f, "kind", &p.Kind, "TROUBLE", "LEAD", "AFTER")
+	f.Duration("length", &p.Length, 0, 10*time.Millisecond, mostLength)
+	f.Require(`must be a time such as "10s"`, "length")
+	f.Number("load", &p.Load, 1, mostTimes, false)
+	objects(f, "faults", &p.Faults, (*Fault).faultKeys)
+}
+
+func (t *Fault) faultKeys(f *fields) {
+	f.RequiredText("service", &t.Service)
+	t.backends(f)
+	f.Bool("down", &t.Down, false)
+	f.Bool("hang", &t.Hang, false)
+	f.Number("flaky", &t.Flaky, 0, 1, true)
+	if f.Has("slow") {
+		var slow Slow
+		f.Object("slow", func(f *fields) {
+			f.Number("part", &slow.Part, 0, 1, true)
+			distribution(f, "by", &slow.By)
+		})
+		if slow.Part == 0 || slow.By == nil {
+			f.Wrong("slow", "must have the part of the requests that wait, and by how much longer: {part: 0.01, by: 1s}")
+		}
+		t.Slow = &slow
+	}
+	f.Number("slower", &t.Slower, 0, mostTimes, true)
+	if f.Has("workers") {
+		t.Workers = new(int)
+		f.Int("workers", t.Workers, missing, 0, 1_000_000)
+	}
+	code(f, "code", &t.Code, codes.Unavailable)
+	t.pushback(f)
+	if !t.Down && !t.Hang && t.Flaky == 0 && t.Slow == nil && t.Slower == 0 && t.Workers == nil {
+		f.Errorf(f.Path, nil, "has no trouble; must have down, hang, flaky, slow, slower or workers")
+	}
+}
+
+// pushback reads a time, or "STOP".
+func (t *Fault) pushback(f *fields) {
+	const key, stop = "pushback", "STOP"
+	n := f.Get(key)
+	switch {
+	case n == nil:
+	case n.Text == stop:
+		t.Pushback = new(time.Duration(-1))
+	default:
+		t.Pushback = new(time.Duration)
+		f.Duration(key, t.Pushback, missing, 0, time.Hour)
+	}
+}
+
+// backends reads the backends' numbers.
+func (t *Fault) backends(f *fields) {
+	const key = "backends"
+	if n := f.Get(key); n != nil && n.Kind == document.List && len(n.Items) == 0 {
+		f.Wrong(key, "must name at least one backend by its number, from 0; leave it out for all")
+	}
+	f.Items(key, func(path string, n *document.Node) {
+		b, err := strconv.Atoi(n.Text)
+		if n.Kind != document.Number || err != nil || b < 0 || slices.Contains(t.Backends, b) {
+			f.Misfit(path, n, "must be a backend by its number, from 0, each once")
+			return
+		}
+		t.Backends = append(t.Backends, b)
+	})
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/stagger-go/stagger/internal/balance"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/defaults"
-	"github.com/stagger-go/stagger/internal/inside"
+	"github.com/stagger-go/stagger/internal/frombudget"
 	"github.com/stagger-go/stagger/internal/methods"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -28,7 +28,7 @@ type link struct {
 	safe        bool // the method is idempotent
 	elsewhere   bool // a retry goes to another backend
 	blind       bool // see [Variant]
-	maxAttempts int  // limit on the
+	maxAttempts int  // cap on the policy's attempts
 	retriers    *retriers
 	budgets     *budgets
 	methods     []methods.Method // the method, for each process
@@ -188,8 +188,8 @@ func (r *retriers) budgetsFor(p *decision.Policy, target, method string) (*budge
 		key.service, _, _ = strings.Cut(strings.TrimPrefix(method, "/"), "/")
 	}
 	if r.budgets[key] == nil {
-		config := inside.Config(spec.Config)
-		if _, err := balance.New(config, nil); err != nil {
+		config := frombudget.Config(spec.Config)
+		if _, err := balance.New(config); err != nil {
 			return nil, fmt.Errorf("sim: budget %q: %w", name, err)
 		}
 		r.budgets[key] = &budgets{config: config, list: make([]balance.Budget, len(r.slots))}
@@ -209,7 +209,7 @@ func (b *budgets) balanceOf(client int) balance.Budget {
 		return balance.Unlimited
 	}
 	if b.list[client] == nil {
-		b.list[client], _ = balance.New(b.config, nil) // config was tried already
+		b.list[client], _ = balance.New(b.config) // config was tried already
 	}
 	return b.list[client]
 }

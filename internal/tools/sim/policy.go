@@ -4,12 +4,8 @@
 package sim
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/stagger-go/stagger/internal/decision"
@@ -22,7 +18,6 @@ type Policy struct {
 	*decision.Set
 
 	File string // as the scenario names it; "": the scenario contains the policy
-	Text string // of the file, in YAML or JSON
 }
 
 // NewPolicy reads a policy that a scenario contains. The text is that of a policy file; see [policy.Parse] for the error.
@@ -40,97 +35,21 @@ func ReadPolicy(file string, text []byte) (*Policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Policy{Set: decision.Compile(set), File: file, Text: string(text)}, nil
+	return &Policy{Set: decision.Compile(set), File: file}, nil
 }
 
-// changed returns the policy with a variant's [Variant.Set] applied.
-func (p *Policy) changed(set string) (*decision.Set, error) {
-	var patch map[string]any
-	if err := decode([]byte(set), &patch); err != nil {
-		return nil, fmt.Errorf("sim: set of a variant: %q: must be a JSON object: %w", set, err)
+// setOf returns the policy file of calls, or nil.
+func (s *Scenario) setOf(name string) *decision.Set {
+	if p := s.Policies[name]; p != nil {
+		return p.Set
 	}
-	report := document.NewReport(p.File)
-	root := document.Parse(report, []byte(p.Text), document.Format{Name: "policy file"})
-	if root == nil {
-		return nil, report.Err()
-	}
-	text, _ := root.JSON(report, "")
-	var file map[string]any
-	if err := errors.Join(report.Err(), decode(text, &file)); err != nil {
-		return nil, err
-	}
-	entries, _ := file["methodConfig"].([]any)
-	for i := range entries {
-		entries[i] = merge(entries[i], patch)
-	}
-	text, err := json.Marshal(file)
-	if err != nil {
-		return nil, err
-	}
-	changed, err := policy.Parse("", text)
-	if err != nil {
-		return nil, err
-	}
-	return decision.Compile(changed), nil
+	return nil
 }
 
-// setOf returns the policy file of calls in a variant, or nil.
-func (s *Scenario) setOf(v *Variant, name string) (*decision.Set, error) {
-	p := s.Policies[name]
-	switch {
-	case p == nil:
-		return nil, nil //nolint:nilnil // no policy
-	case v.Set == "":
-		return p.Set, nil
-	default:
-		return p.changed(v.Set)
-	}
-}
-
-// decode decodes JSON, with numbers as written.
-func decode(text []byte, into any) error {
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.UseNumber()
-	return d.Decode(into)
-}
-
-// merge applies a patch as RFC 7386 defines: null removes a key, an object changes the keys that it has, and any other value
-// replaces the old one.
-func merge(value, patch any) any {
-	keys, ok := patch.(map[string]any)
-	if !ok {
-		return patch
-	}
-	into, ok := value.(map[string]any)
-	if !ok {
-		into = map[string]any{}
-	}
-	for key, change := range keys {
-		if change == nil {
-			delete(into, key)
-		} else {
-			into[key] = merge(into[key], change)
-		}
-	}
-	return into
-}
-
-// policies reads or writes the scenario's policies, both files and contained ones.
-func (c *codec) policies(to *map[string]*Policy, f *document.Fields) {
-	if !f.Writing {
-		*to = map[string]*Policy{}
-	}
-	f.Object("policies", func(f *document.Fields) {
-		if f.Writing {
-			for _, name := range slices.Sorted(maps.Keys(*to)) {
-				if p := (*to)[name]; p.File != "" {
-					f.Text(name, &p.File)
-				} else if c.text(f, name, &p.Text, ""); p.Text == "" {
-					c.failed = append(c.failed, fmt.Errorf("sim: policy %q cannot be written: it has no text", name))
-				}
-			}
-			return
-		}
+// policies reads the scenario's policies, both files and contained ones.
+func (c *codec) policies(to *map[string]*Policy, f *fields) {
+	*to = map[string]*Policy{}
+	f.Object("policies", func(f *fields) {
 		if n := len(f.Keys()); n > mostPolicies {
 			f.Errorf(f.Path, nil, "has %d policies; must be at most %d", n, mostPolicies)
 		}
@@ -146,18 +65,22 @@ func (c *codec) policies(to *map[string]*Policy, f *document.Fields) {
 }
 
 // policy reads one that the scenario contains, or a file in the same folder. Errors in a file are reported as that file's.
-func (c *codec) policy(f *document.Fields, name string) *Policy {
+func (c *codec) policy(f *fields, name string) *Policy {
 	if n := f.Get(name); n.Kind == document.Object {
-		text, ok := n.JSON(f.Report, f.Under(name))
-		if !ok {
+		before := f.ErrorCount()
+		text, err := document.Decoder{Report: f.Report}.Any(f.Under(name), n).MarshalJSON()
+		if f.ErrorCount() > before {
 			return nil
 		}
-		set, err := policy.Parse(f.Under(name), text)
+		var set *policy.Set
+		if err == nil {
+			set, err = policy.Parse(f.Under(name), text)
+		}
 		if err != nil {
 			c.reportPolicy(err, f.Under(name), func(field string) string { return f.Under(name) + "." + field })
 			return nil
 		}
-		return &Policy{Set: decision.Compile(set), Text: string(text)}
+		return &Policy{Set: decision.Compile(set)}
 	}
 	var file string
 	if f.Text(name, &file); file == "" {

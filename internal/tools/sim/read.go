@@ -20,7 +20,6 @@
 package sim
 
 import (
-	"io"
 	"path/filepath"
 
 	"github.com/stagger-go/stagger/internal/document"
@@ -52,7 +51,7 @@ func Parse(file string, data []byte, read func(name string) ([]byte, error)) (*S
 	}
 	var s Scenario
 	c := codec{Report: report, read: read}
-	document.ReadFields(report, "", root, func(f *document.Fields) { c.scenario(&s, f) })
+	readFields(report, "", root, func(f *fields) { c.scenario(&s, f) })
 	if report.ErrorCount() == 0 {
 		c.checkScenario(&s)
 	}
@@ -65,24 +64,10 @@ func Parse(file string, data []byte, read func(name string) ([]byte, error)) (*S
 	return &s, nil
 }
 
-// Write writes the scenario as a file that [Parse] reads as the same scenario, without keys that have their defaults. Policy
-// files keep their names; a policy that has neither a file nor a text is an error.
-func (s *Scenario) Write(w io.Writer) error {
-	var c codec
-	same := *s
-	n := document.WriteFields(func(f *document.Fields) { c.scenario(&same, f) })
-	if len(c.failed) > 0 {
-		return c.failed[0]
-	}
-	_, err := io.WriteString(w, n.YAML())
-	return err
-}
-
-// codec reads or writes a scenario.
+// codec reads a scenario.
 type codec struct {
-	*document.Report // nil when writing
+	*document.Report
 
-	read       func(file string) ([]byte, error)
-	failed     []error  // of policy files
-	phasePaths []string // field of each phase
+	read   func(file string) ([]byte, error)
+	failed []error // of policy files
 }

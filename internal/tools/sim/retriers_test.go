@@ -54,7 +54,7 @@ func TestRetriersBudget(t *testing.T) {
 		{"scope: PROCESS,", "service: stock, method: /a.B/C, policy: copy", 2 * one},
 	} {
 		f := play(t, twoMethods(t, row.scope, row.second), Options{}).Runs[0].Fleets[0]
-		if got := int(f.Delays.Count); got != row.retries {
+		if got := f.Extra; got != row.retries {
 			t.Errorf("%q, %q: %d retries; want %d; the calls ended by %v", row.scope, row.second, got, row.retries, f.Reasons)
 		}
 		first, second := f.ByCall[0], f.ByCall[1]

@@ -34,12 +34,8 @@ func (s *Scenario) Run(ctx context.Context, o Options) (*Result, error) {
 	}
 	r := &Result{Scenario: s, Seed: cmp.Or(o.Seed, s.Seed), Bucket: s.Bucket, Runs: make([]Played, len(variants))}
 	for i := range variants {
-		v, clients := variants[i], ""
-		if o.Clients > 0 {
-			v.Clients, clients = o.Clients, "clients"
-		}
-		if e := s.excess(&v, clients); e != nil {
-			return nil, fmt.Errorf("sim: %s: variant %q: %s %s", s.Title, v.Name, e.field, e.message)
+		if field, message := s.excess(cmp.Or(o.Clients, variants[i].Clients)); field != "" {
+			return nil, fmt.Errorf("sim: %s: variant %q: %s %s", s.Title, variants[i].Name, field, message)
 		}
 	}
 	err := o.each(len(variants), func(i int, progress func(float64)) (err error) {
@@ -51,7 +47,6 @@ func (s *Scenario) Run(ctx context.Context, o Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.compare()
 	return r, nil
 }
 
@@ -124,29 +119,23 @@ type Played struct {
 
 // FleetResult is the outcome of a fleet's calls. The calls of the lead-in are only in the series.
 type FleetResult struct {
-	Name     string        `json:"name"`
-	Clients  int           `json:"clients"`
-	Calls    int           `json:"calls"`
-	Success  float64       `json:"success"`         // of the calls, 0 to 1
-	Goodput  float64       `json:"goodputPerS"`     // successful calls
-	PerCall  float64       `json:"attemptsPerCall"` // without those of the services' calls
-	Mean     time.Duration `json:"meanNs"`
-	P50      time.Duration `json:"p50Ns"` // of all calls, failed ones included; like the others at most 1/128 too long
-	P99      time.Duration `json:"p99Ns"`
-	P999     time.Duration `json:"p999Ns"`
-	Recovery Recovered     `json:"recovery"`
-	Refused  int           `json:"refused"` // calls refused before their first attempt
-	// ServedBy is how many of the calls that failed succeed in other variants, by their names. Only the calls of a fleet
-	// with a rate are the same in each.
-	ServedBy   map[string]int        `json:"servedBy,omitempty"`
+	Name       string                `json:"name"`
+	Clients    int                   `json:"clients"`
+	Calls      int                   `json:"calls"`
+	Success    float64               `json:"success"`         // of the calls, 0 to 1
+	PerCall    float64               `json:"attemptsPerCall"` // without those of the services' calls
+	Mean       time.Duration         `json:"meanNs"`
+	P50        time.Duration         `json:"p50Ns"` // of all calls, failed ones included; like the others at most 1/128 too long
+	P99        time.Duration         `json:"p99Ns"`
+	P999       time.Duration         `json:"p999Ns"`
+	Recovery   Recovered             `json:"recovery"`
+	Refused    int                   `json:"refused"`          // calls refused before their first attempt
 	Reasons    map[policy.Reason]int `json:"reasons"`          // why the calls got no other attempt
-	Delays     Delays                `json:"delays"`           // before extra attempts
+	Extra      int                   `json:"extra"`            // attempts decided after the first
 	Begun      []int                 `json:"begun"`            // calls, in each bucket
 	Succeeded  []int                 `json:"succeeded"`        // of those
 	ByCall     []CallResult          `json:"byCall,omitempty"` // of a fleet with several calls, in their order
 	Unfinished int                   `json:"unfinished"`       // calls that never ended: they lost a message and had no deadline
-
-	served numbers // successful calls
 }
 
 // CallResult is the outcome of one of a fleet's calls.
@@ -185,21 +174,6 @@ const (
 	RecoveryReturned    RecoveryState = "returned"
 	RecoveryNever       RecoveryState = "never" // within the scenario
 )
-
-// Delays are the waits before extra attempts.
-type Delays struct {
-	Count uint64        `json:"count"`
-	Mean  time.Duration `json:"meanNs"`
-	P50   time.Duration `json:"p50Ns"`
-	P99   time.Duration `json:"p99Ns"`
-	Bins  []Bin         `json:"bins"`
-}
-
-// Bin counts waits from the end of the previous bin to less than Until.
-type Bin struct {
-	Until time.Duration `json:"untilNs"`
-	Count uint64        `json:"count"`
-}
 
 // ServiceResult is the load of a service.
 type ServiceResult struct {

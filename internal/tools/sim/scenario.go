@@ -41,7 +41,6 @@ type Recovery struct {
 type Variant struct {
 	Name     string
 	Policies map[string]string // by a fleet's or a service's name: the policy that its calls follow instead
-	Set      string            // JSON that changes each entry of these policies, null removes a key (RFC 7386); "": nothing
 	All      string            // the policy of all other calls; "": their own
 	Clients  int               // of each fleet; 0: as the fleet says
 	Method   string            // of all calls that follow All; "": their own
@@ -60,7 +59,6 @@ type Service struct {
 	Refuse    codes.Code // a backend's answer when its queue is full
 	Abandoned Abandoned
 	Guard     bool // it runs the chain guard: callers learn that a call below has given up
-	Reports   bool // its backends report their utilization with each answer
 	Calls     []Call
 }
 
@@ -86,9 +84,8 @@ const (
 type Fleet struct {
 	Name    string
 	Clients int     // processes, each with budgets of its own
-	Rate    float64 // calls per second of all clients together, times the phase's load; 0: see Think
-	Think   *Distribution
-	Calls   []Call // a process makes all of them with the same budgets; chosen at random by their shares
+	Rate    float64 // calls per second of all clients together, times the phase's load
+	Calls   []Call  // a process makes all of them with the same budgets; chosen at random by their shares
 }
 
 // Call describes a kind of call.
@@ -166,8 +163,7 @@ type Phase struct {
 	Name   string
 	Kind   Kind
 	Length time.Duration
-	Load   float64  // times the rates of the fleets
-	LoadTo *float64 // at the end of the phase, changing evenly from Load; nil: as Load
+	Load   float64 // times the rates of the fleets
 	Faults []Fault
 }
 

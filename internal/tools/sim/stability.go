@@ -51,7 +51,7 @@ const (
 
 // Stability plays the scenario with many loads before and after its unchanged trouble, and without the trouble. If no
 // variant is without retries, it adds one. The error is that of [Scenario.Run], or names what is missing: the scenario needs
-// phases before, in and after the trouble, and fleets with a rate.
+// phases before, in and after the trouble.
 func (s *Scenario) Stability(ctx context.Context, o Options) (*Stability, error) {
 	s = s.withDefaults()
 	if err := s.sweepable(); err != nil {
@@ -77,11 +77,6 @@ func (s *Scenario) sweepable() error {
 	for kind, name := range []string{KindTrouble: "TROUBLE", KindLead: "LEAD", KindAfter: "AFTER"} {
 		if !slices.ContainsFunc(s.Phases, func(p Phase) bool { return p.Kind == Kind(kind) }) {
 			return fmt.Errorf("sim: %s: phases: none is of kind %s; the load before and after a trouble is changed, which needs all three kinds", s.Title, name)
-		}
-	}
-	for i := range s.Fleets {
-		if s.Fleets[i].Rate == 0 {
-			return fmt.Errorf("sim: %s: fleets[%d].think: clients that think make no more calls at a higher load; give the fleet a rate", s.Title, i)
 		}
 	}
 	return nil
@@ -142,7 +137,7 @@ func (s *Scenario) withLoad(load float64, trouble bool, v Variant) *Scenario {
 	c.Phases = slices.Clone(s.Phases)
 	for i := range c.Phases {
 		if p := &c.Phases[i]; p.Kind != KindTrouble || !trouble {
-			p.Load, p.LoadTo, p.Faults = load, nil, nil
+			p.Load, p.Faults = load, nil
 		}
 	}
 	return &c

@@ -50,9 +50,6 @@ func (w *world) playAll(ctx context.Context, progress func(done float64)) error 
 	if w.buckets() > 0 {
 		w.after(w.scenario.Bucket, w, bucketEnds, 0)
 	}
-	for _, f := range w.fleets {
-		f.startThinking()
-	}
 	for w.handleNext() {
 		if w.handled%(1<<16) != 0 {
 			continue
@@ -235,11 +232,7 @@ func (b *builder) newLink(from string, spec *Call, clients int) (*link, error) {
 	}
 	key := retriersKey{from, b.variant.policyOf(from, spec.Policy), clients}
 	if b.retriers[key] == nil {
-		set, err := b.world.scenario.setOf(b.variant, key.policy)
-		if err != nil {
-			return nil, err
-		}
-		b.retriers[key] = newRetriers(set, clients)
+		b.retriers[key] = newRetriers(b.world.scenario.setOf(key.policy), clients)
 	}
 	return l, l.setPolicy(b.retriers[key], b.variant.methodOf(from, spec.Method))
 }

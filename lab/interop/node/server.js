@@ -2,13 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // A gRPC server in Node. The metadata of a call say what becomes of each of its attempts.
-// usage: server.js PORT RUNS [MAX_CONNECTION_AGE_MS]    each handler that runs adds a line to the file RUNS
+// usage: server.js PORT RUNS    each handler that runs adds a line to the file RUNS
 'use strict';
 
 const fs = require('node:fs');
 const grpc = require('@grpc/grpc-js');
 
-const [port, runsFile, maxAge] = process.argv.slice(2);
+const [port, runsFile] = process.argv.slice(2);
 const runs = fs.openSync(runsFile, 'a');
 
 // step is what the call's script says of this attempt; its last step holds for all that follow.
@@ -84,7 +84,7 @@ const method = (name, requestStream, responseStream) => ({
   responseDeserialize: same,
 });
 
-const server = new grpc.Server(maxAge ? { 'grpc.max_connection_age_ms': Number(maxAge), 'grpc.max_connection_age_grace_ms': 5000 } : {});
+const server = new grpc.Server();
 server.addService(
   {
     GetOrder: method('GetOrder', false, false),

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A gRPC server in Python. The metadata of a call say what becomes of each of its attempts.
 
-usage: server.py PORT RUNS [MAX_CONNECTION_AGE_MS]    each handler that runs adds a line to the file RUNS
+usage: server.py PORT RUNS    each handler that runs adds a line to the file RUNS
 """
 
 import concurrent.futures
@@ -71,10 +71,7 @@ class Orders(grpc.GenericRpcHandler):
         return HANDLERS.get(call.method.rsplit("/", 1)[1])
 
 
-options = [("grpc.so_reuseport", 0)]
-if len(sys.argv) > 3:
-    options.append(("grpc.max_connection_age_ms", int(sys.argv[3])))
-server = grpc.server(concurrent.futures.ThreadPoolExecutor(max_workers=64), handlers=(Orders(),), options=options)
+server = grpc.server(concurrent.futures.ThreadPoolExecutor(max_workers=64), handlers=(Orders(),), options=[("grpc.so_reuseport", 0)])
 server.add_insecure_port("127.0.0.1:" + port)
 server.start()
 stop = threading.Event()

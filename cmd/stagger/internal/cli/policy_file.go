@@ -14,9 +14,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
 
+	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/document"
-	"github.com/stagger-go/stagger/internal/inside"
-	"github.com/stagger-go/stagger/internal/tools/explain"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -28,20 +27,19 @@ func ReadFile(c *cobra.Command, file string) ([]byte, error) {
 	return document.ReadFile(file)
 }
 
-// Load reads descriptor sets and a policy file, or for "-" the command's input. The set includes the descriptor sets'
-// policies.
-func Load(c *cobra.Command, file string, images []string) (known API, set *policy.Set, data []byte, err error) {
+// Load reads descriptor sets and a policy file, or for "-" the command's input.
+func Load(c *cobra.Command, file string, images []string) (known API, set *decision.Set, data []byte, err error) {
 	if known, err = LoadAPI(images); err != nil {
 		return known, nil, nil, err
 	}
 	if data, err = ReadFile(c, file); err != nil {
 		return known, nil, nil, err
 	}
-	if set, err = policy.Parse(FileName(file), data); err != nil {
+	parsed, err := policy.Parse(FileName(file), data)
+	if err != nil {
 		return known, nil, nil, err
 	}
-	set, err = known.Join(set)
-	return known, set, data, err
+	return known, decision.Compile(parsed, known.files...), data, nil
 }
 
 // WriteJSON writes a value as indented JSON.
@@ -96,7 +94,7 @@ func DescriptorsFlag(c *cobra.Command, images *[]string) {
 func LoadAPI(images []string) (API, error) {
 	var a API
 	for _, image := range images {
-		files, err := inside.LoadDescriptors(image)
+		files, err := LoadDescriptors(image)
 		if err != nil {
 			return API{}, err
 		}
@@ -108,36 +106,14 @@ func LoadAPI(images []string) (API, error) {
 // Known reports whether there are descriptor sets.
 func (a API) Known() bool { return len(a.files) > 0 }
 
-// Files returns the descriptor sets.
-func (a API) Files() []*protoregistry.Files { return slices.Clone(a.files) }
-
-// Join returns the set with the policies of the API ([policy.Set.WithDescriptors]).
-func (a API) Join(set *policy.Set) (*policy.Set, error) {
-	if !a.Known() {
-		return set, nil
-	}
-	return set.WithDescriptors(a.files...)
-}
+// Only returns the descriptors of the API, without those of services whose generated code is linked into this program.
+func (a API) Only() decision.Descriptors { return decision.Descriptors{Files: a.files, Only: true} }
 
 // Services returns the services by name, each from the first set that has it.
 func (a API) Services() []protoreflect.ServiceDescriptor {
-	var list []protoreflect.ServiceDescriptor
-	seen := map[protoreflect.FullName]bool{}
-	for _, files := range a.files {
-		files.RangeFiles(func(f protoreflect.FileDescriptor) bool {
-			for i := range f.Services().Len() {
-				if s := f.Services().Get(i); !seen[s.FullName()] {
-					seen[s.FullName()] = true
-					list = append(list, s)
-				}
-			}
-			return true
-		})
-	}
-	slices.SortFunc(list, func(a, b protoreflect.ServiceDescriptor) int {
+	return slices.SortedFunc(a.Only().Services(), func(a, b protoreflect.ServiceDescriptor) int {
 		return strings.Compare(string(a.FullName()), string(b.FullName()))
 	})
-	return list
 }
 
 // Methods returns the names of a service's methods, in the order of its file.
@@ -147,9 +123,4 @@ func Methods(s protoreflect.ServiceDescriptor) []string {
 		list = append(list, string(s.Methods().Get(i).Name()))
 	}
 	return list
-}
-
-// Level returns the idempotency_level of "/service/method", such as IDEMPOTENT, or "" if the method is unknown.
-func (a API) Level(method string) string {
-	return explain.Level(method, append(slices.Clip(a.files), protoregistry.GlobalFiles)...)
 }

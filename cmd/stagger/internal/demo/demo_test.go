@@ -7,9 +7,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
-	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,180 +18,202 @@ import (
 	"unicode/utf8"
 
 	"go.uber.org/goleak"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/stagger-go/stagger/examples/orders"
 	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/internal/tools/outage"
 	"github.com/stagger-go/stagger/internal/tools/sim"
 	"github.com/stagger-go/stagger/policy"
+	"github.com/stagger-go/stagger/testserver"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func builtIn(t *testing.T) *policy.Set {
+const ms = time.Millisecond
+
+// smallDay has a fifth of the day's calls, workers and reserve of the budget.
+func smallDay(t *testing.T) (*sim.Scenario, *policy.Set) {
 	t.Helper()
-	return must.Get(policy.Parse(orders.File, orders.Policy))(t)
+	smaller := strings.NewReplacer("workers: 5", "workers: 1", "queue: 375", "queue: 75", "rate: 1000", "rate: 200", "minPerSecond: 5", "minPerSecond: 1")
+	day := must.Get(sim.Parse("day.yaml", []byte(smaller.Replace(string(dayFile))), nil))(t)
+	set := must.Get(policy.Parse(orders.File, []byte(smaller.Replace(string(orders.Policy)))))(t)
+	if day.Services[0].Workers != 1 || day.Length() > 30*time.Second || bytes.Contains(orders.Policy, []byte("minPerSecond: 1")) {
+		t.Fatal("want a day and a policy to make smaller, and a day of at most half a minute")
+	}
+	return day, set
 }
 
-// The whole day in virtual time, with a fifth of the calls and of the budget's reserve. The clients' results are checked
-// with bounds: round_robin begins at a random backend, and jitter is random.
+// The whole day in virtual time. The clients' results are checked with bounds: round_robin begins at a random backend, and jitter is
+// random.
 func TestDay(t *testing.T) {
 	t.Parallel()
-	small := bytes.Replace(orders.Policy, []byte("minPerSecond: 5"), []byte("minPerSecond: 1"), 1)
-	if bytes.Equal(small, orders.Policy) {
-		t.Fatal("the policy file has another reserve: scale that one")
-	}
-	set := must.Get(policy.Parse(orders.File, small))(t)
+	day, set := smallDay(t)
 	synctest.Test(t, func(t *testing.T) {
 		var text bytes.Buffer
-		results := must.Get(showDay(t.Context(), newDay(1), set, 1, screen{Writer: &text}))(t)
 		by := map[string]result{}
-		for _, r := range results {
+		for _, r := range must.Get(showDay(t.Context(), day, set, 1, &text))(t) {
 			by[r.name] = r
 		}
-		within := func(what string, got, low, high float64) {
-			t.Helper()
-			if got < low || got > high {
-				t.Errorf("%s: %.3f; want %v to %v", what, got, low, high)
-			}
-		}
 		none, plain, exponential, ours := by["no retries"], by["retry loop"], by["exponential"], by[stagger]
-		within("no retries, requests per call", none.PerCall, 1, 1)
-		within("no retries, one of four", none.phases["one of four"], 0.7, 0.8)
-		within("loop, requests per call in the outage", plain.perOutage, 3.99, 4.01)
-		within("loop, after the pulse", plain.phases["after the pulse"], 0, 0.1)
-		within("loop, orders made twice", float64(plain.twice), 1, 1000)
-		within("exponential, after the pulse", exponential.phases["after the pulse"], 0, 0.1)
-		within("stagger, blip", ours.phases["blip"], 0.8, 1)
-		within("stagger, one of four", ours.phases["one of four"], 0.97, 1)
-		within("stagger, requests per call in the outage", ours.perOutage, 1, 1.3)
-		within("stagger, pulse less than without retries", none.phases["pulse"]-ours.phases["pulse"], -1, 0.15)
-		within("stagger, orders made twice", float64(ours.twice), 0, 0)
-		for _, r := range []*result{&none, &plain, &exponential, &ours} {
-			if back := r == &none || r == &ours; back != (r.Recovery.State == sim.RecoveryReturned) {
-				t.Errorf("%s: recovered %v; want %v", r.name, r.Recovery, back)
+		for what, row := range map[string][3]float64{
+			"no retries, requests per call":            {none.PerCall, 1, 1},
+			"no retries, one of four":                  {none.phases["one of four"], 0.7, 0.8},
+			"loop, requests per call in the outage":    {plain.perOutage, 3.99, 4.01},
+			"loop, after the pulse":                    {plain.phases["after the pulse"], 0, 0.1},
+			"loop, orders made twice":                  {float64(plain.twice), 1, 1000},
+			"exponential, after the pulse":             {exponential.phases["after the pulse"], 0, 0.1},
+			"stagger, blip":                            {ours.phases["blip"], 0.8, 1},
+			"stagger, one of four":                     {ours.phases["one of four"], 0.97, 1},
+			"stagger, requests per call in the outage": {ours.perOutage, 1, 1.3},
+			"stagger, pulse less than no retries":      {none.phases["pulse"] - ours.phases["pulse"], -1, 0.15},
+			"stagger, orders made twice":               {float64(ours.twice), 0, 0},
+		} {
+			if row[0] < row[1] || row[0] > row[2] {
+				t.Errorf("%s: %.3f; want %v to %v", what, row[0], row[1], row[2])
 			}
 		}
-		checkScreen(t, text.String())
-	})
-}
-
-// checkScreen checks that each part has all clients, no colours, and lines that fit.
-func checkScreen(t *testing.T, text string) {
-	t.Helper()
-	for _, name := range []string{"no retries", "retry loop", "exponential", stagger} {
-		if got := strings.Count(text, "│ "+name); got != 2 {
-			t.Errorf("%q stands in %d tables; want 2", name, got)
+		for name, want := range map[string]bool{"no retries": true, "retry loop": false, "exponential": false, stagger: true} {
+			if r := by[name].Recovery; want != (r.State == sim.RecoveryReturned) {
+				t.Errorf("%s: recovered %v; want %v", name, r, want)
+			}
+			if tables, charts := strings.Count(text.String(), "│ "+name), strings.Count(text.String(), "\n"+name+"\n"); tables != 2 || charts != 1 {
+				t.Errorf("%q stands in %d tables and over %d charts; want 2 and 1", name, tables, charts)
+			}
 		}
-		if got := strings.Count(text, "\n"+name+"\n"); got != 1 {
-			t.Errorf("%q has %d charts; want 1", name, got)
+		if s := text.String(); !strings.Contains(s, "budget_exhausted") || strings.Contains(s, "\x1b") || strings.Contains(s, "%!") {
+			t.Errorf("want the reasons, and neither colours nor broken formats:\n%s", s)
 		}
-	}
-	for _, want := range []string{"budget_exhausted", "outage: every backend fails", "└after the pulse"} {
-		if !strings.Contains(text, want) {
-			t.Errorf("the screen lacks %q", want)
-		}
-	}
-	for _, not := range []string{"\x1b", "%!", "could not keep up"} {
-		if strings.Contains(text, not) {
-			t.Errorf("the screen has %q", not)
-		}
-	}
-	for line := range strings.Lines(text) {
-		if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > 102 {
-			t.Errorf("%d columns: %s", n, line)
-		}
-	}
-}
-
-func TestDemoIsInterrupted(t *testing.T) {
-	t.Parallel()
-	set := builtIn(t)
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		time.AfterFunc(time.Second, cancel)
-		start := time.Now()
-		var text bytes.Buffer
-		if err := run(ctx, set, 1, screen{Writer: &text}); !errors.Is(err, context.Canceled) {
-			t.Errorf("error %v; want context.Canceled", err)
-		}
-		if took := time.Since(start); took != time.Second {
-			t.Errorf("it went on until %v; want 1s", took)
+		for line := range strings.Lines(text.String()) {
+			if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > 102 {
+				t.Errorf("%d columns: %s", n, line)
+			}
 		}
 	})
 }
 
 func TestWarnLate(t *testing.T) {
 	t.Parallel()
-	for _, row := range []struct {
-		behind time.Duration
-		warned bool
-	}{{outage.TooLate, false}, {outage.TooLate + ms, true}} {
+	for late, warned := range map[time.Duration]bool{outage.TooLate: false, outage.TooLate + ms: true} {
 		var text bytes.Buffer
-		warnLate(screen{Writer: &text}, []result{{}, {Result: outage.Result{Late: row.behind}}, {}})
-		if got := strings.Contains(text.String(), "could not keep up"); got != row.warned {
-			t.Errorf("%v behind: warned %v; want %v", row.behind, got, row.warned)
+		warnLate(&text, []result{{}, {Result: outage.Result{Late: late}}, {}})
+		if got := strings.Contains(text.String(), "could not keep up"); got != warned {
+			t.Errorf("%v late: warned %v; want %v", late, got, warned)
 		}
 	}
 }
 
-func execute(t *testing.T, args ...string) (string, error) {
-	t.Helper()
-	var out bytes.Buffer
-	cmd := Command()
-	cmd.SetArgs(args)
-	cmd.SetOut(&out)
-	cmd.SetErr(&out)
-	err := cmd.ExecuteContext(t.Context())
-	return out.String(), err
+func TestDayIsInterrupted(t *testing.T) {
+	t.Parallel()
+	day, set := smallDay(t)
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, context.Canceled)
+		defer cancel()
+		start := time.Now()
+		if _, err := showDay(ctx, day, set, 1, new(bytes.Buffer)); !errors.Is(err, context.Canceled) || time.Since(start) != time.Second {
+			t.Errorf("error %v after %v; want context.Canceled after 1s", err, time.Since(start))
+		}
+	})
 }
 
 func TestBadPolicyFileIsRefused(t *testing.T) {
 	t.Parallel()
-	if _, err := execute(t, "--policy", filepath.Join(t.TempDir(), "none.yaml")); !errors.Is(err, fs.ErrNotExist) {
+	cmd := Command()
+	cmd.SetArgs([]string{"--policy", filepath.Join(t.TempDir(), "none.yaml")})
+	cmd.SetOut(new(bytes.Buffer))
+	cmd.SetErr(new(bytes.Buffer))
+	if err := cmd.ExecuteContext(t.Context()); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("no file: error %v; want fs.ErrNotExist", err)
 	}
-	bad := filepath.Join(t.TempDir(), "bad.yaml")
-	must.Do(t, os.WriteFile(bad, []byte("retries: 3\n"), 0o600))
-	_, err := execute(t, "--policy", bad)
-	if _, ok := errors.AsType[*policy.Error](err); !ok {
-		t.Errorf("bad file: error %v; want a *policy.Error", err)
+}
+
+func TestLoop(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		initial time.Duration
+		step    testserver.Step
+		want    string // between attempts
+	}{
+		"no wait":                {0, down(), "[0s 0s 0s]"},
+		"exponential":            {100 * ms, down(), "[100ms 200ms 400ms]"},
+		"after attempt timeouts": {0, testserver.Hang(), "[200ms 200ms 200ms]"},
+		"not for other failures": {0, testserver.Fail(codes.InvalidArgument), "[]"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			server := testserver.Start(t)
+			server.On(orders.GetOrder, row.step)
+			conn := server.Dial(t, loop(row.initial)...)
+			_ = conn.Invoke(t.Context(), orders.GetOrder, &emptypb.Empty{}, &emptypb.Empty{})
+			synctest.Wait()
+			waits := []time.Duration{}
+			seen := server.Attempts()
+			for i := 1; i < len(seen); i++ {
+				waits = append(waits, seen[i].Time.Sub(seen[i-1].Time))
+			}
+			if got := fmt.Sprint(waits); got != row.want {
+				t.Errorf("%s: waits %s; want %s", name, got, row.want)
+			}
+		})
 	}
 }
 
-const ms = time.Millisecond
-
-func TestDayFitsIntoAMinute(t *testing.T) {
+func TestTwice(t *testing.T) {
 	t.Parallel()
-	if got := newDay(workers).Length(); got > 30*time.Second {
-		t.Errorf("the day takes %v; want at most half a minute, since a demo has at most one", got)
+	done := testserver.Attempt{Code: codes.OK, Received: 1}
+	left := testserver.Attempt{Code: codes.Canceled, Cancelled: true, Received: 1} // and served
+	cut := testserver.Attempt{Code: codes.Canceled, Cancelled: true}               // before its request came
+	refused := testserver.Attempt{Code: codes.ResourceExhausted, Received: 1}
+	for name, row := range map[string]struct {
+		method   string
+		attempts []testserver.Attempt
+		want     int
+	}{
+		"again after a refusal":   {orders.CreateOrder, []testserver.Attempt{refused, done}, 0},
+		"again after a timeout":   {orders.CreateOrder, []testserver.Attempt{left, done}, 1},
+		"again after a cut":       {orders.CreateOrder, []testserver.Attempt{cut, cut, done}, 0},
+		"three times":             {orders.CreateOrder, []testserver.Attempt{left, left, done}, 1},
+		"a read may be done more": {orders.GetOrder, []testserver.Attempt{left, done}, 0},
+	} {
+		var requests []outage.Request
+		for _, a := range row.attempts {
+			a.Method, a.Requests = row.method, [][]byte{[]byte("order 1")}
+			requests = append(requests, outage.Request{Attempt: a})
+		}
+		if got := twice(requests); got != row.want {
+			t.Errorf("%s: %d made twice; want %d", name, got, row.want)
+		}
 	}
 }
 
-func TestDaySpan(t *testing.T) {
+func TestStories(t *testing.T) {
 	t.Parallel()
-	d := newDay(1)
-	if from, to := d.span("blip"); from != 3*time.Second || to != 3150*ms {
-		t.Errorf("blip from %v to %v; want 3s to 3.15s", from, to)
+	set := must.Get(policy.Parse(orders.File, orders.Policy))(t)
+	want := [][]string{
+		{
+			"1 UNAVAILABLE: backoff",
+			"2 RESOURCE_EXHAUSTED: the server's answer: google.rpc.RetryInfo",
+			"3 slow: backoff",
+			"4 OK: ",
+			"3 given up: ",
+			"0 call ends: OK: succeeded",
+		},
+		{"1 UNAVAILABLE: not_idempotent", "0 call ends: UNAVAILABLE: not_idempotent"},
+		{"1 UNAVAILABLE: budget_exhausted", "0 call ends: UNAVAILABLE: budget_exhausted"},
 	}
-	if from, to := d.span("calm"); from != 0 || to != 0 {
-		t.Errorf("a phase that is not in the tables from %v to %v; want 0 to 0", from, to)
-	}
-	if want := []string{"blip", "one of four", "outage", "pulse", "after the pulse"}; !slices.Equal(d.labels(), want) {
-		t.Errorf("labels %q; want %q", d.labels(), want)
-	}
-}
-
-func TestDayCalls(t *testing.T) {
-	t.Parallel()
-	d := newDay(20) // many calls, so that random differences even out
-	calls := d.calls(7)
-	if !slices.Equal(calls, d.calls(7)) {
-		t.Error("the calls of one seed differ")
-	}
-	creates := func(c outage.Call) bool { return c.Method == orders.CreateOrder }
-	created := len(calls) - len(slices.DeleteFunc(slices.Clone(calls), creates))
-	if got := float64(created) / float64(len(calls)); math.Abs(got-orderShare) > 0.005 {
-		t.Errorf("%.4f of the calls create an order; want about %v", got, orderShare)
+	for i, s := range stories() {
+		synctest.Test(t, func(t *testing.T) {
+			told := must.Get(s.play(t.Context(), set))(t)
+			var got []string
+			for k, l := range told.lines {
+				got = append(got, fmt.Sprintf("%d %s: %s", l.attempt, l.outcome, l.reason))
+				if l.at.Before(told.begin) || k > 0 && l.at.Before(told.lines[k-1].at) {
+					t.Errorf("line %d at %v is before the one above", k, l.at)
+				}
+			}
+			if !slices.Equal(got, want[i]) {
+				t.Errorf("lines %q; want %q", got, want[i])
+			}
+		})
 	}
 }

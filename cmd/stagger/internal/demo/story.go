@@ -6,6 +6,7 @@ package demo
 import (
 	"context"
 	"fmt"
+	"io"
 	"strconv"
 	"time"
 
@@ -53,8 +54,8 @@ func stories() []story {
 }
 
 // showStories makes the calls of the stories and shows their attempts.
-func showStories(ctx context.Context, set *policy.Set, out screen) error {
-	out.printf("\nSingle calls through stagger, attempt by attempt\n")
+func showStories(ctx context.Context, set *policy.Set, out io.Writer) error {
+	printf(out, "\nSingle calls through stagger, attempt by attempt\n")
 	for _, s := range stories() {
 		t, err := s.play(ctx, set)
 		if err != nil {
@@ -69,7 +70,7 @@ func showStories(ctx context.Context, set *policy.Set, out screen) error {
 type spent struct{ budget.Budget }
 
 // Withdraw implements [budget.Budget].
-func (spent) Withdraw(time.Time, budget.Kind, float64) (budget.Permit, bool) {
+func (spent) Withdraw(time.Time, budget.Charge) (budget.Permit, bool) {
 	return budget.Permit{}, false
 }
 
@@ -169,7 +170,7 @@ func (t *trace) call(_ context.Context, e interceptor.Event) {
 	t.begin = time.Now().Add(-e.Elapsed)
 }
 
-func printStory(out screen, title string, t *trace) {
+func printStory(out io.Writer, title string, t *trace) {
 	table := report.Table{Title: title, Columns: []string{"ms", "attempt", "outcome", "then", "reason"}}
 	for _, l := range t.lines {
 		attempt := ""
@@ -179,5 +180,5 @@ func printStory(out screen, title string, t *trace) {
 		ms := strconv.FormatInt(l.at.Sub(t.begin).Milliseconds(), 10)
 		table.Rows = append(table.Rows, []string{ms, attempt, l.outcome, l.then, l.reason})
 	}
-	out.printf("\n%s\n", terminal.Table(table, out.style, ""))
+	printf(out, "\n%s\n", terminal.Table(table, terminal.StyleOf(out), ""))
 }

@@ -36,7 +36,7 @@ func rowsOfAPI(set *decision.Set, known cli.API) []row {
 	for _, s := range known.Services() {
 		for _, method := range cli.Methods(s) {
 			service := string(s.FullName())
-			rows = append(rows, row{effectOf(set, known, "/"+service+"/"+method), service, method})
+			rows = append(rows, row{effectOf(set, "/"+service+"/"+method), service, method})
 		}
 	}
 	return rows
@@ -51,13 +51,10 @@ func rowsOfFile(set *decision.Set) []row {
 		name := p.Name()
 		path := name
 		service, method := lookup.Split(name)
-		switch {
-		case lookup.Package(name) != "":
-			path = "/" + lookup.Package(name) + "." + others + "/" + others // not named by any entry
-		case service == "":
+		if service == "" {
 			path = "/" + others + "/" + others // matched only by an entry for everything
 		}
-		r := row{effectOf(set, cli.API{}, path), cmp.Or(service, others), cmp.Or(method, others)}
+		r := row{effectOf(set, path), cmp.Or(service, others), cmp.Or(method, others)}
 		if p.Spec().Idempotency == policy.IdempotencyDeclared && p.IdempotencyKey() == "" {
 			r.Because = "unless its idempotency_level declares it idempotent"
 		}
@@ -85,8 +82,8 @@ func rank(method string) int {
 }
 
 // effectOf returns the effect for a Retrier with the file's cap on attempts.
-func effectOf(set *decision.Set, known cli.API, path string) explain.Effect {
-	return explain.EffectOf(set, known.Level, path, set.Config().MaxAttemptsLimit)
+func effectOf(set *decision.Set, path string) explain.Effect {
+	return explain.EffectOf(set, path, set.Config().MaxAttemptsLimit)
 }
 
 // overview is the answer to --all.
@@ -168,14 +165,24 @@ type unmatchedJSON struct {
 	Message string `json:"message"`
 }
 
+// methodJSON is a row in JSON.
+type methodJSON struct {
+	Method   string           `json:"method"`
+	Strategy explain.Strategy `json:"strategy"`
+	Attempts int              `json:"attempts"`
+	Safe     bool             `json:"safe"`
+	Because  string           `json:"because"`
+	Budget   string           `json:"budget,omitempty"`
+	Entry    string           `json:"entry"`
+}
+
 func (a overview) json(w io.Writer) error {
 	whole := struct {
-		Methods   []explain.MethodJSON `json:"methods"`
-		Unmatched []unmatchedJSON      `json:"unmatched"`
-	}{[]explain.MethodJSON{}, []unmatchedJSON{}}
+		Methods   []methodJSON    `json:"methods"`
+		Unmatched []unmatchedJSON `json:"unmatched"`
+	}{[]methodJSON{}, []unmatchedJSON{}}
 	for _, r := range a.rows {
-		path := "/" + r.service + "/" + r.method
-		whole.Methods = append(whole.Methods, r.MethodJSON(path))
+		whole.Methods = append(whole.Methods, methodJSON{"/" + r.service + "/" + r.method, r.Strategy, r.Attempts, r.Safe, r.Why(), r.Budget, r.Entry})
 	}
 	for _, s := range a.unmatched {
 		whole.Unmatched = append(whole.Unmatched, unmatchedJSON{s.File, s.Line, s.Column, s.Field, s.Value, s.Message})

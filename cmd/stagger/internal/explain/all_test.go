@@ -112,24 +112,6 @@ func TestAll(t *testing.T) {
 	}
 }
 
-func TestAllWithPoliciesOfTheAPI(t *testing.T) {
-	t.Parallel()
-	list, unmatched := runAll(t, "{}", "--descriptors", parcels)
-	var got []string
-	for _, v := range list {
-		got = append(got, strings.TrimPrefix(v.Method, "/acme.parcels.v1.ParcelService/")+": "+v.Strategy+", "+v.Entry+", "+v.Because)
-	}
-	want := []string{
-		"GetParcel: retried, the method's option in its .proto, the .proto gives the method a policy",
-		"ListParcels: retried, the service's option in its .proto, idempotency_level is NO_SIDE_EFFECTS",
-		"SendParcel: only if never sent, the service's option in its .proto, nothing declares it idempotent",
-		"BurnParcel: only if never sent, the method's option in its .proto, nothing declares it idempotent",
-	}
-	if strings.Join(got, "\n") != strings.Join(want, "\n") || len(unmatched) > 0 {
-		t.Errorf("%s\nwant\n%s\n%v", strings.Join(got, "\n"), strings.Join(want, "\n"), unmatched)
-	}
-}
-
 const misspelt = `methodConfig:
   - name:
       - {service: acme.orders.v1.OrderService, method: GetOrdr}

@@ -17,7 +17,6 @@ import (
 	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/tools/explain"
-	"github.com/stagger-go/stagger/internal/tools/report/terminal"
 )
 
 const help = `Show which entry of a policy file applies to a method, its settings, and what happens if
@@ -30,15 +29,13 @@ which shows the effect of attempt timeouts and hedging. With --down, nothing lis
 the address, which shows how long calls wait for a connection. --budget-empty and
 --breaker-open make those checks fail. With --slow-everywhere, the method's other calls
 are also slow. With --overloaded, admission expects no other answer in time. With
---latency-unknown, the method's latency isn't known yet. --succeed, --committed,
---crowded, --mode-off, --cancel and --close show the other ways in which a call can end.
-Together these flags can produce every reason.
+--latency-unknown, the method's latency isn't known yet.
 
 With --reason, explain a reason by its name in errors, logs and metrics, and what to do.
 
 METHOD is a full name, with or without gRPC's leading slash. If its .proto declares it
-idempotent, or contains policies, pass the API's descriptor sets with --descriptors. For
-"-", the policy file is read from the standard input.
+idempotent, pass the API's descriptor sets with --descriptors. For "-", the policy file is
+read from the standard input.
 
 With --all, show what the file does for every method of the API: whether its calls
 are retried, hedged or neither, how many attempts they may have, what declares the
@@ -85,7 +82,7 @@ func (o *options) flagsOfOne() []string {
 	for _, is := range o.Conditions() {
 		list = append(list, is.Name)
 	}
-	return append(list, "code", "pushback", "deadline", "latency", "seed", "succeed", "cancel", "close")
+	return append(list, "code", "pushback", "deadline", "latency", "seed")
 }
 
 // Command returns "stagger explain".
@@ -100,7 +97,7 @@ func Command() *cobra.Command {
 		ValidArgsFunction: o.complete,
 		RunE: func(c *cobra.Command, args []string) error {
 			if o.reason != "" {
-				return o.explainReason(c)
+				return explainReason(c, o.reason)
 			}
 			if o.all {
 				return o.explainAll(c, args[0])
@@ -116,17 +113,14 @@ func Command() *cobra.Command {
 	flags.StringVar(&o.Pushback, "pushback", "", "the server's grpc-retry-pushback-ms, in `ms`; -1 forbids a retry")
 	flags.DurationVar(&o.Deadline, "deadline", 0, "the caller's deadline, such as 3s; 0 is none")
 	flags.DurationVar(&o.Latency, "latency", 0, "how long each attempt takes before it fails, such as 300ms")
-	flags.IntVar(&o.Succeed, "succeed", 0, "the `number` of the first attempt that succeeds; 0: none does")
-	flags.DurationVar(&o.Cancel, "cancel", 0, "the caller cancels the call after this time, such as 50ms")
-	flags.DurationVar(&o.Close, "close", 0, "the connection is closed after this time, such as 50ms")
 	flags.StringVar(&o.reason, "reason", "", "explain the reason with this `name`, and what to do")
 	flags.Uint64Var(&o.seed, "seed", 1, "`number` that seeds the waits")
 	flags.BoolVar(&o.all, "all", false, "every method of the API, or of the file, in a table")
 	flags.BoolVar(&o.strict, "strict", false, "with --all: fail if a name in the file matches no method")
-	cli.EnumFlag(c, &o.format, "format", "how the answer is written", "text", formatJSON)
+	cli.EnumFlag(c, &o.format, "format", "with --all: how the table is written", "text", formatJSON)
 	cli.DescriptorsFlag(c, &o.images)
 	_ = c.RegisterFlagCompletionFunc("reason", cobra.FixedCompletions(reasonNames(), cobra.ShellCompDirectiveNoFileComp)) // the flags are there
-	for _, flag := range []string{"pushback", "deadline", "latency", "succeed", "cancel", "close", "seed"} {
+	for _, flag := range []string{"pushback", "deadline", "latency", "seed"} {
 		_ = c.RegisterFlagCompletionFunc(flag, cobra.NoFileCompletions)
 	}
 	return c
@@ -134,10 +128,10 @@ func Command() *cobra.Command {
 
 // check returns an error if arguments and flags do not go together.
 func (o *options) check(c *cobra.Command, args []string) error {
-	want, foreign, remedy := 2, []string{"strict"}, "needs --all"
+	want, foreign, remedy := 2, []string{"strict", "format"}, "needs --all"
 	switch {
 	case o.reason != "":
-		want, foreign, remedy = 0, append(o.flagsOfOne(), "strict", "all", "descriptors"), "does not go with --reason"
+		want, foreign, remedy = 0, append(o.flagsOfOne(), "strict", "format", "all", "descriptors"), "does not go with --reason"
 	case o.all:
 		want, foreign, remedy = 1, o.flagsOfOne(), "is for one method, and --all for every method"
 	}
@@ -173,36 +167,42 @@ func (o *options) explainOne(c *cobra.Command, file, method string) error {
 	if o.Hang && (o.Latency > 0 || o.Pushback != "" || c.Flags().Changed("code")) {
 		return cli.UsageErrorf("--hang: an attempt that is never answered has no --code, --latency or --pushback")
 	}
-	if o.Succeed < 0 || o.Cancel < 0 || o.Close < 0 {
-		return cli.UsageErrorf("--succeed, --cancel, --close: must not be negative")
-	}
 	o.Method = "/" + strings.TrimPrefix(method, "/")
 	if parts := strings.Split(o.Method, "/"); len(parts) != 3 || parts[1] == "" || parts[2] == "" {
 		return cli.UsageErrorf("method %q: must be a full name such as /acme.orders.v1.OrderService/GetOrder", method)
 	}
-	known, set, _, err := o.load(c, file)
+	_, set, _, err := o.load(c, file)
 	if err != nil {
 		return err
 	}
 	o.MaxAttempts = set.Config().MaxAttemptsLimit
-	a := explain.Explain(set, known.Level, o.Question, explain.Draw(o.seed))
-	if o.format == formatJSON {
-		return cli.WriteJSON(c.OutOrStdout(), a.JSON())
-	}
-	_, err = io.WriteString(c.OutOrStdout(), text(a, terminal.StyleOf(c.OutOrStdout())))
+	a := explain.Explain(set, o.Question, explain.Draw(o.seed))
+	_, err = io.WriteString(c.OutOrStdout(), a.Text())
 	return err
 }
 
-func (o *options) explainReason(c *cobra.Command) error {
-	m, err := explain.MeaningOf(o.reason)
-	switch {
-	case err != nil:
+func explainReason(c *cobra.Command, name string) error {
+	m, err := explain.MeaningOf(name)
+	if err != nil {
 		return cli.UsageErrorf("--%w", err)
-	case o.format == formatJSON:
-		return cli.WriteJSON(c.OutOrStdout(), m)
-	default:
-		return showMeaning(c.OutOrStdout(), m)
 	}
+	lines := []string{string(m.Reason)}
+	for _, line := range [][2]string{{"question", m.Question}, {"means", m.Means}, {"look at", m.LookAt}, {"change", m.Change}, {"do not", m.DoNot}} {
+		if line[1] != "" {
+			lines = append(lines, fmt.Sprintf("  %-8s  %s", line[0], line[1]))
+		}
+	}
+	_, err = fmt.Fprintln(c.OutOrStdout(), strings.Join(lines, "\n"))
+	return err
+}
+
+func reasonNames() []string {
+	reasons := decision.Reasons()
+	list := make([]string, 0, len(reasons))
+	for _, r := range reasons {
+		list = append(list, string(r))
+	}
+	return list
 }
 
 func (o *options) explainAll(c *cobra.Command, file string) error {
@@ -229,11 +229,7 @@ func (o *options) explainAll(c *cobra.Command, file string) error {
 
 // load reads the descriptor sets and the policy file.
 func (o *options) load(c *cobra.Command, file string) (known cli.API, set *decision.Set, data []byte, err error) {
-	known, said, data, err := cli.Load(c, file, o.images)
-	if err != nil {
-		return known, nil, nil, err
-	}
-	return known, decision.Compile(said), data, nil
+	return cli.Load(c, file, o.images)
 }
 
 // complete completes a policy file, then the methods that it or its API names. If a file cannot be read, it completes
@@ -259,9 +255,7 @@ func (o *options) complete(c *cobra.Command, args []string, word string) ([]stri
 		}
 	}
 	for _, p := range set.Policies() {
-		if set.Configured(p) {
-			add(p.Name())
-		}
+		add(p.Name())
 	}
 	for _, s := range known.Services() {
 		for _, method := range cli.Methods(s) {

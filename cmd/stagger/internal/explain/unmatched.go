@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
 	"github.com/stagger-go/stagger/internal/decision"
@@ -26,9 +25,6 @@ func unmatched(file string, data []byte, set *decision.Set, known cli.API) []pol
 	at := places(file, data)
 	var list []policy.Diagnostic
 	for i, p := range set.Policies() {
-		if !set.Configured(p) {
-			break // the API's own policies
-		}
 		message := mismatch(p.Name(), services, methods)
 		if message == "" {
 			continue
@@ -47,12 +43,6 @@ func unmatched(file string, data []byte, set *decision.Set, known cli.API) []pol
 func mismatch(name string, services []string, methods map[string][]string) string {
 	service, method := lookup.Split(name)
 	if service == "" {
-		return ""
-	}
-	if pkg := lookup.Package(name); pkg != "" {
-		if !slices.ContainsFunc(services, func(s string) bool { return strings.HasPrefix(s, pkg+".") }) {
-			return "the API has no service in this package"
-		}
 		return ""
 	}
 	list, ok := methods[service]

@@ -115,16 +115,6 @@ func TestExportToFile(t *testing.T) {
 	}
 }
 
-func TestExportWithPoliciesOfTheAPI(t *testing.T) {
-	t.Parallel()
-	empty := filepath.Join(t.TempDir(), "empty.yaml")
-	must.Do(t, os.WriteFile(empty, []byte("{}"), 0o600))
-	out, _, err := run(t, empty, "--descriptors", "../../../../policy/testdata/descriptors/parcels.binpb")
-	if err != nil || !strings.Contains(out, `"GetParcel"`) {
-		t.Errorf("%v\n%s", err, out)
-	}
-}
-
 func TestExportErrors(t *testing.T) {
 	t.Parallel()
 	bad := filepath.Join(t.TempDir(), "bad.yaml")

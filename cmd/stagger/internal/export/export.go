@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
+	"github.com/stagger-go/stagger/internal/tools/lint"
 	"github.com/stagger-go/stagger/internal/tools/report/terminal"
 )
 
@@ -27,8 +28,7 @@ those that are idempotent because of an idempotency key, since gRPC sends none. 
 
 The JSON goes to the standard output, or to a file (--output). The command lists on the
 standard error what it leaves out, and what plain gRPC does differently: no budget, another
-jitter. With --descriptors, it knows which methods the API declares idempotent, and the
-policies in the API.`
+jitter. With --descriptors, it knows which methods the API declares idempotent.`
 
 const examples = `  stagger export retry.yaml
   stagger export retry.yaml --output service-config.json
@@ -55,7 +55,7 @@ func Command() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			config, notes := set.ServiceConfig(assume)
+			config, notes := lint.Export(set, assume)
 			if txt {
 				config = record(config)
 			}

@@ -13,7 +13,6 @@ import (
 	"net/netip"
 	"os"
 	"os/signal"
-	"slices"
 	"syscall"
 	"time"
 
@@ -22,9 +21,6 @@ import (
 	_ "google.golang.org/grpc/encoding/gzip" // for clients that compress
 	"google.golang.org/grpc/health"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
-	"google.golang.org/grpc/reflection"
-	reflectionv1 "google.golang.org/grpc/reflection/grpc_reflection_v1"
-	reflectionv1alpha "google.golang.org/grpc/reflection/grpc_reflection_v1alpha"
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
 	"github.com/stagger-go/stagger/testserver"
@@ -45,22 +41,17 @@ API that the server knows (--descriptors).
           - {replies: [{json: {id: "7"}}]}              # from then on
 
 proto/stagger/faultserver/v1/script.proto describes all keys of a script. The server has
-gRPC's reflection and health services.
+gRPC's health service.
 
 A test controls the server over HTTP, at a separate address in the first line of the
 output:
 
-    PUT    /scripts   replaces scripts of methods; the body is a script file
-    POST   /scripts   appends steps to scripts of methods; the body is a script file
-    DELETE /scripts   removes the script of ?method=
-    GET    /attempts  lists attempts, in JSON: ?method=, ?after= (a serial),
-                      ?requests=true, ?wait=10s&events=7 (until the number of events
-                      differs from the 7 of the earlier list)
-    DELETE /attempts  clears the list and restarts scripts
-    POST   /reset     also restores the script file, for the next test
+    POST /   replaces all scripts and clears the list; the body is a script file, or
+             empty for that of --script. The header X-Stagger-Control: 1 is required.
+    GET  /   lists attempts, in JSON: the last 1000, and of their requests 64 MiB
 
-The output has a line for each attempt that ends, and at the end (Ctrl-C, SIGTERM) a
-table of all. Port 0 chooses a free port, which is in the first line.
+The output has a line for each attempt that ends. Port 0 chooses a free port, which is in
+the first line.
 
 Every client that can reach the server can control it. Without --allow-remote, it listens
 on a loopback address only.`
@@ -68,7 +59,7 @@ on a loopback address only.`
 const examples = `  stagger faultserver --script faults.yaml
   stagger faultserver --listen 127.0.0.1:0 --format json   # a test reads the addresses from the first line
   stagger faultserver --script faults.yaml --descriptors image.binpb
-  stagger faultserver --listen :50051 --control :50052 --allow-remote  # in a container`
+  stagger faultserver --listen :50051 --control :50052 --control-host faults --allow-remote  # in a container`
 
 // settings are the command's flags.
 type settings struct {
@@ -76,7 +67,7 @@ type settings struct {
 	remote  bool
 	script  string
 	control string
-	keep    int
+	hosts   []string
 	format  string
 	images  []string
 }
@@ -97,68 +88,48 @@ func Command() *cobra.Command {
 	c.Flags().BoolVar(&s.remote, "allow-remote", false, "listen on an address that other machines can reach")
 	c.Flags().StringVar(&s.script, "script", "", "the answers, in YAML or JSON; - is the standard input: `faults.yaml`")
 	c.Flags().StringVar(&s.control, "control", "127.0.0.1:0", "the `address` at which tests change the script and list attempts; empty: none")
-	c.Flags().IntVar(&s.keep, "keep", 1000, "how many `attempts` can be listed, at least 1")
+	c.Flags().StringSliceVar(&s.hosts, "control-host", nil, "a `name` that requests to --control may use, besides localhost and IP addresses; may be repeated")
 	cli.EnumFlag(c, &s.format, "format", "how attempts are written", "text", "json")
 	cli.DescriptorsFlag(c, &s.images)
 	_ = c.MarkFlagFilename("script", "yaml", "yml", "json") // the flags are there
-	_ = c.RegisterFlagCompletionFunc("listen", cobra.NoFileCompletions)
-	_ = c.RegisterFlagCompletionFunc("control", cobra.NoFileCompletions)
-	_ = c.RegisterFlagCompletionFunc("keep", cobra.NoFileCompletions)
+	for _, flag := range []string{"listen", "control", "control-host"} {
+		_ = c.RegisterFlagCompletionFunc(flag, cobra.NoFileCompletions)
+	}
 	return c
 }
 
 func run(c *cobra.Command, s settings) error {
-	if s.keep < 1 {
-		return cli.UsageErrorf("--keep %d: must be at least 1", s.keep)
-	}
 	known, err := cli.LoadAPI(s.images)
 	if err != nil {
 		return err
 	}
-	controller := newControl(newRegistry(known.Files()...))
+	controller := &control{known: allFiles(known.Only().Files...), hosts: s.hosts}
 	if s.script != "" {
 		data, err := cli.ReadFile(c, s.script)
 		if err != nil {
 			return err
 		}
-		if err := controller.load(cli.FileName(s.script), data); err != nil {
+		if controller.first, err = parse(cli.FileName(s.script), data, controller.known); err != nil {
 			return err
 		}
 	}
-	ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM) // from here on, a signal prints the table first
-	context.AfterFunc(ctx, stop)                                                  // a second signal ends the process at once
+	ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	defer stop()
 	return s.serve(ctx, controller, c.OutOrStdout())
 }
 
-// start starts a test server under a control, with gRPC's health and reflection services.
-func (c *control) start(opts ...testserver.Option) (*testserver.Server, error) {
-	s, err := testserver.New(append(opts, testserver.Register(c.register), testserver.Observe(c.observe))...)
+// start starts a test server under a control, with gRPC's health service. Its lists of headers are bounded, since attempts keep
+// them.
+func (c *control) start(opts ...testserver.Option) error {
+	s, err := testserver.New(append(opts, testserver.Keep(1000), testserver.ServerOptions(grpc.MaxHeaderListSize(64<<10)),
+		testserver.Register(func(to grpc.ServiceRegistrar) { healthv1.RegisterHealthServer(to, health.NewServer()) }))...)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	c.server = s
-	return s, c.restore()
-}
-
-func (c *control) register(to grpc.ServiceRegistrar) {
-	healthv1.RegisterHealthServer(to, health.NewServer())
-	shown := names(slices.Concat(own, c.known.services))
-	options := reflection.ServerOptions{Services: shown, DescriptorResolver: c.known}
-	reflectionv1.RegisterServerReflectionServer(to, reflection.NewServerV1(options))
-	reflectionv1alpha.RegisterServerReflectionServer(to, reflection.NewServer(options)) // for older clients
-}
-
-// names are services of which only the names are known.
-type names []string
-
-// GetServiceInfo implements reflection.ServiceInfoProvider.
-func (n names) GetServiceInfo() map[string]grpc.ServiceInfo {
-	all := map[string]grpc.ServiceInfo{}
-	for _, name := range n {
-		all[name] = grpc.ServiceInfo{}
-	}
-	return all
+	c.set(c.first)
+	return nil
 }
 
 // serve serves until ctx is done.
@@ -182,18 +153,18 @@ func (s settings) serve(ctx context.Context, c *control, out io.Writer) error {
 		return err
 	}
 	scripted := make(chan struct{})
-	server, err := c.start(testserver.Listener(gate{calls, scripted}), testserver.Keep(s.keep), testserver.Observe(log.add))
+	err = c.start(testserver.Listener(gate{calls, scripted}), testserver.Observe(log.add))
 	close(scripted)
 	if err != nil {
 		return errors.Join(err, log.end())
 	}
 	if requests != nil {
-		web := &http.Server{Handler: c.handler(), ReadHeaderTimeout: time.Minute}
+		web := &http.Server{Handler: c, ReadHeaderTimeout: time.Minute}
 		context.AfterFunc(ctx, func() { _ = web.Close() })
 		_ = web.Serve(requests) // until it is closed
 	}
 	<-ctx.Done()
-	server.Close()
+	c.server.Close()
 	return log.end()
 }
 
@@ -215,36 +186,10 @@ func listen(ctx context.Context, flag, address string, remote bool) (net.Listene
 	if err != nil {
 		return nil, cli.UsageErrorf("%s %q: must be host:port, such as 127.0.0.1:50051", flag, address)
 	}
-	if !remote {
-		if host, err = loopback(ctx, host); err != nil {
-			return nil, cli.UsageErrorf("%s %s: %w", flag, address, err)
-		}
-		if host == "" {
-			return nil, cli.UsageErrorf("%s %s: other machines can reach it: "+
-				"must be 127.0.0.1, [::1] or localhost, or --allow-remote must be given", flag, address)
-		}
+	if a, err := netip.ParseAddr(host); !remote && host != "localhost" && (err != nil || !a.Unmap().IsLoopback()) {
+		return nil, cli.UsageErrorf("%s %s: other machines can reach it: "+
+			"must be 127.0.0.1, [::1] or localhost, or --allow-remote must be given", flag, address)
 	}
 	var config net.ListenConfig
 	return config.Listen(ctx, "tcp", net.JoinHostPort(host, port))
-}
-
-// loopback returns the first address of a host whose addresses are all loopback, else "".
-func loopback(ctx context.Context, host string) (string, error) {
-	if host == "" {
-		return "", nil // all addresses of
-	}
-	addresses, err := new(net.Resolver).LookupNetIP(ctx, "ip", host)
-	if err != nil {
-		return "", err
-	}
-	var first netip.Addr
-	for i, a := range addresses {
-		if !a.Unmap().IsLoopback() {
-			return "", nil
-		}
-		if a = a.Unmap(); i == 0 || a.Is4() && !first.Is4() {
-			first = a
-		}
-	}
-	return first.String(), nil
 }

@@ -9,8 +9,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -19,9 +17,9 @@ import (
 	"google.golang.org/grpc"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/metadata"
-	reflectionv1 "google.golang.org/grpc/reflection/grpc_reflection_v1"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoregistry"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/internal/tools/must"
@@ -46,10 +44,9 @@ func stage(t *testing.T, c *control, play func(t *testing.T, s scene), opts ...t
 	t.Helper()
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c.changed = make(chan struct{}) // of this bubble
-		srv := must.Get(c.start(opts...))(t)
-		t.Cleanup(srv.Close)
-		play(t, scene{srv, srv.Dial(t), c.handler()})
+		must.Do(t, c.start(opts...))
+		t.Cleanup(c.server.Close)
+		play(t, scene{c.server, c.server.Dial(t), c})
 	})
 }
 
@@ -78,16 +75,17 @@ func (s scene) codesOf(t *testing.T, method string, n int) string {
 	return strings.Join(names, " ")
 }
 
-// request sends a request such as "POST /reset", and returns "" or the error.
-func (s scene) request(t *testing.T, route, body string) string {
+// request sends a request to the control, as change makes it, and returns the code and the answer.
+func (s scene) request(t *testing.T, method, body string, change func(*http.Request)) (int, string) {
 	t.Helper()
-	method, path, _ := strings.Cut(route, " ")
 	w := httptest.NewRecorder()
-	s.handler.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(body)))
-	if (w.Code == http.StatusOK) != (w.Body.Len() == 0) {
-		t.Errorf("%s: %d with %q", route, w.Code, w.Body)
+	r := httptest.NewRequestWithContext(t.Context(), method, "http://127.0.0.1:50052/", strings.NewReader(body))
+	r.Header.Set(controlHeader, "1")
+	if change != nil {
+		change(r)
 	}
-	return strings.TrimSpace(w.Body.String())
+	s.handler.ServeHTTP(w, r)
+	return w.Code, strings.TrimSpace(w.Body.String())
 }
 
 // scriptOf returns a script file for one method.
@@ -95,21 +93,20 @@ func scriptOf(method, steps string) string {
 	return fmt.Sprintf(`{"scripts": [{"method": %q, "steps": [%s]}]}`, method, steps)
 }
 
-// script sets a method's script.
+// script sets the scripts to that of one method.
 func (s scene) script(t *testing.T, method, steps string) {
 	t.Helper()
-	wantText(t, "error", s.request(t, "PUT /scripts", scriptOf(method, steps)), "")
+	if code, text := s.request(t, http.MethodPost, scriptOf(method, steps), nil); code != http.StatusOK || text != "" {
+		t.Fatalf("%d %s", code, text)
+	}
 }
 
 // attempts lists attempts.
-func (s scene) attempts(t *testing.T, query string) attemptList {
+func (s scene) attempts(t *testing.T) attemptList {
 	t.Helper()
-	w := httptest.NewRecorder()
-	s.handler.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/attempts?"+query, nil))
+	_, text := s.request(t, http.MethodGet, "", nil)
 	var got attemptList
-	if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil {
-		t.Fatalf("%v: %s", err, w.Body)
-	}
+	must.Do(t, json.Unmarshal([]byte(text), &got))
 	return got
 }
 
@@ -120,11 +117,13 @@ func wantText(t *testing.T, what, got, want string) {
 	}
 }
 
-// controlOf returns a control with a script file.
-func controlOf(t *testing.T, text string) *control {
+// controlOf returns a control with a script file, or without one for "".
+func controlOf(t *testing.T, text string, sets ...*protoregistry.Files) *control {
 	t.Helper()
-	c := newControl(newRegistry())
-	must.Do(t, c.load("faults.yaml", []byte(text)))
+	c := &control{known: allFiles(sets...)}
+	if text != "" {
+		c.first = must.Get(parse("faults.yaml", []byte(text), c.known))(t)
+	}
 	return c
 }
 
@@ -132,113 +131,93 @@ func TestControlScripts(t *testing.T) {
 	c := controlOf(t, `
 scripts:
   - {method: "*", steps: [{fail: {code: ABORTED}}]}
-  - {method: `+get+`, steps: [{fail: {code: "14"}, queue: {name: db, workers: 1, serviceTime: 1s}}, {}]}`)
+  - {method: `+get+`, steps: [{fail: {code: "14"}}, {}]}`)
 	stage(t, c, func(t *testing.T, s scene) {
 		codes := func(want string) {
 			t.Helper()
 			wantText(t, "codes", s.codesOf(t, get, 2)+" "+s.codesOf(t, list, 1), want)
 		}
 		codes("Unavailable OK Aborted")
-		s.script(t, get, `{"fail": {"code": "UNKNOWN"}, "queue": {"name": "other", "workers": 1, "serviceTime": "1s"}}`)
-		s.script(t, list, `{"fail": {"code": "ABORTED"}}, {"fail": {"code": "INTERNAL"}}`)
-		codes("Unknown Unknown Aborted")
-		wantText(t, "error", s.request(t, "POST /scripts", "scripts: [{method: "+get+", steps: [{ok: {}}, {fail: {code: NOT_FOUND}}]}]"), "")
-		codes("OK NotFound Internal")
-		wantText(t, "error", s.request(t, "DELETE /scripts?method="+list, ""), "")
-		codes("NotFound NotFound Aborted")
-
-		s.script(t, list, `{"fail": {"code": "ABORTED"}}, {"fail": {"code": "INTERNAL"}}`)
-		codes("NotFound NotFound Aborted")
-		wantText(t, "error", s.request(t, "DELETE /attempts", ""), "")
-		if n := s.Count("*"); n != 0 {
-			t.Errorf("%d attempts; want none", n)
+		s.script(t, get, `{"fail": {"code": "UNKNOWN"}}`)
+		codes("Unknown Unknown OK")
+		if n := s.attempts(t).Count; n != 3 {
+			t.Errorf("%d attempts since the script; want 3", n)
 		}
-		codes("Unknown OK Aborted")
-		wantText(t, "error", s.request(t, "POST /reset", ""), "")
+		_, text := s.request(t, http.MethodPost, scriptOf(get, `{"fail": {"code": "OK"}}, {"delay": "-1s"}`), nil)
+		wantText(t, "error", text, `1:94: scripts[0].steps[0].fail.code: "OK": must be the name or the number of a status code, but not OK: UNAVAILABLE, 14
+1:112: scripts[0].steps[1].delay: "-1s": must be 0 or more`)
+		codes("Unknown Unknown OK")
+		if _, text := s.request(t, http.MethodPost, "", nil); text != "" { // the script file again
+			t.Error(text)
+		}
 		codes("Unavailable OK Aborted")
-		s.script(t, list, `{"queue": {"name": "other", "workers": 2, "serviceTime": "1s"}}`) // the name is free again
 	})
 }
 
-func TestControlErrorsChangeNothing(t *testing.T) {
-	stage(t, newControl(newRegistry()), func(t *testing.T, s scene) {
-		s.script(t, get, `{"fail": {"code": "ABORTED"}}`)
-		many := strings.Repeat(`{}, `, 5999) + "{}"
-		wantText(t, "error", s.request(t, "POST /scripts", scriptOf(list, many)), "")
-		other := strings.ReplaceAll(strings.ReplaceAll(get, "acme", "acme.other"), "/", "%2F")
-		for _, row := range []struct{ route, body, want string }{
-			{
-				"PUT /scripts", scriptOf(get, `{"fail": {"code": "OK"}, "queue": {"name": "db", "workers": 1, "serviceTime": "1s"}}, {"delay": "-1s"}`),
-				`1:94: scripts[0].steps[0].fail.code: "OK": must be the name or the number of a status code, but not OK: UNAVAILABLE, 14
-1:172: scripts[0].steps[1].delay: "-1s": must be 0 or more`,
-			},
-			{"PUT /scripts", "", "1:1: is empty; a script file has keys such as scripts"},
-			{"PUT /scripts", scriptOf(get, ""), "1:75: scripts[0].steps: must have at least one step, such as {ok: {}}"},
-			{"PUT /scripts", scriptOf(get, many+","+many), "1:75: scripts[0].steps: 12000: must be at most 10000 steps, including the existing 0"},
-			{"POST /scripts", scriptOf(list, many), "1:77: scripts[0].steps: 6000: must be at most 10000 steps, including the existing 6000"},
-			{"DELETE /scripts?method=" + other, "", `method: "/acme.other.orders.v1.OrderService/GetOrder": has no script: must be a method as given in a script`},
-			{"GET /attempts?method=GetOrder", "", `method: "GetOrder": must be "/package.Service/Method", "/package.Service/*" or "*"`},
-			{"GET /attempts?after=x", "", `after: "x": must be an attempt's serial`},
-			{"GET /attempts?requests=7", "", `requests: "7": must be true or false`},
-			{"GET /attempts?wait=5", "", `wait: "5": must be a duration: 5s`},
-			{"GET /attempts?events=all", "", `events: "all": must be the number of events of an earlier list`},
-			{"GET /attempts?limit=7", "", `limit: "7": unknown; must be method, after, requests, wait or events`},
+// A page of another site cannot send the header, and a name that points to this machine is no host of ours.
+func TestControlRefuses(t *testing.T) {
+	stage(t, &control{known: allFiles(), hosts: []string{"faults"}}, func(t *testing.T, s scene) {
+		for name, row := range map[string]struct {
+			method string
+			change func(*http.Request)
+			want   int
+		}{
+			"a test":                      {"POST", nil, 200},
+			"without the header":          {"POST", func(r *http.Request) { r.Header.Del(controlHeader) }, 403},
+			"another value":               {"POST", func(r *http.Request) { r.Header.Set(controlHeader, "0") }, 403},
+			"a list without the header":   {"GET", func(r *http.Request) { r.Header.Del(controlHeader) }, 200},
+			"another site's name":         {"POST", func(r *http.Request) { r.Host = "evil.example:50052" }, 403},
+			"a list by that name":         {"GET", func(r *http.Request) { r.Host = "evil.example" }, 403},
+			"localhost":                   {"POST", func(r *http.Request) { r.Host = "localhost:50052" }, 200},
+			"a name that is given":        {"GET", func(r *http.Request) { r.Host = "faults:50052" }, 200},
+			"a method that is not for it": {"PUT", nil, 405},
+			"a path that is not there":    {"POST", func(r *http.Request) { r.URL.Path = "/scripts" }, 404},
 		} {
-			wantText(t, row.route, s.request(t, row.route, row.body), row.want)
-		}
-		wantText(t, "codes", s.codesOf(t, get, 2)+" "+s.codesOf(t, list, 1), "Aborted Aborted OK")
-		s.script(t, get, `{"queue": {"name": "db", "workers": 2, "serviceTime": "2s"}}`) // the queue's name is free
-	})
-}
-
-func TestControlIsNotForOtherPages(t *testing.T) {
-	stage(t, newControl(newRegistry()), func(t *testing.T, s scene) {
-		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/reset", nil)
-		r.Header.Set("Sec-Fetch-Site", "cross-site")
-		w := httptest.NewRecorder()
-		if s.handler.ServeHTTP(w, r); w.Code != http.StatusForbidden {
-			t.Errorf("a page of another site got %d; want 403", w.Code)
-		}
-	})
-}
-
-// TestOwnServices calls gRPC's own services, whose calls do not count as attempts.
-func TestOwnServices(t *testing.T) {
-	stage(t, newControl(orders(t)), func(t *testing.T, s scene) {
-		h, err := healthv1.NewHealthClient(s.conn).Check(t.Context(), &healthv1.HealthCheckRequest{})
-		if err != nil || h.GetStatus() != healthv1.HealthCheckResponse_SERVING {
-			t.Errorf("got %v, %v; want SERVING", h, err)
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		stream := must.Get(reflectionv1.NewServerReflectionClient(s.conn).ServerReflectionInfo(ctx))(t)
-		ask := &reflectionv1.ServerReflectionRequest{MessageRequest: &reflectionv1.ServerReflectionRequest_ListServices{}}
-		must.Do(t, stream.Send(ask))
-		reply := must.Get(stream.Recv())(t)
-		var shown []string
-		for _, one := range reply.GetListServicesResponse().GetService() {
-			shown = append(shown, one.GetName())
-		}
-		for _, want := range []string{"acme.orders.v1.OrderService", "grpc.health.v1.Health"} {
-			if !slices.Contains(shown, want) {
-				t.Errorf("reflection shows %v; want %s among them", shown, want)
+			if code, text := s.request(t, row.method, "", row.change); code != row.want {
+				t.Errorf("%s: %d %s; want %d", name, code, text, row.want)
 			}
 		}
-		if n := s.Count("*"); n != 0 {
-			t.Errorf("%d attempts; want none", n)
+	})
+}
+
+// TestHealth calls gRPC's health service, whose calls do not count as attempts.
+func TestHealth(t *testing.T) {
+	stage(t, controlOf(t, ""), func(t *testing.T, s scene) {
+		h, err := healthv1.NewHealthClient(s.conn).Check(t.Context(), &healthv1.HealthCheckRequest{})
+		if err != nil || h.GetStatus() != healthv1.HealthCheckResponse_SERVING || s.Count("*") != 0 {
+			t.Errorf("got %v, %v, %d attempts; want SERVING and none", h, err, s.Count("*"))
+		}
+	})
+}
+
+// Uploads fill the record only up to its bound in bytes.
+func TestAttemptsBounded(t *testing.T) {
+	stage(t, controlOf(t, ""), func(t *testing.T, s scene) {
+		upload := wrapperspb.Bytes(make([]byte, 1<<20))
+		for range 80 {
+			must.Do(t, s.conn.Invoke(t.Context(), get, upload, &wrapperspb.BytesValue{}))
+		}
+		got, size := s.attempts(t), 0
+		for _, a := range got.Attempts {
+			for _, b := range a.Requests {
+				size += len(b)
+			}
+		}
+		if len(got.Attempts) != 80 || size < 60<<20 || size > 64<<20 {
+			t.Errorf("%d attempts with %d bytes; want all 80, and 64 MiB", len(got.Attempts), size)
 		}
 	})
 }
 
 func TestAttemptsInJSON(t *testing.T) {
-	stage(t, newControl(newRegistry()), func(t *testing.T, s scene) {
+	stage(t, controlOf(t, ""), func(t *testing.T, s scene) {
 		s.script(t, get, `{"fail": {"code": "CANCELLED"}, "delay": "0.5s"}, {"hang": {}}`)
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 		defer cancel()
 		md := metadata.Pairs("grpc-previous-rpc-attempts", "2", "trace-bin", "\x00\xff", "shard", "7", "shard", "8")
 		start := time.Now()
 		s.call(metadata.NewOutgoingContext(ctx, md), get)
-		a := s.attempts(t, "requests=true").Attempts[0]
+		a := s.attempts(t).Attempts[0]
 
 		size := proto.Size(wrapperspb.String("request"))
 		wantText(t, "attempt", fmt.Sprint(a.Serial, a.Method, a.Number, a.Connection, a.PreviousAttempts, a.MessagesReceived,
@@ -247,71 +226,19 @@ func TestAttemptsInJSON(t *testing.T) {
 		if !a.StartTime.Equal(start) || a.EndTime.Sub(start) != 500*ms {
 			t.Errorf("from %v to %v; want half a second from %v", a.StartTime, a.EndTime, start)
 		}
-		var sent wrapperspb.StringValue
-		if err := proto.Unmarshal(a.Requests[0], &sent); err != nil || sent.GetValue() != "request" {
-			t.Errorf("request %v, %v", &sent, err)
-		}
+		wantText(t, "request", string(a.Requests[0]), "\x0a\x07request")
 		wantText(t, "metadata", fmt.Sprint(a.Metadata["shard"], a.Metadata["trace-bin"]), "[7 8] [AP8=]")
 
 		running, giveUp := context.WithCancel(t.Context())
 		go s.call(running, get)
 		synctest.Wait()
-		if a := s.attempts(t, "after=1").Attempts[0]; a.EndTime != nil || a.Code != "" || a.TimeoutSeconds != 0 || a.Requests != nil {
-			t.Errorf("got %+v; want no end, no timeout and no requests", a)
+		if a := s.attempts(t).Attempts[1]; a.EndTime != nil || a.Code != "" || a.TimeoutSeconds != 0 {
+			t.Errorf("got %+v; want no end and no timeout", a)
 		}
 		giveUp()
 		synctest.Wait()
-		if a := s.attempts(t, "after=1").Attempts[0]; a.EndTime == nil || a.Code != "CANCELLED" || !a.Cancelled {
+		if a := s.attempts(t).Attempts[1]; a.EndTime == nil || a.Code != "CANCELLED" || !a.Cancelled {
 			t.Errorf("got %+v; want it given up", a)
-		}
-	})
-}
-
-func TestAttemptsFiltered(t *testing.T) {
-	stage(t, newControl(newRegistry()), func(t *testing.T, s scene) {
-		for range 3 {
-			s.call(t.Context(), get)
-			s.call(t.Context(), list)
-		}
-		for query, want := range map[string]string{
-			"":                                "[3 4 5 6] of 6",
-			"method=*&after=4":                "[5 6] of 6",
-			"method=" + url.QueryEscape(list): "[4 6] of 3",
-			"method=/acme.orders.v1.OrderService/*&after=5": "[6] of 6",
-			"method=/acme.other.v1.Service/*":               "[] of 0",
-		} {
-			got := s.attempts(t, query)
-			serials := []int{}
-			for _, a := range got.Attempts {
-				serials = append(serials, a.Serial)
-			}
-			wantText(t, query, fmt.Sprint(serials, " of ", got.Count), want)
-		}
-	}, testserver.Keep(4))
-}
-
-func TestAttemptsAwaited(t *testing.T) {
-	stage(t, newControl(newRegistry()), func(t *testing.T, s scene) {
-		s.script(t, get, `{"delay": "3s"}`)
-		time.AfterFunc(time.Second, func() { s.call(t.Context(), get) })
-		start := time.Now()
-		for _, row := range []struct {
-			query string
-			want  string // attempts, events, and the time since the start
-		}{
-			{"", "0 0 0s"},
-			{"wait=500ms", "0 0 500ms"},
-			{"wait=1h", "1 1 1s"},
-			{"wait=1h", "1 1 1s"}, // the default is no events
-			{"wait=1h&events=1&method=" + list, "0 2 4s"},
-			{"wait=1h&events=7", "1 2 4s"},
-		} {
-			got := s.attempts(t, row.query)
-			wantText(t, row.query, fmt.Sprint(len(got.Attempts), got.Events, time.Since(start)), row.want)
-		}
-		time.AfterFunc(time.Second, func() { s.request(t, "DELETE /attempts", "") })
-		if got := s.attempts(t, "wait=1h&events=2"); got.Events != 0 || got.Count != 0 || time.Since(start) != 5*time.Second {
-			t.Errorf("got %+v after %v; want a list without attempts at the reset", got, time.Since(start))
 		}
 	})
 }

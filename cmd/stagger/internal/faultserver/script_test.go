@@ -11,11 +11,12 @@ import (
 
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
 	"google.golang.org/protobuf/types/dynamicpb"
 	"google.golang.org/protobuf/types/known/emptypb"
 
+	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
 	"github.com/stagger-go/stagger/internal/document"
-	"github.com/stagger-go/stagger/internal/inside"
 	"github.com/stagger-go/stagger/internal/steps"
 	"github.com/stagger-go/stagger/internal/tools/must"
 )
@@ -25,7 +26,7 @@ func step(text string) string { return "scripts:\n  - method: /a.B/C\n    steps:
 
 func TestScriptErrors(t *testing.T) {
 	t.Parallel()
-	known := newRegistry()
+	known := allFiles()
 	for _, row := range []struct{ text, want string }{
 		{"", "1:1: is empty; a script file has keys such as scripts"},
 		{"scipts: []\n", "1:1: scipts: unknown key; did you mean scripts?"},
@@ -34,24 +35,21 @@ func TestScriptErrors(t *testing.T) {
 		{step("7"), "3:13: scripts[0].steps[0]: 7: must be a map of keys such as ok"},
 		{step("{hang: {}, drop: {}}"), "3:24: scripts[0].steps[0].drop: is given together with hang: keep one of the two"},
 		{step("{xyz: {}}"), "3:14: scripts[0].steps[0].xyz: unknown key; must be ok, fail, hang, drop, random, times, delay, queue, " +
-			"header, trailer, pushback, retryAfter, replies or moves"},
+			"header, trailer, pushback, replies or moves"},
 		{step("{ok: 1}"), "3:18: scripts[0].steps[0].ok: 1: must be {}"},
 		{step("{fail: {code: 14}}"), "3:27: scripts[0].steps[0].fail.code: 14: must be a string; put it in quotes"},
 		{step("{fail: {code: UNREACHABLE}}"), "3:27: scripts[0].steps[0].fail.code: UNREACHABLE: " +
 			"must be the name or the number of a status code, but not OK: UNAVAILABLE, 14"},
 		{step("{fail: {}}"), "3:20: scripts[0].steps[0].fail.code: is required; must be the name or the number of a status code, but not OK: UNAVAILABLE, 14"},
-		{step(`{fail: {code: "14", details: [{"@type": a/b.C}]}}`), `3:43: scripts[0].steps[0].fail.details[0]: must be a message with its "@type": ` +
-			`unable to resolve "a/b.C": "not found"`},
 		{step("{pushback: [100]}"), "3:25: scripts[0].steps[0].pushback[0]: 100: must be a string; put it in quotes"},
 		{step("{random: {probability: half}}"), "3:36: scripts[0].steps[0].random.probability: half: must be a number, without quotes"},
 		{step("{random: {seed: -1}}"), "3:29: scripts[0].steps[0].random.seed: -1: must be a whole number from 0 to 18446744073709551615"},
-		{step("{queue: {workers: 1, serviceTime: 1s, dropAbandoned: 1}}"), "3:66: scripts[0].steps[0].queue.dropAbandoned: 1: must be true or false, without quotes"},
 		{step(`{replies: [{raw: "$"}]}`), `3:30: scripts[0].steps[0].replies[0].raw: "$": must be bytes in base64, in quotes`},
 		{step("{replies: [{json: {[a]: 1}}]}"), "3:32: scripts[0].steps[0].replies[0].json: a key must be a string"},
-		{step("{replies: [{json: null}]}"), "3:31: scripts[0].steps[0].replies[0].json: null: must be raw, or the server must be started with --descriptors: " +
-			"it does not know the method /a.B/C"},
+		{step("{replies: [{json: null}]}"), "3:31: scripts[0].steps[0].replies[0].json: null: must be raw: a response in JSON needs a script for one method, " +
+			"which the server knows by --descriptors, unlike /a.B/C"},
 	} {
-		_, err := parse("faults.yaml", []byte(row.text), known, script{}, false)
+		_, err := parse("faults.yaml", []byte(row.text), known)
 		if err == nil || err.Error() != "faults.yaml:"+row.want {
 			t.Errorf("%s\ngot  %v\nwant faults.yaml:%s", row.text, err, row.want)
 		}
@@ -95,7 +93,7 @@ func TestScriptOfTheExample(t *testing.T) {
 	t.Parallel()
 	const file = "../../../../examples/faults/faults.yaml"
 	data := must.Get(os.ReadFile(file))(t)
-	if s, err := parse(file, data, orders(t), script{}, false); err != nil || len(s.steps) < 3 {
+	if s, err := parse(file, data, orders(t)); err != nil || len(s) < 3 {
 		t.Errorf("got %v, %v", s, err)
 	}
 }
@@ -103,15 +101,15 @@ func TestScriptOfTheExample(t *testing.T) {
 func FuzzScript(f *testing.F) {
 	for _, text := range []string{
 		"scripts: []", step("{ok: {}}"), step("{replies: [{json: {a: [1, null, x]}}]}"), step("{random: {probability: 1, step: {hang: {}}}}"),
-		step("{moves: [{receive: 1}, {cut: {}}]}"), "a: &a [*a]", "? [a]\n: b", "\x00", step("{fail: {code: \"14\", details: [{\"@type\": x}]}}"),
+		step("{moves: [{receive: 1}, {cut: {}}]}"), "a: &a [*a]", "? [a]\n: b", "\x00",
 	} {
 		f.Add([]byte(text))
 	}
-	known := newRegistry()
+	known := allFiles()
 	f.Fuzz(func(t *testing.T, data []byte) {
-		got, err := parse("faults.yaml", data, known, script{}, false)
+		got, err := parse("faults.yaml", data, known)
 		if err == nil {
-			for method, list := range got.steps {
+			for method, list := range got {
 				for _, step := range list {
 					if !patternForm.MatchString(method) || steps.Failure(step) != nil {
 						t.Errorf("%s: taken, and then: %v", method, steps.Failure(step))
@@ -133,35 +131,19 @@ func FuzzScript(f *testing.F) {
 }
 
 // orders returns the API of the examples, from its descriptor set.
-func orders(t *testing.T) *registry {
+func orders(t *testing.T) *protoregistry.Files {
 	t.Helper()
-	files := must.Get(inside.LoadDescriptors("../../../../examples/orders/orders.binpb"))(t)
-	return newRegistry(files)
+	files := must.Get(cli.LoadDescriptors("../../../../examples/orders/orders.binpb"))(t)
+	return allFiles(files)
 }
 
-func TestRegistryMakesResponsesOfJSON(t *testing.T) {
+func TestScriptMakesResponsesOfJSON(t *testing.T) {
 	known := orders(t)
-	stage(t, newControl(known), func(t *testing.T, s scene) {
+	stage(t, &control{known: known}, func(t *testing.T, s scene) {
 		s.script(t, get, `{"replies": [{"json": {"name": "7"}}]}`)
 		d := must.Get(known.FindDescriptorByName("acme.orders.v1.Order"))(t)
 		order := dynamicpb.NewMessage(d.(protoreflect.MessageDescriptor))
 		must.Do(t, s.conn.Invoke(t.Context(), get, &emptypb.Empty{}, order))
 		wantText(t, "name", order.Get(order.Descriptor().Fields().ByName("name")).String(), "7")
 	})
-}
-
-func TestRegistryKnowsLinkedTypes(t *testing.T) {
-	t.Parallel()
-	known := orders(t)
-	for _, name := range []protoreflect.FullName{"acme.orders.v1.Order", "google.rpc.ErrorInfo"} {
-		if m, err := known.FindMessageByURL("type.googleapis.com/" + string(name)); err != nil || m.Descriptor().FullName() != name {
-			t.Errorf("%s: got %v, %v", name, m, err)
-		}
-	}
-	if m, err := known.FindMessageByName("acme.orders.v1.None"); err == nil {
-		t.Errorf("got %v; want an error", m)
-	}
-	if f, err := known.FindFileByPath("google/protobuf/any.proto"); err != nil || f.Package() != "google.protobuf" {
-		t.Errorf("got %v, %v", f, err)
-	}
 }

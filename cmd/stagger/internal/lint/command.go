@@ -20,17 +20,12 @@ common mistakes. Every client refuses a file with errors.
 There is advice about: too many attempts; backoffs longer than a minute, too short for
 timers, or without jitter; codes of permanent errors, or codes listed twice; no budget,
 or one whose reserve never pays for an attempt after a timeout; waits that do not fit
-into the timeout; names with "*", and of packages, which match nothing. Notes name the
+into the timeout; names of packages, which match nothing. Notes name the
 methods that have retries and are not declared idempotent; with --descriptors, lint
 knows the methods of the API. With --other-clients there is advice about methods that
 gRPC clients without stagger would retry, and stagger would not. With --depth, lint also
 shows how often a chain of that many services, each with this policy, may call the last
 of them.
-
-With --against OLD, lint also warns of everything that is laxer than in an older file:
-more attempts, more codes, shorter waits, hedges, more idempotent methods, a larger
-budget or none. OLD is that file, or a folder with the old files at the same paths, such
-as a checkout of the main branch. Stricter settings are not listed.
 
 Formats: text for people, json for programs, github for workflows, where it marks the
 lines of a pull request.
@@ -38,14 +33,12 @@ lines of a pull request.
 A file that cannot be read does not hide the errors of the others.
 
 The exit code is 0 if all files are valid, 1 if one has errors or cannot be read (or,
-with --strict, if there is advice; with --against, if anything became laxer), 2 for a
-usage error.`
+with --strict, if there is advice), 2 for a usage error.`
 
 const examples = `  stagger lint retry.yaml
   stagger lint --strict --format github deploy/*.yaml   # in a workflow: marks the lines
   stagger lint --depth 3 retry.yaml                     # worst case of three layers
   stagger lint --descriptors image.binpb retry.yaml     # names methods that aren't idempotent
-  stagger lint --against main/retry.yaml retry.yaml     # what this change makes laxer
   kubectl get configmap retry -o jsonpath='{.data.retry\.yaml}' | stagger lint -`
 
 // Command returns "stagger lint".
@@ -55,7 +48,6 @@ func Command() *cobra.Command {
 		strict bool
 		others bool
 		depth  int
-		old    string
 		images []string
 	)
 	c := &cobra.Command{
@@ -76,11 +68,6 @@ func Command() *cobra.Command {
 			}
 			for _, file := range files {
 				r := check(c, file, known, others)
-				if old != "" {
-					if err := r.against(c, old, file, len(files), known); err != nil {
-						return err
-					}
-				}
 				r.amplify(depth)
 				reports = append(reports, r)
 			}
@@ -94,7 +81,6 @@ func Command() *cobra.Command {
 	c.Flags().BoolVar(&strict, "strict", false, "fail on advice too")
 	c.Flags().BoolVar(&others, "other-clients", false, "give advice for gRPC clients without stagger that use the same file")
 	c.Flags().IntVar(&depth, "depth", 0, "show the requests of a chain of this many `layers`, 1 to 10, that all have this policy")
-	c.Flags().StringVar(&old, "against", "", "fail if anything is laxer than in this older `file`, or in the file with the same path in this folder")
 	_ = c.RegisterFlagCompletionFunc("depth", cobra.NoFileCompletions) // the flag is there
 	cli.DescriptorsFlag(c, &images)
 	return c
@@ -105,19 +91,11 @@ func judge(reports []report, strict bool) error {
 	for _, d := range all(reports) {
 		found[d.Severity]++
 	}
-	laxer := 0
-	for _, r := range reports {
-		laxer += r.laxer
-	}
 	switch errs := found[policy.SeverityError]; {
 	case errs == 1:
 		return errors.New("1 error")
 	case errs > 0:
 		return fmt.Errorf("%d errors", errs)
-	case laxer == 1:
-		return errors.New("1 change makes the policy laxer")
-	case laxer > 1:
-		return fmt.Errorf("%d changes make the policy laxer", laxer)
 	case strict && found[policy.SeverityWarning] > 0:
 		return errors.New("there is advice, and --strict is set")
 	default:

@@ -76,7 +76,7 @@ func TestLintAdvice(t *testing.T) {
 warning: retry.yaml:5:18: methodConfig[0].retryPolicy.maxAttempts: 9: the waits before attempt 9 may add up to 3m11.111s, but timeout ends the call after 3s
 warning: retry.yaml:6:21: methodConfig[0].retryPolicy.initialBackoff: 0.0001s: is less than timers resolve (1ms): retries follow at once
 warning: retry.yaml:7:17: methodConfig[0].retryPolicy.maxBackoff: 90s: 30s to 60s are enough: a call that waits longer is seldom waited for
-warning: retry.yaml:9:27: methodConfig[0].retryPolicy.retryableStatusCodes: NOT_FOUND: the same call will most likely fail again; if it means something else here, let it count as another code, with codeOverrides
+warning: retry.yaml:9:27: methodConfig[0].retryPolicy.retryableStatusCodes: NOT_FOUND: the same call will most likely fail again; if it means something else here, let it count as another code, with interceptor.WithClassifier
 warning: retry.yaml:10:13: methodConfig[0].retryPolicy.jitter: NONE: without jitter, clients that failed together come back together; FULL spreads them best
 warning: retry.yaml:11:24: methodConfig[0].retryPolicy.perAttemptTimeout: 4s: timeout ends the call after 3s already
 warning: retry.yaml:12:13: methodConfig[0].retryPolicy.budget: NONE: nothing bounds what all calls together add in an outage, but maxAttempts: up to 9 times the load
@@ -162,18 +162,18 @@ func TestDepth(t *testing.T) {
 func TestDescriptors(t *testing.T) {
 	t.Parallel()
 	const whole = `methodConfig:
-- name: [{service: acme.parcels.v1.ParcelService}]
+- name: [{service: acme.orders.v1.OrderService}]
   retryPolicy: {maxAttempts: 9, initialBackoff: 0.1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE]}
 `
-	got, err := run(t, whole, "--descriptors", "../../../../policy/testdata/descriptors/parcels.binpb")
+	got, err := run(t, whole, "--descriptors", "../../../../examples/orders/orders.binpb")
 	lines := strings.Split(got, "\n")
-	const service = "/acme.parcels.v1.ParcelService/"
+	const service = "/acme.orders.v1.OrderService/"
 	const named = `note: retry.yaml:2:10: methodConfig[0].name[0]: "` + service + `": ` +
-		service + "BurnParcel, " + service + "GetParcel, " + service + "SendParcel will be retried only if"
+		service + "CreateOrder, " + service + "GetOrder, " + service + "ListOrders will be retried only if"
 	if err != nil || len(lines) != 4 || !strings.HasPrefix(lines[0], named) || !strings.Contains(lines[1], "maxAttempts: 9: 3 to 5 are enough") {
 		t.Errorf("%v\n%s\nwant\n%s", err, got, named)
 	}
-	got, err = run(t, whole, "--descriptors", "../../../../policy/testdata/descriptors/parcels.binpb", "--other-clients")
+	got, err = run(t, whole, "--descriptors", "../../../../examples/orders/orders.binpb", "--other-clients")
 	if err != nil || strings.Count(got, "stagger export") != 1 {
 		t.Errorf("%v\n%s\nwant advice about other clients", err, got)
 	}

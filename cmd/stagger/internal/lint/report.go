@@ -13,7 +13,7 @@ import (
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
 	"github.com/stagger-go/stagger/internal/decision"
-	"github.com/stagger-go/stagger/internal/inside"
+	"github.com/stagger-go/stagger/internal/tools/lint"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -21,9 +21,7 @@ import (
 type report struct {
 	file        string
 	diagnostics []policy.Diagnostic
-	set         *policy.Set // nil if the file is
-	data        []byte
-	laxer       int // number of diagnostics about what became laxer
+	set         *decision.Set // nil if the file is invalid
 }
 
 // check lints a file for the services of known, independent of those linked into this program.
@@ -34,11 +32,9 @@ func check(c *cobra.Command, file string, known cli.API, otherClients bool) repo
 		r.diagnostics = unreadable(err)
 		return r
 	}
-	r.data = data
-	found := inside.Lint(r.file, data, inside.LintOptions{Descriptors: known.Files(), OnlyDescriptors: true, OtherClients: otherClients})
-	r.diagnostics, _ = found.([]policy.Diagnostic)
-	if set, err := policy.Parse(r.file, data); err == nil {
-		r.set, _ = known.Join(set) // errors are in the diagnostics
+	r.diagnostics = lint.Lint(r.file, data, lint.Options{Descriptors: known.Only(), OtherClients: otherClients})
+	if set, err := policy.Parse(r.file, data); err == nil { // errors are in the diagnostics
+		r.set = decision.CompileFor(set, known.Only())
 	}
 	return r
 }
@@ -62,9 +58,8 @@ func (r *report) amplify(depth int) {
 	if depth == 0 || r.set == nil {
 		return
 	}
-	set := decision.Compile(r.set)
-	for _, p := range set.Policies() {
-		if n := min(p.MaxAttempts(), set.Config().MaxAttemptsLimit); n > 1 {
+	for _, p := range r.set.Policies() {
+		if n := min(p.MaxAttempts(), r.set.Config().MaxAttemptsLimit); n > 1 {
 			r.diagnostics = append(r.diagnostics, policy.Diagnostic{Severity: policy.SeverityNote, File: r.file, Field: p.Name(), Message: fmt.Sprintf(
 				"a chain of %d layers sends up to %.0f requests to the lowest for one call; with the server interceptor in each layer, %d",
 				depth, math.Pow(float64(n), float64(depth)), n)})

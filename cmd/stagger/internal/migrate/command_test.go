@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/migrate"
+	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/tools/lint"
 	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -55,7 +57,7 @@ func plain(t *testing.T, data []byte) string {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, data)
 	}
-	config, notes := set.ServiceConfig(true)
+	config, notes := lint.Export(decision.Compile(set), true)
 	var text strings.Builder
 	text.Write(config)
 	for _, n := range notes {

@@ -13,14 +13,13 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
-	"github.com/stagger-go/stagger/policy"
+	"github.com/stagger-go/stagger/internal/decision"
 )
 
 const schema = "# yaml-language-server: $schema=https://raw.githubusercontent.com/stagger-go/stagger/main/schema/policy.json\n"
 
-// commented returns a valid service config as YAML with its keys in order, and with comments. head goes above all, unless it
-// is "".
-func commented(data []byte, head string, set *policy.Set, known cli.API) ([]byte, error) {
+// commented returns a valid service config as YAML with its keys in order, and with comments.
+func commented(data []byte, set *decision.Set, known cli.API) ([]byte, error) {
 	var document yaml.Node
 	if err := yaml.Unmarshal(data, &document); err != nil {
 		return nil, err
@@ -31,9 +30,6 @@ func commented(data []byte, head string, set *policy.Set, known cli.API) ([]byte
 	c.file(file)
 	var text bytes.Buffer
 	text.WriteString(schema)
-	if head != "" {
-		text.WriteString("# " + head + "\n\n")
-	}
 	encoder := yaml.NewEncoder(&text)
 	encoder.SetIndent(2)
 	if err := encoder.Encode(file); err != nil {
@@ -56,7 +52,7 @@ func expand(n *yaml.Node) {
 
 // commenter writes comments.
 type commenter struct {
-	set   *policy.Set
+	set   *decision.Set
 	known cli.API
 }
 
@@ -144,9 +140,8 @@ method, by idempotency_level in its .proto, or by an idempotencyKey. "idempotenc
 func (c commenter) undeclared(service string, methods []string) string {
 	methods = slices.DeleteFunc(methods, func(method string) bool {
 		full := fmt.Sprintf("/%s/%s", service, method)
-		level := c.known.Level(full)
 		p := c.set.Lookup(full)
-		return level == "NO_SIDE_EFFECTS" || level == "IDEMPOTENT" || p != nil && p.Spec().Idempotency == policy.IdempotencyAssume
+		return p != nil && c.set.Safe(p, full)
 	})
 	if len(methods) == 0 {
 		return ""

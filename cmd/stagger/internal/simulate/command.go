@@ -31,11 +31,8 @@ type options struct {
 	clients   int
 	policy    string
 	method    string
-	study     string
 	list      bool
 	stability bool
-	sketch    sketch
-	repeats   int
 	format    string
 	output    string
 }
@@ -55,9 +52,7 @@ interceptor's own code decides about retries and budgets. One seed gives one res
   stagger simulate overload
   stagger simulate overload --policy retry.yaml --method acme.orders.v1.OrderService/GetOrder
   stagger simulate my/outage.yaml --format html --output outage.html
-  stagger simulate overload --stability
-  stagger simulate --new --policy retry.yaml --rate 900 --latency 20ms --workers 20 --clients 50 -o mine.yaml
-  stagger simulate --study aws`,
+  stagger simulate overload --stability`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
@@ -65,9 +60,6 @@ interceptor's own code decides about retries and budgets. One seed gives one res
 			}
 			if err := o.check(); err != nil {
 				return err
-			}
-			if o.sketch.is {
-				return o.create(cmd)
 			}
 			return o.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
@@ -81,43 +73,21 @@ interceptor's own code decides about retries and budgets. One seed gives one res
 	f.StringVar(&o.policy, "policy", "", "also play it with the policies of this `file`")
 	f.StringVar(&o.method, "method", "", "with --policy: SERVICE/METHOD, the `name` of the method to look up in the file (default: the scenario's)")
 	f.BoolVar(&o.stability, "stability", false, "show how much load the scenario can take, and from which load on it does not recover from its trouble")
-	f.BoolVar(&o.sketch.is, "new", false, "write a scenario for the file of --policy, from --rate, --latency, --workers and --clients")
-	f.Float64Var(&o.sketch.rate, "rate", 0, "with --new: calls per second of all clients together, a `number`")
-	f.DurationVar(&o.sketch.latency, "latency", 0, "with --new: `time` that the service takes for a call, on average")
-	f.IntVar(&o.sketch.workers, "workers", 0, "with --new: `number` of calls that the service works on in parallel")
-	f.StringVar(&o.study, "study", "", "instead of a scenario: `aws`, the study of exponential backoff and jitter")
-	f.IntVar(&o.repeats, "repeats", 0, "with --study: `number` of runs of each experiment (default: 100)")
 	f.BoolVar(&o.list, "list", false, "list the built-in scenarios")
 	f.StringVarP(&o.output, "output", "o", "", "`file` to write to (default: standard output)")
-	cli.EnumFlag(cmd, &o.format, "format", "form of the result", "text", "json", "csv", "html")
+	cli.EnumFlag(cmd, &o.format, "format", "form of the result", "text", "json", "html")
 	return cmd
 }
 
 // check returns an error if arguments and flags do not go together.
 func (o *options) check() error {
-	asked := 0
-	for _, is := range []bool{o.scenario != "", o.study != "", o.list, o.sketch.is} {
-		if is {
-			asked++
-		}
-	}
 	switch {
-	case asked != 1:
-		return cli.UsageErrorf("want one of: a SCENARIO (see --list), --new, --study or --list")
+	case (o.scenario != "") == o.list:
+		return cli.UsageErrorf("want one of: a SCENARIO (see --list), or --list")
 	case o.stability && o.scenario == "":
 		return cli.UsageErrorf("--stability: is for a SCENARIO")
-	case o.sketch.is && (o.policy == "" || o.sketch.rate <= 0 || o.sketch.latency <= 0 || o.sketch.workers <= 0 || o.clients <= 0):
-		return cli.UsageErrorf("--new: needs --policy FILE, and --rate, --latency, --workers and --clients of more than 0")
-	case !o.sketch.is && o.sketch.given():
-		return cli.UsageErrorf("--rate, --latency and --workers: are for --new")
-	case o.study != "" && o.study != "aws":
-		return cli.UsageErrorf("--study %q: must be aws", o.study)
 	case o.clients < 0:
 		return cli.UsageErrorf("--clients %d: must be at least 1", o.clients)
-	case o.repeats < 0 || o.repeats > 0 && o.study == "":
-		return cli.UsageErrorf("--repeats %d: must be at least 1, with --study", o.repeats)
-	case o.study != "" && (o.clients > 0 || o.policy != ""):
-		return cli.UsageErrorf("--clients and --policy are for a scenario: the study has its own")
 	case o.method != "" && o.policy == "":
 		return cli.UsageErrorf("--method %q: is for the file of --policy", o.method)
 	default:
@@ -128,14 +98,6 @@ func (o *options) check() error {
 func (o *options) run(ctx context.Context, out, errs io.Writer) error {
 	if o.list {
 		return list(out)
-	}
-	if o.study != "" {
-		findings, study, err := o.studied(ctx, errs)
-		if err != nil {
-			return err
-		}
-		return o.write(out, func(to io.Writer) { writeStudy(to, study, findings) },
-			func() any { return findings }, func() *report.Report { return studyPage(study, findings) })
 	}
 	if o.stability {
 		r, err := o.bears(ctx, errs)
@@ -227,8 +189,6 @@ func (o *options) write(out io.Writer, text func(io.Writer), data func() any, pa
 	switch o.format {
 	case "json":
 		err = cli.WriteJSON(out, data())
-	case "csv":
-		err = page().WriteCSV(out)
 	case "html":
 		err = page().WriteHTML(out)
 	default:

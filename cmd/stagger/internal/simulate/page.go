@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/stagger-go/stagger/internal/tools/report"
 	"github.com/stagger-go/stagger/internal/tools/sim"
@@ -30,19 +31,23 @@ func page(r *sim.Result) *report.Report {
 		Text: about + fmt.Sprintf("Played in virtual time, with seed %d. The interceptor's own code decided "+
 			"about retries and budgets; clients, network and services are a model.\n\n%s", r.Seed, phases(s)),
 		Sections: []report.Section{{
-			Title: callsTitle, Text: oneLine(legend), Tables: []report.Table{fleetTable(r)}, Plots: append(successes(r), delays(r)...),
+			Title: callsTitle, Text: oneLine(legend), Tables: []report.Table{fleetTable(r)}, Plots: successes(r),
 		}},
 	}
 	for i := range s.Services {
 		p.Sections = append(p.Sections, report.Section{Title: "Service " + s.Services[i].Name, Plots: []report.Plot{arrivals(r, i), inHand(r, i)}})
 	}
 	p.Sections = append(p.Sections, report.Section{
-		Title: "Services", Text: oneLine(serviceLegend), Tables: []report.Table{serviceTable(r)}, Plots: []report.Plot{amplification(r)},
+		Title: "Services", Text: oneLine(serviceLegend), Tables: []report.Table{serviceTable(r)},
 	})
 	return p
 }
 
-func upper(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
+// upper returns a title with its first letter in upper case.
+func upper(s string) string {
+	_, size := utf8.DecodeRuneInString(s)
+	return strings.ToUpper(s[:size]) + s[size:]
+}
 
 func oneLine(s string) string { return strings.ReplaceAll(s, "\n", " ") }
 
@@ -68,7 +73,7 @@ func times(r *sim.Result, n int) []float64 {
 
 func arrivals(r *sim.Result, service int) report.Plot {
 	p := report.Plot{
-		Title: "Arrivals at " + r.Scenario.Services[service].Name, XLabel: inSeconds, Kind: report.Line,
+		Title: "Arrivals at " + r.Scenario.Services[service].Name, XLabel: inSeconds,
 		YLabel: fmt.Sprintf("requests per second, in %v", r.Bucket),
 	}
 	for _, run := range r.Runs {
@@ -89,7 +94,7 @@ func arrivals(r *sim.Result, service int) report.Plot {
 
 func inHand(r *sim.Result, service int) report.Plot {
 	p := report.Plot{
-		Title: "Work in hand at " + r.Scenario.Services[service].Name, XLabel: inSeconds, YLabel: "requests in queues and with workers", Kind: report.Line,
+		Title: "Work in hand at " + r.Scenario.Services[service].Name, XLabel: inSeconds, YLabel: "requests in queues and with workers",
 	}
 	for _, run := range r.Runs {
 		s := run.Services[service]
@@ -107,8 +112,7 @@ func successes(r *sim.Result) []report.Plot {
 	var plots []report.Plot
 	for f, fleet := range r.Scenario.Fleets {
 		p := report.Plot{
-			Title: "Success of " + fleet.Name, XLabel: inSeconds, YLabel: fmt.Sprintf("%% of the calls that began in %v", r.Bucket),
-			Kind: report.Line, YMax: 105,
+			Title: "Success of " + fleet.Name, XLabel: inSeconds, YLabel: fmt.Sprintf("%% of the calls that began in %v", r.Bucket), YMax: 105,
 		}
 		for _, run := range r.Runs {
 			s := report.Series{Name: run.Name}
@@ -128,61 +132,4 @@ func successes(r *sim.Result) []report.Plot {
 		}
 	}
 	return plots
-}
-
-// amplification returns a plot with a bar for each service, which shows how requests multiply along a chain.
-func amplification(r *sim.Result) report.Plot {
-	p := report.Plot{Title: "Requests per call, by depth", YLabel: "requests for each call of a user", Kind: report.Bars}
-	for i := range r.Scenario.Services {
-		p.Labels = append(p.Labels, r.Scenario.Services[i].Name)
-	}
-	for _, run := range r.Runs {
-		s := report.Series{Name: run.Name}
-		for _, service := range run.Services {
-			s.Y = append(s.Y, service.PerCall)
-		}
-		p.Series = append(p.Series, s)
-	}
-	return p
-}
-
-const delayBins = 40
-
-// delays returns a plot of the waits before extra attempts in each variant, if there were any.
-func delays(r *sim.Result) []report.Plot {
-	p := report.Plot{Title: "Waits before extra attempts", XLabel: "ms", YLabel: "% of the waits", Kind: report.Histogram}
-	var longest time.Duration
-	for _, run := range r.Runs {
-		for _, f := range run.Fleets {
-			if n := len(f.Delays.Bins); n > 0 {
-				longest = max(longest, f.Delays.Bins[n-1].Until)
-			}
-		}
-	}
-	for _, run := range r.Runs {
-		y := make([]float64, delayBins)
-		var all float64
-		for _, f := range run.Fleets {
-			for _, b := range f.Delays.Bins {
-				i := int((b.Until - 1) * delayBins / longest)
-				y[min(i, delayBins-1)] += float64(b.Count)
-				all += float64(b.Count)
-			}
-		}
-		if all == 0 {
-			continue
-		}
-		edges := make([]float64, delayBins+1)
-		for i := range edges {
-			edges[i] = 1000 * longest.Seconds() * float64(i) / delayBins
-		}
-		for i := range y {
-			y[i] *= 100 / all
-		}
-		p.Series = append(p.Series, report.Series{Name: run.Name, X: edges, Y: y})
-	}
-	if len(p.Series) == 0 {
-		return nil
-	}
-	return []report.Plot{p}
 }

@@ -5,7 +5,6 @@ package simulate
 
 import (
 	"bytes"
-	"encoding/csv"
 	"encoding/json"
 	"errors"
 	"os"
@@ -98,14 +97,20 @@ func TestFormats(t *testing.T) {
 	if len(r.Runs) != 3 || r.Seed != 1 || r.Runs[1].Services[2].PerCall < 26.9 {
 		t.Errorf("seed %d, runs %+v", r.Seed, r.Runs)
 	}
-	rows, err := csv.NewReader(strings.NewReader(good(t, "chain", "--format", "csv"))).ReadAll()
-	if err != nil || len(rows) < 100 || rows[0][0] != "section" {
-		t.Errorf("%d rows, error %v", len(rows), err)
-	}
 	page := good(t, "chain", "--format", "html")
-	contains(t, "the page", page, "<svg", "Requests per call, by depth", "Waits before extra attempts", "Success of users", "Arrivals at orders")
+	contains(t, "the page", page, "<svg", "Success of users", "Arrivals at orders")
 	if strings.Contains(page, `src="http`) || strings.Contains(page, `href="http`) {
 		t.Error("the page loads something")
+	}
+}
+
+// A title may begin with a letter of several bytes.
+func TestUpper(t *testing.T) {
+	t.Parallel()
+	for title, want := range map[string]string{"überlast": "Überlast", "one of four": "One of four", "": ""} {
+		if got := upper(title); got != want {
+			t.Errorf("%q becomes %q; want %q", title, got, want)
+		}
 	}
 }
 
@@ -149,29 +154,15 @@ func TestPolicyIsOneMoreVariant(t *testing.T) {
 	}
 }
 
-func TestStudyFormats(t *testing.T) {
-	t.Parallel()
-	contains(t, "the text", good(t, "--study", "aws", "--repeats", "1"), "Exponential backoff and jitter", "decorrelated", "190", "Average of 1 runs")
-	var findings []sim.Finding
-	if err := json.Unmarshal([]byte(good(t, "--study", "aws", "--repeats", "1", "--format", "json")), &findings); err != nil || len(findings) != 5*19 {
-		t.Errorf("%d findings, error %v; want five kinds of 19", len(findings), err)
-	}
-	contains(t, "the page", good(t, "--study", "aws", "--repeats", "1", "--format", "html"), "<svg", "Distribution of waits", "DECORRELATED")
-}
-
 func TestUsageErrors(t *testing.T) {
 	t.Parallel()
 	for want, args := range map[string][]string{
-		"want one of: a SCENARIO (see --list), --new, --study or --list":   {},
-		"want one of: a SCENARIO (see --list), --new, --study or --list ":  {"chain", "--list"},
-		`--study "azure": must be aws`:                                     {"--study", "azure"},
-		"--clients -1: must be at least 1":                                 {"chain", "--clients", "-1"},
-		"--repeats 3: must be at least 1, with --study":                    {"chain", "--repeats", "3"},
-		"--clients and --policy are for a scenario: the study has its own": {"--study", "aws", "--clients", "3"},
-		`--method "a/b": is for the file of --policy`:                      {"chain", "--method", "a/b"},
-		"--rate, --latency and --workers: are for --new":                   {"chain", "--rate", "7"},
-		"--stability: is for a SCENARIO":                                   {"--list", "--stability"},
-		"nothing: is not a file or a built-in scenario; those are b":       {"nothing"},
+		"want one of: a SCENARIO (see --list), or --list":            {},
+		"want one of: a SCENARIO (see --list), or --list ":           {"chain", "--list"},
+		"--clients -1: must be at least 1":                           {"chain", "--clients", "-1"},
+		`--method "a/b": is for the file of --policy`:                {"chain", "--method", "a/b"},
+		"--stability: is for a SCENARIO":                             {"--list", "--stability"},
+		"nothing: is not a file or a built-in scenario; those are b": {"nothing"},
 	} {
 		_, _, err := command(t, args...)
 		if _, ok := errors.AsType[cli.UsageError](err); !ok || !strings.Contains(err.Error(), strings.TrimSpace(want)) {
@@ -191,12 +182,11 @@ func TestStability(t *testing.T) {
 	if r.Scenario, err = open("gateway"); err != nil {
 		t.Fatal(err)
 	}
-	var text, page, rows strings.Builder
+	var text, page strings.Builder
 	writeStability(&text, &r)
 	contains(t, "the text", text.String(), "a gateway that gives up early: how much load it can take\n", "with 200 calls a second, shop has no idle worker", "serves all up to", "│ retries without a budget ", "│ 10 % ", "never")
-	must.Do(t, errors.Join(stabilityPage(&r).WriteHTML(&page), stabilityPage(&r).WriteCSV(&rows)))
+	must.Do(t, stabilityPage(&r).WriteHTML(&page))
 	contains(t, "the page", page.String(), "<svg", "Time to recover", "does not recover from")
-	contains(t, "the rows", rows.String(), "Limits", "retries without a budget")
 	if _, _, err := command(t, "chain", "--stability"); err == nil || !strings.Contains(err.Error(), "none is of kind AFTER") {
 		t.Errorf("error %v", err)
 	}
@@ -218,42 +208,6 @@ func TestStabilityLimits(t *testing.T) {
 	if strings.Contains(b.String(), timesTitle) || len(stabilityPage(r).Sections[0].Plots) != 0 {
 		t.Errorf("times where there are none:\n%s", &b)
 	}
-}
-
-func TestNew(t *testing.T) {
-	t.Parallel()
-	folder := t.TempDir()
-	file, scenario := filepath.Join(folder, "own.yaml"), filepath.Join(folder, "sub", "mine.yaml")
-	must.Do(t, os.Mkdir(filepath.Join(folder, "sub"), 0o750))
-	must.Do(t, os.WriteFile(file, []byte(own), 0o600))
-	args := []string{"--new", "--policy", file, "--rate", "60", "--latency", "20ms", "--workers", "2", "--clients", "5"}
-	contains(t, "the scenario", good(t, args...), "clients: 5, rate: 60", "own: "+file, "/a.B/C", "{exponential: 20ms}", "pulse, length: 2.5s, load: 2.5")
-	good(t, append(args, "-o", scenario)...)
-	contains(t, "what is played", good(t, scenario), "no retries", "own policy")
-	for want, change := range map[string][]string{
-		"--new: needs --policy FILE":      {"--workers", "0"},
-		"must be less than the 50 that 1": {"--workers", "1"},
-		"has no entry for the method":     {"--method", "x.Y/Z"},
-		"want one of: a SCENARIO":         {"overload"},
-		"--stability: is for a SCENARIO":  {"--stability"},
-	} {
-		if _, _, err := command(t, append(args, change...)...); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: error %v; want %s", change, err, want)
-		}
-	}
-}
-
-// A scenario has the path of its policy file relative to its own folder, however both are given.
-func TestNewPaths(t *testing.T) {
-	t.Chdir(t.TempDir())
-	must.Do(t, os.Mkdir("sub", 0o750))
-	must.Do(t, os.WriteFile("own.yaml", []byte(own), 0o600))
-	good(t, "--new", "--policy", "own.yaml", "--rate", "60", "--latency", "20ms", "--workers", "2", "--clients", "5", "-o", "sub/mine.yaml")
-	text, err := os.ReadFile("sub/mine.yaml")
-	if err != nil || !strings.Contains(string(text), "policies: {own: ../own.yaml}") {
-		t.Errorf("%s, error %v", text, err)
-	}
-	good(t, "sub/mine.yaml")
 }
 
 func TestFileErrors(t *testing.T) {

@@ -94,7 +94,7 @@ func timesTable(r *sim.Stability) report.Table {
 
 func stabilityPage(r *sim.Stability) *report.Report {
 	section := report.Section{Title: limitsTitle, Tables: []report.Table{limitsTable(r)}}
-	plot := report.Plot{Title: "Time to recover", XLabel: "load before and after the trouble, % of the capacity", YLabel: inSeconds, Kind: report.Line}
+	plot := report.Plot{Title: "Time to recover", XLabel: "load before and after the trouble, % of the capacity", YLabel: inSeconds}
 	for i := range r.Variants {
 		line := report.Series{Name: r.Variants[i].Name}
 		for _, at := range r.Variants[i].Times {

@@ -18,7 +18,6 @@ package faultserverv1
 import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
-	anypb "google.golang.org/protobuf/types/known/anypb"
 	durationpb "google.golang.org/protobuf/types/known/durationpb"
 	emptypb "google.golang.org/protobuf/types/known/emptypb"
 	structpb "google.golang.org/protobuf/types/known/structpb"
@@ -168,13 +167,11 @@ type Step struct {
 	// Values of the trailer grpc-retry-pushback-ms (gRFC A6), sent unchanged. Usually one;
 	// several, or invalid ones, test a client's parser.
 	Pushback []string `protobuf:"bytes,11,rep,name=pushback,proto3" json:"pushback,omitempty"`
-	// The value of the trailer retry-after, sent unchanged: seconds or an HTTP date.
-	RetryAfter string `protobuf:"bytes,12,opt,name=retry_after,json=retryAfter,proto3" json:"retry_after,omitempty"`
 	// Messages that are sent before any end.
-	Replies []*Message `protobuf:"bytes,13,rep,name=replies,proto3" json:"replies,omitempty"`
+	Replies []*Message `protobuf:"bytes,12,rep,name=replies,proto3" json:"replies,omitempty"`
 	// The moves in a stream, in order. With moves, only moves and replies receive and send
 	// messages: the server doesn't wait for a first message, and ok sends no empty one.
-	Moves         []*Move `protobuf:"bytes,14,rep,name=moves,proto3" json:"moves,omitempty"`
+	Moves         []*Move `protobuf:"bytes,13,rep,name=moves,proto3" json:"moves,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -303,13 +300,6 @@ func (x *Step) GetPushback() []string {
 	return nil
 }
 
-func (x *Step) GetRetryAfter() string {
-	if x != nil {
-		return x.RetryAfter
-	}
-	return ""
-}
-
 func (x *Step) GetReplies() []*Message {
 	if x != nil {
 		return x.Replies
@@ -372,10 +362,7 @@ type Fail struct {
 	// The status message; the default is "scripted failure".
 	Message *string `protobuf:"bytes,2,opt,name=message,proto3,oneof" json:"message,omitempty"`
 	// A google.rpc.RetryInfo in the details, sent unchanged: retry after this time.
-	RetryInfo *durationpb.Duration `protobuf:"bytes,3,opt,name=retry_info,json=retryInfo,proto3" json:"retry_info,omitempty"`
-	// More details, such as google.rpc.ErrorInfo. In a file: {"@type":
-	// "type.googleapis.com/google.rpc.ErrorInfo", "reason": "…"}.
-	Details       []*anypb.Any `protobuf:"bytes,4,rep,name=details,proto3" json:"details,omitempty"`
+	RetryInfo     *durationpb.Duration `protobuf:"bytes,3,opt,name=retry_info,json=retryInfo,proto3" json:"retry_info,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -431,13 +418,6 @@ func (x *Fail) GetRetryInfo() *durationpb.Duration {
 	return nil
 }
 
-func (x *Fail) GetDetails() []*anypb.Any {
-	if x != nil {
-		return x.Details
-	}
-	return nil
-}
-
 // Random runs a step with a probability, and otherwise answers OK with an empty message. The result
 // depends only on the seed, the method and the attempt's index in its script, so it is the same in
 // every run.
@@ -447,7 +427,7 @@ type Random struct {
 	Probability float64 `protobuf:"fixed64,1,opt,name=probability,proto3" json:"probability,omitempty"`
 	// The seed. Use a different one for each server.
 	Seed uint64 `protobuf:"varint,2,opt,name=seed,proto3" json:"seed,omitempty"`
-	// The step, without times, and nested at most 8 deep. The default is ok.
+	// The step, without times and without random. The default is ok.
 	Step          *Step `protobuf:"bytes,3,opt,name=step,proto3" json:"step,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -505,25 +485,17 @@ func (x *Random) GetStep() *Step {
 }
 
 // Queue is a resource that can be overloaded: workers, each of which serves one attempt at a time,
-// and a bounded first-come, first-served queue. If the queue is full, an attempt is refused at
-// once.
+// and a bounded first-come, first-served queue. If the queue is full, an attempt fails at once with
+// RESOURCE_EXHAUSTED. Attempts whose client has gone away keep their place and are served, as in most
+// real servers: so an overload outlasts its cause. The methods of a script share the queue.
 type Queue struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Queues with the same name are one queue, like the processors that a server's methods
-	// share. Give the settings once; other steps may have only the name, or the same settings.
-	// A queue without a name belongs to its step.
-	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// At least 1.
-	Workers uint32 `protobuf:"varint,2,opt,name=workers,proto3" json:"workers,omitempty"`
+	Workers uint32 `protobuf:"varint,1,opt,name=workers,proto3" json:"workers,omitempty"`
 	// How long a worker serves an attempt. More than 0.
-	ServiceTime *durationpb.Duration `protobuf:"bytes,3,opt,name=service_time,json=serviceTime,proto3" json:"service_time,omitempty"`
+	ServiceTime *durationpb.Duration `protobuf:"bytes,2,opt,name=service_time,json=serviceTime,proto3" json:"service_time,omitempty"`
 	// How many attempts may wait. 0 or more.
-	Length uint32 `protobuf:"varint,4,opt,name=length,proto3" json:"length,omitempty"`
-	// The status code of refused attempts; the default is RESOURCE_EXHAUSTED.
-	RefuseWith string `protobuf:"bytes,5,opt,name=refuse_with,json=refuseWith,proto3" json:"refuse_with,omitempty"`
-	// Whether attempts leave the queue when their client goes away. If not, they keep their
-	// place and are served, as in most real servers: so an overload outlasts its cause.
-	DropAbandoned bool `protobuf:"varint,6,opt,name=drop_abandoned,json=dropAbandoned,proto3" json:"drop_abandoned,omitempty"`
+	Length        uint32 `protobuf:"varint,3,opt,name=length,proto3" json:"length,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -558,13 +530,6 @@ func (*Queue) Descriptor() ([]byte, []int) {
 	return file_stagger_faultserver_v1_script_proto_rawDescGZIP(), []int{5}
 }
 
-func (x *Queue) GetName() string {
-	if x != nil {
-		return x.Name
-	}
-	return ""
-}
-
 func (x *Queue) GetWorkers() uint32 {
 	if x != nil {
 		return x.Workers
@@ -584,20 +549,6 @@ func (x *Queue) GetLength() uint32 {
 		return x.Length
 	}
 	return 0
-}
-
-func (x *Queue) GetRefuseWith() string {
-	if x != nil {
-		return x.RefuseWith
-	}
-	return ""
-}
-
-func (x *Queue) GetDropAbandoned() bool {
-	if x != nil {
-		return x.DropAbandoned
-	}
-	return false
 }
 
 // Entry is one value of a header or trailer. Several entries may have the same key.
@@ -770,11 +721,7 @@ type Move struct {
 	// Types that are valid to be assigned to Move:
 	//
 	//	*Move_Receive
-	//	*Move_ReceiveAll
-	//	*Move_SendHeader
 	//	*Move_Send
-	//	*Move_Echo
-	//	*Move_EchoAll
 	//	*Move_Pause
 	//	*Move_Cut
 	Move          isMove_Move `protobuf_oneof:"move"`
@@ -828,46 +775,10 @@ func (x *Move) GetReceive() uint32 {
 	return 0
 }
 
-func (x *Move) GetReceiveAll() *emptypb.Empty {
-	if x != nil {
-		if x, ok := x.Move.(*Move_ReceiveAll); ok {
-			return x.ReceiveAll
-		}
-	}
-	return nil
-}
-
-func (x *Move) GetSendHeader() *SendHeader {
-	if x != nil {
-		if x, ok := x.Move.(*Move_SendHeader); ok {
-			return x.SendHeader
-		}
-	}
-	return nil
-}
-
 func (x *Move) GetSend() *Message {
 	if x != nil {
 		if x, ok := x.Move.(*Move_Send); ok {
 			return x.Send
-		}
-	}
-	return nil
-}
-
-func (x *Move) GetEcho() uint32 {
-	if x != nil {
-		if x, ok := x.Move.(*Move_Echo); ok {
-			return x.Echo
-		}
-	}
-	return 0
-}
-
-func (x *Move) GetEchoAll() *emptypb.Empty {
-	if x != nil {
-		if x, ok := x.Move.(*Move_EchoAll); ok {
-			return x.EchoAll
 		}
 	}
 	return nil
@@ -896,119 +807,45 @@ type isMove_Move interface {
 }
 
 type Move_Receive struct {
-	// Waits for this number of messages, at least 1, or until the client half-closes.
+	// Waits for this number of messages, or until the client half-closes; with 0, only then.
 	Receive uint32 `protobuf:"varint,1,opt,name=receive,proto3,oneof"`
-}
-
-type Move_ReceiveAll struct {
-	// Receives messages until the client half-closes.
-	ReceiveAll *emptypb.Empty `protobuf:"bytes,2,opt,name=receive_all,json=receiveAll,proto3,oneof"`
-}
-
-type Move_SendHeader struct {
-	// Sends response headers. This must precede all messages.
-	SendHeader *SendHeader `protobuf:"bytes,3,opt,name=send_header,json=sendHeader,proto3,oneof"`
 }
 
 type Move_Send struct {
 	// Sends messages.
-	Send *Message `protobuf:"bytes,4,opt,name=send,proto3,oneof"`
-}
-
-type Move_Echo struct {
-	// Receives a message and sends it back unchanged, this number of times, at least 1.
-	Echo uint32 `protobuf:"varint,5,opt,name=echo,proto3,oneof"`
-}
-
-type Move_EchoAll struct {
-	// Sends every message back until the client half-closes.
-	EchoAll *emptypb.Empty `protobuf:"bytes,6,opt,name=echo_all,json=echoAll,proto3,oneof"`
+	Send *Message `protobuf:"bytes,2,opt,name=send,proto3,oneof"`
 }
 
 type Move_Pause struct {
 	// Waits. 0 or more.
-	Pause *durationpb.Duration `protobuf:"bytes,7,opt,name=pause,proto3,oneof"`
+	Pause *durationpb.Duration `protobuf:"bytes,3,opt,name=pause,proto3,oneof"`
 }
 
 type Move_Cut struct {
 	// Sends part of a message and then closes the connection. It must be the last move,
 	// in a step without an end and without replies.
-	Cut *emptypb.Empty `protobuf:"bytes,8,opt,name=cut,proto3,oneof"`
+	Cut *emptypb.Empty `protobuf:"bytes,4,opt,name=cut,proto3,oneof"`
 }
 
 func (*Move_Receive) isMove_Move() {}
 
-func (*Move_ReceiveAll) isMove_Move() {}
-
-func (*Move_SendHeader) isMove_Move() {}
-
 func (*Move_Send) isMove_Move() {}
-
-func (*Move_Echo) isMove_Move() {}
-
-func (*Move_EchoAll) isMove_Move() {}
 
 func (*Move_Pause) isMove_Move() {}
 
 func (*Move_Cut) isMove_Move() {}
 
-// SendHeader are response headers.
-type SendHeader struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The headers; may be empty.
-	Entries       []*Entry `protobuf:"bytes,1,rep,name=entries,proto3" json:"entries,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *SendHeader) Reset() {
-	*x = SendHeader{}
-	mi := &file_stagger_faultserver_v1_script_proto_msgTypes[9]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *SendHeader) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*SendHeader) ProtoMessage() {}
-
-func (x *SendHeader) ProtoReflect() protoreflect.Message {
-	mi := &file_stagger_faultserver_v1_script_proto_msgTypes[9]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use SendHeader.ProtoReflect.Descriptor instead.
-func (*SendHeader) Descriptor() ([]byte, []int) {
-	return file_stagger_faultserver_v1_script_proto_rawDescGZIP(), []int{9}
-}
-
-func (x *SendHeader) GetEntries() []*Entry {
-	if x != nil {
-		return x.Entries
-	}
-	return nil
-}
-
 var File_stagger_faultserver_v1_script_proto protoreflect.FileDescriptor
 
 const file_stagger_faultserver_v1_script_proto_rawDesc = "" +
 	"\n" +
-	"#stagger/faultserver/v1/script.proto\x12\x16stagger.faultserver.v1\x1a\x19google/protobuf/any.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1bgoogle/protobuf/empty.proto\x1a\x1cgoogle/protobuf/struct.proto\"F\n" +
+	"#stagger/faultserver/v1/script.proto\x12\x16stagger.faultserver.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1bgoogle/protobuf/empty.proto\x1a\x1cgoogle/protobuf/struct.proto\"F\n" +
 	"\n" +
 	"ScriptFile\x128\n" +
 	"\ascripts\x18\x01 \x03(\v2\x1e.stagger.faultserver.v1.ScriptR\ascripts\"T\n" +
 	"\x06Script\x12\x16\n" +
 	"\x06method\x18\x01 \x01(\tR\x06method\x122\n" +
-	"\x05steps\x18\x02 \x03(\v2\x1c.stagger.faultserver.v1.StepR\x05steps\"\x99\x05\n" +
+	"\x05steps\x18\x02 \x03(\v2\x1c.stagger.faultserver.v1.StepR\x05steps\"\xf8\x04\n" +
 	"\x04Step\x12(\n" +
 	"\x02ok\x18\x01 \x01(\v2\x16.google.protobuf.EmptyH\x00R\x02ok\x122\n" +
 	"\x04fail\x18\x02 \x01(\v2\x1c.stagger.faultserver.v1.FailH\x00R\x04fail\x12,\n" +
@@ -1021,32 +858,25 @@ const file_stagger_faultserver_v1_script_proto_rawDesc = "" +
 	"\x06header\x18\t \x03(\v2\x1d.stagger.faultserver.v1.EntryR\x06header\x127\n" +
 	"\atrailer\x18\n" +
 	" \x03(\v2\x1d.stagger.faultserver.v1.EntryR\atrailer\x12\x1a\n" +
-	"\bpushback\x18\v \x03(\tR\bpushback\x12\x1f\n" +
-	"\vretry_after\x18\f \x01(\tR\n" +
-	"retryAfter\x129\n" +
-	"\areplies\x18\r \x03(\v2\x1f.stagger.faultserver.v1.MessageR\areplies\x122\n" +
-	"\x05moves\x18\x0e \x03(\v2\x1c.stagger.faultserver.v1.MoveR\x05movesB\x05\n" +
-	"\x03end\"\xaf\x01\n" +
+	"\bpushback\x18\v \x03(\tR\bpushback\x129\n" +
+	"\areplies\x18\f \x03(\v2\x1f.stagger.faultserver.v1.MessageR\areplies\x122\n" +
+	"\x05moves\x18\r \x03(\v2\x1c.stagger.faultserver.v1.MoveR\x05movesB\x05\n" +
+	"\x03end\"\x7f\n" +
 	"\x04Fail\x12\x12\n" +
 	"\x04code\x18\x01 \x01(\tR\x04code\x12\x1d\n" +
 	"\amessage\x18\x02 \x01(\tH\x00R\amessage\x88\x01\x01\x128\n" +
 	"\n" +
-	"retry_info\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\tretryInfo\x12.\n" +
-	"\adetails\x18\x04 \x03(\v2\x14.google.protobuf.AnyR\adetailsB\n" +
+	"retry_info\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\tretryInfoB\n" +
 	"\n" +
 	"\b_message\"p\n" +
 	"\x06Random\x12 \n" +
 	"\vprobability\x18\x01 \x01(\x01R\vprobability\x12\x12\n" +
 	"\x04seed\x18\x02 \x01(\x04R\x04seed\x120\n" +
-	"\x04step\x18\x03 \x01(\v2\x1c.stagger.faultserver.v1.StepR\x04step\"\xd3\x01\n" +
-	"\x05Queue\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
-	"\aworkers\x18\x02 \x01(\rR\aworkers\x12<\n" +
-	"\fservice_time\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\vserviceTime\x12\x16\n" +
-	"\x06length\x18\x04 \x01(\rR\x06length\x12\x1f\n" +
-	"\vrefuse_with\x18\x05 \x01(\tR\n" +
-	"refuseWith\x12%\n" +
-	"\x0edrop_abandoned\x18\x06 \x01(\bR\rdropAbandoned\"G\n" +
+	"\x04step\x18\x03 \x01(\v2\x1c.stagger.faultserver.v1.StepR\x04step\"w\n" +
+	"\x05Queue\x12\x18\n" +
+	"\aworkers\x18\x01 \x01(\rR\aworkers\x12<\n" +
+	"\fservice_time\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\vserviceTime\x12\x16\n" +
+	"\x06length\x18\x03 \x01(\rR\x06length\"G\n" +
 	"\x05Entry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value\x12\x16\n" +
@@ -1055,22 +885,13 @@ const file_stagger_faultserver_v1_script_proto_rawDesc = "" +
 	"\x03raw\x18\x01 \x01(\fH\x00R\x03raw\x12,\n" +
 	"\x04json\x18\x02 \x01(\v2\x16.google.protobuf.ValueH\x00R\x04json\x12\x14\n" +
 	"\x05times\x18\x03 \x01(\rR\x05timesB\x06\n" +
-	"\x04form\"\x8d\x03\n" +
+	"\x04form\"\xc0\x01\n" +
 	"\x04Move\x12\x1a\n" +
-	"\areceive\x18\x01 \x01(\rH\x00R\areceive\x129\n" +
-	"\vreceive_all\x18\x02 \x01(\v2\x16.google.protobuf.EmptyH\x00R\n" +
-	"receiveAll\x12E\n" +
-	"\vsend_header\x18\x03 \x01(\v2\".stagger.faultserver.v1.SendHeaderH\x00R\n" +
-	"sendHeader\x125\n" +
-	"\x04send\x18\x04 \x01(\v2\x1f.stagger.faultserver.v1.MessageH\x00R\x04send\x12\x14\n" +
-	"\x04echo\x18\x05 \x01(\rH\x00R\x04echo\x123\n" +
-	"\becho_all\x18\x06 \x01(\v2\x16.google.protobuf.EmptyH\x00R\aechoAll\x121\n" +
-	"\x05pause\x18\a \x01(\v2\x19.google.protobuf.DurationH\x00R\x05pause\x12*\n" +
-	"\x03cut\x18\b \x01(\v2\x16.google.protobuf.EmptyH\x00R\x03cutB\x06\n" +
-	"\x04move\"E\n" +
-	"\n" +
-	"SendHeader\x127\n" +
-	"\aentries\x18\x01 \x03(\v2\x1d.stagger.faultserver.v1.EntryR\aentriesBJZHgithub.com/stagger-go/stagger/proto/stagger/faultserver/v1;faultserverv1b\x06proto3"
+	"\areceive\x18\x01 \x01(\rH\x00R\areceive\x125\n" +
+	"\x04send\x18\x02 \x01(\v2\x1f.stagger.faultserver.v1.MessageH\x00R\x04send\x121\n" +
+	"\x05pause\x18\x03 \x01(\v2\x19.google.protobuf.DurationH\x00R\x05pause\x12*\n" +
+	"\x03cut\x18\x04 \x01(\v2\x16.google.protobuf.EmptyH\x00R\x03cutB\x06\n" +
+	"\x04moveBJZHgithub.com/stagger-go/stagger/proto/stagger/faultserver/v1;faultserverv1b\x06proto3"
 
 var (
 	file_stagger_faultserver_v1_script_proto_rawDescOnce sync.Once
@@ -1084,7 +905,7 @@ func file_stagger_faultserver_v1_script_proto_rawDescGZIP() []byte {
 	return file_stagger_faultserver_v1_script_proto_rawDescData
 }
 
-var file_stagger_faultserver_v1_script_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
+var file_stagger_faultserver_v1_script_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
 var file_stagger_faultserver_v1_script_proto_goTypes = []any{
 	(*ScriptFile)(nil),          // 0: stagger.faultserver.v1.ScriptFile
 	(*Script)(nil),              // 1: stagger.faultserver.v1.Script
@@ -1095,43 +916,36 @@ var file_stagger_faultserver_v1_script_proto_goTypes = []any{
 	(*Entry)(nil),               // 6: stagger.faultserver.v1.Entry
 	(*Message)(nil),             // 7: stagger.faultserver.v1.Message
 	(*Move)(nil),                // 8: stagger.faultserver.v1.Move
-	(*SendHeader)(nil),          // 9: stagger.faultserver.v1.SendHeader
-	(*emptypb.Empty)(nil),       // 10: google.protobuf.Empty
-	(*durationpb.Duration)(nil), // 11: google.protobuf.Duration
-	(*anypb.Any)(nil),           // 12: google.protobuf.Any
-	(*structpb.Value)(nil),      // 13: google.protobuf.Value
+	(*emptypb.Empty)(nil),       // 9: google.protobuf.Empty
+	(*durationpb.Duration)(nil), // 10: google.protobuf.Duration
+	(*structpb.Value)(nil),      // 11: google.protobuf.Value
 }
 var file_stagger_faultserver_v1_script_proto_depIdxs = []int32{
 	1,  // 0: stagger.faultserver.v1.ScriptFile.scripts:type_name -> stagger.faultserver.v1.Script
 	2,  // 1: stagger.faultserver.v1.Script.steps:type_name -> stagger.faultserver.v1.Step
-	10, // 2: stagger.faultserver.v1.Step.ok:type_name -> google.protobuf.Empty
+	9,  // 2: stagger.faultserver.v1.Step.ok:type_name -> google.protobuf.Empty
 	3,  // 3: stagger.faultserver.v1.Step.fail:type_name -> stagger.faultserver.v1.Fail
-	10, // 4: stagger.faultserver.v1.Step.hang:type_name -> google.protobuf.Empty
-	10, // 5: stagger.faultserver.v1.Step.drop:type_name -> google.protobuf.Empty
+	9,  // 4: stagger.faultserver.v1.Step.hang:type_name -> google.protobuf.Empty
+	9,  // 5: stagger.faultserver.v1.Step.drop:type_name -> google.protobuf.Empty
 	4,  // 6: stagger.faultserver.v1.Step.random:type_name -> stagger.faultserver.v1.Random
-	11, // 7: stagger.faultserver.v1.Step.delay:type_name -> google.protobuf.Duration
+	10, // 7: stagger.faultserver.v1.Step.delay:type_name -> google.protobuf.Duration
 	5,  // 8: stagger.faultserver.v1.Step.queue:type_name -> stagger.faultserver.v1.Queue
 	6,  // 9: stagger.faultserver.v1.Step.header:type_name -> stagger.faultserver.v1.Entry
 	6,  // 10: stagger.faultserver.v1.Step.trailer:type_name -> stagger.faultserver.v1.Entry
 	7,  // 11: stagger.faultserver.v1.Step.replies:type_name -> stagger.faultserver.v1.Message
 	8,  // 12: stagger.faultserver.v1.Step.moves:type_name -> stagger.faultserver.v1.Move
-	11, // 13: stagger.faultserver.v1.Fail.retry_info:type_name -> google.protobuf.Duration
-	12, // 14: stagger.faultserver.v1.Fail.details:type_name -> google.protobuf.Any
-	2,  // 15: stagger.faultserver.v1.Random.step:type_name -> stagger.faultserver.v1.Step
-	11, // 16: stagger.faultserver.v1.Queue.service_time:type_name -> google.protobuf.Duration
-	13, // 17: stagger.faultserver.v1.Message.json:type_name -> google.protobuf.Value
-	10, // 18: stagger.faultserver.v1.Move.receive_all:type_name -> google.protobuf.Empty
-	9,  // 19: stagger.faultserver.v1.Move.send_header:type_name -> stagger.faultserver.v1.SendHeader
-	7,  // 20: stagger.faultserver.v1.Move.send:type_name -> stagger.faultserver.v1.Message
-	10, // 21: stagger.faultserver.v1.Move.echo_all:type_name -> google.protobuf.Empty
-	11, // 22: stagger.faultserver.v1.Move.pause:type_name -> google.protobuf.Duration
-	10, // 23: stagger.faultserver.v1.Move.cut:type_name -> google.protobuf.Empty
-	6,  // 24: stagger.faultserver.v1.SendHeader.entries:type_name -> stagger.faultserver.v1.Entry
-	25, // [25:25] is the sub-list for method output_type
-	25, // [25:25] is the sub-list for method input_type
-	25, // [25:25] is the sub-list for extension type_name
-	25, // [25:25] is the sub-list for extension extendee
-	0,  // [0:25] is the sub-list for field type_name
+	10, // 13: stagger.faultserver.v1.Fail.retry_info:type_name -> google.protobuf.Duration
+	2,  // 14: stagger.faultserver.v1.Random.step:type_name -> stagger.faultserver.v1.Step
+	10, // 15: stagger.faultserver.v1.Queue.service_time:type_name -> google.protobuf.Duration
+	11, // 16: stagger.faultserver.v1.Message.json:type_name -> google.protobuf.Value
+	7,  // 17: stagger.faultserver.v1.Move.send:type_name -> stagger.faultserver.v1.Message
+	10, // 18: stagger.faultserver.v1.Move.pause:type_name -> google.protobuf.Duration
+	9,  // 19: stagger.faultserver.v1.Move.cut:type_name -> google.protobuf.Empty
+	20, // [20:20] is the sub-list for method output_type
+	20, // [20:20] is the sub-list for method input_type
+	20, // [20:20] is the sub-list for extension type_name
+	20, // [20:20] is the sub-list for extension extendee
+	0,  // [0:20] is the sub-list for field type_name
 }
 
 func init() { file_stagger_faultserver_v1_script_proto_init() }
@@ -1153,11 +967,7 @@ func file_stagger_faultserver_v1_script_proto_init() {
 	}
 	file_stagger_faultserver_v1_script_proto_msgTypes[8].OneofWrappers = []any{
 		(*Move_Receive)(nil),
-		(*Move_ReceiveAll)(nil),
-		(*Move_SendHeader)(nil),
 		(*Move_Send)(nil),
-		(*Move_Echo)(nil),
-		(*Move_EchoAll)(nil),
 		(*Move_Pause)(nil),
 		(*Move_Cut)(nil),
 	}
@@ -1167,7 +977,7 @@ func file_stagger_faultserver_v1_script_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_stagger_faultserver_v1_script_proto_rawDesc), len(file_stagger_faultserver_v1_script_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   10,
+			NumMessages:   9,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -55,7 +55,7 @@ const (
 	// They aren't sent. The first one of each call is decided on, and observers receive the decision. A separate
 	// balance pays for it, and is settled by the result of the call itself. So it denies at least as often as the budget would.
 	Mode_MODE_OBSERVE Mode = 2
-	// They aren't sent. Timeouts, limits, idempotency keys and transparentRetry stay.
+	// They aren't sent. Timeouts, limits and idempotency keys stay.
 	Mode_MODE_OFF Mode = 3
 )
 
@@ -112,9 +112,6 @@ const (
 	Admission_ADMISSION_NONE Admission = 1
 	// It is refused before its first attempt. Extra attempts of running calls are refused as well.
 	Admission_ADMISSION_REFUSE Admission = 2
-	// As REFUSE for SHEDDABLE calls, and for all calls of a method at a target whose servers have reported their utilization,
-	// or have refused a call before they worked on it. Other calls are sent.
-	Admission_ADMISSION_AUTO Admission = 3
 )
 
 // Enum value maps for Admission.
@@ -123,13 +120,11 @@ var (
 		0: "ADMISSION_UNSPECIFIED",
 		1: "ADMISSION_NONE",
 		2: "ADMISSION_REFUSE",
-		3: "ADMISSION_AUTO",
 	}
 	Admission_value = map[string]int32{
 		"ADMISSION_UNSPECIFIED": 0,
 		"ADMISSION_NONE":        1,
 		"ADMISSION_REFUSE":      2,
-		"ADMISSION_AUTO":        3,
 	}
 )
 
@@ -160,7 +155,7 @@ func (Admission) EnumDescriptor() ([]byte, []int) {
 	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{1}
 }
 
-// Criticality decides which calls are refused first when not all can be answered in time. sendCriticality sends it to the server.
+// Criticality decides which calls are refused first when not all can be answered in time.
 type Criticality int32
 
 const (
@@ -278,174 +273,6 @@ func (Idempotency) EnumDescriptor() ([]byte, []int) {
 	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{3}
 }
 
-// TransparentRetry says whether gRPC for Go itself may retry a call, unseen and uncounted, after a server
-// has reported with RST_STREAM (REFUSED_STREAM) or GOAWAY that it did not process the stream (RFC 9113). Most proxies
-// report this correctly, but some refuse streams of calls that did run. It doesn't affect methods that are declared idempotent.
-type TransparentRetry int32
-
-const (
-	// As the file says at its top; there: ALLOW.
-	TransparentRetry_TRANSPARENT_RETRY_UNSPECIFIED TransparentRetry = 0
-	// gRPC retries it, as without stagger.
-	TransparentRetry_TRANSPARENT_RETRY_ALLOW TransparentRetry = 1
-	// A unary call or server stream whose message was handed to a connection, and any other stream that was opened,
-	// isn't retried. It fails with UNAVAILABLE. Without grpc.WithDisableRetry, this also ends gRPC's
-	// configured retries of these methods.
-	TransparentRetry_TRANSPARENT_RETRY_DENY TransparentRetry = 2
-)
-
-// Enum value maps for TransparentRetry.
-var (
-	TransparentRetry_name = map[int32]string{
-		0: "TRANSPARENT_RETRY_UNSPECIFIED",
-		1: "TRANSPARENT_RETRY_ALLOW",
-		2: "TRANSPARENT_RETRY_DENY",
-	}
-	TransparentRetry_value = map[string]int32{
-		"TRANSPARENT_RETRY_UNSPECIFIED": 0,
-		"TRANSPARENT_RETRY_ALLOW":       1,
-		"TRANSPARENT_RETRY_DENY":        2,
-	}
-)
-
-func (x TransparentRetry) Enum() *TransparentRetry {
-	p := new(TransparentRetry)
-	*p = x
-	return p
-}
-
-func (x TransparentRetry) String() string {
-	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
-}
-
-func (TransparentRetry) Descriptor() protoreflect.EnumDescriptor {
-	return file_stagger_policy_v1_policy_proto_enumTypes[4].Descriptor()
-}
-
-func (TransparentRetry) Type() protoreflect.EnumType {
-	return &file_stagger_policy_v1_policy_proto_enumTypes[4]
-}
-
-func (x TransparentRetry) Number() protoreflect.EnumNumber {
-	return protoreflect.EnumNumber(x)
-}
-
-// Deprecated: Use TransparentRetry.Descriptor instead.
-func (TransparentRetry) EnumDescriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{4}
-}
-
-// RefusedRetry says whether stagger believes a server that reports, with the trailer of interceptor.Refuse, that it did not
-// process a call. stagger believes it only if no headers and no message came, and if the trailer names this method and this
-// attempt. It doesn't affect methods that are declared idempotent, nor "processed: NO".
-type RefusedRetry int32
-
-const (
-	// As the file says at its top; there: ALLOW.
-	RefusedRetry_REFUSED_RETRY_UNSPECIFIED RefusedRetry = 0
-	// The call may be retried: its code must be listed, and all other checks apply.
-	RefusedRetry_REFUSED_RETRY_ALLOW RefusedRetry = 1
-	// The trailer is ignored, also by admission.
-	RefusedRetry_REFUSED_RETRY_DENY RefusedRetry = 2
-)
-
-// Enum value maps for RefusedRetry.
-var (
-	RefusedRetry_name = map[int32]string{
-		0: "REFUSED_RETRY_UNSPECIFIED",
-		1: "REFUSED_RETRY_ALLOW",
-		2: "REFUSED_RETRY_DENY",
-	}
-	RefusedRetry_value = map[string]int32{
-		"REFUSED_RETRY_UNSPECIFIED": 0,
-		"REFUSED_RETRY_ALLOW":       1,
-		"REFUSED_RETRY_DENY":        2,
-	}
-)
-
-func (x RefusedRetry) Enum() *RefusedRetry {
-	p := new(RefusedRetry)
-	*p = x
-	return p
-}
-
-func (x RefusedRetry) String() string {
-	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
-}
-
-func (RefusedRetry) Descriptor() protoreflect.EnumDescriptor {
-	return file_stagger_policy_v1_policy_proto_enumTypes[5].Descriptor()
-}
-
-func (RefusedRetry) Type() protoreflect.EnumType {
-	return &file_stagger_policy_v1_policy_proto_enumTypes[5]
-}
-
-func (x RefusedRetry) Number() protoreflect.EnumNumber {
-	return protoreflect.EnumNumber(x)
-}
-
-// Deprecated: Use RefusedRetry.Descriptor instead.
-func (RefusedRetry) EnumDescriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{5}
-}
-
-// Processed says whether a server has worked on an attempt that failed.
-type Processed int32
-
-const (
-	// MAYBE.
-	Processed_PROCESSED_UNSPECIFIED Processed = 0
-	// It may have: only a method that is declared idempotent is retried.
-	Processed_PROCESSED_MAYBE Processed = 1
-	// It has not. Methods that aren't declared idempotent are also retried, if the attempt had no headers and no message, and
-	// errorInfo is the only ErrorInfo of the status. It requires errorInfo with domain and reason, and an entry whose names
-	// all have service and method. Never use it if a handler may return a status of another service unchanged: then a call
-	// that has taken effect runs twice.
-	Processed_PROCESSED_NO Processed = 2
-)
-
-// Enum value maps for Processed.
-var (
-	Processed_name = map[int32]string{
-		0: "PROCESSED_UNSPECIFIED",
-		1: "PROCESSED_MAYBE",
-		2: "PROCESSED_NO",
-	}
-	Processed_value = map[string]int32{
-		"PROCESSED_UNSPECIFIED": 0,
-		"PROCESSED_MAYBE":       1,
-		"PROCESSED_NO":          2,
-	}
-)
-
-func (x Processed) Enum() *Processed {
-	p := new(Processed)
-	*p = x
-	return p
-}
-
-func (x Processed) String() string {
-	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
-}
-
-func (Processed) Descriptor() protoreflect.EnumDescriptor {
-	return file_stagger_policy_v1_policy_proto_enumTypes[6].Descriptor()
-}
-
-func (Processed) Type() protoreflect.EnumType {
-	return &file_stagger_policy_v1_policy_proto_enumTypes[6]
-}
-
-func (x Processed) Number() protoreflect.EnumNumber {
-	return protoreflect.EnumNumber(x)
-}
-
-// Deprecated: Use Processed.Descriptor instead.
-func (Processed) EnumDescriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{6}
-}
-
 // Chain says whether a call may be retried that is made inside of a retried one.
 type Chain int32
 
@@ -489,11 +316,11 @@ func (x Chain) String() string {
 }
 
 func (Chain) Descriptor() protoreflect.EnumDescriptor {
-	return file_stagger_policy_v1_policy_proto_enumTypes[7].Descriptor()
+	return file_stagger_policy_v1_policy_proto_enumTypes[4].Descriptor()
 }
 
 func (Chain) Type() protoreflect.EnumType {
-	return &file_stagger_policy_v1_policy_proto_enumTypes[7]
+	return &file_stagger_policy_v1_policy_proto_enumTypes[4]
 }
 
 func (x Chain) Number() protoreflect.EnumNumber {
@@ -502,7 +329,7 @@ func (x Chain) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Chain.Descriptor instead.
 func (Chain) EnumDescriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{7}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{4}
 }
 
 // Growth says how the backoff b grows with the number i of earlier retries.
@@ -546,11 +373,11 @@ func (x Growth) String() string {
 }
 
 func (Growth) Descriptor() protoreflect.EnumDescriptor {
-	return file_stagger_policy_v1_policy_proto_enumTypes[8].Descriptor()
+	return file_stagger_policy_v1_policy_proto_enumTypes[5].Descriptor()
 }
 
 func (Growth) Type() protoreflect.EnumType {
-	return &file_stagger_policy_v1_policy_proto_enumTypes[8]
+	return &file_stagger_policy_v1_policy_proto_enumTypes[5]
 }
 
 func (x Growth) Number() protoreflect.EnumNumber {
@@ -559,7 +386,7 @@ func (x Growth) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Growth.Descriptor instead.
 func (Growth) EnumDescriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{8}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{5}
 }
 
 // Jitter says how a backoff b is randomized; r is uniform in [0, 1).
@@ -612,11 +439,11 @@ func (x Jitter) String() string {
 }
 
 func (Jitter) Descriptor() protoreflect.EnumDescriptor {
-	return file_stagger_policy_v1_policy_proto_enumTypes[9].Descriptor()
+	return file_stagger_policy_v1_policy_proto_enumTypes[6].Descriptor()
 }
 
 func (Jitter) Type() protoreflect.EnumType {
-	return &file_stagger_policy_v1_policy_proto_enumTypes[9]
+	return &file_stagger_policy_v1_policy_proto_enumTypes[6]
 }
 
 func (x Jitter) Number() protoreflect.EnumNumber {
@@ -625,7 +452,7 @@ func (x Jitter) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Jitter.Descriptor instead.
 func (Jitter) EnumDescriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{9}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{6}
 }
 
 // AttemptTimeoutAction says what happens when an attempt has reached its per-attempt timeout.
@@ -666,11 +493,11 @@ func (x AttemptTimeoutAction) String() string {
 }
 
 func (AttemptTimeoutAction) Descriptor() protoreflect.EnumDescriptor {
-	return file_stagger_policy_v1_policy_proto_enumTypes[10].Descriptor()
+	return file_stagger_policy_v1_policy_proto_enumTypes[7].Descriptor()
 }
 
 func (AttemptTimeoutAction) Type() protoreflect.EnumType {
-	return &file_stagger_policy_v1_policy_proto_enumTypes[10]
+	return &file_stagger_policy_v1_policy_proto_enumTypes[7]
 }
 
 func (x AttemptTimeoutAction) Number() protoreflect.EnumNumber {
@@ -679,7 +506,7 @@ func (x AttemptTimeoutAction) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use AttemptTimeoutAction.Descriptor instead.
 func (AttemptTimeoutAction) EnumDescriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{10}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{7}
 }
 
 // FirstRetry says when the first retry of a call is sent.
@@ -722,11 +549,11 @@ func (x FirstRetry) String() string {
 }
 
 func (FirstRetry) Descriptor() protoreflect.EnumDescriptor {
-	return file_stagger_policy_v1_policy_proto_enumTypes[11].Descriptor()
+	return file_stagger_policy_v1_policy_proto_enumTypes[8].Descriptor()
 }
 
 func (FirstRetry) Type() protoreflect.EnumType {
-	return &file_stagger_policy_v1_policy_proto_enumTypes[11]
+	return &file_stagger_policy_v1_policy_proto_enumTypes[8]
 }
 
 func (x FirstRetry) Number() protoreflect.EnumNumber {
@@ -735,7 +562,7 @@ func (x FirstRetry) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use FirstRetry.Descriptor instead.
 func (FirstRetry) EnumDescriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{11}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{8}
 }
 
 // CommitOn says when an attempt commits the call.
@@ -776,11 +603,11 @@ func (x CommitOn) String() string {
 }
 
 func (CommitOn) Descriptor() protoreflect.EnumDescriptor {
-	return file_stagger_policy_v1_policy_proto_enumTypes[12].Descriptor()
+	return file_stagger_policy_v1_policy_proto_enumTypes[9].Descriptor()
 }
 
 func (CommitOn) Type() protoreflect.EnumType {
-	return &file_stagger_policy_v1_policy_proto_enumTypes[12]
+	return &file_stagger_policy_v1_policy_proto_enumTypes[9]
 }
 
 func (x CommitOn) Number() protoreflect.EnumNumber {
@@ -789,7 +616,7 @@ func (x CommitOn) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use CommitOn.Descriptor instead.
 func (CommitOn) EnumDescriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{12}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{9}
 }
 
 // BudgetScope says which calls share one balance of a budget.
@@ -833,11 +660,11 @@ func (x BudgetScope) String() string {
 }
 
 func (BudgetScope) Descriptor() protoreflect.EnumDescriptor {
-	return file_stagger_policy_v1_policy_proto_enumTypes[13].Descriptor()
+	return file_stagger_policy_v1_policy_proto_enumTypes[10].Descriptor()
 }
 
 func (BudgetScope) Type() protoreflect.EnumType {
-	return &file_stagger_policy_v1_policy_proto_enumTypes[13]
+	return &file_stagger_policy_v1_policy_proto_enumTypes[10]
 }
 
 func (x BudgetScope) Number() protoreflect.EnumNumber {
@@ -846,7 +673,7 @@ func (x BudgetScope) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use BudgetScope.Descriptor instead.
 func (BudgetScope) EnumDescriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{13}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{10}
 }
 
 // StatusCode is a gRPC status code that can mean failure. OK is not among them.
@@ -946,11 +773,11 @@ func (x StatusCode) String() string {
 }
 
 func (StatusCode) Descriptor() protoreflect.EnumDescriptor {
-	return file_stagger_policy_v1_policy_proto_enumTypes[14].Descriptor()
+	return file_stagger_policy_v1_policy_proto_enumTypes[11].Descriptor()
 }
 
 func (StatusCode) Type() protoreflect.EnumType {
-	return &file_stagger_policy_v1_policy_proto_enumTypes[14]
+	return &file_stagger_policy_v1_policy_proto_enumTypes[11]
 }
 
 func (x StatusCode) Number() protoreflect.EnumNumber {
@@ -959,7 +786,7 @@ func (x StatusCode) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use StatusCode.Descriptor instead.
 func (StatusCode) EnumDescriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{14}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{11}
 }
 
 // PolicyFile is a whole policy file: gRPC's service config with stagger's keys.
@@ -992,10 +819,7 @@ type PolicyFile struct {
 	// can't pile them up. Above it, calls end with their errors. Calls to one target use at most half of
 	// it. At least 1; 10000 when absent.
 	MaxWaiting *uint32 `protobuf:"varint,1003,opt,name=max_waiting,json=maxWaiting,proto3,oneof" json:"max_waiting,omitempty"`
-	// stagger. Whether gRPC itself may retry calls of methods that aren't declared idempotent, for every entry
-	// without its own transparentRetry, and for methods without an entry. ALLOW when absent.
-	TransparentRetry TransparentRetry `protobuf:"varint,1004,opt,name=transparent_retry,json=transparentRetry,proto3,enum=stagger.policy.v1.TransparentRetry" json:"transparent_retry,omitempty"`
-	// stagger. The mode of extra attempts, whatever the source of their policy: this file, APIs, service
+	// stagger. The mode of extra attempts, whatever the source of their policy: this file, service
 	// configs and calls. The strictest applies of this, the entry's mode and Retrier.Switch.
 	Mode Mode `protobuf:"varint,1005,opt,name=mode,proto3,enum=stagger.policy.v1.Mode" json:"mode,omitempty"`
 	// stagger. The percentage of calls to which the mode applies, drawn for each call. The others are OFF, and earn
@@ -1003,14 +827,8 @@ type PolicyFile struct {
 	Percent *float64 `protobuf:"fixed64,1006,opt,name=percent,proto3,oneof" json:"percent,omitempty"`
 	// stagger. The cap on maxAttempts of all policies, from any source. 2 to 100; 5 when absent, as in gRFC A6.
 	MaxAttemptsLimit *uint32 `protobuf:"varint,1007,opt,name=max_attempts_limit,json=maxAttemptsLimit,proto3,oneof" json:"max_attempts_limit,omitempty"`
-	// stagger. Policies that entries refer to by their names, so that thirty services share one text. Other gRPC clients
-	// make one attempt for such entries.
-	Policies []*NamedPolicy `protobuf:"bytes,1008,rep,name=policies,proto3" json:"policies,omitempty"`
-	// stagger. Whether calls of methods that aren't declared idempotent are retried after a server has refused them as not
-	// processed, for every entry without its own refusedRetry, and for methods without an entry. ALLOW when absent.
-	RefusedRetry  RefusedRetry `protobuf:"varint,1009,opt,name=refused_retry,json=refusedRetry,proto3,enum=stagger.policy.v1.RefusedRetry" json:"refused_retry,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *PolicyFile) Reset() {
@@ -1106,13 +924,6 @@ func (x *PolicyFile) GetMaxWaiting() uint32 {
 	return 0
 }
 
-func (x *PolicyFile) GetTransparentRetry() TransparentRetry {
-	if x != nil {
-		return x.TransparentRetry
-	}
-	return TransparentRetry_TRANSPARENT_RETRY_UNSPECIFIED
-}
-
 func (x *PolicyFile) GetMode() Mode {
 	if x != nil {
 		return x.Mode
@@ -1133,116 +944,6 @@ func (x *PolicyFile) GetMaxAttemptsLimit() uint32 {
 	}
 	return 0
 }
-
-func (x *PolicyFile) GetPolicies() []*NamedPolicy {
-	if x != nil {
-		return x.Policies
-	}
-	return nil
-}
-
-func (x *PolicyFile) GetRefusedRetry() RefusedRetry {
-	if x != nil {
-		return x.RefusedRetry
-	}
-	return RefusedRetry_REFUSED_RETRY_UNSPECIFIED
-}
-
-// A policy that entries of methodConfig refer to.
-type NamedPolicy struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// stagger. The name that entries use. Required, unique in the file.
-	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// Exactly one of the two.
-	//
-	// Types that are valid to be assigned to RetryOrHedgingPolicy:
-	//
-	//	*NamedPolicy_RetryPolicy
-	//	*NamedPolicy_HedgingPolicy
-	RetryOrHedgingPolicy isNamedPolicy_RetryOrHedgingPolicy `protobuf_oneof:"retry_or_hedging_policy"`
-	unknownFields        protoimpl.UnknownFields
-	sizeCache            protoimpl.SizeCache
-}
-
-func (x *NamedPolicy) Reset() {
-	*x = NamedPolicy{}
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[1]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *NamedPolicy) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*NamedPolicy) ProtoMessage() {}
-
-func (x *NamedPolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[1]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use NamedPolicy.ProtoReflect.Descriptor instead.
-func (*NamedPolicy) Descriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{1}
-}
-
-func (x *NamedPolicy) GetName() string {
-	if x != nil {
-		return x.Name
-	}
-	return ""
-}
-
-func (x *NamedPolicy) GetRetryOrHedgingPolicy() isNamedPolicy_RetryOrHedgingPolicy {
-	if x != nil {
-		return x.RetryOrHedgingPolicy
-	}
-	return nil
-}
-
-func (x *NamedPolicy) GetRetryPolicy() *RetryPolicy {
-	if x != nil {
-		if x, ok := x.RetryOrHedgingPolicy.(*NamedPolicy_RetryPolicy); ok {
-			return x.RetryPolicy
-		}
-	}
-	return nil
-}
-
-func (x *NamedPolicy) GetHedgingPolicy() *HedgingPolicy {
-	if x != nil {
-		if x, ok := x.RetryOrHedgingPolicy.(*NamedPolicy_HedgingPolicy); ok {
-			return x.HedgingPolicy
-		}
-	}
-	return nil
-}
-
-type isNamedPolicy_RetryOrHedgingPolicy interface {
-	isNamedPolicy_RetryOrHedgingPolicy()
-}
-
-type NamedPolicy_RetryPolicy struct {
-	// stagger. Attempts in sequence.
-	RetryPolicy *RetryPolicy `protobuf:"bytes,2,opt,name=retry_policy,json=retryPolicy,proto3,oneof"`
-}
-
-type NamedPolicy_HedgingPolicy struct {
-	// stagger. Attempts in parallel: the first good answer wins.
-	HedgingPolicy *HedgingPolicy `protobuf:"bytes,3,opt,name=hedging_policy,json=hedgingPolicy,proto3,oneof"`
-}
-
-func (*NamedPolicy_RetryPolicy) isNamedPolicy_RetryOrHedgingPolicy() {}
-
-func (*NamedPolicy_HedgingPolicy) isNamedPolicy_RetryOrHedgingPolicy() {}
 
 // MethodConfig is an entry: the settings of the methods that it names.
 type MethodConfig struct {
@@ -1275,9 +976,6 @@ type MethodConfig struct {
 	// call. The methods then count as idempotent. Only for servers that deduplicate. Not together with
 	// idempotency NONE.
 	IdempotencyKey *IdempotencyKey `protobuf:"bytes,1002,opt,name=idempotency_key,json=idempotencyKey,proto3" json:"idempotency_key,omitempty"`
-	// stagger. Whether gRPC itself may retry calls of these methods, if they aren't declared
-	// idempotent. Absent: the setting at the top of the file.
-	TransparentRetry TransparentRetry `protobuf:"varint,1003,opt,name=transparent_retry,json=transparentRetry,proto3,enum=stagger.policy.v1.TransparentRetry" json:"transparent_retry,omitempty"`
 	// stagger. The mode of these methods. The strictest applies of this, the file's mode and Retrier.Switch,
 	// also to calls with their own policy (interceptor.Policy).
 	Mode Mode `protobuf:"varint,1004,opt,name=mode,proto3,enum=stagger.policy.v1.Mode" json:"mode,omitempty"`
@@ -1286,26 +984,16 @@ type MethodConfig struct {
 	// stagger. Whether a call is refused at once, with RESOURCE_EXHAUSTED, while the service is too slow
 	// to answer it before its deadline. Calls without a deadline are never refused.
 	Admission Admission `protobuf:"varint,1006,opt,name=admission,proto3,enum=stagger.policy.v1.Admission" json:"admission,omitempty"`
-	// stagger. Which calls are refused first: here with admission REFUSE or AUTO, by servers with sendCriticality. Between this and
-	// the criticality of the call's context, which a handler has from its incoming call, SHEDDABLE wins, then CRITICAL.
-	Criticality Criticality `protobuf:"varint,1007,opt,name=criticality,proto3,enum=stagger.policy.v1.Criticality" json:"criticality,omitempty"`
-	// stagger. Whether calls of these methods are retried after a server has refused them as not processed, if the
-	// methods aren't declared idempotent. Absent: the setting at the top of the file.
-	RefusedRetry RefusedRetry `protobuf:"varint,1008,opt,name=refused_retry,json=refusedRetry,proto3,enum=stagger.policy.v1.RefusedRetry" json:"refused_retry,omitempty"`
-	// stagger. Sends the criticality of each call to the server, in the metadata key stagger-criticality. Only for
-	// your own servers. An entry without it sends none, and doesn't pass on that of an incoming call.
-	SendCriticality bool `protobuf:"varint,1009,opt,name=send_criticality,json=sendCriticality,proto3" json:"send_criticality,omitempty"`
-	// stagger. Advice of stagger lint on this entry that you don't follow, each with the reason. It has no other effect.
-	IgnoreAdvice []*IgnoredAdvice `protobuf:"bytes,1020,rep,name=ignore_advice,json=ignoreAdvice,proto3" json:"ignore_advice,omitempty"`
-	// stagger. The name of one of the file's policies, in place of a retryPolicy or hedgingPolicy here.
-	Policy        string `protobuf:"bytes,1021,opt,name=policy,proto3" json:"policy,omitempty"`
+	// stagger. Which calls admission REFUSE refuses first. Between this and the criticality of the call's context
+	// (interceptor.ContextWithCriticality), SHEDDABLE wins, then CRITICAL.
+	Criticality   Criticality `protobuf:"varint,1007,opt,name=criticality,proto3,enum=stagger.policy.v1.Criticality" json:"criticality,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *MethodConfig) Reset() {
 	*x = MethodConfig{}
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[2]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[1]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1317,7 +1005,7 @@ func (x *MethodConfig) String() string {
 func (*MethodConfig) ProtoMessage() {}
 
 func (x *MethodConfig) ProtoReflect() protoreflect.Message {
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[2]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[1]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1330,7 +1018,7 @@ func (x *MethodConfig) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MethodConfig.ProtoReflect.Descriptor instead.
 func (*MethodConfig) Descriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{2}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{1}
 }
 
 func (x *MethodConfig) GetName() []*Name {
@@ -1407,13 +1095,6 @@ func (x *MethodConfig) GetIdempotencyKey() *IdempotencyKey {
 	return nil
 }
 
-func (x *MethodConfig) GetTransparentRetry() TransparentRetry {
-	if x != nil {
-		return x.TransparentRetry
-	}
-	return TransparentRetry_TRANSPARENT_RETRY_UNSPECIFIED
-}
-
 func (x *MethodConfig) GetMode() Mode {
 	if x != nil {
 		return x.Mode
@@ -1442,34 +1123,6 @@ func (x *MethodConfig) GetCriticality() Criticality {
 	return Criticality_CRITICALITY_UNSPECIFIED
 }
 
-func (x *MethodConfig) GetRefusedRetry() RefusedRetry {
-	if x != nil {
-		return x.RefusedRetry
-	}
-	return RefusedRetry_REFUSED_RETRY_UNSPECIFIED
-}
-
-func (x *MethodConfig) GetSendCriticality() bool {
-	if x != nil {
-		return x.SendCriticality
-	}
-	return false
-}
-
-func (x *MethodConfig) GetIgnoreAdvice() []*IgnoredAdvice {
-	if x != nil {
-		return x.IgnoreAdvice
-	}
-	return nil
-}
-
-func (x *MethodConfig) GetPolicy() string {
-	if x != nil {
-		return x.Policy
-	}
-	return ""
-}
-
 type isMethodConfig_RetryOrHedgingPolicy interface {
 	isMethodConfig_RetryOrHedgingPolicy()
 }
@@ -1488,61 +1141,6 @@ func (*MethodConfig_RetryPolicy) isMethodConfig_RetryOrHedgingPolicy() {}
 
 func (*MethodConfig_HedgingPolicy) isMethodConfig_RetryOrHedgingPolicy() {}
 
-// Advice of stagger lint that you don't follow.
-type IgnoredAdvice struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The key of the entry that the advice is about, such as "retryPolicy.budget" or "name[0]". Required.
-	On string `protobuf:"bytes,1,opt,name=on,proto3" json:"on,omitempty"`
-	// Why you don't follow it, for the next reader. Required.
-	Reason        string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *IgnoredAdvice) Reset() {
-	*x = IgnoredAdvice{}
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[3]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *IgnoredAdvice) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*IgnoredAdvice) ProtoMessage() {}
-
-func (x *IgnoredAdvice) ProtoReflect() protoreflect.Message {
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[3]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use IgnoredAdvice.ProtoReflect.Descriptor instead.
-func (*IgnoredAdvice) Descriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{3}
-}
-
-func (x *IgnoredAdvice) GetOn() string {
-	if x != nil {
-		return x.On
-	}
-	return ""
-}
-
-func (x *IgnoredAdvice) GetReason() string {
-	if x != nil {
-		return x.Reason
-	}
-	return ""
-}
-
 // IdempotencyKey describes the key that a call sends: 26 random characters, the same in every attempt
 // of a call. A call that sets the header itself, or has interceptor.IdempotencyKey, keeps its own key.
 type IdempotencyKey struct {
@@ -1556,7 +1154,7 @@ type IdempotencyKey struct {
 
 func (x *IdempotencyKey) Reset() {
 	*x = IdempotencyKey{}
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[4]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1568,7 +1166,7 @@ func (x *IdempotencyKey) String() string {
 func (*IdempotencyKey) ProtoMessage() {}
 
 func (x *IdempotencyKey) ProtoReflect() protoreflect.Message {
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[4]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1581,7 +1179,7 @@ func (x *IdempotencyKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use IdempotencyKey.ProtoReflect.Descriptor instead.
 func (*IdempotencyKey) Descriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{4}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *IdempotencyKey) GetHeader() string {
@@ -1595,8 +1193,7 @@ func (x *IdempotencyKey) GetHeader() string {
 type Name struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// gRPC. The full name of the service, with its package: "acme.orders.v1.OrderService". Empty or
-	// absent, together with method, names every method of every service. stagger: "acme.orders.v1.*", without a method, names
-	// every service of the package, and of the packages inside; gRPC never matches it.
+	// absent, together with method, names every method of every service.
 	Service string `protobuf:"bytes,1,opt,name=service,proto3" json:"service,omitempty"`
 	// gRPC. The name of the method: "GetOrder". Empty or absent names every method of the service.
 	Method        string `protobuf:"bytes,2,opt,name=method,proto3" json:"method,omitempty"`
@@ -1606,7 +1203,7 @@ type Name struct {
 
 func (x *Name) Reset() {
 	*x = Name{}
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[5]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1618,7 +1215,7 @@ func (x *Name) String() string {
 func (*Name) ProtoMessage() {}
 
 func (x *Name) ProtoReflect() protoreflect.Message {
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[5]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1631,7 +1228,7 @@ func (x *Name) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Name.ProtoReflect.Descriptor instead.
 func (*Name) Descriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{5}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Name) GetService() string {
@@ -1686,8 +1283,7 @@ type RetryPolicy struct {
 	// stagger. The minimum time for a useful attempt: a retry isn't sent if less time
 	// would remain before the deadline. More than 0, 0.001s when absent.
 	MinAttemptTime *durationpb.Duration `protobuf:"bytes,1008,opt,name=min_attempt_time,json=minAttemptTime,proto3" json:"min_attempt_time,omitempty"`
-	// stagger. Separate settings for some of the retryable codes. The first that matches applies. No code may be in
-	// two, unless their errorInfo differs.
+	// stagger. Separate settings for some of the retryable codes. No code may be in two.
 	PerCode []*CodePolicy `protobuf:"bytes,1009,rep,name=per_code,json=perCode,proto3" json:"per_code,omitempty"`
 	// stagger. Whether a call may be retried that is made inside of a retry by an upstream caller
 	// (grpc-previous-rpc-attempts in the incoming metadata).
@@ -1696,8 +1292,6 @@ type RetryPolicy struct {
 	// deadline, if the call has one and doesn't set this option itself. Absent: they wait for maxConnectionWait.
 	// false: they don't wait, and are used up at once while a connection is being made.
 	WaitForReadyOnRetry *bool `protobuf:"varint,1011,opt,name=wait_for_ready_on_retry,json=waitForReadyOnRetry,proto3,oneof" json:"wait_for_ready_on_retry,omitempty"`
-	// stagger. Failures that count as another code. The first that matches applies.
-	CodeOverrides []*CodeOverride `protobuf:"bytes,1012,rep,name=code_overrides,json=codeOverrides,proto3" json:"code_overrides,omitempty"`
 	// stagger. How long a call waits, before an attempt after the first, for a channel that can't connect. It counts as
 	// a waiting call, and stops waiting when an attempt would be too short before the deadline. Then it
 	// ends with the last error. When the channel is back, calls that have waited return spread over up to 10 times
@@ -1717,7 +1311,7 @@ type RetryPolicy struct {
 
 func (x *RetryPolicy) Reset() {
 	*x = RetryPolicy{}
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[6]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1729,7 +1323,7 @@ func (x *RetryPolicy) String() string {
 func (*RetryPolicy) ProtoMessage() {}
 
 func (x *RetryPolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[6]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1742,7 +1336,7 @@ func (x *RetryPolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryPolicy.ProtoReflect.Descriptor instead.
 func (*RetryPolicy) Descriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{6}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *RetryPolicy) GetMaxAttempts() uint32 {
@@ -1857,13 +1451,6 @@ func (x *RetryPolicy) GetWaitForReadyOnRetry() bool {
 	return false
 }
 
-func (x *RetryPolicy) GetCodeOverrides() []*CodeOverride {
-	if x != nil {
-		return x.CodeOverrides
-	}
-	return nil
-}
-
 func (x *RetryPolicy) GetMaxConnectionWait() *durationpb.Duration {
 	if x != nil {
 		return x.MaxConnectionWait
@@ -1883,136 +1470,6 @@ func (x *RetryPolicy) GetPerAttemptRecvTimeout() *durationpb.Duration {
 		return x.PerAttemptRecvTimeout
 	}
 	return nil
-}
-
-// CodeOverride lets some failures count as if they had another code, in this policy only: the caller
-// still gets the server's own status.
-type CodeOverride struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// stagger. The codes that the server sends. Required.
-	Codes []StatusCode `protobuf:"varint,1,rep,packed,name=codes,proto3,enum=stagger.policy.v1.StatusCode" json:"codes,omitempty"`
-	// stagger. Only if the status message contains this text, case-sensitive. Absent: any message.
-	MessageContains string `protobuf:"bytes,2,opt,name=message_contains,json=messageContains,proto3" json:"message_contains,omitempty"`
-	// stagger. The code that it counts as. Required.
-	As StatusCode `protobuf:"varint,3,opt,name=as,proto3,enum=stagger.policy.v1.StatusCode" json:"as,omitempty"`
-	// stagger. Only if the status has such an ErrorInfo among its details. Absent: with or without.
-	ErrorInfo     *ErrorInfo `protobuf:"bytes,4,opt,name=error_info,json=errorInfo,proto3" json:"error_info,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *CodeOverride) Reset() {
-	*x = CodeOverride{}
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[7]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *CodeOverride) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*CodeOverride) ProtoMessage() {}
-
-func (x *CodeOverride) ProtoReflect() protoreflect.Message {
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[7]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use CodeOverride.ProtoReflect.Descriptor instead.
-func (*CodeOverride) Descriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{7}
-}
-
-func (x *CodeOverride) GetCodes() []StatusCode {
-	if x != nil {
-		return x.Codes
-	}
-	return nil
-}
-
-func (x *CodeOverride) GetMessageContains() string {
-	if x != nil {
-		return x.MessageContains
-	}
-	return ""
-}
-
-func (x *CodeOverride) GetAs() StatusCode {
-	if x != nil {
-		return x.As
-	}
-	return StatusCode_STATUS_CODE_UNSPECIFIED
-}
-
-func (x *CodeOverride) GetErrorInfo() *ErrorInfo {
-	if x != nil {
-		return x.ErrorInfo
-	}
-	return nil
-}
-
-// ErrorInfo describes a google.rpc.ErrorInfo among the details of a status. At least one of the two is required; both are
-// case-sensitive.
-type ErrorInfo struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// stagger. Its domain, such as "orders.acme.com". Absent: any.
-	Domain string `protobuf:"bytes,1,opt,name=domain,proto3" json:"domain,omitempty"`
-	// stagger. Its reason, such as "QUEUE_FULL". Absent: any.
-	Reason        string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ErrorInfo) Reset() {
-	*x = ErrorInfo{}
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[8]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ErrorInfo) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ErrorInfo) ProtoMessage() {}
-
-func (x *ErrorInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[8]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ErrorInfo.ProtoReflect.Descriptor instead.
-func (*ErrorInfo) Descriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{8}
-}
-
-func (x *ErrorInfo) GetDomain() string {
-	if x != nil {
-		return x.Domain
-	}
-	return ""
-}
-
-func (x *ErrorInfo) GetReason() string {
-	if x != nil {
-		return x.Reason
-	}
-	return ""
 }
 
 // CodePolicy has the separate settings of some codes.
@@ -2037,10 +1494,6 @@ type CodePolicy struct {
 	// 0.01 to 100, at most two decimals; 1 when absent. It affects budgets that charge by cost:
 	// ratio and refund.
 	CostFactor *float64 `protobuf:"fixed64,8,opt,name=cost_factor,json=costFactor,proto3,oneof" json:"cost_factor,omitempty"`
-	// stagger. Only if the status has such an ErrorInfo among its details. Absent: with or without.
-	ErrorInfo *ErrorInfo `protobuf:"bytes,9,opt,name=error_info,json=errorInfo,proto3" json:"error_info,omitempty"`
-	// stagger. Whether the server has worked on an attempt that failed like this.
-	Processed Processed `protobuf:"varint,10,opt,name=processed,proto3,enum=stagger.policy.v1.Processed" json:"processed,omitempty"`
 	// stagger. true: retried only if the server names a delay (grpc-retry-pushback-ms, RetryInfo or retry-after), as the
 	// OTLP specification asks for RESOURCE_EXHAUSTED.
 	OnlyWithServerDelay bool `protobuf:"varint,11,opt,name=only_with_server_delay,json=onlyWithServerDelay,proto3" json:"only_with_server_delay,omitempty"`
@@ -2050,7 +1503,7 @@ type CodePolicy struct {
 
 func (x *CodePolicy) Reset() {
 	*x = CodePolicy{}
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[9]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2062,7 +1515,7 @@ func (x *CodePolicy) String() string {
 func (*CodePolicy) ProtoMessage() {}
 
 func (x *CodePolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[9]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2075,7 +1528,7 @@ func (x *CodePolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CodePolicy.ProtoReflect.Descriptor instead.
 func (*CodePolicy) Descriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{9}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *CodePolicy) GetCodes() []StatusCode {
@@ -2134,20 +1587,6 @@ func (x *CodePolicy) GetCostFactor() float64 {
 	return 0
 }
 
-func (x *CodePolicy) GetErrorInfo() *ErrorInfo {
-	if x != nil {
-		return x.ErrorInfo
-	}
-	return nil
-}
-
-func (x *CodePolicy) GetProcessed() Processed {
-	if x != nil {
-		return x.Processed
-	}
-	return Processed_PROCESSED_UNSPECIFIED
-}
-
 func (x *CodePolicy) GetOnlyWithServerDelay() bool {
 	if x != nil {
 		return x.OnlyWithServerDelay
@@ -2186,7 +1625,7 @@ type HedgingPolicy struct {
 
 func (x *HedgingPolicy) Reset() {
 	*x = HedgingPolicy{}
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[10]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2198,7 +1637,7 @@ func (x *HedgingPolicy) String() string {
 func (*HedgingPolicy) ProtoMessage() {}
 
 func (x *HedgingPolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[10]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2211,7 +1650,7 @@ func (x *HedgingPolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HedgingPolicy.ProtoReflect.Descriptor instead.
 func (*HedgingPolicy) Descriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{10}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *HedgingPolicy) GetMaxAttempts() uint32 {
@@ -2288,7 +1727,7 @@ type HedgingQuantile struct {
 
 func (x *HedgingQuantile) Reset() {
 	*x = HedgingQuantile{}
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[11]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2300,7 +1739,7 @@ func (x *HedgingQuantile) String() string {
 func (*HedgingQuantile) ProtoMessage() {}
 
 func (x *HedgingQuantile) ProtoReflect() protoreflect.Message {
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[11]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2313,7 +1752,7 @@ func (x *HedgingQuantile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HedgingQuantile.ProtoReflect.Descriptor instead.
 func (*HedgingQuantile) Descriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{11}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *HedgingQuantile) GetQuantile() float64 {
@@ -2352,7 +1791,7 @@ type RetryThrottling struct {
 
 func (x *RetryThrottling) Reset() {
 	*x = RetryThrottling{}
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[12]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2364,7 +1803,7 @@ func (x *RetryThrottling) String() string {
 func (*RetryThrottling) ProtoMessage() {}
 
 func (x *RetryThrottling) ProtoReflect() protoreflect.Message {
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[12]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2377,7 +1816,7 @@ func (x *RetryThrottling) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryThrottling.ProtoReflect.Descriptor instead.
 func (*RetryThrottling) Descriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{12}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *RetryThrottling) GetMaxTokens() uint32 {
@@ -2417,7 +1856,7 @@ type Budget struct {
 
 func (x *Budget) Reset() {
 	*x = Budget{}
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[13]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2429,7 +1868,7 @@ func (x *Budget) String() string {
 func (*Budget) ProtoMessage() {}
 
 func (x *Budget) ProtoReflect() protoreflect.Message {
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[13]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2442,7 +1881,7 @@ func (x *Budget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Budget.ProtoReflect.Descriptor instead.
 func (*Budget) Descriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{13}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Budget) GetName() string {
@@ -2559,18 +1998,14 @@ type RatioBudget struct {
 	// stagger. The cost of a hedge, which runs in parallel to an attempt that has not failed: the server works on both.
 	// 1 to 1000, at most four decimals; timeoutCost when absent. A hedge that wins returns its cost, and a bonus in
 	// the same proportion as timeoutBonus to timeoutCost.
-	HedgeCost *float64 `protobuf:"fixed64,7,opt,name=hedge_cost,json=hedgeCost,proto3,oneof" json:"hedge_cost,omitempty"`
-	// stagger. A pool that the processes of a fleet share, and lease their reserve from. Reserves of
-	// minPerSecond add up over clients; this is for fleets of many clients with little traffic each. Not
-	// together with min_per_second. The program provides the pool: interceptor.WithFleet.
-	Fleet         *FleetPool `protobuf:"bytes,6,opt,name=fleet,proto3" json:"fleet,omitempty"`
+	HedgeCost     *float64 `protobuf:"fixed64,7,opt,name=hedge_cost,json=hedgeCost,proto3,oneof" json:"hedge_cost,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *RatioBudget) Reset() {
 	*x = RatioBudget{}
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[14]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2582,7 +2017,7 @@ func (x *RatioBudget) String() string {
 func (*RatioBudget) ProtoMessage() {}
 
 func (x *RatioBudget) ProtoReflect() protoreflect.Message {
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[14]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2595,7 +2030,7 @@ func (x *RatioBudget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RatioBudget.ProtoReflect.Descriptor instead.
 func (*RatioBudget) Descriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{14}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *RatioBudget) GetPercent() float64 {
@@ -2640,70 +2075,6 @@ func (x *RatioBudget) GetHedgeCost() float64 {
 	return 0
 }
 
-func (x *RatioBudget) GetFleet() *FleetPool {
-	if x != nil {
-		return x.Fleet
-	}
-	return nil
-}
-
-// FleetPool is a pool of extra attempts for a whole fleet.
-type FleetPool struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// stagger. Required. All processes that use the same name share one pool. 1 to 64 letters, digits, "-", "_"
-	// and ".".
-	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// stagger. Required. Extra attempts per second, for all processes together. More than 0, at most 1000000, at
-	// most four decimals.
-	PerSecond     float64 `protobuf:"fixed64,2,opt,name=per_second,json=perSecond,proto3" json:"per_second,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *FleetPool) Reset() {
-	*x = FleetPool{}
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[15]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *FleetPool) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*FleetPool) ProtoMessage() {}
-
-func (x *FleetPool) ProtoReflect() protoreflect.Message {
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[15]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use FleetPool.ProtoReflect.Descriptor instead.
-func (*FleetPool) Descriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{15}
-}
-
-func (x *FleetPool) GetName() string {
-	if x != nil {
-		return x.Name
-	}
-	return ""
-}
-
-func (x *FleetPool) GetPerSecond() float64 {
-	if x != nil {
-		return x.PerSecond
-	}
-	return 0
-}
-
 // ConcurrentBudget limits the extra attempts in flight, including those that wait for their
 // backoff. It bounds the load that a server holds, but not the rate that arrives: if failures are fast,
 // many extra attempts follow each other.
@@ -2720,7 +2091,7 @@ type ConcurrentBudget struct {
 
 func (x *ConcurrentBudget) Reset() {
 	*x = ConcurrentBudget{}
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[16]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2732,7 +2103,7 @@ func (x *ConcurrentBudget) String() string {
 func (*ConcurrentBudget) ProtoMessage() {}
 
 func (x *ConcurrentBudget) ProtoReflect() protoreflect.Message {
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[16]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2745,7 +2116,7 @@ func (x *ConcurrentBudget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConcurrentBudget.ProtoReflect.Descriptor instead.
 func (*ConcurrentBudget) Descriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{16}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ConcurrentBudget) GetPercent() float64 {
@@ -2781,7 +2152,7 @@ type RefundBudget struct {
 
 func (x *RefundBudget) Reset() {
 	*x = RefundBudget{}
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[17]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2793,7 +2164,7 @@ func (x *RefundBudget) String() string {
 func (*RefundBudget) ProtoMessage() {}
 
 func (x *RefundBudget) ProtoReflect() protoreflect.Message {
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[17]
+	mi := &file_stagger_policy_v1_policy_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2806,7 +2177,7 @@ func (x *RefundBudget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RefundBudget.ProtoReflect.Descriptor instead.
 func (*RefundBudget) Descriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{17}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *RefundBudget) GetCapacity() float64 {
@@ -2841,7 +2212,7 @@ var File_stagger_policy_v1_policy_proto protoreflect.FileDescriptor
 
 const file_stagger_policy_v1_policy_proto_rawDesc = "" +
 	"\n" +
-	"\x1estagger/policy/v1/policy.proto\x12\x11stagger.policy.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\"\xe2\a\n" +
+	"\x1estagger/policy/v1/policy.proto\x12\x11stagger.policy.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\"\x8b\x06\n" +
 	"\n" +
 	"PolicyFile\x122\n" +
 	"\x15load_balancing_policy\x18\x01 \x01(\tR\x13loadBalancingPolicy\x12D\n" +
@@ -2853,22 +2224,14 @@ const file_stagger_policy_v1_policy_proto_rawDesc = "" +
 	"\abudgets\x18\xe9\a \x03(\v2\x19.stagger.policy.v1.BudgetR\abudgets\x12A\n" +
 	"\vidempotency\x18\xea\a \x01(\x0e2\x1e.stagger.policy.v1.IdempotencyR\vidempotency\x12%\n" +
 	"\vmax_waiting\x18\xeb\a \x01(\rH\x00R\n" +
-	"maxWaiting\x88\x01\x01\x12Q\n" +
-	"\x11transparent_retry\x18\xec\a \x01(\x0e2#.stagger.policy.v1.TransparentRetryR\x10transparentRetry\x12,\n" +
+	"maxWaiting\x88\x01\x01\x12,\n" +
 	"\x04mode\x18\xed\a \x01(\x0e2\x17.stagger.policy.v1.ModeR\x04mode\x12\x1e\n" +
 	"\apercent\x18\xee\a \x01(\x01H\x01R\apercent\x88\x01\x01\x122\n" +
-	"\x12max_attempts_limit\x18\xef\a \x01(\rH\x02R\x10maxAttemptsLimit\x88\x01\x01\x12;\n" +
-	"\bpolicies\x18\xf0\a \x03(\v2\x1e.stagger.policy.v1.NamedPolicyR\bpolicies\x12E\n" +
-	"\rrefused_retry\x18\xf1\a \x01(\x0e2\x1f.stagger.policy.v1.RefusedRetryR\frefusedRetryB\x0e\n" +
+	"\x12max_attempts_limit\x18\xef\a \x01(\rH\x02R\x10maxAttemptsLimit\x88\x01\x01B\x0e\n" +
 	"\f_max_waitingB\n" +
 	"\n" +
 	"\b_percentB\x15\n" +
-	"\x13_max_attempts_limit\"\xcc\x01\n" +
-	"\vNamedPolicy\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\x12C\n" +
-	"\fretry_policy\x18\x02 \x01(\v2\x1e.stagger.policy.v1.RetryPolicyH\x00R\vretryPolicy\x12I\n" +
-	"\x0ehedging_policy\x18\x03 \x01(\v2 .stagger.policy.v1.HedgingPolicyH\x00R\rhedgingPolicyB\x19\n" +
-	"\x17retry_or_hedging_policy\"\xa9\t\n" +
+	"\x13_max_attempts_limit\"\x82\a\n" +
 	"\fMethodConfig\x12+\n" +
 	"\x04name\x18\x01 \x03(\v2\x17.stagger.policy.v1.NameR\x04name\x12)\n" +
 	"\x0ewait_for_ready\x18\x02 \x01(\bH\x01R\fwaitForReady\x88\x01\x01\x123\n" +
@@ -2878,31 +2241,22 @@ const file_stagger_policy_v1_policy_proto_rawDesc = "" +
 	"\fretry_policy\x18\x06 \x01(\v2\x1e.stagger.policy.v1.RetryPolicyH\x00R\vretryPolicy\x12I\n" +
 	"\x0ehedging_policy\x18\a \x01(\v2 .stagger.policy.v1.HedgingPolicyH\x00R\rhedgingPolicy\x12A\n" +
 	"\vidempotency\x18\xe9\a \x01(\x0e2\x1e.stagger.policy.v1.IdempotencyR\vidempotency\x12K\n" +
-	"\x0fidempotency_key\x18\xea\a \x01(\v2!.stagger.policy.v1.IdempotencyKeyR\x0eidempotencyKey\x12Q\n" +
-	"\x11transparent_retry\x18\xeb\a \x01(\x0e2#.stagger.policy.v1.TransparentRetryR\x10transparentRetry\x12,\n" +
+	"\x0fidempotency_key\x18\xea\a \x01(\v2!.stagger.policy.v1.IdempotencyKeyR\x0eidempotencyKey\x12,\n" +
 	"\x04mode\x18\xec\a \x01(\x0e2\x17.stagger.policy.v1.ModeR\x04mode\x12\x1e\n" +
 	"\apercent\x18\xed\a \x01(\x01H\x04R\apercent\x88\x01\x01\x12;\n" +
 	"\tadmission\x18\xee\a \x01(\x0e2\x1c.stagger.policy.v1.AdmissionR\tadmission\x12A\n" +
-	"\vcriticality\x18\xef\a \x01(\x0e2\x1e.stagger.policy.v1.CriticalityR\vcriticality\x12E\n" +
-	"\rrefused_retry\x18\xf0\a \x01(\x0e2\x1f.stagger.policy.v1.RefusedRetryR\frefusedRetry\x12*\n" +
-	"\x10send_criticality\x18\xf1\a \x01(\bR\x0fsendCriticality\x12F\n" +
-	"\rignore_advice\x18\xfc\a \x03(\v2 .stagger.policy.v1.IgnoredAdviceR\fignoreAdvice\x12\x17\n" +
-	"\x06policy\x18\xfd\a \x01(\tR\x06policyB\x19\n" +
+	"\vcriticality\x18\xef\a \x01(\x0e2\x1e.stagger.policy.v1.CriticalityR\vcriticalityB\x19\n" +
 	"\x17retry_or_hedging_policyB\x11\n" +
 	"\x0f_wait_for_readyB\x1c\n" +
 	"\x1a_max_request_message_bytesB\x1d\n" +
 	"\x1b_max_response_message_bytesB\n" +
 	"\n" +
-	"\b_percent\"7\n" +
-	"\rIgnoredAdvice\x12\x0e\n" +
-	"\x02on\x18\x01 \x01(\tR\x02on\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\tR\x06reason\"(\n" +
+	"\b_percent\"(\n" +
 	"\x0eIdempotencyKey\x12\x16\n" +
 	"\x06header\x18\x01 \x01(\tR\x06header\"8\n" +
 	"\x04Name\x12\x18\n" +
 	"\aservice\x18\x01 \x01(\tR\aservice\x12\x16\n" +
-	"\x06method\x18\x02 \x01(\tR\x06method\"\x88\n" +
-	"\n" +
+	"\x06method\x18\x02 \x01(\tR\x06method\"\xbf\t\n" +
 	"\vRetryPolicy\x12!\n" +
 	"\fmax_attempts\x18\x01 \x01(\rR\vmaxAttempts\x12B\n" +
 	"\x0finitial_backoff\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x0einitialBackoff\x12:\n" +
@@ -2920,22 +2274,12 @@ const file_stagger_policy_v1_policy_proto_rawDesc = "" +
 	"\x10min_attempt_time\x18\xf0\a \x01(\v2\x19.google.protobuf.DurationR\x0eminAttemptTime\x129\n" +
 	"\bper_code\x18\xf1\a \x03(\v2\x1d.stagger.policy.v1.CodePolicyR\aperCode\x12/\n" +
 	"\x05chain\x18\xf2\a \x01(\x0e2\x18.stagger.policy.v1.ChainR\x05chain\x12:\n" +
-	"\x17wait_for_ready_on_retry\x18\xf3\a \x01(\bH\x00R\x13waitForReadyOnRetry\x88\x01\x01\x12G\n" +
-	"\x0ecode_overrides\x18\xf4\a \x03(\v2\x1f.stagger.policy.v1.CodeOverrideR\rcodeOverrides\x12J\n" +
+	"\x17wait_for_ready_on_retry\x18\xf3\a \x01(\bH\x00R\x13waitForReadyOnRetry\x88\x01\x01\x12J\n" +
 	"\x13max_connection_wait\x18\xf5\a \x01(\v2\x19.google.protobuf.DurationR\x11maxConnectionWait\x12?\n" +
 	"\vfirst_retry\x18\xf6\a \x01(\x0e2\x1d.stagger.policy.v1.FirstRetryR\n" +
 	"firstRetry\x12S\n" +
 	"\x18per_attempt_recv_timeout\x18\xf7\a \x01(\v2\x19.google.protobuf.DurationR\x15perAttemptRecvTimeoutB\x1a\n" +
-	"\x18_wait_for_ready_on_retry\"\xda\x01\n" +
-	"\fCodeOverride\x123\n" +
-	"\x05codes\x18\x01 \x03(\x0e2\x1d.stagger.policy.v1.StatusCodeR\x05codes\x12)\n" +
-	"\x10message_contains\x18\x02 \x01(\tR\x0fmessageContains\x12-\n" +
-	"\x02as\x18\x03 \x01(\x0e2\x1d.stagger.policy.v1.StatusCodeR\x02as\x12;\n" +
-	"\n" +
-	"error_info\x18\x04 \x01(\v2\x1c.stagger.policy.v1.ErrorInfoR\terrorInfo\";\n" +
-	"\tErrorInfo\x12\x16\n" +
-	"\x06domain\x18\x01 \x01(\tR\x06domain\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\tR\x06reason\"\x8f\x05\n" +
+	"\x18_wait_for_ready_on_retry\"\x96\x04\n" +
 	"\n" +
 	"CodePolicy\x123\n" +
 	"\x05codes\x18\x01 \x03(\x0e2\x1d.stagger.policy.v1.StatusCodeR\x05codes\x12&\n" +
@@ -2947,11 +2291,7 @@ const file_stagger_policy_v1_policy_proto_rawDesc = "" +
 	"\x06growth\x18\x06 \x01(\x0e2\x19.stagger.policy.v1.GrowthR\x06growth\x121\n" +
 	"\x06jitter\x18\a \x01(\x0e2\x19.stagger.policy.v1.JitterR\x06jitter\x12$\n" +
 	"\vcost_factor\x18\b \x01(\x01H\x02R\n" +
-	"costFactor\x88\x01\x01\x12;\n" +
-	"\n" +
-	"error_info\x18\t \x01(\v2\x1c.stagger.policy.v1.ErrorInfoR\terrorInfo\x12:\n" +
-	"\tprocessed\x18\n" +
-	" \x01(\x0e2\x1c.stagger.policy.v1.ProcessedR\tprocessed\x123\n" +
+	"costFactor\x88\x01\x01\x123\n" +
 	"\x16only_with_server_delay\x18\v \x01(\bR\x13onlyWithServerDelayB\x0f\n" +
 	"\r_max_attemptsB\x15\n" +
 	"\x13_backoff_multiplierB\x0e\n" +
@@ -2983,7 +2323,7 @@ const file_stagger_policy_v1_policy_proto_rawDesc = "" +
 	"concurrent\x18\x05 \x01(\v2#.stagger.policy.v1.ConcurrentBudgetH\x00R\n" +
 	"concurrent\x129\n" +
 	"\x06refund\x18\x06 \x01(\v2\x1f.stagger.policy.v1.RefundBudgetH\x00R\x06refundB\x06\n" +
-	"\x04kind\"\x85\x03\n" +
+	"\x04kind\"\xd1\x02\n" +
 	"\vRatioBudget\x12\x1d\n" +
 	"\apercent\x18\x01 \x01(\x01H\x00R\apercent\x88\x01\x01\x12)\n" +
 	"\x0emin_per_second\x18\x02 \x01(\x01H\x01R\fminPerSecond\x88\x01\x01\x121\n" +
@@ -2991,18 +2331,13 @@ const file_stagger_policy_v1_policy_proto_rawDesc = "" +
 	"\ftimeout_cost\x18\x04 \x01(\x01H\x02R\vtimeoutCost\x88\x01\x01\x12(\n" +
 	"\rtimeout_bonus\x18\x05 \x01(\x01H\x03R\ftimeoutBonus\x88\x01\x01\x12\"\n" +
 	"\n" +
-	"hedge_cost\x18\a \x01(\x01H\x04R\thedgeCost\x88\x01\x01\x122\n" +
-	"\x05fleet\x18\x06 \x01(\v2\x1c.stagger.policy.v1.FleetPoolR\x05fleetB\n" +
+	"hedge_cost\x18\a \x01(\x01H\x04R\thedgeCost\x88\x01\x01B\n" +
 	"\n" +
 	"\b_percentB\x11\n" +
 	"\x0f_min_per_secondB\x0f\n" +
 	"\r_timeout_costB\x10\n" +
 	"\x0e_timeout_bonusB\r\n" +
-	"\v_hedge_cost\">\n" +
-	"\tFleetPool\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1d\n" +
-	"\n" +
-	"per_second\x18\x02 \x01(\x01R\tperSecond\"\\\n" +
+	"\v_hedge_cost\"\\\n" +
 	"\x10ConcurrentBudget\x12\x1d\n" +
 	"\apercent\x18\x01 \x01(\x01H\x00R\apercent\x88\x01\x01\x12\x15\n" +
 	"\x03min\x18\x02 \x01(\rH\x01R\x03min\x88\x01\x01B\n" +
@@ -3024,12 +2359,11 @@ const file_stagger_policy_v1_policy_proto_rawDesc = "" +
 	"\x10MODE_UNSPECIFIED\x10\x00\x12\x10\n" +
 	"\fMODE_ENFORCE\x10\x01\x12\x10\n" +
 	"\fMODE_OBSERVE\x10\x02\x12\f\n" +
-	"\bMODE_OFF\x10\x03*d\n" +
+	"\bMODE_OFF\x10\x03*P\n" +
 	"\tAdmission\x12\x19\n" +
 	"\x15ADMISSION_UNSPECIFIED\x10\x00\x12\x12\n" +
 	"\x0eADMISSION_NONE\x10\x01\x12\x14\n" +
-	"\x10ADMISSION_REFUSE\x10\x02\x12\x12\n" +
-	"\x0eADMISSION_AUTO\x10\x03*x\n" +
+	"\x10ADMISSION_REFUSE\x10\x02*x\n" +
 	"\vCriticality\x12\x1b\n" +
 	"\x17CRITICALITY_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\x15CRITICALITY_SHEDDABLE\x10\x01\x12\x17\n" +
@@ -3039,19 +2373,7 @@ const file_stagger_policy_v1_policy_proto_rawDesc = "" +
 	"\x17IDEMPOTENCY_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12IDEMPOTENCY_ASSUME\x10\x01\x12\x18\n" +
 	"\x14IDEMPOTENCY_DECLARED\x10\x02\x12\x14\n" +
-	"\x10IDEMPOTENCY_NONE\x10\x03*n\n" +
-	"\x10TransparentRetry\x12!\n" +
-	"\x1dTRANSPARENT_RETRY_UNSPECIFIED\x10\x00\x12\x1b\n" +
-	"\x17TRANSPARENT_RETRY_ALLOW\x10\x01\x12\x1a\n" +
-	"\x16TRANSPARENT_RETRY_DENY\x10\x02*^\n" +
-	"\fRefusedRetry\x12\x1d\n" +
-	"\x19REFUSED_RETRY_UNSPECIFIED\x10\x00\x12\x17\n" +
-	"\x13REFUSED_RETRY_ALLOW\x10\x01\x12\x16\n" +
-	"\x12REFUSED_RETRY_DENY\x10\x02*M\n" +
-	"\tProcessed\x12\x19\n" +
-	"\x15PROCESSED_UNSPECIFIED\x10\x00\x12\x13\n" +
-	"\x0fPROCESSED_MAYBE\x10\x01\x12\x10\n" +
-	"\fPROCESSED_NO\x10\x02*S\n" +
+	"\x10IDEMPOTENCY_NONE\x10\x03*S\n" +
 	"\x05Chain\x12\x15\n" +
 	"\x11CHAIN_UNSPECIFIED\x10\x00\x12\x0f\n" +
 	"\vCHAIN_ALLOW\x10\x01\x12\x0e\n" +
@@ -3122,118 +2444,95 @@ func file_stagger_policy_v1_policy_proto_rawDescGZIP() []byte {
 	return file_stagger_policy_v1_policy_proto_rawDescData
 }
 
-var file_stagger_policy_v1_policy_proto_enumTypes = make([]protoimpl.EnumInfo, 15)
-var file_stagger_policy_v1_policy_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
+var file_stagger_policy_v1_policy_proto_enumTypes = make([]protoimpl.EnumInfo, 12)
+var file_stagger_policy_v1_policy_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
 var file_stagger_policy_v1_policy_proto_goTypes = []any{
 	(Mode)(0),                   // 0: stagger.policy.v1.Mode
 	(Admission)(0),              // 1: stagger.policy.v1.Admission
 	(Criticality)(0),            // 2: stagger.policy.v1.Criticality
 	(Idempotency)(0),            // 3: stagger.policy.v1.Idempotency
-	(TransparentRetry)(0),       // 4: stagger.policy.v1.TransparentRetry
-	(RefusedRetry)(0),           // 5: stagger.policy.v1.RefusedRetry
-	(Processed)(0),              // 6: stagger.policy.v1.Processed
-	(Chain)(0),                  // 7: stagger.policy.v1.Chain
-	(Growth)(0),                 // 8: stagger.policy.v1.Growth
-	(Jitter)(0),                 // 9: stagger.policy.v1.Jitter
-	(AttemptTimeoutAction)(0),   // 10: stagger.policy.v1.AttemptTimeoutAction
-	(FirstRetry)(0),             // 11: stagger.policy.v1.FirstRetry
-	(CommitOn)(0),               // 12: stagger.policy.v1.CommitOn
-	(BudgetScope)(0),            // 13: stagger.policy.v1.BudgetScope
-	(StatusCode)(0),             // 14: stagger.policy.v1.StatusCode
-	(*PolicyFile)(nil),          // 15: stagger.policy.v1.PolicyFile
-	(*NamedPolicy)(nil),         // 16: stagger.policy.v1.NamedPolicy
-	(*MethodConfig)(nil),        // 17: stagger.policy.v1.MethodConfig
-	(*IgnoredAdvice)(nil),       // 18: stagger.policy.v1.IgnoredAdvice
-	(*IdempotencyKey)(nil),      // 19: stagger.policy.v1.IdempotencyKey
-	(*Name)(nil),                // 20: stagger.policy.v1.Name
-	(*RetryPolicy)(nil),         // 21: stagger.policy.v1.RetryPolicy
-	(*CodeOverride)(nil),        // 22: stagger.policy.v1.CodeOverride
-	(*ErrorInfo)(nil),           // 23: stagger.policy.v1.ErrorInfo
-	(*CodePolicy)(nil),          // 24: stagger.policy.v1.CodePolicy
-	(*HedgingPolicy)(nil),       // 25: stagger.policy.v1.HedgingPolicy
-	(*HedgingQuantile)(nil),     // 26: stagger.policy.v1.HedgingQuantile
-	(*RetryThrottling)(nil),     // 27: stagger.policy.v1.RetryThrottling
-	(*Budget)(nil),              // 28: stagger.policy.v1.Budget
-	(*RatioBudget)(nil),         // 29: stagger.policy.v1.RatioBudget
-	(*FleetPool)(nil),           // 30: stagger.policy.v1.FleetPool
-	(*ConcurrentBudget)(nil),    // 31: stagger.policy.v1.ConcurrentBudget
-	(*RefundBudget)(nil),        // 32: stagger.policy.v1.RefundBudget
-	(*structpb.ListValue)(nil),  // 33: google.protobuf.ListValue
-	(*structpb.Struct)(nil),     // 34: google.protobuf.Struct
-	(*durationpb.Duration)(nil), // 35: google.protobuf.Duration
+	(Chain)(0),                  // 4: stagger.policy.v1.Chain
+	(Growth)(0),                 // 5: stagger.policy.v1.Growth
+	(Jitter)(0),                 // 6: stagger.policy.v1.Jitter
+	(AttemptTimeoutAction)(0),   // 7: stagger.policy.v1.AttemptTimeoutAction
+	(FirstRetry)(0),             // 8: stagger.policy.v1.FirstRetry
+	(CommitOn)(0),               // 9: stagger.policy.v1.CommitOn
+	(BudgetScope)(0),            // 10: stagger.policy.v1.BudgetScope
+	(StatusCode)(0),             // 11: stagger.policy.v1.StatusCode
+	(*PolicyFile)(nil),          // 12: stagger.policy.v1.PolicyFile
+	(*MethodConfig)(nil),        // 13: stagger.policy.v1.MethodConfig
+	(*IdempotencyKey)(nil),      // 14: stagger.policy.v1.IdempotencyKey
+	(*Name)(nil),                // 15: stagger.policy.v1.Name
+	(*RetryPolicy)(nil),         // 16: stagger.policy.v1.RetryPolicy
+	(*CodePolicy)(nil),          // 17: stagger.policy.v1.CodePolicy
+	(*HedgingPolicy)(nil),       // 18: stagger.policy.v1.HedgingPolicy
+	(*HedgingQuantile)(nil),     // 19: stagger.policy.v1.HedgingQuantile
+	(*RetryThrottling)(nil),     // 20: stagger.policy.v1.RetryThrottling
+	(*Budget)(nil),              // 21: stagger.policy.v1.Budget
+	(*RatioBudget)(nil),         // 22: stagger.policy.v1.RatioBudget
+	(*ConcurrentBudget)(nil),    // 23: stagger.policy.v1.ConcurrentBudget
+	(*RefundBudget)(nil),        // 24: stagger.policy.v1.RefundBudget
+	(*structpb.ListValue)(nil),  // 25: google.protobuf.ListValue
+	(*structpb.Struct)(nil),     // 26: google.protobuf.Struct
+	(*durationpb.Duration)(nil), // 27: google.protobuf.Duration
 }
 var file_stagger_policy_v1_policy_proto_depIdxs = []int32{
-	17, // 0: stagger.policy.v1.PolicyFile.method_config:type_name -> stagger.policy.v1.MethodConfig
-	27, // 1: stagger.policy.v1.PolicyFile.retry_throttling:type_name -> stagger.policy.v1.RetryThrottling
-	33, // 2: stagger.policy.v1.PolicyFile.load_balancing_config:type_name -> google.protobuf.ListValue
-	34, // 3: stagger.policy.v1.PolicyFile.health_check_config:type_name -> google.protobuf.Struct
-	34, // 4: stagger.policy.v1.PolicyFile.connection_scaling:type_name -> google.protobuf.Struct
-	28, // 5: stagger.policy.v1.PolicyFile.budgets:type_name -> stagger.policy.v1.Budget
+	13, // 0: stagger.policy.v1.PolicyFile.method_config:type_name -> stagger.policy.v1.MethodConfig
+	20, // 1: stagger.policy.v1.PolicyFile.retry_throttling:type_name -> stagger.policy.v1.RetryThrottling
+	25, // 2: stagger.policy.v1.PolicyFile.load_balancing_config:type_name -> google.protobuf.ListValue
+	26, // 3: stagger.policy.v1.PolicyFile.health_check_config:type_name -> google.protobuf.Struct
+	26, // 4: stagger.policy.v1.PolicyFile.connection_scaling:type_name -> google.protobuf.Struct
+	21, // 5: stagger.policy.v1.PolicyFile.budgets:type_name -> stagger.policy.v1.Budget
 	3,  // 6: stagger.policy.v1.PolicyFile.idempotency:type_name -> stagger.policy.v1.Idempotency
-	4,  // 7: stagger.policy.v1.PolicyFile.transparent_retry:type_name -> stagger.policy.v1.TransparentRetry
-	0,  // 8: stagger.policy.v1.PolicyFile.mode:type_name -> stagger.policy.v1.Mode
-	16, // 9: stagger.policy.v1.PolicyFile.policies:type_name -> stagger.policy.v1.NamedPolicy
-	5,  // 10: stagger.policy.v1.PolicyFile.refused_retry:type_name -> stagger.policy.v1.RefusedRetry
-	21, // 11: stagger.policy.v1.NamedPolicy.retry_policy:type_name -> stagger.policy.v1.RetryPolicy
-	25, // 12: stagger.policy.v1.NamedPolicy.hedging_policy:type_name -> stagger.policy.v1.HedgingPolicy
-	20, // 13: stagger.policy.v1.MethodConfig.name:type_name -> stagger.policy.v1.Name
-	35, // 14: stagger.policy.v1.MethodConfig.timeout:type_name -> google.protobuf.Duration
-	21, // 15: stagger.policy.v1.MethodConfig.retry_policy:type_name -> stagger.policy.v1.RetryPolicy
-	25, // 16: stagger.policy.v1.MethodConfig.hedging_policy:type_name -> stagger.policy.v1.HedgingPolicy
-	3,  // 17: stagger.policy.v1.MethodConfig.idempotency:type_name -> stagger.policy.v1.Idempotency
-	19, // 18: stagger.policy.v1.MethodConfig.idempotency_key:type_name -> stagger.policy.v1.IdempotencyKey
-	4,  // 19: stagger.policy.v1.MethodConfig.transparent_retry:type_name -> stagger.policy.v1.TransparentRetry
-	0,  // 20: stagger.policy.v1.MethodConfig.mode:type_name -> stagger.policy.v1.Mode
-	1,  // 21: stagger.policy.v1.MethodConfig.admission:type_name -> stagger.policy.v1.Admission
-	2,  // 22: stagger.policy.v1.MethodConfig.criticality:type_name -> stagger.policy.v1.Criticality
-	5,  // 23: stagger.policy.v1.MethodConfig.refused_retry:type_name -> stagger.policy.v1.RefusedRetry
-	18, // 24: stagger.policy.v1.MethodConfig.ignore_advice:type_name -> stagger.policy.v1.IgnoredAdvice
-	35, // 25: stagger.policy.v1.RetryPolicy.initial_backoff:type_name -> google.protobuf.Duration
-	35, // 26: stagger.policy.v1.RetryPolicy.max_backoff:type_name -> google.protobuf.Duration
-	14, // 27: stagger.policy.v1.RetryPolicy.retryable_status_codes:type_name -> stagger.policy.v1.StatusCode
-	8,  // 28: stagger.policy.v1.RetryPolicy.growth:type_name -> stagger.policy.v1.Growth
-	9,  // 29: stagger.policy.v1.RetryPolicy.jitter:type_name -> stagger.policy.v1.Jitter
-	35, // 30: stagger.policy.v1.RetryPolicy.per_attempt_timeout:type_name -> google.protobuf.Duration
-	10, // 31: stagger.policy.v1.RetryPolicy.on_attempt_timeout:type_name -> stagger.policy.v1.AttemptTimeoutAction
-	12, // 32: stagger.policy.v1.RetryPolicy.commit_on:type_name -> stagger.policy.v1.CommitOn
-	35, // 33: stagger.policy.v1.RetryPolicy.max_pushback:type_name -> google.protobuf.Duration
-	35, // 34: stagger.policy.v1.RetryPolicy.min_attempt_time:type_name -> google.protobuf.Duration
-	24, // 35: stagger.policy.v1.RetryPolicy.per_code:type_name -> stagger.policy.v1.CodePolicy
-	7,  // 36: stagger.policy.v1.RetryPolicy.chain:type_name -> stagger.policy.v1.Chain
-	22, // 37: stagger.policy.v1.RetryPolicy.code_overrides:type_name -> stagger.policy.v1.CodeOverride
-	35, // 38: stagger.policy.v1.RetryPolicy.max_connection_wait:type_name -> google.protobuf.Duration
-	11, // 39: stagger.policy.v1.RetryPolicy.first_retry:type_name -> stagger.policy.v1.FirstRetry
-	35, // 40: stagger.policy.v1.RetryPolicy.per_attempt_recv_timeout:type_name -> google.protobuf.Duration
-	14, // 41: stagger.policy.v1.CodeOverride.codes:type_name -> stagger.policy.v1.StatusCode
-	14, // 42: stagger.policy.v1.CodeOverride.as:type_name -> stagger.policy.v1.StatusCode
-	23, // 43: stagger.policy.v1.CodeOverride.error_info:type_name -> stagger.policy.v1.ErrorInfo
-	14, // 44: stagger.policy.v1.CodePolicy.codes:type_name -> stagger.policy.v1.StatusCode
-	35, // 45: stagger.policy.v1.CodePolicy.initial_backoff:type_name -> google.protobuf.Duration
-	35, // 46: stagger.policy.v1.CodePolicy.max_backoff:type_name -> google.protobuf.Duration
-	8,  // 47: stagger.policy.v1.CodePolicy.growth:type_name -> stagger.policy.v1.Growth
-	9,  // 48: stagger.policy.v1.CodePolicy.jitter:type_name -> stagger.policy.v1.Jitter
-	23, // 49: stagger.policy.v1.CodePolicy.error_info:type_name -> stagger.policy.v1.ErrorInfo
-	6,  // 50: stagger.policy.v1.CodePolicy.processed:type_name -> stagger.policy.v1.Processed
-	35, // 51: stagger.policy.v1.HedgingPolicy.hedging_delay:type_name -> google.protobuf.Duration
-	14, // 52: stagger.policy.v1.HedgingPolicy.non_fatal_status_codes:type_name -> stagger.policy.v1.StatusCode
-	26, // 53: stagger.policy.v1.HedgingPolicy.hedging_quantile:type_name -> stagger.policy.v1.HedgingQuantile
-	35, // 54: stagger.policy.v1.HedgingPolicy.max_pushback:type_name -> google.protobuf.Duration
-	35, // 55: stagger.policy.v1.HedgingPolicy.min_attempt_time:type_name -> google.protobuf.Duration
-	35, // 56: stagger.policy.v1.HedgingPolicy.max_connection_wait:type_name -> google.protobuf.Duration
-	35, // 57: stagger.policy.v1.HedgingQuantile.min:type_name -> google.protobuf.Duration
-	35, // 58: stagger.policy.v1.HedgingQuantile.max:type_name -> google.protobuf.Duration
-	13, // 59: stagger.policy.v1.Budget.scope:type_name -> stagger.policy.v1.BudgetScope
-	29, // 60: stagger.policy.v1.Budget.ratio:type_name -> stagger.policy.v1.RatioBudget
-	27, // 61: stagger.policy.v1.Budget.throttle:type_name -> stagger.policy.v1.RetryThrottling
-	31, // 62: stagger.policy.v1.Budget.concurrent:type_name -> stagger.policy.v1.ConcurrentBudget
-	32, // 63: stagger.policy.v1.Budget.refund:type_name -> stagger.policy.v1.RefundBudget
-	35, // 64: stagger.policy.v1.RatioBudget.window:type_name -> google.protobuf.Duration
-	30, // 65: stagger.policy.v1.RatioBudget.fleet:type_name -> stagger.policy.v1.FleetPool
-	66, // [66:66] is the sub-list for method output_type
-	66, // [66:66] is the sub-list for method input_type
-	66, // [66:66] is the sub-list for extension type_name
-	66, // [66:66] is the sub-list for extension extendee
-	0,  // [0:66] is the sub-list for field type_name
+	0,  // 7: stagger.policy.v1.PolicyFile.mode:type_name -> stagger.policy.v1.Mode
+	15, // 8: stagger.policy.v1.MethodConfig.name:type_name -> stagger.policy.v1.Name
+	27, // 9: stagger.policy.v1.MethodConfig.timeout:type_name -> google.protobuf.Duration
+	16, // 10: stagger.policy.v1.MethodConfig.retry_policy:type_name -> stagger.policy.v1.RetryPolicy
+	18, // 11: stagger.policy.v1.MethodConfig.hedging_policy:type_name -> stagger.policy.v1.HedgingPolicy
+	3,  // 12: stagger.policy.v1.MethodConfig.idempotency:type_name -> stagger.policy.v1.Idempotency
+	14, // 13: stagger.policy.v1.MethodConfig.idempotency_key:type_name -> stagger.policy.v1.IdempotencyKey
+	0,  // 14: stagger.policy.v1.MethodConfig.mode:type_name -> stagger.policy.v1.Mode
+	1,  // 15: stagger.policy.v1.MethodConfig.admission:type_name -> stagger.policy.v1.Admission
+	2,  // 16: stagger.policy.v1.MethodConfig.criticality:type_name -> stagger.policy.v1.Criticality
+	27, // 17: stagger.policy.v1.RetryPolicy.initial_backoff:type_name -> google.protobuf.Duration
+	27, // 18: stagger.policy.v1.RetryPolicy.max_backoff:type_name -> google.protobuf.Duration
+	11, // 19: stagger.policy.v1.RetryPolicy.retryable_status_codes:type_name -> stagger.policy.v1.StatusCode
+	5,  // 20: stagger.policy.v1.RetryPolicy.growth:type_name -> stagger.policy.v1.Growth
+	6,  // 21: stagger.policy.v1.RetryPolicy.jitter:type_name -> stagger.policy.v1.Jitter
+	27, // 22: stagger.policy.v1.RetryPolicy.per_attempt_timeout:type_name -> google.protobuf.Duration
+	7,  // 23: stagger.policy.v1.RetryPolicy.on_attempt_timeout:type_name -> stagger.policy.v1.AttemptTimeoutAction
+	9,  // 24: stagger.policy.v1.RetryPolicy.commit_on:type_name -> stagger.policy.v1.CommitOn
+	27, // 25: stagger.policy.v1.RetryPolicy.max_pushback:type_name -> google.protobuf.Duration
+	27, // 26: stagger.policy.v1.RetryPolicy.min_attempt_time:type_name -> google.protobuf.Duration
+	17, // 27: stagger.policy.v1.RetryPolicy.per_code:type_name -> stagger.policy.v1.CodePolicy
+	4,  // 28: stagger.policy.v1.RetryPolicy.chain:type_name -> stagger.policy.v1.Chain
+	27, // 29: stagger.policy.v1.RetryPolicy.max_connection_wait:type_name -> google.protobuf.Duration
+	8,  // 30: stagger.policy.v1.RetryPolicy.first_retry:type_name -> stagger.policy.v1.FirstRetry
+	27, // 31: stagger.policy.v1.RetryPolicy.per_attempt_recv_timeout:type_name -> google.protobuf.Duration
+	11, // 32: stagger.policy.v1.CodePolicy.codes:type_name -> stagger.policy.v1.StatusCode
+	27, // 33: stagger.policy.v1.CodePolicy.initial_backoff:type_name -> google.protobuf.Duration
+	27, // 34: stagger.policy.v1.CodePolicy.max_backoff:type_name -> google.protobuf.Duration
+	5,  // 35: stagger.policy.v1.CodePolicy.growth:type_name -> stagger.policy.v1.Growth
+	6,  // 36: stagger.policy.v1.CodePolicy.jitter:type_name -> stagger.policy.v1.Jitter
+	27, // 37: stagger.policy.v1.HedgingPolicy.hedging_delay:type_name -> google.protobuf.Duration
+	11, // 38: stagger.policy.v1.HedgingPolicy.non_fatal_status_codes:type_name -> stagger.policy.v1.StatusCode
+	19, // 39: stagger.policy.v1.HedgingPolicy.hedging_quantile:type_name -> stagger.policy.v1.HedgingQuantile
+	27, // 40: stagger.policy.v1.HedgingPolicy.max_pushback:type_name -> google.protobuf.Duration
+	27, // 41: stagger.policy.v1.HedgingPolicy.min_attempt_time:type_name -> google.protobuf.Duration
+	27, // 42: stagger.policy.v1.HedgingPolicy.max_connection_wait:type_name -> google.protobuf.Duration
+	27, // 43: stagger.policy.v1.HedgingQuantile.min:type_name -> google.protobuf.Duration
+	27, // 44: stagger.policy.v1.HedgingQuantile.max:type_name -> google.protobuf.Duration
+	10, // 45: stagger.policy.v1.Budget.scope:type_name -> stagger.policy.v1.BudgetScope
+	22, // 46: stagger.policy.v1.Budget.ratio:type_name -> stagger.policy.v1.RatioBudget
+	20, // 47: stagger.policy.v1.Budget.throttle:type_name -> stagger.policy.v1.RetryThrottling
+	23, // 48: stagger.policy.v1.Budget.concurrent:type_name -> stagger.policy.v1.ConcurrentBudget
+	24, // 49: stagger.policy.v1.Budget.refund:type_name -> stagger.policy.v1.RefundBudget
+	27, // 50: stagger.policy.v1.RatioBudget.window:type_name -> google.protobuf.Duration
+	51, // [51:51] is the sub-list for method output_type
+	51, // [51:51] is the sub-list for method input_type
+	51, // [51:51] is the sub-list for extension type_name
+	51, // [51:51] is the sub-list for extension extendee
+	0,  // [0:51] is the sub-list for field type_name
 }
 
 func init() { file_stagger_policy_v1_policy_proto_init() }
@@ -3243,31 +2542,27 @@ func file_stagger_policy_v1_policy_proto_init() {
 	}
 	file_stagger_policy_v1_policy_proto_msgTypes[0].OneofWrappers = []any{}
 	file_stagger_policy_v1_policy_proto_msgTypes[1].OneofWrappers = []any{
-		(*NamedPolicy_RetryPolicy)(nil),
-		(*NamedPolicy_HedgingPolicy)(nil),
-	}
-	file_stagger_policy_v1_policy_proto_msgTypes[2].OneofWrappers = []any{
 		(*MethodConfig_RetryPolicy)(nil),
 		(*MethodConfig_HedgingPolicy)(nil),
 	}
-	file_stagger_policy_v1_policy_proto_msgTypes[6].OneofWrappers = []any{}
-	file_stagger_policy_v1_policy_proto_msgTypes[9].OneofWrappers = []any{}
-	file_stagger_policy_v1_policy_proto_msgTypes[13].OneofWrappers = []any{
+	file_stagger_policy_v1_policy_proto_msgTypes[4].OneofWrappers = []any{}
+	file_stagger_policy_v1_policy_proto_msgTypes[5].OneofWrappers = []any{}
+	file_stagger_policy_v1_policy_proto_msgTypes[9].OneofWrappers = []any{
 		(*Budget_Ratio)(nil),
 		(*Budget_Throttle)(nil),
 		(*Budget_Concurrent)(nil),
 		(*Budget_Refund)(nil),
 	}
-	file_stagger_policy_v1_policy_proto_msgTypes[14].OneofWrappers = []any{}
-	file_stagger_policy_v1_policy_proto_msgTypes[16].OneofWrappers = []any{}
-	file_stagger_policy_v1_policy_proto_msgTypes[17].OneofWrappers = []any{}
+	file_stagger_policy_v1_policy_proto_msgTypes[10].OneofWrappers = []any{}
+	file_stagger_policy_v1_policy_proto_msgTypes[11].OneofWrappers = []any{}
+	file_stagger_policy_v1_policy_proto_msgTypes[12].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_stagger_policy_v1_policy_proto_rawDesc), len(file_stagger_policy_v1_policy_proto_rawDesc)),
-			NumEnums:      15,
-			NumMessages:   18,
+			NumEnums:      12,
+			NumMessages:   13,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

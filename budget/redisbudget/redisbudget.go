@@ -1,0 +1,250 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package redisbudget is a [budget.Budget] whose reserve all processes of a fleet lease from one pool on Redis or Valkey.
+//
+// Shares of a ratio budget add up to the share of the sum. Reserves don't: ten thousand clients that may each retry
+// once a second have no useful limit. With
+//
+//	client := redis.NewClient(&redis.Options{Addr: "localhost:6379", ContextTimeoutEnabled: true})
+//	orders, err := redisbudget.New(client, redisbudget.Config{Pool: "orders", PerSecond: 100})
+//	…
+//	defer orders.Close()
+//	retrier, err := interceptor.Watch(ctx, "retry.yaml", interceptor.WithBudget("orders", orders))
+//
+// all processes that name the pool orders share 100 extra attempts a second, in addition to those that their own calls earn.
+//
+// No call waits for Redis: a goroutine asks in the background. A process without a lease refuses the extra attempt and asks for
+// the next ones; the lease then lasts for ten seconds. A process that needs several tokens a second asks ahead. While Redis is
+// unavailable, the process spends its lease, and then its share of the pool, by the last known number of clients. If the number
+// is unknown, it spends nothing.
+//
+// Redis 5 or newer, or Valkey. Each pool is one hash, whose name has a hash tag, so that a cluster keeps it in one slot.
+package redisbudget
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/stagger-go/stagger/budget"
+)
+
+// Config is the config of a Budget.
+type Config struct {
+	// Pool is the name of the pool: 1 to 256 bytes. All processes with this name share one reserve.
+	Pool string
+	// PerSecond is the number of extra attempts that the pool earns in a second, for all processes: 0.0001 to 1,000,000. All
+	// processes must give the same.
+	PerSecond float64
+	// Ratio is the budget of the process's own calls, which pays before the pool does. Its MinPerSecond must be 0. The zero
+	// value means budget.DefaultRatio without its reserve.
+	Ratio budget.RatioConfig
+	// Timeout bounds each request to Redis: 1ms to 5s; 0 means 500ms.
+	Timeout time.Duration
+	// Changed is called when the pool becomes unavailable, with the error, and with nil when it is back. nil: not called. It
+	// runs in the goroutine that asks, so that goroutine asks for nothing meanwhile.
+	Changed func(pool string, err error)
+}
+
+const (
+	defaultTimeout = 500 * time.Millisecond
+	longestTimeout = 5 * time.Second // half of a lease, so that a late answer is worth something
+	longestName    = 256
+)
+
+// Budget implements [budget.Budget]. It is safe for concurrent use.
+type Budget struct {
+	client  redis.Scripter
+	config  Config
+	local   budget.Budget
+	lease   *lease
+	granted atomic.Uint64
+	denied  atomic.Uint64
+	cancel  context.CancelFunc
+	asker   sync.WaitGroup
+	err     atomic.Pointer[error] // of the last request; nil or a nil error: none
+
+	mu      sync.Mutex         // guards all below
+	targets map[string]*Budget // of ForTarget
+	closed  bool
+}
+
+var _ budget.Budget = (*Budget)(nil)
+
+// New returns a Budget, and starts its goroutine: call Close in the end, and then close the client. The client must have
+//
+//	&redis.Options{…, ContextTimeoutEnabled: true}
+//
+// or the same of a cluster, because only then requests end in time. A Ring is refused: each of its shards would have the pool.
+// Requests are sent once, whatever the client's MaxRetries, because a repeated request would be granted twice. New returns an error
+// for a client or config that can't be used, but not if Redis is unavailable.
+func New(client redis.Scripter, c Config) (*Budget, error) {
+	if c.Timeout == 0 {
+		c.Timeout = defaultTimeout
+	}
+	if c.Ratio == (budget.RatioConfig{}) {
+		c.Ratio = budget.DefaultRatio()
+		c.Ratio.MinPerSecond = 0
+	}
+	if err := errors.Join(checkClient(client), c.check()); err != nil {
+		return nil, err
+	}
+	return start(onceOnly(client), c)
+}
+
+func (c *Config) check() error {
+	var errs []error
+	if c.Pool == "" || len(c.Pool) > longestName {
+		errs = append(errs, fmt.Errorf("redisbudget: Pool %.300q: must be 1 to %d bytes", c.Pool, longestName))
+	}
+	if !(c.PerSecond >= 0.0001 && c.PerSecond <= 1e6) { // also true for NaN
+		errs = append(errs, fmt.Errorf("redisbudget: PerSecond %v: must be 0.0001 to 1000000", c.PerSecond))
+	}
+	if c.Ratio.MinPerSecond != 0 {
+		errs = append(errs, fmt.Errorf("redisbudget: Ratio.MinPerSecond %v: must be 0, because the pool is the reserve", c.Ratio.MinPerSecond))
+	}
+	if c.Timeout < time.Millisecond || c.Timeout > longestTimeout {
+		errs = append(errs, fmt.Errorf("redisbudget: Timeout %v: must be 1ms to %v", c.Timeout, longestTimeout))
+	}
+	return errors.Join(errs...)
+}
+
+// start returns a Budget that asks.
+func start(client redis.Scripter, c Config) (*Budget, error) {
+	local, err := budget.New(c.Ratio)
+	if err != nil {
+		return nil, fmt.Errorf("redisbudget: Ratio: %w", err)
+	}
+	b := &Budget{client: client, config: c, local: local, lease: newLease(c.PerSecond, time.Now())}
+	ctx, cancel := context.WithCancel(context.Background())
+	b.cancel = cancel
+	b.asker.Go(func() { b.keepAsking(ctx) })
+	return b, nil
+}
+
+// Close ends the requests to Redis, of the targets as well, and waits for the running ones. Leases are no longer spent; what
+// calls earn still is. It may be called more than once.
+func (b *Budget) Close() error {
+	b.mu.Lock()
+	b.closed = true
+	targets := b.targets
+	b.targets = nil
+	b.mu.Unlock()
+	b.cancel()
+	for _, t := range targets {
+		_ = t.Close()
+	}
+	b.lease.end()
+	b.asker.Wait()
+	return nil
+}
+
+// mostTargets bounds the pools of ForTarget, and with them its goroutines.
+const mostTargets = 1000
+
+// ForTarget returns the budget of a target, with a pool of its own: "orders/dns:///a:1" for the pool orders, with the same config.
+// Give it to interceptor.WithBudgetPerTarget. Close ends all of them. Beyond 1,000 targets, for targets whose name is too
+// long, and after Close, it returns b itself, whose pool they share.
+func (b *Budget) ForTarget(target string) budget.Budget {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if t, ok := b.targets[target]; ok {
+		return t
+	}
+	c := b.config
+	c.Pool += "/" + target
+	if b.closed || len(b.targets) >= mostTargets || len(c.Pool) > longestName {
+		return b
+	}
+	t, _ := start(b.client, c) // its config was checked
+	if b.targets == nil {
+		b.targets = map[string]*Budget{}
+	}
+	b.targets[target] = t
+	return t
+}
+
+// Observe implements [budget.Budget].
+func (b *Budget) Observe(now time.Time, e budget.Event) { b.local.Observe(now, e) }
+
+// Withdraw implements [budget.Budget]. What calls have earned pays first, then the lease.
+func (b *Budget) Withdraw(now time.Time, c budget.Charge) (budget.Permit, bool) {
+	p, ok := b.local.Withdraw(now, c)
+	if !ok && !c.EarnedOnly {
+		p = budget.Permit{Cost: b.cost(c), Kind: c.Kind}
+		p.Part, ok = b.lease.take(time.Now(), p.Cost)
+	}
+	if !ok {
+		b.denied.Add(1)
+		return budget.Permit{}, false
+	}
+	b.granted.Add(1)
+	return p, true
+}
+
+// cost returns a charge in millionths of an extra attempt.
+func (b *Budget) cost(c budget.Charge) int64 {
+	cost := b.config.Ratio.TimeoutCost
+	switch c.Kind {
+	case 0, budget.KindFailure:
+		cost = 1
+	case budget.KindHedge:
+		if b.config.Ratio.HedgeCost != 0 {
+			cost = b.config.Ratio.HedgeCost
+		}
+	default:
+	}
+	if c.Factor > 0 && c.Factor <= 100 {
+		cost *= c.Factor
+	}
+	return max(int64(math.Round(cost*token)), 1)
+}
+
+// Settle implements [budget.Budget].
+func (b *Budget) Settle(now time.Time, p budget.Permit, o budget.Outcome) {
+	if p.Part != 0 {
+		if o != budget.OutcomeFailed {
+			b.lease.giveBack(time.Now(), p.Part, p.Cost)
+		}
+		p.Part, p.Cost = 0, 0 // the process's own budget gets the bonus alone
+	}
+	b.local.Settle(now, p, o)
+}
+
+// State implements [budget.Budget].
+func (b *Budget) State(now time.Time) budget.State {
+	s := b.local.State(now)
+	leased := float64(b.lease.balance(time.Now())) / token
+	s.Balance += leased
+	s.Capacity += leased
+	s.Granted, s.Denied = b.granted.Load(), b.denied.Load()
+	return s
+}
+
+// PoolState is a reading of a pool, as one process sees it, in extra attempts of cost 1.
+type PoolState struct {
+	Pool     string
+	Clients  float64 // that share it, by its last answer; 0: unknown
+	Balance  float64 // leased by this process and unspent
+	Asked    float64 // total requested
+	Leased   float64 // total granted
+	Requests uint64  // to the pool
+	Err      error   // of the last request: the pool is unavailable; else nil
+}
+
+// Pool returns a reading of the pool.
+func (b *Budget) Pool() PoolState {
+	s := b.lease.state(time.Now())
+	s.Pool = b.config.Pool
+	if err := b.err.Load(); err != nil {
+		s.Err = *err
+	}
+	return s
+}

@@ -1,0 +1,442 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package redisbudget
+
+import (
+	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
+
+	"github.com/stagger-go/stagger/budget"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// pool is a Redis in memory.
+type pool struct {
+	redis.Scripter
+
+	requests atomic.Int64
+
+	mu     sync.Mutex                      // guards answer
+	answer func(wanted, least int64) []any // nil: none, until the request ends
+}
+
+func (p *pool) answers(answer func(int64, int64) []any) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.answer = answer
+}
+
+func (p *pool) EvalSha(ctx context.Context, _ string, _ []string, args ...any) *redis.Cmd {
+	p.requests.Add(1)
+	p.mu.Lock()
+	answer := p.answer
+	p.mu.Unlock()
+	if answer == nil {
+		<-ctx.Done()
+		return redis.NewCmdResult(nil, ctx.Err())
+	}
+	wanted, _ := args[1].(int64)
+	least, _ := args[2].(int64)
+	values := answer(wanted, least)
+	if len(values) == 0 {
+		return redis.NewCmdResult(nil, errors.New("connection refused"))
+	}
+	return redis.NewCmdResult(values, nil)
+}
+
+func generous(wanted, _ int64) []any { return []any{wanted, "4"} }
+func dry(int64, int64) []any         { return []any{int64(0), "4"} }
+func down(int64, int64) []any        { return nil }
+
+// open returns a budget with a pool of 100 a second, whose calls earn next to nothing, and a function that asks it.
+func open(t *testing.T, p *pool, change func(*Config)) (*Budget, func(budget.Charge) bool) {
+	t.Helper()
+	c := Config{Pool: "orders", PerSecond: 100}
+	if change != nil {
+		change(&c)
+	}
+	b, err := New(p, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { b.Close() })
+	synctest.Wait()
+	return b, func(c budget.Charge) bool {
+		_, ok := b.Withdraw(time.Now(), c)
+		return ok
+	}
+}
+
+var retry = budget.Charge{Kind: budget.KindFailure}
+
+// Without a lease a call is refused, and the process asks: for ten seconds it then has what it wanted.
+func TestBudget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &pool{answer: generous}
+		b, ask := open(t, p, nil)
+		if ask(retry) {
+			t.Error("granted without a lease")
+		}
+		time.Sleep(hurry)
+		synctest.Wait()
+		if ask(budget.Charge{EarnedOnly: true}) {
+			t.Error("the lease pays for what only earnings may pay")
+		}
+		permit, ok := b.Withdraw(time.Now(), retry)
+		if !ok || permit.Part == 0 || ask(retry) {
+			t.Errorf("%+v, %v; want one from the lease", permit, ok)
+		}
+		b.Settle(time.Now(), permit, budget.OutcomeHelped) // which returns it
+		if s := b.State(time.Now()); s.Balance < 1 || s.Granted != 1 || s.Denied != 3 {
+			t.Errorf("%+v; want one left, 1 granted, 3 denied", s)
+		}
+		time.Sleep(2 * leaseTime)
+		if ask(retry) {
+			t.Error("granted after the lease")
+		}
+		if s := b.Pool(); s.Pool != "orders" || s.Clients != 4 || s.Err != nil || s.Leased < 1 {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
+// What calls have earned pays first, and an attempt after a timeout that the lease has paid earns its bonus.
+func TestBudget_Earnings(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, ask := open(t, &pool{answer: generous}, nil)
+		for range 10 {
+			b.Observe(time.Now(), budget.EventCallStarted)
+		}
+		if p, ok := b.Withdraw(time.Now(), retry); !ok || p.Part != 0 {
+			t.Errorf("%+v, %v; want what ten calls have earned", p, ok)
+		}
+		slow := budget.Charge{Kind: budget.KindTimeout}
+		ask(slow)
+		time.Sleep(hurry)
+		synctest.Wait()
+		p, ok := b.Withdraw(time.Now(), slow)
+		if !ok || p.Cost != 4*token {
+			t.Fatalf("%+v, %v; want 4 of the lease", p, ok)
+		}
+		b.Settle(time.Now(), p, budget.OutcomeHelped)
+		for i := range 3 {
+			if p, ok := b.Withdraw(time.Now(), retry); !ok || p.Part != 0 {
+				t.Errorf("%d: %+v, %v; want the bonus of 3", i, p, ok)
+			}
+		}
+	})
+}
+
+func TestBudget_Costs(t *testing.T) {
+	t.Parallel()
+	b := &Budget{config: Config{Ratio: budget.DefaultRatio()}}
+	dear := &Budget{config: Config{Ratio: budget.RatioConfig{TimeoutCost: 4, HedgeCost: 2}}}
+	for want, got := range map[float64]int64{
+		1: b.cost(budget.Charge{}), 1.0001: b.cost(budget.Charge{Kind: budget.KindFailure, Factor: 1.0001}), 4: b.cost(budget.Charge{Kind: budget.KindHedge}),
+		8: b.cost(budget.Charge{Kind: budget.KindTimeout, Factor: 2}), 2: dear.cost(budget.Charge{Kind: budget.KindHedge, Factor: math.NaN()}),
+		400: b.cost(budget.Charge{Kind: 99, Factor: 100}), 0.000001: b.cost(budget.Charge{Factor: 1e-9}),
+	} {
+		if got != int64(want*token+0.5) {
+			t.Errorf("cost %d; want %v", got, want)
+		}
+	}
+}
+
+// While Redis is away, a process spends its share, a quarter of the pool; without a number of clients nothing. The change is told
+// once.
+func TestBudget_Away(t *testing.T) {
+	for name, row := range map[string]struct {
+		clients string
+		most    int
+	}{"4 clients": {"4", 25}, "unknown": {"0", 0}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var told []error
+				p := &pool{answer: func(int64, int64) []any { return []any{int64(0), row.clients} }}
+				_, ask := open(t, p, func(c *Config) { c.Changed = func(_ string, err error) { told = append(told, err) } })
+				p.answers(down)
+				ask(retry)
+				time.Sleep(time.Second)
+				granted := 0
+				for range 10 * 1000 { // in ten seconds
+					time.Sleep(time.Millisecond)
+					if ask(retry) {
+						granted++
+					}
+				}
+				if granted > 11*row.most || granted < 9*row.most {
+					t.Errorf("%d granted in 10 s; want %d a second", granted, row.most)
+				}
+				if n := p.requests.Load(); n > 15 {
+					t.Errorf("%d requests in 11 s; want one a second", n)
+				}
+				p.answers(dry)
+				time.Sleep(2 * gap)
+				if ask(retry) {
+					t.Error("granted a share while Redis is there")
+				}
+				if len(told) != 2 || told[0] == nil || told[1] != nil {
+					t.Errorf("told %v; want an error, and that it is back", told)
+				}
+			})
+		})
+	}
+}
+
+// However long Redis hangs, a call does not wait; nor does Close.
+func TestBudget_Hangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &pool{answer: generous}
+		b, ask := open(t, p, func(c *Config) { c.Timeout = longestTimeout })
+		ask(retry)
+		time.Sleep(hurry)
+		p.answers(nil)
+		began := time.Now()
+		for range 100 {
+			ask(retry)
+		}
+		synctest.Wait()
+		b.Close()
+		if took := time.Since(began); took != 0 {
+			t.Errorf("took %v", took)
+		}
+		if ask(retry) || b.Pool().Balance != 0 {
+			t.Error("a closed budget spends its lease")
+		}
+		b.Observe(time.Now(), budget.EventCallStarted)
+		time.Sleep(time.Second)
+		b.Close()
+	})
+}
+
+// An answer that the script can't return, and a client that panics, count as Redis being away.
+func TestBudget_AbsurdAnswers(t *testing.T) {
+	for name, answer := range map[string]func(int64, int64) []any{
+		"one value":      func(int64, int64) []any { return []any{int64(0)} },
+		"text":           func(int64, int64) []any { return []any{"0", "1"} },
+		"no clients":     func(int64, int64) []any { return []any{int64(0), "some"} },
+		"NaN clients":    func(int64, int64) []any { return []any{int64(0), "NaN"} },
+		"too many":       func(int64, int64) []any { return []any{int64(0), "1e10"} },
+		"below zero":     func(int64, int64) []any { return []any{int64(-1), "1"} },
+		"more than that": func(wanted, _ int64) []any { return []any{wanted + 1, "1"} },
+		"panic":          func(int64, int64) []any { panic("no") },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			b, ask := open(t, &pool{answer: answer}, nil)
+			if b.Pool().Err == nil || ask(retry) {
+				t.Errorf("%s: believed", name)
+			}
+			b.Close()
+		})
+	}
+}
+
+// Each target has a pool of its own, until there are too many.
+func TestBudget_ForTarget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, _ := open(t, &pool{answer: generous}, nil)
+		one, again, two := b.ForTarget("dns:///a"), b.ForTarget("dns:///a"), b.ForTarget("dns:///b")
+		if one != again || one == two || one.(*Budget).Pool().Pool != "orders/dns:///a" {
+			t.Errorf("pools %+v, %+v", one.(*Budget).Pool(), two.(*Budget).Pool())
+		}
+		if b.ForTarget(strings.Repeat("a", longestName)) != budget.Budget(b) {
+			t.Error("a name that is too long has a pool of its own")
+		}
+		for i := range mostTargets {
+			b.ForTarget(string(rune('a' + i)))
+		}
+		if b.ForTarget("another") != budget.Budget(b) {
+			t.Errorf("more than %d pools", mostTargets)
+		}
+		b.Close()
+		if b.ForTarget("dns:///a") != budget.Budget(b) {
+			t.Error("a closed budget opens pools")
+		}
+	})
+}
+
+func TestNew_Wrong(t *testing.T) {
+	var none *redis.Client
+	plain := redis.NewClient(&redis.Options{})
+	defer plain.Close()
+	cluster := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"localhost:1"}})
+	defer cluster.Close()
+	ring := redis.NewRing(&redis.RingOptions{ContextTimeoutEnabled: true})
+	defer ring.Close()
+	good, reserve, bad := Config{Pool: "orders", PerSecond: 1}, budget.DefaultRatio(), budget.RatioConfig{Percent: 10}
+	for name, row := range map[string]struct {
+		client redis.Scripter
+		config Config
+		want   string
+	}{
+		"no client":         {nil, good, "New(nil): must be a client of Redis"},
+		"a nil client":      {none, good, "New(nil): must be a client of Redis"},
+		"a client as it is": {plain, good, "ContextTimeoutEnabled is false: must be true"},
+		"a cluster":         {cluster, good, "ContextTimeoutEnabled is false: must be true"},
+		"a ring":            {ring, good, "the client is a Ring: while a shard is down"},
+		"no name":           {&pool{}, Config{PerSecond: 1}, `Pool "": must be 1 to 256 bytes`},
+		"no rate":           {&pool{}, Config{Pool: "a"}, "PerSecond 0: must be 0.0001 to 1000000"},
+		"NaN":               {&pool{}, Config{Pool: "a", PerSecond: math.NaN()}, "PerSecond NaN: must be"},
+		"a reserve":         {&pool{}, Config{Pool: "a", PerSecond: 1, Ratio: reserve}, "Ratio.MinPerSecond 0.8: must be 0"},
+		"a bad ratio":       {&pool{}, Config{Pool: "a", PerSecond: 1, Ratio: bad}, "redisbudget: Ratio: budget: Window 0s"},
+		"too long a time":   {&pool{}, Config{Pool: "a", PerSecond: 1, Timeout: time.Minute}, "Timeout 1m0s: must be 1ms to 5s"},
+	} {
+		if b, err := New(row.client, row.config); err == nil || b != nil || !strings.Contains(err.Error(), row.want) {
+			t.Errorf("%s: %v, %v; want %q", name, b, err, row.want)
+		}
+	}
+}
+
+var epoch = time.Unix(1_000_000, 0)
+
+// In any case, tokens are spent only if they were granted, and before their lease ends.
+func TestLease_NeverOverspends(t *testing.T) {
+	t.Parallel()
+	type paid struct {
+		number uint64
+		tokens int64
+	}
+	for seed := range uint64(300) {
+		chance, now := rand.New(rand.NewPCG(seed, 0)), epoch
+		l := newLease(10, now)
+		var (
+			asked          request
+			at             time.Time
+			pending        bool
+			draws          []paid
+			spent, granted int64
+		)
+		for range 100 {
+			now = now.Add(time.Duration(chance.IntN(3000)) * time.Millisecond)
+			switch chance.IntN(4) {
+			case 0:
+				n := (1 + 4*chance.Int64N(2)) * token
+				if number, ok := l.take(now, n); ok {
+					spent += n
+					draws = append(draws, paid{number, n})
+				}
+			case 1:
+				if pending {
+					continue
+				}
+				if r, _, ok := l.next(now); ok {
+					asked, pending, at = r, true, now
+				}
+			case 2:
+				if !pending {
+					continue
+				}
+				pending = false
+				if chance.IntN(3) == 0 {
+					l.failed(now)
+					continue
+				}
+				n := chance.Int64N(asked.tokens/token+1) * token
+				if now.Before(at.Add(leaseTime)) {
+					granted += n
+				}
+				l.answered(now, asked, answer{tokens: n})
+			default:
+				if len(draws) > 0 {
+					l.giveBack(now, draws[0].number, draws[0].tokens)
+					spent -= draws[0].tokens
+					draws = draws[1:]
+				}
+			}
+			if b := l.balance(now); b < 0 || spent > granted || b > granted {
+				t.Fatalf("seed %d, at %v: %d left, %d spent of %d granted", seed, now.Sub(epoch), b, spent, granted)
+			}
+		}
+	}
+}
+
+// In steady state a process asks about once a second, whatever its load and its part of the pool, and is hardly ever refused once
+// it needs several a second.
+func TestLease_Steady(t *testing.T) {
+	t.Parallel()
+	for _, clients := range []float64{1, 10, 100} {
+		for _, load := range []float64{0.1, 0.5, 1, 2, 3, 5, 10, 20, 50} {
+			l, requests, refused, calls := newLease(100, epoch), 0, 0, 0
+			ask := func(now time.Time) {
+				if r, _, ok := l.next(now); ok {
+					requests++
+					l.answered(now, r, answer{tokens: r.tokens, clients: clients})
+				}
+			}
+			pause := time.Duration(float64(time.Second) / load)
+			for now := epoch; now.Sub(epoch) < 130*time.Second; now = now.Add(pause) {
+				if now.Sub(epoch) < 10*time.Second {
+					requests, calls, refused = 0, 0, 0
+				}
+				calls++
+				if _, ok := l.take(now, token); !ok {
+					refused++
+				}
+				for at := now; at.Before(now.Add(pause)); at = at.Add(10 * time.Millisecond) {
+					ask(at)
+				}
+			}
+			if perSecond := float64(requests) / 120; perSecond > 1.05 || load >= 5 && refused > calls/20 {
+				t.Errorf("%v clients, %v calls a second: %.2f requests a second, %d of %d calls refused", clients, load, perSecond, refused, calls)
+			}
+		}
+	}
+}
+
+// After a pool had too little, the process asks for as much only a second later, and for less at once.
+func TestLease_Empty(t *testing.T) {
+	t.Parallel()
+	l := newLease(100, epoch)
+	r, _, _ := l.next(epoch)
+	l.answered(epoch, r, answer{clients: 1})
+	now := epoch.Add(time.Second)
+	l.take(now, 5*token)
+	if r, _, _ = l.next(now); r.tokens != 10*token || r.least != 5*token {
+		t.Fatalf("asks %+v; want 5 tokens now, and as many again", r)
+	}
+	l.answered(now, r, answer{clients: 1})
+	l.take(now, 5*token)
+	if _, wait, ok := l.next(now); ok || wait != gap {
+		t.Errorf("asks again after %v; want a second", wait)
+	}
+	l.take(now, token)
+	if _, wait, ok := l.next(now); ok || wait != hurry {
+		t.Errorf("asks for less after %v; want %v", wait, hurry)
+	}
+	if _, ok := newLease(1, epoch).take(epoch, 11*token); ok {
+		t.Error("more than a pool ever holds")
+	}
+}
+
+// Clients of a large fleet that have started together do not report together.
+func TestLease_Reports(t *testing.T) {
+	t.Parallel()
+	l, chance := newLease(100, epoch), rand.New(rand.NewPCG(1, 1))
+	seen := map[int]int{}
+	for range 1000 {
+		l.reported, l.clients = epoch.Add(time.Duration(chance.IntN(int(time.Second)))), 100_000
+		wait := l.nextReport().Sub(l.reported) // 200 s ± a half
+		seen[int(wait/(20*time.Second))]++
+	}
+	for i := 5; i < 15; i++ {
+		if seen[i] < 50 {
+			t.Errorf("%d of 1000 reports come after %d to %d s", seen[i], 20*i, 20*i+20)
+		}
+	}
+	if len(seen) != 10 {
+		t.Errorf("%v; want 100 to 300 s", seen)
+	}
+}

@@ -1,0 +1,97 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package interceptor
+
+import (
+	"context"
+	"strconv"
+	"sync/atomic"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+
+	"github.com/stagger-go/stagger/internal/attempts"
+	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/policy"
+)
+
+// inboundCall is an incoming call whose handler makes calls.
+type inboundCall struct {
+	gaveUp atomic.Bool // one of them has given up
+}
+
+type inboundKey struct{}
+
+// ServerOptions returns options of grpc.NewServer for a service that is also a client. If a call made in the context
+// of an incoming call gives up after its retries, or because it cannot connect, and the incoming call fails, the server
+// sends pushback to its caller (trailer grpc-retry-pushback-ms: -1, gRFC A6).
+// gRPC clients then don't retry, so that the layers of a chain don't multiply their attempts.
+//
+//	grpc.NewServer(retrier.ServerOptions()...)
+//
+// The options work for calls of any Retrier, and cost one context value. Their interceptors are chained, in the order of
+// the options given to grpc.NewServer.
+func (r *Retrier) ServerOptions() []grpc.ServerOption {
+	return []grpc.ServerOption{grpc.ChainUnaryInterceptor(serveUnary), grpc.ChainStreamInterceptor(serveStream)}
+}
+
+func serveUnary(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (reply any, err error) {
+	in := new(inboundCall)
+	err = in.serve(func() error {
+		reply, err = handle(context.WithValue(ctx, inboundKey{}, in), req)
+		return err
+	}, func(trailer metadata.MD) { _ = grpc.SetTrailer(ctx, trailer) }) // it fails only without a server
+	return reply, err
+}
+
+func serveStream(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
+	in := new(inboundCall)
+	inner := &inboundStream{stream, context.WithValue(stream.Context(), inboundKey{}, in)}
+	return in.serve(func() error { return handle(srv, inner) }, stream.SetTrailer)
+}
+
+type inboundStream struct {
+	grpc.ServerStream
+
+	ctx context.Context
+}
+
+func (s *inboundStream) Context() context.Context { return s.ctx }
+
+// serve runs the handler of the call. If it fails after one of its calls has given up, serve sets the trailer. A handler
+// that panics fails as well: an outer interceptor may recover.
+func (in *inboundCall) serve(handler func() error, setTrailer func(metadata.MD)) error {
+	failed := true
+	defer func() {
+		if failed && in.gaveUp.Load() {
+			setTrailer(metadata.Pairs(decision.PushbackTrailer, "-1"))
+		}
+	}()
+	err := handler()
+	failed = err != nil
+	return err
+}
+
+// inbound returns the incoming call of a context, or nil if there is none.
+func inbound(ctx context.Context) *inboundCall {
+	in, _ := ctx.Value(inboundKey{}).(*inboundCall)
+	return in
+}
+
+// noteGaveUp records in the incoming call that a call made in its context has given up.
+func (c *call) noteGaveUp(end *attempts.End) {
+	if in := inbound(c.ctx); in != nil && c.mode() == policy.ModeEnforce && end.GaveUp() {
+		in.gaveUp.Store(true)
+	}
+}
+
+// inRetry reports whether the context is that of an incoming call that is itself a retry.
+func inRetry(ctx context.Context) bool {
+	for _, value := range metadata.ValueFromIncomingContext(ctx, attemptsHeader) {
+		if n, err := strconv.Atoi(value); err == nil && n > 0 {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,354 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package interceptor_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/policy"
+	"github.com/stagger-go/stagger/testserver"
+)
+
+// One layer retries: each client of A → B → C → D makes up to 3 attempts, and D is out.
+func TestChain_Outage(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		name string
+		chain
+		want int // requests at D for one call of the user
+	}{
+		{"no service has the interceptor", chain{}, 27},
+		{"all services that call others have it", chain{guards: "BC"}, 3},
+		{"only C has it: B leaves its retries, and A does not know", chain{guards: "C"}, 9},
+		{"only B has it: B and C retry, and A does not", chain{guards: "B"}, 9},
+		{"no service has the interceptor, ONCE", chain{retry: three(policy.ChainOnce)}, 17},
+		{"no service has the interceptor, SUPPRESS", chain{retry: three(policy.ChainSuppress)}, 11},
+		{"A is plain gRPC with a retryPolicy", chain{guards: "BC", grpcs: "A"}, 3},
+		{"A is plain gRPC with a retryPolicy, none has it", chain{grpcs: "A"}, 27},
+		{"A is plain gRPC with a retryPolicy, only C has it", chain{guards: "C", grpcs: "A"}, 9},
+		{"B is plain gRPC: it obeys C, and does not tell A", chain{guards: "BC", grpcs: "B"}, 9},
+		{"C is plain gRPC: it does not tell B, which tells A", chain{guards: "BC", grpcs: "C"}, 9},
+	} {
+		if row.retry.MaxAttempts == 0 {
+			row.retry = three(policy.ChainAllow)
+		}
+		for _, unary := range []bool{true, false} {
+			row.unary = unary
+			t.Run(fmt.Sprintf("%s, unary %v", row.name, unary), func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					s := row.start(t)
+					s.d.On(get, down())
+					if err := s.call(t); status.Code(err) != codes.Unavailable {
+						t.Errorf("error %v; want that of D", err)
+					}
+					if got := s.d.Count(get); got != row.want {
+						t.Errorf("%d requests at D; want %d", got, row.want)
+					}
+				})
+			})
+		}
+	}
+}
+
+// If B or C itself fails, no call has given up: the layer above retries it.
+func TestChain_OwnFailure(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := chain{guards: "BC", retry: three(policy.ChainAllow), fails: 0.3}.start(t)
+		for range 20 {
+			if err := s.call(t); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if own := s.b.Count(get) + s.c.Count(get) - 40; own < 10 {
+			t.Errorf("%d failures of B's and C's own; the test wants more", own)
+		}
+	})
+}
+
+// The pushback that a service sends upstream when it fails with UNAVAILABLE, after different calls of its own.
+func TestChain_Trailer(t *testing.T) {
+	t.Parallel()
+	fails := status.Error(codes.Unavailable, "as the handler says")
+	pass := func(err error) error { return err }
+	var (
+		gaveUp  = []string{"-1"}
+		nothing []string
+	)
+	for _, row := range []struct {
+		name   string
+		script []testserver.Step
+		method string
+		opts   []grpc.CallOption
+		answer func(error) error // the handler's
+		want   []string
+	}{
+		{"its attempts are exhausted", []testserver.Step{down()}, get, nil, pass, gaveUp},
+		{"so they are, and it fails in its own words", []testserver.Step{down()}, get, nil, func(error) error { return fails }, gaveUp},
+		{"it gave up, and does without", []testserver.Step{down()}, get, nil, func(error) error { return nil }, nothing},
+		{"its call succeeded after retries", []testserver.Step{down().Times(2), text("a")}, get, nil, func(error) error { return fails }, nothing},
+		{"its call switched retries off", []testserver.Step{down()}, get, []grpc.CallOption{interceptor.Disable()}, pass, nothing},
+	} {
+		for _, unary := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, unary %v", row.name, unary), func(t *testing.T) {
+				play(t, config(three(policy.ChainAllow)), func(t *testing.T, s scene) {
+					s.On("*", row.script...)
+					got, err := s.trailerAbove(t, unary, func(ctx context.Context) error {
+						_, err := s.call(ctx, row.method, row.opts...)
+						return row.answer(err)
+					})
+					if fmt.Sprint(got) != fmt.Sprint(row.want) {
+						t.Errorf("trailer %v with %v; want %v", got, err, row.want)
+					}
+				})
+			})
+		}
+	}
+}
+
+// A handler that panics after its call gave up fails as well: an outer interceptor recovers.
+func TestChain_Panic(t *testing.T) {
+	t.Parallel()
+	failed := func(err *error) {
+		if recover() != nil {
+			*err = status.Error(codes.Unavailable, "recovered")
+		}
+	}
+	recovers := testserver.ServerOptions(
+		grpc.ChainUnaryInterceptor(func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (_ any, err error) {
+			defer failed(&err)
+			return handle(ctx, req)
+		}),
+		grpc.ChainStreamInterceptor(func(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handle grpc.StreamHandler) (err error) {
+			defer failed(&err)
+			return handle(srv, stream)
+		}))
+	for name, row := range map[string]struct {
+		step testserver.Step
+		want string
+	}{"it gave up": {down(), "[-1]"}, "it succeeded": {text("a"), "[]"}} {
+		for _, unary := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, unary %v", name, unary), func(t *testing.T) {
+				play(t, config(three(policy.ChainAllow)), func(t *testing.T, s scene) {
+					s.On("*", row.step)
+					got, err := s.trailerAbove(t, unary, func(ctx context.Context) error {
+						_, _ = s.call(ctx, get)
+						panic("a bug")
+					}, recovers)
+					if fmt.Sprint(got) != row.want || status.Code(err) != codes.Unavailable {
+						t.Errorf("trailer %v with %v; want %s", got, err, row.want)
+					}
+				})
+			})
+		}
+	}
+}
+
+// trailerAbove makes a service with the interceptor handle a call, and returns the pushback in its answer.
+func (s scene) trailerAbove(t *testing.T, unary bool, handle func(ctx context.Context) error, options ...testserver.Option) ([]string, error) {
+	t.Helper()
+	options = append(options, testserver.ServerOptions(s.retrier.ServerOptions()...))
+	if unary {
+		options = append(options, testserver.Register(unaryOrders(handle)))
+	}
+	srv := testserver.Start(t, options...)
+	srv.On(get, testserver.Func(func(ctx context.Context, _ testserver.Attempt) testserver.Step {
+		return answer(handle(ctx))
+	}))
+	var trailer metadata.MD
+	err := srv.Dial(t).Invoke(t.Context(), get, new(wrapperspb.StringValue), new(wrapperspb.StringValue), grpc.Trailer(&trailer))
+	return trailer.Get(decision.PushbackTrailer), err
+}
+
+// chain describes four services: A, called by the user, calls B, which calls C, which calls D.
+type chain struct {
+	unary  bool             // B and C have unary handlers; streams otherwise
+	guards string           // of "BC": servers with the Retrier's interceptor
+	grpcs  string           // of "ABC": clients that retry by gRPC's own policy, as often as the Retrier
+	retry  policy.RetrySpec // of the other clients
+	fails  float64          // how often B and C fail by themselves, 0 to 1; how D does, its script says
+}
+
+// three is the policy of most chains: 3 attempts after UNAVAILABLE, and no budget.
+func three(rule policy.Chain) policy.RetrySpec {
+	retry := plain()
+	retry.MaxAttempts, retry.Chain = 3, rule
+	return retry
+}
+
+// services are a running chain.
+type services struct {
+	b, c, d *testserver.Server
+	user    *grpc.ClientConn // of A, to B
+	unary   bool
+}
+
+// start starts the services, with a separate Retrier for each client.
+func (c chain) start(t *testing.T) services {
+	t.Helper()
+	s := services{d: testserver.Start(t), unary: c.unary}
+	s.c = c.serve(t, "C", c.dial(t, "C", s.d))
+	s.b = c.serve(t, "B", c.dial(t, "B", s.c))
+	s.user = c.dial(t, "A", s.b)
+	return s
+}
+
+const ownRetries = `{"methodConfig": [{"name": [{}], "retryPolicy": {"maxAttempts": 3, "initialBackoff": "0.1s",
+	"maxBackoff": "60s", "backoffMultiplier": 2, "retryableStatusCodes": ["UNAVAILABLE"]}}]}`
+
+// dial connects a service to the next.
+func (c chain) dial(t *testing.T, name string, to *testserver.Server) *grpc.ClientConn {
+	t.Helper()
+	if strings.Contains(c.grpcs, name) {
+		return to.Dial(t, grpc.WithDefaultServiceConfig(ownRetries))
+	}
+	r := mustNew(t, mustSet(t, config(c.retry)), quiet, interceptor.WithRandom(func() float64 { return 0.5 }))
+	return to.Dial(t, r.DialOptions()...)
+}
+
+// serve starts a service that answers every call with what the next one answers.
+func (c chain) serve(t *testing.T, name string, next *grpc.ClientConn) *testserver.Server {
+	t.Helper()
+	var options []testserver.Option
+	if strings.Contains(c.guards, name) {
+		r := mustNew(t, mustSet(t, policy.Config{}))
+		options = append(options, testserver.ServerOptions(r.ServerOptions()...))
+	}
+	if c.unary {
+		return testserver.Start(t, append(options, testserver.Register(unaryOrders(func(ctx context.Context) error {
+			return ask(ctx, next, true)
+		})))...)
+	}
+	srv := testserver.Start(t, options...)
+	srv.On(get, testserver.Func(func(ctx context.Context, a testserver.Attempt) testserver.Step {
+		if rand.New(rand.NewPCG(uint64(name[0]), uint64(a.Number))).Float64() < c.fails {
+			return testserver.Fail(codes.Unavailable, name+" failed by itself")
+		}
+		return answer(ask(ctx, next, false))
+	}))
+	return srv
+}
+
+// answer returns the answer of a service whose own call ended with err.
+func answer(err error) testserver.Step {
+	if err != nil {
+		return testserver.FailStatus(status.Convert(err))
+	}
+	return text("done")
+}
+
+// ask makes a call to the next service, as a unary call or as a server stream.
+func ask(ctx context.Context, next *grpc.ClientConn, unary bool, opts ...grpc.CallOption) error {
+	kind := serverStream
+	if unary {
+		kind = nil
+	}
+	return exchange(ctx, next, kind, get, opts...)
+}
+
+// call is the user's.
+func (s services) call(t *testing.T, opts ...grpc.CallOption) error {
+	t.Helper()
+	return ask(t.Context(), s.user, s.unary, opts...)
+}
+
+// unaryOrders is the order service with a unary GetOrder, as generated code would register it.
+func unaryOrders(handle func(ctx context.Context) error) func(grpc.ServiceRegistrar) {
+	method := grpc.MethodDesc{
+		MethodName: "GetOrder",
+		Handler: func(srv any, ctx context.Context, dec func(any) error, icpt grpc.UnaryServerInterceptor) (any, error) {
+			order := new(wrapperspb.StringValue)
+			if err := dec(order); err != nil {
+				return nil, err
+			}
+			inner := func(ctx context.Context, _ any) (any, error) { return order, handle(ctx) }
+			if icpt == nil {
+				return inner(ctx, order)
+			}
+			return icpt(ctx, order, &grpc.UnaryServerInfo{Server: srv, FullMethod: get}, inner)
+		},
+	}
+	desc := grpc.ServiceDesc{ServiceName: "acme.orders.v1.OrderService", HandlerType: (*any)(nil), Methods: []grpc.MethodDesc{method}}
+	return func(r grpc.ServiceRegistrar) { r.RegisterService(&desc, nil) }
+}
+
+// slowly is how many requests reach D for each call of the user, when D never answers, each service sends
+// another attempt after a second, and all servers have the interceptor.
+func slowly(t *testing.T, rule policy.Chain, budget string, calls int) (atD float64) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		retry := three(rule)
+		retry.Budget, retry.PerAttemptTimeout = budget, time.Second
+		s := chain{guards: "BC", retry: retry, unary: true}.start(t)
+		s.d.On(get, testserver.Hang())
+		var wg sync.WaitGroup
+		for range calls {
+			wg.Go(func() {
+				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+				defer cancel()
+				if err := ask(ctx, s.user, true); err == nil {
+					t.Error("a call is answered")
+				}
+			})
+			time.Sleep(20 * ms)
+		}
+		wg.Wait()
+		atD = float64(s.d.Count(get)) / float64(calls)
+	})
+	return atD
+}
+
+// A service whose own call is slow has not given up, and so sends no pushback: only the rule for chains, and
+// above all the budgets, prevent 27 requests at a hanging server.
+func TestChain_SlowEnd(t *testing.T) {
+	t.Parallel()
+	for rule, want := range map[policy.Chain]float64{policy.ChainAllow: 27, policy.ChainOnce: 17, policy.ChainSuppress: 11} {
+		if got := slowly(t, rule, policy.NoBudget, 3); got != want {
+			t.Errorf("%v without budgets: %v requests at D for a call; want %v", rule, got, want)
+		}
+	}
+	if got := slowly(t, policy.ChainAllow, "", 1000); got > 1.1 {
+		t.Errorf("with the default budgets: %v requests at D for a call; want at most 1.1", got)
+	}
+}
+
+// A service that leaves retries to its upstream caller must not send it pushback.
+func TestChain_LeftToCaller(t *testing.T) {
+	play(t, config(three(policy.ChainSuppress)), func(t *testing.T, s scene) {
+		s.On(get, down())
+		srv := testserver.Start(t, testserver.ServerOptions(s.retrier.ServerOptions()...))
+		srv.On(get, testserver.Func(func(ctx context.Context, _ testserver.Attempt) testserver.Step {
+			return answer(ask(ctx, s.conn, false))
+		}))
+		for previous, want := range map[string]string{"": "[-1] after 3", "1": "[] after 1", "2": "[] after 1", "no number": "[-1] after 3"} {
+			s.Reset()
+			ctx := t.Context()
+			if previous != "" {
+				ctx = metadata.AppendToOutgoingContext(ctx, "grpc-previous-rpc-attempts", previous)
+			}
+			var trailer metadata.MD
+			err := srv.Dial(t).Invoke(ctx, get, wrapperspb.String("a"), new(wrapperspb.StringValue), grpc.Trailer(&trailer))
+			got := fmt.Sprintf("%v after %d", trailer.Get(decision.PushbackTrailer), s.Count(get))
+			if status.Code(err) != codes.Unavailable || got != want {
+				t.Errorf("in attempt %q: %v, %s; want %s", previous, err, got, want)
+			}
+		}
+	})
+}

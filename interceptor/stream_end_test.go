@@ -1,0 +1,213 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package interceptor_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/tools/moves"
+	"github.com/stagger-go/stagger/policy"
+	"github.com/stagger-go/stagger/testserver"
+)
+
+// lateContext is a context whose Done closes some time after its deadline, as it does on a busy machine.
+type lateContext struct {
+	context.Context
+
+	deadline time.Time
+}
+
+func (c lateContext) Deadline() (time.Time, bool) { return c.deadline, true }
+
+// lateAfter returns a lateContext whose deadline is in d, and whose Done closes 5 ms later.
+func lateAfter(t *testing.T, d time.Duration) lateContext {
+	t.Helper()
+	ctx, cancel := context.WithDeadline(t.Context(), time.Now().Add(d+5*ms))
+	t.Cleanup(cancel)
+	return lateContext{ctx, time.Now().Add(d)}
+}
+
+// unannounced is a lateContext that doesn't say when its deadline is, so an attempt is due after it.
+type unannounced struct{ lateContext }
+
+func (unannounced) Deadline() (none time.Time, has bool) { return none, false }
+
+func (c unannounced) Err() error {
+	if time.Now().Before(c.deadline) {
+		return nil
+	}
+	return context.DeadlineExceeded
+}
+
+// A call of the application that finds the end of the call's context in a backoff returns this end.
+func TestStreamEnd_FoundInBackoff(t *testing.T) {
+	slow := plain()
+	slow.MaxAttempts, slow.Backoff.Initial = 2, time.Second
+	parallel := slow
+	parallel.PerAttemptTimeout, parallel.CancelOnTimeout = time.Hour, false
+	for name, row := range map[string]struct {
+		retry    policy.RetrySpec
+		desc     *grpc.StreamDesc
+		attempts int                                  // that the server sees
+		decide   time.Duration                        // an observer takes as long
+		next     func(stream grpc.ClientStream) error // nil: NewStream itself
+	}{
+		"RecvMsg": {slow, bidiStream, 1, 0, func(stream grpc.ClientStream) error {
+			return stream.RecvMsg(wrapperspb.String("what was there before"))
+		}},
+		"SendMsg":   {parallel, serverStream, 0, 0, func(stream grpc.ClientStream) error { return stream.SendMsg(wrapperspb.String("a")) }},
+		"NewStream": {slow, serverStream, 0, 501 * ms, nil},
+	} {
+		for end, want := range map[string]codes.Code{"deadline": codes.DeadlineExceeded, "cancel": codes.Canceled} {
+			t.Run(name+" "+end, func(t *testing.T) {
+				pause := interceptor.WithObserver(interceptor.Observer{Decision: func(context.Context, interceptor.Event) { time.Sleep(row.decide) }})
+				play(t, config(row.retry), func(t *testing.T, s scene) {
+					s.On(get, down())
+					if row.attempts == 0 {
+						s.conn = s.Dial(t, append(s.retrier.DialOptions(), grpc.WithChainStreamInterceptor(notOpened))...)
+					}
+					ctx, cancel := context.WithCancel(t.Context())
+					defer cancel()
+					if end == "deadline" {
+						ctx = unannounced{lateAfter(t, 500*ms)}
+					}
+					if row.next == nil {
+						time.AfterFunc(501*ms, cancel)
+					}
+					stream, err := s.conn.NewStream(ctx, row.desc, get)
+					if row.next != nil {
+						if row.attempts > 0 {
+							send(t, stream, "a")
+							time.Sleep(ms)
+							send(t, stream, "b") // which finds the failure
+						}
+						time.Sleep(501 * ms)
+						cancel()
+						err = row.next(stream)
+					}
+					if status.Code(err) != want {
+						t.Errorf("%v; want %v", err, want)
+					}
+					time.Sleep(2 * row.decide) // observers may be late
+					s.overOnce(t, want, row.attempts)
+				}, pause)
+			})
+		}
+	}
+}
+
+// notOpened is an inner interceptor that opens no stream.
+func notOpened(context.Context, *grpc.StreamDesc, *grpc.ClientConn, string, grpc.Streamer, ...grpc.CallOption) (grpc.ClientStream, error) {
+	return nil, status.Error(codes.Unavailable, "not opened")
+}
+
+// A stream whose deadline passes while RecvMsg receives its end has the same end for the application, for OnFinish and for
+// observers.
+func TestStreamEnd_DeadlinePassesAtTheEnd(t *testing.T) {
+	for name, row := range map[string]struct {
+		end  testserver.Step
+		want codes.Code
+	}{
+		"success": {moves.Play(moves.Receive(1), say("a"), moves.Pause(501*ms)), codes.OK},
+		"error":   {moves.Play(moves.Receive(1), say("a"), moves.Pause(501*ms)).Then(testserver.Fail(codes.Internal)), codes.Internal},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, config(plain()), func(t *testing.T, s scene) {
+				s.On(get, row.end)
+				s = s.withoutDeadline(t)
+				var finished []codes.Code
+				stream := s.open(t, lateAfter(t, 500*ms), serverStream, grpc.OnFinish(func(err error) { finished = append(finished, status.Code(err)) }))
+				send(t, stream, "list")
+				_, err := receive(stream)
+				if status.Code(streamEnd(err)) != row.want || fmt.Sprint(finished) != fmt.Sprint([]codes.Code{row.want}) {
+					t.Errorf("RecvMsg: %v; OnFinish was told %v", err, finished)
+				}
+				s.overOnce(t, row.want, 1)
+			})
+		})
+	}
+}
+
+// withoutDeadline gives the scene a connection on which the server doesn't get the caller's deadline.
+func (s scene) withoutDeadline(t *testing.T) scene {
+	t.Helper()
+	s.conn = s.Dial(t, append(s.retrier.DialOptions(), grpc.WithChainStreamInterceptor(
+		func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+			free, cancel := context.WithCancel(context.WithoutCancel(ctx))
+			context.AfterFunc(ctx, cancel)
+			return open(free, desc, cc, method, opts...)
+		}))...)
+	return s
+}
+
+// The caller's OnFinish has run, and the incoming call knows that its call gave up, when an application's call returns the end.
+// Only observers may be late.
+func TestStreamEnd_BeforeItIsReturned(t *testing.T) {
+	for name, c := range map[string]policy.Config{
+		"in sequence": config(plain()),
+		"racing":      hedged(),
+		"single":      {},
+	} {
+		for how, step := range map[string]testserver.Step{
+			"success": moves.Play(moves.Receive(1), say("a")), "failure": down(), "late failure": moves.Play(moves.Pause(ms)).Then(down()),
+		} {
+			t.Run(name+" "+how, func(t *testing.T) {
+				slow := interceptor.WithObserver(interceptor.Observer{
+					Attempt: func(context.Context, interceptor.Event) { time.Sleep(ms) },
+					Call:    func(context.Context, interceptor.Event) { time.Sleep(ms) },
+				})
+				play(t, c, func(t *testing.T, s scene) {
+					s.On(get, step)
+					finished := false
+					said, err := s.trailerAbove(t, false, func(ctx context.Context) error {
+						stream := s.open(t, ctx, serverStream, grpc.OnFinish(func(error) { time.Sleep(10 * ms); finished = true }))
+						send(t, stream, "a")
+						_, err := receive(stream)
+						if !finished {
+							t.Error("OnFinish has not run when RecvMsg returns the end")
+						}
+						return streamEnd(err)
+					})
+					time.Sleep(time.Second) // the observers
+					if gaveUp := err != nil && name != "single"; gaveUp != (len(said) > 0) {
+						t.Errorf("%v; the server sends the pushback %v", err, said)
+					}
+				}, slow)
+			})
+		}
+	}
+}
+
+// The caller's OnFinish may call the stream, as it may in gRPC: RecvMsg returns the end that OnFinish was told.
+func TestStreamEnd_OnFinishReceives(t *testing.T) {
+	for name, c := range map[string]policy.Config{"in sequence": config(plain()), "racing": hedged(), "single": {}} {
+		t.Run(name, func(t *testing.T) {
+			play(t, c, func(t *testing.T, s scene) {
+				s.On(get, testserver.Fail(codes.NotFound))
+				var stream grpc.ClientStream
+				ends := make(chan codes.Code, 1)
+				stream = s.open(t, t.Context(), serverStream, grpc.OnFinish(func(error) {
+					_, err := receive(stream)
+					ends <- status.Code(err)
+				}))
+				send(t, stream, "a")
+				if _, err := receive(stream); status.Code(err) != codes.NotFound {
+					t.Error(err)
+				}
+				if code := <-ends; code != codes.NotFound {
+					t.Errorf("RecvMsg of OnFinish returns %v", code)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,197 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package decision
+
+import (
+	"iter"
+	"slices"
+	"strconv"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+	"google.golang.org/protobuf/types/descriptorpb"
+
+	"github.com/stagger-go/stagger/policy"
+)
+
+// Descriptors finds services in files and then, unless Only is set, in the registry of generated code. The first that has a
+// service wins.
+type Descriptors struct {
+	Files []*protoregistry.Files
+	Only  bool // the files alone
+}
+
+// all returns the files to look in, in order.
+func (d Descriptors) all() []*protoregistry.Files {
+	if d.Only {
+		return d.Files
+	}
+	return append(slices.Clip(d.Files), protoregistry.GlobalFiles)
+}
+
+// Service returns a service by its full name, or nil if it is unknown.
+func (d Descriptors) Service(name string) protoreflect.ServiceDescriptor {
+	for _, files := range d.all() {
+		found, err := files.FindDescriptorByName(protoreflect.FullName(name))
+		if service, ok := found.(protoreflect.ServiceDescriptor); err == nil && ok {
+			return service
+		}
+	}
+	return nil
+}
+
+// Method returns the descriptor of "/service/method", or nil if it is unknown.
+func (d Descriptors) Method(path string) protoreflect.MethodDescriptor {
+	service, name, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	if found := d.Service(service); found != nil {
+		return found.Methods().ByName(protoreflect.Name(name))
+	}
+	return nil
+}
+
+// Services yields every service once, by name in each of the files.
+func (d Descriptors) Services() iter.Seq[protoreflect.ServiceDescriptor] {
+	return func(yield func(protoreflect.ServiceDescriptor) bool) {
+		seen := map[protoreflect.FullName]bool{}
+		for _, files := range d.all() {
+			var list []protoreflect.ServiceDescriptor
+			files.RangeFiles(func(f protoreflect.FileDescriptor) bool { // holds a lock that reading a service also takes
+				for i := range f.Services().Len() {
+					list = append(list, f.Services().Get(i))
+				}
+				return true
+			})
+			slices.SortFunc(list, func(a, b protoreflect.ServiceDescriptor) int {
+				return strings.Compare(string(a.FullName()), string(b.FullName()))
+			})
+			for _, service := range list {
+				if !seen[service.FullName()] && !yield(service) {
+					return
+				}
+				seen[service.FullName()] = true
+			}
+		}
+	}
+}
+
+// Level returns the idempotency_level of "/service/method" by its name, such as IDEMPOTENT, or "" if the method is unknown.
+func (d Descriptors) Level(path string) string {
+	m := d.Method(path)
+	if m == nil {
+		return ""
+	}
+	return level(m).String()
+}
+
+// level returns the idempotency_level of a method.
+func level(m protoreflect.MethodDescriptor) descriptorpb.MethodOptions_IdempotencyLevel {
+	options, ok := m.Options().(*descriptorpb.MethodOptions)
+	if !ok { // descriptors built by hand may have another type of options
+		options = new(descriptorpb.MethodOptions)
+		data, err := proto.MarshalOptions{AllowPartial: true}.Marshal(m.Options())
+		if err != nil || (proto.UnmarshalOptions{AllowPartial: true}).Unmarshal(data, options) != nil {
+			return descriptorpb.MethodOptions_IDEMPOTENCY_UNKNOWN
+		}
+	}
+	return options.GetIdempotencyLevel()
+}
+
+// declaresSafe reports whether the method's descriptor declares it idempotent.
+func declaresSafe(m protoreflect.MethodDescriptor) bool {
+	return m != nil && level(m) != descriptorpb.MethodOptions_IDEMPOTENCY_UNKNOWN
+}
+
+// MethodPath returns "/service/method".
+func MethodPath(m protoreflect.MethodDescriptor) string {
+	return "/" + string(m.Parent().FullName()) + "/" + string(m.Name())
+}
+
+// MethodsOf yields the known methods whose calls use the policy of a name, which need not be a method's.
+func (s *Set) MethodsOf(name string) iter.Seq[protoreflect.MethodDescriptor] {
+	return func(yield func(protoreflect.MethodDescriptor) bool) {
+		for service := range s.servicesOf(name) {
+			for i := range service.Methods().Len() {
+				m := service.Methods().Get(i)
+				if p := s.Lookup(MethodPath(m)); p != nil && p.name == name && !yield(m) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// servicesOf yields the known services to which a name may apply.
+func (s *Set) servicesOf(name string) iter.Seq[protoreflect.ServiceDescriptor] {
+	if name == "/" {
+		return s.Services()
+	}
+	return func(yield func(protoreflect.ServiceDescriptor) bool) {
+		service, _, _ := strings.Cut(strings.TrimPrefix(name, "/"), "/")
+		if d := s.Service(service); d != nil {
+			yield(d)
+		}
+	}
+}
+
+// SafeMethods returns the known methods that use the policy of a name: those that descriptors declare idempotent, and the others,
+// both sorted.
+func (s *Set) SafeMethods(name string) (safe, others []string) {
+	for m := range s.MethodsOf(name) {
+		if declaresSafe(m) {
+			safe = append(safe, MethodPath(m))
+		} else {
+			others = append(others, MethodPath(m))
+		}
+	}
+	slices.Sort(safe)
+	slices.Sort(others)
+	return safe, others
+}
+
+// NeedsLevel reports whether the policy has extra attempts only for methods that descriptors declare idempotent.
+func (p *Policy) NeedsLevel() bool {
+	return (p.spec.Retry != nil || p.spec.Hedge != nil) && p.spec.IdempotencyKey == "" && p.spec.Idempotency == policy.IdempotencyDeclared
+}
+
+// Warnings returns those of [policy.Set.Warnings], and a note that counts the methods that will not be retried because nothing
+// declares them idempotent.
+func (s *Set) Warnings() []policy.Diagnostic { return append(s.Set.Warnings(), s.undeclared()...) }
+
+func (s *Set) noteUndeclared() []policy.Diagnostic {
+	methods, unknown := 0, 0 // in descriptors; names without a descriptor
+	for _, p := range s.policies {
+		if !p.NeedsLevel() || !strings.HasSuffix(p.name, "/") {
+			continue
+		}
+		safe, others := s.SafeMethods(p.name)
+		if methods += len(others); len(safe)+len(others) == 0 {
+			unknown++
+		}
+	}
+	var which []string
+	if methods > 0 {
+		which = append(which, count(methods, "method"))
+	}
+	if unknown > 0 {
+		which = append(which, "methods of "+count(unknown, "name")+" without descriptors")
+	}
+	if len(which) == 0 {
+		return nil
+	}
+	return []policy.Diagnostic{{
+		Severity: policy.SeverityNote, File: s.Source(), Field: "methodConfig",
+		Message: strings.Join(which, " and ") + " not declared idempotent: retried only if the attempt never left the client; " +
+			`"stagger lint" names them, and says how to declare them`,
+	}}
+}
+
+// count returns n with the noun in singular or plural.
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return strconv.Itoa(n) + " " + noun + "s"
+}

@@ -1,0 +1,51 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package decision_test
+
+import (
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/policy"
+)
+
+// The OTLP specification has clients retry RESOURCE_EXHAUSTED only if the server names a delay.
+func TestDecide_OnlyWithServerDelay(t *testing.T) {
+	t.Parallel()
+	p := mustPolicy(t, func(r *policy.RetrySpec) {
+		r.PerCode = []policy.CodeSpec{{Codes: []codes.Code{codes.ResourceExhausted}, OnlyWithServerDelay: true}}
+	})
+	after := failed(codes.ResourceExhausted)
+	after.Trailer = metadata.Pairs(decision.RetryAfter, "2")
+	again := failed(codes.ResourceExhausted)
+	again.Again = true
+	for name, row := range map[string]struct {
+		out    decision.Outcome
+		reason policy.Reason
+		delay  time.Duration
+		failed int
+	}{
+		"no delay":                {failed(codes.ResourceExhausted), policy.ReasonNonRetryable, 0, 0},
+		"another code":            {failed(codes.Unavailable), policy.ReasonRetry, 100 * ms, 1},
+		"pushback":                {pushed(codes.ResourceExhausted, "700"), policy.ReasonRetry, 700 * ms, 1},
+		"pushback of 0":           {pushed(codes.ResourceExhausted, "0"), policy.ReasonRetry, 0, 1},
+		"pushback that says no":   {pushed(codes.ResourceExhausted, "-1"), policy.ReasonPushbackStop, 0, 1},
+		"RetryInfo":               {decision.Outcome{Status: withDetails(t, durationpb.New(3*time.Second))}, policy.ReasonRetry, 3 * time.Second, 1},
+		"retry-after":             {after, policy.ReasonRetry, 2 * time.Second, 1},
+		"a classifier wants more": {again, policy.ReasonRetry, 100 * ms, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			call, gates := decision.Call{Attempts: 1, Safe: true}, new(purse)
+			if d := p.Decide(&call, p.Classify(&row.out, noon), gates, noon, 0); d.Reason != row.reason || d.Delay != row.delay || gates.failed != row.failed {
+				t.Errorf("%s after %v, %d failures; want %s after %v, %d", d.Reason, d.Delay, gates.failed, row.reason, row.delay, row.failed)
+			}
+		})
+	}
+}

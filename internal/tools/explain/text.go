@@ -1,0 +1,326 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/stagger-go/stagger/internal/codename"
+	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/defaults"
+	"github.com/stagger-go/stagger/policy"
+)
+
+// Text returns the explanation, for a terminal and the debug page.
+func (a *Answer) Text() string {
+	var b strings.Builder
+	fmt.Fprintln(&b, a.Method)
+	if a.Policy == nil {
+		fmt.Fprintf(&b, "  %s: one attempt\n", a.Because)
+		return b.String()
+	}
+	a.facts(func(name, format string, args ...any) {
+		fmt.Fprintf(&b, "  %-9s "+format+"\n", append([]any{name}, args...)...)
+	})
+	fmt.Fprintf(&b, "\nIf %s:\n\n", a.scenario())
+	if len(a.Events) > 0 {
+		a.timeline(&b)
+	}
+	fmt.Fprintln(&b, a.outcome())
+	if n := len(a.Events); n > 0 && refuses(a.Events[n-1].Decision.Reason) {
+		fmt.Fprintf(&b, "\nThe questions after attempt %d:\n\n", a.Events[n-1].Attempt)
+		said := "yes"
+		for _, s := range decision.Steps() {
+			if s.No == a.Events[n-1].Decision.Reason {
+				said = "NO"
+			}
+			fmt.Fprintf(&b, "  %-9s  %-75s %s\n", said, s.Question, s.No)
+			if said == "NO" {
+				said = "not asked"
+			}
+		}
+	}
+	return b.String()
+}
+
+func refuses(reason policy.Reason) bool {
+	return slices.ContainsFunc(decision.Steps(), func(s decision.Step) bool { return s.No == reason })
+}
+
+// timeline writes the table of attempts, with the time of sending if attempts take time.
+func (a *Answer) timeline(b *strings.Builder) {
+	timed := slices.ContainsFunc(a.Events, func(e Event) bool { return e.At != e.Sent })
+	table := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
+	row := func(attempt any, sent, is string, rest ...string) {
+		if timed {
+			rest = slices.Insert(rest, 0, sent, is)
+		}
+		fmt.Fprintf(table, "  %v\t%s\n", attempt, strings.Join(rest, "\t"))
+	}
+	row("attempt", "sent", "is", "at", "then", "wait", "between", "reason")
+	for _, e := range a.Events {
+		is, wait, between := codename.Of(a.Code), "", ""
+		if e.Slow {
+			is = "slow"
+		}
+		if e.Decision.Retry || e.Decision.Shadow() {
+			wait = Short(e.Decision.Delay)
+		}
+		if e.Longest > 0 {
+			between = Short(e.Least) + " and " + Short(e.Longest)
+		}
+		row(e.Attempt, Short(e.Sent), is, Short(e.At), e.then(), wait, between, string(e.Decision.Reason))
+	}
+	_ = table.Flush() // a builder takes all
+	b.WriteByte('\n')
+}
+
+// facts adds the properties that all calls of the method share: the entry's settings, and the defaults of those it leaves out.
+// Without a name a fact continues the one before.
+func (a *Answer) facts(add func(name, format string, args ...any)) {
+	add("entry", "%s", a.entryText())
+	if mode := a.mode(); mode != "" {
+		add("mode", "%s", mode)
+	}
+	add("attempts", "%s", a.attempts())
+	add("safe", "%s: %s", map[bool]string{true: "yes", false: "no"}[a.Safe], a.Because)
+	settings(a.Policy, add)
+	if a.Budget != "" {
+		add("budget", "%s%s", a.Budget, map[bool]string{true: ", which is empty"}[a.BudgetEmpty])
+	}
+	if a.Limit > 0 {
+		add("deadline", "%v for the whole call", a.Limit)
+	}
+}
+
+// scenario returns how every attempt ends.
+func (a *Answer) scenario() string {
+	var b strings.Builder
+	switch {
+	case a.Down:
+		b.WriteString("no connection can be made, from the call's start on")
+	case a.Hang:
+		b.WriteString("no attempt is ever answered")
+	default:
+		b.WriteString("every attempt fails with " + codename.Of(a.Code))
+		if a.Pushback != "" {
+			b.WriteString(" and " + decision.PushbackTrailer + ": " + a.Pushback)
+		}
+		b.WriteString(", " + map[bool]string{true: "after " + a.Latency.String(), false: "at once"}[a.Latency > 0])
+	}
+	for _, c := range a.Conditions() {
+		if *c.Holds && c.Adds != "" {
+			b.WriteString(", and " + c.Adds)
+		}
+	}
+	return b.String()
+}
+
+// outcome returns how the call ends.
+func (a *Answer) outcome() string {
+	if a.Never {
+		return "The call does not end: it has no deadline, and there is no answer."
+	}
+	n := fmt.Sprintf("%d attempts", a.End.Attempts)
+	if a.End.Attempts == 1 {
+		n = "1 attempt"
+	}
+	if a.End.Hedges > 0 {
+		n += fmt.Sprintf(", %d of them hedges", a.End.Hedges)
+	}
+	return fmt.Sprintf("The call ends after %s with %s: %s (%s).", Short(a.At), a.EndCode(), a.End.Reason, n)
+}
+
+// EndCode returns the code that the caller gets.
+func (a *Answer) EndCode() string {
+	if a.End.Reason == policy.ReasonDeadlineExceeded && a.End.Err == nil { // the context's error
+		return codename.Of(codes.DeadlineExceeded)
+	}
+	return codename.Of(status.Code(a.End.Err))
+}
+
+// then returns the consequence of the event.
+func (e *Event) then() string {
+	switch {
+	case e.Decision.Retry && e.Down:
+		return "another attempt, once connected"
+	case e.Decision.Retry && e.Slow && e.Decision.Reason == policy.ReasonHedge:
+		return "a parallel attempt"
+	case e.Decision.Retry && e.Slow:
+		return "another attempt in its place"
+	case e.Decision.Retry:
+		return "another attempt"
+	case e.Decision.Shadow():
+		return "another attempt would follow"
+	case e.Slow:
+		return "it goes on alone"
+	default:
+		return "no other attempt"
+	}
+}
+
+// Short returns a time rounded to a tenth of a millisecond.
+func Short(d time.Duration) string { return d.Round(time.Millisecond / 10).String() }
+
+func (a *Answer) entryText() string {
+	switch {
+	case a.Entry == "{}":
+		return "{}, which names everything"
+	case !strings.HasSuffix(a.Entry, "/"):
+		return a.Entry + ", which names the method"
+	default:
+		return a.Entry + ", which names its service"
+	}
+}
+
+// mode returns how extra attempts are treated, or "" if all are sent.
+func (a *Answer) mode() string {
+	switch p := a.Policy; {
+	case p.Mode() == policy.ModeOff:
+		return "OFF: extra attempts aren't sent"
+	case p.Mode() == policy.ModeObserve:
+		return "OBSERVE: the first extra attempt is decided, but not sent" + part(p)
+	case p.Percent() < 100:
+		return "ENFORCE" + part(p)
+	default:
+		return ""
+	}
+}
+
+// part returns the part of the calls for which the mode holds.
+func part(p *decision.Policy) string {
+	if p.Percent() == 100 {
+		return ""
+	}
+	return fmt.Sprintf(", for %v %% of the calls; the others are OFF", p.Percent())
+}
+
+func (a *Answer) attempts() string {
+	n := a.Policy.MaxAttempts()
+	switch {
+	case n == 1:
+		return "1: the entry has no retryPolicy or hedgingPolicy"
+	case n > a.MaxAttempts:
+		return fmt.Sprintf("%d, cut to %d; maxAttemptsLimit allows more", n, a.MaxAttempts)
+	case a.Policy.Hedge() != nil && a.Alone:
+		return fmt.Sprintf("%d, one after the other: calls whose client sends a stream are not hedged", n)
+	case a.Policy.Hedge() != nil:
+		return fmt.Sprintf("%d in parallel (hedging)", n)
+	default:
+		return strconv.Itoa(n)
+	}
+}
+
+// settings adds an entry's settings for retries or hedges, defaults included.
+func settings(p *decision.Policy, add func(name, format string, args ...any)) {
+	spec := p.Spec()
+	var longest time.Duration // pushback
+	if r := spec.Retry; r != nil {
+		longest = r.MaxPushback
+		add("codes", "%s", codename.List(r.Codes))
+		add("backoff", "%s", firstRetry(r.FirstRetryAtOnce)+backoff(p.Backoff()))
+		for _, own := range r.PerCode {
+			add("", "%s: %s", codename.List(own.Codes), perCode(own))
+		}
+	}
+	if h := spec.Hedge; h != nil {
+		longest = h.MaxPushback
+		add("hedges", "%s", hedges(h))
+		if len(h.NonFatal) > 0 {
+			add("codes", "%s: the next attempt is sent at once; all others end the call", codename.List(h.NonFatal))
+		} else {
+			add("codes", "none is non-fatal: each failure ends the call")
+		}
+	}
+	if p.Refuses() {
+		add("admission", "REFUSE: a call that cannot be answered before its deadline is not made; criticality %s", p.Criticality())
+	}
+	if spec.Retry == nil && spec.Hedge == nil {
+		return
+	}
+	var times []string
+	if spec.Timeout > 0 {
+		times = append(times, fmt.Sprintf("%v for the call", spec.Timeout))
+	}
+	if t := p.PerAttemptTimeout(); t > 0 {
+		times = append(times, fmt.Sprintf("%v for an attempt, then %s", t, onTimeout(spec.Retry.CancelOnTimeout)))
+	}
+	if p.Parallel() {
+		add("parallel", "if stagger can make a reply for the codec, as it can for protobuf; else in sequence (docs/hedging.md)")
+	}
+	if t := p.MaxConnectionWait(); t > 0 {
+		times = append(times, fmt.Sprintf("%v for a connection", t))
+	}
+	if len(times) > 0 {
+		add("timeouts", "%s", strings.Join(times, "; "))
+	}
+	add("pushback", "obeyed up to %v; a longer one ends the call", cmp.Or(longest, defaults.MaxPushback))
+}
+
+func backoff(b policy.Backoff) string {
+	text := fmt.Sprintf("%v", b.Initial)
+	switch {
+	case b.Multiplier == 1 && !b.Linear:
+		text += " each time"
+	case b.Linear:
+		text += fmt.Sprintf(", and × %v of that more each time, up to %v", b.Multiplier, b.Max)
+	default:
+		text += fmt.Sprintf(", × %v each time, up to %v", b.Multiplier, b.Max)
+	}
+	return text + "; jitter " + string(cmp.Or(b.Jitter, policy.JitterFull))
+}
+
+func firstRetry(atOnce bool) string {
+	if atOnce {
+		return "none before the first retry (AT_ONCE; within 1 ms), then "
+	}
+	return ""
+}
+
+func perCode(own policy.CodeSpec) string {
+	var parts []string
+	if own.MaxAttempts > 0 {
+		parts = append(parts, fmt.Sprintf("%d attempts", own.MaxAttempts))
+	}
+	if own.Backoff != nil {
+		parts = append(parts, backoff(*own.Backoff))
+	}
+	if own.CostFactor > 0 {
+		parts = append(parts, fmt.Sprintf("costs the budget × %v", own.CostFactor))
+	}
+	if own.OnlyWithServerDelay {
+		parts = append(parts, "retried only if the server names a delay")
+	}
+	return strings.Join(parts, "; ")
+}
+
+func hedges(h *policy.HedgeSpec) string {
+	switch {
+	case h.Quantile == 0 && h.Delay == 0:
+		return "all at once"
+	case h.Quantile == 0:
+		return fmt.Sprintf("one every %v", h.Delay)
+	}
+	bounds := fmt.Sprintf("at least %v", max(h.MinDelay, defaults.MinHedgingDelay))
+	if h.MaxDelay > 0 {
+		bounds += fmt.Sprintf(" and at most %v", h.MaxDelay)
+	}
+	return fmt.Sprintf("one after the latency that %v of the calls stay under, %s; after %v until that is known", h.Quantile, bounds, h.Delay)
+}
+
+func onTimeout(cancel bool) string {
+	if cancel {
+		return "another one in its place (RETRY)"
+	}
+	return "a parallel one (HEDGE)"
+}

@@ -1,0 +1,399 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package lint
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/stagger-go/stagger/internal/codename"
+	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/defaults"
+	"github.com/stagger-go/stagger/internal/document"
+	"github.com/stagger-go/stagger/internal/lookup"
+	"github.com/stagger-go/stagger/internal/tried"
+	"github.com/stagger-go/stagger/policy"
+)
+
+// Export returns the set as a plain gRPC service config in JSON, with only gRPC's keys, and notes on everything that
+// plain gRPC will not do, or do differently: each has the entry's key, its value if there is one, and the effect. Entries are
+// in the order of the config.
+//
+// Plain gRPC does not check whether a method is idempotent. So methods that aren't declared idempotent, or only send an
+// idempotency key, which gRPC does not send, get an entry without retryPolicy and hedgingPolicy, and a note. With
+// assumeIdempotent they keep their policies. Plain gRPC has no modes: an entry that stagger does not enforce ([policy.ModeObserve],
+// [policy.ModeOff], percent 0) gets no policy.
+//
+// gRPC for Go accepts the result ([grpc.WithDefaultServiceConfig]), with one exception: it refuses a loadBalancingConfig with
+// no policy that is linked into the program.
+//
+// [grpc.WithDefaultServiceConfig]: https://pkg.go.dev/google.golang.org/grpc#WithDefaultServiceConfig
+func Export(set *decision.Set, assumeIdempotent bool) (config []byte, notes []policy.Diagnostic) {
+	var (
+		plain plainConfig
+		n     configNotes
+		c     = set.Config()
+	)
+	if c.Channel != "" {
+		_ = json.Unmarshal([]byte(c.Channel), &plain) // the set is checked
+	}
+	if needsElsewhere(plain.LoadBalancingConfig) {
+		n.add(balancingKey, "", "clients without package balancer refuse the whole config; list {round_robin: {}} behind "+tried.Balancer)
+	}
+	for i, m := range c.Methods {
+		path := document.Item("methodConfig", i)
+		m, key, why := enforced(set, m)
+		if key != "" {
+			n.add(path+"."+key, "", "left out: "+why)
+		}
+		parts := []policy.MethodConfig{m}
+		if !assumeIdempotent {
+			var left []leftOut
+			parts, left = split(set, m)
+			for _, l := range left {
+				n.add(document.Item(path+".name", l.index), l.name, l.key+" left out: "+l.why)
+			}
+		}
+		for _, part := range parts {
+			plain.MethodConfig = append(plain.MethodConfig, plainEntry(part))
+			n.entry(set, path, part)
+		}
+	}
+	if t := c.Throttling; t != nil {
+		plain.RetryThrottling = &plainThrottling{MaxTokens: t.MaxTokens, TokenRatio: t.TokenRatio}
+		n.add("retryThrottling", "", "gRPC for Go counts for each connection, and stagger for all connections to a target together")
+	}
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	if err := e.Encode(plain); err != nil { // a checked set always encodes
+		return nil, []policy.Diagnostic{{Severity: policy.SeverityError, Message: "cannot be written as JSON: " + err.Error()}}
+	}
+	return b.Bytes(), n
+}
+
+// needsElsewhere reports whether a client without package balancer finds no policy in the list, and so refuses the whole config.
+func needsElsewhere(config json.RawMessage) bool {
+	var list []json.RawMessage
+	_ = json.Unmarshal(config, &list) // the set is checked
+	for _, one := range list {
+		if !bytes.Contains(one, []byte(strconv.Quote(tried.Balancer))) {
+			return false
+		}
+	}
+	return len(list) > 0
+}
+
+// enforced returns an entry for clients without modes: without a policy that stagger does not enforce. The entry stays even if
+// it is otherwise empty, because it hides less specific entries from its methods. key is the removed key, or "".
+func enforced(set *decision.Set, m policy.MethodConfig) (left policy.MethodConfig, key, why string) {
+	if len(m.Names) == 0 || m.Retry == nil && m.Hedge == nil {
+		return m, "", ""
+	}
+	switch p := set.Lookup(m.Names[0]); {
+	case p.Mode() != policy.ModeEnforce:
+		why = "the mode is " + string(p.Mode())
+	case p.Percent() == 0:
+		why = "percent is 0"
+	default:
+		return m, "", ""
+	}
+	key = strategy(m)
+	m.Retry, m.Hedge, m.IdempotencyKey = nil, nil, ""
+	return m, key, why
+}
+
+// strategy returns the key of an entry's policy.
+func strategy(m policy.MethodConfig) string {
+	if m.Hedge != nil {
+		return "hedgingPolicy"
+	}
+	return "retryPolicy"
+}
+
+// leftOut is a name whose policy is removed for clients that don't check whether a method is idempotent.
+type leftOut struct {
+	index int // methodConfig[…].name[index]
+	name  string
+	key   string // "retryPolicy" or "hedgingPolicy"
+	why   string
+}
+
+// split splits an entry in two: one for the methods that any client may retry, and one without a policy for the others. The
+// second stays even if it is otherwise empty, because it hides less specific entries from its methods.
+func split(set *decision.Set, m policy.MethodConfig) (parts []policy.MethodConfig, left []leftOut) {
+	if m.Retry == nil && m.Hedge == nil {
+		return []policy.MethodConfig{m}, nil
+	}
+	safe, rest := m, m
+	safe.Names, safe.Idempotency = nil, policy.IdempotencyAssume
+	rest.Names, rest.Retry, rest.Hedge, rest.IdempotencyKey = nil, nil, nil, ""
+	keyed := m.IdempotencyKey != "" && cmp.Or(m.Idempotency, set.Config().Idempotency) != policy.IdempotencyAssume
+	for j, name := range m.Names {
+		declared := set.Lookup(name).Spec().Idempotency
+		if declared == policy.IdempotencyAssume && !keyed {
+			safe.Names = append(safe.Names, name)
+			continue
+		}
+		var methods []string // declared idempotent by their descriptors
+		if declared != policy.IdempotencyNone {
+			methods, _ = set.SafeMethods(name)
+		}
+		safe.Names = append(safe.Names, methods...)
+		if !strings.HasSuffix(name, "/") && len(methods) > 0 {
+			continue
+		}
+		rest.Names = append(rest.Names, name)
+		left = append(left, leftOut{j, name, strategy(m), why(declared, keyed, methods)})
+	}
+	if len(safe.Names) > 0 || len(m.Names) == 0 {
+		parts = append(parts, safe)
+	}
+	if len(rest.Names) > 0 {
+		parts = append(parts, rest)
+	}
+	return parts, left
+}
+
+func why(declared policy.Idempotency, keyed bool, but []string) string {
+	because := "nothing declares it idempotent"
+	switch {
+	case keyed:
+		because = "gRPC sends no idempotency key"
+	case declared == policy.IdempotencyNone:
+		because = "idempotency is NONE"
+	}
+	if len(but) == 0 {
+		return because
+	}
+	list := make([]string, len(but))
+	for i, n := range but {
+		_, list[i] = lookup.Split(n)
+	}
+	return because + ", but for " + strings.Join(list, ", ")
+}
+
+// otherClients warns of entries and names whose methods other clients would retry, if they used the same file.
+func (l *linter) otherClients() {
+	const says = `other gRPC clients that are given this file retry it anyway (%s); give them what "stagger export" writes`
+	for i, m := range l.config.Methods {
+		path := document.Item("methodConfig", i)
+		m, key, why := enforced(l.set, m)
+		if key != "" {
+			l.warn(path+"."+key, nil, says, why)
+		}
+		_, left := split(l.set, m)
+		for _, name := range left {
+			l.warn(document.Item(path+".name", name.index), name.name, says, name.why)
+		}
+	}
+}
+
+// plainConfig is gRPC's service config, with the keys in the usual order.
+type plainConfig struct {
+	LoadBalancingPolicy string           `json:"loadBalancingPolicy,omitempty"`
+	LoadBalancingConfig json.RawMessage  `json:"loadBalancingConfig,omitempty"`
+	HealthCheckConfig   json.RawMessage  `json:"healthCheckConfig,omitempty"`
+	ConnectionScaling   json.RawMessage  `json:"connectionScaling,omitempty"`
+	MethodConfig        []plainMethod    `json:"methodConfig,omitempty"`
+	RetryThrottling     *plainThrottling `json:"retryThrottling,omitempty"`
+}
+
+type plainMethod struct {
+	Name                    []plainName   `json:"name"`
+	WaitForReady            *bool         `json:"waitForReady,omitempty"`
+	Timeout                 string        `json:"timeout,omitempty"`
+	MaxRequestMessageBytes  *int          `json:"maxRequestMessageBytes,omitempty"`
+	MaxResponseMessageBytes *int          `json:"maxResponseMessageBytes,omitempty"`
+	RetryPolicy             *plainRetry   `json:"retryPolicy,omitempty"`
+	HedgingPolicy           *plainHedging `json:"hedgingPolicy,omitempty"`
+}
+
+type plainName struct {
+	Service string `json:"service,omitempty"`
+	Method  string `json:"method,omitempty"`
+}
+
+type plainRetry struct {
+	MaxAttempts          int      `json:"maxAttempts"`
+	InitialBackoff       string   `json:"initialBackoff"`
+	MaxBackoff           string   `json:"maxBackoff"`
+	BackoffMultiplier    float64  `json:"backoffMultiplier"`
+	RetryableStatusCodes []string `json:"retryableStatusCodes"`
+}
+
+type plainHedging struct {
+	MaxAttempts         int      `json:"maxAttempts"`
+	HedgingDelay        string   `json:"hedgingDelay"`
+	NonFatalStatusCodes []string `json:"nonFatalStatusCodes,omitempty"`
+}
+
+type plainThrottling struct {
+	MaxTokens  int     `json:"maxTokens"`
+	TokenRatio float64 `json:"tokenRatio"`
+}
+
+func plainEntry(m policy.MethodConfig) plainMethod {
+	e := plainMethod{
+		Name:                    []plainName{},
+		WaitForReady:            m.WaitForReady,
+		MaxRequestMessageBytes:  m.MaxRequestBytes,
+		MaxResponseMessageBytes: m.MaxResponseBytes,
+	}
+	for _, n := range m.Names {
+		service, method := lookup.Split(n)
+		e.Name = append(e.Name, plainName{service, method})
+	}
+	if m.Timeout > 0 {
+		e.Timeout = document.FormatDuration(m.Timeout)
+	}
+	if r := m.Retry; r != nil {
+		e.RetryPolicy = &plainRetry{
+			MaxAttempts:          r.MaxAttempts,
+			InitialBackoff:       document.FormatDuration(r.Backoff.Initial),
+			MaxBackoff:           document.FormatDuration(r.Backoff.Max),
+			BackoffMultiplier:    r.Backoff.Multiplier,
+			RetryableStatusCodes: codeNames(r.Codes),
+		}
+	}
+	if h := m.Hedge; h != nil {
+		e.HedgingPolicy = &plainHedging{
+			MaxAttempts: h.MaxAttempts, HedgingDelay: document.FormatDuration(h.Delay), NonFatalStatusCodes: codeNames(h.NonFatal),
+		}
+	}
+	return e
+}
+
+func codeNames(list []codes.Code) []string {
+	names := make([]string, len(list))
+	for i, c := range list {
+		names[i] = codename.Of(c)
+	}
+	return names
+}
+
+// configNotes collects notes on what plain gRPC will not do.
+type configNotes []policy.Diagnostic
+
+func (n *configNotes) add(field, value, message string) {
+	*n = append(*n, policy.Diagnostic{Severity: policy.SeverityNote, Field: field, Value: value, Message: message})
+}
+
+// entry notes the parts of an entry that plain gRPC lacks.
+func (n *configNotes) entry(set *decision.Set, path string, m policy.MethodConfig) {
+	if len(m.Names) == 0 {
+		return
+	}
+	if m.IdempotencyKey != "" {
+		n.add(path+".idempotencyKey", m.IdempotencyKey, "gRPC sends no such key")
+	}
+	if m.Admission != "" && m.Admission != policy.AdmissionNone {
+		n.add(path+".admission", string(m.Admission), "gRPC sends calls that cannot be answered in time")
+	}
+	if m.Retry == nil && m.Hedge == nil {
+		return
+	}
+	n.unsafe(set, path, m)
+	if p := set.Lookup(m.Names[0]); p.Percent() < 100 {
+		n.add(path+".percent", strconv.FormatFloat(p.Percent(), 'f', -1, 64), "gRPC follows the policy in all calls")
+	}
+	if m.Retry != nil {
+		n.retry(path+".retryPolicy", m.Retry)
+	} else {
+		n.hedge(path+".hedgingPolicy", m.Hedge)
+	}
+}
+
+// unsafe notes the most important difference.
+func (n *configNotes) unsafe(set *decision.Set, path string, m policy.MethodConfig) {
+	if m.IdempotencyKey != "" || m.Idempotency == policy.IdempotencyAssume {
+		return
+	}
+	for _, name := range m.Names {
+		switch said := set.Lookup(name).Spec().Idempotency; said {
+		case policy.IdempotencyAssume:
+			continue
+		case policy.IdempotencyNone:
+			n.add(path+".idempotency", string(said), "gRPC retries these methods as if they were idempotent")
+		default:
+			n.add(path+".idempotency", string(said), "gRPC does not check whether a method is idempotent, and retries all methods of the entry")
+		}
+		return
+	}
+}
+
+func (n *configNotes) attempts(path string, most int) {
+	if most > defaults.MaxAttempts {
+		n.add(path+".maxAttempts", strconv.Itoa(most), fmt.Sprintf("gRPC cuts it to %d (gRFC A6)", defaults.MaxAttempts))
+	}
+}
+
+func (n *configNotes) budget(path, name string) {
+	if name != policy.NoBudget {
+		n.add(path+".budget", name, "gRPC knows no budget but retryThrottling; without that, nothing bounds what all calls together add")
+	}
+}
+
+func (n *configNotes) pushback(path string, longest, least time.Duration) {
+	n.time(path+".maxPushback", longest, defaults.MaxPushback, "gRPC waits for as long as a server says")
+	n.time(path+".minAttemptTime", least, defaults.MinAttemptTime, "gRPC retries however little time is left")
+}
+
+// time notes a duration that is set, and isn't the usual one.
+func (n *configNotes) time(field string, d, usual time.Duration, message string) {
+	if d != 0 && d != usual {
+		n.add(field, document.FormatDuration(d), message)
+	}
+}
+
+// retry notes the parts of a retry policy that plain gRPC lacks.
+func (n *configNotes) retry(path string, r *policy.RetrySpec) {
+	b := r.Backoff
+	n.attempts(path, r.MaxAttempts)
+	if b.Linear {
+		n.add(path+".growth", "LINEAR", "gRPC multiplies the backoff each time (EXPONENTIAL)")
+	}
+	if b.Jitter != policy.JitterProportional {
+		n.add(path+".jitter", string(cmp.Or(b.Jitter, policy.JitterFull)), "gRPC spreads a backoff by 20 % to both sides (PROPORTIONAL)")
+	}
+	if r.FirstRetryAtOnce {
+		n.add(path+".firstRetry", "AT_ONCE", "gRPC waits initialBackoff before the first retry")
+	}
+	n.time(path+".perAttemptTimeout", r.PerAttemptTimeout, 0, "gRPC waits for a slow attempt until the call's deadline")
+	n.budget(path, r.Budget)
+	if !r.CommitOnHeaders {
+		n.add(path+".commitOn", "SEEN", "gRPC does not retry an attempt whose headers have arrived (HEADERS)")
+	}
+	n.pushback(path, r.MaxPushback, r.MinAttemptTime)
+	for i, c := range r.PerCode {
+		n.add(document.Item(path+".perCode", i), codename.List(c.Codes), "gRPC has no settings of their own for codes")
+	}
+	if r.Chain != policy.ChainAllow && r.Chain != "" {
+		n.add(path+".chain", string(r.Chain), "gRPC retries inside of retried calls too")
+	}
+	const burnt = "with gRPC, retries fail at once while there is no connection, unless waitForReady holds"
+	if r.WaitForReadyOnRetry != nil && *r.WaitForReadyOnRetry {
+		n.add(path+".waitForReadyOnRetry", "true", burnt)
+	}
+	n.time(path+".maxConnectionWait", r.MaxConnectionWait, 0, burnt)
+}
+
+// hedge notes the parts of a hedging policy that plain gRPC lacks.
+func (n *configNotes) hedge(path string, h *policy.HedgeSpec) {
+	n.add(path, "", "gRPC for Go does not hedge: one attempt")
+	n.attempts(path, h.MaxAttempts)
+	if h.Quantile > 0 {
+		n.add(path+".hedgingQuantile", "", "gRPC hedges after hedgingDelay, "+document.FormatDuration(h.Delay))
+	}
+	n.budget(path, h.Budget)
+	n.pushback(path, h.MaxPushback, h.MinAttemptTime)
+}

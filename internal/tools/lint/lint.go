@@ -1,0 +1,386 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package lint gives advice on policy files, and writes them as plain gRPC service configs.
+package lint
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/balance"
+	"github.com/stagger-go/stagger/internal/codename"
+	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/defaults"
+	"github.com/stagger-go/stagger/internal/document"
+	"github.com/stagger-go/stagger/internal/frombudget"
+	"github.com/stagger-go/stagger/internal/lookup"
+	"github.com/stagger-go/stagger/internal/tried"
+	"github.com/stagger-go/stagger/policy"
+)
+
+// Options configure a lint.
+type Options struct {
+	Descriptors  decision.Descriptors // of the APIs that the file's readers call
+	OtherClients bool                 // adds advice for gRPC clients without stagger that use the same file
+}
+
+// Lint parses a policy file, and returns all diagnostics, in the order of the file: the errors for which [policy.Parse] refuses it
+// or, if there are none, its warnings, the names of the methods that aren't declared idempotent, and advice from experience.
+func Lint(file string, data []byte, o Options) []policy.Diagnostic {
+	parsed, err := policy.Parse(file, data)
+	if wrong, ok := errors.AsType[*policy.Error](err); ok {
+		return wrong.Diagnostics
+	}
+	l := linter{report: document.NewReport(file), set: decision.CompileFor(parsed, o.Descriptors), config: parsed.Config()}
+	document.Parse(l.report, data, document.Format{}) // for the places
+	l.lintElsewhere()
+	for i, m := range l.config.Methods {
+		path := document.Item("methodConfig", i)
+		l.lintNames(path, m.Names)
+		l.lintAdmission(path, m)
+		switch {
+		case m.Retry != nil:
+			l.lintRetry(path+".retryPolicy", m)
+		case m.Hedge != nil:
+			l.lintHedge(path+".hedgingPolicy", *m.Hedge)
+		}
+		l.notHedged(path, m)
+		l.listUndeclared(path, m)
+	}
+	l.noteUnseen(file)
+	if o.OtherClients {
+		l.otherClients()
+	}
+	for _, d := range l.report.Warnings() {
+		l.found = append(l.found, diagnostic(policy.SeverityWarning, d))
+	}
+	return inOrder(append(parsed.Warnings(), l.found...))
+}
+
+// noteUnseen notes that gRPC does not show interceptors all of a JSON file that a resolver delivers.
+func (l *linter) noteUnseen(file string) {
+	if !strings.HasSuffix(file, ".json") {
+		return
+	}
+	hedges := slices.ContainsFunc(l.config.Methods, func(m policy.MethodConfig) bool { return m.Hedge != nil })
+	grpcs, _ := Export(l.set, true)
+	plain, err := policy.Parse(file, grpcs)
+	if err == nil && reflect.DeepEqual(plain.Config(), l.config) && !hedges && l.config.Throttling == nil {
+		return
+	}
+	l.note("methodConfig", "", "if a resolver delivers this file (interceptor.WithServiceConfig), hedgingPolicy, retryThrottling and stagger's own keys "+
+		"have no effect: gRPC shows interceptors only retryPolicy, timeout and waitForReady")
+}
+
+type linter struct {
+	report *document.Report
+	set    *decision.Set
+	config policy.Config
+	found  []policy.Diagnostic // notes; warnings are in the report
+}
+
+func (l *linter) warn(field string, value any, format string, args ...any) {
+	l.report.Warnf(field, value, format, args...)
+}
+
+func (l *linter) note(field, value, message string) {
+	l.found = append(l.found, diagnostic(policy.SeverityNote, l.report.Locate(document.Diagnostic{Field: field, Value: value, Message: message})))
+}
+
+func diagnostic(s policy.Severity, d document.Diagnostic) policy.Diagnostic {
+	return policy.Diagnostic{Severity: s, File: d.File, Line: d.Line, Column: d.Column, Field: d.Field, Value: d.Value, Message: d.Message}
+}
+
+// inOrder sorts by place, and removes what a value behind an alias says again.
+func inOrder(list []policy.Diagnostic) []policy.Diagnostic {
+	slices.SortStableFunc(list, func(a, b policy.Diagnostic) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	})
+	seen := map[policy.Diagnostic]bool{}
+	return slices.DeleteFunc(list, func(d policy.Diagnostic) bool {
+		d.Field = d.Field[strings.LastIndexByte(d.Field, '.')+1:]
+		again := d.Line > 0 && seen[d]
+		seen[d] = true
+		return again
+	})
+}
+
+// Recommended limits, from the experience of the AWS SDKs, Google's SRE book, and gRFC A6.
+const (
+	saneAttempts = defaults.MaxAttempts
+	saneBackoff  = time.Minute
+	timerLimit   = time.Millisecond // the resolution of common systems' timers
+)
+
+// permanent codes mean that the same call would fail again.
+var permanent = []codes.Code{
+	codes.InvalidArgument, codes.NotFound, codes.AlreadyExists, codes.PermissionDenied,
+	codes.FailedPrecondition, codes.OutOfRange, codes.Unimplemented, codes.Unauthenticated, codes.DataLoss,
+}
+
+// versionOfPackage matches names that end like package names.
+var versionOfPackage = regexp.MustCompile(`^(.*\.)?v[0-9]+((alpha|beta)[0-9]*)?$`)
+
+// lintNames warns of names that match nothing.
+func (l *linter) lintNames(path string, names []string) {
+	for i, n := range names {
+		if service, _ := lookup.Split(n); versionOfPackage.MatchString(service) {
+			l.warn(document.Item(path+".name", i)+".service", service, "is the name of a package, and matches nothing: write the full name of a service")
+		}
+	}
+}
+
+// lintRepeated warns of codes that a list has twice: by name, by number, or in lower case.
+func (l *linter) lintRepeated(field string) {
+	list := l.report.Node(field)
+	if list == nil {
+		return
+	}
+	seen := map[codes.Code]bool{}
+	for i, n := range list.Items {
+		c, _ := codename.Parse(n.Text)
+		if seen[c] {
+			l.warn(document.Item(field, i), nil, "is listed twice; remove it")
+		}
+		seen[c] = true
+	}
+}
+
+// lintReserve warns if a client with occasional calls can never pay for an attempt after a timeout.
+func (l *linter) lintReserve(path string, r *policy.RetrySpec) {
+	for _, own := range l.config.Budgets {
+		ratio, ok := own.Config.(budget.RatioConfig)
+		if own.Name != r.Budget || !ok || r.PerAttemptTimeout <= 0 {
+			continue
+		}
+		b, err := balance.New(frombudget.Config(ratio))
+		if err != nil {
+			return // which is an error in the file
+		}
+		factor := timeoutFactor(r)
+		b.Start(0)
+		if _, granted := b.Withdraw(0, balance.Charge{Kind: balance.KindTimeout, Factor: factor}); !granted {
+			l.warn(path+".perAttemptTimeout", r.PerAttemptTimeout,
+				"a client that makes few calls never sends another attempt after it: that costs %v, and budget %s has %v for such a client; "+
+					"raise minPerSecond or window, or lower timeoutCost", ratio.TimeoutCost*factor, own.Name, b.Balance(0))
+		}
+	}
+}
+
+// lintAdmission warns of admission that can't work as intended.
+func (l *linter) lintAdmission(path string, m policy.MethodConfig) {
+	switch refuses := m.Admission != "" && m.Admission != policy.AdmissionNone; {
+	case !refuses && m.Criticality != "":
+		l.warn(path+".criticality", m.Criticality, "has no effect without admission REFUSE")
+	case refuses && m.Timeout == 0:
+		l.warn(path+".admission", m.Admission, "calls without a deadline are never refused; set a timeout")
+	}
+}
+
+func (l *linter) lintRetry(path string, m policy.MethodConfig) {
+	r := m.Retry
+	l.lintRepeated(path + ".retryableStatusCodes")
+	for i := range r.PerCode {
+		l.lintRepeated(document.Item(path+".perCode", i) + ".codes")
+	}
+	if r.MaxAttempts > saneAttempts {
+		l.warn(path+".maxAttempts", r.MaxAttempts, "3 to 5 are enough: five failures are not a short fault")
+	}
+	l.lintBackoff(path, r.Backoff)
+	if bad := slices.DeleteFunc(slices.Clone(r.Codes), func(c codes.Code) bool { return !slices.Contains(permanent, c) }); len(bad) > 0 {
+		l.warn(path+".retryableStatusCodes", nil, "%s: the same call will most likely fail again; "+
+			"if it means something else here, let it count as another code, with interceptor.WithClassifier", codename.List(bad))
+	}
+	if r.Budget == policy.NoBudget {
+		l.warn(path+".budget", r.Budget, "nothing bounds what all calls together add in an outage, but maxAttempts: up to %d times the load",
+			r.MaxAttempts)
+	}
+	l.lintTime(path, m, r)
+	if r.PerAttemptTimeout > 0 && m.Timeout > 0 && r.PerAttemptTimeout >= m.Timeout {
+		l.warn(path+".perAttemptTimeout", r.PerAttemptTimeout, "timeout ends the call after %v already", m.Timeout)
+	}
+	l.lintReserve(path, r)
+	l.lintFirstRetry(path, r)
+}
+
+// lintTime warns if the last attempt may not start before the call's timeout.
+func (l *linter) lintTime(path string, m policy.MethodConfig, r *policy.RetrySpec) {
+	longest := longestWait(r)
+	slow := float64(r.MaxAttempts-1) * float64(r.PerAttemptTimeout) // may be more than a Duration holds
+	switch {
+	case m.Timeout == 0:
+	case longest >= m.Timeout:
+		l.warn(path+".maxAttempts", r.MaxAttempts, "the waits before attempt %d may add up to %v, but timeout ends the call after %v",
+			r.MaxAttempts, longest, m.Timeout)
+	case r.PerAttemptTimeout < m.Timeout && float64(longest)+slow >= float64(m.Timeout):
+		l.warn(path+".maxAttempts", r.MaxAttempts, "if attempts are slow, the waits and %d times perAttemptTimeout do not fit: timeout ends the call after %v",
+			r.MaxAttempts-1, m.Timeout)
+	}
+}
+
+func (l *linter) lintBackoff(path string, b policy.Backoff) {
+	if b.Max > saneBackoff {
+		l.warn(path+".maxBackoff", b.Max, "30s to 60s are enough: a call that waits longer is seldom waited for")
+	}
+	if b.Jitter == policy.JitterNone {
+		l.warn(path+".jitter", nil, "without jitter, clients that failed together come back together; FULL spreads them best")
+	}
+	if b.Initial < timerLimit {
+		l.warn(path+".initialBackoff", b.Initial, "is less than timers resolve (%v): retries follow at once", timerLimit)
+	}
+	if b.Multiplier < 1 {
+		l.warn(path+".backoffMultiplier", b.Multiplier, "makes each wait shorter than the last; 2 doubles it, 1 keeps it")
+	}
+	if b.Initial > b.Max {
+		l.warn(path+".initialBackoff", b.Initial, "is cut to maxBackoff, %v", b.Max)
+	}
+}
+
+func (l *linter) lintHedge(path string, h policy.HedgeSpec) {
+	l.lintRepeated(path + ".nonFatalStatusCodes")
+	if h.MaxAttempts > saneAttempts {
+		l.warn(path+".maxAttempts", h.MaxAttempts, "2 or 3 are enough: more hedges help few calls more")
+	}
+	if h.Delay == 0 && h.Quantile == 0 {
+		l.warn(path, nil, "without hedgingDelay all attempts are sent at once: %d times the load, as far as the budget goes", h.MaxAttempts)
+	}
+	if h.Budget == policy.NoBudget {
+		l.warn(path+".budget", h.Budget, "nothing bounds the hedges of a service that has become slow: up to %d times the load", h.MaxAttempts)
+	}
+}
+
+// longestWait returns the maximum sum of a call's backoffs.
+func longestWait(r *policy.RetrySpec) time.Duration {
+	var sum, previous time.Duration
+	retries := r.MaxAttempts - 1
+	if r.FirstRetryAtOnce {
+		sum, retries = time.Millisecond, retries-1
+	}
+	for retry := range min(retries, saneAttempts*20) {
+		previous = r.Backoff.Delay(retry, previous, almostOne)
+		if sum += previous; sum < 0 {
+			return math.MaxInt64
+		}
+	}
+	return sum.Round(time.Millisecond)
+}
+
+// timeoutFactor returns the cost of an attempt after a timeout, as a multiple of the usual cost.
+func timeoutFactor(r *policy.RetrySpec) float64 {
+	for _, own := range r.PerCode {
+		if slices.Contains(own.Codes, codes.DeadlineExceeded) {
+			return cmp.Or(own.CostFactor, 1)
+		}
+	}
+	return 1
+}
+
+// almostOne is the largest random number.
+const almostOne = 1 - 1.0/(1<<53)
+
+// lintFirstRetry warns of immediate first retries that may go back to the backend that has just failed, and notes where one can be
+// immediate, because it goes to another backend.
+func (l *linter) lintFirstRetry(path string, r *policy.RetrySpec) {
+	elsewhere, _ := l.set.LoadBalancing()
+	switch {
+	case r.FirstRetryAtOnce && elsewhere == "":
+		l.warn(path+".firstRetry", nil, "a retry at once may go to the backend that has just failed; "+
+			"let it go to another one (loadBalancingConfig: [{%s: {childPolicy: [{round_robin: {}}]}}]), or remove it", tried.Balancer)
+	case elsewhere != "" && !l.report.Written(path+".firstRetry"):
+		l.note(path, "", "retries go to another backend, so that the first need not wait: firstRetry AT_ONCE answers calls sooner while one backend "+
+			"fails or hangs, and costs some success where all fail for a moment; BACKOFF keeps the wait, and says so")
+	}
+}
+
+// lintElsewhere warns of the policy of package balancer in a place that gRPC never reaches.
+func (l *linter) lintElsewhere() {
+	list := l.report.Node(balancingKey)
+	if elsewhere, _ := l.set.LoadBalancing(); elsewhere == "" {
+		return
+	}
+	for i, n := range list.Items {
+		if names(n, tried.Balancer) {
+			return
+		}
+		for _, e := range n.Entries {
+			if e.Key == "round_robin" || e.Key == "pick_first" {
+				l.warn(document.Item(balancingKey, i), e.Key, "gRPC takes the first policy of the list that it knows, and so never %s behind it; list that first", tried.Balancer)
+				return
+			}
+		}
+	}
+}
+
+const balancingKey = "loadBalancingConfig"
+
+// names reports whether a key is in n, at any depth.
+func names(n *document.Node, key string) bool {
+	return slices.ContainsFunc(n.Entries, func(e document.Entry) bool { return e.Key == key || names(e.Value, key) }) ||
+		slices.ContainsFunc(n.Items, func(n *document.Node) bool { return names(n, key) })
+}
+
+// listUndeclared names, for each name of an entry, the methods that will not be retried.
+func (l *linter) listUndeclared(path string, m policy.MethodConfig) {
+	for i, name := range m.Names {
+		if !strings.HasSuffix(name, "/") || !l.set.Lookup(name).NeedsLevel() {
+			continue
+		}
+		safe, others := l.set.SafeMethods(name)
+		which := atMost(others)
+		switch {
+		case len(safe)+len(others) == 0:
+			which = "methods"
+		case len(others) == 0:
+			continue
+		}
+		l.note(document.Item(path+".name", i), strconv.Quote(name), which+" will be retried only if the attempt never left the client, since nothing declares "+
+			"them idempotent; name the method in an entry, set idempotency_level in its .proto, or add \"idempotency: ASSUME\" to this entry")
+	}
+}
+
+// notHedged warns of parallel attempts for methods whose client sends a stream.
+func (l *linter) notHedged(path string, m policy.MethodConfig) {
+	var what string
+	switch {
+	case m.Hedge != nil:
+		path, what = path+".hedgingPolicy", "is not hedged, since its client sends a stream: the next attempt follows a failure; write a retryPolicy"
+	case m.Retry != nil && !m.Retry.CancelOnTimeout && l.report.Written(path+".retryPolicy.onAttemptTimeout"):
+		path, what = path+".retryPolicy.onAttemptTimeout", "gives a slow attempt up for the next (RETRY), since its client sends a stream; write RETRY"
+	default:
+		return
+	}
+	var found []string
+	for _, n := range m.Names {
+		for method := range l.set.MethodsOf(n) {
+			if method.IsStreamingClient() {
+				found = append(found, decision.MethodPath(method))
+			}
+		}
+	}
+	if len(found) > 0 {
+		l.warn(path, nil, "%s %s for it, in an entry of its own", atMost(found), what)
+	}
+}
+
+// atMost lists methods, or the first ones and the number of the others.
+func atMost(methods []string) string {
+	const most = 20
+	n := len(methods)
+	which := strings.Join(methods[:min(n, most)], ", ")
+	if n > most {
+		which += fmt.Sprintf(" and %d more", n-most)
+	}
+	return which
+}

@@ -1,0 +1,349 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package lint_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"google.golang.org/protobuf/reflect/protodesc"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+	"google.golang.org/protobuf/types/descriptorpb"
+
+	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/tools/lint"
+	"github.com/stagger-go/stagger/policy"
+)
+
+func mustParse(t *testing.T, text string) *decision.Set {
+	t.Helper()
+	set, err := policy.Parse("f", []byte(text))
+	if err != nil {
+		t.Fatalf("Parse(\n%s) = %v", text, err)
+	}
+	return decision.Compile(set)
+}
+
+// linted returns the diagnostics of Lint on a file.
+func linted(text string) []string {
+	var list []string
+	for _, d := range lint.Lint("f", []byte(text), lint.Options{}) {
+		list = append(list, string(d.Severity)+" "+d.String())
+	}
+	return list
+}
+
+func wantLinted(t *testing.T, text string, want ...string) {
+	t.Helper()
+	if got := linted(text); !slices.Equal(got, want) {
+		t.Errorf("%s\n%s\nwant\n%s", text, strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+func TestLintAdmission(t *testing.T) {
+	t.Parallel()
+	for _, row := range [][2]string{
+		{"admission: REFUSE, timeout: 1s", ""},
+		{"admission: REFUSE, timeout: 1s, criticality: CRITICAL", ""},
+		{"admission: NONE", ""},
+		{"admission: REFUSE", "f:1:63: methodConfig[0].admission: REFUSE: calls without a deadline are never refused; set a timeout"},
+		{"admission: REFUSE, timeout: 1s, criticality: SHEDDABLE", ""},
+		{"admission: REFUSE", "f:1:63: methodConfig[0].admission: REFUSE: calls without a deadline are never refused; set a timeout"},
+		{"criticality: SHEDDABLE", "f:1:65: methodConfig[0].criticality: SHEDDABLE: has no effect without admission REFUSE"},
+	} {
+		entry, want := row[0], row[1]
+		list := lint.Lint("f", []byte("methodConfig: [{name: [{service: a.B, method: C}], "+entry+"}]"), lint.Options{})
+		var got strings.Builder
+		for _, d := range list {
+			got.WriteString(d.String())
+		}
+		if got.String() != want {
+			t.Errorf("%s: %q; want %q", entry, got.String(), want)
+		}
+	}
+}
+
+func TestLintRepeatedCodes(t *testing.T) {
+	t.Parallel()
+	wantLinted(t, `
+methodConfig:
+- name: [{service: a.B, method: C}]
+  retryPolicy:
+    maxAttempts: 3
+    initialBackoff: 1s
+    maxBackoff: 1s
+    backoffMultiplier: 1
+    retryableStatusCodes: [UNAVAILABLE, ABORTED, 14]
+    perCode: [{codes: [ABORTED, ABORTED], costFactor: 2}]
+- name: [{service: a.B, method: D}]
+  hedgingPolicy: {maxAttempts: 2, hedgingDelay: 1s, nonFatalStatusCodes: [ABORTED, UNAVAILABLE, ABORTED]}
+`,
+		"warning f:9:50: methodConfig[0].retryPolicy.retryableStatusCodes[2]: 14: is listed twice; remove it",
+		"warning f:10:33: methodConfig[0].retryPolicy.perCode[0].codes[1]: ABORTED: is listed twice; remove it",
+		"warning f:12:97: methodConfig[1].hedgingPolicy.nonFatalStatusCodes[2]: ABORTED: is listed twice; remove it")
+}
+
+// TestLintReserve has budgets that can just pay for an attempt after a timeout, and budgets that just can't.
+func TestLintReserve(t *testing.T) {
+	t.Parallel()
+	file := func(budgets, more string) string {
+		return "budgets: [{name: b, " + budgets + `}]
+methodConfig:
+- name: [{service: a.B, method: C}]
+  retryPolicy: {maxAttempts: 3, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 1, retryableStatusCodes: [UNAVAILABLE],
+    perAttemptTimeout: 1s` + more + "}\n"
+	}
+	const says = "warning f:5:24: methodConfig[0].retryPolicy.perAttemptTimeout: 1s: a client that makes few calls never sends another attempt " +
+		"after it: that costs "
+	const remedy = " for such a client; raise minPerSecond or window, or lower timeoutCost"
+	wantLinted(t, file("ratio: {minPerSecond: 0.4, window: 10s}", ", budget: b"))
+	wantLinted(t, file("ratio: {minPerSecond: 0.3, window: 10s}", ", budget: b"), says+"4, and budget b has 3.1"+remedy)
+	wantLinted(t, file("ratio: {minPerSecond: 1, window: 10s, timeoutCost: 10.2}", ", budget: b"), says+"10.2, and budget b has 10.1"+remedy)
+	wantLinted(t, strings.Replace(file("ratio: {}", ", budget: b, perCode: [{codes: [DEADLINE_EXCEEDED], costFactor: 3}]"), "[UNAV", "[DEADLINE_EXCEEDED, UNAV", 1),
+		says+"12, and budget b has 4.1"+remedy)
+	wantLinted(t, file("refund: {}", ", budget: b"))
+	wantLinted(t, strings.Replace(file("ratio: {minPerSecond: 0.4}", ", budget: b"), "perAttemptTimeout: 1s", "jitter: FULL", 1))
+}
+
+func TestLintKubernetesObjects(t *testing.T) {
+	t.Parallel()
+	wantLinted(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: retry}\ndata:\n  retry.yaml: |\n    methodConfig: []\n",
+		"error f:2:7: kind: ConfigMap: is a whole Kubernetes object; the policy file is in its data: lint its data, "+
+			`as with kubectl get configmap NAME -o jsonpath='{.data.retry\.yaml}' | stagger lint -`)
+	wantLinted(t, `{"apiVersion": "networking.istio.io/v1", "kind": "VirtualService", "spec": {}}`,
+		"error f:1:50: kind: VirtualService: is a whole Kubernetes object, and no policy file, which has keys such as methodConfig; lint its data, if that has one")
+	if got := linted("kind: ConfigMap\n"); len(got) != 1 || !strings.Contains(got[0], "unknown key") {
+		t.Errorf("%q; want an unknown key", got)
+	}
+}
+
+func TestLintPackages(t *testing.T) {
+	t.Parallel()
+	wantLinted(t, "methodConfig: [{timeout: 1s, name: [{service: acme.orders.v1}, {service: acme.orders.v1beta2, method: Get}, {service: v2.V1}]}]",
+		"warning f:1:47: methodConfig[0].name[0].service: acme.orders.v1: is the name of a package, and matches nothing: write the full name of a service",
+		"warning f:1:74: methodConfig[0].name[1].service: acme.orders.v1beta2: is the name of a package, and matches nothing: write the full name of a service")
+}
+
+func TestLintMultiplier(t *testing.T) {
+	t.Parallel()
+	const entry = "methodConfig: [{name: [{service: a.B, method: C}], retryPolicy: {maxAttempts: 3, initialBackoff: 1s, maxBackoff: 1s, " +
+		"retryableStatusCodes: [14], backoffMultiplier: "
+	wantLinted(t, entry+"0.5}}]", "warning f:1:165: methodConfig[0].retryPolicy.backoffMultiplier: 0.5: makes each wait shorter than the last; 2 doubles it, 1 keeps it")
+	wantLinted(t, entry+"1}}]")
+}
+
+func TestLintElsewhereNeverReached(t *testing.T) {
+	t.Parallel()
+	const inner = "{stagger_retry_elsewhere: {childPolicy: [{round_robin: {}}]}}"
+	wantLinted(t, "loadBalancingConfig: [{some_policy: {}}, {round_robin: {}}, "+inner+"]", "warning f:1:42: loadBalancingConfig[1]: \"round_robin\": "+
+		"gRPC takes the first policy of the list that it knows, and so never stagger_retry_elsewhere behind it; list that first")
+	wantLinted(t, "loadBalancingConfig: [{some_policy: {}}, "+inner+", {round_robin: {}}]")
+}
+
+func TestLintFirstRetry(t *testing.T) {
+	t.Parallel()
+	const (
+		without = "warning f:4:131: methodConfig[0].retryPolicy.firstRetry: AT_ONCE: a retry at once may go to the backend that has just failed; " +
+			"let it go to another one (loadBalancingConfig: [{stagger_retry_elsewhere: {childPolicy: [{round_robin: {}}]}}]), or remove it"
+		advice = "note f:4:16: methodConfig[0].retryPolicy: retries go to another backend, so that the first need not wait: firstRetry AT_ONCE answers " +
+			"calls sooner while one backend fails or hangs, and costs some success where all fail for a moment; BACKOFF keeps the wait, and says so"
+	)
+	wantLinted(t, "maxWaiting: 9"+onceMore+", firstRetry: AT_ONCE}", without)
+	wantLinted(t, "maxWaiting: 9"+onceMore+", firstRetry: BACKOFF}")
+	wantLinted(t, "maxWaiting: 9"+onceMore+"}")
+	wantLinted(t, elsewhere+onceMore+", firstRetry: AT_ONCE}")
+	wantLinted(t, elsewhere+onceMore+", firstRetry: BACKOFF}")
+	wantLinted(t, elsewhere+onceMore+"}", advice)
+}
+
+const onceMore = `
+methodConfig:
+- name: [{service: a.B, method: C}]
+  retryPolicy: {maxAttempts: 2, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [14]`
+
+const elsewhere = `loadBalancingConfig: [{stagger_retry_elsewhere: {childPolicy: [{round_robin: {}}]}}, {round_robin: {}}]`
+
+func TestLintFirstRetryWaits(t *testing.T) {
+	t.Parallel()
+	text := strings.ReplaceAll(elsewhere+onceMore+", firstRetry: AT_ONCE}", "- name:", "- timeout: 1s\n  name:")
+	wantLinted(t, text) // two attempts, and no wait of a second between them
+}
+
+const counted = ` not declared idempotent: retried only if the attempt never left the client; "stagger lint" names them, and says how to declare them`
+
+const unsafe = " will be retried only if the attempt never left the client, since nothing declares them idempotent; " +
+	`name the method in an entry, set idempotency_level in its .proto, or add "idempotency: ASSUME" to this entry`
+
+func TestLintUnsafeMethods(t *testing.T) {
+	t.Parallel()
+	const retry = "  retryPolicy: {maxAttempts: 3, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [14]}\n"
+	var many []string
+	for i := range 20 {
+		many = append(many, fmt.Sprintf("/shop.Mall/Pay%02d", i))
+	}
+	for _, row := range []struct {
+		name, text string
+		counts     string   // the set's own note
+		want       []string // that lint names
+	}{
+		{"all methods declared", "methodConfig:\n- name: [{service: shop.Safe}]\n" + retry, "", nil},
+		{"a name with method declares it", "methodConfig:\n- name: [{service: shop.Mixed, method: Pay}]\n" + retry, "", nil},
+		{"no retries", "methodConfig:\n- name: [{service: shop.Mixed}]\n  timeout: 1s\n", "", nil},
+		{"assumed by the entry", "methodConfig:\n- name: [{service: shop.Mixed}]\n  idempotency: ASSUME\n" + retry, "", nil},
+		{"assumed by the file", "idempotency: ASSUME\nmethodConfig:\n- name: [{service: shop.Mixed}]\n" + retry, "", nil},
+		{"switched off", "methodConfig:\n- name: [{service: shop.Mixed}]\n  idempotency: NONE\n" + retry, "", nil},
+		{"some not declared", "methodConfig:\n- name: [{service: shop.Safe}, {service: shop.Mixed}]\n" + retry, "2 methods", []string{
+			`f:2:32: methodConfig[0].name[1]: "/shop.Mixed/": /shop.Mixed/Add, /shop.Mixed/Pay` + unsafe,
+		}},
+		{"one has an entry of its own", "methodConfig:\n- name: [{service: shop.Mixed}]\n" + retry +
+			"- name: [{service: shop.Mixed, method: Pay}]\n", "1 method", []string{
+			`f:2:10: methodConfig[0].name[0]: "/shop.Mixed/": /shop.Mixed/Add` + unsafe,
+		}},
+		{"more than anyone reads", "methodConfig:\n- name: [{service: shop.Mall}]\n" + retry, "25 methods", []string{
+			`f:2:10: methodConfig[0].name[0]: "/shop.Mall/": ` + strings.Join(many, ", ") + " and 5 more" + unsafe,
+		}},
+		{"a service that is not linked in", "methodConfig:\n- name: [{service: un.Known}]\n" + retry, "methods of 1 name without descriptors", []string{
+			`f:2:10: methodConfig[0].name[0]: "/un.Known/": methods` + unsafe,
+		}},
+		{
+			"both", "methodConfig:\n- name: [{service: un.Known}, {service: shop.Mixed}, {service: un.Known2}]\n" + retry,
+			"2 methods and methods of 2 names without descriptors",
+			[]string{
+				`f:2:10: methodConfig[0].name[0]: "/un.Known/": methods` + unsafe,
+				`f:2:31: methodConfig[0].name[1]: "/shop.Mixed/": /shop.Mixed/Add, /shop.Mixed/Pay` + unsafe,
+				`f:2:54: methodConfig[0].name[2]: "/un.Known2/": methods` + unsafe,
+			},
+		},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			var counts string
+			for _, d := range mustParse(t, row.text).Warnings() {
+				counts += strings.TrimSuffix(d.String(), counted)
+			}
+			if counts = strings.TrimPrefix(counts, "f: methodConfig: "); counts != row.counts {
+				t.Errorf("it counts %q; want %q", counts, row.counts)
+			}
+			var notes []string
+			for _, want := range row.want {
+				notes = append(notes, "note "+want)
+			}
+			wantLinted(t, row.text, notes...)
+		})
+	}
+}
+
+// TestLintOnlyDescriptors checks that services linked into the program are left out.
+func TestLintOnlyDescriptors(t *testing.T) {
+	t.Parallel()
+	const everything = "methodConfig: [{name: [{}], retryPolicy: {maxAttempts: 3, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 2, " +
+		"retryableStatusCodes: [14]}}]"
+	for only, want := range map[bool]string{false: "/shop.Mall/Pay00", true: `"/": methods will be retried only`} {
+		list := lint.Lint("f", []byte(everything), lint.Options{Descriptors: decision.Descriptors{Only: only}})
+		if len(list) != 1 || !strings.Contains(list[0].String(), want) {
+			t.Errorf("only descriptors %v: %v; want one note with %s", only, list, want)
+		}
+	}
+}
+
+// Create is not hedged: lint warns in the entry that asks for it, if the method uses that entry.
+func TestClientStreamsAreNotHedged(t *testing.T) {
+	t.Parallel()
+	const hedge = "hedgingPolicy: {maxAttempts: 2, hedgingDelay: 1s, nonFatalStatusCodes: [14]}"
+	retry := func(more string) string {
+		return "retryPolicy: {maxAttempts: 2, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [14], perAttemptTimeout: 1s" + more + "}"
+	}
+	const create = "/shop.Uploads/Create "
+	for _, row := range [][3]string{
+		{"{service: shop.Uploads, method: Create}", hedge, "warning f:1:102: methodConfig[0].hedgingPolicy: " + create +
+			"is not hedged, since its client sends a stream: the next attempt follows a failure; write a retryPolicy for it, in an entry of its own"},
+		{"{service: shop.Uploads, method: Create}", retry(", onAttemptTimeout: HEDGE"), "warning f:1:244: methodConfig[0].retryPolicy.onAttemptTimeout: HEDGE: " + create +
+			"gives a slow attempt up for the next (RETRY), since its client sends a stream; write RETRY for it, in an entry of its own"},
+		{"{service: shop.Uploads, method: Create}", retry(""), ""},
+		{"{service: shop.Uploads, method: Create}", retry(", onAttemptTimeout: RETRY"), ""},
+		{"{service: shop.Uploads, method: Get}", hedge, ""},
+		{"{service: shop.Uploads}", hedge, "warning f:1:86: methodConfig[0].hedgingPolicy: " + create +
+			"is not hedged, since its client sends a stream: the next attempt follows a failure; write a retryPolicy for it, in an entry of its own"},
+	} {
+		text := "methodConfig: [{name: [" + row[0] + "], idempotency: ASSUME, " + row[1] + "}]"
+		var got []string
+		for _, d := range lint.Lint("f", []byte(text), lint.Options{}) {
+			got = append(got, string(d.Severity)+" "+d.String())
+		}
+		if want := slices.DeleteFunc([]string{row[2]}, func(s string) bool { return s == "" }); !slices.Equal(got, want) {
+			t.Errorf("%s: %q; want %q", text, got, want)
+		}
+	}
+}
+
+// The services that this program knows, registered like generated code.
+var _ = registerShop()
+
+func registerShop() protoreflect.FileDescriptor {
+	level := func(l descriptorpb.MethodOptions_IdempotencyLevel) *descriptorpb.MethodOptions {
+		return &descriptorpb.MethodOptions{IdempotencyLevel: l.Enum()}
+	}
+	method := func(name string, o *descriptorpb.MethodOptions) *descriptorpb.MethodDescriptorProto {
+		return &descriptorpb.MethodDescriptorProto{
+			Name: &name, InputType: new(".shop.Any"), OutputType: new(".shop.Any"), Options: o,
+		}
+	}
+	get := method("Get", level(descriptorpb.MethodOptions_NO_SIDE_EFFECTS))
+	put := method("Put", level(descriptorpb.MethodOptions_IDEMPOTENT))
+	mall := &descriptorpb.ServiceDescriptorProto{Name: new("Mall")}
+	for i := range 25 {
+		mall.Method = append(mall.Method, method(fmt.Sprintf("Pay%02d", i), nil))
+	}
+	upload := method("Create", nil)
+	upload.ClientStreaming = new(true)
+	file, err := protodesc.NewFile(&descriptorpb.FileDescriptorProto{
+		Name: new("shop.proto"), Package: new("shop"), Syntax: new("proto3"),
+		MessageType: []*descriptorpb.DescriptorProto{{Name: new("Any")}},
+		Service: []*descriptorpb.ServiceDescriptorProto{
+			{Name: new("Safe"), Method: []*descriptorpb.MethodDescriptorProto{get, put}},
+			{Name: new("Mixed"), Method: []*descriptorpb.MethodDescriptorProto{
+				get, method("Pay", nil), method("Add", level(descriptorpb.MethodOptions_IDEMPOTENCY_UNKNOWN)),
+			}},
+			mall,
+			{Name: new("Uploads"), Method: []*descriptorpb.MethodDescriptorProto{upload, method("Get", nil)}},
+		},
+	}, nil)
+	if err == nil {
+		err = protoregistry.GlobalFiles.RegisterFile(file)
+	}
+	if err != nil {
+		panic(err)
+	}
+	return file
+}
+
+// What gRPC does not show of a service config that a resolver delivers is only said of JSON files, in which those are.
+func TestLintUnseen(t *testing.T) {
+	t.Parallel()
+	const retries = `"retryPolicy": {"maxAttempts": 3, "initialBackoff": "0.1s", "maxBackoff": "1s", "backoffMultiplier": 2, "retryableStatusCodes": ["UNAVAILABLE"]}`
+	const hedges = `"hedgingPolicy": {"maxAttempts": 2, "hedgingDelay": "1s"}`
+	entry := func(keys string) string {
+		return `{"methodConfig": [{"name": [{"service": "a.B", "method": "C"}], "timeout": "5s", ` + keys + `}]}`
+	}
+	for name, row := range map[string]struct {
+		file, text string
+		want       bool
+	}{
+		"plain":            {"f.json", entry(retries), false},
+		"hedges":           {"f.json", entry(hedges), true},
+		"hedges in YAML":   {"f.yaml", entry(hedges), false},
+		"throttling":       {"f.json", strings.Replace(entry(retries), "{", `{"retryThrottling": {"maxTokens": 10, "tokenRatio": 0.1}, `, 1), true},
+		"stagger's jitter": {"f.json", entry(strings.Replace(retries, "{", `{"jitter": "EQUAL", `, 1)), true},
+	} {
+		got := slices.ContainsFunc(lint.Lint(row.file, []byte(row.text), lint.Options{}), func(d policy.Diagnostic) bool {
+			return d.Severity == policy.SeverityNote && strings.Contains(d.Message, "interceptor.WithServiceConfig")
+		})
+		if got != row.want {
+			t.Errorf("%s: noted %v; want %v", name, got, row.want)
+		}
+	}
+}

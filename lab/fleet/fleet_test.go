@@ -1,0 +1,365 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !race
+
+// Package fleet plays 10 to 100,000 clients in virtual time that make a thousand calls a second in all, and compares where the
+// reserve of their budgets can come from: from each client itself, from nowhere, or from a pool on Redis. The budgets are those of
+// production, and Redis answers with its script. Calls, network and time are a model.
+package fleet
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	lua "github.com/yuin/gopher-lua"
+	"go.uber.org/goleak"
+
+	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/budget/redisbudget"
+	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/tools/report"
+	"github.com/stagger-go/stagger/internal/tools/report/terminal"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var write = flag.Bool("write", false, "play up to 100,000 clients, and write the tables into docs/evidence/fleet.md")
+
+const (
+	ms        = time.Millisecond
+	rate      = 1000.0           // calls in a second, of all clients
+	poolRate  = 100.0            // extra attempts in a second, of all clients
+	calm      = 15 * time.Second // longer than a window of the budgets, and than a lease
+	trouble   = 30 * time.Second // that is counted
+	randomly  = 0.03             // part of the requests that fails
+	attempts  = 4
+	answersIn = 10 * ms
+)
+
+// scheme defines the source of the reserve of clients' budgets.
+type scheme struct {
+	name      string
+	perSecond float64       // of each client, without a pool
+	pooled    bool          // the clients share a pool
+	latency   time.Duration // of Redis, on average
+	loss      float64       // part of the requests to Redis that fails
+}
+
+var schemes = []scheme{
+	{name: "local, 0.8 a second each", perSecond: 0.8},
+	{name: "none"},
+	{name: "pool, Redis 1 ms", pooled: true, latency: ms},
+	{name: "pool, 20 ms", pooled: true, latency: 20 * ms},
+	{name: "pool, 20 ms, 1 % lost", pooled: true, latency: 20 * ms, loss: 0.01},
+}
+
+// store is Redis, and the network before it.
+type store struct {
+	redis.Scripter
+
+	scheme  scheme
+	mu      sync.Mutex // guards all below
+	chance  *rand.Rand
+	state   *lua.LState
+	script  *lua.LFunction
+	hash    map[string]lua.LValue
+	scripts int
+}
+
+func newStore(t *testing.T, s scheme) *store {
+	t.Helper()
+	r := &store{scheme: s, chance: rand.New(rand.NewPCG(1, 5)), state: lua.NewState(), hash: map[string]lua.LValue{}}
+	text := must.Get(os.ReadFile("../../budget/redisbudget/lease.lua"))(t)
+	r.script = must.Get(r.state.LoadString(string(text)))(t)
+	commands := r.state.NewTable()
+	r.state.SetField(commands, "call", r.state.NewFunction(r.call))
+	r.state.SetGlobal("redis", commands)
+	return r
+}
+
+// call runs a command of the script.
+func (r *store) call(l *lua.LState) int {
+	list := l.NewTable()
+	switch l.CheckString(1) {
+	case "TIME":
+		now := time.Now()
+		list.Append(lua.LNumber(now.Unix()))
+		list.Append(lua.LNumber(now.Nanosecond() / 1000))
+	case "HMGET":
+		for i := 3; i <= l.GetTop(); i++ {
+			if v := r.hash[l.CheckString(i)]; v != nil {
+				list.RawSetInt(i-2, v)
+			} else {
+				list.RawSetInt(i-2, lua.LFalse)
+			}
+		}
+	case "HSET":
+		for i := 3; i < l.GetTop(); i += 2 {
+			r.hash[l.CheckString(i)] = lua.LString(lua.LVAsString(l.Get(i + 1)))
+		}
+	default: // PEXPIRE
+	}
+	l.Push(list)
+	return 1
+}
+
+// EvalSha implements [redis.Scripter].
+func (r *store) EvalSha(ctx context.Context, _ string, keys []string, args ...any) *redis.Cmd {
+	r.mu.Lock()
+	lost := r.chance.Float64()
+	// Half of the latency is constant, and the rest is random: one in a hundred takes three times the average.
+	there := time.Duration((0.5 + 0.5*r.chance.ExpFloat64()) * float64(r.scheme.latency) / 2)
+	r.mu.Unlock()
+	if lost >= r.scheme.loss/2 {
+		time.Sleep(there)
+		tokens, clients := r.run(keys[0], args)
+		if lost >= r.scheme.loss {
+			time.Sleep(there)
+			return redis.NewCmdResult([]any{tokens, clients}, nil)
+		}
+	}
+	<-ctx.Done()
+	return redis.NewCmdResult(nil, ctx.Err())
+}
+
+// run runs the script.
+func (r *store) run(key string, args []any) (tokens int64, clients string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	names, values := r.state.NewTable(), r.state.NewTable()
+	names.Append(lua.LString(key))
+	for _, a := range args {
+		values.Append(lua.LString(fmt.Sprint(a)))
+	}
+	r.state.SetGlobal("KEYS", names)
+	r.state.SetGlobal("ARGV", values)
+	r.state.Push(r.script)
+	r.state.Call(0, 1)
+	answer := r.state.CheckTable(-1)
+	r.state.Pop(1)
+	tokens = int64(lua.LVAsNumber(answer.RawGetInt(1)))
+	r.scripts++
+	return tokens, lua.LVAsString(answer.RawGetInt(2))
+}
+
+// figures are the results of a fleet under one kind of trouble.
+type figures struct {
+	calls, requests, succeeded int
+	asked, refused             int     // retries
+	scripts                    float64 // a second
+}
+
+// world is a fleet in virtual time.
+type world struct {
+	clients []budget.Budget
+	store   *store
+
+	mu     sync.Mutex // guards all below
+	chance *rand.Rand
+	part   float64 // of the requests that fails now
+}
+
+func (w *world) draw() float64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.chance.Float64()
+}
+
+func (w *world) fails() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.chance.Float64() < w.part
+}
+
+// call makes a call, whose budget pays for retries.
+func (w *world) call(b budget.Budget, into *figures) {
+	var f figures
+	end := budget.EventCallFailed
+	b.Observe(time.Now(), budget.EventCallStarted)
+	outcome := budget.OutcomeFailed
+	var permit budget.Permit
+	for n := 1; ; n++ {
+		f.requests++
+		time.Sleep(answersIn)
+		failed := w.fails()
+		if !failed {
+			outcome, end, f.succeeded = budget.OutcomeHelped, budget.EventCallRecovered, 1
+		}
+		if n > 1 {
+			b.Settle(time.Now(), permit, outcome)
+		}
+		if !failed {
+			break
+		}
+		b.Observe(time.Now(), budget.EventAttemptFailed)
+		if n == attempts {
+			break
+		}
+		f.asked++
+		var ok bool
+		if permit, ok = b.Withdraw(time.Now(), budget.Charge{Kind: budget.KindFailure}); !ok {
+			f.refused++
+			break
+		}
+		time.Sleep(time.Duration(w.draw() * float64(min(100*ms<<(n-1), time.Second))))
+	}
+	b.Observe(time.Now(), end)
+	if into != nil {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		into.calls++
+		into.requests += f.requests
+		into.succeeded += f.succeeded
+		into.asked += f.asked
+		into.refused += f.refused
+	}
+}
+
+// suffer makes a part of the requests fail, and counts the calls that begin in that time.
+func (w *world) suffer(part float64, calls *sync.WaitGroup) *figures {
+	run := func(d time.Duration, part float64, into *figures) {
+		w.mu.Lock()
+		w.part = part
+		w.mu.Unlock()
+		for end := time.Now().Add(d); time.Now().Before(end); {
+			b := w.clients[int(w.draw()*float64(len(w.clients)))]
+			calls.Go(func() { w.call(b, into) })
+			w.mu.Lock()
+			pause := time.Duration(w.chance.ExpFloat64() / rate * float64(time.Second))
+			w.mu.Unlock()
+			time.Sleep(pause)
+		}
+	}
+	run(calm, 0, nil)
+	f := new(figures)
+	scripts := w.store.scripts
+	run(trouble, part, f)
+	f.scripts = float64(w.store.scripts-scripts) / trouble.Seconds()
+	calls.Wait()
+	return f
+}
+
+// play takes a fleet through random failures and an outage.
+func play(t *testing.T, s scheme, clients int) (random, outage *figures) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{store: newStore(t, s), chance: rand.New(rand.NewPCG(1, 1))}
+		ratio := budget.DefaultRatio()
+		ratio.MinPerSecond = s.perSecond
+		ramp := max(time.Minute, time.Duration(clients)*time.Second/500) // they start one after the other
+		for range clients {
+			if !s.pooled {
+				w.clients = append(w.clients, must.Get(budget.New(ratio))(t))
+				continue
+			}
+			b := must.Get(redisbudget.New(w.store, redisbudget.Config{Pool: "orders", PerSecond: poolRate, Ratio: ratio}))(t)
+			defer b.Close()
+			w.clients = append(w.clients, b)
+			time.Sleep(ramp / time.Duration(clients))
+		}
+		if s.pooled {
+			time.Sleep(ramp) // until Redis knows their number
+		}
+		var calls sync.WaitGroup
+		random = w.suffer(randomly, &calls)
+		outage = w.suffer(1, &calls)
+	})
+	return random, outage
+}
+
+// A pool bounds what a fleet sends in an outage, at a tolerable number of scripts, whatever the number of clients; the figures
+// are those of docs/evidence/fleet.md.
+func TestTables(t *testing.T) {
+	sizes := []int{10, 100, 1_000, 10_000}
+	if *write {
+		sizes = append(sizes, 100_000)
+	}
+	kinds := []struct {
+		title     string
+		tolerance float64
+		of        func(s scheme, random, outage *figures) string
+	}{
+		{"Success while 3 % of the requests fail, %", 0.3, func(_ scheme, f, _ *figures) string {
+			return fmt.Sprintf("%.2f", 100*float64(f.succeeded)/float64(f.calls))
+		}},
+		{"Retries refused meanwhile, %", 8, func(_ scheme, f, _ *figures) string {
+			return fmt.Sprintf("%.0f", 100*float64(f.refused)/float64(f.asked))
+		}},
+		{"Requests a call while all fail", 0.03, func(_ scheme, _, f *figures) string { return fmt.Sprintf("%.2f", float64(f.requests)/float64(f.calls)) }},
+		{"Scripts a second at Redis, at most", 40, func(s scheme, r, o *figures) string {
+			if !s.pooled {
+				return "–"
+			}
+			return fmt.Sprintf("%.0f", max(r.scripts, o.scripts))
+		}},
+	}
+	tables := make([]report.Table, len(kinds))
+	path := filepath.Join("..", "..", "docs", "evidence", "fleet.md")
+	page := string(must.Get(os.ReadFile(path))(t))
+	for i, k := range kinds {
+		tables[i] = report.Table{Title: k.title, Columns: []string{"reserve"}}
+		for _, n := range sizes {
+			tables[i].Columns = append(tables[i].Columns, thousands(n))
+		}
+		tables[i].Columns[1] = "10 clients"
+	}
+	for _, s := range schemes {
+		for i := range tables {
+			tables[i].Rows = append(tables[i].Rows, []string{s.name})
+		}
+		for column, n := range sizes {
+			random, outage := play(t, s, n)
+			t.Logf("%s, %d clients: %+v; all fail: %+v", s.name, n, random, outage)
+			if perCall := float64(outage.requests) / float64(outage.calls); s.pooled && (perCall > 1.22 || max(random.scripts, outage.scripts) > 2000) {
+				t.Errorf("%s, %d clients: %.2f requests a call, %+v", s.name, n, perCall, outage)
+			}
+			for i, k := range kinds {
+				cell := k.of(s, random, outage)
+				row := &tables[i].Rows[len(tables[i].Rows)-1]
+				*row = append(*row, cell)
+				if said := documented(page, k.title, s.name, column); !*write && !alike(cell, said, k.tolerance) {
+					t.Errorf("%s, %s, %d clients: docs/evidence/fleet.md says %q, and it was %s: make fleet", k.title, s.name, n, said, cell)
+				}
+			}
+		}
+	}
+	if *write {
+		must.Do(t, terminal.WriteInto(path, "fleet", tables))
+	}
+}
+
+func thousands(n int) string {
+	if text := strconv.Itoa(n); n >= 1000 {
+		return text[:len(text)-3] + "," + text[len(text)-3:]
+	}
+	return strconv.Itoa(n)
+}
+
+// documented returns a cell of a table on the page.
+func documented(page, title, name string, column int) string {
+	_, page, _ = strings.Cut(page, title+":\n")
+	_, row, _ := strings.Cut(page, "\n| "+name+" |")
+	row, _, _ = strings.Cut(row, "\n")
+	cells := strings.Split(row, "|")
+	return strings.TrimSpace(cells[min(column, len(cells)-1)])
+}
+
+// alike reports whether two cells are equal, or numbers within the tolerance.
+func alike(a, b string, off float64) bool {
+	x, err := strconv.ParseFloat(a, 64)
+	y, other := strconv.ParseFloat(b, 64)
+	return a == b || err == nil && other == nil && math.Abs(x-y) <= off
+}

@@ -1,0 +1,156 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"io"
+	"math"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/tools/sim"
+)
+
+// What each list of draws can give is drawn, and a draw that is replaced changes no other.
+func TestDraw(t *testing.T) {
+	t.Parallel()
+	seen := map[string]int{}
+	for i := range 60 {
+		s := must.Get(draw(t.Context(), newChance(7, i, nil), []string{noRetries, defaultPlayer}))(t)
+		again := must.Get(draw(t.Context(), newChance(7, i, nil), []string{noRetries, defaultPlayer}))(t)
+		if string(again.file) != string(s.file) {
+			t.Fatalf("scenario %d differs when it is drawn again:\n%s\nfirst:\n%s", i, again.file, s.file)
+		}
+		for _, key := range []string{
+			"exponential", "lognormal", "bimodal", "DROP", "LIFO", `"UNAVAILABLE"`, "down", "hang", "flaky", "slow\"", "slower",
+			`"name": "front"`, "List", "delay", "loss", "perAttemptTimeout", "hedgingPolicy", "RESOURCE_EXHAUSTED",
+		} {
+			if strings.Contains(string(s.file), key) {
+				seen[key]++
+			}
+		}
+		newest := must.Get(draw(t.Context(), newChance(7, i, map[string]float64{"order": 0}), []string{noRetries, defaultPlayer}))(t)
+		if a, b := string(newest.file), strings.ReplaceAll(string(s.file), "LIFO", "FIFO"); len(s.Services) == 1 && a != b {
+			t.Errorf("scenario %d with another order:\n%s\nwant\n%s", i, a, b)
+		}
+	}
+	if len(seen) < 18 {
+		t.Errorf("drawn: %v; want all of them", seen)
+	}
+}
+
+func TestChance(t *testing.T) {
+	t.Parallel()
+	counts, weighted := map[int]int{}, make([]int, 3)
+	for i := range 10_000 {
+		c := newChance(1, i, nil)
+		counts[c.count("a", 1, 3)]++
+		weighted[c.one("b", 1, 0, 3)]++
+		if f := c.log("c", 0.5, 8); f < 0.5 || f > 8 {
+			t.Fatalf("log(0.5, 8) = %v", f)
+		}
+	}
+	if counts[1] < counts[2] || counts[2] < counts[3] || counts[3] == 0 || weighted[1] != 0 || weighted[2] < 2*weighted[0] {
+		t.Errorf("count(1, 3): %v; want the smaller the more often; one(1, 0, 3): %v; want three times as many of the last", counts, weighted)
+	}
+}
+
+// successes returns outcomes that differ only in their success.
+func successes(list ...float64) (of []outcome) {
+	for _, s := range list {
+		of = append(of, outcome{success: s, perCall: 1})
+	}
+	return of
+}
+
+func TestResult(t *testing.T) {
+	t.Parallel()
+	never := func(list []outcome, which ...int) []outcome {
+		for _, i := range which {
+			list[i].never = true
+		}
+		return list
+	}
+	for name, row := range map[string]struct {
+		none, own   []outcome
+		loss        float64
+		half, never bool
+	}{
+		"better, of one seed":                       {successes(0.5), successes(0.7), -0.2, false, false},
+		"of five seeds, the mean":                   {successes(1, 1, 1, 1, 1), successes(0.9, 1, 1, 1, 1), 0.02, false, false},
+		"no retries played more seeds":              {successes(0.9, 0.1), successes(0.9), 0, false, false},
+		"below half":                                {successes(0.8, 0.8), successes(0.1, 0.6), 0.45, true, false},
+		"half of next to nothing":                   {successes(0.01), successes(0), 0.01, false, false},
+		"never recovers, in most":                   {successes(1, 1, 1), never(successes(1, 1, 1), 0, 2), 0, false, true},
+		"never recovers, in few":                    {successes(1, 1, 1), never(successes(1, 1, 1), 0), 0, false, false},
+		"never recovers, as without retries":        {never(successes(1), 0), never(successes(1), 0), 0, false, false},
+		"never recovers, with no retries in others": {never(successes(1, 1), 1), never(successes(1, 1), 0), 0, false, false},
+	} {
+		j := &judged{players: map[string][]outcome{noRetries: row.none, defaultPlayer: row.own}}
+		if loss, half, never := j.result(defaultPlayer); math.Abs(loss-row.loss) > 1e-9 || half != row.half || never != row.never {
+			t.Errorf("%s: loss %v, below half %v, never recovers %v; want %v, %v, %v", name, loss, half, never, row.loss, row.half, row.never)
+		}
+	}
+}
+
+func TestCommand_Errors(t *testing.T) {
+	t.Parallel()
+	for _, args := range []string{"-seed 1 -n 0", "-n 1", "-seed 1,x", "-seed 1 -most 1,2", "-seed 1 more"} {
+		if err := command(t.Context(), strings.Fields(args), io.Discard, io.Discard); err == nil {
+			t.Errorf("%s: no error", args)
+		}
+	}
+}
+
+// The search must find a client that retries without a limit, and shrink what it found.
+func TestSearch(t *testing.T) {
+	t.Parallel()
+	list := must.Get(search(t.Context(), []uint64{104}, 30, []string{noRetries, unbound}, func(float64) {}))(t)
+	if s := count(list, unbound); s.over[1] == 0 {
+		t.Fatalf("4 attempts lose more than 3 points in no scenario without a budget: %+v", s)
+	}
+	again := must.Get(search(t.Context(), []uint64{104}, 2, []string{noRetries, unbound}, func(float64) {}))(t)
+	if !reflect.DeepEqual(again, list[:2]) {
+		t.Errorf("played again: %+v; want %+v", again, list[:2])
+	}
+	folder, out := filepath.Join(t.TempDir(), "worst"), strings.Builder{}
+	must.Do(t, showWorst(t.Context(), &out, folder, list, unbound))
+	files, err := filepath.Glob(folder + "/104-*.json")
+	if err != nil || len(files) == 0 || !strings.Contains(out.String(), "shrunk: ") {
+		t.Fatalf("%v, %v, %s", files, err, out.String())
+	}
+	simple := 0
+	for _, file := range files {
+		s := &scenario{Scenario: must.Get(sim.Load(file))(t)}
+		if loss := must.Get(s.lossOf(t.Context()))(t); loss < leastLoss && loss < 0.01 {
+			t.Errorf("%s: %.3f worse after shrinking", file, loss)
+		}
+		if len(s.Services) == 1 && s.Services[0].Backends == 1 {
+			simple++
+		}
+	}
+	if simple == 0 {
+		t.Errorf("none of %d files has one service with one backend", len(files))
+	}
+}
+
+// Solved cases must not come back. Open cases must still fail, or their file belongs with the others.
+func TestWorst(t *testing.T) {
+	t.Parallel()
+	for folder, open := range map[string]bool{"worst": false, "open": true} {
+		files, err := filepath.Glob(folder + "/*.yaml")
+		if err != nil || len(files) == 0 {
+			t.Fatal(folder, "no scenario", err)
+		}
+		for _, file := range files {
+			s := &scenario{Scenario: must.Get(sim.Load(file))(t)}
+			if loss := must.Get(s.lossOf(t.Context()))(t); (loss > leastLoss) != open {
+				t.Errorf("%s: %.1f points worse than no retries; want more than %.0f: %v", file, 100*loss, 100*leastLoss, open)
+			}
+		}
+	}
+}
