@@ -380,7 +380,7 @@ func (m *model) back(a *actor, err error) {
 			m.failf("5: RecvMsg returns %v after %v", err, m.recvErr)
 		}
 		m.recvErr = err
-		if m.wraps && m.gone == "" && !m.panicked && !m.wasOverdue && err == errFatal && len(m.received) > 0 && m.shown != 0 && m.streams[m.shown-1].err == errFatal {
+		if m.wraps && m.gone == "" && !m.panicked && !m.wasOverdue && err == errFatal && m.shown != 0 && slices.Contains(m.received, m.shown) && m.streams[m.shown-1].err == errFatal {
 			m.failf("5: RecvMsg returns gRPC's word in place of an inner interceptor's")
 		}
 		if err == io.EOF {

@@ -326,11 +326,12 @@ func (m *model) rare() {
 	}
 }
 
-// pass lets time pass.
+// pass lets time pass. A call that has panicked reports the end of its attempt, and waits for nothing.
 func (m *model) pass(d time.Duration) {
 	m.at += d
 	if !slices.ContainsFunc(m.actors, func(a *actor) bool {
-		return a.task != nil && a.task.begun && a.task.Kind != Goroutine && a.phase != between && a.phase != gone
+		return a.task != nil && a.task.begun && a.task.Kind != Goroutine && a.phase != between && a.phase != gone &&
+			(a.phase == told || !a.result.Panicked)
 	}) {
 		return
 	}
