@@ -4,6 +4,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -52,6 +54,7 @@ var eager = peers.Plan{Attempts: 4, Initial: atOnce, Max: atOnce}
 // The clients. Budgets and throttling count everything, but stop nothing that is compared.
 var (
 	bare      = client{"gRPC, no retries", noRetries}
+	twice     = client{"two calls without retries", twoCalls}
 	builtIn   = client{"gRPC's retries", serviceConfig("")}
 	throttled = client{"gRPC's retries, throttling", serviceConfig(`"retryThrottling": {"maxTokens": 1000, "tokenRatio": 1},`)}
 	ecosystem = client{"go-grpc-middleware", middleware}
@@ -69,6 +72,16 @@ var (
 
 func noRetries(peers.Plan) (setup, error) {
 	return setup{options: []grpc.DialOption{grpc.WithDisableRetry()}}, nil
+}
+
+// twoCalls makes a second call after one that has failed: what a retry costs at least.
+func twoCalls(peers.Plan) (setup, error) {
+	return intercepted(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		if invoke(ctx, method, req, reply, cc, opts...) == nil {
+			return errors.New("the first call has succeeded")
+		}
+		return invoke(ctx, method, req, reply, cc, opts...)
+	}), nil
 }
 
 func serviceConfig(more string) func(peers.Plan) (setup, error) {

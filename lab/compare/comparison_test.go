@@ -105,8 +105,11 @@ func TestClientsRetryAlike(t *testing.T) {
 				if c.stream != nil {
 					want, code = 2, codes.OK
 				}
-				if k.name == bare.name {
+				switch k.name {
+				case bare.name:
 					want, code = 1, codes.Unavailable
+				case twice.name:
+					want = 2
 				}
 				if err := b.operation()(); status.Code(err) != code || b.attempts() != want {
 					t.Errorf("%s, %s: %v after %d attempts; want %v after %d", name, k.name, err, b.attempts(), code, want)

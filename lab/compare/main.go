@@ -55,8 +55,8 @@ func parse(args []string, errs io.Writer) (o options, err error) {
 	f := flag.NewFlagSet("compare", flag.ContinueOnError)
 	f.SetOutput(errs)
 	f.IntVar(&o.processes, "processes", 16, "`number` of processes, at least 1")
-	f.IntVar(&o.rounds, "rounds", 6, "`number` of rounds in each process, at least 1: each has every client once, in an order of chance")
-	f.DurationVar(&o.slice, "slice", 5*time.Millisecond, "about how `long` a client runs in a round; positive")
+	f.IntVar(&o.rounds, "rounds", 40, "`number` of rounds in each process, at least 1: each has every client once, in an order of chance")
+	f.DurationVar(&o.slice, "slice", time.Millisecond, "about how `long` a client runs in a round; positive")
 	f.Uint64Var(&o.seed, "seed", 1, "`number` that the orders are drawn from")
 	f.IntVar(&o.waiting, "waiting", 100_000, "`number` of calls that wait at a time, 1 to 1000000: they take about 1 GB for each 100000")
 	f.BoolVar(&o.one, "one", false, "measure in this process alone, and print what it finds as JSON")
@@ -113,12 +113,18 @@ func command(ctx context.Context, args []string, out, errs io.Writer) error {
 	}
 	for i, t := range all {
 		names, shown = append(names, t.name), append(shown, t.found(found[i]))
-		fmt.Fprintf(out, "### %s\n\n%s:\n\n%s\n\n", t.name, shown[i].Title, terminal.Markdown(shown[i]))
 	}
-	if o.write == "" {
-		return nil
+	held, above := check(all, found)
+	if len(held.Rows) > 0 {
+		names, shown = append(names, "bounds"), append(shown, held)
 	}
-	return write(o.write, names, shown)
+	for i, t := range shown {
+		fmt.Fprintf(out, "### %s\n\n%s:\n\n%s\n\n", names[i], t.Title, terminal.Markdown(t))
+	}
+	if o.write != "" {
+		above = errors.Join(above, write(o.write, names, shown))
+	}
+	return above
 }
 
 // measure lets processes measure the tables, one process after the other: most of them together in all processes, and others in one

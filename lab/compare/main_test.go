@@ -7,9 +7,11 @@ import (
 	"bytes"
 	"errors"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -33,15 +35,15 @@ func TestCommand(t *testing.T) {
 	root := t.TempDir()
 	page := filepath.Join(root, "docs", "evidence", "costs.md")
 	must.Do(t, errors.Join(os.MkdirAll(filepath.Dir(page), 0o750),
-		os.WriteFile(page, []byte("# Costs\nOn <!-- cost: host -->?<!-- / -->.\n<!-- one failure -->\nSTALE\n<!-- /one failure -->\n<!-- waiting -->\n<!-- /waiting -->\nend\n"), 0o600),
+		os.WriteFile(page, []byte("# Costs\nOn <!-- cost: host -->?<!-- / -->.\n<!-- one failure -->\nSTALE\n<!-- /one failure -->\n<!-- waiting -->\n<!-- /waiting -->\n<!-- bounds -->\n<!-- /bounds -->\nend\n"), 0o600),
 		os.WriteFile(filepath.Join(root, "README.md"), []byte("It allocates <!-- cost: one failure; stagger; allocations -->9<!-- / --> and <!-- cost: none -->1<!-- / -->.\n"), 0o600)))
 	var out, errs bytes.Buffer
 	args := []string{"-only", "^(one failure|waiting)$", "-processes", "2", "-rounds", "2", "-slice", "1ns", "-waiting", "3", "-write", root}
-	if err := command(t.Context(), args, &out, &errs); err != nil {
+	if err := command(t.Context(), args, &out, &errs); err != nil && !strings.Contains(err.Error(), "above their bounds: one failure, stagger: processor × ") {
 		t.Fatalf("%v\n%s", err, &errs)
 	}
 	text := must.Get(os.ReadFile(page))(t)
-	for _, want := range []string{"(2 processes;", "| stagger | ", "| a goroutine alone | ", "(one process)", runtime.Version(), "| client | × gRPC's retries | processor × | time | allocations | bytes |"} {
+	for _, want := range []string{"(2 processes;", "| stagger | ", "| a goroutine alone | ", "(one process)", "| one failure | stagger | processor × |", runtime.Version(), "| client | × two calls without retries | processor × | time | allocations | bytes |"} {
 		if !strings.Contains(out.String(), want) || !strings.Contains(string(text), want) {
 			t.Errorf("no %q in\n%s\nand the page\n%s", want, &out, text)
 		}
@@ -120,6 +122,35 @@ func TestFound(t *testing.T) {
 	f.add("fair", got)
 	if text := f.quote("<!-- cost: fair; b; × a -->7<!-- / --> <!-- cost: fair; b; time -->?<!-- / -->"); text != "<!-- cost: fair; b; × a -->2.20<!-- / --> <!-- cost: fair; b; time -->1 µs<!-- / -->" {
 		t.Errorf("quoted: %s", text)
+	}
+}
+
+// A figure is at most its bound; without its table it has none.
+func TestBounds(t *testing.T) {
+	t.Parallel()
+	c := named(t, "client stream").table()
+	at := func(ratio, kept float64) [][][]row {
+		values := func(ratio, kept float64) []float64 { return []float64{1, ratio, 100, 5, kept} }
+		return [][][]row{{{{bare.name, values(1, 5000)}, {stagger.name, values(ratio, 5000+kept)}}}}
+	}
+	for _, x := range []struct {
+		ratio, kept float64
+		want        string
+	}{
+		{1.22, 162_000, "<nil>"},
+		{1.221, 162_000, "above their bounds: client stream, stagger: processor × 1.221"},
+		{1, 163_000, "above their bounds: client stream, stagger: bytes, beyond gRPC, no retries 163000"},
+	} {
+		shown, err := check([]table{c}, at(x.ratio, x.kept))
+		if fmt.Sprint(err) != x.want || len(shown.Rows) != 2 {
+			t.Errorf("%v: %v in %q; want %s", x, err, shown.Rows, x.want)
+		}
+	}
+	for _, b := range bounds {
+		if c := named(t, b.table); !slices.ContainsFunc(c.clients, func(k client) bool { return k.name == b.client }) ||
+			!slices.ContainsFunc(c.table().columns, func(k column) bool { return k.name == b.column }) {
+			t.Errorf("%+v: no such figure", b)
+		}
 	}
 }
 

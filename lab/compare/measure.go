@@ -8,6 +8,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"time"
 )
@@ -43,7 +44,8 @@ type plan struct {
 }
 
 // compare measures the subjects in turns: each once per round, in random order. Other load on the machine then affects all
-// alike, and ratios within rounds are valid even if times are not.
+// alike, and ratios within rounds are valid even if times are not. Garbage is collected between rounds only: a collection would
+// charge one subject for what another has left.
 func (p plan) compare(subjects []*subject, base int) ([]cost, error) {
 	for _, s := range subjects {
 		if err := p.calibrate(s); err != nil {
@@ -51,7 +53,9 @@ func (p plan) compare(subjects []*subject, base int) ([]cost, error) {
 		}
 	}
 	order := rand.New(rand.NewPCG(p.seed, 2))
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	for range p.rounds {
+		runtime.GC()
 		for _, i := range order.Perm(len(subjects)) {
 			if err := p.measure(subjects[i]); err != nil {
 				return nil, fmt.Errorf("%s: %w", subjects[i].name, err)
@@ -90,9 +94,8 @@ func (p plan) calibrate(s *subject) error {
 	}
 }
 
-// measure runs a subject for a slice, after a garbage collection, so that it pays only for itself.
+// measure runs a subject for a slice.
 func (p plan) measure(s *subject) error {
-	runtime.GC()
 	objects, bytes := p.meter.allocated()
 	spent, began := p.meter.processor(), p.meter.now()
 	err := s.run(s.count)

@@ -28,9 +28,8 @@ type streamKind struct {
 var message = wrapperspb.String(strings.Repeat("x", messageSize))
 
 var (
-	serverStream = streamKind{grpc.StreamDesc{ServerStreams: true}, download, func(s grpc.ServerStream) error {
-		return send(s, messages)
-	}}
+	shortStream  = streamKind{grpc.StreamDesc{ServerStreams: true}, download, func(s grpc.ServerStream) error { return send(s, 1) }}
+	serverStream = streamKind{grpc.StreamDesc{ServerStreams: true}, download, func(s grpc.ServerStream) error { return send(s, messages) }}
 	clientStream = streamKind{grpc.StreamDesc{ClientStreams: true}, upload, func(s grpc.ServerStream) error {
 		if err := receiveAll(s); err != nil {
 			return err
