@@ -25,11 +25,7 @@ type Result struct {
 	P50      time.Duration
 	P99      time.Duration
 	P999     time.Duration
-	Late     time.Duration // delay of the start that 1 % of the calls reached or exceeded
 }
-
-// TooLate is the delay from which on results say more about the machine than about the client.
-const TooLate = 50 * time.Millisecond
 
 // forever is after all requests.
 const forever = time.Duration(math.MaxInt64)
@@ -49,7 +45,6 @@ func (r *Record) Measure() Result {
 		P50:      whole.Latency(0.5),
 		P99:      whole.Latency(0.99),
 		P999:     whole.Latency(0.999),
-		Late:     whole.quantile(0.99, func(c *Ended) time.Duration { return c.Late }),
 	}
 	most, spans := 0, map[time.Duration]int{}
 	for _, at := range whole.Requests[last] {
@@ -105,16 +100,12 @@ func (p *Part) PerCall() float64 { return sim.Ratio(len(p.Requests[len(p.Request
 // Latency returns the time that the part q of the calls, failed ones included, does not exceed (nearest rank); 0 without
 // calls.
 func (p *Part) Latency(q float64) time.Duration {
-	return p.quantile(q, func(c *Ended) time.Duration { return c.Took })
-}
-
-func (p *Part) quantile(q float64, of func(*Ended) time.Duration) time.Duration {
 	if len(p.Calls) == 0 {
 		return 0
 	}
 	list := make([]time.Duration, len(p.Calls))
 	for i := range p.Calls {
-		list[i] = of(&p.Calls[i])
+		list[i] = p.Calls[i].Took
 	}
 	slices.Sort(list)
 	rank := int(math.Ceil(q * float64(len(list))))
@@ -144,18 +135,6 @@ func (r *Record) recovered() sim.Recovered {
 		begin, i = r.Calls[i].At+1, i+1
 	}
 	return sim.Recovered{State: sim.RecoveryNever}
-}
-
-// PerSecond returns how many requests a second arrived at the last service, in each of the scenario's buckets from the start.
-func (r *Record) PerSecond() []float64 {
-	bucket := r.Scenario.Bucket
-	list := make([]float64, r.Scenario.Length()/bucket)
-	for _, request := range r.Requests[len(r.Requests)-1] {
-		if i := int(request.At / bucket); i < len(list) {
-			list[i] += 1 / bucket.Seconds()
-		}
-	}
-	return list
 }
 
 // Columns are the names of the figures in a row of a table.

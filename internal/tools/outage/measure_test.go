@@ -22,7 +22,6 @@ func every(bad func(at time.Duration) bool) []Ended {
 func TestMeasure(t *testing.T) {
 	t.Parallel()
 	r := Record{Scenario: pulse(), Calls: every(func(at time.Duration) bool { return at < 1500*ms })}
-	r.Calls[1234].Late = 7 * ms
 	var requests []Request
 	for _, c := range r.Calls {
 		requests = append(requests, Request{At: c.At})
@@ -42,8 +41,8 @@ func TestMeasure(t *testing.T) {
 	if got.P50 != 1999*time.Microsecond || got.P99 != 2979*time.Microsecond || got.P999 != 2997*time.Microsecond {
 		t.Errorf("p50 %v, p99 %v, p999 %v; want 1.999ms, 2.979ms, 2.997ms", got.P50, got.P99, got.P999)
 	}
-	if got.Recovery != (sim.Recovered{State: sim.RecoveryReturned}) || got.Late != 0 {
-		t.Errorf("recovery %+v, late %v; want at once, and 0 for one late call of 2000", got.Recovery, got.Late)
+	if got.Recovery != (sim.Recovered{State: sim.RecoveryReturned}) {
+		t.Errorf("recovery %+v; want at once", got.Recovery)
 	}
 }
 
@@ -59,9 +58,6 @@ func TestPart(t *testing.T) {
 	}
 	if p := r.Part(5*time.Second, 6*time.Second); p.Success() != 0 || p.PerCall() != 0 || p.Latency(0.5) != 0 {
 		t.Errorf("%+v; want nothing", p)
-	}
-	if got := r.PerSecond(); len(got) != 15 || got[4] != 5 || got[5] != 5 || got[7] != 5 || got[8] != 0 { // buckets of 200 ms
-		t.Errorf("%v requests a second; want 5 in three buckets", got)
 	}
 }
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package outage plays a scenario of the simulator over real gRPC in memory, and measures the results. Several clients make
-// the same calls at the same times, each to its own servers. In a testing/synctest bubble it takes no real time.
+// the same calls at the same times, each to its own servers. It is for testing/synctest bubbles.
 package outage
 
 import (
@@ -26,8 +26,6 @@ type Outage struct {
 	Scenario *sim.Scenario
 	Calls    []Call // in the order of their times: those of [Arrivals], or others
 	Clients  []Client
-	// OnEnd is called when a call of the i-th client has ended, by many goroutines in parallel. It may be nil.
-	OnEnd func(client int)
 }
 
 // Call is one call by a user, made however earlier calls ended.
@@ -79,7 +77,7 @@ func (o *Outage) Play(ctx context.Context) ([]Record, error) {
 	begin := func() {
 		for i, w := range worlds {
 			records[i] = Record{Scenario: o.Scenario, Calls: make([]Ended, len(o.Calls))}
-			users.Go(func() { o.makeCalls(ctx, start, i, w, records[i].Calls) })
+			users.Go(func() { o.makeCalls(ctx, start, w, records[i].Calls) })
 		}
 	}
 	if err := o.enterPhases(ctx, start, worlds, begin); err != nil {
@@ -117,12 +115,11 @@ func (o *Outage) enterPhases(ctx context.Context, start time.Time, worlds []*wor
 }
 
 // makeCalls makes the calls of a client's users and returns when all have ended. Each call has its own place in ended.
-func (o *Outage) makeCalls(ctx context.Context, start time.Time, client int, w *world, ended []Ended) {
+func (o *Outage) makeCalls(ctx context.Context, start time.Time, w *world, ended []Ended) {
 	var running sync.WaitGroup
 	defer running.Wait()
 	for i, c := range o.Calls {
-		due := start.Add(c.At)
-		if !sleepUntil(ctx, due) {
+		if !sleepUntil(ctx, start.Add(c.At)) {
 			return
 		}
 		conn := w.users.pickConn()
@@ -132,10 +129,7 @@ func (o *Outage) makeCalls(ctx context.Context, start time.Time, client int, w *
 			began := time.Now()
 			// The request has the call's number, so that the servers' records can be matched.
 			err := conn.Invoke(ctx, c.Method, wrapperspb.String(strconv.Itoa(i)), &emptypb.Empty{})
-			ended[i] = Ended{Call: c, Late: began.Sub(due), Took: time.Since(began), OK: err == nil}
-			if o.OnEnd != nil {
-				o.OnEnd(client)
-			}
+			ended[i] = Ended{Call: c, Took: time.Since(began), OK: err == nil}
 		})
 	}
 }
@@ -151,7 +145,6 @@ type Record struct {
 type Ended struct {
 	Call
 
-	Late time.Duration // delay of its start, caused by the machine
 	Took time.Duration
 	OK   bool
 }

@@ -128,7 +128,7 @@ func TestBackendDroppedMemory(t *testing.T) {
 	s.Services[0].Time = &Distribution{A: 10 * time.Millisecond}
 	s.Fleets[0].Rate, s.Fleets[0].Calls[0].Deadline = 400, 100*time.Millisecond
 	w := must.Get(newWorld(s, &Variant{}, 1))(t)
-	must.Do(t, w.playAll(t.Context(), nil))
+	must.Do(t, w.playAll(t.Context()))
 	b := w.services[0].backends[0]
 	if c := w.services[0].counts; c.dropped < 2000 || cap(b.queue) > 512 || b.waiting() != 0 {
 		t.Errorf("%d dropped, memory for %d, %d waiting; want thousands, memory for little more than the queue, and none", c.dropped, cap(b.queue), b.waiting())

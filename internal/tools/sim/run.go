@@ -19,9 +19,6 @@ type Options struct {
 	Seed     uint64 // replaces the scenario's, unless 0
 	Clients  int    // replaces each fleet's, unless 0
 	Parallel int    // variants to play in parallel; 0: one for each processor
-	// Progress is called from time to time with the part of all variants' virtual time that has passed, 0 to 1. Several
-	// goroutines call it, but never in parallel. It may be nil.
-	Progress func(part float64)
 }
 
 // Run plays a scenario once for each of its variants. The error is that of ctx, or names a policy's invalid budget. Run may
@@ -38,13 +35,21 @@ func (s *Scenario) Run(ctx context.Context, o Options) (*Result, error) {
 			return nil, fmt.Errorf("sim: %s: variant %q: %s %s", s.Title, variants[i].Name, field, message)
 		}
 	}
-	err := o.each(len(variants), func(i int, progress func(float64)) (err error) {
-		v := variants[i]
-		v.Clients = cmp.Or(o.Clients, v.Clients)
-		r.Runs[i], err = s.runVariant(ctx, &v, r.Seed, progress)
-		return err
-	})
-	if err != nil {
+	var (
+		all   sync.WaitGroup
+		slots = make(chan struct{}, cmp.Or(max(o.Parallel, 0), runtime.GOMAXPROCS(0)))
+		errs  = make([]error, len(variants))
+	)
+	for i, v := range variants {
+		slots <- struct{}{}
+		all.Go(func() {
+			defer func() { <-slots }()
+			v.Clients = cmp.Or(o.Clients, v.Clients)
+			r.Runs[i], errs[i] = s.runVariant(ctx, &v, r.Seed)
+		})
+	}
+	all.Wait()
+	if err := cmp.Or(errs...); err != nil {
 		return nil, err
 	}
 	return r, nil
@@ -59,46 +64,15 @@ func (s *Scenario) withDefaults() *Scenario {
 }
 
 // runVariant plays one variant.
-func (s *Scenario) runVariant(ctx context.Context, v *Variant, seed uint64, progress func(done float64)) (Played, error) {
+func (s *Scenario) runVariant(ctx context.Context, v *Variant, seed uint64) (Played, error) {
 	w, err := newWorld(s, v, seed)
 	if err != nil {
 		return Played{}, err
 	}
-	if err := w.playAll(ctx, progress); err != nil {
+	if err := w.playAll(ctx); err != nil {
 		return Played{}, err
 	}
 	return w.worldResult(v.Name), nil
-}
-
-// each plays n parts, several in parallel, and returns the first error. A part reports its progress, 0 to 1.
-func (o *Options) each(n int, play func(i int, progress func(done float64)) error) error {
-	var (
-		all   sync.WaitGroup
-		mu    sync.Mutex
-		slots = make(chan struct{}, cmp.Or(max(o.Parallel, 0), runtime.GOMAXPROCS(0)))
-		errs  = make([]error, n)
-		parts = make([]float64, n)
-	)
-	for i := range n {
-		slots <- struct{}{}
-		all.Go(func() {
-			defer func() { <-slots }()
-			errs[i] = play(i, func(done float64) {
-				mu.Lock()
-				defer mu.Unlock()
-				parts[i] = done
-				sum := 0.0
-				for _, part := range parts {
-					sum += part
-				}
-				if o.Progress != nil {
-					o.Progress(sum / float64(n))
-				}
-			})
-		})
-	}
-	all.Wait()
-	return cmp.Or(errs...)
 }
 
 // Result is the outcome of a scenario. Its JSON gives times in nanoseconds.

@@ -45,7 +45,7 @@ func (w *world) handle(kind eventKind, _ uint32) {
 }
 
 // playAll handles all events, until the calls that run at the end of the last phase have ended.
-func (w *world) playAll(ctx context.Context, progress func(done float64)) error {
+func (w *world) playAll(ctx context.Context) error {
 	w.enterPhase()
 	if w.buckets() > 0 {
 		w.after(w.scenario.Bucket, w, bucketEnds, 0)
@@ -57,7 +57,6 @@ func (w *world) playAll(ctx context.Context, progress func(done float64)) error 
 		if err := context.Cause(ctx); err != nil {
 			return err
 		}
-		progress(min(w.now.Seconds()/w.until.Seconds(), 1))
 	}
 	return nil
 }

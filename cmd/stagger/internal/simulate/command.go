@@ -26,15 +26,13 @@ import (
 
 // options are the command line.
 type options struct {
-	scenario  string
-	seed      uint64
-	clients   int
-	policy    string
-	method    string
-	list      bool
-	stability bool
-	format    string
-	output    string
+	scenario string
+	seed     uint64
+	clients  int
+	policy   string
+	method   string
+	list     bool
+	format   string
 }
 
 // Command returns "stagger simulate".
@@ -51,8 +49,7 @@ interceptor's own code decides about retries and budgets. One seed gives one res
 		Example: `  stagger simulate --list
   stagger simulate overload
   stagger simulate overload --policy retry.yaml --method acme.orders.v1.OrderService/GetOrder
-  stagger simulate my/outage.yaml --format html --output outage.html
-  stagger simulate overload --stability`,
+  stagger simulate my/outage.yaml --format json > outage.json`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
@@ -72,10 +69,8 @@ interceptor's own code decides about retries and budgets. One seed gives one res
 	f.IntVar(&o.clients, "clients", 0, "`number` of clients of each fleet, which share its calls (default: the scenario's)")
 	f.StringVar(&o.policy, "policy", "", "also play it with the policies of this `file`")
 	f.StringVar(&o.method, "method", "", "with --policy: SERVICE/METHOD, the `name` of the method to look up in the file (default: the scenario's)")
-	f.BoolVar(&o.stability, "stability", false, "show how much load the scenario can take, and from which load on it does not recover from its trouble")
 	f.BoolVar(&o.list, "list", false, "list the built-in scenarios")
-	f.StringVarP(&o.output, "output", "o", "", "`file` to write to (default: standard output)")
-	cli.EnumFlag(cmd, &o.format, "format", "form of the result", "text", "json", "html")
+	cli.EnumFlag(cmd, &o.format, "format", "form of the result", "text", "json")
 	return cmd
 }
 
@@ -84,8 +79,6 @@ func (o *options) check() error {
 	switch {
 	case (o.scenario != "") == o.list:
 		return cli.UsageErrorf("want one of: a SCENARIO (see --list), or --list")
-	case o.stability && o.scenario == "":
-		return cli.UsageErrorf("--stability: is for a SCENARIO")
 	case o.clients < 0:
 		return cli.UsageErrorf("--clients %d: must be at least 1", o.clients)
 	case o.method != "" && o.policy == "":
@@ -99,13 +92,6 @@ func (o *options) run(ctx context.Context, out, errs io.Writer) error {
 	if o.list {
 		return list(out)
 	}
-	if o.stability {
-		r, err := o.bears(ctx, errs)
-		if err != nil {
-			return err
-		}
-		return o.write(out, func(to io.Writer) { writeStability(to, r) }, func() any { return r }, func() *report.Report { return stabilityPage(r) })
-	}
 	s, err := o.load()
 	if err != nil {
 		return err
@@ -114,7 +100,13 @@ func (o *options) run(ctx context.Context, out, errs io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return o.write(out, func(to io.Writer) { writeResult(to, r) }, func() any { return r }, func() *report.Report { return page(r) })
+	if o.format == "json" {
+		return cli.WriteJSON(out, r)
+	}
+	var text strings.Builder
+	Write(&text, r)
+	_, err = io.WriteString(out, text.String())
+	return err
 }
 
 // load reads the scenario, and the additional policy.
@@ -174,43 +166,4 @@ func list(w io.Writer) error {
 	}
 	_, err := fmt.Fprintln(w, render(t))
 	return err
-}
-
-// write writes the result in the chosen form, to the file or to standard output.
-func (o *options) write(out io.Writer, text func(io.Writer), data func() any, page func() *report.Report) (err error) {
-	if o.output != "" {
-		f, err := os.Create(o.output)
-		if err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, f.Close()) }()
-		out = f
-	}
-	switch o.format {
-	case "json":
-		err = cli.WriteJSON(out, data())
-	case "html":
-		err = page().WriteHTML(out)
-	default:
-		kept := &keeper{to: out}
-		text(kept)
-		err = kept.err
-	}
-	if err != nil {
-		return fmt.Errorf("the result could not be written: %w", err)
-	}
-	return nil
-}
-
-// keeper keeps the first error of a writer.
-type keeper struct {
-	to  io.Writer
-	err error
-}
-
-func (k *keeper) Write(b []byte) (int, error) {
-	if k.err == nil {
-		_, k.err = k.to.Write(b)
-	}
-	return len(b), nil
 }

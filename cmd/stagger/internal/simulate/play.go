@@ -10,7 +10,6 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/stagger-go/stagger/internal/tools/report/terminal"
 	"github.com/stagger-go/stagger/internal/tools/sim"
 )
 
@@ -18,17 +17,14 @@ import (
 // as there are processors, up to 8 KiB, although only one of them plays a variant.
 const many = 100_000
 
-// play plays a scenario, and shows its progress on errs.
+// play plays a scenario, and writes to errs how long it took.
 func play(ctx context.Context, s *sim.Scenario, o sim.Options, errs io.Writer) (*sim.Result, error) {
 	if clients(s, o) >= many {
 		o.Parallel = 1
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(min(2, runtime.GOMAXPROCS(0))))
 	}
-	bar := terminal.NewProgress(errs, s.Title)
-	o.Progress = bar.Set
 	start := time.Now()
 	r, err := s.Run(ctx, o)
-	bar.Clear()
 	if err != nil {
 		return nil, err
 	}

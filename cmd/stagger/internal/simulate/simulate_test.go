@@ -97,36 +97,6 @@ func TestFormats(t *testing.T) {
 	if len(r.Runs) != 3 || r.Seed != 1 || r.Runs[1].Services[2].PerCall < 26.9 {
 		t.Errorf("seed %d, runs %+v", r.Seed, r.Runs)
 	}
-	page := good(t, "chain", "--format", "html")
-	contains(t, "the page", page, "<svg", "Success of users", "Arrivals at orders")
-	if strings.Contains(page, `src="http`) || strings.Contains(page, `href="http`) {
-		t.Error("the page loads something")
-	}
-}
-
-// A title may begin with a letter of several bytes.
-func TestUpper(t *testing.T) {
-	t.Parallel()
-	for title, want := range map[string]string{"überlast": "Überlast", "one of four": "One of four", "": ""} {
-		if got := upper(title); got != want {
-			t.Errorf("%q becomes %q; want %q", title, got, want)
-		}
-	}
-}
-
-func TestOutputFile(t *testing.T) {
-	t.Parallel()
-	file := filepath.Join(t.TempDir(), "out.json")
-	if out := good(t, "chain", "--format", "json", "-o", file); out != "" {
-		t.Errorf("printed %q", out)
-	}
-	text, err := os.ReadFile(file)
-	if err != nil || !json.Valid(text) {
-		t.Errorf("%d bytes, error %v", len(text), err)
-	}
-	if _, _, err := command(t, "chain", "-o", filepath.Join(file, "x")); err == nil {
-		t.Error("a file in a file was written")
-	}
 }
 
 func TestSeedAndClients(t *testing.T) {
@@ -161,52 +131,12 @@ func TestUsageErrors(t *testing.T) {
 		"want one of: a SCENARIO (see --list), or --list ":           {"chain", "--list"},
 		"--clients -1: must be at least 1":                           {"chain", "--clients", "-1"},
 		`--method "a/b": is for the file of --policy`:                {"chain", "--method", "a/b"},
-		"--stability: is for a SCENARIO":                             {"--list", "--stability"},
 		"nothing: is not a file or a built-in scenario; those are b": {"nothing"},
 	} {
 		_, _, err := command(t, args...)
 		if _, ok := errors.AsType[cli.UsageError](err); !ok || !strings.Contains(err.Error(), strings.TrimSpace(want)) {
 			t.Errorf("%q: error %v; want a usage error: %s", args, err, want)
 		}
-	}
-}
-
-func TestStability(t *testing.T) {
-	t.Parallel()
-	var r sim.Stability
-	must.Do(t, json.Unmarshal([]byte(good(t, "gateway", "--stability", "--format", "json", "--seed", "4")), &r))
-	if none, eager := r.Variants[0], r.Variants[1]; len(r.Variants) != 3 || r.Seeds[2] != 6 || none.Recovers.Fails < eager.Recovers.Fails+0.3 || len(none.Times) < 8 {
-		t.Errorf("%+v", r)
-	}
-	var err error
-	if r.Scenario, err = open("gateway"); err != nil {
-		t.Fatal(err)
-	}
-	var text, page strings.Builder
-	writeStability(&text, &r)
-	contains(t, "the text", text.String(), "a gateway that gives up early: how much load it can take\n", "with 200 calls a second, shop has no idle worker", "serves all up to", "│ retries without a budget ", "│ 10 % ", "never")
-	must.Do(t, stabilityPage(&r).WriteHTML(&page))
-	contains(t, "the page", page.String(), "<svg", "Time to recover", "does not recover from")
-	if _, _, err := command(t, "chain", "--stability"); err == nil || !strings.Contains(err.Error(), "none is of kind AFTER") {
-		t.Errorf("error %v", err)
-	}
-}
-
-// A limit of which only one side is known is shown as such; loads from which no variant recovers have no plot.
-func TestStabilityLimits(t *testing.T) {
-	t.Parallel()
-	r := &sim.Stability{
-		Scenario: &sim.Scenario{Title: "x"}, Capacity: 100,
-		Variants: []sim.VariantStability{
-			{Name: "nothing", Serves: sim.Limit{Fails: 0.0125}, Recovers: sim.Limit{Fails: 0.0125}},
-			{Name: "everything", Serves: sim.Limit{Holds: 1.1}, Recovers: sim.Limit{Holds: 1.1}},
-		},
-	}
-	var b strings.Builder
-	writeStability(&b, r)
-	contains(t, "the text", b.String(), "less than 1.25 %", "1.25 % (1.25/s)", "110 % (110/s)", "more than 110 %")
-	if strings.Contains(b.String(), timesTitle) || len(stabilityPage(r).Sections[0].Plots) != 0 {
-		t.Errorf("times where there are none:\n%s", &b)
 	}
 }
 

@@ -17,8 +17,8 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// writeResult prints tables and small charts.
-func writeResult(w io.Writer, r *sim.Result) {
+// Write prints tables and small charts of a result.
+func Write(w io.Writer, r *sim.Result) {
 	s := r.Scenario
 	printf(w, "%s\n", s.Title)
 	if s.About != "" {
@@ -71,7 +71,7 @@ const variantColumn = "variant"
 
 // fleetTable names the fleets only if there are several.
 func fleetTable(r *sim.Result) report.Table {
-	t := report.Table{Title: callsTitle, Columns: []string{variantColumn}}
+	t := report.Table{Title: "Calls", Columns: []string{variantColumn}}
 	several := len(r.Scenario.Fleets) > 1
 	if several {
 		t.Columns = append(t.Columns, "fleet")
