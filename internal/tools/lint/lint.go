@@ -58,6 +58,7 @@ func Lint(file string, data []byte, o Options) []policy.Diagnostic {
 		}
 		l.notHedged(path, m)
 		l.listUndeclared(path, m)
+		l.listDeclared(path, m)
 	}
 	l.noteUnseen(file)
 	if o.OtherClients {
@@ -345,8 +346,35 @@ func (l *linter) listUndeclared(path string, m policy.MethodConfig) {
 		case len(others) == 0:
 			continue
 		}
-		l.note(document.Item(path+".name", i), strconv.Quote(name), which+" will be retried only if the attempt never left the client, since nothing declares "+
-			"them idempotent; name the method in an entry, set idempotency_level in its .proto, or add \"idempotency: ASSUME\" to this entry")
+		l.note(document.Item(path+".name", i), strconv.Quote(name), which+" will be retried only if the attempt never left the client, because nothing declares "+
+			"them idempotent. If a method may run twice, set idempotency_level in its .proto, or name it in an entry, which declares it idempotent. "+
+			"If it must not, leave it, or use an idempotencyKey and a server that deduplicates")
+	}
+}
+
+// once matches methods whose names say that a second run has a second effect.
+var once = regexp.MustCompile(`/(Create|Add|Insert|Pay|Charge|Transfer|Send|Increment)([^a-z/][^/]*)?$`)
+
+// listDeclared names the known methods of an entry that nothing but the file declares idempotent, and warns of names that say
+// the opposite.
+func (l *linter) listDeclared(path string, m policy.MethodConfig) {
+	if m.Retry == nil && m.Hedge == nil || m.IdempotencyKey != "" {
+		return
+	}
+	var only []string
+	for i, name := range m.Names {
+		if l.set.Lookup(name).Spec().Idempotency != policy.IdempotencyAssume {
+			continue
+		}
+		safe, others := l.set.SafeMethods(name)
+		only = append(only, others...)
+		if once.MatchString(name) && len(safe) == 0 && !l.report.Written(path+".idempotency") {
+			l.warn(document.Item(path+".name", i), name, "naming a method declares it idempotent, so a failed call may run it twice; if that is harmless, "+
+				`add "idempotency: ASSUME" to the entry; otherwise use an idempotencyKey, or remove the name`)
+		}
+	}
+	if len(only) > 0 {
+		l.note(path+".name", "", "only this file declares these methods idempotent, so failed calls may run them twice: "+atMost(only))
 	}
 }
 

@@ -20,12 +20,13 @@ common mistakes. Every client refuses a file with errors.
 There is advice about: too many attempts; backoffs longer than a minute, too short for
 timers, or without jitter; codes of permanent errors, or codes listed twice; no budget,
 or one whose reserve never pays for an attempt after a timeout; waits that do not fit
-into the timeout; names of packages, which match nothing. Notes name the
-methods that have retries and are not declared idempotent; with --descriptors, lint
-knows the methods of the API. With --other-clients there is advice about methods that
-gRPC clients without stagger would retry, and stagger would not. With --depth, lint also
-shows how often a chain of that many services, each with this policy, may call the last
-of them.
+into the timeout; names of packages, which match nothing; an entry that names a method
+such as CreateOrder, and so declares it idempotent. Notes list the methods that have
+retries and aren't declared idempotent. With --descriptors, lint knows the methods of
+the API, and also lists those that only the file declares idempotent. With
+--other-clients there is advice about methods that gRPC clients without stagger would
+retry, and stagger would not. With --depth, lint also shows how often a chain of that
+many services, each with this policy, may call the last of them.
 
 Formats: text for people, json for programs, github for workflows, where it marks the
 lines of a pull request.
