@@ -20,66 +20,19 @@ import (
 // forAttempt gives each attempt other targets, and deliver fills the caller's once: a call has one answer.
 type callOptions struct {
 	caller   []grpc.CallOption // as the caller gave them
-	shared   []grpc.CallOption // for every attempt, unchanged; stored in the first attempt's array
+	shared   []grpc.CallOption // for every attempt, unchanged; stored in the first attempt's array, so that one attempt allocates nothing
 	embedded []grpc.CallOption // of user types that embed a target; every attempt gets copies
 	notify   bool              // the caller has targets or callbacks
 	header   bool              // attempts report their headers, to the caller or to us
-	opaque   grpc.CallOption   // may have a target that we can't find; else nil
+	opaque   bool              // one may have a target that we can't find
 	foreign  bool              // the caller gave options of go-grpc-middleware's retries
 	codec    bool              // the caller chose a codec
+	limited  bool              // the caller gave limits, which the policy's may not exceed
+	static   bool              // the caller gave grpc.StaticMethod
 	retrier  *Retrier
 
-	criticality policy.Criticality // "" if the policy refuses no calls
-
-	// Set by call.read.
 	maxAttempts int // the call's limit, which overrides its policy's
 	mode        policy.Mode
-	draw        draw
-}
-
-// readOptions sorts the caller's options. Options that all attempts share go into the first attempt's array, so that a call
-// with one attempt allocates nothing.
-func (o *callOptions) readOptions(caller []grpc.CallOption, first *attemptOptions) {
-	o.caller, o.shared = caller, first.array[added:added]
-	for _, option := range caller {
-		if _, ok := option.(grpc.OnFinishCallOption); ok { // gRPC itself doesn't call embedded ones
-			o.notify = true
-			continue
-		}
-		target := promoted(option)
-		switch target.(type) {
-		case grpc.HeaderCallOption:
-			o.header = true
-		case grpc.TrailerCallOption, grpc.PeerCallOption:
-		case grpc.ForceCodecV2CallOption, grpc.ForceCodecCallOption, grpc.CustomCodecCallOption, grpc.ContentSubtypeCallOption:
-			o.codec = true
-			o.shared = append(o.shared, option)
-			continue
-		case grpc.EmptyCallOption:
-			o.foreign = o.foreign || ofMiddleware(unwrapped(option))
-			o.shared = append(o.shared, option)
-			continue
-		case nil:
-			o.opaque = option
-			o.shared = append(o.shared, option)
-			continue
-		default:
-			o.shared = append(o.shared, option)
-			continue
-		}
-		o.notify = true
-		if option != target {
-			o.embedded = append(o.embedded, option)
-		}
-	}
-}
-
-// static reports whether the caller gave grpc.StaticMethod.
-func (o *callOptions) static() bool {
-	return slices.ContainsFunc(o.caller, func(option grpc.CallOption) bool {
-		_, ok := promoted(option).(grpc.StaticMethodCallOption)
-		return ok
-	})
 }
 
 // forAttempt returns the options to pass to gRPC for an attempt; more are for this attempt alone. It is safe for

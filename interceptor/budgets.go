@@ -8,8 +8,6 @@ import (
 	"strings"
 	"sync"
 
-	"google.golang.org/grpc"
-
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/balance"
 	"github.com/stagger-go/stagger/internal/clock"
@@ -43,25 +41,6 @@ type budgetKey struct {
 type budgetUser struct {
 	target, service string
 	shadow          bool // in mode OBSERVE
-}
-
-// budgetFor returns the budget that pays for a call. Calls in mode OBSERVE have separate balances. Calls in
-// mode OFF have none: they neither earn nor spend.
-func (r *Retrier) budgetFor(of *rules, p *decision.Policy, cc *grpc.ClientConn, method string, o *callOptions) balance.Budget {
-	if o.mode == policy.ModeOff {
-		return balance.Unlimited
-	}
-	shadow := o.mode == policy.ModeObserve
-	given, cached := target(cc), of.cachedBudget(p, shadow)
-	if b := cached.load(given); b != nil {
-		return b
-	}
-	b := r.findBudget(of, p, budgetUser{target: r.targets.canonical(cc), shadow: shadow},
-		func(of *rules) string { return r.serviceOf(of, p, method, o) })
-	if k, ok := b.(*keptBalance); of.budgets[p.Budget()].scope != policy.ScopeService && (!ok || k.counted.target != otherTarget) {
-		cached.store(given, b)
-	}
-	return b
 }
 
 // findBudget finds or makes the balance for a call. A policy without
@@ -154,13 +133,13 @@ const otherService = "other"
 
 // serviceOf returns the service whose balance pays for a call with scope SERVICE: the call's own, if the policy, generated
 // code or a descriptor names it. Without that scope it returns "".
-func (r *Retrier) serviceOf(of *rules, p *decision.Policy, method string, o *callOptions) string {
+func (r *Retrier) serviceOf(of *rules, p *decision.Policy, s *slot) string {
 	if !of.perService {
 		return ""
 	}
-	service, _, _ := strings.Cut(strings.TrimPrefix(method, "/"), "/")
+	service, _, _ := strings.Cut(strings.TrimPrefix(s.name, "/"), "/")
 	named, _, _ := strings.Cut(strings.TrimPrefix(p.Name(), "/"), "/")
-	if named == service || o.static() || r.described(service) {
+	if named == service || s.static || r.described(service) {
 		return service
 	}
 	return otherService

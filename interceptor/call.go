@@ -33,8 +33,9 @@ type callState struct {
 	cancel  context.CancelFunc // of the policy's timeout; nil without one
 	cc      *grpc.ClientConn   // nil in tests that call an interceptor directly
 	method  string
-	name    string // the method's, in what outlives the call: see keptName
-	policy  *decision.Policy
+	entry   *entry
+	name    string           // the entry's
+	policy  *decision.Policy // first the caller's, if one was given
 	budget  balance.Budget
 	known   methods.Known // of the method
 	set     attempts.Settings
@@ -171,7 +172,7 @@ func (c *call) notifyEnd(err error) {
 	end := c.engine.End()
 	c.noteOuter(err)
 	if c.known.WouldRefuse() {
-		c.retrier.notifyWouldRefuse(c.ctx, c.name, c.cc, c.policy, &c.options)
+		c.notifyWouldRefuse()
 	}
 	c.notifyCall(end, err)
 }
@@ -214,4 +215,4 @@ func (c *call) sleep(until time.Duration, watch bool) {
 }
 
 // target returns the canonical target of the call's connection.
-func (c *call) target() string { return c.retrier.targets.canonical(c.cc) }
+func (c *call) target() string { return c.entry.target }

@@ -7,7 +7,6 @@ import (
 	"context"
 	"strconv"
 
-	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -20,22 +19,23 @@ func ContextWithCriticality(ctx context.Context, c policy.Criticality) context.C
 	return context.WithValue(ctx, criticalityKey{}, c)
 }
 
-// assignCriticality sets the criticality of a call with admission. It is SHEDDABLE if its policy or its context has it, else
+// criticality returns the criticality of a call with admission, else "". It is SHEDDABLE if its policy or its context has it, else
 // CRITICAL if one of them has it.
-func (o *callOptions) assignCriticality(ctx context.Context, p *decision.Policy) {
-	if !p.Refuses() {
-		return
+func (c *call) criticality() policy.Criticality {
+	if !c.policy.Refuses() {
+		return ""
 	}
-	o.criticality = p.Criticality()
-	switch c, _ := ctx.Value(criticalityKey{}).(policy.Criticality); c {
+	own := c.policy.Criticality()
+	switch given, _ := c.ctx.Value(criticalityKey{}).(policy.Criticality); given {
 	case policy.CriticalitySheddable:
-		o.criticality = c
+		return given
 	case policy.CriticalityCritical:
-		if o.criticality != policy.CriticalitySheddable {
-			o.criticality = c
+		if own != policy.CriticalitySheddable {
+			return given
 		}
 	case policy.CriticalityDefault, "":
 	default:
-		o.retrier.warnOnce(&wrongCriticality, string(c), strconv.Quote(string(c)))
+		c.retrier.warnOnce(&wrongCriticality, string(given), strconv.Quote(string(given)))
 	}
+	return own
 }

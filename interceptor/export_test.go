@@ -30,10 +30,9 @@ func (r *Retrier) Outages() (n int) {
 // hedged after a fixed delay.
 func (r *Retrier) KnowLatency(cc *grpc.ClientConn, method string, usual time.Duration) {
 	p := decision.New(policy.Spec{Hedge: &policy.HedgeSpec{MaxAttempts: 2, Delay: usual}})
-	c := call{callState: callState{retrier: r, policy: p, cc: cc, name: method}}
-	c.know(r.rules.Load(), clock.Now())
+	known := r.entries.find(entryKey{target(cc), method}, cc, true, clock.Now()).record.For(p, "", true, clock.Now())
 	for range 40 {
-		c.known.Answered(clock.Now(), attempts.Answer{Took: usual, Accepted: true})
+		known.Answered(clock.Now(), attempts.Answer{Took: usual, Accepted: true})
 	}
 }
 

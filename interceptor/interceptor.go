@@ -44,7 +44,6 @@ import (
 	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/internal/balance"
 	"github.com/stagger-go/stagger/internal/decision"
-	"github.com/stagger-go/stagger/internal/methods"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -56,7 +55,7 @@ type Retrier struct {
 	reloading   sync.Mutex // held by a reload, and to add a balance
 	refusal     atomic.Pointer[error]
 	single      *decision.Policy // for methods without a policy: one attempt
-	targets     targetNames
+	entries     entries
 	budgets     budgets
 	observers   atomic.Pointer[observers]
 	stats       []stats.Handler
@@ -65,7 +64,6 @@ type Retrier struct {
 	maxReplayed int64        // the limit of replayed, in bytes
 	replayed    atomic.Int64 // bytes that all streams keep for replay
 	waitLimit   waitLimit
-	methods     methods.Table
 	breaker     func(target, method string) attempts.Breaker                           // nil: none
 	classifier  func(ctx context.Context, method string, reply any, err error) Verdict // nil: none
 	descriptors []*protoregistry.Files                                                 // given, in addition to linked ones
@@ -102,7 +100,7 @@ func New(set *policy.Set, options ...Option) (*Retrier, error) {
 	if err != nil {
 		return nil, err
 	}
-	fresh := newRules(decision.Compile(set, r.descriptors...), r.unasked)
+	fresh := newRules(decision.Compile(set, r.descriptors...))
 	if err := fresh.check(&r.budgets); err != nil {
 		return nil, err
 	}

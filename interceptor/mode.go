@@ -12,25 +12,10 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// modeOf returns the mode of a call that begins with policy p, which may belong to rules.
-func (r *Retrier) modeOf(of *rules, p *decision.Policy, method string, d *draw) policy.Mode {
-	mode, percent := p.Mode(), p.Percent()
-	if !of.own(p) {
-		m, part := r.rules.Load().modeOf(p == r.single, method)
-		mode, percent = max(mode, m), min(percent, part)
-	}
-	if !d.within(percent, r.random) {
-		return policy.ModeOff
-	}
-	return max(mode, r.switches.Load().modeFor(method))
-}
-
 // modeOf returns a method's mode and percentage in the policy file, whatever policy a call has; without an entry, the file's own.
-func (r *rules) modeOf(unnamed bool, method string) (policy.Mode, float64) {
-	if !unnamed {
-		if p := r.set.Lookup(method); p != nil {
-			return p.Mode(), p.Percent()
-		}
+func (r *rules) modeOf(method string) (policy.Mode, float64) {
+	if p := r.set.Lookup(method); p != nil {
+		return p.Mode(), p.Percent()
 	}
 	return r.set.Mode(), r.set.Percent()
 }
@@ -46,28 +31,11 @@ func (r *Retrier) forbids(began policy.Mode, method string) policy.Reason {
 	if r.closed.Load() {
 		return policy.ReasonClosed
 	}
-	mode, _ := r.rules.Load().modeOf(false, method)
+	mode, _ := r.rules.Load().modeOf(method)
 	if began == policy.ModeOff || max(mode, r.switches.Load().modeFor(method)) > began {
 		return policy.ReasonModeOff
 	}
 	return ""
-}
-
-// draw is the random position of a call within 100 %. It is drawn once, and only if there is a percentage.
-type draw struct {
-	place float64
-	drawn bool
-}
-
-// within reports whether the call belongs to the first percent %.
-func (d *draw) within(percent float64, random func() float64) bool {
-	if percent >= 100 {
-		return true
-	}
-	if !d.drawn {
-		d.place, d.drawn = 100*random(), true
-	}
-	return d.place < percent
 }
 
 // waits are the waits of calls for their next attempt.

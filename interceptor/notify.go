@@ -9,13 +9,11 @@ import (
 	"log/slog"
 	"slices"
 
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/internal/clock"
-	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -63,8 +61,7 @@ func (r *Retrier) observe(change func([]*Observer) []*Observer) {
 }
 
 // startCall notifies observers of the start of a call, and returns its context.
-func (r *Retrier) startCall(ctx context.Context, method string, cc *grpc.ClientConn, p *decision.Policy, o *callOptions) context.Context {
-	e := r.event(method, cc, p, o)
+func (r *Retrier) startCall(ctx context.Context, e Event) context.Context {
 	for _, o := range r.observers.Load().list {
 		if o.CallStart != nil {
 			ctx = o.CallStart(ctx, e)
@@ -73,16 +70,12 @@ func (r *Retrier) startCall(ctx context.Context, method string, cc *grpc.ClientC
 	return ctx
 }
 
-// event returns the fields that all events of a call have.
-func (r *Retrier) event(method string, cc *grpc.ClientConn, p *decision.Policy, o *callOptions) Event {
-	return Event{Method: method, Target: r.targets.canonical(cc), Budget: p.Budget(), Mode: o.mode, StaticMethod: o.static()}
-}
-
 // event returns the fields that all events of the call have, with the result of the call or of an attempt.
 func (c *call) event(attempt int, code codes.Code, err error) Event {
-	e := c.retrier.event(c.name, c.cc, c.policy, &c.options)
-	e.Mode, e.Attempt, e.Code, e.Err = c.mode(), attempt, code, err
-	return e
+	return Event{
+		Method: c.name, Target: c.target(), Budget: c.policy.Budget(), Mode: c.mode(), StaticMethod: c.options.static,
+		Attempt: attempt, Code: code, Err: err,
+	}
 }
 
 // notify passes an event to observers.
@@ -182,11 +175,11 @@ func (c *call) notifyCall(end *attempts.End, err error) {
 }
 
 // notifyWouldRefuse notifies observers that admission would have refused a call in mode ENFORCE.
-func (r *Retrier) notifyWouldRefuse(ctx context.Context, method string, cc *grpc.ClientConn, p *decision.Policy, o *callOptions) {
-	if o.mode == policy.ModeObserve && r.observers.Load().any() {
-		e := r.event(method, cc, p, o)
-		e.Code, e.Reason = codes.ResourceExhausted, policy.ReasonOverloaded
-		r.notify(ctx, e, tellDecision)
+func (c *call) notifyWouldRefuse() {
+	if c.options.mode == policy.ModeObserve && c.retrier.observers.Load().any() {
+		e := c.event(0, codes.ResourceExhausted, nil)
+		e.Reason = policy.ReasonOverloaded
+		c.retrier.notify(c.ctx, e, tellDecision)
 	}
 }
 

@@ -41,7 +41,7 @@ func (r *Retrier) announce(set *policy.Set, before, after *rules, err error) {
 
 // replace is Reload without notifications. It returns the old and the new rules.
 func (r *Retrier) replace(set *policy.Set) (before, after *rules, err error) {
-	after = newRules(decision.Compile(set, r.descriptors...), r.unasked)
+	after = newRules(decision.Compile(set, r.descriptors...))
 	if err := after.check(&r.budgets); err != nil {
 		return nil, nil, err
 	}
@@ -58,6 +58,7 @@ func (r *Retrier) replaceRules(fresh *rules) (before *rules) {
 	r.budgets.reload(fresh.budgets)
 	fresh.since = time.Now()
 	before = r.rules.Swap(fresh)
+	r.entries.drop()
 	if fresh.restricts() {
 		r.waits.recheck()
 	}

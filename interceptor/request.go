@@ -10,7 +10,9 @@ import (
 	"strconv"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 
+	"github.com/stagger-go/stagger/internal/balance"
 	"github.com/stagger-go/stagger/internal/clock"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -24,96 +26,119 @@ const (
 	keyed                          // the caller asks for an idempotency key
 )
 
-// readRequest looks up the policy of a call, and sets the options of its attempts: the caller's, then the policy's unless the
-// caller's are stricter. Every call runs it. The policy belongs to the returned rules.
-func (c *call) readRequest(caller []grpc.CallOption, first *attemptOptions) (of *rules) {
+// readRequest reads the caller's options, and finds the entry of the call. Every call runs it.
+func (c *call) readRequest(caller []grpc.CallOption, first *attemptOptions) {
 	r, o := c.retrier, &c.options
-	c.name = keptName(c.method)
-	of = r.rules.Load()
-	c.policy = r.lookup(of, c.cc, c.method)
-	o.readOptions(caller, first)
-	o.retrier = r
-	own := math.MaxInt
+	o.retrier, o.caller, o.shared, o.maxAttempts = r, caller, first.array[added:added], math.MaxInt
 	for _, option := range caller {
-		switch option := unwrapped(option).(type) {
-		case disableOption:
-			c.flags |= disabled
-		case insideOption:
-			c.flags |= disabled
-			r.warnOnce(&nestedRetriers, "", "")
-		case policyOption:
-			c.policy = option.policy
-		case maxAttemptsOption:
-			own = option.n
-		case idempotentOption:
-			c.flags |= safe
-		case keyOption:
-			c.flags |= keyed
+		if _, ok := option.(grpc.StaticMethodCallOption); ok { // fast path: all calls of generated code have it
+			o.static = true
+			o.shared = append(o.shared, option)
+			continue
 		}
+		c.readOption(option)
 	}
-	if own < 1 {
-		n := strconv.Itoa(own)
+	if c.flags&disabled != 0 {
+		return
+	}
+	c.start = clock.Now()
+	c.entry = r.entry(c.cc, c.method, o.static, c.policy, c.start)
+	c.name, c.policy, c.budget = c.entry.name, c.entry.policy, c.entry.budget
+	if o.maxAttempts < 1 {
+		n := strconv.Itoa(o.maxAttempts)
 		r.warnOnce(&noAttempts, n, n)
-		own = 1
 	}
-	if o.maxAttempts = min(r.attemptLimit(), own); o.opaque != nil {
-		kind := fmt.Sprintf("%T", o.opaque)
-		r.warnOnce(&opaqueOption, kind, kind)
+	o.maxAttempts = max(min(r.attemptLimit(), o.maxAttempts), 1)
+	if o.opaque {
 		o.maxAttempts = 1
 	}
-	if c.policy == nil {
-		c.policy = r.single
+	if o.mode = c.entry.mode; c.entry.percent < 100 && 100*r.random() >= c.entry.percent {
+		o.mode, c.budget = policy.ModeOff, balance.Unlimited
 	}
-	c.applyPolicy(of)
-	if o.foreign && c.flags&disabled == 0 && o.mode == policy.ModeEnforce {
-		r.warnOnce(&foreignOptions, c.name, c.name)
+	if o.limited {
+		o.shared = append(o.shared, limitsOf(c.policy.Spec(), caller)...)
+	} else {
+		o.shared = append(o.shared, c.entry.limits...)
 	}
-	return of
-}
-
-// applyPolicy adds the policy's settings to the options of a call's attempts.
-func (c *call) applyPolicy(of *rules) {
-	r, o, p := c.retrier, &c.options, c.policy
-	o.mode = max(o.mode, r.modeOf(of, p, c.method, &o.draw))
-	o.shared = appendLimits(o.shared, o.caller, p.Spec())
-	if p.CommitsOnHeaders() {
+	if c.policy.CommitsOnHeaders() {
 		o.header = true
 	}
+	if o.foreign && o.mode == policy.ModeEnforce {
+		r.warnOnce(&foreignOptions, c.name, c.name)
+	}
 }
 
-// announce notifies observers of the call's start, and looks up the data that its policy, one of these rules, needs.
-func (c *call) announce(ctx context.Context, of *rules) {
+// readOption reads an option of the caller's.
+func (c *call) readOption(option grpc.CallOption) {
+	o := &c.options
+	if _, ok := option.(grpc.OnFinishCallOption); ok { // gRPC itself doesn't call embedded ones
+		o.notify = true
+		return
+	}
+	target := promoted(option)
+	switch target.(type) {
+	case grpc.HeaderCallOption, grpc.TrailerCallOption, grpc.PeerCallOption:
+		if _, ok := target.(grpc.HeaderCallOption); ok {
+			o.header = true
+		}
+		if o.notify = true; option != target {
+			o.embedded = append(o.embedded, option)
+		}
+		return
+	case grpc.StaticMethodCallOption:
+		o.static = true
+	case grpc.ForceCodecV2CallOption, grpc.ForceCodecCallOption, grpc.CustomCodecCallOption, grpc.ContentSubtypeCallOption:
+		o.codec = true
+	case grpc.FailFastCallOption, grpc.MaxSendMsgSizeCallOption, grpc.MaxRecvMsgSizeCallOption:
+		o.limited = true
+	case grpc.EmptyCallOption:
+		c.readOwn(unwrapped(option))
+	case nil:
+		o.opaque = true
+		kind := fmt.Sprintf("%T", option)
+		c.retrier.warnOnce(&opaqueOption, kind, kind)
+	}
+	o.shared = append(o.shared, option)
+}
+
+// readOwn reads an option of this package.
+func (c *call) readOwn(option grpc.CallOption) {
+	switch option := option.(type) {
+	case disableOption:
+		c.flags |= disabled
+	case insideOption:
+		c.flags |= disabled
+		c.retrier.warnOnce(&nestedRetriers, "", "")
+	case policyOption:
+		if c.policy = option.policy; c.policy == nil {
+			c.policy = c.retrier.single
+		}
+	case maxAttemptsOption:
+		c.options.maxAttempts = option.n
+	case idempotentOption:
+		c.flags |= safe
+	case keyOption:
+		c.flags |= keyed
+	default:
+		c.options.foreign = c.options.foreign || ofMiddleware(option)
+	}
+}
+
+// announce notifies observers of the call's start, and finds what its context determines.
+func (c *call) announce(ctx context.Context) {
 	r := c.retrier
 	if r.observers.Load().starts {
-		ctx = r.startCall(ctx, c.name, c.cc, c.policy, &c.options)
+		ctx = r.startCall(ctx, c.event(0, codes.OK, nil))
 	}
 	c.ctx = r.withBackends(ctx, c.cc, c.policy, c.options.maxAttempts)
-	c.options.assignCriticality(ctx, c.policy)
-	c.start = clock.Now()
-	c.budget = r.budgetFor(of, c.policy, c.cc, c.name, &c.options)
-	c.know(of, c.start)
-}
-
-// Names over longestName bytes are not kept: a proxy passes on whatever its callers choose. Their calls have a policy, and
-// no memory: events, warnings and tables have longName instead.
-const (
-	longestName = 256
-	longName    = "(a name over 256 bytes)"
-)
-
-func keptName(method string) string {
-	if len(method) > longestName {
-		return longName
+	if p := c.policy; c.entry.record != nil && (p.Refuses() || p.MaxAttempts() > 1) {
+		c.known = c.entry.record.For(p, c.criticality(), c.options.mode == policy.ModeEnforce, c.start)
 	}
-	return method
 }
 
-// appendLimits adds a policy's limits, unless the caller's are as strict.
-func appendLimits(opts, caller []grpc.CallOption, s *policy.Spec) []grpc.CallOption {
+// limitsOf returns a policy's limits as options, unless the caller's are as strict.
+func limitsOf(s *policy.Spec, caller []grpc.CallOption) (opts []grpc.CallOption) {
 	waits, send, receive := s.WaitForReady, s.MaxRequestBytes, s.MaxResponseBytes
-	if waits == nil && send == nil && receive == nil {
-		return opts
-	}
 	for _, o := range caller {
 		switch o := promoted(o).(type) {
 		case grpc.FailFastCallOption:

@@ -48,13 +48,15 @@ func WithServiceConfig() Option {
 const maxDelivered = 1 << 20
 
 // lookup returns the policy for a call: the file's entry for the method, else Retrier.unasked, whose call asks for the
-// connection's service config when it has failed; nil if the method has none: one attempt.
+// connection's service config when it has failed, else Retrier.single.
 func (r *Retrier) lookup(of *rules, cc *grpc.ClientConn, method string) *decision.Policy {
-	p := of.set.Lookup(method)
-	if p == nil && cc != nil {
+	if p := of.set.Lookup(method); p != nil {
+		return p
+	}
+	if cc != nil && r.unasked != nil {
 		return r.unasked
 	}
-	return p
+	return r.single
 }
 
 // askServiceConfig replaces the policy of a call that began without one by that of its connection's service config, because

@@ -61,11 +61,11 @@ func (r *Retrier) stream(with coexistence) grpc.StreamClientInterceptor {
 		first := new(streamAttempt)
 		first.init()
 		c := call{callState: callState{retrier: r, cc: cc, method: method, with: with}}
-		of := c.readRequest(opts, &first.attemptOptions)
+		c.readRequest(opts, &first.attemptOptions)
 		if c.flags&disabled != 0 {
 			return open(ctx, desc, cc, method, opts...)
 		}
-		c.announce(ctx, of)
+		c.announce(ctx)
 		if single(c.policy, &c.options) {
 			c.uploads = desc.ClientStreams
 			s := &singleStream{desc: desc, call: c, attempt: &first.attempt}

@@ -20,12 +20,12 @@ func (r *Retrier) unary(with coexistence) grpc.UnaryClientInterceptor {
 	) error {
 		u, _ := unaries.Get().(*unary)
 		u.retrier, u.cc, u.method, u.with = r, cc, method, with
-		of := u.readRequest(opts, &u.spare(1).attemptOptions)
+		u.readRequest(opts, &u.spare(1).attemptOptions)
 		if u.flags&disabled != 0 {
 			u.recycle()
 			return invoke(ctx, method, req, reply, cc, opts...)
 		}
-		u.announce(ctx, of)
+		u.announce(ctx)
 		u.req, u.reply, u.invoke = req, reply, invoke
 		err := u.run()
 		u.recycle()

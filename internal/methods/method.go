@@ -24,8 +24,6 @@ type Method struct {
 	fastest latency.Fastest
 	gate    atomic.Pointer[admission.Gate]    // nil: no call with admission so far
 	usual   atomic.Pointer[[]*latency.Recent] // one for each quantile of a hedging policy
-	used    atomic.Int64                      // the second in which it was used last
-	evicted atomic.Bool                       // a table has dropped it
 	mu      sync.Mutex                        // guards changes of gate and usual
 }
 
@@ -43,13 +41,9 @@ const mostQuantiles = 8
 // Gate returns the method's admission, or nil if no call had admission so far.
 func (m *Method) Gate() *admission.Gate { return m.gate.Load() }
 
-// Evicted reports whether a table has dropped the method. New calls then start with a new Method.
-func (m *Method) Evicted() bool { return m.evicted.Load() }
-
 // For returns the method for the calls of a policy. Admission refuses calls only if they are enforced, and otherwise counts
 // those that it would refuse.
 func (m *Method) For(p *decision.Policy, c policy.Criticality, enforced bool, now time.Duration) (k Known) {
-	m.touch(now)
 	k.method = m
 	if h := p.Hedge(); h != nil {
 		k.latency = m.latencyOf(h, now)
@@ -58,21 +52,6 @@ func (m *Method) For(p *decision.Policy, c policy.Criticality, enforced bool, no
 		k.class = m.admission().Class(c, enforced)
 	}
 	return k
-}
-
-// touch records that the method is used, at most once a second.
-func (m *Method) touch(now time.Duration) {
-	if s := second(now); m.used.Load() != s {
-		m.used.Store(s)
-	}
-}
-
-func second(now time.Duration) int64 { return int64(now / time.Second) }
-
-// runs reports whether attempts are counted as running.
-func (m *Method) runs() bool {
-	g := m.gate.Load()
-	return g != nil && g.State().Running > 0
 }
 
 func (m *Method) admission() *admission.Gate {

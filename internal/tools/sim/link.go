@@ -114,7 +114,7 @@ type retriers struct {
 	set     *decision.Set // nil: no policy
 	slots   []slots       // one for each process
 	budgets map[budgetKey]*budgets
-	methods map[methods.Key][]methods.Method // one for each process
+	methods map[methodKey][]methods.Method // one for each process
 }
 
 // retriersKey identifies the calls that share retriers.
@@ -124,7 +124,7 @@ type retriersKey struct {
 }
 
 func newRetriers(set *decision.Set, processes int) *retriers {
-	r := &retriers{set: set, slots: make([]slots, processes), budgets: map[budgetKey]*budgets{}, methods: map[methods.Key][]methods.Method{}}
+	r := &retriers{set: set, slots: make([]slots, processes), budgets: map[budgetKey]*budgets{}, methods: map[methodKey][]methods.Method{}}
 	most := defaults.MaxWaiting
 	if set != nil {
 		most = set.Config().MaxWaiting
@@ -152,9 +152,11 @@ func (s *slots) TakeSlot() bool {
 // ReleaseSlot implements [attempts.Slots].
 func (s *slots) ReleaseSlot() { s.taken-- }
 
+type methodKey struct{ target, name string }
+
 // methodsOf returns the state of a service's method in each process.
 func (r *retriers) methodsOf(target, name string) []methods.Method {
-	key := methods.Key{Target: target, Method: name}
+	key := methodKey{target, name}
 	if r.methods[key] == nil {
 		r.methods[key] = make([]methods.Method, len(r.slots))
 	}

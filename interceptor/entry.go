@@ -1,0 +1,302 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package interceptor
+
+import (
+	"cmp"
+	"iter"
+	"maps"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/stagger-go/stagger/internal/balance"
+	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/methods"
+	"github.com/stagger-go/stagger/policy"
+)
+
+// entry is what the calls of a method at a target need. It never changes. New rules or switches make it stale; its balance and its
+// record outlive it.
+type entry struct {
+	rules    *rules
+	switches *switches
+	policy   *decision.Policy
+	mode     policy.Mode // the strictest of the policy file's, the policy's and the switches'
+	percent  float64     // of the calls; the others are off
+	target   string      // canonical
+	name     string      // the method's, in what outlives the call: see keptName
+	budget   balance.Budget
+	kept     *keptBalance    // the same; nil for another one
+	record   *methods.Method // nil if the table has no place
+	limits   []grpc.CallOption
+}
+
+// entry returns the entry for a call that begins now. own is the policy that the caller gave, or nil.
+func (r *Retrier) entry(cc *grpc.ClientConn, method string, static bool, own *decision.Policy, now time.Duration) *entry {
+	s := r.entries.find(entryKey{target(cc), method}, cc, static, now)
+	if s == nil {
+		s = newSlot(cc, method, static)
+	}
+	cached := &s.usual
+	if own != nil {
+		cached = &s.own
+	}
+	if e := cached.Load(); e != nil && e.fits(r, own) {
+		return e
+	}
+	e := r.newEntry(s, cc, method, own)
+	cached.Store(e)
+	return e
+}
+
+// fits reports whether e is what newEntry would return.
+func (e *entry) fits(r *Retrier, own *decision.Policy) bool {
+	return e.rules == r.rules.Load() && e.switches == r.switches.Load() && (own == nil || e.policy == own) &&
+		(e.kept == nil || !e.kept.evicted.Load() && e.kept.counted.target != otherTarget) // there may be a place for a balance of its own
+}
+
+func (r *Retrier) newEntry(s *slot, cc *grpc.ClientConn, method string, own *decision.Policy) *entry {
+	of := r.rules.Load()
+	e := &entry{
+		rules: of, switches: r.switches.Load(), policy: cmp.Or(own, r.lookup(of, cc, method)),
+		target: s.target, name: s.name, record: s.record, budget: balance.Unlimited,
+	}
+	if e.mode, e.percent = of.modeOf(method); own != nil {
+		e.mode, e.percent = max(e.mode, own.Mode()), min(e.percent, own.Percent())
+	}
+	e.mode = max(e.mode, e.switches.modeFor(method))
+	if e.limits = limitsOf(e.policy.Spec(), nil); e.mode != policy.ModeOff {
+		user := budgetUser{target: e.target, shadow: e.mode == policy.ModeObserve}
+		e.budget = r.findBudget(of, e.policy, user, func(of *rules) string { return r.serviceOf(of, e.policy, s) })
+		e.kept, _ = e.budget.(*keptBalance)
+	}
+	return e
+}
+
+// target returns a connection's target as given by the caller, or "" without one.
+func target(cc *grpc.ClientConn) string {
+	if cc == nil {
+		return ""
+	}
+	return cc.Target()
+}
+
+// Names over longestName bytes are not kept: a proxy passes on whatever its callers choose. Their calls have a policy, and
+// no memory: events, warnings and tables have longName instead.
+const (
+	longestName = 256
+	longName    = "(a name over 256 bytes)"
+)
+
+func keptName(method string) string {
+	if len(method) > longestName {
+		return longName
+	}
+	return method
+}
+
+// Bounds of the table of entries, in bytes: for methods that generated code calls, and for methods whose names may come from
+// outside, as in a proxy. So the latter never evict one of the client's own methods.
+const (
+	staticBytes = 4 << 20
+	otherBytes  = 1 << 20
+	slotBytes   = 1 << 10 // of a slot with its entry and record, without names
+)
+
+// entryKey names a method at a target.
+type entryKey struct{ target, method string }
+
+func (k entryKey) bytes() int { return len(k.target) + len(k.method) + slotBytes }
+
+// slot is the place of a method in the table. Spellings of one target share it.
+type slot struct {
+	target string // canonical
+	name   string // of the method, as in entry
+	static bool   // the name is a constant of the program
+	record *methods.Method
+	usual  atomic.Pointer[entry] // of calls with the Retrier's policy; nil if none has called it since a reload
+	own    atomic.Pointer[entry] // of calls with the last policy that a caller gave
+	used   atomic.Int64          // the second in which it was used last
+}
+
+// newSlot returns a slot outside of the table, without a record.
+func newSlot(cc *grpc.ClientConn, method string, static bool) *slot {
+	s := &slot{name: keptName(method), static: static}
+	if cc != nil {
+		s.target = cc.CanonicalTarget()
+	}
+	return s
+}
+
+// touch records that the slot is used, at most once a second.
+func (s *slot) touch(now time.Duration) {
+	if n := second(now); s.used.Load() != n {
+		s.used.Store(n)
+	}
+}
+
+func second(now time.Duration) int64 { return int64(now / time.Second) }
+
+// runs reports whether attempts are counted as running.
+func (s *slot) runs() bool {
+	g := s.record.Gate()
+	return g != nil && g.State().Running > 0
+}
+
+// entries is a bounded table of slots. The zero value is empty. It is safe for concurrent use. From the third lookup of a method
+// on, a lookup takes no lock and allocates nothing: the second one copies the table with all new slots, because methods come
+// once and calls often.
+//
+// A full table drops the least recently used slots, to the second, but none with attempts that
+// admission counts as running, and none that was used in the current second. So a flood of new names finds no place,
+// and its calls have no record.
+type entries struct {
+	mu     sync.Mutex // guards changes
+	static rows
+	others rows
+}
+
+// rows are slots.
+type rows struct {
+	all   atomic.Pointer[map[entryKey]*slot] // without the new ones
+	new   map[entryKey]*slot                 // those that were looked up once; guarded by entries.mu, like all below
+	bytes int
+	full  int64 // the end of the second in which there is no place for others
+}
+
+func (r *rows) find(key entryKey) *slot {
+	if all := r.all.Load(); all != nil {
+		return (*all)[key]
+	}
+	return nil
+}
+
+// find returns a slot, or nil if there is no place for it.
+func (t *entries) find(key entryKey, cc *grpc.ClientConn, static bool, now time.Duration) *slot {
+	s := t.static.find(key)
+	if s == nil && !static {
+		s = t.others.find(key)
+	}
+	if s == nil && len(key.method) <= longestName {
+		s = t.insert(key, newSlot(cc, key.method, static), now)
+	}
+	if s != nil {
+		s.touch(now)
+	}
+	return s
+}
+
+// insert adds a slot under its canonical target and under the caller's spelling, unless it is there.
+func (t *entries) insert(key entryKey, s *slot, now time.Duration) *slot {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if canonical := (entryKey{s.target, s.name}); canonical != key {
+		if s = t.insertAs(canonical, s, now); s == nil {
+			return nil
+		}
+	}
+	return t.insertAs(key, s, now)
+}
+
+// insertAs adds a slot under a key, or returns the one that is there. A method that moves from the names from outside to the static
+// ones keeps its record. t.mu must be held.
+func (t *entries) insertAs(key entryKey, s *slot, now time.Duration) *slot {
+	r, most := &t.others, otherBytes
+	if s.static {
+		r, most = &t.static, staticBytes
+	}
+	if t.static.new[key] != nil || r.new[key] != nil {
+		t.static.change(nil)
+		r.change(nil)
+	}
+	if known := cmp.Or(t.static.find(key), r.find(key)); known != nil {
+		return known
+	}
+	if r.bytes+key.bytes() > most && r.full != second(now)+1 {
+		r.change(func(all map[entryKey]*slot) { evict(all, now) })
+	}
+	if r.bytes+key.bytes() > most {
+		r.full = second(now) + 1
+		return nil
+	}
+	if moved := cmp.Or(t.others.find(key), t.others.new[key]); moved != nil {
+		s.record = moved.record
+		t.others.change(func(all map[entryKey]*slot) { delete(all, key) })
+	}
+	if s.record == nil {
+		s.record = new(methods.Method)
+		s.touch(now) // another call may evict at once what was not used
+	}
+	if r.new == nil {
+		r.new = map[entryKey]*slot{}
+	}
+	r.new[key] = s
+	r.bytes += key.bytes()
+	return s
+}
+
+// change copies the slots with the new ones, and applies edit, if not nil, to the copy. entries.mu must be held.
+func (r *rows) change(edit func(all map[entryKey]*slot)) {
+	if edit == nil && len(r.new) == 0 {
+		return
+	}
+	all := map[entryKey]*slot{}
+	if before := r.all.Load(); before != nil {
+		all = maps.Clone(*before)
+	}
+	maps.Copy(all, r.new)
+	if edit != nil {
+		edit(all)
+	}
+	r.bytes = 0
+	for key := range all {
+		r.bytes += key.bytes()
+	}
+	r.all.Store(&all)
+	r.new = nil
+}
+
+// evict drops the slots that were last used in the same second as the least recently used one, unless that is the current
+// second.
+func evict(all map[entryKey]*slot, now time.Duration) {
+	oldest := second(now)
+	for _, s := range all {
+		if used := s.used.Load(); used < oldest && !s.runs() {
+			oldest = used
+		}
+	}
+	maps.DeleteFunc(all, func(_ entryKey, s *slot) bool {
+		return oldest < second(now) && s.used.Load() == oldest && !s.runs()
+	})
+}
+
+// each returns the slots of the table, each one once.
+func (t *entries) each() iter.Seq[*slot] {
+	return func(yield func(*slot) bool) {
+		t.mu.Lock()
+		t.static.change(nil)
+		t.others.change(nil)
+		t.mu.Unlock()
+		for _, r := range []*rows{&t.static, &t.others} {
+			if all := r.all.Load(); all != nil {
+				for key, s := range *all {
+					if key == (entryKey{s.target, s.name}) && !yield(s) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
+// drop drops the entries of all slots: rules are not kept for the sake of methods that nobody calls any more.
+func (t *entries) drop() {
+	for s := range t.each() {
+		s.usual.Store(nil)
+		s.own.Store(nil)
+	}
+}
