@@ -6,7 +6,10 @@ package otel_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
+	"net"
 	"strings"
+	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
@@ -15,9 +18,11 @@ import (
 	tracenoop "go.opentelemetry.io/otel/trace/noop"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/stats/opentelemetry"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/observe"
 	"github.com/stagger-go/stagger/observe/otel"
 )
 
@@ -40,7 +45,42 @@ func pageOrder(target string, creds credentials.TransportCredentials, options op
 	}, retrier.DialOptions()...)...)
 }
 
-var _ = []any{pageMetrics, pageTraces, pageOrder}
+// docs/production.md shows it.
+func pageProduction(ctx context.Context, meterProvider metric.MeterProvider, clientCreds, serverCreds credentials.TransportCredentials,
+	lis net.Listener, register func(*grpc.Server, *grpc.ClientConn),
+) error {
+	retrier, err := interceptor.Watch(ctx, "/etc/stagger/retry.yaml",
+		otel.Metrics(meterProvider), interceptor.WithObserver(observe.Slog(slog.Default())))
+	if err != nil {
+		return err // every error in the file, each with line, column and what would be right
+	}
+	telemetry := opentelemetry.Options{MetricsOptions: opentelemetry.MetricsOptions{MeterProvider: meterProvider}}
+
+	conn, err := grpc.NewClient("dns:///orders:50051", append([]grpc.DialOption{
+		opentelemetry.DialOption(telemetry), // before the Retrier's options, so that it counts calls
+		grpc.WithTransportCredentials(clientCreds),
+	}, retrier.DialOptions()...)...)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+
+	server := grpc.NewServer(append(retrier.ServerOptions(), // one layer of a chain retries
+		opentelemetry.ServerOption(telemetry),
+		grpc.Creds(serverCreds),
+		// DNS is asked again when a connection ends: so clients find new pods within five minutes.
+		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionAge: 5 * time.Minute, MaxConnectionAgeGrace: time.Minute}),
+	)...)
+	register(server, conn)
+	go func() {
+		<-ctx.Done()
+		retrier.Close() // ends waits for retries, which GracefulStop would wait for
+		server.GracefulStop()
+	}()
+	return server.Serve(lis)
+}
+
+var _ = []any{pageMetrics, pageTraces, pageOrder, pageProduction}
 
 func ExampleMetrics() {
 	_, err := interceptor.Load("../../examples/orders/retry.yaml", otel.Metrics(noop.NewMeterProvider()), otel.Traces(tracenoop.NewTracerProvider()))
