@@ -117,7 +117,7 @@ const (
 type State struct {
 	Balance  float64 // extra attempts of cost 1 that would be granted now: never negative, may be a fraction or infinite
 	Capacity float64 // what Balance would be if nothing were spent or in flight
-	Granted  uint64  // granted withdrawals, including those of unsent attempts
+	Granted  uint64  // extra attempts that were sent, and have ended
 	Denied   uint64  // refused withdrawals
 }
 

@@ -47,9 +47,10 @@ type callState struct {
 	key     string        // the idempotency key; "" for none
 	start   time.Duration // on the budgets' clock
 
-	decided policy.Reason // the last decision
-	allowed *Event        // of the next extra attempt, for observers; nil: none
-	off     bool          // the mode prevents further attempts
+	decided    policy.Reason // the last decision
+	allowed    *Event        // the decision for the next extra attempt, for observers; nil: none
+	connecting bool          // observers know that the attempt waits for a connection
+	off        bool          // the mode prevents further attempts
 
 	outerRetry bool // the call is a retry of go-grpc-middleware's
 }

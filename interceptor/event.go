@@ -30,8 +30,10 @@ type Observer struct {
 	// it, or its deadline has passed. Attempt is then the last one, or 0 if there was none. In mode OBSERVE, Attempt 0 and
 	// [policy.ReasonOverloaded] mean that admission would have refused the call. It is not called if the first attempt succeeds.
 	Decision func(context.Context, Event)
-	// Sent is called when an extra attempt is sent, with the decision that has allowed it: at once, or after the
-	// wait. The call may end during the wait, and afterwards a budget or the connection may still refuse.
+	// Wait is called when an extra attempt begins to wait for a connection, with the decision that has allowed it. Decision is
+	// not called for it, unless a backoff came first: nothing is sent before there is a connection.
+	Wait func(context.Context, Event)
+	// Sent is called when an extra attempt is sent, with the decision that has allowed it. The call may end before that.
 	Sent func(context.Context, Event)
 	// Call is called at the end of every call.
 	Call func(context.Context, Event)

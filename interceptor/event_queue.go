@@ -4,42 +4,42 @@
 package interceptor
 
 import (
+	"context"
 	"sync"
 	"sync/atomic"
 )
+
+// notice is an event and the function of an observer that receives it; nil for the end of a stream.
+type notice struct {
+	event Event
+	told  func(*Observer) func(context.Context, Event)
+}
 
 // eventQueue has the events of a call that observers have yet to receive. It is filled under the call's lock. The first
 // goroutine that comes delivers the events without the lock, one after the other.
 type eventQueue struct {
 	filled  atomic.Bool // the queue has events
 	mu      *sync.Mutex // the call's, which guards all below
-	events  []func()
-	telling bool      // a goroutine delivers them
-	space   [2]func() // enough for most calls
+	events  []notice
+	telling bool // a goroutine delivers one
 }
 
-// push appends event, which notifies observers; nil has no effect. q.mu must be held.
-func (q *eventQueue) push(event func()) {
-	if event == nil {
-		return
-	}
-	if q.events == nil {
-		q.events = q.space[:0]
-	}
-	q.events = append(q.events, event)
-	q.filled.Store(true)
+// push appends events. q.mu must be held.
+func (q *eventQueue) push(events ...notice) {
+	q.events = append(q.events, events...)
+	q.filled.Store(len(q.events) > 0)
 }
 
-// pop returns the next event, or nil if there is none or another goroutine delivers one.
-func (q *eventQueue) pop() (event func()) {
+// pop returns the next event, unless there is none or another goroutine delivers one.
+func (q *eventQueue) pop() (n notice, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.telling || len(q.events) == 0 {
-		return nil
+		return n, false
 	}
-	event, q.events, q.telling = q.events[0], q.events[1:], true
+	n, q.events, q.telling = q.events[0], q.events[1:], true
 	q.filled.Store(len(q.events) > 0)
-	return event
+	return n, true
 }
 
 // told ends the delivery of an event, and allows the next one.
@@ -50,15 +50,15 @@ func (q *eventQueue) told() {
 }
 
 // tell delivers the events, unless another goroutine does. After a panic, later events can still be delivered.
-func (q *eventQueue) tell(run func(event func())) {
+func (q *eventQueue) tell(deliver func(notice)) {
 	for q.filled.Load() {
-		event := q.pop()
-		if event == nil {
+		n, ok := q.pop()
+		if !ok {
 			return
 		}
 		func() {
 			defer q.told()
-			run(event)
+			deliver(n)
 		}()
 	}
 }

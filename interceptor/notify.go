@@ -19,8 +19,8 @@ import (
 
 // observers are a Retrier's observers, and the events that any of them handles. They are immutable: changes replace them.
 type observers struct {
-	list                                      []*Observer
-	starts, attempts, decisions, calls, sents bool
+	list                               []*Observer
+	starts, attempts, decisions, calls bool
 }
 
 func newObservers(list []*Observer) *observers {
@@ -30,7 +30,6 @@ func newObservers(list []*Observer) *observers {
 		all.attempts = all.attempts || o.Attempt != nil
 		all.decisions = all.decisions || o.Decision != nil
 		all.calls = all.calls || o.Call != nil
-		all.sents = all.sents || o.Sent != nil
 	}
 	return all
 }
@@ -87,8 +86,12 @@ func (r *Retrier) notify(ctx context.Context, e Event, told func(*Observer) func
 	}
 }
 
+// deliverNotice passes an event of the call to observers.
+func (c *call) deliverNotice(n notice) { c.retrier.notify(c.ctx, n.event, n.told) }
+
 func tellAttempt(o *Observer) func(context.Context, Event)  { return o.Attempt }
 func tellDecision(o *Observer) func(context.Context, Event) { return o.Decision }
+func tellWait(o *Observer) func(context.Context, Event)     { return o.Wait }
 func tellSent(o *Observer) func(context.Context, Event)     { return o.Sent }
 func tellCall(o *Observer) func(context.Context, Event)     { return o.Call }
 
@@ -108,41 +111,36 @@ func (c *call) attemptEvent(a *attempt, err error, place attempts.Place) Event {
 	return e
 }
 
-// notifyDecision notifies observers of the engine's decision in a step, if there is one: about an attempt that has ended
-// with err, or a slow one. ended is the attempt whose end was the event, or nil. Then it notifies them of an extra
-// attempt that the step sends.
+// notifyDecision notifies observers of the events of a step.
 func (c *call) notifyDecision(step attempts.Step, ended *attempt, err error) {
-	if tell := c.eventsOf(step, ended, err); tell != nil {
-		tell()
+	for _, n := range c.noticesOf(step, ended, err) {
+		c.deliverNotice(n)
 	}
 }
 
-// eventsOf returns a function that notifies observers of a step, or nil if there are no events.
-func (c *call) eventsOf(step attempts.Step, ended *attempt, err error) (tell func()) {
-	r, ctx := c.retrier, c.ctx
-	var decision *Event
-	if step.Decided > 0 && r.observers.Load().any() {
+// noticesOf returns the events of a step: the engine's decision, if there is one, about an attempt that has ended with err, or a
+// slow one; then the beginning of a wait for a connection, or an extra attempt that is sent. ended is the attempt whose end was
+// the event, or nil.
+func (c *call) noticesOf(step attempts.Step, ended *attempt, err error) (list []notice) {
+	if step.Decided > 0 && c.retrier.observers.Load().any() {
 		e := c.decisionEvent(step, ended, err)
-		decision = &e
-		if e.Retry && r.observers.Load().sents {
-			c.allowed = decision
+		if e.Retry {
+			c.allowed, c.connecting = &e, false
+		}
+		if !e.Retry || !step.Watch {
+			list = append(list, notice{e, tellDecision})
 		}
 	}
-	var sent *Event
-	if step.Send > 1 {
-		sent, c.allowed = c.allowed, nil
+	switch {
+	case c.allowed == nil:
+	case step.Send > 1:
+		list = append(list, notice{*c.allowed, tellSent})
+		c.allowed = nil
+	case step.Watch && !c.connecting:
+		c.connecting = true
+		list = append(list, notice{*c.allowed, tellWait})
 	}
-	if decision == nil && sent == nil {
-		return nil
-	}
-	return func() {
-		if decision != nil {
-			r.notify(ctx, *decision, tellDecision)
-		}
-		if sent != nil {
-			r.notify(ctx, *sent, tellSent)
-		}
-	}
+	return list
 }
 
 func (c *call) decisionEvent(step attempts.Step, ended *attempt, err error) Event {

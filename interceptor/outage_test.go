@@ -4,6 +4,8 @@
 package interceptor_test
 
 import (
+	"context"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -215,4 +217,40 @@ func TestOutage_NotServing(t *testing.T) {
 		time.Sleep(7 * time.Second)
 		s.mustFail(t)
 	})
+}
+
+// A call that waits for a connection has sent nothing: no retry is told of or counted, and no permit granted, before it does.
+func TestOutage_WaitIsNoRetry(t *testing.T) {
+	for _, kind := range []string{"unary", "stream"} {
+		t.Run(kind, func(t *testing.T) {
+			play(t, budgeted(reserve(5)), func(t *testing.T, s scene) {
+				s.On("*", text("here"))
+				var told []string
+				tell := func(what string) func(context.Context, interceptor.Event) {
+					return func(_ context.Context, e interceptor.Event) { told = append(told, what+" "+string(e.Reason)) }
+				}
+				s.retrier.Observe(interceptor.Observer{Decision: tell("decision"), Wait: tell("wait"), Sent: tell("sent")})
+				expect := func(err error, granted uint64, want ...string) {
+					t.Helper()
+					if synctest.Wait(); !slices.Equal(told, want) {
+						t.Errorf("%v: %q; want %q", err, told, want)
+					}
+					if b := s.retrier.State().Budgets; b[0].Granted != granted {
+						t.Errorf("%d permits; want %d", b[0].Granted, granted)
+					}
+					told = nil
+				}
+				s.leave()
+				time.AfterFunc(500*ms, s.Up)
+				_, err := s.took(t, kind)
+				expect(err, 1, "wait retry", "sent retry")
+				s.leave()
+				_, err = s.took(t, kind)
+				expect(err, 1, "wait retry", "decision not_connected")
+				time.Sleep(10 * time.Second)
+				_, err = s.took(t, kind)
+				expect(err, 1, "decision not_connected") // the outage is too old for a wait
+			})
+		})
+	}
 }

@@ -81,8 +81,8 @@ type BudgetState struct {
 	// settles them, so Denied is an upper bound for mode ENFORCE.
 	Shadow bool
 
-	// State is the balance itself. Granted and Denied are the withdrawals since the Retrier was made, or, for a budget from
-	// [WithBudget], those of all its users since it was made. They never decrease: if an unused balance is dropped,
+	// State is the balance itself. Granted counts the extra attempts that were sent and have ended, Denied the refused
+	// withdrawals: since the Retrier was made, or, for a budget from [WithBudget], those of all its users since it was made. They never decrease: if an unused balance is dropped,
 	// as for a former target, its counts stay, and Gone is true. Targets and services beyond
 	// the first thousand count as target "other", which is always gone.
 	budget.State

@@ -231,10 +231,7 @@ func (s *stream) finish() {
 			timer.Stop()
 		}
 	}
-	s.events.push(func() {
-		s.call.cancelTimeout()
-		s.call.notifyEnd(s.result())
-	})
+	s.events.push(notice{}) // the end
 }
 
 // notify runs the caller's OnFinish, for which the application's call waits, and delivers queued events to observers, for which
@@ -243,7 +240,16 @@ func (s *stream) notify() {
 	if s.untold.Load() && s.untold.CompareAndSwap(true, false) {
 		s.tellCaller()
 	}
-	s.events.tell(func(event func()) { s.outside(event) })
+	s.events.tell(func(n notice) {
+		s.outside(func() {
+			if n.told != nil {
+				s.call.deliverNotice(n)
+				return
+			}
+			s.call.cancelTimeout()
+			s.call.notifyEnd(s.result())
+		})
+	})
 }
 
 func (s *stream) tellCaller() {

@@ -143,11 +143,10 @@ func (s *stream) judge(t *streamAttempt, e streams.End, opened bool, gone policy
 
 // queueEnd queues the events for the end of an attempt and for the decision after it. s.mu must be held.
 func (s *stream) queueEnd(t *streamAttempt, err error, step attempts.Step) {
-	if r := s.call.retrier; r.observers.Load().attempts {
-		e := s.call.attemptEvent(&t.attempt, err, step.Place)
-		s.events.push(func() { r.notify(s.call.ctx, e, tellAttempt) })
+	if s.call.retrier.observers.Load().attempts {
+		s.events.push(notice{s.call.attemptEvent(&t.attempt, err, step.Place), tellAttempt})
 	}
-	s.events.push(s.call.eventsOf(step, &t.attempt, err))
+	s.events.push(s.call.noticesOf(step, &t.attempt, err)...)
 }
 
 // outside runs a user's function without the lock. It returns false if the function has panicked; then the call is
@@ -220,7 +219,7 @@ func (s *stream) wake() {
 
 // wakeEngine makes the engine check the time and the channel again. s.mu must be held.
 func (s *stream) wakeEngine() {
-	s.events.push(s.call.eventsOf(s.call.remember(s.machine.Wake()), nil, nil))
+	s.events.push(s.call.noticesOf(s.call.remember(s.machine.Wake()), nil, nil)...)
 }
 
 // overdueEnd reports the end of an attempt that only an inner interceptor has noticed, because the application stopped receiving.

@@ -161,7 +161,7 @@ func (u *unary) succeeded(a *unaryAttempt, err error) bool {
 // locked runs f with the lock, and then delivers the events without it.
 func (u *unary) locked(f func() *unaryAttempt) *unaryAttempt {
 	next := u.lockedOnly(f)
-	u.events.tell(func(event func()) { event() })
+	u.events.tell(u.deliverNotice)
 	return next
 }
 
@@ -187,10 +187,9 @@ func (u *unary) attemptEnded(a *unaryAttempt, err error) *unaryAttempt {
 		step := u.reportEnd(&a.attempt, r, now)
 		next := u.act(&step, now.At, !a.own)
 		if u.retrier.observers.Load().attempts {
-			e, r, ctx := u.attemptEvent(&a.attempt, err, step.Place), u.retrier, u.ctx
-			u.events.push(func() { r.notify(ctx, e, tellAttempt) })
+			u.events.push(notice{u.attemptEvent(&a.attempt, err, step.Place), tellAttempt})
 		}
-		u.events.push(u.eventsOf(step, &a.attempt, err))
+		u.events.push(u.noticesOf(step, &a.attempt, err)...)
 		return next
 	})
 }
@@ -239,7 +238,7 @@ func (u *unary) woken(here bool) *unaryAttempt {
 	now := u.now()
 	step := u.wake(now)
 	next := u.act(&step, now.At, here)
-	u.events.push(u.eventsOf(step, nil, nil))
+	u.events.push(u.noticesOf(step, nil, nil)...)
 	return next
 }
 

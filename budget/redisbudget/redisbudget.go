@@ -185,7 +185,6 @@ func (b *Budget) Withdraw(now time.Time, c budget.Charge) (budget.Permit, bool) 
 		b.denied.Add(1)
 		return budget.Permit{}, false
 	}
-	b.granted.Add(1)
 	return p, true
 }
 
@@ -209,6 +208,9 @@ func (b *Budget) cost(c budget.Charge) int64 {
 
 // Settle implements [budget.Budget].
 func (b *Budget) Settle(now time.Time, p budget.Permit, o budget.Outcome) {
+	if o != budget.OutcomeUnsent {
+		b.granted.Add(1)
+	}
 	if p.Part != 0 {
 		if o != budget.OutcomeFailed {
 			b.lease.giveBack(time.Now(), p.Part, p.Cost)

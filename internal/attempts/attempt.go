@@ -98,7 +98,9 @@ func (c *Call) handleFailure(step *Step, a *attempt, r *Result, is decision.Clas
 	case d.Retry:
 		c.phase = open
 		c.setPending(d, now)
-		c.launch(step, now)
+		if c.launch(step, now); step.Send == 0 && !c.pending.decided { // refused in the same moment, as in an old outage
+			step.Decision = decision.Decision{Reason: c.reason, Pushback: d.Pushback}
+		}
 	case d.Reason == policy.ReasonNonRetryable, c.phase == committed:
 		c.choose(step, a.number, r.Err, d.Reason, now.At)
 	}

@@ -207,12 +207,12 @@ const traces = `
 	0 start → send 1; 0 set down 8000; 1 end 1 UNAV unsent → (retry), wake 1000 or connected; 1000 wake → over not_connected, = 1
 	| S F ( ) E-
 # retry connect=3000 outage=9000: in an outage of 9 s, no connection is waited for
-	0 start → send 1; 0 set down 8999; 1 end 1 UNAV unsent → (retry), over not_connected, = 1 | S F ( ) E-
+	0 start → send 1; 0 set down 8999; 1 end 1 UNAV unsent → (not_connected), over not_connected, = 1 | S F ( ) E-
 # retry connect=3000 outage=9000: connected before the outage is that old
 	0 start → send 1; 0 set down 8000; 1 end 1 UNAV unsent → (retry), wake 1000 or connected; 81 wake up → wake 581;
 	581 wake → send 2; 590 end 2 OK → over succeeded, = 2 | S F ( ) E+
 # retry failfast=1: the caller wants no wait for a connection
-	0 start → send 1; 0 set down; 1 end 1 UNAV unsent → (retry), over not_connected, = 1 | S F ( ) E-
+	0 start → send 1; 0 set down; 1 end 1 UNAV unsent → (not_connected), over not_connected, = 1 | S F ( ) E-
 # retry failfast=1: nor that, and the channel is up
 	0 start → send 1; 1 end 1 UNAV → (retry), wake 51; 51 wake → send 2; 60 end 2 OK → over succeeded, = 2 | S F ( Wf ) + E+
 # hedge connect=1000: a loser's end does not forget that a connection is waited for

@@ -40,7 +40,7 @@ type Reading interface {
 	Balance(now time.Duration) float64
 	// Capacity returns what Balance would be if nothing were spent or in flight.
 	Capacity(now time.Duration) float64
-	// Granted returns how many withdrawals have been granted, including returned ones.
+	// Granted returns how many permits were settled: those of extra attempts that were sent.
 	Granted() uint64
 	// Denied returns how many withdrawals have been refused.
 	Denied() uint64

@@ -96,7 +96,6 @@ func (b *concurrentBudget) Withdraw(now time.Duration, c Charge) (Permit, bool) 
 			return Permit{}, false
 		}
 		if b.extra.CompareAndSwap(extra, extra+1) {
-			b.granted.Add(1)
 			return Permit{Kind: c.Kind, At: now, Cost: 1}, true
 		}
 	}
@@ -117,7 +116,10 @@ func (b *concurrentBudget) limit(earnedOnly bool) int64 {
 func (b *concurrentBudget) Return(time.Duration, Permit) { b.releaseExtra() }
 
 // Settle ends an extra attempt.
-func (b *concurrentBudget) Settle(time.Duration, Permit, bool) { b.releaseExtra() }
+func (b *concurrentBudget) Settle(time.Duration, Permit, bool) {
+	b.granted.Add(1)
+	b.releaseExtra()
+}
 
 func (b *concurrentBudget) releaseExtra() {
 	for {

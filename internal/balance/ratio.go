@@ -83,7 +83,6 @@ func (r *ratioBudget) Withdraw(now time.Duration, c Charge) (Permit, bool) {
 		r.denied.Add(1)
 		return Permit{}, false
 	}
-	r.granted.Add(1)
 	return p, true
 }
 
@@ -110,6 +109,7 @@ func (r *ratioBudget) giveBack(p Permit) {
 // Settle returns the cost of an attempt that helped, like Return. The bonus of [KindTimeout] is earned now, however old the
 // permit, unless it is from before a reload.
 func (r *ratioBudget) Settle(now time.Duration, p Permit, helped bool) {
+	r.granted.Add(1)
 	if !helped {
 		return
 	}

@@ -99,7 +99,6 @@ func (b *refundBudget) Withdraw(now time.Duration, c Charge) (Permit, bool) {
 		return Permit{}, false
 	}
 	b.bucket.addTokens(-cost)
-	b.granted.Add(1)
 	return Permit{Kind: c.Kind, Generation: b.generation, At: now, Cost: cost}, true
 }
 
@@ -114,6 +113,7 @@ func (b *refundBudget) Return(_ time.Duration, p Permit) {
 
 // Settle returns the cost if the attempt helped, like Return.
 func (b *refundBudget) Settle(now time.Duration, p Permit, helped bool) {
+	b.granted.Add(1)
 	if helped {
 		b.Return(now, p)
 	}

@@ -100,9 +100,11 @@ func (t *throttleBudget) Withdraw(now time.Duration, c Charge) (Permit, bool) {
 		t.denied.Add(1)
 		return Permit{}, false
 	}
-	t.granted.Add(1)
 	return Permit{Kind: c.Kind, At: now}, true
 }
+
+// Settle only counts.
+func (t *throttleBudget) Settle(time.Duration, Permit, bool) { t.granted.Add(1) }
 
 // Finish adds TokenRatio if the call succeeded.
 func (t *throttleBudget) Finish(_ time.Duration, e End) {

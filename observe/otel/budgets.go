@@ -46,8 +46,8 @@ func (m *metrics) collectBudgets(o metric.Observer, list []interceptor.BudgetSta
 		o.ObserveFloat64(m.capacity, is.capacity, m.ofBudget(labels))
 	}
 	for labels, sum := range counts {
-		o.ObserveInt64(m.granted, count(sum.granted), m.ofBudget(labels))
-		o.ObserveInt64(m.denied, count(sum.denied), m.ofBudget(labels))
+		o.ObserveInt64(m.granted, int64Of(sum.granted), m.ofBudget(labels))
+		o.ObserveInt64(m.denied, int64Of(sum.denied), m.ofBudget(labels))
 	}
 }
 

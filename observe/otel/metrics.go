@@ -52,6 +52,8 @@ func Metrics(provider metric.MeterProvider, options ...MetricsOption) intercepto
 		runtime.AddCleanup(r, func(callback metric.Registration) { _ = callback.Unregister() }, callback)
 		return interceptor.WithObserver(interceptor.Observer{
 			Decision: m.decision,
+			Wait:     m.wait,
+			Sent:     m.count,
 			Call:     m.call,
 			Reload:   m.reload,
 		})(r)
@@ -114,6 +116,7 @@ type metrics struct {
 
 	decisions       metric.Int64Counter
 	outer           metric.Int64Counter
+	waits           metric.Int64Counter
 	retries, hedges metric.Int64Histogram
 	delay           metric.Float64Histogram
 	reloads         metric.Int64Counter
@@ -138,9 +141,10 @@ func (m *metrics) instruments(meter metric.Meter) (metric.Registration, error) {
 	if m.grpcNames {
 		calls = "grpc.client.call."
 	}
-	var errs [13]error
+	var errs [14]error
 	m.decisions, errs[0] = meter.Int64Counter("stagger.client.decisions", metric.WithUnit("{decision}"),
-		metric.WithDescription("What followed attempts that failed or were slow, and how calls ended that were not answered."))
+		metric.WithDescription("Retries and hedges when they are sent, and the reasons for which others were not. With mode OBSERVE, the first that each call would send: "+
+			"the second failure of a call is not known."))
 	m.retries, errs[1] = meter.Int64Histogram(calls+"retries", metric.WithUnit("{retry}"), countBuckets,
 		metric.WithDescription("Number of retries during the client call. If there were no retries, 0 is not reported."))
 	m.hedges, errs[2] = meter.Int64Histogram(calls+"hedges", metric.WithUnit("{hedge}"), countBuckets,
@@ -165,6 +169,8 @@ func (m *metrics) instruments(meter metric.Meter) (metric.Registration, error) {
 		metric.WithDescription("1 while the policy file is refused and an older one is followed, else 0."))
 	m.outer, errs[12] = meter.Int64Counter("stagger.client.outer_retries", metric.WithUnit("{call}"),
 		metric.WithDescription("Failed calls that a loop or an interceptor outside of the Retrier has made again."))
+	m.waits, errs[13] = meter.Int64Counter("stagger.client.connection_waits", metric.WithUnit("{wait}"),
+		metric.WithDescription("Waits for a connection before an extra attempt, which may not be sent."))
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, err
 	}
@@ -196,8 +202,20 @@ func (m *metrics) collect(_ context.Context, o metric.Observer) error {
 	return nil
 }
 
-// decision counts decisions after failed or slow attempts, and the reasons for the ends of calls.
+// decision counts the decisions after which nothing is sent.
 func (m *metrics) decision(ctx context.Context, e interceptor.Event) {
+	if !e.Retry {
+		m.count(ctx, e)
+	}
+}
+
+// wait counts the waits for a connection.
+func (m *metrics) wait(ctx context.Context, e interceptor.Event) {
+	m.waits.Add(ctx, 1, m.with(attribute.String("method", m.methodOf(e.Method, e.StaticMethod)), attribute.String("target", m.targetOf(e.Target))))
+}
+
+// count counts an extra attempt, or the reason for none.
+func (m *metrics) count(ctx context.Context, e interceptor.Event) {
 	m.decisions.Add(ctx, 1, m.with(
 		attribute.String("method", m.methodOf(e.Method, e.StaticMethod)), attribute.String("target", m.targetOf(e.Target)),
 		attribute.String("code", codeName(e.Code)), attribute.String("reason", string(e.Reason)), attribute.String("mode", string(e.Mode))))
@@ -271,5 +289,5 @@ func codeName(c codes.Code) string {
 	return code.Code(c).String()
 }
 
-// count converts n to the type of metrics.
-func count(n uint64) int64 { return int64(min(n, math.MaxInt64)) }
+// int64Of converts n to the type of metrics.
+func int64Of(n uint64) int64 { return int64(min(n, math.MaxInt64)) }

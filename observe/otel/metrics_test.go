@@ -252,7 +252,6 @@ func TestMetricsWhileACallWaits(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(50*time.Millisecond, func() {
 			want(t, s.lines(t, "stagger.client."),
-				"stagger.client.decisions{code=UNAVAILABLE method=GetOrder mode=ENFORCE reason=retry target=T} 1",
 				"stagger.client.waiting{} 1")
 			cancel()
 		})
@@ -260,7 +259,6 @@ func TestMetricsWhileACallWaits(t *testing.T) {
 		want(t, s.lines(t, "stagger.client."),
 			"stagger.client.call.retry_delay{code=CANCELLED method=GetOrder target=T} 0.050 ≤0.05:1",
 			"stagger.client.decisions{code=CANCELLED method=GetOrder mode=ENFORCE reason=cancelled target=T} 1",
-			"stagger.client.decisions{code=UNAVAILABLE method=GetOrder mode=ENFORCE reason=retry target=T} 1",
 			"stagger.client.waiting{} 0")
 	})
 }
