@@ -177,7 +177,7 @@ func (r *Retrier) Close() {
 // Unary returns only the interceptor for unary calls, for use with grpc.WithUnaryInterceptor or in
 // a chain. If gRPC's own retry policy is active for a method, which [Retrier.DialOptions] prevents,
 // attempts multiply; the Retrier warns once per method. They may also multiply at the targets of an xDS server
-// (xds:, google-c2p:), whose policies are hidden; the Retrier warns once. If gRPC may retry, no attempt
+// (xds:, google-c2p:), whose policies are hidden. If gRPC may retry, no attempt
 // counts as unsent.
 func (r *Retrier) Unary() grpc.UnaryClientInterceptor { return r.unary(besideGRPC) }
 

@@ -70,32 +70,13 @@ func answered(err error) bool {
 }
 
 // multiplied reports whether gRPC may have retried an attempt by itself, and warns of it. Then the
-// lack of a stream proves nothing about previous attempts. It also warns if neither gRPC nor we retry.
+// lack of a stream proves nothing about previous attempts.
 func (c *call) multiplied() bool {
-	r, enforced := c.retrier, c.options.mode == policy.ModeEnforce
-	switch {
-	case c.cc == nil:
+	if c.cc == nil || c.with == alone || !hidesRetries(c.cc) && !retriesItself(c.cc, c.method) {
 		return false
-	case c.with == alone && enforced:
-		if c.policy == r.single && hidesRetries(c.cc) {
-			r.warnOnce(&lostRoutes, "", c.cc.CanonicalTarget(), c.name)
-		}
-		return false
-	case c.with == alone:
-		if retriesItself(c.cc, c.method) {
-			r.warnOnce(&unretriedMethod, c.name, string(c.options.mode), c.name)
-		}
-		return false
-	case hidesRetries(c.cc):
-		if enforced {
-			r.warnOnce(&hiddenRetries, "", c.cc.CanonicalTarget())
-		}
-	case retriesItself(c.cc, c.method):
-		if enforced {
-			r.warnOnce(&multipliedAttempts, c.name, c.name)
-		}
-	default:
-		return false
+	}
+	if c.options.mode == policy.ModeEnforce {
+		c.retrier.warnOnce(&multipliedAttempts, c.name, c.name)
 	}
 	return true
 }

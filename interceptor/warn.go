@@ -78,21 +78,10 @@ var (
 	// By the criticality of a call's context.
 	wrongCriticality = surprise{"interceptor.ContextWithCriticality", "has no effect: " +
 		"must be policy.CriticalitySheddable, CriticalityDefault or CriticalityCritical"}
-	// By the method: gRPC retries every attempt by itself.
-	multipliedAttempts = surprise{"retryPolicy", "gRPC has a retry policy of its own for this method, " +
+	// By the method: gRPC retries every attempt by itself, or may, by an xDS server's policies, which it does not show.
+	multipliedAttempts = surprise{"retryPolicy", "gRPC has a retry policy of its own for this method, or may get one from an xDS server, " +
 		"and attempts may multiply; dial with Retrier.DialOptions, which switches it off, " +
 		"instead of grpc.WithUnaryInterceptor(retrier.Unary())"}
-	// By the method: gRPC's retries are switched off, and nothing replaces them.
-	unretriedMethod = surprise{"mode", "gRPC has a retry policy of its own for %s" +
-		", which Retrier.DialOptions switches off, so these calls are not retried in this mode; install Retrier.Unary and Retrier.Stream " +
-		"instead to keep gRPC's"}
-	// gRPC does not show the retry policies of a target.
-	hiddenRetries = surprise{"target", "gRPC may retry by policies of the xDS server, which it does " +
-		"not show: attempts may multiply, and failures without a connection count as sent; dial with Retrier.DialOptions, " +
-		"which switches gRPC's own retries off, instead of grpc.WithUnaryInterceptor(retrier.Unary())"}
-	// gRPC does not show the retry policies of a target, and has switched them off; a method has no policy.
-	lostRoutes = surprise{"target", "Retrier.DialOptions switches gRPC's own retries off, also those of the " +
-		"xDS server's routes, and the policy file has no policy for %s: it is not retried. Write its policy into the file (docs/xds.md)"}
 	// By the target.
 	otherBalancing = surprise{"", "the connection has another load balancing policy, so a retry may go to the backend that has just failed: the resolver " +
 		"delivers a service config, or Retrier.DialOptions are not among the dial options, or grpc.WithDefaultServiceConfig comes after them"}
