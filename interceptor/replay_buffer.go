@@ -4,6 +4,7 @@
 package interceptor
 
 import (
+	"reflect"
 	"sync/atomic"
 
 	"google.golang.org/grpc"
@@ -20,8 +21,8 @@ const defaultMaxReplayBytes = 16 << 20
 // maxReplayBytesPerCall is gRPC's default for grpc.MaxRetryRPCBufferSize.
 const maxReplayBytesPerCall = 256 << 10
 
-// chunkSize is the size of the memory blocks that messages share, in bytes.
-const chunkSize = 4 << 10
+// chunkSize is the largest size of the memory blocks that messages share, in bytes.
+const chunkSize = 8 << 10
 
 // messageHeader is the size of gRPC's prefix of each message, in bytes.
 const messageHeader = 5
@@ -33,9 +34,10 @@ const messageHeader = 5
 //
 // The stream's lock guards it.
 type replayBuffer struct {
-	messages []replayed
-	chunk    []byte // the bytes of the last messages, concatenated
-	over     bool   // the call is over, and nothing is kept any more
+	messages []place
+	chunks   [][]byte                   // the bytes of the messages, one after the other
+	types    []protoreflect.MessageType // most streams send one
+	over     bool                       // the call is over, and nothing is kept any more
 
 	used     int           // of limit: the bytes and a header for each message
 	reserved int           // of total: for used, and up to an eighth more, so that few messages write to it
@@ -50,25 +52,37 @@ type encoded struct {
 	of   protoreflect.MessageType
 }
 
-// replayed is a kept message.
-type replayed struct {
-	data []byte                    // never changed
-	of   *protoreflect.MessageType // shared by neighbours
+// place is where a kept message is: without pointers, because a stream may keep many small ones.
+type place struct{ chunk, begin, end, of uint32 }
+
+// encoder encodes the messages that a stream sends.
+type encoder struct {
+	own    reflect.Type // of the last message, if it is protobuf's own
+	buffer []byte       // of the last message, used again
 }
 
-// encode encodes a message, in the memory of buffer if it fits. If the message can't be kept, it returns
-// why, the cause that commits the call.
-func encode(m any, buffer []byte) (e encoded, why decision.Commit) {
+// encode encodes a message until the next one. If the message can't be kept, it returns why, the cause that commits the call.
+func (c *encoder) encode(m any) (e encoded, why decision.Commit) {
 	if _, prepared := m.(*grpc.PreparedMsg); prepared {
 		return encoded{}, decision.CommitPreparedMessage // its bytes are unknown
 	}
 	message, _ := m.(proto.Message)
-	if e.of = protobufType(m); e.of == nil {
+	switch t := reflect.TypeOf(m); {
+	case t != nil && t == c.own:
+		e.of = message.ProtoReflect().Type()
+	default:
+		if e.of = protobufType(m); e.of == nil {
+			return encoded{}, decision.CommitUnsendable
+		}
+		c.own = t
+	}
+	data, err := (proto.MarshalOptions{}).MarshalAppend(c.buffer[:0], message)
+	if err != nil {
 		return encoded{}, decision.CommitUnsendable
 	}
-	var err error
-	if e.data, err = (proto.MarshalOptions{}).MarshalAppend(buffer[:0], message); err != nil {
-		return encoded{}, decision.CommitUnsendable
+	e.data = data
+	if c.buffer = data; cap(data) > chunkSize {
+		c.buffer = nil
 	}
 	return e, decision.CommitNone
 }
@@ -80,27 +94,44 @@ func (r *replayBuffer) appendMessage(e encoded) bool {
 		return false
 	}
 	r.used += size
-	if len(r.chunk)+len(data) > cap(r.chunk) {
-		r.chunk = make([]byte, 0, max(len(data), min(2*cap(r.chunk), chunkSize)))
+	last := len(r.chunks) - 1
+	if last < 0 || len(r.chunks[last])+len(data) > cap(r.chunks[last]) {
+		size := len(data) // most streams keep one message
+		if last >= 0 {
+			size = max(size, min(2*cap(r.chunks[last]), chunkSize))
+		}
+		r.chunks = append(r.chunks, make([]byte, 0, size))
+		last++
 	}
-	begin := len(r.chunk)
-	r.chunk = append(r.chunk, data...)
-	r.messages = append(r.messages, replayed{r.chunk[begin:], r.typeOf(e.of)})
+	begin := len(r.chunks[last])
+	r.chunks[last] = append(r.chunks[last], data...)
+	r.messages = append(r.messages, place{uint32(last), uint32(begin), uint32(begin + len(data)), r.typeOf(e.of)})
 	return true
 }
 
-// typeOf returns the kept instance of t; most streams send only one type.
-func (r *replayBuffer) typeOf(t protoreflect.MessageType) *protoreflect.MessageType {
-	if n := len(r.messages); n > 0 && *r.messages[n-1].of == t {
-		return r.messages[n-1].of
+// typeOf returns the index of t.
+func (r *replayBuffer) typeOf(t protoreflect.MessageType) uint32 {
+	i := len(r.types) - 1
+	for i >= 0 && r.types[i] != t {
+		i--
 	}
-	return new(t)
+	if i < 0 {
+		i = len(r.types)
+		r.types = append(r.types, t)
+	}
+	return uint32(i)
+}
+
+// message returns a kept message, whose bytes never change.
+func (r *replayBuffer) message(i int) encoded {
+	p := r.messages[i]
+	return encoded{r.chunks[p.chunk][p.begin:p.end:p.end], r.types[p.of]}
 }
 
 // decode returns a copy of a message.
-func (k replayed) decode() (m any, err error) {
-	made := (*k.of).New().Interface()
-	return made, proto.Unmarshal(k.data, made)
+func (e encoded) decode() (m any, err error) {
+	made := e.of.New().Interface()
+	return made, proto.Unmarshal(e.data, made)
 }
 
 // reserve takes size bytes from the total, and some in advance if available. It reports false if the total is used up.
@@ -124,7 +155,7 @@ func (r *replayBuffer) release() {
 	if r.reserved > 0 {
 		r.total.Add(-int64(r.reserved))
 	}
-	r.messages, r.chunk, r.used, r.reserved = nil, nil, 0, 0
+	r.messages, r.chunks, r.types, r.used, r.reserved = nil, nil, nil, 0, 0
 }
 
 // replace drops all messages except e, and reports whether e fits.

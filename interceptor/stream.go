@@ -31,8 +31,8 @@ type stream struct {
 	desc    *grpc.StreamDesc
 	open    grpc.Streamer
 	resume  resumption
-	scratch []byte // of the sender
-	racing  bool   // the type of replies comes from RecvMsg
+	encoder encoder // of the sender
+	racing  bool    // the type of replies comes from RecvMsg
 
 	mu       sync.Mutex // guards all below, and the engine
 	changed  sync.Cond  // broadcasts each new version
@@ -94,7 +94,9 @@ func (s *stream) begin() (grpc.ClientStream, error) {
 
 func (s *stream) start() {
 	now := s.call.now()
-	step := s.call.engine.Start(s.call.prepareSettings(now), now)
+	set := s.call.prepareSettings(now)
+	set.Uploads = true // until CloseSend, the application takes its time
+	step := s.call.engine.Start(set, now)
 	if !step.Over {
 		s.prepare(s.attempts[0], step.Send, now)
 	}

@@ -51,6 +51,12 @@ func (s *stream) prepare(t *streamAttempt, n int, now attempts.Now) {
 
 // onFinish runs when gRPC has ended the attempt, in any goroutine.
 func (a *streamAttempt) onFinish(err error) {
+	a.of.mu.Lock()
+	held := a.of.machine.FinishHeld(a.number, err)
+	a.of.mu.Unlock()
+	if held {
+		return // the task that is inside gRPC reports it
+	}
 	var end streams.End
 	a.of.enter(func() { end = a.of.machine.Finish(a.number, err) })
 	a.of.reportEnd(end)

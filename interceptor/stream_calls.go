@@ -17,13 +17,12 @@ import (
 // may be retried without the application noticing.
 func (s *stream) RecvMsg(m any) error {
 	t := task{Task: streams.Task{Kind: streams.RecvMsg}, message: m}
-	switch a := s.receives.Load(); {
-	case a != nil:
-		t.order.Do, t.on, t.Attempt = streams.Receive, a, a.number
-		if s.do(&t); t.err == nil {
-			return nil // fast path: the call is committed, and there is nothing to report
+	if a := s.receives.Load(); a != nil {
+		if t.err = s.direct(a, streams.RecvMsg, m); t.err == nil {
+			return nil
 		}
-	case s.racing:
+		t.direct(a, streams.Receive)
+	} else if s.racing {
 		t.replies = s.call.retrier.replyType(s.call.method, m)
 		t.Makes = t.replies.makes()
 	}
@@ -36,6 +35,29 @@ func (s *stream) RecvMsg(m any) error {
 		s.resume.delivered(m)
 	}
 	return err
+}
+
+// direct calls SendMsg or RecvMsg of the attempt that the call is committed to.
+func (s *stream) direct(a *streamAttempt, kind streams.Kind, m any) (err error) {
+	returned := false
+	defer func() {
+		if !returned {
+			s.panicked(&task{Task: streams.Task{Kind: kind, Attempt: a.number}}, recover())
+		}
+	}()
+	if kind == streams.SendMsg {
+		err = a.stream.SendMsg(m)
+	} else {
+		err = a.stream.RecvMsg(m)
+	}
+	returned = true
+	return err
+}
+
+// direct makes t a call that has used a without asking, and has t.err to report.
+func (t *task) direct(a *streamAttempt, do streams.Do) {
+	t.order.Do, t.on, t.Attempt = do, a, a.number
+	t.result, t.done = streams.Result{Err: t.err}, true
 }
 
 // returns is the error that the application gets.
@@ -57,15 +79,12 @@ func (t *task) returns() error {
 func (s *stream) SendMsg(m any) error {
 	t := task{Task: streams.Task{Kind: streams.SendMsg}, message: m}
 	if a := s.sends.Load(); a != nil {
-		t.order.Do, t.on, t.Attempt = streams.Send, a, a.number
-		if s.do(&t); t.err == nil || t.err == io.EOF {
+		if t.err = s.direct(a, streams.SendMsg, m); t.err == nil || t.err == io.EOF {
 			return t.err
 		}
+		t.direct(a, streams.Send)
 	} else if s.keeps.Load() {
-		t.bytes, t.Commit = encode(m, s.scratch) // before an inner interceptor can change m
-		if s.scratch = t.bytes.data; cap(s.scratch) > chunkSize {
-			s.scratch = nil
-		}
+		t.bytes, t.Commit = s.encoder.encode(m) // before an inner interceptor can change m
 		t.encoded = true
 	}
 	s.run(&t)

@@ -69,6 +69,6 @@ func (s *stream) rest() (request encoded, resumes bool) {
 	if !ok || m == nil {
 		return encoded{}, false
 	}
-	request, why := encode(m, nil)
+	request, why := new(encoder).encode(m)
 	return request, why == decision.CommitNone
 }

@@ -522,3 +522,41 @@ func TestStreamSend_MutatingInterceptor(t *testing.T) {
 		}
 	})
 }
+
+// A send that flow control blocks keeps neither RecvMsg nor the end of the call waiting, whether the call is committed or not.
+func TestStreamSend_Blocked(t *testing.T) {
+	t.Parallel()
+	for name, step := range map[string]testserver.Step{
+		"committed":   moves.Play(moves.Pause(time.Second), say("a"), moves.Pause(time.Hour)),
+		"uncommitted": moves.Play(moves.Pause(time.Hour)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, config(plain()), func(t *testing.T, s scene) {
+				s.Server = testserver.Start(t, testserver.ServerOptions(grpc.InitialWindowSize(64<<10), grpc.InitialConnWindowSize(1<<20)))
+				s.conn = s.Dial(t, s.retrier.DialOptions()...)
+				s.On(get, step)
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				stream, start := s.open(t, ctx, bidiStream), time.Now()
+				time.AfterFunc(2*time.Second, cancel)
+				sent := make(chan error)
+				go func() {
+					var err error
+					for err == nil {
+						err = stream.SendMsg(wrapperspb.String(strings.Repeat("x", 20<<10)))
+					}
+					sent <- err
+				}()
+				if err := stream.RecvMsg(new(wrapperspb.StringValue)); (err == nil) != (time.Since(start) == time.Second) {
+					t.Errorf("RecvMsg returned %v after %v", err, time.Since(start))
+				}
+				if err := <-sent; err != io.EOF || time.Since(start) != 2*time.Second {
+					t.Errorf("SendMsg returned %v after %v; want io.EOF when the call is cancelled", err, time.Since(start))
+				}
+				if _, err := receive(stream); status.Code(err) != codes.Canceled || time.Since(start) != 2*time.Second {
+					t.Errorf("RecvMsg returned %v after %v", err, time.Since(start))
+				}
+			})
+		})
+	}
+}

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/types/known/emptypb"
 
+	"github.com/stagger-go/stagger/internal/clock"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/streams"
 )
@@ -31,7 +32,7 @@ type task struct {
 	before  keptReply       // RecvMsg's message, before the first receive
 	bytes   encoded         // SendMsg's message
 	encoded bool            // bytes are set, to be kept
-	kept    replayed        // sent instead of message
+	kept    encoded         // sent instead of message
 	replies messageType     // the type of message, if attempts race
 	context context.Context // the call's
 	reply   any             // a goroutine's, to receive into or received
@@ -47,8 +48,13 @@ type task struct {
 // directly starts with the result of that. If an inner interceptor or a callback has panicked in one of our
 // goroutines, run repeats the panic in a call of the application.
 func (s *stream) run(t *task) {
-	for {
+	if s.lend(t) {
+		if s.do(t); t.result.Panicked || t.err == nil && s.giveBack(t) {
+			return
+		}
 		s.turn(t)
+	}
+	for {
 		s.notify()
 		switch {
 		case t.end.Attempt != 0:
@@ -65,13 +71,49 @@ func (s *stream) run(t *task) {
 				return
 			}
 		}
+		s.turn(t)
 	}
+}
+
+// lend takes the first order of a task: lent, if nothing need be decided, without clock, chance and the channel's state. It
+// returns false for an order of turn.
+func (s *stream) lend(t *task) (lent bool) {
+	s.mu.Lock()
+	if t.encoded {
+		s.keep(t)
+	}
+	if !t.done && t.Kind != streams.Goroutine {
+		t.order, lent = s.machine.Lend(&t.Task, clock.Now)
+	}
+	if !lent {
+		s.turnLocked(t)
+		return false
+	}
+	t.on = s.attempts[t.order.Attempt-1]
+	s.mu.Unlock()
+	return true
+}
+
+// giveBack ends a task whose lent order has succeeded, and returns false if more is to be done.
+func (s *stream) giveBack(t *task) bool {
+	if t.Kind == streams.RecvMsg { // always
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.storeResult(t)
+	return s.machine.GiveBack(&t.Task, clock.Now)
 }
 
 // turn locks s.mu, as enter does, reports the result of the last order to the machine, and takes the
 // next.
 func (s *stream) turn(t *task) {
 	s.mu.Lock()
+	s.turnLocked(t)
+}
+
+// turnLocked is turn, and unlocks s.mu.
+func (s *stream) turnLocked(t *task) {
 	defer s.mu.Unlock()
 	returned := false
 	defer func() {
@@ -94,9 +136,6 @@ func (s *stream) turn(t *task) {
 // report the end of an attempt. s.mu must be held.
 func (s *stream) next(t *task) bool {
 	t.end = streams.End{}
-	if t.encoded {
-		s.keep(t)
-	}
 	if t.replies.makes() {
 		s.replies = t.replies
 	}
@@ -120,7 +159,7 @@ func (s *stream) equip(t *task) {
 	case t.order.Do == streams.Return:
 		s.returns(t)
 	case t.order.Do == streams.Send && t.Kind == streams.Goroutine:
-		t.kept = s.replay.messages[t.order.Message]
+		t.kept = s.replay.message(t.order.Message)
 	case t.order.Do == streams.Receive && t.Kind == streams.Goroutine:
 		t.replies = s.replies
 	}
@@ -225,7 +264,7 @@ func (s *stream) copyOf(t *task) (any, error) {
 	case t.Kind == streams.Goroutine:
 		return t.kept.decode()
 	case t.order.Again && (t.Kept || t.Commit == decision.CommitBufferFull):
-		return replayed{slices.Clone(t.bytes.data), new(t.bytes.of)}.decode()
+		return encoded{slices.Clone(t.bytes.data), t.bytes.of}.decode()
 	default:
 		return t.message, nil
 	}

@@ -40,6 +40,7 @@ type attempt struct {
 	asked      bool  // Header has returned
 	headed     bool  // Header returned headers
 	heard      bool  // the engine knows of its first message
+	again      bool  // it has brought a second message
 	brought    bool  // its goroutine has received a message that the application doesn't have yet
 	cancelled  bool  // because another attempt won, or the call is over
 	finished   bool  // OnFinish was called, with record

@@ -100,7 +100,7 @@ func (c *Call) Exit() Acts {
 }
 
 // handOver lets the application use the committed attempt without asking, in each direction in which no other task has anything
-// left to send or to receive.
+// left to send or to receive. A stream of one message ends before: as long as RecvMsg asks, OnFinish need not report the end.
 func (c *Call) handOver() {
 	a := c.committed
 	c.acts.Released = c.Over() || a != nil && (a.deaf || !c.behind(a))
@@ -110,7 +110,7 @@ func (c *Call) handOver() {
 	if a.sender == idle && !a.deaf && !c.behind(a) {
 		a.sender = direct
 	}
-	if a.receiver == idle && a.heard && c.set.ServerStreams && !c.set.Resumes {
+	if a.receiver == idle && a.again && c.set.ServerStreams && !c.set.Resumes {
 		a.receiver = direct
 	}
 	if a.sender == direct {

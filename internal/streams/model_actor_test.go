@@ -20,6 +20,7 @@ type actor struct {
 	script []Kind // calls to come
 	task   *Task
 	direct bool // the call has not asked
+	lent   bool // its role was lent
 	order  Order
 	stream *grpcStream
 	result Result
@@ -109,7 +110,7 @@ func (m *model) step(a *actor) {
 func (m *model) begin(a *actor) {
 	kind := a.script[0]
 	a.script = a.script[1:]
-	a.task, a.direct, a.got, a.own = &Task{Kind: kind}, false, nil, nil
+	a.task, a.direct, a.lent, a.got, a.own = &Task{Kind: kind}, false, false, nil, nil
 	a.phase = asking
 	n := m.receives
 	if kind == SendMsg || kind == CloseSend {
@@ -133,7 +134,6 @@ func (m *model) begin(a *actor) {
 }
 
 func (m *model) ask(a *actor) {
-	m.enter()
 	if t := a.task; t.Kind == SendMsg && !t.begun {
 		if m.call.Keeps() && len(m.buffer) < m.limit {
 			t.Kept = true
@@ -142,6 +142,15 @@ func (m *model) ask(a *actor) {
 			t.Commit = decision.CommitBufferFull
 		}
 	}
+	if !a.task.begun && m.hasty() {
+		if o, ok := m.call.Lend(a.task, m.clock); ok {
+			a.lent = true
+			m.goInside(a, o)
+			m.checkNothingToDo(a.name)
+			return
+		}
+	}
+	m.enter()
 	o := m.call.Ask(a.task)
 	if o.Do == Send && a.task.Kind == Goroutine {
 		if o.Message >= len(m.buffer) {
@@ -225,14 +234,22 @@ func (m *model) tell(a *actor) {
 		return
 	}
 	a.direct = false
-	m.enter()
 	if a.order.Do == Receive && a.task.Kind == Goroutine && a.result.Err == nil {
 		m.stored[a.stream.n] = a.gotSeq
 	}
-	a.stream.heardAt = append(a.stream.heardAt, a.stream.waited)
+	a.stream.heardAt = append(a.stream.heardAt, a.stream.waited-a.stream.asked)
+	if a.order.Do == Close {
+		a.stream.asked = a.stream.waited
+	}
+	if a.lent && a.result.Err == nil && !a.result.Panicked && m.call.GiveBack(a.task, m.clock) {
+		m.checkNothingToDo(a.name)
+		m.returned(a, Order{Do: Return})
+		return
+	}
+	m.enter()
 	e := m.call.Done(a.task, a.result)
 	m.exit()
-	a.phase = asking
+	a.lent, a.phase = false, asking
 	if a.result.Panicked {
 		a.phase, a.script = gone, nil
 	}
@@ -278,7 +295,7 @@ func (m *model) report(a *actor) {
 	a.end = End{}
 	s := m.streams[e.Attempt-1]
 	s.reported++
-	s.heardAt = append(s.heardAt, s.waited)
+	s.heardAt = append(s.heardAt, s.waited-s.asked)
 	if s.reported > 1 {
 		m.failf("2: attempt %d is reported twice", s.n)
 	}
@@ -369,6 +386,9 @@ func (m *model) returned(a *actor, o Order) {
 	m.back(a, err)
 }
 
+// hasBrought reports whether the application has messages of the attempt that it sees: those before a resumption are of another.
+func (m *model) hasBrought() bool { return slices.Contains(m.received, m.shown) }
+
 // back ends a call of the application.
 func (m *model) back(a *actor, err error) {
 	a.phase = between
@@ -380,12 +400,12 @@ func (m *model) back(a *actor, err error) {
 			m.failf("5: RecvMsg returns %v after %v", err, m.recvErr)
 		}
 		m.recvErr = err
-		if m.wraps && m.gone == "" && !m.panicked && !m.wasOverdue && err == errFatal && m.shown != 0 && slices.Contains(m.received, m.shown) && m.streams[m.shown-1].err == errFatal {
+		if m.wraps && m.gone == "" && !m.panicked && !m.wasOverdue && err == errFatal && m.hasBrought() && m.streams[m.shown-1].err == errFatal {
 			m.failf("5: RecvMsg returns gRPC's word in place of an inner interceptor's")
 		}
 		if err == io.EOF {
 			m.checkWhole()
-			if m.final != io.EOF && m.call.Stopped() != "" && !m.closed && !m.prefetches && !m.panicked && len(m.received) > 0 {
+			if m.final == errContext && m.call.Stopped() != "" && !m.closed && !m.prefetches && !m.panicked && m.hasBrought() {
 				m.failf("8: RecvMsg returns io.EOF before the context is done, and the call has ended with %v", m.final)
 			}
 		}

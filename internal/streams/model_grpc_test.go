@@ -48,7 +48,8 @@ type grpcStream struct {
 	receivers []*actor
 	openers   int
 	waited    time.Duration   // how long a call of the application has waited since it was sent
-	heardAt   []time.Duration // the part of waited at which the machine was told of something
+	asked     time.Duration   // the part of waited at which it was closed: only then can the server answer
+	heardAt   []time.Duration // the part of waited since then at which the machine was told of something
 	endBefore bool            // the end had arrived when the call's context ended
 	before    int             // messages that had arrived when the call's context ended; -1: it has not, or another attempt is shown
 }
@@ -98,6 +99,10 @@ func (m *model) finish(s *grpcStream, err error) {
 	}
 	s.heard = true
 	m.note("attempt %d: OnFinish %v", s.n, status.Code(err))
+	if m.hasty() && m.call.FinishHeld(s.n, err) {
+		m.checkNothingToDo("OnFinish")
+		return
+	}
 	m.enter()
 	e := m.call.Finish(s.n, err)
 	m.exit()

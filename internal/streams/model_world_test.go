@@ -178,7 +178,7 @@ func (m *model) choose() {
 	m.set.Resumes = kind == 2 && m.dice.one(3)
 	w := &m.accounts
 	w.open = map[int64]bool{}
-	m.engineSet = attempts.Settings{Policy: p, Deadline: attempts.Never, Facts: w, Budget: w, Slots: slots{w}, Breaker: breaker{w}}
+	m.engineSet = attempts.Settings{Policy: p, Deadline: attempts.Never, Uploads: true, Facts: w, Budget: w, Slots: slots{w}, Breaker: breaker{w}}
 	if m.dice.one(2) {
 		m.engineSet.Method = load{w}
 	}

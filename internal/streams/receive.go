@@ -108,6 +108,7 @@ func (c *Call) received(t *Task, a *attempt, err error) End {
 		a.receiver, t.reply = ended, a
 		return a.claim(End{})
 	case c.commit(a, decision.CommitMessage):
+		a.again = a.heard
 		c.heard(a)
 		t.over = true
 	}
@@ -127,6 +128,7 @@ func (c *Call) brought(a *attempt, err error) End {
 		a.receiver, a.brought = ended, true
 		return a.claim(End{})
 	case c.commit(a, decision.CommitMessage):
+		a.again = a.heard
 		c.heard(a)
 		a.brought = true
 	}

@@ -16,6 +16,8 @@
 //		call.Exit, act; unlock; result := what order.Do says; lock; call.Enter
 //		if end := call.Done(&task, result); end.Attempt != 0 { unlock; report(end); lock }
 //	}
+//
+// Before a call of the application that needs no decision, the driver asks Lend, which needs neither clock nor Exit.
 package streams
 
 import (

@@ -47,11 +47,11 @@ func (c *Call) beginTask(t *Task) {
 	if t.Kind == SendMsg && t.Kept {
 		t.index = c.kept
 		c.kept++
-		c.acts.Moved = true
 	}
 	if t.Kind == RecvMsg && t.Makes {
-		c.receiving, c.acts.Moved = true, true
+		c.receiving = true
 	}
+	c.acts.Moved = c.acts.Moved || c.set.Races // else no goroutine waits for messages
 }
 
 // endTask ends a call of the application.

@@ -1,0 +1,70 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package streams
+
+import "time"
+
+// Lend is Ask for a call of the application before which nothing is to be decided: the only attempt has everything, and the
+// role is free. The driver needs neither Enter nor Exit, and tells the result with GiveBack, or else with Done. Lend returns
+// false if the call has to ask.
+func (c *Call) Lend(t *Task, clock func() time.Duration) (Order, bool) {
+	if !c.lends(t) {
+		return Order{}, false
+	}
+	if t.Kind == RecvMsg { // time counts only while the application waits for a message: see attempts.Settings.Uploads
+		c.now.At = clock()
+	}
+	return c.Ask(t), true
+}
+
+func (c *Call) lends(t *Task) bool {
+	if c.Over() || c.slow || c.set.Races || len(c.running) != 1 {
+		return false
+	}
+	a := c.running[0]
+	switch t.Kind {
+	case NewStream:
+		return a.sender == shut && a.goroutines == 0
+	case SendMsg:
+		return t.Kept && c.lendsSender(a)
+	case CloseSend:
+		return c.lendsSender(a)
+	case RecvMsg:
+		return a.live() && a.receiver == idle
+	default:
+		return false
+	}
+}
+
+func (c *Call) lendsSender(a *attempt) bool {
+	return c.Keeps() && a.live() && a.sender == idle && a.given == c.kept
+}
+
+// GiveBack ends a call of Lend whose order has succeeded, if nobody wants its role, and nothing follows. Else it returns false,
+// and the driver tells the result with Done.
+func (c *Call) GiveBack(t *Task, clock func() time.Duration) bool {
+	a := t.on
+	if t.Kind == RecvMsg || c.set.Single || c.stopped != "" || c.committed != nil || !a.live() || a.finished || c.behind(a) {
+		return false
+	}
+	if t.Kind == CloseSend {
+		c.now.At = clock()
+	}
+	moved := c.acts.Moved // nobody waits for this
+	c.Done(t, Result{})
+	c.Ask(t)
+	c.acts.Moved = moved
+	return true
+}
+
+// FinishHeld is Finish for an attempt with a role that a task holds, which will report the end. It needs neither Enter nor
+// Exit, and returns false if there is no such task.
+func (c *Call) FinishHeld(n int, err error) bool {
+	a := c.findAttempt(n)
+	if a == nil || !a.held() {
+		return false
+	}
+	c.Finish(n, err)
+	return true
+}
