@@ -121,7 +121,7 @@ ops: ## Have a real Prometheus scrape examples/shop in its outages, and test das
 	@cd examples/shop && $(OFF) STAGGER_PROMETHEUS=required go test -run 'Prometheus|AlertRules' -count=1 -timeout 2m .
 
 .PHONY: interop
-interop: ## Meet nginx, HAProxy, etcd, Python and Node in 5 minutes (INTEROP='-args -write ../../docs/evidence/interop.md' writes the page)
+interop: ## Meet nginx, HAProxy, Python and Node in 3 minutes (INTEROP='-args -write ../../docs/evidence/interop.md' writes the page)
 	@.ci/interop
 	@cd lab/interop && PATH="$$PATH:/usr/sbin" $(OFF) STAGGER_INTEROP=required go test -count=1 -timeout 10m . $(INTEROP)
 

@@ -14,10 +14,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/resolver"
-	"google.golang.org/grpc/resolver/manual"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
@@ -29,7 +26,6 @@ import (
 type client struct {
 	name    string
 	options func(*testing.T) []grpc.DialOption
-	unsafe  bool // it retries non-idempotent calls: a control, which shows that the count can detect that
 }
 
 const (
@@ -41,18 +37,15 @@ const (
 // bare is gRPC without retries, except those in its transport.
 func bare() client {
 	return client{name: bareName, options: func(*testing.T) []grpc.DialOption {
-		return []grpc.DialOption{grpc.WithDisableRetry(), grpc.WithDefaultServiceConfig("{" + roundRobin + "}")}
+		return []grpc.DialOption{grpc.WithDisableRetry()}
 	}}
 }
 
-// roundRobin spreads calls over all backends.
-const roundRobin = `"loadBalancingConfig": [{"round_robin": {}}]`
-
 // grpcRetries is gRPC with a service config that retries every method.
 func grpcRetries() client {
-	const config = `{` + roundRobin + `, "methodConfig": [{"name": [{}], "retryPolicy": {"maxAttempts": 4, "initialBackoff": "0.05s", "maxBackoff": "1s",
+	const config = `{"methodConfig": [{"name": [{}], "retryPolicy": {"maxAttempts": 4, "initialBackoff": "0.05s", "maxBackoff": "1s",
 		"backoffMultiplier": 2, "retryableStatusCodes": ["UNAVAILABLE"]}}]}`
-	return client{name: retriesName, unsafe: true, options: func(*testing.T) []grpc.DialOption {
+	return client{name: retriesName, options: func(*testing.T) []grpc.DialOption {
 		return []grpc.DialOption{grpc.WithDefaultServiceConfig(config)}
 	}}
 }
@@ -61,8 +54,7 @@ func grpcRetries() client {
 func ours() client {
 	const retry = `retryPolicy: {maxAttempts: 4, initialBackoff: 0.05s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE]}`
 	return client{name: ourName, options: func(t *testing.T) []grpc.DialOption {
-		r := retrier(t, "methodConfig: [{name: [{service: interop.v1.OrderService, method: GetOrder}], "+retry+"}, {name: [{}], "+retry+"}]")
-		return append(r.DialOptions(), grpc.WithDefaultServiceConfig("{"+roundRobin+"}"))
+		return retrier(t, "methodConfig: [{name: [{service: interop.v1.OrderService, method: GetOrder}], "+retry+"}, {name: [{}], "+retry+"}]").DialOptions()
 	}}
 }
 
@@ -80,23 +72,6 @@ func dial(t *testing.T, target string, opts ...grpc.DialOption) *grpc.ClientConn
 	return conn
 }
 
-// dialAll connects to servers on several ports; options set the load balancing.
-func dialAll(t *testing.T, ports []int, opts ...grpc.DialOption) *grpc.ClientConn {
-	t.Helper()
-	var state resolver.State
-	for _, port := range ports {
-		state.Endpoints = append(state.Endpoints, resolver.Endpoint{Addresses: []resolver.Address{{Addr: address(port)}}})
-	}
-	r := manual.NewBuilderWithScheme("ports")
-	r.InitialState(state)
-	return dial(t, "ports:///all", append(opts, grpc.WithResolvers(r))...)
-}
-
-// connectEach reconnects at this interval, instead of after 1 s, 1.6 s and so on.
-func connectEach(d time.Duration) grpc.DialOption {
-	return grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.Config{BaseDelay: d, Multiplier: 1, MaxDelay: d}, MinConnectTimeout: time.Second})
-}
-
 // outcome is the outcome of a call.
 type outcome struct {
 	request string
@@ -104,44 +79,28 @@ type outcome struct {
 	err     error
 }
 
-// callee is a called method, with a unique text per call.
-type callee struct {
-	method string
-	call   func(ctx context.Context, request string) error
-}
-
-// orders are methods of the backends.
-func orders(conn *grpc.ClientConn) (callees []callee) {
-	for _, method := range []string{getOrder, createOrder} {
-		callees = append(callees, callee{method, func(ctx context.Context, request string) error {
-			return conn.Invoke(ctx, method, wrapperspb.String(request), new(wrapperspb.StringValue))
-		}})
-	}
-	return callees
-}
-
-// underLoad makes this many calls a second from each client, of its callees in turn and however earlier ones end, while something
+// underLoad makes this many calls a second from each client, of two methods in turn and however earlier ones end, while something
 // happens. It returns the outcomes, by client. A request begins with the client's name and the method.
-func underLoad(t *testing.T, clients []client, rate int, callees func(client) []callee, happen func()) []outcomes {
+func underLoad(t *testing.T, clients []client, rate int, target string, happen func()) []outcomes {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	all := make([]outcomes, len(clients))
 	var mu sync.Mutex // guards all
 	var running sync.WaitGroup
 	for i, c := range clients {
-		methods := callees(c)
+		conn := dial(t, target, c.options(t)...)
 		running.Go(func() {
 			tick := time.NewTicker(time.Second / time.Duration(rate))
 			defer tick.Stop()
 			begin, n := time.Now(), 0
 			for ctx.Err() == nil {
 				for due := int(time.Since(begin).Seconds() * float64(rate)); n < due; n++ {
-					m := methods[n%len(methods)]
-					o := outcome{request: fmt.Sprintf("%s %s %d", c.name, m.method, n), method: m.method}
+					method := []string{getOrder, createOrder}[n%2]
+					o := outcome{request: fmt.Sprintf("%s %s %d", c.name, method, n), method: method}
 					running.Go(func() {
 						ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 						defer cancel()
-						o.err = m.call(ctx, o.request)
+						o.err = conn.Invoke(ctx, method, wrapperspb.String(o.request), new(wrapperspb.StringValue))
 						mu.Lock()
 						defer mu.Unlock()
 						all[i] = append(all[i], o)

@@ -168,7 +168,7 @@ func TestProxies(t *testing.T) {
 				backends := []*backend{startBackend(t, l, work), startBackend(t, l, work)}
 				p := kind.start(t, "", backends[0].port, backends[1].port)
 				row := []string{incident.name}
-				all := underLoad(t, clients, 80, func(c client) []callee { return orders(dial(t, p.dialable(), c.options(t)...)) }, func() {
+				all := underLoad(t, clients, 80, p.dialable(), func() {
 					pass(t, 300*time.Millisecond)
 					incident.happen(t, p, backends)
 					pass(t, 200*time.Millisecond)
