@@ -54,20 +54,3 @@ func TestSignalEndsReading(t *testing.T) {
 		}
 	}
 }
-
-// TestSignalEndsPlaying interrupts the demo while it plays.
-func TestSignalEndsPlaying(t *testing.T) {
-	t.Parallel()
-	c := exec.CommandContext(t.Context(), os.Args[0], "demo")
-	c.Env = append(os.Environ(), asCommand+"=1")
-	out := must.Get(c.StdoutPipe())(t)
-	must.Do(t, c.Start())
-	if _, err := out.Read(make([]byte, 1)); err != nil { // it plays
-		t.Fatal(err)
-	}
-	must.Do(t, c.Process.Signal(os.Interrupt))
-	_ = c.Wait()
-	if s, ok := c.ProcessState.Sys().(syscall.WaitStatus); !ok || s.Signal() != syscall.SIGINT {
-		t.Errorf("%v; want the end by an interrupt", c.ProcessState)
-	}
-}

@@ -5,11 +5,8 @@ package explain
 
 import (
 	"encoding/json"
-	"errors"
 	"strings"
 	"testing"
-
-	"github.com/stagger-go/stagger/policy"
 )
 
 const retry = "retryPolicy: {maxAttempts: 3, initialBackoff: 0.1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE]}"
@@ -151,14 +148,6 @@ func TestAllNamesThatMatchNothing(t *testing.T) {
 	}
 }
 
-func TestAllPlacesInJSON(t *testing.T) {
-	t.Parallel()
-	_, unmatched := runAll(t, "{\n\t\"methodConfig\": [{\"name\": [{\"service\": \"x.Y\"}]}]}", "--descriptors", image)
-	if len(unmatched) != 1 || unmatched[0].Line != 2 || unmatched[0].Column != 29 {
-		t.Errorf("%+v", unmatched)
-	}
-}
-
 func TestAllWithoutDescriptors(t *testing.T) {
 	t.Parallel()
 	const file = "methodConfig:\n" +
@@ -181,15 +170,5 @@ func TestAllWithoutDescriptors(t *testing.T) {
 	}
 	if out, err := run(t, "{}", "-", "--all"); err != nil || out != "no methods\n" {
 		t.Errorf("%v\n%s", err, out)
-	}
-}
-
-func TestAllErrors(t *testing.T) {
-	t.Parallel()
-	if _, err := run(t, "retries: 3", "-", "--all"); !errors.As(err, new(*policy.Error)) {
-		t.Errorf("%v; want a *policy.Error", err)
-	}
-	if _, err := run(t, "{}", "-", "--all", "--descriptors", "command.go"); !errors.As(err, new(*policy.Error)) {
-		t.Errorf("%v; want a *policy.Error", err)
 	}
 }

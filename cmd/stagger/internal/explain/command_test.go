@@ -11,7 +11,6 @@ import (
 	"google.golang.org/protobuf/reflect/protodesc"
 	"google.golang.org/protobuf/types/descriptorpb"
 
-	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/tools/explain"
 	"github.com/stagger-go/stagger/internal/tools/must"
@@ -50,20 +49,6 @@ func TestDescriptors(t *testing.T) {
 	} {
 		if got, err := run(t, "{}", one.args...); err != nil || !strings.Contains(got, one.want) {
 			t.Errorf("%q: %v: no %q in\n%s", one.args, err, one.want, got)
-		}
-	}
-}
-
-func TestMethodName(t *testing.T) {
-	t.Parallel()
-	with, err := run(t, "", orders, cancel)
-	without, errToo := run(t, "", orders, strings.TrimPrefix(cancel, "/"))
-	if err != nil || errToo != nil || with != without || !strings.HasPrefix(with, cancel+"\n") {
-		t.Errorf("%v, %v:\n%s\nand\n%s", err, errToo, with, without)
-	}
-	for _, name := range []string{"", "/", "GetOrder", "a.B/", "/a.B/", "//C", "a/b/c"} {
-		if _, err := run(t, "", orders, name); cli.ExitCode(err) != cli.ExitUsage {
-			t.Errorf("%q: %v; want a usage error", name, err)
 		}
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -192,17 +191,6 @@ func ask(t *testing.T, method, url, body string) string {
 	return string(text)
 }
 
-func TestServerWithoutControlAndCalls(t *testing.T) {
-	t.Parallel()
-	p := start(t, "--control", "")
-	if line := p.line(t); strings.Contains(line, "control") {
-		t.Errorf("got %q; want one address", line)
-	}
-	if got := p.rest(t); got != "" {
-		t.Errorf("got %q", got)
-	}
-}
-
 func TestServerErrors(t *testing.T) {
 	t.Parallel()
 	bad := file(t, "bad.yaml", "scripts: 7\n")
@@ -223,34 +211,5 @@ func TestServerErrors(t *testing.T) {
 		if err == nil || !strings.HasPrefix(err.Error(), row.want) || cli.ExitCode(err) != row.code {
 			t.Errorf("%v: got %v, exit code %d; want %s, %d", row.args, err, cli.ExitCode(err), row.want, row.code)
 		}
-	}
-}
-
-// TestProcessEndsOnSignal runs the command as users do.
-func TestProcessEndsOnSignal(t *testing.T) {
-	t.Parallel()
-	binary := filepath.Join(t.TempDir(), "stagger")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "../..").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	script := file(t, "faults.yaml", `scripts: [{method: "*", steps: [{fail: {code: DATA_LOSS}}]}]`)
-	c := exec.CommandContext(t.Context(), binary, "faultserver", "--listen", "localhost:0", "--script", script)
-	c.Stderr = os.Stderr
-	out := must.Get(c.StdoutPipe())(t)
-	must.Do(t, c.Start())
-	lines := bufio.NewReader(out)
-	first := must.Get(lines.ReadString('\n'))(t)
-	address, _, _ := strings.Cut(strings.TrimPrefix(first, "listening on "), ",")
-	conn := dial(t, address)
-	if code := call(t, conn); code != codes.DataLoss {
-		t.Errorf("got %v; want DATA_LOSS", code)
-	}
-	must.Do(t, c.Process.Signal(os.Interrupt))
-	rest, err := io.ReadAll(lines)
-	if err != nil || !strings.Contains(string(rest), "DATA_LOSS") {
-		t.Errorf("%v: got\n%s\nwant the attempt", err, rest)
-	}
-	if err := c.Wait(); err != nil {
-		t.Errorf("the process ended with %v; want exit code 0", err)
 	}
 }

@@ -190,25 +190,6 @@ func TestHealth(t *testing.T) {
 	})
 }
 
-// Uploads fill the record only up to its bound in bytes.
-func TestAttemptsBounded(t *testing.T) {
-	stage(t, controlOf(t, ""), func(t *testing.T, s scene) {
-		upload := wrapperspb.Bytes(make([]byte, 1<<20))
-		for range 80 {
-			must.Do(t, s.conn.Invoke(t.Context(), get, upload, &wrapperspb.BytesValue{}))
-		}
-		got, size := s.attempts(t), 0
-		for _, a := range got.Attempts {
-			for _, b := range a.Requests {
-				size += len(b)
-			}
-		}
-		if len(got.Attempts) != 80 || size < 60<<20 || size > 64<<20 {
-			t.Errorf("%d attempts with %d bytes; want all 80, and 64 MiB", len(got.Attempts), size)
-		}
-	})
-}
-
 func TestAttemptsInJSON(t *testing.T) {
 	stage(t, controlOf(t, ""), func(t *testing.T, s scene) {
 		s.script(t, get, `{"fail": {"code": "CANCELLED"}, "delay": "0.5s"}, {"hang": {}}`)

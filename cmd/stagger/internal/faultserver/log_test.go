@@ -92,26 +92,6 @@ func TestLogIsNotRead(t *testing.T) {
 	})
 }
 
-func TestLogEndIsNotRead(t *testing.T) {
-	t.Parallel()
-	for name, lines := range map[string]int{"some lines": 3, "as many as there is room for": maxUnread + 1} {
-		synctest.Test(t, func(t *testing.T) {
-			r, w := io.Pipe()
-			defer r.Close()
-			go func() { _, _ = io.ReadFull(r, make([]byte, len("listening on a:1\n"))) }()
-			log := must.Get(newAttemptLog(w, "text", addresses{Listening: "a:1"}))(t)
-			for range lines {
-				log.add(ended("/a.B/C", codes.OK))
-				synctest.Wait()
-			}
-			start := time.Now()
-			if err := log.end(); err == nil || time.Since(start) != 2*time.Second {
-				t.Errorf("%s: got %v after %v; want an error after 2s", name, err, time.Since(start))
-			}
-		})
-	}
-}
-
 type brokenPipe struct{}
 
 func (brokenPipe) Write([]byte) (int, error) { return 0, errors.New("broken pipe") }

@@ -5,11 +5,9 @@ package faultserver
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"testing"
 
-	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
 	"google.golang.org/protobuf/types/dynamicpb"
@@ -53,39 +51,6 @@ func TestScriptErrors(t *testing.T) {
 		if err == nil || err.Error() != "faults.yaml:"+row.want {
 			t.Errorf("%s\ngot  %v\nwant faults.yaml:%s", row.text, err, row.want)
 		}
-	}
-}
-
-func TestScriptInYAMLAndJSON(t *testing.T) {
-	t.Parallel()
-	for name, text := range map[string]string{
-		"JSON": `{"scripts": [
-	{"method": "` + get + `", "steps": [{"fail": {"code": "14", "message": "a: \"b\"\n"}, "pushback": ["1"]}]},
-	{"method": "*", "steps": [{"fail": {"code": "14", "message": "a: \"b\"\n"}, "pushback": ["1"]}, {"moves": [{"receive": 1}]}]}]}`,
-		"YAML": `
-scripts:
-  - method: ` + get + `
-    steps:
-      - &down
-        fail:
-          code: "14"
-          message: |
-            a: "b"
-        pushback: ["1"]
-  - method: "*"
-    steps: [*down, {moves: [{receive: 1}]}]
-`,
-	} {
-		t.Run(name, func(t *testing.T) {
-			stage(t, controlOf(t, text), func(t *testing.T, s scene) {
-				for _, method := range []string{get, get, list} {
-					a := s.call(t.Context(), method)
-					st := status.Convert(a.err)
-					wantText(t, method, fmt.Sprintf("%v %q %v", st.Code(), st.Message(), a.trailer["grpc-retry-pushback-ms"]), `Unavailable "a: \"b\"\n" [1]`)
-				}
-				wantText(t, list, s.codesOf(t, list, 1), "Internal") // a unary call wants one message
-			})
-		})
 	}
 }
 

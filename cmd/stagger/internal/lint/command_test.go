@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
 	"github.com/stagger-go/stagger/cmd/stagger/internal/lint"
 	"github.com/stagger-go/stagger/internal/tools/must"
 )
@@ -179,21 +178,6 @@ func TestDescriptors(t *testing.T) {
 	}
 }
 
-// TestExamples lints the policy files of this project.
-func TestExamples(t *testing.T) {
-	t.Parallel()
-	files, err := filepath.Glob("../../../../examples/*/retry.yaml")
-	if err != nil || len(files) < 3 {
-		t.Fatalf("%d files, %v", len(files), err)
-	}
-	for _, file := range files {
-		data := must.Get(os.ReadFile(file))(t)
-		if got, err := run(t, string(data), "--strict"); err != nil {
-			t.Errorf("%s: %v\n%s", file, err, got)
-		}
-	}
-}
-
 // TestEverything has an entry for all services, none of which the command knows: those linked into it do not count.
 func TestEverything(t *testing.T) {
 	t.Parallel()
@@ -220,30 +204,6 @@ func TestUnreadable(t *testing.T) {
 		}
 		if jsonErr := json.Unmarshal([]byte(got), &list); jsonErr != nil || err == nil || len(list) != 1 || list[0].File != name {
 			t.Errorf("%q: %v, %v\n%s", args, err, jsonErr, got)
-		}
-	}
-}
-
-func TestUsageErrors(t *testing.T) {
-	t.Parallel()
-	if _, err := run(t, good, "--depth", "11"); cli.ExitCode(err) != cli.ExitUsage {
-		t.Errorf("%v; want a usage error", err)
-	}
-	if _, err := run(t, good, "--format", "xml"); err == nil || !strings.Contains(err.Error(), "must be text, json or github") {
-		t.Errorf("%v; want the formats", err)
-	}
-	if _, err := run(t, bad); cli.ExitCode(err) != cli.ExitFailure {
-		t.Errorf("%v; want another error", err)
-	}
-}
-
-// TestWindowsFiles has the line ends of editors on Windows: the positions are the same.
-func TestWindowsFiles(t *testing.T) {
-	t.Parallel()
-	for _, text := range []string{good, doubtful, bad} {
-		want, wantErr := run(t, text)
-		if got, err := run(t, strings.ReplaceAll(text, "\n", "\r\n")); got != want || (err == nil) != (wantErr == nil) {
-			t.Errorf("%v\n%q\nwant\n%q", err, got, want)
 		}
 	}
 }
