@@ -445,6 +445,35 @@ func TestPages_Costs(t *testing.T) {
 	}
 }
 
+// The README's table of storms has the figures of docs/evidence/storms.md: success and requests of each client.
+func TestPages_Storms(t *testing.T) {
+	t.Parallel()
+	_, table, _ := strings.Cut(read(t, "README.md"), "<!-- storms -->")
+	table, _, _ = strings.Cut(table, "<!-- /storms -->")
+	var clients []string
+	compared := 0
+	for line := range strings.Lines(strings.TrimSpace(table)) {
+		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "| "), " | ")
+		if cells[0] == "storm" {
+			clients = cells
+		}
+		_, storm, found := strings.Cut(read(t, "docs/evidence/storms.md"), "\n### "+cells[0]+":")
+		if !found {
+			continue
+		}
+		for i, cell := range cells[1:] {
+			_, row, _ := strings.Cut(storm, "\n| "+clients[1+i]+" | ")
+			if f := strings.Split(row, " | "); len(f) < 4 || cell != f[0]+", "+f[3] {
+				t.Errorf("README.md: %s, %s: %s; docs/evidence/storms.md has %.40q", cells[0], clients[1+i], cell, row)
+			}
+			compared++
+		}
+	}
+	if compared < 25 {
+		t.Errorf("%d figures compared; want 25", compared)
+	}
+}
+
 // costs are the figures of marked tables, by table, row and column.
 func costs(page string) map[string]string {
 	figures := map[string]string{}

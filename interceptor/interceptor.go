@@ -1,8 +1,8 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package interceptor retries the failed calls of a gRPC client, without ever making an outage
-// worse.
+// Package interceptor retries the failed calls of a gRPC client, and bounds what retries add to an outage.
+// docs/evidence/search.md counts in how many random outages they are worse than none, for gRPC's own retries as well.
 //
 //	retrier, err := interceptor.Watch(ctx, "retry.yaml")
 //	conn, err := grpc.NewClient(target, retrier.DialOptions()...)

@@ -13,7 +13,7 @@ import (
 	"github.com/stagger-go/stagger/examples/orders"
 )
 
-const about = `stagger gives gRPC clients retries that don't make an outage worse. This command is for
+const about = `stagger gives gRPC clients retries whose load is bounded in an outage. This command is for
 its policy files: it checks them (lint), shows what they do
 (explain), converts them for other gRPC implementations (export), and simulates
 failures to test them (simulate, faultserver, demo).
@@ -35,7 +35,7 @@ Exit codes:
 func root() *cobra.Command {
 	return &cobra.Command{
 		Use:          "stagger",
-		Short:        "Retries for gRPC clients that don't make an outage worse",
+		Short:        "Retries for gRPC clients, bounded in an outage",
 		Long:         about,
 		Example:      examples,
 		Version:      version.Read().Version,

@@ -96,8 +96,9 @@ const (
 
 // peersOf are stagger's peers.
 func peersOf() []client {
-	// The example of gRFC A6.
+	// The example of gRFC A6, and a setting that allows retries while more than half of the attempts succeed.
 	throttled := builtIn(`"retryThrottling": {"maxTokens": 10, "tokenRatio": 0.1},`, false)
+	generous := builtIn(`"retryThrottling": {"maxTokens": 100, "tokenRatio": 1},`, false)
 	breaker := func(storm) failsafe.Policy[any] {
 		return circuitbreaker.NewBuilder[any]().WithFailureRateThreshold(0.5, 20, time.Second).WithDelay(500 * time.Millisecond).Build()
 	}
@@ -107,6 +108,7 @@ func peersOf() []client {
 	return []client{
 		{name: "gRPC", options: builtIn("", false)},
 		{name: "gRPC, throttling", options: throttled},
+		{name: "gRPC, throttling 100/1", options: generous},
 		{name: "grpc-middleware", onSlow: onSlowTimeout, options: middleware},
 		{name: "failsafe", onSlow: onSlowTimeout, options: failsafeRetry(0, nil)},
 		{name: "failsafe, budget", onSlow: onSlowTimeout, options: failsafeRetry(0.1, nil)}, // the same budget as stagger's
@@ -128,7 +130,7 @@ func elsewhereClients() []client {
 	list = append(append(list, ours("elsewhere", whereElsewhere)...), ours("at once", whereElsewhereAtOnce)...)
 	list = append(list, client{name: "gRPC, elsewhere", retries: whereElsewhere, options: builtIn("", true)}) // on our balancer
 	all := peersOf()
-	return append(list, all[0], all[2], all[3], all[6])
+	return append(list, all[0], all[3], all[4], all[7])
 }
 
 // gridClients are the grid's clients: the same calls from one process and from many, each with its own budgets, and for each

@@ -125,7 +125,7 @@ func TestStaggerBesideItsPeers(t *testing.T) {
 		t.Run(s.Title, func(t *testing.T) {
 			t.Parallel()
 			o := play(t, s, slices.DeleteFunc(clients(), func(c client) bool {
-				alike := slices.Contains([]string{"failsafe", "failsafe, budget", "gRPC, throttling"}, c.name)
+				alike := slices.Contains([]string{"failsafe", "failsafe, budget", "gRPC, throttling", "gRPC, throttling 100/1"}, c.name)
 				return !*every && !c.plain() && (alike || !c.onSlow.comparable(s))
 			}))
 			checkClaims(t, o)
