@@ -29,7 +29,7 @@ import (
 // admitting is a policy with admission and other settings.
 func admitting(changes ...func(*policy.Spec)) policy.Config {
 	retry := plain()
-	spec := policy.Spec{Retry: &retry, Admission: policy.AdmissionRefuse}
+	spec := policy.Spec{Retry: &retry, Admission: true}
 	for _, change := range changes {
 		change(&spec)
 	}
@@ -365,7 +365,7 @@ func TestAdmission_BoundedMemory(t *testing.T) {
 }
 
 // admitted is a call of a Retrier like those of BenchmarkSuccess, with and without admission.
-func admitted(tb testing.TB, with policy.Admission) func() {
+func admitted(tb testing.TB, with bool) func() {
 	tb.Helper()
 	retry := policy.DefaultRetry()
 	c := admitting(func(s *policy.Spec) { s.Retry, s.Admission = &retry, with })
@@ -377,7 +377,7 @@ func admitted(tb testing.TB, with policy.Admission) func() {
 }
 
 func TestAdmissionAllocatesNothing(t *testing.T) {
-	if n := testing.AllocsPerRun(1000, admitted(t, policy.AdmissionRefuse)); n > slack {
+	if n := testing.AllocsPerRun(1000, admitted(t, true)); n > slack {
 		t.Errorf("a call that succeeds at once allocates %v times; want 0", n)
 	}
 }

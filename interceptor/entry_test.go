@@ -119,7 +119,7 @@ func TestEntries_StrangerBecomesKnown(t *testing.T) {
 func TestEntries_KeepsWhatRuns(t *testing.T) {
 	t.Parallel()
 	var table entries
-	p := decision.New(policy.Spec{Admission: policy.AdmissionRefuse})
+	p := decision.New(policy.Spec{Admission: true})
 	m := table.Find(key(0), false, 0)
 	k := m.record.For(p, policy.CriticalityDefault, true, 0)
 	k.Admit(0, time.Second)
@@ -154,7 +154,7 @@ func TestEntries_Concurrent(t *testing.T) {
 		table entries
 		wg    sync.WaitGroup
 	)
-	p, err := policy.New(policy.Spec{Admission: policy.AdmissionRefuse, Hedge: &policy.HedgeSpec{MaxAttempts: 2}})
+	p, err := policy.New(policy.Spec{Admission: true, Hedge: &policy.HedgeSpec{MaxAttempts: 2}})
 	if err != nil {
 		t.Fatal(err)
 	}

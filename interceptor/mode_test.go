@@ -288,7 +288,7 @@ func TestMode_DerivedPolicy(t *testing.T) {
 	trial := config(minutely())
 	trial.Mode = policy.ModeObserve
 	play(t, trial, func(t *testing.T, s scene) {
-		derived := must.Get(s.retrier.State().Policies.Lookup(get).Derive(func(*policy.Spec) {}))(t)
+		derived := must.Get(policy.New(s.retrier.State().Policies.Lookup(get).Spec()))(t)
 		for _, want := range []int{1, 2} {
 			s.On(get, restarting, text("2"))
 			before := s.Count(get)

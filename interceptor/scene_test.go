@@ -26,6 +26,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/document"
 	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
@@ -92,7 +93,7 @@ func (j *journal) observer() interceptor.Observer {
 		Decision: func(_ context.Context, e interceptor.Event) { add(j, &j.decisions, e) },
 		Call:     func(_ context.Context, e interceptor.Event) { add(j, &j.calls, e) },
 		Diagnostic: func(p policy.Diagnostic) {
-			if p.Severity == policy.SeverityNote {
+			if p.Severity == document.SeverityNote {
 				add(j, &j.notes, p.String())
 			} else {
 				add(j, &j.warnings, p.String())

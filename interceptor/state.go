@@ -15,6 +15,7 @@ import (
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/balance"
 	"github.com/stagger-go/stagger/internal/clock"
+	"github.com/stagger-go/stagger/internal/document"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -107,7 +108,7 @@ func (r *Retrier) budgetStates() (list []BudgetState, unread []policy.Diagnostic
 	}
 	read := func(key budgetKey, w withdrawals, b balance.Budget) {
 		wrong := func(problem string) {
-			unread = append(unread, policy.Diagnostic{Severity: policy.SeverityWarning, Field: "budget", Value: key.name, Message: "cannot be read, since it " + problem})
+			unread = append(unread, policy.Diagnostic{Severity: document.SeverityWarning, Field: "budget", Value: key.name, Message: "cannot be read, since it " + problem})
 		}
 		defer func() { // a user's budget may panic
 			if v := recover(); v != nil {

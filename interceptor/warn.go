@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/document"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -113,7 +114,7 @@ func (r *Retrier) cuts(set *decision.Set) (warnings []policy.Diagnostic) {
 	for _, p := range set.Policies() {
 		if most := set.Config().MaxAttemptsLimit; p.MaxAttempts() > most {
 			warnings = append(warnings, policy.Diagnostic{
-				Severity: policy.SeverityWarning,
+				Severity: document.SeverityWarning,
 
 				Field:   "maxAttempts of " + p.Name(),
 				Value:   strconv.Itoa(p.MaxAttempts()),
@@ -125,18 +126,18 @@ func (r *Retrier) cuts(set *decision.Set) (warnings []policy.Diagnostic) {
 }
 
 // warn reports a warning. So are errors of a service config, because no call fails by them.
-func (r *Retrier) warn(d policy.Diagnostic) { r.diagnose(policy.SeverityWarning, d) }
+func (r *Retrier) warn(d policy.Diagnostic) { r.diagnose(document.SeverityWarning, d) }
 
 // diagnoseError reports an error of the file that the Retrier follows.
-func (r *Retrier) diagnoseError(d policy.Diagnostic) { r.diagnose(policy.SeverityError, d) }
+func (r *Retrier) diagnoseError(d policy.Diagnostic) { r.diagnose(document.SeverityError, d) }
 
 // note reports a note.
-func (r *Retrier) note(d policy.Diagnostic) { r.diagnose(policy.SeverityNote, d) }
+func (r *Retrier) note(d policy.Diagnostic) { r.diagnose(document.SeverityNote, d) }
 
 // reportWarnings reports the warnings and notes about the set to observers.
 func (r *Retrier) reportWarnings() {
 	for _, d := range r.warnings(r.rules.Load().set) {
-		if d.Severity == policy.SeverityNote {
+		if d.Severity == document.SeverityNote {
 			r.note(d)
 		} else {
 			r.warn(d)
@@ -146,7 +147,7 @@ func (r *Retrier) reportWarnings() {
 
 // diagnose reports a diagnostic to the observers, or to the default logger if none of them handles diagnostics: warnings
 // must never be lost.
-func (r *Retrier) diagnose(severity policy.Severity, d policy.Diagnostic) {
+func (r *Retrier) diagnose(severity string, d policy.Diagnostic) {
 	d.Severity = severity
 	heard := false
 	for _, o := range r.observers.Load().list {
@@ -156,8 +157,8 @@ func (r *Retrier) diagnose(severity policy.Severity, d policy.Diagnostic) {
 		}
 	}
 	if !heard {
-		level := map[policy.Severity]slog.Level{
-			policy.SeverityError: slog.LevelError, policy.SeverityWarning: slog.LevelWarn, policy.SeverityNote: slog.LevelInfo,
+		level := map[string]slog.Level{
+			document.SeverityError: slog.LevelError, document.SeverityWarning: slog.LevelWarn, document.SeverityNote: slog.LevelInfo,
 		}[d.Severity]
 		slog.LogAttrs(context.Background(), level, "stagger: "+d.String())
 	}

@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/document"
 	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -39,7 +40,7 @@ func TestWatchFile(t *testing.T) {
 		r := must.Get(interceptor.Watch(ctx, path, interceptor.WithObserver(interceptor.Observer{
 			Diagnostic: func(d policy.Diagnostic) {
 				d.File = filepath.Base(d.File)
-				warnings <- string(d.Severity) + " " + d.String()
+				warnings <- d.Severity + " " + d.String()
 			},
 			Reload: func(set *policy.Set, changes []string, err error) {
 				of := "no set"
@@ -113,7 +114,7 @@ func TestLoad_SaysThatItDoesNotFollow(t *testing.T) {
 	var notes []policy.Diagnostic
 	observer := interceptor.WithObserver(interceptor.Observer{Diagnostic: func(d policy.Diagnostic) { notes = append(notes, d) }})
 	must.Get(interceptor.Load(path, observer))(t)
-	if len(notes) != 1 || notes[0].Severity != policy.SeverityNote || text.Len() > 0 {
+	if len(notes) != 1 || notes[0].Severity != document.SeverityNote || text.Len() > 0 {
 		t.Errorf("%v, logged %s; want one note", notes, &text)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -16,6 +16,7 @@ import (
 
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/codename"
+	"github.com/stagger-go/stagger/internal/document"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -77,12 +78,12 @@ func observer(write func(context.Context, slog.Level, string, ...any), options [
 			l.write(context.Background(), level, "stagger: mode set", fields...)
 		},
 		Diagnostic: func(d policy.Diagnostic) {
-			levels := map[policy.Severity]slog.Level{policy.SeverityWarning: slog.LevelWarn, policy.SeverityNote: slog.LevelInfo}
+			levels := map[string]slog.Level{document.SeverityWarning: slog.LevelWarn, document.SeverityNote: slog.LevelInfo}
 			level, known := levels[d.Severity]
 			if !known {
 				level = slog.LevelError
 			}
-			severity := string(d.Severity)
+			severity := d.Severity
 			l.write(context.Background(), level, "stagger: policy "+severity, severity, d.String())
 		},
 	}

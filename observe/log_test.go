@@ -18,6 +18,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/document"
 	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/observe"
 	"github.com/stagger-go/stagger/policy"
@@ -182,13 +183,13 @@ func TestSlogTellsOfWarnings(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	observer := observe.Slog(slog.New(slog.NewTextHandler(&out, nil)))
-	observer.Diagnostic(policy.Diagnostic{Severity: policy.SeverityWarning, File: "retry.yaml", Line: 3, Column: 5, Message: "no policy names this budget"})
+	observer.Diagnostic(policy.Diagnostic{Severity: document.SeverityWarning, File: "retry.yaml", Line: 3, Column: 5, Message: "no policy names this budget"})
 	if !strings.Contains(out.String(), "retry.yaml:3:5: no policy names this budget") {
 		t.Errorf("logged %q", &out)
 	}
 	out.Reset()
-	observer.Diagnostic(policy.Diagnostic{File: "retry.yaml", Severity: policy.SeverityNote, Message: "not followed"})
-	observer.Diagnostic(policy.Diagnostic{File: "retry.yaml", Severity: policy.SeverityError, Message: "is refused"})
+	observer.Diagnostic(policy.Diagnostic{File: "retry.yaml", Severity: document.SeverityNote, Message: "not followed"})
+	observer.Diagnostic(policy.Diagnostic{File: "retry.yaml", Severity: document.SeverityError, Message: "is refused"})
 	for _, want := range []string{`level=INFO msg="stagger: policy note" note="retry.yaml: not followed"`, `level=ERROR msg="stagger: policy error" error="retry.yaml: is refused"`} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("logged %q; want %s", &out, want)

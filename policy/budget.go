@@ -13,7 +13,6 @@ import (
 	"github.com/stagger-go/stagger/internal/balance"
 	"github.com/stagger-go/stagger/internal/document"
 	"github.com/stagger-go/stagger/internal/frombudget"
-	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
 )
 
 // BudgetSpec describes one budget.
@@ -36,64 +35,6 @@ const (
 	ScopeService Scope = "SERVICE" // all calls to one service of one target
 )
 
-func convertBudget(b *policyv1.Budget) BudgetSpec {
-	spec := BudgetSpec{Name: b.GetName(), Scope: word[Scope](b.GetScope())}
-	switch {
-	case b.GetRatio() != nil:
-		spec.Config = convertRatio(b.GetRatio())
-	case b.GetThrottle() != nil:
-		spec.Config = convertThrottle(b.GetThrottle())
-	case b.GetConcurrent() != nil:
-		spec.Config = convertConcurrent(b.GetConcurrent())
-	case b.GetRefund() != nil:
-		spec.Config = convertRefund(b.GetRefund())
-	}
-	return spec
-}
-
-// convertRatio converts a ratio budget, with defaults for missing keys.
-func convertRatio(r *policyv1.RatioBudget) budget.RatioConfig {
-	c := budget.DefaultRatio()
-	take(&c.Percent, r.Percent)
-	take(&c.MinPerSecond, r.MinPerSecond)
-	take(&c.TimeoutCost, r.TimeoutCost)
-	take(&c.TimeoutBonus, r.TimeoutBonus)
-	take(&c.HedgeCost, r.HedgeCost)
-	if r.GetWindow() != nil {
-		c.Window = r.GetWindow().AsDuration()
-	}
-	return c
-}
-
-func convertThrottle(t *policyv1.RetryThrottling) budget.ThrottleConfig {
-	return budget.ThrottleConfig{MaxTokens: toInt(t.GetMaxTokens()), TokenRatio: t.GetTokenRatio()}
-}
-
-func convertConcurrent(b *policyv1.ConcurrentBudget) budget.ConcurrentConfig {
-	c := budget.ConcurrentConfig(balance.DefaultConcurrent())
-	take(&c.Percent, b.Percent)
-	if b.Min != nil {
-		c.Min = toInt(b.GetMin())
-	}
-	return c
-}
-
-func convertRefund(r *policyv1.RefundBudget) budget.RefundConfig {
-	c := budget.RefundConfig(balance.DefaultRefund())
-	take(&c.Capacity, r.Capacity)
-	take(&c.RetryCost, r.RetryCost)
-	take(&c.TimeoutCost, r.TimeoutCost)
-	take(&c.Success, r.Success)
-	return c
-}
-
-// take replaces a default by the file's value, if there is one.
-func take(field, said *float64) {
-	if said != nil {
-		*field = *said
-	}
-}
-
 func checkBudgets(report *document.Report, budgets []BudgetSpec) {
 	names := map[string]bool{}
 	for i, b := range budgets {
@@ -107,7 +48,7 @@ func checkBudgets(report *document.Report, budgets []BudgetSpec) {
 			report.Errorf(path+".name", b.Name, "another budget has that name")
 		}
 		names[b.Name] = true
-		checkWord(report, path+".scope", b.Scope, policyv1.BudgetScope(0))
+		checkWord(report, path+".scope", b.Scope, scopes...)
 		switch config := frombudget.Config(b.Config); {
 		case b.Config == nil:
 		case config != nil:

@@ -4,25 +4,23 @@
 package policy
 
 import (
-	"bytes"
+	"cmp"
 	"encoding/json"
-	"errors"
-	"io"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/stagger-go/stagger/internal/document"
 	"github.com/stagger-go/stagger/internal/tried"
 )
 
-// balancing returns the file's loadBalancingConfig as JSON, if it names the policy of package balancer at any depth: a Retrier
+// forConnections returns the file's loadBalancingConfig as JSON, if it names the policy of package balancer at any depth: a Retrier
 // passes it to connections with its DialOptions. Otherwise it returns "", and the key is for gRPC alone.
-func (c Config) balancing() string {
-	if !namesElsewhere(c.balancers()) {
+func (c *channel) forConnections() string {
+	if !namesElsewhere(c.balancing) {
 		return ""
 	}
-	return string(c.channel().LoadBalancingConfig)
+	text, _ := json.Marshal(c.balancing) // what was decoded can be encoded
+	return string(text)
 }
 
 // namesElsewhere reports whether the policy is named, at any depth.
@@ -78,78 +76,55 @@ func checkChild(report *document.Report, field string, value any) {
 	}
 }
 
-// channel is the parsed [Config.Channel].
+// channel has the features that gRPC itself implements, as encoding/json decodes them.
 type channel struct {
-	LoadBalancingPolicy string          `json:"loadBalancingPolicy,omitempty"`
-	LoadBalancingConfig json.RawMessage `json:"loadBalancingConfig,omitempty"`
-	HealthCheckConfig   json.RawMessage `json:"healthCheckConfig,omitempty"`
-	ConnectionScaling   json.RawMessage `json:"connectionScaling,omitempty"`
+	policy          string
+	balancing       []any
+	health, scaling map[string]any
 }
 
-func (c Config) channel() (said channel) {
-	_ = c.read(&said) // checkChannel reports an error
-	return said
-}
-
-// read parses the channel. Unknown keys are errors.
-func (c Config) read(said *channel) error {
-	if c.Channel == "" {
-		return nil
+func (c *channel) text() string {
+	keys := map[string]any{}
+	if c.policy != "" {
+		keys["loadBalancingPolicy"] = c.policy
 	}
-	d := json.NewDecoder(strings.NewReader(c.Channel))
-	d.DisallowUnknownFields()
-	if err := d.Decode(said); err != nil {
-		return err
+	if len(c.balancing) > 0 {
+		keys[balancingKey] = c.balancing
 	}
-	if _, err := d.Token(); err != io.EOF {
-		return errors.New("more follows the map")
-	}
-	return nil
-}
-
-// text returns the channel in JSON, or "" if it is empty.
-func (c channel) text() string {
-	if text := string(jsonText(c)); text != "{}" {
-		return text
-	}
-	return ""
-}
-
-// jsonText returns a value in JSON, or nil for an empty list or map.
-func jsonText(v any) json.RawMessage {
-	switch v := v.(type) {
-	case []any:
-		if len(v) == 0 {
-			return nil
-		}
-	case map[string]any:
-		if len(v) == 0 {
-			return nil
+	for key, value := range map[string]map[string]any{"healthCheckConfig": c.health, "connectionScaling": c.scaling} {
+		if len(value) > 0 {
+			keys[key] = value
 		}
 	}
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil { // a file's values always encode
-		return nil
-	}
-	return bytes.TrimSpace(b.Bytes())
+	text, _ := json.Marshal(keys) // what was decoded can be encoded
+	return string(text)
 }
 
-// balancers returns the loadBalancingConfig, or nil if it isn't a list.
-func (c Config) balancers() (list []any) {
-	_ = json.Unmarshal(c.channel().LoadBalancingConfig, &list) // checkChannel reports errors
-	return list
+func (c *channel) read(f *document.Fields) {
+	if n, path := f.Value(balancingKey); n != nil {
+		switch {
+		case n.Kind == document.Text:
+			f.Misfit(path, n, "must be a list of policies, such as [{"+cmp.Or(n.Text, "round_robin")+": {}}]")
+		case n.Kind != document.List:
+			f.Misfit(path, n, "must be a list")
+		default:
+			c.balancing, _ = f.Plain(path, n).([]any)
+		}
+	}
+	for key, to := range map[string]*map[string]any{"healthCheckConfig": &c.health, "connectionScaling": &c.scaling} {
+		switch n, path := f.Value(key); {
+		case n == nil:
+		case n.Kind != document.Object:
+			f.Misfit(path, n, "must be a map")
+		default:
+			*to, _ = f.Plain(path, n).(map[string]any)
+		}
+	}
 }
 
-// checkChannel refuses what gRPC refuses in its own keys: the file is also for gRPC.
-func checkChannel(report *document.Report, c Config) {
-	var said channel
-	if err := c.read(&said); err != nil {
-		report.Errorf("channel", c.Channel, "must be a map in JSON with keys such as loadBalancingConfig: %v", err)
-		return
-	}
-	for i, one := range c.balancers() {
+// check refuses what gRPC refuses in its own keys: the file is also for gRPC.
+func (c *channel) check(report *document.Report) {
+	for i, one := range c.balancing {
 		field := document.Item(balancingKey, i)
 		entry, ok := one.(map[string]any)
 		if !ok || len(entry) != 1 {
@@ -162,38 +137,28 @@ func checkChannel(report *document.Report, c Config) {
 			}
 		}
 	}
-	checkElsewhere(report, balancingKey, c.balancers())
-	if said.LoadBalancingConfig != nil && c.balancers() == nil {
-		report.Errorf(balancingKey, string(said.LoadBalancingConfig), "must be a list in JSON")
-	}
-	health := checkMap(report, "healthCheckConfig", said.HealthCheckConfig)
-	if name, ok := health["serviceName"].(string); !ok && health["serviceName"] != nil {
+	checkElsewhere(report, balancingKey, c.balancing)
+	if name, ok := c.health["serviceName"].(string); !ok && c.health["serviceName"] != nil {
 		report.Errorf("healthCheckConfig.serviceName", name, "must be the name of the service that is asked for its health; put it in quotes")
 	}
-	checkMap(report, "connectionScaling", said.ConnectionScaling)
-}
-
-func checkMap(report *document.Report, key string, text json.RawMessage) (config map[string]any) {
-	if text != nil && (json.Unmarshal(text, &config) != nil || config == nil) {
-		report.Errorf(key, string(text), "must be a map in JSON")
-	}
-	return config
 }
 
 // balancingKey is the key of a policy file.
 const balancingKey = "loadBalancingConfig"
 
 // warnNotDone warns of parts of a config that have no effect here.
-func warnNotDone(report *document.Report, c Config) {
-	channel := c.channel()
-	for _, said := range [][2]string{
-		{"loadBalancingPolicy", channel.LoadBalancingPolicy},
-		{balancingKey, string(channel.LoadBalancingConfig)},
-		{"healthCheckConfig", string(channel.HealthCheckConfig)},
-		{"connectionScaling", string(channel.ConnectionScaling)},
+func (c *channel) warnNotDone(report *document.Report) {
+	for _, part := range []struct {
+		key     string
+		present bool
+	}{
+		{"loadBalancingPolicy", c.policy != ""},
+		{balancingKey, len(c.balancing) > 0 && !namesElsewhere(c.balancing)},
+		{"healthCheckConfig", len(c.health) > 0},
+		{"connectionScaling", len(c.scaling) > 0},
 	} {
-		if key := said[0]; said[1] != "" && (key != balancingKey || c.balancing() == "") {
-			report.Warnf(key, nil, "belongs to the channel and has no effect here: pass it to gRPC, "+
+		if part.present {
+			report.Warnf(part.key, nil, "belongs to the channel and has no effect here: pass it to gRPC, "+
 				"with grpc.WithDefaultServiceConfig or from the resolver")
 		}
 	}

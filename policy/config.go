@@ -12,11 +12,9 @@ import (
 	"time"
 
 	"github.com/stagger-go/stagger/budget"
-	"github.com/stagger-go/stagger/internal/defaults"
 	"github.com/stagger-go/stagger/internal/document"
 	"github.com/stagger-go/stagger/internal/frombudget"
 	"github.com/stagger-go/stagger/internal/lookup"
-	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
 )
 
 // Config is a whole policy file as plain data, with a field for each top-level key. [Set.Config] returns that of a file, and a
@@ -32,10 +30,7 @@ type Config struct {
 	Mode             Mode     // for all calls; entries may be stricter
 	Percent          *float64 // the share of all calls to which the mode applies, 0 to 100 with at most four decimals; nil: 100
 
-	// Channel has the features that gRPC itself implements, as in a service config: a JSON map with loadBalancingPolicy,
-	// loadBalancingConfig, healthCheckConfig and connectionScaling. A Retrier passes loadBalancingConfig to its connections if
-	// it names the policy of package balancer. "": none.
-	Channel string
+	channel channel // of a file
 }
 
 // clone returns a deep copy.
@@ -60,77 +55,9 @@ type MethodConfig struct {
 // namesMethod reports whether a name is that of a single method.
 func namesMethod(name string) bool { return !strings.HasSuffix(name, "/") }
 
-// convert converts a file to a config, with defaults for missing keys.
-func convert(report *document.Report, f *policyv1.PolicyFile) Config {
-	c := Config{
-		Idempotency: word[Idempotency](f.GetIdempotency()), MaxWaiting: toInt(f.GetMaxWaiting()), MaxAttemptsLimit: toInt(f.GetMaxAttemptsLimit()),
-		Mode: word[Mode](f.GetMode()), Percent: f.Percent,
-		Channel: channel{
-			LoadBalancingPolicy: f.GetLoadBalancingPolicy(),
-			LoadBalancingConfig: jsonText(f.GetLoadBalancingConfig().AsSlice()),
-			HealthCheckConfig:   jsonText(f.GetHealthCheckConfig().AsMap()),
-			ConnectionScaling:   jsonText(f.GetConnectionScaling().AsMap()),
-		}.text(),
-	}
-	for i, m := range f.GetMethodConfig() {
-		c.Methods = append(c.Methods, convertMethod(report, document.Item("methodConfig", i), m))
-	}
-	for i, b := range f.GetBudgets() {
-		c.Budgets = append(c.Budgets, convertBudget(b))
-		if ratio := b.GetRatio(); ratio != nil && ratio.HedgeCost != nil && ratio.GetHedgeCost() == 0 {
-			report.Errorf(document.Item("budgets", i)+".ratio.hedgeCost", 0, "must be 1 to 1000; without the key it is timeoutCost")
-		}
-	}
-	if t := f.GetRetryThrottling(); t != nil {
-		c.Throttling = new(convertThrottle(t))
-	}
-	return c
-}
-
-func convertMethod(report *document.Report, path string, m *policyv1.MethodConfig) MethodConfig {
-	c := MethodConfig{Spec: Spec{
-		Timeout:          m.GetTimeout().AsDuration(),
-		WaitForReady:     m.WaitForReady,
-		MaxRequestBytes:  convertBytes(m.MaxRequestMessageBytes),
-		MaxResponseBytes: convertBytes(m.MaxResponseMessageBytes),
-		Idempotency:      word[Idempotency](m.GetIdempotency()),
-		Admission:        word[Admission](m.GetAdmission()),
-		Criticality:      word[Criticality](m.GetCriticality()),
-		Mode:             word[Mode](m.GetMode()),
-		Percent:          m.Percent,
-	}}
-	for i, n := range m.GetName() {
-		c.Names = append(c.Names, convertName(report, document.Item(path+".name", i), n))
-	}
-	if k := m.GetIdempotencyKey(); k != nil {
-		c.IdempotencyKey = k.GetHeader()
-		if !report.Written(path + ".idempotencyKey.header") {
-			c.IdempotencyKey = defaults.IdempotencyHeader
-		}
-	}
-	if r := m.GetRetryPolicy(); r != nil {
-		retry := convertRetry(report, path+".retryPolicy", r)
-		c.Retry = &retry
-	}
-	if h := m.GetHedgingPolicy(); h != nil {
-		c.Hedge = convertHedge(h)
-	}
-	return c
-}
-
-func convertBytes(n *uint32) *int {
-	if n == nil {
-		return nil
-	}
-	return new(toInt(*n))
-}
-
-// toInt clamps n, which only matters if an int has 32 bits: no message and no call gets that far.
-func toInt(n uint32) int { return int(min(uint64(n), math.MaxInt)) }
-
 // checkConfig reports all errors in c.
 func checkConfig(report *document.Report, c Config) {
-	checkWord(report, "idempotency", c.Idempotency, policyv1.Idempotency(0))
+	checkWord(report, "idempotency", c.Idempotency, idempotencies...)
 	if c.MaxWaiting < 0 || c.MaxWaiting == 0 && report.Written("maxWaiting") {
 		report.Errorf("maxWaiting", c.MaxWaiting, "must be at least 1; for no retries leave the policies out")
 	}
@@ -140,7 +67,7 @@ func checkConfig(report *document.Report, c Config) {
 	checkMode(report, "", c.Mode, c.Percent)
 	checkBudgets(report, c.Budgets)
 	budgets := budgetNames(report, c.Budgets)
-	checkChannel(report, c)
+	c.channel.check(report)
 	if c.Throttling != nil {
 		checkBudget(report, "retryThrottling", frombudget.Config(*c.Throttling))
 	}
@@ -161,23 +88,6 @@ func checkEntry(report *document.Report, prefix string, s Spec, budgets map[stri
 	if s.Hedge != nil {
 		checkBudgetName(report, prefix+"hedgingPolicy.budget", s.Hedge.Budget, budgets)
 	}
-}
-
-// convertName converts a name to a path. If it reports the name, checkNames can tell the path from a valid one.
-func convertName(report *document.Report, field string, n *policyv1.Name) string {
-	if n.GetService() == "" && n.GetMethod() != "" {
-		report.Errorf(field+".service", "", "must be the full name of the service of method %q", n.GetMethod())
-	}
-	if strings.Contains(n.GetService(), "/") {
-		report.Errorf(field+".service", n.GetService(), "must be a full name such as acme.orders.v1.OrderService, without slashes")
-	}
-	if strings.Contains(n.GetMethod(), "/") {
-		report.Errorf(field+".method", n.GetMethod(), "must be a method's name such as GetOrder, without slashes")
-	}
-	if n.GetService() == "" && n.GetMethod() == "" {
-		return "/"
-	}
-	return "/" + n.GetService() + "/" + n.GetMethod()
 }
 
 // checkNames checks the names of one entry. seen maps earlier names to their fields.

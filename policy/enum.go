@@ -5,43 +5,26 @@ package policy
 
 import (
 	"slices"
-	"strconv"
-
-	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/stagger-go/stagger/internal/document"
 )
 
-// The constants have the names of the schema's enum values in a policy file; TestWords compares them. "" means the default.
-
-// word returns the name of an enum value in a policy file, or "" if the file omits it. Descriptors may hold numbers that the
-// schema lacks: the checks refuse them.
-func word[T ~string](e protoreflect.Enum) T {
-	if name := document.EnumName(e); name != "" || e.Number() == 0 {
-		return T(name)
-	}
-	return T(strconv.Itoa(int(e.Number())))
-}
-
-// checkWord refuses a name that the schema lacks. "" means the default.
-func checkWord[T ~string](report *document.Report, field string, said T, of protoreflect.Enum) {
-	if said == "" {
-		return
-	}
-	if names := document.EnumNames(of.Descriptor()); !slices.Contains(names, string(said)) {
-		report.Errorf(field, string(said), "must be %s", document.OneOf(names))
-	}
-}
-
-// Admission decides whether a call is refused that would not be answered before its deadline, judged by the last answers. ""
-// means [AdmissionNone].
-type Admission string
-
-// The kinds of admission.
-const (
-	AdmissionNone   Admission = "NONE"   // it is sent
-	AdmissionRefuse Admission = "REFUSE" // it is refused before its first attempt, and extra attempts are not sent
+// The words of a policy file, by kind. "" means the default.
+var (
+	idempotencies = []Idempotency{IdempotencyAssume, IdempotencyDeclared, IdempotencyNone}
+	modes         = []Mode{ModeEnforce, ModeObserve, ModeOff}
+	criticalities = []Criticality{CriticalitySheddable, CriticalityDefault, CriticalityCritical}
+	chains        = []Chain{ChainAllow, ChainOnce, ChainSuppress}
+	jitters       = []Jitter{JitterNone, JitterFull, JitterEqual, JitterDecorrelated, JitterProportional}
+	scopes        = []Scope{ScopeProcess, ScopeTarget, ScopeService}
 )
+
+// checkWord refuses other words. "" means the default.
+func checkWord[T ~string](report *document.Report, field string, said T, words ...T) {
+	if said != "" && !slices.Contains(words, said) {
+		report.Errorf(field, string(said), "must be %s", document.OneOf(document.Strings(words...)))
+	}
+}
 
 // Criticality decides which calls are refused first when not all can be answered in time. "" means [CriticalityDefault].
 type Criticality string

@@ -21,24 +21,15 @@ func TestWords(t *testing.T) {
 		schema protoreflect.Enum
 		words  []string
 	}{
-		{policyv1.Jitter(0), words(policy.JitterNone, policy.JitterFull, policy.JitterEqual, policy.JitterDecorrelated, policy.JitterProportional)},
-		{policyv1.Admission(0), words(policy.AdmissionNone, policy.AdmissionRefuse)},
-		{policyv1.Criticality(0), words(policy.CriticalitySheddable, policy.CriticalityDefault, policy.CriticalityCritical)},
-		{policyv1.Mode(0), words(policy.ModeEnforce, policy.ModeObserve, policy.ModeOff)},
-		{policyv1.Chain(0), words(policy.ChainAllow, policy.ChainOnce, policy.ChainSuppress)},
-		{policyv1.BudgetScope(0), words(policy.ScopeProcess, policy.ScopeTarget, policy.ScopeService)},
-		{policyv1.Idempotency(0), words(policy.IdempotencyAssume, policy.IdempotencyDeclared, policy.IdempotencyNone)},
+		{policyv1.Jitter(0), document.Strings(policy.JitterNone, policy.JitterFull, policy.JitterEqual, policy.JitterDecorrelated, policy.JitterProportional)},
+		{policyv1.Criticality(0), document.Strings(policy.CriticalitySheddable, policy.CriticalityDefault, policy.CriticalityCritical)},
+		{policyv1.Mode(0), document.Strings(policy.ModeEnforce, policy.ModeObserve, policy.ModeOff)},
+		{policyv1.Chain(0), document.Strings(policy.ChainAllow, policy.ChainOnce, policy.ChainSuppress)},
+		{policyv1.BudgetScope(0), document.Strings(policy.ScopeProcess, policy.ScopeTarget, policy.ScopeService)},
+		{policyv1.Idempotency(0), document.Strings(policy.IdempotencyAssume, policy.IdempotencyDeclared, policy.IdempotencyNone)},
 	} {
 		if want := document.EnumNames(row.schema.Descriptor()); !slices.Equal(row.words, want) {
 			t.Errorf("%T: %q; the schema has %q", row.schema, row.words, want)
 		}
 	}
-}
-
-func words[T ~string](kinds ...T) []string {
-	list := make([]string, len(kinds))
-	for i, k := range kinds {
-		list[i] = string(k)
-	}
-	return list
 }

@@ -74,13 +74,16 @@ func ExampleNew() {
 	// Output: 3 [Aborted Unavailable]
 }
 
-func ExamplePolicy_Derive() {
+// A program may give single calls a policy that differs from the file's in one setting (interceptor.Policy).
+func ExamplePolicy_Spec() {
 	set, err := policy.Load("../examples/orders/retry.yaml")
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	patient, err := set.Lookup("/acme.orders.v1.OrderService/GetOrder").Derive(func(s *policy.Spec) { s.Timeout = time.Minute })
+	spec := set.Lookup("/acme.orders.v1.OrderService/GetOrder").Spec() // a copy
+	spec.Timeout = time.Minute
+	patient, err := policy.New(spec)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -102,6 +105,6 @@ func ExampleSet_Config() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println(set.Lookup("/acme.orders.v1.OrderService/GetOrder").Spec().Mode)
+	fmt.Println(set.Config().Mode)
 	// Output: OBSERVE
 }

@@ -9,7 +9,6 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/stagger-go/stagger/internal/document"
-	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
 )
 
 // HedgeSpec configures hedging (gRFC A6).
@@ -25,22 +24,6 @@ type HedgeSpec struct {
 	MinAttemptTime time.Duration // as in a [RetrySpec]
 
 	MaxConnectionWait time.Duration // as in a [RetrySpec]
-}
-
-func convertHedge(h *policyv1.HedgingPolicy) *HedgeSpec {
-	return &HedgeSpec{
-		MaxAttempts:    toInt(h.GetMaxAttempts()),
-		Delay:          h.GetHedgingDelay().AsDuration(),
-		Quantile:       h.GetHedgingQuantile().GetQuantile(),
-		MinDelay:       h.GetHedgingQuantile().GetMin().AsDuration(),
-		MaxDelay:       h.GetHedgingQuantile().GetMax().AsDuration(),
-		NonFatal:       convertCodes(h.GetNonFatalStatusCodes()),
-		Budget:         h.GetBudget(),
-		MaxPushback:    h.GetMaxPushback().AsDuration(),
-		MinAttemptTime: h.GetMinAttemptTime().AsDuration(),
-
-		MaxConnectionWait: h.GetMaxConnectionWait().AsDuration(),
-	}
 }
 
 func checkHedge(report *document.Report, prefix string, h HedgeSpec) {

@@ -4,15 +4,10 @@
 package policy
 
 import (
-	"cmp"
 	"crypto/sha256"
-	"strconv"
 	"strings"
 
-	"google.golang.org/protobuf/reflect/protoreflect"
-
 	"github.com/stagger-go/stagger/internal/document"
-	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
 )
 
 // Parse parses a policy file: a gRPC service config, in JSON or YAML, with stagger's own keys as well (proto/stagger/policy/v1
@@ -26,12 +21,14 @@ import (
 // [Set.Warnings] has warnings on valid settings. Parse is safe for concurrent use, and keeps no reference to data.
 func Parse(file string, data []byte) (*Set, error) {
 	report := document.NewReport(file)
-	f := read(report, data)
-	if f == nil {
-		return nil, refusal(report)
+	report.Elsewhere = belongs
+	root := document.Parse(report, data, fileFormat)
+	if root == nil || isObject(report, root) {
+		return nil, report.Err()
 	}
-	warnSpelling(report, f)
-	set, err := newSet(convert(report, f), report)
+	var c Config
+	report.Read("", root, c.readFile)
+	set, err := newSet(c, report)
 	if err == nil {
 		set.source, set.digest = file, sha256.Sum256(data)
 	}
@@ -51,24 +48,6 @@ func Load(path string) (*Set, error) {
 
 var fileFormat = document.Format{Name: "policy file", Key: "methodConfig", MayLack: true}
 
-// read returns the readable parts of a file, or nil if the report has an error for all of it.
-func read(report *document.Report, data []byte) *policyv1.PolicyFile {
-	root := document.Parse(report, data, fileFormat)
-	if root == nil || isObject(report, root) {
-		return nil
-	}
-	var f policyv1.PolicyFile
-	decoder := document.Decoder{
-		Report: report,
-		Custom: func(field string, n *document.Node, fd protoreflect.FieldDescriptor) (protoreflect.Value, bool) {
-			return readCustom(report, field, n, fd)
-		},
-		Rivals: map[protoreflect.Name]string{"retry_or_hedging_policy": "; gRPC for Go would ignore hedgingPolicy"},
-	}
-	decoder.Decode("", root, f.ProtoReflect())
-	return &f
-}
-
 // isObject reports a whole Kubernetes object: none of its keys is a policy file's.
 func isObject(report *document.Report, root *document.Node) bool {
 	kind := root.Get("kind")
@@ -84,37 +63,4 @@ func isObject(report *document.Report, root *document.Node) bool {
 			"lint its data, if that has one", name)
 	}
 	return true
-}
-
-// readCustom reads values with a format of their own.
-func readCustom(report *document.Report, field string, n *document.Node, fd protoreflect.FieldDescriptor) (protoreflect.Value, bool) {
-	switch {
-	case n.Kind == document.Null && mayBeNull(fd):
-		return protoreflect.Value{}, true
-	case fd.Enum() != nil && isCode(fd.Enum()):
-		return readCode(report, field, n, fd.Enum()), true
-	case n.Kind == document.Object && fd.Name() == "budget":
-		report.Misfit(field, n, `must be the name of a budget, which the file declares at its top: `+
-			`budgets: [{name: orders, ratio: {percent: 10}}]; or NONE`)
-		return protoreflect.Value{}, true
-	case n.Kind == document.Text && fd.JSONName() == balancingKey:
-		report.Misfit(field, n, "must be a list of policies, such as [{"+cmp.Or(n.Text, "round_robin")+": {}}]")
-		return protoreflect.Value{}, true
-	case n.Kind == document.Number && zeroIsWrong(fd):
-		// The checks report 0, and so report a negative number as well, which the field can't hold.
-		if v, err := strconv.Atoi(n.Text); err == nil && v < 0 {
-			return protoreflect.ValueOfUint32(0), true
-		}
-	}
-	return protoreflect.Value{}, false
-}
-
-// mayBeNull reports whether gRPC accepts null for an absent field (service_config.proto). Elsewhere a key without a value is
-// probably a mistake.
-func mayBeNull(fd protoreflect.FieldDescriptor) bool {
-	return fd.FullName() == "stagger.policy.v1.Name.service" || fd.FullName() == "stagger.policy.v1.Name.method"
-}
-
-func zeroIsWrong(fd protoreflect.FieldDescriptor) bool {
-	return fd.Name() == "max_attempts" || fd.Name() == "max_tokens" || fd.Name() == "max_waiting" || fd.Name() == "max_attempts_limit"
 }

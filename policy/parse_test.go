@@ -26,6 +26,8 @@ func mustParse(t testing.TB, file, text string) *policy.Set {
 	return set
 }
 
+const ms = time.Millisecond
+
 func mustLoad(t testing.TB, name string) *policy.Set {
 	t.Helper()
 	return must.Get(policy.Load(filepath.Join("testdata", "good", name)))(t)
@@ -38,7 +40,7 @@ func TestParseDesignExample(t *testing.T) {
 	want := policy.Spec{
 		Timeout:     2 * time.Second,
 		Idempotency: policy.IdempotencyAssume, // its names have methods
-		Admission:   policy.AdmissionNone, Criticality: policy.CriticalityDefault, Mode: policy.ModeEnforce,
+		Criticality: policy.CriticalityDefault, Mode: policy.ModeEnforce,
 		Retry: &policy.RetrySpec{
 			MaxAttempts:       4,
 			Backoff:           policy.Backoff{Initial: 50 * ms, Max: 2 * time.Second, Multiplier: 2, Jitter: policy.JitterFull},
@@ -69,7 +71,7 @@ func TestParsePlainServiceConfig(t *testing.T) {
 	set := mustLoad(t, "grpc.json")
 	want := policy.Spec{
 		Timeout: time.Second, WaitForReady: new(true), MaxRequestBytes: new(1024), MaxResponseBytes: new(0),
-		Idempotency: policy.IdempotencyDeclared, Admission: policy.AdmissionNone, Criticality: policy.CriticalityDefault, Mode: policy.ModeEnforce,
+		Idempotency: policy.IdempotencyDeclared, Criticality: policy.CriticalityDefault, Mode: policy.ModeEnforce,
 		Retry: &policy.RetrySpec{
 			MaxAttempts: 4,
 			Backoff:     policy.Backoff{Initial: 10 * ms, Max: time.Second, Multiplier: 1.5, Jitter: policy.JitterFull},
@@ -98,7 +100,7 @@ func TestParseEveryKey(t *testing.T) {
 	want := policy.Spec{
 		Timeout: 1500 * ms, WaitForReady: new(false), MaxRequestBytes: new(4096), MaxResponseBytes: new(8192),
 		Idempotency: policy.IdempotencyNone,
-		Admission:   policy.AdmissionNone, Criticality: policy.CriticalityDefault, Mode: policy.ModeEnforce, Percent: new(12.5),
+		Criticality: policy.CriticalityDefault, Mode: policy.ModeEnforce,
 		Retry: &policy.RetrySpec{
 			MaxAttempts: 5, Backoff: b,
 			Codes: []codes.Code{codes.Canceled, codes.ResourceExhausted, codes.Aborted, codes.Unavailable},
@@ -132,7 +134,7 @@ func TestParseEveryKey(t *testing.T) {
 	if got := set.Lookup("/a.B/D").Spec().Hedge; !reflect.DeepEqual(got, wantHedge) {
 		t.Errorf("Hedge = %+v; want %+v", got, wantHedge)
 	}
-	if p := set.Lookup("/a.B/D"); p.Spec().Admission != policy.AdmissionRefuse || p.Spec().Criticality != policy.CriticalitySheddable {
+	if p := set.Lookup("/a.B/D"); !p.Spec().Admission || p.Spec().Criticality != policy.CriticalitySheddable {
 		t.Errorf("Admission = %v, Criticality = %s; want REFUSE, SHEDDABLE", p.Spec().Admission, p.Spec().Criticality)
 	}
 	if key, most := set.Lookup("/a.B/D").Spec().IdempotencyKey, set.Config().MaxWaiting; key != "x-request-key" || most != 500 {

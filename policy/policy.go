@@ -4,8 +4,8 @@
 // Package policy has retry policies as data: types, files, and checks.
 //
 // A [Policy] is an immutable, checked [Spec] for a method. A [Set] has the policies of a program and finds the one for a
-// method. [Load] and [Parse] read it from a file in the format of the gRPC service config, [NewSet] creates it from Go values,
-// and [Lint] gives advice on a file. A [Reason] is the reason why a call ended.
+// method. [Load] and [Parse] read it from a file in the format of the gRPC service config, and [NewSet] creates it from Go values.
+// A [Reason] is the reason why a call ended.
 //
 // Package interceptor applies policies. Package budget limits the extra load. docs/policy-file.md describes the file.
 package policy
@@ -17,21 +17,19 @@ import (
 
 	"github.com/stagger-go/stagger/internal/defaults"
 	"github.com/stagger-go/stagger/internal/document"
-	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
 )
 
 // Policy is a checked [Spec]. It never changes, and is safe for concurrent use.
 type Policy struct {
 	spec Spec
 	name string // in the set; "" without one
-	own  reach  // of the entry alone; zero without a set
 }
 
 // New checks a spec and returns its policy. The error is an [*Error] with all errors in it.
 func New(s Spec) (*Policy, error) {
 	var report document.Report
 	checkSpec(&report, "", s)
-	if err := refusal(&report); err != nil {
+	if err := report.Err(); err != nil {
 		return nil, err
 	}
 	return newPolicy("", s), nil
@@ -40,7 +38,7 @@ func New(s Spec) (*Policy, error) {
 // newPolicy returns the policy of a checked spec, with defaults.
 func newPolicy(name string, s Spec) *Policy {
 	s = s.clone()
-	s.Admission, s.Criticality = cmp.Or(s.Admission, AdmissionNone), cmp.Or(s.Criticality, CriticalityDefault)
+	s.Criticality, s.Mode = cmp.Or(s.Criticality, CriticalityDefault), cmp.Or(s.Mode, ModeEnforce)
 	if s.Retry != nil {
 		*s.Retry = s.Retry.withDefaults()
 	}
@@ -50,24 +48,13 @@ func newPolicy(name string, s Spec) *Policy {
 	return &Policy{spec: s, name: name}
 }
 
-// Spec returns a copy of the policy's spec. For a policy of a set, settings from its name and the config are filled in:
-// idempotency, the stricter mode and the smaller percentage of both.
+// Spec returns a copy of the policy's spec, with defaults; in a set, the idempotency that follows from its name and the config is
+// filled in. Change it, and [New] returns another policy, which is in no set. The mode and percentage of the set's config are not in
+// it: they apply to all calls of a Retrier when they are made.
 func (p *Policy) Spec() Spec { return p.spec.clone() }
 
 // Name returns the name that leads to the policy in its set ([MethodConfig]), or "" without a set.
 func (p *Policy) Name() string { return p.name }
-
-// Derive returns a changed copy of p. change gets a copy of the [Spec] ([Policy.Spec]), but with the mode and percentage of the
-// entry alone, because those of the file apply to all calls of a Retrier when they are made. The error is an [*Error] with all
-// errors. The new policy is in no set, so later changes of the policy file don't affect it.
-func (p *Policy) Derive(change func(*Spec)) (*Policy, error) {
-	s := p.spec.clone()
-	if p.own != (reach{}) {
-		s.Mode, s.Percent = p.own.said()
-	}
-	change(&s)
-	return New(s)
-}
 
 // Spec is the specification of a policy. [New] checks it and returns a [Policy].
 type Spec struct {
@@ -76,8 +63,8 @@ type Spec struct {
 	MaxRequestBytes  *int          // nil: the call's own setting
 	MaxResponseBytes *int          // nil: the call's own setting
 	Idempotency      Idempotency
-	IdempotencyKey   string // the header for each call's idempotency key; "": none
-	Admission        Admission
+	IdempotencyKey   string      // the header for each call's idempotency key; "": none
+	Admission        bool        // a call that would not be answered before its deadline, judged by the last answers, is refused
 	Criticality      Criticality // if a call's context has another one, SHEDDABLE wins, then CRITICAL
 	Mode             Mode
 	Percent          *float64   // the share of the calls to which the mode applies, 0 to 100 with at most four decimals; nil: 100
@@ -130,10 +117,9 @@ func checkSpec(report *document.Report, prefix string, s Spec) {
 	checkPositive(report, prefix+"timeout", s.Timeout)
 	checkBytes(report, prefix+"maxRequestMessageBytes", s.MaxRequestBytes)
 	checkBytes(report, prefix+"maxResponseMessageBytes", s.MaxResponseBytes)
-	checkWord(report, prefix+"idempotency", s.Idempotency, policyv1.Idempotency(0))
+	checkWord(report, prefix+"idempotency", s.Idempotency, idempotencies...)
 	checkIdempotencyKey(report, prefix, s)
-	checkWord(report, prefix+"admission", s.Admission, policyv1.Admission(0))
-	checkWord(report, prefix+"criticality", s.Criticality, policyv1.Criticality(0))
+	checkWord(report, prefix+"criticality", s.Criticality, criticalities...)
 	checkMode(report, prefix, s.Mode, s.Percent)
 	if s.Hedge != nil {
 		checkHedge(report, prefix+"hedgingPolicy.", *s.Hedge)

@@ -11,6 +11,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
+	"github.com/stagger-go/stagger/internal/document"
 	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -67,7 +68,7 @@ methodConfig:
 
 func TestDiagnosticInJSON(t *testing.T) {
 	t.Parallel()
-	text, err := json.Marshal([]policy.Diagnostic{{Severity: policy.SeverityNote, File: "f", Line: 1, Column: 2, Field: "a", Value: "b", Message: "c"}, {Severity: policy.SeverityError}})
+	text, err := json.Marshal([]policy.Diagnostic{{Severity: document.SeverityNote, File: "f", Line: 1, Column: 2, Field: "a", Value: "b", Message: "c"}, {Severity: document.SeverityError}})
 	const want = `[{"severity":"note","file":"f","line":1,"column":2,"field":"a","value":"b","message":"c"},{"severity":"error","file":"","message":""}]`
 	if err != nil || string(text) != want {
 		t.Errorf("got %s, %v; want %s", text, err, want)

@@ -12,7 +12,6 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/stagger-go/stagger/internal/document"
-	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
 )
 
 // RetrySpec configures retries.
@@ -66,46 +65,6 @@ const (
 	ChainSuppress Chain = "SUPPRESS" // no retry
 )
 
-func convertRetry(report *document.Report, path string, r *policyv1.RetryPolicy) RetrySpec {
-	c := RetrySpec{
-		MaxAttempts: toInt(r.GetMaxAttempts()),
-		Backoff: Backoff{
-			Initial:    r.GetInitialBackoff().AsDuration(),
-			Max:        r.GetMaxBackoff().AsDuration(),
-			Multiplier: r.GetBackoffMultiplier(),
-			Linear:     r.GetGrowth() == policyv1.Growth_GROWTH_LINEAR,
-			Jitter:     word[Jitter](r.GetJitter()),
-		},
-		Codes:               convertCodes(r.GetRetryableStatusCodes()),
-		PerAttemptTimeout:   r.GetPerAttemptTimeout().AsDuration(),
-		CancelOnTimeout:     r.GetOnAttemptTimeout() == policyv1.AttemptTimeoutAction_ATTEMPT_TIMEOUT_ACTION_RETRY,
-		FirstRetryAtOnce:    r.GetFirstRetry() == policyv1.FirstRetry_FIRST_RETRY_AT_ONCE,
-		Budget:              r.GetBudget(),
-		CommitOnHeaders:     r.GetCommitOn() == policyv1.CommitOn_COMMIT_ON_HEADERS,
-		MaxPushback:         r.GetMaxPushback().AsDuration(),
-		MinAttemptTime:      r.GetMinAttemptTime().AsDuration(),
-		Chain:               word[Chain](r.GetChain()),
-		MaxConnectionWait:   r.GetMaxConnectionWait().AsDuration(),
-		WaitForReadyOnRetry: r.WaitForReadyOnRetry, // absent isn't false
-	}
-	if r.GetPerAttemptRecvTimeout() != nil {
-		if report.Written(path + ".perAttemptTimeout") {
-			report.Errorf(path+".perAttemptRecvTimeout", r.GetPerAttemptRecvTimeout().AsDuration(), "means the same as perAttemptTimeout: keep one of the two")
-		}
-		c.PerAttemptTimeout = r.GetPerAttemptRecvTimeout().AsDuration()
-		c.CancelOnTimeout = r.GetOnAttemptTimeout() != policyv1.AttemptTimeoutAction_ATTEMPT_TIMEOUT_ACTION_HEDGE
-	}
-	reportFixed(report, path+".", r.GetGrowth(), c.Backoff.Multiplier)
-	if n := len(r.GetPerCode()); n > int(maxCode) {
-		report.Errorf(path+".perCode", nil, "must have at most %d entries, since no code may be in two", maxCode)
-		return c
-	}
-	for i, own := range r.GetPerCode() {
-		c.PerCode = append(c.PerCode, convertCode(report, path, i, own, r.GetGrowth(), c.Backoff))
-	}
-	return c
-}
-
 func checkRetry(report *document.Report, prefix string, r RetrySpec) {
 	checkAttempts(report, prefix+"maxAttempts", r.MaxAttempts)
 	checkBackoff(report, prefix, r.Backoff)
@@ -114,7 +73,7 @@ func checkRetry(report *document.Report, prefix string, r RetrySpec) {
 	checkPositive(report, prefix+"maxPushback", r.MaxPushback)
 	checkPositive(report, prefix+"minAttemptTime", r.MinAttemptTime)
 	checkPositive(report, prefix+"maxConnectionWait", r.MaxConnectionWait)
-	checkWord(report, prefix+"chain", r.Chain, policyv1.Chain(0))
+	checkWord(report, prefix+"chain", r.Chain, chains...)
 	if r.PerAttemptTimeout > 0 && r.CommitOnHeaders {
 		report.Errorf(prefix+"perAttemptTimeout", r.PerAttemptTimeout,
 			"cannot be combined with commitOn HEADERS: an attempt whose headers have arrived could be given up; leave one of them out")

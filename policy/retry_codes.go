@@ -4,14 +4,11 @@
 package policy
 
 import (
-	"cmp"
-
 	"google.golang.org/grpc/codes"
 
 	"github.com/stagger-go/stagger/internal/balance"
 	"github.com/stagger-go/stagger/internal/codename"
 	"github.com/stagger-go/stagger/internal/document"
-	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
 )
 
 // CodeSpec has separate settings for some codes.
@@ -23,43 +20,6 @@ type CodeSpec struct {
 
 	OnlyWithServerDelay bool // retried only if the server gives a delay
 }
-
-// convertCode converts a code's settings, with missing backoff settings from the policy's backoff.
-func convertCode(report *document.Report, policy string, i int, c *policyv1.CodePolicy, growth policyv1.Growth, b Backoff) CodeSpec {
-	path := document.Item(policy+".perCode", i)
-	spec := CodeSpec{
-		Codes: convertCodes(c.GetCodes()), MaxAttempts: toInt(c.GetMaxAttempts()), CostFactor: c.GetCostFactor(),
-		OnlyWithServerDelay: c.GetOnlyWithServerDelay(),
-	}
-	own, absent := b, 0
-	if c.GetInitialBackoff() != nil {
-		own.Initial = c.GetInitialBackoff().AsDuration()
-	}
-	if c.GetMaxBackoff() != nil {
-		own.Max = c.GetMaxBackoff().AsDuration()
-	}
-	if c.BackoffMultiplier != nil {
-		own.Multiplier = c.GetBackoffMultiplier()
-	}
-	growth = cmp.Or(c.GetGrowth(), growth)
-	own.Linear = growth == policyv1.Growth_GROWTH_LINEAR
-	if c.GetJitter() != policyv1.Jitter_JITTER_UNSPECIFIED {
-		own.Jitter = word[Jitter](c.GetJitter())
-	}
-	for _, key := range backoffKeys {
-		if field := path + "." + key; !report.Written(field) {
-			report.Inherit(field, policy+"."+key)
-			absent++
-		}
-	}
-	reportFixed(report, path+".", growth, own.Multiplier)
-	if own != b || absent < len(backoffKeys) {
-		spec.Backoff = &own
-	}
-	return spec
-}
-
-var backoffKeys = []string{"initialBackoff", "maxBackoff", "backoffMultiplier"}
 
 // checkCode checks the settings of some codes. seen has those of earlier settings.
 func checkCode(report *document.Report, policy, prefix string, r RetrySpec, c CodeSpec, seen map[codes.Code]bool) {

@@ -204,7 +204,7 @@ func TestGRPCIsLaxer(t *testing.T) {
 		of(`"timeout": null`):                                          "timeout: null: has no value",
 		of(`"timeout": "-1s"`):                                         "timeout: \"-1s\": must be more than 0s",
 		of(`"timeout": ".5s"`):                                         "timeout: \".5s\": must be in seconds: \"0.5s\"",
-		of(`"maxRequestMessageBytes": -1`):                             "maxRequestMessageBytes: -1: must be a whole number from 0",
+		of(`"maxRequestMessageBytes": -1`):                             "maxRequestMessageBytes: -1: must not be negative",
 		`{"retryThrottling": {"maxTokens": 0.5, "tokenRatio": 1}}`:     "maxTokens: 0.5: must be a whole number",
 		`{"retryThrottling": {"maxTokens": 10, "tokenRatio": 0.0001}}`: "tokenRatio: 0.0001: must be at least 0.001",
 		of(`"hedgingPolicy": {"maxAttempts": 1}`):                      "maxAttempts: 1: must be at least 2",

@@ -20,7 +20,7 @@ type Set struct {
 	policies []*Policy // in the order of the config
 	byPath   lookup.Table[Policy]
 
-	balancing   string // see Config.balancing
+	balancing   string // see channel.forConnections
 	balancingAt Diagnostic
 
 	warnings []Diagnostic
@@ -36,15 +36,15 @@ func NewSet(c Config) (*Set, error) {
 // newSet adds to the errors that parsing a file has reported.
 func newSet(c Config, report *document.Report) (*Set, error) {
 	checkConfig(report, c)
-	if err := refusal(report); err != nil {
+	if err := report.Err(); err != nil {
 		return nil, err
 	}
 	s := &Set{
 		config: c.clone(),
 		byPath: lookup.Table[Policy]{},
 
-		balancing:   c.balancing(),
-		balancingAt: locate(report, Diagnostic{Severity: SeverityError, Field: balancingKey}),
+		balancing:   c.channel.forConnections(),
+		balancingAt: report.Locate(Diagnostic{Severity: document.SeverityError, Field: balancingKey}),
 	}
 	s.config.MaxWaiting = cmp.Or(c.MaxWaiting, defaults.MaxWaiting)
 	s.config.MaxAttemptsLimit = cmp.Or(c.MaxAttemptsLimit, defaults.MaxAttempts)
@@ -54,27 +54,15 @@ func newSet(c Config, report *document.Report) (*Set, error) {
 	}
 	for _, m := range c.Methods {
 		for _, name := range m.Names {
-			p := s.newPolicy(name, m.Spec)
+			spec := m.Spec
+			spec.Idempotency = resolve(spec.Idempotency, c.Idempotency, name)
+			p := newPolicy(name, spec)
 			s.policies = append(s.policies, p)
 			s.byPath[name] = p
 		}
 	}
 	s.warnings = warnings(report, c)
 	return s, nil
-}
-
-// newPolicy returns the policy of a name with the spec of a checked entry.
-func (s *Set) newPolicy(name string, spec Spec) *Policy {
-	p := newPolicy(name, s.resolved(spec, name))
-	p.own = reachOf(spec.Mode, spec.Percent)
-	return p
-}
-
-// resolved fills in the settings that depend on the name and the config.
-func (s *Set) resolved(spec Spec, name string) Spec {
-	spec.Idempotency = resolve(spec.Idempotency, s.config.Idempotency, name)
-	spec.Mode, spec.Percent = reachOf(s.config.Mode, s.config.Percent).and(reachOf(spec.Mode, spec.Percent)).said()
-	return spec
 }
 
 // Lookup returns the policy for a full method name ("/service/method"): of the entry that names the method, else its service,
@@ -87,6 +75,9 @@ func (s *Set) Config() Config { return s.config.clone() }
 // LoadBalancing returns the loadBalancingConfig as JSON and its place in the file, if it names the policy of package balancer at
 // any depth: a Retrier gives it to its connections. Otherwise config is "".
 func (s *Set) LoadBalancing() (config string, at Diagnostic) { return s.balancing, s.balancingAt }
+
+// Channel returns the keys of the file that gRPC itself implements, such as loadBalancingConfig, as a service config in JSON.
+func (s *Set) Channel() string { return s.config.channel.text() }
 
 // Source returns the name of the file that the set was parsed from, as given, or "" if there was none.
 func (s *Set) Source() string { return s.source }

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/stagger-go/stagger/internal/document"
-	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
 )
 
 // warnings returns the warnings of the report and of the config itself, in the order of the file.
@@ -31,27 +30,6 @@ func warnings(report *document.Report, c Config) []Diagnostic {
 			report.Warnf(document.Item("budgets", i)+".name", b.Name, "no policy names this budget")
 		}
 	}
-	warnNotDone(report, c)
-	return diagnosed(report.Warnings())
-}
-
-// warnSpelling warns of spellings of codes that gRFC A6 allows, but for which gRPC for Go refuses the whole file. It checks
-// only the codes of a retryPolicy.
-func warnSpelling(report *document.Report, f *policyv1.PolicyFile) {
-	for i, m := range f.GetMethodConfig() {
-		field := document.Item("methodConfig", i) + ".retryPolicy.retryableStatusCodes"
-		for j := range m.GetRetryPolicy().GetRetryableStatusCodes() {
-			n := report.Node(document.Item(field, j))
-			if n == nil || n.Kind != document.Text {
-				continue
-			}
-			name := strings.ToUpper(n.Text)
-			if name == "CANCELED" {
-				name = "CANCELLED"
-			}
-			if name != n.Text {
-				report.Warnf(document.Item(field, j), n.Text, "gRPC for Go refuses a service config with this spelling; write %s", name)
-			}
-		}
-	}
+	c.channel.warnNotDone(report)
+	return report.Warnings()
 }

@@ -235,7 +235,7 @@ func (c *Call) next(push Pushback, b *policy.Backoff, atOnce bool, r float64) De
 		d.Delay = time.Duration(r * float64(atOnceWithin))
 		return d // the progression starts with the next retry
 	}
-	d.Delay = b.Delay(c.retries, c.previous, r)
+	d.Delay = Delay(*b, c.retries, c.previous, r)
 	d.retries, d.previous = c.retries+1, d.Delay
 	return d
 }

@@ -52,6 +52,11 @@ func reachOf(m policy.Mode, percent *float64) reach {
 	return r
 }
 
+// and returns the reach for a call to which both apply.
+func (r reach) and(other reach) reach {
+	return reach{max(r.mode, other.mode), min(r.percent, other.percent)}
+}
+
 // Spec returns the policy's spec. The caller must not change it, nor what it points to.
 func (p *Policy) Spec() *policy.Spec { return &p.spec }
 
@@ -106,11 +111,8 @@ func (p *Policy) IdempotencyKey() string { return p.spec.IdempotencyKey }
 
 // Refuses reports whether calls are refused that can't be answered in time.
 func (p *Policy) Refuses() bool {
-	return p.spec.Admission != "" && p.spec.Admission != policy.AdmissionNone
+	return p.spec.Admission
 }
-
-// Admission returns to which calls that applies.
-func (p *Policy) Admission() policy.Admission { return cmp.Or(p.spec.Admission, policy.AdmissionNone) }
 
 // Criticality decides which calls are refused first.
 func (p *Policy) Criticality() policy.Criticality {

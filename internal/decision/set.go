@@ -36,6 +36,7 @@ func CompileFor(s *policy.Set, d Descriptors) *Set {
 	compiled := &Set{Set: s, Descriptors: d, config: c, byPath: lookup.Table[Policy]{}, reach: reachOf(c.Mode, c.Percent)}
 	for i, said := range s.Policies() {
 		p := New(said.Spec())
+		p.reach = compiled.reach.and(p.reach)
 		p.name, p.index = said.Name(), i
 		compiled.policies = append(compiled.policies, p)
 		compiled.byPath[p.name] = p

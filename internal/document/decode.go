@@ -136,7 +136,7 @@ func (d Decoder) decodeValue(field string, n *Node, fd protoreflect.FieldDescrip
 func (d Decoder) message(field string, n *Node, m protoreflect.Message) protoreflect.Value {
 	switch m.Descriptor().FullName() {
 	case "google.protobuf.Duration":
-		if t, ok := d.duration(field, n); ok {
+		if t, ok := d.Report.duration(field, n); ok {
 			return protoreflect.ValueOfMessage(durationpb.New(t).ProtoReflect())
 		}
 	case "google.protobuf.Struct":
@@ -181,7 +181,7 @@ func (d Decoder) Any(path string, n *Node) *structpb.Value {
 		}
 		return structpb.NewListValue(&structpb.ListValue{Values: values})
 	case Number:
-		f, _ := d.number(path, n)
+		f, _ := d.Report.number(path, n)
 		return structpb.NewNumberValue(f)
 	case Bool:
 		return structpb.NewBoolValue(n.IsTrue())

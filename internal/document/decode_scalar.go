@@ -4,25 +4,13 @@
 package document
 
 import (
-	"cmp"
 	"encoding/base64"
 	"math"
-	"regexp"
 	"strconv"
 	"strings"
-	"time"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
-
-// The numbers of JSON, and the integers of gRFC A6. YAML has more forms, such as 0x10 and 1_000, that other readers do not
-// share.
-var (
-	jsonNumber  = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?$`)
-	jsonInteger = regexp.MustCompile(`^-?(0|[1-9][0-9]*)$`)
-)
-
-const notJSONNumber = "must be a finite decimal number as in JSON, such as 1.5"
 
 func (d Decoder) scalar(field string, n *Node, fd protoreflect.FieldDescriptor) protoreflect.Value {
 	switch fd.Kind() {
@@ -37,7 +25,7 @@ func (d Decoder) scalar(field string, n *Node, fd protoreflect.FieldDescriptor) 
 		}
 		d.Report.Misfit(field, n, "must be true or false, without quotes")
 	case protoreflect.DoubleKind:
-		if f, ok := d.number(field, n); ok {
+		if f, ok := d.Report.number(field, n); ok {
 			return protoreflect.ValueOfFloat64(f)
 		}
 	case protoreflect.Uint32Kind:
@@ -56,27 +44,6 @@ func (d Decoder) scalar(field string, n *Node, fd protoreflect.FieldDescriptor) 
 		d.Report.Misread(field, n, "has a type that is not supported: %v", fd.Kind()) // no such field today
 	}
 	return protoreflect.Value{}
-}
-
-// IsTrue returns the value of a boolean, which in YAML may also be True or TRUE.
-func (n *Node) IsTrue() bool { return strings.EqualFold(n.Text, "true") }
-
-func (d Decoder) number(field string, n *Node) (float64, bool) {
-	if n.Kind != Number {
-		d.Report.Misfit(field, n, "must be a number, without quotes")
-		return 0, false
-	}
-	if !jsonNumber.MatchString(n.Text) {
-		d.Report.Misread(field, n, notJSONNumber)
-		return 0, false
-	}
-	f, err := strconv.ParseFloat(n.Text, 64)
-	mantissa, _, _ := strings.Cut(strings.ToLower(n.Text), "e")
-	if err != nil || f == 0 && strings.ContainsAny(mantissa, "123456789") {
-		d.Report.Misread(field, n, "is beyond the range of a double")
-		return 0, false
-	}
-	return f, true
 }
 
 func (d Decoder) integer(field string, n *Node, most uint64) (uint64, bool) {
@@ -110,74 +77,6 @@ func (d Decoder) bytes(field string, n *Node) ([]byte, bool) {
 		return nil, false
 	}
 	return b, true
-}
-
-// protoDuration is the JSON form of google.protobuf.Duration.
-var protoDuration = regexp.MustCompile(`^(-?)([0-9]+)(?:\.([0-9]{1,9}))?s$`)
-
-func (d Decoder) duration(field string, n *Node) (time.Duration, bool) {
-	const form = `must be seconds with at most nine decimals and an "s", such as "0.05s"`
-	if n.Kind == Number && jsonNumber.MatchString(n.Text) {
-		d.Report.Misread(field, n, `must have its unit: "%ss"`, Shorten(n.Text))
-		return 0, false
-	}
-	if n.Kind != Text {
-		d.Report.Misfit(field, n, form)
-		return 0, false
-	}
-	parts := protoDuration.FindStringSubmatch(n.Text)
-	if parts == nil {
-		d.Report.Misread(field, n, "%s", cmp.Or(meant(n.Text), form))
-		return 0, false
-	}
-	t, ok := seconds(parts[2], parts[3])
-	if !ok {
-		d.Report.Misread(field, n, "must be at most %ds, 292 years", MaxSeconds)
-		return 0, false
-	}
-	if parts[1] != "" {
-		t = -t
-	}
-	return t, true
-}
-
-// MaxSeconds is the limit of a time.Duration with any fraction; a protobuf Duration holds more.
-const MaxSeconds = math.MaxInt64/int64(time.Second) - 1
-
-// seconds converts the digits before and after the point.
-func seconds(whole, fraction string) (time.Duration, bool) {
-	s, err := strconv.ParseInt(whole, 10, 64)
-	if err != nil || s > MaxSeconds {
-		return 0, false
-	}
-	nanos, err := strconv.ParseInt((fraction + "000000000")[:9], 10, 64)
-	return time.Duration(s)*time.Second + time.Duration(nanos), err == nil
-}
-
-// tooFine matches digits that Go would round to nanoseconds.
-var tooFine = regexp.MustCompile(`\.[0-9]{10}`)
-
-// meant returns what to write instead of a duration in Go's form, or "" if text is not one.
-func meant(text string) string {
-	d, err := time.ParseDuration(text)
-	if err != nil || d == 0 || tooFine.MatchString(text) {
-		return ""
-	}
-	return `must be in seconds: "` + FormatDuration(d) + `"`
-}
-
-// FormatDuration returns a duration in the form that documents use.
-func FormatDuration(d time.Duration) string {
-	sign := ""
-	u := uint64(d)
-	if d < 0 {
-		sign, u = "-", -u
-	}
-	s := strconv.FormatUint(u/1e9, 10)
-	if nanos := u % 1e9; nanos > 0 {
-		s += "." + strings.TrimRight(strconv.FormatUint(1e9+nanos, 10)[1:], "0")
-	}
-	return sign + s + "s"
 }
 
 // enum reads the name of an enum value, in upper or lower case.

@@ -9,24 +9,22 @@ import (
 	"strings"
 )
 
-// Severity is how serious a [Diagnostic] is.
-type Severity string
-
-// The severities.
+// The severities of a [Diagnostic].
 const (
-	SeverityError   Severity = "error"   // the document is refused
-	SeverityWarning Severity = "warning" // the value is valid, but may surprise
+	SeverityError   = "error"   // the document is refused
+	SeverityWarning = "warning" // the value is valid, but may surprise
+	SeverityNote    = "note"    // worth knowing
 )
 
 // Diagnostic is one finding about a document. Unknown parts are empty: a config written in Go has no file and no lines.
 type Diagnostic struct {
-	Severity Severity
-	File     string
-	Line     int    // from 1
-	Column   int    // from 1, in characters
-	Field    string // "methodConfig[0].retryPolicy.maxAttempts"
-	Value    string // as written
-	Message  string // what is wrong, and the remedy
+	Severity string `json:"severity"` // "error": the document is refused; "warning": valid, but may surprise; "note": worth knowing
+	File     string `json:"file"`
+	Line     int    `json:"line,omitempty"`   // from 1
+	Column   int    `json:"column,omitempty"` // from 1, in characters
+	Field    string `json:"field,omitempty"`  // "methodConfig[0].retryPolicy.maxAttempts"
+	Value    string `json:"value,omitempty"`  // as written
+	Message  string `json:"message"`          // what is wrong, and the remedy
 }
 
 // String returns one line, without the severity: retry.yaml:7:22: methodConfig[0].retryPolicy.maxAttempts: 1: must be at
@@ -94,7 +92,7 @@ func OneOf(words []string) string {
 	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
-// Nearest returns the word that resembles word most: the same in another spelling, else the first with the fewest letters
+// Nearest returns the word that resembles word most: the same in another spelling or with a prefix, else the first with the fewest letters
 // changed (in long words at most a fifth), or "".
 func Nearest(word string, words []string) string {
 	const longest = 64 // longer words are not compared
@@ -102,12 +100,13 @@ func Nearest(word string, words []string) string {
 		return ""
 	}
 	plain := strings.NewReplacer("_", "", "-", "", " ", "")
-	word = strings.ToLower(plain.Replace(word))
+	lower := strings.ToLower(word)
+	word = plain.Replace(lower)
 	best, fewest := "", longest
 	for _, w := range words {
 		folded := strings.ToLower(plain.Replace(w))
 		n := distance(word, folded)
-		if sameLetters(word, folded) {
+		if sameLetters(word, folded) || strings.HasSuffix(lower, "_"+strings.ToLower(w)) {
 			n = 1
 		}
 		if n < fewest && n*3 <= len(folded)+1 && n <= max(2, len(folded)/5) {

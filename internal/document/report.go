@@ -16,6 +16,9 @@ import (
 // One mistake makes one diagnostic: an unreadable field isn't checked, nor is a field that takes its value from one that was
 // reported.
 type Report struct {
+	// Elsewhere returns a hint on a key that an object doesn't have, or "".
+	Elsewhere func(key string) string
+
 	file string
 	root *Node // nil without a document
 
@@ -51,7 +54,7 @@ func (r *Report) Warnf(field string, value any, format string, args ...any) {
 	r.record(SeverityWarning, field, value, format, args...)
 }
 
-func (r *Report) record(severity Severity, field string, value any, format string, args ...any) {
+func (r *Report) record(severity string, field string, value any, format string, args ...any) {
 	if r.Skipped(field) || r.repeats(field) || r.full(severity) {
 		return
 	}
@@ -89,7 +92,7 @@ func (r *Report) Misfit(field string, n *Node, message string) {
 	}
 }
 
-func (r *Report) found(severity Severity) *findings {
+func (r *Report) found(severity string) *findings {
 	if severity == SeverityError {
 		return &r.errors
 	}
@@ -102,7 +105,7 @@ func (r *Report) append(d Diagnostic) {
 }
 
 // full counts a diagnostic. It reports whether that is one too many.
-func (r *Report) full(severity Severity) bool {
+func (r *Report) full(severity string) bool {
 	found := r.found(severity)
 	if len(found.list) < maxFindings {
 		return false
@@ -184,7 +187,7 @@ func (r *Report) Errors() []Diagnostic { return r.sorted(SeverityError) }
 func (r *Report) Warnings() []Diagnostic { return r.sorted(SeverityWarning) }
 
 // sorted returns the diagnostics of a severity with their positions, in order.
-func (r *Report) sorted(severity Severity) []Diagnostic {
+func (r *Report) sorted(severity string) []Diagnostic {
 	found := r.found(severity)
 	for i := range found.list {
 		r.setPlace(&found.list[i])

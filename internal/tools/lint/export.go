@@ -42,9 +42,7 @@ func Export(set *decision.Set, assumeIdempotent bool) (config []byte, notes []po
 		n     configNotes
 		c     = set.Config()
 	)
-	if c.Channel != "" {
-		_ = json.Unmarshal([]byte(c.Channel), &plain) // the set is checked
-	}
+	_ = json.Unmarshal([]byte(set.Channel()), &plain) // the set is checked
 	if needsElsewhere(plain.LoadBalancingConfig) {
 		n.add(balancingKey, "", "clients without package balancer refuse the whole config; list {round_robin: {}} behind "+tried.Balancer)
 	}
@@ -76,7 +74,7 @@ func Export(set *decision.Set, assumeIdempotent bool) (config []byte, notes []po
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
 	if err := e.Encode(plain); err != nil { // a checked set always encodes
-		return nil, []policy.Diagnostic{{Severity: policy.SeverityError, Message: "cannot be written as JSON: " + err.Error()}}
+		return nil, []policy.Diagnostic{{Severity: document.SeverityError, Message: "cannot be written as JSON: " + err.Error()}}
 	}
 	return b.Bytes(), n
 }
@@ -285,7 +283,7 @@ func codeNames(list []codes.Code) []string {
 type configNotes []policy.Diagnostic
 
 func (n *configNotes) add(field, value, message string) {
-	*n = append(*n, policy.Diagnostic{Severity: policy.SeverityNote, Field: field, Value: value, Message: message})
+	*n = append(*n, policy.Diagnostic{Severity: document.SeverityNote, Field: field, Value: value, Message: message})
 }
 
 // entry notes the parts of an entry that plain gRPC lacks.
@@ -296,8 +294,8 @@ func (n *configNotes) entry(set *decision.Set, path string, m policy.MethodConfi
 	if m.IdempotencyKey != "" {
 		n.add(path+".idempotencyKey", m.IdempotencyKey, "gRPC sends no such key")
 	}
-	if m.Admission != "" && m.Admission != policy.AdmissionNone {
-		n.add(path+".admission", string(m.Admission), "gRPC sends calls that cannot be answered in time")
+	if m.Admission {
+		n.add(path+".admission", "REFUSE", "gRPC sends calls that cannot be answered in time")
 	}
 	if m.Retry == nil && m.Hedge == nil {
 		return

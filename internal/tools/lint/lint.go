@@ -64,10 +64,7 @@ func Lint(file string, data []byte, o Options) []policy.Diagnostic {
 	if o.OtherClients {
 		l.otherClients()
 	}
-	for _, d := range l.report.Warnings() {
-		l.found = append(l.found, diagnostic(policy.SeverityWarning, d))
-	}
-	return inOrder(append(parsed.Warnings(), l.found...))
+	return inOrder(slices.Concat(parsed.Warnings(), l.found, l.report.Warnings()))
 }
 
 // noteUnseen notes that gRPC does not show interceptors all of a JSON file that a resolver delivers.
@@ -97,11 +94,7 @@ func (l *linter) warn(field string, value any, format string, args ...any) {
 }
 
 func (l *linter) note(field, value, message string) {
-	l.found = append(l.found, diagnostic(policy.SeverityNote, l.report.Locate(document.Diagnostic{Field: field, Value: value, Message: message})))
-}
-
-func diagnostic(s policy.Severity, d document.Diagnostic) policy.Diagnostic {
-	return policy.Diagnostic{Severity: s, File: d.File, Line: d.Line, Column: d.Column, Field: d.Field, Value: d.Value, Message: d.Message}
+	l.found = append(l.found, l.report.Locate(document.Diagnostic{Severity: document.SeverityNote, Field: field, Value: value, Message: message}))
 }
 
 // inOrder sorts by place, and removes what a value behind an alias says again.
@@ -182,11 +175,11 @@ func (l *linter) lintReserve(path string, r *policy.RetrySpec) {
 
 // lintAdmission warns of admission that can't work as intended.
 func (l *linter) lintAdmission(path string, m policy.MethodConfig) {
-	switch refuses := m.Admission != "" && m.Admission != policy.AdmissionNone; {
-	case !refuses && m.Criticality != "":
+	switch {
+	case !m.Admission && m.Criticality != "":
 		l.warn(path+".criticality", m.Criticality, "has no effect without admission REFUSE")
-	case refuses && m.Timeout == 0:
-		l.warn(path+".admission", m.Admission, "calls without a deadline are never refused; set a timeout")
+	case m.Admission && m.Timeout == 0:
+		l.warn(path+".admission", "REFUSE", "calls without a deadline are never refused; set a timeout")
 	}
 }
 
@@ -270,7 +263,7 @@ func longestWait(r *policy.RetrySpec) time.Duration {
 		sum, retries = time.Millisecond, retries-1
 	}
 	for retry := range min(retries, saneAttempts*20) {
-		previous = r.Backoff.Delay(retry, previous, almostOne)
+		previous = decision.Delay(r.Backoff, retry, previous, almostOne)
 		if sum += previous; sum < 0 {
 			return math.MaxInt64
 		}

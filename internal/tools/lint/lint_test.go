@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/types/descriptorpb"
 
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/document"
 	"github.com/stagger-go/stagger/internal/tools/lint"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -32,7 +33,7 @@ func mustParse(t *testing.T, text string) *decision.Set {
 func linted(text string) []string {
 	var list []string
 	for _, d := range lint.Lint("f", []byte(text), lint.Options{}) {
-		list = append(list, string(d.Severity)+" "+d.String())
+		list = append(list, d.Severity+" "+d.String())
 	}
 	return list
 }
@@ -297,8 +298,8 @@ func TestClientStreamsAreNotHedged(t *testing.T) {
 		text := "methodConfig: [{name: [" + row[0] + "], idempotency: ASSUME, " + row[1] + "}]"
 		var got []string
 		for _, d := range lint.Lint("f", []byte(text), lint.Options{}) {
-			if d.Severity == policy.SeverityWarning {
-				got = append(got, string(d.Severity)+" "+d.String())
+			if d.Severity == document.SeverityWarning {
+				got = append(got, d.Severity+" "+d.String())
 			}
 		}
 		if want := slices.DeleteFunc([]string{row[2]}, func(s string) bool { return s == "" }); !slices.Equal(got, want) {
@@ -367,7 +368,7 @@ func TestLintUnseen(t *testing.T) {
 		"stagger's jitter": {"f.json", entry(strings.Replace(retries, "{", `{"jitter": "EQUAL", `, 1)), true},
 	} {
 		got := slices.ContainsFunc(lint.Lint(row.file, []byte(row.text), lint.Options{}), func(d policy.Diagnostic) bool {
-			return d.Severity == policy.SeverityNote && strings.Contains(d.Message, "interceptor.WithServiceConfig")
+			return d.Severity == document.SeverityNote && strings.Contains(d.Message, "interceptor.WithServiceConfig")
 		})
 		if got != row.want {
 			t.Errorf("%s: noted %v; want %v", name, got, row.want)

@@ -96,7 +96,7 @@ func drawSpec(d *draws) policy.Spec {
 		spec.IdempotencyKey = "key"
 	}
 	if d.odds(25) {
-		spec.Admission = policy.AdmissionRefuse
+		spec.Admission = true
 	}
 	return spec
 }

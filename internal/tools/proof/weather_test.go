@@ -88,7 +88,7 @@ func (w *weather) rage(ctx context.Context, t *testing.T) {
 	for round := 0; ctx.Err() == nil; round++ {
 		spec := w.spec
 		if round%3 == 1 { // admission comes and goes while calls run
-			spec.Admission = policy.AdmissionNone
+			spec.Admission = false
 		}
 		if err := w.retrier.Reload(w.set(t, spec)); err != nil {
 			w.add("reload: %v", err)

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 	"google.golang.org/protobuf/types/descriptorpb"
 
+	"github.com/stagger-go/stagger/internal/document"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -42,7 +43,7 @@ func LoadDescriptors(path string) (*protoregistry.Files, error) {
 // parseDescriptors reads a descriptor set. file is the name that diagnostics show.
 func parseDescriptors(file string, data []byte) (*protoregistry.Files, error) {
 	refuse := func(format string, args ...any) (*protoregistry.Files, error) {
-		return nil, &policy.Error{Diagnostics: []policy.Diagnostic{{Severity: policy.SeverityError, File: file, Message: fmt.Sprintf(format, args...)}}}
+		return nil, &policy.Error{Diagnostics: []policy.Diagnostic{{Severity: document.SeverityError, File: file, Message: fmt.Sprintf(format, args...)}}}
 	}
 	if len(data) > maxSetBytes {
 		return refuse("is larger than %d bytes (64 MiB); leave out what the program does not call, with buf build --path", maxSetBytes)

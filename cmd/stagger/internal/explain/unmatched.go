@@ -29,7 +29,7 @@ func unmatched(file string, data []byte, set *decision.Set, known cli.API) []pol
 		if message == "" {
 			continue
 		}
-		d := policy.Diagnostic{Severity: policy.SeverityWarning, File: file, Field: "name", Value: p.Name(), Message: message}
+		d := policy.Diagnostic{Severity: document.SeverityWarning, File: file, Field: "name", Value: p.Name(), Message: message}
 		if i < len(at) {
 			d.Line, d.Column = at[i].Line, at[i].Column
 			d.Field = fmt.Sprintf("methodConfig[%d].name[%d]", at[i].entry, at[i].name)

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
-	"github.com/stagger-go/stagger/policy"
+	"github.com/stagger-go/stagger/internal/document"
 )
 
 const help = `Check policy files: all errors at once, with line, column and remedy, and advice about
@@ -88,16 +88,16 @@ func Command() *cobra.Command {
 }
 
 func judge(reports []report, strict bool) error {
-	found := map[policy.Severity]int{}
+	found := map[string]int{}
 	for _, d := range all(reports) {
 		found[d.Severity]++
 	}
-	switch errs := found[policy.SeverityError]; {
+	switch errs := found[document.SeverityError]; {
 	case errs == 1:
 		return errors.New("1 error")
 	case errs > 0:
 		return fmt.Errorf("%d errors", errs)
-	case strict && found[policy.SeverityWarning] > 0:
+	case strict && found[document.SeverityWarning] > 0:
 		return errors.New("there is advice, and --strict is set")
 	default:
 		return nil

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
+	"github.com/stagger-go/stagger/internal/document"
 	"github.com/stagger-go/stagger/internal/tools/report/terminal"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -26,11 +27,11 @@ func all(reports []report) []policy.Diagnostic {
 
 func asText(w io.Writer, reports []report) error {
 	colours := terminal.StyleOf(w)
-	paint := map[policy.Severity]func(string) string{
-		policy.SeverityError: colours.Error, policy.SeverityWarning: colours.Warning, policy.SeverityNote: colours.Faint,
+	paint := map[string]func(string) string{
+		document.SeverityError: colours.Error, document.SeverityWarning: colours.Warning, document.SeverityNote: colours.Faint,
 	}
 	for _, d := range all(reports) {
-		if _, err := fmt.Fprintln(w, paint[d.Severity](string(d.Severity)+":"), d); err != nil {
+		if _, err := fmt.Fprintln(w, paint[d.Severity](d.Severity+":"), d); err != nil {
 			return err
 		}
 	}
@@ -59,8 +60,8 @@ func asGitHub(w io.Writer, reports []report) error {
 	data := strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A")
 	property := strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C")
 	for _, d := range all(reports) {
-		severity := string(d.Severity)
-		if d.Severity == policy.SeverityNote {
+		severity := d.Severity
+		if d.Severity == document.SeverityNote {
 			severity = "notice"
 		}
 		text := d

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/document"
 	"github.com/stagger-go/stagger/internal/tools/lint"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -45,9 +46,9 @@ func unreadable(err error) []policy.Diagnostic {
 		return wrong.Diagnostics
 	}
 	if at, ok := errors.AsType[*fs.PathError](err); ok {
-		return []policy.Diagnostic{{Severity: policy.SeverityError, File: at.Path, Message: "cannot be read: " + at.Err.Error()}}
+		return []policy.Diagnostic{{Severity: document.SeverityError, File: at.Path, Message: "cannot be read: " + at.Err.Error()}}
 	}
-	return []policy.Diagnostic{{Severity: policy.SeverityError, Message: "cannot be read: " + err.Error()}}
+	return []policy.Diagnostic{{Severity: document.SeverityError, Message: "cannot be read: " + err.Error()}}
 }
 
 // maxDepth is more layers than real chains have.
@@ -60,7 +61,7 @@ func (r *report) amplify(depth int) {
 	}
 	for _, p := range r.set.Policies() {
 		if n := min(p.MaxAttempts(), r.set.Config().MaxAttemptsLimit); n > 1 {
-			r.diagnostics = append(r.diagnostics, policy.Diagnostic{Severity: policy.SeverityNote, File: r.file, Field: p.Name(), Message: fmt.Sprintf(
+			r.diagnostics = append(r.diagnostics, policy.Diagnostic{Severity: document.SeverityNote, File: r.file, Field: p.Name(), Message: fmt.Sprintf(
 				"a chain of %d layers sends up to %.0f requests to the lowest for one call; with the server interceptor in each layer, %d",
 				depth, math.Pow(float64(n), float64(depth)), n)})
 		}

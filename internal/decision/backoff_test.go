@@ -1,23 +1,17 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package policy_test
+package decision_test
 
 import (
-	"fmt"
 	"math"
 	"testing"
 	"time"
 
 	"pgregory.net/rapid"
 
+	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/policy"
-)
-
-const (
-	ms = time.Millisecond
-	// almostOne is the largest chance that can be drawn.
-	almostOne = 1 - 1.0/(1<<53)
 )
 
 // Each row is a formula of docs/backoff.md at its edges: random number 0, one half, and the largest.
@@ -73,7 +67,7 @@ func TestBackoffDelay(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
-			if got := row.backoff.Delay(row.retry, row.previous, row.r); got != row.want {
+			if got := decision.Delay(row.backoff, row.retry, row.previous, row.r); got != row.want {
 				t.Errorf("Delay(%d, %v, %v) = %v; want %v", row.retry, row.previous, row.r, got, row.want)
 			}
 		})
@@ -99,20 +93,12 @@ func TestBackoffBounds(t *testing.T) {
 		retry := rapid.IntRange(-1, math.MaxInt).Draw(t, "retry")
 		previous := time.Duration(rapid.Int64().Draw(t, "previous"))
 		r := rapid.Float64Range(0, almostOne).Draw(t, "r")
-		got, limit := b.Delay(retry, previous, r), float64(b.Max)
+		got, limit := decision.Delay(b, retry, previous, r), float64(b.Max)
 		if b.Jitter == policy.JitterProportional {
 			limit *= 1.2
 		}
 		if got < 0 || float64(got) > limit*(1+1e-12) {
-			t.Fatalf("%+v.Delay(%d, %v, %v) = %v; want 0 to %v", b, retry, previous, r, got, time.Duration(limit))
+			t.Fatalf("%+v, Delay(%d, %v, %v) = %v; want 0 to %v", b, retry, previous, r, got, time.Duration(limit))
 		}
 	})
-}
-
-func ExampleBackoff_Delay() {
-	b := policy.Backoff{Initial: 50 * time.Millisecond, Max: 2 * time.Second, Multiplier: 2}
-	for retry := range 8 {
-		fmt.Print(b.Delay(retry, 0, 0.5), " ")
-	}
-	// Output: 25ms 50ms 100ms 200ms 400ms 800ms 1s 1s
 }

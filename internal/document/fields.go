@@ -1,0 +1,355 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package document
+
+import (
+	"cmp"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Fields reads the keys of an object: one function names each key once, with the variable of its value. A value that does not fit
+// is reported, and the variable keeps its value.
+type Fields struct {
+	*Report
+
+	path  string
+	node  *Node
+	known []string // keys that were asked for
+	oneOf []string // of them, those that exclude each other
+}
+
+// Read calls keys for the object n, and reports the keys that it does not name. It reports n if that is not an object.
+func (r *Report) Read(path string, n *Node, keys func(*Fields)) {
+	f := &Fields{Report: r, path: path, node: n, known: make([]string, 0, 8)}
+	if n.Kind != Object {
+		f.node = new(Node)
+		keys(f)
+		r.Misfit(path, n, "must be a map of keys such as "+f.known[0])
+		return
+	}
+	keys(f)
+	for _, e := range n.Entries {
+		if !slices.Contains(f.known, e.Key) {
+			f.unknown(e)
+		}
+	}
+}
+
+// Known returns the keys that a function names.
+func Known(keys func(*Fields)) []string {
+	f := &Fields{Report: new(Report), node: new(Node)}
+	keys(f)
+	return f.known
+}
+
+// unknown reports a key. If it resembles a known one, that is not reported as missing as well.
+func (f *Fields) unknown(e Entry) {
+	merge, near := e.Key == "<<", Nearest(e.Key, f.known)
+	f.ErrorAt(e.At, Under(f.path, e.Key), "unknown key; %s", Lazy(func() string {
+		if merge {
+			return merging
+		}
+		if f.Elsewhere != nil && near == "" {
+			if hint := f.Elsewhere(e.Key); hint != "" {
+				return hint
+			}
+		}
+		return Suggest(e.Key, f.known)
+	}))
+	f.Skip(Under(f.path, e.Key))
+	for _, key := range f.known {
+		// One that may replace others does not make all of them missing.
+		meant := merge || key == near || near == "" && slices.Contains(f.oneOf, key)
+		if meant && f.node.Get(key) == nil {
+			f.Skip(Under(f.path, key))
+		}
+	}
+}
+
+// OneOf names keys of which only one may be present, and returns the first of them that is, or "". The hint ends the message about
+// a second one.
+func (f *Fields) OneOf(hint string, keys ...string) string {
+	f.oneOf = keys
+	first, present := "", ""
+	for _, e := range f.node.Entries {
+		switch {
+		case !slices.Contains(keys, e.Key):
+		case first == "":
+			first, present = e.Key, e.Key
+		default:
+			f.ErrorAt(e.At, Under(f.path, e.Key), "is given together with %s: keep one of the two%s", first, hint)
+			if slices.Index(keys, e.Key) < slices.Index(keys, present) {
+				present = e.Key
+			}
+		}
+	}
+	return present
+}
+
+// Value returns the value of a key and its path, or nil if it is absent.
+func (f *Fields) Value(key string) (n *Node, path string) {
+	if !slices.Contains(f.known, key) {
+		f.known = append(f.known, key)
+	}
+	if n = f.node.Get(key); n != nil {
+		path = Under(f.path, key)
+	}
+	return n, path
+}
+
+// of returns the value of a key if it is of the kind, else nil. It reports a value of another kind.
+func (f *Fields) of(key string, kind Kind, want string) (n *Node, path string) {
+	n, path = f.Value(key)
+	if n != nil && n.Kind != kind {
+		f.Misfit(path, n, want)
+		return nil, path
+	}
+	return n, path
+}
+
+// Text reads a string.
+func (f *Fields) Text(key string, to *string) {
+	if n, _ := f.of(key, Text, "must be a string; put it in quotes"); n != nil {
+		*to = n.Text
+	}
+}
+
+// Bool reads true or false.
+func (f *Fields) Bool(key string, to *bool) {
+	if n, _ := f.of(key, Bool, "must be true or false, without quotes"); n != nil {
+		*to = n.IsTrue()
+	}
+}
+
+// Number reads a number.
+func (f *Fields) Number(key string, to *float64) {
+	if n, path := f.Value(key); n != nil {
+		if v, ok := f.number(path, n); ok {
+			*to = v
+		}
+	}
+}
+
+// Int reads a whole number of at most 32 bits, which may be negative.
+func (f *Fields) Int(key string, to *int) {
+	n, path := f.of(key, Number, "must be a whole number, without quotes")
+	if n == nil {
+		return
+	}
+	if !jsonInteger.MatchString(n.Text) {
+		f.Misread(path, n, "must be a whole number, written without point, exponent or prefix")
+		return
+	}
+	v, err := strconv.ParseInt(n.Text, 10, 64)
+	if err != nil || v < math.MinInt32 || v > math.MaxUint32 {
+		f.Misread(path, n, "must be a whole number from 0 to %d", uint32(math.MaxUint32))
+		return
+	}
+	*to = int(min(v, math.MaxInt)) // no message and no call gets that far where an int has 32 bits
+}
+
+// Duration reads seconds with their unit.
+func (f *Fields) Duration(key string, to *time.Duration) {
+	if n, path := f.Value(key); n != nil {
+		if v, ok := f.duration(path, n); ok {
+			*to = v
+		}
+	}
+}
+
+// Optional reads a value by a method of f. The pointer stays nil if the key is absent.
+func Optional[T any](key string, to **T, f *Fields, read func(f *Fields, key string, to *T)) {
+	if n, _ := f.Value(key); n != nil {
+		*to = new(T)
+	}
+	var none T
+	read(f, key, cmp.Or(*to, &none))
+}
+
+// Word reads one of some words, in upper or lower case.
+func Word[T ~string](f *Fields, key string, to *T, words ...T) {
+	n, path := f.Value(key)
+	if n == nil {
+		return
+	}
+	list := Strings(words...)
+	if n.Kind != Text {
+		f.Misfit(path, n, "must be "+OneOf(list))
+		return
+	}
+	for _, word := range words {
+		if strings.EqualFold(n.Text, string(word)) {
+			*to = word
+			return
+		}
+	}
+	f.Misread(path, n, "%s", Lazy(func() string { return Suggest(n.Text, list) }))
+}
+
+// Strings returns words as strings.
+func Strings[T ~string](words ...T) []string {
+	list := make([]string, len(words))
+	for i, word := range words {
+		list[i] = string(word)
+	}
+	return list
+}
+
+// Object reads an object, and reports whether the key is present.
+func (f *Fields) Object(key string, keys func(*Fields)) bool {
+	n, path := f.Value(key)
+	if n != nil {
+		f.Read(path, n, keys)
+	}
+	return n != nil
+}
+
+// List calls item for each value of a list.
+func (f *Fields) List(key string, item func(path string, n *Node)) {
+	n, path := f.of(key, List, "must be a list, in brackets or one entry a line after a dash")
+	if n == nil {
+		return
+	}
+	for i, value := range n.Items {
+		item(Item(path, i), value)
+	}
+}
+
+// Plain returns a value as encoding/json decodes it. It reports what JSON cannot represent.
+func (r *Report) Plain(path string, n *Node) any {
+	switch n.Kind {
+	case Object:
+		object := make(map[string]any, len(n.Entries))
+		for _, e := range n.Entries {
+			if e.merge {
+				r.ErrorAt(e.At, Under(path, e.Key), merging)
+				continue
+			}
+			object[e.Key] = r.Plain(Under(path, e.Key), e.Value)
+		}
+		return object
+	case List:
+		list := make([]any, len(n.Items))
+		for i, value := range n.Items {
+			list[i] = r.Plain(Item(path, i), value)
+		}
+		return list
+	case Number:
+		v, _ := r.number(path, n)
+		return v
+	case Bool:
+		return n.IsTrue()
+	case Text:
+		return n.Text
+	default:
+		return nil
+	}
+}
+
+// The numbers of JSON, and the integers of gRFC A6. YAML has more forms, such as 0x10 and 1_000, that other readers do not
+// share.
+var (
+	jsonNumber  = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?$`)
+	jsonInteger = regexp.MustCompile(`^-?(0|[1-9][0-9]*)$`)
+)
+
+const notJSONNumber = "must be a finite decimal number as in JSON, such as 1.5"
+
+// IsTrue returns the value of a boolean, which in YAML may also be True or TRUE.
+func (n *Node) IsTrue() bool { return strings.EqualFold(n.Text, "true") }
+
+func (r *Report) number(path string, n *Node) (float64, bool) {
+	if n.Kind != Number {
+		r.Misfit(path, n, "must be a number, without quotes")
+		return 0, false
+	}
+	if !jsonNumber.MatchString(n.Text) {
+		r.Misread(path, n, notJSONNumber)
+		return 0, false
+	}
+	v, err := strconv.ParseFloat(n.Text, 64)
+	mantissa, _, _ := strings.Cut(strings.ToLower(n.Text), "e")
+	if err != nil || v == 0 && strings.ContainsAny(mantissa, "123456789") {
+		r.Misread(path, n, "is beyond the range of a double")
+		return 0, false
+	}
+	return v, true
+}
+
+// protoDuration is the JSON form of google.protobuf.Duration.
+var protoDuration = regexp.MustCompile(`^(-?)([0-9]+)(?:\.([0-9]{1,9}))?s$`)
+
+func (r *Report) duration(path string, n *Node) (time.Duration, bool) {
+	const form = `must be seconds with at most nine decimals and an "s", such as "0.05s"`
+	if n.Kind == Number && jsonNumber.MatchString(n.Text) {
+		milliseconds := ""
+		if ms, err := strconv.ParseUint(n.Text, 10, 32); err == nil && ms >= 100 {
+			milliseconds = `, or "` + FormatDuration(time.Duration(ms)*time.Millisecond) + `" if it is in milliseconds`
+		}
+		r.Misread(path, n, `must have its unit: "%ss"%s`, Shorten(n.Text), milliseconds)
+		return 0, false
+	}
+	if n.Kind != Text {
+		r.Misfit(path, n, form)
+		return 0, false
+	}
+	parts := protoDuration.FindStringSubmatch(n.Text)
+	if parts == nil {
+		r.Misread(path, n, "%s", cmp.Or(meant(n.Text), form))
+		return 0, false
+	}
+	t, ok := seconds(parts[2], parts[3])
+	if !ok {
+		r.Misread(path, n, "must be at most %ds, 292 years", MaxSeconds)
+		return 0, false
+	}
+	if parts[1] != "" {
+		t = -t
+	}
+	return t, true
+}
+
+// MaxSeconds is the limit of a time.Duration with any fraction; a protobuf Duration holds more.
+const MaxSeconds = math.MaxInt64/int64(time.Second) - 1
+
+// seconds converts the digits before and after the point.
+func seconds(whole, fraction string) (time.Duration, bool) {
+	s, err := strconv.ParseInt(whole, 10, 64)
+	if err != nil || s > MaxSeconds {
+		return 0, false
+	}
+	nanos, err := strconv.ParseInt((fraction + "000000000")[:9], 10, 64)
+	return time.Duration(s)*time.Second + time.Duration(nanos), err == nil
+}
+
+// tooFine matches digits that Go would round to nanoseconds.
+var tooFine = regexp.MustCompile(`\.[0-9]{10}`)
+
+// meant returns what to write instead of a duration in Go's form, or "" if text is not one.
+func meant(text string) string {
+	d, err := time.ParseDuration(text)
+	if err != nil || d == 0 || tooFine.MatchString(text) {
+		return ""
+	}
+	return `must be in seconds: "` + FormatDuration(d) + `"`
+}
+
+// FormatDuration returns a duration in the form that documents use.
+func FormatDuration(d time.Duration) string {
+	sign := ""
+	u := uint64(d)
+	if d < 0 {
+		sign, u = "-", -u
+	}
+	s := strconv.FormatUint(u/1e9, 10)
+	if nanos := u % 1e9; nanos > 0 {
+		s += "." + strings.TrimRight(strconv.FormatUint(1e9+nanos, 10)[1:], "0")
+	}
+	return sign + s + "s"
+}

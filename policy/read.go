@@ -1,0 +1,305 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"slices"
+	"strings"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/balance"
+	"github.com/stagger-go/stagger/internal/codename"
+	"github.com/stagger-go/stagger/internal/defaults"
+	"github.com/stagger-go/stagger/internal/document"
+)
+
+// readFile reads a file's keys, in the order of the schema (proto/stagger/policy/v1). What a value may be is checked later, for
+// configs in Go as well.
+func (c *Config) readFile(f *document.Fields) {
+	f.Text("loadBalancingPolicy", &c.channel.policy)
+	f.List("methodConfig", func(path string, n *document.Node) {
+		var m MethodConfig
+		f.Read(path, n, func(f *document.Fields) { m.read(f, path) })
+		c.Methods = append(c.Methods, m)
+	})
+	var throttling budget.ThrottleConfig
+	if f.Object("retryThrottling", readThrottle(&throttling)) {
+		c.Throttling = &throttling
+	}
+	c.channel.read(f)
+	f.List("budgets", func(path string, n *document.Node) {
+		var b BudgetSpec
+		f.Read(path, n, func(f *document.Fields) { b.read(f, path) })
+		c.Budgets = append(c.Budgets, b)
+	})
+	document.Word(f, "idempotency", &c.Idempotency, idempotencies...)
+	f.Int("maxWaiting", &c.MaxWaiting)
+	document.Word(f, "mode", &c.Mode, modes...)
+	document.Optional("percent", &c.Percent, f, (*document.Fields).Number)
+	f.Int("maxAttemptsLimit", &c.MaxAttemptsLimit)
+}
+
+// belongs returns where a key belongs that another object has, or "".
+func belongs(key string) string {
+	for _, object := range []struct {
+		name string
+		keys func(*document.Fields)
+	}{
+		{"at the top of the file", func(f *document.Fields) { new(Config).readFile(f) }},
+		{"in methodConfig", func(f *document.Fields) { new(MethodConfig).read(f, "") }},
+		{"in retryPolicy", func(f *document.Fields) { new(RetrySpec).read(f, "") }},
+		{"in hedgingPolicy", new(HedgeSpec).read},
+	} {
+		if slices.Contains(document.Known(object.keys), key) {
+			return "belongs " + object.name
+		}
+	}
+	return ""
+}
+
+func (m *MethodConfig) read(f *document.Fields, path string) {
+	f.List("name", func(path string, n *document.Node) {
+		m.Names = append(m.Names, readName(f.Report, path, n))
+	})
+	document.Optional("waitForReady", &m.WaitForReady, f, (*document.Fields).Bool)
+	f.Duration("timeout", &m.Timeout)
+	document.Optional("maxRequestMessageBytes", &m.MaxRequestBytes, f, (*document.Fields).Int)
+	document.Optional("maxResponseMessageBytes", &m.MaxResponseBytes, f, (*document.Fields).Int)
+	var (
+		retry     RetrySpec
+		hedge     HedgeSpec
+		admission string
+	)
+	if f.Object("retryPolicy", func(f *document.Fields) { retry.read(f, path+".retryPolicy") }) {
+		m.Retry = &retry
+	}
+	if f.Object("hedgingPolicy", hedge.read) {
+		m.Hedge = &hedge
+	}
+	if f.OneOf("; gRPC for Go would ignore hedgingPolicy", "retryPolicy", "hedgingPolicy") == "retryPolicy" {
+		m.Hedge = nil
+	}
+	document.Word(f, "idempotency", &m.Idempotency, idempotencies...)
+	if f.Object("idempotencyKey", func(f *document.Fields) { f.Text("header", &m.IdempotencyKey) }) && !f.Written(path+".idempotencyKey.header") {
+		m.IdempotencyKey = defaults.IdempotencyHeader
+	}
+	document.Word(f, "mode", &m.Mode, modes...)
+	document.Optional("percent", &m.Percent, f, (*document.Fields).Number)
+	document.Word(f, "admission", &admission, "NONE", "REFUSE")
+	m.Admission = admission == "REFUSE"
+	document.Word(f, "criticality", &m.Criticality, criticalities...)
+}
+
+// readName returns a name as a path. If it reports the name, checkNames can tell the path from a valid one.
+func readName(report *document.Report, path string, n *document.Node) string {
+	var service, method string
+	report.Read(path, n, func(f *document.Fields) {
+		nameText(f, "service", &service)
+		nameText(f, "method", &method)
+	})
+	if service == "" && method != "" {
+		report.Errorf(path+".service", "", "must be the full name of the service of method %q", method)
+	}
+	if strings.Contains(service, "/") {
+		report.Errorf(path+".service", service, "must be a full name such as acme.orders.v1.OrderService, without slashes")
+	}
+	if strings.Contains(method, "/") {
+		report.Errorf(path+".method", method, "must be a method's name such as GetOrder, without slashes")
+	}
+	if service == "" && method == "" {
+		return "/"
+	}
+	return "/" + service + "/" + method
+}
+
+// nameText reads a string that may be null for gRPC (service_config.proto). Elsewhere a key without a value is probably a mistake.
+func nameText(f *document.Fields, key string, to *string) {
+	if n, _ := f.Value(key); n == nil || n.Kind != document.Null {
+		f.Text(key, to)
+	}
+}
+
+func (r *RetrySpec) read(f *document.Fields, path string) {
+	var growth, onTimeout, commitOn, firstRetry string
+	f.Int("maxAttempts", &r.MaxAttempts)
+	r.Backoff.read(f, path, &growth)
+	r.Codes = readCodes(f, "retryableStatusCodes")
+	f.Duration("perAttemptTimeout", &r.PerAttemptTimeout)
+	document.Word(f, "onAttemptTimeout", &onTimeout, "RETRY", "HEDGE")
+	r.CancelOnTimeout = onTimeout == "RETRY"
+	readBudgetName(f, &r.Budget)
+	document.Word(f, "commitOn", &commitOn, "SEEN", "HEADERS")
+	r.CommitOnHeaders = commitOn == "HEADERS"
+	f.Duration("maxPushback", &r.MaxPushback)
+	f.Duration("minAttemptTime", &r.MinAttemptTime)
+	f.List("perCode", func(item string, n *document.Node) {
+		var own CodeSpec
+		if len(r.PerCode) > int(maxCode) {
+			return // reported below
+		}
+		f.Read(item, n, func(f *document.Fields) { own.read(f, path, item, r.Backoff, growth) })
+		r.PerCode = append(r.PerCode, own)
+	})
+	if len(r.PerCode) > int(maxCode) {
+		f.Errorf(path+".perCode", nil, "must have at most %d entries, since no code may be in two", maxCode)
+		r.PerCode = nil
+	}
+	document.Word(f, "chain", &r.Chain, chains...)
+	document.Optional("waitForReadyOnRetry", &r.WaitForReadyOnRetry, f, (*document.Fields).Bool)
+	f.Duration("maxConnectionWait", &r.MaxConnectionWait)
+	document.Word(f, "firstRetry", &firstRetry, "BACKOFF", "AT_ONCE")
+	r.FirstRetryAtOnce = firstRetry == "AT_ONCE"
+	if f.Duration("perAttemptRecvTimeout", &r.PerAttemptTimeout); f.Written(path + ".perAttemptRecvTimeout") {
+		if f.Written(path + ".perAttemptTimeout") {
+			f.Errorf(path+".perAttemptRecvTimeout", r.PerAttemptTimeout, "means the same as perAttemptTimeout: keep one of the two")
+		}
+		r.CancelOnTimeout = onTimeout != "HEDGE"
+	}
+}
+
+// read reads a backoff. growth is that of keys that are absent, and is set to the one that applies.
+func (b *Backoff) read(f *document.Fields, path string, growth *string) {
+	f.Duration("initialBackoff", &b.Initial)
+	f.Duration("maxBackoff", &b.Max)
+	f.Number("backoffMultiplier", &b.Multiplier)
+	document.Word(f, "growth", growth, "EXPONENTIAL", "LINEAR", "FIXED")
+	document.Word(f, "jitter", &b.Jitter, jitters...)
+	b.Linear = *growth == "LINEAR"
+	// Fixed is exponential growth by 1. It would mean something else to gRPC.
+	if *growth == "FIXED" && b.Multiplier != 1 && b.Multiplier > 0 {
+		f.Errorf(path+".backoffMultiplier", b.Multiplier, "must be 1 with growth FIXED, so that gRPC reads the same")
+	}
+}
+
+// read reads the settings of codes. Missing settings of the backoff are those of the policy's, b.
+func (c *CodeSpec) read(f *document.Fields, policy, path string, b Backoff, growth string) {
+	c.Codes = readCodes(f, "codes")
+	f.Int("maxAttempts", &c.MaxAttempts)
+	own, absent := b, 0
+	own.read(f, path, &growth)
+	for _, key := range backoffKeys {
+		if field := path + "." + key; !f.Written(field) {
+			f.Inherit(field, policy+"."+key)
+			absent++
+		}
+	}
+	if own != b || absent < len(backoffKeys) {
+		c.Backoff = &own
+	}
+	f.Number("costFactor", &c.CostFactor)
+	f.Bool("onlyWithServerDelay", &c.OnlyWithServerDelay)
+}
+
+var backoffKeys = []string{"initialBackoff", "maxBackoff", "backoffMultiplier"}
+
+func (h *HedgeSpec) read(f *document.Fields) {
+	f.Int("maxAttempts", &h.MaxAttempts)
+	f.Duration("hedgingDelay", &h.Delay)
+	h.NonFatal = readCodes(f, "nonFatalStatusCodes")
+	f.Object("hedgingQuantile", func(f *document.Fields) {
+		f.Number("quantile", &h.Quantile)
+		f.Duration("min", &h.MinDelay)
+		f.Duration("max", &h.MaxDelay)
+	})
+	readBudgetName(f, &h.Budget)
+	f.Duration("maxPushback", &h.MaxPushback)
+	f.Duration("minAttemptTime", &h.MinAttemptTime)
+	f.Duration("maxConnectionWait", &h.MaxConnectionWait)
+}
+
+func readBudgetName(f *document.Fields, to *string) {
+	if n, path := f.Value("budget"); n != nil && n.Kind == document.Object {
+		f.Misfit(path, n, `must be the name of a budget, which the file declares at its top: `+
+			`budgets: [{name: orders, ratio: {percent: 10}}]; or NONE`)
+		return
+	}
+	f.Text("budget", to)
+}
+
+func (b *BudgetSpec) read(f *document.Fields, path string) {
+	f.Text("name", &b.Name)
+	document.Word(f, "scope", &b.Scope, scopes...)
+	var (
+		ratio      = budget.DefaultRatio()
+		throttle   budget.ThrottleConfig
+		concurrent = budget.ConcurrentConfig(balance.DefaultConcurrent())
+		refund     = budget.RefundConfig(balance.DefaultRefund())
+	)
+	f.Object("ratio", func(f *document.Fields) {
+		f.Number("percent", &ratio.Percent)
+		f.Number("minPerSecond", &ratio.MinPerSecond)
+		f.Duration("window", &ratio.Window)
+		f.Number("timeoutCost", &ratio.TimeoutCost)
+		f.Number("timeoutBonus", &ratio.TimeoutBonus)
+		f.Number("hedgeCost", &ratio.HedgeCost)
+		if field := path + ".ratio.hedgeCost"; ratio.HedgeCost == 0 && f.Written(field) {
+			f.Errorf(field, 0, "must be 1 to 1000; without the key it is timeoutCost")
+		}
+	})
+	f.Object("throttle", readThrottle(&throttle))
+	f.Object("concurrent", func(f *document.Fields) {
+		f.Number("percent", &concurrent.Percent)
+		f.Int("min", &concurrent.Min)
+	})
+	f.Object("refund", func(f *document.Fields) {
+		f.Number("capacity", &refund.Capacity)
+		f.Number("retryCost", &refund.RetryCost)
+		f.Number("timeoutCost", &refund.TimeoutCost)
+		f.Number("success", &refund.Success)
+	})
+	b.Config = map[string]budget.Config{"ratio": ratio, "throttle": throttle, "concurrent": concurrent, "refund": refund}[f.OneOf("", balance.Names()...)]
+}
+
+func readThrottle(t *budget.ThrottleConfig) func(*document.Fields) {
+	return func(f *document.Fields) {
+		f.Int("maxTokens", &t.MaxTokens)
+		f.Number("tokenRatio", &t.TokenRatio)
+	}
+}
+
+func readCodes(f *document.Fields, key string) (list []codes.Code) {
+	f.List(key, func(path string, n *document.Node) {
+		if c, ok := readCode(f.Report, path, n); ok {
+			list = append(list, c)
+			if want := codename.Of(c); key == "retryableStatusCodes" && n.Kind == document.Text && n.Text != want {
+				f.Warnf(path, n.Text, "gRPC for Go refuses a service config with this spelling; write %s", want)
+			}
+		}
+	})
+	return sorted(list)
+}
+
+const aCode = "must be a status code's name such as UNAVAILABLE, or its number, 1 to 16"
+
+// readCode reads a status code by its name, in any case, or by its number.
+func readCode(report *document.Report, path string, n *document.Node) (codes.Code, bool) {
+	switch {
+	case n.Kind == document.Text && strings.EqualFold(n.Text, "OK") || n.Kind == document.Number && n.Text == "0":
+		report.Misread(path, n, notFailure)
+	case n.Kind == document.Number:
+		if c, ok := codename.Parse(n.Text); ok {
+			return c, true
+		}
+		report.Misread(path, n, aCode)
+	case n.Kind == document.Text:
+		names := codename.Failures()
+		if i := slices.IndexFunc(names, func(name string) bool { return strings.EqualFold(name, n.Text) }); i >= 0 {
+			return codes.Code(i + 1), true
+		}
+		if strings.EqualFold(n.Text, "CANCELED") {
+			return codes.Canceled, true
+		}
+		report.Misread(path, n, "%s", document.Lazy(func() string {
+			if near := document.Nearest(n.Text, names); near != "" {
+				return "did you mean " + near + "?"
+			}
+			return aCode
+		}))
+	default:
+		report.Misfit(path, n, aCode)
+	}
+	return codes.OK, false
+}
