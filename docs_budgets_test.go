@@ -65,7 +65,6 @@ type paid struct{ budget.Budget }
 
 func (paid) Off() policy.Reason                   { return "" }
 func (paid) Open() bool                           { return false }
-func (paid) LatencyUnknown() bool                 { return false }
 func (paid) SlowEverywhere(decision.Outcome) bool { return false }
 func (paid) Overloaded() bool                     { return false }
 func (paid) TakeSlot() bool                       { return true }

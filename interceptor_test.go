@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -92,13 +93,29 @@ func (s scene) tell(ctx context.Context, method string, opts ...grpc.CallOption)
 	if e, ok := errors.AsType[*interceptor.Error](err); ok {
 		end = fmt.Sprintf("%s, %v after %v: %s", status.Convert(err).Message(), status.Code(err), e.Elapsed, e.Reason)
 	}
-	var waits []time.Duration
-	for i, a := range s.Attempts() {
-		if i > 0 {
-			waits = append(waits, a.Time.Sub(s.Attempts()[i-1].Time))
+	var (
+		waits []time.Duration
+		last  time.Time
+	)
+	for _, a := range s.Attempts() {
+		if a.Method != method {
+			continue
 		}
+		if !last.IsZero() {
+			waits = append(waits, a.Time.Sub(last))
+		}
+		last = a.Time
 	}
 	return fmt.Sprint(end, ", ", waits)
+}
+
+// callOften makes calls of another method every 200 ms, in which the budget earns next to nothing.
+func (s scene) callOften(ctx context.Context) {
+	s.On(createOrder, testserver.OK())
+	for range 20 {
+		_ = s.conn.Invoke(ctx, createOrder, &emptypb.Empty{}, &emptypb.Empty{})
+		time.Sleep(200 * ms)
+	}
 }
 
 func TestCall(t *testing.T) {
@@ -108,6 +125,7 @@ func TestCall(t *testing.T) {
 	for name, row := range map[string]struct {
 		method   string        // "": GetOrder
 		deadline time.Duration // 0: an hour
+		others   bool          // other calls are answered at once
 		opts     []grpc.CallOption
 		script   script
 		want     string
@@ -129,11 +147,11 @@ func TestCall(t *testing.T) {
 			want:   "OK after 8.9s, [8.4s 500ms]",
 		},
 		"a slow attempt is given up for another": {
-			script: script{slow.Times(1), testserver.OK()},
-			want:   "OK after 1.05s, [1.05s]",
+			others: true, script: script{slow.Times(1), testserver.OK()},
+			want: "OK after 1.05s, [1.05s]",
 		},
 		"after a timeout an attempt costs five of the ten": {
-			deadline: 10 * time.Second, script: script{slow},
+			others: true, deadline: 10 * time.Second, script: script{slow},
 			want: "context deadline exceeded, DeadlineExceeded after 10s: budget_exhausted, [1.05s 1.1s]",
 		},
 		"the server's DEADLINE_EXCEEDED, while there is time": {
@@ -170,6 +188,11 @@ func TestCall(t *testing.T) {
 				s.On(method, row.script...)
 				ctx, cancel := context.WithTimeout(t.Context(), cmp.Or(row.deadline, time.Hour))
 				defer cancel()
+				if row.others {
+					var calls sync.WaitGroup
+					calls.Go(func() { s.callOften(ctx) })
+					defer calls.Wait()
+				}
 				if got := s.tell(ctx, method, row.opts...); got != row.want {
 					t.Errorf("%s\nwant %s", got, row.want)
 				}

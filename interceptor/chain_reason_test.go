@@ -61,8 +61,6 @@ func endings() []ending {
 	limited := with(func(s *policy.Spec) { s.Timeout = time.Second })
 	suppressed := with(func(s *policy.Spec) { s.Retry.Chain = policy.ChainSuppress })
 	slow := with(func(s *policy.Spec) { s.Timeout, s.Retry.PerAttemptTimeout = time.Second, 200*ms })
-	unknown := hedged(func(h *policy.HedgeSpec) { h.Quantile = 0.9 })
-	unknown.Methods[0].Timeout = time.Second
 	broke := with(func(s *policy.Spec) { s.Retry.Budget = "" })
 	mode := func(m policy.Mode, c policy.Config) policy.Config {
 		c.Mode = m
@@ -94,9 +92,8 @@ func endings() []ending {
 			return err
 		}, policy.ReasonChainStop, false},
 		{"after 1 attempt", retries, []interceptor.Option{withFuse(&fuse{limit: 1})}, answering(unavailable), policy.ReasonBreakerOpen, true},
-		{"of a call that hangs", unknown, nil, answering(testserver.Hang()), policy.ReasonLatencyUnknown, true},
 		{"an answer before it was slow", slow, nil, calls(func(t *testing.T, s scene) {
-			s.answers(t, get, text("").Delay(250*ms))
+			s.answersLate(t, get)
 			s.On(get, testserver.Hang())
 		}), policy.ReasonSlowEverywhere, true},
 		{"a queue", admitting(func(s *policy.Spec) { s.Timeout = time.Second }), nil, calls(func(t *testing.T, s scene) {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/stagger-go/stagger/internal/balance"
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/latency"
 	"github.com/stagger-go/stagger/internal/methods"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -105,6 +106,7 @@ const (
 	staticBytes = 4 << 20
 	otherBytes  = 1 << 20
 	slotBytes   = 1 << 10 // of a slot with its entry and record, without names
+	mostTargets = 1 << 10
 )
 
 // entryKey names a method at a target.
@@ -155,9 +157,10 @@ func (s *slot) runs() bool {
 // admission counts as running, and none that was used in the current second. So a flood of new names finds no place,
 // and its calls have no record.
 type entries struct {
-	mu     sync.Mutex // guards changes
-	static rows
-	others rows
+	mu       sync.Mutex // guards changes
+	static   rows
+	others   rows
+	outcomes map[string]*latency.Outcomes // by target, which methods with older records don't share; guarded by mu
 }
 
 // rows are slots.
@@ -228,7 +231,7 @@ func (t *entries) insertAs(key entryKey, s *slot, now time.Duration) *slot {
 		t.others.change(func(all map[entryKey]*slot) { delete(all, key) })
 	}
 	if s.record == nil {
-		s.record = new(methods.Method)
+		s.record = methods.New(t.outcomesOf(s.target))
 		s.touch(now) // another call may evict at once what was not used
 	}
 	if r.new == nil {
@@ -237,6 +240,17 @@ func (t *entries) insertAs(key entryKey, s *slot, now time.Duration) *slot {
 	r.new[key] = s
 	r.bytes += key.bytes()
 	return s
+}
+
+// outcomesOf returns the outcomes that the methods of a target share. t.mu must be held.
+func (t *entries) outcomesOf(target string) *latency.Outcomes {
+	if t.outcomes == nil || len(t.outcomes) >= mostTargets {
+		t.outcomes = map[string]*latency.Outcomes{}
+	}
+	if t.outcomes[target] == nil {
+		t.outcomes[target] = new(latency.Outcomes)
+	}
+	return t.outcomes[target]
 }
 
 // change copies the slots with the new ones, and applies edit, if not nil, to the copy. entries.mu must be held.

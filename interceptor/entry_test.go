@@ -6,6 +6,7 @@ package interceptor
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -133,6 +134,22 @@ func TestEntries_KeepsWhatRuns(t *testing.T) {
 	table.fill(mostOthers+1, 3*mostOthers, false, 3*time.Second)
 	if table.has(m) {
 		t.Error("a method that nobody uses is there for ever")
+	}
+}
+
+// Methods of one target share its outcomes, of which a bounded number is kept.
+func TestEntries_Outcomes(t *testing.T) {
+	t.Parallel()
+	var table entries
+	one := table.outcomesOf("one")
+	if one != table.outcomesOf("one") || one == table.outcomesOf("two") {
+		t.Error("outcomes are shared by others than those of one target")
+	}
+	for i := range 3 * mostTargets {
+		table.outcomesOf(strconv.Itoa(i))
+	}
+	if n := len(table.outcomes); n > mostTargets {
+		t.Errorf("outcomes of %d targets; want at most %d", n, mostTargets)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -22,22 +23,20 @@ func watchful(inPlace bool) policy.Config {
 	return config(retry)
 }
 
-// late is an answer that comes after the timeout, and before another attempt is sent.
-func late() testserver.Step { return text("slow").Delay(250 * ms) }
-
-// answers makes a call that is answered by a step.
+// answers makes a call with a second that is answered by a step.
 func (s scene) answers(t *testing.T, method string, step testserver.Step) {
 	t.Helper()
 	s.On(method, step)
-	_, _ = s.call(t.Context(), method)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	must.Get(s.call(ctx, method))(t)
 }
 
-// answersInTime makes calls that are answered just in time.
-func (s scene) answersInTime(t *testing.T, n int) {
+// answersLate makes a call that is answered fast, and one that is answered after its timeout, before another attempt is sent.
+func (s scene) answersLate(t *testing.T, method string) {
 	t.Helper()
-	for range n {
-		s.answers(t, get, text("").Delay(200*ms))
-	}
+	s.answers(t, method, text("").Delay(10*ms))
+	s.answers(t, method, text("slow").Delay(250*ms))
 }
 
 // hangs makes a call whose first attempt hangs, and returns what was decided then.
@@ -64,14 +63,14 @@ func TestSlowEverywhere(t *testing.T) {
 			want   policy.Reason
 		}{
 			"nothing was answered": {func(*testing.T, scene) {}, follows},
-			"slow":                 {func(t *testing.T, s scene) { s.answers(t, get, late()) }, slow},
-			"slow then 5 fast":     {func(t *testing.T, s scene) { s.answers(t, get, late()); s.answersInTime(t, 5) }, follows},
-			"another method":       {func(t *testing.T, s scene) { s.answers(t, create, late()) }, follows},
-			"reload":               {func(t *testing.T, s scene) { s.answers(t, get, late()); s.reload(t, watchful(inPlace)) }, slow},
+			"slow":                 {func(t *testing.T, s scene) { s.answersLate(t, get) }, slow},
+			"slow, long ago":       {func(t *testing.T, s scene) { s.answersLate(t, get); time.Sleep(time.Second) }, follows},
+			"another method":       {func(t *testing.T, s scene) { s.answersLate(t, create) }, slow},
+			"reload":               {func(t *testing.T, s scene) { s.answersLate(t, get); s.reload(t, watchful(inPlace)) }, slow},
 			"another connection": {func(t *testing.T, s scene) {
 				one := s
 				one.conn = s.Dial(t, s.retrier.DialOptions()...)
-				one.answers(t, get, late())
+				one.answersLate(t, get)
 			}, slow},
 		} {
 			t.Run(string(follows)+"/"+name, func(t *testing.T) {

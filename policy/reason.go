@@ -16,7 +16,6 @@ const (
 	ReasonFollowed          Reason = "followed"           // after this slow attempt another one was sent, which still runs
 	ReasonChainStop         Reason = "chain_stop"         // this call is part of an upstream caller's retry, and that caller is responsible for retrying
 	ReasonBreakerOpen       Reason = "breaker_open"       // the circuit is open
-	ReasonLatencyUnknown    Reason = "latency_unknown"    // too few answers of the method are known to judge that the attempt is slow
 	ReasonSlowEverywhere    Reason = "slow_everywhere"    // the last answers were slow as well: there is a queue
 	ReasonOverloaded        Reason = "overloaded"         // the service answers too slowly to answer the attempt in time
 	ReasonDeadlineTooClose  Reason = "deadline_too_close" // delay and attempt do not fit before the deadline

@@ -38,7 +38,6 @@ var why = map[string]string{
 	"cancelled":          "the caller has left",
 	"deadline_exceeded":  "the caller's deadline has passed",
 	"deadline_too_close": "the next attempt would have come too late",
-	"latency_unknown":    "too few answers are known to tell whether it is slow",
 	"non_retryable":      "the policy does not list the code",
 	"not_connected":      "the service was not back in time",
 	"not_idempotent":     "nothing declares the method idempotent",

@@ -63,7 +63,7 @@ func (c *Call) answered(a *attempt, accepted bool, at time.Duration) {
 	}
 	a.heard, a.heardIn = true, a.took(at)
 	if left := c.timeLeft(a.began); a.measures(at) {
-		c.ledger.answered(&a.held, at, Answer{Took: a.heardIn, Left: left, Limit: c.slowLimit(), Accepted: accepted})
+		c.ledger.answered(&a.held, at, Answer{Took: a.heardIn, Left: left, Limit: c.set.Policy.PerAttemptTimeout(), Accepted: accepted})
 	} else {
 		c.ledger.reportLost(&a.held, at, Lost{Left: left, Why: LostAnswered})
 	}
@@ -156,39 +156,24 @@ func (c *Call) setSlowAt(a *attempt) {
 // slowAfter returns the time after which an attempt is slow.
 func (c *Call) slowAfter() (after time.Duration, watched bool) {
 	if h := c.set.Policy.Hedge(); h != nil {
-		after, _ = c.hedgeAfter(h)
-		return after, !c.set.Alone
+		return c.hedgeAfter(h), !c.set.Alone
 	}
 	timeout := c.set.Policy.PerAttemptTimeout()
 	return timeout, timeout > 0
 }
 
-// hedgeAfter returns the delay of the next hedge, which is the latency quantile within its bounds, if known, and the median.
-func (c *Call) hedgeAfter(h *policy.HedgeSpec) (after, median time.Duration) {
-	var quantile time.Duration
-	if c.set.Method != nil {
-		median, quantile = c.set.Method.Usual()
+// hedgeAfter returns the delay of the next hedge: the latency quantile within its bounds, if known.
+func (c *Call) hedgeAfter(h *policy.HedgeSpec) (after time.Duration) {
+	if h.Quantile == 0 || c.set.Method == nil {
+		return h.Delay
 	}
-	if h.Quantile == 0 || quantile == 0 {
-		return h.Delay, median
+	quantile := c.set.Method.Quantile()
+	if quantile == 0 {
+		return h.Delay
 	}
 	after = max(quantile, h.MinDelay)
 	if h.MaxDelay > 0 {
 		after = min(after, h.MaxDelay)
 	}
-	return after, median
-}
-
-// slowLimit returns the latency above which an answer is slow, or 0 if none is. Hedges may be sent before half of the answers
-// arrive, which isn't a sign of a queue: for hedged methods, only answers that take twice as long as usual are slow.
-func (c *Call) slowLimit() time.Duration {
-	h := c.set.Policy.Hedge()
-	if h == nil {
-		return c.set.Policy.PerAttemptTimeout()
-	}
-	delay, median := c.hedgeAfter(h)
-	if delay == 0 || median == 0 {
-		return 0
-	}
-	return max(delay, 2*median)
+	return after
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/stagger-go/stagger/internal/balance"
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/latency"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -85,19 +86,17 @@ type Method interface {
 	Answered(now time.Duration, a Answer)        // at its first message, or at its end
 	Left(now time.Duration, l Lost)              // an attempt that has ended without an answer, or is no longer useful
 
-	Queued(now, left time.Duration) bool // an extra attempt would not be answered in time
-	// LastAnswers returns how many of the last five answers were slow, and long, for a call that was given this much time; Never: no
-	// deadline.
-	LastAnswers(now, given time.Duration) (slow, long int)
-	Usual() (median, quantile time.Duration) // of the latency; the quantile is the policy's; 0: unknown
+	Queued(now, left time.Duration) bool                // an extra attempt would not be answered in time
+	Evidence(now, given time.Duration) latency.Evidence // of the target, for a call that was given this much time; Never: no deadline
+	Quantile() time.Duration                            // of the latency, as the policy asks; 0: unknown
 }
 
 // Answer describes the answer to an attempt.
 type Answer struct {
 	Took     time.Duration
 	Left     time.Duration // time left of the call when the attempt began: the answer is long if it took much of that; Never: no deadline
+	Limit    time.Duration // the per-attempt timeout; 0: none
 	Running  int           // attempts when it was sent, as returned by Admit or Sent
-	Limit    time.Duration // it was slow if it took longer; 0: no answer is slow
 	Accepted bool          // a success: no error, nor a reply that means "not yet"
 }
 
@@ -176,7 +175,7 @@ type End struct {
 // leaves retries to the upstream caller ([policy.ReasonChainStop]).
 func (e *End) GaveUp() bool {
 	switch e.Reason {
-	case policy.ReasonPushbackStop, policy.ReasonBreakerOpen, policy.ReasonLatencyUnknown, policy.ReasonSlowEverywhere, policy.ReasonOverloaded,
+	case policy.ReasonPushbackStop, policy.ReasonBreakerOpen, policy.ReasonSlowEverywhere, policy.ReasonOverloaded,
 		policy.ReasonDeadlineTooClose, policy.ReasonTooManyWaiting, policy.ReasonBudgetExhausted, policy.ReasonNotConnected:
 		return true
 	case policy.ReasonAttemptsExhausted, policy.ReasonDeadlineExceeded:

@@ -346,7 +346,7 @@ const traces = `
 	0 start → panic, abort: over panicked, = 0; 10 wake |
 # retry breaker panics=S: a budget panics before the first attempt
 	0 start → panic, abort: over panicked, = 0 | S d:Unknown E-
-# quantile breaker panics=Usual: a latency panics before the first attempt
+# quantile breaker panics=Quantile: a latency panics before the first attempt
 	0 start → panic, abort: over panicked, = 0 | S d:Unknown E-
 # retry breaker panics=): a wait limit panics when the next attempt is sent
 	0 start → send 1; 10 end 1 UNAV → (retry), wake 60; 60 wake → panic, abort: over panicked, = 0
@@ -445,7 +445,7 @@ func TestEndGaveUp(t *testing.T) {
 		policy.ReasonAttemptsExhausted: {false, true}, policy.ReasonDeadlineExceeded: {false, true},
 	}
 	for _, reason := range []policy.Reason{
-		policy.ReasonPushbackStop, policy.ReasonBreakerOpen, policy.ReasonLatencyUnknown, policy.ReasonSlowEverywhere, policy.ReasonOverloaded,
+		policy.ReasonPushbackStop, policy.ReasonBreakerOpen, policy.ReasonSlowEverywhere, policy.ReasonOverloaded,
 		policy.ReasonDeadlineTooClose, policy.ReasonTooManyWaiting, policy.ReasonBudgetExhausted, policy.ReasonNotConnected,
 	} {
 		want[reason] = [2]bool{true, true}

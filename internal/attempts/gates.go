@@ -8,12 +8,12 @@ import (
 
 	"github.com/stagger-go/stagger/internal/balance"
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/latency"
 	"github.com/stagger-go/stagger/policy"
 )
 
-// longAnswers is how many of the last answers must be long to indicate a queue: all five, because a queue delays every request.
-// If a method is slow for one call in five, whatever the load, that hardly ever happens by chance.
-const longAnswers = 5
+// enoughResponses is how many must have come within a second before a reserve pays for an attempt beside a slow one.
+const enoughResponses = 3
 
 // gates answer the policy's checks for an event of a call: whether another attempt follows, and whether it may be sent.
 type gates struct {
@@ -46,24 +46,26 @@ func (g *gates) Allow() bool {
 	return g.err == nil
 }
 
-// LatencyUnknown implements [decision.Answers]. A delay of 0 always sends two requests, whatever their latency.
-func (g *gates) LatencyUnknown() bool {
-	h := g.call.set.Policy.Hedge()
-	if h == nil {
-		return false
-	}
-	delay, median := g.call.hedgeAfter(h)
-	return delay > 0 && median == 0
-}
-
 // SlowEverywhere implements [decision.Answers].
 func (g *gates) SlowEverywhere(out decision.Outcome) bool {
+	e, known := g.evidence()
+	return known && (e.Queue || out.TimedOut && e.Long)
+}
+
+// evidence returns what the target's last outcomes show, if there is a record of them.
+func (g *gates) evidence() (e latency.Evidence, known bool) {
 	m := g.call.set.Method
 	if m == nil {
-		return false
+		return e, false
 	}
-	slow, long := m.LastAnswers(g.at, g.call.timeLeft(g.call.began))
-	return long == longAnswers || out.TimedOut && slow > 0 && g.call.slowLimit() > 0
+	return m.Evidence(g.at, g.call.timeLeft(g.call.began)), true
+}
+
+// earnedOnly reports whether no reserve may pay for an attempt after out. Reserves of many small clients exceed what a service can
+// bear. So they pay for nothing in a queue, and for an attempt beside a slow one only while the service answers.
+func (g *gates) earnedOnly(out decision.Outcome) bool {
+	e, known := g.evidence()
+	return known && !out.Unsent && (e.Long || out.TimedOut && e.Responses < enoughResponses)
 }
 
 // Overloaded implements [decision.Overload].
@@ -93,7 +95,7 @@ func (g *gates) Fail() { g.call.set.Budget.Fail(g.at) }
 // Withdraw implements [decision.Budget]. A budget pays only for requests that a server sees: an unsent extra attempt passes its
 // permit to its successor, and an unsent first attempt makes its successor free.
 func (g *gates) Withdraw(out decision.Outcome, factor float64) bool {
-	charge := balance.Charge{Kind: balance.KindFailure, Factor: factor}
+	charge := balance.Charge{Kind: balance.KindFailure, Factor: factor, EarnedOnly: g.earnedOnly(out)}
 	switch {
 	case out.TimedOut && g.call.set.Policy.Hedge() != nil:
 		charge.Kind = balance.KindHedge

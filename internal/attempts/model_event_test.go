@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/latency"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -38,8 +39,7 @@ func newModel(list []*decision.Policy, call *Call, data []byte) *model {
 	if d.one(2) {
 		m.set.Method = modelMethod{w, d.one(2)}
 		w.quantile = at(d.roll(50))
-		w.slow, w.long = d.roll(3), d.roll(longAnswers+1)
-		w.median = at(d.roll(3)) // 0 in one of three cases
+		w.shows = latency.Evidence{Queue: d.one(6), Long: d.one(4), Responses: d.roll(2 * enoughResponses)}
 	}
 	if d.one(4) {
 		m.set.Breaker = modelBreaker{w}

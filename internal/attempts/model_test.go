@@ -124,8 +124,7 @@ func (m *model) unheard() int {
 //  14. The same events give the same steps.
 //  15. A call in OBSERVE has one attempt, no wait slot, and one decision to send another.
 //  16. An attempt's clock stands still while no call of the application waits, and a step says whether it wakes for that.
-//  17. A slow attempt of a hedged method gets a successor only if the usual latency is known, or the delay is 0.
-//  18. While all of the last answers are long, no attempt follows one that was sent.
+//  17. While all of the last outcomes are long, no attempt follows one that was sent; after one long response, none that is slow.
 func (m *model) check(step Step, by cancelled) {
 	wasOver := m.over
 	if wasOver && (len(step.Cancel) > 0 || step.Send != 0 || step.Wake != Never || step.Over || step.Decided != 0) {
@@ -194,15 +193,6 @@ func (m *model) checkSlow(step Step) {
 	}
 }
 
-// blind reports whether the method is hedged after a delay, and its usual latency is unknown.
-func (m *model) blind() bool {
-	h := m.set.Policy.Hedge()
-	if h == nil || m.set.Method != nil && m.median > 0 {
-		return false
-	}
-	return h.Delay > 0 || m.set.Method != nil && h.Quantile > 0 && m.quantile > 0
-}
-
 // isOpen reports whether attempts may be sent.
 func (m *model) isOpen() bool {
 	return !m.over && m.answer == 0 && m.stopped == "" && m.committed == 0
@@ -218,14 +208,12 @@ func (m *model) checkDecision(step Step) {
 		m.shadows++
 		d.Reason = policy.ReasonModeOff
 	}
-	if follows := d.Retry || step.Decision.Shadow(); follows && m.long == longAnswers && m.set.Method != nil && !m.unsent {
-		m.failf("18: an attempt follows attempt %d while answers are long", step.Decided)
+	long := m.shows.Queue && !m.unsent || m.shows.Long && step.TimedOut
+	if follows := d.Retry || step.Decision.Shadow(); follows && long && m.set.Method != nil {
+		m.failf("17: an attempt follows attempt %d while answers are long", step.Decided)
 	}
 	if step.TimedOut {
 		a := &m.attempts[step.Decided-1]
-		if (d.Retry || step.Decision.Shadow()) && m.blind() {
-			m.failf("17: an attempt follows attempt %d, since that is slow, and nobody knows what is usual", step.Decided)
-		}
 		if step.Decided != len(m.attempts) || a.slow || m.now.At < a.slowAt {
 			m.failf("attempt %d of %d is slow at %v; want %v, once", step.Decided, len(m.attempts), m.now.At, a.slowAt)
 		}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stagger-go/stagger/internal/balance"
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/latency"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -43,8 +44,6 @@ type modelWorld struct {
 	started int // calls of Start
 	fails   int
 	allowed int     // by the breaker
-	slow    int     // last answers that were slow
-	long    int     // last answers that were long
 	charges int     // attempted withdrawals
 	done    []error // the breaker's reports in this event
 }
@@ -181,14 +180,14 @@ type modelMethod struct {
 	admission bool
 }
 
-func (k modelMethod) Usual() (median, quantile time.Duration) {
+func (k modelMethod) Quantile() time.Duration {
 	k.called()
-	return k.median, k.quantile
+	return k.quantile
 }
 
-func (k modelMethod) LastAnswers(_, _ time.Duration) (slow, long int) {
+func (k modelMethod) Evidence(_, _ time.Duration) latency.Evidence {
 	k.called()
-	return k.slow, k.long
+	return k.shows
 }
 
 func (k modelMethod) Queued(_, left time.Duration) bool {

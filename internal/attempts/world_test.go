@@ -39,9 +39,8 @@ type world struct {
 	off           policy.Reason // why nothing may be sent; "": it may
 	connect       ConnectWait
 	breaker       bool
-	panics        []string // the callback that panics at its next call, once; also Allow, Usual, Record
+	panics        []string // the callback that panics at its next call, once; also Allow, Quantile, Record
 	quantile      time.Duration
-	median        time.Duration
 	free          map[int64]bool // free permits
 	permits       int64
 	open          map[int64]bool // permits that are neither settled nor returned
@@ -49,11 +48,10 @@ type world struct {
 	entered       int            // slots
 	finished      int
 	recorded      []time.Duration
-	last          *latency.LastAnswers // compared with the timeout; nil: not used
-	long          int                  // of the last answers
-	queued        bool                 // admission refuses
-	counted       int                  // attempts that admission counts
-	origin        time.Duration        // of the clock
+	shows         latency.Evidence // the target's last outcomes
+	queued        bool             // admission refuses
+	counted       int              // attempts that admission counts
+	origin        time.Duration    // of the clock
 }
 
 func (w *world) tell(format string, args ...any) {
@@ -91,6 +89,9 @@ func (w *world) Withdraw(_ time.Duration, c balance.Charge) (balance.Permit, boo
 		factor := ""
 		if c.Factor != 1 {
 			factor = fmt.Sprint("*", c.Factor)
+		}
+		if c.EarnedOnly {
+			factor += "e"
 		}
 		w.tell("W%c%s", " fthu"[c.Kind], factor)
 	}
@@ -165,17 +166,12 @@ type known struct {
 	admission bool // whether there is admission, and its calls are told
 }
 
-func (k known) Usual() (median, quantile time.Duration) {
-	k.called("Usual")
-	return k.median, k.quantile
+func (k known) Quantile() time.Duration {
+	k.called("Quantile")
+	return k.quantile
 }
 
-func (k known) LastAnswers(now, _ time.Duration) (slow, long int) {
-	if k.last == nil {
-		return 0, k.long
-	}
-	return k.last.Slow(0, now), k.long
-}
+func (k known) Evidence(_, _ time.Duration) latency.Evidence { return k.shows }
 
 // Queued assumes that answers take 1500 ms.
 func (k known) Queued(_, left time.Duration) bool { return k.admission && k.queued && left < at(1500) }
@@ -202,10 +198,7 @@ func (k known) Left(_ time.Duration, l Lost) {
 // lostMarks tell how an attempt was lost.
 var lostMarks = [...]string{LostOther: ">", LostAnswered: ">a", LostDeadline: ">d", LostFull: ">f"}
 
-func (k known) Answered(now time.Duration, a Answer) {
-	if k.last != nil && a.Limit > 0 {
-		k.last.RecordAnswer(a.Took > a.Limit, a.Took, now)
-	}
+func (k known) Answered(_ time.Duration, a Answer) {
 	k.count(-1, "a:"+strconv.FormatInt(a.Took.Milliseconds(), 10))
 	if a.Accepted {
 		k.record(a.Took)
@@ -414,10 +407,13 @@ func (p *play) print(s Step, first string) string {
 	return "→ " + strings.Join(parts, ", ")
 }
 
+// quick is what a target shows that answers fast.
+var quick = latency.Evidence{Responses: enoughResponses}
+
 // newPlay returns a world with options such as "grants=1 breaker". Its clock begins at origin.
 func newPlay(p *decision.Policy, options string, origin time.Duration) *play {
 	w := &world{
-		origin: origin, grants: 100, slots: 100, safe: true, median: at(1), free: map[int64]bool{}, open: map[int64]bool{},
+		origin: origin, grants: 100, slots: 100, safe: true, shows: quick, free: map[int64]bool{}, open: map[int64]bool{},
 	}
 	pl := &play{world: w, set: Settings{Policy: p, Deadline: Never, Facts: w, Budget: w, Slots: w, Method: known{w, false}}}
 	for option := range strings.FieldsSeq(options) {
@@ -446,8 +442,6 @@ func newPlay(p *decision.Policy, options string, origin time.Duration) *play {
 			w.panics = strings.Split(value, ",")
 		case "quantile":
 			w.quantile = at(number(value))
-		case "median":
-			w.median = at(number(value))
 		case "connect":
 			w.connect.Longest = at(number(value))
 		case "outage":

@@ -114,8 +114,6 @@ func (p *Policy) Decide(c *Call, is Class, g Gates, now time.Time, r float64) De
 		return no(g.Off())
 	case g.Open():
 		return no(policy.ReasonBreakerOpen)
-	case is.TimedOut && g.LatencyUnknown():
-		return no(policy.ReasonLatencyUnknown)
 	case !is.Unsent && g.SlowEverywhere(is.Outcome):
 		return no(policy.ReasonSlowEverywhere)
 	case g.Overloaded():
@@ -273,8 +271,7 @@ func Steps() []Step {
 		{"Has the newest attempt failed?", policy.ReasonFollowed},
 		{"Is no upstream caller retrying this request?", policy.ReasonChainStop},
 		{"Is the circuit closed?", policy.ReasonBreakerOpen},
-		{"Is the method's usual latency known, before it is hedged?", policy.ReasonLatencyUnknown},
-		{"Were the last answers to all calls of the method fast?", policy.ReasonSlowEverywhere},
+		{"Has the target answered fast in the last seconds?", policy.ReasonSlowEverywhere},
 		{"Does admission expect an answer before the deadline?", policy.ReasonOverloaded},
 		{"Do delay and attempt fit before the deadline?", policy.ReasonDeadlineTooClose},
 		{"Is there room for another waiting call?", policy.ReasonTooManyWaiting},

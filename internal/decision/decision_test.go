@@ -22,7 +22,6 @@ import (
 type purse struct {
 	empty, open, full  bool
 	off                policy.Reason
-	unknown            bool // the usual latency is unknown
 	slow               bool // one of the last answers was slow, compared with the timeout
 	long               bool // all of the last answers were long
 	queued             bool // admission reports a queue
@@ -34,8 +33,6 @@ type purse struct {
 func (p *purse) Off() policy.Reason { return p.off }
 
 func (p *purse) Open() bool { return p.open }
-
-func (p *purse) LatencyUnknown() bool { return p.unknown }
 
 func (p *purse) SlowEverywhere(out decision.Outcome) bool { return p.long || p.slow && out.TimedOut }
 
@@ -107,11 +104,6 @@ func slowEverywhere(s *situation) {
 	s.out.TimedOut, s.purse.slow = true, true
 }
 
-func latencyUnknown(s *situation) {
-	s.out = failed(codes.DeadlineExceeded)
-	s.out.TimedOut, s.purse.unknown = true, true
-}
-
 // The pipeline, step by step. Every row starts from a call that would be retried and changes one thing. Rows that change two
 // things show which check comes first.
 func TestDecide(t *testing.T) {
@@ -181,11 +173,6 @@ func TestDecide(t *testing.T) {
 		{"6 before a mode that forbids it", func(s *situation) { inRetry(policy.ChainSuppress)(s); s.purse.off = policy.ReasonClosed }, policy.ReasonChainStop, 0, 1, 0},
 		{"7 the circuit is open", func(s *situation) { s.purse.open = true }, policy.ReasonBreakerOpen, 0, 1, 0},
 		{"7 before 9", func(s *situation) { s.purse.open = true; s.call.Deadline = noon }, policy.ReasonBreakerOpen, 0, 1, 0},
-
-		{"8 a slow attempt of a method whose latency is not known", latencyUnknown, policy.ReasonLatencyUnknown, 0, 0, 0},
-		{"8 a failure of such a method", func(s *situation) { s.purse.unknown = true }, policy.ReasonRetry, 100 * ms, 1, 1},
-		{"7 before latency_unknown", func(s *situation) { latencyUnknown(s); s.purse.open = true }, policy.ReasonBreakerOpen, 0, 0, 0},
-		{"latency_unknown before slow_everywhere", func(s *situation) { latencyUnknown(s); s.purse.slow = true }, policy.ReasonLatencyUnknown, 0, 0, 0},
 
 		{"8 a slow attempt while answers are slow", slowEverywhere, policy.ReasonSlowEverywhere, 0, 0, 0},
 		{"8 a slow attempt while answers are fast", func(s *situation) { slowEverywhere(s); s.purse.slow = false }, policy.ReasonRetry, 100 * ms, 0, 1},

@@ -27,13 +27,10 @@ type Breaker interface {
 	Open() bool
 }
 
-// Answers knows the answers to all calls of the method.
+// Answers knows what the target has answered in the last seconds.
 type Answers interface {
-	// LatencyUnknown reports, after a hedging delay, whether the method is hedged and its usual latency is unknown. Then the
-	// hedging delay may be shorter than every call takes.
-	LatencyUnknown() bool
-	// SlowEverywhere reports whether the last answers were so slow that there is a queue, which an attempt after out would only
-	// make longer: all of them took much of their calls' time, or, after a timeout, one of them took longer than that.
+	// SlowEverywhere reports whether there is a queue, which an attempt after out would only make longer: all of the last outcomes
+	// took much of their calls' time, or, after a timeout, one of the last second did.
 	SlowEverywhere(out Outcome) bool
 }
 

@@ -15,22 +15,22 @@ import (
 // A quantile needs enough samples to be meaningful and recent ones to follow a service. It is read rarely, to cost nothing.
 const (
 	window  = 30 * time.Second // of one histogram; two count
-	refresh = time.Second      // from one reading of the quantiles to the next
+	refresh = time.Second      // from one reading of the quantile to the next
 	samples = 20               // the minimum, with one beyond the quantile
 )
 
-// Recent follows the median, and one quantile, of the latencies of a method. It is safe for concurrent use.
+// Recent follows one quantile of the latencies of a method. It is safe for concurrent use.
 type Recent struct {
-	part             float64      // the quantile, 0 to 1; 0: none
-	quantile, median atomic.Int64 // 0: too few samples
+	part     float64      // the quantile, 0 to 1
+	quantile atomic.Int64 // 0: too few samples
 
 	mu                sync.Mutex // guards all below
 	current, previous histogram.Histogram
 	began, read       time.Duration
-	known, fresh      uint64 // samples when the quantiles were read, and since then
+	known, fresh      uint64 // samples when the quantile was read, and since then
 }
 
-// New returns latencies without samples. The quantile is one of 0 to 1; 0 is none.
+// New returns latencies without samples. The quantile is one of 0 to 1.
 func New(quantile float64, now time.Duration) *Recent {
 	return &Recent{part: quantile, began: now, read: now}
 }
@@ -40,9 +40,6 @@ func (r *Recent) Part() float64 { return r.part }
 
 // Quantile returns the latency at the quantile, or 0 if it is unknown.
 func (r *Recent) Quantile() time.Duration { return time.Duration(r.quantile.Load()) }
-
-// Median returns the median, or 0 if it is unknown.
-func (r *Recent) Median() time.Duration { return time.Duration(r.median.Load()) }
 
 // Record records how long an attempt took, or how long it had run when it was cancelled because another one won. The latter
 // is more than the quantile, however much. If two attempts end at once, Record drops one rather than wait.
@@ -66,7 +63,7 @@ func (r *Recent) Record(took, now time.Duration) {
 	}
 }
 
-// refresh reads the quantiles of both histograms. r.mu must be held. If a quantile were too short, hedges would
+// refresh reads the quantile of both histograms. r.mu must be held. If a quantile were too short, hedges would
 // cut off some of its samples, and it would creep down. A histogram's quantile is never too short.
 func (r *Recent) refresh(now time.Duration) {
 	var both histogram.Histogram
@@ -74,12 +71,9 @@ func (r *Recent) refresh(now time.Duration) {
 	both.AddAll(&r.current)
 	n := both.Count()
 	r.read, r.known, r.fresh = now, n, 0
-	of := func(part float64) int64 {
-		if part == 0 || n < samples || float64(n)*(1-part) < 1 {
-			return 0
-		}
-		return int64(both.Quantile(part)) + 1 // hedge only attempts that take longer
+	var quantile int64
+	if n >= samples && float64(n)*(1-r.part) >= 1 {
+		quantile = int64(both.Quantile(r.part)) + 1 // hedge only attempts that take longer
 	}
-	r.quantile.Store(of(r.part))
-	r.median.Store(of(0.5))
+	r.quantile.Store(quantile)
 }

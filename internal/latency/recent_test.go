@@ -19,8 +19,8 @@ func TestRecent(t *testing.T) {
 	for i := range samples - 1 {
 		r.Record(10*ms, time.Duration(i)*ms)
 	}
-	if r.Quantile() != 0 || r.Median() != 0 {
-		t.Errorf("%v, %v of too few samples; want neither", r.Quantile(), r.Median())
+	if r.Quantile() != 0 {
+		t.Errorf("%v of too few samples; want none", r.Quantile())
 	}
 	for i := range 400 { // one of ten takes 100 ms
 		took := 10 * ms
@@ -29,8 +29,8 @@ func TestRecent(t *testing.T) {
 		}
 		r.Record(took, time.Second+time.Duration(i)*10*ms)
 	}
-	if !near(r.Median(), 10*ms) || !near(r.Quantile(), 100*ms) {
-		t.Errorf("median %v, quantile %v; want 10 ms and 100 ms", r.Median(), r.Quantile())
+	if !near(r.Quantile(), 100*ms) {
+		t.Errorf("quantile %v; want 100 ms", r.Quantile())
 	}
 	for i := range 400 { // two windows later, it is faster
 		r.Record(ms, 3*window+time.Duration(i)*10*ms)
@@ -86,16 +86,5 @@ func TestRecent_Instants(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-func TestRecent_MedianOnly(t *testing.T) {
-	t.Parallel()
-	r := New(0, 0)
-	for i := range 100 {
-		r.Record(time.Duration(i)*ms, time.Duration(i)*ms)
-	}
-	if r.Quantile() != 0 || r.Median() == 0 {
-		t.Errorf("quantile %v, median %v; want none, and one", r.Quantile(), r.Median())
 	}
 }

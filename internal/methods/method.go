@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package methods has a client's shared knowledge of the methods that it calls: how long answers take,
-// whether the last ones were slow, and how many attempts run.
+// what their targets have answered, and how many attempts run.
 package methods
 
 import (
@@ -17,18 +17,20 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// Method is the knowledge of a method at a target. The zero value is empty. It is safe for concurrent use.
+// Method is the knowledge of a method at a target. It is safe for concurrent use.
 type Method struct {
-	slow    latency.LastAnswers // compared with a timeout, or a hedging delay
-	long    latency.LastAnswers // compared with the whole time of their calls, and with the fastest answer
+	target  *latency.Outcomes // of all methods of the target
 	fastest latency.Fastest
 	gate    atomic.Pointer[admission.Gate]    // nil: no call with admission so far
-	usual   atomic.Pointer[[]*latency.Recent] // one for each quantile of a hedging policy
+	usual   atomic.Pointer[[]*latency.Recent] // one for each hedgingQuantile
 	mu      sync.Mutex                        // guards changes of gate and usual
 }
 
-// An answer is long if it took more than this part of its call's whole time, and so many times as long as the fastest. Then the
-// servers have a queue: if the method itself were slow, its fastest answer would be slow as well.
+// New returns a method without knowledge. Methods of one target share its outcomes.
+func New(target *latency.Outcomes) *Method { return &Method{target: target} }
+
+// An answer is long if it took more than this part of its call's whole time, or more than its timeout, and so many times as long as
+// the fastest. Then the servers have a queue: if the method itself were slow, its fastest answer would be slow as well.
 const (
 	part   = 0.1
 	above  = 2
@@ -45,7 +47,7 @@ func (m *Method) Gate() *admission.Gate { return m.gate.Load() }
 // those that it would refuse.
 func (m *Method) For(p *decision.Policy, c policy.Criticality, enforced bool, now time.Duration) (k Known) {
 	k.method = m
-	if h := p.Hedge(); h != nil {
+	if h := p.Hedge(); h != nil && h.Quantile > 0 {
 		k.latency = m.latencyOf(h, now)
 	}
 	if p.Refuses() {
@@ -105,7 +107,7 @@ func find(list *[]*latency.Recent, quantile float64) *latency.Recent {
 // Known is a method for the calls of a policy. The zero value has no method.
 type Known struct {
 	method  *Method
-	latency *latency.Recent // nil: the policy does not hedge
+	latency *latency.Recent // nil: the policy has no hedgingQuantile
 	class   admission.Class // none: no call is refused
 	would   bool            // the call is made because its mode is not ENFORCE
 }
@@ -141,11 +143,11 @@ func (k *Known) Sent(now time.Duration) (running int) {
 // Answered implements [attempts.Method].
 func (k *Known) Answered(now time.Duration, a attempts.Answer) {
 	m := k.method
-	if a.Limit > 0 {
-		m.slow.RecordAnswer(a.Took > a.Limit, a.Took, now)
+	kind, slow := latency.KindFast, a.Limit > 0 && a.Took > a.Limit || float64(a.Took) > part*float64(a.Left)
+	if fastest := m.fastest.Record(a.Took, now); slow && fastest > 0 && a.Took > above*fastest {
+		kind = latency.KindLong
 	}
-	fastest := m.fastest.Record(a.Took, now)
-	m.long.RecordAnswer(fastest > 0 && a.Took > above*fastest && float64(a.Took) > part*float64(a.Left), a.Took, now)
+	m.target.Record(kind, a.Took, now)
 	if a.Accepted && k.latency != nil {
 		k.latency.Record(a.Took, now)
 	}
@@ -156,6 +158,9 @@ func (k *Known) Answered(now time.Duration, a attempts.Answer) {
 
 // Left implements [attempts.Method].
 func (k *Known) Left(now time.Duration, l attempts.Lost) {
+	if l.Why == attempts.LostDeadline {
+		k.method.target.Record(latency.KindMissed, l.Left, now)
+	}
 	if l.AtLeast > 0 && k.latency != nil {
 		k.latency.Record(l.AtLeast, now)
 	}
@@ -174,19 +179,19 @@ func (k *Known) Queued(now, left time.Duration) bool {
 	return k.class.Any() && k.class.Queued(now, left)
 }
 
-// LastAnswers implements [attempts.Method].
-func (k *Known) LastAnswers(now, given time.Duration) (slow, long int) {
+// Evidence implements [attempts.Method].
+func (k *Known) Evidence(now, given time.Duration) latency.Evidence {
 	least := given / asking
 	if given == attempts.Never {
 		least = 0
 	}
-	return k.method.slow.Slow(0, now), k.method.long.Slow(least, now)
+	return k.method.target.Evidence(least, now)
 }
 
-// Usual implements [attempts.Method].
-func (k *Known) Usual() (median, quantile time.Duration) {
+// Quantile implements [attempts.Method].
+func (k *Known) Quantile() time.Duration {
 	if k.latency == nil {
-		return 0, 0
+		return 0
 	}
-	return k.latency.Median(), k.latency.Quantile()
+	return k.latency.Quantile()
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/latency"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -24,7 +25,7 @@ func hedged(t *testing.T, quantile float64) *decision.Policy {
 // Policies of one method share its Method, and each has its own quantile.
 func TestKnown_Quantiles(t *testing.T) {
 	t.Parallel()
-	var m Method
+	m := New(new(latency.Outcomes))
 	for n := range 2 * mostQuantiles {
 		k := m.For(hedged(t, float64(n+1)/100), "", true, 0)
 		if got := k.latency != nil; got != (n < mostQuantiles) {
@@ -34,62 +35,51 @@ func TestKnown_Quantiles(t *testing.T) {
 			t.Errorf("quantile %d is not the same in another call", n+1)
 		}
 	}
-	k := m.For(hedged(t, 0.01), "", true, 0)
+	k := m.For(hedged(t, 0.05), "", true, 0)
 	for range 50 {
 		k.Answered(0, attempts.Answer{Took: 10 * time.Millisecond, Accepted: true})
 		k.Answered(0, attempts.Answer{Took: time.Hour})
 		k.Left(0, attempts.Lost{AtLeast: 20 * time.Millisecond})
 		k.Left(0, attempts.Lost{})
 	}
-	if median, _ := k.Usual(); median < 10*time.Millisecond || median > 25*time.Millisecond {
-		t.Errorf("median %v; want 10 to 20 ms: what was not accepted, or says nothing, does not count", median)
+	if q := k.Quantile(); q < 10*time.Millisecond || q > 25*time.Millisecond {
+		t.Errorf("quantile %v; want 10 to 20 ms: what was not accepted, or says nothing, does not count", q)
 	}
 }
 
-// Without a hedge and without admission, only the last answers are recorded.
-func TestKnown_LastAnswers(t *testing.T) {
+// Without a hedgingQuantile and without admission, only the target's outcomes are recorded.
+func TestKnown_Without(t *testing.T) {
 	t.Parallel()
-	p := decision.New(policy.Spec{})
-	var m Method
-	k := m.For(p, "", true, 0)
-	if !k.Any() || k.Admits() || k.Admit(0, 0) != 1 || k.Queued(0, 0) || m.Gate() != nil {
+	m := New(new(latency.Outcomes))
+	k := m.For(decision.New(policy.Spec{}), "", true, 0)
+	if !k.Any() || k.Admits() || k.Admit(0, 0) != 1 || k.Queued(0, 0) || m.Gate() != nil || k.Sent(0) != 1 || k.Quantile() != 0 {
 		t.Errorf("%+v; want a method without admission", k)
 	}
-	if k.Sent(0) != 1 {
-		t.Error("an extra attempt does not count as running")
-	}
-	k.Answered(time.Second, attempts.Answer{Took: 2, Limit: 0})
-	if slow, _ := k.LastAnswers(time.Second, time.Second); slow > 0 {
-		t.Error("an answer is slow, and nothing says from when on")
-	}
-	k.Answered(time.Second, attempts.Answer{Took: 2, Limit: 1})
-	if slow, _ := k.LastAnswers(time.Second, time.Second); slow != 1 {
-		t.Error("the last answer was slow, and nobody knows")
-	}
 }
 
-// An answer is long in comparison with the whole time of its call, and with the fastest answer.
+// An answer is long in comparison with the whole time of its call, and with the method's fastest answer.
 func TestKnown_LongAnswers(t *testing.T) {
 	t.Parallel()
-	p := decision.New(policy.Spec{})
 	const ms = time.Millisecond
 	for name, row := range map[string]struct {
-		took, whole time.Duration // after one of 100 ms
-		want        int
+		took, whole, limit time.Duration // after one of 100 ms
+		want               bool
 	}{
-		"much of its call":                 {301 * ms, 3 * time.Second, 1},
-		"less":                             {300 * ms, 3 * time.Second, 0},
-		"twice the fastest":                {200 * ms, 500 * ms, 0},
-		"over twice the fastest":           {201 * ms, 500 * ms, 1},
-		"of a call that has no deadline":   {time.Hour, attempts.Never, 0},
-		"the fastest, of a hurried caller": {50 * ms, 100 * ms, 0},
+		"much of its call":                 {301 * ms, 3 * time.Second, 0, true},
+		"less":                             {300 * ms, 3 * time.Second, 0, false},
+		"twice the fastest":                {200 * ms, 500 * ms, 0, false},
+		"over twice the fastest":           {201 * ms, 500 * ms, 0, true},
+		"of a call that has no deadline":   {time.Hour, attempts.Never, 0, false},
+		"longer than its timeout":          {201 * ms, attempts.Never, 200 * ms, true},
+		"just its timeout":                 {201 * ms, attempts.Never, 201 * ms, false},
+		"the fastest, of a hurried caller": {50 * ms, 100 * ms, 0, false},
 	} {
-		var m Method
-		k := m.For(p, "", true, 0)
+		m := New(new(latency.Outcomes))
+		k := m.For(decision.New(policy.Spec{}), "", true, 0)
 		k.Answered(0, attempts.Answer{Took: 100 * ms, Left: 100 * ms})
-		k.Answered(0, attempts.Answer{Took: row.took, Left: row.whole})
-		if _, long := k.LastAnswers(0, time.Second); long != row.want {
-			t.Errorf("%s: %d are long; want %d", name, long, row.want)
+		k.Answered(0, attempts.Answer{Took: row.took, Left: row.whole, Limit: row.limit})
+		if got := k.Evidence(0, time.Second).Long; got != row.want {
+			t.Errorf("%s: long: %v; want %v", name, got, row.want)
 		}
 	}
 }
@@ -98,15 +88,30 @@ func TestKnown_LongAnswers(t *testing.T) {
 func TestKnown_LongForTheAskingCall(t *testing.T) {
 	t.Parallel()
 	const ms = time.Millisecond
-	var m Method
+	m := New(new(latency.Outcomes))
 	k := m.For(decision.New(policy.Spec{}), "", true, 0)
 	k.Answered(0, attempts.Answer{Took: 10 * ms, Left: time.Second})
 	for range 5 {
 		k.Answered(0, attempts.Answer{Took: 30 * ms, Left: 60 * ms})
 	}
-	for given, want := range map[time.Duration]int{60 * ms: 5, 2999 * ms: 5, 3000 * ms: 0, 10 * time.Second: 0, attempts.Never: 5} {
-		if _, long := k.LastAnswers(0, given); long != want {
-			t.Errorf("a call with %v: %d are long; want %d", given, long, want)
+	for given, want := range map[time.Duration]bool{60 * ms: true, 2999 * ms: true, 3000 * ms: false, 10 * time.Second: false, attempts.Never: true} {
+		if e := k.Evidence(0, given); e.Queue != want || e.Long != want {
+			t.Errorf("a call with %v: %+v; want long: %v", given, e, want)
 		}
+	}
+}
+
+// A missed deadline counts like a long answer, for all methods of the target.
+func TestKnown_Missed(t *testing.T) {
+	t.Parallel()
+	target, p := new(latency.Outcomes), decision.New(policy.Spec{})
+	a, b := New(target).For(p, "", true, 0), New(target).For(p, "", true, 0)
+	a.Left(0, attempts.Lost{Why: attempts.LostOther, Left: time.Second})
+	if b.Evidence(0, time.Second).Queue {
+		t.Error("an attempt that tells nothing counts")
+	}
+	a.Left(0, attempts.Lost{Why: attempts.LostDeadline, Left: time.Second})
+	if !b.Evidence(0, time.Second).Queue {
+		t.Error("a missed deadline doesn't count")
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/internal/balance"
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/latency"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -101,12 +102,15 @@ func (b breaker) Allow() (func(error), error) {
 // load is the accounts as admission.
 type load struct{ *accounts }
 
-func (l load) Admit(now, _ time.Duration) int            { return l.Sent(now) }
-func (l load) Queued(time.Duration, time.Duration) bool  { return false }
-func (l load) Sent(time.Duration) int                    { l.counted++; return l.counted }
-func (l load) Left(time.Duration, attempts.Lost)         { l.counted-- }
-func (l load) LastAnswers(_, _ time.Duration) (int, int) { return 0, 0 }
-func (l load) Usual() (median, quantile time.Duration)   { return 1, 0 }
+func (l load) Admit(now, _ time.Duration) int           { return l.Sent(now) }
+func (l load) Queued(time.Duration, time.Duration) bool { return false }
+func (l load) Sent(time.Duration) int                   { l.counted++; return l.counted }
+func (l load) Left(time.Duration, attempts.Lost)        { l.counted-- }
+func (l load) Quantile() time.Duration                  { return 0 }
+func (l load) Evidence(_, _ time.Duration) latency.Evidence {
+	return latency.Evidence{Responses: 5}
+}
+
 func (l load) Answered(_ time.Duration, a attempts.Answer) {
 	took := a.Took
 	l.counted--

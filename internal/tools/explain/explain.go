@@ -8,6 +8,7 @@ package explain
 import (
 	"cmp"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -19,6 +20,7 @@ import (
 	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/internal/balance"
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/latency"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -34,8 +36,7 @@ type Question struct {
 	InRetry     bool
 	BudgetEmpty bool
 	BreakerOpen bool // after the first attempt
-	Unknown     bool // the method's usual latency is not known yet
-	AllSlow     bool // the method's last answers were slow
+	AllSlow     bool // the target's last answers were slow
 	Overloaded  bool // admission expects no answer in time, after the first attempt
 	MaxAttempts int  // the cap of the Retrier, at least 1
 }
@@ -59,8 +60,7 @@ func (q *Question) Conditions() []Condition {
 		{&q.InRetry, "in-retry", "the call is made inside an incoming one that is itself a retry", ""},
 		{&q.BudgetEmpty, "budget-empty", "the budget refuses every extra attempt", ""},
 		{&q.BreakerOpen, "breaker-open", "the circuit breaker opens after the first attempt", "the circuit opens after the first"},
-		{&q.Unknown, "latency-unknown", "the method's latency is not known yet, so it is not hedged", "the method's latency is not known yet"},
-		{&q.AllSlow, "slow-everywhere", "the method's last answers were slow", "the last answers of the method were slow"},
+		{&q.AllSlow, "slow-everywhere", "the target's last answers were slow", "the last answers of the target were slow"},
 		{
 			&q.Overloaded, "overloaded", "with admission, the last answers say that no other comes in time, after the first attempt",
 			"the service becomes overloaded after the first",
@@ -230,7 +230,7 @@ func (a *Answer) engineSettings(limit time.Duration) *attempts.Settings {
 	if a.BreakerOpen {
 		s.Breaker = breaker{}
 	}
-	s.Method = known{unknown: a.Unknown, slow: a.AllSlow, queued: a.Overloaded && a.Policy.Refuses()}
+	s.Method = known{slow: a.AllSlow, queued: a.Overloaded && a.Policy.Refuses()}
 	return s
 }
 
@@ -285,7 +285,7 @@ func (breaker) Open() bool                  { return true }
 func (breaker) Allow() (func(error), error) { return func(error) {}, nil }
 
 // known implements [attempts.Method]. From the first attempt on, the last answers are slow, or there is a queue.
-type known struct{ unknown, slow, queued bool }
+type known struct{ slow, queued bool }
 
 func (known) Admit(_, _ time.Duration) int            { return 1 }
 func (known) Sent(time.Duration) int                  { return 1 }
@@ -293,18 +293,9 @@ func (known) Answered(time.Duration, attempts.Answer) {}
 func (known) Left(time.Duration, attempts.Lost)       {}
 func (k known) Queued(_, left time.Duration) bool     { return k.queued && left != attempts.Never }
 
-// LastAnswers reports all answers as slow, or none.
-func (k known) LastAnswers(_, _ time.Duration) (slow, long int) {
-	if k.slow {
-		return 5, 5
-	}
-	return 0, 0
+// Evidence reports a queue, or fast answers.
+func (k known) Evidence(_, _ time.Duration) latency.Evidence {
+	return latency.Evidence{Queue: k.slow, Long: k.slow, Responses: math.MaxInt}
 }
 
-// Usual returns a median, so that the method is hedged. How long it is makes no difference here.
-func (k known) Usual() (median, quantile time.Duration) {
-	if k.unknown {
-		return 0, 0
-	}
-	return 1, 0
-}
+func (known) Quantile() time.Duration { return 0 }

@@ -83,15 +83,8 @@ func Meanings() []Meaning {
 			DoNot:  "Remove it during an outage: all calls that it holds back come at once.",
 		},
 		{
-			Reason: policy.ReasonLatencyUnknown,
-			Means:  "A hedging delay is over, but [too few answers](hedging.md#too-few-calls) of the method are known to tell whether the attempt is slow: fewer than 20 in the last minute.",
-			LookAt: "How often one process calls the method. Just after its start, this is normal.",
-			Change: "Below 20 calls in 30 s, use a `perAttemptTimeout` that few calls reach in place of a `hedgingPolicy`.",
-			DoNot:  "Set `hedgingDelay: 0s`: that is two requests for every call.",
-		},
-		{
 			Reason: policy.ReasonSlowEverywhere,
-			Means:  "All of the method's [last five answers](overload.md#the-last-answers) took more than a tenth of their calls' time, or one took longer than the `perAttemptTimeout` that is over. All servers are slow, so another attempt would lengthen their queue.",
+			Means:  "All of the target's [last answers](overload.md#the-last-answers) in 3 s took more than a tenth of their calls' time, or, after a timeout or a hedging delay, one in the last second did. All servers are slow, so another attempt would lengthen their queue.",
 			LookAt: "The service's latency and its queue. It is overloaded, or a service below it is.",
 			Change: "Capacity. If the method has become slower for good, a `perAttemptTimeout` above the time of nearly all answers.",
 			DoNot:  "Replace timeouts by hedges: they wait in the same queue.",

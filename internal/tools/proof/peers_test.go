@@ -44,7 +44,6 @@ type scenario struct {
 	deadline time.Duration
 	away     time.Duration // how long the server is away from the start
 	calls    int           // in sequence; 0 is 1
-	known    bool          // earlier calls have shown that the service answers fast
 	options  []grpc.CallOption
 	theirs   []retry.CallOption // the same settings for go-grpc-middleware, which is also played; nil if that isn't the peer
 	shows    []string           // headers to list in the outcome
@@ -79,15 +78,6 @@ func (s scenario) play(t *testing.T, peer bool) (outcome string) {
 		conn := server.Dial(t, between...)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
-		if s.known {
-			server.On("*", testserver.OK())
-			for range 20 {
-				must.Get(s.call(ctx, conn))(t)
-			}
-			synctest.Wait()
-			server.Reset()
-			server.On("*", s.serves...)
-		}
 		start := time.Now()
 		if s.deadline > 0 {
 			ctx, cancel = context.WithTimeout(ctx, s.deadline)
@@ -284,13 +274,7 @@ var fromA6 = []scenario{
 		why:  "The application sees the headers of a unary call only with its result; `commitOn: HEADERS` is gRPC's behavior.",
 	},
 	{
-		name: "hedges, and no answer", entry: hedged, serves: []testserver.Step{testserver.Hang()}, deadline: 3 * time.Second,
-		peer: "DEADLINE_EXCEEDED after 3s, requests at 0s, 500ms, 1s, 1.5s",
-		ours: "DEADLINE_EXCEEDED after 3s, requests at 0s",
-		why:  "Nothing shows yet that the service answers faster, so more requests might only prolong its queue (`latency_unknown`).",
-	},
-	{
-		name: "a hedge's answer asks for a delay of 700 ms", known: true, entry: hedged,
+		name: "a hedge's answer asks for a delay of 700 ms", entry: hedged,
 		serves: []testserver.Step{testserver.Hang(), down.Pushback("700"), testserver.Hang(), testserver.OK()},
 		peer:   "OK after 1.7s, requests at 0s, 500ms, 1.2s, 1.7s",
 		ours:   "OK after 1.735s, requests at 0s, 500ms, 1.235s, 1.735s",
@@ -318,21 +302,21 @@ var fromJava = []scenario{
 		why:     "As in gRPC for Go, a stream is retried during the application's calls. Here it sends its second message after 10 s.",
 	},
 	{
-		name: "hedges of an upload get all its messages", entry: hundreds, rest: sixAttempts, known: true, kind: clientStream, messages: 3, deadline: 300 * time.Second,
+		name: "hedges of an upload get all its messages", entry: hundreds, rest: sixAttempts, kind: clientStream, messages: 3, deadline: 300 * time.Second,
 		serves: []testserver.Step{testserver.Hang(), moves.Play(moves.Receive(3), moves.Pause(time.Second), moves.Send(text))},
 		peer:   "OK after 1m41s, requests at 0s, 1m40s",
 		ours:   "DEADLINE_EXCEEDED after 5m0s, requests at 0s",
 		why:    "A timer hedges only calls with one request. Others get their next attempt after a failure that is not fatal.",
 	},
 	{
-		name: "a hedge fails with a non-fatal code, without a delay from the server", entry: hundreds, rest: sixAttempts, known: true, deadline: 450 * time.Second,
+		name: "a hedge fails with a non-fatal code, without a delay from the server", entry: hundreds, rest: sixAttempts, deadline: 450 * time.Second,
 		serves: []testserver.Step{testserver.Hang(), down, testserver.Hang()},
 		peer:   "DEADLINE_EXCEEDED after 7m30s, requests at 0s, 1m40s, 3m20s, 5m0s, 6m40s",
 		ours:   "DEADLINE_EXCEEDED after 7m30s, requests at 0s, 1m40s, 1m40s, 3m20s, 5m0s, 6m40s",
 		why:    "gRFC A6 sends the next hedge at once. grpc-java does so only if the server names a delay.",
 	},
 	{
-		name: "a hedge's headers come first, its message later, and the other answers in between", entry: hundreds, rest: sixAttempts, known: true, kind: serverStream,
+		name: "a hedge's headers come first, its message later, and the other answers in between", entry: hundreds, rest: sixAttempts, kind: serverStream,
 		serves: []testserver.Step{
 			moves.Play(moves.Receive(1), moves.Pause(110*time.Second), moves.Send(text)),
 			moves.Play(moves.Receive(1), moves.SendHeader(metadata.Pairs("key", "value")), moves.Pause(30*time.Second), moves.Send(text, text)),
@@ -342,14 +326,14 @@ var fromJava = []scenario{
 		why:  "The first message decides, since headers don't tell how soon a message follows.",
 	},
 	{
-		name: "the server asks for delays between hedges", entry: hundreds, rest: sixAttempts, known: true,
+		name: "the server asks for delays between hedges", entry: hundreds, rest: sixAttempts,
 		serves: []testserver.Step{testserver.Hang(), down.Pushback("101000"), down.Pushback("99000"), fails(codes.Internal)},
 		peer:   "INTERNAL after 5m0s, requests at 0s, 1m40s, 3m21s, 5m0s",
 		ours:   "INTERNAL after 5m10s, requests at 0s, 1m40s, 3m26.05s, 5m10s",
 		why:    "The server's delay is prolonged by up to 10 %, so that clients with the same delay don't return together.",
 	},
 	{
-		name: "an upload outgrows the buffer between hedges", entry: hundreds, rest: sixAttempts, known: true, kind: clientStream, messages: 2, sends: 150 * time.Second,
+		name: "an upload outgrows the buffer between hedges", entry: hundreds, rest: sixAttempts, kind: clientStream, messages: 2, sends: 150 * time.Second,
 		options: []grpc.CallOption{grpc.MaxRetryRPCBufferSize(39)},
 		serves:  []testserver.Step{moves.Play(moves.Receive(2), moves.Pause(200*time.Second), moves.Send(text))},
 		peer:    "OK after 5m50s, requests at 0s, 1m40s",
@@ -357,7 +341,7 @@ var fromJava = []scenario{
 		why:     "A timer hedges only calls with one request. Others get their next attempt after a failure that is not fatal.",
 	},
 	{
-		name: "throttling stops hedges", known: true, deadline: 500 * time.Second,
+		name: "throttling stops hedges", deadline: 500 * time.Second,
 		entry:  `"hedgingPolicy": {"maxAttempts": 6, "hedgingDelay": "100s", "nonFatalStatusCodes": ["UNAVAILABLE"]}`,
 		rest:   sixAttempts + `"retryThrottling": {"maxTokens": 4, "tokenRatio": 0.8}, `,
 		serves: []testserver.Step{testserver.Hang(), down, down, testserver.Hang()},
@@ -452,12 +436,6 @@ var thrice = retries(3, time.Nanosecond, time.Nanosecond, 1, `"UNAVAILABLE", "DE
 
 // The assertions of failsafe-go's suite for its gRPC client interceptor, on retries, hedges and contexts.
 var fromFailsafe = []scenario{
-	{
-		name: "the first call of a method is slow, and hedged", entry: hedges(2, 80*ms, ""), serves: []testserver.Step{testserver.OK().Delay(100 * ms)},
-		peer: "OK after 100ms, requests at 0s, 80ms",
-		ours: "OK after 100ms, requests at 0s",
-		why:  "Nothing shows yet that the service answers faster, so more requests might only prolong its queue (`latency_unknown`).",
-	},
 	{
 		name: "a stream fails", entry: thrice, kind: serverStream, serves: []testserver.Step{down, testserver.OK(text)},
 		peer: "UNAVAILABLE after 0s, 0 messages, requests at 0s",

@@ -14,6 +14,7 @@ import (
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/defaults"
 	"github.com/stagger-go/stagger/internal/frombudget"
+	"github.com/stagger-go/stagger/internal/latency"
 	"github.com/stagger-go/stagger/internal/methods"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -31,11 +32,11 @@ type link struct {
 	maxAttempts int  // cap on the policy's attempts
 	retriers    *retriers
 	budgets     *budgets
-	methods     []methods.Method // the method, for each process
-	known       []methods.Known  // the same, as the policy sees them
-	fleet       *fleet           // nil for calls between services
-	counts      callCounts       // of a fleet's calls
-	jitter      *rand.Rand       // of the backoffs
+	methods     []*methods.Method // the method, for each process
+	known       []methods.Known   // the same, as the policy sees them
+	fleet       *fleet            // nil for calls between services
+	counts      callCounts        // of a fleet's calls
+	jitter      *rand.Rand        // of the backoffs
 	network     *rand.Rand
 	picks       *rand.Rand // of connections
 	roundRobin  []uint32   // of each connection
@@ -114,7 +115,8 @@ type retriers struct {
 	set     *decision.Set // nil: no policy
 	slots   []slots       // one for each process
 	budgets map[budgetKey]*budgets
-	methods map[methodKey][]methods.Method // one for each process
+	methods map[methodKey][]*methods.Method // one for each process, as below
+	targets map[string][]latency.Outcomes
 }
 
 // retriersKey identifies the calls that share retriers.
@@ -124,7 +126,10 @@ type retriersKey struct {
 }
 
 func newRetriers(set *decision.Set, processes int) *retriers {
-	r := &retriers{set: set, slots: make([]slots, processes), budgets: map[budgetKey]*budgets{}, methods: map[methodKey][]methods.Method{}}
+	r := &retriers{
+		set: set, slots: make([]slots, processes), budgets: map[budgetKey]*budgets{},
+		methods: map[methodKey][]*methods.Method{}, targets: map[string][]latency.Outcomes{},
+	}
 	most := defaults.MaxWaiting
 	if set != nil {
 		most = set.Config().MaxWaiting
@@ -155,10 +160,15 @@ func (s *slots) ReleaseSlot() { s.taken-- }
 type methodKey struct{ target, name string }
 
 // methodsOf returns the state of a service's method in each process.
-func (r *retriers) methodsOf(target, name string) []methods.Method {
+func (r *retriers) methodsOf(target, name string) []*methods.Method {
 	key := methodKey{target, name}
+	if r.targets[target] == nil {
+		r.targets[target] = make([]latency.Outcomes, len(r.slots))
+	}
 	if r.methods[key] == nil {
-		r.methods[key] = make([]methods.Method, len(r.slots))
+		for i := range r.slots {
+			r.methods[key] = append(r.methods[key], methods.New(&r.targets[target][i]))
+		}
 	}
 	return r.methods[key]
 }

@@ -27,9 +27,8 @@ It runs the interceptor's own code. By default attempts fail at once, and all ch
 --latency makes attempts take time before they fail. With --hang they are never answered,
 which shows the effect of attempt timeouts and hedging. With --down, nothing listens at
 the address, which shows how long calls wait for a connection. --budget-empty and
---breaker-open make those checks fail. With --slow-everywhere, the method's other calls
-are also slow. With --overloaded, admission expects no other answer in time. With
---latency-unknown, the method's latency isn't known yet.
+--breaker-open make those checks fail. With --slow-everywhere, the target's other calls
+are also slow. With --overloaded, admission expects no other answer in time.
 
 With --reason, explain a reason by its name in errors, logs and metrics, and what to do.
 

@@ -13,7 +13,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
@@ -83,12 +82,10 @@ func TestExplainedIsWhatTheServerSees(t *testing.T) {
 		"timeouts, in place":       {inPlace, question{Latency: 211 * ms}},
 		"timeouts without an end":  {timeout, question{Hang: true}},
 		"in place without an end":  {inPlace, question{Hang: true}},
-		"timeouts not yet known":   {timeout, question{Hang: true, Unknown: true}},
 		"hedges":                   {hedges, question{Latency: 211 * ms}},
 		"hedges of quick failures": {hedges, question{Latency: 5 * ms}},
 		"hedges, a fatal failure":  {hedges, question{Latency: 150 * ms, Code: codes.NotFound}},
 		"hedges without an end":    {hedges, question{Hang: true}},
-		"hedges not yet known":     {hedges, question{Hang: true, Unknown: true}},
 		"down":                     {endless, question{Down: true}},
 		"down, a timeout":          {short, question{Down: true}},
 		"down, a deadline":         {endless, question{Down: true, Deadline: time.Second}},
@@ -110,13 +107,10 @@ func TestExplainedIsWhatTheServerSees(t *testing.T) {
 				retrier := must.Get(interceptor.New(set, interceptor.WithRandom(func() float64 { return 0.5 }),
 					interceptor.WithObserver(interceptor.Observer{Diagnostic: func(policy.Diagnostic) {}})))(t)
 				conn := srv.Dial(t, retrier.DialOptions()...)
-				switch {
-				case q.Down:
+				if q.Down {
 					srv.Down()
 					conn.Connect()
 					synctest.Wait()
-				case !q.Unknown:
-					learn(t, srv, conn)
 				}
 				step := testserver.Fail(q.Code).Delay(q.Latency)
 				if q.Pushback != "" {
@@ -197,16 +191,6 @@ methodConfig:
 	}
 }
 
-// learn makes calls that are answered at once, so that the usual latency of the method is known.
-func learn(t *testing.T, srv *testserver.Server, conn *grpc.ClientConn) {
-	t.Helper()
-	srv.On("*", testserver.OK())
-	for range 20 {
-		must.Do(t, conn.Invoke(t.Context(), method, &emptypb.Empty{}, &emptypb.Empty{}))
-	}
-	srv.Reset()
-}
-
 const slowPolicy = `
 methodConfig:
 - name: [{service: acme.orders.v1.OrderService, method: GetOrder}]
@@ -242,7 +226,7 @@ func TestExplainFlags(t *testing.T) {
 		{[]string{method, "--budget-empty"}, []string{"budget    default, which is empty\n", "budget_exhausted (1 attempt).\n"}},
 		{[]string{method, "--breaker-open"}, []string{"the circuit opens after the first", "breaker_open (1 attempt).\n"}},
 		{[]string{method, "--hang", "--deadline", "1.5s", "--slow-everywhere"}, []string{
-			"no attempt is ever answered, and the last answers of the method were slow", "The call ends after 1.5s with DEADLINE_EXCEEDED: slow_everywhere (1 attempt).\n",
+			"no attempt is ever answered, and the last answers of the target were slow", "The call ends after 1.5s with DEADLINE_EXCEEDED: slow_everywhere (1 attempt).\n",
 		}},
 		{[]string{strings.Replace(method, "GetOrder", "CountOrders", 1), "--overloaded", "--deadline", "1s"}, []string{
 			"  admission REFUSE: a call that cannot be answered before its deadline is not made; criticality CRITICAL\n",
@@ -258,9 +242,6 @@ func TestExplainFlags(t *testing.T) {
 		{[]string{list, "--hang"}, []string{
 			"  hedges    one after the latency that 0.95 of the calls stay under, at least 1ms and at most 1s; after 100ms until that is known\n",
 			"  codes     none is non-fatal", "  1        0s    slow  100ms  a parallel attempt",
-		}},
-		{[]string{list, "--hang", "--deadline", "1s", "--latency-unknown"}, []string{
-			"no attempt is ever answered, and the method's latency is not known yet", "The call ends after 1s with DEADLINE_EXCEEDED: latency_unknown (1 attempt).\n",
 		}},
 	} {
 		got, err := run(t, slowPolicy, append([]string{"-"}, one.args...)...)

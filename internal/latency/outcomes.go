@@ -1,0 +1,81 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package latency
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// Kind is the kind of an outcome.
+type Kind uint32
+
+// The kinds. Long means: much longer than the method's fastest response, and a large part of the call's time. So there is a queue.
+const (
+	KindFast   Kind = iota + 1 // a response
+	KindLong                   // a response that took long
+	KindMissed                 // none before the call's deadline
+)
+
+// Outcomes are the last five outcomes of attempts at a target, which show how fast its servers work. The zero value has none.
+// It is safe for concurrent use. If two outcomes are recorded at once, the time of one may be read with the length of the other.
+type Outcomes struct {
+	count atomic.Uint32
+	last  [outcomesThatCount]struct {
+		kind     atomic.Uint32 // 0: none
+		took, at atomic.Int64
+	}
+}
+
+const (
+	outcomesThatCount = 5
+	outcomeAge        = 3 * time.Second        // older outcomes don't count: the servers may hang since then
+	freshAge          = time.Second            // of a response that makes slow attempts stop, or lets the reserve pay for them
+	fastInterval      = 100 * time.Millisecond // between fast responses: most successes then write nothing
+)
+
+// Record records an outcome at now, of an attempt that took this long.
+func (o *Outcomes) Record(k Kind, took, now time.Duration) {
+	n := o.count.Load()
+	if k == KindFast {
+		newest := &o.last[(n-1)%outcomesThatCount]
+		if Kind(newest.kind.Load()) == KindFast && now-time.Duration(newest.at.Load()) < fastInterval {
+			return
+		}
+	}
+	slot := &o.last[(o.count.Add(1)-1)%outcomesThatCount]
+	slot.took.Store(int64(took))
+	slot.at.Store(int64(now))
+	slot.kind.Store(uint32(k))
+}
+
+// Evidence is what the last outcomes show to a call.
+type Evidence struct {
+	Queue     bool // all outcomes of the last 3 s were long, and there was one
+	Long      bool // a response in the last second was long
+	Responses int  // in the last second
+}
+
+// Evidence returns what the outcomes show. Those that took at most least aren't long.
+func (o *Outcomes) Evidence(least, now time.Duration) (e Evidence) {
+	var all, long int
+	for i := range o.last {
+		slot := &o.last[i]
+		kind, age := Kind(slot.kind.Load()), now-time.Duration(slot.at.Load())
+		if kind == 0 || age > outcomeAge {
+			continue
+		}
+		all++
+		isLong := kind != KindFast && slot.took.Load() > int64(least)
+		if isLong {
+			long++
+		}
+		if kind != KindMissed && age <= freshAge {
+			e.Responses++
+			e.Long = e.Long || isLong
+		}
+	}
+	e.Queue = all > 0 && long == all
+	return e
+}
