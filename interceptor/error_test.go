@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -91,6 +92,12 @@ func TestError(t *testing.T) {
 			t.Errorf("status %v; want the last attempt's own", got)
 		}
 		e := err.(*interceptor.Error)
+		text := "rpc error: code = Unavailable desc = the disk is full"
+		for verb, want := range map[string]string{"%v": text, "%s": text, "%q": strconv.Quote(text), "%+v": text + " (stagger: attempts_exhausted after 4 attempts in 1.7s)"} {
+			if got := fmt.Sprintf(verb, err); got != want {
+				t.Errorf("%s: %s; want %s", verb, got, want)
+			}
+		}
 		if e.Attempts != 4 || e.Elapsed != 1700*ms || e.Reason != policy.ReasonAttemptsExhausted {
 			t.Errorf("%+v", e)
 		}

@@ -329,3 +329,29 @@ func ExampleWithDescriptors() {
 	}
 	// Output: 1 method not declared idempotent
 }
+
+// Handlers that wrap an error keep the details: its text stays the server's, and errors.AsType finds attempts and reason.
+func ExampleError() {
+	set, err := policy.NewSet(policy.Config{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	retrier, err := interceptor.New(set)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	down := func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error {
+		return status.Error(codes.Unavailable, "the disk is full")
+	}
+	err = retrier.Unary()(context.Background(), "/acme.orders.v1.OrderService/GetOrder", nil, nil, nil, down)
+	err = fmt.Errorf("order 7: %w", err)
+	fmt.Println(err)
+	if e, ok := errors.AsType[*interceptor.Error](err); ok {
+		fmt.Println(e.Reason, e.Attempts)
+	}
+	// Output:
+	// order 7: rpc error: code = Unavailable desc = the disk is full
+	// non_retryable 1
+}

@@ -40,13 +40,6 @@ func ExampleSlog() {
 	// level=WARN msg="stagger: policy warning" warning="budgets[0].name: \"spare\": no policy names this budget"
 }
 
-func ExampleLimit() {
-	// In an outage, ten lines a second for each method and reason, and then one that says how many more there were.
-	_, err := interceptor.Load("../examples/orders/retry.yaml", interceptor.WithObserver(observe.Slog(slog.New(slog.DiscardHandler), observe.Limit(10))))
-	fmt.Println(err)
-	// Output: <nil>
-}
-
 func ExampleLog() {
 	// Any logger in the shape of go-grpc-middleware's.
 	logger := logging.LoggerFunc(func(_ context.Context, level logging.Level, msg string, _ ...any) {

@@ -12,80 +12,53 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// Option configures [Slog] and [Log].
-type Option func(*logger)
+const (
+	// summaryInterval is the time between two lines of a topic.
+	summaryInterval = 10 * time.Second
+	// maxTopics bounds the topics: users may choose the names of methods.
+	maxTopics = 100
+)
 
-// defaultLimit is the number of lines per second for each method and reason, without [Limit].
-const defaultLimit = 10
-
-// Limit writes only the first n lines per second for each method and reason, instead of 10, so that an outage does not fill
-// the disk. At the end of the second, one line has the number of suppressed lines, in the field more. With 0
-// there are only these lines, with [math.MaxUint] there are none. A second begins with the first line after the last second.
-// Methods beyond the first hundred in a second count together, as "other". Changes of the policies and warnings are
-// not limited.
-func Limit(n uint) Option {
-	return func(l *logger) { l.limit = &limit{most: n} }
-}
-
-// limit counts lines.
-type limit struct {
-	most uint
-
-	mu    sync.Mutex // guards all below
-	lines map[topic]*tally
-}
-
-// mostTopics bounds the topics of a second: users may choose the names of methods.
-const mostTopics = 100
-
-// topic identifies lines that are limited together.
+// topic identifies lines of which only the first is written at once. The others are counted.
 type topic struct {
-	method string
-	reason policy.Reason
-}
-
-// tally has the number of a topic's lines in this second, and the last line.
-type tally struct {
-	n       uint
-	level   slog.Level
 	message string
+	method  string
+	reason  policy.Reason
 }
 
-// admit reports whether a line may be written now. It begins a second if there is none, and calls flush at its end.
-func (l *limit) admit(about topic, level slog.Level, message string, flush func()) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if len(l.lines) == 0 {
-		l.lines = map[topic]*tally{}
-		time.AfterFunc(time.Second, flush)
-	}
-	if l.lines[about] == nil && len(l.lines) >= mostTopics {
+// limit has the lines that were suppressed in the current interval of each topic.
+type limit struct {
+	mu     sync.Mutex // guards all below
+	topics map[topic]uint
+}
+
+// admit reports whether a line is its topic's first. If not, the line is counted.
+func (l *logger) admit(about topic, level slog.Level) bool {
+	l.limit.mu.Lock()
+	defer l.limit.mu.Unlock()
+	if _, begun := l.limit.topics[about]; !begun && len(l.limit.topics) >= maxTopics {
 		about.method = "other"
 	}
-	t := l.lines[about]
-	if t == nil {
-		t = new(tally)
-		l.lines[about] = t
+	if _, begun := l.limit.topics[about]; begun {
+		l.limit.topics[about]++
+		return false
 	}
-	t.n++
-	t.level, t.message = level, message
-	return t.n <= l.most
+	l.limit.topics[about] = 0
+	time.AfterFunc(summaryInterval, func() { l.summarize(about, level) })
+	return true
 }
 
-// end ends the second, and returns its tallies.
-func (l *limit) end() map[topic]*tally {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	lines := l.lines
-	l.lines = nil
-	return lines
-}
-
-// flush writes the number of suppressed lines of each topic.
-func (l *logger) flush() {
-	for about, t := range l.limit.end() {
-		if t.n > l.limit.most {
-			l.write(context.Background(), t.level, t.message, "method", about.method, "reason", string(about.reason), "more", t.n-l.limit.most)
-		}
+// summarize writes how many lines of a topic were suppressed in the last interval, and begins another one. Without any, the
+// topic is over.
+func (l *logger) summarize(about topic, level slog.Level) {
+	l.limit.mu.Lock()
+	more := l.limit.topics[about]
+	if l.limit.topics[about] = 0; more == 0 {
+		delete(l.limit.topics, about)
+	}
+	l.limit.mu.Unlock()
+	if more > 0 {
+		l.write(context.Background(), level, about.message, "method", about.method, "reason", string(about.reason), "more", more)
+		time.AfterFunc(summaryInterval, func() { l.summarize(about, level) })
 	}
 }

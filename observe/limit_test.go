@@ -4,7 +4,6 @@
 package observe_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -21,7 +20,8 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-func TestLimit(t *testing.T) {
+// The first line of a message, method and reason comes at once, and then one every ten seconds while there are more.
+func TestSummaries(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var out synced
@@ -30,7 +30,7 @@ func TestLimit(t *testing.T) {
 				return slog.Attr{}
 			}
 			return a
-		}})), observe.Limit(2))
+		}})))
 		fail := func(method string, reason policy.Reason, n int) {
 			for range n {
 				o.Call(t.Context(), interceptor.Event{Method: method, Reason: reason, Attempt: 2, Code: codes.Unavailable, Err: errors.New("down")})
@@ -45,6 +45,7 @@ func TestLimit(t *testing.T) {
 		const retried = `level=INFO msg="stagger: retry" method=`
 		expect := func(lines ...string) {
 			t.Helper()
+			synctest.Wait()
 			got := strings.FieldsFunc(out.take(), func(r rune) bool { return r == '\n' })
 			slices.Sort(got)
 			slices.Sort(lines)
@@ -55,76 +56,33 @@ func TestLimit(t *testing.T) {
 
 		fail("A", policy.ReasonBudgetExhausted, 1000)
 		fail("A", policy.ReasonAttemptsExhausted, 2)
+		fail("A", policy.ReasonPushbackStop, 2) // a layer below logs it
 		retry("A", 3)
-		fail("B", policy.ReasonBudgetExhausted, 1)
-		expect(failed+"A reason=budget_exhausted", failed+"A reason=budget_exhausted", failed+"A reason=attempts_exhausted",
-			failed+"A reason=attempts_exhausted", retried+"A", retried+"A", failed+"B reason=budget_exhausted")
-		time.Sleep(time.Second - 1)
-		fail("B", policy.ReasonBudgetExhausted, 3)
+		expect(failed+"A reason=budget_exhausted", failed+"A reason=attempts_exhausted", retried+"A")
+		time.Sleep(5 * time.Second)
+		fail("B", policy.ReasonBudgetExhausted, 4)
 		expect(failed + "B reason=budget_exhausted")
-		time.Sleep(time.Second)
-		expect(failed+"A reason=budget_exhausted more=998", retried+"A reason=retry more=1", failed+"B reason=budget_exhausted more=2")
+		time.Sleep(5 * time.Second)
+		expect(failed+"A reason=budget_exhausted more=999", failed+"A reason=attempts_exhausted more=1", retried+"A reason=retry more=2")
+		fail("A", policy.ReasonBudgetExhausted, 7)
+		expect()
+		time.Sleep(10 * time.Second)
+		expect(failed+"A reason=budget_exhausted more=7", failed+"B reason=budget_exhausted more=3")
+		time.Sleep(11 * time.Second) // quiet
 		fail("A", policy.ReasonBudgetExhausted, 1)
 		expect(failed + "A reason=budget_exhausted")
 		time.Sleep(time.Hour)
 		expect()
-	})
-}
 
-// Without an option, an outage writes a few lines per second, even with many invented names.
-func TestLimitByDefault(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var out synced
-		o := observe.Slog(slog.New(slog.NewTextHandler(&out, nil)))
-		fail := func(method string) {
-			o.Call(t.Context(), interceptor.Event{Method: method, Reason: policy.ReasonBudgetExhausted, Attempt: 1, Code: codes.Unavailable, Err: errors.New("down")})
-		}
-		for range 1000 {
-			fail("/acme.orders.v1.OrderService/GetOrder")
-		}
-		if got := strings.Count(out.take(), "\n"); got != 10 {
-			t.Errorf("%d lines of 1000 failed calls; want %d", got, 10)
-		}
-		time.Sleep(time.Second)
-		synctest.Wait()
-		if got := out.take(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "more=990") {
-			t.Errorf("after a second: %s", got)
-		}
 		for i := range 1000 {
-			fail(fmt.Sprintf("/invented/%d", i))
+			fail(fmt.Sprintf("/invented/%d", i), policy.ReasonBudgetExhausted, 1)
 		}
-		time.Sleep(time.Second)
-		synctest.Wait()
-		if got := out.take(); strings.Count(got, "\n") != 111 || !strings.Contains(got, "method=other") || !strings.Contains(got, "more=890") {
-			t.Errorf("%d lines of 1000 invented methods; want one of each of the first 100, 10 of the others, and how many more", strings.Count(got, "\n"))
+		if got := strings.Count(out.take(), "\n"); got != 101 {
+			t.Errorf("%d lines of 1000 invented methods; want 100, and one of the others", got)
 		}
-	})
-}
-
-// Changes of the policies and warnings are always logged.
-func TestLimitOfNothing(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var out synced
-		o := observe.Slog(slog.New(slog.NewTextHandler(&out, nil)), observe.Limit(0))
-		set, err := policy.NewSet(policy.Config{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for range 3 {
-			o.Call(context.Background(), interceptor.Event{Attempt: 2, Reason: policy.ReasonSucceeded})
-			o.Reload(set, nil, nil)
-			o.Diagnostic(policy.Diagnostic{})
-		}
-		if got := strings.Count(out.take(), "\n"); got != 6 {
-			t.Errorf("%d lines; want 6", got)
-		}
-		time.Sleep(time.Second)
-		synctest.Wait()
-		if got := out.take(); !strings.Contains(got, `msg="stagger: call succeeded after retries" method="" reason=succeeded more=3`) {
-			t.Errorf("logged %q", got)
-		}
+		time.Sleep(10 * time.Second)
+		expect(failed + "other reason=budget_exhausted more=899")
+		time.Sleep(time.Hour)
 	})
 }
 

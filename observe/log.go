@@ -31,32 +31,28 @@ import (
 //   - a refused change of the policy file, at level error, in one line and one more for each error in the file
 //   - a warning of the Retrier, at level warn, and a note, at level info
 //
-// Calls that succeed or fail for good at the first attempt are not logged. For each method and reason there are
-// 10 lines per second, and one with the number of suppressed lines; [Limit] changes that. Fields: method, target,
-// attempt or attempts, code, reason, commit, delay or waited, elapsed, budget, pushback, mode unless it is ENFORCE, error;
-// source, hash, changes; from, to, service; more ([Limit]).
-func Slog(l *slog.Logger, options ...Option) interceptor.Observer {
-	return observer(l.Log, options)
-}
+// Calls that succeed or fail for good at the first attempt are not logged, nor calls that a server has told not to retry
+// (pushback_stop): it, or a service below it, logs the failure. For each message, method and reason, the first line is written at
+// once. Then, as long as it lasts, one line every ten seconds has the number of suppressed lines, in the field more. Methods beyond
+// the first hundred count together, as "other". Fields: method, target, attempt or attempts, code, reason, commit, delay or waited,
+// elapsed, budget, pushback, mode unless it is ENFORCE, error; source, hash, changes; from, to, service; more.
+func Slog(l *slog.Logger) interceptor.Observer { return observer(l.Log) }
 
 // Log logs as [Slog] does, to any logger with the interface of go-grpc-middleware.
-func Log(l logging.Logger, options ...Option) interceptor.Observer {
+func Log(l logging.Logger) interceptor.Observer {
 	return observer(func(ctx context.Context, level slog.Level, message string, fields ...any) {
 		l.Log(ctx, logging.Level(level), message, fields...) // both have the same numeric levels
-	}, options)
+	})
 }
 
 // logger writes lines.
 type logger struct {
 	write func(ctx context.Context, level slog.Level, message string, fields ...any)
-	limit *limit
+	limit limit
 }
 
-func observer(write func(context.Context, slog.Level, string, ...any), options []Option) interceptor.Observer {
-	l := &logger{write: write, limit: &limit{most: defaultLimit}}
-	for _, option := range options {
-		option(l)
-	}
+func observer(write func(context.Context, slog.Level, string, ...any)) interceptor.Observer {
+	l := &logger{write: write, limit: limit{topics: map[topic]uint{}}}
 	return interceptor.Observer{
 		Decision: l.decision,
 		Sent:     l.sent,
@@ -110,7 +106,7 @@ func (l *logger) sent(ctx context.Context, e interceptor.Event) {
 }
 
 func (l *logger) extraAttempt(ctx context.Context, e interceptor.Event, message string) {
-	if !l.limit.admit(topic{e.Method, e.Reason}, slog.LevelInfo, message, l.flush) {
+	if !l.admit(topic{message, e.Method, e.Reason}, slog.LevelInfo) {
 		return
 	}
 	fields := append(make([]any, 0, 18), "method", e.Method, "target", e.Target, "attempt", e.Attempt)
@@ -150,7 +146,7 @@ func wantedRetry(e interceptor.Event) bool {
 }
 
 func (l *logger) call(ctx context.Context, e interceptor.Event) {
-	if e.Attempt < 2 && e.Delay == 0 && !wantedRetry(e) {
+	if e.Reason == policy.ReasonPushbackStop || e.Attempt < 2 && e.Delay == 0 && !wantedRetry(e) {
 		return
 	}
 	level, message := slog.LevelWarn, "stagger: call failed"
@@ -161,7 +157,7 @@ func (l *logger) call(ctx context.Context, e interceptor.Event) {
 	default:
 		level, message = slog.LevelInfo, "stagger: call succeeded after hedges"
 	}
-	if !l.limit.admit(topic{e.Method, e.Reason}, level, message, l.flush) {
+	if !l.admit(topic{message, e.Method, e.Reason}, level) {
 		return
 	}
 	fields := append(make([]any, 0, 22),

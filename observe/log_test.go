@@ -87,12 +87,8 @@ func TestSlog(t *testing.T) {
 				"level=INFO msg=\"stagger: call succeeded after retries\" " + method + "attempts=2 code=OK reason=succeeded elapsed=100ms waited=100ms",
 			},
 		},
-		"pushback that stops the call": {
-			[]testserver.Step{down.Pushback("-1")},
-			[]string{
-				"level=WARN msg=\"stagger: call failed\" " + method + "attempts=1 code=UNAVAILABLE reason=pushback_stop elapsed=0s waited=0s error=\"rpc error: code = Unavailable desc = disk full\"",
-			},
-		},
+		"pushback that stops the call": {[]testserver.Step{down.Pushback("-1")}, nil}, // its sender logs it
+
 		"an attempt that timed out, and pushback that delays": {
 			[]testserver.Step{testserver.Hang().Times(1), down.Pushback("0"), testserver.OK()},
 			[]string{
