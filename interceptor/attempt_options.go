@@ -29,7 +29,6 @@ type callOptions struct {
 	codec    bool              // the caller chose a codec
 	limited  bool              // the caller gave limits, which the policy's may not exceed
 	static   bool              // the caller gave grpc.StaticMethod
-	retrier  *Retrier
 
 	maxAttempts int // the call's limit, which overrides its policy's
 	mode        policy.Mode
@@ -38,9 +37,6 @@ type callOptions struct {
 // forAttempt returns the options to pass to gRPC for an attempt; more are for this attempt alone. It is safe for
 // concurrent use by parallel attempts.
 func (o *callOptions) forAttempt(a *attemptOptions, more ...grpc.CallOption) []grpc.CallOption {
-	if o.mode == policy.ModeEnforce { // else another library's retries don't multiply
-		a.retrier = o.retrier
-	}
 	opts := append(a.array[:added], o.shared...)
 	if o.header {
 		opts = append(opts, grpc.Header(&a.header))
@@ -53,9 +49,6 @@ func (o *callOptions) forAttempt(a *attemptOptions, more ...grpc.CallOption) []g
 
 // asGiven returns the options to pass to gRPC for the only attempt of a call: the caller's, unchanged, and ours.
 func (o *callOptions) asGiven(a *attemptOptions) []grpc.CallOption {
-	if o.mode == policy.ModeEnforce {
-		a.retrier = o.retrier
-	}
 	opts := append(a.array[:added], o.shared...)
 	for _, option := range o.caller {
 		_, callback := option.(grpc.OnFinishCallOption)

@@ -22,12 +22,12 @@ import (
 // gRPC. The engine decides. Unary calls and streams are its drivers: they make attempts, report their ends, and
 // carry out the engine's steps. They use the engine only under the driver's lock.
 type call struct {
-	engine attempts.Call
-	callState
+	request
+	course
 }
 
-// callState is a call without its engine, which resets itself when the memory is reused.
-type callState struct {
+// request is what a call needs that succeeds at once.
+type request struct {
 	retrier *Retrier
 	ctx     context.Context
 	cancel  context.CancelFunc // of the policy's timeout; nil without one
@@ -37,22 +37,28 @@ type callState struct {
 	name    string           // the entry's
 	policy  *decision.Policy // first the caller's, if one was given
 	budget  balance.Budget
-	known   methods.Known // of the method
-	set     attempts.Settings
+	known   *methods.Known // of the method; nil: nothing
 	options callOptions
-	flags   callFlags
-	alone   bool // no second reply can be made, so attempts never run in parallel
-	uploads bool // the application sends any number of messages, so attempts never run in parallel
-	with    coexistence
-	key     string        // the idempotency key; "" for none
 	start   time.Duration // on the budgets' clock
 
-	decided    policy.Reason // the last decision
-	allowed    *Event        // the decision for the next extra attempt, for observers; nil: none
-	connecting bool          // observers know that the attempt waits for a connection
-	off        bool          // the mode prevents further attempts
-
+	flags      callFlags
+	with       coexistence
+	alone      bool // no second reply can be made, so attempts never run in parallel
+	uploads    bool // the application sends any number of messages, so attempts never run in parallel
+	deciding   bool // the engine has started
+	off        bool // the mode prevents further attempts
 	outerRetry bool // the call is a retry of go-grpc-middleware's
+	connecting bool // observers know that the attempt waits for a connection
+}
+
+// course is what a call needs when something must be decided.
+type course struct {
+	engine  attempts.Call
+	set     attempts.Settings
+	ask     methods.Known // of admission, with the call's criticality
+	key     string        // the idempotency key; "" for none
+	decided policy.Reason // the last decision
+	allowed *Event        // the decision for the next extra attempt, for observers; nil: none
 }
 
 // coexistence is whether gRPC may retry in addition to us.
@@ -68,17 +74,22 @@ var (
 	_ attempts.Slots = (*call)(nil)
 )
 
-// prepareSettings sets the call's key and timeout, and returns the settings with which the engine starts.
-func (c *call) prepareSettings(now attempts.Now) *attempts.Settings {
-	if header := c.policy.IdempotencyKey(); header != "" || c.flags&keyed != 0 {
-		c.ctx, c.key = withKey(c.ctx, header, c.options.caller)
-	}
-	c.limit()
-	c.fillSettings(&c.set, now)
+// prepareSettings prepares the call's context, and returns the settings with which the engine starts.
+func (c *call) prepareSettings() *attempts.Settings {
+	c.prepareContext()
+	c.fillSettings()
 	if find := c.retrier.breaker; find != nil {
 		c.set.Breaker = find(c.target(), c.method)
 	}
 	return &c.set
+}
+
+// prepareContext sets the call's key and timeout.
+func (c *call) prepareContext() {
+	if header := c.policy.IdempotencyKey(); header != "" || c.flags&keyed != 0 {
+		c.ctx, c.key = withKey(c.ctx, header, c.options.caller)
+	}
+	c.limit()
 }
 
 // limit starts the policy's timeout, which counts from the call's start, unless it runs.
@@ -103,20 +114,33 @@ func (c *call) now() attempts.Now {
 	return now
 }
 
-// fillSettings sets the engine's settings for the call in s, which is zero.
-func (c *call) fillSettings(s *attempts.Settings, now attempts.Now) {
+// fillSettings sets the engine's settings for the call.
+func (c *call) fillSettings() {
 	if c.alone && c.policy.Parallel() {
 		c.warnInSequence()
 	}
+	c.deciding = true
+	s := &c.set
 	s.Policy, s.MaxAttempts, s.Deadline = c.policy, c.options.maxAttempts, attempts.Never
 	s.Facts, s.Budget, s.Slots = c, c.budget, c
 	s.Alone, s.Uploads, s.Observe = c.alone || c.uploads, c.uploads, c.options.mode == policy.ModeObserve
 	if deadline, ok := c.ctx.Deadline(); ok {
-		s.Wall, s.Deadline = deadline, now.At+min(time.Until(deadline), attempts.Never-max(now.At, 0))
+		at := clock.Now()
+		s.Wall, s.Deadline = deadline, at+min(time.Until(deadline), attempts.Never-max(at, 0))
 	}
-	if c.known.Any() {
-		s.Method = &c.known
+	if c.known != nil && c.entry.asks {
+		c.ask = c.entry.record.For(c.policy, c.criticality(), c.options.mode == policy.ModeEnforce, c.start)
+		c.known = &c.ask
 	}
+	s.Method = c.learner()
+}
+
+// learner returns what the call knows of its method, for the engine.
+func (c *call) learner() attempts.Method {
+	if c.known == nil {
+		return nil
+	}
+	return c.known
 }
 
 // wake makes the engine check the time again.
@@ -146,6 +170,16 @@ func (c *call) reportEnd(a *attempt, r attempts.Result, now attempts.Now) attemp
 	return c.remember(c.engine.Ended(a.number, r, now))
 }
 
+// atOnce is the end of a call about which nothing had to be decided.
+var atOnce = attempts.End{Reason: policy.ReasonSucceeded, Answer: 1, Attempts: 1}
+
+func (c *call) end() *attempts.End {
+	if !c.deciding {
+		return &atOnce
+	}
+	return c.engine.End()
+}
+
 // finish notifies caller and observers of the call's end, and returns its error. It fills the caller's targets from the
 // attempt that is the answer.
 func (c *call) finish(reported *attemptOptions) error {
@@ -159,7 +193,7 @@ func (c *call) finish(reported *attemptOptions) error {
 // incoming call if this one has given up. It runs no user code.
 func (c *call) answer(reported *attemptOptions) error {
 	c.options.deliver(reported)
-	end := c.engine.End()
+	end := c.end()
 	failure := c.failure(end)
 	if failure == nil {
 		return nil
@@ -170,9 +204,9 @@ func (c *call) answer(reported *attemptOptions) error {
 
 // notifyEnd notifies observers of a call that has ended with err.
 func (c *call) notifyEnd(err error) {
-	end := c.engine.End()
+	end := c.end()
 	c.noteOuter(err)
-	if c.known.WouldRefuse() {
+	if c.known != nil && c.known.WouldRefuse() {
 		c.notifyWouldRefuse()
 	}
 	c.notifyCall(end, err)
@@ -184,6 +218,9 @@ func (c *call) assign(a *attempt, n int, at time.Duration) []grpc.CallOption {
 	if n == 1 {
 		a.ctx = firstAttempt(c.ctx)
 		return c.options.forAttempt(&a.attemptOptions)
+	}
+	if c.options.mode == policy.ModeEnforce {
+		a.retrier = c.retrier
 	}
 	a.ctx = laterAttempt(c.ctx, n-1, a.hedge)
 	if c.waitsForReady() {

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/stagger-go/stagger/internal/balance"
+	"github.com/stagger-go/stagger/internal/clock"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/latency"
 	"github.com/stagger-go/stagger/internal/methods"
@@ -33,6 +34,9 @@ type entry struct {
 	budget   balance.Budget
 	kept     *keptBalance    // the same; nil for another one
 	record   *methods.Method // nil if the table has no place
+	known    *methods.Known  // the same, as the policy's calls see it; nil: they need it not
+	timed    bool            // a first attempt may be slow
+	asks     bool            // admission is asked before the first attempt: every call has its own criticality
 	limits   []grpc.CallOption
 }
 
@@ -68,6 +72,12 @@ func (r *Retrier) newEntry(s *slot, cc *grpc.ClientConn, method string, own *dec
 	}
 	if e.mode, e.percent = of.modeOf(method); own != nil {
 		e.mode, e.percent = max(e.mode, own.Mode()), min(e.percent, own.Percent())
+	}
+	e.asks = e.policy.Refuses()
+	e.timed = e.policy.Hedge() != nil || e.policy.PerAttemptTimeout() > 0
+	if e.record != nil && (e.asks || e.policy.MaxAttempts() > 1) {
+		known := e.record.For(e.policy, "", e.mode == policy.ModeEnforce, clock.Now())
+		e.known = &known
 	}
 	e.mode = max(e.mode, e.switches.modeFor(method))
 	if e.limits = limitsOf(e.policy.Spec(), nil); e.mode != policy.ModeOff {

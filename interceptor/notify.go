@@ -158,7 +158,7 @@ func (c *call) decisionEvent(step attempts.Step, ended *attempt, err error) Even
 // notifyCall notifies observers of the end of the call, and before that of its reason, if no decision had it.
 func (c *call) notifyCall(end *attempts.End, err error) {
 	all := c.retrier.observers.Load()
-	undecided := all.decisions && end.Reason != c.decided && end.Reason != policy.ReasonSucceeded
+	undecided := all.decisions && end.Reason != policy.ReasonSucceeded && end.Reason != c.decided
 	if !undecided && !all.calls {
 		return
 	}

@@ -29,7 +29,7 @@ const (
 // readRequest reads the caller's options, and finds the entry of the call. Every call runs it.
 func (c *call) readRequest(caller []grpc.CallOption, first *attemptOptions) {
 	r, o := c.retrier, &c.options
-	o.retrier, o.caller, o.shared, o.maxAttempts = r, caller, first.array[added:added], math.MaxInt
+	o.caller, o.shared, o.maxAttempts = caller, first.array[added:added], math.MaxInt
 	for _, option := range caller {
 		if _, ok := option.(grpc.StaticMethodCallOption); ok { // fast path: all calls of generated code have it
 			o.static = true
@@ -63,7 +63,10 @@ func (c *call) readRequest(caller []grpc.CallOption, first *attemptOptions) {
 	if c.policy.CommitsOnHeaders() {
 		o.header = true
 	}
-	if o.foreign && o.mode == policy.ModeEnforce {
+	if o.mode != policy.ModeEnforce { // then another library's retries don't multiply
+		return
+	}
+	if first.retrier = r; o.foreign {
 		r.warnOnce(&foreignOptions, c.name, c.name)
 	}
 }
@@ -131,9 +134,7 @@ func (c *call) announce(ctx context.Context) {
 		ctx = r.startCall(ctx, c.event(0, codes.OK, nil))
 	}
 	c.ctx = r.withBackends(ctx, c.cc, c.policy, c.options.maxAttempts)
-	if p := c.policy; c.entry.record != nil && (p.Refuses() || p.MaxAttempts() > 1) {
-		c.known = c.entry.record.For(p, c.criticality(), c.options.mode == policy.ModeEnforce, c.start)
-	}
+	c.known = c.entry.known
 }
 
 // limitsOf returns a policy's limits as options, unless the caller's are as strict.

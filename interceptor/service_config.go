@@ -10,7 +10,6 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 
-	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -61,13 +60,13 @@ func (r *Retrier) lookup(of *rules, cc *grpc.ClientConn, method string) *decisio
 
 // askServiceConfig replaces the policy of a call that began without one by that of its connection's service config, because
 // its first attempt has failed. It reports whether the call's context has changed. The driver's lock must be held.
-func (c *call) askServiceConfig(now attempts.Now) (changed bool) {
+func (c *call) askServiceConfig() (changed bool) {
 	if !c.takeServiceConfig() {
 		return false
 	}
 	before := c.ctx
 	c.limit()
-	c.fillSettings(&c.set, now)
+	c.fillSettings()
 	return c.ctx != before
 }
 

@@ -60,7 +60,7 @@ func (r *Retrier) stream(with coexistence) grpc.StreamClientInterceptor {
 	) (grpc.ClientStream, error) {
 		first := new(streamAttempt)
 		first.init()
-		c := call{callState: callState{retrier: r, cc: cc, method: method, with: with}}
+		c := call{request: request{retrier: r, cc: cc, method: method, with: with}}
 		c.readRequest(opts, &first.attemptOptions)
 		if c.flags&disabled != 0 {
 			return open(ctx, desc, cc, method, opts...)
@@ -94,7 +94,7 @@ func (s *stream) begin() (grpc.ClientStream, error) {
 
 func (s *stream) start() {
 	now := s.call.now()
-	set := s.call.prepareSettings(now)
+	set := s.call.prepareSettings()
 	set.Uploads = true // until CloseSend, the application takes its time
 	step := s.call.engine.Start(set, now)
 	if !step.Over {

@@ -93,7 +93,7 @@ func (s *stream) reportEnd(e streams.End) {
 	s.enter(func() {
 		t = s.attempts[e.Attempt-1]
 		opened, gone = t.stream != nil, s.machine.Stopped()
-		if e.Err != nil && s.call.askServiceConfig(s.call.now()) {
+		if e.Err != nil && s.call.askServiceConfig() {
 			if s.unwatch != nil { // else the caller's context never ends
 				s.unwatch()
 			}

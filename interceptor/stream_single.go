@@ -80,7 +80,7 @@ func (s *singleStream) openSingle(open grpc.Streamer) (grpc.ClientStream, error)
 func (s *singleStream) start() (refused bool, err error) {
 	now := s.call.now()
 	var step attempts.Step
-	s.guard(func() { step = s.call.engine.Start(s.call.prepareSettings(now), now) })
+	s.guard(func() { step = s.call.engine.Start(s.call.prepareSettings(), now) })
 	if s.caught.rethrow(); step.Over {
 		s.call.cancelTimeout()
 		return true, s.call.finish(&unreported)
@@ -89,7 +89,7 @@ func (s *singleStream) start() (refused bool, err error) {
 	a.number, a.began, a.ctx, a.onEnd = 1, now.At, firstAttempt(s.call.ctx), s
 	s.call.options.notify = false // gRPC itself fills the caller's targets, and calls OnFinish
 	s.idle = now.At
-	s.timed.Store(s.call.known.Any())
+	s.timed.Store(s.call.known != nil)
 	s.enterCall()
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/stagger-go/stagger/internal/attempts"
+	"github.com/stagger-go/stagger/internal/balance"
 	"github.com/stagger-go/stagger/internal/clock"
 )
 
@@ -58,6 +59,7 @@ type unaryState struct {
 	invoke     grpc.UnaryInvoker
 	shared     bool // the timer was set, so that other goroutines may see the call
 
+	counted  bool            // the budget knows of the call, and the engine doesn't
 	attempts []*unaryAttempt // by number
 	due      time.Duration   // the time to wake the engine
 	watch    bool            // a change of the connection's state wakes it too
@@ -82,8 +84,10 @@ func (u *unary) recycle() {
 			u.space[i] = nil
 		}
 	}
-	u.callState = callState{}
-	u.unaryState = unaryState{}
+	if u.deciding {
+		u.course = course{}
+	}
+	u.request, u.unaryState = request{}, unaryState{}
 	unaries.Put(u)
 }
 
@@ -119,43 +123,89 @@ func (u *unary) run() error {
 	}
 }
 
-// begin starts the engine, and returns the first attempt, or nil if the call is refused.
+// begin returns the first attempt, or nil if the call is refused. Only a breaker and admission are asked before it: they start the
+// engine.
 func (u *unary) begin() *unaryAttempt {
 	if min(u.policy.MaxAttempts(), u.options.maxAttempts) > 1 {
 		u.kept = keepReply(u.reply, u.options.codec)
 	}
 	u.prepareHedging()
 	u.attempts, u.events.mu = u.space[:0], &u.mu
-	now := attempts.Now{At: u.start}
-	step := u.engine.Start(u.prepareSettings(now), now)
-	if step.Wake == attempts.Never {
-		return u.act(&step, u.start, true)
+	if u.entry.asks || u.retrier.breaker != nil {
+		step := u.engine.Start(u.prepareSettings(), attempts.Now{At: u.start})
+		return u.lockedOnly(func() *unaryAttempt { return u.act(&step, u.start, true) })
 	}
-	return u.lockedOnly(func() *unaryAttempt { return u.act(&step, u.start, true) })
+	u.prepareContext()
+	u.counted = true
+	u.budget.Start(u.start)
+	a := u.prepareAttempt(1, u.start, true)
+	if u.entry.timed {
+		u.watchFirst()
+	}
+	return a
 }
 
-// succeeded ends a call whose first attempt has succeeded, if there is no earlier decision, no classifier and no observer
-// of attempts. It returns false otherwise.
+// watchFirst sets the timer for the first attempt of a call whose engine has not started.
+func (u *unary) watchFirst() {
+	after, watched := attempts.SlowAfter(u.policy, u.learner(), u.alone)
+	deadline, limited := u.ctx.Deadline()
+	if !watched || u.options.maxAttempts < 2 || limited && time.Until(deadline) <= after {
+		return
+	}
+	u.due = u.start + after
+	u.lockedOnly(func() *unaryAttempt { u.setTimer(u.start); return nil })
+}
+
+// succeeded ends a call whose first attempt has succeeded, if nothing was decided and nobody else is to see the attempt. It returns
+// false otherwise.
 func (u *unary) succeeded(a *unaryAttempt, err error) bool {
 	if err != nil || a.own || u.retrier.classifier != nil || u.retrier.observers.Load().attempts {
 		return false
 	}
-	a.noteLeft(u.cc, nil)
-	now := u.start
-	if u.known.Any() {
-		now = clock.Now()
-	}
-	if u.shared {
-		u.mu.Lock()
-		defer u.mu.Unlock()
-		u.hedging.stopTimer()
-	}
-	if !u.engine.Succeeded(now) {
+	if u.shared && !u.stopsTimer() || u.deciding {
 		return false
 	}
+	a.noteLeft(u.cc, nil)
+	if u.known != nil {
+		u.answeredAtOnce()
+	}
+	u.counted = false
+	u.budget.Finish(u.start, balance.EndAtOnce)
 	a.cancel()
 	u.cancelTimeout()
 	return true
+}
+
+// stopsTimer reports whether no other goroutine has seen the call, and none will.
+func (u *unary) stopsTimer() bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if !u.deciding {
+		u.hedging.stopTimer()
+	}
+	return !u.hedging.seen
+}
+
+// answeredAtOnce tells the method of a success of the first attempt.
+func (u *unary) answeredAtOnce() {
+	answer := attempts.Answer{Left: attempts.Never, Running: 1, Limit: u.policy.PerAttemptTimeout(), Accepted: true}
+	at := clock.Now()
+	if deadline, ok := u.ctx.Deadline(); ok {
+		answer.Left = at - u.start + time.Until(deadline)
+	}
+	answer.Took = at - u.start
+	u.known.Answered(at, answer)
+}
+
+// join starts the engine with the attempt that was made, unless it has started. u.mu must be held.
+func (u *unary) join() {
+	if u.deciding {
+		return
+	}
+	u.fillSettings()
+	u.counted = false
+	step := u.engine.Join(&u.set, u.start)
+	u.due, u.watch = step.Wake, step.Watch
 }
 
 // locked runs f with the lock, and then delivers the events without it.
@@ -199,11 +249,12 @@ func (u *unary) attemptEnded(a *unaryAttempt, err error) *unaryAttempt {
 func (u *unary) overOrAsked(err error) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
+	u.join()
 	if u.engine.Over() {
 		return true
 	}
 	if err != nil {
-		u.askServiceConfig(u.now())
+		u.askServiceConfig()
 	}
 	return false
 }
@@ -278,6 +329,9 @@ func (u *unary) unwind(a *unaryAttempt) {
 	defer u.cancelTimeout()
 	if a != nil {
 		a.cancel() // a breaker or budget may have panicked at its success
+	}
+	if u.counted {
+		u.join()
 	}
 	if u.engine.Over() {
 		return

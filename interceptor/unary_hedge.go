@@ -30,7 +30,7 @@ func (u *unary) prepareHedging() {
 func (u *unary) setTimer(at time.Duration) {
 	h, in := &u.hedging, u.due-at
 	switch {
-	case u.engine.Running() == 0 || u.due == attempts.Never:
+	case u.deciding && u.engine.Running() == 0 || u.due == attempts.Never:
 		h.stopTimer()
 	case in <= 0: // as with streams, no timer
 		h.stopTimer()
@@ -80,7 +80,7 @@ func (u *unary) fired() *unaryAttempt {
 	return u.locked(func() *unaryAttempt {
 		u.hedging.goroutines++
 		u.hedging.seen = true
-		if u.engine.Running() == 0 { // the caller's goroutine is waiting
+		if u.join(); u.engine.Running() == 0 { // the caller's goroutine is waiting
 			return nil
 		}
 		return u.woken(false)

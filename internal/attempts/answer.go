@@ -146,28 +146,28 @@ func (r *Result) isAnswer(is decision.Class) bool {
 
 // setSlowAt sets the time at which an attempt is slow, if another attempt could follow.
 func (c *Call) setSlowAt(a *attempt) {
-	after, watched := c.slowAfter()
+	after, watched := SlowAfter(c.set.Policy, c.set.Method, c.set.Alone)
 	slowAt := later(a.began, later(a.paused, after))
 	if watched && !c.exhausted() && slowAt < c.set.Deadline {
 		a.slowAt = slowAt
 	}
 }
 
-// slowAfter returns the time after which an attempt is slow.
-func (c *Call) slowAfter() (after time.Duration, watched bool) {
-	if h := c.set.Policy.Hedge(); h != nil {
-		return c.hedgeAfter(h), !c.set.Alone
+// SlowAfter returns the time after which an attempt is slow. m may be nil.
+func SlowAfter(p *decision.Policy, m Method, alone bool) (after time.Duration, watched bool) {
+	if h := p.Hedge(); h != nil {
+		return hedgeAfter(h, m), !alone
 	}
-	timeout := c.set.Policy.PerAttemptTimeout()
+	timeout := p.PerAttemptTimeout()
 	return timeout, timeout > 0
 }
 
 // hedgeAfter returns the delay of the next hedge: the latency quantile within its bounds, if known.
-func (c *Call) hedgeAfter(h *policy.HedgeSpec) (after time.Duration) {
-	if h.Quantile == 0 || c.set.Method == nil {
+func hedgeAfter(h *policy.HedgeSpec, m Method) (after time.Duration) {
+	if h.Quantile == 0 || m == nil {
 		return h.Delay
 	}
-	quantile := c.set.Method.Quantile()
+	quantile := m.Quantile()
 	if quantile == 0 {
 		return h.Delay
 	}

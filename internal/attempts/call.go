@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/stagger-go/stagger/internal/balance"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -15,7 +14,7 @@ import (
 // Call is the state of one call. It is not safe for concurrent use, and must not be copied. Start also reuses it for another
 // call.
 //
-//	Start ──── Succeeded: nothing was to be decided ──────────────────────► over
+//	Start, Join
 //	  │    ┌──────── it is resumed ──────────┐
 //	  ▼    ▼                                 │
 //	 open ─────────── Commit ──────────► committed ──┐
@@ -84,10 +83,25 @@ func (c *Call) Start(s *Settings, now Now) (step Step) {
 	if reason := decision.Refusal(decision.PhaseFirst, &c.gates); reason != "" {
 		return c.refuseCall(reason, now)
 	}
+	return c.sendFirst(now.At)
+}
+
+// Join is Start for a call whose first attempt was sent at a time, without a question. The budget knows of the call, and the
+// breaker, if there is one, doesn't.
+func (c *Call) Join(s *Settings, at time.Duration) (step Step) {
+	c.resetCall(s, at)
+	c.ledger.started = true
+	c.ledger.reportSent(&c.ledger.pending, at)
+	return c.sendFirst(at)
+}
+
+func (c *Call) sendFirst(at time.Duration) (step Step) {
 	c.sent, c.idle = 1, Never
 	c.state.Attempts = 1
-	first := c.addRunning(now.At)
-	c.ledger.startBudget(now.At)
+	first := c.addRunning(at)
+	if !c.ledger.started {
+		c.ledger.startBudget(at)
+	}
 	c.setSlowAt(first)
 	c.known, step.Send, step.Wake, step.Slow = 1, 1, first.slowAt, first.slowAt != Never
 	return step
@@ -104,25 +118,7 @@ func (c *Call) refuseCall(reason policy.Reason, now Now) Step {
 	return c.completeStep(&step, &now)
 }
 
-// Succeeded reports a success of the first attempt. It does less than Ended.
-// If anything was decided before, it does nothing and returns false.
-func (c *Call) Succeeded(at time.Duration) bool {
-	if c.phase != open || c.used {
-		return false
-	}
-	a := &c.running[0]
-	a.cancelled = outrun // so that Abort does not cancel it, if a callback panics
-	if c.set.Method != nil {
-		c.answered(a, true, at)
-	}
-	c.ledger.release(&a.held, outcome{helped: true}, at)
-	c.running, c.phase = c.running[:0], over
-	c.end = End{Reason: policy.ReasonSucceeded, Answer: 1, Attempts: 1}
-	c.ledger.finishBudget(c.began, balance.EndAtOnce)
-	return true
-}
-
-// resetCall resets c to a new call. Start, or Start and Succeeded, leave all other fields as in a new one, or set them again.
+// resetCall resets c to a new call. Start alone leaves all other fields as in a new one, or sets them again.
 func (c *Call) resetCall(s *Settings, at time.Duration) {
 	if c.used {
 		*c = Call{cancels: c.cancels[:0]}

@@ -248,11 +248,17 @@ func (m *model) wakeUp() {
 	}
 }
 
-// start begins the call.
+// start begins the call. Half of the calls that ask nobody before the first attempt join later, with a budget that knows of them.
 func (m *model) start() {
 	m.began = m.now.At
 	set := m.set
-	m.event(no, func() Step { return m.call.Start(&set, m.now) }, nil, "start %s", describe(set))
+	m.event(no, func() Step {
+		if set.Breaker == nil && set.Method == nil && m.fuse == 0 && m.now.Chance < 0.5 {
+			set.Budget.Start(m.now.At)
+			return m.call.Join(&set, m.now.At)
+		}
+		return m.call.Start(&set, m.now)
+	}, nil, "start %s", describe(set))
 }
 
 // end ends an attempt that runs.
@@ -271,19 +277,11 @@ func (m *model) end(n int) {
 	followed := m.followed(n)
 	was := m.settled()
 	m.unsent = r.Unsent
-	m.event(outrun, func() Step { return m.endedOrSucceeded(n, r) }, func(step Step) {
+	m.event(outrun, func() Step { return m.call.Ended(n, r, m.now) }, func(step Step) {
 		m.checkEnded(n, a, &effective, step, was)
 		m.ended(n, a, &effective, step, followed)
 	}, "end %d %s", n, name)
 	m.unsent = false
-}
-
-// endedOrSucceeded reports a success of the first attempt as drivers do: for half of the calls with Succeeded.
-func (m *model) endedOrSucceeded(n int, r Result) Step {
-	if n == 1 && r.accepted() && m.now.Chance < 0.5 && m.call.Succeeded(m.now.At) {
-		return Step{Wake: Never, Over: true}
-	}
-	return m.call.Ended(n, r, m.now)
 }
 
 // settled is what the world was told before an event.
