@@ -176,7 +176,7 @@ PROSE := $(wildcard README.md RELEASE.md docs/*.md docs/evidence/*.md)
 
 .PHONY: prose
 prose:
-	@pages=$$(realpath $(PROSE)); cd tools && $(OFF) go test ./prose && $(OFF) go run ./prose $$pages
+	@.ci/prose $(PROSE)
 
 .PHONY: kubernetes
 kubernetes:

@@ -15,7 +15,6 @@ tool (
 require (
 	github.com/CycloneDX/cyclonedx-go v0.12.0
 	github.com/google/go-containerregistry v0.21.5
-	github.com/yuin/goldmark v1.8.7
 	golang.org/x/exp v0.0.0-20260824195058-e88cd73687aa
 	golang.org/x/mod v0.42.0
 	golang.org/x/tools v0.52.0

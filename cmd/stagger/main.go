@@ -17,7 +17,6 @@ import (
 	"github.com/stagger-go/stagger/cmd/stagger/internal/lint"
 	"github.com/stagger-go/stagger/cmd/stagger/internal/migrate"
 	"github.com/stagger-go/stagger/cmd/stagger/internal/simulate"
-	"github.com/stagger-go/stagger/cmd/stagger/internal/version"
 )
 
 func main() {
@@ -28,6 +27,6 @@ func main() {
 func command() *cobra.Command {
 	root := root()
 	root.AddCommand(demo.Command(), explain.Command(), export.Command(), faultserver.Command(), lint.Command())
-	root.AddCommand(migrate.Command(), simulate.Command(), version.Command())
+	root.AddCommand(migrate.Command(), simulate.Command(), versionCommand())
 	return finished(root)
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
@@ -99,6 +100,25 @@ func TestUnknownCommandSuggestsOne(t *testing.T) {
 	}
 	if _, err := run("lint", "--frob"); err == nil || !strings.HasSuffix(err.Error(), "Run 'stagger lint --help' for usage.") {
 		t.Error(err)
+	}
+}
+
+func TestVersions(t *testing.T) {
+	t.Parallel()
+	got := versions(&debug.BuildInfo{
+		GoVersion: "go1.26.8",
+		Main:      debug.Module{Version: "v1.2.3"},
+		Deps: []*debug.Module{
+			{Path: "github.com/stagger-go/stagger", Version: "v0.0.0", Replace: &debug.Module{Path: "../.."}},
+			{Path: "google.golang.org/grpc", Version: "v1.85.0"},
+		},
+	})
+	if want := "stagger   v1.2.3\nlibrary   (devel)\ngrpc      v1.85.0\ngo        go1.26.8\n"; got != want {
+		t.Errorf("%s\nwant\n%s", got, want)
+	}
+	command, err := run("version")
+	if flag, flagErr := run("--version"); err != nil || flagErr != nil || command != flag || !strings.HasPrefix(command, "stagger   ") {
+		t.Errorf("%v, %v:\n%s\n%s", err, flagErr, command, flag)
 	}
 }
 

@@ -4,12 +4,16 @@
 package main
 
 import (
+	"cmp"
+	"fmt"
+	"io"
+	"runtime/debug"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
-	"github.com/stagger-go/stagger/cmd/stagger/internal/version"
 	"github.com/stagger-go/stagger/examples/orders"
 )
 
@@ -38,7 +42,7 @@ func root() *cobra.Command {
 		Short:        "Retries for gRPC clients, bounded in an outage",
 		Long:         about,
 		Example:      examples,
-		Version:      version.Read().Version,
+		Version:      versionOf(buildInfo(), ""),
 		SilenceUsage: true, // the usage is for usage errors
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
@@ -47,6 +51,48 @@ func root() *cobra.Command {
 			return nil
 		},
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+}
+
+func buildInfo() *debug.BuildInfo {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return new(debug.BuildInfo)
+	}
+	return info
+}
+
+// versionOf returns the version of a module in the build, or of the program itself for "".
+func versionOf(info *debug.BuildInfo, module string) string {
+	m := &info.Main
+	if i := slices.IndexFunc(info.Deps, func(m *debug.Module) bool { return m.Path == module }); i >= 0 {
+		m = info.Deps[i]
+	}
+	if m.Replace != nil {
+		m = m.Replace
+	}
+	return cmp.Or(m.Version, "(devel)")
+}
+
+// versions returns what "stagger version" and "stagger --version" print.
+func versions(info *debug.BuildInfo) string {
+	return fmt.Sprintf("stagger   %s\nlibrary   %s\ngrpc      %s\ngo        %s\n", versionOf(info, ""),
+		versionOf(info, "github.com/stagger-go/stagger"), versionOf(info, "google.golang.org/grpc"), info.GoVersion)
+}
+
+func versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Show the versions that this command was built with",
+		Long: `Show the versions of this command, the stagger library, gRPC and Go that it was built
+with. "(devel)" is a build from a working copy, not from a release.`,
+		Example:           "  stagger version",
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(c *cobra.Command, _ []string) error {
+			_, err := io.WriteString(c.OutOrStdout(), versions(buildInfo()))
+			return err
+		},
 	}
 }
 
@@ -61,7 +107,7 @@ func unknown(root *cobra.Command, name string) error {
 // finished adds what concerns all commands: topics, exit codes, and the marking of usage errors.
 func finished(root *cobra.Command) *cobra.Command {
 	root.SuggestionsMinimumDistance = 2
-	root.SetVersionTemplate(version.Read().String())
+	root.SetVersionTemplate(versions(buildInfo()))
 	root.SetUsageTemplate(root.UsageTemplate() + exitCodes)
 	root.AddCommand(topic())
 	root.InitDefaultVersionFlag()

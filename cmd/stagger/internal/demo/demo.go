@@ -1,7 +1,7 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package demo shows the effect of retries on a service in trouble: a scripted day in the simulator, and single calls over gRPC.
+// Package demo shows the effect of retries on a service in trouble: a scripted day in the simulator.
 package demo
 
 import (
@@ -34,8 +34,8 @@ func Command() *cobra.Command {
 		Long: `Play a bad day against four clients: no retries, two usual kinds of retries, stagger.
 
 The clients make the same calls at the same times, each to its own four backends, in
-virtual time: clients and servers are a model, the interceptor's own code decides. Then
-it makes single calls over gRPC, and prints how stagger decided.`,
+virtual time: clients and servers are a model, the interceptor's own code decides.
+"stagger explain" shows single calls, attempt by attempt.`,
 		Example: `  stagger demo
   stagger demo --seed 7                the calls come at other times
   stagger demo --policy my/retry.yaml  stagger follows your policies for acme.orders.v1.OrderService
@@ -49,10 +49,7 @@ it makes single calls over gRPC, and prints how stagger decided.`,
 			if err != nil {
 				return err
 			}
-			if err := showDay(cmd.Context(), set, seed, cmd.OutOrStdout()); err != nil {
-				return err
-			}
-			return showStories(cmd.Context(), set, cmd.OutOrStdout())
+			return showDay(cmd.Context(), set, seed, cmd.OutOrStdout())
 		},
 	}
 	cmd.Flags().StringVar(&file, "policy", "", "`file` with the policies that stagger follows (default: examples/orders/retry.yaml, built in)")

@@ -6,13 +6,10 @@ package demo
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io/fs"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 
 	"go.uber.org/goleak"
 
@@ -83,37 +80,5 @@ func TestBadPolicyFileIsRefused(t *testing.T) {
 	cmd.SetErr(new(bytes.Buffer))
 	if err := cmd.ExecuteContext(t.Context()); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("no file: error %v; want fs.ErrNotExist", err)
-	}
-}
-
-func TestStories(t *testing.T) {
-	t.Parallel()
-	set := must.Get(policy.Parse(orders.File, orders.Policy))(t)
-	want := [][]string{
-		{
-			"1 UNAVAILABLE: backoff",
-			"2 RESOURCE_EXHAUSTED: the server's answer: google.rpc.RetryInfo",
-			"3 slow: backoff",
-			"4 OK: ",
-			"3 given up: ",
-			"0 call ends: OK: succeeded",
-		},
-		{"1 UNAVAILABLE: not_idempotent", "0 call ends: UNAVAILABLE: not_idempotent"},
-		{"1 UNAVAILABLE: budget_exhausted", "0 call ends: UNAVAILABLE: budget_exhausted"},
-	}
-	for i, s := range stories() {
-		synctest.Test(t, func(t *testing.T) {
-			told := must.Get(s.play(t.Context(), set))(t)
-			var got []string
-			for k, l := range told.lines {
-				got = append(got, fmt.Sprintf("%d %s: %s", l.attempt, l.outcome, l.reason))
-				if l.at.Before(told.begin) || k > 0 && l.at.Before(told.lines[k-1].at) {
-					t.Errorf("line %d at %v is before the one above", k, l.at)
-				}
-			}
-			if !slices.Equal(got, want[i]) {
-				t.Errorf("lines %q; want %q", got, want[i])
-			}
-		})
 	}
 }
