@@ -4,86 +4,112 @@
 package report
 
 import (
-	"bytes"
+	"cmp"
 	_ "embed"
 	"fmt"
 	"html/template"
 	"io"
+	"math"
+	"slices"
 	"strings"
 )
 
+// Plot is a drawing of lines, on axes of values from 0. Everything in it must be finite.
+type Plot struct {
+	Title  string // also the drawing's text for screen readers
+	XLabel string
+	YLabel string
+	Series []Series // at least one, with names of their own
+	YMax   float64  // end of the values' axis; 0: above the largest
+}
+
+// Series is one set of figures in a plot: a line through its points, in their order.
+type Series struct {
+	Name string
+	X    []float64
+	Y    []float64
+}
+
+// The text of a plot, which is filled with a [picture].
+//
 //go:embed plot.svg
 var svgText string
 
 var svgFile = template.Must(template.New("plot.svg").Parse(svgText))
 
-// picture is a plot with its title, legend and labels, one line of text for each series.
+// picture is a plot in points: a drawing of width × height below its legend.
 type picture struct {
-	Title       string
-	Up, Across  string // labels of the axes
-	Keys        []key
-	Drawn       template.HTML
-	Width, Full float64 // of the whole picture, in points
-	Head, Foot  float64 // top of the drawing, and position of the label below
-	Right       float64 // end of that label
+	Plot
+
+	Height       float64 // of the whole picture
+	Top, Bottom  float64 // of the drawing
+	Lines        []line
+	Marks, Steps []mark // of the axes
 }
 
-// key is a line of a legend.
-type key struct {
-	Name    string
-	Style   template.CSS
-	Y, Text float64 // their positions
+// line is a series and its line in the legend.
+type line struct {
+	Name   string
+	Style  template.CSS
+	Y      float64 // in the legend
+	Points string
 }
 
-const lineHeight = 18 // of text
+// mark is a round number on an axis.
+type mark struct {
+	At    float64
+	Label string
+}
+
+const (
+	width, height = 760, 290
+	left, right   = 44, 750 // of the drawing; labels of values stand before it
+	lineHeight    = 18      // of text
+)
+
+// Seven colours have a contrast to white of 3 or more, and differ for readers with red-green colour blindness. With five kinds of
+// dashes, 35 series differ.
+var (
+	hues   = []string{"#0072b2", "#d55e00", "#007a5a", "#b0528c", "#8a6d00", "#5b5bd6", "#6b6b6b"}
+	dashes = []string{"none", "7 3", "2 2", "9 3 2 3", "5 2"}
+)
 
 // WriteSVG writes the plot as a file of its own.
 func (p *Plot) WriteSVG(w io.Writer) error {
-	text, err := p.svg()
-	if err != nil {
-		return err
+	top := float64(len(p.Series)+2) * lineHeight
+	shown := picture{Plot: *p, Top: top, Bottom: top + height, Height: top + height + 2*lineHeight}
+	first, last, most := math.Inf(1), math.Inf(-1), p.YMax
+	for _, s := range p.Series {
+		first, last = min(first, slices.Min(s.X)), max(last, slices.Max(s.X))
+		if p.YMax == 0 {
+			most = max(most, 1.04*slices.Max(s.Y))
+		}
 	}
-	_, err = io.WriteString(w, string(text))
-	return err
-}
-
-// svg returns the plot with title, legend and labels on a white ground.
-func (p *Plot) svg() (template.HTML, error) {
-	drawn, err := p.drawInside()
-	if err != nil {
-		return "", err
-	}
-	shown := picture{Title: p.Title, Up: p.YLabel, Across: p.XLabel, Keys: p.legend(), Drawn: drawn, Width: width, Right: width - margin}
-	for i := range shown.Keys {
-		y := float64(i+2) * lineHeight
-		shown.Keys[i].Y, shown.Keys[i].Text = y-4, y
-	}
-	shown.Head = float64(len(shown.Keys)+2) * lineHeight
-	shown.Foot = shown.Head + height + lineHeight/2
-	shown.Full = shown.Foot + lineHeight/2
-	var text bytes.Buffer
-	if err := svgFile.Execute(&text, shown); err != nil {
-		return "", err
-	}
-	return template.HTML(text.String()), nil
-}
-
-func (p *Plot) legend() []key {
-	keys := make([]key, 0, len(p.Series)+len(p.Levels))
+	most = cmp.Or(most, 1)
+	across := func(x float64) float64 { return left + (right-left)*(x-first)/max(last-first, 1e-9) }
+	up := func(y float64) float64 { return shown.Bottom - height*y/most }
 	for i, s := range p.Series {
-		keys = append(keys, key{Name: s.Name, Style: stroke(seriesHue(i), seriesDashes(i))})
+		points := make([]string, len(s.X))
+		for k, x := range s.X {
+			points[k] = fmt.Sprintf("%.1f,%.1f", across(x), up(s.Y[k]))
+		}
+		style := fmt.Sprintf("stroke:%s;stroke-dasharray:%s", hues[i%len(hues)], dashes[i%len(dashes)])
+		shown.Lines = append(shown.Lines, line{s.Name, template.CSS(style), float64(i+2) * lineHeight, strings.Join(points, " ")})
 	}
-	for i, l := range p.Levels {
-		keys = append(keys, key{Name: l.Name, Style: stroke(levelHue, levelDashes(i))})
-	}
-	return keys
+	shown.Steps, shown.Marks = marks(first, last, across), marks(0, most, up)
+	return svgFile.Execute(w, shown)
 }
 
-// stroke returns the style of a line, made only of constants of this package.
-func stroke(hue string, dashes []float64) template.CSS {
-	pattern := "none"
-	if len(dashes) > 0 {
-		pattern = strings.Trim(fmt.Sprint(dashes), "[]")
+// marks returns round numbers, 1, 2 or 5 times a power of ten apart, and where they stand.
+func marks(from, to float64, at func(float64) float64) (list []mark) {
+	step := math.Pow(10, math.Floor(math.Log10((to-from)/8)))
+	for _, times := range []float64{2, 2.5, 2} { // 2, 5, 10
+		if (to-from)/step > 8 {
+			step *= times
+		}
 	}
-	return template.CSS(fmt.Sprintf("stroke:%s;stroke-dasharray:%s", hue, pattern))
+	for i := math.Ceil(from/step - 1e-9); i <= math.Floor(to/step+1e-9); i++ {
+		list = append(list, mark{at(i * step), number(i*step + 0)}) // -0 + 0 is 0
+	}
+	return list
 }
