@@ -5,6 +5,7 @@ package policy_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -28,8 +29,17 @@ func TestWords(t *testing.T) {
 		{policyv1.BudgetScope(0), document.Strings(policy.ScopeProcess, policy.ScopeTarget, policy.ScopeService)},
 		{policyv1.Idempotency(0), document.Strings(policy.IdempotencyAssume, policy.IdempotencyDeclared, policy.IdempotencyNone)},
 	} {
-		if want := document.EnumNames(row.schema.Descriptor()); !slices.Equal(row.words, want) {
+		if want := schemaNames(row.schema.Descriptor()); !slices.Equal(row.words, want) {
 			t.Errorf("%T: %q; the schema has %q", row.schema, row.words, want)
 		}
 	}
+}
+
+// schemaNames returns the names of an enum's values, without their prefix and without the one for an absent key.
+func schemaNames(ed protoreflect.EnumDescriptor) (names []string) {
+	prefix := strings.TrimSuffix(string(ed.Values().Get(0).Name()), "UNSPECIFIED")
+	for i := 1; i < ed.Values().Len(); i++ {
+		names = append(names, strings.TrimPrefix(string(ed.Values().Get(i).Name()), prefix))
+	}
+	return names
 }

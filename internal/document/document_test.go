@@ -53,7 +53,7 @@ func TestParseMakesOneTreeOfJSONAndYAML(t *testing.T) {
 			t.Fatalf("Parse(%q) = %v", text, r.Err())
 		}
 		want := map[string]any{"a": []any{1.0, "x", nil, true}, "b": map[string]any{"c": 1500.0}}
-		if got := (document.Decoder{Report: r}).Any("", n).AsInterface(); r.Err() != nil || !reflect.DeepEqual(got, want) {
+		if got := r.Plain("", n); r.Err() != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("Parse(%q) is %v; want %v", text, got, want)
 		}
 	}
@@ -76,10 +76,10 @@ func TestParseKeepsPlaces(t *testing.T) {
 	}
 }
 
-func TestAnyReportsWhatJSONCannotHold(t *testing.T) {
+func TestPlainReportsWhatJSONCannotHold(t *testing.T) {
 	t.Parallel()
 	n, r := parse("a: [0x10, .inf]\nb: &b {c: 1}\nd: {<<: *b}")
-	document.Decoder{Report: r}.Any("", n)
+	r.Plain("", n)
 	want := `f:1:5: a[0]: 0x10: must be a finite decimal number as in JSON, such as 1.5
 f:1:11: a[1]: .inf: must be a finite decimal number as in JSON, such as 1.5
 f:3:5: d.<<: merge keys are not supported; write the keys out`
@@ -106,7 +106,7 @@ func FuzzParse(f *testing.F) {
 		if n == nil || r.Err() != nil {
 			return
 		}
-		got := document.Decoder{Report: r}.Any("", n).AsInterface()
+		got := r.Plain("", n)
 		var want any
 		if r.Err() != nil || !json.Valid(data) || json.Unmarshal(data, &want) != nil {
 			return

@@ -30,7 +30,11 @@ func (r *Report) Read(path string, n *Node, keys func(*Fields)) {
 	if n.Kind != Object {
 		f.node = new(Node)
 		keys(f)
-		r.Misfit(path, n, "must be a map of keys such as "+f.known[0])
+		form := "{}"
+		if len(f.known) > 0 {
+			form = "a map of keys such as " + f.known[0]
+		}
+		r.Misfit(path, n, "must be "+form)
 		return
 	}
 	keys(f)

@@ -4,6 +4,7 @@
 package sim
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -68,7 +69,7 @@ func (c *codec) policies(to *map[string]*Policy, f *fields) {
 func (c *codec) policy(f *fields, name string) *Policy {
 	if n := f.Get(name); n.Kind == document.Object {
 		before := f.ErrorCount()
-		text, err := document.Decoder{Report: f.Report}.Any(f.Under(name), n).MarshalJSON()
+		text, err := json.Marshal(f.Plain(f.Under(name), n))
 		if f.ErrorCount() > before {
 			return nil
 		}

@@ -4,9 +4,12 @@
 package faultserver
 
 import (
+	"encoding/base64"
+	"encoding/json"
 	"math"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -22,14 +25,12 @@ import (
 	"google.golang.org/protobuf/types/dynamicpb"
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/durationpb"
-	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/stagger-go/stagger/internal/codename"
 	"github.com/stagger-go/stagger/internal/document"
 	"github.com/stagger-go/stagger/internal/steps"
 	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/internal/tools/queue"
-	faultserverv1 "github.com/stagger-go/stagger/proto/stagger/faultserver/v1"
 	"github.com/stagger-go/stagger/testserver"
 )
 
@@ -44,16 +45,12 @@ const (
 func parse(file string, data []byte, known *protoregistry.Files) (map[string][]testserver.Step, error) {
 	report := document.NewReport(file)
 	root := document.Parse(report, data, document.Format{Name: "script file", Key: "scripts"})
-	if root == nil {
-		return nil, report.Err()
-	}
-	var decoded faultserverv1.ScriptFile
-	document.Decoder{Report: report}.Decode("", root, decoded.ProtoReflect())
 	if err := report.Err(); err != nil {
 		return nil, err
 	}
-	b := builder{report: report, known: known}
-	return b.build(&decoded), report.Err()
+	b := builder{report: report, known: known, all: map[string][]testserver.Step{}}
+	report.Read("", root, func(f *document.Fields) { f.List("scripts", b.script) })
+	return b.all, report.Err()
 }
 
 // allFiles returns the messages and methods of the services that a fault server simulates: those of its descriptor sets in
@@ -69,52 +66,52 @@ func allFiles(sets ...*protoregistry.Files) *protoregistry.Files {
 	return files
 }
 
-// builder turns a script file's steps into the test server's steps.
+// builder turns a script file into the test server's steps.
 type builder struct {
 	report   *document.Report
 	known    *protoregistry.Files
-	method   string // method of the current script
-	messages int    // so far
-	bytes    int    // of them
+	all      map[string][]testserver.Step // by the pattern of their methods
+	method   string                       // method of the current script
+	messages int                          // so far
+	bytes    int                          // of them
 }
 
 // patternForm matches the patterns of [testserver.Server.On].
 var patternForm = regexp.MustCompile(`^(\*|/[^/*]+/([^/*]+|\*))$`)
 
-func (b *builder) build(file *faultserverv1.ScriptFile) map[string][]testserver.Step {
-	all := map[string][]testserver.Step{}
-	for i, s := range file.GetScripts() {
-		path := document.Item("scripts", i)
-		b.method = s.GetMethod()
+func (b *builder) script(path string, n *document.Node) {
+	b.report.Read(path, n, func(f *document.Fields) {
+		b.method = ""
+		f.Text("method", &b.method)
 		switch {
 		case !patternForm.MatchString(b.method):
 			b.report.Errorf(path+".method", b.method, `must be "/package.Service/Method", "/package.Service/*" or "*"`)
 		case strings.HasPrefix(b.method, "/"+healthv1.Health_ServiceDesc.ServiceName+"/"):
 			b.report.Errorf(path+".method", b.method, "is answered by the fault server itself: must be a method of another service")
-		case all[b.method] != nil:
+		case b.all[b.method] != nil:
 			b.report.Errorf(path+".method", b.method, "already has a script: must have only one")
 		}
-		if len(s.GetSteps()) == 0 {
+		var list []testserver.Step
+		f.List("steps", func(path string, n *document.Node) {
+			b.report.Read(path, n, func(f *document.Fields) { list = append(list, b.step(path, f, false)) })
+		})
+		if len(list) == 0 {
 			b.report.Errorf(path+".steps", nil, "must have at least one step, such as {ok: {}}")
 		}
-		for i, step := range s.GetSteps() {
-			all[b.method] = append(all[b.method], b.step(document.Item(path+".steps", i), step, false))
-		}
-	}
-	return all
+		b.all[b.method] = append(b.all[b.method], list...)
+	})
 }
 
-// step builds one step; inner is that of a random one. Errors that only the test server finds are reported for the whole step.
-func (b *builder) step(path string, s *faultserverv1.Step, inner bool) testserver.Step {
-	before := b.report.ErrorCount()
-	step := b.refined(path, s, b.ended(path, s))
-	switch times := s.GetTimes(); {
-	case times > math.MaxInt32:
-		b.report.Errorf(path+".times", times, "must be at most %d", math.MaxInt32)
-	case inner && (times > 0 || s.GetRandom() != nil):
+// step reads one step; inner is that of a random one. Errors that only the test server finds are reported for the whole step.
+func (b *builder) step(path string, f *document.Fields, inner bool) testserver.Step {
+	before, times := b.report.ErrorCount(), 0
+	step := b.refined(path, f, b.ended(path, f))
+	b.count(f, "times", path, &times)
+	switch {
+	case inner && (times > 0 || f.Written(path+".random")):
 		b.report.Errorf(path, nil, "must be without times and random: they belong to the step around it")
 	case times > 0:
-		step = step.Times(int(times))
+		step = step.Times(times)
 	}
 	if err := steps.Failure(step); err != nil && b.report.ErrorCount() == before {
 		b.report.Errorf(path, nil, "%v", err)
@@ -122,108 +119,136 @@ func (b *builder) step(path string, s *faultserverv1.Step, inner bool) testserve
 	return step
 }
 
-// ended builds a step from its end and its moves.
-func (b *builder) ended(path string, s *faultserverv1.Step) testserver.Step {
-	var end testserver.Step
-	switch e := s.GetEnd().(type) {
-	case *faultserverv1.Step_Fail:
-		end = b.fail(path+".fail", e.Fail)
-	case *faultserverv1.Step_Hang:
-		end = testserver.Hang()
-	case *faultserverv1.Step_Drop:
-		end = testserver.Drop()
-	case *faultserverv1.Step_Random:
-		p := e.Random.GetProbability()
-		if p < 0 || p > 1 {
-			b.report.Errorf(path+".random.probability", p, "must be 0 to 1")
-			p = 0
-		}
-		end = testserver.Random(e.Random.GetSeed(), p, b.step(path+".random.step", e.Random.GetStep(), true))
+// count reads a whole number that is at least 0 and fits an int on every platform.
+func (b *builder) count(f *document.Fields, key, path string, to *int) {
+	if f.Int(key, to); *to < 0 || *to > math.MaxInt32 {
+		b.report.Errorf(path+"."+key, *to, "must be 0 to %d", math.MaxInt32)
+		*to = 0
 	}
-	if len(s.GetMoves()) == 0 {
-		return end
-	}
-	list := make([]moves.Move, len(s.GetMoves()))
-	for i, m := range s.GetMoves() {
-		list[i] = b.move(document.Item(path+".moves", i), m)
+}
+
+func none(*document.Fields) {}
+
+// ended reads the end of a step and its moves.
+func (b *builder) ended(path string, f *document.Fields) testserver.Step {
+	ends := map[string]testserver.Step{"hang": testserver.Hang(), "drop": testserver.Drop()}
+	f.Object("ok", none)
+	f.Object("fail", func(f *document.Fields) { ends["fail"] = b.fail(path+".fail", f) })
+	f.Object("hang", none)
+	f.Object("drop", none)
+	f.Object("random", func(f *document.Fields) { ends["random"] = b.random(path+".random", f) })
+	given := f.OneOf("", "ok", "fail", "hang", "drop", "random")
+	var list []moves.Move
+	f.List("moves", func(path string, n *document.Node) {
+		b.report.Read(path, n, func(f *document.Fields) { list = append(list, b.move(path, f)) })
+	})
+	if len(list) == 0 {
+		return ends[given]
 	}
 	play := moves.Play(list...)
-	if s.GetEnd() != nil {
-		play = play.Then(end)
+	if given != "" {
+		play = play.Then(ends[given])
 	}
 	return play
 }
 
-func (b *builder) move(path string, m *faultserverv1.Move) moves.Move {
-	switch m := m.GetMove().(type) {
-	case *faultserverv1.Move_Receive:
-		if m.Receive > math.MaxInt32 { // fits an int on every platform
-			b.report.Errorf(path+".receive", m.Receive, "must be at most %d", math.MaxInt32)
-			m.Receive = 0
-		}
-		return moves.Receive(int(m.Receive))
-	case *faultserverv1.Move_Send:
-		return moves.SendRaw(b.message(path+".send", m.Send)...)
-	case *faultserverv1.Move_Pause:
-		return moves.Pause(b.wait(path+".pause", m.Pause))
-	case *faultserverv1.Move_Cut:
-		return moves.Cut()
+func (b *builder) random(path string, f *document.Fields) (step testserver.Step) {
+	var (
+		p    float64
+		seed uint64
+	)
+	if f.Number("probability", &p); p < 0 || p > 1 {
+		b.report.Errorf(path+".probability", p, "must be 0 to 1")
+		p = 0
 	}
-	b.report.Errorf(path, nil, "must be a move such as receive, send or cut")
-	return moves.Pause(0)
+	if n, path := f.Value("seed"); n != nil {
+		var err error
+		if seed, err = strconv.ParseUint(n.Text, 10, 64); err != nil || n.Kind != document.Number {
+			b.report.Misfit(path, n, "must be a whole number from 0 to 18446744073709551615")
+		}
+	}
+	f.Object("step", func(f *document.Fields) { step = b.step(path+".step", f, true) })
+	return testserver.Random(seed, p, step)
+}
+
+func (b *builder) move(path string, f *document.Fields) (m moves.Move) {
+	var receive int
+	b.count(f, "receive", path, &receive)
+	f.Object("send", func(f *document.Fields) { m = moves.SendRaw(b.message(path+".send", f)...) })
+	pause := b.wait(f, "pause", path)
+	f.Object("cut", none)
+	switch f.OneOf("", "receive", "send", "pause", "cut") {
+	case "send":
+		return m
+	case "receive":
+		return moves.Receive(receive)
+	case "cut":
+		return moves.Cut()
+	case "":
+		b.report.Errorf(path, nil, "must be a move such as receive, send or cut")
+	}
+	return moves.Pause(pause)
 }
 
 // refined adds delays, headers and the trailer.
-func (b *builder) refined(path string, s *faultserverv1.Step, step testserver.Step) testserver.Step {
-	if s.GetQueue() != nil {
-		step = b.queued(path+".queue", s.GetQueue(), step)
+func (b *builder) refined(path string, f *document.Fields, step testserver.Step) testserver.Step {
+	delay := b.wait(f, "delay", path)
+	f.Object("queue", func(f *document.Fields) { step = b.queued(path+".queue", f, step) })
+	if md := b.metadata(f, "header"); len(md) > 0 {
+		step = step.Header(md)
 	}
-	if len(s.GetHeader()) > 0 {
-		step = step.Header(b.metadata(path+".header", s.GetHeader()))
-	}
-	if s.GetDelay() != nil {
-		step = step.Delay(b.wait(path+".delay", s.GetDelay()))
-	}
-	if len(s.GetReplies()) > 0 {
-		raw := make([][]byte, 0, len(s.GetReplies()))
-		for i, m := range s.GetReplies() {
-			raw = append(raw, b.message(document.Item(path+".replies", i), m)...)
+	trailer := b.metadata(f, "trailer")
+	var pushback []string
+	f.List("pushback", func(path string, n *document.Node) {
+		if n.Kind != document.Text {
+			b.report.Misfit(path, n, "must be a string; put it in quotes")
+			return
 		}
+		b.ascii(path, n.Text)
+		pushback = append(pushback, n.Text)
+	})
+	if delay > 0 || f.Written(path+".delay") {
+		step = step.Delay(delay)
+	}
+	var raw [][]byte
+	f.List("replies", func(path string, n *document.Node) {
+		b.report.Read(path, n, func(f *document.Fields) { raw = append(raw, b.message(path, f)...) })
+	})
+	if f.Written(path + ".replies") {
 		step, _ = steps.Raw(step, raw).(testserver.Step)
 	}
-	if len(s.GetTrailer()) > 0 {
-		step = step.Trailer(b.metadata(path+".trailer", s.GetTrailer()))
+	if len(trailer) > 0 {
+		step = step.Trailer(trailer)
 	}
-	if len(s.GetPushback()) > 0 {
-		for i, value := range s.GetPushback() {
-			b.ascii(document.Item(path+".pushback", i), value)
-		}
-		step = step.Pushback(s.GetPushback()...)
+	if len(pushback) > 0 {
+		step = step.Pushback(pushback...)
 	}
 	return step
 }
 
-// wait returns a duration that a test server can wait.
-func (b *builder) wait(path string, d *durationpb.Duration) time.Duration {
-	t := d.AsDuration()
-	if t < 0 {
-		b.report.Errorf(path, t, "must be 0 or more")
+// wait reads a duration that a test server can wait.
+func (b *builder) wait(f *document.Fields, key, path string) (t time.Duration) {
+	if f.Duration(key, &t); t < 0 {
+		b.report.Errorf(path+"."+key, t, "must be 0 or more")
 	}
 	return max(t, 0)
 }
 
-func (b *builder) queued(path string, q *faultserverv1.Queue, step testserver.Step) testserver.Step {
-	service := q.GetServiceTime().AsDuration()
-	if q.GetWorkers() < 1 {
-		b.report.Errorf(path+".workers", q.GetWorkers(), "must be at least 1")
+func (b *builder) queued(path string, f *document.Fields, step testserver.Step) testserver.Step {
+	var c queue.Config
+	f.Int("workers", &c.Workers)
+	f.Duration("serviceTime", &c.Time)
+	b.count(f, "length", path, &c.Length)
+	if c.Workers < 1 {
+		b.report.Errorf(path+".workers", c.Workers, "must be at least 1")
 	}
-	if service <= 0 {
-		b.report.Errorf(path+".serviceTime", service, `must be more than 0, such as "0.05s"`)
+	if c.Time <= 0 {
+		b.report.Errorf(path+".serviceTime", c.Time, `must be more than 0, such as "0.05s"`)
 	}
-	if q.GetWorkers() < 1 || service <= 0 {
+	if c.Workers < 1 || c.Time <= 0 {
 		return step
 	}
-	made, err := queue.New(queue.Config{Workers: int(q.GetWorkers()), Time: service, Length: int(q.GetLength())})
+	made, err := queue.New(c)
 	if err != nil {
 		b.report.Errorf(path, nil, "%v", err)
 		return step
@@ -232,24 +257,29 @@ func (b *builder) queued(path string, q *faultserverv1.Queue, step testserver.St
 }
 
 // fail returns the step that ends with an error.
-func (b *builder) fail(path string, f *faultserverv1.Fail) testserver.Step {
-	c, ok := codename.Parse(f.GetCode())
+func (b *builder) fail(path string, f *document.Fields) testserver.Step {
+	var (
+		name  string
+		delay time.Duration
+		s     = &spb.Status{Message: "scripted failure"}
+	)
+	f.Text("code", &name)
+	f.Text("message", &s.Message)
+	f.Duration("retryInfo", &delay)
+	c, ok := codename.Parse(name)
 	if !ok {
 		var given any
-		if f.GetCode() != "" {
-			given = f.GetCode()
+		if name != "" {
+			given = name
 		}
 		b.report.Errorf(path+".code", given, "must be the name or the number of a status code, but not OK: UNAVAILABLE, 14")
 		return testserver.Step{}
 	}
-	s := &spb.Status{Code: int32(c), Message: "scripted failure"}
-	if f.Message != nil {
-		s.Message = f.GetMessage()
-	}
-	if d := f.GetRetryInfo(); d != nil { // unchanged: a time.Duration has narrower bounds
-		info, err := anypb.New(&errdetails.RetryInfo{RetryDelay: d})
+	s.Code = int32(c)
+	if f.Written(path + ".retryInfo") {
+		info, err := anypb.New(&errdetails.RetryInfo{RetryDelay: durationpb.New(delay)})
 		if err != nil {
-			b.report.Errorf(path+".retryInfo", d, "%v", err)
+			b.report.Errorf(path+".retryInfo", delay, "%v", err)
 		}
 		s.Details = append(s.Details, info)
 	}
@@ -257,12 +287,18 @@ func (b *builder) fail(path string, f *faultserverv1.Fail) testserver.Step {
 }
 
 // message returns the encoded message, once for each time that it is sent.
-func (b *builder) message(path string, m *faultserverv1.Message) [][]byte {
-	raw := m.GetRaw()
-	if v, ok := m.GetForm().(*faultserverv1.Message_Json); ok {
-		raw = b.json(path+".json", v.Json)
+func (b *builder) message(path string, f *document.Fields) [][]byte {
+	var (
+		raw   []byte
+		times int
+	)
+	b.binary(f, "raw", &raw)
+	if n, path := f.Value("json"); n != nil {
+		raw = b.json(path, n)
 	}
-	times := max(1, int(min(m.GetTimes(), maxMessages+1)))
+	f.OneOf("", "raw", "json")
+	b.count(f, "times", path, &times)
+	times = max(1, min(times, maxMessages+1))
 	if times > maxMessages-b.messages || len(raw) > (maxMessageBytes-b.bytes)/times {
 		b.report.Errorf(path, nil, "all messages together must be at most %d, and have at most 64 MiB", maxMessages)
 		return nil
@@ -272,8 +308,26 @@ func (b *builder) message(path string, m *faultserverv1.Message) [][]byte {
 	return slices.Repeat([][]byte{raw}, times)
 }
 
+// binary reads base64 in either alphabet, with or without padding, as protojson does.
+func (b *builder) binary(f *document.Fields, key string, to *[]byte) {
+	n, path := f.Value(key)
+	if n == nil {
+		return
+	}
+	const form = "must be bytes in base64, in quotes"
+	if n.Kind != document.Text {
+		b.report.Misfit(path, n, form)
+		return
+	}
+	text := strings.TrimRight(strings.NewReplacer("-", "+", "_", "/").Replace(n.Text), "=")
+	var err error
+	if *to, err = base64.RawStdEncoding.DecodeString(text); err != nil {
+		b.report.Misread(path, n, form)
+	}
+}
+
 // json returns a response of the script's method.
-func (b *builder) json(path string, v *structpb.Value) []byte {
+func (b *builder) json(path string, n *document.Node) []byte {
 	d, _ := b.known.FindDescriptorByName(protoreflect.FullName(strings.ReplaceAll(strings.TrimPrefix(b.method, "/"), "/", ".")))
 	method, ok := d.(protoreflect.MethodDescriptor)
 	if !ok {
@@ -281,7 +335,7 @@ func (b *builder) json(path string, v *structpb.Value) []byte {
 			document.Shorten(b.method))
 		return nil
 	}
-	text, err := protojson.Marshal(v)
+	text, err := json.Marshal(b.report.Plain(path, n))
 	if err != nil {
 		b.report.Errorf(path, nil, "must be a JSON value: %s", detail(err))
 		return nil
@@ -311,25 +365,34 @@ var (
 	valueForm = regexp.MustCompile(`^[ -~]*$`)
 )
 
-// metadata builds headers or trailers.
-func (b *builder) metadata(path string, entries []*faultserverv1.Entry) metadata.MD {
+// metadata reads headers or trailers.
+func (b *builder) metadata(f *document.Fields, key string) metadata.MD {
 	md := metadata.MD{}
-	for i, e := range entries {
-		item, value, key := document.Item(path, i), e.GetValue(), strings.ToLower(e.GetKey())
-		switch binary := strings.HasSuffix(key, "-bin"); {
-		case !keyForm.MatchString(key):
-			b.report.Errorf(item+".key", e.GetKey(), "must be letters, digits, -, _ and .")
-		case binary && value != "":
-			b.report.Errorf(item+".value", value, "must be binary: the key ends in -bin")
-		case binary:
-			value = string(e.GetBinary())
-		case len(e.GetBinary()) > 0:
-			b.report.Errorf(item+".binary", e.GetBinary(), "must be value: the key does not end in -bin")
-		default:
-			b.ascii(item+".value", value)
-		}
-		md.Append(key, value)
-	}
+	f.List(key, func(item string, n *document.Node) {
+		b.report.Read(item, n, func(f *document.Fields) {
+			var (
+				given, value string
+				bytes        []byte
+			)
+			f.Text("key", &given)
+			f.Text("value", &value)
+			b.binary(f, "binary", &bytes)
+			key := strings.ToLower(given)
+			switch binary := strings.HasSuffix(key, "-bin"); {
+			case !keyForm.MatchString(key):
+				b.report.Errorf(item+".key", given, "must be letters, digits, -, _ and .")
+			case binary && value != "":
+				b.report.Errorf(item+".value", value, "must be binary: the key ends in -bin")
+			case binary:
+				value = string(bytes)
+			case len(bytes) > 0:
+				b.report.Errorf(item+".binary", bytes, "must be value: the key does not end in -bin")
+			default:
+				b.ascii(item+".value", value)
+			}
+			md.Append(key, value)
+		})
+	})
 	return md
 }
 

@@ -32,8 +32,8 @@ func TestScriptErrors(t *testing.T) {
 		{"scripts: [{method: /a.B/C}]\n", "1:11: scripts[0].steps: is required; must have at least one step, such as {ok: {}}"},
 		{step("7"), "3:13: scripts[0].steps[0]: 7: must be a map of keys such as ok"},
 		{step("{hang: {}, drop: {}}"), "3:24: scripts[0].steps[0].drop: is given together with hang: keep one of the two"},
-		{step("{xyz: {}}"), "3:14: scripts[0].steps[0].xyz: unknown key; must be ok, fail, hang, drop, random, times, delay, queue, " +
-			"header, trailer, pushback, replies or moves"},
+		{step("{xyz: {}}"), "3:14: scripts[0].steps[0].xyz: unknown key; must be ok, fail, hang, drop, random, moves, delay, queue, " +
+			"header, trailer, pushback, replies or times"},
 		{step("{ok: 1}"), "3:18: scripts[0].steps[0].ok: 1: must be {}"},
 		{step("{fail: {code: 14}}"), "3:27: scripts[0].steps[0].fail.code: 14: must be a string; put it in quotes"},
 		{step("{fail: {code: UNREACHABLE}}"), "3:27: scripts[0].steps[0].fail.code: UNREACHABLE: " +

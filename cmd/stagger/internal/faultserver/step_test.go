@@ -139,14 +139,14 @@ func TestStepQueue(t *testing.T) {
 func TestStepErrors(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct{ step, want string }{
-		{`{"times": 4294967295}`, "times: 4294967295: must be at most 2147483647"},
+		{`{"times": 4294967295}`, "times: 4294967295: must be 0 to 2147483647"},
 		{`{"fail": {}}`, "fail.code: is required; must be the name or the number of a status code, but not OK: UNAVAILABLE, 14"},
 		{`{"fail": {"code": "17"}}`, `fail.code: "17": must be the name or the number of a status code, but not OK: UNAVAILABLE, 14`},
 		{`{"fail": {"code": "014"}}`, `fail.code: "014": must be the name or the number of a status code, but not OK: UNAVAILABLE, 14`},
 		{`{"random": {"probability": 1.5}}`, "random.probability: 1.5: must be 0 to 1"},
 		{`{"random": {"probability": 1, "step": {"times": 2}}}`, "random.step: must be without times and random: they belong to the step around it"},
 		{`{"random": {"step": {"random": {}}}}`, "random.step: must be without times and random: they belong to the step around it"},
-		{`{"moves": [{"receive": 4294967295}]}`, "moves[0].receive: 4294967295: must be at most 2147483647"},
+		{`{"moves": [{"receive": 4294967295}]}`, "moves[0].receive: 4294967295: must be 0 to 2147483647"},
 		{`{"queue": {"serviceTime": "1s"}}`, "queue.workers: is required; must be at least 1"},
 		{`{"queue": {"workers": 1}}`, `queue.serviceTime: is required; must be more than 0, such as "0.05s"`},
 		{`{"delay": "315576000000s"}`, `delay: "315576000000s": must be at most 9223372035s, 292 years`},
