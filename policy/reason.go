@@ -11,8 +11,8 @@ const (
 	ReasonNonRetryable      Reason = "non_retryable"      // another attempt would not help
 	ReasonCommitted         Reason = "committed"          // the application has seen part of this attempt
 	ReasonAttemptsExhausted Reason = "attempts_exhausted" // no attempt is left
-	ReasonNotIdempotent     Reason = "not_idempotent"     // the method isn't idempotent
 	ReasonPushbackStop      Reason = "pushback_stop"      // the server forbids it, or its delay is too long
+	ReasonNotIdempotent     Reason = "not_idempotent"     // the method isn't idempotent
 	ReasonFollowed          Reason = "followed"           // after this slow attempt another one was sent, which still runs
 	ReasonChainStop         Reason = "chain_stop"         // this call is part of an upstream caller's retry, and that caller is responsible for retrying
 	ReasonBreakerOpen       Reason = "breaker_open"       // the circuit is open

@@ -102,10 +102,10 @@ func (p *Policy) Decide(c *Call, is Class, g Gates, now time.Time, r float64) De
 		return Decision{Reason: policy.ReasonCommitted, Commit: commit, Pushback: is.Pushback}
 	case c.exhausted(limit):
 		return no(policy.ReasonAttemptsExhausted)
-	case !c.Safe && !is.Unsent:
-		return no(policy.ReasonNotIdempotent)
 	case c.Stopped, p.Forbids(is.Pushback):
 		return no(policy.ReasonPushbackStop)
+	case !c.Safe && !is.Unsent:
+		return no(policy.ReasonNotIdempotent)
 	case c.Followed:
 		return no(policy.ReasonFollowed)
 	case p.leavesTo(c):
@@ -266,8 +266,8 @@ func Steps() []Step {
 		{"May another attempt help after this outcome?", policy.ReasonNonRetryable},
 		{"Has the application seen no part of the attempt?", policy.ReasonCommitted},
 		{"Is an attempt left?", policy.ReasonAttemptsExhausted},
-		{"Is the method idempotent?", policy.ReasonNotIdempotent},
 		{"Does the server allow it, with a delay of at most maxPushback?", policy.ReasonPushbackStop},
+		{"Is the method idempotent?", policy.ReasonNotIdempotent},
 		{"Has the newest attempt failed?", policy.ReasonFollowed},
 		{"Is no upstream caller retrying this request?", policy.ReasonChainStop},
 		{"Is the circuit closed?", policy.ReasonBreakerOpen},

@@ -145,7 +145,7 @@ func TestDecide(t *testing.T) {
 
 		{"4 not declared safe", func(s *situation) { s.call.Safe = false }, policy.ReasonNotIdempotent, 0, 1, 0},
 		{"4 not declared safe, but never left the client", func(s *situation) { s.call.Safe = false; s.out.Unsent = true }, policy.ReasonRetry, 100 * ms, 1, 1},
-		{"4 before 5", func(s *situation) { s.call.Safe = false; s.out = pushed(codes.Unavailable, "-1") }, policy.ReasonNotIdempotent, 0, 1, 0},
+		{"a stop comes before the question of safety", func(s *situation) { s.call.Safe = false; s.out = pushed(codes.Unavailable, "-1") }, policy.ReasonPushbackStop, 0, 1, 0},
 
 		{"5 the server forbids it", func(s *situation) { s.out = pushed(codes.Unavailable, "-1") }, policy.ReasonPushbackStop, 0, 1, 0},
 		{"5 the server cannot be understood", func(s *situation) { s.out = pushed(codes.Unavailable, "+5") }, policy.ReasonPushbackStop, 0, 1, 0},

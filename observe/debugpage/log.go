@@ -25,6 +25,7 @@ type loggedDecision struct {
 	interceptor.Event // without its Err
 
 	Time  time.Time
+	Waits bool   // the attempt waits for a connection
 	Slow  bool   // its per-attempt timeout or hedging delay had passed
 	Error string // of the attempt, the first 256 bytes; "" if it still runs
 }
@@ -43,12 +44,15 @@ func shadow(e interceptor.Event) bool {
 
 // observer returns the observer that fills the log. It adds no cost to calls whose first attempt succeeds.
 func (l *decisionLog) observer() interceptor.Observer {
-	return interceptor.Observer{Decision: func(_ context.Context, e interceptor.Event) { l.add(e) }}
+	return interceptor.Observer{
+		Decision: func(_ context.Context, e interceptor.Event) { l.add(e, false) },
+		Wait:     func(_ context.Context, e interceptor.Event) { l.add(e, true) },
+	}
 }
 
-// add records a decision.
-func (l *decisionLog) add(e interceptor.Event) {
-	d := loggedDecision{Event: e, Time: time.Now(), Slow: e.Code == codes.DeadlineExceeded && e.Err == nil, Error: shortText(e.Err)}
+// add records a decision, or a wait for a connection.
+func (l *decisionLog) add(e interceptor.Event, waits bool) {
+	d := loggedDecision{Event: e, Waits: waits, Time: time.Now(), Slow: e.Code == codes.DeadlineExceeded && e.Err == nil, Error: shortText(e.Err)}
 	d.Err = nil // it may keep messages alive
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -91,7 +91,7 @@ func TestDecisionLog_Bounded(t *testing.T) {
 	t.Parallel()
 	l := new(decisionLog)
 	for i := range 2*logSize + 10 {
-		l.add(interceptor.Event{Method: getOrder, Err: fmt.Errorf("call %d", i)})
+		l.add(interceptor.Event{Method: getOrder, Err: fmt.Errorf("call %d", i)}, false)
 	}
 	all := l.all()
 	if len(all) != logSize {

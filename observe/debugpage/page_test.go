@@ -36,6 +36,19 @@ func TestPage(t *testing.T) {
 		w := get(h, "")
 		wants(t, w.Body.String(), "No call has used one yet.", "None yet: no attempt has failed", "<dd>retry.yaml</dd>", "<dd>ENFORCE</dd>", "0 of at most 10000",
 			"not declared idempotent") // a warning
+		s.On("*", down().Pushback("-1"))
+		if s.call(t, create) == nil {
+			t.Fatal("the call succeeds")
+		}
+		wants(t, get(h, "").Body.String(), "pushback_stop</span>: by bufconn of "+s.conn.CanonicalTarget()) // the hop below
+		s.Down()
+		if s.call(t, getOrder) == nil {
+			t.Fatal("the call succeeds")
+		}
+		wants(t, get(h, "").Body.String(), "waits</span> for a connection", "not_connected</span>")
+		s.Up()
+		time.Sleep(10 * time.Second)
+		s.Reset()
 		s.On("*", down())
 		if s.call(t, getOrder) == nil || s.call(t, create) == nil {
 			t.Fatal("the calls succeed")

@@ -88,6 +88,7 @@ type decisionState struct {
 	Code     string        `json:"code"`
 	TimedOut bool          `json:"timedOut"`
 	Retry    bool          `json:"retry"`
+	Waits    bool          `json:"waits"`  // for a connection, before anything is sent
 	Shadow   bool          `json:"shadow"` // mode ENFORCE would have sent another attempt
 	Mode     string        `json:"mode"`   // of the call
 	Delay    string        `json:"delay,omitempty"`
@@ -168,7 +169,7 @@ func (p *page) budget(retrier int, b interceptor.BudgetState) budgetState {
 func (p *page) decision(d loggedDecision) decisionState {
 	s := decisionState{
 		Time: d.Time.UTC(), Method: d.Method, Target: d.Target, Attempt: d.Attempt, Code: codename.Of(d.Code), TimedOut: d.Slow,
-		Retry: d.Retry, Shadow: shadow(d.Event), Mode: string(d.Mode), Reason: d.Reason, Budget: cmp.Or(d.Budget, "default"),
+		Retry: d.Retry, Waits: d.Waits, Shadow: shadow(d.Event), Mode: string(d.Mode), Reason: d.Reason, Budget: cmp.Or(d.Budget, "default"),
 	}
 	if d.Peer != nil {
 		s.Peer = d.Peer.String()

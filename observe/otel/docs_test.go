@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
@@ -33,6 +34,10 @@ func TestMetricsAreDocumented(t *testing.T) {
 		s.call(t.Context(), method)
 		s.call(t.Context(), hedged)
 		s.outer(t.Context())
+		s.Down()
+		s.conn.Connect()
+		synctest.Wait()
+		s.call(t.Context(), method)
 		set := must.Get(policy.NewSet(policy.Config{}))(t)
 		must.Do(t, s.retrier.Reload(set))
 		recorded := map[string]string{}
@@ -49,7 +54,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 			}
 		}
 		if len(documented) != len(recorded) {
-			t.Errorf("%d are documented; %d are recorded", len(documented), len(recorded))
+			t.Errorf("documented are %q; recorded are %q", slices.Sorted(maps.Keys(documented)), slices.Sorted(maps.Keys(recorded)))
 		}
 	})
 }

@@ -39,7 +39,7 @@ func Traces(provider trace.TracerProvider) interceptor.Option {
 		}
 		t := &tracer{provider.Tracer(scope)}
 		return errors.Join(
-			interceptor.WithObserver(interceptor.Observer{CallStart: t.callStart, Decision: t.decision, Call: t.callEnd})(r),
+			interceptor.WithObserver(interceptor.Observer{CallStart: t.callStart, Decision: t.decision, Wait: t.wait, Call: t.callEnd})(r),
 			interceptor.WithStatsHandler(t)(r))
 	}
 }
@@ -85,6 +85,13 @@ func (t *tracer) decision(ctx context.Context, e interceptor.Event) {
 		attributes = append(attributes, attribute.Float64("stagger.delay", e.Delay.Seconds()))
 	}
 	span.AddEvent(name, trace.WithAttributes(attributes...))
+}
+
+// wait adds the beginning of a wait for a connection to the span of the call.
+func (t *tracer) wait(ctx context.Context, e interceptor.Event) {
+	if span := t.callSpan(ctx); span != nil {
+		span.AddEvent("wait for a connection", trace.WithAttributes(attribute.Int("stagger.attempt", e.Attempt), statusCode(e.Code)))
+	}
 }
 
 // callEnd ends the span of a call.

@@ -50,18 +50,18 @@ func Meanings() []Meaning {
 			DoNot:  "Raise `maxAttempts`: it multiplies the load of a failing server.",
 		},
 		{
-			Reason: policy.ReasonNotIdempotent,
-			Means:  "The attempt may have taken effect, and the method is not declared idempotent.",
-			LookAt: "What happens if the server runs the method twice?",
-			Change: "If that is harmless, name service and method in an entry, or set `idempotency_level` in the `.proto`. Otherwise use an [idempotency key](idempotency.md#idempotency-keys) and a server that deduplicates.",
-			DoNot:  "Write `idempotency: ASSUME` over a whole service to get rid of the reason.",
-		},
-		{
 			Reason: policy.ReasonPushbackStop,
 			Means:  "The server forbade another attempt, or asked for a longer delay than `maxPushback`.",
 			LookAt: "The service itself, or one below it that has given up ([chains](chains.md)).",
 			Change: "Fix the failure there. Raise `maxPushback` if callers can wait.",
 			DoNot:  "Filter the trailer out: without it, the attempts of several layers multiply.",
+		},
+		{
+			Reason: policy.ReasonNotIdempotent,
+			Means:  "The attempt may have taken effect, and the method is not declared idempotent.",
+			LookAt: "What happens if the server runs the method twice?",
+			Change: "If that is harmless, name service and method in an entry, or set `idempotency_level` in the `.proto`. Otherwise use an [idempotency key](idempotency.md#idempotency-keys) and a server that deduplicates.",
+			DoNot:  "Write `idempotency: ASSUME` over a whole service to get rid of the reason.",
 		},
 		{
 			Reason: policy.ReasonFollowed,
