@@ -31,7 +31,6 @@ func TestExplain(t *testing.T) {
 		"method=" + getOrder + "&budget-empty=on&latency=10ms":     {"orders, which is empty", "after 10ms", "budget_exhausted (1 attempt)", `name="budget-empty" checked`},
 		"method=" + getOrder + "&hang=on":                          {"does not end"},
 		"method=" + getOrder + "&pushback=-1&deadline=1s":          {"pushback_stop", "1s for the whole call"},
-		"method=" + getOrder + "&breaker-open=on":                  {"breaker_open"},
 		"method=/a.B/C": {"no entry names it, its service or everything: one attempt\n"},
 	} {
 		w := get(h, "explain?"+query)

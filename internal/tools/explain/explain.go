@@ -33,11 +33,8 @@ type Question struct {
 	Latency     time.Duration // of each attempt, before it fails
 	Hang        bool          // no attempt is ever answered
 	Down        bool          // from the call's start on, no connection can be made
-	InRetry     bool
 	BudgetEmpty bool
-	BreakerOpen bool // after the first attempt
 	AllSlow     bool // the target's last answers were slow
-	Overloaded  bool // admission expects no answer in time, after the first attempt
 	MaxAttempts int  // the cap of the Retrier, at least 1
 }
 
@@ -57,14 +54,8 @@ func (q *Question) Conditions() []Condition {
 	return []Condition{
 		{&q.Hang, "hang", "no attempt is ever answered", ""},
 		{&q.Down, "down", "no connection can be made, from the call's start on", ""},
-		{&q.InRetry, "in-retry", "the call is made inside an incoming one that is itself a retry", ""},
 		{&q.BudgetEmpty, "budget-empty", "the budget refuses every extra attempt", ""},
-		{&q.BreakerOpen, "breaker-open", "the circuit breaker opens after the first attempt", "the circuit opens after the first"},
 		{&q.AllSlow, "slow-everywhere", "the target's last answers were slow", "the last answers of the target were slow"},
-		{
-			&q.Overloaded, "overloaded", "with admission, the last answers say that no other comes in time, after the first attempt",
-			"the service becomes overloaded after the first",
-		},
 	}
 }
 
@@ -218,7 +209,7 @@ func first(running map[int]time.Duration) (n int, ends time.Duration) {
 func (a *Answer) engineSettings(limit time.Duration) *attempts.Settings {
 	s := &attempts.Settings{
 		Policy: a.Policy, MaxAttempts: a.MaxAttempts, Deadline: attempts.Never,
-		Facts: facts{a.Policy, a.Safe, a.InRetry, off(a.Policy)}, Budget: balance.Unlimited, Slots: slots{},
+		Facts: facts{a.Policy, a.Safe, off(a.Policy)}, Budget: balance.Unlimited, Slots: slots{},
 		Alone: a.Alone, Observe: a.Policy.Mode() == policy.ModeObserve,
 	}
 	if limit > 0 {
@@ -227,10 +218,7 @@ func (a *Answer) engineSettings(limit time.Duration) *attempts.Settings {
 	if a.BudgetEmpty {
 		s.Budget = balance.Empty()
 	}
-	if a.BreakerOpen {
-		s.Breaker = breaker{}
-	}
-	s.Method = known{slow: a.AllSlow, queued: a.Overloaded && a.Policy.Refuses()}
+	s.Method = known{slow: a.AllSlow}
 	return s
 }
 
@@ -254,12 +242,12 @@ func result(s *status.Status, local bool) attempts.Result {
 
 // facts implements [attempts.Facts].
 type facts struct {
-	policy             *decision.Policy
-	safe, inRetry, off bool
+	policy    *decision.Policy
+	safe, off bool
 }
 
-func (f facts) Safe() bool    { return f.safe }
-func (f facts) InRetry() bool { return f.inRetry }
+func (f facts) Safe() bool  { return f.safe }
+func (facts) InRetry() bool { return false }
 func (f facts) Off() policy.Reason {
 	if f.off {
 		return policy.ReasonModeOff
@@ -278,20 +266,14 @@ type slots struct{}
 func (slots) TakeSlot() bool { return true }
 func (slots) ReleaseSlot()   {}
 
-// breaker implements [attempts.Breaker]. It opens when the first attempt has begun.
-type breaker struct{}
-
-func (breaker) Open() bool                  { return true }
-func (breaker) Allow() (func(error), error) { return func(error) {}, nil }
-
-// known implements [attempts.Method]. From the first attempt on, the last answers are slow, or there is a queue.
-type known struct{ slow, queued bool }
+// known implements [attempts.Method]. The target's last answers were fast, or slow.
+type known struct{ slow bool }
 
 func (known) Admit(_, _ time.Duration) int            { return 1 }
 func (known) Sent(time.Duration) int                  { return 1 }
 func (known) Answered(time.Duration, attempts.Answer) {}
 func (known) Left(time.Duration, attempts.Lost)       {}
-func (k known) Queued(_, left time.Duration) bool     { return k.queued && left != attempts.Never }
+func (known) Queued(_, _ time.Duration) bool          { return false }
 
 // Evidence reports a queue, or fast answers.
 func (k known) Evidence(_, _ time.Duration) latency.Evidence {

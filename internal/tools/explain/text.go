@@ -228,14 +228,18 @@ func settings(p *decision.Policy, add func(name, format string, args ...any)) {
 	if r := spec.Retry; r != nil {
 		longest = r.MaxPushback
 		add("codes", "%s", codename.List(r.Codes))
-		add("backoff", "%s", firstRetry(r.FirstRetryAtOnce)+backoff(p.Backoff()))
+		first := map[bool]string{true: "none before the first retry (AT_ONCE; within 1 ms), then "}[r.FirstRetryAtOnce]
+		add("backoff", "%s", first+backoff(p.Backoff()))
 		for _, own := range r.PerCode {
-			add("", "%s: %s", codename.List(own.Codes), perCode(own))
+			add("", "%s: with the settings of perCode", codename.List(own.Codes))
 		}
 	}
 	if h := spec.Hedge; h != nil {
 		longest = h.MaxPushback
-		add("hedges", "%s", hedges(h))
+		add("hedges", "one every %v", h.Delay)
+		if h.Quantile > 0 {
+			add("", "after the latency that %v of the calls stay under, once that is known", h.Quantile)
+		}
 		if len(h.NonFatal) > 0 {
 			add("codes", "%s: the next attempt is sent at once; all others end the call", codename.List(h.NonFatal))
 		} else {
@@ -253,7 +257,8 @@ func settings(p *decision.Policy, add func(name, format string, args ...any)) {
 		times = append(times, fmt.Sprintf("%v for the call", spec.Timeout))
 	}
 	if t := p.PerAttemptTimeout(); t > 0 {
-		times = append(times, fmt.Sprintf("%v for an attempt, then %s", t, onTimeout(spec.Retry.CancelOnTimeout)))
+		then := map[bool]string{true: "another one in its place (RETRY)", false: "a parallel one (HEDGE)"}[spec.Retry.CancelOnTimeout]
+		times = append(times, fmt.Sprintf("%v for an attempt, then %s", t, then))
 	}
 	if p.Parallel() {
 		add("parallel", "if stagger can make a reply for the codec, as it can for protobuf; else in sequence (docs/hedging.md)")
@@ -278,49 +283,4 @@ func backoff(b policy.Backoff) string {
 		text += fmt.Sprintf(", × %v each time, up to %v", b.Multiplier, b.Max)
 	}
 	return text + "; jitter " + string(cmp.Or(b.Jitter, policy.JitterFull))
-}
-
-func firstRetry(atOnce bool) string {
-	if atOnce {
-		return "none before the first retry (AT_ONCE; within 1 ms), then "
-	}
-	return ""
-}
-
-func perCode(own policy.CodeSpec) string {
-	var parts []string
-	if own.MaxAttempts > 0 {
-		parts = append(parts, fmt.Sprintf("%d attempts", own.MaxAttempts))
-	}
-	if own.Backoff != nil {
-		parts = append(parts, backoff(*own.Backoff))
-	}
-	if own.CostFactor > 0 {
-		parts = append(parts, fmt.Sprintf("costs the budget × %v", own.CostFactor))
-	}
-	if own.OnlyWithServerDelay {
-		parts = append(parts, "retried only if the server names a delay")
-	}
-	return strings.Join(parts, "; ")
-}
-
-func hedges(h *policy.HedgeSpec) string {
-	switch {
-	case h.Quantile == 0 && h.Delay == 0:
-		return "all at once"
-	case h.Quantile == 0:
-		return fmt.Sprintf("one every %v", h.Delay)
-	}
-	bounds := fmt.Sprintf("at least %v", max(h.MinDelay, defaults.MinHedgingDelay))
-	if h.MaxDelay > 0 {
-		bounds += fmt.Sprintf(" and at most %v", h.MaxDelay)
-	}
-	return fmt.Sprintf("one after the latency that %v of the calls stay under, %s; after %v until that is known", h.Quantile, bounds, h.Delay)
-}
-
-func onTimeout(cancel bool) string {
-	if cancel {
-		return "another one in its place (RETRY)"
-	}
-	return "a parallel one (HEDGE)"
 }

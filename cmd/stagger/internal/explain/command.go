@@ -26,9 +26,8 @@ draw of random numbers (--seed), and which check ends the call.
 It runs the interceptor's own code. By default attempts fail at once, and all checks pass.
 --latency makes attempts take time before they fail. With --hang they are never answered,
 which shows the effect of attempt timeouts and hedging. With --down, nothing listens at
-the address, which shows how long calls wait for a connection. --budget-empty and
---breaker-open make those checks fail. With --slow-everywhere, the target's other calls
-are also slow. With --overloaded, admission expects no other answer in time.
+the address, which shows how long calls wait for a connection. With --budget-empty, the
+budget refuses; with --slow-everywhere, the target's other calls are also slow.
 
 With --reason, explain a reason by its name in errors, logs and metrics, and what to do.
 

@@ -212,27 +212,21 @@ func TestExplainFlags(t *testing.T) {
 		want []string
 	}{
 		{[]string{method}, []string{
-			"  codes     ABORTED, UNAVAILABLE\n", "  backoff   100ms, × 2 each time, up to 1s; jitter NONE\n", "            ABORTED: 2 attempts; costs the budget × 2; retried only if the server names a delay\n",
+			"  codes     ABORTED, UNAVAILABLE\n", "  backoff   100ms, × 2 each time, up to 1s; jitter NONE\n", "            ABORTED: with the settings of perCode\n",
 			"  timeouts  200ms for an attempt, then another one in its place (RETRY)",
 			"  pushback  obeyed up to 9s; ", "The call ends after 300ms with UNAVAILABLE: attempts_exhausted (3 attempts).\n",
 		}},
 		{[]string{strings.Replace(method, "GetOrder", "CountOrders", 1)}, []string{
 			"  backoff   none before the first retry (AT_ONCE; within 1 ms), then 100ms, × 2 each time, up to 1s; jitter FULL\n",
-			"0s and 1ms    retry", "0s and 100ms  retry",
+			"  admission REFUSE: a call that cannot be answered before its deadline is not made; criticality CRITICAL\n", "0s and 1ms    retry", "0s and 100ms  retry",
 		}},
 		{[]string{method, "--hang"}, []string{"another attempt in its place", "The call does not end"}},
 		{[]string{method, "--hang", "--deadline", "1.5s"}, []string{"The call ends after 1.5s with DEADLINE_EXCEEDED: deadline_exceeded (3 attempts).\n"}},
 		{[]string{method, "--latency", "1ms"}, []string{"  1        0s     UNAVAILABLE  1ms    another attempt   100ms"}},
 		{[]string{method, "--budget-empty"}, []string{"budget    default, which is empty\n", "budget_exhausted (1 attempt).\n"}},
-		{[]string{method, "--breaker-open"}, []string{"the circuit opens after the first", "breaker_open (1 attempt).\n"}},
 		{[]string{method, "--hang", "--deadline", "1.5s", "--slow-everywhere"}, []string{
 			"no attempt is ever answered, and the last answers of the target were slow", "The call ends after 1.5s with DEADLINE_EXCEEDED: slow_everywhere (1 attempt).\n",
 		}},
-		{[]string{strings.Replace(method, "GetOrder", "CountOrders", 1), "--overloaded", "--deadline", "1s"}, []string{
-			"  admission REFUSE: a call that cannot be answered before its deadline is not made; criticality CRITICAL\n",
-			"at once, and the service becomes overloaded after the first", "The call ends after 0s with UNAVAILABLE: overloaded (1 attempt).\n",
-		}},
-		{[]string{method, "--overloaded", "--deadline", "1s"}, []string{"attempts_exhausted (3 attempts).\n"}}, // without admission
 		{[]string{method, "--down"}, []string{
 			"If no connection can be made, from the call's start on:", "another attempt, once connected", "The call ends after 3s with UNAVAILABLE: not_connected (1 attempt).\n",
 		}},
@@ -240,7 +234,7 @@ func TestExplainFlags(t *testing.T) {
 			"The call ends after 1.999s with UNAVAILABLE: not_connected (1 attempt).\n",
 		}},
 		{[]string{list, "--hang"}, []string{
-			"  hedges    one after the latency that 0.95 of the calls stay under, at least 1ms and at most 1s; after 100ms until that is known\n",
+			"  hedges    one every 100ms\n            after the latency that 0.95 of the calls stay under, once that is known\n",
 			"  codes     none is non-fatal", "  1        0s    slow  100ms  a parallel attempt",
 		}},
 	} {
