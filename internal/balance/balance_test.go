@@ -449,19 +449,3 @@ func TestEmpty(t *testing.T) {
 		t.Errorf("denied %d; want 1000", got)
 	}
 }
-
-func TestUnlimited(t *testing.T) {
-	t.Parallel()
-	for range 1000 {
-		Unlimited.Fail(t0)
-		if !granted(Unlimited, t0) {
-			t.Fatal("refused")
-		}
-	}
-	if got := Unlimited.Balance(t0); !math.IsInf(got, 1) {
-		t.Errorf("balance %v; want +Inf", got)
-	}
-	if got := Unlimited.Denied(); got != 0 {
-		t.Errorf("denied %d; want 0", got)
-	}
-}

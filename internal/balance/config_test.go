@@ -115,38 +115,3 @@ func TestNew(t *testing.T) {
 		}
 	}
 }
-
-// A config lists all of its fields, in order, and values at the bounds are allowed.
-func TestConfigFields(t *testing.T) {
-	t.Parallel()
-	for _, c := range configs() {
-		fields, v := c.Fields(), reflect.ValueOf(c)
-		values := v.NumField()
-		if len(fields) != values {
-			t.Fatalf("%s lists %d fields of %d", c.Name(), len(fields), values)
-		}
-		for i, f := range fields {
-			if got := v.Type().Field(i).Name; got != f.Name {
-				t.Errorf("%s lists %s as %s", c.Name(), got, f.Name)
-			}
-			for _, bound := range []float64{f.Low, f.High} {
-				changed := reflect.New(v.Type()).Elem()
-				changed.Set(v)
-				switch field := changed.Field(i); field.Kind() {
-				case reflect.Float64:
-					field.SetFloat(bound)
-				case reflect.Int:
-					field.SetInt(int64(bound))
-				default:
-					field.SetInt(int64(bound * float64(time.Second)))
-				}
-				if c.Name() == "refund" && f.Name == "Capacity" && bound == f.Low {
-					continue // less than the costs
-				}
-				if err := changed.Interface().(Config).Check(); err != nil {
-					t.Errorf("%s: %v", c.Name(), err)
-				}
-			}
-		}
-	}
-}

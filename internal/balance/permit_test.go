@@ -6,16 +6,7 @@ package balance
 import (
 	"testing"
 	"time"
-	"unsafe"
 )
-
-// With five words, every withdrawal took 10 ns more, even refused ones: the compiler kept the permit in memory.
-func TestPermitSize(t *testing.T) {
-	t.Parallel()
-	if got := unsafe.Sizeof(Permit{}); got > 32 {
-		t.Errorf("%d bytes; want at most 32", got)
-	}
-}
 
 // An attempt after an unsent one is free, whatever was spent; only attempts in flight count.
 func TestKindUnsent(t *testing.T) {

@@ -4,7 +4,6 @@
 package balance
 
 import (
-	"fmt"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -109,20 +108,6 @@ func TestRatio(t *testing.T) {
 	}
 }
 
-// A separate cost has the same part as its bonus: 2.5 of 5 is 1 of 2.
-func TestRatio_HedgeCost(t *testing.T) {
-	t.Parallel()
-	c := ratioConfig(10, 1, 10)
-	c.HedgeCost = 2
-	b := made[*ratioBudget](t, c)
-	play(t, b, []step{
-		{0, withdraw(timeout), 5, true},
-		{0, withdraw(KindHedge), 3, true},
-		{0, settle(1, true), 6, true},
-		{0, settle(0, true), 13.5, true},
-	})
-}
-
 // Returned tokens go to the slot of their charge, so that they never outlive it.
 func TestRatioSettle(t *testing.T) {
 	t.Parallel()
@@ -213,63 +198,6 @@ func TestRatioSettle(t *testing.T) {
 	}
 }
 
-// A permit is a value: a forged one, or one of another budget, cannot turn spending into earnings.
-func TestRatioOfForgedPermits(t *testing.T) {
-	t.Parallel()
-	b := ratio(t, 10, 1)
-	b.Start(at(0))
-	for _, p := range []Permit{{}, {At: at(0)}, {At: at(1e6)}, {Kind: timeout, At: at(3), Cost: 5}} {
-		b.Return(at(1), p)
-		if got := b.Balance(at(1)); got != 10.1 {
-			t.Errorf("after Return of %+v: balance %v; want 10.1", p, got)
-		}
-	}
-}
-
-// After finagle's test: of 10,000 failing calls, exactly the share is retried. Shares that other libraries round (60 % to 100
-// %, 30 % to 33 %) are kept.
-func TestRatioShare(t *testing.T) {
-	t.Parallel()
-	const calls = 10_000
-	for _, c := range []struct {
-		percent float64
-		want    int
-	}{
-		{0.0001, 0},
-		{0.0101, 1},
-		{0.07, 7},
-		{1, 100},
-		{3.1416, 314},
-		{10, 1000},
-		{29.9999, 2999},
-		{30, 3000},
-		{33.3333, 3333},
-		{50, 5000},
-		{60, 6000},
-		{66.6667, 6666},
-		{99.9999, 9999},
-		{100, 10_000},
-		{150, 15_000},
-		{1000, 100_000},
-	} {
-		t.Run(fmt.Sprintf("%v%%", c.percent), func(t *testing.T) {
-			t.Parallel()
-			b := ratio(t, c.percent, 0)
-			extra := 0
-			for i := range calls {
-				now := (t0 + time.Duration(i)*999*time.Microsecond) // all in one window
-				b.Start(now)
-				for granted(b, now) {
-					extra++
-				}
-			}
-			if extra != c.want {
-				t.Errorf("%d extra attempts; want %d", extra, c.want)
-			}
-		})
-	}
-}
-
 // However calls and withdrawals interleave, grants add up to the earnings.
 func TestRatioUnderStress(t *testing.T) {
 	const calls = 301
@@ -299,23 +227,6 @@ func TestRatioUnderStress(t *testing.T) {
 		}
 		if got := admitted.Load() + int64(b.Denied()); got != asked.Load() {
 			t.Errorf("%d admitted and denied; want %d", got, asked.Load())
-		}
-	}
-}
-
-// The capacity is the window's earnings: calls, reserve and bonuses.
-func TestRatioCapacity(t *testing.T) {
-	t.Parallel()
-	b := ratio(t, 10, 1)
-	for range 20 {
-		b.Start(t0)
-	}
-	p, _ := b.Withdraw(t0, charge(timeout))
-	b.Settle(at(1), p, true) // 5 returned, and a bonus of 2.5
-	spend(b, at(1), 4)
-	for seconds, want := range map[float64][2]float64{1: {10.5, 14.5}, 10.5: {8.5, 12.5}, 11.5: {10, 10}} {
-		if balance, capacity := b.Balance(at(seconds)), b.Capacity(at(seconds)); balance != want[0] || capacity != want[1] {
-			t.Errorf("after %v s: balance %v of %v; want %v of %v", seconds, balance, capacity, want[0], want[1])
 		}
 	}
 }
@@ -407,38 +318,6 @@ func TestRatioReload(t *testing.T) {
 			t.Parallel()
 			play(t, ratio(t, 10, 1), c.steps)
 		})
-	}
-}
-
-// A call has earned a token, and two million are owed: scaled by the new limit, that exceeds 64 bits.
-func TestRatioReloadNeverOverflows(t *testing.T) {
-	t.Parallel()
-	b := made[*ratioBudget](t, RatioConfig{Percent: 100, Window: 10 * time.Second, TimeoutCost: 1000})
-	for range 2_000_000 {
-		b.Start(t0)
-	}
-	for i := range 20 {
-		if _, ok := b.Withdraw(at(float64(8+i%2)), Charge{Kind: timeout, Factor: 100}); !ok {
-			t.Fatal("refused")
-		}
-	}
-	b.Start(at(10))
-	mustReload(t, b, at(10), ratioConfig(100, 1e6, 10))
-	if got := b.Balance(at(10)); got != 0 {
-		t.Errorf("balance %v; want 0", got)
-	}
-}
-
-// The clock's origin is arbitrary, and times may be negative.
-func TestRatioBeforeTheClockIsZero(t *testing.T) {
-	t.Parallel()
-	b := ratio(t, 10, 1)
-	for range 100 {
-		b.Start(-time.Hour)
-	}
-	mustReload(t, b, -time.Hour, ratioConfig(20, 1, 10))
-	if got := b.Balance(-time.Hour); got != 30 {
-		t.Errorf("balance %v; want 30", got)
 	}
 }
 

@@ -5,7 +5,6 @@ package balance
 
 import (
 	"math"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -159,27 +158,6 @@ func TestReloadOfOpenPermits(t *testing.T) {
 	}
 }
 
-// A permit survives a reload with the same config: it returns as much as without.
-func TestReloadOfTheSameConfig(t *testing.T) {
-	t.Parallel()
-	c := RatioConfig{Percent: 10, MinPerSecond: 1, Window: 10 * time.Second, TimeoutCost: 5, TimeoutBonus: 2.5}
-	b := ratio(t, c.Percent, c.MinPerSecond)
-	p, _ := b.Withdraw(t0, charge(timeout))
-	for range 100 {
-		mustReload(t, b, at(1), c)
-	}
-	if b.Settle(at(1), p, true); b.Balance(at(1)) != 12.5 {
-		t.Errorf("balance %v; want 12.5", b.Balance(at(1)))
-	}
-	d := DefaultRefund()
-	f := refund(t, d)
-	p, _ = f.Withdraw(t0, charge(timeout))
-	mustReload(t, f, t0, d)
-	if f.Return(t0, p); tokens(&f.bucket) != 500 {
-		t.Errorf("%v tokens; want 500", tokens(&f.bucket))
-	}
-}
-
 func TestReloadOfLimitsLeavesWhatIsInFlight(t *testing.T) {
 	t.Parallel()
 	b := concurrent(t, 100, 4)
@@ -245,47 +223,9 @@ type resizable struct {
 	configs [2]Config
 }
 
-// resizables returns budgets with 20 extra attempts when full, at either size.
-func resizables(tb testing.TB) map[string]resizable {
-	tb.Helper()
-	r, th, c := ratio(tb, 10, 2), throttle(tb, 40, 1), concurrent(tb, 20, 20)
-	f := refund(tb, RefundConfig{Capacity: 100, RetryCost: 5, TimeoutCost: 5})
-	return map[string]resizable{
-		"ratio":      {r, [2]Config{ratioConfig(10, 2, 10), ratioConfig(10, 1, 20)}},
-		"throttle":   {th, [2]Config{ThrottleConfig{MaxTokens: 40, TokenRatio: 1}, ThrottleConfig{MaxTokens: 100, TokenRatio: 1}}},
-		"concurrent": {c, [2]Config{ConcurrentConfig{Percent: 10, Min: 20}, ConcurrentConfig{Percent: 11, Min: 20}}},
-		"refund": {f, [2]Config{
-			RefundConfig{Capacity: 100, RetryCost: 5, TimeoutCost: 5},
-			RefundConfig{Capacity: 200, RetryCost: 10, TimeoutCost: 10},
-		}},
-	}
-}
-
 func (r resizable) resize(t *testing.T, i int) {
 	t.Helper()
 	if err := r.Reload(t0, r.configs[i%2]); err != nil {
 		t.Error(err)
-	}
-}
-
-// While one goroutine reloads, the others withdraw: reloads don't add a single extra attempt.
-func TestReloadNeverRefillsUnderStress(t *testing.T) {
-	for name, b := range resizables(t) {
-		var grants atomic.Int64
-		together(func(g int) {
-			for i := range 300 {
-				switch {
-				case g == 0:
-					b.resize(t, i)
-				case granted(b, t0):
-					grants.Add(1)
-					b.Fail(t0)
-				}
-			}
-		})
-		// A throttle grants withdrawals until it is told of the other failures.
-		if got := grants.Load(); got > 20 && name != "throttle" {
-			t.Errorf("%s: %d grants of 20", name, got)
-		}
 	}
 }

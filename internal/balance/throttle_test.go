@@ -118,21 +118,3 @@ func TestThrottleDrainLeavesWhatIsLessThanHalf(t *testing.T) {
 		t.Errorf("%v tokens; want the 2 that were left", got)
 	}
 }
-
-// Failures and successes that never reach a bound add up exactly.
-func TestThrottleAddsUpUnderStress(t *testing.T) {
-	b := throttle(t, 1000, 0.125)
-	failing(500)(b)
-	together(func(int) {
-		for range 4000 {
-			b.Fail(t0)
-			succeeding(8)(b)
-			b.Withdraw(t0, charge(failure))
-			b.Finish(t0, EndFailed)
-		}
-		b.Finish(t0, EndAtOnce)
-	})
-	if got := tokens(&b.bucket); got != 508 { // 500 + 64 · 0.125
-		t.Errorf("%v tokens; want 508", got)
-	}
-}
