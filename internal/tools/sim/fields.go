@@ -5,21 +5,19 @@ package sim
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"time"
 
 	"github.com/stagger-go/stagger/internal/document"
 )
 
-// fields are the keys of an object that is read: one function names each key once, with the variable of its value. If a value does
-// not fit, it is reported, and the variable gets the fallback.
+// fields reads the keys of an object, and values within bounds: one function names each key once. If a value does not fit, it is
+// reported, and the variable gets the fallback.
 type fields struct {
-	*document.Report
+	*document.Fields
 
-	Path  string
-	Node  *document.Node
-	asked []string
+	path string
+	node *document.Node
 }
 
 // readFields reads an object. It reports n if that is not an object, and all keys that the function does not name.
@@ -28,30 +26,22 @@ func readFields(r *document.Report, path string, n *document.Node, keys func(*fi
 		r.Misfit(path, n, "must be a map of keys")
 		return
 	}
-	f := &fields{Report: r, Path: path, Node: n}
-	keys(f)
-	for _, e := range n.Entries {
-		if !slices.Contains(f.asked, e.Key) {
-			f.ErrorAt(e.At, f.Under(e.Key), "unknown key; %s", document.Suggest(e.Key, f.asked))
-		}
-	}
+	r.Read(path, n, func(f *document.Fields) { keys(&fields{f, path, n}) })
 }
 
 // Under returns the path of a key.
-func (f *fields) Under(key string) string { return document.Under(f.Path, key) }
+func (f *fields) Under(key string) string { return document.Under(f.path, key) }
 
 // Get returns the value of a key, or nil if it is absent.
 func (f *fields) Get(key string) *document.Node {
-	if !slices.Contains(f.asked, key) {
-		f.asked = append(f.asked, key)
-	}
-	return f.Node.Get(key)
+	n, _ := f.Value(key)
+	return n
 }
 
 // Keys returns the keys of the object, in order.
 func (f *fields) Keys() []string {
-	list := make([]string, 0, len(f.Node.Entries))
-	for _, e := range f.Node.Entries {
+	list := make([]string, 0, len(f.node.Entries))
+	for _, e := range f.node.Entries {
 		list = append(list, e.Key)
 	}
 	return list
@@ -74,39 +64,19 @@ func (f *fields) Require(want string, keys ...string) {
 	}
 }
 
-// valueOf returns the value of a key if it is of the kind, else nil. It reports a value of another kind.
-func (f *fields) valueOf(key string, kind document.Kind, want string) *document.Node {
-	n := f.Get(key)
-	if n == nil || n.Kind == kind {
-		return n
-	}
-	f.Misfit(f.Under(key), n, "must be "+want)
-	return nil
-}
-
 // fieldOf reads a value. parse reports whether the text is valid.
 func fieldOf[T comparable](f *fields, key string, to *T, fallback T, kind document.Kind, want string, parse func(string) (T, bool)) {
 	*to = fallback
-	n := f.valueOf(key, kind, want)
+	n := f.Get(key)
 	if n == nil {
 		return
 	}
-	v, ok := parse(n.Text)
-	if !ok {
+	if n.Kind != kind {
+		f.Misfit(f.Under(key), n, "must be "+want)
+	} else if v, ok := parse(n.Text); ok {
+		*to = v
+	} else {
 		f.Misread(f.Under(key), n, "must be %s", want)
-		return
-	}
-	*to = v
-}
-
-// Text reads a string, or a number as written; "" if the key is absent.
-func (f *fields) Text(key string, to *string) {
-	switch n := f.Get(key); {
-	case n == nil:
-	case n.Text == "" || n.Kind == document.Null:
-		f.Misfit(f.Under(key), n, "must be a string")
-	default:
-		*to = n.Text
 	}
 }
 
@@ -145,13 +115,6 @@ func (f *fields) Duration(key string, to *time.Duration, fallback, low, high tim
 	})
 }
 
-// Bool reads true or false.
-func (f *fields) Bool(key string, to *bool, fallback bool) {
-	fieldOf(f, key, to, fallback, document.Bool, "true or false", func(text string) (bool, bool) {
-		return (&document.Node{Text: text}).IsTrue(), true
-	})
-}
-
 // choice reads one of several values by its name. The fallback needs no name.
 func choice[T comparable](f *fields, key string, to *T, fallback T, want string, choices map[string]T) {
 	fieldOf(f, key, to, fallback, document.Text, want, func(text string) (T, bool) {
@@ -167,22 +130,9 @@ func (f *fields) Object(key string, keys func(*fields)) {
 	}
 }
 
-// Items calls read for each value of a list, with its path.
-func (f *fields) Items(key string, read func(path string, n *document.Node)) {
-	if n := f.valueOf(key, document.List, "a list"); n != nil {
-		for i, item := range n.Items {
-			read(document.Item(f.Under(key), i), item)
-		}
-	}
-}
-
 // objects reads a list of objects.
 func objects[T any](f *fields, key string, list *[]T, keys func(*T, *fields)) {
-	f.Items(key, func(path string, n *document.Node) {
-		if n.Kind != document.Object {
-			f.Misfit(path, n, "must be a map of keys")
-			return
-		}
+	f.List(key, func(path string, n *document.Node) {
 		var one T
 		readFields(f.Report, path, n, func(f *fields) { keys(&one, f) })
 		*list = append(*list, one)

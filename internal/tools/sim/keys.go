@@ -69,7 +69,8 @@ func (s *Service) serviceKeys(f *fields) {
 	word(f, "order", &s.Order, "FIFO", "LIFO")
 	code(f, "refuse", &s.Refuse, codes.ResourceExhausted)
 	word(f, "abandoned", &s.Abandoned, "SERVE", "DROP")
-	f.Bool("guard", &s.Guard, true)
+	s.Guard = true
+	f.Bool("guard", &s.Guard)
 	if s.Time == nil || s.Time.Mean() <= 0 {
 		f.Wrong("time", "must be how long a worker needs for a request, more than 0s on average")
 	}
@@ -123,9 +124,9 @@ func (c *codec) variant(v *Variant, f *fields) {
 	})
 	if f.Has("guard") {
 		v.Guard = new(bool)
-		f.Bool("guard", v.Guard, false)
+		f.Bool("guard", v.Guard)
 	}
-	f.Bool("blind", &v.Blind, false)
+	f.Bool("blind", &v.Blind)
 }
 
 // word reads one of some values by its name. The first is the default.
@@ -232,8 +233,8 @@ func (p *Phase) phaseKeys(f *fields) {
 func (t *Fault) faultKeys(f *fields) {
 	f.RequiredText("service", &t.Service)
 	t.backends(f)
-	f.Bool("down", &t.Down, false)
-	f.Bool("hang", &t.Hang, false)
+	f.Bool("down", &t.Down)
+	f.Bool("hang", &t.Hang)
 	f.Number("flaky", &t.Flaky, 0, 1, true)
 	if f.Has("slow") {
 		var slow Slow
@@ -254,7 +255,7 @@ func (t *Fault) faultKeys(f *fields) {
 	code(f, "code", &t.Code, codes.Unavailable)
 	t.pushback(f)
 	if !t.Down && !t.Hang && t.Flaky == 0 && t.Slow == nil && t.Slower == 0 && t.Workers == nil {
-		f.Errorf(f.Path, nil, "has no trouble; must have down, hang, flaky, slow, slower or workers")
+		f.Errorf(f.path, nil, "has no trouble; must have down, hang, flaky, slow, slower or workers")
 	}
 }
 
@@ -278,7 +279,7 @@ func (t *Fault) backends(f *fields) {
 	if n := f.Get(key); n != nil && n.Kind == document.List && len(n.Items) == 0 {
 		f.Wrong(key, "must name at least one backend by its number, from 0; leave it out for all")
 	}
-	f.Items(key, func(path string, n *document.Node) {
+	f.List(key, func(path string, n *document.Node) {
 		b, err := strconv.Atoi(n.Text)
 		if n.Kind != document.Number || err != nil || b < 0 || slices.Contains(t.Backends, b) {
 			f.Misfit(path, n, "must be a backend by its number, from 0, each once")

@@ -52,7 +52,7 @@ func (c *codec) policies(to *map[string]*Policy, f *fields) {
 	*to = map[string]*Policy{}
 	f.Object("policies", func(f *fields) {
 		if n := len(f.Keys()); n > mostPolicies {
-			f.Errorf(f.Path, nil, "has %d policies; must be at most %d", n, mostPolicies)
+			f.Errorf(f.path, nil, "has %d policies; must be at most %d", n, mostPolicies)
 		}
 		for _, name := range f.Keys() {
 			if name == NoPolicy {
