@@ -208,8 +208,8 @@ api: ## List the exported names of all public packages in api.txt, and count the
 	@.ci/api count
 
 .PHONY: generate
-generate: ## Generate Go code and the JSON Schema from proto/, the descriptor set of the example, and the pages' reasons and differences from peers
-	@$(OFF) go test -count=1 -run TestReasonPages . -args -write >/dev/null
+generate: ## Generate Go code and the JSON Schema from proto/, the descriptor set of the example, and the pages' keys, reasons and differences from peers
+	@$(OFF) go test -count=1 -run 'TestReasonPages|TestKeysPage' . -args -write >/dev/null
 	@$(OFF) go test -count=1 -run TestPeers ./internal/tools/proof -args -write >/dev/null
 	@$(TOOL) buf generate
 	@$(TOOL) buf build --as-file-descriptor-set --exclude-source-info -o examples/orders/orders.binpb --config '$(ORDERS)'

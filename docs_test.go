@@ -208,6 +208,10 @@ func TestPages_Links(t *testing.T) {
 	t.Parallel()
 	texts := pages(t)
 	texts["CONTRIBUTING.md"] = read(t, "CONTRIBUTING.md")
+	examples := must.Get(filepath.Glob("examples/*/README.md"))(t)
+	for _, path := range examples {
+		texts[path] = read(t, path)
+	}
 	linked := map[string]bool{"README.md": true}
 	for path, text := range texts {
 		for _, m := range regexp.MustCompile(`\]\(([^)\s]+)\)`).FindAllStringSubmatch(prose(text), -1) {
@@ -230,7 +234,7 @@ func TestPages_Links(t *testing.T) {
 		}
 	}
 	for path := range texts {
-		if !linked[path] {
+		if !linked[path] && !linked[filepath.Dir(path)] { // a link to a folder shows its README
 			t.Errorf("no page links to %s", path)
 		}
 	}

@@ -202,6 +202,6 @@ func wantSection(t *testing.T, path, name, want string) {
 			t.Error(err)
 		}
 	default:
-		t.Errorf("the %s of %s are not those of internal/tools/explain: run make generate", name, path)
+		t.Errorf("the %s of %s are not those of the code: run make generate", name, path)
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// Each row is a formula of docs/backoff.md at its edges: random number 0, one half, and the largest.
+// Each row is a formula of docs/policy-file.md at its edges: random number 0, one half, and the largest.
 func TestBackoffDelay(t *testing.T) {
 	t.Parallel()
 	exponential := policy.Backoff{Initial: 100 * ms, Max: 1000 * ms, Multiplier: 2}

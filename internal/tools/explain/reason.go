@@ -91,7 +91,7 @@ func Meanings() []Meaning {
 		},
 		{
 			Reason: policy.ReasonOverloaded,
-			Means:  "[Admission](admission.md) expects no answer before the deadline: the last answers took most of the call's time. A call with 0 attempts was not sent, and ended with `RESOURCE_EXHAUSTED`.",
+			Means:  "[Admission](overload.md#admission) expects no answer before the deadline: the last answers took most of the call's time. A call with 0 attempts was not sent, and ended with `RESOURCE_EXHAUSTED`.",
 			LookAt: "The service's latency against its callers' deadlines. The debug page counts refused calls by method.",
 			Change: "Capacity, or less work. Longer deadlines only if callers can wait. `criticality: SHEDDABLE` for calls that may fail first.",
 			DoNot:  "Retry these errors in the application: the refusal lets other calls be answered.",

@@ -75,7 +75,7 @@ var permissions = []permission{
 	},
 	{
 		name: "a malformed pushback means stop, and stays in the trailer",
-		by:   "docs/backoff.md: a malformed pushback means stop",
+		by:   "docs/policy-file.md: a malformed pushback means stop",
 		script: func(s *script) {
 			s.served = slices.Clone(s.served)
 			for i := range s.served {
