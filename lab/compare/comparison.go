@@ -43,7 +43,7 @@ func comparisons() []comparison {
 		{name: "timeout, stub", what: timed + alone, plan: timeouts, clients: []client{ecosystem, failsafes, stagger}, stub: true, answer: succeed, attempts: 1},
 		{name: "timeout", what: timed + inMemory, plan: timeouts, clients: []client{bare, ecosystem, failsafes, stagger}, answer: succeed, attempts: 1},
 		{name: "hedge, stub", what: hedged + alone, plan: hedging, clients: []client{hedges, ourHedges}, stub: true, answer: succeed, attempts: 1},
-		{name: "hedge", what: hedged + inMemory, plan: hedging, clients: []client{bare, hedges, ourHedges}, answer: succeed, attempts: 1},
+		{name: "hedge", what: hedged + inMemory, plan: hedging, clients: []client{bare, ourHedges}, answer: succeed, attempts: 1},
 		{name: "hedge sent, stub", what: fired + alone, plan: hedgeAtOnce, clients: []client{hedges, ourHedges}, stub: true, answer: hangOdd, attempts: 2},
 		{name: "hedge sent", what: fired + inMemory, plan: hedgeAtOnce, clients: []client{hedges, ourHedges}, answer: hangOdd, attempts: 2},
 		{name: "success, metrics", what: success + inMemory, plan: eager, clients: []client{bare, bareMetrics, stagger, ourMetrics}, answer: succeed, attempts: 1},
