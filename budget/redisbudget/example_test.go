@@ -31,7 +31,7 @@ func run(ctx context.Context) error {
 		return err
 	}
 	defer orders.Close()
-	retrier, err := interceptor.Watch(ctx, "retry.yaml", interceptor.WithBudget("orders", orders))
+	retrier, err := interceptor.Watch(ctx, "retry.yaml", interceptor.WithBudget("orders", orders.Budget("")))
 	if err != nil {
 		return err
 	}

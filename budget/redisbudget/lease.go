@@ -62,9 +62,6 @@ type lease struct {
 	share    int64     // this process's unspent share, while the pool is away
 	shareAt  time.Time
 	ended    bool // for good
-	asked    int64
-	leased   int64
-	requests uint64
 }
 
 // part is the grant of one answer.
@@ -212,8 +209,6 @@ func (l *lease) next(now time.Time) (r request, wait time.Duration, ok bool) {
 	}
 	r = l.request(now)
 	l.asking, l.askedAt, l.refused = true, now, 0
-	l.requests++
-	l.asked += r.tokens
 	return r, 0, true
 }
 
@@ -308,7 +303,6 @@ func (l *lease) answered(now time.Time, asked request, a answer) {
 	switch {
 	case l.ended:
 	case a.tokens > 0:
-		l.leased += a.tokens
 		l.number++
 		l.parts = append(l.parts, part{number: l.number, granted: a.tokens, left: a.tokens, end: l.askedAt.Add(leaseTime)})
 		l.expire(now) // an answer may arrive after its part has ended
@@ -333,14 +327,4 @@ func (l *lease) end() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.ended, l.parts, l.away, l.clients, l.share = true, nil, true, 0, 0
-}
-
-// state returns a reading.
-func (l *lease) state(now time.Time) PoolState {
-	balance := float64(l.balance(now)) / token
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return PoolState{
-		Clients: l.clients, Balance: balance, Asked: float64(l.asked) / token, Leased: float64(l.leased) / token, Requests: l.requests,
-	}
 }

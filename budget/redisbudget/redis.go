@@ -93,7 +93,7 @@ type noRetry struct{ *redis.Cmd }
 func (noRetry) NoRetry() bool { return true }
 
 // keepAsking asks for what the lease needs, until ctx ends.
-func (b *Budget) keepAsking(ctx context.Context) {
+func (b *leased) keepAsking(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for ctx.Err() == nil {
@@ -112,7 +112,7 @@ func (b *Budget) keepAsking(ctx context.Context) {
 }
 
 // exchange makes one request, and reports the answer to the lease. It reports each change once.
-func (b *Budget) exchange(ctx context.Context, r request) {
+func (b *leased) exchange(ctx context.Context, r request) {
 	a, err := b.draw(ctx, r)
 	switch {
 	case ctx.Err() != nil:
@@ -132,13 +132,13 @@ func (b *Budget) exchange(ctx context.Context, r request) {
 const mostClients = 1e9
 
 // draw makes the request: one run of the script. Errors include the remedy for an answer of Redis.
-func (b *Budget) draw(ctx context.Context, r request) (a answer, err error) {
+func (b *leased) draw(ctx context.Context, r request) (a answer, err error) {
 	defer func() {
 		if v := recover(); v != nil { // of the user's client: it would end the process
 			err = fmt.Errorf("redisbudget: the client panics: %v", v)
 		}
 	}()
-	ctx, cancel := context.WithTimeout(ctx, b.config.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	key, rate := "stagger:{"+b.config.Pool+"}", int64(math.Round(b.config.PerSecond*token))
 	values, err := script.Run(ctx, b.client, []string{key}, rate, r.tokens, r.least, r.covered.Milliseconds()).Slice()

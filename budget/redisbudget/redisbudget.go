@@ -10,7 +10,7 @@
 //	orders, err := redisbudget.New(client, redisbudget.Config{Pool: "orders", PerSecond: 100})
 //	…
 //	defer orders.Close()
-//	retrier, err := interceptor.Watch(ctx, "retry.yaml", interceptor.WithBudget("orders", orders))
+//	retrier, err := interceptor.Watch(ctx, "retry.yaml", interceptor.WithBudget("orders", orders.Budget("")))
 //
 // all processes that name the pool orders share 100 extra attempts a second, in addition to those that their own calls earn.
 //
@@ -36,7 +36,7 @@ import (
 	"github.com/stagger-go/stagger/budget"
 )
 
-// Config is the config of a Budget.
+// Config is the config of a Pool.
 type Config struct {
 	// Pool is the name of the pool: 1 to 256 bytes. All processes with this name share one reserve.
 	Pool string
@@ -46,21 +46,38 @@ type Config struct {
 	// Ratio is the budget of the process's own calls, which pays before the pool does. Its MinPerSecond must be 0. The zero
 	// value means budget.DefaultRatio without its reserve.
 	Ratio budget.RatioConfig
-	// Timeout bounds each request to Redis: 1ms to 5s; 0 means 500ms.
-	Timeout time.Duration
 	// Changed is called when the pool becomes unavailable, with the error, and with nil when it is back. nil: not called. It
 	// runs in the goroutine that asks, so that goroutine asks for nothing meanwhile.
 	Changed func(pool string, err error)
 }
 
 const (
-	defaultTimeout = 500 * time.Millisecond
-	longestTimeout = 5 * time.Second // half of a lease, so that a late answer is worth something
-	longestName    = 256
+	timeout     = 500 * time.Millisecond // of a request to Redis
+	longestName = 256
 )
 
-// Budget implements [budget.Budget]. It is safe for concurrent use.
-type Budget struct {
+// Pool is this process's part of a pool. It is safe for concurrent use.
+type Pool struct{ own *leased }
+
+// Budget returns the budget of all targets, "", or that of one target, with a pool of its own: "orders/dns:///a:1" for the pool
+// orders, with the same config. Give the method to interceptor.WithBudgetPerTarget. Beyond 1,000 targets, for targets whose name
+// is too long, and after Close, it returns the budget of all, whose pool they share.
+func (p *Pool) Budget(target string) budget.Budget {
+	if target == "" {
+		return p.own
+	}
+	return p.own.forTarget(target)
+}
+
+// Close ends the requests to Redis, of the targets as well, and waits for the running ones. Leases are no longer spent; what
+// calls earn still is. It may be called more than once.
+func (p *Pool) Close() error {
+	p.own.close()
+	return nil
+}
+
+// leased implements [budget.Budget].
+type leased struct {
 	client  redis.Scripter
 	config  Config
 	local   budget.Budget
@@ -72,23 +89,20 @@ type Budget struct {
 	err     atomic.Pointer[error] // of the last request; nil or a nil error: none
 
 	mu      sync.Mutex         // guards all below
-	targets map[string]*Budget // of ForTarget
+	targets map[string]*leased // of targets
 	closed  bool
 }
 
-var _ budget.Budget = (*Budget)(nil)
+var _ budget.Budget = (*leased)(nil)
 
-// New returns a Budget, and starts its goroutine: call Close in the end, and then close the client. The client must have
+// New returns a Pool, and starts its goroutine: call Close in the end, and then close the client. The client must have
 //
 //	&redis.Options{…, ContextTimeoutEnabled: true}
 //
 // or the same of a cluster, because only then requests end in time. A Ring is refused: each of its shards would have the pool.
 // Requests are sent once, whatever the client's MaxRetries, because a repeated request would be granted twice. New returns an error
 // for a client or config that can't be used, but not if Redis is unavailable.
-func New(client redis.Scripter, c Config) (*Budget, error) {
-	if c.Timeout == 0 {
-		c.Timeout = defaultTimeout
-	}
+func New(client redis.Scripter, c Config) (*Pool, error) {
 	if c.Ratio == (budget.RatioConfig{}) {
 		c.Ratio = budget.DefaultRatio()
 		c.Ratio.MinPerSecond = 0
@@ -96,7 +110,11 @@ func New(client redis.Scripter, c Config) (*Budget, error) {
 	if err := errors.Join(checkClient(client), c.check()); err != nil {
 		return nil, err
 	}
-	return start(onceOnly(client), c)
+	b, err := start(onceOnly(client), c)
+	if err != nil {
+		return nil, err
+	}
+	return &Pool{b}, nil
 }
 
 func (c *Config) check() error {
@@ -110,28 +128,23 @@ func (c *Config) check() error {
 	if c.Ratio.MinPerSecond != 0 {
 		errs = append(errs, fmt.Errorf("redisbudget: Ratio.MinPerSecond %v: must be 0, because the pool is the reserve", c.Ratio.MinPerSecond))
 	}
-	if c.Timeout < time.Millisecond || c.Timeout > longestTimeout {
-		errs = append(errs, fmt.Errorf("redisbudget: Timeout %v: must be 1ms to %v", c.Timeout, longestTimeout))
-	}
 	return errors.Join(errs...)
 }
 
-// start returns a Budget that asks.
-func start(client redis.Scripter, c Config) (*Budget, error) {
+// start returns a Pool that asks.
+func start(client redis.Scripter, c Config) (*leased, error) {
 	local, err := budget.New(c.Ratio)
 	if err != nil {
 		return nil, fmt.Errorf("redisbudget: Ratio: %w", err)
 	}
-	b := &Budget{client: client, config: c, local: local, lease: newLease(c.PerSecond, time.Now())}
+	b := &leased{client: client, config: c, local: local, lease: newLease(c.PerSecond, time.Now())}
 	ctx, cancel := context.WithCancel(context.Background())
 	b.cancel = cancel
 	b.asker.Go(func() { b.keepAsking(ctx) })
 	return b, nil
 }
 
-// Close ends the requests to Redis, of the targets as well, and waits for the running ones. Leases are no longer spent; what
-// calls earn still is. It may be called more than once.
-func (b *Budget) Close() error {
+func (b *leased) close() {
 	b.mu.Lock()
 	b.closed = true
 	targets := b.targets
@@ -139,20 +152,17 @@ func (b *Budget) Close() error {
 	b.mu.Unlock()
 	b.cancel()
 	for _, t := range targets {
-		_ = t.Close()
+		t.close()
 	}
 	b.lease.end()
 	b.asker.Wait()
-	return nil
 }
 
-// mostTargets bounds the pools of ForTarget, and with them its goroutines.
+// mostTargets bounds the pools of targets, and with them its goroutines.
 const mostTargets = 1000
 
-// ForTarget returns the budget of a target, with a pool of its own: "orders/dns:///a:1" for the pool orders, with the same config.
-// Give it to interceptor.WithBudgetPerTarget. Close ends all of them. Beyond 1,000 targets, for targets whose name is too
-// long, and after Close, it returns b itself, whose pool they share.
-func (b *Budget) ForTarget(target string) budget.Budget {
+// forTarget returns the budget of a target.
+func (b *leased) forTarget(target string) budget.Budget {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if t, ok := b.targets[target]; ok {
@@ -165,17 +175,17 @@ func (b *Budget) ForTarget(target string) budget.Budget {
 	}
 	t, _ := start(b.client, c) // its config was checked
 	if b.targets == nil {
-		b.targets = map[string]*Budget{}
+		b.targets = map[string]*leased{}
 	}
 	b.targets[target] = t
 	return t
 }
 
 // Observe implements [budget.Budget].
-func (b *Budget) Observe(now time.Time, e budget.Event) { b.local.Observe(now, e) }
+func (b *leased) Observe(now time.Time, e budget.Event) { b.local.Observe(now, e) }
 
 // Withdraw implements [budget.Budget]. What calls have earned pays first, then the lease.
-func (b *Budget) Withdraw(now time.Time, c budget.Charge) (budget.Permit, bool) {
+func (b *leased) Withdraw(now time.Time, c budget.Charge) (budget.Permit, bool) {
 	p, ok := b.local.Withdraw(now, c)
 	if !ok && !c.EarnedOnly {
 		p = budget.Permit{Cost: b.cost(c), Kind: c.Kind}
@@ -189,7 +199,7 @@ func (b *Budget) Withdraw(now time.Time, c budget.Charge) (budget.Permit, bool) 
 }
 
 // cost returns a charge in millionths of an extra attempt.
-func (b *Budget) cost(c budget.Charge) int64 {
+func (b *leased) cost(c budget.Charge) int64 {
 	cost := b.config.Ratio.TimeoutCost
 	switch c.Kind {
 	case 0, budget.KindFailure:
@@ -207,7 +217,7 @@ func (b *Budget) cost(c budget.Charge) int64 {
 }
 
 // Settle implements [budget.Budget].
-func (b *Budget) Settle(now time.Time, p budget.Permit, o budget.Outcome) {
+func (b *leased) Settle(now time.Time, p budget.Permit, o budget.Outcome) {
 	if o != budget.OutcomeUnsent {
 		b.granted.Add(1)
 	}
@@ -221,32 +231,11 @@ func (b *Budget) Settle(now time.Time, p budget.Permit, o budget.Outcome) {
 }
 
 // State implements [budget.Budget].
-func (b *Budget) State(now time.Time) budget.State {
+func (b *leased) State(now time.Time) budget.State {
 	s := b.local.State(now)
 	leased := float64(b.lease.balance(time.Now())) / token
 	s.Balance += leased
 	s.Capacity += leased
 	s.Granted, s.Denied = b.granted.Load(), b.denied.Load()
-	return s
-}
-
-// PoolState is a reading of a pool, as one process sees it, in extra attempts of cost 1.
-type PoolState struct {
-	Pool     string
-	Clients  float64 // that share it, by its last answer; 0: unknown
-	Balance  float64 // leased by this process and unspent
-	Asked    float64 // total requested
-	Leased   float64 // total granted
-	Requests uint64  // to the pool
-	Err      error   // of the last request: the pool is unavailable; else nil
-}
-
-// Pool returns a reading of the pool.
-func (b *Budget) Pool() PoolState {
-	s := b.lease.state(time.Now())
-	s.Pool = b.config.Pool
-	if err := b.err.Load(); err != nil {
-		s.Err = *err
-	}
 	return s
 }

@@ -62,18 +62,19 @@ func dry(int64, int64) []any         { return []any{int64(0), "4"} }
 func down(int64, int64) []any        { return nil }
 
 // open returns a budget with a pool of 100 a second, whose calls earn next to nothing, and a function that asks it.
-func open(t *testing.T, p *pool, change func(*Config)) (*Budget, func(budget.Charge) bool) {
+func open(t *testing.T, p *pool, change func(*Config)) (*leased, func(budget.Charge) bool) {
 	t.Helper()
 	c := Config{Pool: "orders", PerSecond: 100}
 	if change != nil {
 		change(&c)
 	}
-	b, err := New(p, c)
+	pool, err := New(p, c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { b.Close() })
+	t.Cleanup(func() { pool.Close() })
 	synctest.Wait()
+	b := pool.own
 	return b, func(c budget.Charge) bool {
 		_, ok := b.Withdraw(time.Now(), c)
 		return ok
@@ -107,8 +108,8 @@ func TestBudget(t *testing.T) {
 		if ask(retry) {
 			t.Error("granted after the lease")
 		}
-		if s := b.Pool(); s.Pool != "orders" || s.Clients != 4 || s.Err != nil || s.Leased < 1 {
-			t.Errorf("%+v", s)
+		if b.lease.clients != 4 {
+			t.Errorf("%v clients", b.lease.clients)
 		}
 	})
 }
@@ -142,8 +143,8 @@ func TestBudget_Earnings(t *testing.T) {
 
 func TestBudget_Costs(t *testing.T) {
 	t.Parallel()
-	b := &Budget{config: Config{Ratio: budget.DefaultRatio()}}
-	dear := &Budget{config: Config{Ratio: budget.RatioConfig{TimeoutCost: 4, HedgeCost: 2}}}
+	b := &leased{config: Config{Ratio: budget.DefaultRatio()}}
+	dear := &leased{config: Config{Ratio: budget.RatioConfig{TimeoutCost: 4, HedgeCost: 2}}}
 	for want, got := range map[float64]int64{
 		1: b.cost(budget.Charge{}), 1.0001: b.cost(budget.Charge{Kind: budget.KindFailure, Factor: 1.0001}), 4: b.cost(budget.Charge{Kind: budget.KindHedge}),
 		8: b.cost(budget.Charge{Kind: budget.KindTimeout, Factor: 2}), 2: dear.cost(budget.Charge{Kind: budget.KindHedge, Factor: math.NaN()}),
@@ -200,7 +201,7 @@ func TestBudget_Away(t *testing.T) {
 func TestBudget_Hangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &pool{answer: generous}
-		b, ask := open(t, p, func(c *Config) { c.Timeout = longestTimeout })
+		b, ask := open(t, p, nil)
 		ask(retry)
 		time.Sleep(hurry)
 		p.answers(nil)
@@ -209,16 +210,16 @@ func TestBudget_Hangs(t *testing.T) {
 			ask(retry)
 		}
 		synctest.Wait()
-		b.Close()
+		b.close()
 		if took := time.Since(began); took != 0 {
 			t.Errorf("took %v", took)
 		}
-		if ask(retry) || b.Pool().Balance != 0 {
+		if ask(retry) || b.lease.balance(time.Now()) != 0 {
 			t.Error("a closed budget spends its lease")
 		}
 		b.Observe(time.Now(), budget.EventCallStarted)
 		time.Sleep(time.Second)
-		b.Close()
+		b.close()
 	})
 }
 
@@ -236,33 +237,33 @@ func TestBudget_AbsurdAnswers(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			b, ask := open(t, &pool{answer: answer}, nil)
-			if b.Pool().Err == nil || ask(retry) {
+			if *b.err.Load() == nil || ask(retry) {
 				t.Errorf("%s: believed", name)
 			}
-			b.Close()
+			b.close()
 		})
 	}
 }
 
 // Each target has a pool of its own, until there are too many.
-func TestBudget_ForTarget(t *testing.T) {
+func TestBudget_PerTarget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, _ := open(t, &pool{answer: generous}, nil)
-		one, again, two := b.ForTarget("dns:///a"), b.ForTarget("dns:///a"), b.ForTarget("dns:///b")
-		if one != again || one == two || one.(*Budget).Pool().Pool != "orders/dns:///a" {
-			t.Errorf("pools %+v, %+v", one.(*Budget).Pool(), two.(*Budget).Pool())
+		one, again, two := b.forTarget("dns:///a"), b.forTarget("dns:///a"), b.forTarget("dns:///b")
+		if one != again || one == two || one.(*leased).config.Pool != "orders/dns:///a" {
+			t.Errorf("pools %+v, %+v", one, two)
 		}
-		if b.ForTarget(strings.Repeat("a", longestName)) != budget.Budget(b) {
+		if b.forTarget(strings.Repeat("a", longestName)) != b {
 			t.Error("a name that is too long has a pool of its own")
 		}
 		for i := range mostTargets {
-			b.ForTarget(string(rune('a' + i)))
+			b.forTarget(string(rune('a' + i)))
 		}
-		if b.ForTarget("another") != budget.Budget(b) {
+		if b.forTarget("another") != b {
 			t.Errorf("more than %d pools", mostTargets)
 		}
-		b.Close()
-		if b.ForTarget("dns:///a") != budget.Budget(b) {
+		b.close()
+		if b.forTarget("dns:///a") != b {
 			t.Error("a closed budget opens pools")
 		}
 	})
@@ -292,7 +293,6 @@ func TestNew_Wrong(t *testing.T) {
 		"NaN":               {&pool{}, Config{Pool: "a", PerSecond: math.NaN()}, "PerSecond NaN: must be"},
 		"a reserve":         {&pool{}, Config{Pool: "a", PerSecond: 1, Ratio: reserve}, "Ratio.MinPerSecond 0.8: must be 0"},
 		"a bad ratio":       {&pool{}, Config{Pool: "a", PerSecond: 1, Ratio: bad}, "redisbudget: Ratio: budget: Window 0s"},
-		"too long a time":   {&pool{}, Config{Pool: "a", PerSecond: 1, Timeout: time.Minute}, "Timeout 1m0s: must be 1ms to 5s"},
 	} {
 		if b, err := New(row.client, row.config); err == nil || b != nil || !strings.Contains(err.Error(), row.want) {
 			t.Errorf("%s: %v, %v; want %q", name, b, err, row.want)

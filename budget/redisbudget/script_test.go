@@ -22,7 +22,7 @@ import (
 type room struct {
 	*miniredis.Miniredis
 
-	budget *Budget
+	budget *leased
 	now    time.Time
 }
 
@@ -31,7 +31,7 @@ func newRoom(t *testing.T) *room {
 	r := &room{Miniredis: miniredis.RunT(t), now: time.Unix(1_000_000, 0)}
 	client := redis.NewClient(&redis.Options{Addr: r.Addr(), MaxRetries: -1, ContextTimeoutEnabled: true})
 	t.Cleanup(func() { client.Close() })
-	r.budget = &Budget{client: client, config: Config{Pool: "orders", PerSecond: 100, Timeout: defaultTimeout}}
+	r.budget = &leased{client: client, config: Config{Pool: "orders", PerSecond: 100}}
 	r.SetTime(r.now)
 	return r
 }
@@ -221,7 +221,7 @@ func TestBudget_AsksOnce(t *testing.T) {
 				return &lossy{Conn: conn, scripts: scripts}, err
 			})
 			defer client.Close()
-			b := &Budget{client: onceOnly(client), config: Config{Pool: "orders", PerSecond: 100, Timeout: defaultTimeout}}
+			b := &leased{client: onceOnly(client), config: Config{Pool: "orders", PerSecond: 100}}
 			_, err := b.draw(t.Context(), request{})
 			if got := scripts.Load(); err == nil || got != 1 {
 				t.Errorf("%d scripts were sent for a request that ended with %v", got, err)

@@ -267,7 +267,7 @@ func play(t *testing.T, s scheme, clients int) (random, outage *figures) {
 			}
 			b := must.Get(redisbudget.New(w.store, redisbudget.Config{Pool: "orders", PerSecond: poolRate, Ratio: ratio}))(t)
 			defer b.Close()
-			w.clients = append(w.clients, b)
+			w.clients = append(w.clients, b.Budget(""))
 			time.Sleep(ramp / time.Duration(clients))
 		}
 		if s.pooled {

@@ -88,17 +88,17 @@ func (p part) serve() {
 	for i := range p.Clients {
 		number := p.First + i
 		client := redis.NewClient(&redis.Options{Addr: p.Addr, MaxRetries: -1, ContextTimeoutEnabled: true, PoolSize: 1})
-		own, err := redisbudget.New(recorder{client, number, w}, redisbudget.Config{Pool: "orders", PerSecond: p.Rate})
+		pool, err := redisbudget.New(recorder{client, number, w}, redisbudget.Config{Pool: "orders", PerSecond: p.Rate})
 		if err != nil {
 			panic(err)
 		}
-		go p.spend(own, number, w)
+		go p.spend(pool.Budget(""), number, w)
 	}
 	select {}
 }
 
 // spend makes calls fail, ten a second. They earn nothing, since the budget hears of none.
-func (p part) spend(own *redisbudget.Budget, number int, w *writer) {
+func (p part) spend(own budget.Budget, number int, w *writer) {
 	pass(time.Duration(number%10) * 10 * time.Millisecond)
 	for tick := time.Tick(100 * time.Millisecond); ; <-tick {
 		at := unix()

@@ -220,20 +220,21 @@ func TestRedis_Permissions(t *testing.T) {
 			client := redis.NewClient(&redis.Options{Addr: s.addr, Username: "user" + strconv.Itoa(i), Password: "secret", MaxRetries: -1, ContextTimeoutEnabled: true})
 			defer client.Close()
 			told := make(chan error, 10)
-			b := must.Get(redisbudget.New(client, redisbudget.Config{Pool: "orders", PerSecond: rate, Changed: func(_ string, err error) { told <- err }}))(t)
+			counted := &link{Scripter: client}
+			b := must.Get(redisbudget.New(counted, redisbudget.Config{Pool: "orders", PerSecond: rate, Changed: func(_ string, err error) { told <- err }}))(t)
 			defer b.Close()
 			if name == "all of them" {
-				until(t, "a report is answered", func() bool { return b.Pool().Requests > 0 && admin.Exists(t.Context(), poolKey).Val() == 1 })
-				if err := b.Pool().Err; err != nil {
-					t.Error(err)
+				until(t, "a report is answered", func() bool { return admin.Exists(t.Context(), poolKey).Val() == 1 })
+				if len(told) > 0 {
+					t.Error(<-told)
 				}
 				return
 			}
-			text := (<-told).Error()
+			text, before := (<-told).Error(), counted.uses.Load()
 			if !strings.Contains(text, "+eval +evalsha +time +hmget +hset +pexpire") || !strings.Contains(text, poolKey) {
 				t.Errorf("%v; want the permissions, and the key", text)
 			}
-			until(t, "it asks again", func() bool { return b.Pool().Requests > 1 })
+			until(t, "it asks again", func() bool { return counted.uses.Load() > before })
 			if len(told) > 0 {
 				t.Errorf("told again: %v", <-told)
 			}
@@ -252,11 +253,11 @@ func TestRedis_WrongType(t *testing.T) {
 	if err := <-told; err == nil || !strings.Contains(err.Error(), "WRONGTYPE") || !strings.Contains(err.Error(), "give the pool another name") {
 		t.Errorf("%v; want Redis' own error, and the advice", err)
 	}
-	if _, ok := b.Withdraw(time.Now(), budget.Charge{}); ok {
+	if _, ok := b.Budget("").Withdraw(time.Now(), budget.Charge{}); ok {
 		t.Error("spends, although the number of clients is unknown")
 	}
 	must.Do(t, admin.Del(t.Context(), poolKey).Err())
-	if err, s := <-told, b.Pool(); err != nil || s.Balance > 0 {
+	if err, s := <-told, b.Budget("").State(time.Now()); err != nil || s.Balance > 0 {
 		t.Errorf("%v, %+v; want nothing leased", err, s)
 	}
 }
@@ -276,7 +277,7 @@ methodConfig:
 	defer b.Close()
 	backend := testserver.Start(t)
 	backend.On(method, testserver.Fail(codes.Unavailable, "down"))
-	conn := backend.Dial(t, must.Get(interceptor.New(set, interceptor.WithBudget("", b)))(t).DialOptions()...)
+	conn := backend.Dial(t, must.Get(interceptor.New(set, interceptor.WithBudget("", b.Budget(""))))(t).DialOptions()...)
 	play := func() (times []time.Duration) {
 		for end := time.Now().Add(3 * time.Second); time.Now().Before(end); {
 			began := time.Now()
@@ -297,7 +298,7 @@ methodConfig:
 	if l.uses.Load() < 3 || l.byCalls.Load() != 0 {
 		t.Errorf("%d of %d requests were made by calls; want none", l.byCalls.Load(), l.uses.Load())
 	}
-	if b.State(time.Now()).Granted == 0 {
+	if b.Budget("").State(time.Now()).Granted == 0 {
 		t.Error("nothing was granted, so this shows nothing")
 	}
 }
