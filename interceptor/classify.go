@@ -6,33 +6,20 @@ package interceptor
 import (
 	"context"
 	"errors"
-
-	"google.golang.org/grpc/codes"
 )
 
 // Verdict is a classifier's judgment of an attempt's result.
 type Verdict uint8
 
-// The verdicts; [VerdictAs] returns more.
+// The verdicts.
 const (
 	VerdictByCode Verdict = iota // the policy decides by the status code
 	VerdictRetry                 // another attempt may help, whatever the code
 	VerdictFinal                 // no other attempt can help
-	verdictAs
 )
 
-// VerdictAs returns the verdict that the attempt failed with code c:
-// the policy then decides as for that code. The caller gets the original status. OK and codes that gRPC
-// does not define mean [VerdictByCode].
-func VerdictAs(c codes.Code) Verdict {
-	if c == codes.OK || c > codes.Unauthenticated {
-		return VerdictByCode
-	}
-	return verdictAs + Verdict(c)
-}
-
 // WithClassifier lets classify judge the results of attempts: errors whose code is misleading, or
-// replies that mean "not yet" (err is nil; VerdictRetry or VerdictAs). If such a reply is not
+// replies that mean "not yet" (err is nil; VerdictRetry). If such a reply is not
 // retried, the caller gets the reply. Idempotency, maxAttempts, deadline and budget are checked afterwards, as always. Without
 // a retry policy for the method, classify is not called.
 //
@@ -47,12 +34,4 @@ func WithClassifier(classify func(ctx context.Context, method string, reply any,
 		r.classifier = classify
 		return nil
 	}
-}
-
-// code returns the code of a verdict of VerdictAs, or OK.
-func (v Verdict) code() codes.Code {
-	if v < verdictAs {
-		return codes.OK
-	}
-	return codes.Code(v - verdictAs)
 }

@@ -39,13 +39,11 @@ func (j *judge) classify(_ context.Context, _ string, reply any, err error) inte
 	}
 	switch status.Convert(err).Message() {
 	case "deadlock":
-		return interceptor.VerdictAs(codes.Unavailable)
+		return interceptor.VerdictRetry
 	case "corrupt":
 		return interceptor.VerdictFinal
 	case "gone":
-		return interceptor.VerdictAs(codes.NotFound)
-	case "nonsense":
-		return interceptor.VerdictAs(codes.OK)
+		return interceptor.VerdictFinal
 	default:
 		return interceptor.VerdictByCode
 	}
@@ -80,14 +78,9 @@ func TestClassifier_ReplyVerdicts(t *testing.T) {
 		attempts int
 		reason   policy.Reason
 	}{
-		"as code":                   {interceptor.VerdictByCode, 1, policy.ReasonSucceeded},
-		"final":                     {interceptor.VerdictFinal, 1, policy.ReasonSucceeded},
-		"try again":                 {interceptor.VerdictRetry, 4, policy.ReasonAttemptsExhausted},
-		"means a listed code":       {interceptor.VerdictAs(codes.Unavailable), 4, policy.ReasonAttemptsExhausted},
-		"means one not listed":      {interceptor.VerdictAs(codes.NotFound), 1, policy.ReasonNonRetryable},
-		"means OK":                  {interceptor.VerdictAs(codes.OK), 1, policy.ReasonSucceeded},
-		"means the last code":       {interceptor.VerdictAs(codes.Unauthenticated), 1, policy.ReasonNonRetryable},
-		"means one that is unknown": {interceptor.VerdictAs(17), 1, policy.ReasonSucceeded},
+		"as code":   {interceptor.VerdictByCode, 1, policy.ReasonSucceeded},
+		"final":     {interceptor.VerdictFinal, 1, policy.ReasonSucceeded},
+		"try again": {interceptor.VerdictRetry, 4, policy.ReasonAttemptsExhausted},
 	} {
 		t.Run(name, func(t *testing.T) {
 			asked := 0
@@ -124,7 +117,7 @@ func TestClassifier_NoStatus(t *testing.T) {
 	for name, row := range map[string]struct {
 		verdict  interceptor.Verdict
 		attempts int
-	}{"not known": {interceptor.VerdictByCode, 1}, "known": {interceptor.VerdictRetry, 4}, "means": {interceptor.VerdictAs(codes.Unavailable), 4}} {
+	}{"not known": {interceptor.VerdictByCode, 1}, "known": {interceptor.VerdictRetry, 4}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				asked, attempts, own := 0, 0, errors.New("no token")

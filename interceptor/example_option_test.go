@@ -199,11 +199,11 @@ func ExampleContextWithCriticality() {
 	// Output: <nil>
 }
 
-func ExampleVerdictAs() {
+func ExampleVerdict() {
 	// A server that says INTERNAL when it is restarting.
 	restarting := interceptor.WithClassifier(func(_ context.Context, _ string, _ any, err error) interceptor.Verdict {
 		if s := status.Convert(err); s.Code() == codes.Internal && s.Message() == "restarting" {
-			return interceptor.VerdictAs(codes.Unavailable)
+			return interceptor.VerdictRetry
 		}
 		return interceptor.VerdictByCode
 	})

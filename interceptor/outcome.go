@@ -41,7 +41,7 @@ func (c *call) judge(a *attempt, reply any, err error, local bool, now attempts.
 	}
 	reported := a.reported()
 	r.Header, r.Trailer = reported.header, reported.trailer
-	r.Again, r.As, r.Final = verdict == VerdictRetry, verdict.code(), verdict == VerdictFinal
+	r.Again, r.Final = verdict == VerdictRetry, verdict == VerdictFinal
 	if err == nil {
 		return r
 	}

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 
 	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/admission"
 	"github.com/stagger-go/stagger/internal/balance"
 	"github.com/stagger-go/stagger/internal/clock"
 	"github.com/stagger-go/stagger/internal/document"
@@ -36,19 +37,9 @@ type State struct {
 
 	Waiting int // calls that wait between attempts now; the policies limit it (maxWaiting)
 	Budgets []BudgetState
-	// Admission has the methods with admission that have had calls, by target and method.
-	Admission []AdmissionState
-}
-
-// AdmissionState is a reading of a method's admission.
-type AdmissionState struct {
-	Target  string
-	Method  string
-	Running int    // attempts without an answer yet
-	Refused uint64 // calls refused so far
-	// WouldRefuse counts the calls made so far that mode ENFORCE would have refused. Each of them lengthens the
-	// queue, so this is an upper bound.
-	WouldRefuse uint64
+	// Admission has the methods with admission that have had calls, by Target and Method, with their Running attempts, and the calls
+	// that were Refused or, outside of mode ENFORCE, would have been (WouldRefuse).
+	Admission []admission.Reading
 }
 
 // State returns a reading of the Retrier. In an [Option], before the Retrier is made, it is the zero State. It is safe for concurrent use.

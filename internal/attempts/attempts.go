@@ -129,7 +129,7 @@ type Result struct {
 	Progress bool // with Resumes: the application has received a message of this attempt
 }
 
-func (r *Result) accepted() bool { return r.Err == nil && !r.Again && r.As == codes.OK }
+func (r *Result) accepted() bool { return r.Err == nil && !r.Again }
 
 // Place is the result of an attempt among parallel ones.
 type Place string

@@ -177,7 +177,7 @@ const traces = `
 	0 start → send 1; 10 end 1 ABORTED → (retry), wake 60; 60 wake → send 2; 70 end 2 UNAV → (retry), wake 170; 170 wake → send 3;
 	180 end 3 OK → over succeeded, = 3 | S F ( Wf*2 ) - F ( Wf ) + E+
 # retry: a reply that counts as a failure
-	0 start → send 1; 10 end 1 OK as=UNAV → (retry), wake 60; 60 wake → send 2; 70 end 2 OK → over succeeded, = 2 | S ( Wf ) + E+
+	0 start → send 1; 10 end 1 OK again → (retry), wake 60; 60 wake → send 2; 70 end 2 OK → over succeeded, = 2 | S ( Wf ) + E+
 # retry grants=0: not yet as the last word
 	0 start → send 1; 10 end 1 OK again → (budget_exhausted), over budget_exhausted, = 1 | S ( w ) E1
 # retry connect=3000: waits for a connection

@@ -355,7 +355,7 @@ func (m *model) checkEnded(n int, a *modelAttempt, r *Result, step Step, was set
 }
 
 // accepts reports whether an attempt has ended well.
-func accepts(r *Result) bool { return r.Err == nil && !r.Again && r.As == codes.OK }
+func accepts(r *Result) bool { return r.Err == nil && !r.Again }
 
 // followed reports whether a later attempt than n runs in its place.
 func (m *model) followed(n int) bool {
@@ -459,7 +459,7 @@ func (m *model) result(a *modelAttempt) (Result, string) {
 	case 13:
 		return resultOf(codes.NotFound, func(r *Result) { r.Again = true }), "NOT_FOUND again"
 	case 14:
-		return Result{Outcome: decision.Outcome{As: codes.Unavailable}}, "OK as=UNAV"
+		return Result{Outcome: decision.Outcome{Again: true}}, "OK again"
 	case 15, 16, 17:
 		if a.committed != "" && a.cancelled == no {
 			progress := m.dice.one(2)

@@ -337,8 +337,6 @@ func result(words []string) Result {
 			r.Final = true
 		case "unsent":
 			r.Unsent = true
-		case "as":
-			r.As = named[value]
 		case "again":
 			r.Again = true
 		case "resumes":

@@ -56,9 +56,6 @@ func (p *Policy) with(own *policy.CodeSpec) (maxAttempts int, b *policy.Backoff,
 
 // codeOf returns the code that an outcome counts as.
 func (p *Policy) codeOf(out *Outcome) codes.Code {
-	if out.As != codes.OK {
-		return out.As
-	}
 	if isCut(out.Status) {
 		return p.codeOfCut()
 	}

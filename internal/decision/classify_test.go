@@ -54,7 +54,6 @@ func TestCuts(t *testing.T) {
 		"settings of UNAVAILABLE":               {both(settings(2, codes.Unavailable)), internal(trailers), false, policy.ReasonRetry, 2},
 		"settings of INTERNAL first":            {both(settings(2, codes.Unavailable), settings(3, codes.Internal)), internal(trailers), false, policy.ReasonRetry, 3},
 		"other INTERNALs have no share of them": {both(settings(2, codes.Unavailable)), internal("no"), false, policy.ReasonRetry, 1},
-		"a classifier wins":                     {nil, decision.Outcome{Status: status.New(codes.Internal, trailers), As: codes.DataLoss}, false, policy.ReasonNonRetryable, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

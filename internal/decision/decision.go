@@ -61,8 +61,7 @@ type Outcome struct {
 	Resumes  bool // the next attempt resumes a stream that was cut
 
 	// The result of a classifier; without one, the status decides.
-	Again bool       // another attempt may succeed, whatever the status, even OK
-	As    codes.Code // the code that it counts as, whatever the policy's overrides; OK: the status's own
+	Again bool // another attempt may succeed, whatever the status, even OK
 }
 
 // Decision says whether and when another attempt follows.

@@ -34,7 +34,6 @@ func TestFirstRetryAtOnce(t *testing.T) {
 		"after a failure":               {failed(codes.Unavailable), 1, 500 * time.Microsecond},
 		"after a timeout":               {decision.Outcome{Status: failed(codes.DeadlineExceeded).Status, TimedOut: true}, 1, 500 * time.Microsecond},
 		"after too much":                {failed(codes.ResourceExhausted), 1, 100 * ms},
-		"after what counts as too much": {decision.Outcome{Status: failed(codes.Unknown).Status, As: codes.ResourceExhausted}, 1, 100 * ms},
 		"a code with its own backoff":   {failed(codes.Aborted), 1, 7 * ms},
 		"a delay that the server named": {pushed(codes.Unavailable, "40"), 1, 42 * ms},
 		"the rest of a stream":          {decision.Outcome{Status: failed(codes.Unavailable).Status, Resumes: true}, 1, 100 * ms},

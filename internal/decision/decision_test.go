@@ -215,8 +215,6 @@ func TestDecide(t *testing.T) {
 
 		{"a classifier asks for another attempt after any code", func(s *situation) { s.out = failed(codes.NotFound); s.out.Again = true }, policy.ReasonRetry, 100 * ms, 1, 1},
 		{"an answer that means not yet is no failure", func(s *situation) { s.out = failed(codes.OK); s.out.Again = true }, policy.ReasonRetry, 100 * ms, 0, 1},
-		{"a classifier names another code", func(s *situation) { s.out = failed(codes.NotFound); s.out.As = codes.Unavailable }, policy.ReasonRetry, 100 * ms, 1, 1},
-		{"a classifier names a code that is not listed", func(s *situation) { s.out.As = codes.NotFound }, policy.ReasonNonRetryable, 0, 0, 0},
 
 		{"an attempt timeout is retryable without being listed", func(s *situation) {
 			s.out = failed(codes.DeadlineExceeded)

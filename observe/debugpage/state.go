@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/admission"
 	"github.com/stagger-go/stagger/internal/codename"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/tools/explain"
@@ -28,7 +29,7 @@ type retrierState struct {
 	Waiting   waitingState     `json:"waiting"`
 	Budgets   []budgetState    `json:"budgets"`
 	Hidden    int              `json:"budgetsNotShown"` // they have more left than the shown ones
-	Admission []admissionState `json:"admission"`       // methods with most refusals first
+	Admission []admission.Reading `json:"admission"`       // methods with most refusals first
 	Decisions []decisionState  `json:"decisions"`       // the newest first
 }
 
@@ -66,16 +67,6 @@ type budgetState struct {
 	Samples  []sample `json:"samples"` // one every two seconds, the oldest first
 
 	Plot plot `json:"-"`
-}
-
-// admissionState is the data about a method's admission.
-type admissionState struct {
-	Target  string `json:"target"`
-	Method  string `json:"method"`
-	Running int    `json:"running"` // attempts
-	Refused uint64 `json:"refused"` // calls, so far
-	// WouldRefuse counts calls made that mode ENFORCE would have refused.
-	WouldRefuse uint64 `json:"wouldRefuse"`
 }
 
 // decisionState is the data about a decision.
@@ -187,14 +178,9 @@ func (p *page) decision(d loggedDecision) decisionState {
 }
 
 // admissions returns the admission of the methods with most refusals.
-func admissions(all []interceptor.AdmissionState) []admissionState {
-	slices.SortStableFunc(all, func(a, b interceptor.AdmissionState) int { return cmp.Compare(b.Refused, a.Refused) })
-	all = all[:min(len(all), maxAdmissions)]
-	list := make([]admissionState, 0, len(all))
-	for _, a := range all {
-		list = append(list, admissionState(a))
-	}
-	return list
+func admissions(all []admission.Reading) []admission.Reading {
+	slices.SortStableFunc(all, func(a, b admission.Reading) int { return cmp.Compare(b.Refused, a.Refused) })
+	return slices.Concat([]admission.Reading{}, all[:min(len(all), maxAdmissions)]) // [] in JSON, not null
 }
 
 // scarcest returns the balances to show, without those that are gone, and the number of hidden ones. If there are too many, it shows those with the smallest share left.

@@ -195,7 +195,7 @@ func (l *linter) lintRetry(path string, m policy.MethodConfig) {
 	l.lintBackoff(path, r.Backoff)
 	if bad := slices.DeleteFunc(slices.Clone(r.Codes), func(c codes.Code) bool { return !slices.Contains(permanent, c) }); len(bad) > 0 {
 		l.warn(path+".retryableStatusCodes", nil, "%s: the same call will most likely fail again; "+
-			"if it means something else here, let it count as another code, with interceptor.WithClassifier", codename.List(bad))
+			"if it means something else here, say so with interceptor.WithClassifier", codename.List(bad))
 	}
 	if r.Budget == policy.NoBudget {
 		l.warn(path+".budget", r.Budget, "nothing bounds what all calls together add in an outage, but maxAttempts: up to %d times the load",
