@@ -23,14 +23,14 @@ const maxAdmissions = 64
 
 // retrierState is the data about a Retrier, on the page and in state.json.
 type retrierState struct {
-	Number    int              `json:"number"` // from 1, in the order of the handler's arguments
-	Process   string           `json:"process"`
-	Policy    policyState      `json:"policy"`
-	Waiting   waitingState     `json:"waiting"`
-	Budgets   []budgetState    `json:"budgets"`
-	Hidden    int              `json:"budgetsNotShown"` // they have more left than the shown ones
+	Number    int                 `json:"number"` // from 1, in the order of the handler's arguments
+	Process   string              `json:"process"`
+	Policy    policyState         `json:"policy"`
+	Waiting   waitingState        `json:"waiting"`
+	Budgets   []budgetState       `json:"budgets"`
+	Hidden    int                 `json:"budgetsNotShown"` // they have more left than the shown ones
 	Admission []admission.Reading `json:"admission"`       // methods with most refusals first
-	Decisions []decisionState  `json:"decisions"`       // the newest first
+	Decisions []decisionState     `json:"decisions"`       // the newest first
 }
 
 // policyState is the data about the current policies.
