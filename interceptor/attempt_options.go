@@ -124,22 +124,6 @@ func (a *attemptOptions) init() {
 	a.peer.Addr = nowhere{}
 }
 
-// reset makes a ready for another attempt, after gRPC has ended the last one. gRPC doesn't write targets when
-// it has nothing to report, so reset clears them. It keeps the options until others replace
-// them: an inner interceptor that still reads them, though it should not, must not find nil.
-func (a *attemptOptions) reset() {
-	if a.header != nil || a.trailer != nil {
-		a.header, a.trailer = nil, nil
-	}
-	if a.peer.Addr != (nowhere{}) {
-		a.peer = peer.Peer{Addr: nowhere{}}
-	}
-	if a.ended.Load() {
-		a.ended.Store(false)
-	}
-	a.retrier = nil // the next attempt may belong to another Retrier's call
-}
-
 // end is gRPC's OnFinish. A second call means that an inner interceptor has repeated the attempt, or that the context was
 // over when gRPC was to create the stream.
 func (a *attemptOptions) end(err error) {

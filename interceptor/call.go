@@ -128,7 +128,7 @@ func (c *call) fillSettings() {
 		at := clock.Now()
 		s.Wall, s.Deadline = deadline, at+min(time.Until(deadline), attempts.Never-max(at, 0))
 	}
-	if c.known != nil && c.entry.asks {
+	if c.known != nil && c.entry.admits {
 		c.ask = c.entry.record.For(c.policy, c.criticality(), c.options.mode == policy.ModeEnforce, c.start)
 		c.known = &c.ask
 	}
@@ -214,7 +214,7 @@ func (c *call) notifyEnd(err error) {
 
 // assign makes a attempt n, and returns the options to pass to gRPC.
 func (c *call) assign(a *attempt, n int, at time.Duration) []grpc.CallOption {
-	a.number, a.began, a.hedge = n, at, c.engine.Hedge(n)
+	a.number, a.began, a.hedge = n, at, n > 1 && c.engine.Hedge(n)
 	if n == 1 {
 		a.ctx = firstAttempt(c.ctx)
 		return c.options.forAttempt(&a.attemptOptions)

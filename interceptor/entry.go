@@ -35,14 +35,24 @@ type entry struct {
 	kept     *keptBalance    // the same; nil for another one
 	record   *methods.Method // nil if the table has no place
 	known    *methods.Known  // the same, as the policy's calls see it; nil: they need it not
+	most     int             // attempts of a call
+	timeout  time.Duration   // of an attempt
+	asks     bool            // the engine starts before the first attempt, since breaker or admission are asked
+	admits   bool            // admission is asked, with each call's own criticality
 	timed    bool            // a first attempt may be slow
-	asks     bool            // admission is asked before the first attempt: every call has its own criticality
+	parallel bool            // attempts may run in parallel
+	headers  bool            // headers commit
+	prepares bool            // calls have a timeout or a key
 	limits   []grpc.CallOption
 }
 
 // entry returns the entry for a call that begins now. own is the policy that the caller gave, or nil.
 func (r *Retrier) entry(cc *grpc.ClientConn, method string, static bool, own *decision.Policy, now time.Duration) *entry {
-	s := r.entries.find(entryKey{target(cc), method}, cc, static, now)
+	key := entryKey{method: method}
+	if cc != nil {
+		key.target = cc.Target()
+	}
+	s := r.entries.find(key, cc, static, now)
 	if s == nil {
 		s = newSlot(cc, method, static)
 	}
@@ -50,18 +60,13 @@ func (r *Retrier) entry(cc *grpc.ClientConn, method string, static bool, own *de
 	if own != nil {
 		cached = &s.own
 	}
-	if e := cached.Load(); e != nil && e.fits(r, own) {
-		return e
+	e := cached.Load()
+	if e == nil || e.rules != r.rules.Load() || e.switches != r.switches.Load() || own != nil && e.policy != own ||
+		e.kept != nil && (e.kept.evicted.Load() || e.kept.counted.target == otherTarget) { // there may be a place for a balance of its own
+		e = r.newEntry(s, cc, method, own)
+		cached.Store(e)
 	}
-	e := r.newEntry(s, cc, method, own)
-	cached.Store(e)
 	return e
-}
-
-// fits reports whether e is what newEntry would return.
-func (e *entry) fits(r *Retrier, own *decision.Policy) bool {
-	return e.rules == r.rules.Load() && e.switches == r.switches.Load() && (own == nil || e.policy == own) &&
-		(e.kept == nil || !e.kept.evicted.Load() && e.kept.counted.target != otherTarget) // there may be a place for a balance of its own
 }
 
 func (r *Retrier) newEntry(s *slot, cc *grpc.ClientConn, method string, own *decision.Policy) *entry {
@@ -73,9 +78,13 @@ func (r *Retrier) newEntry(s *slot, cc *grpc.ClientConn, method string, own *dec
 	if e.mode, e.percent = of.modeOf(method); own != nil {
 		e.mode, e.percent = max(e.mode, own.Mode()), min(e.percent, own.Percent())
 	}
-	e.asks = e.policy.Refuses()
-	e.timed = e.policy.Hedge() != nil || e.policy.PerAttemptTimeout() > 0
-	if e.record != nil && (e.asks || e.policy.MaxAttempts() > 1) {
+	p := e.policy
+	e.most, e.timeout = min(p.MaxAttempts(), of.set.Config().MaxAttemptsLimit), p.PerAttemptTimeout()
+	e.admits = p.Refuses()
+	e.asks = e.admits || r.breaker != nil
+	e.timed, e.parallel, e.headers = p.Hedge() != nil || e.timeout > 0, p.Parallel(), p.CommitsOnHeaders()
+	e.prepares = p.Spec().Timeout > 0 || p.IdempotencyKey() != ""
+	if e.record != nil && (e.admits || e.policy.MaxAttempts() > 1) {
 		known := e.record.For(e.policy, "", e.mode == policy.ModeEnforce, clock.Now())
 		e.known = &known
 	}
@@ -86,14 +95,6 @@ func (r *Retrier) newEntry(s *slot, cc *grpc.ClientConn, method string, own *dec
 		e.kept, _ = e.budget.(*keptBalance)
 	}
 	return e
-}
-
-// target returns a connection's target as given by the caller, or "" without one.
-func target(cc *grpc.ClientConn) string {
-	if cc == nil {
-		return ""
-	}
-	return cc.Target()
 }
 
 // Names over longestName bytes are not kept: a proxy passes on whatever its callers choose. Their calls have a policy, and
@@ -144,13 +145,6 @@ func newSlot(cc *grpc.ClientConn, method string, static bool) *slot {
 	return s
 }
 
-// touch records that the slot is used, at most once a second.
-func (s *slot) touch(now time.Duration) {
-	if n := second(now); s.used.Load() != n {
-		s.used.Store(n)
-	}
-}
-
 func second(now time.Duration) int64 { return int64(now / time.Second) }
 
 // runs reports whether attempts are counted as running.
@@ -190,17 +184,30 @@ func (r *rows) find(key entryKey) *slot {
 
 // find returns a slot, or nil if there is no place for it.
 func (t *entries) find(key entryKey, cc *grpc.ClientConn, static bool, now time.Duration) *slot {
-	s := t.static.find(key)
-	if s == nil && !static {
-		s = t.others.find(key)
+	var s *slot
+	if all := t.static.all.Load(); all != nil {
+		s = (*all)[key]
 	}
-	if s == nil && len(key.method) <= longestName {
-		s = t.insert(key, newSlot(cc, key.method, static), now)
+	if s == nil {
+		s = t.findOther(key, cc, static, now)
 	}
-	if s != nil {
-		s.touch(now)
+	if second := int64(now / time.Second); s != nil && s.used.Load() != second {
+		s.used.Store(second)
 	}
 	return s
+}
+
+// findOther finds a slot that isn't among the static ones, or adds it.
+func (t *entries) findOther(key entryKey, cc *grpc.ClientConn, static bool, now time.Duration) *slot {
+	if !static {
+		if s := t.others.find(key); s != nil {
+			return s
+		}
+	}
+	if len(key.method) > longestName {
+		return nil
+	}
+	return t.insert(key, newSlot(cc, key.method, static), now)
 }
 
 // insert adds a slot under its canonical target and under the caller's spelling, unless it is there.
@@ -242,7 +249,7 @@ func (t *entries) insertAs(key entryKey, s *slot, now time.Duration) *slot {
 	}
 	if s.record == nil {
 		s.record = methods.New(t.outcomesOf(s.target))
-		s.touch(now) // another call may evict at once what was not used
+		s.used.Store(second(now)) // another call may evict at once what was not used
 	}
 	if r.new == nil {
 		r.new = map[entryKey]*slot{}

@@ -30,7 +30,11 @@ func (r *Retrier) Outages() (n int) {
 // hedged after a fixed delay.
 func (r *Retrier) KnowLatency(cc *grpc.ClientConn, method string, usual time.Duration) {
 	p := decision.New(policy.Spec{Hedge: &policy.HedgeSpec{MaxAttempts: 2, Delay: usual}})
-	known := r.entries.find(entryKey{target(cc), method}, cc, true, clock.Now()).record.For(p, "", true, clock.Now())
+	key := entryKey{method: method}
+	if cc != nil {
+		key.target = cc.Target()
+	}
+	known := r.entries.find(key, cc, true, clock.Now()).record.For(p, "", true, clock.Now())
 	for range 40 {
 		known.Answered(clock.Now(), attempts.Answer{Took: usual, Accepted: true})
 	}

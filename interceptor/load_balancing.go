@@ -4,7 +4,6 @@
 package interceptor
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -13,24 +12,10 @@ import (
 	lb "google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/connectivity"
 
-	"github.com/stagger-go/stagger/balancer"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/tried"
 	"github.com/stagger-go/stagger/policy"
 )
-
-// withBackends returns the context in which package balancer records the backends of a call's attempts. It is for calls
-// that may have more than one attempt, on connections with a policy of that package.
-func (r *Retrier) withBackends(ctx context.Context, cc *grpc.ClientConn, p *decision.Policy, maxAttempts int) context.Context {
-	if cc == nil || min(p.MaxAttempts(), maxAttempts) < 2 {
-		return ctx
-	}
-	// A connection that is not READY may get the policy when it wakes up for this call.
-	if tried.InUse(cc.Target()) || r.rules.Load().balancing != "" && cc.GetState() != connectivity.Ready {
-		return balancer.NewContext(ctx)
-	}
-	return ctx
-}
 
 // balancingOption returns the option that sets the file's load balancing policy, or nil if it names none of package balancer.
 func (r *Retrier) balancingOption() grpc.DialOption {

@@ -33,10 +33,13 @@ type keptReply struct {
 // keepReply must be called before the first attempt. codec says that the caller chose a codec.
 func keepReply(reply any, codec bool) keptReply {
 	m, v2 := reply.(proto.Message)
-	_, v1 := reply.(protoadapt.MessageV1)
-	k := keptReply{reply: reply, emptied: (v1 || v2) && !codec && grpcsCodec()}
+	if !codec && grpcsCodec() {
+		if _, v1 := reply.(protoadapt.MessageV1); v1 || v2 {
+			return keptReply{emptied: true}
+		}
+	}
+	k := keptReply{reply: reply}
 	switch v := reflect.ValueOf(reply); {
-	case k.emptied:
 	case v2:
 		if protobufType(m) != nil && proto.Size(m) > 0 {
 			k.original = proto.Clone(m)

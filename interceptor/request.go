@@ -11,9 +11,12 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
 
+	"github.com/stagger-go/stagger/balancer"
 	"github.com/stagger-go/stagger/internal/balance"
 	"github.com/stagger-go/stagger/internal/clock"
+	"github.com/stagger-go/stagger/internal/tried"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -48,7 +51,7 @@ func (c *call) readRequest(caller []grpc.CallOption, first *attemptOptions) {
 		n := strconv.Itoa(o.maxAttempts)
 		r.warnOnce(&noAttempts, n, n)
 	}
-	o.maxAttempts = max(min(r.attemptLimit(), o.maxAttempts), 1)
+	o.maxAttempts = max(min(c.entry.most, o.maxAttempts), 1)
 	if o.opaque {
 		o.maxAttempts = 1
 	}
@@ -60,9 +63,7 @@ func (c *call) readRequest(caller []grpc.CallOption, first *attemptOptions) {
 	} else {
 		o.shared = append(o.shared, c.entry.limits...)
 	}
-	if c.policy.CommitsOnHeaders() {
-		o.header = true
-	}
+	o.header = o.header || c.entry.headers
 	if o.mode != policy.ModeEnforce { // then another library's retries don't multiply
 		return
 	}
@@ -133,8 +134,12 @@ func (c *call) announce(ctx context.Context) {
 	if r.observers.Load().starts {
 		ctx = r.startCall(ctx, c.event(0, codes.OK, nil))
 	}
-	c.ctx = r.withBackends(ctx, c.cc, c.policy, c.options.maxAttempts)
-	c.known = c.entry.known
+	c.ctx, c.known = ctx, c.entry.known
+	// A connection that is not READY may get a policy of package balancer when it wakes up for this call.
+	if cc := c.cc; cc != nil && c.options.maxAttempts > 1 &&
+		(tried.InUse(cc.Target()) || c.entry.rules.balancing != "" && cc.GetState() != connectivity.Ready) {
+		c.ctx = balancer.NewContext(ctx)
+	}
 }
 
 // limitsOf returns a policy's limits as options, unless the caller's are as strict.

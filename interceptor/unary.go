@@ -21,7 +21,10 @@ func (r *Retrier) unary(with coexistence) grpc.UnaryClientInterceptor {
 	) error {
 		u, _ := unaries.Get().(*unary)
 		u.retrier, u.cc, u.method, u.with = r, cc, method, with
-		u.readRequest(opts, &u.spare(1).attemptOptions)
+		if u.space[0] == nil {
+			u.space[0] = newUnaryAttempt()
+		}
+		u.readRequest(opts, &u.space[0].attemptOptions)
 		if u.flags&disabled != 0 {
 			u.recycle()
 			return invoke(ctx, method, req, reply, cc, opts...)
@@ -45,6 +48,7 @@ func (r *Retrier) unary(with coexistence) grpc.UnaryClientInterceptor {
 type unary struct {
 	call
 	unaryState
+	unaryCourse
 
 	mu      sync.Mutex       // guards the engine, and the state from attempts on
 	changed sync.Cond        // broadcasts when a timer goroutine ends
@@ -52,19 +56,22 @@ type unary struct {
 	space   [2]*unaryAttempt // the first attempts, reused
 }
 
-// unaryState is the state that only unary calls have.
+// unaryState is what every unary call needs.
 type unaryState struct {
 	req, reply any       // the caller's
 	kept       keptReply // before the first attempt
 	invoke     grpc.UnaryInvoker
-	shared     bool // the timer was set, so that other goroutines may see the call
+	attempts   []*unaryAttempt // by number
+	counted    bool            // the budget knows of the call, and the engine doesn't
+	shared     bool            // the timer was set, so that other goroutines may see the call
+}
 
-	counted  bool            // the budget knows of the call, and the engine doesn't
-	attempts []*unaryAttempt // by number
-	due      time.Duration   // the time to wake the engine
-	watch    bool            // a change of the connection's state wakes it too
-	events   eventQueue
-	hedging  hedging
+// unaryCourse is what a unary call needs when something must be decided, or may be.
+type unaryCourse struct {
+	due     time.Duration // the time to wake the engine
+	watch   bool          // a change of the connection's state wakes it too
+	events  eventQueue
+	hedging hedging
 }
 
 // unaries is the pool of finished calls, so that success allocates nothing.
@@ -84,8 +91,8 @@ func (u *unary) recycle() {
 			u.space[i] = nil
 		}
 	}
-	if u.deciding {
-		u.course = course{}
+	if u.deciding || u.entry != nil && u.entry.timed {
+		u.course, u.unaryCourse = course{}, unaryCourse{}
 	}
 	u.request, u.unaryState = request{}, unaryState{}
 	unaries.Put(u)
@@ -109,7 +116,7 @@ func (u *unary) run() error {
 	if a = u.begin(); a != nil {
 		err := u.try(a)
 		if plain = u.succeeded(a, err); plain {
-			return u.finish(&a.attemptOptions)
+			return nil
 		}
 		a = u.attemptEnded(a, err)
 	}
@@ -126,16 +133,21 @@ func (u *unary) run() error {
 // begin returns the first attempt, or nil if the call is refused. Only a breaker and admission are asked before it: they start the
 // engine.
 func (u *unary) begin() *unaryAttempt {
-	if min(u.policy.MaxAttempts(), u.options.maxAttempts) > 1 {
+	if u.options.maxAttempts > 1 {
 		u.kept = keepReply(u.reply, u.options.codec)
 	}
-	u.prepareHedging()
-	u.attempts, u.events.mu = u.space[:0], &u.mu
-	if u.entry.asks || u.retrier.breaker != nil {
+	if u.alone = true; u.entry.parallel || u.retrier.leftRunning.Load() {
+		u.prepareHedging()
+	}
+	u.attempts = u.space[:0]
+	if u.entry.asks {
+		u.events.mu = &u.mu
 		step := u.engine.Start(u.prepareSettings(), attempts.Now{At: u.start})
 		return u.lockedOnly(func() *unaryAttempt { return u.act(&step, u.start, true) })
 	}
-	u.prepareContext()
+	if u.entry.prepares || u.flags&keyed != 0 {
+		u.prepareContext()
+	}
 	u.counted = true
 	u.budget.Start(u.start)
 	a := u.prepareAttempt(1, u.start, true)
@@ -159,7 +171,8 @@ func (u *unary) watchFirst() {
 // succeeded ends a call whose first attempt has succeeded, if nothing was decided and nobody else is to see the attempt. It returns
 // false otherwise.
 func (u *unary) succeeded(a *unaryAttempt, err error) bool {
-	if err != nil || a.own || u.retrier.classifier != nil || u.retrier.observers.Load().attempts {
+	observers := u.retrier.observers.Load()
+	if err != nil || a.own || u.retrier.classifier != nil || observers.attempts {
 		return false
 	}
 	if u.shared && !u.stopsTimer() || u.deciding {
@@ -171,8 +184,15 @@ func (u *unary) succeeded(a *unaryAttempt, err error) bool {
 	}
 	u.counted = false
 	u.budget.Finish(u.start, balance.EndAtOnce)
-	a.cancel()
-	u.cancelTimeout()
+	if a.cancel != nil {
+		a.cancel()
+	}
+	if u.cancel != nil {
+		u.cancel()
+	}
+	if u.options.notify || observers.calls {
+		u.finish(&a.attemptOptions)
+	}
 	return true
 }
 
@@ -188,7 +208,7 @@ func (u *unary) stopsTimer() bool {
 
 // answeredAtOnce tells the method of a success of the first attempt.
 func (u *unary) answeredAtOnce() {
-	answer := attempts.Answer{Left: attempts.Never, Running: 1, Limit: u.policy.PerAttemptTimeout(), Accepted: true}
+	answer := attempts.Answer{Left: attempts.Never, Running: 1, Limit: u.entry.timeout, Accepted: true}
 	at := clock.Now()
 	if deadline, ok := u.ctx.Deadline(); ok {
 		answer.Left = at - u.start + time.Until(deadline)
@@ -202,6 +222,7 @@ func (u *unary) join() {
 	if u.deciding {
 		return
 	}
+	u.events.mu = &u.mu
 	u.fillSettings()
 	u.counted = false
 	step := u.engine.Join(&u.set, u.start)
@@ -223,7 +244,7 @@ func (u *unary) lockedOnly(f func() *unaryAttempt) *unaryAttempt {
 
 // attemptEnded reports the end of an attempt, and returns the one that the goroutine must make now, or nil.
 func (u *unary) attemptEnded(a *unaryAttempt, err error) *unaryAttempt {
-	defer a.cancel()
+	defer a.stop()
 	if u.overOrAsked(err) {
 		return nil
 	}
@@ -297,7 +318,7 @@ func (u *unary) woken(here bool) *unaryAttempt {
 // the caller's goroutine, with the caller's reply; otherwise the timer's. u.mu must be held.
 func (u *unary) act(step *attempts.Step, at time.Duration, here bool) (next *unaryAttempt) {
 	for _, n := range step.Cancel {
-		u.attempts[n-1].cancel()
+		u.attempts[n-1].stop()
 	}
 	if step.Send > 0 {
 		next = u.prepareAttempt(step.Send, at, here)
@@ -328,7 +349,7 @@ func (u *unary) unwind(a *unaryAttempt) {
 	defer u.mu.Unlock()
 	defer u.cancelTimeout()
 	if a != nil {
-		a.cancel() // a breaker or budget may have panicked at its success
+		a.stop() // a breaker or budget may have panicked at its success
 	}
 	if u.counted {
 		u.join()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/peer"
 
 	"github.com/stagger-go/stagger/internal/attempts"
 )
@@ -23,13 +24,21 @@ type unaryAttempt struct {
 	left  bool // gRPC may still use its options, or write to their targets, in another goroutine
 }
 
-// reset prepares the attempt for reuse, and reports whether that is possible.
+// reset prepares the attempt for reuse, and reports whether that is possible. gRPC doesn't write targets when
+// it has nothing to report, so reset clears them. It keeps the options until others replace
+// them: an inner interceptor that still reads them, though it should not, must not find nil.
 func (a *unaryAttempt) reset() bool {
 	if a.left || a.runs {
 		return false
 	}
-	a.attemptOptions.reset()
-	a.ctx, a.reply, a.own, a.took, a.done = nil, nil, false, 0, false
+	a.ctx, a.cancel, a.reply, a.own, a.took, a.done = nil, nil, nil, false, 0, false
+	a.header, a.trailer, a.retrier = nil, nil, nil // the next attempt may belong to another Retrier's call
+	if a.peer.Addr != (nowhere{}) {
+		a.peer = peer.Peer{Addr: nowhere{}}
+	}
+	if a.ended.Load() {
+		a.ended.Store(false)
+	}
 	return true
 }
 
@@ -48,14 +57,25 @@ func (a *unaryAttempt) noteLeft(cc *grpc.ClientConn, err error) {
 
 // spare returns an unused attempt for number n.
 func (u *unary) spare(n int) *unaryAttempt {
-	if n <= len(u.space) && u.space[n-1] != nil {
-		return u.space[n-1]
+	if n > len(u.space) {
+		return newUnaryAttempt()
 	}
+	if u.space[n-1] == nil {
+		u.space[n-1] = newUnaryAttempt()
+	}
+	return u.space[n-1]
+}
+
+// stop ends the attempt's context, if it has one of its own.
+func (a *unaryAttempt) stop() {
+	if a.cancel != nil {
+		a.cancel()
+	}
+}
+
+func newUnaryAttempt() *unaryAttempt {
 	a := new(unaryAttempt)
 	a.init()
-	if n <= len(u.space) {
-		u.space[n-1] = a
-	}
 	return a
 }
 
@@ -89,13 +109,13 @@ func (u *unary) mayStillRun(a *unaryAttempt) bool {
 
 // prepareAttempt prepares an attempt. u.mu must be held.
 func (u *unary) prepareAttempt(n int, at time.Duration, here bool) *unaryAttempt {
-	a := u.spare(n)
+	a := u.space[0]
 	if n > 1 {
+		a = u.spare(n)
 		u.options.header = true // from now on, headers may have pushback
 	}
 	a.opts = u.assign(&a.attempt, n, at)
-	a.cancel = func() {}
-	if u.policy.Parallel() || u.policy.PerAttemptTimeout() > 0 {
+	if a.cancel = nil; u.entry.timed {
 		a.ctx, a.cancel = context.WithCancel(a.ctx)
 	}
 	a.own = !here || u.retrier.leftRunning.Load() && u.hedging.replies.makes()
@@ -108,13 +128,13 @@ func (u *unary) cut(a *unaryAttempt) {
 	var step attempts.Step
 	if a != nil && a.runs {
 		step = u.endPanicked(a)
-		a.cancel()
+		a.stop()
 	} else {
 		step = u.engine.Abort(u.now())
 	}
 	for _, n := range step.Cancel {
 		if n <= len(u.attempts) { // else an option of it panicked before it was sent
-			u.attempts[n-1].cancel()
+			u.attempts[n-1].stop()
 		}
 	}
 	u.hedging.stopTimer()

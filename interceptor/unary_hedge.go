@@ -20,9 +20,7 @@ type hedging struct {
 
 // prepareHedging allows parallel attempts if each can have its own reply.
 func (u *unary) prepareHedging() {
-	if u.policy.Parallel() || u.retrier.leftRunning.Load() {
-		u.hedging.replies = u.retrier.replyType(u.method, u.reply)
-	}
+	u.hedging.replies = u.retrier.replyType(u.method, u.reply)
 	u.alone = !u.hedging.replies.makes()
 }
 
