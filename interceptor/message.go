@@ -46,8 +46,8 @@ func (r *Retrier) replyType(method string, m any) messageType {
 
 // streamsInParallel reports whether attempts of a stream may run in parallel, as far as is known before the
 // application receives.
-func (r *Retrier) streamsInParallel(opts []grpc.CallOption) bool {
-	return r.newReply != nil || usesGRPCsCodec(opts)
+func (r *Retrier) streamsInParallel(o *callOptions) bool {
+	return r.newReply != nil || !o.codec && grpcsCodec() || o.codec && usesGRPCsCodec(o.caller)
 }
 
 // makes reports whether a message can be made.

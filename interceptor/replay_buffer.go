@@ -38,6 +38,11 @@ type replayBuffer struct {
 	chunks   [][]byte                   // the bytes of the messages, one after the other
 	types    []protoreflect.MessageType // most streams send one
 	over     bool                       // the call is over, and nothing is kept any more
+	first    struct {                   // space for one message
+		message [1]place
+		chunk   [1][]byte
+		of      [1]protoreflect.MessageType
+	}
 
 	used     int           // of limit: the bytes and a header for each message
 	reserved int           // of total: for used, and up to an eighth more, so that few messages write to it
@@ -50,6 +55,7 @@ type replayBuffer struct {
 type encoded struct {
 	data []byte
 	of   protoreflect.MessageType
+	kept bool // data is not used again
 }
 
 // place is where a kept message is: without pointers, because a stream may keep many small ones.
@@ -58,7 +64,8 @@ type place struct{ chunk, begin, end, of uint32 }
 // encoder encodes the messages that a stream sends.
 type encoder struct {
 	own    reflect.Type // of the last message, if it is protobuf's own
-	buffer []byte       // of the last message, used again
+	buffer []byte       // used again; not for the first message, which most streams keep alone
+	begun  bool
 }
 
 // encode encodes a message until the next one. If the message can't be kept, it returns why, the cause that commits the call.
@@ -80,10 +87,11 @@ func (c *encoder) encode(m any) (e encoded, why decision.Commit) {
 	if err != nil {
 		return encoded{}, decision.CommitUnsendable
 	}
-	e.data = data
-	if c.buffer = data; cap(data) > chunkSize {
-		c.buffer = nil
+	e.data, e.kept = data, !c.begun
+	if c.begun && cap(data) <= chunkSize {
+		c.buffer = data
 	}
+	c.begun = true
 	return e, decision.CommitNone
 }
 
@@ -94,9 +102,16 @@ func (r *replayBuffer) appendMessage(e encoded) bool {
 		return false
 	}
 	r.used += size
+	if r.messages == nil {
+		r.messages, r.chunks, r.types = r.first.message[:0], r.first.chunk[:0], r.first.of[:0]
+	}
 	last := len(r.chunks) - 1
-	if last < 0 || len(r.chunks[last])+len(data) > cap(r.chunks[last]) {
-		size := len(data) // most streams keep one message
+	switch {
+	case last < 0 && e.kept:
+		r.chunks = append(r.chunks, data[:0])
+		last++
+	case last < 0 || len(r.chunks[last])+len(data) > cap(r.chunks[last]):
+		size := len(data)
 		if last >= 0 {
 			size = max(size, min(2*cap(r.chunks[last]), chunkSize))
 		}
@@ -125,7 +140,7 @@ func (r *replayBuffer) typeOf(t protoreflect.MessageType) uint32 {
 // message returns a kept message, whose bytes never change.
 func (r *replayBuffer) message(i int) encoded {
 	p := r.messages[i]
-	return encoded{r.chunks[p.chunk][p.begin:p.end:p.end], r.types[p.of]}
+	return encoded{data: r.chunks[p.chunk][p.begin:p.end:p.end], of: r.types[p.of]}
 }
 
 // decode returns a copy of a message.
@@ -156,6 +171,7 @@ func (r *replayBuffer) release() {
 		r.total.Add(-int64(r.reserved))
 	}
 	r.messages, r.chunks, r.types, r.used, r.reserved = nil, nil, nil, 0, 0
+	r.first.chunk[0] = nil
 }
 
 // replace drops all messages except e, and reports whether e fits.

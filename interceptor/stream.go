@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/stagger-go/stagger/internal/attempts"
+	"github.com/stagger-go/stagger/internal/clock"
 	"github.com/stagger-go/stagger/internal/streams"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -38,7 +39,7 @@ type stream struct {
 	changed  sync.Cond  // broadcasts each new version
 	version  int        // changes when waiting tasks must ask again
 	machine  streams.Call
-	call     call
+	call     *call
 	attempts []*streamAttempt // by number
 	replay   replayBuffer
 	replies  messageType   // of RecvMsg's message
@@ -60,7 +61,7 @@ func (r *Retrier) stream(with coexistence) grpc.StreamClientInterceptor {
 	) (grpc.ClientStream, error) {
 		first := new(streamAttempt)
 		first.init()
-		c := call{request: request{retrier: r, cc: cc, method: method, with: with}}
+		c := &call{request: request{retrier: r, cc: cc, method: method, with: with}}
 		c.readRequest(opts, &first.attemptOptions)
 		if c.flags&disabled != 0 {
 			return open(ctx, desc, cc, method, opts...)
@@ -72,8 +73,7 @@ func (r *Retrier) stream(with coexistence) grpc.StreamClientInterceptor {
 			return s.openSingle(open)
 		}
 		s := &stream{desc: desc, open: open, call: c}
-		s.call.options.header = true
-		s.call.alone, s.call.uploads = !r.streamsInParallel(opts), desc.ClientStreams
+		s.call.alone, s.call.uploads = !r.streamsInParallel(&c.options), desc.ClientStreams
 		s.resume = resumptionOf(desc, opts)
 		s.replay = replayBuffer{limit: replayLimit(opts), total: &r.replayed, sum: r.maxReplayed}
 		s.changed.L, s.events.mu, s.armed, s.attempts = &s.mu, &s.mu, attempts.Never, append(s.array[:0], first)
@@ -83,7 +83,7 @@ func (r *Retrier) stream(with coexistence) grpc.StreamClientInterceptor {
 
 // begin starts the engine, and waits until the stream is usable.
 func (s *stream) begin() (grpc.ClientStream, error) {
-	s.machine.Init(&s.call.engine, s, s.machineSettings(), attempts.Now{}, attempts.Step{Wake: attempts.Never})
+	s.machine.Init(&s.call.engine, s, s.machineSettings())
 	s.enter(s.start)
 	t := task{Task: streams.Task{Kind: streams.NewStream}}
 	if s.run(&t); t.order.Returns == streams.Final {
@@ -100,7 +100,7 @@ func (s *stream) start() {
 	if !step.Over {
 		s.prepare(s.attempts[0], step.Send, now)
 	}
-	s.machine.Init(&s.call.engine, s, s.machineSettings(), now, step)
+	s.machine.Start(now, step)
 	if s.begun = true; !step.Over {
 		s.watch()
 	}
@@ -113,7 +113,7 @@ func (s *stream) watch() {
 	}
 }
 
-// machineSettings returns the machine's settings. s.mu must be held, except in begin.
+// machineSettings returns the machine's settings.
 func (s *stream) machineSettings() streams.Settings {
 	o := &s.call.options
 	one := min(s.call.policy.MaxAttempts(), o.maxAttempts) < 2 || o.mode == policy.ModeOff
@@ -144,12 +144,20 @@ func (s *stream) enter(f func()) {
 	s.notify()
 }
 
-// look reads the clock, the channel's state and the call's context once. s.mu must be held.
+// look reads the clock and the call's context once. s.mu must be held.
 func (s *stream) look() {
-	if s.begun {
-		now := s.call.now()
-		s.machine.Enter(now, s.call.reasonGone(now))
+	if !s.begun {
+		return
 	}
+	wall := time.Now()
+	now := attempts.Now{At: clock.At(wall), Wall: wall}
+	s.machine.Enter(now, s.call.contextGone(now))
+}
+
+// lookAround also reads chance and the channel's state, before events on which the engine may send an attempt. s.mu must be held.
+func (s *stream) lookAround() {
+	now := s.call.now()
+	s.machine.Enter(now, s.call.reasonGone(now))
 }
 
 // abort ends the call after a callback or an inner interceptor has panicked with p. s.mu must be held.
@@ -160,7 +168,7 @@ func (s *stream) abort(p any) {
 }
 
 // act carries out the machine's requests. s.mu must be held.
-func (s *stream) act(a streams.Acts) {
+func (s *stream) act(a *streams.Acts) {
 	for _, n := range a.Cancel {
 		s.attempts[n-1].cancel()
 	}
@@ -169,7 +177,7 @@ func (s *stream) act(a streams.Acts) {
 		go s.run(&task{Task: streams.Task{Kind: streams.Goroutine, Attempt: n}, on: t})
 	}
 	for _, e := range a.Report {
-		go s.reportEnd(e)
+		go s.reportEnd(e, nil)
 	}
 	if a.Released {
 		s.replay.release()
@@ -177,7 +185,7 @@ func (s *stream) act(a streams.Acts) {
 	if a.Over {
 		s.finish()
 	}
-	s.schedule(&a)
+	s.schedule(a)
 	direct(&s.sends, s.attempts, a.Sends)
 	direct(&s.receives, s.attempts, a.Receives)
 	if keeps := s.machine.Keeps(); keeps != s.keeps.Load() {
@@ -187,6 +195,7 @@ func (s *stream) act(a streams.Acts) {
 		s.version++
 		s.changed.Broadcast()
 	}
+	s.machine.Acted()
 }
 
 // direct stores attempt n in p, or nil for 0.

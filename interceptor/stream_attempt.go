@@ -44,6 +44,7 @@ func (s *stream) attempt(n int) *streamAttempt {
 
 // prepare sets up t as attempt n, which is about to be opened. s.mu must be held.
 func (s *stream) prepare(t *streamAttempt, n int, now attempts.Now) {
+	s.call.options.header = s.call.options.header || n > 1 // from now on, headers may have pushback
 	t.options = s.call.assign(&t.attempt, n, now.At)
 	t.ctx, t.cancel = context.WithCancel(t.ctx)
 	t.of, t.onEnd = s, t
@@ -59,7 +60,7 @@ func (a *streamAttempt) onFinish(err error) {
 	}
 	var end streams.End
 	a.of.enter(func() { end = a.of.machine.Finish(a.number, err) })
-	a.of.reportEnd(end)
+	a.of.reportEnd(end, nil)
 }
 
 // errGivenUp is the error of an attempt that was replaced by another, or is no longer needed.
@@ -82,46 +83,62 @@ func givenUp(gone policy.Reason) error {
 // errPanicked is the error of an attempt that has panicked, and of a call whose observer has.
 var errPanicked = status.Error(codes.Unknown, "a panic has ended the call")
 
-// reportEnd reports the end of an attempt to the engine, and queues its events. It is called once per end. If the
-// classifier or the function of Resume panics, the call is over.
-func (s *stream) reportEnd(e streams.End) {
+// reportEnd reports the end of an attempt to the engine, and queues its events. It is called once per end. The task that does, if
+// any, then asks again. If the classifier or the function of Resume panics, the call is over.
+func (s *stream) reportEnd(e streams.End, by *task) {
+	if by != nil {
+		by.end, by.order, by.version = streams.End{}, streams.Order{Do: streams.Wait}, -1 // if it panics: asks at once
+	}
 	if e.Attempt == 0 {
 		return
 	}
-	var t *streamAttempt
-	opened, gone := false, policy.Reason("")
-	s.enter(func() {
-		t = s.attempts[e.Attempt-1]
-		opened, gone = t.stream != nil, s.machine.Stopped()
-		if e.Err != nil && s.call.askServiceConfig() {
-			if s.unwatch != nil { // else the caller's context never ends
-				s.unwatch()
-			}
-			s.watch()
-		}
-	})
+	if e.Err != nil {
+		s.enter(s.followServiceConfig)
+	}
+	s.mu.Lock()
+	t := s.attempts[e.Attempt-1]
+	opened, gone := t.stream != nil, s.machine.Stopped()
+	s.mu.Unlock()
 	var r attempts.Result
 	var request encoded
 	resumes := false
-	judged := s.outside(func() {
+	judge := func() {
 		r = s.judge(t, e, opened, gone)
 		if e.Received && e.Err != nil && !r.Local {
 			request, resumes = s.rest()
 		}
-	})
-	if !judged {
+	}
+	if !s.outside(judge) {
 		return
 	}
 	s.enter(func() {
-		if s.machine.Over() { // a panic has ended the call meanwhile
-			return
+		if e.Err != nil || e.GivenUp {
+			s.lookAround()
 		}
-		if resumes && s.replay.replace(request) {
-			r.Resumes, r.Progress, s.resume.progress = true, s.resume.progress, false
+		if !s.machine.Over() { // else a panic has ended the call meanwhile
+			if resumes && s.replay.replace(request) {
+				r.Resumes, r.Progress, s.resume.progress = true, s.resume.progress, false
+			}
+			step := s.call.remember(s.machine.Ended(e, r, r.Resumes))
+			s.queueEnd(t, r.Err, step)
 		}
-		step := s.call.remember(s.machine.Ended(e, r, r.Resumes))
-		s.queueEnd(t, r.Err, step)
+		if by != nil {
+			by.version = s.version
+			s.next(by)
+			s.equip(by)
+		}
 	})
+}
+
+// followServiceConfig takes a policy that the resolver has delivered meanwhile. s.mu must be held.
+func (s *stream) followServiceConfig() {
+	if !s.call.askServiceConfig() {
+		return
+	}
+	if s.unwatch != nil { // else the caller's context never ends
+		s.unwatch()
+	}
+	s.watch()
 }
 
 // judge returns the result of an attempt. It waits for gRPC's own end of the attempt, which may still write trailer and peer.
@@ -225,6 +242,7 @@ func (s *stream) wake() {
 
 // wakeEngine makes the engine check the time and the channel again. s.mu must be held.
 func (s *stream) wakeEngine() {
+	s.lookAround()
 	s.events.push(s.call.noticesOf(s.call.remember(s.machine.Wake()), nil, nil)...)
 }
 
@@ -232,7 +250,7 @@ func (s *stream) wakeEngine() {
 func (s *stream) overdueEnd(a *streamAttempt) {
 	var end streams.End
 	s.enter(func() { end = s.machine.Overdue(a.number) })
-	s.reportEnd(end)
+	s.reportEnd(end, nil)
 }
 
 // gone runs when the call's context is over. OnFinish reports it for each attempt, unless an inner interceptor doesn't pass

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	"github.com/stagger-go/stagger/internal/attempts"
+	"github.com/stagger-go/stagger/internal/clock"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -30,7 +31,7 @@ type singleStream struct {
 	grpc.ClientStream
 
 	desc    *grpc.StreamDesc
-	call    call
+	call    *call
 	attempt *attempt
 	heard   bool         // the first message has arrived; used only by RecvMsg
 	inside  atomic.Int32 // calls that report the end when they return, including the opening of the stream
@@ -143,7 +144,7 @@ func (s *singleStream) countWaiting(n int) {
 	if !s.timed.Load() {
 		return
 	}
-	now := s.call.now()
+	now := attempts.Now{At: clock.Now()}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.pause(now)

@@ -58,7 +58,8 @@ func (s *stream) run(t *task) {
 		s.notify()
 		switch {
 		case t.end.Attempt != 0:
-			s.reportEnd(t.end)
+			s.reportEnd(t.end, t)
+			continue
 		case t.order.Do == streams.Wait:
 			s.wait(t.version)
 		case t.order.Do == streams.Return:
@@ -264,7 +265,7 @@ func (s *stream) copyOf(t *task) (any, error) {
 	case t.Kind == streams.Goroutine:
 		return t.kept.decode()
 	case t.order.Again && (t.Kept || t.Commit == decision.CommitBufferFull):
-		return encoded{slices.Clone(t.bytes.data), t.bytes.of}.decode()
+		return encoded{data: slices.Clone(t.bytes.data), of: t.bytes.of}.decode()
 	default:
 		return t.message, nil
 	}
@@ -293,7 +294,7 @@ func (s *stream) panicked(t *task, p any) {
 		s.caught.note(p)
 		end = s.machine.Done(&again, streams.Result{Panicked: true})
 	})
-	s.reportEnd(end)
+	s.reportEnd(end, nil)
 	if t.Kind != streams.Goroutine && p != nil {
 		on := caught{happened: true, value: p}
 		on.rethrow()

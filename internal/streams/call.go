@@ -12,7 +12,7 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// Call is a retried stream. It is not safe for concurrent use, and must not be copied after Start.
+// Call is a retried stream. It is not safe for concurrent use, and must not be copied after Init.
 //
 //	running ──── commit ────► committed ── first message ──► handed over
 //	  ▲  │                      │   │                           │
@@ -56,10 +56,14 @@ type Call struct {
 	array     [2]*attempt // backs running for most calls
 }
 
-// Init starts a call. The step is the result of the engine's Start.
-func (c *Call) Init(engine *attempts.Call, caller Caller, s Settings, now attempts.Now, step attempts.Step) {
-	*c = Call{engine: engine, caller: caller, set: s, now: now, idleSince: now.At}
-	c.running = c.array[:0]
+// Init prepares a call, which is zero. Until Start, it can only be aborted.
+func (c *Call) Init(engine *attempts.Call, caller Caller, s Settings) {
+	c.engine, c.caller, c.set, c.wake, c.running = engine, caller, s, attempts.Never, c.array[:0]
+}
+
+// Start takes the result of the engine's Start.
+func (c *Call) Start(now attempts.Now, step attempts.Step) {
+	c.now, c.idleSince = now, now.At
 	c.applyStep(step)
 }
 
@@ -78,25 +82,31 @@ func (c *Call) Enter(now attempts.Now, gone policy.Reason) {
 	}
 }
 
-// Exit is called before the driver releases its lock. It returns what else the driver has to do.
-func (c *Call) Exit() Acts {
+// Exit is called before the driver releases its lock. It returns what else the driver has to do. The driver then calls Acted.
+func (c *Call) Exit() *Acts {
 	c.handOver()
 	for _, a := range c.running {
 		if a.live() && !a.deaf && a.sender == idle && c.behind(a) && !a.attended() {
 			c.startGoroutine(a)
 		}
 	}
+	acts := &c.acts
 	if a := c.committed; a != nil && a.finished && !a.claimed && !a.held() && !a.overdue {
-		a.overdue, c.acts.Overdue = true, a.number
+		a.overdue, acts.Overdue = true, a.number
 	}
-	acts := c.acts
 	acts.Wake, acts.Watch = c.wake, c.watch
 	if c.calls == 0 && c.slow {
 		acts.Wake = attempts.Never
 	}
 	acts.Idle = c.engine.Running() == 0 && !c.Over()
-	c.acts = Acts{Cancel: acts.Cancel[:0], Go: acts.Go[:0], Report: acts.Report[:0]}
 	return acts
+}
+
+// Acted forgets what the driver has done.
+func (c *Call) Acted() {
+	a := &c.acts
+	a.Cancel, a.Go, a.Report = a.Cancel[:0], a.Go[:0], a.Report[:0]
+	a.Over, a.Moved, a.Overdue, a.Sends, a.Receives = false, false, 0, 0, 0
 }
 
 // handOver lets the application use the committed attempt without asking, in each direction in which no other task has anything

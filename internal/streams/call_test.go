@@ -23,8 +23,10 @@ func started(t *testing.T, set Settings, policy int) *Call {
 		Policy: modelPolicies[policy], Deadline: attempts.Never, Facts: w, Budget: w, Slots: slots{w}, Alone: !set.Races,
 	}, now)
 	c := new(Call)
-	c.Init(engine, answers{}, set, now, step)
+	c.Init(engine, answers{}, set)
+	c.Start(now, step)
 	c.Exit()
+	c.Acted()
 	return c
 }
 
@@ -53,6 +55,7 @@ func TestMessageAfterHeaderWaits(t *testing.T) {
 		want(t, c, task, GetHeader, n+1)
 	}
 	c.Exit()
+	c.Acted()
 	want(t, c, &Task{Kind: SendMsg, Kept: true}, Send, 1)
 	if acts := c.Exit(); !slices.Equal(acts.Go, []int{2}) {
 		t.Errorf("goroutines for %v; want one for attempt 2", acts.Go)

@@ -118,7 +118,7 @@ func (m *model) enter() { m.call.Enter(m.now(), m.gone) }
 
 // exit carries out the machine's acts.
 func (m *model) exit() {
-	acts := m.call.Exit()
+	acts := *m.call.Exit()
 	for _, n := range acts.Cancel {
 		if n > len(m.streams) {
 			m.failf("attempt %d is cancelled and was not sent", n)
@@ -156,6 +156,7 @@ func (m *model) exit() {
 			}
 		}
 	}
+	m.call.Acted()
 }
 
 // Conclude implements [Caller].
@@ -188,7 +189,8 @@ func (m *model) begin0() {
 	m.copies, m.stored = map[*actor]int{}, map[int]int{}
 	m.wake = attempts.Never
 	step := m.engine.Start(&m.engineSet, m.now())
-	m.call.Init(&m.engine, m, m.set, m.now(), step)
+	m.call.Init(&m.engine, m, m.set)
+	m.call.Start(m.now(), step)
 	m.addStream()
 	m.exit()
 	m.spawn("opener", NewStream)
@@ -522,6 +524,7 @@ func (m *model) quiet() bool {
 			m.failf("6: waking %s changes something", a.name)
 			return false
 		}
+		m.call.Acted()
 		if a.task.Kind != Goroutine && m.wake == attempts.Never && !m.blocked() {
 			m.failf("6: %s (%d) waits, and nobody waits for a server", a.name, a.task.Kind)
 			return false

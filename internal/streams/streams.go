@@ -11,9 +11,9 @@
 //	lock; call.Enter(now, gone)
 //	for {
 //		order := call.Ask(&task)
-//		if order.Do == streams.Wait { call.Exit, act; wait for a change; call.Enter; continue }
-//		if order.Do == streams.Return { call.Exit, act; unlock; return }
-//		call.Exit, act; unlock; result := what order.Do says; lock; call.Enter
+//		if order.Do == streams.Wait { call.Exit, act, call.Acted; wait for a change; call.Enter; continue }
+//		if order.Do == streams.Return { call.Exit, act, call.Acted; unlock; return }
+//		call.Exit, act, call.Acted; unlock; result := what order.Do says; lock; call.Enter
 //		if end := call.Done(&task, result); end.Attempt != 0 { unlock; report(end); lock }
 //	}
 //
@@ -134,7 +134,7 @@ type End struct {
 	Received bool // RecvMsg has returned Err, after messages of this attempt: Resume may continue the stream
 }
 
-// Acts are what the driver does before it releases the lock. Slices are valid until the next Enter.
+// Acts are what the driver does before it releases the lock.
 type Acts struct {
 	Cancel []int // cancel the contexts of these attempts
 	Go     []int // start a goroutine, with its Task, for each of these attempts; open those without a stream
