@@ -6,7 +6,6 @@ package redisfleet
 import (
 	"cmp"
 	"slices"
-	"testing"
 	"time"
 )
 
@@ -85,32 +84,3 @@ func excess(list []entry, perSecond float64, at func(entry) time.Duration, kinds
 
 func spentAt(e entry) time.Duration { return e.at }
 func knownAt(e entry) time.Duration { return e.known }
-
-func TestLedger(t *testing.T) {
-	const s = time.Second
-	honest := []entry{
-		{client: 1, at: 0, tokens: 2, kind: leased},
-		{client: 2, at: s, tokens: 1, kind: leased},
-		{client: 1, at: s, tokens: 1, kind: spent},
-		{client: 2, at: 2 * s, tokens: 1, kind: spent},
-		{client: 1, at: 9 * s, tokens: 1, kind: spent},
-		{client: 1, at: 9 * s, tokens: 7, kind: shared},
-	}
-	for name, tt := range map[string]struct {
-		more  []entry
-		over  float64
-		above float64 // of one a second
-	}{
-		"honest":                    {nil, 0, 8},
-		"spent twice":               {[]entry{{client: 2, at: 3 * s, tokens: 1, kind: spent}}, 1, 8},
-		"another's":                 {[]entry{{client: 3, at: 3 * s, tokens: 2, kind: spent}}, 2, 8},
-		"spent after the lease":     {[]entry{{client: 4, at: 0, tokens: 1, kind: leased}, {client: 4, at: 10 * s, tokens: 1, kind: spent}}, 1, 8},
-		"more than there is a time": {[]entry{{client: 4, at: 0, tokens: 30, kind: leased}, {client: 4, at: 9 * s, tokens: 30, kind: spent}}, 0, 38},
-	} {
-		list := slices.Concat(honest, tt.more)
-		over, outstanding := overdrawn(list)
-		if above := excess(list, 1, spentAt, spent, shared); over != tt.over || above != tt.above || outstanding < 2 || outstanding > 33 {
-			t.Errorf("%s: %v overdrawn, %v above the rate, %v outstanding; want %v, %v", name, over, above, outstanding, tt.over, tt.above)
-		}
-	}
-}

@@ -6,27 +6,17 @@
 package redisfleet
 
 import (
-	"context"
 	"fmt"
-	"runtime"
-	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/protobuf/types/known/emptypb"
 
-	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/budget/redisbudget"
-	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/tools/must"
-	"github.com/stagger-go/stagger/policy"
-	"github.com/stagger-go/stagger/testserver"
 )
 
 const (
@@ -220,107 +210,23 @@ func TestRedis_Permissions(t *testing.T) {
 			client := redis.NewClient(&redis.Options{Addr: s.addr, Username: "user" + strconv.Itoa(i), Password: "secret", MaxRetries: -1, ContextTimeoutEnabled: true})
 			defer client.Close()
 			told := make(chan error, 10)
-			counted := &link{Scripter: client}
-			b := must.Get(redisbudget.New(counted, redisbudget.Config{Pool: "orders", PerSecond: rate, Changed: func(_ string, err error) { told <- err }}))(t)
+			b := must.Get(redisbudget.New(client, redisbudget.Config{Pool: "orders", PerSecond: rate, Changed: func(_ string, err error) { told <- err }}))(t)
 			defer b.Close()
 			if name == "all of them" {
-				until(t, "a report is answered", func() bool { return admin.Exists(t.Context(), poolKey).Val() == 1 })
-				if len(told) > 0 {
-					t.Error(<-told)
+				until(t, "a report is answered", func() bool { return b.Pool().Requests > 0 && admin.Exists(t.Context(), poolKey).Val() == 1 })
+				if err := b.Pool().Err; err != nil {
+					t.Error(err)
 				}
 				return
 			}
-			text, before := (<-told).Error(), counted.uses.Load()
+			text := (<-told).Error()
 			if !strings.Contains(text, "+eval +evalsha +time +hmget +hset +pexpire") || !strings.Contains(text, poolKey) {
 				t.Errorf("%v; want the permissions, and the key", text)
 			}
-			until(t, "it asks again", func() bool { return counted.uses.Load() > before })
+			until(t, "it asks again", func() bool { return b.Pool().Requests > 1 })
 			if len(told) > 0 {
 				t.Errorf("told again: %v", <-told)
 			}
 		})
 	}
-}
-
-// A key with a value of another type is reported. Once it is deleted, the pool works again, and is empty.
-func TestRedis_WrongType(t *testing.T) {
-	required(t)
-	admin := newServer(t).client(t)
-	must.Do(t, admin.LPush(t.Context(), poolKey, "something else").Err())
-	told := make(chan error, 10)
-	b := must.Get(redisbudget.New(admin, redisbudget.Config{Pool: "orders", PerSecond: rate, Changed: func(_ string, err error) { told <- err }}))(t)
-	defer b.Close()
-	if err := <-told; err == nil || !strings.Contains(err.Error(), "WRONGTYPE") || !strings.Contains(err.Error(), "give the pool another name") {
-		t.Errorf("%v; want Redis' own error, and the advice", err)
-	}
-	if _, ok := b.Budget("").Withdraw(time.Now(), budget.Charge{}); ok {
-		t.Error("spends, although the number of clients is unknown")
-	}
-	must.Do(t, admin.Del(t.Context(), poolKey).Err())
-	if err, s := <-told, b.Budget("").State(time.Now()); err != nil || s.Balance > 0 {
-		t.Errorf("%v, %+v; want nothing leased", err, s)
-	}
-}
-
-// Calls take the time of their backoff, also while Redis hangs for longer, and make no request to it.
-func TestRedis_Calls(t *testing.T) {
-	required(t)
-	const method = "/acme.orders.v1.OrderService/GetOrder"
-	set := must.Get(policy.Parse("retry.yaml", []byte(`
-methodConfig:
-- name: [{service: acme.orders.v1.OrderService, method: GetOrder}]
-  retryPolicy: {maxAttempts: 2, initialBackoff: 0.002s, maxBackoff: 0.002s, backoffMultiplier: 1, jitter: NONE, retryableStatusCodes: [UNAVAILABLE]}
-`)))(t)
-	s := newServer(t)
-	l := &link{Scripter: s.client(t)}
-	b := must.Get(redisbudget.New(l, redisbudget.Config{Pool: "orders", PerSecond: 1000}))(t)
-	defer b.Close()
-	backend := testserver.Start(t)
-	backend.On(method, testserver.Fail(codes.Unavailable, "down"))
-	conn := backend.Dial(t, must.Get(interceptor.New(set, interceptor.WithBudget("", b.Budget(""))))(t).DialOptions()...)
-	play := func() (times []time.Duration) {
-		for end := time.Now().Add(3 * time.Second); time.Now().Before(end); {
-			began := time.Now()
-			_ = conn.Invoke(t.Context(), method, &emptypb.Empty{}, &emptypb.Empty{})
-			times = append(times, time.Since(began))
-		}
-		return times
-	}
-	before := play()
-	s.Signal(t, syscall.SIGSTOP)
-	during := play()
-	s.Signal(t, syscall.SIGCONT)
-	t.Logf("p99 of %d calls %v, of %d while Redis hangs %v; %d requests, %d of them by calls", len(before), quantile(before, 0.99),
-		len(during), quantile(during, 0.99), l.uses.Load(), l.byCalls.Load())
-	if p99 := quantile(during, 0.99); p99 > 250*time.Millisecond {
-		t.Errorf("p99 is %v while Redis hangs: calls wait for it", p99)
-	}
-	if l.uses.Load() < 3 || l.byCalls.Load() != 0 {
-		t.Errorf("%d of %d requests were made by calls; want none", l.byCalls.Load(), l.uses.Load())
-	}
-	if b.Budget("").State(time.Now()).Granted == 0 {
-		t.Error("nothing was granted, so this shows nothing")
-	}
-}
-
-// link counts requests, and those on the stack of a call.
-type link struct {
-	redis.Scripter
-
-	uses, byCalls atomic.Int64
-}
-
-func (l *link) EvalSha(ctx context.Context, sha string, keys []string, args ...any) *redis.Cmd {
-	l.uses.Add(1)
-	stack := make([]byte, 64<<10)
-	if text := string(stack[:runtime.Stack(stack, false)]); !strings.Contains(text, "(*Budget).keepAsking") {
-		l.byCalls.Add(1)
-	}
-	return l.Scripter.EvalSha(ctx, sha, keys, args...)
-}
-
-// quantile sorts the times.
-func quantile(list []time.Duration, q float64) time.Duration {
-	slices.Sort(list)
-	return list[int(q*float64(len(list)-1))]
 }

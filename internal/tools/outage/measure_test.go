@@ -46,47 +46,6 @@ func TestMeasure(t *testing.T) {
 	}
 }
 
-func TestPart(t *testing.T) {
-	t.Parallel()
-	r := Record{
-		Scenario: pulse(), Calls: every(func(at time.Duration) bool { return at < time.Second }),
-		Requests: [][]Request{{{At: 999 * ms}, {At: time.Second}, {At: 1500 * ms}, {At: 2 * time.Second}}},
-	}
-	p := r.Part(time.Second-2*ms, time.Second+2*ms)
-	if p.Success() != 0.5 || p.PerCall() != 0.5 || len(p.Calls) != 4 {
-		t.Errorf("success %v, %v requests per call of %d; want 0.5, 0.5, 4", p.Success(), p.PerCall(), len(p.Calls))
-	}
-	if p := r.Part(5*time.Second, 6*time.Second); p.Success() != 0 || p.PerCall() != 0 || p.Latency(0.5) != 0 {
-		t.Errorf("%+v; want nothing", p)
-	}
-}
-
-func TestLatency(t *testing.T) {
-	t.Parallel()
-	hundred := make([]Ended, 100)
-	for i := range hundred {
-		hundred[i].Took = time.Duration(100-i) * ms // 1 to 100 ms, the longest first
-	}
-	for name, row := range map[string]struct {
-		calls []Ended
-		q     float64
-		want  time.Duration
-	}{
-		"none":      {nil, 0.99, 0},
-		"one":       {hundred[:1], 0.99, 100 * ms},
-		"p99":       {hundred, 0.99, 99 * ms},
-		"median":    {hundred, 0.5, 50 * ms},
-		"rounds up": {hundred[:3], 0.5, 99 * ms},
-		"lowest":    {hundred, 0, ms},
-		"highest":   {hundred, 1, 100 * ms},
-	} {
-		p := Part{Calls: row.calls}
-		if got := p.Latency(row.q); got != row.want {
-			t.Errorf("%s: %v; want %v", name, got, row.want)
-		}
-	}
-}
-
 func TestRecovered(t *testing.T) {
 	t.Parallel()
 	const over = 2 * time.Second

@@ -5,7 +5,6 @@ package queue_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -13,8 +12,6 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
 
@@ -50,19 +47,6 @@ func newQueue(t *testing.T, c queue.Config) *queue.Queue {
 	return must.Get(queue.New(c))(t)
 }
 
-func TestNewRefuses(t *testing.T) {
-	t.Parallel()
-	for want, c := range map[string]queue.Config{
-		"queue with 0 workers, service time 1s, length 1: want at least 1, more than 0, at least 0":   {Time: time.Second, Length: 1},
-		"queue with 1 workers, service time 0s, length 1: want at least 1, more than 0, at least 0":   {Workers: 1, Length: 1},
-		"queue with 1 workers, service time 1ns, length -1: want at least 1, more than 0, at least 0": {Workers: 1, Time: 1, Length: -1},
-	} {
-		if _, err := queue.New(c); err == nil || err.Error() != want {
-			t.Errorf("%+v: %v; want %s", c, err, want)
-		}
-	}
-}
-
 func wantText(t *testing.T, what, got, want string) {
 	t.Helper()
 	if got != want {
@@ -94,13 +78,6 @@ func TestQueue(t *testing.T) {
 		got := s.arrive(t.Context(), get, 7)
 		wantText(t, "outcomes", got, "map[OK@100ms:2 OK@200ms:2 OK@300ms:1 ResourceExhausted@0s:2]")
 		wantText(t, "outcomes when it is idle again", s.arrive(t.Context(), get, 1), "map[OK@100ms:1]")
-	})
-}
-
-func TestQueueRefuseWith(t *testing.T) {
-	stage(t, func(t *testing.T, s scene) {
-		s.On(get, newQueue(t, queue.Config{Workers: 1, Time: 100 * ms, Refuse: codes.Unavailable}).Serve(testserver.OK()))
-		wantText(t, "outcomes", s.arrive(t.Context(), get, 3), "map[OK@100ms:1 Unavailable@0s:2]")
 	})
 }
 
@@ -161,23 +138,6 @@ func TestQueueSetWorkers(t *testing.T) {
 		wantText(t, "outcomes", s.arrive(t.Context(), get, 9), "map[OK@11s:2 OK@12s:1 OK@1s:4 OK@2s:1 OK@3s:1]")
 		if err := q.SetWorkers(-1); err == nil {
 			t.Errorf("-1 workers: %v", err)
-		}
-	})
-}
-
-// The queue comes before the headers and the delay of the step.
-func TestQueueComesFirst(t *testing.T) {
-	stage(t, func(t *testing.T, s scene) {
-		q := newQueue(t, queue.Config{Workers: 1, Time: time.Second})
-		s.On(get, q.Serve(testserver.OK().Header(metadata.Pairs("shard", "7")).Delay(time.Minute)))
-		stream := must.Get(s.conn.NewStream(t.Context(), &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, get))(t)
-		must.Do(t, errors.Join(stream.SendMsg(&emptypb.Empty{}), stream.CloseSend()))
-		start := time.Now()
-		if header, err := stream.Header(); err != nil || len(header["shard"]) != 1 || time.Since(start) != time.Second {
-			t.Errorf("headers %v, %v after %v; want them after 1s", header, err, time.Since(start))
-		}
-		if err := stream.RecvMsg(&emptypb.Empty{}); err != nil || time.Since(start) != time.Minute+time.Second {
-			t.Errorf("the message came after %v, %v; want 1m1s", time.Since(start), err)
 		}
 	})
 }

@@ -119,22 +119,6 @@ func TestBackendOrder(t *testing.T) {
 	}
 }
 
-// A queue that serves the newest first never reaches its end under overload. Requests whose clients have left take no memory
-// there.
-func TestBackendDroppedMemory(t *testing.T) {
-	t.Parallel()
-	s := small()
-	s.Services[0].Queue, s.Services[0].Order, s.Services[0].Abandoned = 50, OrderLIFO, AbandonedDrop
-	s.Services[0].Time = &Distribution{A: 10 * time.Millisecond}
-	s.Fleets[0].Rate, s.Fleets[0].Calls[0].Deadline = 400, 100*time.Millisecond
-	w := must.Get(newWorld(s, &Variant{}, 1))(t)
-	must.Do(t, w.playAll(t.Context()))
-	b := w.services[0].backends[0]
-	if c := w.services[0].counts; c.dropped < 2000 || cap(b.queue) > 512 || b.waiting() != 0 {
-		t.Errorf("%d dropped, memory for %d, %d waiting; want thousands, memory for little more than the queue, and none", c.dropped, cap(b.queue), b.waiting())
-	}
-}
-
 // Calls of unequal cost keep the same workers busy.
 func TestBackendWork(t *testing.T) {
 	t.Parallel()
@@ -246,19 +230,5 @@ func TestRetryElsewhereRefused(t *testing.T) {
 		if err == nil || !strings.HasPrefix(err.Error(), "sim: same.yaml:1:22: loadBalancingConfig: the simulator plays round_robin") || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v; want %s", config, err, want)
 		}
-	}
-}
-
-// If nothing fails, only first attempts are sent, and each goes to the same backend as before.
-func TestRetryElsewhereOfFirstAttempts(t *testing.T) {
-	t.Parallel()
-	s := withPolicies(t, map[string]string{
-		"same.yaml": elsewhereRetry, "behind.yaml": elsewhereRetry,
-		"elsewhere.yaml": "loadBalancingConfig: [" + elsewhereConfig + "]" + elsewhereRetry,
-	})
-	s.Services[0].Workers, s.Phases[0].Faults = 1, nil // so that calls wait for each other
-	r := play(t, s, Options{})
-	if same, elsewhere := r.Runs[0].Fleets[0], r.Runs[1].Fleets[0]; same.P99 < 30*time.Millisecond || same.Mean != elsewhere.Mean || same.P99 != elsewhere.P99 {
-		t.Errorf("mean %v, p99 %v with it; want %v, %v, as without it", elsewhere.Mean, elsewhere.P99, same.Mean, same.P99)
 	}
 }

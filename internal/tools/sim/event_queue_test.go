@@ -127,17 +127,3 @@ func TestDistributionMoments(t *testing.T) {
 		}
 	}
 }
-
-// No duration is negative or endless.
-func TestDistributionBounds(t *testing.T) {
-	t.Parallel()
-	random := random(1, 2)
-	for range 10_000 {
-		if d := (&Distribution{Shape: ShapeNormal, A: 1, B: time.Hour}).sample(random); d < 0 {
-			t.Fatalf("normal: %v", d)
-		}
-		if d := (&Distribution{Shape: ShapeLogNormal, A: 1, B: time.Hour}).sample(random); d < 0 || float64(d) > longest {
-			t.Fatalf("lognormal: %v", d)
-		}
-	}
-}
