@@ -117,7 +117,7 @@ func (s scene) knows(t *testing.T) {
 	}
 }
 
-const usual = 40 // calls, which also earn what two hedges cost
+const usual = 100 // calls, which also earn what two hedges cost
 
 // lines returns the collected data of the instruments with a prefix: "name{label=value …} value". A histogram
 // shows its sum and its buckets with the upper bounds of those that are not empty.
