@@ -197,6 +197,21 @@ func (t *entries) find(key entryKey, cc *grpc.ClientConn, static bool, now time.
 	return s
 }
 
+// anyMethod reports whether is holds for the name of any method.
+func (t *entries) anyMethod(is func(method string) bool) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, r := range []*rows{&t.static, &t.others} {
+		r.change(func(map[entryKey]*slot) {}) // adds the new ones
+		for key := range *r.all.Load() {
+			if is(key.method) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // findOther finds a slot that isn't among the static ones, or adds it.
 func (t *entries) findOther(key entryKey, cc *grpc.ClientConn, static bool, now time.Duration) *slot {
 	if !static {

@@ -5,11 +5,9 @@ package interceptor
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/stagger-go/stagger/policy"
@@ -19,17 +17,15 @@ import (
 type Switch struct {
 	Service string      // such as "acme.orders.v1.OrderService"; "" for all calls
 	Mode    policy.Mode // "" is [policy.ModeEnforce]
+	By      string      // who has set it, for logs; may be empty
 }
 
-// String returns the mode, without the service.
+// String returns the mode alone.
 func (s Switch) String() string { return string(s.Mode) }
-
-// maxSwitches bounds the services with their own mode.
-const maxSwitches = 1000
 
 // Switch sets the mode of all calls, or of a service's, in addition to the policy file's: the strictest of all modes
 // applies. Reloads don't change it. It applies until it is set again; the zero Switch
-// undoes it. It returns an error if to is invalid. It is safe for concurrent use.
+// undoes it. It returns an error if to is invalid, or if no entry, descriptor or call so far has the service. It is safe for concurrent use.
 //
 //	retrier.Switch(interceptor.Switch{Mode: policy.ModeOff}) // at 3 a.m.
 //
@@ -42,21 +38,28 @@ func (r *Retrier) Switch(to Switch) error {
 	if err := to.check(); err != nil {
 		return err
 	}
+	if to.Service != "" && to.Mode != policy.ModeEnforce && !r.knowsService(to.Service) {
+		return fmt.Errorf("interceptor: service %q: no policy entry, descriptor or call so far has it", to.Service)
+	}
 	for {
 		before := r.switches.Load()
-		after, from, err := before.with(to)
-		if err != nil {
-			return err
-		}
+		after, from := before.with(to)
 		if !r.switches.CompareAndSwap(before, after) {
 			continue
 		}
 		r.waits.recheck()
-		if from != to {
+		if from.Mode != to.Mode {
 			r.notifyMode(from, to)
 		}
 		return nil
 	}
+}
+
+// knowsService reports whether a policy entry, a descriptor or a call so far has the service.
+func (r *Retrier) knowsService(service string) bool {
+	of := func(name string) bool { return strings.HasPrefix(name, "/"+service+"/") }
+	return r.described(service) || r.entries.anyMethod(of) ||
+		slices.ContainsFunc(r.rules.Load().set.Config().Methods, func(m policy.MethodConfig) bool { return slices.ContainsFunc(m.Names, of) })
 }
 
 func (s Switch) check() error {
@@ -83,12 +86,12 @@ func (s *switches) list() []Switch {
 }
 
 // enforced returns the default switch.
-func enforced(service string) Switch { return Switch{service, policy.ModeEnforce} }
+func enforced(service string) Switch { return Switch{Service: service, Mode: policy.ModeEnforce} }
 
 // with returns a copy of the switches with one changed, and its old value.
-func (s *switches) with(to Switch) (after *switches, from Switch, err error) {
+func (s *switches) with(to Switch) (after *switches, from Switch) {
 	if to.Service == "" {
-		return &switches{to, s.services}, s.all, nil
+		return &switches{to, s.services}, s.all
 	}
 	from, known := s.services[to.Service]
 	if !known {
@@ -97,13 +100,10 @@ func (s *switches) with(to Switch) (after *switches, from Switch, err error) {
 	after = &switches{s.all, map[string]Switch{}}
 	maps.Copy(after.services, s.services)
 	after.services[to.Service] = to
-	if to == enforced(to.Service) {
+	if to.Mode == policy.ModeEnforce {
 		delete(after.services, to.Service)
 	}
-	if len(after.services) > maxSwitches {
-		return nil, from, errors.New("interceptor: " + strconv.Itoa(maxSwitches) + " services have modes of their own; set some to ENFORCE first")
-	}
-	return after, from, nil
+	return after, from
 }
 
 // modeFor returns the mode set by hand for a method's calls.

@@ -202,6 +202,6 @@ func (r *Retrier) notifyMode(from, to Switch) {
 	}
 	if !heard {
 		of := cmp.Or(to.Service, "all calls")
-		slog.LogAttrs(context.Background(), slog.LevelWarn, "stagger: mode set", slog.String("of", of), slog.String("from", string(from.Mode)), slog.String("to", string(to.Mode)))
+		slog.LogAttrs(context.Background(), slog.LevelWarn, "stagger: mode set", slog.String("of", of), slog.String("from", string(from.Mode)), slog.String("to", string(to.Mode)), slog.String("by", to.By))
 	}
 }

@@ -35,7 +35,7 @@ import (
 // (pushback_stop): it, or a service below it, logs the failure. For each message, method and reason, the first line is written at
 // once. Then, as long as it lasts, one line every ten seconds has the number of suppressed lines, in the field more. Methods beyond
 // the first hundred count together, as "other". Fields: method, target, attempt or attempts, code, reason, commit, delay or waited,
-// elapsed, budget, pushback, mode unless it is ENFORCE, error; source, hash, changes; from, to, service; more.
+// elapsed, budget, pushback, mode unless it is ENFORCE, error; source, hash, changes; from, to, service, by; more.
 func Slog(l *slog.Logger) interceptor.Observer { return observer(l.Log) }
 
 // Log logs as [Slog] does, to any logger with the interface of go-grpc-middleware.
@@ -70,6 +70,9 @@ func observer(write func(context.Context, slog.Level, string, ...any)) intercept
 			fields := []any{"from", from.String(), "to", to.String()}
 			if to.Service != "" {
 				fields = append(fields, "service", to.Service)
+			}
+			if to.By != "" {
+				fields = append(fields, "by", to.By)
 			}
 			l.write(context.Background(), level, "stagger: mode set", fields...)
 		},

@@ -4,6 +4,7 @@
 package debugpage
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"net/http"
@@ -34,38 +35,50 @@ func (c Config) protect(methods []string, next http.Handler) http.Handler {
 			http.Error(w, "debugpage: only "+strings.Join(methods, " and ")+" is answered", http.StatusMethodNotAllowed)
 			return
 		}
-		if why := c.refusal(r); why != "" {
+		who, why := c.refusal(r)
+		if why != "" {
 			http.Error(w, "debugpage: "+why, http.StatusForbidden)
 			return
 		}
-		next.ServeHTTP(w, r)
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), whoKey{}, who)))
 	})
 }
 
-// refusal returns why a request may not see the page, or "".
-func (c Config) refusal(r *http.Request) string {
+// whoKey is the context key of what Authorize has returned.
+type whoKey struct{}
+
+// caller returns who sends a request: the address, and the name that Authorize has returned.
+func caller(r *http.Request) string {
+	who, _ := r.Context().Value(whoKey{}).(string)
+	return strings.TrimSpace(r.RemoteAddr + " " + who)
+}
+
+// refusal returns who sends a request, as Authorize says, and why it may not see the page, or "".
+func (c Config) refusal(r *http.Request) (who, why string) {
 	if c.Authorize == nil {
 		if !isLoopback(r.RemoteAddr) || !isLoopback(localAddr(r)) {
-			return "the page is for this machine only, and both ends of the connection must be loopback addresses, unless debugpage.Config.Authorize is set"
+			return "", "the page is for this machine only, and both ends of the connection must be loopback addresses, unless debugpage.Config.Authorize is set"
 		}
 		for name := range r.Header {
 			if forwards(name) {
-				return "a proxy asks for another client (" + name + "), and the page is for this machine only, unless debugpage.Config.Authorize is set"
+				return "", "a proxy asks for another client (" + name + "), and the page is for this machine only, unless debugpage.Config.Authorize is set"
 			}
 		}
 	}
 	if !webhost.Accepted(r.Host, c.Hosts) {
-		return fmt.Sprintf("host %.100q: must be localhost, an IP address, or one of debugpage.Config.Hosts", r.Host)
+		return "", fmt.Sprintf("host %.100q: must be localhost, an IP address, or one of debugpage.Config.Hosts", r.Host)
 	}
 	if r.Header.Get("Sec-Fetch-Site") == "cross-site" && r.Header.Get("Sec-Fetch-Mode") != "navigate" {
-		return "another site asks for it"
+		return "", "another site asks for it"
 	}
 	if c.Authorize != nil {
-		if err := c.Authorize(r); err != nil {
-			return err.Error()
+		who, err := c.Authorize(r)
+		if err != nil {
+			return "", err.Error()
 		}
+		return who, ""
 	}
-	return ""
+	return "", ""
 }
 
 // localAddr returns a request's local address, or "" if the server doesn't set it. A sidecar that forwards requests of other

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-func anyone(*http.Request) error { return nil }
+func anyone(*http.Request) (string, error) { return "", nil }
 
 func TestGuard(t *testing.T) {
 	t.Parallel()

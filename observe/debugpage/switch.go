@@ -88,39 +88,20 @@ func (m modes) set(w http.ResponseWriter, r *http.Request) (code int, err error)
 	}
 	r.PostForm.Del("token")
 	to, err := switchOf(r.PostForm)
-	if err == nil {
-		err = m.check(to)
-	}
 	if err != nil {
 		return http.StatusBadRequest, fmt.Errorf("nothing is set: %w", err)
 	}
-	for i, retrier := range m.retriers {
-		if err := retrier.Switch(to); err != nil { // the program has set modes in the meantime
-			return http.StatusInternalServerError, fmt.Errorf("%d of %d Retriers are set: %w", i, len(m.retriers), err)
+	to.By = caller(r)
+	var errs []error
+	for _, retrier := range m.retriers {
+		if err := retrier.Switch(to); err != nil {
+			errs = append(errs, err)
 		}
+	}
+	if n := len(m.retriers); len(errs) > 0 {
+		return http.StatusBadRequest, fmt.Errorf("%d of %d Retriers are set: %w", n-len(errs), n, errors.Join(errs...))
 	}
 	return 0, nil
-}
-
-// maxServices is the number of services with modes of their own that a Retrier takes.
-const maxServices = 1000
-
-// check returns an error if a Retrier would refuse a switch, before any is set.
-func (m modes) check(to interceptor.Switch) error {
-	if strings.ContainsAny(to.Service, "/* \t\r\n") {
-		return fmt.Errorf("service %.100q: must be a full name such as acme.orders.v1.OrderService", to.Service)
-	}
-	if to.Service == "" || to.Mode == policy.ModeEnforce {
-		return nil
-	}
-	for i, r := range m.retriers {
-		set := r.State().Switches[1:]
-		known := slices.ContainsFunc(set, func(s interceptor.Switch) bool { return s.Service == to.Service })
-		if !known && len(set) >= maxServices {
-			return fmt.Errorf("%d services of Retrier %d have modes of their own; set some to ENFORCE first", maxServices, i+1)
-		}
-	}
-	return nil
 }
 
 func switchOf(form url.Values) (interceptor.Switch, error) {
@@ -151,6 +132,7 @@ type switchState struct {
 type setMode struct {
 	Service string      `json:"service"` // "" for all calls
 	Mode    policy.Mode `json:"mode"`
+	By      string      `json:"by,omitempty"` // who has set it
 }
 
 func (m modes) state() []switchState {

@@ -54,9 +54,9 @@ func TestSwitch(t *testing.T) {
 		form, set, told string
 	}{
 		{"mode=OFF", "[OFF]", " from ENFORCE to OFF"},
-		{"mode=OBSERVE&service=acme.Orders", "[OFF OBSERVE]", "acme.Orders from ENFORCE to OBSERVE"},
+		{"mode=OBSERVE&service=acme.orders.v1.OrderService", "[OFF OBSERVE]", "acme.orders.v1.OrderService from ENFORCE to OBSERVE"},
 		{"mode=ENFORCE", "[ENFORCE OBSERVE]", " from OFF to ENFORCE"},
-		{"mode=enforce&service=acme.Orders", "[ENFORCE]", "acme.Orders from OBSERVE to ENFORCE"},
+		{"mode=enforce&service=acme.orders.v1.OrderService", "[ENFORCE]", "acme.orders.v1.OrderService from OBSERVE to ENFORCE"},
 	} {
 		told = nil
 		w := ask(h, here, here, http.MethodPost, step.form, nil)
@@ -82,37 +82,37 @@ func TestSwitch_Reload(t *testing.T) {
 	if w := ask(h, here, here, http.MethodPost, "mode=OFF", accepting); w.Code != http.StatusSeeOther || w.Header().Get("Location") != "?" {
 		t.Errorf("%d %v", w.Code, w.Header())
 	}
-	set := must.Get(policy.NewSet(policy.Config{Mode: policy.ModeObserve}))(t)
+	set := must.Get(policy.NewSet(policy.Config{Mode: policy.ModeObserve, Methods: []policy.MethodConfig{{Names: []string{"/acme.orders.v1.OrderService/"}}}}))(t)
 	must.Do(t, r.Reload(set))
 	if got := r.State().Switches[0].Mode; got != policy.ModeOff {
 		t.Errorf("%v after a reload; want OFF", got)
 	}
 	page := ask(h, here, here, http.MethodGet, "", accepting)
-	wants(t, page.Body.String(), "<td>the policy file, for all calls</td><td>OBSERVE</td><td>100</td>", "<td>by hand, for all calls</td><td>OFF</td>",
+	wants(t, page.Body.String(), "<td>the policy file, for all calls</td><td>OBSERVE</td><td>100</td>", "<td>by hand, for all calls</td><td>OFF by 127.0.0.1:6060</td>",
 		"A reload of the file changes nothing that is set here.")
-	must.Do(t, r.Switch(interceptor.Switch{Service: "acme.Orders", Mode: policy.ModeObserve}))
-	wants(t, get(Config{}.Handler(r), "").Body.String(), "Retrier.Switch has set OFF", "<dd>acme.Orders: OBSERVE, set by hand</dd>")
-	must.Do(t, r.Switch(interceptor.Switch{Service: "acme.Orders", Mode: policy.ModeEnforce}))
+	must.Do(t, r.Switch(interceptor.Switch{Service: "acme.orders.v1.OrderService", Mode: policy.ModeObserve}))
+	wants(t, get(Config{}.Handler(r), "").Body.String(), "Retrier.Switch has set OFF", "<dd>acme.orders.v1.OrderService: OBSERVE, set by hand</dd>")
+	must.Do(t, r.Switch(interceptor.Switch{Service: "acme.orders.v1.OrderService", Mode: policy.ModeEnforce}))
 	if style := ask(h, here, here, http.MethodGet, "", func(r *http.Request) { r.URL.RawQuery = "style" }); !strings.HasPrefix(style.Header().Get("Content-Type"), "text/css") {
 		t.Errorf("the style is %s", style.Header())
 	}
 	var shown []switchState
 	must.Do(t, json.Unmarshal(ask(h, here, here, http.MethodGet, "", nil).Body.Bytes(), &shown))
-	if got, want := fmt.Sprint(shown), "[{1  OBSERVE 100 [{ OFF}]}]"; got != want {
+	if got, want := fmt.Sprint(shown), "[{1  OBSERVE 100 [{ OFF 127.0.0.1:6060}]}]"; got != want {
 		t.Errorf("as JSON: %s; want %s", got, want)
 	}
 }
 
 func TestSwitch_Refuses(t *testing.T) {
 	t.Parallel()
-	no := func(*http.Request) error { return errors.New("who are you?") }
-	yes := func(*http.Request) error { return nil }
+	no := func(*http.Request) (string, error) { return "", errors.New("who are you?") }
+	yes := func(*http.Request) (string, error) { return "ann", nil }
 	crossing := func(r *http.Request) { r.Header.Del("X-Stagger-Control") } // as a page of another site must
 	header := func(name, value string) func(*http.Request) {
 		return func(r *http.Request) { r.Header.Set(name, value) }
 	}
 	for name, row := range map[string]struct {
-		authorize func(*http.Request) error
+		authorize func(*http.Request) (string, error)
 		from, to  string
 		method    string
 		form      string
@@ -137,7 +137,7 @@ func TestSwitch_Refuses(t *testing.T) {
 		"a mode that there is not":       {nil, here, here, "POST", "mode=STOP", nil, 400, "must be ENFORCE, OBSERVE or OFF"},
 		"a field that there is not":      {nil, here, here, "POST", "mode=OFF&of=acme.Orders", nil, 400, "must be mode or service"},
 		"a field twice":                  {nil, here, here, "POST", "mode=OFF&service=a.B&service=a.C", nil, 400, "stand once"},
-		"a field in the address":         {nil, here, here, "POST", "mode=OFF", func(r *http.Request) { r.URL.RawQuery = "service=acme.Orders" }, 400, "in the body"},
+		"a field in the address":         {nil, here, here, "POST", "mode=OFF", func(r *http.Request) { r.URL.RawQuery = "service=acme.orders.v1.OrderService" }, 400, "in the body"},
 		"a method in place of a service": {nil, here, here, "POST", "mode=OFF&service=/acme.Orders/Get", nil, 400, "full name"},
 		"a long form":                    {nil, here, here, "POST", "mode=OFF&service=" + strings.Repeat("a", 5000), nil, 400, "too large"},
 	} {
@@ -178,22 +178,13 @@ func TestSwitch_Token(t *testing.T) {
 	}
 }
 
-// If one of several Retriers refuses, none is switched.
-func TestSwitch_AllOrNone(t *testing.T) {
+// Of several Retriers, those that know a service are switched, and the answer says how many.
+func TestSwitch_Unknown(t *testing.T) {
 	t.Parallel()
 	heard := interceptor.WithObserver(interceptor.Observer{Mode: func(_, _ interceptor.Switch) {}})
-	one, full := newRetrier(t, heard), newRetrier(t, heard)
-	for i := range maxServices {
-		must.Do(t, full.Switch(interceptor.Switch{Service: fmt.Sprint("acme.S", i), Mode: policy.ModeOff}))
-	}
-	w := ask(Config{}.Switch(one, full), here, here, http.MethodPost, "mode=OFF&service=acme.Orders", nil)
-	if w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "nothing is set: 1000 services of Retrier 2") || len(one.State().Switches) != 1 {
-		t.Errorf("%d %s; the first has %v", w.Code, w.Body, one.State().Switches)
-	}
-	if err := full.Switch(interceptor.Switch{Service: "acme.Orders", Mode: policy.ModeOff}); err == nil {
-		t.Error("a Retrier takes more services than the switch")
-	}
-	if w := ask(Config{}.Switch(one, full), here, here, http.MethodPost, "mode=OBSERVE&service=acme.S1", nil); w.Code != http.StatusOK {
-		t.Errorf("a service that has a mode already: %d %s", w.Code, w.Body)
+	other := must.Get(interceptor.New(must.Get(policy.NewSet(policy.Config{}))(t), heard))(t)
+	w := ask(Config{}.Switch(newRetrier(t, heard), other), here, here, http.MethodPost, "mode=OFF&service=acme.orders.v1.OrderService", nil)
+	if w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "1 of 2 Retriers are set: interceptor: service \"acme.orders.v1.OrderService\": no policy entry") {
+		t.Errorf("%d %s", w.Code, w.Body)
 	}
 }
