@@ -56,13 +56,21 @@ func firstAttempt(ctx context.Context) context.Context {
 // laterAttempt sets the number of previous attempts, and marks a hedge. It starts from the caller's metadata
 // each time, so that numbers don't accumulate.
 func laterAttempt(ctx context.Context, previous int, hedge bool) context.Context {
-	if md, ok := metadata.FromOutgoingContext(ctx); ok && len(md.Get(attemptsHeader)) > 0 {
-		md.Delete(attemptsHeader)
+	md, given := metadata.FromOutgoingContext(ctx)
+	switch {
+	case !given && previous < len(previousAttempts):
+		ctx = metadata.NewOutgoingContext(ctx, previousAttempts[previous])
+	case len(md.Get(attemptsHeader)) > 0:
+		md.Set(attemptsHeader, strconv.Itoa(previous))
 		ctx = metadata.NewOutgoingContext(ctx, md)
+	default:
+		ctx = metadata.AppendToOutgoingContext(ctx, attemptsHeader, strconv.Itoa(previous))
 	}
-	ctx = metadata.AppendToOutgoingContext(ctx, attemptsHeader, strconv.Itoa(previous))
 	if hedge {
 		return context.WithValue(ctx, numberKey{}, hedgeNumber(previous+1))
 	}
 	return context.WithValue(ctx, numberKey{}, previous+1)
 }
+
+// previousAttempts has the metadata of attempts without other metadata, by the number of previous attempts. It never changes.
+var previousAttempts = [...]metadata.MD{1: {attemptsHeader: {"1"}}, 2: {attemptsHeader: {"2"}}, 3: {attemptsHeader: {"3"}}, 4: {attemptsHeader: {"4"}}}

@@ -25,20 +25,22 @@ func copyReply(dst, src any) {
 // keptReply is a message of the caller's, into which several attempts may receive, with what the caller has put into it: a
 // codec may need that, and a failed attempt may overwrite it, since gRPC decodes a message before it reads the status.
 type keptReply struct {
-	reply    any
-	original any  // a copy, shallow for types other than protobuf's messages; nil if the reply was empty
-	emptied  bool // each decoding empties the reply first, so there is nothing to keep
+	reply    any // nil if each decoding empties it first, so that there is nothing to keep
+	original any // a copy, shallow for types other than protobuf's messages; nil if the reply was empty
 }
 
-// keepReply must be called before the first attempt. codec says that the caller chose a codec.
-func keepReply(reply any, codec bool) keptReply {
+// keep must be called before the first attempt. codec says that the caller chose a codec.
+func (k *keptReply) keep(reply any, codec bool) {
 	m, v2 := reply.(proto.Message)
 	if !codec && grpcsCodec() {
-		if _, v1 := reply.(protoadapt.MessageV1); v1 || v2 {
-			return keptReply{emptied: true}
+		if v2 {
+			return
+		}
+		if _, v1 := reply.(protoadapt.MessageV1); v1 {
+			return
 		}
 	}
-	k := keptReply{reply: reply}
+	k.reply = reply
 	switch v := reflect.ValueOf(reply); {
 	case v2:
 		if protobufType(m) != nil && proto.Size(m) > 0 {
@@ -49,7 +51,6 @@ func keepReply(reply any, codec bool) keptReply {
 		original.Elem().Set(v.Elem())
 		k.original = original.Interface()
 	}
-	return k
 }
 
 // grpcsCodec reports whether calls without an option for it have gRPC's own codec, which empties messages. Programs register
@@ -58,8 +59,10 @@ var grpcsCodec = sync.OnceValue(func() bool { return usesGRPCsCodec(nil) })
 
 // restore undoes what a failed attempt may have decoded.
 func (k *keptReply) restore() {
+	if k.reply == nil {
+		return
+	}
 	switch m, message := k.reply.(proto.Message); {
-	case k.emptied:
 	case k.original != nil:
 		copyReply(k.reply, k.original)
 	case message:

@@ -134,7 +134,7 @@ func (u *unary) run() error {
 // engine.
 func (u *unary) begin() *unaryAttempt {
 	if u.options.maxAttempts > 1 {
-		u.kept = keepReply(u.reply, u.options.codec)
+		u.kept.keep(u.reply, u.options.codec)
 	}
 	if u.alone = true; u.entry.parallel || u.retrier.leftRunning.Load() {
 		u.prepareHedging()
