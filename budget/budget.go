@@ -34,7 +34,7 @@ import (
 //
 //	EventCallStarted ─► attempt ─┬─► OK ──────────────────────────────────────► EventCall…
 //	                             └─► EventAttemptFailed ─► Withdraw ─┬─► false ► EventCall…
-//	                                                                 └─► true ─► Settle, once
+//	                                                                 └─► true ─► Settle or Return
 //
 // All times of a budget are of one monotonic clock: compare them only with each other. They may lag slightly, because different
 // goroutines read them, and a call that succeeds at once ends with the time of its start.
@@ -44,8 +44,11 @@ type Budget interface {
 	// Withdraw asks for one extra attempt. Reading the balance, deciding and charging must be one step, so that two calls never
 	// get the same last token.
 	Withdraw(now time.Time, c Charge) (Permit, bool)
-	// Settle reports the outcome of the extra attempt for which p was granted: once for each permit, and before the call ends.
-	Settle(now time.Time, p Permit, o Outcome)
+	// Settle reports that the extra attempt for which p was granted has ended, and whether it helped: it succeeded within the usual
+	// time of an attempt. Settle or Return is called once for each permit, and before the call ends.
+	Settle(now time.Time, p Permit, helped bool)
+	// Return returns the permit of an extra attempt that was never sent, with its charge.
+	Return(now time.Time, p Permit)
 	// State returns a reading for people and metrics. Deciding by it before a withdrawal is a race.
 	State(now time.Time) State
 }
@@ -62,16 +65,9 @@ const (
 	EventCallFailed                     // a call ended with another status
 )
 
-// Charge says what an extra attempt is worth.
-type Charge struct {
-	Kind Kind
-	// Factor multiplies the cost of the kind, for failures that cost more or less to retry: more than 0, at most 100; any other
-	// value counts as 1.
-	Factor float64
-	// EarnedOnly means that only what calls have earned may pay, and no reserve: MinPerSecond of a ratio budget, or Min of a
-	// concurrent one. The other kinds have none.
-	EarnedOnly bool
-}
+// Charge says what an extra attempt is worth: its Kind; a Factor of the cost of the kind, more than 0 and at most 100 (any other
+// value counts as 1); and with EarnedOnly, that no reserve may pay (MinPerSecond of a ratio budget, Min of a concurrent one).
+type Charge = balance.Charge
 
 // Kind says what an extra attempt follows. The zero value means [KindFailure].
 type Kind = balance.Kind
@@ -92,26 +88,10 @@ const (
 	KindUnsent = balance.KindUnsent
 )
 
-// Permit is the right to send one extra attempt, from Withdraw to Settle. It is a plain value: a budget finds in Settle what it
-// has put in at Withdraw, and nothing else reads it. A budget composed of others hands on the permit of the one that has paid.
-type Permit struct {
-	Cost       int64         // the charge, in a unit of the budget
-	At         time.Duration // when it was charged, on a clock of the budget
-	Part       uint64        // which part of a composed budget has paid; the budgets of this package leave it 0
-	Generation uint32        // how many configs the budget had before
-	Kind       Kind          // of the charge
-	Reserve    bool          // a reserve has paid
-}
-
-// Outcome is the result of an extra attempt.
-type Outcome uint8
-
-// The outcomes.
-const (
-	OutcomeHelped Outcome = iota + 1 // it succeeded within the usual time of an attempt
-	OutcomeFailed                    // it was sent, and didn't help
-	OutcomeUnsent                    // it was never sent: return its charge
-)
+// Permit is the right to send one extra attempt, from Withdraw to Settle or Return. It is a plain value: a budget finds in Settle
+// what it has put in at Withdraw, and nothing else reads it. A budget composed of others hands on the permit of the one that has
+// paid, and can note in Part which one that was. Cost and Kind are the charge.
+type Permit = balance.Permit
 
 // State is a reading of a budget.
 type State struct {
@@ -127,7 +107,10 @@ var Unlimited Budget = own{balance.Unlimited}
 // New returns a budget; a nil config means the default budget of policies without one. The error lists every field that is out
 // of bounds.
 func New(c Config) (Budget, error) {
-	b, err := balance.New(inside(c))
+	if c == nil {
+		c = balance.Default()
+	}
+	b, err := balance.New(c)
 	if err != nil {
 		return nil, err
 	}
@@ -159,18 +142,14 @@ func (o own) Observe(now time.Time, e Event) {
 
 // Withdraw implements [Budget].
 func (o own) Withdraw(now time.Time, c Charge) (Permit, bool) {
-	p, ok := o.inner.Withdraw(clock.At(now), balance.Charge(c))
-	return Permit(p), ok
+	return o.inner.Withdraw(clock.At(now), c)
 }
 
 // Settle implements [Budget].
-func (o own) Settle(now time.Time, p Permit, out Outcome) {
-	if at := clock.At(now); out == OutcomeUnsent {
-		o.inner.Return(at, balance.Permit(p))
-	} else {
-		o.inner.Settle(at, balance.Permit(p), out == OutcomeHelped)
-	}
-}
+func (o own) Settle(now time.Time, p Permit, helped bool) { o.inner.Settle(clock.At(now), p, helped) }
+
+// Return implements [Budget].
+func (o own) Return(now time.Time, p Permit) { o.inner.Return(clock.At(now), p) }
 
 // State implements [Budget].
 func (o own) State(now time.Time) State {

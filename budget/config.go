@@ -3,15 +3,11 @@
 
 package budget
 
-import (
-	"time"
-
-	"github.com/stagger-go/stagger/internal/balance"
-)
+import "github.com/stagger-go/stagger/internal/balance"
 
 // Config is the config of a budget: a [RatioConfig], [ThrottleConfig], [ConcurrentConfig] or [RefundConfig]. All fields count,
 // even zeros: set all of them, or start from [DefaultRatio].
-type Config interface{ inside() balance.Config }
+type Config = balance.Config
 
 // RatioConfig allows extra attempts up to a share of the calls, like the retry budgets of Finagle and Linkerd. Returning the
 // cost after a success is from the AWS SDKs.
@@ -23,46 +19,18 @@ type Config interface{ inside() balance.Config }
 // returned, plus a bonus for timeouts and hedges. So extra attempts that help are nearly free, as when one backend of many is
 // broken, and those that don't help dry up, as in an overload. The numbers have at most four decimals, which the budget keeps
 // exactly.
-type RatioConfig struct {
-	// Percent of an extra attempt that each call earns: 10 allows one extra attempt per ten calls. More than 0 and at most
-	// 1000.
-	Percent float64
-	// MinPerSecond is the reserve: extra attempts per second, averaged over the window, independent of traffic, so that a
-	// client with few calls can retry at all. 0 to 1,000,000.
-	MinPerSecond float64
-	// Window is how long earnings and spending count, 1s to 60s. A shorter one forgets the calls of a slow failure; a longer
-	// one lets a quiet hour pay for a storm.
-	Window time.Duration
-	// TimeoutCost is the cost of an extra attempt of [KindTimeout], relative to 1 for [KindFailure]. 1 to 1000.
-	TimeoutCost float64
-	// TimeoutBonus is the bonus, beyond its cost, of an extra attempt after a timeout that succeeds. 0 to 1000. Such attempts
-	// sustain themselves while more than cost/(cost+bonus) of them succeed.
-	TimeoutBonus float64
-	// HedgeCost is the cost of an extra attempt of [KindHedge]: 1 to 1000; 0 means TimeoutCost, because servers also work on
-	// both attempts. Its bonus after a success has the same proportion as TimeoutBonus to TimeoutCost.
-	HedgeCost float64
-}
+type RatioConfig = balance.RatioConfig
 
 // DefaultRatio returns 10 %, 0.8 per second, a window of 5 s, and for timeouts a cost of 4 and a bonus of 3. So attempts after
 // timeouts sustain themselves while more than four of seven succeed. While one of four servers hangs, three of four do. Without
 // traffic, the reserve of 4 per window pays for one attempt after a timeout. docs/evidence/overload.md
 // has the effects of other numbers.
-func DefaultRatio() RatioConfig { return RatioConfig(balance.DefaultRatio()) }
-
-func (c RatioConfig) inside() balance.Config { return balance.RatioConfig(c) }
+func DefaultRatio() RatioConfig { return balance.DefaultRatio() }
 
 // ThrottleConfig is retryThrottling of gRPC's service config (gRFC A6): a failed attempt takes a token, a successful call adds
 // TokenRatio, and extra attempts are granted while the bucket is more than half full. They cost nothing, so nothing is
 // returned. Time and kind don't matter, except that [KindUnsent] is always granted.
-type ThrottleConfig struct {
-	// MaxTokens is the capacity of the bucket, which starts full. 1 to 1000 (gRFC A6).
-	MaxTokens int
-	// TokenRatio is the number of tokens that a successful call adds. At least 0.001, and finite; decimals after the third are
-	// dropped, as in gRFC A6: 0.5466 is 0.546.
-	TokenRatio float64
-}
-
-func (c ThrottleConfig) inside() balance.Config { return balance.ThrottleConfig(c) }
+type ThrottleConfig = balance.ThrottleConfig
 
 // ConcurrentConfig limits the extra attempts in flight, like Envoy's retry budgets:
 //
@@ -74,15 +42,7 @@ func (c ThrottleConfig) inside() balance.Config { return balance.ThrottleConfig(
 // factor of a withdrawal, don't matter.
 //
 // Envoy's numbers are 20 % and 3. A policy file has them as defaults.
-type ConcurrentConfig struct {
-	// Percent of the calls in flight that may have an extra attempt in flight. More than 0, at most 1000, with at most four
-	// decimals, which the budget keeps exactly.
-	Percent float64
-	// Min is how many extra attempts may be in flight with any number of calls. 0 to 1,000,000.
-	Min int
-}
-
-func (c ConcurrentConfig) inside() balance.Config { return balance.ConcurrentConfig(c) }
+type ConcurrentConfig = balance.ConcurrentConfig
 
 // RefundConfig is the token bucket of the AWS SDKs: an extra attempt takes its cost, and returns it if it helped; a call that
 // succeeds at once adds Success. The bucket starts full, so a client may retry Capacity / RetryCost times before it has earned
@@ -91,19 +51,4 @@ func (c ConcurrentConfig) inside() balance.Config { return balance.ConcurrentCon
 // the budget keeps exactly.
 //
 // The numbers of the AWS SDKs are 500, 5, 10 and 1. A policy file has them as defaults.
-type RefundConfig struct {
-	Capacity    float64 // of the bucket, which starts full. 1 to 1,000,000
-	RetryCost   float64 // of an extra attempt, except after a timeout. 0.001 to Capacity
-	TimeoutCost float64 // of an extra attempt after a timeout. 0.001 to Capacity
-	Success     float64 // earned by a call that succeeds at once. 0 to Capacity
-}
-
-func (c RefundConfig) inside() balance.Config { return balance.RefundConfig(c) }
-
-// inside returns the engine's config.
-func inside(c Config) balance.Config {
-	if c == nil {
-		return balance.Default()
-	}
-	return c.inside()
-}
+type RefundConfig = balance.RefundConfig

@@ -40,11 +40,13 @@ func (b *perMinute) Withdraw(now time.Time, _ budget.Charge) (budget.Permit, boo
 	return budget.Permit{Cost: b.minute.Unix()}, true // the minute that has paid
 }
 
-// Settle returns the permits of unsent attempts to the minute that has paid.
-func (b *perMinute) Settle(_ time.Time, p budget.Permit, o budget.Outcome) {
+func (*perMinute) Settle(time.Time, budget.Permit, bool) {}
+
+// Return returns the permit of an unsent attempt to the minute that has paid.
+func (b *perMinute) Return(_ time.Time, p budget.Permit) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if o == budget.OutcomeUnsent && p.Cost == b.minute.Unix() {
+	if p.Cost == b.minute.Unix() {
 		b.spent--
 	}
 }
@@ -69,7 +71,7 @@ func TestPerMinute(t *testing.T) {
 	if _, ok := b.Withdraw(now, budget.Charge{Kind: budget.KindFailure}); !ok {
 		t.Fatal("the next minute pays for nothing")
 	}
-	b.Settle(now, old, budget.OutcomeUnsent)
+	b.Return(now, old)
 	if _, ok := b.Withdraw(now, budget.Charge{Kind: budget.KindFailure}); ok {
 		t.Error("two in a minute")
 	}
@@ -90,7 +92,7 @@ func outage(b budget.Budget, calls int) {
 		b.Observe(now, budget.EventCallStarted)
 		b.Observe(now, budget.EventAttemptFailed)
 		if p, ok := b.Withdraw(now, budget.Charge{Kind: budget.KindFailure}); ok {
-			b.Settle(now, p, budget.OutcomeFailed)
+			b.Settle(now, p, false)
 		}
 		b.Observe(now, budget.EventCallFailed)
 	}
@@ -112,9 +114,9 @@ func ExampleNew() {
 	}
 	// Output:
 	// <nil>: 14 extra attempts, 86 denied
-	// budget.RatioConfig: 14 extra attempts, 86 denied
-	// budget.ConcurrentConfig: 100 extra attempts, 0 denied
-	// budget.RefundConfig: 100 extra attempts, 0 denied
+	// balance.RatioConfig: 14 extra attempts, 86 denied
+	// balance.ConcurrentConfig: 100 extra attempts, 0 denied
+	// balance.RefundConfig: 100 extra attempts, 0 denied
 }
 
 // The error has the allowed values for every field.
@@ -139,7 +141,7 @@ func ExampleDefaultRatio() {
 		b.Observe(now, budget.EventCallStarted)
 		if i%4 == 0 {
 			if p, ok := b.Withdraw(now, budget.Charge{Kind: budget.KindFailure}); ok {
-				b.Settle(now, p, budget.OutcomeHelped)
+				b.Settle(now, p, true)
 			}
 		}
 		b.Observe(now, budget.EventCallRecovered)

@@ -209,7 +209,7 @@ func (b *budgets) reload(rules map[string]budgetRule) {
 	b.eachBalance(func(key budgetKey, kept *keptBalance) {
 		rule := rules[key.name]
 		switch before, ok := changed[key.name]; {
-		case !ok || before.config.Name() != key.kind: // it has not changed, or is of WithBudgetPerTarget
+		case !ok || balance.Name(before.config) != key.kind: // it has not changed, or is of WithBudgetPerTarget
 		case before.alike(rule):
 			_ = kept.own.Reload(clock.Now(), rule.config) // checked before
 		default:

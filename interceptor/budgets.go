@@ -69,7 +69,7 @@ func (r *Retrier) findBudget(of *rules, p *decision.Policy, u budgetUser, servic
 
 // checkBudget returns an error if no balance can have the config.
 func (b *budgets) checkBudget(name string, c balance.Config) error {
-	if err := c.Check(); err != nil {
+	if err := balance.Check(c); err != nil {
 		return fmt.Errorf("interceptor: budget %q: %w", name, err)
 	}
 	return nil

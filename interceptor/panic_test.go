@@ -34,11 +34,9 @@ type till struct {
 	settled int
 }
 
-func (b *till) Settle(now time.Time, p budget.Permit, o budget.Outcome) {
-	if o != budget.OutcomeUnsent {
-		b.count(&b.settled)
-	}
-	b.purse.Settle(now, p, o)
+func (b *till) Settle(now time.Time, p budget.Permit, helped bool) {
+	b.count(&b.settled)
+	b.purse.Settle(now, p, helped)
 }
 
 // held is what calls have got from their gates and not given back; "" for nothing.
@@ -110,13 +108,14 @@ func (b panickingBudget) Observe(now time.Time, e budget.Event) {
 	}
 }
 
-func (b panickingBudget) Settle(now time.Time, p budget.Permit, o budget.Outcome) {
-	b.till.Settle(now, p, o)
-	if o == budget.OutcomeUnsent {
-		b.world.blame("return")
-	} else {
-		b.world.blame("settle")
-	}
+func (b panickingBudget) Settle(now time.Time, p budget.Permit, helped bool) {
+	b.till.Settle(now, p, helped)
+	b.world.blame("settle")
+}
+
+func (b panickingBudget) Return(now time.Time, p budget.Permit) {
+	b.till.Return(now, p)
+	b.world.blame("return")
 }
 
 func (b panickingBudget) Withdraw(now time.Time, c budget.Charge) (budget.Permit, bool) {

@@ -8,7 +8,6 @@ import (
 
 	"github.com/stagger-go/stagger/internal/balance"
 	"github.com/stagger-go/stagger/internal/decision"
-	"github.com/stagger-go/stagger/internal/frombudget"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -31,7 +30,7 @@ type budgetRule struct {
 
 // alike reports whether a balance of one budget is valid for the other.
 func (b budgetRule) alike(other budgetRule) bool {
-	return b.scope == other.scope && b.config.Name() == other.config.Name()
+	return b.scope == other.scope && balance.Name(b.config) == balance.Name(other.config)
 }
 
 // newRules returns the rules of a set.
@@ -40,11 +39,11 @@ func newRules(set *decision.Set) *rules {
 	r.balancing, _ = set.LoadBalancing()
 	r.budgets[""] = budgetRule{config: balance.Default(), scope: policy.ScopeTarget}
 	if t := set.Config().Throttling; t != nil {
-		r.budgets[""] = budgetRule{config: frombudget.Config(*t), scope: policy.ScopeTarget}
+		r.budgets[""] = budgetRule{config: *t, scope: policy.ScopeTarget}
 		r.throttled = true
 	}
 	for _, spec := range set.Config().Budgets {
-		r.budgets[spec.Name] = budgetRule{config: frombudget.Config(spec.Config), scope: spec.Scope}
+		r.budgets[spec.Name] = budgetRule{config: spec.Config, scope: spec.Scope}
 		r.perService = r.perService || spec.Scope == policy.ScopeService
 	}
 	return r
@@ -77,5 +76,5 @@ func (r *rules) budgetKey(name string, u budgetUser) (budgetKey, budgetRule) {
 	default:
 		u.service = ""
 	}
-	return budgetKey{name: name, kind: rule.config.Name(), source: budgetOfPolicies, budgetUser: u}, rule
+	return budgetKey{name: name, kind: balance.Name(rule.config), source: budgetOfPolicies, budgetUser: u}, rule
 }

@@ -57,15 +57,13 @@ func (p *purse) Observe(_ time.Time, e budget.Event) {
 	}
 }
 
-func (p *purse) Settle(_ time.Time, _ budget.Permit, o budget.Outcome) {
-	switch o {
-	case budget.OutcomeUnsent:
-		p.count(&p.returned)
-	case budget.OutcomeHelped:
+func (p *purse) Settle(_ time.Time, _ budget.Permit, helped bool) {
+	if helped {
 		p.count(&p.refunded)
-	default:
 	}
 }
+
+func (p *purse) Return(time.Time, budget.Permit) { p.count(&p.returned) }
 
 func (p *purse) Withdraw(_ time.Time, c budget.Charge) (budget.Permit, bool) {
 	p.mu.Lock()

@@ -12,7 +12,6 @@ import (
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/balance"
 	"github.com/stagger-go/stagger/internal/document"
-	"github.com/stagger-go/stagger/internal/frombudget"
 )
 
 // BudgetSpec describes one budget.
@@ -49,10 +48,10 @@ func checkBudgets(report *document.Report, budgets []BudgetSpec) {
 		}
 		names[b.Name] = true
 		checkWord(report, path+".scope", b.Scope, scopes...)
-		switch config := frombudget.Config(b.Config); {
-		case b.Config == nil:
-		case config != nil:
-			checkBudget(report, path+"."+config.Name(), config)
+		switch b.Config.(type) {
+		case nil:
+		case budget.RatioConfig, budget.ThrottleConfig, budget.ConcurrentConfig, budget.RefundConfig:
+			checkBudget(report, path+"."+balance.Name(b.Config), b.Config)
 			continue
 		default:
 			report.Errorf(path, nil, "must have a config of package budget, and not a pointer to one")
@@ -66,7 +65,7 @@ func checkBudgets(report *document.Report, budgets []BudgetSpec) {
 
 // checkBudget reports the errors of package budget, with the keys of the file.
 func checkBudget(report *document.Report, path string, c balance.Config) {
-	err := c.Check()
+	err := balance.Check(c)
 	if err == nil {
 		return
 	}

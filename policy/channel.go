@@ -111,14 +111,16 @@ func (c *channel) read(f *document.Fields) {
 			c.balancing, _ = f.Plain(path, n).([]any)
 		}
 	}
-	for key, to := range map[string]*map[string]any{"healthCheckConfig": &c.health, "connectionScaling": &c.scaling} {
-		switch n, path := f.Value(key); {
-		case n == nil:
-		case n.Kind != document.Object:
-			f.Misfit(path, n, "must be a map")
-		default:
-			*to, _ = f.Plain(path, n).(map[string]any)
-		}
+	readMap(f, "healthCheckConfig", &c.health)
+	readMap(f, "connectionScaling", &c.scaling)
+}
+
+func readMap(f *document.Fields, key string, to *map[string]any) {
+	n, path := f.Value(key)
+	if n != nil && n.Kind != document.Object {
+		f.Misfit(path, n, "must be a map")
+	} else if n != nil {
+		*to, _ = f.Plain(path, n).(map[string]any)
 	}
 }
 

@@ -13,7 +13,6 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/document"
-	"github.com/stagger-go/stagger/internal/frombudget"
 	"github.com/stagger-go/stagger/internal/lookup"
 )
 
@@ -69,7 +68,7 @@ func checkConfig(report *document.Report, c Config) {
 	budgets := budgetNames(report, c.Budgets)
 	c.channel.check(report)
 	if c.Throttling != nil {
-		checkBudget(report, "retryThrottling", frombudget.Config(*c.Throttling))
+		checkBudget(report, "retryThrottling", *c.Throttling)
 	}
 	names := map[string]string{}
 	for i, m := range c.Methods {

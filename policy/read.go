@@ -225,8 +225,8 @@ func (b *BudgetSpec) read(f *document.Fields, path string) {
 	var (
 		ratio      = budget.DefaultRatio()
 		throttle   budget.ThrottleConfig
-		concurrent = budget.ConcurrentConfig(balance.DefaultConcurrent())
-		refund     = budget.RefundConfig(balance.DefaultRefund())
+		concurrent = balance.DefaultConcurrent()
+		refund     = balance.DefaultRefund()
 	)
 	f.Object("ratio", func(f *document.Fields) {
 		f.Number("percent", &ratio.Percent)

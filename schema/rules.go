@@ -71,10 +71,10 @@ func rulesByName() map[protoreflect.FullName]rule {
 		{"ConcurrentBudget", balance.ConcurrentConfig{}, balance.DefaultConcurrent()},
 		{"RefundBudget", balance.RefundConfig{}, balance.DefaultRefund()},
 	} {
-		for i, f := range b.bounds.Fields() {
+		for i, f := range balance.Fields(b.bounds) {
 			r := bounds(f)
 			if b.defaults != nil && f.Name != "HedgeCost" { // its default is another key's value
-				r = both(r, fallback(b.defaults.Fields()[i]))
+				r = both(r, fallback(balance.Fields(b.defaults)[i]))
 			}
 			rules["stagger.policy.v1."+b.message+"."+protoreflect.FullName(snake(f.Name))] = r
 		}

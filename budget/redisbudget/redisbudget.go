@@ -217,17 +217,23 @@ func (b *leased) cost(c budget.Charge) int64 {
 }
 
 // Settle implements [budget.Budget].
-func (b *leased) Settle(now time.Time, p budget.Permit, o budget.Outcome) {
-	if o != budget.OutcomeUnsent {
-		b.granted.Add(1)
-	}
+func (b *leased) Settle(now time.Time, p budget.Permit, helped bool) {
+	b.granted.Add(1)
+	b.local.Settle(now, b.repaid(p, helped), helped)
+}
+
+// Return implements [budget.Budget].
+func (b *leased) Return(now time.Time, p budget.Permit) { b.local.Return(now, b.repaid(p, true)) }
+
+// repaid returns a permit for the process's own budget, which settles the bonus alone of one that the lease has paid.
+func (b *leased) repaid(p budget.Permit, back bool) budget.Permit {
 	if p.Part != 0 {
-		if o != budget.OutcomeFailed {
+		if back {
 			b.lease.giveBack(time.Now(), p.Part, p.Cost)
 		}
-		p.Part, p.Cost = 0, 0 // the process's own budget gets the bonus alone
+		p.Part, p.Cost = 0, 0
 	}
-	b.local.Settle(now, p, o)
+	return p
 }
 
 // State implements [budget.Budget].

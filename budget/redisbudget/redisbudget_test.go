@@ -100,7 +100,7 @@ func TestBudget(t *testing.T) {
 		if !ok || permit.Part == 0 || ask(retry) {
 			t.Errorf("%+v, %v; want one from the lease", permit, ok)
 		}
-		b.Settle(time.Now(), permit, budget.OutcomeHelped) // which returns it
+		b.Settle(time.Now(), permit, true) // which returns it
 		if s := b.State(time.Now()); s.Balance < 1 || s.Granted != 1 || s.Denied != 3 {
 			t.Errorf("%+v; want one left, 1 granted, 3 denied", s)
 		}
@@ -132,7 +132,7 @@ func TestBudget_Earnings(t *testing.T) {
 		if !ok || p.Cost != 4*token {
 			t.Fatalf("%+v, %v; want 4 of the lease", p, ok)
 		}
-		b.Settle(time.Now(), p, budget.OutcomeHelped)
+		b.Settle(time.Now(), p, true)
 		for i := range 3 {
 			if p, ok := b.Withdraw(time.Now(), retry); !ok || p.Part != 0 {
 				t.Errorf("%d: %+v, %v; want the bonus of 3", i, p, ok)

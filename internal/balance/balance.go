@@ -114,7 +114,7 @@ var Unlimited Budget = unlimited{}
 type unlimited struct{ indifferent }
 
 func (unlimited) Withdraw(now time.Duration, c Charge) (Permit, bool) {
-	return Permit{Kind: c.Kind, At: now}, true
+	return Permit{Kind: c.Kind, at: now}, true
 }
 
 func (unlimited) Balance(time.Duration) float64  { return math.Inf(1) }

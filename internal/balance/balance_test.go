@@ -209,7 +209,7 @@ func TestBudget(t *testing.T) {
 			t.Helper()
 			for _, k := range []Kind{failure, timeout} {
 				p, ok := b.Withdraw(at(1), charge(k))
-				if want := (Permit{Kind: k, At: at(1), Cost: p.Cost}); ok && p != want {
+				if want := (Permit{Kind: k, at: at(1), Cost: p.Cost}); ok && p != want {
 					t.Errorf("permit %+v; want %+v", p, want)
 				}
 				if !ok && p != (Permit{}) {
@@ -387,7 +387,7 @@ func TestBudget(t *testing.T) {
 			spend(b, t0, 2)
 			least := b.Balance(t0)
 			for _, cost := range []int64{math.MinInt64, -1, 0, 1, math.MaxInt64} {
-				for _, p := range []Permit{{At: t0, Cost: cost}, {At: -t0, Cost: cost}, {At: 2 * t0, Cost: cost, Kind: timeout, Generation: 7}} {
+				for _, p := range []Permit{{at: t0, Cost: cost}, {at: -t0, Cost: cost}, {at: 2 * t0, Cost: cost, Kind: timeout, generation: 7}} {
 					b.Return(t0, p)
 					b.Settle(t0, p, true)
 					if got := b.Balance(t0); got > before || got < least {
@@ -437,7 +437,7 @@ func TestEmpty(t *testing.T) {
 	for range 1000 {
 		empty.Start(t0)
 		empty.Finish(t0, EndAtOnce)
-		empty.Settle(t0, Permit{Kind: timeout, At: t0}, true)
+		empty.Settle(t0, Permit{Kind: timeout, at: t0}, true)
 		if granted(empty, t0) {
 			t.Fatal("granted")
 		}

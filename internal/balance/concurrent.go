@@ -10,26 +10,26 @@ import (
 
 // ConcurrentConfig is a [budget.ConcurrentConfig].
 type ConcurrentConfig struct {
+	// Percent of the calls in flight that may have an extra attempt in flight. More than 0, at most 1000, with at most four
+	// decimals, which the budget keeps exactly.
 	Percent float64
-	Min     int
+	// Min is how many extra attempts may be in flight with any number of calls. 0 to 1,000,000.
+	Min int
 }
 
 // DefaultConcurrent returns 20 % and 3: Envoy's numbers.
 func DefaultConcurrent() ConcurrentConfig { return ConcurrentConfig{Percent: 20, Min: 3} }
 
-// Name implements [Config].
-func (ConcurrentConfig) Name() string { return "concurrent" }
+func (ConcurrentConfig) name() string { return "concurrent" }
 
-// Fields implements [Config].
-func (c ConcurrentConfig) Fields() []Field {
+func (c ConcurrentConfig) fields() []Field {
 	return []Field{
 		{Name: "Percent", Value: c.Percent, Low: 0.0001, High: 1000, Decimals: 4},
 		{Name: "Min", Value: float64(c.Min), Low: 0, High: 1e6},
 	}
 }
 
-// Check implements [Config].
-func (c ConcurrentConfig) Check() error { return check(c.Fields()) }
+func (c ConcurrentConfig) check() error { return checkFields(c.fields()) }
 
 func (c ConcurrentConfig) budget() Reloadable { return newConcurrent(c) }
 
@@ -71,7 +71,7 @@ func (b *concurrentBudget) Reload(_ time.Duration, c Config) error {
 }
 
 // Kind implements [Reloadable].
-func (*concurrentBudget) Kind() string { return ConcurrentConfig{}.Name() }
+func (*concurrentBudget) Kind() string { return ConcurrentConfig{}.name() }
 
 // Drain does nothing: the budget has nothing stored.
 func (*concurrentBudget) Drain(time.Duration) {}
@@ -96,7 +96,7 @@ func (b *concurrentBudget) Withdraw(now time.Duration, c Charge) (Permit, bool) 
 			return Permit{}, false
 		}
 		if b.extra.CompareAndSwap(extra, extra+1) {
-			return Permit{Kind: c.Kind, At: now, Cost: 1}, true
+			return Permit{Kind: c.Kind, at: now, Cost: 1}, true
 		}
 	}
 }

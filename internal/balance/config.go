@@ -12,23 +12,29 @@ import (
 
 // Config is the config of a budget: a [RatioConfig], [ThrottleConfig], [ConcurrentConfig], [RefundConfig] or that of [Default].
 type Config interface {
-	// Name returns the name of the kind in policy files: one of [Names].
-	Name() string
-	// Fields returns the values and their bounds.
-	Fields() []Field
-	// Check returns nil, or a [*FieldError] for each field that is out of bounds, joined by [errors.Join].
-	Check() error
+	name() string    // of the kind in policy files: one of [Names]
+	fields() []Field // the values and their bounds
+	check() error    // a [*FieldError] for each field that is out of bounds, joined by [errors.Join]
 
 	// budget returns a new budget. The config has been checked.
 	budget() Reloadable
 }
 
+// Name returns the name of a config's kind in policy files: one of [Names].
+func Name(c Config) string { return c.name() }
+
+// Fields returns the values of a config and their bounds.
+func Fields(c Config) []Field { return c.fields() }
+
+// Check returns nil, or a [*FieldError] for each field that is out of bounds, joined by [errors.Join].
+func Check(c Config) error { return c.check() }
+
 // Names returns the names of the kinds, as in policy files.
 func Names() []string { return []string{"ratio", "throttle", "concurrent", "refund"} }
 
-// New returns a budget of the config's kind. The errors are those of [Config.Check].
+// New returns a budget of the config's kind. The errors are those of [Check].
 func New(c Config) (Reloadable, error) {
-	if err := c.Check(); err != nil {
+	if err := c.check(); err != nil {
 		return nil, err
 	}
 	return c.budget(), nil
@@ -40,7 +46,7 @@ func checked[C Config](c Config) (C, error) {
 	if !ok {
 		return own, fmt.Errorf("budget: must stay a %T, and not become a %T", own, c)
 	}
-	return own, own.Check()
+	return own, own.check()
 }
 
 // Field is a value of a [Config] and its bounds.
@@ -62,8 +68,8 @@ type FieldError struct {
 // Error returns a text such as "budget: Percent 0: must be 0.0001 to 1000".
 func (e *FieldError) Error() string { return "budget: " + e.Field + " " + e.Value + ": " + e.Message }
 
-// check returns an error for each field that is out of bounds.
-func check(fields []Field) error {
+// checkFields returns an error for each field that is out of bounds.
+func checkFields(fields []Field) error {
 	var errs []error
 	for _, f := range fields {
 		if wrong := f.wrong(); wrong != "" {

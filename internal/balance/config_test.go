@@ -104,7 +104,7 @@ func TestNew(t *testing.T) {
 	}
 	var names []string
 	for _, c := range configs() {
-		names = append(names, c.Name())
+		names = append(names, c.name())
 	}
 	if !slices.Equal(names, Names()) {
 		t.Errorf("configs of %q; want %q", names, Names())

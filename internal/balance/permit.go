@@ -38,8 +38,12 @@ func (p prices) price(k Kind) int64 {
 
 // Charge is a [budget.Charge].
 type Charge struct {
-	Kind       Kind
-	Factor     float64
+	Kind Kind
+	// Factor multiplies the cost of the kind, for failures that cost more or less to retry: more than 0, at most 100; any other
+	// value counts as 1.
+	Factor float64
+	// EarnedOnly means that only what calls have earned may pay, and no reserve: MinPerSecond of a ratio budget, or Min of a
+	// concurrent one. The other kinds have none.
 	EarnedOnly bool
 }
 
@@ -57,10 +61,10 @@ func (c Charge) cost(p prices) int64 {
 
 // Permit is a [budget.Permit].
 type Permit struct {
-	Cost       int64
-	At         time.Duration
-	Part       uint64
-	Generation uint32
-	Kind       Kind
-	Reserve    bool
+	Cost       int64         // the charge, in a unit of the budget
+	Part       uint64        // which part of a composed budget has paid; the budgets of package budget leave it 0
+	at         time.Duration // when it was charged
+	generation uint32        // how many configs the budget had before
+	Kind       Kind          // of the charge
+	reserve    bool          // a reserve has paid
 }

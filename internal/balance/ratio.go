@@ -67,7 +67,7 @@ func (r *ratioBudget) Withdraw(now time.Duration, c Charge) (Permit, bool) {
 	defer r.mu.Unlock()
 	r.advance(now)
 	cost := c.cost(r.rates.costs)
-	p := Permit{Kind: c.Kind, Generation: r.generation, At: max(now, r.window.start)}
+	p := Permit{Kind: c.Kind, generation: r.generation, at: max(now, r.window.start)}
 	earned, spent := r.totals(&r.window)
 	if c.EarnedOnly {
 		earned -= r.rates.reserve
@@ -77,7 +77,7 @@ func (r *ratioBudget) Withdraw(now time.Duration, c Charge) (Permit, bool) {
 		p.Cost = cost
 		r.window.slots[0].spent += cost
 	case cost <= r.reserve.tokens && !c.EarnedOnly:
-		p.Cost, p.Reserve = cost, true
+		p.Cost, p.reserve = cost, true
 		r.reserve.tokens -= cost
 	default:
 		r.denied.Add(1)
@@ -96,12 +96,12 @@ func (r *ratioBudget) Return(_ time.Duration, p Permit) {
 
 // giveBack returns the cost of p. A permit that was not charged here can't turn spending into earnings. r.mu must be held.
 func (r *ratioBudget) giveBack(p Permit) {
-	if p.Generation != r.generation {
+	if p.generation != r.generation {
 		return
 	}
-	if p.Reserve {
+	if p.reserve {
 		r.reserve.addTokens(p.Cost)
-	} else if s := r.window.at(p.At); s != nil {
+	} else if s := r.window.at(p.at); s != nil {
 		s.spent -= min(max(p.Cost, 0), s.spent)
 	}
 }
@@ -116,7 +116,7 @@ func (r *ratioBudget) Settle(now time.Duration, p Permit, helped bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.giveBack(p)
-	if p.Generation == r.generation {
+	if p.generation == r.generation {
 		r.advance(now)
 		r.window.slots[0].bonus += r.rates.bonuses.price(p.Kind)
 	}
@@ -164,7 +164,7 @@ func (r *ratioBudget) spentPart() float64 {
 }
 
 // Kind implements [Reloadable].
-func (*ratioBudget) Kind() string { return RatioConfig{}.Name() }
+func (*ratioBudget) Kind() string { return RatioConfig{}.name() }
 
 // Drain spends the whole balance.
 func (r *ratioBudget) Drain(now time.Duration) {

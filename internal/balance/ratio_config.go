@@ -13,12 +13,23 @@ import (
 
 // RatioConfig is a [budget.RatioConfig].
 type RatioConfig struct {
-	Percent      float64
+	// Percent of an extra attempt that each call earns: 10 allows one extra attempt per ten calls. More than 0 and at most
+	// 1000.
+	Percent float64
+	// MinPerSecond is the reserve: extra attempts per second, averaged over the window, independent of traffic, so that a
+	// client with few calls can retry at all. 0 to 1,000,000.
 	MinPerSecond float64
-	Window       time.Duration
-	TimeoutCost  float64
+	// Window is how long earnings and spending count, 1s to 60s. A shorter one forgets the calls of a slow failure; a longer
+	// one lets a quiet hour pay for a storm.
+	Window time.Duration
+	// TimeoutCost is the cost of an extra attempt of [KindTimeout], relative to 1 for KindFailure. 1 to 1000.
+	TimeoutCost float64
+	// TimeoutBonus is the bonus, beyond its cost, of an extra attempt after a timeout that succeeds. 0 to 1000. Such attempts
+	// sustain themselves while more than cost/(cost+bonus) of them succeed.
 	TimeoutBonus float64
-	HedgeCost    float64
+	// HedgeCost is the cost of an extra attempt of [KindHedge]: 1 to 1000; 0 means TimeoutCost, because servers also work on
+	// both attempts. Its bonus after a success has the same proportion as TimeoutBonus to TimeoutCost.
+	HedgeCost float64
 }
 
 // ratioSettings are the settings of a ratio budget.
@@ -31,7 +42,7 @@ type ratioSettings struct {
 // settingsOf checks and returns the settings of a config.
 func settingsOf(c Config) (ratioSettings, error) {
 	if own, ok := c.(ratioSettings); ok {
-		return own, own.Check()
+		return own, own.check()
 	}
 	own, err := checked[RatioConfig](c)
 	return ratioSettings{RatioConfig: own}, err
@@ -53,11 +64,9 @@ func Default() Config {
 	return ratioSettings{c, true}
 }
 
-// Name implements [Config].
-func (RatioConfig) Name() string { return "ratio" }
+func (RatioConfig) name() string { return "ratio" }
 
-// Fields implements [Config].
-func (c RatioConfig) Fields() []Field {
+func (c RatioConfig) fields() []Field {
 	return []Field{
 		{Name: "Percent", Value: c.Percent, Low: 0.0001, High: 1000, Decimals: 4},
 		{Name: "MinPerSecond", Value: c.MinPerSecond, Low: 0, High: 1e6, Decimals: 4},
@@ -68,13 +77,12 @@ func (c RatioConfig) Fields() []Field {
 	}
 }
 
-// Check implements [Config].
-func (c RatioConfig) Check() error {
-	fields := c.Fields()
+func (c RatioConfig) check() error {
+	fields := c.fields()
 	if c.HedgeCost == 0 { // otherwise a bad TimeoutCost would be reported twice
 		fields = slices.DeleteFunc(fields, func(f Field) bool { return f.Name == "HedgeCost" })
 	}
-	return check(fields)
+	return checkFields(fields)
 }
 
 func (c RatioConfig) budget() Reloadable { return ratioSettings{RatioConfig: c}.budget() }

@@ -6,18 +6,21 @@ package balance
 import "time"
 
 // RefundConfig is a [budget.RefundConfig].
-type RefundConfig struct{ Capacity, RetryCost, TimeoutCost, Success float64 }
+type RefundConfig struct {
+	Capacity    float64 // of the bucket, which starts full. 1 to 1,000,000
+	RetryCost   float64 // of an extra attempt, except after a timeout. 0.001 to Capacity
+	TimeoutCost float64 // of an extra attempt after a timeout. 0.001 to Capacity
+	Success     float64 // earned by a call that succeeds at once. 0 to Capacity
+}
 
 // DefaultRefund returns 500, 5, 10 and 1: the numbers of the AWS SDKs.
 func DefaultRefund() RefundConfig {
 	return RefundConfig{Capacity: 500, RetryCost: 5, TimeoutCost: 10, Success: 1}
 }
 
-// Name implements [Config].
-func (RefundConfig) Name() string { return "refund" }
+func (RefundConfig) name() string { return "refund" }
 
-// Fields implements [Config].
-func (c RefundConfig) Fields() []Field {
+func (c RefundConfig) fields() []Field {
 	capacity := Field{Name: "Capacity", Value: c.Capacity, Low: 1, High: 1e6, Decimals: 3}
 	most := c.Capacity
 	if !(most >= capacity.Low && most <= capacity.High) {
@@ -31,8 +34,7 @@ func (c RefundConfig) Fields() []Field {
 	}
 }
 
-// Check implements [Config].
-func (c RefundConfig) Check() error { return check(c.Fields()) }
+func (c RefundConfig) check() error { return checkFields(c.fields()) }
 
 func (c RefundConfig) budget() Reloadable { return newRefund(c) }
 
@@ -71,7 +73,7 @@ func (b *refundBudget) Reload(_ time.Duration, c Config) error {
 }
 
 // Kind implements [Reloadable].
-func (*refundBudget) Kind() string { return RefundConfig{}.Name() }
+func (*refundBudget) Kind() string { return RefundConfig{}.name() }
 
 // Drain empties the bucket.
 func (b *refundBudget) Drain(time.Duration) {
@@ -99,14 +101,14 @@ func (b *refundBudget) Withdraw(now time.Duration, c Charge) (Permit, bool) {
 		return Permit{}, false
 	}
 	b.bucket.addTokens(-cost)
-	return Permit{Kind: c.Kind, Generation: b.generation, At: now, Cost: cost}, true
+	return Permit{Kind: c.Kind, generation: b.generation, at: now, Cost: cost}, true
 }
 
 // Return returns the cost, unless the config has changed since.
 func (b *refundBudget) Return(_ time.Duration, p Permit) {
 	b.bucket.mu.Lock()
 	defer b.bucket.mu.Unlock()
-	if p.Generation == b.generation {
+	if p.generation == b.generation {
 		b.bucket.addTokens(min(max(p.Cost, 0), b.bucket.capacity))
 	}
 }
@@ -129,14 +131,14 @@ func (b *refundBudget) Finish(_ time.Duration, e End) {
 	b.bucket.addTokens(milli(b.config.Success))
 }
 
-// Balance returns how many extra attempts of [KindFailure] the bucket pays for, with fractions.
+// Balance returns how many extra attempts of KindFailure the bucket pays for, with fractions.
 func (b *refundBudget) Balance(time.Duration) float64 {
 	b.bucket.mu.Lock()
 	defer b.bucket.mu.Unlock()
 	return float64(b.bucket.tokens) / float64(milli(b.config.RetryCost))
 }
 
-// Capacity returns how many extra attempts of [KindFailure] a full bucket pays for.
+// Capacity returns how many extra attempts of KindFailure a full bucket pays for.
 func (b *refundBudget) Capacity(time.Duration) float64 {
 	b.bucket.mu.Lock()
 	defer b.bucket.mu.Unlock()

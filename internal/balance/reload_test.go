@@ -177,7 +177,7 @@ func TestReloadRefusesWhatDoesNotFit(t *testing.T) {
 	for name, b := range reloadables(t) {
 		before := b.Balance(t0)
 		for _, c := range append(configs(), RatioConfig{}, ThrottleConfig{}, ConcurrentConfig{}, RefundConfig{}, nil) {
-			if c != nil && c.Name() == name && c.Check() == nil {
+			if c != nil && c.name() == name && c.check() == nil {
 				continue
 			}
 			if b.Reload(t0, c) == nil {

@@ -10,23 +10,23 @@ import (
 
 // ThrottleConfig is a [budget.ThrottleConfig].
 type ThrottleConfig struct {
-	MaxTokens  int
+	// MaxTokens is the capacity of the bucket, which starts full. 1 to 1000 (gRFC A6).
+	MaxTokens int
+	// TokenRatio is the number of tokens that a successful call adds. At least 0.001, and finite; decimals after the third are
+	// dropped, as in gRFC A6: 0.5466 is 0.546.
 	TokenRatio float64
 }
 
-// Name implements [Config].
-func (ThrottleConfig) Name() string { return "throttle" }
+func (ThrottleConfig) name() string { return "throttle" }
 
-// Fields implements [Config].
-func (c ThrottleConfig) Fields() []Field {
+func (c ThrottleConfig) fields() []Field {
 	return []Field{
 		{Name: "MaxTokens", Value: float64(c.MaxTokens), Low: 1, High: 1000},
 		{Name: "TokenRatio", Value: c.TokenRatio, Low: 0.001, High: math.MaxFloat64, Decimals: -1},
 	}
 }
 
-// Check implements [Config].
-func (c ThrottleConfig) Check() error { return check(c.Fields()) }
+func (c ThrottleConfig) check() error { return checkFields(c.fields()) }
 
 func (c ThrottleConfig) budget() Reloadable { return newThrottle(c) }
 
@@ -75,7 +75,7 @@ func (t *throttleBudget) Reload(_ time.Duration, c Config) error {
 }
 
 // Kind implements [Reloadable].
-func (*throttleBudget) Kind() string { return ThrottleConfig{}.Name() }
+func (*throttleBudget) Kind() string { return ThrottleConfig{}.name() }
 
 // Drain leaves at most half of the tokens, with which nothing is granted.
 func (t *throttleBudget) Drain(time.Duration) {
@@ -100,7 +100,7 @@ func (t *throttleBudget) Withdraw(now time.Duration, c Charge) (Permit, bool) {
 		t.denied.Add(1)
 		return Permit{}, false
 	}
-	return Permit{Kind: c.Kind, At: now}, true
+	return Permit{Kind: c.Kind, at: now}, true
 }
 
 // Settle only counts.

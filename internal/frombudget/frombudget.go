@@ -1,7 +1,7 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package frombudget has the engine's form of budgets and of their configs.
+// Package frombudget has the engine's form of budgets.
 package frombudget
 
 import (
@@ -11,24 +11,6 @@ import (
 	"github.com/stagger-go/stagger/internal/balance"
 	"github.com/stagger-go/stagger/internal/clock"
 )
-
-// Config returns the engine's config, or nil for a pointer.
-func Config(c budget.Config) balance.Config {
-	switch c := c.(type) {
-	case nil:
-		return balance.Default()
-	case budget.RatioConfig:
-		return balance.RatioConfig(c)
-	case budget.ThrottleConfig:
-		return balance.ThrottleConfig(c)
-	case budget.ConcurrentConfig:
-		return balance.ConcurrentConfig(c)
-	case budget.RefundConfig:
-		return balance.RefundConfig(c)
-	default:
-		return nil
-	}
-}
 
 // Budget returns the engine's budget: the inner one for a budget of package budget, or one that calls the methods of a user's
 // budget.
@@ -67,22 +49,17 @@ func (f foreign) Finish(now time.Duration, e balance.End) {
 
 // Withdraw implements [balance.Budget].
 func (f foreign) Withdraw(now time.Duration, c balance.Charge) (balance.Permit, bool) {
-	p, ok := f.budget.Withdraw(clock.Time(now), budget.Charge(c))
-	return balance.Permit(p), ok
+	return f.budget.Withdraw(clock.Time(now), c)
 }
 
 // Return implements [balance.Budget].
 func (f foreign) Return(now time.Duration, p balance.Permit) {
-	f.budget.Settle(clock.Time(now), budget.Permit(p), budget.OutcomeUnsent)
+	f.budget.Return(clock.Time(now), p)
 }
 
 // Settle implements [balance.Budget].
 func (f foreign) Settle(now time.Duration, p balance.Permit, helped bool) {
-	outcome := budget.OutcomeFailed
-	if helped {
-		outcome = budget.OutcomeHelped
-	}
-	f.budget.Settle(clock.Time(now), budget.Permit(p), outcome)
+	f.budget.Settle(clock.Time(now), p, helped)
 }
 
 // Balance implements [balance.Budget].

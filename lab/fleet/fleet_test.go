@@ -189,17 +189,17 @@ func (w *world) call(b budget.Budget, into *figures) {
 	var f figures
 	end := budget.EventCallFailed
 	b.Observe(time.Now(), budget.EventCallStarted)
-	outcome := budget.OutcomeFailed
+	helped := false
 	var permit budget.Permit
 	for n := 1; ; n++ {
 		f.requests++
 		time.Sleep(answersIn)
 		failed := w.fails()
 		if !failed {
-			outcome, end, f.succeeded = budget.OutcomeHelped, budget.EventCallRecovered, 1
+			helped, end, f.succeeded = true, budget.EventCallRecovered, 1
 		}
 		if n > 1 {
-			b.Settle(time.Now(), permit, outcome)
+			b.Settle(time.Now(), permit, helped)
 		}
 		if !failed {
 			break

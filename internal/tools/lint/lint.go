@@ -24,7 +24,6 @@ import (
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/defaults"
 	"github.com/stagger-go/stagger/internal/document"
-	"github.com/stagger-go/stagger/internal/frombudget"
 	"github.com/stagger-go/stagger/internal/lookup"
 	"github.com/stagger-go/stagger/internal/tried"
 	"github.com/stagger-go/stagger/policy"
@@ -159,7 +158,7 @@ func (l *linter) lintReserve(path string, r *policy.RetrySpec) {
 		if own.Name != r.Budget || !ok || r.PerAttemptTimeout <= 0 {
 			continue
 		}
-		b, err := balance.New(frombudget.Config(ratio))
+		b, err := balance.New(ratio)
 		if err != nil {
 			return // which is an error in the file
 		}

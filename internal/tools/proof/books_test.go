@@ -164,8 +164,13 @@ func (l *ledger) Withdraw(now time.Time, c budget.Charge) (budget.Permit, bool) 
 	return budget.Permit{Cost: l.permits}, true
 }
 
-func (l *ledger) Settle(now time.Time, p budget.Permit, o budget.Outcome) {
-	l.Budget.Settle(now, l.take(p), o)
+func (l *ledger) Settle(now time.Time, p budget.Permit, helped bool) {
+	l.Budget.Settle(now, l.take(p), helped)
+	l.at(atBudget, false)
+}
+
+func (l *ledger) Return(now time.Time, p budget.Permit) {
+	l.Budget.Return(now, l.take(p))
 	l.at(atBudget, false)
 }
 

@@ -4,6 +4,7 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -13,7 +14,6 @@ import (
 	"github.com/stagger-go/stagger/internal/balance"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/defaults"
-	"github.com/stagger-go/stagger/internal/frombudget"
 	"github.com/stagger-go/stagger/internal/latency"
 	"github.com/stagger-go/stagger/internal/methods"
 	"github.com/stagger-go/stagger/policy"
@@ -200,7 +200,7 @@ func (r *retriers) budgetsFor(p *decision.Policy, target, method string) (*budge
 		key.service, _, _ = strings.Cut(strings.TrimPrefix(method, "/"), "/")
 	}
 	if r.budgets[key] == nil {
-		config := frombudget.Config(spec.Config)
+		config := cmp.Or(spec.Config, balance.Default())
 		if _, err := balance.New(config); err != nil {
 			return nil, fmt.Errorf("sim: budget %q: %w", name, err)
 		}
