@@ -265,7 +265,7 @@ func Steps() []Step {
 		{"May another attempt help after this outcome?", policy.ReasonNonRetryable},
 		{"Has the application seen no part of the attempt?", policy.ReasonCommitted},
 		{"Is an attempt left?", policy.ReasonAttemptsExhausted},
-		{"Does the server allow it, with a delay of at most maxPushback?", policy.ReasonPushbackStop},
+		{"Does the server allow it, after at most maxPushback?", policy.ReasonPushbackStop},
 		{"Is the method idempotent?", policy.ReasonNotIdempotent},
 		{"Has the newest attempt failed?", policy.ReasonFollowed},
 		{"Is no upstream caller retrying this request?", policy.ReasonChainStop},

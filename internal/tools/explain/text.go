@@ -44,9 +44,9 @@ func (a *Answer) Text() string {
 			if s.No == a.Events[n-1].Decision.Reason {
 				said = "NO"
 			}
-			fmt.Fprintf(&b, "  %-9s  %-75s %s\n", said, s.Question, s.No)
+			fmt.Fprintf(&b, "  %-3s  %-18s  %s\n", said, s.No, s.Question)
 			if said == "NO" {
-				said = "not asked"
+				said = "–"
 			}
 		}
 	}

@@ -30,8 +30,8 @@ func Command() *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "demo",
-		Short: "Play a bad day against four clients: no retries, two usual kinds of retries, stagger",
-		Long: `Play a bad day against four clients: no retries, two usual kinds of retries, stagger.
+		Short: "Run a bad day for five clients: no retries, a loop, gRPC's own retries, stagger",
+		Long: `Run a bad day for five clients: no retries, a loop, gRPC's own retries, stagger.
 
 The clients make the same calls at the same times, each to its own four backends, in
 virtual time: clients and servers are a model, the interceptor's own code decides.
@@ -77,19 +77,23 @@ func playDay(ctx context.Context, set *policy.Set, seed uint64) (*sim.Result, er
 	return day.Run(ctx, sim.Options{Seed: seed})
 }
 
-const about = `Four clients make the same calls (seed %d), each to %d backends of its own that serve %.0f requests/s
-together. Normal load is %.0f %% of that. 2 %% of the calls create an order, the others read one.
+const about = `Five clients make the same calls (seed %d), each to %d backends of its own that
+serve %.0f requests/s together. Normal load is %.0f %% of that. 2 %% of the calls
+create an order, the others read one.
 
-  no retries   one attempt a call
-  retry loop   4 attempts of 200 ms, one right after the other
-  exponential  4 attempts of 200 ms, after 100, 200 and 400 ms, no jitter, no budget
-  stagger      retry.yaml: jitter, a budget, a slow attempt goes on in parallel with the next one
+  no retries  one attempt a call
+  retry loop  4 attempts of 200 ms, one right after the other
+  gRPC        its own retries: 4 attempts, after 100, 200 and 400 ms ± 20 %%
+  gRPC 100/1  the same with a retryThrottling of 100 tokens, ratio 1
+  stagger     retry.yaml: jitter, a budget, hedges for slow attempts
 
 `
 
-const troublesNote = `requests: arrivals at the servers. pulse: 1.5 times the capacity, until 99 % of the calls of
-250 ms succeed again. CreateOrder isn't declared idempotent: stagger repeats it only if no server
-can have seen it; the others may create an order twice.
+const troublesNote = `requests: arrivals at the servers. pulse: 1.5 times the capacity, until 99 % of
+the calls of 250 ms succeed again. CreateOrder isn't declared idempotent:
+stagger retries it only if no server can have seen it. The others may create an
+order twice. gRPC wins the blip, and pays with four requests for each call in
+the outage. gRPC 100/1 sends least in the outage, and pays with the blip.
 
 `
 
@@ -101,7 +105,7 @@ func showDay(ctx context.Context, set *policy.Set, seed uint64, out io.Writer) e
 	}
 	s := &r.Scenario.Services[0]
 	printf(out, about, r.Seed, s.Backends, s.Capacity(), 100*r.Scenario.Phases[0].Load)
-	t := report.Table{Title: "Four troubles, four clients", Columns: []string{
+	t := report.Table{Title: "Four troubles, five clients", Columns: []string{
 		"client", "blip:\nsuccess %", "one of four fails:\nsuccess %", "outage: requests\nfor each call",
 		"pulse: back to\nnormal after, s", "requests for\neach CreateOrder",
 	}}
@@ -114,7 +118,7 @@ func showDay(ctx context.Context, set *policy.Set, seed uint64, out io.Writer) e
 		})
 	}
 	printf(out, "%s\n%s", terminal.Table(t, terminal.StyleOf(out), stagger), troublesNote)
-	simulate.Write(out, r)
+	simulate.Write(out, terminal.StyleOf(out), r)
 	return nil
 }
 

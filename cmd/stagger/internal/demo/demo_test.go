@@ -35,7 +35,7 @@ func TestDay(t *testing.T) {
 				got[p.Name+", requests in "+label] = sim.Ratio(in.requests, in.calls)
 			}
 			got[p.Name+", requests for each CreateOrder"] = p.Fleets[0].ByCall[1].PerCall
-			if recovered := p.Fleets[0].Recovery.State == sim.RecoveryReturned; recovered != (i == 0 || i == 3) {
+			if recovered := p.Fleets[0].Recovery.State == sim.RecoveryReturned; recovered != (i != 1) {
 				t.Errorf("%s: recovered %v", p.Name, p.Fleets[0].Recovery)
 			}
 		}
@@ -44,7 +44,9 @@ func TestDay(t *testing.T) {
 			"no retries, requests in outage":            {1, 1},
 			"retry loop, requests in outage":            {3.9, 4.1},
 			"retry loop, after the pulse":               {0, 0.1},
-			"exponential, after the pulse":              {0, 0.1},
+			"gRPC, after the pulse":                     {0.6, 1},
+			"gRPC, requests in outage":                  {3.5, 4},
+			"gRPC 100/1, requests in outage":            {1, 1.1},
 			"retry loop, requests for each CreateOrder": {1.3, 4},
 			"stagger, blip":                             {0.7, 1},
 			"stagger, one of four":                      {0.97, 1},
@@ -62,8 +64,8 @@ func TestDayIsShown(t *testing.T) {
 	t.Parallel()
 	var text bytes.Buffer
 	must.Do(t, showDay(t.Context(), must.Get(policy.Parse(orders.File, orders.Policy))(t), 1, &text))
-	for _, name := range []string{"no retries", "retry loop", "exponential", stagger} {
-		if tables, charts := strings.Count(text.String(), "│ "+name), strings.Count(text.String(), "\n"+name+": requests"); tables != 3 || charts != 1 {
+	for _, name := range []string{"no retries", "retry loop", "gRPC 100/1", stagger} {
+		if tables, charts := strings.Count(text.String(), "│ "+name+" "), strings.Count(text.String(), "\n"+name+": requests"); tables != 3 || charts != 1 {
 			t.Errorf("%q stands in %d tables and over %d charts; want 3 and 1", name, tables, charts)
 		}
 	}

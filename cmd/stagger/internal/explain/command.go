@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -32,8 +33,9 @@ budget refuses; with --slow-everywhere, the target's other calls are also slow.
 With --reason, explain a reason by its name in errors, logs and metrics, and what to do.
 
 METHOD is a full name, with or without gRPC's leading slash. If its .proto declares it
-idempotent, pass the API's descriptor sets with --descriptors. For "-", the policy file is
-read from the standard input.
+idempotent, pass the API's descriptor sets with --descriptors. A method that neither an
+entry nor a descriptor has is an error. For "-", the policy file is read from the
+standard input.
 
 With --all, show what the file does for every method of the API: whether its calls
 are retried, hedged or neither, how many attempts they may have, what declares the
@@ -169,14 +171,39 @@ func (o *options) explainOne(c *cobra.Command, file, method string) error {
 	if parts := strings.Split(o.Method, "/"); len(parts) != 3 || parts[1] == "" || parts[2] == "" {
 		return cli.UsageErrorf("method %q: must be a full name such as /acme.orders.v1.OrderService/GetOrder", method)
 	}
-	_, set, _, err := o.load(c, file)
+	known, set, _, err := o.load(c, file)
 	if err != nil {
+		return err
+	}
+	if err := checkMethod(o.Method, set, known); err != nil {
 		return err
 	}
 	o.MaxAttempts = set.Config().MaxAttemptsLimit
 	a := explain.Explain(set, o.Question, explain.Draw(o.seed))
 	_, err = io.WriteString(c.OutOrStdout(), a.Text())
 	return err
+}
+
+// checkMethod returns an error for a method that neither an entry nor the API has: most often a typing error.
+func checkMethod(method string, set *decision.Set, known cli.API) error {
+	var names []string // of methods
+	for _, p := range set.Policies() {
+		if !strings.HasSuffix(p.Name(), "/") {
+			names = append(names, p.Name())
+		}
+	}
+	missing := set.Lookup(method) == nil
+	for _, s := range known.Services() {
+		service := "/" + string(s.FullName()) + "/"
+		missing = missing || strings.HasPrefix(method, service)
+		for _, m := range cli.Methods(s) {
+			names = append(names, service+m)
+		}
+	}
+	if !missing || slices.Contains(names, method) {
+		return nil
+	}
+	return fmt.Errorf("%s: no entry and no descriptor has this method%s", method, suggestion(method, names))
 }
 
 func explainReason(c *cobra.Command, name string) error {

@@ -45,10 +45,26 @@ func TestDescriptors(t *testing.T) {
 	}{
 		{[]string{orders, cancel}, "safe      no: nothing declares it idempotent\n"},
 		{[]string{orders, cancel, "--descriptors", image}, "safe      yes: idempotency_level is IDEMPOTENT\n"},
-		{[]string{"-", "acme.parcels.v1.ParcelService/GetParcel"}, "no entry names it, its service or everything: one attempt\n"},
+		{[]string{"-", cancel, "--descriptors", image}, "no entry names it, its service or everything: one attempt\n"},
 	} {
 		if got, err := run(t, "{}", one.args...); err != nil || !strings.Contains(got, one.want) {
 			t.Errorf("%q: %v: no %q in\n%s", one.args, err, one.want, got)
+		}
+	}
+}
+
+// A method that neither an entry nor a descriptor has is an error, and most often a typing error.
+func TestUnknownMethod(t *testing.T) {
+	t.Parallel()
+	const named = "methodConfig: [{name: [{service: a.B, method: GetOrder}]}]"
+	for _, row := range [][]string{
+		{"{}", ": no entry and no descriptor has this method", "-", "a.B/GetOrder"},
+		{named, "/a.B/GetOrdr: no entry and no descriptor has this method; did you mean /a.B/GetOrder?", "-", "a.B/GetOrdr"},
+		{"{}", "; did you mean " + cancel + "?", "-", cancel + "s", "--descriptors", image},
+		{"methodConfig: [{name: [{}]}]", "; did you mean " + cancel + "?", "-", cancel + "s", "--descriptors", image},
+	} {
+		if got, err := run(t, row[0], row[2:]...); err == nil || !strings.HasSuffix(err.Error(), row[1]) || got != "" {
+			t.Errorf("%q: %v, and %q; want an error that ends with %q", row, err, got, row[1])
 		}
 	}
 }

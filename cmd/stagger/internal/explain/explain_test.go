@@ -157,7 +157,7 @@ methodConfig:
 	got := answered(explain.Explain(decision.Compile(set), explain.Question{MaxAttempts: defaults.MaxAttempts, Method: method, Code: codes.Unavailable}, []float64{0.5, 0.5}))
 	for _, want := range []string{
 		"entry     /acme.orders.v1.OrderService/, which names its service\n", "safe      no: nothing declares it idempotent\n",
-		"budget    none\n", "no other attempt", "NO         Is the method idempotent?",
+		"budget    none\n", "no other attempt", "\n  NO   not_idempotent      Is the method idempotent?\n",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)

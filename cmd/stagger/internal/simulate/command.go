@@ -20,6 +20,7 @@ import (
 	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
 	"github.com/stagger-go/stagger/examples/simulate"
 	"github.com/stagger-go/stagger/internal/tools/report"
+	"github.com/stagger-go/stagger/internal/tools/report/terminal"
 	"github.com/stagger-go/stagger/internal/tools/sim"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -104,7 +105,7 @@ func (o *options) run(ctx context.Context, out, errs io.Writer) error {
 		return cli.WriteJSON(out, r)
 	}
 	var text strings.Builder
-	Write(&text, r)
+	Write(&text, terminal.StyleOf(out), r)
 	_, err = io.WriteString(out, text.String())
 	return err
 }
@@ -164,6 +165,6 @@ func list(w io.Writer) error {
 		}
 		t.Rows = append(t.Rows, []string{name, s.Title})
 	}
-	_, err := fmt.Fprintln(w, render(t))
+	_, err := fmt.Fprintln(w, render(terminal.StyleOf(w), t))
 	return err
 }

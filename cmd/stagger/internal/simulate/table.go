@@ -18,7 +18,7 @@ import (
 )
 
 // Write prints tables and small charts of a result.
-func Write(w io.Writer, r *sim.Result) {
+func Write(w io.Writer, style terminal.Style, r *sim.Result) {
 	s := r.Scenario
 	printf(w, "%s\n", s.Title)
 	if s.About != "" {
@@ -26,26 +26,28 @@ func Write(w io.Writer, r *sim.Result) {
 			printf(w, "%s\n", strings.TrimSpace(line))
 		}
 	}
-	printf(w, "\n%s\n", render(fleetTable(r)))
-	printf(w, "%s\n\n%s\n%s\n", legend, render(serviceTable(r)), serviceLegend)
+	printf(w, "\n%s\n", render(style, fleetTable(r)))
+	printf(w, "%s\n\n%s\n%s\n", legend, render(style, serviceTable(r)), serviceLegend)
 	for i := range r.Runs {
 		for k := range s.Services {
-			chart(w, r, i, k)
+			chart(w, style, r, i, k)
 		}
 	}
 }
 
-const width = 100
+const width = 80
 
-const legend = `requests: attempts of a call, without those of services. time to recover: after the trouble. p50, p99, p999: of
-all calls, failed ones included. why: what kept the failed calls from another attempt.`
+const legend = `OK: calls that succeed. per call: attempts, without those of services. to
+recover: after the trouble. p50, p99, p999: of all calls, including failed ones.
+why: what kept the failed calls from another attempt.`
 
-const serviceLegend = `per call: requests for each call of a user. peak: in 200 ms. wasted: part of the work done for callers that had left.`
+const serviceLegend = `per call: requests for each call of a user. peak: in 200 ms. wasted: part of the
+work done for callers that had left.`
 
-const chartColumns = 80
+const chartColumns = 72
 
 // chart draws the arrivals at a service over time against its capacity.
-func chart(w io.Writer, r *sim.Result, run, service int) {
+func chart(w io.Writer, style terminal.Style, r *sim.Result, run, service int) {
 	p := &r.Runs[run]
 	s := &p.Services[service]
 	if len(s.Arrivals) < 2 {
@@ -55,14 +57,14 @@ func chart(w io.Writer, r *sim.Result, run, service int) {
 	for i, n := range s.Arrivals {
 		arrivals[i] = float64(n) / r.Bucket.Seconds()
 	}
-	printf(w, "\n%s: requests per second at %s, and its capacity (┄), over %v\n%s\n", p.Name, s.Name, r.Scenario.Length(),
-		terminal.Chart(arrivals, r.Scenario.Services[service].Capacity(), chartColumns, terminal.StyleOf(w), run))
+	printf(w, "\n%s: requests/s at %s and its capacity ┄ over %v\n%s\n", p.Name, s.Name, r.Scenario.Length(),
+		terminal.Chart(arrivals, r.Scenario.Services[service].Capacity(), chartColumns, style, run))
 }
 
 // render returns a table without its title.
-func render(t report.Table) string {
+func render(style terminal.Style, t report.Table) string {
 	t.Title = ""
-	return terminal.Table(t, terminal.Style{}, "")
+	return terminal.Table(t, terminal.Style{Columns: style.Columns}, "")
 }
 
 func printf(w io.Writer, format string, values ...any) { _, _ = fmt.Fprintf(w, format, values...) }
@@ -76,7 +78,7 @@ func fleetTable(r *sim.Result) report.Table {
 	if several {
 		t.Columns = append(t.Columns, "fleet")
 	}
-	t.Columns = append(t.Columns, "success %", "requests", "time to recover, s", "p50 ms", "p99 ms", "p999 ms", "why")
+	t.Columns = append(t.Columns, "OK %", "per call", "to recover, s", "p50 ms", "p99 ms", "p999 ms", "why")
 	for _, p := range r.Runs {
 		for _, f := range p.Fleets {
 			row := []string{p.Name}

@@ -29,13 +29,20 @@ func Is(w io.Writer) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// Style is the colours of a text; the zero Style has none.
-type Style struct{ Colours bool }
+// Style is the form of a text. The zero Style has no colours, and lines of any length.
+type Style struct {
+	Colours bool
+	Columns int // of the terminal; 0 is any number
+}
 
-// StyleOf returns the style for a writer: with colours if that is a terminal, unless NO_COLOR is set (https://no-color.org)
-// or TERM is dumb.
-func StyleOf(w io.Writer) Style {
-	return Style{Is(w) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"}
+// StyleOf returns the style for a writer: with its columns if that is a terminal, and with colours unless NO_COLOR is set
+// (https://no-color.org) or TERM is dumb.
+func StyleOf(w io.Writer) (s Style) {
+	if f, ok := w.(*os.File); ok {
+		s.Columns, _, _ = term.GetSize(int(f.Fd())) // 0 if it isn't a terminal
+	}
+	s.Colours = Is(w) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+	return s
 }
 
 // Error marks errors, and things that are not done.
@@ -131,14 +138,25 @@ func (p *Progress) Clear() {
 }
 
 const (
-	widestColumn  = 60 // characters; longer cells have several lines
-	longestFigure = 20
+	widestColumn    = 60 // characters; longer cells have several lines
+	narrowestColumn = 4
+	longestFigure   = 20
 )
 
 // Table returns a table for a terminal. Columns of figures are aligned right. The row whose first cell is highlighted has
-// the style's colour; "" is none.
+// the style's colour; "" is none. If the table is wider than the terminal, cells of several words get more lines.
 func Table(from report.Table, s Style, highlighted string) string {
-	t := newTable(from)
+	widest := widestColumn
+	text := render(from, s, highlighted, widest)
+	for s.Columns > 0 && widest > narrowestColumn && utf8.RuneCountInString(text[:strings.IndexByte(text, '\n')]) > s.Columns {
+		widest--
+		text = render(from, s, highlighted, widest)
+	}
+	return text
+}
+
+func render(from report.Table, s Style, highlighted string, widest int) string {
+	t := newTable(from, widest)
 	t.SetStyle(table.StyleLight)
 	t.Style().Format.Header = text.FormatDefault
 	t.Style().Title.Format = text.FormatDefault
@@ -160,7 +178,7 @@ func Table(from report.Table, s Style, highlighted string) string {
 
 // Markdown returns a table for a page, without its title.
 func Markdown(from report.Table) string {
-	t := newTable(from)
+	t := newTable(from, widestColumn)
 	for _, row := range from.Rows {
 		cells := make(table.Row, len(row))
 		for i, cell := range row {
@@ -171,13 +189,16 @@ func Markdown(from report.Table) string {
 	return t.RenderMarkdown()
 }
 
-func newTable(from report.Table) table.Writer {
+func newTable(from report.Table, widest int) table.Writer {
 	t := table.NewWriter()
 	header := make(table.Row, len(from.Columns))
 	columns := make([]table.ColumnConfig, len(from.Columns))
 	for i, name := range from.Columns {
 		header[i] = name
-		columns[i] = table.ColumnConfig{Number: i + 1, WidthMax: widestColumn, WidthMaxEnforcer: Wrap}
+		columns[i] = table.ColumnConfig{Number: i + 1, WidthMax: max(widest, longestWord(name)), WidthMaxEnforcer: Wrap}
+		for _, row := range from.Rows {
+			columns[i].WidthMax = max(columns[i].WidthMax, longestWord(row[i]))
+		}
 		if figures(from.Rows, i) {
 			columns[i].Align, columns[i].AlignHeader = text.AlignRight, text.AlignRight
 		}
@@ -201,10 +222,18 @@ func figures(rows [][]string, column int) bool {
 
 // Wrap breaks lines longer than width, only between words.
 func Wrap(cell string, width int) string {
-	for word := range strings.FieldsSeq(cell) {
-		width = max(width, utf8.RuneCountInString(word))
+	lines := strings.Split(text.WrapSoft(cell, max(width, longestWord(cell))), "\n")
+	for i, line := range lines {
+		lines[i] = strings.TrimRight(line, " ")
 	}
-	return text.WrapSoft(cell, width)
+	return strings.Join(lines, "\n")
+}
+
+func longestWord(cell string) (longest int) {
+	for word := range strings.FieldsSeq(text.StripEscape(cell)) {
+		longest = max(longest, utf8.RuneCountInString(word))
+	}
+	return longest
 }
 
 // WriteInto puts tables, in Markdown, between the lines "<!-- NAME -->" and "<!-- /NAME -->" of a page.

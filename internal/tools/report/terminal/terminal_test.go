@@ -131,6 +131,12 @@ func TestTable(t *testing.T) {
 	if got := Table(from, Style{Colours: true}, "stagger"); !strings.Contains(got, "\x1b[32mstagger\x1b[0m") || strings.Contains(got, "\x1b[32mnone") {
 		t.Errorf("want stagger to stand out:\n%q", got)
 	}
+	narrow := Table(from, Style{Columns: 42}, "")
+	for line := range strings.Lines(narrow) {
+		if n := len([]rune(strings.TrimSpace(line))); n > 42 || !strings.Contains(narrow, "│ many  ") {
+			t.Errorf("%d columns; want the words of the last column broken into 42:\n%s", n, narrow)
+		}
+	}
 	const markdown = "| client | success<br/>% | time to<br/>recover, s | why |\n" +
 		"| --- | ---:| ---:| --- |\n" +
 		"| none | 7.25 | never | many calls fail |\n" +
