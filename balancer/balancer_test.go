@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -17,7 +16,6 @@ import (
 	_ "google.golang.org/grpc/balancer/leastrequest" // the policy least_request_experimental
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
 
@@ -222,40 +220,7 @@ func TestChannelLeavesIdle(t *testing.T) {
 	})
 }
 
-func TestConfigIsRefused(t *testing.T) {
-	t.Parallel()
-	conn, err := grpc.NewClient("passthrough:///orders", grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithDefaultServiceConfig(`{"loadBalancingConfig": [{"stagger_retry_elsewhere": {}}]}`))
-	if err == nil {
-		_ = conn.Close()
-		t.Fatal("no error")
-	}
-	if want := `policy "stagger_retry_elsewhere": childPolicy is missing; want {"childPolicy": [{"round_robin": {}}]}`; !strings.Contains(err.Error(), want) {
-		t.Errorf("error %v, want %q in it", err, want)
-	}
-}
-
 var around = lbtest.Count(balancer.Name)
-
-// A policy around this one, such as outlier detection, observes one pick per attempt, with the attempt's result.
-func TestPolicyAroundSeesAttemptsOnly(t *testing.T) {
-	config := fmt.Sprintf(`{"loadBalancingConfig": [{"counted_%s": {"childPolicy": [{"least_request_experimental": {}}]}}]}`, balancer.Name)
-	play(t, 4, config, func(t *testing.T, b *lbtest.Backends) {
-		failAt(b, all...)
-		read := func() []int64 {
-			return []int64{around.Picked.Load(), around.Done.Load(), around.Failed.Load(), around.Twice.Load()}
-		}
-		before := read()
-		for range 50 {
-			_ = call(t.Context(), b)
-		}
-		for i, want := range []int64{200, 200, 200, 0} {
-			if got := read()[i] - before[i]; got != want {
-				t.Errorf("%d %s, want %d", got, []string{"picks", "done", "failed", "again"}[i], want)
-			}
-		}
-	}, retrying(4))
-}
 
 var counted = map[string]*lbtest.Picks{
 	"round_robin":                lbtest.Count("round_robin"),

@@ -6,7 +6,6 @@ package balancer
 import (
 	"context"
 	"fmt"
-	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -87,20 +86,4 @@ func TestNewContext(t *testing.T) {
 		}
 		wg.Wait()
 	})
-}
-
-// Each context that is made from one of a type unknown to package context costs a goroutine, unless that type returns the Done
-// channel and the values of its parent.
-func TestNewContextStartsNoGoroutines(t *testing.T) {
-	parent, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	ctx := NewContext(parent)
-	before := runtime.NumGoroutine()
-	for range 100 {
-		_, cancel := context.WithCancel(ctx)
-		defer cancel()
-	}
-	if n := runtime.NumGoroutine() - before; n >= 100 {
-		t.Errorf("%d goroutines for 100 attempts, want none", n)
-	}
 }

@@ -234,7 +234,7 @@ func TestRedis_Permissions(t *testing.T) {
 	}
 }
 
-// link counts requests, and those on the stack of a call.
+// link counts requests.
 type link struct {
 	redis.Scripter
 
