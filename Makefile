@@ -226,7 +226,7 @@ generated: ## Check that the generated code, api.txt and go.work.sum are up to d
 .PHONY: bench
 bench: ## Run the benchmarks COUNT times (10), summed up by benchstat
 	@mkdir -p .tmp
-	@$(OFF) go test -run '^$$' -bench '$(BENCH)' -benchmem -count=$(COUNT) ./balancer/ ./internal/balance/ ./interceptor/ | tee .tmp/bench.txt
+	@$(OFF) go test -run '^$$' -bench '$(BENCH)' -benchmem -count=$(COUNT) ./interceptor/ | tee .tmp/bench.txt
 	@$(TOOL) benchstat .tmp/bench.txt
 
 .PHONY: fuzz

@@ -5,12 +5,8 @@ package interceptor_test
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"io"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc"
@@ -19,7 +15,6 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -111,47 +106,12 @@ func TestClassifier_CancelledAfterNotYet(t *testing.T) {
 	}, says(interceptor.VerdictRetry, &asked))
 }
 
-// An error without a status comes from an inner interceptor; nothing follows it, unless the
-// classifier knows it.
-func TestClassifier_NoStatus(t *testing.T) {
-	for name, row := range map[string]struct {
-		verdict  interceptor.Verdict
-		attempts int
-	}{"not known": {interceptor.VerdictByCode, 1}, "known": {interceptor.VerdictRetry, 4}} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				asked, attempts, own := 0, 0, errors.New("no token")
-				unary := mustNew(t, mustSet(t, config(plain())), quiet, says(row.verdict, &asked)).Unary()
-				err := unary(t.Context(), get, nil, nil, nil, func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error {
-					attempts++
-					return own
-				})
-				if !errors.Is(err, own) || attempts != row.attempts || asked != row.attempts {
-					t.Errorf("%v after %d attempts, asked %d times; want %d", err, attempts, asked, row.attempts)
-				}
-			})
-		})
-	}
-}
-
 func TestClassifier_OneAttempt(t *testing.T) {
 	asked := 0
 	play(t, policy.Config{}, func(t *testing.T, s scene) {
 		s.On(get, text("not yet"))
 		if got, err := s.call(t.Context(), get); got != "not yet" || err != nil || asked != 0 {
 			t.Errorf("%q, %v, asked %d times", got, err, asked)
-		}
-	}, says(interceptor.VerdictRetry, &asked))
-}
-
-func TestClassifier_StreamMessages(t *testing.T) {
-	asked := 0
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, moves.Play(moves.Receive(1), say("not yet", "b")))
-		stream := s.open(t, t.Context(), serverStream)
-		send(t, stream, "list")
-		if got, err := receive(stream); fmt.Sprint(got) != "[not yet b]" || err != io.EOF || asked != 0 {
-			t.Errorf("%v, %v, asked %d times", got, err, asked)
 		}
 	}, says(interceptor.VerdictRetry, &asked))
 }

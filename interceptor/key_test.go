@@ -17,10 +17,7 @@ import (
 
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/defaults"
-	"github.com/stagger-go/stagger/internal/tools/moves"
-	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
-	"github.com/stagger-go/stagger/testserver"
 )
 
 // withKeys makes calls to CreateOrder send an idempotency key in x-order-key.
@@ -124,21 +121,6 @@ func TestKey_DeclaredUnsafe(t *testing.T) {
 	}
 }
 
-func TestKey_Streams(t *testing.T) {
-	play(t, withKeys(), func(t *testing.T, s scene) {
-		s.On(create, moves.Play(moves.Receive(1)).Then(down()), moves.Play(moves.Receive(0), say("made")))
-		stream := must.Get(s.conn.NewStream(t.Context(), clientStream, create))(t)
-		send(t, stream, "a")
-		_ = stream.CloseSend()
-		if got, _ := receive(stream); len(got) != 1 {
-			t.Errorf("received %v", got)
-		}
-		if two := strings.Fields(s.keys("x-order-key")); len(two) != 2 || two[0] != two[1] || len(two[0]) != 26 {
-			t.Errorf("keys %q", two)
-		}
-	})
-}
-
 func TestKey_Invalid(t *testing.T) {
 	play(t, withKeys(), func(t *testing.T, s scene) {
 		s.On(create, text("made"))
@@ -162,20 +144,6 @@ func TestKey_CallersMetadata(t *testing.T) {
 		}
 		if two := strings.Fields(s.keys("x-order-key")); len(two) != 2 || two[0] != two[1] || len(two[0]) != 26 {
 			t.Errorf("keys %q; an empty one is none", two)
-		}
-	})
-}
-
-func TestKey_Hedges(t *testing.T) {
-	c := hedged()
-	c.Methods[0].IdempotencyKey = "x-order-key"
-	play(t, c, func(t *testing.T, s scene) {
-		s.On(get, testserver.Hang(), text("second"))
-		if got, err := s.call(t.Context(), get); got != "second" || err != nil {
-			t.Errorf("%q, %v", got, err)
-		}
-		if two := strings.Fields(s.keys("x-order-key")); len(two) != 2 || two[0] != two[1] || len(two[0]) != 26 {
-			t.Errorf("keys %q", two)
 		}
 	})
 }

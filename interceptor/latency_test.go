@@ -32,30 +32,6 @@ func (s scene) train(t *testing.T, calls int, took func(i int) time.Duration) {
 	}
 }
 
-// hedgedAfter is when the second attempt of a call is sent that hangs.
-func (s scene) hedgedAfter(t *testing.T) time.Duration {
-	t.Helper()
-	s.On(get, testserver.Hang(), text("second"))
-	s.Reset()
-	must.Get(s.call(t.Context(), get))(t)
-	synctest.Wait()
-	attempts := s.Attempts()
-	return attempts[1].Time.Sub(attempts[0].Time)
-}
-
-func near(got, want time.Duration) bool { return got >= want*97/100 && got <= want*103/100 }
-
-func TestLatency_Follows(t *testing.T) {
-	play(t, byQuantile(), func(t *testing.T, s scene) {
-		s.train(t, 100, func(i int) time.Duration { return time.Duration(i*37%100+1) * ms }) // 1 to 100 ms, in no order
-		time.Sleep(time.Second)
-		s.train(t, 1, func(int) time.Duration { return ms })
-		if got := s.hedgedAfter(t); !near(got, 95*ms) {
-			t.Errorf("hedged after %v; want the 95th percentile, about 95ms", got)
-		}
-	})
-}
-
 // A hedge that wins cuts the first attempt short. Were only winners counted, the quantile would creep
 // down until every call is hedged.
 func TestLatency_HedgesDoNotPullItDown(t *testing.T) {

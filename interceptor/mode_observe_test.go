@@ -141,38 +141,6 @@ func (trailers) SetHeader(metadata.MD) error       { return nil }
 func (trailers) SendHeader(metadata.MD) error      { return nil }
 func (t trailers) SetTrailer(md metadata.MD) error { *t.kept = metadata.Join(*t.kept, md); return nil }
 
-// The program's own budget is not used: we can't make a second one like it.
-func TestObserve_GivenBudget(t *testing.T) {
-	own := new(purse)
-	play(t, observed(budgeted(reserve(1))), func(t *testing.T, s scene) {
-		s.On(get, restarting)
-		_, err := s.call(t.Context(), get)
-		if reasonOf(err) != policy.ReasonModeOff || own.started != 0 || len(own.asked) != 0 {
-			t.Errorf("%s; %d calls began, asked %v; want none", reasonOf(err), own.started, own.asked)
-		}
-		b := inUse(s.retrier)
-		if len(b) != 2 || b[1].Name != "orders" || !b[1].Shadow || b[1].Granted != 1 {
-			t.Errorf("%+v; want a shadow as the file describes the budget", b)
-		}
-	}, interceptor.WithBudget("orders", counted{own}))
-}
-
-// A shadow keeps its balance over reloads, with the new settings.
-func TestObserve_Reload(t *testing.T) {
-	refund := func(capacity float64) policy.Config {
-		return observed(budgeted(policy.BudgetSpec{Scope: policy.ScopeProcess, Config: budget.RefundConfig{Capacity: capacity, RetryCost: 5, TimeoutCost: 5}}))
-	}
-	play(t, refund(10), func(t *testing.T, s scene) {
-		s.On(get, restarting)
-		_, _ = s.call(t.Context(), get)
-		s.reload(t, refund(100))
-		want := interceptor.BudgetState{Name: "orders", Kind: "refund", Source: "policies", Shadow: true, State: budget.State{Balance: 10, Capacity: 20, Granted: 1}}
-		if got := inUse(s.retrier); len(got) != 1 || got[0] != want {
-			t.Errorf("%+v; want %+v", got, want)
-		}
-	})
-}
-
 // In a trial, existing retries continue: no warning asks to remove them.
 func TestObserve_BesideOtherRetries(t *testing.T) {
 	twice := func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {

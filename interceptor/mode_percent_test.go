@@ -8,12 +8,8 @@ import (
 	"slices"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
@@ -87,23 +83,6 @@ func TestPercent_Earns(t *testing.T) {
 	}
 }
 
-// A call whose policy comes with its connection's service config is drawn once.
-func TestPercent_ServiceConfig(t *testing.T) {
-	first := true
-	chance := interceptor.WithRandom(func() float64 {
-		defer func() { first = false }()
-		return map[bool]float64{true: 0.1, false: 0.9}[first]
-	})
-	half := mustSet(t, policy.Config{Percent: new(50.0)})
-	playLive(t, half, func(t *testing.T, s scene) {
-		s.On("*", down())
-		l := dialLive(t, s, retries("3", ""))
-		first = true
-		l.wants(t, "drawn", get, 3, policy.ReasonAttemptsExhausted)
-		l.wants(t, "not drawn", get, 1, policy.ReasonModeOff)
-	}, chance)
-}
-
 // The file's modes for all calls, or for a method, apply to calls with any policy.
 func TestMode_Sources(t *testing.T) {
 	of := mustPolicy(t, policy.Spec{Retry: new(plain()), Idempotency: policy.IdempotencyAssume})
@@ -162,19 +141,4 @@ func TestMode_SuccessAllocatesNothing(t *testing.T) {
 			t.Errorf("%v, %v %%: a call that succeeds at once allocates %v times; want 0", row.mode, row.percent, n)
 		}
 	}
-}
-
-// Calls of the interceptor alone are like those of a connection.
-func TestMode_WithoutConnection(t *testing.T) {
-	play(t, config(minutely()), func(t *testing.T, s scene) {
-		s.setModeAfter(t, time.Second, policy.ModeOff)
-		start := time.Now()
-		err := s.retrier.Unary()(t.Context(), get, nil, &emptypb.Empty{}, nil,
-			func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error {
-				return status.Error(codes.Unavailable, "down")
-			})
-		if reasonOf(err) != policy.ReasonModeOff || time.Since(start) != time.Second {
-			t.Errorf("%v, %s after %v; want mode_off after 1s", err, reasonOf(err), time.Since(start))
-		}
-	})
 }

@@ -93,32 +93,6 @@ func TestMode_CallsThatWait(t *testing.T) {
 	}
 }
 
-func TestMode_LaterCalls(t *testing.T) {
-	play(t, config(minutely()), func(t *testing.T, s scene) {
-		s.setMode(t, policy.ModeOff)
-		for _, row := range []struct {
-			step testserver.Step
-			code codes.Code
-			want policy.Reason
-		}{
-			{text("1"), codes.OK, ""},
-			{down(), codes.Unavailable, policy.ReasonModeOff},
-			{down().Pushback("-1"), codes.Unavailable, policy.ReasonPushbackStop},
-			{testserver.Fail(codes.NotFound), codes.NotFound, policy.ReasonNonRetryable},
-		} {
-			for _, kind := range []string{"unary", "stream"} {
-				s.On(get, row.step)
-				if err := s.once(t.Context(), kind, get); status.Code(err) != row.code || reasonOf(err) != row.want {
-					t.Errorf("%s: %v, %s; want %s, %s", kind, err, reasonOf(err), row.code, row.want)
-				}
-			}
-		}
-		if s.Count(get) != 8 || len(inUse(s.retrier)) != 0 {
-			t.Errorf("%d attempts, budgets %+v; want 8, and no balance that is earned or spent", s.Count(get), inUse(s.retrier))
-		}
-	})
-}
-
 func TestMode_Hedges(t *testing.T) {
 	for name, row := range map[string]struct {
 		after    time.Duration
@@ -201,21 +175,6 @@ func TestMode_Streams(t *testing.T) {
 	})
 }
 
-// A laxer mode holds for calls that begin after it.
-func TestMode_Laxer(t *testing.T) {
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.setMode(t, policy.ModeOff)
-		s.On(get, down().Delay(time.Second), down(), text("2"))
-		s.setModeAfter(t, 500*ms, policy.ModeEnforce)
-		if _, err := s.call(t.Context(), get); reasonOf(err) != policy.ReasonModeOff {
-			t.Errorf("a call that began in mode OFF: %v, %s", err, reasonOf(err))
-		}
-		if _, err := s.call(t.Context(), get); err != nil || s.Count(get) != 3 {
-			t.Errorf("a call after that: %v, %d attempts in all; want its second attempt's answer", err, s.Count(get))
-		}
-	})
-}
-
 // Other settings than retries still apply: timeout, message limits and idempotency key.
 func TestMode_OthersStay(t *testing.T) {
 	retry := minutely()
@@ -281,21 +240,4 @@ func TestMode_Reload(t *testing.T) {
 			})
 		})
 	}
-}
-
-// A policy that was made of the file's during a trial is followed when the trial is over.
-func TestMode_DerivedPolicy(t *testing.T) {
-	trial := config(minutely())
-	trial.Mode = policy.ModeObserve
-	play(t, trial, func(t *testing.T, s scene) {
-		derived := must.Get(policy.New(s.retrier.State().Policies.Lookup(get).Spec()))(t)
-		for _, want := range []int{1, 2} {
-			s.On(get, restarting, text("2"))
-			before := s.Count(get)
-			if _, err := s.call(t.Context(), get, interceptor.Policy(derived)); s.Count(get)-before != want {
-				t.Errorf("%d attempts, %v; want %d", s.Count(get)-before, err, want)
-			}
-			s.reload(t, config(minutely()))
-		}
-	})
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc"
@@ -20,7 +19,6 @@ import (
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
-	"github.com/stagger-go/stagger/testserver"
 )
 
 // hasty gives an attempt a second before another one may replace it.
@@ -80,23 +78,6 @@ func (*purse) State(time.Time) budget.State { return budget.State{} }
 func (p *purse) String() string {
 	return fmt.Sprintf("asked %v, failed %d, returned %d, refunded %d, ok %d, bad %d",
 		p.asked, p.failed, p.returned, p.refunded, p.ok, p.bad)
-}
-
-func TestUnaryTimeout_Abandoned(t *testing.T) {
-	play(t, config(hasty()), func(t *testing.T, s scene) {
-		s.On(get, testserver.Hang().Times(1), text("hello"))
-		if got, err := s.call(t.Context(), get); err != nil || got != "hello" {
-			t.Fatalf("%q, %v", got, err)
-		}
-		synctest.Wait()
-		first := s.Attempts()[0]
-		if !first.Cancelled || first.End.Sub(first.Time) != 1100*ms {
-			t.Errorf("the first attempt ended after %v, cancelled %v; want 1.1s, with the backoff of the second", first.End.Sub(first.Time), first.Cancelled)
-		}
-		if s.attempts[0].Place != "abandoned" || s.attempts[1].Place != "" {
-			t.Errorf("%q, %q; want the first abandoned", s.attempts[0].Place, s.attempts[1].Place)
-		}
-	})
 }
 
 func TestUnaryTimeout_DeadlineOfCall(t *testing.T) {
