@@ -5,9 +5,18 @@ package interceptor
 
 import (
 	"context"
+	"reflect"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
 	"time"
 
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
+
+	"github.com/stagger-go/stagger/policy"
 )
 
 // attempt is one attempt of a call. The engine keeps its own state of it.
@@ -33,3 +42,376 @@ func (a *attempt) reported() *attemptOptions {
 }
 
 var unreported = attemptOptions{peer: peer.Peer{Addr: nowhere{}}}
+
+// callOptions are the options that the caller gave to a call. gRPC writes to the targets of Header, Trailer
+// and Peer at the end of each attempt, and then calls OnFinish. So attempts never get the caller's targets:
+// forAttempt gives each attempt other targets, and deliver fills the caller's once: a call has one answer.
+type callOptions struct {
+	caller   []grpc.CallOption // as the caller gave them
+	shared   []grpc.CallOption // for every attempt, unchanged; stored in the first attempt's array, so that one attempt allocates nothing
+	embedded []grpc.CallOption // of user types that embed a target; every attempt gets copies
+	notify   bool              // the caller has targets or callbacks
+	header   bool              // attempts report their headers, to the caller or to us
+	opaque   bool              // one may have a target that we can't find
+	foreign  bool              // the caller gave options of go-grpc-middleware's retries
+	codec    bool              // the caller chose a codec
+	limited  bool              // the caller gave limits, which the policy's may not exceed
+	static   bool              // the caller gave grpc.StaticMethod
+
+	maxAttempts int // the call's limit, which overrides its policy's
+	mode        policy.Mode
+}
+
+// forAttempt returns the options to pass to gRPC for an attempt; more are for this attempt alone. It is safe for
+// concurrent use by parallel attempts.
+func (o *callOptions) forAttempt(a *attemptOptions, more ...grpc.CallOption) []grpc.CallOption {
+	opts := append(a.array[:added], o.shared...)
+	if o.header {
+		opts = append(opts, grpc.Header(&a.header))
+	}
+	for _, option := range o.embedded {
+		opts = append(opts, withTarget(option, a.target(promoted(option))))
+	}
+	return slices.Clip(append(opts, more...))
+}
+
+// asGiven returns the options to pass to gRPC for the only attempt of a call: the caller's, unchanged, and ours.
+func (o *callOptions) asGiven(a *attemptOptions) []grpc.CallOption {
+	opts := append(a.array[:added], o.shared...)
+	for _, option := range o.caller {
+		_, callback := option.(grpc.OnFinishCallOption)
+		switch promoted(option).(type) {
+		case grpc.HeaderCallOption, grpc.TrailerCallOption, grpc.PeerCallOption:
+			opts = append(opts, option)
+		default:
+			if callback {
+				opts = append(opts, option)
+			}
+		}
+	}
+	return slices.Clip(opts)
+}
+
+// deliver fills the caller's targets from the attempt whose answer is the call's. It is called once, when no
+// attempt runs any more.
+func (o *callOptions) deliver(a *attemptOptions) {
+	if !o.notify {
+		return
+	}
+	for _, option := range o.caller {
+		switch target := promoted(option).(type) {
+		case grpc.HeaderCallOption:
+			*target.HeaderAddr = a.header
+		case grpc.TrailerCallOption:
+			*target.TrailerAddr = a.trailer
+		case grpc.PeerCallOption:
+			*target.PeerAddr = a.from()
+		}
+	}
+}
+
+// finished calls the caller's OnFinish options, once.
+func (o *callOptions) finished(err error) {
+	if !o.notify {
+		return
+	}
+	for _, option := range o.caller {
+		if option, ok := option.(grpc.OnFinishCallOption); ok {
+			option.OnFinish(err)
+		}
+	}
+}
+
+// attemptOptions are the options of one attempt, with the values that gRPC writes to them.
+type attemptOptions struct {
+	header  metadata.MD // nil if none arrived, or without callOptions.header
+	trailer metadata.MD
+	peer    peer.Peer
+	ended   atomic.Bool                   // gRPC has ended the attempt, in any goroutine, and won't write here again
+	retrier *Retrier                      // notified if gRPC ends more than one attempt with these options
+	onEnd   endListener                   // called when gRPC has ended the attempt; may be nil
+	waiter  atomic.Pointer[chan struct{}] // closed when gRPC has ended the attempt; nil without a waiter
+
+	array [added + 12]grpc.CallOption // those that we add, then space for those of the call
+}
+
+// endListener is notified when gRPC has ended an attempt, in any goroutine.
+type endListener interface{ onFinish(err error) }
+
+// added is the number of options that we add to every attempt.
+const added = 4
+
+// init makes a ready for its first attempt.
+func (a *attemptOptions) init() {
+	copy(a.array[:], []grpc.CallOption{
+		grpc.Trailer(&a.trailer),
+		grpc.Peer(&a.peer),
+		grpc.OnFinish(a.end),
+		insideOption{},
+	})
+	a.peer.Addr = nowhere{}
+}
+
+// end is gRPC's OnFinish. A second call means that an inner interceptor has repeated the attempt, or that the context was
+// over when gRPC was to create the stream.
+func (a *attemptOptions) end(err error) {
+	if a.ended.Swap(true) && a.retrier != nil && (err == nil || answered(err)) {
+		a.retrier.warnOnce(&innerRetries, "", "")
+	}
+	if waiter := a.waiter.Swap(nil); waiter != nil {
+		close(*waiter)
+	}
+	if a.onEnd != nil {
+		a.onEnd.onFinish(err)
+	}
+}
+
+// longestEnd bounds the wait for gRPC's OnFinish at the end of an attempt. It expires only if an inner interceptor doesn't
+// pass on its options.
+const longestEnd = 100 * time.Millisecond
+
+// awaitEnd waits until gRPC has ended an attempt whose call has returned: another goroutine of gRPC may still
+// write trailer and peer. Only one goroutine may call it.
+func (a *attemptOptions) awaitEnd() {
+	if a.ended.Load() {
+		return
+	}
+	waiter := make(chan struct{})
+	a.waiter.Store(&waiter)
+	if a.ended.Load() {
+		return
+	}
+	timer := time.NewTimer(longestEnd)
+	defer timer.Stop()
+	select {
+	case <-waiter:
+	case <-timer.C:
+	}
+}
+
+// target returns the attempt's target that replaces one of the caller's.
+func (a *attemptOptions) target(callers grpc.CallOption) grpc.CallOption {
+	switch callers.(type) {
+	case grpc.HeaderCallOption:
+		return grpc.Header(&a.header)
+	case grpc.TrailerCallOption:
+		return grpc.Trailer(&a.trailer)
+	default:
+		return grpc.Peer(&a.peer)
+	}
+}
+
+// nowhere is the address of a peer that gRPC has not set. gRPC sets the whole peer as soon as it has a
+// stream, with a nil address if the connection has none.
+type nowhere struct{}
+
+func (nowhere) Network() string { return "" }
+func (nowhere) String() string  { return "" }
+
+// unsent reports whether the attempt provably never left the client: gRPC has ended it, and had no stream with
+// a peer. If an inner interceptor doesn't pass on the options, there is no proof.
+func (a *attemptOptions) unsent() bool { return a.ended.Load() && a.peer.Addr == nowhere{} }
+
+// from returns the peer, empty if there was none.
+func (a *attemptOptions) from() peer.Peer {
+	if a.peer.Addr == (nowhere{}) {
+		return peer.Peer{}
+	}
+	return a.peer
+}
+
+// promoted returns the gRPC option that a call option acts as. Only gRPC can declare the methods of a
+// [grpc.CallOption], so every other type has them from an embedded field: a gRPC option, or an
+// interface that holds one. It returns nil if the field cannot be read and replaced.
+func promoted(option grpc.CallOption) grpc.CallOption {
+	switch option.(type) {
+	case grpc.StaticMethodCallOption, grpc.HeaderCallOption, grpc.TrailerCallOption, grpc.PeerCallOption,
+		grpc.FailFastCallOption, grpc.PerRPCCredsCallOption:
+		return option // fast path for the most usual
+	case nil:
+		return grpc.EmptyCallOption{} // gRPC panics
+	}
+	v := reflect.ValueOf(option)
+	e := embeddingOf(v.Type())
+	if e.pointer {
+		v = v.Elem()
+	}
+	switch {
+	case e.hidden:
+		return nil
+	case !v.IsValid():
+		return grpc.EmptyCallOption{} // a nil pointer: gRPC panics
+	case e.field != nil:
+		inner, _ := reflect.TypeAssert[grpc.CallOption](v.FieldByIndex(e.field))
+		return promoted(inner)
+	case e.pointer:
+		inner, _ := reflect.TypeAssert[grpc.CallOption](v)
+		return inner
+	}
+	return option
+}
+
+// unwrapped returns the option that an option of a user's type holds in an embedded interface: it may be one of
+// this package. It returns every other option itself.
+func unwrapped(option grpc.CallOption) grpc.CallOption {
+	switch option.(type) {
+	case grpc.StaticMethodCallOption, grpc.HeaderCallOption, grpc.TrailerCallOption, grpc.PeerCallOption,
+		grpc.FailFastCallOption, grpc.PerRPCCredsCallOption, policyOption, disableOption, idempotentOption, keyOption, nil:
+		return option // fast path for the most usual
+	}
+	v := reflect.ValueOf(option)
+	e := embeddingOf(v.Type())
+	if e.pointer {
+		v = v.Elem()
+	}
+	if e.field == nil || e.hidden || !v.IsValid() || v.Type().FieldByIndex(e.field).Type.Kind() != reflect.Interface {
+		return option
+	}
+	if inner, _ := reflect.TypeAssert[grpc.CallOption](v.FieldByIndex(e.field)); inner != nil {
+		return unwrapped(inner)
+	}
+	return option
+}
+
+// withTarget returns a copy of an option that acts as target. target has the type of promoted(option).
+func withTarget(option, target grpc.CallOption) grpc.CallOption {
+	v := reflect.ValueOf(option)
+	e := embeddingOf(v.Type())
+	if e.pointer {
+		v = v.Elem()
+	}
+	c := reflect.New(v.Type())
+	c.Elem().Set(v)
+	place := c.Elem()
+	if e.field != nil {
+		place = place.FieldByIndex(e.field)
+		inner, _ := reflect.TypeAssert[grpc.CallOption](place)
+		target = withTarget(inner, target)
+	}
+	place.Set(reflect.ValueOf(target))
+	if !e.pointer {
+		c = c.Elem()
+	}
+	made, _ := reflect.TypeAssert[grpc.CallOption](c)
+	return made
+}
+
+// embedding describes the source of the methods of a call option type.
+type embedding struct {
+	pointer bool  // the options are pointers
+	field   []int // the embedded one, as for [reflect.Value.FieldByIndex]; nil for gRPC's own types
+	hidden  bool  // it cannot be read and replaced from outside its package
+}
+
+// embeddings caches the embedding of each type: reflect.Type → *embedding.
+var embeddings sync.Map
+
+func embeddingOf(t reflect.Type) *embedding {
+	known, _ := embeddings.Load(t)
+	if e, ok := known.(*embedding); ok {
+		return e
+	}
+	e := newEmbedding(t)
+	embeddings.Store(t, e)
+	return e
+}
+
+func newEmbedding(t reflect.Type) *embedding {
+	e := &embedding{pointer: t.Kind() == reflect.Pointer}
+	if e.pointer {
+		t = t.Elem()
+	}
+	if ofGRPC(t) {
+		return e
+	}
+	e.hidden = true
+	if t.Kind() != reflect.Struct {
+		return e
+	}
+	for _, f := range reflect.VisibleFields(t) {
+		declares := f.Type.Kind() == reflect.Interface || ofGRPC(f.Type) || f.Type.Kind() == reflect.Pointer && ofGRPC(f.Type.Elem())
+		if !f.Anonymous || !declares || !f.Type.Implements(reflect.TypeFor[grpc.CallOption]()) || e.field != nil && len(e.field) <= len(f.Index) {
+			continue
+		}
+		e.field, e.hidden = f.Index, !f.IsExported() || behindPointer(t, f.Index)
+	}
+	return e
+}
+
+// ofGRPC reports whether a type is one of gRPC's, which declare the methods of a call option.
+func ofGRPC(t reflect.Type) bool { return t.PkgPath() == reflect.TypeFor[grpc.CallOption]().PkgPath() }
+
+// behindPointer reports whether a copy of a struct would share the field with the original.
+func behindPointer(t reflect.Type, field []int) bool {
+	for i := 1; i < len(field); i++ {
+		if t.FieldByIndex(field[:i]).Type.Kind() == reflect.Pointer {
+			return true
+		}
+	}
+	return false
+}
+
+// attemptsHeader has the number of previous attempts; the first attempt doesn't send it (gRFC A6).
+const attemptsHeader = "grpc-previous-rpc-attempts"
+
+// numberKey holds the number of an attempt in its context, from the second on.
+type numberKey struct{}
+
+// AttemptFromContext returns the number of the attempt that a context belongs to: 1 for the first, and for every context
+// that doesn't come from a Retrier. Hedges and attempts of streams count too. A hedge was sent in parallel with attempts that had
+// not answered in time. Use it in code that runs once per attempt: inner interceptors, credentials
+// (grpc.WithPerRPCCredentials), stats handlers.
+func AttemptFromContext(ctx context.Context) (number int, hedge bool) {
+	switch n := ctx.Value(numberKey{}).(type) {
+	case int:
+		return n, false
+	case hedgeNumber:
+		return int(n), true
+	default:
+		return 1, false
+	}
+}
+
+// hedgeNumber is the number of an attempt that is a hedge.
+type hedgeNumber int
+
+// firstAttempt removes the count of other attempts: one that a proxy has passed on from the
+// call it serves, or that of an attempt inside of which the call is made. It looks for those first, so that
+// all other calls need no copy of their outgoing metadata.
+func firstAttempt(ctx context.Context) context.Context {
+	inside := ctx.Value(numberKey{}) != nil
+	if len(metadata.ValueFromIncomingContext(ctx, attemptsHeader)) == 0 && !inside {
+		return ctx
+	}
+	if inside {
+		ctx = context.WithValue(ctx, numberKey{}, 1)
+	}
+	md, ok := metadata.FromOutgoingContext(ctx)
+	if !ok || len(md.Get(attemptsHeader)) == 0 {
+		return ctx
+	}
+	md.Delete(attemptsHeader)
+	return metadata.NewOutgoingContext(ctx, md)
+}
+
+// laterAttempt sets the number of previous attempts, and marks a hedge. It starts from the caller's metadata
+// each time, so that numbers don't accumulate.
+func laterAttempt(ctx context.Context, previous int, hedge bool) context.Context {
+	md, given := metadata.FromOutgoingContext(ctx)
+	switch {
+	case !given && previous < len(previousAttempts):
+		ctx = metadata.NewOutgoingContext(ctx, previousAttempts[previous])
+	case len(md.Get(attemptsHeader)) > 0:
+		md.Set(attemptsHeader, strconv.Itoa(previous))
+		ctx = metadata.NewOutgoingContext(ctx, md)
+	default:
+		ctx = metadata.AppendToOutgoingContext(ctx, attemptsHeader, strconv.Itoa(previous))
+	}
+	if hedge {
+		return context.WithValue(ctx, numberKey{}, hedgeNumber(previous+1))
+	}
+	return context.WithValue(ctx, numberKey{}, previous+1)
+}
+
+// previousAttempts has the metadata of attempts without other metadata, by the number of previous attempts. It never changes.
+var previousAttempts = [...]metadata.MD{1: {attemptsHeader: {"1"}}, 2: {attemptsHeader: {"2"}}, 3: {attemptsHeader: {"3"}}, 4: {attemptsHeader: {"4"}}}

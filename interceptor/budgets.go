@@ -5,8 +5,11 @@ package interceptor
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/balance"
@@ -143,4 +146,347 @@ func (r *Retrier) serviceOf(of *rules, p *decision.Policy, s *slot) string {
 		return service
 	}
 	return otherService
+}
+
+// mostBalances bounds the balances of a Retrier. When there are as many, the least recently used of those goes whose replacement
+// would be the same: nothing was spent, and no permit is out. If there is none, all further targets share one balance.
+const mostBalances = 4096
+
+// keptBalance is a budget in the table. Calls may hold it for longer: once it is evicted, its successor grants their permits.
+type keptBalance struct {
+	balance.Budget
+
+	own     balance.Reloadable // the same; nil for one of WithBudgetPerTarget
+	used    atomic.Int64       // the second in which a call last looked it up
+	counted budgetKey          // the key under which its withdrawals count
+	evicted atomic.Bool        // written under mu
+
+	mu   sync.Mutex                  // held to evict, and to add to out
+	out  atomic.Int64                // permits
+	find func() *keptBalance         // finds or makes the successor
+	next atomic.Pointer[keptBalance] // the successor, once a call has asked for it
+}
+
+// Fail implements [balance.Budget].
+func (k *keptBalance) Fail(now time.Duration) {
+	if k.evicted.Load() {
+		k.successor().Fail(now)
+		return
+	}
+	k.Budget.Fail(now)
+}
+
+// Withdraw implements [balance.Budget].
+func (k *keptBalance) Withdraw(now time.Duration, c balance.Charge) (p balance.Permit, ok bool) {
+	if !k.hold() {
+		return k.successor().Withdraw(now, c)
+	}
+	defer func() {
+		if !ok { // refused, or a user's budget has panicked
+			k.out.Add(-1)
+		}
+	}()
+	return k.Budget.Withdraw(now, c)
+}
+
+// Return implements [balance.Budget].
+func (k *keptBalance) Return(now time.Duration, p balance.Permit) {
+	if k.evicted.Load() { // then no permit of its own is out
+		k.successor().Return(now, p)
+		return
+	}
+	defer k.out.Add(-1)
+	k.Budget.Return(now, p)
+}
+
+// Settle implements [balance.Budget].
+func (k *keptBalance) Settle(now time.Duration, p balance.Permit, helped bool) {
+	if k.evicted.Load() {
+		k.successor().Settle(now, p, helped)
+		return
+	}
+	defer k.out.Add(-1)
+	k.Budget.Settle(now, p, helped)
+}
+
+// hold counts a permit, so that the balance is not evicted. It returns false if it is.
+func (k *keptBalance) hold() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.evicted.Load() {
+		return false
+	}
+	k.out.Add(1)
+	return true
+}
+
+// successor returns the balance that has replaced an evicted one.
+func (k *keptBalance) successor() *keptBalance {
+	if k.next.Load() == nil {
+		k.next.CompareAndSwap(nil, k.find())
+	}
+	return k.next.Load()
+}
+
+func (k *keptBalance) touch(now time.Duration) {
+	if s := int64(now / time.Second); k.used.Load() != s {
+		k.used.Store(s)
+	}
+}
+
+// full reports whether a new balance would be the same.
+func (k *keptBalance) full(now time.Duration) bool {
+	if k.own != nil {
+		return k.own.Fresh(now)
+	}
+	return k.Balance(now) >= k.Capacity(now)
+}
+
+// evict ends the balance, if it is full and no permit is out. Then it returns true.
+func (k *keptBalance) evict(now time.Duration) bool {
+	if !k.full(now) { // may run a user's code
+		return false
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.out.Load() == 0 && (k.own == nil || k.own.Fresh(now)) {
+		k.evicted.Store(true)
+	}
+	return k.evicted.Load()
+}
+
+// findBalance returns the balance for a key, or nil if there is none.
+func (b *budgets) findBalance(key budgetKey) *keptBalance {
+	found, _ := b.table.Load(key)
+	kept, _ := found.(*keptBalance)
+	if kept == nil || kept.evicted.Load() {
+		return nil
+	}
+	kept.touch(clock.Now())
+	return kept
+}
+
+// keepBalance adds a balance, or returns that which all targets share for which there is no place. newBalance returns a new
+// one, find its successor. Retrier.reloading must be held.
+func (b *budgets) keepBalance(key budgetKey, newBalance func() balance.Budget, find func() *keptBalance) *keptBalance {
+	now := clock.Now()
+	if b.count >= b.most && !b.makeRoom(now) {
+		key.target, key.service = otherTarget, ""
+		if shared := b.findBalance(key); shared != nil {
+			return shared
+		}
+	}
+	k := &keptBalance{Budget: newBalance(), counted: b.counts.place(key), find: find}
+	k.own, _ = k.Budget.(balance.Reloadable)
+	k.touch(now)
+	b.count++
+	b.table.Store(key, k)
+	return k
+}
+
+// makeRoom evicts the balances that were last used in the same second as the least recently used one. If it finds none, it looks
+// again a second later. Retrier.reloading must be held.
+func (b *budgets) makeRoom(now time.Duration) bool {
+	second := int64(now / time.Second)
+	if b.crowded == second+1 {
+		return false
+	}
+	oldest := second
+	b.eachBalance(func(key budgetKey, k *keptBalance) {
+		if used := k.used.Load(); used < oldest && k.out.Load() == 0 && b.evictable(key, now) && k.full(now) {
+			oldest = used
+		}
+	})
+	before := b.count
+	b.eachBalance(func(key budgetKey, k *keptBalance) {
+		if oldest < second && k.used.Load() == oldest && b.evictable(key, now) && k.evict(now) {
+			b.drop(key, k)
+		}
+	})
+	if b.count == before {
+		b.crowded = second + 1
+	}
+	return b.count < before
+}
+
+// evictable reports whether a new balance would not start empty, and the balance is not the shared one.
+func (b *budgets) evictable(key budgetKey, now time.Duration) bool {
+	return key.target != otherTarget && !b.replaced.before(key, now)
+}
+
+func (b *budgets) eachBalance(do func(budgetKey, *keptBalance)) {
+	b.table.Range(func(k, v any) bool {
+		key, _ := k.(budgetKey)
+		kept, _ := v.(*keptBalance)
+		do(key, kept)
+		return true
+	})
+}
+
+// drop removes a balance from the table. Its counts stay. Retrier.reloading must be held.
+func (b *budgets) drop(key budgetKey, kept *keptBalance) {
+	b.table.Delete(key)
+	b.counts.keep(kept)
+	b.count--
+}
+
+// reload gives balances the settings of the policy file's new rules, if they have changed. It drops the balance of a
+// budget whose kind or scope has changed; its replacements start empty.
+// If the file omits a budget, its balance stays in case the budget comes back.
+// Retrier.reloading must be held.
+func (b *budgets) reload(rules map[string]budgetRule) {
+	changed := map[string]budgetRule{} // the old rules
+	for name, rule := range rules {
+		if before, ok := b.rules[name]; ok && before != rule {
+			changed[name] = before
+		}
+		b.rules[name] = rule
+	}
+	b.eachBalance(func(key budgetKey, kept *keptBalance) {
+		rule := rules[key.name]
+		switch before, ok := changed[key.name]; {
+		case !ok || balance.Name(before.config) != key.kind: // it has not changed, or is of WithBudgetPerTarget
+		case before.alike(rule):
+			_ = kept.own.Reload(clock.Now(), rule.config) // checked before
+		default:
+			b.drop(key, kept)
+			b.replaced.noteReplaced(key, clock.Now())
+		}
+	})
+}
+
+// drainTime is how long after a change replacement balances start empty: the longest window of a
+// ratio budget. Callers that are idle for longer call so rarely that a full reserve does no harm.
+const drainTime = time.Minute
+
+// replacedBalances are those that reloads have dropped because the kind or scope of their budgets changed. Their
+// replacements start empty, so that a reload doesn't refill budgets.
+type replacedBalances struct {
+	byName map[string]*replacement
+}
+
+// replacement has the users of the dropped balances of one name.
+type replacement struct {
+	at      time.Duration // of the last reload that dropped one
+	users   map[budgetUser]bool
+	targets map[budgetUser]bool // the same, without their services
+}
+
+// noteReplaced records that a balance is dropped now.
+func (r *replacedBalances) noteReplaced(key budgetKey, now time.Duration) {
+	r.dropOld(now)
+	of := r.byName[key.name]
+	if of == nil {
+		of = &replacement{users: map[budgetUser]bool{}, targets: map[budgetUser]bool{}}
+		if r.byName == nil {
+			r.byName = map[string]*replacement{}
+		}
+		r.byName[key.name] = of
+	}
+	of.at = now
+	of.users[key.budgetUser] = true
+	of.targets[budgetUser{target: key.target, shadow: key.shadow}] = true
+}
+
+// before reports whether a reload has recently dropped a balance of calls that share the one with this key.
+func (r *replacedBalances) before(key budgetKey, now time.Duration) bool {
+	of := r.byName[key.name]
+	if of == nil {
+		return false
+	}
+	r.dropOld(now)
+	target := budgetUser{target: key.target, shadow: key.shadow}
+	switch {
+	case now-of.at > drainTime:
+		return false
+	case of.users[budgetUser{shadow: key.shadow}], of.users[target], of.users[key.budgetUser]:
+		return true
+	case key.target == "":
+		return of.sharedWith(key.shadow)
+	default:
+		return key.service == "" && of.targets[target]
+	}
+}
+
+// sharedWith reports whether calls have used any of them: those in mode OBSERVE if shadow, otherwise the others.
+func (r *replacement) sharedWith(shadow bool) bool {
+	for u := range r.targets {
+		if u.shadow == shadow {
+			return true
+		}
+	}
+	return false
+}
+
+// dropOld drops replacements older than drainTime.
+func (r *replacedBalances) dropOld(now time.Duration) {
+	for name, of := range r.byName {
+		if now-of.at > drainTime {
+			delete(r.byName, name)
+		}
+	}
+}
+
+// countBalances returns the withdrawals of all balances, including dropped ones.
+func (r *Retrier) countBalances() map[budgetKey]withdrawals {
+	r.reloading.Lock()
+	defer r.reloading.Unlock()
+	sums := maps.Clone(r.budgets.counts.places)
+	r.budgets.table.Range(func(_, v any) bool {
+		kept, _ := v.(*keptBalance)
+		sums[kept.counted] = sums[kept.counted].plus(withdrawalsOf(kept))
+		return true
+	})
+	return sums
+}
+
+// withdrawals counts granted and denied withdrawals.
+type withdrawals struct{ granted, denied uint64 }
+
+// withdrawalsOf returns nothing for a user's budget that panics.
+func withdrawalsOf(b balance.Budget) (w withdrawals) {
+	defer func() { _ = recover() }()
+	return withdrawals{b.Granted(), b.Denied()}
+}
+
+func (w withdrawals) plus(more withdrawals) withdrawals {
+	return withdrawals{w.granted + more.granted, w.denied + more.denied}
+}
+
+// mostCounted bounds the targets and services that are counted by name.
+const mostCounted = 1000
+
+// otherTarget stands for the targets beyond that.
+const otherTarget = "other"
+
+// budgetCounts are the withdrawals of dropped balances. The key under which a balance counts is fixed when it is made,
+// so that nothing is counted twice.
+type budgetCounts struct {
+	places map[budgetKey]withdrawals
+}
+
+// place returns the key under which a new balance counts.
+func (c *budgetCounts) place(key budgetKey) budgetKey {
+	if c.places == nil {
+		c.places = map[budgetKey]withdrawals{}
+	}
+	_, known := c.places[key]
+	if !known && len(c.places) >= mostCounted {
+		key.target, key.service = otherTarget, ""
+		_, known = c.places[key]
+	}
+	if !known {
+		c.places[key] = withdrawals{}
+	}
+	return key
+}
+
+// keep adds the counts of a dropped balance. Without any, it frees the place for another balance.
+func (c *budgetCounts) keep(b *keptBalance) {
+	sum := c.places[b.counted].plus(withdrawalsOf(b))
+	if sum == (withdrawals{}) && b.counted.target != otherTarget {
+		delete(c.places, b.counted)
+		return
+	}
+	c.places[b.counted] = sum
 }

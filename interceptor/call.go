@@ -5,16 +5,25 @@ package interceptor
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"math"
+	"runtime"
+	"slices"
+	"strconv"
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
 
+	"github.com/stagger-go/stagger/balancer"
 	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/internal/balance"
 	"github.com/stagger-go/stagger/internal/clock"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/methods"
+	"github.com/stagger-go/stagger/internal/tried"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -254,3 +263,267 @@ func (c *call) sleep(until time.Duration, watch bool) {
 
 // target returns the canonical target of the call's connection.
 func (c *call) target() string { return c.entry.target }
+
+// callFlags come from a call's options and its policy, before the first attempt.
+type callFlags uint8
+
+const (
+	disabled callFlags = 1 << iota // the call bypasses the Retrier
+	safe                           // the caller declares it idempotent
+	keyed                          // the caller asks for an idempotency key
+)
+
+// readRequest reads the caller's options, and finds the entry of the call. Every call runs it.
+func (c *call) readRequest(caller []grpc.CallOption, first *attemptOptions) {
+	r, o := c.retrier, &c.options
+	o.caller, o.shared, o.maxAttempts = caller, first.array[added:added], math.MaxInt
+	for _, option := range caller {
+		if _, ok := option.(grpc.StaticMethodCallOption); ok { // fast path: all calls of generated code have it
+			o.static = true
+			o.shared = append(o.shared, option)
+			continue
+		}
+		c.readOption(option)
+	}
+	if c.flags&disabled != 0 {
+		return
+	}
+	c.start = clock.Now()
+	c.entry = r.entry(c.cc, c.method, o.static, c.policy, c.start)
+	c.name, c.policy, c.budget = c.entry.name, c.entry.policy, c.entry.budget
+	if o.maxAttempts < 1 {
+		n := strconv.Itoa(o.maxAttempts)
+		r.warnOnce(&noAttempts, n, n)
+	}
+	o.maxAttempts = max(min(c.entry.most, o.maxAttempts), 1)
+	if o.opaque {
+		o.maxAttempts = 1
+	}
+	if o.mode = c.entry.mode; c.entry.percent < 100 && 100*r.random() >= c.entry.percent {
+		o.mode, c.budget = policy.ModeOff, balance.Unlimited
+	}
+	if o.limited {
+		o.shared = append(o.shared, limitsOf(c.policy.Spec(), caller)...)
+	} else {
+		o.shared = append(o.shared, c.entry.limits...)
+	}
+	o.header = o.header || c.entry.headers
+	if o.mode != policy.ModeEnforce { // then another library's retries don't multiply
+		return
+	}
+	if first.retrier = r; o.foreign {
+		r.warnOnce(&foreignOptions, c.name, c.name)
+	}
+}
+
+// readOption reads an option of the caller's.
+func (c *call) readOption(option grpc.CallOption) {
+	o := &c.options
+	if _, ok := option.(grpc.OnFinishCallOption); ok { // gRPC itself doesn't call embedded ones
+		o.notify = true
+		return
+	}
+	target := promoted(option)
+	switch target.(type) {
+	case grpc.HeaderCallOption, grpc.TrailerCallOption, grpc.PeerCallOption:
+		if _, ok := target.(grpc.HeaderCallOption); ok {
+			o.header = true
+		}
+		if o.notify = true; option != target {
+			o.embedded = append(o.embedded, option)
+		}
+		return
+	case grpc.StaticMethodCallOption:
+		o.static = true
+	case grpc.ForceCodecV2CallOption, grpc.ForceCodecCallOption, grpc.CustomCodecCallOption, grpc.ContentSubtypeCallOption:
+		o.codec = true
+	case grpc.FailFastCallOption, grpc.MaxSendMsgSizeCallOption, grpc.MaxRecvMsgSizeCallOption:
+		o.limited = true
+	case grpc.EmptyCallOption:
+		c.readOwn(unwrapped(option))
+	case nil:
+		o.opaque = true
+		kind := fmt.Sprintf("%T", option)
+		c.retrier.warnOnce(&opaqueOption, kind, kind)
+	}
+	o.shared = append(o.shared, option)
+}
+
+// readOwn reads an option of this package.
+func (c *call) readOwn(option grpc.CallOption) {
+	switch option := option.(type) {
+	case disableOption:
+		c.flags |= disabled
+	case insideOption:
+		c.flags |= disabled
+		c.retrier.warnOnce(&nestedRetriers, "", "")
+	case policyOption:
+		if c.policy = option.policy; c.policy == nil {
+			c.policy = c.retrier.single
+		}
+	case maxAttemptsOption:
+		c.options.maxAttempts = option.n
+	case idempotentOption:
+		c.flags |= safe
+	case keyOption:
+		c.flags |= keyed
+	default:
+		c.options.foreign = c.options.foreign || ofMiddleware(option)
+	}
+}
+
+// announce notifies observers of the call's start, and finds what its context determines.
+func (c *call) announce(ctx context.Context) {
+	r := c.retrier
+	if r.observers.Load().starts {
+		ctx = r.startCall(ctx, c.event(0, codes.OK, nil))
+	}
+	c.ctx, c.known = ctx, c.entry.known
+	// A connection that is not READY may get a policy of package balancer when it wakes up for this call.
+	if cc := c.cc; cc != nil && c.options.maxAttempts > 1 &&
+		(tried.InUse(cc.Target()) || c.entry.rules.balancing != "" && cc.GetState() != connectivity.Ready) {
+		c.ctx = balancer.NewContext(ctx)
+	}
+}
+
+// limitsOf returns a policy's limits as options, unless the caller's are as strict.
+func limitsOf(s *policy.Spec, caller []grpc.CallOption) (opts []grpc.CallOption) {
+	waits, send, receive := s.WaitForReady, s.MaxRequestBytes, s.MaxResponseBytes
+	for _, o := range caller {
+		switch o := promoted(o).(type) {
+		case grpc.FailFastCallOption:
+			waits = nil
+		case grpc.MaxSendMsgSizeCallOption:
+			send = stricter(send, o.MaxSendMsgSize)
+		case grpc.MaxRecvMsgSizeCallOption:
+			receive = stricter(receive, o.MaxRecvMsgSize)
+		}
+	}
+	if waits != nil {
+		opts = append(opts, grpc.WaitForReady(*waits))
+	}
+	if send != nil {
+		opts = append(opts, grpc.MaxCallSendMsgSize(*send))
+	}
+	if receive != nil {
+		opts = append(opts, grpc.MaxCallRecvMsgSize(*receive))
+	}
+	return opts
+}
+
+// stricter returns a policy's limit, or nil if the caller's is as strict.
+func stricter(policys *int, callers int) *int {
+	if policys == nil || *policys >= callers {
+		return nil
+	}
+	return policys
+}
+
+// Safe implements [attempts.Facts].
+func (c *call) Safe() bool {
+	switch {
+	case c.flags&safe != 0:
+		return true
+	case c.key != "" && keyCounts(c.policy):
+		return true
+	default:
+		return c.retrier.rules.Load().set.Safe(c.policy, c.method)
+	}
+}
+
+// InRetry implements [attempts.Facts].
+func (c *call) InRetry() bool { return inRetry(c.ctx) }
+
+// TakeSlot implements [attempts.Slots].
+func (c *call) TakeSlot() bool { return c.retrier.waitLimit.takeSlot(c.target()) }
+
+// ReleaseSlot implements [attempts.Slots].
+func (c *call) ReleaseSlot() { c.retrier.waitLimit.releaseSlot(c.target()) }
+
+// Off implements [attempts.Facts]. A mode that has become stricter applies to the rest of the call.
+func (c *call) Off() policy.Reason {
+	began := c.options.mode
+	if c.off {
+		began = policy.ModeOff
+	}
+	reason := c.retrier.forbids(began, c.method)
+	c.off = c.off || reason == policy.ReasonModeOff
+	return reason
+}
+
+// mode returns the call's current mode.
+func (c *call) mode() policy.Mode {
+	if c.off {
+		return policy.ModeOff
+	}
+	return c.options.mode
+}
+
+// reasonGone returns why the caller no longer waits for the answer, or "". A deadline counts as soon as it
+// has passed: gRPC and the server apply it by their own clocks.
+func (c *call) reasonGone(now attempts.Now) policy.Reason {
+	if reason := c.contextGone(now); reason != "" || !closed(c.cc) {
+		return reason
+	}
+	return policy.ReasonClosed
+}
+
+// contextGone is reasonGone without the connection.
+func (c *call) contextGone(now attempts.Now) policy.Reason {
+	deadline, limited := c.ctx.Deadline()
+	switch err := c.ctx.Err(); {
+	case errors.Is(err, context.DeadlineExceeded), err == nil && limited && !now.Wall.Before(deadline):
+		return policy.ReasonDeadlineExceeded
+	case err != nil:
+		return policy.ReasonCancelled
+	default:
+		return ""
+	}
+}
+
+// waitsForReady reports whether gRPC lets attempts after the first wait for a connection.
+func (c *call) waitsForReady() bool {
+	_, limited := c.ctx.Deadline()
+	_, says := c.saysWaitForReady()
+	return limited && c.policy.WaitForReadyOnRetry() && !says
+}
+
+// saysWaitForReady returns the caller's WaitForReady option, if there is one. The last option applies.
+func (c *call) saysWaitForReady() (waits, says bool) {
+	for _, o := range slices.Backward(c.options.caller) {
+		if o, ok := promoted(o).(grpc.FailFastCallOption); ok {
+			return !o.FailFast, true
+		}
+	}
+	return false, false
+}
+
+// closed reports whether the connection is closed.
+func closed(cc *grpc.ClientConn) bool {
+	return cc != nil && cc.GetState() == connectivity.Shutdown
+}
+
+// caught is a panic or Goexit of an inner interceptor in one of our goroutines. We repeat it in the
+// application's goroutine, where it would have happened without us.
+type caught struct {
+	happened bool
+	value    any // nil for Goexit
+}
+
+// note keeps the first panic.
+func (c *caught) note(value any) {
+	if !c.happened {
+		c.happened, c.value = true, value
+	}
+}
+
+// rethrow repeats the panic or Goexit, if there was one.
+func (c *caught) rethrow() {
+	switch {
+	case !c.happened:
+	case c.value == nil:
+		runtime.Goexit()
+	default:
+		panic(c.value)
+	}
+}

@@ -7,12 +7,14 @@ import (
 	"cmp"
 	"iter"
 	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
 
+	"github.com/stagger-go/stagger/internal/admission"
 	"github.com/stagger-go/stagger/internal/balance"
 	"github.com/stagger-go/stagger/internal/clock"
 	"github.com/stagger-go/stagger/internal/decision"
@@ -345,4 +347,19 @@ func (t *entries) drop() {
 		s.usual.Store(nil)
 		s.own.Store(nil)
 	}
+}
+
+// admissions returns a reading of each method with admission REFUSE that has had calls, ordered by target and
+// method.
+func (r *Retrier) admissions() []admission.Reading {
+	var list []admission.Reading
+	for s := range r.entries.each() {
+		if gate := s.record.Gate(); gate != nil {
+			list = append(list, admission.Reading{Target: s.target, Method: s.name, State: gate.State()})
+		}
+	}
+	slices.SortFunc(list, func(a, b admission.Reading) int {
+		return cmp.Or(cmp.Compare(a.Target, b.Target), cmp.Compare(a.Method, b.Method))
+	})
+	return list
 }
