@@ -57,7 +57,7 @@ func DefaultRatio() RatioConfig {
 }
 
 // Default returns the default budget: [DefaultRatio] with another reserve, a bucket of 4 that is full at the start. Each call
-// adds at most 0.3, and all calls together at most 0.4 per second. The calls' earnings are spent first.
+// adds its share again, and all calls together at most 0.4 per second. The calls' earnings are spent first.
 func Default() Config {
 	c := DefaultRatio()
 	c.MinPerSecond = 0

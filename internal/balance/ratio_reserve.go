@@ -17,7 +17,7 @@ type reserve struct {
 const (
 	reserveTokens    = 4   // one attempt after a timeout
 	reservePerSecond = 0.4 // at most, while calls come
-	reservePerCall   = 0.3 // at most
+	reservePerCall   = 0.1 // at most: the calls' share again
 	reserveForgets   = 10 * time.Minute
 )
 

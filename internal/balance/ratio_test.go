@@ -339,13 +339,13 @@ func TestRatio_Reserve(t *testing.T) {
 		least float64 // extra attempts that are granted in total
 		most  float64
 	}{
-		"one call in ten seconds":  {100, 10 * time.Second, 4 + 29, 4 + 30},
-		"one call in two seconds":  {100, 2 * time.Second, 4 + 29, 4 + 30},
-		"one call a second":        {100, time.Second, 4 + 29, 4 + 30},
+		"one call in ten seconds":  {100, 10 * time.Second, 4 + 9, 4 + 10},
+		"one call in two seconds":  {100, 2 * time.Second, 4 + 9, 4 + 10},
+		"one call a second":        {100, time.Second, 4 + 9, 4 + 10},
 		"ten calls a second":       {1000, 100 * time.Millisecond, 4 + 39, 4 + 40},
 		"no call":                  {0, 0, 4, 4},
 		"a hundred at once":        {100, 0, 4, 4},
-		"one call in five minutes": {100, 5 * time.Minute, 4 + 29, 4 + 30},
+		"one call in five minutes": {100, 5 * time.Minute, 4 + 9, 4 + 10},
 	} {
 		b, now, granted := reserve(), time.Duration(0), 0
 		for spend := true; spend; {
@@ -378,8 +378,8 @@ func TestRatio_ReserveIsLast(t *testing.T) {
 		{0, withdraw(failure), 4, true}, // 1 is earned
 		{0, withdraw(timeout), 0, true}, // 4 from the reserve
 		{0, withdraw(failure), 0, false},
-		{8, look, 3, true},            // ten calls have added 3 by then
-		{8, settle(1, true), 7, true}, // 4 are returned, of which 1 fits, and 3 are the bonus
+		{8, look, 1, true},            // ten calls have added 1 by then
+		{8, settle(1, true), 7, true}, // 4 are returned, of which 3 fit, and 3 are the bonus
 		{8, withdraw(timeout), 3, true},
 		{8, finish(1, EndFailed), 3, true},
 	})
@@ -396,10 +396,10 @@ func TestRatio_ReserveIsScaled(t *testing.T) {
 		{0, withdraw(failure), 3, true},
 		{0, withdraw(failure), 2, true}, // of 5
 		{0, reload(twice), 2.4, true},   // of 6
-		{1, start(3), 3.4, true},        // the calls fill it by 0.4 a second
-		{2, look, 3.8, true},            // of 6.6
-		{2, reload(ratioConfig(10, 0, 10)), 0.748484, true},
-		{2, start(10), 1.748484, true},
+		{1, start(3), 3.3, true},        // the calls fill it by 0.1 each
+		{2, look, 3.3, true},            // of 6.6
+		{2, reload(ratioConfig(10, 0, 10)), 0.65, true},
+		{2, start(10), 1.65, true},
 		{100, look, 0, true}, // there is no reserve any more
 	})
 }
@@ -411,7 +411,7 @@ func TestRatio_ReserveForgets(t *testing.T) {
 	play(t, b, []step{
 		{0, start(1), 4.1, true},
 		{0, withdraw(timeout), 0.1, true},
-		{300, look, 0.3, true},
+		{300, look, 0.1, true},
 	})
 	if b.Fresh(t0 + 10*time.Minute - 1) {
 		t.Error("what is missing is forgotten before ten minutes")

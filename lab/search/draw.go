@@ -109,6 +109,9 @@ func (d *draft) drawLoad() {
 	}
 	high := max(tidy(d.log("peak", 0.8, 3)), d.base)
 	trouble, slow := d.span("length of the trouble", 2*time.Second, 15*time.Second), 1
+	if d.hit("long trouble", 0.1) {
+		trouble *= 4
+	}
 	if d.rare {
 		trouble, slow = 3*trouble, 4
 	}
@@ -172,7 +175,7 @@ func (d *draft) drawServices() {
 	}
 	d.rate = tidy(d.capacity)
 	d.say("%d processes, %d hops, %d backends of %d workers", d.clients, len(names), d.backends, d.workers)
-	if len(names) == 1 && d.hit("costly calls", 0.3) { // a method of the same servers
+	if len(names) == 1 && d.hit("costly calls", 0.5) { // a method of the same servers
 		share, work := tidy(d.log("part of costly calls", 0.03, 0.3)), tidy(d.log("work of costly calls", 2, 15))
 		d.kinds[0].file["share"] = tidy(1 - share)
 		d.rate = tidy(d.rate / (1 + share*(work-1)))
@@ -260,7 +263,8 @@ func (d *draft) drawCalls() {
 	d.say("%v queues of %v", d.services[len(d.services)-1]["order"], d.services[len(d.services)-1]["queue"])
 }
 
-// drawTrouble draws the faults of the trouble, and of which backends: a fault that lasts, or a sequence in the first phase.
+// drawTrouble draws the faults of the trouble, and of which backends: a fault that lasts, or a sequence in the first phase. In some
+// scenarios, a part of the calls also has a final answer other than OK.
 func (d *draft) drawTrouble() {
 	switch kind := d.one("trouble", 0.36, 0.52, 0.12); kind {
 	case 1:
@@ -272,24 +276,43 @@ func (d *draft) drawTrouble() {
 		load, _ := d.phases[1]["load"].(float64)
 		d.phases = slices.Replace(d.phases, 1, 2, d.drawSequence(load)...)
 	}
+	if d.hit("final answers", 0.12) {
+		f := d.fault("flaky", d.even("part of final answers", 0.02, 0.4))
+		f["code"] = "NOT_FOUND"
+		d.say("%v of the answers NOT_FOUND", f["flaky"])
+		for _, p := range d.phases {
+			faults, _ := p["faults"].([]object)
+			p["faults"] = append([]object{f}, faults...) // a later flaky fault replaces it
+		}
+	}
 }
 
 // drawFault draws the fault of some backends, or of all.
 func (d *draft) drawFault() object {
 	n := d.count("backends with a fault", 1, max(d.backends*2/5, 1))
+	if d.hit("fault of most", 0.15) {
+		n = min(d.backends/2+1, d.backends)
+	}
 	if d.hit("fault of all", 0.2) {
 		n = 0
 	}
-	kind := d.one("fault", 0.3, 0.15, 0.15, 0.12, 0.13, 0.15)
+	kind := d.one("fault", 0.26, 0.27, 0.13, 0.1, 0.11, 0.13)
 	key := []string{"down", "hang", "flaky", "slow", "slower", "workers"}[kind]
 	value := []any{
 		true, true, d.even("failing part", 0.02, 0.6),
 		object{"part": d.even("slow tail", 0.01, 0.3), "by": neat(d.mean * d.log("slow by", 5, 50)).String()},
 		tidy(d.log("times slower", 1.2, 8)), int(d.part("workers left") * float64(d.workers)),
 	}[kind]
-	backends := []int{0, 1, 2, 3, 4, 5, 6, 7}[:n]
-	d.say("%s %v at backends %v", key, value, backends)
-	return d.fault(key, value, backends...)
+	var backends []int
+	for i := range n {
+		backends = append(backends, i)
+	}
+	f := d.fault(key, value, backends...)
+	if code := d.one("code of failures", 0.8, 0.2); code > 0 && kind%2 == 0 {
+		f["code"] = "ABORTED"
+	}
+	d.say("%s %v %v at backends %v", key, value, f["code"], backends)
+	return f
 }
 
 // fault returns a fault of these backends of the last service, of all without any.
@@ -301,27 +324,32 @@ func (d *draft) fault(key string, value any, backends ...int) object {
 	return f
 }
 
-// drawSequence draws a trouble with a course of its own: a cold start, a rolling deploy, or broken connections.
+// drawSequence draws a trouble with a course of its own: a cold start, a rolling deploy, broken connections, or an outage after
+// which more calls come than usual.
 func (d *draft) drawSequence(load float64) (list []object) {
-	add := func(length time.Duration, faults ...object) {
+	add := func(length time.Duration, load float64, faults ...object) {
 		list = append(list, newPhase("TROUBLE", length, load, faults...))
 	}
 	cold, n := tidy(d.log("cold", 1.2, 8)), min(d.backends, 6)
-	kind := d.one("sequence", 0.35, 0.4, 0.25)
-	d.say("%s (cold: %v times slower)", []string{"cold start", "rolling deploy", "connections break"}[kind], cold)
+	kind, herd := d.one("sequence", 0.25, 0.3, 0.2, 0.25), tidy(d.log("herd", 1, 3))
+	d.say("%s (cold: %v times slower)", []string{"cold start", "rolling deploy", "connections break", fmt.Sprintf("outage, then %v times the load", herd)}[kind], cold)
 	switch kind {
 	case 0:
-		add(d.trouble/20, d.fault("down", true))
-		add(d.trouble/2, d.fault("slower", cold))
+		add(d.trouble/20, load, d.fault("down", true))
+		add(d.trouble/2, load, d.fault("slower", cold))
 	case 1:
 		for i := range n {
-			add(d.trouble/time.Duration(n), d.fault("down", true, i), d.fault("slower", cold, (i+n-1)%n))
+			add(d.trouble/time.Duration(n), load, d.fault("down", true, i), d.fault("slower", cold, (i+n-1)%n))
+		}
+	case 2:
+		for range 2 {
+			add(d.span("break", 20*time.Millisecond, 300*time.Millisecond), load, d.fault("down", true))
+			add(d.trouble/2, load)
 		}
 	default:
-		for range 2 {
-			add(d.span("break", 20*time.Millisecond, 300*time.Millisecond), d.fault("down", true))
-			add(d.trouble / 2)
-		}
+		add(d.trouble/2, load, d.fault([]string{"down", "hang"}[d.one("outage", 0.5, 0.5)], true))
+		add(d.trouble/4, tidy(load*herd))
+		add(d.trouble/4, load)
 	}
 	return list
 }

@@ -26,7 +26,7 @@ var players = []string{noRetries, grpcPlayer, unbound, defaultPlayer, "quick sta
 // drawPolicy draws a policy, which the default player uses with the default budget, but no time that a Retrier warns of because most
 // calls take longer. It returns the policy files of these players, and the players as variants of the scenario.
 func (d *draft) drawPolicy(names []string) (files object, variants []object) {
-	codes := [][]string{{"UNAVAILABLE"}, {"UNAVAILABLE", "RESOURCE_EXHAUSTED"}}[d.one("codes", 0.5, 0.5)]
+	codes := [][]string{{"UNAVAILABLE"}, {"UNAVAILABLE", "RESOURCE_EXHAUSTED"}, {"UNAVAILABLE", "ABORTED"}}[d.one("codes", 0.4, 0.4, 0.2)]
 	attempts, backoff := 2+int(4*d.part("attempts")), d.span("backoff", 20*time.Millisecond, 250*time.Millisecond)
 	onlyLast := len(d.services) > 1 && d.hit("only the last hop", 0.3)
 	// After failures alone, also in parallel to a slow attempt, or as a hedge.

@@ -238,6 +238,39 @@ func TestGrid(t *testing.T) {
 	}
 }
 
+// Hundreds of small processes know little of the servers, and each has a reserve of its own. So attempts after timeouts and hedges of
+// all could fill a queue that would be short without them.
+func TestManyProcesses(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		method     string
+		processes  int
+		load, most float64
+		faults     []sim.Fault
+	}{
+		"timeouts and no fault":    {"GetIn100ms", 300, 1, 0.01, nil},
+		"hedges while one is down": {"GetHedgedSoon", 212, 0.85, 0.02, []sim.Fault{{Service: "shop", Backends: []int{0}, Down: true, Code: codes.Unavailable}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := load(t, "hedged-85")
+			s.Fleets[0].Calls[0].Method = "/stagger.storm.v1.Shop/" + row.method
+			for i := range s.Phases {
+				s.Phases[i].Load, s.Phases[i].Length = row.load, min(s.Phases[i].Length, 10*time.Second)
+			}
+			s.Phases[1].Faults = row.faults
+			who := []client{{name: noRetriesName, options: noRetries}, ours("stagger", wherePicked)[0]}
+			for i := range who {
+				who[i].processes = row.processes
+			}
+			o := play(t, s, who)
+			if none, own := o.results[0].Success, o.results[1].Success; own < none-row.most {
+				t.Errorf("success %.4f; want at most %v below the %.4f without retries", own, row.most, none)
+			}
+		})
+	}
+}
+
 // checkTargets fails the test for every target that stagger misses by more than chance explains. With many connections, simultaneous
 // calls come in an order that depends on the scheduler: two standard deviations of the success are allowed and, in the recovery, the
 // effect of one call on either.
