@@ -71,7 +71,7 @@ func TestExitCodeOfUsageErrors(t *testing.T) {
 	t.Parallel()
 	const file = "../../examples/orders/retry.yaml"
 	for _, line := range []string{
-		"frobnicate", "--frobnicate", "lint", "lint --frobnicate " + file, "lint --format xml " + file, "lint --depth x " + file,
+		"frobnicate", "--frobnicate", "lint", "lint --frobnicate " + file, "lint --format xml " + file,
 		"explain " + file, "explain " + file + " GetOrder", "explain " + file + " a.B/C --code NONSENSE", "explain " + file + " a.B/C --deadline -1s",
 		"explain " + file + " a.B/", "export", "export a b", "explain --all", "explain a b --all", "explain " + file + " --all --code INTERNAL", "explain " + file + " --all --seed 2",
 		"explain " + file + " a.B/C --strict", "explain " + file + " a.B/C --format xml", "explain " + file + " a.B/C --latency -1s", "explain " + file + " a.B/C --hang --code INTERNAL",

@@ -25,8 +25,7 @@ such as CreateOrder, and so declares it idempotent. Notes list the methods that 
 retries and aren't declared idempotent. With --descriptors, lint knows the methods of
 the API, and also lists those that only the file declares idempotent. With
 --other-clients there is advice about methods that gRPC clients without stagger would
-retry, and stagger would not. With --depth, lint also shows how often a chain of that
-many services, each with this policy, may call the last of them.
+retry, and stagger would not.
 
 Formats: text for people, json for programs, github for workflows, where it marks the
 lines of a pull request.
@@ -38,7 +37,6 @@ with --strict, if there is advice), 2 for a usage error.`
 
 const examples = `  stagger lint retry.yaml
   stagger lint --strict --format github deploy/*.yaml   # in a workflow: marks the lines
-  stagger lint --depth 3 retry.yaml                     # worst case of three layers
   stagger lint --descriptors image.binpb retry.yaml     # names methods that aren't idempotent
   kubectl get configmap retry -o jsonpath='{.data.retry\.yaml}' | stagger lint -`
 
@@ -48,7 +46,6 @@ func Command() *cobra.Command {
 		format string
 		strict bool
 		others bool
-		depth  int
 		images []string
 	)
 	c := &cobra.Command{
@@ -59,18 +56,13 @@ func Command() *cobra.Command {
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: cli.CompleteFiles,
 		RunE: func(c *cobra.Command, files []string) error {
-			if depth < 0 || depth > maxDepth {
-				return cli.UsageErrorf("--depth %d: must be 0 to %d", depth, maxDepth)
-			}
 			var reports []report
 			known, err := cli.LoadAPI(images)
 			if err != nil {
 				reports = append(reports, report{diagnostics: unreadable(err)})
 			}
 			for _, file := range files {
-				r := check(c, file, known, others)
-				r.amplify(depth)
-				reports = append(reports, r)
+				reports = append(reports, check(c, file, known, others))
 			}
 			if err := formats[format](c.OutOrStdout(), reports); err != nil {
 				return err
@@ -81,8 +73,6 @@ func Command() *cobra.Command {
 	cli.EnumFlag(c, &format, "format", "how problems are written", "text", "json", "github")
 	c.Flags().BoolVar(&strict, "strict", false, "fail on advice too")
 	c.Flags().BoolVar(&others, "other-clients", false, "give advice for gRPC clients without stagger that use the same file")
-	c.Flags().IntVar(&depth, "depth", 0, "show the requests of a chain of this many `layers`, 1 to 10, that all have this policy")
-	_ = c.RegisterFlagCompletionFunc("depth", cobra.NoFileCompletions) // the flag is there
 	cli.DescriptorsFlag(c, &images)
 	return c
 }

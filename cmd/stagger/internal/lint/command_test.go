@@ -141,22 +141,6 @@ func TestFormatGitHub(t *testing.T) {
 	}
 }
 
-func TestDepth(t *testing.T) {
-	t.Parallel()
-	got, err := run(t, good, "--depth", "3")
-	const want = "note: retry.yaml: /a.B/C: a chain of 3 layers sends up to 27 requests to the lowest for one call; " +
-		"with the server interceptor in each layer, 3\nretry.yaml: can be used; 1 policy\n"
-	if err != nil || got != want {
-		t.Errorf("%v\n%s", err, got)
-	}
-	if got, err := run(t, good, "--depth", "2", "--format", "json"); err != nil || !strings.Contains(got, `"severity": "note"`) {
-		t.Errorf("%v\n%s", err, got)
-	}
-	if got, err := run(t, good, "--depth", "2", "--format", "github"); err != nil || !strings.HasPrefix(got, "::notice file=retry.yaml,") {
-		t.Errorf("%v\n%s", err, got)
-	}
-}
-
 // TestDescriptors has a service in which only one method declares itself idempotent.
 func TestDescriptors(t *testing.T) {
 	t.Parallel()

@@ -5,9 +5,7 @@ package lint
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
-	"math"
 
 	"github.com/spf13/cobra"
 
@@ -49,21 +47,4 @@ func unreadable(err error) []policy.Diagnostic {
 		return []policy.Diagnostic{{Severity: document.SeverityError, File: at.Path, Message: "cannot be read: " + at.Err.Error()}}
 	}
 	return []policy.Diagnostic{{Severity: document.SeverityError, Message: "cannot be read: " + err.Error()}}
-}
-
-// maxDepth is more layers than real chains have.
-const maxDepth = 10
-
-// amplify adds a note on how many requests reach the lowest of some layers that all retry by these policies.
-func (r *report) amplify(depth int) {
-	if depth == 0 || r.set == nil {
-		return
-	}
-	for _, p := range r.set.Policies() {
-		if n := min(p.MaxAttempts(), r.set.Config().MaxAttemptsLimit); n > 1 {
-			r.diagnostics = append(r.diagnostics, policy.Diagnostic{Severity: document.SeverityNote, File: r.file, Field: p.Name(), Message: fmt.Sprintf(
-				"a chain of %d layers sends up to %.0f requests to the lowest for one call; with the server interceptor in each layer, %d",
-				depth, math.Pow(float64(n), float64(depth)), n)})
-		}
-	}
 }
