@@ -193,3 +193,38 @@ func TestEntries_Concurrent(t *testing.T) {
 		t.Errorf("%d methods; want %d at most", got, 3*mostOthers)
 	}
 }
+
+// Rules that a reload has replaced are not kept for the sake of methods that nobody calls any more.
+func TestEntries_Reload(t *testing.T) {
+	t.Parallel()
+	set, err := policy.NewSet(policy.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := New(set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := r.entry(nil, key(1).method, true, nil, 0)
+	if again := r.entry(nil, key(1).method, true, nil, 0); again != old {
+		t.Error("a call makes its entry again")
+	}
+	if err := r.Reload(set); err != nil {
+		t.Fatal(err)
+	}
+	for s := range r.entries.each() {
+		if s.usual.Load() != nil {
+			t.Error("an old entry is kept")
+		}
+	}
+	fresh := r.entry(nil, key(1).method, true, nil, 0)
+	if fresh == old || fresh.rules == old.rules || fresh.record != old.record {
+		t.Error("an entry has old rules, or a new record")
+	}
+	if err := r.Switch(Switch{Mode: policy.ModeOff}); err != nil {
+		t.Fatal(err)
+	}
+	if e := r.entry(nil, key(1).method, true, nil, 0); e.mode != policy.ModeOff || e.record != old.record {
+		t.Errorf("mode %s after a switch, or a new record", e.mode)
+	}
+}

@@ -84,7 +84,7 @@ var unaries = sync.Pool{New: func() any {
 
 // recycle lets another call use u, unless a timer goroutine may still see it.
 func (u *unary) recycle() {
-	if u.shared && u.seen() {
+	if u.shared && u.deciding {
 		return
 	}
 	for i, a := range u.attempts[:min(len(u.attempts), len(u.space))] {
@@ -97,12 +97,6 @@ func (u *unary) recycle() {
 	}
 	u.request, u.unaryState = request{}, unaryState{}
 	unaries.Put(u)
-}
-
-func (u *unary) seen() bool {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	return u.hedging.seen
 }
 
 // run makes attempts in the caller's goroutine until the call is over.
@@ -201,10 +195,7 @@ func (u *unary) succeeded(a *unaryAttempt, err error) bool {
 func (u *unary) stopsTimer() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if !u.deciding {
-		u.hedging.stopTimer()
-	}
-	return !u.hedging.seen
+	return !u.deciding && u.hedging.timer != nil && u.hedging.timer.Stop()
 }
 
 // answeredAtOnce tells the method of a success of the first attempt.

@@ -13,7 +13,6 @@ import (
 type hedging struct {
 	replies    messageType // of parallel attempts
 	timer      *time.Timer // wakes the engine while attempts run; nil while it is not set
-	seen       bool        // timer goroutines may see the call
 	goroutines int         // of the timer, for this call
 	caught     caught      // by one of them
 }
@@ -33,13 +32,12 @@ func (u *unary) setTimer(at time.Duration) {
 	case in <= 0: // as with streams, no timer
 		h.stopTimer()
 		u.share()
-		h.seen = true
 		go u.fires()
 	case h.timer == nil:
 		u.share()
 		h.timer = time.AfterFunc(in, u.fires)
-	case !h.timer.Reset(in):
-		h.seen = true
+	default:
+		h.timer.Reset(in)
 	}
 }
 
@@ -51,8 +49,8 @@ func (u *unary) share() {
 }
 
 func (h *hedging) stopTimer() {
-	if h.timer != nil && !h.timer.Stop() {
-		h.seen = true
+	if h.timer != nil {
+		h.timer.Stop()
 	}
 	h.timer = nil
 }
@@ -77,7 +75,6 @@ func (u *unary) fire() {
 func (u *unary) fired() *unaryAttempt {
 	return u.locked(func() *unaryAttempt {
 		u.hedging.goroutines++
-		u.hedging.seen = true
 		if u.join(); u.engine.Running() == 0 { // the caller's goroutine is waiting
 			return nil
 		}

@@ -52,7 +52,6 @@ type Call struct {
 	said    answer          // the last error of a server before the answer
 	panics  bool            // the call ends with a panic
 	end     End
-	used    bool // there was an event other than Start
 	cancels []int
 	first   [2]attempt // saves most calls an allocation
 }
@@ -118,13 +117,13 @@ func (c *Call) refuseCall(reason policy.Reason, now Now) Step {
 	return c.completeStep(&step, &now)
 }
 
-// resetCall resets c to a new call. Start alone leaves all other fields as in a new one, or sets them again.
+// resetCall resets c to a new call.
 func (c *Call) resetCall(s *Settings, at time.Duration) {
-	if c.used {
+	if c.set != nil {
 		*c = Call{cancels: c.cancels[:0]}
 	}
 	c.phase, c.began, c.floor, c.connect, c.idle = open, at, at, Never, at
-	c.running, c.sent, c.known = c.first[:0], 0, 0
+	c.running = c.first[:0]
 	c.set, c.ledger.set = s, s
 }
 

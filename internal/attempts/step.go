@@ -10,7 +10,6 @@ import (
 
 // step starts the step of an event other than Start.
 func (c *Call) step() Step {
-	c.used = true
 	return Step{Cancel: c.cancels[:0], Wake: Never}
 }
 
