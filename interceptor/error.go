@@ -132,7 +132,7 @@ func (c *call) unanswered(end *attempts.End) error {
 	}
 	before := ""
 	if end.Last == nil {
-		before = "; the attempt before was answered, but not yet"
+		before = "; the classifier had asked for another attempt after an OK"
 	}
 	return status.Errorf(st.Code(), "%s before attempt %d%s", st.Message(), end.Attempts+1, before)
 }

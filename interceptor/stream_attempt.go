@@ -81,7 +81,7 @@ func givenUp(gone policy.Reason) error {
 }
 
 // errPanicked is the error of an attempt that has panicked, and of a call whose observer has.
-var errPanicked = status.Error(codes.Unknown, "a panic has ended the call")
+var errPanicked = status.Error(codes.Unknown, "a panic ended the call")
 
 // reportEnd reports the end of an attempt to the engine, and queues its events. It is called once per end. The task that does, if
 // any, then asks again. If the classifier or the function of Resume panics, the call is over.
@@ -115,7 +115,7 @@ func (s *stream) reportEnd(e streams.End, by *task) {
 		if e.Err != nil || e.GivenUp {
 			s.lookAround()
 		}
-		if !s.machine.Over() { // else a panic has ended the call meanwhile
+		if !s.machine.Over() { // else a panic ended the call meanwhile
 			if resumes && s.replay.replace(request) {
 				r.Resumes, r.Progress, s.resume.progress = true, s.resume.progress, false
 			}

@@ -257,7 +257,7 @@ func (u *unary) attemptEnded(a *unaryAttempt, err error) *unaryAttempt {
 	})
 }
 
-// overOrAsked reports whether a panic has ended the call. If not, and an attempt has failed with err, it may ask for the
+// overOrAsked reports whether a panic ended the call. If not, and an attempt has failed with err, it may ask for the
 // service config.
 func (u *unary) overOrAsked(err error) bool {
 	u.mu.Lock()

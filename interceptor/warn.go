@@ -80,7 +80,7 @@ var (
 	wrongCriticality = surprise{"interceptor.ContextWithCriticality", "has no effect: " +
 		"must be policy.CriticalitySheddable, CriticalityDefault or CriticalityCritical"}
 	// By the method: gRPC retries every attempt by itself, or may, by an xDS server's policies, which it does not show.
-	multipliedAttempts = surprise{"retryPolicy", "gRPC has a retry policy of its own for this method, or may get one from an xDS server, " +
+	multipliedAttempts = surprise{"retryPolicy", "gRPC has its own retry policy for this method, or may get one from an xDS server, " +
 		"and attempts may multiply; dial with Retrier.DialOptions, which switches it off, " +
 		"instead of grpc.WithUnaryInterceptor(retrier.Unary())"}
 	// By the target.

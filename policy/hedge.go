@@ -29,7 +29,7 @@ type HedgeSpec struct {
 func checkHedge(report *document.Report, prefix string, h HedgeSpec) {
 	checkAttempts(report, prefix+"maxAttempts", h.MaxAttempts)
 	if h.Delay < 0 {
-		report.Errorf(prefix+"hedgingDelay", h.Delay, "must not be negative; 0s sends all attempts at once")
+		report.Errorf(prefix+"hedgingDelay", h.Delay, "must not be negative; 0s sends all attempts in parallel")
 	}
 	if len(h.NonFatal) > 0 {
 		checkCodes(report, prefix+"nonFatalStatusCodes", h.NonFatal)

@@ -68,7 +68,7 @@ func wantSameFromConfig(t *testing.T, set *policy.Set) {
 	}
 	said := map[string]int{}
 	for _, d := range set.Warnings() {
-		if !strings.Contains(d.Message, "gRPC for Go refuses") {
+		if !strings.Contains(d.Message, "gRPC for Go rejects") {
 			said[d.Field+": "+d.Message]++
 		}
 	}

@@ -25,7 +25,7 @@ type CodeSpec struct {
 func checkCode(report *document.Report, policy, prefix string, r RetrySpec, c CodeSpec, seen map[codes.Code]bool) {
 	checkCodes(report, prefix+"codes", c.Codes)
 	if extra := without(c.Codes, r.Codes); len(extra) > 0 && len(r.Codes) > 0 && report.Whole(policy+"retryableStatusCodes") {
-		report.Errorf(prefix+"codes", verbatim(codename.List(extra)), "must stand in retryableStatusCodes too, else it is never retried")
+		report.Errorf(prefix+"codes", verbatim(codename.List(extra)), "must also be in retryableStatusCodes, or it is never retried")
 	}
 	var twice []codes.Code
 	for _, code := range sorted(c.Codes) {

@@ -21,7 +21,7 @@ var unsaid = []*regexp.Regexp{
 	regexp.MustCompile(`: no budget has that name`),
 	regexp.MustCompile(`: another budget has that name`),
 	regexp.MustCompile(`: is named by .* too`),
-	regexp.MustCompile(`: must stand in retryableStatusCodes too`),
+	regexp.MustCompile(`: must also be in retryableStatusCodes`),
 	regexp.MustCompile(`: is in another perCode entry`),
 	regexp.MustCompile(`perCode\[\d\]\.maxAttempts: .* must be 1 to the policy's maxAttempts`),
 	regexp.MustCompile(`perCode\[\d\].backoffMultiplier: .* must be 1 with growth FIXED`), // the policy's own

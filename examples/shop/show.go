@@ -36,10 +36,10 @@ var phases = []phase{
 		}
 		return f.start("payments")
 	}},
-	{title: "Inventory is slow: every twentieth of its answers takes half a second", length: 3 * time.Second, begin: func(ctx context.Context, f *fleet) error {
+	{title: "Inventory is slow: every twentieth of its responses takes half a second", length: 3 * time.Second, begin: func(ctx context.Context, f *fleet) error {
 		return f.setPace(ctx, "inventory", pace{Takes: 5 * time.Millisecond, Slow: 500 * time.Millisecond, SlowEvery: 20})
 	}},
-	{title: "Inventory is overloaded: it can answer 80 of the 100 calls a second", length: 3 * time.Second, begin: func(ctx context.Context, f *fleet) error {
+	{title: "Inventory is overloaded: it can serve 80 of the 100 calls a second", length: 3 * time.Second, begin: func(ctx context.Context, f *fleet) error {
 		return f.setPace(ctx, "inventory", pace{Takes: 50 * time.Millisecond})
 	}},
 	{title: "Inventory is killed, and stays dead", length: 6 * time.Second, begin: func(_ context.Context, f *fleet) error { return f.kill("inventory") }},

@@ -190,7 +190,7 @@ var (
 	// errTimedOut is the result of an attempt that was too slow, whatever it returned later.
 	errTimedOut = timedOut.Err()
 	// errOverloaded is the error of a call that admission refuses.
-	errOverloaded = status.Error(codes.ResourceExhausted, "admission: the service answers too slowly to answer this call before its deadline")
+	errOverloaded = status.Error(codes.ResourceExhausted, "admission: the service responds too slowly for this call's deadline")
 	// errPanicked is reported to a breaker for an attempt that has panicked.
 	errPanicked = status.Error(codes.Unknown, "the attempt has panicked")
 )

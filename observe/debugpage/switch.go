@@ -76,7 +76,7 @@ func (m modes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // set the mode of all calls.
 func (m modes) set(w http.ResponseWriter, r *http.Request) (code int, err error) {
 	if r.URL.RawQuery != "" {
-		return http.StatusBadRequest, errors.New("nothing is set: the fields must stand in the body and not in the address")
+		return http.StatusBadRequest, errors.New("nothing is set: put the fields into the body, not into the address")
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, 4<<10)
 	if err := r.ParseForm(); err != nil {
@@ -108,7 +108,7 @@ func switchOf(form url.Values) (interceptor.Switch, error) {
 	var to interceptor.Switch
 	for field, values := range form {
 		if len(values) != 1 || !slices.Contains([]string{"mode", "service"}, field) {
-			return to, fmt.Errorf("field %.100q: must be mode or service, and stand once", field)
+			return to, fmt.Errorf("field %.100q: must be mode or service, and be given once", field)
 		}
 	}
 	to.Mode = policy.Mode(strings.ToUpper(form.Get("mode")))

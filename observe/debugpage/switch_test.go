@@ -136,8 +136,8 @@ func TestSwitch_Refuses(t *testing.T) {
 		"no mode":                        {nil, here, here, "POST", "", nil, 400, "must be ENFORCE, OBSERVE or OFF"},
 		"a mode that there is not":       {nil, here, here, "POST", "mode=STOP", nil, 400, "must be ENFORCE, OBSERVE or OFF"},
 		"a field that there is not":      {nil, here, here, "POST", "mode=OFF&of=acme.Orders", nil, 400, "must be mode or service"},
-		"a field twice":                  {nil, here, here, "POST", "mode=OFF&service=a.B&service=a.C", nil, 400, "stand once"},
-		"a field in the address":         {nil, here, here, "POST", "mode=OFF", func(r *http.Request) { r.URL.RawQuery = "service=acme.orders.v1.OrderService" }, 400, "in the body"},
+		"a field twice":                  {nil, here, here, "POST", "mode=OFF&service=a.B&service=a.C", nil, 400, "be given once"},
+		"a field in the address":         {nil, here, here, "POST", "mode=OFF", func(r *http.Request) { r.URL.RawQuery = "service=acme.orders.v1.OrderService" }, 400, "into the body"},
 		"a method in place of a service": {nil, here, here, "POST", "mode=OFF&service=/acme.Orders/Get", nil, 400, "full name"},
 		"a long form":                    {nil, here, here, "POST", "mode=OFF&service=" + strings.Repeat("a", 5000), nil, 400, "too large"},
 	} {

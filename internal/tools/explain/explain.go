@@ -31,10 +31,10 @@ type Question struct {
 	Pushback    string // of the trailer, or ""
 	Deadline    time.Duration
 	Latency     time.Duration // of each attempt, before it fails
-	Hang        bool          // no attempt is ever answered
+	Hang        bool          // no attempt ever gets a response
 	Down        bool          // from the call's start on, no connection can be made
 	BudgetEmpty bool
-	AllSlow     bool // the target's last answers were slow
+	AllSlow     bool // the target's last responses were slow
 	MaxAttempts int  // the cap of the Retrier, at least 1
 }
 
@@ -52,10 +52,10 @@ func (c Condition) On() bool { return *c.Holds }
 // Conditions returns those of the question.
 func (q *Question) Conditions() []Condition {
 	return []Condition{
-		{&q.Hang, "hang", "no attempt is ever answered", ""},
+		{&q.Hang, "hang", "no attempt ever gets a response", ""},
 		{&q.Down, "down", "no connection can be made, from the call's start on", ""},
-		{&q.BudgetEmpty, "budget-empty", "the budget refuses every extra attempt", ""},
-		{&q.AllSlow, "slow-everywhere", "the target's last answers were slow", "the last answers of the target were slow"},
+		{&q.BudgetEmpty, "budget-empty", "the budget denies every extra attempt", ""},
+		{&q.AllSlow, "slow-everywhere", "the target's last responses were slow", "the last responses of the target were slow"},
 	}
 }
 

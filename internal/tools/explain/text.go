@@ -110,7 +110,7 @@ func (a *Answer) scenario() string {
 	case a.Down:
 		b.WriteString("no connection can be made, from the call's start on")
 	case a.Hang:
-		b.WriteString("no attempt is ever answered")
+		b.WriteString("no attempt ever gets a response")
 	default:
 		b.WriteString("every attempt fails with " + codename.Of(a.Code))
 		if a.Pushback != "" {
@@ -129,7 +129,7 @@ func (a *Answer) scenario() string {
 // outcome returns how the call ends.
 func (a *Answer) outcome() string {
 	if a.Never {
-		return "The call does not end: it has no deadline, and there is no answer."
+		return "The call does not end: it has no deadline, and there is no response."
 	}
 	n := fmt.Sprintf("%d attempts", a.End.Attempts)
 	if a.End.Attempts == 1 {
@@ -247,7 +247,7 @@ func settings(p *decision.Policy, add func(name, format string, args ...any)) {
 		}
 	}
 	if p.Refuses() {
-		add("admission", "REFUSE: a call that cannot be answered before its deadline is not made; criticality %s", p.Criticality())
+		add("admission", "REFUSE: a call that can't be served before its deadline isn't sent; criticality %s", p.Criticality())
 	}
 	if spec.Retry == nil && spec.Hedge == nil {
 		return

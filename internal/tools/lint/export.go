@@ -44,7 +44,7 @@ func Export(set *decision.Set, assumeIdempotent bool) (config []byte, notes []po
 	)
 	_ = json.Unmarshal([]byte(set.Channel()), &plain) // the set is checked
 	if needsElsewhere(plain.LoadBalancingConfig) {
-		n.add(balancingKey, "", "clients without package balancer refuse the whole config; list {round_robin: {}} behind "+tried.Balancer)
+		n.add(balancingKey, "", "clients without package balancer reject the whole config; list {round_robin: {}} behind "+tried.Balancer)
 	}
 	for i, m := range c.Methods {
 		path := document.Item("methodConfig", i)
@@ -295,7 +295,7 @@ func (n *configNotes) entry(set *decision.Set, path string, m policy.MethodConfi
 		n.add(path+".idempotencyKey", m.IdempotencyKey, "gRPC sends no such key")
 	}
 	if m.Admission {
-		n.add(path+".admission", "REFUSE", "gRPC sends calls that cannot be answered in time")
+		n.add(path+".admission", "REFUSE", "gRPC also sends calls that can't be served in time")
 	}
 	if m.Retry == nil && m.Hedge == nil {
 		return
@@ -337,7 +337,7 @@ func (n *configNotes) attempts(path string, most int) {
 
 func (n *configNotes) budget(path, name string) {
 	if name != policy.NoBudget {
-		n.add(path+".budget", name, "gRPC knows no budget but retryThrottling; without that, nothing bounds what all calls together add")
+		n.add(path+".budget", name, "gRPC has no budget except retryThrottling; without that, nothing bounds what all calls together add")
 	}
 }
 
@@ -373,12 +373,12 @@ func (n *configNotes) retry(path string, r *policy.RetrySpec) {
 	}
 	n.pushback(path, r.MaxPushback, r.MinAttemptTime)
 	for i, c := range r.PerCode {
-		n.add(document.Item(path+".perCode", i), codename.List(c.Codes), "gRPC has no settings of their own for codes")
+		n.add(document.Item(path+".perCode", i), codename.List(c.Codes), "gRPC has no separate settings for codes")
 	}
 	if r.Chain != policy.ChainAllow && r.Chain != "" {
 		n.add(path+".chain", string(r.Chain), "gRPC retries inside of retried calls too")
 	}
-	const burnt = "with gRPC, retries fail at once while there is no connection, unless waitForReady holds"
+	const burnt = "with gRPC, retries fail immediately while there is no connection, unless waitForReady holds"
 	if r.WaitForReadyOnRetry != nil && *r.WaitForReadyOnRetry {
 		n.add(path+".waitForReadyOnRetry", "true", burnt)
 	}

@@ -70,7 +70,7 @@ func TestServiceConfigNotes(t *testing.T) {
 			t.Errorf("%s: nothing is said", field)
 		}
 	}
-	const budgetLess = "gRPC knows no budget but retryThrottling; without that, nothing bounds what all calls together add"
+	const budgetLess = "gRPC has no budget except retryThrottling; without that, nothing bounds what all calls together add"
 	want := []string{
 		"methodConfig[0].retryPolicy.maxAttempts 7",
 		"methodConfig[0].retryPolicy.growth LINEAR",

@@ -178,7 +178,7 @@ func (l *linter) lintAdmission(path string, m policy.MethodConfig) {
 	case !m.Admission && m.Criticality != "":
 		l.warn(path+".criticality", m.Criticality, "has no effect without admission REFUSE")
 	case m.Admission && m.Timeout == 0:
-		l.warn(path+".admission", "REFUSE", "calls without a deadline are never refused; set a timeout")
+		l.warn(path+".admission", "REFUSE", "calls without a deadline are never rejected; set a timeout")
 	}
 }
 
@@ -231,7 +231,7 @@ func (l *linter) lintBackoff(path string, b policy.Backoff) {
 		l.warn(path+".jitter", nil, "without jitter, clients that failed together come back together; FULL spreads them best")
 	}
 	if b.Initial < timerLimit {
-		l.warn(path+".initialBackoff", b.Initial, "is less than timers resolve (%v): retries follow at once", timerLimit)
+		l.warn(path+".initialBackoff", b.Initial, "is less than timers resolve (%v): retries follow immediately", timerLimit)
 	}
 	if b.Multiplier < 1 {
 		l.warn(path+".backoffMultiplier", b.Multiplier, "makes each wait shorter than the last; 2 doubles it, 1 keeps it")
@@ -247,7 +247,7 @@ func (l *linter) lintHedge(path string, h policy.HedgeSpec) {
 		l.warn(path+".maxAttempts", h.MaxAttempts, "2 or 3 are enough: more hedges help few calls more")
 	}
 	if h.Delay == 0 && h.Quantile == 0 {
-		l.warn(path, nil, "without hedgingDelay all attempts are sent at once: %d times the load, as far as the budget goes", h.MaxAttempts)
+		l.warn(path, nil, "without hedgingDelay all attempts are sent in parallel: %d times the load, as far as the budget goes", h.MaxAttempts)
 	}
 	if h.Budget == policy.NoBudget {
 		l.warn(path+".budget", h.Budget, "nothing bounds the hedges of a service that has become slow: up to %d times the load", h.MaxAttempts)
@@ -289,10 +289,10 @@ func (l *linter) lintFirstRetry(path string, r *policy.RetrySpec) {
 	elsewhere, _ := l.set.LoadBalancing()
 	switch {
 	case r.FirstRetryAtOnce && elsewhere == "":
-		l.warn(path+".firstRetry", nil, "a retry at once may go to the backend that has just failed; "+
+		l.warn(path+".firstRetry", nil, "an immediate retry may go to the backend that has just failed; "+
 			"let it go to another one (loadBalancingConfig: [{%s: {childPolicy: [{round_robin: {}}]}}]), or remove it", tried.Balancer)
 	case elsewhere != "" && !l.report.Written(path+".firstRetry"):
-		l.note(path, "", "retries go to another backend, so that the first need not wait: firstRetry AT_ONCE answers calls sooner while one backend "+
+		l.note(path, "", "retries go to another backend, so that the first need not wait: firstRetry AT_ONCE ends calls sooner while one backend "+
 			"fails or hangs, and costs some success where all fail for a moment; BACKOFF keeps the wait, and says so")
 	}
 }
@@ -390,7 +390,7 @@ func (l *linter) notHedged(path string, m policy.MethodConfig) {
 		}
 	}
 	if len(found) > 0 {
-		l.warn(path, nil, "%s %s for it, in an entry of its own", atMost(found), what)
+		l.warn(path, nil, "%s %s for it, in a separate entry", atMost(found), what)
 	}
 }
 

@@ -51,9 +51,9 @@ func TestLintAdmission(t *testing.T) {
 		{"admission: REFUSE, timeout: 1s", ""},
 		{"admission: REFUSE, timeout: 1s, criticality: CRITICAL", ""},
 		{"admission: NONE", ""},
-		{"admission: REFUSE", "f:1:63: methodConfig[0].admission: REFUSE: calls without a deadline are never refused; set a timeout"},
+		{"admission: REFUSE", "f:1:63: methodConfig[0].admission: REFUSE: calls without a deadline are never rejected; set a timeout"},
 		{"admission: REFUSE, timeout: 1s, criticality: SHEDDABLE", ""},
-		{"admission: REFUSE", "f:1:63: methodConfig[0].admission: REFUSE: calls without a deadline are never refused; set a timeout"},
+		{"admission: REFUSE", "f:1:63: methodConfig[0].admission: REFUSE: calls without a deadline are never rejected; set a timeout"},
 		{"criticality: SHEDDABLE", "f:1:65: methodConfig[0].criticality: SHEDDABLE: has no effect without admission REFUSE"},
 	} {
 		entry, want := row[0], row[1]
@@ -148,7 +148,7 @@ func TestLintElsewhereNeverReached(t *testing.T) {
 func TestLintFirstRetry(t *testing.T) {
 	t.Parallel()
 	const (
-		without = "warning f:4:131: methodConfig[0].retryPolicy.firstRetry: AT_ONCE: a retry at once may go to the backend that has just failed; " +
+		without = "warning f:4:131: methodConfig[0].retryPolicy.firstRetry: AT_ONCE: an immediate retry may go to the backend that has just failed; " +
 			"let it go to another one (loadBalancingConfig: [{stagger_retry_elsewhere: {childPolicy: [{round_robin: {}}]}}]), or remove it"
 		advice = "note f:4:16: methodConfig[0].retryPolicy: retries go to another backend, so that the first need not wait: firstRetry AT_ONCE answers " +
 			"calls sooner while one backend fails or hangs, and costs some success where all fail for a moment; BACKOFF keeps the wait, and says so"
@@ -286,14 +286,14 @@ func TestClientStreamsAreNotHedged(t *testing.T) {
 	const create = "/shop.Uploads/Create "
 	for _, row := range [][3]string{
 		{"{service: shop.Uploads, method: Create}", hedge, "warning f:1:102: methodConfig[0].hedgingPolicy: " + create +
-			"is not hedged, since its client sends a stream: the next attempt follows a failure; write a retryPolicy for it, in an entry of its own"},
+			"is not hedged, since its client sends a stream: the next attempt follows a failure; write a retryPolicy for it, in a separate entry"},
 		{"{service: shop.Uploads, method: Create}", retry(", onAttemptTimeout: HEDGE"), "warning f:1:244: methodConfig[0].retryPolicy.onAttemptTimeout: HEDGE: " + create +
-			"gives a slow attempt up for the next (RETRY), since its client sends a stream; write RETRY for it, in an entry of its own"},
+			"gives a slow attempt up for the next (RETRY), since its client sends a stream; write RETRY for it, in a separate entry"},
 		{"{service: shop.Uploads, method: Create}", retry(""), ""},
 		{"{service: shop.Uploads, method: Create}", retry(", onAttemptTimeout: RETRY"), ""},
 		{"{service: shop.Uploads, method: Get}", hedge, ""},
 		{"{service: shop.Uploads}", hedge, "warning f:1:86: methodConfig[0].hedgingPolicy: " + create +
-			"is not hedged, since its client sends a stream: the next attempt follows a failure; write a retryPolicy for it, in an entry of its own"},
+			"is not hedged, since its client sends a stream: the next attempt follows a failure; write a retryPolicy for it, in a separate entry"},
 	} {
 		text := "methodConfig: [{name: [" + row[0] + "], idempotency: ASSUME, " + row[1] + "}]"
 		var got []string

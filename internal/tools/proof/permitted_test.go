@@ -198,7 +198,7 @@ const lenient = "+5"
 
 var (
 	exhausted = regexp.MustCompile(`max retries exhausted: failed after \d+ attempts: rpc error: code = \w+ desc = |no status: max retries exhausted: failed after \d+ attempts: `)
-	hidden    = regexp.MustCompile(`( before attempt \d+)?(; the last server error: .*|; the attempt before was answered, but not yet)?\)`)
+	hidden    = regexp.MustCompile(`( before attempt \d+)?(; the last server error: .*|; the classifier had asked for another attempt after an OK)?\)`)
 	lost      = regexp.MustCompile(`\(connection error: desc = "(.*?)"\)`)
 )
 

@@ -165,7 +165,7 @@ func (o *options) explainOne(c *cobra.Command, file, method string) error {
 		return cli.UsageErrorf("--down: an attempt that is never sent has no --code, --hang, --latency or --pushback")
 	}
 	if o.Hang && (o.Latency > 0 || o.Pushback != "" || c.Flags().Changed("code")) {
-		return cli.UsageErrorf("--hang: an attempt that is never answered has no --code, --latency or --pushback")
+		return cli.UsageErrorf("--hang: an attempt without a response has no --code, --latency or --pushback")
 	}
 	o.Method = "/" + strings.TrimPrefix(method, "/")
 	if parts := strings.Split(o.Method, "/"); len(parts) != 3 || parts[1] == "" || parts[2] == "" {

@@ -218,14 +218,14 @@ func TestExplainFlags(t *testing.T) {
 		}},
 		{[]string{strings.Replace(method, "GetOrder", "CountOrders", 1)}, []string{
 			"  backoff   none before the first retry (AT_ONCE; within 1 ms), then 100ms, × 2 each time, up to 1s; jitter FULL\n",
-			"  admission REFUSE: a call that cannot be answered before its deadline is not made; criticality CRITICAL\n", "0s and 1ms    retry", "0s and 100ms  retry",
+			"  admission REFUSE: a call that can't be served before its deadline isn't sent; criticality CRITICAL\n", "0s and 1ms    retry", "0s and 100ms  retry",
 		}},
 		{[]string{method, "--hang"}, []string{"another attempt in its place", "The call does not end"}},
 		{[]string{method, "--hang", "--deadline", "1.5s"}, []string{"The call ends after 1.5s with DEADLINE_EXCEEDED: deadline_exceeded (3 attempts).\n"}},
 		{[]string{method, "--latency", "1ms"}, []string{"  1        0s     UNAVAILABLE  1ms    another attempt   100ms"}},
 		{[]string{method, "--budget-empty"}, []string{"budget    default, which is empty\n", "budget_exhausted (1 attempt).\n"}},
 		{[]string{method, "--hang", "--deadline", "1.5s", "--slow-everywhere"}, []string{
-			"no attempt is ever answered, and the last answers of the target were slow", "The call ends after 1.5s with DEADLINE_EXCEEDED: slow_everywhere (1 attempt).\n",
+			"no attempt ever gets a response, and the last responses of the target were slow", "The call ends after 1.5s with DEADLINE_EXCEEDED: slow_everywhere (1 attempt).\n",
 		}},
 		{[]string{method, "--down"}, []string{
 			"If no connection can be made, from the call's start on:", "another attempt, once connected", "The call ends after 3s with UNAVAILABLE: not_connected (1 attempt).\n",

@@ -87,7 +87,7 @@ func (b *builder) script(path string, n *document.Node) {
 		case !patternForm.MatchString(b.method):
 			b.report.Errorf(path+".method", b.method, `must be "/package.Service/Method", "/package.Service/*" or "*"`)
 		case strings.HasPrefix(b.method, "/"+healthv1.Health_ServiceDesc.ServiceName+"/"):
-			b.report.Errorf(path+".method", b.method, "is answered by the fault server itself: must be a method of another service")
+			b.report.Errorf(path+".method", b.method, "belongs to the fault server itself: must be a method of another service")
 		case b.all[b.method] != nil:
 			b.report.Errorf(path+".method", b.method, "already has a script: must have only one")
 		}

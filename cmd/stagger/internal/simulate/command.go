@@ -41,8 +41,8 @@ func Command() *cobra.Command {
 	var o options
 	cmd := &cobra.Command{
 		Use:   "simulate [SCENARIO]",
-		Short: "Play a fleet of clients through an outage, in virtual time, with your policy",
-		Long: `Play a fleet of clients through an outage, in virtual time, with your policy.
+		Short: "Simulate an outage of a fleet of clients, in virtual time, with your policy",
+		Long: `Simulate an outage of a fleet of clients, in virtual time, with your policy.
 
 SCENARIO is a file, or the name of a built-in one (--list). It describes clients,
 services, a network and faults over time; docs/simulator.md lists its keys. The
@@ -68,7 +68,7 @@ interceptor's own code decides about retries and budgets. One seed gives one res
 	f := cmd.Flags()
 	f.Uint64Var(&o.seed, "seed", 0, "`number` that seeds all random draws (default: the scenario's)")
 	f.IntVar(&o.clients, "clients", 0, "`number` of clients of each fleet, which share its calls (default: the scenario's)")
-	f.StringVar(&o.policy, "policy", "", "also play it with the policies of this `file`")
+	f.StringVar(&o.policy, "policy", "", "also run it with the policies of this `file`")
 	f.StringVar(&o.method, "method", "", "with --policy: SERVICE/METHOD, the `name` of the method to look up in the file (default: the scenario's)")
 	f.BoolVar(&o.list, "list", false, "list the built-in scenarios")
 	cli.EnumFlag(cmd, &o.format, "format", "form of the result", "text", "json")
