@@ -478,6 +478,18 @@ func TestPages_Storms(t *testing.T) {
 	}
 }
 
+// The README's first sentences have the figures of docs/evidence/search.md, its peer's as well.
+func TestPages_Search(t *testing.T) {
+	t.Parallel()
+	readme := read(t, "README.md")
+	for _, player := range []string{"default", "gRPC throttled"} {
+		_, row, _ := strings.Cut(read(t, "docs/evidence/search.md"), "\n| "+player+" | ")
+		if cells := strings.Split(row, " | "); len(cells) < 7 || !strings.Contains(readme, cells[3]+" %") {
+			t.Errorf("README.md lacks the part of scenarios in which %s is worse by 3 points: %.60q", player, row)
+		}
+	}
+}
+
 // costs are the figures of marked tables, by table, row and column.
 func costs(page string) map[string]string {
 	figures := map[string]string{}

@@ -150,7 +150,7 @@ func TestLintFirstRetry(t *testing.T) {
 	const (
 		without = "warning f:4:131: methodConfig[0].retryPolicy.firstRetry: AT_ONCE: an immediate retry may go to the backend that has just failed; " +
 			"let it go to another one (loadBalancingConfig: [{stagger_retry_elsewhere: {childPolicy: [{round_robin: {}}]}}]), or remove it"
-		advice = "note f:4:16: methodConfig[0].retryPolicy: retries go to another backend, so that the first need not wait: firstRetry AT_ONCE answers " +
+		advice = "note f:4:16: methodConfig[0].retryPolicy: retries go to another backend, so that the first need not wait: firstRetry AT_ONCE ends " +
 			"calls sooner while one backend fails or hangs, and costs some success where all fail for a moment; BACKOFF keeps the wait, and says so"
 	)
 	wantLinted(t, "maxWaiting: 9"+onceMore+", firstRetry: AT_ONCE}", without)
