@@ -303,8 +303,8 @@ func TestReloadOfLoadBalancing(t *testing.T) {
 		if err := c.retrier.Reload(mustParse(t, retryFile)); err != nil || balancingWarnings(c.journal) != 1 || !tried.InUse(c.Conn.Target()) {
 			t.Errorf("%v, warnings %q; want one, and the connection as it was", err, c.warnings)
 		}
-		if n := len(c.retrier.DialOptions()); n != 3 {
-			t.Errorf("%d dial options; want 3, since the new file says nothing of load balancing", n)
+		if n := len(c.retrier.DialOptions()); n != 4 {
+			t.Errorf("%d dial options; want 4, since the new file says nothing of load balancing", n)
 		}
 		bad := c.retrier.Reload(mustParse(t, "\n"+balanced(`[{"no_such_policy": {"childPolicy": `+elsewhere+`}}]`)))
 		const want = "retry.yaml:2:22: loadBalancingConfig: the program has no policy no_such_policy; import the package that registers it"

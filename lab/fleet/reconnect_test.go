@@ -1,0 +1,170 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !race
+
+package fleet
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/connectivity"
+
+	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/testserver"
+)
+
+const perSecond = time.Second / 10 // the span of a peak
+
+// reconnects has the connections that a server gets when it is back, each with its delay, and the most in any tenth of a second.
+type reconnects struct {
+	delays []time.Duration
+	peak   int // a second
+}
+
+func (r *reconnects) measure() {
+	slices.Sort(r.delays)
+	spans := map[time.Duration]int{}
+	for _, d := range r.delays {
+		spans[d/perSecond]++
+		r.peak = max(r.peak, spans[d/perSecond]*int(time.Second/perSecond))
+	}
+}
+
+func (r *reconnects) quantile(q float64) time.Duration {
+	return r.delays[min(int(q*float64(len(r.delays))), len(r.delays)-1)]
+}
+
+// simulate returns how n clients reconnect, whose connections were cut within a tenth of a second, when the server is back after away.
+func simulate(n int, c backoff.Config, away time.Duration) *reconnects {
+	r := new(reconnects)
+	random := rand.New(rand.NewPCG(1, 2))
+	for range n {
+		at := time.Duration(random.Float64() * float64(perSecond))
+		for tries := 0; at < away; tries++ {
+			wait := c.BaseDelay
+			if tries > 0 { // as gRPC, which has no jitter at first
+				wait = time.Duration(min(float64(c.BaseDelay)*math.Pow(c.Multiplier, float64(tries)), float64(c.MaxDelay)) * (1 + c.Jitter*(2*random.Float64()-1)))
+			}
+			at += wait
+		}
+		r.delays = append(r.delays, at-away)
+	}
+	r.measure()
+	return r
+}
+
+// failing returns for how many seconds calls fail, on average, that wait for 3 s, but not past the age most of the outage; 0: they
+// don't wait.
+func (r *reconnects) failing(away, most time.Duration) float64 {
+	sum := 0.0
+	for _, d := range r.delays {
+		if away+d <= most {
+			d = max(away+d-3*time.Second, 0) - away
+		}
+		sum += (away + d).Seconds()
+	}
+	return sum / float64(len(r.delays))
+}
+
+// connect returns how n real connections reconnect, in virtual time.
+func connect(t *testing.T, n int, c backoff.Config, away time.Duration) *reconnects {
+	t.Helper()
+	r := new(reconnects)
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		var back time.Time // guarded by mu, like r
+		server := testserver.Start(t)
+		for range n {
+			conn := must.Get(grpc.NewClient(server.Target(), append(server.DialOptions(), grpc.WithConnectParams(grpc.ConnectParams{Backoff: c, MinConnectTimeout: 20 * time.Second}),
+				grpc.WithDefaultServiceConfig(`{"loadBalancingConfig": [{"round_robin": {}}]}`))...))(t)
+			t.Cleanup(func() { _ = conn.Close() })
+			conn.Connect()
+			go func() {
+				for state := conn.GetState(); conn.WaitForStateChange(t.Context(), state); {
+					if state = conn.GetState(); state == connectivity.Ready {
+						mu.Lock()
+						r.delays = append(r.delays, time.Since(back))
+						mu.Unlock()
+					}
+				}
+			}()
+		}
+		synctest.Wait()
+		server.Down()
+		time.Sleep(away)
+		mu.Lock()
+		r.delays, back = nil, time.Now()
+		mu.Unlock()
+		server.Up()
+		time.Sleep(time.Minute)
+	})
+	r.measure()
+	return r
+}
+
+// ours are the delays of Retrier.DialOptions.
+var ours = backoff.Config{BaseDelay: 250 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 3 * time.Second}
+
+// docs/evidence/outages.md has what is measured here, and the delays of DialOptions bring no larger peak than gRPC's own can.
+func TestReconnect(t *testing.T) {
+	page := string(must.Get(os.ReadFile("../../docs/evidence/outages.md"))(t))
+	has := func(row string) {
+		if !strings.Contains(page, row+"\n") {
+			t.Errorf("the page lacks\n%s", row)
+		}
+	}
+	times := []time.Duration{300 * time.Millisecond, time.Second, 3 * time.Second, 5 * time.Second, 10 * time.Second, time.Minute}
+	worst := 0
+	for _, c := range []backoff.Config{backoff.DefaultConfig, ours, with(0.1, 3), with(0.5, 3), with(0.25, 1), with(0.25, 10)} {
+		row := fmt.Sprintf("| %v, %v |", c.BaseDelay, c.MaxDelay)
+		for _, away := range times {
+			r := simulate(10_000, c, away)
+			row += fmt.Sprintf(" %.1f s, %d |", r.quantile(0.99).Seconds(), r.peak)
+			switch {
+			case c == backoff.DefaultConfig:
+				worst = max(worst, r.peak)
+			case c == ours && r.peak > worst:
+				t.Errorf("%v: %d connections a second; gRPC's own delays bring at most %d", away, r.peak, worst)
+			}
+		}
+		has(row)
+	}
+	for _, away := range times[:5] {
+		r := simulate(10_000, ours, away)
+		has(fmt.Sprintf("| %v | %.1f | %.1f | %.1f | %.1f | %.1f |", away, simulate(10_000, backoff.DefaultConfig, away).failing(away, 0), r.failing(away, 0),
+			r.failing(away, 3*time.Second), r.failing(away, 6*time.Second), r.failing(away, 10*time.Second)))
+	}
+}
+
+func with(base, most float64) backoff.Config {
+	c := ours
+	c.BaseDelay, c.MaxDelay = time.Duration(base*float64(time.Second)), time.Duration(most*float64(time.Second))
+	return c
+}
+
+// The simulation does as a thousand real connections.
+func TestReconnect_Real(t *testing.T) {
+	for _, away := range []time.Duration{time.Second, 10 * time.Second} {
+		s, p := simulate(1000, ours, away), connect(t, 1000, ours, away)
+		for _, q := range []float64{0.5, 0.99} {
+			if got, want := p.quantile(q), s.quantile(q); len(p.delays) != 1000 || (got-want).Abs() > 200*time.Millisecond {
+				t.Errorf("away for %v: %v of %d after %v; want %v", away, q, len(p.delays), got, want)
+			}
+		}
+		if float64(p.peak) > 1.5*float64(s.peak) {
+			t.Errorf("away for %v: %d connections a second; want about %d", away, p.peak, s.peak)
+		}
+	}
+}
