@@ -84,7 +84,7 @@ func TestBudgetCounts_ManyTargets(t *testing.T) {
 func TestBudgetScopeService_Strangers(t *testing.T) {
 	retry := plain()
 	retry.Budget = "orders"
-	c := budgeted(policy.BudgetSpec{Scope: policy.ScopeService, Config: budget.DefaultRatio()})
+	c := budgeted(policy.BudgetSpec{Scope: "SERVICE", Config: budget.DefaultRatio()})
 	c.Methods = append(c.Methods, policy.MethodConfig{Names: []string{"/"}, Spec: policy.Spec{Retry: &retry}})
 	play(t, c, func(t *testing.T, s scene) {
 		s.On("*", text("fine"))

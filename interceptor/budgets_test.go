@@ -21,7 +21,7 @@ import (
 const other = "/acme.stock.v1.StockService/GetStock"
 
 // sharing has one budget of two extra attempts, over two services.
-func sharing(scope policy.Scope) policy.Config {
+func sharing(scope string) policy.Config {
 	retry := plain()
 	retry.MaxAttempts = 2
 	retry.Budget = "two"
@@ -41,10 +41,10 @@ func sharing(scope policy.Scope) policy.Config {
 // servers, one after the other. Each separate balance allows two extra attempts.
 func TestBudgetScope(t *testing.T) {
 	t.Parallel()
-	for scope, want := range map[policy.Scope]int{
-		policy.ScopeProcess: 2,
-		policy.ScopeTarget:  2 * 2,
-		policy.ScopeService: 2 * 2 * 2,
+	for scope, want := range map[string]int{
+		"PROCESS": 2,
+		"TARGET":  2 * 2,
+		"SERVICE": 2 * 2 * 2,
 	} {
 		t.Run(string(scope), func(t *testing.T) {
 			t.Parallel()
@@ -121,7 +121,7 @@ func TestBudget_GivenInCode(t *testing.T) {
 		srv := testserver.Start(t)
 		srv.On("*", down())
 		for range 2 {
-			retrier := mustNew(t, mustSet(t, sharing(policy.ScopeService)), quiet, interceptor.WithBudget("two", two))
+			retrier := mustNew(t, mustSet(t, sharing("SERVICE")), quiet, interceptor.WithBudget("two", two))
 			s := scene{conn: srv.Dial(t, retrier.DialOptions()...)}
 			for range 2 {
 				_, _ = s.call(t.Context(), get)
@@ -164,7 +164,7 @@ func TestBudget_MadeDuringReload(t *testing.T) {
 	t.Parallel()
 	refund := budget.RefundConfig{Capacity: 500, RetryCost: 5, TimeoutCost: 10, Success: 1}
 	perService := reserve(5)
-	perService.Scope = policy.ScopeService
+	perService.Scope = "SERVICE"
 	for name, row := range map[string]struct {
 		after       policy.BudgetSpec
 		least, most float64 // of the balance

@@ -59,7 +59,7 @@ func endings() []ending {
 	}
 	none.Methods = nil
 	limited := with(func(s *policy.Spec) { s.Timeout = time.Second })
-	suppressed := with(func(s *policy.Spec) { s.Retry.Chain = policy.ChainSuppress })
+	suppressed := with(func(s *policy.Spec) { s.Retry.Chain = "SUPPRESS" })
 	slow := with(func(s *policy.Spec) { s.Timeout, s.Retry.PerAttemptTimeout = time.Second, 200*ms })
 	broke := with(func(s *policy.Spec) { s.Retry.Budget = "" })
 	mode := func(m policy.Mode, c policy.Config) policy.Config {

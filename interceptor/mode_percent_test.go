@@ -64,7 +64,7 @@ func TestPercent_Earns(t *testing.T) {
 		t.Run(string(mode), func(t *testing.T) {
 			ratio := budget.DefaultRatio()
 			ratio.Percent, ratio.MinPerSecond = 100, 0
-			c := percentages(budgeted(policy.BudgetSpec{Scope: policy.ScopeProcess, Config: ratio}), 25, 100)
+			c := percentages(budgeted(policy.BudgetSpec{Scope: "PROCESS", Config: ratio}), 25, 100)
 			c.Mode = mode
 			synctest.Test(t, func(t *testing.T) {
 				tenths := 0

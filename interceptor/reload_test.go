@@ -71,7 +71,7 @@ func TestReload_RefillsNothing(t *testing.T) {
 	bucket := policy.BudgetSpec{Config: budget.ThrottleConfig{MaxTokens: 10, TokenRatio: 0.1}}
 	refund := budget.RefundConfig{Capacity: 500, RetryCost: 5, TimeoutCost: 10, Success: 1}
 	perService := reserve(5)
-	perService.Scope = policy.ScopeService
+	perService.Scope = "SERVICE"
 	for name, after := range map[string]policy.BudgetSpec{
 		"the same": reserve(1), "more": reserve(5), "another kind": bucket, "another kind, too": {Config: refund}, "another scope": perService,
 	} {
@@ -113,7 +113,7 @@ func TestReload_Event(t *testing.T) {
 		}
 		got := s.retrier.State()
 		if p := got.Policies.Lookup(get); p == nil || p.Spec().Retry.MaxAttempts != 2 {
-			t.Errorf("%+v", got.Policies.Policies())
+			t.Errorf("%+v", got.Policies.Config())
 		}
 		if s.retrier.State().Since != time.Now() || got.Policies.Config().MaxAttemptsLimit != defaults.MaxAttempts || got.Policies.Config().MaxWaiting != defaults.MaxWaiting ||
 			got.Policies.Config().Mode != "" || len(got.Switches) != 1 {

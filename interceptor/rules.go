@@ -8,7 +8,6 @@ import (
 
 	"github.com/stagger-go/stagger/internal/balance"
 	"github.com/stagger-go/stagger/internal/decision"
-	"github.com/stagger-go/stagger/policy"
 )
 
 // rules are the current policies of a Retrier, with derived data. A reload replaces them; calls keep the policy
@@ -25,7 +24,7 @@ type rules struct {
 // budgetRule has a budget's config, and defines which calls share a balance.
 type budgetRule struct {
 	config balance.Config
-	scope  policy.Scope
+	scope  string
 }
 
 // alike reports whether a balance of one budget is valid for the other.
@@ -37,14 +36,14 @@ func (b budgetRule) alike(other budgetRule) bool {
 func newRules(set *decision.Set) *rules {
 	r := &rules{set: set, budgets: map[string]budgetRule{}}
 	r.balancing, _ = set.LoadBalancing()
-	r.budgets[""] = budgetRule{config: balance.Default(), scope: policy.ScopeTarget}
+	r.budgets[""] = budgetRule{config: balance.Default(), scope: "TARGET"}
 	if t := set.Config().Throttling; t != nil {
-		r.budgets[""] = budgetRule{config: *t, scope: policy.ScopeTarget}
+		r.budgets[""] = budgetRule{config: *t, scope: "TARGET"}
 		r.throttled = true
 	}
 	for _, spec := range set.Config().Budgets {
 		r.budgets[spec.Name] = budgetRule{config: spec.Config, scope: spec.Scope}
-		r.perService = r.perService || spec.Scope == policy.ScopeService
+		r.perService = r.perService || spec.Scope == "SERVICE"
 	}
 	return r
 }
@@ -70,9 +69,9 @@ func (r *rules) budgetKey(name string, u budgetUser) (budgetKey, budgetRule) {
 		name, rule = "", r.budgets[""]
 	}
 	switch rule.scope {
-	case policy.ScopeProcess:
+	case "PROCESS":
 		u.target, u.service = "", ""
-	case policy.ScopeService:
+	case "SERVICE":
 	default:
 		u.service = ""
 	}

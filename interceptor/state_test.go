@@ -22,8 +22,8 @@ import (
 func TestState_BalancesAndDenials(t *testing.T) {
 	specs := map[string]policy.BudgetSpec{
 		"target":  {Config: budget.ThrottleConfig{MaxTokens: 4, TokenRatio: 1}},
-		"process": {Scope: policy.ScopeProcess, Config: budget.RefundConfig{Capacity: 10, RetryCost: 5, TimeoutCost: 5}},
-		"service": {Scope: policy.ScopeService, Config: budget.ConcurrentConfig{Percent: 100, Min: 2}},
+		"process": {Scope: "PROCESS", Config: budget.RefundConfig{Capacity: 10, RetryCost: 5, TimeoutCost: 5}},
+		"service": {Scope: "SERVICE", Config: budget.ConcurrentConfig{Percent: 100, Min: 2}},
 	}
 	for name, want := range map[string]interceptor.BudgetState{
 		"target":  {Name: "orders", Kind: "throttle", Target: "T", State: budget.State{Balance: 0, Capacity: 2, Granted: 1, Denied: 1}},
@@ -51,7 +51,7 @@ func TestState_BalancesAndDenials(t *testing.T) {
 }
 
 func TestState_OrderOfNames(t *testing.T) {
-	c := budgeted(policy.BudgetSpec{Scope: policy.ScopeProcess, Config: budget.RefundConfig{Capacity: 10, RetryCost: 5, TimeoutCost: 5}})
+	c := budgeted(policy.BudgetSpec{Scope: "PROCESS", Config: budget.RefundConfig{Capacity: 10, RetryCost: 5, TimeoutCost: 5}})
 	other := *c.Methods[1].Retry
 	other.Budget = ""
 	c.Methods[1].Retry = &other

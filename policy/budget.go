@@ -16,23 +16,15 @@ import (
 
 // BudgetSpec describes one budget.
 type BudgetSpec struct {
-	Name   string
-	Scope  Scope
+	Name string
+	// Scope decides which calls share one balance: all of the Retrier, "PROCESS"; those to one target, over all connections,
+	// "TARGET" or ""; or those to one service of one target, "SERVICE".
+	Scope  string
 	Config budget.Config // of one of package budget's kinds: [budget.RatioConfig], or another
 }
 
 // NoBudget as a budget's name means no limit: "budget: NONE".
 const NoBudget = "NONE"
-
-// Scope decides which calls share one balance of a budget. "" means [ScopeTarget].
-type Scope string
-
-// The scopes.
-const (
-	ScopeProcess Scope = "PROCESS" // all calls of the Retrier
-	ScopeTarget  Scope = "TARGET"  // all calls to one target, over all connections
-	ScopeService Scope = "SERVICE" // all calls to one service of one target
-)
 
 func checkBudgets(report *document.Report, budgets []BudgetSpec) {
 	names := map[string]bool{}

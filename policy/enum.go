@@ -14,9 +14,9 @@ var (
 	idempotencies = []Idempotency{IdempotencyAssume, IdempotencyDeclared, IdempotencyNone}
 	modes         = []Mode{ModeEnforce, ModeObserve, ModeOff}
 	criticalities = []Criticality{CriticalitySheddable, CriticalityDefault, CriticalityCritical}
-	chains        = []Chain{ChainAllow, ChainOnce, ChainSuppress}
+	chains        = []string{"ALLOW", "ONCE", "SUPPRESS"}
 	jitters       = []Jitter{JitterNone, JitterFull, JitterEqual, JitterDecorrelated, JitterProportional}
-	scopes        = []Scope{ScopeProcess, ScopeTarget, ScopeService}
+	scopes        = []string{"PROCESS", "TARGET", "SERVICE"}
 )
 
 // checkWord refuses other words. "" means the default.

@@ -25,8 +25,6 @@ func TestWords(t *testing.T) {
 		{policyv1.Jitter(0), document.Strings(policy.JitterNone, policy.JitterFull, policy.JitterEqual, policy.JitterDecorrelated, policy.JitterProportional)},
 		{policyv1.Criticality(0), document.Strings(policy.CriticalitySheddable, policy.CriticalityDefault, policy.CriticalityCritical)},
 		{policyv1.Mode(0), document.Strings(policy.ModeEnforce, policy.ModeObserve, policy.ModeOff)},
-		{policyv1.Chain(0), document.Strings(policy.ChainAllow, policy.ChainOnce, policy.ChainSuppress)},
-		{policyv1.BudgetScope(0), document.Strings(policy.ScopeProcess, policy.ScopeTarget, policy.ScopeService)},
 		{policyv1.Idempotency(0), document.Strings(policy.IdempotencyAssume, policy.IdempotencyDeclared, policy.IdempotencyNone)},
 	} {
 		if want := schemaNames(row.schema.Descriptor()); !slices.Equal(row.words, want) {

@@ -61,8 +61,8 @@ func wantSameFromConfig(t *testing.T, set *policy.Set) {
 	if !reflect.DeepEqual(again.Config(), set.Config()) {
 		t.Errorf("the config is\n%+v\nand becomes\n%+v", set.Config(), again.Config())
 	}
-	for i, p := range set.Policies() {
-		if q := again.Policies()[i]; p.Name() != q.Name() || !reflect.DeepEqual(p.Spec(), q.Spec()) {
+	for i, p := range decision.Compile(set).Policies() {
+		if q := decision.Compile(again).Policies()[i]; p.Name() != q.Name() || !reflect.DeepEqual(p.Spec(), q.Spec()) {
 			t.Errorf("%v: %+v becomes %v: %+v", p.Name(), p.Spec(), q.Name(), q.Spec())
 		}
 	}

@@ -47,7 +47,7 @@ func TestParseDesignExample(t *testing.T) {
 			Codes:             []codes.Code{codes.ResourceExhausted, codes.Unavailable},
 			PerAttemptTimeout: 500 * ms,
 			Budget:            "orders",
-			Chain:             policy.ChainAllow,
+			Chain:             "ALLOW",
 		},
 	}
 	for _, method := range []string{"GetOrder", "ListOrders"} {
@@ -58,7 +58,7 @@ func TestParseDesignExample(t *testing.T) {
 	}
 	ratio := budget.DefaultRatio()
 	ratio.MinPerSecond, ratio.Window = 5, 10*time.Second
-	if got := set.Config().Budgets; !reflect.DeepEqual(got, []policy.BudgetSpec{{Name: "orders", Scope: policy.ScopeTarget, Config: ratio}}) {
+	if got := set.Config().Budgets; !reflect.DeepEqual(got, []policy.BudgetSpec{{Name: "orders", Scope: "TARGET", Config: ratio}}) {
 		t.Errorf("Budgets = %+v", got)
 	}
 	if got := set.Warnings(); len(got) > 0 {
@@ -77,7 +77,7 @@ func TestParsePlainServiceConfig(t *testing.T) {
 			Backoff:     policy.Backoff{Initial: 10 * ms, Max: time.Second, Multiplier: 1.5, Jitter: policy.JitterFull},
 			Codes:       []codes.Code{codes.Canceled, codes.Aborted, codes.Unavailable},
 
-			Chain: policy.ChainAllow,
+			Chain: "ALLOW",
 		},
 	}
 	if p := set.Lookup("/echo.Echo/Say"); p == nil || !reflect.DeepEqual(p.Spec(), want) {
@@ -110,19 +110,19 @@ func TestParseEveryKey(t *testing.T) {
 				{Codes: []codes.Code{codes.Canceled}, MaxAttempts: 1},
 			},
 			PerAttemptTimeout: 250 * ms, CancelOnTimeout: true, Budget: "shared",
-			MaxPushback: time.Minute, MinAttemptTime: 5 * ms, Chain: policy.ChainOnce, WaitForReadyOnRetry: new(true), MaxConnectionWait: 7 * time.Second, FirstRetryAtOnce: true,
+			MaxPushback: time.Minute, MinAttemptTime: 5 * ms, Chain: "ONCE", WaitForReadyOnRetry: new(true), MaxConnectionWait: 7 * time.Second, FirstRetryAtOnce: true,
 		},
 	}
 	if p := set.Lookup("/a.B/C"); p == nil || !reflect.DeepEqual(p.Spec(), want) {
 		t.Errorf("Lookup(/a.B/C) = %+v; want %+v", p.Spec().Retry, want.Retry)
 	}
 	wantBudgets := []policy.BudgetSpec{
-		{Name: "shared", Scope: policy.ScopeProcess, Config: budget.RatioConfig{
+		{Name: "shared", Scope: "PROCESS", Config: budget.RatioConfig{
 			Percent: 12.5, MinPerSecond: 0, Window: 30 * time.Second, TimeoutCost: 4, TimeoutBonus: 0, HedgeCost: 1.5,
 		}},
-		{Name: "bucket", Scope: policy.ScopeService, Config: budget.ThrottleConfig{MaxTokens: 1000, TokenRatio: 0.001}},
-		{Name: "beside", Scope: policy.ScopeTarget, Config: budget.ConcurrentConfig{Percent: 12.5}},
-		{Name: "refund", Scope: policy.ScopeTarget, Config: budget.RefundConfig{Capacity: 100, RetryCost: 2.5, TimeoutCost: 5.25, Success: 0.5}},
+		{Name: "bucket", Scope: "SERVICE", Config: budget.ThrottleConfig{MaxTokens: 1000, TokenRatio: 0.001}},
+		{Name: "beside", Scope: "TARGET", Config: budget.ConcurrentConfig{Percent: 12.5}},
+		{Name: "refund", Scope: "TARGET", Config: budget.RefundConfig{Capacity: 100, RetryCost: 2.5, TimeoutCost: 5.25, Success: 0.5}},
 	}
 	if got := set.Config().Budgets; !reflect.DeepEqual(got, wantBudgets) {
 		t.Errorf("Budgets = %+v; want %+v", got, wantBudgets)
@@ -147,8 +147,8 @@ func TestParseJSONAsYAML(t *testing.T) {
 	t.Parallel()
 	data := must.Get(os.ReadFile("testdata/good/grpc.json"))(t)
 	asJSON, asYAML := mustParse(t, "a.json", string(data)), mustParse(t, "a.yaml", "---\n"+string(data))
-	if len(asJSON.Policies()) == 0 || !reflect.DeepEqual(asJSON.Policies(), asYAML.Policies()) {
-		t.Errorf("JSON gives %v, YAML %v", asJSON.Policies(), asYAML.Policies())
+	if len(asJSON.Config().Methods) == 0 || !reflect.DeepEqual(asJSON.Config(), asYAML.Config()) {
+		t.Errorf("JSON gives %+v, YAML %+v", asJSON.Config(), asYAML.Config())
 	}
 }
 

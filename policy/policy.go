@@ -20,10 +20,7 @@ import (
 )
 
 // Policy is a checked [Spec]. It never changes, and is safe for concurrent use.
-type Policy struct {
-	spec Spec
-	name string // in the set; "" without one
-}
+type Policy struct{ spec Spec }
 
 // New checks a spec and returns its policy. The error is an [*Error] with all errors in it.
 func New(s Spec) (*Policy, error) {
@@ -32,11 +29,11 @@ func New(s Spec) (*Policy, error) {
 	if err := report.Err(); err != nil {
 		return nil, err
 	}
-	return newPolicy("", s), nil
+	return newPolicy(s), nil
 }
 
 // newPolicy returns the policy of a checked spec, with defaults.
-func newPolicy(name string, s Spec) *Policy {
+func newPolicy(s Spec) *Policy {
 	s = s.clone()
 	s.Criticality, s.Mode = cmp.Or(s.Criticality, CriticalityDefault), cmp.Or(s.Mode, ModeEnforce)
 	if s.Retry != nil {
@@ -45,16 +42,13 @@ func newPolicy(name string, s Spec) *Policy {
 	if s.Hedge != nil && s.Hedge.Quantile > 0 {
 		s.Hedge.MinDelay = cmp.Or(s.Hedge.MinDelay, defaults.MinHedgingDelay)
 	}
-	return &Policy{spec: s, name: name}
+	return &Policy{s}
 }
 
 // Spec returns a copy of the policy's spec, with defaults; in a set, the idempotency that follows from its name and the config is
 // filled in. Change it, and [New] returns another policy, which is in no set. The mode and percentage of the set's config are not in
 // it: they apply to all calls of a Retrier when they are made.
 func (p *Policy) Spec() Spec { return p.spec.clone() }
-
-// Name returns the name that leads to the policy in its set ([MethodConfig]), or "" without a set.
-func (p *Policy) Name() string { return p.name }
 
 // Spec is the specification of a policy. [New] checks it and returns a [Policy].
 type Spec struct {

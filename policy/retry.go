@@ -16,18 +16,20 @@ import (
 
 // RetrySpec configures retries.
 type RetrySpec struct {
-	MaxAttempts         int // including the first; at least 2
-	Backoff             Backoff
-	Codes               []codes.Code // retryable codes; at least one. UNAVAILABLE includes streams that were cut, which gRPC reports as INTERNAL
-	PerCode             []CodeSpec
-	PerAttemptTimeout   time.Duration // 0: none
-	CancelOnTimeout     bool          // a slow attempt is cancelled when the next is sent; false: both run, and the first success wins
-	FirstRetryAtOnce    bool          // within a millisecond, for channels whose retries go to another backend (package balancer)
-	Budget              string        // a name of Config.Budgets; "" is the default budget, [NoBudget] none
-	CommitOnHeaders     bool          // no retry once response headers have arrived, as in gRFC A6; false: once the application has seen part of the attempt
-	MaxPushback         time.Duration // 0: 300 s
-	MinAttemptTime      time.Duration // 0: 1 ms
-	Chain               Chain
+	MaxAttempts       int // including the first; at least 2
+	Backoff           Backoff
+	Codes             []codes.Code // retryable codes; at least one. UNAVAILABLE includes streams that were cut, which gRPC reports as INTERNAL
+	PerCode           []CodeSpec
+	PerAttemptTimeout time.Duration // 0: none
+	CancelOnTimeout   bool          // a slow attempt is cancelled when the next is sent; false: both run, and the first success wins
+	FirstRetryAtOnce  bool          // within a millisecond, for channels whose retries go to another backend (package balancer)
+	Budget            string        // a name of Config.Budgets; "" is the default budget, [NoBudget] none
+	CommitOnHeaders   bool          // no retry once response headers have arrived, as in gRFC A6; false: once the application has seen part of the attempt
+	MaxPushback       time.Duration // 0: 300 s
+	MinAttemptTime    time.Duration // 0: 1 ms
+	// Chain says how often a call is retried that is part of an upstream caller's retry: as usual, "ALLOW" or ""; once, "ONCE"; or
+	// never, "SUPPRESS".
+	Chain               string
 	MaxConnectionWait   time.Duration // for a channel that cannot connect, before attempts after the first; 0: 3 s
 	WaitForReadyOnRetry *bool         // true: such attempts wait in gRPC until the deadline; false: they don't wait; nil: see MaxConnectionWait
 }
@@ -51,19 +53,9 @@ func (r RetrySpec) withDefaults() RetrySpec {
 			r.PerCode[i].Backoff = new(own.Backoff.withDefaults())
 		}
 	}
-	r.Chain = cmp.Or(r.Chain, ChainAllow)
+	r.Chain = cmp.Or(r.Chain, "ALLOW")
 	return r
 }
-
-// Chain says whether a call may be retried that is part of an upstream caller's retry. "" means [ChainAllow].
-type Chain string
-
-// The rules for chains of services.
-const (
-	ChainAllow    Chain = "ALLOW"    // retries as usual
-	ChainOnce     Chain = "ONCE"     // one retry
-	ChainSuppress Chain = "SUPPRESS" // no retry
-)
 
 func checkRetry(report *document.Report, prefix string, r RetrySpec) {
 	checkAttempts(report, prefix+"maxAttempts", r.MaxAttempts)

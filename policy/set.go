@@ -17,7 +17,6 @@ import (
 // Set has the policies of a program, and the budgets that they name. It never changes, and is safe for concurrent use.
 type Set struct {
 	config   Config
-	policies []*Policy // in the order of the config
 	byPath   lookup.Table[Policy]
 
 	balancing   string // see channel.forConnections
@@ -50,15 +49,13 @@ func newSet(c Config, report *document.Report) (*Set, error) {
 	s.config.MaxAttemptsLimit = cmp.Or(c.MaxAttemptsLimit, defaults.MaxAttempts)
 	for i := range s.config.Budgets {
 		b := &s.config.Budgets[i]
-		b.Scope = cmp.Or(b.Scope, ScopeTarget)
+		b.Scope = cmp.Or(b.Scope, "TARGET")
 	}
 	for _, m := range c.Methods {
 		for _, name := range m.Names {
 			spec := m.Spec
 			spec.Idempotency = resolve(spec.Idempotency, c.Idempotency, name)
-			p := newPolicy(name, spec)
-			s.policies = append(s.policies, p)
-			s.byPath[name] = p
+			s.byPath[name] = newPolicy(spec)
 		}
 	}
 	s.warnings = warnings(report, c)
@@ -90,9 +87,6 @@ func (s *Set) Hash() string {
 	}
 	return hex.EncodeToString(s.digest[:6])
 }
-
-// Policies returns the policies in the order of the config, one for each name ([Policy.Name]).
-func (s *Set) Policies() []*Policy { return slices.Clone(s.policies) }
 
 // Warnings returns warnings on valid but possibly surprising settings, such as a budget that no policy names.
 func (s *Set) Warnings() []Diagnostic { return slices.Clone(s.warnings) }

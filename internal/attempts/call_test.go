@@ -32,7 +32,7 @@ func policies(t testing.TB) map[string]*decision.Policy {
 	list := map[string]*decision.Policy{}
 	for name, spec := range map[string]policy.Spec{
 		"retry": retry(func(*policy.RetrySpec) {}),
-		"once":  retry(func(r *policy.RetrySpec) { r.Chain = policy.ChainSuppress }),
+		"once":  retry(func(r *policy.RetrySpec) { r.Chain = "SUPPRESS" }),
 		"costly": retry(func(r *policy.RetrySpec) {
 			r.Codes = []codes.Code{codes.Unavailable, codes.Aborted}
 			r.PerCode = []policy.CodeSpec{{Codes: []codes.Code{codes.Aborted}, CostFactor: 2}}

@@ -266,7 +266,7 @@ func modelPolicies() []*decision.Policy {
 		case 2:
 			r.CommitOnHeaders = true
 		}
-		r.Chain = []policy.Chain{"", policy.ChainAllow, policy.ChainOnce, policy.ChainSuppress}[random.IntN(4)]
+		r.Chain = []string{"", "ALLOW", "ONCE", "SUPPRESS"}[random.IntN(4)]
 		if one(3) {
 			r.MaxPushback = at(100)
 		}

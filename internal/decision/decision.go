@@ -190,9 +190,9 @@ func (p *Policy) committed(c *Call, is Class) Commit {
 // leavesTo reports whether an upstream caller, whose retry c is part of, is responsible for retrying.
 func (p *Policy) leavesTo(c *Call) bool {
 	switch p.retry.Chain {
-	case policy.ChainSuppress:
+	case "SUPPRESS":
 		return c.InRetry
-	case policy.ChainOnce:
+	case "ONCE":
 		return c.InRetry && c.Attempts > 1
 	default:
 		return false

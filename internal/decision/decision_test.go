@@ -91,7 +91,7 @@ type situation struct {
 	spec  func(*policy.RetrySpec)
 }
 
-func inRetry(rule policy.Chain) func(*situation) {
+func inRetry(rule string) func(*situation) {
 	return func(s *situation) {
 		s.call.InRetry = true
 		s.spec = func(r *policy.RetrySpec) { r.Chain = rule }
@@ -160,17 +160,17 @@ func TestDecide(t *testing.T) {
 
 		{"5 another attempt has followed", func(s *situation) { s.call.Followed = true }, policy.ReasonFollowed, 0, 1, 0},
 		{"5 before that", func(s *situation) { s.out = pushed(codes.Unavailable, "-1"); s.call.Followed = true }, policy.ReasonPushbackStop, 0, 1, 0},
-		{"5 before 6", func(s *situation) { s.out = pushed(codes.Unavailable, "-1"); inRetry(policy.ChainSuppress)(s) }, policy.ReasonPushbackStop, 0, 1, 0},
+		{"5 before 6", func(s *situation) { s.out = pushed(codes.Unavailable, "-1"); inRetry("SUPPRESS")(s) }, policy.ReasonPushbackStop, 0, 1, 0},
 
 		{"6 inside of a retry, ALLOW", func(s *situation) { s.call.InRetry = true; s.call.Attempts = 3 }, policy.ReasonRetry, 100 * ms, 1, 1},
-		{"6 inside of a retry, ONCE: the one", inRetry(policy.ChainOnce), policy.ReasonRetry, 100 * ms, 1, 1},
-		{"6 inside of a retry, ONCE: another", func(s *situation) { inRetry(policy.ChainOnce)(s); s.call.Attempts = 2 }, policy.ReasonChainStop, 0, 1, 0},
-		{"6 inside of a retry, SUPPRESS", inRetry(policy.ChainSuppress), policy.ReasonChainStop, 0, 1, 0},
-		{"6 inside of a first attempt, SUPPRESS", func(s *situation) { inRetry(policy.ChainSuppress)(s); s.call.InRetry = false }, policy.ReasonRetry, 100 * ms, 1, 1},
-		{"6 before 7", func(s *situation) { inRetry(policy.ChainSuppress)(s); s.purse.open = true }, policy.ReasonChainStop, 0, 1, 0},
+		{"6 inside of a retry, ONCE: the one", inRetry("ONCE"), policy.ReasonRetry, 100 * ms, 1, 1},
+		{"6 inside of a retry, ONCE: another", func(s *situation) { inRetry("ONCE")(s); s.call.Attempts = 2 }, policy.ReasonChainStop, 0, 1, 0},
+		{"6 inside of a retry, SUPPRESS", inRetry("SUPPRESS"), policy.ReasonChainStop, 0, 1, 0},
+		{"6 inside of a first attempt, SUPPRESS", func(s *situation) { inRetry("SUPPRESS")(s); s.call.InRetry = false }, policy.ReasonRetry, 100 * ms, 1, 1},
+		{"6 before 7", func(s *situation) { inRetry("SUPPRESS")(s); s.purse.open = true }, policy.ReasonChainStop, 0, 1, 0},
 
 		{"7 a mode that forbids it", func(s *situation) { s.purse.off, s.purse.open = policy.ReasonModeOff, true }, policy.ReasonModeOff, 0, 1, 0},
-		{"6 before a mode that forbids it", func(s *situation) { inRetry(policy.ChainSuppress)(s); s.purse.off = policy.ReasonClosed }, policy.ReasonChainStop, 0, 1, 0},
+		{"6 before a mode that forbids it", func(s *situation) { inRetry("SUPPRESS")(s); s.purse.off = policy.ReasonClosed }, policy.ReasonChainStop, 0, 1, 0},
 		{"7 the circuit is open", func(s *situation) { s.purse.open = true }, policy.ReasonBreakerOpen, 0, 1, 0},
 		{"7 before 9", func(s *situation) { s.purse.open = true; s.call.Deadline = noon }, policy.ReasonBreakerOpen, 0, 1, 0},
 

@@ -34,12 +34,14 @@ func Compile(s *policy.Set, files ...*protoregistry.Files) *Set {
 func CompileFor(s *policy.Set, d Descriptors) *Set {
 	c := s.Config()
 	compiled := &Set{Set: s, Descriptors: d, config: c, byPath: lookup.Table[Policy]{}, reach: reachOf(c.Mode, c.Percent)}
-	for i, said := range s.Policies() {
-		p := New(said.Spec())
-		p.reach = compiled.reach.and(p.reach)
-		p.name, p.index = said.Name(), i
-		compiled.policies = append(compiled.policies, p)
-		compiled.byPath[p.name] = p
+	for _, m := range c.Methods {
+		for _, name := range m.Names {
+			p := New(s.Lookup(name).Spec())
+			p.reach = compiled.reach.and(p.reach)
+			p.name, p.index = name, len(compiled.policies)
+			compiled.policies = append(compiled.policies, p)
+			compiled.byPath[name] = p
+		}
 	}
 	compiled.undeclared = sync.OnceValue(compiled.noteUndeclared)
 	return compiled
@@ -51,7 +53,7 @@ func (s *Set) Config() *policy.Config { return &s.config }
 // Lookup returns the policy for a full method name, as [policy.Set.Lookup] does. It does not allocate.
 func (s *Set) Lookup(method string) *Policy { return s.byPath.Find(method) }
 
-// Policies returns the policies in the order of [policy.Set.Policies]. The caller must not change the list.
+// Policies returns the policies in the order of the config, one for each name. The caller must not change the list.
 func (s *Set) Policies() []*Policy { return s.policies }
 
 // Mode returns the mode of all calls, whatever their policy. Policies may be stricter.

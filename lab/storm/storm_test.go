@@ -224,7 +224,7 @@ func TestPolicies(t *testing.T) {
 		}
 	}
 	admitting := must.Get(policies(storm{}, wherePicked, admission))(t)
-	if slices.ContainsFunc(admitting.Policies(), func(p *policy.Policy) bool { return !p.Spec().Admission }) {
+	if slices.ContainsFunc(admitting.Config().Methods, func(m policy.MethodConfig) bool { return !m.Admission }) {
 		t.Error("an entry has no admission")
 	}
 }

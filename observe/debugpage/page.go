@@ -128,10 +128,8 @@ func (p *page) states(method string) []retrierState {
 // methods returns the methods of policies and of recorded decisions, sorted.
 func (p *page) methods() (list []string) {
 	for i, r := range p.retriers {
-		for _, entry := range r.State().Policies.Policies() {
-			if n := entry.Name(); !strings.HasSuffix(n, "/") {
-				list = append(list, n)
-			}
+		for _, m := range r.State().Policies.Config().Methods {
+			list = append(list, slices.DeleteFunc(m.Names, func(name string) bool { return strings.HasSuffix(name, "/") })...)
 		}
 		for _, d := range p.logs[i].all() {
 			list = append(list, d.Method)

@@ -193,10 +193,10 @@ func (r *retriers) budgetsFor(p *decision.Policy, target, method string) (*budge
 		}
 	}
 	key := budgetKey{name: spec.Name}
-	if spec.Scope != policy.ScopeProcess {
+	if spec.Scope != "PROCESS" {
 		key.target = target
 	}
-	if spec.Scope == policy.ScopeService {
+	if spec.Scope == "SERVICE" {
 		key.service, _, _ = strings.Cut(strings.TrimPrefix(method, "/"), "/")
 	}
 	if r.budgets[key] == nil {
