@@ -16,8 +16,8 @@ import (
 
 // Set has the policies of a program, and the budgets that they name. It never changes, and is safe for concurrent use.
 type Set struct {
-	config   Config
-	byPath   lookup.Table[Policy]
+	config Config
+	byPath lookup.Table[Policy]
 
 	balancing   string // see channel.forConnections
 	balancingAt Diagnostic
