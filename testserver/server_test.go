@@ -14,8 +14,6 @@ import (
 	"go.uber.org/goleak"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/health"
-	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
@@ -163,20 +161,6 @@ func TestNewErrors(t *testing.T) {
 			t.Errorf("got error %v; want %s", err, row.want)
 		}
 	}
-}
-
-func TestRegister(t *testing.T) {
-	stage(t, func(t *testing.T, s scene) {
-		s.On("*", testserver.Fail(codes.Aborted))
-		check, err := healthpb.NewHealthClient(s.conn).Check(t.Context(), &healthpb.HealthCheckRequest{})
-		if err != nil || check.GetStatus() != healthpb.HealthCheckResponse_SERVING {
-			t.Errorf("the real service answered %v, %v", check, err)
-		}
-		wantCode(t, s.call(t.Context(), get), codes.Aborted)
-		if got := s.Count("*"); got != 1 {
-			t.Errorf("%d attempts recorded; want the scripted one", got)
-		}
-	}, testserver.Register(func(r grpc.ServiceRegistrar) { healthpb.RegisterHealthServer(r, health.NewServer()) }))
 }
 
 func TestServerOptions(t *testing.T) {

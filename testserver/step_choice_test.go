@@ -16,17 +16,6 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-func TestRandom(t *testing.T) {
-	stage(t, func(t *testing.T, s scene) {
-		s.On(get, testserver.Random(42, 0.3, testserver.Fail(codes.Unavailable)))
-		const calls = 1000
-		failed := strings.Count(s.codesOf(t, get, calls), "Unavailable")
-		if failed < 260 || failed > 340 { // 300, and not quite three standard deviations
-			t.Errorf("%d of %d calls failed; want about 300", failed, calls)
-		}
-	})
-}
-
 func TestRandomRepeats(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
 		draw := func(seed uint64, method string) string {
@@ -40,19 +29,6 @@ func TestRandomRepeats(t *testing.T) {
 		}
 		if draw(1, list) == first {
 			t.Error("another method gave the same outcomes")
-		}
-	})
-}
-
-func TestRandomOfZeroAndOne(t *testing.T) {
-	stage(t, func(t *testing.T, s scene) {
-		s.On(get, testserver.Random(1, 0, testserver.Fail(codes.Aborted)))
-		s.On(list, testserver.Random(1, 1, testserver.Fail(codes.Aborted)))
-		if got := s.codesOf(t, get, 100); strings.Contains(got, "Aborted") {
-			t.Error("probability 0 failed")
-		}
-		if got := s.codesOf(t, list, 100); strings.Contains(got, "OK") {
-			t.Error("probability 1 succeeded")
 		}
 	})
 }

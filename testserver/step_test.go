@@ -4,7 +4,6 @@
 package testserver_test
 
 import (
-	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,23 +16,6 @@ import (
 
 	"github.com/stagger-go/stagger/testserver"
 )
-
-func TestHang(t *testing.T) {
-	stage(t, func(t *testing.T, s scene) {
-		s.On(get, testserver.Hang())
-		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-		defer cancel()
-		a := s.call(ctx, get)
-		wantCode(t, a, codes.DeadlineExceeded)
-		if a.elapsed != 2*time.Second {
-			t.Errorf("ended after %v; want 2s", a.elapsed)
-		}
-		synctest.Wait()
-		if a := s.Attempts()[0]; !a.Cancelled || a.End.Sub(a.Time) != 2*time.Second {
-			t.Errorf("the server saw %+v; want it cut short after 2s", a)
-		}
-	})
-}
 
 func TestDrop(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
