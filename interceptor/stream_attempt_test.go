@@ -18,32 +18,13 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/tools/moves"
-	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
-
-func TestStreamAttempt_CancelledAndForgotten(t *testing.T) {
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, testserver.Hang())
-		ctx, cancel := context.WithCancel(t.Context())
-		stream := s.open(t, ctx, clientStream)
-		send(t, stream, "a")
-		cancel()
-		synctest.Wait()
-		if len(s.calls) != 1 || s.calls[0].Code != codes.Canceled {
-			t.Errorf("calls %+v; want one that was cancelled", s.calls)
-		}
-		if err := stream.RecvMsg(new(wrapperspb.StringValue)); status.Code(err) != codes.Canceled {
-			t.Errorf("RecvMsg: %v", err)
-		}
-	})
-}
 
 // The application does nothing more after it has cancelled; then RecvMsg says what has become of it.
 func TestStreamAttempt_CancelInEveryState(t *testing.T) {
@@ -260,25 +241,6 @@ func TestStreamAttempt_OptionsNotOpened(t *testing.T) {
 	})
 }
 
-func TestStreamAttempt_OptionsCancelled(t *testing.T) {
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, testserver.Hang().Header(metadata.Pairs("from", "1")))
-		ctx, cancel := context.WithCancel(t.Context())
-		var header metadata.MD
-		var p peer.Peer
-		var finished []error
-		stream := s.open(t, ctx, bidiStream, grpc.Header(&header), grpc.Peer(&p),
-			grpc.OnFinish(func(err error) { finished = append(finished, err) }))
-		send(t, stream, "x")
-		synctest.Wait()
-		cancel()
-		synctest.Wait()
-		if len(finished) != 1 || status.Code(finished[0]) != codes.Canceled || fmt.Sprint(header["from"]) != "[1]" || p.Addr == nil {
-			t.Errorf("OnFinish was told %v; header %v, peer %v", finished, header["from"], p.Addr)
-		}
-	})
-}
-
 func TestStreamAttempt_Events(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		s.On(get, down().Times(2), moves.Play(moves.Receive(1), say("a"), moves.Pause(time.Second)).Then(testserver.Fail(codes.Aborted)))
@@ -299,69 +261,6 @@ func TestStreamAttempt_Events(t *testing.T) {
 			"1 retry 100ms, 2 retry 200ms, 3 non_retryable 0s, 3 Aborted non_retryable 1.3s 300ms"
 		if got := strings.Join(story, ", "); got != want || s.calls[0].Err != err {
 			t.Errorf("%s, %v;\nwant %s", got, err, want)
-		}
-	})
-}
-
-func TestStreamAttempt_Budget(t *testing.T) {
-	ok := moves.Play(moves.Receive(1), say("a"))
-	for name, row := range map[string]struct {
-		script []testserver.Step
-		want   string
-	}{
-		"success":                {[]testserver.Step{ok}, "asked [], failed 0, returned 0, refunded 0, ok 1, bad 0"},
-		"after a failure":        {[]testserver.Step{down(), ok}, "asked [failure], failed 1, returned 0, refunded 1, ok 1, bad 0"},
-		"after a timeout":        {[]testserver.Step{testserver.Hang(), ok}, "asked [timeout], failed 1, returned 0, refunded 1, ok 1, bad 0"},
-		"answer in the backoff":  {[]testserver.Step{moves.Play(moves.Receive(1), moves.Pause(1050*ms), say("a"))}, "asked [timeout], failed 0, returned 1, refunded 0, ok 1, bad 0"},
-		"failure in the backoff": {[]testserver.Step{testserver.Fail(codes.NotFound).Delay(1050 * ms)}, "asked [timeout], failed 0, returned 1, refunded 0, ok 0, bad 1"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			retry := hasty()
-			retry.Budget = ""
-			p := &purse{grants: 9}
-			play(t, config(retry), func(t *testing.T, s scene) {
-				s.On(get, row.script...)
-				stream := s.open(t, t.Context(), serverStream)
-				send(t, stream, "x")
-				_, _ = receive(stream)
-				if got := p.String(); got != row.want {
-					t.Errorf("the budget: %s; want %s", got, row.want)
-				}
-			}, interceptor.WithBudget("", p))
-		})
-	}
-}
-
-// A stream that is answered may live for days, and its attempt is the only one from then on.
-func TestStreamAttempt_PermitReturnedAtCommit(t *testing.T) {
-	retry := hasty()
-	retry.Budget = ""
-	p := &purse{grants: 9}
-	play(t, config(retry), func(t *testing.T, s scene) {
-		s.On(get, moves.Play(moves.Receive(1), moves.Pause(1050*ms), say("a"), moves.Pause(time.Hour)))
-		stream := s.open(t, t.Context(), serverStream)
-		send(t, stream, "x")
-		must.Do(t, stream.RecvMsg(new(wrapperspb.StringValue)))
-		if p.returned != 1 {
-			t.Errorf("the budget: %s; want the permit back", p)
-		}
-	}, interceptor.WithBudget("", p))
-}
-
-func TestStreamAttempt_TrailerOfLastAlone(t *testing.T) {
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, moves.Play(moves.Receive(1)).Then(down().Trailer(metadata.Pairs("number", "1"))))
-		var trailer metadata.MD
-		stream := s.open(t, t.Context(), bidiStream, grpc.Trailer(&trailer))
-		send(t, stream, "a")
-		synctest.Wait()
-		s.Down() // what follows is not sent
-		_, err := receive(stream)
-		if s.Count(get) != 1 || status.Code(err) != codes.Unavailable {
-			t.Fatalf("%d attempts, %v", s.Count(get), err)
-		}
-		if got := stream.Trailer(); len(got["number"])+len(trailer["number"]) > 0 {
-			t.Errorf("trailers %v and %v of the first attempt; the error is the last one's: %v", got, trailer, err)
 		}
 	})
 }
@@ -421,30 +320,6 @@ func TestStreamAttempt_ReleasedByGRPCsRules(t *testing.T) {
 	}
 }
 
-func TestStreamAttempt_CancelledWhileNextOpens(t *testing.T) {
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		s = s.within(t, func(_ context.Context, n int, stream grpc.ClientStream) grpc.ClientStream {
-			if n == 2 {
-				cancel()
-				synctest.Wait() // gRPC has ended the attempt before anybody has it
-			}
-			return stream
-		})
-		s.On(get, failing(), testserver.Hang())
-		stream := s.open(t, ctx, bidiStream)
-		send(t, stream, "a")
-		time.Sleep(time.Second)
-		_ = stream.SendMsg(wrapperspb.String("b")) // finds the failure; nobody calls after it
-		time.Sleep(time.Second)
-		synctest.Wait()
-		if len(s.calls) != 1 || s.calls[0].Code != codes.Canceled || s.retrier.Replayed() != 0 {
-			t.Errorf("calls %+v, %d bytes kept; want one that was cancelled", s.calls, s.retrier.Replayed())
-		}
-	})
-}
-
 // TestStreamAttempt_CancelMeetsMessage is for the race detector: the end of a stream is found while
 // the message that would commit it is taken in.
 func TestStreamAttempt_CancelMeetsMessage(t *testing.T) {
@@ -473,42 +348,6 @@ func TestStreamAttempt_CancelMeetsMessage(t *testing.T) {
 	untold.Wait()
 }
 
-func TestStreamAttempt_StatsHandler(t *testing.T) {
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		p := new(payloads)
-		conn := s.Dial(t, append(s.retrier.DialOptions(), grpc.WithStatsHandler(p))...)
-		s.On(get, down(), moves.Play(moves.Receive(1), say("a")))
-		stream := must.Get(conn.NewStream(t.Context(), serverStream, get))(t)
-		send(t, stream, "x")
-		if got, err := receive(stream); fmt.Sprint(got) != "[a]" || err != io.EOF {
-			t.Errorf("%v, %v", got, err)
-		}
-		first, ok := p.sent[0].(proto.Message)
-		if !ok || !proto.Equal(first, wrapperspb.String("x")) || len(p.sent) != 2 || fmt.Sprint(p.ends) != "[Unavailable OK]" {
-			t.Errorf("sent %v, ends %v", p.sent, p.ends)
-		}
-	})
-}
-
-// The connection's options may point to what all its calls share.
-func TestStreamAttempt_OptionsOfConnection(t *testing.T) {
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		var header, again metadata.MD
-		finished := 0
-		s.conn = s.Dial(t, append(s.retrier.DialOptions(), grpc.WithDefaultCallOptions(
-			grpc.Header(&header), grpc.Header(&again), grpc.OnFinish(func(error) { finished++ })))...)
-		for n := 1; n <= 2; n++ {
-			s.On(get, down(), moves.Play(moves.Receive(1), say("a")).Header(metadata.Pairs("call", fmt.Sprint(n))))
-			stream := s.open(t, t.Context(), serverStream)
-			send(t, stream, "x")
-			_, _ = receive(stream)
-			if got := fmt.Sprint(header["call"], again["call"], finished); got != fmt.Sprintf("[%d] [%d] %d", n, n, n) {
-				t.Errorf("headers and ends of stream %d: %s", n, got)
-			}
-		}
-	})
-}
-
 // token is credentials that gRPC asks for each time.
 type token struct{ asked int }
 
@@ -518,20 +357,3 @@ func (k *token) GetRequestMetadata(context.Context, ...string) (map[string]strin
 }
 
 func (*token) RequireTransportSecurity() bool { return false }
-
-func TestStreamAttempt_Credentials(t *testing.T) {
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, down(), moves.Play(moves.Receive(1), say("a")))
-		stream := s.open(t, t.Context(), serverStream, grpc.PerRPCCredentials(new(token)))
-		send(t, stream, "x")
-		_, _ = receive(stream)
-		for n, a := range s.Attempts() {
-			if got := fmt.Sprint(a.Metadata["authorization"]); got != fmt.Sprintf("[token %d]", n+1) {
-				t.Errorf("attempt %d carries %s", n+1, got)
-			}
-		}
-		if s.Count(get) != 2 {
-			t.Errorf("%d attempts", s.Count(get))
-		}
-	})
-}

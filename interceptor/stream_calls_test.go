@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -84,25 +83,6 @@ func TestStreamCalls_SendToTheEnd(t *testing.T) {
 		}
 		if got, err := receive(stream); fmt.Sprint(got) != "[enough]" || err != io.EOF {
 			t.Errorf("%v, %v", got, err)
-		}
-	})
-}
-
-// A first attempt that cannot be opened, as for lack of a stream, does not keep a hedge from answering.
-func TestStreamCalls_HedgeWhileFirstOpens(t *testing.T) {
-	play(t, hedged(), func(t *testing.T, s scene) {
-		var n atomic.Int64
-		s.conn = s.Dial(t, append(s.retrier.DialOptions(), grpc.WithChainStreamInterceptor(
-			func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
-				if n.Add(1) == 1 {
-					<-ctx.Done()
-				}
-				return open(ctx, desc, cc, method, opts...)
-			}))...)
-		s.On(get, takes(0, "second"))
-		got, took, err := s.whole(t, serverStream)
-		if got != "[second]" || err != io.EOF || took != 100*ms {
-			t.Errorf("%s, %v after %v", got, err, took)
 		}
 	})
 }

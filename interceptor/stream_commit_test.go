@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -27,75 +26,6 @@ import (
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
-
-// A stream can be committed without an answer: a late answer refunds nothing.
-func TestStreamCommit_LateAnswer(t *testing.T) {
-	for name, row := range map[string]struct {
-		takes time.Duration
-		look  func(stream grpc.ClientStream)
-		want  int // extra attempts that are paid back
-	}{
-		"in time":                     {500 * ms, func(grpc.ClientStream) {}, 1},
-		"in time, context asked for":  {500 * ms, func(s grpc.ClientStream) { s.Context() }, 1},
-		"late, context asked for":     {2 * time.Second, func(s grpc.ClientStream) { s.Context() }, 0},
-		"late, headers came in time":  {2 * time.Second, func(s grpc.ClientStream) { _, _ = s.Header() }, 0},
-		"late, the buffer was filled": {2 * time.Second, func(s grpc.ClientStream) { _ = s.SendMsg(wrapperspb.String("a")) }, 0},
-	} {
-		t.Run(name, func(t *testing.T) {
-			retry := hasty()
-			retry.Budget = ""
-			p := &purse{grants: 9}
-			play(t, config(retry), func(t *testing.T, s scene) {
-				s.On(get, moves.Play().Then(down()), moves.Play(moves.SendHeader(nil), moves.Pause(row.takes), say("a")))
-				stream := s.open(t, t.Context(), bidiStream, grpc.MaxRetryRPCBufferSize(1))
-				time.AfterFunc(200*ms, func() { row.look(stream) }) // of the second attempt
-				if got, err := receive(stream); len(got) != 1 || p.refunded != row.want {
-					t.Errorf("%v, %v; the budget: %s; want %d refunded", got, err, p, row.want)
-				}
-			}, interceptor.WithBudget("", p))
-		})
-	}
-}
-
-// reader receives ahead of the application, and hides the end of the attempt.
-type reader struct {
-	grpc.ClientStream
-
-	end error
-}
-
-func (r *reader) SendMsg(m any) error {
-	if r.end == nil {
-		r.end = r.ClientStream.RecvMsg(new(wrapperspb.StringValue))
-	}
-	_ = r.ClientStream.SendMsg(m)
-	return nil
-}
-
-func (r *reader) RecvMsg(m any) error {
-	if r.end != nil {
-		return r.end
-	}
-	return r.ClientStream.RecvMsg(m)
-}
-
-func TestStreamCommit_OverflowEndedAttempt(t *testing.T) {
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.conn = s.inside(t, func(n int, stream grpc.ClientStream) grpc.ClientStream {
-			if n == 1 {
-				return &reader{ClientStream: stream}
-			}
-			return stream
-		})
-		s.On(get, moves.Play().Then(down()), moves.Play(moves.Echo(0)))
-		stream := s.open(t, t.Context(), bidiStream, grpc.MaxRetryRPCBufferSize(1))
-		send(t, stream, "a")
-		_ = stream.CloseSend()
-		if got, err := receive(stream); fmt.Sprint(got) != "[a]" || err != io.EOF || s.Count(get) != 2 {
-			t.Errorf("%v, %v after %d attempts", got, err, s.Count(get))
-		}
-	})
-}
 
 // Whether a failure may be retried depends on what the application has seen or requested (gRFC A6, except headers that
 // it has not requested).
@@ -140,20 +70,6 @@ func TestStreamCommit(t *testing.T) {
 			})
 		})
 	}
-}
-
-func TestStreamCommit_ContextAndHeader(t *testing.T) {
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, down(), moves.Play(moves.Receive(1), say("a")).Header(metadata.Pairs("from", "2")))
-		stream := s.open(t, t.Context(), serverStream)
-		send(t, stream, "x")
-		must.Do(t, stream.RecvMsg(new(wrapperspb.StringValue)))
-		md, _ := metadata.FromOutgoingContext(stream.Context())
-		header, err := stream.Header()
-		if got := fmt.Sprint(md["grpc-previous-rpc-attempts"], header["from"], err); got != "[1] [2] <nil>" {
-			t.Errorf("context, header, error: %s", got)
-		}
-	})
 }
 
 // A message of 100 bytes takes 105 in the buffer: with its header, before compression.
@@ -237,73 +153,6 @@ func TestStreamCommit_LetsGo(t *testing.T) {
 	})
 }
 
-// A message that does not fit meets an attempt that has failed already, and nobody has received that. The
-// call is not committed to what is over: the next attempt is sent what was kept, and the message commits
-// the call to that one, as in gRPC.
-func TestStreamCommit_OverflowTaker(t *testing.T) {
-	for limit, want := range map[int]string{
-		210: "3 attempts, succeeded ", // two messages of 105 bytes
-		209: "2 attempts, committed buffer_full",
-	} {
-		t.Run(fmt.Sprint(limit), func(t *testing.T) {
-			play(t, config(plain()), func(t *testing.T, s scene) {
-				s.On(get, failing(), moves.Play(moves.Receive(2)).Then(down()), moves.Play(moves.Receive(0), say("ok")))
-				stream := s.open(t, t.Context(), clientStream, grpc.MaxRetryRPCBufferSize(limit))
-				first, second := strings.Repeat("1", 98), strings.Repeat("2", 98)
-				send(t, stream, first)
-				time.Sleep(time.Second) // the first attempt has failed
-				send(t, stream, second) // what is kept waits for nothing
-				time.Sleep(time.Second)
-				if got := s.Count(get); got != 2 {
-					t.Fatalf("%d attempts after the second message was sent; want 2", got)
-				}
-				_ = stream.CloseSend()
-				err := stream.RecvMsg(new(wrapperspb.StringValue))
-				e, _ := errors.AsType[*interceptor.Error](err)
-				if e == nil {
-					e = new(interceptor.Error)
-				}
-				if got := fmt.Sprintf("%d attempts, %s %s", s.Count(get), s.calls[0].Reason, e.Commit); got != want {
-					t.Errorf("%s (%v); want %s", got, err, want)
-				}
-				if got := s.heard(1); len(got) != 2 || got[0] != first || got[1] != second {
-					t.Errorf("the second attempt heard %d messages: %.5v", len(got), got)
-				}
-				if got := s.retrier.Replayed(); got != 0 {
-					t.Errorf("%d bytes are kept", got)
-				}
-			})
-		})
-	}
-}
-
-func TestStreamCommit_OverflowExhausted(t *testing.T) {
-	play(t, config(impatient()), func(t *testing.T, s scene) {
-		s.On(get, moves.Play().Then(down()))
-		stream := s.open(t, t.Context(), clientStream, grpc.MaxRetryRPCBufferSize(1))
-		time.Sleep(time.Second)
-		s.Down() // no other can be opened
-		if err := stream.SendMsg(wrapperspb.String("a")); err != io.EOF {
-			t.Errorf("SendMsg: %v; want EOF", err)
-		}
-		if err := stream.RecvMsg(new(wrapperspb.StringValue)); reasonOf(err) != policy.ReasonAttemptsExhausted || s.Count(get) != 1 {
-			t.Errorf("%v: %s after %d attempts", err, reasonOf(err), s.Count(get))
-		}
-	})
-}
-
-// One request that does not fit is sent once, and SendMsg says nothing: gRPC has it so.
-func TestStreamCommit_OverflowServerStream(t *testing.T) {
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, down())
-		stream := s.open(t, t.Context(), serverStream, grpc.MaxRetryRPCBufferSize(1))
-		time.Sleep(time.Second)
-		send(t, stream, "a")
-		_, err := receive(stream)
-		s.committedBy(t, err, decision.CommitBufferFull)
-	})
-}
-
 // prepared is a message whose bytes only gRPC knows. It is prepared with another stream: that alone
 // commits the stream that a message is prepared with.
 func (s scene) prepared(t *testing.T) *grpc.PreparedMsg {
@@ -371,16 +220,6 @@ func TestStreamCommit_Detail(t *testing.T) {
 			})
 		})
 	}
-}
-
-func TestStreamCommit_OnHeaders(t *testing.T) {
-	retry := plain()
-	retry.CommitOnHeaders = true
-	play(t, config(retry), func(t *testing.T, s scene) {
-		s.On(get, moves.Play(moves.SendHeader(metadata.Pairs("k", "v")), moves.Pause(time.Second)).Then(down()))
-		_, err := receive(s.open(t, t.Context(), bidiStream))
-		s.committedBy(t, err, decision.CommitHeaders)
-	})
 }
 
 // refusing is an attempt that sends nothing, for a reason that another one might not have.

@@ -12,7 +12,6 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/tools/moves"
@@ -35,75 +34,6 @@ func lateAfter(t *testing.T, d time.Duration) lateContext {
 	ctx, cancel := context.WithDeadline(t.Context(), time.Now().Add(d+5*ms))
 	t.Cleanup(cancel)
 	return lateContext{ctx, time.Now().Add(d)}
-}
-
-// unannounced is a lateContext that doesn't say when its deadline is, so an attempt is due after it.
-type unannounced struct{ lateContext }
-
-func (unannounced) Deadline() (none time.Time, has bool) { return none, false }
-
-func (c unannounced) Err() error {
-	if time.Now().Before(c.deadline) {
-		return nil
-	}
-	return context.DeadlineExceeded
-}
-
-// A call of the application that finds the end of the call's context in a backoff returns this end.
-func TestStreamEnd_FoundInBackoff(t *testing.T) {
-	slow := plain()
-	slow.MaxAttempts, slow.Backoff.Initial = 2, time.Second
-	parallel := slow
-	parallel.PerAttemptTimeout, parallel.CancelOnTimeout = time.Hour, false
-	for name, row := range map[string]struct {
-		retry    policy.RetrySpec
-		desc     *grpc.StreamDesc
-		attempts int                                  // that the server sees
-		decide   time.Duration                        // an observer takes as long
-		next     func(stream grpc.ClientStream) error // nil: NewStream itself
-	}{
-		"RecvMsg": {slow, bidiStream, 1, 0, func(stream grpc.ClientStream) error {
-			return stream.RecvMsg(wrapperspb.String("what was there before"))
-		}},
-		"SendMsg":   {parallel, serverStream, 0, 0, func(stream grpc.ClientStream) error { return stream.SendMsg(wrapperspb.String("a")) }},
-		"NewStream": {slow, serverStream, 0, 501 * ms, nil},
-	} {
-		for end, want := range map[string]codes.Code{"deadline": codes.DeadlineExceeded, "cancel": codes.Canceled} {
-			t.Run(name+" "+end, func(t *testing.T) {
-				pause := interceptor.WithObserver(interceptor.Observer{Decision: func(context.Context, interceptor.Event) { time.Sleep(row.decide) }})
-				play(t, config(row.retry), func(t *testing.T, s scene) {
-					s.On(get, down())
-					if row.attempts == 0 {
-						s.conn = s.Dial(t, append(s.retrier.DialOptions(), grpc.WithChainStreamInterceptor(notOpened))...)
-					}
-					ctx, cancel := context.WithCancel(t.Context())
-					defer cancel()
-					if end == "deadline" {
-						ctx = unannounced{lateAfter(t, 500*ms)}
-					}
-					if row.next == nil {
-						time.AfterFunc(501*ms, cancel)
-					}
-					stream, err := s.conn.NewStream(ctx, row.desc, get)
-					if row.next != nil {
-						if row.attempts > 0 {
-							send(t, stream, "a")
-							time.Sleep(ms)
-							send(t, stream, "b") // which finds the failure
-						}
-						time.Sleep(501 * ms)
-						cancel()
-						err = row.next(stream)
-					}
-					if status.Code(err) != want {
-						t.Errorf("%v; want %v", err, want)
-					}
-					time.Sleep(2 * row.decide) // observers may be late
-					s.overOnce(t, want, row.attempts)
-				}, pause)
-			})
-		}
-	}
 }
 
 // notOpened is an inner interceptor that opens no stream.

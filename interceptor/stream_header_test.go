@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"sync"
 	"testing"
 	"time"
 
@@ -86,44 +85,6 @@ func TestStreamHeader_Hedged(t *testing.T) {
 			})
 		})
 	}
-}
-
-func TestStreamHeader_HedgedFailure(t *testing.T) {
-	play(t, hedged(), func(t *testing.T, s scene) {
-		s.On(get, down())
-		stream := s.open(t, t.Context(), serverStream)
-		send(t, stream, "x")
-		if md, err := stream.Header(); md != nil || err != nil || s.Count(get) != 3 {
-			t.Errorf("%v, %v after %d attempts", md, err, s.Count(get))
-		}
-		if err := stream.RecvMsg(new(wrapperspb.StringValue)); reasonOf(err) != policy.ReasonAttemptsExhausted {
-			t.Errorf("%v", err)
-		}
-	})
-}
-
-// For the race detector: headers arrive, are asked for, and lose to those of another attempt, all at once.
-func TestStreamHeader_Concurrent(t *testing.T) {
-	play(t, hedged(func(h *policy.HedgeSpec) { h.Delay = ms }), func(t *testing.T, s scene) {
-		s.On(get, moves.Play(moves.Pause(2*ms), moves.SendHeader(metadata.Pairs("k", "v")), moves.Pause(ms), say("a")))
-		for range 50 {
-			stream := s.open(t, t.Context(), serverStream)
-			send(t, stream, "x")
-			var wg sync.WaitGroup
-			for range 2 {
-				wg.Go(func() {
-					if md, err := stream.Header(); err != nil || md.Get("k") == nil {
-						t.Errorf("headers %v, %v", md, err)
-					}
-				})
-			}
-			wg.Go(func() { time.Sleep(2 * ms); stream.Context() })
-			if got, err := receive(stream); fmt.Sprint(got) != "[a]" || err != io.EOF {
-				t.Errorf("%v, %v", got, err)
-			}
-			wg.Wait()
-		}
-	})
 }
 
 // hastyHeader has no headers, and does not say why: gRPC's Header does so if the response has come, and its status has not.

@@ -4,7 +4,6 @@
 package interceptor_test
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"strings"
@@ -14,15 +13,11 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/tools/moves"
-	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
-	"github.com/stagger-go/stagger/testserver"
 )
 
 func TestStreamRecv_EarlyNotDecodable(t *testing.T) {
@@ -57,54 +52,6 @@ func ended(t *testing.T, stream grpc.ClientStream) {
 	}
 }
 
-func TestStreamRecv_EarlyReply(t *testing.T) {
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, moves.Play(moves.Receive(1), say("enough")))
-		stream := s.open(t, t.Context(), clientStream)
-		send(t, stream, "a")
-		time.Sleep(time.Second)
-		ended(t, stream)
-		ended(t, stream)
-		m := new(wrapperspb.StringValue)
-		if err := stream.RecvMsg(m); err != nil || m.GetValue() != "enough" {
-			t.Errorf("%q, %v; want the reply", m.GetValue(), err)
-		}
-		if err := stream.RecvMsg(m); err != io.EOF {
-			t.Errorf("RecvMsg after the reply: %v; want io.EOF", err)
-		}
-		if s.Count(get) != 1 || len(s.calls) != 1 || s.calls[0].Reason != policy.ReasonSucceeded {
-			t.Errorf("%d attempts, calls %+v", s.Count(get), s.calls)
-		}
-	}, described(t))
-}
-
-func TestStreamRecv_EarlyEnd(t *testing.T) {
-	for name, row := range map[string]struct {
-		end  testserver.Step
-		want codes.Code
-	}{
-		"success": {testserver.OK(), codes.OK},
-		"failure": {down(), codes.Unavailable},
-	} {
-		t.Run(name, func(t *testing.T) {
-			play(t, config(plain()), func(t *testing.T, s scene) {
-				s.On(get, moves.Play(moves.Receive(1), say("x", "y", "z")).Then(row.end))
-				stream := s.open(t, t.Context(), bidiStream)
-				send(t, stream, "a")
-				time.Sleep(time.Second)
-				ended(t, stream)
-				got, err := receive(stream)
-				if err == io.EOF {
-					err = nil
-				}
-				if fmt.Sprint(got) != "[x y z]" || status.Code(err) != row.want || s.Count(get) != 1 {
-					t.Errorf("%v, %v after %d attempts", got, err, s.Count(get))
-				}
-			}, described(t))
-		})
-	}
-}
-
 func TestStreamRecv_OKAtOnce(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		s.On(get, moves.Play(moves.Receive(1)))
@@ -122,28 +69,6 @@ func TestStreamRecv_OKAtOnce(t *testing.T) {
 			t.Errorf("%d attempts, calls %+v", s.Count(get), s.calls)
 		}
 	})
-}
-
-func TestStreamRecv_EarlyReplyMetadata(t *testing.T) {
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get,
-			down().Trailer(metadata.Pairs("end", "1")),
-			moves.Play(moves.Receive(2), say("enough")).Header(metadata.Pairs("from", "2")).Trailer(metadata.Pairs("end", "2")))
-		stream := s.open(t, t.Context(), clientStream)
-		send(t, stream, "a")
-		time.Sleep(time.Second)
-		send(t, stream, "b") // notices the failure
-		time.Sleep(time.Second)
-		ended(t, stream)
-		md, err := stream.Header()
-		m := new(wrapperspb.StringValue)
-		if err := stream.RecvMsg(m); err != nil || m.GetValue() != "enough" {
-			t.Errorf("%q, %v; want the reply", m.GetValue(), err)
-		}
-		if got := fmt.Sprint(md["from"], err, stream.Trailer()["end"]); got != "[2] <nil> [2]" {
-			t.Errorf("header, error, trailer: %s", got)
-		}
-	}, described(t))
 }
 
 func TestStreamRecv_CutFirstMessage(t *testing.T) {
@@ -172,27 +97,4 @@ func TestStreamRecv_ReplyEmptied(t *testing.T) {
 			t.Errorf("%q, %v after %d attempts", reply.text, err, s.Count(get))
 		}
 	})
-}
-
-// A message and the end of the call can meet: then one goroutine ends the call while another one has
-// a message in its hands.
-func TestStreamRecv_MessageMeetsEnd(t *testing.T) {
-	slow := interceptor.WithObserver(interceptor.Observer{
-		Attempt: func(context.Context, interceptor.Event) { time.Sleep(time.Second) },
-	})
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		ctx, cancel := context.WithCancel(t.Context())
-		conn := s.inside(t, func(_ int, stream grpc.ClientStream) grpc.ClientStream {
-			return &lateReceiver{stream, func() { cancel(); time.Sleep(500 * ms) }}
-		})
-		s.On(get, moves.Play(moves.Receive(1), say("a"), moves.Pause(time.Hour)))
-		stream := must.Get(conn.NewStream(ctx, bidiStream, get))(t)
-		send(t, stream, "x")
-		got, err := receive(stream)
-		if fmt.Sprint(got) != "[a]" || status.Code(err) != codes.Canceled || reasonOf(err) == policy.ReasonSucceeded {
-			t.Errorf("%v, %v", got, err)
-		}
-		time.Sleep(time.Second) // another goroutine may tell the observer
-		s.overOnce(t, codes.Canceled, 1)
-	}, slow)
 }

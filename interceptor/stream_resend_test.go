@@ -7,16 +7,12 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/internal/tools/moves"
@@ -70,52 +66,6 @@ func TestStreamResend_Close(t *testing.T) {
 		all := s.heardBy()
 		if all[0] != "[a b]." || all[2] != "[a b]." || closed != 3 {
 			t.Errorf("the attempts heard %s, with %d closes; want one for each of 3 attempts", all, closed)
-		}
-	})
-}
-
-// During a replay, the application's messages wait for it; they are not
-// sent to the previous attempt again and again.
-func TestStreamResend_SendBeside(t *testing.T) {
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		sent := make([]int, 3)
-		s.conn = s.inside(t, func(n int, stream grpc.ClientStream) grpc.ClientStream {
-			return &spy{stream, func(any) {
-				if sent[n]++; n == 2 && sent[n] == 1 {
-					time.Sleep(5 * time.Second)
-				}
-			}}
-		})
-		s.On(get, failing(), moves.Play(moves.Echo(0)))
-		stream := s.open(t, t.Context(), bidiStream)
-		send(t, stream, "a")
-		time.AfterFunc(2*time.Second, func() {
-			send(t, stream, "b")
-			_ = stream.CloseSend()
-		})
-		if got, err := receive(stream); fmt.Sprint(got) != "[a b]" || err != io.EOF || fmt.Sprint(sent) != "[0 1 2]" {
-			t.Errorf("%v, %v; attempts were sent %v messages, want [0 1 2]", got, err, sent)
-		}
-	})
-}
-
-// Small kept messages share memory.
-func TestStreamResend_AllSizes(t *testing.T) {
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, moves.Play(moves.Receive(0)).Then(down()), moves.Play(moves.Echo(0)))
-		stream := s.open(t, t.Context(), bidiStream, grpc.MaxRetryRPCBufferSize(1<<20))
-		var want []string
-		m := new(wrapperspb.StringValue)
-		for i := range 300 {
-			m.Value = strings.Repeat(string(rune('a'+i%26)), i*7%1100) // none, tiny, and around the pool's threshold
-			want = append(want, m.GetValue())
-			must.Do(t, stream.SendMsg(m))
-		}
-		m.Value = "the application uses its message again"
-		_ = stream.CloseSend()
-		got, err := receive(stream)
-		if !slices.Equal(got, want) || err != io.EOF || !slices.Equal(s.heard(0), want) {
-			t.Errorf("%d messages, %v; want the %d that were sent", len(got), err, len(want))
 		}
 	})
 }
@@ -194,78 +144,4 @@ func TestStreamResend_ReceiveBeside(t *testing.T) {
 	if failed > 0 || r.Replayed() != 0 {
 		t.Errorf("%d streams of %d were not answered in full; %d bytes kept", failed, streams, r.Replayed())
 	}
-}
-
-// The first attempt of a call can end while its message is on its way through slow interceptors.
-func TestStreamResend_Stuck(t *testing.T) {
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		conn := s.inside(t, func(n int, stream grpc.ClientStream) grpc.ClientStream {
-			if n != 2 {
-				return stream
-			}
-			return &spy{stream, func(any) { time.Sleep(10 * time.Second) }}
-		})
-		s.On(get,
-			moves.Play(moves.Receive(2)).Then(down()),
-			moves.Play().Then(down()),
-			moves.Play(moves.Receive(0), say("sum")))
-		stream := must.Get(conn.NewStream(t.Context(), clientStream, get))(t)
-		long := strings.Repeat("x", 40<<10) // in gRPC's own buffers
-		send(t, stream, long, long)
-		_ = stream.CloseSend()
-		m := new(wrapperspb.StringValue)
-		if err := stream.RecvMsg(m); err != nil || m.GetValue() != "sum" {
-			t.Errorf("%v, %v", m, err)
-		}
-		if got := s.heard(2); len(got) != 2 || got[0] != long || got[1] != long {
-			t.Errorf("the third attempt heard %d messages", len(got))
-		}
-		time.Sleep(time.Minute)
-		if s.retrier.Replayed() != 0 {
-			t.Errorf("%d bytes are kept", s.retrier.Replayed())
-		}
-	})
-}
-
-func TestStreamResend_Overtaken(t *testing.T) {
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		gate := make(chan struct{})
-		s = s.within(t, func(_ context.Context, n int, stream grpc.ClientStream) grpc.ClientStream {
-			if n == 2 {
-				return slow{ClientStream: stream, gate: gate}
-			}
-			return stream
-		})
-		s.On(get, failing(), moves.Play().Then(down()), moves.Play(moves.Receive(1), say("a")))
-		stream := s.open(t, t.Context(), bidiStream)
-		send(t, stream, strings.Repeat("x", 10<<10)) // large enough to be taken from a pool
-		must.Do(t, stream.RecvMsg(new(wrapperspb.StringValue)))
-		close(gate) // the second attempt sends what the third was answered for
-		synctest.Wait()
-		if got := s.Count(get); got != 3 || s.retrier.Replayed() != 0 {
-			t.Errorf("%d attempts, %d bytes kept; want 3 and none", got, s.retrier.Replayed())
-		}
-	})
-}
-
-func TestStreamResend_Refused(t *testing.T) {
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		gate := make(chan struct{})
-		close(gate)
-		s = s.within(t, func(_ context.Context, n int, stream grpc.ClientStream) grpc.ClientStream {
-			if n == 2 {
-				return slow{stream, gate, status.Error(codes.PermissionDenied, "no")}
-			}
-			return stream
-		})
-		s.On(get, failing(), moves.Play(moves.Echo(0)))
-		stream := s.open(t, t.Context(), bidiStream)
-		send(t, stream, "a")
-		time.Sleep(time.Second)
-		_ = stream.SendMsg(wrapperspb.String("b"))
-		_ = stream.CloseSend()
-		if got, err := receive(stream); len(got) > 0 || status.Code(err) != codes.PermissionDenied {
-			t.Errorf("%v, %v; want the error of the replay", got, err)
-		}
-	})
 }

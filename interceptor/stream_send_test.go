@@ -228,21 +228,6 @@ func TestStreamSend_MessageItself(t *testing.T) {
 	})
 }
 
-// An interceptor may change messages, in place or by sending others. Its changes of the first attempt's messages are
-// lost in later ones, which send the application's messages.
-func TestStreamSend_Replaced(t *testing.T) {
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		conn := s.inside(t, func(_ int, stream grpc.ClientStream) grpc.ClientStream { return &signer{stream} })
-		s.On(get, moves.Play(moves.Echo(0)))
-		stream := must.Get(conn.NewStream(t.Context(), bidiStream, get))(t)
-		send(t, stream, "x")
-		_ = stream.CloseSend()
-		if got, err := receive(stream); fmt.Sprint(got) != "[x, signed]" {
-			t.Errorf("%v, %v", got, err)
-		}
-	})
-}
-
 type signer struct{ grpc.ClientStream }
 
 func (s *signer) SendMsg(m any) error {
@@ -348,35 +333,6 @@ func TestStreamSend_InnerInterceptors(t *testing.T) {
 	}
 }
 
-// A message may still be on its way to an attempt that has another one in its place.
-func TestStreamSend_Overtaken(t *testing.T) {
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.conn = s.inside(t, func(n int, stream grpc.ClientStream) grpc.ClientStream {
-			if n > 1 {
-				return stream
-			}
-			return &spy{stream, func(any) { time.Sleep(10 * time.Second) }}
-		})
-		s.On(get, moves.Play(moves.Pause(time.Second)).Then(down()), moves.Play(moves.Echo(0)))
-		stream := s.open(t, t.Context(), bidiStream)
-		go func() {
-			start := time.Now()
-			send(t, stream, "a")
-			if time.Since(start) != 10*time.Second {
-				t.Errorf("the message was sent after %v; want 10s", time.Since(start))
-			}
-			send(t, stream, "b")
-			_ = stream.CloseSend()
-		}()
-		if got, err := receive(stream); fmt.Sprint(got) != "[a b]" || err != io.EOF {
-			t.Errorf("%v, %v", got, err)
-		}
-		if got := s.heard(0); s.Count(get) != 2 || len(got) != 0 {
-			t.Errorf("%d attempts, the first heard %v", s.Count(get), got)
-		}
-	})
-}
-
 // slow is an attempt whose messages wait for a gate before they are sent.
 type slow struct {
 	grpc.ClientStream
@@ -391,36 +347,6 @@ func (s slow) SendMsg(m any) error {
 		return s.err
 	}
 	return s.ClientStream.SendMsg(m)
-}
-
-func TestStreamSend_LateFailure(t *testing.T) {
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		gate := make(chan struct{})
-		s = s.within(t, func(_ context.Context, n int, stream grpc.ClientStream) grpc.ClientStream {
-			if n == 1 {
-				return slow{stream, gate, status.Error(codes.PermissionDenied, "no")}
-			}
-			return stream
-		})
-		s.On(get, moves.Play(moves.Pause(time.Second)).Then(down()), moves.Play(moves.Echo(0)))
-		stream := s.open(t, t.Context(), bidiStream)
-		time.AfterFunc(time.Minute, func() { close(gate) }) // long after the first attempt
-		sent := make(chan error, 1)
-		go func() { sent <- stream.SendMsg(wrapperspb.String("a")) }()
-		synctest.Wait()
-		m := new(wrapperspb.StringValue)
-		if err := stream.RecvMsg(m); err != nil || m.GetValue() != "a" {
-			t.Fatalf("%v, %v; want what the second attempt was sent", m, err)
-		}
-		if err := <-sent; err != nil {
-			t.Errorf("SendMsg: %v; the second attempt has sent it", err)
-		}
-		send(t, stream, "b")
-		_ = stream.CloseSend()
-		if got, err := receive(stream); len(got) != 1 || err != io.EOF {
-			t.Errorf("%v, %v; want [b]", got, err)
-		}
-	})
 }
 
 func TestStreamSend_PrepareBeside(t *testing.T) {

@@ -293,3 +293,32 @@ func TestStreamSingle_Admission(t *testing.T) {
 		}
 	})
 }
+
+// ownStream is a stream that an inner interceptor makes without gRPC, and that has ended.
+type ownStream struct{ grpc.ClientStream }
+
+func (ownStream) RecvMsg(any) error { return io.EOF }
+
+// An inner interceptor that never calls gRPC ends the call when it returns: with an error, or with the end of its own stream.
+func TestStreamSingle_WithoutGRPC(t *testing.T) {
+	for name, of := range singles() {
+		for _, want := range []codes.Code{codes.OK, codes.DataLoss} {
+			t.Run(name+"/"+want.String(), func(t *testing.T) {
+				c, options := of()
+				play(t, c, func(t *testing.T, s scene) {
+					conn := s.Dial(t, append(s.retrier.DialOptions(), grpc.WithChainStreamInterceptor(
+						func(context.Context, *grpc.StreamDesc, *grpc.ClientConn, string, grpc.Streamer, ...grpc.CallOption) (grpc.ClientStream, error) {
+							return ownStream{}, status.Error(want, "an interceptor's word")
+						}))...)
+					stream, err := conn.NewStream(t.Context(), bidiStream, get)
+					if err == nil {
+						_, err = receive(stream)
+					}
+					if status.Code(streamEnd(err)) != want || len(s.calls) != 1 || s.calls[0].Code != want {
+						t.Errorf("%v; calls %+v", err, s.calls)
+					}
+				}, options...)
+			})
+		}
+	}
+}

@@ -111,52 +111,6 @@ func (s scene) heard(n int) (texts []string) {
 	return texts
 }
 
-func TestStream_ClientReplayed(t *testing.T) {
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get,
-			moves.Play(moves.Receive(1)).Then(down()),
-			moves.Play(moves.Receive(2)).Then(down()),
-			moves.Play(moves.Receive(0), say("sum")))
-		stream := s.open(t, t.Context(), clientStream)
-		for _, text := range []string{"a", "b", "c"} {
-			send(t, stream, text)
-			time.Sleep(time.Second) // virtual: the server has seen it, and may have failed
-		}
-		must.Do(t, stream.CloseSend())
-		reply := new(wrapperspb.StringValue)
-		if err := stream.RecvMsg(reply); err != nil || reply.GetValue() != "sum" {
-			t.Fatalf("%v, %v", reply, err)
-		}
-		synctest.Wait()
-		if got := fmt.Sprint(s.heard(2)); got != "[a b c]" {
-			t.Errorf("the last attempt heard %s", got)
-		}
-	})
-}
-
-func TestStream_BidiReplayed(t *testing.T) {
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get,
-			moves.Play(moves.Receive(2)).Then(down()),
-			moves.Play(moves.Echo(0)))
-		stream := s.open(t, t.Context(), bidiStream)
-		send(t, stream, "a", "b")
-		m := new(wrapperspb.StringValue)
-		for _, want := range []string{"a", "b", "c", "d"} {
-			if want > "b" {
-				send(t, stream, want)
-			}
-			if err := stream.RecvMsg(m); err != nil || m.GetValue() != want {
-				t.Fatalf("%v, %v; want %s", m, err, want)
-			}
-		}
-		_ = stream.CloseSend()
-		if err := stream.RecvMsg(m); err != io.EOF {
-			t.Errorf("end: %v", err)
-		}
-	})
-}
-
 func TestStream_NotOpened(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		s.Down()
@@ -167,21 +121,6 @@ func TestStream_NotOpened(t *testing.T) {
 		send(t, stream, "list")
 		if got, err := receive(stream); fmt.Sprint(got) != "[a]" || err != io.EOF {
 			t.Errorf("%v, %v", got, err)
-		}
-	})
-}
-
-func TestStream_OneAllowance(t *testing.T) {
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, down())
-		stream := s.open(t, t.Context(), bidiStream)
-		_ = stream.SendMsg(wrapperspb.String("a"))
-		_, _ = stream.Header()
-		_ = stream.SendMsg(wrapperspb.String("b"))
-		_ = stream.CloseSend()
-		_, err := receive(stream)
-		if s.Count(get) != 4 || status.Code(err) != codes.Unavailable || reasonOf(err) != policy.ReasonAttemptsExhausted {
-			t.Errorf("%d attempts, %v, %s; want 4", s.Count(get), err, reasonOf(err))
 		}
 	})
 }
@@ -197,46 +136,6 @@ func (s scene) heardBy() (all []string) {
 		all = append(all, heard)
 	}
 	return all
-}
-
-func TestStream_NothingSent(t *testing.T) {
-	for name, row := range map[string]struct {
-		move moves.Move
-		want string
-	}{
-		"and stays open": {moves.Pause(time.Second), "[[] []]"},
-		"and is closed":  {moves.Receive(0), "[[]. [].]"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			play(t, config(plain()), func(t *testing.T, s scene) {
-				s.On(get, moves.Play(row.move).Then(down()), moves.Play(row.move, say("a")))
-				stream := s.open(t, t.Context(), bidiStream)
-				if name == "and is closed" {
-					_ = stream.CloseSend()
-				}
-				if got, err := receive(stream); fmt.Sprint(got) != "[a]" || err != io.EOF {
-					t.Errorf("%v, %v", got, err)
-				}
-				if got := fmt.Sprint(s.heardBy()); got != row.want {
-					t.Errorf("the attempts heard %s; want %s", got, row.want)
-				}
-			})
-		})
-	}
-}
-
-func TestStream_OneAttemptKeepsNothing(t *testing.T) {
-	play(t, policy.Config{}, func(t *testing.T, s scene) {
-		s.On(get, moves.Play(moves.Receive(1)).Then(down()))
-		stream := s.open(t, t.Context(), bidiStream)
-		send(t, stream, "a")
-		if got := s.retrier.Replayed(); got != 0 {
-			t.Errorf("%d bytes are kept", got)
-		}
-		if _, err := receive(stream); status.Code(err) != codes.Unavailable || s.Count(get) != 1 {
-			t.Errorf("%v after %d attempts", err, s.Count(get))
-		}
-	})
 }
 
 // overOnce reports whether the only call has ended once, with a code and no wait.
@@ -328,77 +227,6 @@ func TestStream_OneAttemptExhausted(t *testing.T) {
 			})
 		})
 	}
-}
-
-func TestStream_Deadline(t *testing.T) {
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, testserver.Hang())
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		stream := s.open(t, ctx, bidiStream)
-		send(t, stream, "x")
-		time.Sleep(2 * time.Second)
-		s.overOnce(t, codes.DeadlineExceeded, 1)
-		if s.calls[0].Elapsed != time.Second {
-			t.Errorf("after %v; want 1s", s.calls[0].Elapsed)
-		}
-	})
-}
-
-func TestStream_PolicyTimeout(t *testing.T) {
-	retry := plain()
-	c := config(retry)
-	for i := range c.Methods {
-		c.Methods[i].Timeout = time.Second
-	}
-	play(t, c, func(t *testing.T, s scene) {
-		s.On(get, down().Times(2), moves.Play(moves.Receive(1), say("a"), moves.Pause(time.Hour)))
-		stream := s.open(t, t.Context(), serverStream)
-		send(t, stream, "x")
-		start := time.Now()
-		got, err := receive(stream)
-		if fmt.Sprint(got) != "[a]" || status.Code(err) != codes.DeadlineExceeded || time.Since(start) != time.Second {
-			t.Errorf("%v, %v after %v", got, err, time.Since(start))
-		}
-	})
-}
-
-func TestStream_WaitForReadyOnRetry(t *testing.T) {
-	retry := plain()
-	retry.Backoff.Initial, retry.Backoff.Multiplier, retry.WaitForReadyOnRetry = 10*ms, 1, new(true)
-	play(t, config(retry), func(t *testing.T, s scene) {
-		s.On(get, moves.Play(moves.Receive(1), say("up again")))
-		s.Down()
-		time.AfterFunc(500*ms, s.Up)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		stream := s.open(t, ctx, serverStream)
-		send(t, stream, "x")
-		if got, err := receive(stream); len(got) != 1 || len(s.attempts) != 2 {
-			t.Errorf("%v, %v after %d attempts; want the second to wait", got, err, len(s.attempts))
-		}
-	})
-}
-
-// A call of one message each way may be made as a stream; its description is the caller's.
-func TestStream_OneMessageEachWay(t *testing.T) {
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, down(), text("a"))
-		desc := grpc.StreamDesc{StreamName: "GetOrder"}
-		stream := s.open(t, t.Context(), &desc)
-		send(t, stream, "x")
-		_ = stream.CloseSend()
-		m := new(wrapperspb.StringValue)
-		if err := stream.RecvMsg(m); err != nil || m.GetValue() != "a" || s.Count(get) != 2 {
-			t.Errorf("%v, %v after %d attempts", m, err, s.Count(get))
-		}
-		if desc.StreamName != "GetOrder" || desc.ServerStreams || desc.ClientStreams {
-			t.Errorf("the description has become %+v", desc)
-		}
-		if len(s.calls) != 1 || s.calls[0].Reason != policy.ReasonSucceeded {
-			t.Errorf("told of %+v", s.calls)
-		}
-	})
 }
 
 // binaryLog is what gRPC reads at its start: the methods that it logs in binary.

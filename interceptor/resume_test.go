@@ -1,0 +1,326 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package interceptor_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+	"weak"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/tools/moves"
+	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/policy"
+	"github.com/stagger-go/stagger/testserver"
+)
+
+func TestResume_Hedged(t *testing.T) {
+	play(t, hedged(), func(t *testing.T, s scene) {
+		s.On(get,
+			moves.Play(moves.Receive(1), say("1", "2")).Then(down()),
+			testserver.Hang(),
+			moves.Play(moves.Receive(1), say("3", "4")))
+		next := func(last proto.Message) (proto.Message, bool) {
+			m, ok := last.(*wrapperspb.StringValue)
+			return wrapperspb.String("after " + m.GetValue()), ok
+		}
+		got, _, err := s.whole(t, serverStream, interceptor.Resume(next))
+		if got != "[1 2 3 4]" || err != io.EOF || s.sent() != "[0s 0s 100ms]" {
+			t.Errorf("%s, %v, sent %s", got, err, s.sent())
+		}
+		if heard := fmt.Sprint(s.heardBy()); heard != "[[x] [after 2] [after 2]]" {
+			t.Errorf("the attempts heard %s", heard)
+		}
+		s.overOnce(t, codes.OK, 3)
+	})
+}
+
+// A server may answer before it is asked, and the request be on its way still when the rest is asked for.
+func TestResume_LateRequest(t *testing.T) {
+	for name, late := range map[string]time.Duration{
+		"in the backoff":          1050 * ms,
+		"beside the next attempt": 1500 * ms,
+		"after the end":           time.Minute,
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, config(plain()), func(t *testing.T, s scene) {
+				s.conn = s.inside(t, func(n int, stream grpc.ClientStream) grpc.ClientStream {
+					if n > 1 {
+						return stream
+					}
+					return &spy{stream, func(any) { time.Sleep(late) }}
+				})
+				s.On(get,
+					moves.Play(say("a"), moves.Pause(time.Second)).Then(down()),
+					moves.Play(moves.Receive(1), say("b"), moves.Pause(time.Second)))
+				rest := func(proto.Message) (proto.Message, bool) { return wrapperspb.String("the rest"), true }
+				stream := s.open(t, t.Context(), serverStream, interceptor.Resume(rest))
+				go func() {
+					if err := stream.SendMsg(wrapperspb.String("all")); err != nil {
+						t.Errorf("SendMsg: %v", err)
+					}
+				}()
+				if got, err := receive(stream); err != io.EOF || fmt.Sprint(got) != "[a b]" || fmt.Sprint(s.heard(1)) != "[the rest]" || s.Count(get) != 2 {
+					t.Errorf("%v, %v; the second of %d attempts heard %v", got, err, s.Count(get), s.heard(1))
+				}
+				time.Sleep(time.Hour)
+			})
+		})
+	}
+}
+
+// after asks for what comes after the last message.
+func after(last proto.Message) (proto.Message, bool) {
+	n, err := strconv.Atoi(last.(*wrapperspb.StringValue).GetValue())
+	return wrapperspb.String("after " + strconv.Itoa(n)), err == nil
+}
+
+func TestResume(t *testing.T) {
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		s.On(get,
+			moves.Play(moves.Receive(1), say("1", "2")).Then(down()),
+			down(), // and the next attempt does not get anywhere
+			moves.Play(moves.Receive(1), say("3"), moves.Cut()),
+			moves.Play(moves.Receive(1), say("4")))
+		time.AfterFunc(time.Second, s.conn.ResetConnectBackoff)
+		stream := s.open(t, t.Context(), serverStream, interceptor.Resume(after))
+		send(t, stream, "from the start")
+		_ = stream.CloseSend()
+		got, err := receive(stream)
+		if fmt.Sprint(got) != "[1 2 3 4]" || err != io.EOF {
+			t.Errorf("%v, %v", got, err)
+		}
+		var asked []string
+		for i := range s.Attempts() {
+			asked = append(asked, s.heard(i)...)
+		}
+		if fmt.Sprint(asked) != "[from the start after 2 after 2 after 3]" {
+			t.Errorf("the server was asked %q", asked)
+		}
+		if c := s.calls[0]; c.Attempt != 4 || c.Reason != policy.ReasonSucceeded {
+			t.Errorf("call %+v", c)
+		}
+	})
+}
+
+func TestResume_Copy(t *testing.T) {
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		s.On(get,
+			moves.Play(moves.Receive(1), say("7")).Then(down()),
+			moves.Play(moves.Receive(1), say("8")))
+		stream := s.open(t, t.Context(), serverStream, interceptor.Resume(after))
+		send(t, stream, "from the start")
+		m := new(wrapperspb.StringValue)
+		must.Do(t, stream.RecvMsg(m))
+		m.Value = "the application's now"
+		if err := stream.RecvMsg(m); err != nil || m.GetValue() != "8" {
+			t.Errorf("%v, %v", m, err)
+		}
+		if got := fmt.Sprint(s.heard(1)); got != "[after 7]" {
+			t.Errorf("the server was asked %s", got)
+		}
+	})
+}
+
+func TestResume_OneReply(t *testing.T) {
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		s.On(get, text("1"))
+		stream := s.open(t, t.Context(), &grpc.StreamDesc{}, interceptor.Resume(after))
+		stream.Context()
+		send(t, stream, "x")
+		if err := stream.RecvMsg(new(wrapperspb.StringValue)); err != nil || len(s.calls) != 1 {
+			t.Errorf("%v, told of %d ends; want one", err, len(s.calls))
+		}
+	})
+}
+
+// These hold what docs/streams.md says of streams that live forever; TestResume and TestKeepalive hold the rest.
+
+// feed is an attempt of a watch: after a pause it brings some messages, and then it ends, with an error if there is one.
+func feed(some int, pause time.Duration, end ...testserver.Step) testserver.Step {
+	texts := make([]string, some)
+	for i := range texts {
+		texts[i] = strconv.Itoa(i)
+	}
+	step := moves.Play(moves.Receive(1), moves.Pause(pause), say(texts...))
+	if len(end) > 0 {
+		step = step.Then(end[0])
+	}
+	return step
+}
+
+// watch is the application's side of a watch that is resumed: it opens one, and receives until it ends.
+func (s scene) watch(ctx context.Context, t *testing.T, opts ...grpc.CallOption) (got []string, err error) {
+	t.Helper()
+	stream := s.open(t, ctx, serverStream, append([]grpc.CallOption{interceptor.Resume(after)}, opts...)...)
+	send(t, stream, "from the start")
+	_ = stream.CloseSend()
+	return receive(stream)
+}
+
+// The ends of a resumed stream, and when a loop may open another.
+func TestForever_Ends(t *testing.T) {
+	cut := feed(1, 0, down()).Times(1)
+	next := func(steps ...testserver.Step) func(*testing.T, scene) {
+		return func(_ *testing.T, s scene) { s.On(get, append([]testserver.Step{cut}, steps...)...) }
+	}
+	for name, row := range map[string]struct {
+		prepare func(*testing.T, scene)
+		change  func(*policy.Spec)
+		opts    []grpc.CallOption
+		reason  policy.Reason // "": io.EOF
+	}{
+		"the server ends it":                   {prepare: next(feed(1, 0))},
+		"a code that is not listed":            {prepare: next(testserver.Fail(codes.OutOfRange, "too old")), reason: policy.ReasonNonRetryable},
+		"four attempts without a message":      {prepare: next(down()), reason: policy.ReasonAttemptsExhausted},
+		"the server forbids it":                {prepare: next(down().Pushback("-1")), reason: policy.ReasonPushbackStop},
+		"the function of Resume declines":      {prepare: next(), opts: []grpc.CallOption{interceptor.Resume(func(proto.Message) (proto.Message, bool) { return nil, false })}, reason: policy.ReasonCommitted},
+		"no Resume":                            {prepare: next(), opts: []grpc.CallOption{interceptor.Resume(nil)}, reason: policy.ReasonCommitted},
+		"the policy's timeout, progress or no": {prepare: func(_ *testing.T, s scene) { s.On(get, feed(1, 3*time.Second, down())) }, change: func(s *policy.Spec) { s.Timeout = 10 * time.Second }, reason: policy.ReasonDeadlineExceeded},
+		"the budget":                           {prepare: next(), change: func(s *policy.Spec) { s.Retry.Budget = "broke" }, reason: policy.ReasonBudgetExhausted},
+		"no connection": {prepare: func(_ *testing.T, s scene) {
+			s.On(get, moves.Play(moves.Receive(1), say("0"), moves.Pause(time.Second), moves.Cut()))
+			time.AfterFunc(500*ms, s.Down)
+		}, reason: policy.ReasonNotConnected},
+		"Retrier.Close": {prepare: func(_ *testing.T, s scene) {
+			s.On(get, feed(1, time.Second, down()))
+			time.AfterFunc(1050*ms, s.retrier.Close)
+		}, reason: policy.ReasonClosed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := config(plain())
+			if row.change != nil {
+				row.change(&c.Methods[0].Spec)
+			}
+			c.Budgets = []policy.BudgetSpec{{Name: "broke", Config: budget.RatioConfig{Percent: 0.0001, Window: time.Second, TimeoutCost: 1}}}
+			play(t, c, func(t *testing.T, s scene) {
+				row.prepare(t, s)
+				_, err := s.watch(t.Context(), t, row.opts...)
+				if row.reason == "" && err == io.EOF {
+					return
+				}
+				if reasonOf(err) != row.reason {
+					t.Errorf("%v (%s); want %s", err, reasonOf(err), row.reason)
+				}
+			})
+		})
+	}
+}
+
+// After its first message, a stream keeps no sent messages for replay, and of the received ones only a copy of the last.
+func TestForever_Memory(t *testing.T) {
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		s.On(get, feed(1000, 0, down()).Times(3), text("the end"))
+		var copies []weak.Pointer[wrapperspb.StringValue]
+		next := func(last proto.Message) (proto.Message, bool) {
+			m, ok := last.(*wrapperspb.StringValue)
+			copies = append(copies, weak.Make(m))
+			return wrapperspb.String("after " + m.GetValue()), ok
+		}
+		stream := s.open(t, t.Context(), serverStream, interceptor.Resume(next))
+		send(t, stream, strings.Repeat("x", 1<<10))
+		kept := s.retrier.Replayed()
+		_ = stream.CloseSend()
+		var most int64
+		for range 3001 {
+			if err := stream.RecvMsg(new(wrapperspb.StringValue)); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait() // the first message may come before all is sent again
+			most = max(most, s.retrier.Replayed())
+		}
+		if kept < 1<<10 || most != 0 {
+			t.Errorf("%d bytes are kept before the first message, %d after it; want 1024 and some, and none", kept, most)
+		}
+		runtime.GC()
+		alive := slices.DeleteFunc(copies, func(p weak.Pointer[wrapperspb.StringValue]) bool { return p.Value() == nil })
+		if len(copies) != 3 || len(alive) > 0 {
+			t.Errorf("%d of %d copies are kept; want none of 3: the last message is another one", len(alive), len(copies))
+		}
+		if err := stream.RecvMsg(new(wrapperspb.StringValue)); err != io.EOF {
+			t.Error(err)
+		}
+	})
+}
+
+// TestResume_AnHourOfCuts has a server that brings one message of every stream and cuts it then, and an application that
+// opens another stream a second after one has ended. Progress starts the attempts anew each time, so that only the backoff
+// and the budget bound the requests.
+func TestResume_AnHourOfCuts(t *testing.T) {
+	backoff := func(first, longest time.Duration) policy.Backoff {
+		return policy.Backoff{Initial: first, Max: longest, Multiplier: 2, Jitter: policy.JitterNone}
+	}
+	for name, row := range map[string]struct {
+		config func() policy.Config
+		most   func(streams int) int // requests
+		least  int
+		ends   policy.Reason // of streams, but for those of the last seconds
+	}{
+		// 1, 7 more until the backoff is 10 s, and one each 10 s: streams that are cut at once do not reset it. In the last
+		// 10 s no backoff fits, and others begin anew.
+		"no budget: the backoff grows": {func() policy.Config {
+			retry := plain()
+			retry.Backoff = backoff(100*ms, 10*time.Second)
+			return config(retry)
+		}, func(int) int { return 366 + 15 }, 366, ""},
+		// The default budget: 0.8 extra attempts a second, 4 more at first, and one for ten streams.
+		"the budget": {func() policy.Config {
+			retry := plain()
+			retry.Backoff, retry.Budget = backoff(10*ms, 10*ms), ""
+			return config(retry)
+		}, func(streams int) int { return streams + streams/10 + 3*streams/10 + 4 }, 4600, policy.ReasonBudgetExhausted},
+		// A hedging policy has no backoff of its own: 50 ms at first, up to 2 s, half of that here.
+		"hedging without a budget: a backoff all the same": {func() policy.Config { return hedged() }, func(int) int { return 3600 + 10 }, 3590, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				server := testserver.Start(t)
+				server.On("*", moves.Play(moves.Receive(1), say("1")).Then(down()))
+				r := mustNew(t, mustSet(t, row.config()), quiet, interceptor.WithRandom(func() float64 { return 0.5 }))
+				conn := server.Dial(t, r.DialOptions()...)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+				defer cancel()
+				streams := 0
+				for ctx.Err() == nil {
+					streams++
+					stream, err := conn.NewStream(ctx, serverStream, get, interceptor.Resume(after))
+					if err != nil {
+						t.Fatal(err)
+					}
+					_ = stream.SendMsg(wrapperspb.String("from the start"))
+					_ = stream.CloseSend()
+					if _, err = receive(stream); time.Until(deadlineOf(ctx)) > 10*time.Second && reasonOf(err) != row.ends {
+						t.Fatalf("%v (%s); want %q", err, reasonOf(err), row.ends)
+					}
+					time.Sleep(time.Second)
+				}
+				requests := server.Count(get)
+				t.Logf("%d requests for %d streams", requests, streams)
+				if most := row.most(streams); requests < row.least || requests > most {
+					t.Errorf("%d requests for %d streams; want %d to %d", requests, streams, row.least, most)
+				}
+			})
+		})
+	}
+}
+
+func deadlineOf(ctx context.Context) time.Time {
+	deadline, _ := ctx.Deadline()
+	return deadline
+}
