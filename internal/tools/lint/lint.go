@@ -45,6 +45,7 @@ func Lint(file string, data []byte, o Options) []policy.Diagnostic {
 	l := linter{report: document.NewReport(file), set: decision.CompileFor(parsed, o.Descriptors), config: parsed.Config()}
 	document.Parse(l.report, data, document.Format{}) // for the places
 	l.lintElsewhere()
+	l.lintRatios()
 	for i, m := range l.config.Methods {
 		path := document.Item("methodConfig", i)
 		l.lintNames(path, m.Names)
@@ -114,6 +115,7 @@ func inOrder(list []policy.Diagnostic) []policy.Diagnostic {
 const (
 	saneAttempts = defaults.MaxAttempts
 	saneBackoff  = time.Minute
+	sanePercent  = 50
 	timerLimit   = time.Millisecond // the resolution of common systems' timers
 )
 
@@ -148,6 +150,16 @@ func (l *linter) lintRepeated(field string) {
 			l.warn(document.Item(field, i), nil, "is listed twice; remove it")
 		}
 		seen[c] = true
+	}
+}
+
+// lintRatios warns of budgets that let retries multiply the load in an outage.
+func (l *linter) lintRatios() {
+	for i, own := range l.config.Budgets {
+		if ratio, ok := own.Config.(budget.RatioConfig); ok && ratio.Percent > sanePercent {
+			l.warn(document.Item("budgets", i)+".ratio.percent", ratio.Percent, "lets retries add %v times the calls in an outage; 10 to 20 are enough, "+
+				"because an extra attempt that succeeds returns its cost", ratio.Percent/100)
+		}
 	}
 }
 
@@ -189,7 +201,7 @@ func (l *linter) lintRetry(path string, m policy.MethodConfig) {
 		l.lintRepeated(document.Item(path+".perCode", i) + ".codes")
 	}
 	if r.MaxAttempts > saneAttempts {
-		l.warn(path+".maxAttempts", r.MaxAttempts, "3 to 5 are enough: five failures are not a short fault")
+		l.warn(path+".maxAttempts", r.MaxAttempts, "%s3 to 5 are enough: five failures are not a short fault", l.becomes(r.MaxAttempts))
 	}
 	l.lintBackoff(path, r.Backoff)
 	if bad := slices.DeleteFunc(slices.Clone(r.Codes), func(c codes.Code) bool { return !slices.Contains(permanent, c) }); len(bad) > 0 {
@@ -206,6 +218,14 @@ func (l *linter) lintRetry(path string, m policy.MethodConfig) {
 	}
 	l.lintReserve(path, r)
 	l.lintFirstRetry(path, r)
+}
+
+// becomes says what a Retrier makes of too many attempts.
+func (l *linter) becomes(attempts int) string {
+	if most := cmp.Or(l.config.MaxAttemptsLimit, defaults.MaxAttempts); attempts > most {
+		return fmt.Sprintf("becomes %d, unless maxAttemptsLimit allows more; ", most)
+	}
+	return ""
 }
 
 // lintTime warns if the last attempt may not start before the call's timeout.
@@ -244,7 +264,7 @@ func (l *linter) lintBackoff(path string, b policy.Backoff) {
 func (l *linter) lintHedge(path string, h policy.HedgeSpec) {
 	l.lintRepeated(path + ".nonFatalStatusCodes")
 	if h.MaxAttempts > saneAttempts {
-		l.warn(path+".maxAttempts", h.MaxAttempts, "2 or 3 are enough: more hedges help few calls more")
+		l.warn(path+".maxAttempts", h.MaxAttempts, "%s2 or 3 are enough: more hedges help few calls more", l.becomes(h.MaxAttempts))
 	}
 	if h.Delay == 0 && h.Quantile == 0 {
 		l.warn(path, nil, "without hedgingDelay all attempts are sent in parallel: %d times the load, as far as the budget goes", h.MaxAttempts)

@@ -122,6 +122,15 @@ func TestLintKubernetesObjects(t *testing.T) {
 	}
 }
 
+func TestLintRatios(t *testing.T) {
+	t.Parallel()
+	const file = "methodConfig: [{name: [{service: a.B, method: C}], retryPolicy: {maxAttempts: 2, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 2, " +
+		"retryableStatusCodes: [14], budget: b}}]\nbudgets: [{name: b, ratio: {percent: "
+	wantLinted(t, file+"50}}]")
+	wantLinted(t, file+"1000}}]", "warning f:2:38: budgets[0].ratio.percent: 1000: lets retries add 10 times the calls in an outage; "+
+		"10 to 20 are enough, because an extra attempt that succeeds returns its cost")
+}
+
 func TestLintPackages(t *testing.T) {
 	t.Parallel()
 	wantLinted(t, "methodConfig: [{timeout: 1s, name: [{service: acme.orders.v1}, {service: acme.orders.v1beta2, method: Get}, {service: v2.V1}]}]",
