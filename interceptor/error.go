@@ -5,6 +5,7 @@ package interceptor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -43,7 +44,15 @@ type Error struct {
 }
 
 // Error returns the text of the last attempt's error, with a server's last error if the first hides it.
-func (e *Error) Error() string { return e.withLast(e.err.Error()) }
+func (e *Error) Error() string { return e.withLast(e.cause().Error()) }
+
+// cause returns the error for the caller. An Error that a test makes has none, and its reason stands for it.
+func (e *Error) cause() error {
+	if e.err == nil {
+		return errors.New("stagger: " + string(e.Reason))
+	}
+	return e.err
+}
 
 // Format implements [fmt.Formatter]: with %+v, attempts, time and reason follow the text, and %q quotes it.
 func (e *Error) Format(f fmt.State, verb rune) {
@@ -58,7 +67,7 @@ func (e *Error) Format(f fmt.State, verb rune) {
 // GRPCStatus returns the last attempt's status. As with gRPC's own errors, it is nil for an error
 // without a status, which status.FromError then reports as UNKNOWN.
 func (e *Error) GRPCStatus() *status.Status {
-	st, ok := status.FromError(e.err)
+	st, ok := status.FromError(e.cause())
 	switch {
 	case !ok:
 		return nil
@@ -95,9 +104,9 @@ func (e *Error) LogValue() slog.Value {
 // hides.
 func (e *Error) Unwrap() []error {
 	if e.last == nil {
-		return []error{e.err}
+		return []error{e.cause()}
 	}
-	return []error{e.err, e.last}
+	return []error{e.cause(), e.last}
 }
 
 // failure returns the error for the caller. It is nil after success, and for a reply that means "not yet" but is not

@@ -103,3 +103,19 @@ func TestError(t *testing.T) {
 		}
 	})
 }
+
+// A test of an application makes an error of its own.
+func TestError_Fake(t *testing.T) {
+	t.Parallel()
+	err := error(&interceptor.Error{Reason: policy.ReasonBudgetExhausted, Attempts: 2})
+	if got := fmt.Sprintf("%v, %+v", err, err); got != "stagger: budget_exhausted, stagger: budget_exhausted (stagger: budget_exhausted after 2 attempts in 0s)" {
+		t.Error(got)
+	}
+	found, ok := errors.AsType[*interceptor.Error](fmt.Errorf("get order: %w", err))
+	if !ok || found.Reason != policy.ReasonBudgetExhausted || status.Code(err) != codes.Unknown || errors.Is(err, context.Canceled) {
+		t.Errorf("%v, %s", found, status.Code(err))
+	}
+	if found.LogValue().Group() == nil {
+		t.Error("logs nothing")
+	}
+}
