@@ -18,12 +18,7 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-const (
-	weighted = `{"loadBalancingConfig": [{"stagger_retry_elsewhere": {"childPolicy": [{"weighted_round_robin": {}}]}}]}`
-	counted  = `{"loadBalancingConfig": [{"stagger_retry_elsewhere": {"childPolicy": [{"counted_weighted_round_robin": {}}]}}]}`
-)
-
-var picks = lbtest.Count("weighted_round_robin")
+const weighted = `{"loadBalancingConfig": [{"stagger_retry_elsewhere": {"childPolicy": [{"weighted_round_robin": {}}]}}]}`
 
 // call makes up to attempts attempts.
 func call(ctx context.Context, b *lbtest.Backends, attempts int) error {
@@ -70,13 +65,5 @@ func TestWeightedRoundRobin(t *testing.T) {
 				test(t, b)
 			})
 		})
-	}
-}
-
-func TestChurn(t *testing.T) {
-	t.Parallel()
-	lbtest.Churn(t, counted, weighted, balancer.NewContext)
-	if picked, done, twice := picks.Picked.Load(), picks.Done.Load(), picks.Twice.Load(); picked == 0 || done != picked || twice != 0 {
-		t.Errorf("%d picks, %d of them done, %d again; want each once", picked, done, twice)
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"testing"
 	"time"
 
 	"github.com/stagger-go/stagger/internal/tools/outage"
@@ -227,64 +226,4 @@ func (o *outcome) worse() (list []string) {
 		}
 	}
 	return list
-}
-
-func TestJudge(t *testing.T) {
-	t.Parallel()
-	back := func(seconds float64) sim.Recovered {
-		return sim.Recovered{State: sim.RecoveryReturned, Took: time.Duration(seconds * float64(time.Second))}
-	}
-	never := sim.Recovered{State: sim.RecoveryNever}
-	for name, row := range map[string]struct {
-		target     target
-		r, without outage.Result
-		want       string
-	}{
-		"no target":               {target{}, outage.Result{}, outage.Result{}, "–"},
-		"success":                 {succeeds(0.995), outage.Result{Success: 0.995}, outage.Result{}, "PASS"},
-		"less success":            {succeeds(0.995), outage.Result{Success: 0.9949}, outage.Result{}, "MISS"},
-		"more requests":           {spends, outage.Result{PerCall: 1.1201}, outage.Result{}, "MISS"},
-		"recovery":                {overload, outage.Result{Success: 0.9, Recovery: back(0.75)}, outage.Result{Success: 1, Recovery: back(0.5)}, "PASS"},
-		"slower":                  {overload, outage.Result{Success: 0.9, Recovery: back(0.76)}, outage.Result{Success: 1, Recovery: back(0.5)}, "MISS"},
-		"less than its share":     {overload, outage.Result{Success: 0.89, Recovery: back(0.5)}, outage.Result{Success: 1, Recovery: back(0.5)}, "MISS"},
-		"never":                   {overload, outage.Result{Success: 0.9, Recovery: never}, outage.Result{Success: 1, Recovery: back(0.5)}, "MISS"},
-		"never, nor without":      {overload, outage.Result{Success: 0.9, Recovery: never}, outage.Result{Success: 1, Recovery: never}, "PASS"},
-		"better than without":     {overload, outage.Result{Success: 0.9, Recovery: back(9)}, outage.Result{Success: 1, Recovery: never}, "PASS"},
-		"nothing to recover from": {overload, outage.Result{Success: 0.9}, outage.Result{Success: 1}, "PASS"},
-	} {
-		r := result{Result: row.r}
-		r.verdicts = row.target.judge(r, result{Result: row.without})
-		if got := r.judgement(); got != row.want {
-			t.Errorf("%s: %s; want %s", name, got, row.want)
-		}
-	}
-	ours := outage.Result{Calls: 10_000, Success: 0.9, Recovery: back(1), PerCall: 1.2, P99: 300 * time.Millisecond}
-	timeouts, quiet := storm{Scenario: &sim.Scenario{Title: "x"}, attemptTimeout: time.Second}, storm{Scenario: &sim.Scenario{Title: "x"}}
-	for name, row := range map[string]struct {
-		storm storm
-		slow  onSlow
-		peer  outage.Result
-		want  string
-		worse string // the figures
-	}{
-		"more success":              {timeouts, onSlowTimeout, outage.Result{Calls: 10_000, Success: 0.95, Recovery: back(1), PerCall: 1.1, P99: 200 * time.Millisecond}, "MISS", "success 90.00 %, requests per call 1.20, p99 300ms"},
-		"but it does not time out":  {timeouts, onSlowWait, outage.Result{Calls: 10_000, Success: 0.95, Recovery: back(1), PerCall: 2, P99: time.Second}, "–", "success 90.00 %"},
-		"or it hedges without need": {quiet, onSlowHedge, outage.Result{Calls: 10_000, Success: 0.95, Recovery: back(1), PerCall: 2, P99: time.Second}, "–", "success 90.00 %"},
-		"within chance":             {timeouts, onSlowTimeout, outage.Result{Calls: 10_000, Success: 0.908, Recovery: back(1), PerCall: 2, P99: time.Second}, "PASS", ""},
-		"sooner":                    {timeouts, onSlowTimeout, outage.Result{Calls: 10_000, Success: 0.5, Recovery: back(0.89)}, "MISS", "time to recover 1.00"},
-		"hardly sooner":             {timeouts, onSlowTimeout, outage.Result{Calls: 10_000, Success: 0.5, Recovery: back(0.9)}, "PASS", ""},
-		"never":                     {timeouts, onSlowTimeout, outage.Result{Calls: 10_000, Success: 0.95, Recovery: never, PerCall: 2, P99: time.Second}, "–", "success 90.00 %"},
-	} {
-		o := &outcome{storm: row.storm, clients: []client{{name: noRetriesName}, {name: "stagger", ours: true, onSlow: onSlowTimeout}, {name: "peer", onSlow: row.slow}}}
-		o.results = []result{{Result: outage.Result{Recovery: never, PerCall: 2, Peak: 9}}, {Result: ours}, {Result: row.peer}}
-		o.judge()
-		var worse []string
-		for _, line := range o.worse() {
-			figure, _, _ := strings.Cut(strings.TrimPrefix(line, "x: "), ": ")
-			worse = append(worse, figure)
-		}
-		if got := o.results[1].judgement(); got != row.want || strings.Join(worse, ", ") != row.worse {
-			t.Errorf("%s: %s, worse in %q; want %s, %q", name, got, worse, row.want, row.worse)
-		}
-	}
 }

@@ -4,8 +4,6 @@
 package cli_test
 
 import (
-	"errors"
-	"fmt"
 	"io"
 	"testing"
 
@@ -13,27 +11,6 @@ import (
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
 )
-
-func TestExitCode(t *testing.T) {
-	t.Parallel()
-	for _, row := range []struct {
-		err  error
-		want int
-	}{
-		{nil, 0},
-		{io.EOF, cli.ExitFailure},
-		{cli.UsageErrorf("no such %s", "method"), cli.ExitUsage},
-		{fmt.Errorf("retry.yaml: %w", cli.UsageErrorf("no such method")), cli.ExitUsage},
-		{errors.Join(io.EOF, cli.UsageErrorf("no such method")), cli.ExitUsage},
-	} {
-		if got := cli.ExitCode(row.err); got != row.want {
-			t.Errorf("%v: exit code %d; want %d", row.err, got, row.want)
-		}
-	}
-	if err := cli.UsageErrorf("line 7: %w", io.EOF); !errors.Is(err, io.EOF) || err.Error() != "line 7: EOF" {
-		t.Errorf("%v hides what was not understood", err)
-	}
-}
 
 func TestMarkUsageErrors(t *testing.T) {
 	t.Parallel()
