@@ -490,3 +490,14 @@ func (c *budgetCounts) keep(b *keptBalance) {
 	}
 	c.places[b.counted] = sum
 }
+
+// budgetRule has a budget's config, and defines which calls share a balance.
+type budgetRule struct {
+	config balance.Config
+	scope  string
+}
+
+// alike reports whether a balance of one budget is valid for the other.
+func (b budgetRule) alike(other budgetRule) bool {
+	return b.scope == other.scope && balance.Name(b.config) == balance.Name(other.config)
+}

@@ -21,17 +21,6 @@ type rules struct {
 	balancing  string                // see policy.Set.LoadBalancing
 }
 
-// budgetRule has a budget's config, and defines which calls share a balance.
-type budgetRule struct {
-	config balance.Config
-	scope  string
-}
-
-// alike reports whether a balance of one budget is valid for the other.
-func (b budgetRule) alike(other budgetRule) bool {
-	return b.scope == other.scope && balance.Name(b.config) == balance.Name(other.config)
-}
-
 // newRules returns the rules of a set.
 func newRules(set *decision.Set) *rules {
 	r := &rules{set: set, budgets: map[string]budgetRule{}}

@@ -58,32 +58,6 @@ func (r *Retrier) lookup(of *rules, cc *grpc.ClientConn, method string) *decisio
 	return r.single
 }
 
-// askServiceConfig replaces the policy of a call that began without one by that of its connection's service config, because
-// its first attempt has failed. It reports whether the call's context has changed. The driver's lock must be held.
-func (c *call) askServiceConfig() (changed bool) {
-	if !c.takeServiceConfig() {
-		return false
-	}
-	before := c.ctx
-	c.limit()
-	c.fillSettings()
-	return c.ctx != before
-}
-
-// takeServiceConfig is askServiceConfig for a call of one attempt, whose timeout gRPC has applied. It reports whether the policy
-// has changed.
-func (c *call) takeServiceConfig() bool {
-	r := c.retrier
-	if c.policy != r.unasked || r.unasked == nil {
-		return false
-	}
-	c.policy = r.delivered.policyOf(c.cc.GetMethodConfig(c.method))
-	if c.policy == nil {
-		c.policy = r.single
-	}
-	return true
-}
-
 // deliveredPolicies are the policies of service configs, by gRPC's *RetryPolicy, which belongs to one entry of one config.
 type deliveredPolicies struct {
 	byEntry sync.Map

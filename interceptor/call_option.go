@@ -1,0 +1,140 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package interceptor
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"strconv"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+
+	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/defaults"
+	"github.com/stagger-go/stagger/policy"
+)
+
+// policyOption has the policy of one call. Like all options of this package it embeds
+// grpc.EmptyCallOption, so that it has no effect on a connection without the interceptor.
+type policyOption struct {
+	grpc.EmptyCallOption
+
+	policy *decision.Policy // nil: one attempt
+}
+
+// Policy makes p the policy of one call. It replaces the Retrier's policy for the
+// method. If a policy made by [policy.New] doesn't set the idempotency, the
+// method's descriptor does. To change only some settings of the policy file's entry, and keep its idempotency,
+// use [policy.Policy.Spec]. maxAttempts above the Retrier's limit is cut, with a warning. A
+// nil policy means no retries. Make the option once and reuse it: each call of Policy prepares the policy again.
+func Policy(p *policy.Policy) grpc.CallOption {
+	if p == nil {
+		return policyOption{}
+	}
+	return policyOption{policy: decision.New(p.Spec())}
+}
+
+type maxAttemptsOption struct {
+	grpc.EmptyCallOption
+
+	n int
+}
+
+// MaxAttempts limits one call to n attempts, including the first. It never raises the limits of the policy and the Retrier,
+// and all their other settings apply. 1 means no retries and no hedges; less counts as 1,
+// with a warning. If given several times, the last applies. For a stream with [Resume], the limit holds between two messages:
+// an attempt that delivers a message counts as the first again, so the whole stream may make any number of attempts.
+func MaxAttempts(n int) grpc.CallOption { return maxAttemptsOption{n: n} }
+
+type idempotentOption struct{ grpc.EmptyCallOption }
+
+// Idempotent declares one call idempotent: if it has already taken effect, a second effect
+// does no harm. It overrides policy and descriptor.
+func Idempotent() grpc.CallOption { return idempotentOption{} }
+
+type disableOption struct{ grpc.EmptyCallOption }
+
+// Disable makes one call bypass the Retrier: no policy, no retries, no events, and no deposit in a
+// budget. gRPC then behaves as without a Retrier.
+func Disable() grpc.CallOption { return disableOption{} }
+
+// insideOption marks the attempts of a Retrier, so that a second one on the same connection ignores
+// them: two would multiply their attempts.
+type insideOption struct{ grpc.EmptyCallOption }
+
+type keyOption struct {
+	grpc.EmptyCallOption
+
+	key string
+}
+
+// IdempotencyKey sends key with every attempt of one call, in the header that the policy names or, by default, in
+// "idempotency-key". It declares the call idempotent, unless its policy has idempotency NONE. The server must
+// recognize by the key that two attempts are one call. Use one key for each operation that must happen once, and the same key
+// when the application itself retries. If key is "", a random one is used.
+func IdempotencyKey(key string) grpc.CallOption { return keyOption{key: key} }
+
+// keyCounts reports whether a key makes the calls of a policy idempotent. A key of the caller's doesn't override an entry
+// that declares its methods unsafe: the server may ignore the key.
+func keyCounts(p *decision.Policy) bool {
+	return p.IdempotencyKey() != "" || p.Spec().Idempotency != policy.IdempotencyNone
+}
+
+// withKey returns the context of a call that sends an idempotency key, and the key, "" if the call sends none. If
+// header is "", it uses the default header, provided that the caller has asked for a key. The key is the
+// option's, else the one in the caller's metadata, else a new one.
+func withKey(ctx context.Context, header string, caller []grpc.CallOption) (_ context.Context, key string) {
+	asked := false
+	for _, o := range caller {
+		if o, ok := unwrapped(o).(keyOption); ok {
+			key, asked = o.key, true
+		}
+	}
+	if header == "" && !asked {
+		return ctx, ""
+	}
+	header = cmp.Or(header, defaults.IdempotencyHeader)
+	md, ok := metadata.FromOutgoingContext(ctx)
+	if own := cmp.Or(md.Get(header)...); key == "" && own != "" {
+		return ctx, own
+	}
+	if !ok {
+		md = metadata.MD{}
+	}
+	key = cmp.Or(key, rand.Text())
+	md.Set(header, key)
+	return metadata.NewOutgoingContext(ctx, md), key
+}
+
+type criticalityKey struct{}
+
+// ContextWithCriticality returns a context whose calls have a criticality: whether they are refused before or after others, if
+// their policy has admission: REFUSE. If a call's policy has another one, SHEDDABLE wins, then CRITICAL. An undefined value has
+// no effect, with a warning. Servers don't see it.
+func ContextWithCriticality(ctx context.Context, c policy.Criticality) context.Context {
+	return context.WithValue(ctx, criticalityKey{}, c)
+}
+
+// criticality returns the criticality of a call with admission, else "". It is SHEDDABLE if its policy or its context has it, else
+// CRITICAL if one of them has it.
+func (c *call) criticality() policy.Criticality {
+	if !c.policy.Refuses() {
+		return ""
+	}
+	own := c.policy.Criticality()
+	switch given, _ := c.ctx.Value(criticalityKey{}).(policy.Criticality); given {
+	case policy.CriticalitySheddable:
+		return given
+	case policy.CriticalityCritical:
+		if own != policy.CriticalitySheddable {
+			return given
+		}
+	case policy.CriticalityDefault, "":
+	default:
+		c.retrier.warnOnce(&wrongCriticality, string(given), strconv.Quote(string(given)))
+	}
+	return own
+}
