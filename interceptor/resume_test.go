@@ -278,12 +278,12 @@ func TestResume_AnHourOfCuts(t *testing.T) {
 			retry.Backoff = backoff(100*ms, 10*time.Second)
 			return config(retry)
 		}, func(int) int { return 366 + 15 }, 366, ""},
-		// The default budget: 0.8 extra attempts a second, 4 more at first, and one for ten streams.
+		// The default budget: 4 at first, and one for ten streams.
 		"the budget": {func() policy.Config {
 			retry := plain()
 			retry.Backoff, retry.Budget = backoff(10*ms, 10*ms), ""
 			return config(retry)
-		}, func(streams int) int { return streams + streams/10 + 3*streams/10 + 4 }, 4600, policy.ReasonBudgetExhausted},
+		}, func(streams int) int { return streams + streams/10 + 4 }, 3900, policy.ReasonBudgetExhausted},
 		// A hedging policy has no backoff of its own: 50 ms at first, up to 2 s, half of that here.
 		"hedging without a budget: a backoff all the same": {func() policy.Config { return hedged() }, func(int) int { return 3600 + 10 }, 3590, ""},
 	} {
