@@ -265,3 +265,17 @@ func TestTracesWithoutAProvider(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A wait for a connection is an event of its own, and no retry.
+func TestTracesOfWaits(t *testing.T) {
+	playTraces(t, alone, func(t *testing.T, s traced) {
+		s.Down()
+		s.conn.Connect()
+		synctest.Wait()
+		s.call(t.Context(), method)
+		want(t, s.tree(), "internal S/GetOrder status_code=UNAVAILABLE stagger.attempts=1 stagger.hedges=0 stagger.mode=ENFORCE stagger.reason=not_connected stagger.retries=0 stagger.target=T\n"+
+			"  - wait for a connection status_code=UNAVAILABLE stagger.attempt=1\n"+
+			"  - no retry status_code=UNAVAILABLE stagger.attempt=1 stagger.reason=not_connected\n"+
+			"  client S/GetOrder status_code=UNAVAILABLE stagger.attempt=1 stagger.hedge=false\n")
+	})
+}
