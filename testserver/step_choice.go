@@ -48,7 +48,9 @@ func Func(f func(ctx context.Context, a Attempt) Step) Step {
 		return s.invalid(errors.New("Func(nil): want a function"))
 	}
 	s.pick = func(c *call) Step {
-		step := f(c.stream.Context(), c.attempt.clone())
+		var a Attempt
+		c.record.update(func() { a = c.attempt.clone() }) // the record may be dropping it
+		step := f(c.stream.Context(), a)
 		if step.err != nil {
 			return errorStep(fmt.Errorf("testserver: %s: step returned to Func: %w", c.attempt.Method, step.err))
 		}
