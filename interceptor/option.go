@@ -22,9 +22,6 @@ import (
 // Option configures a [Retrier].
 type Option func(*Retrier) error
 
-// attemptLimit returns the cap on the maxAttempts of policies from any source.
-func (r *Retrier) attemptLimit() int { return r.rules.Load().set.Config().MaxAttemptsLimit }
-
 // WithObserver makes the Retrier notify o of calls. It may be given more than once; observers are notified
 // in that order. [Retrier.Observe] adds more later.
 func WithObserver(o Observer) Option {

@@ -117,9 +117,6 @@ var _ attempts.Method = (*Known)(nil)
 // Any reports whether there is a method.
 func (k *Known) Any() bool { return k.method != nil }
 
-// Admits reports whether the calls have admission.
-func (k *Known) Admits() bool { return k.class.Any() }
-
 // WouldRefuse reports whether admission would have refused the call in mode ENFORCE.
 func (k *Known) WouldRefuse() bool { return k.would }
 

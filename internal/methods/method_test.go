@@ -52,7 +52,7 @@ func TestKnown_Without(t *testing.T) {
 	t.Parallel()
 	m := New(new(latency.Outcomes))
 	k := m.For(decision.New(policy.Spec{}), "", true, 0)
-	if !k.Any() || k.Admits() || k.Admit(0, 0) != 1 || k.Queued(0, 0) || m.Gate() != nil || k.Sent(0) != 1 || k.Quantile() != 0 {
+	if !k.Any() || k.Admit(0, 0) != 1 || k.Queued(0, 0) || m.Gate() != nil || k.Sent(0) != 1 || k.Quantile() != 0 {
 		t.Errorf("%+v; want a method without admission", k)
 	}
 }
