@@ -118,6 +118,21 @@ func TestResume(t *testing.T) {
 	})
 }
 
+// So is the message of an attempt that the call was committed to before, since the application asked for headers.
+func TestResume_BoundAfterHeaders(t *testing.T) {
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		s.On(get, down(), down(), moves.Play(moves.Receive(1), say("1")).Then(down()), down())
+		stream := s.open(t, t.Context(), serverStream, interceptor.Resume(after))
+		send(t, stream, "from the start")
+		_ = stream.CloseSend()
+		must.Get(stream.Header())(t)
+		got, err := receive(stream)
+		if fmt.Sprint(got) != "[1]" || reasonOf(err) != policy.ReasonAttemptsExhausted || s.Count(get) != 6 {
+			t.Errorf("%v, %s after %d attempts; want three after the one that brought a message", got, reasonOf(err), s.Count(get))
+		}
+	})
+}
+
 func TestResume_Copy(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		s.On(get,

@@ -214,21 +214,24 @@ func TestStreamSingle_ReceivedAhead(t *testing.T) {
 		"success": {moves.Play(say("a", "b")), codes.OK, io.EOF},
 		"failure": {moves.Play(say("a", "b")).Then(testserver.Fail(codes.NotFound)), codes.NotFound, nil},
 	} {
-		t.Run(name, func(t *testing.T) {
-			play(t, policy.Config{}, func(t *testing.T, s scene) {
-				s.On(get, row.step)
-				conn := s.inside(t, func(_ int, stream grpc.ClientStream) grpc.ClientStream { return hoard(stream) })
-				ctx, cancel := context.WithCancel(t.Context())
-				defer cancel()
-				stream := must.Get(conn.NewStream(ctx, serverStream, get))(t)
-				send(t, stream, "x")
-				time.Sleep(2 * time.Second)
-				s.overOnce(t, row.code, 1)
-				if got, err := receive(stream); fmt.Sprint(got) != "[a b]" || row.end != nil && err != row.end || row.end == nil && status.Code(err) != row.code {
-					t.Errorf("%v, %v", got, err)
-				}
+		for kind, c := range map[string]policy.Config{"single": {}, "committed": config(plain())} {
+			t.Run(name+"/"+kind, func(t *testing.T) {
+				play(t, c, func(t *testing.T, s scene) {
+					s.On(get, row.step)
+					conn := s.inside(t, func(_ int, stream grpc.ClientStream) grpc.ClientStream { return hoard(stream) })
+					ctx, cancel := context.WithCancel(t.Context())
+					defer cancel()
+					stream := must.Get(conn.NewStream(ctx, serverStream, get))(t)
+					send(t, stream, "x")
+					_, _ = stream.Header()
+					time.Sleep(2 * time.Second)
+					s.overOnce(t, row.code, 1)
+					if got, err := receive(stream); fmt.Sprint(got) != "[a b]" || row.end != nil && err != row.end || row.end == nil && status.Code(err) != row.code {
+						t.Errorf("%v, %v", got, err)
+					}
+				})
 			})
-		})
+		}
 	}
 }
 
