@@ -19,7 +19,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/tools/checks"
 	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -188,7 +188,7 @@ func trimmed(text string) string {
 func TestPages_Reasons(t *testing.T) {
 	t.Parallel()
 	readme := read(t, "README.md")
-	for _, reason := range decision.Reasons() {
+	for _, reason := range checks.Reasons() {
 		if reason != policy.ReasonRetry && reason != policy.ReasonHedge && !strings.Contains(readme, "`"+string(reason)+"`") {
 			t.Errorf("the README does not name %s", reason)
 		}
@@ -197,7 +197,7 @@ func TestPages_Reasons(t *testing.T) {
 	texts["schema/policy.json"] = read(t, "schema/policy.json")
 	for path, text := range texts {
 		for _, m := range regexp.MustCompile("\\breasons? `?([a-z]+_[a-z_]+)`?").FindAllStringSubmatch(text, -1) {
-			if !slices.Contains(decision.Reasons(), policy.Reason(m[1])) {
+			if !slices.Contains(checks.Reasons(), policy.Reason(m[1])) {
 				t.Errorf("%s names the reason %s, which does not exist", path, m[1])
 			}
 		}

@@ -17,7 +17,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/tools/checks"
 	"github.com/stagger-go/stagger/internal/tools/explain"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -164,13 +164,13 @@ var write = flag.Bool("write", false, "write what is generated into the pages")
 // TestReasonPages compares the reasons of the pages with the table of internal/tools/explain; with -write it writes them.
 func TestReasonPages(t *testing.T) {
 	t.Parallel()
-	var checks, entries strings.Builder
-	checks.WriteString("\n| check | if it fails |\n| --- | --- |\n")
+	var table, entries strings.Builder
+	table.WriteString("\n| check | if it fails |\n| --- | --- |\n")
 	var names []policy.Reason
 	for _, m := range explain.Meanings() {
 		names = append(names, m.Reason)
 		if m.Question != "" {
-			fmt.Fprintf(&checks, "| %s | [`%s`](#%[2]s) |\n", m.Question, m.Reason)
+			fmt.Fprintf(&table, "| %s | [`%s`](#%[2]s) |\n", m.Question, m.Reason)
 		}
 		fmt.Fprintf(&entries, "\n### `%s`\n\n", m.Reason)
 		for _, line := range [][2]string{{"Means", m.Means}, {"Look at", m.LookAt}, {"Change", m.Change}, {"Do not", m.DoNot}} {
@@ -179,10 +179,10 @@ func TestReasonPages(t *testing.T) {
 			}
 		}
 	}
-	if !slices.Equal(names, decision.Reasons()) {
-		t.Errorf("the table has %q; want %q", names, decision.Reasons())
+	if !slices.Equal(names, checks.Reasons()) {
+		t.Errorf("the table has %q; want %q", names, checks.Reasons())
 	}
-	wantSection(t, "docs/runbook.md", "checks", checks.String()+"\n")
+	wantSection(t, "docs/runbook.md", "checks", table.String()+"\n")
 	wantSection(t, "docs/runbook.md", "reasons", entries.String()+"\n")
 }
 

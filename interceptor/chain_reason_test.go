@@ -17,6 +17,7 @@ import (
 
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/tools/checks"
 	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
@@ -181,7 +182,7 @@ func TestChain_Reason(t *testing.T) {
 			}, e.options...)
 		})
 	}
-	for _, reason := range decision.Reasons() {
+	for _, reason := range checks.Reasons() {
 		if !seen[reason] {
 			t.Errorf("no row for %s", reason)
 		}

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/tools/checks"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -450,7 +451,7 @@ func TestEndGaveUp(t *testing.T) {
 	} {
 		want[reason] = [2]bool{true, true}
 	}
-	for _, reason := range decision.Reasons() {
+	for _, reason := range checks.Reasons() {
 		got := [2]bool{(&End{Reason: reason, Attempts: 1}).GaveUp(), (&End{Reason: reason, Attempts: 2}).GaveUp()}
 		if got != want[reason] {
 			t.Errorf("%s: after one attempt and two %v; want %v", reason, got, want[reason])

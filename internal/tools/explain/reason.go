@@ -8,8 +8,8 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/document"
+	"github.com/stagger-go/stagger/internal/tools/checks"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -174,7 +174,7 @@ func Meanings() []Meaning {
 
 func withQuestions(list []Meaning) []Meaning {
 	for i := range list {
-		for _, s := range decision.Steps() {
+		for _, s := range checks.Steps() {
 			if s.No == list[i].Reason {
 				list[i].Question = s.Question
 			}

@@ -18,6 +18,7 @@ import (
 	"github.com/stagger-go/stagger/internal/codename"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/defaults"
+	"github.com/stagger-go/stagger/internal/tools/checks"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -40,7 +41,7 @@ func (a *Answer) Text() string {
 	if n := len(a.Events); n > 0 && refuses(a.Events[n-1].Decision.Reason) {
 		fmt.Fprintf(&b, "\nThe questions after attempt %d:\n\n", a.Events[n-1].Attempt)
 		said := "yes"
-		for _, s := range decision.Steps() {
+		for _, s := range checks.Steps() {
 			if s.No == a.Events[n-1].Decision.Reason {
 				said = "NO"
 			}
@@ -54,7 +55,7 @@ func (a *Answer) Text() string {
 }
 
 func refuses(reason policy.Reason) bool {
-	return slices.ContainsFunc(decision.Steps(), func(s decision.Step) bool { return s.No == reason })
+	return slices.ContainsFunc(checks.Steps(), func(s checks.Step) bool { return s.No == reason })
 }
 
 // timeline writes the table of attempts, with the time of sending if attempts take time.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/tools/checks"
 	"github.com/stagger-go/stagger/internal/tools/explain"
 )
 
@@ -222,7 +223,7 @@ func explainReason(c *cobra.Command, name string) error {
 }
 
 func reasonNames() []string {
-	reasons := decision.Reasons()
+	reasons := checks.Reasons()
 	list := make([]string, 0, len(reasons))
 	for _, r := range reasons {
 		list = append(list, string(r))

@@ -21,6 +21,7 @@ import (
 	"github.com/stagger-go/stagger/internal/codename"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/defaults"
+	"github.com/stagger-go/stagger/internal/tools/checks"
 	"github.com/stagger-go/stagger/internal/tools/explain"
 	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
@@ -249,7 +250,7 @@ func TestExplainFlags(t *testing.T) {
 
 func TestReasons(t *testing.T) {
 	t.Parallel()
-	for _, reason := range decision.Reasons() {
+	for _, reason := range checks.Reasons() {
 		out, err := run(t, "", "--reason", string(reason))
 		if err != nil || !strings.HasPrefix(out, string(reason)) || !strings.Contains(out, "  means     ") || strings.ContainsAny(out, "`]") {
 			t.Errorf("%s: %v\n%s", reason, err, out)

@@ -1,0 +1,41 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package checks lists the checks of package decision, and all reasons, for explanations and tests. Clients don't link it.
+package checks
+
+import "github.com/stagger-go/stagger/policy"
+
+// Step is one check of Policy.Decide of package decision.
+type Step struct {
+	Question string
+	No       policy.Reason // the reason if the answer is no
+}
+
+// Steps returns the checks in order.
+func Steps() []Step {
+	return []Step{
+		{"May another attempt help after this outcome?", policy.ReasonNonRetryable},
+		{"Has the application seen no part of the attempt?", policy.ReasonCommitted},
+		{"Is an attempt left?", policy.ReasonAttemptsExhausted},
+		{"Does the server allow it, after at most maxPushback?", policy.ReasonPushbackStop},
+		{"Is the method idempotent?", policy.ReasonNotIdempotent},
+		{"Has the newest attempt failed?", policy.ReasonFollowed},
+		{"Is no upstream caller retrying this request?", policy.ReasonChainStop},
+		{"Is the circuit closed?", policy.ReasonBreakerOpen},
+		{"Were the target's last responses fast?", policy.ReasonSlowEverywhere},
+		{"Does admission expect a response before the deadline?", policy.ReasonOverloaded},
+		{"Do delay and attempt fit before the deadline?", policy.ReasonDeadlineTooClose},
+		{"Is there room for another waiting call?", policy.ReasonTooManyWaiting},
+		{"Has the traffic earned another attempt?", policy.ReasonBudgetExhausted},
+	}
+}
+
+// Reasons returns all reasons: first those of the checks, in their order, then the others.
+func Reasons() (list []policy.Reason) {
+	for _, step := range Steps() {
+		list = append(list, step.No)
+	}
+	return append(list, policy.ReasonRetry, policy.ReasonHedge, policy.ReasonSucceeded, policy.ReasonDeadlineExceeded,
+		policy.ReasonCancelled, policy.ReasonClosed, policy.ReasonNotConnected, policy.ReasonModeOff)
+}
