@@ -14,7 +14,6 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 	"google.golang.org/protobuf/types/descriptorpb"
 
-	"github.com/stagger-go/stagger/internal/document"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -183,7 +182,7 @@ func (s *Set) noteUndeclared() []policy.Diagnostic {
 		return nil
 	}
 	return []policy.Diagnostic{{
-		Severity: document.SeverityNote, File: s.Source(), Field: "methodConfig",
+		Severity: "note", File: s.Source(), Field: "methodConfig",
 		Message: strings.Join(which, " and ") + " not declared idempotent: retried only if the attempt never left the client; " +
 			`"stagger lint" names them, and says how to declare them`,
 	}}
