@@ -104,7 +104,7 @@ func (c *Call) learn(a *attempt, r *Result, is decision.Class, lost bool, at tim
 	case !a.committed && r.isAnswer(is):
 		c.answered(a, r.accepted(), at)
 	default:
-		l := Lost{Left: c.timeLeft(a.began), Why: c.lostWhy(a, r, at)}
+		l := Lost{Left: c.timeLeft(a.began), Why: c.lostWhy(a, r, at), Took: a.took(at)}
 		if lost && a.slow && r.Local && !r.Panicked && a.measures(at) { // how long a later attempt has run says nothing
 			l.AtLeast = a.took(at)
 		}
@@ -117,8 +117,12 @@ func (c *Call) lostWhy(a *attempt, r *Result, at time.Duration) Why {
 	const near = 50 // of the time: clocks differ, and servers also know the deadline
 	switch code := r.Status.Code(); {
 	case r.Panicked, r.Final:
-	case a.number == 1 && code == codes.DeadlineExceeded && c.timeLeft(at) <= c.timeLeft(a.began)/near: // later attempts had less time
-		return LostDeadline
+	case code == codes.DeadlineExceeded && c.timeLeft(at) <= c.timeLeft(a.began)/near:
+		if a.number == 1 { // later attempts had less time
+			return LostDeadline
+		}
+	case code == codes.DeadlineExceeded && !r.Local && a.measures(at):
+		return LostBelow
 	case code == codes.ResourceExhausted && !r.Local:
 		return LostFull
 	}

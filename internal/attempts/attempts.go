@@ -104,6 +104,7 @@ type Answer struct {
 type Lost struct {
 	Left    time.Duration // time left of the call when the attempt began; Never: no deadline
 	AtLeast time.Duration // if not 0, an answer would have taken longer
+	Took    time.Duration // of LostBelow
 	Why     Why
 }
 
@@ -116,6 +117,7 @@ const (
 	LostAnswered            // it was answered, but the application decided how long that took
 	LostDeadline            // the call's deadline has passed, and it was the first attempt
 	LostFull                // the server had no resources for it
+	LostBelow               // the server said that a deadline has passed, and not the call's: one that it gave to others
 )
 
 // Result is the result of an attempt.

@@ -113,7 +113,7 @@ const traces = `
 	0 start → send 1; 500 end 1 UNAV → (retry), wake 550; 550 wake → send 2; 1000 stop deadline_exceeded;
 	1000 end 2 DEADLINE → over deadline_exceeded, = 2 | < S > F ( Wf < ) > - E-
 # retry admission deadline=1000: admission: a server's own deadline
-	0 start → send 1; 500 end 1 DEADLINE → (non_retryable), over non_retryable, = 1 | < S > E-
+	0 start → send 1; 500 end 1 DEADLINE → (non_retryable), over non_retryable, = 1 | < S >b E-
 # retry admission: admission: a stream's first message
 	0 start → send 1; 10 commit 1 message → true; 20 heard 1; 30 heard 1; 900 end 1 OK → over succeeded, = 1 | < S a:20 E1
 # retry admission: admission: a stream's first message after it was committed

@@ -21,7 +21,7 @@ func TestAnswers(t *testing.T) {
 		"an error that is an answer":                 {"beside", "0 start; 201 end 1 NOT_FOUND", "a:201"},
 		"an error that is retryable":                 {"beside", "0 start; 201 end 1 UNAV", ">"},
 		"a refusal":                                  {"beside", "0 start; 201 end 1 EXHAUSTED", ">f"},
-		"a server's deadline":                        {"beside", "0 start; 201 end 1 DEADLINE", ">"},
+		"a server's deadline":                        {"beside", "0 start; 201 end 1 DEADLINE", ">b"},
 		"a missed deadline":                          {"beside deadline=1000", "0 start; 1000 end 1 DEADLINE", ">d"},
 		"a message too large":                        {"beside", "0 start; 201 end 1 NOT_FOUND final", ">"},
 		"a context that is over":                     {"beside", "0 start; 201 stop cancelled; 201 end 1 cut", ">"},

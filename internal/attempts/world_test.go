@@ -196,7 +196,7 @@ func (k known) Left(_ time.Duration, l Lost) {
 }
 
 // lostMarks tell how an attempt was lost.
-var lostMarks = [...]string{LostOther: ">", LostAnswered: ">a", LostDeadline: ">d", LostFull: ">f"}
+var lostMarks = [...]string{LostOther: ">", LostAnswered: ">a", LostDeadline: ">d", LostFull: ">f", LostBelow: ">b"}
 
 func (k known) Answered(_ time.Duration, a Answer) {
 	k.count(-1, "a:"+strconv.FormatInt(a.Took.Milliseconds(), 10))

@@ -31,6 +31,9 @@ func (f *Fastest) Record(took, now time.Duration) (fastest time.Duration) {
 	return fastest
 }
 
+// Shortest returns the shortest time, or 0.
+func (f *Fastest) Shortest() time.Duration { return time.Duration(f.fastest.Load()) }
+
 // lower stores took if that is less than the current value. If two calls run in parallel, either may be lost.
 func lower(to *atomic.Int64, took time.Duration) {
 	if was := to.Load(); was == 0 || int64(took) < was {

@@ -140,8 +140,8 @@ func (k *Known) Sent(now time.Duration) (running int) {
 // Answered implements [attempts.Method].
 func (k *Known) Answered(now time.Duration, a attempts.Answer) {
 	m := k.method
-	kind, slow := latency.KindFast, a.Limit > 0 && a.Took > a.Limit || float64(a.Took) > part*float64(a.Left)
-	if fastest := m.fastest.Record(a.Took, now); slow && fastest > 0 && a.Took > above*fastest {
+	kind := latency.KindFast
+	if isLong(a.Took, a.Left, a.Limit, m.fastest.Record(a.Took, now)) {
 		kind = latency.KindLong
 	}
 	m.target.Record(kind, a.Took, now)
@@ -153,10 +153,17 @@ func (k *Known) Answered(now time.Duration, a attempts.Answer) {
 	}
 }
 
+func isLong(took, left, limit, fastest time.Duration) bool {
+	return fastest > 0 && took > above*fastest && (limit > 0 && took > limit || float64(took) > part*float64(left))
+}
+
 // Left implements [attempts.Method].
 func (k *Known) Left(now time.Duration, l attempts.Lost) {
-	if l.Why == attempts.LostDeadline {
-		k.method.target.Record(latency.KindMissed, l.Left, now)
+	switch m := k.method; {
+	case l.Why == attempts.LostDeadline:
+		m.target.Record(latency.KindMissed, l.Left, now)
+	case l.Why == attempts.LostBelow && isLong(l.Took, l.Left, 0, m.fastest.Shortest()):
+		m.target.Record(latency.KindMissed, l.Took, now)
 	}
 	if l.AtLeast > 0 && k.latency != nil {
 		k.latency.Record(l.AtLeast, now)
@@ -169,6 +176,7 @@ func (k *Known) Left(now time.Duration, l attempts.Lost) {
 var leavings = [...]admission.Leaving{
 	attempts.LostOther: admission.LeavingOther, attempts.LostAnswered: admission.LeavingAnswered,
 	attempts.LostDeadline: admission.LeavingMissed, attempts.LostFull: admission.LeavingFull,
+	attempts.LostBelow: admission.LeavingOther,
 }
 
 // Queued implements [attempts.Method].

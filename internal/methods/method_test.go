@@ -114,4 +114,13 @@ func TestKnown_Missed(t *testing.T) {
 	if !b.Evidence(0, time.Second).Queue {
 		t.Error("a missed deadline doesn't count")
 	}
+	const ms = time.Millisecond
+	for took, want := range map[time.Duration]bool{100 * ms: false, 120 * ms: false, 121 * ms: true} {
+		k := New(new(latency.Outcomes)).For(p, "", true, 0)
+		k.Answered(0, attempts.Answer{Took: 60 * ms, Left: time.Second})
+		k.Left(4*time.Second, attempts.Lost{Why: attempts.LostBelow, Took: took, Left: time.Second})
+		if got := k.Evidence(4*time.Second, time.Second).Queue; got != want {
+			t.Errorf("a deadline that a server gave to others, missed after %v: %v; want %v", took, got, want)
+		}
+	}
 }

@@ -47,8 +47,8 @@ func TestRunOverload(t *testing.T) {
 	if unlimited.Recovery.State != RecoveryNever || unlimited.Success > 0.2 {
 		t.Errorf("without a budget: recovery %v, success %.2f; want none", unlimited.Recovery, unlimited.Success)
 	}
-	if limited.Recovery.State != RecoveryReturned || limited.Recovery.Took > 4*time.Second || limited.Success < 0.9*none.Success {
-		t.Errorf("with a budget: recovery %v, success %.2f; want it back within 4 s, and nearly the %.2f without retries", limited.Recovery, limited.Success, none.Success)
+	if limited.Recovery != none.Recovery || limited.Success < none.Success-0.01 {
+		t.Errorf("with a budget: recovery %v, success %.2f; want %v and %.2f, as without retries", limited.Recovery, limited.Success, none.Recovery, none.Success)
 	}
 }
 
