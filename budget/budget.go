@@ -15,7 +15,6 @@
 //	[RatioConfig]       extra attempts, by traffic                 Finagle, Linkerd, AWS SDKs  nearly everything
 //	[ThrottleConfig]    extra attempts, by successes and failures  gRPC's retryThrottling      a file shared with other gRPC clients
 //	[ConcurrentConfig]  extra attempts in flight                   Envoy                       few and long calls
-//	[RefundConfig]      extra attempts since the last successes    AWS SDKs                    a client with occasional calls
 //
 // For another rule, implement [Budget]: its example grants five extra attempts a minute.
 package budget
@@ -72,7 +71,7 @@ type Charge = balance.Charge
 // Kind says what an extra attempt follows. The zero value means [KindFailure].
 type Kind = balance.Kind
 
-// The kinds. Ratio and refund budgets charge them differently. An unknown kind costs as much as KindTimeout.
+// The kinds. A ratio budget charges them differently. An unknown kind costs as much as KindTimeout.
 const (
 	// KindFailure follows a reported failure.
 	KindFailure = balance.KindFailure
@@ -80,9 +79,9 @@ const (
 	// both: the most expensive kind.
 	KindTimeout = balance.KindTimeout
 	// KindHedge runs in parallel with attempts that aren't late yet. The server works on both, so a ratio budget charges as
-	// much as for KindTimeout unless its config has a separate cost. A refund budget charges as much as for KindFailure.
+	// much as for KindTimeout unless its config has a separate cost.
 	KindHedge = balance.KindHedge
-	// KindUnsent follows an attempt that provably never left this client. Ratio, throttle and refund budgets grant it for free,
+	// KindUnsent follows an attempt that provably never left this client. Ratio and throttle budgets grant it for free,
 	// and a concurrent budget counts it like any other. It only follows the first attempt of a call: an
 	// unsent extra attempt has a permit, which its successor uses.
 	KindUnsent = balance.KindUnsent

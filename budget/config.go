@@ -5,7 +5,7 @@ package budget
 
 import "github.com/stagger-go/stagger/internal/balance"
 
-// Config is the config of a budget: a [RatioConfig], [ThrottleConfig], [ConcurrentConfig] or [RefundConfig]. All fields count,
+// Config is the config of a budget: a [RatioConfig], [ThrottleConfig] or [ConcurrentConfig]. All fields count,
 // even zeros: set all of them, or start from [DefaultRatio].
 type Config = balance.Config
 
@@ -43,12 +43,3 @@ type ThrottleConfig = balance.ThrottleConfig
 //
 // Envoy's numbers are 20 % and 3. A policy file has them as defaults.
 type ConcurrentConfig = balance.ConcurrentConfig
-
-// RefundConfig is the token bucket of the AWS SDKs: an extra attempt takes its cost, and returns it if it helped; a call that
-// succeeds at once adds Success. The bucket starts full, so a client may retry Capacity / RetryCost times before it has earned
-// anything, and then once per RetryCost / Success successful calls. After an outage has emptied the bucket, there are no
-// retries, because nothing succeeds. [KindUnsent] is free, and time does not matter. Tokens have at most three decimals, which
-// the budget keeps exactly.
-//
-// The numbers of the AWS SDKs are 500, 5, 10 and 1. A policy file has them as defaults.
-type RefundConfig = balance.RefundConfig

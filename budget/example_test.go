@@ -101,7 +101,7 @@ func outage(b budget.Budget, calls int) {
 // A hundred calls fail in an outage. By default, a tenth of them may have another attempt, plus four from the reserve.
 func ExampleNew() {
 	for _, config := range []budget.Config{
-		nil, budget.DefaultRatio(), budget.ConcurrentConfig{Percent: 20, Min: 3}, budget.RefundConfig{Capacity: 500, RetryCost: 5, TimeoutCost: 10, Success: 1},
+		nil, budget.DefaultRatio(), budget.ConcurrentConfig{Percent: 20, Min: 3},
 	} {
 		b, err := budget.New(config)
 		if err != nil {
@@ -116,7 +116,6 @@ func ExampleNew() {
 	// <nil>: 14 extra attempts, 86 denied
 	// balance.RatioConfig: 14 extra attempts, 86 denied
 	// balance.ConcurrentConfig: 100 extra attempts, 0 denied
-	// balance.RefundConfig: 100 extra attempts, 0 denied
 }
 
 // The error has the allowed values for every field.
@@ -164,19 +163,6 @@ func ExampleConcurrentConfig() {
 	}
 	fmt.Println(b.State(now).Balance)
 	// Output: 20
-}
-
-// An outage empties the bucket. Then nothing is earned, because no call succeeds.
-func ExampleRefundConfig() {
-	b, err := budget.New(budget.RefundConfig{Capacity: 500, RetryCost: 5, TimeoutCost: 10, Success: 1})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	outage(b, 1000)
-	s := b.State(time.Now())
-	fmt.Println(s.Granted, "extra attempts,", s.Denied, "denied")
-	// Output: 100 extra attempts, 900 denied
 }
 
 // With ten tokens, extra attempts stop at five. A successful call adds a tenth.

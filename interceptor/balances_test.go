@@ -135,7 +135,6 @@ func TestBudgetsKeepWhatCounts(t *testing.T) {
 	}{
 		"ratio":    {budget.DefaultRatio(), func(manyTargets) { time.Sleep(11 * time.Second) }},
 		"throttle": {budget.ThrottleConfig{MaxTokens: 10, TokenRatio: 1}, func(s manyTargets) { healed(s, 4) }},
-		"refund":   {budget.RefundConfig{Capacity: 500, RetryCost: 5, TimeoutCost: 10, Success: 1}, func(s manyTargets) { healed(s, 15) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

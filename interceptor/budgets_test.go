@@ -162,7 +162,6 @@ type (
 // A balance that a call makes during a reload has the new settings.
 func TestBudget_MadeDuringReload(t *testing.T) {
 	t.Parallel()
-	refund := budget.RefundConfig{Capacity: 500, RetryCost: 5, TimeoutCost: 10, Success: 1}
 	perService := reserve(5)
 	perService.Scope = "SERVICE"
 	for name, row := range map[string]struct {
@@ -170,7 +169,7 @@ func TestBudget_MadeDuringReload(t *testing.T) {
 		least, most float64 // of the balance
 	}{
 		"more":          {reserve(5), 50, 50.1},
-		"another kind":  {policy.BudgetSpec{Config: refund}, 100, 100}, // in the place of none: the call is the first
+		"another kind":  {policy.BudgetSpec{Config: budget.ThrottleConfig{MaxTokens: 10, TokenRatio: 1}}, 5, 5}, // in the place of none: the call is the first
 		"another scope": {perService, 50, 50.1},
 	} {
 		t.Run(name, func(t *testing.T) {

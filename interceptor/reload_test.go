@@ -69,11 +69,10 @@ func TestReload(t *testing.T) {
 
 func TestReload_RefillsNothing(t *testing.T) {
 	bucket := policy.BudgetSpec{Config: budget.ThrottleConfig{MaxTokens: 10, TokenRatio: 0.1}}
-	refund := budget.RefundConfig{Capacity: 500, RetryCost: 5, TimeoutCost: 10, Success: 1}
 	perService := reserve(5)
 	perService.Scope = "SERVICE"
 	for name, after := range map[string]policy.BudgetSpec{
-		"the same": reserve(1), "more": reserve(5), "another kind": bucket, "another kind, too": {Config: refund}, "another scope": perService,
+		"the same": reserve(1), "more": reserve(5), "another kind": bucket, "another scope": perService,
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, budgeted(reserve(1)), func(t *testing.T, s scene) {

@@ -65,7 +65,7 @@ func (r *Retrier) State() State {
 // BudgetState is a reading of one balance of a budget.
 type BudgetState struct {
 	Name    string // in the policy file; "" is the default budget
-	Kind    string // ratio, throttle, concurrent or refund; "" for budget.Unlimited and your own
+	Kind    string // ratio, throttle or concurrent; "" for budget.Unlimited and your own
 	Source  string // its origin, since two may have the same name: "policies", "option" ([WithBudget])
 	Target  string // of the calls that share it, in the form of CanonicalTarget; "" for all
 	Service string // with scope SERVICE, else ""; "other" for services that only calls name

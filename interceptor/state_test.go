@@ -22,12 +22,12 @@ import (
 func TestState_BalancesAndDenials(t *testing.T) {
 	specs := map[string]policy.BudgetSpec{
 		"target":  {Config: budget.ThrottleConfig{MaxTokens: 4, TokenRatio: 1}},
-		"process": {Scope: "PROCESS", Config: budget.RefundConfig{Capacity: 10, RetryCost: 5, TimeoutCost: 5}},
+		"process": {Scope: "PROCESS", Config: budget.ThrottleConfig{MaxTokens: 6, TokenRatio: 1}},
 		"service": {Scope: "SERVICE", Config: budget.ConcurrentConfig{Percent: 100, Min: 2}},
 	}
 	for name, want := range map[string]interceptor.BudgetState{
 		"target":  {Name: "orders", Kind: "throttle", Target: "T", State: budget.State{Balance: 0, Capacity: 2, Granted: 1, Denied: 1}},
-		"process": {Name: "orders", Kind: "refund", State: budget.State{Balance: 0, Capacity: 2, Granted: 2, Denied: 1}},
+		"process": {Name: "orders", Kind: "throttle", State: budget.State{Balance: 0, Capacity: 3, Granted: 2, Denied: 1}},
 		"service": {Name: "orders", Kind: "concurrent", Target: "T", Service: "acme.orders.v1.OrderService", State: budget.State{Balance: 2, Capacity: 2, Granted: 3}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -51,7 +51,7 @@ func TestState_BalancesAndDenials(t *testing.T) {
 }
 
 func TestState_OrderOfNames(t *testing.T) {
-	c := budgeted(policy.BudgetSpec{Scope: "PROCESS", Config: budget.RefundConfig{Capacity: 10, RetryCost: 5, TimeoutCost: 5}})
+	c := budgeted(policy.BudgetSpec{Scope: "PROCESS", Config: budget.ThrottleConfig{MaxTokens: 4, TokenRatio: 1}})
 	other := *c.Methods[1].Retry
 	other.Budget = ""
 	c.Methods[1].Retry = &other
@@ -63,7 +63,7 @@ func TestState_OrderOfNames(t *testing.T) {
 		want := []interceptor.BudgetState{
 			{Name: "", Kind: "ratio", Source: "policies", Target: s.conn.Target(), State: budget.State{Balance: 4.1, Capacity: 4.1}}, // a reserve of 4, and a tenth for the call
 			{Name: "mine", Source: "option", State: budget.State{Balance: 7, Capacity: 9, Granted: 5, Denied: 3}},
-			{Name: "orders", Kind: "refund", Source: "policies", State: budget.State{Balance: 2, Capacity: 2}},
+			{Name: "orders", Kind: "throttle", Source: "policies", State: budget.State{Balance: 2, Capacity: 2}},
 		}
 		if got := inUse(s.retrier); !slices.Equal(got, want) {
 			t.Errorf("%+v; want %+v", got, want)

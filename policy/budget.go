@@ -42,7 +42,7 @@ func checkBudgets(report *document.Report, budgets []BudgetSpec) {
 		checkWord(report, path+".scope", b.Scope, scopes...)
 		switch b.Config.(type) {
 		case nil:
-		case budget.RatioConfig, budget.ThrottleConfig, budget.ConcurrentConfig, budget.RefundConfig:
+		case budget.RatioConfig, budget.ThrottleConfig, budget.ConcurrentConfig:
 			checkBudget(report, path+"."+balance.Name(b.Config), b.Config)
 			continue
 		default:

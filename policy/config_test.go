@@ -76,7 +76,7 @@ func TestNewSetRefuses(t *testing.T) {
 		{"budgets[0]: must have a config of package budget, and not a pointer to one", func(c *policy.Config, _ *policy.RetrySpec) {
 			c.Budgets[0].Config = new(budget.DefaultRatio())
 		}},
-		{"budgets[0]: must have a kind: ratio, throttle, concurrent or refund", func(c *policy.Config, _ *policy.RetrySpec) { c.Budgets[0].Config = nil }},
+		{"budgets[0]: must have a kind: ratio, throttle or concurrent", func(c *policy.Config, _ *policy.RetrySpec) { c.Budgets[0].Config = nil }},
 		{"retryThrottling.tokenRatio: +Inf: must be at least 0.001, and finite", func(c *policy.Config, _ *policy.RetrySpec) {
 			c.Throttling = &budget.ThrottleConfig{MaxTokens: 1, TokenRatio: math.Inf(1)}
 		}},

@@ -122,7 +122,6 @@ func TestParseEveryKey(t *testing.T) {
 		}},
 		{Name: "bucket", Scope: "SERVICE", Config: budget.ThrottleConfig{MaxTokens: 1000, TokenRatio: 0.001}},
 		{Name: "beside", Scope: "TARGET", Config: budget.ConcurrentConfig{Percent: 12.5}},
-		{Name: "refund", Scope: "TARGET", Config: budget.RefundConfig{Capacity: 100, RetryCost: 2.5, TimeoutCost: 5.25, Success: 0.5}},
 	}
 	if got := set.Config().Budgets; !reflect.DeepEqual(got, wantBudgets) {
 		t.Errorf("Budgets = %+v; want %+v", got, wantBudgets)

@@ -226,7 +226,6 @@ func (b *BudgetSpec) read(f *document.Fields, path string) {
 		ratio      = budget.DefaultRatio()
 		throttle   budget.ThrottleConfig
 		concurrent = balance.DefaultConcurrent()
-		refund     = balance.DefaultRefund()
 	)
 	f.Object("ratio", func(f *document.Fields) {
 		f.Number("percent", &ratio.Percent)
@@ -244,13 +243,7 @@ func (b *BudgetSpec) read(f *document.Fields, path string) {
 		f.Number("percent", &concurrent.Percent)
 		f.Int("min", &concurrent.Min)
 	})
-	f.Object("refund", func(f *document.Fields) {
-		f.Number("capacity", &refund.Capacity)
-		f.Number("retryCost", &refund.RetryCost)
-		f.Number("timeoutCost", &refund.TimeoutCost)
-		f.Number("success", &refund.Success)
-	})
-	b.Config = map[string]budget.Config{"ratio": ratio, "throttle": throttle, "concurrent": concurrent, "refund": refund}[f.OneOf("", balance.Names()...)]
+	b.Config = map[string]budget.Config{"ratio": ratio, "throttle": throttle, "concurrent": concurrent}[f.OneOf("", balance.Names()...)]
 }
 
 func readThrottle(t *budget.ThrottleConfig) func(*document.Fields) {

@@ -26,7 +26,6 @@ var unsaid = []*regexp.Regexp{
 	regexp.MustCompile(`perCode\[\d\]\.maxAttempts: .* must be 1 to the policy's maxAttempts`),
 	regexp.MustCompile(`perCode\[\d\].backoffMultiplier: .* must be 1 with growth FIXED`), // the policy's own
 	regexp.MustCompile(`hedgingQuantile.max: .* must be at least min`),
-	regexp.MustCompile(`refund\.(retryCost|timeoutCost|success): .* must be 0.* to `), // capacity
 }
 
 // Values that are valid for some keys and not for others, as JSON: for every key, and for those whose value is a string, a

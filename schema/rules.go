@@ -69,7 +69,6 @@ func rulesByName() map[protoreflect.FullName]rule {
 		{"RetryThrottling", balance.ThrottleConfig{}, nil},
 		{"RatioBudget", balance.RatioConfig{}, balance.DefaultRatio()},
 		{"ConcurrentBudget", balance.ConcurrentConfig{}, balance.DefaultConcurrent()},
-		{"RefundBudget", balance.RefundConfig{}, balance.DefaultRefund()},
 	} {
 		for i, f := range balance.Fields(b.bounds) {
 			r := bounds(f)

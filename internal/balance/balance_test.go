@@ -77,7 +77,6 @@ func reloadables(tb testing.TB) map[string]Reloadable {
 		"ratio":      ratio(tb, 10, 1),
 		"throttle":   throttle(tb, 10, 0.1),
 		"concurrent": concurrent(tb, 20, 3),
-		"refund":     refund(tb, RefundConfig{Capacity: 50, RetryCost: 5, TimeoutCost: 10, Success: 1}),
 	}
 }
 

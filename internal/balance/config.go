@@ -10,7 +10,7 @@ import (
 	"strconv"
 )
 
-// Config is the config of a budget: a [RatioConfig], [ThrottleConfig], [ConcurrentConfig], [RefundConfig] or that of [Default].
+// Config is the config of a budget: a [RatioConfig], [ThrottleConfig], [ConcurrentConfig] or that of [Default].
 type Config interface {
 	name() string    // of the kind in policy files: one of [Names]
 	fields() []Field // the values and their bounds
@@ -30,7 +30,7 @@ func Fields(c Config) []Field { return c.fields() }
 func Check(c Config) error { return c.check() }
 
 // Names returns the names of the kinds, as in policy files.
-func Names() []string { return []string{"ratio", "throttle", "concurrent", "refund"} }
+func Names() []string { return []string{"ratio", "throttle", "concurrent"} }
 
 // New returns a budget of the config's kind. The errors are those of [Check].
 func New(c Config) (Reloadable, error) {

@@ -14,7 +14,7 @@ import (
 
 func configs() []Config {
 	return []Config{
-		DefaultRatio(), ThrottleConfig{MaxTokens: 10, TokenRatio: 0.1}, DefaultConcurrent(), DefaultRefund(),
+		DefaultRatio(), ThrottleConfig{MaxTokens: 10, TokenRatio: 0.1}, DefaultConcurrent(),
 	}
 }
 
@@ -71,13 +71,6 @@ func TestConfigCheck(t *testing.T) {
 			"budget: Percent NaN: must be 0.0001 to 1000\nbudget: Min -1: must be a whole number from 0 to 1000000",
 		},
 		{ConcurrentConfig{Percent: 20, Min: 1_000_001}, "budget: Min 1000001: must be a whole number from 0 to 1000000"},
-		{
-			RefundConfig{Capacity: 10, RetryCost: 11, TimeoutCost: 0, Success: math.Inf(1)},
-			"budget: RetryCost 11: must be 0.001 to 10\nbudget: TimeoutCost 0: must be 0.001 to 10\nbudget: Success +Inf: must be 0 to 10",
-		},
-		{RefundConfig{Capacity: 1, RetryCost: 2, TimeoutCost: 1}, "budget: RetryCost 2: must be 0.001 to 1"},
-		{RefundConfig{Capacity: 0.5, RetryCost: 1, TimeoutCost: 1}, "budget: Capacity 0.5: must be 1 to 1000000"},
-		{RefundConfig{Capacity: 1.0001, RetryCost: 1, TimeoutCost: 1}, "budget: Capacity 1.0001: must have at most 3 decimals, such as 1"},
 	} {
 		b, err := New(c.config)
 		if err == nil || b != nil {
@@ -109,7 +102,7 @@ func TestNew(t *testing.T) {
 	if !slices.Equal(names, Names()) {
 		t.Errorf("configs of %q; want %q", names, Names())
 	}
-	for _, c := range []Config{RatioConfig{}, ThrottleConfig{}, ConcurrentConfig{}, RefundConfig{}} {
+	for _, c := range []Config{RatioConfig{}, ThrottleConfig{}, ConcurrentConfig{}} {
 		if b, err := New(c); err == nil {
 			t.Errorf("%T: an empty config is taken, for %v", c, b)
 		}

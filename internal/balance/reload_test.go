@@ -35,14 +35,6 @@ func TestFresh(t *testing.T) {
 			func(b Budget) { b.Fail(t0); call(b, t0, EndAtOnce) },
 			func(b Budget) { call(b, t0, EndAtOnce) }, t0,
 		},
-		"refund, a charge": {
-			DefaultRefund(), func(b Budget) { spend(b, t0, 1) },
-			func(b Budget) {
-				for range 5 {
-					call(b, t0, EndAtOnce)
-				}
-			}, t0,
-		},
 		"concurrent, a call": {
 			DefaultConcurrent(), func(b Budget) { b.Start(t0) }, func(b Budget) { b.Finish(t0, EndFailed) }, t0,
 		},
@@ -109,15 +101,6 @@ func TestReloadScalesAndNeverRefills(t *testing.T) {
 	if got := tokens(&thrown.bucket); got != 7 {
 		t.Errorf("throttle: %v tokens; want 7 of 10", got)
 	}
-	b := refund(t, RefundConfig{Capacity: 100, RetryCost: 5, TimeoutCost: 10, Success: 1})
-	spend(b, t0, 10)
-	mustReload(t, b, t0, RefundConfig{Capacity: 10, RetryCost: 1, TimeoutCost: 1, Success: 1})
-	if got := tokens(&b.bucket); got != 5 {
-		t.Errorf("refund: %v tokens; want 5 of 10", got)
-	}
-	if mustReload(t, b, t0, RefundConfig{Capacity: 10, RetryCost: 1, TimeoutCost: 1, Success: 2}); b.config.Success != 2 {
-		t.Errorf("refund: %+v; want the config of the last reload", b.config)
-	}
 }
 
 // other has another config of each kind.
@@ -125,7 +108,6 @@ var other = map[string]Config{
 	"ratio":      RatioConfig{Percent: 10, MinPerSecond: 1, Window: 10 * time.Second, TimeoutCost: 6, TimeoutBonus: 2.5},
 	"throttle":   ThrottleConfig{MaxTokens: 10, TokenRatio: 0.2},
 	"concurrent": ConcurrentConfig{Percent: 21, Min: 3},
-	"refund":     RefundConfig{Capacity: 50, RetryCost: 5, TimeoutCost: 10, Success: 2},
 }
 
 // A permit from before a reload returns nothing, but an attempt in flight ends with it.
@@ -176,7 +158,7 @@ func TestReloadRefusesWhatDoesNotFit(t *testing.T) {
 	t.Parallel()
 	for name, b := range reloadables(t) {
 		before := b.Balance(t0)
-		for _, c := range append(configs(), RatioConfig{}, ThrottleConfig{}, ConcurrentConfig{}, RefundConfig{}, nil) {
+		for _, c := range append(configs(), RatioConfig{}, ThrottleConfig{}, ConcurrentConfig{}, nil) {
 			if c != nil && c.name() == name && c.check() == nil {
 				continue
 			}

@@ -117,12 +117,12 @@ func TestBrowserWatchesAnOutage(t *testing.T) {
 
 	const balance = `document.querySelector('#budgets-1 td.figure').textContent`
 	until(ctx, t, `document.getElementById('live').textContent === 'live'`)
-	until(ctx, t, balance+` === '2 of 2' && document.querySelector('#decisions-1').textContent.includes('None yet')`)
+	until(ctx, t, balance+` === '3 of 3' && document.querySelector('#decisions-1').textContent.includes('None yet')`)
 
 	s.On("*", down())
 	_ = s.call(t, getOrder)
 	_ = s.call(t, `/acme.orders.v1.OrderService/<img src=x onerror=console.error(1)>`)
-	until(ctx, t, balance+` === '0 of 2'`)
+	until(ctx, t, balance+` === '0 of 3'`)
 	until(ctx, t, `[...document.querySelectorAll('#decisions-1 tr')].some(row =>
 		row.textContent.includes('budget_exhausted') && row.textContent.includes('The traffic has not earned another attempt'))`)
 	until(ctx, t, `document.querySelector('#budgets-1 path.denied').getBBox().height > 0`) // the bars follow with the next sample

@@ -24,7 +24,7 @@ const getOrder = "/acme.orders.v1.OrderService/GetOrder"
 
 // file has a budget of two extra attempts.
 const file = `
-budgets: [{name: orders, refund: {capacity: 10, retryCost: 5, timeoutCost: 5}}]
+budgets: [{name: orders, throttle: {maxTokens: 6, tokenRatio: 1}}]
 methodConfig:
 - name: [{service: acme.orders.v1.OrderService, method: GetOrder}]
   retryPolicy: {maxAttempts: 4, initialBackoff: 0.1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE], jitter: NONE, budget: orders}

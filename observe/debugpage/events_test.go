@@ -95,7 +95,7 @@ func TestEvents(t *testing.T) {
 		if took := time.Since(began); took > refresh {
 			t.Errorf("after %v", took)
 		}
-		wants(t, string(budgets.HTML), "<th>orders<", "0 of 2")
+		wants(t, string(budgets.HTML), "<th>orders<", "0 of 3")
 		wants(t, string(decisions.HTML), "not_idempotent</span>")
 		if decisions.ID != "decisions-1" || strings.Contains(string(decisions.HTML), "budget_exhausted") {
 			t.Errorf("%+v", decisions)

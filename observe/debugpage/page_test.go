@@ -49,12 +49,14 @@ func TestPage(t *testing.T) {
 		s.Up()
 		time.Sleep(10 * time.Second)
 		s.Reset()
+		s.On("*", testserver.OK())
+		must.Do(t, s.call(t, getOrder)) // refills the budget
 		s.On("*", down())
 		if s.call(t, getOrder) == nil || s.call(t, create) == nil {
 			t.Fatal("the calls succeed")
 		}
 		page := get(h, "").Body.String()
-		wants(t, page, "<th>orders<", "0 of 2", "retry</span> after 100ms", "budget_exhausted</span>: orders", "not_idempotent</span>",
+		wants(t, page, "<th>orders<", "0 of 3", "retry</span> after 100ms", "budget_exhausted</span>: orders", "not_idempotent</span>",
 			"The traffic has not earned another attempt", `explain?retrier=1&amp;method=%2facme.orders.v1.OrderService%2fGetOrder&amp;code=UNAVAILABLE`)
 		wants(t, page, filepath.Base(os.Args[0])+" on ", ", process "+strconv.Itoa(os.Getpid())+", since 20", `<button id="pause" type="button" hidden>`)
 		if strings.Contains(page, "secret") {
@@ -110,7 +112,7 @@ func TestPageJSON(t *testing.T) {
 		}
 		first := got[0]
 		b := first.Budgets[0]
-		if len(first.Budgets) != 1 || b.Name != "orders" || *b.Balance != 0 || *b.Capacity != 2 || b.Granted != 2 || b.Denied != 1 || b.Target != s.conn.CanonicalTarget() {
+		if len(first.Budgets) != 1 || b.Name != "orders" || *b.Balance != 0 || *b.Capacity != 3 || b.Granted != 2 || b.Denied != 1 || b.Target != s.conn.CanonicalTarget() {
 			t.Errorf("%+v", b)
 		}
 		if len(b.Samples) != 1 || numbers(b.Samples) != "[{0 2 1}]" {
@@ -291,9 +293,9 @@ func TestReadBudgetsOfMany(t *testing.T) {
 	t.Parallel()
 	var options []interceptor.Option
 	for i := range maxBudgets + 10 {
-		b := must.Get(budget.New(budget.RefundConfig{Capacity: 500, RetryCost: 5, TimeoutCost: 10, Success: 1}))(t)
+		b := must.Get(budget.New(budget.ThrottleConfig{MaxTokens: 10, TokenRatio: 1}))(t)
 		if i%8 == 7 {
-			b.Withdraw(time.Now(), budget.Charge{Kind: budget.KindFailure})
+			b.Observe(time.Now(), budget.EventAttemptFailed)
 		}
 		options = append(options, interceptor.WithBudget("b"+string(rune('A'+i)), b))
 	}

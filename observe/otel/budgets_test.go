@@ -30,13 +30,13 @@ func TestMetricsOfBudgets(t *testing.T) {
 		s.call(t.Context(), hedged)
 		want(t, s.lines(t, "stagger.budget"),
 			"stagger.budget.balance{budget=default kind=ratio mode=ENFORCE service= source=policies target=T} 4.1",
-			"stagger.budget.balance{budget=orders kind=refund mode=ENFORCE service= source=policies target=} 0",
+			"stagger.budget.balance{budget=orders kind=throttle mode=ENFORCE service= source=policies target=} 0",
 			"stagger.budget.capacity{budget=default kind=ratio mode=ENFORCE service= source=policies target=T} 4.1",
-			"stagger.budget.capacity{budget=orders kind=refund mode=ENFORCE service= source=policies target=} 2",
+			"stagger.budget.capacity{budget=orders kind=throttle mode=ENFORCE service= source=policies target=} 3",
 			"stagger.budget.denied{budget=default kind=ratio mode=ENFORCE service= source=policies target=T} 0",
-			"stagger.budget.denied{budget=orders kind=refund mode=ENFORCE service= source=policies target=} 1",
+			"stagger.budget.denied{budget=orders kind=throttle mode=ENFORCE service= source=policies target=} 1",
 			"stagger.budget.granted{budget=default kind=ratio mode=ENFORCE service= source=policies target=T} 0",
-			"stagger.budget.granted{budget=orders kind=refund mode=ENFORCE service= source=policies target=} 2")
+			"stagger.budget.granted{budget=orders kind=throttle mode=ENFORCE service= source=policies target=} 2")
 	})
 }
 

@@ -106,7 +106,7 @@ methodConfig:
 	wantLinted(t, file("ratio: {minPerSecond: 1, window: 10s, timeoutCost: 10.2}", ", budget: b"), says+"10.2, and budget b has 10.1"+remedy)
 	wantLinted(t, strings.Replace(file("ratio: {}", ", budget: b, perCode: [{codes: [DEADLINE_EXCEEDED], costFactor: 3}]"), "[UNAV", "[DEADLINE_EXCEEDED, UNAV", 1),
 		says+"12, and budget b has 4.1"+remedy)
-	wantLinted(t, file("refund: {}", ", budget: b"))
+	wantLinted(t, file("concurrent: {}", ", budget: b"))
 	wantLinted(t, strings.Replace(file("ratio: {minPerSecond: 0.4}", ", budget: b"), "perAttemptTimeout: 1s", "jitter: FULL", 1))
 }
 

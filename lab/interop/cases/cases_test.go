@@ -158,7 +158,6 @@ var policies = map[string]string{
 	"retries, default budget":  `retryPolicy: {maxAttempts: 4, ` + backoff + `}`,
 	"retries, throttle":        `retryPolicy: {maxAttempts: 4, budget: throttle, ` + backoff + `}`,
 	"retries, concurrent":      `retryPolicy: {maxAttempts: 4, budget: concurrent, ` + backoff + `}`,
-	"retries, refund":          `retryPolicy: {maxAttempts: 4, budget: refund, ` + backoff + `}`,
 	"retries, headers commit":  `retryPolicy: {maxAttempts: 4, budget: NONE, commitOn: HEADERS, ` + backoff + `}`,
 	"retries after a timeout":  `retryPolicy: {maxAttempts: 4, budget: NONE, perAttemptTimeout: 1s, onAttemptTimeout: RETRY, ` + backoff + `}`,
 	"hedge after a timeout":    `retryPolicy: {maxAttempts: 4, budget: NONE, perAttemptTimeout: 1s, onAttemptTimeout: HEDGE, ` + backoff + `}`,
@@ -174,7 +173,6 @@ var policies = map[string]string{
 var budgets = map[string]string{
 	"throttle":   "throttle: {maxTokens: 1000, tokenRatio: 0.1}",
 	"concurrent": "concurrent: {percent: 20, min: 10}",
-	"refund":     "refund: {}",
 }
 
 // file returns a whole policy file with one of the policies, and the budget that it names.

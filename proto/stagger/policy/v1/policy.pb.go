@@ -1491,8 +1491,7 @@ type CodePolicy struct {
 	// stagger. The jitter after these codes. Absent: the policy's.
 	Jitter Jitter `protobuf:"varint,7,opt,name=jitter,proto3,enum=stagger.policy.v1.Jitter" json:"jitter,omitempty"`
 	// stagger. The cost of an extra attempt after these codes, as a multiple of the usual.
-	// 0.01 to 100, at most two decimals; 1 when absent. It affects budgets that charge by cost:
-	// ratio and refund.
+	// 0.01 to 100, at most two decimals; 1 when absent. It affects only ratio budgets.
 	CostFactor *float64 `protobuf:"fixed64,8,opt,name=cost_factor,json=costFactor,proto3,oneof" json:"cost_factor,omitempty"`
 	// stagger. true: retried only if the server names a delay (grpc-retry-pushback-ms, RetryInfo or retry-after), as the
 	// OTLP specification asks for RESOURCE_EXHAUSTED.
@@ -1848,7 +1847,6 @@ type Budget struct {
 	//	*Budget_Ratio
 	//	*Budget_Throttle
 	//	*Budget_Concurrent
-	//	*Budget_Refund
 	Kind          isBudget_Kind `protobuf_oneof:"kind"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1932,15 +1930,6 @@ func (x *Budget) GetConcurrent() *ConcurrentBudget {
 	return nil
 }
 
-func (x *Budget) GetRefund() *RefundBudget {
-	if x != nil {
-		if x, ok := x.Kind.(*Budget_Refund); ok {
-			return x.Refund
-		}
-	}
-	return nil
-}
-
 type isBudget_Kind interface {
 	isBudget_Kind()
 }
@@ -1960,19 +1949,11 @@ type Budget_Concurrent struct {
 	Concurrent *ConcurrentBudget `protobuf:"bytes,5,opt,name=concurrent,proto3,oneof"`
 }
 
-type Budget_Refund struct {
-	// stagger. A bucket that pays for extra attempts; those that succeed return their cost, as in
-	// the AWS SDKs.
-	Refund *RefundBudget `protobuf:"bytes,6,opt,name=refund,proto3,oneof"`
-}
-
 func (*Budget_Ratio) isBudget_Kind() {}
 
 func (*Budget_Throttle) isBudget_Kind() {}
 
 func (*Budget_Concurrent) isBudget_Kind() {}
-
-func (*Budget_Refund) isBudget_Kind() {}
 
 // RatioBudget lets calls earn extra attempts: every call deposits a share of one, every extra
 // attempt withdraws its cost, and an extra attempt that succeeds returns its cost.
@@ -2133,81 +2114,6 @@ func (x *ConcurrentBudget) GetMin() uint32 {
 	return 0
 }
 
-// RefundBudget is a bucket of tokens that starts full. Every number has at most three decimals.
-type RefundBudget struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// stagger. The capacity of the bucket. 1 to 1000000; 500 when absent.
-	Capacity *float64 `protobuf:"fixed64,1,opt,name=capacity,proto3,oneof" json:"capacity,omitempty"`
-	// stagger. The cost of an extra attempt after a failure, which it returns if it succeeds. 0.001 to
-	// capacity; 5 when absent.
-	RetryCost *float64 `protobuf:"fixed64,2,opt,name=retry_cost,json=retryCost,proto3,oneof" json:"retry_cost,omitempty"`
-	// stagger. The cost of an extra attempt after a per-attempt timeout, which it returns if it succeeds.
-	// 0.001 to capacity; 10 when absent.
-	TimeoutCost *float64 `protobuf:"fixed64,3,opt,name=timeout_cost,json=timeoutCost,proto3,oneof" json:"timeout_cost,omitempty"`
-	// stagger. The earnings of a call that succeeds at once. 0 to capacity; 1 when absent.
-	Success       *float64 `protobuf:"fixed64,4,opt,name=success,proto3,oneof" json:"success,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *RefundBudget) Reset() {
-	*x = RefundBudget{}
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[12]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *RefundBudget) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*RefundBudget) ProtoMessage() {}
-
-func (x *RefundBudget) ProtoReflect() protoreflect.Message {
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[12]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use RefundBudget.ProtoReflect.Descriptor instead.
-func (*RefundBudget) Descriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{12}
-}
-
-func (x *RefundBudget) GetCapacity() float64 {
-	if x != nil && x.Capacity != nil {
-		return *x.Capacity
-	}
-	return 0
-}
-
-func (x *RefundBudget) GetRetryCost() float64 {
-	if x != nil && x.RetryCost != nil {
-		return *x.RetryCost
-	}
-	return 0
-}
-
-func (x *RefundBudget) GetTimeoutCost() float64 {
-	if x != nil && x.TimeoutCost != nil {
-		return *x.TimeoutCost
-	}
-	return 0
-}
-
-func (x *RefundBudget) GetSuccess() float64 {
-	if x != nil && x.Success != nil {
-		return *x.Success
-	}
-	return 0
-}
-
 var File_stagger_policy_v1_policy_proto protoreflect.FileDescriptor
 
 const file_stagger_policy_v1_policy_proto_rawDesc = "" +
@@ -2313,7 +2219,7 @@ const file_stagger_policy_v1_policy_proto_rawDesc = "" +
 	"\n" +
 	"max_tokens\x18\x01 \x01(\rR\tmaxTokens\x12\x1f\n" +
 	"\vtoken_ratio\x18\x02 \x01(\x01R\n" +
-	"tokenRatio\"\xd6\x02\n" +
+	"tokenRatio\"\x9b\x02\n" +
 	"\x06Budget\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x124\n" +
 	"\x05scope\x18\x02 \x01(\x0e2\x1e.stagger.policy.v1.BudgetScopeR\x05scope\x126\n" +
@@ -2321,8 +2227,7 @@ const file_stagger_policy_v1_policy_proto_rawDesc = "" +
 	"\bthrottle\x18\x04 \x01(\v2\".stagger.policy.v1.RetryThrottlingH\x00R\bthrottle\x12E\n" +
 	"\n" +
 	"concurrent\x18\x05 \x01(\v2#.stagger.policy.v1.ConcurrentBudgetH\x00R\n" +
-	"concurrent\x129\n" +
-	"\x06refund\x18\x06 \x01(\v2\x1f.stagger.policy.v1.RefundBudgetH\x00R\x06refundB\x06\n" +
+	"concurrentB\x06\n" +
 	"\x04kind\"\xd1\x02\n" +
 	"\vRatioBudget\x12\x1d\n" +
 	"\apercent\x18\x01 \x01(\x01H\x00R\apercent\x88\x01\x01\x12)\n" +
@@ -2343,18 +2248,7 @@ const file_stagger_policy_v1_policy_proto_rawDesc = "" +
 	"\x03min\x18\x02 \x01(\rH\x01R\x03min\x88\x01\x01B\n" +
 	"\n" +
 	"\b_percentB\x06\n" +
-	"\x04_min\"\xd3\x01\n" +
-	"\fRefundBudget\x12\x1f\n" +
-	"\bcapacity\x18\x01 \x01(\x01H\x00R\bcapacity\x88\x01\x01\x12\"\n" +
-	"\n" +
-	"retry_cost\x18\x02 \x01(\x01H\x01R\tretryCost\x88\x01\x01\x12&\n" +
-	"\ftimeout_cost\x18\x03 \x01(\x01H\x02R\vtimeoutCost\x88\x01\x01\x12\x1d\n" +
-	"\asuccess\x18\x04 \x01(\x01H\x03R\asuccess\x88\x01\x01B\v\n" +
-	"\t_capacityB\r\n" +
-	"\v_retry_costB\x0f\n" +
-	"\r_timeout_costB\n" +
-	"\n" +
-	"\b_success*N\n" +
+	"\x04_min*N\n" +
 	"\x04Mode\x12\x14\n" +
 	"\x10MODE_UNSPECIFIED\x10\x00\x12\x10\n" +
 	"\fMODE_ENFORCE\x10\x01\x12\x10\n" +
@@ -2445,7 +2339,7 @@ func file_stagger_policy_v1_policy_proto_rawDescGZIP() []byte {
 }
 
 var file_stagger_policy_v1_policy_proto_enumTypes = make([]protoimpl.EnumInfo, 12)
-var file_stagger_policy_v1_policy_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
+var file_stagger_policy_v1_policy_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
 var file_stagger_policy_v1_policy_proto_goTypes = []any{
 	(Mode)(0),                   // 0: stagger.policy.v1.Mode
 	(Admission)(0),              // 1: stagger.policy.v1.Admission
@@ -2471,22 +2365,21 @@ var file_stagger_policy_v1_policy_proto_goTypes = []any{
 	(*Budget)(nil),              // 21: stagger.policy.v1.Budget
 	(*RatioBudget)(nil),         // 22: stagger.policy.v1.RatioBudget
 	(*ConcurrentBudget)(nil),    // 23: stagger.policy.v1.ConcurrentBudget
-	(*RefundBudget)(nil),        // 24: stagger.policy.v1.RefundBudget
-	(*structpb.ListValue)(nil),  // 25: google.protobuf.ListValue
-	(*structpb.Struct)(nil),     // 26: google.protobuf.Struct
-	(*durationpb.Duration)(nil), // 27: google.protobuf.Duration
+	(*structpb.ListValue)(nil),  // 24: google.protobuf.ListValue
+	(*structpb.Struct)(nil),     // 25: google.protobuf.Struct
+	(*durationpb.Duration)(nil), // 26: google.protobuf.Duration
 }
 var file_stagger_policy_v1_policy_proto_depIdxs = []int32{
 	13, // 0: stagger.policy.v1.PolicyFile.method_config:type_name -> stagger.policy.v1.MethodConfig
 	20, // 1: stagger.policy.v1.PolicyFile.retry_throttling:type_name -> stagger.policy.v1.RetryThrottling
-	25, // 2: stagger.policy.v1.PolicyFile.load_balancing_config:type_name -> google.protobuf.ListValue
-	26, // 3: stagger.policy.v1.PolicyFile.health_check_config:type_name -> google.protobuf.Struct
-	26, // 4: stagger.policy.v1.PolicyFile.connection_scaling:type_name -> google.protobuf.Struct
+	24, // 2: stagger.policy.v1.PolicyFile.load_balancing_config:type_name -> google.protobuf.ListValue
+	25, // 3: stagger.policy.v1.PolicyFile.health_check_config:type_name -> google.protobuf.Struct
+	25, // 4: stagger.policy.v1.PolicyFile.connection_scaling:type_name -> google.protobuf.Struct
 	21, // 5: stagger.policy.v1.PolicyFile.budgets:type_name -> stagger.policy.v1.Budget
 	3,  // 6: stagger.policy.v1.PolicyFile.idempotency:type_name -> stagger.policy.v1.Idempotency
 	0,  // 7: stagger.policy.v1.PolicyFile.mode:type_name -> stagger.policy.v1.Mode
 	15, // 8: stagger.policy.v1.MethodConfig.name:type_name -> stagger.policy.v1.Name
-	27, // 9: stagger.policy.v1.MethodConfig.timeout:type_name -> google.protobuf.Duration
+	26, // 9: stagger.policy.v1.MethodConfig.timeout:type_name -> google.protobuf.Duration
 	16, // 10: stagger.policy.v1.MethodConfig.retry_policy:type_name -> stagger.policy.v1.RetryPolicy
 	18, // 11: stagger.policy.v1.MethodConfig.hedging_policy:type_name -> stagger.policy.v1.HedgingPolicy
 	3,  // 12: stagger.policy.v1.MethodConfig.idempotency:type_name -> stagger.policy.v1.Idempotency
@@ -2494,45 +2387,44 @@ var file_stagger_policy_v1_policy_proto_depIdxs = []int32{
 	0,  // 14: stagger.policy.v1.MethodConfig.mode:type_name -> stagger.policy.v1.Mode
 	1,  // 15: stagger.policy.v1.MethodConfig.admission:type_name -> stagger.policy.v1.Admission
 	2,  // 16: stagger.policy.v1.MethodConfig.criticality:type_name -> stagger.policy.v1.Criticality
-	27, // 17: stagger.policy.v1.RetryPolicy.initial_backoff:type_name -> google.protobuf.Duration
-	27, // 18: stagger.policy.v1.RetryPolicy.max_backoff:type_name -> google.protobuf.Duration
+	26, // 17: stagger.policy.v1.RetryPolicy.initial_backoff:type_name -> google.protobuf.Duration
+	26, // 18: stagger.policy.v1.RetryPolicy.max_backoff:type_name -> google.protobuf.Duration
 	11, // 19: stagger.policy.v1.RetryPolicy.retryable_status_codes:type_name -> stagger.policy.v1.StatusCode
 	5,  // 20: stagger.policy.v1.RetryPolicy.growth:type_name -> stagger.policy.v1.Growth
 	6,  // 21: stagger.policy.v1.RetryPolicy.jitter:type_name -> stagger.policy.v1.Jitter
-	27, // 22: stagger.policy.v1.RetryPolicy.per_attempt_timeout:type_name -> google.protobuf.Duration
+	26, // 22: stagger.policy.v1.RetryPolicy.per_attempt_timeout:type_name -> google.protobuf.Duration
 	7,  // 23: stagger.policy.v1.RetryPolicy.on_attempt_timeout:type_name -> stagger.policy.v1.AttemptTimeoutAction
 	9,  // 24: stagger.policy.v1.RetryPolicy.commit_on:type_name -> stagger.policy.v1.CommitOn
-	27, // 25: stagger.policy.v1.RetryPolicy.max_pushback:type_name -> google.protobuf.Duration
-	27, // 26: stagger.policy.v1.RetryPolicy.min_attempt_time:type_name -> google.protobuf.Duration
+	26, // 25: stagger.policy.v1.RetryPolicy.max_pushback:type_name -> google.protobuf.Duration
+	26, // 26: stagger.policy.v1.RetryPolicy.min_attempt_time:type_name -> google.protobuf.Duration
 	17, // 27: stagger.policy.v1.RetryPolicy.per_code:type_name -> stagger.policy.v1.CodePolicy
 	4,  // 28: stagger.policy.v1.RetryPolicy.chain:type_name -> stagger.policy.v1.Chain
-	27, // 29: stagger.policy.v1.RetryPolicy.max_connection_wait:type_name -> google.protobuf.Duration
+	26, // 29: stagger.policy.v1.RetryPolicy.max_connection_wait:type_name -> google.protobuf.Duration
 	8,  // 30: stagger.policy.v1.RetryPolicy.first_retry:type_name -> stagger.policy.v1.FirstRetry
-	27, // 31: stagger.policy.v1.RetryPolicy.per_attempt_recv_timeout:type_name -> google.protobuf.Duration
+	26, // 31: stagger.policy.v1.RetryPolicy.per_attempt_recv_timeout:type_name -> google.protobuf.Duration
 	11, // 32: stagger.policy.v1.CodePolicy.codes:type_name -> stagger.policy.v1.StatusCode
-	27, // 33: stagger.policy.v1.CodePolicy.initial_backoff:type_name -> google.protobuf.Duration
-	27, // 34: stagger.policy.v1.CodePolicy.max_backoff:type_name -> google.protobuf.Duration
+	26, // 33: stagger.policy.v1.CodePolicy.initial_backoff:type_name -> google.protobuf.Duration
+	26, // 34: stagger.policy.v1.CodePolicy.max_backoff:type_name -> google.protobuf.Duration
 	5,  // 35: stagger.policy.v1.CodePolicy.growth:type_name -> stagger.policy.v1.Growth
 	6,  // 36: stagger.policy.v1.CodePolicy.jitter:type_name -> stagger.policy.v1.Jitter
-	27, // 37: stagger.policy.v1.HedgingPolicy.hedging_delay:type_name -> google.protobuf.Duration
+	26, // 37: stagger.policy.v1.HedgingPolicy.hedging_delay:type_name -> google.protobuf.Duration
 	11, // 38: stagger.policy.v1.HedgingPolicy.non_fatal_status_codes:type_name -> stagger.policy.v1.StatusCode
 	19, // 39: stagger.policy.v1.HedgingPolicy.hedging_quantile:type_name -> stagger.policy.v1.HedgingQuantile
-	27, // 40: stagger.policy.v1.HedgingPolicy.max_pushback:type_name -> google.protobuf.Duration
-	27, // 41: stagger.policy.v1.HedgingPolicy.min_attempt_time:type_name -> google.protobuf.Duration
-	27, // 42: stagger.policy.v1.HedgingPolicy.max_connection_wait:type_name -> google.protobuf.Duration
-	27, // 43: stagger.policy.v1.HedgingQuantile.min:type_name -> google.protobuf.Duration
-	27, // 44: stagger.policy.v1.HedgingQuantile.max:type_name -> google.protobuf.Duration
+	26, // 40: stagger.policy.v1.HedgingPolicy.max_pushback:type_name -> google.protobuf.Duration
+	26, // 41: stagger.policy.v1.HedgingPolicy.min_attempt_time:type_name -> google.protobuf.Duration
+	26, // 42: stagger.policy.v1.HedgingPolicy.max_connection_wait:type_name -> google.protobuf.Duration
+	26, // 43: stagger.policy.v1.HedgingQuantile.min:type_name -> google.protobuf.Duration
+	26, // 44: stagger.policy.v1.HedgingQuantile.max:type_name -> google.protobuf.Duration
 	10, // 45: stagger.policy.v1.Budget.scope:type_name -> stagger.policy.v1.BudgetScope
 	22, // 46: stagger.policy.v1.Budget.ratio:type_name -> stagger.policy.v1.RatioBudget
 	20, // 47: stagger.policy.v1.Budget.throttle:type_name -> stagger.policy.v1.RetryThrottling
 	23, // 48: stagger.policy.v1.Budget.concurrent:type_name -> stagger.policy.v1.ConcurrentBudget
-	24, // 49: stagger.policy.v1.Budget.refund:type_name -> stagger.policy.v1.RefundBudget
-	27, // 50: stagger.policy.v1.RatioBudget.window:type_name -> google.protobuf.Duration
-	51, // [51:51] is the sub-list for method output_type
-	51, // [51:51] is the sub-list for method input_type
-	51, // [51:51] is the sub-list for extension type_name
-	51, // [51:51] is the sub-list for extension extendee
-	0,  // [0:51] is the sub-list for field type_name
+	26, // 49: stagger.policy.v1.RatioBudget.window:type_name -> google.protobuf.Duration
+	50, // [50:50] is the sub-list for method output_type
+	50, // [50:50] is the sub-list for method input_type
+	50, // [50:50] is the sub-list for extension type_name
+	50, // [50:50] is the sub-list for extension extendee
+	0,  // [0:50] is the sub-list for field type_name
 }
 
 func init() { file_stagger_policy_v1_policy_proto_init() }
@@ -2551,18 +2443,16 @@ func file_stagger_policy_v1_policy_proto_init() {
 		(*Budget_Ratio)(nil),
 		(*Budget_Throttle)(nil),
 		(*Budget_Concurrent)(nil),
-		(*Budget_Refund)(nil),
 	}
 	file_stagger_policy_v1_policy_proto_msgTypes[10].OneofWrappers = []any{}
 	file_stagger_policy_v1_policy_proto_msgTypes[11].OneofWrappers = []any{}
-	file_stagger_policy_v1_policy_proto_msgTypes[12].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_stagger_policy_v1_policy_proto_rawDesc), len(file_stagger_policy_v1_policy_proto_rawDesc)),
 			NumEnums:      12,
-			NumMessages:   13,
+			NumMessages:   12,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
