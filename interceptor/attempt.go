@@ -132,7 +132,7 @@ type attemptOptions struct {
 	onEnd   endListener                   // called when gRPC has ended the attempt; may be nil
 	waiter  atomic.Pointer[chan struct{}] // closed when gRPC has ended the attempt; nil without a waiter
 
-	array [added + 12]grpc.CallOption // those that we add, then space for those of the call
+	array [added + 4]grpc.CallOption // those that we add, then space for those of the call
 }
 
 // endListener is notified when gRPC has ended an attempt, in any goroutine.

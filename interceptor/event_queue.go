@@ -9,9 +9,9 @@ import (
 	"sync/atomic"
 )
 
-// notice is an event and the function of an observer that receives it; nil for the end of a stream.
+// notice is an event and the function of an observer that receives it; both are nil for the end of a stream.
 type notice struct {
-	event Event
+	event *Event
 	told  func(*Observer) func(context.Context, Event)
 }
 

@@ -87,7 +87,7 @@ func (r *Retrier) notify(ctx context.Context, e Event, told func(*Observer) func
 }
 
 // deliverNotice passes an event of the call to observers.
-func (c *call) deliverNotice(n notice) { c.retrier.notify(c.ctx, n.event, n.told) }
+func (c *call) deliverNotice(n notice) { c.retrier.notify(c.ctx, *n.event, n.told) }
 
 func tellAttempt(o *Observer) func(context.Context, Event)  { return o.Attempt }
 func tellDecision(o *Observer) func(context.Context, Event) { return o.Decision }
@@ -123,9 +123,9 @@ func (c *call) notifyDecision(step attempts.Step, ended *attempt, err error) {
 // the event, or nil.
 func (c *call) noticesOf(step attempts.Step, ended *attempt, err error) (list []notice) {
 	if step.Decided > 0 && c.retrier.observers.Load().any() {
-		e := c.decisionEvent(step, ended, err)
+		e := new(c.decisionEvent(step, ended, err))
 		if e.Retry {
-			c.allowed, c.connecting = &e, false
+			c.allowed, c.connecting = e, false
 		}
 		if !e.Retry || !step.Watch {
 			list = append(list, notice{e, tellDecision})
@@ -134,11 +134,11 @@ func (c *call) noticesOf(step attempts.Step, ended *attempt, err error) (list []
 	switch {
 	case c.allowed == nil:
 	case step.Send > 1:
-		list = append(list, notice{*c.allowed, tellSent})
+		list = append(list, notice{c.allowed, tellSent})
 		c.allowed = nil
 	case step.Watch && !c.connecting:
 		c.connecting = true
-		list = append(list, notice{*c.allowed, tellWait})
+		list = append(list, notice{c.allowed, tellWait})
 	}
 	return list
 }

@@ -63,9 +63,13 @@ func (r *Retrier) stream(with coexistence) grpc.StreamClientInterceptor {
 	return func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string,
 		open grpc.Streamer, opts ...grpc.CallOption,
 	) (grpc.ClientStream, error) {
-		first := new(streamAttempt)
+		together := new(struct { // one allocation
+			call
+			streamAttempt
+		})
+		c, first := &together.call, &together.streamAttempt
+		c.request = request{retrier: r, cc: cc, method: method, with: with}
 		first.init()
-		c := &call{request: request{retrier: r, cc: cc, method: method, with: with}}
 		c.readRequest(opts, &first.attemptOptions)
 		if c.flags&disabled != 0 {
 			return open(ctx, desc, cc, method, opts...)
@@ -277,13 +281,21 @@ func (s *stream) tellCaller() {
 
 // RecvMsg receives a message. The first one commits the call to its attempt. Until then, failed attempts
 // may be retried without the application noticing.
-func (s *stream) RecvMsg(m any) error {
-	t := task{Task: streams.Task{Kind: streams.RecvMsg}, message: m}
-	if a := s.receives.Load(); a != nil {
-		if t.err = s.direct(a, streams.RecvMsg, m); t.err == nil {
+func (s *stream) RecvMsg(m any) (err error) {
+	a := s.receives.Load()
+	if a != nil {
+		if err = s.direct(a, streams.RecvMsg, m); err == nil {
 			return nil
 		}
-		t.direct(a, streams.Receive)
+	}
+	return s.receive(m, a, err)
+}
+
+// receive is RecvMsg as a task, which costs more. If direct isn't nil, it has returned err.
+func (s *stream) receive(m any, direct *streamAttempt, err error) error {
+	t := task{Task: streams.Task{Kind: streams.RecvMsg}, message: m, err: err}
+	if direct != nil {
+		t.direct(direct, streams.Receive)
 	} else if s.racing {
 		t.replies = s.call.retrier.replyType(s.call.method, m)
 		t.Makes = t.replies.makes()
@@ -292,8 +304,7 @@ func (s *stream) RecvMsg(m any) error {
 	if t.order.Returns == streams.Brought {
 		copyReply(m, t.reply)
 	}
-	err := t.returns()
-	if err == nil {
+	if err = t.returns(); err == nil {
 		s.resume.delivered(m)
 	}
 	return err
@@ -338,13 +349,21 @@ func (t *task) returns() error {
 
 // SendMsg sends a message, and keeps it as long as another attempt may need it. The first attempt sends the message itself;
 // later ones send copies.
-func (s *stream) SendMsg(m any) error {
-	t := task{Task: streams.Task{Kind: streams.SendMsg}, message: m}
-	if a := s.sends.Load(); a != nil {
-		if t.err = s.direct(a, streams.SendMsg, m); t.err == nil || t.err == io.EOF {
-			return t.err
+func (s *stream) SendMsg(m any) (err error) {
+	a := s.sends.Load()
+	if a != nil {
+		if err = s.direct(a, streams.SendMsg, m); err == nil || err == io.EOF {
+			return err
 		}
-		t.direct(a, streams.Send)
+	}
+	return s.send(m, a, err)
+}
+
+// send is SendMsg as a task, as receive is RecvMsg.
+func (s *stream) send(m any, direct *streamAttempt, err error) error {
+	t := task{Task: streams.Task{Kind: streams.SendMsg}, message: m, err: err}
+	if direct != nil {
+		t.direct(direct, streams.Send)
 	} else if s.keeps.Load() {
 		t.bytes, t.Commit = s.encoder.encode(m) // before an inner interceptor can change m
 		t.encoded = true

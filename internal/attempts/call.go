@@ -53,7 +53,7 @@ type Call struct {
 	panics  bool            // the call ends with a panic
 	end     End
 	cancels []int
-	first   [2]attempt // saves most calls an allocation
+	first   [1]attempt // saves most calls an allocation
 }
 
 type phase uint8
