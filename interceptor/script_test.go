@@ -111,7 +111,7 @@ func TestScript(t *testing.T) {
 		"the server's own CANCELLED":    {config: cancelled, script: script{says(codes.Canceled, ""), text("a")}, want: once},
 		"a picker's words, by a server": {script: script{says(codes.Unavailable, "RPC is dropped"), text("a")}, want: once},
 		"a part of a reply before the failure": {
-			only: "unary", script: script{down().Reply(wrapperspb.String("half")), text("")},
+			only: "unary", script: script{testserver.OK(wrapperspb.String("half")).Then(down()), text("")},
 			want: `[""] OK succeeded [100ms] 100ms`,
 		},
 		"two replies where there is one": {config: internal, only: "client stream", script: script{list("a", "b")}, want: `[] Internal non_retryable [] 0s`},

@@ -109,7 +109,7 @@ func ExampleRetrier_Stream_bidirectional() {
 
 func ExampleResume() {
 	conn, end := dialStreams(
-		hiccup().Reply(wrapperspb.String("1"), wrapperspb.String("2")), // cut after two messages
+		testserver.OK(wrapperspb.String("1"), wrapperspb.String("2")).Then(hiccup()), // cut after two messages
 		testserver.OK(wrapperspb.String("3"), wrapperspb.String("4")))
 	defer end()
 	goOn := func(last proto.Message) (proto.Message, bool) {

@@ -15,7 +15,6 @@ import (
 type Attempt struct {
 	Method   string        // "/package.Service/Method"; of longer names than 256 bytes, the first 256
 	Number   int           // among the attempts of this method, from 1
-	Serial   int           // among all attempts, from 1
 	Conn     int           // the number of its connection, from 1
 	Time     time.Time     // when its headers arrived
 	Timeout  time.Duration // remaining time until the client's deadline; 0: none
@@ -23,7 +22,6 @@ type Attempt struct {
 
 	Requests   [][]byte // the received messages, as sent: the first, and then up to 4 MiB; read-only
 	Received   int      // the number of received messages, including those not in Requests
-	Bytes      int      // their size without gRPC's framing, after decompression
 	HalfClosed bool     // the client has half-closed the stream
 	Sent       int      // messages that the server has sent, or is sending
 

@@ -86,7 +86,7 @@ func (c *call) open(s Step) error {
 	if err := c.first(s); err != nil {
 		return err
 	}
-	c.streamed = c.streamed || s.serve != nil
+	c.streamed = c.streamed || s.serve != nil || s.then != nil
 	if len(s.trailer) > 0 {
 		c.stream.SetTrailer(s.trailer)
 	}

@@ -22,7 +22,6 @@ type record struct {
 	keep     int // keepAll, or the minimum number of attempts
 	attempts []*Attempt
 	counts   map[string]int
-	total    int
 	size     int // of the attempts' metadata and requests
 	emptied  int // the number of the first attempts that have none left
 }
@@ -36,8 +35,6 @@ func (r *record) begin(a *Attempt, deadline time.Time) {
 	}
 	r.counts[a.Method]++
 	a.Number = r.counts[a.Method]
-	r.total++
-	a.Serial = r.total
 	a.Time = time.Now() // under the lock, so that times in the record increase
 	if !deadline.IsZero() {
 		a.Timeout = deadline.Sub(a.Time)
@@ -86,7 +83,6 @@ func (r *record) received(a *Attempt, b []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	a.Received++
-	a.Bytes += len(b)
 	if a.Received > 1 && (a.full || a.size+len(b) > maxSize) {
 		a.full = true
 		return
@@ -149,7 +145,7 @@ func (s *Server) Reset() {
 	for _, a := range s.record.attempts { // those that run are recorded no longer
 		a.recorded = false
 	}
-	s.record.attempts, s.record.counts, s.record.total, s.record.size, s.record.emptied = nil, nil, 0, 0, 0
+	s.record.attempts, s.record.counts, s.record.size, s.record.emptied = nil, nil, 0, 0
 }
 
 // Observe calls f with every attempt when it begins, and again when it has ended, with End

@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"google.golang.org/grpc/codes"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -28,7 +27,7 @@ func (n *notes) add(a testserver.Attempt) {
 	if !a.End.IsZero() {
 		state = a.Code.String()
 	}
-	n.list = append(n.list, fmt.Sprintf("%d:%d %s %d bytes", a.Serial, a.Number, state, a.Bytes))
+	n.list = append(n.list, fmt.Sprintf("%d %s %d messages", a.Number, state, a.Received))
 }
 
 func (n *notes) String() string {
@@ -44,15 +43,13 @@ func TestObserve(t *testing.T) {
 		s.call(t.Context(), get)
 		s.call(t.Context(), list)
 		s.call(t.Context(), get) // what its client knows, an observer knows too
-		size := proto.Size(text("request"))
-		want := fmt.Sprintf("1:1 begins 0 bytes, 1:1 Unavailable %d bytes, 2:1 begins 0 bytes, 2:1 OK %d bytes, "+
-			"3:2 begins 0 bytes, 3:2 OK %d bytes", size, size, size)
+		const want = "1 begins 0 messages, 1 Unavailable 1 messages, 1 begins 0 messages, 1 OK 1 messages, 2 begins 0 messages, 2 OK 1 messages"
 		wantText(t, "observed", first.String(), want)
 		wantText(t, "observed by the second", second.String(), want)
 		s.Reset()
 		s.call(t.Context(), get)
-		if a := first.String(); !strings.HasSuffix(a, fmt.Sprintf("1:1 Unavailable %d bytes", size)) {
-			t.Errorf("after Reset: %s; want serials from 1", a)
+		if a := first.String(); !strings.HasSuffix(a, "1 Unavailable 1 messages") {
+			t.Errorf("after Reset: %s; want numbers from 1", a)
 		}
 	}, testserver.Keep(0), testserver.Observe(first.add), testserver.Observe(second.add))
 }

@@ -80,7 +80,7 @@ var errs = []badStep{
 	{get, testserver.OK().Times(0), "step 1: Times(0): want at least 1"},
 	{get, testserver.OK().Delay(-1), "step 1: Delay(-1ns): want 0 or more"},
 	{get, testserver.OK().RetryInfo(time.Second), "step 1: RetryInfo: only a failure has details: want Fail(…).RetryInfo(…)"},
-	{get, testserver.OK(wrapperspb.String("\xff")), "step 1: Reply(*wrapperspb.StringValue): "},
+	{get, testserver.OK(wrapperspb.String("\xff")), "step 1: OK(*wrapperspb.StringValue): "},
 	{get, testserver.OK().Header(metadata.Pairs("Grpc-Status", "0")), `step 1: Header("grpc-status"): gRPC writes this key itself: want another`},
 	{get, testserver.OK().Trailer(metadata.Pairs(":path", "/")), `step 1: Trailer(":path"): gRPC writes this key itself: want another`},
 	{get, testserver.Fail(codes.OK), "step 1: Fail with code OK: want another code, or OK()"},

@@ -19,7 +19,7 @@ import (
 
 // Step is the server's behavior for one attempt, in this order: it receives the first message
 // (or the client's half-close), sends the headers (Header), waits (Delay), sends the
-// messages (Reply), and ends, with the trailer. It ends early when the client goes away.
+// messages (of OK), and ends, with the trailer. It ends early when the client goes away.
 // Serve other streams with [Stream]. The zero Step is OK with an empty message.
 //
 // A Step is a value: its methods return a changed copy, and several scripts may share a Step.
@@ -54,8 +54,18 @@ const (
 )
 
 // OK answers with replies, or with one empty message. Calls that are not server
-// streams need exactly one.
-func OK(replies ...proto.Message) Step { return Step{}.Reply(replies...) }
+// streams need exactly one. With [Step.Then], the call ends differently after them.
+func OK(replies ...proto.Message) Step {
+	var s Step
+	for _, m := range replies {
+		b, err := proto.Marshal(m)
+		if err != nil {
+			return s.invalid(fmt.Errorf("OK(%T): %w", m, err))
+		}
+		s = s.raw(b)
+	}
+	return s
+}
 
 // Fail fails with code, which must not be OK. The message is "scripted failure" if none is given.
 func Fail(code codes.Code, message ...string) Step {

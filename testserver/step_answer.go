@@ -12,22 +12,8 @@ import (
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/metadata"
-	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 )
-
-// Reply adds messages to send before the end. With a failure and a reply, a unary client
-// gets both a message and an error.
-func (s Step) Reply(messages ...proto.Message) Step {
-	for _, m := range messages {
-		b, err := proto.Marshal(m)
-		if err != nil {
-			return s.invalid(fmt.Errorf("Reply(%T): %w", m, err))
-		}
-		s = s.raw(b)
-	}
-	return s
-}
 
 // raw adds messages as raw bytes, valid or not.
 func (s Step) raw(messages ...[]byte) Step {

@@ -42,7 +42,7 @@ func TestAnswer(t *testing.T) {
 		"Pushback":                {down.Pushback("-1"), `Unavailable "scripted failure" "" map[grpc-retry-pushback-ms:[-1]] [] 0s`},
 		"Pushback, twice":         {down.Pushback("7", "8"), `Unavailable "scripted failure" "" map[grpc-retry-pushback-ms:[7 8]] [] 0s`},
 		"Trailer":                 {testserver.OK().Trailer(cost("1")).Trailer(cost("2")), `OK "" "" map[cost:[1 2]] [] 0s`},
-		"Reply with a failure":    {down.Reply(wrapperspb.String("half")), `Unavailable "scripted failure" "half" map[] [] 0s`},
+		"a reply and a failure":   {testserver.OK(wrapperspb.String("half")).Then(down), `Unavailable "scripted failure" "half" map[] [] 0s`},
 		"raw":                     {raw("\x0a\x04pong"), `OK "" "pong" map[] [] 0s`},
 	} {
 		t.Run(name, func(t *testing.T) {

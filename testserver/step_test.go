@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/stagger-go/stagger/internal/steps"
 	"github.com/stagger-go/stagger/testserver"
 )
 
@@ -35,7 +36,7 @@ func TestDrop(t *testing.T) {
 
 func TestDropAfterHeadersAndMessages(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
-		s.On(get, testserver.Drop().Header(metadata.Pairs("shard", "7")).Reply(wrapperspb.String("one"), wrapperspb.String("two")))
+		s.On(get, testserver.OK(wrapperspb.String("one"), wrapperspb.String("two")).Header(metadata.Pairs("shard", "7")).Then(testserver.Drop()))
 		start := time.Now()
 		for range 20 {
 			stream, err := s.conn.NewStream(t.Context(), &grpc.StreamDesc{ServerStreams: true}, get, grpc.WaitForReady(true))
@@ -105,7 +106,10 @@ func TestStepIsAValue(t *testing.T) {
 		}
 
 		three := raw("", "", "")
-		four, _ := three.Reply(wrapperspb.String("mine")), three.Reply(wrapperspb.String("another's"))
+		more := func(m string) testserver.Step {
+			return steps.Raw(three, [][]byte{[]byte(textOf(m))}).(testserver.Step)
+		}
+		four, _ := more("mine"), more("another's")
 		s.On(list, four)
 		stream, err := s.conn.NewStream(t.Context(), &grpc.StreamDesc{ServerStreams: true}, list)
 		if err != nil {

@@ -25,12 +25,12 @@ func Stream(f func(stream grpc.ServerStream) error) Step {
 	return s
 }
 
-// Then sets the end of a [Stream], after its function: any step, including another Stream.
+// Then sets the end of a [Stream], after its function, or of [OK] with replies, after these: any step, including a Stream.
 // That step does not receive a message first, and sends no empty one: Then(OK()) is the default.
 func (s Step) Then(end Step) Step {
 	switch {
-	case !s.streams || s.pick != nil: // Random of a Stream isn't a Stream
-		s = s.invalid(errors.New("Then: only a Stream has an end to set: want Stream(…).Then(…)"))
+	case s.pick != nil || s.end != endOK || !s.streams && s.replies == nil: // Random of a Stream isn't a Stream
+		s = s.invalid(errors.New("Then: only a Stream, and OK with replies, have an end to set: want Stream(…).Then(…)"))
 	case s.then != nil && s.then.end == endCut:
 		s = s.invalid(errors.New("Then after Cut: the connection is gone: want one of them"))
 	case s.then != nil:

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/stagger-go/stagger/internal/steps"
 	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -104,9 +105,9 @@ func TestPlayIsOneStep(t *testing.T) {
 func TestPlayRefined(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
 		s.On(watch, moves.Play(moves.Send(text("move"))).
-			Header(metadata.Pairs("shard", "7")).Delay(time.Minute).Reply(text("reply"), text("reply too")).
+			Header(metadata.Pairs("shard", "7")).Delay(time.Minute).
 			Trailer(metadata.Pairs("cost", "1")).
-			Then(testserver.OK(text("last")).Trailer(metadata.Pairs("cost", "2"))))
+			Then(testserver.OK(text("reply"), text("last")).Trailer(metadata.Pairs("cost", "2"))))
 		start := time.Now()
 		w := s.open(t.Context(), t)
 		if header, err := w.Header(); err != nil || len(header["shard"]) != 1 || time.Since(start) != 0 {
@@ -116,7 +117,7 @@ func TestPlayRefined(t *testing.T) {
 		if took := time.Since(start); took != time.Minute {
 			t.Errorf("the first message came after %v; want 1m", took)
 		}
-		w.want("reply", "reply too", "last")
+		w.want("reply", "last")
 		w.wantEnd(codes.OK)
 		if got := w.Trailer().Get("cost"); !slices.Equal(got, []string{"1", "2"}) {
 			t.Errorf("trailer %q; want both steps'", got)
@@ -238,12 +239,12 @@ var badPlays = []badStep{
 	{get, moves.Play(moves.SendHeader(nil), moves.SendHeader(nil)), "step 1: Play: move 2: SendHeader: headers have gone out"},
 	{get, moves.Play(moves.Cut(), moves.Receive(1)), "step 1: Play: move 1: Cut: nothing can follow: want it last"},
 	{get, moves.Play(moves.Cut()).Then(testserver.OK()), "step 1: Then after Cut: the connection is gone: want one of them"},
-	{get, moves.Play(moves.Cut()).Reply(wrapperspb.String("")), "step 1: messages after Cut: the connection is gone: want Send before it"},
+	{get, steps.Raw(moves.Play(moves.Cut()), [][]byte{{}}).(testserver.Step), "step 1: messages after Cut: the connection is gone: want Send before it"},
 	{get, moves.Play(moves.Move{}), "step 1: Play: move 1 is Move{}: want Receive(…), Send(…) or another"},
 	{get, testserver.Stream(nil), "step 1: Stream(nil): want a function"},
 	{get, moves.Play().Then(testserver.Fail(codes.OK)), "step 1: Fail with code OK"},
 	{get, moves.Play().Then(testserver.OK()).Then(testserver.OK()), "step 1: Then: the end is set already: want one Then"},
 	{get, moves.Play().Then(testserver.OK().Times(2)), "step 1: Then of a step with Times: want Stream(…).Then(…).Times(…)"},
-	{get, testserver.OK().Then(testserver.OK()), "step 1: Then: only a Stream has an end to set: want Stream(…).Then(…)"},
-	{get, testserver.Random(1, 1, moves.Play()).Then(testserver.OK()), "step 1: Then: only a Stream has an end to set"},
+	{get, testserver.OK().Then(testserver.OK()), "step 1: Then: only a Stream, and OK with replies, have an end to set: want Stream(…).Then(…)"},
+	{get, testserver.Random(1, 1, moves.Play()).Then(testserver.OK()), "step 1: Then: only a Stream, and OK with replies, have an end to set"},
 }

@@ -141,7 +141,7 @@ func Churn(t *testing.T, config, other string, newContext func(context.Context) 
 		b := Start(t, 5, config, append(options, grpc.WithConnectParams(params))...)
 		for i, s := range b.Servers {
 			s.On("*", testserver.Func(func(_ context.Context, a testserver.Attempt) testserver.Step {
-				chance := rand.New(rand.NewPCG(uint64(i), uint64(a.Serial)))
+				chance := rand.New(rand.NewPCG(uint64(i), uint64(a.Number)))
 				delay := time.Duration(chance.IntN(int(5 * time.Millisecond)))
 				switch p := chance.Float64(); {
 				case p < 0.01:

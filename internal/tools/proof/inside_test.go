@@ -26,7 +26,7 @@ import (
 // serves returns how an attempt runs. Everything that it sends has the attempt's name, except echoes.
 func (w *weather) serves(_ context.Context, a testserver.Attempt) testserver.Step {
 	call, k := strings.Join(a.Metadata["call"], ""), kind(strings.Join(a.Metadata["kind"], ""))
-	name := fmt.Sprintf("%s/%d", call, a.Serial)
+	name := fmt.Sprintf("%s/%d", call, a.Number)
 	by := metadata.Pairs("by", name)
 	if n, again := w.arrived.LoadOrStore(call, name); again && w.unsafe {
 		w.add("%s arrives as %v and as %s: it isn't declared idempotent", call, n, name)
@@ -84,9 +84,9 @@ func (w *weather) seen(a testserver.Attempt) {
 	for i, data := range a.Requests {
 		want := fmt.Sprintf("%s>%d+", strings.Join(a.Metadata["call"], ""), i)
 		if got := decoded(data); got != want && !strings.HasPrefix(got, "garbled") {
-			w.add("attempt %d of %v received %s; want %s", a.Serial, a.Metadata["call"], got, want)
+			w.add("attempt %d of %v received %s; want %s", a.Number, a.Metadata["call"], got, want)
 		} else if got != want {
-			w.add("attempt %d of %v received garbage: %x", a.Serial, a.Metadata["call"], data)
+			w.add("attempt %d of %v received garbage: %x", a.Number, a.Metadata["call"], data)
 		}
 	}
 }

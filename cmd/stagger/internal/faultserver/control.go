@@ -113,7 +113,6 @@ func (c *control) list(w http.ResponseWriter) {
 
 // attempt is one request as the server received it, in JSON.
 type attempt struct {
-	Serial           int                 `json:"serial"` // among all that have arrived, from 1
 	Method           string              `json:"method"`
 	Number           int                 `json:"number"`     // among those of its method, from 1
 	Connection       int                 `json:"connection"` // from 1
@@ -123,7 +122,6 @@ type attempt struct {
 	PreviousAttempts int                 `json:"previousAttempts"` // as sent by the client (gRFC A6)
 	Metadata         map[string][]string `json:"metadata"`         // values of keys that end in -bin in base64
 	MessagesReceived int                 `json:"messagesReceived"`
-	BytesReceived    int                 `json:"bytesReceived"` // without gRPC's framing, after decompression
 	HalfClosed       bool                `json:"halfClosed"`
 	MessagesSent     int                 `json:"messagesSent"`
 	Code             string              `json:"code"`      // empty while it runs
@@ -134,10 +132,10 @@ type attempt struct {
 // toJSON returns an attempt without requests.
 func toJSON(a testserver.Attempt) attempt {
 	j := attempt{
-		Serial: a.Serial, Method: a.Method, Number: a.Number, Connection: a.Conn,
+		Method: a.Method, Number: a.Number, Connection: a.Conn,
 		StartTime: a.Time, TimeoutSeconds: a.Timeout.Seconds(),
 		PreviousAttempts: previous(a.Metadata), Metadata: maps.Clone(a.Metadata),
-		MessagesReceived: a.Received, BytesReceived: a.Bytes, HalfClosed: a.HalfClosed, MessagesSent: a.Sent,
+		MessagesReceived: a.Received, HalfClosed: a.HalfClosed, MessagesSent: a.Sent,
 		Cancelled: a.Cancelled,
 	}
 	if !a.End.IsZero() {

@@ -103,8 +103,8 @@ func inText(a testserver.Attempt) string {
 		end = ", given up by the client"
 	}
 	method := strconv.Quote(a.Method) // without its quotes, it is as printable as with them
-	return fmt.Sprintf("%s  %-19s %8s  %s  attempt %d%s, connection %d, received %d (%d bytes), sent %d%s", a.Time.Format("15:04:05.000"),
-		codename.Of(a.Code), a.End.Sub(a.Time).Round(time.Microsecond), method[1:len(method)-1], a.Number, retry, a.Conn, a.Received, a.Bytes, a.Sent, end)
+	return fmt.Sprintf("%s  %-19s %8s  %s  attempt %d%s, connection %d, received %d, sent %d%s", a.Time.Format("15:04:05.000"),
+		codename.Of(a.Code), a.End.Sub(a.Time).Round(time.Microsecond), method[1:len(method)-1], a.Number, retry, a.Conn, a.Received, a.Sent, end)
 }
 
 // object returns a value in JSON.

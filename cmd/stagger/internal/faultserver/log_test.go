@@ -22,8 +22,8 @@ import (
 func ended(method string, code codes.Code) testserver.Attempt {
 	start := time.Date(2026, 11, 20, 9, 30, 1, 5e6, time.UTC)
 	return testserver.Attempt{
-		Method: method, Serial: 4, Number: 3, Conn: 2, Time: start, End: start.Add(12340 * time.Microsecond),
-		Metadata: metadata.Pairs("grpc-previous-rpc-attempts", "1"), Received: 1, Bytes: 9, Sent: 2, Code: code,
+		Method: method, Number: 3, Conn: 2, Time: start, End: start.Add(12340 * time.Microsecond),
+		Metadata: metadata.Pairs("grpc-previous-rpc-attempts", "1"), Received: 1, Sent: 2, Code: code,
 	}
 }
 
@@ -40,8 +40,8 @@ func TestLogText(t *testing.T) {
 	log.add(first)
 	must.Do(t, log.end())
 	want := `listening on 127.0.0.1:1
-09:30:01.005  UNAVAILABLE          12.34ms  /a.B/C  attempt 3, retry 1, connection 2, received 1 (9 bytes), sent 2
-09:30:01.005  OK                       2µs  /a.B/\x1b[31m  attempt 3, connection 2, received 1 (9 bytes), sent 2, given up by the client
+09:30:01.005  UNAVAILABLE          12.34ms  /a.B/C  attempt 3, retry 1, connection 2, received 1, sent 2
+09:30:01.005  OK                       2µs  /a.B/\x1b[31m  attempt 3, connection 2, received 1, sent 2, given up by the client
 `
 	if out.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
@@ -55,8 +55,8 @@ func TestLogJSON(t *testing.T) {
 	log.add(ended("/a.B/C", codes.OK))
 	must.Do(t, log.end())
 	want := `{"listening":"127.0.0.1:1"}
-{"serial":4,"method":"/a.B/C","number":3,"connection":2,"startTime":"2026-11-20T09:30:01.005Z","endTime":"2026-11-20T09:30:01.01734Z",` +
-		`"timeoutSeconds":0,"previousAttempts":1,"metadata":{"grpc-previous-rpc-attempts":["1"]},"messagesReceived":1,"bytesReceived":9,` +
+{"method":"/a.B/C","number":3,"connection":2,"startTime":"2026-11-20T09:30:01.005Z","endTime":"2026-11-20T09:30:01.01734Z",` +
+		`"timeoutSeconds":0,"previousAttempts":1,"metadata":{"grpc-previous-rpc-attempts":["1"]},"messagesReceived":1,` +
 		`"halfClosed":false,"messagesSent":2,"code":"OK","cancelled":false}
 `
 	if out.String() != want {
