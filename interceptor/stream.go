@@ -32,12 +32,12 @@ type stream struct {
 	sends    atomic.Pointer[streamAttempt] // the application sends to it directly, if set
 	receives atomic.Pointer[streamAttempt] // the application receives from it directly, if set
 	keeps    atomic.Bool                   // sent messages are kept
+	racing   bool                          // the type of replies comes from RecvMsg
 
 	desc    *grpc.StreamDesc
 	open    grpc.Streamer
 	resume  resumption
 	encoder encoder // of the sender
-	racing  bool    // the type of replies comes from RecvMsg
 
 	mu       sync.Mutex // guards all below, and the engine
 	changed  sync.Cond  // broadcasts each new version
@@ -47,14 +47,14 @@ type stream struct {
 	attempts []*streamAttempt // by number
 	replay   replayBuffer
 	replies  messageType   // of RecvMsg's message
+	untold   atomic.Bool   // the call is over, and the caller's OnFinish must run
 	begun    bool          // the engine has started
 	unwatch  func() bool   // stops watching the call's context; may be nil
 	timer    *time.Timer   // wakes the engine; nil until it is needed
 	armed    time.Duration // the timer's time, or attempts.Never
 	nap      *nap          // of the goroutine that waits while nothing runs
 	overdue  *time.Timer
-	untold   atomic.Bool // the call is over, and the caller's OnFinish must run
-	caught   caught      // of inner interceptors and callbacks
+	caught   caught // of inner interceptors and callbacks
 	events   eventQueue
 	array    [2]*streamAttempt
 }

@@ -179,19 +179,15 @@ type hoarder struct {
 	end      error
 }
 
-func hoard(stream grpc.ClientStream) *hoarder {
-	h := &hoarder{stream, make(chan string, 10), nil}
-	go func() {
-		defer close(h.messages)
-		for {
-			m := new(wrapperspb.StringValue)
-			if h.end = stream.RecvMsg(m); h.end != nil {
-				return
-			}
-			h.messages <- m.GetValue()
+func (h *hoarder) hoard() {
+	defer close(h.messages)
+	for {
+		m := new(wrapperspb.StringValue)
+		if h.end = h.ClientStream.RecvMsg(m); h.end != nil {
+			return
 		}
-	}()
-	return h
+		h.messages <- m.GetValue()
+	}
 }
 
 func (h *hoarder) RecvMsg(m any) error {
@@ -218,12 +214,14 @@ func TestStreamSingle_ReceivedAhead(t *testing.T) {
 			t.Run(name+"/"+kind, func(t *testing.T) {
 				play(t, c, func(t *testing.T, s scene) {
 					s.On(get, row.step)
-					conn := s.inside(t, func(_ int, stream grpc.ClientStream) grpc.ClientStream { return hoard(stream) })
+					h := &hoarder{messages: make(chan string, 10)}
+					conn := s.inside(t, func(_ int, stream grpc.ClientStream) grpc.ClientStream { h.ClientStream = stream; return h })
 					ctx, cancel := context.WithCancel(t.Context())
 					defer cancel()
 					stream := must.Get(conn.NewStream(ctx, serverStream, get))(t)
 					send(t, stream, "x")
-					_, _ = stream.Header()
+					_, _ = stream.Header() // commits: a failure that is received before could be retried
+					go h.hoard()
 					time.Sleep(2 * time.Second)
 					s.overOnce(t, row.code, 1)
 					if got, err := receive(stream); fmt.Sprint(got) != "[a b]" || row.end != nil && err != row.end || row.end == nil && status.Code(err) != row.code {

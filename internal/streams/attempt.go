@@ -29,23 +29,23 @@ func (r role) free() bool { return r == idle || r == direct }
 // attempt is one attempt of a call, from the order to open it until its end is reported.
 type attempt struct {
 	number     int
-	sender     role
-	receiver   role
-	beside     Kind  // the kind of the receiving call, if receiver is app
+	record     error // of OnFinish; nil: success
 	goroutines int   // those that will ask again
 	given      int   // kept messages that were sent to it, or are being sent
 	taken      int   // those of given that SendMsg has accepted
-	closed     bool  // CloseSend was called
-	deaf       bool  // SendMsg fails
-	asked      bool  // Header has returned
-	headed     bool  // Header returned headers
-	heard      bool  // the engine knows of its first message
-	again      bool  // it has brought a second message
-	brought    bool  // its goroutine has received a message that the application doesn't have yet
-	cancelled  bool  // because another attempt won, or the call is over
-	finished   bool  // OnFinish was called, with record
-	record     error // nil: success
-	claimed    bool  // a task reports its end, or has reported it
+	sender     role
+	receiver   role
+	beside     Kind // the kind of the receiving call, if receiver is app
+	closed     bool // CloseSend was called
+	deaf       bool // SendMsg fails
+	asked      bool // Header has returned
+	headed     bool // Header returned headers
+	heard      bool // the engine knows of its first message
+	again      bool // it has brought a second message
+	brought    bool // its goroutine has received a message that the application doesn't have yet
+	cancelled  bool // because another attempt won, or the call is over
+	finished   bool // OnFinish was called, with record
+	claimed    bool // a task reports its end, or has reported it
 	overdue    bool
 }
 

@@ -53,7 +53,7 @@ type Call struct {
 	watch     bool
 	slow      bool // wake is only for a slow attempt
 	first     attempt
-	array     [2]*attempt // backs running for most calls
+	array     [1]*attempt // backs running for most calls
 }
 
 // Init prepares a call, which is zero. Until Start, it can only be aborted.
