@@ -33,7 +33,7 @@ type manyTargets struct {
 func newManyTargets(t *testing.T, config budget.Config) manyTargets {
 	t.Helper()
 	retry := plain()
-	retry.Backoff = policy.Backoff{Initial: 1, Max: 1, Multiplier: 1, Jitter: policy.JitterNone}
+	retry.Backoff = policy.Backoff{Initial: 1, Max: 1, Multiplier: 1, Jitter: "NONE"}
 	retry.Budget, retry.WaitForReadyOnRetry = "one", new(false)
 	c := configOf(retry, config)
 	return manyTargets{t, mustNew(t, mustSet(t, c), quiet), new(1000)}
@@ -297,7 +297,7 @@ func TestWithBudgetPerTarget(t *testing.T) {
 		if one, two := made["passthrough:///target-1"], made["passthrough:///target-2"]; len(made) != 2 || len(one.asked) != 3 || len(two.asked) != 3 {
 			t.Errorf("made %v; want one for each target, asked three times", made)
 		}
-		for _, o := range []interceptor.Option{interceptor.WithBudgetPerTarget("one", nil), interceptor.WithBudgetPerTarget(policy.NoBudget, func(string) budget.Budget { return nil })} {
+		for _, o := range []interceptor.Option{interceptor.WithBudgetPerTarget("one", nil), interceptor.WithBudgetPerTarget("NONE", func(string) budget.Budget { return nil })} {
 			if _, err := interceptor.New(s.retrier.State().Policies, o); err == nil {
 				t.Error("taken, without a function or for NONE")
 			}
@@ -309,7 +309,7 @@ func TestWithBudgetPerTarget(t *testing.T) {
 func (s manyTargets) throttled() {
 	s.t.Helper()
 	retry := plain()
-	retry.Backoff = policy.Backoff{Initial: 1, Max: 1, Multiplier: 1, Jitter: policy.JitterNone}
+	retry.Backoff = policy.Backoff{Initial: 1, Max: 1, Multiplier: 1, Jitter: "NONE"}
 	retry.Budget, retry.WaitForReadyOnRetry = "one", new(false)
 	if err := s.retrier.Reload(mustSet(s.t, configOf(retry, budget.ThrottleConfig{MaxTokens: 100, TokenRatio: 1}))); err != nil {
 		s.t.Fatal(err)

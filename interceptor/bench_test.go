@@ -102,7 +102,7 @@ func BenchmarkSuccess(b *testing.B) {
 func afterFailure(tb testing.TB) map[string]grpc.UnaryClientInterceptor {
 	tb.Helper()
 	again := plain()
-	again.Backoff, again.Budget = policy.Backoff{Initial: 1, Max: 1, Multiplier: 1, Jitter: policy.JitterNone}, "all"
+	again.Backoff, again.Budget = policy.Backoff{Initial: 1, Max: 1, Multiplier: 1, Jitter: "NONE"}, "all"
 	c := config(again)
 	ratio := budget.DefaultRatio()
 	ratio.Percent, ratio.MinPerSecond = 100, 1e6

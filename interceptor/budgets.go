@@ -16,7 +16,6 @@ import (
 	"github.com/stagger-go/stagger/internal/clock"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/frombudget"
-	"github.com/stagger-go/stagger/policy"
 )
 
 // budgets are the balances of a Retrier. They outlive its rules.
@@ -50,7 +49,7 @@ type budgetUser struct {
 // retries needs none, unless the file throttles: then its successes and failures count too.
 func (r *Retrier) findBudget(of *rules, p *decision.Policy, u budgetUser, service func(*rules) string) balance.Budget {
 	name := p.Budget()
-	if name == policy.NoBudget || p.MaxAttempts() < 2 && !of.throttled {
+	if name == "NONE" || p.MaxAttempts() < 2 && !of.throttled {
 		return balance.Unlimited
 	}
 	if own := r.budgets.given[name]; own != nil && !u.shadow { // we can't make a second one like it

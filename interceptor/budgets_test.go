@@ -139,7 +139,7 @@ func TestBudget_Unknown(t *testing.T) {
 		s.On(get, down())
 		retry := plain()
 		retry.Budget = "oders"
-		p := mustPolicy(t, policy.Spec{Retry: &retry, Idempotency: policy.IdempotencyAssume})
+		p := mustPolicy(t, policy.Spec{Retry: &retry, Idempotency: "ASSUME"})
 		for range 10 {
 			_, _ = s.call(t.Context(), get, interceptor.Policy(p))
 		}

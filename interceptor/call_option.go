@@ -80,7 +80,7 @@ func IdempotencyKey(key string) grpc.CallOption { return keyOption{key: key} }
 // keyCounts reports whether a key makes the calls of a policy idempotent. A key of the caller's doesn't override an entry
 // that declares its methods unsafe: the server may ignore the key.
 func keyCounts(p *decision.Policy) bool {
-	return p.IdempotencyKey() != "" || p.Spec().Idempotency != policy.IdempotencyNone
+	return p.IdempotencyKey() != "" || p.Spec().Idempotency != "NONE"
 }
 
 // withKey returns the context of a call that sends an idempotency key, and the key, "" if the call sends none. If

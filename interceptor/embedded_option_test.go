@@ -72,7 +72,7 @@ func TestEmbeddedOption_OfThisPackage(t *testing.T) {
 	}{
 		"Disable":        {config(plain()), interceptor.Disable(), 1, 0, ""},
 		"MaxAttempts":    {config(plain()), interceptor.MaxAttempts(1), 1, 1, ""},
-		"Policy":         {policy.Config{}, interceptor.Policy(mustPolicy(t, policy.Spec{Retry: &twice, Idempotency: policy.IdempotencyAssume})), 2, 1, ""},
+		"Policy":         {policy.Config{}, interceptor.Policy(mustPolicy(t, policy.Spec{Retry: &twice, Idempotency: "ASSUME"})), 2, 1, ""},
 		"Idempotent":     {undeclared(), interceptor.Idempotent(), 4, 1, ""},
 		"IdempotencyKey": {undeclared(), interceptor.IdempotencyKey("k"), 4, 1, "k"},
 		"nothing":        {undeclared(), nil, 1, 1, ""},

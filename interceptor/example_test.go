@@ -132,7 +132,7 @@ func ExamplePolicy() {
 	}
 	patient := policy.DefaultRetry()
 	patient.MaxAttempts = 5
-	nightly, err := policy.New(policy.Spec{Retry: &patient, Idempotency: policy.IdempotencyAssume})
+	nightly, err := policy.New(policy.Spec{Retry: &patient, Idempotency: "ASSUME"})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -26,7 +26,7 @@ import (
 func TestClose(t *testing.T) {
 	minute := func(change func(*policy.RetrySpec)) policy.Config {
 		again := plain()
-		again.Backoff, again.Budget = policy.Backoff{Initial: time.Minute, Max: time.Minute, Multiplier: 1, Jitter: policy.JitterNone}, ""
+		again.Backoff, again.Budget = policy.Backoff{Initial: time.Minute, Max: time.Minute, Multiplier: 1, Jitter: "NONE"}, ""
 		if change != nil {
 			change(&again)
 		}

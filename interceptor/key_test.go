@@ -98,7 +98,7 @@ func TestKey_OptionAlone(t *testing.T) {
 // Idempotent overrides the policy.
 func TestKey_DeclaredUnsafe(t *testing.T) {
 	never := config(plain())
-	never.Methods[1].Idempotency = policy.IdempotencyNone
+	never.Methods[1].Idempotency = "NONE"
 	for name, row := range map[string]struct {
 		opts []grpc.CallOption
 		want int

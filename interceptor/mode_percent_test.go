@@ -85,7 +85,7 @@ func TestPercent_Earns(t *testing.T) {
 
 // The file's modes for all calls, or for a method, apply to calls with any policy.
 func TestMode_Sources(t *testing.T) {
-	of := mustPolicy(t, policy.Spec{Retry: new(plain()), Idempotency: policy.IdempotencyAssume})
+	of := mustPolicy(t, policy.Spec{Retry: new(plain()), Idempotency: "ASSUME"})
 	file := func(file, entry policy.Mode) policy.Config {
 		return policy.Config{Mode: file, Methods: []policy.MethodConfig{{
 			Names: []string{"/acme.orders.v1.OrderService/GetOrder"}, Spec: policy.Spec{Mode: entry},
@@ -101,7 +101,7 @@ func TestMode_Sources(t *testing.T) {
 		"the method's entry is off": {file("", policy.ModeOff), of, 1},
 		"a trial of the file":       {file(policy.ModeObserve, ""), of, 1},
 		"the call's own is off": {
-			file("", ""), mustPolicy(t, policy.Spec{Retry: new(plain()), Idempotency: policy.IdempotencyAssume, Mode: policy.ModeOff}), 1,
+			file("", ""), mustPolicy(t, policy.Spec{Retry: new(plain()), Idempotency: "ASSUME", Mode: policy.ModeOff}), 1,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -20,7 +20,7 @@ const orders, stock = "acme.orders.v1.OrderService", "acme.stock.v1.StockService
 // both has the same entry for two services.
 func both(mode policy.Mode) policy.Config {
 	retry := plain()
-	return policy.Config{Mode: mode, Idempotency: policy.IdempotencyAssume, Methods: []policy.MethodConfig{{
+	return policy.Config{Mode: mode, Idempotency: "ASSUME", Methods: []policy.MethodConfig{{
 		Names: []string{"/" + orders + "/", "/" + stock + "/", "/acme.orders.v1.Order/"}, Spec: policy.Spec{Retry: &retry},
 	}}}
 }

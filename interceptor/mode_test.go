@@ -23,7 +23,7 @@ import (
 // minutely is plain with a minute between attempts, and the default budget.
 func minutely() policy.RetrySpec {
 	retry := plain()
-	retry.Backoff, retry.Budget = policy.Backoff{Initial: time.Minute, Max: time.Minute, Multiplier: 1, Jitter: policy.JitterNone}, ""
+	retry.Backoff, retry.Budget = policy.Backoff{Initial: time.Minute, Max: time.Minute, Multiplier: 1, Jitter: "NONE"}, ""
 	return retry
 }
 

@@ -16,7 +16,6 @@ import (
 	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/frombudget"
-	"github.com/stagger-go/stagger/policy"
 )
 
 // Option configures a [Retrier].
@@ -60,7 +59,7 @@ func WithStatsHandler(h stats.Handler) Option {
 // budget. A Retrier does not close b.
 func WithBudget(name string, b budget.Budget) Option {
 	return func(r *Retrier) error {
-		if name == policy.NoBudget {
+		if name == "NONE" {
 			return fmt.Errorf("interceptor: WithBudget(%q): a policy that names it has no budget; give another name", name)
 		}
 		if b == nil {
@@ -77,7 +76,7 @@ func WithBudget(name string, b budget.Budget) Option {
 // means the default budget. A Retrier does not close the budgets. Calls in mode OBSERVE have the file's budget.
 func WithBudgetPerTarget(name string, newBudget func(target string) budget.Budget) Option {
 	return func(r *Retrier) error {
-		if name == policy.NoBudget {
+		if name == "NONE" {
 			return fmt.Errorf("interceptor: WithBudgetPerTarget(%q): a policy that names it has no budget; give another name", name)
 		}
 		if newBudget == nil {

@@ -278,7 +278,7 @@ func TestForever_Memory(t *testing.T) {
 // and the budget bound the requests.
 func TestResume_AnHourOfCuts(t *testing.T) {
 	backoff := func(first, longest time.Duration) policy.Backoff {
-		return policy.Backoff{Initial: first, Max: longest, Multiplier: 2, Jitter: policy.JitterNone}
+		return policy.Backoff{Initial: first, Max: longest, Multiplier: 2, Jitter: "NONE"}
 	}
 	for name, row := range map[string]struct {
 		config func() policy.Config

@@ -43,9 +43,9 @@ const (
 func plain() policy.RetrySpec {
 	return policy.RetrySpec{
 		MaxAttempts: 4,
-		Backoff:     policy.Backoff{Initial: 100 * ms, Max: time.Minute, Multiplier: 2, Jitter: policy.JitterNone},
+		Backoff:     policy.Backoff{Initial: 100 * ms, Max: time.Minute, Multiplier: 2, Jitter: "NONE"},
 		Codes:       []codes.Code{codes.Unavailable},
-		Budget:      policy.NoBudget,
+		Budget:      "NONE",
 	}
 }
 

@@ -65,10 +65,10 @@ func TestScript(t *testing.T) {
 	paid := retries(func(r *policy.RetrySpec) { r.Budget = "" })
 	short, never := config(plain()), config(plain())
 	short.Methods[0].Timeout = 90 * ms
-	never.Methods[0].Idempotency = policy.IdempotencyNone
+	never.Methods[0].Idempotency = "NONE"
 	two := plain()
 	two.MaxAttempts = 2
-	assumed := mustPolicy(t, policy.Spec{Retry: &two, Idempotency: policy.IdempotencyAssume})
+	assumed := mustPolicy(t, policy.Spec{Retry: &two, Idempotency: "ASSUME"})
 	unsafe := mustPolicy(t, policy.Spec{Retry: &two})
 
 	md := metadata.Pairs("from", "1")

@@ -90,10 +90,10 @@ func (d *deliveredPolicies) policyOf(mc grpc.MethodConfig) *decision.Policy {
 func compileEntry(mc *grpc.MethodConfig) *decision.Policy {
 	rp := mc.RetryPolicy
 	spec := policy.Spec{
-		Idempotency: policy.IdempotencyAssume, WaitForReady: mc.WaitForReady,
+		Idempotency: "ASSUME", WaitForReady: mc.WaitForReady,
 		Retry: &policy.RetrySpec{
 			MaxAttempts: rp.MaxAttempts,
-			Backoff:     policy.Backoff{Initial: rp.InitialBackoff, Max: rp.MaxBackoff, Multiplier: rp.BackoffMultiplier, Jitter: policy.JitterFull},
+			Backoff:     policy.Backoff{Initial: rp.InitialBackoff, Max: rp.MaxBackoff, Multiplier: rp.BackoffMultiplier, Jitter: "FULL"},
 		},
 	}
 	if mc.Timeout != nil {

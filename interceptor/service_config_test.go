@@ -191,14 +191,14 @@ func TestServiceConfig_Change(t *testing.T) {
 func TestServiceConfig_FileWins(t *testing.T) {
 	retry := plain()
 	retry.MaxAttempts = 2
-	named := func(method string, safe policy.Idempotency, retry *policy.RetrySpec) policy.MethodConfig {
+	named := func(method string, safe string, retry *policy.RetrySpec) policy.MethodConfig {
 		return policy.MethodConfig{
 			Names: []string{"/acme.orders.v1.OrderService/" + method},
 			Spec:  policy.Spec{Retry: retry, Idempotency: safe},
 		}
 	}
 	set := mustSet(t, policy.Config{Methods: []policy.MethodConfig{
-		named("GetOrder", "", &retry), named("Pay", policy.IdempotencyNone, &retry), named("Ship", "", nil),
+		named("GetOrder", "", &retry), named("Pay", "NONE", &retry), named("Ship", "", nil),
 	}})
 	playLive(t, set, func(t *testing.T, s scene) {
 		s.On("*", down())

@@ -27,7 +27,7 @@ import (
 // hedged is the policy of most tests here: 3 attempts, 100 ms from one to the next, and no budget.
 func hedged(change ...func(*policy.HedgeSpec)) policy.Config {
 	h := &policy.HedgeSpec{
-		MaxAttempts: 3, Delay: 100 * ms, NonFatal: []codes.Code{codes.Unavailable}, Budget: policy.NoBudget,
+		MaxAttempts: 3, Delay: 100 * ms, NonFatal: []codes.Code{codes.Unavailable}, Budget: "NONE",
 	}
 	for _, f := range change {
 		f(h)
@@ -100,7 +100,7 @@ func TestHedge(t *testing.T) {
 	two := hedged(func(h *policy.HedgeSpec) { h.MaxAttempts = 2 })
 	atOnce := hedged(func(h *policy.HedgeSpec) { h.Delay = 0 })
 	slow, unsafe := config(besides()), hedged()
-	unsafe.Methods[0].Idempotency = policy.IdempotencyNone
+	unsafe.Methods[0].Idempotency = "NONE"
 	type script = []testserver.Step
 	for name, row := range map[string]struct {
 		config policy.Config

@@ -17,23 +17,15 @@ type Backoff struct {
 	Max        time.Duration // the longest backoff before jitter; more than 0
 	Multiplier float64       // growth from one retry to the next; more than 0
 	Linear     bool          // after i retries Initial · (1 + Multiplier·i); false: Initial · Multiplier^i, constant if Multiplier is 1
-	Jitter     Jitter
+
+	// Jitter is the random spread. With b for the backoff after growth and cap, and r random in [0, 1): "NONE" is b, so that clients
+	// stay in step, for tests; "FULL" or "" r·b, which spreads load best; "EQUAL" b/2 + r·b/2; "DECORRELATED"
+	// Initial + r·(min(Max, 3·previous) − Initial); "PROPORTIONAL" b·(0.8 + 0.4·r), as in gRFC A6.
+	Jitter string
 }
 
-// Jitter is the random spread of a backoff. "" means [JitterFull].
-type Jitter string
-
-// The kinds of jitter. b is the backoff after growth and cap, r a random number in [0, 1).
-const (
-	JitterNone         Jitter = "NONE"         // b: clients stay in step; for tests
-	JitterFull         Jitter = "FULL"         // r·b: spreads load best (AWS Architecture Blog, 2015)
-	JitterEqual        Jitter = "EQUAL"        // b/2 + r·b/2: at least half
-	JitterDecorrelated Jitter = "DECORRELATED" // Initial + r·(min(Max, 3·previous) − Initial)
-	JitterProportional Jitter = "PROPORTIONAL" // b·(0.8 + 0.4·r): gRPC's (gRFC A6)
-)
-
 func (b Backoff) withDefaults() Backoff {
-	b.Jitter = cmp.Or(b.Jitter, JitterFull)
+	b.Jitter = cmp.Or(b.Jitter, "FULL")
 	return b
 }
 

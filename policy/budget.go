@@ -23,8 +23,8 @@ type BudgetSpec struct {
 	Config budget.Config // of one of package budget's kinds: [budget.RatioConfig], or another
 }
 
-// NoBudget as a budget's name means no limit: "budget: NONE".
-const NoBudget = "NONE"
+// noBudget as a budget's name means no limit: "budget: NONE".
+const noBudget = "NONE"
 
 func checkBudgets(report *document.Report, budgets []BudgetSpec) {
 	names := map[string]bool{}
@@ -33,7 +33,7 @@ func checkBudgets(report *document.Report, budgets []BudgetSpec) {
 		switch {
 		case b.Name == "":
 			report.Errorf(path+".name", nil, "must be the name that policies use")
-		case strings.EqualFold(b.Name, NoBudget):
+		case strings.EqualFold(b.Name, noBudget):
 			report.Errorf(path+".name", b.Name, "must not be NONE, which means no budget")
 		case names[b.Name]:
 			report.Errorf(path+".name", b.Name, "another budget has that name")

@@ -22,7 +22,7 @@ type Config struct {
 	Methods     []MethodConfig
 	Budgets     []BudgetSpec
 	Throttling  *budget.ThrottleConfig // the budget of policies without a budget; nil: the default budget
-	Idempotency Idempotency            // for entries without one
+	Idempotency string                 // for entries without one
 	MaxWaiting  int                    // how many calls may wait in a backoff at a time; 0: 10,000
 	// MaxAttemptsLimit caps the policies' maxAttempts, 2 to 100; 0: 5, as in gRFC A6.
 	MaxAttemptsLimit int
@@ -113,7 +113,7 @@ func checkNames(report *document.Report, prefix string, names []string, seen map
 
 // budgetNames returns the names that policies may use, or nil if a budget's name is missing.
 func budgetNames(report *document.Report, budgets []BudgetSpec) map[string]bool {
-	names := map[string]bool{NoBudget: true}
+	names := map[string]bool{noBudget: true}
 	for _, b := range budgets {
 		names[b.Name] = true
 	}

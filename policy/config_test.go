@@ -201,7 +201,7 @@ func TestConfigRules(t *testing.T) {
 // A policy is immutable, even if the config's pointers are changed afterwards.
 func TestNewSetCopies(t *testing.T) {
 	t.Parallel()
-	slow := policy.Backoff{Initial: time.Second, Max: time.Second, Multiplier: 1, Jitter: policy.JitterNone}
+	slow := policy.Backoff{Initial: time.Second, Max: time.Second, Multiplier: 1, Jitter: "NONE"}
 	retry := policy.DefaultRetry()
 	retry.PerCode = []policy.CodeSpec{{Codes: []codes.Code{codes.Unavailable}, Backoff: &slow}}
 	config := policy.Config{

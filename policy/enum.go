@@ -11,11 +11,11 @@ import (
 
 // The words of a policy file, by kind. "" means the default.
 var (
-	idempotencies = []Idempotency{IdempotencyAssume, IdempotencyDeclared, IdempotencyNone}
+	idempotencies = []string{"ASSUME", "DECLARED", "NONE"}
 	modes         = []Mode{ModeEnforce, ModeObserve, ModeOff}
 	criticalities = []Criticality{CriticalitySheddable, CriticalityDefault, CriticalityCritical}
 	chains        = []string{"ALLOW", "ONCE", "SUPPRESS"}
-	jitters       = []Jitter{JitterNone, JitterFull, JitterEqual, JitterDecorrelated, JitterProportional}
+	jitters       = []string{"NONE", "FULL", "EQUAL", "DECORRELATED", "PROPORTIONAL"}
 	scopes        = []string{"PROCESS", "TARGET", "SERVICE"}
 )
 

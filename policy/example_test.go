@@ -65,7 +65,7 @@ func ExampleNew() {
 	retry := policy.DefaultRetry()
 	retry.MaxAttempts = 3
 	retry.Codes = []codes.Code{codes.Unavailable, codes.Aborted}
-	p, err := policy.New(policy.Spec{Retry: &retry, Idempotency: policy.IdempotencyAssume})
+	p, err := policy.New(policy.Spec{Retry: &retry, Idempotency: "ASSUME"})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -11,27 +11,16 @@ import (
 	"github.com/stagger-go/stagger/internal/document"
 )
 
-// Idempotency says whether a method may be retried when an earlier attempt may have taken effect. "" depends on the entry's
-// names: a name with a method means [IdempotencyAssume], any other [IdempotencyDeclared].
-type Idempotency string
-
-// The settings for idempotency.
-const (
-	IdempotencyAssume   Idempotency = "ASSUME"   // idempotent: gRPC's own assumption
-	IdempotencyDeclared Idempotency = "DECLARED" // idempotent if the descriptor's idempotency_level declares it
-	IdempotencyNone     Idempotency = "NONE"     // not idempotent, whatever the descriptor declares
-)
-
 // resolve returns the idempotency that applies to a name. Only a name with a method declares it idempotent by itself, because
 // an author who names a whole service doesn't think of each of its methods.
-func resolve(entry, file Idempotency, name string) Idempotency {
+func resolve(entry, file, name string) string {
 	switch {
 	case cmp.Or(entry, file) != "":
 		return cmp.Or(entry, file)
 	case namesMethod(name):
-		return IdempotencyAssume
+		return "ASSUME"
 	default:
-		return IdempotencyDeclared
+		return "DECLARED"
 	}
 }
 
@@ -51,7 +40,7 @@ func checkIdempotencyKey(report *document.Report, prefix string, s Spec) {
 	case strings.HasSuffix(header, "-bin"):
 		report.Errorf(field, header, "must not end with -bin: the key is text")
 	}
-	if s.Idempotency == IdempotencyNone {
+	if s.Idempotency == "NONE" {
 		report.Errorf(prefix+"idempotencyKey", nil, "cannot be combined with idempotency NONE: a key declares the methods idempotent")
 	}
 }

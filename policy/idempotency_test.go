@@ -5,8 +5,6 @@ package policy_test
 
 import (
 	"testing"
-
-	"github.com/stagger-go/stagger/policy"
 )
 
 // TestIdempotencyOrder is the order in docs/idempotency.md.
@@ -14,17 +12,17 @@ func TestIdempotencyOrder(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
 		file, entry string
-		method      policy.Idempotency // of a name with method
-		service     policy.Idempotency // of a name without a method
+		method      string // of a name with method
+		service     string // of a name without a method
 	}{
-		{"", "", policy.IdempotencyAssume, policy.IdempotencyDeclared},
-		{"ASSUME", "", policy.IdempotencyAssume, policy.IdempotencyAssume},
-		{"DECLARED", "", policy.IdempotencyDeclared, policy.IdempotencyDeclared},
-		{"NONE", "", policy.IdempotencyNone, policy.IdempotencyNone},
-		{"", "ASSUME", policy.IdempotencyAssume, policy.IdempotencyAssume},
-		{"NONE", "ASSUME", policy.IdempotencyAssume, policy.IdempotencyAssume},
-		{"ASSUME", "declared", policy.IdempotencyDeclared, policy.IdempotencyDeclared},
-		{"ASSUME", "NONE", policy.IdempotencyNone, policy.IdempotencyNone},
+		{"", "", "ASSUME", "DECLARED"},
+		{"ASSUME", "", "ASSUME", "ASSUME"},
+		{"DECLARED", "", "DECLARED", "DECLARED"},
+		{"NONE", "", "NONE", "NONE"},
+		{"", "ASSUME", "ASSUME", "ASSUME"},
+		{"NONE", "ASSUME", "ASSUME", "ASSUME"},
+		{"ASSUME", "declared", "DECLARED", "DECLARED"},
+		{"ASSUME", "NONE", "NONE", "NONE"},
 	} {
 		text := "methodConfig:\n- name: [{}, {service: a.B}, {service: a.B, method: C}]\n"
 		if row.entry != "" {
@@ -34,7 +32,7 @@ func TestIdempotencyOrder(t *testing.T) {
 			text += "idempotency: " + row.file + "\n"
 		}
 		set := mustParse(t, "f", text)
-		for method, want := range map[string]policy.Idempotency{
+		for method, want := range map[string]string{
 			"/a.B/C": row.method, "/a.B/D": row.service, "/a.C/D": row.service,
 		} {
 			if got := set.Lookup(method).Spec().Idempotency; got != want {

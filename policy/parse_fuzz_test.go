@@ -137,7 +137,7 @@ func checkProblems(t *testing.T, file string, err error) {
 // use calls all methods of a set that the interceptor uses.
 func use(t *testing.T, set *policy.Set) {
 	t.Helper()
-	declared := map[string]bool{"": true, policy.NoBudget: true}
+	declared := map[string]bool{"": true, "NONE": true}
 	for _, b := range set.Config().Budgets {
 		declared[b.Name] = true
 		if made, err := budget.New(b.Config); err != nil || made == nil {

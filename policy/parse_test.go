@@ -39,11 +39,11 @@ func TestParseDesignExample(t *testing.T) {
 	set := mustLoad(t, "design.yaml")
 	want := policy.Spec{
 		Timeout:     2 * time.Second,
-		Idempotency: policy.IdempotencyAssume, // its names have methods
+		Idempotency: "ASSUME", // its names have methods
 		Criticality: policy.CriticalityDefault, Mode: policy.ModeEnforce,
 		Retry: &policy.RetrySpec{
 			MaxAttempts:       4,
-			Backoff:           policy.Backoff{Initial: 50 * ms, Max: 2 * time.Second, Multiplier: 2, Jitter: policy.JitterFull},
+			Backoff:           policy.Backoff{Initial: 50 * ms, Max: 2 * time.Second, Multiplier: 2, Jitter: "FULL"},
 			Codes:             []codes.Code{codes.ResourceExhausted, codes.Unavailable},
 			PerAttemptTimeout: 500 * ms,
 			Budget:            "orders",
@@ -71,10 +71,10 @@ func TestParsePlainServiceConfig(t *testing.T) {
 	set := mustLoad(t, "grpc.json")
 	want := policy.Spec{
 		Timeout: time.Second, WaitForReady: new(true), MaxRequestBytes: new(1024), MaxResponseBytes: new(0),
-		Idempotency: policy.IdempotencyDeclared, Criticality: policy.CriticalityDefault, Mode: policy.ModeEnforce,
+		Idempotency: "DECLARED", Criticality: policy.CriticalityDefault, Mode: policy.ModeEnforce,
 		Retry: &policy.RetrySpec{
 			MaxAttempts: 4,
-			Backoff:     policy.Backoff{Initial: 10 * ms, Max: time.Second, Multiplier: 1.5, Jitter: policy.JitterFull},
+			Backoff:     policy.Backoff{Initial: 10 * ms, Max: time.Second, Multiplier: 1.5, Jitter: "FULL"},
 			Codes:       []codes.Code{codes.Canceled, codes.Aborted, codes.Unavailable},
 
 			Chain: "ALLOW",
@@ -92,14 +92,14 @@ func TestParseEveryKey(t *testing.T) {
 	t.Parallel()
 	set := mustLoad(t, "all.yaml")
 	b := policy.Backoff{
-		Initial: 100 * ms, Max: 10 * time.Second, Multiplier: 1.5, Linear: true, Jitter: policy.JitterProportional,
+		Initial: 100 * ms, Max: 10 * time.Second, Multiplier: 1.5, Linear: true, Jitter: "PROPORTIONAL",
 	}
 	slow, fixed := b, b
 	slow.Max = time.Minute
-	fixed.Initial, fixed.Multiplier, fixed.Linear, fixed.Jitter = time.Nanosecond, 1, false, policy.JitterNone
+	fixed.Initial, fixed.Multiplier, fixed.Linear, fixed.Jitter = time.Nanosecond, 1, false, "NONE"
 	want := policy.Spec{
 		Timeout: 1500 * ms, WaitForReady: new(false), MaxRequestBytes: new(4096), MaxResponseBytes: new(8192),
-		Idempotency: policy.IdempotencyNone,
+		Idempotency: "NONE",
 		Criticality: policy.CriticalityDefault, Mode: policy.ModeEnforce,
 		Retry: &policy.RetrySpec{
 			MaxAttempts: 5, Backoff: b,

@@ -56,14 +56,18 @@ type Spec struct {
 	WaitForReady     *bool         // nil: the call's own setting
 	MaxRequestBytes  *int          // nil: the call's own setting
 	MaxResponseBytes *int          // nil: the call's own setting
-	Idempotency      Idempotency
-	IdempotencyKey   string      // the header for each call's idempotency key; "": none
-	Admission        bool        // a call that would not be answered before its deadline, judged by the last answers, is refused
-	Criticality      Criticality // if a call's context has another one, SHEDDABLE wins, then CRITICAL
-	Mode             Mode
-	Percent          *float64   // the share of the calls to which the mode applies, 0 to 100 with at most four decimals; nil: 100
-	Retry            *RetrySpec // nil: one attempt, unless Hedge is set
-	Hedge            *HedgeSpec // not together with Retry
+
+	// Idempotency says whether a method may be retried when an earlier attempt may have taken effect: "ASSUME" yes, as gRPC assumes;
+	// "DECLARED" if the descriptor's idempotency_level says so; "NONE" no. "" is the config's, else ASSUME for names with a method, and
+	// DECLARED for others.
+	Idempotency    string
+	IdempotencyKey string      // the header for each call's idempotency key; "": none
+	Admission      bool        // a call that would not be answered before its deadline, judged by the last answers, is refused
+	Criticality    Criticality // if a call's context has another one, SHEDDABLE wins, then CRITICAL
+	Mode           Mode
+	Percent        *float64   // the share of the calls to which the mode applies, 0 to 100 with at most four decimals; nil: 100
+	Retry          *RetrySpec // nil: one attempt, unless Hedge is set
+	Hedge          *HedgeSpec // not together with Retry
 }
 
 // clone returns a deep copy with sorted codes, so that the author's values can't change a policy afterwards.

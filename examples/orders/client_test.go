@@ -51,7 +51,7 @@ func TestClient(t *testing.T) {
 func TestClient_Delays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		retry := policy.DefaultRetry()
-		retry.Backoff = policy.Backoff{Initial: time.Second, Max: time.Minute, Multiplier: 2, Jitter: policy.JitterNone}
+		retry.Backoff = policy.Backoff{Initial: time.Second, Max: time.Minute, Multiplier: 2, Jitter: "NONE"}
 		set, err := policy.NewSet(policy.Config{Methods: []policy.MethodConfig{{
 			Names: []string{"/acme.orders.v1.OrderService/GetOrder"},
 			Spec:  policy.Spec{Retry: &retry},

@@ -21,7 +21,7 @@ func policies(t testing.TB) map[string]*decision.Policy {
 	retry := func(change func(*policy.RetrySpec)) policy.Spec {
 		r := policy.DefaultRetry()
 		r.MaxAttempts, r.Codes = 3, []codes.Code{codes.Unavailable}
-		r.Backoff = policy.Backoff{Initial: at(100), Max: 10 * time.Second, Multiplier: 2, Jitter: policy.JitterFull}
+		r.Backoff = policy.Backoff{Initial: at(100), Max: 10 * time.Second, Multiplier: 2, Jitter: "FULL"}
 		change(&r)
 		return policy.Spec{Retry: &r}
 	}

@@ -243,8 +243,8 @@ func modelPolicies() []*decision.Policy {
 	one := func(n int) bool { return random.IntN(n) == 0 }
 	backoff := func() policy.Backoff {
 		b := policy.Backoff{Initial: at(1 + random.IntN(100)), Max: at(50 + random.IntN(500)), Multiplier: 1 + 2*random.Float64()}
-		b.Jitter = []policy.Jitter{
-			"", policy.JitterNone, policy.JitterFull, policy.JitterEqual, policy.JitterDecorrelated, policy.JitterProportional,
+		b.Jitter = []string{
+			"", "NONE", "FULL", "EQUAL", "DECORRELATED", "PROPORTIONAL",
 		}[random.IntN(6)]
 		return b
 	}

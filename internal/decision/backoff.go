@@ -16,7 +16,7 @@ import (
 // one, or 0. r is a random number in [0, 1). The cap is applied before the jitter, so that clients that have failed for a long
 // time don't all wait for exactly the cap. No input causes an overflow.
 func Delay(b policy.Backoff, retry int, previous time.Duration, r float64) time.Duration {
-	if b.Jitter == policy.JitterDecorrelated {
+	if b.Jitter == "DECORRELATED" {
 		return decorrelated(b, previous, r)
 	}
 	return toDuration(spread(b.Jitter, base(b, retry), r))
@@ -44,13 +44,13 @@ func decorrelated(b policy.Backoff, previous time.Duration, r float64) time.Dura
 }
 
 // spread applies the jitter to b. DECORRELATED does not grow from b: see [Delay].
-func spread(j policy.Jitter, b, r float64) float64 {
+func spread(j string, b, r float64) float64 {
 	switch j {
-	case policy.JitterNone:
+	case "NONE":
 		return b
-	case policy.JitterEqual:
+	case "EQUAL":
 		return b/2 + r*b/2
-	case policy.JitterProportional:
+	case "PROPORTIONAL":
 		return b * (0.8 + 0.4*r)
 	default:
 		return r * b

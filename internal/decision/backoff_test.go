@@ -18,17 +18,17 @@ import (
 func TestBackoffDelay(t *testing.T) {
 	t.Parallel()
 	exponential := policy.Backoff{Initial: 100 * ms, Max: 1000 * ms, Multiplier: 2}
-	with := func(j policy.Jitter, multiplier float64) policy.Backoff {
+	with := func(j string, multiplier float64) policy.Backoff {
 		b := exponential
 		b.Jitter, b.Multiplier = j, multiplier
 		return b
 	}
 	linear := func(multiplier float64) policy.Backoff {
-		b := with(policy.JitterNone, multiplier)
+		b := with("NONE", multiplier)
 		b.Linear = true
 		return b
 	}
-	none := with(policy.JitterNone, 2)
+	none := with("NONE", 2)
 	for _, row := range []struct {
 		name     string
 		backoff  policy.Backoff
@@ -41,29 +41,29 @@ func TestBackoffDelay(t *testing.T) {
 		{"exponential third", none, 2, 0, 0.5, 400 * ms},
 		{"exponential capped", none, 4, 0, 0.5, 1000 * ms},
 		{"exponential at retry 1,000,000", none, 1_000_000, 0, 0.5, 1000 * ms},
-		{"exponential below one shrinks", with(policy.JitterNone, 0.5), 1, 0, 0, 50 * ms},
+		{"exponential below one shrinks", with("NONE", 0.5), 1, 0, 0, 50 * ms},
 		{"linear first", linear(0.5), 0, 0, 0, 100 * ms},
 		{"linear third", linear(0.5), 2, 0, 0, 200 * ms},
 		{"linear capped", linear(2), 50, 0, 0, 1000 * ms},
-		{"fixed", with(policy.JitterNone, 1), 7, 0, 0, 100 * ms},
+		{"fixed", with("NONE", 1), 7, 0, 0, 100 * ms},
 		{"full lowest", exponential, 1, 0, 0, 0},
 		{"full middle", exponential, 1, 0, 0.5, 100 * ms},
 		{"full highest", exponential, 1, 0, almostOne, 200*ms - 1},
 		{"full at the cap", exponential, 100, 0, 0.25, 250 * ms},
-		{"equal lowest", with(policy.JitterEqual, 2), 1, 0, 0, 100 * ms},
-		{"equal middle", with(policy.JitterEqual, 2), 1, 0, 0.5, 150 * ms},
-		{"equal at the cap", with(policy.JitterEqual, 2), 100, 0, 0.5, 750 * ms},
-		{"proportional lowest", with(policy.JitterProportional, 2), 0, 0, 0, 80 * ms},
-		{"proportional middle", with(policy.JitterProportional, 2), 0, 0, 0.5, 100 * ms},
-		{"proportional goes past the cap as gRPC's does", with(policy.JitterProportional, 2), 100, 0, 0.75, 1100 * ms},
-		{"decorrelated first", with(policy.JitterDecorrelated, 2), 0, 0, 0.5, 200 * ms},
-		{"decorrelated later", with(policy.JitterDecorrelated, 2), 1, 200 * ms, 0.5, 350 * ms},
-		{"decorrelated lowest", with(policy.JitterDecorrelated, 2), 5, 900 * ms, 0, 100 * ms},
-		{"decorrelated caps before it draws", with(policy.JitterDecorrelated, 2), 5, 900 * ms, 0.5, 550 * ms},
-		{"initial above max", policy.Backoff{Initial: time.Hour, Max: ms, Multiplier: 2, Jitter: policy.JitterNone}, 0, 0, 0, ms},
-		{"decorrelated with initial above max", policy.Backoff{Initial: time.Hour, Max: ms, Multiplier: 2, Jitter: policy.JitterDecorrelated}, 0, 0, 0.5, ms},
-		{"longest duration, as it is", policy.Backoff{Initial: math.MaxInt64, Max: math.MaxInt64, Multiplier: 1, Jitter: policy.JitterNone}, 0, 0, 0, math.MaxInt64},
-		{"longest duration", policy.Backoff{Initial: math.MaxInt64, Max: math.MaxInt64, Multiplier: 2, Jitter: policy.JitterProportional}, 9, 0, almostOne, math.MaxInt64},
+		{"equal lowest", with("EQUAL", 2), 1, 0, 0, 100 * ms},
+		{"equal middle", with("EQUAL", 2), 1, 0, 0.5, 150 * ms},
+		{"equal at the cap", with("EQUAL", 2), 100, 0, 0.5, 750 * ms},
+		{"proportional lowest", with("PROPORTIONAL", 2), 0, 0, 0, 80 * ms},
+		{"proportional middle", with("PROPORTIONAL", 2), 0, 0, 0.5, 100 * ms},
+		{"proportional goes past the cap as gRPC's does", with("PROPORTIONAL", 2), 100, 0, 0.75, 1100 * ms},
+		{"decorrelated first", with("DECORRELATED", 2), 0, 0, 0.5, 200 * ms},
+		{"decorrelated later", with("DECORRELATED", 2), 1, 200 * ms, 0.5, 350 * ms},
+		{"decorrelated lowest", with("DECORRELATED", 2), 5, 900 * ms, 0, 100 * ms},
+		{"decorrelated caps before it draws", with("DECORRELATED", 2), 5, 900 * ms, 0.5, 550 * ms},
+		{"initial above max", policy.Backoff{Initial: time.Hour, Max: ms, Multiplier: 2, Jitter: "NONE"}, 0, 0, 0, ms},
+		{"decorrelated with initial above max", policy.Backoff{Initial: time.Hour, Max: ms, Multiplier: 2, Jitter: "DECORRELATED"}, 0, 0, 0.5, ms},
+		{"longest duration, as it is", policy.Backoff{Initial: math.MaxInt64, Max: math.MaxInt64, Multiplier: 1, Jitter: "NONE"}, 0, 0, 0, math.MaxInt64},
+		{"longest duration", policy.Backoff{Initial: math.MaxInt64, Max: math.MaxInt64, Multiplier: 2, Jitter: "PROPORTIONAL"}, 9, 0, almostOne, math.MaxInt64},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
@@ -80,8 +80,8 @@ func backoffs(t *rapid.T) policy.Backoff {
 		Max:        time.Duration(rapid.Int64Range(1, math.MaxInt64).Draw(t, "max")),
 		Multiplier: rapid.Float64Range(1e-9, 1e300).Draw(t, "multiplier"),
 		Linear:     rapid.Bool().Draw(t, "linear"),
-		Jitter: rapid.SampledFrom([]policy.Jitter{
-			"", policy.JitterNone, policy.JitterFull, policy.JitterEqual, policy.JitterDecorrelated, policy.JitterProportional,
+		Jitter: rapid.SampledFrom([]string{
+			"", "NONE", "FULL", "EQUAL", "DECORRELATED", "PROPORTIONAL",
 		}).Draw(t, "jitter"),
 	}
 }
@@ -94,7 +94,7 @@ func TestBackoffBounds(t *testing.T) {
 		previous := time.Duration(rapid.Int64().Draw(t, "previous"))
 		r := rapid.Float64Range(0, almostOne).Draw(t, "r")
 		got, limit := decision.Delay(b, retry, previous, r), float64(b.Max)
-		if b.Jitter == policy.JitterProportional {
+		if b.Jitter == "PROPORTIONAL" {
 			limit *= 1.2
 		}
 		if got < 0 || float64(got) > limit*(1+1e-12) {

@@ -24,7 +24,7 @@ func TestFirstRetryAtOnce(t *testing.T) {
 		r.FirstRetryAtOnce = true
 		r.PerAttemptTimeout = time.Second
 		r.Codes = append(r.Codes, codes.Aborted)
-		r.PerCode = []policy.CodeSpec{{Codes: []codes.Code{codes.Aborted}, Backoff: &policy.Backoff{Initial: 7 * ms, Max: time.Second, Multiplier: 2, Jitter: policy.JitterNone}}}
+		r.PerCode = []policy.CodeSpec{{Codes: []codes.Code{codes.Aborted}, Backoff: &policy.Backoff{Initial: 7 * ms, Max: time.Second, Multiplier: 2, Jitter: "NONE"}}}
 	}
 	for name, row := range map[string]struct {
 		out   decision.Outcome

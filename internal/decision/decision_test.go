@@ -64,7 +64,7 @@ func mustPolicy(t testing.TB, change func(*policy.RetrySpec)) *decision.Policy {
 	t.Helper()
 	retry := policy.RetrySpec{
 		MaxAttempts: 4,
-		Backoff:     policy.Backoff{Initial: 100 * ms, Max: time.Second, Multiplier: 2, Jitter: policy.JitterNone},
+		Backoff:     policy.Backoff{Initial: 100 * ms, Max: time.Second, Multiplier: 2, Jitter: "NONE"},
 		Codes:       []codes.Code{codes.Unavailable, codes.ResourceExhausted},
 	}
 	if change != nil {
@@ -289,7 +289,7 @@ func TestDecideLongestPushback(t *testing.T) {
 
 func TestDecideDecorrelatedJitter(t *testing.T) {
 	t.Parallel()
-	p := mustPolicy(t, func(r *policy.RetrySpec) { r.Backoff.Jitter = policy.JitterDecorrelated })
+	p := mustPolicy(t, func(r *policy.RetrySpec) { r.Backoff.Jitter = "DECORRELATED" })
 	down := failed(codes.Unavailable)
 	// 100 + ½(300−100), 100 + ½(600−100), 100 + ½(1000−100)
 	if got := fmt.Sprint(delays(t, p, 0.5, down, down, down)); got != "[200ms 350ms 550ms]" {
@@ -300,7 +300,7 @@ func TestDecideDecorrelatedJitter(t *testing.T) {
 func TestDecidePerCodeBackoff(t *testing.T) {
 	t.Parallel()
 	p := mustPolicy(t, func(r *policy.RetrySpec) {
-		slow := policy.Backoff{Initial: time.Second, Max: 30 * time.Second, Multiplier: 3, Jitter: policy.JitterNone}
+		slow := policy.Backoff{Initial: time.Second, Max: 30 * time.Second, Multiplier: 3, Jitter: "NONE"}
 		r.PerCode = []policy.CodeSpec{{Codes: []codes.Code{codes.ResourceExhausted}, Backoff: &slow}}
 	})
 	got := delays(t, p, 0, failed(codes.ResourceExhausted), failed(codes.ResourceExhausted), failed(codes.Unavailable))

@@ -153,7 +153,7 @@ func (s *Set) SafeMethods(name string) (safe, others []string) {
 
 // NeedsLevel reports whether the policy has extra attempts only for methods that descriptors declare idempotent.
 func (p *Policy) NeedsLevel() bool {
-	return (p.spec.Retry != nil || p.spec.Hedge != nil) && p.spec.IdempotencyKey == "" && p.spec.Idempotency == policy.IdempotencyDeclared
+	return (p.spec.Retry != nil || p.spec.Hedge != nil) && p.spec.IdempotencyKey == "" && p.spec.Idempotency == "DECLARED"
 }
 
 // Warnings returns those of [policy.Set.Warnings], and a note that counts the methods that will not be retried because nothing

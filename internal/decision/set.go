@@ -74,9 +74,9 @@ func (s *Set) ClientStreams(method string) bool {
 // method's descriptor, which declares it.
 func (s *Set) Safe(p *Policy, method string) bool {
 	switch p.spec.Idempotency {
-	case policy.IdempotencyAssume:
+	case "ASSUME":
 		return true
-	case policy.IdempotencyNone:
+	case "NONE":
 		return false
 	default:
 		return declaresSafe(s.Method(method))

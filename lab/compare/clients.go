@@ -61,7 +61,7 @@ var (
 	failsafes = client{"failsafe-go", failsafe(0)}
 	budgeted  = client{"failsafe-go, budget", failsafe(1)}
 	hedges    = client{"failsafe-go, hedge", failsafeHedge}
-	unlimited = client{"stagger, no budget", staggerRetries(policy.NoBudget)}
+	unlimited = client{"stagger, no budget", staggerRetries("NONE")}
 	stagger   = client{"stagger", staggerRetries(budgetName)}
 	ourHedges = client{"stagger, hedge", staggerHedge}
 	// With metrics, which are recorded, but not collected during the measurement.
@@ -141,7 +141,7 @@ func staggerRetries(budget string, options ...interceptor.Option) func(peers.Pla
 func retrySpec(p peers.Plan, budget string) policy.Spec {
 	return policy.Spec{Retry: &policy.RetrySpec{
 		MaxAttempts: p.Attempts, PerAttemptTimeout: p.AttemptTimeout, Budget: budget,
-		Backoff: policy.Backoff{Initial: p.Initial, Max: p.Max, Multiplier: 2, Jitter: policy.JitterNone},
+		Backoff: policy.Backoff{Initial: p.Initial, Max: p.Max, Multiplier: 2, Jitter: "NONE"},
 		Codes:   []codes.Code{codes.Unavailable, codes.ResourceExhausted},
 	}}
 }

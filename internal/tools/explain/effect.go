@@ -99,11 +99,11 @@ func safe(set *decision.Set, p *decision.Policy, method string) (yes bool, becau
 	switch said := p.Spec().Idempotency; {
 	case key != "":
 		return true, "sends an idempotency key, " + key
-	case said == policy.IdempotencyAssume && named:
+	case said == "ASSUME" && named:
 		return true, "the entry names the method"
-	case said == policy.IdempotencyAssume:
+	case said == "ASSUME":
 		return true, "idempotency is ASSUME"
-	case said == policy.IdempotencyNone:
+	case said == "NONE":
 		return false, "idempotency is NONE"
 	case set.Safe(p, method):
 		return true, "idempotency_level is " + set.Level(method)
@@ -114,7 +114,7 @@ func safe(set *decision.Set, p *decision.Policy, method string) (yes bool, becau
 
 func budgetName(set *decision.Set, p *decision.Policy) string {
 	switch name := p.Budget(); {
-	case name == policy.NoBudget:
+	case name == "NONE":
 		return "none"
 	case name != "":
 		return name

@@ -133,17 +133,17 @@ func split(set *decision.Set, m policy.MethodConfig) (parts []policy.MethodConfi
 		return []policy.MethodConfig{m}, nil
 	}
 	safe, rest := m, m
-	safe.Names, safe.Idempotency = nil, policy.IdempotencyAssume
+	safe.Names, safe.Idempotency = nil, "ASSUME"
 	rest.Names, rest.Retry, rest.Hedge, rest.IdempotencyKey = nil, nil, nil, ""
-	keyed := m.IdempotencyKey != "" && cmp.Or(m.Idempotency, set.Config().Idempotency) != policy.IdempotencyAssume
+	keyed := m.IdempotencyKey != "" && cmp.Or(m.Idempotency, set.Config().Idempotency) != "ASSUME"
 	for j, name := range m.Names {
 		declared := set.Lookup(name).Spec().Idempotency
-		if declared == policy.IdempotencyAssume && !keyed {
+		if declared == "ASSUME" && !keyed {
 			safe.Names = append(safe.Names, name)
 			continue
 		}
 		var methods []string // declared idempotent by their descriptors
-		if declared != policy.IdempotencyNone {
+		if declared != "NONE" {
 			methods, _ = set.SafeMethods(name)
 		}
 		safe.Names = append(safe.Names, methods...)
@@ -162,12 +162,12 @@ func split(set *decision.Set, m policy.MethodConfig) (parts []policy.MethodConfi
 	return parts, left
 }
 
-func why(declared policy.Idempotency, keyed bool, but []string) string {
+func why(declared string, keyed bool, but []string) string {
 	because := "nothing declares it idempotent"
 	switch {
 	case keyed:
 		because = "gRPC sends no idempotency key"
-	case declared == policy.IdempotencyNone:
+	case declared == "NONE":
 		because = "idempotency is NONE"
 	}
 	if len(but) == 0 {
@@ -313,14 +313,14 @@ func (n *configNotes) entry(set *decision.Set, path string, m policy.MethodConfi
 
 // unsafe notes the most important difference.
 func (n *configNotes) unsafe(set *decision.Set, path string, m policy.MethodConfig) {
-	if m.IdempotencyKey != "" || m.Idempotency == policy.IdempotencyAssume {
+	if m.IdempotencyKey != "" || m.Idempotency == "ASSUME" {
 		return
 	}
 	for _, name := range m.Names {
 		switch said := set.Lookup(name).Spec().Idempotency; said {
-		case policy.IdempotencyAssume:
+		case "ASSUME":
 			continue
-		case policy.IdempotencyNone:
+		case "NONE":
 			n.add(path+".idempotency", string(said), "gRPC retries these methods as if they were idempotent")
 		default:
 			n.add(path+".idempotency", string(said), "gRPC does not check whether a method is idempotent, and retries all methods of the entry")
@@ -336,7 +336,7 @@ func (n *configNotes) attempts(path string, most int) {
 }
 
 func (n *configNotes) budget(path, name string) {
-	if name != policy.NoBudget {
+	if name != "NONE" {
 		n.add(path+".budget", name, "gRPC has no budget except retryThrottling; without that, nothing bounds what all calls together add")
 	}
 }
@@ -360,8 +360,8 @@ func (n *configNotes) retry(path string, r *policy.RetrySpec) {
 	if b.Linear {
 		n.add(path+".growth", "LINEAR", "gRPC multiplies the backoff each time (EXPONENTIAL)")
 	}
-	if b.Jitter != policy.JitterProportional {
-		n.add(path+".jitter", string(cmp.Or(b.Jitter, policy.JitterFull)), "gRPC spreads a backoff by 20 % to both sides (PROPORTIONAL)")
+	if b.Jitter != "PROPORTIONAL" {
+		n.add(path+".jitter", string(cmp.Or(b.Jitter, "FULL")), "gRPC spreads a backoff by 20 % to both sides (PROPORTIONAL)")
 	}
 	if r.FirstRetryAtOnce {
 		n.add(path+".firstRetry", "AT_ONCE", "gRPC waits initialBackoff before the first retry")

@@ -208,7 +208,7 @@ func (l *linter) lintRetry(path string, m policy.MethodConfig) {
 		l.warn(path+".retryableStatusCodes", nil, "%s: the same call will most likely fail again; "+
 			"if it means something else here, say so with interceptor.WithClassifier", codename.List(bad))
 	}
-	if r.Budget == policy.NoBudget {
+	if r.Budget == "NONE" {
 		l.warn(path+".budget", r.Budget, "nothing bounds what all calls together add in an outage, but maxAttempts: up to %d times the load",
 			r.MaxAttempts)
 	}
@@ -247,7 +247,7 @@ func (l *linter) lintBackoff(path string, b policy.Backoff) {
 	if b.Max > saneBackoff {
 		l.warn(path+".maxBackoff", b.Max, "30s to 60s are enough: a call that waits longer is seldom waited for")
 	}
-	if b.Jitter == policy.JitterNone {
+	if b.Jitter == "NONE" {
 		l.warn(path+".jitter", nil, "without jitter, clients that failed together come back together; FULL spreads them best")
 	}
 	if b.Initial < timerLimit {
@@ -269,7 +269,7 @@ func (l *linter) lintHedge(path string, h policy.HedgeSpec) {
 	if h.Delay == 0 && h.Quantile == 0 {
 		l.warn(path, nil, "without hedgingDelay all attempts are sent in parallel: %d times the load, as far as the budget goes", h.MaxAttempts)
 	}
-	if h.Budget == policy.NoBudget {
+	if h.Budget == "NONE" {
 		l.warn(path+".budget", h.Budget, "nothing bounds the hedges of a service that has become slow: up to %d times the load", h.MaxAttempts)
 	}
 }
@@ -375,7 +375,7 @@ func (l *linter) listDeclared(path string, m policy.MethodConfig) {
 	}
 	var only []string
 	for i, name := range m.Names {
-		if l.set.Lookup(name).Spec().Idempotency != policy.IdempotencyAssume {
+		if l.set.Lookup(name).Spec().Idempotency != "ASSUME" {
 			continue
 		}
 		safe, others := l.set.SafeMethods(name)

@@ -78,7 +78,7 @@ func drawSpec(d *draws) policy.Spec {
 	default:
 		spec.Retry = &policy.RetrySpec{
 			MaxAttempts: 2 + d.below(3), Codes: []codes.Code{codes.Unavailable, codes.Aborted, codes.DeadlineExceeded},
-			Backoff: policy.Backoff{Initial: one(d, 10*ms, ms, 100*ms), Max: 200 * ms, Multiplier: 2, Jitter: policy.JitterNone},
+			Backoff: policy.Backoff{Initial: one(d, 10*ms, ms, 100*ms), Max: 200 * ms, Multiplier: 2, Jitter: "NONE"},
 		}
 		switch what {
 		case "beside":

@@ -139,8 +139,8 @@ func (w *weather) checkMemory() {
 		w.add("mode: %v", err)
 	}
 	p, err := policy.New(policy.Spec{Retry: &policy.RetrySpec{
-		MaxAttempts: 5, Codes: []codes.Code{codes.Unavailable}, Budget: policy.NoBudget,
-		Backoff: policy.Backoff{Initial: ms, Max: ms, Multiplier: 1, Jitter: policy.JitterNone},
+		MaxAttempts: 5, Codes: []codes.Code{codes.Unavailable}, Budget: "NONE",
+		Backoff: policy.Backoff{Initial: ms, Max: ms, Multiplier: 1, Jitter: "NONE"},
 	}})
 	if err != nil {
 		w.add("policy: %v", err)

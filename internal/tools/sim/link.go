@@ -180,7 +180,7 @@ type budgetKey struct{ name, target, service string }
 // budgetsFor returns the budget that pays for a method's calls by a policy.
 func (r *retriers) budgetsFor(p *decision.Policy, target, method string) (*budgets, error) {
 	name := p.Budget()
-	if r.set == nil || name == policy.NoBudget || p.MaxAttempts() < 2 && r.set.Config().Throttling == nil {
+	if r.set == nil || name == "NONE" || p.MaxAttempts() < 2 && r.set.Config().Throttling == nil {
 		return &budgets{unlimited: true}, nil
 	}
 	spec := policy.BudgetSpec{}

@@ -55,7 +55,7 @@ func rowsOfFile(set *decision.Set) []row {
 			path = "/" + others + "/" + others // matched only by an entry for everything
 		}
 		r := row{effectOf(set, path), cmp.Or(service, others), cmp.Or(method, others)}
-		if p.Spec().Idempotency == policy.IdempotencyDeclared && p.IdempotencyKey() == "" {
+		if p.Spec().Idempotency == "DECLARED" && p.IdempotencyKey() == "" {
 			r.Because = "unless its idempotency_level declares it idempotent"
 		}
 		rows = append(rows, r)

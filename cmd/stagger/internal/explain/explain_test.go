@@ -37,20 +37,20 @@ func TestExplainedIsWhatTheServerSees(t *testing.T) {
 	const ms = time.Millisecond
 	retry := func(change func(*policy.RetrySpec)) policy.Spec {
 		r := &policy.RetrySpec{
-			MaxAttempts: 4, Codes: []codes.Code{codes.Unavailable}, Budget: policy.NoBudget,
-			Backoff: policy.Backoff{Initial: 101 * ms, Max: 307 * ms, Multiplier: 2, Jitter: policy.JitterFull},
+			MaxAttempts: 4, Codes: []codes.Code{codes.Unavailable}, Budget: "NONE",
+			Backoff: policy.Backoff{Initial: 101 * ms, Max: 307 * ms, Multiplier: 2, Jitter: "FULL"},
 		}
 		change(r)
 		return policy.Spec{Timeout: 3 * time.Second, Retry: r}
 	}
-	jitter := func(j policy.Jitter) policy.Spec { return retry(func(r *policy.RetrySpec) { r.Backoff.Jitter = j }) }
-	plain := jitter(policy.JitterNone)
+	jitter := func(j string) policy.Spec { return retry(func(r *policy.RetrySpec) { r.Backoff.Jitter = j }) }
+	plain := jitter("NONE")
 	short, unsafe := plain, plain
-	short.Timeout, unsafe.Idempotency = 250*ms, policy.IdempotencyNone
+	short.Timeout, unsafe.Idempotency = 250*ms, "NONE"
 	timeout := retry(func(r *policy.RetrySpec) { r.PerAttemptTimeout = 83 * ms })
 	inPlace := retry(func(r *policy.RetrySpec) { r.PerAttemptTimeout, r.CancelOnTimeout = 83*ms, true })
 	hedges := policy.Spec{Timeout: 3 * time.Second, Hedge: &policy.HedgeSpec{
-		MaxAttempts: 3, Delay: 97 * ms, NonFatal: []codes.Code{codes.Unavailable}, Budget: policy.NoBudget,
+		MaxAttempts: 3, Delay: 97 * ms, NonFatal: []codes.Code{codes.Unavailable}, Budget: "NONE",
 	}}
 	connects := func(change func(*policy.RetrySpec)) policy.Spec {
 		spec := retry(change)
@@ -64,10 +64,10 @@ func TestExplainedIsWhatTheServerSees(t *testing.T) {
 		q    question
 	}{
 		"no jitter":                {plain, question{}},
-		"full jitter":              {jitter(policy.JitterFull), question{}},
-		"equal jitter":             {jitter(policy.JitterEqual), question{}},
-		"decorrelated jitter":      {jitter(policy.JitterDecorrelated), question{}},
-		"proportional jitter":      {jitter(policy.JitterProportional), question{}},
+		"full jitter":              {jitter("FULL"), question{}},
+		"equal jitter":             {jitter("EQUAL"), question{}},
+		"decorrelated jitter":      {jitter("DECORRELATED"), question{}},
+		"proportional jitter":      {jitter("PROPORTIONAL"), question{}},
 		"more than the cap":        {retry(func(r *policy.RetrySpec) { r.MaxAttempts = 7 }), question{}},
 		"the entry's timeout":      {short, question{}},
 		"the caller's deadline":    {plain, question{Deadline: 320 * ms}},
