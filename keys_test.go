@@ -14,20 +14,21 @@ import (
 // TestKeysPage compares the table of keys with the comments of policy.proto; with -write it writes it.
 func TestKeysPage(t *testing.T) {
 	t.Parallel()
-	table := "\n| key | value | default | range | meaning | known to |\n| --- | --- | --- | --- | --- | --- |\n"
+	var table strings.Builder
+	table.WriteString("\n| key | value | default | range | meaning | known to |\n| --- | --- | --- | --- | --- | --- |\n")
 	rows := 0
 	source := read(t, "proto/stagger/policy/v1/policy.proto")
 	for _, message := range regexp.MustCompile(`(?ms)^message (\w+) \{\n(.*?)^\}`).FindAllStringSubmatch(source, -1) {
-		table += keysOf(source, message[1])
+		table.WriteString(keysOf(source, message[1]))
 		for _, f := range keyFields.FindAllStringSubmatch(message[2], -1) {
-			table += keyRow(source, strings.Join(strings.Fields(strings.ReplaceAll(f[1], "//", "")), " "), f[2], f[3], f[4])
+			table.WriteString(keyRow(source, strings.Join(strings.Fields(strings.ReplaceAll(f[1], "//", "")), " "), f[2], f[3], f[4]))
 			rows++
 		}
 	}
 	if rows < 80 {
 		t.Errorf("%d keys; want all", rows)
 	}
-	wantSection(t, "docs/policy-file.md", "keys", table+"\n")
+	wantSection(t, "docs/policy-file.md", "keys", table.String()+"\n")
 }
 
 var keyFields = regexp.MustCompile(`(?m)((?:^ +//.*\n)+) +(repeated |optional )?([\w.]+) (\w+) = \d+;`)

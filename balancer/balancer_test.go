@@ -220,8 +220,6 @@ func TestChannelLeavesIdle(t *testing.T) {
 	})
 }
 
-var around = lbtest.Count(balancer.Name)
-
 var counted = map[string]*lbtest.Picks{
 	"round_robin":                lbtest.Count("round_robin"),
 	"least_request_experimental": lbtest.Count("least_request_experimental"),

@@ -46,7 +46,7 @@ func TestBudgetScope(t *testing.T) {
 		"TARGET":  2 * 2,
 		"SERVICE": 2 * 2 * 2,
 	} {
-		t.Run(string(scope), func(t *testing.T) {
+		t.Run(scope, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				retrier := mustNew(t, mustSet(t, sharing(scope)), quiet)

@@ -347,13 +347,3 @@ func TestStreamAttempt_CancelMeetsMessage(t *testing.T) {
 	}
 	untold.Wait()
 }
-
-// token is credentials that gRPC asks for each time.
-type token struct{ asked int }
-
-func (k *token) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
-	k.asked++
-	return map[string]string{"authorization": fmt.Sprint("token ", k.asked)}, nil
-}
-
-func (*token) RequireTransportSecurity() bool { return false }

@@ -36,11 +36,6 @@ func lateAfter(t *testing.T, d time.Duration) lateContext {
 	return lateContext{ctx, time.Now().Add(d)}
 }
 
-// notOpened is an inner interceptor that opens no stream.
-func notOpened(context.Context, *grpc.StreamDesc, *grpc.ClientConn, string, grpc.Streamer, ...grpc.CallOption) (grpc.ClientStream, error) {
-	return nil, status.Error(codes.Unavailable, "not opened")
-}
-
 // A stream whose deadline passes while RecvMsg receives its end has the same end for the application, for OnFinish and for
 // observers.
 func TestStreamEnd_DeadlinePassesAtTheEnd(t *testing.T) {

@@ -333,22 +333,6 @@ func TestStreamSend_InnerInterceptors(t *testing.T) {
 	}
 }
 
-// slow is an attempt whose messages wait for a gate before they are sent.
-type slow struct {
-	grpc.ClientStream
-
-	gate chan struct{}
-	err  error
-}
-
-func (s slow) SendMsg(m any) error {
-	<-s.gate
-	if s.err != nil {
-		return s.err
-	}
-	return s.ClientStream.SendMsg(m)
-}
-
 func TestStreamSend_PrepareBeside(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		s.On(get, moves.Play(moves.Receive(0), say("sum")))

@@ -186,7 +186,7 @@ func (u *unary) succeeded(a *unaryAttempt, err error) bool {
 		u.cancel()
 	}
 	if u.options.notify || observers.calls {
-		u.finish(&a.attemptOptions)
+		_ = u.finish(&a.attemptOptions) // nil, as err is
 	}
 	return true
 }

@@ -197,17 +197,3 @@ func TestDrain(t *testing.T) {
 		}
 	}
 }
-
-// resizable is a budget that becomes much larger and smaller in turn, and stays equally full.
-type resizable struct {
-	Reloadable
-
-	configs [2]Config
-}
-
-func (r resizable) resize(t *testing.T, i int) {
-	t.Helper()
-	if err := r.Reload(t0, r.configs[i%2]); err != nil {
-		t.Error(err)
-	}
-}

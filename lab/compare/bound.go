@@ -20,17 +20,17 @@ type bound struct {
 
 // bounds are what stagger may cost. Ratios are those of processor time, which other load on the machine disturbs least.
 var bounds = []bound{
-	{"success, stub", stagger.name, processor, 3.4, false},
-	{"success, stub", stagger.name, allocations, 0, false},
+	{stubName, stagger.name, processor, 3.4, false},
+	{stubName, stagger.name, allocations, 0, false},
 	{"success", stagger.name, processor, 1.04, false},
 	{"one failure", stagger.name, processor, 1.12, false},
 	{"timeout", stagger.name, processor, 1.10, false},
 	{"hedge", ourHedges.name, processor, 1.10, false},
-	{"short server stream", stagger.name, processor, 1.16, false},
-	{"short server stream", ourMetrics.name, processor, 1.25, false},
+	{shortName, stagger.name, processor, 1.16, false},
+	{shortName, ourMetrics.name, processor, 1.25, false},
 	{"server stream", stagger.name, processor, 1.03, false},
-	{"client stream", stagger.name, processor, 1.22, false},
-	{"client stream", stagger.name, allocated, messages * (60 + messageSize + 2), true}, // kept: a message's field, length and text
+	{uploadName, stagger.name, processor, 1.22, false},
+	{uploadName, stagger.name, allocated, messages * (60 + messageSize + 2), true}, // kept: a message's field, length and text
 }
 
 // check compares the results of all processes, by table, with the bounds of these tables. The error names what is above its bound.

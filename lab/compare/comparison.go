@@ -36,7 +36,7 @@ func comparisons() []comparison {
 	const timed, hedged, fired = "Calls with an attempt timeout that is not reached", "Calls that are answered before their hedge is due", "Calls whose first attempt hangs until their hedge has answered"
 	const many = " of 100 bytes" + inMemory
 	return []comparison{
-		{name: "success, stub", what: success + alone, plan: eager, clients: interceptors, goroutines: crowds, stub: true, answer: succeed, attempts: 1},
+		{name: stubName, what: success + alone, plan: eager, clients: interceptors, goroutines: crowds, stub: true, answer: succeed, attempts: 1},
 		{name: "success", what: success + inMemory, plan: eager, clients: append([]client{bare}, retrying...), goroutines: crowds, answer: succeed, attempts: 1},
 		{name: "one failure, stub", what: failure + alone, plan: eager, clients: interceptors, goroutines: crowds, stub: true, answer: failOdd, attempts: 2},
 		{name: "one failure", what: failure + inMemory, plan: eager, clients: append([]client{twice}, retrying...), answer: failOdd, attempts: 2},
@@ -48,16 +48,19 @@ func comparisons() []comparison {
 		{name: "hedge sent", what: fired + inMemory, plan: hedgeAtOnce, clients: []client{hedges, ourHedges}, answer: hangOdd, attempts: 2},
 		{name: "success, metrics", what: success + inMemory, plan: eager, clients: []client{bare, bareMetrics, stagger, ourMetrics}, answer: succeed, attempts: 1},
 		{name: "one failure, metrics", what: failure + inMemory, plan: eager, clients: []client{builtIn, builtInMetrics, stagger, ourMetrics}, answer: failOdd, attempts: 2},
-		{name: "short server stream", what: "Servers stream one message" + many, plan: eager, clients: []client{bare, builtIn, ecosystem, unlimited, stagger, ourMetrics}, answer: succeed, attempts: 1, stream: &shortStream},
+		{name: shortName, what: "Servers stream one message" + many, plan: eager, clients: []client{bare, builtIn, ecosystem, unlimited, stagger, ourMetrics}, answer: succeed, attempts: 1, stream: &shortStream},
 		{name: "server stream", what: "Servers stream 1000 messages" + many, plan: eager, clients: []client{bare, builtIn, ecosystem, unlimited, stagger}, answer: succeed, attempts: 1, stream: &serverStream},
-		{name: "client stream", what: "Clients stream 1000 messages" + many + ", and all are kept for replay until the end", plan: eager, clients: []client{bare, builtIn, unlimited, stagger}, answer: succeed, attempts: 1, stream: &clientStream},
+		{name: uploadName, what: "Clients stream 1000 messages" + many + ", and all are kept for replay until the end", plan: eager, clients: []client{bare, builtIn, unlimited, stagger}, answer: succeed, attempts: 1, stream: &clientStream},
 	}
 }
 
 func (c comparison) crowds() []int { return append(c.goroutines, 1)[:max(len(c.goroutines), 1)] }
 
-// Columns that have bounds.
+// Tables and columns that have bounds.
 const (
+	stubName    = "success, stub"
+	shortName   = "short server stream"
+	uploadName  = "client stream"
 	processor   = "processor ×"
 	allocations = "allocations"
 	allocated   = "bytes"

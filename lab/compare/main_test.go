@@ -128,7 +128,7 @@ func TestFound(t *testing.T) {
 // A figure is at most its bound; without its table it has none.
 func TestBounds(t *testing.T) {
 	t.Parallel()
-	c := named(t, "client stream").table()
+	c := named(t, uploadName).table()
 	at := func(ratio, kept float64) [][][]row {
 		values := func(ratio, kept float64) []float64 { return []float64{1, ratio, 100, 5, kept} }
 		return [][][]row{{{{bare.name, values(1, 5000)}, {stagger.name, values(ratio, 5000+kept)}}}}

@@ -25,7 +25,7 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-const perSecond = time.Second / 10 // the span of a peak
+const span = time.Second / 10 // the span of a peak
 
 // reconnects has the connections that a server gets when it is back, each with its delay, and the most in any tenth of a second.
 type reconnects struct {
@@ -37,8 +37,8 @@ func (r *reconnects) measure() {
 	slices.Sort(r.delays)
 	spans := map[time.Duration]int{}
 	for _, d := range r.delays {
-		spans[d/perSecond]++
-		r.peak = max(r.peak, spans[d/perSecond]*int(time.Second/perSecond))
+		spans[d/span]++
+		r.peak = max(r.peak, spans[d/span]*int(time.Second/span))
 	}
 }
 
@@ -51,7 +51,7 @@ func simulate(n int, c backoff.Config, away time.Duration) *reconnects {
 	r := new(reconnects)
 	random := rand.New(rand.NewPCG(1, 2))
 	for range n {
-		at := time.Duration(random.Float64() * float64(perSecond))
+		at := time.Duration(random.Float64() * float64(span))
 		for tries := 0; at < away; tries++ {
 			wait := c.BaseDelay
 			if tries > 0 { // as gRPC, which has no jitter at first
@@ -128,10 +128,11 @@ func TestReconnect(t *testing.T) {
 	times := []time.Duration{300 * time.Millisecond, time.Second, 3 * time.Second, 5 * time.Second, 10 * time.Second, time.Minute}
 	worst := 0
 	for _, c := range []backoff.Config{backoff.DefaultConfig, ours, with(0.1, 3), with(0.5, 3), with(0.25, 1), with(0.25, 10)} {
-		row := fmt.Sprintf("| %v, %v |", c.BaseDelay, c.MaxDelay)
+		var row strings.Builder
+		fmt.Fprintf(&row, "| %v, %v |", c.BaseDelay, c.MaxDelay)
 		for _, away := range times {
 			r := simulate(10_000, c, away)
-			row += fmt.Sprintf(" %.1f s, %d |", r.quantile(0.99).Seconds(), r.peak)
+			fmt.Fprintf(&row, " %.1f s, %d |", r.quantile(0.99).Seconds(), r.peak)
 			switch {
 			case c == backoff.DefaultConfig:
 				worst = max(worst, r.peak)
@@ -139,7 +140,7 @@ func TestReconnect(t *testing.T) {
 				t.Errorf("%v: %d connections a second; gRPC's own delays bring at most %d", away, r.peak, worst)
 			}
 		}
-		has(row)
+		has(row.String())
 	}
 	for _, away := range times[:5] {
 		r := simulate(10_000, ours, away)

@@ -303,9 +303,9 @@ func (d *draft) drawFault() object {
 		object{"part": d.even("slow tail", 0.01, 0.3), "by": neat(d.mean * d.log("slow by", 5, 50)).String()},
 		tidy(d.log("times slower", 1.2, 8)), int(d.part("workers left") * float64(d.workers)),
 	}[kind]
-	var backends []int
-	for i := range n {
-		backends = append(backends, i)
+	backends := make([]int, n)
+	for i := range backends {
+		backends[i] = i
 	}
 	f := d.fault(key, value, backends...)
 	if code := d.one("code of failures", 0.8, 0.2); code > 0 && kind%2 == 0 {

@@ -376,7 +376,7 @@ func (n *configNotes) retry(path string, r *policy.RetrySpec) {
 		n.add(document.Item(path+".perCode", i), codename.List(c.Codes), "gRPC has no separate settings for codes")
 	}
 	if r.Chain != "ALLOW" && r.Chain != "" {
-		n.add(path+".chain", string(r.Chain), "gRPC retries inside of retried calls too")
+		n.add(path+".chain", r.Chain, "gRPC retries inside of retried calls too")
 	}
 	const burnt = "with gRPC, retries fail immediately while there is no connection, unless waitForReady holds"
 	if r.WaitForReadyOnRetry != nil && *r.WaitForReadyOnRetry {
