@@ -48,6 +48,7 @@ type request struct {
 	budget  balance.Budget
 	known   *methods.Known // of the method; nil: nothing
 	options callOptions
+	key     string        // the idempotency key; "" for none
 	start   time.Duration // on the budgets' clock
 
 	flags      callFlags
@@ -65,7 +66,6 @@ type course struct {
 	engine  attempts.Call
 	set     attempts.Settings
 	ask     methods.Known // of admission, with the call's criticality
-	key     string        // the idempotency key; "" for none
 	decided policy.Reason // the last decision
 	allowed *Event        // the decision for the next extra attempt, for observers; nil: none
 }

@@ -37,6 +37,22 @@ func (s scene) keys(header string) string {
 	return strings.Join(list, " ")
 }
 
+// The key of a call that has succeeded at once says nothing about the next call, which may use its memory.
+func TestKey_OfOneCall(t *testing.T) {
+	unary := mustNew(t, mustSet(t, config(plain()))).Unary()
+	for range 10 { // the memory may come from elsewhere
+		attempts := 0
+		down := func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error {
+			attempts++
+			return status.Error(codes.Unavailable, "down")
+		}
+		_ = unary(t.Context(), create, nil, nil, nil, answered, interceptor.IdempotencyKey("k"))
+		if err := unary(t.Context(), create, nil, nil, nil, down); reasonOf(err) != policy.ReasonNotIdempotent || attempts != 1 {
+			t.Fatalf("%s after %d attempts; want not_idempotent after one", reasonOf(err), attempts)
+		}
+	}
+}
+
 func TestKey_SameInAllAttempts(t *testing.T) {
 	play(t, withKeys(), func(t *testing.T, s scene) {
 		seen := map[string]bool{}

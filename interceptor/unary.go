@@ -92,8 +92,11 @@ func (u *unary) recycle() {
 			u.space[i] = nil
 		}
 	}
-	if u.deciding || u.entry != nil && u.entry.timed {
+	switch {
+	case u.deciding:
 		u.course, u.unaryCourse = course{}, unaryCourse{}
+	case !u.alone || u.hedging.timer != nil:
+		u.hedging = hedging{}
 	}
 	u.request, u.unaryState = request{}, unaryState{}
 	unaries.Put(u)
