@@ -41,7 +41,7 @@ func (a *attempt) reported() *attemptOptions {
 	return &a.attemptOptions
 }
 
-var unreported = attemptOptions{peer: peer.Peer{Addr: nowhere{}}}
+var unreported attemptOptions
 
 // callOptions are the options that the caller gave to a call. gRPC writes to the targets of Header, Trailer
 // and Peer at the end of each attempt, and then calls OnFinish. So attempts never get the caller's targets:
@@ -52,6 +52,7 @@ type callOptions struct {
 	embedded []grpc.CallOption // of user types that embed a target; every attempt gets copies
 	notify   bool              // the caller has targets or callbacks
 	header   bool              // attempts report their headers, to the caller or to us
+	peer     bool              // attempts report their peers, to the caller or to observers
 	opaque   bool              // one may have a target that we can't find
 	foreign  bool              // the caller gave options of go-grpc-middleware's retries
 	codec    bool              // the caller chose a codec
@@ -65,7 +66,7 @@ type callOptions struct {
 // forAttempt returns the options to pass to gRPC for an attempt; more are for this attempt alone. It is safe for
 // concurrent use by parallel attempts.
 func (o *callOptions) forAttempt(a *attemptOptions, more ...grpc.CallOption) []grpc.CallOption {
-	opts := append(a.array[:added], o.shared...)
+	opts := o.common(a)
 	if o.header {
 		opts = append(opts, grpc.Header(&a.header))
 	}
@@ -77,7 +78,7 @@ func (o *callOptions) forAttempt(a *attemptOptions, more ...grpc.CallOption) []g
 
 // asGiven returns the options to pass to gRPC for the only attempt of a call: the caller's, unchanged, and ours.
 func (o *callOptions) asGiven(a *attemptOptions) []grpc.CallOption {
-	opts := append(a.array[:added], o.shared...)
+	opts := o.common(a)
 	for _, option := range o.caller {
 		_, callback := option.(grpc.OnFinishCallOption)
 		switch promoted(option).(type) {
@@ -90,6 +91,15 @@ func (o *callOptions) asGiven(a *attemptOptions) []grpc.CallOption {
 		}
 	}
 	return slices.Clip(opts)
+}
+
+// common returns the options of every attempt.
+func (o *callOptions) common(a *attemptOptions) []grpc.CallOption {
+	opts := append(a.array[:added], o.shared...)
+	if o.peer {
+		opts = append(opts, grpc.Peer(&a.peer))
+	}
+	return opts
 }
 
 // deliver fills the caller's targets from the attempt whose answer is the call's. It is called once, when no
@@ -105,7 +115,7 @@ func (o *callOptions) deliver(a *attemptOptions) {
 		case grpc.TrailerCallOption:
 			*target.TrailerAddr = a.trailer
 		case grpc.PeerCallOption:
-			*target.PeerAddr = a.from()
+			*target.PeerAddr = a.peer
 		}
 	}
 }
@@ -124,9 +134,9 @@ func (o *callOptions) finished(err error) {
 
 // attemptOptions are the options of one attempt, with the values that gRPC writes to them.
 type attemptOptions struct {
-	header  metadata.MD // nil if none arrived, or without callOptions.header
-	trailer metadata.MD
-	peer    peer.Peer
+	header  metadata.MD                   // nil if none arrived, or without callOptions.header
+	trailer metadata.MD                   // nil if there was no stream
+	peer    peer.Peer                     // zero without callOptions.peer
 	ended   atomic.Bool                   // gRPC has ended the attempt, in any goroutine, and won't write here again
 	retrier *Retrier                      // notified if gRPC ends more than one attempt with these options
 	onEnd   endListener                   // called when gRPC has ended the attempt; may be nil
@@ -139,17 +149,15 @@ type attemptOptions struct {
 type endListener interface{ onFinish(err error) }
 
 // added is the number of options that we add to every attempt.
-const added = 4
+const added = 3
 
 // init makes a ready for its first attempt.
 func (a *attemptOptions) init() {
 	copy(a.array[:], []grpc.CallOption{
 		grpc.Trailer(&a.trailer),
-		grpc.Peer(&a.peer),
 		grpc.OnFinish(a.end),
 		insideOption{},
 	})
-	a.peer.Addr = nowhere{}
 }
 
 // end is gRPC's OnFinish. A second call means that an inner interceptor has repeated the attempt, or that the context was
@@ -201,24 +209,9 @@ func (a *attemptOptions) target(callers grpc.CallOption) grpc.CallOption {
 	}
 }
 
-// nowhere is the address of a peer that gRPC has not set. gRPC sets the whole peer as soon as it has a
-// stream, with a nil address if the connection has none.
-type nowhere struct{}
-
-func (nowhere) Network() string { return "" }
-func (nowhere) String() string  { return "" }
-
-// unsent reports whether the attempt provably never left the client: gRPC has ended it, and had no stream with
-// a peer. If an inner interceptor doesn't pass on the options, there is no proof.
-func (a *attemptOptions) unsent() bool { return a.ended.Load() && a.peer.Addr == nowhere{} }
-
-// from returns the peer, empty if there was none.
-func (a *attemptOptions) from() peer.Peer {
-	if a.peer.Addr == (nowhere{}) {
-		return peer.Peer{}
-	}
-	return a.peer
-}
+// unsent reports whether gRPC has ended the attempt without a stream: of each stream, it writes a trailer, if only an empty
+// one. If an inner interceptor doesn't pass on the options, there is no proof.
+func (a *attemptOptions) unsent() bool { return a.ended.Load() && a.trailer == nil }
 
 // promoted returns the gRPC option that a call option acts as. Only gRPC can declare the methods of a
 // [grpc.CallOption], so every other type has them from an embedded field: a gRPC option, or an

@@ -15,7 +15,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
 	"github.com/stagger-go/stagger/budget"
@@ -59,8 +59,8 @@ func (s manyTargets) call(target int, invoke func() error) {
 			err := invoke()
 			for _, o := range opts { // as gRPC does, of an attempt that has left the client
 				switch o := o.(type) {
-				case grpc.PeerCallOption:
-					*o.PeerAddr = peer.Peer{}
+				case grpc.TrailerCallOption:
+					*o.TrailerAddr = metadata.MD{}
 				case grpc.OnFinishCallOption:
 					o.OnFinish(err)
 				}

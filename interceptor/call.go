@@ -307,7 +307,7 @@ func (c *call) readRequest(caller []grpc.CallOption, first *attemptOptions) {
 	} else {
 		o.shared = append(o.shared, c.entry.limits...)
 	}
-	o.header = o.header || c.entry.headers
+	o.header, o.peer = o.header || c.entry.headers, o.peer || r.observers.Load().any
 	if o.mode != policy.ModeEnforce { // then another library's retries don't multiply
 		return
 	}
@@ -326,9 +326,9 @@ func (c *call) readOption(option grpc.CallOption) {
 	target := promoted(option)
 	switch target.(type) {
 	case grpc.HeaderCallOption, grpc.TrailerCallOption, grpc.PeerCallOption:
-		if _, ok := target.(grpc.HeaderCallOption); ok {
-			o.header = true
-		}
+		_, header := target.(grpc.HeaderCallOption)
+		_, peer := target.(grpc.PeerCallOption)
+		o.header, o.peer = o.header || header, o.peer || peer
 		if o.notify = true; option != target {
 			o.embedded = append(o.embedded, option)
 		}

@@ -20,11 +20,12 @@ import (
 // observers are a Retrier's observers, and the events that any of them handles. They are immutable: changes replace them.
 type observers struct {
 	list                               []*Observer
+	any                                bool // there is an observer
 	starts, attempts, decisions, calls bool
 }
 
 func newObservers(list []*Observer) *observers {
-	all := &observers{list: list}
+	all := &observers{list: list, any: len(list) > 0}
 	for _, o := range list {
 		all.starts = all.starts || o.CallStart != nil
 		all.attempts = all.attempts || o.Attempt != nil
@@ -34,11 +35,8 @@ func newObservers(list []*Observer) *observers {
 	return all
 }
 
-// any reports whether there is an observer.
-func (o *observers) any() bool { return len(o.list) > 0 }
-
 // Observe makes the Retrier notify o of calls from now on, as [WithObserver] does from the start, until stop is called.
-// For a call that runs at either time, o may get only some of the events. An event in delivery when stop is called may
+// For a call that runs at either time, o may get only some of the events, without Peer. An event in delivery when stop is called may
 // reach o after stop has returned, but no later ones do. Both are safe for concurrent use.
 func (r *Retrier) Observe(o Observer) (stop func()) {
 	own := &o
@@ -104,7 +102,7 @@ func (c *call) notifyAttempt(a *attempt, err error, place attempts.Place) {
 
 func (c *call) attemptEvent(a *attempt, err error, place attempts.Place) Event {
 	e := c.event(a.number, status.Code(err), err)
-	e.Elapsed, e.Peer, e.Place = a.took, a.reported().from().Addr, string(place)
+	e.Elapsed, e.Peer, e.Place = a.took, a.reported().peer.Addr, string(place)
 	if a.hedge {
 		e.Hedges = 1
 	}
@@ -122,7 +120,7 @@ func (c *call) notifyDecision(step attempts.Step, ended *attempt, err error) {
 // slow one; then the beginning of a wait for a connection, or an extra attempt that is sent. ended is the attempt whose end was
 // the event, or nil.
 func (c *call) noticesOf(step attempts.Step, ended *attempt, err error) (list []notice) {
-	if step.Decided > 0 && c.retrier.observers.Load().any() {
+	if step.Decided > 0 && c.retrier.observers.Load().any {
 		e := new(c.decisionEvent(step, ended, err))
 		if e.Retry {
 			c.allowed, c.connecting = e, false
@@ -147,7 +145,7 @@ func (c *call) decisionEvent(step attempts.Step, ended *attempt, err error) Even
 	e, d := c.event(step.Decided, status.Code(err), err), step.Decision
 	e.Retry, e.Delay, e.Reason, e.Pushback = d.Retry, d.Delay, d.Reason, d.Pushback.Source
 	if ended != nil && ended.number == step.Decided {
-		e.Peer = ended.reported().from().Addr
+		e.Peer = ended.reported().peer.Addr
 	}
 	if step.TimedOut {
 		e.Code, e.Err = codes.DeadlineExceeded, nil
@@ -174,7 +172,7 @@ func (c *call) notifyCall(end *attempts.End, err error) {
 
 // notifyWouldRefuse notifies observers that admission would have refused a call in mode ENFORCE.
 func (c *call) notifyWouldRefuse() {
-	if c.options.mode == policy.ModeObserve && c.retrier.observers.Load().any() {
+	if c.options.mode == policy.ModeObserve && c.retrier.observers.Load().any {
 		e := c.event(0, codes.ResourceExhausted, nil)
 		e.Reason = policy.ReasonOverloaded
 		c.retrier.notify(c.ctx, e, tellDecision)
