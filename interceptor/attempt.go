@@ -66,7 +66,10 @@ type callOptions struct {
 // forAttempt returns the options to pass to gRPC for an attempt; more are for this attempt alone. It is safe for
 // concurrent use by parallel attempts.
 func (o *callOptions) forAttempt(a *attemptOptions, more ...grpc.CallOption) []grpc.CallOption {
-	opts := o.common(a)
+	opts := append(a.array[:added], o.shared...)
+	if o.peer {
+		opts = append(opts, grpc.Peer(&a.peer))
+	}
 	if o.header {
 		opts = append(opts, grpc.Header(&a.header))
 	}
@@ -78,7 +81,10 @@ func (o *callOptions) forAttempt(a *attemptOptions, more ...grpc.CallOption) []g
 
 // asGiven returns the options to pass to gRPC for the only attempt of a call: the caller's, unchanged, and ours.
 func (o *callOptions) asGiven(a *attemptOptions) []grpc.CallOption {
-	opts := o.common(a)
+	opts := append(a.array[:added], o.shared...)
+	if o.peer {
+		opts = append(opts, grpc.Peer(&a.peer))
+	}
 	for _, option := range o.caller {
 		_, callback := option.(grpc.OnFinishCallOption)
 		switch promoted(option).(type) {
@@ -91,15 +97,6 @@ func (o *callOptions) asGiven(a *attemptOptions) []grpc.CallOption {
 		}
 	}
 	return slices.Clip(opts)
-}
-
-// common returns the options of every attempt.
-func (o *callOptions) common(a *attemptOptions) []grpc.CallOption {
-	opts := append(a.array[:added], o.shared...)
-	if o.peer {
-		opts = append(opts, grpc.Peer(&a.peer))
-	}
-	return opts
 }
 
 // deliver fills the caller's targets from the attempt whose answer is the call's. It is called once, when no
