@@ -49,7 +49,7 @@ type waitingCrowd struct {
 
 // gather makes the service answer calls for 4 s, the last ones in 700 ms, and refuse one for overload. Then it starts n
 // more calls that the service does not answer. A call with a second left has room for one of them.
-func (s scene) gather(t *testing.T, n int, levels ...policy.Criticality) *waitingCrowd {
+func (s scene) gather(t *testing.T, n int, levels ...string) *waitingCrowd {
 	t.Helper()
 	for i := range 6 {
 		took := 700 * ms
@@ -111,7 +111,7 @@ func (s scene) refusedIn(ctx context.Context, t *testing.T, left time.Duration, 
 }
 
 // levelled returns a context with the criticality, if there is one.
-func levelled(ctx context.Context, levels ...policy.Criticality) context.Context {
+func levelled(ctx context.Context, levels ...string) context.Context {
 	for _, c := range levels {
 		ctx = interceptor.ContextWithCriticality(ctx, c)
 	}
@@ -211,19 +211,19 @@ func TestAdmission_ExtraAttempts(t *testing.T) {
 
 func TestAdmission_Criticality(t *testing.T) {
 	t.Parallel()
-	const sheddable, critical = policy.CriticalitySheddable, policy.CriticalityCritical
+	const sheddable, critical = "SHEDDABLE", "CRITICAL"
 	for name, row := range map[string]struct {
-		key     policy.Criticality // of the entry
-		run     int                // other calls, which are sheddable
-		context []policy.Criticality
+		key     string // of the entry
+		run     int    // other calls, which are sheddable
+		context []string
 		refused bool
 	}{
 		"default":                         {"", 3, nil, true},
-		"critical, by its context":        {"", 3, []policy.Criticality{critical}, false},
+		"critical, by its context":        {"", 3, []string{critical}, false},
 		"critical, by the policy":         {critical, 3, nil, false},
-		"sheddable of the context wins":   {critical, 3, []policy.Criticality{sheddable}, true},
-		"the innermost context wins":      {"", 3, []policy.Criticality{sheddable, critical}, false},
-		"a criticality that there is not": {critical, 3, []policy.Criticality{"UTMOST"}, false},
+		"sheddable of the context wins":   {critical, 3, []string{sheddable}, true},
+		"the innermost context wins":      {"", 3, []string{sheddable, critical}, false},
+		"a criticality that there is not": {critical, 3, []string{"UTMOST"}, false},
 		"nothing runs":                    {sheddable, 0, nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {

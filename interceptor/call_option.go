@@ -114,27 +114,27 @@ type criticalityKey struct{}
 // ContextWithCriticality returns a context whose calls have a criticality: whether they are refused before or after others, if
 // their policy has admission: REFUSE. If a call's policy has another one, SHEDDABLE wins, then CRITICAL. An undefined value has
 // no effect, with a warning. Servers don't see it.
-func ContextWithCriticality(ctx context.Context, c policy.Criticality) context.Context {
+func ContextWithCriticality(ctx context.Context, c string) context.Context {
 	return context.WithValue(ctx, criticalityKey{}, c)
 }
 
 // criticality returns the criticality of a call with admission, else "". It is SHEDDABLE if its policy or its context has it, else
 // CRITICAL if one of them has it.
-func (c *call) criticality() policy.Criticality {
+func (c *call) criticality() string {
 	if !c.policy.Refuses() {
 		return ""
 	}
 	own := c.policy.Criticality()
-	switch given, _ := c.ctx.Value(criticalityKey{}).(policy.Criticality); given {
-	case policy.CriticalitySheddable:
+	switch given, _ := c.ctx.Value(criticalityKey{}).(string); given {
+	case "SHEDDABLE":
 		return given
-	case policy.CriticalityCritical:
-		if own != policy.CriticalitySheddable {
+	case "CRITICAL":
+		if own != "SHEDDABLE" {
 			return given
 		}
-	case policy.CriticalityDefault, "":
+	case "DEFAULT", "":
 	default:
-		c.retrier.warnOnce(&wrongCriticality, string(given), strconv.Quote(string(given)))
+		c.retrier.warnOnce(&wrongCriticality, given, strconv.Quote(given))
 	}
 	return own
 }

@@ -194,7 +194,7 @@ func ExampleContextWithCriticality() {
 	}
 	conn, end := dial(1, retrier.DialOptions()...)
 	defer end()
-	ctx := interceptor.ContextWithCriticality(context.Background(), policy.CriticalitySheddable)
+	ctx := interceptor.ContextWithCriticality(context.Background(), "SHEDDABLE")
 	fmt.Println(conn.Invoke(ctx, readOrder, &emptypb.Empty{}, &emptypb.Empty{}))
 	// Output: <nil>
 }

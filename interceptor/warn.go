@@ -78,7 +78,7 @@ var (
 	noAttempts  = surprise{"interceptor.MaxAttempts", "counts as 1: must be at least 1, the first attempt"}
 	// By the criticality of a call's context.
 	wrongCriticality = surprise{"interceptor.ContextWithCriticality", "has no effect: " +
-		"must be policy.CriticalitySheddable, CriticalityDefault or CriticalityCritical"}
+		"must be SHEDDABLE, DEFAULT or CRITICAL"}
 	// By the method: gRPC retries every attempt by itself, or may, by an xDS server's policies, which it does not show.
 	multipliedAttempts = surprise{"retryPolicy", "gRPC has its own retry policy for this method, or may get one from an xDS server, " +
 		"and attempts may multiply; dial with Retrier.DialOptions, which switches it off, " +

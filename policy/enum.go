@@ -13,7 +13,7 @@ import (
 var (
 	idempotencies = []string{"ASSUME", "DECLARED", "NONE"}
 	modes         = []Mode{ModeEnforce, ModeObserve, ModeOff}
-	criticalities = []Criticality{CriticalitySheddable, CriticalityDefault, CriticalityCritical}
+	criticalities = []string{"SHEDDABLE", "DEFAULT", "CRITICAL"}
 	chains        = []string{"ALLOW", "ONCE", "SUPPRESS"}
 	jitters       = []string{"NONE", "FULL", "EQUAL", "DECORRELATED", "PROPORTIONAL"}
 	scopes        = []string{"PROCESS", "TARGET", "SERVICE"}
@@ -25,13 +25,3 @@ func checkWord[T ~string](report *document.Report, field string, said T, words .
 		report.Errorf(field, string(said), "must be %s", document.OneOf(document.Strings(words...)))
 	}
 }
-
-// Criticality decides which calls are refused first when not all can be answered in time. "" means [CriticalityDefault].
-type Criticality string
-
-// The criticalities, in the order in which calls are refused.
-const (
-	CriticalitySheddable Criticality = "SHEDDABLE" // refused when half as many attempts run as can be answered in time
-	CriticalityDefault   Criticality = "DEFAULT"   // refused when as many attempts run as can be answered in time
-	CriticalityCritical  Criticality = "CRITICAL"  // refused when as many attempts of critical calls run as can be answered in time
-)

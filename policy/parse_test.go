@@ -40,7 +40,7 @@ func TestParseDesignExample(t *testing.T) {
 	want := policy.Spec{
 		Timeout:     2 * time.Second,
 		Idempotency: "ASSUME", // its names have methods
-		Criticality: policy.CriticalityDefault, Mode: policy.ModeEnforce,
+		Criticality: "DEFAULT", Mode: policy.ModeEnforce,
 		Retry: &policy.RetrySpec{
 			MaxAttempts:       4,
 			Backoff:           policy.Backoff{Initial: 50 * ms, Max: 2 * time.Second, Multiplier: 2, Jitter: "FULL"},
@@ -71,7 +71,7 @@ func TestParsePlainServiceConfig(t *testing.T) {
 	set := mustLoad(t, "grpc.json")
 	want := policy.Spec{
 		Timeout: time.Second, WaitForReady: new(true), MaxRequestBytes: new(1024), MaxResponseBytes: new(0),
-		Idempotency: "DECLARED", Criticality: policy.CriticalityDefault, Mode: policy.ModeEnforce,
+		Idempotency: "DECLARED", Criticality: "DEFAULT", Mode: policy.ModeEnforce,
 		Retry: &policy.RetrySpec{
 			MaxAttempts: 4,
 			Backoff:     policy.Backoff{Initial: 10 * ms, Max: time.Second, Multiplier: 1.5, Jitter: "FULL"},
@@ -100,7 +100,7 @@ func TestParseEveryKey(t *testing.T) {
 	want := policy.Spec{
 		Timeout: 1500 * ms, WaitForReady: new(false), MaxRequestBytes: new(4096), MaxResponseBytes: new(8192),
 		Idempotency: "NONE",
-		Criticality: policy.CriticalityDefault, Mode: policy.ModeEnforce,
+		Criticality: "DEFAULT", Mode: policy.ModeEnforce,
 		Retry: &policy.RetrySpec{
 			MaxAttempts: 5, Backoff: b,
 			Codes: []codes.Code{codes.Canceled, codes.ResourceExhausted, codes.Aborted, codes.Unavailable},
@@ -133,7 +133,7 @@ func TestParseEveryKey(t *testing.T) {
 	if got := set.Lookup("/a.B/D").Spec().Hedge; !reflect.DeepEqual(got, wantHedge) {
 		t.Errorf("Hedge = %+v; want %+v", got, wantHedge)
 	}
-	if p := set.Lookup("/a.B/D"); !p.Spec().Admission || p.Spec().Criticality != policy.CriticalitySheddable {
+	if p := set.Lookup("/a.B/D"); !p.Spec().Admission || p.Spec().Criticality != "SHEDDABLE" {
 		t.Errorf("Admission = %v, Criticality = %s; want REFUSE, SHEDDABLE", p.Spec().Admission, p.Spec().Criticality)
 	}
 	if key, most := set.Lookup("/a.B/D").Spec().IdempotencyKey, set.Config().MaxWaiting; key != "x-request-key" || most != 500 {

@@ -35,7 +35,7 @@ func New(s Spec) (*Policy, error) {
 // newPolicy returns the policy of a checked spec, with defaults.
 func newPolicy(s Spec) *Policy {
 	s = s.clone()
-	s.Criticality, s.Mode = cmp.Or(s.Criticality, CriticalityDefault), cmp.Or(s.Mode, ModeEnforce)
+	s.Criticality, s.Mode = cmp.Or(s.Criticality, "DEFAULT"), cmp.Or(s.Mode, ModeEnforce)
 	if s.Retry != nil {
 		*s.Retry = s.Retry.withDefaults()
 	}
@@ -61,13 +61,17 @@ type Spec struct {
 	// "DECLARED" if the descriptor's idempotency_level says so; "NONE" no. "" is the config's, else ASSUME for names with a method, and
 	// DECLARED for others.
 	Idempotency    string
-	IdempotencyKey string      // the header for each call's idempotency key; "": none
-	Admission      bool        // a call that would not be answered before its deadline, judged by the last answers, is refused
-	Criticality    Criticality // if a call's context has another one, SHEDDABLE wins, then CRITICAL
-	Mode           Mode
-	Percent        *float64   // the share of the calls to which the mode applies, 0 to 100 with at most four decimals; nil: 100
-	Retry          *RetrySpec // nil: one attempt, unless Hedge is set
-	Hedge          *HedgeSpec // not together with Retry
+	IdempotencyKey string // the header for each call's idempotency key; "": none
+	Admission      bool   // a call that would not be answered before its deadline, judged by the last answers, is refused
+
+	// Criticality decides which calls are refused first: "SHEDDABLE" when half as many attempts run as can be answered in time, "DEFAULT"
+	// or "" when as many run, "CRITICAL" when as many of critical calls run. A call's context may have another: see package interceptor.
+	Criticality string
+
+	Mode    Mode
+	Percent *float64   // the share of the calls to which the mode applies, 0 to 100 with at most four decimals; nil: 100
+	Retry   *RetrySpec // nil: one attempt, unless Hedge is set
+	Hedge   *HedgeSpec // not together with Retry
 }
 
 // clone returns a deep copy with sorted codes, so that the author's values can't change a policy afterwards.

@@ -13,8 +13,6 @@ import (
 	"slices"
 	"sync"
 	"time"
-
-	"github.com/stagger-go/stagger/policy"
 )
 
 // The constants of the rule. A part is a part of the time that a call has until its deadline.
@@ -66,12 +64,12 @@ type Gate struct {
 func New() *Gate { return new(Gate) }
 
 // Class returns the gate for calls of a criticality. If enforced is false, the gate only counts the calls that it would refuse.
-func (g *Gate) Class(c policy.Criticality, enforced bool) Class { return Class{g, c, enforced} }
+func (g *Gate) Class(c string, enforced bool) Class { return Class{g, c, enforced} }
 
 // Class is a gate for calls of one criticality. All methods are safe for concurrent use. The zero value has no gate.
 type Class struct {
 	gate        *Gate
-	criticality policy.Criticality
+	criticality string
 	enforced    bool
 }
 
@@ -179,19 +177,19 @@ func (c Class) RecordAnswer(now, took, left time.Duration, running int) {
 func (g *Gate) pass(now time.Duration) { g.windows.pass(now, g.running) }
 
 // countRunning counts a new running attempt.
-func (g *Gate) countRunning(c policy.Criticality) (running int) {
+func (g *Gate) countRunning(c string) (running int) {
 	g.running++
-	if c == policy.CriticalityCritical {
+	if c == "CRITICAL" {
 		g.critical++
 	}
 	return g.running
 }
 
 // uncountRunning ends the count of an attempt.
-func (g *Gate) uncountRunning(now time.Duration, c policy.Criticality) {
+func (g *Gate) uncountRunning(now time.Duration, c string) {
 	g.pass(now)
 	g.running--
-	if c == policy.CriticalityCritical {
+	if c == "CRITICAL" {
 		g.critical--
 	}
 }
@@ -235,13 +233,13 @@ func (g *Gate) queued(now, left time.Duration) bool {
 
 // crowded reports whether the running attempts are as many as the service answers in the time left, and as many as it has
 // recently answered in time. One may always run.
-func (g *Gate) crowded(left time.Duration, c policy.Criticality) bool {
+func (g *Gate) crowded(left time.Duration, c string) bool {
 	room, running := most*left.Seconds()*g.windows.perSecond(), g.running
 	room = max(room, float64(g.windows.inTime()))
 	switch c {
-	case policy.CriticalitySheddable:
+	case "SHEDDABLE":
 		room /= 2
-	case policy.CriticalityCritical:
+	case "CRITICAL":
 		running = g.critical
 	default:
 	}

@@ -8,22 +8,20 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/stagger-go/stagger/policy"
 )
 
 const (
 	ms        = time.Millisecond
-	sheddable = policy.CriticalitySheddable
-	usual     = policy.CriticalityDefault
-	critical  = policy.CriticalityCritical
+	sheddable = "SHEDDABLE"
+	usual     = "DEFAULT"
+	critical  = "CRITICAL"
 	now       = 10 * time.Second
 )
 
-var kinds = []policy.Criticality{sheddable, usual, critical}
+var kinds = []string{sheddable, usual, critical}
 
 // class returns the gate for enforced calls of a policy with REFUSE.
-func (g *Gate) class(c policy.Criticality) Class { return g.Class(c, true) }
+func (g *Gate) class(c string) Class { return g.Class(c, true) }
 
 func (c Class) admits(now, left time.Duration) bool {
 	running, _ := c.Enter(now, left)
@@ -43,9 +41,9 @@ func busy(took time.Duration) *Gate {
 }
 
 // with adds running attempts.
-func (g *Gate) with(n int, c policy.Criticality) *Gate {
+func (g *Gate) with(n int, c string) *Gate {
 	g.running += n
-	if c == policy.CriticalityCritical {
+	if c == "CRITICAL" {
 		g.critical += n
 	}
 	return g
@@ -70,7 +68,7 @@ func TestGate(t *testing.T) {
 		gate   *Gate
 		now    time.Duration
 		left   time.Duration
-		class  policy.Criticality
+		class  string
 		admits bool
 	}{
 		"nothing is known":                   {New().with(1000, usual), 0, time.Second, usual, true},

@@ -115,8 +115,8 @@ func (p *Policy) Refuses() bool {
 }
 
 // Criticality decides which calls are refused first.
-func (p *Policy) Criticality() policy.Criticality {
-	return cmp.Or(p.spec.Criticality, policy.CriticalityDefault)
+func (p *Policy) Criticality() string {
+	return cmp.Or(p.spec.Criticality, "DEFAULT")
 }
 
 // WaitForReadyOnRetry reports whether attempts after the first wait in gRPC for a connection.
