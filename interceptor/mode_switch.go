@@ -20,9 +20,6 @@ type Switch struct {
 	By      string      // who has set it, for logs; may be empty
 }
 
-// String returns the mode alone.
-func (s Switch) String() string { return string(s.Mode) }
-
 // Switch sets the mode of all calls, or of a service's, in addition to the policy file's: the strictest of all modes
 // applies. Reloads don't change it. It applies until it is set again; the zero Switch
 // undoes it. It returns an error if to is invalid, or if no entry, descriptor or call so far has the service. It is safe for concurrent use.

@@ -56,7 +56,7 @@ func TestSwitch(t *testing.T) {
 				if s.Count(get) != row.orders || s.Count(take) != row.stocks {
 					t.Errorf("%d and %d attempts; want %d and %d", s.Count(get), s.Count(take), row.orders, row.stocks)
 				}
-				if got := fmt.Sprint(s.retrier.State().Switches); got != row.shown {
+				if got := fmt.Sprint(modes(s.retrier.State().Switches)); got != row.shown {
 					t.Errorf("Switches() = %s; want %s", got, row.shown)
 				}
 			}, interceptor.WithObserver(interceptor.Observer{Mode: func(_, _ interceptor.Switch) {}}))
@@ -90,7 +90,7 @@ func TestSwitch_Events(t *testing.T) {
 	t.Parallel()
 	var told []string
 	r := mustNew(t, mustSet(t, policy.Config{}), interceptor.WithObserver(interceptor.Observer{Mode: func(from, to interceptor.Switch) {
-		told = append(told, fmt.Sprint(to.Service, ": ", from, " to ", to))
+		told = append(told, fmt.Sprint(to.Service, ": ", from.Mode, " to ", to.Mode))
 	}}))
 	for _, to := range []interceptor.Switch{
 		{Mode: policy.ModeOff},
@@ -124,4 +124,12 @@ func TestSwitch_Errors(t *testing.T) {
 	if err := r.Switch(interceptor.Switch{Service: "acme.Ordres", Mode: policy.ModeOff}); err == nil || len(r.State().Switches) != 1 {
 		t.Errorf("%v; want an error for a service that nothing has", err)
 	}
+}
+
+// modes returns the modes of switches, in their order.
+func modes(list []interceptor.Switch) (modes []policy.Mode) {
+	for _, s := range list {
+		modes = append(modes, s.Mode)
+	}
+	return modes
 }

@@ -67,7 +67,7 @@ func observer(write func(context.Context, slog.Level, string, ...any)) intercept
 			if to.Mode > policy.ModeEnforce {
 				level = slog.LevelWarn
 			}
-			fields := []any{"from", from.String(), "to", to.String()}
+			fields := []any{"from", string(from.Mode), "to", string(to.Mode)}
 			if to.Service != "" {
 				fields = append(fields, "service", to.Service)
 			}

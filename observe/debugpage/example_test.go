@@ -20,7 +20,7 @@ func ExampleConfig_Switch() {
 		fmt.Println(err)
 		return
 	}
-	logged := interceptor.Observer{Mode: func(from, to interceptor.Switch) { fmt.Println("from", from, "to", to) }} // as observe.Slog does
+	logged := interceptor.Observer{Mode: func(from, to interceptor.Switch) { fmt.Println("from", from.Mode, "to", to.Mode) }} // as observe.Slog does
 	retrier, err := interceptor.New(set, interceptor.WithObserver(logged))
 	if err != nil {
 		fmt.Println(err)
@@ -45,10 +45,10 @@ func ExampleConfig_Switch() {
 		return
 	}
 	defer answer.Body.Close()
-	fmt.Println(answer.Status, retrier.State().Switches)
+	fmt.Println(answer.Status, retrier.State().Switches[0].Mode)
 	// Output:
 	// from ENFORCE to OFF
-	// 200 OK [OFF]
+	// 200 OK OFF
 }
 
 func ExampleConfig_Handler() {

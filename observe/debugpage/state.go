@@ -94,7 +94,7 @@ type decisionState struct {
 func byHand(is interceptor.State) (list []string) {
 	for _, s := range is.Switches {
 		if s.Service != "" {
-			list = append(list, s.Service+": "+s.String()+", set by hand")
+			list = append(list, s.Service+": "+string(s.Mode)+", set by hand")
 		}
 	}
 	return list
