@@ -110,7 +110,7 @@ func (o *callOptions) deliver(a *attemptOptions) {
 		case grpc.HeaderCallOption:
 			*target.HeaderAddr = a.header
 		case grpc.TrailerCallOption:
-			*target.TrailerAddr = a.trailer
+			*target.TrailerAddr = a.received()
 		case grpc.PeerCallOption:
 			*target.PeerAddr = a.peer
 		}
@@ -132,7 +132,7 @@ func (o *callOptions) finished(err error) {
 // attemptOptions are the options of one attempt, with the values that gRPC writes to them.
 type attemptOptions struct {
 	header  metadata.MD                   // nil if none arrived, or without callOptions.header
-	trailer metadata.MD                   // nil if there was no stream
+	trailer metadata.MD                   // noTrailer until gRPC writes here
 	peer    peer.Peer                     // zero without callOptions.peer
 	ended   atomic.Bool                   // gRPC has ended the attempt, in any goroutine, and won't write here again
 	retrier *Retrier                      // notified if gRPC ends more than one attempt with these options
@@ -150,6 +150,7 @@ const added = 3
 
 // init makes a ready for its first attempt.
 func (a *attemptOptions) init() {
+	a.trailer = noTrailer
 	copy(a.array[:], []grpc.CallOption{
 		grpc.Trailer(&a.trailer),
 		grpc.OnFinish(a.end),
@@ -206,9 +207,25 @@ func (a *attemptOptions) target(callers grpc.CallOption) grpc.CallOption {
 	}
 }
 
-// unsent reports whether gRPC has ended the attempt without a stream: of each stream, it writes a trailer, if only an empty
-// one. If an inner interceptor doesn't pass on the options, there is no proof.
-func (a *attemptOptions) unsent() bool { return a.ended.Load() && a.trailer == nil }
+// noTrailer has a key that no server can send. gRPC replaces it, if only by an empty trailer, as soon as there was a stream.
+var noTrailer = metadata.MD{":none": nil}
+
+func (a *attemptOptions) untouched() bool {
+	_, untouched := a.trailer[":none"]
+	return untouched
+}
+
+// received returns the trailer; nil if there was no stream.
+func (a *attemptOptions) received() metadata.MD {
+	if a.untouched() {
+		return nil
+	}
+	return a.trailer
+}
+
+// unsent reports whether gRPC has ended the attempt without a stream. If an inner interceptor doesn't pass on the options, there is
+// no proof.
+func (a *attemptOptions) unsent() bool { return a.ended.Load() && a.untouched() }
 
 // promoted returns the gRPC option that a call option acts as. Only gRPC can declare the methods of a
 // [grpc.CallOption], so every other type has them from an embedded field: a gRPC option, or an

@@ -41,7 +41,7 @@ func (c *call) judge(a *attempt, reply any, err error, local bool, now attempts.
 		verdict = c.retrier.classifier(c.ctx, c.method, reply, err)
 	}
 	reported := a.reported()
-	r.Header, r.Trailer = reported.header, reported.trailer
+	r.Header, r.Trailer = reported.header, reported.received()
 	r.Again, r.Final = verdict == VerdictRetry, verdict == VerdictFinal
 	if err == nil {
 		return r

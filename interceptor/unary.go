@@ -378,7 +378,7 @@ func (a *unaryAttempt) reset() bool {
 		return false
 	}
 	a.ctx, a.cancel, a.reply, a.own, a.took, a.done = nil, nil, nil, false, 0, false
-	a.header, a.trailer, a.peer, a.retrier = nil, nil, peer.Peer{}, nil // the next attempt may belong to another Retrier's call
+	a.header, a.trailer, a.peer, a.retrier = nil, noTrailer, peer.Peer{}, nil // the next attempt may belong to another Retrier's call
 	if a.ended.Load() {
 		a.ended.Store(false)
 	}
