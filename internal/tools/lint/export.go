@@ -321,9 +321,9 @@ func (n *configNotes) unsafe(set *decision.Set, path string, m policy.MethodConf
 		case "ASSUME":
 			continue
 		case "NONE":
-			n.add(path+".idempotency", string(said), "gRPC retries these methods as if they were idempotent")
+			n.add(path+".idempotency", said, "gRPC retries these methods as if they were idempotent")
 		default:
-			n.add(path+".idempotency", string(said), "gRPC does not check whether a method is idempotent, and retries all methods of the entry")
+			n.add(path+".idempotency", said, "gRPC does not check whether a method is idempotent, and retries all methods of the entry")
 		}
 		return
 	}
@@ -361,7 +361,7 @@ func (n *configNotes) retry(path string, r *policy.RetrySpec) {
 		n.add(path+".growth", "LINEAR", "gRPC multiplies the backoff each time (EXPONENTIAL)")
 	}
 	if b.Jitter != "PROPORTIONAL" {
-		n.add(path+".jitter", string(cmp.Or(b.Jitter, "FULL")), "gRPC spreads a backoff by 20 % to both sides (PROPORTIONAL)")
+		n.add(path+".jitter", cmp.Or(b.Jitter, "FULL"), "gRPC spreads a backoff by 20 % to both sides (PROPORTIONAL)")
 	}
 	if r.FirstRetryAtOnce {
 		n.add(path+".firstRetry", "AT_ONCE", "gRPC waits initialBackoff before the first retry")
