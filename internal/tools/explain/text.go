@@ -283,5 +283,5 @@ func backoff(b policy.Backoff) string {
 	default:
 		text += fmt.Sprintf(", × %v each time, up to %v", b.Multiplier, b.Max)
 	}
-	return text + "; jitter " + string(cmp.Or(b.Jitter, "FULL"))
+	return text + "; jitter " + cmp.Or(b.Jitter, "FULL")
 }
