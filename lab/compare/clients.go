@@ -166,6 +166,7 @@ func retrier(methods []policy.MethodConfig, options ...interceptor.Option) (setu
 	if r := methods[0].Retry; r == nil || r.Budget == budgetName {
 		ratio := budget.DefaultRatio()
 		ratio.Percent, ratio.MinPerSecond = 100, 1e6
+		ratio.TimeoutCost, ratio.HedgeCost, ratio.TimeoutBonus = 1, 1, 0 // each call earns its hedge: a reserve pays for none before servers have answered
 		config.Budgets = []policy.BudgetSpec{{Name: budgetName, Config: ratio}}
 	}
 	set, err := policy.NewSet(config)
