@@ -462,20 +462,14 @@ func (c *call) mode() policy.Mode {
 // reasonGone returns why the caller no longer waits for the answer, or "". A deadline counts as soon as it
 // has passed: gRPC and the server apply it by their own clocks.
 func (c *call) reasonGone(now attempts.Now) policy.Reason {
-	if reason := c.contextGone(now); reason != "" || !closed(c.cc) {
-		return reason
-	}
-	return policy.ReasonClosed
-}
-
-// contextGone is reasonGone without the connection.
-func (c *call) contextGone(now attempts.Now) policy.Reason {
 	deadline, limited := c.ctx.Deadline()
 	switch err := c.ctx.Err(); {
 	case errors.Is(err, context.DeadlineExceeded), err == nil && limited && !now.Wall.Before(deadline):
 		return policy.ReasonDeadlineExceeded
 	case err != nil:
 		return policy.ReasonCancelled
+	case closed(c.cc):
+		return policy.ReasonClosed
 	default:
 		return ""
 	}

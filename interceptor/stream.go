@@ -152,14 +152,14 @@ func (s *stream) enter(f func()) {
 	s.notify()
 }
 
-// look reads the clock and the call's context once. s.mu must be held.
+// look reads the clock once, and whether the call's context is over or its connection closed. s.mu must be held.
 func (s *stream) look() {
 	if !s.begun {
 		return
 	}
 	wall := time.Now()
 	now := attempts.Now{At: clock.At(wall), Wall: wall}
-	s.machine.Enter(now, s.call.contextGone(now))
+	s.machine.Enter(now, s.call.reasonGone(now))
 }
 
 // lookAround also reads chance and the channel's state, before events on which the engine may send an attempt. s.mu must be held.
