@@ -245,7 +245,7 @@ func TestAdmission_Mode(t *testing.T) {
 			play(t, admitting(), func(t *testing.T, s scene) {
 				c := s.gather(t, 3)
 				defer c.leave()
-				must.Do(t, s.retrier.Switch(interceptor.Switch{Mode: mode}))
+				must.Do(t, s.retrier.SetMode(interceptor.ModeSwitch{Mode: mode}))
 				if refused, err := s.refused(t, time.Second); refused || running(t, s.retrier) != 3 {
 					t.Errorf("%v; want the call to be made, and counted to its end", err)
 				}
@@ -261,7 +261,7 @@ func TestAdmission_Mode(t *testing.T) {
 				if told != 1 == (mode == policy.ModeObserve) {
 					t.Errorf("%+v; want one decision in mode OBSERVE, that the call would be refused", s.decisions)
 				}
-				must.Do(t, s.retrier.Switch(interceptor.Switch{Mode: policy.ModeEnforce}))
+				must.Do(t, s.retrier.SetMode(interceptor.ModeSwitch{Mode: policy.ModeEnforce}))
 				if refused, err := s.refused(t, 1100*ms); !refused {
 					t.Errorf("%v; want it to be refused again", err)
 				}

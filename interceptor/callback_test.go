@@ -45,7 +45,7 @@ func (m *meddler) meddle(from string) {
 	}
 	_ = r.Reload(nil)
 	for _, mode := range []policy.Mode{policy.ModeOff, policy.ModeEnforce} {
-		if err := r.Switch(interceptor.Switch{Mode: mode}); err != nil {
+		if err := r.SetMode(interceptor.ModeSwitch{Mode: mode}); err != nil {
 			m.t.Errorf("Switch in %s: %v", from, err)
 		}
 	}
@@ -67,9 +67,9 @@ func (m *meddler) observer() interceptor.Observer {
 		Attempt:    func(context.Context, interceptor.Event) { m.meddle("Attempt") },
 		Decision:   func(context.Context, interceptor.Event) { m.meddle("Decision") },
 		Sent:       func(context.Context, interceptor.Event) { m.meddle("Sent") },
-		Call:       func(context.Context, interceptor.Event) { m.meddle("Call") },
+		CallEnd:    func(context.Context, interceptor.Event) { m.meddle("Call") },
 		Reload:     func(*policy.Set, []string, error) { m.meddle("Reload") },
-		Mode:       func(_, _ interceptor.Switch) { m.meddle("Mode") },
+		ModeChange: func(_, _ interceptor.ModeSwitch) { m.meddle("Mode") },
 		Diagnostic: func(d policy.Diagnostic) { m.meddle("Diagnostic " + strings.SplitN(d.Message, ",", 2)[0]) },
 	}
 }
@@ -90,7 +90,7 @@ func TestCallbacksMayUseTheRetrier(t *testing.T) {
 		}))
 		send(t, stream, "order 7")
 		_, _ = receive(stream)
-		if err := s.retrier.Switch(interceptor.Switch{Mode: policy.ModeObserve}); err != nil {
+		if err := s.retrier.SetMode(interceptor.ModeSwitch{Mode: policy.ModeObserve}); err != nil {
 			t.Error(err)
 		}
 		for _, from := range []string{"CallStart", "Attempt", "Decision", "Call", "Reload", "Mode", "classifier", "Resume", "Sent"} {

@@ -132,7 +132,7 @@ func endings() []ending {
 
 func mustSetMode(t *testing.T, r *interceptor.Retrier, m policy.Mode) {
 	t.Helper()
-	if err := r.Switch(interceptor.Switch{Mode: m}); err != nil {
+	if err := r.SetMode(interceptor.ModeSwitch{Mode: m}); err != nil {
 		t.Error(err)
 	}
 }

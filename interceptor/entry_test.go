@@ -221,7 +221,7 @@ func TestEntries_Reload(t *testing.T) {
 	if fresh == old || fresh.rules == old.rules || fresh.record != old.record {
 		t.Error("an entry has old rules, or a new record")
 	}
-	if err := r.Switch(Switch{Mode: policy.ModeOff}); err != nil {
+	if err := r.SetMode(ModeSwitch{Mode: policy.ModeOff}); err != nil {
 		t.Fatal(err)
 	}
 	if e := r.entry(nil, key(1).method, true, nil, 0); e.mode != policy.ModeOff || e.record != old.record {

@@ -21,7 +21,7 @@ import (
 // later. They may make calls and use the Retrier, to reload it or to set its mode: no lock of the Retrier is held.
 type Observer struct {
 	// CallStart is called at the start of every call. It returns the context for the call, its attempts and later events: the
-	// given one, or one derived from it. Call follows, unless an inner interceptor panics.
+	// given one, or one derived from it. CallEnd follows, unless an inner interceptor panics.
 	CallStart func(context.Context, Event) context.Context
 	// Attempt is called at the end of every attempt.
 	Attempt func(context.Context, Event)
@@ -35,15 +35,15 @@ type Observer struct {
 	Wait func(context.Context, Event)
 	// Sent is called when an extra attempt is sent, with the decision that has allowed it. The call may end before that.
 	Sent func(context.Context, Event)
-	// Call is called at the end of every call.
-	Call func(context.Context, Event)
+	// CallEnd is called at the end of every call.
+	CallEnd func(context.Context, Event)
 	// Reload is called for every change of the policies. If a change is refused, err says why, and the old policies stay in
 	// use. The set is nil if the file could not be read or is invalid. Changes are texts such as "entries
 	// changed from 3 to 4": of the hash of the file, the number of its entries, and its mode. It runs in the goroutine that reloads.
 	Reload func(set *policy.Set, changes []string, err error)
-	// Mode is called for every change by [Retrier.Switch], of one service or of all, in the goroutine that
-	// makes it. Without any Mode function, changes go to [slog.Default].
-	Mode func(from, to Switch)
+	// ModeChange is called for every change by [Retrier.SetMode], of one service or of all, in the goroutine that
+	// makes it. Without any ModeChange function, changes go to [slog.Default].
+	ModeChange func(from, to ModeSwitch)
 	// Diagnostic is called with errors, warnings and notes. Warnings and notes about the policies
 	// come when the Retrier is made and at each reload. A warning comes once for each misuse that only calls can show, for the first
 	// thousand. A note comes when a pool is back. If [Watch] refuses its file, one error says so, and one more
@@ -61,23 +61,19 @@ type Event struct {
 	Mode         policy.Mode // of the call, not only of its policy: OFF if the percentage excludes it
 	StaticMethod bool        // the call has grpc.StaticMethod, as in generated code
 
-	// The result: of an attempt in Attempt, Decision and Sent, of the call in Call.
-	Attempt int           // the attempt's number, 1 for the first; in Call, the number of attempts sent
-	Hedges  int           // in Attempt, 1 if it is a hedge, sent in parallel with slow attempts; in Call, the number of hedges
-	Elapsed time.Duration // in Attempt and Call
+	// The result: of an attempt in Attempt, Decision and Sent, of the call in CallEnd.
+	Attempt int           // the attempt's number, 1 for the first; in CallEnd, the number of attempts sent
+	Hedges  int           // in Attempt, 1 if it is a hedge, sent in parallel with slow attempts; in CallEnd, the number of hedges
+	Elapsed time.Duration // in Attempt and CallEnd
 	Code    codes.Code    // DEADLINE_EXCEEDED without Err: the per-attempt timeout or hedging delay is over, and the attempt may still run
-	Err     error         // nil after OK, or if the attempt still runs; in Attempt gRPC's error, in Call the caller's
+	Err     error         // nil after OK, or if the attempt still runs; in Attempt gRPC's error, in CallEnd the caller's
 	Peer    net.Addr      // the attempt's backend; nil if it had no connection, or still runs
-	// Place is, in Attempt, the result of a race: "won", its answer is the call's; "lost", it failed, or answered
-	// after another had won; "cancelled", because another had won, or the call had ended; "abandoned", it was slow, and another
-	// attempt has replaced it. It is "" if no other attempt ran or replaced it.
-	Place string
 
-	// The decision. If Retry, another attempt follows after Delay, for Reason; else Reason is why none does. In mode
+	// The decision. If WillRetry, another attempt follows after Delay, for Reason; else Reason is why none does. In mode
 	// OBSERVE none follows: the reasons retry and hedge name the attempt that mode ENFORCE would send after Delay.
-	Retry      bool
+	WillRetry  bool
 	Reason     policy.Reason
-	Delay      time.Duration // in Call, the sum of its waits, with no attempt running
+	Delay      time.Duration // in CallEnd, the sum of its waits, with no attempt running
 	Pushback   string        // the source of the server's pushback: "grpc-retry-pushback-ms", "google.rpc.RetryInfo", "retry-after"
-	OuterRetry bool          // in Call: the call has failed, and is a retry by go-grpc-middleware around the Retrier (docs/loops.md)
+	OuterRetry bool          // in CallEnd: the call has failed, and is a retry by go-grpc-middleware around the Retrier (docs/loops.md)
 }

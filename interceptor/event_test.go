@@ -142,7 +142,7 @@ func TestEvent_CallStart(t *testing.T) {
 					tell("begins: ", e)
 					return context.WithValue(ctx, key{}, true)
 				},
-				Call:     func(ctx context.Context, e interceptor.Event) { within(ctx, e); tell("ends: ", e) },
+				CallEnd:  func(ctx context.Context, e interceptor.Event) { within(ctx, e); tell("ends: ", e) },
 				Decision: within,
 			}
 			if attempts {
@@ -211,7 +211,7 @@ func TestRetrier_ObserveConcurrently(t *testing.T) {
 	type worker struct{}
 	var always atomic.Int64
 	retrier := mustNew(t, mustSet(t, config(plain())), quiet)
-	retrier.Observe(interceptor.Observer{Call: func(context.Context, interceptor.Event) { always.Add(1) }})
+	retrier.AddObserver(interceptor.Observer{CallEnd: func(context.Context, interceptor.Event) { always.Add(1) }})
 	unary := retrier.Unary()
 	const workers, rounds = 8, 100
 	var all sync.WaitGroup
@@ -229,7 +229,7 @@ func TestRetrier_ObserveConcurrently(t *testing.T) {
 			start := tell("start ")
 			o := interceptor.Observer{
 				CallStart: func(ctx context.Context, e interceptor.Event) context.Context { start(ctx, e); return ctx },
-				Attempt:   tell("attempt "), Decision: tell("decision "), Call: tell("call "),
+				Attempt:   tell("attempt "), Decision: tell("decision "), CallEnd: tell("call "),
 			}
 			call := func() string {
 				heard = ""
@@ -239,7 +239,7 @@ func TestRetrier_ObserveConcurrently(t *testing.T) {
 				return heard
 			}
 			for range rounds {
-				stop := retrier.Observe(o)
+				stop := retrier.AddObserver(o)
 				if got := call(); got != "start decision attempt call " && got != "start attempt decision call " {
 					t.Errorf("an observer hears %q", got)
 				}
@@ -312,7 +312,7 @@ func TestEvent(t *testing.T) {
 			second.Peer == nil || second.Method != get || second.Target != s.conn.Target() {
 			t.Errorf("second attempt %+v", second)
 		}
-		if d := s.decisions[1]; d.Attempt != 2 || d.Code != codes.Unavailable || !d.Retry || d.Delay != 200*ms || timedOut(d) {
+		if d := s.decisions[1]; d.Attempt != 2 || d.Code != codes.Unavailable || !d.WillRetry || d.Delay != 200*ms || timedOut(d) {
 			t.Errorf("second decision %+v", d)
 		}
 		if c := s.calls[0]; c.Attempt != 3 || c.Elapsed != 360*ms || c.Delay != 300*ms || c.Code != codes.OK || c.Err != nil || c.Reason != policy.ReasonSucceeded {

@@ -62,14 +62,14 @@ func Example() {
 }
 
 // At 3 a.m., an operator's handler turns all retries off.
-func ExampleRetrier_Switch() {
+func ExampleRetrier_SetMode() {
 	retrier, err := interceptor.Load("../examples/orders/retry.yaml", quiet)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	off := func() error {
-		if err := retrier.Switch(interceptor.Switch{Mode: policy.ModeOff}); err != nil {
+		if err := retrier.SetMode(interceptor.ModeSwitch{Mode: policy.ModeOff}); err != nil {
 			return err
 		}
 		return nil
@@ -155,7 +155,7 @@ func ExampleWithObserver() {
 		Decision: func(_ context.Context, e interceptor.Event) {
 			fmt.Printf("attempt %d: %v: %s in %v\n", e.Attempt, e.Code, e.Reason, e.Delay)
 		},
-		Call: func(_ context.Context, e interceptor.Event) {
+		CallEnd: func(_ context.Context, e interceptor.Event) {
 			fmt.Printf("%d attempts: %v: %s\n", e.Attempt, e.Code, e.Reason)
 		},
 		Diagnostic: func(policy.Diagnostic) {},

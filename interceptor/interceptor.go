@@ -151,7 +151,7 @@ var reconnects = grpc.ConnectParams{
 // attempts to connect, and those of [WithStatsHandler]. Of several WithConnectParams, gRPC uses the last. Chained
 // interceptors given before these options see each call once, those after them every attempt.
 //
-// If the policy file's loadBalancingConfig names a policy of package balancer, the options include a default
+// If the policy file's loadBalancingConfig names stagger_retry_elsewhere, the options include a default
 // service config with that alone (grpc.WithDefaultServiceConfig). gRPC uses only the last default that it is
 // given. So this one replaces a default before these options, and one after them replaces it. A service config from
 // the resolver replaces either, unless grpc.WithDisableServiceConfig is given.

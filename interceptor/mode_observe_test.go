@@ -33,7 +33,7 @@ func observed(c policy.Config) policy.Config {
 func (j *journal) decided() string {
 	var list []string
 	for _, e := range j.decisions {
-		list = append(list, fmt.Sprintf("%s %v %v %v", e.Reason, e.Retry, e.Delay, e.Mode))
+		list = append(list, fmt.Sprintf("%s %v %v %v", e.Reason, e.WillRetry, e.Delay, e.Mode))
 	}
 	return strings.Join(list, ", ")
 }

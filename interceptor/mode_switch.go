@@ -13,24 +13,24 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// Switch is a mode set by hand at run time, for all calls of a Retrier or for those of a service.
-type Switch struct {
+// ModeSwitch is a mode set by hand at run time, for all calls of a Retrier or for those of a service.
+type ModeSwitch struct {
 	Service string      // such as "acme.orders.v1.OrderService"; "" for all calls
 	Mode    policy.Mode // "" is [policy.ModeEnforce]
 	By      string      // who has set it, for logs; may be empty
 }
 
-// Switch sets the mode of all calls, or of a service's, in addition to the policy file's: the strictest of all modes
-// applies. Reloads don't change it. It applies until it is set again; the zero Switch
+// SetMode sets the mode of all calls, or of a service's, in addition to the policy file's: the strictest of all modes
+// applies. Reloads don't change it. It applies until it is set again; the zero ModeSwitch
 // undoes it. It returns an error if to is invalid, or if no entry, descriptor or call so far has the service. It is safe for concurrent use.
 //
-//	retrier.Switch(interceptor.Switch{Mode: policy.ModeOff}) // at 3 a.m.
+//	retrier.SetMode(interceptor.ModeSwitch{Mode: policy.ModeOff}) // at 3 a.m.
 //
 // A stricter mode applies from the next decision on. With [policy.ModeOff], calls that wait for their next attempt end at
 // once, with their last error and [policy.ReasonModeOff]; running attempts go on. With [policy.ModeObserve],
 // waiting calls that began in mode ENFORCE end in the same way. A laxer mode applies only to calls that
 // begin later.
-func (r *Retrier) Switch(to Switch) error {
+func (r *Retrier) SetMode(to ModeSwitch) error {
 	to.Mode = cmp.Or(to.Mode, policy.ModeEnforce)
 	if err := to.check(); err != nil {
 		return err
@@ -59,7 +59,7 @@ func (r *Retrier) knowsService(service string) bool {
 		slices.ContainsFunc(r.rules.Load().set.Config().Methods, func(m policy.MethodConfig) bool { return slices.ContainsFunc(m.Names, of) })
 }
 
-func (s Switch) check() error {
+func (s ModeSwitch) check() error {
 	switch {
 	case s.Mode != policy.ModeEnforce && s.Mode != policy.ModeObserve && s.Mode != policy.ModeOff:
 		return fmt.Errorf("interceptor: mode %.100q: must be ENFORCE, OBSERVE or OFF", s.Mode)
@@ -71,22 +71,24 @@ func (s Switch) check() error {
 
 // switches are the modes set by hand. They are immutable: changes replace them.
 type switches struct {
-	all      Switch
-	services map[string]Switch // those with another mode than ENFORCE
+	all      ModeSwitch
+	services map[string]ModeSwitch // those with another mode than ENFORCE
 }
 
 // list returns the switch of all calls, then those of services, ordered by name.
-func (s *switches) list() []Switch {
-	return slices.Concat([]Switch{s.all}, slices.SortedFunc(maps.Values(s.services), func(a, b Switch) int {
+func (s *switches) list() []ModeSwitch {
+	return slices.Concat([]ModeSwitch{s.all}, slices.SortedFunc(maps.Values(s.services), func(a, b ModeSwitch) int {
 		return cmp.Compare(a.Service, b.Service)
 	}))
 }
 
 // enforced returns the default switch.
-func enforced(service string) Switch { return Switch{Service: service, Mode: policy.ModeEnforce} }
+func enforced(service string) ModeSwitch {
+	return ModeSwitch{Service: service, Mode: policy.ModeEnforce}
+}
 
 // with returns a copy of the switches with one changed, and its old value.
-func (s *switches) with(to Switch) (after *switches, from Switch) {
+func (s *switches) with(to ModeSwitch) (after *switches, from ModeSwitch) {
 	if to.Service == "" {
 		return &switches{to, s.services}, s.all
 	}
@@ -94,7 +96,7 @@ func (s *switches) with(to Switch) (after *switches, from Switch) {
 	if !known {
 		from = enforced(to.Service)
 	}
-	after = &switches{s.all, map[string]Switch{}}
+	after = &switches{s.all, map[string]ModeSwitch{}}
 	maps.Copy(after.services, s.services)
 	after.services[to.Service] = to
 	if to.Mode == policy.ModeEnforce {

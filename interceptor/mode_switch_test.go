@@ -29,25 +29,25 @@ func TestSwitch(t *testing.T) {
 	const take = "/" + stock + "/Take"
 	for name, row := range map[string]struct {
 		file           policy.Mode
-		switches       []interceptor.Switch
+		switches       []interceptor.ModeSwitch
 		orders, stocks int // attempts
 		shown          string
 	}{
 		"nothing set":          {"", nil, 4, 4, "[ENFORCE]"},
-		"off for all":          {"", []interceptor.Switch{{Mode: policy.ModeOff}}, 1, 1, "[OFF]"},
-		"off for a service":    {"", []interceptor.Switch{{Service: orders, Mode: policy.ModeOff}}, 1, 4, "[ENFORCE OFF]"},
-		"a trial of a service": {"", []interceptor.Switch{{Service: orders, Mode: policy.ModeObserve}}, 1, 4, "[ENFORCE OBSERVE]"},
-		"the strictest: all":   {"", []interceptor.Switch{{Mode: policy.ModeOff}, {Service: orders, Mode: policy.ModeObserve}}, 1, 1, "[OFF OBSERVE]"},
-		"the strictest: file":  {policy.ModeOff, []interceptor.Switch{{Mode: policy.ModeEnforce}, {Service: orders, Mode: policy.ModeEnforce}}, 1, 1, "[ENFORCE]"},
-		"a service, and back":  {"", []interceptor.Switch{{Service: orders, Mode: policy.ModeOff}, {Service: orders, Mode: policy.ModeEnforce}}, 4, 4, "[ENFORCE]"},
-		"all, and back":        {"", []interceptor.Switch{{Mode: policy.ModeOff}, {}}, 4, 4, "[ENFORCE]"},
-		"another service's":    {"", []interceptor.Switch{{Service: "acme.orders.v1.Order", Mode: policy.ModeOff}}, 4, 4, "[ENFORCE OFF]"},
+		"off for all":          {"", []interceptor.ModeSwitch{{Mode: policy.ModeOff}}, 1, 1, "[OFF]"},
+		"off for a service":    {"", []interceptor.ModeSwitch{{Service: orders, Mode: policy.ModeOff}}, 1, 4, "[ENFORCE OFF]"},
+		"a trial of a service": {"", []interceptor.ModeSwitch{{Service: orders, Mode: policy.ModeObserve}}, 1, 4, "[ENFORCE OBSERVE]"},
+		"the strictest: all":   {"", []interceptor.ModeSwitch{{Mode: policy.ModeOff}, {Service: orders, Mode: policy.ModeObserve}}, 1, 1, "[OFF OBSERVE]"},
+		"the strictest: file":  {policy.ModeOff, []interceptor.ModeSwitch{{Mode: policy.ModeEnforce}, {Service: orders, Mode: policy.ModeEnforce}}, 1, 1, "[ENFORCE]"},
+		"a service, and back":  {"", []interceptor.ModeSwitch{{Service: orders, Mode: policy.ModeOff}, {Service: orders, Mode: policy.ModeEnforce}}, 4, 4, "[ENFORCE]"},
+		"all, and back":        {"", []interceptor.ModeSwitch{{Mode: policy.ModeOff}, {}}, 4, 4, "[ENFORCE]"},
+		"another service's":    {"", []interceptor.ModeSwitch{{Service: "acme.orders.v1.Order", Mode: policy.ModeOff}}, 4, 4, "[ENFORCE OFF]"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, both(row.file), func(t *testing.T, s scene) {
 				s.On("*", down())
 				for _, to := range row.switches {
-					must.Do(t, s.retrier.Switch(to))
+					must.Do(t, s.retrier.SetMode(to))
 				}
 				// A reload changes nothing that was set by hand.
 				must.Do(t, s.retrier.Reload(mustSet(t, both(row.file))))
@@ -59,7 +59,7 @@ func TestSwitch(t *testing.T) {
 				if got := fmt.Sprint(modes(s.retrier.State().Switches)); got != row.shown {
 					t.Errorf("Switches() = %s; want %s", got, row.shown)
 				}
-			}, interceptor.WithObserver(interceptor.Observer{Mode: func(_, _ interceptor.Switch) {}}))
+			}, interceptor.WithObserver(interceptor.Observer{ModeChange: func(_, _ interceptor.ModeSwitch) {}}))
 		})
 	}
 }
@@ -72,7 +72,7 @@ func TestSwitch_CallsThatWait(t *testing.T) {
 				s.On("*", restarting)
 				_, _ = s.call(t.Context(), "/"+stock+"/Take", interceptor.MaxAttempts(1)) // so the service is known
 				time.AfterFunc(time.Second, func() {
-					if err := s.retrier.Switch(interceptor.Switch{Service: service, Mode: policy.ModeOff}); err != nil {
+					if err := s.retrier.SetMode(interceptor.ModeSwitch{Service: service, Mode: policy.ModeOff}); err != nil {
 						t.Error(err)
 					}
 				})
@@ -89,17 +89,17 @@ func TestSwitch_CallsThatWait(t *testing.T) {
 func TestSwitch_Events(t *testing.T) {
 	t.Parallel()
 	var told []string
-	r := mustNew(t, mustSet(t, policy.Config{}), interceptor.WithObserver(interceptor.Observer{Mode: func(from, to interceptor.Switch) {
+	r := mustNew(t, mustSet(t, policy.Config{}), interceptor.WithObserver(interceptor.Observer{ModeChange: func(from, to interceptor.ModeSwitch) {
 		told = append(told, fmt.Sprint(to.Service, ": ", from.Mode, " to ", to.Mode))
 	}}))
-	for _, to := range []interceptor.Switch{
+	for _, to := range []interceptor.ModeSwitch{
 		{Mode: policy.ModeOff},
 		{Mode: policy.ModeOff},
 		{Service: orders, Mode: policy.ModeObserve},
 		{Service: orders, Mode: policy.ModeEnforce},
 		{Service: stock, Mode: policy.ModeEnforce},
 	} {
-		if err := r.Switch(to); err != nil {
+		if err := r.SetMode(to); err != nil {
 			t.Error(err)
 		}
 	}
@@ -111,23 +111,23 @@ func TestSwitch_Events(t *testing.T) {
 
 func TestSwitch_Errors(t *testing.T) {
 	t.Parallel()
-	r := mustNew(t, mustSet(t, policy.Config{}), interceptor.WithObserver(interceptor.Observer{Mode: func(_, _ interceptor.Switch) {}}))
-	for want, to := range map[string]interceptor.Switch{
+	r := mustNew(t, mustSet(t, policy.Config{}), interceptor.WithObserver(interceptor.Observer{ModeChange: func(_, _ interceptor.ModeSwitch) {}}))
+	for want, to := range map[string]interceptor.ModeSwitch{
 		`mode "off": must be`:  {Mode: "off"},
 		"must be a full name":  {Service: "/" + orders + "/GetOrder", Mode: policy.ModeOff},
 		`service "*": must be`: {Service: "*", Mode: policy.ModeOff},
 	} {
-		if err := r.Switch(to); err == nil || !strings.Contains(err.Error(), want) {
+		if err := r.SetMode(to); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("Switch(%+v) = %v; want %q", to, err, want)
 		}
 	}
-	if err := r.Switch(interceptor.Switch{Service: "acme.Ordres", Mode: policy.ModeOff}); err == nil || len(r.State().Switches) != 1 {
+	if err := r.SetMode(interceptor.ModeSwitch{Service: "acme.Ordres", Mode: policy.ModeOff}); err == nil || len(r.State().Switches) != 1 {
 		t.Errorf("%v; want an error for a service that nothing has", err)
 	}
 }
 
 // modes returns the modes of switches, in their order.
-func modes(list []interceptor.Switch) (modes []policy.Mode) {
+func modes(list []interceptor.ModeSwitch) (modes []policy.Mode) {
 	for _, s := range list {
 		modes = append(modes, s.Mode)
 	}

@@ -29,7 +29,7 @@ func minutely() policy.RetrySpec {
 
 func (s scene) setMode(t *testing.T, m policy.Mode) {
 	t.Helper()
-	must.Do(t, s.retrier.Switch(interceptor.Switch{Mode: m}))
+	must.Do(t, s.retrier.SetMode(interceptor.ModeSwitch{Mode: m}))
 }
 
 // setModeAfter sets a mode while calls run.

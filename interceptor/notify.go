@@ -30,15 +30,15 @@ func newObservers(list []*Observer) *observers {
 		all.starts = all.starts || o.CallStart != nil
 		all.attempts = all.attempts || o.Attempt != nil
 		all.decisions = all.decisions || o.Decision != nil
-		all.calls = all.calls || o.Call != nil
+		all.calls = all.calls || o.CallEnd != nil
 	}
 	return all
 }
 
-// Observe makes the Retrier notify o of calls from now on, as [WithObserver] does from the start, until stop is called.
+// AddObserver makes the Retrier notify o of calls from now on, as [WithObserver] does from the start, until stop is called.
 // For a call that runs at either time, o may get only some of the events, without Peer. An event in delivery when stop is called may
 // reach o after stop has returned, but no later ones do. Both are safe for concurrent use.
-func (r *Retrier) Observe(o Observer) (stop func()) {
+func (r *Retrier) AddObserver(o Observer) (stop func()) {
 	own := &o
 	r.observe(func(list []*Observer) []*Observer { return append(slices.Clone(list), own) })
 	return func() {
@@ -91,18 +91,18 @@ func tellAttempt(o *Observer) func(context.Context, Event)  { return o.Attempt }
 func tellDecision(o *Observer) func(context.Context, Event) { return o.Decision }
 func tellWait(o *Observer) func(context.Context, Event)     { return o.Wait }
 func tellSent(o *Observer) func(context.Context, Event)     { return o.Sent }
-func tellCall(o *Observer) func(context.Context, Event)     { return o.Call }
+func tellCall(o *Observer) func(context.Context, Event)     { return o.CallEnd }
 
 // notifyAttempt notifies observers of the end of attempt a.
-func (c *call) notifyAttempt(a *attempt, err error, place attempts.Place) {
+func (c *call) notifyAttempt(a *attempt, err error) {
 	if c.retrier.observers.Load().attempts {
-		c.retrier.notify(c.ctx, c.attemptEvent(a, err, place), tellAttempt)
+		c.retrier.notify(c.ctx, c.attemptEvent(a, err), tellAttempt)
 	}
 }
 
-func (c *call) attemptEvent(a *attempt, err error, place attempts.Place) Event {
+func (c *call) attemptEvent(a *attempt, err error) Event {
 	e := c.event(a.number, status.Code(err), err)
-	e.Elapsed, e.Peer, e.Place = a.took, a.reported().peer.Addr, string(place)
+	e.Elapsed, e.Peer = a.took, a.reported().peer.Addr
 	if a.hedge {
 		e.Hedges = 1
 	}
@@ -122,10 +122,10 @@ func (c *call) notifyDecision(step attempts.Step, ended *attempt, err error) {
 func (c *call) noticesOf(step attempts.Step, ended *attempt, err error) (list []notice) {
 	if step.Decided > 0 && c.retrier.observers.Load().any {
 		e := new(c.decisionEvent(step, ended, err))
-		if e.Retry {
+		if e.WillRetry {
 			c.allowed, c.connecting = e, false
 		}
-		if !e.Retry || !step.Watch {
+		if !e.WillRetry || !step.Watch {
 			list = append(list, notice{e, tellDecision})
 		}
 	}
@@ -143,7 +143,7 @@ func (c *call) noticesOf(step attempts.Step, ended *attempt, err error) (list []
 
 func (c *call) decisionEvent(step attempts.Step, ended *attempt, err error) Event {
 	e, d := c.event(step.Decided, status.Code(err), err), step.Decision
-	e.Retry, e.Delay, e.Reason, e.Pushback = d.Retry, d.Delay, d.Reason, d.Pushback.Source
+	e.WillRetry, e.Delay, e.Reason, e.Pushback = d.Retry, d.Delay, d.Reason, d.Pushback.Source
 	if ended != nil && ended.number == step.Decided {
 		e.Peer = ended.reported().peer.Addr
 	}
@@ -190,11 +190,11 @@ func (r *Retrier) notifyReload(set *policy.Set, changes []string, err error) {
 
 // notifyMode reports a mode set by hand to observers, or to the default logger if none of them handles it: a switch must
 // never go unnoticed.
-func (r *Retrier) notifyMode(from, to Switch) {
+func (r *Retrier) notifyMode(from, to ModeSwitch) {
 	heard := false
 	for _, o := range r.observers.Load().list {
-		if o.Mode != nil {
-			o.Mode(from, to)
+		if o.ModeChange != nil {
+			o.ModeChange(from, to)
 			heard = true
 		}
 	}

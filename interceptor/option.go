@@ -22,10 +22,10 @@ import (
 type Option func(*Retrier) error
 
 // WithObserver makes the Retrier notify o of calls. It may be given more than once; observers are notified
-// in that order. [Retrier.Observe] adds more later.
+// in that order. [Retrier.AddObserver] adds more later.
 func WithObserver(o Observer) Option {
 	return func(r *Retrier) error {
-		r.Observe(o)
+		r.AddObserver(o)
 		return nil
 	}
 }

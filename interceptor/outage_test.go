@@ -229,7 +229,7 @@ func TestOutage_WaitIsNoRetry(t *testing.T) {
 				tell := func(what string) func(context.Context, interceptor.Event) {
 					return func(_ context.Context, e interceptor.Event) { told = append(told, what+" "+string(e.Reason)) }
 				}
-				s.retrier.Observe(interceptor.Observer{Decision: tell("decision"), Wait: tell("wait"), Sent: tell("sent")})
+				s.retrier.AddObserver(interceptor.Observer{Decision: tell("decision"), Wait: tell("wait"), Sent: tell("sent")})
 				expect := func(err error, granted uint64, want ...string) {
 					t.Helper()
 					if synctest.Wait(); !slices.Equal(told, want) {

@@ -128,7 +128,7 @@ func (p *panics) options(watched bool) []interceptor.Option {
 		interceptor.WithBudget("", panickingBudget{p.till, p}),
 		interceptor.WithObserver(interceptor.Observer{
 			Decision:   func(context.Context, interceptor.Event) { p.blame("decisions") },
-			Call:       func(context.Context, interceptor.Event) { p.blame("calls") },
+			CallEnd:    func(context.Context, interceptor.Event) { p.blame("calls") },
 			Diagnostic: func(policy.Diagnostic) {},
 		}),
 	}

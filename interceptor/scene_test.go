@@ -91,7 +91,7 @@ func (j *journal) observer() interceptor.Observer {
 	return interceptor.Observer{
 		Attempt:  func(_ context.Context, e interceptor.Event) { add(j, &j.attempts, e) },
 		Decision: func(_ context.Context, e interceptor.Event) { add(j, &j.decisions, e) },
-		Call:     func(_ context.Context, e interceptor.Event) { add(j, &j.calls, e) },
+		CallEnd:  func(_ context.Context, e interceptor.Event) { add(j, &j.calls, e) },
 		Diagnostic: func(p policy.Diagnostic) {
 			if p.Severity == document.SeverityNote {
 				add(j, &j.notes, p.String())
@@ -110,7 +110,7 @@ func waiting(c policy.Config, n int) policy.Config {
 
 // inUse returns the balances of a Retrier that are not gone.
 func inUse(r *interceptor.Retrier) []interceptor.BudgetState {
-	return slices.DeleteFunc(r.State().Budgets, func(b interceptor.BudgetState) bool { return b.Gone })
+	return slices.DeleteFunc(r.State().Budgets, func(b interceptor.BudgetState) bool { return b.Dropped })
 }
 
 func withJournal(j *journal) interceptor.Option { return interceptor.WithObserver(j.observer()) }

@@ -317,7 +317,7 @@ func TestServiceConfig_Off(t *testing.T) {
 	playLive(t, nil, func(t *testing.T, s scene) {
 		s.On(get, down())
 		l := dialLive(t, s, retries("3", ""))
-		must.Do(t, s.retrier.Switch(interceptor.Switch{Mode: policy.ModeOff}))
+		must.Do(t, s.retrier.SetMode(interceptor.ModeSwitch{Mode: policy.ModeOff}))
 		l.wants(t, "unary", get, 1, policy.ReasonModeOff)
 		stream := l.open(t, t.Context(), serverStream)
 		send(t, stream, "order 7")

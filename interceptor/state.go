@@ -33,7 +33,7 @@ type State struct {
 
 	// Switches are the modes set by hand: that of all calls, then those of services, ordered by name. The strictest of
 	// these, the policies' and an entry's mode applies.
-	Switches []Switch
+	Switches []ModeSwitch
 
 	Waiting int // calls that wait between attempts now; the policies limit it (maxWaiting)
 	Budgets []BudgetState
@@ -75,10 +75,10 @@ type BudgetState struct {
 
 	// State is the balance itself. Granted counts the extra attempts that were sent and have ended, Denied the refused
 	// withdrawals: since the Retrier was made, or, for a budget from [WithBudget], those of all its users since it was made. They never decrease: if an unused balance is dropped,
-	// as for a former target, its counts stay, and Gone is true. Targets and services beyond
-	// the first thousand count as target "other", which is always gone.
+	// as for a former target, its counts stay, and Dropped is true. Targets and services beyond
+	// the first thousand count as target "other", which is always dropped.
 	budget.State
-	Gone bool
+	Dropped bool
 }
 
 // The sources of budgets.
@@ -123,7 +123,7 @@ func (r *Retrier) budgetStates() (list []BudgetState, unread []policy.Diagnostic
 	for key, w := range counted {
 		if w != (withdrawals{}) {
 			s := state(key, w)
-			s.Gone = true
+			s.Dropped = true
 			list = append(list, s)
 		}
 	}

@@ -167,7 +167,7 @@ func (s *stream) judge(t *streamAttempt, e streams.End, opened bool, gone policy
 // queueEnd queues the events for the end of an attempt and for the decision after it. s.mu must be held.
 func (s *stream) queueEnd(t *streamAttempt, err error, step attempts.Step) {
 	if s.call.retrier.observers.Load().attempts {
-		s.events.push(notice{new(s.call.attemptEvent(&t.attempt, err, step.Place)), tellAttempt})
+		s.events.push(notice{new(s.call.attemptEvent(&t.attempt, err)), tellAttempt})
 	}
 	s.events.push(s.call.noticesOf(step, &t.attempt, err)...)
 }

@@ -329,7 +329,7 @@ func TestStreamAttempt_CancelMeetsMessage(t *testing.T) {
 	untold.Add(streams)
 	s := scene{Server: testserver.Start(t, testserver.Keep(1))}
 	s.retrier = mustNew(t, mustSet(t, config(plain())),
-		interceptor.WithObserver(interceptor.Observer{Call: func(context.Context, interceptor.Event) { untold.Done() }}))
+		interceptor.WithObserver(interceptor.Observer{CallEnd: func(context.Context, interceptor.Event) { untold.Done() }}))
 	s.conn = s.Dial(t, s.retrier.DialOptions()...)
 	s.On(get, moves.Play(moves.Echo(0)))
 	for range streams {

@@ -89,7 +89,7 @@ func TestStreamEnd_BeforeItIsReturned(t *testing.T) {
 			t.Run(name+" "+how, func(t *testing.T) {
 				slow := interceptor.WithObserver(interceptor.Observer{
 					Attempt: func(context.Context, interceptor.Event) { time.Sleep(ms) },
-					Call:    func(context.Context, interceptor.Event) { time.Sleep(ms) },
+					CallEnd: func(context.Context, interceptor.Event) { time.Sleep(ms) },
 				})
 				play(t, c, func(t *testing.T, s scene) {
 					s.On(get, step)

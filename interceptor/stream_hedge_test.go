@@ -91,7 +91,7 @@ func TestStreamHedge_CommitsToOldest(t *testing.T) {
 				if e == nil || e.Reason != policy.ReasonCommitted || e.Commit != why || s.Count(get) != 3 {
 					t.Fatalf("%v, %+v", err, e)
 				}
-				if time.Since(start) != 1030*ms || s.ends() != "[1  2 lost 3 cancelled]" {
+				if time.Since(start) != 1030*ms || s.ends() != "[1 lost 2 lost 3 cancelled]" {
 					t.Errorf("after %v: %s", time.Since(start), s.ends())
 				}
 			})

@@ -336,7 +336,7 @@ func (s *singleStream) settle(err error, panicked bool) {
 	s.guard(func() { step = s.conclude(err, panicked) })
 	s.call.cancelTimeout()
 	s.guard(func() {
-		s.call.notifyAttempt(s.attempt, err, step.Place)
+		s.call.notifyAttempt(s.attempt, err)
 		s.call.notifyDecision(step, s.attempt, err)
 		s.call.notifyEnd(s.final)
 	})

@@ -44,7 +44,7 @@ var (
 func (s scene) ends() string {
 	var list []string
 	for _, e := range s.attempts {
-		list = append(list, fmt.Sprintf("%d %s", e.Attempt, e.Place))
+		list = append(list, fmt.Sprintf("%d %s", e.Attempt, placeOf(e)))
 	}
 	slices.Sort(list)
 	return fmt.Sprint(list)

@@ -253,7 +253,7 @@ func (u *unary) attemptEnded(a *unaryAttempt, err error) *unaryAttempt {
 		step := u.reportEnd(&a.attempt, r, now)
 		next := u.act(&step, now.At, !a.own)
 		if u.retrier.observers.Load().attempts {
-			u.events.push(notice{new(u.attemptEvent(&a.attempt, err, step.Place)), tellAttempt})
+			u.events.push(notice{new(u.attemptEvent(&a.attempt, err)), tellAttempt})
 		}
 		u.events.push(u.noticesOf(step, &a.attempt, err)...)
 		return next

@@ -50,14 +50,26 @@ func (s scene) sent() string {
 func (s scene) places() string {
 	var list []string
 	for _, e := range s.attempts {
-		list = append(list, fmt.Sprintf("%d %s", e.Attempt, e.Place))
+		list = append(list, fmt.Sprintf("%d %s", e.Attempt, placeOf(e)))
 	}
 	return strings.Join(list, ", ")
 }
 
+// placeOf returns whether an attempt won, lost, or was cancelled.
+func placeOf(e interceptor.Event) string {
+	switch e.Code {
+	case codes.OK:
+		return "won"
+	case codes.Canceled:
+		return "cancelled"
+	default:
+		return "lost"
+	}
+}
+
 // byNumber puts attempts that were cancelled together in the order of their numbers.
 func (s scene) byNumber() scene {
-	cancelled := func(e interceptor.Event) bool { return e.Place == "cancelled" }
+	cancelled := func(e interceptor.Event) bool { return placeOf(e) == "cancelled" }
 	if first := slices.IndexFunc(s.attempts, cancelled); first >= 0 {
 		slices.SortFunc(s.attempts[first:], func(a, b interceptor.Event) int { return cmp.Compare(a.Attempt, b.Attempt) })
 	}
@@ -112,23 +124,23 @@ func TestHedge(t *testing.T) {
 	}{
 		"each delay until one is answered":             {hedged(), script{hang, hang, third.Delay(50 * ms)}, "[third]", 250 * ms, "[0s 100ms 200ms]", "3 won, 1 cancelled, 2 cancelled"},
 		"at once without a delay":                      {atOnce, script{hang, hang, third}, "[third]", 0, "[0s 0s 0s]", ""},
-		"answered before the delay":                    {hedged(), script{text("first").Delay(99 * ms)}, "[first]", 99 * ms, "[0s]", "1 "},
-		"not declared safe":                            {unsafe, script{first}, "[first]", time.Second, "[0s]", "1 "},
+		"answered before the delay":                    {hedged(), script{text("first").Delay(99 * ms)}, "[first]", 99 * ms, "[0s]", "1 won"},
+		"not declared safe":                            {unsafe, script{first}, "[first]", time.Second, "[0s]", "1 won"},
 		"a failure that is not fatal sends the next":   {hedged(), script{hang, down().Delay(30 * ms), third.Delay(500 * ms)}, "[third]", 630 * ms, "[0s 100ms 130ms]", "2 lost, 3 won, 1 cancelled"},
-		"the delay counts anew after that":             {hedged(), script{down().Delay(30 * ms), hang, third}, "[third]", 130 * ms, "[0s 30ms 130ms]", "1 , 3 won, 2 cancelled"},
-		"one that has failed has no delay left":        {two, script{down().Delay(30 * ms), text("second").Delay(500 * ms)}, "[second]", 530 * ms, "[0s 30ms]", "1 , 2 "},
+		"the delay counts anew after that":             {hedged(), script{down().Delay(30 * ms), hang, third}, "[third]", 130 * ms, "[0s 30ms 130ms]", "1 lost, 3 won, 2 cancelled"},
+		"one that has failed has no delay left":        {two, script{down().Delay(30 * ms), text("second").Delay(500 * ms)}, "[second]", 530 * ms, "[0s 30ms]", "1 lost, 2 won"},
 		"a fatal failure ends the call":                {hedged(), script{hang, testserver.Fail(codes.NotFound, "no order").Delay(10 * ms)}, "no order non_retryable", 110 * ms, "[0s 100ms]", "2 lost, 1 cancelled"},
 		"the last failure is the answer":               {hedged(), script{fails("one").Delay(900 * ms), fails("two").Delay(ms), fails("three").Delay(ms)}, "one attempts_exhausted", 900 * ms, "[0s 100ms 101ms]", "2 lost, 3 lost, 1 lost"},
 		"a pushback delays the next":                   {hedged(), script{hang, down().Pushback("700").Delay(20 * ms), third}, "[third]", 820 * ms, "[0s 100ms 820ms]", "2 lost, 3 won, 1 cancelled"},
 		"a pushback stops hedges, not those in flight": {hedged(), script{first, down().Pushback("-1"), third}, "[first]", time.Second, "[0s 100ms]", "2 lost, 1 won"},
 		"it is the reason when all have failed":        {hedged(), script{fails("one").Delay(time.Second), down().Pushback("-1"), third}, "one pushback_stop", time.Second, "[0s 100ms]", "2 lost, 1 lost"},
-		"denied beside one that runs":                  {paid, script{first}, "[first]", time.Second, "[0s]", "1 "},
-		"denied with nothing in flight":                {paid, script{fails("one").Delay(10 * ms)}, "one budget_exhausted", 10 * ms, "[0s]", "1 "},
+		"denied beside one that runs":                  {paid, script{first}, "[first]", time.Second, "[0s]", "1 won"},
+		"denied with nothing in flight":                {paid, script{fails("one").Delay(10 * ms)}, "one budget_exhausted", 10 * ms, "[0s]", "1 lost"},
 		"slow: the first answers late":                 {slow, script{text("first").Delay(1500 * ms), hang}, "[first]", 1500 * ms, "[0s 1.1s]", "1 won, 2 cancelled"},
 		"slow: the second answers":                     {slow, script{hang, text("second"), hang}, "[second]", 1100 * ms, "[0s 1.1s]", "2 won, 1 cancelled"},
 		"slow: the first fails, the second answers":    {slow, script{down().Delay(1500 * ms), text("second").Delay(900 * ms), hang}, "[second]", 2000 * ms, "[0s 1.1s]", "1 lost, 2 won"},
-		"slow: the first answers in the backoff":       {slow, script{text("first").Delay(1050 * ms), text("second")}, "[first]", 1050 * ms, "[0s]", "1 "},
-		"slow: the first fails in the backoff":         {slow, script{down().Delay(1050 * ms), text("second"), hang}, "[second]", 1150 * ms, "[0s 1.15s]", "1 , 2 "},
+		"slow: the first answers in the backoff":       {slow, script{text("first").Delay(1050 * ms), text("second")}, "[first]", 1050 * ms, "[0s]", "1 won"},
+		"slow: the first fails in the backoff":         {slow, script{down().Delay(1050 * ms), text("second"), hang}, "[second]", 1150 * ms, "[0s 1.15s]", "1 lost, 2 won"},
 	} {
 		kinds := hedgedKinds()
 		kinds["unary"] = nil

@@ -193,7 +193,7 @@ func TestUnarySuccess_Options(t *testing.T) {
 
 func TestUnarySuccess_CallObserverAllocatesNothing(t *testing.T) {
 	var events []interceptor.Event
-	observer := interceptor.Observer{Call: func(_ context.Context, e interceptor.Event) { events = append(events[:0], e) }}
+	observer := interceptor.Observer{CallEnd: func(_ context.Context, e interceptor.Event) { events = append(events[:0], e) }}
 	unary := mustNew(t, fiftyMethods(t), interceptor.WithObserver(observer)).Unary()
 	ctx, opts := t.Context(), []grpc.CallOption{grpc.StaticMethod()}
 	call := func() { _ = unary(ctx, "/acme.orders.v1.OrderService/Method25", nil, nil, nil, answered, opts...) }

@@ -11,7 +11,7 @@ require (
 	github.com/stagger-go/stagger v0.0.0
 	github.com/stagger-go/stagger/budget/redisbudget v0.0.0
 	github.com/stagger-go/stagger/internal/tools/report v0.0.0
-	github.com/stagger-go/stagger/observe/otel v0.0.0
+	github.com/stagger-go/stagger/observe/otelstagger v0.0.0
 	github.com/yuin/gopher-lua v1.1.1
 	go.opentelemetry.io/otel/sdk/metric v1.47.0
 	go.uber.org/goleak v1.3.0
@@ -57,4 +57,4 @@ replace github.com/stagger-go/stagger/budget/redisbudget => ../budget/redisbudge
 
 replace github.com/stagger-go/stagger/internal/tools/report => ../internal/tools/report
 
-replace github.com/stagger-go/stagger/observe/otel => ../observe/otel
+replace github.com/stagger-go/stagger/observe/otelstagger => ../observe/otelstagger

@@ -56,13 +56,13 @@ func observer(write func(context.Context, slog.Level, string, ...any)) intercept
 	return interceptor.Observer{
 		Decision: l.decision,
 		Sent:     l.sent,
-		Call:     l.call,
+		CallEnd:  l.call,
 		Reload: func(set *policy.Set, changes []string, err error) {
 			if err == nil { // else Diagnostic gets each error in a file, or the program has the error
 				l.write(context.Background(), slog.LevelInfo, "stagger: policies reloaded", "source", set.Source(), "hash", set.Hash(), "changes", strings.Join(changes, ", "))
 			}
 		},
-		Mode: func(from, to interceptor.Switch) {
+		ModeChange: func(from, to interceptor.ModeSwitch) {
 			level := slog.LevelInfo
 			if to.Mode > policy.ModeEnforce {
 				level = slog.LevelWarn
@@ -94,7 +94,7 @@ func (l *logger) decision(ctx context.Context, e interceptor.Event) {
 	switch {
 	case wouldRefuse(e):
 		l.extraAttempt(ctx, e, "stagger: would refuse")
-	case !e.Retry && (e.Reason == policy.ReasonRetry || e.Reason == policy.ReasonHedge):
+	case !e.WillRetry && (e.Reason == policy.ReasonRetry || e.Reason == policy.ReasonHedge):
 		l.extraAttempt(ctx, e, "stagger: would "+string(e.Reason))
 	}
 }

@@ -59,7 +59,7 @@ func loggedInMode(t *testing.T, mode policy.Mode, script ...testserver.Step) str
 			return a
 		}})
 		retrier := must.Get(interceptor.New(set, interceptor.WithObserver(observe.Slog(slog.New(handler)))))(t)
-		must.Do(t, retrier.Switch(interceptor.Switch{Mode: mode}))
+		must.Do(t, retrier.SetMode(interceptor.ModeSwitch{Mode: mode}))
 		srv := testserver.Start(t)
 		srv.On("*", script...)
 		conn := srv.Dial(t, retrier.DialOptions()...)
@@ -168,7 +168,7 @@ func TestSlogOfOneAttempt(t *testing.T) {
 	} {
 		var out synced
 		o := observe.Slog(slog.New(slog.NewTextHandler(&out, nil)))
-		o.Call(t.Context(), interceptor.Event{Attempt: 1, Code: codes.Unavailable, Reason: reason, Err: context.Canceled})
+		o.CallEnd(t.Context(), interceptor.Event{Attempt: 1, Code: codes.Unavailable, Reason: reason, Err: context.Canceled})
 		if got := out.take(); (got != "") != want {
 			t.Errorf("%s: logged %q", reason, got)
 		}

@@ -22,7 +22,7 @@ type RetrySpec struct {
 	PerCode           []CodeSpec
 	PerAttemptTimeout time.Duration // 0: none
 	CancelOnTimeout   bool          // a slow attempt is cancelled when the next is sent; false: both run, and the first success wins
-	FirstRetryAtOnce  bool          // within a millisecond, for channels whose retries go to another backend (package balancer)
+	FirstRetryAtOnce  bool          // within a millisecond, for channels whose retries go to another backend (docs/retry-elsewhere.md)
 	Budget            string        // a name of Config.Budgets; "" is the default budget, NONE no limit
 	CommitOnHeaders   bool          // no retry once response headers have arrived, as in gRFC A6; false: once the application has seen part of the attempt
 	MaxPushback       time.Duration // 0: 300 s

@@ -69,7 +69,7 @@ func (s *Set) Lookup(method string) *Policy { return s.byPath.Find(method) }
 // Config returns a copy of the set's config, with defaults for MaxWaiting, MaxAttemptsLimit and the budgets' scopes.
 func (s *Set) Config() Config { return s.config.clone() }
 
-// LoadBalancing returns the loadBalancingConfig as JSON and its place in the file, if it names the policy of package balancer at
+// LoadBalancing returns the loadBalancingConfig as JSON and its place in the file, if it names stagger_retry_elsewhere at
 // any depth: a Retrier gives it to its connections. Otherwise config is "".
 func (s *Set) LoadBalancing() (config string, at Diagnostic) { return s.balancing, s.balancingAt }
 

@@ -5,7 +5,7 @@ go 1.26.0
 // The example is developed with the library. A release drops these lines and requires the tags.
 replace (
 	github.com/stagger-go/stagger => ../..
-	github.com/stagger-go/stagger/observe/otel => ../../observe/otel
+	github.com/stagger-go/stagger/observe/otelstagger => ../../observe/otelstagger
 )
 
 require (
@@ -14,7 +14,7 @@ require (
 	github.com/prometheus/client_model v0.6.3
 	github.com/prometheus/common v0.72.0
 	github.com/stagger-go/stagger v0.0.0
-	github.com/stagger-go/stagger/observe/otel v0.0.0
+	github.com/stagger-go/stagger/observe/otelstagger v0.0.0
 	go.opentelemetry.io/otel/exporters/prometheus v0.69.0
 	go.opentelemetry.io/otel/sdk/metric v1.47.0
 	go.yaml.in/yaml/v4 v4.0.0

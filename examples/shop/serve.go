@@ -31,7 +31,7 @@ import (
 
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/observe/debugpage"
-	"github.com/stagger-go/stagger/observe/otel"
+	"github.com/stagger-go/stagger/observe/otelstagger"
 )
 
 // process is one of the four: a gRPC server that calls others, with its policies and its metrics.
@@ -67,7 +67,7 @@ func serve(s setting) (err error) {
 		return err
 	}
 	provider := sdk.NewMeterProvider(sdk.WithReader(reader))
-	retrier, err := interceptor.Watch(ctx, s.policy, otel.Metrics(provider))
+	retrier, err := interceptor.Watch(ctx, s.policy, otelstagger.WithMetrics(provider))
 	if err != nil {
 		return err
 	}
@@ -106,7 +106,7 @@ func serve(s setting) (err error) {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	mux.Handle("/debug/stagger/", debugpage.Config{}.Handler(retrier))
-	mux.Handle("/debug/stagger/switch", debugpage.Config{}.Switch(retrier))
+	mux.Handle("/debug/stagger/switch", debugpage.Config{}.SwitchHandler(retrier))
 	if s.attended {
 		mux.HandleFunc("POST /pace", p.setPace)
 	}

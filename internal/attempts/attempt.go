@@ -25,7 +25,6 @@ type attempt struct {
 	committed bool // the call is committed to it
 	hedge     bool // it was sent in parallel with others
 	slow      bool // it took longer than its timeout or the hedging delay
-	beside    bool // another attempt ran in parallel
 	dropped   bool // its result came too late to be shown
 }
 
@@ -75,14 +74,12 @@ func (c *Call) Commit(n int, why decision.Commit, now Now) (Step, bool) {
 
 // accept makes the answer of an attempt the call's.
 func (c *Call) accept(step *Step, a *attempt, now Now) {
-	step.Place = a.place(PlaceWon)
 	c.choose(step, a.number, nil, policy.ReasonSucceeded, now.At)
 	c.ledger.release(&a.held, outcome{helped: !c.late(a, now.At)}, now.At)
 }
 
 // handleFailure decides what follows a failed attempt.
 func (c *Call) handleFailure(step *Step, a *attempt, r *Result, is decision.Class, now Now) {
-	step.Place = a.place(PlaceLost)
 	c.ledger.release(&a.held, outcome{err: r.Err}, now.At)
 	if r.Resumes {
 		c.resume(a, r, now.At)
@@ -143,7 +140,6 @@ func (c *Call) obey(step *Step, d decision.Decision, now Now) {
 
 // makeWay sends the successor of a slow attempt, which was cancelled for it and has ended.
 func (c *Call) makeWay(step *Step, a *attempt, now Now) {
-	step.Place = PlaceAbandoned
 	c.pending.replaces = 0
 	c.set.Budget.Fail(now.At)
 	c.ledger.release(&a.held, outcome{err: errTimedOut}, now.At)
@@ -152,11 +148,9 @@ func (c *Call) makeWay(step *Step, a *attempt, now Now) {
 }
 
 // lost records the end of an attempt after another one has won.
-func (c *Call) lost(step *Step, a *attempt, r *Result, now Now) {
-	step.Place = a.place(PlaceLost)
+func (c *Call) lost(a *attempt, r *Result, now Now) {
 	err := r.Err
 	if r.Local {
-		step.Place = PlaceCancelled
 		switch {
 		case c.hung(a, r, now.At):
 			err = errTimedOut
@@ -168,11 +162,7 @@ func (c *Call) lost(step *Step, a *attempt, r *Result, now Now) {
 }
 
 // leftover records the end of an attempt after the call was stopped. A server's result replaces that of a cancelled context.
-func (c *Call) leftover(step *Step, a *attempt, r *Result, now Now) {
-	step.Place = a.place(PlaceLost)
-	if r.Local {
-		step.Place = a.place(PlaceCancelled)
-	}
+func (c *Call) leftover(a *attempt, r *Result, now Now) {
 	err := r.Err
 	if c.hung(a, r, now.At) {
 		err = errTimedOut
@@ -216,12 +206,4 @@ func (c *Call) cancelOthers(step *Step, n int) {
 			step.Cancel = append(step.Cancel, a.number)
 		}
 	}
-}
-
-// place returns p if another attempt ran in parallel.
-func (a *attempt) place(p Place) Place {
-	if !a.beside {
-		return PlaceAlone
-	}
-	return p
 }

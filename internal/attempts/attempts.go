@@ -133,18 +133,6 @@ type Result struct {
 
 func (r *Result) accepted() bool { return r.Err == nil && !r.Again }
 
-// Place is the result of an attempt among parallel ones.
-type Place string
-
-// The places.
-const (
-	PlaceAlone     Place = ""          // no other attempt ran in parallel or replaced it
-	PlaceWon       Place = "won"       // its answer is the call's
-	PlaceLost      Place = "lost"      // it failed, or was answered after another had won
-	PlaceCancelled Place = "cancelled" // it was cancelled because another had won, or the call had ended
-	PlaceAbandoned Place = "abandoned" // it was slow, and another attempt has replaced it
-)
-
 // Step tells the driver what to do after an event: cancel, send, set the timer, notify observers, in this order.
 type Step struct {
 	Cancel   []int             // cancel these attempts, whose ends must still be reported; valid until the next event
@@ -153,7 +141,6 @@ type Step struct {
 	Watch    bool              // also call Wake when the channel's state changes
 	Slow     bool              // at Wake an attempt is slow: Wake isn't needed while no call of the application waits, see Call.Paused
 	Over     bool              // nothing runs and everything is settled; see End. True once.
-	Place    Place             // of the attempt that the event has ended
 	Decided  int               // the attempt of Decision; 0: no decision
 	Decision decision.Decision // with Settings.Observe see Decision.Shadow
 	TimedOut bool              // the decision is on a slow attempt, which may still run

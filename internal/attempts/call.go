@@ -160,15 +160,14 @@ func (c *Call) Ended(n int, r Result, now Now) Step {
 	c.learn(a, &r, is, lost, now.At)
 	switch {
 	case r.Panicked:
-		step.Place = a.place(PlaceLost)
 		c.choosePanicked(&step, n, now.At)
 		c.ledger.release(&a.held, outcome{err: errPanicked}, now.At)
 	case lost:
-		c.lost(&step, a, &r, now)
+		c.lost(a, &r, now)
 	case r.accepted():
 		c.accept(&step, a, now)
 	case c.phase == gone:
-		c.leftover(&step, a, &r, now)
+		c.leftover(a, &r, now)
 	case a.cancelled == replaced && r.Local:
 		c.makeWay(&step, a, now)
 	default:

@@ -103,8 +103,8 @@ const traces = `
 	1001 end 1 cut → over overloaded, = 1 | < S > F E-
 # beside admission: admission: what is answered, what is refused and what is lost
 	0 start → send 1, wake 200; 200 wake → (hedge), wake 250; 250 wake → send 2, wake 450; 450 wake → (hedge), wake 550;
-	550 wake → send 3; 600 end 2 NOT_FOUND → lost, (non_retryable), cancel 1 3; 601 end 1 EXHAUSTED → lost;
-	602 end 3 cut → cancelled, over non_retryable, = 2 | < S ( Wt < ) ( Wt < ) a:350 - >f > - E-
+	550 wake → send 3; 600 end 2 NOT_FOUND → (non_retryable), cancel 1 3; 601 end 1 EXHAUSTED;
+	602 end 3 cut → over non_retryable, = 2 | < S ( Wt < ) ( Wt < ) a:350 - >f > - E-
 # retry admission: admission: a server without resources
 	0 start → send 1; 10 end 1 EXHAUSTED → (non_retryable), over non_retryable, = 1 | < S >f E-
 # retry admission deadline=1000: admission: a deadline that is missed
@@ -157,11 +157,11 @@ const traces = `
 # beside observe: mode OBSERVE becomes OFF
 	0 start → send 1, wake 200; 100 set mode_off; 200 wake → (mode_off); 400 end 1 OK → over succeeded, = 1 | S E1
 # hedge: closed for new attempts, and what runs is answered
-	0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 60 set off; 100 wake → (closed); 110 end 2 UNAV → lost, (closed);
-	120 end 1 OK → won, over succeeded, = 1 | S Wh - F E+
+	0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 60 set off; 100 wake → (closed); 110 end 2 UNAV → (closed);
+	120 end 1 OK → over succeeded, = 1 | S Wh - F E+
 # inplace: closed for new attempts while one makes way
 	0 start → send 1, wake 200; 200 wake → (retry), wake 250; 250 wake → cancel 1; 251 set off;
-	251 end 1 cut → abandoned, over closed, = 1 | S ( Wt F ) R E-
+	251 end 1 cut → over closed, = 1 | S ( Wt F ) R E-
 # retry: closed for new attempts: no stream is resumed
 	0 start → send 1; 10 commit 1 message → true; 20 set off; 2000 end 1 UNAV resumes → (closed), over closed, = 1 | S F E-
 # retry: cancel in the wait
@@ -173,7 +173,7 @@ const traces = `
 	0 start → send 1; 10 end 1 UNAV → (retry), wake 60; 20 stop closed → over closed, = 1 | S F ( Wf ) R E-
 # inplace: connection closed when the reply that meant not yet is gone
 	0 start → send 1, wake 200; 10 end 1 OK again → (retry), wake 60; 60 wake → send 2, wake 260; 260 wake → (retry), wake 360;
-	360 wake → cancel 2; 361 stop closed; 362 end 2 cut → cancelled, over closed, = 0 | S ( Wf ) ( Wt ) R F - E-
+	360 wake → cancel 2; 361 stop closed; 362 end 2 cut → over closed, = 0 | S ( Wf ) ( Wt ) R F - E-
 # costly: a code that costs twice
 	0 start → send 1; 10 end 1 ABORTED → (retry), wake 60; 60 wake → send 2; 70 end 2 UNAV → (retry), wake 170; 170 wake → send 3;
 	180 end 3 OK → over succeeded, = 3 | S F ( Wf*2 ) - F ( Wf ) + E+
@@ -200,7 +200,7 @@ const traces = `
 	0 start → send 1, wake 50; 10 set down; 50 wake → (hedge); 60 end 1 OK → over succeeded, = 1 | S Wh (! R E1
 # hedge2 connect=3000: a hedge waits for a connection while others run
 	0 start → send 1, wake 50; 0 set down; 50 wake → (hedge), wake 100; 100 wake → wake 150; 130 wake up → wake 630;
-	630 wake → send 2; 640 end 2 OK → won, cancel 1; 641 end 1 cut → cancelled, over succeeded, = 2 | S Wh ( ) + E+
+	630 wake → send 2; 640 end 2 OK → cancel 1; 641 end 1 cut → over succeeded, = 2 | S Wh ( ) + E+
 # retry connect=3000: never connected
 	0 start → send 1; 0 set down; 1 end 1 UNAV unsent → (retry), wake 3001 or connected; 3001 wake → over not_connected, = 1
 	| S F ( ) E-
@@ -218,17 +218,17 @@ const traces = `
 	0 start → send 1; 1 end 1 UNAV → (retry), wake 51; 51 wake → send 2; 60 end 2 OK → over succeeded, = 2 | S F ( Wf ) + E+
 # hedge connect=1000: a loser's end does not forget that a connection is waited for
 	0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 60 commit 1 message → true, cancel 2; 60 set down;
-	70 end 1 UNAV resumes → lost, (hedge), wake 1070 or connected; 80 end 2 cut → cancelled, wake 1070 or connected;
+	70 end 1 UNAV resumes → (hedge), wake 1070 or connected; 80 end 2 cut → wake 1070 or connected;
 	1070 wake → over not_connected, = 1 | S Wh F ( Wf - ) R E-
 # beside: timeout, beside
-	0 start → send 1, wake 200; 200 wake → (hedge), wake 250; 250 wake → send 2, wake 450; 260 end 2 OK → won, cancel 1;
-	261 end 1 cut → cancelled, over succeeded, = 2 | S ( Wt ) + F E+
+	0 start → send 1, wake 200; 200 wake → (hedge), wake 250; 250 wake → send 2, wake 450; 260 end 2 OK → cancel 1;
+	261 end 1 cut → over succeeded, = 2 | S ( Wt ) + F E+
 # beside grants=0 deadline=1000: timeout, budget empty: the attempt goes on
 	0 start → send 1, wake 200; 200 wake → (budget_exhausted); 1000 stop deadline_exceeded;
 	1000 end 1 cut → over budget_exhausted, = 1 | S ( w ) F E-
 # beside breaker: attempts that hang until the caller is gone count as failures
 	0 start → send 1, wake 200; 200 wake → (hedge), wake 250; 250 wake → send 2, wake 450; 300 stop cancelled;
-	300 end 1 cut → cancelled; 300 end 2 cut → cancelled, over cancelled, = 2 | S ( Wt ) F d:DeadlineExceeded - d:Canceled E-
+	300 end 1 cut; 300 end 2 cut → over cancelled, = 2 | S ( Wt ) F d:DeadlineExceeded - d:Canceled E-
 # beside breaker deadline=1000: timeout, the breaker opens in the wait: the attempt goes on
 	0 start → send 1, wake 200; 200 wake → (hedge), wake 250; 210 set refuse; 250 wake; 1000 stop deadline_exceeded;
 	1000 end 1 cut → over breaker_open, = 1 | S ( Wt ) R F d:DeadlineExceeded E-
@@ -236,45 +236,45 @@ const traces = `
 	0 start → send 1, wake 200; 200 wake → (retry), wake 250; 210 set refuse; 250 wake; 300 end 1 OK → over succeeded, = 1
 	| S ( Wt ) R d:OK E1
 # inplace: timeout, in place
-	0 start → send 1, wake 200; 200 wake → (retry), wake 250; 250 wake → cancel 1; 251 end 1 cut → abandoned, send 2, wake 451;
+	0 start → send 1, wake 200; 200 wake → (retry), wake 250; 250 wake → cancel 1; 251 end 1 cut → send 2, wake 451;
 	260 end 2 OK → over succeeded, = 2 | S ( Wt F ) + E+
 # inplace: in place, the answer comes while it is cancelled
 	0 start → send 1, wake 200; 200 wake → (retry), wake 250; 250 wake → cancel 1; 250 end 1 OK → over succeeded, = 1 | S ( Wt ) R E1
 # inplace deadline=5000: last attempt has no timeout
-	0 start → send 1, wake 200; 200 wake → (retry), wake 250; 250 wake → cancel 1; 250 end 1 cut → abandoned, send 2, wake 450;
-	450 wake → (retry), wake 550; 550 wake → cancel 2; 550 end 2 cut → abandoned, send 3; 5000 stop deadline_exceeded;
+	0 start → send 1, wake 200; 200 wake → (retry), wake 250; 250 wake → cancel 1; 250 end 1 cut → send 2, wake 450;
+	450 wake → (retry), wake 550; 550 wake → cancel 2; 550 end 2 cut → send 3; 5000 stop deadline_exceeded;
 	5000 end 3 cut → over deadline_exceeded, = 3 | S ( Wt F ) ( Wt F - ) - E-
 # hedge: hedging
-	0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 100 wake → (hedge), send 3; 120 end 2 OK → won, cancel 1 3;
-	121 end 1 cut → cancelled; 122 end 3 UNAV → lost, over succeeded, = 2 | S Wh Wh + - E+
+	0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 100 wake → (hedge), send 3; 120 end 2 OK → cancel 1 3;
+	121 end 1 cut; 122 end 3 UNAV → over succeeded, = 2 | S Wh Wh + - E+
 # quantile quantile=20: hedging by the quantile
-	0 start → send 1, wake 20; 20 wake → (hedge), send 2, wake 40; 30 end 1 OK → won, cancel 2;
-	31 end 2 cut → cancelled, over succeeded, = 1 | S Wh - E+
+	0 start → send 1, wake 20; 20 wake → (hedge), send 2, wake 40; 30 end 1 OK → cancel 2;
+	31 end 2 cut → over succeeded, = 1 | S Wh - E+
 # hedge: hedging, fatal
-	0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 60 end 1 NOT_FOUND → lost, (non_retryable), cancel 2;
-	61 end 2 cut → cancelled, over non_retryable, = 1 | S Wh - E-
+	0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 60 end 1 NOT_FOUND → (non_retryable), cancel 2;
+	61 end 2 cut → over non_retryable, = 1 | S Wh - E-
 # hedge: hedging, what a loser says after a fatal answer is ignored
-	0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 60 end 1 NOT_FOUND → lost, (non_retryable), cancel 2;
-	60 end 2 UNAV → lost, over non_retryable, = 1 | S Wh - E-
+	0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 60 end 1 NOT_FOUND → (non_retryable), cancel 2;
+	60 end 2 UNAV → over non_retryable, = 1 | S Wh - E-
 # hedge: hedging, pushback delays the next, even if another attempt fails then
-	0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 60 end 1 UNAV push=300 → lost, (hedge), wake 375;
-	70 end 2 UNAV → lost, (hedge), wake 375; 360 wake → wake 375; 375 wake → send 3; 380 end 3 OK → over succeeded, = 3
+	0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 60 end 1 UNAV push=300 → (hedge), wake 375;
+	70 end 2 UNAV → (hedge), wake 375; 360 wake → wake 375; 375 wake → send 3; 380 end 3 OK → over succeeded, = 3
 	| S Wh F ( Wf - ) R F Wf ( ) + E+
 # hedge: a loser that was not sent costs nothing
-	0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 60 end 1 OK → won, cancel 2;
-	61 end 2 UNAV unsent → lost, over succeeded, = 1 | S Wh R E+
+	0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 60 end 1 OK → cancel 2;
+	61 end 2 UNAV unsent → over succeeded, = 1 | S Wh R E+
 # hedge grants=1: hedge brings not yet as the last word
-	0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 60 end 1 UNAV → lost, (budget_exhausted), wake 100;
-	70 end 2 OK again → lost, (budget_exhausted), over budget_exhausted, = 2 | S Wh F w - w E+
+	0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 60 end 1 UNAV → (budget_exhausted), wake 100;
+	70 end 2 OK again → (budget_exhausted), over budget_exhausted, = 2 | S Wh F w - w E+
 # hedge breaker: hedge panics
-	0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 60 end 2 panic → lost, cancel 1;
-	61 end 1 cut → cancelled, over panicked, = 2 | S Wh - d:Unknown d:OK E-
+	0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 60 end 2 panic → cancel 1;
+	61 end 1 cut → over panicked, = 2 | S Wh - d:Unknown d:OK E-
 # hedge: stream: hedges, the first message wins
 	0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 60 commit 2 message → true, cancel 1; 61 commit 1 message → false;
-	62 end 1 cut → cancelled; 900 end 2 OK → won, over succeeded, = 2 | S Wh + E+
+	62 end 1 cut; 900 end 2 OK → over succeeded, = 2 | S Wh + E+
 # inplace: stream: in place, the message comes too late
 	0 start → send 1, wake 200; 200 wake → (retry), wake 250; 250 wake → cancel 1; 250 commit 1 message → false; 250 heard 1;
-	251 end 1 cut → abandoned, send 2, wake 451; 260 commit 2 message → true; 260 heard 2; 900 end 2 OK → over succeeded, = 2
+	251 end 1 cut → send 2, wake 451; 260 commit 2 message → true; 260 heard 2; 900 end 2 OK → over succeeded, = 2
 	| S ( Wt F ) + E+
 # beside admission: stream: committed before the first message, which came in time
 	0 start → send 1, wake 200; 10 end 1 UNAV → (retry), wake 60; 60 wake → send 2, wake 260; 70 commit 2 context → true; 160 heard 2;
@@ -286,8 +286,8 @@ const traces = `
 	0 start → send 1, wake 200; 190 heard 1; 200 wake; 300 commit 1 message → true; 900 end 1 OK → over succeeded, = 1 | S E1
 # beside: stream: an attempt is slow when it was waited for so long
 	0 start → send 1, wake 200; 120 paused 100 → wake 300; 200 wake → wake 300; 300 wake → (hedge), wake 350;
-	340 paused 40 → wake 350; 350 wake → send 2, wake 550; 500 paused 500 → wake 700; 510 end 2 OK → won, cancel 1;
-	511 end 1 cut → cancelled, over succeeded, = 2 | S ( Wt ) + F E+
+	340 paused 40 → wake 350; 350 wake → send 2, wake 550; 500 paused 500 → wake 700; 510 end 2 OK → cancel 1;
+	511 end 1 cut → over succeeded, = 2 | S ( Wt ) + F E+
 # hedge deadline=1000: stream: an attempt that was waited for too late to be slow before the deadline
 	0 start → send 1, wake 50; 949 paused 949 → wake 999; 950 paused 1; 990 end 1 OK → over succeeded, = 1 | S E1
 # retry: stream: time always counts while nothing runs
@@ -298,7 +298,7 @@ const traces = `
 # retry admission: stream: an attempt that was left alone for longer is none
 	0 start → send 1; 70 paused 11; 80 heard 1; 900 end 1 OK → over succeeded, = 1 | < S >a E1
 # beside alone: alone: a slow attempt makes way
-	0 start → send 1, wake 200; 200 wake → (retry), wake 250; 250 wake → cancel 1; 251 end 1 cut → abandoned, send 2, wake 451;
+	0 start → send 1, wake 200; 200 wake → (retry), wake 250; 250 wake → cancel 1; 251 end 1 cut → send 2, wake 451;
 	260 end 2 OK → over succeeded, = 2 | S ( Wt F ) + E+
 # beside alone grants=0: alone: a slow attempt goes on if no other may follow
 	0 start → send 1, wake 200; 200 wake → (budget_exhausted); 900 end 1 OK → over succeeded, = 1 | S ( w ) E1
@@ -335,8 +335,8 @@ const traces = `
 	| S F ( Wf ) + E+
 # hedge breaker: an interceptor panics for an attempt that has ended
 	0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 100 wake → (hedge), send 3;
-	110 end 2 UNAV → lost, (attempts_exhausted); 120 panicked → cancel 1 3; 121 end 1 cut → cancelled;
-	122 end 3 OK → lost, over panicked, = 0, last Unavailable; 123 panicked | S Wh Wh - d:Unavailable F d:OK - d:OK E-
+	110 end 2 UNAV → (attempts_exhausted); 120 panicked → cancel 1 3; 121 end 1 cut;
+	122 end 3 OK → over panicked, = 0, last Unavailable; 123 panicked | S Wh Wh - d:Unavailable F d:OK - d:OK E-
 # retry breaker: an interceptor panics while the next attempt is waited for
 	0 start → send 1; 10 end 1 UNAV → (retry), wake 60; 20 panicked → over panicked, = 0, last Unavailable; 60 wake
 	| S d:Unavailable F ( Wf ) R E-
@@ -362,22 +362,22 @@ const traces = `
 	0 start → send 1; 10 end 1 UNAV → (retry), wake 60; 20 abort → over panicked, = 0 | S F ( Wf ) R E-
 # hedge: stream: a message after the caller has gone makes its attempt the answer, not one that fails beside it
 	0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 100 wake → (hedge), send 3; 105 stop cancelled;
-	105 end 3 NOT_FOUND → lost; 105 commit 1 message → true, cancel 2; 106 end 2 UNAV → lost;
-	107 end 1 cut → cancelled, over cancelled, = 1, last Unavailable | S Wh Wh - - E-
+	105 end 3 NOT_FOUND; 105 commit 1 message → true, cancel 2; 106 end 2 UNAV;
+	107 end 1 cut → over cancelled, = 1, last Unavailable | S Wh Wh - - E-
 # beside: followed, with a stop: the pending attempt is given up
 	0 start → send 1, wake 200; 200 wake → (hedge), wake 250; 250 wake → send 2, wake 450; 450 wake → (hedge), wake 550;
-	460 end 1 UNAV push=-1 → lost, (pushback_stop); 550 wake; 560 end 2 OK → won, over succeeded, = 2 | S ( Wt ) ( Wt F ) R - E+
+	460 end 1 UNAV push=-1 → (pushback_stop); 550 wake; 560 end 2 OK → over succeeded, = 2 | S ( Wt ) ( Wt F ) R - E+
 # beside deadline=900: followed, with a pushback beyond the deadline: the pending attempt is given up
 	0 start → send 1, wake 200; 200 wake → (hedge), wake 250; 250 wake → send 2, wake 450; 450 wake → (hedge), wake 550;
-	460 end 1 UNAV push=500 → lost, (followed); 550 wake; 560 end 2 OK → won, over succeeded, = 2 | S ( Wt ) ( Wt F ) R - E+
+	460 end 1 UNAV push=500 → (followed); 550 wake; 560 end 2 OK → over succeeded, = 2 | S ( Wt ) ( Wt F ) R - E+
 # beside deadline=986: followed, with a pushback that ends when an attempt is just of use
 	0 start → send 1, wake 200; 200 wake → (hedge), wake 250; 250 wake → send 2, wake 450; 450 wake → (hedge), wake 550;
-	460 end 1 UNAV push=500 → lost, (followed), wake 985; 985 wake → send 3; 985 end 3 OK → won, cancel 2;
-	985 end 2 cut → cancelled, over succeeded, = 3 | S ( Wt ) ( Wt F ) + F - E+
+	460 end 1 UNAV push=500 → (followed), wake 985; 985 wake → send 3; 985 end 3 OK → cancel 2;
+	985 end 2 cut → over succeeded, = 3 | S ( Wt ) ( Wt F ) + F - E+
 # beside: followed, with a pushback: the pending attempt waits for it
 	0 start → send 1, wake 200; 200 wake → (hedge), wake 250; 250 wake → send 2, wake 450; 450 wake → (hedge), wake 550;
-	460 end 1 UNAV push=500 → lost, (followed), wake 985; 550 wake → wake 985; 985 wake → send 3; 990 end 3 OK → won, cancel 2;
-	991 end 2 cut → cancelled, over succeeded, = 3 | S ( Wt ) ( Wt F ) + F - E+
+	460 end 1 UNAV push=500 → (followed), wake 985; 550 wake → wake 985; 985 wake → send 3; 990 end 3 OK → cancel 2;
+	991 end 2 cut → over succeeded, = 3 | S ( Wt ) ( Wt F ) + F - E+
 `
 
 func TestTraces(t *testing.T) {

@@ -292,37 +292,20 @@ func (m *model) settled() settled {
 	return settled{told: len(m.told), fails: m.fails, recorded: len(m.recorded), charges: m.charges}
 }
 
-// checkEnded checks the reports of the end of attempt n, and its place.
+// checkEnded checks the reports of the end of attempt n.
 func (m *model) checkEnded(n int, a *modelAttempt, r *Result, step Step, was settled) {
 	told := m.told[was.told:]
 	gone := m.stopped != ""
 	hung := a.slow && r.Local && m.set.Policy.Hedge() == nil
 	lost := a.cancelled == outrun || m.answer != 0 || gone && a.cancelled == replaced && r.Local
-	place, err := PlaceLost, r.Err
+	err := r.Err
 	switch {
 	case r.Panicked:
 		err = errPanicked
-	case lost && r.Local:
-		place = PlaceCancelled
-		if err = nil; gone && m.answer == 0 {
-			err = r.Err
-		}
-	case lost:
-	case accepts(r):
-		place = PlaceWon
-	case gone && r.Local:
-		place = PlaceCancelled
-	case a.cancelled == replaced && r.Local:
-		place = PlaceAbandoned
-	}
-	if hung && !r.Panicked {
+	case hung:
 		err = errTimedOut
-	}
-	if cut := lost && r.Local && !r.Panicked; !a.beside && !cut && place != PlaceAbandoned {
-		place = PlaceAlone
-	}
-	if step.Place != place {
-		m.failf("attempt %d is %q; want %q", n, step.Place, place)
+	case lost && r.Local && !(gone && m.answer == 0):
+		err = nil
 	}
 	if m.set.Breaker != nil && (len(m.done) != 1 || status.Code(m.done[0]) != status.Code(err)) {
 		m.failf("5: the breaker hears %v of attempt %d; want %v", m.done, n, err)

@@ -72,7 +72,6 @@ type modelAttempt struct {
 	heardIn   time.Duration // after which time, less the pauses
 	slowAt    time.Duration // when the call asks what follows it; Never: it does not
 	slow      bool          // it has asked
-	beside    bool          // another attempt ran in parallel
 	running   bool
 	heard     bool // it has brought a message
 	cancelled cancelled
@@ -241,11 +240,6 @@ func (m *model) checkDecision(step Step) {
 
 func (m *model) checkSend(step Step) {
 	a := modelAttempt{began: m.now.At, running: true, slowAt: Never}
-	for i := range m.attempts {
-		if other := &m.attempts[i]; other.running && other.cancelled == no {
-			other.beside, a.beside = true, true
-		}
-	}
 	m.attempts = append(m.attempts, a)
 	if m.idleSince != Never {
 		m.waited += m.now.At - m.idleSince

@@ -119,11 +119,6 @@ func (c *Call) sendPending(step *Step, at time.Duration) {
 	if a.hedge = c.pending.decision.Reason == policy.ReasonHedge; a.hedge {
 		c.hedges++
 	}
-	for i := range c.running[:len(c.running)-1] {
-		if other := &c.running[i]; other.cancelled == no {
-			other.beside, a.beside = true, true
-		}
-	}
 	if c.idle != Never {
 		c.waited += at - c.idle
 		c.idle = Never

@@ -361,9 +361,6 @@ func (p *play) print(s Step, first string) string {
 	if first != "" {
 		add("%s", first)
 	}
-	if s.Place != "" {
-		add("%s", s.Place)
-	}
 	if s.Decided != 0 {
 		shadow := ""
 		if s.Decision.Shadow() {

@@ -20,7 +20,7 @@ import (
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/lab/peers"
-	"github.com/stagger-go/stagger/observe/otel"
+	"github.com/stagger-go/stagger/observe/otelstagger"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -125,7 +125,7 @@ func grpcMetrics(prepare func(peers.Plan) (setup, error)) func(peers.Plan) (setu
 }
 
 func staggerMetrics(p peers.Plan) (setup, error) {
-	return staggerRetries(budgetName, otel.Metrics(newProvider()))(p)
+	return staggerRetries(budgetName, otelstagger.WithMetrics(newProvider()))(p)
 }
 
 // budgetName is stagger's default budget, with a reserve that is never exhausted in comparisons.

@@ -23,8 +23,8 @@ import (
 	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/retry"
 	"google.golang.org/grpc"
 
-	"github.com/stagger-go/stagger/balancer"
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/balancer"
 	"github.com/stagger-go/stagger/internal/tools/outage"
 	"github.com/stagger-go/stagger/lab/peers"
 	"github.com/stagger-go/stagger/policy"
@@ -161,7 +161,7 @@ func admissionClients() ([]client, map[string]*atomic.Int64) {
 	}{{"", 1, 0}, {", 10 conns", 10, 0}, {", 100 conns", 100, 0}, {", 10 processes", 1, 10}, {", 100 processes", 1, 100}} {
 		n := new(atomic.Int64)
 		refused[admission+from.suffix] = n
-		count := interceptor.WithObserver(interceptor.Observer{Call: func(_ context.Context, e interceptor.Event) {
+		count := interceptor.WithObserver(interceptor.Observer{CallEnd: func(_ context.Context, e interceptor.Event) {
 			if e.Reason == policy.ReasonOverloaded && e.Attempt == 0 {
 				n.Add(1)
 			}

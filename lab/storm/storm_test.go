@@ -15,7 +15,7 @@ import (
 
 	_ "google.golang.org/grpc/balancer/leastrequest" // the policy least_request_experimental
 
-	"github.com/stagger-go/stagger/balancer"
+	"github.com/stagger-go/stagger/internal/balancer"
 	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/internal/tools/sim"
 	"github.com/stagger-go/stagger/policy"

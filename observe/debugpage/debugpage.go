@@ -31,10 +31,10 @@ type Config struct {
 	// refused, because a web site may point its own name to the address of this machine.
 	Hosts []string
 	// Errors shows the texts of errors. Servers write them, and they may contain user data.
-	Errors bool
+	ShowErrors bool
 }
 
-// Handler serves the page, and records the Retriers' decisions from now on ([interceptor.Retrier.Observe]): the last 256. You can mount it at any path that ends with a slash; it does not register itself.
+// Handler serves the page, and records the Retriers' decisions from now on ([interceptor.Retrier.AddObserver]): the last 256. You can mount it at any path that ends with a slash; it does not register itself.
 //
 // It answers only GET. At most 16 browsers get live updates at a time; slow readers are disconnected. A
 // live connection ends after a minute, and the browser reconnects: http.Server.Shutdown may wait that long.

@@ -14,20 +14,20 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-func ExampleConfig_Switch() {
+func ExampleConfig_SwitchHandler() {
 	set, err := policy.NewSet(policy.Config{})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	logged := interceptor.Observer{Mode: func(from, to interceptor.Switch) { fmt.Println("from", from.Mode, "to", to.Mode) }} // as observe.Slog does
+	logged := interceptor.Observer{ModeChange: func(from, to interceptor.ModeSwitch) { fmt.Println("from", from.Mode, "to", to.Mode) }} // as observe.Slog does
 	retrier, err := interceptor.New(set, interceptor.WithObserver(logged))
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	mux := http.NewServeMux()
-	mux.Handle("/debug/stagger/switch", debugpage.Config{}.Switch(retrier))
+	mux.Handle("/debug/stagger/switch", debugpage.Config{}.SwitchHandler(retrier))
 	server := httptest.NewServer(mux)
 	defer server.Close()
 

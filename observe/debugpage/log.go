@@ -39,7 +39,7 @@ type decisionLog struct {
 
 // shadow reports whether mode ENFORCE would have sent another attempt.
 func shadow(e interceptor.Event) bool {
-	return !e.Retry && (e.Reason == policy.ReasonRetry || e.Reason == policy.ReasonHedge)
+	return !e.WillRetry && (e.Reason == policy.ReasonRetry || e.Reason == policy.ReasonHedge)
 }
 
 // observer returns the observer that fills the log. It adds no cost to calls whose first attempt succeeds.

@@ -25,7 +25,7 @@ import (
 // logged is a log without its times and targets.
 func logged(l *decisionLog) (list []string) {
 	for _, d := range l.all() {
-		list = append(list, fmt.Sprint(d.Attempt, " ", d.Code, " ", d.Reason, " ", d.Retry))
+		list = append(list, fmt.Sprint(d.Attempt, " ", d.Code, " ", d.Reason, " ", d.WillRetry))
 	}
 	return list
 }
@@ -35,7 +35,7 @@ func TestDecisionLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, l := newScene(t), new(decisionLog)
 		s.On("*", testserver.Fail(codes.Unavailable, "down").Times(1), testserver.Fail(codes.NotFound, strings.Repeat("ä", 400)))
-		stop := s.retrier.Observe(l.observer())
+		stop := s.retrier.AddObserver(l.observer())
 		_ = s.call(t, getOrder)
 		if got, want := logged(l), []string{"1 Unavailable retry true", "2 NotFound non_retryable false"}; !slices.Equal(got, want) {
 			t.Errorf("%q; want %q", got, want)
@@ -72,7 +72,7 @@ func TestDecisionLog(t *testing.T) {
 func TestPage_SuccessMakesNoEvents(t *testing.T) {
 	retrier := newRetrier(t)
 	p := newPage(Config{}, []*interceptor.Retrier{retrier})
-	if o := p.logs[0].observer(); o.CallStart != nil || o.Attempt != nil || o.Call != nil {
+	if o := p.logs[0].observer(); o.CallStart != nil || o.Attempt != nil || o.CallEnd != nil {
 		t.Error("each call makes events for the page")
 	}
 	unary := retrier.Unary()

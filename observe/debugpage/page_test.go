@@ -32,7 +32,7 @@ func TestPage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newScene(t)
-		h, revealing := Config{}.Handler(s.retrier), Config{Errors: true}.Handler(s.retrier)
+		h, revealing := Config{}.Handler(s.retrier), Config{ShowErrors: true}.Handler(s.retrier)
 		w := get(h, "")
 		wants(t, w.Body.String(), "No call has used one yet.", "None yet: no attempt has failed", "<dd>retry.yaml</dd>", "<dd>ENFORCE</dd>", "0 of at most 10000",
 			"not declared idempotent") // a warning
@@ -79,9 +79,9 @@ func TestPageModes(t *testing.T) {
 		h := Config{}.Handler(s.retrier)
 		s.On("*", down())
 		for _, mode := range []policy.Mode{policy.ModeObserve, policy.ModeOff} {
-			must.Do(t, s.retrier.Switch(interceptor.Switch{Mode: mode}))
+			must.Do(t, s.retrier.SetMode(interceptor.ModeSwitch{Mode: mode}))
 			_ = s.call(t, getOrder)
-			wants(t, get(h, "").Body.String(), "<dd>"+string(mode)+"; Retrier.Switch has set "+string(mode)+"</dd>")
+			wants(t, get(h, "").Body.String(), "<dd>"+string(mode)+"; Retrier.SetMode has set "+string(mode)+"</dd>")
 		}
 		wants(t, get(h, "").Body.String(), "<th>orders, shadow in mode OBSERVE<", "would retry</span> after 100ms: mode OBSERVE", "mode_off</span>")
 		var got []retrierState
@@ -130,7 +130,7 @@ func TestPageJSON(t *testing.T) {
 	})
 }
 
-// The page shows the modes of the file, its entries and Retrier.Switch.
+// The page shows the modes of the file, its entries and Retrier.SetMode.
 func TestPagePolicyModes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -143,8 +143,8 @@ func TestPagePolicyModes(t *testing.T) {
 		set := must.Get(policy.Parse("retry.yaml", []byte(observing)))(t)
 		must.Do(t, s.retrier.Reload(set))
 		wants(t, get(h, "").Body.String(), "<dd>OBSERVE; the file's is for 50 % of the calls</dd>", "<dd>/acme.orders.v1.OrderService/: OFF, 50 %</dd>")
-		must.Do(t, s.retrier.Switch(interceptor.Switch{Mode: policy.ModeOff}))
-		wants(t, get(h, "").Body.String(), "<dd>OFF; Retrier.Switch has set OFF; ")
+		must.Do(t, s.retrier.SetMode(interceptor.ModeSwitch{Mode: policy.ModeOff}))
+		wants(t, get(h, "").Body.String(), "<dd>OFF; Retrier.SetMode has set OFF; ")
 	})
 }
 
@@ -211,7 +211,7 @@ func TestPageEscapes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const evil = `/acme.orders.v1.OrderService/<script>alert("x")</script>`
 		s := newScene(t)
-		h := Config{Errors: true}.Handler(s.retrier)
+		h := Config{ShowErrors: true}.Handler(s.retrier)
 		s.On("*", testserver.Fail(14, `</td><img src=x onerror=alert(1)>`))
 		_ = s.call(t, evil)
 		if s.Count("*") != 1 {
@@ -223,7 +223,7 @@ func TestPageEscapes(t *testing.T) {
 				t.Errorf("%s: %d\n%s", address, w.Code, body)
 			}
 		}
-		p := newPage(Config{Errors: true}, []*interceptor.Retrier{s.retrier})
+		p := newPage(Config{ShowErrors: true}, []*interceptor.Retrier{s.retrier})
 		defer p.history.stopped.Store(true)
 		_ = s.call(t, evil)
 		sections := must.Get(p.sections(""))(t)

@@ -39,7 +39,7 @@ type policyState struct {
 	Hash     string    `json:"hash"`
 	Since    time.Time `json:"since"`
 	Mode     string    `json:"mode"`
-	SetMode  string    `json:"setMode"` // set by Retrier.Switch; the mode is the stricter of this and the file's
+	SetMode  string    `json:"setMode"` // set by Retrier.SetMode; the mode is the stricter of this and the file's
 	Percent  float64   `json:"percent"` // of calls with the file's mode; the others are OFF
 	Entries  []string  `json:"entries"` // with another mode or percentage than the file's, and services and percentages set by hand
 	Warnings []string  `json:"warnings"`
@@ -160,7 +160,7 @@ func (p *page) budget(retrier int, b interceptor.BudgetState) budgetState {
 func (p *page) decision(d loggedDecision) decisionState {
 	s := decisionState{
 		Time: d.Time.UTC(), Method: d.Method, Target: d.Target, Attempt: d.Attempt, Code: codename.Of(d.Code), TimedOut: d.Slow,
-		Retry: d.Retry, Waits: d.Waits, Shadow: shadow(d.Event), Mode: string(d.Mode), Reason: d.Reason, Budget: cmp.Or(d.Budget, "default"),
+		Retry: d.WillRetry, Waits: d.Waits, Shadow: shadow(d.Event), Mode: string(d.Mode), Reason: d.Reason, Budget: cmp.Or(d.Budget, "default"),
 	}
 	if d.Peer != nil {
 		s.Peer = d.Peer.String()
@@ -168,7 +168,7 @@ func (p *page) decision(d loggedDecision) decisionState {
 	if s.Retry || s.Shadow {
 		s.Delay = explain.Short(d.Delay)
 	}
-	if p.config.Errors {
+	if p.config.ShowErrors {
 		s.Error = d.Error
 	}
 	if m, err := explain.MeaningOf(string(d.Reason)); err == nil {
@@ -185,7 +185,7 @@ func admissions(all []admission.Reading) []admission.Reading {
 
 // scarcest returns the balances to show, without those that are gone, and the number of hidden ones. If there are too many, it shows those with the smallest share left.
 func scarcest(list []interceptor.BudgetState) (shown []interceptor.BudgetState, hidden int) {
-	list = slices.DeleteFunc(slices.Clone(list), func(b interceptor.BudgetState) bool { return b.Gone })
+	list = slices.DeleteFunc(slices.Clone(list), func(b interceptor.BudgetState) bool { return b.Dropped })
 	if len(list) <= maxBudgets {
 		return list, 0
 	}

@@ -21,7 +21,7 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// Switch returns a handler that sets the mode of Retriers at run time ([interceptor.Retrier.Switch]). It is separate from the page, which is read-only, and does not register
+// SwitchHandler returns a handler that sets the mode of Retriers at run time ([interceptor.Retrier.SetMode]). It is separate from the page, which is read-only, and does not register
 // itself. GET shows the modes. POST sets one, with a form that has these fields:
 //
 //	mode     ENFORCE, OBSERVE or OFF
@@ -34,7 +34,7 @@ import (
 //
 // A reload of the policy file doesn't change modes set by hand: the stricter of both applies, until you set ENFORCE,
 // or restart the program.
-func (c Config) Switch(retriers ...*interceptor.Retrier) http.Handler {
+func (c Config) SwitchHandler(retriers ...*interceptor.Retrier) http.Handler {
 	if len(retriers) == 0 || slices.Contains(retriers, nil) {
 		return c.guard(http.HandlerFunc(noRetrier))
 	}
@@ -94,7 +94,7 @@ func (m modes) set(w http.ResponseWriter, r *http.Request) (code int, err error)
 	to.By = caller(r)
 	var errs []error
 	for _, retrier := range m.retriers {
-		if err := retrier.Switch(to); err != nil {
+		if err := retrier.SetMode(to); err != nil {
 			errs = append(errs, err)
 		}
 	}
@@ -104,8 +104,8 @@ func (m modes) set(w http.ResponseWriter, r *http.Request) (code int, err error)
 	return 0, nil
 }
 
-func switchOf(form url.Values) (interceptor.Switch, error) {
-	var to interceptor.Switch
+func switchOf(form url.Values) (interceptor.ModeSwitch, error) {
+	var to interceptor.ModeSwitch
 	for field, values := range form {
 		if len(values) != 1 || !slices.Contains([]string{"mode", "service"}, field) {
 			return to, fmt.Errorf("field %.100q: must be mode or service, and be given once", field)

@@ -45,11 +45,11 @@ func accepting(r *http.Request) { r.Header.Set("Accept", "text/html,*/*") }
 func TestSwitch(t *testing.T) {
 	t.Parallel()
 	var told []string
-	heard := interceptor.WithObserver(interceptor.Observer{Mode: func(from, to interceptor.Switch) {
+	heard := interceptor.WithObserver(interceptor.Observer{ModeChange: func(from, to interceptor.ModeSwitch) {
 		told = append(told, fmt.Sprint(to.Service, " from ", from.Mode, " to ", to.Mode))
 	}})
 	one, two := newRetrier(t, heard), newRetrier(t, heard)
-	h := Config{}.Switch(one, two)
+	h := Config{}.SwitchHandler(one, two)
 	for _, step := range []struct {
 		form, set, told string
 	}{
@@ -77,8 +77,8 @@ func TestSwitch(t *testing.T) {
 // Modes set by hand outlive a reload, and the page says so.
 func TestSwitch_Reload(t *testing.T) {
 	t.Parallel()
-	r := newRetrier(t, interceptor.WithObserver(interceptor.Observer{Mode: func(_, _ interceptor.Switch) {}}))
-	h := Config{}.Switch(r)
+	r := newRetrier(t, interceptor.WithObserver(interceptor.Observer{ModeChange: func(_, _ interceptor.ModeSwitch) {}}))
+	h := Config{}.SwitchHandler(r)
 	if w := ask(h, here, here, http.MethodPost, "mode=OFF", accepting); w.Code != http.StatusSeeOther || w.Header().Get("Location") != "?" {
 		t.Errorf("%d %v", w.Code, w.Header())
 	}
@@ -90,9 +90,9 @@ func TestSwitch_Reload(t *testing.T) {
 	page := ask(h, here, here, http.MethodGet, "", accepting)
 	wants(t, page.Body.String(), "<td>the policy file, for all calls</td><td>OBSERVE</td><td>100</td>", "<td>by hand, for all calls</td><td>OFF by 127.0.0.1:6060</td>",
 		"A reload of the file changes nothing that is set here.")
-	must.Do(t, r.Switch(interceptor.Switch{Service: "acme.orders.v1.OrderService", Mode: policy.ModeObserve}))
-	wants(t, get(Config{}.Handler(r), "").Body.String(), "Retrier.Switch has set OFF", "<dd>acme.orders.v1.OrderService: OBSERVE, set by hand</dd>")
-	must.Do(t, r.Switch(interceptor.Switch{Service: "acme.orders.v1.OrderService", Mode: policy.ModeEnforce}))
+	must.Do(t, r.SetMode(interceptor.ModeSwitch{Service: "acme.orders.v1.OrderService", Mode: policy.ModeObserve}))
+	wants(t, get(Config{}.Handler(r), "").Body.String(), "Retrier.SetMode has set OFF", "<dd>acme.orders.v1.OrderService: OBSERVE, set by hand</dd>")
+	must.Do(t, r.SetMode(interceptor.ModeSwitch{Service: "acme.orders.v1.OrderService", Mode: policy.ModeEnforce}))
 	if style := ask(h, here, here, http.MethodGet, "", func(r *http.Request) { r.URL.RawQuery = "style" }); !strings.HasPrefix(style.Header().Get("Content-Type"), "text/css") {
 		t.Errorf("the style is %s", style.Header())
 	}
@@ -144,7 +144,7 @@ func TestSwitch_Refuses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRetrier(t)
-			w := ask(Config{Authorize: row.authorize}.Switch(r), row.from, row.to, row.method, row.form, row.change)
+			w := ask(Config{Authorize: row.authorize}.SwitchHandler(r), row.from, row.to, row.method, row.form, row.change)
 			if w.Code != row.code || !strings.Contains(w.Body.String(), row.says) {
 				t.Errorf("%d %s; want %d with %q", w.Code, w.Body, row.code, row.says)
 			}
@@ -153,11 +153,11 @@ func TestSwitch_Refuses(t *testing.T) {
 			}
 		})
 	}
-	r := newRetrier(t, interceptor.WithObserver(interceptor.Observer{Mode: func(_, _ interceptor.Switch) {}}))
-	if w := ask(Config{Authorize: yes, Hosts: []string{"ops.example"}}.Switch(r), away, pod, "POST", "mode=OFF", func(r *http.Request) { r.Host = "ops.example" }); w.Code != http.StatusOK || r.State().Switches[0].Mode != policy.ModeOff {
+	r := newRetrier(t, interceptor.WithObserver(interceptor.Observer{ModeChange: func(_, _ interceptor.ModeSwitch) {}}))
+	if w := ask(Config{Authorize: yes, Hosts: []string{"ops.example"}}.SwitchHandler(r), away, pod, "POST", "mode=OFF", func(r *http.Request) { r.Host = "ops.example" }); w.Code != http.StatusOK || r.State().Switches[0].Mode != policy.ModeOff {
 		t.Errorf("authorized: %d %s", w.Code, w.Body)
 	}
-	if w := ask(Config{}.Switch(nil), here, here, "GET", "", nil); w.Code != http.StatusServiceUnavailable {
+	if w := ask(Config{}.SwitchHandler(nil), here, here, "GET", "", nil); w.Code != http.StatusServiceUnavailable {
 		t.Errorf("without a Retrier: %d", w.Code)
 	}
 }
@@ -165,8 +165,8 @@ func TestSwitch_Refuses(t *testing.T) {
 // The page's form carries a token, without which a browser sets nothing.
 func TestSwitch_Token(t *testing.T) {
 	t.Parallel()
-	r := newRetrier(t, interceptor.WithObserver(interceptor.Observer{Mode: func(_, _ interceptor.Switch) {}}))
-	h := Config{}.Switch(r)
+	r := newRetrier(t, interceptor.WithObserver(interceptor.Observer{ModeChange: func(_, _ interceptor.ModeSwitch) {}}))
+	h := Config{}.SwitchHandler(r)
 	_, token, _ := strings.Cut(ask(h, here, here, http.MethodGet, "", accepting).Body.String(), `name="token" value="`)
 	token, _, _ = strings.Cut(token, `"`)
 	w := ask(h, here, here, http.MethodPost, "mode=OFF&token="+token, func(r *http.Request) {
@@ -181,16 +181,16 @@ func TestSwitch_Token(t *testing.T) {
 // Of several Retriers, those that know a service are switched, and the answer says how many.
 func TestSwitch_Unknown(t *testing.T) {
 	t.Parallel()
-	heard := interceptor.WithObserver(interceptor.Observer{Mode: func(_, _ interceptor.Switch) {}})
+	heard := interceptor.WithObserver(interceptor.Observer{ModeChange: func(_, _ interceptor.ModeSwitch) {}})
 	other := must.Get(interceptor.New(must.Get(policy.NewSet(policy.Config{}))(t), heard))(t)
-	w := ask(Config{}.Switch(newRetrier(t, heard), other), here, here, http.MethodPost, "mode=OFF&service=acme.orders.v1.OrderService", nil)
+	w := ask(Config{}.SwitchHandler(newRetrier(t, heard), other), here, here, http.MethodPost, "mode=OFF&service=acme.orders.v1.OrderService", nil)
 	if w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "1 of 2 Retriers are set: interceptor: service \"acme.orders.v1.OrderService\": no policy entry") {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 }
 
 // modesOf returns the modes of switches, in their order.
-func modesOf(list []interceptor.Switch) (modes []policy.Mode) {
+func modesOf(list []interceptor.ModeSwitch) (modes []policy.Mode) {
 	for _, s := range list {
 		modes = append(modes, s.Mode)
 	}

@@ -44,7 +44,7 @@ func Export(set *decision.Set, assumeIdempotent bool) (config []byte, notes []po
 	)
 	_ = json.Unmarshal([]byte(set.Channel()), &plain) // the set is checked
 	if needsElsewhere(plain.LoadBalancingConfig) {
-		n.add(balancingKey, "", "clients without package balancer reject the whole config; list {round_robin: {}} behind "+tried.Balancer)
+		n.add(balancingKey, "", "clients without stagger reject the whole config; list {round_robin: {}} behind "+tried.Balancer)
 	}
 	for i, m := range c.Methods {
 		path := document.Item("methodConfig", i)
@@ -79,7 +79,7 @@ func Export(set *decision.Set, assumeIdempotent bool) (config []byte, notes []po
 	return b.Bytes(), n
 }
 
-// needsElsewhere reports whether a client without package balancer finds no policy in the list, and so refuses the whole config.
+// needsElsewhere reports whether a client without stagger finds no policy in the list, and so refuses the whole config.
 func needsElsewhere(config json.RawMessage) bool {
 	var list []json.RawMessage
 	_ = json.Unmarshal(config, &list) // the set is checked

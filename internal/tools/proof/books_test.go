@@ -259,7 +259,7 @@ func listener(f *faults) interceptor.Observer {
 				}
 			})
 		},
-		Call: func(ctx context.Context, e interceptor.Event) {
+		CallEnd: func(ctx context.Context, e interceptor.Event) {
 			hear(ctx, func(s *story) {
 				s.single = s.single || e.Mode == policy.ModeOff
 				whole := len(s.attempts) == e.Attempt && slices.Contains(checks.Reasons(), e.Reason)
@@ -269,6 +269,6 @@ func listener(f *faults) interceptor.Observer {
 			})
 		},
 		Diagnostic: func(policy.Diagnostic) {},
-		Mode:       func(_, _ interceptor.Switch) {},
+		ModeChange: func(_, _ interceptor.ModeSwitch) {},
 	}
 }

@@ -128,7 +128,7 @@ func (s *storm) play(t *testing.T) string {
 	var found []string
 	synctest.Test(t, func(t *testing.T) {
 		w := s.start(t)
-		must.Do(t, w.retrier.Switch(interceptor.Switch{Mode: s.mode}))
+		must.Do(t, w.retrier.SetMode(interceptor.ModeSwitch{Mode: s.mode}))
 		ctx, stop := context.WithTimeout(t.Context(), time.Hour) // after this time, hanging calls
 		var wg, others sync.WaitGroup
 		if s.rough {

@@ -94,7 +94,7 @@ func (w *weather) rage(ctx context.Context, t *testing.T) {
 			w.add("reload: %v", err)
 		}
 		mode := []policy.Mode{w.mode, policy.ModeObserve, w.mode, policy.ModeOff}[round%4]
-		if err := w.retrier.Switch(interceptor.Switch{Mode: mode}); err != nil {
+		if err := w.retrier.SetMode(interceptor.ModeSwitch{Mode: mode}); err != nil {
 			w.add("mode: %v", err)
 		}
 		select {
@@ -135,7 +135,7 @@ func (w *weather) check(t *testing.T) {
 
 // checkMemory checks that all replay memory has been released: a stream that needs nearly all of it is retried.
 func (w *weather) checkMemory() {
-	if err := w.retrier.Switch(interceptor.Switch{Mode: policy.ModeEnforce}); err != nil {
+	if err := w.retrier.SetMode(interceptor.ModeSwitch{Mode: policy.ModeEnforce}); err != nil {
 		w.add("mode: %v", err)
 	}
 	p, err := policy.New(policy.Spec{Retry: &policy.RetrySpec{

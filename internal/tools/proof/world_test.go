@@ -94,14 +94,14 @@ type ends struct {
 func (e *ends) observer() interceptor.Option {
 	return interceptor.WithObserver(interceptor.Observer{
 		Attempt: func(context.Context, interceptor.Event) { e.attempts++ },
-		Call: func(_ context.Context, c interceptor.Event) {
+		CallEnd: func(_ context.Context, c interceptor.Event) {
 			e.calls = append(e.calls, c.Reason)
 			if c.Attempt != e.attempts {
 				e.faults = append(e.faults, fmt.Sprintf("the call ends after %d attempts, and %d were told of", c.Attempt, e.attempts))
 			}
 		},
 		Diagnostic: func(policy.Diagnostic) {},
-		Mode:       func(_, _ interceptor.Switch) {},
+		ModeChange: func(_, _ interceptor.ModeSwitch) {},
 	})
 }
 
@@ -145,7 +145,7 @@ func (w world) dial(t *testing.T, s *script, lis *bufconn.Listener, e *ends) (*g
 		if retrier, err = interceptor.New(set, options...); err != nil {
 			t.Fatal(err)
 		}
-		must.Do(t, retrier.Switch(interceptor.Switch{Mode: w.mode}))
+		must.Do(t, retrier.SetMode(interceptor.ModeSwitch{Mode: w.mode}))
 		opts = append(opts, retrier.DialOptions()...)
 	}
 	if s.wrapped {

@@ -802,7 +802,7 @@ type PolicyFile struct {
 	// gRPC. The throttle budget of gRFC A6. Every policy that names no budget uses it, one
 	// for each target.
 	RetryThrottling *RetryThrottling `protobuf:"bytes,3,opt,name=retry_throttling,json=retryThrottling,proto3" json:"retry_throttling,omitempty"`
-	// gRPC. A key of the channel. If it names stagger_retry_elsewhere (package balancer), Retrier.DialOptions sets it
+	// gRPC. A key of the channel. If it names stagger_retry_elsewhere, Retrier.DialOptions sets it
 	// as the default service config; otherwise it is accepted with a warning.
 	LoadBalancingConfig *structpb.ListValue `protobuf:"bytes,4,opt,name=load_balancing_config,json=loadBalancingConfig,proto3" json:"load_balancing_config,omitempty"`
 	// gRPC. Belongs to the channel: accepted with a warning.
@@ -820,7 +820,7 @@ type PolicyFile struct {
 	// it. At least 1; 10000 when absent.
 	MaxWaiting *uint32 `protobuf:"varint,1003,opt,name=max_waiting,json=maxWaiting,proto3,oneof" json:"max_waiting,omitempty"`
 	// stagger. The mode of extra attempts, whatever the source of their policy: this file, service
-	// configs and calls. The strictest applies of this, the entry's mode and Retrier.Switch.
+	// configs and calls. The strictest applies of this, the entry's mode and Retrier.SetMode.
 	Mode Mode `protobuf:"varint,1005,opt,name=mode,proto3,enum=stagger.policy.v1.Mode" json:"mode,omitempty"`
 	// stagger. The percentage of calls to which the mode applies, drawn for each call. The others are OFF, and earn
 	// no budget. The smaller of this and the entry's percent applies. 0 to 100, at most four decimals; 100 when absent.
@@ -976,7 +976,7 @@ type MethodConfig struct {
 	// call. The methods then count as idempotent. Only for servers that deduplicate. Not together with
 	// idempotency NONE.
 	IdempotencyKey *IdempotencyKey `protobuf:"bytes,1002,opt,name=idempotency_key,json=idempotencyKey,proto3" json:"idempotency_key,omitempty"`
-	// stagger. The mode of these methods. The strictest applies of this, the file's mode and Retrier.Switch,
+	// stagger. The mode of these methods. The strictest applies of this, the file's mode and Retrier.SetMode,
 	// also to calls with their own policy (interceptor.Policy).
 	Mode Mode `protobuf:"varint,1004,opt,name=mode,proto3,enum=stagger.policy.v1.Mode" json:"mode,omitempty"`
 	// stagger. The percentage of calls to which the mode applies, as at the top of the file.

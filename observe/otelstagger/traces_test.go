@@ -1,7 +1,7 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package otel_test
+package otelstagger_test
 
 import (
 	"cmp"
@@ -24,7 +24,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/observe/otel"
+	"github.com/stagger-go/stagger/observe/otelstagger"
 	"github.com/stagger-go/stagger/testserver"
 )
 
@@ -43,7 +43,7 @@ func playTraces(t *testing.T, dial func(own []grpc.DialOption, m *sdkmetric.Mete
 		s := traced{scene{Server: testserver.Start(t), reader: sdkmetric.NewManualReader()}, tracetest.NewInMemoryExporter()}
 		meters := sdkmetric.NewMeterProvider(sdkmetric.WithReader(s.reader))
 		tracers := sdktrace.NewTracerProvider(sdktrace.WithSyncer(s.spans))
-		s.retrier = newRetrier(t, otel.Traces(tracers))
+		s.retrier = newRetrier(t, otelstagger.WithTraces(tracers))
 		s.conn = s.Dial(t, dial(s.retrier.DialOptions(), meters, tracers)...)
 		test(t, s)
 	})
@@ -172,7 +172,7 @@ func TestTracesUnsampled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		spans, server := tracetest.NewInMemoryExporter(), testserver.Start(t)
 		tracers := sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans), sdktrace.WithSampler(sdktrace.NeverSample()))
-		conn := server.Dial(t, newRetrier(t, otel.Traces(tracers)).DialOptions()...)
+		conn := server.Dial(t, newRetrier(t, otelstagger.WithTraces(tracers)).DialOptions()...)
 		server.On(method, down().Times(2), testserver.OK())
 		if err := conn.Invoke(t.Context(), method, &emptypb.Empty{}, &emptypb.Empty{}); err != nil || len(spans.GetSpans()) != 0 {
 			t.Errorf("%v, %d spans", err, len(spans.GetSpans()))
@@ -261,7 +261,7 @@ func indent(text string) string {
 
 func TestTracesWithoutAProvider(t *testing.T) {
 	t.Parallel()
-	if _, err := interceptor.New(nil, otel.Traces(nil)); err == nil || !strings.Contains(err.Error(), "otel: Traces(nil): must be") {
+	if _, err := interceptor.New(nil, otelstagger.WithTraces(nil)); err == nil || !strings.Contains(err.Error(), "otelstagger: WithTraces(nil): must be") {
 		t.Error(err)
 	}
 }

@@ -1,7 +1,7 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package otel
+package otelstagger
 
 import (
 	"math"
@@ -34,7 +34,7 @@ func (m *metrics) collectBudgets(o metric.Observer, list []interceptor.BudgetSta
 		sum := counts[labels]
 		counts[labels] = withdrawals{sum.granted + b.Granted, sum.denied + b.Denied}
 		is := level{b.Balance, b.Capacity}
-		if b.Gone || math.IsInf(is.capacity, 1) { // a budget without a limit has no share
+		if b.Dropped || math.IsInf(is.capacity, 1) { // a budget without a limit has no share
 			continue
 		}
 		if other, ok := levels[labels]; !ok || is.share() < other.share() {

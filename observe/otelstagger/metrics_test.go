@@ -1,7 +1,7 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package otel_test
+package otelstagger_test
 
 import (
 	"context"
@@ -27,7 +27,7 @@ import (
 
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/tools/must"
-	"github.com/stagger-go/stagger/observe/otel"
+	"github.com/stagger-go/stagger/observe/otelstagger"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -62,18 +62,18 @@ type scene struct {
 	reader  *sdk.ManualReader
 }
 
-func play(t *testing.T, test func(t *testing.T, s scene), options ...otel.MetricsOption) {
+func play(t *testing.T, test func(t *testing.T, s scene), options ...otelstagger.MetricsOption) {
 	t.Helper()
 	playFile(t, file, test, options...)
 }
 
-func playFile(t *testing.T, file string, test func(t *testing.T, s scene), options ...otel.MetricsOption) {
+func playFile(t *testing.T, file string, test func(t *testing.T, s scene), options ...otelstagger.MetricsOption) {
 	t.Helper()
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := scene{Server: testserver.Start(t), reader: sdk.NewManualReader()}
 		provider := sdk.NewMeterProvider(sdk.WithReader(s.reader))
-		s.retrier = retrierOf(t, file, otel.Metrics(provider, options...))
+		s.retrier = retrierOf(t, file, otelstagger.WithMetrics(provider, options...))
 		s.conn = s.Dial(t, s.retrier.DialOptions()...)
 		test(t, s)
 	})
@@ -267,7 +267,7 @@ func TestMetricsWhileACallWaits(t *testing.T) {
 func TestMetricsOfModes(t *testing.T) {
 	play(t, func(t *testing.T, s scene) {
 		set := func(m policy.Mode) {
-			must.Do(t, s.retrier.Switch(interceptor.Switch{Mode: m}))
+			must.Do(t, s.retrier.SetMode(interceptor.ModeSwitch{Mode: m}))
 		}
 		s.On(method, down())
 		set(policy.ModeObserve)
@@ -319,9 +319,9 @@ func TestMetricsOptions(t *testing.T) {
 				"stagger.client.decisions{code=UNAVAILABLE method=other mode=ENFORCE reason=budget_exhausted retrier=a target=somewhere} 1",
 				"stagger.client.decisions{code=UNAVAILABLE method=other mode=ENFORCE reason=retry retrier=a target=somewhere} 2",
 				"stagger.client.waiting{retrier=a} 0")
-		}, otel.Methods(func(m string) bool { return m == "/acme.orders.v1.OrderService/Any" }),
-			otel.Target(func(string) string { return "somewhere" }),
-			otel.Attributes(attribute.String("retrier", "a")))
+		}, otelstagger.Methods(func(m string) bool { return m == "/acme.orders.v1.OrderService/Any" }),
+			otelstagger.Target(func(string) string { return "somewhere" }),
+			otelstagger.Attributes(attribute.String("retrier", "a")))
 	})
 	t.Run("names of gRPC", func(t *testing.T) {
 		play(t, func(t *testing.T, s scene) {
@@ -334,7 +334,7 @@ func TestMetricsOptions(t *testing.T) {
 				"grpc.client.call.hedges{grpc.method=FindOrder grpc.target=T} 2 ≤2:1",
 				"grpc.client.call.retries{grpc.method=GetOrder grpc.target=T} 2 ≤2:1",
 				"grpc.client.call.retry_delay{grpc.method=GetOrder grpc.target=T} 0.300 ≤0.3:1")
-		}, otel.GRPCNames())
+		}, otelstagger.GRPCNames())
 	})
 }
 
@@ -372,10 +372,10 @@ func TestMetricsBadOptions(t *testing.T) {
 	provider := sdk.NewMeterProvider()
 	set := must.Get(policy.NewSet(policy.Config{}))(t)
 	for text, option := range map[string]interceptor.Option{
-		"otel: Metrics(nil): must be a MeterProvider": otel.Metrics(nil),
-		"otel: Metrics: option 1 is nil":              otel.Metrics(provider, otel.GRPCNames(), nil),
-		"otel: Methods(nil): must be a function":      otel.Metrics(provider, otel.Methods(nil)),
-		"otel: Target(nil): must be a function":       otel.Metrics(provider, otel.Target(nil)),
+		"otelstagger: WithMetrics(nil): must be a MeterProvider": otelstagger.WithMetrics(nil),
+		"otelstagger: WithMetrics: option 1 is empty":            otelstagger.WithMetrics(provider, otelstagger.GRPCNames(), otelstagger.MetricsOption{}),
+		"otelstagger: Methods(nil): must be a function":          otelstagger.WithMetrics(provider, otelstagger.Methods(nil)),
+		"otelstagger: Target(nil): must be a function":           otelstagger.WithMetrics(provider, otelstagger.Target(nil)),
 	} {
 		if _, err := interceptor.New(set, option); err == nil || !strings.HasPrefix(err.Error(), text) {
 			t.Errorf("%v; want %s", err, text)
@@ -394,7 +394,7 @@ func TestMetricsOfAFileThatIsRefused(t *testing.T) {
 		s := scene{Server: testserver.Start(t), reader: sdk.NewManualReader()}
 		provider := sdk.NewMeterProvider(sdk.WithReader(s.reader))
 		named := func(name string) interceptor.Option {
-			return otel.Metrics(provider, otel.Attributes(attribute.String("retrier", name)))
+			return otelstagger.WithMetrics(provider, otelstagger.Attributes(attribute.String("retrier", name)))
 		}
 		refused := make(chan string, 1)
 		must.Get(interceptor.Watch(ctx, path, named("a"), interceptor.WithObserver(interceptor.Observer{

@@ -1,7 +1,7 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package otel_test
+package otelstagger_test
 
 import (
 	"context"
@@ -23,17 +23,17 @@ import (
 
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/observe"
-	"github.com/stagger-go/stagger/observe/otel"
+	"github.com/stagger-go/stagger/observe/otelstagger"
 )
 
 // What docs/observability.md shows of Go stands here, so that it compiles.
 
 func pageMetrics(ctx context.Context, meterProvider metric.MeterProvider) (*interceptor.Retrier, error) {
-	return interceptor.Watch(ctx, "retry.yaml", otel.Metrics(meterProvider))
+	return interceptor.Watch(ctx, "retry.yaml", otelstagger.WithMetrics(meterProvider))
 }
 
 func pageTraces(ctx context.Context, meterProvider metric.MeterProvider, tracerProvider trace.TracerProvider) (*interceptor.Retrier, error) {
-	return interceptor.Watch(ctx, "retry.yaml", otel.Metrics(meterProvider), otel.Traces(tracerProvider))
+	return interceptor.Watch(ctx, "retry.yaml", otelstagger.WithMetrics(meterProvider), otelstagger.WithTraces(tracerProvider))
 }
 
 func pageOrder(target string, creds credentials.TransportCredentials, options opentelemetry.Options,
@@ -50,7 +50,7 @@ func pageProduction(ctx context.Context, meterProvider metric.MeterProvider, cli
 	lis net.Listener, register func(*grpc.Server, *grpc.ClientConn),
 ) error {
 	retrier, err := interceptor.Watch(ctx, "/etc/stagger/retry.yaml",
-		otel.Metrics(meterProvider), interceptor.WithObserver(observe.Slog(slog.Default())))
+		otelstagger.WithMetrics(meterProvider), interceptor.WithObserver(observe.Slog(slog.Default())))
 	if err != nil {
 		return err // every error in the file, each with line, column and what would be right
 	}
@@ -82,24 +82,24 @@ func pageProduction(ctx context.Context, meterProvider metric.MeterProvider, cli
 
 var _ = []any{pageMetrics, pageTraces, pageOrder, pageProduction}
 
-func ExampleMetrics() {
-	_, err := interceptor.Load("../../examples/orders/retry.yaml", otel.Metrics(noop.NewMeterProvider()), otel.Traces(tracenoop.NewTracerProvider()))
+func ExampleWithMetrics() {
+	_, err := interceptor.Load("../../examples/orders/retry.yaml", otelstagger.WithMetrics(noop.NewMeterProvider()), otelstagger.WithTraces(tracenoop.NewTracerProvider()))
 	fmt.Println(err)
 	// Output: <nil>
 }
 
-func ExampleTraces() {
-	_, err := interceptor.Load("../../examples/orders/retry.yaml", otel.Traces(tracenoop.NewTracerProvider()))
+func ExampleWithTraces() {
+	_, err := interceptor.Load("../../examples/orders/retry.yaml", otelstagger.WithTraces(tracenoop.NewTracerProvider()))
 	fmt.Println(err)
 	// Output: <nil>
 }
 
-func ExampleMetrics_options() {
-	_, err := interceptor.Load("../../examples/orders/retry.yaml", otel.Metrics(noop.NewMeterProvider(),
-		otel.GRPCNames(), // grpc.client.call.retries, as gRFC A96 has them
-		otel.Methods(func(method string) bool { return strings.HasPrefix(method, "acme.") }), // others are "other"
-		otel.Target(func(target string) string { return strings.TrimPrefix(target, "dns:///") }),
-		otel.Attributes(attribute.String("retrier", "orders")),
+func ExampleWithMetrics_options() {
+	_, err := interceptor.Load("../../examples/orders/retry.yaml", otelstagger.WithMetrics(noop.NewMeterProvider(),
+		otelstagger.GRPCNames(), // grpc.client.call.retries, as gRFC A96 has them
+		otelstagger.Methods(func(method string) bool { return strings.HasPrefix(method, "acme.") }), // others are "other"
+		otelstagger.Target(func(target string) string { return strings.TrimPrefix(target, "dns:///") }),
+		otelstagger.Attributes(attribute.String("retrier", "orders")),
 	))
 	fmt.Println(err)
 	// Output: <nil>

@@ -1,4 +1,4 @@
-module github.com/stagger-go/stagger/observe/otel
+module github.com/stagger-go/stagger/observe/otelstagger
 
 go 1.26.0
 

@@ -1,7 +1,7 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package otel_test
+package otelstagger_test
 
 import (
 	"fmt"
@@ -17,7 +17,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/observe/otel"
+	"github.com/stagger-go/stagger/observe/otelstagger"
 	"github.com/stagger-go/stagger/testserver"
 )
 
@@ -68,7 +68,7 @@ func TestMetricsOfBudgetsThatShareLabels(t *testing.T) {
 		if len(s.retrier.State().Budgets) != 2 || denied == 0 {
 			t.Errorf("%+v; want two balances, of which one has refused", s.retrier.State().Budgets)
 		}
-	}, otel.Target(func(string) string { return "any" }))
+	}, otelstagger.Target(func(string) string { return "any" }))
 }
 
 // A Retrier that the program has dropped is not kept alive or read, closed or not.
@@ -79,16 +79,16 @@ func TestMetricsOfRetriersThatAreDropped(t *testing.T) {
 	provider := sdk.NewMeterProvider(sdk.WithReader(s.reader))
 	var dropped []weak.Pointer[interceptor.Retrier]
 	for i := range n {
-		r := newRetrier(t, otel.Metrics(provider, otel.Attributes(attribute.Int("retrier", i))))
+		r := newRetrier(t, otelstagger.WithMetrics(provider, otelstagger.Attributes(attribute.Int("retrier", i))))
 		if i%2 == 0 {
 			r.Close()
 		}
 		dropped = append(dropped, weak.Make(r))
 	}
-	if _, err := interceptor.New(nil, otel.Metrics(provider)); err == nil { // half made
+	if _, err := interceptor.New(nil, otelstagger.WithMetrics(provider)); err == nil { // half made
 		t.Error("nil is taken for a set")
 	}
-	kept := newRetrier(t, otel.Metrics(provider))
+	kept := newRetrier(t, otelstagger.WithMetrics(provider))
 	if got := strings.Count(s.lines(t, "stagger.client.waiting"), "\n"); got > n {
 		t.Fatalf("%d readings", got)
 	}

@@ -1,7 +1,7 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package otel
+package otelstagger
 
 import (
 	"context"
@@ -22,88 +22,88 @@ import (
 )
 
 // scope is the name of meter and tracer.
-const scope = "github.com/stagger-go/stagger/observe/otel"
+const scope = "github.com/stagger-go/stagger/observe/otelstagger"
 
-// Metrics records a Retrier's metrics with a provider: decisions about failed attempts, retries and
+// WithMetrics records a Retrier's metrics with a provider: decisions about failed attempts, retries and
 // hedges of calls, waiting calls, balances, and the current policies. docs/observability.md lists instruments and
 // labels. Calls that succeed at the first attempt record nothing; gRPC's own metrics count them. Gauges are read when
 // metrics are collected.
 //
 // Two Retriers with one provider need different [Attributes]. The provider does not keep a Retrier alive, and stops reading
 // one that the program has dropped.
-func Metrics(provider metric.MeterProvider, options ...MetricsOption) interceptor.Option {
+func WithMetrics(provider metric.MeterProvider, options ...MetricsOption) interceptor.Option {
 	return func(r *interceptor.Retrier) error {
 		if provider == nil {
-			return errors.New("otel: Metrics(nil): must be a MeterProvider; otel.GetMeterProvider of OpenTelemetry returns the program's")
+			return errors.New("otelstagger: WithMetrics(nil): must be a MeterProvider; otel.GetMeterProvider of OpenTelemetry returns the program's")
 		}
 		m := &metrics{retrier: weak.Make(r), target: func(target string) string { return target }, named: func(string) bool { return false }}
 		for i, option := range options {
-			if option == nil {
-				return fmt.Errorf("otel: Metrics: option %d is nil", i)
+			if option.apply == nil {
+				return fmt.Errorf("otelstagger: WithMetrics: option %d is empty", i)
 			}
-			if err := option(m); err != nil {
+			if err := option.apply(m); err != nil {
 				return err
 			}
 		}
 		callback, err := m.instruments(provider.Meter(scope))
 		if err != nil {
-			return fmt.Errorf("otel: Metrics: %w", err)
+			return fmt.Errorf("otelstagger: WithMetrics: %w", err)
 		}
 		runtime.AddCleanup(r, func(callback metric.Registration) { _ = callback.Unregister() }, callback)
 		return interceptor.WithObserver(interceptor.Observer{
 			Decision: m.decision,
 			Wait:     m.wait,
 			Sent:     m.count,
-			Call:     m.call,
+			CallEnd:  m.call,
 			Reload:   m.reload,
 		})(r)
 	}
 }
 
-// MetricsOption configures [Metrics].
-type MetricsOption func(*metrics) error
+// MetricsOption configures [WithMetrics].
+type MetricsOption struct{ apply func(*metrics) error }
 
 // GRPCNames records grpc.client.call.retries, .hedges and .retry_delay instead of stagger.client.call.retries
 // and so on, with the labels, units and buckets of gRFC A96, for dashboards that also cover clients in other
 // languages. Future versions of grpc-go may record these themselves.
 func GRPCNames() MetricsOption {
-	return func(m *metrics) error {
+	return MetricsOption{func(m *metrics) error {
 		m.grpcNames = true
 		return nil
-	}
+	}}
 }
 
 // Methods records methods by name if f accepts them, such as "/acme.orders.v1.OrderService/GetOrder". By default,
 // a call's method is "other" unless the call has grpc.StaticMethod, as in generated code: the number of names from
 // outside is unbounded.
 func Methods(f func(method string) bool) MetricsOption {
-	return func(m *metrics) error {
+	return MetricsOption{func(m *metrics) error {
 		if f == nil {
-			return errors.New("otel: Methods(nil): must be a function")
+			return errors.New("otelstagger: Methods(nil): must be a function")
 		}
 		m.named = f
 		return nil
-	}
+	}}
 }
 
 // Target uses f to convert targets to labels, for programs with too many targets. For
 // balances with the same labels, it adds up the counts, and shows the smallest remaining share.
 func Target(f func(target string) string) MetricsOption {
-	return func(m *metrics) error {
+	return MetricsOption{func(m *metrics) error {
 		if f == nil {
-			return errors.New("otel: Target(nil): must be a function")
+			return errors.New("otelstagger: Target(nil): must be a function")
 		}
 		m.target = f
 		return nil
-	}
+	}}
 }
 
 // Attributes adds attributes to all metrics.
 func Attributes(attributes ...attribute.KeyValue) MetricsOption {
-	return func(m *metrics) error {
+	return MetricsOption{func(m *metrics) error {
 		m.attributes = append(m.attributes, attributes...)
 		return nil
-	}
+	}}
 }
 
 // metrics has the instruments of one Retrier.
@@ -204,7 +204,7 @@ func (m *metrics) collect(_ context.Context, o metric.Observer) error {
 
 // decision counts the decisions after which nothing is sent.
 func (m *metrics) decision(ctx context.Context, e interceptor.Event) {
-	if !e.Retry {
+	if !e.WillRetry {
 		m.count(ctx, e)
 	}
 }

@@ -8,7 +8,7 @@
 // and hedges, the pick is repeated while it names a backend that the same call has used, even for an attempt that has ended. If
 // the call has used all backends, the attempt goes to the one that it used longest ago.
 //
-// Importing the package registers the policy. A service config names it, and the leaf policy inside:
+// Package interceptor registers the policy by importing this one. A service config names it, and the leaf policy inside:
 //
 //	{"loadBalancingConfig": [{"stagger_retry_elsewhere": {"childPolicy": [{"round_robin": {}}]}}]}
 //

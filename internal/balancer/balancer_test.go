@@ -19,7 +19,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
 
-	"github.com/stagger-go/stagger/balancer"
+	"github.com/stagger-go/stagger/internal/balancer"
 	"github.com/stagger-go/stagger/internal/tools/lbtest"
 	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/internal/tried"

@@ -1,7 +1,7 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package otel
+package otelstagger
 
 import (
 	"context"
@@ -22,24 +22,24 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// Traces makes a span for every call; the spans of its attempts are the children:
+// WithTraces makes a span for every call; the spans of its attempts are the children:
 //
 //	acme.orders.v1.OrderService/GetOrder          stagger.attempts=2, stagger.reason=succeeded
 //	  │  retry                                    stagger.attempt=1, network.peer.address=10.0.0.7 …, an event
 //	  ├─ acme.orders.v1.OrderService/GetOrder     stagger.attempt=1, of otelgrpc, gRPC or this package
 //	  └─ acme.orders.v1.OrderService/GetOrder     stagger.attempt=2, stagger.hedge=false
 //
-// If otelgrpc, gRPC's stats/opentelemetry or the like makes a span for each attempt, Traces adds the
+// If otelgrpc, gRPC's stats/opentelemetry or the like makes a span for each attempt, WithTraces adds the
 // attempt's number to that, in any order of the dial options; otherwise it makes one. That needs
-// [interceptor.Retrier.DialOptions]: with only Unary and Stream, Traces makes spans of calls, but not of attempts.
-func Traces(provider trace.TracerProvider) interceptor.Option {
+// [interceptor.Retrier.DialOptions]: with only Unary and Stream, WithTraces makes spans of calls, but not of attempts.
+func WithTraces(provider trace.TracerProvider) interceptor.Option {
 	return func(r *interceptor.Retrier) error {
 		if provider == nil {
-			return errors.New("otel: Traces(nil): must be a TracerProvider; otel.GetTracerProvider of OpenTelemetry returns the program's")
+			return errors.New("otelstagger: WithTraces(nil): must be a TracerProvider; otel.GetTracerProvider of OpenTelemetry returns the program's")
 		}
 		t := &tracer{provider.Tracer(scope)}
 		return errors.Join(
-			interceptor.WithObserver(interceptor.Observer{CallStart: t.callStart, Decision: t.decision, Wait: t.wait, Call: t.callEnd})(r),
+			interceptor.WithObserver(interceptor.Observer{CallStart: t.callStart, Decision: t.decision, Wait: t.wait, CallEnd: t.callEnd})(r),
 			interceptor.WithStatsHandler(t)(r))
 	}
 }
@@ -79,7 +79,7 @@ func (t *tracer) decision(ctx context.Context, e interceptor.Event) {
 	}
 	attributes = append(attributes, peer(e.Peer)...)
 	if e.Reason == policy.ReasonRetry || e.Reason == policy.ReasonHedge {
-		if name = string(e.Reason); !e.Retry {
+		if name = string(e.Reason); !e.WillRetry {
 			name = "would " + name
 		}
 		attributes = append(attributes, attribute.Float64("stagger.delay", e.Delay.Seconds()))
