@@ -4,7 +4,6 @@
 package interceptor
 
 import (
-	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -13,15 +12,15 @@ import (
 	"google.golang.org/grpc/connectivity"
 
 	"github.com/stagger-go/stagger/internal/attempts"
+	"github.com/stagger-go/stagger/internal/tried"
 )
 
-// outages has the connections that cannot connect, and since when. An outage begins when a call first sees the channel
-// in TRANSIENT_FAILURE. It is over when the channel is usable, idle or closed; a goroutine watches it until then. So working
-// connections cost nothing, and closed ones are not kept.
+// outages has the connections that cannot connect, and since when: since the channel failed to connect, if it has a policy of
+// package balancer, and otherwise since a call first saw it in TRANSIENT_FAILURE, because gRPC tells no times. An outage is over
+// when the channel is usable, idle or closed; a goroutine watches it until then. So working connections cost nothing, and closed
+// ones are not kept.
 type outages struct {
-	since sync.Map      // time.Duration by *grpc.ClientConn
-	bound time.Duration // in tests, instead of attempts.MaxOutage
-	share float64       // in tests, instead of inboundShare
+	since sync.Map // time.Duration by *grpc.ClientConn
 }
 
 // inboundShare is the part of an incoming call's remaining time that calls made in it wait for a connection.
@@ -33,10 +32,10 @@ func (c *call) ConnectWait() attempts.ConnectWait {
 	if waits, says := c.saysWaitForReady(); says {
 		return attempts.ConnectWait{FailFast: !waits}
 	}
-	o, wait := &c.retrier.outages, c.policy.MaxConnectionWait()
-	is := attempts.ConnectWait{Longest: wait, MaxOutage: cmp.Or(o.bound, attempts.MaxOutage(wait))}
+	wait := c.policy.MaxConnectionWait()
+	is := attempts.ConnectWait{Longest: wait, MaxOutage: attempts.MaxOutage(wait)}
 	if c.set.Deadline < attempts.Never && inbound(c.ctx) != nil {
-		is.Longest = min(wait, time.Duration(cmp.Or(o.share, inboundShare)*float64(c.set.Deadline-c.start)))
+		is.Longest = min(wait, time.Duration(inboundShare*float64(c.set.Deadline-c.start)))
 	}
 	return is
 }
@@ -48,7 +47,7 @@ func (o *outages) look(cc *grpc.ClientConn, at time.Duration) (down bool, age ti
 	}
 	since, known := o.since.Load(cc)
 	if !known {
-		if since, known = o.since.LoadOrStore(cc, at); !known {
+		if since, known = o.since.LoadOrStore(cc, at-tried.DownFor(cc.Target())); !known {
 			go o.removeWhenOver(cc)
 		}
 	}
@@ -59,11 +58,7 @@ func (o *outages) look(cc *grpc.ClientConn, at time.Duration) (down bool, age ti
 // removeWhenOver waits for the end of a connection's outage, and removes it.
 func (o *outages) removeWhenOver(cc *grpc.ClientConn) {
 	defer o.since.Delete(cc)
-	for {
-		state := cc.GetState()
-		lasts := state == connectivity.TransientFailure || state == connectivity.Connecting
-		if !lasts || !cc.WaitForStateChange(context.Background(), state) {
-			return
-		}
+	for s := cc.GetState(); s == connectivity.TransientFailure || s == connectivity.Connecting; s = cc.GetState() {
+		cc.WaitForStateChange(context.Background(), s)
 	}
 }

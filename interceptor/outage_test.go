@@ -254,3 +254,34 @@ func TestOutage_WaitIsNoRetry(t *testing.T) {
 		})
 	}
 }
+
+// A channel with our balancing policy connects again by itself. The age of its outage counts from then, however late the first call
+// comes, and is forgotten when the channel is back.
+func TestOutage_Quiet(t *testing.T) {
+	playCluster(t, 2, balanced(elsewhere), func(t *testing.T, c cluster) {
+		c.settle(t)
+		down := func(length time.Duration) {
+			for _, s := range c.Servers {
+				s.Down()
+			}
+			time.Sleep(length)
+		}
+		call := func() (time.Duration, error) {
+			began := time.Now()
+			err := c.call(t.Context(), get)
+			return time.Since(began), err
+		}
+		down(15 * time.Second)
+		if took, err := call(); reasonOf(err) != policy.ReasonNotConnected || took > 300*ms {
+			t.Errorf("%v after %v; want no wait in an outage of 15 s", err, took)
+		}
+		for _, s := range c.Servers {
+			s.Up()
+		}
+		time.Sleep(10 * time.Second)
+		down(time.Second)
+		if took, err := call(); reasonOf(err) != policy.ReasonNotConnected || took != 3*time.Second {
+			t.Errorf("%v after %v; want a wait of 3 s in an outage of 1 s", err, took)
+		}
+	})
+}

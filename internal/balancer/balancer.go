@@ -46,5 +46,5 @@ func (builder) Name() string { return Name }
 
 func (builder) Build(cc balancer.ClientConn, options balancer.BuildOptions) balancer.Balancer {
 	target := cc.Target() // as written by the application; the target in options is the parsed one
-	return &policy{cc: cc, options: options, left: tried.Use(target)}
+	return &policy{cc: cc, options: options, channel: tried.Use(target)}
 }

@@ -13,6 +13,8 @@ import (
 	"google.golang.org/grpc/balancer/base"
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/resolver"
+
+	"github.com/stagger-go/stagger/internal/tried"
 )
 
 // policy passes gRPC's calls to its child policy, and wraps the child's pickers in a [picker]. When the config names another
@@ -30,7 +32,7 @@ import (
 type policy struct {
 	cc      balancer.ClientConn
 	options balancer.BuildOptions
-	left    func() // removes the policy from targets, once
+	channel *tried.Channel
 
 	mu      sync.Mutex // held while state is passed on, so that the last is the newest; never while a child is called
 	current *child     // nil before the first config, and after Close
@@ -79,7 +81,15 @@ func (p *policy) ResolverError(err error) {
 		c.balancer.ResolverError(err)
 		return
 	}
-	p.cc.UpdateState(balancer.State{ConnectivityState: connectivity.TransientFailure, Picker: base.NewErrPicker(err)})
+	p.report(balancer.State{ConnectivityState: connectivity.TransientFailure, Picker: base.NewErrPicker(err)})
+}
+
+// report passes the channel's state to gRPC. Calls learn from tried since when the channel can't connect.
+func (p *policy) report(state balancer.State) {
+	if s := state.ConnectivityState; s != connectivity.Connecting {
+		p.channel.SetDown(s == connectivity.TransientFailure)
+	}
+	p.cc.UpdateState(state)
 }
 
 // UpdateSubConnState implements balancer.Balancer. gRPC does not call it, because each SubConn has a listener.
@@ -101,7 +111,7 @@ func (p *policy) Close() {
 	p.current, p.pending = nil, nil
 	p.mu.Unlock()
 	p.closeRetired()
-	p.left()
+	p.channel.Leave()
 }
 
 // latest returns the child that the last config named, or nil.
@@ -172,7 +182,7 @@ func (c *child) pass() {
 	if state.Picker != nil {
 		state.Picker = &picker{child: state.Picker, ready: c.ready}
 	}
-	c.policy.cc.UpdateState(state)
+	c.policy.report(state)
 }
 
 // NewSubConn implements balancer.ClientConn. It follows the SubConn's state, and shuts the SubConn down with the child, as gRPC

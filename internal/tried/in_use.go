@@ -5,54 +5,79 @@ package tried
 
 import (
 	"sync"
-	"sync/atomic"
+	"time"
 )
+
+// use is what is known of the channels that use the [Balancer], by their targets.
+var use struct {
+	targets sync.Map // those in channels, for readers
+
+	mu       sync.Mutex // guards all below
+	channels map[string]int
+	down     map[string]time.Time // when the last channel failed to connect, unless one could later
+}
 
 // InUse reports whether a channel to target, its grpc.ClientConn.Target, uses the [Balancer] now. If not, its calls need not
 // remember backends. A channel uses its policy from the first call, when names are resolved, until it is closed or idle: for the
 // call that wakes it up, InUse returns false. InUse takes no lock, and is safe for concurrent use.
 func InUse(target string) bool {
-	if balancers.all.Load() == 0 {
-		return false
-	}
-	_, found := balancers.targets.Load(target)
+	_, found := use.targets.Load(target)
 	return found
 }
 
-// Use records that a channel to target uses the [Balancer], until stop is called.
-func Use(target string) (stop func()) {
-	balancers.add(target)
-	return sync.OnceFunc(func() { balancers.remove(target) })
-}
-
-var balancers inUse
-
-// inUse counts the balancers per target.
-type inUse struct {
-	all     atomic.Int64
-	targets sync.Map // those in count, for readers
-
-	mu    sync.Mutex
-	count map[string]int
-}
-
-func (u *inUse) add(target string) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if u.count == nil {
-		u.count = map[string]int{}
+// DownFor returns for how long the channels to target that use the [Balancer] have not been able to connect, since the last of
+// them failed to; 0 if one of them could later.
+func DownFor(target string) time.Duration {
+	use.mu.Lock()
+	defer use.mu.Unlock()
+	if since, down := use.down[target]; down {
+		return time.Since(since)
 	}
-	u.all.Add(1)
-	u.count[target]++
-	u.targets.Store(target, struct{}{})
+	return 0
 }
 
-func (u *inUse) remove(target string) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.all.Add(-1)
-	if u.count[target]--; u.count[target] == 0 {
-		delete(u.count, target)
-		u.targets.Delete(target)
+// Channel is a channel that uses the [Balancer]. Its methods are called one at a time.
+type Channel struct {
+	target     string
+	down, left bool
+}
+
+// Use records that a channel to target uses the [Balancer], until [Channel.Leave] is called.
+func Use(target string) *Channel {
+	use.mu.Lock()
+	defer use.mu.Unlock()
+	if use.channels == nil {
+		use.channels, use.down = map[string]int{}, map[string]time.Time{}
+	}
+	use.channels[target]++
+	use.targets.Store(target, struct{}{})
+	return &Channel{target: target}
+}
+
+// SetDown records whether the channel can't connect.
+func (c *Channel) SetDown(down bool) {
+	use.mu.Lock()
+	defer use.mu.Unlock()
+	switch {
+	case !down:
+		delete(use.down, c.target)
+	case !c.down:
+		use.down[c.target] = time.Now()
+	}
+	c.down = down
+}
+
+// Leave records that the channel doesn't use the [Balancer] any more.
+func (c *Channel) Leave() {
+	use.mu.Lock()
+	defer use.mu.Unlock()
+	if c.left {
+		return
+	}
+	c.left = true
+	if use.channels[c.target]--; use.channels[c.target] == 0 {
+		delete(use.channels, c.target)
+		delete(use.down, c.target)
+		use.targets.Delete(c.target)
 	}
 }
