@@ -37,7 +37,7 @@ func Parse(file string, data []byte) (*Set, error) {
 
 // Load reads the policy file at path; see [Parse] for its format and its errors. If the file can't be read, the error is that
 // of package os, with the path, and works with errors.Is and fs.ErrNotExist. Load stops reading at the limit of [Parse], even
-// for an endless device. It reads a pipe to its end, so that a shell's <(…) works. A pipe without a writer is an error.
+// for an endless device. It reads a pipe to its end, so that a shell's <(…) works.
 func Load(path string) (*Set, error) {
 	data, err := document.ReadFile(path)
 	if err != nil {
@@ -46,7 +46,7 @@ func Load(path string) (*Set, error) {
 	return Parse(path, data)
 }
 
-var fileFormat = document.Format{Name: "policy file", Key: "methodConfig", MayLack: true}
+var fileFormat = document.Format{Name: "policy file", Key: "methodConfig"}
 
 // isObject reports a whole Kubernetes object: none of its keys is a policy file's.
 func isObject(report *document.Report, root *document.Node) bool {

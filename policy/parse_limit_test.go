@@ -41,7 +41,7 @@ func TestParseLimits(t *testing.T) {
 	}{
 		{"10 MiB", strings.Repeat(" ", 10<<20), "f: is larger than 1048576 bytes (1 MiB)"},
 		{"1 MiB and a byte", strings.Repeat("#", 1<<20+1), "f: is larger than 1048576 bytes (1 MiB)"},
-		{"1 MiB of nothing", strings.Repeat("#", 1<<20), "f:1:1: is empty; a policy file has keys such as methodConfig, or is {}"},
+		{"1 MiB of nothing", strings.Repeat("#", 1<<20), "f:1:1: is empty; a policy file has keys such as methodConfig"},
 		{"lists in lists in JSON", `{"a":` + fill("["), "f:1:10005: is not JSON: invalid character '[' exceeded max depth"},
 		{"33 lists in JSON", `{"a":` + strings.Repeat("[", 33) + strings.Repeat("]", 33) + "}", "f:1:38: " + deep},
 		{"33 lists in YAML", "a: " + strings.Repeat("[", 33) + strings.Repeat("]", 33), "f:1:36: " + deep},

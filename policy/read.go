@@ -140,7 +140,7 @@ func (r *RetrySpec) read(f *document.Fields, path string) {
 		if len(r.PerCode) > int(maxCode) {
 			return // reported below
 		}
-		f.Read(item, n, func(f *document.Fields) { own.read(f, path, item, r.Backoff, growth) })
+		f.Read(item, n, func(f *document.Fields) { own.read(f, item, r.Backoff, growth) })
 		r.PerCode = append(r.PerCode, own)
 	})
 	if len(r.PerCode) > int(maxCode) {
@@ -175,14 +175,14 @@ func (b *Backoff) read(f *document.Fields, path string, growth *string) {
 }
 
 // read reads the settings of codes. Missing settings of the backoff are those of the policy's, b.
-func (c *CodeSpec) read(f *document.Fields, policy, path string, b Backoff, growth string) {
+func (c *CodeSpec) read(f *document.Fields, path string, b Backoff, growth string) {
 	c.Codes = readCodes(f, "codes")
 	f.Int("maxAttempts", &c.MaxAttempts)
 	own, absent := b, 0
 	own.read(f, path, &growth)
 	for _, key := range backoffKeys {
 		if field := path + "." + key; !f.Written(field) {
-			f.Inherit(field, policy+"."+key)
+			f.Skip(field) // the policy's
 			absent++
 		}
 	}

@@ -17,7 +17,7 @@ var unsaid = []*regexp.Regexp{
 	regexp.MustCompile(`: must have at most [234] decimals`),
 	regexp.MustCompile(`: must be a whole number, written without point`),
 	regexp.MustCompile(`: must be a status code's name such as UNAVAILABLE, or its number`), // 14.0
-	regexp.MustCompile(`: must be at most 9223372035s`),
+	regexp.MustCompile(`: must be at most 9223372036s`),
 	regexp.MustCompile(`: no budget has that name`),
 	regexp.MustCompile(`: another budget has that name`),
 	regexp.MustCompile(`: is named by .* too`),
@@ -35,7 +35,7 @@ var (
 	texts    = []string{
 		`""`, `"x y"`, `"a/b"`, `"X"`, `"grpc-x"`, `"x-bin"`, `"x-grpc-"`, `"-bin-x"`, `"none"`, `"OK"`, `"shared"`,
 		`"0s"`, `"-0s"`, `"-0.0s"`, `"0.000000000s"`, `"0.000000001s"`, `"1s"`, `"-1s"`, `"0.5s"`, `"01.5s"`, `"60s"`, `"60.000s"`, `"60.000000001s"`,
-		`"59.999999999s"`, `"1.0000000001s"`, `"00000000000001s"`, `"9223372035s"`, `"9223372036s"`, `"10ms"`, `"1m"`, `"1 s"`, `".5s"`, `"1.s"`,
+		`"59.999999999s"`, `"1.0000000001s"`, `"00000000000001s"`, `"9223372035s"`, `"9223372037s"`, `"10ms"`, `"1m"`, `"1 s"`, `".5s"`, `"1.s"`,
 		`"aſsume"`, `"Declared"`, `"NONE"`, `"once"`, `"SUPPRESS"`, `"CHAIN_ONCE"`, `"EXPONENTIAL"`, `"FIXED"`, `"FULL"`, `"Equal"`, `"RETRY"`, `"HEADERS"`,
 		`"PROCESS"`, `"TARGET"`, `"service"`, `"UNSPECIFIED"`, `"UNAVAILABLE"`, `"resource_exhausted"`, `"STATUS_CODE_UNAVAILABLE"`, `"CANCELED"`, "14", "17",
 	}

@@ -12,7 +12,6 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"strings"
 	"unicode/utf8"
@@ -20,9 +19,8 @@ import (
 
 // Format is a kind of document.
 type Format struct {
-	Name    string // "policy file"
-	Key     string // an example of its keys: "methodConfig"
-	MayLack bool   // {} is valid
+	Name string // "policy file"
+	Key  string // an example of its keys: "methodConfig"
 }
 
 // Parse returns the tree of a document, which must be an object, and passes it to the report; nil if it cannot be read. A
@@ -31,13 +29,8 @@ func Parse(r *Report, data []byte, f Format) *Node {
 	if !checkText(r, data) {
 		return nil
 	}
-	begin := bytes.TrimLeft(data, " \t\r\n")
-	if len(begin) == 0 {
-		r.ErrorAt(Position{1, 1}, "", "%s", f.empty())
-		return nil
-	}
 	var n *Node
-	if begin[0] == '{' || isJSON(r.file) {
+	if bytes.HasPrefix(bytes.TrimLeft(data, " \t\r\n"), []byte("{")) || isJSON(r.file) {
 		n = readJSON(r, data)
 	} else {
 		n = readYAML(r, data, f)
@@ -46,46 +39,26 @@ func Parse(r *Report, data []byte, f Format) *Node {
 	case n == nil, n.Kind == Broken:
 		return nil
 	case n.Kind == Null:
-		r.ErrorAt(n.At, "", "%s", f.empty())
+		r.ErrorAt(n.At, "", "is empty; a %s has keys such as %s", f.Name, f.Key)
 		return nil
 	case n.Kind != Object:
 		r.ErrorAt(n.At, "", "must be a map of keys such as %s", f.Key)
 		return nil
 	}
-	r.SetRoot(n)
+	r.root = n
 	return n
 }
 
 func isJSON(file string) bool { return strings.HasSuffix(file, ".json") }
 
-func (f Format) empty() string {
-	text := "is empty; a " + f.Name + " has keys such as " + f.Key
-	if f.MayLack {
-		text += ", or is {}"
-	}
-	return text
-}
-
-// ReadFile reads a file, but not much more than the largest valid one, so that even an endless device can be named. It reads
-// a pipe to its end, so that a shell's <(…) works; a pipe without a writer is an error.
+// ReadFile reads a file, but not much more than the largest valid one, so that even an endless device can be named.
 func ReadFile(path string) ([]byte, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|atOnce, 0)
+	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	data, err := readAll(f)
-	return data, cmp.Or(err, f.Close())
-}
-
-func readAll(f *os.File) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(f, MaxBytes+1))
-	if err != nil || len(data) > 0 {
-		return data, err
-	}
-	if info, err := f.Stat(); err == nil && info.Mode()&fs.ModeNamedPipe != 0 {
-		return nil, fmt.Errorf("%s: is a pipe without a writer", f.Name())
-	}
-	return data, nil
+	return data, cmp.Or(err, f.Close())
 }
 
 // Limits on documents, so that none exhausts a client's memory.
@@ -115,7 +88,8 @@ func (l *limit) countValue(depth int, text string) string {
 	return ""
 }
 
-// checkText reports text that neither JSON nor YAML may contain. It returns whether the document can be read.
+// checkText reports text that JSON or YAML may not contain, and characters that end a line in YAML 1.1 alone, even in a comment.
+// It returns whether the document can be read.
 func checkText(r *Report, data []byte) bool {
 	if len(data) > MaxBytes {
 		r.ErrorAt(Position{}, "", "is larger than %d bytes (1 MiB)", MaxBytes)
@@ -129,7 +103,8 @@ func checkText(r *Report, data []byte) bool {
 			r.ErrorAt(c.at, "", "begins with a byte order mark; save the file as UTF-8 without one")
 		case char == utf8.RuneError && size == 1:
 			r.ErrorAt(c.at, "", "is not UTF-8: byte 0x%02x", data[c.offset])
-		case char < ' ' && char != '\t' && char != '\n' && char != '\r', char >= 0x7f && char < 0xa0 && char != 0x85, char == 0xfffe, char == 0xffff:
+		case char < ' ' && char != '\t' && char != '\n' && char != '\r', char >= 0x7f && char < 0xa0,
+			char == '\u2028', char == '\u2029', char == 0xfffe, char == 0xffff:
 			r.ErrorAt(c.at, "", "holds the control character %U; remove it", char)
 		default:
 			c.move(c.offset + size)
@@ -138,21 +113,6 @@ func checkText(r *Report, data []byte) bool {
 		return false
 	}
 	return true
-}
-
-// lineBreaks are line breaks in YAML 1.1 alone.
-const lineBreaks = "\u0085\u2028\u2029"
-
-// checkBreaks reports characters that end a line, even in a comment, in YAML 1.1 but not in YAML 1.2.
-func checkBreaks(r *Report, data []byte) bool {
-	i := bytes.IndexAny(data, lineBreaks)
-	if i < 0 {
-		return true
-	}
-	c := cursor{data: data, at: Position{1, 1}}
-	char, _ := utf8.DecodeRune(data[i:])
-	r.ErrorAt(c.move(i), "", "holds %U, which ends a line for some readers of YAML and not for others; remove it", char)
-	return false
 }
 
 // cursor turns offsets into positions. It only moves forward, so that long lines are not counted again for each value.

@@ -5,6 +5,7 @@ package document
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"regexp"
 	"slices"
@@ -21,22 +22,19 @@ type Fields struct {
 	path  string
 	node  *Node
 	known []string // keys that were asked for
-	oneOf []string // of them, those that exclude each other
 }
 
 // Read calls keys for the object n, and reports the keys that it does not name. It reports n if that is not an object.
 func (r *Report) Read(path string, n *Node, keys func(*Fields)) {
-	f := &Fields{Report: r, path: path, node: n, known: make([]string, 0, 8)}
 	if n.Kind != Object {
-		f.node = new(Node)
-		keys(f)
 		form := "{}"
-		if len(f.known) > 0 {
-			form = "a map of keys such as " + f.known[0]
+		if known := Known(keys); len(known) > 0 {
+			form = "a map of keys such as " + known[0]
 		}
 		r.Misfit(path, n, "must be "+form)
 		return
 	}
+	f := &Fields{Report: r, path: path, node: n, known: make([]string, 0, 8)}
 	keys(f)
 	for _, e := range n.Entries {
 		if !slices.Contains(f.known, e.Key) {
@@ -44,6 +42,8 @@ func (r *Report) Read(path string, n *Node, keys func(*Fields)) {
 		}
 	}
 }
+
+const mergeKeys = "merge keys are not supported; write the keys out"
 
 // Known returns the keys that a function names.
 func Known(keys func(*Fields)) []string {
@@ -57,7 +57,7 @@ func (f *Fields) unknown(e Entry) {
 	merge, near := e.Key == "<<", Nearest(e.Key, f.known)
 	f.ErrorAt(e.At, Under(f.path, e.Key), "unknown key; %s", Lazy(func() string {
 		if merge {
-			return merging
+			return mergeKeys
 		}
 		if f.Elsewhere != nil && near == "" {
 			if hint := f.Elsewhere(e.Key); hint != "" {
@@ -68,9 +68,7 @@ func (f *Fields) unknown(e Entry) {
 	}))
 	f.Skip(Under(f.path, e.Key))
 	for _, key := range f.known {
-		// One that may replace others does not make all of them missing.
-		meant := merge || key == near || near == "" && slices.Contains(f.oneOf, key)
-		if meant && f.node.Get(key) == nil {
+		if (merge || key == near) && f.node.Get(key) == nil {
 			f.Skip(Under(f.path, key))
 		}
 	}
@@ -79,7 +77,6 @@ func (f *Fields) unknown(e Entry) {
 // OneOf names keys of which only one may be present, and returns the first of them that is, or "". The hint ends the message about
 // a second one.
 func (f *Fields) OneOf(hint string, keys ...string) string {
-	f.oneOf = keys
 	first, present := "", ""
 	for _, e := range f.node.Entries {
 		switch {
@@ -231,8 +228,8 @@ func (r *Report) Plain(path string, n *Node) any {
 	case Object:
 		object := make(map[string]any, len(n.Entries))
 		for _, e := range n.Entries {
-			if e.merge {
-				r.ErrorAt(e.At, Under(path, e.Key), merging)
+			if e.Key == "<<" {
+				r.ErrorAt(e.At, Under(path, e.Key), mergeKeys)
 				continue
 			}
 			object[e.Key] = r.Plain(Under(path, e.Key), e.Value)
@@ -287,73 +284,29 @@ func (r *Report) number(path string, n *Node) (float64, bool) {
 }
 
 // protoDuration is the JSON form of google.protobuf.Duration.
-var protoDuration = regexp.MustCompile(`^(-?)([0-9]+)(?:\.([0-9]{1,9}))?s$`)
+var protoDuration = regexp.MustCompile(`^-?[0-9]+(\.[0-9]{1,9})?s$`)
 
 func (r *Report) duration(path string, n *Node) (time.Duration, bool) {
 	const form = `must be seconds with at most nine decimals and an "s", such as "0.05s"`
-	if n.Kind == Number && jsonNumber.MatchString(n.Text) {
-		milliseconds := ""
-		if ms, err := strconv.ParseUint(n.Text, 10, 32); err == nil && ms >= 100 {
-			milliseconds = `, or "` + FormatDuration(time.Duration(ms)*time.Millisecond) + `" if it is in milliseconds`
-		}
-		r.Misread(path, n, `must have its unit: "%ss"%s`, Shorten(n.Text), milliseconds)
-		return 0, false
-	}
-	if n.Kind != Text {
+	switch d, err := time.ParseDuration(n.Text); {
+	case n.Kind == Number && jsonNumber.MatchString(n.Text):
+		r.Misread(path, n, `must be in seconds, with the unit: "%ss"`, Shorten(n.Text))
+	case n.Kind != Text:
 		r.Misfit(path, n, form)
-		return 0, false
+	case err == nil && protoDuration.MatchString(n.Text):
+		return d, true
+	case protoDuration.MatchString(n.Text):
+		r.Misread(path, n, "must be at most 9223372036s, 292 years")
+	case err == nil && d > 0:
+		r.Misread(path, n, `must be in seconds: "%s"`, FormatDuration(d))
+	default:
+		r.Misread(path, n, form)
 	}
-	parts := protoDuration.FindStringSubmatch(n.Text)
-	if parts == nil {
-		r.Misread(path, n, "%s", cmp.Or(meant(n.Text), form))
-		return 0, false
-	}
-	t, ok := seconds(parts[2], parts[3])
-	if !ok {
-		r.Misread(path, n, "must be at most %ds, 292 years", MaxSeconds)
-		return 0, false
-	}
-	if parts[1] != "" {
-		t = -t
-	}
-	return t, true
+	return 0, false
 }
 
-// MaxSeconds is the limit of a time.Duration with any fraction; a protobuf Duration holds more.
-const MaxSeconds = math.MaxInt64/int64(time.Second) - 1
-
-// seconds converts the digits before and after the point.
-func seconds(whole, fraction string) (time.Duration, bool) {
-	s, err := strconv.ParseInt(whole, 10, 64)
-	if err != nil || s > MaxSeconds {
-		return 0, false
-	}
-	nanos, err := strconv.ParseInt((fraction + "000000000")[:9], 10, 64)
-	return time.Duration(s)*time.Second + time.Duration(nanos), err == nil
-}
-
-// tooFine matches digits that Go would round to nanoseconds.
-var tooFine = regexp.MustCompile(`\.[0-9]{10}`)
-
-// meant returns what to write instead of a duration in Go's form, or "" if text is not one.
-func meant(text string) string {
-	d, err := time.ParseDuration(text)
-	if err != nil || d == 0 || tooFine.MatchString(text) {
-		return ""
-	}
-	return `must be in seconds: "` + FormatDuration(d) + `"`
-}
-
-// FormatDuration returns a duration in the form that documents use.
+// FormatDuration returns a duration, which is not negative, in the form that documents use.
 func FormatDuration(d time.Duration) string {
-	sign := ""
-	u := uint64(d)
-	if d < 0 {
-		sign, u = "-", -u
-	}
-	s := strconv.FormatUint(u/1e9, 10)
-	if nanos := u % 1e9; nanos > 0 {
-		s += "." + strings.TrimRight(strconv.FormatUint(1e9+nanos, 10)[1:], "0")
-	}
-	return sign + s + "s"
+	text := fmt.Sprintf("%d.%09d", d/time.Second, d%time.Second)
+	return strings.TrimSuffix(strings.TrimRight(text, "0"), ".") + "s"
 }

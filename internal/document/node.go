@@ -16,7 +16,7 @@ type Node struct {
 	Text    string  // of a scalar, unquoted
 	Raw     string  // of a scalar, as written
 	Items   []*Node // of a list
-	Entries []Entry // of an object; add to them with Put
+	Entries []Entry // of an object; see AddEntry
 	index   map[string]int
 }
 
@@ -25,7 +25,6 @@ type Entry struct {
 	Key   string
 	At    Position // of the key
 	Value *Node
-	merge bool // YAML's <<
 }
 
 // Kind is the type of a [Node].

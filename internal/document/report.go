@@ -24,9 +24,8 @@ type Report struct {
 
 	errors, warnings findings
 
-	unread    map[string]bool   // unreadable fields, which were reported
-	above     map[string]bool   // fields that contain an unreadable one
-	inherited map[string]string // absent field to the field whose value it takes
+	unread map[string]bool // fields that are not checked
+	above  map[string]bool // fields that contain one of those
 }
 
 // findings are the diagnostics of one severity.
@@ -35,49 +34,45 @@ type findings struct {
 	more int // not listed
 }
 
+func (f *findings) add(d Diagnostic, format string, args ...any) {
+	if len(f.list) == maxFindings {
+		f.more++
+		return
+	}
+	d.Message = fmt.Sprintf(format, args...)
+	f.list = append(f.list, d)
+}
+
 // maxFindings is more than a reader needs. A document of a megabyte can have a hundred times as many.
 const maxFindings = 1000
 
 // NewReport returns a report on a document with the name file.
 func NewReport(file string) *Report { return &Report{file: file} }
 
-// SetRoot passes the document's values to the report.
-func (r *Report) SetRoot(root *Node) { r.root = root }
-
 // Errorf reports an invalid value of a field. A nil value is not shown.
 func (r *Report) Errorf(field string, value any, format string, args ...any) {
-	r.record(SeverityError, field, value, format, args...)
+	if !r.Skipped(field) {
+		r.errors.add(Diagnostic{Severity: SeverityError, Field: field, Value: valueText(value)}, format, args...)
+	}
 }
 
 // Warnf reports a value of a field that may surprise. A nil value is not shown.
 func (r *Report) Warnf(field string, value any, format string, args ...any) {
-	r.record(SeverityWarning, field, value, format, args...)
-}
-
-func (r *Report) record(severity string, field string, value any, format string, args ...any) {
-	if r.Skipped(field) || r.repeats(field) || r.full(severity) {
-		return
+	if !r.Skipped(field) {
+		r.warnings.add(Diagnostic{Severity: SeverityWarning, Field: field, Value: valueText(value)}, format, args...)
 	}
-	r.append(Diagnostic{Severity: severity, Field: field, Value: valueText(value), Message: fmt.Sprintf(format, args...)})
 }
 
 // ErrorAt reports an error at a position, such as that of a key.
 func (r *Report) ErrorAt(at Position, field, format string, args ...any) {
-	if r.full(SeverityError) {
-		return
-	}
-	r.append(Diagnostic{Severity: SeverityError, Line: at.Line, Column: at.Column, Field: field, Message: fmt.Sprintf(format, args...)})
+	r.errors.add(Diagnostic{Severity: SeverityError, Line: at.Line, Column: at.Column, Field: field}, format, args...)
 }
 
 // Misread reports an unreadable value.
 func (r *Report) Misread(field string, n *Node, format string, args ...any) {
 	r.Skip(field)
-	if r.full(SeverityError) {
-		return
-	}
-	r.append(Diagnostic{
-		Severity: SeverityError, Line: n.At.Line, Column: n.At.Column, Field: field, Value: Shorten(n.Raw), Message: fmt.Sprintf(format, args...),
-	})
+	d := Diagnostic{Severity: SeverityError, Line: n.At.Line, Column: n.At.Column, Field: field, Value: Shorten(n.Raw)}
+	r.errors.add(d, format, args...)
 }
 
 // Misfit reports a value of the wrong kind.
@@ -92,29 +87,7 @@ func (r *Report) Misfit(field string, n *Node, message string) {
 	}
 }
 
-func (r *Report) found(severity string) *findings {
-	if severity == SeverityError {
-		return &r.errors
-	}
-	return &r.warnings
-}
-
-func (r *Report) append(d Diagnostic) {
-	found := r.found(d.Severity)
-	found.list = append(found.list, d)
-}
-
-// full counts a diagnostic. It reports whether that is one too many.
-func (r *Report) full(severity string) bool {
-	found := r.found(severity)
-	if len(found.list) < maxFindings {
-		return false
-	}
-	found.more++
-	return true
-}
-
-// Skip excludes a field from checks. It was reported as unreadable, so what it lacks is not another mistake.
+// Skip excludes a field from checks. It was reported as unreadable, or takes the value of another field, so it is not another mistake.
 func (r *Report) Skip(field string) {
 	if r.unread == nil {
 		r.unread, r.above = map[string]bool{}, map[string]bool{}
@@ -125,15 +98,7 @@ func (r *Report) Skip(field string) {
 	}
 }
 
-// Inherit records that a field which the document leaves out takes the value of another.
-func (r *Report) Inherit(field, from string) {
-	if r.inherited == nil {
-		r.inherited = map[string]string{}
-	}
-	r.inherited[field] = from
-}
-
-// Skipped reports whether the field, or one that contains it, was unreadable.
+// Skipped reports whether the field, or one that contains it, is excluded.
 func (r *Report) Skipped(field string) bool {
 	for ; field != ""; field = parent(field) {
 		if r.unread[field] {
@@ -141,13 +106,6 @@ func (r *Report) Skipped(field string) bool {
 		}
 	}
 	return false
-}
-
-// repeats reports whether the field takes its value from one that was reported.
-func (r *Report) repeats(field string) bool {
-	from := r.inherited[field]
-	return from != "" && (r.Skipped(from) ||
-		slices.ContainsFunc(r.errors.list, func(d Diagnostic) bool { return d.Field == from }))
 }
 
 // Whole reports whether the field and all fields in it were readable.
@@ -181,14 +139,13 @@ func (r *Report) Err() error {
 }
 
 // Errors returns the errors, in the order of the document.
-func (r *Report) Errors() []Diagnostic { return r.sorted(SeverityError) }
+func (r *Report) Errors() []Diagnostic { return r.sorted(&r.errors) }
 
 // Warnings returns the warnings, in the order of the document.
-func (r *Report) Warnings() []Diagnostic { return r.sorted(SeverityWarning) }
+func (r *Report) Warnings() []Diagnostic { return r.sorted(&r.warnings) }
 
-// sorted returns the diagnostics of a severity with their positions, in order.
-func (r *Report) sorted(severity string) []Diagnostic {
-	found := r.found(severity)
+// sorted returns diagnostics with their positions, in order.
+func (r *Report) sorted(found *findings) []Diagnostic {
 	for i := range found.list {
 		r.setPlace(&found.list[i])
 	}

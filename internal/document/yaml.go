@@ -15,9 +15,6 @@ import (
 
 // readYAML returns the tree of a YAML text, or nil if there is none.
 func readYAML(r *Report, data []byte, f Format) *Node {
-	if !checkBreaks(r, data) {
-		return nil
-	}
 	loader, err := yaml.NewLoader(bytes.NewReader(data))
 	if err != nil {
 		notYAML(r, data, err)
@@ -158,11 +155,8 @@ func (r *yamlReader) addEntry(n *Node, path string, key, value *yaml.Node, depth
 		return
 	}
 	r.limit.bytes += len(key.Value)
-	e := Entry{Key: key.Value, At: at, Value: r.readValue(Under(path, key.Value), value, depth+1), merge: tag == "!!merge"}
+	e := Entry{Key: key.Value, At: at, Value: r.readValue(Under(path, key.Value), value, depth+1)}
 	if first := n.AddEntry(e); first != nil && !r.stopped {
 		r.report.twice(at, Under(path, key.Value), first.At)
 	}
 }
-
-// merging is the message about YAML's << where it is not an unknown key: see [Decoder].
-const merging = "merge keys are not supported; write the keys out"

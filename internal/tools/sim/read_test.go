@@ -122,7 +122,7 @@ func TestParseErrors(t *testing.T) {
 		{"retry.yaml", "none.yaml", "x.yaml:6:19: policies.retry: none.yaml: cannot be read: file does not exist"},
 		{"retry.yaml", "bad.yaml", "bad.yaml:1:15: methodConfig: 7: must be a list"},
 		{"retry.yaml", "quantile.yaml", "x.yaml:17:53: services[0].calls[0].policy: retry: has a hedgingQuantile, which is not simulated; use a hedgingDelay"},
-		{"timeout: 1.5s", "timeout: 1.5", `x.yaml:6:86: policies.own.methodConfig[0].timeout: 1.5: must have its unit: "1.5s"`},
+		{"timeout: 1.5s", "timeout: 1.5", `x.yaml:6:86: policies.own.methodConfig[0].timeout: 1.5: must be in seconds, with the unit: "1.5s"`},
 		{"timeout: 1.5s", "timeouts: 1.5s", "x.yaml:6:87: policies.own.methodConfig[0].timeouts: 1.5s: unknown key; did you mean timeout?"},
 		{"hedgingPolicy: {maxAttempts: 2, hedgingDelay: 0.1s}", "hedgingPolicy: {}", "x.yaml:6:133: policies.own.methodConfig[1].hedgingPolicy.maxAttempts: is required; must be"},
 		{"own: {", "NONE: {", "policies.NONE: means one attempt; choose another name"},

@@ -149,7 +149,7 @@ func TestStepErrors(t *testing.T) {
 		{`{"moves": [{"receive": 4294967295}]}`, "moves[0].receive: 4294967295: must be 0 to 2147483647"},
 		{`{"queue": {"serviceTime": "1s"}}`, "queue.workers: is required; must be at least 1"},
 		{`{"queue": {"workers": 1}}`, `queue.serviceTime: is required; must be more than 0, such as "0.05s"`},
-		{`{"delay": "315576000000s"}`, `delay: "315576000000s": must be at most 9223372035s, 292 years`},
+		{`{"delay": "315576000000s"}`, `delay: "315576000000s": must be at most 9223372036s, 292 years`},
 		{`{"header": [{"key": "a b"}]}`, `header[0].key: "a b": must be letters, digits, -, _ and .`},
 		{`{"header": [{"key": "a", "value": "b\nc"}]}`, `header[0].value: "b\nc": must be printable ASCII; other bytes need a key that ends in -bin`},
 		{`{"header": [{"key": "a", "binary": "AA=="}]}`, `header[0].binary: "AA==": must be value: the key does not end in -bin`},
