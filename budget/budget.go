@@ -20,9 +20,10 @@
 package budget
 
 import (
+	"errors"
 	"time"
 
-	"github.com/stagger-go/stagger/internal/balance"
+	"github.com/stagger-go/stagger/internal/bounds"
 	"github.com/stagger-go/stagger/internal/clock"
 )
 
@@ -64,34 +65,6 @@ const (
 	EventCallFailed                     // a call ended with another status
 )
 
-// Charge says what an extra attempt is worth: its Kind; a Factor of the cost of the kind, more than 0 and at most 100 (any other
-// value counts as 1); and with EarnedOnly, that no reserve may pay (MinPerSecond of a ratio budget, Min of a concurrent one).
-type Charge = balance.Charge
-
-// Kind says what an extra attempt follows. The zero value means [KindFailure].
-type Kind = balance.Kind
-
-// The kinds. A ratio budget charges them differently. An unknown kind costs as much as KindTimeout.
-const (
-	// KindFailure follows a reported failure.
-	KindFailure = balance.KindFailure
-	// KindTimeout follows an attempt that hasn't answered in time. That attempt may still be running, so the server works on
-	// both: the most expensive kind.
-	KindTimeout = balance.KindTimeout
-	// KindHedge runs in parallel with attempts that aren't late yet. The server works on both, so a ratio budget charges as
-	// much as for KindTimeout unless its config has a separate cost.
-	KindHedge = balance.KindHedge
-	// KindUnsent follows an attempt that provably never left this client. Ratio and throttle budgets grant it for free,
-	// and a concurrent budget counts it like any other. It only follows the first attempt of a call: an
-	// unsent extra attempt has a permit, which its successor uses.
-	KindUnsent = balance.KindUnsent
-)
-
-// Permit is the right to send one extra attempt, from Withdraw to Settle or Return. It is a plain value: a budget finds in Settle
-// what it has put in at Withdraw, and nothing else reads it. A budget composed of others hands on the permit of the one that has
-// paid, and can note in Part which one that was. Cost and Kind are the charge.
-type Permit = balance.Permit
-
 // State is a reading of a budget.
 type State struct {
 	Balance  float64 // extra attempts of cost 1 that would be granted now: never negative, may be a fraction or infinite
@@ -101,57 +74,55 @@ type State struct {
 }
 
 // Unlimited grants every extra attempt and counts nothing. Its balance and capacity are infinite.
-var Unlimited Budget = own{balance.Unlimited}
+var Unlimited Budget = own{kind: unlimited{}}
 
-// New returns a budget; a nil config means the default budget of policies without one. The error lists every field that is out
-// of bounds.
+// New returns a budget. The error lists every field that is out of bounds.
 func New(c Config) (Budget, error) {
 	if c == nil {
-		c = balance.Default()
+		return nil, errors.New("budget: New(nil): must be a config, such as Default()")
 	}
-	b, err := balance.New(c)
-	if err != nil {
+	if err := c.check(); err != nil {
 		return nil, err
 	}
-	return own{b}, nil
+	return own{c.budget(), c}, nil
 }
 
 // own is a budget of this package.
-type own struct{ inner balance.Budget }
+type own struct {
+	kind   kind
+	config Config
+}
 
-// Inner returns the engine's budget.
-func (o own) Inner() balance.Budget { return o.inner }
+// Inner returns the engine's budget, and Fields the values of its config, for internal/balance.
+func (o own) Inner() any             { return o.kind }
+func (o own) Fields() []bounds.Field { return o.config.fields() }
 
 // Observe implements [Budget].
 func (o own) Observe(now time.Time, e Event) {
 	at := clock.At(now)
 	switch e {
 	case EventCallStarted:
-		o.inner.Start(at)
+		o.kind.Start(at)
 	case EventAttemptFailed:
-		o.inner.Fail(at)
-	case EventCallSucceeded:
-		o.inner.Finish(at, balance.EndAtOnce)
-	case EventCallRecovered:
-		o.inner.Finish(at, balance.EndSucceeded)
-	case EventCallFailed:
-		o.inner.Finish(at, balance.EndFailed)
+		o.kind.Fail(at)
+	case EventCallSucceeded, EventCallRecovered, EventCallFailed:
+		o.kind.Finish(at, e)
 	}
 }
 
 // Withdraw implements [Budget].
 func (o own) Withdraw(now time.Time, c Charge) (Permit, bool) {
-	return o.inner.Withdraw(clock.At(now), c)
+	return o.kind.Withdraw(clock.At(now), c)
 }
 
 // Settle implements [Budget].
-func (o own) Settle(now time.Time, p Permit, helped bool) { o.inner.Settle(clock.At(now), p, helped) }
+func (o own) Settle(now time.Time, p Permit, helped bool) { o.kind.Settle(clock.At(now), p, helped) }
 
 // Return implements [Budget].
-func (o own) Return(now time.Time, p Permit) { o.inner.Return(clock.At(now), p) }
+func (o own) Return(now time.Time, p Permit) { o.kind.Return(clock.At(now), p) }
 
 // State implements [Budget].
 func (o own) State(now time.Time) State {
 	at := clock.At(now)
-	return State{Balance: o.inner.Balance(at), Capacity: o.inner.Capacity(at), Granted: o.inner.Granted(), Denied: o.inner.Denied()}
+	return State{Balance: o.kind.Balance(at), Capacity: o.kind.Capacity(at), Granted: o.kind.Granted(), Denied: o.kind.Denied()}
 }

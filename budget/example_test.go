@@ -66,13 +66,13 @@ func (b *perMinute) State(now time.Time) budget.State {
 func TestPerMinute(t *testing.T) {
 	t.Parallel()
 	b, now := &perMinute{limit: 1}, time.Now()
-	old, _ := b.Withdraw(now, budget.Charge{Kind: budget.KindFailure})
+	old, _ := b.Withdraw(now, budget.Charge{Cause: budget.CauseFailure})
 	now = now.Add(time.Minute)
-	if _, ok := b.Withdraw(now, budget.Charge{Kind: budget.KindFailure}); !ok {
+	if _, ok := b.Withdraw(now, budget.Charge{Cause: budget.CauseFailure}); !ok {
 		t.Fatal("the next minute pays for nothing")
 	}
 	b.Return(now, old)
-	if _, ok := b.Withdraw(now, budget.Charge{Kind: budget.KindFailure}); ok {
+	if _, ok := b.Withdraw(now, budget.Charge{Cause: budget.CauseFailure}); ok {
 		t.Error("two in a minute")
 	}
 }
@@ -91,7 +91,7 @@ func outage(b budget.Budget, calls int) {
 	for range calls {
 		b.Observe(now, budget.EventCallStarted)
 		b.Observe(now, budget.EventAttemptFailed)
-		if p, ok := b.Withdraw(now, budget.Charge{Kind: budget.KindFailure}); ok {
+		if p, ok := b.Withdraw(now, budget.Charge{Cause: budget.CauseFailure}); ok {
 			b.Settle(now, p, false)
 		}
 		b.Observe(now, budget.EventCallFailed)
@@ -100,22 +100,27 @@ func outage(b budget.Budget, calls int) {
 
 // A hundred calls fail in an outage. By default, a tenth of them may have another attempt, plus four from the reserve.
 func ExampleNew() {
-	for _, config := range []budget.Config{
-		nil, budget.DefaultRatio(), budget.ConcurrentConfig{Percent: 20, Min: 3},
+	for _, row := range []struct {
+		name   string
+		config budget.Config
+	}{
+		{"default", budget.Default()},
+		{"ratio", budget.DefaultRatio()},
+		{"concurrent", budget.ConcurrentConfig{Percent: 20, Min: 3}},
 	} {
-		b, err := budget.New(config)
+		b, err := budget.New(row.config)
 		if err != nil {
 			fmt.Println(err)
 			return
 		}
 		outage(b, 100)
 		s := b.State(time.Now())
-		fmt.Printf("%T: %d extra attempts, %d denied\n", config, s.Granted, s.Denied)
+		fmt.Printf("%s: %d extra attempts, %d denied\n", row.name, s.Granted, s.Denied)
 	}
 	// Output:
-	// <nil>: 14 extra attempts, 86 denied
-	// balance.RatioConfig: 14 extra attempts, 86 denied
-	// balance.ConcurrentConfig: 100 extra attempts, 0 denied
+	// default: 14 extra attempts, 86 denied
+	// ratio: 14 extra attempts, 86 denied
+	// concurrent: 100 extra attempts, 0 denied
 }
 
 // The error has the allowed values for every field.
@@ -139,7 +144,7 @@ func ExampleDefaultRatio() {
 	for i := range 1000 {
 		b.Observe(now, budget.EventCallStarted)
 		if i%4 == 0 {
-			if p, ok := b.Withdraw(now, budget.Charge{Kind: budget.KindFailure}); ok {
+			if p, ok := b.Withdraw(now, budget.Charge{Cause: budget.CauseFailure}); ok {
 				b.Settle(now, p, true)
 			}
 		}
@@ -176,11 +181,11 @@ func ExampleThrottleConfig() {
 	for range 5 {
 		b.Observe(now, budget.EventAttemptFailed)
 	}
-	_, ok := b.Withdraw(now, budget.Charge{Kind: budget.KindFailure})
+	_, ok := b.Withdraw(now, budget.Charge{Cause: budget.CauseFailure})
 	fmt.Println(b.State(now).Balance, ok)
 
 	b.Observe(now, budget.EventCallSucceeded)
-	_, ok = b.Withdraw(now, budget.Charge{Kind: budget.KindFailure})
+	_, ok = b.Withdraw(now, budget.Charge{Cause: budget.CauseFailure})
 	fmt.Println(b.State(now).Balance, ok)
 	// Output:
 	// 0 false

@@ -15,7 +15,6 @@ import (
 	"github.com/stagger-go/stagger/internal/balance"
 	"github.com/stagger-go/stagger/internal/clock"
 	"github.com/stagger-go/stagger/internal/decision"
-	"github.com/stagger-go/stagger/internal/frombudget"
 )
 
 // budgets are the balances of a Retrier. They outlive its rules.
@@ -70,8 +69,8 @@ func (r *Retrier) findBudget(of *rules, p *decision.Policy, u budgetUser, servic
 }
 
 // checkBudget returns an error if no balance can have the config.
-func (b *budgets) checkBudget(name string, c balance.Config) error {
-	if err := balance.Check(c); err != nil {
+func (b *budgets) checkBudget(name string, c budget.Config) error {
+	if _, err := budget.New(c); err != nil {
 		return fmt.Errorf("interceptor: budget %q: %w", name, err)
 	}
 	return nil
@@ -91,7 +90,7 @@ func (r *Retrier) newBudget(name string, u budgetUser, service func(*rules) stri
 }
 
 // addBudget is newBudget under the lock, or returns nil if there are newer rules. It runs no user code. The settings were checked.
-func (r *Retrier) addBudget(of *rules, key budgetKey, settings balance.Config, successor func() *keptBalance) *keptBalance {
+func (r *Retrier) addBudget(of *rules, key budgetKey, settings budget.Config, successor func() *keptBalance) *keptBalance {
 	r.reloading.Lock()
 	defer r.reloading.Unlock()
 	if r.rules.Load() != of {
@@ -125,7 +124,7 @@ func (r *Retrier) givenFor(name, target string, newBudget func(string) budget.Bu
 		if made == nil {
 			return balance.Empty()
 		}
-		return frombudget.Budget(made)
+		return balance.Of(made)
 	}, func() *keptBalance { return r.givenFor(name, target, newBudget) })
 }
 
@@ -176,7 +175,7 @@ func (k *keptBalance) Fail(now time.Duration) {
 }
 
 // Withdraw implements [balance.Budget].
-func (k *keptBalance) Withdraw(now time.Duration, c balance.Charge) (p balance.Permit, ok bool) {
+func (k *keptBalance) Withdraw(now time.Duration, c budget.Charge) (p budget.Permit, ok bool) {
 	if !k.hold() {
 		return k.successor().Withdraw(now, c)
 	}
@@ -189,7 +188,7 @@ func (k *keptBalance) Withdraw(now time.Duration, c balance.Charge) (p balance.P
 }
 
 // Return implements [balance.Budget].
-func (k *keptBalance) Return(now time.Duration, p balance.Permit) {
+func (k *keptBalance) Return(now time.Duration, p budget.Permit) {
 	if k.evicted.Load() { // then no permit of its own is out
 		k.successor().Return(now, p)
 		return
@@ -199,7 +198,7 @@ func (k *keptBalance) Return(now time.Duration, p balance.Permit) {
 }
 
 // Settle implements [balance.Budget].
-func (k *keptBalance) Settle(now time.Duration, p balance.Permit, helped bool) {
+func (k *keptBalance) Settle(now time.Duration, p budget.Permit, helped bool) {
 	if k.evicted.Load() {
 		k.successor().Settle(now, p, helped)
 		return
@@ -492,7 +491,7 @@ func (c *budgetCounts) keep(b *keptBalance) {
 
 // budgetRule has a budget's config, and defines which calls share a balance.
 type budgetRule struct {
-	config balance.Config
+	config budget.Config
 	scope  string
 }
 

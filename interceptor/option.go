@@ -14,8 +14,8 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/attempts"
+	"github.com/stagger-go/stagger/internal/balance"
 	"github.com/stagger-go/stagger/internal/decision"
-	"github.com/stagger-go/stagger/internal/frombudget"
 )
 
 // Option configures a [Retrier].
@@ -65,7 +65,7 @@ func WithBudget(name string, b budget.Budget) Option {
 		if b == nil {
 			return fmt.Errorf("interceptor: WithBudget(%q, nil): must be a budget; for no limit give budget.Unlimited", name)
 		}
-		r.budgets.given[name] = frombudget.Budget(b)
+		r.budgets.given[name] = balance.Of(b)
 		return nil
 	}
 }

@@ -6,6 +6,7 @@ package interceptor
 import (
 	"time"
 
+	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/balance"
 	"github.com/stagger-go/stagger/internal/decision"
 )
@@ -25,7 +26,7 @@ type rules struct {
 func newRules(set *decision.Set) *rules {
 	r := &rules{set: set, budgets: map[string]budgetRule{}}
 	r.balancing, _ = set.LoadBalancing()
-	r.budgets[""] = budgetRule{config: balance.Default(), scope: "TARGET"}
+	r.budgets[""] = budgetRule{config: budget.Default(), scope: "TARGET"}
 	if t := set.Config().Throttling; t != nil {
 		r.budgets[""] = budgetRule{config: *t, scope: "TARGET"}
 		r.throttled = true

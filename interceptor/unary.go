@@ -11,8 +11,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/peer"
 
+	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/attempts"
-	"github.com/stagger-go/stagger/internal/balance"
 	"github.com/stagger-go/stagger/internal/clock"
 )
 
@@ -181,7 +181,7 @@ func (u *unary) succeeded(a *unaryAttempt, err error) bool {
 		u.answeredAtOnce()
 	}
 	u.counted = false
-	u.budget.Finish(u.start, balance.EndAtOnce)
+	u.budget.Finish(u.start, budget.EventCallSucceeded)
 	if a.cancel != nil {
 		a.cancel()
 	}

@@ -66,9 +66,9 @@ func (p *purse) Return(time.Time, budget.Permit) { p.count(&p.returned) }
 func (p *purse) Withdraw(_ time.Time, c budget.Charge) (budget.Permit, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.asked = append(p.asked, map[budget.Kind]string{
-		budget.KindFailure: "failure", budget.KindTimeout: "timeout", budget.KindHedge: "hedge", budget.KindUnsent: "unsent",
-	}[c.Kind])
+	p.asked = append(p.asked, map[budget.Cause]string{
+		budget.CauseFailure: "failure", budget.CauseTimeout: "timeout", budget.CauseHedge: "hedge", budget.CauseUnsent: "unsent",
+	}[c.Cause])
 	p.grants--
 	return budget.Permit{}, p.grants >= 0
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/balance"
+	"github.com/stagger-go/stagger/internal/bounds"
 	"github.com/stagger-go/stagger/internal/document"
 )
 
@@ -56,8 +57,8 @@ func checkBudgets(report *document.Report, budgets []BudgetSpec) {
 }
 
 // checkBudget reports the errors of package budget, with the keys of the file.
-func checkBudget(report *document.Report, path string, c balance.Config) {
-	err := balance.Check(c)
+func checkBudget(report *document.Report, path string, c budget.Config) {
+	_, err := budget.New(c)
 	if err == nil {
 		return
 	}
@@ -67,7 +68,7 @@ func checkBudget(report *document.Report, path string, c balance.Config) {
 		return
 	}
 	for _, err := range joined.Unwrap() {
-		if f, ok := errors.AsType[*balance.FieldError](err); ok {
+		if f, ok := errors.AsType[*bounds.Error](err); ok {
 			report.Errorf(path+"."+keyOf(f.Field), verbatim(f.Value), "%s", f.Message)
 		}
 	}

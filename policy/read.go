@@ -225,7 +225,7 @@ func (b *BudgetSpec) read(f *document.Fields, path string) {
 	var (
 		ratio      = budget.DefaultRatio()
 		throttle   budget.ThrottleConfig
-		concurrent = balance.DefaultConcurrent()
+		concurrent = budget.ConcurrentConfig{Percent: 20, Min: 3} // Envoy's numbers
 	)
 	f.Object("ratio", func(f *document.Fields) {
 		f.Number("percent", &ratio.Percent)

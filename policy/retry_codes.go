@@ -6,7 +6,7 @@ package policy
 import (
 	"google.golang.org/grpc/codes"
 
-	"github.com/stagger-go/stagger/internal/balance"
+	"github.com/stagger-go/stagger/internal/bounds"
 	"github.com/stagger-go/stagger/internal/codename"
 	"github.com/stagger-go/stagger/internal/document"
 )
@@ -44,6 +44,6 @@ func checkCode(report *document.Report, policy, prefix string, r RetrySpec, c Co
 		checkBackoff(report, prefix, *c.Backoff)
 	}
 	if c.CostFactor != 0 || report.Written(prefix+"costFactor") {
-		checkNumber(report, prefix+"costFactor", c.CostFactor, 0.01, balance.MaxFactor, 2)
+		checkNumber(report, prefix+"costFactor", c.CostFactor, 0.01, bounds.MaxFactor, 2)
 	}
 }

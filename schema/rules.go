@@ -13,7 +13,9 @@ import (
 
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/balance"
+	"github.com/stagger-go/stagger/internal/bounds"
 	"github.com/stagger-go/stagger/internal/tried"
 )
 
@@ -50,7 +52,7 @@ func rulesByName() map[protoreflect.FullName]rule {
 		"CodePolicy.codes[]":            notEmpty,
 		"CodePolicy.max_attempts":       least(1),
 		"CodePolicy.backoff_multiplier": positive,
-		"CodePolicy.cost_factor":        between(0.01, balance.MaxFactor),
+		"CodePolicy.cost_factor":        between(0.01, bounds.MaxFactor),
 
 		"HedgingPolicy.max_attempts":  least(2),
 		"HedgingPolicy.hedging_delay": zeroOrMore,
@@ -63,17 +65,18 @@ func rulesByName() map[protoreflect.FullName]rule {
 		rules["stagger.policy.v1."+name] = r
 	}
 	for _, b := range []struct {
-		message          protoreflect.FullName
-		bounds, defaults balance.Config
+		message  protoreflect.FullName
+		config   budget.Config
+		defaults bool // the config has the defaults
 	}{
-		{"RetryThrottling", balance.ThrottleConfig{}, nil},
-		{"RatioBudget", balance.RatioConfig{}, balance.DefaultRatio()},
-		{"ConcurrentBudget", balance.ConcurrentConfig{}, balance.DefaultConcurrent()},
+		{"RetryThrottling", budget.ThrottleConfig{MaxTokens: 1, TokenRatio: 1}, false},
+		{"RatioBudget", budget.DefaultRatio(), true},
+		{"ConcurrentBudget", budget.ConcurrentConfig{Percent: 20, Min: 3}, true},
 	} {
-		for i, f := range balance.Fields(b.bounds) {
-			r := bounds(f)
-			if b.defaults != nil && f.Name != "HedgeCost" { // its default is another key's value
-				r = both(r, fallback(balance.Fields(b.defaults)[i]))
+		for _, f := range balance.Fields(b.config) {
+			r := within(f)
+			if b.defaults && f.Name != "HedgeCost" { // its default is another key's value
+				r = both(r, fallback(f))
 			}
 			rules["stagger.policy.v1."+b.message+"."+protoreflect.FullName(snake(f.Name))] = r
 		}
@@ -82,7 +85,7 @@ func rulesByName() map[protoreflect.FullName]rule {
 }
 
 // fallback adds the default of a budget's setting.
-func fallback(f balance.Field) rule {
+func fallback(f bounds.Field) rule {
 	text := strconv.FormatFloat(f.Value, 'f', -1, 64)
 	if f.Unit != "" {
 		text = strconv.Quote(text + f.Unit)
@@ -90,8 +93,8 @@ func fallback(f balance.Field) rule {
 	return func(s *schema) { s.Default = json.RawMessage(text) }
 }
 
-// bounds adds the bounds of a balance's setting.
-func bounds(f balance.Field) rule {
+// within adds the bounds of a budget's setting.
+func within(f bounds.Field) rule {
 	switch {
 	case f.Unit == "s":
 		return seconds(int(f.Low), int(f.High))

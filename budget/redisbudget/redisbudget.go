@@ -188,7 +188,7 @@ func (b *leased) Observe(now time.Time, e budget.Event) { b.local.Observe(now, e
 func (b *leased) Withdraw(now time.Time, c budget.Charge) (budget.Permit, bool) {
 	p, ok := b.local.Withdraw(now, c)
 	if !ok && !c.EarnedOnly {
-		p = budget.Permit{Cost: b.cost(c), Kind: c.Kind}
+		p = budget.Permit{Cost: b.cost(c), Cause: c.Cause}
 		p.Part, ok = b.lease.take(time.Now(), p.Cost)
 	}
 	if !ok {
@@ -201,10 +201,10 @@ func (b *leased) Withdraw(now time.Time, c budget.Charge) (budget.Permit, bool) 
 // cost returns a charge in millionths of an extra attempt.
 func (b *leased) cost(c budget.Charge) int64 {
 	cost := b.config.Ratio.TimeoutCost
-	switch c.Kind {
-	case 0, budget.KindFailure:
+	switch c.Cause {
+	case 0, budget.CauseFailure:
 		cost = 1
-	case budget.KindHedge:
+	case budget.CauseHedge:
 		if b.config.Ratio.HedgeCost != 0 {
 			cost = b.config.Ratio.HedgeCost
 		}

@@ -81,7 +81,7 @@ func open(t *testing.T, p *pool, change func(*Config)) (*leased, func(budget.Cha
 	}
 }
 
-var retry = budget.Charge{Kind: budget.KindFailure}
+var retry = budget.Charge{Cause: budget.CauseFailure}
 
 // Without a lease a call is refused, and the process asks: for ten seconds it then has what it wanted.
 func TestBudget(t *testing.T) {
@@ -124,7 +124,7 @@ func TestBudget_Earnings(t *testing.T) {
 		if p, ok := b.Withdraw(time.Now(), retry); !ok || p.Part != 0 {
 			t.Errorf("%+v, %v; want what ten calls have earned", p, ok)
 		}
-		slow := budget.Charge{Kind: budget.KindTimeout}
+		slow := budget.Charge{Cause: budget.CauseTimeout}
 		ask(slow)
 		time.Sleep(hurry)
 		synctest.Wait()
@@ -146,9 +146,9 @@ func TestBudget_Costs(t *testing.T) {
 	b := &leased{config: Config{Ratio: budget.DefaultRatio()}}
 	dear := &leased{config: Config{Ratio: budget.RatioConfig{TimeoutCost: 4, HedgeCost: 2}}}
 	for want, got := range map[float64]int64{
-		1: b.cost(budget.Charge{}), 1.0001: b.cost(budget.Charge{Kind: budget.KindFailure, Factor: 1.0001}), 4: b.cost(budget.Charge{Kind: budget.KindHedge}),
-		8: b.cost(budget.Charge{Kind: budget.KindTimeout, Factor: 2}), 2: dear.cost(budget.Charge{Kind: budget.KindHedge, Factor: math.NaN()}),
-		400: b.cost(budget.Charge{Kind: 99, Factor: 100}), 0.000001: b.cost(budget.Charge{Factor: 1e-9}),
+		1: b.cost(budget.Charge{}), 1.0001: b.cost(budget.Charge{Cause: budget.CauseFailure, Factor: 1.0001}), 4: b.cost(budget.Charge{Cause: budget.CauseHedge}),
+		8: b.cost(budget.Charge{Cause: budget.CauseTimeout, Factor: 2}), 2: dear.cost(budget.Charge{Cause: budget.CauseHedge, Factor: math.NaN()}),
+		400: b.cost(budget.Charge{Cause: 99, Factor: 100}), 0.000001: b.cost(budget.Charge{Factor: 1e-9}),
 	} {
 		if got != int64(want*token+0.5) {
 			t.Errorf("cost %d; want %v", got, want)

@@ -6,7 +6,7 @@ package attempts
 import (
 	"time"
 
-	"github.com/stagger-go/stagger/internal/balance"
+	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/latency"
 	"github.com/stagger-go/stagger/policy"
@@ -95,14 +95,14 @@ func (g *gates) Fail() { g.call.set.Budget.Fail(g.at) }
 // Withdraw implements [decision.Budget]. A budget pays only for requests that a server sees: an unsent extra attempt passes its
 // permit to its successor, and an unsent first attempt makes its successor free.
 func (g *gates) Withdraw(out decision.Outcome, factor float64) bool {
-	charge := balance.Charge{Kind: balance.KindFailure, Factor: factor, EarnedOnly: g.earnedOnly(out)}
+	charge := budget.Charge{Cause: budget.CauseFailure, Factor: factor, EarnedOnly: g.earnedOnly(out)}
 	switch {
 	case out.TimedOut && g.call.set.Policy.Hedge() != nil:
-		charge.Kind = balance.KindHedge
+		charge.Cause = budget.CauseHedge
 	case out.TimedOut:
-		charge.Kind = balance.KindTimeout
+		charge.Cause = budget.CauseTimeout
 	case out.Unsent:
-		charge.Kind = balance.KindUnsent
+		charge.Cause = budget.CauseUnsent
 	}
 	return g.call.ledger.withdraw(g.at, charge)
 }

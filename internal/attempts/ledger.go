@@ -6,7 +6,7 @@ package attempts
 import (
 	"time"
 
-	"github.com/stagger-go/stagger/internal/balance"
+	"github.com/stagger-go/stagger/budget"
 )
 
 // held is everything that an attempt holds, from the decision until its end.
@@ -19,7 +19,7 @@ type held struct {
 
 // permit is an optional permit.
 type permit struct {
-	balance.Permit
+	budget.Permit
 
 	held bool
 }
@@ -86,7 +86,7 @@ func (l *ledger) releaseAll(at time.Duration, ended *held, running []attempt) {
 		drop(&running[i].held, outcome{err: errPanicked})
 	}
 	defer func() { _ = recover() }()
-	l.finishBudget(at, balance.EndFailed)
+	l.finishBudget(at, budget.EventCallFailed)
 }
 
 func (l *ledger) startBudget(at time.Duration) {
@@ -94,7 +94,7 @@ func (l *ledger) startBudget(at time.Duration) {
 	l.set.Budget.Start(at)
 }
 
-func (l *ledger) finishBudget(at time.Duration, how balance.End) {
+func (l *ledger) finishBudget(at time.Duration, how budget.Event) {
 	if l.started {
 		l.started = false
 		l.set.Budget.Finish(at, how)
@@ -135,7 +135,7 @@ func (l *ledger) allow() (err error) {
 }
 
 // withdraw asks the budget for a permit for the pending attempt, unless an unsent attempt has left its permit.
-func (l *ledger) withdraw(at time.Duration, charge balance.Charge) bool {
+func (l *ledger) withdraw(at time.Duration, charge budget.Charge) bool {
 	if l.spare.permit.held {
 		l.pending.permit, l.spare.permit = l.spare.permit, permit{}
 		return true

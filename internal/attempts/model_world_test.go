@@ -12,7 +12,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
-	"github.com/stagger-go/stagger/internal/balance"
+	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/latency"
 	"github.com/stagger-go/stagger/policy"
@@ -101,26 +101,26 @@ func (w *modelWorld) Fail(now time.Duration) {
 	w.called()
 }
 
-func (w *modelWorld) Withdraw(now time.Duration, c balance.Charge) (balance.Permit, bool) {
+func (w *modelWorld) Withdraw(now time.Duration, c budget.Charge) (budget.Permit, bool) {
 	w.counting("a withdrawal")
 	w.called()
 	w.charges++
 	return w.world.Withdraw(now, c)
 }
 
-func (w *modelWorld) Return(now time.Duration, p balance.Permit) {
+func (w *modelWorld) Return(now time.Duration, p budget.Permit) {
 	w.counting("a return")
 	w.world.Return(now, p)
 	w.called()
 }
 
-func (w *modelWorld) Settle(now time.Duration, p balance.Permit, helped bool) {
+func (w *modelWorld) Settle(now time.Duration, p budget.Permit, helped bool) {
 	w.counting("a permit")
 	w.world.Settle(now, p, helped)
 	w.called()
 }
 
-func (w *modelWorld) Finish(now time.Duration, e balance.End) {
+func (w *modelWorld) Finish(now time.Duration, e budget.Event) {
 	w.counting("the end")
 	if len(w.open) > 0 {
 		w.violate("the budget is told of the end before a permit")

@@ -4,7 +4,7 @@
 package attempts
 
 import (
-	"github.com/stagger-go/stagger/internal/balance"
+	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -48,10 +48,10 @@ func (c *Call) conclude(now *Now) {
 	}
 	switch {
 	case failed:
-		c.ledger.finishBudget(at, balance.EndFailed)
+		c.ledger.finishBudget(at, budget.EventCallFailed)
 	case c.sent == 1:
-		c.ledger.finishBudget(c.began, balance.EndAtOnce)
+		c.ledger.finishBudget(c.began, budget.EventCallSucceeded)
 	default:
-		c.ledger.finishBudget(at, balance.EndSucceeded)
+		c.ledger.finishBudget(at, budget.EventCallRecovered)
 	}
 }

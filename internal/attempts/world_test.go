@@ -15,7 +15,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
-	"github.com/stagger-go/stagger/internal/balance"
+	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/latency"
 	"github.com/stagger-go/stagger/policy"
@@ -75,14 +75,14 @@ func (w *world) ConnectWait() ConnectWait { return w.connect }
 
 func (w *world) Start(time.Duration) { w.tell("S") }
 func (w *world) Fail(time.Duration)  { w.tell("F") }
-func (w *world) Withdraw(_ time.Duration, c balance.Charge) (balance.Permit, bool) {
-	if c.Kind != balance.KindUnsent && w.grants == 0 {
+func (w *world) Withdraw(_ time.Duration, c budget.Charge) (budget.Permit, bool) {
+	if c.Cause != budget.CauseUnsent && w.grants == 0 {
 		w.tell("w")
-		return balance.Permit{}, false
+		return budget.Permit{}, false
 	}
 	w.permits++
 	w.open[w.permits] = true
-	if c.Kind == balance.KindUnsent {
+	if c.Cause == budget.CauseUnsent {
 		w.free[w.permits] = true
 	} else {
 		w.grants--
@@ -93,13 +93,13 @@ func (w *world) Withdraw(_ time.Duration, c balance.Charge) (balance.Permit, boo
 		if c.EarnedOnly {
 			factor += "e"
 		}
-		w.tell("W%c%s", " fthu"[c.Kind], factor)
+		w.tell("W%c%s", " fthu"[c.Cause], factor)
 	}
-	return balance.Permit{Cost: w.permits}, true
+	return budget.Permit{Cost: w.permits}, true
 }
 
-func (w *world) Return(_ time.Duration, p balance.Permit) { w.close(p, "R") }
-func (w *world) Settle(_ time.Duration, p balance.Permit, helped bool) {
+func (w *world) Return(_ time.Duration, p budget.Permit) { w.close(p, "R") }
+func (w *world) Settle(_ time.Duration, p budget.Permit, helped bool) {
 	if helped {
 		w.close(p, "+")
 		return
@@ -107,7 +107,7 @@ func (w *world) Settle(_ time.Duration, p balance.Permit, helped bool) {
 	w.close(p, "-")
 }
 
-func (w *world) close(p balance.Permit, how string) {
+func (w *world) close(p budget.Permit, how string) {
 	if !w.open[p.Cost] {
 		w.tell("TWICE")
 	}
@@ -117,9 +117,9 @@ func (w *world) close(p balance.Permit, how string) {
 	}
 }
 
-func (w *world) Finish(_ time.Duration, e balance.End) {
+func (w *world) Finish(_ time.Duration, e budget.Event) {
 	w.finished++
-	w.tell("%s", map[balance.End]string{balance.EndAtOnce: "E1", balance.EndSucceeded: "E+", balance.EndFailed: "E-"}[e])
+	w.tell("%s", map[budget.Event]string{budget.EventCallSucceeded: "E1", budget.EventCallRecovered: "E+", budget.EventCallFailed: "E-"}[e])
 }
 func (w *world) Balance(time.Duration) float64  { return float64(w.grants) }
 func (w *world) Capacity(time.Duration) float64 { return float64(w.grants) }

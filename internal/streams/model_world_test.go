@@ -9,8 +9,8 @@ import (
 
 	"google.golang.org/grpc/codes"
 
+	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/attempts"
-	"github.com/stagger-go/stagger/internal/balance"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/latency"
 	"github.com/stagger-go/stagger/policy"
@@ -58,14 +58,14 @@ func (w *accounts) Off() policy.Reason                       { return "" }
 
 func (w *accounts) Start(time.Duration) { w.started++ }
 func (w *accounts) Fail(time.Duration)  {}
-func (w *accounts) Withdraw(time.Duration, balance.Charge) (balance.Permit, bool) {
+func (w *accounts) Withdraw(time.Duration, budget.Charge) (budget.Permit, bool) {
 	w.permits++
 	w.open[w.permits] = true
-	return balance.Permit{Cost: w.permits}, true
+	return budget.Permit{Cost: w.permits}, true
 }
-func (w *accounts) Return(_ time.Duration, p balance.Permit)         { w.close(p) }
-func (w *accounts) Settle(_ time.Duration, p balance.Permit, _ bool) { w.close(p) }
-func (w *accounts) Finish(time.Duration, balance.End)                { w.finished++ }
+func (w *accounts) Return(_ time.Duration, p budget.Permit)         { w.close(p) }
+func (w *accounts) Settle(_ time.Duration, p budget.Permit, _ bool) { w.close(p) }
+func (w *accounts) Finish(time.Duration, budget.Event)              { w.finished++ }
 
 func (w *accounts) Balance(time.Duration) float64  { return 100 }
 func (w *accounts) Capacity(time.Duration) float64 { return 100 }
@@ -73,7 +73,7 @@ func (w *accounts) Capacity(time.Duration) float64 { return 100 }
 func (w *accounts) Granted() uint64 { return 0 }
 func (w *accounts) Denied() uint64  { return 0 }
 
-func (w *accounts) close(p balance.Permit) {
+func (w *accounts) close(p budget.Permit) {
 	if !w.open[p.Cost] {
 		w.violate("3: a permit is settled twice")
 	}

@@ -210,7 +210,7 @@ func (w *world) call(b budget.Budget, into *figures) {
 		}
 		f.asked++
 		var ok bool
-		if permit, ok = b.Withdraw(time.Now(), budget.Charge{Kind: budget.KindFailure}); !ok {
+		if permit, ok = b.Withdraw(time.Now(), budget.Charge{Cause: budget.CauseFailure}); !ok {
 			f.refused++
 			break
 		}

@@ -29,7 +29,8 @@ type target struct {
 }
 
 var targets = []target{
-	{folder: "internal/balance", tests: [][]string{{"./internal/balance"}}},
+	{folder: "budget", tests: [][]string{{"./budget"}}},
+	{folder: "internal/bounds", tests: [][]string{{"./budget"}}},
 	{folder: "internal/admission", tests: [][]string{{"./internal/admission"}}},
 	{folder: "internal/latency", tests: [][]string{{"./internal/latency"}}},
 	{folder: "internal/attempts", tests: [][]string{

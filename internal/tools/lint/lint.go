@@ -176,7 +176,7 @@ func (l *linter) lintReserve(path string, r *policy.RetrySpec) {
 		}
 		factor := timeoutFactor(r)
 		b.Start(0)
-		if _, granted := b.Withdraw(0, balance.Charge{Kind: balance.KindTimeout, Factor: factor}); !granted {
+		if _, granted := b.Withdraw(0, budget.Charge{Cause: budget.CauseTimeout, Factor: factor}); !granted {
 			l.warn(path+".perAttemptTimeout", r.PerAttemptTimeout,
 				"a client that makes few calls never sends another attempt after it: that costs %v, and budget %s has %v for such a client; "+
 					"raise minPerSecond or window, or lower timeoutCost", ratio.TimeoutCost*factor, own.Name, b.Balance(0))

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/internal/balance"
 	"github.com/stagger-go/stagger/internal/decision"
@@ -200,7 +201,7 @@ func (r *retriers) budgetsFor(p *decision.Policy, target, method string) (*budge
 		key.service, _, _ = strings.Cut(strings.TrimPrefix(method, "/"), "/")
 	}
 	if r.budgets[key] == nil {
-		config := cmp.Or(spec.Config, balance.Default())
+		config := cmp.Or(spec.Config, budget.Default())
 		if _, err := balance.New(config); err != nil {
 			return nil, fmt.Errorf("sim: budget %q: %w", name, err)
 		}
@@ -211,7 +212,7 @@ func (r *retriers) budgetsFor(p *decision.Policy, target, method string) (*budge
 
 // budgets are the balances of one budget: one for each process, created at its first call.
 type budgets struct {
-	config    balance.Config
+	config    budget.Config
 	unlimited bool
 	list      []balance.Budget
 }

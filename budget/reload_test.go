@@ -1,7 +1,7 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package balance
+package budget
 
 import (
 	"math"
@@ -14,38 +14,38 @@ import (
 // TestFresh uses a budget of each kind, and then waits until it has forgotten that.
 func TestFresh(t *testing.T) {
 	t.Parallel()
-	call := func(b Budget, at time.Duration, e End) {
+	call := func(b kind, at time.Duration, e Event) {
 		b.Start(at)
 		b.Finish(at, e)
 	}
 	for name, row := range map[string]struct {
 		config Config
-		use    func(Budget)
-		forget func(Budget)
+		use    func(kind)
+		forget func(kind)
 		when   time.Duration // when it has forgotten
 	}{
 		"ratio, a call": {
-			DefaultRatio(), func(b Budget) { call(b, t0, EndAtOnce) }, func(Budget) {}, t0 + DefaultRatio().Window,
+			DefaultRatio(), func(b kind) { call(b, t0, EventCallSucceeded) }, func(kind) {}, t0 + DefaultRatio().Window,
 		},
 		"ratio, a charge": {
-			DefaultRatio(), func(b Budget) { spend(b, t0, 1) }, func(Budget) {}, t0 + DefaultRatio().Window,
+			DefaultRatio(), func(b kind) { spend(b, t0, 1) }, func(kind) {}, t0 + DefaultRatio().Window,
 		},
 		"throttle, a failure": {
 			ThrottleConfig{MaxTokens: 10, TokenRatio: 0.5},
-			func(b Budget) { b.Fail(t0); call(b, t0, EndAtOnce) },
-			func(b Budget) { call(b, t0, EndAtOnce) }, t0,
+			func(b kind) { b.Fail(t0); call(b, t0, EventCallSucceeded) },
+			func(b kind) { call(b, t0, EventCallSucceeded) }, t0,
 		},
 		"concurrent, a call": {
-			DefaultConcurrent(), func(b Budget) { b.Start(t0) }, func(b Budget) { b.Finish(t0, EndFailed) }, t0,
+			envoys, func(b kind) { b.Start(t0) }, func(b kind) { b.Finish(t0, EventCallFailed) }, t0,
 		},
 		"concurrent, an extra attempt": {
-			DefaultConcurrent(), func(b Budget) { spend(b, t0, 1) },
-			func(b Budget) { b.Settle(t0, Permit{}, false) }, t0,
+			envoys, func(b kind) { spend(b, t0, 1) },
+			func(b kind) { b.Settle(t0, Permit{}, false) }, t0,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := must.Get(New(row.config))(t)
+			b := must.Get(newKind(row.config))(t)
 			if !b.Fresh(t0) {
 				t.Error("it is not fresh when it is made")
 			}
@@ -116,7 +116,7 @@ func TestReloadOfOpenPermits(t *testing.T) {
 	for name, b := range reloadables(t) {
 		permits := []Permit{}
 		for range 3 {
-			p, ok := b.Withdraw(t0, charge([]Kind{timeout, failure, failure}[len(permits)]))
+			p, ok := b.Withdraw(t0, charge([]Cause{timeout, failure, failure}[len(permits)]))
 			if !ok {
 				t.Fatal(name, "refused")
 			}
@@ -159,7 +159,7 @@ func TestReloadRefusesWhatDoesNotFit(t *testing.T) {
 	for name, b := range reloadables(t) {
 		before := b.Balance(t0)
 		for _, c := range append(configs(), RatioConfig{}, ThrottleConfig{}, ConcurrentConfig{}, nil) {
-			if c != nil && c.name() == name && c.check() == nil {
+			if c != nil && c.check() == nil && c.budget().(reloadable).Kind() == name {
 				continue
 			}
 			if b.Reload(t0, c) == nil {
@@ -190,7 +190,7 @@ func TestDrain(t *testing.T) {
 		}
 		for range 100 {
 			b.Start(t0)
-			b.Finish(t0, EndAtOnce)
+			b.Finish(t0, EventCallSucceeded)
 		}
 		if !granted(b, t0) {
 			t.Errorf("%s: earns nothing after it was drained", name)

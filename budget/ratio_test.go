@@ -1,7 +1,7 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package balance
+package budget
 
 import (
 	"sync/atomic"
@@ -86,9 +86,9 @@ func TestRatio(t *testing.T) {
 			{0, withdraw(timeout), 0, true},
 		}},
 		{"a hedge costs what a timeout does", 10, 1, []step{
-			{0, withdraw(KindHedge), 5, true},
+			{0, withdraw(CauseHedge), 5, true},
 			{0, settle(0, true), 12.5, true},
-			{0, withdraw(KindHedge), 7.5, true},
+			{0, withdraw(CauseHedge), 7.5, true},
 			{0, settle(1, false), 7.5, true},
 		}},
 		{"an unknown kind costs what a timeout does", 10, 1, []step{
@@ -96,8 +96,8 @@ func TestRatio(t *testing.T) {
 			{0, settle(0, true), 12.5, true},
 		}},
 		{"Finish and Fail earn nothing", 10, 1, []step{
-			{0, finish(1, EndAtOnce), 10, true},
-			{0, finish(1, EndFailed), 10, true},
+			{0, finish(1, EventCallSucceeded), 10, true},
+			{0, finish(1, EventCallFailed), 10, true},
 			{0, fail, 10, true},
 		}},
 	} {
@@ -324,10 +324,10 @@ func TestRatioReload(t *testing.T) {
 // Calls fill the reserve of the default budget: at most 0.3 each, and at most 0.4 per second.
 func TestRatio_Reserve(t *testing.T) {
 	t.Parallel()
-	reserve := func() Budget {
+	reserve := func() kind {
 		c := Default().(ratioSettings)
 		c.Percent = 0.0001
-		b, err := New(c)
+		b, err := newKind(c)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -381,7 +381,7 @@ func TestRatio_ReserveIsLast(t *testing.T) {
 		{8, look, 1, true},            // ten calls have added 1 by then
 		{8, settle(1, true), 7, true}, // 4 are returned, of which 3 fit, and 3 are the bonus
 		{8, withdraw(timeout), 3, true},
-		{8, finish(1, EndFailed), 3, true},
+		{8, finish(1, EventCallFailed), 3, true},
 	})
 }
 

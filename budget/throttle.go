@@ -1,14 +1,18 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package balance
+package budget
 
 import (
 	"math"
 	"time"
+
+	"github.com/stagger-go/stagger/internal/bounds"
 )
 
-// ThrottleConfig is a [budget.ThrottleConfig].
+// ThrottleConfig is retryThrottling of gRPC's service config (gRFC A6): a failed attempt takes a token, a successful call adds
+// TokenRatio, and extra attempts are granted while the bucket is more than half full. They cost nothing, so nothing is
+// returned. Time and kind don't matter, except that [CauseUnsent] is always granted.
 type ThrottleConfig struct {
 	// MaxTokens is the capacity of the bucket, which starts full. 1 to 1000 (gRFC A6).
 	MaxTokens int
@@ -17,18 +21,16 @@ type ThrottleConfig struct {
 	TokenRatio float64
 }
 
-func (ThrottleConfig) name() string { return "throttle" }
-
-func (c ThrottleConfig) fields() []Field {
-	return []Field{
+func (c ThrottleConfig) fields() []bounds.Field {
+	return []bounds.Field{
 		{Name: "MaxTokens", Value: float64(c.MaxTokens), Low: 1, High: 1000},
 		{Name: "TokenRatio", Value: c.TokenRatio, Low: 0.001, High: math.MaxFloat64, Decimals: -1},
 	}
 }
 
-func (c ThrottleConfig) check() error { return checkFields(c.fields()) }
+func (c ThrottleConfig) check() error { return bounds.Check(c.fields()) }
 
-func (c ThrottleConfig) budget() Reloadable { return newThrottle(c) }
+func (c ThrottleConfig) budget() kind { return newThrottle(c) }
 
 // success returns what a successful call adds, in thousandths, at most the capacity. Multiplying and truncating would lose one
 // for numbers such as 1.001, whose product is just below a whole.
@@ -74,8 +76,8 @@ func (t *throttleBudget) Reload(_ time.Duration, c Config) error {
 	return nil
 }
 
-// Kind implements [Reloadable].
-func (*throttleBudget) Kind() string { return ThrottleConfig{}.name() }
+// Kind returns the name of its kind.
+func (*throttleBudget) Kind() string { return "throttle" }
 
 // Drain leaves at most half of the tokens, with which nothing is granted.
 func (t *throttleBudget) Drain(time.Duration) {
@@ -94,21 +96,21 @@ func (t *throttleBudget) Fail(time.Duration) {
 	t.bucket.addTokens(-1000)
 }
 
-// Withdraw grants while more than half of the tokens are left, and always grants [KindUnsent].
+// Withdraw grants while more than half of the tokens are left, and always grants [CauseUnsent].
 func (t *throttleBudget) Withdraw(now time.Duration, c Charge) (Permit, bool) {
-	if tokens, capacity := t.bucket.tokensAndCapacity(); 2*tokens <= capacity && c.Kind != KindUnsent {
+	if tokens, capacity := t.bucket.tokensAndCapacity(); 2*tokens <= capacity && c.Cause != CauseUnsent {
 		t.denied.Add(1)
 		return Permit{}, false
 	}
-	return Permit{Kind: c.Kind, at: now}, true
+	return Permit{Cause: c.Cause, at: now}, true
 }
 
 // Settle only counts.
 func (t *throttleBudget) Settle(time.Duration, Permit, bool) { t.granted.Add(1) }
 
 // Finish adds TokenRatio if the call succeeded.
-func (t *throttleBudget) Finish(_ time.Duration, e End) {
-	if e == EndFailed || t.bucket.full.Load() {
+func (t *throttleBudget) Finish(_ time.Duration, e Event) {
+	if e == EventCallFailed || t.bucket.full.Load() {
 		return
 	}
 	t.bucket.mu.Lock()

@@ -1,20 +1,21 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package balance
+package budget
 
 import (
 	"errors"
 	"math"
 	"reflect"
-	"slices"
 	"testing"
 	"time"
+
+	"github.com/stagger-go/stagger/internal/bounds"
 )
 
 func configs() []Config {
 	return []Config{
-		DefaultRatio(), ThrottleConfig{MaxTokens: 10, TokenRatio: 0.1}, DefaultConcurrent(),
+		DefaultRatio(), ThrottleConfig{MaxTokens: 10, TokenRatio: 0.1}, envoys,
 	}
 }
 
@@ -72,7 +73,7 @@ func TestConfigCheck(t *testing.T) {
 		},
 		{ConcurrentConfig{Percent: 20, Min: 1_000_001}, "budget: Min 1000001: must be a whole number from 0 to 1000000"},
 	} {
-		b, err := New(c.config)
+		b, err := newKind(c.config)
 		if err == nil || b != nil {
 			t.Errorf("New(%+v) = %v, %v; want nil and an error", c.config, b, err)
 			continue
@@ -80,7 +81,7 @@ func TestConfigCheck(t *testing.T) {
 		if err.Error() != c.want {
 			t.Errorf("error\n%v; want\n%v", err, c.want)
 		}
-		wrong, ok := errors.AsType[*FieldError](err)
+		wrong, ok := errors.AsType[*bounds.Error](err)
 		if !ok || !reflect.ValueOf(c.config).FieldByName(wrong.Field).IsValid() {
 			t.Errorf("%+v names no field of the config", wrong)
 		}
@@ -90,20 +91,13 @@ func TestConfigCheck(t *testing.T) {
 func TestNew(t *testing.T) {
 	t.Parallel()
 	for _, c := range configs() {
-		b, err := New(c)
+		b, err := newKind(c)
 		if err != nil || b.Balance(t0) <= 0 {
 			t.Errorf("New(%+v): %v, %v", c, b, err)
 		}
 	}
-	var names []string
-	for _, c := range configs() {
-		names = append(names, c.name())
-	}
-	if !slices.Equal(names, Names()) {
-		t.Errorf("configs of %q; want %q", names, Names())
-	}
 	for _, c := range []Config{RatioConfig{}, ThrottleConfig{}, ConcurrentConfig{}} {
-		if b, err := New(c); err == nil {
+		if b, err := newKind(c); err == nil {
 			t.Errorf("%T: an empty config is taken, for %v", c, b)
 		}
 	}

@@ -1,11 +1,13 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package balance
+package budget
 
 import (
 	"testing"
 	"time"
+
+	"github.com/stagger-go/stagger/internal/bounds"
 )
 
 // An attempt after an unsent one is free, whatever was spent; only attempts in flight count.
@@ -24,8 +26,8 @@ func TestKindUnsent(t *testing.T) {
 			b.Withdraw(now, charge(failure))
 		}
 		before := b.Balance(now)
-		p, ok := b.Withdraw(now, Charge{Kind: KindUnsent, Factor: 7})
-		if want := name != "concurrent" && name != "Empty"; ok != want {
+		p, ok := b.Withdraw(now, Charge{Cause: CauseUnsent, Factor: 7})
+		if want := name != "concurrent"; ok != want {
 			t.Errorf("%s: granted %v with nothing left; want %v", name, ok, want)
 		}
 		if ok {
@@ -36,7 +38,7 @@ func TestKindUnsent(t *testing.T) {
 		}
 	}
 	b := concurrent(t, 20, 1)
-	p, ok := b.Withdraw(t0, charge(KindUnsent))
+	p, ok := b.Withdraw(t0, charge(CauseUnsent))
 	if !ok || b.Balance(t0) != 0 {
 		t.Errorf("concurrent: granted %v, balance %v; want the one place taken", ok, b.Balance(t0))
 	}
@@ -47,7 +49,7 @@ func TestKindUnsent(t *testing.T) {
 
 func TestChargeFactor(t *testing.T) {
 	t.Parallel()
-	for factor, want := range map[float64]int64{MaxFactor: 100e6, MaxFactor + 1: 1e6, 0.5: 0.5e6, 0: 1e6, -1: 1e6} {
+	for factor, want := range map[float64]int64{bounds.MaxFactor: 100e6, bounds.MaxFactor + 1: 1e6, 0.5: 0.5e6, 0: 1e6, -1: 1e6} {
 		if p, ok := ratio(t, 10, 100).Withdraw(0, Charge{Factor: factor}); !ok || p.Cost != want {
 			t.Errorf("factor %v: granted %v for %d; want %d", factor, ok, p.Cost, want)
 		}
@@ -62,7 +64,7 @@ func TestCharge_EarnedOnly(t *testing.T) {
 		"the bucket": Default(),
 		"concurrent": ConcurrentConfig{Percent: 10, Min: 7},
 	} {
-		b, err := New(config)
+		b, err := newKind(config)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,7 +1,7 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package balance
+package budget
 
 import (
 	"math"
@@ -26,7 +26,7 @@ func failing(n int) func(*throttleBudget) {
 func succeeding(n int) func(*throttleBudget) {
 	return func(b *throttleBudget) {
 		for range n {
-			b.Finish(t0, EndAtOnce)
+			b.Finish(t0, EventCallSucceeded)
 		}
 	}
 }
@@ -70,14 +70,14 @@ func TestThrottle(t *testing.T) {
 		{"a ratio above one", 10, 2.5, []line{{failing(10), 0, false}, {succeeding(2), 5, false}, {succeeding(1), 7.5, true}}},
 		{"a ratio above the bucket fills it", 10, 1e300, []line{{failing(10), 0, false}, {succeeding(1), 10, true}}},
 		{"a call that ends badly is counted by Fail alone", 10, 1, []line{
-			{func(b *throttleBudget) { b.Finish(t0, EndFailed) }, 10, true},
+			{func(b *throttleBudget) { b.Finish(t0, EventCallFailed) }, 10, true},
 			{failing(3), 7, true},
-			{func(b *throttleBudget) { b.Finish(t0, EndFailed) }, 7, true},
+			{func(b *throttleBudget) { b.Finish(t0, EventCallFailed) }, 7, true},
 		}},
 		{"a call begins for nothing", 10, 1, []line{{failing(5), 5, false}, {func(b *throttleBudget) { b.Start(t0) }, 5, false}}},
 		{"permits are free, and nothing comes of them", 10, 1, []line{{func(b *throttleBudget) {
 			b.Fail(t0)
-			for _, k := range []Kind{failure, timeout} {
+			for _, k := range []Cause{failure, timeout} {
 				p, _ := b.Withdraw(t0, charge(k))
 				b.Settle(t0, p, true)
 				b.Return(t0, p)
@@ -96,7 +96,7 @@ func TestThrottle(t *testing.T) {
 				if got := tokens(&b.bucket); got != s.tokens {
 					t.Fatalf("step %d: %v tokens; want %v", i, got, s.tokens)
 				}
-				for _, k := range []Kind{failure, timeout} {
+				for _, k := range []Cause{failure, timeout} {
 					if _, ok := b.Withdraw(t0, charge(k)); ok != s.ok {
 						t.Errorf("step %d: after %v granted %v; want %v", i, k, ok, s.ok)
 					}

@@ -1,7 +1,7 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package balance
+package budget
 
 import (
 	"cmp"
@@ -9,9 +9,20 @@ import (
 	"math/bits"
 	"slices"
 	"time"
+
+	"github.com/stagger-go/stagger/internal/bounds"
 )
 
-// RatioConfig is a [budget.RatioConfig].
+// RatioConfig allows extra attempts up to a share of the calls, like the retry budgets of Finagle and Linkerd. Returning the
+// cost after a success is from the AWS SDKs.
+//
+//	balance = Percent of the calls + MinPerSecond · Window − what was spent
+//
+// all in the last Window, which slides by tenths. An extra attempt is granted if the balance covers its cost: 1 for
+// [CauseFailure], TimeoutCost for [CauseTimeout], HedgeCost for [CauseHedge], 0 for [CauseUnsent]. If it helps, the cost is
+// returned, plus a bonus for timeouts and hedges. So extra attempts that help are nearly free, as when one backend of many is
+// broken, and those that don't help dry up, as in an overload. The numbers have at most four decimals, which the budget keeps
+// exactly.
 type RatioConfig struct {
 	// Percent of an extra attempt that each call earns: 10 allows one extra attempt per ten calls. More than 0 and at most
 	// 1000.
@@ -22,12 +33,12 @@ type RatioConfig struct {
 	// Window is how long earnings and spending count, 1s to 60s. A shorter one forgets the calls of a slow failure; a longer
 	// one lets a quiet hour pay for a storm.
 	Window time.Duration
-	// TimeoutCost is the cost of an extra attempt of [KindTimeout], relative to 1 for KindFailure. 1 to 1000.
+	// TimeoutCost is the cost of an extra attempt of [CauseTimeout], relative to 1 for CauseFailure. 1 to 1000.
 	TimeoutCost float64
 	// TimeoutBonus is the bonus, beyond its cost, of an extra attempt after a timeout that succeeds. 0 to 1000. Such attempts
 	// sustain themselves while more than cost/(cost+bonus) of them succeed.
 	TimeoutBonus float64
-	// HedgeCost is the cost of an extra attempt of [KindHedge]: 1 to 1000; 0 means TimeoutCost, because servers also work on
+	// HedgeCost is the cost of an extra attempt of [CauseHedge]: 1 to 1000; 0 means TimeoutCost, because servers also work on
 	// both attempts. Its bonus after a success has the same proportion as TimeoutBonus to TimeoutCost.
 	HedgeCost float64
 }
@@ -56,7 +67,7 @@ func DefaultRatio() RatioConfig {
 	return RatioConfig{Percent: 10, MinPerSecond: 0.8, Window: 5 * time.Second, TimeoutCost: 4, TimeoutBonus: 3}
 }
 
-// Default returns the default budget: [DefaultRatio] with another reserve, a bucket of 4 that is full at the start. Each call
+// Default returns the config of the default budget, that of policies without one: [DefaultRatio] with another reserve, a bucket of 4 that is full at the start. Each call
 // adds its share again, and all calls together at most 0.4 per second. The calls' earnings are spent first.
 func Default() Config {
 	c := DefaultRatio()
@@ -64,10 +75,8 @@ func Default() Config {
 	return ratioSettings{c, true}
 }
 
-func (RatioConfig) name() string { return "ratio" }
-
-func (c RatioConfig) fields() []Field {
-	return []Field{
+func (c RatioConfig) fields() []bounds.Field {
+	return []bounds.Field{
 		{Name: "Percent", Value: c.Percent, Low: 0.0001, High: 1000, Decimals: 4},
 		{Name: "MinPerSecond", Value: c.MinPerSecond, Low: 0, High: 1e6, Decimals: 4},
 		{Name: "Window", Value: c.Window.Seconds(), Low: 1, High: 60, Decimals: 9, Unit: "s"},
@@ -80,12 +89,12 @@ func (c RatioConfig) fields() []Field {
 func (c RatioConfig) check() error {
 	fields := c.fields()
 	if c.HedgeCost == 0 { // otherwise a bad TimeoutCost would be reported twice
-		fields = slices.DeleteFunc(fields, func(f Field) bool { return f.Name == "HedgeCost" })
+		fields = slices.DeleteFunc(fields, func(f bounds.Field) bool { return f.Name == "HedgeCost" })
 	}
-	return checkFields(fields)
+	return bounds.Check(fields)
 }
 
-func (c RatioConfig) budget() Reloadable { return ratioSettings{RatioConfig: c}.budget() }
+func (c RatioConfig) budget() kind { return ratioSettings{RatioConfig: c}.budget() }
 
 // ratioRates are a RatioConfig in micro-tokens. One token is an extra attempt of cost 1.
 type ratioRates struct {

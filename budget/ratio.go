@@ -1,7 +1,7 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package balance
+package budget
 
 import (
 	"math"
@@ -32,7 +32,7 @@ type ratioBudget struct {
 	reserve    reserve // of the default budget
 }
 
-func (c ratioSettings) budget() Reloadable {
+func (c ratioSettings) budget() kind {
 	r := &ratioBudget{
 		calls: newCounter(), config: c, rates: c.rates(), window: window{width: c.Window / slots}, reserve: newReserve(c.bucket),
 	}
@@ -67,7 +67,7 @@ func (r *ratioBudget) Withdraw(now time.Duration, c Charge) (Permit, bool) {
 	defer r.mu.Unlock()
 	r.advance(now)
 	cost := c.cost(r.rates.costs)
-	p := Permit{Kind: c.Kind, generation: r.generation, at: max(now, r.window.start)}
+	p := Permit{Cause: c.Cause, generation: r.generation, at: max(now, r.window.start)}
 	earned, spent := r.totals(&r.window)
 	if c.EarnedOnly {
 		earned -= r.rates.reserve
@@ -106,7 +106,7 @@ func (r *ratioBudget) giveBack(p Permit) {
 	}
 }
 
-// Settle returns the cost of an attempt that helped, like Return. The bonus of [KindTimeout] is earned now, however old the
+// Settle returns the cost of an attempt that helped, like Return. The bonus of [CauseTimeout] is earned now, however old the
 // permit, unless it is from before a reload.
 func (r *ratioBudget) Settle(now time.Duration, p Permit, helped bool) {
 	r.granted.Add(1)
@@ -118,7 +118,7 @@ func (r *ratioBudget) Settle(now time.Duration, p Permit, helped bool) {
 	r.giveBack(p)
 	if p.generation == r.generation {
 		r.advance(now)
-		r.window.slots[0].bonus += r.rates.bonuses.price(p.Kind)
+		r.window.slots[0].bonus += r.rates.bonuses.price(p.Cause)
 	}
 }
 
@@ -163,8 +163,8 @@ func (r *ratioBudget) spentPart() float64 {
 	}
 }
 
-// Kind implements [Reloadable].
-func (*ratioBudget) Kind() string { return RatioConfig{}.name() }
+// Kind returns the name of its kind.
+func (*ratioBudget) Kind() string { return "ratio" }
 
 // Drain spends the whole balance.
 func (r *ratioBudget) Drain(now time.Duration) {
@@ -184,14 +184,14 @@ func (r *ratioBudget) Fresh(now time.Duration) bool {
 	return w.slots == [slots]slot{} && reserve.full()
 }
 
-// Balance returns extra attempts of [KindFailure], with fractions. It is 0 while the spending in the window exceeds the
+// Balance returns extra attempts of [CauseFailure], with fractions. It is 0 while the spending in the window exceeds the
 // earnings, as may be after a burst whose calls left the window first.
 func (r *ratioBudget) Balance(now time.Duration) float64 {
 	balance, _ := r.balanceAndCapacity(now)
 	return balance
 }
 
-// Capacity returns the earnings of the window's calls, the bonuses and the reserve, in extra attempts of [KindFailure].
+// Capacity returns the earnings of the window's calls, the bonuses and the reserve, in extra attempts of [CauseFailure].
 func (r *ratioBudget) Capacity(now time.Duration) float64 {
 	_, capacity := r.balanceAndCapacity(now)
 	return capacity

@@ -1,14 +1,25 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package balance
+package budget
 
 import (
 	"sync/atomic"
 	"time"
+
+	"github.com/stagger-go/stagger/internal/bounds"
 )
 
-// ConcurrentConfig is a [budget.ConcurrentConfig].
+// ConcurrentConfig limits the extra attempts in flight, like Envoy's retry budgets:
+//
+//	extra attempts in flight ≤ max(Min, Percent of the calls in flight)
+//
+// An extra attempt is in flight from its withdrawal, so also while it waits, until it is settled; a call from its start to its
+// end. It limits how much a service works on at a time, not the rate: if failures are fast, many extra attempts pass one after
+// the other, and if backoffs are long, waiting calls count as in flight and so allow more of them. Time, and the kind and
+// factor of a withdrawal, don't matter.
+//
+// Envoy's numbers are 20 % and 3. A policy file has them as defaults.
 type ConcurrentConfig struct {
 	// Percent of the calls in flight that may have an extra attempt in flight. More than 0, at most 1000, with at most four
 	// decimals, which the budget keeps exactly.
@@ -17,21 +28,16 @@ type ConcurrentConfig struct {
 	Min int
 }
 
-// DefaultConcurrent returns 20 % and 3: Envoy's numbers.
-func DefaultConcurrent() ConcurrentConfig { return ConcurrentConfig{Percent: 20, Min: 3} }
-
-func (ConcurrentConfig) name() string { return "concurrent" }
-
-func (c ConcurrentConfig) fields() []Field {
-	return []Field{
+func (c ConcurrentConfig) fields() []bounds.Field {
+	return []bounds.Field{
 		{Name: "Percent", Value: c.Percent, Low: 0.0001, High: 1000, Decimals: 4},
 		{Name: "Min", Value: float64(c.Min), Low: 0, High: 1e6},
 	}
 }
 
-func (c ConcurrentConfig) check() error { return checkFields(c.fields()) }
+func (c ConcurrentConfig) check() error { return bounds.Check(c.fields()) }
 
-func (c ConcurrentConfig) budget() Reloadable { return newConcurrent(c) }
+func (c ConcurrentConfig) budget() kind { return newConcurrent(c) }
 
 // concurrentBudget bounds the extra attempts in flight. A call without extra attempts takes no lock, allocates nothing and
 // rarely writes to a cache line that another core uses.
@@ -70,8 +76,8 @@ func (b *concurrentBudget) Reload(_ time.Duration, c Config) error {
 	return nil
 }
 
-// Kind implements [Reloadable].
-func (*concurrentBudget) Kind() string { return ConcurrentConfig{}.name() }
+// Kind returns the name of its kind.
+func (*concurrentBudget) Kind() string { return "concurrent" }
 
 // Drain does nothing: the budget has nothing stored.
 func (*concurrentBudget) Drain(time.Duration) {}
@@ -85,7 +91,7 @@ func (b *concurrentBudget) Fresh(time.Duration) bool {
 func (b *concurrentBudget) Start(now time.Duration) { b.calls.addToStripe(now, 1) }
 
 // Finish ends the count of the call.
-func (b *concurrentBudget) Finish(now time.Duration, _ End) { b.calls.addToStripe(now, -1) }
+func (b *concurrentBudget) Finish(now time.Duration, _ Event) { b.calls.addToStripe(now, -1) }
 
 // Withdraw grants an extra attempt within the limit.
 func (b *concurrentBudget) Withdraw(now time.Duration, c Charge) (Permit, bool) {
@@ -96,7 +102,7 @@ func (b *concurrentBudget) Withdraw(now time.Duration, c Charge) (Permit, bool) 
 			return Permit{}, false
 		}
 		if b.extra.CompareAndSwap(extra, extra+1) {
-			return Permit{Kind: c.Kind, at: now, Cost: 1}, true
+			return Permit{Cause: c.Cause, at: now, Cost: 1}, true
 		}
 	}
 }

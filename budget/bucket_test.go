@@ -1,7 +1,7 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package balance
+package budget
 
 import (
 	"testing"
@@ -40,5 +40,5 @@ func TestBucketThatIsFullIsOnlyRead(t *testing.T) {
 	th.bucket.mu.Lock()
 	defer th.bucket.mu.Unlock()
 	th.Start(0)
-	th.Finish(time.Second, EndAtOnce) // otherwise the test hangs
+	th.Finish(time.Second, EventCallSucceeded) // otherwise the test hangs
 }
