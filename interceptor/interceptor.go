@@ -43,6 +43,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 
 	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/again"
 	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/internal/balance"
 	"github.com/stagger-go/stagger/internal/decision"
@@ -77,6 +78,7 @@ type Retrier struct {
 	leftRunning atomic.Bool // an inner interceptor has returned before gRPC had ended the attempt
 	waits       waits
 	outages     outages
+	repeats     again.Repeater // nil: none
 }
 
 // New returns a Retrier with the policies of a set. The error names the wrong option.
@@ -108,6 +110,9 @@ func New(set *policy.Set, options ...Option) (*Retrier, error) {
 	}
 	r.replaceRules(fresh)
 	r.reportWarnings()
+	if r.repeats != nil {
+		r.repeats.Begin(r.diagnose, protobufType)
+	}
 	return r, nil
 }
 
@@ -174,8 +179,8 @@ func (r *Retrier) DialOptions() []grpc.DialOption {
 
 // Close ends all retries, for a service that stops. Calls that wait for their next attempt
 // end at once, with their last error and [policy.ReasonClosed]. So do calls whose attempt fails later.
-// Running attempts and later calls go on, and budgets keep their balances. Close does not wait for calls,
-// and may be called more than once. Call it before GracefulStop:
+// Running attempts and later calls go on, and budgets keep their balances. Close does not wait for calls, except the second calls of
+// package observe/repeat, and may be called more than once. Call it before GracefulStop:
 //
 //	<-sigterm
 //	retrier.Close()
@@ -183,6 +188,9 @@ func (r *Retrier) DialOptions() []grpc.DialOption {
 func (r *Retrier) Close() {
 	r.closed.Store(true)
 	r.waits.recheck()
+	if r.repeats != nil {
+		r.repeats.Close()
+	}
 }
 
 // Unary returns only the interceptor for unary calls, for use with grpc.WithUnaryInterceptor or in

@@ -62,7 +62,7 @@ type stream struct {
 func (r *Retrier) stream(with coexistence) grpc.StreamClientInterceptor {
 	return func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string,
 		open grpc.Streamer, opts ...grpc.CallOption,
-	) (grpc.ClientStream, error) {
+	) (made grpc.ClientStream, err error) {
 		together := new(struct { // one allocation
 			call
 			streamAttempt
@@ -75,6 +75,13 @@ func (r *Retrier) stream(with coexistence) grpc.StreamClientInterceptor {
 			return open(ctx, desc, cc, method, opts...)
 		}
 		c.announce(ctx)
+		if r.repeats != nil {
+			defer func() {
+				if err == nil {
+					made = r.repeats.Stream(c.second, desc, open, made)
+				}
+			}()
+		}
 		if single(c.policy, &c.options) {
 			c.uploads = desc.ClientStreams
 			s := &singleStream{desc: desc, call: c, attempt: &first.attempt}

@@ -33,6 +33,9 @@ func (r *Retrier) unary(with coexistence) grpc.UnaryClientInterceptor {
 		u.announce(ctx)
 		u.req, u.reply, u.invoke = req, reply, invoke
 		err := u.run()
+		if r.repeats != nil && err == nil {
+			r.repeats.Unary(u.second, req, reply, invoke)
+		}
 		u.recycle()
 		return err
 	}

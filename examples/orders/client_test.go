@@ -4,7 +4,9 @@
 package orders_test
 
 import (
+	"context"
 	"errors"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,9 +14,11 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/examples/orders"
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/observe/repeat"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -72,6 +76,42 @@ func TestClient_Delays(t *testing.T) {
 		err = conn.Invoke(t.Context(), orders.GetOrder, &emptypb.Empty{}, &emptypb.Empty{})
 		if took := time.Since(began); err != nil || took != 3*time.Second {
 			t.Errorf("waits of 1 s and 2 s: took %v, %v", took, err)
+		}
+	})
+}
+
+// TestClient_Repeat calls methods that the policy declares idempotent twice, and finds one that is not.
+func TestClient_Repeat(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var reports []string
+		retrier, err := interceptor.Load("retry.yaml", repeat.ForTests(nil), interceptor.WithObserver(interceptor.Observer{
+			Diagnostic: func(d policy.Diagnostic) {
+				if d.Field == "repeat" {
+					reports = append(reports, d.Value+" "+d.Message) // or t.Error
+				}
+			},
+		}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer retrier.Close()
+		server := testserver.Start(t)
+		conn := server.Dial(t, retrier.DialOptions()...)
+
+		views := testserver.Func(func(_ context.Context, a testserver.Attempt) testserver.Step {
+			return testserver.OK(wrapperspb.Int64(int64(a.Number))) // a counter
+		})
+		server.On(orders.GetOrder, views)
+		server.On(orders.CreateOrder, views)
+		for _, method := range []string{orders.GetOrder, orders.CreateOrder} {
+			if err := conn.Invoke(t.Context(), method, &emptypb.Empty{}, &wrapperspb.Int64Value{}); err != nil {
+				t.Error(err)
+			}
+		}
+		synctest.Wait() // for the second call
+		want := []string{orders.GetOrder + " is declared idempotent, but the second of two equal calls has another reply: value"}
+		if !slices.Equal(reports, want) || server.Count(orders.CreateOrder) != 1 {
+			t.Errorf("reported %q; want %q, and one call of a method that nothing declares", reports, want)
 		}
 	})
 }

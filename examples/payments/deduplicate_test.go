@@ -19,6 +19,10 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/examples/payments"
+	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/observe/repeat"
+	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
 
@@ -73,6 +77,40 @@ func want(t *testing.T, what, got, want string) {
 	t.Helper()
 	if got != want {
 		t.Errorf("%s: %s; want %s", what, got, want)
+	}
+}
+
+// Each payment is asked for twice, and made once; without Deduplicate, that is found.
+func TestRepeated(t *testing.T) {
+	for _, deduplicates := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			answers := must.Get(payments.NewAnswers(time.Hour, 10))(t)
+			s, options := new(service), []grpc.ServerOption{grpc.ChainUnaryInterceptor(recovery)}
+			if deduplicates {
+				options = append(options, grpc.ChainUnaryInterceptor(payments.Deduplicate(answers)))
+			}
+			reports := 0
+			retrier := must.Get(interceptor.New(must.Get(policy.Parse(payments.File, payments.Policy))(t), repeat.ForTests(nil),
+				interceptor.WithObserver(interceptor.Observer{Diagnostic: func(d policy.Diagnostic) {
+					if d.Field == "repeat" {
+						reports++
+					}
+				}})))(t)
+			server := testserver.Start(t, testserver.Register(s.register), testserver.ServerOptions(options...))
+			conn := server.Dial(t, retrier.DialOptions()...)
+			for range 3 {
+				must.Do(t, conn.Invoke(t.Context(), payments.Pay, wrapperspb.Int64(250), new(wrapperspb.Int64Value)))
+				synctest.Wait()
+			}
+			made, found := 6, 1
+			if deduplicates {
+				made, found = 3, 0
+			}
+			if len(s.made) != made || reports != found {
+				t.Errorf("deduplicates %t: %d payments, %d reports; want %d and %d", deduplicates, len(s.made), reports, made, found)
+			}
+			retrier.Close()
+		})
 	}
 }
 

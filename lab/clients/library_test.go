@@ -22,6 +22,7 @@ import (
 
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/observe/repeat"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -92,6 +93,7 @@ func (l library) test(t *testing.T) {
 	noLeaks(t)
 	address := l.serve(t)
 	l.compareHappy(t, address)
+	l.repeat(t, address)
 	keeps := l.compareError(t, address)
 
 	own, off := "none", "cannot be switched off"
@@ -132,6 +134,32 @@ func (l library) compareHappy(t *testing.T, address string) {
 	if !maps.Equal(want, got) {
 		t.Errorf("requests and metadata are %q\nwithout stagger %q", got, want)
 	}
+}
+
+// repeat finds that the method that the policy declares idempotent is: in repeat mode, nothing is reported.
+func (l library) repeat(t *testing.T, address string) {
+	t.Helper()
+	r := retrier(t, l.text(), repeat.ForTests(nil), interceptor.WithObserver(interceptor.Observer{Diagnostic: func(d policy.Diagnostic) {
+		if d.Field == "repeat" {
+			t.Error(d)
+		}
+	}}))
+	f := newFront(t, address)
+	s := l.open(t, f.target, true, append(r.DialOptions(), plaintext)...)
+	defer s.close()
+	must.Do(t, s.read(within(t)))
+	for deadline := time.Now().Add(10 * time.Second); ; {
+		n, _ := f.requests(l.read)
+		if n >= 2 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: %d requests; want a second one", l.read, n)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	time.Sleep(100 * time.Millisecond) // until it is answered and compared
+	r.Close()
 }
 
 // compareError compares the error of a call that is never retried with the one without stagger. It returns whether the error

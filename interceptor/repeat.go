@@ -1,0 +1,35 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package interceptor
+
+import (
+	"context"
+	"slices"
+
+	"github.com/stagger-go/stagger/internal/again"
+	"github.com/stagger-go/stagger/internal/clock"
+)
+
+func init() {
+	again.Install = func(retrier any, repeats again.Repeater) {
+		r, _ := retrier.(*Retrier)
+		r.repeats = repeats
+	}
+}
+
+// second returns a second call with the time, key and metadata of one that has succeeded, as of a retry; nil if it may not be made.
+// Calls that serve a retry have none, since each service of a chain would double them.
+func (c *call) second() *again.Call {
+	if !c.Safe() || c.InRetry() || c.retrier.forbids(c.mode(), c.method) != "" {
+		return nil
+	}
+	s := &again.Call{
+		Ctx: laterAttempt(context.WithoutCancel(c.ctx), 1, false), Conn: c.cc, Method: c.method, Name: c.name,
+		Options: append(slices.Clone(c.options.shared), insideOption{}),
+	}
+	if deadline, limited := c.ctx.Deadline(); limited {
+		s.Deadline = deadline.Add(clock.Now() - c.start)
+	}
+	return s
+}
