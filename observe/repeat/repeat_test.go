@@ -368,8 +368,10 @@ func TestForTests_Bound(t *testing.T) {
 		if took := time.Since(start); took > 0 {
 			t.Errorf("Close took %v", took)
 		}
-		want := []string{"warning 16 second calls run: calls that end before one of them are not repeated",
-			"note 0 second calls were as the first, 0 differed, 16 were not answered, and 4 not made, because 16 ran"}
+		want := []string{
+			"warning 16 second calls run: calls that end before one of them are not repeated",
+			"note 0 second calls were as the first, 0 differed, 16 were not answered, and 4 not made, because 16 ran",
+		}
 		if !slices.Equal(s.others[1:], want) || len(s.found) > 0 {
 			t.Errorf("diagnostics %q, found %q; want %q", s.others, s.found, want)
 		}
@@ -399,19 +401,29 @@ func TestForTests_Streams(t *testing.T) {
 		}, nil, ""},
 		"undeclared":   {none, func(t *testing.T) testserver.Step { t.Helper(); return list(t, 3, "a") }, nil, ""},
 		"another text": {named, func(t *testing.T) testserver.Step { t.Helper(); return list(t, 3, "a") }, func(t *testing.T) testserver.Step { t.Helper(); return list(t, 3, "b") }, "has another reply: fields"},
-		"drained": {named, func(t *testing.T) testserver.Step { t.Helper(); return list(t, 3, "a") },
-			func(t *testing.T) testserver.Step { t.Helper(); return list(t, 2, "a") }, "has another number of messages"},
-		"longer": {named, func(t *testing.T) testserver.Step { t.Helper(); return list(t, 3, "a") },
-			func(t *testing.T) testserver.Step { t.Helper(); return list(t, 4, "a") }, "has another number of messages"},
-		"failing": {named, func(t *testing.T) testserver.Step { t.Helper(); return list(t, 3, "a") },
+		"drained": {
+			named, func(t *testing.T) testserver.Step { t.Helper(); return list(t, 3, "a") },
+			func(t *testing.T) testserver.Step { t.Helper(); return list(t, 2, "a") }, "has another number of messages",
+		},
+		"longer": {
+			named, func(t *testing.T) testserver.Step { t.Helper(); return list(t, 3, "a") },
+			func(t *testing.T) testserver.Step { t.Helper(); return list(t, 4, "a") }, "has another number of messages",
+		},
+		"failing": {
+			named, func(t *testing.T) testserver.Step { t.Helper(); return list(t, 3, "a") },
 			func(t *testing.T) testserver.Step {
 				t.Helper()
 				return list(t, 3, "a").Then(testserver.Fail(codes.NotFound))
-			}, "fails with NotFound"},
-		"beyond the bound": {named, func(t *testing.T) testserver.Step { t.Helper(); return list(t, 20, large) },
-			func(t *testing.T) testserver.Step { t.Helper(); return list(t, 15, large) }, ""},
-		"before the bound": {named, func(t *testing.T) testserver.Step { t.Helper(); return list(t, 20, large) },
-			func(t *testing.T) testserver.Step { t.Helper(); return list(t, 5, large) }, "has another number of messages"},
+			}, "fails with NotFound",
+		},
+		"beyond the bound": {
+			named, func(t *testing.T) testserver.Step { t.Helper(); return list(t, 20, large) },
+			func(t *testing.T) testserver.Step { t.Helper(); return list(t, 15, large) }, "",
+		},
+		"before the bound": {
+			named, func(t *testing.T) testserver.Step { t.Helper(); return list(t, 20, large) },
+			func(t *testing.T) testserver.Step { t.Helper(); return list(t, 5, large) }, "has another number of messages",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, nil, func(t *testing.T, s *scene) {
