@@ -130,6 +130,12 @@ func TestRatioSettle(t *testing.T) {
 			{12, look, 12.5, true},
 			{13, look, 10, true},
 		}},
+		{"bonuses add up", []step{
+			{0, withdraw(timeout), 5, true},
+			{0, withdraw(timeout), 0, true},
+			{3, settle(0, true), 7.5, true},
+			{3, settle(1, true), 15, true},
+		}},
 		{"a permit returned brings no bonus", []step{
 			{0, withdraw(timeout), 5, true},
 			{3, giveBack(0), 10, true},
@@ -402,6 +408,28 @@ func TestRatio_ReserveIsScaled(t *testing.T) {
 		{2, start(10), 1.65, true},
 		{100, look, 0, true}, // there is no reserve any more
 	})
+}
+
+// A budget that had nothing to spend has spent nothing.
+func TestRatio_ReserveIsNew(t *testing.T) {
+	t.Parallel()
+	play(t, ratio(t, 10, 0), []step{{0, reload(Default()), 4, true}})
+}
+
+// The capacity counts the earnings of 100 calls, 10, two bonuses of 3, and the reserve, 4.
+func TestRatio_Capacity(t *testing.T) {
+	t.Parallel()
+	b := made[*ratioBudget](t, Default())
+	play(t, b, []step{
+		{0, start(100), 14, true},
+		{0, withdraw(timeout), 10, true},
+		{0, withdraw(timeout), 6, true},
+		{1, settle(0, true), 13, true},
+		{2, settle(1, true), 20, true},
+	})
+	if got := b.Capacity(at(2)); got != 20 {
+		t.Errorf("capacity %v; want 20", got)
+	}
 }
 
 // After ten idle minutes, the reserve of a client starts over.

@@ -28,7 +28,7 @@ func checkCodes(report *document.Report, field string, list []codes.Code) {
 	switch {
 	case len(list) == 0 && report.Whole(field):
 		report.Errorf(field, nil, "must list at least one code, such as UNAVAILABLE")
-	case len(list) == 0 || !report.Whole(field):
+	case len(list) == 0: // all are reported
 	case slices.Contains(list, codes.OK):
 		report.Errorf(field, "OK", notFailure)
 	case slices.Max(list) > maxCode:

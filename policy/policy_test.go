@@ -11,6 +11,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
+	"github.com/stagger-go/stagger/internal/defaults"
 	"github.com/stagger-go/stagger/internal/document"
 	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
@@ -23,6 +24,17 @@ func TestNewRefusesBoth(t *testing.T) {
 	const want = "hedgingPolicy: is given together with retryPolicy: keep one of the two"
 	if _, err := policy.New(policy.Spec{Retry: &retry, Hedge: &policy.HedgeSpec{MaxAttempts: 2}}); err == nil || err.Error() != want {
 		t.Errorf("%v; want %s", err, want)
+	}
+}
+
+// Only hedging after a quantile has a least delay.
+func TestNew_MinDelay(t *testing.T) {
+	t.Parallel()
+	for quantile, want := range map[float64]time.Duration{0: 0, 0.95: defaults.MinHedgingDelay} {
+		p := must.Get(policy.New(policy.Spec{Hedge: &policy.HedgeSpec{MaxAttempts: 2, Quantile: quantile}}))(t)
+		if got := p.Spec().Hedge.MinDelay; got != want {
+			t.Errorf("quantile %v: MinDelay %v; want %v", quantile, got, want)
+		}
 	}
 }
 

@@ -139,7 +139,7 @@ func TestGate_Arms(t *testing.T) {
 		"answers":             {{leave(10, LeavingAnswered), now, false}},
 		"one deadline":        {{leave(1, LeavingMissed), now, false}},
 		"two deadlines":       {{leave(2, LeavingMissed), now, true}},
-		"two of 300":          {{leave(290, LeavingAnswered), now, false}, {leave(2, LeavingMissed), now, false}, {leave(1, LeavingMissed), now, true}},
+		"four of 300":         {{leave(300, LeavingAnswered), now, false}, {leave(3, LeavingMissed), now, false}, {leave(1, LeavingMissed), now, true}},
 		"full":                {{leave(1, LeavingFull), now, true}},
 		"for some windows":    {{leave(2, LeavingMissed), now + stay - 1, true}, {leave(0, 0), now + stay, false}},
 		"slow answers extend": {{leave(2, LeavingMissed), now, true}, {answered(601*ms, now+stay/2), now + stay, true}, {answered(600*ms, now+stay), now + stay*3/2, false}},
@@ -159,14 +159,18 @@ func TestGate_Arms(t *testing.T) {
 func TestGate_MissedDeadlinesAreSlowAnswers(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
-		took   time.Duration
-		admits bool
-	}{"after slow answers": {601 * ms, false}, "after others": {600 * ms, true}} {
+		took, left time.Duration // left is that of the call after the missed one, of a second
+		admits     bool
+	}{
+		"after slow answers":         {601 * ms, time.Second, false},
+		"after others":               {600 * ms, time.Second, true},
+		"after others, in less time": {600 * ms, 999 * ms, true},
+	} {
 		g := busy(row.took).with(1000, usual)
 		g.limit.began = now + 3*time.Second
 		c := g.class(usual)
 		c.Leave(now+2*time.Second, time.Second, LeavingMissed)
-		if got := c.admits(now+3*time.Second, time.Second); got != row.admits {
+		if got := c.admits(now+3*time.Second, row.left); got != row.admits {
 			t.Errorf("%s: admits: %v; want %v", name, got, row.admits)
 		}
 	}
@@ -241,6 +245,51 @@ func TestGate_OneFastAnswer(t *testing.T) {
 		c.RecordAnswer(now, took, time.Second, 1)
 		if got := c.admits(now, time.Second); got != want {
 			t.Errorf("answer %d: admitted: %v; want %v", i+1, got, want)
+		}
+	}
+}
+
+func TestGate_RecordAnswer(t *testing.T) {
+	t.Parallel()
+	g := New().with(3, usual)
+	c := g.class(usual)
+	for _, took := range []time.Duration{901 * ms, 900 * ms, 950 * ms} {
+		c.RecordAnswer(now, took, time.Second, int(took/ms))
+	}
+	if w := g.windows.newer; w.answers != 3 || w.inTime != 900 || g.fastest != 900*ms {
+		t.Errorf("%+v, the fastest %v; want 3 answers, 900 in time and 900ms", w, g.fastest)
+	}
+}
+
+func TestClass_Any(t *testing.T) {
+	t.Parallel()
+	if (Class{}).Any() || !New().class(usual).Any() {
+		t.Error("a class has a gate, and the zero value has none")
+	}
+}
+
+func TestUntil(t *testing.T) {
+	t.Parallel()
+	var u until
+	for _, at := range []time.Duration{-5, -7, -3} { // times may be negative
+		u.extend(at)
+		if want := max(at, -5); !u.holds(want-1) || u.holds(want) {
+			t.Errorf("extended to %d: until %d; want %d", at, u, want)
+		}
+	}
+}
+
+// After 2 s and 20 calls, the limit counts anew.
+func TestLimit_Begins(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		calls int
+		after time.Duration
+		want  int
+	}{{20, limitTime, 1}, {20, limitTime - 1, 21}, {19, limitTime, 20}} {
+		l := limit{began: now, calls: row.calls}
+		if l.allow(now+row.after, false, false); l.calls != row.want {
+			t.Errorf("%d calls, and one after %v: %d count; want %d", row.calls, row.after, l.calls, row.want)
 		}
 	}
 }

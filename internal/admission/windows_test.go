@@ -71,3 +71,31 @@ func TestWindows_Length(t *testing.T) {
 		}
 	}
 }
+
+// A window is 1.5 times as long as the attempts of this and the last window have taken on average, each at most 30 s.
+func TestWindows_LengthIsThatOfAttempts(t *testing.T) {
+	t.Parallel()
+	var w windows
+	w.recordEnd(10 * time.Second)
+	if w.length() != 15*time.Second {
+		t.Errorf("after one attempt of 10 s: %v; want 15s", w.length())
+	}
+	w.older, w.newer = w.newer, window{}
+	w.recordEnd(Never)
+	if w.length() != 30*time.Second {
+		t.Errorf("after attempts of 10 s and of 30 s at most: %v; want 30s", w.length())
+	}
+}
+
+func TestWindows_Pass(t *testing.T) {
+	t.Parallel()
+	for after, want := range map[time.Duration]int{leastWindow - 1: 3, leastWindow: 0} {
+		w := windows{newer: window{answers: 3}, began: now, at: now}
+		if w.perSecond() != 6 { // in the least time
+			t.Errorf("%v a second; want 6", w.perSecond())
+		}
+		if w.pass(now+after, 1); w.newer.answers != want {
+			t.Errorf("after %v: %d answers in the window; want %d", after, w.newer.answers, want)
+		}
+	}
+}

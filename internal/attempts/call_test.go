@@ -112,6 +112,8 @@ const traces = `
 # retry admission deadline=1000: admission: a deadline that another attempt misses
 	0 start → send 1; 500 end 1 UNAV → (retry), wake 550; 550 wake → send 2; 1000 stop deadline_exceeded;
 	1000 end 2 DEADLINE → over deadline_exceeded, = 2 | < S > F ( Wf < ) > - E-
+# retry admission deadline=1000: admission: a server that knows the deadline, by its own clock
+	0 start → send 1; 980 end 1 DEADLINE → (non_retryable), over non_retryable, = 1 | < S >d E-
 # retry admission deadline=1000: admission: a server's own deadline
 	0 start → send 1; 500 end 1 DEADLINE → (non_retryable), over non_retryable, = 1 | < S >b E-
 # retry admission: admission: a stream's first message
@@ -297,6 +299,16 @@ const traces = `
 	0 start → send 1; 70 paused 10; 80 heard 1; 90 paused 10; 900 end 1 OK → over succeeded, = 1 | < S a:70 E1
 # retry admission: stream: an attempt that was left alone for longer is none
 	0 start → send 1; 70 paused 11; 80 heard 1; 900 end 1 OK → over succeeded, = 1 | < S >a E1
+# retry admission uploads: stream: a server answers once it has the whole request
+	0 start → send 1; 60 requested 1; 70 requested 1; 70 requested 2; 100 heard 1; 900 end 1 OK → over succeeded, = 1 | < S a:40 E1
+# retry admission uploads: stream: an answer before the request is no measure
+	0 start → send 1; 100 heard 1; 900 end 1 OK → over succeeded, = 1 | < S >a E1
+# beside uploads: stream: until it is requested, an attempt's time is that since its start but for two pauses, and it is in time
+	0 start → send 1, wake 200; 10 end 1 UNAV → (retry), wake 60; 60 wake → send 2, wake 260; 100 paused 20 → wake 280;
+	200 paused 30 → wake 310; 310 heard 2; 900 end 2 OK → over succeeded, = 2 | S F ( Wf ) + E+
+# beside uploads: stream: likewise, but it is late
+	0 start → send 1, wake 200; 10 end 1 UNAV → (retry), wake 60; 60 wake → send 2, wake 260; 100 paused 20 → wake 280;
+	200 paused 30 → wake 310; 311 heard 2; 900 end 2 OK → over succeeded, = 2 | S F ( Wf ) - E+
 # beside alone: alone: a slow attempt makes way
 	0 start → send 1, wake 200; 200 wake → (retry), wake 250; 250 wake → cancel 1; 251 end 1 cut → send 2, wake 451;
 	260 end 2 OK → over succeeded, = 2 | S ( Wt F ) + E+
@@ -436,6 +448,15 @@ func TestHeardIsAnswer(t *testing.T) {
 			if got := p.told[len(p.told)-2]; got != want {
 				t.Errorf("committed by %s%s: the permit is settled with %s; want %s", why, events, got, want)
 			}
+		}
+	}
+}
+
+func TestMaxOutage(t *testing.T) {
+	t.Parallel()
+	for wait, want := range map[time.Duration]time.Duration{3 * time.Second: 10 * time.Second, Never: Never / 10 * 10 / 3} {
+		if got := MaxOutage(wait); got != want {
+			t.Errorf("after a wait of %v: %v; want %v", wait, got, want)
 		}
 	}
 }

@@ -296,6 +296,9 @@ func (p *play) event(ms int, event string, args []string) (what string) {
 	case "heard":
 		p.call.Heard(number(args[0]), now)
 		return ""
+	case "requested":
+		p.call.Requested(number(args[0]), now)
+		return ""
 	case "paused":
 		step = p.call.Paused(at(number(args[0])), now)
 	case "stop":
@@ -448,6 +451,8 @@ func newPlay(p *decision.Policy, options string, origin time.Duration) *play {
 			pl.set.Wall = time.Unix(0, int64(pl.set.Deadline))
 		case "alone":
 			pl.set.Alone = true
+		case "uploads":
+			pl.set.Uploads = true
 		case "observe":
 			pl.set.Observe = true
 		case "max":

@@ -138,6 +138,10 @@ func TestReadPushbackBadDetails(t *testing.T) {
 	if got := decision.ReadPushback(status.FromProto(p), nil, nil, time.Unix(0, 0)); got != (decision.Pushback{}) {
 		t.Errorf("ReadPushback = %+v; want nothing", got)
 	}
+	p.Details = append(p.Details, withDetails(t, durationpb.New(time.Second)).Proto().GetDetails()...)
+	if got := decision.ReadPushback(status.FromProto(p), nil, nil, time.Unix(0, 0)); got.Delay != time.Second {
+		t.Errorf("ReadPushback = %+v; want the RetryInfo behind them", got)
+	}
 }
 
 var grammar = regexp.MustCompile(`^(0|[1-9][0-9]*)$`)

@@ -31,7 +31,7 @@ func TestOutcomes(t *testing.T) {
 		"a fast one":                    {[]entry{fast(0)}, 0, quick(1)},
 		"a second ago":                  {[]entry{fast(0)}, time.Second, quick(1)},
 		"longer ago":                    {[]entry{fast(0)}, time.Second + 1, quick(0)},
-		"three seconds ago":             {[]entry{fast(0)}, 3 * time.Second, quick(0)},
+		"three seconds ago, a long one": {[]entry{long(0)}, 3 * time.Second, Evidence{true, false, 0}},
 		"too long ago":                  {[]entry{fast(0)}, 3*time.Second + 1, Evidence{}},
 		"fast ones at once":             {[]entry{fast(0), fast(99 * ms)}, 99 * ms, quick(1)},
 		"fast ones, 100 ms apart":       {[]entry{fast(0), fast(100 * ms), fast(200 * ms)}, 200 * ms, quick(3)},
