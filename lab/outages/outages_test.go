@@ -1,0 +1,348 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !race
+
+// Package outages plays what happens to servers in production, over real gRPC in virtual time, and writes the table of
+// docs/evidence/outages.md.
+package outages
+
+import (
+	"cmp"
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/emptypb"
+
+	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/policy"
+	"github.com/stagger-go/stagger/testserver"
+)
+
+var write = flag.Bool("write", false, "write the table into docs/evidence/outages.md")
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	slog.SetDefault(slog.New(slog.NewTextHandler(io.Discard, nil)))
+	goleak.VerifyTestMain(m)
+}
+
+const (
+	method   = "/acme.orders.v1.OrderService/GetOrder"
+	interval = 10 * time.Millisecond // between calls
+	work     = 10 * time.Millisecond // of a request
+	patience = 2 * time.Second       // of a user
+	calm     = 12 * time.Second      // before the trouble
+	after    = 40 * time.Second      // after it: gRPC's own delays between attempts to connect reach 30 s in a minute
+)
+
+// trouble happens to the servers of the last service, and takes some time.
+type trouble struct {
+	name    string
+	servers int
+	before  func(s []*testserver.Server) // clients connect
+	happen  func(s []*testserver.Server)
+	length  time.Duration // if happen doesn't wait
+}
+
+var troubles = []trouble{
+	killed(3 * time.Second), killed(10 * time.Second), killed(time.Minute),
+	{name: "one of three fails for 20 s", servers: 3, length: 20 * time.Second, happen: func(s []*testserver.Server) {
+		s[0].On("*", testserver.Fail(codes.Unavailable))
+	}},
+	{name: "one of three hangs for 20 s", servers: 3, length: 20 * time.Second, happen: func(s []*testserver.Server) {
+		s[0].On("*", testserver.Hang())
+	}},
+	{name: "one of three is killed for 20 s", servers: 3, length: 20 * time.Second, happen: func(s []*testserver.Server) { s[0].Down() }},
+	{name: "three are restarted in turn, 3 s each", servers: 3, happen: func(list []*testserver.Server) {
+		for _, s := range list {
+			s.Down()
+			time.Sleep(3 * time.Second)
+			s.Up()
+			time.Sleep(2 * time.Second)
+		}
+	}},
+	{name: "it starts 10 s after its clients", servers: 1, length: 10 * time.Second, before: func(s []*testserver.Server) { s[0].Down() }},
+}
+
+func killed(length time.Duration) trouble {
+	return trouble{
+		name: fmt.Sprintf("killed for %d s", int(length.Seconds())), servers: 1, length: length,
+		happen: func(s []*testserver.Server) { s[0].Down() },
+	}
+}
+
+// player is how services call each other.
+type player struct {
+	name    string
+	options func(t *testing.T) (dial []grpc.DialOption, serve []grpc.ServerOption)
+}
+
+const retries = `"retryPolicy": {"maxAttempts": 4, "initialBackoff": "0.05s", "maxBackoff": "1s", "backoffMultiplier": 2,
+	"retryableStatusCodes": ["UNAVAILABLE"]`
+
+var players = []player{
+	{"no retries", func(*testing.T) ([]grpc.DialOption, []grpc.ServerOption) {
+		return []grpc.DialOption{grpc.WithDisableRetry(), grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.DefaultConfig, MinConnectTimeout: 20 * time.Second})}, nil
+	}},
+	{"gRPC, throttled", func(*testing.T) ([]grpc.DialOption, []grpc.ServerOption) {
+		return []grpc.DialOption{
+			grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.DefaultConfig, MinConnectTimeout: 20 * time.Second}),
+			grpc.WithDefaultServiceConfig(`{"loadBalancingConfig": [{"round_robin": {}}], "retryThrottling": {"maxTokens": 10, "tokenRatio": 0.1},
+				"methodConfig": [{"name": [{}], ` + retries + `}}]}`),
+		}, nil
+	}},
+	{"stagger", func(t *testing.T) ([]grpc.DialOption, []grpc.ServerOption) {
+		set := must.Get(policy.Parse("retry.yaml", []byte(`{"loadBalancingConfig": [{"stagger_retry_elsewhere": {"childPolicy": [{"round_robin": {}}]}}],
+			"methodConfig": [{"name": [{"service": "acme.orders.v1.OrderService", "method": "GetOrder"}], `+retries+`, "perAttemptTimeout": "0.2s"}}]}`)))(t)
+		r := must.Get(interceptor.New(set))(t)
+		t.Cleanup(func() { r.Close() })
+		return r.DialOptions(), r.ServerOptions()
+	}},
+}
+
+// ended is a user's call.
+type ended struct {
+	at, took time.Duration
+	ok       bool
+}
+
+// figures are those of a player in a trouble.
+type figures struct {
+	success   float64 // of the calls that begin in the trouble, %
+	p50, p99  time.Duration
+	perCall   float64       // requests that reach a service, of the one that gets most
+	recovered time.Duration // the last call that fails begins so long after the end of the trouble
+}
+
+func (f figures) String() string {
+	return fmt.Sprintf("%.1f %%, %s / %s ms, %.2f, %.1f s", f.success, millis(f.p50), millis(f.p99), f.perCall, f.recovered.Seconds())
+}
+
+func millis(d time.Duration) string {
+	return strconv.FormatInt(d.Round(time.Millisecond).Milliseconds(), 10)
+}
+
+// play returns what a player's users see. They call a gateway, which calls orders, which calls the service in trouble.
+func play(t *testing.T, p player, tr trouble) (f figures) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		var list []*testserver.Server
+		for range tr.servers {
+			s := testserver.Start(t, testserver.Keep(1))
+			s.On("*", testserver.OK().Delay(work))
+			list = append(list, s)
+		}
+		if tr.before != nil {
+			tr.before(list)
+		}
+		dial, serve := p.options(t)
+		conn := must.Get(testserver.DialAll(list, dial...))(t)
+		t.Cleanup(func() { _ = conn.Close() })
+		orders := relay(t, conn, serve)
+		dial, serve = p.options(t)
+		gateway := relay(t, orders.Dial(t, dial...), serve)
+		users := gateway.Dial(t, grpc.WithDisableRetry())
+		for _, c := range []*grpc.ClientConn{conn, users} {
+			c.Connect()
+		}
+
+		var mu sync.Mutex
+		var calls []ended // guarded by mu
+		var running sync.WaitGroup
+		begin := time.Now()
+		load := make(chan struct{})
+		running.Go(func() {
+			tick := time.NewTicker(interval)
+			defer tick.Stop()
+			for {
+				select {
+				case <-load:
+					return
+				case <-tick.C:
+				}
+				running.Go(func() {
+					ctx, cancel := context.WithTimeout(t.Context(), patience)
+					defer cancel()
+					at := time.Now()
+					err := users.Invoke(ctx, method, &emptypb.Empty{}, &emptypb.Empty{})
+					mu.Lock()
+					defer mu.Unlock()
+					calls = append(calls, ended{at.Sub(begin), time.Since(at), err == nil})
+				})
+			}
+		})
+		if tr.before == nil {
+			time.Sleep(calm)
+		}
+		from := time.Since(begin)
+		before := requests(orders, list)
+		if tr.happen != nil {
+			tr.happen(list)
+		}
+		time.Sleep(tr.length)
+		most := 0
+		for i, n := range requests(orders, list) {
+			most = max(most, n-before[i])
+		}
+		to := time.Since(begin)
+		for _, s := range list {
+			s.On("*", testserver.OK().Delay(work))
+			s.Up()
+		}
+		time.Sleep(after)
+		close(load)
+		running.Wait()
+		f = judge(calls, from, to, most)
+	})
+	return f
+}
+
+// requests returns how many have reached orders, and the servers behind it.
+func requests(orders *testserver.Server, list []*testserver.Server) []int {
+	last := 0
+	for _, s := range list {
+		last += s.Count(method)
+	}
+	return []int{orders.Count(method), last}
+}
+
+func judge(calls []ended, from, to time.Duration, requests int) (f figures) {
+	var took []time.Duration
+	good := 0
+	for _, c := range calls {
+		if c.at >= to && !c.ok {
+			f.recovered = max(f.recovered, c.at-to)
+		}
+		if c.at < from || c.at >= to {
+			continue
+		}
+		took = append(took, c.took)
+		if c.ok {
+			good++
+		}
+	}
+	slices.Sort(took)
+	f.success = 100 * float64(good) / float64(len(took))
+	f.p50, f.p99 = took[len(took)/2], took[len(took)*99/100]
+	f.perCall = float64(requests) / float64(len(took))
+	return f
+}
+
+// relay starts a service that calls the next one.
+func relay(t *testing.T, next *grpc.ClientConn, options []grpc.ServerOption) *testserver.Server {
+	t.Helper()
+	s := testserver.Start(t, testserver.ServerOptions(options...), testserver.Keep(1))
+	s.On("*", testserver.Func(func(ctx context.Context, _ testserver.Attempt) testserver.Step {
+		if err := next.Invoke(ctx, method, &emptypb.Empty{}, &emptypb.Empty{}); err != nil {
+			return testserver.Fail(status.Code(err), err.Error())
+		}
+		return testserver.OK()
+	}))
+	return s
+}
+
+const (
+	page       = "../../docs/evidence/outages.md"
+	begin, end = "<!-- outages -->\n", "<!-- /outages -->"
+)
+
+// TestDocsAreCurrent plays all troubles: the page has their figures, and stagger serves at least as many calls as the others, or nearly, with few
+// more requests.
+func TestDocsAreCurrent(t *testing.T) {
+	var table strings.Builder
+	table.WriteString("| trouble |")
+	for _, p := range players {
+		fmt.Fprintf(&table, " %s |", p.name)
+	}
+	table.WriteString("\n| --- |" + strings.Repeat(" --- |", len(players)) + "\n")
+	kept := rows(t)
+	for _, tr := range troubles {
+		fmt.Fprintf(&table, "| %s |", tr.name)
+		all := make([]figures, len(players))
+		for i, p := range players {
+			all[i] = play(t, p, tr)
+			fmt.Fprintf(&table, " %v |", all[i])
+			if !*write && !near(all[i], kept[tr.name], i) {
+				t.Errorf("%s, %s: %v; the page has %v: make outages writes it", tr.name, p.name, all[i], kept[tr.name])
+			}
+		}
+		table.WriteString("\n")
+		ours := all[len(all)-1]
+		for i, other := range all[:len(all)-1] {
+			if ours.success < other.success-1 || ours.recovered > other.recovered+time.Second || ours.perCall > 1.5 {
+				t.Errorf("%s: stagger %v; %s %v", tr.name, ours, players[i].name, other)
+			}
+		}
+	}
+	if !*write {
+		return
+	}
+	text := string(must.Get(os.ReadFile(page))(t))
+	head, rest, _ := strings.Cut(text, begin)
+	_, rest, found := strings.Cut(rest, end)
+	if !found {
+		t.Fatalf("%s lacks the marks of the table", page)
+	}
+	must.Do(t, os.WriteFile(page, []byte(head+begin+table.String()+end+rest), 0o600))
+}
+
+// rows returns the cells of the page's table, by their trouble.
+func rows(t *testing.T) map[string][]string {
+	t.Helper()
+	_, text, _ := strings.Cut(string(must.Get(os.ReadFile(page))(t)), begin)
+	text, _, _ = strings.Cut(text, end)
+	list := map[string][]string{}
+	for line := range strings.Lines(text) {
+		cells := strings.Split(strings.Trim(line, "|\n "), " | ")
+		list[cells[0]] = cells[1:]
+	}
+	return list
+}
+
+// near reports whether a cell has about these figures: gRPC's jitter can't be seeded.
+func near(f figures, cells []string, i int) bool {
+	if i >= len(cells) {
+		return false
+	}
+	var p50, p99 int
+	var success, perCall, recovered float64
+	if _, err := fmt.Sscanf(cells[i], "%f %%, %d / %d ms, %f, %f s", &success, &p50, &p99, &perCall, &recovered); err != nil {
+		return false
+	}
+	within := func(got, want, share, least float64) bool {
+		return cmp.Compare(max(got, want)-min(got, want), max(share*want, least)) <= 0
+	}
+	return within(f.success, success, 0, 4) && within(f.perCall, perCall, 0.1, 0.05) && within(f.recovered.Seconds(), recovered, 0.5, 1.5) &&
+		within(float64(f.p50.Milliseconds()), float64(p50), 0.3, 30) && within(float64(f.p99.Milliseconds()), float64(p99), 0.3, 300)
+}
+
+// The page's table has a row for each trouble and a cell for each player.
+func TestRows(t *testing.T) {
+	kept := rows(t)
+	for _, tr := range troubles {
+		if cells := kept[tr.name]; len(cells) != len(players) {
+			t.Errorf("%s: %d cells; want %d", tr.name, len(cells), len(players))
+		}
+	}
+	if len(kept) != len(troubles)+2 {
+		t.Errorf("%d rows; want %d, and two of the head", len(kept), len(troubles))
+	}
+}
