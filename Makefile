@@ -42,7 +42,7 @@ FIGURES := $(FIGURES)|PagesShowWhatCommandsPrint|SchemaAgreesWithParse|TestActio
 # Tests of lab that make check plays instead of make test; those of the grid take its flag.
 GRIDS  := TestGrid|TestAdmission$$
 STORMS := $(GRIDS)|BesideItsPeers|ElsewhereInOtherStorms|StormsBite|ChainOfRetries|BesideFailsafe
-STORMS := $(STORMS)|DocsAreCurrent|TestTables|TestSearch$$|TestWorst|TestDraw$$
+STORMS := $(STORMS)|DocsAreCurrent|TestTables|TestSearch$$|TestWorst|TestDraw$$|TestReconnect|TestHandshakes
 
 # The API of the example, whose descriptor set is next to it.
 ORDERS := {"version":"v2","modules":[{"path":"examples/orders"}]}
@@ -77,6 +77,10 @@ grid: ## Play every storm from many connections and processes, in virtual time: 
 .PHONY: overload
 overload: ## Draw the plots of docs/overload.md
 	@cd lab && $(OFF) go test -count=1 -run 'TestDocsAreCurrent$$' ./overload -args -write
+
+.PHONY: outages
+outages: ## Kill, hang and restart servers of three clients, in virtual time, and write the table of docs/evidence/outages.md: half a minute
+	@cd lab && $(OFF) go test -count=1 -run 'TestDocsAreCurrent$$' ./outages -args -write
 
 .PHONY: search
 search: ## Look for scenarios in which retries are worse than none (SEARCH='-seed 7 -n 1000'; '-help' lists flags)

@@ -6,6 +6,7 @@
 package fleet
 
 import (
+	"container/heap"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -53,16 +54,73 @@ func simulate(n int, c backoff.Config, away time.Duration) *reconnects {
 	for range n {
 		at := time.Duration(random.Float64() * float64(span))
 		for tries := 0; at < away; tries++ {
-			wait := c.BaseDelay
-			if tries > 0 { // as gRPC, which has no jitter at first
-				wait = time.Duration(min(float64(c.BaseDelay)*math.Pow(c.Multiplier, float64(tries)), float64(c.MaxDelay)) * (1 + c.Jitter*(2*random.Float64()-1)))
-			}
-			at += wait
+			at += delay(c, tries, random)
 		}
 		r.delays = append(r.delays, at-away)
 	}
 	r.measure()
 	return r
+}
+
+// delay returns how long gRPC waits after failing to connect, which has no jitter at first.
+func delay(c backoff.Config, tries int, random *rand.Rand) time.Duration {
+	if tries == 0 {
+		return c.BaseDelay
+	}
+	return time.Duration(min(float64(c.BaseDelay)*math.Pow(c.Multiplier, float64(tries)), float64(c.MaxDelay)) * (1 + c.Jitter*(2*random.Float64()-1)))
+}
+
+// An arrival is a client that connects.
+type arrival struct {
+	at    time.Duration
+	tries int
+}
+
+// arrivals is a heap, by time.
+type arrivals []arrival
+
+func (a arrivals) Len() int           { return len(a) }
+func (a arrivals) Less(i, j int) bool { return a[i].at < a[j].at }
+func (a arrivals) Swap(i, j int)      { a[i], a[j] = a[j], a[i] }
+func (a *arrivals) Push(x any)        { *a = append(*a, x.(arrival)) }
+func (a *arrivals) Pop() any {
+	last := (*a)[len(*a)-1]
+	*a = (*a)[:len(*a)-1]
+	return last
+}
+
+const (
+	never    = 10 * time.Minute
+	patience = 20 * time.Second // MinConnectTimeout
+)
+
+// handshakes returns when 99 % of n clients are back, after the server is, and how many handshakes it has done for each. It does rate a
+// second, in the order of arrival, also those of clients whose patience has ended.
+func handshakes(n int, c backoff.Config, away time.Duration, rate int) (back time.Duration, each float64) {
+	random := rand.New(rand.NewPCG(1, 2))
+	var coming arrivals
+	for range n {
+		a := arrival{at: time.Duration(random.Float64() * float64(span))}
+		for ; a.at < away; a.tries++ {
+			a.at += delay(c, a.tries, random)
+		}
+		heap.Push(&coming, a)
+	}
+	free, made, connected := away, 0, 0
+	for connected < n*99/100 {
+		a := heap.Pop(&coming).(arrival)
+		free = max(free, a.at) + time.Second/time.Duration(rate)
+		made++
+		switch {
+		case free > away+never:
+			return never, float64(made) / float64(n)
+		case free <= a.at+patience:
+			connected++
+		default:
+			heap.Push(&coming, arrival{a.at + patience + delay(c, a.tries, random), a.tries + 1})
+		}
+	}
+	return free - away, float64(made) / float64(n)
 }
 
 // failing returns for how many seconds calls fail, on average, that wait for 3 s, but not past the age most of the outage; 0: they
@@ -166,6 +224,36 @@ func TestReconnect_Real(t *testing.T) {
 		}
 		if float64(p.peak) > 1.5*float64(s.peak) {
 			t.Errorf("away for %v: %d connections a second; want about %d", away, p.peak, s.peak)
+		}
+	}
+}
+
+// Where a server's handshakes are the bottleneck, the delays of DialOptions bring clients back as soon as gRPC's own, if the server is
+// done with all of them before the first one gives up.
+func TestHandshakes(t *testing.T) {
+	page := string(must.Get(os.ReadFile("../../docs/evidence/outages.md"))(t))
+	own := map[string]time.Duration{}
+	for _, c := range []backoff.Config{backoff.DefaultConfig, with(0.5, 3), ours, with(0.1, 3), with(0.25, 1), with(0.25, 10)} {
+		row := fmt.Sprintf("| %v, %v |", c.BaseDelay, c.MaxDelay)
+		for _, away := range []time.Duration{10 * time.Second, time.Minute} {
+			for _, rate := range []int{1000, 500, 250, 100} {
+				back, each := handshakes(10_000, c, away, rate)
+				if back == never {
+					row += " never |"
+				} else {
+					row += fmt.Sprintf(" %.0f s, %.1f |", back.Seconds(), each)
+				}
+				kind := fmt.Sprint(away, " ", rate)
+				switch {
+				case c == backoff.DefaultConfig:
+					own[kind] = back
+				case c == ours && rate >= 500 && back > own[kind]:
+					t.Errorf("%s: %v; gRPC's own delays bring the clients back after %v", kind, back, own[kind])
+				}
+			}
+		}
+		if !strings.Contains(page, row+"\n") {
+			t.Errorf("the page lacks\n%s", row)
 		}
 	}
 }

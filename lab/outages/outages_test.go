@@ -1,8 +1,6 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-//go:build !race
-
 // Package outages plays what happens to servers in production, over real gRPC in virtual time, and writes the table of
 // docs/evidence/outages.md.
 package outages
