@@ -69,9 +69,9 @@ func checkRecorded(t *testing.T, recorded map[string]bool) {
 			wanted[name] = q.panel
 		}
 	}
-	for _, a := range alerts(t) {
+	for _, a := range rules(t) {
 		for _, name := range metricNames(a.Expr) {
-			wanted[name] = a.Alert
+			wanted[name] = a.Alert + a.Record
 		}
 	}
 	if len(wanted) < 10 {
@@ -86,19 +86,35 @@ func checkRecorded(t *testing.T, recorded map[string]bool) {
 
 // alert is a rule of alerts.yaml.
 type alert struct {
-	Alert, Expr string
-	Annotations map[string]string
+	Alert, Record, Expr string
+	Annotations         map[string]string
 }
 
-func alerts(t *testing.T) (list []alert) {
+// alerts returns the rules that alert; recorded those that record.
+func alerts(t *testing.T) []alert {
+	t.Helper()
+	list := slices.DeleteFunc(rules(t), func(a alert) bool { return a.Record != "" })
+	if len(list) < 5 {
+		t.Fatalf("%d alerts", len(list))
+	}
+	return list
+}
+
+func recorded(t *testing.T) []alert {
+	t.Helper()
+	list := slices.DeleteFunc(rules(t), func(a alert) bool { return a.Record == "" })
+	if len(list) != 2 {
+		t.Fatalf("%d rules that record", len(list))
+	}
+	return list
+}
+
+func rules(t *testing.T) (list []alert) {
 	t.Helper()
 	var file struct{ Groups []struct{ Rules []alert } }
 	load(t, "alerts.yaml", &file)
 	for _, g := range file.Groups {
 		list = append(list, g.Rules...)
-	}
-	if len(list) < 5 {
-		t.Fatalf("%d alerts", len(list))
 	}
 	return list
 }

@@ -61,12 +61,12 @@ func TestKubernetes(t *testing.T) {
 			workloads = append(workloads, o.Name)
 			checkPod(t, o.Name, &o.Spec.Template.Spec)
 		case *monitoring.PrometheusRule:
-			var rules int
+			var n int
 			for _, g := range o.Spec.Groups {
-				rules += len(g.Rules)
+				n += len(g.Rules)
 			}
-			if rules != len(alerts(t)) {
-				t.Errorf("%d alerts; want the %d of alerts.yaml", rules, len(alerts(t)))
+			if n != len(rules(t)) {
+				t.Errorf("%d rules; want the %d of alerts.yaml", n, len(rules(t)))
 			}
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -51,6 +52,72 @@ func TestPrometheus(t *testing.T) {
 		time.Sleep(time.Second)
 	}
 	t.Errorf("without data: %q; StaggerBudgetDenies has seen the outage: %v", missing, pending)
+}
+
+// What the rules make of the clients' metrics is what the servers have counted.
+func TestPrometheus_Success(t *testing.T) {
+	required(t)
+	t.Parallel()
+	f, u := startShop(t)
+	p := startPrometheus(t.Context(), t, slices.Collect(maps.Values(f.web)))
+	for _, phase := range []phase{phases[0], phases[2], phases[3]} { // servers that die don't tell what they have counted
+		phase.length = 5 * time.Second
+		if _, err := play(t.Context(), f, u, phase); err != nil {
+			t.Fatal(err)
+		}
+	}
+	time.Sleep(3 * time.Second) // until the last calls are scraped
+	service := func(name, method string) string { return fmt.Sprintf("grpc_method=%q", names[name]+"/"+method) }
+	// since returns a rule's figure for a method, since the start instead of for five minutes.
+	since := func(rule alert, method string) float64 {
+		expr := regexp.MustCompile(`rate\((\w+)\{(.*?)\}\[5m\]\)`).ReplaceAllString(rule.Expr, "$1{$2,"+method+"}")
+		if expr == rule.Expr {
+			t.Fatalf("no rates in %s", expr)
+		}
+		return p.value(t, expr)
+	}
+	counted := func(of string) float64 { return p.value(t, "sum(grpc_server_call_duration_seconds_count{"+of+"})") }
+	success := func(method string) float64 {
+		return counted(method+`,grpc_status="OK"`) / counted(method+`,grpc_status!="CANCELLED"`)
+	}
+	inventory, orders := service("inventory", "GetStock"), service("orders", "GetOrder")
+	attempts, calls := p.value(t, "sum(grpc_client_attempt_duration_seconds_count{"+inventory+"})"), p.value(t, "sum(grpc_client_call_duration_seconds_count{"+inventory+"})")
+	effective, actual := recorded(t)[0], recorded(t)[1]
+	for _, row := range []struct {
+		what      string
+		got, want float64
+	}{
+		{"success of calls at the gateway", since(effective, orders), success(service("gateway", "Browse"))},
+		{"success of attempts at orders", since(actual, orders), success(orders)},
+		{"success of attempts at inventory", since(actual, inventory), success(inventory)},
+		{"requests per call at inventory", attempts / calls, counted(inventory) / calls},
+	} {
+		t.Logf("%s: %.4f, the servers' %.4f", row.what, row.got, row.want)
+		if difference := math.Abs(row.got/row.want - 1); !(difference < 0.005) {
+			t.Errorf("%s: %v; the servers counted %v", row.what, row.got, row.want)
+		}
+	}
+	if saved := since(effective, inventory) - since(actual, inventory); saved < 0.01 || attempts/calls < 1.01 {
+		t.Errorf("retries save %v of the calls, with %v requests for each: too little to compare", saved, attempts/calls)
+	}
+}
+
+// value returns the only number of a query.
+func (p scraper) value(t *testing.T, query string) float64 {
+	t.Helper()
+	var data struct {
+		Result []struct{ Value [2]any }
+	}
+	p.get(t.Context(), t, "/api/v1/query?"+url.Values{"query": {query}}.Encode(), &data)
+	if len(data.Result) != 1 {
+		t.Fatalf("%s: %d results; want 1", query, len(data.Result))
+	}
+	text, _ := data.Result[0].Value[1].(string)
+	x, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		t.Fatal(query, err)
+	}
+	return x
 }
 
 func TestAlertRules(t *testing.T) {
@@ -180,10 +247,10 @@ func (p scraper) missing(ctx context.Context, t *testing.T) (list []string) {
 			list = append(list, q.panel+": "+q.text)
 		}
 	}
-	for _, a := range alerts(t) {
+	for _, a := range rules(t) {
 		for _, name := range metricNames(a.Expr) {
 			if !p.hasData(ctx, t, name) {
-				list = append(list, a.Alert+": "+name)
+				list = append(list, a.Alert+a.Record+": "+name)
 			}
 		}
 	}

@@ -65,7 +65,7 @@ type MetricsOption struct{ apply func(*metrics) error }
 
 // GRPCNames records grpc.client.call.retries, .hedges and .retry_delay instead of stagger.client.call.retries
 // and so on, with the labels, units and buckets of gRFC A96, for dashboards that also cover clients in other
-// languages. Future versions of grpc-go may record these themselves.
+// languages. It is off by default: once grpc-go records these itself, they are doubled with it.
 func GRPCNames() MetricsOption {
 	return MetricsOption{func(m *metrics) error {
 		m.grpcNames = true
