@@ -422,7 +422,7 @@ func split(paragraph string) []string {
 
 // prose returns a page without its fenced blocks and the marks of figures.
 func prose(page string) string {
-	return regexp.MustCompile("(?ms)^```.*?^```$|<!-- cost: [^>]*-->|<!-- / -->").ReplaceAllString(page, "")
+	return regexp.MustCompile("(?ms)^```.*?^```$|<!-- (?:cost|weight): [^>]*-->|<!-- / -->").ReplaceAllString(page, "")
 }
 
 // Each figure of costs on a page is the one in the tables of docs/evidence/costs.md, which "make compare" writes.
