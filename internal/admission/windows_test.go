@@ -76,14 +76,15 @@ func TestWindows_Length(t *testing.T) {
 func TestWindows_LengthIsThatOfAttempts(t *testing.T) {
 	t.Parallel()
 	var w windows
-	w.recordEnd(10 * time.Second)
-	if w.length() != 15*time.Second {
-		t.Errorf("after one attempt of 10 s: %v; want 15s", w.length())
+	w.recordEnd(4 * time.Second)
+	w.recordEnd(6 * time.Second)
+	if w.length() != 7500*ms {
+		t.Errorf("after attempts of 4 s and 6 s: %v; want 7.5s", w.length())
 	}
 	w.older, w.newer = w.newer, window{}
 	w.recordEnd(Never)
-	if w.length() != 30*time.Second {
-		t.Errorf("after attempts of 10 s and of 30 s at most: %v; want 30s", w.length())
+	if w.length() != 20*time.Second {
+		t.Errorf("after one of 30 s at most, too: %v; want 20s", w.length())
 	}
 }
 

@@ -43,7 +43,7 @@ func TestCommand(t *testing.T) {
 		t.Fatalf("%v\n%s", err, &errs)
 	}
 	text := must.Get(os.ReadFile(page))(t)
-	for _, want := range []string{"(2 processes;", "| stagger | ", "| a goroutine alone | ", "(one process)", "| one failure | stagger | processor × |", runtime.Version(), "| client | × two calls without retries | processor × | time | allocations | bytes |"} {
+	for _, want := range []string{"(2 processes;", "| stagger | ", "| failsafe-go, budget | ", "(one process)", "| one failure | stagger | processor × |", runtime.Version(), "| client | × two calls without retries | processor × | time | allocations | bytes |"} {
 		if !strings.Contains(out.String(), want) || !strings.Contains(string(text), want) {
 			t.Errorf("no %q in\n%s\nand the page\n%s", want, &out, text)
 		}

@@ -5,13 +5,12 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"runtime"
 	"runtime/debug"
-	"runtime/metrics"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -62,25 +61,20 @@ const mostWaiting = 1_000_000 // calls
 // only failures.
 var waitingClients = []client{builtIn, ecosystem, failsafes, budgeted, unlimited, stagger}
 
-// waiting measures calls that wait in their first backoff, and calls that only wait for their context.
-func waiting(o options) ([]row, error) {
+// waiting measures calls that wait in their first backoff.
+func waiting(o options) (rows []row, err error) {
 	defer debug.SetGCPercent(debug.SetGCPercent(400)) // collect garbage before measuring
-	alone, err := waitFor(o.waiting, func(ctx context.Context) error {
-		<-ctx.Done()
-		return nil
-	}, func() bool { return true })
-	rows := []row{{"a goroutine alone", []float64{alone}}}
 	for _, k := range waitingClients {
+		h, err := waitingOf(k, o.waiting)
 		if err != nil {
-			break
+			return nil, fmt.Errorf("%s: %w", k.name, err)
 		}
-		var h float64
-		h, err = waitingOf(k, o.waiting)
 		rows = append(rows, row{k.name, []float64{h}})
 	}
-	return rows, err
+	return rows, nil
 }
 
+// waitingOf measures n calls of a client, each in its own goroutine.
 func waitingOf(k client, n int) (float64, error) {
 	made, err := k.prepare(patient)
 	if err != nil {
@@ -96,51 +90,29 @@ func waitingOf(k client, n int) (float64, error) {
 	if err := ready(conn); err != nil {
 		return 0, err
 	}
-	return waitFor(n, connected(conn), func() bool { return s.attempts.Load() == int64(n) })
-}
-
-// waitFor measures n calls that wait for the end of their context, each in its own goroutine. They all wait when arrived
-// returns true and all goroutines are idle.
-func waitFor(n int, do func(context.Context) error, arrived func() bool) (float64, error) {
-	err := idle(func() bool { return true }, nil)
-	before := hold()
+	before, do := hold(), connected(conn)
 	ctx, cancel := context.WithCancel(context.Background())
 	var (
 		wg    sync.WaitGroup
-		early = make(chan error, 1)
+		ended atomic.Int64
 	)
 	for range n {
 		wg.Go(func() {
-			if err := do(ctx); ctx.Err() == nil {
-				select {
-				case early <- err:
-				default:
-				}
-			}
+			_ = do(ctx)
+			ended.Add(1)
 		})
 	}
-	err = errors.Join(err, idle(arrived, early))
-	found := (hold() - before) / float64(n)
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for s.attempts.Load() < int64(n) && ended.Load() == 0 {
+		<-tick.C
+	}
+	<-tick.C // the last ones wait
+	held, early := hold()-before, ended.Load()
 	cancel()
 	wg.Wait()
-	return found, err
-}
-
-// idle waits until arrived returns true and all goroutines are idle.
-func idle(arrived func() bool, early <-chan error) error {
-	runnable := []metrics.Sample{{Name: "/sched/goroutines/runnable:goroutines"}}
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for quiet := 0; quiet < 5; {
-		select {
-		case err := <-early:
-			return fmt.Errorf("a call did not wait: %w", err)
-		case <-tick.C:
-		}
-		metrics.Read(runnable)
-		if quiet++; !arrived() || runnable[0].Value.Uint64() > 0 {
-			quiet = 0
-		}
+	if early > 0 {
+		return 0, fmt.Errorf("%d calls did not wait", early)
 	}
-	return nil
+	return held / float64(n), nil
 }
