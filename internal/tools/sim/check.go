@@ -4,10 +4,7 @@
 package sim
 
 import (
-	"cmp"
-	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/stagger-go/stagger/internal/document"
 )
@@ -39,63 +36,6 @@ func (c *codec) checkScenario(s *Scenario) {
 	if c.ErrorCount() == 0 {
 		all.circles()
 	}
-	if c.ErrorCount() == 0 {
-		all.bounds()
-	}
-}
-
-// bounds reports scenarios that would exhaust the memory, or run for years.
-func (c *checker) bounds() {
-	most := 0
-	for i := range c.scenario.Variants {
-		most = max(most, c.scenario.Variants[i].Clients)
-	}
-	field, message := c.scenario.excess(most)
-	if field == "" {
-		return
-	}
-	for !c.Written(field) && strings.Contains(field, ".") { // absent from the file
-		field = field[:strings.LastIndex(field, ".")]
-	}
-	c.Errorf(field, nil, "%s", message)
-}
-
-// excess returns the field to blame and the limit that a scenario exceeds, or "". clients is the number of clients of each
-// fleet; 0: the fleet's own. A process takes some hundred bytes, a connection 4, a bucket 24 for each fleet and service.
-func (s *Scenario) excess(clients int) (field, message string) {
-	const mostProcesses, mostConnections, mostServers, mostCalls, mostCounts = 20e6, 100e6, 1e6, 1e9, 20e6
-	var processes, connections, servers, calls float64
-	over := func(n, most float64, at, what string) {
-		if n > most && field == "" {
-			field, message = at, fmt.Sprintf("%s, %.4g; must be at most %.4g", what, n, most)
-		}
-	}
-	played := float64(max(len(s.Variants), 1))
-	buckets := float64(s.Length()/max(s.Bucket, 1)) * float64(len(s.Fleets)+len(s.Services))
-	over(buckets*played, mostCounts, "bucket", "makes, with the length of all phases, too many buckets of all fleets and services in all variants")
-	windows := float64(s.Length()-s.TroubleEnd()) / float64(max(s.Recovery.Window/recoveryParts, 1)) * float64(len(s.Fleets))
-	over(windows*played, mostCounts, "recovery.window", "makes, with the length of the phases after the trouble, too many windows of all fleets in all variants")
-	for i := range s.Services {
-		servers += float64(s.Services[i].Backends)
-		over(servers, mostServers, document.Item("services", i)+".backends", "makes too many backends of all services")
-	}
-	for _, c := range s.calls() {
-		n, at := cmp.Or(c.Clients, c.processes), c.path+".connections"
-		if c.fleet {
-			n, at = cmp.Or(clients, c.processes, 1), c.maker+".clients"
-		}
-		processes += float64(n)
-		connections += float64(n) * float64(c.connections())
-		over(processes, mostProcesses, at, "makes too many processes, counted for each call that they make")
-		over(connections, mostConnections, at, "makes, with the connections of each process, too many connections")
-	}
-	for i := range s.Fleets {
-		for _, p := range s.Phases {
-			calls += s.Fleets[i].Rate * p.Load * p.Length.Seconds()
-		}
-		over(calls, mostCalls, document.Item("fleets", i)+".rate", "makes, with loads and lengths, too many calls")
-	}
-	return field, message
 }
 
 type checker struct {

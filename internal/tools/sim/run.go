@@ -31,8 +31,8 @@ func (s *Scenario) Run(ctx context.Context, o Options) (*Result, error) {
 	}
 	r := &Result{Scenario: s, Seed: cmp.Or(o.Seed, s.Seed), Bucket: s.Bucket, Runs: make([]Played, len(variants))}
 	for i := range variants {
-		if field, message := s.excess(cmp.Or(o.Clients, variants[i].Clients)); field != "" {
-			return nil, fmt.Errorf("sim: %s: variant %q: %s %s", s.Title, variants[i].Name, field, message)
+		if err := s.checkSize(cmp.Or(o.Clients, variants[i].Clients)); err != nil {
+			return nil, fmt.Errorf("sim: %s: variant %q: %w", s.Title, variants[i].Name, err)
 		}
 	}
 	var (
@@ -53,6 +53,32 @@ func (s *Scenario) Run(ctx context.Context, o Options) (*Result, error) {
 		return nil, err
 	}
 	return r, nil
+}
+
+// checkSize refuses a scenario that would exhaust the memory, or run for hours. clients is the number of clients of each fleet; 0:
+// the fleet's own.
+func (s *Scenario) checkSize(clients int) error {
+	const mostConnections, mostCalls = 100e6, 1e9
+	var connections, calls float64
+	for _, c := range s.calls() {
+		n := c.processes
+		if c.fleet {
+			n = cmp.Or(clients, n)
+		}
+		connections += float64(cmp.Or(c.Clients, n, 1)) * float64(c.connections())
+	}
+	for i := range s.Fleets {
+		for _, p := range s.Phases {
+			calls += s.Fleets[i].Rate * p.Load * p.Length.Seconds()
+		}
+	}
+	switch {
+	case connections > mostConnections:
+		return fmt.Errorf("has too many connections of all processes, %.4g; must be at most %.4g", connections, mostConnections)
+	case calls > mostCalls:
+		return fmt.Errorf("has too many calls, %.4g; must be at most %.4g", calls, mostCalls)
+	}
+	return nil
 }
 
 // withDefaults returns the scenario with the defaults of a file.
