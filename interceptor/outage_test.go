@@ -7,6 +7,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -284,4 +285,64 @@ func TestOutage_Quiet(t *testing.T) {
 			t.Errorf("%v after %v; want a wait of 3 s in an outage of 1 s", err, took)
 		}
 	})
+}
+
+// Workers that each make one call after the other spend all their calls' time, or the budget, for a minute, and are back at once: a
+// crowd of few callers earns little, so nothing of the outage may stay behind.
+func TestOutage_Workers(t *testing.T) {
+	for name, fault := range map[string]testserver.Step{"hangs": testserver.Hang(), "fails": down()} {
+		t.Run(name, func(t *testing.T) {
+			retry := policy.DefaultRetry()
+			retry.PerAttemptTimeout = 200 * ms
+			play(t, config(retry), func(t *testing.T, s scene) {
+				const workers = 8
+				healthy := text("here").Delay(50 * ms)
+				s.On("*", healthy)
+				var calls, good atomic.Int64
+				var running sync.WaitGroup
+				over := make(chan struct{})
+				for range workers {
+					running.Go(func() {
+						for open := true; open; {
+							ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+							_, err := s.call(ctx, get)
+							cancel()
+							if calls.Add(1); err == nil {
+								good.Add(1)
+							} else {
+								time.Sleep(100 * ms) // as a worker that logs and goes on
+							}
+							select {
+							case <-over:
+								open = false
+							default:
+							}
+						}
+					})
+				}
+				during := func(length time.Duration) (called, served, sent int64) {
+					called, served, sent = calls.Load(), good.Load(), int64(s.Count("*"))
+					time.Sleep(length)
+					return calls.Load() - called, good.Load() - served, int64(s.Count("*")) - sent
+				}
+				_, usual, _ := during(15 * time.Second)
+				s.On("*", fault)
+				called, _, sent := during(time.Minute)
+				if float64(sent) > 1.25*float64(called) {
+					t.Errorf("%d requests for %d calls in the outage", sent, called)
+				}
+				s.On("*", healthy)
+				during(2 * time.Second)
+				if _, served, _ := during(15 * time.Second); served < usual*95/100 {
+					t.Errorf("%d calls succeed in 15 s, %d before the outage", served, usual)
+				}
+				s.On("*", down().Times(1), healthy)
+				if called, served, _ := during(time.Second); called != served {
+					t.Errorf("%d of %d calls succeed where one fails once: nothing pays for its retry", served, called)
+				}
+				close(over)
+				running.Wait()
+			})
+		})
+	}
 }

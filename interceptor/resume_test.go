@@ -18,6 +18,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
@@ -338,4 +339,56 @@ func TestResume_AnHourOfCuts(t *testing.T) {
 func deadlineOf(ctx context.Context) time.Time {
 	deadline, _ := ctx.Deadline()
 	return deadline
+}
+
+// A stream that breaks every minute for an hour is resumed each time, from its last message, and leaves nothing behind.
+func TestResume_AnHour(t *testing.T) {
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		const each, breaks = 60, 60 // messages, a second apart
+		n := 0                      // the next message
+		s.On(get, testserver.Stream(func(stream grpc.ServerStream) error {
+			request := new(wrapperspb.StringValue)
+			if err := stream.RecvMsg(request); err != nil {
+				return err
+			}
+			if want := fmt.Sprint("after ", n-1); n > 0 && request.GetValue() != want {
+				return status.Errorf(codes.Internal, "asked for %q; want %q", request.GetValue(), want)
+			}
+			for range each {
+				time.Sleep(time.Second)
+				if err := stream.SendMsg(wrapperspb.String(strconv.Itoa(n))); err != nil {
+					return err
+				}
+				n++
+			}
+			if n == each*breaks {
+				return nil
+			}
+			return status.Error(codes.Unavailable, "down")
+		}))
+		began := time.Now()
+		stream := s.open(t, t.Context(), serverStream, interceptor.Resume(after))
+		send(t, stream, "from the start")
+		_ = stream.CloseSend()
+		var before runtime.MemStats
+		m := new(wrapperspb.StringValue)
+		for i := range each * breaks {
+			if err := stream.RecvMsg(m); err != nil || m.GetValue() != strconv.Itoa(i) {
+				t.Fatalf("message %d after %v: %s, %v", i, time.Since(began), m.GetValue(), err)
+			}
+			if i == 2*each {
+				runtime.GC()
+				runtime.ReadMemStats(&before)
+			}
+		}
+		var last runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&last)
+		if grown := int64(last.HeapAlloc) - int64(before.HeapAlloc); grown > 1<<20 || s.retrier.Replayed() > 1<<10 {
+			t.Errorf("%d bytes more on the heap, %d for replay", grown, s.retrier.Replayed())
+		}
+		if err := stream.RecvMsg(m); err != io.EOF || s.Count(get) != breaks || time.Since(began) < time.Hour {
+			t.Errorf("%v after %v and %d attempts; want EOF after an hour and %d", err, time.Since(began), s.Count(get), breaks)
+		}
+	})
 }
