@@ -64,7 +64,7 @@ func Lint(file string, data []byte, o Options) []policy.Diagnostic {
 	if o.OtherClients {
 		l.otherClients()
 	}
-	return inOrder(slices.Concat(parsed.Warnings(), l.found, l.report.Warnings()))
+	return document.InOrder(slices.Concat(parsed.Warnings(), l.found, l.report.Warnings()))
 }
 
 // noteUnseen notes that gRPC does not show interceptors all of a JSON file that a resolver delivers.
@@ -95,20 +95,6 @@ func (l *linter) warn(field string, value any, format string, args ...any) {
 
 func (l *linter) note(field, value, message string) {
 	l.found = append(l.found, l.report.Locate(document.Diagnostic{Severity: document.SeverityNote, Field: field, Value: value, Message: message}))
-}
-
-// inOrder sorts by place, and removes what a value behind an alias says again.
-func inOrder(list []policy.Diagnostic) []policy.Diagnostic {
-	slices.SortStableFunc(list, func(a, b policy.Diagnostic) int {
-		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
-	})
-	seen := map[policy.Diagnostic]bool{}
-	return slices.DeleteFunc(list, func(d policy.Diagnostic) bool {
-		d.Field = d.Field[strings.LastIndexByte(d.Field, '.')+1:]
-		again := d.Line > 0 && seen[d]
-		seen[d] = true
-		return again
-	})
 }
 
 // Recommended limits, from the experience of the AWS SDKs, Google's SRE book, and gRFC A6.
