@@ -5,7 +5,6 @@ package policy
 
 import (
 	"crypto/sha256"
-	"strings"
 
 	"github.com/stagger-go/stagger/internal/document"
 )
@@ -23,7 +22,7 @@ func Parse(file string, data []byte) (*Set, error) {
 	report := document.NewReport(file)
 	report.Elsewhere = belongs
 	root := document.Parse(report, data, fileFormat)
-	if root == nil || isObject(report, root) {
+	if root == nil {
 		return nil, report.Err()
 	}
 	var c Config
@@ -47,20 +46,3 @@ func Load(path string) (*Set, error) {
 }
 
 var fileFormat = document.Format{Name: "policy file", Key: "methodConfig"}
-
-// isObject reports a whole Kubernetes object: none of its keys is a policy file's.
-func isObject(report *document.Report, root *document.Node) bool {
-	kind := root.Get("kind")
-	if kind == nil || root.Get("apiVersion") == nil || root.Get("methodConfig") != nil {
-		return false
-	}
-	switch name := document.Shorten(kind.Text); name {
-	case "ConfigMap", "Secret":
-		report.ErrorAt(kind.At, "kind", "%s: is a whole Kubernetes object; the policy file is in its data: lint its data, "+
-			"as with kubectl get %s NAME -o jsonpath='{.data.retry\\.yaml}' | stagger lint -", name, strings.ToLower(name))
-	default:
-		report.ErrorAt(kind.At, "kind", "%s: is a whole Kubernetes object, and no policy file, which has keys such as methodConfig; "+
-			"lint its data, if that has one", name)
-	}
-	return true
-}

@@ -40,6 +40,9 @@ type Options struct {
 func Lint(file string, data []byte, o Options) []policy.Diagnostic {
 	parsed, err := policy.Parse(file, data)
 	if wrong, ok := errors.AsType[*policy.Error](err); ok {
+		if object := kubernetesObject(file, data); object != nil {
+			return object
+		}
 		return wrong.Diagnostics
 	}
 	l := linter{report: document.NewReport(file), set: decision.CompileFor(parsed, o.Descriptors), config: parsed.Config()}
@@ -65,6 +68,25 @@ func Lint(file string, data []byte, o Options) []policy.Diagnostic {
 		l.otherClients()
 	}
 	return document.InOrder(slices.Concat(parsed.Warnings(), l.found, l.report.Warnings()))
+}
+
+// kubernetesObject reports a whole Kubernetes object, instead of each of its keys; nil if data is something else.
+func kubernetesObject(file string, data []byte) []policy.Diagnostic {
+	report := document.NewReport(file)
+	root := document.Parse(report, data, document.Format{})
+	if root == nil || root.Get("kind") == nil || root.Get("apiVersion") == nil || root.Get("methodConfig") != nil {
+		return nil
+	}
+	kind := root.Get("kind")
+	switch name := document.Shorten(kind.Text); name {
+	case "ConfigMap", "Secret":
+		report.ErrorAt(kind.At, "kind", "%s: is a whole Kubernetes object; the policy file is in its data: lint its data, "+
+			"as with kubectl get %s NAME -o jsonpath='{.data.retry\\.yaml}' | stagger lint -", name, strings.ToLower(name))
+	default:
+		report.ErrorAt(kind.At, "kind", "%s: is a whole Kubernetes object, and no policy file, which has keys such as methodConfig; "+
+			"lint its data, if that has one", name)
+	}
+	return report.Errors()
 }
 
 // noteUnseen notes that gRPC does not show interceptors all of a JSON file that a resolver delivers.
