@@ -60,8 +60,7 @@ type Event uint8
 const (
 	EventCallStarted   Event = iota + 1 // the first attempt is always free
 	EventAttemptFailed                  // an attempt, including the first, ended in a failure that counts against the server
-	EventCallSucceeded                  // a call ended with OK, without extra attempts
-	EventCallRecovered                  // a call ended with OK, after extra attempts were sent
+	EventCallSucceeded                  // a call ended with OK
 	EventCallFailed                     // a call ended with another status
 )
 
@@ -105,7 +104,7 @@ func (o own) Observe(now time.Time, e Event) {
 		o.kind.Start(at)
 	case EventAttemptFailed:
 		o.kind.Fail(at)
-	case EventCallSucceeded, EventCallRecovered, EventCallFailed:
+	case EventCallSucceeded, EventCallFailed:
 		o.kind.Finish(at, e)
 	}
 }

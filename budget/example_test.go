@@ -148,7 +148,7 @@ func ExampleDefaultRatio() {
 				b.Settle(now, p, true)
 			}
 		}
-		b.Observe(now, budget.EventCallRecovered)
+		b.Observe(now, budget.EventCallSucceeded)
 	}
 	s := b.State(now)
 	fmt.Println(s.Denied, "denied, balance", s.Balance)

@@ -20,7 +20,6 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/internal/admission"
 	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
@@ -359,7 +358,7 @@ func TestAdmission_BoundedMemory(t *testing.T) {
 		must.Do(t, retrier.Unary()(t.Context(), fmt.Sprint("/a.B/M", i), nil, nil, nil, answered))
 	}
 	list := retrier.State().Admission
-	own := slices.ContainsFunc(list, func(s admission.Reading) bool { return s.Method == "/a.B/Own" })
+	own := slices.ContainsFunc(list, func(s interceptor.AdmissionState) bool { return s.Method == "/a.B/Own" })
 	if n := len(list); n < 2 || n > 1025 || !own {
 		t.Errorf("state of %d methods, of the client's own: %v; want 1025 at most, and that", n, own)
 	}

@@ -60,7 +60,7 @@ func TestConnectionWait(t *testing.T) {
 		{name: "no longer than maxConnectionWait", back: never, attempts: 1, reason: policy.ReasonNotConnected, atLeast: 3 * time.Second, atMost: 3 * time.Second},
 		{
 			name: "a maxConnectionWait of its own", back: never, attempts: 1, reason: policy.ReasonNotConnected, atLeast: time.Second, atMost: time.Second,
-			change: func(s *policy.Spec) { s.Retry.MaxConnectionWait = time.Second },
+			change: func(s *policy.Spec) { s.MaxConnectionWait = time.Second },
 		},
 		{name: "not past the deadline", back: never, deadline: time.Second, attempts: 1, reason: policy.ReasonNotConnected, atLeast: 999 * ms, atMost: 999 * ms},
 		{

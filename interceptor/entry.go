@@ -14,7 +14,6 @@ import (
 
 	"google.golang.org/grpc"
 
-	"github.com/stagger-go/stagger/internal/admission"
 	"github.com/stagger-go/stagger/internal/balance"
 	"github.com/stagger-go/stagger/internal/clock"
 	"github.com/stagger-go/stagger/internal/decision"
@@ -351,14 +350,15 @@ func (t *entries) drop() {
 
 // admissions returns a reading of each method with admission REFUSE that has had calls, ordered by target and
 // method.
-func (r *Retrier) admissions() []admission.Reading {
-	var list []admission.Reading
+func (r *Retrier) admissions() []AdmissionState {
+	var list []AdmissionState
 	for s := range r.entries.each() {
 		if gate := s.record.Gate(); gate != nil {
-			list = append(list, admission.Reading{Target: s.target, Method: s.name, State: gate.State()})
+			is := gate.State()
+			list = append(list, AdmissionState{s.target, s.name, is.Running, is.Refused, is.WouldRefuse})
 		}
 	}
-	slices.SortFunc(list, func(a, b admission.Reading) int {
+	slices.SortFunc(list, func(a, b AdmissionState) int {
 		return cmp.Or(cmp.Compare(a.Target, b.Target), cmp.Compare(a.Method, b.Method))
 	})
 	return list

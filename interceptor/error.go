@@ -6,7 +6,6 @@ package interceptor
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"time"
 
@@ -28,7 +27,7 @@ import (
 //		log.Printf("gave up after %d attempts in %v: %s", e.Attempts, e.Elapsed, e.Reason)
 //	}
 //
-// Logged with log/slog as the value of an attribute, or printed with %+v, it includes the details.
+// Logged with log/slog as the value of an attribute, it includes the details.
 type Error struct {
 	Attempts int           // sent; 0 if admission or a circuit breaker refused the first
 	Elapsed  time.Duration // from the call's start to its end
@@ -52,16 +51,6 @@ func (e *Error) cause() error {
 		return errors.New("stagger: " + string(e.Reason))
 	}
 	return e.err
-}
-
-// Format implements [fmt.Formatter]: with %+v, attempts, time and reason follow the text, and %q quotes it.
-func (e *Error) Format(f fmt.State, verb rune) {
-	switch {
-	case verb == 'v' && f.Flag('+'):
-		_, _ = fmt.Fprintf(f, "%s (stagger: %s after %d attempts in %v)", e.Error(), e.Reason, e.Attempts, e.Elapsed)
-	default:
-		_, _ = fmt.Fprintf(f, fmt.FormatString(f, verb), e.Error())
-	}
 }
 
 // GRPCStatus returns the last attempt's status. As with gRPC's own errors, it is nil for an error

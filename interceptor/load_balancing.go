@@ -17,7 +17,7 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// balancingOption returns the option that sets the file's load balancing policy, or nil if it names none of package balancer.
+// balancingOption returns the option that sets the file's load balancing policy, or nil if it does not name stagger_retry_elsewhere.
 func (r *Retrier) balancingOption() grpc.DialOption {
 	config := r.rules.Load().balancing
 	if config == "" {
@@ -28,7 +28,8 @@ func (r *Retrier) balancingOption() grpc.DialOption {
 
 // checkBalancing returns the error that gRPC would return when a connection is made.
 func checkBalancing(set *decision.Set) error {
-	config, at := set.LoadBalancing()
+	channel, at := set.Channel()
+	config := tried.Config(channel)
 	if config == "" {
 		return nil
 	}
@@ -69,7 +70,7 @@ func parseBalancing(config []byte) error {
 // warnBalancingChanged warns of a reload that changes load balancing, since only new connections apply it.
 func (r *Retrier) warnBalancingChanged(before, after *rules) {
 	if before.balancing != after.balancing {
-		_, at := after.set.LoadBalancing()
+		_, at := after.set.Channel()
 		at.Message = "has changed: connections keep the load balancing that they were made with; those made with Retrier.DialOptions from now on have the new one"
 		r.warn(at)
 	}
@@ -82,7 +83,7 @@ func (r *Retrier) warnNotBalanced(cc *grpc.ClientConn) {
 		return
 	}
 	if r.warned.first(&otherBalancing, cc.Target()) {
-		_, at := r.rules.Load().set.LoadBalancing()
+		_, at := r.rules.Load().set.Channel()
 		at.Value = cc.Target()
 		at.Message = otherBalancing.text
 		r.warn(at)

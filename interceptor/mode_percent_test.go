@@ -74,7 +74,7 @@ func TestPercent_Earns(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				want := []interceptor.BudgetState{{Name: "orders", Kind: "ratio", Source: "policies", Shadow: mode == policy.ModeObserve, State: budget.State{Balance: 3, Capacity: 3}}}
+				want := []interceptor.BudgetState{{Name: "orders", Kind: "ratio", Shadow: mode == policy.ModeObserve, State: budget.State{Balance: 3, Capacity: 3}}}
 				if got := inUse(retrier); !slices.Equal(got, want) || tenths != 10 {
 					t.Errorf("%+v after %d draws; want %+v", got, tenths, want)
 				}

@@ -9,6 +9,7 @@ import (
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/balance"
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/tried"
 )
 
 // rules are the current policies of a Retrier, with derived data. A reload replaces them; calls keep the policy
@@ -19,13 +20,14 @@ type rules struct {
 	budgets    map[string]budgetRule // by name; "" is the default budget
 	throttled  bool                  // every call counts for the budget, even without retries
 	perService bool                  // a budget has scope SERVICE
-	balancing  string                // see policy.Set.LoadBalancing
+	balancing  string                // see tried.Config
 }
 
 // newRules returns the rules of a set.
 func newRules(set *decision.Set) *rules {
 	r := &rules{set: set, budgets: map[string]budgetRule{}}
-	r.balancing, _ = set.LoadBalancing()
+	channel, _ := set.Channel()
+	r.balancing = tried.Config(channel)
 	r.budgets[""] = budgetRule{config: budget.Default(), scope: "TARGET"}
 	if t := set.Config().Throttling; t != nil {
 		r.budgets[""] = budgetRule{config: *t, scope: "TARGET"}

@@ -13,7 +13,6 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 
 	"github.com/stagger-go/stagger/budget"
-	"github.com/stagger-go/stagger/internal/admission"
 	"github.com/stagger-go/stagger/internal/balance"
 	"github.com/stagger-go/stagger/internal/clock"
 	"github.com/stagger-go/stagger/internal/document"
@@ -35,11 +34,9 @@ type State struct {
 	// these, the policies' and an entry's mode applies.
 	Switches []ModeSwitch
 
-	Waiting int // calls that wait between attempts now; the policies limit it (maxWaiting)
-	Budgets []BudgetState
-	// Admission has the methods with admission that have had calls, by Target and Method, with their Running attempts, and the calls
-	// that were Refused or, outside of mode ENFORCE, would have been (WouldRefuse).
-	Admission []admission.Reading
+	Waiting   int // calls that wait between attempts now; the policies limit it (maxWaiting)
+	Budgets   []BudgetState
+	Admission []AdmissionState // of the methods with admission that have had calls, ordered by target and method
 }
 
 // State returns a reading of the Retrier. In an [Option], before the Retrier is made, it is the zero State. It is safe for concurrent use.
@@ -62,11 +59,18 @@ func (r *Retrier) State() State {
 	return s
 }
 
+// AdmissionState is a reading of a method's admission.
+type AdmissionState struct {
+	Target, Method string
+	Running        int    // attempts without a response yet
+	Refused        uint64 // calls, so far
+	WouldRefuse    uint64 // calls that were sent because their mode isn't ENFORCE: an upper bound, since each lengthens the queue
+}
+
 // BudgetState is a reading of one balance of a budget.
 type BudgetState struct {
 	Name    string // in the policy file; "" is the default budget
 	Kind    string // ratio, throttle or concurrent; "" for budget.Unlimited and your own
-	Source  string // its origin, since two may have the same name: "policies", "option" ([WithBudget])
 	Target  string // of the calls that share it, in the form of CanonicalTarget; "" for all
 	Service string // with scope SERVICE, else ""; "other" for services that only calls name
 	// Shadow is true for the balance of calls in mode OBSERVE, whose extra attempts are not sent. The call's own result
@@ -93,7 +97,7 @@ func (r *Retrier) budgetStates() (list []BudgetState, unread []policy.Diagnostic
 	now, counted := clock.Now(), r.countBalances()
 	state := func(key budgetKey, w withdrawals) BudgetState {
 		return BudgetState{
-			Name: key.name, Kind: key.kind, Source: key.source, Target: key.target, Service: key.service, Shadow: key.shadow,
+			Name: key.name, Kind: key.kind, Target: key.target, Service: key.service, Shadow: key.shadow,
 			State: budget.State{Granted: w.granted, Denied: w.denied},
 		}
 	}
@@ -129,7 +133,7 @@ func (r *Retrier) budgetStates() (list []BudgetState, unread []policy.Diagnostic
 	}
 	slices.SortFunc(list, func(a, b BudgetState) int {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Target, b.Target), cmp.Compare(a.Service, b.Service),
-			compareBools(a.Shadow, b.Shadow), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Source, b.Source))
+			compareBools(a.Shadow, b.Shadow), cmp.Compare(a.Kind, b.Kind))
 	})
 	return list, unread
 }

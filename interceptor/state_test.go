@@ -37,7 +37,6 @@ func TestState_BalancesAndDenials(t *testing.T) {
 				}
 				s.On(get, down())
 				_, _ = s.call(t.Context(), get)
-				want.Source = "policies"
 				got := inUse(s.retrier)
 				if want.Target != "" {
 					want.Target = s.conn.Target()
@@ -61,9 +60,9 @@ func TestState_OrderOfNames(t *testing.T) {
 			_, _ = s.call(t.Context(), method)
 		}
 		want := []interceptor.BudgetState{
-			{Name: "", Kind: "ratio", Source: "policies", Target: s.conn.Target(), State: budget.State{Balance: 4.1, Capacity: 4.1}}, // a reserve of 4, and a tenth for the call
-			{Name: "mine", Source: "option", State: budget.State{Balance: 7, Capacity: 9, Granted: 5, Denied: 3}},
-			{Name: "orders", Kind: "throttle", Source: "policies", State: budget.State{Balance: 2, Capacity: 2}},
+			{Name: "", Kind: "ratio", Target: s.conn.Target(), State: budget.State{Balance: 4.1, Capacity: 4.1}}, // a reserve of 4, and a tenth for the call
+			{Name: "mine", State: budget.State{Balance: 7, Capacity: 9, Granted: 5, Denied: 3}},
+			{Name: "orders", Kind: "throttle", State: budget.State{Balance: 2, Capacity: 2}},
 		}
 		if got := inUse(s.retrier); !slices.Equal(got, want) {
 			t.Errorf("%+v; want %+v", got, want)

@@ -13,31 +13,6 @@ import (
 	"github.com/stagger-go/stagger/internal/tried"
 )
 
-// forConnections returns the file's loadBalancingConfig as JSON, if it names the policy of package balancer at any depth: a Retrier
-// passes it to connections with its DialOptions. Otherwise it returns "", and the key is for gRPC alone.
-func (c *channel) forConnections() string {
-	if !namesElsewhere(c.balancing) {
-		return ""
-	}
-	text, _ := json.Marshal(c.balancing) // what was decoded can be encoded
-	return string(text)
-}
-
-// namesElsewhere reports whether the policy is named, at any depth.
-func namesElsewhere(value any) bool {
-	switch v := value.(type) {
-	case map[string]any:
-		for key, inner := range v {
-			if key == tried.Balancer || namesElsewhere(inner) {
-				return true
-			}
-		}
-	case []any:
-		return slices.ContainsFunc(v, namesElsewhere)
-	}
-	return false
-}
-
 // checkElsewhere refuses the policy without a child, at any depth in value.
 func checkElsewhere(report *document.Report, field string, value any) {
 	switch v := value.(type) {
@@ -155,7 +130,7 @@ func (c *channel) warnNotDone(report *document.Report) {
 		present bool
 	}{
 		{"loadBalancingPolicy", c.policy != ""},
-		{balancingKey, len(c.balancing) > 0 && !namesElsewhere(c.balancing)},
+		{balancingKey, len(c.balancing) > 0 && !tried.Names(c.balancing)},
 		{"healthCheckConfig", len(c.health) > 0},
 		{"connectionScaling", len(c.scaling) > 0},
 	} {

@@ -13,17 +13,13 @@ import (
 
 // HedgeSpec configures hedging (gRFC A6).
 type HedgeSpec struct {
-	MaxAttempts    int           // including the first; at least 2
-	Delay          time.Duration // between one attempt and the next; 0: all at once
-	Quantile       float64       // of the method's recent latencies, instead of Delay once they are known: more than 0, less than 1; 0: Delay alone
-	MinDelay       time.Duration // with Quantile; 0: 1 ms
-	MaxDelay       time.Duration // with Quantile; 0: none
-	NonFatal       []codes.Code  // codes after which the other attempts continue, and the next one is sent at once
-	Budget         string        // as in a [RetrySpec]
-	MaxPushback    time.Duration // as in a [RetrySpec]
-	MinAttemptTime time.Duration // as in a [RetrySpec]
-
-	MaxConnectionWait time.Duration // as in a [RetrySpec]
+	MaxAttempts int           // including the first; at least 2
+	Delay       time.Duration // between one attempt and the next; 0: all at once
+	Quantile    float64       // of the method's recent latencies, instead of Delay once they are known: more than 0, less than 1; 0: Delay alone
+	MinDelay    time.Duration // with Quantile; 0: 1 ms
+	MaxDelay    time.Duration // with Quantile; 0: none
+	NonFatal    []codes.Code  // codes after which the other attempts continue, and the next one is sent at once
+	Budget      string        // as in a [RetrySpec]
 }
 
 func checkHedge(report *document.Report, prefix string, h HedgeSpec) {
@@ -34,9 +30,6 @@ func checkHedge(report *document.Report, prefix string, h HedgeSpec) {
 	if len(h.NonFatal) > 0 {
 		checkCodes(report, prefix+"nonFatalStatusCodes", h.NonFatal)
 	}
-	checkPositive(report, prefix+"maxPushback", h.MaxPushback)
-	checkPositive(report, prefix+"minAttemptTime", h.MinAttemptTime)
-	checkPositive(report, prefix+"maxConnectionWait", h.MaxConnectionWait)
 	if h.Quantile != 0 || h.MinDelay != 0 || h.MaxDelay != 0 || report.Written(prefix+"hedgingQuantile") {
 		checkQuantile(report, prefix+"hedgingQuantile.", h)
 	}

@@ -6,6 +6,8 @@ package policy_test
 import (
 	"strings"
 	"testing"
+
+	"github.com/stagger-go/stagger/internal/tried"
 )
 
 const elsewhere = `loadBalancingConfig: [{stagger_retry_elsewhere: {childPolicy: [{round_robin: {}}]}}, {round_robin: {}}]`
@@ -23,9 +25,10 @@ func TestLoadBalancing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			set := mustParse(t, "f", "# a comment\n"+row.text)
-			config, at := set.LoadBalancing()
+			channel, at := set.Channel()
+			config := tried.Config(channel)
 			if config != row.want {
-				t.Errorf("LoadBalancing = %s; want %s", config, row.want)
+				t.Errorf("loadBalancingConfig = %s; want %s", config, row.want)
 			}
 			if config != "" && (at.File != "f" || at.Line != 2 || at.Field != "loadBalancingConfig") {
 				t.Errorf("it stands at %v", at)

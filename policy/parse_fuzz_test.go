@@ -86,10 +86,9 @@ func wantSameFromConfig(t *testing.T, set *policy.Set) {
 			t.Errorf("ServiceConfig = %s, %v\nof the config %s, %v", config, notes, same, sameNotes)
 		}
 	}
-	if was, _ := set.LoadBalancing(); was != "" {
-		if is, _ := again.LoadBalancing(); is != was {
-			t.Errorf("LoadBalancing = %s; of the config %s", was, is)
-		}
+	was, _ := set.Channel()
+	if is, _ := again.Channel(); is != was {
+		t.Errorf("Channel = %s; of the config %s", was, is)
 	}
 }
 

@@ -110,8 +110,9 @@ func TestParseEveryKey(t *testing.T) {
 				{Codes: []codes.Code{codes.Canceled}, MaxAttempts: 1},
 			},
 			PerAttemptTimeout: 250 * ms, CancelOnTimeout: true, Budget: "shared",
-			MaxPushback: time.Minute, MinAttemptTime: 5 * ms, Chain: "ONCE", WaitForReadyOnRetry: new(true), MaxConnectionWait: 7 * time.Second, FirstRetryAtOnce: true,
+			Chain: "ONCE", WaitForReadyOnRetry: new(true), FirstRetryAtOnce: true,
 		},
+		MaxPushback: time.Minute, MinAttemptTime: 5 * ms, MaxConnectionWait: 7 * time.Second,
 	}
 	if p := set.Lookup("/a.B/C"); p == nil || !reflect.DeepEqual(p.Spec(), want) {
 		t.Errorf("Lookup(/a.B/C) = %+v; want %+v", p.Spec().Retry, want.Retry)
@@ -127,11 +128,14 @@ func TestParseEveryKey(t *testing.T) {
 		t.Errorf("Budgets = %+v; want %+v", got, wantBudgets)
 	}
 	wantHedge := &policy.HedgeSpec{
-		MaxAttempts: 3, NonFatal: []codes.Code{codes.Unavailable}, Budget: "bucket", MaxPushback: time.Minute, MinAttemptTime: 2 * ms,
+		MaxAttempts: 3, NonFatal: []codes.Code{codes.Unavailable}, Budget: "bucket",
 		Quantile: 0.95, MinDelay: 5 * ms, MaxDelay: time.Second,
 	}
 	if got := set.Lookup("/a.B/D").Spec().Hedge; !reflect.DeepEqual(got, wantHedge) {
 		t.Errorf("Hedge = %+v; want %+v", got, wantHedge)
+	}
+	if s := set.Lookup("/a.B/D").Spec(); s.MaxPushback != time.Minute || s.MinAttemptTime != 2*ms {
+		t.Errorf("MaxPushback = %v, MinAttemptTime = %v; want 1m0s, 2ms", s.MaxPushback, s.MinAttemptTime)
 	}
 	if p := set.Lookup("/a.B/D"); !p.Spec().Admission || p.Spec().Criticality != "SHEDDABLE" {
 		t.Errorf("Admission = %v, Criticality = %s; want REFUSE, SHEDDABLE", p.Spec().Admission, p.Spec().Criticality)

@@ -72,6 +72,11 @@ type Spec struct {
 	Percent *float64   // the share of the calls to which the mode applies, 0 to 100 with at most four decimals; nil: 100
 	Retry   *RetrySpec // nil: one attempt, unless Hedge is set
 	Hedge   *HedgeSpec // not together with Retry
+
+	// Limits of extra attempts, so only with Retry or Hedge; in a file they are keys of retryPolicy and hedgingPolicy.
+	MaxPushback       time.Duration // 0: 300 s
+	MinAttemptTime    time.Duration // 0: 1 ms
+	MaxConnectionWait time.Duration // for a channel that cannot connect, before attempts after the first; 0: 3 s
 }
 
 // clone returns a deep copy with sorted codes, so that the author's values can't change a policy afterwards.
@@ -132,6 +137,21 @@ func checkSpec(report *document.Report, prefix string, s Spec) {
 	if s.Retry != nil {
 		checkRetry(report, prefix+"retryPolicy.", *s.Retry)
 	}
+	checkLimits(report, prefix, s)
+}
+
+// checkLimits checks the limits of extra attempts.
+func checkLimits(report *document.Report, prefix string, s Spec) {
+	in := prefix + "retryPolicy"
+	switch {
+	case s.Hedge != nil:
+		in = prefix + "hedgingPolicy"
+	case s.Retry == nil && (s.MaxPushback != 0 || s.MinAttemptTime != 0 || s.MaxConnectionWait != 0):
+		report.Errorf(in, nil, "is required by maxPushback, minAttemptTime and maxConnectionWait, which limit extra attempts")
+	}
+	checkPositive(report, in+".maxPushback", s.MaxPushback)
+	checkPositive(report, in+".minAttemptTime", s.MinAttemptTime)
+	checkPositive(report, in+".maxConnectionWait", s.MaxConnectionWait)
 }
 
 func checkBytes(report *document.Report, field string, n *int) {

@@ -73,10 +73,10 @@ func (m *MethodConfig) read(f *document.Fields, path string) {
 		hedge     HedgeSpec
 		admission string
 	)
-	if f.Object("retryPolicy", func(f *document.Fields) { retry.read(f, path+".retryPolicy") }) {
+	if f.Object("retryPolicy", func(f *document.Fields) { retry.read(f, path+".retryPolicy"); m.readLimits(f) }) {
 		m.Retry = &retry
 	}
-	if f.Object("hedgingPolicy", hedge.read) {
+	if f.Object("hedgingPolicy", func(f *document.Fields) { hedge.read(f); m.readLimits(f) }) {
 		m.Hedge = &hedge
 	}
 	if f.OneOf("; gRPC for Go would ignore hedgingPolicy", "retryPolicy", "hedgingPolicy") == "retryPolicy" {
@@ -133,8 +133,6 @@ func (r *RetrySpec) read(f *document.Fields, path string) {
 	readBudgetName(f, &r.Budget)
 	document.Word(f, "commitOn", &commitOn, "SEEN", "HEADERS")
 	r.CommitOnHeaders = commitOn == "HEADERS"
-	f.Duration("maxPushback", &r.MaxPushback)
-	f.Duration("minAttemptTime", &r.MinAttemptTime)
 	f.List("perCode", func(item string, n *document.Node) {
 		var own CodeSpec
 		if len(r.PerCode) > int(maxCode) {
@@ -149,7 +147,6 @@ func (r *RetrySpec) read(f *document.Fields, path string) {
 	}
 	document.Word(f, "chain", &r.Chain, chains...)
 	document.Optional("waitForReadyOnRetry", &r.WaitForReadyOnRetry, f, (*document.Fields).Bool)
-	f.Duration("maxConnectionWait", &r.MaxConnectionWait)
 	document.Word(f, "firstRetry", &firstRetry, "BACKOFF", "AT_ONCE")
 	r.FirstRetryAtOnce = firstRetry == "AT_ONCE"
 	if f.Duration("perAttemptRecvTimeout", &r.PerAttemptTimeout); f.Written(path + ".perAttemptRecvTimeout") {
@@ -205,9 +202,13 @@ func (h *HedgeSpec) read(f *document.Fields) {
 		f.Duration("max", &h.MaxDelay)
 	})
 	readBudgetName(f, &h.Budget)
-	f.Duration("maxPushback", &h.MaxPushback)
-	f.Duration("minAttemptTime", &h.MinAttemptTime)
-	f.Duration("maxConnectionWait", &h.MaxConnectionWait)
+}
+
+// readLimits reads the limits of extra attempts.
+func (s *Spec) readLimits(f *document.Fields) {
+	f.Duration("maxPushback", &s.MaxPushback)
+	f.Duration("minAttemptTime", &s.MinAttemptTime)
+	f.Duration("maxConnectionWait", &s.MaxConnectionWait)
 }
 
 func readBudgetName(f *document.Fields, to *string) {

@@ -25,13 +25,10 @@ type RetrySpec struct {
 	FirstRetryAtOnce  bool          // within a millisecond, for channels whose retries go to another backend (docs/retry-elsewhere.md)
 	Budget            string        // a name of Config.Budgets; "" is the default budget, NONE no limit
 	CommitOnHeaders   bool          // no retry once response headers have arrived, as in gRFC A6; false: once the application has seen part of the attempt
-	MaxPushback       time.Duration // 0: 300 s
-	MinAttemptTime    time.Duration // 0: 1 ms
 	// Chain says how often a call is retried that is part of an upstream caller's retry: as usual, "ALLOW" or ""; once, "ONCE"; or
 	// never, "SUPPRESS".
 	Chain               string
-	MaxConnectionWait   time.Duration // for a channel that cannot connect, before attempts after the first; 0: 3 s
-	WaitForReadyOnRetry *bool         // true: such attempts wait in gRPC until the deadline; false: they don't wait; nil: see MaxConnectionWait
+	WaitForReadyOnRetry *bool // true: such attempts wait in gRPC until the deadline; false: they don't wait; nil: see Spec.MaxConnectionWait
 }
 
 // DefaultRetry returns the usual start of a policy in Go: 3 attempts, full jitter between 0 and 50 ms, then 100 ms, only after
@@ -62,9 +59,6 @@ func checkRetry(report *document.Report, prefix string, r RetrySpec) {
 	checkBackoff(report, prefix, r.Backoff)
 	checkCodes(report, prefix+"retryableStatusCodes", r.Codes)
 	checkPositive(report, prefix+"perAttemptTimeout", r.PerAttemptTimeout)
-	checkPositive(report, prefix+"maxPushback", r.MaxPushback)
-	checkPositive(report, prefix+"minAttemptTime", r.MinAttemptTime)
-	checkPositive(report, prefix+"maxConnectionWait", r.MaxConnectionWait)
 	checkWord(report, prefix+"chain", r.Chain, chains...)
 	if r.PerAttemptTimeout > 0 && r.CommitOnHeaders {
 		report.Errorf(prefix+"perAttemptTimeout", r.PerAttemptTimeout,

@@ -19,7 +19,6 @@ type Set struct {
 	config Config
 	byPath lookup.Table[Policy]
 
-	balancing   string // see channel.forConnections
 	balancingAt Diagnostic
 
 	warnings []Diagnostic
@@ -42,7 +41,6 @@ func newSet(c Config, report *document.Report) (*Set, error) {
 		config: c.clone(),
 		byPath: lookup.Table[Policy]{},
 
-		balancing:   c.channel.forConnections(),
 		balancingAt: report.Locate(Diagnostic{Severity: document.SeverityError, Field: balancingKey}),
 	}
 	s.config.MaxWaiting = cmp.Or(c.MaxWaiting, defaults.MaxWaiting)
@@ -69,12 +67,9 @@ func (s *Set) Lookup(method string) *Policy { return s.byPath.Find(method) }
 // Config returns a copy of the set's config, with defaults for MaxWaiting, MaxAttemptsLimit and the budgets' scopes.
 func (s *Set) Config() Config { return s.config.clone() }
 
-// LoadBalancing returns the loadBalancingConfig as JSON and its place in the file, if it names stagger_retry_elsewhere at
-// any depth: a Retrier gives it to its connections. Otherwise config is "".
-func (s *Set) LoadBalancing() (config string, at Diagnostic) { return s.balancing, s.balancingAt }
-
-// Channel returns the keys of the file that gRPC itself implements, such as loadBalancingConfig, as a service config in JSON.
-func (s *Set) Channel() string { return s.config.channel.text() }
+// Channel returns the keys of the file that gRPC itself implements, such as loadBalancingConfig, as a service config in JSON, and
+// the place of loadBalancingConfig in the file.
+func (s *Set) Channel() (config string, at Diagnostic) { return s.config.channel.text(), s.balancingAt }
 
 // Source returns the name of the file that the set was parsed from, as given, or "" if there was none.
 func (s *Set) Source() string { return s.source }

@@ -248,16 +248,9 @@ func (g *Gate) crowded(left time.Duration, c string) bool {
 
 // State is a reading of a gate.
 type State struct {
-	Running     int    `json:"running"`     // unanswered attempts
-	Refused     uint64 `json:"refused"`     // calls, so far
-	WouldRefuse uint64 `json:"wouldRefuse"` // calls that were sent because their policy isn't enforced: an upper bound, since each lengthens the queue
-}
-
-// Reading is a reading of a method's admission.
-type Reading struct {
-	Target string `json:"target"`
-	Method string `json:"method"`
-	State
+	Running     int    // unanswered attempts
+	Refused     uint64 // calls, so far
+	WouldRefuse uint64 // calls that were sent because their policy isn't enforced: an upper bound, since each lengthens the queue
 }
 
 // State returns the state of the gate.

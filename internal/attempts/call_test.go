@@ -97,7 +97,7 @@ const traces = `
 # retry admission deadline=1000: admission: an extra attempt after a failure
 	0 start → send 1; 5 set queue; 10 end 1 UNAV → (overloaded), over overloaded, = 1 | < S > F E-
 # beside admission deadline=1000: admission: an extra attempt beside a slow one
-	0 start → send 1, wake 200; 5 set queue; 200 wake → (overloaded); 900 end 1 OK → over succeeded, = 1 | < S a:900 E1
+	0 start → send 1, wake 200; 5 set queue; 200 wake → (overloaded); 900 end 1 OK → over succeeded, = 1 | < S a:900 E+
 # beside admission deadline=1000: admission: the deadline passes
 	0 start → send 1, wake 200; 5 set queue; 200 wake → (overloaded); 1000 stop deadline_exceeded;
 	1001 end 1 cut → over overloaded, = 1 | < S > F E-
@@ -117,7 +117,7 @@ const traces = `
 # retry admission deadline=1000: admission: a server's own deadline
 	0 start → send 1; 500 end 1 DEADLINE → (non_retryable), over non_retryable, = 1 | < S >b E-
 # retry admission: admission: a stream's first message
-	0 start → send 1; 10 commit 1 message → true; 20 heard 1; 30 heard 1; 900 end 1 OK → over succeeded, = 1 | < S a:20 E1
+	0 start → send 1; 10 commit 1 message → true; 20 heard 1; 30 heard 1; 900 end 1 OK → over succeeded, = 1 | < S a:20 E+
 # retry admission: admission: a stream's first message after it was committed
 	0 start → send 1; 10 commit 1 context → true; 20 heard 1; 20 heard 2; 900 end 1 UNAV → (committed), over committed (context), = 1
 	| < S a:20 F E-
@@ -138,7 +138,7 @@ const traces = `
 # retry observe slots=0: mode OBSERVE: a retry
 	0 start → send 1; 10 end 1 UNAV → (retry shadow), over mode_off, = 1 | S F Wf - E-
 # beside observe slots=0: mode OBSERVE: no answer beside the slow one
-	0 start → send 1, wake 200; 200 wake → (hedge shadow); 400 end 1 OK → over succeeded, = 1 | S Wt + E1
+	0 start → send 1, wake 200; 200 wake → (hedge shadow); 400 end 1 OK → over succeeded, = 1 | S Wt + E+
 # beside observe: mode OBSERVE: one shadow a call
 	0 start → send 1, wake 200; 200 wake → (hedge shadow); 400 end 1 UNAV → (mode_off), over mode_off, = 1 | S Wt F - E-
 # hedge observe: mode OBSERVE: what fails for good says so
@@ -147,7 +147,7 @@ const traces = `
 	0 start → send 1, wake 200; 200 wake → (budget_exhausted); 300 end 1 UNAV → (budget_exhausted), over budget_exhausted, = 1
 	| S w F w E-
 # inplace observe: mode OBSERVE: no attempt makes way
-	0 start → send 1, wake 200; 200 wake → (retry shadow); 250 wake; 900 end 1 OK → over succeeded, = 1 | S Wt + E1
+	0 start → send 1, wake 200; 200 wake → (retry shadow); 250 wake; 900 end 1 OK → over succeeded, = 1 | S Wt + E+
 # retry observe: mode OBSERVE: no stream is resumed
 	0 start → send 1; 10 commit 1 message → true; 2000 end 1 UNAV resumes → (retry shadow), over mode_off, = 1 | S F Wf - E-
 # retry observe: mode OBSERVE: the server's pushback
@@ -157,7 +157,7 @@ const traces = `
 # hedge observe: mode OBSERVE: a callback panics
 	0 start → send 1, wake 50; 50 wake → (hedge shadow); 60 abort → cancel 1, over panicked, = 0 | S Wh - E-
 # beside observe: mode OBSERVE becomes OFF
-	0 start → send 1, wake 200; 100 set mode_off; 200 wake → (mode_off); 400 end 1 OK → over succeeded, = 1 | S E1
+	0 start → send 1, wake 200; 100 set mode_off; 200 wake → (mode_off); 400 end 1 OK → over succeeded, = 1 | S E+
 # hedge: closed for new attempts, and what runs is answered
 	0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 60 set off; 100 wake → (closed); 110 end 2 UNAV → (closed);
 	120 end 1 OK → over succeeded, = 1 | S Wh - F E+
@@ -170,7 +170,7 @@ const traces = `
 	0 start → send 1; 10 end 1 UNAV → (retry), wake 60; 20 stop cancelled → over cancelled, = 0, last Unavailable; 60 wake
 	| S F ( Wf ) R E-
 # retry deadline=500: an answer at the deadline counts
-	0 start → send 1; 500 stop deadline_exceeded; 500 end 1 OK → over succeeded, = 1 | S E1
+	0 start → send 1; 500 stop deadline_exceeded; 500 end 1 OK → over succeeded, = 1 | S E+
 # retry: connection closed in the wait
 	0 start → send 1; 10 end 1 UNAV → (retry), wake 60; 20 stop closed → over closed, = 1 | S F ( Wf ) R E-
 # inplace: connection closed when the reply that meant not yet is gone
@@ -182,7 +182,7 @@ const traces = `
 # retry: a reply that counts as a failure
 	0 start → send 1; 10 end 1 OK again → (retry), wake 60; 60 wake → send 2; 70 end 2 OK → over succeeded, = 2 | S ( Wf ) + E+
 # retry grants=0: not yet as the last word
-	0 start → send 1; 10 end 1 OK again → (budget_exhausted), over budget_exhausted, = 1 | S ( w ) E1
+	0 start → send 1; 10 end 1 OK again → (budget_exhausted), over budget_exhausted, = 1 | S ( w ) E+
 # retry connect=3000: waits for a connection
 	0 start → send 1; 0 set down; 1 end 1 UNAV unsent → (retry), wake 3001 or connected; 51 wake → wake 3001 or connected;
 	700 wake up → wake 2575; 2575 wake → send 2; 2585 end 2 OK → over succeeded, = 2 | S F ( ) E+
@@ -199,7 +199,7 @@ const traces = `
 	0 start → send 1; 0 set down; 1 end 1 UNAV unsent → (retry), wake 999 or connected; 967 wake up → wake 977; 977 wake → send 2;
 	999 end 2 OK → over succeeded, = 2 | S F ( ) E+
 # hedge connect=1000 slots=0: no wait slot for the wait for a connection
-	0 start → send 1, wake 50; 10 set down; 50 wake → (hedge); 60 end 1 OK → over succeeded, = 1 | S Wh (! R E1
+	0 start → send 1, wake 50; 10 set down; 50 wake → (hedge); 60 end 1 OK → over succeeded, = 1 | S Wh (! R E+
 # hedge2 connect=3000: a hedge waits for a connection while others run
 	0 start → send 1, wake 50; 0 set down; 50 wake → (hedge), wake 100; 100 wake → wake 150; 130 wake up → wake 630;
 	630 wake → send 2; 640 end 2 OK → cancel 1; 641 end 1 cut → over succeeded, = 2 | S Wh ( ) + E+
@@ -236,12 +236,12 @@ const traces = `
 	1000 end 1 cut → over breaker_open, = 1 | S ( Wt ) R F d:DeadlineExceeded E-
 # inplace breaker deadline=1000: in place, the breaker opens in the wait: the attempt goes on
 	0 start → send 1, wake 200; 200 wake → (retry), wake 250; 210 set refuse; 250 wake; 300 end 1 OK → over succeeded, = 1
-	| S ( Wt ) R d:OK E1
+	| S ( Wt ) R d:OK E+
 # inplace: timeout, in place
 	0 start → send 1, wake 200; 200 wake → (retry), wake 250; 250 wake → cancel 1; 251 end 1 cut → send 2, wake 451;
 	260 end 2 OK → over succeeded, = 2 | S ( Wt F ) + E+
 # inplace: in place, the answer comes while it is cancelled
-	0 start → send 1, wake 200; 200 wake → (retry), wake 250; 250 wake → cancel 1; 250 end 1 OK → over succeeded, = 1 | S ( Wt ) R E1
+	0 start → send 1, wake 200; 200 wake → (retry), wake 250; 250 wake → cancel 1; 250 end 1 OK → over succeeded, = 1 | S ( Wt ) R E+
 # inplace deadline=5000: last attempt has no timeout
 	0 start → send 1, wake 200; 200 wake → (retry), wake 250; 250 wake → cancel 1; 250 end 1 cut → send 2, wake 450;
 	450 wake → (retry), wake 550; 550 wake → cancel 2; 550 end 2 cut → send 3; 5000 stop deadline_exceeded;
@@ -285,24 +285,24 @@ const traces = `
 	0 start → send 1, wake 200; 10 end 1 UNAV → (retry), wake 60; 60 wake → send 2, wake 260; 70 commit 2 headers → true; 270 heard 2;
 	20000 end 2 OK → over succeeded, = 2 | S F ( Wf ) - E+
 # beside: stream: an attempt whose first message has come is not slow
-	0 start → send 1, wake 200; 190 heard 1; 200 wake; 300 commit 1 message → true; 900 end 1 OK → over succeeded, = 1 | S E1
+	0 start → send 1, wake 200; 190 heard 1; 200 wake; 300 commit 1 message → true; 900 end 1 OK → over succeeded, = 1 | S E+
 # beside: stream: an attempt is slow when it was waited for so long
 	0 start → send 1, wake 200; 120 paused 100 → wake 300; 200 wake → wake 300; 300 wake → (hedge), wake 350;
 	340 paused 40 → wake 350; 350 wake → send 2, wake 550; 500 paused 500 → wake 700; 510 end 2 OK → cancel 1;
 	511 end 1 cut → over succeeded, = 2 | S ( Wt ) + F E+
 # hedge deadline=1000: stream: an attempt that was waited for too late to be slow before the deadline
-	0 start → send 1, wake 50; 949 paused 949 → wake 999; 950 paused 1; 990 end 1 OK → over succeeded, = 1 | S E1
+	0 start → send 1, wake 50; 949 paused 949 → wake 999; 950 paused 1; 990 end 1 OK → over succeeded, = 1 | S E+
 # retry: stream: time always counts while nothing runs
 	0 start → send 1; 10 end 1 UNAV → (retry), wake 60; 50 paused 50 → wake 60; 60 wake → send 2; 70 end 2 OK → over succeeded, = 2
 	| S F ( Wf ) + E+
 # retry admission: stream: an attempt that was left alone for an eighth of its time is a measure
-	0 start → send 1; 70 paused 10; 80 heard 1; 90 paused 10; 900 end 1 OK → over succeeded, = 1 | < S a:70 E1
+	0 start → send 1; 70 paused 10; 80 heard 1; 90 paused 10; 900 end 1 OK → over succeeded, = 1 | < S a:70 E+
 # retry admission: stream: an attempt that was left alone for longer is none
-	0 start → send 1; 70 paused 11; 80 heard 1; 900 end 1 OK → over succeeded, = 1 | < S >a E1
+	0 start → send 1; 70 paused 11; 80 heard 1; 900 end 1 OK → over succeeded, = 1 | < S >a E+
 # retry admission uploads: stream: a server answers once it has the whole request
-	0 start → send 1; 60 requested 1; 70 requested 1; 70 requested 2; 100 heard 1; 900 end 1 OK → over succeeded, = 1 | < S a:40 E1
+	0 start → send 1; 60 requested 1; 70 requested 1; 70 requested 2; 100 heard 1; 900 end 1 OK → over succeeded, = 1 | < S a:40 E+
 # retry admission uploads: stream: an answer before the request is no measure
-	0 start → send 1; 100 heard 1; 900 end 1 OK → over succeeded, = 1 | < S >a E1
+	0 start → send 1; 100 heard 1; 900 end 1 OK → over succeeded, = 1 | < S >a E+
 # beside uploads: stream: until it is requested, an attempt's time is that since its start but for two pauses, and it is in time
 	0 start → send 1, wake 200; 10 end 1 UNAV → (retry), wake 60; 60 wake → send 2, wake 260; 100 paused 20 → wake 280;
 	200 paused 30 → wake 310; 310 heard 2; 900 end 2 OK → over succeeded, = 2 | S F ( Wf ) + E+
@@ -313,7 +313,7 @@ const traces = `
 	0 start → send 1, wake 200; 200 wake → (retry), wake 250; 250 wake → cancel 1; 251 end 1 cut → send 2, wake 451;
 	260 end 2 OK → over succeeded, = 2 | S ( Wt F ) + E+
 # beside alone grants=0: alone: a slow attempt goes on if no other may follow
-	0 start → send 1, wake 200; 200 wake → (budget_exhausted); 900 end 1 OK → over succeeded, = 1 | S ( w ) E1
+	0 start → send 1, wake 200; 200 wake → (budget_exhausted); 900 end 1 OK → over succeeded, = 1 | S ( w ) E+
 # hedge alone: alone: a hedging policy sends the next attempt after a failure
 	0 start → send 1; 60 end 1 UNAV → (retry), send 2; 70 end 2 UNAV → (retry), send 3; 900 end 3 OK → over succeeded, = 3
 	| S F Wf - F Wf + E+

@@ -267,21 +267,12 @@ func modelPolicies() []*decision.Policy {
 			r.CommitOnHeaders = true
 		}
 		r.Chain = []string{"", "ALLOW", "ONCE", "SUPPRESS"}[random.IntN(4)]
-		if one(3) {
-			r.MaxPushback = at(100)
-		}
-		if one(3) {
-			r.MinAttemptTime = at(50)
-		}
 		return &r
 	}
 	hedge := func() *policy.HedgeSpec {
 		h := policy.HedgeSpec{MaxAttempts: 2 + random.IntN(4), Delay: at(random.IntN(3) * random.IntN(60)), NonFatal: []codes.Code{codes.Unavailable, codes.Aborted}}
 		if one(2) {
 			h.Quantile = 0.9
-		}
-		if one(3) {
-			h.MaxPushback, h.MinAttemptTime = at(100), at(50)
 		}
 		return &h
 	}
@@ -294,6 +285,12 @@ func modelPolicies() []*decision.Policy {
 			s.Retry = retry()
 		default:
 			s.Hedge = hedge()
+		}
+		if i%8 != 0 && one(3) {
+			s.MaxPushback = at(100)
+		}
+		if i%8 != 0 && one(3) {
+			s.MinAttemptTime = at(50)
 		}
 		p, err := policy.New(s)
 		if err != nil {

@@ -46,12 +46,9 @@ func (c *Call) conclude(now *Now) {
 	if failed && c.said.attempt != c.end.Answer {
 		c.end.Last = c.said.err
 	}
-	switch {
-	case failed:
-		c.ledger.finishBudget(at, budget.EventCallFailed)
-	case c.sent == 1:
-		c.ledger.finishBudget(c.began, budget.EventCallSucceeded)
-	default:
-		c.ledger.finishBudget(at, budget.EventCallRecovered)
+	how := budget.EventCallSucceeded
+	if failed {
+		how = budget.EventCallFailed
 	}
+	c.ledger.finishBudget(at, how)
 }

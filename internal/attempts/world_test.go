@@ -119,7 +119,7 @@ func (w *world) close(p budget.Permit, how string) {
 
 func (w *world) Finish(_ time.Duration, e budget.Event) {
 	w.finished++
-	w.tell("%s", map[budget.Event]string{budget.EventCallSucceeded: "E1", budget.EventCallRecovered: "E+", budget.EventCallFailed: "E-"}[e])
+	w.tell("%s", map[budget.Event]string{budget.EventCallSucceeded: "E+", budget.EventCallFailed: "E-"}[e])
 }
 func (w *world) Balance(time.Duration) float64  { return float64(w.grants) }
 func (w *world) Capacity(time.Duration) float64 { return float64(w.grants) }

@@ -126,7 +126,7 @@ func (p *Policy) Decide(c *Call, is Class, g Gates, now time.Time, r float64) De
 		d.Reason = policy.ReasonHedge
 	}
 	switch {
-	case !c.fits(d.Delay, p.retry.MinAttemptTime, now):
+	case !c.fits(d.Delay, p.MinAttemptTime(), now):
 		return no(policy.ReasonDeadlineTooClose)
 	case d.Delay > 0 && !g.TakeSlot():
 		return no(policy.ReasonTooManyWaiting)

@@ -89,6 +89,7 @@ type situation struct {
 	out   decision.Outcome
 	purse purse
 	spec  func(*policy.RetrySpec)
+	least time.Duration // the policy's minAttemptTime; 0: the default
 }
 
 func inRetry(rule string) func(*situation) {
@@ -194,7 +195,7 @@ func TestDecide(t *testing.T) {
 		{"9 the deadline has passed", func(s *situation) { s.call.Deadline = noon.Add(-time.Hour) }, policy.ReasonDeadlineTooClose, 0, 1, 0},
 		{"9 the least time an attempt needs", func(s *situation) {
 			s.call.Deadline = noon.Add(500 * ms)
-			s.spec = func(r *policy.RetrySpec) { r.MinAttemptTime = 401 * ms }
+			s.least = 401 * ms
 		}, policy.ReasonDeadlineTooClose, 0, 1, 0},
 		{"9 pushback does not fit", func(s *situation) { s.out = pushed(codes.Unavailable, "5000"); s.call.Deadline = noon.Add(time.Second) }, policy.ReasonDeadlineTooClose, 0, 1, 0},
 		{"8 a queue that admission sees", func(s *situation) { s.purse.queued = true }, policy.ReasonOverloaded, 0, 1, 0},
@@ -229,7 +230,9 @@ func TestDecide(t *testing.T) {
 			t.Parallel()
 			s := situation{call: decision.Call{Attempts: 1, Safe: true}, out: failed(codes.Unavailable)}
 			row.change(&s)
-			p := mustPolicy(t, s.spec)
+			spec := *mustPolicy(t, s.spec).Spec()
+			spec.MinAttemptTime = s.least
+			p := compiled(t, spec)
 			d := p.Decide(&s.call, p.Classify(&s.out, noon), &s.purse, noon, 0)
 			if d.Reason != row.reason || d.Delay != row.delay || d.Retry != (row.reason == policy.ReasonRetry) {
 				t.Errorf("Decide = %+v; want reason %s, delay %v", d, row.reason, row.delay)
@@ -280,7 +283,9 @@ func TestDecidePushbackIsFloor(t *testing.T) {
 
 func TestDecideLongestPushback(t *testing.T) {
 	t.Parallel()
-	p := mustPolicy(t, func(r *policy.RetrySpec) { r.MaxPushback = math.MaxInt64 })
+	spec := *mustPolicy(t, nil).Spec()
+	spec.MaxPushback = math.MaxInt64
+	p := compiled(t, spec)
 	out := decision.Outcome{Status: withDetails(t, &durationpb.Duration{Seconds: 315_576_000_000})}
 	if got := delays(t, p, almostOne, out); got[0] != math.MaxInt64 {
 		t.Errorf("wait %v; want the longest there is", got[0])

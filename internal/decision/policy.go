@@ -27,14 +27,8 @@ func New(s policy.Spec) *Policy {
 	case s.Retry != nil:
 		p.retry = *s.Retry
 	case h != nil:
-		p.retry = policy.RetrySpec{
-			MaxAttempts: h.MaxAttempts, Codes: h.NonFatal, Budget: h.Budget,
-			MaxPushback: h.MaxPushback, MinAttemptTime: h.MinAttemptTime, MaxConnectionWait: h.MaxConnectionWait,
-		}
+		p.retry = policy.RetrySpec{MaxAttempts: h.MaxAttempts, Codes: h.NonFatal, Budget: h.Budget}
 	}
-	p.retry.MaxPushback = cmp.Or(p.retry.MaxPushback, defaults.MaxPushback)
-	p.retry.MinAttemptTime = cmp.Or(p.retry.MinAttemptTime, defaults.MinAttemptTime)
-	p.retry.MaxConnectionWait = cmp.Or(p.retry.MaxConnectionWait, defaults.MaxConnectionWait)
 	return p
 }
 
@@ -79,7 +73,9 @@ func (p *Policy) MaxAttempts() int { return p.retry.MaxAttempts }
 func (p *Policy) PerAttemptTimeout() time.Duration { return p.retry.PerAttemptTimeout }
 
 // MinAttemptTime returns the minimum time before the deadline at which an attempt is sent.
-func (p *Policy) MinAttemptTime() time.Duration { return p.retry.MinAttemptTime }
+func (p *Policy) MinAttemptTime() time.Duration {
+	return cmp.Or(p.spec.MinAttemptTime, defaults.MinAttemptTime)
+}
 
 // Backoff returns the backoff; for a hedging policy, which only waits for connections, that of [policy.DefaultRetry].
 func (p *Policy) Backoff() policy.Backoff {
@@ -90,7 +86,9 @@ func (p *Policy) Backoff() policy.Backoff {
 }
 
 // Forbids reports whether a pushback prevents further attempts: it says stop, or its delay is longer than the policy allows.
-func (p *Policy) Forbids(push Pushback) bool { return push.Stop || push.Delay > p.retry.MaxPushback }
+func (p *Policy) Forbids(push Pushback) bool {
+	return push.Stop || push.Delay > cmp.Or(p.spec.MaxPushback, defaults.MaxPushback)
+}
 
 // Hedge returns the hedging settings, or nil if the policy does not hedge.
 func (p *Policy) Hedge() *policy.HedgeSpec { return p.spec.Hedge }
@@ -130,5 +128,5 @@ func (p *Policy) MaxConnectionWait() time.Duration {
 	if p.spec.WaitForReady != nil || p.retry.WaitForReadyOnRetry != nil {
 		return 0
 	}
-	return p.retry.MaxConnectionWait
+	return cmp.Or(p.spec.MaxConnectionWait, defaults.MaxConnectionWait)
 }

@@ -6,6 +6,7 @@
 package tried
 
 import (
+	"encoding/json"
 	"math"
 	"slices"
 	"sync"
@@ -13,6 +14,34 @@ import (
 
 // Balancer is the load balancing policy of package balancer, as a loadBalancingConfig names it.
 const Balancer = "stagger_retry_elsewhere"
+
+// Config returns the loadBalancingConfig of a service config in JSON, if it names [Balancer] at any depth: a Retrier passes it to
+// connections with its DialOptions. Otherwise it returns "", and the key is for gRPC alone.
+func Config(serviceConfig string) string {
+	var c struct {
+		LoadBalancingConfig any `json:"loadBalancingConfig"`
+	}
+	if err := json.Unmarshal([]byte(serviceConfig), &c); err != nil || !Names(c.LoadBalancingConfig) {
+		return ""
+	}
+	text, _ := json.Marshal(c.LoadBalancingConfig) // what was decoded can be encoded
+	return string(text)
+}
+
+// Names reports whether a loadBalancingConfig, as encoding/json decodes it, names [Balancer] at any depth.
+func Names(value any) bool {
+	switch v := value.(type) {
+	case map[string]any:
+		for key, inner := range v {
+			if key == Balancer || Names(inner) {
+				return true
+			}
+		}
+	case []any:
+		return slices.ContainsFunc(v, Names)
+	}
+	return false
+}
 
 const (
 	// MaxBackends bounds the backends that a call remembers. Beyond it, the call forgets the backend that it used longest ago, which

@@ -196,7 +196,7 @@ func (w *world) call(b budget.Budget, into *figures) {
 		time.Sleep(answersIn)
 		failed := w.fails()
 		if !failed {
-			helped, end, f.succeeded = true, budget.EventCallRecovered, 1
+			helped, end, f.succeeded = true, budget.EventCallSucceeded, 1
 		}
 		if n > 1 {
 			b.Settle(time.Now(), permit, helped)

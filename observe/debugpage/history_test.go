@@ -69,7 +69,7 @@ func TestHistoryEnds(t *testing.T) {
 		runtime.Gosched()
 	}
 	h.tick()
-	if got := len(h.of(balance{0, interceptor.BudgetState{Name: "orders", Source: "option"}})); got != 1 {
+	if got := len(h.of(balance{0, interceptor.BudgetState{Name: "orders"}})); got != 1 {
 		t.Errorf("%d samples; want the one at the start", got)
 	}
 }

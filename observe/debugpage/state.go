@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/internal/admission"
 	"github.com/stagger-go/stagger/internal/codename"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/tools/explain"
@@ -23,14 +22,14 @@ const maxAdmissions = 64
 
 // retrierState is the data about a Retrier, on the page and in state.json.
 type retrierState struct {
-	Number    int                 `json:"number"` // from 1, in the order of the handler's arguments
-	Process   string              `json:"process"`
-	Policy    policyState         `json:"policy"`
-	Waiting   waitingState        `json:"waiting"`
-	Budgets   []budgetState       `json:"budgets"`
-	Hidden    int                 `json:"budgetsNotShown"` // they have more left than the shown ones
-	Admission []admission.Reading `json:"admission"`       // methods with most refusals first
-	Decisions []decisionState     `json:"decisions"`       // the newest first
+	Number    int              `json:"number"` // from 1, in the order of the handler's arguments
+	Process   string           `json:"process"`
+	Policy    policyState      `json:"policy"`
+	Waiting   waitingState     `json:"waiting"`
+	Budgets   []budgetState    `json:"budgets"`
+	Hidden    int              `json:"budgetsNotShown"` // they have more left than the shown ones
+	Admission []admissionState `json:"admission"`       // methods with most refusals first
+	Decisions []decisionState  `json:"decisions"`       // the newest first
 }
 
 // policyState is the data about the current policies.
@@ -52,13 +51,21 @@ type waitingState struct {
 	Most  int `json:"most"`
 }
 
+// admissionState is an [interceptor.AdmissionState].
+type admissionState struct {
+	Target      string `json:"target"`
+	Method      string `json:"method"`
+	Running     int    `json:"running"`
+	Refused     uint64 `json:"refused"`
+	WouldRefuse uint64 `json:"wouldRefuse"`
+}
+
 // budgetState is the data about a balance.
 type budgetState struct {
 	Name     string   `json:"name"`
 	Target   string   `json:"target"`
 	Service  string   `json:"service"`
 	Kind     string   `json:"kind"`
-	Source   string   `json:"source"`  // its origin
 	Shadow   bool     `json:"shadow"`  // of calls in mode OBSERVE: its denials are an upper bound
 	Balance  *float64 `json:"balance"` // null: no limit
 	Capacity *float64 `json:"capacity"`
@@ -148,7 +155,7 @@ func otherModes(set *decision.Set) []string {
 func (p *page) budget(retrier int, b interceptor.BudgetState) budgetState {
 	samples := p.history.of(balanceOf(retrier, b))
 	s := budgetState{
-		Name: cmp.Or(b.Name, "default"), Target: b.Target, Service: b.Service, Kind: b.Kind, Source: b.Source, Shadow: b.Shadow,
+		Name: cmp.Or(b.Name, "default"), Target: b.Target, Service: b.Service, Kind: b.Kind, Shadow: b.Shadow,
 		Granted: b.Granted, Denied: b.Denied, Samples: samples, Plot: newPlot(samples),
 	}
 	if !math.IsInf(b.Capacity, 1) { // JSON has no infinity
@@ -178,9 +185,13 @@ func (p *page) decision(d loggedDecision) decisionState {
 }
 
 // admissions returns the admission of the methods with most refusals.
-func admissions(all []admission.Reading) []admission.Reading {
-	slices.SortStableFunc(all, func(a, b admission.Reading) int { return cmp.Compare(b.Refused, a.Refused) })
-	return slices.Concat([]admission.Reading{}, all[:min(len(all), maxAdmissions)]) // [] in JSON, not null
+func admissions(all []interceptor.AdmissionState) []admissionState {
+	slices.SortStableFunc(all, func(a, b interceptor.AdmissionState) int { return cmp.Compare(b.Refused, a.Refused) })
+	list := []admissionState{} // [] in JSON, not null
+	for _, a := range all[:min(len(all), maxAdmissions)] {
+		list = append(list, admissionState(a))
+	}
+	return list
 }
 
 // scarcest returns the balances to show, without those that are gone, and the number of hidden ones. If there are too many, it shows those with the smallest share left.

@@ -15,8 +15,8 @@ import (
 
 // budgetLabels are the labels of a series of balances. With [Target], several balances may share it.
 type budgetLabels struct {
-	budget, kind, source, target, service string
-	shadow                                bool // of calls in mode OBSERVE
+	budget, kind, target, service string
+	shadow                        bool // of calls in mode OBSERVE
 }
 
 // level is the scarcest balance of a series, and withdrawals the sum of its
@@ -30,7 +30,7 @@ type (
 func (m *metrics) collectBudgets(o metric.Observer, list []interceptor.BudgetState) {
 	levels, counts := map[budgetLabels]level{}, map[budgetLabels]withdrawals{}
 	for _, b := range list {
-		labels := budgetLabels{budgetName(b.Name), b.Kind, b.Source, m.targetOf(b.Target), b.Service, b.Shadow}
+		labels := budgetLabels{budgetName(b.Name), b.Kind, m.targetOf(b.Target), b.Service, b.Shadow}
 		sum := counts[labels]
 		counts[labels] = withdrawals{sum.granted + b.Granted, sum.denied + b.Denied}
 		is := level{b.Balance, b.Capacity}
@@ -64,7 +64,7 @@ func (m *metrics) ofBudget(l budgetLabels) metric.MeasurementOption {
 	if l.shadow {
 		mode = policy.ModeObserve
 	}
-	return m.with(attribute.String("budget", l.budget), attribute.String("kind", l.kind), attribute.String("source", l.source),
+	return m.with(attribute.String("budget", l.budget), attribute.String("kind", l.kind),
 		attribute.String("target", l.target), attribute.String("service", l.service), attribute.String("mode", string(mode)))
 }
 

@@ -29,14 +29,14 @@ func TestMetricsOfBudgets(t *testing.T) {
 		s.call(t.Context(), method)
 		s.call(t.Context(), hedged)
 		want(t, s.lines(t, "stagger.budget"),
-			"stagger.budget.balance{budget=default kind=ratio mode=ENFORCE service= source=policies target=T} 4.1",
-			"stagger.budget.balance{budget=orders kind=throttle mode=ENFORCE service= source=policies target=} 0",
-			"stagger.budget.capacity{budget=default kind=ratio mode=ENFORCE service= source=policies target=T} 4.1",
-			"stagger.budget.capacity{budget=orders kind=throttle mode=ENFORCE service= source=policies target=} 3",
-			"stagger.budget.denied{budget=default kind=ratio mode=ENFORCE service= source=policies target=T} 0",
-			"stagger.budget.denied{budget=orders kind=throttle mode=ENFORCE service= source=policies target=} 1",
-			"stagger.budget.granted{budget=default kind=ratio mode=ENFORCE service= source=policies target=T} 0",
-			"stagger.budget.granted{budget=orders kind=throttle mode=ENFORCE service= source=policies target=} 2")
+			"stagger.budget.balance{budget=default kind=ratio mode=ENFORCE service= target=T} 4.1",
+			"stagger.budget.balance{budget=orders kind=throttle mode=ENFORCE service= target=} 0",
+			"stagger.budget.capacity{budget=default kind=ratio mode=ENFORCE service= target=T} 4.1",
+			"stagger.budget.capacity{budget=orders kind=throttle mode=ENFORCE service= target=} 3",
+			"stagger.budget.denied{budget=default kind=ratio mode=ENFORCE service= target=T} 0",
+			"stagger.budget.denied{budget=orders kind=throttle mode=ENFORCE service= target=} 1",
+			"stagger.budget.granted{budget=default kind=ratio mode=ENFORCE service= target=T} 0",
+			"stagger.budget.granted{budget=orders kind=throttle mode=ENFORCE service= target=} 2")
 	})
 }
 
@@ -61,7 +61,7 @@ func TestMetricsOfBudgetsThatShareLabels(t *testing.T) {
 				least = b
 			}
 		}
-		const labels = "{budget=default kind=ratio mode=ENFORCE service= source=policies target=any} "
+		const labels = "{budget=default kind=ratio mode=ENFORCE service= target=any} "
 		want(t, s.lines(t, "stagger.budget"),
 			fmt.Sprint("stagger.budget.balance", labels, least.Balance), fmt.Sprint("stagger.budget.capacity", labels, least.Capacity),
 			fmt.Sprint("stagger.budget.denied", labels, denied), fmt.Sprint("stagger.budget.granted", labels, granted))

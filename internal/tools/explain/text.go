@@ -225,9 +225,7 @@ func (a *Answer) attempts() string {
 // settings adds an entry's settings for retries or hedges, defaults included.
 func settings(p *decision.Policy, add func(name, format string, args ...any)) {
 	spec := p.Spec()
-	var longest time.Duration // pushback
 	if r := spec.Retry; r != nil {
-		longest = r.MaxPushback
 		add("codes", "%s", codename.List(r.Codes))
 		first := map[bool]string{true: "none before the first retry (AT_ONCE; within 1 ms), then "}[r.FirstRetryAtOnce]
 		add("backoff", "%s", first+backoff(p.Backoff()))
@@ -236,7 +234,6 @@ func settings(p *decision.Policy, add func(name, format string, args ...any)) {
 		}
 	}
 	if h := spec.Hedge; h != nil {
-		longest = h.MaxPushback
 		add("hedges", "one every %v", h.Delay)
 		if h.Quantile > 0 {
 			add("", "after the latency that %v of the calls stay under, once that is known", h.Quantile)
@@ -270,7 +267,7 @@ func settings(p *decision.Policy, add func(name, format string, args ...any)) {
 	if len(times) > 0 {
 		add("timeouts", "%s", strings.Join(times, "; "))
 	}
-	add("pushback", "obeyed up to %v; a longer one ends the call", cmp.Or(longest, defaults.MaxPushback))
+	add("pushback", "obeyed up to %v; a longer one ends the call", cmp.Or(spec.MaxPushback, defaults.MaxPushback))
 }
 
 func backoff(b policy.Backoff) string {

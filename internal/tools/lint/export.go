@@ -42,7 +42,8 @@ func Export(set *decision.Set, assumeIdempotent bool) (config []byte, notes []po
 		n     configNotes
 		c     = set.Config()
 	)
-	_ = json.Unmarshal([]byte(set.Channel()), &plain) // the set is checked
+	channel, _ := set.Channel()
+	_ = json.Unmarshal([]byte(channel), &plain) // the set is checked
 	if needsElsewhere(plain.LoadBalancingConfig) {
 		n.add(balancingKey, "", "clients without stagger reject the whole config; list {round_robin: {}} behind "+tried.Balancer)
 	}
@@ -305,9 +306,9 @@ func (n *configNotes) entry(set *decision.Set, path string, m policy.MethodConfi
 		n.add(path+".percent", strconv.FormatFloat(p.Percent(), 'f', -1, 64), "gRPC follows the policy in all calls")
 	}
 	if m.Retry != nil {
-		n.retry(path+".retryPolicy", m.Retry)
+		n.retry(path+".retryPolicy", &m.Spec)
 	} else {
-		n.hedge(path+".hedgingPolicy", m.Hedge)
+		n.hedge(path+".hedgingPolicy", &m.Spec)
 	}
 }
 
@@ -341,9 +342,9 @@ func (n *configNotes) budget(path, name string) {
 	}
 }
 
-func (n *configNotes) pushback(path string, longest, least time.Duration) {
-	n.time(path+".maxPushback", longest, defaults.MaxPushback, "gRPC waits for as long as a server says")
-	n.time(path+".minAttemptTime", least, defaults.MinAttemptTime, "gRPC retries however little time is left")
+func (n *configNotes) pushback(path string, s *policy.Spec) {
+	n.time(path+".maxPushback", s.MaxPushback, defaults.MaxPushback, "gRPC waits for as long as a server says")
+	n.time(path+".minAttemptTime", s.MinAttemptTime, defaults.MinAttemptTime, "gRPC retries however little time is left")
 }
 
 // time notes a duration that is set, and isn't the usual one.
@@ -354,7 +355,8 @@ func (n *configNotes) time(field string, d, usual time.Duration, message string)
 }
 
 // retry notes the parts of a retry policy that plain gRPC lacks.
-func (n *configNotes) retry(path string, r *policy.RetrySpec) {
+func (n *configNotes) retry(path string, s *policy.Spec) {
+	r := s.Retry
 	b := r.Backoff
 	n.attempts(path, r.MaxAttempts)
 	if b.Linear {
@@ -371,7 +373,7 @@ func (n *configNotes) retry(path string, r *policy.RetrySpec) {
 	if !r.CommitOnHeaders {
 		n.add(path+".commitOn", "SEEN", "gRPC does not retry an attempt whose headers have arrived (HEADERS)")
 	}
-	n.pushback(path, r.MaxPushback, r.MinAttemptTime)
+	n.pushback(path, s)
 	for i, c := range r.PerCode {
 		n.add(document.Item(path+".perCode", i), codename.List(c.Codes), "gRPC has no separate settings for codes")
 	}
@@ -382,16 +384,17 @@ func (n *configNotes) retry(path string, r *policy.RetrySpec) {
 	if r.WaitForReadyOnRetry != nil && *r.WaitForReadyOnRetry {
 		n.add(path+".waitForReadyOnRetry", "true", burnt)
 	}
-	n.time(path+".maxConnectionWait", r.MaxConnectionWait, 0, burnt)
+	n.time(path+".maxConnectionWait", s.MaxConnectionWait, 0, burnt)
 }
 
 // hedge notes the parts of a hedging policy that plain gRPC lacks.
-func (n *configNotes) hedge(path string, h *policy.HedgeSpec) {
+func (n *configNotes) hedge(path string, s *policy.Spec) {
+	h := s.Hedge
 	n.add(path, "", "gRPC for Go does not hedge: one attempt")
 	n.attempts(path, h.MaxAttempts)
 	if h.Quantile > 0 {
 		n.add(path+".hedgingQuantile", "", "gRPC hedges after hedgingDelay, "+document.FormatDuration(h.Delay))
 	}
 	n.budget(path, h.Budget)
-	n.pushback(path, h.MaxPushback, h.MinAttemptTime)
+	n.pushback(path, s)
 }

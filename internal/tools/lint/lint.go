@@ -314,7 +314,7 @@ const almostOne = 1 - 1.0/(1<<53)
 // lintFirstRetry warns of immediate first retries that may go back to the backend that has just failed, and notes where one can be
 // immediate, because it goes to another backend.
 func (l *linter) lintFirstRetry(path string, r *policy.RetrySpec) {
-	elsewhere, _ := l.set.LoadBalancing()
+	elsewhere := l.elsewhere()
 	switch {
 	case r.FirstRetryAtOnce && elsewhere == "":
 		l.warn(path+".firstRetry", nil, "an immediate retry may go to the backend that has just failed; "+
@@ -325,10 +325,16 @@ func (l *linter) lintFirstRetry(path string, r *policy.RetrySpec) {
 	}
 }
 
-// lintElsewhere warns of the policy of package balancer in a place that gRPC never reaches.
+// elsewhere returns the loadBalancingConfig, if it sends retries to another backend.
+func (l *linter) elsewhere() string {
+	channel, _ := l.set.Channel()
+	return tried.Config(channel)
+}
+
+// lintElsewhere warns of stagger_retry_elsewhere in a place that gRPC never reaches.
 func (l *linter) lintElsewhere() {
 	list := l.report.Node(balancingKey)
-	if elsewhere, _ := l.set.LoadBalancing(); elsewhere == "" {
+	if l.elsewhere() == "" {
 		return
 	}
 	for i, n := range list.Items {

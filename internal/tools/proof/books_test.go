@@ -141,7 +141,7 @@ func (l *ledger) Observe(now time.Time, e budget.Event) {
 	switch e {
 	case budget.EventCallStarted:
 		l.count(1)
-	case budget.EventCallSucceeded, budget.EventCallRecovered, budget.EventCallFailed:
+	case budget.EventCallSucceeded, budget.EventCallFailed:
 		l.count(-1)
 	default:
 		l.Budget.Observe(now, e)

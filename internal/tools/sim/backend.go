@@ -146,7 +146,8 @@ func (c *call) pickBackend() *backend {
 // retriesElsewhere reports whether a policy file sends retries to another backend. As in gRPC, the first known policy of a
 // list counts; the simulator knows only those that it can play.
 func retriesElsewhere(set *decision.Set) (bool, error) {
-	config, at := set.LoadBalancing()
+	channel, at := set.Channel()
+	config := tried.Config(channel)
 	if config == "" {
 		return false, nil
 	}

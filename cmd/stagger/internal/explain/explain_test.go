@@ -58,6 +58,8 @@ func TestExplainedIsWhatTheServerSees(t *testing.T) {
 		return spec
 	}
 	endless := connects(func(*policy.RetrySpec) {})
+	patient := endless
+	patient.MaxConnectionWait = 300 * ms
 	type question = explain.Question
 	for name, row := range map[string]struct {
 		spec policy.Spec
@@ -90,7 +92,7 @@ func TestExplainedIsWhatTheServerSees(t *testing.T) {
 		"down":                     {endless, question{Down: true}},
 		"down, a timeout":          {short, question{Down: true}},
 		"down, a deadline":         {endless, question{Down: true, Deadline: time.Second}},
-		"down, a wait of its own":  {connects(func(r *policy.RetrySpec) { r.MaxConnectionWait = 300 * ms }), question{Down: true}},
+		"down, a wait of its own":  {patient, question{Down: true}},
 		"down, no wait":            {connects(func(r *policy.RetrySpec) { r.WaitForReadyOnRetry = new(false) }), question{Down: true}},
 		"down, retries wait": {
 			connects(func(r *policy.RetrySpec) { r.WaitForReadyOnRetry = new(true) }), question{Down: true, Deadline: time.Second},
