@@ -130,7 +130,7 @@ func TestNewRefuses(t *testing.T) {
 }
 
 // TestConfigRules has the points in which gRPC implementations read a service config differently, and
-// our decisions. @ stands for the required keys of a retry policy except the codes and the attempts.
+// our decisions. testdata/bad has what all refuse.
 func TestConfigRules(t *testing.T) {
 	t.Parallel()
 	const rest = `"initialBackoff": "1s", "maxBackoff": "1s", "backoffMultiplier": 1`
@@ -148,42 +148,22 @@ func TestConfigRules(t *testing.T) {
 		{"codes: both spellings", code(`["CANCELLED", "CANCELED", "canceled"]`), true},
 		{"codes: numbers", code(`[1, 16]`), true},
 		{"codes: twice", code(`[14, 14, "UNAVAILABLE"]`), true},
-		{"codes: OK", code(`["OK"]`), false},
 		{"codes: 0", code(`[0]`), false},
 		{"codes: 17", code(`[17]`), false},
 		{"codes: none", code(`[]`), false},
 		{"attempts: more than 5", attempts("100"), true},
 		{"attempts: 2", attempts("2"), true},
-		{"attempts: 1", attempts("1"), false},
-		{"attempts: 0", attempts("0"), false},
 		{"policies: both policies", entry(`"retryPolicy": {"maxAttempts": 2, "retryableStatusCodes": [14], ` + rest + `}, "hedgingPolicy": {"maxAttempts": 2}`), false},
 		{"policies: one policy", entry(`"hedgingPolicy": {"maxAttempts": 2}`), true},
-		{"keys: unknown at the top", `{"retry": {}}`, false},
-		{"keys: unknown below", entry(`"retry": {}`), false},
 		{"keys: gRPC's other keys", `{"loadBalancingPolicy": "x", "loadBalancingConfig": [], "healthCheckConfig": {}, "connectionScaling": {}}`, true},
 		{"keys: gRPC's other keys of an entry", entry(`"timeout": "1s", "waitForReady": true, "maxRequestMessageBytes": 1, "maxResponseMessageBytes": 1`), true},
-		{"a key twice", `{"methodConfig": [], "methodConfig": []}`, false},
 		{"duration: decimals", duration("0.123456789s"), true},
 		{"duration: more zeros", duration("001.50s"), true},
-		{"duration: ten decimals", duration("0.1234567890s"), false},
-		{"duration: no digit before the point", duration(".5s"), false},
-		{"duration: no digit after the point", duration("1.s"), false},
-		{"duration: plus", duration("+1s"), false},
-		{"duration: exponent", duration("1e1s"), false},
-		{"duration: milliseconds", duration("100ms"), false},
-		{"duration: minus", duration("-1s"), false},
-		{"duration: nothing", duration("0s"), false},
 		{"duration: minus nothing", duration("-0s"), false},
 		{"duration: 292 years", duration("9223372035.999999999s"), true},
 		{"duration: 10000 years, gRPC's most", duration("315576000000s"), false},
-		{"text: comment", `{} // none`, false},
-		{"text: byte order mark", "\uFEFF{}", false},
-		{"text: trailing data", `{} {}`, false},
 		{"text: trailing space", "{} \r\n\t", true},
-		{"a number in quotes", entry(`"maxRequestMessageBytes": "10"`), false},
 		{"names: no names", `{"methodConfig": [{"name": []}]}`, true},
-		{"names: a name twice", `{"methodConfig": [{"name": [{}, {}]}]}`, false},
-		{"names: a method without service", `{"methodConfig": [{"name": [{"method": "M"}]}]}`, false},
 	} {
 		set, err := policy.Parse("f.json", []byte(row.text))
 		if (err == nil) != row.ok {
