@@ -246,13 +246,13 @@ func (u *unary) attemptEnded(a *unaryAttempt, err error) *unaryAttempt {
 	if u.overOrAsked(err) {
 		return nil
 	}
-	r := u.result(&a.attempt, a.reply, err, u.now())
+	now := u.now()
+	r := u.result(&a.attempt, a.reply, err, now)
 	if err != nil && u.mayStillRun(a) {
 		r.Final = true
 	}
 	a.noteLeft(u.cc, err)
 	return u.locked(func() *unaryAttempt {
-		now := u.now()
 		step := u.reportEnd(&a.attempt, r, now)
 		next := u.act(&step, now.At, !a.own)
 		if u.retrier.observers.Load().attempts {
