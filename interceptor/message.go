@@ -78,12 +78,20 @@ func protobufType(m any) (t protoreflect.MessageType) {
 			t = nil
 		}
 	}()
-	reflected := message.ProtoReflect()
-	if made := reflect.TypeOf(m); reflect.TypeOf(reflected.Interface()) != made || reflect.TypeOf(reflected.Type().Zero().Interface()) != made {
+	reflected, made := message.ProtoReflect(), reflect.TypeOf(m)
+	own, known := protobufs.Load(made)
+	if !known {
+		own = reflect.TypeOf(reflected.Interface()) == made && reflect.TypeOf(reflected.Type().Zero().Interface()) == made
+		protobufs.Store(made, own)
+	}
+	if own == false {
 		return nil
 	}
 	return reflected.Type()
 }
+
+// protobufs has the Go types of messages, and whether protobuf makes them: reflect.Type → bool.
+var protobufs sync.Map
 
 // isGRPCs reports whether a codec is gRPC's for protobuf, rather than another one registered under its name.
 func isGRPCs(codec encoding.CodecV2) bool {
