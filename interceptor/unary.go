@@ -471,12 +471,9 @@ func (u *unary) prepareAttempt(n int, at time.Duration, here bool) *unaryAttempt
 
 // cut ends a call in which attempt a, or a callback of an event, panics, and cancels its other attempts. u.mu must be held.
 func (u *unary) cut(a *unaryAttempt) {
-	var step attempts.Step
-	if a != nil && a.runs {
-		step = u.endPanicked(a)
+	step := u.engine.Abort(u.now())
+	if a != nil {
 		a.stop()
-	} else {
-		step = u.engine.Abort(u.now())
 	}
 	for _, n := range step.Cancel {
 		if n <= len(u.attempts) { // else an option of it panicked before it was sent
@@ -484,17 +481,6 @@ func (u *unary) cut(a *unaryAttempt) {
 		}
 	}
 	u.hedging.stopTimer()
-}
-
-// endPanicked reports an attempt that has panicked to the engine. If a callback then panics too, the call is over, and
-// only the first panic continues.
-func (u *unary) endPanicked(a *unaryAttempt) (step attempts.Step) {
-	defer func() {
-		if p := recover(); p != nil {
-			step = u.engine.Abort(u.now())
-		}
-	}()
-	return u.engine.Ended(a.number, attempts.Result{Panicked: true}, u.now())
 }
 
 // hedging is the state of a unary call with parallel attempts. The call's lock guards it.
