@@ -22,10 +22,7 @@ func (r *Retrier) unary(with coexistence) grpc.UnaryClientInterceptor {
 	) error {
 		u, _ := unaries.Get().(*unary)
 		u.retrier, u.cc, u.method, u.with = r, cc, method, with
-		if u.space[0] == nil {
-			u.space[0] = newUnaryAttempt()
-		}
-		u.readRequest(opts, &u.space[0].attemptOptions)
+		u.readRequest(opts, &u.first.attemptOptions)
 		if u.flags&disabled != 0 {
 			u.recycle()
 			return invoke(ctx, method, req, reply, cc, opts...)
@@ -36,7 +33,9 @@ func (r *Retrier) unary(with coexistence) grpc.UnaryClientInterceptor {
 		if r.repeats != nil && err == nil {
 			r.repeats.Unary(u.second, req, reply, invoke)
 		}
-		u.recycle()
+		if err == nil && u.reusable() {
+			u.recycle()
+		}
 		return err
 	}
 }
@@ -57,7 +56,8 @@ type unary struct {
 	mu      sync.Mutex       // guards the engine, and the state from attempts on
 	changed sync.Cond        // broadcasts when a timer goroutine ends
 	fires   func()           // the timer's function
-	space   [2]*unaryAttempt // the first attempts, reused
+	first   unaryAttempt     // reused with the call
+	space   [2]*unaryAttempt // of attempts
 }
 
 // unaryState is what every unary call needs.
@@ -78,22 +78,27 @@ type unaryCourse struct {
 	hedging hedging
 }
 
-// unaries is the pool of finished calls, so that success allocates nothing.
+// unaries is the pool of calls whose first attempt was the answer, so that success allocates nothing.
 var unaries = sync.Pool{New: func() any {
 	u := new(unary)
 	u.fires, u.changed.L = u.fire, &u.mu
+	u.first.init()
 	return u
 }}
 
-// recycle lets another call use u, unless a timer goroutine may still see it.
+// reusable reports whether nobody else uses the call or its only attempt: neither a timer's goroutine nor gRPC.
+func (u *unary) reusable() bool {
+	return len(u.attempts) == 1 && !u.first.left && !(u.shared && u.deciding)
+}
+
+// recycle lets another call use u. gRPC doesn't write targets when it has nothing to report, so recycle clears them. It keeps the
+// options until others replace them: an inner interceptor that still reads them, though it should not, must not find nil.
 func (u *unary) recycle() {
-	if u.shared && u.deciding {
-		return
-	}
-	for i, a := range u.attempts[:min(len(u.attempts), len(u.space))] {
-		if !a.reset() {
-			u.space[i] = nil
-		}
+	a := &u.first
+	a.ctx, a.cancel, a.reply, a.own, a.took, a.done = nil, nil, nil, false, 0, false
+	a.header, a.trailer, a.peer, a.retrier = nil, noTrailer, peer.Peer{}, nil // the next attempt may belong to another Retrier's call
+	if a.ended.Load() {
+		a.ended.Store(false)
 	}
 	switch {
 	case u.deciding:
@@ -369,47 +374,13 @@ type unaryAttempt struct {
 	opts  []grpc.CallOption
 	reply any  // nil until it is sent
 	own   bool // the reply is not the caller's
-	runs  bool // it was sent, and has not returned
 	left  bool // gRPC may still use its options, or write to their targets, in another goroutine
-}
-
-// reset prepares the attempt for reuse, and reports whether that is possible. gRPC doesn't write targets when
-// it has nothing to report, so reset clears them. It keeps the options until others replace
-// them: an inner interceptor that still reads them, though it should not, must not find nil.
-func (a *unaryAttempt) reset() bool {
-	if a.left || a.runs {
-		return false
-	}
-	a.ctx, a.cancel, a.reply, a.own, a.took, a.done = nil, nil, nil, false, 0, false
-	a.header, a.trailer, a.peer, a.retrier = nil, noTrailer, peer.Peer{}, nil // the next attempt may belong to another Retrier's call
-	if a.ended.Load() {
-		a.ended.Store(false)
-	}
-	return true
 }
 
 // noteLeft records whether a, which has returned with err, may still be in use: an inner interceptor may have returned without
 // waiting for gRPC, and after the context's end, gRPC may be ending the attempt in another goroutine.
 func (a *unaryAttempt) noteLeft(cc *grpc.ClientConn, err error) {
-	switch {
-	case a.ctx.Err() != nil:
-		a.left = true
-	case err != nil:
-		a.left = !a.done || !answered(err) || closed(cc)
-	default:
-		a.left = cc != nil && !a.ended.Load()
-	}
-}
-
-// spare returns an unused attempt for number n.
-func (u *unary) spare(n int) *unaryAttempt {
-	if n > len(u.space) {
-		return newUnaryAttempt()
-	}
-	if u.space[n-1] == nil {
-		u.space[n-1] = newUnaryAttempt()
-	}
-	return u.space[n-1]
+	a.left = err != nil || a.ctx.Err() != nil || cc != nil && !a.ended.Load()
 }
 
 // stop ends the attempt's context, if it has one of its own.
@@ -419,15 +390,8 @@ func (a *unaryAttempt) stop() {
 	}
 }
 
-func newUnaryAttempt() *unaryAttempt {
-	a := new(unaryAttempt)
-	a.init()
-	return a
-}
-
 // try makes an attempt.
 func (u *unary) try(a *unaryAttempt) error {
-	a.runs = true
 	switch {
 	case a.own:
 		a.reply = u.hedging.replies.newMessage()
@@ -437,9 +401,7 @@ func (u *unary) try(a *unaryAttempt) error {
 	default:
 		a.reply = u.reply
 	}
-	err := u.invoke(a.ctx, u.method, u.req, a.reply, u.cc, a.opts...)
-	a.runs = false
-	return err
+	return u.invoke(a.ctx, u.method, u.req, a.reply, u.cc, a.opts...)
 }
 
 // mayStillRun reports whether attempt a, from which an inner interceptor has returned, may still write into the caller's
@@ -455,9 +417,10 @@ func (u *unary) mayStillRun(a *unaryAttempt) bool {
 
 // prepareAttempt prepares an attempt. u.mu must be held.
 func (u *unary) prepareAttempt(n int, at time.Duration, here bool) *unaryAttempt {
-	a := u.space[0]
+	a := &u.first
 	if n > 1 {
-		a = u.spare(n)
+		a = new(unaryAttempt)
+		a.init()
 		u.options.header = true // from now on, headers may have pushback
 	}
 	a.opts = u.assign(&a.attempt, n, at)
