@@ -310,7 +310,7 @@ func TestBudget(t *testing.T) {
 						}
 					}
 					_ = b.Balance(now)
-					b.Finish(now, Event(EventCallSucceeded+Event(i%3)))
+					b.Finish(now, EventCallSucceeded+Event(i%3))
 				}
 			})
 			if got := yes.Load() + b.Denied() - before; got != goroutines*each {

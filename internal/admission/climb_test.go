@@ -47,23 +47,24 @@ func TestClimb_Bounds(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
 		apart   time.Duration // the answers of a step
-		heights []time.Duration
+		heights []int         // in ms
 		want    bool
 	}{
-		"five steps":               {100 * ms, []time.Duration{100, 250, 400, 550, 700}, true},
-		"four steps":               {100 * ms, []time.Duration{100, 300, 500, 700}, false},
-		"steps that are too short": {99 * ms, []time.Duration{100, 250, 400, 550, 700}, false},
-		"to the height":            {100 * ms, []time.Duration{100, 225, 350, 475, 600}, false},
-		"by the rise":              {100 * ms, []time.Duration{300, 390, 480, 570, 660}, false},
-		"by less than the rise":    {100 * ms, []time.Duration{300, 385, 470, 555, 640}, false},
-		"half of it in one leap":   {100 * ms, []time.Duration{100, 400, 500, 600, 700}, false},
-		"with a level step":        {100 * ms, []time.Duration{100, 250, 250, 400, 550, 700}, false},
+		"five steps":               {100 * ms, []int{100, 250, 400, 550, 700}, true},
+		"four steps":               {100 * ms, []int{100, 300, 500, 700}, false},
+		"steps that are too short": {99 * ms, []int{100, 250, 400, 550, 700}, false},
+		"to the height":            {100 * ms, []int{100, 225, 350, 475, 600}, false},
+		"by the rise":              {100 * ms, []int{300, 390, 480, 570, 660}, false},
+		"by less than the rise":    {100 * ms, []int{300, 385, 470, 555, 640}, false},
+		"half of it in one leap":   {100 * ms, []int{100, 400, 500, 600, 700}, false},
+		"with a level step":        {100 * ms, []int{100, 250, 250, 400, 550, 700}, false},
 	} {
 		var c climb
 		at, got := time.Hour, false
 		for _, height := range row.heights {
-			got = c.recordAnswer(at, height*ms, 1200*ms) || got
-			got = c.recordAnswer(at+row.apart, height*ms, 1200*ms) || got
+			took := time.Duration(height) * ms
+			got = c.recordAnswer(at, took, 1200*ms) || got
+			got = c.recordAnswer(at+row.apart, took, 1200*ms) || got
 			at += 10 * ms
 		}
 		if got != row.want {

@@ -304,7 +304,7 @@ func (m *model) checkEnded(n int, a *modelAttempt, r *Result, step Step, was set
 		err = errPanicked
 	case hung:
 		err = errTimedOut
-	case lost && r.Local && !(gone && m.answer == 0):
+	case lost && r.Local && (!gone || m.answer != 0):
 		err = nil
 	}
 	if m.set.Breaker != nil && (len(m.done) != 1 || status.Code(m.done[0]) != status.Code(err)) {
