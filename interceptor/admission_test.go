@@ -22,6 +22,7 @@ import (
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/tools/usual"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -367,7 +368,7 @@ func TestAdmission_BoundedMemory(t *testing.T) {
 // admitted is a call of a Retrier like those of BenchmarkSuccess, with and without admission.
 func admitted(tb testing.TB, with bool) func() {
 	tb.Helper()
-	retry := policy.DefaultRetry()
+	retry := usual.Retry()
 	c := admitting(func(s *policy.Spec) { s.Retry, s.Admission = &retry, with })
 	unary := mustNew(tb, mustSet(tb, c), quiet).Unary()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)

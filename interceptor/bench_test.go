@@ -21,6 +21,7 @@ import (
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/tools/usual"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -30,7 +31,7 @@ func fiftyMethods(tb testing.TB) *policy.Set {
 	tb.Helper()
 	config := policy.Config{}
 	for i := range 50 {
-		retry := policy.DefaultRetry()
+		retry := usual.Retry()
 		config.Methods = append(config.Methods, policy.MethodConfig{
 			Names: []string{fmt.Sprintf("/acme.orders.v1.OrderService/Method%02d", i)},
 			Spec:  policy.Spec{Retry: &retry},

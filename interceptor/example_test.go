@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors"
 	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/selector"
@@ -90,7 +91,11 @@ func ExampleRetrier_SetMode() {
 }
 
 func ExampleNew() {
-	retry := policy.DefaultRetry()
+	retry := policy.RetrySpec{
+		MaxAttempts: 3,
+		Backoff:     policy.Backoff{Initial: 50 * time.Millisecond, Max: 2 * time.Second, Multiplier: 2},
+		Codes:       []codes.Code{codes.Unavailable},
+	}
 	set, err := policy.NewSet(policy.Config{Methods: []policy.MethodConfig{{
 		Names: []string{"/acme.orders.v1.OrderService/GetOrder"},
 		Spec:  policy.Spec{Retry: &retry},
@@ -130,8 +135,11 @@ func ExamplePolicy() {
 		fmt.Println(err)
 		return
 	}
-	patient := policy.DefaultRetry()
-	patient.MaxAttempts = 5
+	patient := policy.RetrySpec{
+		MaxAttempts: 5,
+		Backoff:     policy.Backoff{Initial: 50 * time.Millisecond, Max: 2 * time.Second, Multiplier: 2},
+		Codes:       []codes.Code{codes.Unavailable},
+	}
 	nightly, err := policy.New(policy.Spec{Retry: &patient, Idempotency: "ASSUME"})
 	if err != nil {
 		fmt.Println(err)
@@ -267,7 +275,11 @@ func ExampleIdempotencyKey() {
 
 // retrying is the interceptor of a Retrier whose retries follow at once, for calls that no server sees.
 func retrying(options ...interceptor.Option) grpc.UnaryClientInterceptor {
-	retry := policy.DefaultRetry()
+	retry := policy.RetrySpec{
+		MaxAttempts: 3,
+		Backoff:     policy.Backoff{Initial: 50 * time.Millisecond, Max: 2 * time.Second, Multiplier: 2},
+		Codes:       []codes.Code{codes.Unavailable},
+	}
 	retry.Backoff = policy.Backoff{Initial: 1, Max: 1, Multiplier: 1}
 	set, err := policy.NewSet(policy.Config{Methods: []policy.MethodConfig{{
 		Names: []string{"/acme.jobs.v1.JobService/Result"},

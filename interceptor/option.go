@@ -18,7 +18,7 @@ import (
 	"github.com/stagger-go/stagger/internal/decision"
 )
 
-// Option configures a [Retrier].
+// Option configures a [Retrier]. It is a function, so that other packages can make options of several, as otelstagger does.
 type Option func(*Retrier) error
 
 // WithObserver makes the Retrier notify o of calls. It may be given more than once; observers are notified

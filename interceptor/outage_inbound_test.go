@@ -15,7 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	"github.com/stagger-go/stagger/policy"
+	"github.com/stagger-go/stagger/internal/tools/usual"
 	"github.com/stagger-go/stagger/testserver"
 )
 
@@ -46,7 +46,7 @@ type inboundRestart struct {
 func (r *inboundRestart) play(t *testing.T, deadline, away time.Duration) {
 	last := testserver.Start(t)
 	last.On("*", text("here"))
-	retrier := mustNew(t, mustSet(t, config(policy.DefaultRetry())), quiet)
+	retrier := mustNew(t, mustSet(t, config(usual.Retry())), quiet)
 	below := last.Dial(t, retrier.DialOptions()...)
 	middle := testserver.Start(t, testserver.ServerOptions(retrier.ServerOptions()...),
 		testserver.Register(unaryOrders(func(ctx context.Context) error { return ask(ctx, below, true) })))

@@ -18,6 +18,7 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/tools/usual"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -292,7 +293,7 @@ func TestOutage_Quiet(t *testing.T) {
 func TestOutage_Workers(t *testing.T) {
 	for name, fault := range map[string]testserver.Step{"hangs": testserver.Hang(), "fails": down()} {
 		t.Run(name, func(t *testing.T) {
-			retry := policy.DefaultRetry()
+			retry := usual.Retry()
 			retry.PerAttemptTimeout = 200 * ms
 			play(t, config(retry), func(t *testing.T, s scene) {
 				const workers = 8

@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"errors"
 	"strconv"
-	"time"
 
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/policy"
@@ -56,7 +55,6 @@ func (r *Retrier) replaceRules(fresh *rules) (before *rules) {
 	defer r.reloading.Unlock()
 	r.waitLimit.slots.Store(int64(fresh.set.Config().MaxWaiting))
 	r.budgets.reload(fresh.budgets)
-	fresh.since = time.Now()
 	before = r.rules.Swap(fresh)
 	r.entries.drop()
 	if fresh.restricts() {

@@ -4,8 +4,6 @@
 package interceptor
 
 import (
-	"time"
-
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/balance"
 	"github.com/stagger-go/stagger/internal/decision"
@@ -16,7 +14,6 @@ import (
 // with which they began.
 type rules struct {
 	set        *decision.Set
-	since      time.Time             // when they became current
 	budgets    map[string]budgetRule // by name; "" is the default budget
 	throttled  bool                  // every call counts for the budget, even without retries
 	perService bool                  // a budget has scope SERVICE

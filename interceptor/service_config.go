@@ -6,6 +6,7 @@ package interceptor
 import (
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -33,7 +34,7 @@ import (
 func WithServiceConfig() Option {
 	return func(r *Retrier) error {
 		p, err := policy.New(policy.Spec{Retry: &policy.RetrySpec{
-			MaxAttempts: maxDelivered, Backoff: policy.DefaultRetry().Backoff, Codes: []codes.Code{codes.Unavailable},
+			MaxAttempts: maxDelivered, Backoff: policy.Backoff{Initial: 50 * time.Millisecond, Max: 2 * time.Second, Multiplier: 2}, Codes: []codes.Code{codes.Unavailable},
 		}})
 		if err != nil {
 			return err

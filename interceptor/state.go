@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"time"
 
 	"google.golang.org/protobuf/reflect/protoregistry"
 
@@ -24,8 +23,7 @@ type State struct {
 	Policies *policy.Set // in use
 	// Descriptors are those of [WithDescriptors].
 	Descriptors []*protoregistry.Files
-	Since       time.Time // when the policies came into use
-	Err         error     // of the last change of the policy file, if it was refused; else nil
+	Err         error // of the last change of the policy file, if it was refused; else nil
 	// Warnings include notes, which have their own severity. They are about the policy set, policies with more attempts than the
 	// Retrier allows, and budgets that can't be read.
 	Warnings []policy.Diagnostic
@@ -46,7 +44,7 @@ func (r *Retrier) State() State {
 		return State{}
 	}
 	s := State{
-		Policies: rules.set.Set, Descriptors: slices.Clone(r.descriptors), Since: rules.since, Warnings: r.warnings(rules.set),
+		Policies: rules.set.Set, Descriptors: slices.Clone(r.descriptors), Warnings: r.warnings(rules.set),
 		Switches: switches.list(),
 		Waiting:  r.waitLimit.waitingCalls(), Admission: r.admissions(),
 	}

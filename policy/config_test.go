@@ -15,12 +15,13 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/tools/usual"
 	"github.com/stagger-go/stagger/policy"
 )
 
 // goodConfig returns a valid config that each row of the test breaks.
 func goodConfig() policy.Config {
-	retry, ratio := policy.DefaultRetry(), budget.DefaultRatio()
+	retry, ratio := usual.Retry(), budget.DefaultRatio()
 	retry.Budget = "b"
 	return policy.Config{
 		Methods: []policy.MethodConfig{{
@@ -182,7 +183,7 @@ func TestConfigRules(t *testing.T) {
 func TestNewSetCopies(t *testing.T) {
 	t.Parallel()
 	slow := policy.Backoff{Initial: time.Second, Max: time.Second, Multiplier: 1, Jitter: "NONE"}
-	retry := policy.DefaultRetry()
+	retry := usual.Retry()
 	retry.PerCode = []policy.CodeSpec{{Codes: []codes.Code{codes.Unavailable}, Backoff: &slow}}
 	config := policy.Config{
 		Methods: []policy.MethodConfig{{

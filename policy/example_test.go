@@ -50,7 +50,11 @@ func ExampleLoad() {
 }
 
 func ExampleNewSet() {
-	retry := policy.DefaultRetry()
+	retry := policy.RetrySpec{
+		MaxAttempts: 3,
+		Backoff:     policy.Backoff{Initial: 50 * time.Millisecond, Max: 2 * time.Second, Multiplier: 2},
+		Codes:       []codes.Code{codes.Unavailable},
+	}
 	retry.Budget = "orders"
 	_, err := policy.NewSet(policy.Config{Methods: []policy.MethodConfig{{
 		Names: []string{"/acme.orders.v1.OrderService/GetOrder"},
@@ -62,9 +66,11 @@ func ExampleNewSet() {
 }
 
 func ExampleNew() {
-	retry := policy.DefaultRetry()
-	retry.MaxAttempts = 3
-	retry.Codes = []codes.Code{codes.Unavailable, codes.Aborted}
+	retry := policy.RetrySpec{
+		MaxAttempts: 3,
+		Backoff:     policy.Backoff{Initial: 50 * time.Millisecond, Max: 2 * time.Second, Multiplier: 2},
+		Codes:       []codes.Code{codes.Unavailable, codes.Aborted},
+	}
 	p, err := policy.New(policy.Spec{Retry: &retry, Idempotency: "ASSUME"})
 	if err != nil {
 		fmt.Println(err)

@@ -14,13 +14,14 @@ import (
 	"github.com/stagger-go/stagger/internal/defaults"
 	"github.com/stagger-go/stagger/internal/document"
 	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/tools/usual"
 	"github.com/stagger-go/stagger/policy"
 )
 
 // TestNewRefusesBoth has a spec that retries and hedges.
 func TestNewRefusesBoth(t *testing.T) {
 	t.Parallel()
-	retry := policy.DefaultRetry()
+	retry := usual.Retry()
 	const want = "hedgingPolicy: is given together with retryPolicy: keep one of the two"
 	if _, err := policy.New(policy.Spec{Retry: &retry, Hedge: &policy.HedgeSpec{MaxAttempts: 2}}); err == nil || err.Error() != want {
 		t.Errorf("%v; want %s", err, want)
@@ -41,7 +42,7 @@ func TestNew_MinDelay(t *testing.T) {
 // Policies are equal, in whatever order codes are listed.
 func TestCodes_Sorted(t *testing.T) {
 	t.Parallel()
-	retry := policy.DefaultRetry()
+	retry := usual.Retry()
 	retry.Codes = []codes.Code{codes.Unavailable, codes.Aborted, codes.Unavailable}
 	p := must.Get(policy.New(policy.Spec{Retry: &retry}))(t)
 	if got := p.Spec().Retry.Codes; !slices.Equal(got, []codes.Code{codes.Aborted, codes.Unavailable}) {
@@ -54,7 +55,7 @@ func TestCodes_Sorted(t *testing.T) {
 
 func TestCommitOnHeadersRefusesPerAttemptTimeout(t *testing.T) {
 	t.Parallel()
-	retry := policy.DefaultRetry()
+	retry := usual.Retry()
 	retry.PerAttemptTimeout, retry.CommitOnHeaders = time.Second, true
 	_, err := policy.New(policy.Spec{Retry: &retry})
 	const want = "retryPolicy.perAttemptTimeout: 1s: cannot be combined with commitOn HEADERS: " +

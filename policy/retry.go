@@ -31,16 +31,6 @@ type RetrySpec struct {
 	WaitForReadyOnRetry *bool // true: such attempts wait in gRPC until the deadline; false: they don't wait; nil: see Spec.MaxConnectionWait
 }
 
-// DefaultRetry returns the usual start of a policy in Go: 3 attempts, full jitter between 0 and 50 ms, then 100 ms, only after
-// UNAVAILABLE, the code that all clients retry.
-func DefaultRetry() RetrySpec {
-	return RetrySpec{
-		MaxAttempts: 3,
-		Backoff:     Backoff{Initial: 50 * time.Millisecond, Max: 2 * time.Second, Multiplier: 2},
-		Codes:       []codes.Code{codes.Unavailable},
-	}
-}
-
 // withDefaults names the kinds that are left at zero, so that equivalent policies are equal.
 func (r RetrySpec) withDefaults() RetrySpec {
 	r.Backoff = r.Backoff.withDefaults()

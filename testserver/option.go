@@ -12,7 +12,7 @@ import (
 )
 
 // Option is a setting of a new server.
-type Option func(*settings) error
+type Option struct{ apply func(*settings) error }
 
 type settings struct {
 	listener net.Listener // nil: in memory
@@ -25,7 +25,7 @@ type settings struct {
 // Listener makes the server accept connections from lis instead of in memory: of net.Listen("tcp", "127.0.0.1:0"), for clients in
 // other processes. The server closes lis.
 func Listener(lis net.Listener) Option {
-	return func(c *settings) error {
+	return Option{func(c *settings) error {
 		if lis == nil {
 			return errors.New("testserver: Listener(nil): want a listener")
 		}
@@ -34,38 +34,38 @@ func Listener(lis net.Listener) Option {
 		}
 		c.listener = lis
 		return nil
-	}
+	}}
 }
 
 // Keep limits the record to the last n attempts; by default all are kept. With 0 none are, which makes calls cheaper
 // under load. [Server.Count] always counts every attempt.
 func Keep(n int) Option {
-	return func(c *settings) error {
+	return Option{func(c *settings) error {
 		if n < 0 {
 			return fmt.Errorf("testserver: Keep(%d): want 0 or more", n)
 		}
 		c.keep = n
 		return nil
-	}
+	}}
 }
 
 // ServerOptions adds options of the gRPC server: limits, keepalive, credentials, interceptors.
 // For scripted methods of all kinds, only stream interceptors run. The testserver itself sets the codec, the handler of
 // unknown services and grpc.WaitForHandlers.
 func ServerOptions(opts ...grpc.ServerOption) Option {
-	return func(c *settings) error {
+	return Option{func(c *settings) error {
 		c.server = append(c.server, opts...)
 		return nil
-	}
+	}}
 }
 
 // Register adds real services. Their methods are neither scripted nor recorded.
 func Register(register func(grpc.ServiceRegistrar)) Option {
-	return func(c *settings) error {
+	return Option{func(c *settings) error {
 		if register == nil {
 			return errors.New("testserver: Register(nil): want a function")
 		}
 		c.register = append(c.register, register)
 		return nil
-	}
+	}}
 }

@@ -152,13 +152,13 @@ func (s *Server) Reset() {
 // set. f runs before the client gets its answer. It is called in the attempt's own goroutine,
 // concurrently, and delays the attempt until it returns. It may be given more than once.
 func Observe(f func(Attempt)) Option {
-	return func(c *settings) error {
+	return Option{func(c *settings) error {
 		if f == nil {
 			return errors.New("testserver: Observe(nil): want a function")
 		}
 		c.observe = append(c.observe, f)
 		return nil
-	}
+	}}
 }
 
 // notify calls the observers with a copy of an attempt.

@@ -53,7 +53,11 @@ func New(opts ...Option) (*Server, error) {
 	cfg := settings{keep: keepAll}
 	errs := make([]error, len(opts))
 	for i, opt := range opts {
-		errs[i] = opt(&cfg)
+		if opt.apply == nil {
+			errs[i] = fmt.Errorf("testserver: option %d is empty", i)
+			continue
+		}
+		errs[i] = opt.apply(&cfg)
 	}
 	if err := errors.Join(errs...); err != nil {
 		if cfg.listener != nil {

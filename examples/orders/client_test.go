@@ -54,7 +54,11 @@ func TestClient(t *testing.T) {
 // TestClient_Delays checks the waits to the nanosecond: without jitter, they are exact.
 func TestClient_Delays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		retry := policy.DefaultRetry()
+		retry := policy.RetrySpec{
+			MaxAttempts: 3,
+			Backoff:     policy.Backoff{Initial: 50 * time.Millisecond, Max: 2 * time.Second, Multiplier: 2},
+			Codes:       []codes.Code{codes.Unavailable},
+		}
 		retry.Backoff = policy.Backoff{Initial: time.Second, Max: time.Minute, Multiplier: 2, Jitter: "NONE"}
 		set, err := policy.NewSet(policy.Config{Methods: []policy.MethodConfig{{
 			Names: []string{"/acme.orders.v1.OrderService/GetOrder"},

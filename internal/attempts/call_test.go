@@ -12,6 +12,7 @@ import (
 
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/tools/checks"
+	"github.com/stagger-go/stagger/internal/tools/usual"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -19,7 +20,7 @@ import (
 func policies(t testing.TB) map[string]*decision.Policy {
 	t.Helper()
 	retry := func(change func(*policy.RetrySpec)) policy.Spec {
-		r := policy.DefaultRetry()
+		r := usual.Retry()
 		r.MaxAttempts, r.Codes = 3, []codes.Code{codes.Unavailable}
 		r.Backoff = policy.Backoff{Initial: at(100), Max: 10 * time.Second, Multiplier: 2, Jitter: "FULL"}
 		change(&r)

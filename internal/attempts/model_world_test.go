@@ -15,6 +15,7 @@ import (
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/latency"
+	"github.com/stagger-go/stagger/internal/tools/usual"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -249,7 +250,7 @@ func modelPolicies() []*decision.Policy {
 		return b
 	}
 	retry := func() *policy.RetrySpec {
-		r := policy.DefaultRetry()
+		r := usual.Retry()
 		r.MaxAttempts, r.Backoff = 2+random.IntN(4), backoff()
 		r.Codes = []codes.Code{codes.Unavailable, codes.Aborted}
 		if one(3) {

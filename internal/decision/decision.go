@@ -209,7 +209,7 @@ func (c *Call) fits(delay, attempt time.Duration, now time.Time) bool {
 }
 
 // resumption is the backoff before a hedged stream is resumed.
-var resumption = policy.DefaultRetry().Backoff
+var resumption = policy.Backoff{Initial: 50 * time.Millisecond, Max: 2 * time.Second, Multiplier: 2}
 
 // atOnceWithin spreads immediate first retries: calls that failed together must not retry in the same instant.
 const atOnceWithin = time.Millisecond

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/tools/usual"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -332,7 +333,7 @@ func TestDecideAllocations(t *testing.T) {
 }
 
 func ExamplePolicy_Decide() {
-	retry := policy.DefaultRetry()
+	retry := usual.Retry()
 	p := decision.New(policy.Spec{Retry: &retry})
 	call := decision.Call{Attempts: 1, Safe: true}
 	out := decision.Outcome{Status: status.New(codes.Unavailable, "connection refused")}

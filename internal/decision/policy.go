@@ -77,7 +77,7 @@ func (p *Policy) MinAttemptTime() time.Duration {
 	return cmp.Or(p.spec.MinAttemptTime, defaults.MinAttemptTime)
 }
 
-// Backoff returns the backoff; for a hedging policy, which only waits for connections, that of [policy.DefaultRetry].
+// Backoff returns the backoff; for a hedging policy, which only waits for connections, a usual one.
 func (p *Policy) Backoff() policy.Backoff {
 	if p.spec.Hedge != nil {
 		return resumption

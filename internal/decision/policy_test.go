@@ -9,6 +9,7 @@ import (
 
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/defaults"
+	"github.com/stagger-go/stagger/internal/tools/usual"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -25,7 +26,7 @@ func TestPolicyConnectionWait(t *testing.T) {
 		"later attempts wait":   {nil, new(true), 0, true},
 		"later attempts do not": {nil, new(false), 0, false},
 	} {
-		retry := policy.DefaultRetry()
+		retry := usual.Retry()
 		retry.WaitForReadyOnRetry = row.retry
 		p := compiled(t, policy.Spec{WaitForReady: row.call, Retry: &retry})
 		if p.MaxConnectionWait() != row.wait || p.WaitForReadyOnRetry() != row.waits {
@@ -39,7 +40,7 @@ func TestPolicyBackoff(t *testing.T) {
 	t.Parallel()
 	hedge := policy.HedgeSpec{MaxAttempts: 2}
 	p := compiled(t, policy.Spec{Hedge: &hedge})
-	if got, want := p.Backoff(), policy.DefaultRetry().Backoff; got != want {
+	if got, want := p.Backoff(), usual.Retry().Backoff; got != want {
 		t.Errorf("%+v; want %+v", got, want)
 	}
 	if got := mustPolicy(t, nil).Backoff().Initial; got != 100*ms {

@@ -13,6 +13,7 @@ import (
 	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/latency"
+	"github.com/stagger-go/stagger/internal/tools/usual"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -144,7 +145,7 @@ func ms(n int) time.Duration { return time.Duration(n) * time.Millisecond }
 var modelPolicies = func() (list []*decision.Policy) {
 	backoff := policy.Backoff{Initial: ms(10), Max: ms(50), Multiplier: 2}
 	retry := func(timeout time.Duration, inPlace bool) policy.Spec {
-		r := policy.DefaultRetry()
+		r := usual.Retry()
 		r.MaxAttempts, r.Backoff, r.Codes = 3, backoff, []codes.Code{codes.Unavailable}
 		r.PerAttemptTimeout, r.CancelOnTimeout = timeout, inPlace
 		return policy.Spec{Retry: &r}

@@ -34,15 +34,14 @@ type retrierState struct {
 
 // policyState is the data about the current policies.
 type policyState struct {
-	Source   string    `json:"source"` // "" if they were made in code
-	Hash     string    `json:"hash"`
-	Since    time.Time `json:"since"`
-	Mode     string    `json:"mode"`
-	SetMode  string    `json:"setMode"` // set by Retrier.SetMode; the mode is the stricter of this and the file's
-	Percent  float64   `json:"percent"` // of calls with the file's mode; the others are OFF
-	Entries  []string  `json:"entries"` // with another mode or percentage than the file's, and services and percentages set by hand
-	Warnings []string  `json:"warnings"`
-	Refused  string    `json:"refused,omitempty"` // why the newest file is refused
+	Source   string   `json:"source"` // "" if they were made in code
+	Hash     string   `json:"hash"`
+	Mode     string   `json:"mode"`
+	SetMode  string   `json:"setMode"` // set by Retrier.SetMode; the mode is the stricter of this and the file's
+	Percent  float64  `json:"percent"` // of calls with the file's mode; the others are OFF
+	Entries  []string `json:"entries"` // with another mode or percentage than the file's, and services and percentages set by hand
+	Warnings []string `json:"warnings"`
+	Refused  string   `json:"refused,omitempty"` // why the newest file is refused
 }
 
 // waitingState counts the calls that wait for their next attempt.
@@ -114,7 +113,7 @@ func (p *page) state(i int, method string) retrierState {
 	s := retrierState{
 		Number: i + 1, Process: thisProcess,
 		Policy: policyState{
-			Source: is.Policies.Source(), Hash: is.Policies.Hash(), Since: is.Since.UTC(),
+			Source: is.Policies.Source(), Hash: is.Policies.Hash(),
 			Mode: string(max(set.Mode(), is.Switches[0].Mode)), SetMode: string(is.Switches[0].Mode), Percent: set.Percent(), Entries: append(otherModes(set), byHand(is)...), Warnings: []string{},
 		},
 		Waiting:   waitingState{is.Waiting, is.Policies.Config().MaxWaiting},

@@ -29,6 +29,7 @@ import (
 
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/tools/usual"
 	"github.com/stagger-go/stagger/observe/repeat"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
@@ -66,7 +67,7 @@ func play(t *testing.T, ignore func(string, proto.Message), test func(t *testing
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &scene{Server: testserver.Start(t)}
-		retry := policy.DefaultRetry()
+		retry := usual.Retry()
 		entry := func(name string, s policy.Spec) policy.MethodConfig {
 			s.Retry = &retry
 			return policy.MethodConfig{Names: []string{name}, Spec: s}

@@ -11,8 +11,10 @@ import (
 	"net"
 	"os"
 	"runtime/coverage"
+	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health"
 	"google.golang.org/grpc/health/grpc_health_v1"
@@ -29,7 +31,11 @@ func main() {
 }
 
 func run(dir string) error {
-	retry := policy.DefaultRetry()
+	retry := policy.RetrySpec{
+		MaxAttempts: 3,
+		Backoff:     policy.Backoff{Initial: 50 * time.Millisecond, Max: 2 * time.Second, Multiplier: 2},
+		Codes:       []codes.Code{codes.Unavailable},
+	}
 	set, err := policy.NewSet(policy.Config{Methods: []policy.MethodConfig{{Names: []string{"/"}, Spec: policy.Spec{Retry: &retry}}}})
 	if err != nil {
 		return err

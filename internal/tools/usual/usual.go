@@ -1,0 +1,22 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package usual has the retries that most tests begin with.
+package usual
+
+import (
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/stagger-go/stagger/policy"
+)
+
+// Retry returns 3 attempts, full jitter between 0 and 50 ms, then 100 ms, only after UNAVAILABLE.
+func Retry() policy.RetrySpec {
+	return policy.RetrySpec{
+		MaxAttempts: 3,
+		Backoff:     policy.Backoff{Initial: 50 * time.Millisecond, Max: 2 * time.Second, Multiplier: 2},
+		Codes:       []codes.Code{codes.Unavailable},
+	}
+}
