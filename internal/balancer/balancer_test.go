@@ -6,13 +6,17 @@ package balancer_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc"
+	lb "google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/balancer/base"
 	_ "google.golang.org/grpc/balancer/leastrequest" // the policy least_request_experimental
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
@@ -238,4 +242,60 @@ func TestChurn(t *testing.T) {
 			}
 		})
 	}
+}
+
+// inTurn is a policy that has a connection for each address of the resolver, also for those that are the same but for attributes.
+const inTurn = "in_turn"
+
+func init() { lb.Register(base.NewBalancerBuilder(inTurn, inTurnPickers{}, base.Config{})) }
+
+type inTurnPickers struct{}
+
+func (inTurnPickers) Build(info base.PickerBuildInfo) lb.Picker {
+	if len(info.ReadySCs) == 0 {
+		return base.NewErrPicker(lb.ErrNoSubConnAvailable)
+	}
+	return &inTurnPicker{conns: slices.Collect(maps.Keys(info.ReadySCs))}
+}
+
+type inTurnPicker struct {
+	conns []lb.SubConn
+	next  atomic.Uint32
+}
+
+func (p *inTurnPicker) Pick(lb.PickInfo) (lb.PickResult, error) {
+	return lb.PickResult{SubConn: p.conns[int(p.next.Add(1))%len(p.conns)]}, nil
+}
+
+// Of several connections to one server, each counts as a backend: the attempts of a call go to different ones, and reach the other
+// server in the end. (gRFC A105 hides them behind one SubConn, which is then one backend.)
+func TestSeveralConnections(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := lbtest.Start(t, 2, elsewhere(inTurn), retrying(4))
+		b.Resolve("", 0, 0, 0, 1)
+		call := func() error { return b.Conn.Invoke(t.Context(), method, &emptypb.Empty{}, &emptypb.Empty{}) }
+		b.VisitAll(t, call)
+		time.Sleep(time.Second)
+		b.Servers[0].On("*", testserver.Fail(codes.Unavailable))
+		most := 0
+		for range 100 {
+			b.Servers[0].Reset()
+			if err := call(); err != nil {
+				t.Fatalf("%v after attempts at %v", err, b.Visits())
+			}
+			conns := map[int]bool{}
+			for _, a := range b.Servers[0].Attempts() {
+				if conns[a.Conn] {
+					t.Errorf("two attempts on one of three connections: %v", b.Visits())
+				}
+				conns[a.Conn] = true
+			}
+			most = max(most, len(conns))
+			b.Visits()
+		}
+		if most != 3 {
+			t.Errorf("%d connections of the failing server are tried at most; want all three", most)
+		}
+	})
 }

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/attributes"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
@@ -81,8 +82,12 @@ func (b *Backends) dial(ctx context.Context, addr string) (net.Conn, error) {
 // Resolve makes the resolver return these backends and, unless it is empty, a service config.
 func (b *Backends) Resolve(config string, backends ...int) {
 	state := resolver.State{}
-	for _, i := range backends {
-		state.Addresses = append(state.Addresses, resolver.Address{Addr: name(i)})
+	for n, i := range backends {
+		address := resolver.Address{Addr: name(i)}
+		if slices.Contains(backends[:n], i) { // another connection, for policies that tell addresses apart by their attributes
+			address.Attributes = attributes.New("connection", n)
+		}
+		state.Addresses = append(state.Addresses, address)
 	}
 	if config != "" {
 		state.ServiceConfig = b.resolver.CC().ParseServiceConfig(config)
