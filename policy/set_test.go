@@ -52,19 +52,6 @@ func TestLookup(t *testing.T) {
 	}
 }
 
-func TestLookupWithoutDefault(t *testing.T) {
-	t.Parallel()
-	set := mustParse(t, "f", "methodConfig: [{name: [{service: a.B}]}]")
-	for _, method := range []string{"/a.C/Get", "/a.B", "/", ""} {
-		if p := set.Lookup(method); p != nil {
-			t.Errorf("Lookup(%q) = %+v; want nil", method, p.Spec())
-		}
-	}
-	if p := mustParse(t, "f", "{}").Lookup("/a.B/C"); p != nil {
-		t.Errorf("the empty file has a policy: %+v", p.Spec())
-	}
-}
-
 // A changed spec of a set's policy is one of its own, without the mode of the set, which applies to all calls when they are made.
 func TestSpecOfAnotherPolicy(t *testing.T) {
 	t.Parallel()
