@@ -148,7 +148,7 @@ newuser: ## Do in an empty folder what the README tells a new user
 	@.ci/newuser
 
 .PHONY: grpc-versions
-grpc-versions: ## Run the library's tests with the newest grpc-go: go.mod names the oldest that is supported (GRPC=v1.84.0 takes another)
+grpc-versions: ## Run the library's tests with the newest grpc-go, and report on the next: go.mod names the oldest that is supported (GRPC=v1.84.0 takes another)
 	@.ci/grpc-versions $(GRPC)
 
 .PHONY: release

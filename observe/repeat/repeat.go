@@ -20,6 +20,7 @@ import (
 
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/again"
+	"github.com/stagger-go/stagger/internal/document"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -87,7 +88,7 @@ func (x *repeater) warn(field, method, text string) {
 	}
 	x.mu.Unlock()
 	if fresh {
-		x.diagnose("warning", policy.Diagnostic{Field: field, Value: method, Message: text})
+		x.diagnose(document.SeverityWarning, policy.Diagnostic{Field: field, Value: method, Message: text})
 	}
 }
 
@@ -98,7 +99,7 @@ func (x *repeater) Close() {
 		x.cancel() // with the lock, so that no call starts after Wait
 		x.mu.Unlock()
 		x.ended.Wait()
-		x.diagnose("note", policy.Diagnostic{Field: option, Message: fmt.Sprintf("%d second calls were as the first, %d differed, %d were not answered, and "+
+		x.diagnose(document.SeverityNote, policy.Diagnostic{Field: option, Message: fmt.Sprintf("%d second calls were as the first, %d differed, %d were not answered, and "+
 			"%d not made, because %d ran", x.same, x.differ, x.unanswered, x.leftOver, mostCalls)})
 	})
 }
