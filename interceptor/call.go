@@ -32,7 +32,7 @@ import (
 // carry out the engine's steps. They use the engine only under the driver's lock.
 type call struct {
 	request
-	course
+	*course // nil for a stream until something must be decided
 }
 
 // request is what a call needs that succeeds at once.
@@ -187,6 +187,15 @@ func (c *call) end() *attempts.End {
 		return &atOnce
 	}
 	return c.engine.End()
+}
+
+// answeredAtOnce tells the method of an answer of the first attempt, about which nothing had to be decided.
+func (c *call) answeredAtOnce(at, took time.Duration) {
+	answer := attempts.Answer{Took: took, Left: attempts.Never, Running: 1, Limit: c.entry.timeout, Accepted: true}
+	if deadline, ok := c.ctx.Deadline(); ok {
+		answer.Left = at - c.start + time.Until(deadline)
+	}
+	c.known.Answered(at, answer)
 }
 
 // finish notifies caller and observers of the call's end, and returns its error. It fills the caller's targets from the

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/types/known/emptypb"
 
+	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/internal/clock"
 	"github.com/stagger-go/stagger/internal/decision"
@@ -83,7 +84,7 @@ func (r *Retrier) stream(with coexistence) grpc.StreamClientInterceptor {
 			}()
 		}
 		if single(c.policy, &c.options) {
-			c.uploads = desc.ClientStreams
+			c.uploads, c.course = desc.ClientStreams, new(course)
 			s := &singleStream{desc: desc, call: c, attempt: &first.attempt}
 			return s.openSingle(open)
 		}
@@ -96,9 +97,14 @@ func (r *Retrier) stream(with coexistence) grpc.StreamClientInterceptor {
 	}
 }
 
-// begin starts the engine, and waits until the stream is usable.
+// begin makes the first attempt, and waits until the stream is usable. The engine starts before it only if it may be asked something.
 func (s *stream) begin() (grpc.ClientStream, error) {
-	s.machine.Init(&s.call.engine, s, s.machineSettings())
+	var engine *attempts.Call
+	if e := s.call.entry; e.asks || e.timed || s.resume.next != nil {
+		s.call.course = new(course)
+		engine = &s.call.engine
+	}
+	s.machine.Init(engine, s, s.machineSettings())
 	s.enter(s.start)
 	t := task{Task: streams.Task{Kind: streams.NewStream}}
 	if s.run(&t); t.order.Returns == streams.Final {
@@ -108,17 +114,35 @@ func (s *stream) begin() (grpc.ClientStream, error) {
 }
 
 func (s *stream) start() {
-	now := s.call.now()
-	set := s.call.prepareSettings()
-	set.Uploads = true // until CloseSend, the application takes its time
-	step := s.call.engine.Start(set, now)
-	if !step.Over {
-		s.prepare(s.attempts[0], step.Send, now)
+	if s.machine.Joined() {
+		now := s.call.now()
+		set := s.call.prepareSettings()
+		set.Uploads = true // until CloseSend, the application takes its time
+		step := s.call.engine.Start(set, now)
+		if !step.Over {
+			s.prepare(s.attempts[0], step.Send, now.At)
+		}
+		s.machine.Start(now, step)
+	} else {
+		s.call.prepareContext()
+		s.prepare(s.attempts[0], 1, s.call.start)
+		s.machine.Begin(s.call.start)
+		s.call.budget.Start(s.call.start)
 	}
-	s.machine.Start(now, step)
-	if s.begun = true; !step.Over {
+	if s.begun = true; !s.machine.Over() {
 		s.watch()
 	}
+}
+
+// join starts the engine with the attempt that was made, unless it has started. s.mu must be held.
+func (s *stream) join() {
+	if s.machine.Joined() {
+		return
+	}
+	s.call.course = new(course)
+	s.call.fillSettings()
+	s.call.set.Uploads = true
+	s.machine.Join(&s.call.engine, &s.call.set)
 }
 
 // watch makes the stream notice the end of the call's context, if it has one. s.mu must be held.
@@ -130,40 +154,44 @@ func (s *stream) watch() {
 
 // machineSettings returns the machine's settings.
 func (s *stream) machineSettings() streams.Settings {
-	o := &s.call.options
-	one := min(s.call.policy.MaxAttempts(), o.maxAttempts) < 2 || o.mode == policy.ModeOff
-	s.racing = s.call.policy.Parallel() && !one && !s.call.alone && !s.call.uploads && o.mode == policy.ModeEnforce
+	s.racing = s.call.policy.Parallel() && !s.call.alone && !s.call.uploads && s.call.options.mode == policy.ModeEnforce
 	return streams.Settings{
 		ClientStreams: s.desc.ClientStreams, ServerStreams: s.desc.ServerStreams,
-		Races: s.racing, Single: one, Resumes: s.resume.next != nil,
+		Races: s.racing, Resumes: s.resume.next != nil,
 	}
 }
 
-// enter locks s.mu, calls f, which uses the machine, and carries out the machine's requests. Then it notifies observers, without
-// the lock. If a callback of the engine (budget, breaker) panics, the call is over.
+// enter locks s.mu, and calls f, which uses the machine. Then it notifies observers, without the lock.
 func (s *stream) enter(f func()) {
-	func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		returned := false
-		defer func() {
-			if !returned {
-				s.abort(recover())
-			}
-		}()
+	s.mu.Lock()
+	s.leave(func() {
 		s.look()
 		f()
-		s.act(s.machine.Exit())
-		returned = true
-	}()
+	})
 	s.notify()
 }
 
-// look reads the clock once, and whether the call's context is over or its connection closed. s.mu must be held.
+// leave calls f, carries out the machine's requests, and unlocks s.mu. If a callback of the engine (budget, breaker) panics, the call
+// is over, and leave returns false.
+func (s *stream) leave(f func()) (returned bool) {
+	defer s.mu.Unlock()
+	defer func() {
+		if !returned {
+			s.abort(recover())
+		}
+	}()
+	f()
+	s.act(s.machine.Exit())
+	return true
+}
+
+// look reads the clock once, and whether the call's context is over or its connection closed. The engine must have started, to be
+// told of that. s.mu must be held.
 func (s *stream) look() {
-	if !s.begun {
+	if !s.begun || s.machine.Over() {
 		return
 	}
+	s.join()
 	wall := time.Now()
 	now := attempts.Now{At: clock.At(wall), Wall: wall}
 	s.machine.Enter(now, s.call.reasonGone(now))
@@ -178,6 +206,7 @@ func (s *stream) lookAround() {
 // abort ends the call after a callback or an inner interceptor has panicked with p. s.mu must be held.
 func (s *stream) abort(p any) {
 	s.caught.note(p)
+	s.join()
 	s.machine.Abort()
 	s.act(s.machine.Exit())
 }
@@ -418,19 +447,16 @@ func (s *stream) Context() context.Context {
 
 // Trailer returns the trailer of the call's answer; nil before the end.
 func (s *stream) Trailer() metadata.MD {
-	if stream := s.shown(); stream != nil {
-		return stream.Trailer()
-	}
-	return nil
-}
-
-func (s *stream) shown() grpc.ClientStream {
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	var stream grpc.ClientStream
 	if n := s.machine.Answer(); n > 0 && s.machine.Over() {
-		return s.attempts[n-1].stream
+		stream = s.attempts[n-1].stream
 	}
-	return nil
+	s.mu.Unlock()
+	if stream == nil {
+		return nil
+	}
+	return stream.Trailer()
 }
 
 // task is a call of the application, or the goroutine of an attempt, with the data for its orders.
@@ -441,6 +467,7 @@ type task struct {
 	on      *streamAttempt
 	result  streams.Result // of the last order
 	done    bool           // result is set
+	lent    bool           // the order is the machine's loan
 	end     streams.End    // to be reported by the task
 	version int            // the stream's, when the task had to wait
 
@@ -464,12 +491,7 @@ type task struct {
 // directly starts with the result of that. If an inner interceptor or a callback has panicked in one of our
 // goroutines, run repeats the panic in a call of the application.
 func (s *stream) run(t *task) {
-	if s.lend(t) {
-		if s.do(t); t.result.Panicked || t.err == nil && s.giveBack(t) {
-			return
-		}
-		s.turn(t)
-	}
+	s.lend(t)
 	for {
 		s.notify()
 		switch {
@@ -492,61 +514,73 @@ func (s *stream) run(t *task) {
 	}
 }
 
-// lend takes the first order of a task: lent, if nothing need be decided, without clock, chance and the channel's state. It
-// returns false for an order of turn.
-func (s *stream) lend(t *task) (lent bool) {
+// lend takes the first order of a task: lent, if nothing need be decided, without clock, chance and the channel's state.
+func (s *stream) lend(t *task) {
 	s.mu.Lock()
 	if t.encoded {
 		s.keep(t)
 	}
 	if !t.done && t.Kind != streams.Goroutine {
-		t.order, lent = s.machine.Lend(&t.Task, clock.Now)
+		t.order, t.lent = s.machine.Lend(&t.Task, clock.Now)
 	}
-	if !lent {
+	if !t.lent {
 		s.turnLocked(t)
-		return false
+		return
 	}
 	t.on = s.attempts[t.order.Attempt-1]
 	s.mu.Unlock()
-	return true
 }
 
-// giveBack ends a task whose lent order has succeeded, and returns false if more is to be done.
-func (s *stream) giveBack(t *task) bool {
-	if t.Kind == streams.RecvMsg { // always
-		return false
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.storeResult(t)
-	return s.machine.GiveBack(&t.Task, clock.Now)
-}
-
-// turn locks s.mu, as enter does, reports the result of the last order to the machine, and takes the
-// next.
+// turn locks s.mu, as enter does, reports the result of the last order to the machine, and takes the next. The task is over if its
+// lent order has succeeded, unless more is to be done.
 func (s *stream) turn(t *task) {
 	s.mu.Lock()
+	if t.lent && t.err == nil {
+		s.storeResult(t)
+		if s.machine.GiveBack(&t.Task, clock.Now) {
+			t.order.Do = streams.Return
+			s.mu.Unlock()
+			return
+		}
+	}
 	s.turnLocked(t)
 }
 
-// turnLocked is turn, and unlocks s.mu.
+// turnLocked is turn for an order that wasn't lent, and unlocks s.mu.
 func (s *stream) turnLocked(t *task) {
-	defer s.mu.Unlock()
-	returned := false
-	defer func() {
-		t.version = s.version
-		if !returned {
-			s.abort(recover())
-			t.end, t.order = streams.End{}, streams.Order{Do: streams.Wait} // asks again
-			t.version = s.version - 1                                       // at once: nothing else may ever wake it
+	t.lent = false
+	if !s.leave(func() {
+		if !s.atOnce(t) {
+			s.look()
 		}
-	}()
-	s.look()
-	if s.next(t) {
-		s.equip(t)
+		if s.next(t) {
+			s.equip(t)
+		}
+		t.version = s.version
+	}) {
+		t.end, t.order, t.version = streams.End{}, streams.Order{Do: streams.Wait}, -1 // asks again at once: nothing else may ever wake it
 	}
-	s.act(s.machine.Exit())
-	returned = true
+}
+
+// atOnce reports a result of RecvMsg about which nothing has to be decided to the machine, without the engine. It returns false for
+// any other result. s.mu must be held.
+func (s *stream) atOnce(t *task) bool {
+	a := s.attempts[0]
+	if !t.done || t.result.Panicked || s.machine.Joined() || a.ctx.Err() != nil || s.call.retrier.observers.Load().attempts {
+		return false
+	}
+	at := clock.Now()
+	a.done = a.ended.Load()
+	took, heard, ok := s.machine.AtOnce(&t.Task, t.err, at)
+	t.done = !ok
+	if heard && s.call.known != nil {
+		s.call.answeredAtOnce(at, took)
+	}
+	if s.machine.Over() {
+		a.cancel()
+		s.call.budget.Finish(s.call.start, budget.EventCallSucceeded)
+	}
+	return ok
 }
 
 // next reports the result of the last order to the machine, and takes the next. It returns false if the task must first

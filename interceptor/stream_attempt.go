@@ -37,15 +37,15 @@ func (s *stream) attempt(n int) *streamAttempt {
 		t := new(streamAttempt)
 		t.init()
 		s.attempts = append(s.attempts, t)
-		s.prepare(t, n, s.call.now())
+		s.prepare(t, n, clock.Now())
 	}
 	return s.attempts[n-1]
 }
 
 // prepare sets up t as attempt n, which is about to be opened. s.mu must be held.
-func (s *stream) prepare(t *streamAttempt, n int, now attempts.Now) {
+func (s *stream) prepare(t *streamAttempt, n int, at time.Duration) {
 	s.call.options.header = s.call.options.header || n > 1 // from now on, headers may have pushback
-	t.options = s.call.assign(&t.attempt, n, now.At)
+	t.options = s.call.assign(&t.attempt, n, at)
 	t.ctx, t.cancel = context.WithCancel(t.ctx)
 	t.of, t.onEnd = s, t
 }

@@ -50,6 +50,7 @@ func (r *Retrier) unary(with coexistence) grpc.UnaryClientInterceptor {
 // except before the timer is set: until then, no other goroutine sees the call, and a successful call needs no lock.
 type unary struct {
 	call
+	own course // the call's
 	unaryState
 	unaryCourse
 
@@ -81,7 +82,7 @@ type unaryCourse struct {
 // unaries is the pool of calls whose first attempt was the answer, so that success allocates nothing.
 var unaries = sync.Pool{New: func() any {
 	u := new(unary)
-	u.fires, u.changed.L = u.fire, &u.mu
+	u.course, u.fires, u.changed.L = &u.own, u.fire, &u.mu
 	u.first.init()
 	return u
 }}
@@ -102,7 +103,7 @@ func (u *unary) recycle() {
 	}
 	switch {
 	case u.deciding:
-		u.course, u.unaryCourse = course{}, unaryCourse{}
+		*u.course, u.unaryCourse = course{}, unaryCourse{}
 	case !u.alone || u.hedging.timer != nil:
 		u.hedging = hedging{}
 	}
@@ -186,7 +187,8 @@ func (u *unary) succeeded(a *unaryAttempt, err error) bool {
 	}
 	a.noteLeft(u.cc, nil)
 	if u.known != nil {
-		u.answeredAtOnce()
+		at := clock.Now()
+		u.answeredAtOnce(at, at-u.start)
 	}
 	u.counted = false
 	u.budget.Finish(u.start, budget.EventCallSucceeded)
@@ -209,17 +211,6 @@ func (u *unary) stopsTimer() bool {
 	return !u.deciding && u.hedging.timer != nil && u.hedging.timer.Stop()
 }
 
-// answeredAtOnce tells the method of a success of the first attempt.
-func (u *unary) answeredAtOnce() {
-	answer := attempts.Answer{Left: attempts.Never, Running: 1, Limit: u.entry.timeout, Accepted: true}
-	at := clock.Now()
-	if deadline, ok := u.ctx.Deadline(); ok {
-		answer.Left = at - u.start + time.Until(deadline)
-	}
-	answer.Took = at - u.start
-	u.known.Answered(at, answer)
-}
-
 // join starts the engine with the attempt that was made, unless it has started. u.mu must be held.
 func (u *unary) join() {
 	if u.deciding {
@@ -228,7 +219,7 @@ func (u *unary) join() {
 	u.events.mu = &u.mu
 	u.fillSettings()
 	u.counted = false
-	step := u.engine.Join(&u.set, u.start)
+	step := u.engine.Join(&u.set, attempts.NewTiming(u.start, false))
 	u.due, u.watch = step.Wake, step.Watch
 }
 

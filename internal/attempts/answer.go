@@ -23,27 +23,58 @@ func (c *Call) Paused(d time.Duration, now Now) Step {
 	step := c.step()
 	for i := range c.running {
 		a := &c.running[i]
-		a.pause(min(d, now.At-a.began), c.set.Deadline)
+		if d := min(d, now.At-a.began); d > 0 {
+			a.Pause(d)
+			if a.slowAt = later(a.slowAt, d); a.slowAt >= c.set.Deadline {
+				a.slowAt = Never
+			}
+		}
 	}
 	return c.completeStep(&step, &now)
 }
 
-// pause stops the clock of an attempt for d.
-func (a *attempt) pause(d, deadline time.Duration) {
-	if d <= 0 {
-		return
+// Timing is how long an attempt has taken by its own clock, which runs while a call of the application waits.
+type Timing struct {
+	began   time.Duration
+	paused  time.Duration // how much of its time no call of the application has waited
+	asked   time.Duration // when the server had its request; Never: not yet
+	idle    time.Duration // how much of the time since then no call of the application has waited
+	heardIn time.Duration // the latency, without pauses, of its first message or its answer
+	heard   bool
+}
+
+// NewTiming returns the timing of an attempt that is sent. uploads is as in [Settings].
+func NewTiming(at time.Duration, uploads bool) Timing {
+	t := Timing{began: at, asked: at}
+	if uploads {
+		t.asked = Never
 	}
-	a.paused += d
-	a.idle += d
-	if a.slowAt = later(a.slowAt, d); a.slowAt >= deadline {
-		a.slowAt = Never
+	return t
+}
+
+// Pause stops the clock for d, which has just passed.
+func (t *Timing) Pause(d time.Duration) {
+	t.paused += d
+	t.idle += d
+}
+
+// Request records that the whole request was sent.
+func (t *Timing) Request(at time.Duration) {
+	if t.asked == Never {
+		t.asked, t.idle = at, 0
 	}
+}
+
+// Hear records the attempt's answer. It returns its latency, and whether that shows how fast the method is.
+func (t *Timing) Hear(at time.Duration) (took time.Duration, measures bool) {
+	t.heard, t.heardIn = true, t.took(at)
+	return t.heardIn, t.measures(at)
 }
 
 // Requested reports that attempt n has sent the whole request: only then does the server's time for an answer start.
 func (c *Call) Requested(n int, now Now) {
-	if a := c.findAttempt(n); a != nil && a.asked == Never {
-		a.asked, a.idle = now.At, 0
+	if a := c.findAttempt(n); a != nil {
+		a.Request(now.At)
 	}
 }
 
@@ -61,29 +92,29 @@ func (c *Call) answered(a *attempt, accepted bool, at time.Duration) {
 	if a.heard {
 		return
 	}
-	a.heard, a.heardIn = true, a.took(at)
-	if left := c.timeLeft(a.began); a.measures(at) {
-		c.ledger.answered(&a.held, at, Answer{Took: a.heardIn, Left: left, Limit: c.set.Policy.PerAttemptTimeout(), Accepted: accepted})
+	took, measures := a.Hear(at)
+	if left := c.timeLeft(a.began); measures {
+		c.ledger.answered(&a.held, at, Answer{Took: took, Left: left, Limit: c.set.Policy.PerAttemptTimeout(), Accepted: accepted})
 	} else {
 		c.ledger.reportLost(&a.held, at, Lost{Left: left, Why: LostAnswered})
 	}
 }
 
 // took returns how long an attempt has taken until then, by its own clock.
-func (a *attempt) took(at time.Duration) time.Duration {
+func (t *Timing) took(at time.Duration) time.Duration {
 	switch {
-	case a.heard:
-		return a.heardIn
-	case a.asked == Never:
-		return at - a.began - a.paused
+	case t.heard:
+		return t.heardIn
+	case t.asked == Never:
+		return at - t.began - t.paused
 	default:
-		return at - a.asked - a.idle
+		return at - t.asked - t.idle
 	}
 }
 
 // measures reports whether an attempt's latency shows how fast its method is.
-func (a *attempt) measures(at time.Duration) bool {
-	return a.asked != Never && a.idle <= (at-a.asked)/unwaited
+func (t *Timing) measures(at time.Duration) bool {
+	return t.asked != Never && t.idle <= (at-t.asked)/unwaited
 }
 
 // late reports whether an attempt was answered too late. Such an answer does not show that extra attempts help: in an overload,

@@ -12,16 +12,12 @@ import (
 
 // attempt is a running attempt.
 type attempt struct {
+	Timing
+
 	number    int
-	began     time.Duration
 	slowAt    time.Duration // when it is slow; Never: it is not watched, or has already been decided on
-	paused    time.Duration // how much of its time no call of the application has waited
-	asked     time.Duration // when the server had its request; Never: not yet
-	idle      time.Duration // how much of the time since then no call of the application has waited
-	heardIn   time.Duration // the latency, without pauses, of its first message or its answer
 	held      held
 	cancelled cancelled
-	heard     bool
 	committed bool // the call is committed to it
 	hedge     bool // it was sent in parallel with others
 	slow      bool // it took longer than its timeout or the hedging delay

@@ -82,24 +82,27 @@ func (c *Call) Start(s *Settings, now Now) (step Step) {
 	if reason := decision.Refusal(decision.PhaseFirst, &c.gates); reason != "" {
 		return c.refuseCall(reason, now)
 	}
-	return c.sendFirst(now.At)
+	return c.sendFirst(NewTiming(now.At, s.Uploads))
 }
 
-// Join is Start for a call whose first attempt was sent at a time, without a question. The budget knows of the call, and the
-// breaker, if there is one, doesn't.
-func (c *Call) Join(s *Settings, at time.Duration) (step Step) {
-	c.resetCall(s, at)
+// Join is Start for a call whose first attempt was sent without a question, with its timing so far. The budget knows of the call,
+// and the breaker, if there is one, doesn't. The method knows of the answer, if it was heard.
+func (c *Call) Join(s *Settings, t Timing) (step Step) {
+	c.resetCall(s, t.began)
 	c.ledger.started = true
-	c.ledger.reportSent(&c.ledger.pending, at)
-	return c.sendFirst(at)
+	if !t.heard {
+		c.ledger.reportSent(&c.ledger.pending, t.began)
+	}
+	return c.sendFirst(t)
 }
 
-func (c *Call) sendFirst(at time.Duration) (step Step) {
+func (c *Call) sendFirst(t Timing) (step Step) {
 	c.sent, c.idle = 1, Never
 	c.state.Attempts = 1
-	first := c.addRunning(at)
+	first := c.addRunning(t.began)
+	first.Timing = t
 	if !c.ledger.started {
-		c.ledger.startBudget(at)
+		c.ledger.startBudget(t.began)
 	}
 	c.setSlowAt(first)
 	c.known, step.Send, step.Wake, step.Slow = 1, 1, first.slowAt, first.slowAt != Never

@@ -255,7 +255,7 @@ func (m *model) start() {
 	m.event(no, func() Step {
 		if set.Breaker == nil && set.Method == nil && m.fuse == 0 && m.now.Chance < 0.5 {
 			set.Budget.Start(m.now.At)
-			return m.call.Join(&set, m.now.At)
+			return m.call.Join(&set, NewTiming(m.now.At, set.Uploads))
 		}
 		return m.call.Start(&set, m.now)
 	}, nil, "start %s", describe(set))

@@ -135,11 +135,8 @@ func (c *Call) sendPending(step *Step, at time.Duration) {
 func (c *Call) addRunning(at time.Duration) *attempt {
 	c.running = append(c.running, attempt{})
 	a := &c.running[len(c.running)-1]
-	a.number, a.began, a.asked, a.slowAt = c.sent, at, at, Never
+	a.Timing, a.number, a.slowAt = NewTiming(at, c.set.Uploads), c.sent, Never
 	c.ledger.movePending(&a.held)
-	if c.set.Uploads {
-		a.asked = Never
-	}
 	return a
 }
 

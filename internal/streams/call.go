@@ -23,7 +23,8 @@ import (
 // call has one attempt, which is still sent the kept messages that it lacks. Once handed over, the application calls gRPC
 // without asking.
 type Call struct {
-	engine    *attempts.Call
+	engine    *attempts.Call  // nil until it has started
+	timing    attempts.Timing // of the first attempt, until then
 	caller    Caller
 	set       Settings
 	now       attempts.Now
@@ -56,9 +57,29 @@ type Call struct {
 	array     [1]*attempt // backs running for most calls
 }
 
-// Init prepares a call, which is zero. Until Start, it can only be aborted.
+// Init prepares a call, which is zero. Until Start, it can only be aborted. Engine is nil for a call that begins without it.
 func (c *Call) Init(engine *attempts.Call, caller Caller, s Settings) {
 	c.engine, c.caller, c.set, c.wake, c.running = engine, caller, s, attempts.Never, c.array[:0]
+}
+
+// Begin is Start without the engine, for a call whose first attempt needs no question and can't be slow. Until Join, the driver
+// uses Lend, GiveBack, AtOnce, FinishHeld and Exit only.
+func (c *Call) Begin(at time.Duration) {
+	c.timing = attempts.NewTiming(at, true)
+	c.now.At, c.idleSince = at, at
+	c.addAttempt(1)
+}
+
+// Joined reports whether the engine has started, or the call is over without it.
+func (c *Call) Joined() bool { return c.engine != nil || c.Over() }
+
+// Join starts the engine with what has happened since Begin.
+func (c *Call) Join(engine *attempts.Call, set *attempts.Settings) {
+	c.engine = engine
+	c.setWake(engine.Join(set, c.timing))
+	if c.committed != nil {
+		c.engine.Commit(1, decision.CommitMessage, c.now)
+	}
 }
 
 // Start takes the result of the engine's Start.
@@ -98,7 +119,7 @@ func (c *Call) Exit() *Acts {
 	if c.calls == 0 && c.slow {
 		acts.Wake = attempts.Never
 	}
-	acts.Idle = c.engine.Running() == 0 && !c.Over()
+	acts.Idle = c.engine != nil && c.engine.Running() == 0 && !c.Over()
 	return acts
 }
 
@@ -192,7 +213,6 @@ func (c *Call) cancel(a *attempt) {
 // endCall ends the call. That it is over and its result are one value, so no order can come between them. The application may
 // still receive the messages of the attempt that it has seen, or would have seen.
 func (c *Call) endCall() {
-	c.acts.Over = true
 	end := c.engine.End()
 	if end.Answer == 0 {
 		c.answer = nil
@@ -206,8 +226,7 @@ func (c *Call) endCall() {
 		c.drain = c.answer
 	}
 	tell, final := c.caller.Conclude(c.Answer())
-	c.final = final
-	c.told = !tell
+	c.final, c.told, c.acts.Over = final, !tell, true
 }
 
 // findAttempt returns the attempt with the number n if it isn't reported yet or the call shows it, else nil.
@@ -238,7 +257,11 @@ func (c *Call) newestAttempt() *attempt {
 func (c *Call) elapse() {
 	if d := c.now.At - c.idleSince; c.calls == 0 && d > 0 {
 		c.idleSince = c.now.At
-		if !c.Over() {
+		switch {
+		case c.Over():
+		case c.engine == nil:
+			c.timing.Pause(d)
+		default:
 			c.setWake(c.engine.Paused(d, c.now))
 		}
 	}

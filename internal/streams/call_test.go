@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc/status"
 
@@ -154,5 +155,39 @@ func TestEndIsReportedBeforeRecvMsgReturns(t *testing.T) {
 				t.Errorf("over %v, with attempt %d; want attempt 1", c.Over(), c.Answer())
 			}
 		})
+	}
+}
+
+// A call without the engine knows how long its first message took, as the engine would: from the end of the request on, while
+// RecvMsg waits.
+func TestAtOnce_Latency(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		pause           int
+		joins, measured bool
+	}{{0, false, true}, {2, false, true}, {10, false, false}, {2, true, true}, {10, true, false}} {
+		w, now, c, task := &accounts{}, ms(1000), new(Call), new(Task)
+		clock := func() time.Duration { return now }
+		c.Init(nil, answers{}, Settings{ServerStreams: true})
+		c.Begin(now)
+		for _, kind := range []Kind{NewStream, SendMsg, CloseSend, RecvMsg} {
+			task = &Task{Kind: kind, Kept: kind == SendMsg}
+			c.Lend(task, clock)
+			if now += ms(50); kind != RecvMsg && !c.GiveBack(task, clock) {
+				t.Fatalf("kind %d is not given back", kind)
+			} else if kind == CloseSend {
+				now += ms(row.pause)
+			}
+		}
+		if row.joins {
+			c.Join(new(attempts.Call), &attempts.Settings{Policy: modelPolicies[0], Deadline: attempts.Never, Uploads: true, Budget: w, Method: load{w}})
+			c.Enter(attempts.Now{At: now}, "")
+			c.Done(task, Result{})
+		} else if took, heard, _ := c.AtOnce(task, nil, now); heard {
+			w.answered = append(w.answered, took)
+		}
+		if len(w.answered) > 1 || row.measured != slices.Contains(w.answered, ms(50)) {
+			t.Errorf("%+v: latencies %v", row, w.answered)
+		}
 	}
 }

@@ -3,7 +3,10 @@
 
 package streams
 
-import "time"
+import (
+	"io"
+	"time"
+)
 
 // Lend is Ask for a call of the application before which nothing is to be decided: the only attempt has everything, and the
 // role is free. The driver needs neither Enter nor Exit, and tells the result with GiveBack, or else with Done. Lend returns
@@ -45,7 +48,7 @@ func (c *Call) lendsSender(a *attempt) bool {
 // and the driver tells the result with Done.
 func (c *Call) GiveBack(t *Task, clock func() time.Duration) bool {
 	a := t.on
-	if t.Kind == RecvMsg || c.set.Single || c.stopped != "" || c.committed != nil || !a.live() || a.finished || c.behind(a) {
+	if t.Kind == RecvMsg || c.stopped != "" || c.committed != nil || !a.live() || a.finished || c.behind(a) {
 		return false
 	}
 	if t.Kind == CloseSend {
@@ -67,4 +70,33 @@ func (c *Call) FinishHeld(n int, err error) bool {
 	}
 	c.Finish(n, err)
 	return true
+}
+
+// AtOnce is Done for a RecvMsg at a time, as long as the call runs without the engine and nothing is to be decided: for a message,
+// which commits the call, and for a success. Otherwise it returns false. If heard is true, the method is to be told of an answer,
+// which took so long.
+func (c *Call) AtOnce(t *Task, err error, at time.Duration) (took time.Duration, heard, ok bool) {
+	ends := err == io.EOF && c.set.ServerStreams || err == nil && !c.set.ServerStreams
+	if c.Joined() || t.Kind != RecvMsg || err != nil && !ends {
+		return 0, false, false
+	}
+	if !t.begun {
+		c.found(t)
+	}
+	a := t.on
+	t.on, t.did, c.now.At = nil, Wait, at
+	if a.again = a.heard; !a.heard {
+		a.heard = true
+		took, heard = c.timing.Hear(at)
+	}
+	if a.receiver = idle; !ends {
+		c.committed, t.over = a, true
+		return took, heard, true
+	}
+	if a.claimed, c.answer, c.running = true, a, nil; err == nil {
+		t.reply = a
+	}
+	tell, final := c.caller.Conclude(a.number)
+	c.final, c.told, c.acts.Over = final, !tell, true
+	return took, heard, true
 }

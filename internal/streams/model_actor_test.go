@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/grpc/status"
 
+	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/internal/decision"
 )
@@ -151,6 +152,11 @@ func (m *model) ask(a *actor) {
 		}
 	}
 	m.enter()
+	m.order(a)
+}
+
+// order gives an actor its next order.
+func (m *model) order(a *actor) {
 	o := m.call.Ask(a.task)
 	if o.Do == Send && a.task.Kind == Goroutine {
 		if o.Message >= len(m.buffer) {
@@ -246,6 +252,9 @@ func (m *model) tell(a *actor) {
 		m.returned(a, Order{Do: Return})
 		return
 	}
+	if m.atOnce(a) {
+		return
+	}
 	m.enter()
 	e := m.call.Done(a.task, a.result)
 	m.exit()
@@ -256,6 +265,28 @@ func (m *model) tell(a *actor) {
 	if e.Attempt != 0 {
 		a.end, a.phase, a.loops = e, cancelling, !a.result.Panicked
 	}
+}
+
+// atOnce takes a result about which nothing is to be decided, before the engine has started.
+func (m *model) atOnce(a *actor) bool {
+	if a.result.Panicked || m.done(a.stream) {
+		return false
+	}
+	took, heard, ok := m.call.AtOnce(a.task, a.result.Err, m.at)
+	if heard && m.engineSet.Method != nil {
+		if m.answered = append(m.answered, took); len(m.answered) > 1 {
+			m.failf("R5: attempt %d is heard twice", a.stream.n)
+		}
+	}
+	if ok && m.call.Over() {
+		a.stream.reported++
+		a.stream.cancelled = true
+		m.Finish(m.at, budget.EventCallSucceeded)
+	}
+	if a.lent = a.lent && !ok; ok {
+		m.order(a)
+	}
+	return ok
 }
 
 // quick ends a call that used an attempt without asking, if it has nothing to report.
@@ -373,6 +404,8 @@ func (m *model) returned(a *actor, o Order) {
 			m.take(a, o.Attempt, m.stored[o.Attempt])
 		case err == nil && a.got == nil:
 			m.failf("5: RecvMsg returns nothing")
+		case err == io.EOF && !m.set.ServerStreams && len(m.received) == 0 && m.call.engine == nil:
+			m.failf("5: RecvMsg returns io.EOF in place of the reply")
 		case err == nil:
 			m.take(a, a.got.n, a.gotSeq)
 		}

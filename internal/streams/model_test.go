@@ -45,6 +45,7 @@ type model struct {
 	wraps      bool // an inner interceptor returns its own errors
 	hides      bool // an inner interceptor returns nil in place of io.EOF
 	prefetches bool // an inner interceptor receives ahead
+	late       bool // the engine starts when something must be decided
 	swallows   bool // an inner interceptor drops OnFinish
 	limit      int  // of kept messages
 
@@ -97,7 +98,7 @@ func (m *model) now() attempts.Now {
 func (m *model) clock() time.Duration { return m.at }
 
 // hasty reports whether a task does not Enter, if it need not. It is no throw of the dice, so old cases keep their meaning.
-func (m *model) hasty() bool { return len(*m.dice)%2 == 0 }
+func (m *model) hasty() bool { return len(*m.dice)%2 == 0 || m.late && len(*m.dice)%16 != 1 }
 
 // checkNothingToDo checks after an event without Exit that the driver has nothing to do.
 func (m *model) checkNothingToDo(who string) {
@@ -114,7 +115,12 @@ func (m *model) checkNothingToDo(who string) {
 	}
 }
 
-func (m *model) enter() { m.call.Enter(m.now(), m.gone) }
+func (m *model) enter() {
+	if !m.call.Joined() {
+		m.call.Join(&m.engine, &m.engineSet)
+	}
+	m.call.Enter(m.now(), m.gone)
+}
 
 // exit carries out the machine's acts.
 func (m *model) exit() {
@@ -162,6 +168,9 @@ func (m *model) exit() {
 // Conclude implements [Caller].
 func (m *model) Conclude(attempt int) (tell bool, final error) {
 	end := m.engine.End()
+	if m.call.engine == nil {
+		end = &attempts.End{Answer: 1}
+	}
 	m.note("over: %+v", end)
 	m.overs++
 	m.answer = attempt
@@ -188,9 +197,15 @@ func (m *model) begin0() {
 	m.at = ms(1000)
 	m.copies, m.stored = map[*actor]int{}, map[int]int{}
 	m.wake = attempts.Never
-	step := m.engine.Start(&m.engineSet, m.now())
-	m.call.Init(&m.engine, m, m.set)
-	m.call.Start(m.now(), step)
+	if m.late {
+		m.call.Init(nil, m, m.set)
+		m.call.Begin(m.at)
+		m.Start(m.at)
+	} else {
+		step := m.engine.Start(&m.engineSet, m.now())
+		m.call.Init(&m.engine, m, m.set)
+		m.call.Start(m.now(), step)
+	}
 	m.addStream()
 	m.exit()
 	m.spawn("opener", NewStream)
@@ -215,7 +230,7 @@ func (m *model) take(a *actor, n, seq int) {
 		m.failf("5: message %d of attempt %d after %v", seq, n, m.received)
 	}
 	m.received = append(m.received, n)
-	measured := m.engineSet.Method != nil && !m.call.Over() && !m.panicked
+	measured := m.engineSet.Method != nil && m.call.engine != nil && !m.call.Over() && !m.panicked
 	if a := m.call.findAttempt(n); measured && !a.claimed && m.counted >= m.engine.Running() {
 		m.failf("R5: admission has not heard of the first message of attempt %d", n)
 	}

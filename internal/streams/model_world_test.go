@@ -188,8 +188,10 @@ func (m *model) choose() {
 		m.engineSet.Method = load{w}
 	}
 	m.set.Races = p.Parallel() && !m.set.ClientStreams && makes && p.MaxAttempts() > 1
-	m.set.Single = p.MaxAttempts() < 2
 	m.engineSet.Alone = !m.set.Races
+	if slow := p.Hedge() != nil || p.PerAttemptTimeout() > 0; !slow && !m.set.Resumes && len(*m.dice)%4 != 0 {
+		m.late, m.engineSet.Breaker = true, nil
+	}
 	m.tells = m.dice.one(2)
 }
 
@@ -208,6 +210,9 @@ func (m *model) script() {
 	}
 	m.spawn("sender", sends...)
 	m.receiver = m.spawn("receiver", slices.Repeat([]Kind{RecvMsg}, m.dice.roll(8))...)
+	if m.late && len(*m.dice)%4 != 0 {
+		return // the others need the engine
+	}
 	for range m.dice.roll(3) {
 		m.spawn("header", Header)
 	}

@@ -33,7 +33,6 @@ type Settings struct {
 	// Races lets attempts run in parallel. It requires a policy with parallel attempts, an application that sends one message, and a
 	// received message type that can be made. Otherwise the engine is told Alone.
 	Races   bool
-	Single  bool // the call never has a second attempt
 	Resumes bool // a broken stream may be resumed, so the application never receives without asking
 }
 

@@ -3,11 +3,7 @@
 
 package streams
 
-import (
-	"io"
-
-	"github.com/stagger-go/stagger/internal/decision"
-)
+import "io"
 
 // Ask returns the next order of a task.
 func (c *Call) Ask(t *Task) Order {
@@ -91,7 +87,11 @@ func (c *Call) Done(t *Task, r Result) End {
 	case Close:
 		a.sender = idle
 		c.elapse()
-		c.engine.Requested(a.number, c.now)
+		if c.engine == nil {
+			c.timing.Request(c.now.At)
+		} else {
+			c.engine.Requested(a.number, c.now)
+		}
 		t.over, t.returns = true, Own
 		return c.claimEnd(a, false)
 	case GetHeader:
@@ -173,9 +173,6 @@ func (c *Call) opened(a *attempt, err error) End {
 	}
 	a.sender, a.receiver = idle, idle
 	c.usable = true
-	if c.set.Single {
-		c.commit(a, decision.CommitNone)
-	}
 	return c.claimEnd(a, false)
 }
 
