@@ -67,7 +67,8 @@ func delay(c backoff.Config, tries int, random *rand.Rand) time.Duration {
 	if tries == 0 {
 		return c.BaseDelay
 	}
-	return time.Duration(min(float64(c.BaseDelay)*math.Pow(c.Multiplier, float64(tries)), float64(c.MaxDelay)) * (1 + c.Jitter*(2*random.Float64()-1)))
+	grown := min(float64(c.BaseDelay)*math.Pow(c.Multiplier, float64(tries)), float64(c.MaxDelay))
+	return time.Duration(grown * (1 + c.Jitter*(2*random.Float64()-1)))
 }
 
 // An arrival is a client that connects.
@@ -79,10 +80,10 @@ type arrival struct {
 // arrivals is a heap, by time.
 type arrivals []arrival
 
-func (a arrivals) Len() int           { return len(a) }
-func (a arrivals) Less(i, j int) bool { return a[i].at < a[j].at }
-func (a arrivals) Swap(i, j int)      { a[i], a[j] = a[j], a[i] }
-func (a *arrivals) Push(x any)        { *a = append(*a, x.(arrival)) }
+func (a *arrivals) Len() int           { return len(*a) }
+func (a *arrivals) Less(i, j int) bool { return (*a)[i].at < (*a)[j].at }
+func (a *arrivals) Swap(i, j int)      { (*a)[i], (*a)[j] = (*a)[j], (*a)[i] }
+func (a *arrivals) Push(x any)         { *a = append(*a, x.(arrival)) }
 func (a *arrivals) Pop() any {
 	last := (*a)[len(*a)-1]
 	*a = (*a)[:len(*a)-1]

@@ -44,7 +44,8 @@ loadBalancingConfig: [{stagger_retry_elsewhere: {childPolicy: [{round_robin: {}}
 methodConfig:
   - name: [{service: interop.v1.OrderService, method: GetOrder}]
     timeout: 2s
-    retryPolicy: {maxAttempts: 3, initialBackoff: 0.05s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE], perAttemptTimeout: 0.3s}`
+    retryPolicy: {maxAttempts: 3, initialBackoff: 0.05s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE],
+      perAttemptTimeout: 0.3s}`
 
 // TestFrozen stops a process for 20 s under load and wakes it. Its connections stay open all the time. Calls to it alone end with
 // their deadlines, with few more requests, and succeed again when it is awake; with another backend beside it, most succeed.
@@ -96,7 +97,8 @@ type frozenLoad struct {
 func newFrozenLoad(t *testing.T, ports ...int) *frozenLoad {
 	t.Helper()
 	l := new(frozenLoad)
-	r := retrier(t, frozenPolicy, interceptor.WithObserver(interceptor.Observer{CallEnd: func(_ context.Context, e interceptor.Event) { l.attempts.Add(int64(e.Attempt)) }}))
+	count := func(_ context.Context, e interceptor.Event) { l.attempts.Add(int64(e.Attempt)) }
+	r := retrier(t, frozenPolicy, interceptor.WithObserver(interceptor.Observer{CallEnd: count}))
 	fixed := manual.NewBuilderWithScheme("frozen")
 	var state resolver.State
 	for _, port := range ports {

@@ -146,7 +146,8 @@ var incidents = []struct {
 	}},
 }
 
-// limited reports whether a call failed at a limit of its policy: its budget, its attempts, or its time, of which a busy machine leaves less.
+// limited reports whether a call failed at a limit of its policy: its budget, its attempts, or its time, of which a busy machine
+// leaves less.
 func limited(err error) bool {
 	e, is := errors.AsType[*interceptor.Error](err)
 	return is && slices.Contains([]policy.Reason{
