@@ -146,7 +146,7 @@ func checkLimits(report *document.Report, prefix string, s Spec) {
 	switch {
 	case s.Hedge != nil:
 		in = prefix + "hedgingPolicy"
-	case s.Retry == nil && (s.MaxPushback != 0 || s.MinAttemptTime != 0 || s.MaxConnectionWait != 0):
+	case s.Retry == nil && cmp.Or(s.MaxPushback, s.MinAttemptTime, s.MaxConnectionWait) != 0:
 		report.Errorf(in, nil, "is required by maxPushback, minAttemptTime and maxConnectionWait, which limit extra attempts")
 	}
 	checkPositive(report, in+".maxPushback", s.MaxPushback)

@@ -21,6 +21,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/tools/shrink"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -399,35 +400,12 @@ func playBytes(list []*decision.Policy, call *Call, data []byte, log *strings.Bu
 
 // report returns the events that lead to a failure, with the fewest bytes.
 func report(list []*decision.Policy, data []byte) string {
-	data = shrink(data, func(data []byte) bool {
+	data = shrink.Bytes(data, func(data []byte) bool {
 		return playBytes(list, new(Call), data, nil) != nil
 	})
 	var log strings.Builder
 	err := playBytes(list, new(Call), data, &log)
 	return fmt.Sprintf("%v\n%sbytes: %q", err, log.String(), data)
-}
-
-// shrink removes bytes, or sets them to 0, as long as they still fail.
-func shrink(data []byte, fails func([]byte) bool) []byte {
-	for again := true; again; {
-		again = false
-		for size := len(data); size > 0; size /= 2 {
-			for i := 0; i+size <= len(data); {
-				if less := slices.Delete(slices.Clone(data), i, i+size); fails(less) {
-					data, again = less, true
-					continue
-				}
-				if zero := slices.Clone(data); slices.Max(data[i:i+size]) > 0 {
-					clear(zero[i : i+size])
-					if fails(zero) {
-						data, again = zero, true
-					}
-				}
-				i += size
-			}
-		}
-	}
-	return data
 }
 
 // randomBytes returns the bytes of a random call.

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/stagger-go/stagger/internal/attempts"
+	"github.com/stagger-go/stagger/internal/tools/shrink"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -668,33 +669,10 @@ func playBytes(data []byte, log *strings.Builder) (err error) {
 
 // report returns the events that lead to a failure, with the fewest bytes.
 func report(data []byte) string {
-	data = shrink(data, func(data []byte) bool { return playBytes(data, nil) != nil })
+	data = shrink.Bytes(data, func(data []byte) bool { return playBytes(data, nil) != nil })
 	var log strings.Builder
 	err := playBytes(data, &log)
 	return fmt.Sprintf("%v\n%sbytes: %q", err, log.String(), data)
-}
-
-// shrink removes bytes, or sets them to 0, as long as they still fail.
-func shrink(data []byte, fails func([]byte) bool) []byte {
-	for again := true; again; {
-		again = false
-		for size := len(data); size > 0; size /= 2 {
-			for i := 0; i+size <= len(data); {
-				if less := slices.Delete(slices.Clone(data), i, i+size); fails(less) {
-					data, again = less, true
-					continue
-				}
-				if zero := slices.Clone(data); slices.Max(data[i:i+size]) > 0 {
-					clear(zero[i : i+size])
-					if fails(zero) {
-						data, again = zero, true
-					}
-				}
-				i += size
-			}
-		}
-	}
-	return data
 }
 
 var many = flag.Int("many", 1, "how many `times` as many random calls to make")
