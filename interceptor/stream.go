@@ -286,7 +286,9 @@ func (s *stream) finish() {
 			timer.Stop()
 		}
 	}
-	s.events.push(notice{}) // the end
+	if s.call.deciding || s.call.cancel != nil || s.call.retrier.observers.Load().calls {
+		s.events.push(notice{}) // the end
+	}
 }
 
 // notify runs the caller's OnFinish, for which the application's call waits, and delivers queued events to observers, for which

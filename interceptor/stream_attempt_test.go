@@ -320,6 +320,42 @@ func TestStreamAttempt_ReleasedByGRPCsRules(t *testing.T) {
 	}
 }
 
+// A stream whose first attempt has not been decided on is released if an inner interceptor fails by itself, or drops the options, so
+// that OnFinish never comes.
+func TestStreamAttempt_FirstIsReleased(t *testing.T) {
+	for name, release := range map[string]func(stream grpc.ClientStream, cancel context.CancelFunc){
+		"fails by itself": func(stream grpc.ClientStream, _ context.CancelFunc) { _ = stream.RecvMsg(new(wrapperspb.StringValue)) },
+		"drops options":   func(_ grpc.ClientStream, cancel context.CancelFunc) { cancel() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, config(plain()), func(t *testing.T, s scene) {
+				var attempt context.Context
+				s.conn = s.Dial(t, append(s.retrier.DialOptions(), grpc.WithChainStreamInterceptor(
+					func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, _ ...grpc.CallOption) (grpc.ClientStream, error) {
+						attempt = ctx
+						stream, err := open(ctx, desc, cc, method)
+						return refuser{stream}, err
+					}))...)
+				s.On(get, testserver.Hang())
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				stream := s.open(t, ctx, serverStream)
+				send(t, stream, "a")
+				release(stream, cancel)
+				time.Sleep(time.Second)
+				if attempt.Err() == nil || len(s.calls) != 1 || s.retrier.Replayed() != 0 {
+					t.Errorf("attempt %v, calls %+v, %d bytes kept", attempt.Err(), s.calls, s.retrier.Replayed())
+				}
+			})
+		})
+	}
+}
+
+// refuser receives nothing.
+type refuser struct{ grpc.ClientStream }
+
+func (refuser) RecvMsg(any) error { return status.Error(codes.Aborted, "refused by an interceptor") }
+
 // TestStreamAttempt_CancelMeetsMessage is for the race detector: the end of a stream is found while
 // the message that would commit it is taken in.
 func TestStreamAttempt_CancelMeetsMessage(t *testing.T) {
