@@ -381,71 +381,51 @@ func TestForTests_Bound(t *testing.T) {
 
 func TestForTests_Streams(t *testing.T) {
 	t.Parallel()
-	list := func(t *testing.T, n int, text string) testserver.Step {
-		t.Helper()
-		all := make([]proto.Message, n)
-		for i := range all {
-			all[i] = reply(t, "text", fmt.Sprint(text, i))
-		}
-		return testserver.OK(all...)
-	}
 	large := strings.Repeat("x", 100<<10)
+	type list struct {
+		n    int
+		text string
+		end  codes.Code
+	}
 	for name, row := range map[string]struct {
 		method      string
-		first, last func(t *testing.T) testserver.Step
+		first, last list
 		want        string
 	}{
-		"same": {named, func(t *testing.T) testserver.Step { t.Helper(); return list(t, 3, "a") }, nil, ""},
-		"none": {named, func(t *testing.T) testserver.Step {
-			t.Helper()
-			return testserver.Stream(func(grpc.ServerStream) error { return nil })
-		}, nil, ""},
-		"undeclared":   {none, func(t *testing.T) testserver.Step { t.Helper(); return list(t, 3, "a") }, nil, ""},
-		"another text": {named, func(t *testing.T) testserver.Step { t.Helper(); return list(t, 3, "a") }, func(t *testing.T) testserver.Step { t.Helper(); return list(t, 3, "b") }, "has another reply: fields"},
-		"drained": {
-			named, func(t *testing.T) testserver.Step { t.Helper(); return list(t, 3, "a") },
-			func(t *testing.T) testserver.Step { t.Helper(); return list(t, 2, "a") }, "has another number of messages",
-		},
-		"longer": {
-			named, func(t *testing.T) testserver.Step { t.Helper(); return list(t, 3, "a") },
-			func(t *testing.T) testserver.Step { t.Helper(); return list(t, 4, "a") }, "has another number of messages",
-		},
-		"failing": {
-			named, func(t *testing.T) testserver.Step { t.Helper(); return list(t, 3, "a") },
-			func(t *testing.T) testserver.Step {
-				t.Helper()
-				return list(t, 3, "a").Then(testserver.Fail(codes.NotFound))
-			}, "fails with NotFound",
-		},
-		"beyond the bound": {
-			named, func(t *testing.T) testserver.Step { t.Helper(); return list(t, 20, large) },
-			func(t *testing.T) testserver.Step { t.Helper(); return list(t, 15, large) }, "",
-		},
-		"before the bound": {
-			named, func(t *testing.T) testserver.Step { t.Helper(); return list(t, 20, large) },
-			func(t *testing.T) testserver.Step { t.Helper(); return list(t, 5, large) }, "has another number of messages",
-		},
+		"same":             {named, list{n: 3, text: "a"}, list{n: 3, text: "a"}, ""},
+		"none":             {named, list{}, list{}, ""},
+		"undeclared":       {none, list{n: 3}, list{}, ""},
+		"another text":     {named, list{n: 3, text: "a"}, list{n: 3, text: "b"}, "has another reply: fields"},
+		"drained":          {named, list{n: 3}, list{n: 2}, "has another number of messages"},
+		"longer":           {named, list{n: 3}, list{n: 4}, "has another number of messages"},
+		"failing":          {named, list{n: 3}, list{n: 3, end: codes.NotFound}, "fails with NotFound"},
+		"beyond the bound": {named, list{n: 20, text: large}, list{n: 15, text: large}, ""},
+		"before the bound": {named, list{n: 20, text: large}, list{n: 5, text: large}, "has another number of messages"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, nil, func(t *testing.T, s *scene) {
-				s.On(row.method, row.first(t))
-				if row.last != nil {
-					s.On(row.method, row.first(t), row.last(t))
+				step := func(l list) testserver.Step {
+					return testserver.Stream(func(stream grpc.ServerStream) error {
+						for i := range l.n {
+							if err := stream.SendMsg(reply(t, "text", fmt.Sprint(l.text, i))); err != nil {
+								return err
+							}
+						}
+						return status.Error(l.end, "")
+					})
 				}
+				s.On(row.method, step(row.first), step(row.last))
 				s.read(t, row.method)
 				var want []string
 				if row.want != "" {
 					want = []string{row.method + " " + row.want}
 				}
-				if !slices.Equal(s.found, want) {
-					t.Errorf("found %q; want %q", s.found, want)
-				}
 				calls := 2
 				if row.method == none {
 					calls = 1
 				}
-				if n := s.Count(row.method); n != calls {
-					t.Errorf("%d calls; want %d", n, calls)
+				if n := s.Count(row.method); !slices.Equal(s.found, want) || n != calls {
+					t.Errorf("found %q, %d calls; want %q, %d", s.found, n, want, calls)
 				}
 			})
 		})
