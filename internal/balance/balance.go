@@ -109,7 +109,8 @@ func New(c budget.Config) (Reloadable, error) {
 	if err != nil {
 		return nil, err
 	}
-	return Of(b).(Reloadable), nil
+	own, _ := Of(b).(Reloadable) // as all kinds are
+	return own, nil
 }
 
 // own is a budget of package budget: no other type can have Fields.
@@ -121,14 +122,16 @@ type own interface {
 // Fields returns the values of a valid config and their bounds.
 func Fields(c budget.Config) []bounds.Field {
 	b, _ := budget.New(c)
-	return b.(own).Fields()
+	made, _ := b.(own)
+	return made.Fields()
 }
 
 // Of returns the engine's form of a budget: the inner one for a budget of package budget, or one that calls the methods of a
 // user's budget.
 func Of(b budget.Budget) Budget {
 	if b, ok := b.(own); ok {
-		return b.Inner().(Budget)
+		inner, _ := b.Inner().(Budget)
+		return inner
 	}
 	return foreign{b}
 }

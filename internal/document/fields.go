@@ -290,7 +290,11 @@ func (r *Report) duration(path string, n *Node) (time.Duration, bool) {
 	const form = `must be seconds with at most nine decimals and an "s", such as "0.05s"`
 	switch d, err := time.ParseDuration(n.Text); {
 	case n.Kind == Number && jsonNumber.MatchString(n.Text):
-		r.Misread(path, n, `must be in seconds, with the unit: "%ss"`, Shorten(n.Text))
+		either := ""
+		if ms, err := time.ParseDuration(n.Text + "ms"); err == nil && ms >= 100*time.Millisecond {
+			either = fmt.Sprintf(`; milliseconds are "%s"`, FormatDuration(ms))
+		}
+		r.Misread(path, n, `must be in seconds, with the unit: "%ss"%s`, Shorten(n.Text), either)
 	case n.Kind != Text:
 		r.Misfit(path, n, form)
 	case err == nil && protoDuration.MatchString(n.Text):

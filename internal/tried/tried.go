@@ -19,13 +19,13 @@ const Balancer = "stagger_retry_elsewhere"
 // connections with its DialOptions. Otherwise it returns "", and the key is for gRPC alone.
 func Config(serviceConfig string) string {
 	var c struct {
-		LoadBalancingConfig any `json:"loadBalancingConfig"`
+		LoadBalancingConfig json.RawMessage `json:"loadBalancingConfig"`
 	}
-	if err := json.Unmarshal([]byte(serviceConfig), &c); err != nil || !Names(c.LoadBalancingConfig) {
+	var balancing any
+	if json.Unmarshal([]byte(serviceConfig), &c) != nil || json.Unmarshal(c.LoadBalancingConfig, &balancing) != nil || !Names(balancing) {
 		return ""
 	}
-	text, _ := json.Marshal(c.LoadBalancingConfig) // what was decoded can be encoded
-	return string(text)
+	return string(c.LoadBalancingConfig)
 }
 
 // Names reports whether a loadBalancingConfig, as encoding/json decodes it, names [Balancer] at any depth.

@@ -186,8 +186,9 @@ func (p *page) decision(d loggedDecision) decisionState {
 // admissions returns the admission of the methods with most refusals.
 func admissions(all []interceptor.AdmissionState) []admissionState {
 	slices.SortStableFunc(all, func(a, b interceptor.AdmissionState) int { return cmp.Compare(b.Refused, a.Refused) })
-	list := []admissionState{} // [] in JSON, not null
-	for _, a := range all[:min(len(all), maxAdmissions)] {
+	all = all[:min(len(all), maxAdmissions)]
+	list := make([]admissionState, 0, len(all)) // [] in JSON, not null
+	for _, a := range all {
 		list = append(list, admissionState(a))
 	}
 	return list
