@@ -343,6 +343,7 @@ func TestStreamAttempt_FirstIsReleased(t *testing.T) {
 				send(t, stream, "a")
 				release(stream, cancel)
 				time.Sleep(time.Second)
+				synctest.Wait()
 				if attempt.Err() == nil || len(s.calls) != 1 || s.retrier.Replayed() != 0 {
 					t.Errorf("attempt %v, calls %+v, %d bytes kept", attempt.Err(), s.calls, s.retrier.Replayed())
 				}
