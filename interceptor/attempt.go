@@ -358,9 +358,6 @@ func behindPointer(t reflect.Type, field []int) bool {
 	return false
 }
 
-// attemptsHeader has the number of previous attempts; the first attempt doesn't send it (gRFC A6).
-const attemptsHeader = "grpc-previous-rpc-attempts"
-
 // numberKey holds the number of an attempt in its context, from the second on.
 type numberKey struct{}
 

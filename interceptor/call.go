@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/metadata"
 
 	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/internal/balance"
@@ -230,6 +231,57 @@ func (c *call) notifyEnd(err error) {
 	c.notifyCall(end, err)
 }
 
+// noteGaveUp records in the incoming call that a call made in its context has given up.
+func (c *call) noteGaveUp(end *attempts.End) {
+	if in := inbound(c.ctx); in != nil && c.mode() == policy.ModeEnforce && end.GaveUp() {
+		in.gaveUp.Store(true)
+	}
+}
+
+// noteOuter warns, once per method, if a call that has failed is a retry by go-grpc-middleware, in version 2 or 1.
+func (c *call) noteOuter(err error) {
+	if err == nil || c.mode() != policy.ModeEnforce || min(c.options.maxAttempts, c.policy.MaxAttempts()) < 2 {
+		return
+	}
+	md, _ := metadata.FromOutgoingContext(c.ctx)
+	if c.outerRetry = len(md["x-retry-attempt"]) > 0 || len(md["x-retry-attempty"]) > 0; c.outerRetry {
+		c.retrier.warnOnce(&outerCalls, c.name, c.name)
+	}
+}
+
+// warnInSequence warns that a policy's attempts can't run in parallel.
+func (c *call) warnInSequence() {
+	what := &timeoutInSequence
+	switch {
+	case c.options.mode == policy.ModeOff || min(c.options.maxAttempts, c.policy.MaxAttempts()) < 2:
+		return
+	case c.policy.Hedge() != nil:
+		what = &hedgeInSequence
+	}
+	c.retrier.warnOnce(what, c.name, c.name)
+}
+
+// criticality returns the criticality of a call with admission, else "". It is SHEDDABLE if its policy or its context has it, else
+// CRITICAL if one of them has it.
+func (c *call) criticality() string {
+	if !c.policy.Refuses() {
+		return ""
+	}
+	own := c.policy.Criticality()
+	switch given, _ := c.ctx.Value(criticalityKey{}).(string); given {
+	case "SHEDDABLE":
+		return given
+	case "CRITICAL":
+		if own != "SHEDDABLE" {
+			return given
+		}
+	case "DEFAULT", "":
+	default:
+		c.retrier.warnOnce(&wrongCriticality, given, strconv.Quote(given))
+	}
+	return own
+}
+
 // assign makes a attempt n, and returns the options to pass to gRPC.
 func (c *call) assign(a *attempt, n int, at time.Duration) []grpc.CallOption {
 	a.number, a.began, a.hedge = n, at, n > 1 && c.engine.Hedge(n)
@@ -426,6 +478,23 @@ func stricter(policys *int, callers int) *int {
 		return nil
 	}
 	return policys
+}
+
+// inboundShare is the part of an incoming call's remaining time that calls made in it wait for a connection.
+// The rest is for the upstream caller, which may do without the result or ask another server. TestOutage_Inbound has the table behind it.
+const inboundShare = 0.75
+
+// ConnectWait implements [attempts.Facts].
+func (c *call) ConnectWait() attempts.ConnectWait {
+	if waits, says := c.saysWaitForReady(); says {
+		return attempts.ConnectWait{FailFast: !waits}
+	}
+	wait := c.policy.MaxConnectionWait()
+	is := attempts.ConnectWait{Longest: wait, MaxOutage: attempts.MaxOutage(wait)}
+	if c.set.Deadline < attempts.Never && inbound(c.ctx) != nil {
+		is.Longest = min(wait, time.Duration(inboundShare*float64(c.set.Deadline-c.start)))
+	}
+	return is
 }
 
 // Safe implements [attempts.Facts].

@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"strconv"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
@@ -116,25 +115,4 @@ type criticalityKey struct{}
 // no effect, with a warning. Servers don't see it.
 func ContextWithCriticality(ctx context.Context, c string) context.Context {
 	return context.WithValue(ctx, criticalityKey{}, c)
-}
-
-// criticality returns the criticality of a call with admission, else "". It is SHEDDABLE if its policy or its context has it, else
-// CRITICAL if one of them has it.
-func (c *call) criticality() string {
-	if !c.policy.Refuses() {
-		return ""
-	}
-	own := c.policy.Criticality()
-	switch given, _ := c.ctx.Value(criticalityKey{}).(string); given {
-	case "SHEDDABLE":
-		return given
-	case "CRITICAL":
-		if own != "SHEDDABLE" {
-			return given
-		}
-	case "DEFAULT", "":
-	default:
-		c.retrier.warnOnce(&wrongCriticality, given, strconv.Quote(given))
-	}
-	return own
 }

@@ -11,7 +11,6 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/connectivity"
 
-	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/internal/tried"
 )
 
@@ -21,23 +20,6 @@ import (
 // ones are not kept.
 type outages struct {
 	since sync.Map // time.Duration by *grpc.ClientConn
-}
-
-// inboundShare is the part of an incoming call's remaining time that calls made in it wait for a connection.
-// The rest is for the upstream caller, which may do without the result or ask another server. TestOutage_Inbound has the table behind it.
-const inboundShare = 0.75
-
-// ConnectWait implements [attempts.Facts].
-func (c *call) ConnectWait() attempts.ConnectWait {
-	if waits, says := c.saysWaitForReady(); says {
-		return attempts.ConnectWait{FailFast: !waits}
-	}
-	wait := c.policy.MaxConnectionWait()
-	is := attempts.ConnectWait{Longest: wait, MaxOutage: attempts.MaxOutage(wait)}
-	if c.set.Deadline < attempts.Never && inbound(c.ctx) != nil {
-		is.Longest = min(wait, time.Duration(inboundShare*float64(c.set.Deadline-c.start)))
-	}
-	return is
 }
 
 // look reports whether a connection cannot connect, and for how long. at is on the budgets' clock.

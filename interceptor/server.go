@@ -11,9 +11,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
 
-	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/internal/decision"
-	"github.com/stagger-go/stagger/policy"
 )
 
 // inboundCall is an incoming call whose handler makes calls.
@@ -79,12 +77,8 @@ func inbound(ctx context.Context) *inboundCall {
 	return in
 }
 
-// noteGaveUp records in the incoming call that a call made in its context has given up.
-func (c *call) noteGaveUp(end *attempts.End) {
-	if in := inbound(c.ctx); in != nil && c.mode() == policy.ModeEnforce && end.GaveUp() {
-		in.gaveUp.Store(true)
-	}
-}
+// attemptsHeader has the number of previous attempts; the first attempt doesn't send it (gRFC A6).
+const attemptsHeader = "grpc-previous-rpc-attempts"
 
 // inRetry reports whether the context is that of an incoming call that is itself a retry.
 func inRetry(ctx context.Context) bool {

@@ -14,7 +14,6 @@ import (
 	"sync/atomic"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/metadata"
 
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/document"
@@ -164,18 +163,6 @@ func (r *Retrier) diagnose(severity string, d policy.Diagnostic) {
 	}
 }
 
-// warnInSequence warns that a policy's attempts can't run in parallel.
-func (c *call) warnInSequence() {
-	what := &timeoutInSequence
-	switch {
-	case c.options.mode == policy.ModeOff || min(c.options.maxAttempts, c.policy.MaxAttempts()) < 2:
-		return
-	case c.policy.Hedge() != nil:
-		what = &hedgeInSequence
-	}
-	c.retrier.warnOnce(what, c.name, c.name)
-}
-
 // hidesRetries reports whether an xDS server configures the connection: gRPC hides its retry policies
 // (gRFC A44).
 func hidesRetries(cc *grpc.ClientConn) bool {
@@ -187,17 +174,6 @@ func hidesRetries(cc *grpc.ClientConn) bool {
 // the method. Calls use it only after a failed attempt, because gRPC takes a lock.
 func retriesItself(cc *grpc.ClientConn, method string) bool {
 	return cc.GetMethodConfig(method).RetryPolicy != nil
-}
-
-// noteOuter warns, once per method, if a call that has failed is a retry by go-grpc-middleware, in version 2 or 1.
-func (c *call) noteOuter(err error) {
-	if err == nil || c.mode() != policy.ModeEnforce || min(c.options.maxAttempts, c.policy.MaxAttempts()) < 2 {
-		return
-	}
-	md, _ := metadata.FromOutgoingContext(c.ctx)
-	if c.outerRetry = len(md["x-retry-attempt"]) > 0 || len(md["x-retry-attempty"]) > 0; c.outerRetry {
-		c.retrier.warnOnce(&outerCalls, c.name, c.name)
-	}
 }
 
 // ofMiddleware reports whether a call option belongs to the retries of go-grpc-middleware, in any version.
