@@ -76,7 +76,7 @@ func (c *Call) accept(step *Step, a *attempt, now Now) {
 
 // handleFailure decides what follows a failed attempt.
 func (c *Call) handleFailure(step *Step, a *attempt, r *Result, is decision.Class, now Now) {
-	c.ledger.release(&a.held, outcome{err: r.Err}, now.At)
+	c.ledger.release(&a.held, outcome{helped: r.Err != nil && r.isAnswer(is) && !c.late(a, now.At), err: r.Err}, now.At)
 	if r.Resumes {
 		c.resume(a, r, now.At)
 	}

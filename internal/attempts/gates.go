@@ -13,7 +13,7 @@ import (
 )
 
 // enoughResponses is how many must have come within a second before a reserve pays for an attempt beside a slow one.
-const enoughResponses = 2
+const enoughResponses = 3
 
 // gates answer the policy's checks for an event of a call: whether another attempt follows, and whether it may be sent.
 type gates struct {

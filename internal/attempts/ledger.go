@@ -43,7 +43,7 @@ type ledger struct {
 // outcome is the result of an attempt for those who gave it something.
 type outcome struct {
 	unused bool  // no server has seen the attempt
-	helped bool  // it has succeeded in time
+	helped bool  // it was answered in time: with OK, or an error that no retry can improve
 	err    error // the result
 }
 

@@ -321,7 +321,8 @@ func (m *model) checkEnded(n int, a *modelAttempt, r *Result, step Step, was set
 	if m.set.Observe {
 		timeout = 0 // a shadow has helped if the call succeeds
 	}
-	if helped := slices.Contains(told, "+"); helped && (lost || !accepts(r) || timeout > 0 && in > timeout) {
+	final := r.Err != nil && r.isAnswer(m.set.Policy.Classify(&r.Outcome, m.now.Wall))
+	if helped := slices.Contains(told, "+"); helped && (lost || !accepts(r) && !final || timeout > 0 && in > timeout) {
 		m.failf("5: the permit of attempt %d has helped", n)
 	}
 	if accepts(r) && !lost && n > 1 && slices.Contains(told, "-") && (timeout == 0 || in <= timeout) {
