@@ -3,7 +3,6 @@ module github.com/stagger-go/stagger/internal/tools/report
 go 1.26.0
 
 require (
-	github.com/creack/pty v1.1.24
 	github.com/guptarohit/asciigraph v0.10.0
 	github.com/jedib0t/go-pretty/v6 v6.8.3
 	github.com/schollz/progressbar/v3 v3.19.1
