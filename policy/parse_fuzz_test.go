@@ -92,28 +92,6 @@ func wantSameFromConfig(t *testing.T, set *policy.Set) {
 	}
 }
 
-// TestConfig_IsACopy changes everything that a config points to.
-func TestConfig_IsACopy(t *testing.T) {
-	t.Parallel()
-	set := mustLoad(t, "all.yaml")
-	before, c := set.Config(), set.Config()
-	for _, m := range c.Methods {
-		clear(m.Names)
-		if m.Retry != nil {
-			clear(m.Retry.PerCode)
-			*m.Retry = policy.RetrySpec{}
-		}
-		if m.Hedge != nil {
-			*m.Hedge = policy.HedgeSpec{}
-		}
-	}
-	clear(c.Budgets)
-	*c.Throttling = budget.ThrottleConfig{}
-	if !reflect.DeepEqual(set.Config(), before) {
-		t.Error("a change of the copy has changed the set")
-	}
-}
-
 // checkProblems checks that each error has a place and a text, in the order of the file.
 func checkProblems(t *testing.T, file string, err error) {
 	t.Helper()

@@ -18,16 +18,6 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-func TestScriptStepByStep(t *testing.T) {
-	stage(t, func(t *testing.T, s scene) {
-		s.On(get,
-			testserver.Fail(codes.Unavailable).Times(2),
-			testserver.OK(),
-			testserver.Fail(codes.Aborted).Times(1))
-		wantText(t, "codes", s.codesOf(t, get, 6), "Unavailable Unavailable OK Aborted Aborted Aborted")
-	})
-}
-
 func TestScriptMostSpecificWins(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
 		s.On("*", testserver.Fail(codes.Aborted))
@@ -41,19 +31,12 @@ func TestScriptMostSpecificWins(t *testing.T) {
 	})
 }
 
-func TestOnBeginsAnew(t *testing.T) {
-	stage(t, func(t *testing.T, s scene) {
-		for range 3 {
-			s.On(get, testserver.Fail(codes.Unavailable), testserver.OK())
-			wantText(t, "codes", s.codesOf(t, get, 2), "Unavailable OK")
-		}
-	})
-}
-
-func TestResetBeginsAnew(t *testing.T) {
+func TestScriptBeginsAnew(t *testing.T) {
 	stage(t, func(t *testing.T, s scene) {
 		s.On(get, testserver.Fail(codes.Unavailable), testserver.OK())
 		wantText(t, "codes", s.codesOf(t, get, 3), "Unavailable OK OK")
+		s.On(get, testserver.Fail(codes.Unavailable), testserver.OK())
+		wantText(t, "codes of a new script", s.codesOf(t, get, 2), "Unavailable OK")
 		s.Reset()
 		if s.Count(get) != 0 || len(s.Attempts()) != 0 {
 			t.Errorf("%d attempts counted, %d kept after a reset", s.Count(get), len(s.Attempts()))

@@ -92,14 +92,6 @@ func wantText(t *testing.T, what, got, want string) {
 	}
 }
 
-func TestServerWithoutScript(t *testing.T) {
-	stage(t, func(t *testing.T, s scene) {
-		if a := s.call(t.Context(), get); a.err != nil || a.reply != "" {
-			t.Errorf("got %q, %v; want an empty message", a.reply, a.err)
-		}
-	})
-}
-
 // tcp is a listener on a free port of this machine.
 func tcp(t *testing.T) testserver.Option {
 	t.Helper()

@@ -23,17 +23,12 @@ func init() {
 func TestParseConfig(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ config, child, err string }{
-		"round_robin":        {config: `{"childPolicy": [{"round_robin": {}}]}`, child: "round_robin"},
-		"least_request":      {config: `{"childPolicy": [{"least_request_experimental": {"choiceCount": 3}}]}`, child: "least_request_experimental"},
-		"useless, no harm":   {config: `{"childPolicy": [{"pick_first": {}}]}`, child: "pick_first"},
-		"the first known":    {config: `{"childPolicy": [{"not_linked": {}}, {"round_robin": {}}, {"pick_first": {}}]}`, child: "round_robin"},
-		"unknown keys":       {config: `{"childPolicy": [{"round_robin": {}}], "later": 1}`, child: "round_robin"},
-		"null for no config": {config: `{"childPolicy": [{"round_robin": null}]}`, child: "round_robin"},
+		"round_robin":     {config: `{"childPolicy": [{"round_robin": {}}]}`, child: "round_robin"},
+		"least_request":   {config: `{"childPolicy": [{"least_request_experimental": {"choiceCount": 3}}]}`, child: "least_request_experimental"},
+		"the first known": {config: `{"childPolicy": [{"not_linked": {}}, {"round_robin": {}}, {"pick_first": {}}]}`, child: "round_robin"},
 
 		"nothing":           {config: ``, err: `want {"childPolicy": [{"round_robin": {}}]}`},
 		"null":              {config: `null`, err: `childPolicy is missing; want {"childPolicy": [{"round_robin": {}}]}`},
-		"no child":          {config: `{}`, err: `childPolicy is missing; want {"childPolicy": [{"round_robin": {}}]}`},
-		"empty list":        {config: `{"childPolicy": []}`, err: `childPolicy is missing; want {"childPolicy": [{"round_robin": {}}]}`},
 		"not a list":        {config: `{"childPolicy": {"round_robin": {}}}`, err: `want {"childPolicy": [{"round_robin": {}}]}`},
 		"two in an entry":   {config: `{"childPolicy": [{"not_linked": {}}, {"round_robin": {}, "pick_first": {}}]}`, err: `childPolicy[1] has 2 keys; want one, the name of a policy`},
 		"none known":        {config: `{"childPolicy": [{"one": {}}, {"two": {}}]}`, err: `childPolicy: the program has no policy one, two; import the package`},
@@ -64,16 +59,4 @@ func TestParseConfig(t *testing.T) {
 			}
 		})
 	}
-}
-
-func FuzzParseConfig(f *testing.F) {
-	f.Add(`{"childPolicy": [{"round_robin": {}}]}`)
-	f.Add(`{"childPolicy": [{"test_around": {"targets": {"a": [{"childPolicy": []}]}}}]}`)
-	f.Add(`{"childPolicy": [{}, null, {"a": 1, "b": 2}]}`)
-	f.Fuzz(func(t *testing.T, text string) {
-		parsed, err := builder{}.ParseConfig(json.RawMessage(text))
-		if err == nil && parsed.(*config).child == nil {
-			t.Errorf("no child and no error for %s", text)
-		}
-	})
 }

@@ -431,15 +431,6 @@ func TestPolicyChangesItsChild(t *testing.T) {
 		w.wantPicked(served)
 		w.wantPicked(w.serving(c))
 	})
-	t.Run("back to the first is a new child", func(t *testing.T) {
-		t.Parallel()
-		w, a, b, _ := change(t)
-		again := w.update("a", "again")
-		if again == a || b.closed != 1 {
-			t.Errorf("the second was closed %d times, want once", b.closed)
-		}
-		w.wantPicked(w.serving(again))
-	})
 	t.Run("close closes both", func(t *testing.T) {
 		t.Parallel()
 		w, a, b, served := change(t)

@@ -77,21 +77,6 @@ func TestFlagErrors(t *testing.T) {
 	}
 }
 
-func TestTableNames(t *testing.T) {
-	t.Parallel()
-	o := must.Get(parse(nil, nil))(t)
-	seen := map[string]bool{}
-	for _, one := range tables(o) {
-		if one.name == "" || seen[one.name] || strings.Contains(one.name, ";") {
-			t.Errorf("two tables are called %q, or a quote cannot name it", one.name)
-		}
-		seen[one.name] = true
-	}
-	if want := len(comparisons()) + 1; len(seen) != want {
-		t.Errorf("%d tables; want %d", len(seen), want)
-	}
-}
-
 func TestFound(t *testing.T) {
 	t.Parallel()
 	c := table{name: "fair", what: "Calls at a fair", columns: []column{{"× a", ratioCell}, {"time", durationCell}, {"bytes", wholeCell}}}

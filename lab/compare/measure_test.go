@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stagger-go/stagger/internal/tools/must"
@@ -152,13 +151,4 @@ func TestHold(t *testing.T) {
 	if without := hold() - before; math.Abs(with-size) > slack || without > slack {
 		t.Errorf("%.0f bytes with %d, %.0f without; want about as many, and none", with, size, without)
 	}
-}
-
-func TestMemory(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		rows := must.Get(waiting(quick()))(t)
-		if len(rows) != len(waitingClients) {
-			t.Errorf("%d rows; want %d", len(rows), len(waitingClients))
-		}
-	})
 }

@@ -335,16 +335,3 @@ func near(f figures, cells []string, i int) bool {
 	return within(f.success, success, 0, 4) && within(f.perCall, perCall, 0.1, 0.05) && within(f.recovered.Seconds(), recovered, 0.5, 1.5) &&
 		within(float64(f.p50.Milliseconds()), float64(p50), 0.3, 30) && within(float64(f.p99.Milliseconds()), float64(p99), 0.3, 300)
 }
-
-// The page's table has a row for each trouble and a cell for each player.
-func TestRows(t *testing.T) {
-	kept := rows(t)
-	for _, tr := range troubles {
-		if cells := kept[tr.name]; len(cells) != len(players) {
-			t.Errorf("%s: %d cells; want %d", tr.name, len(cells), len(players))
-		}
-	}
-	if len(kept) != len(troubles)+2 {
-		t.Errorf("%d rows; want %d, and two of the head", len(kept), len(troubles))
-	}
-}

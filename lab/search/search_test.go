@@ -4,7 +4,6 @@
 package main
 
 import (
-	"io"
 	"math"
 	"path/filepath"
 	"reflect"
@@ -43,22 +42,6 @@ func TestDraw(t *testing.T) {
 	}
 }
 
-func TestChance(t *testing.T) {
-	t.Parallel()
-	counts, weighted := map[int]int{}, make([]int, 3)
-	for i := range 10_000 {
-		c := newChance(1, i, nil)
-		counts[c.count("a", 1, 3)]++
-		weighted[c.one("b", 1, 0, 3)]++
-		if f := c.log("c", 0.5, 8); f < 0.5 || f > 8 {
-			t.Fatalf("log(0.5, 8) = %v", f)
-		}
-	}
-	if counts[1] < counts[2] || counts[2] < counts[3] || counts[3] == 0 || weighted[1] != 0 || weighted[2] < 2*weighted[0] {
-		t.Errorf("count(1, 3): %v; want the smaller the more often; one(1, 0, 3): %v; want three times as many of the last", counts, weighted)
-	}
-}
-
 // successes returns outcomes that differ only in their success.
 func successes(list ...float64) (of []outcome) {
 	for _, s := range list {
@@ -93,15 +76,6 @@ func TestResult(t *testing.T) {
 		j := &judged{players: map[string][]outcome{noRetries: row.none, defaultPlayer: row.own}}
 		if loss, half, never := j.result(defaultPlayer); math.Abs(loss-row.loss) > 1e-9 || half != row.half || never != row.never {
 			t.Errorf("%s: loss %v, below half %v, never recovers %v; want %v, %v, %v", name, loss, half, never, row.loss, row.half, row.never)
-		}
-	}
-}
-
-func TestCommand_Errors(t *testing.T) {
-	t.Parallel()
-	for _, args := range []string{"-seed 1 -n 0", "-n 1", "-seed 1,x", "-seed 1 -most 1,2", "-seed 1 more"} {
-		if err := command(t.Context(), strings.Fields(args), io.Discard, io.Discard); err == nil {
-			t.Errorf("%s: no error", args)
 		}
 	}
 }

@@ -6,7 +6,6 @@ package debugpage
 import (
 	"context"
 	"encoding/json"
-	"math"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -312,17 +311,5 @@ func TestReadBudgetsOfMany(t *testing.T) {
 	}
 	if len(list) != maxBudgets || hidden != 10 || scarce != 9 {
 		t.Errorf("%d shown, of which %d have spent something, %d hidden", len(list), scarce, hidden)
-	}
-}
-
-func TestNumber(t *testing.T) {
-	t.Parallel()
-	for x, want := range map[float64]string{0: "0", 10: "10", 0.5: "0.5", 1.0 / 3: "0.33", 100: "100", math.MaxInt32: "2147483647"} {
-		if got := number(&x); got != want {
-			t.Errorf("%v is %q; want %q", x, got, want)
-		}
-	}
-	if got := number(nil); got != "∞" {
-		t.Error(got)
 	}
 }

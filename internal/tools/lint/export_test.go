@@ -96,20 +96,6 @@ func TestServiceConfigNotes(t *testing.T) {
 	}
 }
 
-func TestServiceConfigNotesKey(t *testing.T) {
-	t.Parallel()
-	set := mustParse(t, `
-methodConfig:
-  - name: [{service: a.B}]
-    idempotencyKey: {header: x-key}
-    retryPolicy: {maxAttempts: 2, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 1,
-      retryableStatusCodes: [UNAVAILABLE], jitter: PROPORTIONAL, commitOn: HEADERS, budget: NONE}`)
-	_, notes := lint.Export(set, true)
-	if len(notes) != 1 || notes[0].Field != "methodConfig[0].idempotencyKey" || notes[0].Value != "x-key" {
-		t.Errorf("notes: %v; want one, of the key", notes)
-	}
-}
-
 func TestServiceConfigNotesStrictestName(t *testing.T) {
 	t.Parallel()
 	set := mustParse(t, `

@@ -4,17 +4,13 @@
 package sim
 
 import (
-	"errors"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"google.golang.org/grpc/codes"
 
-	"github.com/stagger-go/stagger/internal/document"
 	"github.com/stagger-go/stagger/internal/tools/must"
 )
 
@@ -186,31 +182,6 @@ func TestParseOther(t *testing.T) {
 		if _, err := parse(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.20q: error %v; want %s", text, err, want)
 		}
-	}
-}
-
-// Policy files are in the scenario's folder.
-func TestLoad(t *testing.T) {
-	t.Parallel()
-	folder := t.TempDir()
-	for name, text := range map[string]string{"s.yaml": whole, "retry.yaml": retryFile} {
-		must.Do(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600))
-	}
-	if s, err := Load(filepath.Join(folder, "s.yaml")); err != nil || s.Policies["retry"] == nil {
-		t.Errorf("%v, error %v", s, err)
-	}
-	if _, err := Load(filepath.Join(folder, "t.yaml")); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("error %v; want that there is no such file", err)
-	}
-}
-
-// All errors are reported, in the order of the file.
-func TestParseErrorOrder(t *testing.T) {
-	t.Parallel()
-	_, err := parse("phases: 7\nseed: x\ntitle: [a]\n")
-	list, ok := errors.AsType[*document.Error](err)
-	if !ok || len(list.Diagnostics) != 3 || list.Diagnostics[0].Line != 1 || list.Diagnostics[2].Line != 3 {
-		t.Errorf("error %v; want three problems", err)
 	}
 }
 

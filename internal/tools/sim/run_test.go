@@ -8,9 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"testing"
-	"time"
-
-	"google.golang.org/grpc/codes"
 
 	"github.com/stagger-go/stagger/internal/tools/must"
 )
@@ -79,30 +76,13 @@ func TestRunReserve(t *testing.T) {
 	}
 }
 
-// crowd returns a fleet that goes through an outage. Each client makes a call every 10 s.
-func crowd(clients int) *Scenario {
-	s := small()
-	perSecond := float64(clients) / 10
-	backends := max(clients/5000, 1)
-	s.Services[0].Backends, s.Services[0].Workers, s.Services[0].Queue = backends, clients/backends/50, 500
-	s.Services[0].Time = &Distribution{Shape: ShapeLogNormal, A: 40 * time.Millisecond, B: 200 * time.Millisecond}
-	s.Fleets[0].Clients, s.Fleets[0].Rate = clients, perSecond
-	s.Fleets[0].Calls[0] = Call{Service: "shop", Method: "/acme.shop.v1.Shop/Get", Policy: "retry", Deadline: 3 * time.Second, Delay: &Distribution{Shape: ShapeNormal, A: 30 * time.Millisecond, B: 10 * time.Millisecond}}
-	s.Phases = []Phase{
-		{Kind: KindLead, Length: 10 * time.Second, Load: 1},
-		{Length: 10 * time.Second, Load: 1, Faults: []Fault{{Service: "shop", Down: true, Code: codes.Unavailable}}},
-		{Kind: KindAfter, Length: 10 * time.Second, Load: 1},
-	}
-	return s
-}
-
 func TestRunInterrupted(t *testing.T) {
 	t.Parallel()
-	s := crowd(20_000)
-	s.Policies = map[string]*Policy{}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	stop := errors.New("stop")
 	cancel(stop)
+	s := small()
+	s.Fleets[0].Rate = 10_000 // so many events that it looks whether to go on
 	if _, err := s.Run(ctx, Options{}); !errors.Is(err, stop) {
 		t.Errorf("error %v; want %v", err, stop)
 	}

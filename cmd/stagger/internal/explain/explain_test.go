@@ -148,29 +148,6 @@ func TestExplainedIsWhatTheServerSees(t *testing.T) {
 	}
 }
 
-func answered(a explain.Answer) string { return a.Text() }
-
-func TestExplainText(t *testing.T) {
-	t.Parallel()
-	set := must.Get(policy.Parse("retry.yaml", []byte(`
-methodConfig:
-- name: [{service: acme.orders.v1.OrderService}]
-  retryPolicy: {maxAttempts: 3, initialBackoff: 0.1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE], budget: NONE}
-`)))(t)
-	got := answered(explain.Explain(decision.Compile(set), explain.Question{MaxAttempts: defaults.MaxAttempts, Method: method, Code: codes.Unavailable}, []float64{0.5, 0.5}))
-	for _, want := range []string{
-		"entry     /acme.orders.v1.OrderService/, which names its service\n", "safe      no: nothing declares it idempotent\n",
-		"budget    none\n", "no other attempt", "\n  NO   not_idempotent      Is the method idempotent?\n",
-	} {
-		if !strings.Contains(got, want) {
-			t.Errorf("no %q in\n%s", want, got)
-		}
-	}
-	if got := answered(explain.Explain(decision.Compile(set), explain.Question{MaxAttempts: defaults.MaxAttempts, Method: "/x.Y/Z"}, []float64{0})); !strings.Contains(got, "no entry names it") {
-		t.Error(got)
-	}
-}
-
 // TestExplainRangeOfWaits has a deadline that leaves no time for the longest wait.
 func TestExplainRangeOfWaits(t *testing.T) {
 	t.Parallel()

@@ -90,15 +90,6 @@ func TestList(t *testing.T) {
 	}
 }
 
-func TestFormats(t *testing.T) {
-	t.Parallel()
-	var r sim.Result
-	must.Do(t, json.Unmarshal([]byte(good(t, "chain", "--format", "json")), &r))
-	if len(r.Runs) != 3 || r.Seed != 1 || r.Runs[1].Services[2].PerCall < 26.9 {
-		t.Errorf("seed %d, runs %+v", r.Seed, r.Runs)
-	}
-}
-
 func TestSeedAndClients(t *testing.T) {
 	t.Parallel()
 	var r sim.Result
