@@ -89,7 +89,7 @@ var unaries = sync.Pool{New: func() any {
 
 // reusable reports whether nobody else uses the call or its only attempt: neither a timer's goroutine nor gRPC.
 func (u *unary) reusable() bool {
-	return len(u.attempts) == 1 && !u.first.left && !(u.shared && u.deciding)
+	return len(u.attempts) == 1 && !u.first.left && (!u.shared || !u.deciding)
 }
 
 // recycle lets another call use u. gRPC doesn't write targets when it has nothing to report, so recycle clears them. It keeps the

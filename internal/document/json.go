@@ -69,7 +69,17 @@ func (j *jsonReader) nextToken() (token json.Token, at Position, raw string) {
 		j.stopReading(j.cursor.at, "is not JSON: "+err.Error())
 		return nil, j.cursor.at, ""
 	}
-	return token, j.cursor.move(start), string(j.cursor.data[start:j.decoder.InputOffset()])
+	at, raw = j.cursor.move(start), string(j.cursor.data[start:j.decoder.InputOffset()])
+	if text, ok := token.(string); ok && hasHalf(text, raw) && !j.stopped {
+		j.stopReading(at, "the text "+Shorten(raw)+` has half a character: \ud800 to \udfff mean one only in pairs`)
+	}
+	return token, at, raw
+}
+
+// hasHalf reports whether the text has an unpaired surrogate, which encoding/json silently replaces by U+FFFD.
+func hasHalf(text, raw string) bool {
+	const put = "\uFFFD"
+	return strings.Count(text, put) > strings.Count(raw, put)+strings.Count(strings.ToLower(raw), `\ufffd`)
 }
 
 func (j *jsonReader) stopReading(at Position, message string) {
