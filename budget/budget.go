@@ -44,8 +44,9 @@ type Budget interface {
 	// Withdraw asks for one extra attempt. Reading the balance, deciding and charging must be one step, so that two calls never
 	// get the same last token.
 	Withdraw(now time.Time, c Charge) (Permit, bool)
-	// Settle reports that the extra attempt for which p was granted has ended, and whether it helped: it ended, with OK or an error that no retry can improve, within the usual
-	// time of an attempt. Settle or Return is called once for each permit, and before the call ends.
+	// Settle reports that the extra attempt for which p was granted has ended, and whether it helped: a server answered it within the
+	// usual time of an attempt, with OK or an error that no retry can improve. Settle or Return is called once for each permit,
+	// and before the call ends.
 	Settle(now time.Time, p Permit, helped bool)
 	// Return returns the permit of an extra attempt that was never sent, with its charge.
 	Return(now time.Time, p Permit)
