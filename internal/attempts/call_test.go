@@ -64,6 +64,9 @@ const traces = `
 # retry: sequential retries
 	0 start → send 1; 10 end 1 UNAV → (retry), wake 60; 60 wake → send 2; 70 end 2 UNAV → (retry), wake 170; 170 wake → send 3;
 	180 end 3 OK → over succeeded, = 3 | S F ( Wf ) - F ( Wf ) + E+
+# retry: a server that answers with a final error works: the retry's cost is given back
+	0 start → send 1; 10 end 1 UNAV → (retry), wake 60; 60 wake → send 2;
+	70 end 2 NOT_FOUND → (non_retryable), over non_retryable, = 2 | S F ( Wf ) + E-
 # retry: pushback delay
 	0 start → send 1; 10 end 1 UNAV push=300 → (retry), wake 325; 200 wake → wake 325; 325 wake → send 2;
 	330 end 2 UNAV → (retry), wake 380; 380 wake → send 3; 390 end 3 OK → over succeeded, = 3 | S F ( Wf ) - F ( Wf ) + E+

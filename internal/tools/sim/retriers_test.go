@@ -9,7 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc/codes"
+
 	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/policy"
 )
 
 // twoMethods returns a process that calls two methods of a service that is down, with a budget of a given scope.
@@ -121,6 +124,26 @@ phases: [{name: down, length: 30s, faults: [{service: shop, down: true}]}]
 `, row.limit, row.attempts), nil))(t)
 		if got := play(t, s, Options{}).Runs[0].Services[0].PerCall; got != row.want {
 			t.Errorf("%q, %q: %v requests a call; want %v", row.limit, row.attempts, got, row.want)
+		}
+	}
+}
+
+// A final error shows that the server works, so a retry that ends in one gives its cost back: the budget bears as many failures of
+// one backend of four with half of the responses NOT_FOUND as without those.
+func TestFinalErrors(t *testing.T) {
+	t.Parallel()
+	for _, clients := range []int{1, 10, 100} {
+		answered := func(faults ...Fault) float64 {
+			faults = append(faults, Fault{Service: "shop", Backends: []int{0}, Down: true, Code: codes.Unavailable})
+			s := crowded(t, Phase{Name: "one fails", Length: time.Minute, Load: 0.55, Faults: faults})
+			s.Variants = s.Variants[:1]
+			f := play(t, s, Options{Clients: clients}).Runs[0].Fleets[0]
+			return f.Success + float64(f.Reasons[policy.ReasonNonRetryable])/float64(f.Calls)
+		}
+		without, with := answered(), answered(Fault{Service: "shop", Flaky: 0.5, Code: codes.NotFound})
+		t.Logf("%d clients: %.4f of the calls are answered, %.4f with NOT_FOUND", clients, without, with)
+		if without < 0.98 || with < without-0.002 {
+			t.Errorf("%d clients: %.4f of the calls are answered, %.4f with NOT_FOUND; want within 0.002", clients, without, with)
 		}
 	}
 }
