@@ -84,3 +84,25 @@ func TestSlowEverywhere(t *testing.T) {
 		}
 	}
 }
+
+// A long response keeps the reserve from paying for a retry. After three idle seconds and one fast response it pays again.
+func TestReserve_AfterIdleSeconds(t *testing.T) {
+	retry := plain()
+	retry.Budget = ""
+	play(t, config(retry), func(t *testing.T, s scene) {
+		fails := func() error {
+			s.On(get, down().Times(1), text("retried"))
+			_, err := s.call(t.Context(), get)
+			return err
+		}
+		s.answersLate(t, get)
+		if err := fails(); reasonOf(err) != policy.ReasonBudgetExhausted {
+			t.Errorf("after a long response: %v (%s)", err, reasonOf(err))
+		}
+		time.Sleep(3 * time.Second)
+		s.answers(t, get, text("").Delay(10*ms))
+		if err := fails(); err != nil {
+			t.Errorf("after idle seconds and a fast response: %v (%s)", err, reasonOf(err))
+		}
+	})
+}
