@@ -235,14 +235,15 @@ func TestHandshakes(t *testing.T) {
 	page := string(must.Get(os.ReadFile("../../docs/evidence/outages.md"))(t))
 	own := map[string]time.Duration{}
 	for _, c := range []backoff.Config{backoff.DefaultConfig, with(0.5, 3), ours, with(0.1, 3), with(0.25, 1), with(0.25, 10)} {
-		row := fmt.Sprintf("| %v, %v |", c.BaseDelay, c.MaxDelay)
+		var row strings.Builder
+		fmt.Fprintf(&row, "| %v, %v |", c.BaseDelay, c.MaxDelay)
 		for _, away := range []time.Duration{10 * time.Second, time.Minute} {
 			for _, rate := range []int{1000, 500, 250, 100} {
 				back, each := handshakes(10_000, c, away, rate)
 				if back == never {
-					row += " never |"
+					row.WriteString(" never |")
 				} else {
-					row += fmt.Sprintf(" %.0f s, %.1f |", back.Seconds(), each)
+					fmt.Fprintf(&row, " %.0f s, %.1f |", back.Seconds(), each)
 				}
 				kind := fmt.Sprint(away, " ", rate)
 				switch {
@@ -253,8 +254,8 @@ func TestHandshakes(t *testing.T) {
 				}
 			}
 		}
-		if !strings.Contains(page, row+"\n") {
-			t.Errorf("the page lacks\n%s", row)
+		if !strings.Contains(page, row.String()+"\n") {
+			t.Errorf("the page lacks\n%s", row.String())
 		}
 	}
 }
