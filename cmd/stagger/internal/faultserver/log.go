@@ -111,7 +111,7 @@ func inText(a testserver.Attempt) string {
 func object(v any) string {
 	text, err := json.Marshal(v)
 	if err != nil {
-		return fmt.Sprintf("{\"error\":%q}", err) // impossible: v has only texts and numbers
+		return fmt.Sprintf("{\"error\":%q}", err) // impossible: v has only values that JSON has
 	}
 	return string(text)
 }

@@ -5,26 +5,18 @@ package faultserver
 
 import (
 	"encoding/base64"
-	"encoding/json"
-	"math"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
-	"google.golang.org/genproto/googleapis/rpc/errdetails"
-	spb "google.golang.org/genproto/googleapis/rpc/status"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/metadata"
-	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
 	"google.golang.org/protobuf/types/dynamicpb"
-	"google.golang.org/protobuf/types/known/anypb"
-	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/stagger-go/stagger/internal/codename"
 	"github.com/stagger-go/stagger/internal/document"
@@ -106,25 +98,17 @@ func (b *builder) script(path string, n *document.Node) {
 func (b *builder) step(path string, f *document.Fields, inner bool) testserver.Step {
 	before, times := b.report.ErrorCount(), 0
 	step := b.refined(path, f, b.ended(path, f))
-	b.count(f, "times", path, &times)
+	f.Int("times", &times)
 	switch {
-	case inner && (times > 0 || f.Written(path+".random")):
+	case inner && (times != 0 || f.Written(path+".random")):
 		b.report.Errorf(path, nil, "must be without times and random: they belong to the step around it")
-	case times > 0:
+	case times != 0:
 		step = step.Times(times)
 	}
 	if err := steps.Failure(step); err != nil && b.report.ErrorCount() == before {
 		b.report.Errorf(path, nil, "%v", err)
 	}
 	return step
-}
-
-// count reads a whole number that is at least 0 and fits an int on every platform.
-func (b *builder) count(f *document.Fields, key, path string, to *int) {
-	if f.Int(key, to); *to < 0 || *to > math.MaxInt32 {
-		b.report.Errorf(path+"."+key, *to, "must be 0 to %d", math.MaxInt32)
-		*to = 0
-	}
 }
 
 func none(*document.Fields) {}
@@ -155,27 +139,22 @@ func (b *builder) ended(path string, f *document.Fields) testserver.Step {
 func (b *builder) random(path string, f *document.Fields) (step testserver.Step) {
 	var (
 		p    float64
-		seed uint64
+		seed int
 	)
-	if f.Number("probability", &p); p < 0 || p > 1 {
-		b.report.Errorf(path+".probability", p, "must be 0 to 1")
-		p = 0
-	}
-	if n, path := f.Value("seed"); n != nil {
-		var err error
-		if seed, err = strconv.ParseUint(n.Text, 10, 64); err != nil || n.Kind != document.Number {
-			b.report.Misfit(path, n, "must be a whole number from 0 to 18446744073709551615")
-		}
-	}
+	f.Number("probability", &p)
+	f.Int("seed", &seed)
 	f.Object("step", func(f *document.Fields) { step = b.step(path+".step", f, true) })
-	return testserver.Random(seed, p, step)
+	return testserver.Random(uint64(seed), p, step)
 }
 
 func (b *builder) move(path string, f *document.Fields) (m moves.Move) {
-	var receive int
-	b.count(f, "receive", path, &receive)
+	var (
+		receive int
+		pause   time.Duration
+	)
+	f.Int("receive", &receive)
 	f.Object("send", func(f *document.Fields) { m = moves.SendRaw(b.message(path+".send", f)...) })
-	pause := b.wait(f, "pause", path)
+	f.Duration("pause", &pause)
 	f.Object("cut", none)
 	switch f.OneOf("", "receive", "send", "pause", "cut") {
 	case "send":
@@ -192,7 +171,8 @@ func (b *builder) move(path string, f *document.Fields) (m moves.Move) {
 
 // refined adds delays, headers and the trailer.
 func (b *builder) refined(path string, f *document.Fields, step testserver.Step) testserver.Step {
-	delay := b.wait(f, "delay", path)
+	var delay time.Duration
+	f.Duration("delay", &delay)
 	f.Object("queue", func(f *document.Fields) { step = b.queued(path+".queue", f, step) })
 	if md := b.metadata(f, "header"); len(md) > 0 {
 		step = step.Header(md)
@@ -207,9 +187,7 @@ func (b *builder) refined(path string, f *document.Fields, step testserver.Step)
 		b.ascii(path, n.Text)
 		pushback = append(pushback, n.Text)
 	})
-	if delay > 0 || f.Written(path+".delay") {
-		step = step.Delay(delay)
-	}
+	step = step.Delay(delay)
 	var raw [][]byte
 	f.List("replies", func(path string, n *document.Node) {
 		b.report.Read(path, n, func(f *document.Fields) { raw = append(raw, b.message(path, f)...) })
@@ -226,28 +204,11 @@ func (b *builder) refined(path string, f *document.Fields, step testserver.Step)
 	return step
 }
 
-// wait reads a duration that a test server can wait.
-func (b *builder) wait(f *document.Fields, key, path string) (t time.Duration) {
-	if f.Duration(key, &t); t < 0 {
-		b.report.Errorf(path+"."+key, t, "must be 0 or more")
-	}
-	return max(t, 0)
-}
-
 func (b *builder) queued(path string, f *document.Fields, step testserver.Step) testserver.Step {
 	var c queue.Config
 	f.Int("workers", &c.Workers)
 	f.Duration("serviceTime", &c.Time)
-	b.count(f, "length", path, &c.Length)
-	if c.Workers < 1 {
-		b.report.Errorf(path+".workers", c.Workers, "must be at least 1")
-	}
-	if c.Time <= 0 {
-		b.report.Errorf(path+".serviceTime", c.Time, `must be more than 0, such as "0.05s"`)
-	}
-	if c.Workers < 1 || c.Time <= 0 {
-		return step
-	}
+	f.Int("length", &c.Length)
 	made, err := queue.New(c)
 	if err != nil {
 		b.report.Errorf(path, nil, "%v", err)
@@ -260,45 +221,36 @@ func (b *builder) queued(path string, f *document.Fields, step testserver.Step) 
 func (b *builder) fail(path string, f *document.Fields) testserver.Step {
 	var (
 		name  string
+		text  = "scripted failure"
 		delay time.Duration
-		s     = &spb.Status{Message: "scripted failure"}
 	)
 	f.Text("code", &name)
-	f.Text("message", &s.Message)
+	f.Text("message", &text)
 	f.Duration("retryInfo", &delay)
 	c, ok := codename.Parse(name)
 	if !ok {
-		var given any
-		if name != "" {
-			given = name
-		}
-		b.report.Errorf(path+".code", given, "must be the name or the number of a status code, but not OK: UNAVAILABLE, 14")
+		b.report.Errorf(path+".code", name, "must be the name or the number of a status code, but not OK: UNAVAILABLE, 14")
 		return testserver.Step{}
 	}
-	s.Code = int32(c)
+	step := testserver.Fail(c, text)
 	if f.Written(path + ".retryInfo") {
-		info, err := anypb.New(&errdetails.RetryInfo{RetryDelay: durationpb.New(delay)})
-		if err != nil {
-			b.report.Errorf(path+".retryInfo", delay, "%v", err)
-		}
-		s.Details = append(s.Details, info)
+		step = step.RetryInfo(delay)
 	}
-	return testserver.FailStatus(status.FromProto(s))
+	return step
 }
 
 // message returns the encoded message, once for each time that it is sent.
 func (b *builder) message(path string, f *document.Fields) [][]byte {
-	var (
-		raw   []byte
-		times int
-	)
-	b.binary(f, "raw", &raw)
+	var times int
+	raw := b.binary(f, "raw", path)
 	if n, path := f.Value("json"); n != nil {
 		raw = b.json(path, n)
 	}
 	f.OneOf("", "raw", "json")
-	b.count(f, "times", path, &times)
-	times = max(1, min(times, maxMessages+1))
+	if f.Int("times", &times); times < 0 {
+		b.report.Errorf(path+".times", times, "must be at least 0")
+	}
+	times = max(1, times)
 	if times > maxMessages-b.messages || len(raw) > (maxMessageBytes-b.bytes)/times {
 		b.report.Errorf(path, nil, "all messages together must be at most %d, and have at most 64 MiB", maxMessages)
 		return nil
@@ -309,21 +261,14 @@ func (b *builder) message(path string, f *document.Fields) [][]byte {
 }
 
 // binary reads base64 in either alphabet, with or without padding, as protojson does.
-func (b *builder) binary(f *document.Fields, key string, to *[]byte) {
-	n, path := f.Value(key)
-	if n == nil {
-		return
+func (b *builder) binary(f *document.Fields, key, path string) []byte {
+	var text string
+	f.Text(key, &text)
+	raw, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(strings.NewReplacer("-", "+", "_", "/").Replace(text), "="))
+	if err != nil {
+		b.report.Errorf(path+"."+key, text, "must be bytes in base64")
 	}
-	const form = "must be bytes in base64, in quotes"
-	if n.Kind != document.Text {
-		b.report.Misfit(path, n, form)
-		return
-	}
-	text := strings.TrimRight(strings.NewReplacer("-", "+", "_", "/").Replace(n.Text), "=")
-	var err error
-	if *to, err = base64.RawStdEncoding.DecodeString(text); err != nil {
-		b.report.Misread(path, n, form)
-	}
+	return raw
 }
 
 // json returns a response of the script's method.
@@ -331,24 +276,17 @@ func (b *builder) json(path string, n *document.Node) []byte {
 	d, _ := b.known.FindDescriptorByName(protoreflect.FullName(strings.ReplaceAll(strings.TrimPrefix(b.method, "/"), "/", ".")))
 	method, ok := d.(protoreflect.MethodDescriptor)
 	if !ok {
-		b.report.Errorf(path, nil, "must be raw: a response in JSON needs a script for one method, which the server knows by --descriptors, unlike %s",
-			document.Shorten(b.method))
+		b.report.Errorf(path, nil, "must be raw: a response in JSON needs a script for one method, "+
+			"which the server knows by --descriptors, unlike %s", document.Shorten(b.method))
 		return nil
 	}
-	text, err := json.Marshal(b.report.Plain(path, n))
-	if err != nil {
-		b.report.Errorf(path, nil, "must be a JSON value: %s", detail(err))
-		return nil
-	}
+	text := object(b.report.Plain(path, n))
 	m := dynamicpb.NewMessage(method.Output())
-	if err := (protojson.UnmarshalOptions{Resolver: dynamicpb.NewTypes(b.known)}).Unmarshal(text, m); err != nil {
+	if err := (protojson.UnmarshalOptions{Resolver: dynamicpb.NewTypes(b.known)}).Unmarshal([]byte(text), m); err != nil {
 		b.report.Errorf(path, nil, "must be the JSON form of %s: %s", m.Descriptor().FullName(), detail(err))
 		return nil
 	}
-	raw, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
-	if err != nil {
-		b.report.Errorf(path, nil, "must be a whole %s: %s", m.Descriptor().FullName(), detail(err))
-	}
+	raw, _ := proto.MarshalOptions{Deterministic: true}.Marshal(m) // it is whole, or Unmarshal had refused it
 	return raw
 }
 
@@ -370,13 +308,10 @@ func (b *builder) metadata(f *document.Fields, key string) metadata.MD {
 	md := metadata.MD{}
 	f.List(key, func(item string, n *document.Node) {
 		b.report.Read(item, n, func(f *document.Fields) {
-			var (
-				given, value string
-				bytes        []byte
-			)
+			var given, value string
 			f.Text("key", &given)
 			f.Text("value", &value)
-			b.binary(f, "binary", &bytes)
+			bytes := b.binary(f, "binary", item)
 			key := strings.ToLower(given)
 			switch binary := strings.HasSuffix(key, "-bin"); {
 			case !keyForm.MatchString(key):

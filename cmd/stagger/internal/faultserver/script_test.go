@@ -41,8 +41,8 @@ func TestScriptErrors(t *testing.T) {
 		{step("{fail: {}}"), "3:20: scripts[0].steps[0].fail.code: is required; must be the name or the number of a status code, but not OK: UNAVAILABLE, 14"},
 		{step("{pushback: [100]}"), "3:25: scripts[0].steps[0].pushback[0]: 100: must be a string; put it in quotes"},
 		{step("{random: {probability: half}}"), "3:36: scripts[0].steps[0].random.probability: half: must be a number, without quotes"},
-		{step("{random: {seed: -1}}"), "3:29: scripts[0].steps[0].random.seed: -1: must be a whole number from 0 to 18446744073709551615"},
-		{step(`{replies: [{raw: "$"}]}`), `3:30: scripts[0].steps[0].replies[0].raw: "$": must be bytes in base64, in quotes`},
+		{step("{random: {seed: 4294967296}}"), "3:29: scripts[0].steps[0].random.seed: 4294967296: must be a whole number from 0 to 4294967295"},
+		{step(`{replies: [{raw: "$"}]}`), `3:30: scripts[0].steps[0].replies[0].raw: "$": must be bytes in base64`},
 		{step("{replies: [{json: {[a]: 1}}]}"), "3:32: scripts[0].steps[0].replies[0].json: a key must be a string"},
 		{step("{replies: [{json: null}]}"), "3:31: scripts[0].steps[0].replies[0].json: null: must be raw: a response in JSON needs a script for one method, " +
 			"which the server knows by --descriptors, unlike /a.B/C"},

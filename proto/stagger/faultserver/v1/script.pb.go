@@ -88,7 +88,7 @@ type Script struct {
 	// method's script takes precedence over its service's, and that over the one for all
 	// methods.
 	Method string `protobuf:"bytes,1,opt,name=method,proto3" json:"method,omitempty"`
-	// Attempt k runs step k; the last step repeats forever. 1 to 10000.
+	// Attempt k runs step k; the last step repeats forever. At least 1.
 	Steps         []*Step `protobuf:"bytes,2,rep,name=steps,proto3" json:"steps,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -425,7 +425,7 @@ type Random struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The probability, from 0 to 1.
 	Probability float64 `protobuf:"fixed64,1,opt,name=probability,proto3" json:"probability,omitempty"`
-	// The seed. Use a different one for each server.
+	// The seed, from 0 to 4294967295. Use a different one for each server.
 	Seed uint64 `protobuf:"varint,2,opt,name=seed,proto3" json:"seed,omitempty"`
 	// The step, without times and without random. The default is ok.
 	Step          *Step `protobuf:"bytes,3,opt,name=step,proto3" json:"step,omitempty"`
