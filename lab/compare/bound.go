@@ -34,7 +34,7 @@ var bounds = []bound{
 }
 
 // check compares the results of all processes, by table, with the bounds of these tables. The error names what is above its bound.
-func check(all []table, found [][][]row) (report.Table, error) {
+func check(all []table, found map[string][][]row) (report.Table, error) {
 	shown := report.Table{Title: "What stagger may cost at most", Columns: []string{"table", "client", "figure", "measured", "at most"}}
 	var above []string
 	for _, b := range bounds {
@@ -43,10 +43,11 @@ func check(all []table, found [][][]row) (report.Table, error) {
 			continue
 		}
 		figure := b.column
-		measured := all[i].median(found[i], b.client, b.column)
+		t, processes := all[i], found[b.table]
+		measured := t.median(processes, b.client, b.column)
 		if b.over {
-			figure += ", beyond " + found[i][0][0].Name
-			measured -= all[i].median(found[i], found[i][0][0].Name, b.column)
+			figure += ", beyond " + processes[0][0].Name
+			measured -= t.median(processes, processes[0][0].Name, b.column)
 		}
 		digits := 0
 		if b.column == processor {

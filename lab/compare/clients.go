@@ -134,16 +134,12 @@ const budgetName = "ratio"
 // staggerRetries follows the plan.
 func staggerRetries(budget string, options ...interceptor.Option) func(peers.Plan) (setup, error) {
 	return func(p peers.Plan) (setup, error) {
-		return retrier([]policy.MethodConfig{entryOf(streamName, retrySpec(p, budget)), entryOf(callName, retrySpec(p, budget))}, options...)
+		return retrier(policy.Spec{Retry: &policy.RetrySpec{
+			MaxAttempts: p.Attempts, PerAttemptTimeout: p.AttemptTimeout, Budget: budget,
+			Backoff: policy.Backoff{Initial: p.Initial, Max: p.Max, Multiplier: 2, Jitter: "NONE"},
+			Codes:   []codes.Code{codes.Unavailable, codes.ResourceExhausted},
+		}}, options...)
 	}
-}
-
-func retrySpec(p peers.Plan, budget string) policy.Spec {
-	return policy.Spec{Retry: &policy.RetrySpec{
-		MaxAttempts: p.Attempts, PerAttemptTimeout: p.AttemptTimeout, Budget: budget,
-		Backoff: policy.Backoff{Initial: p.Initial, Max: p.Max, Multiplier: 2, Jitter: "NONE"},
-		Codes:   []codes.Code{codes.Unavailable, codes.ResourceExhausted},
-	}}
 }
 
 // staggerHedge hedges after the plan's backoff.
@@ -152,24 +148,20 @@ func staggerHedge(p peers.Plan) (setup, error) {
 	if p.Initial == atOnce {
 		spec.Delay = 0 // after any other, calls are hedged once their usual latency is known
 	}
-	return retrier([]policy.MethodConfig{entryOf(callName, policy.Spec{Hedge: spec})})
+	return retrier(policy.Spec{Hedge: spec})
 }
 
-// entryOf returns the policy of a method.
-func entryOf(method string, spec policy.Spec) policy.MethodConfig {
-	return policy.MethodConfig{Names: []string{"/" + service + "/" + method}, Spec: spec}
-}
-
-// retrier returns a client with these policies. Its limit on waiting calls exceeds every measurement.
-func retrier(methods []policy.MethodConfig, options ...interceptor.Option) (setup, error) {
-	config := policy.Config{MaxWaiting: 2 * mostWaiting, Methods: methods} // one target has half of them
-	if r := methods[0].Retry; r == nil || r.Budget == budgetName {
-		ratio := budget.DefaultRatio()
-		ratio.Percent, ratio.MinPerSecond = 100, 1e6
-		ratio.TimeoutCost, ratio.HedgeCost, ratio.TimeoutBonus = 1, 1, 0 // each call earns its hedge: a reserve pays for none before servers have answered
-		config.Budgets = []policy.BudgetSpec{{Name: budgetName, Config: ratio}}
-	}
-	set, err := policy.NewSet(config)
+// retrier returns a client with this policy of both methods. Its limit on waiting calls exceeds every measurement.
+func retrier(spec policy.Spec, options ...interceptor.Option) (setup, error) {
+	ratio := budget.DefaultRatio()
+	ratio.Percent, ratio.MinPerSecond = 100, 1e6
+	// Each call earns its hedge: a reserve pays for none before servers have answered.
+	ratio.TimeoutCost, ratio.HedgeCost, ratio.TimeoutBonus = 1, 1, 0
+	set, err := policy.NewSet(policy.Config{
+		MaxWaiting: 2 * mostWaiting, // one target has half of them
+		Budgets:    []policy.BudgetSpec{{Name: budgetName, Config: ratio}},
+		Methods:    []policy.MethodConfig{{Names: []string{method, streamMethod}, Spec: spec}},
+	})
 	if err != nil {
 		return setup{}, err
 	}

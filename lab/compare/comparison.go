@@ -21,8 +21,8 @@ type comparison struct {
 	goroutines []int    // that make calls in parallel, by turns; nil: one
 	stub       bool     // interceptors run with only the answer behind them
 	answer     answer
-	attempts   int64       // of each operation; else the comparison fails
-	stream     *streamKind // nil: unary calls
+	attempts   int64      // of each operation; else the comparison fails
+	stream     streamKind // none: unary calls
 }
 
 // comparisons are all comparisons of time.
@@ -48,9 +48,9 @@ func comparisons() []comparison {
 		{name: "hedge sent", what: fired + inMemory, plan: hedgeAtOnce, clients: []client{hedges, ourHedges}, answer: hangOdd, attempts: 2},
 		{name: "success, metrics", what: success + inMemory, plan: eager, clients: []client{bare, bareMetrics, stagger, ourMetrics}, answer: succeed, attempts: 1},
 		{name: "one failure, metrics", what: failure + inMemory, plan: eager, clients: []client{builtIn, builtInMetrics, stagger, ourMetrics}, answer: failOdd, attempts: 2},
-		{name: shortName, what: "Servers stream one message" + many, plan: eager, clients: []client{bare, builtIn, ecosystem, unlimited, stagger, ourMetrics}, answer: succeed, attempts: 1, stream: &shortStream},
-		{name: "server stream", what: "Servers stream 1000 messages" + many, plan: eager, clients: []client{bare, builtIn, ecosystem, unlimited, stagger}, answer: succeed, attempts: 1, stream: &serverStream},
-		{name: uploadName, what: "Clients stream 1000 messages" + many + ", and all are kept for replay until the end", plan: eager, clients: []client{bare, builtIn, unlimited, stagger}, answer: succeed, attempts: 1, stream: &clientStream},
+		{name: shortName, what: "Servers stream one message" + many, plan: eager, clients: []client{bare, builtIn, ecosystem, unlimited, stagger, ourMetrics}, answer: succeed, attempts: 1, stream: shortStream},
+		{name: "server stream", what: "Servers stream 1000 messages" + many, plan: eager, clients: []client{bare, builtIn, ecosystem, unlimited, stagger}, answer: succeed, attempts: 1, stream: serverStream},
+		{name: uploadName, what: "Clients stream 1000 messages" + many + ", and all are kept for replay until the end", plan: eager, clients: []client{bare, builtIn, unlimited, stagger}, answer: succeed, attempts: 1, stream: clientStream},
 	}
 }
 
@@ -141,11 +141,7 @@ func (c comparison) open(k client) (backend, error) {
 	if c.stub {
 		return stub(made, c.answer), nil
 	}
-	var serving streamKind
-	if c.stream != nil {
-		serving = *c.stream
-	}
-	s := serve(c.answer, serving.do)
+	s := serve(c.answer, c.stream.do)
 	conn, err := s.dial(made.options)
 	if err != nil {
 		s.Stop()
@@ -153,8 +149,8 @@ func (c comparison) open(k client) (backend, error) {
 	}
 	in := connected(conn)
 	do := func() error { return in(context.Background()) }
-	if c.stream != nil {
-		do = streamed(conn, serving)
+	if c.stream.do != nil {
+		do = streamed(conn, c.stream)
 	}
 	return backend{func() func() error { return do }, s.attempts.Load, func() { _ = conn.Close(); s.Stop() }}, nil
 }

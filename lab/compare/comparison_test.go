@@ -25,7 +25,7 @@ func (*ticking) processor() time.Duration { return 0 }
 func (*ticking) allocated() (_, _ uint64) { return 0, 0 }
 
 // quick is a plan with few operations.
-func quick() options { return options{plan: plan{1, 1, 1, new(ticking)}, waiting: 20} }
+func quick() options { return options{plan: plan{1, 1, new(ticking)}, waiting: 20} }
 
 // sleep waits in a bubble's time.
 func sleep(d time.Duration) { <-time.NewTimer(d).C }
@@ -102,7 +102,7 @@ func TestClientsRetryAlike(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := c.opened(t, k)
 				want, code := int64(eager.Attempts), codes.Unavailable
-				if c.stream != nil {
+				if c.stream.do != nil {
 					want, code = 2, codes.OK
 				}
 				switch k.name {

@@ -45,9 +45,9 @@ type options struct {
 	plan
 
 	processes int
-	only      *regexp.Regexp
+	only      regexp.Regexp
 	waiting   int
-	one       bool
+	one       string // "": starts processes
 	write     string // folder of the repository; "": nothing is written
 }
 
@@ -57,11 +57,10 @@ func parse(args []string, errs io.Writer) (o options, err error) {
 	f.IntVar(&o.processes, "processes", 16, "`number` of processes, at least 1")
 	f.IntVar(&o.rounds, "rounds", 40, "`number` of rounds in each process, at least 1: each has every client once, in an order of chance")
 	f.DurationVar(&o.slice, "slice", time.Millisecond, "about how `long` a client runs in a round; positive")
-	f.Uint64Var(&o.seed, "seed", 1, "`number` that the orders are drawn from")
 	f.IntVar(&o.waiting, "waiting", 100_000, "`number` of calls that wait at a time, 1 to 1000000: they take about 1 GB for each 100000")
-	f.BoolVar(&o.one, "one", false, "measure in this process alone, and print what it finds as JSON")
+	f.StringVar(&o.one, "one", "", "measure the `tables` that are "+alone+" or "+shared+" in this process, and print them as JSON")
 	f.StringVar(&o.write, "write", "", "write tables and figures into the pages of the repository in this `folder`")
-	only := f.String("only", "", "make the tables whose names match this `regexp`; all without it")
+	f.TextVar(&o.only, "only", new(regexp.Regexp), "make the tables whose names match this `regexp`; all without it")
 	if err := f.Parse(args); err != nil {
 		return o, err
 	}
@@ -69,13 +68,10 @@ func parse(args []string, errs io.Writer) (o options, err error) {
 		return o, fmt.Errorf("%q: want flags only, at least one process, round and waiting call, at most %d of these, and a positive slice", args, mostWaiting)
 	}
 	o.meter = process{time.Now()}
-	if o.only, err = regexp.Compile(*only); err != nil {
-		return o, fmt.Errorf("-only: %w", err)
-	}
 	return o, nil
 }
 
-// tables returns the matching tables.
+// tables returns the matching tables that this process measures, or starts others for.
 func tables(o options) []table {
 	compared := comparisons()
 	all := make([]table, 0, len(compared)+1)
@@ -83,7 +79,7 @@ func tables(o options) []table {
 		all = append(all, c.table())
 	}
 	all = append(all, memory(o))
-	return slices.DeleteFunc(all, func(t table) bool { return !o.only.MatchString(t.name) })
+	return slices.DeleteFunc(all, func(t table) bool { return !o.only.MatchString(t.name) || o.one != "" && t.alone != (o.one == alone) })
 }
 
 // command runs the whole program.
@@ -93,13 +89,13 @@ func command(ctx context.Context, args []string, out, errs io.Writer) error {
 		return err
 	}
 	all := tables(o)
-	if len(all) == 0 {
-		return fmt.Errorf("-only %q: matches no table", o.only)
+	if len(all) == 0 && o.one == "" {
+		return fmt.Errorf("-only %q: matches no table", o.only.String())
 	}
-	if o.one {
-		found := make([][]row, len(all))
-		for i, t := range all {
-			if found[i], err = t.rows(o); err != nil {
+	if o.one != "" {
+		found := make(map[string][]row)
+		for _, t := range all {
+			if found[t.name], err = t.rows(o); err != nil {
 				return fmt.Errorf("%s: %w", t.name, err)
 			}
 		}
@@ -107,12 +103,12 @@ func command(ctx context.Context, args []string, out, errs io.Writer) error {
 	}
 	fmt.Fprintf(out, "%s\n\n", host())
 	names, shown := []string{}, []report.Table{}
-	found, err := o.measure(ctx, all, errs)
+	found, err := o.measure(ctx, errs)
 	if err != nil {
 		return err
 	}
-	for i, t := range all {
-		names, shown = append(names, t.name), append(shown, t.found(found[i]))
+	for _, t := range all {
+		names, shown = append(names, t.name), append(shown, t.found(found[t.name]))
 	}
 	held, above := check(all, found)
 	if len(held.Rows) > 0 {
@@ -127,55 +123,40 @@ func command(ctx context.Context, args []string, out, errs io.Writer) error {
 	return above
 }
 
-// measure lets processes measure the tables, one process after the other: most of them together in all processes, and others in one
-// process alone. It returns the results by table.
-func (o options) measure(ctx context.Context, all []table, errs io.Writer) ([][][]row, error) {
-	found, began := make([][][]row, len(all)), time.Now()
-	jobs, together := [][]int{}, []int{} // indices of tables
-	for i, t := range all {
-		if t.alone {
-			jobs = append(jobs, []int{i})
-		} else {
-			together = append(together, i)
-		}
-	}
-	for range o.processes {
-		if len(together) > 0 {
-			jobs = append(jobs, together)
-		}
-	}
+// What a process measures: the tables that need one alone, or all others.
+const alone, shared = "alone", "shared"
+
+// measure lets processes measure the tables, one process after the other. It returns the results of all processes by table.
+func (o options) measure(ctx context.Context, errs io.Writer) (map[string][][]row, error) {
+	found, began := make(map[string][][]row), time.Now()
 	bar := terminal.NewProgress(errs, "compare")
 	defer bar.Clear()
-	for n, places := range jobs {
-		names := make([]string, len(places))
-		for k, i := range places {
-			names[k] = regexp.QuoteMeta(all[i].name)
-		}
-		rows, err := o.start(ctx, uint64(n), names, errs)
+	for n := range 1 + o.processes {
+		rows, err := o.start(ctx, n, errs)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("process %d: %w", n, err)
 		}
-		for k, i := range places {
-			found[i] = append(found[i], rows[k])
+		for name, r := range rows {
+			found[name] = append(found[name], r)
 		}
-		bar.Set(float64(n+1) / float64(len(jobs)))
+		bar.Set(float64(n+1) / float64(1+o.processes))
 	}
-	fmt.Fprintf(errs, "%d processes in %v\n", len(jobs), time.Since(began).Round(time.Second))
+	fmt.Fprintf(errs, "%d processes in %v\n", 1+o.processes, time.Since(began).Round(time.Second))
 	return found, nil
 }
 
-// start starts a process that measures the tables with these names.
-func (o options) start(ctx context.Context, n uint64, names []string, errs io.Writer) (rows [][]row, err error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
+// start starts the n-th process: the first is for the tables that need one alone.
+func (o options) start(ctx context.Context, n int, errs io.Writer) (rows map[string][]row, err error) {
+	what := shared
+	if n == 0 {
+		what = alone
 	}
-	c := exec.CommandContext(ctx, self, "-one", "-only", "^("+strings.Join(names, "|")+")$", "-seed", strconv.FormatUint(o.seed+n, 10),
+	c := exec.CommandContext(ctx, os.Args[0], "-one", what, "-only", o.only.String(),
 		"-rounds", strconv.Itoa(o.rounds), "-slice", o.slice.String(), "-waiting", strconv.Itoa(o.waiting))
 	c.Stderr = errs
 	text, err := c.Output()
 	if err != nil {
-		return nil, fmt.Errorf("process %d: %w", n+1, err)
+		return nil, err
 	}
 	return rows, json.Unmarshal(text, &rows)
 }

@@ -114,9 +114,9 @@ func TestFound(t *testing.T) {
 func TestBounds(t *testing.T) {
 	t.Parallel()
 	c := named(t, uploadName).table()
-	at := func(ratio, kept float64) [][][]row {
+	at := func(ratio, kept float64) map[string][][]row {
 		values := func(ratio, kept float64) []float64 { return []float64{1, ratio, 100, 5, kept} }
-		return [][][]row{{{{bare.name, values(1, 5000)}, {stagger.name, values(ratio, 5000+kept)}}}}
+		return map[string][][]row{uploadName: {{{bare.name, values(1, 5000)}, {stagger.name, values(ratio, 5000+kept)}}}}
 	}
 	for _, x := range []struct {
 		ratio, kept float64

@@ -39,7 +39,6 @@ type meter interface {
 type plan struct {
 	rounds int
 	slice  time.Duration // approximate time of a subject in a round
-	seed   uint64        // of the order of each round
 	meter  meter
 }
 
@@ -52,11 +51,10 @@ func (p plan) compare(subjects []*subject, base int) ([]cost, error) {
 			return nil, fmt.Errorf("%s: %w", s.name, err)
 		}
 	}
-	order := rand.New(rand.NewPCG(p.seed, 2))
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	for range p.rounds {
 		runtime.GC()
-		for _, i := range order.Perm(len(subjects)) {
+		for _, i := range rand.Perm(len(subjects)) {
 			if err := p.measure(subjects[i]); err != nil {
 				return nil, fmt.Errorf("%s: %w", subjects[i].name, err)
 			}

@@ -57,33 +57,25 @@ type server struct {
 // serve starts a server in memory. answer controls Get, and stream serves streams.
 func serve(answer answer, stream func(grpc.ServerStream) error) *server {
 	s := &server{Server: grpc.NewServer(grpc.WaitForHandlers(true)), listener: bufconn.Listen(128 << 10), answer: answer, stream: stream}
+	get := func(_ any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
+		request := new(wrapperspb.StringValue)
+		if err := decode(request); err != nil {
+			return nil, err
+		}
+		return request, s.answer(ctx, s.attempts.Add(1))
+	}
 	s.RegisterService(&grpc.ServiceDesc{
 		ServiceName: service,
 		HandlerType: (*any)(nil),
-		Methods: []grpc.MethodDesc{{
-			MethodName: callName,
-			Handler: func(_ any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
-				return s.get(ctx, decode)
-			},
-		}},
-		Streams: []grpc.StreamDesc{{
-			StreamName: streamName, Handler: s.streamed, ServerStreams: true, ClientStreams: true,
-		}},
+		Methods:     []grpc.MethodDesc{{MethodName: callName, Handler: get}},
+		Streams:     []grpc.StreamDesc{{StreamName: streamName, Handler: s.streamed, ServerStreams: true, ClientStreams: true}},
 	}, nil)
 	go func() { _ = s.Serve(s.listener) }() // until Stop
 	return s
 }
 
-func (s *server) get(ctx context.Context, decode func(any) error) (any, error) {
-	request := new(wrapperspb.StringValue)
-	if err := decode(request); err != nil {
-		return nil, err
-	}
-	return request, s.answer(ctx, s.attempts.Add(1))
-}
-
 func (s *server) streamed(_ any, stream grpc.ServerStream) error {
-	if err := stream.RecvMsg(new(wrapperspb.StringValue)); err != nil {
+	if err := receive(stream); err != nil {
 		return err
 	}
 	if err := s.answer(stream.Context(), s.attempts.Add(1)); err != nil {

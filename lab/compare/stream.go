@@ -20,18 +20,19 @@ const (
 
 // streamKind is which side sends many messages.
 type streamKind struct {
-	desc grpc.StreamDesc
-	run  func(grpc.ClientStream) error // after the first message was sent
-	do   func(grpc.ServerStream) error // after the first message was received
+	desc    grpc.StreamDesc
+	sent    int                           // messages
+	receive func(messageStream) error     // after all were sent
+	do      func(grpc.ServerStream) error // after the first message was received
 }
 
 var message = wrapperspb.String(strings.Repeat("x", messageSize))
 
 var (
-	shortStream  = streamKind{grpc.StreamDesc{ServerStreams: true}, download, func(s grpc.ServerStream) error { return send(s, 1) }}
-	serverStream = streamKind{grpc.StreamDesc{ServerStreams: true}, download, func(s grpc.ServerStream) error { return send(s, messages) }}
-	clientStream = streamKind{grpc.StreamDesc{ClientStreams: true}, upload, func(s grpc.ServerStream) error {
-		if err := receiveAll(s); err != nil {
+	shortStream  = streamKind{grpc.StreamDesc{ServerStreams: true}, 1, drain, func(s grpc.ServerStream) error { return send(s, 1) }}
+	serverStream = streamKind{grpc.StreamDesc{ServerStreams: true}, 1, drain, func(s grpc.ServerStream) error { return send(s, messages) }}
+	clientStream = streamKind{grpc.StreamDesc{ClientStreams: true}, messages, receive, func(s grpc.ServerStream) error {
+		if err := drain(s); err != nil {
 			return err
 		}
 		return send(s, 1)
@@ -53,7 +54,7 @@ func send(s messageStream, n int) error {
 	return nil
 }
 
-func receiveAll(s messageStream) error {
+func drain(s messageStream) error {
 	m := new(wrapperspb.StringValue)
 	for {
 		if err := s.RecvMsg(m); errors.Is(err, io.EOF) {
@@ -64,22 +65,7 @@ func receiveAll(s messageStream) error {
 	}
 }
 
-func download(s grpc.ClientStream) error {
-	if err := s.CloseSend(); err != nil {
-		return err
-	}
-	return receiveAll(s)
-}
-
-func upload(s grpc.ClientStream) error {
-	if err := send(s, messages-1); err != nil && !errors.Is(err, io.EOF) { // RecvMsg says why
-		return err
-	}
-	if err := s.CloseSend(); err != nil {
-		return err
-	}
-	return s.RecvMsg(new(wrapperspb.StringValue))
-}
+func receive(s messageStream) error { return s.RecvMsg(new(wrapperspb.StringValue)) }
 
 // streamed opens and ends streams of a connection.
 func streamed(conn *grpc.ClientConn, kind streamKind) func() error {
@@ -91,9 +77,12 @@ func streamed(conn *grpc.ClientConn, kind streamKind) func() error {
 		if err != nil {
 			return err
 		}
-		if err := send(s, 1); err != nil && !errors.Is(err, io.EOF) { // RecvMsg says why
+		if err := send(s, kind.sent); err != nil && !errors.Is(err, io.EOF) { // RecvMsg says why
 			return err
 		}
-		return kind.run(s)
+		if err := s.CloseSend(); err != nil {
+			return err
+		}
+		return kind.receive(s)
 	}
 }

@@ -13,7 +13,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/connectivity"
 
 	"github.com/stagger-go/stagger/lab/peers"
@@ -40,19 +39,6 @@ func memory(o options) table {
 		name: "waiting", what: fmt.Sprintf("Memory of each of %d calls that wait in a backoff at the same time, on heap and stacks", o.waiting),
 		columns: []column{{"bytes", wholeCell}}, rows: waiting, alone: true,
 	}
-}
-
-// ready waits for a connection.
-func ready(conn *grpc.ClientConn) error {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	conn.Connect()
-	for state := conn.GetState(); state != connectivity.Ready; state = conn.GetState() {
-		if !conn.WaitForStateChange(ctx, state) {
-			return fmt.Errorf("no connection: %v after a minute", state)
-		}
-	}
-	return nil
 }
 
 const mostWaiting = 1_000_000 // calls
@@ -87,27 +73,24 @@ func waitingOf(k client, n int) (float64, error) {
 		return 0, err
 	}
 	defer func() { _ = conn.Close() }()
-	if err := ready(conn); err != nil {
-		return 0, err
+	ctx, cancel := context.WithCancel(context.Background())
+	conn.Connect()
+	for state := conn.GetState(); state != connectivity.Ready; state = conn.GetState() {
+		conn.WaitForStateChange(ctx, state)
 	}
 	before, do := hold(), connected(conn)
-	ctx, cancel := context.WithCancel(context.Background())
-	var (
-		wg    sync.WaitGroup
-		ended atomic.Int64
-	)
+	var wg sync.WaitGroup
+	var ended atomic.Int64
 	for range n {
 		wg.Go(func() {
 			_ = do(ctx)
 			ended.Add(1)
 		})
 	}
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
 	for s.attempts.Load() < int64(n) && ended.Load() == 0 {
-		<-tick.C
+		time.Sleep(time.Second)
 	}
-	<-tick.C // the last ones wait
+	time.Sleep(time.Second) // the last ones wait
 	held, early := hold()-before, ended.Load()
 	cancel()
 	wg.Wait()
