@@ -118,6 +118,13 @@ var permissions = []permission{
 		},
 	},
 	{
+		name: "after missed deadlines alone, a server's own DEADLINE_EXCEEDED among them, no attempt follows",
+		by:   "docs/overload.md: the last responses",
+		allows: func(c *comparison, _ difference) bool {
+			return c.got.reason == "[slow_everywhere]" && slices.Equal(c.got.attempts, c.want.attempts[:min(len(c.want.attempts), len(c.got.attempts))])
+		},
+	},
+	{
 		name: "a call whose backoff can't end before the deadline ends at once, with the server's error",
 		by:   "a wait that can't end before the deadline is not begun",
 		allows: func(c *comparison, _ difference) bool {
