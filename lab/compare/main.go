@@ -60,7 +60,7 @@ func parse(args []string, errs io.Writer) (o options, err error) {
 	f.IntVar(&o.waiting, "waiting", 100_000, "`number` of calls that wait at a time, 1 to 1000000: they take about 1 GB for each 100000")
 	f.StringVar(&o.one, "one", "", "measure the `tables` that are "+alone+" or "+shared+" in this process, and print them as JSON")
 	f.StringVar(&o.write, "write", "", "write tables and figures into the pages of the repository in this `folder`")
-	f.TextVar(&o.only, "only", new(regexp.Regexp), "make the tables whose names match this `regexp`; all without it")
+	f.TextVar(&o.only, "only", regexp.MustCompile(""), "make the tables whose names match this `regexp`; all without it")
 	if err := f.Parse(args); err != nil {
 		return o, err
 	}

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"errors"
 	"flag"
+	"io"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -74,6 +75,12 @@ func TestFlagErrors(t *testing.T) {
 		if err := command(t.Context(), args, &out, &errs); err == nil || !strings.Contains(err.Error(), want) && !errors.Is(err, flag.ErrHelp) || out.Len() > 0 {
 			t.Errorf("%v: %v, %q; want %s", args, err, &out, want)
 		}
+	}
+}
+
+func TestNoFlags_AllTables(t *testing.T) {
+	if o, err := parse(nil, io.Discard); err != nil || len(tables(o)) != len(comparisons())+1 {
+		t.Errorf("%d tables, %v; want all", len(tables(o)), err)
 	}
 }
 
