@@ -81,7 +81,7 @@ func givenUp(gone policy.Reason) error {
 }
 
 // errPanicked is the error of an attempt that has panicked, and of a call whose observer has.
-var errPanicked = status.Error(codes.Unknown, "a panic ended the call")
+var errPanicked = status.Error(codes.Unknown, "the call panicked")
 
 // reportEnd reports the end of an attempt to the engine, and queues its events. It is called once per end. The task that does, if
 // any, then asks again. If the classifier or the function of Resume panics, the call is over.

@@ -60,7 +60,7 @@ func (c *call) read(m any) ([]byte, error) {
 
 func (c *call) sendHeader(md metadata.MD) error {
 	if c.headersSent {
-		return status.Errorf(codes.Internal, "testserver: %s: headers %v: others have gone out before: want all at once", c.attempt.Method, md)
+		return status.Errorf(codes.Internal, "testserver: %s: headers %v: headers were sent before: want all of them together", c.attempt.Method, md)
 	}
 	c.headersSent = true
 	return c.flushed(func() error { return c.stream.SendHeader(md) })

@@ -59,7 +59,7 @@ func TestShop_Repeat(t *testing.T) {
 		}
 		// gateway: GetOrder. orders: GetStock for each, and Pay; not again for the second GetOrder.
 		for i, want := range []string{"payments 0", "inventory 0", "orders 60", "gateway 20"} {
-			if !strings.HasPrefix(notes[i], want+" second calls were as the first, 0 differed, 0 were not answered, and 0 not made") {
+			if !strings.HasPrefix(notes[i], want+" second calls were as the first, 0 differed, 0 got no response, and 0 not made") {
 				t.Errorf("%s; want %s as the first", notes[i], want)
 			}
 		}

@@ -32,8 +32,8 @@ func comparisons() []comparison {
 	crowds, interceptors := []int{1, 4, 16}, []client{ecosystem, failsafes, budgeted, unlimited, stagger}
 	retrying := []client{builtIn, throttled, ecosystem, failsafes, budgeted, unlimited, stagger}
 	const alone, inMemory = ", through the interceptor alone", ", over gRPC in memory"
-	const success, failure = "Calls that succeed at once", "Calls whose first attempt fails"
-	const timed, hedged, fired = "Calls with an attempt timeout that is not reached", "Calls that are answered before their hedge is due", "Calls whose first attempt hangs until their hedge has answered"
+	const success, failure = "Calls whose first attempt succeeds", "Calls whose first attempt fails"
+	const timed, hedged, fired = "Calls with an attempt timeout that is not reached", "Calls that finish before their hedge is due", "Calls whose first attempt hangs until their hedge succeeds"
 	const many = " of 100 bytes" + inMemory
 	return []comparison{
 		{name: stubName, what: success + alone, plan: eager, clients: interceptors, goroutines: crowds, stub: true, answer: succeed, attempts: 1},

@@ -32,7 +32,7 @@ func (c Config) protect(methods []string, next http.Handler) http.Handler {
 		header.Set("Cache-Control", "no-store")
 		if !slices.Contains(methods, r.Method) {
 			header.Set("Allow", strings.Join(methods, ", "))
-			http.Error(w, "debugpage: only "+strings.Join(methods, " and ")+" is answered", http.StatusMethodNotAllowed)
+			http.Error(w, "debugpage: only "+strings.Join(methods, " and ")+" is allowed", http.StatusMethodNotAllowed)
 			return
 		}
 		who, why := c.refusal(r)

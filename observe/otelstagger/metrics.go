@@ -152,7 +152,7 @@ func (m *metrics) instruments(meter metric.Meter) (metric.Registration, error) {
 	m.delay, errs[3] = meter.Float64Histogram(calls+"retry_delay", metric.WithUnit("s"), delayBuckets,
 		metric.WithDescription("Total time of delay while there is no active attempt during the client call."))
 	m.reloads, errs[4] = meter.Int64Counter("stagger.policy.reloads", metric.WithUnit("{reload}"),
-		metric.WithDescription("Changes of the policies that were followed or refused."))
+		metric.WithDescription("Changes of the policies that were followed or rejected."))
 	m.waiting, errs[5] = meter.Int64ObservableUpDownCounter("stagger.client.waiting", metric.WithUnit("{call}"),
 		metric.WithDescription("Calls that wait for their next attempt."))
 	m.balance, errs[6] = meter.Float64ObservableGauge("stagger.budget.balance", metric.WithUnit("{attempt}"),
@@ -162,11 +162,11 @@ func (m *metrics) instruments(meter metric.Meter) (metric.Registration, error) {
 	m.granted, errs[8] = meter.Int64ObservableCounter("stagger.budget.granted", metric.WithUnit("{attempt}"),
 		metric.WithDescription("Extra attempts that the budget has granted."))
 	m.denied, errs[9] = meter.Int64ObservableCounter("stagger.budget.denied", metric.WithUnit("{attempt}"),
-		metric.WithDescription("Extra attempts that the budget has refused."))
+		metric.WithDescription("Extra attempts that the budget refused."))
 	m.info, errs[10] = meter.Int64ObservableGauge("stagger.policy.info",
 		metric.WithDescription("1, with labels that describe the policies that are followed."))
 	m.refused, errs[11] = meter.Int64ObservableGauge("stagger.policy.refused",
-		metric.WithDescription("1 while the policy file is refused and an older one is followed, else 0."))
+		metric.WithDescription("1 while the policy file is invalid and an older one is followed, else 0."))
 	m.outer, errs[12] = meter.Int64Counter("stagger.client.outer_retries", metric.WithUnit("{call}"),
 		metric.WithDescription("Failed calls that a loop or an interceptor outside of the Retrier has made again."))
 	m.waits, errs[13] = meter.Int64Counter("stagger.client.connection_waits", metric.WithUnit("{wait}"),

@@ -36,5 +36,5 @@ func ExampleForTests() {
 	retrier.Close()
 	// Output:
 	// warning repeat.ForTests: calls of methods that are declared idempotent are sent twice, and no budget pays: this is for tests and staging
-	// note repeat.ForTests: 0 second calls were as the first, 0 differed, 0 were not answered, and 0 not made, because 16 ran
+	// note repeat.ForTests: 0 second calls were as the first, 0 differed, 0 got no response, and 0 not made, because 16 ran
 }

@@ -99,7 +99,7 @@ func (x *repeater) Close() {
 		x.cancel() // with the lock, so that no call starts after Wait
 		x.mu.Unlock()
 		x.ended.Wait()
-		x.diagnose(document.SeverityNote, policy.Diagnostic{Field: option, Message: fmt.Sprintf("%d second calls were as the first, %d differed, %d were not answered, and "+
+		x.diagnose(document.SeverityNote, policy.Diagnostic{Field: option, Message: fmt.Sprintf("%d second calls were as the first, %d differed, %d got no response, and "+
 			"%d not made, because %d ran", x.same, x.differ, x.unanswered, x.leftOver, mostCalls)})
 	})
 }

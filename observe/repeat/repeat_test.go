@@ -339,7 +339,7 @@ func TestForTests_Counts(t *testing.T) {
 		if want := []string{named + " fails with Internal"}; !slices.Equal(s.found, want) {
 			t.Errorf("found %q; want %q", s.found, want)
 		}
-		want := "note 3 second calls were as the first, 2 differed, 4 were not answered, and 0 not made, because 16 ran"
+		want := "note 3 second calls were as the first, 2 differed, 4 got no response, and 0 not made, because 16 ran"
 		if n := len(s.others); n != 2 || s.others[1] != want {
 			t.Errorf("at the end %q; want %q", s.others, want)
 		}
@@ -371,7 +371,7 @@ func TestForTests_Bound(t *testing.T) {
 		}
 		want := []string{
 			"warning 16 second calls run: calls that end before one of them are not repeated",
-			"note 0 second calls were as the first, 0 differed, 16 were not answered, and 4 not made, because 16 ran",
+			"note 0 second calls were as the first, 0 differed, 16 got no response, and 4 not made, because 16 ran",
 		}
 		if !slices.Equal(s.others[1:], want) || len(s.found) > 0 {
 			t.Errorf("diagnostics %q, found %q; want %q", s.others, s.found, want)

@@ -103,7 +103,7 @@ func (t target) place(m mutant) (string, error) {
 		}
 	}
 	if node == ast.Node(file) {
-		return "", fmt.Errorf("%s:%d:%d: nothing that gremlins changes stands here", path, m.Line, m.Column)
+		return "", fmt.Errorf("%s:%d:%d: gremlins changes nothing here", path, m.Line, m.Column)
 	}
 	var text bytes.Buffer
 	if err := format.Node(&text, files, node); err != nil {

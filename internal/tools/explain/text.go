@@ -117,7 +117,7 @@ func (a *Answer) scenario() string {
 		if a.Pushback != "" {
 			b.WriteString(" and " + decision.PushbackTrailer + ": " + a.Pushback)
 		}
-		b.WriteString(", " + map[bool]string{true: "after " + a.Latency.String(), false: "at once"}[a.Latency > 0])
+		b.WriteString(", " + map[bool]string{true: "after " + a.Latency.String(), false: "immediately"}[a.Latency > 0])
 	}
 	for _, c := range a.Conditions() {
 		if *c.Holds && c.Adds != "" {
@@ -239,7 +239,7 @@ func settings(p *decision.Policy, add func(name, format string, args ...any)) {
 			add("", "after the latency that %v of the calls stay under, once that is known", h.Quantile)
 		}
 		if len(h.NonFatal) > 0 {
-			add("codes", "%s: the next attempt is sent at once; all others end the call", codename.List(h.NonFatal))
+			add("codes", "%s: the next attempt is sent immediately; all others end the call", codename.List(h.NonFatal))
 		} else {
 			add("codes", "none is non-fatal: each failure ends the call")
 		}

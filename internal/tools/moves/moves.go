@@ -185,7 +185,7 @@ func check(moves []Move) error {
 		case m.name == "":
 			errs = append(errs, fmt.Errorf("Play: move %d is Move{}: want Receive(…), Send(…) or another", i+1))
 		case m.headers && sent:
-			errs = append(errs, fmt.Errorf("Play: move %d: %s: headers have gone out before: want it first", i+1, m.name))
+			errs = append(errs, fmt.Errorf("Play: move %d: %s: headers were sent before: want it first", i+1, m.name))
 		case m.cuts && i < len(moves)-1:
 			errs = append(errs, fmt.Errorf("Play: move %d: %s: nothing can follow: want it last", i+1, m.name))
 		}

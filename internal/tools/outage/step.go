@@ -84,12 +84,12 @@ func failure(f *sim.Fault) testserver.Step {
 	return step
 }
 
-// playable returns an error if only the simulator plays the scenario.
+// playable returns an error if only the simulator can run the scenario.
 func playable(s *sim.Scenario) error {
 	var errs []error
 	refuse := func(is bool, what string) {
 		if is {
-			errs = append(errs, fmt.Errorf("outage: %s: %s; only the simulator plays that", s.Title, what))
+			errs = append(errs, fmt.Errorf("outage: %s: %s; only the simulator can run that", s.Title, what))
 		}
 	}
 	call := func(c *sim.Call) {

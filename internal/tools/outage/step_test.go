@@ -33,7 +33,7 @@ func TestPlayable(t *testing.T) {
 	} {
 		s := pulse()
 		change(s)
-		if err := playable(s); err == nil || !strings.Contains(err.Error(), "only the simulator plays that") {
+		if err := playable(s); err == nil || !strings.Contains(err.Error(), "only the simulator can run that") {
 			t.Errorf("%s: %v; want an error", name, err)
 		}
 	}

@@ -152,7 +152,7 @@ func retriesElsewhere(set *decision.Set) (bool, error) {
 		return false, nil
 	}
 	refuse := func(what string) (bool, error) {
-		at.Message = fmt.Sprintf("the simulator plays round_robin, and %s around it; %s", tried.Balancer, what)
+		at.Message = fmt.Sprintf("the simulator supports round_robin, and %s around it; %s", tried.Balancer, what)
 		return false, fmt.Errorf("sim: %s", at)
 	}
 	type entry map[string]struct{ ChildPolicy []map[string]any }

@@ -227,7 +227,7 @@ func TestRetryElsewhereRefused(t *testing.T) {
 		text := "loadBalancingConfig: " + config + elsewhereRetry
 		s := withPolicies(t, map[string]string{"same.yaml": text, "elsewhere.yaml": text, "behind.yaml": text})
 		_, err := s.Run(context.Background(), Options{})
-		if err == nil || !strings.HasPrefix(err.Error(), "sim: same.yaml:1:22: loadBalancingConfig: the simulator plays round_robin") || !strings.Contains(err.Error(), want) {
+		if err == nil || !strings.HasPrefix(err.Error(), "sim: same.yaml:1:22: loadBalancingConfig: the simulator supports round_robin") || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v; want %s", config, err, want)
 		}
 	}

@@ -25,8 +25,8 @@ const help = `Show which entry of a policy file applies to a method, its setting
 every attempt fails in the same way: how long each wait can be, how long it is for one
 draw of random numbers (--seed), and which check ends the call.
 
-It runs the interceptor's own code. By default attempts fail at once, and all checks pass.
---latency makes attempts take time before they fail. With --hang they are never answered,
+It runs the interceptor's own code. By default attempts fail immediately, and all checks pass.
+--latency makes attempts take time before they fail. With --hang they never get a response,
 which shows the effect of attempt timeouts and hedging. With --down, nothing listens at
 the address, which shows how long calls wait for a connection. With --budget-empty, the
 budget refuses; with --slow-everywhere, the target's other calls are also slow.
@@ -145,9 +145,9 @@ func (o *options) check(c *cobra.Command, args []string) error {
 	case len(args) == want:
 		return nil
 	case o.reason != "":
-		return errors.New("--reason takes no FILE")
+		return errors.New("--reason doesn't take a FILE")
 	case o.all && len(args) == 2:
-		return fmt.Errorf("%s: --all takes no METHOD", args[1])
+		return fmt.Errorf("%s: --all doesn't take a METHOD", args[1])
 	case !o.all && len(args) == 1:
 		return errors.New("name a METHOD, or use --all")
 	default:

@@ -26,12 +26,12 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-const help = `Run a gRPC server that answers every method of every service by a script: with errors,
+const help = `Run a gRPC server that responds to every method of every service by a script: with errors,
 pushback, delays, silence, half a stream, a cut connection, an overload. Use it to test
 clients in any language.
 
 The script is a file (--script), or the test sends it over HTTP (--control). Without a
-script, the server answers OK with an empty message. Messages are bytes, or JSON for an
+script, the server responds OK with an empty message. Messages are bytes, or JSON for an
 API that the server knows (--descriptors).
 
     scripts:
