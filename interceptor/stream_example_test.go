@@ -51,7 +51,7 @@ func ExampleRetrier_Stream_server() {
 	}
 	_ = stream.SendMsg(wrapperspb.String("all of today"))
 	_ = stream.CloseSend()
-	fmt.Println(receive(stream)) // the first attempt failed before a message: nobody notices
+	fmt.Println(receive(stream)) // the first attempt failed before a message: the application doesn't notice
 	// Output: [order 1 order 2] EOF
 }
 

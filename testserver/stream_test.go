@@ -236,7 +236,7 @@ var badPlays = []badStep{
 	{get, moves.Play(moves.Send(wrapperspb.String("\xff"))), "step 1: Play: move 1: Send(*wrapperspb.StringValue): "},
 	{get, moves.Play(moves.SendHeader(metadata.Pairs("te", ""))), `step 1: Play: move 1: Header("te"): gRPC writes this key itself`},
 	{get, moves.Play(moves.Echo(0), moves.SendHeader(nil)), "step 1: Play: move 2: SendHeader: headers were sent before: want it first"},
-	{get, moves.Play(moves.SendHeader(nil), moves.SendHeader(nil)), "step 1: Play: move 2: SendHeader: headers have gone out"},
+	{get, moves.Play(moves.SendHeader(nil), moves.SendHeader(nil)), "step 1: Play: move 2: SendHeader: headers were sent"},
 	{get, moves.Play(moves.Cut(), moves.Receive(1)), "step 1: Play: move 1: Cut: nothing can follow: want it last"},
 	{get, moves.Play(moves.Cut()).Then(testserver.OK()), "step 1: Then after Cut: the connection is gone: want one of them"},
 	{get, steps.Raw(moves.Play(moves.Cut()), [][]byte{{}}).(testserver.Step), "step 1: messages after Cut: the connection is gone: want Send before it"},

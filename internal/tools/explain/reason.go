@@ -80,7 +80,7 @@ func Meanings() []Meaning {
 			Means:  "The program's [circuit breaker](policy-file.md#circuit-breakers) is open.",
 			LookAt: "The breaker's own metrics, and the failures before this one.",
 			Change: "Its thresholds, if it opens without need.",
-			DoNot:  "Remove it during an outage: all calls that it holds back come at once.",
+			DoNot:  "Remove it during an outage: all calls that it holds back come together.",
 		},
 		{
 			Reason: policy.ReasonSlowEverywhere,
@@ -91,14 +91,14 @@ func Meanings() []Meaning {
 		},
 		{
 			Reason: policy.ReasonOverloaded,
-			Means:  "[Admission](overload.md#admission) expects no response before the deadline: the last responses took most of the call's time. A call with 0 attempts was not sent, and ended with `RESOURCE_EXHAUSTED`.",
+			Means:  "[Admission](overload.md#admission) expects no response before the deadline: the last responses took most of the call's time. A call with 0 attempts was not sent, and failed with `RESOURCE_EXHAUSTED`.",
 			LookAt: "The service's latency against its callers' deadlines. The debug page counts rejected calls by method.",
 			Change: "Capacity, or less work. Longer deadlines only if callers can wait. `criticality: SHEDDABLE` for calls that may fail first.",
 			DoNot:  "Retry these errors in the application: the rejections let the service serve other calls.",
 		},
 		{
 			Reason: policy.ReasonDeadlineTooClose,
-			Means:  "The wait and an attempt of `minAttemptTime` would not end before the deadline, so the caller has the error at once.",
+			Means:  "The wait and an attempt of `minAttemptTime` would not end before the deadline, so the caller has the error immediately.",
 			LookAt: "Deadlines against backoffs: `stagger explain --deadline` shows them.",
 			Change: "A longer deadline or `timeout`, or shorter backoffs.",
 			DoNot:  "Remove deadlines: calls without one wait for as long as a server hangs.",
@@ -113,7 +113,7 @@ func Meanings() []Meaning {
 		{
 			Reason: policy.ReasonBudgetExhausted,
 			Means:  "The traffic has not earned another attempt: too many of the last ones did not help.",
-			LookAt: "The server, which this refusal protects. `stagger.budget.balance` ÷ `capacity` shows for how long.",
+			LookAt: "The server, which this limit protects. `stagger.budget.balance` ÷ `capacity` shows for how long.",
 			Change: "If it happens without an outage, raise `percent` of the budget, or `minPerSecond` for clients with few calls.",
 			DoNot:  "Write `budget: NONE`, or raise the percentage during the outage: retries would then make it last.",
 		},

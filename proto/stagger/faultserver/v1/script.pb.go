@@ -36,7 +36,7 @@ const (
 // ScriptFile is a whole script file.
 type ScriptFile struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The scripts, at most one for each method. A method without a script answers OK with an
+	// The scripts, at most one for each method. A method without a script returns OK with an
 	// empty message.
 	Scripts       []*Script `protobuf:"bytes,1,rep,name=scripts,proto3" json:"scripts,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -80,7 +80,7 @@ func (x *ScriptFile) GetScripts() []*Script {
 	return nil
 }
 
-// Script tells the server how to answer the attempts of a method, in order.
+// Script tells the server how to respond to the attempts of a method, in order.
 type Script struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The methods: one ("/package.Service/Method"), all of a service ("/package.Service/*"), or
@@ -138,9 +138,9 @@ func (x *Script) GetSteps() []*Step {
 	return nil
 }
 
-// Step tells the server how to answer one attempt. The order is: receive the first message, queue,
+// Step tells the server how to respond to one attempt. The order is: receive the first message, queue,
 // header, delay, moves, replies, and the end, with the trailer. It stops early when the client goes
-// away. An empty step answers ok.
+// away. An empty step ends with ok.
 type Step struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// How the attempt ends; the default is ok.
@@ -418,7 +418,7 @@ func (x *Fail) GetRetryInfo() *durationpb.Duration {
 	return nil
 }
 
-// Random runs a step with a probability, and otherwise answers OK with an empty message. The result
+// Random runs a step with a probability, and otherwise returns OK with an empty message. The result
 // depends only on the seed, the method and the attempt's index in its script, so it is the same in
 // every run.
 type Random struct {
@@ -485,7 +485,7 @@ func (x *Random) GetStep() *Step {
 }
 
 // Queue is a resource that can be overloaded: workers, each of which serves one attempt at a time,
-// and a bounded first-come, first-served queue. If the queue is full, an attempt fails at once with
+// and a bounded first-come, first-served queue. If the queue is full, an attempt fails immediately with
 // RESOURCE_EXHAUSTED. Attempts whose client has gone away keep their place and are served, as in most
 // real servers: so an overload outlasts its cause. The methods of a script share the queue.
 type Queue struct {

@@ -102,7 +102,7 @@ func (Mode) EnumDescriptor() ([]byte, []int) {
 	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{0}
 }
 
-// Admission says whether a call is refused that would not be answered in time, judged by the last answers.
+// Admission says whether a call is rejected that would get no response in time, judged by the last responses.
 type Admission int32
 
 const (
@@ -110,7 +110,7 @@ const (
 	Admission_ADMISSION_UNSPECIFIED Admission = 0
 	// It is sent.
 	Admission_ADMISSION_NONE Admission = 1
-	// It is refused before its first attempt. Extra attempts of running calls are refused as well.
+	// It is rejected before its first attempt. Extra attempts of running calls are rejected as well.
 	Admission_ADMISSION_REFUSE Admission = 2
 )
 
@@ -155,17 +155,17 @@ func (Admission) EnumDescriptor() ([]byte, []int) {
 	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{1}
 }
 
-// Criticality decides which calls are refused first when not all can be answered in time.
+// Criticality decides which calls are rejected first when not all can get a response in time.
 type Criticality int32
 
 const (
 	// DEFAULT.
 	Criticality_CRITICALITY_UNSPECIFIED Criticality = 0
-	// Refused when half as many attempts run as can be answered in time.
+	// Rejected when half as many attempts run as can get a response in time.
 	Criticality_CRITICALITY_SHEDDABLE Criticality = 1
-	// Refused when as many attempts run as can be answered in time.
+	// Rejected when as many attempts run as can get a response in time.
 	Criticality_CRITICALITY_DEFAULT Criticality = 2
-	// Refused when as many attempts of critical calls run as can be answered in time.
+	// Rejected when as many attempts of critical calls run as can get a response in time.
 	Criticality_CRITICALITY_CRITICAL Criticality = 3
 )
 
@@ -463,7 +463,7 @@ const (
 	AttemptTimeoutAction_ATTEMPT_TIMEOUT_ACTION_UNSPECIFIED AttemptTimeoutAction = 0
 	// The attempt is cancelled when the next one is sent.
 	AttemptTimeoutAction_ATTEMPT_TIMEOUT_ACTION_RETRY AttemptTimeoutAction = 1
-	// The attempt continues, and the next one is sent in parallel: the first good answer wins. For client streams,
+	// The attempt continues, and the next one is sent in parallel: the first good response wins. For client streams,
 	// this means RETRY.
 	AttemptTimeoutAction_ATTEMPT_TIMEOUT_ACTION_HEDGE AttemptTimeoutAction = 2
 )
@@ -680,7 +680,7 @@ func (BudgetScope) EnumDescriptor() ([]byte, []int) {
 type StatusCode int32
 
 const (
-	// Not a code: OK, or 0, is refused wherever a code is expected.
+	// Not a code: OK, or 0, is rejected wherever a code is expected.
 	StatusCode_STATUS_CODE_UNSPECIFIED StatusCode = 0
 	// CANCELLED. Never retried when the caller has cancelled the call.
 	StatusCode_STATUS_CODE_CANCELLED StatusCode = 1
@@ -981,10 +981,10 @@ type MethodConfig struct {
 	Mode Mode `protobuf:"varint,1004,opt,name=mode,proto3,enum=stagger.policy.v1.Mode" json:"mode,omitempty"`
 	// stagger. The percentage of calls to which the mode applies, as at the top of the file.
 	Percent *float64 `protobuf:"fixed64,1005,opt,name=percent,proto3,oneof" json:"percent,omitempty"`
-	// stagger. Whether a call is refused at once, with RESOURCE_EXHAUSTED, while the service is too slow
-	// to answer it before its deadline. Calls without a deadline are never refused.
+	// stagger. Whether a call is rejected immediately, with RESOURCE_EXHAUSTED, while the service is too slow
+	// to respond before its deadline. Calls without a deadline are never rejected.
 	Admission Admission `protobuf:"varint,1006,opt,name=admission,proto3,enum=stagger.policy.v1.Admission" json:"admission,omitempty"`
-	// stagger. Which calls admission REFUSE refuses first. Between this and the criticality of the call's context
+	// stagger. Which calls admission REFUSE rejects first. Between this and the criticality of the call's context
 	// (interceptor.ContextWithCriticality), SHEDDABLE wins, then CRITICAL.
 	Criticality   Criticality `protobuf:"varint,1007,opt,name=criticality,proto3,enum=stagger.policy.v1.Criticality" json:"criticality,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1133,7 +1133,7 @@ type MethodConfig_RetryPolicy struct {
 }
 
 type MethodConfig_HedgingPolicy struct {
-	// gRPC. Attempts in parallel: the first good answer wins.
+	// gRPC. Attempts in parallel: the first good response wins.
 	HedgingPolicy *HedgingPolicy `protobuf:"bytes,7,opt,name=hedging_policy,json=hedgingPolicy,proto3,oneof"`
 }
 
@@ -1264,9 +1264,9 @@ type RetryPolicy struct {
 	// stagger. How the backoff is randomized, so that clients that failed together don't come
 	// back together.
 	Jitter Jitter `protobuf:"varint,1002,opt,name=jitter,proto3,enum=stagger.policy.v1.Jitter" json:"jitter,omitempty"`
-	// stagger. The time after which an attempt without an answer gets a parallel one, or is
+	// stagger. The time after which an attempt without a response gets a parallel one, or is
 	// replaced. More than 0. If no other attempt may be sent, it continues until the
-	// call's deadline, so the last attempt has no timeout of its own. For a stream it is the time to
+	// call's deadline, so the last attempt has no timeout. For a stream it is the time to
 	// the first message. Not together with commitOn HEADERS.
 	PerAttemptTimeout *durationpb.Duration `protobuf:"bytes,1003,opt,name=per_attempt_timeout,json=perAttemptTimeout,proto3" json:"per_attempt_timeout,omitempty"`
 	// stagger. What happens when the per-attempt timeout fires.
@@ -1290,7 +1290,7 @@ type RetryPolicy struct {
 	Chain Chain `protobuf:"varint,1010,opt,name=chain,proto3,enum=stagger.policy.v1.Chain" json:"chain,omitempty"`
 	// stagger. true: attempts after the first wait for a connection (grpc.WaitForReady) until the
 	// deadline, if the call has one and doesn't set this option itself. Absent: they wait for maxConnectionWait.
-	// false: they don't wait, and are used up at once while a connection is being made.
+	// false: they don't wait, and are used up immediately while a connection is being made.
 	WaitForReadyOnRetry *bool `protobuf:"varint,1011,opt,name=wait_for_ready_on_retry,json=waitForReadyOnRetry,proto3,oneof" json:"wait_for_ready_on_retry,omitempty"`
 	// stagger. How long a call waits, before an attempt after the first, for a channel that can't connect. It counts as
 	// a waiting call, and stops waiting when an attempt would be too short before the deadline. Then it
@@ -1593,18 +1593,18 @@ func (x *CodePolicy) GetOnlyWithServerDelay() bool {
 	return false
 }
 
-// HedgingPolicy is gRPC's hedgingPolicy (gRFC A6): while no attempt has answered, another one is sent each
+// HedgingPolicy is gRPC's hedgingPolicy (gRFC A6): until an attempt gets a response, another one is sent each
 // hedgingDelay. Methods that aren't idempotent have one attempt. A stream is hedged until its first
 // message, or until the application has seen another part of it. Client streams aren't hedged:
-// the next attempt is sent at once after a failure that isn't fatal.
+// the next attempt is sent immediately after a failure that isn't fatal.
 type HedgingPolicy struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// gRPC. The maximum number of attempts of a call, including the first. Required, at least 2.
 	MaxAttempts uint32 `protobuf:"varint,1,opt,name=max_attempts,json=maxAttempts,proto3" json:"max_attempts,omitempty"`
-	// gRPC. The time between one attempt and the next. Not negative; absent or 0s sends all at once.
+	// gRPC. The time between one attempt and the next. Not negative; absent or 0s sends all together.
 	HedgingDelay *durationpb.Duration `protobuf:"bytes,2,opt,name=hedging_delay,json=hedgingDelay,proto3" json:"hedging_delay,omitempty"`
 	// gRPC. The codes that don't end the call while other attempts may still succeed. Never OK.
-	// After a failure with one of them, the next attempt is sent at once. Any other code ends the
+	// After a failure with one of them, the next attempt is sent immediately. Any other code ends the
 	// call.
 	NonFatalStatusCodes []StatusCode `protobuf:"varint,3,rep,packed,name=non_fatal_status_codes,json=nonFatalStatusCodes,proto3,enum=stagger.policy.v1.StatusCode" json:"non_fatal_status_codes,omitempty"`
 	// stagger. The delay follows the latency of the method. hedgingDelay applies until enough
@@ -1712,7 +1712,7 @@ func (x *HedgingPolicy) GetMaxConnectionWait() *durationpb.Duration {
 // histogram for each method and target.
 type HedgingQuantile struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// stagger. The share of calls that are answered before the delay: 0.95 sends a hedge in about 5 of 100
+	// stagger. The share of calls that get a response before the delay: 0.95 sends a hedge in about 5 of 100
 	// calls. Required, more than 0 and less than 1, at most four decimals.
 	Quantile float64 `protobuf:"fixed64,1,opt,name=quantile,proto3" json:"quantile,omitempty"`
 	// stagger. The shortest delay, so that a fast method isn't hedged without need. More than 0; 0.001s when
