@@ -58,6 +58,7 @@ type unary struct {
 	changed sync.Cond        // broadcasts when a timer goroutine ends
 	fires   func()           // the timer's function
 	first   unaryAttempt     // reused with the call
+	later   *unaryAttempt    // reused with the call, once one had a second attempt
 	space   [2]*unaryAttempt // of attempts
 }
 
@@ -79,7 +80,7 @@ type unaryCourse struct {
 	hedging hedging
 }
 
-// unaries is the pool of calls whose first attempt was the answer, so that success allocates nothing.
+// unaries is the pool of calls that have succeeded, so that success allocates nothing.
 var unaries = sync.Pool{New: func() any {
 	u := new(unary)
 	u.course, u.fires, u.changed.L = &u.own, u.fire, &u.mu
@@ -87,19 +88,22 @@ var unaries = sync.Pool{New: func() any {
 	return u
 }}
 
-// reusable reports whether nobody else uses the call or its only attempt: neither a timer's goroutine nor gRPC.
+// reusable reports whether nobody else uses the call or its attempts: neither a timer's goroutine nor gRPC.
 func (u *unary) reusable() bool {
-	return len(u.attempts) == 1 && !u.first.left && (!u.shared || !u.deciding)
+	for _, a := range u.attempts {
+		if a.left {
+			return false
+		}
+	}
+	return !u.shared || !u.deciding
 }
 
 // recycle lets another call use u. gRPC doesn't write targets when it has nothing to report, so recycle clears them. It keeps the
 // options until others replace them: an inner interceptor that still reads them, though it should not, must not find nil.
 func (u *unary) recycle() {
-	a := &u.first
-	a.ctx, a.cancel, a.reply, a.own, a.took, a.done = nil, nil, nil, false, 0, false
-	a.header, a.trailer, a.peer, a.retrier = nil, noTrailer, peer.Peer{}, nil // the next attempt may belong to another Retrier's call
-	if a.ended.Load() {
-		a.ended.Store(false)
+	u.first.recycle()
+	if u.later != nil {
+		u.later.recycle()
 	}
 	switch {
 	case u.deciding:
@@ -368,10 +372,20 @@ type unaryAttempt struct {
 	left  bool // gRPC may still use its options, or write to their targets, in another goroutine
 }
 
+// recycle makes a ready for another call, which may belong to another Retrier.
+func (a *unaryAttempt) recycle() {
+	a.ctx, a.cancel, a.reply, a.own, a.took, a.done = nil, nil, nil, false, 0, false
+	a.header, a.trailer, a.peer, a.retrier = nil, noTrailer, peer.Peer{}, nil
+	if a.ended.Load() {
+		a.ended.Store(false)
+	}
+}
+
 // noteLeft records whether a, which has returned with err, may still be in use: an inner interceptor may have returned without
 // waiting for gRPC, and after the context's end, gRPC may be ending the attempt in another goroutine.
 func (a *unaryAttempt) noteLeft(cc *grpc.ClientConn, err error) {
-	a.left = err != nil || a.ctx.Err() != nil || cc != nil && !a.ended.Load()
+	failed := err != nil
+	a.left = a.ctx.Err() != nil || failed && !answered(err) || (failed || cc != nil) && !a.ended.Load()
 }
 
 // stop ends the attempt's context, if it has one of its own.
@@ -410,8 +424,7 @@ func (u *unary) mayStillRun(a *unaryAttempt) bool {
 func (u *unary) prepareAttempt(n int, at time.Duration, here bool) *unaryAttempt {
 	a := &u.first
 	if n > 1 {
-		a = new(unaryAttempt)
-		a.init()
+		a = u.laterAttempt(n)
 		u.options.header = true // from now on, headers may have pushback
 	}
 	a.opts = u.assign(&a.attempt, n, at)
@@ -420,6 +433,19 @@ func (u *unary) prepareAttempt(n int, at time.Duration, here bool) *unaryAttempt
 	}
 	a.own = !here || u.retrier.leftRunning.Load() && u.hedging.replies.makes()
 	u.attempts = append(u.attempts, a)
+	return a
+}
+
+// laterAttempt returns the second attempt of a previous call, or a new one. u.mu must be held.
+func (u *unary) laterAttempt(n int) *unaryAttempt {
+	if n == 2 && u.later != nil {
+		return u.later
+	}
+	a := new(unaryAttempt)
+	a.init()
+	if n == 2 {
+		u.later = a
+	}
 	return a
 }
 
