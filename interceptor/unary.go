@@ -101,9 +101,12 @@ func (u *unary) reusable() bool {
 // recycle lets another call use u. gRPC doesn't write targets when it has nothing to report, so recycle clears them. It keeps the
 // options until others replace them: an inner interceptor that still reads them, though it should not, must not find nil.
 func (u *unary) recycle() {
-	u.first.recycle()
-	if u.later != nil {
-		u.later.recycle()
+	for _, a := range u.attempts {
+		a.ctx, a.cancel, a.reply, a.own, a.took, a.done = nil, nil, nil, false, 0, false
+		a.header, a.trailer, a.peer, a.retrier = nil, noTrailer, peer.Peer{}, nil // the next attempt may belong to another Retrier's call
+		if a.ended.Load() {
+			a.ended.Store(false)
+		}
 	}
 	switch {
 	case u.deciding:
@@ -370,15 +373,6 @@ type unaryAttempt struct {
 	reply any  // nil until it is sent
 	own   bool // the reply is not the caller's
 	left  bool // gRPC may still use its options, or write to their targets, in another goroutine
-}
-
-// recycle makes a ready for another call, which may belong to another Retrier.
-func (a *unaryAttempt) recycle() {
-	a.ctx, a.cancel, a.reply, a.own, a.took, a.done = nil, nil, nil, false, 0, false
-	a.header, a.trailer, a.peer, a.retrier = nil, noTrailer, peer.Peer{}, nil
-	if a.ended.Load() {
-		a.ended.Store(false)
-	}
 }
 
 // noteLeft records whether a, which has returned with err, may still be in use: an inner interceptor may have returned without
