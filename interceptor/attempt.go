@@ -362,9 +362,10 @@ func behindPointer(t reflect.Type, field []int) bool {
 type numberKey struct{}
 
 // AttemptFromContext returns the number of the attempt that a context belongs to: 1 for the first, and for every context
-// that doesn't come from a Retrier. A first attempt has no mark, because a call that succeeds must cost nothing. Hedges and attempts of streams count too. A hedge was sent in parallel with attempts that had
-// not answered in time. Use it in code that runs once per attempt: inner interceptors, credentials
-// (grpc.WithPerRPCCredentials), stats handlers.
+// outside a Retrier. It cannot tell these two apart, because a mark in the context of first attempts would make every call
+// allocate. Hedges and attempts of streams count too. A hedge was sent in parallel with attempts that had not responded in
+// time. Use it in code that runs once per attempt: inner interceptors, credentials (grpc.WithPerRPCCredentials), stats
+// handlers.
 func AttemptFromContext(ctx context.Context) (number int, hedge bool) {
 	switch n := ctx.Value(numberKey{}).(type) {
 	case int:

@@ -14,7 +14,8 @@ import (
 	"github.com/stagger-go/stagger/internal/document"
 )
 
-// RetrySpec configures retries.
+// RetrySpec configures retries. A setting with two values is a boolean, so that its zero value is the default; the file names
+// both values.
 type RetrySpec struct {
 	MaxAttempts       int // including the first; at least 2
 	Backoff           Backoff

@@ -11,7 +11,8 @@ import (
 	"github.com/stagger-go/stagger/internal/document"
 )
 
-// CodeSpec has separate settings for some codes.
+// CodeSpec has separate settings for some codes: an item of perCode in the file. It is one type, since each setting
+// replaces the policy's own for these codes, and nothing else.
 type CodeSpec struct {
 	Codes       []codes.Code
 	MaxAttempts int      // 1 to the policy's; 0: the policy's
