@@ -70,10 +70,14 @@ type Event struct {
 	Peer    net.Addr      // the attempt's backend; nil if it had no connection, or still runs
 
 	// The decision. If WillRetry, another attempt follows after Delay, for Reason; else Reason is why none does. In mode
-	// OBSERVE none follows: the reasons retry and hedge name the attempt that mode ENFORCE would send after Delay.
-	WillRetry  bool
-	Reason     policy.Reason
-	Delay      time.Duration // in CallEnd, the sum of its waits, with no attempt running
-	Pushback   string        // the source of the server's pushback: "grpc-retry-pushback-ms", "google.rpc.RetryInfo", "retry-after"
-	OuterRetry bool          // in CallEnd: the call has failed, and is a retry by go-grpc-middleware around the Retrier (docs/loops.md)
+	// OBSERVE none follows: the reasons retry and hedge name the attempt that mode ENFORCE would send after Delay. Pushback is text,
+	// since logs and metrics show it, and a program decides by Reason.
+	WillRetry bool
+	Reason    policy.Reason
+	Delay     time.Duration // in CallEnd, the sum of its waits, with no attempt running
+	Pushback  string        // the source of the server's pushback: "grpc-retry-pushback-ms", "google.rpc.RetryInfo", "retry-after"
+
+	// OuterRetry says in CallEnd that the failed call is itself a retry, by go-grpc-middleware around the Retrier (docs/loops.md).
+	// It is about this call, as WillRetry is about the next attempt.
+	OuterRetry bool
 }
