@@ -101,8 +101,11 @@ func (u *unary) reusable() bool {
 // recycle lets another call use u. gRPC doesn't write targets when it has nothing to report, so recycle clears them. It keeps the
 // options until others replace them: an inner interceptor that still reads them, though it should not, must not find nil.
 func (u *unary) recycle() {
+	if u.first.ctx = nil; u.later != nil {
+		u.later.ctx = nil
+	}
 	for _, a := range u.attempts {
-		a.ctx, a.cancel, a.reply, a.own, a.took, a.done = nil, nil, nil, false, 0, false
+		a.cancel, a.reply, a.own, a.took, a.done = nil, nil, false, 0, false
 		a.header, a.trailer, a.peer, a.retrier = nil, noTrailer, peer.Peer{}, nil // the next attempt may belong to another Retrier's call
 		if a.ended.Load() {
 			a.ended.Store(false)
