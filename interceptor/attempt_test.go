@@ -9,7 +9,9 @@ import (
 	"testing"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
 )
 
 // tunnel is a connection without a remote address.
@@ -18,7 +20,7 @@ type tunnel struct{ net.Conn }
 // An inner layer that answers by itself may fill options without calling OnFinish.
 func TestAttempt_Reused(t *testing.T) {
 	t.Parallel()
-	unary := mustNew(t, mustSet(t, config(plain())), quiet).Unary()
+	unary, down := afterFailure(t)["stagger"], false
 	fill := func(_ context.Context, _ string, _, _ any, _ *grpc.ClientConn, opts ...grpc.CallOption) error {
 		for _, o := range opts {
 			if o, ok := o.(grpc.TrailerCallOption); ok {
@@ -27,12 +29,24 @@ func TestAttempt_Reused(t *testing.T) {
 		}
 		return nil
 	}
+	// once returns an inner layer whose first attempt fails, and whose second doesn't. Both have ended.
+	once := func(inner grpc.UnaryInvoker) grpc.UnaryInvoker {
+		return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, opts ...grpc.CallOption) error {
+			_, _ = inner(ctx, method, req, reply, cc, opts...), finished(ctx, method, req, reply, cc, opts...)
+			if down = !down; down {
+				return status.Error(codes.Unavailable, "down")
+			}
+			return nil
+		}
+	}
 	for range 100 {
-		var first, second metadata.MD
-		_ = unary(t.Context(), get, nil, nil, nil, fill, grpc.Trailer(&first))
-		_ = unary(t.Context(), get, nil, nil, nil, answered, grpc.Trailer(&second))
-		if first["secret"] == nil || second != nil {
-			t.Fatalf("trailers %v and %v; want the first caller's alone", first, second)
+		for _, inner := range [][2]grpc.UnaryInvoker{{fill, answered}, {once(fill), once(answered)}} {
+			var first, second metadata.MD
+			_ = unary(t.Context(), get, nil, nil, nil, inner[0], grpc.Trailer(&first))
+			_ = unary(t.Context(), get, nil, nil, nil, inner[1], grpc.Trailer(&second))
+			if first["secret"] == nil || second != nil {
+				t.Fatalf("trailers %v and %v; want the first caller's alone", first, second)
+			}
 		}
 	}
 }

@@ -119,11 +119,12 @@ func afterFailure(tb testing.TB) map[string]grpc.UnaryClientInterceptor {
 func failOnce(unary grpc.UnaryClientInterceptor) func() {
 	ctx, reply, opts := context.Background(), new(emptypb.Empty), []grpc.CallOption{grpc.StaticMethod()}
 	n, down := 0, status.Error(codes.Unavailable, "down")
-	invoke := func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error {
+	invoke := func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, opts ...grpc.CallOption) error {
 		if n++; n%2 == 1 {
+			_ = finished(ctx, method, req, reply, cc, opts...)
 			return down
 		}
-		return nil
+		return finished(ctx, method, req, reply, cc, opts...)
 	}
 	return func() { _ = unary(ctx, get, nil, reply, nil, invoke, opts...) }
 }

@@ -61,7 +61,7 @@ func TestCost(t *testing.T) {
 		most memory
 	}{
 		{"success", succeeds(mustNew(t, mustSet(t, config(plain()))).Unary()), memory{0, 0}},
-		{"one failure, then success", failOnce(afterFailure(t)["stagger"]), memory{8, 2960}},
+		{"one failure, then success", failOnce(afterFailure(t)["stagger"]), memory{4, 144}},
 		{"timeout of attempts that does not fire", succeeds(mustNew(t, mustSet(t, config(timed))).Unary()), memory{3, 208 + stoppedTimer}},
 		{"hedge that is not sent", succeeds(hedges["delay"]), memory{3, 208 + stoppedTimer}},
 		{"hedge that is not sent, by a quantile", succeeds(hedges["quantile"]), memory{3, 208 + stoppedTimer}},
