@@ -81,6 +81,9 @@ func TestArchitecture_Rooms(t *testing.T) {
 		place[m[1]] = i + 1
 	}
 	paths, err := filepath.Glob("interceptor/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, path := range paths {
 		name := strings.TrimSuffix(filepath.Base(path), ".go")
 		if strings.HasSuffix(name, "_test") {

@@ -63,12 +63,9 @@ func TestFlagErrors(t *testing.T) {
 	for want, args := range map[string][]string{
 		`["x"]: want flags only`:                  {"x"},
 		`["-processes" "0"]: want flags only`:     {"-processes", "0"},
-		`["-rounds" "-1"]: want flags only`:       {"-rounds", "-1"},
-		`["-slice" "0"]: want flags only`:         {"-slice", "0"},
 		`["-waiting" "1000001"]: want flags only`: {"-waiting", "1000001"},
 		"-only: error parsing regexp":             {"-only", "("},
 		`-only "nothing": matches no table`:       {"-only", "nothing"},
-		"flag provided but not defined: -what":    {"-what"},
 		"flag: help requested":                    {"-help"},
 	} {
 		var out, errs bytes.Buffer
