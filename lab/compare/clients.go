@@ -157,11 +157,14 @@ func retrier(spec policy.Spec, options ...interceptor.Option) (setup, error) {
 	ratio.Percent, ratio.MinPerSecond = 100, 1e6
 	// Each call earns its hedge: a reserve pays for none before servers have answered.
 	ratio.TimeoutCost, ratio.HedgeCost, ratio.TimeoutBonus = 1, 1, 0
-	set, err := policy.NewSet(policy.Config{
+	config := policy.Config{
 		MaxWaiting: 2 * mostWaiting, // one target has half of them
-		Budgets:    []policy.BudgetSpec{{Name: budgetName, Config: ratio}},
 		Methods:    []policy.MethodConfig{{Names: []string{method, streamMethod}, Spec: spec}},
-	})
+	}
+	if spec.Retry == nil || spec.Retry.Budget == budgetName {
+		config.Budgets = []policy.BudgetSpec{{Name: budgetName, Config: ratio}}
+	}
+	set, err := policy.NewSet(config)
 	if err != nil {
 		return setup{}, err
 	}
