@@ -37,7 +37,7 @@ import (
 //	                                                                 └─► true ─► Settle or Return
 //
 // All times of a budget are of one monotonic clock: compare them only with each other. They may lag slightly, because different
-// goroutines read them, and a call that succeeds at once ends with the time of its start.
+// goroutines read them, and a call that succeeds immediately ends with the time of its start.
 type Budget interface {
 	// Observe reports an event of a call. Ignore events that you don't know.
 	Observe(now time.Time, e Event)

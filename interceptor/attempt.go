@@ -45,7 +45,7 @@ var unreported attemptOptions
 
 // callOptions are the options that the caller gave to a call. gRPC writes to the targets of Header, Trailer
 // and Peer at the end of each attempt, and then calls OnFinish. So attempts never get the caller's targets:
-// forAttempt gives each attempt other targets, and deliver fills the caller's once: a call has one answer.
+// forAttempt gives each attempt other targets, and deliver fills the caller's once: a call has one response.
 type callOptions struct {
 	caller   []grpc.CallOption // as the caller gave them
 	shared   []grpc.CallOption // for every attempt, unchanged; stored in the first attempt's array, so that one attempt allocates nothing
@@ -99,7 +99,7 @@ func (o *callOptions) asGiven(a *attemptOptions) []grpc.CallOption {
 	return slices.Clip(opts)
 }
 
-// deliver fills the caller's targets from the attempt whose answer is the call's. It is called once, when no
+// deliver fills the caller's targets from the attempt whose response is the call's. It is called once, when no
 // attempt runs any more.
 func (o *callOptions) deliver(a *attemptOptions) {
 	if !o.notify {

@@ -36,7 +36,7 @@ type call struct {
 	*course // nil for a stream until something must be decided
 }
 
-// request is what a call needs that succeeds at once.
+// request is what a call needs that succeeds immediately.
 type request struct {
 	retrier *Retrier
 	ctx     context.Context
@@ -190,7 +190,7 @@ func (c *call) end() *attempts.End {
 	return c.engine.End()
 }
 
-// answeredAtOnce tells the method of an answer of the first attempt, about which nothing had to be decided.
+// answeredAtOnce tells the method of a response of the first attempt, about which nothing had to be decided.
 func (c *call) answeredAtOnce(at, took time.Duration) {
 	answer := attempts.Answer{Took: took, Left: attempts.Never, Running: 1, Limit: c.entry.timeout, Accepted: true}
 	if deadline, ok := c.ctx.Deadline(); ok {
@@ -200,7 +200,7 @@ func (c *call) answeredAtOnce(at, took time.Duration) {
 }
 
 // finish notifies caller and observers of the call's end, and returns its error. It fills the caller's targets from the
-// attempt that is the answer.
+// attempt that is the response.
 func (c *call) finish(reported *attemptOptions) error {
 	err := c.answer(reported)
 	c.notifyEnd(err)
@@ -208,7 +208,7 @@ func (c *call) finish(reported *attemptOptions) error {
 	return err
 }
 
-// answer returns the error of a call that is over, fills the caller's targets from the attempt that is the answer, and tells the
+// answer returns the error of a call that is over, fills the caller's targets from the attempt that is the response, and tells the
 // incoming call if this one has given up. It runs no user code.
 func (c *call) answer(reported *attemptOptions) error {
 	c.options.deliver(reported)
@@ -238,7 +238,7 @@ func (c *call) noteGaveUp(end *attempts.End) {
 	}
 }
 
-// noteOuter warns, once per method, if a call that has failed is a retry by go-grpc-middleware, in version 2 or 1.
+// noteOuter warns, once per method, if a call that failed is a retry by go-grpc-middleware, in version 2 or 1.
 func (c *call) noteOuter(err error) {
 	if err == nil || c.mode() != policy.ModeEnforce || min(c.options.maxAttempts, c.policy.MaxAttempts()) < 2 {
 		return
@@ -537,7 +537,7 @@ func (c *call) mode() policy.Mode {
 	return c.options.mode
 }
 
-// reasonGone returns why the caller no longer waits for the answer, or "". A deadline counts as soon as it
+// reasonGone returns why the caller no longer waits for the response, or "". A deadline counts as soon as it
 // has passed: gRPC and the server apply it by their own clocks.
 func (c *call) reasonGone(now attempts.Now) policy.Reason {
 	deadline, limited := c.ctx.Deadline()

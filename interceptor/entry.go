@@ -63,7 +63,7 @@ func (r *Retrier) entry(cc *grpc.ClientConn, method string, static bool, own *de
 	}
 	e := cached.Load()
 	if e == nil || e.rules != r.rules.Load() || e.switches != r.switches.Load() || own != nil && e.policy != own ||
-		e.kept != nil && (e.kept.evicted.Load() || e.kept.counted.target == otherTarget) { // there may be a place for a balance of its own
+		e.kept != nil && (e.kept.evicted.Load() || e.kept.counted.target == otherTarget) { // there may be a place for its own balance
 		e = r.newEntry(s, cc, method, own)
 		cached.Store(e)
 	}
@@ -265,7 +265,7 @@ func (t *entries) insertAs(key entryKey, s *slot, now time.Duration) *slot {
 	}
 	if s.record == nil {
 		s.record = methods.New(t.outcomesOf(s.target))
-		s.used.Store(second(now)) // another call may evict at once what was not used
+		s.used.Store(second(now)) // another call may evict immediately what was not used
 	}
 	if r.new == nil {
 		r.new = map[entryKey]*slot{}

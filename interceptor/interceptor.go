@@ -178,7 +178,7 @@ func (r *Retrier) DialOptions() []grpc.DialOption {
 }
 
 // Close ends all retries, for a service that stops. Calls that wait for their next attempt
-// end at once, with their last error and [policy.ReasonClosed]. So do calls whose attempt fails later.
+// end immediately, with their last error and [policy.ReasonClosed]. So do calls whose attempt fails later.
 // Running attempts and later calls go on, and budgets keep their balances. Close does not wait for calls, except the second calls of
 // package observe/repeat, and may be called more than once. Call it before GracefulStop:
 //

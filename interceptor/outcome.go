@@ -23,7 +23,7 @@ func (c *call) result(a *attempt, reply any, err error, now attempts.Now) attemp
 	return c.judge(a, reply, err, c.local(a, err, now), now)
 }
 
-// local reports whether err isn't an answer, but gRPC's error for the expired or cancelled context of a.
+// local reports whether err isn't a response, but gRPC's error for the expired or cancelled context of a.
 func (c *call) local(a *attempt, err error, now attempts.Now) bool {
 	return err != nil && !answered(err) && (a.ctx.Err() != nil || c.reasonGone(now) != "")
 }
@@ -63,7 +63,7 @@ func (c *call) judge(a *attempt, reply any, err error, local bool, now attempts.
 
 var ok = status.New(codes.OK, "")
 
-// answered reports whether err is an answer, and not the result of a cancelled context:
+// answered reports whether err is a response, and not the result of a cancelled context:
 // gRPC converts that error to a status, and an inner interceptor may return it unchanged.
 func answered(err error) bool {
 	st, ok := status.FromError(err)

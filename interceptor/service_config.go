@@ -19,7 +19,7 @@ import (
 // has received, from its resolver (such as DNS TXT records) or as its default (grpc.WithDefaultServiceConfig),
 // to methods without an entry in the policy file. Without a file, the set given to [New] may be nil.
 //
-// The Retrier asks [grpc.ClientConn.GetMethodConfig] when the first attempt of a call has failed, so the config may arrive as late
+// The Retrier asks [grpc.ClientConn.GetMethodConfig] when the first attempt of a call failed, so the config may arrive as late
 // as that, and a success costs nothing. Without a retryPolicy, or without a connection, the call is not retried.
 // Streams keep their messages for replay from the start.
 //
@@ -48,7 +48,7 @@ func WithServiceConfig() Option {
 const maxDelivered = 1 << 20
 
 // lookup returns the policy for a call: the file's entry for the method, else Retrier.unasked, whose call asks for the
-// connection's service config when it has failed, else Retrier.single.
+// connection's service config when it failed, else Retrier.single.
 func (r *Retrier) lookup(of *rules, cc *grpc.ClientConn, method string) *decision.Policy {
 	if p := of.set.Lookup(method); p != nil {
 		return p
@@ -86,7 +86,7 @@ func (d *deliveredPolicies) policyOf(mc grpc.MethodConfig) *decision.Policy {
 	return p
 }
 
-// compileEntry converts an entry to a policy. gRPC has checked it, by rules that are laxer than ours; an entry that ours refuse has
+// compileEntry converts an entry to a policy. gRPC has checked it, by rules that are laxer than ours; an entry that ours reject has
 // no retries.
 func compileEntry(mc *grpc.MethodConfig) *decision.Policy {
 	rp := mc.RetryPolicy

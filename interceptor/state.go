@@ -23,7 +23,7 @@ type State struct {
 	Policies *policy.Set // in use
 	// Descriptors are those of [WithDescriptors].
 	Descriptors []*protoregistry.Files
-	Err         error // of the last change of the policy file, if it was refused; else nil
+	Err         error // of the last change of the policy file, if it was rejected; else nil
 	// Warnings include notes, which have their own severity. They are about the policy set, policies with more attempts than the
 	// Retrier allows, and budgets that can't be read.
 	Warnings []policy.Diagnostic

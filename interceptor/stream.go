@@ -253,7 +253,7 @@ func direct(p *atomic.Pointer[streamAttempt], all []*streamAttempt, n int) {
 	}
 }
 
-// Conclude implements [streams.Caller]. It sets the answer of a call that is over, and runs no user code. s.mu must be held.
+// Conclude implements [streams.Caller]. It sets the response of a call that is over, and runs no user code. s.mu must be held.
 func (s *stream) Conclude(attempt int) (tell bool, final error) {
 	reported := &unreported
 	if attempt > 0 {
@@ -447,7 +447,7 @@ func (s *stream) Context() context.Context {
 	return t.stream.Context()
 }
 
-// Trailer returns the trailer of the call's answer; nil before the end.
+// Trailer returns the trailer of the call's response; nil before the end.
 func (s *stream) Trailer() metadata.MD {
 	s.mu.Lock()
 	var stream grpc.ClientStream
@@ -560,7 +560,7 @@ func (s *stream) turnLocked(t *task) {
 		}
 		t.version = s.version
 	}) {
-		t.end, t.order, t.version = streams.End{}, streams.Order{Do: streams.Wait}, -1 // asks again at once: nothing else may ever wake it
+		t.end, t.order, t.version = streams.End{}, streams.Order{Do: streams.Wait}, -1 // asks again immediately: nothing else may ever wake it
 	}
 }
 

@@ -87,7 +87,7 @@ var errPanicked = status.Error(codes.Unknown, "the call panicked")
 // any, then asks again. If the classifier or the function of Resume panics, the call is over.
 func (s *stream) reportEnd(e streams.End, by *task) {
 	if by != nil {
-		by.end, by.order, by.version = streams.End{}, streams.Order{Do: streams.Wait}, -1 // if it panics: asks at once
+		by.end, by.order, by.version = streams.End{}, streams.Order{Do: streams.Wait}, -1 // if it panics: asks immediately
 	}
 	if e.Attempt == 0 {
 		return
@@ -215,7 +215,7 @@ func (s *stream) armTimer(at time.Duration) {
 	s.armed = at
 	switch in := at - clock.Now(); {
 	case in <= 0:
-		go s.wake() // a timer would be useless, and two at once crash the race detector in a synctest bubble
+		go s.wake() // a timer would be useless, and two at the same time crash the race detector in a synctest bubble
 	case s.timer == nil:
 		s.timer = time.AfterFunc(in, s.wake)
 	default:

@@ -28,7 +28,7 @@ import (
 //
 // The attempt's end is reported once. A call of the application that is inside gRPC reports it when it returns: its own
 // result, or else OnFinish's error. If no call is inside, OnFinish reports the end of a context or of the
-// connection at once. Any other end without a call inside comes from an inner interceptor that receives ahead; the
+// connection immediately. Any other end without a call inside comes from an inner interceptor that receives ahead; the
 // application has a second to notice it too.
 type singleStream struct {
 	grpc.ClientStream
@@ -41,12 +41,12 @@ type singleStream struct {
 	timed   atomic.Bool  // the time of the first message is measured, and it has not arrived
 
 	mu       sync.Mutex  // guards the engine and all below
-	changed  sync.Cond   // broadcasts when the answer is known
+	changed  sync.Cond   // broadcasts when the response is known
 	unwatch  func() bool // stops watching the call's context
 	recorded bool        // OnFinish was called
 	last     error       // with this error
 	claimed  bool        // a goroutine reports the end
-	known    bool        // the answer is known, and final is set
+	known    bool        // the response is known, and final is set
 	final    error
 	shown    error         // final, or gRPC's later error for the application
 	caught   caught        // of a callback
@@ -299,7 +299,7 @@ func (s *singleStream) finishCall(err error) error {
 	return s.outcome(err)
 }
 
-// outcome waits for the answer, and returns the result of an application's call that gRPC has ended with err.
+// outcome waits for the response, and returns the result of an application's call that gRPC has ended with err.
 func (s *singleStream) outcome(err error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -342,7 +342,7 @@ func (s *singleStream) settle(err error, panicked bool) {
 	})
 }
 
-// conclude reports the end to the engine, and publishes the call's answer.
+// conclude reports the end to the engine, and publishes the call's response.
 func (s *singleStream) conclude(err error, panicked bool) attempts.Step {
 	now := s.call.now()
 	r := attempts.Result{Err: errPanicked, Panicked: true}
@@ -361,7 +361,7 @@ func (s *singleStream) conclude(err error, panicked bool) attempts.Step {
 	return step
 }
 
-// know publishes the answer. s.mu must be held.
+// know publishes the response. s.mu must be held.
 func (s *singleStream) know() {
 	s.known, s.final = true, s.call.answer(s.attempt.reported())
 	s.shown = s.final

@@ -332,7 +332,7 @@ func (u *unary) act(step *attempts.Step, at time.Duration, here bool) (next *una
 	return next
 }
 
-// deliver copies the answer to the caller, when no attempt runs any more.
+// deliver copies the response to the caller, when no attempt runs any more.
 func (u *unary) deliver() error {
 	u.hedging.caught.rethrow()
 	end, reported := u.engine.End(), &unreported

@@ -19,7 +19,7 @@ const (
 	maxTopics = 100
 )
 
-// topic identifies lines of which only the first is written at once. The others are counted.
+// topic identifies lines of which only the first is written immediately. The others are counted.
 type topic struct {
 	message string
 	method  string

@@ -13,7 +13,7 @@ import (
 	"github.com/stagger-go/stagger/internal/tried"
 )
 
-// checkElsewhere refuses the policy without a child, at any depth in value.
+// checkElsewhere rejects the policy without a child, at any depth in value.
 func checkElsewhere(report *document.Report, field string, value any) {
 	switch v := value.(type) {
 	case map[string]any:
@@ -99,7 +99,7 @@ func readMap(f *document.Fields, key string, to *map[string]any) {
 	}
 }
 
-// check refuses what gRPC refuses in its own keys: the file is also for gRPC.
+// check rejects what gRPC rejects in its own keys: the file is also for gRPC.
 func (c *channel) check(report *document.Report) {
 	for i, one := range c.balancing {
 		field := document.Item(balancingKey, i)

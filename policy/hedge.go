@@ -14,11 +14,11 @@ import (
 // HedgeSpec configures hedging (gRFC A6).
 type HedgeSpec struct {
 	MaxAttempts int           // including the first; at least 2
-	Delay       time.Duration // between one attempt and the next; 0: all at once
+	Delay       time.Duration // between one attempt and the next; 0: all together
 	Quantile    float64       // of the method's recent latencies, instead of Delay once they are known: more than 0, less than 1; 0: Delay alone
 	MinDelay    time.Duration // with Quantile; 0: 1 ms
 	MaxDelay    time.Duration // with Quantile; 0: none
-	NonFatal    []codes.Code  // codes after which the other attempts continue, and the next one is sent at once
+	NonFatal    []codes.Code  // codes after which the other attempts continue, and the next one is sent immediately
 	Budget      string        // as in a [RetrySpec]
 }
 

@@ -24,7 +24,7 @@ func resolve(entry, file, name string) string {
 	}
 }
 
-// checkIdempotencyKey checks the header for the key. gRPC would refuse every call with a header that HTTP/2 does not allow.
+// checkIdempotencyKey checks the header for the key. gRPC would reject every call with a header that HTTP/2 does not allow.
 func checkIdempotencyKey(report *document.Report, prefix string, s Spec) {
 	header, field := s.IdempotencyKey, prefix+"idempotencyKey.header"
 	switch {

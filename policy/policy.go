@@ -62,7 +62,7 @@ type Spec struct {
 	// DECLARED for others.
 	Idempotency    string
 	IdempotencyKey string // the header for each call's idempotency key; "": none
-	Admission      bool   // a call that would not be answered before its deadline, judged by the last answers, is refused
+	Admission      bool   // a call that would not be answered before its deadline, judged by the last responses, is refused
 
 	// Criticality decides which calls are refused first: "SHEDDABLE" when half as many attempts run as can be answered in time, "DEFAULT"
 	// or "" when as many run, "CRITICAL" when as many of critical calls run. A call's context may have another: see package interceptor.

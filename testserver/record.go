@@ -149,7 +149,7 @@ func (s *Server) Reset() {
 }
 
 // Observe calls f with every attempt when it begins, and again when it has ended, with End
-// set. f runs before the client gets its answer. It is called in the attempt's own goroutine,
+// set. f runs before the client gets its response. It is called in the attempt's own goroutine,
 // concurrently, and delays the attempt until it returns. It may be given more than once.
 func Observe(f func(Attempt)) Option {
 	return Option{func(c *settings) error {

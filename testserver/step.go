@@ -113,7 +113,7 @@ func (s Step) Times(n int) Step {
 	return s
 }
 
-// Delay waits d ≥ 0 after the headers, if the step has any, and before the answer.
+// Delay waits d ≥ 0 after the headers, if the step has any, and before the response.
 func (s Step) Delay(d time.Duration) Step {
 	if d < 0 {
 		return s.invalid(fmt.Errorf("Delay(%v): want 0 or more", d))

@@ -53,7 +53,7 @@ type lease struct {
 	least    int64 // the smallest of them
 	asking   bool
 	askedAt  time.Time // the last request, or the beginning
-	got      int64     // granted by the last answer
+	got      int64     // granted by the last response
 	reported time.Time // the last request that was answered; zero: none
 	empty    time.Time // until then, the pool counts as empty for requests of lacks or more
 	lacks    int64     // the amount that the pool did not have
@@ -64,7 +64,7 @@ type lease struct {
 	ended    bool // for good
 }
 
-// part is the grant of one answer.
+// part is the grant of one response.
 type part struct {
 	number        uint64
 	granted, left int64
@@ -191,7 +191,7 @@ type request struct {
 	covered time.Duration // since the last report that the pool received
 }
 
-// answer is the pool's answer.
+// answer is the pool's response.
 type answer struct {
 	tokens  int64   // granted
 	clients float64 // number of clients that share the pool; 0: unknown
@@ -292,7 +292,7 @@ func (l *lease) request(now time.Time) request {
 // whole rounds up to whole tokens: a part of one is useless.
 func whole(tokens float64) int64 { return int64(math.Ceil(tokens/token)) * token }
 
-// answered reports the pool's answer to a request.
+// answered reports the pool's response to a request.
 func (l *lease) answered(now time.Time, asked request, a answer) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -305,7 +305,7 @@ func (l *lease) answered(now time.Time, asked request, a answer) {
 	case a.tokens > 0:
 		l.number++
 		l.parts = append(l.parts, part{number: l.number, granted: a.tokens, left: a.tokens, end: l.askedAt.Add(leaseTime)})
-		l.expire(now) // an answer may arrive after its part has ended
+		l.expire(now) // a response may arrive after its part has ended
 		l.empty = time.Time{}
 	case asked.tokens > 0: // a smaller amount may be available
 		l.empty, l.lacks = now.Add(gap), asked.least

@@ -21,7 +21,7 @@ var source string
 
 var script = redis.NewScript(source)
 
-// checkClient refuses a client that ignores deadlines, and one with several Redis for one
+// checkClient rejects a client that ignores deadlines, and one with several Redis for one
 // pool. It accepts any Scripter that isn't a client of go-redis.
 func checkClient(client redis.Scripter) error {
 	is, ends := client != nil, true
@@ -111,7 +111,7 @@ func (b *leased) keepAsking(ctx context.Context) {
 	}
 }
 
-// exchange makes one request, and reports the answer to the lease. It reports each change once.
+// exchange makes one request, and reports the response to the lease. It reports each change once.
 func (b *leased) exchange(ctx context.Context, r request) {
 	a, err := b.draw(ctx, r)
 	switch {
@@ -131,7 +131,7 @@ func (b *leased) exchange(ctx context.Context, r request) {
 // mostClients bounds the number of clients. With a bogus number in the pool, clients would ask all the time or never.
 const mostClients = 1e9
 
-// draw makes the request: one run of the script. Errors include the remedy for an answer of Redis.
+// draw makes the request: one run of the script. Errors include the remedy for a response of Redis.
 func (b *leased) draw(ctx context.Context, r request) (a answer, err error) {
 	defer func() {
 		if v := recover(); v != nil { // of the user's client: it would end the process
@@ -157,7 +157,7 @@ func (b *leased) draw(ctx context.Context, r request) (a answer, err error) {
 	return answer{tokens, clients}, nil
 }
 
-// advice has the remedy for an answer of Redis, by a part of its text.
+// advice has the remedy for a response of Redis, by a part of its text.
 var advice = []struct{ says, remedy string }{
 	{"WRONGTYPE", "the key holds something else: remove that, or give the pool another name"},
 	{"NOPERM", permissions},

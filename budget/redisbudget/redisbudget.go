@@ -59,7 +59,7 @@ const (
 // Pool is this process's part of a pool. It is safe for concurrent use.
 type Pool struct{ own *leased }
 
-// Budget returns the budget of all targets, "", or that of one target, with a pool of its own: "orders/dns:///a:1" for the pool
+// Budget returns the budget of all targets, "", or that of one target, with its own pool: "orders/dns:///a:1" for the pool
 // orders, with the same config. Give the method to interceptor.WithBudgetPerTarget. Beyond 1,000 targets, for targets whose name
 // is too long, and after Close, it returns the budget of all, whose pool they share.
 func (p *Pool) Budget(target string) budget.Budget {
@@ -99,7 +99,7 @@ var _ budget.Budget = (*leased)(nil)
 //
 //	&redis.Options{…, ContextTimeoutEnabled: true}
 //
-// or the same of a cluster, because only then requests end in time. A Ring is refused: each of its shards would have the pool.
+// or the same of a cluster, because only then requests end in time. A Ring is rejected: each of its shards would have the pool.
 // Requests are sent once, whatever the client's MaxRetries, because a repeated request would be granted twice. New returns an error
 // for a client or config that can't be used, but not if Redis is unavailable.
 func New(client redis.Scripter, c Config) (*Pool, error) {

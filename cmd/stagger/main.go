@@ -20,7 +20,7 @@ import (
 )
 
 func main() {
-	// A signal ends the process at once; commands with something left to do, such as faultserver, catch it.
+	// A signal ends the process immediately; commands with something left to do, such as faultserver, catch it.
 	os.Exit(cli.ExitCode(command().Execute())) // cobra has already printed
 }
 

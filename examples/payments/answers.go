@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Answers holds the answers to calls with idempotency keys. It is safe for concurrent use.
+// Answers holds the responses to calls with idempotency keys. It is safe for concurrent use.
 type Answers struct {
 	keep time.Duration
 	room int
@@ -27,7 +27,7 @@ type Answers struct {
 type answer struct {
 	key     string
 	request fingerprint
-	done    chan struct{} // closed when the answer is set, or the call has failed
+	done    chan struct{} // closed when the response is set, or the call has failed
 
 	reply   any
 	failure error // of a call that may or may not have taken effect
@@ -35,7 +35,7 @@ type answer struct {
 	expires time.Time
 }
 
-// NewAnswers returns Answers that keep each answer for a time, which must be longer than clients retry a call, and have room
+// NewAnswers returns Answers that keep each response for a time, which must be longer than clients retry a call, and have room
 // for a number of them, including running calls. It refuses a time or a number that is not positive.
 func NewAnswers(keep time.Duration, room int) (*Answers, error) {
 	if keep <= 0 || room <= 0 {
@@ -52,7 +52,7 @@ func (a *Answers) Len() int {
 	return len(a.known)
 }
 
-// begin returns the answer of a key. The first caller must set it, with end; others wait for that.
+// begin returns the response of a key. The first caller must set it, with end; others wait for that.
 func (a *Answers) begin(key string, request fingerprint) (known *answer, first bool, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -72,7 +72,7 @@ func (a *Answers) begin(key string, request fingerprint) (known *answer, first b
 	}
 }
 
-// end sets the answer, or removes that of a call that failed without effect.
+// end sets the response, or removes that of a call that failed without effect.
 func (a *Answers) end(given *answer, reply any, failure error, failed bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -95,7 +95,7 @@ func (a *Answers) expire(now time.Time) {
 	}
 }
 
-// wait waits until the answer is set.
+// wait waits until the response is set.
 func (a *answer) wait(ctx context.Context) error {
 	select {
 	case <-a.done:

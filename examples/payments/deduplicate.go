@@ -21,7 +21,7 @@ const (
 )
 
 // Deduplicate returns a server interceptor. It carries out each unary call once for its method and idempotency key, and
-// returns the first answer for all later ones. The package documentation lists the errors.
+// returns the first response for all later ones. The package documentation lists the errors.
 //
 // Interceptors that can fail a call themselves belong before it: an error from inside counts as a call without effect.
 func Deduplicate(answers *Answers) grpc.UnaryServerInterceptor {
@@ -58,7 +58,7 @@ func Deduplicate(answers *Answers) grpc.UnaryServerInterceptor {
 
 var errUnknown = status.Error(codes.Aborted, "payments: the call with this idempotency key panicked: it may have taken effect")
 
-// carryOut calls the handler, and passes its answer to all callers that wait for it.
+// carryOut calls the handler, and passes its response to all callers that wait for it.
 func (a *Answers) carryOut(ctx context.Context, given *answer, req any, handle grpc.UnaryHandler) (reply any, err error) {
 	failure := errUnknown
 	defer func() { a.end(given, reply, failure, err != nil) }()

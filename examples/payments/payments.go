@@ -10,7 +10,7 @@
 //
 // # What it does
 //
-//   - A known key returns the first answer, with the header idempotent-replayed: true. The handler is not
+//   - A known key returns the first response, with the header idempotent-replayed: true. The handler is not
 //     called.
 //   - A key whose first call is still running waits for that call's answer. Therefore the client's policy
 //     has onAttemptTimeout: RETRY, which cancels a slow attempt before the next one: if the first attempt
@@ -20,7 +20,7 @@
 //   - A handler that panicked may have taken effect: all later calls with its key fail with ABORTED.
 //   - The same key with another request, two keys, or a key of more than 255 bytes: INVALID_ARGUMENT. Without
 //     a key, a call passes.
-//   - No room for one more answer: RESOURCE_EXHAUSTED, rather than forget an answer that is still needed.
+//   - No room for one more answer: RESOURCE_EXHAUSTED, rather than forget a response that is still needed.
 //
 // # What a real one needs
 //

@@ -23,7 +23,7 @@ const (
 	asked     = "asked again"
 )
 
-// ledger is the file of all payments, each with its idempotency key. It is written before the answer is sent, so that a
+// ledger is the file of all payments, each with its idempotency key. It is written before the response is sent, so that a
 // process that is killed and restarted makes no payment twice. A database has transactions for that, and a unique index over
 // the key for several processes: see examples/payments.
 type ledger struct {

@@ -41,7 +41,7 @@ type answer struct {
 	took   time.Duration
 }
 
-// call makes calls until stop is called, which waits for the answers.
+// call makes calls until stop is called, which waits for the responses.
 func (u *users) call(ctx context.Context) (stop func() []answer) {
 	var (
 		mu    sync.Mutex

@@ -15,19 +15,19 @@ const (
 	climbLeap = 0.5     // of the rise, for one step: a service that becomes slower leaps
 )
 
-// climb follows the fastest answers of successive steps. A growing queue makes answers slower and slower; a slow service makes
-// them slow all at once. The zero value is empty.
+// climb follows the fastest responses of successive steps. A growing queue makes responses slower and slower; a slow service makes
+// them slow all together. The zero value is empty.
 type climb struct {
 	steps   int
-	low     time.Duration // the fastest answer of the first step
-	high    time.Duration // the fastest answer of the last step
+	low     time.Duration // the fastest response of the first step
+	high    time.Duration // the fastest response of the last step
 	leap    time.Duration // the largest rise from one step to the next
 	began   time.Duration // when the current step began
 	answers int           // in the current step
 	fastest time.Duration // of the current step
 }
 
-// recordAnswer records an answer to a call with this time left. It reports whether a queue is growing that takes half of that time.
+// recordAnswer records a response to a call with this time left. It reports whether a queue is growing that takes half of that time.
 func (c *climb) recordAnswer(now, took, left time.Duration) bool {
 	if c.answers == 0 {
 		c.began, c.fastest = now, took

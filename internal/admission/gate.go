@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package admission decides whether a service can still answer a call in time, based on what a client observes: how long the
-// last answers took, the rate of answers, how many of its attempts run, and missed deadlines.
+// last responses took, the rate of responses, how many of its attempts run, and missed deadlines.
 //
 // In an overload, requests wait in a queue longer than their callers do, and the service works on requests of callers that have
 // left. Refusing a call before it is sent costs nothing, and lets the service answer the others in time.
@@ -17,12 +17,12 @@ import (
 
 // The constants of the rule. A part is a part of the time that a call has until its deadline.
 const (
-	slow   = 0.6 // from this part on, an answer is slow
+	slow   = 0.6 // from this part on, a response is slow
 	most   = 0.9 // the part that running attempts may take
 	memory = 2   // answers older than this many times the time left don't count: the end of a long queue has none
 	recent = 2   // answers: if any of them was fast, there is no queue
-	above  = 2   // times the fastest answer ever: below that, the service itself is slow
-	stays  = 5   // windows that a gate stays armed after the last slow answer
+	above  = 2   // times the fastest response ever: below that, the service itself is slow
+	stays  = 5   // windows that a gate stays armed after the last slow response
 	asking = 100 // a gate that a call has armed counts for those with less than so many times its time
 )
 
@@ -39,9 +39,9 @@ const Never = time.Duration(math.MaxInt64)
 //	                                                        and more run than are answered in time?
 //	                                                        no: admits      yes: refuses
 //
-// There are no modes, probes or timers: one attempt may always run, and its answer is the probe. With a queue, the rate of
+// There are no modes, probes or timers: one attempt may always run, and its response is the probe. With a queue, the rate of
 // answers is the service's capacity, so the wait settles just below the deadline. A service that is slow but answers in time is
-// never refused anything, because slow answers alone don't arm a gate.
+// never refused anything, because slow responses alone don't arm a gate.
 type Gate struct {
 	mu       sync.Mutex            // guards all below
 	running  int                   // attempts
@@ -50,7 +50,7 @@ type Gate struct {
 	next     int                   // index of the oldest in last
 	heard    int                   // answers, at most recent
 	at       time.Duration         // when the newest came
-	fastest  time.Duration         // of all answers
+	fastest  time.Duration         // of all responses
 	windows  windows
 	climb    climb
 	armed    until
@@ -121,7 +121,7 @@ func (c Class) Add(now time.Duration) (running int) {
 	return g.countRunning(c.criticality)
 }
 
-// Leave records that an attempt has ended without an answer that shows how long the service takes. The call had this time left.
+// Leave records that an attempt has ended without a response that shows how long the service takes. The call had this time left.
 func (c Class) Leave(now, left time.Duration, why Leaving) {
 	g := c.gate
 	g.mu.Lock()
@@ -149,7 +149,7 @@ const (
 	LeavingFull                    // a server had no resources for it
 )
 
-// RecordAnswer records an answer to an attempt, and how long it took. The call had this time left when the attempt was sent, and
+// RecordAnswer records a response to an attempt, and how long it took. The call had this time left when the attempt was sent, and
 // running attempts ran.
 func (c Class) RecordAnswer(now, took, left time.Duration, running int) {
 	g := c.gate
@@ -203,7 +203,7 @@ func (g *Gate) arm(now, left time.Duration) {
 	g.armed.extend(now + stays*g.windows.length())
 }
 
-// miss records a missed deadline. If the last answers were slow, it also refreshes them: when the queue is longer than the
+// miss records a missed deadline. If the last responses were slow, it also refreshes them: when the queue is longer than the
 // deadline, no others come.
 func (g *Gate) miss(now, left time.Duration) {
 	g.windows.newer.misses++
@@ -222,7 +222,7 @@ func (g *Gate) sayFull(now time.Duration) {
 	g.full.extend(now + g.windows.length())
 }
 
-// queued reports whether every recent answer took most of the time left.
+// queued reports whether every recent response took most of the time left.
 func (g *Gate) queued(now, left time.Duration) bool {
 	if left == Never || g.heard < recent || (now-g.at)/memory > left {
 		return false

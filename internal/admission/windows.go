@@ -9,10 +9,10 @@ const (
 	windowTimes = 1.5                     // a window is so many times as long as its attempts take on average: one long call hardly matters
 	leastWindow = 1500 * time.Millisecond // and at least this long
 	mostTook    = 30 * time.Second        // no attempt counts as longer, so that a window is bounded
-	leastBusy   = 500 * time.Millisecond  // during which the very first answers come
+	leastBusy   = 500 * time.Millisecond  // during which the very first responses come
 )
 
-// windows describes a service in the last two windows, of which the newer one isn't over. The rate of answers counts only time
+// windows describes a service in the last two windows, of which the newer one isn't over. The rate of responses counts only time
 // in which an attempt ran: a pause between two batches says nothing about the service. The zero value is empty.
 type windows struct {
 	older, newer window
@@ -49,13 +49,13 @@ func (w *windows) length() time.Duration {
 	return max(leastWindow, time.Duration(windowTimes*float64(took)/float64(max(ended, 1))))
 }
 
-// recordEnd records how long an attempt took, until its answer or its deadline.
+// recordEnd records how long an attempt took, until its response or its deadline.
 func (w *windows) recordEnd(took time.Duration) {
 	w.newer.ended++
 	w.newer.took += min(max(took, 0), mostTook)
 }
 
-// perSecond returns the rate of answers.
+// perSecond returns the rate of responses.
 func (w *windows) perSecond() float64 {
 	return float64(w.older.answers+w.newer.answers) / max(w.older.busy+w.newer.busy, leastBusy).Seconds()
 }

@@ -39,7 +39,7 @@ type Timing struct {
 	paused  time.Duration // how much of its time no call of the application has waited
 	asked   time.Duration // when the server had its request; Never: not yet
 	idle    time.Duration // how much of the time since then no call of the application has waited
-	heardIn time.Duration // the latency, without pauses, of its first message or its answer
+	heardIn time.Duration // the latency, without pauses, of its first message or its response
 	heard   bool
 }
 
@@ -65,13 +65,13 @@ func (t *Timing) Request(at time.Duration) {
 	}
 }
 
-// Hear records the attempt's answer. It returns its latency, and whether that shows how fast the method is.
+// Hear records the attempt's response. It returns its latency, and whether that shows how fast the method is.
 func (t *Timing) Hear(at time.Duration) (took time.Duration, measures bool) {
 	t.heard, t.heardIn = true, t.took(at)
 	return t.heardIn, t.measures(at)
 }
 
-// Requested reports that attempt n has sent the whole request: only then does the server's time for an answer start.
+// Requested reports that attempt n has sent the whole request: only then does the server's time for a response start.
 func (c *Call) Requested(n int, now Now) {
 	if a := c.findAttempt(n); a != nil {
 		a.Request(now.At)
@@ -87,7 +87,7 @@ func (c *Call) Heard(n int, now Now) {
 	}
 }
 
-// answered records the answer of an attempt: its first message, or its end if that comes first.
+// answered records the response of an attempt: its first message, or its end if that comes first.
 func (c *Call) answered(a *attempt, accepted bool, at time.Duration) {
 	if a.heard {
 		return
@@ -117,15 +117,15 @@ func (t *Timing) measures(at time.Duration) bool {
 	return t.asked != Never && t.idle <= (at-t.asked)/unwaited
 }
 
-// late reports whether an attempt was answered too late. Such an answer does not show that extra attempts help: in an overload,
+// late reports whether an attempt was answered too late. Such a response does not show that extra attempts help: in an overload,
 // it would pay for the next ones and make the overload worse.
 func (c *Call) late(a *attempt, at time.Duration) bool {
 	timeout := c.set.Policy.PerAttemptTimeout()
 	return timeout > 0 && a.took(at) > timeout
 }
 
-// learn reports the end of an attempt to the method, as an answer or as lost. If the call was committed to the attempt before its
-// first message, its end isn't an answer: the application decides how long it takes. A slow attempt that lost would have taken
+// learn reports the end of an attempt to the method, as a response or as lost. If the call was committed to the attempt before its
+// first message, its end isn't a response: the application decides how long it takes. A slow attempt that lost would have taken
 // longer.
 func (c *Call) learn(a *attempt, r *Result, is decision.Class, lost bool, at time.Duration) {
 	if c.set.Method == nil {
@@ -143,7 +143,7 @@ func (c *Call) learn(a *attempt, r *Result, is decision.Class, lost bool, at tim
 	}
 }
 
-// lostWhy returns the reason why an attempt has ended without an answer.
+// lostWhy returns the reason why an attempt has ended without a response.
 func (c *Call) lostWhy(a *attempt, r *Result, at time.Duration) Why {
 	const near = 50 // of the time: clocks differ, and servers also know the deadline
 	switch code := r.Status.Code(); {
@@ -160,7 +160,7 @@ func (c *Call) lostWhy(a *attempt, r *Result, at time.Duration) Why {
 	return LostOther
 }
 
-// isAnswer reports whether a result is an answer: a server's result of its work. Refusals, retryable failures and ended
+// isAnswer reports whether a result is a response: a server's result of its work. Refusals, retryable failures and ended
 // contexts don't show how fast the server works.
 func (r *Result) isAnswer(is decision.Class) bool {
 	switch {

@@ -29,8 +29,8 @@ type cancelled uint8
 
 const (
 	no       cancelled = iota
-	replaced           // its successor replaces it, but its answer still counts
-	outrun             // the call has another answer
+	replaced           // its successor replaces it, but its response still counts
+	outrun             // the call has another response
 )
 
 // findAttempt returns attempt n, if it runs.
@@ -68,7 +68,7 @@ func (c *Call) Commit(n int, why decision.Commit, now Now) (Step, bool) {
 	return c.completeStep(&step, &now), true
 }
 
-// accept makes the answer of an attempt the call's.
+// accept makes the response of an attempt the call's.
 func (c *Call) accept(step *Step, a *attempt, now Now) {
 	c.choose(step, a.number, nil, policy.ReasonSucceeded, now.At)
 	c.ledger.release(&a.held, outcome{helped: !c.late(a, now.At)}, now.At)
@@ -169,7 +169,7 @@ func (c *Call) leftover(a *attempt, r *Result, now Now) {
 	}
 }
 
-// hung reports whether an attempt exceeded its timeout and was then cancelled without an answer. It reports the failure to the
+// hung reports whether an attempt exceeded its timeout and was then cancelled without a response. It reports the failure to the
 // budget, whatever has ended the attempt: a hanging server must not look healthy.
 func (c *Call) hung(a *attempt, r *Result, at time.Duration) bool {
 	if !r.Local || !a.slow || c.set.Policy.Hedge() != nil {
@@ -185,7 +185,7 @@ func (c *Call) choosePanicked(step *Step, n int, at time.Duration) {
 	c.panics = true
 }
 
-// choose makes attempt n, which has ended, the call's answer: nothing else is sent, and running attempts are cancelled.
+// choose makes attempt n, which has ended, the call's response: nothing else is sent, and running attempts are cancelled.
 func (c *Call) choose(step *Step, n int, err error, reason policy.Reason, at time.Duration) {
 	c.drop(at)
 	c.phase = answered

@@ -79,31 +79,31 @@ type Breaker interface {
 }
 
 // Method is the shared knowledge of the calls of a method at a target. Every attempt is reported to it: when it is sent, with
-// Admit or Sent, and then once with Answered or Left. It also answers the checks that depend on the last answers to all calls.
+// Admit or Sent, and then once with Answered or Left. It also answers the checks that depend on the last responses to all calls.
 type Method interface {
 	Admit(now, left time.Duration) (running int) // the first attempt of a call with this time left (Never: no deadline); returns the running attempts, including this one, or 0 to refuse the call
 	Sent(now time.Duration) (running int)        // an extra attempt; returns the running attempts, including this one
 	Answered(now time.Duration, a Answer)        // at its first message, or at its end
-	Left(now time.Duration, l Lost)              // an attempt that has ended without an answer, or is no longer useful
+	Left(now time.Duration, l Lost)              // an attempt that has ended without a response, or is no longer useful
 
 	Queued(now, left time.Duration) bool                // an extra attempt would not be answered in time
 	Evidence(now, given time.Duration) latency.Evidence // of the target, for a call that was given this much time; Never: no deadline
 	Quantile() time.Duration                            // of the latency, as the policy asks; 0: unknown
 }
 
-// Answer describes the answer to an attempt.
+// Answer describes the response to an attempt.
 type Answer struct {
 	Took     time.Duration
-	Left     time.Duration // time left of the call when the attempt began: the answer is long if it took much of that; Never: no deadline
+	Left     time.Duration // time left of the call when the attempt began: the response is long if it took much of that; Never: no deadline
 	Limit    time.Duration // the per-attempt timeout; 0: none
 	Running  int           // attempts when it was sent, as returned by Admit or Sent
 	Accepted bool          // a success: no error, nor a reply that means "not yet"
 }
 
-// Lost describes an attempt that ended without an answer that shows how long the service takes.
+// Lost describes an attempt that ended without a response that shows how long the service takes.
 type Lost struct {
 	Left    time.Duration // time left of the call when the attempt began; Never: no deadline
-	AtLeast time.Duration // if not 0, an answer would have taken longer
+	AtLeast time.Duration // if not 0, a response would have taken longer
 	Took    time.Duration // of LostBelow
 	Why     Why
 }
@@ -125,7 +125,7 @@ type Result struct {
 	decision.Outcome // Status nil: OK
 
 	Err      error // as returned by gRPC; nil: OK
-	Local    bool  // no answer, but gRPC's error for an ended context
+	Local    bool  // no response, but gRPC's error for an ended context
 	Panicked bool  // an inner interceptor has panicked
 
 	Progress bool // with Resumes: the application has received a message of this attempt
@@ -151,7 +151,7 @@ type End struct {
 	Reason   policy.Reason
 	Commit   decision.Commit // if Reason is ReasonCommitted
 	Answer   int             // the attempt with the call's reply, header, trailer and peer; 0: none
-	Err      error           // of the answer; nil: OK, or "not yet" if Reason says why no attempt followed. For a refused call: the breaker's error, or RESOURCE_EXHAUSTED
+	Err      error           // of the response; nil: OK, or "not yet" if Reason says why no attempt followed. For a refused call: the breaker's error, or RESOURCE_EXHAUSTED
 	Last     error           // the last error of a server, if the end of the call hides it
 	Attempts int
 	Hedges   int           // those of Attempts that were sent in parallel with others

@@ -26,7 +26,7 @@ import (
 //	  └── the last attempt has ended, and none follows ──────────────────┘
 //
 // Attempts run in every state but over. An attempt is pending, and is sent, only while open: after a backoff, a pushback, a
-// wait for a connection, or the end of the attempt that it replaces. Start goes to over at once if admission or the breaker
+// wait for a connection, or the end of the attempt that it replaces. Start goes to over immediately if admission or the breaker
 // refuses.
 type Call struct {
 	set     *Settings
@@ -49,7 +49,7 @@ type Call struct {
 	reason  policy.Reason   // why no attempt follows, so far
 	commit  decision.Commit // with ReasonCommitted
 	let     policy.Reason   // why a slow attempt got no successor
-	said    answer          // the last error of a server before the answer
+	said    answer          // the last error of a server before the response
 	panics  bool            // the call ends with a panic
 	end     End
 	cancels []int
@@ -62,8 +62,8 @@ const (
 	over phase = iota
 	open
 	committed // the application has seen part of one attempt
-	answered  // the answer is known, and other attempts are cancelled
-	gone      // the answer is no longer needed
+	answered  // the response is known, and other attempts are cancelled
+	gone      // the response is no longer needed
 )
 
 // answer is the result of an attempt.
@@ -86,7 +86,7 @@ func (c *Call) Start(s *Settings, now Now) (step Step) {
 }
 
 // Join is Start for a call whose first attempt was sent without a question, with its timing so far. The budget knows of the call,
-// and the breaker, if there is one, doesn't. The method knows of the answer, if it was heard.
+// and the breaker, if there is one, doesn't. The method knows of the response, if it was heard.
 func (c *Call) Join(s *Settings, t Timing) (step Step) {
 	c.resetCall(s, t.began)
 	c.ledger.started = true

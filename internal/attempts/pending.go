@@ -237,7 +237,7 @@ func (c *Call) latest() time.Duration {
 	return c.set.Deadline - c.set.Policy.MinAttemptTime()
 }
 
-// giveUp drops the pending attempt for a reason of its own. Running attempts continue.
+// giveUp drops the pending attempt for its own reason. Running attempts continue.
 func (c *Call) giveUp(reason policy.Reason, at time.Duration) {
 	c.drop(at)
 	c.reason = reason

@@ -31,7 +31,7 @@ type Budget interface {
 	Return(now time.Duration, p budget.Permit)
 	// Settle records that the extra attempt of p has ended, and whether it helped.
 	Settle(now time.Duration, p budget.Permit, helped bool)
-	// Finish records the event that is the end of a call, after its permits are settled. If the call succeeded at once, now may be as old as its
+	// Finish records the event that is the end of a call, after its permits are settled. If the call succeeded immediately, now may be as old as its
 	// start.
 	Finish(now time.Duration, e budget.Event)
 	Reading

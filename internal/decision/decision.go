@@ -119,7 +119,7 @@ func (p *Policy) Decide(c *Call, is Class, g Gates, now time.Time, r float64) De
 		return no(policy.ReasonOverloaded)
 	}
 	if is.Resumes && p.spec.Hedge != nil {
-		bo = &resumption // a hedging policy has no backoff, and a cut stream must not be resumed at once
+		bo = &resumption // a hedging policy has no backoff, and a cut stream must not be resumed immediately
 	}
 	d := c.next(is.Pushback, bo, p.atOnce(c, is, bo), r)
 	if !c.InPlace && (p.spec.Hedge != nil || is.TimedOut && p.Parallel()) {

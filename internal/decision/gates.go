@@ -36,7 +36,7 @@ type Answers interface {
 
 // Overload knows the load of a service.
 type Overload interface {
-	// Overloaded reports whether the last answers indicate that an extra attempt would not be answered before the call's
+	// Overloaded reports whether the last responses indicate that an extra attempt would not be answered before the call's
 	// deadline. Without admission it returns false.
 	Overloaded() bool
 }

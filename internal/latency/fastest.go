@@ -8,19 +8,19 @@ import (
 	"time"
 )
 
-// fastestAge is the minimum time for which the fastest answer counts; twice that is the maximum. An overload may last
+// fastestAge is the minimum time for which the fastest response counts; twice that is the maximum. An overload may last
 // for minutes, but a service may also become slower for good.
 const fastestAge = 5 * time.Minute
 
 // Fastest follows the shortest time in which a method has answered in the last 5 to 10 minutes. The zero value has none.
-// It is safe for concurrent use. An answer that is not the fastest reads three words and writes nothing.
+// It is safe for concurrent use. A response that is not the fastest reads three words and writes nothing.
 type Fastest struct {
 	until   atomic.Int64 // when this period ends, on the budgets' clock
 	fastest atomic.Int64 // of this period and the one before; 0: none
 	current atomic.Int64 // of this period; 0: none
 }
 
-// Record records an answer that came at now after took, and returns the fastest before it, or 0.
+// Record records a response that came at now after took, and returns the fastest before it, or 0.
 func (f *Fastest) Record(took, now time.Duration) (fastest time.Duration) {
 	if until := time.Duration(f.until.Load()); now >= until {
 		f.turn(until, now)
@@ -41,7 +41,7 @@ func lower(to *atomic.Int64, took time.Duration) {
 	}
 }
 
-// turn begins another period, to which the fastest answer of the last one also belongs, unless that one ended long ago.
+// turn begins another period, to which the fastest response of the last one also belongs, unless that one ended long ago.
 func (f *Fastest) turn(until, now time.Duration) {
 	if !f.until.CompareAndSwap(int64(until), int64(now+fastestAge)) {
 		return

@@ -19,7 +19,7 @@ const (
 )
 
 // Outcomes are the last five outcomes of attempts at a target, which show how fast its servers work. The zero value has none.
-// It is safe for concurrent use. If two outcomes are recorded at once, the time of one may be read with the length of the other.
+// It is safe for concurrent use. If two outcomes are recorded at the same time, the time of one may be read with the length of the other.
 type Outcomes struct {
 	count atomic.Uint32
 	last  [outcomesThatCount]struct {

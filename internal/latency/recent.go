@@ -42,7 +42,7 @@ func (r *Recent) Part() float64 { return r.part }
 func (r *Recent) Quantile() time.Duration { return time.Duration(r.quantile.Load()) }
 
 // Record records how long an attempt took, or how long it had run when it was cancelled because another one won. The latter
-// is more than the quantile, however much. If two attempts end at once, Record drops one rather than wait.
+// is more than the quantile, however much. If two attempts end at the same time, Record drops one rather than wait.
 func (r *Recent) Record(took, now time.Duration) {
 	if !r.mu.TryLock() {
 		return

@@ -1,7 +1,7 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package methods has a client's shared knowledge of the methods that it calls: how long answers take,
+// Package methods has a client's shared knowledge of the methods that it calls: how long responses take,
 // what their targets have answered, and how many attempts run.
 package methods
 
@@ -29,12 +29,12 @@ type Method struct {
 // New returns a method without knowledge. Methods of one target share its outcomes.
 func New(target *latency.Outcomes) *Method { return &Method{target: target} }
 
-// An answer is long if it took more than this part of its call's whole time, or more than its timeout, and so many times as long as
-// the fastest. Then the servers have a queue: if the method itself were slow, its fastest answer would be slow as well.
+// A response is long if it took more than this part of its call's whole time, or more than its timeout, and so many times as long as
+// the fastest. Then the servers have a queue: if the method itself were slow, its fastest response would be slow as well.
 const (
 	part   = 0.1
 	above  = 2
-	asking = 100 // a call ignores answers that took less than one in so many of its own time: hurried callers know little of its servers
+	asking = 100 // a call ignores responses that took less than one in so many of its own time: hurried callers know little of its servers
 )
 
 // mostQuantiles bounds the quantiles of one method: a caller may give every call its own policy.

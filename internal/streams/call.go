@@ -31,7 +31,7 @@ type Call struct {
 	acts      Acts
 	running   []*attempt    // not yet reported, in the order of sending
 	committed *attempt      // the call shows this one; nil before, and when it is resumed
-	answer    *attempt      // the last reported attempt that may be the call's answer
+	answer    *attempt      // the last reported attempt that may be the call's response
 	drain     *attempt      // RecvMsg may still receive from it after the end
 	refused   *attempt      // the attempt that failed to send a message, for a local reason
 	failure   error         // the last error that a server returned for an attempt
@@ -43,7 +43,7 @@ type Call struct {
 	resumed   bool          // the resume request has replaced the kept messages
 	usable    bool          // an attempt has been opened
 	receiving bool          // RecvMsg waits, and a message of its type can be made
-	stopped   policy.Reason // the engine was told to stop, because the answer is no longer needed
+	stopped   policy.Reason // the engine was told to stop, because the response is no longer needed
 	final     error         // the result of the call; nil: the call isn't over
 	telling   bool          // the caller's OnFinish has begun
 	told      bool          // the caller knows the result
@@ -88,7 +88,7 @@ func (c *Call) Start(now attempts.Now, step attempts.Step) {
 	c.applyStep(step)
 }
 
-// Enter is called whenever the driver has taken its lock. Gone is the reason why the answer is no longer needed, or "" if it
+// Enter is called whenever the driver has taken its lock. Gone is the reason why the response is no longer needed, or "" if it
 // is.
 func (c *Call) Enter(now attempts.Now, gone policy.Reason) {
 	c.now = now
@@ -301,7 +301,7 @@ func (c *Call) Wake() attempts.Step {
 	return step
 }
 
-// Over reports whether the answer is known.
+// Over reports whether the response is known.
 func (c *Call) Over() bool { return c.final != nil }
 
 // Final returns the result of the call, io.EOF after success; nil while it isn't over.

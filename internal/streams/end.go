@@ -83,7 +83,7 @@ func (c *Call) Abort() {
 }
 
 // endPanicked ends the call because an inner interceptor has panicked in attempt a. If that attempt was reported before, the call
-// ends without an answer.
+// ends without a response.
 func (c *Call) endPanicked(a *attempt) End {
 	if a != nil && !a.claimed {
 		return a.claim(End{Panicked: true})

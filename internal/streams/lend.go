@@ -73,7 +73,7 @@ func (c *Call) FinishHeld(n int, err error) bool {
 }
 
 // AtOnce is Done for a RecvMsg at a time, as long as the call runs without the engine and nothing is to be decided: for a message,
-// which commits the call, and for a success. Otherwise it returns false. If heard is true, the method is to be told of an answer,
+// which commits the call, and for a success. Otherwise it returns false. If heard is true, the method is to be told of a response,
 // which took so long.
 func (c *Call) AtOnce(t *Task, err error, at time.Duration) (took time.Duration, heard, ok bool) {
 	ends := err == io.EOF && c.set.ServerStreams || err == nil && !c.set.ServerStreams

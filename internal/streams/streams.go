@@ -68,7 +68,7 @@ type Task struct {
 	beside  bool     // GetHeader: in parallel with the receiver, without its role
 	index   int      // SendMsg: the number of the message in the buffer, counted from 0
 	sent    bool     // SendMsg: the message was sent before
-	reply   *attempt // RecvMsg: the only reply, which is of this attempt; returned if that is the answer
+	reply   *attempt // RecvMsg: the only reply, which is of this attempt; returned if that is the response
 }
 
 // Do is the action of an order.
@@ -118,7 +118,7 @@ type Result struct {
 
 // Caller learns that a call is over. The machine calls it inside an event, so the driver holds its lock.
 type Caller interface {
-	// Conclude makes the answer known, once: header, trailer and peer are those of the attempt; 0: of none. It returns
+	// Conclude makes the response known, once: header, trailer and peer are those of the attempt; 0: of none. It returns
 	// the result of the call, io.EOF after success and never nil, and whether the caller must be told: then RecvMsg, SendMsg and NewStream don't
 	// return the end before [Call.Told].
 	Conclude(attempt int) (tell bool, final error)

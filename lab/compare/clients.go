@@ -74,7 +74,7 @@ func noRetries(peers.Plan) (setup, error) {
 	return setup{options: []grpc.DialOption{grpc.WithDisableRetry()}}, nil
 }
 
-// twoCalls makes a second call after one that has failed: what a retry costs at least.
+// twoCalls makes a second call after one that failed: what a retry costs at least.
 func twoCalls(peers.Plan) (setup, error) {
 	return intercepted(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 		if invoke(ctx, method, req, reply, cc, opts...) == nil {

@@ -19,7 +19,7 @@ type comparison struct {
 	plan       peers.Plan
 	clients    []client // the first is the reference
 	goroutines []int    // that make calls in parallel, by turns; nil: one
-	stub       bool     // interceptors run with only the answer behind them
+	stub       bool     // interceptors run with only the response behind them
 	answer     answer
 	attempts   int64      // of each operation; else the comparison fails
 	stream     streamKind // none: unary calls

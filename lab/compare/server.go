@@ -92,7 +92,7 @@ func (s *server) dial(options []grpc.DialOption) (*grpc.ClientConn, error) {
 	}, options...)...)
 }
 
-// stub makes calls of a client's interceptor with only the answer behind it.
+// stub makes calls of a client's interceptor with only the response behind it.
 func stub(c setup, answer answer) backend {
 	type counter struct {
 		atomic.Int64

@@ -324,7 +324,7 @@ func (d *draft) fault(key string, value any, backends ...int) object {
 	return f
 }
 
-// drawSequence draws a trouble with a course of its own: a cold start, a rolling deploy, broken connections, or an outage after
+// drawSequence draws a trouble with its own course: a cold start, a rolling deploy, broken connections, or an outage after
 // which more calls come than usual.
 func (d *draft) drawSequence(load float64) (list []object) {
 	add := func(length time.Duration, load float64, faults ...object) {

@@ -178,7 +178,7 @@ func serve(w http.ResponseWriter, kind string, write func(*bytes.Buffer) error) 
 		return
 	}
 	w.Header().Set("Content-Type", kind)
-	_, _ = w.Write(b.Bytes()) // a browser that is gone needs no answer
+	_, _ = w.Write(b.Bytes()) // a browser that is gone needs no response
 }
 
 // safely converts a panic of f to an error: a program's own budget, classifier or message may panic when it is read.

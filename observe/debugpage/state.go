@@ -41,7 +41,7 @@ type policyState struct {
 	Percent  float64  `json:"percent"` // of calls with the file's mode; the others are OFF
 	Entries  []string `json:"entries"` // with another mode or percentage than the file's, and services and percentages set by hand
 	Warnings []string `json:"warnings"`
-	Refused  string   `json:"refused,omitempty"` // why the newest file is refused
+	Refused  string   `json:"refused,omitempty"` // why the newest file is rejected
 }
 
 // waitingState counts the calls that wait for their next attempt.

@@ -1,7 +1,7 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Command success makes a thousand calls that succeed at once, and writes which code of the library they ran to the directory of
+// Command success makes a thousand calls that succeed immediately, and writes which code of the library they ran to the directory of
 // its argument. It is built with -cover.
 package main
 

@@ -266,7 +266,7 @@ type slots struct{}
 func (slots) TakeSlot() bool { return true }
 func (slots) ReleaseSlot()   {}
 
-// known implements [attempts.Method]. The target's last answers were fast, or slow.
+// known implements [attempts.Method]. The target's last responses were fast, or slow.
 type known struct{ slow bool }
 
 func (known) Admit(_, _ time.Duration) int            { return 1 }
@@ -275,7 +275,7 @@ func (known) Answered(time.Duration, attempts.Answer) {}
 func (known) Left(time.Duration, attempts.Lost)       {}
 func (known) Queued(_, _ time.Duration) bool          { return false }
 
-// Evidence reports a queue, or fast answers.
+// Evidence reports a queue, or fast responses.
 func (k known) Evidence(_, _ time.Duration) latency.Evidence {
 	return latency.Evidence{Queue: k.slow, Long: k.slow, Responses: math.MaxInt}
 }

@@ -39,7 +39,7 @@ type Backends struct {
 
 	resolver  *manual.Resolver
 	listeners map[string]*bufconn.Listener
-	dialing   sync.Mutex // serializes dials: two timers of a bubble that fire at once crash the race detector (see testserver)
+	dialing   sync.Mutex // serializes dials: two timers of a bubble that fire at the same time crash the race detector (see testserver)
 	mu        sync.Mutex // guards visits
 	visits    []int
 }

@@ -22,7 +22,7 @@ import (
 
 // Config are the settings of a queue. Its capacity is Workers/Time.
 type Config struct {
-	Workers       int           // that serve at once
+	Workers       int           // that serve immediately
 	Time          time.Duration // that each attempt takes, more than 0
 	Length        int           // attempts that wait at most
 	Refuse        codes.Code    // of attempts that find the queue full; OK: RESOURCE_EXHAUSTED
@@ -31,7 +31,7 @@ type Config struct {
 
 // Queue is a resource that can be overloaded: some workers, each of which serves one attempt at a
 // time and takes the same time for each, and a queue of bounded length before them, first come,
-// first served. An attempt that finds the queue full is refused at once.
+// first served. An attempt that finds the queue full is refused immediately.
 //
 // An attempt whose client has gone away keeps its place and is still served, as in most real
 // servers, which learn too late that the client has gone: this is what makes an overload outlive its
@@ -64,7 +64,7 @@ func (q *Queue) Serve(step testserver.Step) testserver.Step {
 }
 
 // SetWorkers lets workers serve from now on: with fewer, those that are busy end what they do, with more, waiting
-// attempts are served at once. With 0, none is served until there are more. The error says that workers is negative.
+// attempts are served immediately. With 0, none is served until there are more. The error says that workers is negative.
 func (q *Queue) SetWorkers(workers int) error {
 	if workers < 0 {
 		return fmt.Errorf("queue with %d workers: want at least 0", workers)

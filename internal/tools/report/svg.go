@@ -74,7 +74,7 @@ var (
 	dashes = []string{"none", "7 3", "2 2", "9 3 2 3", "5 2"}
 )
 
-// WriteSVG writes the plot as a file of its own.
+// WriteSVG writes the plot as its own file.
 func (p *Plot) WriteSVG(w io.Writer) error {
 	top := float64(len(p.Series)+2) * lineHeight
 	shown := picture{Plot: *p, Top: top, Bottom: top + height, Height: top + height + 2*lineHeight}

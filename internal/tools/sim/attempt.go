@@ -19,7 +19,7 @@ type attempt struct {
 	backend *backend
 	number  int
 	answer  *answer
-	fails   *answer       // the answer after the work on it; nil: it depends on the work
+	fails   *answer       // the response after the work on it; nil: it depends on the work
 	below   *call         // the request's running call to the service below, or nil
 	next    int           // index of the service's next call
 	queued  bool          // in the backend's queue
@@ -51,7 +51,7 @@ func (a *attempt) handle(kind eventKind, _ uint32) {
 	}
 }
 
-// reply sends the answer to the client.
+// reply sends the response to the client.
 func (a *attempt) reply(ans *answer) {
 	if ans.status.Code() != codes.OK && a.gaveUp && a.backend.service.guards {
 		ans = newAnswer(ans.status, pushbackStop)
@@ -100,7 +100,7 @@ func (a *attempt) abandon() {
 	}
 }
 
-// answer is a server's answer, or the client's own error if it gives up.
+// answer is a server's response, or the client's own error if it gives up.
 type answer struct {
 	status  *status.Status
 	err     error // of the status

@@ -115,7 +115,7 @@ func (b *backend) takeNext() *attempt {
 	return a
 }
 
-// dropAbandoned drops a queued request whose client has left. The queue's length changes at once; the memory is freed when
+// dropAbandoned drops a queued request whose client has left. The queue's length changes immediately; the memory is freed when
 // most requests are dropped ones, since a queue that serves the newest rarely reaches its end.
 func (b *backend) dropAbandoned() {
 	b.dropped++

@@ -94,7 +94,7 @@ func (*call) Off() policy.Reason { return "" }
 // ConnectWait implements [attempts.Facts].
 func (*call) ConnectWait() (none attempts.ConnectWait) { return none }
 
-// do carries out a step of the engine. Cancelled attempts end at once, which leads to further steps.
+// do carries out a step of the engine. Cancelled attempts end immediately, which leads to further steps.
 func (c *call) do(step attempts.Step) {
 	if step.Decided != 0 {
 		c.link.decided(c, step.Decision)

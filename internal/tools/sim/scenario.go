@@ -181,7 +181,7 @@ const (
 type Fault struct {
 	Service  string
 	Backends []int // from 0; none: all
-	Down     bool  // they fail at once
+	Down     bool  // they fail immediately
 	Hang     bool  // they never answer
 	Flaky    float64
 	Slow     *Slow

@@ -86,7 +86,7 @@ func effectOf(set *decision.Set, path string) explain.Effect {
 	return explain.EffectOf(set, path, set.Config().MaxAttemptsLimit)
 }
 
-// overview is the answer to --all.
+// overview is the response to --all.
 type overview struct {
 	rows      []row
 	unmatched []policy.Diagnostic

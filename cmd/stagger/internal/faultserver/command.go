@@ -114,7 +114,7 @@ func run(c *cobra.Command, s settings) error {
 		}
 	}
 	ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	context.AfterFunc(ctx, stop) // a second signal ends the process immediately
 	defer stop()
 	return s.serve(ctx, controller, c.OutOrStdout())
 }

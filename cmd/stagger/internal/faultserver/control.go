@@ -90,7 +90,7 @@ func (c *control) change(body io.Reader) error {
 	return nil
 }
 
-// attemptList is the answer to GET.
+// attemptList is the response to GET.
 type attemptList struct {
 	Attempts []attempt `json:"attempts"`
 	Count    int       `json:"count"` // attempts so far, including those that the list no longer has

@@ -21,7 +21,7 @@ const (
 	endTimeout = 2 * time.Second // for what is still unread at the end
 )
 
-// attemptLog writes a line for each attempt that ends, in a goroutine of its own, so that a slow reader delays no attempt.
+// attemptLog writes a line for each attempt that ends, in its own goroutine, so that a slow reader delays no attempt.
 type attemptLog struct {
 	json  bool
 	lines chan string
