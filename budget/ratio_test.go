@@ -346,8 +346,6 @@ func TestRatio_Reserve(t *testing.T) {
 		most  float64
 	}{
 		"one call in ten seconds":  {100, 10 * time.Second, 4 + 9, 4 + 10},
-		"one call in two seconds":  {100, 2 * time.Second, 4 + 9, 4 + 10},
-		"one call a second":        {100, time.Second, 4 + 9, 4 + 10},
 		"ten calls a second":       {1000, 100 * time.Millisecond, 4 + 39, 4 + 40},
 		"no call":                  {0, 0, 4, 4},
 		"a hundred at once":        {100, 0, 4, 4},
