@@ -34,6 +34,7 @@ import (
 type call struct {
 	request
 	*course // nil for a stream until something must be decided
+	last    lastSlot
 }
 
 // request is what a call needs that succeeds immediately.
@@ -303,8 +304,11 @@ func (c *call) assign(a *attempt, n int, at time.Duration) []grpc.CallOption {
 // policies; and, if watch, until the connection leaves TRANSIENT_FAILURE.
 func (c *call) sleep(until time.Duration, watch bool) {
 	delay := until - clock.Now()
+	if delay <= 0 {
+		return
+	}
 	interruption := c.retrier.waits.interruption()
-	if delay <= 0 || c.retrier.forbids(policy.ModeEnforce, c.method) != "" { // it may have changed since the engine's check
+	if c.forbids(policy.ModeEnforce) != "" { // it may have changed since the engine's check
 		return
 	}
 	ctx, cancel := context.WithTimeout(c.ctx, delay)
@@ -350,7 +354,7 @@ func (c *call) readRequest(caller []grpc.CallOption, first *attemptOptions) {
 		return
 	}
 	c.start = clock.Now()
-	c.entry = r.entry(c.cc, c.method, o.static, c.policy, c.start)
+	c.entry = r.entry(&c.last, c.cc, c.method, o.static, c.policy, c.start)
 	c.name, c.policy, c.budget = c.entry.name, c.entry.policy, c.entry.budget
 	if o.maxAttempts < 1 {
 		n := strconv.Itoa(o.maxAttempts)
@@ -524,7 +528,7 @@ func (c *call) Off() policy.Reason {
 	if c.off {
 		began = policy.ModeOff
 	}
-	reason := c.retrier.forbids(began, c.method)
+	reason := c.forbids(began)
 	c.off = c.off || reason == policy.ReasonModeOff
 	return reason
 }

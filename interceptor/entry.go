@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"iter"
 	"maps"
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -47,15 +48,19 @@ type entry struct {
 	limits   []grpc.CallOption
 }
 
-// entry returns the entry for a call that begins now. own is the policy that the caller gave, or nil.
-func (r *Retrier) entry(cc *grpc.ClientConn, method string, static bool, own *decision.Policy, now time.Duration) *entry {
+// entry returns the entry for a call that begins now. own is the policy that the caller gave, or nil. It looks at last before it
+// asks the table.
+func (r *Retrier) entry(last *lastSlot, cc *grpc.ClientConn, method string, static bool, own *decision.Policy, now time.Duration) *entry {
 	key := entryKey{method: method}
 	if cc != nil {
 		key.target = cc.Target()
 	}
-	s := r.entries.find(key, cc, static, now)
-	if s == nil {
-		s = newSlot(cc, method, static)
+	s := last.slot
+	if last.of != &r.entries || last.key != key || static && !s.static || !s.touch(now) {
+		s = r.entries.find(key, cc, static, now)
+		if *last = (lastSlot{&r.entries, key, s}); s == nil {
+			*last, s = lastSlot{}, newSlot(cc, method, static)
+		}
 	}
 	cached := &s.usual
 	if own != nil {
@@ -134,7 +139,23 @@ type slot struct {
 	record *methods.Method
 	usual  atomic.Pointer[entry] // of calls with the Retrier's policy; nil if none has called it since a reload
 	own    atomic.Pointer[entry] // of calls with the last policy that a caller gave
-	used   atomic.Int64          // the second in which it was used last
+	used   atomic.Int64          // the second in which it was used last, or evicted
+}
+
+// evicted means that a slot isn't in the table any more.
+const evicted = math.MinInt64
+
+// touch records the use of a slot, unless it was evicted.
+func (s *slot) touch(now time.Duration) bool {
+	used, second := s.used.Load(), int64(now/time.Second) // every call runs this
+	return used == second || used != evicted && s.used.CompareAndSwap(used, second)
+}
+
+// lastSlot is what the last call with the same memory has found, because programs often repeat a call.
+type lastSlot struct {
+	of   *entries
+	key  entryKey
+	slot *slot
 }
 
 // newSlot returns a slot outside of the table, without a record.
@@ -192,8 +213,8 @@ func (t *entries) find(key entryKey, cc *grpc.ClientConn, static bool, now time.
 	if s == nil {
 		s = t.findOther(key, cc, static, now)
 	}
-	if second := int64(now / time.Second); s != nil && s.used.Load() != second {
-		s.used.Store(second)
+	if s != nil {
+		s.touch(now)
 	}
 	return s
 }
@@ -261,6 +282,7 @@ func (t *entries) insertAs(key entryKey, s *slot, now time.Duration) *slot {
 	}
 	if moved := cmp.Or(t.others.find(key), t.others.new[key]); moved != nil {
 		s.record = moved.record
+		moved.used.Store(evicted)
 		t.others.change(func(all map[entryKey]*slot) { delete(all, key) })
 	}
 	if s.record == nil {
@@ -317,7 +339,10 @@ func evict(all map[entryKey]*slot, now time.Duration) {
 		}
 	}
 	maps.DeleteFunc(all, func(_ entryKey, s *slot) bool {
-		return oldest < second(now) && s.used.Load() == oldest && !s.runs()
+		if oldest < second(now) && !s.runs() {
+			s.used.CompareAndSwap(oldest, evicted)
+		}
+		return s.used.Load() == evicted // one slot may have two keys
 	})
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -171,10 +172,7 @@ func TestEntries_Concurrent(t *testing.T) {
 		table entries
 		wg    sync.WaitGroup
 	)
-	p, err := policy.New(policy.Spec{Admission: true, Hedge: &policy.HedgeSpec{MaxAttempts: 2}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(policy.New(policy.Spec{Admission: true, Hedge: &policy.HedgeSpec{MaxAttempts: 2}}))(t)
 	compiled := decision.New(p.Spec())
 	for g := range 4 {
 		wg.Go(func() {
@@ -197,34 +195,46 @@ func TestEntries_Concurrent(t *testing.T) {
 // Rules that a reload has replaced are not kept for the sake of methods that nobody calls any more.
 func TestEntries_Reload(t *testing.T) {
 	t.Parallel()
-	set, err := policy.NewSet(policy.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := New(set)
-	if err != nil {
-		t.Fatal(err)
-	}
-	old := r.entry(nil, key(1).method, true, nil, 0)
-	if again := r.entry(nil, key(1).method, true, nil, 0); again != old {
+	set := must.Get(policy.NewSet(policy.Config{}))(t)
+	r := must.Get(New(set))(t)
+	var last lastSlot
+	old := r.entry(&last, nil, key(1).method, true, nil, 0)
+	if again := r.entry(&last, nil, key(1).method, true, nil, 0); again != old {
 		t.Error("a call makes its entry again")
 	}
-	if err := r.Reload(set); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.Reload(set))
 	for s := range r.entries.each() {
 		if s.usual.Load() != nil {
 			t.Error("an old entry is kept")
 		}
 	}
-	fresh := r.entry(nil, key(1).method, true, nil, 0)
+	fresh := r.entry(&last, nil, key(1).method, true, nil, 0)
 	if fresh == old || fresh.rules == old.rules || fresh.record != old.record {
 		t.Error("an entry has old rules, or a new record")
 	}
-	if err := r.SetMode(ModeSwitch{Mode: policy.ModeOff}); err != nil {
-		t.Fatal(err)
-	}
-	if e := r.entry(nil, key(1).method, true, nil, 0); e.mode != policy.ModeOff || e.record != old.record {
+	must.Do(t, r.SetMode(ModeSwitch{Mode: policy.ModeOff}))
+	if e := r.entry(&last, nil, key(1).method, true, nil, 0); e.mode != policy.ModeOff || e.record != old.record {
 		t.Errorf("mode %s after a switch, or a new record", e.mode)
+	}
+}
+
+// A call that finds its method without the table doesn't use one that was evicted, or that has become the client's own.
+func TestEntries_Last(t *testing.T) {
+	t.Parallel()
+	r := must.Get(New(must.Get(policy.NewSet(policy.Config{}))(t)))(t)
+	var last lastSlot
+	find := func(static bool, at time.Duration) *entry { return r.entry(&last, nil, key(0).method, static, nil, at) }
+	old := find(false, 0)
+	r.entries.fill(1, mostOthers, false, time.Second)
+	r.entries.Find(key(mostOthers), false, 2*time.Second)
+	if again := find(false, 3*time.Second); again.record == old.record || !r.entries.has(last.slot) {
+		t.Error("a call has the slot of an evicted method")
+	}
+	outside := last
+	for _, static := range []bool{true, false} {
+		last = outside
+		if find(static, 3*time.Second); !r.entries.has(last.slot) {
+			t.Error("a method of the client's own has the slot of a name from outside")
+		}
 	}
 }

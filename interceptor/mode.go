@@ -27,12 +27,16 @@ func (r *rules) restricts() bool {
 }
 
 // forbids returns why a call that began in the given mode may not have an extra attempt now, or "".
-func (r *Retrier) forbids(began policy.Mode, method string) policy.Reason {
+func (c *call) forbids(began policy.Mode) policy.Reason {
+	r, mode := c.retrier, c.entry.mode
 	if r.closed.Load() {
 		return policy.ReasonClosed
 	}
-	mode, _ := r.rules.Load().modeOf(method)
-	if began == policy.ModeOff || max(mode, r.switches.Load().modeFor(method)) > began {
+	if of, by := r.rules.Load(), r.switches.Load(); of != c.entry.rules || by != c.entry.switches {
+		mode, _ = of.modeOf(c.method)
+		mode = max(mode, by.modeFor(c.method))
+	}
+	if began == policy.ModeOff || mode > began {
 		return policy.ReasonModeOff
 	}
 	return ""

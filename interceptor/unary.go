@@ -113,11 +113,13 @@ func (u *unary) recycle() {
 	}
 	switch {
 	case u.deciding:
-		*u.course, u.unaryCourse = course{}, unaryCourse{}
+		*u.course = course{} // one assignment each: together, Go would copy them
+		u.unaryCourse = unaryCourse{}
 	case !u.alone || u.hedging.timer != nil:
 		u.hedging = hedging{}
 	}
-	u.request, u.unaryState = request{}, unaryState{}
+	u.request = request{}
+	u.unaryState = unaryState{}
 	unaries.Put(u)
 }
 
@@ -272,8 +274,10 @@ func (u *unary) attemptEnded(a *unaryAttempt, err error) *unaryAttempt {
 // overOrAsked reports whether a panic ended the call. If not, and an attempt has failed with err, it may ask for the
 // service config.
 func (u *unary) overOrAsked(err error) bool {
-	u.mu.Lock()
-	defer u.mu.Unlock()
+	if u.shared {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+	}
 	u.join()
 	if u.engine.Over() {
 		return true
@@ -301,8 +305,10 @@ func (u *unary) await() *unaryAttempt {
 
 // awaitOthers waits until no other goroutine makes attempts, and returns what the call waits for then.
 func (u *unary) awaitOthers() (due time.Duration, watch, over bool) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
+	if u.shared {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+	}
 	for u.hedging.goroutines > 0 {
 		u.changed.Wait()
 	}
