@@ -14,6 +14,7 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -114,10 +115,7 @@ func TestBudgetRetryThrottling(t *testing.T) {
 func TestBudget_GivenInCode(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		two, err := budget.New(budget.RatioConfig{Percent: 0.0001, MinPerSecond: 0.2, Window: 10_000 * ms, TimeoutCost: 5})
-		if err != nil {
-			t.Fatal(err)
-		}
+		two := must.Get(budget.New(budget.RatioConfig{Percent: 0.0001, MinPerSecond: 0.2, Window: 10_000 * ms, TimeoutCost: 5}))(t)
 		srv := testserver.Start(t)
 		srv.On("*", down())
 		for range 2 {

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -80,12 +81,9 @@ func TestError_CancelledBackoff(t *testing.T) {
 
 func TestError(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
-		st, err := status.New(codes.Unavailable, "the disk is full").WithDetails(status.New(codes.DataLoss, "sector 7").Proto())
-		if err != nil {
-			t.Fatal(err)
-		}
+		st := must.Get(status.New(codes.Unavailable, "the disk is full").WithDetails(status.New(codes.DataLoss, "sector 7").Proto()))(t)
 		s.On(get, down().Delay(time.Second), down(), down(), testserver.FailStatus(st))
-		_, err = s.call(t.Context(), get)
+		_, err := s.call(t.Context(), get)
 		got, ok := status.FromError(err)
 		if !ok || got.Message() != "the disk is full" || len(got.Details()) != 1 || err.Error() != st.Err().Error() {
 			t.Errorf("status %v; want the last attempt's own", got)
