@@ -295,6 +295,7 @@ func complete(f *http2.Framer, id uint32) {
 // that sees no reason to wait asks again after its backoff.
 func (s scene) leave() {
 	s.Down()
+	synctest.Wait()
 	s.conn.Connect()
 	synctest.Wait()
 }
