@@ -21,7 +21,6 @@ const (
 // Outcomes are the last five outcomes of attempts at a target, which show how fast its servers work. The zero value has none.
 // It is safe for concurrent use. If two outcomes are recorded at the same time, the time of one may be read with the length of the other.
 type Outcomes struct {
-	until atomic.Int64 // when a fast response is recorded again; 0: at any time, since the newest outcome is not one
 	count atomic.Uint32
 	last  [outcomesThatCount]struct {
 		kind     atomic.Uint32 // 0: none
@@ -38,24 +37,17 @@ const (
 
 // Record records an outcome at now, of an attempt that took this long.
 func (o *Outcomes) Record(k Kind, took, now time.Duration) {
+	n := o.count.Load()
 	if k == KindFast {
-		if until := o.until.Load(); until != 0 && int64(now) < until {
+		newest := &o.last[(n-1)%outcomesThatCount]
+		if Kind(newest.kind.Load()) == KindFast && now-time.Duration(newest.at.Load()) < fastInterval {
 			return
 		}
 	}
-	o.record(k, took, now)
-}
-
-func (o *Outcomes) record(k Kind, took, now time.Duration) {
 	slot := &o.last[(o.count.Add(1)-1)%outcomesThatCount]
 	slot.took.Store(int64(took))
 	slot.at.Store(int64(now))
 	slot.kind.Store(uint32(k))
-	if k == KindFast {
-		o.until.Store(int64(now + fastInterval))
-	} else {
-		o.until.Store(0)
-	}
 }
 
 // Evidence is what the last outcomes show to a call.
