@@ -116,9 +116,9 @@ func (r *ratioBudget) Settle(now time.Duration, p Permit, helped bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.giveBack(p)
-	if p.generation == r.generation {
+	if bonus := r.rates.bonuses.price(p.Cause); bonus > 0 && p.generation == r.generation {
 		r.advance(now)
-		r.window.slots[0].bonus += r.rates.bonuses.price(p.Cause)
+		r.window.slots[0].bonus += bonus
 	}
 }
 

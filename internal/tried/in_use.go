@@ -5,12 +5,14 @@ package tried
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
 // use is what is known of the channels that use the [Balancer], by their targets.
 var use struct {
-	targets sync.Map // those in channels, for readers
+	any     atomic.Bool // a channel has used the balancer; then targets are looked at
+	targets sync.Map    // those in channels, for readers
 
 	mu       sync.Mutex // guards all below
 	channels map[string]int
@@ -21,6 +23,9 @@ var use struct {
 // remember backends. A channel uses its policy from the first call, when names are resolved, until it is closed or idle: for the
 // call that wakes it up, InUse returns false. InUse takes no lock, and is safe for concurrent use.
 func InUse(target string) bool {
+	if !use.any.Load() {
+		return false
+	}
 	_, found := use.targets.Load(target)
 	return found
 }
@@ -51,6 +56,7 @@ func Use(target string) *Channel {
 	}
 	use.channels[target]++
 	use.targets.Store(target, struct{}{})
+	use.any.Store(true)
 	return &Channel{target: target}
 }
 
