@@ -134,7 +134,8 @@ type attemptOptions struct {
 	header  metadata.MD                   // nil if none arrived, or without callOptions.header
 	trailer metadata.MD                   // noTrailer until gRPC writes here
 	peer    peer.Peer                     // zero without callOptions.peer
-	ended   atomic.Bool                   // gRPC has ended the attempt, in any goroutine, and won't write here again
+	ends    atomic.Uint32                 // how many attempts with these options gRPC has ended, in any goroutine
+	before  uint32                        // ends before this attempt
 	retrier *Retrier                      // notified if gRPC ends more than one attempt with these options
 	onEnd   endListener                   // called when gRPC has ended the attempt; may be nil
 	waiter  atomic.Pointer[chan struct{}] // closed when gRPC has ended the attempt; nil without a waiter
@@ -161,16 +162,22 @@ func (a *attemptOptions) init() {
 // end is gRPC's OnFinish. A second call means that an inner interceptor has repeated the attempt, or that the context was
 // over when gRPC was to create the stream.
 func (a *attemptOptions) end(err error) {
-	if a.ended.Swap(true) && a.retrier != nil && (err == nil || answered(err)) {
+	before := a.before // the next attempt may change it as soon as this one has ended
+	if a.ends.Add(1)-before > 1 && a.retrier != nil && (err == nil || answered(err)) {
 		a.retrier.warnOnce(&innerRetries, "", "")
 	}
-	if waiter := a.waiter.Swap(nil); waiter != nil {
-		close(*waiter)
+	if a.waiter.Load() != nil { // nearly never: Swap would cost every attempt more
+		if waiter := a.waiter.Swap(nil); waiter != nil {
+			close(*waiter)
+		}
 	}
 	if a.onEnd != nil {
 		a.onEnd.onFinish(err)
 	}
 }
+
+// ended reports whether gRPC has ended the attempt, and won't write here again.
+func (a *attemptOptions) ended() bool { return a.ends.Load() != a.before }
 
 // longestEnd bounds the wait for gRPC's OnFinish at the end of an attempt. It expires only if an inner interceptor doesn't
 // pass on its options.
@@ -179,12 +186,12 @@ const longestEnd = 100 * time.Millisecond
 // awaitEnd waits until gRPC has ended an attempt whose call has returned: another goroutine of gRPC may still
 // write trailer and peer. Only one goroutine may call it.
 func (a *attemptOptions) awaitEnd() {
-	if a.ended.Load() {
+	if a.ended() {
 		return
 	}
 	waiter := make(chan struct{})
 	a.waiter.Store(&waiter)
-	if a.ended.Load() {
+	if a.ended() {
 		return
 	}
 	timer := time.NewTimer(longestEnd)
@@ -225,7 +232,7 @@ func (a *attemptOptions) received() metadata.MD {
 
 // unsent reports whether gRPC has ended the attempt without a stream. If an inner interceptor doesn't pass on the options, there is
 // no proof.
-func (a *attemptOptions) unsent() bool { return a.ended.Load() && a.untouched() }
+func (a *attemptOptions) unsent() bool { return a.ended() && a.untouched() }
 
 // promoted returns the gRPC option that a call option acts as. Only gRPC can declare the methods of a
 // [grpc.CallOption], so every other type has them from an embedded field: a gRPC option, or an

@@ -34,7 +34,6 @@ import (
 type call struct {
 	request
 	*course // nil for a stream until something must be decided
-	last    lastSlot
 }
 
 // request is what a call needs that succeeds immediately.
@@ -121,7 +120,7 @@ func (c *call) cancelTimeout() {
 func (c *call) now() attempts.Now {
 	wall := time.Now()
 	now := attempts.Now{At: clock.At(wall), Wall: wall, Chance: c.retrier.random()}
-	now.Down, now.Outage = c.retrier.outages.look(c.cc, now.At)
+	c.retrier.outages.look(c.cc, &now)
 	return now
 }
 
@@ -175,8 +174,10 @@ func (c *call) remember(step attempts.Step) attempts.Step {
 
 // reportEnd reports the end of an attempt to the engine.
 func (c *call) reportEnd(a *attempt, r attempts.Result, now attempts.Now) attempts.Step {
-	if reason := c.reasonGone(now); reason != "" {
-		c.engine.Stop(reason, now) // a runs, so the call is not over yet
+	if r.Err != nil || r.Again { // a success counts whenever it comes
+		if reason := c.reasonGone(now); reason != "" {
+			c.engine.Stop(reason, now) // a runs, so the call is not over yet
+		}
 	}
 	return c.remember(c.engine.Ended(a.number, r, now))
 }
@@ -189,6 +190,13 @@ func (c *call) end() *attempts.End {
 		return &atOnce
 	}
 	return c.engine.End()
+}
+
+// untimed reports whether nobody needs the time of a response: without a deadline and an attempt timeout no response is long, and the
+// method ignores another fast one. Reading the clock is the dearest part of a success.
+func (c *call) untimed() bool {
+	_, limited := c.ctx.Deadline()
+	return !limited && c.entry.timeout == 0 && c.known.IgnoresFast(c.start)
 }
 
 // answeredAtOnce tells the method of a response of the first attempt, about which nothing had to be decided.
@@ -338,8 +346,8 @@ const (
 	keyed                          // the caller asks for an idempotency key
 )
 
-// readRequest reads the caller's options, and finds the entry of the call. Every call runs it.
-func (c *call) readRequest(caller []grpc.CallOption, first *attemptOptions) {
+// readRequest reads the caller's options, and finds the entry of the call, which may be that of the last call. Every call runs it.
+func (c *call) readRequest(caller []grpc.CallOption, first *attemptOptions, last *lastSlot) {
 	r, o := c.retrier, &c.options
 	o.caller, o.shared, o.maxAttempts = caller, first.array[added:added], math.MaxInt
 	for _, option := range caller {
@@ -354,7 +362,7 @@ func (c *call) readRequest(caller []grpc.CallOption, first *attemptOptions) {
 		return
 	}
 	c.start = clock.Now()
-	c.entry = r.entry(&c.last, c.cc, c.method, o.static, c.policy, c.start)
+	c.entry = r.entry(last, c.cc, c.method, o.static, c.policy, c.start)
 	c.name, c.policy, c.budget = c.entry.name, c.entry.policy, c.entry.budget
 	if o.maxAttempts < 1 {
 		n := strconv.Itoa(o.maxAttempts)
@@ -367,10 +375,11 @@ func (c *call) readRequest(caller []grpc.CallOption, first *attemptOptions) {
 	if o.mode = c.entry.mode; c.entry.percent < 100 && 100*r.random() >= c.entry.percent {
 		o.mode, c.budget = policy.ModeOff, balance.Unlimited
 	}
-	if o.limited {
+	switch limits := c.entry.limits; {
+	case o.limited:
 		o.shared = append(o.shared, limitsOf(c.policy.Spec(), caller)...)
-	} else {
-		o.shared = append(o.shared, c.entry.limits...)
+	case limits != nil:
+		o.shared = append(o.shared, limits...)
 	}
 	o.header, o.peer = o.header || c.entry.headers, o.peer || r.observers.Load().any
 	if o.mode != policy.ModeEnforce { // then another library's retries don't multiply
@@ -550,7 +559,7 @@ func (c *call) reasonGone(now attempts.Now) policy.Reason {
 		return policy.ReasonDeadlineExceeded
 	case err != nil:
 		return policy.ReasonCancelled
-	case closed(c.cc):
+	case now.Closed:
 		return policy.ReasonClosed
 	default:
 		return ""

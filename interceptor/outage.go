@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/connectivity"
 
+	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/internal/tried"
 )
 
@@ -22,11 +23,21 @@ type outages struct {
 	since sync.Map // time.Duration by *grpc.ClientConn
 }
 
-// look reports whether a connection cannot connect, and for how long. at is on the budgets' clock.
-func (o *outages) look(cc *grpc.ClientConn, at time.Duration) (down bool, age time.Duration) {
-	if cc == nil || cc.GetState() != connectivity.TransientFailure {
-		return false, 0
+// look records whether a connection is closed, or cannot connect, and for how long. It asks gRPC once, which takes a lock.
+func (o *outages) look(cc *grpc.ClientConn, now *attempts.Now) {
+	if cc == nil {
+		return
 	}
+	switch cc.GetState() {
+	case connectivity.Shutdown:
+		now.Closed = true
+	case connectivity.TransientFailure:
+		now.Down, now.Outage = true, o.age(cc, now.At)
+	}
+}
+
+// age returns for how long a connection has not been able to connect. at is on the budgets' clock.
+func (o *outages) age(cc *grpc.ClientConn, at time.Duration) time.Duration {
 	since, known := o.since.Load(cc)
 	if !known {
 		if since, known = o.since.LoadOrStore(cc, at-tried.DownFor(cc.Target())); !known {
@@ -34,7 +45,7 @@ func (o *outages) look(cc *grpc.ClientConn, at time.Duration) (down bool, age ti
 		}
 	}
 	began, _ := since.(time.Duration)
-	return true, max(at-began, 0)
+	return max(at-began, 0)
 }
 
 // removeWhenOver waits for the end of a connection's outage, and removes it.

@@ -30,7 +30,7 @@ func (c *call) local(a *attempt, err error, now attempts.Now) bool {
 
 // judge is result for an attempt whose locality is known. It may have been cancelled since.
 func (c *call) judge(a *attempt, reply any, err error, local bool, now attempts.Now) attempts.Result {
-	a.done, a.took = a.ended.Load(), now.At-a.began
+	a.done, a.took = a.ended(), now.At-a.began
 	r := attempts.Result{Err: err, Outcome: decision.Outcome{Status: ok}, Local: local}
 	verdict := VerdictByCode
 	judged := err != nil || reply != nil // for streams, only failures

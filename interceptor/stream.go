@@ -50,6 +50,7 @@ type stream struct {
 	replies  messageType   // of RecvMsg's message
 	untold   atomic.Bool   // the call is over, and the caller's OnFinish must run
 	begun    bool          // the engine has started
+	untimed  bool          // nobody needs the time of a response; false once the engine has started
 	unwatch  func() bool   // stops watching the call's context; may be nil
 	timer    *time.Timer   // wakes the engine; nil until it is needed
 	armed    time.Duration // the timer's time, or attempts.Never
@@ -71,7 +72,7 @@ func (r *Retrier) stream(with coexistence) grpc.StreamClientInterceptor {
 		c, first := &together.call, &together.streamAttempt
 		c.request = request{retrier: r, cc: cc, method: method, with: with}
 		first.init()
-		c.readRequest(opts, &first.attemptOptions)
+		c.readRequest(opts, &first.attemptOptions, new(lastSlot))
 		if c.flags&disabled != 0 {
 			return open(ctx, desc, cc, method, opts...)
 		}
@@ -105,9 +106,15 @@ func (s *stream) begin() (grpc.ClientStream, error) {
 		engine = &s.call.engine
 	}
 	s.machine.Init(engine, s, s.machineSettings())
-	s.enter(s.start)
 	t := task{Task: streams.Task{Kind: streams.NewStream}}
-	if s.run(&t); t.order.Returns == streams.Final {
+	s.enter(func() {
+		s.start()
+		s.lends(&t)
+	})
+	if !t.lent {
+		s.lend(&t)
+	}
+	if s.carryOut(&t); t.order.Returns == streams.Final {
 		return nil, t.order.Err
 	}
 	return s, nil
@@ -125,6 +132,7 @@ func (s *stream) start() {
 		s.machine.Start(now, step)
 	} else {
 		s.call.prepareContext()
+		s.untimed = s.call.known == nil || s.call.untimed()
 		s.prepare(s.attempts[0], 1, s.call.start)
 		s.machine.Begin(s.call.start)
 		s.call.budget.Start(s.call.start)
@@ -134,12 +142,20 @@ func (s *stream) start() {
 	}
 }
 
+// now returns the time for the machine, which is that of the call's start as long as nobody needs another one.
+func (s *stream) now() time.Duration {
+	if s.untimed {
+		return s.call.start
+	}
+	return clock.Now()
+}
+
 // join starts the engine with the attempt that was made, unless it has started. s.mu must be held.
 func (s *stream) join() {
 	if s.machine.Joined() {
 		return
 	}
-	s.call.course = new(course)
+	s.untimed, s.call.course = false, new(course)
 	s.call.fillSettings()
 	s.call.set.Uploads = true
 	s.machine.Join(&s.call.engine, &s.call.set)
@@ -193,7 +209,7 @@ func (s *stream) look() {
 	}
 	s.join()
 	wall := time.Now()
-	now := attempts.Now{At: clock.At(wall), Wall: wall}
+	now := attempts.Now{At: clock.At(wall), Wall: wall, Closed: closed(s.call.cc)}
 	s.machine.Enter(now, s.call.reasonGone(now))
 }
 
@@ -260,7 +276,9 @@ func (s *stream) Conclude(attempt int) (tell bool, final error) {
 		reported = s.attempts[attempt-1].reported()
 	}
 	tell = s.call.options.notify
-	s.untold.Store(tell)
+	if tell {
+		s.untold.Store(true)
+	}
 	if err := s.call.answer(reported); err != nil {
 		return tell, err
 	}
@@ -494,6 +512,11 @@ type task struct {
 // goroutines, run repeats the panic in a call of the application.
 func (s *stream) run(t *task) {
 	s.lend(t)
+	s.carryOut(t)
+}
+
+// carryOut is run for a task that has an order.
+func (s *stream) carryOut(t *task) {
 	for {
 		s.notify()
 		switch {
@@ -522,15 +545,19 @@ func (s *stream) lend(t *task) {
 	if t.encoded {
 		s.keep(t)
 	}
-	if !t.done && t.Kind != streams.Goroutine {
-		t.order, t.lent = s.machine.Lend(&t.Task, clock.Now)
-	}
-	if !t.lent {
+	if t.done || t.Kind == streams.Goroutine || !s.lends(t) {
 		s.turnLocked(t)
 		return
 	}
-	t.on = s.attempts[t.order.Attempt-1]
 	s.mu.Unlock()
+}
+
+// lends takes the first order of a call of the application, if the machine lends it. s.mu must be held.
+func (s *stream) lends(t *task) bool {
+	if t.order, t.lent = s.machine.Lend(&t.Task, s.now); t.lent {
+		t.on = s.attempts[t.order.Attempt-1]
+	}
+	return t.lent
 }
 
 // turn locks s.mu, as enter does, reports the result of the last order to the machine, and takes the next. The task is over if its
@@ -539,7 +566,7 @@ func (s *stream) turn(t *task) {
 	s.mu.Lock()
 	if t.lent && t.err == nil {
 		s.storeResult(t)
-		if s.machine.GiveBack(&t.Task, clock.Now) {
+		if s.machine.GiveBack(&t.Task, s.now) {
 			t.order.Do = streams.Return
 			s.mu.Unlock()
 			return
@@ -571,11 +598,11 @@ func (s *stream) atOnce(t *task) bool {
 	if !t.done || t.result.Panicked || s.machine.Joined() || a.ctx.Err() != nil || s.call.retrier.observers.Load().attempts {
 		return false
 	}
-	at := clock.Now()
-	a.done = a.ended.Load()
+	at := s.now()
+	a.done = a.ended()
 	took, heard, ok := s.machine.AtOnce(&t.Task, t.err, at)
 	t.done = !ok
-	if heard && s.call.known != nil {
+	if heard && !s.untimed {
 		s.call.answeredAtOnce(at, took)
 	}
 	if s.machine.Over() {

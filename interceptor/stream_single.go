@@ -215,7 +215,7 @@ func (s *singleStream) leaveCall(returned *bool) {
 		s.settle(errPanicked, true)
 	}
 	s.countWaiting(-1)
-	if s.inside.Add(-1) == 0 && s.attempt.ended.Load() {
+	if s.inside.Add(-1) == 0 && s.attempt.ended() {
 		s.reportRecorded()
 	}
 }
@@ -259,7 +259,7 @@ func (s *singleStream) onFinish(err error) {
 // gone runs when the call's context is over. OnFinish reports it a moment later, unless an inner interceptor doesn't pass
 // on its options.
 func (s *singleStream) gone() {
-	if !s.attempt.ended.Load() {
+	if !s.attempt.ended() {
 		time.AfterFunc(longestEnd, func() { s.onFinish(status.FromContextError(s.call.ctx.Err()).Err()) })
 	}
 }

@@ -22,7 +22,7 @@ func (r *Retrier) unary(with coexistence) grpc.UnaryClientInterceptor {
 	) error {
 		u, _ := unaries.Get().(*unary)
 		u.retrier, u.cc, u.method, u.with = r, cc, method, with
-		u.readRequest(opts, &u.first.attemptOptions)
+		u.readRequest(opts, &u.first.attemptOptions, &u.last)
 		if u.flags&disabled != 0 {
 			u.recycle()
 			return invoke(ctx, method, req, reply, cc, opts...)
@@ -46,19 +46,20 @@ func (r *Retrier) unary(with coexistence) grpc.UnaryClientInterceptor {
 // The timer's goroutine makes parallel attempts, each with its own reply. While no attempt runs, the
 // caller's goroutine waits for the next one. So a call that is answered before the timer fires starts no goroutine.
 //
-// Inner interceptors, codecs, messages, the classifier and observers run without the lock. Budget and breaker run under it,
-// except before the timer is set: until then, no other goroutine sees the call, and a successful call needs no lock.
+// Inner interceptors, codecs, messages, the classifier and observers run without the lock. Budget and breaker run under it, if
+// the policy has a timeout or hedges. Without those there is no timer, so no other goroutine sees the call, and it needs no lock.
 type unary struct {
 	call
 	own course // the call's
 	unaryState
 	unaryCourse
 
-	mu      sync.Mutex       // guards the engine, and the state from attempts on
+	mu      sync.Mutex       // guards the engine, and the state from attempts on; not used if entry.timed is false
 	changed sync.Cond        // broadcasts when a timer goroutine ends
 	fires   func()           // the timer's function
 	first   unaryAttempt     // reused with the call
 	later   *unaryAttempt    // reused with the call, once one had a second attempt
+	last    lastSlot         // of the last call with this memory
 	space   [2]*unaryAttempt // of attempts
 }
 
@@ -107,9 +108,7 @@ func (u *unary) recycle() {
 	for _, a := range u.attempts {
 		a.cancel, a.reply, a.own, a.took, a.done = nil, nil, false, 0, false
 		a.header, a.trailer, a.peer, a.retrier = nil, noTrailer, peer.Peer{}, nil // the next attempt may belong to another Retrier's call
-		if a.ended.Load() {
-			a.ended.Store(false)
-		}
+		a.before = a.ends.Load()
 	}
 	switch {
 	case u.deciding:
@@ -198,12 +197,14 @@ func (u *unary) succeeded(a *unaryAttempt, err error) bool {
 		return false
 	}
 	a.noteLeft(u.cc, nil)
-	if u.known != nil {
+	if u.known != nil && !u.untimed() {
 		at := clock.Now()
 		u.answeredAtOnce(at, at-u.start)
 	}
 	u.counted = false
-	u.budget.Finish(u.start, budget.EventCallSucceeded)
+	if u.entry.ends {
+		u.budget.Finish(u.start, budget.EventCallSucceeded)
+	}
 	if a.cancel != nil {
 		a.cancel()
 	}
@@ -243,8 +244,10 @@ func (u *unary) locked(f func() *unaryAttempt) *unaryAttempt {
 }
 
 func (u *unary) lockedOnly(f func() *unaryAttempt) *unaryAttempt {
-	u.mu.Lock()
-	defer u.mu.Unlock()
+	if u.entry.timed {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+	}
 	return f()
 }
 
@@ -254,7 +257,12 @@ func (u *unary) attemptEnded(a *unaryAttempt, err error) *unaryAttempt {
 	if u.overOrAsked(err) {
 		return nil
 	}
-	now := u.now()
+	now := attempts.Now{}
+	if err == nil && u.retrier.classifier == nil { // nothing will be decided
+		now.At = clock.Now()
+	} else {
+		now = u.now()
+	}
 	r := u.result(&a.attempt, a.reply, err, now)
 	if err != nil && u.mayStillRun(a) {
 		r.Final = true
@@ -355,8 +363,10 @@ func (u *unary) deliver() error {
 // unwind releases the call's resources. If the call is not over, there was a panic: in attempt a, or, if that has
 // returned, in a callback of an event.
 func (u *unary) unwind(a *unaryAttempt) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
+	if u.entry.timed {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+	}
 	defer u.cancelTimeout()
 	if a != nil {
 		a.stop() // a breaker or budget may have panicked at its success
@@ -388,7 +398,7 @@ type unaryAttempt struct {
 // waiting for gRPC, and after the context's end, gRPC may be ending the attempt in another goroutine.
 func (a *unaryAttempt) noteLeft(cc *grpc.ClientConn, err error) {
 	failed := err != nil
-	a.left = a.ctx.Err() != nil || failed && !answered(err) || (failed || cc != nil) && !a.ended.Load()
+	a.left = a.ctx.Err() != nil || failed && !answered(err) || (failed || cc != nil) && !a.ended()
 }
 
 // stop ends the attempt's context, if it has one of its own.

@@ -22,7 +22,7 @@ func TestUnsent_Trailer(t *testing.T) {
 		if row.writes {
 			a.trailer = row.trailer
 		}
-		if a.ended.Store(true); a.unsent() != row.want {
+		if a.ends.Store(1); a.unsent() != row.want {
 			t.Errorf("%+v: unsent %v; want %v", row, a.unsent(), row.want)
 		}
 	}

@@ -30,6 +30,7 @@ type Now struct {
 	Wall   time.Time     // the same moment
 	Chance float64       // in [0, 1)
 	Down   bool          // the channel is in TRANSIENT_FAILURE
+	Closed bool          // the channel is closed; the driver then calls Stop
 	Outage time.Duration // how long the channel has been unusable, if Down
 }
 

@@ -171,6 +171,9 @@ func (m *model) check(step Step, by cancelled) {
 	if step.Wake != Never && step.Wake >= m.set.Deadline && m.now.At < m.set.Deadline {
 		m.failf("13: the call wants to wake at %v, after its deadline at %v", step.Wake, m.set.Deadline)
 	}
+	if step.Wake != Never && m.running > 0 && !m.set.Policy.Watched() {
+		m.failf("13: a call whose attempts can't be slow wakes at %v while one runs: a unary call has no lock then", step.Wake)
+	}
 	if step.Watch && !m.flipped && (!m.now.Down || step.Wake > min(m.now.At+m.connect.Longest, max(m.latest(), m.now.At))) {
 		m.failf("8: the call waits for a channel until %v; down: %v", step.Wake, m.now.Down)
 	}

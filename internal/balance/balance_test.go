@@ -18,6 +18,9 @@ func TestName(t *testing.T) {
 		if kind := must.Get(New(c))(t).Kind(); kind != Name(c) {
 			t.Errorf("the budget of %T is a %s; want %s", c, kind, Name(c))
 		}
+		if ends := CountsEnds(must.Get(New(c))(t)); ends != (Name(c) != "ratio") {
+			t.Errorf("the budget of %T counts ends: %v", c, ends)
+		}
 		names = append(names, Name(c))
 	}
 	if !slices.Equal(names, Names()) {

@@ -93,6 +93,9 @@ func (p *Policy) Forbids(push Pushback) bool {
 // Hedge returns the hedging settings, or nil if the policy does not hedge.
 func (p *Policy) Hedge() *policy.HedgeSpec { return p.spec.Hedge }
 
+// Watched reports whether an attempt that takes long may be followed by another one.
+func (p *Policy) Watched() bool { return p.spec.Hedge != nil || p.retry.PerAttemptTimeout > 0 }
+
 // Parallel reports whether attempts may run in parallel: hedges, or attempts after a slow one.
 func (p *Policy) Parallel() bool {
 	return p.spec.Hedge != nil || p.retry.PerAttemptTimeout > 0 && !p.retry.CancelOnTimeout

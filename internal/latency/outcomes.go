@@ -37,17 +37,19 @@ const (
 
 // Record records an outcome at now, of an attempt that took this long.
 func (o *Outcomes) Record(k Kind, took, now time.Duration) {
-	n := o.count.Load()
-	if k == KindFast {
-		newest := &o.last[(n-1)%outcomesThatCount]
-		if Kind(newest.kind.Load()) == KindFast && now-time.Duration(newest.at.Load()) < fastInterval {
-			return
-		}
+	if k == KindFast && o.Fast(now) {
+		return
 	}
 	slot := &o.last[(o.count.Add(1)-1)%outcomesThatCount]
 	slot.took.Store(int64(took))
 	slot.at.Store(int64(now))
 	slot.kind.Store(uint32(k))
+}
+
+// Fast reports whether the newest outcome is a fast response of the last tenth of a second. Then another one is not recorded.
+func (o *Outcomes) Fast(now time.Duration) bool {
+	newest := &o.last[(o.count.Load()-1)%outcomesThatCount]
+	return Kind(newest.kind.Load()) == KindFast && now-time.Duration(newest.at.Load()) < fastInterval
 }
 
 // Evidence is what the last outcomes show to a call.

@@ -57,6 +57,24 @@ func TestKnown_Without(t *testing.T) {
 	}
 }
 
+// A fast answer is ignored just after another one, unless somebody else needs its time.
+func TestKnown_IgnoresFast(t *testing.T) {
+	t.Parallel()
+	target := new(latency.Outcomes)
+	plain, quantile := New(target).For(decision.New(policy.Spec{}), "", true, 0), New(target).For(hedged(t, 0.5), "", true, 0)
+	if plain.IgnoresFast(0) {
+		t.Error("the first one is ignored")
+	}
+	plain.Answered(0, attempts.Answer{Took: time.Millisecond, Left: attempts.Never})
+	if !plain.IgnoresFast(time.Second/10-1) || plain.IgnoresFast(time.Second/10) || quantile.IgnoresFast(0) {
+		t.Error("want one ignored for a tenth of a second, and none where a quantile is followed")
+	}
+	plain.Left(1, attempts.Lost{Why: attempts.LostDeadline, Left: time.Second})
+	if plain.IgnoresFast(1) {
+		t.Error("one after a missed deadline is ignored")
+	}
+}
+
 // An answer is long in comparison with the whole time of its call, and with the method's fastest answer.
 func TestKnown_LongAnswers(t *testing.T) {
 	t.Parallel()
