@@ -719,23 +719,15 @@ func (s *stream) do(t *task) {
 	case streams.Close:
 		t.err = a.stream.CloseSend()
 	case streams.GetHeader:
-		if t.headers, t.err = a.stream.Header(); t.headers == nil && t.err == nil && t.order.Status {
-			t.err = a.statusWithoutHeaders()
+		// gRPC's Header may return before gRPC knows the status, and then tells OnFinish of a success.
+		if t.headers, t.err = a.stream.Header(); t.headers == nil && t.err == nil && (t.order.Status || !t.order.Beside && a.ended.Load()) {
+			t.err = a.stream.RecvMsg(new(emptypb.Empty)) // no message can arrive any more
 		}
 		r.Headers = t.headers != nil
 	default:
 		t.err = s.receiveInto(t)
 	}
 	r.Err, r.Panicked, returned = t.err, false, true
-}
-
-// statusWithoutHeaders returns the error of an attempt that ended without headers, or nil after success. gRPC's Header may
-// return before gRPC knows the status, and then reports success to OnFinish. No more messages can arrive.
-func (a *streamAttempt) statusWithoutHeaders() error {
-	if err := a.stream.RecvMsg(new(emptypb.Empty)); err != io.EOF {
-		return err
-	}
-	return nil
 }
 
 // copyOf returns the message to send: the application's the first time, then copies.

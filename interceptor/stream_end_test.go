@@ -6,6 +6,7 @@ package interceptor_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"testing"
 	"time"
 
@@ -58,6 +59,41 @@ func TestStreamEnd_DeadlinePassesAtTheEnd(t *testing.T) {
 					t.Errorf("RecvMsg: %v; OnFinish was told %v", err, finished)
 				}
 				s.overOnce(t, row.want, 1)
+			})
+		})
+	}
+}
+
+// A stream that succeeds without headers has ended when they were asked for: a deadline after that is too late.
+func TestStreamEnd_WithoutHeaders(t *testing.T) {
+	for name, row := range map[string]struct {
+		config policy.Config
+		desc   *grpc.StreamDesc
+	}{
+		"racing":      {hedged(), serverStream}, // the attempt's goroutine asks
+		"in sequence": {config(plain()), bidiStream},
+		"committed":   {config(plain()), bidiStream},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, row.config, func(t *testing.T, s scene) {
+				s.On(get, moves.Play(moves.Receive(1)))
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				var finished []error
+				stream := s.open(t, ctx, row.desc, grpc.OnFinish(func(err error) { finished = append(finished, err) }))
+				send(t, stream, "list")
+				if name == "committed" {
+					stream.Context()
+				}
+				if name != "racing" {
+					_, _ = stream.Header()
+					ended(t, stream)
+				}
+				time.Sleep(2 * time.Second)
+				if _, err := receive(stream); err != io.EOF || fmt.Sprint(finished) != "[<nil>]" {
+					t.Errorf("RecvMsg: %v; OnFinish was told %v", err, finished)
+				}
+				s.overOnce(t, codes.OK, 1)
 			})
 		})
 	}

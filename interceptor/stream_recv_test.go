@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -17,7 +16,6 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/internal/tools/moves"
-	"github.com/stagger-go/stagger/policy"
 )
 
 func TestStreamRecv_EarlyNotDecodable(t *testing.T) {
@@ -50,25 +48,6 @@ func ended(t *testing.T, stream grpc.ClientStream) {
 	if err := stream.SendMsg(wrapperspb.String("more")); err != io.EOF {
 		t.Errorf("SendMsg to a stream that has ended: %v; want io.EOF", err)
 	}
-}
-
-func TestStreamRecv_OKAtOnce(t *testing.T) {
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, moves.Play(moves.Receive(1)))
-		stream := s.open(t, t.Context(), bidiStream)
-		send(t, stream, "a")
-		if md, err := stream.Header(); md.Get("content-type") != nil && err != nil {
-			t.Errorf("Header: %v, %v", md, err)
-		}
-		time.Sleep(time.Second / 2) // a second after Header has found none, the call is given up
-		ended(t, stream)
-		if got, err := receive(stream); got != nil || err != io.EOF {
-			t.Errorf("%v, %v", got, err)
-		}
-		if s.Count(get) != 1 || len(s.calls) != 1 || s.calls[0].Reason != policy.ReasonSucceeded {
-			t.Errorf("%d attempts, calls %+v", s.Count(get), s.calls)
-		}
-	})
 }
 
 func TestStreamRecv_CutFirstMessage(t *testing.T) {

@@ -154,6 +154,9 @@ func (m *model) perform(a *actor) Result {
 		} else {
 			m.finish(s, m.endOf(s))
 		}
+		if a.order.Status || !a.order.Beside && s.heard {
+			return m.receive(s)
+		}
 		return Result{}
 	default:
 		return m.receive(s)

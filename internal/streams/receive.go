@@ -177,7 +177,7 @@ func (c *Call) headerOf(t *Task, a *attempt) Order {
 		return o
 	case a.receiver == app && a.beside == RecvMsg:
 		o := t.order(GetHeader, a)
-		t.beside = true
+		o.Beside, t.beside = true, true
 		return o
 	default:
 		return Order{Do: Wait}
@@ -187,7 +187,11 @@ func (c *Call) headerOf(t *Task, a *attempt) Order {
 // gotHeader records the result of Header on a. The application's call asks again: headers commit the call, and so does their
 // absence if the attempt's end is not known.
 func (c *Call) gotHeader(t *Task, a *attempt, r Result) End {
-	if !t.beside {
+	switch {
+	case t.beside:
+	case r.Err != nil && !a.claimed:
+		a.receiver = ended
+	default:
 		a.receiver = idle
 	}
 	a.asked, a.headed = true, a.headed || r.Headers

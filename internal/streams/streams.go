@@ -103,7 +103,8 @@ type Order struct {
 	Attempt int
 	Message int     // Send by a Goroutine: the index of the message in the replay buffer, of which it sends a copy
 	Again   bool    // Send by SendMsg: resend the message, as a copy
-	Status  bool    // GetHeader: without headers, receive the status. No other task receives meanwhile
+	Status  bool    // GetHeader: without headers, receive the status
+	Beside  bool    // GetHeader: another task receives meanwhile. If not, and gRPC has ended the attempt without headers, receive the status
 	Returns Returns // with Return
 	Err     error   // with Final: the result of the call; io.EOF after success, never nil
 }
@@ -111,7 +112,7 @@ type Order struct {
 // Result is the result of an order, or of a call that did not ask.
 type Result struct {
 	Err        error // as returned by gRPC
-	Headers    bool  // GetHeader: there are headers; the driver has stored them with the attempt
+	Headers    bool  // GetHeader: there are headers; the driver has stored them with the attempt. If not, Err is the status, or nil if it was not received
 	Panicked   bool  // an inner interceptor has panicked or called Goexit
 	Unsendable bool  // Send by a Goroutine: the message can't be copied, because of Err. Nothing was sent
 }
