@@ -311,7 +311,7 @@ func (s *singleStream) outcome(err error) error {
 	switch {
 	case err == nil, !failed:
 		return err
-	case status.Code(known.err) != status.Code(err): // gRPC's error may say more than the call's end
+	case known.err.Error() != err.Error(): // gRPC's error may say more than the call's end
 		again := *known
 		again.err = err
 		s.shown = &again

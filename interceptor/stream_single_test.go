@@ -126,6 +126,22 @@ func TestStreamSingle_ErrorAfterDeadline(t *testing.T) {
 	})
 }
 
+// RecvMsg that follows an error returns what gRPC's does, even if that has the code of the first.
+func TestStreamSingle_AnotherError(t *testing.T) {
+	play(t, policy.Config{}, func(t *testing.T, s scene) {
+		s.On(get, moves.Play(moves.Receive(0), say("a")))
+		var ends []string
+		for _, conn := range []*grpc.ClientConn{s.conn, s.Dial(t)} {
+			stream := must.Get(conn.NewStream(t.Context(), clientStream, get))(t)
+			_ = stream.CloseSend()
+			ends = append(ends, fmt.Sprint(stream.RecvMsg(nil), stream.RecvMsg(new(wrapperspb.StringValue))))
+		}
+		if ends[0] != ends[1] {
+			t.Errorf("%q; want gRPC's", ends)
+		}
+	})
+}
+
 // The context ends while an inner interceptor opens the only attempt, and the application never calls the stream.
 func TestStreamSingle_CancelledWhileOpened(t *testing.T) {
 	for name, of := range singles() {
