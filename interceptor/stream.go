@@ -285,6 +285,9 @@ func (s *stream) Conclude(attempt int) (tell bool, final error) {
 	return tell, io.EOF
 }
 
+// Amend implements [streams.Caller].
+func (s *stream) Amend(err error) error { return amended(s.machine.Final(), err) }
+
 // result returns the error of a call that is over.
 func (s *stream) result() error {
 	if final := s.machine.Final(); final != io.EOF {

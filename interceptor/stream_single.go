@@ -307,16 +307,26 @@ func (s *singleStream) outcome(err error) error {
 		s.changed.Wait()
 	}
 	s.caught.rethrow()
-	known, failed := errors.AsType[*Error](s.shown)
-	switch {
-	case err == nil, !failed:
-		return err
-	case known.err.Error() != err.Error(): // gRPC's error may say more than the call's end
-		again := *known
-		again.err = err
-		s.shown = &again
+	if err != nil {
+		s.shown = amended(s.shown, err)
+		err = s.shown
 	}
-	return s.shown
+	return err
+}
+
+// amended returns the result of a call for its application, which knows of shown, and then gets err: gRPC's error may say more
+// than the call's end, and so may an inner interceptor's.
+func amended(shown, err error) error {
+	known, failed := errors.AsType[*Error](shown)
+	switch {
+	case !failed:
+		return err
+	case known.err.Error() == err.Error():
+		return shown
+	}
+	again := *known
+	again.err = err
+	return &again
 }
 
 // claim returns true for the first caller, which must report the end of the attempt.

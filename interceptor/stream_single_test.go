@@ -4,6 +4,7 @@
 package interceptor_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -193,6 +194,7 @@ type hoarder struct {
 
 	messages chan string
 	end      error
+	own      error // returned in place of end; may be nil
 }
 
 func (h *hoarder) hoard() {
@@ -209,39 +211,48 @@ func (h *hoarder) hoard() {
 func (h *hoarder) RecvMsg(m any) error {
 	text, ok := <-h.messages
 	if !ok {
-		return h.end
+		return cmp.Or(h.own, h.end)
 	}
 	m.(*wrapperspb.StringValue).Value = text
 	return nil
 }
 
 // The accounts of a stream that an inner interceptor has received to its end are settled, also if the application never
-// looks.
+// looks. If it does, it gets what the interceptor holds, and the end that the interceptor returns.
 func TestStreamSingle_ReceivedAhead(t *testing.T) {
+	failure := moves.Play(say("a", "b")).Then(testserver.Fail(codes.NotFound))
 	for name, row := range map[string]struct {
-		step testserver.Step
-		code codes.Code
-		end  error
+		step      testserver.Step
+		code, end codes.Code
+		own       error // the interceptor's, in place of gRPC's end
 	}{
-		"success": {moves.Play(say("a", "b")), codes.OK, io.EOF},
-		"failure": {moves.Play(say("a", "b")).Then(testserver.Fail(codes.NotFound)), codes.NotFound, nil},
+		"success":              {moves.Play(say("a", "b")), codes.OK, codes.OK, nil},
+		"failure":              {failure, codes.NotFound, codes.NotFound, nil},
+		"success, and its own": {moves.Play(say("a", "b")), codes.OK, codes.DataLoss, status.Error(codes.DataLoss, "own")},
+		"failure, and its own": {failure, codes.NotFound, codes.DataLoss, status.Error(codes.DataLoss, "own")},
 	} {
-		for kind, c := range map[string]policy.Config{"single": {}, "committed": config(plain())} {
+		for kind, c := range map[string]policy.Config{"single": {}, "committed": config(plain()), "running": config(plain())} {
+			if kind == "running" && row.code == codes.OK {
+				continue // only RecvMsg finds a success
+			}
 			t.Run(name+"/"+kind, func(t *testing.T) {
 				play(t, c, func(t *testing.T, s scene) {
 					s.On(get, row.step)
-					h := &hoarder{messages: make(chan string, 10)}
+					h := &hoarder{messages: make(chan string, 10), own: row.own}
 					conn := s.inside(t, func(_ int, stream grpc.ClientStream) grpc.ClientStream { h.ClientStream = stream; return h })
 					ctx, cancel := context.WithCancel(t.Context())
 					defer cancel()
 					stream := must.Get(conn.NewStream(ctx, serverStream, get))(t)
 					send(t, stream, "x")
-					_, _ = stream.Header() // commits: a failure that is received before could be retried
+					if kind == "committed" {
+						_, _ = stream.Header()
+					}
 					go h.hoard()
 					time.Sleep(2 * time.Second)
 					s.overOnce(t, row.code, 1)
-					if got, err := receive(stream); fmt.Sprint(got) != "[a b]" || row.end != nil && err != row.end || row.end == nil && status.Code(err) != row.code {
-						t.Errorf("%v, %v", got, err)
+					got, err := receive(stream)
+					if again := stream.RecvMsg(nil); fmt.Sprint(got) != "[a b]" || status.Code(streamEnd(err)) != row.end || again != err {
+						t.Errorf("%v, %v, then %v", got, err, again)
 					}
 				})
 			})

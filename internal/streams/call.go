@@ -4,6 +4,7 @@
 package streams
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -45,6 +46,8 @@ type Call struct {
 	receiving bool          // RecvMsg waits, and a message of its type can be made
 	stopped   policy.Reason // the engine was told to stop, because the response is no longer needed
 	final     error         // the result of the call; nil: the call isn't over
+	later     error         // RecvMsg has returned it after the end was claimed: an inner interceptor had received ahead
+	shown     error         // the application gets it in place of final; may be nil
 	telling   bool          // the caller's OnFinish has begun
 	told      bool          // the caller knows the result
 	eof       bool          // the application has received io.EOF, or the one reply
@@ -217,13 +220,8 @@ func (c *Call) endCall() {
 	if end.Answer == 0 {
 		c.answer = nil
 	}
-	switch {
-	case end.Panicked, c.instead != nil:
-		c.drain = nil // the application's next call panics again
-	case c.committed != nil:
-		c.drain = c.committed
-	case c.stopped != "":
-		c.drain = c.answer
+	if !end.Panicked && c.instead == nil { // else the application's next call panics again, or has the error of another attempt
+		c.drain = cmp.Or(c.committed, c.answer)
 	}
 	tell, final := c.caller.Conclude(c.Answer())
 	c.final, c.told, c.acts.Over = final, !tell, true
@@ -234,7 +232,7 @@ func (c *Call) findAttempt(n int) *attempt {
 	if i := slices.IndexFunc(c.running, func(a *attempt) bool { return a.number == n }); i >= 0 {
 		return c.running[i]
 	}
-	for _, a := range []*attempt{c.committed, c.drain, c.answer} {
+	for _, a := range []*attempt{c.committed, c.answer} {
 		if a != nil && a.number == n {
 			return a
 		}
@@ -318,10 +316,8 @@ func (c *Call) Told() { c.told, c.acts.Moved = true, true }
 
 // Answer returns the attempt whose headers, trailer and peer the call shows once it is over, or 0.
 func (c *Call) Answer() int {
-	for _, a := range []*attempt{c.instead, c.committed, c.drain, c.answer} {
-		if a != nil {
-			return a.number
-		}
+	if a := cmp.Or(c.instead, c.committed, c.answer); a != nil {
+		return a.number
 	}
 	return 0
 }

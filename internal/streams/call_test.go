@@ -35,6 +35,7 @@ func started(t *testing.T, set Settings, policy int) *Call {
 type answers struct{}
 
 func (answers) Conclude(int) (tell bool, final error) { return false, io.EOF }
+func (answers) Amend(err error) error                 { return err }
 
 // want checks the next order of a task.
 func want(t *testing.T, c *Call, task *Task, do Do, n int) {

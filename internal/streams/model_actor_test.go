@@ -404,7 +404,7 @@ func (m *model) returned(a *actor, o Order) {
 			m.take(a, o.Attempt, m.stored[o.Attempt])
 		case err == nil && a.got == nil:
 			m.failf("5: RecvMsg returns nothing")
-		case err == io.EOF && !m.set.ServerStreams && len(m.received) == 0 && m.call.engine == nil:
+		case err == io.EOF && !m.set.ServerStreams && len(m.received) == 0 && !m.panicked:
 			m.failf("5: RecvMsg returns io.EOF in place of the reply")
 		case err == nil:
 			m.take(a, a.got.n, a.gotSeq)
@@ -433,7 +433,7 @@ func (m *model) back(a *actor, err error) {
 			m.failf("5: RecvMsg returns %v after %v", err, m.recvErr)
 		}
 		m.recvErr = err
-		if m.wraps && m.gone == "" && !m.panicked && !m.wasOverdue && err == errFatal && m.hasBrought() && m.streams[m.shown-1].err == errFatal {
+		if m.wraps && m.gone == "" && !m.panicked && err == errFatal && m.hasBrought() && m.streams[m.shown-1].err == errFatal {
 			m.failf("5: RecvMsg returns gRPC's word in place of an inner interceptor's")
 		}
 		if err == io.EOF {

@@ -50,38 +50,37 @@ type model struct {
 	swallows   bool // an inner interceptor drops OnFinish
 	limit      int  // of kept messages
 
-	streams    []*grpcStream
-	actors     []*actor
-	receiver   *actor
-	buffer     []int
-	released   bool
-	copies     map[*actor]int
-	bytes      int
-	stored     map[int]int // the messages that goroutines have received
-	sends      int
-	receives   int
-	wake       time.Duration
-	overdue    int
-	gone       policy.Reason // why the call's context is over, or its deadline has passed
-	closed     bool          // the context's Done is closed, so gRPC ends the attempts
-	noticed    bool          // the goroutine that watches the context has told the machine
-	usable     bool
-	refused    bool // NewStream has returned an error
-	panicked   bool // or aborted: anything may be lost
-	resumed    bool
-	wasOverdue bool
-	hidden     bool // a message went to an attempt that had ended
-	overs      int
-	ended      bool // the driver knows that the call is over
-	answer     int  // of the call, once it is over
-	tells      bool // the caller has an OnFinish
-	final      error
-	silent     bool // servers do nothing from now on
-	nextID     int
-	sent       []int
-	shown      int   // the attempt that the application has seen
-	received   []int // by the application
-	recvErr    error
+	streams  []*grpcStream
+	actors   []*actor
+	receiver *actor
+	buffer   []int
+	released bool
+	copies   map[*actor]int
+	bytes    int
+	stored   map[int]int // the messages that goroutines have received
+	sends    int
+	receives int
+	wake     time.Duration
+	overdue  int
+	gone     policy.Reason // why the call's context is over, or its deadline has passed
+	closed   bool          // the context's Done is closed, so gRPC ends the attempts
+	noticed  bool          // the goroutine that watches the context has told the machine
+	usable   bool
+	refused  bool // NewStream has returned an error
+	panicked bool // or aborted: anything may be lost
+	resumed  bool
+	hidden   bool // a message went to an attempt that had ended
+	overs    int
+	ended    bool // the driver knows that the call is over
+	answer   int  // of the call, once it is over
+	tells    bool // the caller has an OnFinish
+	final    error
+	silent   bool // servers do nothing from now on
+	nextID   int
+	sent     []int
+	shown    int   // the attempt that the application has seen
+	received []int // by the application
+	recvErr  error
 }
 
 func (m *model) failf(format string, args ...any) { m.violate(fmt.Sprintf(format, args...)) }
@@ -188,6 +187,14 @@ func (m *model) Conclude(attempt int) (tell bool, final error) {
 		m.spawn("OnFinish of the caller").phase = telling
 	}
 	return tell, m.final
+}
+
+func (m *model) Amend(err error) error {
+	if m.call.Stopped() != "" {
+		m.failf("R3: the end changes to %v", err)
+	}
+	m.final = err
+	return err
 }
 
 func (m *model) addStream() {
@@ -396,7 +403,7 @@ func (m *model) isOverdue() {
 	m.note("attempt %d is overdue", m.overdue)
 	m.enter()
 	e := m.call.Overdue(m.overdue)
-	m.overdue, m.wasOverdue = 0, true
+	m.overdue = 0
 	m.exit()
 	m.spawnReport("overdue", e)
 }

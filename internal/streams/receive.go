@@ -62,9 +62,9 @@ func (c *Call) recvOldest(t *Task) Order {
 }
 
 // recvAfterEnd returns what the call's attempt had received before the end; it no longer affects the engine. The application
-// gets the messages and io.EOF. An error is replaced by the call's own.
+// gets the messages and io.EOF. If the call was stopped, an error is replaced by the call's own.
 func (c *Call) recvAfterEnd(t *Task) Order {
-	for _, a := range []*attempt{c.committed, c.answer, c.drain} {
+	for _, a := range []*attempt{c.committed, c.answer} {
 		if a != nil && a.brought {
 			a.brought, c.eof = false, !c.set.ServerStreams
 			return Order{Do: Return, Returns: Brought, Attempt: a.number}
@@ -94,8 +94,12 @@ func (c *Call) received(t *Task, a *attempt, err error) End {
 		if a.sender.free() {
 			a.sender = ended
 		}
-		if a.claimed && err == io.EOF && c.shows(a) {
+		switch {
+		case !a.claimed || !c.shows(a):
+		case err == io.EOF:
 			c.eof = true
+		case c.refused == nil:
+			c.later = err
 		}
 		return a.claimOnce(End{Err: err, Received: a == c.committed})
 	case a.claimed && c.instead != nil: // the call has the error of another attempt

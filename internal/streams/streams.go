@@ -123,6 +123,9 @@ type Caller interface {
 	// the result of the call, io.EOF after success and never nil, and whether the caller must be told: then RecvMsg, SendMsg and NewStream don't
 	// return the end before [Call.Told].
 	Conclude(attempt int) (tell bool, final error)
+	// Amend returns the result of the call for its application if RecvMsg has returned err too late for Conclude: an inner
+	// interceptor had received ahead.
+	Amend(err error) error
 }
 
 // End is the end of an attempt. Its receiver must report it with [Call.Ended], exactly once. The zero End is none.

@@ -3,7 +3,10 @@
 
 package streams
 
-import "io"
+import (
+	"cmp"
+	"io"
+)
 
 // Ask returns the next order of a task.
 func (c *Call) Ask(t *Task) Order {
@@ -163,7 +166,10 @@ func (c *Call) end(t *Task) Order {
 	if !c.toldTo(t) {
 		return Order{Do: Wait}
 	}
-	return Order{Do: Return, Returns: Final, Err: c.final}
+	if c.later != nil && c.drain != nil && c.stopped == "" {
+		c.shown, c.later = c.caller.Amend(c.later), nil
+	}
+	return Order{Do: Return, Returns: Final, Err: cmp.Or(c.shown, c.final)}
 }
 
 func (c *Call) opened(a *attempt, err error) End {
