@@ -25,30 +25,6 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-// A server has answered whole before its slow reader's deadline passes, before it cancels, or closes the connection.
-func TestStreamCalls_SlowReader(t *testing.T) {
-	ways := map[string]codes.Code{"deadline": codes.DeadlineExceeded, "cancel": codes.Canceled, "close": codes.Canceled}
-	for way, code := range ways {
-		for kind, desc := range kinds() {
-			t.Run(way+"/"+kind, func(t *testing.T) {
-				play(t, config(plain()), func(t *testing.T, s scene) {
-					answer := say("a", "b", "c")
-					if !desc.ServerStreams {
-						answer = say("a")
-					}
-					s.On(get, moves.Play(moves.Receive(1), answer).Trailer(metadata.Pairs("end", "1")))
-					bare := s.slowly(t, s.Dial(t), way, desc)
-					ours := s.slowly(t, s.Dial(t, s.retrier.DialOptions()...), way, desc)
-					if fmt.Sprint(ours.got, ours.end, ours.trailer) != fmt.Sprint(bare.got, bare.end, bare.trailer) || bare.end != io.EOF {
-						t.Errorf("%v; bare gRPC %v", ours, bare)
-					}
-					s.overOnce(t, code, 2)
-				})
-			})
-		}
-	}
-}
-
 // OnFinish runs when the answer is known, and may ask the stream.
 func TestStreamCalls_OnFinishAsks(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
@@ -90,7 +66,7 @@ func TestStreamCalls_SendToTheEnd(t *testing.T) {
 // An inner interceptor doesn't pass on gRPC's options, the call is cancelled, and the application stops calling the
 // stream.
 func TestStreamCalls_OptionsKept(t *testing.T) {
-	for name, c := range map[string]policy.Config{"retried": config(plain()), "hedged": hedged()} {
+	for name, c := range map[string]policy.Config{"retried": config(plain()), "hedged": hedged(), "single": {}} {
 		t.Run(name, func(t *testing.T) {
 			f := &fuse{limit: 10}
 			play(t, c, func(t *testing.T, s scene) {

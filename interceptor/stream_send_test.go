@@ -26,23 +26,6 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-func TestStreamSend_MessageUsedAgain(t *testing.T) {
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, moves.Play(moves.Receive(0)).Then(down()), moves.Play(moves.Receive(0), say("ok")))
-		stream := s.open(t, t.Context(), clientStream)
-		m := new(wrapperspb.StringValue)
-		for _, text := range []string{"a", "b", "c"} {
-			m.Value = text // one message, used again
-			must.Do(t, stream.SendMsg(m))
-		}
-		_ = stream.CloseSend()
-		must.Do(t, stream.RecvMsg(new(wrapperspb.StringValue)))
-		if got := fmt.Sprint(s.heard(1)); got != "[a b c]" {
-			t.Errorf("the second attempt heard %s", got)
-		}
-	})
-}
-
 type closeCounter struct {
 	grpc.ClientStream
 

@@ -54,7 +54,9 @@ type outsideOf struct {
 // what gRPC has received, and the end, reach the application as without a Retrier.
 func TestStreamSingle_SlowReader(t *testing.T) {
 	ways := map[string]codes.Code{"deadline": codes.DeadlineExceeded, "cancel": codes.Canceled, "close": codes.Canceled}
-	for name, of := range singles() {
+	all := singles()
+	all["retried"] = func() (policy.Config, []interceptor.Option) { return config(plain()), nil }
+	for name, of := range all {
 		for way, code := range ways {
 			for kind, desc := range kinds() {
 				t.Run(name+"/"+way+"/"+kind, func(t *testing.T) {
@@ -258,23 +260,6 @@ func TestStreamSingle_ReceivedAhead(t *testing.T) {
 			})
 		}
 	}
-}
-
-// An inner interceptor does not pass the options on, so that OnFinish never comes.
-func TestStreamSingle_OptionsKept(t *testing.T) {
-	play(t, policy.Config{}, func(t *testing.T, s scene) {
-		s.On(get, testserver.Hang())
-		conn := s.Dial(t, append(s.retrier.DialOptions(), grpc.WithChainStreamInterceptor(
-			func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, _ ...grpc.CallOption) (grpc.ClientStream, error) {
-				return open(ctx, desc, cc, method)
-			}))...)
-		ctx, cancel := context.WithCancel(t.Context())
-		stream := must.Get(conn.NewStream(ctx, bidiStream, get))(t)
-		send(t, stream, "x")
-		cancel()
-		time.Sleep(time.Second)
-		s.overOnce(t, codes.Canceled, 1)
-	})
 }
 
 // Headers are asked for, there are none, and the application leaves.
