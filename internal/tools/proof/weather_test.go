@@ -154,7 +154,7 @@ func (w *weather) checkMemory() {
 		return
 	}
 	defer func() { _ = conn.Close() }()
-	for range 3 { // the breaker may refuse one
+	for range 10 { // the breaker may refuse some
 		w.server.On(probe, moves.Play(moves.Receive(0)).Then(testserver.Fail(codes.Unavailable)), moves.Play(moves.Receive(0), moves.SendRaw(encoded("done"))))
 		if err = w.probe(conn, probe, interceptor.Policy(p), interceptor.Idempotent()); err == nil {
 			return
