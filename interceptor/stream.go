@@ -723,7 +723,7 @@ func (s *stream) do(t *task) {
 		t.err = a.stream.CloseSend()
 	case streams.GetHeader:
 		// gRPC's Header may return before gRPC knows the status, and then tells OnFinish of a success.
-		if t.headers, t.err = a.stream.Header(); t.headers == nil && t.err == nil && (t.order.Status || !t.order.Beside && a.ended.Load()) {
+		if t.headers, t.err = a.stream.Header(); t.headers == nil && t.err == nil && (t.order.Status || !t.order.Beside && a.ended()) {
 			t.err = a.stream.RecvMsg(new(emptypb.Empty)) // no message can arrive any more
 		}
 		r.Headers = t.headers != nil
