@@ -15,6 +15,11 @@ func (c *Call) Lend(t *Task, clock func() time.Duration) (Order, bool) {
 	if !c.lends(t) {
 		return Order{}, false
 	}
+	if t.Kind == SendMsg { // the running attempt lacks just this message
+		c.beginTask(t)
+		c.running[0].given++
+		return c.orderSend(t, c.running[0]), true
+	}
 	if t.Kind == RecvMsg { // time counts only while the application waits for a message: see attempts.Settings.Uploads
 		c.now.At = clock()
 	}
@@ -55,8 +60,14 @@ func (c *Call) GiveBack(t *Task, clock func() time.Duration) bool {
 		c.now.At = clock()
 	}
 	moved := c.acts.Moved // nobody waits for this
-	c.Done(t, Result{})
-	c.Ask(t)
+	if t.Kind == SendMsg {
+		t.on, t.did = nil, Wait
+		c.sent(t, a, Result{})
+		c.endTask(t)
+	} else {
+		c.Done(t, Result{})
+		c.Ask(t)
+	}
 	c.acts.Moved = moved
 	return true
 }
