@@ -158,8 +158,13 @@ func (k *Known) Answered(now time.Duration, a attempts.Answer) {
 	}
 }
 
+// MayBeLong reports whether a response that took this long is long if its call had little time: otherwise that makes no difference.
+func (k *Known) MayBeLong(took time.Duration) bool { return slower(took, k.method.fastest.Shortest()) }
+
+func slower(took, fastest time.Duration) bool { return fastest > 0 && took > above*fastest }
+
 func isLong(took, left, limit, fastest time.Duration) bool {
-	return fastest > 0 && took > above*fastest && (limit > 0 && took > limit || float64(took) > part*float64(left))
+	return slower(took, fastest) && (limit > 0 && took > limit || float64(took) > part*float64(left))
 }
 
 // Left implements [attempts.Method].
