@@ -166,10 +166,8 @@ func (a *attemptOptions) end(err error) {
 	if a.ends.Add(1)-before > 1 && a.retrier != nil && (err == nil || answered(err)) {
 		a.retrier.warnOnce(&innerRetries, "", "")
 	}
-	if a.waiter.Load() != nil { // nearly never: Swap would cost every attempt more
-		if waiter := a.waiter.Swap(nil); waiter != nil {
-			close(*waiter)
-		}
+	if waiter := a.waiter.Load(); waiter != nil && a.waiter.CompareAndSwap(waiter, nil) {
+		close(*waiter)
 	}
 	if a.onEnd != nil {
 		a.onEnd.onFinish(err)

@@ -174,10 +174,8 @@ func (c *call) remember(step attempts.Step) attempts.Step {
 
 // reportEnd reports the end of an attempt to the engine.
 func (c *call) reportEnd(a *attempt, r attempts.Result, now attempts.Now) attempts.Step {
-	if r.Err != nil || r.Again { // a success counts whenever it comes
-		if reason := c.reasonGone(now); reason != "" {
-			c.engine.Stop(reason, now) // a runs, so the call is not over yet
-		}
+	if reason := c.reasonGone(now); reason != "" {
+		c.engine.Stop(reason, now) // a runs, so the call is not over yet
 	}
 	return c.remember(c.engine.Ended(a.number, r, now))
 }
@@ -375,12 +373,11 @@ func (c *call) readRequest(caller []grpc.CallOption, first *attemptOptions, last
 	if o.mode = c.entry.mode; c.entry.percent < 100 && 100*r.random() >= c.entry.percent {
 		o.mode, c.budget = policy.ModeOff, balance.Unlimited
 	}
-	switch limits := c.entry.limits; {
-	case o.limited:
-		o.shared = append(o.shared, limitsOf(c.policy.Spec(), caller)...)
-	case limits != nil:
-		o.shared = append(o.shared, limits...)
+	limits := c.entry.limits
+	if o.limited {
+		limits = limitsOf(c.policy.Spec(), caller)
 	}
+	o.shared = append(o.shared, limits...)
 	o.header, o.peer = o.header || c.entry.headers, o.peer || r.observers.Load().any
 	if o.mode != policy.ModeEnforce { // then another library's retries don't multiply
 		return

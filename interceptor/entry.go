@@ -35,7 +35,6 @@ type entry struct {
 	name     string      // the method's, in what outlives the call: see keptName
 	budget   balance.Budget
 	kept     *keptBalance    // the same; nil for another one
-	crowded  bool            // the balance is that of targets without a place
 	ends     bool            // the balance counts the ends of calls
 	record   *methods.Method // nil if the table has no place
 	known    *methods.Known  // the same, as the policy's calls see it; nil: they need it not
@@ -70,7 +69,7 @@ func (r *Retrier) entry(last *lastSlot, cc *grpc.ClientConn, method string, stat
 	}
 	e := cached.Load()
 	if e == nil || e.rules != r.rules.Load() || e.switches != r.switches.Load() || own != nil && e.policy != own ||
-		e.kept != nil && (e.crowded || e.kept.evicted.Load()) { // there may be a place for its own balance
+		e.kept != nil && (e.kept.evicted.Load() || e.kept.counted.target == otherTarget) { // there may be a place for its own balance
 		e = r.newEntry(s, cc, method, own)
 		cached.Store(e)
 	}
@@ -101,7 +100,6 @@ func (r *Retrier) newEntry(s *slot, cc *grpc.ClientConn, method string, own *dec
 		user := budgetUser{target: e.target, shadow: e.mode == policy.ModeObserve}
 		e.budget = r.findBudget(of, e.policy, user, func(of *rules) string { return r.serviceOf(of, e.policy, s) })
 		e.kept, _ = e.budget.(*keptBalance)
-		e.crowded = e.kept != nil && e.kept.counted.target == otherTarget
 		e.ends = e.kept == nil || balance.CountsEnds(e.kept.Budget)
 	}
 	return e

@@ -26,11 +26,9 @@ type eventQueue struct {
 
 // push appends events. q.mu must be held.
 func (q *eventQueue) push(events ...notice) {
-	if len(events) == 0 {
-		return
+	if q.events = append(q.events, events...); len(q.events) > 0 {
+		q.filled.Store(true)
 	}
-	q.events = append(q.events, events...)
-	q.filled.Store(true)
 }
 
 // pop returns the next event, unless there is none or another goroutine delivers one.

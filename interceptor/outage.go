@@ -28,24 +28,19 @@ func (o *outages) look(cc *grpc.ClientConn, now *attempts.Now) {
 	if cc == nil {
 		return
 	}
-	switch cc.GetState() {
-	case connectivity.Shutdown:
-		now.Closed = true
-	case connectivity.TransientFailure:
-		now.Down, now.Outage = true, o.age(cc, now.At)
+	state := cc.GetState()
+	now.Closed, now.Down = state == connectivity.Shutdown, state == connectivity.TransientFailure
+	if !now.Down {
+		return
 	}
-}
-
-// age returns for how long a connection has not been able to connect. at is on the budgets' clock.
-func (o *outages) age(cc *grpc.ClientConn, at time.Duration) time.Duration {
 	since, known := o.since.Load(cc)
 	if !known {
-		if since, known = o.since.LoadOrStore(cc, at-tried.DownFor(cc.Target())); !known {
+		if since, known = o.since.LoadOrStore(cc, now.At-tried.DownFor(cc.Target())); !known {
 			go o.removeWhenOver(cc)
 		}
 	}
 	began, _ := since.(time.Duration)
-	return max(at-began, 0)
+	now.Outage = max(now.At-began, 0)
 }
 
 // removeWhenOver waits for the end of a connection's outage, and removes it.

@@ -107,14 +107,8 @@ func (s *stream) begin() (grpc.ClientStream, error) {
 	}
 	s.machine.Init(engine, s, s.machineSettings())
 	t := task{Task: streams.Task{Kind: streams.NewStream}}
-	s.enter(func() {
-		s.start()
-		s.lends(&t)
-	})
-	if !t.lent {
-		s.lend(&t)
-	}
-	if s.carryOut(&t); t.order.Returns == streams.Final {
+	s.enter(func() { s.start(); s.lends(&t) })
+	if s.run(&t); t.order.Returns == streams.Final {
 		return nil, t.order.Err
 	}
 	return s, nil
@@ -276,9 +270,7 @@ func (s *stream) Conclude(attempt int) (tell bool, final error) {
 		reported = s.attempts[attempt-1].reported()
 	}
 	tell = s.call.options.notify
-	if tell {
-		s.untold.Store(true)
-	}
+	s.untold.Store(tell)
 	if err := s.call.answer(reported); err != nil {
 		return tell, err
 	}
@@ -514,12 +506,9 @@ type task struct {
 // directly starts with the result of that. If an inner interceptor or a callback has panicked in one of our
 // goroutines, run repeats the panic in a call of the application.
 func (s *stream) run(t *task) {
-	s.lend(t)
-	s.carryOut(t)
-}
-
-// carryOut is run for a task that has an order.
-func (s *stream) carryOut(t *task) {
+	if !t.lent {
+		s.lend(t)
+	}
 	for {
 		s.notify()
 		switch {

@@ -15,11 +15,9 @@ func TestName(t *testing.T) {
 	t.Parallel()
 	var names []string
 	for _, c := range []budget.Config{budget.DefaultRatio(), budget.ThrottleConfig{MaxTokens: 10, TokenRatio: 0.1}, budget.ConcurrentConfig{Percent: 20}} {
-		if kind := must.Get(New(c))(t).Kind(); kind != Name(c) {
-			t.Errorf("the budget of %T is a %s; want %s", c, kind, Name(c))
-		}
-		if ends := CountsEnds(must.Get(New(c))(t)); ends != (Name(c) != "ratio") {
-			t.Errorf("the budget of %T counts ends: %v", c, ends)
+		b := must.Get(New(c))(t)
+		if kind, ends := b.Kind(), CountsEnds(b); kind != Name(c) || ends != (kind != "ratio") {
+			t.Errorf("the budget of %T is a %s, and counts ends: %v; want %s", c, kind, ends, Name(c))
 		}
 		names = append(names, Name(c))
 	}
