@@ -114,7 +114,7 @@ func New(c budget.Config) (Reloadable, error) {
 }
 
 // CountsEnds reports whether Finish of a budget does anything. That of kind ratio, the default, doesn't.
-func CountsEnds(b Budget) bool { own, ok := b.(Reloadable); return !ok || own.Kind() != "ratio" }
+func CountsEnds(b Budget) bool { own, ok := b.(Reloadable); return !ok || own.Kind() != Name(budget.RatioConfig{}) }
 
 // own is a budget of package budget: no other type can have Fields.
 type own interface {
