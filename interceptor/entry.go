@@ -15,6 +15,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/balance"
 	"github.com/stagger-go/stagger/internal/clock"
 	"github.com/stagger-go/stagger/internal/decision"
@@ -35,7 +36,7 @@ type entry struct {
 	name     string      // the method's, in what outlives the call: see keptName
 	budget   balance.Budget
 	kept     *keptBalance    // the same; nil for another one
-	ends     bool            // the balance counts the ends of calls
+	ends     bool            // the balance counts the ends of calls: one of kind ratio, the default, doesn't
 	record   *methods.Method // nil if the table has no place
 	known    *methods.Known  // the same, as the policy's calls see it; nil: they need it not
 	most     int             // attempts of a call
@@ -100,7 +101,7 @@ func (r *Retrier) newEntry(s *slot, cc *grpc.ClientConn, method string, own *dec
 		user := budgetUser{target: e.target, shadow: e.mode == policy.ModeObserve}
 		e.budget = r.findBudget(of, e.policy, user, func(of *rules) string { return r.serviceOf(of, e.policy, s) })
 		e.kept, _ = e.budget.(*keptBalance)
-		e.ends = e.kept == nil || balance.CountsEnds(e.kept.Budget)
+		e.ends = e.kept == nil || e.kept.own == nil || e.kept.own.Kind() != balance.Name(budget.RatioConfig{})
 	}
 	return e
 }

@@ -113,9 +113,6 @@ func New(c budget.Config) (Reloadable, error) {
 	return own, nil
 }
 
-// CountsEnds reports whether Finish of a budget does anything. That of kind ratio, the default, doesn't.
-func CountsEnds(b Budget) bool { own, ok := b.(Reloadable); return !ok || own.Kind() != Name(budget.RatioConfig{}) }
-
 // own is a budget of package budget: no other type can have Fields.
 type own interface {
 	Inner() any
