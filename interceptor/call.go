@@ -190,8 +190,8 @@ func (c *call) end() *attempts.End {
 	return c.engine.End()
 }
 
-// untimed reports whether nobody needs the time of a response: without a deadline and an attempt timeout no response is long, and the
-// method ignores another fast one. Reading the clock is the dearest part of a success.
+// untimed reports whether the time of a response makes no difference. Without a deadline and an attempt timeout, no response is long,
+// and just after a fast one the method ignores another. Reading the clock is the most expensive part of a success.
 func (c *call) untimed() bool {
 	_, limited := c.ctx.Deadline()
 	return !limited && c.entry.timeout == 0 && c.known.IgnoresFast(c.start)
@@ -200,7 +200,7 @@ func (c *call) untimed() bool {
 // answeredAtOnce tells the method of a response of the first attempt, about which nothing had to be decided.
 func (c *call) answeredAtOnce(at, took time.Duration) {
 	answer := attempts.Answer{Took: took, Left: attempts.Never, Running: 1, Limit: c.entry.timeout, Accepted: true}
-	if deadline, ok := c.ctx.Deadline(); ok && c.known.MayBeLong(took) { // else nobody asks for the time left
+	if deadline, ok := c.ctx.Deadline(); ok && c.known.MayBeLong(took) { // else the time left makes no difference
 		answer.Left = at - c.start + time.Until(deadline)
 	}
 	c.known.Answered(at, answer)

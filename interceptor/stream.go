@@ -50,7 +50,7 @@ type stream struct {
 	replies  messageType   // of RecvMsg's message
 	untold   atomic.Bool   // the call is over, and the caller's OnFinish must run
 	begun    bool          // the engine has started
-	untimed  bool          // nobody needs the time of a response; false once the engine has started
+	untimed  bool          // as call.untimed, until the engine starts
 	unwatch  func() bool   // stops watching the call's context; may be nil
 	timer    *time.Timer   // wakes the engine; nil until it is needed
 	armed    time.Duration // the timer's time, or attempts.Never
@@ -136,7 +136,7 @@ func (s *stream) start() {
 	}
 }
 
-// now returns the time for the machine, which is that of the call's start as long as nobody needs another one.
+// now returns the time for the machine: that of the call's start while the stream is untimed.
 func (s *stream) now() time.Duration {
 	if s.untimed {
 		return s.call.start

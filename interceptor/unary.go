@@ -54,7 +54,7 @@ type unary struct {
 	unaryState
 	unaryCourse
 
-	mu      sync.Mutex       // guards the engine, and the state from attempts on; not used if entry.timed is false
+	mu      sync.Mutex       // guards the engine, and the state from attempts on; without entry.timed, only the queue of events uses it
 	changed sync.Cond        // broadcasts when a timer goroutine ends
 	fires   func()           // the timer's function
 	first   unaryAttempt     // reused with the call

@@ -158,7 +158,7 @@ func (k *Known) Answered(now time.Duration, a attempts.Answer) {
 	}
 }
 
-// MayBeLong reports whether a response that took this long is long if its call had little time: otherwise that makes no difference.
+// MayBeLong reports whether a response that took this long is long if its call had little time. If not, the time left needn't be known.
 func (k *Known) MayBeLong(took time.Duration) bool { return slower(took, k.method.fastest.Shortest()) }
 
 func slower(took, fastest time.Duration) bool { return fastest > 0 && took > above*fastest }

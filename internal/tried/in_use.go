@@ -11,7 +11,7 @@ import (
 
 // use is what is known of the channels that use the [Balancer], by their targets.
 var use struct {
-	any     atomic.Bool // a channel has used the balancer; then targets are looked at
+	any     atomic.Bool // a channel has used the balancer: until then, InUse needs no look at targets
 	targets sync.Map    // those in channels, for readers
 
 	mu       sync.Mutex // guards all below
