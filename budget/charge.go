@@ -32,7 +32,7 @@ const (
 	// both: the most expensive cause.
 	CauseTimeout
 	// CauseHedge runs in parallel with attempts that aren't late yet. The server works on both, so a ratio budget charges as
-	// much as for CauseTimeout unless its config has a separate cost.
+	// much as for CauseTimeout.
 	CauseHedge
 	// CauseUnsent follows an attempt that provably never left this client. Ratio and throttle budgets grant it for free,
 	// and a concurrent budget counts it like any other. It only follows the first attempt of a call: an
@@ -53,7 +53,7 @@ type Permit struct {
 }
 
 // prices are the costs or bonuses of extra attempts, by cause.
-type prices struct{ failure, timeout, hedge int64 }
+type prices struct{ failure, timeout int64 }
 
 // price returns the price of a cause; for an unknown one, that of a timeout.
 func (p prices) price(c Cause) int64 {
@@ -62,8 +62,6 @@ func (p prices) price(c Cause) int64 {
 		return 0
 	case 0, CauseFailure:
 		return p.failure
-	case CauseHedge:
-		return p.hedge
 	default:
 		return p.timeout
 	}

@@ -46,7 +46,6 @@ func TestConfigCheck(t *testing.T) {
 		{ratio(func(c *RatioConfig) { c.Window = time.Second - 1 }), "budget: Window 0.999999999s: must be 1s to 60s"},
 		{ratio(func(c *RatioConfig) { c.Window = time.Minute + 1 }), "budget: Window 60.000000001s: must be 1s to 60s"},
 		{ratio(func(c *RatioConfig) { c.TimeoutCost = 0.9999 }), "budget: TimeoutCost 0.9999: must be 1 to 1000"},
-		{ratio(func(c *RatioConfig) { c.HedgeCost = 0.9999 }), "budget: HedgeCost 0.9999: must be 1 to 1000"},
 		{ratio(func(c *RatioConfig) { c.TimeoutCost = 1001 }), "budget: TimeoutCost 1001: must be 1 to 1000"},
 		{ratio(func(c *RatioConfig) { c.TimeoutBonus = -1 }), "budget: TimeoutBonus -1: must be 0 to 1000"},
 		{ratio(func(c *RatioConfig) { c.TimeoutBonus = 2.00005 }), "budget: TimeoutBonus 2.00005: must have at most 4 decimals, such as 2.0001"},

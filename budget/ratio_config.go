@@ -4,10 +4,7 @@
 package budget
 
 import (
-	"cmp"
-	"math"
 	"math/bits"
-	"slices"
 	"time"
 
 	"github.com/stagger-go/stagger/internal/bounds"
@@ -19,7 +16,7 @@ import (
 //	balance = Percent of the calls + MinPerSecond · Window − what was spent
 //
 // all in the last Window, which slides by tenths. An extra attempt is granted if the balance covers its cost: 1 for
-// [CauseFailure], TimeoutCost for [CauseTimeout], HedgeCost for [CauseHedge], 0 for [CauseUnsent]. If it helps, the cost is
+// [CauseFailure], TimeoutCost for [CauseTimeout] and [CauseHedge], 0 for [CauseUnsent]. If it helps, the cost is
 // returned, plus a bonus for timeouts and hedges. So extra attempts that help are nearly free, as when one backend of many is
 // broken, and those that don't help dry up, as in an overload. The numbers have at most four decimals, which the budget keeps
 // exactly.
@@ -38,9 +35,6 @@ type RatioConfig struct {
 	// TimeoutBonus is the bonus, beyond its cost, of an extra attempt after a timeout that succeeds. 0 to 1000. Such attempts
 	// sustain themselves while more than cost/(cost+bonus) of them succeed.
 	TimeoutBonus float64
-	// HedgeCost is the cost of an extra attempt of [CauseHedge]: 1 to 1000; 0 means TimeoutCost, because servers also work on
-	// both attempts. Its bonus after a success has the same proportion as TimeoutBonus to TimeoutCost.
-	HedgeCost float64
 }
 
 // ratioSettings are the settings of a ratio budget.
@@ -82,16 +76,11 @@ func (c RatioConfig) fields() []bounds.Field {
 		{Name: "Window", Value: c.Window.Seconds(), Low: 1, High: 60, Decimals: 9, Unit: "s"},
 		{Name: "TimeoutCost", Value: c.TimeoutCost, Low: 1, High: 1000, Decimals: 4},
 		{Name: "TimeoutBonus", Value: c.TimeoutBonus, Low: 0, High: 1000, Decimals: 4},
-		{Name: "HedgeCost", Value: cmp.Or(c.HedgeCost, c.TimeoutCost), Low: 1, High: 1000, Decimals: 4},
 	}
 }
 
 func (c RatioConfig) check() error {
-	fields := c.fields()
-	if c.HedgeCost == 0 { // otherwise a bad TimeoutCost would be reported twice
-		fields = slices.DeleteFunc(fields, func(f bounds.Field) bool { return f.Name == "HedgeCost" })
-	}
-	return bounds.Check(fields)
+	return bounds.Check(c.fields())
 }
 
 func (c RatioConfig) budget() kind { return ratioSettings{RatioConfig: c}.budget() }
@@ -106,12 +95,9 @@ func (c RatioConfig) rates() ratioRates {
 	// 128 bits: a million per second for a minute, in nanoseconds, exceeds 64.
 	high, low := bits.Mul64(uint64(micro(c.MinPerSecond)), uint64(c.Window)) // neither is negative
 	reserve, _ := bits.Div64(high, low, uint64(time.Second))
-	hedge := cmp.Or(c.HedgeCost, c.TimeoutCost)
 	return ratioRates{
 		share: micro(c.Percent) / 100, reserve: int64(reserve), // at most 6e13
-		costs: prices{failure: micro(1), timeout: micro(c.TimeoutCost), hedge: micro(hedge)},
-		bonuses: prices{
-			timeout: micro(c.TimeoutBonus), hedge: int64(math.Round(float64(micro(c.TimeoutBonus)) * hedge / c.TimeoutCost)),
-		},
+		costs:   prices{failure: micro(1), timeout: micro(c.TimeoutCost)},
+		bonuses: prices{timeout: micro(c.TimeoutBonus)},
 	}
 }

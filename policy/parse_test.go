@@ -119,7 +119,7 @@ func TestParseEveryKey(t *testing.T) {
 	}
 	wantBudgets := []policy.BudgetSpec{
 		{Name: "shared", Scope: "PROCESS", Config: budget.RatioConfig{
-			Percent: 12.5, MinPerSecond: 0, Window: 30 * time.Second, TimeoutCost: 4, TimeoutBonus: 0, HedgeCost: 1.5,
+			Percent: 12.5, MinPerSecond: 0, Window: 30 * time.Second, TimeoutCost: 4, TimeoutBonus: 0,
 		}},
 		{Name: "bucket", Scope: "SERVICE", Config: budget.ThrottleConfig{MaxTokens: 1000, TokenRatio: 0.001}},
 		{Name: "beside", Scope: "TARGET", Config: budget.ConcurrentConfig{Percent: 12.5}},

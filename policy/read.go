@@ -234,10 +234,6 @@ func (b *BudgetSpec) read(f *document.Fields, path string) {
 		f.Duration("window", &ratio.Window)
 		f.Number("timeoutCost", &ratio.TimeoutCost)
 		f.Number("timeoutBonus", &ratio.TimeoutBonus)
-		f.Number("hedgeCost", &ratio.HedgeCost)
-		if field := path + ".ratio.hedgeCost"; ratio.HedgeCost == 0 && f.Written(field) {
-			f.Errorf(field, 0, "must be 1 to 1000; without the key it is timeoutCost")
-		}
 	})
 	f.Object("throttle", readThrottle(&throttle))
 	f.Object("concurrent", func(f *document.Fields) {

@@ -75,7 +75,7 @@ func rulesByName() map[protoreflect.FullName]rule {
 	} {
 		for _, f := range balance.Fields(b.config) {
 			r := within(f)
-			if b.defaults && f.Name != "HedgeCost" { // its default is another key's value
+			if b.defaults {
 				r = both(r, fallback(f))
 			}
 			rules["stagger.policy.v1."+b.message+"."+protoreflect.FullName(snake(f.Name))] = r

@@ -201,14 +201,8 @@ func (b *leased) Withdraw(now time.Time, c budget.Charge) (budget.Permit, bool) 
 // cost returns a charge in millionths of an extra attempt.
 func (b *leased) cost(c budget.Charge) int64 {
 	cost := b.config.Ratio.TimeoutCost
-	switch c.Cause {
-	case 0, budget.CauseFailure:
+	if c.Cause == 0 || c.Cause == budget.CauseFailure {
 		cost = 1
-	case budget.CauseHedge:
-		if b.config.Ratio.HedgeCost != 0 {
-			cost = b.config.Ratio.HedgeCost
-		}
-	default:
 	}
 	if c.Factor > 0 && c.Factor <= 100 {
 		cost *= c.Factor

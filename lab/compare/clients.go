@@ -156,7 +156,7 @@ func retrier(spec policy.Spec, options ...interceptor.Option) (setup, error) {
 	ratio := budget.DefaultRatio()
 	ratio.Percent, ratio.MinPerSecond = 100, 1e6
 	// Each call earns its hedge: a reserve pays for none before servers have answered.
-	ratio.TimeoutCost, ratio.HedgeCost, ratio.TimeoutBonus = 1, 1, 0
+	ratio.TimeoutCost, ratio.TimeoutBonus = 1, 0
 	config := policy.Config{
 		MaxWaiting: 2 * mostWaiting, // one target has half of them
 		Methods:    []policy.MethodConfig{{Names: []string{method, streamMethod}, Spec: spec}},

@@ -1967,19 +1967,15 @@ type RatioBudget struct {
 	MinPerSecond *float64 `protobuf:"fixed64,2,opt,name=min_per_second,json=minPerSecond,proto3,oneof" json:"min_per_second,omitempty"`
 	// stagger. How long deposits and withdrawals count. 1s to 60s; 5s when absent.
 	Window *durationpb.Duration `protobuf:"bytes,3,opt,name=window,proto3" json:"window,omitempty"`
-	// stagger. The cost of an extra attempt after an attempt timeout; one after a failure costs
-	// 1. It costs more because the timed-out attempt may still be running. 1 to 1000, at most four
+	// stagger. The cost of a hedge, and of an extra attempt after an attempt timeout; one after a
+	// failure costs 1. It costs more because the slow attempt may still be running. 1 to 1000, at most four
 	// decimals; 4 when absent.
 	TimeoutCost *float64 `protobuf:"fixed64,4,opt,name=timeout_cost,json=timeoutCost,proto3,oneof" json:"timeout_cost,omitempty"`
 	// stagger. What such an extra attempt returns in addition to its cost if it succeeds within
 	// perAttemptTimeout; a later success returns nothing. 0 to 1000, at most
 	// four decimals; 3 when absent. With 4 and 3 these attempts pay for themselves while more
 	// than four of seven succeed.
-	TimeoutBonus *float64 `protobuf:"fixed64,5,opt,name=timeout_bonus,json=timeoutBonus,proto3,oneof" json:"timeout_bonus,omitempty"`
-	// stagger. The cost of a hedge, which runs in parallel to an attempt that has not failed: the server works on both.
-	// 1 to 1000, at most four decimals; timeoutCost when absent. A hedge that wins returns its cost, and a bonus in
-	// the same proportion as timeoutBonus to timeoutCost.
-	HedgeCost     *float64 `protobuf:"fixed64,7,opt,name=hedge_cost,json=hedgeCost,proto3,oneof" json:"hedge_cost,omitempty"`
+	TimeoutBonus  *float64 `protobuf:"fixed64,5,opt,name=timeout_bonus,json=timeoutBonus,proto3,oneof" json:"timeout_bonus,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2045,13 +2041,6 @@ func (x *RatioBudget) GetTimeoutCost() float64 {
 func (x *RatioBudget) GetTimeoutBonus() float64 {
 	if x != nil && x.TimeoutBonus != nil {
 		return *x.TimeoutBonus
-	}
-	return 0
-}
-
-func (x *RatioBudget) GetHedgeCost() float64 {
-	if x != nil && x.HedgeCost != nil {
-		return *x.HedgeCost
 	}
 	return 0
 }
@@ -2228,21 +2217,18 @@ const file_stagger_policy_v1_policy_proto_rawDesc = "" +
 	"\n" +
 	"concurrent\x18\x05 \x01(\v2#.stagger.policy.v1.ConcurrentBudgetH\x00R\n" +
 	"concurrentB\x06\n" +
-	"\x04kind\"\xd1\x02\n" +
+	"\x04kind\"\x9e\x02\n" +
 	"\vRatioBudget\x12\x1d\n" +
 	"\apercent\x18\x01 \x01(\x01H\x00R\apercent\x88\x01\x01\x12)\n" +
 	"\x0emin_per_second\x18\x02 \x01(\x01H\x01R\fminPerSecond\x88\x01\x01\x121\n" +
 	"\x06window\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\x06window\x12&\n" +
 	"\ftimeout_cost\x18\x04 \x01(\x01H\x02R\vtimeoutCost\x88\x01\x01\x12(\n" +
-	"\rtimeout_bonus\x18\x05 \x01(\x01H\x03R\ftimeoutBonus\x88\x01\x01\x12\"\n" +
-	"\n" +
-	"hedge_cost\x18\a \x01(\x01H\x04R\thedgeCost\x88\x01\x01B\n" +
+	"\rtimeout_bonus\x18\x05 \x01(\x01H\x03R\ftimeoutBonus\x88\x01\x01B\n" +
 	"\n" +
 	"\b_percentB\x11\n" +
 	"\x0f_min_per_secondB\x0f\n" +
 	"\r_timeout_costB\x10\n" +
-	"\x0e_timeout_bonusB\r\n" +
-	"\v_hedge_cost\"\\\n" +
+	"\x0e_timeout_bonus\"\\\n" +
 	"\x10ConcurrentBudget\x12\x1d\n" +
 	"\apercent\x18\x01 \x01(\x01H\x00R\apercent\x88\x01\x01\x12\x15\n" +
 	"\x03min\x18\x02 \x01(\rH\x01R\x03min\x88\x01\x01B\n" +
