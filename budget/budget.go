@@ -59,10 +59,11 @@ type Event uint8
 
 // The events. A call reports EventCallStarted once, and later exactly one of its ends.
 const (
-	EventCallStarted   Event = iota + 1 // the first attempt is always free
-	EventAttemptFailed                  // an attempt, including the first, ended in a failure that counts against the server
-	EventCallSucceeded                  // a call ended with OK
-	EventCallFailed                     // a call ended with another status
+	EventCallStarted    Event = iota + 1 // the first attempt is always free
+	EventAttemptFailed                   // an attempt, including the first, ended in a failure that counts against the server
+	EventCallSucceeded                   // a call ended with OK
+	EventCallFailed                      // a call ended with another status
+	EventDeadlineMissed                  // an attempt had no response at its call's deadline, and at most one of the last outcomes was fast
 )
 
 // State is a reading of a budget.
@@ -107,6 +108,8 @@ func (o own) Observe(now time.Time, e Event) {
 		o.kind.Fail(at)
 	case EventCallSucceeded, EventCallFailed:
 		o.kind.Finish(at, e)
+	case EventDeadlineMissed:
+		o.kind.Missed(at)
 	}
 }
 

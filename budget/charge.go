@@ -19,6 +19,9 @@ type Charge struct {
 	// EarnedOnly means that only what calls have earned may pay, and no reserve: MinPerSecond of a ratio budget, or Min of a
 	// concurrent one. The other kinds have none.
 	EarnedOnly bool
+	// Fast means that three responses came in the last second, and nothing was slow in the last 3 s. Then a retry after a failure that
+	// helps earns its cost again in a ratio budget.
+	Fast bool
 }
 
 // Cause is what an extra attempt follows. The zero value means [CauseFailure].
@@ -28,12 +31,9 @@ type Cause uint8
 const (
 	// CauseFailure follows a reported failure.
 	CauseFailure Cause = iota + 1
-	// CauseTimeout follows an attempt that hasn't responded in time. That attempt may still be running, so the server works on
-	// both: the most expensive cause.
+	// CauseTimeout follows an attempt that hasn't responded in time: within its timeout, or before a hedge's delay. That attempt may
+	// still be running, so the server works on both: the most expensive cause.
 	CauseTimeout
-	// CauseHedge runs in parallel with attempts that aren't late yet. The server works on both, so a ratio budget charges as
-	// much as for CauseTimeout.
-	CauseHedge
 	// CauseUnsent follows an attempt that provably never left this client. Ratio and throttle budgets grant it for free,
 	// and a concurrent budget counts it like any other. It only follows the first attempt of a call: an
 	// unsent extra attempt has a permit, which its successor uses.
@@ -50,6 +50,7 @@ type Permit struct {
 	generation uint32        // how many configs the budget had before
 	Cause      Cause         // of the charge
 	reserve    bool          // a reserve has paid
+	fast       bool          // as in Charge
 }
 
 // prices are the costs or bonuses of extra attempts, by cause.

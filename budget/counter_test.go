@@ -4,7 +4,6 @@
 package budget
 
 import (
-	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -25,17 +24,6 @@ func TestCounterLosesNothing(t *testing.T) {
 	wg.Wait()
 	if got := c.sum(); got != 1_600_000 {
 		t.Errorf("sum %d; want 1600000", got)
-	}
-}
-
-// Not parallel: it changes the number of processors.
-func TestNewCounter(t *testing.T) {
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
-	for processors, want := range map[int]int{1: 4, 2: 8, 3: 16, 15: 64, 16: 64, 17: 64} {
-		runtime.GOMAXPROCS(processors)
-		if got := len(newCounter().stripes); got != want {
-			t.Errorf("%d stripes for %d processors; want %d", got, processors, want)
-		}
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 type kind interface {
 	Start(now time.Duration)
 	Fail(now time.Duration)
+	Missed(now time.Duration)
 	Withdraw(now time.Duration, c Charge) (Permit, bool)
 	Return(now time.Duration, p Permit)
 	Settle(now time.Duration, p Permit, helped bool)
@@ -37,6 +38,7 @@ type indifferent struct{}
 
 func (indifferent) Start(time.Duration)                {}
 func (indifferent) Fail(time.Duration)                 {}
+func (indifferent) Missed(time.Duration)               {}
 func (indifferent) Return(time.Duration, Permit)       {}
 func (indifferent) Settle(time.Duration, Permit, bool) {}
 func (indifferent) Finish(time.Duration, Event)        {}

@@ -136,6 +136,13 @@ func withdraw(k Cause) func(*script, time.Duration) bool {
 	}
 }
 
+// retry is a withdrawal while the last responses were fast.
+func retry(s *script, now time.Duration) bool {
+	p, ok := s.Withdraw(now, Charge{Fast: true})
+	s.permits = append(s.permits, p)
+	return ok
+}
+
 func giveBack(i int) func(*script, time.Duration) bool {
 	return func(s *script, now time.Duration) bool { s.Return(now, s.permits[i]); return true }
 }
@@ -145,6 +152,8 @@ func settle(i int, helped bool) func(*script, time.Duration) bool {
 }
 
 func fail(s *script, now time.Duration) bool { s.Fail(now); return true }
+
+func missed(s *script, now time.Duration) bool { s.Missed(now); return true }
 
 func finish(n int, e Event) func(*script, time.Duration) bool {
 	return func(s *script, now time.Duration) bool {
@@ -363,7 +372,7 @@ func TestBudget(t *testing.T) {
 		"a refusal changes nothing but the count": func(t *testing.T, b kind) {
 			t.Helper()
 			spend(b, t0, 3)
-			for _, c := range []Charge{{}, {Cause: timeout}, {Cause: 200, Factor: 100}, {Factor: 99}, {Cause: CauseHedge, Factor: 1e-9}} {
+			for _, c := range []Charge{{}, {Cause: timeout}, {Cause: 200, Factor: 100}, {Factor: 99}, {Cause: timeout, Factor: 1e-9}} {
 				before, denied := b.Balance(t0), b.Denied()+1
 				if p, ok := b.Withdraw(t0, c); ok {
 					b.Return(t0, p)

@@ -61,13 +61,25 @@ func (r *ratioBudget) advance(now time.Duration) {
 	r.slotEnd.Store(int64(r.window.slotEnd()))
 }
 
+// Missed spends as much as an attempt after a timeout costs, as far as there is something to spend: where calls get no response in
+// time, extra attempts only take time from other calls.
+func (r *ratioBudget) Missed(now time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.advance(now)
+	earned, spent := r.totals(&r.window)
+	paid := min(max(earned-spent, 0), r.rates.costs.timeout)
+	r.window.slots[0].spent += paid
+	r.reserve.tokens = max(r.reserve.tokens-r.rates.costs.timeout+paid, 0)
+}
+
 // Withdraw charges the cost of c, if the balance covers it.
 func (r *ratioBudget) Withdraw(now time.Duration, c Charge) (Permit, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.advance(now)
 	cost := c.cost(r.rates.costs)
-	p := Permit{Cause: c.Cause, generation: r.generation, at: max(now, r.window.start)}
+	p := Permit{Cause: c.Cause, generation: r.generation, at: max(now, r.window.start), fast: c.Fast}
 	earned, spent := r.totals(&r.window)
 	if c.EarnedOnly {
 		earned -= r.rates.reserve
@@ -106,8 +118,8 @@ func (r *ratioBudget) giveBack(p Permit) {
 	}
 }
 
-// Settle returns the cost of an attempt that helped, like Return. The bonus of [CauseTimeout] is earned now, however old the
-// permit, unless it is from before a reload.
+// Settle returns the cost of an attempt that helped, like Return. A bonus is earned now, however old the permit, unless it is from
+// before a reload. After a failure there is one only if the last responses were fast: else retries would pay for each other in a queue.
 func (r *ratioBudget) Settle(now time.Duration, p Permit, helped bool) {
 	r.granted.Add(1)
 	if !helped {
@@ -116,7 +128,7 @@ func (r *ratioBudget) Settle(now time.Duration, p Permit, helped bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.giveBack(p)
-	if bonus := r.rates.bonuses.price(p.Cause); bonus > 0 && p.generation == r.generation {
+	if bonus := r.rates.bonuses.price(p.Cause); bonus > 0 && p.generation == r.generation && (p.fast || p.Cause > CauseFailure) {
 		r.advance(now)
 		r.window.slots[0].bonus += bonus
 	}

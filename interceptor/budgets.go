@@ -165,14 +165,19 @@ type keptBalance struct {
 	next atomic.Pointer[keptBalance] // the successor, once a call has asked for it
 }
 
-// Fail implements [balance.Budget].
-func (k *keptBalance) Fail(now time.Duration) {
+// current returns the budget, or its successor's.
+func (k *keptBalance) current() balance.Budget {
 	if k.evicted.Load() {
-		k.successor().Fail(now)
-		return
+		return k.successor()
 	}
-	k.Budget.Fail(now)
+	return k.Budget
 }
+
+// Fail implements [balance.Budget].
+func (k *keptBalance) Fail(now time.Duration) { k.current().Fail(now) }
+
+// Missed implements [balance.Budget].
+func (k *keptBalance) Missed(now time.Duration) { k.current().Missed(now) }
 
 // Withdraw implements [balance.Budget].
 func (k *keptBalance) Withdraw(now time.Duration, c budget.Charge) (p budget.Permit, ok bool) {

@@ -266,7 +266,7 @@ func TestServiceConfig_Unseen(t *testing.T) {
 }
 
 func TestServiceConfig_Timeout(t *testing.T) {
-	playLive(t, nil, func(t *testing.T, s scene) {
+	playUnpaid(t, func(t *testing.T, s scene) {
 		s.On("*", testserver.Fail(codes.Unavailable).Delay(300*ms))
 		timed := strings.Replace(retries("4", ""), `"retryPolicy"`, `"timeout": "1s", "retryPolicy"`, 1)
 		l := dialLive(t, s, timed)

@@ -50,8 +50,9 @@ func (p *purse) Observe(_ time.Time, e budget.Event) {
 		p.count(&p.failed)
 	case budget.EventCallFailed:
 		p.count(&p.bad)
-	default:
+	case budget.EventCallSucceeded:
 		p.count(&p.ok)
+	default:
 	}
 }
 
@@ -67,7 +68,7 @@ func (p *purse) Withdraw(_ time.Time, c budget.Charge) (budget.Permit, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.asked = append(p.asked, map[budget.Cause]string{
-		budget.CauseFailure: "failure", budget.CauseTimeout: "timeout", budget.CauseHedge: "hedge", budget.CauseUnsent: "unsent",
+		budget.CauseFailure: "failure", budget.CauseTimeout: "timeout", budget.CauseUnsent: "unsent",
 	}[c.Cause])
 	p.grants--
 	return budget.Permit{}, p.grants >= 0

@@ -140,15 +140,17 @@ func (c *Call) learn(a *attempt, r *Result, is decision.Class, lost bool, at tim
 			l.AtLeast = a.took(at)
 		}
 		c.ledger.reportLost(&a.held, at, l)
+		if e, _ := c.evidence(at); e.Fast < enoughFast && c.missed(a, r, at) {
+			c.set.Budget.Missed(at)
+		}
 	}
 }
 
 // lostWhy returns the reason why an attempt has ended without a response.
 func (c *Call) lostWhy(a *attempt, r *Result, at time.Duration) Why {
-	const near = 50 // of the time: clocks differ, and servers also know the deadline
 	switch code := r.Status.Code(); {
 	case r.Panicked, r.Final:
-	case code == codes.DeadlineExceeded && c.timeLeft(at) <= c.timeLeft(a.began)/near:
+	case c.missed(a, r, at):
 		if a.number == 1 { // later attempts had less time
 			return LostDeadline
 		}
@@ -158,6 +160,12 @@ func (c *Call) lostWhy(a *attempt, r *Result, at time.Duration) Why {
 		return LostFull
 	}
 	return LostOther
+}
+
+// missed reports whether an attempt had no response at its call's deadline.
+func (c *Call) missed(a *attempt, r *Result, at time.Duration) bool {
+	const near = 50 // of the time: clocks differ, and servers also know the deadline
+	return r.Status.Code() == codes.DeadlineExceeded && !r.Panicked && !r.Final && c.timeLeft(at) <= c.timeLeft(a.began)/near
 }
 
 // isAnswer reports whether a result is a response: a server's result of its work. Refusals, retryable failures and ended

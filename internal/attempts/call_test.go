@@ -146,7 +146,7 @@ const traces = `
 # beside observe: mode OBSERVE: one shadow a call
 	0 start → send 1, wake 200; 200 wake → (hedge shadow); 400 end 1 UNAV → (mode_off), over mode_off, = 1 | S Wt F - E-
 # hedge observe: mode OBSERVE: what fails for good says so
-	0 start → send 1, wake 50; 50 wake → (hedge shadow); 60 end 1 NOT_FOUND → (non_retryable), over non_retryable, = 1 | S Wh - E-
+	0 start → send 1, wake 50; 50 wake → (hedge shadow); 60 end 1 NOT_FOUND → (non_retryable), over non_retryable, = 1 | S Wt - E-
 # beside observe grants=0: mode OBSERVE: the budget is empty
 	0 start → send 1, wake 200; 200 wake → (budget_exhausted); 300 end 1 UNAV → (budget_exhausted), over budget_exhausted, = 1
 	| S w F w E-
@@ -157,14 +157,14 @@ const traces = `
 # retry observe: mode OBSERVE: the server's pushback
 	0 start → send 1; 10 end 1 UNAV push=-1 → (pushback_stop), over pushback_stop, = 1 | S F E-
 # hedge observe: mode OBSERVE: a cancelled call
-	0 start → send 1, wake 50; 50 wake → (hedge shadow); 60 stop cancelled; 61 end 1 cut → over cancelled, = 1 | S Wh - E-
+	0 start → send 1, wake 50; 50 wake → (hedge shadow); 60 stop cancelled; 61 end 1 cut → over cancelled, = 1 | S Wt - E-
 # hedge observe: mode OBSERVE: a callback panics
-	0 start → send 1, wake 50; 50 wake → (hedge shadow); 60 abort → cancel 1, over panicked, = 0 | S Wh - E-
+	0 start → send 1, wake 50; 50 wake → (hedge shadow); 60 abort → cancel 1, over panicked, = 0 | S Wt - E-
 # beside observe: mode OBSERVE becomes OFF
 	0 start → send 1, wake 200; 100 set mode_off; 200 wake → (mode_off); 400 end 1 OK → over succeeded, = 1 | S E+
 # hedge: closed for new attempts, and what runs is answered
 	0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 60 set off; 100 wake → (closed); 110 end 2 UNAV → (closed);
-	120 end 1 OK → over succeeded, = 1 | S Wh - F E+
+	120 end 1 OK → over succeeded, = 1 | S Wt - F E+
 # inplace: closed for new attempts while one makes way
 	0 start → send 1, wake 200; 200 wake → (retry), wake 250; 250 wake → cancel 1; 251 set off;
 	251 end 1 cut → over closed, = 1 | S ( Wt F ) R E-
@@ -203,10 +203,10 @@ const traces = `
 	0 start → send 1; 0 set down; 1 end 1 UNAV unsent → (retry), wake 999 or connected; 967 wake up → wake 977; 977 wake → send 2;
 	999 end 2 OK → over succeeded, = 2 | S F ( ) E+
 # hedge connect=1000 slots=0: no wait slot for the wait for a connection
-	0 start → send 1, wake 50; 10 set down; 50 wake → (hedge); 60 end 1 OK → over succeeded, = 1 | S Wh (! R E+
+	0 start → send 1, wake 50; 10 set down; 50 wake → (hedge); 60 end 1 OK → over succeeded, = 1 | S Wt (! R E+
 # hedge2 connect=3000: a hedge waits for a connection while others run
 	0 start → send 1, wake 50; 0 set down; 50 wake → (hedge), wake 100; 100 wake → wake 150; 130 wake up → wake 630;
-	630 wake → send 2; 640 end 2 OK → cancel 1; 641 end 1 cut → over succeeded, = 2 | S Wh ( ) + E+
+	630 wake → send 2; 640 end 2 OK → cancel 1; 641 end 1 cut → over succeeded, = 2 | S Wt ( ) + E+
 # retry connect=3000: never connected
 	0 start → send 1; 0 set down; 1 end 1 UNAV unsent → (retry), wake 3001 or connected; 3001 wake → over not_connected, = 1
 	| S F ( ) E-
@@ -225,7 +225,7 @@ const traces = `
 # hedge connect=1000: a loser's end does not forget that a connection is waited for
 	0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 60 commit 1 message → true, cancel 2; 60 set down;
 	70 end 1 UNAV resumes → (hedge), wake 1070 or connected; 80 end 2 cut → wake 1070 or connected;
-	1070 wake → over not_connected, = 1 | S Wh F ( Wf - ) R E-
+	1070 wake → over not_connected, = 1 | S Wt F ( Wf - ) R E-
 # beside: timeout, beside
 	0 start → send 1, wake 200; 200 wake → (hedge), wake 250; 250 wake → send 2, wake 450; 260 end 2 OK → cancel 1;
 	261 end 1 cut → over succeeded, = 2 | S ( Wt ) + F E+
@@ -252,32 +252,32 @@ const traces = `
 	5000 end 3 cut → over deadline_exceeded, = 3 | S ( Wt F ) ( Wt F - ) - E-
 # hedge: hedging
 	0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 100 wake → (hedge), send 3; 120 end 2 OK → cancel 1 3;
-	121 end 1 cut; 122 end 3 UNAV → over succeeded, = 2 | S Wh Wh + - E+
+	121 end 1 cut; 122 end 3 UNAV → over succeeded, = 2 | S Wt Wt + - E+
 # quantile quantile=20: hedging by the quantile
 	0 start → send 1, wake 20; 20 wake → (hedge), send 2, wake 40; 30 end 1 OK → cancel 2;
-	31 end 2 cut → over succeeded, = 1 | S Wh - E+
+	31 end 2 cut → over succeeded, = 1 | S Wt - E+
 # hedge: hedging, fatal
 	0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 60 end 1 NOT_FOUND → (non_retryable), cancel 2;
-	61 end 2 cut → over non_retryable, = 1 | S Wh - E-
+	61 end 2 cut → over non_retryable, = 1 | S Wt - E-
 # hedge: hedging, what a loser says after a fatal answer is ignored
 	0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 60 end 1 NOT_FOUND → (non_retryable), cancel 2;
-	60 end 2 UNAV → over non_retryable, = 1 | S Wh - E-
+	60 end 2 UNAV → over non_retryable, = 1 | S Wt - E-
 # hedge: hedging, pushback delays the next, even if another attempt fails then
 	0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 60 end 1 UNAV push=300 → (hedge), wake 375;
 	70 end 2 UNAV → (hedge), wake 375; 360 wake → wake 375; 375 wake → send 3; 380 end 3 OK → over succeeded, = 3
-	| S Wh F ( Wf - ) R F Wf ( ) + E+
+	| S Wt F ( Wf - ) R F Wf ( ) + E+
 # hedge: a loser that was not sent costs nothing
 	0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 60 end 1 OK → cancel 2;
-	61 end 2 UNAV unsent → over succeeded, = 1 | S Wh R E+
+	61 end 2 UNAV unsent → over succeeded, = 1 | S Wt R E+
 # hedge grants=1: hedge brings not yet as the last word
 	0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 60 end 1 UNAV → (budget_exhausted), wake 100;
-	70 end 2 OK again → (budget_exhausted), over budget_exhausted, = 2 | S Wh F w - w E+
+	70 end 2 OK again → (budget_exhausted), over budget_exhausted, = 2 | S Wt F w - w E+
 # hedge breaker: hedge panics
 	0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 60 end 2 panic → cancel 1;
-	61 end 1 cut → over panicked, = 2 | S Wh - d:Unknown d:OK E-
+	61 end 1 cut → over panicked, = 2 | S Wt - d:Unknown d:OK E-
 # hedge: stream: hedges, the first message wins
 	0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 60 commit 2 message → true, cancel 1; 61 commit 1 message → false;
-	62 end 1 cut; 900 end 2 OK → over succeeded, = 2 | S Wh + E+
+	62 end 1 cut; 900 end 2 OK → over succeeded, = 2 | S Wt + E+
 # inplace: stream: in place, the message comes too late
 	0 start → send 1, wake 200; 200 wake → (retry), wake 250; 250 wake → cancel 1; 250 commit 1 message → false; 250 heard 1;
 	251 end 1 cut → send 2, wake 451; 260 commit 2 message → true; 260 heard 2; 900 end 2 OK → over succeeded, = 2
@@ -352,13 +352,13 @@ const traces = `
 # hedge breaker: an interceptor panics for an attempt that has ended
 	0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 100 wake → (hedge), send 3;
 	110 end 2 UNAV → (attempts_exhausted); 120 panicked → cancel 1 3; 121 end 1 cut;
-	122 end 3 OK → over panicked, = 0, last Unavailable; 123 panicked | S Wh Wh - d:Unavailable F d:OK - d:OK E-
+	122 end 3 OK → over panicked, = 0, last Unavailable; 123 panicked | S Wt Wt - d:Unavailable F d:OK - d:OK E-
 # retry breaker: an interceptor panics while the next attempt is waited for
 	0 start → send 1; 10 end 1 UNAV → (retry), wake 60; 20 panicked → over panicked, = 0, last Unavailable; 60 wake
 	| S d:Unavailable F ( Wf ) R E-
 # hedge breaker panics=d:Unavailable: a breaker panics at an attempt's end
 	0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 60 end 2 UNAV → panic, abort: cancel 1, over panicked, = 0;
-	70 end 1 OK | S Wh - d:Unavailable d:Unknown E-
+	70 end 1 OK | S Wt - d:Unavailable d:Unknown E-
 # retry breaker panics=Allow: a breaker panics before the first attempt
 	0 start → panic, abort: over panicked, = 0; 10 wake |
 # retry breaker panics=S: a budget panics before the first attempt
@@ -370,7 +370,7 @@ const traces = `
 	| S d:Unavailable F ( Wf ) - d:Unknown E-
 # hedge breaker panics=Record: a latency panics at an answer
 	0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 60 end 2 OK → panic, abort: cancel 1, over panicked, = 0
-	| S Wh - d:Unknown d:Unknown E-
+	| S Wt - d:Unknown d:Unknown E-
 # inplace breaker panics=F: a budget panics at an abandoned attempt
 	0 start → send 1, wake 200; 200 wake → (retry), wake 250; 250 wake → cancel 1; 251 end 1 cut → panic, abort: over panicked, = 0
 	| S ( Wt F ) R d:Unknown E-
@@ -379,7 +379,7 @@ const traces = `
 # hedge: stream: a message after the caller has gone makes its attempt the answer, not one that fails beside it
 	0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 100 wake → (hedge), send 3; 105 stop cancelled;
 	105 end 3 NOT_FOUND; 105 commit 1 message → true, cancel 2; 106 end 2 UNAV;
-	107 end 1 cut → over cancelled, = 1, last Unavailable | S Wh Wh - - E-
+	107 end 1 cut → over cancelled, = 1, last Unavailable | S Wt Wt - - E-
 # beside: followed, with a stop: the pending attempt is given up
 	0 start → send 1, wake 200; 200 wake → (hedge), wake 250; 250 wake → send 2, wake 450; 450 wake → (hedge), wake 550;
 	460 end 1 UNAV push=-1 → (pushback_stop); 550 wake; 560 end 2 OK → over succeeded, = 2 | S ( Wt ) ( Wt F ) R - E+

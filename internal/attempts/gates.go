@@ -12,8 +12,12 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// enoughResponses is how many must have come within a second before a reserve pays for an attempt beside a slow one.
+// enoughResponses is how many must have come within a second before a reserve pays for an attempt beside a slow one, or a retry
+// earns a bonus.
 const enoughResponses = 3
+
+// enoughFast is how many outcomes of the last 3 s must be fast if the others show no queue.
+const enoughFast = 2
 
 // gates answer the policy's checks for an event of a call: whether another attempt follows, and whether it may be sent.
 type gates struct {
@@ -48,24 +52,16 @@ func (g *gates) Allow() bool {
 
 // SlowEverywhere implements [decision.Answers].
 func (g *gates) SlowEverywhere(out decision.Outcome) bool {
-	e, known := g.evidence()
-	return known && (e.Queue || out.TimedOut && e.Long)
+	e, known := g.call.evidence(g.at)
+	return known && (e.Queue() || out.TimedOut && e.LongNow)
 }
 
 // evidence returns what the target's last outcomes show, if there is a record of them.
-func (g *gates) evidence() (e latency.Evidence, known bool) {
-	m := g.call.set.Method
-	if m == nil {
-		return e, false
+func (c *Call) evidence(at time.Duration) (e latency.Evidence, known bool) {
+	if m := c.set.Method; m != nil {
+		return m.Evidence(at, c.timeLeft(c.began)), true
 	}
-	return m.Evidence(g.at, g.call.timeLeft(g.call.began)), true
-}
-
-// earnedOnly reports whether no reserve may pay for an attempt after out. Reserves of many small clients exceed what a service can
-// bear. So they pay for nothing in a queue, and for an attempt beside a slow one only while the service answers.
-func (g *gates) earnedOnly(out decision.Outcome) bool {
-	e, known := g.evidence()
-	return known && !out.Unsent && (e.Long || out.TimedOut && e.Responses < enoughResponses)
+	return e, false
 }
 
 // Overloaded implements [decision.Overload].
@@ -95,14 +91,18 @@ func (g *gates) Fail() { g.call.set.Budget.Fail(g.at) }
 // Withdraw implements [decision.Budget]. A budget pays only for requests that a server sees: an unsent extra attempt passes its
 // permit to its successor, and an unsent first attempt makes its successor free.
 func (g *gates) Withdraw(out decision.Outcome, factor float64) bool {
-	charge := budget.Charge{Cause: budget.CauseFailure, Factor: factor, EarnedOnly: g.earnedOnly(out)}
+	charge := budget.Charge{Cause: budget.CauseFailure, Factor: factor}
 	switch {
-	case out.TimedOut && g.call.set.Policy.Hedge() != nil:
-		charge.Cause = budget.CauseHedge
 	case out.TimedOut:
 		charge.Cause = budget.CauseTimeout
 	case out.Unsent:
 		charge.Cause = budget.CauseUnsent
+	}
+	// Reserves of many small clients exceed what a service can bear. So they pay for nothing in a queue, and for an attempt beside a
+	// slow one only while the service answers.
+	if e, known := g.call.evidence(g.at); known && !out.Unsent {
+		charge.EarnedOnly = e.LongNow || e.Long > 0 && e.Fast < enoughFast || out.TimedOut && e.Responses < enoughResponses
+		charge.Fast = e.Long == 0 && e.Responses >= enoughResponses
 	}
 	return g.call.ledger.withdraw(g.at, charge)
 }

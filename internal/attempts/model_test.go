@@ -211,7 +211,7 @@ func (m *model) checkDecision(step Step) {
 		m.shadows++
 		d.Reason = policy.ReasonModeOff
 	}
-	long := m.shows.Queue && !m.unsent || m.shows.Long && step.TimedOut
+	long := m.shows.Queue() && !m.unsent || m.shows.LongNow && step.TimedOut
 	if follows := d.Retry || step.Decision.Shadow(); follows && long && m.set.Method != nil {
 		m.failf("17: an attempt follows attempt %d while answers are long", step.Decided)
 	}

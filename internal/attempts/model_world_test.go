@@ -102,6 +102,12 @@ func (w *modelWorld) Fail(now time.Duration) {
 	w.called()
 }
 
+func (w *modelWorld) Missed(now time.Duration) {
+	w.counting("a missed deadline")
+	w.world.Missed(now)
+	w.called()
+}
+
 func (w *modelWorld) Withdraw(now time.Duration, c budget.Charge) (budget.Permit, bool) {
 	w.counting("a withdrawal")
 	w.called()

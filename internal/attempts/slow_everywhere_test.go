@@ -48,35 +48,35 @@ func TestEvidence(t *testing.T) {
 	t.Parallel()
 	list := policies(t)
 	const failure, timeout, hedge = "0 start; 10 end 1 UNAV", "0 start; 200 wake", "0 start; 50 wake"
-	queue := latency.Evidence{Queue: true, Responses: enoughResponses}
-	long := latency.Evidence{Long: true, Responses: enoughResponses}
-	few := latency.Evidence{Responses: enoughResponses - 1}
+	queue := latency.Evidence{Long: 1, Responses: enoughResponses}
+	long := latency.Evidence{Fast: enoughFast, Long: 1, LongNow: true, Responses: enoughResponses}
+	few := latency.Evidence{Fast: enoughFast, Responses: enoughResponses - 1}
+	older := latency.Evidence{Fast: enoughFast - 1, Long: 1, Responses: enoughResponses}
 	for name, row := range map[string]struct {
 		policy, play string
 		shows        latency.Evidence
 		want, charge string
 	}{
+		"some long, few fast, a failure":     {"beside", failure, older, "retry", "Wfes"},
+		"some long, few fast, a timeout":     {"beside", timeout, older, "hedge", "Wtes"},
 		"all long, a failure":                {"beside", failure, queue, "slow_everywhere", ""},
 		"all long, and nothing was sent":     {"beside", failure + " unsent", queue, "retry", ""},
 		"all long, a timeout":                {"beside", timeout, queue, "slow_everywhere", ""},
-		"all long, a hedging delay":          {"hedge", hedge, queue, "slow_everywhere", ""},
 		"all long, a failure of a hedge":     {"hedge", failure, queue, "slow_everywhere", ""},
 		"all long, a failure that is fatal":  {"beside", "0 start; 10 end 1 NOT_FOUND", queue, "non_retryable", ""},
-		"all long, and nothing is known":     {"beside unknown", failure, queue, "retry", "Wf"},
-		"one long, a failure":                {"beside", failure, long, "retry", "Wfe"},
+		"all long, and nothing is known":     {"beside unknown", failure, queue, "retry", "Wfs"},
+		"one long, a failure":                {"beside", failure, long, "retry", "Wfes"},
 		"one long, a timeout":                {"beside", timeout, long, "slow_everywhere", ""},
 		"one long, a timeout in whose place": {"inplace", timeout, long, "slow_everywhere", ""},
-		"one long, a hedging delay":          {"hedge", hedge, long, "slow_everywhere", ""},
-		"one long, a stream that is resumed": {"retry", "0 start; 10 commit 1 message; 20 end 1 UNAV resumes", long, "retry", "Wfe"},
+		"one long, a stream that is resumed": {"retry", "0 start; 10 commit 1 message; 20 end 1 UNAV resumes", long, "retry", "Wfes"},
 		"all fast, a failure":                {"beside", failure, quick, "retry", "Wf"},
 		"all fast, a timeout":                {"beside", timeout, quick, "hedge", "Wt"},
-		"all fast, a hedging delay":          {"hedge", hedge, quick, "hedge", "Wh"},
-		"few responses, a failure":           {"beside", failure, few, "retry", "Wf"},
-		"few responses, a timeout":           {"beside", timeout, few, "hedge", "Wte"},
-		"few responses, a hedging delay":     {"hedge", hedge, few, "hedge", "Whe"},
-		"none, a failure":                    {"beside", failure, latency.Evidence{}, "retry", "Wf"},
-		"none, a timeout":                    {"beside", timeout, latency.Evidence{}, "hedge", "Wte"},
-		"none, and nothing is known":         {"beside unknown", timeout, latency.Evidence{}, "hedge", "Wt"},
+		"all fast, a hedging delay":          {"hedge", hedge, quick, "hedge", "Wt"},
+		"few responses, a failure":           {"beside", failure, few, "retry", "Wfs"},
+		"few responses, a timeout":           {"beside", timeout, few, "hedge", "Wtes"},
+		"none, a failure":                    {"beside", failure, latency.Evidence{}, "retry", "Wfs"},
+		"none, a timeout":                    {"beside", timeout, latency.Evidence{}, "hedge", "Wtes"},
+		"none, and nothing is known":         {"beside unknown", timeout, latency.Evidence{}, "hedge", "Wts"},
 	} {
 		of, options, _ := strings.Cut(row.policy, " ")
 		p := newPlay(list[of], options, 0)
@@ -94,11 +94,35 @@ func TestEvidence(t *testing.T) {
 	}
 }
 
+// A missed deadline costs something unless two outcomes were fast, whichever attempt had it.
+func TestMissed(t *testing.T) {
+	t.Parallel()
+	few, some := latency.Evidence{Fast: enoughFast - 1}, quick
+	for name, row := range map[string]struct {
+		play  string
+		shows latency.Evidence
+		want  string
+	}{
+		"the server's answer":               {"0 start; 980 end 1 DEADLINE", few, "S M E-"},
+		"the client's":                      {"0 start; 1000 stop deadline_exceeded; 1000 end 1 DEADLINE", few, "S M E-"},
+		"of a later attempt":                {"0 start; 10 end 1 UNAV; 60 wake; 1000 stop deadline_exceeded; 1000 end 2 DEADLINE", few, "S F ( Wfs ) M - E-"},
+		"two were fast":                     {"0 start; 980 end 1 DEADLINE", some, "S E-"},
+		"a deadline that a server has made": {"0 start; 970 end 1 DEADLINE", few, "S E-"},
+		"a failure at the deadline":         {"0 start; 990 end 1 NOT_FOUND", few, "S E-"},
+	} {
+		p := newPlay(policies(t)["retry"], "deadline=1000", 0)
+		p.shows = row.shows
+		if p.run(row.play); strings.Join(p.told, " ") != row.want {
+			t.Errorf("%s: told %v; want %s", name, p.told, row.want)
+		}
+	}
+}
+
 // A slow attempt continues, and its call ends with the reason why it got no successor.
 func TestSlowEverywhere_GoesOn(t *testing.T) {
 	t.Parallel()
 	p := newPlay(policies(t)["beside"], "deadline=1000", 0)
-	p.shows.Long = true
+	p.shows.LongNow = true
 	p.run("0 start; 200 wake; 300 wake; 1000 stop deadline_exceeded; 1000 end 1 cut")
 	want := []string{"0 start → send 1, wake 200", "200 wake → (slow_everywhere)", "300 wake", "1000 stop deadline_exceeded", "1000 end 1 cut → over slow_everywhere, = 1"}
 	if !slices.Equal(p.steps, want) || strings.Join(p.told, " ") != "S F E-" {

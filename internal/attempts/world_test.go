@@ -25,7 +25,7 @@ import (
 //
 //	S                   the budget, of the start             ( )  a wait slot is taken, left
 //	F                   a failure                            (!   none is free
-//	Wf Wt Wh            a permit after a failure, a timeout, for a hedge; Wf*2: at twice the cost
+//	Wf Wt Wt            a permit after a failure, a timeout, for a hedge; Wf*2: at twice the cost
 //	w                   no permit                            d:Code  the breaker, of an attempt's end
 //	+ -  R              a permit settled: helped, not; returned
 //	E1 E+ E-            the end: at once, succeeded, failed
@@ -73,8 +73,9 @@ func (w *world) InRetry() bool            { return w.inRetry }
 func (w *world) Off() policy.Reason       { return w.off }
 func (w *world) ConnectWait() ConnectWait { return w.connect }
 
-func (w *world) Start(time.Duration) { w.tell("S") }
-func (w *world) Fail(time.Duration)  { w.tell("F") }
+func (w *world) Start(time.Duration)  { w.tell("S") }
+func (w *world) Fail(time.Duration)   { w.tell("F") }
+func (w *world) Missed(time.Duration) { w.tell("M") }
 func (w *world) Withdraw(_ time.Duration, c budget.Charge) (budget.Permit, bool) {
 	if c.Cause != budget.CauseUnsent && w.grants == 0 {
 		w.tell("w")
@@ -93,7 +94,10 @@ func (w *world) Withdraw(_ time.Duration, c budget.Charge) (budget.Permit, bool)
 		if c.EarnedOnly {
 			factor += "e"
 		}
-		w.tell("W%c%s", " fthu"[c.Cause], factor)
+		if !c.Fast {
+			factor += "s"
+		}
+		w.tell("W%c%s", " ftu"[c.Cause], factor)
 	}
 	return budget.Permit{Cost: w.permits}, true
 }
@@ -406,7 +410,7 @@ func (p *play) print(s Step, first string) string {
 }
 
 // quick is what a target shows that answers fast.
-var quick = latency.Evidence{Responses: enoughResponses}
+var quick = latency.Evidence{Fast: enoughFast, Responses: enoughResponses}
 
 // newPlay returns a world with options such as "grants=1 breaker". Its clock begins at origin.
 func newPlay(p *decision.Policy, options string, origin time.Duration) *play {

@@ -25,6 +25,8 @@ type Budget interface {
 	Start(now time.Duration)
 	// Fail records a failed attempt that counts against the server.
 	Fail(now time.Duration)
+	// Missed records an attempt that had no response at its call's deadline, while few others were fast.
+	Missed(now time.Duration)
 	// Withdraw asks for one extra attempt.
 	Withdraw(now time.Duration, c budget.Charge) (budget.Permit, bool)
 	// Return returns the permit of an extra attempt that was never sent.
@@ -140,13 +142,16 @@ func Of(b budget.Budget) Budget {
 type foreign struct{ budget budget.Budget }
 
 // Start implements [Budget].
-func (f foreign) Start(now time.Duration) {
-	f.budget.Observe(clock.Time(now), budget.EventCallStarted)
-}
+func (f foreign) Start(now time.Duration) { f.budget.Observe(clock.Time(now), budget.EventCallStarted) }
 
 // Fail implements [Budget].
 func (f foreign) Fail(now time.Duration) {
 	f.budget.Observe(clock.Time(now), budget.EventAttemptFailed)
+}
+
+// Missed implements [Budget].
+func (f foreign) Missed(now time.Duration) {
+	f.budget.Observe(clock.Time(now), budget.EventDeadlineMissed)
 }
 
 // Finish implements [Budget].
@@ -158,9 +163,7 @@ func (f foreign) Withdraw(now time.Duration, c budget.Charge) (budget.Permit, bo
 }
 
 // Return implements [Budget].
-func (f foreign) Return(now time.Duration, p budget.Permit) {
-	f.budget.Return(clock.Time(now), p)
-}
+func (f foreign) Return(now time.Duration, p budget.Permit) { f.budget.Return(clock.Time(now), p) }
 
 // Settle implements [Budget].
 func (f foreign) Settle(now time.Duration, p budget.Permit, helped bool) {

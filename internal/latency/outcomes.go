@@ -54,30 +54,32 @@ func (o *Outcomes) Fast(now time.Duration) bool {
 
 // Evidence is what the last outcomes show to a call.
 type Evidence struct {
-	Queue     bool // all outcomes of the last 3 s were long, and there was one
-	Long      bool // a response in the last second was long
-	Responses int  // in the last second
+	Fast, Long int  // outcomes of the last 3 s; a missed deadline is long
+	Responses  int  // in the last second
+	LongNow    bool // one of those responses was long
 }
+
+// Queue reports whether all outcomes were long, and there was one.
+func (e Evidence) Queue() bool { return e.Long > 0 && e.Fast == 0 }
 
 // Evidence returns what the outcomes show. Those that took at most least aren't long.
 func (o *Outcomes) Evidence(least, now time.Duration) (e Evidence) {
-	var all, long int
 	for i := range o.last {
 		slot := &o.last[i]
 		kind, age := Kind(slot.kind.Load()), now-time.Duration(slot.at.Load())
 		if kind == 0 || age > outcomeAge {
 			continue
 		}
-		all++
-		isLong := kind != KindFast && slot.took.Load() > int64(least)
-		if isLong {
-			long++
+		long := kind != KindFast && slot.took.Load() > int64(least)
+		if long {
+			e.Long++
+		} else {
+			e.Fast++
 		}
 		if kind != KindMissed && age <= freshAge {
 			e.Responses++
-			e.Long = e.Long || isLong
+			e.LongNow = e.LongNow || long
 		}
 	}
-	e.Queue = all > 0 && long == all
 	return e
 }

@@ -90,7 +90,7 @@ func TestKnown_LongAnswers(t *testing.T) {
 		k := m.For(decision.New(policy.Spec{}), "", true, 0)
 		k.Answered(0, attempts.Answer{Took: 100 * ms, Left: 100 * ms})
 		k.Answered(0, attempts.Answer{Took: row.took, Left: row.whole, Limit: row.limit})
-		if got := k.Evidence(0, time.Second).Long; got != row.want {
+		if got := k.Evidence(0, time.Second).LongNow; got != row.want {
 			t.Errorf("%s: long: %v; want %v", name, got, row.want)
 		}
 	}
@@ -107,7 +107,7 @@ func TestKnown_LongForTheAskingCall(t *testing.T) {
 		k.Answered(0, attempts.Answer{Took: 30 * ms, Left: 60 * ms})
 	}
 	for given, want := range map[time.Duration]bool{60 * ms: true, 2999 * ms: true, 3000 * ms: false, 10 * time.Second: false, attempts.Never: true} {
-		if e := k.Evidence(0, given); e.Queue != want || e.Long != want {
+		if e := k.Evidence(0, given); e.Queue() != want || e.LongNow != want {
 			t.Errorf("a call with %v: %+v; want long: %v", given, e, want)
 		}
 	}
@@ -119,11 +119,11 @@ func TestKnown_Missed(t *testing.T) {
 	target, p := new(latency.Outcomes), decision.New(policy.Spec{})
 	a, b := New(target).For(p, "", true, 0), New(target).For(p, "", true, 0)
 	a.Left(0, attempts.Lost{Why: attempts.LostOther, Left: time.Second})
-	if b.Evidence(0, time.Second).Queue {
+	if b.Evidence(0, time.Second).Queue() {
 		t.Error("an attempt that tells nothing counts")
 	}
 	a.Left(0, attempts.Lost{Why: attempts.LostDeadline, Left: time.Second})
-	if !b.Evidence(0, time.Second).Queue {
+	if !b.Evidence(0, time.Second).Queue() {
 		t.Error("a missed deadline doesn't count")
 	}
 	const ms = time.Millisecond
@@ -131,7 +131,7 @@ func TestKnown_Missed(t *testing.T) {
 		k := New(new(latency.Outcomes)).For(p, "", true, 0)
 		k.Answered(0, attempts.Answer{Took: 60 * ms, Left: time.Second})
 		k.Left(4*time.Second, attempts.Lost{Why: attempts.LostBelow, Took: took, Left: time.Second})
-		if got := k.Evidence(4*time.Second, time.Second).Queue; got != want {
+		if got := k.Evidence(4*time.Second, time.Second).Queue(); got != want {
 			t.Errorf("a deadline that a server gave to others, missed after %v: %v; want %v", took, got, want)
 		}
 	}

@@ -57,8 +57,9 @@ func (w *accounts) InRetry() bool                            { return false }
 func (w *accounts) ConnectWait() (none attempts.ConnectWait) { return none }
 func (w *accounts) Off() policy.Reason                       { return "" }
 
-func (w *accounts) Start(time.Duration) { w.started++ }
-func (w *accounts) Fail(time.Duration)  {}
+func (w *accounts) Start(time.Duration)  { w.started++ }
+func (w *accounts) Fail(time.Duration)   {}
+func (w *accounts) Missed(time.Duration) {}
 func (w *accounts) Withdraw(time.Duration, budget.Charge) (budget.Permit, bool) {
 	w.permits++
 	w.open[w.permits] = true
@@ -109,7 +110,7 @@ func (l load) Sent(time.Duration) int                   { l.counted++; return l.
 func (l load) Left(time.Duration, attempts.Lost)        { l.counted-- }
 func (l load) Quantile() time.Duration                  { return 0 }
 func (l load) Evidence(_, _ time.Duration) latency.Evidence {
-	return latency.Evidence{Responses: 5}
+	return latency.Evidence{Fast: 5, Responses: 5}
 }
 
 func (l load) Answered(_ time.Duration, a attempts.Answer) {

@@ -277,7 +277,10 @@ func (known) Queued(_, _ time.Duration) bool          { return false }
 
 // Evidence reports a queue, or fast responses.
 func (k known) Evidence(_, _ time.Duration) latency.Evidence {
-	return latency.Evidence{Queue: k.slow, Long: k.slow, Responses: math.MaxInt}
+	if k.slow {
+		return latency.Evidence{Long: 1, LongNow: true}
+	}
+	return latency.Evidence{Fast: math.MaxInt, Responses: math.MaxInt}
 }
 
 func (known) Quantile() time.Duration { return 0 }
