@@ -20,7 +20,7 @@ type Charge struct {
 	// concurrent one. The other kinds have none.
 	EarnedOnly bool
 	// Fast means that three responses came in the last second, and nothing was slow in the last 3 s. Then a retry after a failure that
-	// helps earns its cost again in a ratio budget.
+	// helps earns its cost again in a ratio budget, as far as others have spent it.
 	Fast bool
 }
 
@@ -50,7 +50,7 @@ type Permit struct {
 	generation uint32        // how many configs the budget had before
 	Cause      Cause         // of the charge
 	reserve    bool          // a reserve has paid
-	fast       bool          // as in Charge
+	fast       bool          // as in Charge, after a failure
 }
 
 // prices are the costs or bonuses of extra attempts, by cause.

@@ -79,7 +79,7 @@ func (r *ratioBudget) Withdraw(now time.Duration, c Charge) (Permit, bool) {
 	defer r.mu.Unlock()
 	r.advance(now)
 	cost := c.cost(r.rates.costs)
-	p := Permit{Cause: c.Cause, generation: r.generation, at: max(now, r.window.start), fast: c.Fast}
+	p := Permit{Cause: c.Cause, generation: r.generation, at: max(now, r.window.start), fast: c.Fast && c.Cause <= CauseFailure}
 	earned, spent := r.totals(&r.window)
 	if c.EarnedOnly {
 		earned -= r.rates.reserve
@@ -119,7 +119,7 @@ func (r *ratioBudget) giveBack(p Permit) {
 }
 
 // Settle returns the cost of an attempt that helped, like Return. A bonus is earned now, however old the permit, unless it is from
-// before a reload. After a failure there is one only if the last responses were fast: else retries would pay for each other in a queue.
+// before a reload. After a failure it only makes up for what other attempts have spent: nothing is saved for an outage.
 func (r *ratioBudget) Settle(now time.Duration, p Permit, helped bool) {
 	r.granted.Add(1)
 	if !helped {
@@ -127,9 +127,14 @@ func (r *ratioBudget) Settle(now time.Duration, p Permit, helped bool) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.advance(now)
 	r.giveBack(p)
-	if bonus := r.rates.bonuses.price(p.Cause); bonus > 0 && p.generation == r.generation && (p.fast || p.Cause > CauseFailure) {
-		r.advance(now)
+	bonus := r.rates.bonuses.price(p.Cause)
+	if p.fast {
+		_, spent := r.totals(&r.window)
+		bonus = min(r.rates.costs.failure, max(spent, 0))
+	}
+	if p.generation == r.generation {
 		r.window.slots[0].bonus += bonus
 	}
 }

@@ -18,7 +18,7 @@ import (
 // all in the last Window, which slides by tenths. An extra attempt is granted if the balance covers its cost: 1 for
 // [CauseFailure], TimeoutCost for [CauseTimeout], 0 for [CauseUnsent]. If it helps, the cost is
 // returned, plus a bonus: TimeoutBonus for
-// CauseTimeout, and 1 for CauseFailure if the charge is Fast. A missed deadline costs TimeoutCost. So extra attempts that help are nearly free, as when one backend of many is
+// CauseTimeout, and 1 for CauseFailure if the charge is Fast, as far as others have spent it. A missed deadline costs TimeoutCost. So extra attempts that help are nearly free, as when one backend of many is
 // broken, and those that don't help dry up, as in an overload. The numbers have at most four decimals, which the budget keeps
 // exactly.
 type RatioConfig struct {
@@ -97,6 +97,6 @@ func (c RatioConfig) rates() ratioRates {
 	return ratioRates{
 		share: micro(c.Percent) / 100, reserve: int64(reserve), // at most 6e13
 		costs:   prices{failure: micro(1), timeout: micro(c.TimeoutCost)},
-		bonuses: prices{failure: micro(1), timeout: micro(c.TimeoutBonus)},
+		bonuses: prices{timeout: micro(c.TimeoutBonus)},
 	}
 }

@@ -194,22 +194,18 @@ func (k *keptBalance) Withdraw(now time.Duration, c budget.Charge) (p budget.Per
 
 // Return implements [balance.Budget].
 func (k *keptBalance) Return(now time.Duration, p budget.Permit) {
-	if k.evicted.Load() { // then no permit of its own is out
-		k.successor().Return(now, p)
-		return
+	if !k.evicted.Load() { // else no permit of its own is out
+		defer k.out.Add(-1)
 	}
-	defer k.out.Add(-1)
-	k.Budget.Return(now, p)
+	k.current().Return(now, p)
 }
 
 // Settle implements [balance.Budget].
 func (k *keptBalance) Settle(now time.Duration, p budget.Permit, helped bool) {
-	if k.evicted.Load() {
-		k.successor().Settle(now, p, helped)
-		return
+	if !k.evicted.Load() {
+		defer k.out.Add(-1)
 	}
-	defer k.out.Add(-1)
-	k.Budget.Settle(now, p, helped)
+	k.current().Settle(now, p, helped)
 }
 
 // hold counts a permit, so that the balance is not evicted. It returns false if it is.

@@ -164,8 +164,8 @@ func (c *Call) lostWhy(a *attempt, r *Result, at time.Duration) Why {
 
 // missed reports whether an attempt had no response at its call's deadline.
 func (c *Call) missed(a *attempt, r *Result, at time.Duration) bool {
-	const near = 50 // of the time: clocks differ, and servers also know the deadline
-	return r.Status.Code() == codes.DeadlineExceeded && !r.Panicked && !r.Final && c.timeLeft(at) <= c.timeLeft(a.began)/near
+	// Within a fiftieth of the time, since clocks differ, and servers also know the deadline.
+	return r.Status.Code() == codes.DeadlineExceeded && !r.Panicked && !r.Final && c.timeLeft(at) <= c.timeLeft(a.began)/50
 }
 
 // isAnswer reports whether a result is a response: a server's result of its work. Refusals, retryable failures and ended
