@@ -20,6 +20,10 @@ type kind interface {
 	Finish(now time.Duration, e Event)
 	Balance(now time.Duration) float64
 	Capacity(now time.Duration) float64
+	counts
+}
+
+type counts interface {
 	Granted() uint64
 	Denied() uint64
 }
@@ -27,10 +31,10 @@ type kind interface {
 // tally counts withdrawals.
 type tally struct{ granted, denied atomic.Uint64 }
 
-// Granted implements [kind].
+// Granted implements [counts].
 func (t *tally) Granted() uint64 { return t.granted.Load() }
 
-// Denied implements [kind].
+// Denied implements [counts].
 func (t *tally) Denied() uint64 { return t.denied.Load() }
 
 // indifferent is embedded in budgets that only withdrawals affect.

@@ -165,12 +165,15 @@ type keptBalance struct {
 	next atomic.Pointer[keptBalance] // the successor, once a call has asked for it
 }
 
-// current returns the budget, or its successor's.
+// current returns the budget, or the balance that has replaced an evicted one.
 func (k *keptBalance) current() balance.Budget {
-	if k.evicted.Load() {
-		return k.successor()
+	if !k.evicted.Load() {
+		return k.Budget
 	}
-	return k.Budget
+	if k.next.Load() == nil {
+		k.next.CompareAndSwap(nil, k.find())
+	}
+	return k.next.Load()
 }
 
 // Fail implements [balance.Budget].
@@ -182,7 +185,7 @@ func (k *keptBalance) Missed(now time.Duration) { k.current().Missed(now) }
 // Withdraw implements [balance.Budget].
 func (k *keptBalance) Withdraw(now time.Duration, c budget.Charge) (p budget.Permit, ok bool) {
 	if !k.hold() {
-		return k.successor().Withdraw(now, c)
+		return k.current().Withdraw(now, c)
 	}
 	defer func() {
 		if !ok { // refused, or a user's budget has panicked
@@ -217,14 +220,6 @@ func (k *keptBalance) hold() bool {
 	}
 	k.out.Add(1)
 	return true
-}
-
-// successor returns the balance that has replaced an evicted one.
-func (k *keptBalance) successor() *keptBalance {
-	if k.next.Load() == nil {
-		k.next.CompareAndSwap(nil, k.find())
-	}
-	return k.next.Load()
 }
 
 func (k *keptBalance) touch(now time.Duration) {

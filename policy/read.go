@@ -32,7 +32,7 @@ func (c *Config) readFile(f *document.Fields) {
 	c.channel.read(f)
 	f.List("budgets", func(path string, n *document.Node) {
 		var b BudgetSpec
-		f.Read(path, n, func(f *document.Fields) { b.read(f, path) })
+		f.Read(path, n, b.read)
 		c.Budgets = append(c.Budgets, b)
 	})
 	document.Word(f, "idempotency", &c.Idempotency, idempotencies...)
@@ -220,7 +220,7 @@ func readBudgetName(f *document.Fields, to *string) {
 	f.Text("budget", to)
 }
 
-func (b *BudgetSpec) read(f *document.Fields, path string) {
+func (b *BudgetSpec) read(f *document.Fields) {
 	f.Text("name", &b.Name)
 	document.Word(f, "scope", &b.Scope, scopes...)
 	var (

@@ -12,12 +12,9 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// enoughResponses is how many must have come within a second before a reserve pays for an attempt beside a slow one, or a retry
-// earns a bonus.
-const enoughResponses = 3
-
-// enoughFast is how many outcomes of the last 3 s must be fast if the others show no queue.
-const enoughFast = 2
+// After enoughResponses within a second, a reserve pays for an attempt beside a slow one, and a retry earns a bonus. Beside
+// enoughFast outcomes within 3 s, long ones show no queue.
+const enoughResponses, enoughFast = 3, 2
 
 // gates answer the policy's checks for an event of a call: whether another attempt follows, and whether it may be sent.
 type gates struct {
