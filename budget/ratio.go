@@ -127,14 +127,14 @@ func (r *ratioBudget) Settle(now time.Duration, p Permit, helped bool) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.advance(now)
 	r.giveBack(p)
 	bonus := r.rates.bonuses.price(p.Cause)
 	if p.fast {
 		_, spent := r.totals(&r.window)
 		bonus = min(r.rates.costs.failure, max(spent, 0))
 	}
-	if p.generation == r.generation {
+	if bonus > 0 && p.generation == r.generation {
+		r.advance(now)
 		r.window.slots[0].bonus += bonus
 	}
 }
