@@ -19,8 +19,8 @@ type Charge struct {
 	// EarnedOnly means that only what calls have earned may pay, and no reserve: MinPerSecond of a ratio budget, or Min of a
 	// concurrent one. The other kinds have none.
 	EarnedOnly bool
-	// Fast means that three responses came in the last second, and nothing was slow in the last 3 s. Then a retry after a failure that
-	// helps earns its cost again in a ratio budget, as far as others have spent it.
+	// Fast means that three responses came in the last second, and no outcome of the last 3 s was long. Then a ratio budget returns
+	// a bonus for a retry after a failure that helps.
 	Fast bool
 }
 

@@ -133,7 +133,7 @@ func ExampleNew_badConfig() {
 }
 
 // One of four backends is broken, and extra attempts go to another one: they succeed, pay for themselves, and the budget never
-// runs dry.
+// runs dry. A missed deadline costs as much as an attempt after a timeout.
 func ExampleDefaultRatio() {
 	b, err := budget.New(budget.DefaultRatio())
 	if err != nil {
@@ -150,9 +150,10 @@ func ExampleDefaultRatio() {
 		}
 		b.Observe(now, budget.EventCallSucceeded)
 	}
+	b.Observe(now, budget.EventDeadlineMissed) // costs 4
 	s := b.State(now)
 	fmt.Println(s.Denied, "denied, balance", s.Balance)
-	// Output: 0 denied, balance 104
+	// Output: 0 denied, balance 100
 }
 
 // With a hundred calls in flight, a fifth of them may have an extra attempt in flight.

@@ -23,6 +23,7 @@ type kind interface {
 	counts
 }
 
+// counts are the numbers of withdrawals.
 type counts interface {
 	Granted() uint64
 	Denied() uint64

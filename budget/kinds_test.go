@@ -137,10 +137,12 @@ func withdraw(k Cause) func(*script, time.Duration) bool {
 }
 
 // retry is a withdrawal while the last responses were fast.
-func retry(s *script, now time.Duration) bool {
-	p, ok := s.Withdraw(now, Charge{Fast: true})
-	s.permits = append(s.permits, p)
-	return ok
+func retry(k Cause) func(*script, time.Duration) bool {
+	return func(s *script, now time.Duration) bool {
+		p, ok := s.Withdraw(now, Charge{Cause: k, Fast: true})
+		s.permits = append(s.permits, p)
+		return ok
+	}
 }
 
 func giveBack(i int) func(*script, time.Duration) bool {

@@ -16,11 +16,11 @@ import (
 //	balance = Percent of the calls + MinPerSecond · Window − what was spent
 //
 // all in the last Window, which slides by tenths. An extra attempt is granted if the balance covers its cost: 1 for
-// [CauseFailure], TimeoutCost for [CauseTimeout], 0 for [CauseUnsent]. If it helps, the cost is
-// returned, plus a bonus: TimeoutBonus for
-// CauseTimeout, and 1 for CauseFailure if the charge is Fast, as far as others have spent it. A missed deadline costs TimeoutCost. So extra attempts that help are nearly free, as when one backend of many is
-// broken, and those that don't help dry up, as in an overload. The numbers have at most four decimals, which the budget keeps
-// exactly.
+// [CauseFailure], TimeoutCost for [CauseTimeout], 0 for [CauseUnsent]. If it helps, the cost is returned, plus a bonus:
+// TimeoutBonus for CauseTimeout, and up to 1 for CauseFailure, if [Charge].Fast, to make up for what others have spent. A missed
+// deadline ([EventDeadlineMissed]) costs TimeoutCost, as far as there is a balance. So extra attempts that help are nearly free, as
+// when one backend of many is broken, and those that don't help dry up, as in an overload. The numbers have at most four decimals,
+// which the budget keeps exactly.
 type RatioConfig struct {
 	// Percent of an extra attempt that each call earns: 10 allows one extra attempt per ten calls. More than 0 and at most
 	// 1000.

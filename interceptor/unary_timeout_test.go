@@ -19,6 +19,7 @@ import (
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
+	"github.com/stagger-go/stagger/testserver"
 )
 
 // hasty gives an attempt a second before another one may replace it.
@@ -30,10 +31,10 @@ func hasty() policy.RetrySpec {
 
 // purse is a budget that counts, and grants as configured.
 type purse struct {
-	mu                                           sync.Mutex // guards all below
-	grants                                       int
-	asked                                        []string
-	started, failed, returned, refunded, ok, bad int
+	mu                                                   sync.Mutex // guards all below
+	grants                                               int
+	asked                                                []string
+	started, failed, returned, refunded, ok, bad, missed int
 }
 
 func (p *purse) count(n *int) {
@@ -52,7 +53,8 @@ func (p *purse) Observe(_ time.Time, e budget.Event) {
 		p.count(&p.bad)
 	case budget.EventCallSucceeded:
 		p.count(&p.ok)
-	default:
+	case budget.EventDeadlineMissed:
+		p.count(&p.missed)
 	}
 }
 
@@ -88,6 +90,18 @@ func TestUnaryTimeout_DeadlineOfCall(t *testing.T) {
 		must.Get(s.call(ctx, get))(t)
 		if got := s.Attempts()[0].Timeout; got != 10*time.Second {
 			t.Errorf("the server was told of %v; want 10s, since the attempt may go on", got)
+		}
+	})
+}
+
+// The call's budget is told of each attempt without a response at the deadline, while few others are fast.
+func TestBudget_MissedDeadline(t *testing.T) {
+	charged(t, func(t *testing.T, s scene, p *purse) {
+		s.On(get, testserver.Hang())
+		ctx, cancel := context.WithTimeout(t.Context(), 10*ms)
+		defer cancel()
+		if _, err := s.call(ctx, get); status.Code(err) != codes.DeadlineExceeded || p.missed != 1 || p.failed != 0 {
+			t.Errorf("%v; missed %d, %v", err, p.missed, p)
 		}
 	})
 }

@@ -54,7 +54,7 @@ func (o *Outcomes) Fast(now time.Duration) bool {
 
 // Evidence is what the last outcomes show to a call.
 type Evidence struct {
-	Fast, Long int  // outcomes of the last 3 s; a missed deadline is long
+	Fast, Long int  // outcomes of the last 3 s: responses that are not long; long ones and missed deadlines
 	Responses  int  // in the last second
 	LongNow    bool // one of those responses was long
 }
