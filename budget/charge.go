@@ -19,9 +19,9 @@ type Charge struct {
 	// EarnedOnly means that only what calls have earned may pay, and no reserve: MinPerSecond of a ratio budget, or Min of a
 	// concurrent one. The other kinds have none.
 	EarnedOnly bool
-	// Fast means that three responses came in the last second, and no outcome of the last 3 s was long. Then a ratio budget returns
-	// a bonus for a retry after a failure that helps.
-	Fast bool
+	// Slow means that fewer than two of the target's outcomes of the last 3 s were fast responses. Then a ratio budget charges for
+	// [CauseFailure] as much as for [CauseTimeout].
+	Slow bool
 }
 
 // Cause is what an extra attempt follows. The zero value means [CauseFailure].
@@ -50,7 +50,6 @@ type Permit struct {
 	generation uint32        // how many configs the budget had before
 	Cause      Cause         // of the charge
 	reserve    bool          // a reserve has paid
-	fast       bool          // as in Charge, after a failure
 }
 
 // prices are the costs or bonuses of extra attempts, by cause.
@@ -71,6 +70,9 @@ func (p prices) price(c Cause) int64 {
 // cost returns the cost of the cause times the factor: at least 1, unless the cause is free.
 func (c Charge) cost(p prices) int64 {
 	cost := p.price(c.Cause)
+	if c.Slow && cost > 0 {
+		cost = p.timeout
+	}
 	if cost == 0 || !(c.Factor > 0 && c.Factor <= bounds.MaxFactor) { // also true for NaN
 		return cost
 	}

@@ -136,10 +136,10 @@ func withdraw(k Cause) func(*script, time.Duration) bool {
 	}
 }
 
-// retry is a withdrawal while the last responses were fast.
-func retry(k Cause) func(*script, time.Duration) bool {
+// slow is a withdrawal while few of the last responses were fast.
+func slow(k Cause) func(*script, time.Duration) bool {
 	return func(s *script, now time.Duration) bool {
-		p, ok := s.Withdraw(now, Charge{Cause: k, Fast: true})
+		p, ok := s.Withdraw(now, Charge{Cause: k, Slow: true})
 		s.permits = append(s.permits, p)
 		return ok
 	}
@@ -345,7 +345,7 @@ func TestBudget(t *testing.T) {
 				t.Errorf("balance %v; want %v", got, before)
 			}
 		},
-		"attempts that helped after failures leave no more than there was": func(t *testing.T, b kind) {
+		"attempts that helped after failures save no more than was in flight": func(t *testing.T, b kind) {
 			t.Helper()
 			before := b.Balance(t0)
 			for range 20 {
@@ -353,8 +353,8 @@ func TestBudget(t *testing.T) {
 					b.Settle(t0, p, true)
 				}
 			}
-			if got := b.Balance(t0); got != before {
-				t.Errorf("balance %v; want %v", got, before)
+			if got := b.Balance(t0); got < before || got > before+2 {
+				t.Errorf("balance %v; want %v, or up to 2 more", got, before)
 			}
 		},
 		"the capacity is what the balance is while nothing is spent": func(t *testing.T, b kind) {
@@ -413,15 +413,15 @@ func TestBudget(t *testing.T) {
 		"permits that nobody gave take nothing, and bring nothing that was not spent": func(t *testing.T, b kind) {
 			t.Helper()
 			b.Start(t0)
-			before := b.Balance(t0)
+			most := b.Balance(t0) + 2 // what was spent, once more as bonus
 			spend(b, t0, 2)
 			least := b.Balance(t0)
 			for _, cost := range []int64{math.MinInt64, -1, 0, 1, math.MaxInt64} {
 				for _, p := range []Permit{{at: t0, Cost: cost}, {at: -t0, Cost: cost}, {at: 2 * t0, Cost: cost, Cause: timeout, generation: 7}} {
 					b.Return(t0, p)
 					b.Settle(t0, p, true)
-					if got := b.Balance(t0); got > before || got < least {
-						t.Errorf("%+v: balance %v; want %v to %v", p, got, least, before)
+					if got := b.Balance(t0); got > most || got < least {
+						t.Errorf("%+v: balance %v; want %v to %v", p, got, least, most)
 					}
 				}
 			}

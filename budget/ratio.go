@@ -79,7 +79,7 @@ func (r *ratioBudget) Withdraw(now time.Duration, c Charge) (Permit, bool) {
 	defer r.mu.Unlock()
 	r.advance(now)
 	cost := c.cost(r.rates.costs)
-	p := Permit{Cause: c.Cause, generation: r.generation, at: max(now, r.window.start), fast: c.Fast && c.Cause <= CauseFailure}
+	p := Permit{Cause: c.Cause, generation: r.generation, at: max(now, r.window.start)}
 	earned, spent := r.totals(&r.window)
 	if c.EarnedOnly {
 		earned -= r.rates.reserve
@@ -129,7 +129,7 @@ func (r *ratioBudget) Settle(now time.Duration, p Permit, helped bool) {
 	defer r.mu.Unlock()
 	r.giveBack(p)
 	bonus := r.rates.bonuses.price(p.Cause)
-	if p.fast {
+	if p.Cause <= CauseFailure {
 		_, spent := r.totals(&r.window)
 		bonus = min(r.rates.costs.failure, max(spent, 0))
 	}

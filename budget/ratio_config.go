@@ -16,8 +16,8 @@ import (
 //	balance = Percent of the calls + MinPerSecond · Window − what was spent
 //
 // all in the last Window, which slides by tenths. An extra attempt is granted if the balance covers its cost: 1 for
-// [CauseFailure], TimeoutCost for [CauseTimeout], 0 for [CauseUnsent]. If it helps, the cost is returned, plus a bonus:
-// TimeoutBonus for CauseTimeout, and up to 1 for CauseFailure, if [Charge].Fast, to make up for what others have spent. A missed
+// [CauseFailure], TimeoutCost for [CauseTimeout] or if [Charge].Slow, 0 for [CauseUnsent]. If it helps, the cost is returned, plus a
+// bonus: TimeoutBonus for CauseTimeout, and up to 1 for CauseFailure, to make up for what others have spent. A missed
 // deadline ([EventDeadlineMissed]) costs TimeoutCost, as far as there is a balance. So extra attempts that help are nearly free, as
 // when one backend of many is broken, and those that don't help dry up, as in an overload. The numbers have at most four decimals,
 // which the budget keeps exactly.
@@ -31,7 +31,8 @@ type RatioConfig struct {
 	// Window is how long earnings and spending count, 1s to 60s. A shorter one forgets the calls of a slow failure; a longer
 	// one lets a quiet hour pay for a storm.
 	Window time.Duration
-	// TimeoutCost is the cost of an extra attempt of [CauseTimeout], relative to 1 for CauseFailure. 1 to 1000.
+	// TimeoutCost is the cost of an extra attempt of [CauseTimeout], and of one after a failure while fewer than two of the target's
+	// last responses were fast. Otherwise that costs 1. 1 to 1000.
 	TimeoutCost float64
 	// TimeoutBonus is the bonus, beyond its cost, of an extra attempt after a timeout that succeeds. 0 to 1000. Such attempts
 	// sustain themselves while more than cost/(cost+bonus) of them succeed.

@@ -80,15 +80,15 @@ func TestObserve_Hedges(t *testing.T) {
 		decided string
 		balance float64
 	}{
-		"fast":                     {text("1"), codes.OK, "", 4.4},
-		"slow":                     {text("1").Delay(time.Second), codes.OK, "hedge false 0s OBSERVE", 7.4},
-		"slow, and then it fails":  {down().Delay(time.Second), codes.Unavailable, "hedge false 0s OBSERVE, mode_off false 0s OBSERVE", 0.4},
-		"slow, and fails for good": {testserver.Fail(codes.NotFound).Delay(time.Second), codes.NotFound, "hedge false 0s OBSERVE, non_retryable false 0s OBSERVE", 0.4},
+		"fast":                     {text("1"), codes.OK, "", 4.6},
+		"slow":                     {text("1").Delay(time.Second), codes.OK, "hedge false 0s OBSERVE", 7.6},
+		"slow, and then it fails":  {down().Delay(time.Second), codes.Unavailable, "hedge false 0s OBSERVE, mode_off false 0s OBSERVE", 0.6},
+		"slow, and fails for good": {testserver.Fail(codes.NotFound).Delay(time.Second), codes.NotFound, "hedge false 0s OBSERVE, non_retryable false 0s OBSERVE", 0.6},
 	} {
 		for kind, desc := range map[string]*grpc.StreamDesc{"unary": nil, "stream": serverStream} {
 			t.Run(name+", "+kind, func(t *testing.T) {
 				play(t, observed(hedged(cheap)), func(t *testing.T, s scene) {
-					for range 3 { // so that the reserve pays
+					for range 5 { // so that the reserve pays
 						s.train(t, 1, func(int) time.Duration { return ms })
 						time.Sleep(100 * ms)
 					}

@@ -201,7 +201,7 @@ func (b *leased) Withdraw(now time.Time, c budget.Charge) (budget.Permit, bool) 
 // cost returns a charge in millionths of an extra attempt.
 func (b *leased) cost(c budget.Charge) int64 {
 	cost := b.config.Ratio.TimeoutCost
-	if c.Cause == 0 || c.Cause == budget.CauseFailure {
+	if c.Cause <= budget.CauseFailure && !c.Slow {
 		cost = 1
 	}
 	if c.Factor > 0 && c.Factor <= 100 {

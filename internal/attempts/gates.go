@@ -12,9 +12,8 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// After enoughResponses within a second, a reserve pays for an attempt beside a slow one, and a retry earns a bonus. Beside
-// enoughFast outcomes within 3 s, long ones show no queue.
-const enoughResponses, enoughFast = 3, 2
+// enoughFast outcomes within 3 s show that the servers work. Beside them, long ones are no queue.
+const enoughFast = 2
 
 // gates answer the policy's checks for an event of a call: whether another attempt follows, and whether it may be sent.
 type gates struct {
@@ -96,10 +95,11 @@ func (g *gates) Withdraw(out decision.Outcome, factor float64) bool {
 		charge.Cause = budget.CauseUnsent
 	}
 	// Reserves of many small clients exceed what a service can bear. So they pay for nothing in a queue, and for an attempt beside a
-	// slow one only while the service answers.
+	// slow one only while all is fast.
 	if e, known := g.call.evidence(g.at); known && !out.Unsent {
-		charge.EarnedOnly = e.LongNow || e.Long > 0 && e.Fast < enoughFast || out.TimedOut && e.Responses < enoughResponses
-		charge.Fast = e.Long == 0 && e.Responses >= enoughResponses
+		few := e.Fast < enoughFast
+		charge.Slow = few && !e.New
+		charge.EarnedOnly = e.LongNow || few && e.Long > 0 || out.TimedOut && !e.AllFast()
 	}
 	return g.call.ledger.withdraw(g.at, charge)
 }

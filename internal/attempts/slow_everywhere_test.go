@@ -48,35 +48,40 @@ func TestEvidence(t *testing.T) {
 	t.Parallel()
 	list := policies(t)
 	const failure, timeout, hedge = "0 start; 10 end 1 UNAV", "0 start; 200 wake", "0 start; 50 wake"
-	queue := latency.Evidence{Long: 1, Responses: enoughResponses}
-	long := latency.Evidence{Fast: enoughFast, Long: 1, LongNow: true, Responses: enoughResponses}
-	few := latency.Evidence{Fast: enoughFast, Responses: enoughResponses - 1}
-	older := latency.Evidence{Fast: enoughFast - 1, Long: 1, Responses: enoughResponses}
+	queue := latency.Evidence{Long: 1}
+	long := latency.Evidence{Fast: enoughFast, Long: 1, LongNow: true}
+	older := latency.Evidence{Fast: enoughFast, Long: 1}
+	few := latency.Evidence{Fast: enoughFast - 1}
+	fewer := latency.Evidence{Fast: enoughFast - 1, Long: 1}
 	for name, row := range map[string]struct {
 		policy, play string
 		shows        latency.Evidence
 		want, charge string
 	}{
-		"some long, few fast, a failure":     {"beside", failure, older, "retry", "Wfes"},
-		"some long, few fast, a timeout":     {"beside", timeout, older, "hedge", "Wtes"},
+		"some long, few fast, a failure":     {"beside", failure, fewer, "retry", "Wfes"},
+		"some long, few fast, a timeout":     {"beside", timeout, fewer, "hedge", "Wtes"},
+		"some long, some fast, a failure":    {"beside", failure, older, "retry", "Wf"},
+		"some long, some fast, a timeout":    {"beside", timeout, older, "hedge", "Wte"},
 		"all long, a failure":                {"beside", failure, queue, "slow_everywhere", ""},
 		"all long, and nothing was sent":     {"beside", failure + " unsent", queue, "retry", ""},
 		"all long, a timeout":                {"beside", timeout, queue, "slow_everywhere", ""},
 		"all long, a failure of a hedge":     {"hedge", failure, queue, "slow_everywhere", ""},
 		"all long, a failure that is fatal":  {"beside", "0 start; 10 end 1 NOT_FOUND", queue, "non_retryable", ""},
-		"all long, and nothing is known":     {"beside unknown", failure, queue, "retry", "Wfs"},
-		"one long, a failure":                {"beside", failure, long, "retry", "Wfes"},
+		"all long, and nothing is known":     {"beside unknown", failure, queue, "retry", "Wf"},
+		"one long, a failure":                {"beside", failure, long, "retry", "Wfe"},
 		"one long, a timeout":                {"beside", timeout, long, "slow_everywhere", ""},
 		"one long, a timeout in whose place": {"inplace", timeout, long, "slow_everywhere", ""},
-		"one long, a stream that is resumed": {"retry", "0 start; 10 commit 1 message; 20 end 1 UNAV resumes", long, "retry", "Wfes"},
+		"one long, a stream that is resumed": {"retry", "0 start; 10 commit 1 message; 20 end 1 UNAV resumes", long, "retry", "Wfe"},
 		"all fast, a failure":                {"beside", failure, quick, "retry", "Wf"},
 		"all fast, a timeout":                {"beside", timeout, quick, "hedge", "Wt"},
 		"all fast, a hedging delay":          {"hedge", hedge, quick, "hedge", "Wt"},
-		"few responses, a failure":           {"beside", failure, few, "retry", "Wfs"},
-		"few responses, a timeout":           {"beside", timeout, few, "hedge", "Wtes"},
+		"one fast, a failure":                {"beside", failure, few, "retry", "Wfs"},
+		"four fast, a timeout":               {"beside", timeout, latency.Evidence{Fast: 4}, "hedge", "Wte"},
 		"none, a failure":                    {"beside", failure, latency.Evidence{}, "retry", "Wfs"},
 		"none, a timeout":                    {"beside", timeout, latency.Evidence{}, "hedge", "Wtes"},
-		"none, and nothing is known":         {"beside unknown", timeout, latency.Evidence{}, "hedge", "Wts"},
+		"new, a failure":                     {"beside", failure, latency.Evidence{New: true}, "retry", "Wf"},
+		"new, a timeout":                     {"beside", timeout, latency.Evidence{New: true}, "hedge", "Wte"},
+		"none, and nothing is known":         {"beside unknown", timeout, latency.Evidence{}, "hedge", "Wt"},
 	} {
 		of, options, _ := strings.Cut(row.policy, " ")
 		p := newPlay(list[of], options, 0)

@@ -94,7 +94,7 @@ func (w *world) Withdraw(_ time.Duration, c budget.Charge) (budget.Permit, bool)
 		if c.EarnedOnly {
 			factor += "e"
 		}
-		if !c.Fast {
+		if c.Slow {
 			factor += "s"
 		}
 		w.tell("W%c%s", " ftu"[c.Cause], factor)
@@ -410,7 +410,7 @@ func (p *play) print(s Step, first string) string {
 }
 
 // quick is what a target shows that answers fast.
-var quick = latency.Evidence{Fast: enoughFast, Responses: enoughResponses}
+var quick = latency.Evidence{Fast: 5}
 
 // newPlay returns a world with options such as "grants=1 breaker". Its clock begins at origin.
 func newPlay(p *decision.Policy, options string, origin time.Duration) *play {

@@ -31,7 +31,7 @@ type Outcomes struct {
 const (
 	outcomesThatCount = 5
 	outcomeAge        = 3 * time.Second        // older outcomes don't count: the servers may hang since then
-	freshAge          = time.Second            // of a response that makes slow attempts stop, or lets the reserve pay for them
+	freshAge          = time.Second            // of a long response that makes slow attempts stop
 	fastInterval      = 100 * time.Millisecond // between fast responses: most successes then write nothing
 )
 
@@ -55,30 +55,29 @@ func (o *Outcomes) Fast(now time.Duration) bool {
 // Evidence is what the last outcomes show to a call.
 type Evidence struct {
 	Fast, Long int  // outcomes of the last 3 s: responses that are not long; long ones and missed deadlines
-	Responses  int  // in the last second
-	LongNow    bool // one of those responses was long
+	LongNow    bool // a response of the last second was long
+	New        bool // there was at most one outcome ever
 }
 
 // Queue reports whether all outcomes were long, and there was one.
 func (e Evidence) Queue() bool { return e.Long > 0 && e.Fast == 0 }
 
+// AllFast reports whether all outcomes that count are younger than 3 s, and fast.
+func (e Evidence) AllFast() bool { return e.Fast >= outcomesThatCount }
+
 // Evidence returns what the outcomes show. Those that took at most least aren't long.
 func (o *Outcomes) Evidence(least, now time.Duration) (e Evidence) {
+	e.New = o.count.Load() <= 1
 	for i := range o.last {
 		slot := &o.last[i]
 		kind, age := Kind(slot.kind.Load()), now-time.Duration(slot.at.Load())
-		if kind == 0 || age > outcomeAge {
-			continue
-		}
-		long := kind != KindFast && slot.took.Load() > int64(least)
-		if long {
+		switch {
+		case kind == 0 || age > outcomeAge:
+		case kind != KindFast && slot.took.Load() > int64(least):
 			e.Long++
-		} else {
+			e.LongNow = e.LongNow || kind == KindLong && age <= freshAge
+		default:
 			e.Fast++
-		}
-		if kind != KindMissed && age <= freshAge {
-			e.Responses++
-			e.LongNow = e.LongNow || long
 		}
 	}
 	return e

@@ -21,31 +21,30 @@ func TestOutcomes(t *testing.T) {
 	fast := func(at time.Duration) entry { return entry{KindFast, first + at, 1} }
 	long := func(at time.Duration) entry { return entry{KindLong, first + at, 1} }
 	missed := func(at time.Duration) entry { return entry{KindMissed, first + at, 1} }
-	quick := func(n int) Evidence { return Evidence{Fast: n, Responses: n} }
 	for name, row := range map[string]struct {
 		list []entry
 		at   time.Duration
 		want Evidence
 	}{
 		"none":                          {nil, 0, Evidence{}},
-		"a fast one":                    {[]entry{fast(0)}, 0, quick(1)},
-		"a second ago":                  {[]entry{fast(0)}, time.Second, quick(1)},
+		"a fast one":                    {[]entry{fast(0)}, 0, Evidence{Fast: 1}},
+		"a second ago":                  {[]entry{fast(0)}, time.Second, Evidence{Fast: 1}},
 		"longer ago":                    {[]entry{fast(0)}, time.Second + 1, Evidence{Fast: 1}},
-		"three seconds ago, a long one": {[]entry{long(0)}, 3 * time.Second, Evidence{0, 1, 0, false}},
+		"three seconds ago, a long one": {[]entry{long(0)}, 3 * time.Second, Evidence{0, 1, false, false}},
 		"too long ago":                  {[]entry{fast(0)}, 3*time.Second + 1, Evidence{}},
-		"fast ones at once":             {[]entry{fast(0), fast(99 * ms)}, 99 * ms, quick(1)},
-		"fast ones, 100 ms apart":       {[]entry{fast(0), fast(100 * ms), fast(200 * ms)}, 200 * ms, quick(3)},
-		"more than count":               {[]entry{{KindLong, first, 9}}, 0, Evidence{0, 5, 5, true}},
-		"a long one":                    {[]entry{long(0)}, time.Second, Evidence{0, 1, 1, true}},
-		"a second ago, a long one":      {[]entry{long(0)}, time.Second + 1, Evidence{0, 1, 0, false}},
+		"fast ones at once":             {[]entry{fast(0), fast(99 * ms)}, 99 * ms, Evidence{Fast: 1}},
+		"fast ones, 100 ms apart":       {[]entry{fast(0), fast(100 * ms), fast(200 * ms)}, 200 * ms, Evidence{Fast: 3}},
+		"more than count":               {[]entry{{KindLong, first, 9}}, 0, Evidence{0, 5, true, false}},
+		"a long one":                    {[]entry{long(0)}, time.Second, Evidence{0, 1, true, false}},
+		"a second ago, a long one":      {[]entry{long(0)}, time.Second + 1, Evidence{0, 1, false, false}},
 		"too long ago, a long one":      {[]entry{long(0)}, 3*time.Second + 1, Evidence{}},
 		"a missed deadline":             {[]entry{missed(0)}, 0, Evidence{Long: 1}},
-		"a missed deadline, a fast one": {[]entry{fast(0), missed(1)}, 1, Evidence{1, 1, 1, false}},
-		"a fast one, long ago":          {[]entry{fast(0), long(4 * time.Second)}, 4 * time.Second, Evidence{0, 1, 1, true}},
-		"one among a hundred":           {[]entry{{KindFast, first, 50}, long(1), {KindFast, first + 2, 50}}, 2, Evidence{2, 1, 3, true}},
-		"five later":                    {[]entry{long(0), fast(1), fast(200 * ms), fast(300 * ms), fast(400 * ms), fast(500 * ms)}, 500 * ms, quick(5)},
-		"fast ones between long ones":   {[]entry{long(0), fast(1), long(2), fast(3)}, 3, Evidence{2, 2, 4, true}},
-		"before the clock's zero":       {[]entry{{KindLong, -time.Hour, 1}}, -time.Hour - first, Evidence{0, 1, 1, true}},
+		"a missed deadline, a fast one": {[]entry{fast(0), missed(1)}, 1, Evidence{1, 1, false, false}},
+		"a fast one, long ago":          {[]entry{fast(0), long(4 * time.Second)}, 4 * time.Second, Evidence{0, 1, true, false}},
+		"one among a hundred":           {[]entry{{KindFast, first, 50}, long(1), {KindFast, first + 2, 50}}, 2, Evidence{2, 1, true, false}},
+		"five later":                    {[]entry{long(0), fast(1), fast(200 * ms), fast(300 * ms), fast(400 * ms), fast(500 * ms)}, 500 * ms, Evidence{Fast: 5}},
+		"fast ones between long ones":   {[]entry{long(0), fast(1), long(2), fast(3)}, 3, Evidence{2, 2, true, false}},
+		"before the clock's zero":       {[]entry{{KindLong, -time.Hour, 1}}, -time.Hour - first, Evidence{0, 1, true, false}},
 	} {
 		var o Outcomes
 		for _, e := range row.list {
@@ -53,6 +52,7 @@ func TestOutcomes(t *testing.T) {
 				o.Record(e.kind, took, e.at)
 			}
 		}
+		row.want.New = o.count.Load() < 2
 		if got := o.Evidence(0, first+row.at); got != row.want {
 			t.Errorf("%s: %+v; want %+v", name, got, row.want)
 		}

@@ -110,7 +110,7 @@ func (l load) Sent(time.Duration) int                   { l.counted++; return l.
 func (l load) Left(time.Duration, attempts.Lost)        { l.counted-- }
 func (l load) Quantile() time.Duration                  { return 0 }
 func (l load) Evidence(_, _ time.Duration) latency.Evidence {
-	return latency.Evidence{Fast: 5, Responses: 5}
+	return latency.Evidence{Fast: 5}
 }
 
 func (l load) Answered(_ time.Duration, a attempts.Answer) {

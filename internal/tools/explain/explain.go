@@ -280,7 +280,7 @@ func (k known) Evidence(_, _ time.Duration) latency.Evidence {
 	if k.slow {
 		return latency.Evidence{Long: 1, LongNow: true}
 	}
-	return latency.Evidence{Fast: math.MaxInt, Responses: math.MaxInt}
+	return latency.Evidence{Fast: math.MaxInt}
 }
 
 func (known) Quantile() time.Duration { return 0 }
