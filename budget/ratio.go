@@ -119,7 +119,8 @@ func (r *ratioBudget) giveBack(p Permit) {
 }
 
 // Settle returns the cost of an attempt that helped, like Return. A bonus is earned now, however old the permit, unless it is from
-// before a reload. After a failure it only makes up for what other attempts have spent: nothing is saved for an outage.
+// before a reload. After a failure it only makes up for what other attempts have spent, those in flight included: saved, it would pay for
+// the first seconds of an outage.
 func (r *ratioBudget) Settle(now time.Duration, p Permit, helped bool) {
 	r.granted.Add(1)
 	if !helped {

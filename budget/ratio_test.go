@@ -157,6 +157,11 @@ func TestRatioSettle(t *testing.T) {
 			{10, giveBack(0), 9, true},
 			{10, settle(1, true), 10, true},
 		}},
+		{"a permit returned twice earns nothing", []step{
+			{0, withdraw(failure), 9, true},
+			{0, giveBack(0), 10, true},
+			{0, giveBack(0), 10, true},
+		}},
 		{"time that lags counts as the latest", []step{
 			{5, withdraw(failure), 9, true},
 			{8, withdraw(failure), 8, true},
@@ -164,6 +169,13 @@ func TestRatioSettle(t *testing.T) {
 			{14, look, 7, true},
 			{17, look, 8, true},
 			{18, look, 10, true},
+		}},
+		{"time before the first call counts as the first", []step{
+			{5, withdraw(failure), 9, true},
+			{-100, withdraw(failure), 8, true},
+			{-100, giveBack(1), 9, true},
+			{14, look, 9, true},
+			{15, look, 10, true},
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -147,7 +147,7 @@ func TestBudget_Costs(t *testing.T) {
 	for want, got := range map[float64]int64{
 		1: b.cost(budget.Charge{}), 1.0001: b.cost(budget.Charge{Cause: budget.CauseFailure, Factor: 1.0001}),
 		8: b.cost(budget.Charge{Cause: budget.CauseTimeout, Factor: 2}), 4: b.cost(budget.Charge{Cause: budget.CauseTimeout, Factor: math.NaN()}),
-		400: b.cost(budget.Charge{Cause: 99, Factor: 100}), 0.000001: b.cost(budget.Charge{Factor: 1e-9}),
+		400: b.cost(budget.Charge{Cause: 99, Factor: 100}), 12: b.cost(budget.Charge{Factor: 3, Slow: true}), 0.000001: b.cost(budget.Charge{Factor: 1e-9}),
 	} {
 		if got != int64(want*token+0.5) {
 			t.Errorf("cost %d; want %v", got, want)

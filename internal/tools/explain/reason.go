@@ -112,7 +112,7 @@ func Meanings() []Meaning {
 		},
 		{
 			Reason: policy.ReasonBudgetExhausted,
-			Means:  "The traffic has not earned another attempt: too many of the last ones did not help, or deadlines were missed.",
+			Means:  "The traffic has not earned another attempt: too many of the last ones did not help, deadlines were missed, or few responses were fast.",
 			LookAt: "The server, which this limit protects. `stagger.budget.balance` ÷ `capacity` shows for how long.",
 			Change: "If it happens without an outage, raise `percent` of the budget, or `minPerSecond` for clients with few calls.",
 			DoNot:  "Write `budget: NONE`, or raise the percentage during the outage: retries would then make it last.",

@@ -1967,8 +1967,8 @@ type RatioBudget struct {
 	MinPerSecond *float64 `protobuf:"fixed64,2,opt,name=min_per_second,json=minPerSecond,proto3,oneof" json:"min_per_second,omitempty"`
 	// stagger. How long deposits and withdrawals count. 1s to 60s; 5s when absent.
 	Window *durationpb.Duration `protobuf:"bytes,3,opt,name=window,proto3" json:"window,omitempty"`
-	// stagger. The cost of a hedge, and of an extra attempt after an attempt timeout; one after a
-	// failure costs 1. It costs more because the slow attempt may still be running. 1 to 1000, at most four
+	// stagger. The cost of a hedge, of an extra attempt after an attempt timeout, and of one after a failure while few
+	// of the target's last responses were fast; otherwise that costs 1. A hedge costs more because the slow attempt may still be running. 1 to 1000, at most four
 	// decimals; 4 when absent.
 	TimeoutCost *float64 `protobuf:"fixed64,4,opt,name=timeout_cost,json=timeoutCost,proto3,oneof" json:"timeout_cost,omitempty"`
 	// stagger. What such an extra attempt returns in addition to its cost if it succeeds within
