@@ -68,7 +68,7 @@ var table = []struct {
 	{"half-the-workers", nil, both(target{}), both(target{}), false},
 	{"pulse-one-down", nil, both(target{}), both(target{}), false},
 	{"all-slow", nil, both(target{success: 0.999, perCall: 1.05}), both(succeeds(0.999)), true},
-	{"one-hangs-busy", nil, both(succeeds(0.99)), &pair{one: succeeds(0.99)}, true},
+	{"one-hangs-busy", nil, &pair{succeeds(0.99), succeeds(0.98)}, &pair{one: succeeds(0.99)}, true},
 	{"hedged-pulse", nil, &pair{one: kept}, nil, false},
 	{"hedged-slow-tail", nil, both(succeeds(0.999)), nil, false},
 	{"hedged-75", nil, both(succeeds(0.999)), nil, false},
