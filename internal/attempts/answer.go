@@ -140,7 +140,7 @@ func (c *Call) learn(a *attempt, r *Result, is decision.Class, lost bool, at tim
 			l.AtLeast = a.took(at)
 		}
 		c.ledger.reportLost(&a.held, at, l)
-		if c.missed(a, r, at) && c.set.Method.Evidence(at, c.timeLeft(c.began)).Fast < enoughFast {
+		if c.missed(a, r, at) && c.set.Method.Evidence(at, c.timeLeft(c.began)).FewFast() {
 			c.set.Budget.Missed(at)
 		}
 	}

@@ -12,9 +12,6 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// enoughFast outcomes within 3 s show that the servers work. Beside them, long ones are no queue.
-const enoughFast = 2
-
 // gates answer the policy's checks for an event of a call: whether another attempt follows, and whether it may be sent.
 type gates struct {
 	call *Call
@@ -97,7 +94,7 @@ func (g *gates) Withdraw(out decision.Outcome, factor float64) bool {
 	// Reserves of many small clients exceed what a service can bear. So they pay for nothing in a queue, and for an attempt beside a
 	// slow one only while all is fast.
 	if e, known := g.call.evidence(g.at); known && !out.Unsent {
-		few := e.Fast < enoughFast
+		few := e.FewFast()
 		charge.Slow = few && !e.New
 		charge.EarnedOnly = e.LongNow || few && e.Long > 0 || out.TimedOut && !e.AllFast()
 	}

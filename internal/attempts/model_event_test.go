@@ -39,7 +39,7 @@ func newModel(list []*decision.Policy, call *Call, data []byte) *model {
 	if d.one(2) {
 		m.set.Method = modelMethod{w, d.one(2)}
 		w.quantile = at(d.roll(50))
-		w.shows = latency.Evidence{Fast: d.roll(3 * enoughFast), Long: d.roll(2), LongNow: d.one(4), New: d.one(4)}
+		w.shows = latency.Evidence{Fast: d.roll(6), Long: d.roll(2), LongNow: d.one(4), New: d.one(4)}
 	}
 	if d.one(4) {
 		m.set.Breaker = modelBreaker{w}

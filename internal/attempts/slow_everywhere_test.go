@@ -49,10 +49,10 @@ func TestEvidence(t *testing.T) {
 	list := policies(t)
 	const failure, timeout, hedge = "0 start; 10 end 1 UNAV", "0 start; 200 wake", "0 start; 50 wake"
 	queue := latency.Evidence{Long: 1}
-	long := latency.Evidence{Fast: enoughFast, Long: 1, LongNow: true}
-	older := latency.Evidence{Fast: enoughFast, Long: 1}
-	few := latency.Evidence{Fast: enoughFast - 1}
-	fewer := latency.Evidence{Fast: enoughFast - 1, Long: 1}
+	long := latency.Evidence{Fast: 2, Long: 1, LongNow: true}
+	older := latency.Evidence{Fast: 2, Long: 1}
+	few := latency.Evidence{Fast: 1}
+	fewer := latency.Evidence{Fast: 1, Long: 1}
 	for name, row := range map[string]struct {
 		policy, play string
 		shows        latency.Evidence
@@ -102,7 +102,7 @@ func TestEvidence(t *testing.T) {
 // A missed deadline costs something unless two outcomes were fast, whichever attempt had it.
 func TestMissed(t *testing.T) {
 	t.Parallel()
-	few, some := latency.Evidence{Fast: enoughFast - 1}, quick
+	few, some := latency.Evidence{Fast: 1}, quick
 	for name, row := range map[string]struct {
 		play  string
 		shows latency.Evidence

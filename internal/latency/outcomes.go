@@ -59,6 +59,9 @@ type Evidence struct {
 	New        bool // there was at most one outcome ever
 }
 
+// FewFast reports whether at most one outcome was fast: too few to show that the servers work.
+func (e Evidence) FewFast() bool { return e.Fast < 2 }
+
 // Queue reports whether all outcomes were long, and there was one.
 func (e Evidence) Queue() bool { return e.Long > 0 && e.Fast == 0 }
 
