@@ -69,6 +69,7 @@ type course struct {
 	ask     methods.Known // of admission, with the call's criticality
 	decided policy.Reason // the last decision
 	allowed *Event        // the decision for the next extra attempt, for observers; nil: none
+	bare    bool          // the last attempt that has ended was answered by a trailer alone, as gRPC's servers report errors
 }
 
 // coexistence is whether gRPC may retry in addition to us.
@@ -177,6 +178,7 @@ func (c *call) reportEnd(a *attempt, r attempts.Result, now attempts.Now) attemp
 	if reason := c.reasonGone(now); reason != "" {
 		c.engine.Stop(reason, now) // a runs, so the call is not over yet
 	}
+	c.bare = len(r.Trailer["content-type"]) > 0
 	return c.remember(c.engine.Ended(a.number, r, now))
 }
 
@@ -299,6 +301,7 @@ func (c *call) assign(a *attempt, n int, at time.Duration) []grpc.CallOption {
 	if c.options.mode == policy.ModeEnforce {
 		a.retrier = c.retrier
 	}
+	c.options.header = c.options.header || !c.bare // headers may have pushback, but their copy is expensive
 	a.ctx = laterAttempt(c.ctx, n-1, a.hedge)
 	if c.waitsForReady() {
 		return c.options.forAttempt(&a.attemptOptions, grpc.WaitForReady(true))

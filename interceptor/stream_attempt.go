@@ -44,7 +44,6 @@ func (s *stream) attempt(n int) *streamAttempt {
 
 // prepare sets up t as attempt n, which is about to be opened. s.mu must be held.
 func (s *stream) prepare(t *streamAttempt, n int, at time.Duration) {
-	s.call.options.header = s.call.options.header || n > 1 // from now on, headers may have pushback
 	t.options = s.call.assign(&t.attempt, n, at)
 	t.ctx, t.cancel = context.WithCancel(t.ctx)
 	t.of, t.onEnd = s, t

@@ -438,7 +438,6 @@ func (u *unary) prepareAttempt(n int, at time.Duration, here bool) *unaryAttempt
 	a := &u.first
 	if n > 1 {
 		a = u.laterAttempt(n)
-		u.options.header = true // from now on, headers may have pushback
 	}
 	a.opts = u.assign(&a.attempt, n, at)
 	if a.cancel = nil; u.entry.timed {
