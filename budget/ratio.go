@@ -58,7 +58,9 @@ func (r *ratioBudget) advance(now time.Duration) {
 	}
 	r.reserve.fill(now, calls)
 	r.window.advance(now, calls)
-	r.slotEnd.Store(int64(r.window.slotEnd()))
+	if end := int64(r.window.slotEnd()); end != r.slotEnd.Load() { // a store costs as much as a lock
+		r.slotEnd.Store(end)
+	}
 }
 
 // Missed spends as much as an attempt after a timeout costs, as far as there is something to spend: where calls get no response in

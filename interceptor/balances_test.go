@@ -217,11 +217,11 @@ func (a *asks) State(time.Time) budget.State {
 	return budget.State{Balance: 1, Capacity: 1}
 }
 
-// While a balance is considered for eviction, it pays.
+// While a balance is considered for eviction, it pays, and then it stays.
 func TestBudgetsInUseAreKept(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		goOn, attempts, asked := make(chan struct{}), 0, 0
+		goOn, attempts, asked, made := make(chan struct{}), 0, 0, new(atomic.Int64)
 		first := &asks{purse: purse{grants: 9}}
 		first.state = func() {
 			if asked++; asked == 3 { // twice to find the one to evict, then to evict it
@@ -231,7 +231,7 @@ func TestBudgetsInUseAreKept(t *testing.T) {
 		}
 		s := newManyTargets(t, budget.DefaultRatio())
 		s.retrier = mustNew(t, s.retrier.State().Policies, quiet, interceptor.WithBudgetPerTarget("one", func(target string) budget.Budget {
-			if target == "passthrough:///target-1" {
+			if made.Add(1); target == "passthrough:///target-1" {
 				return first
 			}
 			return &asks{state: func() {}}
@@ -244,10 +244,10 @@ func TestBudgetsInUseAreKept(t *testing.T) {
 			return refuse()
 		})
 		time.Sleep(time.Minute)
-		s.pass(5, time.Second)
+		s.pass(2, time.Second)
 		time.Sleep(time.Second)
-		if attempts != 4 {
-			t.Errorf("%d attempts; want 4", attempts)
+		if s.call(1, refuse); attempts != 4 || made.Load() != 3 {
+			t.Errorf("%d attempts with %d budgets; want 4 with those of 3 targets", attempts, made.Load())
 		}
 	})
 }

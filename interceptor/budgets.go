@@ -6,6 +6,7 @@ package interceptor
 import (
 	"fmt"
 	"maps"
+	"math"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -157,17 +158,24 @@ type keptBalance struct {
 	own     balance.Reloadable // the same; nil for one of WithBudgetPerTarget
 	used    atomic.Int64       // the second in which a call last looked it up
 	counted budgetKey          // the key under which its withdrawals count
-	evicted atomic.Bool        // written under mu
 
-	mu   sync.Mutex                  // held to evict, and to add to out
-	out  atomic.Int64                // permits
-	find func() *keptBalance         // finds or makes the successor
-	next atomic.Pointer[keptBalance] // the successor, once a call has asked for it
+	permits atomic.Int64                // those that are out, and aPermit for each so far, so that evict misses none; negative: evicted
+	find    func() *keptBalance         // finds or makes the successor
+	next    atomic.Pointer[keptBalance] // the successor, once a call has asked for it
 }
+
+// aPermit is what a permit leaves in keptBalance.permits: more than are ever out, and so little that no program grants too many.
+const aPermit = 1 << 24
+
+// evicted reports whether another balance has replaced it.
+func (k *keptBalance) evicted() bool { return k.permits.Load() < 0 }
+
+// idle reports whether no permit is out.
+func (k *keptBalance) idle() bool { return k.permits.Load()%aPermit == 0 }
 
 // current returns the budget, or the balance that has replaced an evicted one.
 func (k *keptBalance) current() balance.Budget {
-	if !k.evicted.Load() {
+	if !k.evicted() {
 		return k.Budget
 	}
 	if k.next.Load() == nil {
@@ -189,7 +197,7 @@ func (k *keptBalance) Withdraw(now time.Duration, c budget.Charge) (p budget.Per
 	}
 	defer func() {
 		if !ok { // refused, or a user's budget has panicked
-			k.out.Add(-1)
+			k.permits.Add(-1)
 		}
 	}()
 	return k.Budget.Withdraw(now, c)
@@ -197,29 +205,27 @@ func (k *keptBalance) Withdraw(now time.Duration, c budget.Charge) (p budget.Per
 
 // Return implements [balance.Budget].
 func (k *keptBalance) Return(now time.Duration, p budget.Permit) {
-	if !k.evicted.Load() { // else no permit of its own is out
-		defer k.out.Add(-1)
+	if !k.evicted() { // else no permit of its own is out
+		defer k.permits.Add(-1)
 	}
 	k.current().Return(now, p)
 }
 
 // Settle implements [balance.Budget].
 func (k *keptBalance) Settle(now time.Duration, p budget.Permit, helped bool) {
-	if !k.evicted.Load() {
-		defer k.out.Add(-1)
+	if !k.evicted() {
+		defer k.permits.Add(-1)
 	}
 	k.current().Settle(now, p, helped)
 }
 
 // hold counts a permit, so that the balance is not evicted. It returns false if it is.
 func (k *keptBalance) hold() bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.evicted.Load() {
-		return false
+	if k.permits.Add(aPermit+1) > 0 {
+		return true
 	}
-	k.out.Add(1)
-	return true
+	k.permits.Add(-aPermit - 1)
+	return false
 }
 
 func (k *keptBalance) touch(now time.Duration) {
@@ -236,24 +242,17 @@ func (k *keptBalance) full(now time.Duration) bool {
 	return k.Balance(now) >= k.Capacity(now)
 }
 
-// evict ends the balance, if it is full and no permit is out. Then it returns true.
+// evict ends the balance, if it is full and no permit is out, or was granted meanwhile. Then it returns true.
 func (k *keptBalance) evict(now time.Duration) bool {
-	if !k.full(now) { // may run a user's code
-		return false
-	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.out.Load() == 0 && (k.own == nil || k.own.Fresh(now)) {
-		k.evicted.Store(true)
-	}
-	return k.evicted.Load()
+	permits := k.permits.Load()
+	return k.idle() && k.full(now) && k.permits.CompareAndSwap(permits, math.MinInt64)
 }
 
 // findBalance returns the balance for a key, or nil if there is none.
 func (b *budgets) findBalance(key budgetKey) *keptBalance {
 	found, _ := b.table.Load(key)
 	kept, _ := found.(*keptBalance)
-	if kept == nil || kept.evicted.Load() {
+	if kept == nil || kept.evicted() {
 		return nil
 	}
 	kept.touch(clock.Now())
@@ -287,7 +286,7 @@ func (b *budgets) makeRoom(now time.Duration) bool {
 	}
 	oldest := second
 	b.eachBalance(func(key budgetKey, k *keptBalance) {
-		if used := k.used.Load(); used < oldest && k.out.Load() == 0 && b.evictable(key, now) && k.full(now) {
+		if used := k.used.Load(); used < oldest && k.idle() && b.evictable(key, now) && k.full(now) {
 			oldest = used
 		}
 	})

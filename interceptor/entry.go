@@ -70,7 +70,7 @@ func (r *Retrier) entry(last *lastSlot, cc *grpc.ClientConn, method string, stat
 	}
 	e := cached.Load()
 	if e == nil || e.rules != r.rules.Load() || e.switches != r.switches.Load() || own != nil && e.policy != own ||
-		e.kept != nil && (e.kept.evicted.Load() || e.kept.counted.target == otherTarget) { // there may be a place for its own balance
+		e.kept != nil && (e.kept.evicted() || e.kept.counted.target == otherTarget) { // there may be a place for its own balance
 		e = r.newEntry(s, cc, method, own)
 		cached.Store(e)
 	}
