@@ -123,6 +123,7 @@ func TestRatioSettle(t *testing.T) {
 		{"while few responses are fast, a failure costs what a timeout does", []step{
 			{0, slow(failure), 5, true},
 			{0, slow(timeout), 0, true},
+			{0, slow(CauseUnsent), 0, true},
 			{3, settle(0, true), 6, true},
 			{3, settle(1, false), 6, true},
 		}},
@@ -350,7 +351,7 @@ func TestRatio_ReserveIsLast(t *testing.T) {
 		{8, withdraw(timeout), 3, true},
 		{8, finish(1, EventCallFailed), 3, true},
 	})
-	play(t, made[*ratioBudget](t, Default()), []step{{0, start(10), 5, true}, {0, missed, 1, true}, {0, missed, 0, true}, {0, missed, 0, true}})
+	play(t, made[*ratioBudget](t, Default()), []step{{0, start(20), 6, true}, {0, withdraw(failure), 5, true}, {0, missed, 1, true}, {0, missed, 0, true}, {0, missed, 0, true}})
 }
 
 // A reload leaves the same part of the reserve as of the earnings.

@@ -94,7 +94,7 @@ func (p *Policy) Forbids(push Pushback) bool {
 func (p *Policy) Hedge() *policy.HedgeSpec { return p.spec.Hedge }
 
 // Watched reports whether an attempt that takes long may be followed by another one.
-func (p *Policy) Watched() bool { return p.spec.Hedge != nil || p.retry.PerAttemptTimeout > 0 }
+func (p *Policy) Watched() bool { return p.spec.Hedge != nil || p.retry.PerAttemptTimeout != 0 }
 
 // Parallel reports whether attempts may run in parallel: hedges, or attempts after a slow one.
 func (p *Policy) Parallel() bool {

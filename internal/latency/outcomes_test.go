@@ -52,7 +52,7 @@ func TestOutcomes(t *testing.T) {
 			}
 		}
 		row.want.New = o.count.Load() < 2 // however old they are
-		if got := o.Evidence(0, first+row.at); got != row.want {
+		if got := o.Evidence(0, first+row.at); got != row.want || got.Queue() != (got.Fast == 0 && got.Long > 0) || got.FewFast() != (got.Fast <= 1) || got.AllFast() != (name == "five later") {
 			t.Errorf("%s: %+v; want %+v", name, got, row.want)
 		}
 		if got := o.Evidence(took, first+row.at); got.Long > 0 || got.LongNow || got.Queue() {
