@@ -70,34 +70,28 @@ func TestStreamHedge_WinnersMetadata(t *testing.T) {
 	})
 }
 
-// The application's calls that commit choose the oldest running attempt, and the others are cancelled.
+// Context commits to the oldest running attempt, and the others are cancelled.
 func TestStreamHedge_CommitsToOldest(t *testing.T) {
-	for why, commit := range map[string]func(t *testing.T, s scene, stream grpc.ClientStream){
-		"context": func(t *testing.T, _ scene, stream grpc.ClientStream) {
-			t.Helper()
+	play(t, hedged(), func(t *testing.T, s scene) {
+		s.On(get, down().Delay(30*ms), down().Delay(time.Second), testserver.Hang())
+		stream := s.open(t, t.Context(), serverStream)
+		send(t, stream, "x")
+		start := time.Now()
+		time.AfterFunc(500*ms, func() { // the first has failed, the second and the third run
 			if stream.Context().Err() != nil {
 				t.Error("the context has ended")
 			}
-		},
-	} {
-		t.Run(why, func(t *testing.T) {
-			play(t, hedged(), func(t *testing.T, s scene) {
-				s.On(get, down().Delay(30*ms), down().Delay(time.Second), testserver.Hang())
-				stream := s.open(t, t.Context(), serverStream)
-				send(t, stream, "x")
-				start := time.Now()
-				time.AfterFunc(500*ms, func() { commit(t, s, stream) }) // the first has failed, the second and the third run
-				_, err := receive(stream)
-				e, _ := errors.AsType[*interceptor.Error](err)
-				if e == nil || e.Reason != policy.ReasonCommitted || e.Commit != why || s.Count(get) != 3 {
-					t.Fatalf("%v, %+v", err, e)
-				}
-				if time.Since(start) != 1030*ms || s.ends() != "[1 lost 2 lost 3 cancelled]" {
-					t.Errorf("after %v: %s", time.Since(start), s.ends())
-				}
-			})
 		})
-	}
+		_, err := receive(stream)
+		synctest.Wait() // RecvMsg does not wait for callbacks
+		e, _ := errors.AsType[*interceptor.Error](err)
+		if e == nil || e.Reason != policy.ReasonCommitted || e.Commit != "context" || s.Count(get) != 3 {
+			t.Fatalf("%v, %+v", err, e)
+		}
+		if time.Since(start) != 1030*ms || s.ends() != "[1 lost 2 lost 3 cancelled]" {
+			t.Errorf("after %v: %s", time.Since(start), s.ends())
+		}
+	})
 }
 
 func TestStreamHedge_Cancel(t *testing.T) {
