@@ -58,7 +58,7 @@ func (r *ratioBudget) advance(now time.Duration) {
 	}
 	r.reserve.fill(now, calls)
 	r.window.advance(now, calls)
-	if end := int64(r.window.slotEnd()); end != r.slotEnd.Load() { // a store costs as much as a lock
+	if end := int64(r.window.slotEnd()); end != r.slotEnd.Load() { // all calls read it, and a store takes it from their caches
 		r.slotEnd.Store(end)
 	}
 }

@@ -134,7 +134,7 @@ func TestBudgetsKeepWhatCounts(t *testing.T) {
 		heal   func(manyTargets)
 	}{
 		"ratio":    {budget.DefaultRatio(), func(manyTargets) { time.Sleep(11 * time.Second) }},
-		"throttle": {budget.ThrottleConfig{MaxTokens: 10, TokenRatio: 1}, func(s manyTargets) { healed(s, 4) }},
+		"throttle": {budget.ThrottleConfig{MaxTokens: 10, TokenRatio: 1}, func(s manyTargets) { healed(s, 9) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -142,6 +142,7 @@ func TestBudgetsKeepWhatCounts(t *testing.T) {
 				s := newManyTargets(t, row.config)
 				s.retrier.SetMostBalances(3)
 				s.call(1, refuse)
+				s.call(1, refuse) // is denied a retry
 				s.pass(20, ms)
 				before := s.of(1)
 				if before == nil || before.Balance >= before.Capacity {
@@ -179,7 +180,7 @@ func TestBudgetsHeldByACall(t *testing.T) {
 				}
 				return refuse()
 			})
-			time.Sleep(time.Minute)
+			s.pass(1, time.Minute) // in the same second, so that both are considered together
 			s.pass(20, 6*time.Second)
 			return goOn, attempts
 		}
@@ -245,7 +246,6 @@ func TestBudgetsInUseAreKept(t *testing.T) {
 		})
 		time.Sleep(time.Minute)
 		s.pass(2, time.Second)
-		time.Sleep(time.Second)
 		if s.call(1, refuse); attempts != 4 || made.Load() != 3 {
 			t.Errorf("%d attempts with %d budgets; want 4 with those of 3 targets", attempts, made.Load())
 		}

@@ -159,19 +159,20 @@ type keptBalance struct {
 	used    atomic.Int64       // the second in which a call last looked it up
 	counted budgetKey          // the key under which its withdrawals count
 
-	permits atomic.Int64                // those that are out, and aPermit for each so far, so that evict misses none; negative: evicted
+	permits atomic.Int64                // those that are out, and granted times those so far; negative: evicted
 	find    func() *keptBalance         // finds or makes the successor
 	next    atomic.Pointer[keptBalance] // the successor, once a call has asked for it
 }
 
-// aPermit is what a permit leaves in keptBalance.permits: more than are ever out, and so little that no program grants too many.
-const aPermit = 1 << 24
+// granted is what each permit adds to keptBalance.permits for good, so that evict also sees one that was granted and settled meanwhile.
+// 16 million may be out, and 5e11 may be granted.
+const granted = 1 << 24
 
 // evicted reports whether another balance has replaced it.
 func (k *keptBalance) evicted() bool { return k.permits.Load() < 0 }
 
 // idle reports whether no permit is out.
-func (k *keptBalance) idle() bool { return k.permits.Load()%aPermit == 0 }
+func (k *keptBalance) idle() bool { return k.permits.Load()%granted == 0 }
 
 // current returns the budget, or the balance that has replaced an evicted one.
 func (k *keptBalance) current() balance.Budget {
@@ -197,7 +198,7 @@ func (k *keptBalance) Withdraw(now time.Duration, c budget.Charge) (p budget.Per
 	}
 	defer func() {
 		if !ok { // refused, or a user's budget has panicked
-			k.permits.Add(-1)
+			k.permits.Add(-granted - 1)
 		}
 	}()
 	return k.Budget.Withdraw(now, c)
@@ -221,10 +222,10 @@ func (k *keptBalance) Settle(now time.Duration, p budget.Permit, helped bool) {
 
 // hold counts a permit, so that the balance is not evicted. It returns false if it is.
 func (k *keptBalance) hold() bool {
-	if k.permits.Add(aPermit+1) > 0 {
+	if k.permits.Add(granted+1) > 0 {
 		return true
 	}
-	k.permits.Add(-aPermit - 1)
+	k.permits.Add(-granted - 1)
 	return false
 }
 

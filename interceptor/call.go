@@ -69,7 +69,8 @@ type course struct {
 	ask     methods.Known // of admission, with the call's criticality
 	decided policy.Reason // the last decision
 	allowed *Event        // the decision for the next extra attempt, for observers; nil: none
-	bare    bool          // the last attempt that has ended was answered by a trailer alone, as gRPC's servers report errors
+
+	trailersOnly bool // how the last attempt of a unary call was answered
 }
 
 // coexistence is whether gRPC may retry in addition to us.
@@ -178,7 +179,7 @@ func (c *call) reportEnd(a *attempt, r attempts.Result, now attempts.Now) attemp
 	if reason := c.reasonGone(now); reason != "" {
 		c.engine.Stop(reason, now) // a runs, so the call is not over yet
 	}
-	c.bare = len(r.Trailer["content-type"]) > 0
+	c.trailersOnly = len(r.Trailer["content-type"]) > 0 // else the response's headers have it
 	return c.remember(c.engine.Ended(a.number, r, now))
 }
 
@@ -301,7 +302,8 @@ func (c *call) assign(a *attempt, n int, at time.Duration) []grpc.CallOption {
 	if c.options.mode == policy.ModeEnforce {
 		a.retrier = c.retrier
 	}
-	c.options.header = c.options.header || !c.bare // headers may have pushback, but their copy is expensive
+	// Headers may have pushback, but gRPC copies them. A server that reports errors in trailers alone does so again.
+	c.options.header = c.options.header || !c.trailersOnly
 	a.ctx = laterAttempt(c.ctx, n-1, a.hedge)
 	if c.waitsForReady() {
 		return c.options.forAttempt(&a.attemptOptions, grpc.WaitForReady(true))

@@ -70,8 +70,6 @@ var misses = map[string][2]string{
 	// Without retries elsewhere, least_request sends them to the failing backend; and a budget of a tenth of an extra
 	// attempt per call refuses those that would help every second call.
 	"one fails, least request": {"success no lower than that of any peer", "stagger's budget ends"},
-	"one hangs":                {"success no lower than that of any peer", ""}, // in one play of 13 from 100 connections: a long response
-	"one hangs, elsewhere":     {"success no lower than that of any peer", ""},
 	"two fail":                 {"success no lower than that of any peer", "stagger's budget ends"},
 }
 
@@ -84,6 +82,7 @@ func checkClaims(t *testing.T, o *outcome) {
 		r := o.results[i]
 		for _, v := range r.verdicts {
 			excused := ok && strings.HasPrefix(v.claim, known[0]) && strings.Contains(v.why, known[1]) ||
+				o.storm.longByChance(c) && v.claim == "success no lower than that of any peer" ||
 				strings.HasPrefix(v.claim, "p999 ") && r.P999 <= o.storm.targetOf(c).p999*5/4
 			if c.ours && !v.ok && !excused {
 				t.Errorf("%s: %s: %s, %s (%s)", c.name, v.claim, v.is, v.beside, v.why)

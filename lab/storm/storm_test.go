@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -55,8 +56,7 @@ var table = []struct {
 	{"patient-pulse", both(overload), &pair{kept, ofMany}, both(target{share: 1}), false},
 	{"random-failures", both(succeeds(0.999)), both(succeeds(0.999)), both(succeeds(0.999)), true},
 	{"one-fails", both(succeeds(0.995)), both(succeeds(0.995)), both(succeeds(0.995)), true},
-	// 99.6 to 100 %, but 98 % from 100 connections in one play of 13: after a response that was long by chance, no attempt follows a timeout for a second.
-	{"one-hangs", both(succeeds(0.975)), &pair{one: succeeds(0.975)}, &pair{one: succeeds(0.975)}, true},
+	{"one-hangs", both(succeeds(0.99)), &pair{one: succeeds(0.99)}, &pair{one: succeeds(0.99)}, true},
 	{"outage", both(spends), &pair{spends, target{perCall: floors(100, 550)}}, &pair{spends, target{perCall: floors(100, 550)}}, true},
 	{"slow-tail", both(target{}), both(succeeds(0.999)), both(succeeds(0.999)), true},
 	{"chain-outage", both(spends), &pair{spends, target{perCall: floors(100, 220)}}, nil, false},
@@ -69,7 +69,7 @@ var table = []struct {
 	{"half-the-workers", nil, both(target{}), both(target{}), false},
 	{"pulse-one-down", nil, both(target{}), both(target{}), false},
 	{"all-slow", nil, both(target{success: 0.999, perCall: 1.05}), both(succeeds(0.999)), true},
-	{"one-hangs-busy", nil, &pair{succeeds(0.975), succeeds(0.975)}, &pair{one: succeeds(0.975)}, true},
+	{"one-hangs-busy", nil, &pair{succeeds(0.99), succeeds(0.98)}, &pair{one: succeeds(0.99)}, true},
 	{"hedged-pulse", nil, &pair{one: kept}, nil, false},
 	{"hedged-slow-tail", nil, both(succeeds(0.999)), nil, false},
 	{"hedged-75", nil, both(succeeds(0.999)), nil, false},
@@ -132,7 +132,7 @@ func elsewhereStorms(t *testing.T) (list []storm) {
 		},
 		{
 			"one-hangs", "one hangs, elsewhere", "",
-			succeeds(0.975),
+			succeeds(0.99),
 			target{success: 0.9995, p99: 225 * ms, p999: 240 * ms},
 			target{success: 0.9995, p99: 145 * ms, p999: 160 * ms},
 		},
@@ -170,9 +170,17 @@ func (s storm) targetOf(c client) target {
 		return s.elsewhere
 	case c.retries == whereElsewhereAtOnce:
 		return s.atOnce
+	case s.longByChance(c):
+		return succeeds(0.975)
 	default:
 		return s.target
 	}
+}
+
+// longByChance reports whether a client loses 2 % in one play of 13: while one backend hangs, the others are so busy that from 100
+// connections a response is long now and then, and for a second no attempt follows a timeout.
+func (s storm) longByChance(c client) bool {
+	return strings.HasPrefix(s.Title, "one hangs") && c.connections >= 100
 }
 
 // balancing returns the storm's load balancing for a service config, on its own or inside package balancer's.
