@@ -27,27 +27,28 @@ import (
 // entry is what the calls of a method at a target need. It never changes. New rules or switches make it stale; its balance and its
 // record outlive it.
 type entry struct {
-	rules    *rules
-	switches *switches
-	policy   *decision.Policy
-	mode     policy.Mode // the strictest of the policy file's, the policy's and the switches'
-	percent  float64     // of the calls; the others are off
-	target   string      // canonical
-	name     string      // the method's, in what outlives the call: see keptName
-	budget   balance.Budget
-	kept     *keptBalance    // the same; nil for another one
-	ends     bool            // the balance counts the ends of calls: one of kind ratio, the default, doesn't
-	record   *methods.Method // nil if the table has no place
-	known    *methods.Known  // the same, as the policy's calls see it; nil: they need it not
-	most     int             // attempts of a call
-	timeout  time.Duration   // of an attempt
-	asks     bool            // the engine starts before the first attempt, since breaker or admission are asked
-	admits   bool            // admission is asked, with each call's own criticality
-	timed    bool            // a first attempt may be slow
-	parallel bool            // attempts may run in parallel
-	headers  bool            // headers commit
-	prepares bool            // calls have a timeout or a key
-	limits   []grpc.CallOption
+	rules      *rules
+	switches   *switches
+	policy     *decision.Policy
+	mode       policy.Mode // the strictest of the policy file's, the policy's and the switches'
+	percent    float64     // of the calls; the others are off
+	target     string      // canonical
+	name       string      // the method's, in what outlives the call: see keptName
+	budget     balance.Budget
+	kept       *keptBalance    // the same; nil for another one
+	ends       bool            // the balance counts the ends of calls: one of kind ratio, the default, doesn't
+	record     *methods.Method // nil if the table has no place
+	known      *methods.Known  // the same, as the policy's calls see it; nil: they need it not
+	most       int             // attempts of a call
+	timeout    time.Duration   // of an attempt
+	asks       bool            // the engine starts before the first attempt, since breaker or admission are asked
+	admits     bool            // admission is asked, with each call's own criticality
+	timed      bool            // a first attempt may be slow
+	parallel   bool            // attempts may run in parallel
+	headers    bool            // headers commit
+	prepares   bool            // calls have a timeout or a key
+	grpcsCodec bool            // a call without an option for a codec has gRPC's own
+	limits     []grpc.CallOption
 }
 
 // entry returns the entry for a call that begins now. own is the policy that the caller gave, or nil. It looks at last before it
@@ -81,7 +82,7 @@ func (r *Retrier) newEntry(s *slot, cc *grpc.ClientConn, method string, own *dec
 	of := r.rules.Load()
 	e := &entry{
 		rules: of, switches: r.switches.Load(), policy: cmp.Or(own, r.lookup(of, cc, method)),
-		target: s.target, name: s.name, record: s.record, budget: balance.Unlimited,
+		target: s.target, name: s.name, record: s.record, budget: balance.Unlimited, grpcsCodec: grpcsCodec(),
 	}
 	if e.mode, e.percent = of.modeOf(method); own != nil {
 		e.mode, e.percent = max(e.mode, own.Mode()), min(e.percent, own.Percent())

@@ -137,10 +137,10 @@ type keptReply struct {
 	original any // a copy, shallow for types other than protobuf's messages; nil if the reply was empty
 }
 
-// keep must be called before the first attempt. codec says that the caller chose a codec.
-func (k *keptReply) keep(reply any, codec bool) {
+// keep must be called before the first attempt. grpcsCodec says that the call's codec is gRPC's own, which empties messages.
+func (k *keptReply) keep(reply any, grpcsCodec bool) {
 	m, v2 := reply.(proto.Message)
-	if !codec && grpcsCodec() {
+	if grpcsCodec {
 		if v2 {
 			return
 		}

@@ -743,7 +743,7 @@ func (s *stream) receiveInto(t *task) error {
 	case t.before.reply != nil:
 		t.before.restore()
 	case s.receives.Load() == nil || s.resume.next != nil: // another attempt may follow
-		t.before.keep(t.message, s.call.options.codec)
+		t.before.keep(t.message, s.call.entry.grpcsCodec && !s.call.options.codec)
 	}
 	return t.on.stream.RecvMsg(t.message)
 }
