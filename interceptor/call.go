@@ -44,7 +44,6 @@ type request struct {
 	cc      *grpc.ClientConn   // nil in tests that call an interceptor directly
 	method  string
 	entry   *entry
-	name    string           // the entry's
 	policy  *decision.Policy // first the caller's, if one was given
 	budget  balance.Budget
 	known   *methods.Known // of the method; nil: nothing
@@ -69,6 +68,7 @@ type course struct {
 	ask     methods.Known // of admission, with the call's criticality
 	decided policy.Reason // the last decision
 	allowed *Event        // the decision for the next extra attempt, for observers; nil: none
+	waits   *int64        // the waiting calls of its target, while it is one of them
 
 	trailersOnly bool // how the last attempt of a unary call was answered
 }
@@ -255,7 +255,7 @@ func (c *call) noteOuter(err error) {
 	}
 	md, _ := metadata.FromOutgoingContext(c.ctx)
 	if c.outerRetry = len(md["x-retry-attempt"]) > 0 || len(md["x-retry-attempty"]) > 0; c.outerRetry {
-		c.retrier.warnOnce(&outerCalls, c.name, c.name)
+		c.retrier.warnOnce(&outerCalls, c.entry.name, c.entry.name)
 	}
 }
 
@@ -268,7 +268,7 @@ func (c *call) warnInSequence() {
 	case c.policy.Hedge() != nil:
 		what = &hedgeInSequence
 	}
-	c.retrier.warnOnce(what, c.name, c.name)
+	c.retrier.warnOnce(what, c.entry.name, c.entry.name)
 }
 
 // criticality returns the criticality of a call with admission, else "". It is SHEDDABLE if its policy or its context has it, else
@@ -366,7 +366,7 @@ func (c *call) readRequest(caller []grpc.CallOption, first *attemptOptions, last
 	}
 	c.start = clock.Now()
 	c.entry = r.entry(last, c.cc, c.method, o.static, c.policy, c.start)
-	c.name, c.policy, c.budget = c.entry.name, c.entry.policy, c.entry.budget
+	c.policy, c.budget = c.entry.policy, c.entry.budget
 	if o.maxAttempts < 1 {
 		n := strconv.Itoa(o.maxAttempts)
 		r.warnOnce(&noAttempts, n, n)
@@ -388,7 +388,7 @@ func (c *call) readRequest(caller []grpc.CallOption, first *attemptOptions, last
 		return
 	}
 	if first.retrier = r; o.foreign {
-		r.warnOnce(&foreignOptions, c.name, c.name)
+		r.warnOnce(&foreignOptions, c.entry.name, c.entry.name)
 	}
 }
 
@@ -528,10 +528,13 @@ func (c *call) Safe() bool {
 func (c *call) InRetry() bool { return inRetry(c.ctx) }
 
 // TakeSlot implements [attempts.Slots].
-func (c *call) TakeSlot() bool { return c.retrier.waitLimit.takeSlot(c.target()) }
+func (c *call) TakeSlot() bool {
+	c.waits = c.retrier.waitLimit.takeSlot(c.target())
+	return c.waits != nil
+}
 
 // ReleaseSlot implements [attempts.Slots].
-func (c *call) ReleaseSlot() { c.retrier.waitLimit.releaseSlot(c.target()) }
+func (c *call) ReleaseSlot() { c.retrier.waitLimit.releaseSlot(c.waits) }
 
 // Off implements [attempts.Facts]. A mode that has become stricter applies to the rest of the call.
 func (c *call) Off() policy.Reason {

@@ -77,7 +77,7 @@ func (c *call) multiplied() bool {
 		return false
 	}
 	if c.options.mode == policy.ModeEnforce {
-		c.retrier.warnOnce(&multipliedAttempts, c.name, c.name)
+		c.retrier.warnOnce(&multipliedAttempts, c.entry.name, c.entry.name)
 	}
 	return true
 }

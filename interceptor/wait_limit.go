@@ -4,6 +4,7 @@
 package interceptor
 
 import (
+	"maps"
 	"sync"
 	"sync/atomic"
 )
@@ -15,31 +16,43 @@ type waitLimit struct {
 
 	mu      sync.Mutex // guards all below
 	waiting int64
-	targets map[string]int64 // waiting calls by target
+	targets map[string]*int64 // waiting calls by target; those without any stay until others need the place
 }
 
-func (l *waitLimit) takeSlot(target string) bool {
+// takeSlot returns the count of the target's waiting calls, to which it has added one, for releaseSlot; nil if no slot is free.
+func (l *waitLimit) takeSlot(target string) *int64 {
 	slots := l.slots.Load()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.waiting >= slots || l.targets[target] >= (slots+1)/2 {
-		return false
+	of := l.targets[target]
+	if l.waiting >= slots || of != nil && *of >= (slots+1)/2 {
+		return nil
 	}
-	if l.targets == nil {
-		l.targets = map[string]int64{}
+	if of == nil {
+		of = l.add(target)
 	}
 	l.waiting++
-	l.targets[target]++
-	return true
+	*of++
+	return of
 }
 
-func (l *waitLimit) releaseSlot(target string) {
+func (l *waitLimit) add(target string) *int64 {
+	if l.targets == nil {
+		l.targets = map[string]*int64{}
+	}
+	if len(l.targets) >= mostTargets {
+		maps.DeleteFunc(l.targets, func(_ string, of *int64) bool { return *of == 0 })
+	}
+	of := new(int64)
+	l.targets[target] = of
+	return of
+}
+
+func (l *waitLimit) releaseSlot(of *int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.waiting--
-	if l.targets[target]--; l.targets[target] == 0 {
-		delete(l.targets, target)
-	}
+	*of--
 }
 
 func (l *waitLimit) waitingCalls() int {
