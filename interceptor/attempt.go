@@ -396,12 +396,11 @@ func firstAttempt(ctx context.Context) context.Context {
 	if inside {
 		ctx = context.WithValue(ctx, numberKey{}, 1)
 	}
-	md, ok := metadata.FromOutgoingContext(ctx)
-	if !ok || len(md.Get(attemptsHeader)) == 0 {
-		return ctx
+	if md, _ := metadata.FromOutgoingContext(ctx); len(md.Get(attemptsHeader)) > 0 {
+		md.Delete(attemptsHeader)
+		ctx = metadata.NewOutgoingContext(ctx, md)
 	}
-	md.Delete(attemptsHeader)
-	return metadata.NewOutgoingContext(ctx, md)
+	return ctx
 }
 
 // laterAttempt sets the number of previous attempts, and marks a hedge. It starts from the caller's metadata

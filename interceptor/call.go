@@ -4,6 +4,7 @@
 package interceptor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -514,14 +515,7 @@ func (c *call) ConnectWait() attempts.ConnectWait {
 
 // Safe implements [attempts.Facts].
 func (c *call) Safe() bool {
-	switch {
-	case c.flags&safe != 0:
-		return true
-	case c.key != "" && keyCounts(c.policy):
-		return true
-	default:
-		return c.retrier.rules.Load().set.Safe(c.policy, c.method)
-	}
+	return c.flags&safe != 0 || c.key != "" && keyCounts(c.policy) || c.retrier.rules.Load().set.Safe(c.policy, c.method)
 }
 
 // InRetry implements [attempts.Facts].
@@ -637,9 +631,6 @@ func (c *call) takeServiceConfig() bool {
 	if c.policy != r.unasked || r.unasked == nil {
 		return false
 	}
-	c.policy = r.delivered.policyOf(c.cc.GetMethodConfig(c.method))
-	if c.policy == nil {
-		c.policy = r.single
-	}
+	c.policy = cmp.Or(r.delivered.policyOf(c.cc.GetMethodConfig(c.method)), r.single)
 	return true
 }

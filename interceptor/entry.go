@@ -82,7 +82,7 @@ func (r *Retrier) newEntry(s *slot, cc *grpc.ClientConn, method string, own *dec
 	of := r.rules.Load()
 	e := &entry{
 		rules: of, switches: r.switches.Load(), policy: cmp.Or(own, r.lookup(of, cc, method)),
-		target: s.target, name: s.name, record: s.record, budget: balance.Unlimited, grpcsCodec: grpcsCodec(),
+		target: s.target, name: s.name, record: s.record, budget: balance.Unlimited, grpcsCodec: usesGRPCsCodec(nil),
 	}
 	if e.mode, e.percent = of.modeOf(method); own != nil {
 		e.mode, e.percent = max(e.mode, own.Mode()), min(e.percent, own.Percent())

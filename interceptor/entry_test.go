@@ -47,17 +47,6 @@ func count(t *entries) (n int) {
 	return n
 }
 
-func TestEntries(t *testing.T) {
-	t.Parallel()
-	var table entries
-	one := table.Find(key(1), true, 0)
-	for range 2 {
-		if got := table.Find(key(1), true, time.Minute); got != one || count(&table) != 1 {
-			t.Errorf("%p of %d methods; want %p, which is the only one", got, count(&table), one)
-		}
-	}
-}
-
 // The methods that were idle longest are evicted, with those of the same second.
 func TestEntries_EvictsTheLongestIdle(t *testing.T) {
 	t.Parallel()
@@ -236,5 +225,17 @@ func TestEntries_Last(t *testing.T) {
 		if find(static, 3*time.Second); !r.entries.has(last.slot) {
 			t.Error("a method of the client's own has the slot of a name from outside")
 		}
+	}
+}
+
+func TestWaitLimit_Targets(t *testing.T) {
+	l := waitLimit{targets: map[string]*int64{}}
+	l.slots.Store(4)
+	waits := l.takeSlot("waits")
+	for n := range 2 * mostTargets {
+		l.releaseSlot(l.takeSlot(strconv.Itoa(n)))
+	}
+	if len(l.targets) > mostTargets || l.targets["waits"] != waits || *waits != 1 {
+		t.Errorf("%d targets are kept, and %d calls wait for one; want at most %d and 1", len(l.targets), *waits, mostTargets)
 	}
 }

@@ -46,12 +46,6 @@ func (r *Retrier) replyType(method string, m any) messageType {
 	return messageType{message: protobufType(m)}
 }
 
-// streamsInParallel reports whether attempts of a stream may run in parallel, as far as is known before the
-// application receives.
-func (r *Retrier) streamsInParallel(o *callOptions) bool {
-	return r.newReply != nil || !o.codec && grpcsCodec() || o.codec && usesGRPCsCodec(o.caller)
-}
-
 // makes reports whether a message can be made.
 func (t messageType) makes() bool { return t.message != nil || t.declared != nil }
 
@@ -99,7 +93,15 @@ func isGRPCs(codec encoding.CodecV2) bool {
 	return t != nil && t.Kind() == reflect.Pointer && t.Elem().PkgPath() == "google.golang.org/grpc/encoding/proto"
 }
 
-// usesGRPCsCodec reports whether a call's codec is gRPC's for protobuf, by the rules of gRPC's options.
+// usesGRPCsCodec reports whether the call's codec is gRPC's for protobuf.
+func (c *call) usesGRPCsCodec() bool {
+	if c.options.codec {
+		return usesGRPCsCodec(c.options.caller)
+	}
+	return c.entry.grpcsCodec
+}
+
+// usesGRPCsCodec reports whether options choose gRPC's codec for protobuf, by the rules of gRPC's options.
 func usesGRPCsCodec(opts []grpc.CallOption) bool {
 	forced, own, subtype := false, false, ""
 	for _, o := range opts {
@@ -160,10 +162,6 @@ func (k *keptReply) keep(reply any, grpcsCodec bool) {
 		k.original = original.Interface()
 	}
 }
-
-// grpcsCodec reports whether calls without an option for it have gRPC's own codec, which empties messages. Programs register
-// codecs only while they start.
-var grpcsCodec = sync.OnceValue(func() bool { return usesGRPCsCodec(nil) })
 
 // restore undoes what a failed attempt may have decoded.
 func (k *keptReply) restore() {

@@ -90,7 +90,7 @@ func (r *Retrier) stream(with coexistence) grpc.StreamClientInterceptor {
 			return s.openSingle(open)
 		}
 		s := &stream{desc: desc, open: open, call: c}
-		s.call.alone, s.call.uploads = !r.streamsInParallel(&c.options), desc.ClientStreams
+		s.call.alone, s.call.uploads = r.newReply == nil && !c.usesGRPCsCodec(), desc.ClientStreams
 		s.resume = resumptionOf(desc, opts)
 		s.replay = replayBuffer{limit: replayLimit(opts), total: &r.replayed, sum: r.maxReplayed}
 		s.changed.L, s.events.mu, s.armed, s.attempts = &s.mu, &s.mu, attempts.Never, append(s.array[:0], first)
@@ -743,7 +743,7 @@ func (s *stream) receiveInto(t *task) error {
 	case t.before.reply != nil:
 		t.before.restore()
 	case s.receives.Load() == nil || s.resume.next != nil: // another attempt may follow
-		t.before.keep(t.message, s.call.entry.grpcsCodec && !s.call.options.codec)
+		t.before.keep(t.message, s.call.usesGRPCsCodec())
 	}
 	return t.on.stream.RecvMsg(t.message)
 }

@@ -152,7 +152,7 @@ func (u *unary) run() error {
 // engine.
 func (u *unary) begin() *unaryAttempt {
 	if u.options.maxAttempts > 1 {
-		u.kept.keep(u.reply, u.entry.grpcsCodec && !u.options.codec)
+		u.kept.keep(u.reply, u.usesGRPCsCodec())
 	}
 	if u.alone = true; u.entry.parallel || u.retrier.leftRunning.Load() {
 		u.prepareHedging()

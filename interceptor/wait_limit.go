@@ -25,26 +25,18 @@ func (l *waitLimit) takeSlot(target string) *int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	of := l.targets[target]
-	if l.waiting >= slots || of != nil && *of >= (slots+1)/2 {
+	switch {
+	case l.waiting >= slots || of != nil && *of >= (slots+1)/2:
 		return nil
-	}
-	if of == nil {
-		of = l.add(target)
+	case of == nil:
+		if len(l.targets) >= max(mostTargets, 2*int(l.waiting)) { // then at least half of them go
+			maps.DeleteFunc(l.targets, func(_ string, of *int64) bool { return *of == 0 })
+		}
+		of = new(int64)
+		l.targets[target] = of
 	}
 	l.waiting++
 	*of++
-	return of
-}
-
-func (l *waitLimit) add(target string) *int64 {
-	if l.targets == nil {
-		l.targets = map[string]*int64{}
-	}
-	if len(l.targets) >= mostTargets {
-		maps.DeleteFunc(l.targets, func(_ string, of *int64) bool { return *of == 0 })
-	}
-	of := new(int64)
-	l.targets[target] = of
 	return of
 }
 

@@ -52,8 +52,7 @@ func TestWaitLimit(t *testing.T) {
 }
 
 func TestWaitLimit_Reload(t *testing.T) {
-	c := config(plain())
-	c.MaxWaiting = 1
+	c := waiting(config(plain()), 1)
 	play(t, c, func(t *testing.T, s scene) {
 		s.On(get, down())
 		go func() { _, _ = s.call(t.Context(), get) }()
