@@ -48,7 +48,7 @@ var unreported attemptOptions
 // forAttempt gives each attempt other targets, and deliver fills the caller's once: a call has one response.
 type callOptions struct {
 	caller   []grpc.CallOption // as the caller gave them
-	shared   []grpc.CallOption // for every attempt, unchanged; stored in the first attempt's array, so that one attempt allocates nothing
+	shared   []grpc.CallOption // the first attempt's own, then those for every attempt, unchanged; in its array, so that one attempt allocates nothing
 	embedded []grpc.CallOption // of user types that embed a target; every attempt gets copies
 	notify   bool              // the caller has targets or callbacks
 	header   bool              // attempts report their headers, to the caller or to us
@@ -66,7 +66,10 @@ type callOptions struct {
 // forAttempt returns the options to pass to gRPC for an attempt; more are for this attempt alone. It is safe for
 // concurrent use by parallel attempts.
 func (o *callOptions) forAttempt(a *attemptOptions, more ...grpc.CallOption) []grpc.CallOption {
-	opts := append(a.array[:added], o.shared...)
+	opts := o.shared
+	if &opts[0] != &a.array[0] {
+		opts = append(a.array[:added], o.shared[added:]...)
+	}
 	if o.peer {
 		opts = append(opts, grpc.Peer(&a.peer))
 	}
@@ -81,7 +84,7 @@ func (o *callOptions) forAttempt(a *attemptOptions, more ...grpc.CallOption) []g
 
 // asGiven returns the options to pass to gRPC for the only attempt of a call: the caller's, unchanged, and ours.
 func (o *callOptions) asGiven(a *attemptOptions) []grpc.CallOption {
-	opts := append(a.array[:added], o.shared...)
+	opts := o.shared
 	if o.peer {
 		opts = append(opts, grpc.Peer(&a.peer))
 	}

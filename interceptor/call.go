@@ -353,7 +353,7 @@ const (
 // readRequest reads the caller's options, and finds the entry of the call, which may be that of the last call. Every call runs it.
 func (c *call) readRequest(caller []grpc.CallOption, first *attemptOptions, last *lastSlot) {
 	r, o := c.retrier, &c.options
-	o.caller, o.shared, o.maxAttempts = caller, first.array[added:added], math.MaxInt
+	o.caller, o.shared, o.maxAttempts = caller, first.array[:added], math.MaxInt
 	for _, option := range caller {
 		if _, ok := option.(grpc.StaticMethodCallOption); ok { // fast path: all calls of generated code have it
 			o.static = true

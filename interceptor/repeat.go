@@ -26,7 +26,7 @@ func (c *call) second() *again.Call {
 	}
 	s := &again.Call{
 		Ctx: laterAttempt(context.WithoutCancel(c.ctx), 1, false), Conn: c.cc, Method: c.method, Name: c.entry.name,
-		Options: append(slices.Clone(c.options.shared), insideOption{}),
+		Options: append(slices.Clone(c.options.shared[added:]), insideOption{}),
 	}
 	if deadline, limited := c.ctx.Deadline(); limited {
 		s.Deadline = deadline.Add(clock.Now() - c.start)
