@@ -24,6 +24,9 @@ const maxReplayBytesPerCall = 256 << 10
 // chunkSize is the largest size of the memory blocks that messages share, in bytes.
 const chunkSize = 8 << 10
 
+// blockSize is how many places of messages share memory.
+const blockSize = 256
+
 // messageHeader is the size of gRPC's prefix of each message, in bytes.
 const messageHeader = 5
 
@@ -34,12 +37,13 @@ const messageHeader = 5
 //
 // The stream's lock guards it.
 type replayBuffer struct {
-	messages []place
+	messages [][]place                  // in blocks, all but the last of blockSize
 	chunks   [][]byte                   // the bytes of the messages, one after the other
 	types    []protoreflect.MessageType // most streams send one
 	over     bool                       // the call is over, and nothing is kept any more
 	first    struct {                   // space for one message
 		message [1]place
+		block   [1][]place
 		chunk   [1][]byte
 		of      [1]protoreflect.MessageType
 	}
@@ -53,9 +57,9 @@ type replayBuffer struct {
 
 // encoded is a message in encoded form.
 type encoded struct {
-	data []byte
-	of   protoreflect.MessageType
-	kept bool // data is not used again
+	data  []byte // never changes
+	of    protoreflect.MessageType
+	chunk []byte // ends with data
 }
 
 // place is where a kept message is: without pointers, because a stream may keep many small ones.
@@ -63,15 +67,14 @@ type place struct{ chunk, begin, end, of uint32 }
 
 // encoder encodes the messages that a stream sends.
 type encoder struct {
-	own    reflect.Type // of the last message, if it is protobuf's own
-	buffer []byte       // used again; not for the first message, which most streams keep alone
-	begun  bool
+	own   reflect.Type // of the last message, if it is protobuf's own
+	chunk []byte       // the newest one, which has the messages so far
 }
 
-// encode encodes a message until the next one. If the message can't be kept, it returns why, the cause that commits the call.
-func (c *encoder) encode(m any) (e encoded, why decision.Commit) {
+// encode encodes a message into the newest chunk, or a new one. If the message can't be kept, it returns the cause that commits the call.
+func (c *encoder) encode(m any, e *encoded) decision.Commit {
 	if _, prepared := m.(*grpc.PreparedMsg); prepared {
-		return encoded{}, decision.CommitPreparedMessage // its bytes are unknown
+		return decision.CommitPreparedMessage // its bytes are unknown
 	}
 	message, _ := m.(proto.Message)
 	switch t := reflect.TypeOf(m); {
@@ -79,48 +82,52 @@ func (c *encoder) encode(m any) (e encoded, why decision.Commit) {
 		e.of = message.ProtoReflect().Type()
 	default:
 		if e.of = protobufType(m); e.of == nil {
-			return encoded{}, decision.CommitUnsendable
+			return decision.CommitUnsendable
 		}
 		c.own = t
 	}
-	data, err := (proto.MarshalOptions{}).MarshalAppend(c.buffer[:0], message)
+	size := proto.Size(message)
+	if len(c.chunk)+size > cap(c.chunk) {
+		c.chunk = make([]byte, 0, max(size, min(2*cap(c.chunk), chunkSize)))
+	}
+	chunk, err := (proto.MarshalOptions{UseCachedSize: true}).MarshalAppend(c.chunk, message)
 	if err != nil {
-		return encoded{}, decision.CommitUnsendable
+		return decision.CommitUnsendable
 	}
-	e.data, e.kept = data, !c.begun
-	if c.begun && cap(data) <= chunkSize {
-		c.buffer = data
+	e.data, e.chunk, c.chunk = chunk[len(c.chunk):], chunk, chunk
+	return decision.CommitNone
+}
+
+// begin returns where the memory of b begins, or nil.
+func begin(b []byte) *byte {
+	if cap(b) == 0 {
+		return nil
 	}
-	c.begun = true
-	return e, decision.CommitNone
+	return &b[:1][0]
 }
 
 // appendMessage keeps a message, and reports whether it fits.
-func (r *replayBuffer) appendMessage(e encoded) bool {
-	data, size := e.data, len(e.data)+messageHeader
+func (r *replayBuffer) appendMessage(e *encoded) bool {
+	size := len(e.data) + messageHeader
 	if r.over || r.used+size > r.limit || r.used+size > r.reserved && !r.reserve(size) {
 		return false
 	}
 	r.used += size
 	if r.messages == nil {
-		r.messages, r.chunks, r.types = r.first.message[:0], r.first.chunk[:0], r.first.of[:0]
+		r.first.block[0] = r.first.message[:0]
+		r.messages, r.chunks, r.types = r.first.block[:], r.first.chunk[:0], r.first.of[:0]
 	}
-	last := len(r.chunks) - 1
-	switch {
-	case last < 0 && e.kept:
-		r.chunks = append(r.chunks, data[:0])
-		last++
-	case last < 0 || len(r.chunks[last])+len(data) > cap(r.chunks[last]):
-		size := len(data)
-		if last >= 0 {
-			size = max(size, min(2*cap(r.chunks[last]), chunkSize))
-		}
-		r.chunks = append(r.chunks, make([]byte, 0, size))
-		last++
+	chunk, block, end := len(r.chunks)-1, len(r.messages)-1, len(e.chunk)
+	if chunk < 0 || begin(r.chunks[chunk]) != begin(e.chunk) {
+		r.chunks = append(r.chunks, nil)
+		chunk++
 	}
-	begin := len(r.chunks[last])
-	r.chunks[last] = append(r.chunks[last], data...)
-	r.messages = append(r.messages, place{uint32(last), uint32(begin), uint32(begin + len(data)), r.typeOf(e.of)})
+	if len(r.messages[block]) == blockSize {
+		r.messages = append(r.messages, make([]place, 0, blockSize))
+		block++
+	}
+	r.chunks[chunk] = e.chunk
+	r.messages[block] = append(r.messages[block], place{uint32(chunk), uint32(end - len(e.data)), uint32(end), r.typeOf(e.of)})
 	return true
 }
 
@@ -139,7 +146,7 @@ func (r *replayBuffer) typeOf(t protoreflect.MessageType) uint32 {
 
 // message returns a kept message, whose bytes never change.
 func (r *replayBuffer) message(i int) encoded {
-	p := r.messages[i]
+	p := r.messages[i/blockSize][i%blockSize]
 	return encoded{data: r.chunks[p.chunk][p.begin:p.end:p.end], of: r.types[p.of]}
 }
 
@@ -171,11 +178,11 @@ func (r *replayBuffer) release() {
 		r.total.Add(-int64(r.reserved))
 	}
 	r.messages, r.chunks, r.types, r.used, r.reserved = nil, nil, nil, 0, 0
-	r.first.chunk[0] = nil
+	r.first.block[0], r.first.chunk[0] = nil, nil
 }
 
 // replace drops all messages except e, and reports whether e fits.
-func (r *replayBuffer) replace(e encoded) bool {
+func (r *replayBuffer) replace(e *encoded) bool {
 	r.release()
 	return r.appendMessage(e)
 }

@@ -4,7 +4,6 @@
 package interceptor
 
 import (
-	"bytes"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -26,8 +25,9 @@ func replayOf(limit int, total *atomic.Int64, sum int64) replayBuffer {
 
 // keep encodes and adds a message as a stream does.
 func (r *replayBuffer) keep(m any) (kept bool, why decision.Commit) {
-	e, why := new(encoder).encode(m)
-	return why == decision.CommitNone && r.appendMessage(e), why
+	var e encoded
+	why = new(encoder).encode(m, &e)
+	return why == decision.CommitNone && r.appendMessage(&e), why
 }
 
 func TestReplayBuffer_Copies(t *testing.T) {
@@ -75,11 +75,11 @@ func TestReplayBuffer_MessageUsedAgain(t *testing.T) {
 	var of encoder
 	for i := range 1000 {
 		m.Value = fmt.Sprint(i)
-		if e, _ := of.encode(m); !r.appendMessage(e) {
+		if e := new(encoded); of.encode(m, e) != decision.CommitNone || !r.appendMessage(e) {
 			t.Fatal(i)
 		}
 	}
-	for i := range r.messages {
+	for i := range 1000 {
 		if got, err := r.message(i).decode(); err != nil || got.(*wrapperspb.StringValue).GetValue() != fmt.Sprint(i) {
 			t.Fatalf("message %d is %v, %v", i, got, err)
 		}
@@ -124,7 +124,7 @@ func TestReplayBuffer_Limits(t *testing.T) {
 		size := messageHeader + chance.IntN(300)
 		others := total.Load() - int64(r.reserved)
 		fits := r.used+size <= limit && others+int64(r.used+size) <= sum
-		if got, _ := r.appendMessage(encoded{data: bytes.Repeat([]byte("x"), size-messageHeader)}), 0; got != fits {
+		if got := r.appendMessage(&encoded{data: make([]byte, size-messageHeader)}); got != fits {
 			t.Fatalf("%d bytes beside %d: kept %v; the others have %d of %d", size, r.used, got, others, sum)
 		}
 		if r.reserved < r.used || r.reserved > r.used+r.used/8+1 || r.reserved > limit || total.Load() > sum {
@@ -146,10 +146,10 @@ func TestReplayBuffer_Limits(t *testing.T) {
 func TestReplayBuffer_Memory(t *testing.T) {
 	t.Parallel()
 	var total atomic.Int64
-	for _, size := range []int{0, 1, 100, chunkSize - 1, chunkSize, chunkSize + 1, 100_000} {
-		r := replayOf(1<<20, &total, 1<<20)
+	for _, size := range []int{0, 1, 100, chunkSize - 4, chunkSize - 3, chunkSize - 2, 100_000} { // and 3 bytes for protobuf
+		r, of := replayOf(1<<20, &total, 1<<20), new(encoder)
 		for n := 0; n < 100 && r.used < 500_000; n++ {
-			if !r.appendMessage(encoded{data: make([]byte, size)}) {
+			if e := new(encoded); of.encode(wrapperspb.Bytes(make([]byte, size)), e) != decision.CommitNone || !r.appendMessage(e) {
 				t.Fatal(n)
 			}
 		}

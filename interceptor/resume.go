@@ -59,16 +59,12 @@ func (r *resumption) delivered(m any) {
 	}
 }
 
-// rest returns the request for the messages after the last one that the application received; false if there is no
+// rest makes the request for the messages after the last one that the application received. It returns false if there is no
 // such message, or next returns false.
-func (s *stream) rest() (request encoded, resumes bool) {
+func (s *stream) rest(request *encoded) bool {
 	if s.resume.last == nil {
-		return encoded{}, false
+		return false
 	}
 	m, ok := s.resume.next(s.resume.last)
-	if !ok || m == nil {
-		return encoded{}, false
-	}
-	request, why := new(encoder).encode(m)
-	return request, why == decision.CommitNone
+	return ok && m != nil && new(encoder).encode(m, request) == decision.CommitNone
 }

@@ -6,7 +6,6 @@ package interceptor
 import (
 	"context"
 	"io"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -344,8 +343,8 @@ func (s *stream) RecvMsg(m any) (err error) {
 
 // receive is RecvMsg as a task, which costs more. If direct isn't nil, it has returned err.
 func (s *stream) receive(m any, direct *streamAttempt, err error) error {
-	t := task{Task: streams.Task{Kind: streams.RecvMsg}, message: m, err: err}
-	if direct != nil {
+	var t task
+	if t.Kind, t.message, t.err = streams.RecvMsg, m, err; direct != nil {
 		t.direct(direct, streams.Receive)
 	} else if s.racing {
 		t.replies = s.call.retrier.replyType(s.call.method, m)
@@ -412,11 +411,11 @@ func (s *stream) SendMsg(m any) (err error) {
 
 // send is SendMsg as a task, as receive is RecvMsg.
 func (s *stream) send(m any, direct *streamAttempt, err error) error {
-	t := task{Task: streams.Task{Kind: streams.SendMsg}, message: m, err: err}
-	if direct != nil {
+	var t task // a literal would be copied
+	if t.Kind, t.message, t.err = streams.SendMsg, m, err; direct != nil {
 		t.direct(direct, streams.Send)
 	} else if s.keeps.Load() {
-		t.bytes, t.Commit = s.encoder.encode(m) // before an inner interceptor can change m
+		t.Commit = s.encoder.encode(m, &t.bytes) // before an inner interceptor can change m
 		t.encoded = true
 	}
 	s.run(&t)
@@ -488,9 +487,8 @@ type task struct {
 
 	message any             // SendMsg sends it, RecvMsg receives into it
 	before  keptReply       // RecvMsg's message, before the first receive
-	bytes   encoded         // SendMsg's message
-	encoded bool            // bytes are set, to be kept
-	kept    encoded         // sent instead of message
+	bytes   encoded         // SendMsg's message, or the one that a goroutine sends
+	encoded bool            // bytes are to be kept
 	replies messageType     // the type of message, if attempts race
 	context context.Context // the call's
 	reply   any             // a goroutine's, to receive into or received
@@ -546,7 +544,7 @@ func (s *stream) lend(t *task) {
 
 // lends takes the first order of a call of the application, if the machine lends it. s.mu must be held.
 func (s *stream) lends(t *task) bool {
-	if t.order, t.lent = s.machine.Lend(&t.Task, s.now); t.lent {
+	if t.lent = s.machine.Lend(&t.Task, &t.order, s.now); t.lent {
 		t.on = s.attempts[t.order.Attempt-1]
 	}
 	return t.lent
@@ -631,7 +629,7 @@ func (s *stream) equip(t *task) {
 	case t.order.Do == streams.Return:
 		s.returns(t)
 	case t.order.Do == streams.Send && t.Kind == streams.Goroutine:
-		t.kept = s.replay.message(t.order.Message)
+		t.bytes = s.replay.message(t.order.Message)
 	case t.order.Do == streams.Receive && t.Kind == streams.Goroutine:
 		t.replies = s.replies
 	}
@@ -645,7 +643,7 @@ func (s *stream) keep(t *task) {
 	}
 	switch {
 	case t.Commit != decision.CommitNone:
-	case s.replay.appendMessage(t.bytes):
+	case s.replay.appendMessage(&t.bytes):
 		t.Kept = true
 	default:
 		t.Commit = decision.CommitBufferFull
@@ -724,14 +722,10 @@ func (s *stream) do(t *task) {
 
 // copyOf returns the message to send: the application's the first time, then copies.
 func (s *stream) copyOf(t *task) (any, error) {
-	switch {
-	case t.Kind == streams.Goroutine:
-		return t.kept.decode()
-	case t.order.Again && (t.Kept || t.Commit == decision.CommitBufferFull):
-		return encoded{data: slices.Clone(t.bytes.data), of: t.bytes.of}.decode()
-	default:
-		return t.message, nil
+	if t.Kind == streams.Goroutine || t.order.Again && (t.Kept || t.Commit == decision.CommitBufferFull) {
+		return t.bytes.decode()
 	}
+	return t.message, nil
 }
 
 func (s *stream) receiveInto(t *task) error {

@@ -104,7 +104,7 @@ func (s *stream) reportEnd(e streams.End, by *task) {
 	judge := func() {
 		r = s.judge(t, e, opened, gone)
 		if e.Received && e.Err != nil && !r.Local {
-			request, resumes = s.rest()
+			resumes = s.rest(&request)
 		}
 	}
 	if !s.outside(judge) {
@@ -115,7 +115,7 @@ func (s *stream) reportEnd(e streams.End, by *task) {
 			s.lookAround()
 		}
 		if !s.machine.Over() { // else a panic ended the call meanwhile
-			if resumes && s.replay.replace(request) {
+			if resumes && s.replay.replace(&request) {
 				r.Resumes, r.Progress, s.resume.progress = true, s.resume.progress, false
 			}
 			step := s.call.remember(s.machine.Ended(e, r, r.Resumes))

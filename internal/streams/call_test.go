@@ -173,7 +173,7 @@ func TestAtOnce_Latency(t *testing.T) {
 		c.Begin(now)
 		for _, kind := range []Kind{NewStream, SendMsg, CloseSend, RecvMsg} {
 			task = &Task{Kind: kind, Kept: kind == SendMsg}
-			c.Lend(task, clock)
+			c.Lend(task, new(Order), clock)
 			if now += ms(50); kind != RecvMsg && !c.GiveBack(task, clock) {
 				t.Fatalf("kind %d is not given back", kind)
 			} else if kind == CloseSend {

@@ -10,20 +10,23 @@ import (
 
 // Lend is Ask for a call of the application before which nothing is to be decided: the only attempt has everything, and the
 // role is free. The driver needs neither Enter nor Exit, and tells the result with GiveBack, or else with Done. Lend returns
-// false if the call has to ask.
-func (c *Call) Lend(t *Task, clock func() time.Duration) (Order, bool) {
-	if !c.lends(t) {
-		return Order{}, false
-	}
-	if t.Kind == SendMsg { // the running attempt lacks just this message
+// false if the call has to ask. The order goes to o, because a copy costs as much as the rest of a send.
+func (c *Call) Lend(t *Task, o *Order, clock func() time.Duration) bool {
+	switch {
+	case !c.lends(t):
+		return false
+	case t.Kind == SendMsg: // the running attempt lacks just this message
+		a := c.running[0]
 		c.beginTask(t)
-		c.running[0].given++
-		return c.orderSend(t, c.running[0]), true
-	}
-	if t.Kind == RecvMsg { // time counts only while the application waits for a message: see attempts.Settings.Uploads
+		a.given++
+		a.sender, t.did, t.on, t.sent = app, Send, a, true
+		o.Do, o.Attempt = Send, a.number
+		return true
+	case t.Kind == RecvMsg: // time counts only while the application waits for a message: see attempts.Settings.Uploads
 		c.now.At = clock()
 	}
-	return c.Ask(t), true
+	*o = c.Ask(t)
+	return true
 }
 
 func (c *Call) lends(t *Task) bool {
@@ -62,7 +65,7 @@ func (c *Call) GiveBack(t *Task, clock func() time.Duration) bool {
 	moved := c.acts.Moved // nobody waits for this
 	if t.Kind == SendMsg {
 		t.on, t.did = nil, Wait
-		c.sent(t, a, Result{})
+		a.take(t)
 		c.endTask(t)
 	} else {
 		c.Done(t, Result{})

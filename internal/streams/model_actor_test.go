@@ -144,7 +144,7 @@ func (m *model) ask(a *actor) {
 		}
 	}
 	if !a.task.begun && m.hasty() {
-		if o, ok := m.call.Lend(a.task, m.clock); ok {
+		if o := (Order{}); m.call.Lend(a.task, &o, m.clock) {
 			a.lent = true
 			m.goInside(a, o)
 			m.checkNothingToDo(a.name)

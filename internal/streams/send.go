@@ -155,7 +155,7 @@ func (c *Call) sent(t *Task, a *attempt, r Result) End {
 	case r.Err != nil:
 		return c.endUnsendable(a, r.Err)
 	case t.Kind == Goroutine, t.Kept:
-		a.taken = max(a.taken, t.index+1)
+		a.take(t)
 	case a.finished && a != c.committed:
 		a.sender, a.deaf = ended, true // an inner interceptor hides the end
 	case c.commit(a, c.why(t)):
@@ -163,6 +163,9 @@ func (c *Call) sent(t *Task, a *attempt, r Result) End {
 	}
 	return c.claimEnd(a, false)
 }
+
+// take records that a has a message, and frees its sender.
+func (a *attempt) take(t *Task) { a.sender, a.taken = idle, max(a.taken, t.index+1) }
 
 // why returns the reason for which an unkept message commits the call.
 func (c *Call) why(t *Task) decision.Commit {
