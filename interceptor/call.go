@@ -120,9 +120,9 @@ func (c *call) cancelTimeout() {
 }
 
 // now returns the time, a random number and the state of the connection, for the engine.
-func (c *call) now() attempts.Now {
-	wall := time.Now()
-	now := attempts.Now{At: clock.At(wall), Wall: wall, Chance: c.retrier.random()}
+func (c *call) now() (now attempts.Now) {
+	now.Wall, now.Chance = time.Now(), c.retrier.random()
+	now.At = clock.At(now.Wall)
 	c.retrier.outages.look(c.cc, &now)
 	return now
 }
@@ -157,31 +157,34 @@ func (c *call) learner() attempts.Method {
 }
 
 // wake makes the engine check the time again.
-func (c *call) wake(now attempts.Now) attempts.Step {
+func (c *call) wake(now attempts.Now) (step attempts.Step) {
 	if reason := c.reasonGone(now); reason != "" {
 		return c.engine.Stop(reason, now)
 	}
-	return c.remember(c.engine.Wake(now))
+	step = c.engine.Wake(now)
+	c.remember(&step)
+	return step
 }
 
 // remember records a step for later events.
-func (c *call) remember(step attempts.Step) attempts.Step {
+func (c *call) remember(step *attempts.Step) {
 	if step.Decided > 0 {
 		c.decided = step.Decision.Reason
 		if step.Decision.Shadow() {
 			c.decided = policy.ReasonModeOff // of the call, because nothing follows
 		}
 	}
-	return step
 }
 
 // reportEnd reports the end of an attempt to the engine.
-func (c *call) reportEnd(a *attempt, r attempts.Result, now attempts.Now) attempts.Step {
+func (c *call) reportEnd(a *attempt, r attempts.Result, now attempts.Now) (step attempts.Step) {
 	if reason := c.reasonGone(now); reason != "" {
 		c.engine.Stop(reason, now) // a runs, so the call is not over yet
 	}
 	c.trailersOnly = len(r.Trailer["content-type"]) > 0 // else the response's headers have it
-	return c.remember(c.engine.Ended(a.number, r, now))
+	step = c.engine.Ended(a.number, r, now)
+	c.remember(&step)
+	return step
 }
 
 // atOnce is the end of a call about which nothing had to be decided.

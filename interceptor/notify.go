@@ -110,7 +110,7 @@ func (c *call) attemptEvent(a *attempt, err error) Event {
 }
 
 // notifyDecision notifies observers of the events of a step.
-func (c *call) notifyDecision(step attempts.Step, ended *attempt, err error) {
+func (c *call) notifyDecision(step *attempts.Step, ended *attempt, err error) {
 	for _, n := range c.noticesOf(step, ended, err) {
 		c.deliverNotice(n)
 	}
@@ -119,7 +119,7 @@ func (c *call) notifyDecision(step attempts.Step, ended *attempt, err error) {
 // noticesOf returns the events of a step: the engine's decision, if there is one, about an attempt that has ended with err, or a
 // slow one; then the beginning of a wait for a connection, or an extra attempt that is sent. ended is the attempt whose end was
 // the event, or nil.
-func (c *call) noticesOf(step attempts.Step, ended *attempt, err error) (list []notice) {
+func (c *call) noticesOf(step *attempts.Step, ended *attempt, err error) (list []notice) {
 	if step.Decided > 0 && c.retrier.observers.Load().any {
 		e := new(c.decisionEvent(step, ended, err))
 		if e.WillRetry {
@@ -141,7 +141,7 @@ func (c *call) noticesOf(step attempts.Step, ended *attempt, err error) (list []
 	return list
 }
 
-func (c *call) decisionEvent(step attempts.Step, ended *attempt, err error) Event {
+func (c *call) decisionEvent(step *attempts.Step, ended *attempt, err error) Event {
 	e, d := c.event(step.Decided, status.Code(err), err), step.Decision
 	e.WillRetry, e.Delay, e.Reason, e.Pushback = d.Retry, d.Delay, d.Reason, d.Pushback.Source
 	if ended != nil && ended.number == step.Decided {

@@ -14,24 +14,18 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stagger-go/stagger/internal/attempts"
-	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/policy"
 )
-
-// result returns the result of attempt a, which has returned.
-func (c *call) result(a *attempt, reply any, err error, now attempts.Now) attempts.Result {
-	return c.judge(a, reply, err, c.local(a, err, now), now)
-}
 
 // local reports whether err isn't a response, but gRPC's error for the expired or cancelled context of a.
 func (c *call) local(a *attempt, err error, now attempts.Now) bool {
 	return err != nil && !answered(err) && (a.ctx.Err() != nil || c.reasonGone(now) != "")
 }
 
-// judge is result for an attempt whose locality is known. It may have been cancelled since.
-func (c *call) judge(a *attempt, reply any, err error, local bool, now attempts.Now) attempts.Result {
+// judge returns the result of attempt a, which has returned. local is as in [call.local]; a may have been cancelled since.
+func (c *call) judge(a *attempt, reply any, err error, local bool, now attempts.Now) (r attempts.Result) {
 	a.done, a.took = a.ended(), now.At-a.began
-	r := attempts.Result{Err: err, Outcome: decision.Outcome{Status: ok}, Local: local}
+	r.Err, r.Status, r.Local = err, ok, local
 	verdict := VerdictByCode
 	judged := err != nil || reply != nil // for streams, only failures
 	if err != nil && !a.done && c.cc != nil {

@@ -118,8 +118,9 @@ func (s *stream) reportEnd(e streams.End, by *task) {
 			if resumes && s.replay.replace(&request) {
 				r.Resumes, r.Progress, s.resume.progress = true, s.resume.progress, false
 			}
-			step := s.call.remember(s.machine.Ended(e, r, r.Resumes))
-			s.queueEnd(t, r.Err, step)
+			step := s.machine.Ended(e, r, r.Resumes)
+			s.call.remember(&step)
+			s.queueEnd(t, r.Err, &step)
 		}
 		if by != nil {
 			by.version = s.version
@@ -164,7 +165,7 @@ func (s *stream) judge(t *streamAttempt, e streams.End, opened bool, gone policy
 }
 
 // queueEnd queues the events for the end of an attempt and for the decision after it. s.mu must be held.
-func (s *stream) queueEnd(t *streamAttempt, err error, step attempts.Step) {
+func (s *stream) queueEnd(t *streamAttempt, err error, step *attempts.Step) {
 	if s.call.retrier.observers.Load().attempts {
 		s.events.push(notice{new(s.call.attemptEvent(&t.attempt, err)), tellAttempt})
 	}
@@ -242,7 +243,9 @@ func (s *stream) wake() {
 // wakeEngine makes the engine check the time and the channel again. s.mu must be held.
 func (s *stream) wakeEngine() {
 	s.lookAround()
-	s.events.push(s.call.noticesOf(s.call.remember(s.machine.Wake()), nil, nil)...)
+	step := s.machine.Wake()
+	s.call.remember(&step)
+	s.events.push(s.call.noticesOf(&step, nil, nil)...)
 }
 
 // overdueEnd reports the end of an attempt that only an inner interceptor has noticed, because the application stopped receiving.

@@ -347,7 +347,7 @@ func (s *singleStream) settle(err error, panicked bool) {
 	s.call.cancelTimeout()
 	s.guard(func() {
 		s.call.notifyAttempt(s.attempt, err)
-		s.call.notifyDecision(step, s.attempt, err)
+		s.call.notifyDecision(&step, s.attempt, err)
 		s.call.notifyEnd(s.final)
 	})
 }
@@ -357,7 +357,7 @@ func (s *singleStream) conclude(err error, panicked bool) attempts.Step {
 	now := s.call.now()
 	r := attempts.Result{Err: errPanicked, Panicked: true}
 	if s.attempt.took = now.At - s.attempt.began; !panicked {
-		r = s.call.result(s.attempt, nil, err, now)
+		r = s.call.judge(s.attempt, nil, err, s.call.local(s.attempt, err, now), now)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -263,7 +263,7 @@ func (u *unary) attemptEnded(a *unaryAttempt, err error) *unaryAttempt {
 	} else {
 		now = u.now()
 	}
-	r := u.result(&a.attempt, a.reply, err, now)
+	r := u.judge(&a.attempt, a.reply, err, u.local(&a.attempt, err, now), now)
 	if err != nil && u.mayStillRun(a) {
 		r.Final = true
 	}
@@ -274,7 +274,7 @@ func (u *unary) attemptEnded(a *unaryAttempt, err error) *unaryAttempt {
 		if u.retrier.observers.Load().attempts {
 			u.events.push(notice{new(u.attemptEvent(&a.attempt, err)), tellAttempt})
 		}
-		u.events.push(u.noticesOf(step, &a.attempt, err)...)
+		u.events.push(u.noticesOf(&step, &a.attempt, err)...)
 		return next
 	})
 }
@@ -328,7 +328,7 @@ func (u *unary) woken(here bool) *unaryAttempt {
 	now := u.now()
 	step := u.wake(now)
 	next := u.act(&step, now.At, here)
-	u.events.push(u.noticesOf(step, nil, nil)...)
+	u.events.push(u.noticesOf(&step, nil, nil)...)
 	return next
 }
 

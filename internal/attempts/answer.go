@@ -19,8 +19,8 @@ const unwaited = 8
 // Paused reports that for the time d until now no call of the application has waited: this time does not make running attempts
 // slow. The pauses of one call must not overlap. A driver whose application always waits, as in a unary call, has none to
 // report. Other drivers report one when a call of the application begins to wait, and before each other event while none waits.
-func (c *Call) Paused(d time.Duration, now Now) Step {
-	step := c.step()
+func (c *Call) Paused(d time.Duration, now Now) (step Step) {
+	c.beginStep(&step)
 	for i := range c.running {
 		a := &c.running[i]
 		if d := min(d, now.At-a.began); d > 0 {
@@ -30,7 +30,8 @@ func (c *Call) Paused(d time.Duration, now Now) Step {
 			}
 		}
 	}
-	return c.completeStep(&step, &now)
+	c.completeStep(&step, &now)
+	return step
 }
 
 // Timing is how long an attempt has taken by its own clock, which runs while a call of the application waits.

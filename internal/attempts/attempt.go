@@ -45,15 +45,17 @@ func (c *Call) findAttempt(n int) *attempt {
 
 // Commit makes n the only attempt of the call, because the application is about to see part of it. It returns false if n has
 // ended, or was cancelled because another one won: its result is then dropped. Heard reports messages separately.
-func (c *Call) Commit(n int, why decision.Commit, now Now) (Step, bool) {
-	step := c.step()
+func (c *Call) Commit(n int, why decision.Commit, now Now) (step Step, ok bool) {
+	c.beginStep(&step)
 	a := c.findAttempt(n)
 	if a == nil {
-		return c.completeStep(&step, &now), false
+		c.completeStep(&step, &now)
+		return step, false
 	}
 	if a.cancelled != no {
 		a.dropped = true
-		return c.completeStep(&step, &now), false
+		c.completeStep(&step, &now)
+		return step, false
 	}
 	a.committed = why != decision.CommitNone
 	switch c.phase {
@@ -65,7 +67,8 @@ func (c *Call) Commit(n int, why decision.Commit, now Now) (Step, bool) {
 	default:
 	}
 	c.cancelOthers(&step, n)
-	return c.completeStep(&step, &now), true
+	c.completeStep(&step, &now)
+	return step, true
 }
 
 // accept makes the response of an attempt the call's.

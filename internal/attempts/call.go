@@ -110,14 +110,15 @@ func (c *Call) sendFirst(t Timing) (step Step) {
 }
 
 // refuseCall ends a call before its first attempt.
-func (c *Call) refuseCall(reason policy.Reason, now Now) Step {
+func (c *Call) refuseCall(reason policy.Reason, now Now) (step Step) {
 	c.reason, c.answer.err = reason, c.gates.err
 	if reason == policy.ReasonOverloaded {
 		c.answer.err = errOverloaded
 	}
 	c.drop(now.At)
-	step := c.step()
-	return c.completeStep(&step, &now)
+	c.beginStep(&step)
+	c.completeStep(&step, &now)
+	return step
 }
 
 // resetCall resets c to a new call.
@@ -131,11 +132,12 @@ func (c *Call) resetCall(s *Settings, at time.Duration) {
 }
 
 // Ended reports the end of attempt n. It must be called once for each attempt, including cancelled ones.
-func (c *Call) Ended(n int, r Result, now Now) Step {
-	step := c.step()
+func (c *Call) Ended(n int, r Result, now Now) (step Step) {
+	c.beginStep(&step)
 	i := slices.IndexFunc(c.running, func(a attempt) bool { return a.number == n })
 	if c.phase == over || i < 0 {
-		return c.completeStep(&step, &now)
+		c.completeStep(&step, &now)
+		return step
 	}
 	c.ended = c.running[i]
 	a := &c.ended
@@ -177,26 +179,28 @@ func (c *Call) Ended(n int, r Result, now Now) Step {
 		c.handleFailure(&step, a, &r, is, now)
 	}
 	c.ledger.release(&c.ledger.spare, outcome{unused: true}, now.At)
-	return c.completeStep(&step, &now)
+	c.completeStep(&step, &now)
+	return step
 }
 
 // Wake makes the call check the time and the channel: at Step.Wake, on a change with Step.Watch, or at any time.
-func (c *Call) Wake(now Now) Step {
-	step := c.step()
+func (c *Call) Wake(now Now) (step Step) {
+	c.beginStep(&step)
 	if c.phase == open {
 		if !c.pending.decided {
 			c.slow(&step, now)
 		}
 		c.launch(&step, now)
 	}
-	return c.completeStep(&step, &now)
+	c.completeStep(&step, &now)
+	return step
 }
 
 // Stop reports that the result of the call is no longer needed: ReasonCancelled, ReasonDeadlineExceeded, or ReasonClosed for
 // the connection. Running attempts end by themselves, because their contexts are the call's. The driver checks the context
 // before every other event.
-func (c *Call) Stop(reason policy.Reason, now Now) Step {
-	step := c.step()
+func (c *Call) Stop(reason policy.Reason, now Now) (step Step) {
+	c.beginStep(&step)
 	if c.phase == open || c.phase == committed {
 		c.phase = gone
 		c.drop(now.At)
@@ -205,23 +209,25 @@ func (c *Call) Stop(reason policy.Reason, now Now) Step {
 			c.answer = answer{}
 		}
 	}
-	return c.completeStep(&step, &now)
+	c.completeStep(&step, &now)
+	return step
 }
 
 // Panicked reports that an inner interceptor, or an observer, has panicked, outside the end of an attempt. The call is over
 // when the running attempts have ended.
-func (c *Call) Panicked(now Now) Step {
-	step := c.step()
+func (c *Call) Panicked(now Now) (step Step) {
+	c.beginStep(&step)
 	if c.phase != over {
 		c.choosePanicked(&step, 0, now.At)
 	}
-	return c.completeStep(&step, &now)
+	c.completeStep(&step, &now)
+	return step
 }
 
 // Abort settles everything after a callback (budget, breaker, observer) has panicked, inside an event or between two. It drops
 // further panics. The driver cancels Step.Cancel, waits for its goroutines, and panics again. Abort ends the call.
-func (c *Call) Abort(now Now) Step {
-	step := c.step()
+func (c *Call) Abort(now Now) (step Step) {
+	c.beginStep(&step)
 	if c.phase == over {
 		return step
 	}
@@ -233,7 +239,8 @@ func (c *Call) Abort(now Now) Step {
 	c.ledger.releaseAll(now.At, &c.ended.held, c.running)
 	c.running, c.pending = c.running[:0], pending{}
 	c.answer, c.reason, c.commit, c.said, c.panics = answer{err: errPanicked}, policy.ReasonNonRetryable, decision.CommitNone, answer{}, true
-	return c.completeStep(&step, &now)
+	c.completeStep(&step, &now)
+	return step
 }
 
 // Running returns how many attempts have not ended.

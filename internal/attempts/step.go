@@ -8,13 +8,11 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// step starts the step of an event other than Start.
-func (c *Call) step() Step {
-	return Step{Cancel: c.cancels[:0], Wake: Never}
-}
+// beginStep starts the step of an event other than Start, which is the event's named result: copies cost more than the decision.
+func (c *Call) beginStep(step *Step) { step.Cancel, step.Wake = c.cancels[:0], Never }
 
 // completeStep completes the step of an event. The call is over when no attempt runs or is to follow.
-func (c *Call) completeStep(step *Step, now *Now) Step {
+func (c *Call) completeStep(step *Step, now *Now) {
 	c.cancels, c.known = step.Cancel[:0], c.sent
 	switch {
 	case c.phase == over:
@@ -24,7 +22,6 @@ func (c *Call) completeStep(step *Step, now *Now) Step {
 	case c.phase == open:
 		step.Wake, step.Watch, step.Slow = c.nextWake()
 	}
-	return *step
 }
 
 // conclude ends the call, and tells the budget.
