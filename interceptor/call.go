@@ -67,7 +67,7 @@ type course struct {
 	engine  attempts.Call
 	set     attempts.Settings
 	ask     methods.Known // of admission, with the call's criticality
-	decided policy.Reason // the last decision
+	decided policy.Reason // the last decision that observers were told
 	allowed *Event        // the decision for the next extra attempt, for observers; nil: none
 	waits   *int64        // the waiting calls of its target, while it is one of them
 
@@ -157,34 +157,20 @@ func (c *call) learner() attempts.Method {
 }
 
 // wake makes the engine check the time again.
-func (c *call) wake(now attempts.Now) (step attempts.Step) {
+func (c *call) wake(now attempts.Now) attempts.Step {
 	if reason := c.reasonGone(now); reason != "" {
 		return c.engine.Stop(reason, now)
 	}
-	step = c.engine.Wake(now)
-	c.remember(&step)
-	return step
-}
-
-// remember records a step for later events.
-func (c *call) remember(step *attempts.Step) {
-	if step.Decided > 0 {
-		c.decided = step.Decision.Reason
-		if step.Decision.Shadow() {
-			c.decided = policy.ReasonModeOff // of the call, because nothing follows
-		}
-	}
+	return c.engine.Wake(now)
 }
 
 // reportEnd reports the end of an attempt to the engine.
-func (c *call) reportEnd(a *attempt, r attempts.Result, now attempts.Now) (step attempts.Step) {
+func (c *call) reportEnd(a *attempt, r attempts.Result, now attempts.Now) attempts.Step {
 	if reason := c.reasonGone(now); reason != "" {
 		c.engine.Stop(reason, now) // a runs, so the call is not over yet
 	}
 	c.trailersOnly = len(r.Trailer["content-type"]) > 0 // else the response's headers have it
-	step = c.engine.Ended(a.number, r, now)
-	c.remember(&step)
-	return step
+	return c.engine.Ended(a.number, r, now)
 }
 
 // atOnce is the end of a call about which nothing had to be decided.

@@ -121,6 +121,9 @@ func (c *call) notifyDecision(step *attempts.Step, ended *attempt, err error) {
 // the event, or nil.
 func (c *call) noticesOf(step *attempts.Step, ended *attempt, err error) (list []notice) {
 	if step.Decided > 0 && c.retrier.observers.Load().any {
+		if c.decided = step.Decision.Reason; step.Decision.Shadow() {
+			c.decided = policy.ReasonModeOff // of the call, because nothing follows
+		}
 		e := new(c.decisionEvent(step, ended, err))
 		if e.WillRetry {
 			c.allowed, c.connecting = e, false

@@ -69,7 +69,7 @@ func (r *Retrier) stream(with coexistence) grpc.StreamClientInterceptor {
 			streamAttempt
 		})
 		c, first := &together.call, &together.streamAttempt
-		c.request = request{retrier: r, cc: cc, method: method, with: with}
+		c.retrier, c.cc, c.method, c.with = r, cc, method, with
 		first.init()
 		c.readRequest(opts, &first.attemptOptions, new(lastSlot))
 		if c.flags&disabled != 0 {
@@ -91,7 +91,7 @@ func (r *Retrier) stream(with coexistence) grpc.StreamClientInterceptor {
 		s := &stream{desc: desc, open: open, call: c}
 		s.call.alone, s.call.uploads = r.newReply == nil && !c.usesGRPCsCodec(), desc.ClientStreams
 		s.resume = resumptionOf(desc, opts)
-		s.replay = replayBuffer{limit: replayLimit(opts), total: &r.replayed, sum: r.maxReplayed}
+		s.replay.limit, s.replay.total, s.replay.sum = replayLimit(opts), &r.replayed, r.maxReplayed
 		s.changed.L, s.events.mu, s.armed, s.attempts = &s.mu, &s.mu, attempts.Never, append(s.array[:0], first)
 		return s.begin()
 	}

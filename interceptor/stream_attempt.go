@@ -119,7 +119,6 @@ func (s *stream) reportEnd(e streams.End, by *task) {
 				r.Resumes, r.Progress, s.resume.progress = true, s.resume.progress, false
 			}
 			step := s.machine.Ended(e, r, r.Resumes)
-			s.call.remember(&step)
 			s.queueEnd(t, r.Err, &step)
 		}
 		if by != nil {
@@ -244,7 +243,6 @@ func (s *stream) wake() {
 func (s *stream) wakeEngine() {
 	s.lookAround()
 	step := s.machine.Wake()
-	s.call.remember(&step)
 	s.events.push(s.call.noticesOf(&step, nil, nil)...)
 }
 
