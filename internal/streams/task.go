@@ -9,12 +9,11 @@ import (
 )
 
 // Ask returns the next order of a task.
-func (c *Call) Ask(t *Task) Order {
+func (c *Call) Ask(t *Task) (o Order) {
 	if t.Kind == Goroutine {
 		return c.askGoroutine(t)
 	}
 	c.beginTask(t)
-	var o Order
 	switch t.Kind {
 	case NewStream:
 		o = c.askNewStream(t)
