@@ -31,6 +31,10 @@ import (
 )
 
 func main() {
+	if os.Getenv("GOMAXPROCS") == "" {
+		runtime.GOMAXPROCS(1)
+		_ = os.Setenv("GOMAXPROCS", "1") // for the processes that it starts
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	err := command(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
