@@ -61,7 +61,7 @@ func TestCost(t *testing.T) {
 		most memory
 	}{
 		{"success", succeeds(mustNew(t, mustSet(t, config(plain()))).Unary()), memory{0, 0}},
-		{"one failure, then success", failOnce(afterFailure(t)["stagger"]), memory{4, 144}},
+		{"one failure, then success", failOnce(afterFailure(t)["stagger"]), memory{3, 128}},
 		{"timeout of attempts that does not fire", succeeds(mustNew(t, mustSet(t, config(timed))).Unary()), memory{3, 208 + stoppedTimer}},
 		{"hedge that is not sent", succeeds(hedges["delay"]), memory{3, 208 + stoppedTimer}},
 		{"hedge that is not sent, by a quantile", succeeds(hedges["quantile"]), memory{3, 208 + stoppedTimer}},
@@ -109,7 +109,7 @@ func TestCost_Streams(t *testing.T) {
 		most memory
 	}{
 		{"server stream of 1,000 messages", server, memory{10, 3456}},
-		{"client stream of 1,000 messages, not committed", client, memory{44, 160_000}},
+		{"client stream of 1,000 messages, not committed", client, memory{44, 130_000}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			r := mustNew(t, mustSet(t, config(plain())), quiet)

@@ -108,10 +108,16 @@ func deterministic(code codes.Code, err error) bool {
 	return slices.ContainsFunc(texts, func(text string) bool { return strings.HasPrefix(message, text) })
 }
 
+// statusError is an error that has a status, as gRPC's have.
+type statusError interface {
+	error
+	GRPCStatus() *status.Status
+}
+
 // messageOf returns the message of the status that err is or wraps, as gRPC made it, or "".
 func messageOf(err error) string {
-	inner, direct := any(err).(interface{ GRPCStatus() *status.Status }) // errors.As finds it, too, and costs more than all else of a failure
-	if !direct && !errors.As(err, &inner) {
+	inner, ok := errors.AsType[statusError](err)
+	if !ok {
 		return ""
 	}
 	return inner.GRPCStatus().Message()

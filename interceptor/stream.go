@@ -415,8 +415,7 @@ func (s *stream) send(m any, direct *streamAttempt, err error) error {
 	if t.Kind, t.message, t.err = streams.SendMsg, m, err; direct != nil {
 		t.direct(direct, streams.Send)
 	} else if s.keeps.Load() {
-		t.Commit = s.encoder.encode(m, &t.bytes) // before an inner interceptor can change m
-		t.encoded = true
+		t.Commit, t.encoded = s.encoder.encode(m, &t.bytes), true // before an inner interceptor can change m
 	}
 	s.run(&t)
 	return t.returns()

@@ -492,25 +492,21 @@ func (u *unary) prepareHedging() {
 // setTimer sets the timer to the engine's next time, as long as attempts run. u.mu must be held.
 func (u *unary) setTimer(at time.Duration) {
 	h, in := &u.hedging, u.due-at
-	switch {
-	case u.deciding && u.engine.Running() == 0 || u.due == attempts.Never:
+	if u.deciding && u.engine.Running() == 0 || u.due == attempts.Never {
 		h.stopTimer()
+		return
+	}
+	if !u.shared { // the caller's goroutine sets it first, and so reads it without the lock
+		u.shared = true
+	}
+	switch {
 	case in <= 0: // as with streams, no timer
 		h.stopTimer()
-		u.share()
 		go u.fires()
 	case h.timer == nil:
-		u.share()
 		h.timer = time.AfterFunc(in, u.fires)
 	default:
 		h.timer.Reset(in)
-	}
-}
-
-// share records that other goroutines may see the call. The caller's goroutine sets it first, and so reads it without the lock.
-func (u *unary) share() {
-	if !u.shared {
-		u.shared = true
 	}
 }
 
