@@ -5,6 +5,7 @@ package interceptor
 
 import (
 	"reflect"
+	"slices"
 	"sync/atomic"
 
 	"google.golang.org/grpc"
@@ -68,7 +69,7 @@ type place struct{ chunk, begin, end, of uint32 }
 // encoder encodes the messages that a stream sends.
 type encoder struct {
 	own   reflect.Type // of the last message, if it is protobuf's own
-	chunk []byte       // the newest one, which has the messages so far
+	chunk []byte       // the newest one that messages share
 }
 
 // encode encodes a message into the newest chunk, or a new one. If the message can't be kept, it returns the cause that commits the call.
@@ -86,15 +87,17 @@ func (c *encoder) encode(m any, e *encoded) decision.Commit {
 		}
 		c.own = t
 	}
-	size := proto.Size(message)
-	if len(c.chunk)+size > cap(c.chunk) {
-		c.chunk = make([]byte, 0, max(size, min(2*cap(c.chunk), chunkSize)))
+	size, before := proto.Size(message), c.chunk
+	if len(before)+size > cap(before) {
+		before = make([]byte, 0, max(size, min(2*cap(before), chunkSize)))
 	}
-	chunk, err := (proto.MarshalOptions{UseCachedSize: true}).MarshalAppend(c.chunk, message)
+	chunk, err := (proto.MarshalOptions{UseCachedSize: true}).MarshalAppend(before, message)
 	if err != nil {
 		return decision.CommitUnsendable
 	}
-	e.data, e.chunk, c.chunk = chunk[len(c.chunk):], chunk, chunk
+	if e.data, e.chunk = chunk[len(before):], chunk; cap(chunk) <= chunkSize { // a large one would stay as long as the stream
+		c.chunk = chunk
+	}
 	return decision.CommitNone
 }
 
@@ -133,10 +136,7 @@ func (r *replayBuffer) appendMessage(e *encoded) bool {
 
 // typeOf returns the index of t.
 func (r *replayBuffer) typeOf(t protoreflect.MessageType) uint32 {
-	i := len(r.types) - 1
-	for i >= 0 && r.types[i] != t {
-		i--
-	}
+	i := slices.Index(r.types, t)
 	if i < 0 {
 		i = len(r.types)
 		r.types = append(r.types, t)

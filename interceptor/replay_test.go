@@ -70,17 +70,17 @@ func TestReplayBuffer_Copies(t *testing.T) {
 func TestReplayBuffer_MessageUsedAgain(t *testing.T) {
 	t.Parallel()
 	var total atomic.Int64
-	r := replayOf(1<<20, &total, 1<<20)
-	m := new(wrapperspb.StringValue)
-	var of encoder
+	r := replayOf(1<<30, &total, 1<<30)
+	m, of := new(wrapperspb.StringValue), new(encoder)
+	text := func(i int) string { return strings.Repeat(fmt.Sprint(i), 1+i%5*1000) } // some share a chunk
 	for i := range 1000 {
-		m.Value = fmt.Sprint(i)
+		m.Value = text(i)
 		if e := new(encoded); of.encode(m, e) != decision.CommitNone || !r.appendMessage(e) {
 			t.Fatal(i)
 		}
 	}
 	for i := range 1000 {
-		if got, err := r.message(i).decode(); err != nil || got.(*wrapperspb.StringValue).GetValue() != fmt.Sprint(i) {
+		if got, err := r.message(i).decode(); err != nil || got.(*wrapperspb.StringValue).GetValue() != text(i) {
 			t.Fatalf("message %d is %v, %v", i, got, err)
 		}
 	}
@@ -157,7 +157,7 @@ func TestReplayBuffer_Memory(t *testing.T) {
 		for _, chunk := range r.chunks {
 			held += cap(chunk)
 		}
-		if held > 2*r.used+chunkSize {
+		if held > 2*r.used+chunkSize || cap(of.chunk) > chunkSize {
 			t.Errorf("messages of %d bytes: %d bytes hold %d", size, held, r.used)
 		}
 		r.release()
