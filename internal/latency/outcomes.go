@@ -41,7 +41,7 @@ func (o *Outcomes) Record(k Kind, took, now time.Duration) {
 	if k == KindFast && o.Fast(now) {
 		return
 	}
-	slot := &o.last[(o.count.Add(1)-1)%outcomesThatCount]
+	slot := &o.last[o.count.Add(1)%outcomesThatCount]
 	slot.took.Store(int64(took))
 	slot.at.Store(int64(now))
 	slot.kind.Store(uint32(k))
