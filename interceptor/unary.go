@@ -14,6 +14,7 @@ import (
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/internal/clock"
+	"github.com/stagger-go/stagger/internal/decision"
 )
 
 func (r *Retrier) unary(with coexistence) grpc.UnaryClientInterceptor {
@@ -131,16 +132,14 @@ func (u *unary) run() error {
 			u.unwind(a)
 		}
 	}()
-	if a = u.begin(); a != nil {
-		err := u.try(a)
-		if plain = u.succeeded(a, err); plain {
-			return nil
-		}
-		a = u.attemptEnded(a, err)
-	}
+	a = u.begin()
 	for {
 		for a != nil {
-			a = u.attemptEnded(a, u.try(a))
+			err := u.try(a)
+			if plain = u.succeeded(a, err); plain {
+				return nil
+			}
+			a = u.attemptEnded(a, err)
 		}
 		if a = u.await(); a == nil {
 			return u.deliver()
@@ -186,32 +185,34 @@ func (u *unary) watchFirst() {
 	u.lockedOnly(func() *unaryAttempt { u.setTimer(u.start); return nil })
 }
 
-// succeeded ends a call whose first attempt has succeeded, if nothing was decided and nobody else is to see the attempt. It returns
-// false otherwise.
+// succeeded ends a call whose attempt has succeeded, if no other runs and nobody else is to see it. It returns false otherwise.
 func (u *unary) succeeded(a *unaryAttempt, err error) bool {
 	observers := u.retrier.observers.Load()
 	if err != nil || a.own || u.retrier.classifier != nil || observers.attempts {
 		return false
 	}
-	if u.shared && !u.stopsTimer() || u.deciding {
+	if u.shared && !u.stopsTimer() {
 		return false
 	}
 	a.noteLeft(u.cc, nil)
-	if u.known != nil && !u.untimed() {
+	switch {
+	case u.deciding && a.left:
+		return false
+	case u.deciding:
+		u.engine.Ended(a.number, attempts.Result{Outcome: decision.Outcome{Status: ok}}, attempts.Now{At: clock.Now()})
+	case u.known != nil && !u.untimed():
 		at := clock.Now()
 		u.answeredAtOnce(at, at-u.start)
 	}
-	u.counted = false
-	if u.entry.ends {
+	counted := u.counted
+	if u.counted = false; counted && u.entry.ends {
 		u.budget.Finish(u.start, budget.EventCallSucceeded)
 	}
 	if a.cancel != nil {
 		a.cancel()
 	}
-	if u.cancel != nil {
-		u.cancel()
-	}
-	if u.options.notify || observers.calls {
+	u.cancelTimeout()
+	if u.options.notify || observers.any {
 		_ = u.finish(&a.attemptOptions) // nil, as err is
 	}
 	return true
@@ -257,12 +258,7 @@ func (u *unary) attemptEnded(a *unaryAttempt, err error) *unaryAttempt {
 	if u.overOrAsked(err) {
 		return nil
 	}
-	now := attempts.Now{}
-	if err == nil && u.retrier.classifier == nil { // nothing will be decided
-		now.At = clock.Now()
-	} else {
-		now = u.now()
-	}
+	now := u.now()
 	r := u.judge(&a.attempt, a.reply, err, u.local(&a.attempt, err, now), now)
 	if err != nil && u.mayStillRun(a) {
 		r.Final = true
