@@ -48,7 +48,7 @@ func (r *Retrier) unary(with coexistence) grpc.UnaryClientInterceptor {
 // caller's goroutine waits for the next one. So a call that is answered before the timer fires starts no goroutine.
 //
 // Inner interceptors, codecs, messages, the classifier and observers run without the lock. Budget and breaker run under it, if
-// the policy has a timeout or hedges. Without those there is no timer, so no other goroutine sees the call, and it needs no lock.
+// the timer was set. Without it no other goroutine sees the call, and it needs no lock.
 type unary struct {
 	call
 	own course // the call's
@@ -211,10 +211,10 @@ func (u *unary) succeeded(a *unaryAttempt, err error) bool {
 	if a.cancel != nil {
 		a.cancel()
 	}
-	u.cancelTimeout()
 	if u.options.notify || observers.any {
 		_ = u.finish(&a.attemptOptions) // nil, as err is
 	}
+	u.cancelTimeout() // after the observers, who may make calls
 	return true
 }
 

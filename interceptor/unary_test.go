@@ -222,24 +222,24 @@ func TestUnarySuccess_SecondTargetAllocatesNothing(t *testing.T) {
 
 func TestUnary_ContextsEnd(t *testing.T) {
 	t.Parallel()
-	retry := hasty()
-	c := config(retry)
-	c.Methods[0].Timeout = time.Hour
-	unary := mustNew(t, mustSet(t, c), quiet).Unary()
-	synctest.Test(t, func(t *testing.T) {
-		var seen []context.Context
-		_ = unary(t.Context(), get, nil, nil, nil, func(ctx context.Context, _ string, _, _ any, _ *grpc.ClientConn, _ ...grpc.CallOption) error {
-			if seen = append(seen, ctx); len(seen) < 3 {
-				return status.Error(codes.Unavailable, "")
+	for _, retry := range []policy.RetrySpec{hasty(), plain()} {
+		c, over := config(retry), context.Canceled
+		c.Methods[0].Timeout = time.Hour
+		ends := interceptor.Observer{CallEnd: func(ctx context.Context, _ interceptor.Event) { over = ctx.Err() }} // it may make calls
+		unary := mustNew(t, mustSet(t, c), quiet, interceptor.WithObserver(ends)).Unary()
+		synctest.Test(t, func(t *testing.T) {
+			var seen []context.Context
+			_ = unary(t.Context(), get, nil, nil, nil, func(ctx context.Context, _ string, _, _ any, _ *grpc.ClientConn, _ ...grpc.CallOption) error {
+				seen = append(seen, ctx)
+				return []error{status.Error(codes.Unavailable, ""), status.Error(codes.Unavailable, ""), nil}[len(seen)-1]
+			})
+			for i, ctx := range seen {
+				if ctx.Err() == nil || over != nil {
+					t.Errorf("the context of attempt %d lives on; at the end of the call: %v", i+1, over)
+				}
 			}
-			return nil
 		})
-		for i, ctx := range seen {
-			if ctx.Err() == nil {
-				t.Errorf("the context of attempt %d lives on", i+1)
-			}
-		}
-	})
+	}
 }
 
 // An inner interceptor that returns before gRPC has ended its attempt leaves one behind that still writes into the
