@@ -8,7 +8,7 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// beginStep starts the step of an event other than Start, which is the event's named result: copies cost more than the decision.
+// beginStep starts the step of an event other than Start. It is the event's named result, and so isn't copied on the way.
 func (c *Call) beginStep(step *Step) { step.Cancel, step.Wake = c.cancels[:0], Never }
 
 // completeStep completes the step of an event. The call is over when no attempt runs or is to follow.

@@ -21,9 +21,8 @@ const (
 // Outcomes are the last five outcomes of attempts at a target, which show how fast its servers work. The zero value has none.
 // It is safe for concurrent use. If two outcomes are recorded at the same time, the time of one may be read with the length of the other.
 type Outcomes struct {
-	fastUntil atomic.Int64 // another fast response isn't recorded before; 0 if the newest outcome is none
-	count     atomic.Uint32
-	last      [outcomesThatCount]struct {
+	count atomic.Uint32
+	last  [outcomesThatCount]struct {
 		kind     atomic.Uint32 // 0: none
 		took, at atomic.Int64
 	}
@@ -41,20 +40,16 @@ func (o *Outcomes) Record(k Kind, took, now time.Duration) {
 	if k == KindFast && o.Fast(now) {
 		return
 	}
-	slot := &o.last[o.count.Add(1)%outcomesThatCount]
+	slot := &o.last[(o.count.Add(1)-1)%outcomesThatCount]
 	slot.took.Store(int64(took))
 	slot.at.Store(int64(now))
 	slot.kind.Store(uint32(k))
-	if now += fastInterval; k != KindFast {
-		now = 0
-	}
-	o.fastUntil.Store(int64(now))
 }
 
 // Fast reports whether the newest outcome is a fast response of the last tenth of a second. Then another one is not recorded.
 func (o *Outcomes) Fast(now time.Duration) bool {
-	until := time.Duration(o.fastUntil.Load())
-	return until != 0 && now < until
+	newest := &o.last[(o.count.Load()-1)%outcomesThatCount]
+	return Kind(newest.kind.Load()) == KindFast && now-time.Duration(newest.at.Load()) < fastInterval
 }
 
 // Evidence is what the last outcomes show to a call.

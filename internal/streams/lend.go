@@ -10,7 +10,7 @@ import (
 
 // Lend is Ask for a call of the application before which nothing is to be decided: the only attempt has everything, and the
 // role is free. The driver needs neither Enter nor Exit, and tells the result with GiveBack, or else with Done. Lend returns
-// false if the call has to ask. The order goes to o, because a copy costs as much as the rest of a send.
+// false if the call has to ask. The order goes to o, which saves each message a copy.
 func (c *Call) Lend(t *Task, o *Order, clock func() time.Duration) bool {
 	switch {
 	case !c.lends(t):
