@@ -63,9 +63,9 @@ type callOptions struct {
 	mode        policy.Mode
 }
 
-// forAttempt returns the options to pass to gRPC for an attempt; more are for this attempt alone. It is safe for
-// concurrent use by parallel attempts.
-func (o *callOptions) forAttempt(a *attemptOptions, more ...grpc.CallOption) []grpc.CallOption {
+// forAttempt returns the options to pass to gRPC for an attempt, which may wait for a connection even if the caller's other attempts
+// don't. It is safe for concurrent use by parallel attempts.
+func (o *callOptions) forAttempt(a *attemptOptions, waits bool) []grpc.CallOption {
 	opts := o.shared
 	if &opts[0] != &a.array[0] {
 		opts = append(a.array[:added], o.shared[added:]...)
@@ -79,7 +79,10 @@ func (o *callOptions) forAttempt(a *attemptOptions, more ...grpc.CallOption) []g
 	for _, option := range o.embedded {
 		opts = append(opts, withTarget(option, a.target(promoted(option))))
 	}
-	return slices.Clip(append(opts, more...))
+	if waits {
+		opts = append(opts, grpc.WaitForReady(true))
+	}
+	return slices.Clip(opts)
 }
 
 // asGiven returns the options to pass to gRPC for the only attempt of a call: the caller's, unchanged, and ours.

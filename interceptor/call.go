@@ -287,7 +287,7 @@ func (c *call) assign(a *attempt, n int, at time.Duration) []grpc.CallOption {
 	a.number, a.began, a.hedge = n, at, n > 1 && c.engine.Hedge(n)
 	if n == 1 {
 		a.ctx = firstAttempt(c.ctx)
-		return c.options.forAttempt(&a.attemptOptions)
+		return c.options.forAttempt(&a.attemptOptions, false)
 	}
 	if c.options.mode == policy.ModeEnforce {
 		a.retrier = c.retrier
@@ -295,10 +295,7 @@ func (c *call) assign(a *attempt, n int, at time.Duration) []grpc.CallOption {
 	// Headers may have pushback, but gRPC copies them. A server that reports errors in trailers alone does so again.
 	c.options.header = c.options.header || !c.trailersOnly
 	a.ctx = laterAttempt(c.ctx, n-1, a.hedge)
-	if c.waitsForReady() {
-		return c.options.forAttempt(&a.attemptOptions, grpc.WaitForReady(true))
-	}
-	return c.options.forAttempt(&a.attemptOptions)
+	return c.options.forAttempt(&a.attemptOptions, c.waitsForReady())
 }
 
 // sleep waits until the given time, the end of the call's context, the closing of its connection, or a change of mode or
@@ -368,11 +365,12 @@ func (c *call) readRequest(caller []grpc.CallOption, first *attemptOptions, last
 	if o.mode = c.entry.mode; c.entry.percent < 100 && 100*r.random() >= c.entry.percent {
 		o.mode, c.budget = policy.ModeOff, balance.Unlimited
 	}
-	limits := c.entry.limits
-	if o.limited {
-		limits = limitsOf(c.policy.Spec(), caller)
+	switch {
+	case o.limited:
+		o.shared = append(o.shared, limitsOf(c.policy.Spec(), caller)...)
+	case len(c.entry.limits) > 0:
+		o.shared = append(o.shared, c.entry.limits...)
 	}
-	o.shared = append(o.shared, limits...)
 	o.header, o.peer = o.header || c.entry.headers, o.peer || r.observers.Load().any
 	if o.mode != policy.ModeEnforce { // then another library's retries don't multiply
 		return
