@@ -315,7 +315,7 @@ func (s *stream) notify() {
 				s.call.deliverNotice(n)
 				return
 			}
-			s.call.cancelTimeout()
+			defer s.call.cancelTimeout() // after the observers, who may make calls
 			s.call.notifyEnd(s.result())
 		})
 	})

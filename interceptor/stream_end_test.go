@@ -172,3 +172,20 @@ func TestStreamEnd_OnFinishReceives(t *testing.T) {
 		})
 	}
 }
+
+// Observers may make calls at the end of a stream: the policy's timeout has not ended its context.
+func TestStreamEnd_ObserversContext(t *testing.T) {
+	c := config(plain())
+	c.Methods[0].Timeout = time.Hour
+	play(t, c, func(t *testing.T, s scene) {
+		var over []error
+		s.retrier.AddObserver(interceptor.Observer{CallEnd: func(ctx context.Context, _ interceptor.Event) { over = append(over, ctx.Err()) }})
+		_ = exchange(t.Context(), s.conn, clientStream, get)
+		_ = exchange(t.Context(), s.conn, clientStream, get, interceptor.MaxAttempts(1))
+		s.retrier.Close() // refuses
+		_ = exchange(t.Context(), s.conn, clientStream, get, interceptor.MaxAttempts(1))
+		if fmt.Sprint(over) != "[<nil> <nil> <nil>]" {
+			t.Errorf("%v", over)
+		}
+	})
+}

@@ -86,7 +86,7 @@ func (s *singleStream) start() (refused bool, err error) {
 	var step attempts.Step
 	s.guard(func() { step = s.call.engine.Start(s.call.prepareSettings(), now) })
 	if s.caught.rethrow(); step.Over {
-		s.call.cancelTimeout()
+		defer s.call.cancelTimeout() // after the observers, who may make calls
 		return true, s.call.finish(&unreported)
 	}
 	a := s.attempt
@@ -344,12 +344,12 @@ func (s *singleStream) claim() bool {
 func (s *singleStream) settle(err error, panicked bool) {
 	var step attempts.Step
 	s.guard(func() { step = s.conclude(err, panicked) })
-	s.call.cancelTimeout()
 	s.guard(func() {
 		s.call.notifyAttempt(s.attempt, err)
 		s.call.notifyDecision(&step, s.attempt, err)
 		s.call.notifyEnd(s.final)
 	})
+	s.call.cancelTimeout()
 }
 
 // conclude reports the end to the engine, and publishes the call's response.
