@@ -17,30 +17,33 @@ import (
 // tunnel is a connection without a remote address.
 type tunnel struct{ net.Conn }
 
-// An inner layer that answers by itself may fill options without calling OnFinish.
+// fill is an inner layer that answers by itself, fills a target, and doesn't call OnFinish.
+func fill(_ context.Context, _ string, _, _ any, _ *grpc.ClientConn, opts ...grpc.CallOption) error {
+	for _, o := range opts {
+		if o, ok := o.(grpc.TrailerCallOption); ok {
+			*o.TrailerAddr = metadata.Pairs("secret", "of the first caller")
+		}
+	}
+	return nil
+}
+
+// second returns an inner layer that answers as inner does, but not to the first attempt, which has ended.
+func second(inner grpc.UnaryInvoker) grpc.UnaryInvoker {
+	down := false
+	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, opts ...grpc.CallOption) error {
+		err := inner(ctx, method, req, reply, cc, opts...)
+		if down = !down; down {
+			_, err = finished(ctx, method, req, reply, cc, opts...), status.Error(codes.Unavailable, "down")
+		}
+		return err
+	}
+}
+
 func TestAttempt_Reused(t *testing.T) {
 	t.Parallel()
-	unary, down := afterFailure(t)["stagger"], false
-	fill := func(_ context.Context, _ string, _, _ any, _ *grpc.ClientConn, opts ...grpc.CallOption) error {
-		for _, o := range opts {
-			if o, ok := o.(grpc.TrailerCallOption); ok {
-				*o.TrailerAddr = metadata.Pairs("secret", "of the first caller")
-			}
-		}
-		return nil
-	}
-	// once returns an inner layer whose first attempt fails, and whose second doesn't. Both have ended.
-	once := func(inner grpc.UnaryInvoker) grpc.UnaryInvoker {
-		return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, opts ...grpc.CallOption) error {
-			_, _ = inner(ctx, method, req, reply, cc, opts...), finished(ctx, method, req, reply, cc, opts...)
-			if down = !down; down {
-				return status.Error(codes.Unavailable, "down")
-			}
-			return nil
-		}
-	}
+	unary := afterFailure(t)["stagger"]
 	for range 100 {
-		for _, inner := range [][2]grpc.UnaryInvoker{{fill, answered}, {once(fill), once(answered)}} {
+		for _, inner := range [][2]grpc.UnaryInvoker{{fill, answered}, {second(fill), second(answered)}} {
 			var first, second metadata.MD
 			_ = unary(t.Context(), get, nil, nil, nil, inner[0], grpc.Trailer(&first))
 			_ = unary(t.Context(), get, nil, nil, nil, inner[1], grpc.Trailer(&second))
@@ -49,4 +52,20 @@ func TestAttempt_Reused(t *testing.T) {
 			}
 		}
 	}
+}
+
+// An inner layer answers, and gRPC may run for it in the background: what is filled in then reaches nobody, whoever observes.
+func TestAttempt_AnsweredInside(t *testing.T) {
+	quietly(t, func(t *testing.T, s scene, _ *purse) {
+		for range 2 {
+			for _, inner := range []grpc.UnaryInvoker{fill, second(fill)} {
+				var trailer metadata.MD
+				_ = s.retrier.Unary()(t.Context(), get, nil, nil, s.conn, inner, grpc.Trailer(&trailer))
+				if trailer != nil {
+					t.Errorf("trailer %v", trailer)
+				}
+			}
+			s.retrier.AddObserver(s.observer())
+		}
+	})
 }

@@ -196,7 +196,7 @@ func (u *unary) succeeded(a *unaryAttempt, err error) bool {
 	}
 	a.noteLeft(u.cc, nil)
 	switch {
-	case u.deciding && a.left: // gRPC may still write its trailer and peer
+	case a.left: // gRPC may still write its trailer and peer
 		return false
 	case u.deciding:
 		u.engine.Ended(a.number, attempts.Result{Outcome: decision.Outcome{Status: ok}}, attempts.Now{At: clock.Now()})
