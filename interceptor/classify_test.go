@@ -99,7 +99,7 @@ func TestClassifier_CancelledAfterNotYet(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(50*ms, cancel)
 		got, err := s.call(ctx, get)
-		want := "context canceled before attempt 2; the classifier had asked for another attempt after an OK"
+		want := "context canceled before attempt 2; no server had returned an error"
 		if status.Code(err) != codes.Canceled || status.Convert(err).Message() != want || reasonOf(err) != policy.ReasonCancelled {
 			t.Errorf("%q, %v (%s)", got, err, reasonOf(err))
 		}

@@ -130,7 +130,7 @@ func (c *call) unanswered(end *attempts.End) error {
 	}
 	before := ""
 	if end.Last == nil {
-		before = "; the classifier had asked for another attempt after an OK"
+		before = "; no server had returned an error"
 	}
 	return status.Errorf(st.Code(), "%s before attempt %d%s", st.Message(), end.Attempts+1, before)
 }

@@ -7,7 +7,10 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"runtime"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc"
@@ -173,19 +176,37 @@ func TestStreamEnd_OnFinishReceives(t *testing.T) {
 	}
 }
 
-// Observers may make calls at the end of a stream: the policy's timeout has not ended its context.
+// Observers may make calls at the end of a stream: the policy's timeout ends its context after them, whatever they and the breaker do.
 func TestStreamEnd_ObserversContext(t *testing.T) {
 	c := config(plain())
 	c.Methods[0].Timeout = time.Hour
-	play(t, c, func(t *testing.T, s scene) {
-		var over []error
-		s.retrier.AddObserver(interceptor.Observer{CallEnd: func(ctx context.Context, _ interceptor.Event) { over = append(over, ctx.Err()) }})
-		_ = exchange(t.Context(), s.conn, clientStream, get)
-		_ = exchange(t.Context(), s.conn, clientStream, get, interceptor.MaxAttempts(1))
-		s.retrier.Close() // refuses
-		_ = exchange(t.Context(), s.conn, clientStream, get, interceptor.MaxAttempts(1))
-		if fmt.Sprint(over) != "[<nil> <nil> <nil>]" {
-			t.Errorf("%v", over)
-		}
-	})
+	for _, culprit := range []string{"", "done"} {
+		t.Run(culprit, func(t *testing.T) {
+			play(t, c, func(t *testing.T, s scene) {
+				var over []error
+				s.retrier.AddObserver(interceptor.Observer{
+					CallStart: func(ctx context.Context, _ interceptor.Event) context.Context { return context.WithoutCancel(ctx) },
+					CallEnd: func(ctx context.Context, _ interceptor.Event) {
+						over = append(over, ctx.Err())
+						context.AfterFunc(ctx, func() { over = append(over, ctx.Err()) })
+						runtime.Goexit()
+					},
+				})
+				for _, attempts := range []int{4, 1, 1} {
+					var caller sync.WaitGroup
+					caller.Go(func() {
+						defer func() { _ = recover() }()
+						_ = exchange(t.Context(), s.conn, clientStream, get, interceptor.MaxAttempts(attempts))
+					})
+					caller.Wait()
+					if synctest.Wait(); attempts == 1 {
+						s.retrier.Close() // refuses the last one
+					}
+				}
+				if got := fmt.Sprint(over); got != "[<nil> context canceled <nil> context canceled <nil> context canceled]" {
+					t.Errorf("at the ends of streams, and after them: %s", got)
+				}
+			}, interceptor.WithBreaker(func(string, string) interceptor.Breaker { return &panics{fuse: &fuse{limit: 9}, culprit: culprit} }))
+		})
+	}
 }

@@ -84,9 +84,13 @@ func (s *singleStream) openSingle(open grpc.Streamer) (grpc.ClientStream, error)
 func (s *singleStream) start() (refused bool, err error) {
 	now := s.call.now()
 	var step attempts.Step
+	defer func() {
+		if s.unwatch == nil { // it is refused, or a callback has panicked
+			s.call.cancelTimeout()
+		}
+	}()
 	s.guard(func() { step = s.call.engine.Start(s.call.prepareSettings(), now) })
 	if s.caught.rethrow(); step.Over {
-		defer s.call.cancelTimeout() // after the observers, who may make calls
 		return true, s.call.finish(&unreported)
 	}
 	a := s.attempt
@@ -239,7 +243,6 @@ func (s *singleStream) abort(p any) {
 	s.caught.note(p)
 	if !s.known {
 		s.call.engine.Abort(s.call.now())
-		s.call.cancelTimeout()
 		s.know()
 	}
 }
@@ -342,6 +345,7 @@ func (s *singleStream) claim() bool {
 // panicked. The caller must have claimed the end. If a callback panics, the application's next call repeats the panic,
 // because nothing can recover it in gRPC's goroutines.
 func (s *singleStream) settle(err error, panicked bool) {
+	defer s.call.cancelTimeout() // after the observers, who may make calls
 	var step attempts.Step
 	s.guard(func() { step = s.conclude(err, panicked) })
 	s.guard(func() {
@@ -349,7 +353,6 @@ func (s *singleStream) settle(err error, panicked bool) {
 		s.call.notifyDecision(&step, s.attempt, err)
 		s.call.notifyEnd(s.final)
 	})
-	s.call.cancelTimeout()
 }
 
 // conclude reports the end to the engine, and publishes the call's response.
@@ -361,7 +364,6 @@ func (s *singleStream) conclude(err error, panicked bool) attempts.Step {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.unwatch()
 	s.pause(now)
 	if r.Err != nil && s.call.takeServiceConfig() {
 		s.call.set.Policy = s.call.policy
@@ -373,6 +375,9 @@ func (s *singleStream) conclude(err error, panicked bool) attempts.Step {
 
 // know publishes the response. s.mu must be held.
 func (s *singleStream) know() {
+	if s.unwatch != nil {
+		s.unwatch()
+	}
 	s.known, s.final = true, s.call.answer(s.attempt.reported())
 	s.shown = s.final
 	s.changed.Broadcast()

@@ -204,7 +204,7 @@ const lenient = "+5"
 
 var (
 	exhausted = regexp.MustCompile(`max retries exhausted: failed after \d+ attempts: rpc error: code = \w+ desc = |no status: max retries exhausted: failed after \d+ attempts: `)
-	hidden    = regexp.MustCompile(`( before attempt \d+)?(; the last server error: .*|; the classifier had asked for another attempt after an OK)?\)`)
+	hidden    = regexp.MustCompile(`( before attempt \d+)?(; the last server error: .*|; no server had returned an error)?\)`)
 	lost      = regexp.MustCompile(`\(connection error: desc = "(.*?)"\)`)
 )
 
