@@ -21,7 +21,9 @@
 //
 // Those after it must not use the options of an attempt that has returned: another call may be
 // using them. If they return before gRPC has ended the attempt, which may then still write into the reply, the call is not
-// retried. From then on, the Retrier gives each attempt its own reply, if it can make one.
+// retried. From then on, the Retrier gives each attempt its own reply, if it can make one. One that answers without gRPC, as a
+// cache does, and fills targets of Header, Trailer or Peer, must call the OnFinish options as gRPC does. Otherwise the caller's
+// stay empty, since gRPC might still be writing to them.
 //
 // Retries of another library on the same connection, before or after a Retrier, multiply with its own: switch them
 // off. A Retrier warns of those of inner interceptors and of go-grpc-middleware when calls fail (docs/loops.md), and of
