@@ -9,6 +9,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -62,7 +63,7 @@ func parse(args []string, errs io.Writer) (o options, err error) {
 	f.IntVar(&o.rounds, "rounds", 40, "`number` of rounds in each process, at least 1: each has every client once, in an order of chance")
 	f.DurationVar(&o.slice, "slice", time.Millisecond, "about how `long` a client runs in a round; positive")
 	f.IntVar(&o.waiting, "waiting", 100_000, "`number` of calls that wait at a time, 1 to 1000000: they take about 1 GB for each 100000")
-	f.StringVar(&o.one, "one", "", "measure the `tables` that are "+alone+" or "+shared+" in this process, and print them as JSON")
+	f.StringVar(&o.one, "one", "", "measure the `table` of this name in this process, and print its rows as JSON")
 	f.StringVar(&o.write, "write", "", "write tables and figures into the pages of the repository in this `folder`")
 	f.TextVar(&o.only, "only", regexp.MustCompile(""), "make the tables whose names match this `regexp`; all without it")
 	if err := f.Parse(args); err != nil {
@@ -83,7 +84,7 @@ func tables(o options) []table {
 		all = append(all, c.table())
 	}
 	all = append(all, memory(o))
-	return slices.DeleteFunc(all, func(t table) bool { return !o.only.MatchString(t.name) || o.one != "" && t.alone != (o.one == alone) })
+	return slices.DeleteFunc(all, func(t table) bool { return !o.only.MatchString(t.name) || o.one != "" && o.one != t.name })
 }
 
 // command runs the whole program.
@@ -93,21 +94,16 @@ func command(ctx context.Context, args []string, out, errs io.Writer) error {
 		return err
 	}
 	all := tables(o)
-	if len(all) == 0 && o.one == "" {
-		return fmt.Errorf("-only %q: matches no table", o.only.String())
+	if len(all) == 0 {
+		return fmt.Errorf("-only %q: matches no table", cmp.Or(o.one, o.only.String()))
 	}
 	if o.one != "" {
-		found := make(map[string][]row)
-		for _, t := range all {
-			if found[t.name], err = t.rows(o); err != nil {
-				return fmt.Errorf("%s: %w", t.name, err)
-			}
-		}
-		return json.NewEncoder(out).Encode(found)
+		rows, err := all[0].rows(o)
+		return errors.Join(err, json.NewEncoder(out).Encode(rows))
 	}
 	fmt.Fprintf(out, "%s\n\n", host())
 	names, shown := []string{}, []report.Table{}
-	found, err := o.measure(ctx, errs)
+	found, err := o.measure(ctx, all, errs)
 	if err != nil {
 		return err
 	}
@@ -127,35 +123,32 @@ func command(ctx context.Context, args []string, out, errs io.Writer) error {
 	return above
 }
 
-// What a process measures: the tables that need one alone, or all others.
-const alone, shared = "alone", "shared"
-
-// measure lets processes measure the tables, one process after the other. It returns the results of all processes by table.
-func (o options) measure(ctx context.Context, errs io.Writer) (map[string][][]row, error) {
+// measure lets processes measure the tables, one process after the other, each a single table: it does not depend on what others
+// leave in memory. It returns the results of all processes by table.
+func (o options) measure(ctx context.Context, all []table, errs io.Writer) (map[string][][]row, error) {
 	found, began := make(map[string][][]row), time.Now()
 	bar := terminal.NewProgress(errs, "compare")
 	defer bar.Clear()
-	for n := range 1 + o.processes {
-		rows, err := o.start(ctx, n, errs)
-		if err != nil {
-			return nil, fmt.Errorf("process %d: %w", n, err)
+	for n := range o.processes {
+		for i, t := range all {
+			if t.once && n > 0 {
+				continue
+			}
+			rows, err := o.start(ctx, t.name, errs)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", t.name, err)
+			}
+			found[t.name] = append(found[t.name], rows)
+			bar.Set(float64(n*len(all)+i+1) / float64(o.processes*len(all)))
 		}
-		for name, r := range rows {
-			found[name] = append(found[name], r)
-		}
-		bar.Set(float64(n+1) / float64(1+o.processes))
 	}
-	fmt.Fprintf(errs, "%d processes in %v\n", 1+o.processes, time.Since(began).Round(time.Second))
+	fmt.Fprintf(errs, "measured in %v\n", time.Since(began).Round(time.Second))
 	return found, nil
 }
 
-// start starts the n-th process: the first is for the tables that need one alone.
-func (o options) start(ctx context.Context, n int, errs io.Writer) (rows map[string][]row, err error) {
-	what := shared
-	if n == 0 {
-		what = alone
-	}
-	c := exec.CommandContext(ctx, os.Args[0], "-one", what, "-only", o.only.String(),
+// start starts a process that measures a table.
+func (o options) start(ctx context.Context, table string, errs io.Writer) (rows []row, err error) {
+	c := exec.CommandContext(ctx, os.Args[0], "-one", table,
 		"-rounds", strconv.Itoa(o.rounds), "-slice", o.slice.String(), "-waiting", strconv.Itoa(o.waiting))
 	c.Stderr = errs
 	text, err := c.Output()

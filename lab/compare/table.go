@@ -22,7 +22,7 @@ type table struct {
 	name, what string
 	columns    []column
 	rows       func(options) ([]row, error) // the results of one process
-	alone      bool                         // one process measures it, and nothing else
+	once       bool                         // one process measures it: that takes long, and varies little
 }
 
 // column formats the results of all processes.

@@ -37,7 +37,7 @@ func hold() float64 {
 func memory(o options) table {
 	return table{
 		name: "waiting", what: fmt.Sprintf("Memory of each of %d calls that wait in a backoff at the same time, on heap and stacks", o.waiting),
-		columns: []column{{"bytes", wholeCell}}, rows: waiting, alone: true,
+		columns: []column{{"bytes", wholeCell}}, rows: waiting, once: true,
 	}
 }
 
