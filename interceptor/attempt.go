@@ -63,8 +63,8 @@ type callOptions struct {
 	mode        policy.Mode
 }
 
-// forAttempt returns the options to pass to gRPC for an attempt, which may wait for a connection even if the caller's other attempts
-// don't. It is safe for concurrent use by parallel attempts.
+// forAttempt returns the options to pass to gRPC for an attempt; if it waits, gRPC lets it wait for a connection. It is safe for
+// concurrent use by parallel attempts.
 func (o *callOptions) forAttempt(a *attemptOptions, waits bool) []grpc.CallOption {
 	opts := o.shared
 	if &opts[0] != &a.array[0] {

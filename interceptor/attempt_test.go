@@ -5,7 +5,7 @@ package interceptor_test
 
 import (
 	"context"
-	"net"
+	"errors"
 	"testing"
 
 	"google.golang.org/grpc"
@@ -13,9 +13,6 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 )
-
-// tunnel is a connection without a remote address.
-type tunnel struct{ net.Conn }
 
 // fill is an inner layer that answers by itself, fills a target, and doesn't call OnFinish.
 func fill(_ context.Context, _ string, _, _ any, _ *grpc.ClientConn, opts ...grpc.CallOption) error {
@@ -27,8 +24,8 @@ func fill(_ context.Context, _ string, _, _ any, _ *grpc.ClientConn, opts ...grp
 	return nil
 }
 
-// second returns an inner layer that answers as inner does, but not to the first attempt, which has ended.
-func second(inner grpc.UnaryInvoker) grpc.UnaryInvoker {
+// retried returns an inner layer that answers as inner does, but whose every other attempt fails and has ended.
+func retried(inner grpc.UnaryInvoker) grpc.UnaryInvoker {
 	down := false
 	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, opts ...grpc.CallOption) error {
 		err := inner(ctx, method, req, reply, cc, opts...)
@@ -39,11 +36,12 @@ func second(inner grpc.UnaryInvoker) grpc.UnaryInvoker {
 	}
 }
 
+// Calls use the memory of others that have ended, and get nothing of what those were told.
 func TestAttempt_Reused(t *testing.T) {
 	t.Parallel()
 	unary := afterFailure(t)["stagger"]
 	for range 100 {
-		for _, inner := range [][2]grpc.UnaryInvoker{{fill, answered}, {second(fill), second(answered)}} {
+		for _, inner := range [][2]grpc.UnaryInvoker{{fill, answered}, {retried(fill), retried(answered)}} {
 			var first, second metadata.MD
 			_ = unary(t.Context(), get, nil, nil, nil, inner[0], grpc.Trailer(&first))
 			_ = unary(t.Context(), get, nil, nil, nil, inner[1], grpc.Trailer(&second))
@@ -54,15 +52,21 @@ func TestAttempt_Reused(t *testing.T) {
 	}
 }
 
-// An inner layer answers, and gRPC may run for it in the background: what is filled in then reaches nobody, whoever observes.
+// fillAndEnd is fill as it should be: it calls OnFinish.
+func fillAndEnd(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, opts ...grpc.CallOption) error {
+	return errors.Join(fill(ctx, method, req, reply, cc, opts...), finished(ctx, method, req, reply, cc, opts...))
+}
+
+// An inner layer answers by itself. Unless it says that the attempt has ended, gRPC may still run in the background, and the
+// caller's targets stay empty, with observers and without.
 func TestAttempt_AnsweredInside(t *testing.T) {
 	quietly(t, func(t *testing.T, s scene, _ *purse) {
 		for range 2 {
-			for _, inner := range []grpc.UnaryInvoker{fill, second(fill)} {
+			for i, inner := range []grpc.UnaryInvoker{fill, retried(fill), fillAndEnd, retried(fillAndEnd)} {
 				var trailer metadata.MD
 				_ = s.retrier.Unary()(t.Context(), get, nil, nil, s.conn, inner, grpc.Trailer(&trailer))
-				if trailer != nil {
-					t.Errorf("trailer %v", trailer)
+				if (trailer != nil) != (i > 1) {
+					t.Errorf("layer %d: trailer %v", i, trailer)
 				}
 			}
 			s.retrier.AddObserver(s.observer())

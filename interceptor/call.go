@@ -368,7 +368,7 @@ func (c *call) readRequest(caller []grpc.CallOption, first *attemptOptions, last
 	switch {
 	case o.limited:
 		o.shared = append(o.shared, limitsOf(c.policy.Spec(), caller)...)
-	case len(c.entry.limits) > 0:
+	case len(c.entry.limits) > 0: // append of none would still call the runtime, in every call
 		o.shared = append(o.shared, c.entry.limits...)
 	}
 	o.header, o.peer = o.header || c.entry.headers, o.peer || r.observers.Load().any

@@ -35,7 +35,7 @@ type Observer struct {
 	Wait func(context.Context, Event)
 	// Sent is called when an extra attempt is sent, with the decision that has allowed it. The call may end before that.
 	Sent func(context.Context, Event)
-	// CallEnd is called at the end of every call, with a context that only the caller or a deadline has ended.
+	// CallEnd is called at the end of every call. The context lives, unless the caller or a deadline has ended it.
 	CallEnd func(context.Context, Event)
 	// Reload is called for every change of the policies. If a change is rejected, err says why, and the old policies stay in
 	// use. The set is nil if the file could not be read or is invalid. Changes are texts such as "entries

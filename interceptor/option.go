@@ -173,9 +173,9 @@ type twoStep struct{ Breaker }
 // Allow implements [attempts.Breaker].
 func (b twoStep) Allow() (done func(error), err error) {
 	if done, err = b.Breaker.Allow(); err != nil {
-		err = &openError{err}
+		return nil, &openError{err} // a done that wraps the breaker's may wrap nil
 	}
-	return done, err
+	return done, nil
 }
 
 // openError is the error of a call whose first attempt a breaker has refused.

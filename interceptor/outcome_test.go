@@ -283,6 +283,9 @@ func TestUnsent_ConnectionWithoutAddress(t *testing.T) {
 	})
 }
 
+// tunnel is a connection without a remote address.
+type tunnel struct{ net.Conn }
+
 func (tunnel) RemoteAddr() net.Addr { return nil }
 
 // An inner interceptor that keeps the options of an attempt to itself leaves no peer behind.

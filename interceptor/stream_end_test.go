@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"runtime"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -182,6 +181,7 @@ func TestStreamEnd_ObserversContext(t *testing.T) {
 	c.Methods[0].Timeout = time.Hour
 	for _, culprit := range []string{"", "done"} {
 		t.Run(culprit, func(t *testing.T) {
+			breaker := &panics{fuse: &fuse{limit: 9}, culprit: culprit}
 			play(t, c, func(t *testing.T, s scene) {
 				var over []error
 				s.retrier.AddObserver(interceptor.Observer{
@@ -193,20 +193,18 @@ func TestStreamEnd_ObserversContext(t *testing.T) {
 					},
 				})
 				for _, attempts := range []int{4, 1, 1} {
-					var caller sync.WaitGroup
-					caller.Go(func() {
+					go func() {
 						defer func() { _ = recover() }()
 						_ = exchange(t.Context(), s.conn, clientStream, get, interceptor.MaxAttempts(attempts))
-					})
-					caller.Wait()
+					}()
 					if synctest.Wait(); attempts == 1 {
-						s.retrier.Close() // refuses the last one
+						breaker.limit = 0 // it refuses the last one
 					}
 				}
 				if got := fmt.Sprint(over); got != "[<nil> context canceled <nil> context canceled <nil> context canceled]" {
 					t.Errorf("at the ends of streams, and after them: %s", got)
 				}
-			}, interceptor.WithBreaker(func(string, string) interceptor.Breaker { return &panics{fuse: &fuse{limit: 9}, culprit: culprit} }))
+			}, interceptor.WithBreaker(func(string, string) interceptor.Breaker { return breaker }))
 		})
 	}
 }

@@ -85,7 +85,7 @@ func (s *singleStream) start() (refused bool, err error) {
 	now := s.call.now()
 	var step attempts.Step
 	defer func() {
-		if s.unwatch == nil { // it is refused, or a callback has panicked
+		if s.attempt.ctx == nil { // it is refused, or a callback has panicked
 			s.call.cancelTimeout()
 		}
 	}()

@@ -95,11 +95,14 @@ func command(ctx context.Context, args []string, out, errs io.Writer) error {
 	}
 	all := tables(o)
 	if len(all) == 0 {
-		return fmt.Errorf("-only %q: matches no table", cmp.Or(o.one, o.only.String()))
+		return fmt.Errorf("no table is named %q", cmp.Or(o.one, o.only.String()))
 	}
 	if o.one != "" {
 		rows, err := all[0].rows(o)
-		return errors.Join(err, json.NewEncoder(out).Encode(rows))
+		if err != nil {
+			return err
+		}
+		return json.NewEncoder(out).Encode(rows)
 	}
 	fmt.Fprintf(out, "%s\n\n", host())
 	names, shown := []string{}, []report.Table{}

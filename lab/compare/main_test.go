@@ -65,7 +65,7 @@ func TestFlagErrors(t *testing.T) {
 		`["-processes" "0"]: want flags only`:     {"-processes", "0"},
 		`["-waiting" "1000001"]: want flags only`: {"-waiting", "1000001"},
 		"-only: error parsing regexp":             {"-only", "("},
-		`-only "nothing": matches no table`:       {"-only", "nothing"},
+		`no table is named "nothing"`:             {"-only", "nothing"},
 		"flag: help requested":                    {"-help"},
 	} {
 		var out, errs bytes.Buffer
