@@ -115,9 +115,9 @@ random: ## Play random calls MANY times (20) as often as make test does (SEED=7 
 count: ## Count the lines of Go written by hand: code and tests of each folder
 	@.ci/count
 
-.PHONY: weight
-weight: ## Compare the lines of code, the growth of a client and the exported names with their bounds
-	@.ci/weight
+.PHONY: growth
+growth: ## Report what a client grows by, and what it links
+	@.ci/growth
 
 .PHONY: ops
 ops: ## Have a real Prometheus scrape examples/shop in its outages, and test dashboard and alerts

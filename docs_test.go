@@ -328,46 +328,6 @@ func headings(page string) []string {
 	return list
 }
 
-const (
-	mostWords = 17_000 // of docs without docs/evidence
-	mostLines = 200    // of the README
-)
-
-// Docs that answer a question each don't grow back into a book. Words have a letter or a digit, and stand outside of code
-// blocks.
-func TestPages_Words(t *testing.T) {
-	t.Parallel()
-	texts, counts, total := pages(t), map[string]int{}, 0
-	for path, text := range texts {
-		if filepath.Dir(path) == "docs" {
-			counts[path] = words(text)
-			total += counts[path]
-		}
-	}
-	if total > mostWords {
-		for _, path := range slices.SortedFunc(maps.Keys(counts), func(a, b string) int { return counts[b] - counts[a] }) {
-			t.Logf("%5d %s", counts[path], path)
-		}
-		t.Errorf("docs have %d words; want at most %d: cut what a user doesn't need, or move it to docs/evidence", total, mostWords)
-	}
-	if n := strings.Count(texts["README.md"], "\n"); n > mostLines {
-		t.Errorf("README.md has %d lines; want at most %d", n, mostLines)
-	}
-	if got := words("# Two words\n\n| a | b |\n| --- | ---: |\n```go\nnot these\n```\n`five`, 6."); got != 6 {
-		t.Errorf("%d words; want 6", got)
-	}
-}
-
-// words counts the words of a page outside of code blocks.
-func words(page string) (n int) {
-	for word := range strings.FieldsSeq(prose(page)) {
-		if strings.ContainsFunc(word, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }) {
-			n++
-		}
-	}
-	return n
-}
-
 const longest = 40 // words of a sentence
 
 // Sentences of more than forty words can't be read at 3 a.m.
@@ -422,7 +382,7 @@ func split(paragraph string) []string {
 
 // prose returns a page without its fenced blocks and the marks of figures.
 func prose(page string) string {
-	return regexp.MustCompile("(?ms)^```.*?^```$|<!-- (?:cost|weight): [^>]*-->|<!-- / -->").ReplaceAllString(page, "")
+	return regexp.MustCompile("(?ms)^```.*?^```$|<!-- cost: [^>]*-->|<!-- / -->").ReplaceAllString(page, "")
 }
 
 // Each figure of costs on a page is the one in the tables of docs/evidence/costs.md, which "make compare" writes.
