@@ -91,21 +91,13 @@ var drops = []string{
 	"request dropped by grpclb",
 }
 
-// deterministic reports whether err is gRPC's error for a message as such, on either side: the same
-// message fails again. Only the text distinguishes it from a server's refusal, not the code or
-// trailers; the texts are those of grpc-go. err may wrap the status.
+// deterministic reports whether err is an error for a message as such, on either side: the same
+// message fails again. Only the text distinguishes it from a server's other refusals, not the code or
+// trailers. err may wrap the status.
 func deterministic(code codes.Code, err error) bool {
-	var texts []string
-	switch code {
-	case codes.ResourceExhausted:
-		texts = tooLarge
-	case codes.Internal:
-		texts = unfit
-	default:
-		return false
-	}
 	message := messageOf(err)
-	return slices.ContainsFunc(texts, func(text string) bool { return strings.HasPrefix(message, text) })
+	return aboveLimit(code, message) ||
+		code == codes.Internal && slices.ContainsFunc(unfit, func(text string) bool { return strings.HasPrefix(message, text) })
 }
 
 // statusError is an error that has a status, as gRPC's have.
@@ -123,29 +115,21 @@ func messageOf(err error) string {
 	return inner.GRPCStatus().Message()
 }
 
-var (
-	tooLarge = []string{
-		"trying to send message larger than max",
-		"grpc: message too large",
-		"grpc: received message larger than max",
-		"grpc: message after decompression larger than max",
-		"grpc: received message after decompression larger than max",
-	}
-	unfit = []string{
-		"cardinality violation:",
-		"grpc: Compressor is not installed",
-		"grpc: error while compressing",
-		"grpc: error while marshaling",
-		"grpc: failed to decompress the",
-		"grpc: failed to read decompressed data",
-		"grpc: failed to unmarshal the received message",
-		"grpc: no decompressor available",
-		"grpc: peer compressed the response",
-		"header key ",
-		"header list size to send violates",
-		"no codec registered for content-subtype",
-	}
-)
+// unfit are the beginnings of grpc-go's texts for messages and headers that this client can't encode or decode.
+var unfit = []string{
+	"cardinality violation:",
+	"grpc: Compressor is not installed",
+	"grpc: error while compressing",
+	"grpc: error while marshaling",
+	"grpc: failed to decompress the",
+	"grpc: failed to read decompressed data",
+	"grpc: failed to unmarshal the received message",
+	"grpc: no decompressor available",
+	"grpc: peer compressed the response",
+	"header key ",
+	"header list size to send violates",
+	"no codec registered for content-subtype",
+}
 
 // Verdict is a classifier's judgment of an attempt's result.
 type Verdict uint8
