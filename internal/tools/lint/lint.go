@@ -62,6 +62,7 @@ func Lint(file string, data []byte, o Options) []policy.Diagnostic {
 		l.notHedged(path, m)
 		l.listUndeclared(path, m)
 		l.listDeclared(path, m)
+		l.noteKey(path, m)
 	}
 	l.noteUnseen(file)
 	if o.OtherClients {
@@ -378,9 +379,6 @@ func (l *linter) listUndeclared(path string, m policy.MethodConfig) {
 	}
 }
 
-// once matches methods whose names say that a second run has a second effect.
-var once = regexp.MustCompile(`/(Create|Add|Insert|Pay|Charge|Transfer|Send|Increment)([^a-z/][^/]*)?$`)
-
 // listDeclared names the known methods of an entry that nothing but the file declares idempotent, and warns of names that say
 // the opposite.
 func (l *linter) listDeclared(path string, m policy.MethodConfig) {
@@ -394,13 +392,29 @@ func (l *linter) listDeclared(path string, m policy.MethodConfig) {
 		}
 		safe, others := l.set.SafeMethods(name)
 		only = append(only, others...)
-		if once.MatchString(name) && len(safe) == 0 && !l.report.Written(path+".idempotency") {
+		if _, method := lookup.Split(name); hasEffect(method) && len(safe) == 0 && !l.report.Written(path+".idempotency") {
 			l.warn(document.Item(path+".name", i), name, "naming a method declares it idempotent, so a failed call may run it twice; if that is harmless, "+
 				`add "idempotency: ASSUME" to the entry; otherwise use an idempotencyKey, or remove the name`)
 		}
 	}
 	if len(only) > 0 {
 		l.note(path+".name", "", "only this file declares these methods idempotent, so failed calls may run them twice: "+atMost(only))
+	}
+}
+
+// noteKey notes what a server has to do with an idempotency key, and that it gains nothing from parallel attempts.
+func (l *linter) noteKey(path string, m policy.MethodConfig) {
+	if m.IdempotencyKey == "" || m.Retry == nil && m.Hedge == nil {
+		return
+	}
+	l.note(path+".idempotencyKey", "", "declares the methods idempotent, but only the server makes them so: it must store the key with the effect, "+
+		"and answer a key that it knows with the first response. At a server that ignores the header, a failed call may run twice")
+	const waits = "is sent while the first still runs, and such a server lets it wait for that"
+	switch {
+	case m.Hedge != nil:
+		l.note(path+".hedgingPolicy", "", "a hedge "+waits+": write a retryPolicy")
+	case m.Retry.PerAttemptTimeout > 0 && !m.Retry.CancelOnTimeout:
+		l.note(path+".retryPolicy.perAttemptTimeout", "", "the attempt after it "+waits+": write onAttemptTimeout: RETRY")
 	}
 }
 

@@ -199,11 +199,34 @@ func TestLintDeclared(t *testing.T) {
 		"name: [{service: un.Known, method: Address}, {service: un.Known, method: PayloadOf}, {service: un.Known, method: GetPay}], ": nil,
 		"name: [{service: un.Known, method: Send}], idempotency: ASSUME, ":                                                            nil,
 		"name: [{service: un.Known, method: Send}], idempotency: NONE, ":                                                              nil,
-		"name: [{service: shop.Mixed, method: Pay}], idempotencyKey: {header: key}, ":                                                 nil,
+		"name: [{service: un.Known, method: refund}], ": {`warning f:1:24: methodConfig[0].name[0]: "/un.Known/refund"` + advice},
+		"name: [{service: shop.Mixed, method: Pay}], idempotencyKey: {header: key}, ": {
+			"note f:1:77: methodConfig[0].idempotencyKey: " + served,
+		},
 		"name: [{service: shop.Mixed}], idempotency: ASSUME, ":                                                                        {only + "/shop.Mixed/Add, /shop.Mixed/Pay"},
 	} {
 		wantLinted(t, "methodConfig: [{"+entry+retry, want...)
 	}
+}
+
+const served = "declares the methods idempotent, but only the server makes them so: it must store the key with the effect, " +
+	"and answer a key that it knows with the first response. At a server that ignores the header, a failed call may run twice"
+
+// At a server that deduplicates, a parallel attempt waits for the first one.
+func TestLintIdempotencyKey(t *testing.T) {
+	t.Parallel()
+	const (
+		key   = "methodConfig: [{name: [{service: a.B, method: Pay}], timeout: 9s, idempotencyKey: {header: key}"
+		retry = ", retryPolicy: {maxAttempts: 2, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [14], perAttemptTimeout: 2s"
+		note  = "note f:1:83: methodConfig[0].idempotencyKey: " + served
+		waits = " is sent while the first still runs, and such a server lets it wait for that: write "
+	)
+	wantLinted(t, key+"}]")
+	wantLinted(t, key+retry+", onAttemptTimeout: RETRY}}]", note)
+	wantLinted(t, key+retry+"}}]", note,
+		"note f:1:233: methodConfig[0].retryPolicy.perAttemptTimeout: 2s: the attempt after it"+waits+"onAttemptTimeout: RETRY")
+	wantLinted(t, key+", hedgingPolicy: {maxAttempts: 2, hedgingDelay: 1s}}]", note,
+		"note f:1:113: methodConfig[0].hedgingPolicy: a hedge"+waits+"a retryPolicy")
 }
 
 func TestLintUnsafeMethods(t *testing.T) {
