@@ -30,7 +30,7 @@ func Parse(r *Report, data []byte, f Format) *Node {
 		return nil
 	}
 	var n *Node
-	if bytes.HasPrefix(bytes.TrimLeft(data, " \t\r\n"), []byte("{")) || isJSON(r.file) {
+	if IsJSON(r.file, data) {
 		n = readJSON(r, data)
 	} else {
 		n = readYAML(r, data, f)
@@ -47,6 +47,11 @@ func Parse(r *Report, data []byte, f Format) *Node {
 	}
 	r.root = n
 	return n
+}
+
+// IsJSON reports whether [Parse] reads a document as JSON.
+func IsJSON(file string, data []byte) bool {
+	return bytes.HasPrefix(bytes.TrimLeft(data, " \t\r\n"), []byte("{")) || isJSON(file)
 }
 
 func isJSON(file string) bool { return strings.HasSuffix(file, ".json") }

@@ -199,11 +199,11 @@ func TestLintDeclared(t *testing.T) {
 		"name: [{service: un.Known, method: Address}, {service: un.Known, method: PayloadOf}, {service: un.Known, method: GetPay}], ": nil,
 		"name: [{service: un.Known, method: Send}], idempotency: ASSUME, ":                                                            nil,
 		"name: [{service: un.Known, method: Send}], idempotency: NONE, ":                                                              nil,
-		"name: [{service: un.Known, method: refund}], ": {`warning f:1:24: methodConfig[0].name[0]: "/un.Known/refund"` + advice},
+		"name: [{service: un.Known, method: refund}], ":                                                                               {`warning f:1:24: methodConfig[0].name[0]: "/un.Known/refund"` + advice},
 		"name: [{service: shop.Mixed, method: Pay}], idempotencyKey: {header: key}, ": {
 			"note f:1:77: methodConfig[0].idempotencyKey: " + served,
 		},
-		"name: [{service: shop.Mixed}], idempotency: ASSUME, ":                                                                        {only + "/shop.Mixed/Add, /shop.Mixed/Pay"},
+		"name: [{service: shop.Mixed}], idempotency: ASSUME, ": {only + "/shop.Mixed/Add, /shop.Mixed/Pay"},
 	} {
 		wantLinted(t, "methodConfig: [{"+entry+retry, want...)
 	}

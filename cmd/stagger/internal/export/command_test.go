@@ -79,6 +79,39 @@ func TestExportRecord(t *testing.T) {
 	}
 }
 
+// A TXT record has 65,535 bytes for strings of 255 and their lengths: 65,279 of text. Name servers refuse or cut a longer one.
+func TestExportRecord_Size(t *testing.T) {
+	t.Parallel()
+	record := func(method int) (out, to string, err error) {
+		dir := t.TempDir()
+		policy, to := filepath.Join(dir, "retry.yaml"), filepath.Join(dir, "record.txt")
+		text := "methodConfig: [{name: [{service: a.B, method: " + strings.Repeat("m", method) + "}], timeout: 1s}]"
+		if err := os.WriteFile(policy, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		out, _, err = run(t, policy, "--txt")
+		if _, _, toFile := run(t, policy, "--txt", "--output", to); (toFile == nil) != (err == nil) {
+			t.Errorf("%v to a file, %v to the output", toFile, err)
+		}
+		return out, to, err
+	}
+	short, _, err := record(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	most := 65_279 - (len(short) - len("\n") - 1)
+	if out, _, err := record(most); err != nil || len(out) != 65_279+len("\n") {
+		t.Errorf("%d bytes, %v; want 65280", len(out), err)
+	}
+	out, to, err := record(most + 1)
+	if err == nil || !strings.Contains(err.Error(), "retry.yaml: --txt: takes 65536 bytes in a DNS TXT record, which holds at most 65535: ") || out != "" {
+		t.Errorf("%d bytes, %v", len(out), err)
+	}
+	if _, err := os.Stat(to); err == nil {
+		t.Error("the file was written")
+	}
+}
+
 func TestExportLeavesUnsafeOut(t *testing.T) {
 	t.Parallel()
 	const orders = "../../../../examples/orders/retry.yaml"

@@ -57,7 +57,9 @@ func Command() *cobra.Command {
 			}
 			config, notes := lint.Export(set, assume)
 			if txt {
-				config = record(config)
+				if config, err = record(cli.FileName(args[0]), config); err != nil {
+					return err
+				}
 			}
 			if err := cli.WriteFile(c, output, config); err != nil {
 				return err
@@ -78,11 +80,24 @@ func Command() *cobra.Command {
 	return c
 }
 
-// record returns a service config as the text of a TXT record (gRFC A2), for all clients.
-func record(config []byte) []byte {
+// The sizes of a TXT record's data: strings of at most 255 bytes, each behind a byte with its length (RFC 1035).
+const (
+	mostOfRecord = 65_535
+	mostOfString = 255
+)
+
+// record returns a service config as the text of a TXT record (gRFC A2), for all clients. It returns an error if a record
+// cannot hold that.
+func record(file string, config []byte) ([]byte, error) {
 	var text bytes.Buffer
 	text.WriteString(`grpc_config=[{"serviceConfig":`)
 	_ = json.Compact(&text, config) // config is valid JSON
-	text.WriteString("}]\n")
-	return text.Bytes()
+	text.WriteString("}]")
+	stored := text.Len() + (text.Len()+mostOfString-1)/mostOfString
+	if stored > mostOfRecord {
+		return nil, fmt.Errorf("%s: --txt: takes %d bytes in a DNS TXT record, which holds at most %d: "+
+			"write fewer entries, or let an xDS control plane serve the file", file, stored, mostOfRecord)
+	}
+	text.WriteByte('\n')
+	return text.Bytes(), nil
 }

@@ -14,7 +14,8 @@ import (
 
 const help = `Write a policy file from a gRPC service config. The policies don't change. Comments above
 the lines explain where stagger differs from gRPC, and what to decide: which methods are
-idempotent, which jitter, which budget.
+idempotent, which jitter, which budget. Spellings that only gRPC for Go accepts, such as
+MaxAttempts and ".01s", become those of all implementations.
 
 The file goes to the standard output, or to a file (--output). With --descriptors,
 comments name the methods that the API doesn't declare idempotent.`
@@ -45,11 +46,12 @@ func Command() *cobra.Command {
 				return err
 			}
 			name := cli.FileName(args[0])
+			data, changed := respell(name, data)
 			set, err := policy.Parse(name, data) // reports errors, with their lines
 			if err != nil {
-				return err
+				return inOriginal(err, changed)
 			}
-			file, err := commented(data, decision.Compile(set, known.Only().Files...), known)
+			file, err := commented(name, data, changed, decision.Compile(set, known.Only().Files...), known)
 			if err != nil {
 				return err
 			}

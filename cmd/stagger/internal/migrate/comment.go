@@ -19,15 +19,17 @@ import (
 const schema = "# yaml-language-server: $schema=https://raw.githubusercontent.com/stagger-go/stagger/main/schema/policy.json\n"
 
 // commented returns a valid service config as YAML with its keys in order, and with comments.
-func commented(data []byte, set *decision.Set, known cli.API) ([]byte, error) {
-	var document yaml.Node
-	if err := yaml.Unmarshal(data, &document); err != nil {
+func commented(name string, data []byte, changed []respelling, set *decision.Set, known cli.API) ([]byte, error) {
+	file, err := parse(name, data)
+	if err != nil {
 		return nil, err
 	}
-	file := document.Content[0]
 	expand(file)
 	c := commenter{set, known}
 	c.file(file)
+	if len(file.Content) > 0 {
+		file.Content[0].HeadComment = join(comment(changed), file.Content[0].HeadComment)
+	}
 	var text bytes.Buffer
 	text.WriteString(schema)
 	encoder := yaml.NewEncoder(&text)
