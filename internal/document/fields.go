@@ -22,6 +22,7 @@ type Fields struct {
 	path  string
 	node  *Node
 	known []string // keys that were asked for
+	later []func()
 }
 
 // Read calls keys for the object n, and reports the keys that it does not name. It reports n if that is not an object.
@@ -41,7 +42,14 @@ func (r *Report) Read(path string, n *Node, keys func(*Fields)) {
 			f.unknown(e)
 		}
 	}
+	for _, check := range f.later {
+		check()
+	}
 }
+
+// Later has a check of several keys, or of a missing one, run when all keys are read and the unknown ones are reported: a key that
+// is misspelled or unreadable is not missing as well.
+func (f *Fields) Later(check func()) { f.later = append(f.later, check) }
 
 const mergeKeys = "merge keys are not supported; write the keys out"
 
@@ -119,6 +127,19 @@ func (f *Fields) Text(key string, to *string) {
 	if n, _ := f.of(key, Text, "must be a string; put it in quotes"); n != nil {
 		*to = n.Text
 	}
+}
+
+// TextOrNumber returns a string or a number as text, and whether there is one. want is the message about a value of another kind.
+func (f *Fields) TextOrNumber(key, want string) (text string, given bool) {
+	n, path := f.Value(key)
+	switch {
+	case n == nil:
+		return "", false
+	case n.Kind != Text && n.Kind != Number:
+		f.Misfit(path, n, want)
+		return "", false
+	}
+	return n.Text, true
 }
 
 // Bool reads true or false.

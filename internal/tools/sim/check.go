@@ -4,6 +4,8 @@
 package sim
 
 import (
+	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/stagger-go/stagger/internal/document"
@@ -33,6 +35,7 @@ func (c *codec) checkScenario(s *Scenario) {
 		all.checkCall(call.path, call.from, call.Call)
 	}
 	all.variants()
+	all.reportNames()
 	if c.ErrorCount() == 0 {
 		all.circles()
 	}
@@ -42,6 +45,37 @@ type checker struct {
 	*codec
 
 	scenario *Scenario
+	wrong    []*wrongName
+}
+
+// wrongName is a name that nothing has, for all places that use it: most likely the one mistake is where the name is given.
+type wrongName struct {
+	what    string // a service, a policy, an entry
+	name    string
+	path    string // of the first place
+	message string
+	more    int // places
+}
+
+// noteName notes a place with a name that nothing has.
+func (c *checker) noteName(what, name, path, message string) {
+	for _, noted := range c.wrong {
+		if noted.what == what && noted.name == name {
+			noted.more++
+			return
+		}
+	}
+	c.wrong = append(c.wrong, &wrongName{what: what, name: name, path: path, message: message})
+}
+
+// reportNames reports each of these names once.
+func (c *checker) reportNames() {
+	for _, noted := range c.wrong {
+		if noted.more > 0 {
+			noted.message += fmt.Sprintf(" (also in %d other places)", noted.more)
+		}
+		c.Errorf(noted.path, nil, "%s", noted.message)
+	}
 }
 
 // names checks that the names of services, fleets and variants differ.
@@ -118,7 +152,10 @@ func (c *checker) service(path, name string) *Service {
 	for i := range c.scenario.Services {
 		names = append(names, c.scenario.Services[i].Name)
 	}
-	c.Errorf(path, name, "no service has that name; must be %s", document.OneOf(names))
+	if len(names) == 0 {
+		return nil // which is reported
+	}
+	c.noteName("service", name, path, "no service has that name; must be "+document.OneOf(names))
 	return nil
 }
 
@@ -143,27 +180,30 @@ func (c *checker) follows(path, name string, call *Call) {
 	case name == "" || name == NoPolicy:
 		return
 	case c.scenario.Policies[name] == nil:
-		c.Errorf(path, name, "no policy has that name; name its file under policies, or write %s for one attempt", NoPolicy)
-		c.Skip(path) // for other calls
+		c.noteName("policy", name, path, "no policy has that name; name its file under policies, or write "+NoPolicy+" for one attempt")
 		return
 	}
 	p := c.scenario.setOf(name).Lookup(call.Method)
 	switch {
 	case call.Method == "" || p == nil:
-		c.Errorf(path, name, "has no entry for the method %q of the calls to %s; set their method to one that it has", call.Method, call.Service)
+		c.noteName("entry", name+" "+call.Method, path, fmt.Sprintf("has no entry for the method %q of the calls to %s; set their method to one that it has",
+			document.Shorten(call.Method), document.Shorten(call.Service)))
 	case p.Hedge() != nil && p.Hedge().Quantile > 0:
-		c.Errorf(path, name, "has a hedgingQuantile, which is not simulated; use a hedgingDelay")
+		c.noteName("quantile", name, path, "has a hedgingQuantile, which is not simulated; use a hedgingDelay")
 	}
 }
 
 // variants checks that variants name existing fleets and services.
 func (c *checker) variants() {
+	if len(c.scenario.Services) == 0 || len(c.scenario.Fleets) == 0 {
+		return // which is reported
+	}
 	for i, v := range c.scenario.Variants {
-		for from := range v.Policies {
+		for _, from := range slices.Sorted(maps.Keys(v.Policies)) {
 			known := slices.ContainsFunc(c.scenario.Fleets, func(f Fleet) bool { return f.Name == from }) ||
 				slices.ContainsFunc(c.scenario.Services, func(s Service) bool { return s.Name == from })
 			if !known {
-				c.Errorf(document.Item("variants", i)+".policies."+from, nil, "no fleet and no service has that name")
+				c.noteName("service", from, document.Item("variants", i)+".policies."+from, "no fleet and no service has that name")
 			}
 		}
 	}

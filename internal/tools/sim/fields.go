@@ -55,11 +55,11 @@ func (f *fields) Wrong(key, format string, args ...any) {
 	f.Errorf(f.Under(key), nil, format, args...)
 }
 
-// Require reports the keys that are missing.
+// Require has the keys that are missing reported.
 func (f *fields) Require(want string, keys ...string) {
 	for _, key := range keys {
 		if !f.Has(key) {
-			f.Wrong(key, "%s", want)
+			f.Later(func() { f.Wrong(key, "%s", want) })
 		}
 	}
 }

@@ -71,8 +71,10 @@ func (s *Service) serviceKeys(f *fields) {
 	word(f, "abandoned", &s.Abandoned, "SERVE", "DROP")
 	s.Guard = true
 	f.Bool("guard", &s.Guard)
-	if s.Time == nil || s.Time.Mean() <= 0 {
-		f.Wrong("time", "must be how long a worker needs for a request, more than 0s on average")
+	const needs = "must be how long a worker needs for a request, more than 0s on average"
+	f.Require(needs, "time")
+	if f.Has("time") && f.Whole(f.Under("time")) && (s.Time == nil || s.Time.Mean() <= 0) {
+		f.Wrong("time", needs)
 	}
 	objects(f, "calls", &s.Calls, func(c *Call, f *fields) {
 		c.callKeys(f)
@@ -105,9 +107,11 @@ func (l *Fleet) fleetKeys(f *fields) {
 		c.callKeys(f)
 		f.Require(`must be a time such as "1s": calls without a deadline are not simulated`, "deadline")
 	})
-	if len(l.Calls) == 0 {
-		f.Wrong("calls", "must name a service and a deadline")
-	}
+	f.Later(func() {
+		if len(l.Calls) == 0 {
+			f.Wrong("calls", "must name a service and a deadline")
+		}
+	})
 }
 
 func (c *codec) variant(v *Variant, f *fields) {
@@ -139,12 +143,15 @@ func word[T ~uint8](f *fields, key string, to *T, words ...string) {
 }
 
 func code(f *fields, key string, to *codes.Code, fallback codes.Code) {
-	choices := map[string]codes.Code{}
-	for c := codes.Canceled; c <= codes.Unauthenticated; c++ {
-		choices[codename.Of(c)] = c
-	}
+	const want = "must be a status code by its name such as UNAVAILABLE, or by its number, 1 to 16"
 	*to = cmp.Or(*to, fallback)
-	choice(f, key, to, fallback, "a status code such as UNAVAILABLE, and not OK", choices)
+	if name, given := f.TextOrNumber(key, want); given {
+		if c, ok := codename.Parse(name); ok {
+			*to = c
+		} else {
+			f.Misread(f.Under(key), f.Get(key), want)
+		}
+	}
 }
 
 const longestTime = time.Hour
@@ -241,10 +248,8 @@ func (t *Fault) faultKeys(f *fields) {
 		f.Object("slow", func(f *fields) {
 			f.Number("part", &slow.Part, 0, 1, true)
 			distribution(f, "by", &slow.By)
+			f.Require("must be there: the part of the requests that wait, and by how much longer: {part: 0.01, by: 1s}", "part", "by")
 		})
-		if slow.Part == 0 || slow.By == nil {
-			f.Wrong("slow", "must have the part of the requests that wait, and by how much longer: {part: 0.01, by: 1s}")
-		}
 		t.Slow = &slow
 	}
 	f.Number("slower", &t.Slower, 0, mostTimes, true)
@@ -254,9 +259,11 @@ func (t *Fault) faultKeys(f *fields) {
 	}
 	code(f, "code", &t.Code, codes.Unavailable)
 	t.pushback(f)
-	if !t.Down && !t.Hang && t.Flaky == 0 && t.Slow == nil && t.Slower == 0 && t.Workers == nil {
-		f.Errorf(f.path, nil, "has no trouble; must have down, hang, flaky, slow, slower or workers")
-	}
+	f.Later(func() {
+		if f.Whole(f.path) && !t.Down && !t.Hang && t.Flaky == 0 && t.Slow == nil && t.Slower == 0 && t.Workers == nil {
+			f.Errorf(f.path, nil, "has no trouble; must have down, hang, flaky, slow, slower or workers")
+		}
+	})
 }
 
 // pushback reads a time, or "STOP".

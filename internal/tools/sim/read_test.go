@@ -11,6 +11,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
+	"github.com/stagger-go/stagger/internal/tools/misread"
 	"github.com/stagger-go/stagger/internal/tools/must"
 )
 
@@ -50,7 +51,7 @@ phases:
   - name: trouble
     length: 10s
     faults:
-      - {service: back, backends: [0], down: true, code: ABORTED, pushback: STOP}
+      - {service: back, backends: [0], down: true, code: 10, pushback: STOP}
       - {service: front, flaky: 0.5, slow: {part: 0.1, by: 1s}, slower: 2, workers: 1, pushback: 100ms}
       - {service: front, hang: true}
   - {name: short, length: 100ms, faults: [{service: front, slower: 2}]}
@@ -128,7 +129,9 @@ func TestParseErrors(t *testing.T) {
 		{"{exponential: 1s}, part", "{exponential: 1}, part", `fleets[1].calls[0].delay.bimodal.slow.exponential: 1: must be a time with its unit`},
 		{"slow: {exponential: 1s}, ", "", "fleets[1].calls[0].delay.bimodal.slow: is required; a bimodal time is {usual: 10ms, slow: 200ms, part: 0.2}"},
 		{"part: 0.25", "part: 2", "fleets[1].calls[0].delay.bimodal.part: 2: must be a number, more than 0 and at most 1"},
-		{"refuse: UNAVAILABLE", "refuse: OK", "x.yaml:13:13: services[0].refuse: OK: must be a status code such as UNAVAILABLE, and not OK"},
+		{"refuse: UNAVAILABLE", "refuse: OK", "x.yaml:13:13: services[0].refuse: OK: must be a status code by its name such as UNAVAILABLE, or by its number, 1 to 16"},
+		{"refuse: UNAVAILABLE", "refuse: 17", "x.yaml:13:13: services[0].refuse: 17: must be a status code by its name"},
+		{"refuse: UNAVAILABLE", "refuse: [UNAVAILABLE]", "x.yaml:13:13: services[0].refuse: must be a status code by its name"},
 		{"abandoned: DROP", "abandoned: KEEP", "x.yaml:14:16: services[0].abandoned: KEEP: must be SERVE or DROP"},
 		{"order: LIFO", "order: RANDOM", "x.yaml:15:12: services[0].order: RANDOM: must be FIFO or LIFO"},
 		{"guard: false", "guard: no", "x.yaml:16:12: services[0].guard: no: must be true or false"},
@@ -165,6 +168,16 @@ func TestParseErrors(t *testing.T) {
 			t.Errorf("%q: error\n%v\nwant\n%s", row.fresh, err, row.want)
 		}
 	}
+}
+
+// One mistake makes one message.
+func TestParse_OneMessage(t *testing.T) {
+	t.Parallel()
+	misread.Each(t, whole, func(what, text string) {
+		if _, err := parse(text); err != nil && strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s:\n%v", what, err)
+		}
+	})
 }
 
 // Invalid scenarios are refused.

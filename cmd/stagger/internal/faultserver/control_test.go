@@ -144,7 +144,7 @@ scripts:
 		}
 		_, text := s.request(t, http.MethodPost, scriptOf(get, `{"fail": {"code": "OK"}}, {"delay": "-1s"}`), nil)
 		wantText(t, "error", text, `1:94: scripts[0].steps[0].fail.code: "OK": must be the name or the number of a status code, but not OK: UNAVAILABLE, 14
-1:102: scripts[0].steps[1]: Delay(-1s): want 0 or more`)
+1:112: scripts[0].steps[1].delay: "-1s": must be at least 0s`)
 		codes("Unknown Unknown OK")
 		if _, text := s.request(t, http.MethodPost, "", nil); text != "" { // the script file again
 			t.Error(text)

@@ -73,24 +73,33 @@ var patternForm = regexp.MustCompile(`^(\*|/[^/*]+/([^/*]+|\*))$`)
 
 func (b *builder) script(path string, n *document.Node) {
 	b.report.Read(path, n, func(f *document.Fields) {
+		var (
+			method string
+			list   []testserver.Step
+		)
+		f.Text("method", &method)
 		b.method = ""
-		f.Text("method", &b.method)
-		switch {
-		case !patternForm.MatchString(b.method):
-			b.report.Errorf(path+".method", b.method, `must be "/package.Service/Method", "/package.Service/*" or "*"`)
-		case strings.HasPrefix(b.method, "/"+healthv1.Health_ServiceDesc.ServiceName+"/"):
-			b.report.Errorf(path+".method", b.method, "belongs to the fault server itself: must be a method of another service")
-		case b.all[b.method] != nil:
-			b.report.Errorf(path+".method", b.method, "already has a script: must have only one")
+		if patternForm.MatchString(method) {
+			b.method = method
 		}
-		var list []testserver.Step
+		again := b.all[method] != nil
 		f.List("steps", func(path string, n *document.Node) {
 			b.report.Read(path, n, func(f *document.Fields) { list = append(list, b.step(path, f, false)) })
 		})
-		if len(list) == 0 {
-			b.report.Errorf(path+".steps", nil, "must have at least one step, such as {ok: {}}")
-		}
-		b.all[b.method] = append(b.all[b.method], list...)
+		f.Later(func() {
+			switch {
+			case !patternForm.MatchString(method):
+				f.Errorf(path+".method", method, `must be "/package.Service/Method", "/package.Service/*" or "*"`)
+			case strings.HasPrefix(method, "/"+healthv1.Health_ServiceDesc.ServiceName+"/"):
+				f.Errorf(path+".method", method, "belongs to the fault server itself: must be a method of another service")
+			case again:
+				f.Errorf(path+".method", method, "already has a script: must have only one")
+			}
+			if len(list) == 0 {
+				f.Errorf(path+".steps", nil, "must have at least one step, such as {ok: {}}")
+			}
+		})
+		b.all[method] = append(b.all[method], list...)
 	})
 }
 
@@ -99,15 +108,20 @@ func (b *builder) step(path string, f *document.Fields, inner bool) testserver.S
 	before, times := b.report.ErrorCount(), 0
 	step := b.refined(path, f, b.ended(path, f))
 	f.Int("times", &times)
-	switch {
-	case inner && (times != 0 || f.Written(path+".random")):
-		b.report.Errorf(path, nil, "must be without times and random: they belong to the step around it")
-	case times != 0:
+	if times > 0 {
 		step = step.Times(times)
 	}
-	if err := steps.Failure(step); err != nil && b.report.ErrorCount() == before {
-		b.report.Errorf(path, nil, "%v", err)
-	}
+	f.Later(func() {
+		switch {
+		case inner && (times != 0 || f.Written(path+".random")):
+			f.Errorf(path, nil, "must be without times and random: they belong to the step around it")
+		case times < 0 || times == 0 && f.Written(path+".times"):
+			f.Errorf(path+".times", times, "must be at least 1")
+		}
+		if err := steps.Failure(step); err != nil && f.ErrorCount() == before {
+			f.Errorf(path, nil, "%v", err)
+		}
+	})
 	return step
 }
 
@@ -126,6 +140,7 @@ func (b *builder) ended(path string, f *document.Fields) testserver.Step {
 	f.List("moves", func(path string, n *document.Node) {
 		b.report.Read(path, n, func(f *document.Fields) { list = append(list, b.move(path, f)) })
 	})
+	f.Later(func() { b.checkCuts(path, f, given, len(list)) })
 	if len(list) == 0 {
 		return ends[given]
 	}
@@ -136,6 +151,28 @@ func (b *builder) ended(path string, f *document.Fields) testserver.Step {
 	return play
 }
 
+// checkCuts reports what stands behind a cut, which ends a step: no connection is left.
+func (b *builder) checkCuts(path string, f *document.Fields, end string, movesGiven int) {
+	for i := range movesGiven {
+		field := document.Item(path+".moves", i) + ".cut"
+		switch {
+		case !f.Written(field):
+		case i < movesGiven-1:
+			f.Errorf(field, nil, "must be the last move: the connection is gone then")
+		case end != "":
+			f.Errorf(path+"."+end, nil, "must be left out: the moves end with a cut, and then the connection is gone")
+		case f.Written(path + ".replies"):
+			f.Errorf(path+".replies", nil, "must be left out: the moves end with a cut, and then the connection is gone; send messages before it")
+		}
+	}
+}
+
+func notNegative(f *document.Fields, path string, d time.Duration) {
+	if d < 0 {
+		f.Errorf(path, d, "must be at least 0s")
+	}
+}
+
 func (b *builder) random(path string, f *document.Fields) (step testserver.Step) {
 	var (
 		p    float64
@@ -144,6 +181,11 @@ func (b *builder) random(path string, f *document.Fields) (step testserver.Step)
 	f.Number("probability", &p)
 	f.Int("seed", &seed)
 	f.Object("step", func(f *document.Fields) { step = b.step(path+".step", f, true) })
+	f.Later(func() {
+		if p < 0 || p > 1 {
+			f.Errorf(path+".probability", p, "must be at least 0 and at most 1")
+		}
+	})
 	return testserver.Random(uint64(seed), p, step)
 }
 
@@ -156,6 +198,12 @@ func (b *builder) move(path string, f *document.Fields) (m moves.Move) {
 	f.Object("send", func(f *document.Fields) { m = moves.SendRaw(b.message(path+".send", f)...) })
 	f.Duration("pause", &pause)
 	f.Object("cut", none)
+	f.Later(func() {
+		if receive < 0 {
+			f.Errorf(path+".receive", receive, "must be at least 0")
+		}
+		notNegative(f, path+".pause", pause)
+	})
 	switch f.OneOf("", "receive", "send", "pause", "cut") {
 	case "send":
 		return m
@@ -164,7 +212,11 @@ func (b *builder) move(path string, f *document.Fields) (m moves.Move) {
 	case "cut":
 		return moves.Cut()
 	case "":
-		b.report.Errorf(path, nil, "must be a move such as receive, send or cut")
+		f.Later(func() {
+			if f.Whole(path) {
+				f.Errorf(path, nil, "must be a move such as receive, send or cut")
+			}
+		})
 	}
 	return moves.Pause(pause)
 }
@@ -173,6 +225,7 @@ func (b *builder) move(path string, f *document.Fields) (m moves.Move) {
 func (b *builder) refined(path string, f *document.Fields, step testserver.Step) testserver.Step {
 	var delay time.Duration
 	f.Duration("delay", &delay)
+	f.Later(func() { notNegative(f, path+".delay", delay) })
 	f.Object("queue", func(f *document.Fields) { step = b.queued(path+".queue", f, step) })
 	if md := b.metadata(f, "header"); len(md) > 0 {
 		step = step.Header(md)
@@ -209,27 +262,37 @@ func (b *builder) queued(path string, f *document.Fields, step testserver.Step) 
 	f.Int("workers", &c.Workers)
 	f.Duration("serviceTime", &c.Time)
 	f.Int("length", &c.Length)
+	f.Later(func() {
+		if c.Workers < 1 {
+			f.Errorf(path+".workers", c.Workers, "must be at least 1")
+		}
+		if c.Time <= 0 {
+			f.Errorf(path+".serviceTime", c.Time, "must be more than 0s")
+		}
+		if c.Length < 0 {
+			f.Errorf(path+".length", c.Length, "must be at least 0")
+		}
+	})
 	made, err := queue.New(c)
 	if err != nil {
-		b.report.Errorf(path, nil, "%v", err)
-		return step
+		return step // which is reported
 	}
 	return made.Serve(step)
 }
 
 // fail returns the step that ends with an error.
 func (b *builder) fail(path string, f *document.Fields) testserver.Step {
+	const want = "must be the name or the number of a status code, but not OK: UNAVAILABLE, 14"
 	var (
-		name  string
 		text  = "scripted failure"
 		delay time.Duration
 	)
-	f.Text("code", &name)
+	name, _ := f.TextOrNumber("code", want)
 	f.Text("message", &text)
 	f.Duration("retryInfo", &delay)
 	c, ok := codename.Parse(name)
 	if !ok {
-		b.report.Errorf(path+".code", name, "must be the name or the number of a status code, but not OK: UNAVAILABLE, 14")
+		f.Later(func() { f.Errorf(path+".code", name, want) })
 		return testserver.Step{}
 	}
 	step := testserver.Fail(c, text)
@@ -248,11 +311,11 @@ func (b *builder) message(path string, f *document.Fields) [][]byte {
 	}
 	f.OneOf("", "raw", "json")
 	if f.Int("times", &times); times < 0 {
-		b.report.Errorf(path+".times", times, "must be at least 0")
+		f.Errorf(path+".times", times, "must be at least 0")
 	}
 	times = max(1, times)
 	if times > maxMessages-b.messages || len(raw) > (maxMessageBytes-b.bytes)/times {
-		b.report.Errorf(path, nil, "all messages together must be at most %d, and have at most 64 MiB", maxMessages)
+		f.Errorf(path, nil, "all messages together must be at most %d, and have at most 64 MiB", maxMessages)
 		return nil
 	}
 	b.messages += times
@@ -266,13 +329,16 @@ func (b *builder) binary(f *document.Fields, key, path string) []byte {
 	f.Text(key, &text)
 	raw, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(strings.NewReplacer("-", "+", "_", "/").Replace(text), "="))
 	if err != nil {
-		b.report.Errorf(path+"."+key, text, "must be bytes in base64")
+		f.Errorf(path+"."+key, text, "must be bytes in base64")
 	}
 	return raw
 }
 
 // json returns a response of the script's method.
 func (b *builder) json(path string, n *document.Node) []byte {
+	if b.method == "" {
+		return nil // which is reported
+	}
 	d, _ := b.known.FindDescriptorByName(protoreflect.FullName(strings.ReplaceAll(strings.TrimPrefix(b.method, "/"), "/", ".")))
 	method, ok := d.(protoreflect.MethodDescriptor)
 	if !ok {
@@ -313,19 +379,27 @@ func (b *builder) metadata(f *document.Fields, key string) metadata.MD {
 			f.Text("value", &value)
 			bytes := b.binary(f, "binary", item)
 			key := strings.ToLower(given)
-			switch binary := strings.HasSuffix(key, "-bin"); {
-			case !keyForm.MatchString(key):
-				b.report.Errorf(item+".key", given, "must be letters, digits, -, _ and .")
-			case binary && value != "":
-				b.report.Errorf(item+".value", value, "must be binary: the key ends in -bin")
-			case binary:
-				value = string(bytes)
-			case len(bytes) > 0:
-				b.report.Errorf(item+".binary", bytes, "must be value: the key does not end in -bin")
-			default:
-				b.ascii(item+".value", value)
+			binary := strings.HasSuffix(key, "-bin")
+			f.Later(func() {
+				switch {
+				case !keyForm.MatchString(key):
+					f.Errorf(item+".key", given, "must be letters, digits, -, _ and .")
+				case steps.Failure(testserver.OK().Header(metadata.Pairs(key, ""))) != nil:
+					f.Errorf(item+".key", given, "is written by gRPC itself; must be another")
+				case binary && value != "":
+					f.Errorf(item+".value", value, "must be binary: the key ends in -bin")
+				case binary:
+				case len(bytes) > 0:
+					f.Errorf(item+".binary", bytes, "must be value: the key does not end in -bin")
+				default:
+					b.ascii(item+".value", value)
+				}
+			})
+			if binary {
+				md.Append(key, string(bytes))
+			} else {
+				md.Append(key, value)
 			}
-			md.Append(key, value)
 		})
 	})
 	return md

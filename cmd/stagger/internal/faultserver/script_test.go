@@ -6,6 +6,7 @@ package faultserver
 import (
 	"errors"
 	"os"
+	"strings"
 	"testing"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -16,6 +17,7 @@ import (
 	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
 	"github.com/stagger-go/stagger/internal/document"
 	"github.com/stagger-go/stagger/internal/steps"
+	"github.com/stagger-go/stagger/internal/tools/misread"
 	"github.com/stagger-go/stagger/internal/tools/must"
 )
 
@@ -35,7 +37,8 @@ func TestScriptErrors(t *testing.T) {
 		{step("{xyz: {}}"), "3:14: scripts[0].steps[0].xyz: unknown key; must be ok, fail, hang, drop, random, moves, delay, queue, " +
 			"header, trailer, pushback, replies or times"},
 		{step("{ok: 1}"), "3:18: scripts[0].steps[0].ok: 1: must be {}"},
-		{step("{fail: {code: 14}}"), "3:27: scripts[0].steps[0].fail.code: 14: must be a string; put it in quotes"},
+		{step("{fail: {code: 17}}"), "3:27: scripts[0].steps[0].fail.code: 17: must be the name or the number of a status code, but not OK: UNAVAILABLE, 14"},
+		{step("{fail: {code: [14]}}"), "3:27: scripts[0].steps[0].fail.code: must be the name or the number of a status code, but not OK: UNAVAILABLE, 14"},
 		{step("{fail: {code: UNREACHABLE}}"), "3:27: scripts[0].steps[0].fail.code: UNREACHABLE: " +
 			"must be the name or the number of a status code, but not OK: UNAVAILABLE, 14"},
 		{step("{fail: {}}"), "3:20: scripts[0].steps[0].fail.code: is required; must be the name or the number of a status code, but not OK: UNAVAILABLE, 14"},
@@ -52,6 +55,31 @@ func TestScriptErrors(t *testing.T) {
 			t.Errorf("%s\ngot  %v\nwant faults.yaml:%s", row.text, err, row.want)
 		}
 	}
+}
+
+// allKeys has every key of a script.
+const allKeys = `scripts:
+- method: /acme.orders.v1.OrderService/GetOrder
+  steps:
+  - {ok: {}, delay: 1s, header: [{key: a, value: b}, {key: c-bin, binary: aGk=}], trailer: [{key: a, value: b}], pushback: ["100"], times: 2}
+  - {fail: {code: UNAVAILABLE, message: later, retryInfo: 2s}, queue: {workers: 1, serviceTime: 1s, length: 3}}
+  - {random: {probability: 0.5, seed: 3, step: {hang: {}}}}
+  - {replies: [{json: {name: x}, times: 2}, {raw: aGk=}]}
+  - {moves: [{receive: 1}, {send: {raw: aGk=, times: 2}}, {pause: 1s}], drop: {}}
+  - {moves: [{cut: {}}]}
+- {method: "*", steps: [{fail: {code: 14}}]}
+`
+
+// One mistake makes one message.
+func TestScript_OneMessage(t *testing.T) {
+	t.Parallel()
+	known := orders(t)
+	must.Get(parse("faults.yaml", []byte(allKeys), known))(t)
+	misread.Each(t, allKeys, func(what, text string) {
+		if _, err := parse("faults.yaml", []byte(text), known); err != nil && strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s:\n%v", what, err)
+		}
+	})
 }
 
 func TestScriptOfTheExample(t *testing.T) {
