@@ -121,7 +121,7 @@ func finished(root *cobra.Command) *cobra.Command {
 			c.RunE = root.RunE
 		}
 	}
-	cli.MarkUsageErrors(root)
+	cli.MarkErrors(root)
 	return root
 }
 

@@ -27,7 +27,7 @@ type Diagnostic struct {
 	Message  string `json:"message"`          // what is wrong, and the remedy
 }
 
-// String returns one line, without the severity: retry.yaml:7:22: methodConfig[0].retryPolicy.maxAttempts: 1: must be at
+// String returns one line of printable characters, without the severity: retry.yaml:7:22: methodConfig[0].retryPolicy.maxAttempts: 1: must be at
 // least 2.
 func (d Diagnostic) String() string {
 	var b strings.Builder
@@ -46,7 +46,7 @@ func (d Diagnostic) String() string {
 		}
 	}
 	b.WriteString(d.Message)
-	return b.String()
+	return Printable(b.String())
 }
 
 // Error holds a document's errors in order; of more than a thousand, the first ones and how many there are.

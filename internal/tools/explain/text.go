@@ -18,6 +18,7 @@ import (
 	"github.com/stagger-go/stagger/internal/codename"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/defaults"
+	"github.com/stagger-go/stagger/internal/document"
 	"github.com/stagger-go/stagger/internal/tools/checks"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -25,19 +26,19 @@ import (
 // Text returns the explanation, for a terminal and the debug page.
 func (a *Answer) Text() string {
 	var b strings.Builder
-	fmt.Fprintln(&b, a.Method)
+	fmt.Fprintln(&b, document.Printable(a.Method))
 	if a.Policy == nil {
 		fmt.Fprintf(&b, "  %s: one attempt\n", a.Because)
 		return b.String()
 	}
 	a.facts(func(name, format string, args ...any) {
-		fmt.Fprintf(&b, "  %-9s "+format+"\n", append([]any{name}, args...)...)
+		fmt.Fprintf(&b, "  %-9s %s\n", name, document.Printable(fmt.Sprintf(format, args...)))
 	})
-	fmt.Fprintf(&b, "\nIf %s:\n\n", a.scenario())
+	fmt.Fprintf(&b, "\nIf %s:\n\n", document.Printable(a.scenario()))
 	if len(a.Events) > 0 {
 		a.timeline(&b)
 	}
-	fmt.Fprintln(&b, a.outcome())
+	fmt.Fprintln(&b, document.Printable(a.outcome()))
 	if n := len(a.Events); n > 0 && refuses(a.Events[n-1].Decision.Reason) {
 		fmt.Fprintf(&b, "\nThe questions after attempt %d:\n\n", a.Events[n-1].Attempt)
 		said := "yes"

@@ -77,7 +77,7 @@ func Export(set *decision.Set, assumeIdempotent bool) (config []byte, notes []po
 	if err := e.Encode(plain); err != nil { // a checked set always encodes
 		return nil, []policy.Diagnostic{{Severity: document.SeverityError, Message: "cannot be written as JSON: " + err.Error()}}
 	}
-	return b.Bytes(), n
+	return document.PrintableJSON(b.Bytes()), n
 }
 
 // needsElsewhere reports whether a client without stagger finds no policy in the list, and so refuses the whole config.

@@ -42,11 +42,42 @@ func ExitCode(err error) int {
 	return ExitFailure
 }
 
-// MarkUsageErrors turns each error of cobra in the arguments and flags of c, and of all commands under it, into a
-// [UsageError] that points to the help.
-func MarkUsageErrors(c *cobra.Command) {
+// printableError is an error with another text.
+type printableError struct {
+	error
+
+	text string
+}
+
+// Error returns the text.
+func (e printableError) Error() string { return e.text }
+
+// Unwrap returns the error itself.
+func (e printableError) Unwrap() error { return e.error }
+
+// printable returns an error whose text may have names from files and arguments: each of its lines is shown as [Name] shows it.
+func printable(err error) error {
+	if err == nil {
+		return nil
+	}
+	lines := strings.Split(err.Error(), "\n")
+	for i, line := range lines {
+		lines[i] = Name(line)
+	}
+	if text := strings.Join(lines, "\n"); text != err.Error() {
+		return printableError{err, text}
+	}
+	return err
+}
+
+// MarkErrors turns each error of cobra in the arguments and flags of c, and of all commands under it, into a
+// [UsageError] that points to the help, and makes the text of all errors printable.
+func MarkErrors(c *cobra.Command) {
 	hinted := func(c *cobra.Command, err error) error {
-		return UsageErrorf("%w\nRun '%s --help' for usage.", err, c.CommandPath())
+		return printable(UsageErrorf("%w\nRun '%s --help' for usage.", err, c.CommandPath()))
+	}
+	if run := c.RunE; run != nil {
+		c.RunE = func(c *cobra.Command, args []string) error { return printable(run(c, args)) }
 	}
 	c.SetFlagErrorFunc(hinted)
 	if allowed := c.Args; allowed != nil {
@@ -58,7 +89,7 @@ func MarkUsageErrors(c *cobra.Command) {
 		}
 	}
 	for _, sub := range c.Commands() {
-		MarkUsageErrors(sub)
+		MarkErrors(sub)
 	}
 }
 

@@ -4,10 +4,12 @@
 package cli
 
 import (
+	"bytes"
 	"encoding/json"
 	"io"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -42,12 +44,26 @@ func Load(c *cobra.Command, file string, images []string) (known API, set *decis
 	return known, decision.Compile(parsed, known.files...), data, nil
 }
 
-// WriteJSON writes a value as indented JSON.
+// WriteJSON writes a value as indented JSON of printable characters.
 func WriteJSON(w io.Writer, v any) error {
-	e := json.NewEncoder(w)
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
-	return e.Encode(v)
+	if err := e.Encode(v); err != nil {
+		return err
+	}
+	_, err := w.Write(document.PrintableJSON(b.Bytes()))
+	return err
+}
+
+// Name returns a name from a file or an argument as a line may begin with it: printable, and in quotes if it would be a command to
+// GitHub's runners, which take each line that begins with two colons for one.
+func Name(name string) string {
+	if strings.HasPrefix(strings.TrimSpace(name), "::") {
+		return strconv.Quote(name)
+	}
+	return document.Printable(name)
 }
 
 // WriteFile writes to a file, or to the command's output if it has no name.

@@ -12,7 +12,7 @@ import (
 	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
 )
 
-func TestMarkUsageErrors(t *testing.T) {
+func TestMarkErrors(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
 		name string
@@ -35,7 +35,7 @@ func TestMarkUsageErrors(t *testing.T) {
 			lint := &cobra.Command{Use: "lint", Args: cobra.ExactArgs(1), RunE: func(*cobra.Command, []string) error { return io.EOF }}
 			cli.EnumFlag(lint, &format, "format", "how it is printed", "text", "json")
 			root.AddCommand(lint)
-			cli.MarkUsageErrors(root)
+			cli.MarkErrors(root)
 			root.SetArgs(row.args)
 			err := root.Execute()
 			switch {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/document"
 	"github.com/stagger-go/stagger/internal/lookup"
 	"github.com/stagger-go/stagger/internal/tools/explain"
 	"github.com/stagger-go/stagger/internal/tools/report"
@@ -121,9 +122,12 @@ func (a overview) text(w io.Writer) error {
 func service(rows []row, p terminal.Style) string {
 	t := report.Table{Columns: []string{"method", "retried or hedged", "attempts", "because", "budget", "entry"}}
 	for _, r := range rows {
-		t.Rows = append(t.Rows, []string{r.method, colour(p, r.Strategy), strconv.Itoa(r.Attempts), r.Why(), r.Budget, shortEntry(r)})
+		t.Rows = append(t.Rows, []string{
+			document.Printable(r.method), colour(p, r.Strategy), strconv.Itoa(r.Attempts), document.Printable(r.Why()), document.Printable(r.Budget),
+			document.Printable(shortEntry(r)),
+		})
 	}
-	return p.Title(rows[0].service) + "\n" + terminal.Table(t, p, "") + "\n"
+	return p.Title(cli.Name(rows[0].service)) + "\n" + terminal.Table(t, p, "") + "\n"
 }
 
 func colour(p terminal.Style, s explain.Strategy) string {

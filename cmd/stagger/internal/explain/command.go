@@ -17,6 +17,7 @@ import (
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/document"
 	"github.com/stagger-go/stagger/internal/tools/checks"
 	"github.com/stagger-go/stagger/internal/tools/explain"
 )
@@ -204,7 +205,7 @@ func checkMethod(method string, set *decision.Set, known cli.API) error {
 	if !missing || slices.Contains(names, method) {
 		return nil
 	}
-	return fmt.Errorf("%s: no entry and no descriptor has this method%s", method, suggestion(method, names))
+	return fmt.Errorf("%s: no entry and no descriptor has this method%s", document.Printable(method), document.Printable(suggestion(method, names)))
 }
 
 func explainReason(c *cobra.Command, name string) error {

@@ -8,11 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strconv"
 	"sync"
 	"time"
 
 	"github.com/stagger-go/stagger/internal/codename"
+	"github.com/stagger-go/stagger/internal/document"
 	"github.com/stagger-go/stagger/testserver"
 )
 
@@ -102,9 +102,8 @@ func inText(a testserver.Attempt) string {
 	if a.Cancelled {
 		end = ", given up by the client"
 	}
-	method := strconv.Quote(a.Method) // without its quotes, it is as printable as with them
 	return fmt.Sprintf("%s  %-19s %8s  %s  attempt %d%s, connection %d, received %d, sent %d%s", a.Time.Format("15:04:05.000"),
-		codename.Of(a.Code), a.End.Sub(a.Time).Round(time.Microsecond), method[1:len(method)-1], a.Number, retry, a.Conn, a.Received, a.Sent, end)
+		codename.Of(a.Code), a.End.Sub(a.Time).Round(time.Microsecond), document.Printable(a.Method), a.Number, retry, a.Conn, a.Received, a.Sent, end)
 }
 
 // object returns a value in JSON.
@@ -113,5 +112,5 @@ func object(v any) string {
 	if err != nil {
 		return fmt.Sprintf("{\"error\":%q}", err) // impossible: v has only values that JSON has
 	}
-	return string(text)
+	return string(document.PrintableJSON(text))
 }

@@ -39,7 +39,7 @@ func asText(w io.Writer, reports []report) error {
 		if r.set == nil {
 			continue
 		}
-		if _, err := fmt.Fprintf(w, "%s: %s; %s\n", r.file, colours.Success("can be used"), count(len(r.set.Policies()))); err != nil {
+		if _, err := fmt.Fprintf(w, "%s: %s; %s\n", cli.Name(r.file), colours.Success("can be used"), count(len(r.set.Policies()))); err != nil {
 			return err
 		}
 	}
@@ -67,7 +67,7 @@ func asGitHub(w io.Writer, reports []report) error {
 		text := d
 		text.File, text.Line, text.Column = "", 0, 0
 		_, err := fmt.Fprintf(w, "::%s file=%s,line=%d,col=%d::%s\n",
-			severity, property.Replace(d.File), max(d.Line, 1), max(d.Column, 1), data.Replace(text.String()))
+			severity, property.Replace(document.Printable(d.File)), max(d.Line, 1), max(d.Column, 1), data.Replace(text.String()))
 		if err != nil {
 			return err
 		}

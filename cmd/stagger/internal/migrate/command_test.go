@@ -112,7 +112,7 @@ func TestMigrate_Comments(t *testing.T) {
 // JSON and YAML have different escapes: a name outside of Unicode's first plane is a pair of \u in JSON.
 func TestMigrate_JSONEscapes(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{`\ud83d\ude00`, `\u0041`, `a\"b`, `a\\b`, `yes`, `1`, `1e3`, `null`, `~`, `#a`, `a: b`, ` a`, `\u00e9\ud834\udd1e`} {
+	for _, name := range []string{`\ud83d\ude00`, `\u0041`, `\u202e\udb40\udc01\ufeff`, `a\u001b\u009bb`, `a\"b`, `a\\b`, `yes`, `1`, `1e3`, `null`, `~`, `#a`, `a: b`, ` a`, `\u00e9\ud834\udd1e`} {
 		before := `{"methodConfig": [{"name": [{"service": "a.B", "method": "` + name + `"}], "timeout": "1s"}]}`
 		after, err := run(t, before, "-")
 		if err != nil {

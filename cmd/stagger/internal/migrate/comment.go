@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"go.yaml.in/yaml/v4"
 
@@ -37,13 +38,32 @@ func commented(name string, data []byte, changed []respelling, set *decision.Set
 	if err := encoder.Encode(file); err != nil {
 		return nil, err
 	}
-	return text.Bytes(), encoder.Close()
+	return printable(text.String()), encoder.Close()
 }
+
+// printable returns YAML with escapes in place of characters that are not printable, and that YAML's writer leaves alone. expand has
+// put quotes around them; elsewhere only comments have them.
+func printable(text string) []byte {
+	var b strings.Builder
+	for _, char := range text {
+		if hidden(char) {
+			fmt.Fprintf(&b, `\U%08X`, char)
+		} else {
+			b.WriteRune(char)
+		}
+	}
+	return []byte(b.String())
+}
+
+func hidden(char rune) bool { return char != '\n' && !unicode.IsPrint(char) }
 
 // expand writes JSON objects over several lines, except lists of words and names of methods.
 func expand(n *yaml.Node) {
 	plain := !slices.ContainsFunc(n.Content, func(c *yaml.Node) bool { return c.Kind != yaml.ScalarNode })
 	n.Style = 0
+	if n.Kind == yaml.ScalarNode && strings.ContainsFunc(n.Value, hidden) {
+		n.Style = yaml.DoubleQuotedStyle
+	}
 	if plain && (n.Kind == yaml.SequenceNode || n.Kind == yaml.MappingNode && get(n, "service") != nil) {
 		n.Style = yaml.FlowStyle
 	}

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
+	"github.com/stagger-go/stagger/internal/document"
 	"github.com/stagger-go/stagger/internal/tools/report"
 	"github.com/stagger-go/stagger/internal/tools/report/terminal"
 	"github.com/stagger-go/stagger/internal/tools/sim"
@@ -20,10 +22,10 @@ import (
 // Write prints tables and small charts of a result.
 func Write(w io.Writer, style terminal.Style, r *sim.Result) {
 	s := r.Scenario
-	printf(w, "%s\n", s.Title)
+	printf(w, "%s\n", cli.Name(s.Title))
 	if s.About != "" {
 		for line := range strings.Lines(terminal.Wrap(s.About, width)) {
-			printf(w, "%s\n", strings.TrimSpace(line))
+			printf(w, "%s\n", cli.Name(strings.TrimSpace(line)))
 		}
 	}
 	printf(w, "\n%s\n", render(style, fleetTable(r)))
@@ -57,13 +59,18 @@ func chart(w io.Writer, style terminal.Style, r *sim.Result, run, service int) {
 	for i, n := range s.Arrivals {
 		arrivals[i] = float64(n) / r.Bucket.Seconds()
 	}
-	printf(w, "\n%s: requests/s at %s and its capacity ┄ over %v\n%s\n", p.Name, s.Name, r.Scenario.Length(),
+	printf(w, "\n%s: requests/s at %s and its capacity ┄ over %v\n%s\n", cli.Name(p.Name), document.Printable(s.Name), r.Scenario.Length(),
 		terminal.Chart(arrivals, r.Scenario.Services[service].Capacity(), chartColumns, style, run))
 }
 
 // render returns a table without its title.
 func render(style terminal.Style, t report.Table) string {
 	t.Title = ""
+	for _, row := range t.Rows {
+		for i := range row {
+			row[i] = document.Printable(row[i])
+		}
+	}
 	return terminal.Table(t, terminal.Style{Columns: style.Columns}, "")
 }
 
