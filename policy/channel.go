@@ -79,7 +79,7 @@ func (c *channel) read(f *document.Fields) {
 	if n, path := f.Value(balancingKey); n != nil {
 		switch {
 		case n.Kind == document.Text:
-			f.Misfit(path, n, "must be a list of policies, such as [{"+cmp.Or(n.Text, "round_robin")+": {}}]")
+			f.Misfit(path, n, "must be a list of policies, such as [{"+cmp.Or(document.Shorten(n.Text), "round_robin")+": {}}]")
 		case n.Kind != document.List:
 			f.Misfit(path, n, "must be a list")
 		default:
