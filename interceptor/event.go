@@ -6,6 +6,7 @@ package interceptor
 import (
 	"context"
 	"net"
+	"reflect"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -50,6 +51,9 @@ type Observer struct {
 	// describes each mistake in it. Without any Diagnostic function, all this goes to [slog.Default].
 	Diagnostic func(policy.Diagnostic)
 }
+
+// deaf reports whether the observer has no function.
+func (o Observer) deaf() bool { return reflect.ValueOf(o).IsZero() }
 
 // Event is an event of a call, or of one of its attempts, for an [Observer]. Fields whose comments don't name a function are
 // zero in it.

@@ -39,6 +39,9 @@ func newObservers(list []*Observer) *observers {
 // For a call that runs at either time, o may get only some of the events, without Peer. An event in delivery when stop is called may
 // reach o after stop has returned, but no later ones do. Both are safe for concurrent use.
 func (r *Retrier) AddObserver(o Observer) (stop func()) {
+	if o.deaf() {
+		r.warnOnce(&emptyObserver, "", "")
+	}
 	own := &o
 	r.observe(func(list []*Observer) []*Observer { return append(slices.Clone(list), own) })
 	return func() {

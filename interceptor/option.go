@@ -22,9 +22,13 @@ import (
 type Option func(*Retrier) error
 
 // WithObserver makes the Retrier notify o of calls. It may be given more than once; observers are notified
-// in that order. [Retrier.AddObserver] adds more later.
+// in that order. [Retrier.AddObserver] adds more later. An observer without any function is an error: most likely it was made of
+// a nil logger.
 func WithObserver(o Observer) Option {
 	return func(r *Retrier) error {
+		if o.deaf() {
+			return errors.New("interceptor: WithObserver: " + emptyObserver.text)
+		}
 		r.AddObserver(o)
 		return nil
 	}

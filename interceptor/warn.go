@@ -73,8 +73,10 @@ var (
 	timeoutInSequence = surprise{"perAttemptTimeout", inSequence}
 	hedgeInSequence   = surprise{"hedgingPolicy", inSequence}
 	// By the number: the policy of a single call has more attempts than the Retrier allows.
-	cutAttempts = surprise{"maxAttempts", "of a policy given with a call is cut to %d, the most that this Retrier allows; " + allowsMore}
-	noAttempts  = surprise{"interceptor.MaxAttempts", "counts as 1: must be at least 1, the first attempt"}
+	cutAttempts   = surprise{"maxAttempts", "of a policy given with a call is cut to %d, the most that this Retrier allows; " + allowsMore}
+	emptyObserver = surprise{"interceptor.AddObserver", "the observer has no function, as that of observe.Slog(nil): " +
+		"must have at least one, since it would hear of nothing"}
+	noAttempts = surprise{"interceptor.MaxAttempts", "counts as 1: must be at least 1, the first attempt"}
 	// By the criticality of a call's context.
 	wrongCriticality = surprise{"interceptor.ContextWithCriticality", "has no effect: " +
 		"must be SHEDDABLE, DEFAULT or CRITICAL"}

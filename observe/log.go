@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"reflect"
 	"strings"
 
 	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/logging"
@@ -35,15 +36,29 @@ import (
 // (pushback_stop): it, or a service below it, logs the failure. For each message, method and reason, the first line is written at
 // once. Then, as long as it lasts, one line every ten seconds has the number of suppressed lines, in the field more. Methods beyond
 // the first hundred count together, as "other". Fields: method, target, attempt or attempts, code, reason, commit, delay or waited,
-// elapsed, budget, pushback, mode unless it is ENFORCE, error; source, hash, changes; from, to, service, by; more.
-func Slog(l *slog.Logger) interceptor.Observer { return observer(l.Log) }
+// elapsed, budget, pushback, mode unless it is ENFORCE, error; source, hash, changes; from, to, service, by; more. Of an error's text
+// a line has at most 1,024 bytes.
+//
+// Slog(nil) returns an observer without functions, which [interceptor.WithObserver] refuses.
+func Slog(l *slog.Logger) interceptor.Observer {
+	if l == nil {
+		return interceptor.Observer{}
+	}
+	return observer(l.Log)
+}
 
-// Log logs as [Slog] does, to any logger with the interface of go-grpc-middleware.
+// Log logs as [Slog] does, to any logger with the interface of go-grpc-middleware. A nil logger is refused like that of Slog.
 func Log(l logging.Logger) interceptor.Observer {
+	if v := reflect.ValueOf(l); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+		return interceptor.Observer{}
+	}
 	return observer(func(ctx context.Context, level slog.Level, message string, fields ...any) {
 		l.Log(ctx, logging.Level(level), message, fields...) // both have the same numeric levels
 	})
 }
+
+// longestError bounds the bytes of an error's text in a line: a server may send megabytes.
+const longestError = 1024
 
 // logger writes lines.
 type logger struct {
@@ -174,7 +189,7 @@ func (l *logger) call(ctx context.Context, e interceptor.Event) {
 		fields = append(fields, "commit", err.Commit)
 	}
 	if e.Err != nil {
-		fields = append(fields, "error", e.Err.Error())
+		fields = append(fields, "error", document.Bounded(e.Err.Error(), longestError))
 	}
 	l.write(ctx, level, message, fields...)
 }

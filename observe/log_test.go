@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/logging"
 	"go.uber.org/goleak"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/types/known/emptypb"
@@ -69,6 +70,40 @@ func loggedInMode(t *testing.T, mode policy.Mode, script ...testserver.Step) str
 	})
 	return out.String()
 }
+
+// A server may send megabytes; a line of a log has a part, and says so.
+func TestSlog_LongError(t *testing.T) {
+	t.Parallel()
+	got := logged(t, testserver.Fail(codes.Unavailable, strings.Repeat("disk full ", 20_000)))
+	if len(got) > 3000 || !strings.Contains(got, "disk full disk full") || !strings.Contains(got, "bytes)") {
+		t.Errorf("%d bytes: %.2000s", len(got), got)
+	}
+}
+
+// A logger that is nil is refused when the Retrier is made, and not at the first retry.
+func TestSlog_Nil(t *testing.T) {
+	t.Parallel()
+	for name, o := range map[string]interceptor.Observer{
+		"Slog": observe.Slog(nil), "Log": observe.Log(nil), "Log of a typed nil": observe.Log((*ofNothing)(nil)), "nothing": {},
+	} {
+		empty := must.Get(policy.NewSet(policy.Config{}))(t)
+		_, err := interceptor.New(empty, interceptor.WithObserver(o))
+		if err == nil || !strings.Contains(err.Error(), "interceptor: WithObserver: the observer has no function, as that of observe.Slog(nil)") {
+			t.Errorf("%s: %v", name, err)
+		}
+		var warned []string
+		listen := interceptor.Observer{Diagnostic: func(d policy.Diagnostic) { warned = append(warned, d.String()) }}
+		retrier := must.Get(interceptor.New(empty, interceptor.WithObserver(listen)))(t)
+		retrier.AddObserver(o)()
+		if len(warned) != 1 || !strings.Contains(warned[0], "interceptor.AddObserver: the observer has no function") {
+			t.Errorf("%s: warnings %q", name, warned)
+		}
+	}
+}
+
+type ofNothing struct{}
+
+func (*ofNothing) Log(context.Context, logging.Level, string, ...any) {}
 
 func TestSlog(t *testing.T) {
 	t.Parallel()

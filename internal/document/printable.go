@@ -64,20 +64,16 @@ func PrintableJSON(data []byte) []byte {
 // hidden reports whether a character can only stand in JSON's strings, and is not printable.
 func hidden(char rune) bool { return char > '~' && !unicode.IsPrint(char) }
 
-// Bounded returns an error's text of at most so many bytes, as valid UTF-8. The end of a longer one says how long it is.
+// Bounded returns an error's text as valid UTF-8 of at most so many bytes. The end of a longer one says how long it is.
 func Bounded(text string, most int) string {
-	if len(text) <= most {
-		return strings.ToValidUTF8(text, "\uFFFD")
+	valid := strings.ToValidUTF8(text[:min(len(text), most)], "\uFFFD")
+	if len(text) <= most && len(valid) <= most {
+		return valid
 	}
 	end := fmt.Sprintf("… (%d bytes)", len(text))
-	begin := text[:max(most-len(end), 0)]
-	for i := 1; i < min(utf8.UTFMax, len(begin)+1); i++ { // a character may be incomplete
-		if last := begin[len(begin)-i:]; utf8.RuneStart(last[0]) {
-			if !utf8.FullRuneInString(last) {
-				begin = begin[:len(begin)-i]
-			}
-			break
-		}
+	n := min(max(most-len(end), 0), len(valid))
+	for n > 0 && n < len(valid) && !utf8.RuneStart(valid[n]) {
+		n--
 	}
-	return strings.ToValidUTF8(begin, "\uFFFD") + end
+	return valid[:n] + end
 }

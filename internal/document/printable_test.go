@@ -62,6 +62,8 @@ func TestBounded(t *testing.T) {
 		{"x" + strings.Repeat("é", 20), 30, "x" + strings.Repeat("é", 7) + "… (41 bytes)"},
 		{strings.Repeat("😀", 10), 31, strings.Repeat("😀", 4) + "… (40 bytes)"},
 		{strings.Repeat("\x9b", 40), 30, "\ufffd… (40 bytes)"},
+		{strings.Repeat("x\xff", 20), 30, strings.Repeat("x\ufffd", 4) + "… (40 bytes)"},
+		{"xxxxxxxxxxxxxxxxxxxxxxxxxxxxx\xff", 30, "xxxxxxxxxxxxxxxx… (30 bytes)"},
 		{strings.Repeat("x", 40), 2, "… (40 bytes)"},
 	} {
 		if got := document.Bounded(row.text, row.most); got != row.want || !utf8.ValidString(got) {

@@ -193,7 +193,7 @@ func (m *metrics) collect(_ context.Context, o metric.Observer) error {
 	}
 	o.ObserveInt64(m.waiting, int64(s.Waiting), m.with())
 	m.collectBudgets(o, s.Budgets)
-	o.ObserveInt64(m.info, 1, m.with(attribute.String("hash", s.Policies.Hash()), attribute.String("source", s.Policies.Source()), attribute.String("mode", string(max(s.Policies.Config().Mode, s.Switches[0].Mode)))))
+	o.ObserveInt64(m.info, 1, m.with(attribute.String("hash", s.Policies.Hash()), attribute.String("source", valid(s.Policies.Source())), attribute.String("mode", string(max(s.Policies.Config().Mode, s.Switches[0].Mode)))))
 	refusing := int64(0)
 	if s.Err != nil {
 		refusing = 1
@@ -268,7 +268,7 @@ func (m *metrics) with(attributes ...attribute.KeyValue) metric.MeasurementOptio
 // methodOf returns the method's label, as in gRPC's own metrics.
 func (m *metrics) methodOf(method string, static bool) string {
 	if static || m.named(method) {
-		return strings.TrimPrefix(method, "/")
+		return valid(strings.TrimPrefix(method, "/"))
 	}
 	return "other"
 }
@@ -278,7 +278,7 @@ func (m *metrics) targetOf(target string) string {
 	if target == "" {
 		return ""
 	}
-	return m.target(target)
+	return valid(m.target(target))
 }
 
 // codeName returns the label of a code; it bounds the number of labels, since servers may send any number.

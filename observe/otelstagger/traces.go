@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/document"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -57,7 +58,7 @@ func (t *tracer) callSpan(ctx context.Context) trace.Span {
 }
 
 func (t *tracer) callStart(ctx context.Context, e interceptor.Event) context.Context {
-	ctx, span := t.Start(ctx, spanName(e.Method), trace.WithAttributes(append(rpc(e.Method), attribute.String("stagger.target", e.Target))...))
+	ctx, span := t.Start(ctx, spanName(e.Method), trace.WithAttributes(append(rpc(e.Method), attribute.String("stagger.target", valid(e.Target)))...))
 	return context.WithValue(ctx, callKey{t}, span)
 }
 
@@ -75,7 +76,7 @@ func (t *tracer) decision(ctx context.Context, e interceptor.Event) {
 		attribute.Int("stagger.attempt", e.Attempt), statusCode(e.Code), attribute.String("stagger.reason", string(e.Reason)),
 	}
 	if e.Reason == policy.ReasonBudgetExhausted {
-		attributes = append(attributes, attribute.String("stagger.budget", budgetName(e.Budget)))
+		attributes = append(attributes, attribute.String("stagger.budget", valid(budgetName(e.Budget))))
 	}
 	attributes = append(attributes, peer(e.Peer)...)
 	if e.Reason == policy.ReasonRetry || e.Reason == policy.ReasonHedge {
@@ -158,18 +159,24 @@ func (*tracer) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Contex
 // HandleConn implements [stats.Handler].
 func (*tracer) HandleConn(context.Context, stats.ConnStats) {}
 
+// longestStatus bounds the bytes of a span's status: a server may send megabytes.
+const longestStatus = 1024
+
 // endSpan ends a span with the status of err.
 func endSpan(span trace.Span, err error, at time.Time) {
 	code := status.Code(err)
 	span.SetAttributes(statusCode(code))
 	if err != nil {
-		span.SetStatus(otelcodes.Error, status.Convert(err).Message())
+		span.SetStatus(otelcodes.Error, document.Bounded(status.Convert(err).Message(), longestStatus))
 	}
 	span.End(trace.WithTimestamp(at))
 }
 
 // spanName returns a name by OpenTelemetry's conventions for RPCs, which the attributes below follow too.
-func spanName(method string) string { return strings.TrimPrefix(method, "/") }
+func spanName(method string) string { return valid(strings.TrimPrefix(method, "/")) }
+
+// valid returns a text as valid UTF-8. OpenTelemetry's protocol has no other texts: a collector refuses a whole batch for one.
+func valid(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
 
 func rpc(method string) []attribute.KeyValue {
 	return []attribute.KeyValue{attribute.String("rpc.system.name", "grpc"), attribute.String("rpc.method", spanName(method))}
@@ -183,9 +190,9 @@ func peer(addr net.Addr) []attribute.KeyValue {
 	host, port, err := net.SplitHostPort(addr.String())
 	number, numErr := strconv.Atoi(port)
 	if err != nil || numErr != nil { // an in-memory connection or a Unix socket
-		return []attribute.KeyValue{attribute.String("network.peer.address", addr.String())}
+		return []attribute.KeyValue{attribute.String("network.peer.address", valid(addr.String()))}
 	}
-	return []attribute.KeyValue{attribute.String("network.peer.address", host), attribute.Int("network.peer.port", number)}
+	return []attribute.KeyValue{attribute.String("network.peer.address", valid(host)), attribute.Int("network.peer.port", number)}
 }
 
 func statusCode(c codes.Code) attribute.KeyValue {

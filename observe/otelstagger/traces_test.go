@@ -5,11 +5,13 @@ package otelstagger_test
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
+	"unicode/utf8"
 
 	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc"
 	"go.opentelemetry.io/otel/attribute"
@@ -19,8 +21,10 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	experimental "google.golang.org/grpc/experimental/opentelemetry"
 	"google.golang.org/grpc/stats/opentelemetry"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/stagger-go/stagger/interceptor"
@@ -150,6 +154,35 @@ func TestTraces(t *testing.T) {
 			})
 		})
 	}
+}
+
+// OpenTelemetry's protocol has only valid UTF-8: a collector refuses the whole batch for one text. Long texts are cut.
+func TestTracesValidUTF8(t *testing.T) {
+	bad := strings.Repeat("disk full \xff", 1<<18)
+	fails := func(context.Context, string, any, any, *grpc.ClientConn, grpc.UnaryInvoker, ...grpc.CallOption) error {
+		return status.Error(codes.Internal, bad)
+	}
+	dial := func(own []grpc.DialOption, _ *sdkmetric.MeterProvider, _ trace.TracerProvider) []grpc.DialOption {
+		return append(own, grpc.WithChainUnaryInterceptor(fails))
+	}
+	playTraces(t, dial, func(t *testing.T, s traced) {
+		s.call(t.Context(), "/acme\xff/Get\xff")
+		spans := s.spans.GetSpans()
+		if len(spans) != 1 || !strings.HasPrefix(spans[0].Status.Description, "disk full \uFFFDdisk full") {
+			t.Fatalf("%d spans: %v", len(spans), spans)
+		}
+		if text := spans[0].Status.Description; len(text) > 1024 || !utf8.ValidString(text) || !strings.HasSuffix(text, "… (2883584 bytes)") {
+			t.Errorf("a status of %d bytes: %q", len(text), text)
+		}
+		if name := spans[0].Name; name != "acme\uFFFD/Get\uFFFD" {
+			t.Errorf("name %q", name)
+		}
+		for _, kv := range spans[0].Attributes {
+			if !utf8.ValidString(kv.Value.Emit()) {
+				t.Errorf("%s=%q", kv.Key, kv.Value.Emit())
+			}
+		}
+	})
 }
 
 // The span of a call is a child of its caller's; a disabled call has none.
