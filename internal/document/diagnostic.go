@@ -27,8 +27,8 @@ type Diagnostic struct {
 	Message  string `json:"message"`          // what is wrong, and the remedy
 }
 
-// String returns one line of printable characters, without the severity: retry.yaml:7:22: methodConfig[0].retryPolicy.maxAttempts: 1: must be at
-// least 2.
+// String returns one line of printable characters, without the severity:
+// retry.yaml:7:22: methodConfig[0].retryPolicy.maxAttempts: 1: must be at least 2.
 func (d Diagnostic) String() string {
 	var b strings.Builder
 	if d.File != "" {

@@ -17,7 +17,7 @@ func TestPrintable(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"":                             "",
-		`GetOrder "a\b" é 世 😀`:         `GetOrder "a\b" é 世 😀`,
+		`GetOrder "a\b" é 😀`:           `GetOrder "a\b" é 😀`,
 		"a\x1b[31mb":                   `a\x1b[31mb`,
 		"a\n::error::b\r\t\a":          `a\n::error::b\r\t\a`,
 		"a\u009b1m\u202eb\u2028\ufeff": `a\u009b1m\u202eb\u2028\ufeff`,

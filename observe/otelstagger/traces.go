@@ -58,7 +58,8 @@ func (t *tracer) callSpan(ctx context.Context) trace.Span {
 }
 
 func (t *tracer) callStart(ctx context.Context, e interceptor.Event) context.Context {
-	ctx, span := t.Start(ctx, spanName(e.Method), trace.WithAttributes(append(rpc(e.Method), attribute.String("stagger.target", valid(e.Target)))...))
+	attributes := append(rpc(e.Method), attribute.String("stagger.target", valid(e.Target)))
+	ctx, span := t.Start(ctx, spanName(e.Method), trace.WithAttributes(attributes...))
 	return context.WithValue(ctx, callKey{t}, span)
 }
 

@@ -178,8 +178,8 @@ func TestTracesValidUTF8(t *testing.T) {
 			t.Errorf("name %q", name)
 		}
 		for _, kv := range spans[0].Attributes {
-			if !utf8.ValidString(kv.Value.Emit()) {
-				t.Errorf("%s=%q", kv.Key, kv.Value.Emit())
+			if !utf8.ValidString(kv.Value.String()) {
+				t.Errorf("%s=%q", kv.Key, kv.Value.String())
 			}
 		}
 	})

@@ -61,10 +61,10 @@ func TestEffect_Googleapis(t *testing.T) {
 	var marked, others, missed, alarms []string
 	for line := range strings.Lines(string(must.Get(os.ReadFile("testdata/methods.txt"))(t))) {
 		mark, name, _ := strings.Cut(strings.TrimSpace(line), " ")
-		switch {
-		case mark == "+":
+		switch mark {
+		case "+":
 			marked = append(marked, name)
-		case mark == "-":
+		case "-":
 			others = append(others, name)
 		}
 	}

@@ -407,7 +407,8 @@ func (l *linter) noteKey(path string, m policy.MethodConfig) {
 	if m.IdempotencyKey == "" || m.Retry == nil && m.Hedge == nil {
 		return
 	}
-	l.note(path+".idempotencyKey", "", "declares the methods idempotent, but only the server makes them so: it must store the key with the effect, "+
+	l.note(path+".idempotencyKey", "", "declares the methods idempotent, but only the server makes them so: "+
+		"it must store the key with the effect, "+
 		"and answer a key that it knows with the first response. At a server that ignores the header, a failed call may run twice")
 	const waits = "is sent while the first still runs, and such a server lets it wait for that"
 	switch {

@@ -199,7 +199,9 @@ func TestLintDeclared(t *testing.T) {
 		"name: [{service: un.Known, method: Address}, {service: un.Known, method: PayloadOf}, {service: un.Known, method: GetPay}], ": nil,
 		"name: [{service: un.Known, method: Send}], idempotency: ASSUME, ":                                                            nil,
 		"name: [{service: un.Known, method: Send}], idempotency: NONE, ":                                                              nil,
-		"name: [{service: un.Known, method: refund}], ":                                                                               {`warning f:1:24: methodConfig[0].name[0]: "/un.Known/refund"` + advice},
+		"name: [{service: un.Known, method: refund}], ": {
+			`warning f:1:24: methodConfig[0].name[0]: "/un.Known/refund"` + advice,
+		},
 		"name: [{service: shop.Mixed, method: Pay}], idempotencyKey: {header: key}, ": {
 			"note f:1:77: methodConfig[0].idempotencyKey: " + served,
 		},
@@ -217,7 +219,8 @@ func TestLintIdempotencyKey(t *testing.T) {
 	t.Parallel()
 	const (
 		key   = "methodConfig: [{name: [{service: a.B, method: Pay}], timeout: 9s, idempotencyKey: {header: key}"
-		retry = ", retryPolicy: {maxAttempts: 2, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [14], perAttemptTimeout: 2s"
+		retry = ", retryPolicy: {maxAttempts: 2, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 2, " +
+			"retryableStatusCodes: [14], perAttemptTimeout: 2s"
 		note  = "note f:1:83: methodConfig[0].idempotencyKey: " + served
 		waits = " is sent while the first still runs, and such a server lets it wait for that: write "
 	)

@@ -186,8 +186,8 @@ func (c *checker) follows(path, name string, call *Call) {
 	p := c.scenario.setOf(name).Lookup(call.Method)
 	switch {
 	case call.Method == "" || p == nil:
-		c.noteName("entry", name+" "+call.Method, path, fmt.Sprintf("has no entry for the method %q of the calls to %s; set their method to one that it has",
-			document.Shorten(call.Method), document.Shorten(call.Service)))
+		c.noteName("entry", name+" "+call.Method, path, fmt.Sprintf("has no entry for the method %q of the calls to %s; "+
+			"set their method to one that it has", document.Shorten(call.Method), document.Shorten(call.Service)))
 	case p.Hedge() != nil && p.Hedge().Quantile > 0:
 		c.noteName("quantile", name, path, "has a hedgingQuantile, which is not simulated; use a hedgingDelay")
 	}

@@ -129,7 +129,8 @@ func TestParseErrors(t *testing.T) {
 		{"{exponential: 1s}, part", "{exponential: 1}, part", `fleets[1].calls[0].delay.bimodal.slow.exponential: 1: must be a time with its unit`},
 		{"slow: {exponential: 1s}, ", "", "fleets[1].calls[0].delay.bimodal.slow: is required; a bimodal time is {usual: 10ms, slow: 200ms, part: 0.2}"},
 		{"part: 0.25", "part: 2", "fleets[1].calls[0].delay.bimodal.part: 2: must be a number, more than 0 and at most 1"},
-		{"refuse: UNAVAILABLE", "refuse: OK", "x.yaml:13:13: services[0].refuse: OK: must be a status code by its name such as UNAVAILABLE, or by its number, 1 to 16"},
+		{"refuse: UNAVAILABLE", "refuse: OK", "x.yaml:13:13: services[0].refuse: OK: " +
+			"must be a status code by its name such as UNAVAILABLE, or by its number, 1 to 16"},
 		{"refuse: UNAVAILABLE", "refuse: 17", "x.yaml:13:13: services[0].refuse: 17: must be a status code by its name"},
 		{"refuse: UNAVAILABLE", "refuse: [UNAVAILABLE]", "x.yaml:13:13: services[0].refuse: must be a status code by its name"},
 		{"abandoned: DROP", "abandoned: KEEP", "x.yaml:14:16: services[0].abandoned: KEEP: must be SERVE or DROP"},

@@ -205,7 +205,8 @@ func checkMethod(method string, set *decision.Set, known cli.API) error {
 	if !missing || slices.Contains(names, method) {
 		return nil
 	}
-	return fmt.Errorf("%s: no entry and no descriptor has this method%s", document.Printable(method), document.Printable(suggestion(method, names)))
+	text := fmt.Sprintf("%s: no entry and no descriptor has this method%s", method, suggestion(method, names))
+	return errors.New(document.Printable(text))
 }
 
 func explainReason(c *cobra.Command, name string) error {

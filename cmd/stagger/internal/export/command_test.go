@@ -104,7 +104,8 @@ func TestExportRecord_Size(t *testing.T) {
 		t.Errorf("%d bytes, %v; want 65280", len(out), err)
 	}
 	out, to, err := record(most + 1)
-	if err == nil || !strings.Contains(err.Error(), "retry.yaml: --txt: takes 65536 bytes in a DNS TXT record, which holds at most 65535: ") || out != "" {
+	const want = "retry.yaml: --txt: takes 65536 bytes in a DNS TXT record, which holds at most 65535: "
+	if err == nil || !strings.Contains(err.Error(), want) || out != "" {
 		t.Errorf("%d bytes, %v", len(out), err)
 	}
 	if _, err := os.Stat(to); err == nil {

@@ -103,7 +103,8 @@ func inText(a testserver.Attempt) string {
 		end = ", given up by the client"
 	}
 	return fmt.Sprintf("%s  %-19s %8s  %s  attempt %d%s, connection %d, received %d, sent %d%s", a.Time.Format("15:04:05.000"),
-		codename.Of(a.Code), a.End.Sub(a.Time).Round(time.Microsecond), document.Printable(a.Method), a.Number, retry, a.Conn, a.Received, a.Sent, end)
+		codename.Of(a.Code), a.End.Sub(a.Time).Round(time.Microsecond), document.Printable(a.Method),
+		a.Number, retry, a.Conn, a.Received, a.Sent, end)
 }
 
 // object returns a value in JSON.

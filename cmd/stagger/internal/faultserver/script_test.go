@@ -37,8 +37,10 @@ func TestScriptErrors(t *testing.T) {
 		{step("{xyz: {}}"), "3:14: scripts[0].steps[0].xyz: unknown key; must be ok, fail, hang, drop, random, moves, delay, queue, " +
 			"header, trailer, pushback, replies or times"},
 		{step("{ok: 1}"), "3:18: scripts[0].steps[0].ok: 1: must be {}"},
-		{step("{fail: {code: 17}}"), "3:27: scripts[0].steps[0].fail.code: 17: must be the name or the number of a status code, but not OK: UNAVAILABLE, 14"},
-		{step("{fail: {code: [14]}}"), "3:27: scripts[0].steps[0].fail.code: must be the name or the number of a status code, but not OK: UNAVAILABLE, 14"},
+		{step("{fail: {code: 17}}"), "3:27: scripts[0].steps[0].fail.code: 17: " +
+			"must be the name or the number of a status code, but not OK: UNAVAILABLE, 14"},
+		{step("{fail: {code: [14]}}"), "3:27: scripts[0].steps[0].fail.code: " +
+			"must be the name or the number of a status code, but not OK: UNAVAILABLE, 14"},
 		{step("{fail: {code: UNREACHABLE}}"), "3:27: scripts[0].steps[0].fail.code: UNREACHABLE: " +
 			"must be the name or the number of a status code, but not OK: UNAVAILABLE, 14"},
 		{step("{fail: {}}"), "3:20: scripts[0].steps[0].fail.code: is required; must be the name or the number of a status code, but not OK: UNAVAILABLE, 14"},
@@ -61,7 +63,8 @@ func TestScriptErrors(t *testing.T) {
 const allKeys = `scripts:
 - method: /acme.orders.v1.OrderService/GetOrder
   steps:
-  - {ok: {}, delay: 1s, header: [{key: a, value: b}, {key: c-bin, binary: aGk=}], trailer: [{key: a, value: b}], pushback: ["100"], times: 2}
+  - {ok: {}, delay: 1s, header: [{key: a, value: b}, {key: c-bin, binary: aGk=}], times: 2}
+  - {ok: {}, trailer: [{key: a, value: b}], pushback: ["100"]}
   - {fail: {code: UNAVAILABLE, message: later, retryInfo: 2s}, queue: {workers: 1, serviceTime: 1s, length: 3}}
   - {random: {probability: 0.5, seed: 3, step: {hang: {}}}}
   - {replies: [{json: {name: x}, times: 2}, {raw: aGk=}]}

@@ -164,7 +164,8 @@ func TestStepErrors(t *testing.T) {
 		{`{"moves": [{"pause": "-1s"}]}`, `moves[0].pause: "-1s": must be at least 0s`},
 		{`{"moves": [{"cut": {}}, {"receive": 1}]}`, "moves[0].cut: must be the last move: the connection is gone then"},
 		{`{"moves": [{"cut": {}}], "ok": {}}`, "ok: must be left out: the moves end with a cut, and then the connection is gone"},
-		{`{"moves": [{"cut": {}}], "replies": [{}]}`, "replies: must be left out: the moves end with a cut, and then the connection is gone; send messages before it"},
+		{`{"moves": [{"cut": {}}], "replies": [{}]}`, "replies: " +
+			"must be left out: the moves end with a cut, and then the connection is gone; send messages before it"},
 		{`{"queue": {"workers": 0, "serviceTime": "1s"}}`, "queue.workers: 0: must be at least 1"},
 		{`{"queue": {"workers": 1, "serviceTime": "1s", "length": -1}}`, "queue.length: -1: must be at least 0"},
 		{`{"delay": "-1s"}`, `delay: "-1s": must be at least 0s`},

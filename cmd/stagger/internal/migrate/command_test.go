@@ -112,7 +112,10 @@ func TestMigrate_Comments(t *testing.T) {
 // JSON and YAML have different escapes: a name outside of Unicode's first plane is a pair of \u in JSON.
 func TestMigrate_JSONEscapes(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{`\ud83d\ude00`, `\u0041`, `\u202e\udb40\udc01\ufeff`, `a\u001b\u009bb`, `a\"b`, `a\\b`, `yes`, `1`, `1e3`, `null`, `~`, `#a`, `a: b`, ` a`, `\u00e9\ud834\udd1e`} {
+	for _, name := range []string{
+		`\ud83d\ude00`, `\u0041`, `\u202e\udb40\udc01\ufeff`, `a\u001b\u009bb`, `a\"b`, `a\\b`, `\u00e9\ud834\udd1e`,
+		`yes`, `1`, `1e3`, `null`, `~`, `#a`, `a: b`, ` a`,
+	} {
 		before := `{"methodConfig": [{"name": [{"service": "a.B", "method": "` + name + `"}], "timeout": "1s"}]}`
 		after, err := run(t, before, "-")
 		if err != nil {
@@ -130,22 +133,21 @@ func TestMigrate_Spellings(t *testing.T) {
 	t.Parallel()
 	const file = `{"MethodConfig": [{"Name": [{"Service": "é.B", "METHOD": "Get"}], "Timeout": "2.s", "retrypolicy": {
   "MaxAttempts": 3, "InitialBackoff": ".01s", "MaxBackoff": ".1s", "BackoffMultiplier": 2, "RetryableStatusCodes": ["UNAVAILABLE"]}}],
-  "RetryThrottling": {"MaxTokens": 10, "TokenRatio": .1}}`
-	proper := strings.NewReplacer("MethodConfig", "methodConfig", "Name", "name", "Service", "service", "METHOD", "method", "Timeout", "timeout", "2.s", "2s",
-		"retrypolicy", "retryPolicy", "MaxAttempts", "maxAttempts", "InitialBackoff", "initialBackoff", ".01s", "0.01s", "MaxBackoff", "maxBackoff", ".1s", "0.1s",
-		"BackoffMultiplier", "backoffMultiplier", "RetryableStatusCodes", "retryableStatusCodes", "RetryThrottling", "retryThrottling", "MaxTokens", "maxTokens",
-		"TokenRatio", "tokenRatio", " .1}", " 0.1}")
-	valid := strings.Replace(file, " .1}", " 0.1}", 1) // no JSON
-	conn, err := grpc.NewClient("passthrough:///x", grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultServiceConfig(valid))
+  "RetryThrottling": {"MaxTokens": 10, "TokenRatio": 0.1}}`
+	const proper = `{"methodConfig": [{"name": [{"service": "é.B", "method": "Get"}], "timeout": "2s", "retryPolicy": {
+  "maxAttempts": 3, "initialBackoff": "0.01s", "maxBackoff": "0.1s", "backoffMultiplier": 2, "retryableStatusCodes": ["UNAVAILABLE"]}}],
+  "retryThrottling": {"maxTokens": 10, "tokenRatio": 0.1}}`
+	conn, err := grpc.NewClient("passthrough:///x", grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultServiceConfig(file))
 	if err != nil {
 		t.Fatalf("gRPC rejects it: %v", err)
 	}
 	_ = conn.Close()
-	out, err := run(t, valid, "-")
+	out, err := run(t, file, "-")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := plain(t, []byte(out)), plain(t, []byte(proper.Replace(file))); got != want {
+	if got, want := plain(t, []byte(out)), plain(t, []byte(proper)); got != want {
 		t.Errorf("means\n%s\nwant\n%s", got, want)
 	}
 	for _, want := range []string{"# MethodConfig (line 1, now methodConfig)\n", "# 2.s (line 1, now 2s)\n", "# .01s (line 2, now 0.01s)\n"} {
@@ -158,7 +160,8 @@ func TestMigrate_Spellings(t *testing.T) {
 // Errors stand where they stand in the user's file, whatever was spelled anew before them.
 func TestMigrate_SpellingsPositions(t *testing.T) {
 	t.Parallel()
-	const file = `{"methodConfig": [{"Name": [{"service": "a.B"}], "timeout": ".5s", "retryPolicy": {"MaxAttempts": 3, "maxBackoff": ".5s", "what": 1, "maxattempts": 4}}]}`
+	const file = `{"methodConfig": [{"Name": [{"service": "a.B"}], "timeout": ".5s", ` +
+		`"retryPolicy": {"MaxAttempts": 3, "maxBackoff": ".5s", "what": 1, "maxattempts": 4}}]}`
 	_, err := run(t, file, "-")
 	for _, want := range []string{
 		fmt.Sprintf("<stdin>:1:%d: methodConfig[0].retryPolicy.what: unknown key", strings.Index(file, `"what"`)+1),
@@ -168,7 +171,8 @@ func TestMigrate_SpellingsPositions(t *testing.T) {
 			t.Errorf("%v\nwant %q", err, want)
 		}
 	}
-	if _, err := run(t, `{"methodConfig": [{"name": [{}], "timeout": ".s"}]}`, "-"); err == nil || !strings.Contains(err.Error(), `".s": must be seconds`) {
+	_, err = run(t, `{"methodConfig": [{"name": [{}], "timeout": ".s"}]}`, "-")
+	if err == nil || !strings.Contains(err.Error(), `".s": must be seconds`) {
 		t.Errorf("a point alone: %v", err)
 	}
 }

@@ -131,9 +131,10 @@ func comment(list []respelling) string {
 	if len(list) == 0 {
 		return ""
 	}
-	text := "Spelled as every gRPC implementation reads it. Only gRPC for Go accepts these, and others ignore or reject them:"
+	var text strings.Builder
+	text.WriteString("Spelled as every gRPC implementation reads it. Only gRPC for Go accepts these, and others ignore or reject them:")
 	for _, r := range list {
-		text += fmt.Sprintf("\n%s (line %d, now %s)", document.Shorten(r.was), r.at.Line, r.is)
+		fmt.Fprintf(&text, "\n%s (line %d, now %s)", document.Shorten(r.was), r.at.Line, r.is)
 	}
-	return text
+	return text.String()
 }
