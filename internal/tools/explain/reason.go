@@ -62,7 +62,7 @@ func Meanings() []Meaning {
 			LookAt: "What happens if the server runs the method twice?",
 			Change: "If it has an effect, use an [idempotency key](idempotency.md#idempotency-keys), once the server deduplicates. " +
 				"Only if running it twice is harmless, set `idempotency_level` in the `.proto`, or name service and method in an entry.",
-			DoNot:  "Name the method, write `idempotency: ASSUME` or send a key that the server ignores to get rid of the reason: " +
+			DoNot: "Name the method, write `idempotency: ASSUME` or send a key that the server ignores to get rid of the reason: " +
 				"calls would take effect twice.",
 		},
 		{
