@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"regexp"
 	"strconv"
 	"strings"
 	"unicode"
@@ -16,6 +17,7 @@ import (
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/balance"
 	"github.com/stagger-go/stagger/internal/bounds"
+	"github.com/stagger-go/stagger/internal/header"
 	"github.com/stagger-go/stagger/internal/tried"
 )
 
@@ -35,7 +37,7 @@ func rulesByName() map[protoreflect.FullName]rule {
 
 		"MethodConfig.percent":  between(0, 100),
 		"MethodConfig":          func(s *schema) { when(s, "idempotency", "NONE", "idempotencyKey", never()) },
-		"IdempotencyKey.header": both(pattern("^[a-z0-9_.-]+$", `must have only lower-case letters, digits, "-", "_" and "."`), not("^grpc-|-bin$", "must be a header that does not begin with grpc- nor end with -bin")),
+		"IdempotencyKey.header": idempotencyHeader,
 		"Name":                  methodNeedsService,
 		"Name.service":          both(pattern("^[^/]*$", "must be a full name without slashes"), func(s *schema) { stringOrNull(s) }),
 		"Name.method":           both(pattern("^[^/]*$", "must be a name without slashes"), func(s *schema) { stringOrNull(s) }),
@@ -204,6 +206,18 @@ func timeouts(s *schema) {
 		If:   &schema{Required: []string{ours}},
 		Then: &schema{Properties: map[string]*schema{grpcs: never()}},
 	})
+}
+
+// idempotencyHeader requires a header in which servers get a key.
+func idempotencyHeader(s *schema) {
+	pattern("^[a-z0-9_.-]+$", `must have only lower-case letters, digits, "-", "_" and "."`)(s)
+	var lost []string
+	for _, name := range header.Lost {
+		lost = append(lost, regexp.QuoteMeta(name))
+	}
+	not(fmt.Sprintf("^%s|%s$|^(%s)$", header.Prefix, header.BinarySuffix, strings.Join(lost, "|")),
+		fmt.Sprintf("must be a header in which servers get a key: none that begins with %s or ends with %s, and none of gRPC's or HTTP/2's own, such as %s",
+			header.Prefix, header.BinarySuffix, header.Lost[len(header.Lost)-1]))(s)
 }
 
 func methodNeedsService(s *schema) {
