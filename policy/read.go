@@ -37,7 +37,7 @@ func (c *Config) readFile(f *document.Fields) {
 	})
 	document.Word(f, "idempotency", &c.Idempotency, idempotencies...)
 	f.Int("maxWaiting", &c.MaxWaiting)
-	document.Word(f, "mode", &c.Mode, modes...)
+	readMode(f, &c.Mode)
 	document.Optional("percent", &c.Percent, f, (*document.Fields).Number)
 	f.Int("maxAttemptsLimit", &c.MaxAttemptsLimit)
 }
@@ -86,7 +86,7 @@ func (m *MethodConfig) read(f *document.Fields, path string) {
 	if f.Object("idempotencyKey", func(f *document.Fields) { f.Text("header", &m.IdempotencyKey) }) && !f.Written(path+".idempotencyKey.header") {
 		m.IdempotencyKey = defaults.IdempotencyHeader
 	}
-	document.Word(f, "mode", &m.Mode, modes...)
+	readMode(f, &m.Mode)
 	document.Optional("percent", &m.Percent, f, (*document.Fields).Number)
 	document.Word(f, "admission", &admission, "NONE", "REFUSE")
 	m.Admission = admission == "REFUSE"

@@ -32,9 +32,11 @@ func rulesByName() map[protoreflect.FullName]rule {
 		"PolicyFile.load_balancing_config": onePolicyEach,
 		"PolicyFile.health_check_config":   func(s *schema) { s.Properties = map[string]*schema{"serviceName": stringOrNull(&schema{})} },
 		"PolicyFile.max_waiting":           least(1),
+		"PolicyFile.mode":                  falseIsOff,
 		"PolicyFile.percent":               between(0, 100),
 		"PolicyFile.max_attempts_limit":    between(2, 100),
 
+		"MethodConfig.mode":     falseIsOff,
 		"MethodConfig.percent":  between(0, 100),
 		"MethodConfig":          func(s *schema) { when(s, "idempotency", "NONE", "idempotencyKey", never()) },
 		"IdempotencyKey.header": idempotencyHeader,
@@ -218,6 +220,11 @@ func idempotencyHeader(s *schema) {
 	not(fmt.Sprintf("^%s|%s$|^(%s)$", header.Prefix, header.BinarySuffix, strings.Join(lost, "|")),
 		fmt.Sprintf("must be a header in which servers get a key: none that begins with %s or ends with %s, and none of gRPC's or HTTP/2's own, such as %s",
 			header.Prefix, header.BinarySuffix, header.Lost[len(header.Lost)-1]))(s)
+}
+
+// falseIsOff accepts what tools that read YAML 1.1 write for OFF.
+func falseIsOff(s *schema) {
+	s.AnyOf = append(s.AnyOf, &schema{Const: new(any(false))}, &schema{Type: typeString, Pattern: "^" + foldCase("false") + "$"})
 }
 
 func methodNeedsService(s *schema) {
