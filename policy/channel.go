@@ -119,7 +119,8 @@ func (c *channel) check(report *document.Report) {
 	}
 	checkElsewhere(report, balancingKey, c.balancing)
 	if name, ok := c.health["serviceName"].(string); !ok && c.health["serviceName"] != nil {
-		report.Errorf("healthCheckConfig.serviceName", name, "must be the name of the service that is asked for its health; put it in quotes")
+		const field = "healthCheckConfig.serviceName"
+		report.Errorf(field, name, "must be the name of the service that is asked for its health%s", document.Quotes(report.Node(field)))
 	}
 }
 

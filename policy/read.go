@@ -24,7 +24,7 @@ func (c *Config) readFile(f *document.Fields) {
 		var m MethodConfig
 		f.Read(path, n, func(f *document.Fields) { m.read(f, path) })
 		c.Methods = append(c.Methods, m)
-	})
+	}, "{name: …, retryPolicy: …}")
 	var throttling budget.ThrottleConfig
 	if f.Object("retryThrottling", readThrottle(&throttling)) {
 		c.Throttling = &throttling
@@ -34,12 +34,12 @@ func (c *Config) readFile(f *document.Fields) {
 		var b BudgetSpec
 		f.Read(path, n, b.read)
 		c.Budgets = append(c.Budgets, b)
-	})
+	}, "{name: …, ratio: …}")
 	document.Word(f, "idempotency", &c.Idempotency, idempotencies...)
-	f.Int("maxWaiting", &c.MaxWaiting)
+	f.IntBetween("maxWaiting", &c.MaxWaiting, 1, document.MaxInt)
 	readMode(f, &c.Mode)
 	document.Optional("percent", &c.Percent, f, (*document.Fields).Number)
-	f.Int("maxAttemptsLimit", &c.MaxAttemptsLimit)
+	f.IntBetween("maxAttemptsLimit", &c.MaxAttemptsLimit, leastLimit, mostLimit)
 }
 
 // belongs returns where a key belongs that another object has, or "".
@@ -63,7 +63,7 @@ func belongs(key string) string {
 func (m *MethodConfig) read(f *document.Fields, path string) {
 	f.List("name", func(path string, n *document.Node) {
 		m.Names = append(m.Names, readName(f.Report, path, n))
-	})
+	}, nameForm)
 	document.Optional("waitForReady", &m.WaitForReady, f, (*document.Fields).Bool)
 	f.Duration("timeout", &m.Timeout)
 	document.Optional("maxRequestMessageBytes", &m.MaxRequestBytes, f, (*document.Fields).Int)
@@ -93,6 +93,9 @@ func (m *MethodConfig) read(f *document.Fields, path string) {
 	document.Word(f, "criticality", &m.Criticality, criticalities...)
 }
 
+// nameForm shows a name.
+const nameForm = "{service: …, method: …}"
+
 // readName returns a name as a path. If it reports the name, checkNames can tell the path from a valid one.
 func readName(report *document.Report, path string, n *document.Node) string {
 	var service, method string
@@ -117,14 +120,19 @@ func readName(report *document.Report, path string, n *document.Node) string {
 
 // nameText reads a string that may be null for gRPC (service_config.proto). Elsewhere a key without a value is probably a mistake.
 func nameText(f *document.Fields, key string, to *string) {
-	if n, _ := f.Value(key); n == nil || n.Kind != document.Null {
+	switch n, path := f.Value(key); {
+	case n == nil:
+	case n.Kind == document.Null:
+	case n.Kind == document.List:
+		f.Misfit(path, n, "must be one name, not a list; give each name a map of its own: name: ["+nameForm+", "+nameForm+"]")
+	default:
 		f.Text(key, to)
 	}
 }
 
 func (r *RetrySpec) read(f *document.Fields, path string) {
 	var growth, onTimeout, commitOn, firstRetry string
-	f.Int("maxAttempts", &r.MaxAttempts)
+	f.IntBetween("maxAttempts", &r.MaxAttempts, 2, document.MaxInt)
 	r.Backoff.read(f, path, &growth)
 	r.Codes = readCodes(f, "retryableStatusCodes")
 	f.Duration("perAttemptTimeout", &r.PerAttemptTimeout)
@@ -140,7 +148,7 @@ func (r *RetrySpec) read(f *document.Fields, path string) {
 		}
 		f.Read(item, n, func(f *document.Fields) { own.read(f, item, r.Backoff, growth) })
 		r.PerCode = append(r.PerCode, own)
-	})
+	}, "{codes: …, maxAttempts: …}")
 	if len(r.PerCode) > int(maxCode) {
 		f.Errorf(path+".perCode", nil, "must have at most %d entries, since no code may be in two", maxCode)
 		r.PerCode = nil
@@ -174,7 +182,7 @@ func (b *Backoff) read(f *document.Fields, path string, growth *string) {
 // read reads the settings of codes. Missing settings of the backoff are those of the policy's, b.
 func (c *CodeSpec) read(f *document.Fields, path string, b Backoff, growth string) {
 	c.Codes = readCodes(f, "codes")
-	f.Int("maxAttempts", &c.MaxAttempts)
+	f.IntBetween("maxAttempts", &c.MaxAttempts, 1, document.MaxInt)
 	own, absent := b, 0
 	own.read(f, path, &growth)
 	for _, key := range backoffKeys {
@@ -193,7 +201,7 @@ func (c *CodeSpec) read(f *document.Fields, path string, b Backoff, growth strin
 var backoffKeys = []string{"initialBackoff", "maxBackoff", "backoffMultiplier"}
 
 func (h *HedgeSpec) read(f *document.Fields) {
-	f.Int("maxAttempts", &h.MaxAttempts)
+	f.IntBetween("maxAttempts", &h.MaxAttempts, 2, document.MaxInt)
 	f.Duration("hedgingDelay", &h.Delay)
 	h.NonFatal = readCodes(f, "nonFatalStatusCodes")
 	f.Object("hedgingQuantile", func(f *document.Fields) {
@@ -220,13 +228,15 @@ func readBudgetName(f *document.Fields, to *string) {
 	f.Text("budget", to)
 }
 
+var envoys = budget.ConcurrentConfig{Percent: 20, Min: 3} // Envoy's numbers
+
 func (b *BudgetSpec) read(f *document.Fields) {
 	f.Text("name", &b.Name)
 	document.Word(f, "scope", &b.Scope, scopes...)
 	var (
 		ratio      = budget.DefaultRatio()
 		throttle   budget.ThrottleConfig
-		concurrent = budget.ConcurrentConfig{Percent: 20, Min: 3} // Envoy's numbers
+		concurrent = envoys
 	)
 	f.Object("ratio", func(f *document.Fields) {
 		f.Number("percent", &ratio.Percent)
@@ -238,15 +248,24 @@ func (b *BudgetSpec) read(f *document.Fields) {
 	f.Object("throttle", readThrottle(&throttle))
 	f.Object("concurrent", func(f *document.Fields) {
 		f.Number("percent", &concurrent.Percent)
-		f.Int("min", &concurrent.Min)
+		readInt(f, "min", &concurrent.Min, envoys)
 	})
 	b.Config = map[string]budget.Config{"ratio": ratio, "throttle": throttle, "concurrent": concurrent}[f.OneOf("", balance.Names()...)]
 }
 
 func readThrottle(t *budget.ThrottleConfig) func(*document.Fields) {
 	return func(f *document.Fields) {
-		f.Int("maxTokens", &t.MaxTokens)
+		readInt(f, "maxTokens", &t.MaxTokens, budget.ThrottleConfig{MaxTokens: 1, TokenRatio: 1})
 		f.Number("tokenRatio", &t.TokenRatio)
+	}
+}
+
+// readInt reads a setting of a budget, within the bounds that package budget has for a valid config.
+func readInt(f *document.Fields, key string, to *int, c budget.Config) {
+	for _, field := range balance.Fields(c) {
+		if keyOf(field.Name) == key {
+			f.IntBetween(key, to, int64(field.Low), int64(field.High))
+		}
 	}
 }
 
