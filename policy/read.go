@@ -134,6 +134,9 @@ func (r *RetrySpec) read(f *document.Fields, path string) {
 	var growth, onTimeout, commitOn, firstRetry string
 	f.IntBetween("maxAttempts", &r.MaxAttempts, 2, document.MaxInt)
 	r.Backoff.read(f, path, &growth)
+	if r.Backoff.notFixed(growth) {
+		f.Errorf(path+".backoffMultiplier", r.Backoff.Multiplier, fixedIsOne)
+	}
 	r.Codes = readCodes(f, "retryableStatusCodes")
 	f.Duration("perAttemptTimeout", &r.PerAttemptTimeout)
 	document.Word(f, "onAttemptTimeout", &onTimeout, "RETRY", "HEDGE")
@@ -173,18 +176,25 @@ func (b *Backoff) read(f *document.Fields, path string, growth *string) {
 	document.Word(f, "growth", growth, "EXPONENTIAL", "LINEAR", "FIXED")
 	document.Word(f, "jitter", &b.Jitter, jitters...)
 	b.Linear = *growth == "LINEAR"
-	// Fixed is exponential growth by 1. It would mean something else to gRPC.
-	if *growth == "FIXED" && b.Multiplier != 1 && b.Multiplier > 0 {
-		f.Errorf(path+".backoffMultiplier", b.Multiplier, "must be 1 with growth FIXED, so that gRPC reads the same")
-	}
 }
+
+// notFixed reports whether a backoff grows although its growth is FIXED: that is exponential growth by 1, and would mean something else
+// to gRPC.
+func (b *Backoff) notFixed(growth string) bool {
+	return growth == "FIXED" && b.Multiplier != 1 && b.Multiplier > 0
+}
+
+const fixedIsOne = "must be 1 with growth FIXED, so that gRPC reads the same"
 
 // read reads the settings of codes. Missing settings of the backoff are those of the policy's, b.
 func (c *CodeSpec) read(f *document.Fields, path string, b Backoff, growth string) {
 	c.Codes = readCodes(f, "codes")
 	f.IntBetween("maxAttempts", &c.MaxAttempts, 1, document.MaxInt)
-	own, absent := b, 0
+	own, absent, reported := b, 0, b.notFixed(growth) // for the policy
 	own.read(f, path, &growth)
+	if multiplier := path + ".backoffMultiplier"; own.notFixed(growth) && (f.Written(multiplier) || !reported) {
+		f.Errorf(multiplier, own.Multiplier, fixedIsOne)
+	}
 	for _, key := range backoffKeys {
 		if field := path + "." + key; !f.Written(field) {
 			f.Skip(field) // the policy's

@@ -114,6 +114,14 @@ func (r *Report) Whole(field string) bool { return !r.above[field] && !r.Skipped
 // Written reports whether the document has the field: a zero in a config may mean that it is absent.
 func (r *Report) Written(field string) bool { return r.Node(field) != nil }
 
+// Either returns the one of two fields with the same meaning that the document has, or the first.
+func (r *Report) Either(field, other string) string {
+	if r.Written(other) && !r.Written(field) {
+		return other
+	}
+	return field
+}
+
 // Node returns the value of a field, or nil if the document does not have it.
 func (r *Report) Node(field string) *Node {
 	if r.root == nil {
