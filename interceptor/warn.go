@@ -8,14 +8,12 @@ import (
 	"fmt"
 	"log/slog"
 	"reflect"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 
 	"google.golang.org/grpc"
 
-	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/document"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -103,27 +101,6 @@ const (
 	allowsMore = "maxAttemptsLimit in the policy file (policy.Config.MaxAttemptsLimit) allows more"
 )
 
-// warnings returns the warnings and notes about a set.
-func (r *Retrier) warnings(set *decision.Set) []policy.Diagnostic {
-	return append(set.Warnings(), r.cuts(set)...)
-}
-
-// cuts returns the warnings about policies with more attempts than the Retrier allows.
-func (r *Retrier) cuts(set *decision.Set) (warnings []policy.Diagnostic) {
-	for _, p := range set.Policies() {
-		if most := set.Config().MaxAttemptsLimit; p.MaxAttempts() > most {
-			warnings = append(warnings, policy.Diagnostic{
-				Severity: document.SeverityWarning,
-
-				Field:   "maxAttempts of " + p.Name(),
-				Value:   strconv.Itoa(p.MaxAttempts()),
-				Message: fmt.Sprintf("is cut to %d, the most that this Retrier allows; %s", most, allowsMore),
-			})
-		}
-	}
-	return warnings
-}
-
 // warn reports a warning. So are errors of a service config, because no call fails by them.
 func (r *Retrier) warn(d policy.Diagnostic) { r.diagnose(document.SeverityWarning, d) }
 
@@ -135,7 +112,7 @@ func (r *Retrier) note(d policy.Diagnostic) { r.diagnose(document.SeverityNote, 
 
 // reportWarnings reports the warnings and notes about the set to observers.
 func (r *Retrier) reportWarnings() {
-	for _, d := range r.warnings(r.rules.Load().set) {
+	for _, d := range r.rules.Load().set.Warnings() {
 		if d.Severity == document.SeverityNote {
 			r.note(d)
 		} else {
