@@ -71,8 +71,9 @@ var (
 	timeoutInSequence = surprise{"perAttemptTimeout", inSequence}
 	hedgeInSequence   = surprise{"hedgingPolicy", inSequence}
 	// By the number: the policy of a single call has more attempts than the Retrier allows.
-	cutAttempts = surprise{"maxAttempts", "of a policy given with a call is cut to %d, the most that this Retrier allows; " + allowsMore}
-	noAttempts  = surprise{"interceptor.MaxAttempts", "counts as 1: must be at least 1, the first attempt"}
+	cutAttempts = surprise{"maxAttempts", "of a policy given with a call is cut to %d, the most that this Retrier allows; " +
+		"maxAttemptsLimit in the policy file (policy.Config.MaxAttemptsLimit) allows more"}
+	noAttempts = surprise{"interceptor.MaxAttempts", "counts as 1: must be at least 1, the first attempt"}
 	// By the criticality of a call's context.
 	wrongCriticality = surprise{"interceptor.ContextWithCriticality", "has no effect: " +
 		"must be SHEDDABLE, DEFAULT or CRITICAL"}
@@ -94,12 +95,8 @@ var (
 		"Disable() or WithMax(1), it retries a call as the call's policy says; use interceptor.MaxAttempts(1) or interceptor.Policy"}
 )
 
-const (
-	inSequence = "attempts don't run in parallel: stagger doesn't know how to make " +
-		"another reply for the call's codec; interceptor.WithNewReply declares it (docs/hedging.md)"
-	// allowsMore says how to raise the cap over maxAttempts.
-	allowsMore = "maxAttemptsLimit in the policy file (policy.Config.MaxAttemptsLimit) allows more"
-)
+const inSequence = "attempts don't run in parallel: stagger doesn't know how to make " +
+	"another reply for the call's codec; interceptor.WithNewReply declares it (docs/hedging.md)"
 
 // warn reports a warning. So are errors of a service config, because no call fails by them.
 func (r *Retrier) warn(d policy.Diagnostic) { r.diagnose(document.SeverityWarning, d) }

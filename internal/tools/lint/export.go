@@ -30,7 +30,7 @@ import (
 // Plain gRPC does not check whether a method is idempotent. So methods that aren't declared idempotent, or only send an
 // idempotency key, which gRPC does not send, get an entry without retryPolicy and hedgingPolicy, and a note. With
 // assumeIdempotent they keep their policies. Plain gRPC has no modes: an entry that stagger does not enforce ([policy.ModeObserve],
-// [policy.ModeOff], percent 0) gets no policy.
+// [policy.ModeOff], percent 0) gets no policy. maxAttempts is written as maxAttemptsLimit cuts it.
 //
 // gRPC for Go accepts the result ([grpc.WithDefaultServiceConfig]), with one exception: it refuses a loadBalancingConfig with
 // no policy that is linked into the program.
@@ -49,7 +49,7 @@ func Export(set *decision.Set, assumeIdempotent bool) (config []byte, notes []po
 	}
 	for i, m := range c.Methods {
 		path := document.Item("methodConfig", i)
-		m, key, why := enforced(set, m)
+		m, key, why := enforced(set, capped(m, c.MaxAttemptsLimit))
 		if key != "" {
 			n.add(path+"."+key, "", "left out: "+why)
 		}

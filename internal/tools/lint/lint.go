@@ -49,7 +49,7 @@ func Lint(file string, data []byte, o Options) []policy.Diagnostic {
 	l.lintRatios()
 	for i, m := range l.config.Methods {
 		path := document.Item("methodConfig", i)
-		m = l.capped(m)
+		m = capped(m, l.config.MaxAttemptsLimit)
 		l.lintAdmission(path, m)
 		switch {
 		case m.Retry != nil:
@@ -131,9 +131,8 @@ var permanent = []codes.Code{
 	codes.FailedPrecondition, codes.OutOfRange, codes.Unimplemented, codes.Unauthenticated, codes.DataLoss,
 }
 
-// capped returns an entry with the attempts that calls make.
-func (l *linter) capped(m policy.MethodConfig) policy.MethodConfig {
-	most := l.config.MaxAttemptsLimit
+// capped returns an entry with at most so many attempts: those that calls make.
+func capped(m policy.MethodConfig, most int) policy.MethodConfig {
 	if m.Retry != nil {
 		m.Retry = new(*m.Retry)
 		m.Retry.MaxAttempts = min(m.Retry.MaxAttempts, most)
