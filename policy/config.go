@@ -114,13 +114,17 @@ func checkNames(report *document.Report, prefix string, names []string, seen map
 	}
 }
 
-// budgetNames returns the names that policies may use, or nil if a budget's name is missing.
+// budgetNames returns the names that policies may use, or nil if a budget's name is missing or was reported: policies may name what its
+// author meant.
 func budgetNames(report *document.Report, budgets []BudgetSpec) map[string]bool {
 	names := map[string]bool{noBudget: true}
 	for _, b := range budgets {
+		if b.Name == "" || strings.EqualFold(b.Name, noBudget) || names[b.Name] {
+			return nil
+		}
 		names[b.Name] = true
 	}
-	if names[""] || report.Skipped("budgets") {
+	if report.Skipped("budgets") {
 		return nil
 	}
 	return names

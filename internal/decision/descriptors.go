@@ -187,7 +187,9 @@ func (s *Set) Warnings() []policy.Diagnostic {
 }
 
 // Lacking returns warnings about the names of methods that known services lack.
-func (s *Set) Lacking() (list []policy.Diagnostic) {
+func (s *Set) Lacking() []policy.Diagnostic { return slices.Clone(s.lacking()) }
+
+func (s *Set) warnLacking() (list []policy.Diagnostic) {
 	for _, p := range s.policies {
 		if why := s.Lacks(p.name); why != "" && mayMatch(p.name) {
 			d := s.Place(p.name)
