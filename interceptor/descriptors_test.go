@@ -66,9 +66,14 @@ func TestDescriptors_Warnings(t *testing.T) {
 func TestDescriptors_NamesOfGeneratedCode(t *testing.T) {
 	t.Parallel()
 	j := new(journal)
-	set := must.Get(policy.Parse("f", []byte("methodConfig:\n- name:\n  - {service: "+healthpb.Health_ServiceDesc.ServiceName+", method: Chek}\n"+
-		"  - {service: grpc.health.v1.Health, method: Check}\n  - {service: grpc.health.v1.Healt, method: Chek}\n  - {service: a-b.C, method: d-e}\n"+
-		"  - {service: a.B, method: 'Get, List'}\n")))(t)
+	set := must.Get(policy.Parse("f", []byte(`methodConfig:
+- name:
+  - {service: `+healthpb.Health_ServiceDesc.ServiceName+`, method: Chek}
+  - {service: grpc.health.v1.Health, method: Check}
+  - {service: grpc.health.v1.Healt, method: Chek}
+  - {service: a-b.C, method: d-e}
+  - {service: a.B, method: 'Get, List'}
+`)))(t)
 	mustNew(t, set, withJournal(j))
 	want := []string{
 		`f:3:5: methodConfig[0].name[0]: "/grpc.health.v1.Health/Chek": matches nothing: the service has no such method; did you mean Check?`,

@@ -102,7 +102,8 @@ func readMap(f *document.Fields, key string, to *map[string]any) {
 // check rejects what gRPC rejects in its own keys: the file is also for gRPC.
 func (c *channel) check(report *document.Report) {
 	if c.balancing != nil && len(c.balancing) == 0 {
-		report.Errorf(balancingKey, nil, "must list a load balancing policy, such as [{round_robin: {}}], or be left out: gRPC rejects a file with an empty list")
+		report.Errorf(balancingKey, nil, "must list a load balancing policy, such as [{round_robin: {}}], or be left out: "+
+			"gRPC rejects a file with an empty list")
 	}
 	for i, one := range c.balancing {
 		field := document.Item(balancingKey, i)

@@ -37,7 +37,8 @@ func TestIdempotencyHeadersArrive(t *testing.T) {
 	servers := keyServers(t)
 	candidates := slices.Concat(namesInCode(t), []string{
 		"", "idempotency-key", "x-request-id", "a", "a.b_c-1", "authorization", "cookie", "priority", "http2-settings", "baggage", "traceparent",
-		"grpc-key", "grpc-", "key-bin", "-bin", ":key", "Idempotency-Key", "User-Agent", "a key", "a:key", "a/key", "schlüssel", "key\n", "key\x00", "“key”",
+		"grpc-key", "grpc-", "key-bin", "-bin", ":key", "Idempotency-Key", "User-Agent",
+		"a key", "a:key", "a/key", "schlüssel", "key\n", "key\x00", "“key”",
 	})
 	arrived := 0
 	for _, name := range candidates {
@@ -117,7 +118,9 @@ func keyServers(t *testing.T) map[string]func(ctx context.Context, name, key str
 func namesInCode(t *testing.T) []string {
 	t.Helper()
 	names := map[string]bool{}
-	for _, path := range []string{"google.golang.org/grpc", "google.golang.org/grpc/internal/transport", "google.golang.org/grpc/internal/metadata", "net/http"} {
+	for _, path := range []string{
+		"google.golang.org/grpc", "google.golang.org/grpc/internal/transport", "google.golang.org/grpc/internal/metadata", "net/http",
+	} {
 		folder := must.Get(build.Import(path, ".", build.FindOnly))(t).Dir
 		files := must.Get(filepath.Glob(filepath.Join(folder, "*.go")))(t)
 		before := len(names)

@@ -133,7 +133,7 @@ func nameText(f *document.Fields, key string, to *string) {
 func (r *RetrySpec) read(f *document.Fields, path string) {
 	var growth, onTimeout, commitOn, firstRetry string
 	f.IntBetween("maxAttempts", &r.MaxAttempts, 2, document.MaxInt)
-	r.Backoff.read(f, path, &growth)
+	r.Backoff.read(f, &growth)
 	if r.Backoff.notFixed(growth) {
 		f.Errorf(path+".backoffMultiplier", r.Backoff.Multiplier, fixedIsOne)
 	}
@@ -169,7 +169,7 @@ func (r *RetrySpec) read(f *document.Fields, path string) {
 }
 
 // read reads a backoff. growth is that of keys that are absent, and is set to the one that applies.
-func (b *Backoff) read(f *document.Fields, path string, growth *string) {
+func (b *Backoff) read(f *document.Fields, growth *string) {
 	f.Duration("initialBackoff", &b.Initial)
 	f.Duration("maxBackoff", &b.Max)
 	f.Number("backoffMultiplier", &b.Multiplier)
@@ -191,7 +191,7 @@ func (c *CodeSpec) read(f *document.Fields, path string, b Backoff, growth strin
 	c.Codes = readCodes(f, "codes")
 	f.IntBetween("maxAttempts", &c.MaxAttempts, 1, document.MaxInt)
 	own, absent, reported := b, 0, b.notFixed(growth) // for the policy
-	own.read(f, path, &growth)
+	own.read(f, &growth)
 	if multiplier := path + ".backoffMultiplier"; own.notFixed(growth) && (f.Written(multiplier) || !reported) {
 		f.Errorf(multiplier, own.Multiplier, fixedIsOne)
 	}

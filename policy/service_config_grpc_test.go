@@ -228,7 +228,8 @@ func TestGRPCRefusesNoMore(t *testing.T) {
 	candidates := []string{
 		"null", "true", "false", "-1", "0", "1", "2", "1.5", "3.0", "1e1", "17", "4294967295", "4294967296", `"1"`, `""`, `"x"`, `"a.B"`, `"ö"`,
 		`"0s"`, `"-0s"`, `"0.000000001s"`, `"00001.5s"`, `"9223372036s"`, `"UNAVAILABLE"`, `"unavailable"`, `"CANCELED"`, `"OBSERVE"`,
-		"[]", "[null]", "[{}]", `[{"round_robin": {}}]`, `[{"stagger_retry_elsewhere": {"childPolicy": [{"round_robin": {}}]}}, {"pick_first": {}}]`,
+		"[]", "[null]", "[{}]", `[{"round_robin": {}}]`,
+		`[{"stagger_retry_elsewhere": {"childPolicy": [{"round_robin": {}}]}}, {"pick_first": {}}]`,
 		`["UNAVAILABLE", 8, "aborted"]`, "[14, 14]", `[{"service": "a.B"}]`, `[{"service": "a.B", "method": null}]`, "{}", `{"a": 1}`,
 	}
 	tree := allKeys(t)
@@ -239,7 +240,9 @@ func TestGRPCRefusesNoMore(t *testing.T) {
 		if err != nil {
 			return
 		}
-		rejects := slices.ContainsFunc(set.Warnings(), func(d policy.Diagnostic) bool { return strings.Contains(d.Message, "gRPC for Go rejects") })
+		rejects := slices.ContainsFunc(set.Warnings(), func(d policy.Diagnostic) bool {
+			return strings.Contains(d.Message, "gRPC for Go rejects")
+		})
 		if _, err := grpcReads(t, string(text)); (err != nil) != rejects {
 			t.Errorf("%s: %s\nParse warns of gRPC's rejection: %v; gRPC: %v", path, text, rejects, err)
 		}

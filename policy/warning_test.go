@@ -74,7 +74,8 @@ func TestWarningsPatterns(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantWarnings(t, set, []string{
-		`methodConfig[0].name[0]: "/a.*/": ` + says, `methodConfig[0].name[1]: "/a.B/Get List": matches nothing: it has a blank after "Get", and a name is one word`,
+		`methodConfig[0].name[0]: "/a.*/": ` + says,
+		`methodConfig[0].name[1]: "/a.B/Get List": matches nothing: it has a blank after "Get", and a name is one word`,
 	})
 }
 
@@ -96,7 +97,8 @@ func TestPlace(t *testing.T) {
 	t.Parallel()
 	set := mustParse(t, "f", "methodConfig:\n- name: [{service: a.B}, {}]\n- name:\n  - {service: a.B, method: C}\n")
 	for name, want := range map[string]string{
-		"/a.B/": "f:2:10: methodConfig[0].name[0]: ", "/": "f:2:26: methodConfig[0].name[1]: ", "/a.B/C": "f:4:5: methodConfig[1].name[0]: ", "/a.B/D": "",
+		"/a.B/": "f:2:10: methodConfig[0].name[0]: ", "/": "f:2:26: methodConfig[0].name[1]: ",
+		"/a.B/C": "f:4:5: methodConfig[1].name[0]: ", "/a.B/D": "",
 	} {
 		if got := set.Place(name).String(); got != want {
 			t.Errorf("%s is at %q; want %q", name, got, want)

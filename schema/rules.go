@@ -213,13 +213,13 @@ func timeouts(s *schema) {
 // idempotencyHeader requires a header in which servers get a key.
 func idempotencyHeader(s *schema) {
 	pattern("^[a-z0-9_.-]+$", `must have only lower-case letters, digits, "-", "_" and "."`)(s)
-	var lost []string
+	lost := make([]string, 0, len(header.Lost))
 	for _, name := range header.Lost {
 		lost = append(lost, regexp.QuoteMeta(name))
 	}
 	not(fmt.Sprintf("^%s|%s$|^(%s)$", header.Prefix, header.BinarySuffix, strings.Join(lost, "|")),
-		fmt.Sprintf("must be a header in which servers get a key: none that begins with %s or ends with %s, and none of gRPC's or HTTP/2's own, such as %s",
-			header.Prefix, header.BinarySuffix, header.Lost[len(header.Lost)-1]))(s)
+		fmt.Sprintf("must be a header in which servers get a key: none that begins with %s or ends with %s, "+
+			"and none of gRPC's or HTTP/2's own, such as %s", header.Prefix, header.BinarySuffix, header.Lost[len(header.Lost)-1]))(s)
 }
 
 // falseIsOff accepts what tools that read YAML 1.1 write for OFF.

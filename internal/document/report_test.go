@@ -105,7 +105,8 @@ func TestReportMissingFields(t *testing.T) {
 	r.Errorf("a[0].c", 5, "must be less")
 	note := r.Locate(Diagnostic{Severity: SeverityNote, Field: "x.y[0]", Value: "v", Message: "is good to know"})
 	got := Lines(append(r.Warnings(), note)) + "\n" + r.Err().Error()
-	const want = "f:1:1: may surprise\nf:2:3: a[0]: may surprise\nf:2:7: a[0].b: may surprise\nf:1:1: v: is good to know\nf:2:3: a[0].c: is required; must be less"
+	const want = "f:1:1: may surprise\nf:2:3: a[0]: may surprise\nf:2:7: a[0].b: may surprise\nf:1:1: v: is good to know\n" +
+		"f:2:3: a[0].c: is required; must be less"
 	if got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}

@@ -30,7 +30,7 @@ func Mismatch(path string) (part, why string) {
 	last := service[strings.LastIndexByte(service, '.')+1:]
 	for _, prefix := range []string{service + ".", last + "."} {
 		if short, ok := strings.CutPrefix(method, prefix); ok && short != "" {
-			return "method", fmt.Sprintf("it repeats the name of the service; write %s", short)
+			return "method", "it repeats the name of the service; write " + short
 		}
 	}
 	return "", ""

@@ -98,8 +98,8 @@ func (l *linter) noteUnseen(file string) {
 	if err == nil && reflect.DeepEqual(plain.Config(), l.config) && !hedges && l.config.Throttling == nil {
 		return
 	}
-	l.note("methodConfig", "", "if a resolver delivers this file (interceptor.WithServiceConfig), hedgingPolicy, retryThrottling and stagger's own keys "+
-		"have no effect: gRPC shows interceptors only retryPolicy, timeout and waitForReady")
+	l.note("methodConfig", "if a resolver delivers this file (interceptor.WithServiceConfig), hedgingPolicy, retryThrottling and stagger's "+
+		"own keys have no effect: gRPC shows interceptors only retryPolicy, timeout and waitForReady")
 }
 
 type linter struct {
@@ -113,8 +113,8 @@ func (l *linter) warn(field string, value any, format string, args ...any) {
 	l.report.Warnf(field, value, format, args...)
 }
 
-func (l *linter) note(field, value, message string) {
-	l.found = append(l.found, l.report.Locate(document.Diagnostic{Severity: document.SeverityNote, Field: field, Value: value, Message: message}))
+func (l *linter) note(field, message string) {
+	l.found = append(l.found, l.report.Locate(document.Diagnostic{Severity: document.SeverityNote, Field: field, Message: message}))
 }
 
 // Recommended limits, from the experience of the AWS SDKs, Google's SRE book, and gRFC A6.
@@ -316,7 +316,7 @@ func (l *linter) lintFirstRetry(path string, r *policy.RetrySpec) {
 		l.warn(path+".firstRetry", nil, "an immediate retry may go to the backend that has just failed; "+
 			"let it go to another one (loadBalancingConfig: [{%s: {childPolicy: [{round_robin: {}}]}}]), or remove it", tried.Balancer)
 	case elsewhere != "" && !l.report.Written(path+".firstRetry"):
-		l.note(path, "", "retries go to another backend, so that the first need not wait: firstRetry AT_ONCE ends calls sooner while one backend "+
+		l.note(path, "retries go to another backend, so that the first need not wait: firstRetry AT_ONCE ends calls sooner while one backend "+
 			"fails or hangs, and costs some success where all fail for a moment; BACKOFF keeps the wait, and says so")
 	}
 }
@@ -374,8 +374,8 @@ func (l *linter) listUndeclared(path string, m policy.MethodConfig) {
 		which = append(which, "methods of "+atMost(unknown))
 	}
 	if len(which) > 0 {
-		l.note(path+".name", "", strings.Join(which, ", and ")+" will be retried only if the attempt never left the client, because nothing declares "+
-			"them idempotent. If a method may run twice, set idempotency_level in its .proto, or name it in an entry, which declares it idempotent. "+
+		l.note(path+".name", strings.Join(which, ", and ")+" will be retried only if the attempt never left the client, because nothing "+
+			"declares them idempotent. If a method may run twice, set idempotency_level in its .proto, or name it in an entry, which declares it idempotent. "+
 			"If it must not, leave it, or use an idempotencyKey and a server that deduplicates")
 	}
 }
@@ -402,7 +402,7 @@ func (l *linter) listDeclared(path string, m policy.MethodConfig) {
 		}
 	}
 	if len(only) > 0 {
-		l.note(path+".name", "", "only this file declares these methods idempotent, so failed calls may run them twice: "+atMost(only))
+		l.note(path+".name", "only this file declares these methods idempotent, so failed calls may run them twice: "+atMost(only))
 	}
 }
 

@@ -123,9 +123,10 @@ func TestLintRatios(t *testing.T) {
 
 func TestLintPackages(t *testing.T) {
 	t.Parallel()
+	const says = ": matches nothing: it is the name of a package; write the full name of a service, such as "
 	wantLinted(t, "methodConfig: [{timeout: 1s, name: [{service: acme.orders.v1}, {service: acme.orders.v1beta2, method: Get}, {service: v2.V1}]}]",
-		"warning f:1:47: methodConfig[0].name[0].service: acme.orders.v1: matches nothing: it is the name of a package; write the full name of a service, such as acme.orders.v1.OrderService",
-		"warning f:1:74: methodConfig[0].name[1].service: acme.orders.v1beta2: matches nothing: it is the name of a package; write the full name of a service, such as acme.orders.v1beta2.OrderService")
+		"warning f:1:47: methodConfig[0].name[0].service: acme.orders.v1"+says+"acme.orders.v1.OrderService",
+		"warning f:1:74: methodConfig[0].name[1].service: acme.orders.v1beta2"+says+"acme.orders.v1beta2.OrderService")
 }
 
 func TestLintMultiplier(t *testing.T) {
@@ -389,7 +390,8 @@ func TestLintManyServices(t *testing.T) {
 	}
 	all := strings.Join(lines, "\n")
 	if len(got) != 3 || !strings.Contains(all, "methods of a.S000, ") || !strings.Contains(all, "a.S019 and 90 more will be retried") ||
-		!strings.Contains(all, "/a.S019/ and 90 more anyway (nothing declares it idempotent)") || !strings.Contains(all, "maxAttempts: 9: is cut to 5") {
+		!strings.Contains(all, "/a.S019/ and 90 more anyway (nothing declares it idempotent)") ||
+		!strings.Contains(all, "maxAttempts: 9: is cut to 5") {
 		t.Errorf("%d messages: %s", len(got), all)
 	}
 }
@@ -398,8 +400,8 @@ func TestLintManyServices(t *testing.T) {
 func TestLintCap(t *testing.T) {
 	t.Parallel()
 	const (
-		retry = "methodConfig: [{name: [{service: a.B, method: C}], timeout: 3s, retryPolicy: {maxAttempts: 9, initialBackoff: 1s, maxBackoff: 1s, " +
-			"backoffMultiplier: 1, retryableStatusCodes: [14]"
+		retry = "methodConfig: [{name: [{service: a.B, method: C}], timeout: 3s, retryPolicy: {maxAttempts: 9, initialBackoff: 1s, " +
+			"maxBackoff: 1s, backoffMultiplier: 1, retryableStatusCodes: [14]"
 		hedge = "methodConfig: [{name: [{service: a.B, method: C}], hedgingPolicy: {maxAttempts: 9"
 		cut   = " 9: is cut to 5, unless a higher maxAttemptsLimit allows more"
 		three = "\nmaxAttemptsLimit: 3"
@@ -407,8 +409,10 @@ func TestLintCap(t *testing.T) {
 	)
 	wantLinted(t, retry+"}}]",
 		"warning f:1:92: methodConfig[0].retryPolicy.maxAttempts:"+cut,
-		"warning f:1:92: methodConfig[0].retryPolicy.maxAttempts: 9: the waits before attempt 5 may add up to 4s, but timeout ends the call after 3s")
-	wantLinted(t, strings.Replace(retry, "initialBackoff: 1s, maxBackoff: 1s", "initialBackoff: 0.1s, maxBackoff: 0.1s", 1)+", perAttemptTimeout: 0.7s}}]",
+		"warning f:1:92: methodConfig[0].retryPolicy.maxAttempts: 9: the waits before attempt 5 may add up to 4s, "+
+			"but timeout ends the call after 3s")
+	short := strings.Replace(retry, "initialBackoff: 1s, maxBackoff: 1s", "initialBackoff: 0.1s, maxBackoff: 0.1s", 1)
+	wantLinted(t, short+", perAttemptTimeout: 0.7s}}]",
 		"warning f:1:92: methodConfig[0].retryPolicy.maxAttempts:"+cut,
 		"warning f:1:92: methodConfig[0].retryPolicy.maxAttempts: 9: if attempts are slow, the waits and 4 times perAttemptTimeout do not fit: "+
 			"timeout ends the call after 3s")
@@ -417,9 +421,11 @@ func TestLintCap(t *testing.T) {
 		"warning f:1:189: methodConfig[0].retryPolicy.budget: NONE: nothing bounds what all calls together add in an outage, but maxAttempts: "+
 			"up to 3 times the load")
 	wantLinted(t, hedge+", budget: NONE}}]",
-		"warning f:1:67: methodConfig[0].hedgingPolicy: without hedgingDelay all attempts are sent in parallel: 5 times the load, as far as the budget goes",
+		"warning f:1:67: methodConfig[0].hedgingPolicy: without hedgingDelay all attempts are sent in parallel: 5 times the load, "+
+			"as far as the budget goes",
 		"warning f:1:81: methodConfig[0].hedgingPolicy.maxAttempts:"+cut,
-		"warning f:1:92: methodConfig[0].hedgingPolicy.budget: NONE: nothing bounds the hedges of a service that has become slow: up to 5 times the load")
+		"warning f:1:92: methodConfig[0].hedgingPolicy.budget: NONE: nothing bounds the hedges of a service that has become slow: "+
+			"up to 5 times the load")
 	wantLinted(t, hedge+", hedgingDelay: 1s}}]"+ten,
 		"warning f:1:81: methodConfig[0].hedgingPolicy.maxAttempts: 9: 2 or 3 are enough: more hedges help few calls more")
 	wantLinted(t, strings.Replace(retry, "timeout: 3s, ", "", 1)+"}}]"+ten,
@@ -430,17 +436,24 @@ func TestLintCap(t *testing.T) {
 func TestLintNamesThatMatchNothing(t *testing.T) {
 	t.Parallel()
 	const (
-		retry   = "timeout: 9s, retryPolicy: {maxAttempts: 3, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [14]}}]"
+		at      = "warning f:1:24: methodConfig[0].name[0]: "
+		method  = "warning f:1:47: methodConfig[0].name[0].method: "
+		service = "warning f:1:34: methodConfig[0].name[0].service: "
+		lacks   = ": matches nothing: the service has no such method"
+		retry   = "timeout: 9s, retryPolicy: {maxAttempts: 3, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 2, " +
+			"retryableStatusCodes: [14]}}]"
 		pattern = ": matches nothing: there are no patterns; a service without a method stands for all its methods, and {} for everything"
 	)
 	for names, want := range map[string][]string{
-		`{service: "a.*"}`:                               {`warning f:1:34: methodConfig[0].name[0].service: "a.*"` + pattern},
-		`{service: a.B, method: "Create*"}`:              {`warning f:1:47: methodConfig[0].name[0].method: "Create*"` + pattern},
-		`{service: a.B, method: "Get "}`:                 {`warning f:1:47: methodConfig[0].name[0].method: "Get ": matches nothing: it ends with a blank; remove it`},
-		`{service: "a.B\u200b"}`:                         {`warning f:1:34: methodConfig[0].name[0].service: "a.B\u200b": matches nothing: it ends with the invisible character U+200B; remove it`},
-		"{service: shop.Mixed, method: Gett}":            {`warning f:1:24: methodConfig[0].name[0]: "/shop.Mixed/Gett": matches nothing: the service has no such method; did you mean Get?`},
-		"{service: shop.Mixed, method: CreateOrder}":     {`warning f:1:24: methodConfig[0].name[0]: "/shop.Mixed/CreateOrder": matches nothing: the service has no such method`},
-		"{service: shop.Mixed, method: shop.Mixed.Get}":  {"warning f:1:54: methodConfig[0].name[0].method: shop.Mixed.Get: matches nothing: it repeats the name of the service; write Get"},
+		`{service: "a.*"}`:                           {service + `"a.*"` + pattern},
+		`{service: a.B, method: "Create*"}`:          {method + `"Create*"` + pattern},
+		`{service: a.B, method: "Get "}`:             {method + `"Get ": matches nothing: it ends with a blank; remove it`},
+		`{service: "a.B\u200b"}`:                     {service + `"a.B\u200b": matches nothing: it ends with the invisible character U+200B; remove it`},
+		"{service: shop.Mixed, method: Gett}":        {at + `"/shop.Mixed/Gett"` + lacks + "; did you mean Get?"},
+		"{service: shop.Mixed, method: CreateOrder}": {at + `"/shop.Mixed/CreateOrder"` + lacks},
+		"{service: shop.Mixed, method: shop.Mixed.Get}": {
+			"warning f:1:54: methodConfig[0].name[0].method: shop.Mixed.Get: matches nothing: it repeats the name of the service; write Get",
+		},
 		"{service: shop.Mixed, method: Get}":             nil,
 		"{service: shop.Mixd, method: Get}":              nil, // may be another API's
 		"{service: my-shop.My-Service, method: get-one}": nil,
@@ -451,7 +464,7 @@ func TestLintNamesThatMatchNothing(t *testing.T) {
 
 func TestLintAttemptTimeoutOfGRPC(t *testing.T) {
 	t.Parallel()
-	wantLinted(t, "methodConfig: [{name: [{service: a.B, method: C}], timeout: 3s, retryPolicy: {maxAttempts: 2, initialBackoff: 1s, maxBackoff: 1s, "+
-		"backoffMultiplier: 1, retryableStatusCodes: [14], perAttemptRecvTimeout: 4s}}]",
+	wantLinted(t, "methodConfig: [{name: [{service: a.B, method: C}], timeout: 3s, retryPolicy: {maxAttempts: 2, initialBackoff: 1s, "+
+		"maxBackoff: 1s, backoffMultiplier: 1, retryableStatusCodes: [14], perAttemptRecvTimeout: 4s}}]",
 		"warning f:1:204: methodConfig[0].retryPolicy.perAttemptRecvTimeout: 4s: timeout ends the call after 3s already")
 }

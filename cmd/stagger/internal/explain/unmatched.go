@@ -14,8 +14,9 @@ import (
 
 // unmatched returns warnings about names of a file that match no method of the API, most of which are typing errors.
 func unmatched(set *decision.Set, known cli.API) []policy.Diagnostic {
-	var services []string
-	for _, s := range known.Services() {
+	all := known.Services()
+	services := make([]string, 0, len(all))
+	for _, s := range all {
 		services = append(services, string(s.FullName()))
 	}
 	var list []policy.Diagnostic

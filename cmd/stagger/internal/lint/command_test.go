@@ -142,8 +142,10 @@ func TestDescriptors(t *testing.T) {
 	got, err := run(t, whole, "--descriptors", "../../../../examples/orders/orders.binpb")
 	lines := strings.Split(got, "\n")
 	const service = "/acme.orders.v1.OrderService/"
-	const named = "note: retry.yaml:2:9: methodConfig[0].name: " + service + "CreateOrder, " + service + "GetOrder, " + service + "ListOrders will be retried only if"
-	if err != nil || len(lines) != 4 || !strings.HasPrefix(lines[0], named) || !strings.Contains(lines[1], "maxAttempts: 9: is cut to 5, unless a higher maxAttemptsLimit allows more") {
+	const named = "note: retry.yaml:2:9: methodConfig[0].name: " +
+		service + "CreateOrder, " + service + "GetOrder, " + service + "ListOrders will be retried only if"
+	if err != nil || len(lines) != 4 || !strings.HasPrefix(lines[0], named) ||
+		!strings.Contains(lines[1], "maxAttempts: 9: is cut to 5, unless a higher maxAttemptsLimit allows more") {
 		t.Errorf("%v\n%s\nwant\n%s", err, got, named)
 	}
 	got, err = run(t, whole, "--descriptors", "../../../../examples/orders/orders.binpb", "--other-clients")
