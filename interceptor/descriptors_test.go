@@ -4,11 +4,13 @@
 package interceptor_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/protobuf/reflect/protodesc"
 	"google.golang.org/protobuf/reflect/protoregistry"
 	"google.golang.org/protobuf/types/descriptorpb"
@@ -54,8 +56,32 @@ func TestDescriptors_Warnings(t *testing.T) {
 	j := new(journal)
 	mustNew(t, mustSet(t, config(plain())), withJournal(j), interceptor.WithDescriptors(levels(t)))
 	const want = "methodConfig: 1 method not declared idempotent" // DeleteOrder
-	if len(j.notes) != 1 || !strings.HasPrefix(j.notes[0], want) || len(j.warnings) > 0 {
-		t.Errorf("notes %q, warnings %q; want one note, %s, and no warning", j.notes, j.warnings, want)
+	const lacks = `methodConfig[0].name[0]: "/acme.orders.v1.OrderService/GetOrder": matches nothing: the service has no such method`
+	if len(j.notes) != 1 || !strings.HasPrefix(j.notes[0], want) || len(j.warnings) != 1 || j.warnings[0] != lacks {
+		t.Errorf("notes %q, warnings %q; want one note, %s, and one warning, %s", j.notes, j.warnings, want, lacks)
+	}
+}
+
+// New knows generated code that is linked into the program. It says nothing of other services.
+func TestDescriptors_NamesOfGeneratedCode(t *testing.T) {
+	t.Parallel()
+	j := new(journal)
+	set := must.Get(policy.Parse("f", []byte(`methodConfig:
+- name:
+  - {service: `+healthpb.Health_ServiceDesc.ServiceName+`, method: Chek}
+  - {service: grpc.health.v1.Health, method: Check}
+  - {service: grpc.health.v1.Healt, method: Chek}
+  - {service: a-b.C, method: d-e}
+  - {service: a.B, method: 'Get, List'}
+`)))(t)
+	mustNew(t, set, withJournal(j))
+	want := []string{
+		`f:3:5: methodConfig[0].name[0]: "/grpc.health.v1.Health/Chek": matches nothing: the service has no such method; did you mean Check?`,
+		`f:7:28: methodConfig[0].name[4].method: "Get, List": matches nothing: it has ',' after "Get", and there are no lists of names in one; ` +
+			"give each a map of its own: name: [{service: …, method: …}, {service: …, method: …}]",
+	}
+	if !slices.Equal(j.warnings, want) || len(j.notes) > 0 {
+		t.Errorf("warnings\n%s\nnotes %q; want\n%s", strings.Join(j.warnings, "\n"), j.notes, strings.Join(want, "\n"))
 	}
 }
 

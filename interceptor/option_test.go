@@ -87,7 +87,7 @@ func TestMaxAttemptsLimit(t *testing.T) {
 		if got := s.Count(get); got != 5 {
 			t.Errorf("%d attempts; want gRPC's cap of 5", got)
 		}
-		if got := s.retrier.State().Warnings; !strings.Contains(got[len(got)-1].String(), "cut to 5") {
+		if got := s.retrier.State().Warnings; !strings.Contains(got[0].String(), "cut to 5") {
 			t.Errorf("warnings %v; want one of the cut", got)
 		}
 	})

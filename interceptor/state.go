@@ -24,8 +24,8 @@ type State struct {
 	// Descriptors are those of [WithDescriptors].
 	Descriptors []*protoregistry.Files
 	Err         error // of the last change of the policy file, if it was rejected; else nil
-	// Warnings include notes, which have their own severity. They are about the policy set, policies with more attempts than the
-	// Retrier allows, and budgets that can't be read.
+	// Warnings include notes, which have their own severity. They are about the policy set, methods that known services lack, and
+	// budgets that can't be read.
 	Warnings []policy.Diagnostic
 
 	// Switches are the modes set by hand: that of all calls, then those of services, ordered by name. The strictest of
@@ -44,7 +44,7 @@ func (r *Retrier) State() State {
 		return State{}
 	}
 	s := State{
-		Policies: rules.set.Set, Descriptors: slices.Clone(r.descriptors), Warnings: r.warnings(rules.set),
+		Policies: rules.set.Set, Descriptors: slices.Clone(r.descriptors), Warnings: rules.set.Warnings(),
 		Switches: switches.list(),
 		Waiting:  r.waitLimit.waitingCalls(), Admission: r.admissions(),
 	}

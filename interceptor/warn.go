@@ -8,14 +8,12 @@ import (
 	"fmt"
 	"log/slog"
 	"reflect"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 
 	"google.golang.org/grpc"
 
-	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/document"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -73,7 +71,8 @@ var (
 	timeoutInSequence = surprise{"perAttemptTimeout", inSequence}
 	hedgeInSequence   = surprise{"hedgingPolicy", inSequence}
 	// By the number: the policy of a single call has more attempts than the Retrier allows.
-	cutAttempts   = surprise{"maxAttempts", "of a policy given with a call is cut to %d, the most that this Retrier allows; " + allowsMore}
+	cutAttempts = surprise{"maxAttempts", "of a policy given with a call is cut to %d, the most that this Retrier allows; " +
+		"maxAttemptsLimit in the policy file (policy.Config.MaxAttemptsLimit) allows more"}
 	emptyObserver = surprise{"interceptor.AddObserver", "the observer has no function, as that of observe.Slog(nil): " +
 		"must have at least one, since it would hear of nothing"}
 	noAttempts = surprise{"interceptor.MaxAttempts", "counts as 1: must be at least 1, the first attempt"}
@@ -98,33 +97,8 @@ var (
 		"Disable() or WithMax(1), it retries a call as the call's policy says; use interceptor.MaxAttempts(1) or interceptor.Policy"}
 )
 
-const (
-	inSequence = "attempts don't run in parallel: stagger doesn't know how to make " +
-		"another reply for the call's codec; interceptor.WithNewReply declares it (docs/hedging.md)"
-	// allowsMore says how to raise the cap over maxAttempts.
-	allowsMore = "maxAttemptsLimit in the policy file (policy.Config.MaxAttemptsLimit) allows more"
-)
-
-// warnings returns the warnings and notes about a set.
-func (r *Retrier) warnings(set *decision.Set) []policy.Diagnostic {
-	return append(set.Warnings(), r.cuts(set)...)
-}
-
-// cuts returns the warnings about policies with more attempts than the Retrier allows.
-func (r *Retrier) cuts(set *decision.Set) (warnings []policy.Diagnostic) {
-	for _, p := range set.Policies() {
-		if most := set.Config().MaxAttemptsLimit; p.MaxAttempts() > most {
-			warnings = append(warnings, policy.Diagnostic{
-				Severity: document.SeverityWarning,
-
-				Field:   "maxAttempts of " + p.Name(),
-				Value:   strconv.Itoa(p.MaxAttempts()),
-				Message: fmt.Sprintf("is cut to %d, the most that this Retrier allows; %s", most, allowsMore),
-			})
-		}
-	}
-	return warnings
-}
+const inSequence = "attempts don't run in parallel: stagger doesn't know how to make " +
+	"another reply for the call's codec; interceptor.WithNewReply declares it (docs/hedging.md)"
 
 // warn reports a warning. So are errors of a service config, because no call fails by them.
 func (r *Retrier) warn(d policy.Diagnostic) { r.diagnose(document.SeverityWarning, d) }
@@ -137,7 +111,7 @@ func (r *Retrier) note(d policy.Diagnostic) { r.diagnose(document.SeverityNote, 
 
 // reportWarnings reports the warnings and notes about the set to observers.
 func (r *Retrier) reportWarnings() {
-	for _, d := range r.warnings(r.rules.Load().set) {
+	for _, d := range r.rules.Load().set.Warnings() {
 		if d.Severity == document.SeverityNote {
 			r.note(d)
 		} else {

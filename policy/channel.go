@@ -101,6 +101,10 @@ func readMap(f *document.Fields, key string, to *map[string]any) {
 
 // check rejects what gRPC rejects in its own keys: the file is also for gRPC.
 func (c *channel) check(report *document.Report) {
+	if c.balancing != nil && len(c.balancing) == 0 {
+		report.Errorf(balancingKey, nil, "must list a load balancing policy, such as [{round_robin: {}}], or be left out: "+
+			"gRPC rejects a file with an empty list")
+	}
 	for i, one := range c.balancing {
 		field := document.Item(balancingKey, i)
 		entry, ok := one.(map[string]any)
@@ -116,7 +120,8 @@ func (c *channel) check(report *document.Report) {
 	}
 	checkElsewhere(report, balancingKey, c.balancing)
 	if name, ok := c.health["serviceName"].(string); !ok && c.health["serviceName"] != nil {
-		report.Errorf("healthCheckConfig.serviceName", name, "must be the name of the service that is asked for its health; put it in quotes")
+		const field = "healthCheckConfig.serviceName"
+		report.Errorf(field, name, "must be the name of the service that is asked for its health%s", document.Quotes(report.Node(field)))
 	}
 }
 

@@ -54,14 +54,17 @@ type MethodConfig struct {
 // namesMethod reports whether a name is that of a single method.
 func namesMethod(name string) bool { return !strings.HasSuffix(name, "/") }
 
+// The range of maxAttemptsLimit.
+const leastLimit, mostLimit = 2, 100
+
 // checkConfig reports all errors in c.
 func checkConfig(report *document.Report, c Config) {
 	checkWord(report, "idempotency", c.Idempotency, idempotencies...)
 	if c.MaxWaiting < 0 || c.MaxWaiting == 0 && report.Written("maxWaiting") {
 		report.Errorf("maxWaiting", c.MaxWaiting, "must be at least 1; for no retries leave the policies out")
 	}
-	if n := c.MaxAttemptsLimit; n != 0 && (n < 2 || n > 100) || n == 0 && report.Written("maxAttemptsLimit") {
-		report.Errorf("maxAttemptsLimit", n, "must be 2 to 100; for no retries leave the policies out")
+	if n := c.MaxAttemptsLimit; n != 0 && (n < leastLimit || n > mostLimit) || n == 0 && report.Written("maxAttemptsLimit") {
+		report.Errorf("maxAttemptsLimit", n, "must be %d to %d; for no retries leave the policies out", leastLimit, mostLimit)
 	}
 	checkMode(report, "", c.Mode, c.Percent)
 	checkBudgets(report, c.Budgets)
@@ -111,13 +114,17 @@ func checkNames(report *document.Report, prefix string, names []string, seen map
 	}
 }
 
-// budgetNames returns the names that policies may use, or nil if a budget's name is missing.
+// budgetNames returns the names that policies may use, or nil if a budget's name is missing or was reported: policies may name what its
+// author meant.
 func budgetNames(report *document.Report, budgets []BudgetSpec) map[string]bool {
 	names := map[string]bool{noBudget: true}
 	for _, b := range budgets {
+		if b.Name == "" || strings.EqualFold(b.Name, noBudget) || names[b.Name] {
+			return nil
+		}
 		names[b.Name] = true
 	}
-	if names[""] || report.Skipped("budgets") {
+	if report.Skipped("budgets") {
 		return nil
 	}
 	return names

@@ -159,7 +159,7 @@ func TestConfigRules(t *testing.T) {
 		{"attempts: 2", attempts("2"), true},
 		{"policies: both policies", entry(`"retryPolicy": {"maxAttempts": 2, "retryableStatusCodes": [14], ` + rest + `}, "hedgingPolicy": {"maxAttempts": 2}`), false},
 		{"policies: one policy", entry(`"hedgingPolicy": {"maxAttempts": 2}`), true},
-		{"keys: gRPC's other keys", `{"loadBalancingPolicy": "x", "loadBalancingConfig": [], "healthCheckConfig": {}, "connectionScaling": {}}`, true},
+		{"keys: gRPC's other keys", `{"loadBalancingPolicy": "x", "loadBalancingConfig": [{"x": {}}], "healthCheckConfig": {}, "connectionScaling": {}}`, true},
 		{"keys: gRPC's other keys of an entry", entry(`"timeout": "1s", "waitForReady": true, "maxRequestMessageBytes": 1, "maxResponseMessageBytes": 1`), true},
 		{"duration: decimals", duration("0.123456789s"), true},
 		{"duration: more zeros", duration("001.50s"), true},

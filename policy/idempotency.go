@@ -5,10 +5,9 @@ package policy
 
 import (
 	"cmp"
-	"strings"
 
-	"github.com/stagger-go/stagger/internal/defaults"
 	"github.com/stagger-go/stagger/internal/document"
+	"github.com/stagger-go/stagger/internal/header"
 )
 
 // resolve returns the idempotency that applies to a name. Only a name with a method declares it idempotent by itself, because
@@ -24,21 +23,14 @@ func resolve(entry, file, name string) string {
 	}
 }
 
-// checkIdempotencyKey checks the header for the key. gRPC would reject every call with a header that HTTP/2 does not allow.
+// checkIdempotencyKey checks the header for the key. In some headers no server gets a key, and the calls would count as idempotent.
 func checkIdempotencyKey(report *document.Report, prefix string, s Spec) {
-	header, field := s.IdempotencyKey, prefix+"idempotencyKey.header"
-	switch {
-	case header == "" && report.Written(field):
-		report.Errorf(field, "", "must be a header, such as %s", defaults.IdempotencyHeader)
+	field := prefix + "idempotencyKey.header"
+	if s.IdempotencyKey == "" && !report.Written(field) {
 		return
-	case header == "":
-		return
-	case strings.Trim(header, "abcdefghijklmnopqrstuvwxyz0123456789-_.") != "":
-		report.Errorf(field, header, "must have only lower-case letters, digits, \"-\", \"_\" and \".\"")
-	case strings.HasPrefix(header, "grpc-"):
-		report.Errorf(field, header, "must not begin with grpc-, which gRPC keeps for itself")
-	case strings.HasSuffix(header, "-bin"):
-		report.Errorf(field, header, "must not end with -bin: the key is text")
+	}
+	if why := header.Unfit(s.IdempotencyKey); why != "" {
+		report.Errorf(field, s.IdempotencyKey, "%s", why)
 	}
 	if s.Idempotency == "NONE" {
 		report.Errorf(prefix+"idempotencyKey", nil, "cannot be combined with idempotency NONE: a key declares the methods idempotent")

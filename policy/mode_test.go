@@ -4,11 +4,13 @@
 package policy_test
 
 import (
+	"regexp"
 	"slices"
 	"testing"
 
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/policy"
+	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
 )
 
 func TestMode(t *testing.T) {
@@ -36,6 +38,33 @@ func TestMode(t *testing.T) {
 				t.Errorf("mode %v, %v %%; want %v, %v %%", p.Mode(), p.Percent(), row.mode, row.percent)
 			}
 		})
+	}
+}
+
+// YAML 1.1 has words for booleans. Of the words of a policy file, only OFF is one of them, and what tools write for it counts as OFF.
+func TestModeOfYAML11(t *testing.T) {
+	t.Parallel()
+	enums := (*policyv1.PolicyFile)(nil).ProtoReflect().Descriptor().ParentFile().Enums()
+	booleans := regexp.MustCompile(`(?i)_(y|n|yes|no|true|false|on|off)$`)
+	for i := range enums.Len() {
+		for j := range enums.Get(i).Values().Len() {
+			if name := enums.Get(i).Values().Get(j).Name(); booleans.MatchString(string(name)) && name != "MODE_OFF" {
+				t.Errorf("YAML 1.1 reads the end of %s as a boolean", name)
+			}
+		}
+	}
+	const says = `: is taken as OFF, which tools that read YAML 1.1, such as Helm, turn into false; write "OFF" in quotes`
+	for _, written := range []string{"false", "False", `"false"`} {
+		set := mustParse(t, "f", "methodConfig: [{name: [{service: a.B}], mode: "+written+"}]\nmode: "+written)
+		if got := set.Lookup("/a.B/C").Spec().Mode + set.Config().Mode; got != "OFFOFF" {
+			t.Errorf("mode: %s is read as %s", written, got)
+		}
+		wantWarnings(t, set, []string{"f:1:47: methodConfig[0].mode: " + written + says, "f:2:7: mode: " + written + says})
+	}
+	for _, written := range []string{"off", "Off", `"OFF"`} {
+		if set := mustParse(t, "f", "mode: "+written); set.Config().Mode != policy.ModeOff || len(set.Warnings()) > 0 {
+			t.Errorf("mode: %s is read as %s, with warnings %v", written, set.Config().Mode, set.Warnings())
+		}
 	}
 }
 

@@ -4,9 +4,11 @@
 package policy_test
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -178,5 +180,31 @@ func TestParseRecvTimeout(t *testing.T) {
 		if r := set.Lookup("/a.B/C").Spec().Retry; r.PerAttemptTimeout != 2*time.Second || r.CancelOnTimeout != want {
 			t.Errorf("%q: %v, %v; want 2s, %v", more, r.PerAttemptTimeout, r.CancelOnTimeout, want)
 		}
+	}
+}
+
+// A list or null in the place of another value is one mistake. Quotes don't mend it, nor a map.
+func TestParseListsAndMaps(t *testing.T) {
+	t.Parallel()
+	tree := allKeys(t)
+	tried := 0
+	eachChange(t, &tree, []string{`{"a": 1}`, "[[]]", "null"}, func(change string) {
+		if !strings.Contains(change, " = ") {
+			return
+		}
+		_, err := policy.Parse("f.json", must.Get(json.Marshal(tree))(t))
+		if err == nil {
+			return
+		}
+		tried++
+		if strings.Contains(err.Error(), "quotes") {
+			t.Errorf("%s: %v", change, err)
+		}
+		if lines := strings.Split(err.Error(), "\n"); len(lines) > 1 && !strings.HasSuffix(change, "}") {
+			t.Errorf("%s: %d messages: %v", change, len(lines), err)
+		}
+	})
+	if tried < 300 {
+		t.Errorf("%d changes were errors; want more", tried)
 	}
 }

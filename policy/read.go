@@ -24,7 +24,7 @@ func (c *Config) readFile(f *document.Fields) {
 		var m MethodConfig
 		f.Read(path, n, func(f *document.Fields) { m.read(f, path) })
 		c.Methods = append(c.Methods, m)
-	})
+	}, "{name: …, retryPolicy: …}")
 	var throttling budget.ThrottleConfig
 	if f.Object("retryThrottling", readThrottle(&throttling)) {
 		c.Throttling = &throttling
@@ -34,12 +34,12 @@ func (c *Config) readFile(f *document.Fields) {
 		var b BudgetSpec
 		f.Read(path, n, b.read)
 		c.Budgets = append(c.Budgets, b)
-	})
+	}, "{name: …, ratio: …}")
 	document.Word(f, "idempotency", &c.Idempotency, idempotencies...)
-	f.Int("maxWaiting", &c.MaxWaiting)
-	document.Word(f, "mode", &c.Mode, modes...)
+	f.IntBetween("maxWaiting", &c.MaxWaiting, 1, document.MaxInt)
+	readMode(f, &c.Mode)
 	document.Optional("percent", &c.Percent, f, (*document.Fields).Number)
-	f.Int("maxAttemptsLimit", &c.MaxAttemptsLimit)
+	f.IntBetween("maxAttemptsLimit", &c.MaxAttemptsLimit, leastLimit, mostLimit)
 }
 
 // belongs returns where a key belongs that another object has, or "".
@@ -63,7 +63,7 @@ func belongs(key string) string {
 func (m *MethodConfig) read(f *document.Fields, path string) {
 	f.List("name", func(path string, n *document.Node) {
 		m.Names = append(m.Names, readName(f.Report, path, n))
-	})
+	}, nameForm)
 	document.Optional("waitForReady", &m.WaitForReady, f, (*document.Fields).Bool)
 	f.Duration("timeout", &m.Timeout)
 	document.Optional("maxRequestMessageBytes", &m.MaxRequestBytes, f, (*document.Fields).Int)
@@ -86,12 +86,15 @@ func (m *MethodConfig) read(f *document.Fields, path string) {
 	if f.Object("idempotencyKey", func(f *document.Fields) { f.Text("header", &m.IdempotencyKey) }) && !f.Written(path+".idempotencyKey.header") {
 		m.IdempotencyKey = defaults.IdempotencyHeader
 	}
-	document.Word(f, "mode", &m.Mode, modes...)
+	readMode(f, &m.Mode)
 	document.Optional("percent", &m.Percent, f, (*document.Fields).Number)
 	document.Word(f, "admission", &admission, "NONE", "REFUSE")
 	m.Admission = admission == "REFUSE"
 	document.Word(f, "criticality", &m.Criticality, criticalities...)
 }
+
+// nameForm shows a name.
+const nameForm = "{service: …, method: …}"
 
 // readName returns a name as a path. If it reports the name, checkNames can tell the path from a valid one.
 func readName(report *document.Report, path string, n *document.Node) string {
@@ -117,15 +120,23 @@ func readName(report *document.Report, path string, n *document.Node) string {
 
 // nameText reads a string that may be null for gRPC (service_config.proto). Elsewhere a key without a value is probably a mistake.
 func nameText(f *document.Fields, key string, to *string) {
-	if n, _ := f.Value(key); n == nil || n.Kind != document.Null {
+	switch n, path := f.Value(key); {
+	case n == nil:
+	case n.Kind == document.Null:
+	case n.Kind == document.List:
+		f.Misfit(path, n, "must be one name, not a list; give each name a map of its own: name: ["+nameForm+", "+nameForm+"]")
+	default:
 		f.Text(key, to)
 	}
 }
 
 func (r *RetrySpec) read(f *document.Fields, path string) {
 	var growth, onTimeout, commitOn, firstRetry string
-	f.Int("maxAttempts", &r.MaxAttempts)
-	r.Backoff.read(f, path, &growth)
+	f.IntBetween("maxAttempts", &r.MaxAttempts, 2, document.MaxInt)
+	r.Backoff.read(f, &growth)
+	if r.Backoff.notFixed(growth) {
+		f.Errorf(path+".backoffMultiplier", r.Backoff.Multiplier, fixedIsOne)
+	}
 	r.Codes = readCodes(f, "retryableStatusCodes")
 	f.Duration("perAttemptTimeout", &r.PerAttemptTimeout)
 	document.Word(f, "onAttemptTimeout", &onTimeout, "RETRY", "HEDGE")
@@ -140,7 +151,7 @@ func (r *RetrySpec) read(f *document.Fields, path string) {
 		}
 		f.Read(item, n, func(f *document.Fields) { own.read(f, item, r.Backoff, growth) })
 		r.PerCode = append(r.PerCode, own)
-	})
+	}, "{codes: …, maxAttempts: …}")
 	if len(r.PerCode) > int(maxCode) {
 		f.Errorf(path+".perCode", nil, "must have at most %d entries, since no code may be in two", maxCode)
 		r.PerCode = nil
@@ -158,25 +169,32 @@ func (r *RetrySpec) read(f *document.Fields, path string) {
 }
 
 // read reads a backoff. growth is that of keys that are absent, and is set to the one that applies.
-func (b *Backoff) read(f *document.Fields, path string, growth *string) {
+func (b *Backoff) read(f *document.Fields, growth *string) {
 	f.Duration("initialBackoff", &b.Initial)
 	f.Duration("maxBackoff", &b.Max)
 	f.Number("backoffMultiplier", &b.Multiplier)
 	document.Word(f, "growth", growth, "EXPONENTIAL", "LINEAR", "FIXED")
 	document.Word(f, "jitter", &b.Jitter, jitters...)
 	b.Linear = *growth == "LINEAR"
-	// Fixed is exponential growth by 1. It would mean something else to gRPC.
-	if *growth == "FIXED" && b.Multiplier != 1 && b.Multiplier > 0 {
-		f.Errorf(path+".backoffMultiplier", b.Multiplier, "must be 1 with growth FIXED, so that gRPC reads the same")
-	}
 }
+
+// notFixed reports whether a backoff grows although its growth is FIXED: that is exponential growth by 1, and would mean something else
+// to gRPC.
+func (b *Backoff) notFixed(growth string) bool {
+	return growth == "FIXED" && b.Multiplier != 1 && b.Multiplier > 0
+}
+
+const fixedIsOne = "must be 1 with growth FIXED, so that gRPC reads the same"
 
 // read reads the settings of codes. Missing settings of the backoff are those of the policy's, b.
 func (c *CodeSpec) read(f *document.Fields, path string, b Backoff, growth string) {
 	c.Codes = readCodes(f, "codes")
-	f.Int("maxAttempts", &c.MaxAttempts)
-	own, absent := b, 0
-	own.read(f, path, &growth)
+	f.IntBetween("maxAttempts", &c.MaxAttempts, 1, document.MaxInt)
+	own, absent, reported := b, 0, b.notFixed(growth) // for the policy
+	own.read(f, &growth)
+	if multiplier := path + ".backoffMultiplier"; own.notFixed(growth) && (f.Written(multiplier) || !reported) {
+		f.Errorf(multiplier, own.Multiplier, fixedIsOne)
+	}
 	for _, key := range backoffKeys {
 		if field := path + "." + key; !f.Written(field) {
 			f.Skip(field) // the policy's
@@ -193,7 +211,7 @@ func (c *CodeSpec) read(f *document.Fields, path string, b Backoff, growth strin
 var backoffKeys = []string{"initialBackoff", "maxBackoff", "backoffMultiplier"}
 
 func (h *HedgeSpec) read(f *document.Fields) {
-	f.Int("maxAttempts", &h.MaxAttempts)
+	f.IntBetween("maxAttempts", &h.MaxAttempts, 2, document.MaxInt)
 	f.Duration("hedgingDelay", &h.Delay)
 	h.NonFatal = readCodes(f, "nonFatalStatusCodes")
 	f.Object("hedgingQuantile", func(f *document.Fields) {
@@ -220,13 +238,15 @@ func readBudgetName(f *document.Fields, to *string) {
 	f.Text("budget", to)
 }
 
+var envoys = budget.ConcurrentConfig{Percent: 20, Min: 3} // Envoy's numbers
+
 func (b *BudgetSpec) read(f *document.Fields) {
 	f.Text("name", &b.Name)
 	document.Word(f, "scope", &b.Scope, scopes...)
 	var (
 		ratio      = budget.DefaultRatio()
 		throttle   budget.ThrottleConfig
-		concurrent = budget.ConcurrentConfig{Percent: 20, Min: 3} // Envoy's numbers
+		concurrent = envoys
 	)
 	f.Object("ratio", func(f *document.Fields) {
 		f.Number("percent", &ratio.Percent)
@@ -238,15 +258,24 @@ func (b *BudgetSpec) read(f *document.Fields) {
 	f.Object("throttle", readThrottle(&throttle))
 	f.Object("concurrent", func(f *document.Fields) {
 		f.Number("percent", &concurrent.Percent)
-		f.Int("min", &concurrent.Min)
+		readInt(f, "min", &concurrent.Min, envoys)
 	})
 	b.Config = map[string]budget.Config{"ratio": ratio, "throttle": throttle, "concurrent": concurrent}[f.OneOf("", balance.Names()...)]
 }
 
 func readThrottle(t *budget.ThrottleConfig) func(*document.Fields) {
 	return func(f *document.Fields) {
-		f.Int("maxTokens", &t.MaxTokens)
+		readInt(f, "maxTokens", &t.MaxTokens, budget.ThrottleConfig{MaxTokens: 1, TokenRatio: 1})
 		f.Number("tokenRatio", &t.TokenRatio)
+	}
+}
+
+// readInt reads a setting of a budget, within the bounds that package budget has for a valid config.
+func readInt(f *document.Fields, key string, to *int, c budget.Config) {
+	for _, field := range balance.Fields(c) {
+		if keyOf(field.Name) == key {
+			f.IntBetween(key, to, int64(field.Low), int64(field.High))
+		}
 	}
 }
 

@@ -49,10 +49,11 @@ func checkRetry(report *document.Report, prefix string, r RetrySpec) {
 	checkAttempts(report, prefix+"maxAttempts", r.MaxAttempts)
 	checkBackoff(report, prefix, r.Backoff)
 	checkCodes(report, prefix+"retryableStatusCodes", r.Codes)
-	checkPositive(report, prefix+"perAttemptTimeout", r.PerAttemptTimeout)
+	timeout := report.Either(prefix+"perAttemptTimeout", prefix+"perAttemptRecvTimeout")
+	checkPositive(report, timeout, r.PerAttemptTimeout)
 	checkWord(report, prefix+"chain", r.Chain, chains...)
 	if r.PerAttemptTimeout > 0 && r.CommitOnHeaders {
-		report.Errorf(prefix+"perAttemptTimeout", r.PerAttemptTimeout,
+		report.Errorf(timeout, r.PerAttemptTimeout,
 			"cannot be combined with commitOn HEADERS: an attempt whose headers have arrived could be given up; leave one of them out")
 	}
 	seen := map[codes.Code]bool{}

@@ -5,10 +5,12 @@ package policy_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"net"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -18,6 +20,7 @@ import (
 
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/tools/lint"
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -218,9 +221,102 @@ func TestGRPCIsLaxer(t *testing.T) {
 	}
 }
 
+// TestGRPCRefusesNoMore puts many values in the place of each value of a file, one at a time. gRPC must accept each file that Parse
+// accepts, unless Parse warns that gRPC rejects it. TestGRPCKnowsPolicies has the exceptions.
+func TestGRPCRefusesNoMore(t *testing.T) {
+	t.Parallel()
+	candidates := []string{
+		"null", "true", "false", "-1", "0", "1", "2", "1.5", "3.0", "1e1", "17", "4294967295", "4294967296", `"1"`, `""`, `"x"`, `"a.B"`, `"ö"`,
+		`"0s"`, `"-0s"`, `"0.000000001s"`, `"00001.5s"`, `"9223372036s"`, `"UNAVAILABLE"`, `"unavailable"`, `"CANCELED"`, `"OBSERVE"`,
+		"[]", "[null]", "[{}]", `[{"round_robin": {}}]`,
+		`[{"stagger_retry_elsewhere": {"childPolicy": [{"round_robin": {}}]}}, {"pick_first": {}}]`,
+		`["UNAVAILABLE", 8, "aborted"]`, "[14, 14]", `[{"service": "a.B"}]`, `[{"service": "a.B", "method": null}]`, "{}", `{"a": 1}`,
+	}
+	tree := allKeys(t)
+	accepted, warned := 0, 0
+	try := func(path string) {
+		text := must.Get(json.Marshal(tree))(t)
+		set, err := policy.Parse("f.json", text)
+		if err != nil {
+			return
+		}
+		rejects := slices.ContainsFunc(set.Warnings(), func(d policy.Diagnostic) bool {
+			return strings.Contains(d.Message, "gRPC for Go rejects")
+		})
+		if _, err := grpcReads(t, string(text)); (err != nil) != rejects {
+			t.Errorf("%s: %s\nParse warns of gRPC's rejection: %v; gRPC: %v", path, text, rejects, err)
+		}
+		accepted++
+		if rejects {
+			warned++
+		}
+	}
+	eachChange(t, &tree, candidates, try)
+	t.Logf("Parse accepts %d files, %d of them with a warning", accepted, warned)
+	if accepted < 500 || warned < 3 {
+		t.Errorf("%d files are accepted, %d of them with a warning; want more", accepted, warned)
+	}
+}
+
+// allKeys returns a file with every key, as encoding/json decodes it. gRPC knows its spellings.
+func allKeys(t *testing.T) any {
+	t.Helper()
+	whole := must.Get(os.ReadFile("testdata/good/all.yaml"))(t)
+	spelt := strings.NewReplacer("resource_exhausted", "RESOURCE_EXHAUSTED", ", CANCELED", "").Replace(string(whole))
+	var tree any
+	must.Do(t, json.Unmarshal([]byte(toJSON(t, []byte(spelt))), &tree))
+	return tree
+}
+
+// eachChange calls try after each change to a tree: it puts each candidate, which is JSON, in the place of each value, and removes
+// each key, one at a time.
+func eachChange(t *testing.T, tree *any, candidates []string, try func(change string)) {
+	t.Helper()
+	var visit func(path string, v any, put func(any))
+	visit = func(path string, v any, put func(any)) {
+		for _, c := range candidates {
+			var other any
+			must.Do(t, json.Unmarshal([]byte(c), &other))
+			put(other)
+			try(path + " = " + c)
+		}
+		put(v)
+		switch v := v.(type) {
+		case map[string]any:
+			for key, inner := range v {
+				delete(v, key)
+				try(path + " without " + key)
+				visit(path+"."+key, inner, func(other any) { v[key] = other })
+			}
+		case []any:
+			for i, inner := range v {
+				visit(fmt.Sprintf("%s[%d]", path, i), inner, func(other any) { v[i] = other })
+			}
+		}
+	}
+	visit("", *tree, func(other any) { *tree = other })
+}
+
+// Only a program knows which load balancing policies it has, and what their settings mean.
+func TestGRPCKnowsPolicies(t *testing.T) {
+	t.Parallel()
+	for _, config := range []string{
+		`{"loadBalancingConfig": [{"no_such_policy": {}}]}`,
+		`{"loadBalancingConfig": [{"pick_first": {"shuffleAddressList": "yes"}}, {"round_robin": {}}]}`,
+	} {
+		if _, err := grpcReads(t, config); err == nil {
+			t.Errorf("gRPC takes %s", config)
+		}
+		if _, err := policy.Parse("f.json", []byte(config)); err != nil {
+			t.Errorf("Parse(%s) = %v", config, err)
+		}
+	}
+}
+
 func TestGRPCRefusesChannelKeys(t *testing.T) {
 	t.Parallel()
 	for config, want := range map[string]string{
+		`{"loadBalancingConfig": []}`:                                      "f.json:1:25: loadBalancingConfig: must list a load balancing policy",
 		`{"loadBalancingConfig": [5]}`:                                     "f.json:1:26: loadBalancingConfig[0]: 5: must be a map with one key",
 		`{"loadBalancingConfig": [{}]}`:                                    "f.json:1:26: loadBalancingConfig[0]: must be a map with one key",
 		`{"loadBalancingConfig": [{"round_robin": {}, "pick_first": {}}]}`: "f.json:1:26: loadBalancingConfig[0]: must be a map with one key",

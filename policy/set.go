@@ -20,6 +20,7 @@ type Set struct {
 	byPath lookup.Table[Policy]
 
 	balancingAt Diagnostic
+	namesAt     map[string]Diagnostic // the place of each name
 
 	warnings []Diagnostic
 	source   string            // the name of the text that it was parsed from, or ""
@@ -41,6 +42,7 @@ func newSet(c Config, report *document.Report) (*Set, error) {
 		config: c.clone(),
 		byPath: lookup.Table[Policy]{},
 
+		namesAt:     map[string]Diagnostic{},
 		balancingAt: report.Locate(Diagnostic{Severity: document.SeverityError, Field: balancingKey}),
 	}
 	s.config.MaxWaiting = cmp.Or(c.MaxWaiting, defaults.MaxWaiting)
@@ -49,8 +51,10 @@ func newSet(c Config, report *document.Report) (*Set, error) {
 		b := &s.config.Budgets[i]
 		b.Scope = cmp.Or(b.Scope, "TARGET")
 	}
-	for _, m := range c.Methods {
-		for _, name := range m.Names {
+	for i, m := range c.Methods {
+		for j, name := range m.Names {
+			field := document.Item(document.Item("methodConfig", i)+".name", j)
+			s.namesAt[name] = report.Locate(Diagnostic{Severity: document.SeverityWarning, Field: field})
 			spec := m.Spec
 			spec.Idempotency = resolve(spec.Idempotency, c.Idempotency, name)
 			s.byPath[name] = newPolicy(spec)
@@ -70,6 +74,10 @@ func (s *Set) Config() Config { return s.config.clone() }
 // Channel returns the keys of the file that gRPC itself implements, such as loadBalancingConfig, as a service config in JSON, and
 // the place of loadBalancingConfig in the file.
 func (s *Set) Channel() (config string, at Diagnostic) { return s.config.channel.text(), s.balancingAt }
+
+// Place returns where the config names a method, a service or everything, as in [MethodConfig.Names]: a warning with File, Line, Column
+// and Field, but no message. It is zero if no entry has the name.
+func (s *Set) Place(name string) Diagnostic { return s.namesAt[name] }
 
 // Source returns the name of the file that the set was parsed from, as given, or "" if there was none.
 func (s *Set) Source() string { return s.source }

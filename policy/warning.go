@@ -4,9 +4,11 @@
 package policy
 
 import (
-	"strings"
+	"cmp"
 
+	"github.com/stagger-go/stagger/internal/defaults"
 	"github.com/stagger-go/stagger/internal/document"
+	"github.com/stagger-go/stagger/internal/lookup"
 )
 
 // warnings returns the warnings of the report and of the config itself, in the order of the file.
@@ -18,12 +20,11 @@ func warnings(report *document.Report, c Config) []Diagnostic {
 		}
 	}
 	for i, m := range c.Methods {
+		path := document.Item("methodConfig", i)
 		for j, name := range m.Names {
-			if strings.Contains(name, "*") {
-				report.Warnf(document.Item(document.Item("methodConfig", i)+".name", j), name,
-					"matches nothing: there are no patterns; a service without a method stands for all its methods, and {} for everything")
-			}
+			warnMismatch(report, document.Item(path+".name", j), name)
 		}
+		warnCut(report, path, m.Spec, cmp.Or(c.MaxAttemptsLimit, defaults.MaxAttempts))
 	}
 	for i, b := range c.Budgets {
 		if !used[b.Name] {
@@ -32,4 +33,31 @@ func warnings(report *document.Report, c Config) []Diagnostic {
 	}
 	c.channel.warnNotDone(report)
 	return report.Warnings()
+}
+
+// warnMismatch warns of a name that can match no call.
+func warnMismatch(report *document.Report, field, name string) {
+	part, why := lookup.Mismatch(name)
+	if why == "" {
+		return
+	}
+	value := name
+	if key := field + "." + part; report.Written(key) {
+		field, value = key, report.Node(key).Text
+	}
+	report.Warnf(field, value, "matches nothing: %s", why)
+}
+
+// warnCut warns of more attempts than the config allows.
+func warnCut(report *document.Report, path string, s Spec, most int) {
+	attempts := 0
+	switch {
+	case s.Retry != nil:
+		path, attempts = path+".retryPolicy.maxAttempts", s.Retry.MaxAttempts
+	case s.Hedge != nil:
+		path, attempts = path+".hedgingPolicy.maxAttempts", s.Hedge.MaxAttempts
+	}
+	if attempts > most {
+		report.Warnf(path, attempts, "is cut to %d, unless a higher maxAttemptsLimit allows more", most)
+	}
 }

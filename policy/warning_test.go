@@ -67,6 +67,41 @@ func TestWarningsPatterns(t *testing.T) {
 	t.Parallel()
 	const says = "matches nothing: there are no patterns; a service without a method stands for all its methods, and {} for everything"
 	wantWarnings(t, mustParse(t, "f", `methodConfig: [{timeout: 1s, name: [{service: "a.*"}, {service: a.B, method: "Get*"}, {service: a.B, method: C}]}]`), []string{
-		`f:1:37: methodConfig[0].name[0]: "/a.*/": ` + says, `f:1:55: methodConfig[0].name[1]: "/a.B/Get*": ` + says,
+		`f:1:47: methodConfig[0].name[0].service: "a.*": ` + says, `f:1:78: methodConfig[0].name[1].method: "Get*": ` + says,
 	})
+	set, err := policy.NewSet(policy.Config{Methods: []policy.MethodConfig{{Names: []string{"/a.*/", "/a.B/Get List"}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantWarnings(t, set, []string{
+		`methodConfig[0].name[0]: "/a.*/": ` + says,
+		`methodConfig[0].name[1]: "/a.B/Get List": matches nothing: it has a blank after "Get", and a name is one word`,
+	})
+}
+
+func TestWarningsCut(t *testing.T) {
+	t.Parallel()
+	const policies = "retryPolicy: {maxAttempts: 6, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [14]}}\n" +
+		"- {name: [{service: a.D}, {service: a.E}], hedgingPolicy: {maxAttempts: 7}}\n"
+	const text = "methodConfig:\n- {name: [{service: a.B}, {service: a.C}], " + policies
+	wantWarnings(t, mustParse(t, "f", text), []string{
+		"f:2:71: methodConfig[0].retryPolicy.maxAttempts: 6: is cut to 5, unless a higher maxAttemptsLimit allows more",
+		"f:3:73: methodConfig[1].hedgingPolicy.maxAttempts: 7: is cut to 5, unless a higher maxAttemptsLimit allows more",
+	})
+	wantWarnings(t, mustParse(t, "f", text+"maxAttemptsLimit: 6"), []string{
+		"f:3:73: methodConfig[1].hedgingPolicy.maxAttempts: 7: is cut to 6, unless a higher maxAttemptsLimit allows more",
+	})
+}
+
+func TestPlace(t *testing.T) {
+	t.Parallel()
+	set := mustParse(t, "f", "methodConfig:\n- name: [{service: a.B}, {}]\n- name:\n  - {service: a.B, method: C}\n")
+	for name, want := range map[string]string{
+		"/a.B/": "f:2:10: methodConfig[0].name[0]: ", "/": "f:2:26: methodConfig[0].name[1]: ",
+		"/a.B/C": "f:4:5: methodConfig[1].name[0]: ", "/a.B/D": "",
+	} {
+		if got := set.Place(name).String(); got != want {
+			t.Errorf("%s is at %q; want %q", name, got, want)
+		}
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"regexp"
 	"strconv"
 	"strings"
 	"unicode"
@@ -16,6 +17,7 @@ import (
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/balance"
 	"github.com/stagger-go/stagger/internal/bounds"
+	"github.com/stagger-go/stagger/internal/header"
 	"github.com/stagger-go/stagger/internal/tried"
 )
 
@@ -30,12 +32,14 @@ func rulesByName() map[protoreflect.FullName]rule {
 		"PolicyFile.load_balancing_config": onePolicyEach,
 		"PolicyFile.health_check_config":   func(s *schema) { s.Properties = map[string]*schema{"serviceName": stringOrNull(&schema{})} },
 		"PolicyFile.max_waiting":           least(1),
+		"PolicyFile.mode":                  falseIsOff,
 		"PolicyFile.percent":               between(0, 100),
 		"PolicyFile.max_attempts_limit":    between(2, 100),
 
+		"MethodConfig.mode":     falseIsOff,
 		"MethodConfig.percent":  between(0, 100),
 		"MethodConfig":          func(s *schema) { when(s, "idempotency", "NONE", "idempotencyKey", never()) },
-		"IdempotencyKey.header": both(pattern("^[a-z0-9_.-]+$", `must have only lower-case letters, digits, "-", "_" and "."`), not("^grpc-|-bin$", "must be a header that does not begin with grpc- nor end with -bin")),
+		"IdempotencyKey.header": idempotencyHeader,
 		"Name":                  methodNeedsService,
 		"Name.service":          both(pattern("^[^/]*$", "must be a full name without slashes"), func(s *schema) { stringOrNull(s) }),
 		"Name.method":           both(pattern("^[^/]*$", "must be a name without slashes"), func(s *schema) { stringOrNull(s) }),
@@ -206,6 +210,23 @@ func timeouts(s *schema) {
 	})
 }
 
+// idempotencyHeader requires a header in which servers get a key.
+func idempotencyHeader(s *schema) {
+	pattern("^[a-z0-9_.-]+$", `must have only lower-case letters, digits, "-", "_" and "."`)(s)
+	lost := make([]string, 0, len(header.Lost))
+	for _, name := range header.Lost {
+		lost = append(lost, regexp.QuoteMeta(name))
+	}
+	not(fmt.Sprintf("^%s|%s$|^(%s)$", header.Prefix, header.BinarySuffix, strings.Join(lost, "|")),
+		fmt.Sprintf("must be a header in which servers get a key: none that begins with %s or ends with %s, "+
+			"and none of gRPC's or HTTP/2's own, such as %s", header.Prefix, header.BinarySuffix, header.Lost[len(header.Lost)-1]))(s)
+}
+
+// falseIsOff accepts what tools that read YAML 1.1 write for OFF.
+func falseIsOff(s *schema) {
+	s.AnyOf = append(s.AnyOf, &schema{Const: new(any(false))}, &schema{Type: typeString, Pattern: "^" + foldCase("false") + "$"})
+}
+
 func methodNeedsService(s *schema) {
 	given := func(key string) *schema {
 		is := &schema{Type: typeString, MinLength: new(1)}
@@ -227,7 +248,7 @@ func onePolicyEach(s *schema) {
 	entry := func() *schema {
 		return &schema{Type: typeObject, MinProperties: new(1), MaxProperties: new(1), AdditionalProperties: &schema{Type: typeObject}}
 	}
-	s.Items = entry()
+	s.MinItems, s.Items = new(1), entry() // gRPC rejects a file with an empty list
 	s.Items.Properties = map[string]*schema{tried.Balancer: {
 		Type: typeObject, Required: []string{"childPolicy"},
 		Properties: map[string]*schema{"childPolicy": {Type: typeArray, MinItems: new(1), Items: entry()}},

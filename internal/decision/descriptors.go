@@ -14,6 +14,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 	"google.golang.org/protobuf/types/descriptorpb"
 
+	"github.com/stagger-go/stagger/internal/document"
+	"github.com/stagger-go/stagger/internal/lookup"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -50,6 +52,28 @@ func (d Descriptors) Method(path string) protoreflect.MethodDescriptor {
 		return found.Methods().ByName(protoreflect.Name(name))
 	}
 	return nil
+}
+
+// Lacks returns why no call of a known service matches a name ("/service/method"), or "" if one may match or the service is unknown.
+func (d Descriptors) Lacks(name string) string {
+	service, method := lookup.Split(name)
+	found := d.Service(service)
+	if found == nil || method == "" || found.Methods().ByName(protoreflect.Name(method)) != nil {
+		return ""
+	}
+	var methods []string
+	for i := range found.Methods().Len() {
+		methods = append(methods, string(found.Methods().Get(i).Name()))
+	}
+	return "the service has no such method" + DidYouMean(method, methods)
+}
+
+// DidYouMean returns the end of a message about a name that there is not: a hint at the nearest one, or "".
+func DidYouMean(name string, names []string) string {
+	if near := document.Nearest(name, names); near != "" {
+		return "; did you mean " + near + "?"
+	}
+	return ""
 }
 
 // Services yields every service once, by name in each of the files.
@@ -156,14 +180,39 @@ func (p *Policy) NeedsLevel() bool {
 	return (p.spec.Retry != nil || p.spec.Hedge != nil) && p.spec.IdempotencyKey == "" && p.spec.Idempotency == "DECLARED"
 }
 
-// Warnings returns those of [policy.Set.Warnings], and a note that counts the methods that will not be retried because nothing
-// declares them idempotent.
-func (s *Set) Warnings() []policy.Diagnostic { return append(s.Set.Warnings(), s.undeclared()...) }
+// Warnings returns those of [policy.Set.Warnings], those of [Set.Lacking], and a note that counts the methods that will not be retried
+// because nothing declares them idempotent.
+func (s *Set) Warnings() []policy.Diagnostic {
+	return append(document.InOrder(append(s.Set.Warnings(), s.Lacking()...)), s.undeclared()...)
+}
+
+// Lacking returns warnings about the names of methods that known services lack.
+func (s *Set) Lacking() []policy.Diagnostic { return slices.Clone(s.lacking()) }
+
+func (s *Set) warnLacking() (list []policy.Diagnostic) {
+	for _, p := range s.policies {
+		if why := s.Lacks(p.name); why != "" && mayMatch(p.name) {
+			d := s.Place(p.name)
+			d.Value, d.Message = strconv.Quote(p.name), "matches nothing: "+why
+			list = append(list, d)
+		}
+	}
+	return list
+}
+
+// mayMatch reports whether a name has no character or word that no name has.
+func mayMatch(name string) bool {
+	_, why := lookup.Mismatch(name)
+	return why == ""
+}
+
+// Matches reports whether calls may match a name of the set, as far as is known.
+func (s *Set) Matches(name string) bool { return mayMatch(name) && s.Lacks(name) == "" }
 
 func (s *Set) noteUndeclared() []policy.Diagnostic {
 	methods, unknown := 0, 0 // in descriptors; names without a descriptor
 	for _, p := range s.policies {
-		if !p.NeedsLevel() || !strings.HasSuffix(p.name, "/") {
+		if !p.NeedsLevel() || !strings.HasSuffix(p.name, "/") || !s.Matches(p.name) {
 			continue
 		}
 		safe, others := s.SafeMethods(p.name)

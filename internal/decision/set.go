@@ -22,6 +22,7 @@ type Set struct {
 	byPath   lookup.Table[Policy]
 	reach    reach // of all calls
 
+	lacking    func() []policy.Diagnostic
 	undeclared func() []policy.Diagnostic // at most one note
 }
 
@@ -43,6 +44,7 @@ func CompileFor(s *policy.Set, d Descriptors) *Set {
 			compiled.byPath[name] = p
 		}
 	}
+	compiled.lacking = sync.OnceValue(compiled.warnLacking)
 	compiled.undeclared = sync.OnceValue(compiled.noteUndeclared)
 	return compiled
 }

@@ -28,9 +28,9 @@ type Fields struct {
 // Read calls keys for the object n, and reports the keys that it does not name. It reports n if that is not an object.
 func (r *Report) Read(path string, n *Node, keys func(*Fields)) {
 	if n.Kind != Object {
-		form := "{}"
-		if known := Known(keys); len(known) > 0 {
-			form = "a map of keys such as " + known[0]
+		form := formOf(Known(keys))
+		if form != "{}" {
+			form = "a map such as " + form
 		}
 		r.Misfit(path, n, "must be "+form)
 		return
@@ -50,6 +50,18 @@ func (r *Report) Read(path string, n *Node, keys func(*Fields)) {
 // Later has a check of several keys, or of a missing one, run when all keys are read and the unknown ones are reported: a key that
 // is misspelled or unreadable is not missing as well.
 func (f *Fields) Later(check func()) { f.later = append(f.later, check) }
+
+// formOf shows a map with the keys, or with the first one of many.
+func formOf(keys []string) string {
+	switch len(keys) {
+	case 0:
+		return "{}"
+	case 1, 2:
+		return "{" + strings.Join(keys, ": …, ") + ": …}"
+	default:
+		return "{" + keys[0] + ": …, …}"
+	}
+}
 
 const mergeKeys = "merge keys are not supported; write the keys out"
 
@@ -112,19 +124,42 @@ func (f *Fields) Value(key string) (n *Node, path string) {
 	return n, path
 }
 
-// of returns the value of a key if it is of the kind, else nil. It reports a value of another kind.
-func (f *Fields) of(key string, kind Kind, want string) (n *Node, path string) {
+// scalar returns the value of a key if it is of the kind, else nil. It reports a value of another kind.
+func (f *Fields) scalar(key string, kind Kind, want string) (n *Node, path string) {
 	n, path = f.Value(key)
 	if n != nil && n.Kind != kind {
-		f.Misfit(path, n, want)
+		f.notScalar(path, n, kind, want)
 		return nil, path
 	}
 	return n, path
 }
 
+// notScalar reports a value that is not a scalar of the kind. Quotes are the remedy only for a scalar.
+func (r *Report) notScalar(path string, n *Node, kind Kind, want string) {
+	switch {
+	case n.Kind == List:
+		want += ", not a list"
+	case n.Kind == Object:
+		want += ", not a map"
+	case kind == Text:
+		want += Quotes(n)
+	case n.Kind == Text && strings.HasPrefix(n.Raw, `"`):
+		want += ", without quotes"
+	}
+	r.Misfit(path, n, want)
+}
+
+// Quotes returns the end of a message about a value that must be a string: a hint if quotes make it one, or "".
+func Quotes(n *Node) string {
+	if n.Kind == Number || n.Kind == Bool {
+		return "; put it in quotes"
+	}
+	return ""
+}
+
 // Text reads a string.
 func (f *Fields) Text(key string, to *string) {
-	if n, _ := f.of(key, Text, "must be a string; put it in quotes"); n != nil {
+	if n, _ := f.scalar(key, Text, "must be a string"); n != nil {
 		*to = n.Text
 	}
 }
@@ -144,7 +179,7 @@ func (f *Fields) TextOrNumber(key, want string) (text string, given bool) {
 
 // Bool reads true or false.
 func (f *Fields) Bool(key string, to *bool) {
-	if n, _ := f.of(key, Bool, "must be true or false, without quotes"); n != nil {
+	if n, _ := f.scalar(key, Bool, "must be true or false"); n != nil {
 		*to = n.IsTrue()
 	}
 }
@@ -159,8 +194,15 @@ func (f *Fields) Number(key string, to *float64) {
 }
 
 // Int reads a whole number of at most 32 bits, which may be negative.
-func (f *Fields) Int(key string, to *int) {
-	n, path := f.of(key, Number, "must be a whole number, without quotes")
+func (f *Fields) Int(key string, to *int) { f.IntBetween(key, to, 0, MaxInt) }
+
+// MaxInt is the largest whole number in a document.
+const MaxInt = math.MaxUint32
+
+// IntBetween reads a whole number of at most 32 bits. The caller checks the bounds, which here are only for the message about a number
+// with more bits.
+func (f *Fields) IntBetween(key string, to *int, least, most int64) {
+	n, path := f.scalar(key, Number, "must be a whole number")
 	if n == nil {
 		return
 	}
@@ -169,8 +211,8 @@ func (f *Fields) Int(key string, to *int) {
 		return
 	}
 	v, err := strconv.ParseInt(n.Text, 10, 64)
-	if err != nil || v < math.MinInt32 || v > math.MaxUint32 {
-		f.Misread(path, n, "must be a whole number from 0 to %d", uint32(math.MaxUint32))
+	if err != nil || v < math.MinInt32 || v > MaxInt {
+		f.Misread(path, n, "must be a whole number from %d to %d", least, most)
 		return
 	}
 	*to = int(min(v, math.MaxInt)) // no message and no call gets that far where an int has 32 bits
@@ -232,14 +274,30 @@ func (f *Fields) Object(key string, keys func(*Fields)) bool {
 	return n != nil
 }
 
-// List calls item for each value of a list.
-func (f *Fields) List(key string, item func(path string, n *Node)) {
-	n, path := f.of(key, List, "must be a list, in brackets or one entry a line after a dash")
+// List calls item for each value of a list. If these are maps, form shows one: {service: …, method: …}.
+func (f *Fields) List(key string, item func(path string, n *Node), form ...string) {
+	n, path := f.Value(key)
 	if n == nil {
+		return
+	}
+	if n.Kind != List {
+		f.Misfit(path, n, "must be a list"+listForm(key, n, form))
 		return
 	}
 	for i, value := range n.Items {
 		item(Item(path, i), value)
+	}
+}
+
+// listForm returns the end of a message about n, which must be a list.
+func listForm(key string, n *Node, form []string) string {
+	switch {
+	case len(form) > 0:
+		return fmt.Sprintf(": %s: [%s]", key, form[0])
+	case n.Kind == Object:
+		return ", not a map"
+	default:
+		return ", in brackets or one entry a line after a dash"
 	}
 }
 
@@ -288,7 +346,7 @@ func (n *Node) IsTrue() bool { return strings.EqualFold(n.Text, "true") }
 
 func (r *Report) number(path string, n *Node) (float64, bool) {
 	if n.Kind != Number {
-		r.Misfit(path, n, "must be a number, without quotes")
+		r.notScalar(path, n, Number, "must be a number")
 		return 0, false
 	}
 	if !jsonNumber.MatchString(n.Text) {

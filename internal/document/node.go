@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // Node is a value of a JSON or YAML document, with its position.
@@ -68,20 +69,21 @@ func (n *Node) AddEntry(e Entry) (first *Entry) {
 }
 
 // nodeAt follows a field path such as "methodConfig[0].timeout". Where the path leaves the tree, it
-// returns the last node on it and false.
-func (n *Node) nodeAt(field string) (*Node, bool) {
-	for field != "" {
-		step := len(field)
-		if i := strings.IndexAny(field[1:], ".["); i >= 0 {
+// returns the last node on it, and the path to that.
+func (n *Node) nodeAt(field string) (last *Node, path string) {
+	rest := field
+	for rest != "" {
+		step := len(rest)
+		if i := strings.IndexAny(rest[1:], ".["); i >= 0 {
 			step = i + 1
 		}
-		next := n.inside(field[:step])
+		next := n.inside(rest[:step])
 		if next == nil {
-			return n, false
+			return n, strings.TrimSuffix(field[:len(field)-len(rest)], ".")
 		}
-		n, field = next, strings.TrimPrefix(field[step:], ".")
+		n, rest = next, strings.TrimPrefix(rest[step:], ".")
 	}
-	return n, true
+	return n, field
 }
 
 // inside returns the value under "key" or "[3]", or nil.
@@ -113,14 +115,28 @@ func Under(path, key string) string {
 // Item returns the path of an item of a list.
 func Item(path string, i int) string { return path + "[" + strconv.Itoa(i) + "]" }
 
-// Shorten shortens a text that would fill the screen.
-func Shorten(s string) string {
-	const most = 64
-	n := 0
-	for i := range s {
-		if n++; n > most {
-			return s[:i] + "…"
-		}
+// Shorten cuts a text that would fill the screen in the middle: both ends may be what tells it from others.
+func Shorten(s string) string { return shorten(s, 64) }
+
+// ShortenName returns the name of a service or method as it is, unless it is longer than any that a server can have.
+func ShortenName(s string) string { return shorten(s, 1024) }
+
+// shorten cuts a text in the middle if it has more characters than most.
+func shorten(s string, most int) string {
+	n := utf8.RuneCountInString(s)
+	if n <= most {
+		return s
 	}
-	return s
+	head, tail := most/2, n-(most-most/2) // in characters
+	from, to, i := 0, 0, 0
+	for at := range s {
+		switch i {
+		case head:
+			from = at
+		case tail:
+			to = at
+		}
+		i++
+	}
+	return s[:from] + "…" + s[to:]
 }

@@ -52,14 +52,14 @@ func NewReport(file string) *Report { return &Report{file: file} }
 // Errorf reports an invalid value of a field. A nil value is not shown.
 func (r *Report) Errorf(field string, value any, format string, args ...any) {
 	if !r.Skipped(field) {
-		r.errors.add(Diagnostic{Severity: SeverityError, Field: field, Value: valueText(value)}, format, args...)
+		r.errors.add(Diagnostic{Severity: SeverityError, Field: field, Value: valueText(field, value)}, format, args...)
 	}
 }
 
 // Warnf reports a value of a field that may surprise. A nil value is not shown.
 func (r *Report) Warnf(field string, value any, format string, args ...any) {
 	if !r.Skipped(field) {
-		r.warnings.add(Diagnostic{Severity: SeverityWarning, Field: field, Value: valueText(value)}, format, args...)
+		r.warnings.add(Diagnostic{Severity: SeverityWarning, Field: field, Value: valueText(field, value)}, format, args...)
 	}
 }
 
@@ -71,7 +71,7 @@ func (r *Report) ErrorAt(at Position, field, format string, args ...any) {
 // Misread reports an unreadable value.
 func (r *Report) Misread(field string, n *Node, format string, args ...any) {
 	r.Skip(field)
-	d := Diagnostic{Severity: SeverityError, Line: n.At.Line, Column: n.At.Column, Field: field, Value: Shorten(n.Raw)}
+	d := Diagnostic{Severity: SeverityError, Line: n.At.Line, Column: n.At.Column, Field: field, Value: shortValue(field, n.Raw)}
 	r.errors.add(d, format, args...)
 }
 
@@ -114,12 +114,20 @@ func (r *Report) Whole(field string) bool { return !r.above[field] && !r.Skipped
 // Written reports whether the document has the field: a zero in a config may mean that it is absent.
 func (r *Report) Written(field string) bool { return r.Node(field) != nil }
 
+// Either returns the one of two fields with the same meaning that the document has, or the first.
+func (r *Report) Either(field, other string) string {
+	if r.Written(other) && !r.Written(field) {
+		return other
+	}
+	return field
+}
+
 // Node returns the value of a field, or nil if the document does not have it.
 func (r *Report) Node(field string) *Node {
 	if r.root == nil {
 		return nil
 	}
-	if n, exact := r.root.nodeAt(field); exact {
+	if n, path := r.root.nodeAt(field); path == field {
 		return n
 	}
 	return nil
@@ -178,20 +186,23 @@ func (r *Report) Locate(d Diagnostic) Diagnostic {
 	return d
 }
 
-// setPlace sets the position and the written value of a diagnostic. If the field is missing, that is the position at which
-// it is expected.
+// setPlace sets the position and the written value of a diagnostic. If the field is missing, an error says so where it is expected;
+// a warning or a note is placed at what contains the field.
 func (r *Report) setPlace(d *Diagnostic) {
 	d.File = r.file
 	if d.Line > 0 || r.root == nil {
 		return
 	}
-	n, exact := r.root.nodeAt(d.Field)
+	n, path := r.root.nodeAt(d.Field)
 	d.Line, d.Column = n.At.Line, n.At.Column
 	switch {
-	case !exact:
+	case path == d.Field && n.Raw != "":
+		d.Value = shortValue(d.Field, n.Raw)
+	case path == d.Field:
+	case d.Severity == SeverityError:
 		d.Value, d.Message = "", "is required; "+d.Message
-	case n.Raw != "":
-		d.Value = Shorten(n.Raw)
+	default:
+		d.Field = path
 	}
 }
 
@@ -200,14 +211,22 @@ func parent(field string) string {
 	return field[:max(strings.LastIndexAny(field, ".["), 0)]
 }
 
-// valueText returns a value as diagnostics show it; nil means that it is absent.
-func valueText(v any) string {
+// valueText returns a field's value as diagnostics show it; nil means that it is absent.
+func valueText(field string, v any) string {
 	switch v := v.(type) {
 	case nil:
 		return ""
 	case string:
-		return fmt.Sprintf("%q", Shorten(v))
+		return fmt.Sprintf("%q", shortValue(field, v))
 	default:
-		return Shorten(fmt.Sprint(v))
+		return shortValue(field, fmt.Sprint(v))
 	}
+}
+
+// shortValue shortens a field's value, but no name of a service or method.
+func shortValue(field, text string) string {
+	if key := field[strings.LastIndexByte(field, '.')+1:]; key == "service" || key == "method" || strings.HasPrefix(key, "name[") {
+		return ShortenName(text)
+	}
+	return Shorten(text)
 }

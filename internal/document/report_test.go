@@ -72,9 +72,42 @@ func TestReportErrIsNilWithoutErrors(t *testing.T) {
 	if r.Err() != nil {
 		t.Errorf("Err = %v", r.Err())
 	}
-	r.Errorf("a", strings.Repeat("x", 100), "is wrong")
+	r.Errorf("a", "A"+strings.Repeat("x", 100)+"B", "is wrong")
 	e, ok := errors.AsType[*Error](r.Err())
-	if !ok || e.Diagnostics[0].Value != `"`+strings.Repeat("x", 64)+`…"` {
-		t.Errorf("Err = %v; want a short value", r.Err())
+	if want := `"A` + strings.Repeat("x", 31) + "…" + strings.Repeat("x", 31) + `B"`; !ok || e.Diagnostics[0].Value != want {
+		t.Errorf("Err = %v; want a short value with both ends", r.Err())
+	}
+}
+
+// A name is shown whole, unless it is longer than any.
+func TestReportNames(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("long.", 150) + "Name"
+	for _, field := range []string{"methodConfig[0].name[3]", "scripts[1].method", "methodConfig[0].name[0].service"} {
+		var r Report
+		r.Errorf(field, long, "is wrong")
+		r.Errorf(field, strings.Repeat(long, 1000), "is wrong")
+		e, ok := errors.AsType[*Error](r.Err())
+		if !ok || e.Diagnostics[0].Value != `"`+long+`"` || len(e.Diagnostics[1].Value) > 1100 {
+			t.Errorf("%s: %v", field, r.Err())
+		}
+	}
+}
+
+// A warning about a field that a document leaves out is placed at what contains it. Only an error requires it.
+func TestReportMissingFields(t *testing.T) {
+	t.Parallel()
+	r := NewReport("f")
+	r.Read("", Parse(r, []byte("a:\n- {b: 1}\n"), Format{}), func(f *Fields) { f.List("a", func(string, *Node) {}) })
+	r.Warnf("a[0].b.c", nil, "may surprise")
+	r.Warnf("a[0].c", nil, "may surprise")
+	r.Warnf("x", nil, "may surprise")
+	r.Errorf("a[0].c", 5, "must be less")
+	note := r.Locate(Diagnostic{Severity: SeverityNote, Field: "x.y[0]", Value: "v", Message: "is good to know"})
+	got := Lines(append(r.Warnings(), note)) + "\n" + r.Err().Error()
+	const want = "f:1:1: may surprise\nf:2:3: a[0]: may surprise\nf:2:7: a[0].b: may surprise\nf:1:1: v: is good to know\n" +
+		"f:2:3: a[0].c: is required; must be less"
+	if got != want {
+		t.Errorf("%s\nwant\n%s", got, want)
 	}
 }

@@ -209,17 +209,20 @@ func part(p *decision.Policy) string {
 
 func (a *Answer) attempts() string {
 	n := a.Policy.MaxAttempts()
-	switch {
-	case n == 1:
+	if n == 1 {
 		return "1: the entry has no retryPolicy or hedgingPolicy"
-	case n > a.MaxAttempts:
-		return fmt.Sprintf("%d, cut to %d; maxAttemptsLimit allows more", n, a.MaxAttempts)
-	case a.Policy.Hedge() != nil && a.Alone:
-		return fmt.Sprintf("%d, one after the other: calls whose client sends a stream are not hedged", n)
-	case a.Policy.Hedge() != nil:
-		return fmt.Sprintf("%d in parallel (hedging)", n)
+	}
+	text := strconv.Itoa(n)
+	if n > a.MaxAttempts {
+		text = fmt.Sprintf("%d, cut to %d (maxAttemptsLimit allows more)", n, a.MaxAttempts)
+	}
+	switch {
+	case a.Policy.Hedge() == nil:
+		return text
+	case a.Alone:
+		return text + ", one after the other: calls whose client sends a stream are not hedged"
 	default:
-		return strconv.Itoa(n)
+		return text + " in parallel (hedging)"
 	}
 }
 

@@ -30,7 +30,7 @@ import (
 // Plain gRPC does not check whether a method is idempotent. So methods that aren't declared idempotent, or only send an
 // idempotency key, which gRPC does not send, get an entry without retryPolicy and hedgingPolicy, and a note. With
 // assumeIdempotent they keep their policies. Plain gRPC has no modes: an entry that stagger does not enforce ([policy.ModeObserve],
-// [policy.ModeOff], percent 0) gets no policy.
+// [policy.ModeOff], percent 0) gets no policy. maxAttempts is written as maxAttemptsLimit cuts it.
 //
 // gRPC for Go accepts the result ([grpc.WithDefaultServiceConfig]), with one exception: it refuses a loadBalancingConfig with
 // no policy that is linked into the program.
@@ -49,7 +49,7 @@ func Export(set *decision.Set, assumeIdempotent bool) (config []byte, notes []po
 	}
 	for i, m := range c.Methods {
 		path := document.Item("methodConfig", i)
-		m, key, why := enforced(set, m)
+		m, key, why := enforced(set, capped(m, c.MaxAttemptsLimit))
 		if key != "" {
 			n.add(path+"."+key, "", "left out: "+why)
 		}
@@ -183,7 +183,10 @@ func why(declared string, keyed bool, but []string) string {
 
 // otherClients warns of entries and names whose methods other clients would retry, if they used the same file.
 func (l *linter) otherClients() {
-	const says = `other gRPC clients that are given this file retry it anyway (%s); give them what "stagger export" writes`
+	const (
+		says       = `other gRPC clients that are given this file retry it anyway (%s); give them what "stagger export" writes`
+		saysOfSome = `other gRPC clients that are given this file retry %s anyway (%s); give them what "stagger export" writes`
+	)
 	for i, m := range l.config.Methods {
 		path := document.Item("methodConfig", i)
 		m, key, why := enforced(l.set, m)
@@ -191,10 +194,31 @@ func (l *linter) otherClients() {
 			l.warn(path+"."+key, nil, says, why)
 		}
 		_, left := split(l.set, m)
+		var reasons []string
+		names := map[string][]leftOut{} // by reason
 		for _, name := range left {
-			l.warn(document.Item(path+".name", name.index), name.name, says, name.why)
+			if names[name.why] == nil {
+				reasons = append(reasons, name.why)
+			}
+			names[name.why] = append(names[name.why], name)
+		}
+		for _, why := range reasons {
+			switch list := names[why]; len(list) {
+			case 1:
+				l.warn(document.Item(path+".name", list[0].index), list[0].name, says, why)
+			default:
+				l.warn(path+".name", nil, saysOfSome, atMost(namesOf(list)), why)
+			}
 		}
 	}
+}
+
+func namesOf(list []leftOut) []string {
+	names := make([]string, len(list))
+	for i, l := range list {
+		names[i] = l.name
+	}
+	return names
 }
 
 // plainConfig is gRPC's service config, with the keys in the usual order.

@@ -17,6 +17,7 @@ const exported = `
 loadBalancingConfig: [{round_robin: {}}]
 idempotency: DECLARED
 retryThrottling: {maxTokens: 10, tokenRatio: 0.5}
+maxAttemptsLimit: 10
 budgets: [{name: orders, ratio: {}}]
 methodConfig:
   - name: [{service: a.B, method: C}, {service: a.B, method: D}]
@@ -276,6 +277,19 @@ func TestExportLoadBalancing(t *testing.T) {
 		_, notes := lint.Export(mustParse(t, text), false)
 		if len(notes) != want || want == 1 && !strings.Contains(notes[0].Message, "list {round_robin: {}} behind "+tried.Balancer) {
 			t.Errorf("%s: %v; want %d notes", text, notes, want)
+		}
+	}
+}
+
+// Clients without stagger make no more attempts than stagger does.
+func TestServiceConfigCap(t *testing.T) {
+	t.Parallel()
+	const file = "methodConfig:\n- name: [{service: a.B, method: C}]\n  hedgingPolicy: {maxAttempts: 9}\nmaxAttemptsLimit: "
+	for limit, want := range map[string]string{"3": `"maxAttempts": 3`, "5": `"maxAttempts": 5`, "7": `"maxAttempts": 7`} {
+		config, notes := lint.Export(mustParse(t, file+limit), false)
+		noted := slices.ContainsFunc(notes, func(d policy.Diagnostic) bool { return strings.Contains(d.Message, "gRPC cuts it to 5") })
+		if !strings.Contains(string(config), want) || noted != (limit == "7") {
+			t.Errorf("limit %s: %s\n%v; want %s", limit, config, notes, want)
 		}
 	}
 }

@@ -10,9 +10,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -51,7 +49,7 @@ func Lint(file string, data []byte, o Options) []policy.Diagnostic {
 	l.lintRatios()
 	for i, m := range l.config.Methods {
 		path := document.Item("methodConfig", i)
-		l.lintNames(path, m.Names)
+		m = capped(m, l.config.MaxAttemptsLimit)
 		l.lintAdmission(path, m)
 		switch {
 		case m.Retry != nil:
@@ -68,7 +66,7 @@ func Lint(file string, data []byte, o Options) []policy.Diagnostic {
 	if o.OtherClients {
 		l.otherClients()
 	}
-	return document.InOrder(slices.Concat(parsed.Warnings(), l.found, l.report.Warnings()))
+	return document.InOrder(slices.Concat(parsed.Warnings(), l.set.Lacking(), l.found, l.report.Warnings()))
 }
 
 // kubernetesObject reports a whole Kubernetes object, instead of each of its keys; nil if data is something else.
@@ -101,8 +99,8 @@ func (l *linter) noteUnseen(file string) {
 	if err == nil && reflect.DeepEqual(plain.Config(), l.config) && !hedges && l.config.Throttling == nil {
 		return
 	}
-	l.note("methodConfig", "", "if a resolver delivers this file (interceptor.WithServiceConfig), hedgingPolicy, retryThrottling and stagger's own keys "+
-		"have no effect: gRPC shows interceptors only retryPolicy, timeout and waitForReady")
+	l.note("methodConfig", "if a resolver delivers this file (interceptor.WithServiceConfig), hedgingPolicy, retryThrottling and stagger's "+
+		"own keys have no effect: gRPC shows interceptors only retryPolicy, timeout and waitForReady")
 }
 
 type linter struct {
@@ -116,8 +114,8 @@ func (l *linter) warn(field string, value any, format string, args ...any) {
 	l.report.Warnf(field, value, format, args...)
 }
 
-func (l *linter) note(field, value, message string) {
-	l.found = append(l.found, l.report.Locate(document.Diagnostic{Severity: document.SeverityNote, Field: field, Value: value, Message: message}))
+func (l *linter) note(field, message string) {
+	l.found = append(l.found, l.report.Locate(document.Diagnostic{Severity: document.SeverityNote, Field: field, Message: message}))
 }
 
 // Recommended limits, from the experience of the AWS SDKs, Google's SRE book, and gRFC A6.
@@ -134,16 +132,17 @@ var permanent = []codes.Code{
 	codes.FailedPrecondition, codes.OutOfRange, codes.Unimplemented, codes.Unauthenticated, codes.DataLoss,
 }
 
-// versionOfPackage matches names that end like package names.
-var versionOfPackage = regexp.MustCompile(`^(.*\.)?v[0-9]+((alpha|beta)[0-9]*)?$`)
-
-// lintNames warns of names that match nothing.
-func (l *linter) lintNames(path string, names []string) {
-	for i, n := range names {
-		if service, _ := lookup.Split(n); versionOfPackage.MatchString(service) {
-			l.warn(document.Item(path+".name", i)+".service", service, "is the name of a package, and matches nothing: write the full name of a service")
-		}
+// capped returns an entry with at most so many attempts: those that calls make.
+func capped(m policy.MethodConfig, most int) policy.MethodConfig {
+	if m.Retry != nil {
+		m.Retry = new(*m.Retry)
+		m.Retry.MaxAttempts = min(m.Retry.MaxAttempts, most)
 	}
+	if m.Hedge != nil {
+		m.Hedge = new(*m.Hedge)
+		m.Hedge.MaxAttempts = min(m.Hedge.MaxAttempts, most)
+	}
+	return m
 }
 
 // lintRepeated warns of codes that a list has twice: by name, by number, or in lower case.
@@ -186,7 +185,7 @@ func (l *linter) lintReserve(path string, r *policy.RetrySpec) {
 		factor := timeoutFactor(r)
 		b.Start(0)
 		if _, granted := b.Withdraw(0, budget.Charge{Cause: budget.CauseTimeout, Factor: factor}); !granted {
-			l.warn(path+".perAttemptTimeout", r.PerAttemptTimeout,
+			l.warn(l.attemptTimeout(path), r.PerAttemptTimeout,
 				"a client that makes few calls never sends another attempt after it: that costs %v, and budget %s has %v for such a client; "+
 					"raise minPerSecond or window, or lower timeoutCost", ratio.TimeoutCost*factor, own.Name, b.Balance(0))
 		}
@@ -210,7 +209,7 @@ func (l *linter) lintRetry(path string, m policy.MethodConfig) {
 		l.lintRepeated(document.Item(path+".perCode", i) + ".codes")
 	}
 	if r.MaxAttempts > saneAttempts {
-		l.warn(path+".maxAttempts", r.MaxAttempts, "%s3 to 5 are enough: five failures are not a short fault", l.becomes(r.MaxAttempts))
+		l.warn(path+".maxAttempts", r.MaxAttempts, "3 to 5 are enough: five failures are not a short fault")
 	}
 	l.lintBackoff(path, r.Backoff)
 	if bad := slices.DeleteFunc(slices.Clone(r.Codes), func(c codes.Code) bool { return !slices.Contains(permanent, c) }); len(bad) > 0 {
@@ -223,18 +222,15 @@ func (l *linter) lintRetry(path string, m policy.MethodConfig) {
 	}
 	l.lintTime(path, m, r)
 	if r.PerAttemptTimeout > 0 && m.Timeout > 0 && r.PerAttemptTimeout >= m.Timeout {
-		l.warn(path+".perAttemptTimeout", r.PerAttemptTimeout, "timeout ends the call after %v already", m.Timeout)
+		l.warn(l.attemptTimeout(path), r.PerAttemptTimeout, "timeout ends the call after %v already", m.Timeout)
 	}
 	l.lintReserve(path, r)
 	l.lintFirstRetry(path, r)
 }
 
-// becomes says what a Retrier makes of too many attempts.
-func (l *linter) becomes(attempts int) string {
-	if most := cmp.Or(l.config.MaxAttemptsLimit, defaults.MaxAttempts); attempts > most {
-		return fmt.Sprintf("becomes %d, unless maxAttemptsLimit allows more; ", most)
-	}
-	return ""
+// attemptTimeout returns the key of the attempt timeout.
+func (l *linter) attemptTimeout(path string) string {
+	return l.report.Either(path+".perAttemptTimeout", path+".perAttemptRecvTimeout")
 }
 
 // lintTime warns if the last attempt may not start before the call's timeout.
@@ -273,7 +269,7 @@ func (l *linter) lintBackoff(path string, b policy.Backoff) {
 func (l *linter) lintHedge(path string, h policy.HedgeSpec) {
 	l.lintRepeated(path + ".nonFatalStatusCodes")
 	if h.MaxAttempts > saneAttempts {
-		l.warn(path+".maxAttempts", h.MaxAttempts, "%s2 or 3 are enough: more hedges help few calls more", l.becomes(h.MaxAttempts))
+		l.warn(path+".maxAttempts", h.MaxAttempts, "2 or 3 are enough: more hedges help few calls more")
 	}
 	if h.Delay == 0 && h.Quantile == 0 {
 		l.warn(path, nil, "without hedgingDelay all attempts are sent in parallel: %d times the load, as far as the budget goes", h.MaxAttempts)
@@ -321,7 +317,7 @@ func (l *linter) lintFirstRetry(path string, r *policy.RetrySpec) {
 		l.warn(path+".firstRetry", nil, "an immediate retry may go to the backend that has just failed; "+
 			"let it go to another one (loadBalancingConfig: [{%s: {childPolicy: [{round_robin: {}}]}}]), or remove it", tried.Balancer)
 	case elsewhere != "" && !l.report.Written(path+".firstRetry"):
-		l.note(path, "", "retries go to another backend, so that the first need not wait: firstRetry AT_ONCE ends calls sooner while one backend "+
+		l.note(path, "retries go to another backend, so that the first need not wait: firstRetry AT_ONCE ends calls sooner while one backend "+
 			"fails or hangs, and costs some success where all fail for a moment; BACKOFF keeps the wait, and says so")
 	}
 }
@@ -359,22 +355,28 @@ func names(n *document.Node, key string) bool {
 		slices.ContainsFunc(n.Items, func(n *document.Node) bool { return names(n, key) })
 }
 
-// listUndeclared names, for each name of an entry, the methods that will not be retried.
+// listUndeclared names the methods of an entry that will not be retried.
 func (l *linter) listUndeclared(path string, m policy.MethodConfig) {
-	for i, name := range m.Names {
-		if !strings.HasSuffix(name, "/") || !l.set.Lookup(name).NeedsLevel() {
+	var methods, unknown []string // unknown are names without descriptors
+	for _, name := range m.Names {
+		if !strings.HasSuffix(name, "/") || !l.set.Lookup(name).NeedsLevel() || !l.set.Matches(name) {
 			continue
 		}
 		safe, others := l.set.SafeMethods(name)
-		which := atMost(others)
-		switch {
-		case len(safe)+len(others) == 0:
-			which = "methods"
-		case len(others) == 0:
-			continue
+		if methods = append(methods, others...); len(safe)+len(others) == 0 {
+			unknown = append(unknown, cmp.Or(strings.Trim(name, "/"), "{}"))
 		}
-		l.note(document.Item(path+".name", i), strconv.Quote(name), which+" will be retried only if the attempt never left the client, because nothing declares "+
-			"them idempotent. If a method may run twice, set idempotency_level in its .proto, or name it in an entry, which declares it idempotent. "+
+	}
+	var which []string
+	if len(methods) > 0 {
+		which = append(which, atMost(methods))
+	}
+	if len(unknown) > 0 {
+		which = append(which, "methods of "+atMost(unknown))
+	}
+	if len(which) > 0 {
+		l.note(path+".name", strings.Join(which, ", and ")+" will be retried only if the attempt never left the client, because nothing "+
+			"declares them idempotent. If a method may run twice, set idempotency_level in its .proto, or name it in an entry, which declares it idempotent. "+
 			"If it must not, leave it, or use an idempotencyKey and a server that deduplicates")
 	}
 }
@@ -387,7 +389,7 @@ func (l *linter) listDeclared(path string, m policy.MethodConfig) {
 	}
 	var only []string
 	for i, name := range m.Names {
-		if l.set.Lookup(name).Spec().Idempotency != "ASSUME" {
+		if l.set.Lookup(name).Spec().Idempotency != "ASSUME" || !l.set.Matches(name) {
 			continue
 		}
 		safe, others := l.set.SafeMethods(name)
@@ -398,7 +400,7 @@ func (l *linter) listDeclared(path string, m policy.MethodConfig) {
 		}
 	}
 	if len(only) > 0 {
-		l.note(path+".name", "", "only this file declares these methods idempotent, so failed calls may run them twice: "+atMost(only))
+		l.note(path+".name", "only this file declares these methods idempotent, so failed calls may run them twice: "+atMost(only))
 	}
 }
 
@@ -407,15 +409,15 @@ func (l *linter) noteKey(path string, m policy.MethodConfig) {
 	if m.IdempotencyKey == "" || m.Retry == nil && m.Hedge == nil {
 		return
 	}
-	l.note(path+".idempotencyKey", "", "declares the methods idempotent, but only the server makes them so: "+
+	l.note(path+".idempotencyKey", "declares the methods idempotent, but only the server makes them so: "+
 		"it must store the key with the effect, "+
 		"and answer a key that it knows with the first response. At a server that ignores the header, a failed call may run twice")
 	const waits = "is sent while the first still runs, and such a server lets it wait for that"
 	switch {
 	case m.Hedge != nil:
-		l.note(path+".hedgingPolicy", "", "a hedge "+waits+": write a retryPolicy")
+		l.note(path+".hedgingPolicy", "a hedge "+waits+": write a retryPolicy")
 	case m.Retry.PerAttemptTimeout > 0 && !m.Retry.CancelOnTimeout:
-		l.note(path+".retryPolicy.perAttemptTimeout", "", "the attempt after it "+waits+": write onAttemptTimeout: RETRY")
+		l.note(path+".retryPolicy.perAttemptTimeout", "the attempt after it "+waits+": write onAttemptTimeout: RETRY")
 	}
 }
 

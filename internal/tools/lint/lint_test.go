@@ -123,9 +123,10 @@ func TestLintRatios(t *testing.T) {
 
 func TestLintPackages(t *testing.T) {
 	t.Parallel()
+	const says = ": matches nothing: it is the name of a package; write the full name of a service, such as "
 	wantLinted(t, "methodConfig: [{timeout: 1s, name: [{service: acme.orders.v1}, {service: acme.orders.v1beta2, method: Get}, {service: v2.V1}]}]",
-		"warning f:1:47: methodConfig[0].name[0].service: acme.orders.v1: is the name of a package, and matches nothing: write the full name of a service",
-		"warning f:1:74: methodConfig[0].name[1].service: acme.orders.v1beta2: is the name of a package, and matches nothing: write the full name of a service")
+		"warning f:1:47: methodConfig[0].name[0].service: acme.orders.v1"+says+"acme.orders.v1.OrderService",
+		"warning f:1:74: methodConfig[0].name[1].service: acme.orders.v1beta2"+says+"acme.orders.v1beta2.OrderService")
 }
 
 func TestLintMultiplier(t *testing.T) {
@@ -248,25 +249,23 @@ func TestLintUnsafeMethods(t *testing.T) {
 		{"no retries", "methodConfig:\n- name: [{service: shop.Mixed}]\n  timeout: 1s\n", "", nil},
 		{"switched off", "methodConfig:\n- name: [{service: shop.Mixed}]\n  idempotency: NONE\n" + retry, "", nil},
 		{"some not declared", "methodConfig:\n- name: [{service: shop.Safe}, {service: shop.Mixed}]\n" + retry, "2 methods", []string{
-			`f:2:32: methodConfig[0].name[1]: "/shop.Mixed/": /shop.Mixed/Add, /shop.Mixed/Pay` + unsafe,
+			`f:2:9: methodConfig[0].name: /shop.Mixed/Add, /shop.Mixed/Pay` + unsafe,
 		}},
 		{"one has an entry of its own", "methodConfig:\n- name: [{service: shop.Mixed}]\n" + retry +
 			"- name: [{service: shop.Mixed, method: Pay}]\n", "1 method", []string{
-			`f:2:10: methodConfig[0].name[0]: "/shop.Mixed/": /shop.Mixed/Add` + unsafe,
+			`f:2:9: methodConfig[0].name: /shop.Mixed/Add` + unsafe,
 		}},
 		{"more than anyone reads", "methodConfig:\n- name: [{service: shop.Mall}]\n" + retry, "25 methods", []string{
-			`f:2:10: methodConfig[0].name[0]: "/shop.Mall/": ` + strings.Join(many, ", ") + " and 5 more" + unsafe,
+			`f:2:9: methodConfig[0].name: ` + strings.Join(many, ", ") + " and 5 more" + unsafe,
 		}},
 		{"a service that is not linked in", "methodConfig:\n- name: [{service: un.Known}]\n" + retry, "methods of 1 name without descriptors", []string{
-			`f:2:10: methodConfig[0].name[0]: "/un.Known/": methods` + unsafe,
+			`f:2:9: methodConfig[0].name: methods of un.Known` + unsafe,
 		}},
 		{
 			"both", "methodConfig:\n- name: [{service: un.Known}, {service: shop.Mixed}, {service: un.Known2}]\n" + retry,
 			"2 methods and methods of 2 names without descriptors",
 			[]string{
-				`f:2:10: methodConfig[0].name[0]: "/un.Known/": methods` + unsafe,
-				`f:2:31: methodConfig[0].name[1]: "/shop.Mixed/": /shop.Mixed/Add, /shop.Mixed/Pay` + unsafe,
-				`f:2:54: methodConfig[0].name[2]: "/un.Known2/": methods` + unsafe,
+				`f:2:9: methodConfig[0].name: /shop.Mixed/Add, /shop.Mixed/Pay, and methods of un.Known, un.Known2` + unsafe,
 			},
 		},
 	} {
@@ -293,7 +292,7 @@ func TestLintOnlyDescriptors(t *testing.T) {
 	t.Parallel()
 	const everything = "methodConfig: [{name: [{}], retryPolicy: {maxAttempts: 3, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 2, " +
 		"retryableStatusCodes: [14]}}]"
-	for only, want := range map[bool]string{false: "/shop.Mall/Pay00", true: `"/": methods will be retried only`} {
+	for only, want := range map[bool]string{false: "/shop.Mall/Pay00", true: `methods of {} will be retried only`} {
 		list := lint.Lint("f", []byte(everything), lint.Options{Descriptors: decision.Descriptors{Only: only}})
 		if len(list) != 1 || !strings.Contains(list[0].String(), want) {
 			t.Errorf("only descriptors %v: %v; want one note with %s", only, list, want)
@@ -399,4 +398,99 @@ func TestLintUnseen(t *testing.T) {
 			t.Errorf("%s: noted %v; want %v", name, got, row.want)
 		}
 	}
+}
+
+// An entry with many names gets one note, and for other clients one warning.
+func TestLintManyServices(t *testing.T) {
+	t.Parallel()
+	var names []string
+	for i := range 110 {
+		names = append(names, fmt.Sprintf("{service: a.S%03d}", i))
+	}
+	text := "methodConfig:\n- name: [" + strings.Join(names, ", ") + "]\n  retryPolicy: " +
+		"{maxAttempts: 9, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [14]}\n"
+	got := lint.Lint("f", []byte(text), lint.Options{OtherClients: true})
+	var lines []string
+	for _, d := range got {
+		lines = append(lines, d.String())
+	}
+	all := strings.Join(lines, "\n")
+	if len(got) != 3 || !strings.Contains(all, "methods of a.S000, ") || !strings.Contains(all, "a.S019 and 90 more will be retried") ||
+		!strings.Contains(all, "/a.S019/ and 90 more anyway (nothing declares it idempotent)") ||
+		!strings.Contains(all, "maxAttempts: 9: is cut to 5") {
+		t.Errorf("%d messages: %s", len(got), all)
+	}
+}
+
+// The numbers of all advice are those after the cap on attempts.
+func TestLintCap(t *testing.T) {
+	t.Parallel()
+	const (
+		retry = "methodConfig: [{name: [{service: a.B, method: C}], timeout: 3s, retryPolicy: {maxAttempts: 9, initialBackoff: 1s, " +
+			"maxBackoff: 1s, backoffMultiplier: 1, retryableStatusCodes: [14]"
+		hedge = "methodConfig: [{name: [{service: a.B, method: C}], hedgingPolicy: {maxAttempts: 9"
+		cut   = " 9: is cut to 5, unless a higher maxAttemptsLimit allows more"
+		three = "\nmaxAttemptsLimit: 3"
+		ten   = "\nmaxAttemptsLimit: 10"
+	)
+	wantLinted(t, retry+"}}]",
+		"warning f:1:92: methodConfig[0].retryPolicy.maxAttempts:"+cut,
+		"warning f:1:92: methodConfig[0].retryPolicy.maxAttempts: 9: the waits before attempt 5 may add up to 4s, "+
+			"but timeout ends the call after 3s")
+	short := strings.Replace(retry, "initialBackoff: 1s, maxBackoff: 1s", "initialBackoff: 0.1s, maxBackoff: 0.1s", 1)
+	wantLinted(t, short+", perAttemptTimeout: 0.7s}}]",
+		"warning f:1:92: methodConfig[0].retryPolicy.maxAttempts:"+cut,
+		"warning f:1:92: methodConfig[0].retryPolicy.maxAttempts: 9: if attempts are slow, the waits and 4 times perAttemptTimeout do not fit: "+
+			"timeout ends the call after 3s")
+	wantLinted(t, retry+", budget: NONE}}]"+three,
+		"warning f:1:92: methodConfig[0].retryPolicy.maxAttempts: 9: is cut to 3, unless a higher maxAttemptsLimit allows more",
+		"warning f:1:189: methodConfig[0].retryPolicy.budget: NONE: nothing bounds what all calls together add in an outage, but maxAttempts: "+
+			"up to 3 times the load")
+	wantLinted(t, hedge+", budget: NONE}}]",
+		"warning f:1:67: methodConfig[0].hedgingPolicy: without hedgingDelay all attempts are sent in parallel: 5 times the load, "+
+			"as far as the budget goes",
+		"warning f:1:81: methodConfig[0].hedgingPolicy.maxAttempts:"+cut,
+		"warning f:1:92: methodConfig[0].hedgingPolicy.budget: NONE: nothing bounds the hedges of a service that has become slow: "+
+			"up to 5 times the load")
+	wantLinted(t, hedge+", hedgingDelay: 1s}}]"+ten,
+		"warning f:1:81: methodConfig[0].hedgingPolicy.maxAttempts: 9: 2 or 3 are enough: more hedges help few calls more")
+	wantLinted(t, strings.Replace(retry, "timeout: 3s, ", "", 1)+"}}]"+ten,
+		"warning f:1:79: methodConfig[0].retryPolicy.maxAttempts: 9: 3 to 5 are enough: five failures are not a short fault")
+}
+
+// A name that matches nothing gets one message, whatever else there is to say about an entry.
+func TestLintNamesThatMatchNothing(t *testing.T) {
+	t.Parallel()
+	const (
+		at      = "warning f:1:24: methodConfig[0].name[0]: "
+		method  = "warning f:1:47: methodConfig[0].name[0].method: "
+		service = "warning f:1:34: methodConfig[0].name[0].service: "
+		lacks   = ": matches nothing: the service has no such method"
+		retry   = "timeout: 9s, retryPolicy: {maxAttempts: 3, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 2, " +
+			"retryableStatusCodes: [14]}}]"
+		pattern = ": matches nothing: there are no patterns; a service without a method stands for all its methods, and {} for everything"
+	)
+	for names, want := range map[string][]string{
+		`{service: "a.*"}`:                           {service + `"a.*"` + pattern},
+		`{service: a.B, method: "Create*"}`:          {method + `"Create*"` + pattern},
+		`{service: a.B, method: "Get "}`:             {method + `"Get ": matches nothing: it ends with a blank; remove it`},
+		`{service: "a.B\u200b"}`:                     {service + `"a.B\u200b": matches nothing: it ends with the invisible character U+200B; remove it`},
+		"{service: shop.Mixed, method: Gett}":        {at + `"/shop.Mixed/Gett"` + lacks + "; did you mean Get?"},
+		"{service: shop.Mixed, method: CreateOrder}": {at + `"/shop.Mixed/CreateOrder"` + lacks},
+		"{service: shop.Mixed, method: shop.Mixed.Get}": {
+			"warning f:1:54: methodConfig[0].name[0].method: shop.Mixed.Get: matches nothing: it repeats the name of the service; write Get",
+		},
+		"{service: shop.Mixed, method: Get}":             nil,
+		"{service: shop.Mixd, method: Get}":              nil, // may be another API's
+		"{service: my-shop.My-Service, method: get-one}": nil,
+	} {
+		wantLinted(t, "methodConfig: [{name: ["+names+"], "+retry, want...)
+	}
+}
+
+func TestLintAttemptTimeoutOfGRPC(t *testing.T) {
+	t.Parallel()
+	wantLinted(t, "methodConfig: [{name: [{service: a.B, method: C}], timeout: 3s, retryPolicy: {maxAttempts: 2, initialBackoff: 1s, "+
+		"maxBackoff: 1s, backoffMultiplier: 1, retryableStatusCodes: [14], perAttemptRecvTimeout: 4s}}]",
+		"warning f:1:204: methodConfig[0].retryPolicy.perAttemptRecvTimeout: 4s: timeout ends the call after 3s already")
 }

@@ -30,18 +30,19 @@ func ReadFile(c *cobra.Command, file string) ([]byte, error) {
 }
 
 // Load reads descriptor sets and a policy file, or for "-" the command's input.
-func Load(c *cobra.Command, file string, images []string) (known API, set *decision.Set, data []byte, err error) {
+func Load(c *cobra.Command, file string, images []string) (known API, set *decision.Set, err error) {
 	if known, err = LoadAPI(images); err != nil {
-		return known, nil, nil, err
+		return known, nil, err
 	}
-	if data, err = ReadFile(c, file); err != nil {
-		return known, nil, nil, err
+	data, err := ReadFile(c, file)
+	if err != nil {
+		return known, nil, err
 	}
 	parsed, err := policy.Parse(FileName(file), data)
 	if err != nil {
-		return known, nil, nil, err
+		return known, nil, err
 	}
-	return known, decision.Compile(parsed, known.files...), data, nil
+	return known, decision.Compile(parsed, known.files...), nil
 }
 
 // WriteJSON writes a value as indented JSON of printable characters.

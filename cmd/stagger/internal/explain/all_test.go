@@ -114,17 +114,21 @@ const misspelt = `methodConfig:
       - {service: acme.orders.v1.OrderService, method: GetOrdr}
       - {service: acme.orders.v1.OrderService, method: GetOrder}
       - &other {service: acme.orders.v1.OrderServise}
-  - name: [{service: some.other.Api, method: Get}, {}]
+  - name: [{service: some.other.Api, method: Get}, {}, {service: "orders:80"}]
 `
 
 func TestAllNamesThatMatchNothing(t *testing.T) {
 	t.Parallel()
 	_, unmatched := runAll(t, misspelt, "--descriptors", image)
-	const file = "<stdin>"
+	const (
+		file    = "<stdin>"
+		address = "it looks like an address, host:port; write the full name of the service, such as acme.orders.v1.OrderService"
+	)
 	want := []shownName{
 		{file, "methodConfig[0].name[0]", "/acme.orders.v1.OrderService/GetOrdr", "the service has no such method; did you mean GetOrder?", 3, 9},
 		{file, "methodConfig[0].name[2]", "/acme.orders.v1.OrderServise/", "the API has no such service; did you mean acme.orders.v1.OrderService?", 5, 9},
 		{file, "methodConfig[1].name[0]", "/some.other.Api/Get", "the API has no such service", 6, 12},
+		{file, "methodConfig[1].name[2]", "/orders:80/", address, 6, 56},
 	}
 	if len(unmatched) != len(want) {
 		t.Fatalf("%+v", unmatched)
@@ -134,12 +138,13 @@ func TestAllNamesThatMatchNothing(t *testing.T) {
 			t.Errorf("%+v; want\n%+v", unmatched[i], want[i])
 		}
 	}
+	last := "the API has no such service\nwarning: <stdin>:6:56: methodConfig[1].name[2]: /orders:80/: " + address + "\n"
 	out, err := run(t, misspelt, "-", "--all", "--descriptors", image)
-	if err != nil || !strings.HasSuffix(out, "the API has no such service\n") ||
+	if err != nil || !strings.HasSuffix(out, last) ||
 		!strings.Contains(out, "\nwarning: <stdin>:3:9: methodConfig[0].name[0]: /acme.orders.v1.OrderService/GetOrdr: the service has no") {
 		t.Errorf("%v\n%s", err, out)
 	}
-	if _, err := run(t, misspelt, "-", "--all", "--descriptors", image, "--strict"); err == nil || !strings.HasPrefix(err.Error(), "3 of") {
+	if _, err := run(t, misspelt, "-", "--all", "--descriptors", image, "--strict"); err == nil || !strings.HasPrefix(err.Error(), "4 of") {
 		t.Errorf("--strict: %v", err)
 	}
 	const right = "methodConfig: [{name: [{service: acme.orders.v1.OrderService, method: GetOrder}]}]"

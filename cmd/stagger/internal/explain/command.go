@@ -173,7 +173,7 @@ func (o *options) explainOne(c *cobra.Command, file, method string) error {
 	if parts := strings.Split(o.Method, "/"); len(parts) != 3 || parts[1] == "" || parts[2] == "" {
 		return cli.UsageErrorf("method %q: must be a full name such as /acme.orders.v1.OrderService/GetOrder", method)
 	}
-	known, set, _, err := o.load(c, file)
+	known, set, err := o.load(c, file)
 	if err != nil {
 		return err
 	}
@@ -205,7 +205,7 @@ func checkMethod(method string, set *decision.Set, known cli.API) error {
 	if !missing || slices.Contains(names, method) {
 		return nil
 	}
-	text := fmt.Sprintf("%s: no entry and no descriptor has this method%s", method, suggestion(method, names))
+	text := fmt.Sprintf("%s: no entry and no descriptor has this method%s", method, decision.DidYouMean(method, names))
 	return errors.New(document.Printable(text))
 }
 
@@ -234,13 +234,13 @@ func reasonNames() []string {
 }
 
 func (o *options) explainAll(c *cobra.Command, file string) error {
-	known, set, data, err := o.load(c, file)
+	known, set, err := o.load(c, file)
 	if err != nil {
 		return err
 	}
 	a := overview{rows: rowsOfFile(set)}
 	if known.Known() {
-		a = overview{rowsOfAPI(set, known), unmatched(cli.FileName(file), data, set, known)}
+		a = overview{rowsOfAPI(set, known), unmatched(set, known)}
 	}
 	show := a.text
 	if o.format == formatJSON {
@@ -256,7 +256,7 @@ func (o *options) explainAll(c *cobra.Command, file string) error {
 }
 
 // load reads the descriptor sets and the policy file.
-func (o *options) load(c *cobra.Command, file string) (known cli.API, set *decision.Set, data []byte, err error) {
+func (o *options) load(c *cobra.Command, file string) (known cli.API, set *decision.Set, err error) {
 	return cli.Load(c, file, o.images)
 }
 
@@ -269,7 +269,7 @@ func (o *options) complete(c *cobra.Command, args []string, word string) ([]stri
 	if args[0] == "-" {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	known, set, _, err := o.load(c, args[0])
+	known, set, err := o.load(c, args[0])
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}

@@ -239,3 +239,13 @@ func TestReasons(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// The cap on attempts doesn't hide that they run in parallel.
+func TestCappedAttempts(t *testing.T) {
+	t.Parallel()
+	const file = "methodConfig: [{name: [{service: a.B, method: C}], hedgingPolicy: {maxAttempts: 9, hedgingDelay: 1s}}]"
+	out, err := run(t, file, "-", "a.B/C")
+	if err != nil || !strings.Contains(out, "attempts  9, cut to 5 (maxAttemptsLimit allows more) in parallel (hedging)\n") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}

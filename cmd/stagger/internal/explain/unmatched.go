@@ -4,58 +4,42 @@
 package explain
 
 import (
-	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
 	"github.com/stagger-go/stagger/internal/decision"
-	"github.com/stagger-go/stagger/internal/document"
 	"github.com/stagger-go/stagger/internal/lookup"
 	"github.com/stagger-go/stagger/policy"
 )
 
 // unmatched returns warnings about names of a file that match no method of the API, most of which are typing errors.
-func unmatched(file string, data []byte, set *decision.Set, known cli.API) []policy.Diagnostic {
-	methods := map[string][]string{}
-	for _, s := range known.Services() {
-		methods[string(s.FullName())] = cli.Methods(s)
+func unmatched(set *decision.Set, known cli.API) []policy.Diagnostic {
+	all := known.Services()
+	services := make([]string, 0, len(all))
+	for _, s := range all {
+		services = append(services, string(s.FullName()))
 	}
-	services := slices.Sorted(maps.Keys(methods))
-	report := document.NewReport(file)
-	document.Parse(report, data, document.Format{}) // for the places
 	var list []policy.Diagnostic
-	for i, m := range set.Config().Methods {
-		for j, name := range m.Names {
-			if message := mismatch(name, services, methods); message != "" {
-				field := fmt.Sprintf("methodConfig[%d].name[%d]", i, j)
-				list = append(list, report.Locate(policy.Diagnostic{Severity: document.SeverityWarning, Field: field, Value: name, Message: message}))
-			}
+	for _, p := range set.Policies() {
+		if why := mismatch(p.Name(), services, known); why != "" {
+			d := set.Place(p.Name())
+			d.Value, d.Message = p.Name(), why
+			list = append(list, d)
 		}
 	}
 	return list
 }
 
 // mismatch returns why a name matches nothing, or "" if it matches.
-func mismatch(name string, services []string, methods map[string][]string) string {
-	service, method := lookup.Split(name)
-	list, ok := methods[service]
+func mismatch(name string, services []string, known cli.API) string {
+	service, _ := lookup.Split(name)
+	_, wrong := lookup.Mismatch(name)
 	switch {
-	case service == "":
-		return ""
-	case !ok:
-		return "the API has no such service" + suggestion(service, services)
-	case method == "" || slices.Contains(list, method):
-		return ""
+	case service == "" || wrong != "":
+		return wrong
+	case !slices.Contains(services, service):
+		return "the API has no such service" + decision.DidYouMean(service, services)
 	default:
-		return "the service has no such method" + suggestion(method, list)
+		return known.Only().Lacks(name)
 	}
-}
-
-// suggestion returns a hint at a similar name, if there is one.
-func suggestion(name string, names []string) string {
-	if near := document.Nearest(name, names); near != "" {
-		return "; did you mean " + near + "?"
-	}
-	return ""
 }

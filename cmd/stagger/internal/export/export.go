@@ -51,7 +51,7 @@ func Command() *cobra.Command {
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: cli.CompleteFile,
 		RunE: func(c *cobra.Command, args []string) error {
-			_, set, _, err := cli.Load(c, args[0], images)
+			_, set, err := cli.Load(c, args[0], images)
 			if err != nil {
 				return err
 			}

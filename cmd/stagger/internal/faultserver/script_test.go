@@ -32,7 +32,7 @@ func TestScriptErrors(t *testing.T) {
 		{"scipts: []\n", "1:1: scipts: unknown key; did you mean scripts?"},
 		{"scripts: [{method: GetOrder, steps: [{}]}]\n", `1:20: scripts[0].method: GetOrder: must be "/package.Service/Method", "/package.Service/*" or "*"`},
 		{"scripts: [{method: /a.B/C}]\n", "1:11: scripts[0].steps: is required; must have at least one step, such as {ok: {}}"},
-		{step("7"), "3:13: scripts[0].steps[0]: 7: must be a map of keys such as ok"},
+		{step("7"), "3:13: scripts[0].steps[0]: 7: must be a map such as {ok: …, …}"},
 		{step("{hang: {}, drop: {}}"), "3:24: scripts[0].steps[0].drop: is given together with hang: keep one of the two"},
 		{step("{xyz: {}}"), "3:14: scripts[0].steps[0].xyz: unknown key; must be ok, fail, hang, drop, random, moves, delay, queue, " +
 			"header, trailer, pushback, replies or times"},
@@ -45,7 +45,7 @@ func TestScriptErrors(t *testing.T) {
 			"must be the name or the number of a status code, but not OK: UNAVAILABLE, 14"},
 		{step("{fail: {}}"), "3:20: scripts[0].steps[0].fail.code: is required; must be the name or the number of a status code, but not OK: UNAVAILABLE, 14"},
 		{step("{pushback: [100]}"), "3:25: scripts[0].steps[0].pushback[0]: 100: must be a string; put it in quotes"},
-		{step("{random: {probability: half}}"), "3:36: scripts[0].steps[0].random.probability: half: must be a number, without quotes"},
+		{step("{random: {probability: half}}"), "3:36: scripts[0].steps[0].random.probability: half: must be a number"},
 		{step("{random: {seed: 4294967296}}"), "3:29: scripts[0].steps[0].random.seed: 4294967296: must be a whole number from 0 to 4294967295"},
 		{step(`{replies: [{raw: "$"}]}`), `3:30: scripts[0].steps[0].replies[0].raw: "$": must be bytes in base64`},
 		{step("{replies: [{json: {[a]: 1}}]}"), "3:32: scripts[0].steps[0].replies[0].json: a key must be a string"},

@@ -20,10 +20,11 @@ common mistakes. Every client rejects a file with errors.
 There is advice about: too many attempts; backoffs longer than a minute, too short for
 timers, or without jitter; codes of permanent errors, or codes listed twice; no budget,
 or one whose reserve never pays for an attempt after a timeout; waits that do not fit
-into the timeout; names of packages, which match nothing; an entry that names a method
-such as CreateOrder, and so declares it idempotent. Notes list the methods that have
-retries and aren't declared idempotent. With --descriptors, lint knows the methods of
-the API, and also lists those that only the file declares idempotent. With
+into the timeout; names that match nothing, with the character or word that is wrong;
+an entry that names a method such as CreateOrder, and so declares it idempotent. Notes
+list the methods that have retries and aren't declared idempotent. With --descriptors,
+lint knows the methods of the API. It reports names of methods that a service lacks,
+and also lists the methods that only the file declares idempotent. With
 --other-clients there is advice about methods that gRPC clients without stagger would
 retry, and stagger would not.
 

@@ -71,17 +71,16 @@ func TestLint(t *testing.T) {
 func TestLintAdvice(t *testing.T) {
 	t.Parallel()
 	got, err := run(t, doubtful)
-	want := `warning: retry.yaml:5:18: methodConfig[0].retryPolicy.maxAttempts: 9: becomes 5, unless maxAttemptsLimit allows more; 3 to 5 are enough: five failures are not a short fault
-warning: retry.yaml:5:18: methodConfig[0].retryPolicy.maxAttempts: 9: the waits before attempt 9 may add up to 3m11.111s, but timeout ends the call after 3s
+	want := `warning: retry.yaml:5:18: methodConfig[0].retryPolicy.maxAttempts: 9: is cut to 5, unless a higher maxAttemptsLimit allows more
 warning: retry.yaml:6:21: methodConfig[0].retryPolicy.initialBackoff: 0.0001s: is less than timers resolve (1ms): retries follow immediately
 warning: retry.yaml:7:17: methodConfig[0].retryPolicy.maxBackoff: 90s: 30s to 60s are enough: a call that waits longer is seldom waited for
 warning: retry.yaml:9:27: methodConfig[0].retryPolicy.retryableStatusCodes: NOT_FOUND: the same call will most likely fail again; if it means something else here, say so with interceptor.WithClassifier
 warning: retry.yaml:10:13: methodConfig[0].retryPolicy.jitter: NONE: without jitter, clients that failed together come back together; FULL spreads them best
 warning: retry.yaml:11:24: methodConfig[0].retryPolicy.perAttemptTimeout: 4s: timeout ends the call after 3s already
-warning: retry.yaml:12:13: methodConfig[0].retryPolicy.budget: NONE: nothing bounds what all calls together add in an outage, but maxAttempts: up to 9 times the load
-warning: retry.yaml:14:18: methodConfig[1].hedgingPolicy: without hedgingDelay all attempts are sent in parallel: 6 times the load, as far as the budget goes
-warning: retry.yaml:14:32: methodConfig[1].hedgingPolicy.maxAttempts: 6: becomes 5, unless maxAttemptsLimit allows more; 2 or 3 are enough: more hedges help few calls more
-warning: retry.yaml:14:43: methodConfig[1].hedgingPolicy.budget: NONE: nothing bounds the hedges of a service that has become slow: up to 6 times the load
+warning: retry.yaml:12:13: methodConfig[0].retryPolicy.budget: NONE: nothing bounds what all calls together add in an outage, but maxAttempts: up to 5 times the load
+warning: retry.yaml:14:18: methodConfig[1].hedgingPolicy: without hedgingDelay all attempts are sent in parallel: 5 times the load, as far as the budget goes
+warning: retry.yaml:14:32: methodConfig[1].hedgingPolicy.maxAttempts: 6: is cut to 5, unless a higher maxAttemptsLimit allows more
+warning: retry.yaml:14:43: methodConfig[1].hedgingPolicy.budget: NONE: nothing bounds the hedges of a service that has become slow: up to 5 times the load
 retry.yaml: can be used; 2 policies
 `
 	if err != nil || got != want {
@@ -143,14 +142,36 @@ func TestDescriptors(t *testing.T) {
 	got, err := run(t, whole, "--descriptors", "../../../../examples/orders/orders.binpb")
 	lines := strings.Split(got, "\n")
 	const service = "/acme.orders.v1.OrderService/"
-	const named = `note: retry.yaml:2:10: methodConfig[0].name[0]: "` + service + `": ` +
+	const named = "note: retry.yaml:2:9: methodConfig[0].name: " +
 		service + "CreateOrder, " + service + "GetOrder, " + service + "ListOrders will be retried only if"
-	if err != nil || len(lines) != 4 || !strings.HasPrefix(lines[0], named) || !strings.Contains(lines[1], "maxAttempts: 9: becomes 5, unless maxAttemptsLimit allows more; 3 to 5 are enough") {
+	if err != nil || len(lines) != 4 || !strings.HasPrefix(lines[0], named) ||
+		!strings.Contains(lines[1], "maxAttempts: 9: is cut to 5, unless a higher maxAttemptsLimit allows more") {
 		t.Errorf("%v\n%s\nwant\n%s", err, got, named)
 	}
 	got, err = run(t, whole, "--descriptors", "../../../../examples/orders/orders.binpb", "--other-clients")
 	if err != nil || strings.Count(got, "stagger export") != 1 {
 		t.Errorf("%v\n%s\nwant advice about other clients", err, got)
+	}
+}
+
+// TestMethodsOfDescriptors has names of methods that a service of the descriptor set lacks. Services outside of the set are not reported.
+func TestMethodsOfDescriptors(t *testing.T) {
+	t.Parallel()
+	const text = `methodConfig:
+- timeout: 1s
+  name:
+  - {service: acme.orders.v1.OrderService, method: GetOrdr}
+  - {service: acme.orders.v1.OrderService, method: GetOrder}
+  - {service: acme.orders.v1.OrderServise, method: GetOrder}
+  - {service: grpc.health.v1.Health, method: Chek}
+`
+	const want = `warning: retry.yaml:4:5: methodConfig[0].name[0]: "/acme.orders.v1.OrderService/GetOrdr": matches nothing: ` +
+		"the service has no such method; did you mean GetOrder?\nretry.yaml: can be used; 4 policies\n"
+	if got, err := run(t, text, "--descriptors", "../../../../examples/orders/orders.binpb"); err != nil || got != want {
+		t.Errorf("%v\n%s\nwant\n%s", err, got, want)
+	}
+	if got, err := run(t, text, "--strict"); err != nil {
+		t.Errorf("without descriptors: %v\n%s", err, got)
 	}
 }
 

@@ -1146,7 +1146,8 @@ func (*MethodConfig_HedgingPolicy) isMethodConfig_RetryOrHedgingPolicy() {}
 type IdempotencyKey struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// stagger. The metadata key: lower-case letters, digits, "-", "_" and ".", not one that begins with
-	// "grpc-" nor ends with "-bin". "idempotency-key" when absent.
+	// "grpc-" nor ends with "-bin", nor one of gRPC's or HTTP/2's own, such as "user-agent": no server gets a
+	// key in those. "idempotency-key" when absent.
 	Header        string `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
