@@ -164,7 +164,14 @@ func TestControlScripts_InOneStep(t *testing.T) {
 	must.Do(t, c.start())
 	t.Cleanup(c.server.Close)
 	s := scene{c.server, c.server.Dial(t), c}
-	texts := []string{scriptOf(get, `{"fail": {"code": "ABORTED"}}`), `{"scripts": [{"method": "*", "steps": [{"fail": {"code": "UNAVAILABLE"}}]}]}`}
+	var others strings.Builder // so that it takes a while
+	for n := range 300 {
+		fmt.Fprintf(&others, `, {"method": "/acme.stock.v1.StockService/Get%d", "steps": [{"ok": {}}]}`, n)
+	}
+	texts := []string{
+		`{"scripts": [{"method": "` + get + `", "steps": [{"fail": {"code": "ABORTED"}}]}` + others.String() + `]}`,
+		`{"scripts": [{"method": "*", "steps": [{"fail": {"code": "UNAVAILABLE"}}]}` + others.String() + `]}`,
+	}
 	if _, text := s.request(t, http.MethodPost, texts[0], nil); text != "" {
 		t.Fatal(text)
 	}
@@ -184,7 +191,7 @@ func TestControlScripts_InOneStep(t *testing.T) {
 			}
 		})
 	}
-	for n := 1; n < 1000 || calls.Load() < 1000; n++ {
+	for n := 1; !stop.Load() && (n < 200 || calls.Load() < 5000); n++ {
 		if _, text := s.request(t, http.MethodPost, texts[n%2], nil); text != "" {
 			t.Error(text)
 		}
