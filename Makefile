@@ -227,6 +227,10 @@ generated: ## Check that the generated code, api.txt and go.work.sum are up to d
 	$(TOOL) buf build --as-file-descriptor-set --exclude-source-info -o "$$fresh/orders.binpb" --config '$(ORDERS)'; \
 	{ diff -ru -x '*.proto' -x '*_test.go' -x README.md proto "$$fresh/proto" && cmp "$$fresh/schema/policy.json" schema/policy.json && cmp "$$fresh/orders.binpb" examples/orders/orders.binpb; } || { echo "generated: run make generate and commit" >&2; exit 1; }
 
+.PHONY: unchanged
+unchanged: ## Check that all files are as committed: no step has written others
+	@.ci/unchanged
+
 .PHONY: bench
 bench: ## Run the benchmarks COUNT times (10), summed up by benchstat
 	@mkdir -p .tmp

@@ -4,10 +4,14 @@
 package stagger_test
 
 import (
+	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/stagger-go/stagger/internal/tools/must"
 )
 
 // TestWorkflows checks that actions are pinned by hash, each with its version; that jobs start with only read permission; that
@@ -35,5 +39,54 @@ func TestWorkflows(t *testing.T) {
 		for _, script := range regexp.MustCompile(`\.ci/[\w-]+`).FindAllString(text, -1) {
 			read(t, script)
 		}
+	}
+}
+
+// What .ci/run ends with passes in a clean clone, also beside files that .gitignore names, and names each file that is not as
+// committed.
+func TestUnchanged(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	script := read(t, ".ci/unchanged")
+	write := func(name, text string) {
+		t.Helper()
+		path := filepath.Join(folder, name)
+		must.Do(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		must.Do(t, os.WriteFile(path, []byte(text), 0o755))
+	}
+	run := func(name string, args ...string) (string, error) {
+		c := exec.CommandContext(t.Context(), name, args...)
+		c.Dir = folder
+		out, err := c.CombinedOutput()
+		return string(out), err
+	}
+	git := func(args ...string) {
+		t.Helper()
+		if out, err := run("git", append([]string{"-c", "user.name=a", "-c", "user.email=a@b.c", "-c", "commit.gpgsign=false"}, args...)...); err != nil {
+			t.Fatalf("git %q: %v: %s", args, err, out)
+		}
+	}
+	write(".ci/unchanged", script)
+	write(".gitignore", "/.tmp/\n")
+	write("go.work.sum", "one\n")
+	write("gone", "")
+	git("init", "-q")
+	git("add", ".")
+	git("commit", "-q", "-m", "all")
+	write(".tmp/built", "")
+	if out, err := run("bash", ".ci/unchanged"); err != nil || out != "" {
+		t.Errorf("%v, %q; want a clean clone to pass", err, out)
+	}
+	write("go.work.sum", "one\ntwo\n")
+	write("docs/new/page.md", "")
+	must.Do(t, os.Remove(filepath.Join(folder, "gone")))
+	out, err := run("bash", ".ci/unchanged")
+	for _, line := range []string{" M go.work.sum", "?? docs/new/page.md", " D gone"} {
+		if err == nil || !strings.Contains(out, line+"\n") {
+			t.Errorf("%v, %q; want a failure that names %q", err, out, line)
+		}
+	}
+	if steps := regexp.MustCompile(`(?m)^\.ci/steps .* unchanged$`); !steps.MatchString(read(t, ".ci/run")) {
+		t.Error("the last step of .ci/run is another one")
 	}
 }

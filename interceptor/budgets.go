@@ -158,6 +158,7 @@ type keptBalance struct {
 	own     balance.Reloadable // the same; nil for one of WithBudgetPerTarget
 	used    atomic.Int64       // the second in which a call last looked it up
 	counted budgetKey          // the key under which its withdrawals count
+	shared  bool               // by all targets for which there was no place
 
 	permits atomic.Int64                // those that are out, and granted times those so far; negative: evicted
 	find    func() *keptBalance         // finds or makes the successor
@@ -170,6 +171,12 @@ const granted = 1 << 24
 
 // evicted reports whether another balance has replaced it.
 func (k *keptBalance) evicted() bool { return k.permits.Load() < 0 }
+
+// replaced reports whether an entry that was made at a time needs another balance: this one is evicted, or is the shared one, and there
+// may be a place for a balance of its own again. That is looked up once a second.
+func (k *keptBalance) replaced(made, now time.Duration) bool {
+	return k.evicted() || k.shared && second(now) != second(made)
+}
 
 // idle reports whether no permit is out.
 func (k *keptBalance) idle() bool { return k.permits.Load()%granted == 0 }
@@ -264,18 +271,30 @@ func (b *budgets) findBalance(key budgetKey) *keptBalance {
 // one, find its successor. Retrier.reloading must be held.
 func (b *budgets) keepBalance(key budgetKey, newBalance func() balance.Budget, find func() *keptBalance) *keptBalance {
 	now := clock.Now()
-	if b.count >= b.most && !b.makeRoom(now) {
+	full := b.count >= b.most && !b.makeRoom(now)
+	if full {
 		key.target, key.service = otherTarget, ""
 		if shared := b.findBalance(key); shared != nil {
 			return shared
 		}
 	}
-	k := &keptBalance{Budget: newBalance(), counted: b.counts.place(key), find: find}
+	k := &keptBalance{Budget: newBalance(), counted: b.counts.place(key), shared: full, find: find}
 	k.own, _ = k.Budget.(balance.Reloadable)
 	k.touch(now)
 	b.count++
 	b.table.Store(key, k)
 	return k
+}
+
+// warnOfFullBudgets warns if a balance is not a call's own, or counts as that of other targets.
+func (r *Retrier) warnOfFullBudgets(k *keptBalance) {
+	if k == nil || k.counted.target != otherTarget {
+		return
+	}
+	r.warnOnce(&manyCounts, "", "", mostCounted)
+	if k.shared {
+		r.warnOnce(&manyBalances, "", "", r.budgets.most)
+	}
 }
 
 // makeRoom evicts the balances that were last used in the same second as the least recently used one. If it finds none, it looks

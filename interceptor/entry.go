@@ -6,7 +6,6 @@ package interceptor
 import (
 	"cmp"
 	"iter"
-	"maps"
 	"math"
 	"slices"
 	"sync"
@@ -17,7 +16,6 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/balance"
-	"github.com/stagger-go/stagger/internal/clock"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/latency"
 	"github.com/stagger-go/stagger/internal/methods"
@@ -27,6 +25,7 @@ import (
 // entry is what the calls of a method at a target need. It never changes. New rules or switches make it stale; its balance and its
 // record outlive it.
 type entry struct {
+	made       time.Duration
 	rules      *rules
 	switches   *switches
 	policy     *decision.Policy
@@ -63,6 +62,7 @@ func (r *Retrier) entry(last *lastSlot, cc *grpc.ClientConn, method string, stat
 		s = r.entries.find(key, cc, static, now)
 		if *last = (lastSlot{&r.entries, key, s}); s == nil {
 			*last, s = lastSlot{}, newSlot(cc, method, static)
+			r.warnOfFullTable(s)
 		}
 	}
 	cached := &s.usual
@@ -71,17 +71,28 @@ func (r *Retrier) entry(last *lastSlot, cc *grpc.ClientConn, method string, stat
 	}
 	e := cached.Load()
 	if e == nil || e.rules != r.rules.Load() || e.switches != r.switches.Load() || own != nil && e.policy != own ||
-		e.kept != nil && (e.kept.evicted() || e.kept.counted.target == otherTarget) { // there may be a place for its own balance
-		e = r.newEntry(s, cc, method, own)
+		e.kept != nil && e.kept.replaced(e.made, now) {
+		e = r.newEntry(s, cc, method, own, now)
 		cached.Store(e)
 	}
 	return e
 }
 
-func (r *Retrier) newEntry(s *slot, cc *grpc.ClientConn, method string, own *decision.Policy) *entry {
+// warnOfFullTable warns that the table of entries has no place for a method. Names that are too long never have one.
+func (r *Retrier) warnOfFullTable(s *slot) {
+	switch {
+	case s.name == longName:
+	case s.static:
+		r.warnOnce(&manyMethods, "", "", mostStatic)
+	default:
+		r.warnOnce(&manyOutsideMethods, "", "", mostOthers)
+	}
+}
+
+func (r *Retrier) newEntry(s *slot, cc *grpc.ClientConn, method string, own *decision.Policy, now time.Duration) *entry {
 	of := r.rules.Load()
 	e := &entry{
-		rules: of, switches: r.switches.Load(), policy: cmp.Or(own, r.lookup(of, cc, method)),
+		made: now, rules: of, switches: r.switches.Load(), policy: cmp.Or(own, r.lookup(of, cc, method)),
 		target: s.target, name: s.name, record: s.record, budget: balance.Unlimited, grpcsCodec: usesGRPCsCodec(nil),
 	}
 	if e.mode, e.percent = of.modeOf(method); own != nil {
@@ -94,14 +105,18 @@ func (r *Retrier) newEntry(s *slot, cc *grpc.ClientConn, method string, own *dec
 	e.timed, e.parallel, e.headers = p.Watched(), p.Parallel(), p.CommitsOnHeaders()
 	e.prepares = p.Spec().Timeout > 0 || p.IdempotencyKey() != ""
 	if e.record != nil && (e.admits || e.policy.MaxAttempts() > 1) {
-		known := e.record.For(e.policy, "", e.mode == policy.ModeEnforce, clock.Now())
+		known := e.record.For(e.policy, "", e.mode == policy.ModeEnforce, now)
 		e.known = &known
+		if !known.Follows(e.policy) {
+			r.warnOnce(&manyQuantiles, e.name, e.name)
+		}
 	}
 	e.mode = max(e.mode, e.switches.modeFor(method))
 	if e.limits = limitsOf(e.policy.Spec(), nil); e.mode != policy.ModeOff {
 		user := budgetUser{target: e.target, shadow: e.mode == policy.ModeObserve}
 		e.budget = r.findBudget(of, e.policy, user, func(of *rules) string { return r.serviceOf(of, e.policy, s) })
 		e.kept, _ = e.budget.(*keptBalance)
+		r.warnOfFullBudgets(e.kept)
 		e.ends = e.kept == nil || e.kept.own == nil || e.kept.own.Kind() != balance.Name(budget.RatioConfig{})
 	}
 	return e
@@ -121,19 +136,16 @@ func keptName(method string) string {
 	return method
 }
 
-// Bounds of the table of entries, in bytes: for methods that generated code calls, and for methods whose names may come from
-// outside, as in a proxy. So the latter never evict one of the client's own methods.
+// Bounds of the table of entries: for methods that generated code calls, and for methods whose names may come from
+// outside, as in a proxy. So the latter never evict one of the client's own methods. A method takes about 1 KiB at each target. The
+// client's own are as many as it has connections and methods, and a connection takes more memory than the entries of its methods.
 const (
-	staticBytes = 4 << 20
-	otherBytes  = 1 << 20
-	slotBytes   = 1 << 10 // of a slot with its entry and record, without names
-	mostTargets = 1 << 10
+	mostStatic = 1 << 14
+	mostOthers = 1 << 10
 )
 
 // entryKey names a method at a target.
 type entryKey struct{ target, method string }
-
-func (k entryKey) bytes() int { return len(k.target) + len(k.method) + slotBytes }
 
 // slot is the place of a method in the table. Spellings of one target share it.
 type slot struct {
@@ -179,43 +191,60 @@ func (s *slot) runs() bool {
 	return g != nil && g.State().Running > 0
 }
 
-// entries is a bounded table of slots. The zero value is empty. It is safe for concurrent use. From the third lookup of a method
-// on, a lookup takes no lock and allocates nothing: the second one copies the table with all new slots, because methods come
-// once and calls often.
+// key returns the slot's own key. Under others it has other spellings of its target.
+func (s *slot) key() entryKey { return entryKey{s.target, s.name} }
+
+// entries is a bounded table of slots. It is safe for concurrent use. Looking up a slot takes no lock and allocates nothing.
 //
 // A full table drops the least recently used slots, to the second, but none with attempts that
 // admission counts as running, and none that was used in the current second. So a flood of new names finds no place,
 // and its calls have no record.
 type entries struct {
-	mu       sync.Mutex // guards changes
-	static   rows
-	others   rows
-	outcomes map[string]*latency.Outcomes // by target, which methods with older records don't share; guarded by mu
+	slots sync.Map // *slot by entryKey
+
+	mu      sync.Mutex // guards changes of slots, and all below
+	static  part
+	others  part
+	targets map[string]*targetOutcomes
 }
 
-// rows are slots.
-type rows struct {
-	all   atomic.Pointer[map[entryKey]*slot] // without the new ones
-	new   map[entryKey]*slot                 // those that were looked up once; guarded by entries.mu, like all below
-	bytes int
-	full  int64 // the end of the second in which there is no place for others
+// part is the part of the table for methods of generated code, or for others.
+type part struct {
+	slots     int
+	spellings int   // keys other than the slots' own; at most as many as slots
+	full      int64 // the end of the second in which there is no place for others
 }
 
-func (r *rows) find(key entryKey) *slot {
-	if all := r.all.Load(); all != nil {
-		return (*all)[key]
+// count counts a slot under one of its keys, or with -1 discounts it.
+func (p *part) count(s *slot, key entryKey, n int) {
+	if key == s.key() {
+		p.slots += n
+	} else {
+		p.spellings += n
 	}
-	return nil
+}
+
+// targetOutcomes has the outcomes that the methods of a target share.
+type targetOutcomes struct {
+	latency.Outcomes
+
+	methods int // in the table
+}
+
+func (t *entries) load(key entryKey) *slot {
+	found, _ := t.slots.Load(key)
+	s, _ := found.(*slot)
+	return s
 }
 
 // find returns a slot, or nil if there is no place for it.
 func (t *entries) find(key entryKey, cc *grpc.ClientConn, static bool, now time.Duration) *slot {
-	var s *slot
-	if all := t.static.all.Load(); all != nil {
-		s = (*all)[key]
-	}
-	if s == nil {
-		s = t.findOther(key, cc, static, now)
+	s := t.load(key)
+	if s == nil || static && !s.static {
+		if len(key.method) > longestName {
+			return nil
+		}
+		s = t.insert(key, newSlot(cc, key.method, static), now)
 	}
 	if s != nil {
 		s.touch(now)
@@ -225,145 +254,134 @@ func (t *entries) find(key entryKey, cc *grpc.ClientConn, static bool, now time.
 
 // anyMethod reports whether is holds for the name of any method.
 func (t *entries) anyMethod(is func(method string) bool) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, r := range []*rows{&t.static, &t.others} {
-		r.change(func(map[entryKey]*slot) {}) // adds the new ones
-		for key := range *r.all.Load() {
-			if is(key.method) {
-				return true
-			}
+	for s := range t.each() {
+		if is(s.name) {
+			return true
 		}
 	}
 	return false
-}
-
-// findOther finds a slot that isn't among the static ones, or adds it.
-func (t *entries) findOther(key entryKey, cc *grpc.ClientConn, static bool, now time.Duration) *slot {
-	if !static {
-		if s := t.others.find(key); s != nil {
-			return s
-		}
-	}
-	if len(key.method) > longestName {
-		return nil
-	}
-	return t.insert(key, newSlot(cc, key.method, static), now)
 }
 
 // insert adds a slot under its canonical target and under the caller's spelling, unless it is there.
 func (t *entries) insert(key entryKey, s *slot, now time.Duration) *slot {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if canonical := (entryKey{s.target, s.name}); canonical != key {
-		if s = t.insertAs(canonical, s, now); s == nil {
-			return nil
-		}
+	own := s.key()
+	s = t.insertAs(own, s, now)
+	if s == nil || own == key {
+		return s
 	}
-	return t.insertAs(key, s, now)
+	return cmp.Or(t.insertAs(key, s, now), s)
 }
 
 // insertAs adds a slot under a key, or returns the one that is there. A method that moves from the names from outside to the static
 // ones keeps its record. t.mu must be held.
 func (t *entries) insertAs(key entryKey, s *slot, now time.Duration) *slot {
-	r, most := &t.others, otherBytes
-	if s.static {
-		r, most = &t.static, staticBytes
-	}
-	if t.static.new[key] != nil || r.new[key] != nil {
-		t.static.change(nil)
-		r.change(nil)
-	}
-	if known := cmp.Or(t.static.find(key), r.find(key)); known != nil {
+	known := t.load(key)
+	if known != nil && (known.static || !s.static) {
 		return known
 	}
-	if r.bytes+key.bytes() > most && r.full != second(now)+1 {
-		r.change(func(all map[entryKey]*slot) { evict(all, now) })
+	p, most := t.partOf(s)
+	p.count(s, key, 1)
+	if max(p.slots, p.spellings) > most && p.full != second(now)+1 {
+		t.evict(s.static, now)
 	}
-	if r.bytes+key.bytes() > most {
-		r.full = second(now) + 1
+	if max(p.slots, p.spellings) > most {
+		p.count(s, key, -1)
+		p.full = second(now) + 1
 		return nil
 	}
-	if moved := cmp.Or(t.others.find(key), t.others.new[key]); moved != nil {
-		s.record = moved.record
-		moved.used.Store(evicted)
-		t.others.change(func(all map[entryKey]*slot) { delete(all, key) })
+	if known != nil {
+		s.record = known.record
+		known.used.Store(evicted)
+		t.others.count(known, key, -1)
 	}
 	if s.record == nil {
 		s.record = methods.New(t.outcomesOf(s.target))
 		s.used.Store(second(now)) // another call may evict immediately what was not used
 	}
-	if r.new == nil {
-		r.new = map[entryKey]*slot{}
-	}
-	r.new[key] = s
-	r.bytes += key.bytes()
+	t.slots.Store(key, s)
 	return s
 }
 
-// outcomesOf returns the outcomes that the methods of a target share. t.mu must be held.
+// partOf returns the part of the table that has a slot, and how many slots it may have. t.mu must be held.
+func (t *entries) partOf(s *slot) (p *part, most int) {
+	if s.static {
+		return &t.static, mostStatic
+	}
+	return &t.others, mostOthers
+}
+
+// outcomesOf returns the outcomes of a target for one more of its methods. t.mu must be held.
 func (t *entries) outcomesOf(target string) *latency.Outcomes {
-	if t.outcomes == nil || len(t.outcomes) >= mostTargets {
-		t.outcomes = map[string]*latency.Outcomes{}
+	of := t.targets[target]
+	if of == nil {
+		of = new(targetOutcomes)
+		if t.targets == nil {
+			t.targets = map[string]*targetOutcomes{}
+		}
+		t.targets[target] = of
 	}
-	if t.outcomes[target] == nil {
-		t.outcomes[target] = new(latency.Outcomes)
-	}
-	return t.outcomes[target]
+	of.methods++
+	return &of.Outcomes
 }
 
-// change copies the slots with the new ones, and applies edit, if not nil, to the copy. entries.mu must be held.
-func (r *rows) change(edit func(all map[entryKey]*slot)) {
-	if edit == nil && len(r.new) == 0 {
-		return
-	}
-	all := map[entryKey]*slot{}
-	if before := r.all.Load(); before != nil {
-		all = maps.Clone(*before)
-	}
-	maps.Copy(all, r.new)
-	if edit != nil {
-		edit(all)
-	}
-	r.bytes = 0
-	for key := range all {
-		r.bytes += key.bytes()
-	}
-	r.all.Store(&all)
-	r.new = nil
-}
-
-// evict drops the slots that were last used in the same second as the least recently used one, unless that is the current
-// second.
-func evict(all map[entryKey]*slot, now time.Duration) {
+// evict drops the slots of one part that were last used in the same second as the least recently used one, unless that is the
+// current second. t.mu must be held.
+func (t *entries) evict(static bool, now time.Duration) {
 	oldest := second(now)
-	for _, s := range all {
-		if used := s.used.Load(); used < oldest && !s.runs() {
+	for _, s := range t.all() {
+		if used := s.used.Load(); s.static == static && used < oldest && !s.runs() {
 			oldest = used
 		}
 	}
-	maps.DeleteFunc(all, func(_ entryKey, s *slot) bool {
-		if oldest < second(now) && !s.runs() {
+	if oldest == second(now) {
+		return
+	}
+	for key, s := range t.all() {
+		if s.static != static {
+			continue
+		}
+		if !s.runs() {
 			s.used.CompareAndSwap(oldest, evicted)
 		}
-		return s.used.Load() == evicted // one slot may have two keys
-	})
+		if s.used.Load() == evicted { // one slot may have several keys
+			t.remove(key, s)
+		}
+	}
+}
+
+// remove removes a slot under one of its keys. t.mu must be held.
+func (t *entries) remove(key entryKey, s *slot) {
+	t.slots.Delete(key)
+	p, _ := t.partOf(s)
+	p.count(s, key, -1)
+	if key != s.key() {
+		return
+	}
+	of := t.targets[s.target]
+	if of.methods--; of.methods == 0 {
+		delete(t.targets, s.target)
+	}
+}
+
+// all returns the slots under all their keys.
+func (t *entries) all() iter.Seq2[entryKey, *slot] {
+	return func(yield func(entryKey, *slot) bool) {
+		t.slots.Range(func(k, v any) bool {
+			key, _ := k.(entryKey)
+			s, _ := v.(*slot)
+			return yield(key, s)
+		})
+	}
 }
 
 // each returns the slots of the table, each one once.
 func (t *entries) each() iter.Seq[*slot] {
 	return func(yield func(*slot) bool) {
-		t.mu.Lock()
-		t.static.change(nil)
-		t.others.change(nil)
-		t.mu.Unlock()
-		for _, r := range []*rows{&t.static, &t.others} {
-			if all := r.all.Load(); all != nil {
-				for key, s := range *all {
-					if key == (entryKey{s.target, s.name}) && !yield(s) {
-						return
-					}
-				}
+		for key, s := range t.all() {
+			if key == s.key() && !yield(s) {
+				return
 			}
 		}
 	}

@@ -19,9 +19,6 @@ import (
 
 func key(n int) entryKey { return entryKey{"", fmt.Sprintf("/acme.Orders/Get%06d", n)} }
 
-// mostOthers is the number of slots for names from outside, whose names all have the same length.
-var mostOthers = otherBytes / key(0).bytes()
-
 func (t *entries) Find(k entryKey, static bool, now time.Duration) *slot {
 	return t.find(k, nil, static, now)
 }
@@ -54,7 +51,7 @@ func TestEntries_EvictsTheLongestIdle(t *testing.T) {
 	table.fill(0, 10, false, 0)
 	table.fill(10, 20, false, 999*time.Millisecond)
 	table.fill(20, mostOthers, false, time.Second)
-	kept, gone := table.Find(key(3), false, 2*time.Second), table.others.find(key(4)) // which a second lookup copies with all new ones
+	kept, gone := table.Find(key(3), false, 2*time.Second), table.load(key(4))
 	if got := table.Find(key(mostOthers), false, 3*time.Second); got == nil || count(&table) != mostOthers-19+1 {
 		t.Errorf("%p, %d methods; want all but 19 of those of the first second, and one more", got, count(&table))
 	}
@@ -127,19 +124,28 @@ func TestEntries_KeepsWhatRuns(t *testing.T) {
 	}
 }
 
-// Methods of one target share its outcomes, of which a bounded number is kept.
+// Methods of one target share its outcomes, which are kept as long as the table has one of the methods.
 func TestEntries_Outcomes(t *testing.T) {
 	t.Parallel()
 	var table entries
-	one := table.outcomesOf("one")
-	if one != table.outcomesOf("one") || one == table.outcomesOf("two") {
-		t.Error("outcomes are shared by others than those of one target")
+	add := func(target string, method int, now time.Duration) *slot {
+		s := &slot{target: target, name: key(method).method}
+		return table.insert(s.key(), s, now)
 	}
-	for i := range 3 * mostTargets {
-		table.outcomesOf(strconv.Itoa(i))
+	one := add("one", 0, 0)
+	known := table.targets["one"]
+	for n := range mostOthers / 2 { // of other targets
+		add(strconv.Itoa(n), 0, time.Second)
 	}
-	if n := len(table.outcomes); n > mostTargets {
-		t.Errorf("outcomes of %d targets; want at most %d", n, mostTargets)
+	add("one", 1, 2*time.Second)
+	if table.targets["one"] != known || known.methods != 2 || len(table.targets) != mostOthers/2+1 {
+		t.Errorf("%d methods share the outcomes of %d targets; want 2 of %d", known.methods, len(table.targets), mostOthers/2+1)
+	}
+	for n := range mostOthers/2 + 100 {
+		add("two", n, 3*time.Second)
+	}
+	if table.has(one) || table.targets["one"] != known || known.methods != 1 || len(table.targets) != 2 {
+		t.Errorf("outcomes of %d targets; want those of one, of which a method is left, and two", len(table.targets))
 	}
 }
 

@@ -46,9 +46,10 @@ type Observer struct {
 	// makes it. Without any ModeChange function, changes go to [slog.Default].
 	ModeChange func(from, to ModeSwitch)
 	// Diagnostic is called with errors, warnings and notes. Warnings and notes about the policies
-	// come when the Retrier is made and at each reload. A warning comes once for each misuse that only calls can show, for the first
-	// thousand. A note comes when a pool is back. If [Watch] rejects its file, one error says so, and one more
-	// describes each mistake in it. Without any Diagnostic function, all this goes to [slog.Default].
+	// come when the Retrier is made and at each reload. A warning comes once for each misuse that only calls can show, and once for each
+	// full table. The last of a thousand says that no more come. A note comes when a pool is back. If [Watch] rejects its
+	// file, one error says so, and one more describes each mistake in it. Without any Diagnostic function, all this goes to
+	// [slog.Default].
 	Diagnostic func(policy.Diagnostic)
 }
 

@@ -82,10 +82,9 @@ func (r *Retrier) warnNotBalanced(cc *grpc.ClientConn) {
 	if cc == nil || r.rules.Load().balancing == "" || cc.GetState() != connectivity.Ready || tried.InUse(cc.Target()) {
 		return
 	}
-	if r.warned.first(&otherBalancing, cc.Target()) {
+	r.giveOnce(&otherBalancing, cc.Target(), func() policy.Diagnostic {
 		_, at := r.rules.Load().set.Channel()
-		at.Value = cc.Target()
-		at.Message = otherBalancing.text
-		r.warn(at)
-	}
+		at.Value, at.Message = cc.Target(), otherBalancing.text
+		return at
+	})
 }

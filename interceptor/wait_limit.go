@@ -9,6 +9,9 @@ import (
 	"sync/atomic"
 )
 
+// mostTargets is the number of targets whose counts are kept without need.
+const mostTargets = 1 << 10
+
 // waitLimit bounds the calls of a Retrier that wait between two attempts. Each waiting call holds a slot. One target
 // has at most half of the slots, so that a dead one leaves some to the others.
 type waitLimit struct {

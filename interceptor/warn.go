@@ -39,21 +39,35 @@ type givenWarning struct {
 	key  string
 }
 
-func (o *once) first(what *surprise, key string) bool {
+// first reports whether a warning is to be given, or is the one that says that no more are.
+func (o *once) first(what *surprise, key string) (first, filled bool) {
 	given := givenWarning{what, key}
 	if _, seen := o.seen.Load(given); seen || o.count.Load() >= maxDiagnostics {
-		return false
+		return false, false
 	}
 	if _, seen := o.seen.LoadOrStore(given, true); seen {
-		return false
+		return false, false
 	}
-	return o.count.Add(1) <= maxDiagnostics
+	n := o.count.Add(1)
+	return n < maxDiagnostics, n == maxDiagnostics
 }
 
 // warnOnce gives a warning, unless it was given with this key before.
 func (r *Retrier) warnOnce(what *surprise, key, value string, args ...any) {
-	if r.warned.first(what, key) {
-		r.warn(policy.Diagnostic{Field: what.field, Value: value, Message: fmt.Sprintf(what.text, args...)})
+	r.giveOnce(what, key, func() policy.Diagnostic {
+		return policy.Diagnostic{Field: what.field, Value: value, Message: fmt.Sprintf(what.text, args...)}
+	})
+}
+
+// giveOnce gives a warning, unless it was given with this key before. In place of the last one that it may give, it says that it
+// gives no more.
+func (r *Retrier) giveOnce(what *surprise, key string, warning func() policy.Diagnostic) {
+	first, filled := r.warned.first(what, key)
+	switch {
+	case first:
+		r.warn(warning())
+	case filled:
+		r.warn(policy.Diagnostic{Message: fmt.Sprintf("further warnings about calls are not given: this is the last of %d", maxDiagnostics)})
 	}
 }
 
@@ -97,8 +111,26 @@ var (
 		"Disable() or WithMax(1), it retries a call as the call's policy says; use interceptor.MaxAttempts(1) or interceptor.Policy"}
 )
 
-const inSequence = "attempts don't run in parallel: stagger doesn't know how to make " +
-	"another reply for the call's codec; interceptor.WithNewReply declares it (docs/hedging.md)"
+// The warnings about tables that are full. By no key, but for the quantiles of a method.
+var (
+	manyMethods = surprise{"", "generated code calls more methods, each counted once for a target, than the Retrier keeps (%d); further ones are " +
+		unknownMethods + ". Use one connection for each service"}
+	manyOutsideMethods = surprise{"", "calls without generated code have more methods, each counted once for a target, than the Retrier " +
+		"keeps (%d); further ones are " + unknownMethods + ". Calls whose methods are constants of the program should have grpc.StaticMethod"}
+	manyCounts = surprise{"budget", "the budgets of further targets and services count as target \"other\": %d have counts " +
+		"of their own. Their balances are still separate"}
+	manyBalances = surprise{"budget", "further targets share one balance of each budget: %d balances are in use. " +
+		"A budget with scope PROCESS needs only one"}
+	// By the method.
+	manyQuantiles = surprise{"hedgingQuantile", "calls of this method have had more than 8 values, one policy each: with a further one, " +
+		"hedges are sent after hedgingDelay. Use few policies"}
+)
+
+const (
+	unknownMethods = "unknown to admission, to hedgingQuantile and to the check whether all servers are slow"
+	inSequence     = "attempts don't run in parallel: stagger doesn't know how to make " +
+		"another reply for the call's codec; interceptor.WithNewReply declares it (docs/hedging.md)"
+)
 
 // warn reports a warning. So are errors of a service config, because no call fails by them.
 func (r *Retrier) warn(d policy.Diagnostic) { r.diagnose(document.SeverityWarning, d) }

@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -32,10 +33,26 @@ func follow(ctx context.Context, path string, loaded *policy.Set, changed func(*
 	if err != nil {
 		where = path
 	}
-	f := &follower{path: path, changed: changed, read: func() ([]byte, error) { return document.ReadFile(where) }}
+	f := &follower{path: path, changed: changed, read: func() ([]byte, error) { return readFile(where) }}
 	f.followed = reading{hash: loaded.Hash()}
 	f.last = f.followed
 	go f.run(ctx)
+}
+
+// readFile reads a file, but no named pipe: opening one waits for a writer, if need be for ever, and so hides the file that comes after it.
+func readFile(path string) ([]byte, error) {
+	if err := checkNoPipe(path); err != nil {
+		return nil, err
+	}
+	return document.ReadFile(path)
+}
+
+// checkNoPipe returns an error for a named pipe.
+func checkNoPipe(path string) error {
+	if is, err := os.Stat(path); err == nil && is.Mode()&os.ModeNamedPipe != 0 {
+		return fmt.Errorf("%s: is a named pipe: must be a file, which can be read again and again", path)
+	}
+	return nil
 }
 
 // follower reads a file repeatedly.

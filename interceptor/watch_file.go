@@ -6,6 +6,7 @@ package interceptor
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/stagger-go/stagger/policy"
 )
@@ -14,8 +15,11 @@ import (
 // ([Retrier.Reload]). The file may be written in place or slowly, be replaced with or
 // without its folder, or be behind links, as in a ConfigMap of Kubernetes; only a ConfigMap mounted by
 // subPath never changes. If a changed file is invalid, the last valid one stays in use, observers are notified, and
-// [Retrier.State] has the error. If the file is invalid now, Watch returns an error and no Retrier.
+// [Retrier.State] has the error. If the file is invalid now, or a named pipe, Watch returns an error and no Retrier.
 func Watch(ctx context.Context, path string, options ...Option) (*Retrier, error) {
+	if err := checkNoPipe(path); err != nil {
+		return nil, fmt.Errorf("interceptor: Watch: %w", err)
+	}
 	set, err := policy.Load(path)
 	if err != nil {
 		return nil, err

@@ -44,14 +44,7 @@ func (s *Server) handle(_ any, stream grpc.ServerStream) error {
 		return status.Error(codes.Internal, "testserver: the server's credentials hide the connection")
 	}
 	c.attempt.Conn = c.conn.id
-	var step Step
-	step, c.k = s.scripts.next(c.attempt.Method)
-	c.seen = s.record.keep != 0 || step.picks() || len(s.observe) > 0
-	if c.seen {
-		c.attempt.Metadata, _ = metadata.FromIncomingContext(c.stream.Context())
-	}
-	deadline, _ := c.stream.Context().Deadline()
-	s.record.begin(c.attempt, deadline)
+	step := s.begin(c)
 	s.notify(c.attempt)
 	err := c.run(step)
 	s.record.update(func() {
@@ -59,6 +52,20 @@ func (s *Server) handle(_ any, stream grpc.ServerStream) error {
 	})
 	s.notify(c.attempt)
 	return err
+}
+
+// begin records a call, and returns its step.
+func (s *Server) begin(c *call) (step Step) {
+	s.begins.RLock()
+	defer s.begins.RUnlock()
+	step, c.k = s.scripts.next(c.attempt.Method)
+	c.seen = s.record.keep != 0 || step.picks() || len(s.observe) > 0
+	if c.seen {
+		c.attempt.Metadata, _ = metadata.FromIncomingContext(c.stream.Context())
+	}
+	deadline, _ := c.stream.Context().Deadline()
+	s.record.begin(c.attempt, deadline)
+	return step
 }
 
 // run carries out a step.

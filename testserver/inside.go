@@ -24,6 +24,11 @@ func init() {
 		s, _ := step.(Step)
 		return s.raw(messages...)
 	}
+	steps.Replace = func(server, scripts any) error {
+		s, _ := server.(*Server)
+		next, _ := scripts.(map[string][]Step)
+		return s.replace(next)
+	}
 	steps.Failure = func(step any) error {
 		s, _ := step.(Step)
 		return s.err

@@ -137,15 +137,23 @@ func (s *Server) Count(method string) int {
 	return sum
 }
 
-// Reset drops all attempts and counts, and restarts every script.
+// Reset drops all attempts and counts, and restarts every script, in one step: a call that begins meanwhile is recorded only if it
+// has a step of the restarted script.
 func (s *Server) Reset() {
+	s.begins.Lock()
+	defer s.begins.Unlock()
 	s.scripts.rewind()
-	s.record.mu.Lock()
-	defer s.record.mu.Unlock()
-	for _, a := range s.record.attempts { // those that run are recorded no longer
+	s.record.reset()
+}
+
+// reset drops all attempts and counts.
+func (r *record) reset() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, a := range r.attempts { // those that run are recorded no longer
 		a.recorded = false
 	}
-	s.record.attempts, s.record.counts, s.record.size, s.record.emptied = nil, nil, 0, 0
+	r.attempts, r.counts, r.size, r.emptied = nil, nil, 0, 0
 }
 
 // Observe calls f with every attempt when it begins, and again when it has ended, with End

@@ -93,6 +93,31 @@ func (sc *scripts) put(pattern string, steps []Step) error {
 	return nil
 }
 
+// replace sets the scripts of all patterns, and removes all others, in one step that also drops all attempts and counts. It changes
+// nothing if there is an error.
+func (s *Server) replace(next map[string][]Step) error {
+	var errs []error
+	byPattern := map[string]*script{}
+	for pattern, steps := range next {
+		errs = append(errs, checkPattern(pattern), checkSteps(pattern, steps))
+		byPattern[pattern] = &script{steps: slices.Clone(steps), seen: map[string]int{}}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	s.begins.Lock()
+	defer s.begins.Unlock()
+	s.scripts.set(byPattern)
+	s.record.reset()
+	return nil
+}
+
+func (sc *scripts) set(byPattern map[string]*script) {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	sc.byPattern = byPattern
+}
+
 // next returns the step of a method's next attempt, and the number of previous attempts in the
 // same script.
 func (sc *scripts) next(method string) (Step, int) {

@@ -29,6 +29,7 @@ type Server struct {
 	observe []func(Attempt)
 	record  record
 	scripts scripts
+	begins  sync.RWMutex // a call holds it while it begins, so that it finds the scripts and the record of one moment
 }
 
 // started numbers the servers of this process, so that each has its own target.

@@ -23,6 +23,9 @@ const (
 	// fleet reports less often: all clients together make at most beats reports a second.
 	beat  = 30 * time.Second
 	beats = 500
+	// longestSpread is the longest time in which all clients ask once, and so the number of clients at which they begin to make
+	// more than beats requests a second: 150,000. A wrong number, such as a billion, must not keep a client from asking.
+	longestSpread = 5 * time.Minute
 	// token is an extra attempt, in millionths.
 	token = 1_000_000
 	// held is the capacity that a pool of any rate has.
@@ -252,9 +255,9 @@ func (l *lease) nextReport() time.Time {
 	return l.reported.Add(time.Duration((0.5 + chance) * float64(l.spread())))
 }
 
-// spread returns how long all clients take to ask, at beats requests per second. l.mu must be held.
+// spread returns how long all clients take to ask, at beats requests per second, but no longer than longestSpread. l.mu must be held.
 func (l *lease) spread() time.Duration {
-	return time.Duration(l.clients / beats * float64(time.Second))
+	return time.Duration(min(l.clients/beats, longestSpread.Seconds()) * float64(time.Second))
 }
 
 // request returns the tokens to ask for: those that calls were refused, and the use of the next two seconds, if calls use

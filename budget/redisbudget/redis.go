@@ -111,21 +111,30 @@ func (b *leased) keepAsking(ctx context.Context) {
 	}
 }
 
-// exchange makes one request, and reports the response to the lease. It reports each change once.
+// exchange makes one request, and reports the response to the lease. It reports each change once, while no request runs: so Close,
+// which waits for that, may be called in Changed.
 func (b *leased) exchange(ctx context.Context, r request) {
+	if changed, err := b.request(ctx, r); changed && b.config.Changed != nil {
+		b.config.Changed(b.config.Pool, err)
+	}
+}
+
+// request makes one request, unless the budget is closed, and reports the response to the lease. It returns whether the pool has become
+// unavailable, by err, or is back.
+func (b *leased) request(ctx context.Context, r request) (changed bool, err error) {
+	b.requesting <- struct{}{}
+	defer func() { <-b.requesting }()
 	a, err := b.draw(ctx, r)
 	switch {
 	case ctx.Err() != nil:
-		return // closed meanwhile
+		return false, nil // closed meanwhile
 	case err != nil:
 		b.lease.failed(time.Now())
 	default:
 		b.lease.answered(time.Now(), r, a)
 	}
 	before := b.err.Swap(&err)
-	if (err == nil) != (before == nil || *before == nil) && b.config.Changed != nil {
-		b.config.Changed(b.config.Pool, err)
-	}
+	return (err == nil) != (before == nil || *before == nil), err
 }
 
 // mostClients bounds the number of clients. With a bogus number in the pool, clients would ask all the time or never.
@@ -138,6 +147,9 @@ func (b *leased) draw(ctx context.Context, r request) (a answer, err error) {
 			err = fmt.Errorf("redisbudget: the client panics: %v", v)
 		}
 	}()
+	if ctx.Err() != nil {
+		return answer{}, ctx.Err() // closed: the client may be closed as well
+	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	key, rate := "stagger:{"+b.config.Pool+"}", int64(math.Round(b.config.PerSecond*token))

@@ -47,7 +47,7 @@ type Config struct {
 	// value means budget.DefaultRatio without its reserve.
 	Ratio budget.RatioConfig
 	// Changed is called when the pool becomes unavailable, with the error, and with nil when it is back. nil: not called. It
-	// runs in the goroutine that asks, so that goroutine asks for nothing meanwhile.
+	// runs in the goroutine that asks, so that goroutine asks for nothing meanwhile. It may call Close.
 	Changed func(pool string, err error)
 }
 
@@ -69,8 +69,8 @@ func (p *Pool) Budget(target string) budget.Budget {
 	return p.own.forTarget(target)
 }
 
-// Close ends the requests to Redis, of the targets as well, and waits for the running ones. Leases are no longer spent; what
-// calls earn still is. It may be called more than once.
+// Close ends the requests to Redis, of the targets as well, and waits for the running ones: no request follows. Leases are no longer
+// spent; what calls earn still is. It may be called more than once, and in Config.Changed, for whose end it does not wait.
 func (p *Pool) Close() error {
 	p.own.close()
 	return nil
@@ -85,8 +85,9 @@ type leased struct {
 	granted atomic.Uint64
 	denied  atomic.Uint64
 	cancel  context.CancelFunc
-	asker   sync.WaitGroup
 	err     atomic.Pointer[error] // of the last request; nil or a nil error: none
+
+	requesting chan struct{} // has a value while a request runs; a channel, since tests in virtual time can't wait for a mutex
 
 	mu      sync.Mutex         // guards all below
 	targets map[string]*leased // of targets
@@ -137,10 +138,10 @@ func start(client redis.Scripter, c Config) (*leased, error) {
 	if err != nil {
 		return nil, fmt.Errorf("redisbudget: Ratio: %w", err)
 	}
-	b := &leased{client: client, config: c, local: local, lease: newLease(c.PerSecond, time.Now())}
+	b := &leased{client: client, config: c, local: local, lease: newLease(c.PerSecond, time.Now()), requesting: make(chan struct{}, 1)}
 	ctx, cancel := context.WithCancel(context.Background())
 	b.cancel = cancel
-	b.asker.Go(func() { b.keepAsking(ctx) })
+	go b.keepAsking(ctx)
 	return b, nil
 }
 
@@ -155,7 +156,8 @@ func (b *leased) close() {
 		t.close()
 	}
 	b.lease.end()
-	b.asker.Wait()
+	b.requesting <- struct{}{} // waits for the running request; the next one finds that it is closed
+	<-b.requesting
 }
 
 // mostTargets bounds the pools of targets, and with them its goroutines.

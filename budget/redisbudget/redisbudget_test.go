@@ -244,6 +244,80 @@ func TestBudget_AbsurdAnswers(t *testing.T) {
 	}
 }
 
+// A Redis that once reports a billion clients is asked again within minutes, while it is away, when a call is refused, and for reports.
+func TestBudget_AbsurdCount(t *testing.T) {
+	absurd := func(wanted, _ int64) []any { return []any{wanted, "1000000000"} }
+	for name, row := range map[string]struct {
+		then func(int64, int64) []any // what Redis answers after that
+		asks bool                     // calls want extra attempts all the time
+		most time.Duration
+	}{
+		"it is away":        {down, true, 5 * time.Minute},
+		"it is there":       {generous, true, time.Second},
+		"nobody wants any":  {generous, false, 10 * time.Minute},
+		"away, nobody asks": {down, false, 10 * time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := &pool{answer: absurd}
+				_, ask := open(t, p, nil)
+				p.answers(row.then)
+				time.Sleep(10 * time.Minute) // the next answer, at most, which may fail
+				before, began := p.requests.Load(), time.Now()
+				for p.requests.Load() == before && time.Since(began) < time.Hour {
+					if time.Sleep(time.Second / 2); row.asks {
+						ask(retry)
+					}
+				}
+				if took := time.Since(began); took > row.most {
+					t.Errorf("silent for %v; want at most %v", took, row.most)
+				}
+				p.answers(generous)
+				time.Sleep(row.most)
+				for range 2 {
+					ask(retry)
+					time.Sleep(time.Second)
+				}
+				if row.asks && !ask(retry) {
+					t.Error("no extra attempt when Redis is back")
+				}
+			})
+		})
+	}
+}
+
+// Close in Changed returns, of the pool that has changed and of all, and no request follows.
+func TestBudget_CloseInChanged(t *testing.T) {
+	for name, target := range map[string]string{"the pool": "", "a target's": "dns:///a"} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p, closed := &pool{answer: generous}, false
+				var all *leased
+				all, _ = open(t, p, func(c *Config) {
+					c.Changed = func(string, error) {
+						all.close()
+						closed = true
+					}
+				})
+				b := all
+				if target != "" {
+					b = all.forTarget(target).(*leased)
+				}
+				synctest.Wait()
+				p.answers(down)
+				b.Withdraw(time.Now(), retry)
+				time.Sleep(time.Second)
+				synctest.Wait()
+				requests := p.requests.Load()
+				time.Sleep(time.Hour)
+				if !closed || p.requests.Load() != requests {
+					t.Errorf("closed: %v, %d requests after it; want it closed, and none", closed, p.requests.Load()-requests)
+				}
+			})
+		})
+	}
+}
+
 // Each target has a pool of its own, until there are too many.
 func TestBudget_PerTarget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -114,6 +114,13 @@ type Known struct {
 
 var _ attempts.Method = (*Known)(nil)
 
+// Follows reports whether the latencies for a policy's hedgingQuantile are known, or it has none. They are not if the calls of the
+// method have had too many quantiles.
+func (k *Known) Follows(p *decision.Policy) bool {
+	h := p.Hedge()
+	return h == nil || h.Quantile == 0 || k.latency != nil
+}
+
 // Any reports whether there is a method.
 func (k *Known) Any() bool { return k.method != nil }
 

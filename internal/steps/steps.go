@@ -20,6 +20,9 @@ var (
 	Invalid func(step any, err error) any
 	// Raw returns step, a testserver.Step, with messages as raw bytes, which follow those of Step.Reply.
 	Raw func(step any, messages [][]byte) any
+	// Replace gives a server, a *testserver.Server, other scripts, a map[string][]testserver.Step by their patterns, and drops all
+	// attempts and counts, in one step: a call has the scripts and the record of before, or those of after. An error changes nothing.
+	Replace func(server, scripts any) error
 	// Failure says what is impossible in a testserver.Step, as Server.On would report it, or nil.
 	Failure func(step any) error
 )

@@ -99,7 +99,7 @@ func peersOf() []client {
 	// The example of gRFC A6, and a setting that allows retries while more than half of the attempts succeed.
 	throttled := builtIn(`"retryThrottling": {"maxTokens": 10, "tokenRatio": 0.1},`, false)
 	generous := builtIn(`"retryThrottling": {"maxTokens": 100, "tokenRatio": 1},`, false)
-	breaker := func(storm) failsafe.Policy[any] {
+	breaker := func(storm) failsafe.Policy[any] { // around the attempt timeout
 		return circuitbreaker.NewBuilder[any]().WithFailureRateThreshold(0.5, 20, time.Second).WithDelay(500 * time.Millisecond).Build()
 	}
 	hedge := func(s storm) failsafe.Policy[any] {
@@ -110,10 +110,10 @@ func peersOf() []client {
 		{name: "gRPC, throttling", options: throttled},
 		{name: "gRPC, throttling 100/1", options: generous},
 		{name: "grpc-middleware", onSlow: onSlowTimeout, options: middleware},
-		{name: "failsafe", onSlow: onSlowTimeout, options: failsafeRetry(0, nil)},
-		{name: "failsafe, budget", onSlow: onSlowTimeout, options: failsafeRetry(0.1, nil)}, // the same budget as stagger's
-		{name: "failsafe, breaker", onSlow: onSlowTimeout, options: failsafeRetry(0, breaker)},
-		{name: "failsafe, hedge", onSlow: onSlowHedge, options: failsafeRetry(0, hedge)},
+		{name: "failsafe", onSlow: onSlowTimeout, options: failsafeRetry(onSlowTimeout, 0, nil)},
+		{name: "failsafe, budget", onSlow: onSlowTimeout, options: failsafeRetry(onSlowTimeout, 0.1, nil)}, // the same budget as stagger's
+		{name: "failsafe, breaker", onSlow: onSlowTimeout, options: failsafeRetry(onSlowTimeout, 0, breaker)},
+		{name: "failsafe, hedge", onSlow: onSlowHedge, options: failsafeRetry(onSlowHedge, 0, hedge)},
 	}
 }
 
@@ -264,18 +264,18 @@ func middleware(s storm) (outage.Options, error) {
 }
 
 // failsafeRetry returns failsafe-go's retry policy around another policy, with a budget that is a part of the calls. A hedge takes the
-// place of its attempt timeout.
-func failsafeRetry(share float64, inside func(storm) failsafe.Policy[any]) func(storm) (outage.Options, error) {
+// place of the attempt timeout. The types of failsafe-go's policies don't tell them apart, so the caller says which it is.
+func failsafeRetry(slow onSlow, share float64, inside func(storm) failsafe.Policy[any]) func(storm) (outage.Options, error) {
 	return func(s storm) (outage.Options, error) {
 		p := plan(s)
-		if inside == nil {
-			return outage.Options{Dial: peers.Intercepted(peers.Failsafe(p, share))}, nil
-		}
-		policy := inside(s)
-		if _, hedges := policy.(hedgepolicy.HedgePolicy[any]); hedges {
+		if slow == onSlowHedge {
 			p.AttemptTimeout = 0
 		}
-		return outage.Options{Dial: peers.Intercepted(peers.Failsafe(p, share, policy))}, nil
+		var policies []failsafe.Policy[any]
+		if inside != nil {
+			policies = append(policies, inside(s))
+		}
+		return outage.Options{Dial: peers.Intercepted(peers.Failsafe(p, share, policies...))}, nil
 	}
 }
 

@@ -6,6 +6,7 @@ package debugpage
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -17,7 +18,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/stagger-go/stagger/budget"
@@ -183,6 +186,25 @@ func TestPageAdmission(t *testing.T) {
 		cancel()
 		crowd.Wait()
 	})
+}
+
+// Of more than 64 methods with admission, the page says how many it does not show.
+func TestPageAdmissionOfMany(t *testing.T) {
+	t.Parallel()
+	r := newRetrier(t)
+	h := Config{}.Handler(r)
+	answer := func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error { return nil }
+	for i := range 70 {
+		conn := must.Get(grpc.NewClient(fmt.Sprintf("passthrough:///target-%d", i), grpc.WithTransportCredentials(insecure.NewCredentials())))(t)
+		must.Do(t, r.Unary()(t.Context(), "/acme.orders.v1.OrderService/FindOrder", nil, nil, conn, answer))
+		must.Do(t, conn.Close())
+	}
+	page := get(h, "").Body.String()
+	wants(t, page, "6 more methods, with no more refusals than these.")
+	if n := strings.Count(page, "OrderService/FindOrder</td>"); n != 64 {
+		t.Errorf("%d methods are shown; want 64", n)
+	}
+	wants(t, get(h, "state.json").Body.String(), `"admissionNotShown": 6`)
 }
 
 // The page names a refused file, with its error.

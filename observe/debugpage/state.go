@@ -27,9 +27,10 @@ type retrierState struct {
 	Policy    policyState      `json:"policy"`
 	Waiting   waitingState     `json:"waiting"`
 	Budgets   []budgetState    `json:"budgets"`
-	Hidden    int              `json:"budgetsNotShown"` // they have more left than the shown ones
-	Admission []admissionState `json:"admission"`       // methods with most refusals first
-	Decisions []decisionState  `json:"decisions"`       // the newest first
+	Hidden    int              `json:"budgetsNotShown"`   // they have more left than the shown ones
+	Admission []admissionState `json:"admission"`         // methods with most refusals first
+	Unlisted  int              `json:"admissionNotShown"` // methods with no more refusals than those
+	Decisions []decisionState  `json:"decisions"`         // the newest first
 }
 
 // policyState is the data about the current policies.
@@ -118,9 +119,9 @@ func (p *page) state(i int, method string) retrierState {
 		},
 		Waiting:   waitingState{is.Waiting, is.Policies.Config().MaxWaiting},
 		Budgets:   []budgetState{},
-		Admission: admissions(is.Admission),
 		Decisions: []decisionState{},
 	}
+	s.Admission, s.Unlisted = admissions(is.Admission)
 	for _, w := range is.Warnings {
 		s.Policy.Warnings = append(s.Policy.Warnings, w.String())
 	}
@@ -183,15 +184,15 @@ func (p *page) decision(d loggedDecision) decisionState {
 	return s
 }
 
-// admissions returns the admission of the methods with most refusals.
-func admissions(all []interceptor.AdmissionState) []admissionState {
+// admissions returns the admission of the methods with most refusals, and the number of the other methods.
+func admissions(all []interceptor.AdmissionState) (shown []admissionState, unlisted int) {
 	slices.SortStableFunc(all, func(a, b interceptor.AdmissionState) int { return cmp.Compare(b.Refused, a.Refused) })
-	all = all[:min(len(all), maxAdmissions)]
-	list := make([]admissionState, 0, len(all)) // [] in JSON, not null
-	for _, a := range all {
-		list = append(list, admissionState(a))
+	most := all[:min(len(all), maxAdmissions)]
+	shown = make([]admissionState, 0, len(most)) // [] in JSON, not null
+	for _, a := range most {
+		shown = append(shown, admissionState(a))
 	}
-	return list
+	return shown, len(all) - len(most)
 }
 
 // scarcest returns the balances to show, without those that are gone, and the number of hidden ones. If there are too many, it shows those with the smallest share left.

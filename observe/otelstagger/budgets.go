@@ -30,7 +30,7 @@ type (
 func (m *metrics) collectBudgets(o metric.Observer, list []interceptor.BudgetState) {
 	levels, counts := map[budgetLabels]level{}, map[budgetLabels]withdrawals{}
 	for _, b := range list {
-		labels := budgetLabels{valid(budgetName(b.Name)), valid(b.Kind), m.targetOf(b.Target), valid(b.Service), b.Shadow}
+		labels := budgetLabels{valid(budgetName(b.Name)), valid(b.Kind), m.targets.of(b.Target), valid(b.Service), b.Shadow}
 		sum := counts[labels]
 		counts[labels] = withdrawals{sum.granted + b.Granted, sum.denied + b.Denied}
 		is := level{b.Balance, b.Capacity}

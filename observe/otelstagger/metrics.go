@@ -36,7 +36,7 @@ func WithMetrics(provider metric.MeterProvider, options ...MetricsOption) interc
 		if provider == nil {
 			return errors.New("otelstagger: WithMetrics(nil): must be a MeterProvider; otel.GetMeterProvider of OpenTelemetry returns the program's")
 		}
-		m := &metrics{retrier: weak.Make(r), target: func(target string) string { return target }, named: func(string) bool { return false }}
+		m := &metrics{retrier: weak.Make(r), named: func(string) bool { return false }}
 		for i, option := range options {
 			if option.apply == nil {
 				return fmt.Errorf("otelstagger: WithMetrics: option %d is empty", i)
@@ -86,14 +86,15 @@ func Methods(f func(method string) bool) MetricsOption {
 	}}
 }
 
-// Target uses f to convert targets to labels, for programs with too many targets. For
-// balances with the same labels, it adds up the counts, and shows the smallest remaining share.
+// Target uses f to convert targets to labels, for programs with too many targets: without it, and with it, the first
+// thousand labels are shown, and the label of further targets is "other", which OpenTelemetry's error handler hears of once. For
+// balances with the same labels, Target adds up the counts, and shows the smallest remaining share.
 func Target(f func(target string) string) MetricsOption {
 	return MetricsOption{func(m *metrics) error {
 		if f == nil {
 			return errors.New("otelstagger: Target(nil): must be a function")
 		}
-		m.target = f
+		m.targets.convert = f
 		return nil
 	}}
 }
@@ -111,7 +112,7 @@ type metrics struct {
 	retrier    weak.Pointer[interceptor.Retrier] // the provider holds the callback that reads it
 	grpcNames  bool
 	named      func(method string) bool
-	target     func(target string) string
+	targets    targetLabels
 	attributes []attribute.KeyValue
 
 	decisions       metric.Int64Counter
@@ -213,20 +214,20 @@ func (m *metrics) decision(ctx context.Context, e interceptor.Event) {
 
 // wait counts the waits for a connection.
 func (m *metrics) wait(ctx context.Context, e interceptor.Event) {
-	m.waits.Add(ctx, 1, m.with(attribute.String("method", m.methodOf(e.Method, e.StaticMethod)), attribute.String("target", m.targetOf(e.Target))))
+	m.waits.Add(ctx, 1, m.with(attribute.String("method", m.methodOf(e.Method, e.StaticMethod)), attribute.String("target", m.targets.of(e.Target))))
 }
 
 // count counts an extra attempt, or the reason for none.
 func (m *metrics) count(ctx context.Context, e interceptor.Event) {
 	m.decisions.Add(ctx, 1, m.with(
-		attribute.String("method", m.methodOf(e.Method, e.StaticMethod)), attribute.String("target", m.targetOf(e.Target)),
+		attribute.String("method", m.methodOf(e.Method, e.StaticMethod)), attribute.String("target", m.targets.of(e.Target)),
 		attribute.String("code", codeName(e.Code)), attribute.String("reason", string(e.Reason)), attribute.String("mode", string(e.Mode))))
 }
 
 // call records the extra attempts of a call.
 func (m *metrics) call(ctx context.Context, e interceptor.Event) {
 	if e.OuterRetry {
-		m.outer.Add(ctx, 1, m.with(attribute.String("method", m.methodOf(e.Method, e.StaticMethod)), attribute.String("target", m.targetOf(e.Target))))
+		m.outer.Add(ctx, 1, m.with(attribute.String("method", m.methodOf(e.Method, e.StaticMethod)), attribute.String("target", m.targets.of(e.Target))))
 	}
 	retries := max(e.Attempt-1-e.Hedges, 0)
 	if retries == 0 && e.Hedges == 0 && e.Delay == 0 {
@@ -245,7 +246,7 @@ func (m *metrics) call(ctx context.Context, e interceptor.Event) {
 }
 
 func (m *metrics) callLabels(e interceptor.Event) metric.MeasurementOption {
-	method, target := m.methodOf(e.Method, e.StaticMethod), m.targetOf(e.Target)
+	method, target := m.methodOf(e.Method, e.StaticMethod), m.targets.of(e.Target)
 	if m.grpcNames {
 		return m.with(attribute.String("grpc.method", method), attribute.String("grpc.target", target))
 	}
@@ -273,14 +274,6 @@ func (m *metrics) methodOf(method string, static bool) string {
 		return valid(strings.TrimPrefix(method, "/"))
 	}
 	return "other"
-}
-
-// targetOf returns the label of a target; "" stays "", because it means all targets.
-func (m *metrics) targetOf(target string) string {
-	if target == "" {
-		return ""
-	}
-	return valid(m.target(target))
 }
 
 // codeName returns the label of a code; it bounds the number of labels, since servers may send any number.

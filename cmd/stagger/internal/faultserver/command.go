@@ -46,8 +46,9 @@ gRPC's health service.
 A test controls the server over HTTP, at a separate address in the first line of the
 output:
 
-    POST /   replaces all scripts and clears the list; the body is a script file, or
-             empty for that of --script. The header X-Stagger-Control: 1 is required.
+    POST /   replaces all scripts and clears the list, in one step: no call gets an answer
+             of neither. The body is a script file, or empty for that of --script. The
+             header X-Stagger-Control: 1 is required.
     GET  /   lists attempts, in JSON: the last 1000, and of their requests 64 MiB
 
 The output has a line for each attempt that ends. Port 0 chooses a free port, which is in
@@ -128,7 +129,10 @@ func (c *control) start(opts ...testserver.Option) error {
 		return err
 	}
 	c.server = s
-	c.set(c.first)
+	if err := c.set(c.first); err != nil {
+		s.Close()
+		return err
+	}
 	return nil
 }
 

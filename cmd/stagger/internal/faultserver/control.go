@@ -21,6 +21,7 @@ import (
 
 	"github.com/stagger-go/stagger/internal/codename"
 	"github.com/stagger-go/stagger/internal/document"
+	"github.com/stagger-go/stagger/internal/steps"
 	"github.com/stagger-go/stagger/internal/tools/webhost"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -35,22 +36,14 @@ type control struct {
 	hosts  []string // accepted host names besides localhost and IP addresses
 	first  map[string][]testserver.Step
 
-	mu  sync.Mutex
-	now map[string][]testserver.Step
+	mu sync.Mutex // held while the scripts are replaced, and while the attempts are listed
 }
 
-// set replaces all scripts, clears the list of attempts, and restarts the scripts.
-func (c *control) set(next map[string][]testserver.Step) {
+// set replaces all scripts, and clears the list of attempts, in one step.
+func (c *control) set(next map[string][]testserver.Step) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for pattern := range c.now {
-		c.server.On(pattern)
-	}
-	for pattern, steps := range next {
-		c.server.On(pattern, steps...)
-	}
-	c.now = next
-	c.server.Reset()
+	return steps.Replace(c.server, next)
 }
 
 // ServeHTTP answers a POST, whose body is a script file, or empty for the scripts of --script, and a GET of the attempts since the
@@ -86,8 +79,7 @@ func (c *control) change(body io.Reader) error {
 			return err
 		}
 	}
-	c.set(next)
-	return nil
+	return c.set(next)
 }
 
 // attemptList is the response to GET.
@@ -99,8 +91,11 @@ type attemptList struct {
 // list writes the attempts. An answered attempt has ended in the list; one that its client has given up may run a moment
 // longer.
 func (c *control) list(w http.ResponseWriter) {
-	list := attemptList{Attempts: []attempt{}, Count: c.server.Count("*")}
-	for _, a := range c.server.Attempts() {
+	c.mu.Lock()
+	kept, count := c.server.Attempts(), c.server.Count("*") // in this order: the count has all that the list has
+	c.mu.Unlock()
+	list := attemptList{Attempts: []attempt{}, Count: count}
+	for _, a := range kept {
 		j := toJSON(a)
 		j.Requests = a.Requests
 		list.Attempts = append(list.Attempts, j)

@@ -10,11 +10,14 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
@@ -151,6 +154,60 @@ scripts:
 		}
 		codes("Unavailable OK Aborted")
 	})
+}
+
+// While scripts are replaced, every call is answered by one of them, as it begins, and the list has the calls since: all answers of
+// the newest script, and none of another.
+func TestControlScripts_InOneStep(t *testing.T) {
+	t.Parallel()
+	c := &control{known: allFiles()}
+	must.Do(t, c.start())
+	t.Cleanup(c.server.Close)
+	s := scene{c.server, c.server.Dial(t), c}
+	var others strings.Builder // so that it takes a while
+	for n := range 100 {
+		fmt.Fprintf(&others, `, {"method": "/acme.stock.v1.StockService/Get%d", "steps": [{"ok": {}}]}`, n)
+	}
+	texts := []string{
+		`{"scripts": [{"method": "` + get + `", "steps": [{"fail": {"code": "ABORTED"}}]}` + others.String() + `]}`,
+		`{"scripts": [{"method": "*", "steps": [{"fail": {"code": "UNAVAILABLE"}}]}` + others.String() + `]}`,
+	}
+	if _, text := s.request(t, http.MethodPost, texts[0], nil); text != "" {
+		t.Fatal(text)
+	}
+	var (
+		callers sync.WaitGroup
+		stop    atomic.Bool
+		calls   atomic.Int64
+	)
+	for range 4 {
+		callers.Go(func() {
+			for !stop.Load() {
+				calls.Add(1)
+				if code := status.Code(s.call(t.Context(), get).err); code != codes.Aborted && code != codes.Unavailable {
+					t.Errorf("a call ends with %s, which is in no script", code)
+					stop.Store(true)
+				}
+			}
+		})
+	}
+	for n := 1; !stop.Load() && (n < 50 || calls.Load() < 1000); n++ {
+		if _, text := s.request(t, http.MethodPost, texts[n%2], nil); text != "" {
+			t.Error(text)
+		}
+		want := []string{"ABORTED", "UNAVAILABLE"}[n%2]
+		is := s.attempts(t)
+		for i, a := range is.Attempts {
+			if a.Code != "" && a.Code != want || a.Number != i+1 {
+				t.Errorf("attempt %d has number %d and ended with %s; want the attempts of the newest script, which is %s", i+1, a.Number, a.Code, want)
+			}
+		}
+		if is.Count < len(is.Attempts) {
+			t.Errorf("%d attempts in all, and %d are listed", is.Count, len(is.Attempts))
+		}
+	}
+	stop.Store(true)
+	callers.Wait()
 }
 
 // A page of another site cannot send the header, and a name that points to this machine is no host of ours.
