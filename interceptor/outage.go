@@ -12,19 +12,21 @@ import (
 	"google.golang.org/grpc/connectivity"
 
 	"github.com/stagger-go/stagger/internal/attempts"
-	"github.com/stagger-go/stagger/internal/tried"
+	"github.com/stagger-go/stagger/internal/balancer"
+	"github.com/stagger-go/stagger/internal/clock"
 )
 
-// outages has the connections that cannot connect, and since when: since the channel failed to connect, if it has a policy of
-// package balancer, and otherwise since a call first saw it in TRANSIENT_FAILURE, because gRPC tells no times. An outage is over
-// when the channel is usable, idle or closed; a goroutine watches it until then. So working connections cost nothing, and closed
-// ones are not kept.
+// outages has the connections that cannot connect, and since when a call first saw them in TRANSIENT_FAILURE, because gRPC tells no
+// times. A connection with the policy of package balancer tells its calls more: since when it has failed to connect. An outage is
+// over when the channel is usable, idle or closed; a goroutine watches it until then. So working connections cost nothing, and
+// closed ones are not kept.
 type outages struct {
 	since sync.Map // time.Duration by *grpc.ClientConn
 }
 
-// look records whether a connection is closed, or cannot connect, and for how long. It asks gRPC once, which takes a lock.
-func (o *outages) look(cc *grpc.ClientConn, now *attempts.Now) {
+// look records whether the connection of ctx's call is closed, or cannot connect, and for how long. It asks gRPC once, which takes
+// a lock.
+func (o *outages) look(ctx context.Context, cc *grpc.ClientConn, now *attempts.Now) {
 	if cc == nil {
 		return
 	}
@@ -35,11 +37,14 @@ func (o *outages) look(cc *grpc.ClientConn, now *attempts.Now) {
 	}
 	since, known := o.since.Load(cc)
 	if !known {
-		if since, known = o.since.LoadOrStore(cc, now.At-tried.DownFor(cc.Target())); !known {
+		if since, known = o.since.LoadOrStore(cc, now.At); !known {
 			go o.removeWhenOver(cc)
 		}
 	}
 	began, _ := since.(time.Duration)
+	if down, _ := balancer.DownSince(ctx); !down.IsZero() {
+		began = min(began, clock.At(down))
+	}
 	now.Outage = max(now.At-began, 0)
 }
 

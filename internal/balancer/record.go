@@ -6,6 +6,8 @@ package balancer
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
+	"time"
 
 	"google.golang.org/grpc/balancer"
 
@@ -25,6 +27,19 @@ type record struct {
 	context.Context
 
 	tried tried.Backends[balancer.SubConn]
+	down  atomic.Pointer[time.Time] // of the last picker; nil before the first pick
+}
+
+// DownSince returns since when the channel of ctx's call can't connect, as the policy knew at the call's last pick. It is zero if the
+// channel could connect. picked is false if the policy has picked no backend for the call: then the channel has another policy,
+// ctx is not from [NewContext], or no attempt of the call has reached the channel.
+func DownSince(ctx context.Context) (since time.Time, picked bool) {
+	if r := recordOf(ctx); r != nil {
+		if down := r.down.Load(); down != nil {
+			return *down, true
+		}
+	}
+	return time.Time{}, false
 }
 
 type recordKey struct{}
