@@ -415,10 +415,30 @@ func (s *stream) send(m any, direct *streamAttempt, err error) error {
 	if t.Kind, t.message, t.err = streams.SendMsg, m, err; direct != nil {
 		t.direct(direct, streams.Send)
 	} else if s.keeps.Load() {
-		t.Commit, t.encoded = s.encoder.encode(m, &t.bytes), true // before an inner interceptor can change m
+		t.Commit, t.encoded = s.encode(m, &t.bytes), true // before an inner interceptor can change m
 	}
 	s.run(&t)
 	return t.returns()
+}
+
+// encode encodes a message that SendMsg must keep. If it can't be kept, encode returns the cause that commits the call.
+func (s *stream) encode(m any, e *encoded) decision.Commit {
+	size, why := s.encoder.measure(m)
+	switch {
+	case why != decision.CommitNone:
+		return why
+	case size > chunkSize && !s.fits(size): // the encoding of a smaller one costs little
+		return decision.CommitBufferFull
+	default:
+		return s.encoder.encodeMeasured(size, e)
+	}
+}
+
+// fits reports whether the replay buffer has a place for a message now.
+func (s *stream) fits(size int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.replay.fits(size)
 }
 
 // CloseSend closes the application's side of this attempt and of later ones. It does not wait
@@ -719,9 +739,10 @@ func (s *stream) do(t *task) {
 	r.Err, r.Panicked, returned = t.err, false, true
 }
 
-// copyOf returns the message to send: the application's the first time, then copies.
+// copyOf returns the message to send: the application's the first time, then copies. Of a message that doesn't fit into the buffer, as
+// of one that can't be copied, there is none.
 func (s *stream) copyOf(t *task) (any, error) {
-	if t.Kind == streams.Goroutine || t.order.Again && (t.Kept || t.Commit == decision.CommitBufferFull) {
+	if t.Kind == streams.Goroutine || t.order.Again && t.bytes.of != nil {
 		return t.bytes.decode()
 	}
 	return t.message, nil
