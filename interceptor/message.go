@@ -135,8 +135,9 @@ func copyReply(dst, src any) {
 // keptReply is a message of the caller's, into which several attempts may receive, with what the caller has put into it: a
 // codec may need that, and a failed attempt may overwrite it, since gRPC decodes a message before it reads the status.
 type keptReply struct {
-	reply    any // nil if each decoding empties it first, so that there is nothing to keep
-	original any // a copy, shallow for types other than protobuf's messages; nil if the reply was empty
+	reply    any  // nil if each decoding empties it first, so that there is nothing to keep
+	original any  // a copy, shallow for types other than protobuf's messages; nil if the reply was empty
+	partly   bool // a decoding may also change the original, as with a map that the caller has put into the reply
 }
 
 // keep must be called before the first attempt. grpcsCodec says that the call's codec is gRPC's own, which empties messages.
@@ -150,39 +151,35 @@ func (k *keptReply) keep(reply any, grpcsCodec bool) {
 			return
 		}
 	}
-	k.reply = reply
-	switch v := reflect.ValueOf(reply); {
-	case v2:
-		if protobufType(m) != nil && proto.Size(m) > 0 {
+	v := reflect.ValueOf(reply)
+	switch {
+	case v.Kind() == reflect.Map && !v.IsNil(), v.Kind() == reflect.Slice && v.Cap() > 0:
+		k.reply, k.partly = reply, true
+	case v.Kind() != reflect.Pointer, v.IsNil():
+	case protobufType(reply) != nil:
+		if k.reply = reply; proto.Size(m) > 0 {
 			k.original = proto.Clone(m)
 		}
-	case v.Kind() == reflect.Pointer && !v.IsNil() && !v.Elem().IsZero():
+	default:
+		if k.reply = reply; v.Elem().IsZero() {
+			return
+		}
 		original := reflect.New(v.Type().Elem())
 		original.Elem().Set(v.Elem())
-		k.original = original.Interface()
+		k.original, k.partly = original.Interface(), shares(v.Elem())
 	}
 }
 
-// restore undoes what a failed attempt may have decoded.
+// restore undoes what a failed attempt may have decoded, but for what is kept partly.
 func (k *keptReply) restore() {
-	if k.reply == nil {
-		return
-	}
-	switch m, message := k.reply.(proto.Message); {
+	v := reflect.ValueOf(k.reply)
+	switch {
 	case k.original != nil:
 		copyReply(k.reply, k.original)
-	case message:
-		resetMessage(m)
+	case v.Kind() != reflect.Pointer:
+	case protobufType(k.reply) != nil:
+		proto.Reset(k.reply.(proto.Message))
 	default:
-		if v := reflect.ValueOf(k.reply); v.Kind() == reflect.Pointer && !v.IsNil() {
-			v.Elem().SetZero()
-		}
+		v.Elem().SetZero()
 	}
-}
-
-// resetMessage resets a message. Reset panics if the message is nil, or a type that embeds a nil one; then there is nothing to
-// reset.
-func resetMessage(m proto.Message) {
-	defer func() { _ = recover() }()
-	proto.Reset(m)
 }

@@ -55,6 +55,12 @@ func (c *call) judge(a *attempt, reply any, err error, local bool, now attempts.
 	return r
 }
 
+// endSpoiled makes r the last result of a call, since its attempt has received something into the caller's reply that can't be undone.
+func (c *call) endSpoiled(r *attempts.Result) {
+	r.Final = true
+	c.retrier.warnOnce(&spoiledReply, c.entry.name, c.entry.name)
+}
+
 var ok = status.New(codes.OK, "")
 
 // answered reports whether err is a response, and not the result of a cancelled context:
