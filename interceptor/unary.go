@@ -10,6 +10,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/peer"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/attempts"
@@ -37,9 +38,13 @@ func (r *Retrier) unary(with coexistence) grpc.UnaryClientInterceptor {
 		if u.codec != nil {
 			defer u.codec.encodeOnce(nil)
 		}
+		var given proto.Message
+		if r.repeats != nil {
+			given = r.repeats.Copy(req)
+		}
 		err := u.run()
 		if r.repeats != nil && err == nil {
-			r.repeats.Unary(u.second, req, reply, invoke)
+			r.repeats.Unary(u.second, given, req, reply, invoke)
 		}
 		if err == nil && u.reusable() {
 			u.recycle()
