@@ -17,7 +17,10 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/mem"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
@@ -34,6 +37,16 @@ import (
 type giving struct{ frames }
 
 func (giving) Marshal(v any) (mem.BufferSlice, error) { return v.(*frame).payload, nil }
+
+// holding is a call option of the application's.
+type holding struct{ grpc.CallOption }
+
+// registered is giving, under a name of its own.
+type registered struct{ giving }
+
+func (registered) Name() string { return "giving" }
+
+func init() { encoding.RegisterCodecV2(registered{}) }
 
 // countingPool is a pool of buffers that overwrites those that come back.
 type countingPool struct{ out atomic.Int64 }
@@ -66,10 +79,10 @@ func slowAndFailing() []moves.Move {
 func TestAttemptMessage_GivenAway(t *testing.T) {
 	request := bytes.Repeat([]byte("x"), 8<<10)
 	for name, c := range map[string]policy.Config{"retry": config(plain()), "hedge": hedged(), "beside": config(besides()), "in place": config(hasty())} {
-		for _, replies := range []bool{false, true} {
-			t.Run(strings.ReplaceAll(fmt.Sprint(name, " parallel ", replies), " ", "_"), func(t *testing.T) {
+		for i, codec := range []grpc.CallOption{grpc.ForceCodecV2(giving{}), grpc.CallContentSubtype("giving"), holding{grpc.ForceCodecV2(giving{})}} {
+			t.Run(fmt.Sprint(strings.ReplaceAll(name, " ", "_"), "_", i), func(t *testing.T) {
 				var options []interceptor.Option
-				if replies {
+				if i > 0 {
 					options = append(options, parallelReplies)
 				}
 				play(t, c, func(t *testing.T, s scene) {
@@ -80,7 +93,7 @@ func TestAttemptMessage_GivenAway(t *testing.T) {
 					pool := new(countingPool)
 					sent := &frame{mem.BufferSlice{mem.Copy(request, pool)}}
 					reply := new(frame)
-					err := s.conn.Invoke(t.Context(), get, sent, reply, grpc.ForceCodecV2(giving{}))
+					err := s.conn.Invoke(t.Context(), get, sent, reply, codec)
 					synctest.Wait()
 					if err != nil || reply.String() != rawReply("a") {
 						t.Errorf("%q, %v", reply, err)
@@ -139,11 +152,12 @@ func TestAttemptMessage_ContentType(t *testing.T) {
 		"V1":             {grpc.ForceCodec(jsonStructs{})},
 		"V0":             {grpc.CallCustomCodec(notes{name: "v0"})}, //nolint:staticcheck // a deprecated option, which applications still use
 		"with a subtype": {grpc.ForceCodecV2(giving{}), grpc.CallContentSubtype("frames")},
+		"registered":     {grpc.CallContentSubtype(registered{}.Name())},
 	} {
 		t.Run(strings.ReplaceAll(name, " ", "_"), func(t *testing.T) {
 			play(t, config(plain()), func(t *testing.T, s scene) {
 				s.On(get, down(), moves.Play(moves.Receive(1)).Then(down()), moves.Play(moves.Receive(1)))
-				request := map[string]any{"V2": newFrame("x"), "V1": &jsonOrder{"x"}, "V0": &note{"x"}, "with a subtype": newFrame("x")}[name]
+				request := map[string]any{"V2": newFrame("x"), "V1": &jsonOrder{"x"}, "V0": &note{"x"}, "with a subtype": newFrame("x"), "registered": newFrame("x")}[name]
 				for _, conn := range []*grpc.ClientConn{s.conn, s.Dial(t)} {
 					_ = conn.Invoke(t.Context(), get, request, new(frame), opts...)
 				}
@@ -279,6 +293,58 @@ func TestAttemptMessage_ChangedInPlace(t *testing.T) {
 			})
 		}
 	}
+}
+
+// An attempt that an inner interceptor may have left running shares no message with the next one either.
+func TestAttemptMessage_LeftRunning(t *testing.T) {
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		rejects := true
+		conn := s.Dial(t, append(s.retrier.DialOptions(), grpc.WithChainUnaryInterceptor(
+			func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+				if rejects {
+					rejects = false
+					return status.Error(codes.Unavailable, "rejected")
+				}
+				return sealing(ctx, method, req, reply, cc, invoke, opts...)
+			}))...)
+		_ = conn.Invoke(t.Context(), get, wrapperspb.String("x"), new(wrapperspb.StringValue))
+		s.On(get, down(), text("a"))
+		must.Do(t, conn.Invoke(t.Context(), get, wrapperspb.String("x"), new(wrapperspb.StringValue)))
+		if got := fmt.Sprint(s.heard(s.Count(get) - 1)); got != "[sealed(x)]" {
+			t.Errorf("the last attempt has sent %s", got)
+		}
+	})
+}
+
+// Replies that can't be assigned to get none of another attempt: a map is filled, and nil is what the codec makes of it.
+func TestAttemptMessage_DeclaredForAnyReply(t *testing.T) {
+	filled := map[string]string{"a": "mine"}
+	for name, row := range map[string]struct {
+		reply any
+		want  codes.Code
+	}{"map": {filled, codes.OK}, "nil": {nil, codes.Internal}, "nil pointer": {(*ledger)(nil), codes.Internal}} {
+		t.Run(strings.ReplaceAll(name, " ", "_"), func(t *testing.T) {
+			play(t, hedged(), func(t *testing.T, s scene) {
+				s.On(get, moves.Play(slowAndFailing()...).Then(down()), moves.Play(moves.Receive(1), say("good")))
+				err := s.conn.Invoke(t.Context(), get, new(ledger), row.reply, grpc.ForceCodec(mapping{}))
+				if status.Code(err) != row.want || row.want == codes.OK && fmt.Sprint(filled) != "map[good:theirs]" {
+					t.Errorf("%v, %v", filled, err)
+				}
+			}, interceptor.WithNewReply(func(string, any) func() any { return func() any { return map[string]string{} } }))
+		})
+	}
+}
+
+// mapping is a codec whose replies are maps.
+type mapping struct{ merging }
+
+func (mapping) Unmarshal(data []byte, v any) error {
+	m, ok := v.(map[string]string)
+	if !ok {
+		return fmt.Errorf("%T is no map", v)
+	}
+	m[valueOf(data)] = "theirs"
+	return nil
 }
 
 // The attempts of a stream receive like those of a unary call.

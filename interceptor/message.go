@@ -38,7 +38,7 @@ type messageType struct {
 // protobuf makes messages of that type. That excludes types that embed a message: their other fields would be lost, and a codec
 // that checks types would refuse the embedded message.
 func (r *Retrier) replyType(method string, m any) messageType {
-	if r.newReply != nil {
+	if v := reflect.ValueOf(m); r.newReply != nil && (v.Kind() == reflect.Pointer || v.Kind() == reflect.Map) && !v.IsNil() { // else nothing can be copied into m
 		if made := r.newReply(method, m); made != nil {
 			return messageType{declared: made}
 		}
@@ -121,7 +121,7 @@ func usesGRPCsCodec(opts []grpc.CallOption) bool {
 	return encoding.GetCodec(name) == nil && isGRPCs(encoding.GetCodecV2(name))
 }
 
-// copyReply overwrites dst with src, of the same type.
+// copyReply overwrites dst with src, of the same type: a pointer or a map.
 func copyReply(dst, src any) {
 	if to, ok := dst.(proto.Message); ok && protobufType(dst) != nil {
 		from, _ := src.(proto.Message) // of the same type
@@ -129,7 +129,15 @@ func copyReply(dst, src any) {
 		proto.Merge(to, from)
 		return
 	}
-	reflect.ValueOf(dst).Elem().Set(reflect.ValueOf(src).Elem())
+	to, from := reflect.ValueOf(dst), reflect.ValueOf(src)
+	if to.Kind() == reflect.Pointer {
+		to.Elem().Set(from.Elem())
+		return
+	}
+	to.Clear()
+	for entries := from.MapRange(); entries.Next(); {
+		to.SetMapIndex(entries.Key(), entries.Value())
+	}
 }
 
 // keptReply is a message of the caller's, into which several attempts may receive, with what the caller has put into it: a
