@@ -42,7 +42,7 @@ func (o *outages) look(ctx context.Context, cc *grpc.ClientConn, now *attempts.N
 		}
 	}
 	began, _ := since.(time.Duration)
-	if down, _ := balancer.DownSince(ctx); !down.IsZero() {
+	if down := balancer.DownSince(ctx); !down.IsZero() {
 		began = min(began, clock.At(down))
 	}
 	now.Outage = max(now.At-began, 0)

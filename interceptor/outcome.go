@@ -42,7 +42,7 @@ func (c *call) judge(a *attempt, reply any, err error, local bool, now attempts.
 	}
 	st, isStatus := status.FromError(err)
 	r.Status = st
-	c.retrier.warnNotBalanced(c.cc)
+	c.warnNotBalanced(a.done && !a.unsent())
 	if most := c.entry.rules.set.Config().MaxAttemptsLimit; c.policy.Index() < 0 && c.policy.MaxAttempts() > most { // else loading has warned
 		n := strconv.Itoa(c.policy.MaxAttempts())
 		c.retrier.warnOnce(&cutAttempts, n, n, most)

@@ -31,15 +31,21 @@ type record struct {
 }
 
 // DownSince returns since when the channel of ctx's call can't connect, as the policy knew at the call's last pick. It is zero if the
-// channel could connect. picked is false if the policy has picked no backend for the call: then the channel has another policy,
-// ctx is not from [NewContext], or no attempt of the call has reached the channel.
-func DownSince(ctx context.Context) (since time.Time, picked bool) {
+// channel could connect, or the policy was not asked for the call.
+func DownSince(ctx context.Context) time.Time {
 	if r := recordOf(ctx); r != nil {
 		if down := r.down.Load(); down != nil {
-			return *down, true
+			return *down
 		}
 	}
-	return time.Time{}, false
+	return time.Time{}
+}
+
+// Unasked reports whether ctx is from [NewContext], and the policy was not asked for its call: the channel has another policy, or
+// no attempt was to be sent.
+func Unasked(ctx context.Context) bool {
+	r := recordOf(ctx)
+	return r != nil && r.down.Load() == nil
 }
 
 type recordKey struct{}
