@@ -123,7 +123,12 @@ func (c *call) cancelTimeout() {
 func (c *call) now() (now attempts.Now) {
 	now.Wall, now.Chance = time.Now(), c.retrier.random()
 	now.At = clock.At(now.Wall)
-	c.retrier.outages.look(c.ctx, c.cc, &now)
+	c.retrier.outages.look(c.cc, &now)
+	if now.Down {
+		if since := balancer.DownSince(c.ctx); !since.IsZero() {
+			now.Outage = max(now.Outage, now.At-clock.At(since))
+		}
+	}
 	return now
 }
 

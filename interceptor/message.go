@@ -181,12 +181,13 @@ func (k *keptReply) keep(reply any, grpcsCodec bool) {
 // restore undoes what a failed attempt may have decoded, but for what is kept partly.
 func (k *keptReply) restore() {
 	v := reflect.ValueOf(k.reply)
+	m, _ := k.reply.(proto.Message)
 	switch {
 	case k.original != nil:
 		copyReply(k.reply, k.original)
 	case v.Kind() != reflect.Pointer:
-	case protobufType(k.reply) != nil:
-		proto.Reset(k.reply.(proto.Message))
+	case protobufType(m) != nil:
+		proto.Reset(m)
 	default:
 		v.Elem().SetZero()
 	}

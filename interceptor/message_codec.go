@@ -180,8 +180,8 @@ func shares(v reflect.Value) bool {
 	case reflect.Interface:
 		return !v.IsNil() && shares(v.Elem())
 	case reflect.Struct:
-		for i := range v.NumField() {
-			if shares(v.Field(i)) {
+		for _, field := range v.Fields() {
+			if shares(field) {
 				return true
 			}
 		}

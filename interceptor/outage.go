@@ -12,21 +12,18 @@ import (
 	"google.golang.org/grpc/connectivity"
 
 	"github.com/stagger-go/stagger/internal/attempts"
-	"github.com/stagger-go/stagger/internal/balancer"
-	"github.com/stagger-go/stagger/internal/clock"
 )
 
 // outages has the connections that cannot connect, and since when a call first saw them in TRANSIENT_FAILURE, because gRPC tells no
-// times. A connection with the policy of package balancer tells its calls more: since when it has failed to connect. An outage is
+// times. A connection with the policy of package balancer tells its calls more ([balancer.DownSince]): see [call.now]. An outage is
 // over when the channel is usable, idle or closed; a goroutine watches it until then. So working connections cost nothing, and
 // closed ones are not kept.
 type outages struct {
 	since sync.Map // time.Duration by *grpc.ClientConn
 }
 
-// look records whether the connection of ctx's call is closed, or cannot connect, and for how long. It asks gRPC once, which takes
-// a lock.
-func (o *outages) look(ctx context.Context, cc *grpc.ClientConn, now *attempts.Now) {
+// look records whether a connection is closed, or cannot connect, and for how long. It asks gRPC once, which takes a lock.
+func (o *outages) look(cc *grpc.ClientConn, now *attempts.Now) {
 	if cc == nil {
 		return
 	}
@@ -42,9 +39,6 @@ func (o *outages) look(ctx context.Context, cc *grpc.ClientConn, now *attempts.N
 		}
 	}
 	began, _ := since.(time.Duration)
-	if down := balancer.DownSince(ctx); !down.IsZero() {
-		began = min(began, clock.At(down))
-	}
 	now.Outage = max(now.At-began, 0)
 }
 
