@@ -78,8 +78,11 @@ func slowAndFailing() []moves.Move {
 // call is over, they are free.
 func TestAttemptMessage_GivenAway(t *testing.T) {
 	request := bytes.Repeat([]byte("x"), 8<<10)
-	for name, c := range map[string]policy.Config{"retry": config(plain()), "hedge": hedged(), "beside": config(besides()), "in place": config(hasty())} {
-		for i, codec := range []grpc.CallOption{grpc.ForceCodecV2(giving{}), grpc.CallContentSubtype("giving"), holding{grpc.ForceCodecV2(giving{})}} {
+	codecs := []grpc.CallOption{grpc.ForceCodecV2(giving{}), grpc.CallContentSubtype("giving"), holding{grpc.ForceCodecV2(giving{})}}
+	for name, c := range map[string]policy.Config{
+		"retry": config(plain()), "hedge": hedged(), "beside": config(besides()), "in place": config(hasty()),
+	} {
+		for i, codec := range codecs {
 			t.Run(fmt.Sprint(strings.ReplaceAll(name, " ", "_"), "_", i), func(t *testing.T) {
 				var options []interceptor.Option
 				if i > 0 {
@@ -150,14 +153,20 @@ func TestAttemptMessage_ContentType(t *testing.T) {
 	for name, opts := range map[string][]grpc.CallOption{
 		"V2":             {grpc.ForceCodecV2(giving{})},
 		"V1":             {grpc.ForceCodec(jsonStructs{})},
-		"V0":             {grpc.CallCustomCodec(notes{name: "v0"})}, //nolint:staticcheck // a deprecated option, which applications still use
+		"V0":             {grpc.CustomCodecCallOption{Codec: notes{name: "v0"}}},
 		"with a subtype": {grpc.ForceCodecV2(giving{}), grpc.CallContentSubtype("frames")},
 		"registered":     {grpc.CallContentSubtype(registered{}.Name())},
 	} {
 		t.Run(strings.ReplaceAll(name, " ", "_"), func(t *testing.T) {
 			play(t, config(plain()), func(t *testing.T, s scene) {
 				s.On(get, down(), moves.Play(moves.Receive(1)).Then(down()), moves.Play(moves.Receive(1)))
-				request := map[string]any{"V2": newFrame("x"), "V1": &jsonOrder{"x"}, "V0": &note{"x"}, "with a subtype": newFrame("x"), "registered": newFrame("x")}[name]
+				request := any(newFrame("x"))
+				switch name {
+				case "V1":
+					request = &jsonOrder{"x"}
+				case "V0":
+					request = &note{"x"}
+				}
 				for _, conn := range []*grpc.ClientConn{s.conn, s.Dial(t)} {
 					_ = conn.Invoke(t.Context(), get, request, new(frame), opts...)
 				}
@@ -255,7 +264,9 @@ func TestAttemptMessage_FilledNotYet(t *testing.T) {
 }
 
 // sealing is an inner interceptor that changes a request in place, as by encryption.
-func sealing(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+func sealing(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn,
+	invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
+) error {
 	m := req.(*wrapperspb.StringValue)
 	m.Value = "sealed(" + m.GetValue() + ")"
 	return invoke(ctx, method, req, reply, cc, opts...)

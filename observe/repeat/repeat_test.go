@@ -341,7 +341,9 @@ func TestForTests_ChangedInPlace(t *testing.T) {
 						t.Errorf("call %d has sent %q, %v", i+1, sent.GetValue(), err)
 					}
 				}
-			}, grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+			}, grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn,
+				invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
+			) error {
 				return invoke(ctx, method, row.change(req.(proto.Message)), reply, cc, opts...)
 			}))
 		})
