@@ -440,7 +440,9 @@ func TestBalancingWarning_OtherConnection(t *testing.T) {
 					c.Servers[0].On("*", testserver.Fail(codes.Unavailable).Times(1), testserver.OK())
 					must.Do(t, c.call(t.Context(), get))
 				}
-				warned := slices.DeleteFunc(slices.Clone(c.warnings), func(w string) bool { return !strings.Contains(w, "the connection has another load balancing policy") })
+				warned := slices.DeleteFunc(slices.Clone(c.warnings), func(w string) bool {
+					return !strings.Contains(w, "the connection has another load balancing policy")
+				})
 				if len(warned) != want {
 					t.Errorf("warnings %q; want %d", c.warnings, want)
 				}

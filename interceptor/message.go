@@ -38,7 +38,9 @@ type messageType struct {
 // protobuf makes messages of that type. That excludes types that embed a message: their other fields would be lost, and a codec
 // that checks types would refuse the embedded message.
 func (r *Retrier) replyType(method string, m any) messageType {
-	if v := reflect.ValueOf(m); r.newReply != nil && (v.Kind() == reflect.Pointer || v.Kind() == reflect.Map) && !v.IsNil() { // else nothing can be copied into m
+	v := reflect.ValueOf(m)
+	assignable := (v.Kind() == reflect.Pointer || v.Kind() == reflect.Map) && !v.IsNil() // else nothing can be copied into m
+	if r.newReply != nil && assignable {
 		if made := r.newReply(method, m); made != nil {
 			return messageType{declared: made}
 		}

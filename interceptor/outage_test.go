@@ -339,7 +339,8 @@ func TestOutage_OtherConnection(t *testing.T) {
 				r := mustNew(t, mustParse(t, balanced(row.balancing)), quiet, interceptor.WithRandom(func() float64 { return 0 }))
 				names := manual.NewBuilderWithScheme("lbtest") // that of c.Conn's target
 				names.InitialState(resolver.State{Addresses: []resolver.Address{{Addr: "elsewhere"}}})
-				other := must.Get(grpc.NewClient(c.Conn.Target(), append(append(server.DialOptions(), grpc.WithResolvers(names)), r.DialOptions()...)...))(t)
+				options := append(append(server.DialOptions(), grpc.WithResolvers(names)), r.DialOptions()...)
+				other := must.Get(grpc.NewClient(c.Conn.Target(), options...))(t)
 				t.Cleanup(func() { _ = other.Close() })
 				must.Do(t, other.Invoke(t.Context(), get, new(emptypb.Empty), new(emptypb.Empty)))
 				row.play(c.Servers[0], server)
@@ -349,7 +350,8 @@ func TestOutage_OtherConnection(t *testing.T) {
 				}
 				began := time.Now()
 				err := conn.Invoke(t.Context(), get, new(emptypb.Empty), new(emptypb.Empty))
-				if took := time.Since(began); reasonOf(err) != policy.ReasonNotConnected || row.waits != (took == 3*time.Second) || !row.waits && took > 300*ms {
+				took := time.Since(began)
+				if reasonOf(err) != policy.ReasonNotConnected || row.waits != (took == 3*time.Second) || !row.waits && took > 300*ms {
 					t.Errorf("%v (%s) after %v; waits: %v", err, reasonOf(err), took, row.waits)
 				}
 			})

@@ -53,7 +53,9 @@ func TestResume_Hedged(t *testing.T) {
 
 // A function that returns no request, as a pointer that is nil, ends the stream: an empty request would begin it again.
 func TestResume_NoRequest(t *testing.T) {
-	for name, next := range map[string]proto.Message{"nil": nil, "a nil pointer": (*wrapperspb.StringValue)(nil), "a pointer to nothing": (*nothing)(nil)} {
+	for name, next := range map[string]proto.Message{
+		"nil": nil, "a nil pointer": (*wrapperspb.StringValue)(nil), "a pointer to nothing": (*nothing)(nil),
+	} {
 		t.Run(strings.ReplaceAll(name, " ", "_"), func(t *testing.T) {
 			play(t, config(plain()), func(t *testing.T, s scene) {
 				s.On(get, moves.Play(moves.Receive(1), say("1", "2")).Then(down()), moves.Play(moves.Receive(1), say("1")))
