@@ -128,7 +128,8 @@ func (x *repeater) Unary(get func() *again.Call, given proto.Message, req, reply
 		return
 	}
 	if sent, ok := req.(proto.Message); ok && given != nil && !proto.Equal(given, sent) {
-		x.warn("repeat", call.Name, "an interceptor after the Retrier changes requests in place, so a retry sends a request that was changed twice: "+
+		x.warn("repeat", call.Name, "an interceptor after the Retrier changes requests in place, "+
+			"so a retry sends a request that was changed twice: "+
 			"let it change a copy (proto.Clone)")
 	}
 	s := &second{Call: call, request: given, reply: x.typeOf(reply), want: []proto.Message{x.copied(reply)}}
