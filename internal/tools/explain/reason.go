@@ -36,7 +36,7 @@ func Meanings() []Meaning {
 				"If the code is listed, the interceptors after the Retrier.",
 			Change: "List the code if another attempt may help. Use `interceptor.WithClassifier` if the server means something else by it. " +
 				"Put an interceptor that rejects calls before the Retrier.",
-			DoNot:  "List `INVALID_ARGUMENT`, `NOT_FOUND` or the like: the same call fails again.",
+			DoNot: "List `INVALID_ARGUMENT`, `NOT_FOUND` or the like: the same call fails again.",
 		},
 		{
 			Reason: policy.ReasonCommitted,
