@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"testing"
 
 	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/retry"
@@ -15,7 +16,9 @@ import (
 	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/emptypb"
+	"google.golang.org/protobuf/types/known/structpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/budget"
@@ -153,6 +156,35 @@ func TestUnaryAllocations_Connection(t *testing.T) {
 	without := testing.AllocsPerRun(2000, overBufconn(t, grpc.WithDisableRetry()))
 	if with > without+2+slack {
 		t.Errorf("%v allocations a call with the interceptor, %v without; want at most 2 more", with, without)
+	}
+}
+
+// BenchmarkRequestCopy measures what a copy of a unary call's request would add to a call over a connection in memory: encode is the copy,
+// which only attempts in parallel have.
+func BenchmarkRequestCopy(b *testing.B) {
+	nested := func(n int) proto.Message {
+		fields := map[string]any{}
+		for i := range n {
+			fields[fmt.Sprint("key ", i)] = map[string]any{"name": "the name of a thing", "price": 12.5, "tags": []any{"a", "b", "c"}}
+		}
+		return must.Get(structpb.NewStruct(fields))(b)
+	}
+	for name, m := range map[string]proto.Message{
+		"10 bytes": wrapperspb.String("0123456789"), "100 kB": wrapperspb.String(strings.Repeat("x", 100_000)),
+		"nested 1": nested(1), "nested 10": nested(10), "nested 100": nested(100),
+	} {
+		b.Run(name+"/encode", func(b *testing.B) {
+			var data []byte
+			for b.Loop() {
+				data = must.Get(proto.MarshalOptions{}.MarshalAppend(data[:0], m))(b)
+			}
+		})
+		b.Run(name+"/call", func(b *testing.B) {
+			conn := testserver.Start(b, testserver.Keep(0)).Dial(b, grpc.WithDisableRetry())
+			for b.Loop() {
+				must.Do(b, conn.Invoke(b.Context(), get, m, new(emptypb.Empty), grpc.StaticMethod()))
+			}
+		})
 	}
 }
 

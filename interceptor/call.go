@@ -124,6 +124,11 @@ func (c *call) now() (now attempts.Now) {
 	now.Wall, now.Chance = time.Now(), c.retrier.random()
 	now.At = clock.At(now.Wall)
 	c.retrier.outages.look(c.cc, &now)
+	if now.Down {
+		if since := balancer.DownSince(c.ctx); !since.IsZero() {
+			now.Outage = max(now.Outage, now.At-clock.At(since))
+		}
+	}
 	return now
 }
 

@@ -20,6 +20,8 @@ import (
 	encodingproto "google.golang.org/grpc/encoding/proto"
 	"google.golang.org/protobuf/types/known/emptypb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/stagger-go/stagger/internal/tools/must"
 )
 
 // memory has the allocations of a call, and their bytes.
@@ -117,6 +119,33 @@ func TestCost_Streams(t *testing.T) {
 			got := memory{with.allocations - without.allocations, with.bytes - without.bytes}
 			if got.allocations > row.most.allocations || got.bytes > row.most.bytes {
 				t.Errorf("%+v more than without a Retrier; want at most %+v", got, row.most)
+			}
+		})
+	}
+}
+
+// A message that is too large for the replay buffer is encoded once: by gRPC, and not also to be kept.
+func TestCost_TooLargeToKeep(t *testing.T) {
+	large := wrapperspb.Bytes(make([]byte, 2<<20)) // looped streams may keep 1 MiB
+	small := wrapperspb.Bytes(make([]byte, 500<<10))
+	r := mustNew(t, mustSet(t, config(plain())), quiet)
+	for name, messages := range map[string][]any{"by itself": {large}, "after others": {small, small, large}} {
+		t.Run(name, func(t *testing.T) {
+			kept := 0
+			for _, m := range messages[:len(messages)-1] {
+				kept += len(m.(*wrapperspb.BytesValue).GetValue())
+			}
+			got := memoryOf(20, func() {
+				stream, l := looped(t, r.Stream(), clientStream, grpc.ForceCodecV2(still{}))
+				for _, m := range messages {
+					must.Do(t, stream.SendMsg(m))
+				}
+				must.Do(t, stream.CloseSend())
+				must.Do(t, stream.RecvMsg(new(wrapperspb.BytesValue)))
+				l.over = true
+			})
+			if extra := got.bytes - kept; extra > 256<<10 {
+				t.Errorf("%d bytes more than what is kept; want no copy of the large message", extra)
 			}
 		})
 	}

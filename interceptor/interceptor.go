@@ -19,6 +19,11 @@
 //	application → logging of calls → Retrier → ┬ attempt 1 → auth, tracing of attempts → server
 //	                                           └ attempt 2 → auth, tracing of attempts → server
 //
+// Those after it should change a copy of a request, and not the request itself. Every attempt of a stream, and every attempt that
+// may run in parallel with others (after hedgingDelay or perAttemptTimeout), has the request as the application has passed it. A
+// retry of a unary call has it as the failed attempt has left it: copying each request would cost too much. Package observe/repeat
+// finds interceptors that change requests in place.
+//
 // Those after it must not use the options of an attempt that has returned: another call may be
 // using them. If they return before gRPC has ended the attempt, which may then still write into the reply, the call is not
 // retried. From then on, the Retrier gives each attempt its own reply, if it can make one. One that answers without gRPC, as a

@@ -12,6 +12,7 @@ import (
 	lb "google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/connectivity"
 
+	"github.com/stagger-go/stagger/internal/balancer"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/tried"
 	"github.com/stagger-go/stagger/policy"
@@ -76,10 +77,14 @@ func (r *Retrier) warnBalancingChanged(before, after *rules) {
 	}
 }
 
-// warnNotBalanced warns, once per target, that a connection does not have the file's load balancing policy.
-// Calls use it only after a failed attempt.
-func (r *Retrier) warnNotBalanced(cc *grpc.ClientConn) {
-	if cc == nil || r.rules.Load().balancing == "" || cc.GetState() != connectivity.Ready || tried.InUse(cc.Target()) {
+// warnNotBalanced warns, once per target, that the call's connection does not have the file's load balancing policy.
+// Calls use it only after a failed attempt; sent says that the attempt had a backend.
+func (c *call) warnNotBalanced(sent bool) {
+	r, cc := c.retrier, c.cc
+	if cc == nil || r.rules.Load().balancing == "" || cc.GetState() != connectivity.Ready {
+		return
+	}
+	if tried.InUse(cc.Target()) && (!sent || !balancer.Unasked(c.ctx)) { // else only another connection to the target uses it
 		return
 	}
 	r.giveOnce(&otherBalancing, cc.Target(), func() policy.Diagnostic {

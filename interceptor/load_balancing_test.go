@@ -17,6 +17,8 @@ import (
 	_ "google.golang.org/grpc/balancer/leastrequest" // the policy least_request_experimental
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/resolver"
+	"google.golang.org/grpc/resolver/manual"
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/stagger-go/stagger/interceptor"
@@ -416,5 +418,35 @@ func dialThree(options ...grpc.DialOption) (_ *grpc.ClientConn, servers []*tests
 		for _, s := range servers {
 			s.Close()
 		}
+	}
+}
+
+// A connection without the file's load balancing is found, though another one to the same target string has it.
+func TestBalancingWarning_OtherConnection(t *testing.T) {
+	for config, want := range map[string]int{roundRobin: 1, elsewhere: 0} {
+		t.Run(config, func(t *testing.T) {
+			playCluster(t, 1, balanced(elsewhere), func(t *testing.T, c cluster) {
+				c.settle(t) // it has the policy
+				server := testserver.Start(t)
+				names := manual.NewBuilderWithScheme("lbtest") // that of c.Conn's target
+				names.InitialState(resolver.State{Addresses: []resolver.Address{{Addr: "elsewhere"}}})
+				options := append(server.DialOptions(), grpc.WithResolvers(names))
+				options = append(append(options, c.retrier.DialOptions()...), grpc.WithDefaultServiceConfig(`{"loadBalancingConfig": `+config+`}`))
+				conn := must.Get(grpc.NewClient(c.Conn.Target(), options...))(t)
+				t.Cleanup(func() { _ = conn.Close() })
+				for range 2 {
+					server.On("*", testserver.Fail(codes.Unavailable).Times(1), testserver.OK())
+					must.Do(t, conn.Invoke(t.Context(), get, &emptypb.Empty{}, &emptypb.Empty{}))
+					c.Servers[0].On("*", testserver.Fail(codes.Unavailable).Times(1), testserver.OK())
+					must.Do(t, c.call(t.Context(), get))
+				}
+				warned := slices.DeleteFunc(slices.Clone(c.warnings), func(w string) bool {
+					return !strings.Contains(w, "the connection has another load balancing policy")
+				})
+				if len(warned) != want {
+					t.Errorf("warnings %q; want %d", c.warnings, want)
+				}
+			})
+		})
 	}
 }

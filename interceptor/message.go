@@ -38,7 +38,9 @@ type messageType struct {
 // protobuf makes messages of that type. That excludes types that embed a message: their other fields would be lost, and a codec
 // that checks types would refuse the embedded message.
 func (r *Retrier) replyType(method string, m any) messageType {
-	if r.newReply != nil {
+	v := reflect.ValueOf(m)
+	assignable := (v.Kind() == reflect.Pointer || v.Kind() == reflect.Map) && !v.IsNil() // else nothing can be copied into m
+	if r.newReply != nil && assignable {
 		if made := r.newReply(method, m); made != nil {
 			return messageType{declared: made}
 		}
@@ -121,7 +123,7 @@ func usesGRPCsCodec(opts []grpc.CallOption) bool {
 	return encoding.GetCodec(name) == nil && isGRPCs(encoding.GetCodecV2(name))
 }
 
-// copyReply overwrites dst with src, of the same type.
+// copyReply overwrites dst with src, of the same type: a pointer or a map.
 func copyReply(dst, src any) {
 	if to, ok := dst.(proto.Message); ok && protobufType(dst) != nil {
 		from, _ := src.(proto.Message) // of the same type
@@ -129,14 +131,23 @@ func copyReply(dst, src any) {
 		proto.Merge(to, from)
 		return
 	}
-	reflect.ValueOf(dst).Elem().Set(reflect.ValueOf(src).Elem())
+	to, from := reflect.ValueOf(dst), reflect.ValueOf(src)
+	if to.Kind() == reflect.Pointer {
+		to.Elem().Set(from.Elem())
+		return
+	}
+	to.Clear()
+	for entries := from.MapRange(); entries.Next(); {
+		to.SetMapIndex(entries.Key(), entries.Value())
+	}
 }
 
 // keptReply is a message of the caller's, into which several attempts may receive, with what the caller has put into it: a
 // codec may need that, and a failed attempt may overwrite it, since gRPC decodes a message before it reads the status.
 type keptReply struct {
-	reply    any // nil if each decoding empties it first, so that there is nothing to keep
-	original any // a copy, shallow for types other than protobuf's messages; nil if the reply was empty
+	reply    any  // nil if each decoding empties it first, so that there is nothing to keep
+	original any  // a copy, shallow for types other than protobuf's messages; nil if the reply was empty
+	partly   bool // a decoding may also change the original, as with a map that the caller has put into the reply
 }
 
 // keep must be called before the first attempt. grpcsCodec says that the call's codec is gRPC's own, which empties messages.
@@ -150,39 +161,36 @@ func (k *keptReply) keep(reply any, grpcsCodec bool) {
 			return
 		}
 	}
-	k.reply = reply
-	switch v := reflect.ValueOf(reply); {
-	case v2:
-		if protobufType(m) != nil && proto.Size(m) > 0 {
+	v := reflect.ValueOf(reply)
+	switch {
+	case v.Kind() == reflect.Map && !v.IsNil(), v.Kind() == reflect.Slice && v.Cap() > 0:
+		k.reply, k.partly = reply, true
+	case v.Kind() != reflect.Pointer, v.IsNil():
+	case protobufType(reply) != nil:
+		if k.reply = reply; proto.Size(m) > 0 {
 			k.original = proto.Clone(m)
 		}
-	case v.Kind() == reflect.Pointer && !v.IsNil() && !v.Elem().IsZero():
+	default:
+		if k.reply = reply; v.Elem().IsZero() {
+			return
+		}
 		original := reflect.New(v.Type().Elem())
 		original.Elem().Set(v.Elem())
-		k.original = original.Interface()
+		k.original, k.partly = original.Interface(), shares(v.Elem())
 	}
 }
 
-// restore undoes what a failed attempt may have decoded.
+// restore undoes what a failed attempt may have decoded, but for what is kept partly.
 func (k *keptReply) restore() {
-	if k.reply == nil {
-		return
-	}
-	switch m, message := k.reply.(proto.Message); {
+	v := reflect.ValueOf(k.reply)
+	m, _ := k.reply.(proto.Message)
+	switch {
 	case k.original != nil:
 		copyReply(k.reply, k.original)
-	case message:
-		resetMessage(m)
+	case v.Kind() != reflect.Pointer:
+	case protobufType(m) != nil:
+		proto.Reset(m)
 	default:
-		if v := reflect.ValueOf(k.reply); v.Kind() == reflect.Pointer && !v.IsNil() {
-			v.Elem().SetZero()
-		}
+		v.Elem().SetZero()
 	}
-}
-
-// resetMessage resets a message. Reset panics if the message is nil, or a type that embeds a nil one; then there is nothing to
-// reset.
-func resetMessage(m proto.Message) {
-	defer func() { _ = recover() }()
-	proto.Reset(m)
 }

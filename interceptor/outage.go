@@ -12,13 +12,12 @@ import (
 	"google.golang.org/grpc/connectivity"
 
 	"github.com/stagger-go/stagger/internal/attempts"
-	"github.com/stagger-go/stagger/internal/tried"
 )
 
-// outages has the connections that cannot connect, and since when: since the channel failed to connect, if it has a policy of
-// package balancer, and otherwise since a call first saw it in TRANSIENT_FAILURE, because gRPC tells no times. An outage is over
-// when the channel is usable, idle or closed; a goroutine watches it until then. So working connections cost nothing, and closed
-// ones are not kept.
+// outages has the connections that cannot connect, and since when a call first saw them in TRANSIENT_FAILURE, because gRPC tells no
+// times. A connection with the policy of package balancer tells its calls more ([balancer.DownSince]): see [call.now]. An outage is
+// over when the channel is usable, idle or closed; a goroutine watches it until then. So working connections cost nothing, and
+// closed ones are not kept.
 type outages struct {
 	since sync.Map // time.Duration by *grpc.ClientConn
 }
@@ -35,7 +34,7 @@ func (o *outages) look(cc *grpc.ClientConn, now *attempts.Now) {
 	}
 	since, known := o.since.Load(cc)
 	if !known {
-		if since, known = o.since.LoadOrStore(cc, now.At-tried.DownFor(cc.Target())); !known {
+		if since, known = o.since.LoadOrStore(cc, now.At); !known {
 			go o.removeWhenOver(cc)
 		}
 	}

@@ -42,7 +42,7 @@ func (c *call) judge(a *attempt, reply any, err error, local bool, now attempts.
 	}
 	st, isStatus := status.FromError(err)
 	r.Status = st
-	c.retrier.warnNotBalanced(c.cc)
+	c.warnNotBalanced(a.done && !a.unsent())
 	if most := c.entry.rules.set.Config().MaxAttemptsLimit; c.policy.Index() < 0 && c.policy.MaxAttempts() > most { // else loading has warned
 		n := strconv.Itoa(c.policy.MaxAttempts())
 		c.retrier.warnOnce(&cutAttempts, n, n, most)
@@ -53,6 +53,12 @@ func (c *call) judge(a *attempt, reply any, err error, local bool, now attempts.
 	foreign := !isStatus || st.Code() == codes.OK
 	r.Final = r.Final || foreign && verdict == VerdictByCode || deterministic(st.Code(), err) || noStream && dropped(st.Code(), err)
 	return r
+}
+
+// endSpoiled makes r the last result of a call, since its attempt has received something into the caller's reply that can't be undone.
+func (c *call) endSpoiled(r *attempts.Result) {
+	r.Final = true
+	c.retrier.warnOnce(&spoiledReply, c.entry.name, c.entry.name)
 }
 
 var ok = status.New(codes.OK, "")

@@ -35,6 +35,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/stagger-go/stagger/internal/codename"
+	"github.com/stagger-go/stagger/internal/tools/explain"
 	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
@@ -460,5 +461,20 @@ func tableSays(page, status, code string) bool {
 	return slices.ContainsFunc(strings.Split(page, "\n"), func(line string) bool {
 		cells := strings.Split(line, "|")
 		return len(cells) > 2 && strings.Contains(cells[1], status) && strings.Contains(cells[2], code)
+	})
+}
+
+// A call that an inner interceptor rejects has a listed code. So the text of its reason names inner interceptors.
+func TestOutcome_RejectedInside(t *testing.T) {
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		conn := s.Dial(t, append(s.retrier.DialOptions(), grpc.WithChainUnaryInterceptor(
+			func(context.Context, string, any, any, *grpc.ClientConn, grpc.UnaryInvoker, ...grpc.CallOption) error {
+				return status.Error(codes.Unavailable, "rejected")
+			}))...)
+		_, err := (scene{conn: conn}).call(t.Context(), get)
+		why, unknown := explain.MeaningOf(string(reasonOf(err)))
+		if status.Code(err) != codes.Unavailable || unknown != nil || !strings.Contains(why.Means, "inner interceptor") {
+			t.Errorf("%v; %s means %q", err, reasonOf(err), why.Means)
+		}
 	})
 }

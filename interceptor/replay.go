@@ -68,34 +68,53 @@ type place struct{ chunk, begin, end, of uint32 }
 
 // encoder encodes the messages that a stream sends.
 type encoder struct {
-	own   reflect.Type // of the last message, if it is protobuf's own
-	chunk []byte       // the newest one that messages share
+	own     reflect.Type  // of the last message, if it is protobuf's own
+	chunk   []byte        // the newest one that messages share
+	message proto.Message // measured, and not yet encoded
+	of      protoreflect.MessageType
 }
 
-// encode encodes a message into the newest chunk, or a new one. If the message can't be kept, it returns the cause that commits the call.
+// encode encodes a message into the newest chunk, or a new one. If the message can't be kept, it returns the cause that commits the call,
+// and e is empty.
 func (c *encoder) encode(m any, e *encoded) decision.Commit {
-	if _, prepared := m.(*grpc.PreparedMsg); prepared {
-		return decision.CommitPreparedMessage // its bytes are unknown
+	size, why := c.measure(m)
+	if why == decision.CommitNone {
+		why = c.encodeMeasured(size, e)
 	}
-	message, _ := m.(proto.Message)
+	return why
+}
+
+// measure returns the size of a message, for [encoder.encodeMeasured], or the cause that commits the call because it can't be kept.
+func (c *encoder) measure(m any) (size int, why decision.Commit) {
+	if _, prepared := m.(*grpc.PreparedMsg); prepared {
+		return 0, decision.CommitPreparedMessage // its bytes are unknown
+	}
+	c.message, _ = m.(proto.Message)
 	switch t := reflect.TypeOf(m); {
 	case t != nil && t == c.own:
-		e.of = message.ProtoReflect().Type()
+		c.of = c.message.ProtoReflect().Type()
 	default:
-		if e.of = protobufType(m); e.of == nil {
-			return decision.CommitUnsendable
+		if c.of = protobufType(m); c.of == nil {
+			return 0, decision.CommitUnsendable
 		}
 		c.own = t
 	}
-	size, before := proto.Size(message), c.chunk
+	return proto.Size(c.message), decision.CommitNone
+}
+
+// encodeMeasured encodes the message that was measured last.
+func (c *encoder) encodeMeasured(size int, e *encoded) decision.Commit {
+	before := c.chunk
 	if len(before)+size > cap(before) {
 		before = make([]byte, 0, max(size, min(2*cap(before), chunkSize)))
 	}
-	chunk, err := (proto.MarshalOptions{UseCachedSize: true}).MarshalAppend(before, message)
+	chunk, err := (proto.MarshalOptions{UseCachedSize: true}).MarshalAppend(before, c.message)
+	c.message = nil
 	if err != nil {
 		return decision.CommitUnsendable
 	}
-	if e.data, e.chunk = chunk[len(before):], chunk; cap(chunk) <= chunkSize { // a large one would stay as long as the stream
+	*e = encoded{chunk[len(before):], c.of, chunk}
+	if cap(chunk) <= chunkSize { // a large one would stay as long as the stream
 		c.chunk = chunk
 	}
 	return decision.CommitNone
@@ -107,6 +126,13 @@ func begin(b []byte) *byte {
 		return nil
 	}
 	return &b[:1][0]
+}
+
+// fits reports whether a message of so many bytes would be kept now.
+func (r *replayBuffer) fits(size int) bool {
+	size += messageHeader
+	need := int64(r.used + size - r.reserved)
+	return r.used+size <= r.limit && (need <= 0 || r.total.Load()+need <= r.sum)
 }
 
 // appendMessage keeps a message, and reports whether it fits.

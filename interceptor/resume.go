@@ -18,7 +18,7 @@ type resumeOption struct {
 
 // Resume lets a server stream that breaks after messages were delivered continue where it was. next
 // gets the last message that the application received. It returns the request for the messages
-// after it, or false to let the stream end with its error. The application sees one unbroken stream.
+// after it, or nil or false to let the stream end with its error. The application sees one unbroken stream.
 //
 // Every resumption is an attempt: the policy and the budget must allow it,
 // and the method must be idempotent. An attempt that has delivered a message is progress: the attempts of the policy and of
@@ -60,11 +60,14 @@ func (r *resumption) delivered(m any) {
 }
 
 // rest makes the request for the messages after the last one that the application received. It returns false if there is no
-// such message, or next returns false.
+// such message, or next returns none.
 func (s *stream) rest(request *encoded) bool {
 	if s.resume.last == nil {
 		return false
 	}
 	m, ok := s.resume.next(s.resume.last)
-	return ok && m != nil && new(encoder).encode(m, request) == decision.CommitNone
+	if !ok || m == nil || new(encoder).encode(m, request) != decision.CommitNone {
+		return false
+	}
+	return m.ProtoReflect().IsValid() // a nil pointer is no request, though it can be encoded: as one for the whole stream
 }

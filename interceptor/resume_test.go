@@ -51,6 +51,26 @@ func TestResume_Hedged(t *testing.T) {
 	})
 }
 
+// A function that returns no request, as a pointer that is nil, ends the stream: an empty request would begin it again.
+func TestResume_NoRequest(t *testing.T) {
+	for name, next := range map[string]proto.Message{
+		"nil": nil, "a nil pointer": (*wrapperspb.StringValue)(nil), "a pointer to nothing": (*nothing)(nil),
+	} {
+		t.Run(strings.ReplaceAll(name, " ", "_"), func(t *testing.T) {
+			play(t, config(plain()), func(t *testing.T, s scene) {
+				s.On(get, moves.Play(moves.Receive(1), say("1", "2")).Then(down()), moves.Play(moves.Receive(1), say("1")))
+				got, _, err := s.whole(t, serverStream, interceptor.Resume(func(proto.Message) (proto.Message, bool) { return next, true }))
+				if got != "[1 2]" || status.Code(err) != codes.Unavailable || reasonOf(err) != policy.ReasonCommitted || s.Count(get) != 1 {
+					t.Errorf("%s, %v (%s) after %d attempts; want the server's error", got, err, reasonOf(err), s.Count(get))
+				}
+			})
+		})
+	}
+}
+
+// nothing is a message of the application's, with methods of one that it does not have.
+type nothing struct{ *wrapperspb.StringValue }
+
 // A server may answer before it is asked, and the request be on its way still when the rest is asked for.
 func TestResume_LateRequest(t *testing.T) {
 	for name, late := range map[string]time.Duration{

@@ -37,7 +37,8 @@ type stream struct {
 	desc    *grpc.StreamDesc
 	open    grpc.Streamer
 	resume  resumption
-	encoder encoder // of the sender
+	encoder encoder       // of the sender
+	codec   *messageCodec // of the attempts; nil: gRPC's own
 
 	mu       sync.Mutex // guards all below, and the engine
 	changed  sync.Cond  // broadcasts each new version
@@ -89,11 +90,23 @@ func (r *Retrier) stream(with coexistence) grpc.StreamClientInterceptor {
 			return s.openSingle(open)
 		}
 		s := &stream{desc: desc, open: open, call: c}
-		s.call.alone, s.call.uploads = r.newReply == nil && !c.usesGRPCsCodec(), desc.ClientStreams
+		grpcsCodec := c.usesGRPCsCodec()
+		s.call.alone, s.call.uploads = r.newReply == nil && !grpcsCodec, desc.ClientStreams
+		if !grpcsCodec && c.options.mode == policy.ModeEnforce {
+			s.useMessageCodec()
+		}
 		s.resume = resumptionOf(desc, opts)
 		s.replay.limit, s.replay.total, s.replay.sum = replayLimit(opts), &r.replayed, r.maxReplayed
 		s.changed.L, s.events.mu, s.armed, s.attempts = &s.mu, &s.mu, attempts.Never, append(s.array[:0], first)
 		return s.begin()
+	}
+}
+
+// useMessageCodec makes the attempts use a messageCodec.
+func (s *stream) useMessageCodec() {
+	o := &s.call.options
+	if s.codec = newMessageCodec(o.caller); s.codec != nil { // else gRPC reports that there is none
+		o.shared = append(o.shared, grpc.ForceCodecV2(s.codec))
 	}
 }
 
@@ -415,10 +428,34 @@ func (s *stream) send(m any, direct *streamAttempt, err error) error {
 	if t.Kind, t.message, t.err = streams.SendMsg, m, err; direct != nil {
 		t.direct(direct, streams.Send)
 	} else if s.keeps.Load() {
-		t.Commit, t.encoded = s.encoder.encode(m, &t.bytes), true // before an inner interceptor can change m
+		t.Commit, t.encoded = s.encode(m, &t.bytes), true // before an inner interceptor can change m
+		if t.Commit != decision.CommitNone && s.codec != nil {
+			s.codec.encodeOnce(m) // another attempt may have to send it
+			defer s.codec.encodeOnce(nil)
+		}
 	}
 	s.run(&t)
 	return t.returns()
+}
+
+// encode encodes a message that SendMsg must keep. If it can't be kept, encode returns the cause that commits the call.
+func (s *stream) encode(m any, e *encoded) decision.Commit {
+	size, why := s.encoder.measure(m)
+	switch {
+	case why != decision.CommitNone:
+		return why
+	case size > chunkSize && !s.fits(size): // the encoding of a smaller one costs little
+		return decision.CommitBufferFull
+	default:
+		return s.encoder.encodeMeasured(size, e)
+	}
+}
+
+// fits reports whether the replay buffer has a place for a message now.
+func (s *stream) fits(size int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.replay.fits(size)
 }
 
 // CloseSend closes the application's side of this attempt and of later ones. It does not wait
@@ -719,9 +756,10 @@ func (s *stream) do(t *task) {
 	r.Err, r.Panicked, returned = t.err, false, true
 }
 
-// copyOf returns the message to send: the application's the first time, then copies.
+// copyOf returns the message to send: the application's the first time, then copies. Of a message that doesn't fit into the buffer, as
+// of one that can't be copied, there is none.
 func (s *stream) copyOf(t *task) (any, error) {
-	if t.Kind == streams.Goroutine || t.order.Again && (t.Kept || t.Commit == decision.CommitBufferFull) {
+	if t.Kind == streams.Goroutine || t.order.Again && t.bytes.of != nil {
 		return t.bytes.decode()
 	}
 	return t.message, nil
@@ -738,7 +776,13 @@ func (s *stream) receiveInto(t *task) error {
 	case s.receives.Load() == nil || s.resume.next != nil: // another attempt may follow
 		t.before.keep(t.message, s.call.usesGRPCsCodec())
 	}
-	return t.on.stream.RecvMsg(t.message)
+	if !t.before.partly || s.codec == nil {
+		return t.on.stream.RecvMsg(t.message)
+	}
+	s.codec.watch(t.message)
+	err := t.on.stream.RecvMsg(t.message)
+	t.on.spoiled = err != nil && s.codec.received.Load()
+	return err
 }
 
 // panicked ends the call after an inner interceptor has panicked with p, or called Goexit, in the task. In a call

@@ -19,7 +19,7 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// streamAttempt is one attempt of a stream. The stream's lock guards all fields except attempt. Once set, they don't
+// streamAttempt is one attempt of a stream. The stream's lock guards all fields except attempt and spoiled. Once set, they don't
 // change.
 type streamAttempt struct {
 	attempt
@@ -29,6 +29,7 @@ type streamAttempt struct {
 	stream  grpc.ClientStream // nil if it isn't open yet, or opening failed
 	headers metadata.MD       // received
 	message any               // received by its goroutine, until the application has it
+	spoiled bool              // it has failed, and has received something into the application's message that can't be undone; its receiver's
 }
 
 // attempt returns attempt n, and prepares it if it is new. s.mu must be held.
@@ -160,7 +161,11 @@ func (s *stream) judge(t *streamAttempt, e streams.End, opened bool, gone policy
 	if t.cancel(); opened && (over || err != nil && !answered(err)) { // else gRPC has ended it in the goroutine that noticed the end
 		t.awaitEnd()
 	}
-	return s.call.judge(&t.attempt, nil, err, local, now)
+	r := s.call.judge(&t.attempt, nil, err, local, now)
+	if t.spoiled {
+		s.call.endSpoiled(&r)
+	}
+	return r
 }
 
 // queueEnd queues the events for the end of an attempt and for the decision after it. s.mu must be held.

@@ -10,11 +10,13 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/peer"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/internal/clock"
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/policy"
 )
 
 func (r *Retrier) unary(with coexistence) grpc.UnaryClientInterceptor {
@@ -30,9 +32,19 @@ func (r *Retrier) unary(with coexistence) grpc.UnaryClientInterceptor {
 		}
 		u.announce(ctx)
 		u.req, u.reply, u.invoke = req, reply, invoke
+		if u.options.maxAttempts > 1 {
+			u.keepMessages()
+		}
+		if u.codec != nil {
+			defer u.codec.encodeOnce(nil)
+		}
+		var given proto.Message
+		if r.repeats != nil {
+			given = r.repeats.Copy(req)
+		}
 		err := u.run()
 		if r.repeats != nil && err == nil {
-			r.repeats.Unary(u.second, req, reply, invoke)
+			r.repeats.Unary(u.second, given, req, reply, invoke)
 		}
 		if err == nil && u.reusable() {
 			u.recycle()
@@ -61,13 +73,16 @@ type unary struct {
 	first   unaryAttempt     // reused with the call
 	later   *unaryAttempt    // reused with the call, once one had a second attempt
 	last    lastSlot         // of the last call with this memory
+	encoder encoder          // of requests
 	space   [2]*unaryAttempt // of attempts
 }
 
 // unaryState is what every unary call needs.
 type unaryState struct {
-	req, reply any       // the caller's
-	kept       keptReply // before the first attempt
+	req, reply any           // the caller's
+	copied     encoded       // req before the first attempt; empty if attempts share it
+	kept       keptReply     // reply before the first attempt
+	codec      *messageCodec // of the attempts, if req or reply can't be copied; else nil
 	invoke     grpc.UnaryInvoker
 	attempts   []*unaryAttempt // by number
 	counted    bool            // the budget knows of the call, and the engine doesn't
@@ -115,7 +130,7 @@ func (u *unary) recycle() {
 	case u.deciding:
 		*u.course = course{} // one assignment each: together, Go would copy them
 		u.unaryCourse = unaryCourse{}
-	case !u.alone || u.hedging.timer != nil:
+	case !u.alone || u.hedging.timer != nil || u.codec != nil:
 		u.hedging = hedging{}
 	}
 	u.request = request{}
@@ -150,9 +165,6 @@ func (u *unary) run() error {
 // begin returns the first attempt, or nil if the call is refused. Only a breaker and admission are asked before it: they start the
 // engine.
 func (u *unary) begin() *unaryAttempt {
-	if u.options.maxAttempts > 1 {
-		u.kept.keep(u.reply, u.usesGRPCsCodec())
-	}
 	if u.alone = true; u.entry.parallel || u.retrier.leftRunning.Load() {
 		u.prepareHedging()
 	}
@@ -172,6 +184,61 @@ func (u *unary) begin() *unaryAttempt {
 		u.watchFirst()
 	}
 	return a
+}
+
+// keepMessages prepares the caller's messages for a second attempt. Every attempt sends the same request:
+//
+//   - If attempts may run in parallel, those after the first have copies of the request, as it was when the call began: inner
+//     interceptors of two attempts would change one message at the same time. All other policies do without, because an encoding may
+//     cost 10 % of a call or more.
+//   - A request that can't be copied is encoded once, if its codec may give its buffers away.
+//
+// And every attempt finds the reply as it was when the call began.
+func (u *unary) keepMessages() {
+	grpcsCodec := u.usesGRPCsCodec()
+	u.kept.keep(u.reply, grpcsCodec)
+	if u.options.mode != policy.ModeEnforce {
+		return
+	}
+	if u.entry.timed || u.retrier.leftRunning.Load() {
+		u.encoder.chunk = u.encoder.chunk[:0]
+		_ = u.encoder.encode(u.req, &u.copied)
+	}
+	if grpcsCodec {
+		return
+	}
+	consumed := protobufType(u.req) == nil
+	if !consumed && !u.kept.partly {
+		return
+	}
+	if u.codec = newMessageCodec(u.options.caller); u.codec == nil {
+		return // gRPC reports that there is none
+	}
+	if consumed {
+		u.codec.encodeOnce(u.req)
+	}
+	if u.kept.partly {
+		u.codec.watch(u.reply)
+		u.hedging.replies = u.retrier.replyType(u.method, u.reply) // for attempts after one that has spoiled it
+	}
+	u.options.shared = append(u.options.shared, grpc.ForceCodecV2(u.codec))
+}
+
+// requestOf returns the request of attempt a.
+func (u *unary) requestOf(a *unaryAttempt) any {
+	if a.number == 1 || u.copied.of == nil {
+		return u.req
+	}
+	m, err := u.copied.decode()
+	if err != nil {
+		return u.req // its messages are nested too deeply
+	}
+	return m
+}
+
+// spoiled reports whether an attempt has received something into the caller's reply that can't be undone.
+func (u *unary) spoiled() bool {
+	return u.kept.partly && u.codec != nil && u.codec.received.Load()
 }
 
 // watchFirst sets the timer for the first attempt of a call whose engine has not started.
@@ -262,6 +329,9 @@ func (u *unary) attemptEnded(a *unaryAttempt, err error) *unaryAttempt {
 	r := u.judge(&a.attempt, a.reply, err, u.local(&a.attempt, err, now), now)
 	if err != nil && u.mayStillRun(a) {
 		r.Final = true
+	}
+	if (err != nil || r.Again) && u.spoiled() && !u.hedging.replies.makes() {
+		u.endSpoiled(&r)
 	}
 	a.noteLeft(u.cc, err)
 	return u.locked(func() *unaryAttempt {
@@ -415,7 +485,7 @@ func (u *unary) try(a *unaryAttempt) error {
 	default:
 		a.reply = u.reply
 	}
-	return u.invoke(a.ctx, u.method, u.req, a.reply, u.cc, a.opts...)
+	return u.invoke(a.ctx, u.method, u.requestOf(a), a.reply, u.cc, a.opts...)
 }
 
 // mayStillRun reports whether attempt a, from which an inner interceptor has returned, may still write into the caller's
@@ -439,7 +509,7 @@ func (u *unary) prepareAttempt(n int, at time.Duration, here bool) *unaryAttempt
 	if a.cancel = nil; u.entry.timed {
 		a.ctx, a.cancel = context.WithCancel(a.ctx)
 	}
-	a.own = !here || u.retrier.leftRunning.Load() && u.hedging.replies.makes()
+	a.own = !here || (u.retrier.leftRunning.Load() || u.spoiled()) && u.hedging.replies.makes()
 	u.attempts = append(u.attempts, a)
 	return a
 }

@@ -84,6 +84,10 @@ var (
 	// By the method: no second reply can be made for the call's codec.
 	timeoutInSequence = surprise{"perAttemptTimeout", inSequence}
 	hedgeInSequence   = surprise{"hedgingPolicy", inSequence}
+	// By the method: a failed attempt has brought a reply.
+	spoiledReply = surprise{"reply", "a failed attempt has left data in a map, slice or pointer " +
+		"that the application had put into the reply. It can't be restored, " +
+		"so the call is not retried: pass an empty reply, or declare replies by interceptor.WithNewReply"}
 	// By the number: the policy of a single call has more attempts than the Retrier allows.
 	cutAttempts = surprise{"maxAttempts", "of a policy given with a call is cut to %d, the most that this Retrier allows; " +
 		"maxAttemptsLimit in the policy file (policy.Config.MaxAttemptsLimit) allows more"}

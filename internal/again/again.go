@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/stagger-go/stagger/policy"
@@ -22,8 +23,10 @@ var Install func(retrier any, r Repeater)
 type Repeater interface {
 	// Begin is called when the Retrier has been made. typeOf returns the type of a message of protobuf's, or nil.
 	Begin(diagnose func(severity string, d policy.Diagnostic), typeOf func(m any) protoreflect.MessageType)
-	// Unary is called before the application gets the reply.
-	Unary(second func() *Call, req, reply any, invoke grpc.UnaryInvoker)
+	// Copy returns a copy of the request of a unary call, before its first attempt; nil if the message isn't protobuf's.
+	Copy(req any) proto.Message
+	// Unary is called before the application gets the reply. given is the result of Copy: inner interceptors may have changed req.
+	Unary(second func() *Call, given proto.Message, req, reply any, invoke grpc.UnaryInvoker)
 	// Stream returns the stream for the application. It calls second once that has been read to its end.
 	Stream(second func() *Call, desc *grpc.StreamDesc, open grpc.Streamer, first grpc.ClientStream) grpc.ClientStream
 	Close()

@@ -4,6 +4,8 @@
 package balancer
 
 import (
+	"time"
+
 	"google.golang.org/grpc/balancer"
 
 	"github.com/stagger-go/stagger/internal/tried"
@@ -12,15 +14,19 @@ import (
 // picker repeats the child's picks until one is a backend that the call hasn't used.
 type picker struct {
 	child balancer.Picker
-	ready int // the maximum number of backends that the child picks from
+	ready int       // the maximum number of backends that the child picks from
+	down  time.Time // since when the channel can't connect, or zero
 }
 
 func (p *picker) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	first, err := p.child.Pick(info)
+	r := recordOf(info.Ctx)
+	if r != nil {
+		r.down.Store(&p.down)
+	}
 	if err != nil {
 		return first, err
 	}
-	r := recordOf(info.Ctx)
 	if r == nil || r.tried.Claim(first.SubConn) {
 		return first, nil
 	}

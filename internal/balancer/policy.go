@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/balancer/base"
@@ -35,6 +36,7 @@ type policy struct {
 	channel *tried.Channel
 
 	mu      sync.Mutex // held while state is passed on, so that the last is the newest; never while a child is called
+	down    time.Time  // since when the channel can't connect; zero if it can, or has not tried
 	current *child     // nil before the first config, and after Close
 	pending *child     // nil except during a change of child
 	retired []*child
@@ -81,13 +83,23 @@ func (p *policy) ResolverError(err error) {
 		c.balancer.ResolverError(err)
 		return
 	}
-	p.report(balancer.State{ConnectivityState: connectivity.TransientFailure, Picker: base.NewErrPicker(err)})
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.report(balancer.State{ConnectivityState: connectivity.TransientFailure, Picker: base.NewErrPicker(err)}, 0)
 }
 
-// report passes the channel's state to gRPC. Calls learn from tried since when the channel can't connect.
-func (p *policy) report(state balancer.State) {
-	if s := state.ConnectivityState; s != connectivity.Connecting {
-		p.channel.SetDown(s == connectivity.TransientFailure)
+// report passes the channel's state to gRPC, with a picker that tells calls since when the channel can't connect. ready is the
+// number of backends that it picks from. p.mu must be held.
+func (p *policy) report(state balancer.State, ready int) {
+	switch {
+	case state.ConnectivityState == connectivity.Connecting: // again, or for the first time
+	case state.ConnectivityState != connectivity.TransientFailure:
+		p.down = time.Time{}
+	case p.down.IsZero():
+		p.down = time.Now()
+	}
+	if state.Picker != nil {
+		state.Picker = &picker{child: state.Picker, ready: ready, down: p.down}
 	}
 	p.cc.UpdateState(state)
 }
@@ -178,11 +190,7 @@ func (c *child) UpdateState(state balancer.State) {
 
 // pass passes the child's state to gRPC. The policy's lock must be held.
 func (c *child) pass() {
-	state := c.state
-	if state.Picker != nil {
-		state.Picker = &picker{child: state.Picker, ready: c.ready}
-	}
-	c.policy.report(state)
+	c.policy.report(c.state, c.ready)
 }
 
 // NewSubConn implements balancer.ClientConn. It follows the SubConn's state, and shuts the SubConn down with the child, as gRPC

@@ -6,6 +6,8 @@ package balancer
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
+	"time"
 
 	"google.golang.org/grpc/balancer"
 
@@ -25,6 +27,25 @@ type record struct {
 	context.Context
 
 	tried tried.Backends[balancer.SubConn]
+	down  atomic.Pointer[time.Time] // of the last picker; nil before the first pick
+}
+
+// DownSince returns since when the channel of ctx's call can't connect, as the policy knew at the call's last pick. It is zero if the
+// channel could connect, or the policy was not asked for the call.
+func DownSince(ctx context.Context) time.Time {
+	if r := recordOf(ctx); r != nil {
+		if down := r.down.Load(); down != nil {
+			return *down
+		}
+	}
+	return time.Time{}
+}
+
+// Unasked reports whether ctx is from [NewContext], and the policy was not asked for its call: the channel has another policy, or
+// no attempt was to be sent.
+func Unasked(ctx context.Context) bool {
+	r := recordOf(ctx)
+	return r != nil && r.down.Load() == nil
 }
 
 type recordKey struct{}

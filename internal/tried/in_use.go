@@ -6,7 +6,6 @@ package tried
 import (
 	"sync"
 	"sync/atomic"
-	"time"
 )
 
 // use is what is known of the channels that use the [Balancer], by their targets.
@@ -16,7 +15,6 @@ var use struct {
 
 	mu       sync.Mutex // guards all below
 	channels map[string]int
-	down     map[string]time.Time // when the last channel failed to connect, unless one could later
 }
 
 // InUse reports whether a channel to target, its grpc.ClientConn.Target, uses the [Balancer] now. If not, its calls need not
@@ -30,21 +28,10 @@ func InUse(target string) bool {
 	return found
 }
 
-// DownFor returns for how long the channels to target that use the [Balancer] have not been able to connect, since the last of
-// them failed to; 0 if one of them could later.
-func DownFor(target string) time.Duration {
-	use.mu.Lock()
-	defer use.mu.Unlock()
-	if since, down := use.down[target]; down {
-		return time.Since(since)
-	}
-	return 0
-}
-
 // Channel is a channel that uses the [Balancer]. Its methods are called one at a time.
 type Channel struct {
-	target     string
-	down, left bool
+	target string
+	left   bool
 }
 
 // Use records that a channel to target uses the [Balancer], until [Channel.Leave] is called.
@@ -52,25 +39,12 @@ func Use(target string) *Channel {
 	use.mu.Lock()
 	defer use.mu.Unlock()
 	if use.channels == nil {
-		use.channels, use.down = map[string]int{}, map[string]time.Time{}
+		use.channels = map[string]int{}
 	}
 	use.channels[target]++
 	use.targets.Store(target, struct{}{})
 	use.any.Store(true)
 	return &Channel{target: target}
-}
-
-// SetDown records whether the channel can't connect.
-func (c *Channel) SetDown(down bool) {
-	use.mu.Lock()
-	defer use.mu.Unlock()
-	switch {
-	case !down:
-		delete(use.down, c.target)
-	case !c.down:
-		use.down[c.target] = time.Now()
-	}
-	c.down = down
 }
 
 // Leave records that the channel doesn't use the [Balancer] any more.
@@ -83,7 +57,6 @@ func (c *Channel) Leave() {
 	c.left = true
 	if use.channels[c.target]--; use.channels[c.target] == 0 {
 		delete(use.channels, c.target)
-		delete(use.down, c.target)
 		use.targets.Delete(c.target)
 	}
 }

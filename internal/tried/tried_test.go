@@ -8,8 +8,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
-	"time"
 )
 
 func TestBackends(t *testing.T) {
@@ -116,29 +114,21 @@ func TestSearch(t *testing.T) {
 	}
 }
 
-// A target's channels can't connect since the last of them failed to, and not once one of them can.
-func TestDownFor(t *testing.T) {
+// A target is in use until the last of its channels has left.
+func TestInUse(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		one, two := Use("a"), Use("a")
-		for i, row := range []struct {
-			change func()
-			want   time.Duration
-		}{
-			{func() {}, 0},
-			{func() { one.SetDown(true) }, time.Second},
-			{func() { one.SetDown(true) }, 2 * time.Second},
-			{func() { two.SetDown(true) }, time.Second},
-			{func() { one.SetDown(false) }, 0},
-			{func() { one.SetDown(true) }, time.Second},
-			{func() { one.Leave(); one.Leave() }, 2 * time.Second},
-			{func() { two.Leave() }, 0},
-		} {
-			row.change()
-			time.Sleep(time.Second)
-			if got := DownFor("a"); got != row.want || DownFor("b") != 0 || InUse("a") != (i < 7) {
-				t.Errorf("change %d: down for %v, in use %v; want %v", i, got, InUse("a"), row.want)
-			}
+	one, two := Use("a"), Use("a")
+	for i, row := range []struct {
+		change func()
+		want   bool
+	}{
+		{func() {}, true},
+		{func() { one.Leave(); one.Leave() }, true},
+		{func() { two.Leave() }, false},
+	} {
+		row.change()
+		if InUse("a") != row.want || InUse("b") {
+			t.Errorf("change %d: in use %v; want %v", i, InUse("a"), row.want)
 		}
-	})
+	}
 }

@@ -35,6 +35,9 @@ import (
 // no place is not repeated, with a warning. [interceptor.Retrier.Close] cancels them and waits, so an observer must not call it; a
 // note then counts all of these. In a test, wait first, as by synctest.Wait.
 //
+// A second call has the request as the application has passed it. If an interceptor after the Retrier has changed the request of a unary
+// call in place, the observer gets a warning too: a retry would send a request that was changed twice.
+//
 // Of a server stream that was read to its end, the messages of the first MiB are compared. Other streams are never repeated,
 // nor are calls in mode OFF, calls made for an incoming call that is itself a retry, and, with a warning, calls whose messages
 // aren't protobuf's. If the option is given more than once, the last one applies.
@@ -115,13 +118,21 @@ type second struct {
 	open    func(ctx context.Context) (receive func(any) error, _ error) // sends the request
 }
 
+// Copy implements [again.Repeater].
+func (x *repeater) Copy(req any) proto.Message { return x.copied(req) }
+
 // Unary implements [again.Repeater].
-func (x *repeater) Unary(get func() *again.Call, req, reply any, invoke grpc.UnaryInvoker) {
+func (x *repeater) Unary(get func() *again.Call, given proto.Message, req, reply any, invoke grpc.UnaryInvoker) {
 	call := get()
 	if call == nil {
 		return
 	}
-	s := &second{Call: call, request: x.copied(req), reply: x.typeOf(reply), want: []proto.Message{x.copied(reply)}}
+	if sent, ok := req.(proto.Message); ok && given != nil && !proto.Equal(given, sent) {
+		x.warn("repeat", call.Name, "an interceptor after the Retrier changes requests in place, "+
+			"so a retry sends a request that was changed twice: "+
+			"let it change a copy (proto.Clone)")
+	}
+	s := &second{Call: call, request: given, reply: x.typeOf(reply), want: []proto.Message{x.copied(reply)}}
 	s.open = func(ctx context.Context) (func(any) error, error) {
 		received := false
 		return func(m any) error {

@@ -308,6 +308,48 @@ func TestForTests_Ignore(t *testing.T) {
 	})
 }
 
+// An inner interceptor that changes a request in place is found, and named: a retry would send its work twice. The second call sends the
+// request as it was, and finds nothing else.
+func TestForTests_ChangedInPlace(t *testing.T) {
+	stamp := func(request proto.Message) proto.Message {
+		m := request.(*wrapperspb.StringValue)
+		m.Value = "sealed(" + m.GetValue() + ")"
+		return m
+	}
+	for name, row := range map[string]struct {
+		change func(request proto.Message) proto.Message
+		want   int
+	}{
+		"in place": {stamp, 1},
+		"a copy":   {func(request proto.Message) proto.Message { return stamp(proto.Clone(request)) }, 0},
+	} {
+		t.Run(strings.ReplaceAll(name, " ", "_"), func(t *testing.T) {
+			play(t, nil, func(t *testing.T, s *scene) {
+				s.On(named, testserver.OK(wrapperspb.String("a")))
+				for range 2 {
+					must.Do(t, s.conn.Invoke(t.Context(), named, wrapperspb.String("x"), new(wrapperspb.StringValue)))
+					synctest.Wait()
+				}
+				s.mu.Lock()
+				defer s.mu.Unlock()
+				if len(s.found) != row.want || row.want > 0 && !strings.Contains(s.found[0], "in place") {
+					t.Errorf("found %q; want %d", s.found, row.want)
+				}
+				for i, a := range s.Attempts() {
+					sent := new(wrapperspb.StringValue)
+					if err := proto.Unmarshal(a.Requests[0], sent); err != nil || sent.GetValue() != "sealed(x)" {
+						t.Errorf("call %d has sent %q, %v", i+1, sent.GetValue(), err)
+					}
+				}
+			}, grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn,
+				invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
+			) error {
+				return invoke(ctx, method, row.change(req.(proto.Message)), reply, cc, opts...)
+			}))
+		})
+	}
+}
+
 // A report names fields, also those of messages in messages.
 func TestForTests_Fields(t *testing.T) {
 	play(t, nil, func(t *testing.T, s *scene) {

@@ -30,10 +30,13 @@ func Meanings() []Meaning {
 	return withQuestions([]Meaning{
 		{
 			Reason: policy.ReasonNonRetryable,
-			Means:  "The policy does not list the code, or the same call would fail again, as with a message that is too large.",
-			LookAt: "The error's code, and `retryableStatusCodes` of the method's entry (`stagger explain`).",
-			Change: "List the code if another attempt may help. Use `interceptor.WithClassifier` if the server means something else by it.",
-			DoNot:  "List `INVALID_ARGUMENT`, `NOT_FOUND` or the like: the same call fails again.",
+			Means: "The policy does not list the code, or the same call would fail again, as with a message that is too large. " +
+				"Or an inner interceptor returned before gRPC had ended the attempt, which may still write into the reply.",
+			LookAt: "The error's code, and `retryableStatusCodes` of the method's entry (`stagger explain`). " +
+				"If the code is listed, the interceptors after the Retrier.",
+			Change: "List the code if another attempt may help. Use `interceptor.WithClassifier` if the server means something else by it. " +
+				"Put an interceptor that rejects calls before the Retrier.",
+			DoNot: "List `INVALID_ARGUMENT`, `NOT_FOUND` or the like: the same call fails again.",
 		},
 		{
 			Reason: policy.ReasonCommitted,
