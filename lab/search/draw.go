@@ -23,8 +23,10 @@ type object = map[string]any
 type scenario struct {
 	*sim.Scenario // its variants are the players
 
-	file  []byte   // the same, as a file for stagger simulate
-	draws []string // the names of all draws
+	*chance // its draws
+
+	file []byte // the same, as a file for stagger simulate
+	kind string // of the table of lost help
 }
 
 // draft is a scenario that is being drawn.
@@ -44,28 +46,39 @@ type draft struct {
 	capacity float64  // requests a second, the unit of all loads
 	mean     float64  // of the time of a request, in nanoseconds
 	kinds    []kind   // of calls: one to each service, then other calls of the users
+	shape    shape    // of the policies
+	row      string   // of the table of lost help
 	words    []string
 }
 
 // kind is a kind of calls: those of one method.
 type kind struct {
 	service, method string
-	median, p99     time.Duration // without faults and queues
+	median, p95     time.Duration // without faults and queues
+	p99             time.Duration
 	deadline        time.Duration
 	file            object
 }
 
 // draw draws a scenario for these players.
 func draw(ctx context.Context, c *chance, names []string) (*scenario, error) {
-	d := &draft{chance: c, rare: c.hit("rare calls", 0.08)}
-	d.drawLoad()
-	d.drawServices()
+	d := &draft{chance: c}
+	steps := []func(){d.drawCalls, d.drawTrouble, d.drawPolicy}
+	if c.half == help {
+		d.drawHealthy()
+		steps = []func(){d.drawHelpCalls, d.drawHelpPolicy, d.drawMendable}
+	} else {
+		d.rare = c.hit("rare calls", 0.08)
+		d.drawLoad()
+		d.drawServices()
+	}
 	if err := d.measure(ctx); err != nil {
 		return nil, err
 	}
-	d.drawCalls()
-	d.drawTrouble()
-	policies, variants := d.drawPolicy(names)
+	for _, step := range steps {
+		step()
+	}
+	policies, variants := d.files(names)
 	var calls []object
 	for i, k := range d.kinds {
 		if i == 0 || i >= len(d.services) {
@@ -74,15 +87,26 @@ func draw(ctx context.Context, c *chance, names []string) (*scenario, error) {
 	}
 	window := time.Duration(60 / (d.base * d.rate) * float64(time.Second)) // of sixty calls
 	s, err := newScenario(object{
-		"title": fmt.Sprintf("scenario %d of seed %d", c.index, c.seed), "about": strings.Join(d.words, ", "), "bucket": "1s",
+		"title": fmt.Sprintf("scenario %d of seed %d (%v)", c.index, c.seed, c.half),
+		"about": strings.Join(d.words, ", "), "bucket": max(time.Second, d.length()/1000).String(),
 		"recovery": object{"success": 0.95, "window": max(window.Round(10*time.Millisecond), 250*time.Millisecond).String()},
 		"services": d.services, "phases": d.phases, "policies": policies, "variants": variants,
 		"fleets": []object{{"name": "users", "clients": d.clients, "rate": d.rate, "calls": calls}},
 	})
-	if err == nil {
-		s.draws = c.names
+	if err != nil {
+		return nil, err
 	}
-	return s, err
+	s.chance, s.kind = c, d.row
+	return s, nil
+}
+
+// length returns the length of all phases.
+func (d *draft) length() (sum time.Duration) {
+	for _, p := range d.phases {
+		length, _ := time.ParseDuration(fmt.Sprint(p["length"])) // as newPhase has written it
+		sum += length
+	}
+	return sum
 }
 
 // newScenario returns the scenario that a file describes.
@@ -162,11 +186,7 @@ func (d *draft) drawServices() {
 		d.backends = min(d.count("backends", 1, 20), int(slots))
 		d.workers = max(int(slots/float64(d.backends)+0.5), 1)
 		d.capacity = float64(d.backends*d.workers) / d.mean * 1e9
-		d.addKind(name, "/Get", 1, 1)
-		if i > 0 {
-			d.services[i-1]["calls"] = []object{{"service": name, "method": d.kinds[i].method}}
-		}
-		d.services = append(d.services, object{
+		d.addService(object{
 			"name": name, "backends": d.backends, "workers": d.workers, "time": d.drawTime(),
 			"refuse":    []string{"RESOURCE_EXHAUSTED", "UNAVAILABLE"}[d.one("refuse", 0.5, 0.5)],
 			"abandoned": []string{"SERVE", "DROP"}[d.one("abandoned", 0.7, 0.3)],
@@ -182,6 +202,16 @@ func (d *draft) drawServices() {
 		d.addKind("shop", "/List", share, work)
 		d.say("%.0f %% of the calls %.2g times the work", 100*share, work)
 	}
+}
+
+// addService adds a service that the one before calls.
+func (d *draft) addService(file object) {
+	name, _ := file["name"].(string)
+	d.addKind(name, "/Get", 1, 1)
+	if last := len(d.services) - 1; last >= 0 {
+		d.services[last]["calls"] = []object{{"service": name, "method": d.kinds[last+1].method}}
+	}
+	d.services = append(d.services, file)
 }
 
 func (d *draft) addKind(service, method string, share, work float64) {
@@ -231,7 +261,7 @@ func (d *draft) measure(ctx context.Context) error {
 		return err
 	}
 	for i, f := range r.Runs[0].Fleets {
-		d.kinds[i].median, d.kinds[i].p99 = f.P50, f.P99
+		d.kinds[i].median, d.kinds[i].p95, d.kinds[i].p99 = f.P50, f.P95, f.P99
 	}
 	return nil
 }
@@ -282,7 +312,7 @@ func (d *draft) drawTrouble() {
 		d.say("%v of the answers NOT_FOUND", f["flaky"])
 		for _, p := range d.phases {
 			faults, _ := p["faults"].([]object)
-			p["faults"] = append([]object{f}, faults...) // a later flaky fault replaces it
+			p["faults"] = append([]object{f}, faults...)
 		}
 	}
 }

@@ -38,8 +38,13 @@ func (b *backend) arrive(a *attempt) {
 	case f.down != nil:
 		a.reply(f.down)
 		return
-	case f.flaky > 0 && b.service.random.Float64() < f.flaky:
-		a.fails = f.fails
+	}
+	switch failure := b.service.drawFailure(f.flaky); {
+	case failure != nil && failure.atOnce:
+		a.reply(failure.fails)
+		return
+	case failure != nil:
+		a.fails = failure.fails
 	case f.slowPart > 0:
 		if b.service.random.Float64() < f.slowPart {
 			a.slow = f.slowBy

@@ -131,6 +131,9 @@ func (c *codec) variant(v *Variant, f *fields) {
 		f.Bool("guard", v.Guard)
 	}
 	f.Bool("blind", &v.Blind)
+	seed := int(v.ServiceSeed)
+	f.Int("serviceSeed", &seed, 0, 0, math.MaxInt32)
+	v.ServiceSeed = uint64(seed)
 }
 
 // word reads one of some values by its name. The first is the default.
@@ -243,6 +246,9 @@ func (t *Fault) faultKeys(f *fields) {
 	f.Bool("down", &t.Down)
 	f.Bool("hang", &t.Hang)
 	f.Number("flaky", &t.Flaky, 0, 1, true)
+	if f.Bool("atOnce", &t.AtOnce); t.AtOnce && t.Flaky == 0 {
+		f.Wrong("atOnce", "is for the failures of flaky, which is missing")
+	}
 	if f.Has("slow") {
 		var slow Slow
 		f.Object("slow", func(f *fields) {

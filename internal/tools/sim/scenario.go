@@ -46,6 +46,8 @@ type Variant struct {
 	Method   string            // of all calls that follow All; "": their own
 	Guard    *bool             // of every service; nil: as the service says
 	Blind    bool              // calls learn nothing about their methods, like gRPC's own retries
+
+	ServiceSeed uint64 // another number gives the services other random numbers; calls come at the same times
 }
 
 // Service is a group of equal backends.
@@ -180,10 +182,11 @@ const (
 // Fault is a fault of a service's backends during a phase. It applies to requests that arrive in the phase.
 type Fault struct {
 	Service  string
-	Backends []int // from 0; none: all
-	Down     bool  // they fail immediately
-	Hang     bool  // they never answer
-	Flaky    float64
+	Backends []int   // from 0; none: all
+	Down     bool    // they fail immediately
+	Hang     bool    // they never answer
+	Flaky    float64 // this part of the requests fails; a request that one such fault spares may meet the next
+	AtOnce   bool    // failures of Flaky need no work
 	Slow     *Slow
 	Slower   float64 // factor of the time of their work; 0: 1
 	Workers  *int    // remaining

@@ -31,12 +31,28 @@ type service struct {
 type faults struct {
 	hangs    bool
 	down     *answer
-	flaky    float64
-	fails    *answer
+	flaky    []flaky
 	slowPart float64
 	slowBy   *Distribution
 	slower   float64
 	workers  int
+}
+
+// flaky is the failure of a part of the requests.
+type flaky struct {
+	part   float64
+	fails  *answer
+	atOnce bool // without work
+}
+
+// drawFailure returns how a request fails, or nil.
+func (s *service) drawFailure(list []flaky) *flaky {
+	for i := range list {
+		if s.random.Float64() < list[i].part {
+			return &list[i]
+		}
+	}
+	return nil
 }
 
 func (s *service) drawTime(d *Distribution) time.Duration { return d.sample(s.random) }
@@ -77,7 +93,7 @@ func (f *faults) addFault(spec *Fault) {
 		f.down = failure
 	}
 	if spec.Flaky > 0 {
-		f.flaky, f.fails = spec.Flaky, failure
+		f.flaky = append(f.flaky, flaky{spec.Flaky, failure, spec.AtOnce})
 	}
 	if spec.Slow != nil {
 		f.slowPart, f.slowBy = spec.Slow.Part, spec.Slow.By

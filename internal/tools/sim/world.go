@@ -184,7 +184,7 @@ type builder struct {
 func (b *builder) addService(spec *Service, i uint64) {
 	w := b.world
 	s := &service{
-		world: w, spec: spec, random: random(b.seed, serviceRandom+i), drops: spec.Abandoned == AbandonedDrop, guards: spec.Guard,
+		world: w, spec: spec, random: random(b.seed+b.variant.ServiceSeed<<32, serviceRandom+i), drops: spec.Abandoned == AbandonedDrop, guards: spec.Guard,
 		queueFull: newAnswer(status.New(spec.Refuse, "queue full"), nil), counts: newServiceCounts(w.buckets()),
 	}
 	if b.variant.Guard != nil {
