@@ -42,7 +42,7 @@ func (d *draft) drawHealthy() {
 	names := []string{"front", "orders", "shop"}
 	for _, name := range names[2-d.one("hops", 0.7, 0.2, 0.1):] {
 		load := d.even("load", 0.2, 0.75)
-		d.backends = d.count("backends", 2, 15)
+		d.backends = d.count("backends", 2, 10)
 		time := d.drawHelpTime()
 		need := d.rate * d.mean / 1e9 / load
 		d.workers = int(math.Ceil(need / float64(d.backends-1))) // one may be broken
@@ -67,8 +67,8 @@ func (d *draft) drawHealthy() {
 // drawHelpTime draws how long requests take: constant, with little or much spread, with a tail, or much less for those that a cache answers.
 func (d *draft) drawHelpTime() any {
 	median := neat(d.log("median", 2, 400) * 1e6)
-	sigma := []float64{0.2, 0.4, 0.7, 1}[d.one("spread", 0.25, 0.35, 0.25, 0.15)]
-	shape := d.one("times", 0.2, 0.5, 0.15, 0.15)
+	sigma := []float64{0.2, 0.4, 0.7, 1}[d.one("spread", 0.2, 0.35, 0.25, 0.2)]
+	shape := d.one("times", 0.16, 0.48, 0.18, 0.18)
 	if shape > 1 || shape == 1 && sigma > 0.2 {
 		d.row = rowSpread
 	}
@@ -107,7 +107,7 @@ func (d *draft) drawHelpCalls() {
 	if d.hit("network", 0.5) {
 		network["delay"] = d.span("delay", time.Millisecond, 5*time.Millisecond).String()
 	}
-	medians := d.log("deadline", 3, 50)
+	medians := d.log("deadline", 3, 25)
 	for i := range d.kinds {
 		k := &d.kinds[i]
 		k.deadline = min(max(neat(float64(k.usual())*medians), 30*time.Millisecond), 20*time.Second)
@@ -137,7 +137,7 @@ func (d *draft) drawHelpPolicy() {
 		codes:    [][]string{{"UNAVAILABLE"}, {"UNAVAILABLE", "RESOURCE_EXHAUSTED"}}[d.one("codes", 0.5, 0.5)],
 		onlyLast: len(d.services) > 1 && d.hit("only the last hop", 0.3),
 	}
-	d.shape.slow = []slow{slowNothing, slowTimeout, slowHedge}[d.one("policy", 0.4, 0.4, 0.2)]
+	d.shape.slow = []slow{slowNothing, slowTimeout, slowHedge}[d.one("policy", 0.35, 0.45, 0.2)]
 	medians := d.log("attempt timeout", 2, 10)
 	d.shape.slowAfter = func(k *kind) time.Duration {
 		if d.shape.slow == slowHedge {
@@ -153,7 +153,6 @@ func (d *draft) drawHelpPolicy() {
 
 // drawMendable draws the phases, with one fault that retries can mend.
 func (d *draft) drawMendable() {
-	usual := float64(d.kinds[len(d.services)-1].usual())
 	var faults []object
 	add := func(length time.Duration, more ...object) {
 		d.phases = append(d.phases, newPhase("TROUBLE", length, 1, append(append([]object{}, faults...), more...)...))
@@ -173,19 +172,27 @@ func (d *draft) drawMendable() {
 	}
 	lead(neat(float64(d.trouble)*d.log("length of the lead", 0.03, 0.5)), 1)
 
-	broken := d.fault // of one backend
-	one := func(key string, value any) object { return broken(key, value, 0) }
-	kind := d.one("fault", 0.14, 0.16, 0.14, 0.1, 0.08, 0.1, 0.14, 0.14)
+	one := func(key string, value any) object { return d.fault(key, value, 0) }
+	weights := []float64{0.35, 0, 0, 0.1, 0.12, 0, 0.23, 0.15} // faults that retries after failures can mend
+	if d.shape.slow != slowNothing {
+		weights = []float64{0.22, 0.2, 0.15, 0.09, 0.04, 0.06, 0.15, 0.09}
+	}
+	kind := d.one("fault", weights...)
 	switch kind {
 	case 0:
 		add(d.trouble, one("down", true))
 	case 1:
 		add(d.trouble, one("hang", true))
 	case 2:
-		by := neat(usual * d.log("slow by", 5, 50))
+		by := neat(float64(d.kinds[0].deadline) * d.log("slow by", 0.3, 5))
 		add(d.trouble, one("slow", object{"part": 1, "by": by.String()}))
 	case 3:
-		add(d.trouble, one("slow", object{"part": d.even("dropped", 0.05, 0.3), "by": "1h"}))
+		part := d.even("failing part of one", 0.05, 0.3)
+		if d.shape.slow == slowNothing || !d.hit("requests are lost", 0.5) {
+			add(d.trouble, one("flaky", part))
+		} else {
+			add(d.trouble, one("slow", object{"part": part, "by": "1h"}))
+		}
 	case 4: // restarts in turn
 		n := min(d.backends, 8)
 		down := min(d.span("restart", 200*time.Millisecond, 5*time.Second), d.trouble/time.Duration(n))
@@ -196,14 +203,14 @@ func (d *draft) drawMendable() {
 			}
 		}
 	case 5: // cold
-		cold := d.log("cold", 2, 10)
+		cold := d.log("cold", 4, 30)
 		for range 3 {
 			add(d.trouble/3, one("slower", tidy(cold)))
 			cold = math.Sqrt(cold)
 		}
 	case 6:
 		d.row = rowBlips
-		blip, every := d.span("blip", 50*time.Millisecond, 500*time.Millisecond), d.log("every", 4, 30)
+		blip, every := d.span("blip", 50*time.Millisecond, 500*time.Millisecond), d.log("every", 3, 15)
 		n := min(max(int(d.trouble.Seconds()/(blip.Seconds()*every)), 1), 20)
 		for range n {
 			add(blip, d.fault("down", true))
@@ -212,5 +219,5 @@ func (d *draft) drawMendable() {
 	default:
 		add(d.trouble, d.fault("flaky", d.even("failing part", 0.01, 0.1)))
 	}
-	d.say("%s", []string{"one is down", "one hangs", "one is slow", "one drops requests", "restarts in turn", "one is cold", "blips", "random failures"}[kind])
+	d.say("%s", []string{"one is down", "one hangs", "one is slow", "one loses requests", "restarts in turn", "one is cold", "blips", "random failures"}[kind])
 }
