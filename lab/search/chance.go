@@ -45,9 +45,6 @@ func (c *chance) source(name string) *rand.Rand {
 	return rand.New(rand.NewPCG(c.seed, h.Sum64()))
 }
 
-// playSeed returns the seed of the scenario's n-th play, which the simulator takes as a whole number from 1.
-func (c *chance) playSeed(n int) uint64 { return 1 + c.source(fmt.Sprint("play ", n)).Uint64N(1<<31-1) }
-
 // hit returns true in this part of the cases, 0 to 1.
 func (c *chance) hit(name string, part float64) bool { return c.part(name) >= 1-part }
 

@@ -87,6 +87,7 @@ func draw(ctx context.Context, c *chance, names []string) (*scenario, error) {
 	}
 	window := time.Duration(60 / (d.base * d.rate) * float64(time.Second)) // of sixty calls
 	s, err := newScenario(object{
+		"seed":  playSeed(c.source("plays")),
 		"title": fmt.Sprintf("scenario %d of seed %d (%v)", c.index, c.seed, c.half),
 		"about": strings.Join(d.words, ", "), "bucket": max(time.Second, d.length()/1000).String(),
 		"recovery": object{"success": 0.95, "window": max(window.Round(10*time.Millisecond), 250*time.Millisecond).String()},

@@ -211,7 +211,9 @@ func (d *draft) drawMendable() {
 	case 6:
 		d.row = rowBlips
 		blip, every := d.span("blip", 50*time.Millisecond, 500*time.Millisecond), d.log("every", 3, 15)
-		n := min(max(int(d.trouble.Seconds()/(blip.Seconds()*every)), 1), 20)
+		const most = 200
+		every = max(every, d.trouble.Seconds()/blip.Seconds()/most)
+		n := max(int(d.trouble.Seconds()/(blip.Seconds()*every)), 1)
 		for range n {
 			add(blip, d.fault("down", true))
 			add(neat(float64(blip) * (every - 1)))

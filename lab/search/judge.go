@@ -6,6 +6,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"runtime"
 	"slices"
 	"sync"
@@ -61,7 +62,7 @@ type judged struct {
 func (s *scenario) play(ctx context.Context, n int, names []string) ([]outcome, error) {
 	of := *s.Scenario
 	of.Variants = slices.DeleteFunc(slices.Clone(s.Variants), func(v sim.Variant) bool { return !slices.Contains(names, v.Name) })
-	r, err := of.Run(ctx, sim.Options{Seed: s.playSeed(n), Parallel: 1})
+	r, err := of.Run(ctx, sim.Options{Seed: s.seedOf(n), Parallel: 1})
 	if err != nil {
 		return nil, err
 	}
@@ -79,6 +80,17 @@ func (s *scenario) play(ctx context.Context, n int, names []string) ([]outcome, 
 	}
 	return list, nil
 }
+
+// seedOf returns the seed of the scenario's n-th play. The first is the file's own, and all differ from other scenarios'.
+func (s *scenario) seedOf(n int) uint64 {
+	if n == 0 {
+		return s.Seed
+	}
+	return playSeed(rand.New(rand.NewPCG(s.Seed, uint64(n))))
+}
+
+// playSeed draws a seed as scenario files have it.
+func playSeed(from *rand.Rand) uint64 { return 1 + from.Uint64N(1<<31-1) }
 
 // judge plays a scenario with each of these players. The first must be no retries.
 func (s *scenario) judge(ctx context.Context, names []string) (*judged, error) {

@@ -148,13 +148,15 @@ func table(harms, helps []*judged, names []string) report.Table {
 	inHarm, inHelp := playersOf(harm, names), playersOf(help, names)
 	for _, name := range allPlayers {
 		row := []string{name}
-		if s := sumHarm(harms, name); len(harms) > 0 && slices.Contains(inHarm, name) {
+		if len(harms) > 0 && slices.Contains(inHarm, name) {
+			s := sumHarm(harms, name)
 			row = append(row, cells("%d|%d|%d|%.1f|%d|%d|%+.2f|%.3f", s.over[0], s.over[1], s.over[2],
 				100*float64(s.over[1])/float64(len(harms)), s.half, s.never, 100*s.gain, s.perCall)...)
 		} else {
 			row = append(row, "", "", "", "", "", "", "", "")
 		}
-		if s := sumHelp(helps, name, ""); len(helps) > 0 && slices.Contains(inHelp, name) {
+		if len(helps) > 0 && slices.Contains(inHelp, name) {
+			s := sumHelp(helps, name, "")
 			row = append(row, cells("%.1f|%.1f|%.1f|%.1f|%.2f|%.3f", 100*s.over[0], 100*s.over[1], 100*s.over[2], 100*s.over[3], 100*s.mean, s.perCall)...)
 		} else {
 			row = append(row, "", "", "", "", "", "")

@@ -18,9 +18,9 @@ import (
 func TestDraw(t *testing.T) {
 	t.Parallel()
 	seen := map[string]int{}
-	for i := range 60 {
-		s := must.Get(draw(t.Context(), newChance(7, i, nil), []string{noRetries, defaultPlayer}))(t)
-		again := must.Get(draw(t.Context(), newChance(7, i, nil), []string{noRetries, defaultPlayer}))(t)
+	for i := range 120 {
+		s := must.Get(draw(t.Context(), newChance(harm, 7, i, nil), []string{noRetries, defaultPlayer}))(t)
+		again := must.Get(draw(t.Context(), newChance(harm, 7, i, nil), []string{noRetries, defaultPlayer}))(t)
 		if string(again.file) != string(s.file) {
 			t.Fatalf("scenario %d differs when it is drawn again:\n%s\nfirst:\n%s", i, again.file, s.file)
 		}
@@ -32,7 +32,7 @@ func TestDraw(t *testing.T) {
 				seen[key]++
 			}
 		}
-		newest := must.Get(draw(t.Context(), newChance(7, i, map[string]float64{"order": 0}), []string{noRetries, defaultPlayer}))(t)
+		newest := must.Get(draw(t.Context(), newChance(harm, 7, i, map[string]float64{"order": 0}), []string{noRetries, defaultPlayer}))(t)
 		if a, b := string(newest.file), strings.ReplaceAll(string(s.file), "LIFO", "FIFO"); len(s.Services) == 1 && a != b {
 			t.Errorf("scenario %d with another order:\n%s\nwant\n%s", i, a, b)
 		}
@@ -45,16 +45,16 @@ func TestDraw(t *testing.T) {
 // successes returns outcomes that differ only in their success.
 func successes(list ...float64) (of []outcome) {
 	for _, s := range list {
-		of = append(of, outcome{success: s, perCall: 1})
+		of = append(of, outcome{Success: s, PerCall: 1})
 	}
 	return of
 }
 
-func TestResult(t *testing.T) {
+func TestCompare(t *testing.T) {
 	t.Parallel()
 	never := func(list []outcome, which ...int) []outcome {
 		for _, i := range which {
-			list[i].never = true
+			list[i].Never = true
 		}
 		return list
 	}
@@ -63,9 +63,10 @@ func TestResult(t *testing.T) {
 		loss        float64
 		half, never bool
 	}{
-		"better, of one seed":                       {successes(0.5), successes(0.7), -0.2, false, false},
-		"of five seeds, the mean":                   {successes(1, 1, 1, 1, 1), successes(0.9, 1, 1, 1, 1), 0.02, false, false},
-		"no retries played more seeds":              {successes(0.9, 0.1), successes(0.9), 0, false, false},
+		"better, in one play":                       {successes(0.5), successes(0.7), -0.2, false, false},
+		"of five plays, the mean":                   {successes(1, 1, 1, 1, 1), successes(0.9, 1, 1, 1, 1), 0.02, false, false},
+		"no retries played more":                    {successes(0.9, 0.1), successes(0.9), 0, false, false},
+		"not played":                                {successes(0.9, 0.1), nil, 0, false, false},
 		"below half":                                {successes(0.8, 0.8), successes(0.1, 0.6), 0.45, true, false},
 		"half of next to nothing":                   {successes(0.01), successes(0), 0.01, false, false},
 		"never recovers, in most":                   {successes(1, 1, 1), never(successes(1, 1, 1), 0, 2), 0, false, true},
@@ -73,34 +74,78 @@ func TestResult(t *testing.T) {
 		"never recovers, as without retries":        {never(successes(1), 0), never(successes(1), 0), 0, false, false},
 		"never recovers, with no retries in others": {never(successes(1, 1), 1), never(successes(1, 1), 0), 0, false, false},
 	} {
-		j := &judged{players: map[string][]outcome{noRetries: row.none, defaultPlayer: row.own}}
-		if loss, half, never := j.result(defaultPlayer); math.Abs(loss-row.loss) > 1e-9 || half != row.half || never != row.never {
-			t.Errorf("%s: loss %v, below half %v, never recovers %v; want %v, %v, %v", name, loss, half, never, row.loss, row.half, row.never)
+		if v := compare(row.own, row.none); math.Abs(v.loss-row.loss) > 1e-9 || v.half != row.half || v.never != row.never {
+			t.Errorf("%s: %+v; want %v, %v, %v", name, v, row.loss, row.half, row.never)
 		}
+	}
+}
+
+// The play that makes a scenario suspicious proves nothing.
+func TestVerdict(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		own  []outcome
+		loss float64
+	}{
+		"not suspicious":     {successes(0.9), 0},
+		"worse by chance":    {successes(0.2, 0.9, 0.9, 0.9, 0.9), 0},
+		"worse in all plays": {successes(0.5, 0.8, 0.8, 0.8, 0.8), 0.1},
+	} {
+		j := &judged{Players: map[string][]outcome{noRetries: successes(0.9, 0.9, 0.9, 0.9, 0.9), defaultPlayer: row.own}}
+		if v := j.verdict(defaultPlayer); math.Abs(v.loss-row.loss) > 1e-9 {
+			t.Errorf("%s: %+v; want a loss of %v", name, v, row.loss)
+		}
+	}
+}
+
+// Help is lost against the best of those who can help, whatever others do.
+func TestLost(t *testing.T) {
+	t.Parallel()
+	j := &judged{Half: help, Kind: rowBlips, Players: map[string][]outcome{
+		noRetries: successes(0.5, 0.5), grpcThrottled: successes(0.6, 0.6), grpcPlain: successes(0.9, 0.7), unbound: successes(0.7, 0.8),
+		defaultPlayer: successes(0.75, 0.77),
+	}}
+	for name, want := range map[string]float64{noRetries: 0.3, grpcThrottled: 0.2, grpcPlain: 0, unbound: 0.05, defaultPlayer: 0.04} {
+		if lost := j.lost(name); math.Abs(lost-want) > 1e-9 {
+			t.Errorf("%s loses %v; want %v", name, lost, want)
+		}
+	}
+	best := &judged{Half: help, Kind: rowSpread, Players: map[string][]outcome{
+		noRetries: successes(0.5), grpcThrottled: successes(0.6), grpcPlain: successes(0.9), unbound: successes(0.7), defaultPlayer: successes(1),
+	}}
+	list := []*judged{j, best}
+	if s := sumHelp(list, defaultPlayer, ""); s.n != 2 || s.over != [4]float64{0.5, 0.5, 0, 0} || math.Abs(s.mean-0.02) > 1e-9 || s.perCall != 1 {
+		t.Errorf("both: %+v", s)
+	}
+	if s := sumHelp(list, defaultPlayer, rowBlips); s.n != 1 || s.over != [4]float64{1, 1, 0, 0} {
+		t.Errorf("blips: %+v", s)
 	}
 }
 
 // The search must find a client that retries without a limit, and shrink what it found.
 func TestSearch(t *testing.T) {
 	t.Parallel()
-	list := must.Get(search(t.Context(), []uint64{104}, 30, []string{noRetries, unbound}, func(float64) {}))(t)
-	if s := count(list, unbound); s.over[1] == 0 {
-		t.Fatalf("4 attempts lose more than 3 points in no scenario without a budget: %+v", s)
+	list := must.Get(search(t.Context(), harm, []uint64{104}, 40, []string{floor, grpcPlain}, func(float64) {}))(t)
+	if s := sumHarm(list, grpcPlain); s.over[1] == 0 {
+		t.Fatalf("retries without a throttle lose more than 3 points in no scenario: %+v", s)
 	}
-	again := must.Get(search(t.Context(), []uint64{104}, 2, []string{noRetries, unbound}, func(float64) {}))(t)
+	if s := sumHarm(list, floor); s.gain == 0 || s.over[2] > 0 {
+		t.Errorf("no retries with other times of the services: %+v; want some difference, and none of 10 points", s)
+	}
+	again := must.Get(search(t.Context(), harm, []uint64{104}, 2, []string{floor, grpcPlain}, func(float64) {}))(t)
 	if !reflect.DeepEqual(again, list[:2]) {
 		t.Errorf("played again: %+v; want %+v", again, list[:2])
 	}
 	folder, out := filepath.Join(t.TempDir(), "worst"), strings.Builder{}
-	must.Do(t, showWorst(t.Context(), &out, folder, list, unbound))
-	files, err := filepath.Glob(folder + "/104-*.json")
+	must.Do(t, showWorst(t.Context(), &out, folder, list, grpcPlain))
+	files, err := filepath.Glob(folder + "/harm-104-*.json")
 	if err != nil || len(files) == 0 || !strings.Contains(out.String(), "shrunk: ") {
 		t.Fatalf("%v, %v, %s", files, err, out.String())
 	}
 	simple := 0
 	for _, file := range files {
 		s := &scenario{Scenario: must.Get(sim.Load(file))(t)}
-		if loss := must.Get(s.lossOf(t.Context()))(t); loss < leastLoss && loss < 0.01 {
+		if loss := must.Get(s.lossOf(t.Context(), s.Variants[len(s.Variants)-1].Name))(t); loss < leastLoss && loss < 0.01 {
 			t.Errorf("%s: %.3f worse after shrinking", file, loss)
 		}
 		if len(s.Services) == 1 && s.Services[0].Backends == 1 {
@@ -121,7 +166,7 @@ func TestWorst(t *testing.T) {
 	}
 	for _, file := range files {
 		s := &scenario{Scenario: must.Get(sim.Load(file))(t)}
-		if loss := must.Get(s.lossOf(t.Context()))(t); loss > leastLoss {
+		if loss := must.Get(s.lossOf(t.Context(), s.Variants[len(s.Variants)-1].Name))(t); loss > leastLoss {
 			t.Errorf("%s: %.1f points worse than no retries", file, 100*loss)
 		}
 	}
