@@ -138,6 +138,12 @@ func (c *checker) fault(path string, f *Fault) {
 			c.Errorf(path+".backends", b, "must be less than the %d backends of %s, counted from 0", s.Backends, s.Name)
 		}
 	}
+	if f.Method != "" && !slices.ContainsFunc(c.scenario.calls(), func(m made) bool { return m.Service == s.Name && m.Method == f.Method }) {
+		c.Errorf(path+".method", f.Method, "no call to %s has that method", s.Name)
+	}
+	if f.Flush && s.Cache == nil {
+		c.Errorf(path+".flush", nil, "%s has no cache", s.Name)
+	}
 	if f.Workers != nil && *f.Workers > s.Workers {
 		c.Errorf(path+".workers", *f.Workers, "must be at most the %d workers of each backend of %s", s.Workers, s.Name)
 	}

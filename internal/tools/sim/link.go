@@ -42,6 +42,8 @@ type link struct {
 	picks       *rand.Rand // of connections
 	roundRobin  []uint32   // of each connection
 	work        float64    // of a request, in times of the service
+	connected   []uint32   // for each process and backend: its start to which the process has connected
+	limiter     *limiter   // nil: no limit
 }
 
 // maxAttempts returns the cap on the policies' maxAttempts: the call's, or that of its policy file.
@@ -61,6 +63,18 @@ func (l *link) nextBackend(client int) *backend {
 	}
 	l.roundRobin[i]++
 	return l.to.backends[int(l.roundRobin[i])%len(l.to.backends)]
+}
+
+// connect reports whether the process of an attempt has to connect to the backend, and connects.
+func (l *link) connect(a *attempt) bool {
+	n := len(l.to.backends)
+	if l.connected == nil {
+		l.connected = make([]uint32, l.processes()*n)
+	}
+	at := &l.connected[a.client*n+a.backend.index]
+	is := *at == a.backend.starts
+	*at = a.backend.starts
+	return !is
 }
 
 // clientOf returns the process of a backend that calls.

@@ -155,7 +155,7 @@ func TestParseErrors(t *testing.T) {
 		{"length: 10s", "len: 10s", `phases[1].length: is required; must be a time such as "10s"`},
 		{"backends: [0], down: true", "backends: [1], down: true", "phases[1].faults[0].backends: 1: must be less than the 1 backends of back, counted from 0"},
 		{"backends: [0], down: true", "backends: [x], down: true", "phases[1].faults[0].backends[0]: x: must be a backend by its number, from 0, each once"},
-		{"hang: true", "hang: false", "phases[1].faults[2]: has no trouble; must have down, hang, flaky, slow, slower or workers"},
+		{"hang: true", "hang: false", "phases[1].faults[2]: has no trouble; must have down, hang, flaky, slow, slower, workers or flush"},
 		{"workers: 1,", "workers: 4,", "phases[1].faults[1].workers: 4: must be at most the 3 workers of each backend of front"},
 		{"{front: retry, users: NONE}", "{front: retry, user: NONE}", "variants[1].policies.user: NONE: no fleet and no service has that name"},
 		{"{name: none, policy: NONE", "{name: none, policy: some", "variants[0].policy: some: no policy has that name"},

@@ -4,6 +4,7 @@
 package sim
 
 import (
+	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -25,6 +26,8 @@ type service struct {
 	drops     bool // see [AbandonedDrop]
 	guards    bool // it runs the chain guard
 	counts    serviceCounts
+	cached    float64       // part of the cache's entries that are there
+	cachedAt  time.Duration // at this time
 }
 
 // faults are the current faults of a backend.
@@ -55,6 +58,27 @@ func (s *service) drawFailure(list []flaky) *flaky {
 	return nil
 }
 
+// drawWork returns how long a worker takes for a request, by its entry in the cache.
+func (s *service) drawWork(a *attempt) time.Duration {
+	c := s.spec.Cache
+	if c == nil {
+		return s.drawTime(s.spec.Time)
+	}
+	s.cached *= math.Exp(-float64(s.world.now-s.cachedAt) / float64(c.TTL))
+	s.cachedAt = s.world.now
+	if a.missed = s.random.Float64() >= s.cached; a.missed {
+		return s.drawTime(s.spec.Time)
+	}
+	return s.drawTime(c.Hit)
+}
+
+// fillCache keeps what a request has found, if its client waits for it.
+func (s *service) fillCache(a *attempt) {
+	if a.missed && a.call != nil && a.fails == nil {
+		s.cached += (1 - s.cached) / float64(s.spec.Cache.Entries)
+	}
+}
+
 func (s *service) drawTime(d *Distribution) time.Duration { return d.sample(s.random) }
 
 // countRequest counts an arrived request.
@@ -74,15 +98,45 @@ func (s *service) countRequest(a *attempt) {
 // applyFaults gives the backends the faults of a phase.
 func (s *service) applyFaults(p *Phase) {
 	for _, b := range s.backends {
-		b.faults = faults{slower: 1, workers: s.spec.Workers}
+		wasDown := b.faults.down != nil
+		b.faults, b.browns = faults{slower: 1, workers: s.spec.Workers}, nil
 		for i := range p.Faults {
-			f := &p.Faults[i]
-			if f.Service == s.spec.Name && (len(f.Backends) == 0 || slices.Contains(f.Backends, b.index)) {
+			if f := &p.Faults[i]; f.Method == "" && f.hits(b) {
 				b.faults.addFault(f)
+				if f.Flush {
+					s.cached = 0
+				}
 			}
+		}
+		for i := range p.Faults {
+			if f := &p.Faults[i]; f.Method != "" && f.hits(b) {
+				b.addBrownout(f)
+			}
+		}
+		if b.faults.down != nil && !wasDown {
+			b.starts++
 		}
 		b.fillWorkers()
 	}
+}
+
+// hits reports whether a backend has the fault.
+func (f *Fault) hits(b *backend) bool {
+	return f.Service == b.service.spec.Name && (len(f.Backends) == 0 || slices.Contains(f.Backends, b.index))
+}
+
+// addBrownout adds a fault of one method to those of the backend.
+func (b *backend) addBrownout(spec *Fault) {
+	if b.browns == nil {
+		b.browns = map[string]*faults{}
+	}
+	f := b.browns[spec.Method]
+	if f == nil {
+		f = new(b.faults)
+		f.flaky = slices.Clone(f.flaky)
+		b.browns[spec.Method] = f
+	}
+	f.addFault(spec)
 }
 
 // addFault adds a fault to the current ones.
