@@ -35,6 +35,7 @@ type draft struct {
 
 	base     float64 // load before and after the trouble, in parts of the capacity
 	rare     bool    // each client calls once in ten seconds
+	cached   bool    // the last service has a cache
 	clients  int
 	rate     float64       // calls a second of all clients, at a load of 1
 	trouble  time.Duration // length of each phase of the trouble
@@ -63,7 +64,7 @@ type kind struct {
 // draw draws a scenario for these players.
 func draw(ctx context.Context, c *chance, names []string) (*scenario, error) {
 	d := &draft{chance: c}
-	steps := []func(){d.drawCalls, d.drawTrouble, d.drawPolicy}
+	steps := []func(){d.drawCalls, d.drawLimits, d.drawTrouble, d.drawPolicy, d.drawAge}
 	if c.half == help {
 		d.drawHealthy()
 		steps = []func(){d.drawHelpCalls, d.drawHelpPolicy, d.drawMendable}
@@ -92,7 +93,7 @@ func draw(ctx context.Context, c *chance, names []string) (*scenario, error) {
 		"about": strings.Join(d.words, ", "), "bucket": max(time.Second, d.length()/1000).String(),
 		"recovery": object{"success": 0.95, "window": max(window.Round(10*time.Millisecond), 250*time.Millisecond).String()},
 		"services": d.services, "phases": d.phases, "policies": policies, "variants": variants,
-		"fleets": []object{{"name": "users", "clients": d.clients, "rate": d.rate, "calls": calls}},
+		"fleets": d.drawFleets(calls),
 	})
 	if err != nil {
 		return nil, err
@@ -187,12 +188,17 @@ func (d *draft) drawServices() {
 		d.backends = min(d.count("backends", 1, 20), int(slots))
 		d.workers = max(int(slots/float64(d.backends)+0.5), 1)
 		d.capacity = float64(d.backends*d.workers) / d.mean * 1e9
-		d.addService(object{
-			"name": name, "backends": d.backends, "workers": d.workers, "time": d.drawTime(),
+		file := object{
+			"name": name, "backends": d.backends, "workers": d.workers,
 			"refuse":    []string{"RESOURCE_EXHAUSTED", "UNAVAILABLE"}[d.one("refuse", 0.5, 0.5)],
 			"abandoned": []string{"SERVE", "DROP"}[d.one("abandoned", 0.7, 0.3)],
 			"order":     []string{"FIFO", "LIFO"}[d.one("order", 0.85, 0.15)],
-		})
+		}
+		if i+1 == len(names) {
+			d.drawLoops(file)
+		}
+		file["time"] = d.drawTime()
+		d.addService(file)
 	}
 	d.rate = tidy(d.capacity)
 	d.say("%d processes, %d hops, %d backends of %d workers", d.clients, len(names), d.backends, d.workers)
@@ -224,13 +230,16 @@ func (d *draft) addKind(service, method string, share, work float64) {
 // drawTime draws the distribution of how long a request takes.
 func (d *draft) drawTime() any {
 	mean := time.Duration(d.mean)
-	kind := d.one("times", 0.45, 0.35, 0.2)
-	d.say("%s times of %v", []string{"exponential", "heavy-tailed", "bimodal"}[kind], mean)
+	kind := d.one("times", 0.3, 0.3, 0.15, 0.25)
+	d.say("%s times of %v", []string{"exponential", "heavy-tailed", "bimodal", "lognormal"}[kind], mean)
 	switch kind {
 	case 0:
 		return object{"exponential": mean.String()}
-	case 1:
+	case 1, 3:
 		tail := d.log("tail", 4, 40)
+		if kind == 3 {
+			tail = d.log("spread", 1.6, 10) // σ of 0.2 to 1
+		}
 		deviation := math.Log(tail) / 2.326 // of the logarithm; 2.326 is the 99 % quantile of the normal distribution
 		median := max(d.mean/math.Exp(deviation*deviation/2), 1e6)
 		return object{"lognormal": object{"median": neat(median).String(), "p99": neat(median * tail).String()}}
@@ -297,7 +306,11 @@ func (d *draft) drawCalls() {
 // drawTrouble draws the faults of the trouble, and of which backends: a fault that lasts, or a sequence in the first phase. In some
 // scenarios, a part of the calls also has a final answer other than OK.
 func (d *draft) drawTrouble() {
-	switch kind := d.one("trouble", 0.36, 0.52, 0.12); kind {
+	kind := d.one("trouble", 0.36, 0.52, 0.12)
+	if d.hit("harsher trouble", 0.25) {
+		kind = 3
+	}
+	switch kind {
 	case 1:
 		f := d.drawFault()
 		for i := 1; i < len(d.phases)-1; i++ {
@@ -306,6 +319,8 @@ func (d *draft) drawTrouble() {
 	case 2:
 		load, _ := d.phases[1]["load"].(float64)
 		d.phases = slices.Replace(d.phases, 1, 2, d.drawSequence(load)...)
+	case 3:
+		d.drawHarsherTrouble()
 	}
 	if d.hit("final answers", 0.12) {
 		f := d.fault("flaky", d.even("part of final answers", 0.02, 0.4))
