@@ -107,7 +107,7 @@ func (d *draft) drawHelpCalls() {
 	if d.hit("network", 0.5) {
 		network["delay"] = d.span("delay", time.Millisecond, 5*time.Millisecond).String()
 	}
-	medians := d.log("deadline", 3, 25)
+	medians := d.log("deadline", 3, 20)
 	for i := range d.kinds {
 		k := &d.kinds[i]
 		k.deadline = min(max(neat(float64(k.usual())*medians), 30*time.Millisecond), 20*time.Second)
