@@ -15,15 +15,15 @@ import (
 
 // backend is one server of a service: some workers behind a bounded queue.
 type backend struct {
-	service *service
-	index   int
-	busy    int // workers
-	queue   []*attempt
-	dropped int // queued requests without a client, if the backend drops those
-	faults  faults
-	browns  map[string]*faults // of requests of these methods instead
-	empty   time.Duration      // when the queue was empty last
-	starts  uint32             // how often it was down, and 1: older connections are broken
+	service  *service
+	index    int
+	busy     int // workers
+	queue    []*attempt
+	dropped  int // queued requests without a client, if the backend drops those
+	faults   faults
+	byMethod map[string]*faults // instead, of requests of these methods
+	empty    time.Duration      // when the queue was empty last
+	starts   uint32             // how often it was down, and 1: older connections are broken
 }
 
 // inHand returns how many requests are in the queue and with the workers.
@@ -123,7 +123,7 @@ func (b *backend) fillWorkers() {
 
 // faultsFor returns the faults that a request meets.
 func (b *backend) faultsFor(a *attempt) *faults {
-	if f := b.browns[a.link.spec.Method]; f != nil {
+	if f := b.byMethod[a.link.spec.Method]; f != nil {
 		return f
 	}
 	return &b.faults

@@ -39,11 +39,11 @@ type link struct {
 	counts      callCounts        // of a fleet's calls
 	jitter      *rand.Rand        // of the backoffs
 	network     *rand.Rand
-	picks       *rand.Rand // of connections
-	roundRobin  []uint32   // of each connection
-	work        float64    // of a request, in times of the service
-	connected   []uint32   // for each process and backend: its start to which the process has connected
-	limiter     *limiter   // nil: no limit
+	picks       *rand.Rand            // of connections
+	roundRobin  []uint32              // of each connection
+	work        float64               // of a request, in times of the service
+	connected   map[connection]uint32 // the start of the backend to which it leads
+	limiter     *limiter              // nil: no limit
 }
 
 // maxAttempts returns the cap on the policies' maxAttempts: the call's, or that of its policy file.
@@ -67,15 +67,19 @@ func (l *link) nextBackend(client int) *backend {
 
 // connect reports whether the process of an attempt has to connect to the backend, and connects.
 func (l *link) connect(a *attempt) bool {
-	n := len(l.to.backends)
-	if l.connected == nil {
-		l.connected = make([]uint32, l.processes()*n)
+	to := connection{a.client, a.backend.index}
+	if l.connected[to] == a.backend.starts {
+		return false
 	}
-	at := &l.connected[a.client*n+a.backend.index]
-	is := *at == a.backend.starts
-	*at = a.backend.starts
-	return !is
+	if l.connected == nil {
+		l.connected = map[connection]uint32{}
+	}
+	l.connected[to] = a.backend.starts
+	return true
 }
+
+// connection is one of a process to a backend.
+type connection struct{ client, backend int }
 
 // clientOf returns the process of a backend that calls.
 func (l *link) clientOf(b *backend) int { return b.index % l.processes() }

@@ -99,7 +99,7 @@ func (s *service) countRequest(a *attempt) {
 func (s *service) applyFaults(p *Phase) {
 	for _, b := range s.backends {
 		wasDown := b.faults.down != nil
-		b.faults, b.browns = faults{slower: 1, workers: s.spec.Workers}, nil
+		b.faults, b.byMethod = faults{slower: 1, workers: s.spec.Workers}, nil
 		for i := range p.Faults {
 			if f := &p.Faults[i]; f.Method == "" && f.hits(b) {
 				b.faults.addFault(f)
@@ -110,7 +110,7 @@ func (s *service) applyFaults(p *Phase) {
 		}
 		for i := range p.Faults {
 			if f := &p.Faults[i]; f.Method != "" && f.hits(b) {
-				b.addBrownout(f)
+				b.addMethodFault(f)
 			}
 		}
 		if b.faults.down != nil && !wasDown {
@@ -125,16 +125,16 @@ func (f *Fault) hits(b *backend) bool {
 	return f.Service == b.service.spec.Name && (len(f.Backends) == 0 || slices.Contains(f.Backends, b.index))
 }
 
-// addBrownout adds a fault of one method to those of the backend.
-func (b *backend) addBrownout(spec *Fault) {
-	if b.browns == nil {
-		b.browns = map[string]*faults{}
+// addMethodFault adds a fault of one method to those of the backend.
+func (b *backend) addMethodFault(spec *Fault) {
+	if b.byMethod == nil {
+		b.byMethod = map[string]*faults{}
 	}
-	f := b.browns[spec.Method]
+	f := b.byMethod[spec.Method]
 	if f == nil {
 		f = new(b.faults)
 		f.flaky = slices.Clone(f.flaky)
-		b.browns[spec.Method] = f
+		b.byMethod[spec.Method] = f
 	}
 	f.addFault(spec)
 }
@@ -180,7 +180,11 @@ func (s *service) capacity() float64 {
 			sum += float64(f.workers) / f.slower
 		}
 	}
-	return sum / s.spec.Time.Mean().Seconds()
+	took := s.spec.Time.Mean().Seconds()
+	if c := s.spec.Cache; c != nil {
+		took += s.cached * (c.Hit.Mean().Seconds() - took)
+	}
+	return sum / took
 }
 
 // inHand returns how many requests are in the queues and with the workers.
