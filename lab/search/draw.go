@@ -64,10 +64,8 @@ type kind struct {
 // draw draws a scenario for these players.
 func draw(ctx context.Context, c *chance, names []string) (*scenario, error) {
 	d := &draft{chance: c}
-	steps := []func(){d.drawCalls, d.drawLimits, d.drawTrouble, d.drawPolicy, d.drawAge}
 	if c.half == help {
 		d.drawHealthy()
-		steps = []func(){d.drawHelpCalls, d.drawHelpPolicy, d.drawMendable}
 	} else {
 		d.rare = c.hit("rare calls", 0.08)
 		d.drawLoad()
@@ -76,8 +74,16 @@ func draw(ctx context.Context, c *chance, names []string) (*scenario, error) {
 	if err := d.measure(ctx); err != nil {
 		return nil, err
 	}
-	for _, step := range steps {
-		step()
+	if c.half == help {
+		d.drawHelpCalls()
+		d.drawHelpPolicy()
+		d.drawMendable()
+	} else {
+		d.drawCalls()
+		d.drawLimits()
+		d.drawTrouble()
+		d.drawPolicy()
+		d.drawAge()
 	}
 	policies, variants := d.files(names)
 	var calls []object

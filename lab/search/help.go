@@ -64,7 +64,8 @@ func (d *draft) drawHealthy() {
 	}
 }
 
-// drawHelpTime draws how long requests take: constant, with little or much spread, with a tail, or much less for those that a cache answers.
+// drawHelpTime draws how long requests take: constant, with little or much spread, with a tail, or much less for those that a
+// cache answers.
 func (d *draft) drawHelpTime() any {
 	median := neat(d.log("median", 2, 400) * 1e6)
 	sigma := []float64{0.2, 0.4, 0.7, 1}[d.one("spread", 0.2, 0.35, 0.25, 0.2)]
@@ -145,7 +146,8 @@ func (d *draft) drawHelpPolicy() {
 		}
 		return time.Duration(float64(k.usual()) * medians)
 	}
-	d.say("%d attempts, %s", d.shape.attempts, []string{"retries", fmt.Sprintf("attempt timeout of medians: %.2g", medians), "hedges at p95"}[d.shape.slow])
+	slow := []string{"retries", fmt.Sprintf("attempt timeout of medians: %.2g", medians), "hedges at p95"}[d.shape.slow]
+	d.say("%d attempts, %s", d.shape.attempts, slow)
 	if d.shape.slow == slowNothing {
 		d.row = rowFailures
 	}
@@ -221,5 +223,7 @@ func (d *draft) drawMendable() {
 	default:
 		add(d.trouble, d.fault("flaky", d.even("failing part", 0.01, 0.1)))
 	}
-	d.say("%s", []string{"one is down", "one hangs", "one is slow", "one loses requests", "restarts in turn", "one is cold", "blips", "random failures"}[kind])
+	d.say("%s", []string{
+		"one is down", "one hangs", "one is slow", "one loses requests", "restarts in turn", "one is cold", "blips", "random failures",
+	}[kind])
 }

@@ -1,10 +1,11 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Search looks for scenarios in which retries are worse than none. It draws them from a seed and plays each in the simulator
-// with several players, who make the same calls at the same times. It reports how often a player is worse than no retries.
+// Search draws scenarios from a seed, and plays each in the simulator with several players, who make the same calls at the same times.
+// In one half it looks for scenarios in which retries are worse than none. In the other, the servers have room and one fault that
+// retries can mend, and it reports how much help each player loses against the best of others.
 //
-// usage: make search SEARCH='-seed 7 -n 1000', or in lab: go run ./search -help
+// usage: make search SEARCH='-seed 7 -n 1000 -help-set 300', or in lab: go run ./search -help
 package main
 
 import (
@@ -39,22 +40,24 @@ func main() {
 func command(ctx context.Context, args []string, out, errs io.Writer) error {
 	f := flag.NewFlagSet("search", flag.ContinueOnError)
 	f.SetOutput(errs)
-	var from, most, mostLost []uint64
-	f.Func("seed", "the `numbers` that the scenarios are drawn from, with commas between", numbers(&from))
+	var from, most []uint64
+	var mostLost []float64
+	f.Func("seed", "the `numbers` that the scenarios are drawn from, with commas between", numbers(&from, parseSeed))
 	f.Func("most", "fail if the default loses over 3 points in more than A of `A,B,C` scenarios, over 10 in B, half or for ever in C",
-		numbers(&most))
-	f.Func("most-lost", "fail if the default loses over 3 points of help in more than A percent of the scenarios of `A,B`, or B tenths of a point on average",
-		numbers(&mostLost))
+		numbers(&most, parseSeed))
+	f.Func("most-lost", "fail if the default loses over 3 points of help in more than A % of scenarios of `A,B`, or over B points on average",
+		numbers(&mostLost, func(text string) (float64, error) { return strconv.ParseFloat(text, 64) }))
 	n := f.Int("n", 100, "how `many` scenarios of each seed in which retries may do harm; 0: none")
 	helpSet := f.Int("help-set", 0, "how `many` scenarios of each seed in which retries can help")
-	names := f.String("players", strings.Join(allPlayers, ","), "who plays, beside those that are needed, with `commas` between")
+	names := f.String("players", strings.Join(allPlayers, ","), "`who` plays, beside those who are needed, with commas between")
 	folder := f.String("write", "", "shrink the ten worst of each half, and write them into this `folder` as scenarios for stagger simulate")
 	page := f.String("page", "", "write the tables into this `file` too, a page in Markdown")
 	each := f.String("each", "", "write what each scenario gave into this `file`, one JSON object a line")
 	if err := f.Parse(args); err != nil {
 		return err
 	}
-	if f.NArg() > 0 || *n < 0 || *helpSet < 0 || *n+*helpSet == 0 || len(from) == 0 || len(most) != 0 && len(most) != 3 || len(mostLost) != 0 && len(mostLost) != 2 {
+	if f.NArg() > 0 || *n < 0 || *helpSet < 0 || *n+*helpSet == 0 || len(from) == 0 ||
+		len(most) != 0 && len(most) != 3 || len(mostLost) != 0 && len(mostLost) != 2 {
 		return fmt.Errorf("%q: want at least one -seed, a scenario, three numbers for -most, two for -most-lost, and no arguments", args)
 	}
 	chosen := strings.Split(*names, ",")
@@ -99,7 +102,7 @@ func command(ctx context.Context, args []string, out, errs io.Writer) error {
 }
 
 // checkBounds compares the default with the bounds of the two halves, if there are any.
-func checkBounds(harms, helps []*judged, most, mostLost []uint64) (err error) {
+func checkBounds(harms, helps []*judged, most []uint64, mostLost []float64) (err error) {
 	s := sumHarm(harms, defaultPlayer)
 	for i, n := range []uint64{s.over[1], s.over[2], s.half + s.never} {
 		if most != nil && n > most[i] {
@@ -107,9 +110,9 @@ func checkBounds(harms, helps []*judged, most, mostLost []uint64) (err error) {
 		}
 	}
 	lost := sumHelp(helps, defaultPlayer, "")
-	for i, part := range []float64{100 * lost.over[1], 1000 * lost.mean} {
-		if mostLost != nil && part > float64(mostLost[i]) {
-			err = errors.Join(err, fmt.Errorf("of %d scenarios, the default loses too much help: %+v; want at most %d", len(helps), lost, mostLost))
+	for i, points := range []float64{100 * lost.over[1], 100 * lost.mean} {
+		if mostLost != nil && points > mostLost[i] {
+			err = errors.Join(err, fmt.Errorf("of %d scenarios, the default loses too much help: %+v; want at most %v", len(helps), lost, mostLost))
 		}
 	}
 	return err
@@ -127,11 +130,13 @@ func writeEach(path string, list []*judged) error {
 	return os.WriteFile(path, text.Bytes(), 0o600)
 }
 
-// numbers returns a flag of whole numbers separated by commas.
-func numbers(list *[]uint64) func(string) error {
+func parseSeed(text string) (uint64, error) { return strconv.ParseUint(text, 10, 63) }
+
+// numbers returns a flag of numbers separated by commas.
+func numbers[T any](list *[]T, parse func(string) (T, error)) func(string) error {
 	return func(text string) error {
 		for field := range strings.SplitSeq(text, ",") {
-			n, err := strconv.ParseUint(field, 10, 63)
+			n, err := parse(field)
 			if err != nil {
 				return err
 			}
@@ -159,7 +164,8 @@ func table(harms, helps []*judged, names []string) report.Table {
 		}
 		if len(helps) > 0 && slices.Contains(inHelp, name) {
 			s := sumHelp(helps, name, "")
-			row = append(row, cells("%.1f|%.1f|%.1f|%.1f|%.2f|%.3f", 100*s.over[0], 100*s.over[1], 100*s.over[2], 100*s.over[3], 100*s.mean, s.perCall)...)
+			row = append(row, cells("%.1f|%.1f|%.1f|%.1f|%.2f|%.3f",
+				100*s.over[0], 100*s.over[1], 100*s.over[2], 100*s.over[3], 100*s.mean, s.perCall)...)
 		} else {
 			row = append(row, "", "", "", "", "", "")
 		}

@@ -4,7 +4,9 @@
 package main
 
 import (
+	"io"
 	"math"
+	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -39,6 +41,39 @@ func TestDraw(t *testing.T) {
 	}
 	if len(seen) < 20 {
 		t.Errorf("drawn: %v; want all of them", seen)
+	}
+}
+
+// The command fails above a bound of either half, and says what it wants.
+func TestCommand(t *testing.T) {
+	t.Parallel()
+	const few = "-seed 104 -players default -n 3 -help-set 6 "
+	each := filepath.Join(t.TempDir(), "each.jsonl")
+	for args, want := range map[string]string{
+		few + "-most 3,3,3 -most-lost 100,100 -each " + each: "",
+		few + "-most-lost 0,100":                             "the default loses too much help",
+		few + "-most-lost 100,0.1":                           "the default loses too much help",
+		"-n 3":                                               "want at least one -seed",
+		"-seed 1 -n 0":                                       "want at least one -seed, a scenario",
+		"-seed 1 -most 1,2":                                  "three numbers for -most",
+		"-seed 1 -most-lost 1":                               "two for -most-lost",
+		"-seed 1 -players some":                              `"some": want some of`,
+	} {
+		var out strings.Builder
+		err := command(t.Context(), strings.Fields(args), &out, io.Discard)
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: error %v; want %q", args, err, want)
+		}
+		if want == "" && !strings.Contains(out.String(), rowSpread) {
+			t.Errorf("%s:\n%s\nwant the table of kinds", args, out.String())
+		}
+	}
+	if lines := strings.Count(string(must.Get(os.ReadFile(each))(t)), "\n"); lines != 9 {
+		t.Errorf("%d lines; want one of each scenario", lines)
+	}
+	bad := &judged{Players: map[string][]outcome{noRetries: successes(0.9, 0.9), defaultPlayer: successes(0.5, 0.8)}}
+	if checkBounds([]*judged{bad}, nil, []uint64{1, 0, 0}, nil) != nil || checkBounds([]*judged{bad}, nil, []uint64{0, 0, 0}, nil) == nil {
+		t.Error("one scenario in which the default loses 10 points: want an error only with -most 0,0,0")
 	}
 }
 
@@ -114,7 +149,8 @@ func TestLost(t *testing.T) {
 		noRetries: successes(0.5), grpcThrottled: successes(0.6), grpcPlain: successes(0.9), unbound: successes(0.7), defaultPlayer: successes(1),
 	}}
 	list := []*judged{j, best}
-	if s := sumHelp(list, defaultPlayer, ""); s.n != 2 || s.over != [4]float64{0.5, 0.5, 0, 0} || math.Abs(s.mean-0.02) > 1e-9 || s.perCall != 1 {
+	s := sumHelp(list, defaultPlayer, "")
+	if s.n != 2 || s.over != [4]float64{0.5, 0.5, 0, 0} || math.Abs(s.mean-0.02) > 1e-9 || s.perCall != 1 {
 		t.Errorf("both: %+v", s)
 	}
 	if s := sumHelp(list, defaultPlayer, rowBlips); s.n != 1 || s.over != [4]float64{1, 1, 0, 0} {
