@@ -26,7 +26,7 @@ type scenario struct {
 	*chance // its draws
 
 	file []byte // the same, as a file for stagger simulate
-	kind string // of the table of lost help
+	kind string // one of the rows of its half
 }
 
 // draft is a scenario that is being drawn.
@@ -48,7 +48,7 @@ type draft struct {
 	mean     float64  // of the time of a request, in nanoseconds
 	kinds    []kind   // of calls: one to each service, then other calls of the users
 	shape    shape    // of the policies
-	row      string   // of the table of lost help
+	row      string   // one of the rows of the half
 	words    []string
 }
 
@@ -67,7 +67,7 @@ func draw(ctx context.Context, c *chance, names []string) (*scenario, error) {
 	if c.half == help {
 		d.drawHealthy()
 	} else {
-		d.rare = c.hit("rare calls", 0.08)
+		d.row, d.rare = rowUsual, c.hit("rare calls", 0.08)
 		d.drawLoad()
 		d.drawServices()
 	}
@@ -313,7 +313,8 @@ func (d *draft) drawCalls() {
 // scenarios, a part of the calls also has a final answer other than OK.
 func (d *draft) drawTrouble() {
 	kind := d.one("trouble", 0.36, 0.52, 0.12)
-	if d.hit("harsher trouble", 0.25) {
+	emptied := d.cached && d.hit("the cache is emptied", 0.4)
+	if emptied || d.hit("harsher trouble", 0.25) {
 		kind = 3
 	}
 	switch kind {
@@ -326,7 +327,7 @@ func (d *draft) drawTrouble() {
 		load, _ := d.phases[1]["load"].(float64)
 		d.phases = slices.Replace(d.phases, 1, 2, d.drawSequence(load)...)
 	case 3:
-		d.drawHarsherTrouble()
+		d.drawHarsherTrouble(emptied)
 	}
 	if d.hit("final answers", 0.12) {
 		f := d.fault("flaky", d.even("part of final answers", 0.02, 0.4))

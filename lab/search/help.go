@@ -9,15 +9,23 @@ import (
 	"time"
 )
 
-// The rows of the table of lost help.
+// The kinds of scenarios, of which each half has its own: the rows of its second table.
 const (
+	rowUsual    = "no twist"
+	rowHarsher  = "loops, limits, crowds, pauses, unequal rates, old clients"
 	rowFailures = "retries after failures, no blips"
 	rowConstant = "timeouts and hedges, times constant or σ 0.2"
 	rowSpread   = "timeouts and hedges, more spread"
 	rowBlips    = "blips"
 )
 
-var rows = []string{rowFailures, rowConstant, rowSpread, rowBlips}
+// rows returns the kinds of a half.
+func (h half) rows() []string {
+	if h == harm {
+		return []string{rowUsual, rowHarsher}
+	}
+	return []string{rowFailures, rowConstant, rowSpread, rowBlips}
+}
 
 // Bounds of the calls in a scenario of the second half.
 const (
@@ -139,6 +147,7 @@ func (d *draft) drawHelpPolicy() {
 		onlyLast: len(d.services) > 1 && d.hit("only the last hop", 0.3),
 	}
 	d.shape.slow = []slow{slowNothing, slowTimeout, slowHedge}[d.one("policy", 0.35, 0.45, 0.2)]
+	d.drawElsewhere()
 	medians := d.log("attempt timeout", 2, 10)
 	d.shape.slowAfter = func(k *kind) time.Duration {
 		if d.shape.slow == slowHedge {

@@ -17,6 +17,11 @@ import (
 func TestDrawHelp(t *testing.T) {
 	t.Parallel()
 	seen := map[string]int{}
+	keys := []string{
+		"one is down", "one hangs", "one is slow", "one loses", "restarts in turn", "one is cold", "blips", "random failures", "constant times",
+		"σ 0.4", "a cache", "heavy-tailed", "times the work", "NOT_FOUND (at once: true)", "NOT_FOUND (at once: false)", "old clients",
+		"front", "orders", "hedges at p95", "attempt timeout", "retries", "elsewhere",
+	}
 	for i := range 120 {
 		s := must.Get(draw(t.Context(), newChance(help, 7, i, nil), playersOf(help, allPlayers)))(t)
 		for _, service := range s.Services {
@@ -42,15 +47,13 @@ func TestDrawHelp(t *testing.T) {
 		if calls < 200 || calls > 12_000 {
 			t.Errorf("scenario %d: %.0f calls: %s", i, calls, s.About)
 		}
-		if !slices.Contains(rows, s.kind) {
+		if !slices.Contains(help.rows(), s.kind) {
 			t.Errorf("scenario %d: kind %q", i, s.kind)
 		}
-		seen[s.kind]++
-		for _, key := range []string{
-			"one is down", "one hangs", "one is slow", "one loses", "restarts in turn", "one is cold", "blips", "random failures", "constant times",
-			"σ 0.4", "a cache", "heavy-tailed", "times the work", "NOT_FOUND (at once: true)", "NOT_FOUND (at once: false)", "old clients",
-			"front", "orders", "hedges at p95", "attempt timeout", "retries",
-		} {
+		if s.kind != rowBlips { // also a fault
+			seen[s.kind]++
+		}
+		for _, key := range keys {
 			if strings.Contains(s.About, key) {
 				seen[key]++
 			}
@@ -59,8 +62,10 @@ func TestDrawHelp(t *testing.T) {
 			t.Errorf("scenario %d: retries after failures mend no such fault: %s", i, s.About)
 		}
 	}
-	if len(seen) < 21+len(rows)-1 { // blips are a kind and a fault
-		t.Errorf("drawn: %v; want all of them", seen)
+	for _, key := range append(keys, help.rows()...) {
+		if seen[key] == 0 {
+			t.Errorf("%s is never drawn", key)
+		}
 	}
 }
 
@@ -76,7 +81,7 @@ func shares(calls []sim.Call) (sum float64) {
 func TestSearchHelp(t *testing.T) {
 	t.Parallel()
 	list := must.Get(search(t.Context(), help, []uint64{3, 4}, 12, []string{defaultPlayer}, func(float64) {}))(t)
-	none, plain := sumHelp(list, noRetries, ""), sumHelp(list, unbound, "")
+	none, plain := sumHelp(list, noRetries), sumHelp(list, unbound)
 	if none.mean < plain.mean+0.03 || none.perCall > plain.perCall {
 		t.Errorf("no retries %+v, no budget %+v", none, plain)
 	}

@@ -217,6 +217,16 @@ type harmSum struct {
 	gain, perCall float64
 }
 
+// ofKind returns the scenarios of a kind; of all kinds for "".
+func ofKind(list []*judged, kind string) (of []*judged) {
+	for _, j := range list {
+		if kind == "" || j.Kind == kind {
+			of = append(of, j)
+		}
+	}
+	return of
+}
+
 func sumHarm(list []*judged, name string) (s harmSum) {
 	for _, j := range list {
 		v := j.verdict(name)
@@ -242,20 +252,11 @@ func sumHarm(list []*judged, name string) (s harmSum) {
 type helpSum struct {
 	over          [4]float64 // lost more than 1, 3, 10 and 30 points
 	mean, perCall float64
-	n             int
 }
 
-func sumHelp(list []*judged, name, kind string) (s helpSum) {
+func sumHelp(list []*judged, name string) (s helpSum) {
 	for _, j := range list {
-		if kind == "" || j.Kind == kind {
-			s.n++
-		}
-	}
-	for _, j := range list {
-		if kind != "" && j.Kind != kind {
-			continue
-		}
-		n, lost := float64(s.n), j.lost(name)
+		n, lost := float64(len(list)), j.lost(name)
 		for i, limit := range []float64{0.01, 0.03, 0.1, 0.3} {
 			if lost > limit {
 				s.over[i] += 1 / n

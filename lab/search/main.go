@@ -81,8 +81,11 @@ func command(ctx context.Context, args []string, out, errs io.Writer) error {
 		*h.list = list
 	}
 	tables := []report.Table{table(harms, helps, chosen)}
+	if len(harms) > 0 {
+		tables = append(tables, tableOfKinds(harm, harms, chosen))
+	}
 	if len(helps) > 0 {
-		tables = append(tables, tableOfKinds(helps, chosen))
+		tables = append(tables, tableOfKinds(help, helps, chosen))
 	}
 	var err error
 	for _, t := range tables {
@@ -109,7 +112,7 @@ func checkBounds(harms, helps []*judged, most []uint64, mostLost []float64) (err
 			err = errors.Join(err, fmt.Errorf("of %d scenarios, the default loses too much in too many: %+v; want at most %d", len(harms), s, most))
 		}
 	}
-	lost := sumHelp(helps, defaultPlayer, "")
+	lost := sumHelp(helps, defaultPlayer)
 	for i, points := range []float64{100 * lost.over[1], 100 * lost.mean} {
 		if mostLost != nil && points > mostLost[i] {
 			err = errors.Join(err, fmt.Errorf("of %d scenarios, the default loses too much help: %+v; want at most %v", len(helps), lost, mostLost))
@@ -163,7 +166,7 @@ func table(harms, helps []*judged, names []string) report.Table {
 			row = append(row, "", "", "", "", "", "", "", "")
 		}
 		if len(helps) > 0 && slices.Contains(inHelp, name) {
-			s := sumHelp(helps, name, "")
+			s := sumHelp(helps, name)
 			row = append(row, cells("%.1f|%.1f|%.1f|%.1f|%.2f|%.3f",
 				100*s.over[0], 100*s.over[1], 100*s.over[2], 100*s.over[3], 100*s.mean, s.perCall)...)
 		} else {
@@ -176,16 +179,26 @@ func table(harms, helps []*judged, names []string) report.Table {
 	return t
 }
 
-// tableOfKinds returns the lost help of each player by the kind of scenario.
-func tableOfKinds(helps []*judged, names []string) report.Table {
-	t := report.Table{Title: "lost help over 3 points, % of the scenarios; mean, points", Columns: []string{"scenarios", "n"}}
-	players := playersOf(help, names)
-	t.Columns = append(t.Columns, players...)
-	for _, kind := range rows {
-		row := []string{kind, strconv.Itoa(sumHelp(helps, noRetries, kind).n)}
+// tableOfKinds returns a half by the kind of scenario: the part of the scenarios in which a player loses over 3 points, and the mean
+// gain, or loss of help.
+func tableOfKinds(h half, list []*judged, names []string) report.Table {
+	players := playersOf(h, names)
+	t := report.Table{Title: "worse by over 3 points, % of the scenarios; gain, points"}
+	t.Columns = append([]string{"scenarios", "n"}, players...)
+	if h == help {
+		t.Title = "lost help over 3 points, % of the scenarios; mean, points"
+	}
+	for _, kind := range h.rows() {
+		of := ofKind(list, kind)
+		row := []string{kind, strconv.Itoa(len(of))}
 		for _, name := range players {
-			s := sumHelp(helps, name, kind)
-			row = append(row, fmt.Sprintf("%.1f; %.2f", 100*s.over[1], 100*s.mean))
+			if h == harm {
+				s := sumHarm(of, name)
+				row = append(row, fmt.Sprintf("%.1f; %+.2f", 100*float64(s.over[1])/float64(max(len(of), 1)), 100*s.gain))
+			} else {
+				s := sumHelp(of, name)
+				row = append(row, fmt.Sprintf("%.1f; %.2f", 100*s.over[1], 100*s.mean))
+			}
 		}
 		t.Rows = append(t.Rows, row)
 	}

@@ -46,6 +46,7 @@ type shape struct {
 	backoff   time.Duration
 	codes     []string
 	onlyLast  bool                        // in a chain, only calls of the last service are retried
+	elsewhere bool                        // stagger's retries go to another backend; gRPC cannot
 	slowAfter func(k *kind) time.Duration // the attempt timeout or the hedging delay
 }
 
@@ -70,10 +71,18 @@ func (d *draft) drawPolicy() {
 	if d.shape.slow == slowHedge {
 		d.shape.attempts = min(attempts, 3)
 	}
+	d.drawElsewhere()
 	d.shape.slowAfter = func(k *kind) time.Duration {
 		return []time.Duration{
 			0, time.Duration(float64(k.median) * over), time.Duration(float64(k.median) * near), max(k.p99, k.median*6/5),
 		}[policy]
+	}
+}
+
+// drawElsewhere lets some users send retries to another backend.
+func (d *draft) drawElsewhere() {
+	if d.shape.elsewhere = d.hit("elsewhere", 0.15); d.shape.elsewhere {
+		d.say("elsewhere")
 	}
 }
 
@@ -110,8 +119,12 @@ func (d *draft) files(names []string) (files object, variants []object) {
 			entries = append(entries, e)
 		}
 		file := object{"methodConfig": entries}
-		if files[name] = file; name == grpcThrottled {
+		files[name] = file
+		switch {
+		case name == grpcThrottled:
 			file["retryThrottling"] = object{"maxTokens": 10, "tokenRatio": 0.1}
+		case name != grpcPlain && d.shape.elsewhere:
+			file["loadBalancingConfig"] = []object{{"stagger_retry_elsewhere": object{"childPolicy": []object{{"round_robin": object{}}}}}}
 		}
 	}
 	return files, variants

@@ -9,22 +9,28 @@ import (
 	"time"
 )
 
+// sayHarsher describes what the first generator did not draw.
+func (d *draft) sayHarsher(format string, args ...any) {
+	d.row = rowHarsher
+	d.say(format, args...)
+}
+
 // drawLoops draws what makes an overload feed itself, without any retry: work that slows with the queue, a cache that only
 // requests fill that are still awaited, connections that cost work. Its other side is a server that refuses what has waited for long.
 func (d *draft) drawLoops(file object) {
 	if d.hit("work slows with the queue", 0.1) {
 		file["thrash"] = tidy(d.log("slowed by", 1.2, 4))
-		d.say("with a full queue, work takes %v times as long", file["thrash"])
+		d.sayHarsher("with a full queue, work takes %v times as long", file["thrash"])
 	}
 	if d.hit("connections cost work", 0.1) {
 		file["connect"] = tidy(d.log("work of a connection", 1, 10))
-		d.say("a connection costs %v times the work of a request", file["connect"])
+		d.sayHarsher("a connection costs %v times the work of a request", file["connect"])
 	}
 	if d.hit("CoDel", 0.08) {
 		target := neat(d.mean * d.log("CoDel's target", 0.5, 5))
 		interval := neat(float64(target) * d.log("CoDel's interval", 4, 20))
 		file["codel"], file["order"] = object{"target": target.String(), "interval": interval.String()}, "FIFO"
-		d.say("CoDel of %v in %v", target, interval)
+		d.sayHarsher("CoDel of %v in %v", target, interval)
 	}
 	if !d.hit("cache", 0.1) {
 		return
@@ -36,7 +42,7 @@ func (d *draft) drawLoops(file object) {
 	d.mean = float64(neat(d.mean / (1 - hits + hits*cheap)))
 	file["cache"] = object{"entries": entries, "ttl": ttl.String(), "hit": neat(d.mean * cheap).String()}
 	d.cached = true
-	d.say("a cache of %d entries for %v, %.0f %% hits", entries, ttl, 100*hits)
+	d.sayHarsher("a cache of %d entries for %v, %.0f %% hits", entries, ttl, 100*hits)
 }
 
 // drawLimits draws limits of the client, and of hops.
@@ -47,7 +53,7 @@ func (d *draft) drawLimits() {
 		for _, k := range d.kinds {
 			k.file["limit"] = limit
 		}
-		d.say("limit of %d attempts at a time", limit)
+		d.sayHarsher("limit of %d attempts at a time", limit)
 	}
 	if len(d.services) > 1 && d.hit("deadlines of hops", 0.3) {
 		left := d.kinds[0].deadline
@@ -56,12 +62,12 @@ func (d *draft) drawLimits() {
 			calls, _ := s["calls"].([]object)
 			calls[0]["deadline"] = left.String()
 		}
-		d.say("the last hop has %v", left)
+		d.sayHarsher("the last hop has %v", left)
 	}
 }
 
 // drawHarsherTrouble draws crowds, pauses, slow starts, a brownout of one method, or an empty cache, in place of other troubles.
-func (d *draft) drawHarsherTrouble() {
+func (d *draft) drawHarsherTrouble(emptied bool) {
 	load, _ := d.phases[1]["load"].(float64)
 	var list []object
 	add := func(length time.Duration, load float64, faults ...object) {
@@ -72,10 +78,10 @@ func (d *draft) drawHarsherTrouble() {
 		some[i] = i
 	}
 	kind := d.one("kind of harsher trouble", 0.3, 0.25, 0.25, 0.2)
-	if d.cached && d.hit("the cache is emptied", 0.5) {
+	if emptied {
 		kind = 4
 	}
-	d.say("%s", []string{"crowds", "pauses", "slow starts", "brownout of a method", "the cache is emptied"}[kind])
+	d.sayHarsher("%s", []string{"crowds", "pauses", "slow starts", "brownout of a method", "the cache is emptied"}[kind])
 	switch kind {
 	case 0:
 		for range 1 + int(4*d.part("crowds")) {
@@ -130,7 +136,7 @@ func (d *draft) drawAge() {
 	faults, _ := d.phases[0]["faults"].([]object)
 	load := tidy(min(max(1000/(d.rate*age.Seconds()), 0.01), d.base))
 	d.phases = slices.Insert(d.phases, 0, newPhase("LEAD", age, load, faults...))
-	d.say("old clients")
+	d.sayHarsher("old clients")
 }
 
 // drawFleets draws the clients: of equal rates, or a few busy ones beside the others.
@@ -141,6 +147,6 @@ func (d *draft) drawFleets(calls []object) []object {
 	}
 	busy, share := d.count("busy processes", 1, 5), d.even("their share", 0.2, 0.9)
 	users["rate"] = max(tidy(d.rate*(1-share)), 0.01)
-	d.say("%.0f %% of the calls by %d busy processes", 100*share, busy)
+	d.sayHarsher("%.0f %% of the calls by %d busy processes", 100*share, busy)
 	return []object{users, {"name": "busy", "clients": busy, "rate": max(tidy(d.rate*share), 0.01), "calls": calls}}
 }
