@@ -314,7 +314,7 @@ func (d *draft) drawCalls() {
 func (d *draft) drawTrouble() {
 	kind := d.one("trouble", 0.36, 0.52, 0.12)
 	emptied := d.cached && d.hit("the cache is emptied", 0.4)
-	if emptied || d.hit("harsher trouble", 0.25) {
+	if emptied || d.hit("harsher trouble", 0.2) {
 		kind = 3
 	}
 	switch kind {

@@ -5,6 +5,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"time"
 )
@@ -120,9 +121,7 @@ func (d *draft) drawHelpCalls() {
 	for i := range d.kinds {
 		k := &d.kinds[i]
 		k.deadline = min(max(neat(float64(k.usual())*medians), 30*time.Millisecond), 20*time.Second)
-		for name, v := range network {
-			k.file[name] = v
-		}
+		maps.Copy(k.file, network)
 	}
 	for i := range d.kinds {
 		k := &d.kinds[i]

@@ -26,6 +26,9 @@ const (
 // String returns the name of the half.
 func (h half) String() string { return []string{"harm", "help"}[h] }
 
+// MarshalText implements [encoding.TextMarshaler], with the name.
+func (h half) MarshalText() ([]byte, error) { return []byte(h.String()), nil }
+
 // Limits of judging harm. The first play shows where to look. Only the later ones prove that a player is worse, since a play that was
 // chosen for its result is no sample.
 const (
@@ -42,20 +45,19 @@ var helpers = []string{noRetries, grpcPlain, grpcThrottled, unbound}
 
 // outcome has the results of a scenario's calls with a player, in the trouble and after it.
 type outcome struct {
-	Success float64 // 0 to 1
-	Never   bool    `json:",omitempty"` // the calls have not recovered
-	PerCall float64 // requests at the last service
+	Success float64 `json:"success"`         // 0 to 1
+	Never   bool    `json:"never,omitempty"` // the calls have not recovered
+	PerCall float64 `json:"requestsPerCall"` // requests at the last service
 }
 
 // judged has the outcomes of a scenario with all its players.
 type judged struct {
-	Half    half   `json:"-"`
-	Set     string // the name of the half
-	Seed    uint64
-	Index   int
-	Kind    string `json:",omitempty"`
-	About   string
-	Players map[string][]outcome // by play; no retries has at least as many as any other
+	Half    half                 `json:"half"`
+	Seed    uint64               `json:"seed"`
+	Index   int                  `json:"index"`
+	Kind    string               `json:"kind"`
+	About   string               `json:"about"`
+	Players map[string][]outcome `json:"players"` // by play; no retries has at least as many as any other
 }
 
 // play plays the scenario with these players for the n-th time: the same calls at the same times.
@@ -95,7 +97,7 @@ func playSeed(from *rand.Rand) uint64 { return 1 + from.Uint64N(1<<31-1) }
 // judge plays a scenario with each of these players. The first must be no retries.
 func (s *scenario) judge(ctx context.Context, names []string) (*judged, error) {
 	j := &judged{
-		Half: s.half, Set: s.half.String(), Seed: s.seed, Index: s.index, Kind: s.kind, About: s.About, Players: map[string][]outcome{},
+		Half: s.half, Seed: s.seed, Index: s.index, Kind: s.kind, About: s.About, Players: map[string][]outcome{},
 	}
 	plays := helpPlays
 	if s.half == harm {

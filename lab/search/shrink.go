@@ -50,7 +50,7 @@ func shrink(ctx context.Context, j *judged, player string) (best *scenario, loss
 
 // lossOf returns how much worse a player is than the best of the others.
 func (s *scenario) lossOf(ctx context.Context, player string) (loss float64, err error) {
-	var names []string
+	names := make([]string, 0, len(s.Variants))
 	for _, v := range s.Variants {
 		names = append(names, v.Name)
 	}

@@ -18,21 +18,21 @@ func (d *draft) sayHarsher(format string, args ...any) {
 // drawLoops draws what makes an overload feed itself, without any retry: work that slows with the queue, a cache that only
 // requests fill that are still awaited, connections that cost work. Its other side is a server that refuses what has waited for long.
 func (d *draft) drawLoops(file object) {
-	if d.hit("work slows with the queue", 0.1) {
+	if d.hit("work slows with the queue", 0.07) {
 		file["thrash"] = tidy(d.log("slowed by", 1.2, 4))
 		d.sayHarsher("with a full queue, work takes %v times as long", file["thrash"])
 	}
-	if d.hit("connections cost work", 0.1) {
+	if d.hit("connections cost work", 0.07) {
 		file["connect"] = tidy(d.log("work of a connection", 1, 10))
 		d.sayHarsher("a connection costs %v times the work of a request", file["connect"])
 	}
-	if d.hit("CoDel", 0.08) {
+	if d.hit("CoDel", 0.05) {
 		target := neat(d.mean * d.log("CoDel's target", 0.5, 5))
 		interval := neat(float64(target) * d.log("CoDel's interval", 4, 20))
 		file["codel"], file["order"] = object{"target": target.String(), "interval": interval.String()}, "FIFO"
 		d.sayHarsher("CoDel of %v in %v", target, interval)
 	}
-	if !d.hit("cache", 0.1) {
+	if !d.hit("cache", 0.08) {
 		return
 	}
 	// Without trouble, requests miss as often as entries expire, and cost as much on average as without a cache.
@@ -47,7 +47,7 @@ func (d *draft) drawLoops(file object) {
 
 // drawLimits draws limits of the client, and of hops.
 func (d *draft) drawLimits() {
-	if d.hit("limit of each process", 0.08) {
+	if d.hit("limit of each process", 0.06) {
 		usual := d.rate * d.base * d.kinds[0].median.Seconds() / float64(d.clients) // requests of a process at a time
 		limit := int(math.Ceil(usual * d.log("room in the limit", 2, 20)))
 		for _, k := range d.kinds {
@@ -130,7 +130,7 @@ func (d *draft) drawHarsherTrouble(emptied bool) {
 
 // drawAge lets some clients have lived for ten minutes, in which they made few calls.
 func (d *draft) drawAge() {
-	if !d.hit("old clients", 0.12) {
+	if !d.hit("old clients", 0.1) {
 		return
 	}
 	faults, _ := d.phases[0]["faults"].([]object)
@@ -142,7 +142,7 @@ func (d *draft) drawAge() {
 // drawFleets draws the clients: of equal rates, or a few busy ones beside the others.
 func (d *draft) drawFleets(calls []object) []object {
 	users := object{"name": "users", "clients": d.clients, "rate": d.rate, "calls": calls}
-	if d.half == help || !d.hit("unequal rates", 0.12) {
+	if d.half == help || !d.hit("unequal rates", 0.1) {
 		return []object{users}
 	}
 	busy, share := d.count("busy processes", 1, 5), d.even("their share", 0.2, 0.9)
