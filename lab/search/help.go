@@ -52,11 +52,11 @@ func (d *draft) drawHealthy() {
 	for _, name := range names[2-d.one("hops", 0.7, 0.2, 0.1):] {
 		load := d.even("load", 0.2, 0.75)
 		d.backends = d.count("backends", 2, 10)
-		time := d.drawHelpTime()
+		times := d.drawHelpTime()
 		need := d.rate * d.mean / 1e9 / load
 		d.workers = int(math.Ceil(need / float64(d.backends-1))) // one may be broken
 		d.addService(object{
-			"name": name, "backends": d.backends, "workers": d.workers, "time": time,
+			"name": name, "backends": d.backends, "workers": d.workers, "time": times,
 			"refuse":    []string{"RESOURCE_EXHAUSTED", "UNAVAILABLE"}[d.one("refuse", 0.5, 0.5)],
 			"abandoned": []string{"SERVE", "DROP"}[d.one("abandoned", 0.7, 0.3)],
 		})
