@@ -272,9 +272,7 @@ func (t *Fault) faultKeys(f *fields) {
 	f.Bool("down", &t.Down)
 	f.Bool("hang", &t.Hang)
 	f.Number("flaky", &t.Flaky, 0, 1, true)
-	if f.Bool("atOnce", &t.AtOnce); t.AtOnce && t.Flaky == 0 {
-		f.Wrong("atOnce", "is for the failures of flaky, which is missing")
-	}
+	f.Bool("atOnce", &t.AtOnce)
 	if f.Has("slow") {
 		var slow Slow
 		f.Object("slow", func(f *fields) {
@@ -296,8 +294,12 @@ func (t *Fault) faultKeys(f *fields) {
 	code(f, "code", &t.Code, codes.Unavailable)
 	t.pushback(f)
 	f.Later(func() {
-		if f.Whole(f.path) && !t.Down && !t.Hang && t.Flaky == 0 && t.Slow == nil && t.Slower == 0 && t.Workers == nil && !t.Flush {
+		switch {
+		case !f.Whole(f.path):
+		case !t.Down && !t.Hang && t.Flaky == 0 && t.Slow == nil && t.Slower == 0 && t.Workers == nil && !t.Flush:
 			f.Errorf(f.path, nil, "has no trouble; must have down, hang, flaky, slow, slower, workers or flush")
+		case t.AtOnce && t.Flaky == 0:
+			f.Wrong("atOnce", "is for the failures of flaky, which is missing")
 		}
 	})
 }

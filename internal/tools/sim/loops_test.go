@@ -34,7 +34,9 @@ func TestConnect(t *testing.T) {
 	s := small()
 	s.Services[0].Connect = 2
 	s.Phases = []Phase{
-		{Length: time.Second, Load: 1}, {Length: time.Second, Load: 1, Faults: []Fault{{Service: "shop", Down: true}}}, {Length: time.Second, Load: 1},
+		{Length: time.Second, Load: 1},
+		{Length: time.Second, Load: 1, Faults: []Fault{{Service: "shop", Down: true}}},
+		{Length: time.Second, Load: 1},
 	}
 	_, took := Trace(t, s, []time.Duration{0, 500 * ms, 1500 * ms, 2100 * ms, 2500 * ms})
 	if want := []time.Duration{300 * ms, 100 * ms, 0, 300 * ms, 100 * ms}; !slices.Equal(took, want) {
@@ -92,7 +94,8 @@ func TestLimit(t *testing.T) {
 	if want := []time.Duration{100 * ms, 100 * ms, 200 * ms, 200 * ms, 150 * ms}; !slices.Equal(took, want) {
 		t.Errorf("the calls took %v; want %v", took, want)
 	}
-	hedge := must.Get(NewPolicy(`methodConfig: [{name: [{service: a.B}], hedgingPolicy: {maxAttempts: 2, hedgingDelay: 0.01s, budget: NONE}}]`))(t)
+	hedge := must.Get(NewPolicy(
+		`methodConfig: [{name: [{service: a.B}], hedgingPolicy: {maxAttempts: 2, hedgingDelay: 0.01s, budget: NONE}}]`))(t)
 	s.Policies = map[string]*Policy{"hedge": hedge}
 	s.Fleets[0].Calls[0].Policy, s.Fleets[0].Calls[0].Method, s.Fleets[0].Calls[0].Limit = "hedge", "/a.B/C", 1
 	requests, _ = Trace(t, s, []time.Duration{0, 200 * ms})
@@ -107,7 +110,9 @@ func TestMethodFault(t *testing.T) {
 	s := small()
 	s.Services[0].Workers = 1000
 	s.Fleets[0].Rate = 100
-	s.Fleets[0].Calls = []Call{{Service: "shop", Method: "/a.B/C", Deadline: time.Second}, {Service: "shop", Method: "/a.B/D", Deadline: time.Second}}
+	s.Fleets[0].Calls = []Call{
+		{Service: "shop", Method: "/a.B/C", Deadline: time.Second}, {Service: "shop", Method: "/a.B/D", Deadline: time.Second},
+	}
 	s.Phases[0].Faults = []Fault{{Service: "shop", Method: "/a.B/D", Down: true, Code: codes.Unavailable}, {Service: "shop", Slower: 2}}
 	r := play(t, s, Options{}).Runs[0].Fleets[0]
 	if r.ByCall[0].Success != 1 || r.ByCall[1].Success != 0 || r.P99 < 200*ms || r.P99 > 202*ms {
