@@ -15,19 +15,13 @@ import (
 )
 
 // half is one of the two questions.
-type half uint8
+type half string
 
 // The halves.
 const (
-	harm half = iota // how often are retries worse than none?
-	help             // how much of what retries could do is not done?
+	harm half = "harm" // how often are retries worse than none?
+	help half = "help" // how much of what retries could do is not done?
 )
-
-// String returns the name of the half.
-func (h half) String() string { return []string{"harm", "help"}[h] }
-
-// MarshalText implements [encoding.TextMarshaler], with the name.
-func (h half) MarshalText() ([]byte, error) { return []byte(h.String()), nil }
 
 // Limits of judging harm. The first play shows where to look. Only the later ones prove that a player is worse, since a play that was
 // chosen for its result is no sample.

@@ -72,7 +72,7 @@ func command(ctx context.Context, args []string, out, errs io.Writer) error {
 		n    int
 		list *[]*judged
 	}{{harm, *n, &harms}, {help, *helpSet, &helps}} {
-		bar := terminal.NewProgress(errs, h.half.String())
+		bar := terminal.NewProgress(errs, string(h.half))
 		list, err := search(ctx, h.half, from, h.n, chosen, bar.Set)
 		bar.Clear()
 		if err != nil {
