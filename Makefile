@@ -83,7 +83,7 @@ outages: ## Kill, hang and restart servers of three clients, in virtual time, an
 	@cd lab && $(OFF) go test -count=1 -run 'TestDocsAreCurrent$$' ./outages -args -write
 
 .PHONY: search
-search: ## Look for scenarios in which retries are worse than none (SEARCH='-seed 7 -n 1000'; '-help' lists flags)
+search: ## Draw scenarios in which retries may do harm, or can help, and judge both (SEARCH='-seed 7 -n 1000 -help-set 300'; '-help' lists flags)
 	@cd lab && $(OFF) go run ./search $(SEARCH)
 
 .PHONY: compare

@@ -14,6 +14,7 @@ import (
 // chance draws the numbers of one scenario. Each draw has a name and is independent of all others, so a new draw leaves the others
 // as they are, and a shrunk scenario is one with some draws replaced. At 0, each kind of draw gives its simplest value.
 type chance struct {
+	half  half
 	seed  uint64
 	index int
 	fixed map[string]float64 // draws that are replaced, by name
@@ -21,8 +22,8 @@ type chance struct {
 	times map[string]int     // how often each name was drawn; later draws get a number
 }
 
-func newChance(seed uint64, index int, fixed map[string]float64) *chance {
-	return &chance{seed: seed, index: index, fixed: fixed, times: map[string]int{}}
+func newChance(h half, seed uint64, index int, fixed map[string]float64) *chance {
+	return &chance{half: h, seed: seed, index: index, fixed: fixed, times: map[string]int{}}
 }
 
 // part draws a number from 0 to less than 1.
@@ -34,9 +35,14 @@ func (c *chance) part(name string) float64 {
 	if f, ok := c.fixed[name]; ok {
 		return f
 	}
+	return c.source(name).Float64()
+}
+
+// source returns the random numbers of a name. They depend on the scenario, and on no other draw.
+func (c *chance) source(name string) *rand.Rand {
 	h := fnv.New64a()
-	_, _ = fmt.Fprint(h, c.index, " ", name) // a hash has no errors
-	return rand.New(rand.NewPCG(c.seed, h.Sum64())).Float64()
+	_, _ = fmt.Fprint(h, c.index, " ", name, c.half) // a hash has no errors
+	return rand.New(rand.NewPCG(c.seed, h.Sum64()))
 }
 
 // hit returns true in this part of the cases, 0 to 1.

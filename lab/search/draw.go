@@ -23,8 +23,10 @@ type object = map[string]any
 type scenario struct {
 	*sim.Scenario // its variants are the players
 
-	file  []byte   // the same, as a file for stagger simulate
-	draws []string // the names of all draws
+	*chance // its draws
+
+	file []byte // the same, as a file for stagger simulate
+	kind string // one of the rows of its half
 }
 
 // draft is a scenario that is being drawn.
@@ -33,6 +35,7 @@ type draft struct {
 
 	base     float64 // load before and after the trouble, in parts of the capacity
 	rare     bool    // each client calls once in ten seconds
+	cached   bool    // the last service has a cache
 	clients  int
 	rate     float64       // calls a second of all clients, at a load of 1
 	trouble  time.Duration // length of each phase of the trouble
@@ -44,28 +47,45 @@ type draft struct {
 	capacity float64  // requests a second, the unit of all loads
 	mean     float64  // of the time of a request, in nanoseconds
 	kinds    []kind   // of calls: one to each service, then other calls of the users
+	shape    shape    // of the policies
+	row      string   // one of the rows of the half
 	words    []string
 }
 
 // kind is a kind of calls: those of one method.
 type kind struct {
 	service, method string
-	median, p99     time.Duration // without faults and queues
+	median, p95     time.Duration // without faults and queues
+	p99             time.Duration
 	deadline        time.Duration
 	file            object
 }
 
 // draw draws a scenario for these players.
 func draw(ctx context.Context, c *chance, names []string) (*scenario, error) {
-	d := &draft{chance: c, rare: c.hit("rare calls", 0.08)}
-	d.drawLoad()
-	d.drawServices()
+	d := &draft{chance: c}
+	if c.half == help {
+		d.drawHealthy()
+	} else {
+		d.row, d.rare = rowUsual, c.hit("rare calls", 0.08)
+		d.drawLoad()
+		d.drawServices()
+	}
 	if err := d.measure(ctx); err != nil {
 		return nil, err
 	}
-	d.drawCalls()
-	d.drawTrouble()
-	policies, variants := d.drawPolicy(names)
+	if c.half == help {
+		d.drawHelpCalls()
+		d.drawHelpPolicy()
+		d.drawMendable()
+	} else {
+		d.drawCalls()
+		d.drawLimits()
+		d.drawTrouble()
+		d.drawPolicy()
+		d.drawAge()
+	}
+	policies, variants := d.files(names)
 	var calls []object
 	for i, k := range d.kinds {
 		if i == 0 || i >= len(d.services) {
@@ -74,15 +94,27 @@ func draw(ctx context.Context, c *chance, names []string) (*scenario, error) {
 	}
 	window := time.Duration(60 / (d.base * d.rate) * float64(time.Second)) // of sixty calls
 	s, err := newScenario(object{
-		"title": fmt.Sprintf("scenario %d of seed %d", c.index, c.seed), "about": strings.Join(d.words, ", "), "bucket": "1s",
+		"seed":  playSeed(c.source("plays")),
+		"title": fmt.Sprintf("scenario %d of seed %d (%v)", c.index, c.seed, c.half),
+		"about": strings.Join(d.words, ", "), "bucket": max(time.Second, d.length()/1000).String(),
 		"recovery": object{"success": 0.95, "window": max(window.Round(10*time.Millisecond), 250*time.Millisecond).String()},
 		"services": d.services, "phases": d.phases, "policies": policies, "variants": variants,
-		"fleets": []object{{"name": "users", "clients": d.clients, "rate": d.rate, "calls": calls}},
+		"fleets": d.drawFleets(calls),
 	})
-	if err == nil {
-		s.draws = c.names
+	if err != nil {
+		return nil, err
 	}
-	return s, err
+	s.chance, s.kind = c, d.row
+	return s, nil
+}
+
+// length returns the length of all phases.
+func (d *draft) length() (sum time.Duration) {
+	for _, p := range d.phases {
+		length, _ := time.ParseDuration(fmt.Sprint(p["length"])) // as newPhase has written it
+		sum += length
+	}
+	return sum
 }
 
 // newScenario returns the scenario that a file describes.
@@ -162,16 +194,17 @@ func (d *draft) drawServices() {
 		d.backends = min(d.count("backends", 1, 20), int(slots))
 		d.workers = max(int(slots/float64(d.backends)+0.5), 1)
 		d.capacity = float64(d.backends*d.workers) / d.mean * 1e9
-		d.addKind(name, "/Get", 1, 1)
-		if i > 0 {
-			d.services[i-1]["calls"] = []object{{"service": name, "method": d.kinds[i].method}}
-		}
-		d.services = append(d.services, object{
-			"name": name, "backends": d.backends, "workers": d.workers, "time": d.drawTime(),
+		file := object{
+			"name": name, "backends": d.backends, "workers": d.workers,
 			"refuse":    []string{"RESOURCE_EXHAUSTED", "UNAVAILABLE"}[d.one("refuse", 0.5, 0.5)],
 			"abandoned": []string{"SERVE", "DROP"}[d.one("abandoned", 0.7, 0.3)],
 			"order":     []string{"FIFO", "LIFO"}[d.one("order", 0.85, 0.15)],
-		})
+		}
+		if i+1 == len(names) {
+			d.drawLoops(file)
+		}
+		file["time"] = d.drawTime()
+		d.addService(file)
 	}
 	d.rate = tidy(d.capacity)
 	d.say("%d processes, %d hops, %d backends of %d workers", d.clients, len(names), d.backends, d.workers)
@@ -184,6 +217,16 @@ func (d *draft) drawServices() {
 	}
 }
 
+// addService adds a service that the one before calls.
+func (d *draft) addService(file object) {
+	name, _ := file["name"].(string)
+	d.addKind(name, "/Get", 1, 1)
+	if last := len(d.services) - 1; last >= 0 {
+		d.services[last]["calls"] = []object{{"service": name, "method": d.kinds[last+1].method}}
+	}
+	d.services = append(d.services, file)
+}
+
 func (d *draft) addKind(service, method string, share, work float64) {
 	k := kind{service: service, method: "/search.v1." + service + method}
 	k.file = object{"service": service, "method": k.method, "share": share, "work": work, "deadline": "1m"}
@@ -193,13 +236,16 @@ func (d *draft) addKind(service, method string, share, work float64) {
 // drawTime draws the distribution of how long a request takes.
 func (d *draft) drawTime() any {
 	mean := time.Duration(d.mean)
-	kind := d.one("times", 0.45, 0.35, 0.2)
-	d.say("%s times of %v", []string{"exponential", "heavy-tailed", "bimodal"}[kind], mean)
+	kind := d.one("times", 0.3, 0.3, 0.15, 0.25)
+	d.say("%s times of %v", []string{"exponential", "heavy-tailed", "bimodal", "lognormal"}[kind], mean)
 	switch kind {
 	case 0:
 		return object{"exponential": mean.String()}
-	case 1:
+	case 1, 3:
 		tail := d.log("tail", 4, 40)
+		if kind == 3 {
+			tail = d.log("spread", 1.6, 10) // σ of 0.2 to 1
+		}
 		deviation := math.Log(tail) / 2.326 // of the logarithm; 2.326 is the 99 % quantile of the normal distribution
 		median := max(d.mean/math.Exp(deviation*deviation/2), 1e6)
 		return object{"lognormal": object{"median": neat(median).String(), "p99": neat(median * tail).String()}}
@@ -231,7 +277,7 @@ func (d *draft) measure(ctx context.Context) error {
 		return err
 	}
 	for i, f := range r.Runs[0].Fleets {
-		d.kinds[i].median, d.kinds[i].p99 = f.P50, f.P99
+		d.kinds[i].median, d.kinds[i].p95, d.kinds[i].p99 = f.P50, f.P95, f.P99
 	}
 	return nil
 }
@@ -266,7 +312,12 @@ func (d *draft) drawCalls() {
 // drawTrouble draws the faults of the trouble, and of which backends: a fault that lasts, or a sequence in the first phase. In some
 // scenarios, a part of the calls also has a final answer other than OK.
 func (d *draft) drawTrouble() {
-	switch kind := d.one("trouble", 0.36, 0.52, 0.12); kind {
+	kind := d.one("trouble", 0.36, 0.52, 0.12)
+	emptied := d.cached && d.hit("the cache is emptied", 0.4)
+	if emptied || d.hit("harsher trouble", 0.2) {
+		kind = 3
+	}
+	switch kind {
 	case 1:
 		f := d.drawFault()
 		for i := 1; i < len(d.phases)-1; i++ {
@@ -275,6 +326,8 @@ func (d *draft) drawTrouble() {
 	case 2:
 		load, _ := d.phases[1]["load"].(float64)
 		d.phases = slices.Replace(d.phases, 1, 2, d.drawSequence(load)...)
+	case 3:
+		d.drawHarsherTrouble(emptied)
 	}
 	if d.hit("final answers", 0.12) {
 		f := d.fault("flaky", d.even("part of final answers", 0.02, 0.4))
@@ -282,7 +335,7 @@ func (d *draft) drawTrouble() {
 		d.say("%v of the answers NOT_FOUND", f["flaky"])
 		for _, p := range d.phases {
 			faults, _ := p["faults"].([]object)
-			p["faults"] = append([]object{f}, faults...) // a later flaky fault replaces it
+			p["faults"] = append([]object{f}, faults...)
 		}
 	}
 }

@@ -1,21 +1,25 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Search looks for scenarios in which retries are worse than none. It draws them from a seed and plays each in the simulator
-// with several players, who make the same calls at the same times. It reports how often a player is worse than no retries.
+// Search draws scenarios from a seed, and plays each in the simulator with several players, who make the same calls at the same times.
+// In one half it looks for scenarios in which retries are worse than none. In the other, the servers have room and one fault that
+// retries can mend, and it reports how much help each player loses against the best of others.
 //
-// usage: make search SEARCH='-seed 7 -n 1000', or in lab: go run ./search -help
+// usage: make search SEARCH='-seed 7 -n 1000 -help-set 300', or in lab: go run ./search -help
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,6 +29,7 @@ import (
 )
 
 func main() {
+	debug.SetGCPercent(800) // plays are short and leave much garbage; collecting it all the time takes a third of the time
 	if err := command(context.Background(), os.Args[1:], os.Stdout, os.Stderr); err != nil && !errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintln(os.Stderr, "search:", err)
 		os.Exit(1)
@@ -36,44 +41,105 @@ func command(ctx context.Context, args []string, out, errs io.Writer) error {
 	f := flag.NewFlagSet("search", flag.ContinueOnError)
 	f.SetOutput(errs)
 	var from, most []uint64
-	f.Func("seed", "the `numbers` that the scenarios are drawn from, with commas between", numbers(&from))
+	var mostLost []float64
+	f.Func("seed", "the `numbers` that the scenarios are drawn from, with commas between", numbers(&from, parseSeed))
 	f.Func("most", "fail if the default loses over 3 points in more than A of `A,B,C` scenarios, over 10 in B, half or for ever in C",
-		numbers(&most))
-	n := f.Int("n", 100, "how `many` scenarios of each seed")
-	folder := f.String("write", "", "shrink the ten worst, and write them into this `folder` as scenarios for stagger simulate")
-	page := f.String("page", "", "write the table into this `file` too, a page in Markdown")
+		numbers(&most, parseSeed))
+	f.Func("most-lost", "fail if the default loses over 3 points of help in more than A % of scenarios of `A,B`, or over B points on average",
+		numbers(&mostLost, func(text string) (float64, error) { return strconv.ParseFloat(text, 64) }))
+	n := f.Int("n", 100, "how `many` scenarios of each seed in which retries may do harm; 0: none")
+	helpSet := f.Int("help-set", 0, "how `many` scenarios of each seed in which retries can help")
+	names := f.String("players", strings.Join(allPlayers, ","), "`who` plays, beside those who are needed, with commas between")
+	folder := f.String("write", "", "shrink the ten worst of each half, and write them into this `folder` as scenarios for stagger simulate")
+	page := f.String("page", "", "write the tables into this `file` too, a page in Markdown")
+	each := f.String("each", "", "write what each scenario gave into this `file`, one JSON object a line")
 	if err := f.Parse(args); err != nil {
 		return err
 	}
-	if f.NArg() > 0 || *n < 1 || len(from) == 0 || len(most) != 0 && len(most) != 3 {
-		return fmt.Errorf("%q: want at least one -seed, a -n of at least 1, three numbers for -most, and no arguments", args)
+	if f.NArg() > 0 || *n < 0 || *helpSet < 0 || *n+*helpSet == 0 || len(from) == 0 ||
+		len(most) != 0 && len(most) != 3 || len(mostLost) != 0 && len(mostLost) != 2 {
+		return fmt.Errorf("%q: want at least one -seed, a scenario, three numbers for -most, two for -most-lost, and no arguments", args)
 	}
-	bar := terminal.NewProgress(errs, "search")
-	list, err := search(ctx, from, *n, players, bar.Set)
-	bar.Clear()
-	if err != nil {
-		return err
+	chosen := strings.Split(*names, ",")
+	for _, name := range chosen {
+		if !slices.Contains(allPlayers, name) {
+			return fmt.Errorf("-players: %q: want some of %q", name, allPlayers)
+		}
 	}
-	t := table(list)
-	fmt.Fprintf(out, "%s\n\n", terminal.Table(t, terminal.Style{}, ""))
-	err = showWorst(ctx, out, *folder, list, defaultPlayer)
+	var harms, helps []*judged
+	for _, h := range []struct {
+		half half
+		n    int
+		list *[]*judged
+	}{{harm, *n, &harms}, {help, *helpSet, &helps}} {
+		bar := terminal.NewProgress(errs, string(h.half))
+		list, err := search(ctx, h.half, from, h.n, chosen, bar.Set)
+		bar.Clear()
+		if err != nil {
+			return err
+		}
+		*h.list = list
+	}
+	tables := []report.Table{table(harms, helps, chosen)}
+	if len(harms) > 0 {
+		tables = append(tables, tableOfKinds(harm, harms, chosen))
+	}
+	if len(helps) > 0 {
+		tables = append(tables, tableOfKinds(help, helps, chosen))
+	}
+	var err error
+	for _, t := range tables {
+		fmt.Fprintf(out, "%s\n\n", terminal.Table(t, terminal.Style{}, ""))
+	}
+	if slices.Contains(chosen, defaultPlayer) {
+		err = errors.Join(showWorst(ctx, out, *folder, harms, defaultPlayer), showWorst(ctx, out, *folder, helps, defaultPlayer),
+			checkBounds(harms, helps, most, mostLost))
+	}
 	if *page != "" {
-		err = errors.Join(err, terminal.WriteInto(*page, "search", []report.Table{t}))
+		err = errors.Join(err, terminal.WriteInto(*page, "search", tables))
 	}
-	s := count(list, defaultPlayer)
+	if *each != "" {
+		err = errors.Join(err, writeEach(*each, append(harms, helps...)))
+	}
+	return err
+}
+
+// checkBounds compares the default with the bounds of the two halves, if there are any.
+func checkBounds(harms, helps []*judged, most []uint64, mostLost []float64) (err error) {
+	s := sumHarm(harms, defaultPlayer)
 	for i, n := range []uint64{s.over[1], s.over[2], s.half + s.never} {
 		if most != nil && n > most[i] {
-			err = errors.Join(err, fmt.Errorf("of %d scenarios, the default loses too much in too many: %+v; want at most %d", len(list), s, most))
+			err = errors.Join(err, fmt.Errorf("of %d scenarios, the default loses too much in too many: %+v; want at most %d", len(harms), s, most))
+		}
+	}
+	lost := sumHelp(helps, defaultPlayer)
+	for i, points := range []float64{100 * lost.over[1], 100 * lost.mean} {
+		if mostLost != nil && points > mostLost[i] {
+			err = errors.Join(err, fmt.Errorf("of %d scenarios, the default loses too much help: %+v; want at most %v", len(helps), lost, mostLost))
 		}
 	}
 	return err
 }
 
-// numbers returns a flag of whole numbers separated by commas.
-func numbers(list *[]uint64) func(string) error {
+// writeEach writes what each scenario gave.
+func writeEach(path string, list []*judged) error {
+	var text bytes.Buffer
+	enc := json.NewEncoder(&text)
+	for _, j := range list {
+		if err := enc.Encode(j); err != nil {
+			return err
+		}
+	}
+	return os.WriteFile(path, text.Bytes(), 0o600)
+}
+
+func parseSeed(text string) (uint64, error) { return strconv.ParseUint(text, 10, 63) }
+
+// numbers returns a flag of numbers separated by commas.
+func numbers[T any](list *[]T, parse func(string) (T, error)) func(string) error {
 	return func(text string) error {
 		for field := range strings.SplitSeq(text, ",") {
-			n, err := strconv.ParseUint(field, 10, 63)
+			n, err := parse(field)
 			if err != nil {
 				return err
 			}
@@ -83,17 +149,64 @@ func numbers(list *[]uint64) func(string) error {
 	}
 }
 
-// table returns how often each player is worse than no retries.
-func table(list []*judged) report.Table {
-	t := report.Table{Title: fmt.Sprintf("%d scenarios", len(list)), Columns: []string{
+// table returns both halves: how often each player is worse than no retries, and how much help it loses.
+func table(harms, helps []*judged, names []string) report.Table {
+	t := report.Table{Title: fmt.Sprintf("harm in %d scenarios; lost help in %d", len(harms), len(helps)), Columns: []string{
 		"player", "worse by > 1", "> 3", "> 10 points", "> 3, %", "below half", "never recover", "gain, points", "requests a call",
+		"lost help > 1, %", "> 3", "> 10", "> 30", "mean, points", "requests a call",
 	}}
-	for _, name := range players {
-		s := count(list, name)
-		t.Rows = append(t.Rows, strings.Split(fmt.Sprintf("%s|%d|%d|%d|%.1f|%d|%d|%+.2f|%.3f", name, s.over[0], s.over[1], s.over[2],
-			100*float64(s.over[1])/float64(len(list)), s.half, s.never, 100*s.gain, s.perCall), "|"))
+	inHarm, inHelp := playersOf(harm, names), playersOf(help, names)
+	for _, name := range allPlayers {
+		row := []string{name}
+		if len(harms) > 0 && slices.Contains(inHarm, name) {
+			s := sumHarm(harms, name)
+			row = append(row, cells("%d|%d|%d|%.1f|%d|%d|%+.2f|%.3f", s.over[0], s.over[1], s.over[2],
+				100*float64(s.over[1])/float64(len(harms)), s.half, s.never, 100*s.gain, s.perCall)...)
+		} else {
+			row = append(row, "", "", "", "", "", "", "", "")
+		}
+		if len(helps) > 0 && slices.Contains(inHelp, name) {
+			s := sumHelp(helps, name)
+			row = append(row, cells("%.1f|%.1f|%.1f|%.1f|%.2f|%.3f",
+				100*s.over[0], 100*s.over[1], 100*s.over[2], 100*s.over[3], 100*s.mean, s.perCall)...)
+		} else {
+			row = append(row, "", "", "", "", "", "")
+		}
+		if strings.Join(row[1:], "") != "" {
+			t.Rows = append(t.Rows, row)
+		}
 	}
 	return t
+}
+
+// tableOfKinds returns a half by the kind of scenario: the part of the scenarios in which a player loses over 3 points, and the mean
+// gain, or loss of help.
+func tableOfKinds(h half, list []*judged, names []string) report.Table {
+	players := playersOf(h, names)
+	t := report.Table{Title: "worse by over 3 points, % of the scenarios; gain, points"}
+	t.Columns = append([]string{"scenarios", "n"}, players...)
+	if h == help {
+		t.Title = "lost help over 3 points, % of the scenarios; mean, points"
+	}
+	for _, kind := range h.rows() {
+		of := ofKind(list, kind)
+		row := []string{kind, strconv.Itoa(len(of))}
+		for _, name := range players {
+			if h == harm {
+				s := sumHarm(of, name)
+				row = append(row, fmt.Sprintf("%.1f; %+.2f", 100*float64(s.over[1])/float64(max(len(of), 1)), 100*s.gain))
+			} else {
+				s := sumHelp(of, name)
+				row = append(row, fmt.Sprintf("%.1f; %.2f", 100*s.over[1], 100*s.mean))
+			}
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
+}
+
+func cells(format string, values ...any) []string {
+	return strings.Split(fmt.Sprintf(format, values...), "|")
 }
 
 // showWorst shows the ten scenarios in which a player loses most. With a folder, it shrinks them, and writes a file for each.
@@ -103,16 +216,16 @@ func showWorst(ctx context.Context, out io.Writer, folder string, list []*judged
 		if j.loss(player) <= suspicious {
 			break
 		}
-		fmt.Fprintf(out, "seed %d, scenario %d: %.1f points worse than no retries: %s\n", j.seed, j.index, 100*j.loss(player), j.about)
+		fmt.Fprintf(out, "%v, seed %d, scenario %d: %.1f points: %s\n", j.Half, j.Seed, j.Index, 100*j.loss(player), j.About)
 		if folder == "" {
 			continue
 		}
-		s, loss, err := shrink(ctx, j.seed, j.index, player)
+		s, loss, err := shrink(ctx, j, player)
 		if err != nil {
 			return err
 		}
 		fmt.Fprintf(out, "  shrunk: %.1f points: %s\n", 100*loss, s.About)
-		path := filepath.Join(folder, fmt.Sprintf("%d-%d.json", j.seed, j.index))
+		path := filepath.Join(folder, fmt.Sprintf("%v-%d-%d.json", j.Half, j.Seed, j.Index))
 		if err := errors.Join(os.MkdirAll(folder, 0o750), os.WriteFile(path, s.file, 0o600)); err != nil {
 			return err
 		}

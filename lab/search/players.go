@@ -12,78 +12,105 @@ import (
 	"time"
 )
 
-// The names of special players: those to compare with, or to judge first.
+// The names of players that are judged, or that others are compared with.
 const (
 	noRetries     = "no retries"
-	grpcPlayer    = "gRPC throttled"
-	unbound       = "4 attempts"
+	floor         = "no retries again"
+	grpcThrottled = "gRPC throttled"
+	grpcPlain     = "gRPC unthrottled"
+	unbound       = "no budget"
 	defaultPlayer = "default"
 )
 
-// players are all players. The first is the reference.
-var players = []string{noRetries, grpcPlayer, unbound, defaultPlayer, "quick start", "hedging", "admission"}
+// allPlayers are all players. The first is the one that harm is measured against.
+var allPlayers = []string{noRetries, floor, grpcThrottled, grpcPlain, unbound, defaultPlayer, "quick start", "hedging", "admission"}
 
-// drawPolicy draws a policy, which the default player uses with the default budget, but no time that a Retrier warns of because most
-// calls take longer. It returns the policy files of these players, and the players as variants of the scenario.
-func (d *draft) drawPolicy(names []string) (files object, variants []object) {
+// playersOf returns those of the players that play a half: at least the ones with which the others are compared.
+func playersOf(h half, names []string) (list []string) {
+	for _, name := range allPlayers {
+		needed, never := name == noRetries, false
+		if h == help {
+			needed, never = slices.Contains(helpers, name), name == floor || name == "quick start" || name == "hedging" || name == "admission"
+		}
+		if needed || !never && slices.Contains(names, name) {
+			list = append(list, name)
+		}
+	}
+	return list
+}
+
+// shape is a drawn policy.
+type shape struct {
+	slow      slow
+	attempts  int
+	backoff   time.Duration
+	codes     []string
+	onlyLast  bool                        // in a chain, only calls of the last service are retried
+	elsewhere bool                        // stagger's retries go to another backend; gRPC cannot
+	slowAfter func(k *kind) time.Duration // the attempt timeout or the hedging delay
+}
+
+// slow is what a policy does about a slow attempt.
+type slow uint8
+
+const (
+	slowNothing slow = iota
+	slowTimeout      // another attempt in parallel after an attempt timeout
+	slowHedge
+)
+
+// drawPolicy draws a policy of the first half, but no time that a Retrier warns of because most calls take longer.
+func (d *draft) drawPolicy() {
 	codes := [][]string{{"UNAVAILABLE"}, {"UNAVAILABLE", "RESOURCE_EXHAUSTED"}, {"UNAVAILABLE", "ABORTED"}}[d.one("codes", 0.4, 0.4, 0.2)]
 	attempts, backoff := 2+int(4*d.part("attempts")), d.span("backoff", 20*time.Millisecond, 250*time.Millisecond)
-	onlyLast := len(d.services) > 1 && d.hit("only the last hop", 0.3)
-	// After failures alone, also in parallel to a slow attempt, or as a hedge.
-	const inParallel, nearMedian, nearP99 = 1, 2, 3
+	d.shape = shape{attempts: attempts, backoff: backoff, codes: codes, onlyLast: len(d.services) > 1 && d.hit("only the last hop", 0.3)}
 	policy := d.one("policy", 0.48, 0.32, 0.06, 0.14)
 	over, near := tidy(d.log("attempt timeout", 1.1, 12)), d.even("near the median", 1.05, 1.6)
 	d.say("%s", []string{"retries", fmt.Sprint("attempt timeout of medians: ", over), "hedges near the median", "hedges at p99"}[policy])
-	retries := func(attempts int, more object) object {
-		r := object{
-			"maxAttempts": attempts, "initialBackoff": seconds(backoff), "maxBackoff": seconds(neat(16 * backoff)),
-			"backoffMultiplier": 2, "retryableStatusCodes": codes,
-		}
-		maps.Copy(r, more)
-		return object{"retryPolicy": r}
+	d.shape.slow = []slow{slowNothing, slowTimeout, slowHedge, slowHedge}[policy]
+	if d.shape.slow == slowHedge {
+		d.shape.attempts = min(attempts, 3)
 	}
-	hedges := func(attempts int, delay time.Duration) object {
-		return object{"hedgingPolicy": object{"maxAttempts": attempts, "hedgingDelay": seconds(delay), "nonFatalStatusCodes": codes}}
+	d.drawElsewhere()
+	d.shape.slowAfter = func(k *kind) time.Duration {
+		return []time.Duration{
+			0, time.Duration(float64(k.median) * over), time.Duration(float64(k.median) * near), max(k.p99, k.median*6/5),
+		}[policy]
 	}
-	entry := func(name string, k *kind) object {
-		within := func(t time.Duration) time.Duration { return neat(min(t, k.deadline*2/3)) }
-		switch {
-		case onlyLast && k.service != "shop":
-			return object{}
-		case name == grpcPlayer: // its jitter, and below the throttling of gRFC A6's example
-			return retries(4, object{"jitter": "PROPORTIONAL"})
-		case name == unbound:
-			return retries(4, object{"jitter": "PROPORTIONAL", "budget": "NONE"})
-		case name == "quick start": // the first example of README.md without its timeout
-			return retries(4, object{"initialBackoff": "0.1s", "maxBackoff": "1s", "retryableStatusCodes": []string{"UNAVAILABLE"}})
-		case name == "hedging": // as docs/hedging.md advises
-			return hedges(2, within(k.p99))
-		case policy == nearMedian:
-			return hedges(min(attempts, 3), within(time.Duration(float64(k.median)*near)))
-		case policy == nearP99:
-			return hedges(min(attempts, 3), within(max(k.p99, k.median*6/5)))
-		case policy == inParallel:
-			return retries(attempts, object{"perAttemptTimeout": seconds(within(time.Duration(float64(k.median) * over)))})
-		default:
-			return retries(attempts, nil)
-		}
+}
+
+// drawElsewhere lets some users send retries to another backend.
+func (d *draft) drawElsewhere() {
+	if d.shape.elsewhere = d.hit("elsewhere", 0.15); d.shape.elsewhere {
+		d.say("elsewhere")
 	}
+}
+
+// files returns the policy files of these players, and the players as variants of the scenario. The players whose policy is the
+// drawn one differ in their budget.
+func (d *draft) files(names []string) (files object, variants []object) {
 	files = object{}
-	for _, name := range players {
+	for _, name := range allPlayers {
 		if !slices.Contains(names, name) {
 			continue
 		}
 		v := object{"name": name, "policy": name}
-		if variants = append(variants, v); name == noRetries {
+		variants = append(variants, v)
+		switch name {
+		case floor:
+			v["serviceSeed"] = 1
+			fallthrough
+		case noRetries:
 			v["policy"] = "NONE"
 			continue
-		}
-		if name == grpcPlayer || name == unbound { // no chain guard, and it learns nothing
+		case grpcThrottled, grpcPlain: // no chain guard, and it learns nothing
 			v["guard"], v["blind"] = false, true
+		case unbound:
+			v["blind"] = true
 		}
 		entries := make([]object, 0, len(d.kinds))
 		for i := range d.kinds {
-			e := entry(name, &d.kinds[i])
+			e := d.entry(name, &d.kinds[i])
 			service, method, _ := strings.Cut(d.kinds[i].method[1:], "/")
 			e["name"] = []object{{"service": service, "method": method}}
 			if name == "admission" {
@@ -92,11 +119,60 @@ func (d *draft) drawPolicy(names []string) (files object, variants []object) {
 			entries = append(entries, e)
 		}
 		file := object{"methodConfig": entries}
-		if files[name] = file; name == grpcPlayer {
+		files[name] = file
+		switch {
+		case name == grpcThrottled:
 			file["retryThrottling"] = object{"maxTokens": 10, "tokenRatio": 0.1}
+		case name != grpcPlain && d.shape.elsewhere:
+			file["loadBalancingConfig"] = []object{{"stagger_retry_elsewhere": object{"childPolicy": []object{{"round_robin": object{}}}}}}
 		}
 	}
 	return files, variants
+}
+
+// entry returns a player's policy for a kind of calls.
+func (d *draft) entry(name string, k *kind) object {
+	s := &d.shape
+	retries := func(attempts int, more object) object {
+		r := object{
+			"maxAttempts": attempts, "initialBackoff": seconds(s.backoff), "maxBackoff": seconds(neat(16 * s.backoff)),
+			"backoffMultiplier": 2, "retryableStatusCodes": s.codes,
+		}
+		maps.Copy(r, more)
+		return object{"retryPolicy": r}
+	}
+	hedges := func(attempts int, delay time.Duration, more object) object {
+		h := object{"maxAttempts": attempts, "hedgingDelay": seconds(delay), "nonFatalStatusCodes": s.codes}
+		maps.Copy(h, more)
+		return object{"hedgingPolicy": h}
+	}
+	within := func(t time.Duration) time.Duration { return neat(min(t, k.deadline*2/3)) }
+	own := object{}
+	switch name {
+	case grpcPlain, unbound:
+		own["budget"] = "NONE"
+	}
+	switch {
+	case s.onlyLast && k.service != "shop":
+		return object{}
+	case name == grpcThrottled || name == grpcPlain: // gRPC's jitter; it has no attempt timeouts, and no hedges in Go
+		own["jitter"] = "PROPORTIONAL"
+		if d.half == help {
+			return retries(s.attempts, own)
+		}
+		return retries(4, own)
+	case name == "quick start": // the first example of README.md without its timeout
+		return retries(4, object{"initialBackoff": "0.1s", "maxBackoff": "1s", "retryableStatusCodes": []string{"UNAVAILABLE"}})
+	case name == "hedging": // as docs/hedging.md advises
+		return hedges(2, within(k.p99), nil)
+	case s.slow == slowHedge:
+		return hedges(s.attempts, within(s.slowAfter(k)), own)
+	case s.slow == slowTimeout:
+		own["perAttemptTimeout"] = seconds(within(s.slowAfter(k)))
+		return retries(s.attempts, own)
+	default:
+		return retries(s.attempts, own)
+	}
 }
 
 // seconds returns a time in the form of policy files.

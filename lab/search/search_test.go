@@ -4,7 +4,9 @@
 package main
 
 import (
+	"io"
 	"math"
+	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -18,43 +20,81 @@ import (
 func TestDraw(t *testing.T) {
 	t.Parallel()
 	seen := map[string]int{}
-	for i := range 60 {
-		s := must.Get(draw(t.Context(), newChance(7, i, nil), []string{noRetries, defaultPlayer}))(t)
-		again := must.Get(draw(t.Context(), newChance(7, i, nil), []string{noRetries, defaultPlayer}))(t)
+	keys := []string{
+		"exponential", "lognormal", "bimodal", "DROP", "LIFO", `"UNAVAILABLE"`, "down", "hang", "flaky", "slow\"", "slower",
+		`"name": "front"`, "List", "delay", "loss", "perAttemptTimeout", "hedgingPolicy", "RESOURCE_EXHAUSTED", "NOT_FOUND", "ABORTED",
+		"thrash", "connect", "codel", "cache", "limit", "flush",
+		"10m0s", "busy", "crowds", "pauses", "slow starts", "brownout", "the last hop has", "stagger_retry_elsewhere",
+	}
+	for i := range 200 {
+		s := must.Get(draw(t.Context(), newChance(harm, 7, i, nil), []string{noRetries, defaultPlayer}))(t)
+		again := must.Get(draw(t.Context(), newChance(harm, 7, i, nil), []string{noRetries, defaultPlayer}))(t)
 		if string(again.file) != string(s.file) {
 			t.Fatalf("scenario %d differs when it is drawn again:\n%s\nfirst:\n%s", i, again.file, s.file)
 		}
-		for _, key := range []string{
-			"exponential", "lognormal", "bimodal", "DROP", "LIFO", `"UNAVAILABLE"`, "down", "hang", "flaky", "slow\"", "slower",
-			`"name": "front"`, "List", "delay", "loss", "perAttemptTimeout", "hedgingPolicy", "RESOURCE_EXHAUSTED", "NOT_FOUND", "ABORTED",
-		} {
+		for _, key := range keys {
 			if strings.Contains(string(s.file), key) {
 				seen[key]++
 			}
 		}
-		newest := must.Get(draw(t.Context(), newChance(7, i, map[string]float64{"order": 0}), []string{noRetries, defaultPlayer}))(t)
+		newest := must.Get(draw(t.Context(), newChance(harm, 7, i, map[string]float64{"order": 0}), []string{noRetries, defaultPlayer}))(t)
 		if a, b := string(newest.file), strings.ReplaceAll(string(s.file), "LIFO", "FIFO"); len(s.Services) == 1 && a != b {
 			t.Errorf("scenario %d with another order:\n%s\nwant\n%s", i, a, b)
 		}
 	}
-	if len(seen) < 20 {
-		t.Errorf("drawn: %v; want all of them", seen)
+	for _, key := range keys {
+		if seen[key] == 0 {
+			t.Errorf("%s is never drawn", key)
+		}
+	}
+}
+
+// The command fails above a bound of either half, and says what it wants.
+func TestCommand(t *testing.T) {
+	t.Parallel()
+	const few = "-seed 104 -players default -n 3 -help-set 6 "
+	each := filepath.Join(t.TempDir(), "each.jsonl")
+	for args, want := range map[string]string{
+		few + "-most 3,3,3 -most-lost 100,100 -each " + each: "",
+		few + "-most-lost 0,100":                             "the default loses too much help",
+		few + "-most-lost 100,0.1":                           "the default loses too much help",
+		"-n 3":                                               "want at least one -seed",
+		"-seed 1 -n 0":                                       "want at least one -seed, a scenario",
+		"-seed 1 -most 1,2":                                  "three numbers for -most",
+		"-seed 1 -most-lost 1":                               "two for -most-lost",
+		"-seed 1 -players some":                              `"some": want some of`,
+	} {
+		var out strings.Builder
+		err := command(t.Context(), strings.Fields(args), &out, io.Discard)
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: error %v; want %q", args, err, want)
+		}
+		if want == "" && !strings.Contains(out.String(), rowSpread) {
+			t.Errorf("%s:\n%s\nwant the table of kinds", args, out.String())
+		}
+	}
+	if lines := strings.Count(string(must.Get(os.ReadFile(each))(t)), "\n"); lines != 9 {
+		t.Errorf("%d lines; want one of each scenario", lines)
+	}
+	bad := &judged{Players: map[string][]outcome{noRetries: successes(0.9, 0.9), defaultPlayer: successes(0.5, 0.8)}}
+	if checkBounds([]*judged{bad}, nil, []uint64{1, 0, 0}, nil) != nil || checkBounds([]*judged{bad}, nil, []uint64{0, 0, 0}, nil) == nil {
+		t.Error("one scenario in which the default loses 10 points: want an error only with -most 0,0,0")
 	}
 }
 
 // successes returns outcomes that differ only in their success.
 func successes(list ...float64) (of []outcome) {
 	for _, s := range list {
-		of = append(of, outcome{success: s, perCall: 1})
+		of = append(of, outcome{Success: s, PerCall: 1})
 	}
 	return of
 }
 
-func TestResult(t *testing.T) {
+func TestCompare(t *testing.T) {
 	t.Parallel()
 	never := func(list []outcome, which ...int) []outcome {
 		for _, i := range which {
-			list[i].never = true
+			list[i].Never = true
 		}
 		return list
 	}
@@ -63,9 +103,10 @@ func TestResult(t *testing.T) {
 		loss        float64
 		half, never bool
 	}{
-		"better, of one seed":                       {successes(0.5), successes(0.7), -0.2, false, false},
-		"of five seeds, the mean":                   {successes(1, 1, 1, 1, 1), successes(0.9, 1, 1, 1, 1), 0.02, false, false},
-		"no retries played more seeds":              {successes(0.9, 0.1), successes(0.9), 0, false, false},
+		"better, in one play":                       {successes(0.5), successes(0.7), -0.2, false, false},
+		"of five plays, the mean":                   {successes(1, 1, 1, 1, 1), successes(0.9, 1, 1, 1, 1), 0.02, false, false},
+		"no retries played more":                    {successes(0.9, 0.1), successes(0.9), 0, false, false},
+		"not played":                                {successes(0.9, 0.1), nil, 0, false, false},
 		"below half":                                {successes(0.8, 0.8), successes(0.1, 0.6), 0.45, true, false},
 		"half of next to nothing":                   {successes(0.01), successes(0), 0.01, false, false},
 		"never recovers, in most":                   {successes(1, 1, 1), never(successes(1, 1, 1), 0, 2), 0, false, true},
@@ -73,34 +114,79 @@ func TestResult(t *testing.T) {
 		"never recovers, as without retries":        {never(successes(1), 0), never(successes(1), 0), 0, false, false},
 		"never recovers, with no retries in others": {never(successes(1, 1), 1), never(successes(1, 1), 0), 0, false, false},
 	} {
-		j := &judged{players: map[string][]outcome{noRetries: row.none, defaultPlayer: row.own}}
-		if loss, half, never := j.result(defaultPlayer); math.Abs(loss-row.loss) > 1e-9 || half != row.half || never != row.never {
-			t.Errorf("%s: loss %v, below half %v, never recovers %v; want %v, %v, %v", name, loss, half, never, row.loss, row.half, row.never)
+		if v := compare(row.own, row.none); math.Abs(v.loss-row.loss) > 1e-9 || v.half != row.half || v.never != row.never {
+			t.Errorf("%s: %+v; want %v, %v, %v", name, v, row.loss, row.half, row.never)
 		}
+	}
+}
+
+// The play that makes a scenario suspicious proves nothing.
+func TestVerdict(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		own  []outcome
+		loss float64
+	}{
+		"not suspicious":     {successes(0.9), 0},
+		"worse by chance":    {successes(0.2, 0.9, 0.9, 0.9, 0.9), 0},
+		"worse in all plays": {successes(0.5, 0.8, 0.8, 0.8, 0.8), 0.1},
+	} {
+		j := &judged{Players: map[string][]outcome{noRetries: successes(0.9, 0.9, 0.9, 0.9, 0.9), defaultPlayer: row.own}}
+		if v := j.verdict(defaultPlayer); math.Abs(v.loss-row.loss) > 1e-9 {
+			t.Errorf("%s: %+v; want a loss of %v", name, v, row.loss)
+		}
+	}
+}
+
+// Help is lost against the best of those who can help, whatever others do.
+func TestLost(t *testing.T) {
+	t.Parallel()
+	j := &judged{Half: help, Kind: rowBlips, Players: map[string][]outcome{
+		noRetries: successes(0.5, 0.5), grpcThrottled: successes(0.6, 0.6), grpcPlain: successes(0.9, 0.7), unbound: successes(0.7, 0.8),
+		defaultPlayer: successes(0.75, 0.77),
+	}}
+	for name, want := range map[string]float64{noRetries: 0.3, grpcThrottled: 0.2, grpcPlain: 0, unbound: 0.05, defaultPlayer: 0.04} {
+		if lost := j.lost(name); math.Abs(lost-want) > 1e-9 {
+			t.Errorf("%s loses %v; want %v", name, lost, want)
+		}
+	}
+	best := &judged{Half: help, Kind: rowSpread, Players: map[string][]outcome{
+		noRetries: successes(0.5), grpcThrottled: successes(0.6), grpcPlain: successes(0.9), unbound: successes(0.7), defaultPlayer: successes(1),
+	}}
+	list := []*judged{j, best}
+	s := sumHelp(list, defaultPlayer)
+	if s.over != [4]float64{0.5, 0.5, 0, 0} || math.Abs(s.mean-0.02) > 1e-9 || s.perCall != 1 {
+		t.Errorf("both: %+v", s)
+	}
+	if s := sumHelp(ofKind(list, rowBlips), defaultPlayer); s.over != [4]float64{1, 1, 0, 0} {
+		t.Errorf("blips: %+v", s)
 	}
 }
 
 // The search must find a client that retries without a limit, and shrink what it found.
 func TestSearch(t *testing.T) {
 	t.Parallel()
-	list := must.Get(search(t.Context(), []uint64{104}, 30, []string{noRetries, unbound}, func(float64) {}))(t)
-	if s := count(list, unbound); s.over[1] == 0 {
-		t.Fatalf("4 attempts lose more than 3 points in no scenario without a budget: %+v", s)
+	list := must.Get(search(t.Context(), harm, []uint64{104}, 40, []string{floor, grpcPlain}, func(float64) {}))(t)
+	if s := sumHarm(list, grpcPlain); s.over[1] == 0 {
+		t.Fatalf("retries without a throttle lose more than 3 points in no scenario: %+v", s)
 	}
-	again := must.Get(search(t.Context(), []uint64{104}, 2, []string{noRetries, unbound}, func(float64) {}))(t)
+	if s := sumHarm(list, floor); s.gain == 0 || s.over[2] > 0 {
+		t.Errorf("no retries with other times of the services: %+v; want some difference, and none of 10 points", s)
+	}
+	again := must.Get(search(t.Context(), harm, []uint64{104}, 2, []string{floor, grpcPlain}, func(float64) {}))(t)
 	if !reflect.DeepEqual(again, list[:2]) {
 		t.Errorf("played again: %+v; want %+v", again, list[:2])
 	}
 	folder, out := filepath.Join(t.TempDir(), "worst"), strings.Builder{}
-	must.Do(t, showWorst(t.Context(), &out, folder, list, unbound))
-	files, err := filepath.Glob(folder + "/104-*.json")
+	must.Do(t, showWorst(t.Context(), &out, folder, list, grpcPlain))
+	files, err := filepath.Glob(folder + "/harm-104-*.json")
 	if err != nil || len(files) == 0 || !strings.Contains(out.String(), "shrunk: ") {
 		t.Fatalf("%v, %v, %s", files, err, out.String())
 	}
 	simple := 0
 	for _, file := range files {
 		s := &scenario{Scenario: must.Get(sim.Load(file))(t)}
-		if loss := must.Get(s.lossOf(t.Context()))(t); loss < leastLoss && loss < 0.01 {
+		if loss := must.Get(s.lossOf(t.Context(), s.Variants[len(s.Variants)-1].Name))(t); loss < leastLoss && loss < 0.01 {
 			t.Errorf("%s: %.3f worse after shrinking", file, loss)
 		}
 		if len(s.Services) == 1 && s.Services[0].Backends == 1 {
@@ -121,7 +207,7 @@ func TestWorst(t *testing.T) {
 	}
 	for _, file := range files {
 		s := &scenario{Scenario: must.Get(sim.Load(file))(t)}
-		if loss := must.Get(s.lossOf(t.Context()))(t); loss > leastLoss {
+		if loss := must.Get(s.lossOf(t.Context(), s.Variants[len(s.Variants)-1].Name))(t); loss > leastLoss {
 			t.Errorf("%s: %.1f points worse than no retries", file, 100*loss)
 		}
 	}

@@ -4,6 +4,8 @@
 package sim
 
 import (
+	"time"
+
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
@@ -18,11 +20,15 @@ type attempt struct {
 	link    *link
 	backend *backend
 	number  int
+	client  int // the process that has sent it
 	answer  *answer
 	fails   *answer       // the response after the work on it; nil: it depends on the work
 	below   *call         // the request's running call to the service below, or nil
 	next    int           // index of the service's next call
+	sent    bool          // it counts for the limit of its process
+	since   time.Duration // when it came into the queue
 	queued  bool          // in the backend's queue
+	missed  bool          // its entry was not in the cache
 	slow    *Distribution // extra wait when a worker is done with it; nil: none
 	gaveUp  bool          // a call to a service below has given up
 }
@@ -48,6 +54,13 @@ func (a *attempt) handle(kind eventKind, _ uint32) {
 		if a.call != nil {
 			a.call.endAttempt(a, a.answer)
 		}
+	}
+}
+
+// depart sends the request.
+func (a *attempt) depart() {
+	if delay, lost := a.link.transit(); !lost {
+		a.link.world.after(delay, a, requestArrived, 0)
 	}
 }
 

@@ -15,12 +15,15 @@ import (
 
 // backend is one server of a service: some workers behind a bounded queue.
 type backend struct {
-	service *service
-	index   int
-	busy    int // workers
-	queue   []*attempt
-	dropped int // queued requests without a client, if the backend drops those
-	faults  faults
+	service  *service
+	index    int
+	busy     int // workers
+	queue    []*attempt
+	dropped  int // queued requests without a client, if the backend drops those
+	faults   faults
+	byMethod map[string]*faults // instead, of requests of these methods
+	empty    time.Duration      // when the queue was empty last
+	starts   uint32             // how often it was down, and 1: older connections are broken
 }
 
 // inHand returns how many requests are in the queue and with the workers.
@@ -31,25 +34,32 @@ func (b *backend) waiting() int { return len(b.queue) - b.dropped }
 // arrive accepts a request. The faults at this time decide how it ends, even if it is served later.
 func (b *backend) arrive(a *attempt) {
 	b.service.countRequest(a)
-	f := &b.faults
+	f := b.faultsFor(a)
 	switch {
 	case f.hangs:
 		return
 	case f.down != nil:
 		a.reply(f.down)
 		return
-	case f.flaky > 0 && b.service.random.Float64() < f.flaky:
-		a.fails = f.fails
+	}
+	switch failure := b.service.drawFailure(f.flaky); {
+	case failure != nil && failure.atOnce:
+		a.reply(failure.fails)
+		return
+	case failure != nil:
+		a.fails = failure.fails
 	case f.slowPart > 0:
 		if b.service.random.Float64() < f.slowPart {
 			a.slow = f.slowBy
 		}
 	}
 	switch {
-	case b.busy < f.workers:
+	case b.busy < b.faults.workers:
 		b.serve(a)
 	case b.waiting() < b.service.spec.Queue:
-		a.queued = true
+		if a.queued, a.since = true, b.service.world.now; len(b.queue) == 0 {
+			b.empty = a.since
+		}
 		b.queue = append(b.queue, a)
 	default:
 		b.service.counts.refused++
@@ -60,8 +70,14 @@ func (b *backend) arrive(a *attempt) {
 // serve occupies a worker.
 func (b *backend) serve(a *attempt) {
 	b.busy++
-	took := b.service.drawTime(b.service.spec.Time)
-	if times := b.faults.slower * a.link.work; times != 1 {
+	took, times := b.service.drawWork(a), b.faultsFor(a).slower*a.link.work
+	if most := b.service.spec.Thrash; most > 1 && b.service.spec.Queue > 0 {
+		times *= 1 + (most-1)*float64(b.waiting())/float64(b.service.spec.Queue)
+	}
+	if b.service.spec.Connect > 0 && a.link.connect(a) {
+		took += time.Duration(b.service.spec.Connect * float64(b.service.spec.Time.Mean()))
+	}
+	if times != 1 {
 		took = time.Duration(min(float64(took)*times, longest))
 	}
 	b.service.world.after(took, a, workDone, 0)
@@ -71,6 +87,7 @@ func (b *backend) serve(a *attempt) {
 func (b *backend) workDone(a *attempt) {
 	b.busy--
 	b.service.counts.served++
+	b.service.fillCache(a)
 	b.fillWorkers()
 	if a.call == nil {
 		b.service.counts.wasted++
@@ -95,8 +112,37 @@ func (b *backend) fillWorkers() {
 			b.dropped--
 			continue
 		}
+		if b.waitedTooLong(a) {
+			b.service.counts.refused++
+			a.reply(b.service.queueFull)
+			continue
+		}
 		b.serve(a)
 	}
+}
+
+// faultsFor returns the faults that a request meets.
+func (b *backend) faultsFor(a *attempt) *faults {
+	if f := b.byMethod[a.link.spec.Method]; f != nil {
+		return f
+	}
+	return &b.faults
+}
+
+// waitedTooLong reports whether the backend refuses a request that was taken from the queue; see [CoDel].
+func (b *backend) waitedTooLong(a *attempt) bool {
+	spec, now := b.service.spec.CoDel, b.service.world.now
+	if spec == nil {
+		return false
+	}
+	limit := spec.Interval
+	if now-b.empty > spec.Interval {
+		limit = spec.Target
+	}
+	if len(b.queue) == 0 {
+		b.empty = now
+	}
+	return now-a.since > limit
 }
 
 // takeNext removes the next request from the queue, which must not be empty.

@@ -125,16 +125,17 @@ func (c *call) setTimer(at time.Duration) {
 
 // sendAttempt makes attempt n.
 func (c *call) sendAttempt(n int) {
-	a := &attempt{call: c, link: c.link, backend: c.pickBackend(), number: n}
+	a := &attempt{call: c, link: c.link, backend: c.pickBackend(), number: n, client: c.client}
 	c.running = append(c.running, a)
-	if delay, lost := c.link.transit(); !lost {
-		c.link.world.after(delay, a, requestArrived, 0)
+	if c.link.limiter.enter(a) {
+		a.depart()
 	}
 }
 
 // endAttempt reports how an attempt ended.
 func (c *call) endAttempt(a *attempt, ans *answer) {
 	a.call = nil
+	c.link.limiter.leave(a)
 	i := slices.Index(c.running, a)
 	c.running = slices.Delete(c.running, i, i+1)
 	r := attempts.Result{Err: ans.err, Local: ans.local}

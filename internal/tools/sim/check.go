@@ -38,6 +38,7 @@ func (c *codec) checkScenario(s *Scenario) {
 	all.reportNames()
 	if c.ErrorCount() == 0 {
 		all.circles()
+		all.methods()
 	}
 }
 
@@ -138,6 +139,9 @@ func (c *checker) fault(path string, f *Fault) {
 			c.Errorf(path+".backends", b, "must be less than the %d backends of %s, counted from 0", s.Backends, s.Name)
 		}
 	}
+	if f.Flush && s.Cache == nil {
+		c.Errorf(path+".flush", nil, "%s has no cache", s.Name)
+	}
 	if f.Workers != nil && *f.Workers > s.Workers {
 		c.Errorf(path+".workers", *f.Workers, "must be at most the %d workers of each backend of %s", s.Workers, s.Name)
 	}
@@ -204,6 +208,18 @@ func (c *checker) variants() {
 				slices.ContainsFunc(c.scenario.Services, func(s Service) bool { return s.Name == from })
 			if !known {
 				c.noteName("service", from, document.Item("variants", i)+".policies."+from, "no fleet and no service has that name")
+			}
+		}
+	}
+}
+
+// methods reports faults of methods that no call has.
+func (c *checker) methods() {
+	for i, p := range c.scenario.Phases {
+		for k, f := range p.Faults {
+			called := slices.ContainsFunc(c.scenario.calls(), func(m made) bool { return m.Service == f.Service && m.Method == f.Method })
+			if f.Method != "" && !called {
+				c.Errorf(document.Item("phases", i)+"."+document.Item("faults", k)+".method", f.Method, "no call to %s has that method", f.Service)
 			}
 		}
 	}

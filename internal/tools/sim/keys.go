@@ -71,6 +71,17 @@ func (s *Service) serviceKeys(f *fields) {
 	word(f, "abandoned", &s.Abandoned, "SERVE", "DROP")
 	s.Guard = true
 	f.Bool("guard", &s.Guard)
+	f.Number("thrash", &s.Thrash, 1, mostTimes, true)
+	f.Number("connect", &s.Connect, 0, mostTimes, true)
+	s.cacheKeys(f)
+	if f.Has("codel") {
+		s.CoDel = new(CoDel)
+		f.Object("codel", func(f *fields) {
+			f.Require(`must be a time such as "100ms"`, "target", "interval")
+			f.Duration("target", &s.CoDel.Target, missing, 0, longestTime)
+			f.Duration("interval", &s.CoDel.Interval, missing, 0, longestTime)
+		})
+	}
 	const needs = "must be how long a worker needs for a request, more than 0s on average"
 	f.Require(needs, "time")
 	if f.Has("time") && f.Whole(f.Under("time")) && (s.Time == nil || s.Time.Mean() <= 0) {
@@ -79,6 +90,19 @@ func (s *Service) serviceKeys(f *fields) {
 	objects(f, "calls", &s.Calls, func(c *Call, f *fields) {
 		c.callKeys(f)
 		f.Int("clients", &c.Clients, 0, 1, mostBackends)
+	})
+}
+
+func (s *Service) cacheKeys(f *fields) {
+	if !f.Has("cache") {
+		return
+	}
+	s.Cache = new(Cache)
+	f.Object("cache", func(f *fields) {
+		f.Require("a cache is {entries: 1000, ttl: 10s, hit: 1ms}", "entries", "ttl", "hit")
+		f.Int("entries", &s.Cache.Entries, 1, 1, 1e9)
+		f.Duration("ttl", &s.Cache.TTL, missing, time.Millisecond, mostLength)
+		distribution(f, "hit", &s.Cache.Hit)
 	})
 }
 
@@ -93,6 +117,7 @@ func (c *Call) callKeys(f *fields) {
 	f.Int("attempts", &c.Attempts, 0, 1, 1000)
 	distribution(f, "delay", &c.Delay)
 	f.Number("loss", &c.Loss, 0, 1, false)
+	f.Int("limit", &c.Limit, 0, 1, 1_000_000)
 }
 
 func (l *Fleet) fleetKeys(f *fields) {
@@ -131,6 +156,9 @@ func (c *codec) variant(v *Variant, f *fields) {
 		f.Bool("guard", v.Guard)
 	}
 	f.Bool("blind", &v.Blind)
+	seed := int(v.ServiceSeed)
+	f.Int("serviceSeed", &seed, 0, 0, math.MaxInt32)
+	v.ServiceSeed = uint64(seed)
 }
 
 // word reads one of some values by its name. The first is the default.
@@ -240,9 +268,11 @@ func (p *Phase) phaseKeys(f *fields) {
 func (t *Fault) faultKeys(f *fields) {
 	f.RequiredText("service", &t.Service)
 	t.backends(f)
+	f.Text("method", &t.Method)
 	f.Bool("down", &t.Down)
 	f.Bool("hang", &t.Hang)
 	f.Number("flaky", &t.Flaky, 0, 1, true)
+	f.Bool("atOnce", &t.AtOnce)
 	if f.Has("slow") {
 		var slow Slow
 		f.Object("slow", func(f *fields) {
@@ -257,11 +287,19 @@ func (t *Fault) faultKeys(f *fields) {
 		t.Workers = new(int)
 		f.Int("workers", t.Workers, missing, 0, 1_000_000)
 	}
+	f.Bool("flush", &t.Flush)
+	if t.Method != "" && (t.Workers != nil || t.Flush) {
+		f.Wrong("method", "is for faults of requests; workers and flush are of a whole backend")
+	}
 	code(f, "code", &t.Code, codes.Unavailable)
 	t.pushback(f)
 	f.Later(func() {
-		if f.Whole(f.path) && !t.Down && !t.Hang && t.Flaky == 0 && t.Slow == nil && t.Slower == 0 && t.Workers == nil {
-			f.Errorf(f.path, nil, "has no trouble; must have down, hang, flaky, slow, slower or workers")
+		switch {
+		case !f.Whole(f.path):
+		case !t.Down && !t.Hang && t.Flaky == 0 && t.Slow == nil && t.Slower == 0 && t.Workers == nil && !t.Flush:
+			f.Errorf(f.path, nil, "has no trouble; must have down, hang, flaky, slow, slower, workers or flush")
+		case t.AtOnce && t.Flaky == 0:
+			f.Wrong("atOnce", "is for the failures of flaky, which is missing")
 		}
 	})
 }

@@ -39,9 +39,11 @@ type link struct {
 	counts      callCounts        // of a fleet's calls
 	jitter      *rand.Rand        // of the backoffs
 	network     *rand.Rand
-	picks       *rand.Rand // of connections
-	roundRobin  []uint32   // of each connection
-	work        float64    // of a request, in times of the service
+	picks       *rand.Rand            // of connections
+	roundRobin  []uint32              // of each connection
+	work        float64               // of a request, in times of the service
+	connected   map[connection]uint32 // the start of the backend to which it leads
+	limiter     *limiter              // nil: no limit
 }
 
 // maxAttempts returns the cap on the policies' maxAttempts: the call's, or that of its policy file.
@@ -62,6 +64,22 @@ func (l *link) nextBackend(client int) *backend {
 	l.roundRobin[i]++
 	return l.to.backends[int(l.roundRobin[i])%len(l.to.backends)]
 }
+
+// connect reports whether the process of an attempt has to connect to the backend, and connects.
+func (l *link) connect(a *attempt) bool {
+	to := connection{a.client, a.backend.index}
+	if l.connected[to] == a.backend.starts {
+		return false
+	}
+	if l.connected == nil {
+		l.connected = map[connection]uint32{}
+	}
+	l.connected[to] = a.backend.starts
+	return true
+}
+
+// connection is one of a process to a backend.
+type connection struct{ client, backend int }
 
 // clientOf returns the process of a backend that calls.
 func (l *link) clientOf(b *backend) int { return b.index % l.processes() }

@@ -36,7 +36,11 @@ services:
     abandoned: DROP
     order: LIFO
     guard: false
-    calls: [{service: back, method: /a.B/C, policy: retry, deadline: 1s, connections: 2, attempts: 2, delay: {normal: {mean: 2ms, deviation: 1ms}}, loss: 0.01, clients: 1}]
+    thrash: 2
+    connect: 5
+    cache: {entries: 100, ttl: 10s, hit: 1ms}
+    codel: {target: 5ms, interval: 100ms}
+    calls: [{service: back, method: /a.B/C, policy: retry, deadline: 1s, connections: 2, attempts: 2, delay: {normal: {mean: 2ms, deviation: 1ms}}, loss: 0.01, limit: 8, clients: 1}]
   - {name: back, time: {lognormal: {median: 5ms, p99: 50ms}}}
 fleets:
   - name: users
@@ -54,11 +58,13 @@ phases:
       - {service: back, backends: [0], down: true, code: 10, pushback: STOP}
       - {service: front, flaky: 0.5, slow: {part: 0.1, by: 1s}, slower: 2, workers: 1, pushback: 100ms}
       - {service: front, hang: true}
+      - {service: front, method: /a.B/C, flaky: 0.1, atOnce: true}
+      - {service: front, flush: true}
   - {name: short, length: 100ms, faults: [{service: front, slower: 2}]}
   - {name: after, kind: AFTER, length: 5s}
 variants:
   - {name: none, policy: NONE, clients: 3, guard: true}
-  - {name: front alone, policies: {front: retry, users: NONE}}
+  - {name: front alone, policies: {front: retry, users: NONE}, serviceSeed: 3}
 `
 
 func parse(text string) (*Scenario, error) {
@@ -86,13 +92,15 @@ func TestParse(t *testing.T) {
 		"service": s.Services[0].Backends == 2 && s.Services[0].Workers == 3 && s.Services[0].Queue == 10 && s.Services[0].Refuse == codes.Unavailable,
 		"kinds":   s.Services[0].Abandoned == AbandonedDrop && s.Services[0].Order == OrderLIFO && s.Services[1].Order == OrderFIFO && !s.Services[0].Guard && s.Services[1].Guard && s.Services[1].Refuse == codes.ResourceExhausted,
 		"shapes":  *s.Services[0].Time == Distribution{Shape: ShapeNormal, A: 2e6, B: 1e6} && *s.Services[1].Time == Distribution{Shape: ShapeLogNormal, A: 5e6, B: 50e6} && *call.Delay == Distribution{Shape: ShapeNormal, A: 2e6, B: 1e6},
+		"loops":   s.Services[0].Thrash == 2 && s.Services[0].Connect == 5 && *s.Services[0].CoDel == CoDel{5e6, 1e8} && s.Services[0].Cache.Entries == 100 && s.Services[0].Cache.TTL == 10*time.Second && *s.Services[0].Cache.Hit == Distribution{A: 1e6} && s.Services[1].Cache == nil && call.Limit == 8,
+		"method":  trouble[3].Method == "/a.B/C" && trouble[3].AtOnce && trouble[4].Flush,
 		"call":    call.Service == "back" && call.Policy == "retry" && call.Deadline == time.Second && call.Connections == 2 && call.Attempts == 2 && call.Loss == 0.01 && call.Clients == 1,
 		"fleets":  s.Fleets[0].Clients == 10 && s.Fleets[0].Rate == 12.5 && s.Fleets[1].Calls[0].Delay.Shape == ShapeBimodal && s.Fleets[1].Calls[0].Delay.Part == 0.25 && *s.Fleets[1].Calls[0].Delay.Usual == Distribution{A: 2e9} && *s.Fleets[1].Calls[0].Delay.Slow == Distribution{Shape: ShapeExponential, A: time.Second} && s.Fleets[1].Clients == 1 && len(s.Fleets[0].Calls) == 1 && s.Fleets[1].Calls[0].Share == 1 && s.Fleets[1].Calls[1].Share == 2.5 && s.Fleets[1].Calls[1].Service == "front" && s.Fleets[1].Calls[0].Work == 1 && s.Fleets[1].Calls[1].Work == 5,
 		"phases":  s.Phases[0].Kind == KindLead && s.Phases[0].Load == 0.5 && s.Phases[1].Load == 1 && s.Phases[2].Faults[0].Slower == 2 && s.Phases[3].Kind == KindAfter && s.Length() == 20100*time.Millisecond,
 		"down":    trouble[0].Down && trouble[0].Backends[0] == 0 && trouble[0].Code == codes.Aborted && *trouble[0].Pushback < 0,
 		"mixed":   trouble[1].Flaky == 0.5 && trouble[1].Slow.Part == 0.1 && trouble[1].Slower == 2 && *trouble[1].Workers == 1 && *trouble[1].Pushback == 1e8 && trouble[1].Code == codes.Unavailable,
 		"own":     s.Policies["own"].Lookup("/a.B/X").Spec().Timeout == 1500*time.Millisecond && s.Policies["own"].File == "" && s.Policies["retry"].File == "retry.yaml",
-		"variant": s.Variants[0].All == NoPolicy && s.Variants[0].Clients == 3 && *s.Variants[0].Guard && s.Variants[1].Policies["front"] == "retry" && s.Variants[1].Guard == nil,
+		"variant": s.Variants[0].All == NoPolicy && s.Variants[0].Clients == 3 && *s.Variants[0].Guard && s.Variants[1].Policies["front"] == "retry" && s.Variants[1].Guard == nil && s.Variants[1].ServiceSeed == 3,
 	} {
 		if !ok {
 			t.Errorf("%s: read wrongly: %+v", what, s)
@@ -118,7 +126,7 @@ func TestParseErrors(t *testing.T) {
 		{"bucket: 500ms", "bucket: 1h", "x.yaml:4:9: bucket: 1h: is longer than all phases together, 20.1s"},
 		{"retry.yaml", "none.yaml", "x.yaml:6:19: policies.retry: none.yaml: cannot be read: file does not exist"},
 		{"retry.yaml", "bad.yaml", "bad.yaml:1:15: methodConfig: 7: must be a list"},
-		{"retry.yaml", "quantile.yaml", "x.yaml:17:53: services[0].calls[0].policy: retry: has a hedgingQuantile, which is not simulated; use a hedgingDelay"},
+		{"retry.yaml", "quantile.yaml", "x.yaml:21:53: services[0].calls[0].policy: retry: has a hedgingQuantile, which is not simulated; use a hedgingDelay"},
 		{"timeout: 1.5s", "timeout: 1.5", `x.yaml:6:86: policies.own.methodConfig[0].timeout: 1.5: must be in seconds, with the unit: "1.5s"`},
 		{"timeout: 1.5s", "timeouts: 1.5s", "x.yaml:6:87: policies.own.methodConfig[0].timeouts: 1.5s: unknown key; did you mean timeout?"},
 		{"hedgingPolicy: {maxAttempts: 2, hedgingDelay: 0.1s}", "hedgingPolicy: {}", "x.yaml:6:133: policies.own.methodConfig[1].hedgingPolicy.maxAttempts: is required; must be"},
@@ -136,14 +144,14 @@ func TestParseErrors(t *testing.T) {
 		{"abandoned: DROP", "abandoned: KEEP", "x.yaml:14:16: services[0].abandoned: KEEP: must be SERVE or DROP"},
 		{"order: LIFO", "order: RANDOM", "x.yaml:15:12: services[0].order: RANDOM: must be FIFO or LIFO"},
 		{"guard: false", "guard: no", "x.yaml:16:12: services[0].guard: no: must be true or false"},
-		{"loss: 0.01", "loss: 2", "x.yaml:17:155: services[0].calls[0].loss: 2: must be a number, 0 to 1"},
-		{"{service: back, method", "{service: rear, method", "x.yaml:17:23: services[0].calls[0].service: rear: no service has that name; must be front or back"},
-		{"method: /a.B/C, policy: retry, deadline: 1s", "method: /a.B/D, policy: retry, deadline: 1s", `x.yaml:17:53: services[0].calls[0].policy: retry: has no entry for the method "/a.B/D" of the calls to back; set their method to one that it has`},
-		{"policy: retry, deadline: 1s", "policy: other, deadline: 1s", "x.yaml:17:53: services[0].calls[0].policy: other: no policy has that name; name its file under policies, or write NONE for one attempt"},
+		{"loss: 0.01", "loss: 2", "x.yaml:21:155: services[0].calls[0].loss: 2: must be a number, 0 to 1"},
+		{"{service: back, method", "{service: rear, method", "x.yaml:21:23: services[0].calls[0].service: rear: no service has that name; must be front or back"},
+		{"method: /a.B/C, policy: retry, deadline: 1s", "method: /a.B/D, policy: retry, deadline: 1s", `x.yaml:21:53: services[0].calls[0].policy: retry: has no entry for the method "/a.B/D" of the calls to back; set their method to one that it has`},
+		{"policy: retry, deadline: 1s", "policy: other, deadline: 1s", "x.yaml:21:53: services[0].calls[0].policy: other: no policy has that name; name its file under policies, or write NONE for one attempt"},
 		{"{name: back, time", "{name: front, time", "services[1].name: front: is given twice; services and fleets need different names"},
-		{"{name: back, time: {lognormal: {median: 5ms, p99: 50ms}}}", "{name: back}", "x.yaml:18:5: services[1].time: is required; must be how long a worker needs for a request, more than 0s on average"},
-		{"{name: back, time: {lognormal: {median: 5ms, p99: 50ms}}}", "{name: back, time: 1ms, calls: [{service: front}]}", "x.yaml:17:12: services[0].calls: lead back to front; calls must not go in circles"},
-		{"rate: 12.5", "rate: 0", "x.yaml:22:11: fleets[0].rate: 0: must be a number, more than 0 and at most 1e+08"},
+		{"{name: back, time: {lognormal: {median: 5ms, p99: 50ms}}}", "{name: back}", "x.yaml:22:5: services[1].time: is required; must be how long a worker needs for a request, more than 0s on average"},
+		{"{name: back, time: {lognormal: {median: 5ms, p99: 50ms}}}", "{name: back, time: 1ms, calls: [{service: front}]}", "x.yaml:21:12: services[0].calls: lead back to front; calls must not go in circles"},
+		{"rate: 12.5", "rate: 0", "x.yaml:26:11: fleets[0].rate: 0: must be a number, more than 0 and at most 1e+08"},
 		{"{service: back, deadline: 1s,", "{service: back,", `fleets[1].calls[0].deadline: is required; must be a time such as "1s": calls without a deadline are not simulated`},
 		{"{service: front, deadline: 3s", "{service: fronts, deadline: 3s", "fleets[1].calls[1].service: fronts: no service has that name; must be front or back"},
 		{"work: 5", "work: 0", "fleets[1].calls[1].work: 0: must be a number, more than 0 and at most 1e+06"},
@@ -155,7 +163,17 @@ func TestParseErrors(t *testing.T) {
 		{"length: 10s", "len: 10s", `phases[1].length: is required; must be a time such as "10s"`},
 		{"backends: [0], down: true", "backends: [1], down: true", "phases[1].faults[0].backends: 1: must be less than the 1 backends of back, counted from 0"},
 		{"backends: [0], down: true", "backends: [x], down: true", "phases[1].faults[0].backends[0]: x: must be a backend by its number, from 0, each once"},
-		{"hang: true", "hang: false", "phases[1].faults[2]: has no trouble; must have down, hang, flaky, slow, slower or workers"},
+		{"hang: true", "hang: false", "phases[1].faults[2]: has no trouble; must have down, hang, flaky, slow, slower, workers or flush"},
+		{"cache: {entries: 100, ttl: 10s, hit: 1ms}", "cache: {entries: 100, ttl: 10s}", "services[0].cache.hit: is required; a cache is {entries: 1000, ttl: 10s, hit: 1ms}"},
+		{"cache: {entries: 100, ttl: 10s, hit: 1ms}", "guard: false", "services[0].guard: is given twice"},
+		{"    cache: {entries: 100, ttl: 10s, hit: 1ms}\n", "", "phases[1].faults[4].flush: true: front has no cache"},
+		{"thrash: 2", "thrash: 0", "services[0].thrash: 0: must be a number, more than 0 and at most 1e+06"},
+		{"codel: {target: 5ms, interval: 100ms}", "codel: {target: 5ms}", `services[0].codel.interval: is required; must be a time such as "100ms"`},
+		{"{service: front, method: /a.B/C, flaky", "{service: back, method: /a.B/D, flaky", "phases[1].faults[3].method: /a.B/D: no call to back has that method"},
+		{"method: /a.B/C, flaky: 0.1, atOnce: true", "method: /a.B/C, hang: true, atOnce: true", "phases[1].faults[3].atOnce: true: is for the failures of flaky, which is missing"},
+		{"{service: front, flush: true}", "{service: front, flush: true, method: /a.B/C}", "phases[1].faults[4].method: /a.B/C: is for faults of requests; workers and flush are of a whole backend"},
+		{"serviceSeed: 3", "serviceSeed: -3", "variants[1].serviceSeed: -3: must be a whole number, 0 to 2147483647"},
+		{"limit: 8", "limit: 0", "services[0].calls[0].limit: 0: must be a whole number, 1 to 1000000"},
 		{"workers: 1,", "workers: 4,", "phases[1].faults[1].workers: 4: must be at most the 3 workers of each backend of front"},
 		{"{front: retry, users: NONE}", "{front: retry, user: NONE}", "variants[1].policies.user: NONE: no fleet and no service has that name"},
 		{"{name: none, policy: NONE", "{name: none, policy: some", "variants[0].policy: some: no policy has that name"},

@@ -126,6 +126,7 @@ type FleetResult struct {
 	PerCall    float64               `json:"attemptsPerCall"` // without those of the services' calls
 	Mean       time.Duration         `json:"meanNs"`
 	P50        time.Duration         `json:"p50Ns"` // of all calls, failed ones included; like the others at most 1/128 too long
+	P95        time.Duration         `json:"p95Ns"`
 	P99        time.Duration         `json:"p99Ns"`
 	P999       time.Duration         `json:"p999Ns"`
 	Recovery   Recovered             `json:"recovery"`

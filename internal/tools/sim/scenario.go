@@ -46,6 +46,8 @@ type Variant struct {
 	Method   string            // of all calls that follow All; "": their own
 	Guard    *bool             // of every service; nil: as the service says
 	Blind    bool              // calls learn nothing about their methods, like gRPC's own retries
+
+	ServiceSeed uint64 // another number gives the services other random numbers; calls come at the same times
 }
 
 // Service is a group of equal backends.
@@ -58,9 +60,26 @@ type Service struct {
 	Time      *Distribution
 	Refuse    codes.Code // a backend's answer when its queue is full
 	Abandoned Abandoned
-	Guard     bool // it runs the chain guard: callers learn that a call below has given up
+	Guard     bool    // it runs the chain guard: callers learn that a call below has given up
+	Thrash    float64 // with a full queue, a worker takes this many times as long, and in proportion with a shorter one; 0: 1
+	Connect   float64 // the first request of each process, and the first after the backend was down, takes so much more work, in times of Time
+	Cache     *Cache  // nil: none
+	CoDel     *CoDel  // nil: requests wait until they are served
 	Calls     []Call
 }
+
+// Cache answers a part of the requests without their work. It is a model of entries that are requested equally often and expire
+// after TTL: a request finds its entry with the probability that it is there. It fills an entry only if its client still waits
+// for it when its work is done, since a handler whose context has ended returns before it has anything to keep.
+type Cache struct {
+	Entries int
+	TTL     time.Duration
+	Hit     *Distribution // how long a worker takes for a request whose entry is there
+}
+
+// CoDel bounds how long requests wait: Interval, or Target while the queue was not empty for as long as Interval. The backend
+// refuses those that have waited for longer.
+type CoDel struct{ Target, Interval time.Duration }
 
 // Order is the order in which a backend serves its queue.
 type Order uint8
@@ -101,6 +120,7 @@ type Call struct {
 	Attempts    int     // cap on the policies' maxAttempts; 0: the file's maxAttemptsLimit
 	Delay       *Distribution
 	Loss        float64 // part of the messages that are lost
+	Limit       int     // attempts of each process that run at a time; others wait in the client; 0: no limit
 }
 
 // service returns a service by its name, or nil.
@@ -180,13 +200,16 @@ const (
 // Fault is a fault of a service's backends during a phase. It applies to requests that arrive in the phase.
 type Fault struct {
 	Service  string
-	Backends []int // from 0; none: all
-	Down     bool  // they fail immediately
-	Hang     bool  // they never answer
-	Flaky    float64
+	Backends []int   // from 0; none: all
+	Method   string  // only requests of this method; "": all
+	Down     bool    // they fail immediately
+	Hang     bool    // they never answer
+	Flaky    float64 // this part of the requests fails; a request that one such fault spares may meet the next
+	AtOnce   bool    // failures of Flaky need no work
 	Slow     *Slow
 	Slower   float64 // factor of the time of their work; 0: 1
 	Workers  *int    // remaining
+	Flush    bool    // the cache is empty when the phase begins
 	Code     codes.Code
 	Pushback *time.Duration // in failures of Down or Flaky; negative: do not retry
 }

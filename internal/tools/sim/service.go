@@ -4,6 +4,7 @@
 package sim
 
 import (
+	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -25,18 +26,57 @@ type service struct {
 	drops     bool // see [AbandonedDrop]
 	guards    bool // it runs the chain guard
 	counts    serviceCounts
+	cached    float64       // part of the cache's entries that are there
+	cachedAt  time.Duration // at this time
 }
 
 // faults are the current faults of a backend.
 type faults struct {
 	hangs    bool
 	down     *answer
-	flaky    float64
-	fails    *answer
+	flaky    []flaky
 	slowPart float64
 	slowBy   *Distribution
 	slower   float64
 	workers  int
+}
+
+// flaky is the failure of a part of the requests.
+type flaky struct {
+	part   float64
+	fails  *answer
+	atOnce bool // without work
+}
+
+// drawFailure returns how a request fails, or nil.
+func (s *service) drawFailure(list []flaky) *flaky {
+	for i := range list {
+		if s.random.Float64() < list[i].part {
+			return &list[i]
+		}
+	}
+	return nil
+}
+
+// drawWork returns how long a worker takes for a request, by its entry in the cache.
+func (s *service) drawWork(a *attempt) time.Duration {
+	c := s.spec.Cache
+	if c == nil {
+		return s.drawTime(s.spec.Time)
+	}
+	s.cached *= math.Exp(-float64(s.world.now-s.cachedAt) / float64(c.TTL))
+	s.cachedAt = s.world.now
+	if a.missed = s.random.Float64() >= s.cached; a.missed {
+		return s.drawTime(s.spec.Time)
+	}
+	return s.drawTime(c.Hit)
+}
+
+// fillCache keeps what a request has found, if its client waits for it.
+func (s *service) fillCache(a *attempt) {
+	if a.missed && a.call != nil && a.fails == nil {
+		s.cached += (1 - s.cached) / float64(s.spec.Cache.Entries)
+	}
 }
 
 func (s *service) drawTime(d *Distribution) time.Duration { return d.sample(s.random) }
@@ -58,15 +98,45 @@ func (s *service) countRequest(a *attempt) {
 // applyFaults gives the backends the faults of a phase.
 func (s *service) applyFaults(p *Phase) {
 	for _, b := range s.backends {
-		b.faults = faults{slower: 1, workers: s.spec.Workers}
+		wasDown := b.faults.down != nil
+		b.faults, b.byMethod = faults{slower: 1, workers: s.spec.Workers}, nil
 		for i := range p.Faults {
-			f := &p.Faults[i]
-			if f.Service == s.spec.Name && (len(f.Backends) == 0 || slices.Contains(f.Backends, b.index)) {
+			if f := &p.Faults[i]; f.Method == "" && f.hits(b) {
 				b.faults.addFault(f)
+				if f.Flush {
+					s.cached = 0
+				}
 			}
+		}
+		for i := range p.Faults {
+			if f := &p.Faults[i]; f.Method != "" && f.hits(b) {
+				b.addMethodFault(f)
+			}
+		}
+		if b.faults.down != nil && !wasDown {
+			b.starts++
 		}
 		b.fillWorkers()
 	}
+}
+
+// hits reports whether a backend has the fault.
+func (f *Fault) hits(b *backend) bool {
+	return f.Service == b.service.spec.Name && (len(f.Backends) == 0 || slices.Contains(f.Backends, b.index))
+}
+
+// addMethodFault adds a fault of one method to those of the backend.
+func (b *backend) addMethodFault(spec *Fault) {
+	if b.byMethod == nil {
+		b.byMethod = map[string]*faults{}
+	}
+	f := b.byMethod[spec.Method]
+	if f == nil {
+		f = new(b.faults)
+		f.flaky = slices.Clone(f.flaky)
+		b.byMethod[spec.Method] = f
+	}
+	f.addFault(spec)
 }
 
 // addFault adds a fault to the current ones.
@@ -77,7 +147,7 @@ func (f *faults) addFault(spec *Fault) {
 		f.down = failure
 	}
 	if spec.Flaky > 0 {
-		f.flaky, f.fails = spec.Flaky, failure
+		f.flaky = append(f.flaky, flaky{spec.Flaky, failure, spec.AtOnce})
 	}
 	if spec.Slow != nil {
 		f.slowPart, f.slowBy = spec.Slow.Part, spec.Slow.By
@@ -110,7 +180,11 @@ func (s *service) capacity() float64 {
 			sum += float64(f.workers) / f.slower
 		}
 	}
-	return sum / s.spec.Time.Mean().Seconds()
+	took := s.spec.Time.Mean().Seconds()
+	if c := s.spec.Cache; c != nil {
+		took += s.cached * (c.Hit.Mean().Seconds() - took)
+	}
+	return sum / took
 }
 
 // inHand returns how many requests are in the queues and with the workers.

@@ -184,14 +184,15 @@ type builder struct {
 func (b *builder) addService(spec *Service, i uint64) {
 	w := b.world
 	s := &service{
-		world: w, spec: spec, random: random(b.seed, serviceRandom+i), drops: spec.Abandoned == AbandonedDrop, guards: spec.Guard,
+		world: w, spec: spec, random: random(b.seed+b.variant.ServiceSeed<<32, serviceRandom+i), drops: spec.Abandoned == AbandonedDrop, guards: spec.Guard,
+		cached:    1, // as long before the start
 		queueFull: newAnswer(status.New(spec.Refuse, "queue full"), nil), counts: newServiceCounts(w.buckets()),
 	}
 	if b.variant.Guard != nil {
 		s.guards = *b.variant.Guard
 	}
 	for i := range spec.Backends {
-		s.backends = append(s.backends, &backend{service: s, index: i, faults: faults{slower: 1, workers: spec.Workers}})
+		s.backends = append(s.backends, &backend{service: s, index: i, starts: 1, faults: faults{slower: 1, workers: spec.Workers}})
 	}
 	w.services = append(w.services, s)
 	b.byName[spec.Name] = s
@@ -222,6 +223,7 @@ func (b *builder) newLink(from string, spec *Call, clients int) (*link, error) {
 		world: b.world, spec: spec, to: b.byName[spec.Service],
 		roundRobin: make([]uint32, clients*spec.connections()),
 		work:       cmp.Or(spec.Work, 1),
+		limiter:    newLimiter(spec.Limit, clients),
 		blind:      b.variant.Blind,
 		jitter:     random(b.seed, n), network: random(b.seed, n+1), picks: random(b.seed, n+2),
 	}
