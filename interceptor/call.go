@@ -4,7 +4,6 @@
 package interceptor
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -102,12 +101,7 @@ func (c *call) prepareContext() {
 	if header := c.policy.IdempotencyKey(); header != "" || c.flags&keyed != 0 {
 		c.ctx, c.key = withKey(c.ctx, header, c.options.caller)
 	}
-	c.limit()
-}
-
-// limit starts the policy's timeout, which counts from the call's start, unless it runs.
-func (c *call) limit() {
-	if timeout := c.policy.Spec().Timeout; timeout > 0 && c.cancel == nil {
+	if timeout := c.policy.Spec().Timeout; timeout > 0 { // it counts from the call's start
 		c.ctx, c.cancel = context.WithTimeout(c.ctx, timeout-(clock.Now()-c.start))
 	}
 }
@@ -602,27 +596,4 @@ func (c *caught) rethrow() {
 	default:
 		panic(c.value)
 	}
-}
-
-// askServiceConfig replaces the policy of a call that began without one by that of its connection's service config, because
-// its first attempt has failed. It reports whether the call's context has changed. The driver's lock must be held.
-func (c *call) askServiceConfig() (changed bool) {
-	if !c.takeServiceConfig() {
-		return false
-	}
-	before := c.ctx
-	c.limit()
-	c.fillSettings()
-	return c.ctx != before
-}
-
-// takeServiceConfig is askServiceConfig for a call of one attempt, whose timeout gRPC has applied. It reports whether the policy
-// has changed.
-func (c *call) takeServiceConfig() bool {
-	r := c.retrier
-	if c.policy != r.unasked || r.unasked == nil {
-		return false
-	}
-	c.policy = cmp.Or(r.delivered.policyOf(c.cc.GetMethodConfig(c.method)), r.single)
-	return true
 }

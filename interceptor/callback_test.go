@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
@@ -76,15 +75,13 @@ func (m *meddler) observer() interceptor.Observer {
 
 func TestCallbacksMayUseTheRetrier(t *testing.T) {
 	m := &meddler{t: t, from: map[string]int{}}
-	playLive(t, nil, func(t *testing.T, s scene) {
-		m.set = mustSet(t, policy.Config{})
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		m.set = mustSet(t, config(plain()))
 		s.On("*", down())
-		l := dialLive(t, s, retries("3", ""))
-		m.retrier, m.conn = s.retrier, l.conn
-		_, _ = l.call(t.Context(), get)
+		m.retrier, m.conn = s.retrier, s.conn
+		_, _ = s.call(t.Context(), get)
 		s.On("*", moves.Play(moves.Receive(1), moves.Send(wrapperspb.String("1"))).Then(down()))
-		time.Sleep(time.Minute) // for the budget
-		stream := l.open(t, t.Context(), serverStream, interceptor.Resume(func(proto.Message) (proto.Message, bool) {
+		stream := s.open(t, t.Context(), serverStream, interceptor.Resume(func(proto.Message) (proto.Message, bool) {
 			m.meddle("Resume")
 			return nil, false
 		}))

@@ -92,7 +92,7 @@ func (r *Retrier) warnOfFullTable(s *slot) {
 func (r *Retrier) newEntry(s *slot, cc *grpc.ClientConn, method string, own *decision.Policy, now time.Duration) *entry {
 	of := r.rules.Load()
 	e := &entry{
-		made: now, rules: of, switches: r.switches.Load(), policy: cmp.Or(own, r.lookup(of, cc, method)),
+		made: now, rules: of, switches: r.switches.Load(), policy: cmp.Or(own, of.set.Lookup(method), r.single),
 		target: s.target, name: s.name, record: s.record, budget: balance.Unlimited, grpcsCodec: usesGRPCsCodec(nil),
 	}
 	if e.mode, e.percent = of.modeOf(method); own != nil {

@@ -39,12 +39,9 @@ func pageServer(retrier *interceptor.Retrier) *grpc.Server {
 	return grpc.NewServer(retrier.ServerOptions()...)
 }
 
-func pageServiceConfig(creds credentials.TransportCredentials) (*grpc.ClientConn, error) {
-	retrier, err := interceptor.New(nil, interceptor.WithServiceConfig())
-	if err != nil {
-		return nil, err
-	}
-	return grpc.NewClient("dns:///orders.acme.example", append(retrier.DialOptions(), grpc.WithTransportCredentials(creds))...)
+func pageServiceConfig(target string, retrier *interceptor.Retrier, creds credentials.TransportCredentials) (*grpc.ClientConn, error) {
+	return grpc.NewClient(target, grpc.WithTransportCredentials(creds),
+		grpc.WithUnaryInterceptor(retrier.Unary()), grpc.WithStreamInterceptor(retrier.Stream()))
 }
 
 func pageHealth(ctx context.Context, conn *grpc.ClientConn, healthServer *health.Server) {

@@ -78,8 +78,6 @@ type Retrier struct {
 	classifier  func(ctx context.Context, method string, reply any, err error) Verdict // nil: none
 	descriptors []*protoregistry.Files                                                 // given, in addition to linked ones
 	newReply    func(method string, reply any) func() any                              // nil: none
-	unasked     *decision.Policy                                                       // of calls that ask for a service config when they have failed; nil without [WithServiceConfig]
-	delivered   deliveredPolicies
 	switches    atomic.Pointer[switches]
 	closed      atomic.Bool
 	leftRunning atomic.Bool // an inner interceptor has returned before gRPC had ended the attempt
@@ -90,6 +88,9 @@ type Retrier struct {
 
 // New returns a Retrier with the policies of a set. The error names the wrong option.
 func New(set *policy.Set, options ...Option) (*Retrier, error) {
+	if set == nil {
+		return nil, errors.New("interceptor: New(nil): must be a set; policy.NewSet(policy.Config{}) is an empty one")
+	}
 	r := &Retrier{
 		single:      decision.New(policy.Spec{}),
 		budgets:     budgets{given: map[string]balance.Budget{}, perTarget: map[string]func(string) budget.Budget{}, rules: map[string]budgetRule{}, most: mostBalances},
@@ -108,10 +109,6 @@ func New(set *policy.Set, options ...Option) (*Retrier, error) {
 			return nil, err
 		}
 	}
-	set, err := r.given(set)
-	if err != nil {
-		return nil, err
-	}
 	fresh := newRules(decision.Compile(set, r.descriptors...))
 	if err := fresh.check(&r.budgets); err != nil {
 		return nil, err
@@ -122,17 +119,6 @@ func New(set *policy.Set, options ...Option) (*Retrier, error) {
 		r.repeats.Begin(r.diagnose, protobufType)
 	}
 	return r, nil
-}
-
-// given returns the argument of New, or an empty set instead of nil if service configs are followed.
-func (r *Retrier) given(set *policy.Set) (*policy.Set, error) {
-	switch {
-	case set == nil && r.unasked != nil:
-		return policy.NewSet(policy.Config{})
-	case set == nil:
-		return nil, errors.New("interceptor: New(nil): must be a set; policy.NewSet(policy.Config{}) is an empty one")
-	}
-	return set, nil
 }
 
 // Load returns a Retrier with the policies of a file in JSON or YAML, and notifies the [Observer] of it. Unlike [Watch], it
@@ -160,7 +146,8 @@ var reconnects = grpc.ConnectParams{
 }
 
 // DialOptions returns the options for grpc.NewClient: the interceptors, grpc.WithDisableRetry so
-// that gRPC does not retry each attempt by its own policy, grpc.WithConnectParams with shorter delays (250 ms to 3 s) between
+// that gRPC does not retry each attempt by its own policy (the Retrier warns if that switches retries off for which the policy
+// file has no entry), grpc.WithConnectParams with shorter delays (250 ms to 3 s) between
 // attempts to connect, and those of [WithStatsHandler]. Of several WithConnectParams, gRPC uses the last. Chained
 // interceptors given before these options see each call once, those after them every attempt.
 //

@@ -114,15 +114,6 @@ func TestMode_Sources(t *testing.T) {
 			})
 		})
 	}
-	t.Run("a service config", func(t *testing.T) {
-		playLive(t, nil, func(t *testing.T, s scene) {
-			s.On("*", down())
-			l := dialLive(t, s, retries("3", ""))
-			l.wants(t, "enforced", get, 3, policy.ReasonAttemptsExhausted)
-			s.setMode(t, policy.ModeOff)
-			l.wants(t, "off", get, 1, policy.ReasonModeOff)
-		})
-	})
 }
 
 func TestMode_SuccessAllocatesNothing(t *testing.T) {

@@ -43,6 +43,7 @@ func (c *call) judge(a *attempt, reply any, err error, local bool, now attempts.
 	st, isStatus := status.FromError(err)
 	r.Status = st
 	c.warnNotBalanced(a.done && !a.unsent())
+	c.warnRetriesOff()
 	if most := c.entry.rules.set.Config().MaxAttemptsLimit; c.policy.Index() < 0 && c.policy.MaxAttempts() > most { // else loading has warned
 		n := strconv.Itoa(c.policy.MaxAttempts())
 		c.retrier.warnOnce(&cutAttempts, n, n, most)
@@ -70,13 +71,24 @@ func answered(err error) bool {
 	return ok && st.Code() != codes.Canceled && st.Code() != codes.DeadlineExceeded
 }
 
-// multiplied reports whether gRPC may have retried an attempt by itself, and warns of it. Then the
+// warnRetriesOff warns, once per target, if nobody retries a method for which the connection's service config has a retry policy.
+func (c *call) warnRetriesOff() {
+	if c.cc == nil || c.with == besideGRPC || c.options.mode == policy.ModeOff {
+		return
+	}
+	enforced := c.options.mode == policy.ModeEnforce && (c.policy != c.retrier.single || c.entry.rules.set.Lookup(c.method) != nil)
+	if !enforced && retriesItself(c.cc, c.method) {
+		c.retrier.warnOnce(&retriesOff, c.target(), c.entry.name)
+	}
+}
+
+// multiplied reports whether gRPC may have retried an attempt by itself, and warns if stagger retries, too. Then the
 // lack of a stream proves nothing about previous attempts.
 func (c *call) multiplied() bool {
 	if c.cc == nil || c.with == alone || !hidesRetries(c.cc) && !retriesItself(c.cc, c.method) {
 		return false
 	}
-	if c.options.mode == policy.ModeEnforce {
+	if c.options.mode == policy.ModeEnforce && c.options.maxAttempts > 1 {
 		c.retrier.warnOnce(&multipliedAttempts, c.entry.name, c.entry.name)
 	}
 	return true

@@ -34,6 +34,7 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 	"google.golang.org/protobuf/types/known/emptypb"
 
+	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/codename"
 	"github.com/stagger-go/stagger/internal/tools/explain"
 	"github.com/stagger-go/stagger/internal/tools/must"
@@ -324,6 +325,56 @@ func TestOutcome_GRPCRetriesReported(t *testing.T) {
 		}
 		if len(s.warnings) != 1 || !strings.Contains(s.warnings[0], get) {
 			t.Errorf("warnings %q; want one that names %s", s.warnings, get)
+		}
+	})
+}
+
+// A service config's retries that DialOptions switches off, and the policy file doesn't replace, are reported once for each target.
+func TestOutcome_GRPCRetriesSwitchedOff(t *testing.T) {
+	for name, row := range map[string]struct {
+		config   string
+		mode     policy.Mode
+		method   string
+		option   grpc.CallOption
+		warnings int
+	}{
+		"no entry":                       {serviceConfig, policy.ModeEnforce, create, grpc.EmptyCallOption{}, 1},
+		"no entry, on trial":             {serviceConfig, policy.ModeObserve, create, grpc.EmptyCallOption{}, 1},
+		"no entry, off":                  {serviceConfig, policy.ModeOff, create, grpc.EmptyCallOption{}, 0},
+		"no entry, a policy of the call": {serviceConfig, policy.ModeEnforce, create, interceptor.Policy(mustPolicy(t, policy.Spec{Retry: new(plain())})), 0},
+		"an entry, on trial":             {serviceConfig, policy.ModeObserve, get, grpc.EmptyCallOption{}, 1},
+		"an entry":                       {serviceConfig, policy.ModeEnforce, get, grpc.EmptyCallOption{}, 0},
+		"an entry without retries":       {serviceConfig, policy.ModeEnforce, "/acme.orders.v1.OrderService/Ship", grpc.EmptyCallOption{}, 0},
+		"no retryPolicy":                 {`{"methodConfig": [{"name": [{}], "timeout": "1s"}]}`, policy.ModeEnforce, create, grpc.EmptyCallOption{}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := policy.Config{Mode: row.mode, Methods: []policy.MethodConfig{
+				{Names: []string{get}, Spec: policy.Spec{Retry: new(plain())}},
+				{Names: []string{"/acme.orders.v1.OrderService/Ship"}},
+			}}
+			play(t, c, func(t *testing.T, s scene) {
+				s.conn = s.Dial(t, append(s.retrier.DialOptions(), grpc.WithDefaultServiceConfig(row.config))...)
+				s.On("*", down())
+				for _, kind := range []string{"unary", "stream", "unary", "stream"} {
+					_ = s.once(t.Context(), kind, row.method, row.option)
+				}
+				if len(s.warnings) != row.warnings || row.warnings > 0 && !strings.Contains(s.warnings[0], row.method) {
+					t.Errorf("warnings %q; want %d", s.warnings, row.warnings)
+				}
+			})
+		})
+	}
+}
+
+// gRPC's own retries of a method that stagger doesn't retry multiply with nothing.
+func TestOutcome_GRPCRetriesAlone(t *testing.T) {
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		s.conn = s.Dial(t, grpc.WithUnaryInterceptor(s.retrier.Unary()), grpc.WithDefaultServiceConfig(serviceConfig))
+		const other = "/acme.Other/Get"
+		s.On(other, down())
+		_, _ = s.call(t.Context(), other)
+		if s.Count(other) != 4 || len(s.warnings) > 0 {
+			t.Errorf("%d attempts, and warnings %q; want gRPC's 4, and none", s.Count(other), s.warnings)
 		}
 	})
 }

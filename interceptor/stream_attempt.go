@@ -92,9 +92,6 @@ func (s *stream) reportEnd(e streams.End, by *task) {
 	if e.Attempt == 0 {
 		return
 	}
-	if e.Err != nil {
-		s.enter(s.followServiceConfig)
-	}
 	s.mu.Lock()
 	t := s.attempts[e.Attempt-1]
 	opened, gone := t.stream != nil, s.machine.Stopped()
@@ -128,17 +125,6 @@ func (s *stream) reportEnd(e streams.End, by *task) {
 			s.equip(by)
 		}
 	})
-}
-
-// followServiceConfig takes a policy that the resolver has delivered meanwhile. s.mu must be held.
-func (s *stream) followServiceConfig() {
-	if !s.call.askServiceConfig() {
-		return
-	}
-	if s.unwatch != nil { // else the caller's context never ends
-		s.unwatch()
-	}
-	s.watch()
 }
 
 // judge returns the result of an attempt. It waits for gRPC's own end of the attempt, which may still write trailer and peer.

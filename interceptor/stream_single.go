@@ -365,9 +365,6 @@ func (s *singleStream) conclude(err error, panicked bool) attempts.Step {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.pause(now)
-	if r.Err != nil && s.call.takeServiceConfig() {
-		s.call.set.Policy = s.call.policy
-	}
 	step := s.call.reportEnd(s.attempt, r, now)
 	s.know()
 	return step

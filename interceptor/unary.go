@@ -322,7 +322,7 @@ func (u *unary) lockedOnly(f func() *unaryAttempt) *unaryAttempt {
 // attemptEnded reports the end of an attempt, and returns the one that the goroutine must make now, or nil.
 func (u *unary) attemptEnded(a *unaryAttempt, err error) *unaryAttempt {
 	defer a.stop()
-	if u.overOrAsked(err) {
+	if u.panicked() {
 		return nil
 	}
 	now := u.now()
@@ -345,21 +345,14 @@ func (u *unary) attemptEnded(a *unaryAttempt, err error) *unaryAttempt {
 	})
 }
 
-// overOrAsked reports whether a panic ended the call. If not, and an attempt has failed with err, it may ask for the
-// service config.
-func (u *unary) overOrAsked(err error) bool {
+// panicked reports whether a panic ended the call.
+func (u *unary) panicked() bool {
 	if u.shared {
 		u.mu.Lock()
 		defer u.mu.Unlock()
 	}
 	u.join()
-	if u.engine.Over() {
-		return true
-	}
-	if err != nil {
-		u.askServiceConfig()
-	}
-	return false
+	return u.engine.Over()
 }
 
 // await returns the next attempt that the caller's goroutine must make, or nil when the call is over. While other

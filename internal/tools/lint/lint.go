@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -62,7 +61,6 @@ func Lint(file string, data []byte, o Options) []policy.Diagnostic {
 		l.listDeclared(path, m)
 		l.noteKey(path, m)
 	}
-	l.noteUnseen(file)
 	if o.OtherClients {
 		l.otherClients()
 	}
@@ -86,21 +84,6 @@ func kubernetesObject(file string, data []byte) []policy.Diagnostic {
 			"lint its data, if that has one", name)
 	}
 	return report.Errors()
-}
-
-// noteUnseen notes that gRPC does not show interceptors all of a JSON file that a resolver delivers.
-func (l *linter) noteUnseen(file string) {
-	if !strings.HasSuffix(file, ".json") {
-		return
-	}
-	hedges := slices.ContainsFunc(l.config.Methods, func(m policy.MethodConfig) bool { return m.Hedge != nil })
-	grpcs, _ := Export(l.set, true)
-	plain, err := policy.Parse(file, grpcs)
-	if err == nil && reflect.DeepEqual(plain.Config(), l.config) && !hedges && l.config.Throttling == nil {
-		return
-	}
-	l.note("methodConfig", "if a resolver delivers this file (interceptor.WithServiceConfig), hedgingPolicy, retryThrottling and stagger's "+
-		"own keys have no effect: gRPC shows interceptors only retryPolicy, timeout and waitForReady")
 }
 
 type linter struct {

@@ -373,33 +373,6 @@ func registerShop() protoreflect.FileDescriptor {
 	return file
 }
 
-// What gRPC does not show of a service config that a resolver delivers is only said of JSON files, in which those are.
-func TestLintUnseen(t *testing.T) {
-	t.Parallel()
-	const retries = `"retryPolicy": {"maxAttempts": 3, "initialBackoff": "0.1s", "maxBackoff": "1s", "backoffMultiplier": 2, "retryableStatusCodes": ["UNAVAILABLE"]}`
-	const hedges = `"hedgingPolicy": {"maxAttempts": 2, "hedgingDelay": "1s"}`
-	entry := func(keys string) string {
-		return `{"methodConfig": [{"name": [{"service": "a.B", "method": "C"}], "timeout": "5s", ` + keys + `}]}`
-	}
-	for name, row := range map[string]struct {
-		file, text string
-		want       bool
-	}{
-		"plain":            {"f.json", entry(retries), false},
-		"hedges":           {"f.json", entry(hedges), true},
-		"hedges in YAML":   {"f.yaml", entry(hedges), false},
-		"throttling":       {"f.json", strings.Replace(entry(retries), "{", `{"retryThrottling": {"maxTokens": 10, "tokenRatio": 0.1}, `, 1), true},
-		"stagger's jitter": {"f.json", entry(strings.Replace(retries, "{", `{"jitter": "EQUAL", `, 1)), true},
-	} {
-		got := slices.ContainsFunc(lint.Lint(row.file, []byte(row.text), lint.Options{}), func(d policy.Diagnostic) bool {
-			return d.Severity == document.SeverityNote && strings.Contains(d.Message, "interceptor.WithServiceConfig")
-		})
-		if got != row.want {
-			t.Errorf("%s: noted %v; want %v", name, got, row.want)
-		}
-	}
-}
-
 // An entry with many names gets one note, and for other clients one warning.
 func TestLintManyServices(t *testing.T) {
 	t.Parallel()

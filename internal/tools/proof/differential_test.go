@@ -18,14 +18,13 @@ import (
 
 // The reference is gRPC itself: with its own retries, and without any.
 var (
-	byGRPC = world{name: "gRPC with retryPolicy", config: func(s *script) string { return s.retries("") }, live: true}
+	byGRPC = world{name: "gRPC with retryPolicy", config: func(s *script) string { return s.retries("") }}
 	bare   = world{name: "gRPC without a policy"}
 )
 
 // Worlds that must behave like gRPC with its own retries.
 var retrying = []world{
 	{name: "retryPolicy", config: func(s *script) string { return s.retries("") }, mode: policy.ModeEnforce},
-	{name: "retryPolicy from the resolver", config: func(s *script) string { return s.retries("") }, mode: policy.ModeEnforce, live: true, blind: true},
 	{name: "retryPolicy with a perAttemptTimeout of an hour", mode: policy.ModeEnforce, blind: true, config: slow},
 	{name: "hedges after an hour, or a failure", mode: policy.ModeEnforce, blind: true, config: func(s *script) string {
 		return entry(fmt.Sprintf(`"hedgingPolicy": {"maxAttempts": %d, "hedgingDelay": "7200s", "nonFatalStatusCodes": [%s], "budget": "NONE"}`, s.most, names(s.retryable)))
@@ -37,7 +36,6 @@ var idle = []world{
 	{name: "no policy", mode: policy.ModeEnforce},
 	{name: "mode OFF", config: func(s *script) string { return s.retries("") }, mode: policy.ModeOff},
 	{name: "mode OBSERVE", config: func(s *script) string { return s.retries("") }, mode: policy.ModeObserve},
-	{name: "mode OBSERVE from the resolver", config: func(s *script) string { return s.retries("") }, mode: policy.ModeObserve, live: true},
 	{name: "a code that never comes", mode: policy.ModeEnforce, config: func(s *script) string {
 		never := *s
 		never.retryable = []codes.Code{codes.DataLoss}

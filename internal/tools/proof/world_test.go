@@ -31,8 +31,7 @@ import (
 // world is how a script is played: with gRPC alone, or through a Retrier.
 type world struct {
 	name   string
-	config func(s *script) string // the policies; nil: none
-	live   bool                   // they come from the resolver
+	config func(s *script) string // the policies: a Retrier's, or without one the resolver's; nil: none
 	mode   policy.Mode            // of a Retrier; "": without one
 	option grpc.CallOption        // of the call
 	twins  bool                   // attempts are alike and run in parallel: which one answers cannot be seen
@@ -137,11 +136,7 @@ func (w world) dial(t *testing.T, s *script, lis *bufconn.Listener, e *ends) (*g
 			t.Fatal(err)
 		}
 		options := []interceptor.Option{e.observer(), interceptor.WithRandom(func() float64 { return 0 })}
-		if w.live {
-			set, options = nil, append(options, interceptor.WithServiceConfig())
-		} else {
-			config = "{}"
-		}
+		config = "{}" // they don't come from the resolver
 		if retrier, err = interceptor.New(set, options...); err != nil {
 			t.Fatal(err)
 		}

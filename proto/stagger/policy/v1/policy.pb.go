@@ -819,8 +819,8 @@ type PolicyFile struct {
 	// can't pile them up. Above it, calls end with their errors. Calls to one target use at most half of
 	// it. At least 1; 10000 when absent.
 	MaxWaiting *uint32 `protobuf:"varint,1003,opt,name=max_waiting,json=maxWaiting,proto3,oneof" json:"max_waiting,omitempty"`
-	// stagger. The mode of extra attempts, whatever the source of their policy: this file, service
-	// configs and calls. The strictest applies of this, the entry's mode and Retrier.SetMode.
+	// stagger. The mode of extra attempts, whatever the source of their policy: this file or
+	// calls. The strictest applies of this, the entry's mode and Retrier.SetMode.
 	Mode Mode `protobuf:"varint,1005,opt,name=mode,proto3,enum=stagger.policy.v1.Mode" json:"mode,omitempty"`
 	// stagger. The percentage of calls to which the mode applies, drawn for each call. The others are OFF, and earn
 	// no budget. The smaller of this and the entry's percent applies. 0 to 100, at most four decimals; 100 when absent.
