@@ -49,7 +49,7 @@ type waitingCrowd struct {
 
 // gather makes the service answer calls for 4 s, the last ones in 700 ms, and refuse one for overload. Then it starts n
 // more calls that the service does not answer. A call with a second left has room for one of them.
-func (s scene) gather(t *testing.T, n int, levels ...string) *waitingCrowd {
+func (s scene) gather(t *testing.T, n int) *waitingCrowd {
 	t.Helper()
 	for i := range 6 {
 		took := 700 * ms
@@ -65,7 +65,7 @@ func (s scene) gather(t *testing.T, n int, levels ...string) *waitingCrowd {
 		t.Fatal(err)
 	}
 	s.On(get, testserver.Hang())
-	ctx, cancel := context.WithCancel(levelled(t.Context(), levels...))
+	ctx, cancel := context.WithCancel(t.Context())
 	c := &waitingCrowd{scene: s, cancel: cancel}
 	for range n {
 		c.wg.Go(func() { _, _ = s.call(ctx, get) })
@@ -92,12 +92,7 @@ func running(t *testing.T, r *interceptor.Retrier) int {
 // refused makes a call with the given time.
 func (s scene) refused(t *testing.T, left time.Duration, opts ...grpc.CallOption) (refused bool, err error) {
 	t.Helper()
-	return s.refusedIn(t.Context(), t, left, opts...)
-}
-
-func (s scene) refusedIn(ctx context.Context, t *testing.T, left time.Duration, opts ...grpc.CallOption) (refused bool, err error) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(ctx, left)
+	ctx, cancel := context.WithTimeout(t.Context(), left)
 	defer cancel()
 	before, began := s.Count(get), time.Now()
 	_, err = s.call(ctx, get, opts...)
@@ -108,14 +103,6 @@ func (s scene) refusedIn(ctx context.Context, t *testing.T, left time.Duration, 
 		t.Errorf("%d requests in %v of a call that is refused; want none, at once", n, took)
 	}
 	return true, err
-}
-
-// levelled returns a context with the criticality, if there is one.
-func levelled(ctx context.Context, levels ...string) context.Context {
-	for _, c := range levels {
-		ctx = interceptor.ContextWithCriticality(ctx, c)
-	}
-	return ctx
 }
 
 // Without an observer of attempts, a success needs no more than the start of the engine.
@@ -207,35 +194,6 @@ func TestAdmission_ExtraAttempts(t *testing.T) {
 			t.Errorf("%+v; want the server's error after 1 attempt, overloaded", err)
 		}
 	})
-}
-
-func TestAdmission_Criticality(t *testing.T) {
-	t.Parallel()
-	const sheddable, critical = "SHEDDABLE", "CRITICAL"
-	for name, row := range map[string]struct {
-		key     string // of the entry
-		run     int    // other calls, which are sheddable
-		context []string
-		refused bool
-	}{
-		"default":                         {"", 3, nil, true},
-		"critical, by its context":        {"", 3, []string{critical}, false},
-		"critical, by the policy":         {critical, 3, nil, false},
-		"sheddable of the context wins":   {critical, 3, []string{sheddable}, true},
-		"the innermost context wins":      {"", 3, []string{sheddable, critical}, false},
-		"a criticality that there is not": {critical, 3, []string{"UTMOST"}, false},
-		"nothing runs":                    {sheddable, 0, nil, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			play(t, admitting(func(s *policy.Spec) { s.Criticality = row.key }), func(t *testing.T, s scene) {
-				c := s.gather(t, row.run, sheddable)
-				defer c.leave()
-				if got, err := s.refusedIn(levelled(t.Context(), row.context...), t, time.Second); got != row.refused {
-					t.Errorf("refused: %v (%v); want %v", got, err, row.refused)
-				}
-			})
-		})
-	}
 }
 
 func TestAdmission_Mode(t *testing.T) {

@@ -65,7 +65,7 @@ type request struct {
 type course struct {
 	engine  attempts.Call
 	set     attempts.Settings
-	ask     methods.Known // of admission, with the call's criticality
+	ask     methods.Known // of admission
 	decided policy.Reason // the last decision that observers were told
 	allowed *Event        // the decision for the next extra attempt, for observers; nil: none
 	waits   *int64        // the waiting calls of its target, while it is one of them
@@ -141,7 +141,7 @@ func (c *call) fillSettings() {
 		s.Wall, s.Deadline = deadline, at+min(time.Until(deadline), attempts.Never-max(at, 0))
 	}
 	if c.known != nil && c.entry.admits {
-		c.ask = c.entry.record.For(c.policy, c.criticality(), c.options.mode == policy.ModeEnforce, c.start)
+		c.ask = c.entry.record.For(c.policy, c.options.mode == policy.ModeEnforce, c.start)
 		c.known = &c.ask
 	}
 	s.Method = c.learner()
@@ -258,27 +258,6 @@ func (c *call) warnInSequence() {
 		what = &hedgeInSequence
 	}
 	c.retrier.warnOnce(what, c.entry.name, c.entry.name)
-}
-
-// criticality returns the criticality of a call with admission, else "". It is SHEDDABLE if its policy or its context has it, else
-// CRITICAL if one of them has it.
-func (c *call) criticality() string {
-	if !c.policy.Refuses() {
-		return ""
-	}
-	own := c.policy.Criticality()
-	switch given, _ := c.ctx.Value(criticalityKey{}).(string); given {
-	case "SHEDDABLE":
-		return given
-	case "CRITICAL":
-		if own != "SHEDDABLE" {
-			return given
-		}
-	case "DEFAULT", "":
-	default:
-		c.retrier.warnOnce(&wrongCriticality, given, strconv.Quote(given))
-	}
-	return own
 }
 
 // assign makes a attempt n, and returns the options to pass to gRPC.

@@ -107,12 +107,3 @@ func withKey(ctx context.Context, header string, caller []grpc.CallOption) (_ co
 	md.Set(header, key)
 	return metadata.NewOutgoingContext(ctx, md), key
 }
-
-type criticalityKey struct{}
-
-// ContextWithCriticality returns a context whose calls have a criticality: whether they are refused before or after others, if
-// their policy has admission: REFUSE. If a call's policy has another one, SHEDDABLE wins, then CRITICAL. An undefined value has
-// no effect, with a warning. Servers don't see it.
-func ContextWithCriticality(ctx context.Context, c string) context.Context {
-	return context.WithValue(ctx, criticalityKey{}, c)
-}

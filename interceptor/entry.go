@@ -41,7 +41,7 @@ type entry struct {
 	most       int             // attempts of a call
 	timeout    time.Duration   // of an attempt
 	asks       bool            // the engine starts before the first attempt, since breaker or admission are asked
-	admits     bool            // admission is asked, with each call's own criticality
+	admits     bool            // admission is asked
 	timed      bool            // a first attempt may be slow
 	parallel   bool            // attempts may run in parallel
 	headers    bool            // headers commit
@@ -105,7 +105,7 @@ func (r *Retrier) newEntry(s *slot, cc *grpc.ClientConn, method string, own *dec
 	e.timed, e.parallel, e.headers = p.Watched(), p.Parallel(), p.CommitsOnHeaders()
 	e.prepares = p.Spec().Timeout > 0 || p.IdempotencyKey() != ""
 	if e.record != nil && (e.admits || e.policy.MaxAttempts() > 1) {
-		known := e.record.For(e.policy, "", e.mode == policy.ModeEnforce, now)
+		known := e.record.For(e.policy, e.mode == policy.ModeEnforce, now)
 		e.known = &known
 		if !known.Follows(e.policy) {
 			r.warnOnce(&manyQuantiles, e.name, e.name)

@@ -109,7 +109,7 @@ func TestEntries_KeepsWhatRuns(t *testing.T) {
 	var table entries
 	p := decision.New(policy.Spec{Admission: true})
 	m := table.Find(key(0), false, 0)
-	k := m.record.For(p, "DEFAULT", true, 0)
+	k := m.record.For(p, true, 0)
 	k.Admit(0, time.Second)
 	table.fill(1, mostOthers, false, time.Second)
 	table.fill(mostOthers, mostOthers+1, false, 2*time.Second)
@@ -174,7 +174,7 @@ func TestEntries_Concurrent(t *testing.T) {
 			for n := range 3 * mostOthers {
 				now := time.Duration(n) * 10 * time.Millisecond
 				if m := table.Find(key((n*(g+1))%(2*mostOthers)), n%7 == 0, now); m != nil {
-					k := m.record.For(compiled, "DEFAULT", true, now)
+					k := m.record.For(compiled, true, now)
 					k.Sent(now)
 					k.Left(now, attempts.Lost{})
 				}

@@ -185,20 +185,6 @@ func ExampleDisable() {
 	// Output: Unavailable
 }
 
-// A gateway lowers the calls of a batch job. If the policy has admission: REFUSE, a service in trouble is spared them first.
-func ExampleContextWithCriticality() {
-	retrier, err := interceptor.Load(orderFile, quiet)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	conn, end := dial(1, retrier.DialOptions()...)
-	defer end()
-	ctx := interceptor.ContextWithCriticality(context.Background(), "SHEDDABLE")
-	fmt.Println(conn.Invoke(ctx, readOrder, &emptypb.Empty{}, &emptypb.Empty{}))
-	// Output: <nil>
-}
-
 func ExampleVerdict() {
 	// A server that says INTERNAL when it is restarting.
 	restarting := interceptor.WithClassifier(func(_ context.Context, _ string, _ any, err error) interceptor.Verdict {

@@ -94,9 +94,6 @@ var (
 	emptyObserver = surprise{"interceptor.AddObserver", "the observer has no function, as that of observe.Slog(nil): " +
 		"must have at least one, since it would hear of nothing"}
 	noAttempts = surprise{"interceptor.MaxAttempts", "counts as 1: must be at least 1, the first attempt"}
-	// By the criticality of a call's context.
-	wrongCriticality = surprise{"interceptor.ContextWithCriticality", "has no effect: " +
-		"must be SHEDDABLE, DEFAULT or CRITICAL"}
 	// By the method: gRPC retries every attempt by itself, or may, by an xDS server's policies, which it does not show.
 	multipliedAttempts = surprise{"retryPolicy", "gRPC has its own retry policy for this method, or may get one from an xDS server, " +
 		"and attempts may multiply; dial with Retrier.DialOptions, which switches it off, " +

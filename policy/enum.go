@@ -13,7 +13,6 @@ import (
 var (
 	idempotencies = []string{"ASSUME", "DECLARED", "NONE"}
 	modes         = []Mode{ModeEnforce, ModeObserve, ModeOff}
-	criticalities = []string{"SHEDDABLE", "DEFAULT", "CRITICAL"}
 	chains        = []string{"ALLOW", "ONCE", "SUPPRESS"}
 	jitters       = []string{"NONE", "FULL", "EQUAL", "DECORRELATED", "PROPORTIONAL"}
 	scopes        = []string{"PROCESS", "TARGET", "SERVICE"}

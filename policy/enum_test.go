@@ -23,7 +23,6 @@ func TestWords(t *testing.T) {
 		words  []string
 	}{
 		{policyv1.Jitter(0), []string{"NONE", "FULL", "EQUAL", "DECORRELATED", "PROPORTIONAL"}},
-		{policyv1.Criticality(0), []string{"SHEDDABLE", "DEFAULT", "CRITICAL"}},
 		{policyv1.Mode(0), document.Strings(policy.ModeEnforce, policy.ModeObserve, policy.ModeOff)},
 		{policyv1.Idempotency(0), []string{"ASSUME", "DECLARED", "NONE"}},
 	} {

@@ -42,7 +42,7 @@ func TestParseDesignExample(t *testing.T) {
 	want := policy.Spec{
 		Timeout:     2 * time.Second,
 		Idempotency: "ASSUME", // its names have methods
-		Criticality: "DEFAULT", Mode: policy.ModeEnforce,
+		Mode: policy.ModeEnforce,
 		Retry: &policy.RetrySpec{
 			MaxAttempts:       4,
 			Backoff:           policy.Backoff{Initial: 50 * ms, Max: 2 * time.Second, Multiplier: 2, Jitter: "FULL"},
@@ -73,7 +73,7 @@ func TestParsePlainServiceConfig(t *testing.T) {
 	set := mustLoad(t, "grpc.json")
 	want := policy.Spec{
 		Timeout: time.Second, WaitForReady: new(true), MaxRequestBytes: new(1024), MaxResponseBytes: new(0),
-		Idempotency: "DECLARED", Criticality: "DEFAULT", Mode: policy.ModeEnforce,
+		Idempotency: "DECLARED", Mode: policy.ModeEnforce,
 		Retry: &policy.RetrySpec{
 			MaxAttempts: 4,
 			Backoff:     policy.Backoff{Initial: 10 * ms, Max: time.Second, Multiplier: 1.5, Jitter: "FULL"},
@@ -102,7 +102,7 @@ func TestParseEveryKey(t *testing.T) {
 	want := policy.Spec{
 		Timeout: 1500 * ms, WaitForReady: new(false), MaxRequestBytes: new(4096), MaxResponseBytes: new(8192),
 		Idempotency: "NONE",
-		Criticality: "DEFAULT", Mode: policy.ModeEnforce,
+		Mode: policy.ModeEnforce,
 		Retry: &policy.RetrySpec{
 			MaxAttempts: 5, Backoff: b,
 			Codes: []codes.Code{codes.Canceled, codes.ResourceExhausted, codes.Aborted, codes.Unavailable},
@@ -139,8 +139,8 @@ func TestParseEveryKey(t *testing.T) {
 	if s := set.Lookup("/a.B/D").Spec(); s.MaxPushback != time.Minute || s.MinAttemptTime != 2*ms {
 		t.Errorf("MaxPushback = %v, MinAttemptTime = %v; want 1m0s, 2ms", s.MaxPushback, s.MinAttemptTime)
 	}
-	if p := set.Lookup("/a.B/D"); !p.Spec().Admission || p.Spec().Criticality != "SHEDDABLE" {
-		t.Errorf("Admission = %v, Criticality = %s; want REFUSE, SHEDDABLE", p.Spec().Admission, p.Spec().Criticality)
+	if p := set.Lookup("/a.B/D"); !p.Spec().Admission {
+		t.Errorf("Admission = %v; want REFUSE", p.Spec().Admission)
 	}
 	if key, most := set.Lookup("/a.B/D").Spec().IdempotencyKey, set.Config().MaxWaiting; key != "x-request-key" || most != 500 {
 		t.Errorf("IdempotencyKey = %q, MaxWaiting = %d", key, most)

@@ -35,7 +35,7 @@ func New(s Spec) (*Policy, error) {
 // newPolicy returns the policy of a checked spec, with defaults.
 func newPolicy(s Spec) *Policy {
 	s = s.clone()
-	s.Criticality, s.Mode = cmp.Or(s.Criticality, "DEFAULT"), cmp.Or(s.Mode, ModeEnforce)
+	s.Mode = cmp.Or(s.Mode, ModeEnforce)
 	if s.Retry != nil {
 		*s.Retry = s.Retry.withDefaults()
 	}
@@ -64,9 +64,6 @@ type Spec struct {
 	IdempotencyKey string // the header for each call's idempotency key; "": none
 	Admission      bool   // a call that would not be answered before its deadline, judged by the last responses, is refused
 
-	// Criticality decides which calls are refused first: "SHEDDABLE" when half as many attempts run as can be answered in time, "DEFAULT"
-	// or "" when as many run, "CRITICAL" when as many of critical calls run. A call's context may have another: see package interceptor.
-	Criticality string
 
 	Mode    Mode
 	Percent *float64   // the share of the calls to which the mode applies, 0 to 100 with at most four decimals; nil: 100
@@ -126,7 +123,6 @@ func checkSpec(report *document.Report, prefix string, s Spec) {
 	checkBytes(report, prefix+"maxResponseMessageBytes", s.MaxResponseBytes)
 	checkWord(report, prefix+"idempotency", s.Idempotency, idempotencies...)
 	checkIdempotencyKey(report, prefix, s)
-	checkWord(report, prefix+"criticality", s.Criticality, criticalities...)
 	checkMode(report, prefix, s.Mode, s.Percent)
 	if s.Hedge != nil {
 		checkHedge(report, prefix+"hedgingPolicy.", *s.Hedge)

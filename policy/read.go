@@ -90,7 +90,6 @@ func (m *MethodConfig) read(f *document.Fields, path string) {
 	document.Optional("percent", &m.Percent, f, (*document.Fields).Number)
 	document.Word(f, "admission", &admission, "NONE", "REFUSE")
 	m.Admission = admission == "REFUSE"
-	document.Word(f, "criticality", &m.Criticality, criticalities...)
 }
 
 // nameForm shows a name.

@@ -21,7 +21,7 @@ func play(g *Gate, calls []made) (refused, queued int) {
 		running int
 	}
 	var ends []end
-	c := g.class(usual)
+	c := g.Class(true)
 	until := func(now time.Duration) {
 		slices.SortStableFunc(ends, func(a, b end) int { return cmp.Compare(a.at, b.at) })
 		for len(ends) > 0 && ends[0].at <= now {
@@ -112,7 +112,7 @@ func TestGate_OneLongDeadline(t *testing.T) {
 			running        int
 		}
 		g := New()
-		c := g.class(usual)
+		c := g.Class(true)
 		var ends []end         // of attempts that run, by time
 		var free time.Duration // when the server has no more work
 		for at := 10 * time.Second; at < 90*time.Second; at += 40 * ms {

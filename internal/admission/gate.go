@@ -45,7 +45,6 @@ const Never = time.Duration(math.MaxInt64)
 type Gate struct {
 	mu       sync.Mutex            // guards all below
 	running  int                   // attempts
-	critical int                   // those of critical calls
 	last     [recent]time.Duration // answers
 	next     int                   // index of the oldest in last
 	heard    int                   // answers, at most recent
@@ -63,14 +62,13 @@ type Gate struct {
 // New returns a gate without observations, which admits all calls.
 func New() *Gate { return new(Gate) }
 
-// Class returns the gate for calls of a criticality. If enforced is false, the gate only counts the calls that it would refuse.
-func (g *Gate) Class(c string, enforced bool) Class { return Class{g, c, enforced} }
+// Class returns the gate for calls that are enforced or not. If not, the gate only counts the calls that it would refuse.
+func (g *Gate) Class(enforced bool) Class { return Class{g, enforced} }
 
-// Class is a gate for calls of one criticality. All methods are safe for concurrent use. The zero value has no gate.
+// Class is a gate for enforced calls, or for others. All methods are safe for concurrent use. The zero value has no gate.
 type Class struct {
-	gate        *Gate
-	criticality string
-	enforced    bool
+	gate     *Gate
+	enforced bool
 }
 
 // Any reports whether there is a gate.
@@ -84,7 +82,7 @@ func (c Class) Enter(now, left time.Duration) (running int, would bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.pass(now)
-	refuse := c.queued(now, left) && g.crowded(left, c.criticality)
+	refuse := c.queued(now, left) && g.crowded(left)
 	refuse = g.limit.allow(now, refuse, g.full.holds(now))
 	switch {
 	case !refuse:
@@ -94,7 +92,7 @@ func (c Class) Enter(now, left time.Duration) (running int, would bool) {
 	default:
 		g.state.WouldRefuse++
 	}
-	return g.countRunning(c.criticality), refuse
+	return g.countRunning(), refuse
 }
 
 // Queued reports whether an extra attempt with this time left would only make the queue longer.
@@ -118,7 +116,7 @@ func (c Class) Add(now time.Duration) (running int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.pass(now)
-	return g.countRunning(c.criticality)
+	return g.countRunning()
 }
 
 // Leave records that an attempt has ended without a response that shows how long the service takes. The call had this time left.
@@ -126,7 +124,7 @@ func (c Class) Leave(now, left time.Duration, why Leaving) {
 	g := c.gate
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.uncountRunning(now, c.criticality)
+	g.uncountRunning(now)
 	switch why {
 	case LeavingAnswered:
 		g.windows.newer.answers++
@@ -155,7 +153,7 @@ func (c Class) RecordAnswer(now, took, left time.Duration, running int) {
 	g := c.gate
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.uncountRunning(now, c.criticality)
+	g.uncountRunning(now)
 	g.windows.newer.answers++
 	g.windows.recordEnd(took)
 	if part(took, left) <= most {
@@ -177,21 +175,15 @@ func (c Class) RecordAnswer(now, took, left time.Duration, running int) {
 func (g *Gate) pass(now time.Duration) { g.windows.pass(now, g.running) }
 
 // countRunning counts a new running attempt.
-func (g *Gate) countRunning(c string) (running int) {
+func (g *Gate) countRunning() (running int) {
 	g.running++
-	if c == "CRITICAL" {
-		g.critical++
-	}
 	return g.running
 }
 
 // uncountRunning ends the count of an attempt.
-func (g *Gate) uncountRunning(now time.Duration, c string) {
+func (g *Gate) uncountRunning(now time.Duration) {
 	g.pass(now)
 	g.running--
-	if c == "CRITICAL" {
-		g.critical--
-	}
 }
 
 // arm lets the gate refuse calls, because of a call that had this time left.
@@ -233,17 +225,9 @@ func (g *Gate) queued(now, left time.Duration) bool {
 
 // crowded reports whether the running attempts are as many as the service answers in the time left, and as many as it has
 // recently answered in time. One may always run.
-func (g *Gate) crowded(left time.Duration, c string) bool {
-	room, running := most*left.Seconds()*g.windows.perSecond(), g.running
-	room = max(room, float64(g.windows.inTime()))
-	switch c {
-	case "SHEDDABLE":
-		room /= 2
-	case "CRITICAL":
-		running = g.critical
-	default:
-	}
-	return float64(running) >= max(room, 1)
+func (g *Gate) crowded(left time.Duration) bool {
+	room := max(most*left.Seconds()*g.windows.perSecond(), float64(g.windows.inTime()))
+	return float64(g.running) >= max(room, 1)
 }
 
 // State is a reading of a gate.

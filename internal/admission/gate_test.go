@@ -11,17 +11,9 @@ import (
 )
 
 const (
-	ms        = time.Millisecond
-	sheddable = "SHEDDABLE"
-	usual     = "DEFAULT"
-	critical  = "CRITICAL"
-	now       = 10 * time.Second
+	ms  = time.Millisecond
+	now = 10 * time.Second
 )
-
-var kinds = []string{sheddable, usual, critical}
-
-// class returns the gate for enforced calls of a policy with REFUSE.
-func (g *Gate) class(c string) Class { return g.Class(c, true) }
 
 func (c Class) admits(now, left time.Duration) bool {
 	running, _ := c.Enter(now, left)
@@ -41,11 +33,8 @@ func busy(took time.Duration) *Gate {
 }
 
 // with adds running attempts.
-func (g *Gate) with(n int, c string) *Gate {
+func (g *Gate) with(n int) *Gate {
 	g.running += n
-	if c == "CRITICAL" {
-		g.critical += n
-	}
 	return g
 }
 
@@ -68,36 +57,27 @@ func TestGate(t *testing.T) {
 		gate   *Gate
 		now    time.Duration
 		left   time.Duration
-		class  string
 		admits bool
 	}{
-		"nothing is known":                   {New().with(1000, usual), 0, time.Second, usual, true},
-		"fast answers":                       {busy(20*ms).with(1000, usual), now, time.Second, usual, true},
-		"answers at the bound of slow":       {busy(600*ms).with(1000, usual), now, time.Second, usual, true},
-		"slow answers":                       {busy(601*ms).with(1000, usual), now, time.Second, usual, false},
-		"slow answers, not armed":            {busy(601*ms).with(1000, usual).unarmed(), now, time.Second, usual, true},
-		"slow answers, not full":             {busy(601*ms).with(8, usual), now, time.Second, usual, true},
-		"slow answers, just full":            {busy(601*ms).with(9, usual), now, time.Second, usual, false},
-		"more were answered in time":         {busy(601*ms).with(19, usual).inTime(20), now, time.Second, usual, true},
-		"as many were answered in time":      {busy(601*ms).with(20, usual).inTime(20), now, time.Second, usual, false},
-		"answers at twice the fastest":       {busy(40*ms).with(1000, usual), now, 60 * ms, usual, true},
-		"answers over twice the fastest":     {busy(41*ms).with(1000, usual), now, 60 * ms, usual, false},
-		"a call with more time":              {busy(601*ms).with(1000, usual), now, 1002 * ms, usual, true},
-		"a call with less time":              {busy(300*ms).with(9, usual), now, 499 * ms, usual, false},
-		"a call without a deadline":          {busy(601*ms).with(1000, usual), now, Never, usual, true},
-		"a call whose deadline has passed":   {busy(601*ms).with(1000, usual), now + 1, 0, usual, true},
-		"the answers are recent":             {busy(601*ms).with(1000, usual), 11900 * ms, time.Second, usual, false},
-		"the answers are old":                {busy(601*ms).with(1000, usual), 11900*ms + 2, time.Second, usual, true},
-		"sheddable, half full":               {busy(601*ms).with(5, usual), now, time.Second, sheddable, false},
-		"sheddable, less than half full":     {busy(601*ms).with(4, usual), now, time.Second, sheddable, true},
-		"default, sheddable calls run":       {busy(601*ms).with(9, sheddable), now, time.Second, usual, false},
-		"critical, others run":               {busy(601*ms).with(1000, usual), now, time.Second, critical, true},
-		"critical, full of its kind":         {busy(601*ms).with(9, critical), now, time.Second, critical, false},
-		"default, critical calls run":        {busy(601*ms).with(9, critical), now, time.Second, usual, false},
-		"nothing runs":                       {busy(601 * ms), now, time.Second, usual, true},
-		"nothing runs, sheddable":            {busy(601 * ms), now, time.Second, sheddable, true},
-		"one runs, in little time":           {busy(601*ms).with(1, usual), now, 100 * ms, usual, false},
-		"one runs, in little time, critical": {busy(601*ms).with(1, usual), now, 100 * ms, critical, true},
+		"nothing is known":                 {New().with(1000), 0, time.Second, true},
+		"fast answers":                     {busy(20 * ms).with(1000), now, time.Second, true},
+		"answers at the bound of slow":     {busy(600 * ms).with(1000), now, time.Second, true},
+		"slow answers":                     {busy(601 * ms).with(1000), now, time.Second, false},
+		"slow answers, not armed":          {busy(601 * ms).with(1000).unarmed(), now, time.Second, true},
+		"slow answers, not full":           {busy(601 * ms).with(8), now, time.Second, true},
+		"slow answers, just full":          {busy(601 * ms).with(9), now, time.Second, false},
+		"more were answered in time":       {busy(601 * ms).with(19).inTime(20), now, time.Second, true},
+		"as many were answered in time":    {busy(601 * ms).with(20).inTime(20), now, time.Second, false},
+		"answers at twice the fastest":     {busy(40 * ms).with(1000), now, 60 * ms, true},
+		"answers over twice the fastest":   {busy(41 * ms).with(1000), now, 60 * ms, false},
+		"a call with more time":            {busy(601 * ms).with(1000), now, 1002 * ms, true},
+		"a call with less time":            {busy(300 * ms).with(9), now, 499 * ms, false},
+		"a call without a deadline":        {busy(601 * ms).with(1000), now, Never, true},
+		"a call whose deadline has passed": {busy(601 * ms).with(1000), now + 1, 0, true},
+		"the answers are recent":           {busy(601 * ms).with(1000), 11900 * ms, time.Second, false},
+		"the answers are old":              {busy(601 * ms).with(1000), 11900*ms + 2, time.Second, true},
+		"nothing runs":                     {busy(601 * ms), now, time.Second, true},
+		"one runs, in little time":         {busy(601 * ms).with(1), now, 100 * ms, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -108,7 +88,7 @@ func TestGate(t *testing.T) {
 			} else {
 				want.Refused++
 			}
-			if got, would := row.gate.class(row.class).Enter(row.now, row.left); got != running || would || row.gate.State() != want {
+			if got, would := row.gate.Class(true).Enter(row.now, row.left); got != running || would || row.gate.State() != want {
 				t.Errorf("%d run, %+v; want %d, %+v", got, row.gate.State(), running, want)
 			}
 		})
@@ -121,7 +101,7 @@ func TestGate_Arms(t *testing.T) {
 	leave := func(n int, why Leaving) func(*Gate) {
 		return func(g *Gate) {
 			for range n {
-				g.with(1, usual).class(usual).Leave(now, time.Second, why)
+				g.with(1).Class(true).Leave(now, time.Second, why)
 			}
 		}
 	}
@@ -131,7 +111,7 @@ func TestGate_Arms(t *testing.T) {
 		armed  bool
 	}
 	answered := func(took, at time.Duration) func(*Gate) {
-		return func(g *Gate) { g.with(1, usual).class(usual).RecordAnswer(at, took, time.Second, 1) }
+		return func(g *Gate) { g.with(1).Class(true).RecordAnswer(at, took, time.Second, 1) }
 	}
 	const stay = stays * leastWindow
 	for name, steps := range map[string][]step{
@@ -166,9 +146,9 @@ func TestGate_MissedDeadlinesAreSlowAnswers(t *testing.T) {
 		"after others":               {600 * ms, time.Second, true},
 		"after others, in less time": {600 * ms, 999 * ms, true},
 	} {
-		g := busy(row.took).with(1000, usual)
+		g := busy(row.took).with(1000)
 		g.limit.began = now + 3*time.Second
-		c := g.class(usual)
+		c := g.Class(true)
 		c.Leave(now+2*time.Second, time.Second, LeavingMissed)
 		if got := c.admits(now+3*time.Second, row.left); got != row.admits {
 			t.Errorf("%s: admits: %v; want %v", name, got, row.admits)
@@ -180,8 +160,8 @@ func TestGate_MissedDeadlinesAreSlowAnswers(t *testing.T) {
 func TestGate_HurriedCallers(t *testing.T) {
 	t.Parallel()
 	for missed, want := range map[time.Duration]bool{60 * ms: true, 100 * ms: true, 101 * ms: false} {
-		g := busy(7*time.Second).with(1000, usual).unarmed()
-		c := g.class(usual)
+		g := busy(7 * time.Second).with(1000).unarmed()
+		c := g.Class(true)
 		for range 2 {
 			c.Leave(now, missed, LeavingMissed)
 		}
@@ -193,8 +173,8 @@ func TestGate_HurriedCallers(t *testing.T) {
 
 func TestGate_WouldRefuse(t *testing.T) {
 	t.Parallel()
-	g := busy(700*ms).with(1000, usual)
-	if running, would := g.Class(usual, false).Enter(now, time.Second); running != 1001 || !would {
+	g := busy(700 * ms).with(1000)
+	if running, would := g.Class(false).Enter(now, time.Second); running != 1001 || !would {
 		t.Error("a call that no mode enforces a policy for is refused")
 	}
 	if got, want := g.State(), (State{Running: 1001, WouldRefuse: 1}); got != want {
@@ -209,9 +189,9 @@ func TestGate_Limit(t *testing.T) {
 		says    bool
 		refused uint64
 	}{"latency": {false, 75}, "a server": {true, 100}} {
-		g := busy(700*ms).with(1000, usual)
+		g := busy(700 * ms).with(1000)
 		g.limit = limit{}
-		c := g.class(usual)
+		c := g.Class(true)
 		if row.says {
 			c.Leave(now, time.Second, LeavingFull)
 		}
@@ -226,17 +206,17 @@ func TestGate_Limit(t *testing.T) {
 
 func TestGate_ServiceThatWasAlwaysSlow(t *testing.T) {
 	t.Parallel()
-	g := busy(700*ms).with(1000, usual)
+	g := busy(700 * ms).with(1000)
 	g.fastest = 350 * ms
-	if !g.class(usual).admits(now, time.Second) {
+	if !g.Class(true).admits(now, time.Second) {
 		t.Error("refused, while answers take as long as they always did")
 	}
 }
 
 func TestGate_OneFastAnswer(t *testing.T) {
 	t.Parallel()
-	g := busy(700*ms).with(1000, usual)
-	c := g.class(usual)
+	g := busy(700 * ms).with(1000)
+	c := g.Class(true)
 	for i, want := range []bool{true, true, false} { // admitted after a fast answer, until the counted ones are slow
 		took := 700 * ms
 		if i == 0 {
@@ -251,8 +231,8 @@ func TestGate_OneFastAnswer(t *testing.T) {
 
 func TestGate_RecordAnswer(t *testing.T) {
 	t.Parallel()
-	g := New().with(3, usual)
-	c := g.class(usual)
+	g := New().with(3)
+	c := g.Class(true)
 	for _, took := range []time.Duration{901 * ms, 900 * ms, 950 * ms} {
 		c.RecordAnswer(now, took, time.Second, int(took/ms))
 	}
@@ -263,7 +243,7 @@ func TestGate_RecordAnswer(t *testing.T) {
 
 func TestClass_Any(t *testing.T) {
 	t.Parallel()
-	if (Class{}).Any() || !New().class(usual).Any() {
+	if (Class{}).Any() || !New().Class(true).Any() {
 		t.Error("a class has a gate, and the zero value has none")
 	}
 }
@@ -296,13 +276,13 @@ func TestLimit_Begins(t *testing.T) {
 
 func TestGate_Queued(t *testing.T) {
 	t.Parallel()
-	if busy(20*ms).class(usual).Queued(now, 30*ms) {
+	if busy(20*ms).Class(true).Queued(now, 30*ms) {
 		t.Error("an extra attempt is refused while answers are as fast as ever")
 	}
-	if busy(700*ms).unarmed().class(usual).Queued(now, time.Second) {
+	if busy(700*ms).unarmed().Class(true).Queued(now, time.Second) {
 		t.Error("an extra attempt is refused while no deadline was missed")
 	}
-	c := busy(700 * ms).class(critical)
+	c := busy(700 * ms).Class(true)
 	if !c.Queued(now, time.Second) || c.Queued(now, 2*time.Second) || c.Queued(now, Never) {
 		t.Error("want an extra attempt to be refused exactly if it has less time than a slow answer takes")
 	}
@@ -316,7 +296,7 @@ func TestGateConcurrently(t *testing.T) {
 		all.Go(func() {
 			random := rand.New(rand.NewPCG(1, uint64(i)))
 			for at := range 1000 {
-				c, now := g.class(kinds[random.IntN(len(kinds))]), time.Duration(at)*ms
+				c, now := g.Class(true), time.Duration(at)*ms
 				running, _ := c.Enter(now, time.Second)
 				switch {
 				case running == 0:
@@ -330,14 +310,14 @@ func TestGateConcurrently(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if g.running != 0 || g.critical != 0 {
-		t.Errorf("%d run, %d of them critical; want none", g.running, g.critical)
+	if g.running != 0 {
+		t.Errorf("%d run; want none", g.running)
 	}
 }
 
 func TestGateAllocations(t *testing.T) {
 	g := busy(700 * ms)
-	c, at := g.class(usual), now
+	c, at := g.Class(true), now
 	if n := testing.AllocsPerRun(100, func() {
 		at += ms
 		if running, _ := c.Enter(at, time.Second); running > 0 {

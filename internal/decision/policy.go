@@ -115,11 +115,6 @@ func (p *Policy) Refuses() bool {
 	return p.spec.Admission
 }
 
-// Criticality decides which calls are refused first.
-func (p *Policy) Criticality() string {
-	return cmp.Or(p.spec.Criticality, "DEFAULT")
-}
-
 // WaitForReadyOnRetry reports whether attempts after the first wait in gRPC for a connection.
 func (p *Policy) WaitForReadyOnRetry() bool {
 	return p.retry.WaitForReadyOnRetry != nil && *p.retry.WaitForReadyOnRetry

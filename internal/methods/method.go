@@ -45,13 +45,13 @@ func (m *Method) Gate() *admission.Gate { return m.gate.Load() }
 
 // For returns the method for the calls of a policy. Admission refuses calls only if they are enforced, and otherwise counts
 // those that it would refuse.
-func (m *Method) For(p *decision.Policy, c string, enforced bool, now time.Duration) (k Known) {
+func (m *Method) For(p *decision.Policy, enforced bool, now time.Duration) (k Known) {
 	k.method = m
 	if h := p.Hedge(); h != nil && h.Quantile > 0 {
 		k.latency = m.latencyOf(h, now)
 	}
 	if p.Refuses() {
-		k.class = m.admission().Class(c, enforced)
+		k.class = m.admission().Class(enforced)
 	}
 	return k
 }

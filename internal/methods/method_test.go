@@ -27,15 +27,15 @@ func TestKnown_Quantiles(t *testing.T) {
 	t.Parallel()
 	m := New(new(latency.Outcomes))
 	for n := range 2 * mostQuantiles {
-		k := m.For(hedged(t, float64(n+1)/100), "", true, 0)
+		k := m.For(hedged(t, float64(n+1)/100), true, 0)
 		if got := k.latency != nil; got != (n < mostQuantiles) {
 			t.Errorf("quantile %d is followed: %v", n+1, got)
 		}
-		if again := m.For(hedged(t, float64(n+1)/100), "", true, 0); again.latency != k.latency {
+		if again := m.For(hedged(t, float64(n+1)/100), true, 0); again.latency != k.latency {
 			t.Errorf("quantile %d is not the same in another call", n+1)
 		}
 	}
-	k := m.For(hedged(t, 0.05), "", true, 0)
+	k := m.For(hedged(t, 0.05), true, 0)
 	for range 50 {
 		k.Answered(0, attempts.Answer{Took: 10 * time.Millisecond, Accepted: true})
 		k.Answered(0, attempts.Answer{Took: time.Hour})
@@ -51,7 +51,7 @@ func TestKnown_Quantiles(t *testing.T) {
 func TestKnown_Without(t *testing.T) {
 	t.Parallel()
 	m := New(new(latency.Outcomes))
-	k := m.For(decision.New(policy.Spec{}), "", true, 0)
+	k := m.For(decision.New(policy.Spec{}), true, 0)
 	if !k.Any() || k.Admit(0, 0) != 1 || k.Queued(0, 0) || m.Gate() != nil || k.Sent(0) != 1 || k.Quantile() != 0 {
 		t.Errorf("%+v; want a method without admission", k)
 	}
@@ -61,7 +61,7 @@ func TestKnown_Without(t *testing.T) {
 func TestKnown_IgnoresFast(t *testing.T) {
 	t.Parallel()
 	target := new(latency.Outcomes)
-	plain, quantile := New(target).For(decision.New(policy.Spec{}), "", true, 0), New(target).For(hedged(t, 0.5), "", true, 0)
+	plain, quantile := New(target).For(decision.New(policy.Spec{}), true, 0), New(target).For(hedged(t, 0.5), true, 0)
 	first := plain.IgnoresFast(0)
 	plain.Answered(0, attempts.Answer{Took: time.Millisecond, Left: attempts.Never})
 	if first || !plain.IgnoresFast(time.Second/10-1) || plain.IgnoresFast(time.Second/10) || quantile.IgnoresFast(0) {
@@ -87,7 +87,7 @@ func TestKnown_LongAnswers(t *testing.T) {
 		"the fastest, of a hurried caller": {50 * ms, 100 * ms, 0, false},
 	} {
 		m := New(new(latency.Outcomes))
-		k := m.For(decision.New(policy.Spec{}), "", true, 0)
+		k := m.For(decision.New(policy.Spec{}), true, 0)
 		k.Answered(0, attempts.Answer{Took: 100 * ms, Left: 100 * ms})
 		k.Answered(0, attempts.Answer{Took: row.took, Left: row.whole, Limit: row.limit})
 		if got := k.Evidence(0, time.Second).LongNow; got != row.want {
@@ -101,7 +101,7 @@ func TestKnown_LongForTheAskingCall(t *testing.T) {
 	t.Parallel()
 	const ms = time.Millisecond
 	m := New(new(latency.Outcomes))
-	k := m.For(decision.New(policy.Spec{}), "", true, 0)
+	k := m.For(decision.New(policy.Spec{}), true, 0)
 	k.Answered(0, attempts.Answer{Took: 10 * ms, Left: time.Second})
 	for range 5 {
 		k.Answered(0, attempts.Answer{Took: 30 * ms, Left: 60 * ms})
@@ -117,7 +117,7 @@ func TestKnown_LongForTheAskingCall(t *testing.T) {
 func TestKnown_Missed(t *testing.T) {
 	t.Parallel()
 	target, p := new(latency.Outcomes), decision.New(policy.Spec{})
-	a, b := New(target).For(p, "", true, 0), New(target).For(p, "", true, 0)
+	a, b := New(target).For(p, true, 0), New(target).For(p, true, 0)
 	a.Left(0, attempts.Lost{Why: attempts.LostOther, Left: time.Second})
 	if b.Evidence(0, time.Second).Queue() {
 		t.Error("an attempt that tells nothing counts")
@@ -128,7 +128,7 @@ func TestKnown_Missed(t *testing.T) {
 	}
 	const ms = time.Millisecond
 	for took, want := range map[time.Duration]bool{100 * ms: false, 120 * ms: false, 121 * ms: true} {
-		k := New(new(latency.Outcomes)).For(p, "", true, 0)
+		k := New(new(latency.Outcomes)).For(p, true, 0)
 		k.Answered(0, attempts.Answer{Took: 60 * ms, Left: time.Second})
 		k.Left(4*time.Second, attempts.Lost{Why: attempts.LostBelow, Took: took, Left: time.Second})
 		if got := k.Evidence(4*time.Second, time.Second).Queue(); got != want {

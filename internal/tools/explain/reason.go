@@ -98,7 +98,7 @@ func Meanings() []Meaning {
 			Reason: policy.ReasonOverloaded,
 			Means:  "[Admission](overload.md#admission) expects no response before the deadline: the last responses took most of the call's time. A call with 0 attempts was not sent, and failed with `RESOURCE_EXHAUSTED`.",
 			LookAt: "The service's latency against its callers' deadlines. The debug page counts rejected calls by method.",
-			Change: "Capacity, or less work. Longer deadlines only if callers can wait. `criticality: SHEDDABLE` for calls that may fail first.",
+			Change: "Capacity, or less work. Longer deadlines only if callers can wait.",
 			DoNot:  "Retry these errors in the application: the rejections let the service serve other calls.",
 		},
 		{

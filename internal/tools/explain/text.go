@@ -249,7 +249,7 @@ func settings(p *decision.Policy, add func(name, format string, args ...any)) {
 		}
 	}
 	if p.Refuses() {
-		add("admission", "REFUSE: a call that can't be served before its deadline isn't sent; criticality %s", p.Criticality())
+		add("admission", "REFUSE: a call that can't be served before its deadline isn't sent")
 	}
 	if spec.Retry == nil && spec.Hedge == nil {
 		return

@@ -177,10 +177,7 @@ func (l *linter) lintReserve(path string, r *policy.RetrySpec) {
 
 // lintAdmission warns of admission that can't work as intended.
 func (l *linter) lintAdmission(path string, m policy.MethodConfig) {
-	switch {
-	case !m.Admission && m.Criticality != "":
-		l.warn(path+".criticality", m.Criticality, "has no effect without admission REFUSE")
-	case m.Admission && m.Timeout == 0:
+	if m.Admission && m.Timeout == 0 {
 		l.warn(path+".admission", "REFUSE", "calls without a deadline are never rejected; set a timeout")
 	}
 }

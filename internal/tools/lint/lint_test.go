@@ -49,10 +49,8 @@ func TestLintAdmission(t *testing.T) {
 	t.Parallel()
 	for _, row := range [][]string{
 		{"admission: REFUSE, timeout: 1s"},
-		{"admission: REFUSE, timeout: 1s, criticality: SHEDDABLE"},
 		{"admission: NONE"},
 		{"admission: REFUSE", "warning f:1:63: methodConfig[0].admission: REFUSE: calls without a deadline are never rejected; set a timeout"},
-		{"criticality: SHEDDABLE", "warning f:1:65: methodConfig[0].criticality: SHEDDABLE: has no effect without admission REFUSE"},
 	} {
 		wantLinted(t, "methodConfig: [{name: [{service: a.B, method: C}], "+row[0]+"}]", row[1:]...)
 	}

@@ -124,7 +124,7 @@ func (l *link) knownMethod(client int, now time.Duration) attempts.Method {
 	}
 	k := &l.known[client]
 	if !k.Any() {
-		*k = l.methods[client].For(l.policy, l.policy.Criticality(), true, now)
+		*k = l.methods[client].For(l.policy, true, now)
 	}
 	return k
 }

@@ -181,7 +181,6 @@ methodConfig:
 - name: [{service: acme.orders.v1.OrderService, method: CountOrders}]
   retryPolicy: {maxAttempts: 3, initialBackoff: 0.1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE], firstRetry: AT_ONCE}
   admission: REFUSE
-  criticality: CRITICAL
 `
 
 func TestExplainFlags(t *testing.T) {
@@ -198,7 +197,7 @@ func TestExplainFlags(t *testing.T) {
 		}},
 		{[]string{strings.Replace(method, "GetOrder", "CountOrders", 1)}, []string{
 			"  backoff   none before the first retry (AT_ONCE; within 1 ms), then 100ms, × 2 each time, up to 1s; jitter FULL\n",
-			"  admission REFUSE: a call that can't be served before its deadline isn't sent; criticality CRITICAL\n", "0s and 1ms    retry", "0s and 100ms  retry",
+			"  admission REFUSE: a call that can't be served before its deadline isn't sent\n", "0s and 1ms    retry", "0s and 100ms  retry",
 		}},
 		{[]string{method, "--hang"}, []string{"another attempt in its place", "The call does not end"}},
 		{[]string{method, "--hang", "--deadline", "1.5s"}, []string{"The call ends after 1.5s with DEADLINE_EXCEEDED: deadline_exceeded (3 attempts).\n"}},

@@ -155,63 +155,6 @@ func (Admission) EnumDescriptor() ([]byte, []int) {
 	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{1}
 }
 
-// Criticality decides which calls are rejected first when not all can get a response in time.
-type Criticality int32
-
-const (
-	// DEFAULT.
-	Criticality_CRITICALITY_UNSPECIFIED Criticality = 0
-	// Rejected when half as many attempts run as can get a response in time.
-	Criticality_CRITICALITY_SHEDDABLE Criticality = 1
-	// Rejected when as many attempts run as can get a response in time.
-	Criticality_CRITICALITY_DEFAULT Criticality = 2
-	// Rejected when as many attempts of critical calls run as can get a response in time.
-	Criticality_CRITICALITY_CRITICAL Criticality = 3
-)
-
-// Enum value maps for Criticality.
-var (
-	Criticality_name = map[int32]string{
-		0: "CRITICALITY_UNSPECIFIED",
-		1: "CRITICALITY_SHEDDABLE",
-		2: "CRITICALITY_DEFAULT",
-		3: "CRITICALITY_CRITICAL",
-	}
-	Criticality_value = map[string]int32{
-		"CRITICALITY_UNSPECIFIED": 0,
-		"CRITICALITY_SHEDDABLE":   1,
-		"CRITICALITY_DEFAULT":     2,
-		"CRITICALITY_CRITICAL":    3,
-	}
-)
-
-func (x Criticality) Enum() *Criticality {
-	p := new(Criticality)
-	*p = x
-	return p
-}
-
-func (x Criticality) String() string {
-	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
-}
-
-func (Criticality) Descriptor() protoreflect.EnumDescriptor {
-	return file_stagger_policy_v1_policy_proto_enumTypes[2].Descriptor()
-}
-
-func (Criticality) Type() protoreflect.EnumType {
-	return &file_stagger_policy_v1_policy_proto_enumTypes[2]
-}
-
-func (x Criticality) Number() protoreflect.EnumNumber {
-	return protoreflect.EnumNumber(x)
-}
-
-// Deprecated: Use Criticality.Descriptor instead.
-func (Criticality) EnumDescriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{2}
-}
-
 // Idempotency says whether methods may be retried when an earlier attempt may have taken effect.
 //
 // The first of these that applies wins: the call option (interceptor.Idempotent), this key, the
@@ -257,11 +200,11 @@ func (x Idempotency) String() string {
 }
 
 func (Idempotency) Descriptor() protoreflect.EnumDescriptor {
-	return file_stagger_policy_v1_policy_proto_enumTypes[3].Descriptor()
+	return file_stagger_policy_v1_policy_proto_enumTypes[2].Descriptor()
 }
 
 func (Idempotency) Type() protoreflect.EnumType {
-	return &file_stagger_policy_v1_policy_proto_enumTypes[3]
+	return &file_stagger_policy_v1_policy_proto_enumTypes[2]
 }
 
 func (x Idempotency) Number() protoreflect.EnumNumber {
@@ -270,7 +213,7 @@ func (x Idempotency) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Idempotency.Descriptor instead.
 func (Idempotency) EnumDescriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{3}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{2}
 }
 
 // Chain says whether a call may be retried that is made inside of a retried one.
@@ -316,11 +259,11 @@ func (x Chain) String() string {
 }
 
 func (Chain) Descriptor() protoreflect.EnumDescriptor {
-	return file_stagger_policy_v1_policy_proto_enumTypes[4].Descriptor()
+	return file_stagger_policy_v1_policy_proto_enumTypes[3].Descriptor()
 }
 
 func (Chain) Type() protoreflect.EnumType {
-	return &file_stagger_policy_v1_policy_proto_enumTypes[4]
+	return &file_stagger_policy_v1_policy_proto_enumTypes[3]
 }
 
 func (x Chain) Number() protoreflect.EnumNumber {
@@ -329,7 +272,7 @@ func (x Chain) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Chain.Descriptor instead.
 func (Chain) EnumDescriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{4}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{3}
 }
 
 // Growth says how the backoff b grows with the number i of earlier retries.
@@ -373,11 +316,11 @@ func (x Growth) String() string {
 }
 
 func (Growth) Descriptor() protoreflect.EnumDescriptor {
-	return file_stagger_policy_v1_policy_proto_enumTypes[5].Descriptor()
+	return file_stagger_policy_v1_policy_proto_enumTypes[4].Descriptor()
 }
 
 func (Growth) Type() protoreflect.EnumType {
-	return &file_stagger_policy_v1_policy_proto_enumTypes[5]
+	return &file_stagger_policy_v1_policy_proto_enumTypes[4]
 }
 
 func (x Growth) Number() protoreflect.EnumNumber {
@@ -386,7 +329,7 @@ func (x Growth) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Growth.Descriptor instead.
 func (Growth) EnumDescriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{5}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{4}
 }
 
 // Jitter says how a backoff b is randomized; r is uniform in [0, 1).
@@ -439,11 +382,11 @@ func (x Jitter) String() string {
 }
 
 func (Jitter) Descriptor() protoreflect.EnumDescriptor {
-	return file_stagger_policy_v1_policy_proto_enumTypes[6].Descriptor()
+	return file_stagger_policy_v1_policy_proto_enumTypes[5].Descriptor()
 }
 
 func (Jitter) Type() protoreflect.EnumType {
-	return &file_stagger_policy_v1_policy_proto_enumTypes[6]
+	return &file_stagger_policy_v1_policy_proto_enumTypes[5]
 }
 
 func (x Jitter) Number() protoreflect.EnumNumber {
@@ -452,7 +395,7 @@ func (x Jitter) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Jitter.Descriptor instead.
 func (Jitter) EnumDescriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{6}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{5}
 }
 
 // AttemptTimeoutAction says what happens when an attempt has reached its per-attempt timeout.
@@ -493,11 +436,11 @@ func (x AttemptTimeoutAction) String() string {
 }
 
 func (AttemptTimeoutAction) Descriptor() protoreflect.EnumDescriptor {
-	return file_stagger_policy_v1_policy_proto_enumTypes[7].Descriptor()
+	return file_stagger_policy_v1_policy_proto_enumTypes[6].Descriptor()
 }
 
 func (AttemptTimeoutAction) Type() protoreflect.EnumType {
-	return &file_stagger_policy_v1_policy_proto_enumTypes[7]
+	return &file_stagger_policy_v1_policy_proto_enumTypes[6]
 }
 
 func (x AttemptTimeoutAction) Number() protoreflect.EnumNumber {
@@ -506,7 +449,7 @@ func (x AttemptTimeoutAction) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use AttemptTimeoutAction.Descriptor instead.
 func (AttemptTimeoutAction) EnumDescriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{7}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{6}
 }
 
 // FirstRetry says when the first retry of a call is sent.
@@ -549,11 +492,11 @@ func (x FirstRetry) String() string {
 }
 
 func (FirstRetry) Descriptor() protoreflect.EnumDescriptor {
-	return file_stagger_policy_v1_policy_proto_enumTypes[8].Descriptor()
+	return file_stagger_policy_v1_policy_proto_enumTypes[7].Descriptor()
 }
 
 func (FirstRetry) Type() protoreflect.EnumType {
-	return &file_stagger_policy_v1_policy_proto_enumTypes[8]
+	return &file_stagger_policy_v1_policy_proto_enumTypes[7]
 }
 
 func (x FirstRetry) Number() protoreflect.EnumNumber {
@@ -562,7 +505,7 @@ func (x FirstRetry) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use FirstRetry.Descriptor instead.
 func (FirstRetry) EnumDescriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{8}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{7}
 }
 
 // CommitOn says when an attempt commits the call.
@@ -603,11 +546,11 @@ func (x CommitOn) String() string {
 }
 
 func (CommitOn) Descriptor() protoreflect.EnumDescriptor {
-	return file_stagger_policy_v1_policy_proto_enumTypes[9].Descriptor()
+	return file_stagger_policy_v1_policy_proto_enumTypes[8].Descriptor()
 }
 
 func (CommitOn) Type() protoreflect.EnumType {
-	return &file_stagger_policy_v1_policy_proto_enumTypes[9]
+	return &file_stagger_policy_v1_policy_proto_enumTypes[8]
 }
 
 func (x CommitOn) Number() protoreflect.EnumNumber {
@@ -616,7 +559,7 @@ func (x CommitOn) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use CommitOn.Descriptor instead.
 func (CommitOn) EnumDescriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{9}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{8}
 }
 
 // BudgetScope says which calls share one balance of a budget.
@@ -660,11 +603,11 @@ func (x BudgetScope) String() string {
 }
 
 func (BudgetScope) Descriptor() protoreflect.EnumDescriptor {
-	return file_stagger_policy_v1_policy_proto_enumTypes[10].Descriptor()
+	return file_stagger_policy_v1_policy_proto_enumTypes[9].Descriptor()
 }
 
 func (BudgetScope) Type() protoreflect.EnumType {
-	return &file_stagger_policy_v1_policy_proto_enumTypes[10]
+	return &file_stagger_policy_v1_policy_proto_enumTypes[9]
 }
 
 func (x BudgetScope) Number() protoreflect.EnumNumber {
@@ -673,7 +616,7 @@ func (x BudgetScope) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use BudgetScope.Descriptor instead.
 func (BudgetScope) EnumDescriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{10}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{9}
 }
 
 // StatusCode is a gRPC status code that can mean failure. OK is not among them.
@@ -773,11 +716,11 @@ func (x StatusCode) String() string {
 }
 
 func (StatusCode) Descriptor() protoreflect.EnumDescriptor {
-	return file_stagger_policy_v1_policy_proto_enumTypes[11].Descriptor()
+	return file_stagger_policy_v1_policy_proto_enumTypes[10].Descriptor()
 }
 
 func (StatusCode) Type() protoreflect.EnumType {
-	return &file_stagger_policy_v1_policy_proto_enumTypes[11]
+	return &file_stagger_policy_v1_policy_proto_enumTypes[10]
 }
 
 func (x StatusCode) Number() protoreflect.EnumNumber {
@@ -786,7 +729,7 @@ func (x StatusCode) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use StatusCode.Descriptor instead.
 func (StatusCode) EnumDescriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{11}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{10}
 }
 
 // PolicyFile is a whole policy file: gRPC's service config with stagger's keys.
@@ -983,10 +926,7 @@ type MethodConfig struct {
 	Percent *float64 `protobuf:"fixed64,1005,opt,name=percent,proto3,oneof" json:"percent,omitempty"`
 	// stagger. Whether a call is rejected immediately, with RESOURCE_EXHAUSTED, while the service is too slow
 	// to respond before its deadline. Calls without a deadline are never rejected.
-	Admission Admission `protobuf:"varint,1006,opt,name=admission,proto3,enum=stagger.policy.v1.Admission" json:"admission,omitempty"`
-	// stagger. Which calls admission REFUSE rejects first. Between this and the criticality of the call's context
-	// (interceptor.ContextWithCriticality), SHEDDABLE wins, then CRITICAL.
-	Criticality   Criticality `protobuf:"varint,1007,opt,name=criticality,proto3,enum=stagger.policy.v1.Criticality" json:"criticality,omitempty"`
+	Admission     Admission `protobuf:"varint,1006,opt,name=admission,proto3,enum=stagger.policy.v1.Admission" json:"admission,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1114,13 +1054,6 @@ func (x *MethodConfig) GetAdmission() Admission {
 		return x.Admission
 	}
 	return Admission_ADMISSION_UNSPECIFIED
-}
-
-func (x *MethodConfig) GetCriticality() Criticality {
-	if x != nil {
-		return x.Criticality
-	}
-	return Criticality_CRITICALITY_UNSPECIFIED
 }
 
 type isMethodConfig_RetryOrHedgingPolicy interface {
@@ -2127,7 +2060,7 @@ const file_stagger_policy_v1_policy_proto_rawDesc = "" +
 	"\f_max_waitingB\n" +
 	"\n" +
 	"\b_percentB\x15\n" +
-	"\x13_max_attempts_limit\"\x82\a\n" +
+	"\x13_max_attempts_limit\"\xbf\x06\n" +
 	"\fMethodConfig\x12+\n" +
 	"\x04name\x18\x01 \x03(\v2\x17.stagger.policy.v1.NameR\x04name\x12)\n" +
 	"\x0ewait_for_ready\x18\x02 \x01(\bH\x01R\fwaitForReady\x88\x01\x01\x123\n" +
@@ -2140,8 +2073,7 @@ const file_stagger_policy_v1_policy_proto_rawDesc = "" +
 	"\x0fidempotency_key\x18\xea\a \x01(\v2!.stagger.policy.v1.IdempotencyKeyR\x0eidempotencyKey\x12,\n" +
 	"\x04mode\x18\xec\a \x01(\x0e2\x17.stagger.policy.v1.ModeR\x04mode\x12\x1e\n" +
 	"\apercent\x18\xed\a \x01(\x01H\x04R\apercent\x88\x01\x01\x12;\n" +
-	"\tadmission\x18\xee\a \x01(\x0e2\x1c.stagger.policy.v1.AdmissionR\tadmission\x12A\n" +
-	"\vcriticality\x18\xef\a \x01(\x0e2\x1e.stagger.policy.v1.CriticalityR\vcriticalityB\x19\n" +
+	"\tadmission\x18\xee\a \x01(\x0e2\x1c.stagger.policy.v1.AdmissionR\tadmissionB\x19\n" +
 	"\x17retry_or_hedging_policyB\x11\n" +
 	"\x0f_wait_for_readyB\x1c\n" +
 	"\x1a_max_request_message_bytesB\x1d\n" +
@@ -2244,12 +2176,7 @@ const file_stagger_policy_v1_policy_proto_rawDesc = "" +
 	"\tAdmission\x12\x19\n" +
 	"\x15ADMISSION_UNSPECIFIED\x10\x00\x12\x12\n" +
 	"\x0eADMISSION_NONE\x10\x01\x12\x14\n" +
-	"\x10ADMISSION_REFUSE\x10\x02*x\n" +
-	"\vCriticality\x12\x1b\n" +
-	"\x17CRITICALITY_UNSPECIFIED\x10\x00\x12\x19\n" +
-	"\x15CRITICALITY_SHEDDABLE\x10\x01\x12\x17\n" +
-	"\x13CRITICALITY_DEFAULT\x10\x02\x12\x18\n" +
-	"\x14CRITICALITY_CRITICAL\x10\x03*r\n" +
+	"\x10ADMISSION_REFUSE\x10\x02*r\n" +
 	"\vIdempotency\x12\x1b\n" +
 	"\x17IDEMPOTENCY_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12IDEMPOTENCY_ASSUME\x10\x01\x12\x18\n" +
@@ -2325,93 +2252,91 @@ func file_stagger_policy_v1_policy_proto_rawDescGZIP() []byte {
 	return file_stagger_policy_v1_policy_proto_rawDescData
 }
 
-var file_stagger_policy_v1_policy_proto_enumTypes = make([]protoimpl.EnumInfo, 12)
+var file_stagger_policy_v1_policy_proto_enumTypes = make([]protoimpl.EnumInfo, 11)
 var file_stagger_policy_v1_policy_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
 var file_stagger_policy_v1_policy_proto_goTypes = []any{
 	(Mode)(0),                   // 0: stagger.policy.v1.Mode
 	(Admission)(0),              // 1: stagger.policy.v1.Admission
-	(Criticality)(0),            // 2: stagger.policy.v1.Criticality
-	(Idempotency)(0),            // 3: stagger.policy.v1.Idempotency
-	(Chain)(0),                  // 4: stagger.policy.v1.Chain
-	(Growth)(0),                 // 5: stagger.policy.v1.Growth
-	(Jitter)(0),                 // 6: stagger.policy.v1.Jitter
-	(AttemptTimeoutAction)(0),   // 7: stagger.policy.v1.AttemptTimeoutAction
-	(FirstRetry)(0),             // 8: stagger.policy.v1.FirstRetry
-	(CommitOn)(0),               // 9: stagger.policy.v1.CommitOn
-	(BudgetScope)(0),            // 10: stagger.policy.v1.BudgetScope
-	(StatusCode)(0),             // 11: stagger.policy.v1.StatusCode
-	(*PolicyFile)(nil),          // 12: stagger.policy.v1.PolicyFile
-	(*MethodConfig)(nil),        // 13: stagger.policy.v1.MethodConfig
-	(*IdempotencyKey)(nil),      // 14: stagger.policy.v1.IdempotencyKey
-	(*Name)(nil),                // 15: stagger.policy.v1.Name
-	(*RetryPolicy)(nil),         // 16: stagger.policy.v1.RetryPolicy
-	(*CodePolicy)(nil),          // 17: stagger.policy.v1.CodePolicy
-	(*HedgingPolicy)(nil),       // 18: stagger.policy.v1.HedgingPolicy
-	(*HedgingQuantile)(nil),     // 19: stagger.policy.v1.HedgingQuantile
-	(*RetryThrottling)(nil),     // 20: stagger.policy.v1.RetryThrottling
-	(*Budget)(nil),              // 21: stagger.policy.v1.Budget
-	(*RatioBudget)(nil),         // 22: stagger.policy.v1.RatioBudget
-	(*ConcurrentBudget)(nil),    // 23: stagger.policy.v1.ConcurrentBudget
-	(*structpb.ListValue)(nil),  // 24: google.protobuf.ListValue
-	(*structpb.Struct)(nil),     // 25: google.protobuf.Struct
-	(*durationpb.Duration)(nil), // 26: google.protobuf.Duration
+	(Idempotency)(0),            // 2: stagger.policy.v1.Idempotency
+	(Chain)(0),                  // 3: stagger.policy.v1.Chain
+	(Growth)(0),                 // 4: stagger.policy.v1.Growth
+	(Jitter)(0),                 // 5: stagger.policy.v1.Jitter
+	(AttemptTimeoutAction)(0),   // 6: stagger.policy.v1.AttemptTimeoutAction
+	(FirstRetry)(0),             // 7: stagger.policy.v1.FirstRetry
+	(CommitOn)(0),               // 8: stagger.policy.v1.CommitOn
+	(BudgetScope)(0),            // 9: stagger.policy.v1.BudgetScope
+	(StatusCode)(0),             // 10: stagger.policy.v1.StatusCode
+	(*PolicyFile)(nil),          // 11: stagger.policy.v1.PolicyFile
+	(*MethodConfig)(nil),        // 12: stagger.policy.v1.MethodConfig
+	(*IdempotencyKey)(nil),      // 13: stagger.policy.v1.IdempotencyKey
+	(*Name)(nil),                // 14: stagger.policy.v1.Name
+	(*RetryPolicy)(nil),         // 15: stagger.policy.v1.RetryPolicy
+	(*CodePolicy)(nil),          // 16: stagger.policy.v1.CodePolicy
+	(*HedgingPolicy)(nil),       // 17: stagger.policy.v1.HedgingPolicy
+	(*HedgingQuantile)(nil),     // 18: stagger.policy.v1.HedgingQuantile
+	(*RetryThrottling)(nil),     // 19: stagger.policy.v1.RetryThrottling
+	(*Budget)(nil),              // 20: stagger.policy.v1.Budget
+	(*RatioBudget)(nil),         // 21: stagger.policy.v1.RatioBudget
+	(*ConcurrentBudget)(nil),    // 22: stagger.policy.v1.ConcurrentBudget
+	(*structpb.ListValue)(nil),  // 23: google.protobuf.ListValue
+	(*structpb.Struct)(nil),     // 24: google.protobuf.Struct
+	(*durationpb.Duration)(nil), // 25: google.protobuf.Duration
 }
 var file_stagger_policy_v1_policy_proto_depIdxs = []int32{
-	13, // 0: stagger.policy.v1.PolicyFile.method_config:type_name -> stagger.policy.v1.MethodConfig
-	20, // 1: stagger.policy.v1.PolicyFile.retry_throttling:type_name -> stagger.policy.v1.RetryThrottling
-	24, // 2: stagger.policy.v1.PolicyFile.load_balancing_config:type_name -> google.protobuf.ListValue
-	25, // 3: stagger.policy.v1.PolicyFile.health_check_config:type_name -> google.protobuf.Struct
-	25, // 4: stagger.policy.v1.PolicyFile.connection_scaling:type_name -> google.protobuf.Struct
-	21, // 5: stagger.policy.v1.PolicyFile.budgets:type_name -> stagger.policy.v1.Budget
-	3,  // 6: stagger.policy.v1.PolicyFile.idempotency:type_name -> stagger.policy.v1.Idempotency
+	12, // 0: stagger.policy.v1.PolicyFile.method_config:type_name -> stagger.policy.v1.MethodConfig
+	19, // 1: stagger.policy.v1.PolicyFile.retry_throttling:type_name -> stagger.policy.v1.RetryThrottling
+	23, // 2: stagger.policy.v1.PolicyFile.load_balancing_config:type_name -> google.protobuf.ListValue
+	24, // 3: stagger.policy.v1.PolicyFile.health_check_config:type_name -> google.protobuf.Struct
+	24, // 4: stagger.policy.v1.PolicyFile.connection_scaling:type_name -> google.protobuf.Struct
+	20, // 5: stagger.policy.v1.PolicyFile.budgets:type_name -> stagger.policy.v1.Budget
+	2,  // 6: stagger.policy.v1.PolicyFile.idempotency:type_name -> stagger.policy.v1.Idempotency
 	0,  // 7: stagger.policy.v1.PolicyFile.mode:type_name -> stagger.policy.v1.Mode
-	15, // 8: stagger.policy.v1.MethodConfig.name:type_name -> stagger.policy.v1.Name
-	26, // 9: stagger.policy.v1.MethodConfig.timeout:type_name -> google.protobuf.Duration
-	16, // 10: stagger.policy.v1.MethodConfig.retry_policy:type_name -> stagger.policy.v1.RetryPolicy
-	18, // 11: stagger.policy.v1.MethodConfig.hedging_policy:type_name -> stagger.policy.v1.HedgingPolicy
-	3,  // 12: stagger.policy.v1.MethodConfig.idempotency:type_name -> stagger.policy.v1.Idempotency
-	14, // 13: stagger.policy.v1.MethodConfig.idempotency_key:type_name -> stagger.policy.v1.IdempotencyKey
+	14, // 8: stagger.policy.v1.MethodConfig.name:type_name -> stagger.policy.v1.Name
+	25, // 9: stagger.policy.v1.MethodConfig.timeout:type_name -> google.protobuf.Duration
+	15, // 10: stagger.policy.v1.MethodConfig.retry_policy:type_name -> stagger.policy.v1.RetryPolicy
+	17, // 11: stagger.policy.v1.MethodConfig.hedging_policy:type_name -> stagger.policy.v1.HedgingPolicy
+	2,  // 12: stagger.policy.v1.MethodConfig.idempotency:type_name -> stagger.policy.v1.Idempotency
+	13, // 13: stagger.policy.v1.MethodConfig.idempotency_key:type_name -> stagger.policy.v1.IdempotencyKey
 	0,  // 14: stagger.policy.v1.MethodConfig.mode:type_name -> stagger.policy.v1.Mode
 	1,  // 15: stagger.policy.v1.MethodConfig.admission:type_name -> stagger.policy.v1.Admission
-	2,  // 16: stagger.policy.v1.MethodConfig.criticality:type_name -> stagger.policy.v1.Criticality
-	26, // 17: stagger.policy.v1.RetryPolicy.initial_backoff:type_name -> google.protobuf.Duration
-	26, // 18: stagger.policy.v1.RetryPolicy.max_backoff:type_name -> google.protobuf.Duration
-	11, // 19: stagger.policy.v1.RetryPolicy.retryable_status_codes:type_name -> stagger.policy.v1.StatusCode
-	5,  // 20: stagger.policy.v1.RetryPolicy.growth:type_name -> stagger.policy.v1.Growth
-	6,  // 21: stagger.policy.v1.RetryPolicy.jitter:type_name -> stagger.policy.v1.Jitter
-	26, // 22: stagger.policy.v1.RetryPolicy.per_attempt_timeout:type_name -> google.protobuf.Duration
-	7,  // 23: stagger.policy.v1.RetryPolicy.on_attempt_timeout:type_name -> stagger.policy.v1.AttemptTimeoutAction
-	9,  // 24: stagger.policy.v1.RetryPolicy.commit_on:type_name -> stagger.policy.v1.CommitOn
-	26, // 25: stagger.policy.v1.RetryPolicy.max_pushback:type_name -> google.protobuf.Duration
-	26, // 26: stagger.policy.v1.RetryPolicy.min_attempt_time:type_name -> google.protobuf.Duration
-	17, // 27: stagger.policy.v1.RetryPolicy.per_code:type_name -> stagger.policy.v1.CodePolicy
-	4,  // 28: stagger.policy.v1.RetryPolicy.chain:type_name -> stagger.policy.v1.Chain
-	26, // 29: stagger.policy.v1.RetryPolicy.max_connection_wait:type_name -> google.protobuf.Duration
-	8,  // 30: stagger.policy.v1.RetryPolicy.first_retry:type_name -> stagger.policy.v1.FirstRetry
-	26, // 31: stagger.policy.v1.RetryPolicy.per_attempt_recv_timeout:type_name -> google.protobuf.Duration
-	11, // 32: stagger.policy.v1.CodePolicy.codes:type_name -> stagger.policy.v1.StatusCode
-	26, // 33: stagger.policy.v1.CodePolicy.initial_backoff:type_name -> google.protobuf.Duration
-	26, // 34: stagger.policy.v1.CodePolicy.max_backoff:type_name -> google.protobuf.Duration
-	5,  // 35: stagger.policy.v1.CodePolicy.growth:type_name -> stagger.policy.v1.Growth
-	6,  // 36: stagger.policy.v1.CodePolicy.jitter:type_name -> stagger.policy.v1.Jitter
-	26, // 37: stagger.policy.v1.HedgingPolicy.hedging_delay:type_name -> google.protobuf.Duration
-	11, // 38: stagger.policy.v1.HedgingPolicy.non_fatal_status_codes:type_name -> stagger.policy.v1.StatusCode
-	19, // 39: stagger.policy.v1.HedgingPolicy.hedging_quantile:type_name -> stagger.policy.v1.HedgingQuantile
-	26, // 40: stagger.policy.v1.HedgingPolicy.max_pushback:type_name -> google.protobuf.Duration
-	26, // 41: stagger.policy.v1.HedgingPolicy.min_attempt_time:type_name -> google.protobuf.Duration
-	26, // 42: stagger.policy.v1.HedgingPolicy.max_connection_wait:type_name -> google.protobuf.Duration
-	26, // 43: stagger.policy.v1.HedgingQuantile.min:type_name -> google.protobuf.Duration
-	26, // 44: stagger.policy.v1.HedgingQuantile.max:type_name -> google.protobuf.Duration
-	10, // 45: stagger.policy.v1.Budget.scope:type_name -> stagger.policy.v1.BudgetScope
-	22, // 46: stagger.policy.v1.Budget.ratio:type_name -> stagger.policy.v1.RatioBudget
-	20, // 47: stagger.policy.v1.Budget.throttle:type_name -> stagger.policy.v1.RetryThrottling
-	23, // 48: stagger.policy.v1.Budget.concurrent:type_name -> stagger.policy.v1.ConcurrentBudget
-	26, // 49: stagger.policy.v1.RatioBudget.window:type_name -> google.protobuf.Duration
-	50, // [50:50] is the sub-list for method output_type
-	50, // [50:50] is the sub-list for method input_type
-	50, // [50:50] is the sub-list for extension type_name
-	50, // [50:50] is the sub-list for extension extendee
-	0,  // [0:50] is the sub-list for field type_name
+	25, // 16: stagger.policy.v1.RetryPolicy.initial_backoff:type_name -> google.protobuf.Duration
+	25, // 17: stagger.policy.v1.RetryPolicy.max_backoff:type_name -> google.protobuf.Duration
+	10, // 18: stagger.policy.v1.RetryPolicy.retryable_status_codes:type_name -> stagger.policy.v1.StatusCode
+	4,  // 19: stagger.policy.v1.RetryPolicy.growth:type_name -> stagger.policy.v1.Growth
+	5,  // 20: stagger.policy.v1.RetryPolicy.jitter:type_name -> stagger.policy.v1.Jitter
+	25, // 21: stagger.policy.v1.RetryPolicy.per_attempt_timeout:type_name -> google.protobuf.Duration
+	6,  // 22: stagger.policy.v1.RetryPolicy.on_attempt_timeout:type_name -> stagger.policy.v1.AttemptTimeoutAction
+	8,  // 23: stagger.policy.v1.RetryPolicy.commit_on:type_name -> stagger.policy.v1.CommitOn
+	25, // 24: stagger.policy.v1.RetryPolicy.max_pushback:type_name -> google.protobuf.Duration
+	25, // 25: stagger.policy.v1.RetryPolicy.min_attempt_time:type_name -> google.protobuf.Duration
+	16, // 26: stagger.policy.v1.RetryPolicy.per_code:type_name -> stagger.policy.v1.CodePolicy
+	3,  // 27: stagger.policy.v1.RetryPolicy.chain:type_name -> stagger.policy.v1.Chain
+	25, // 28: stagger.policy.v1.RetryPolicy.max_connection_wait:type_name -> google.protobuf.Duration
+	7,  // 29: stagger.policy.v1.RetryPolicy.first_retry:type_name -> stagger.policy.v1.FirstRetry
+	25, // 30: stagger.policy.v1.RetryPolicy.per_attempt_recv_timeout:type_name -> google.protobuf.Duration
+	10, // 31: stagger.policy.v1.CodePolicy.codes:type_name -> stagger.policy.v1.StatusCode
+	25, // 32: stagger.policy.v1.CodePolicy.initial_backoff:type_name -> google.protobuf.Duration
+	25, // 33: stagger.policy.v1.CodePolicy.max_backoff:type_name -> google.protobuf.Duration
+	4,  // 34: stagger.policy.v1.CodePolicy.growth:type_name -> stagger.policy.v1.Growth
+	5,  // 35: stagger.policy.v1.CodePolicy.jitter:type_name -> stagger.policy.v1.Jitter
+	25, // 36: stagger.policy.v1.HedgingPolicy.hedging_delay:type_name -> google.protobuf.Duration
+	10, // 37: stagger.policy.v1.HedgingPolicy.non_fatal_status_codes:type_name -> stagger.policy.v1.StatusCode
+	18, // 38: stagger.policy.v1.HedgingPolicy.hedging_quantile:type_name -> stagger.policy.v1.HedgingQuantile
+	25, // 39: stagger.policy.v1.HedgingPolicy.max_pushback:type_name -> google.protobuf.Duration
+	25, // 40: stagger.policy.v1.HedgingPolicy.min_attempt_time:type_name -> google.protobuf.Duration
+	25, // 41: stagger.policy.v1.HedgingPolicy.max_connection_wait:type_name -> google.protobuf.Duration
+	25, // 42: stagger.policy.v1.HedgingQuantile.min:type_name -> google.protobuf.Duration
+	25, // 43: stagger.policy.v1.HedgingQuantile.max:type_name -> google.protobuf.Duration
+	9,  // 44: stagger.policy.v1.Budget.scope:type_name -> stagger.policy.v1.BudgetScope
+	21, // 45: stagger.policy.v1.Budget.ratio:type_name -> stagger.policy.v1.RatioBudget
+	19, // 46: stagger.policy.v1.Budget.throttle:type_name -> stagger.policy.v1.RetryThrottling
+	22, // 47: stagger.policy.v1.Budget.concurrent:type_name -> stagger.policy.v1.ConcurrentBudget
+	25, // 48: stagger.policy.v1.RatioBudget.window:type_name -> google.protobuf.Duration
+	49, // [49:49] is the sub-list for method output_type
+	49, // [49:49] is the sub-list for method input_type
+	49, // [49:49] is the sub-list for extension type_name
+	49, // [49:49] is the sub-list for extension extendee
+	0,  // [0:49] is the sub-list for field type_name
 }
 
 func init() { file_stagger_policy_v1_policy_proto_init() }
@@ -2438,7 +2363,7 @@ func file_stagger_policy_v1_policy_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_stagger_policy_v1_policy_proto_rawDesc), len(file_stagger_policy_v1_policy_proto_rawDesc)),
-			NumEnums:      12,
+			NumEnums:      11,
 			NumMessages:   12,
 			NumExtensions: 0,
 			NumServices:   0,
