@@ -16,7 +16,6 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
 
-	"github.com/stagger-go/stagger/policy"
 )
 
 // attempt is one attempt of a call. The engine keeps its own state of it.
@@ -60,7 +59,6 @@ type callOptions struct {
 	static   bool              // the caller gave grpc.StaticMethod
 
 	maxAttempts int // the call's limit, which overrides its policy's
-	mode        policy.Mode
 }
 
 // forAttempt returns the options to pass to gRPC for an attempt; if it waits, gRPC lets it wait for a connection. It is safe for

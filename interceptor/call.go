@@ -135,13 +135,13 @@ func (c *call) fillSettings() {
 	s := &c.set
 	s.Policy, s.MaxAttempts, s.Deadline = c.policy, c.options.maxAttempts, attempts.Never
 	s.Facts, s.Budget, s.Slots = c, c.budget, c
-	s.Alone, s.Uploads, s.Observe = c.alone || c.uploads, c.uploads, c.options.mode == policy.ModeObserve
+	s.Alone, s.Uploads, s.Observe = c.alone || c.uploads, c.uploads, c.entry.mode == policy.ModeObserve
 	if deadline, ok := c.ctx.Deadline(); ok {
 		at := clock.Now()
 		s.Wall, s.Deadline = deadline, at+min(time.Until(deadline), attempts.Never-max(at, 0))
 	}
 	if c.known != nil && c.entry.admits {
-		c.ask = c.entry.record.For(c.policy, c.options.mode == policy.ModeEnforce, c.start)
+		c.ask = *c.known
 		c.known = &c.ask
 	}
 	s.Method = c.learner()
@@ -252,7 +252,7 @@ func (c *call) noteOuter(err error) {
 func (c *call) warnInSequence() {
 	what := &timeoutInSequence
 	switch {
-	case c.options.mode == policy.ModeOff || min(c.options.maxAttempts, c.policy.MaxAttempts()) < 2:
+	case c.entry.mode == policy.ModeOff || min(c.options.maxAttempts, c.policy.MaxAttempts()) < 2:
 		return
 	case c.policy.Hedge() != nil:
 		what = &hedgeInSequence
@@ -267,7 +267,7 @@ func (c *call) assign(a *attempt, n int, at time.Duration) []grpc.CallOption {
 		a.ctx = firstAttempt(c.ctx)
 		return c.options.forAttempt(&a.attemptOptions, false)
 	}
-	if c.options.mode == policy.ModeEnforce {
+	if c.entry.mode == policy.ModeEnforce {
 		a.retrier = c.retrier
 	}
 	// Headers may have pushback, but gRPC copies them. A server that reports errors in trailers alone does so again.
@@ -340,9 +340,6 @@ func (c *call) readRequest(caller []grpc.CallOption, first *attemptOptions, last
 	if o.opaque {
 		o.maxAttempts = 1
 	}
-	if o.mode = c.entry.mode; c.entry.percent < 100 && 100*r.random() >= c.entry.percent {
-		o.mode, c.budget = policy.ModeOff, balance.Unlimited
-	}
 	switch {
 	case o.limited:
 		o.shared = append(o.shared, limitsOf(c.policy.Spec(), caller)...)
@@ -350,7 +347,7 @@ func (c *call) readRequest(caller []grpc.CallOption, first *attemptOptions, last
 		o.shared = append(o.shared, c.entry.limits...)
 	}
 	o.header, o.peer = o.header || c.entry.headers, o.peer || r.observers.Load().any
-	if o.mode != policy.ModeEnforce { // then another library's retries don't multiply
+	if c.entry.mode != policy.ModeEnforce { // then another library's retries don't multiply
 		return
 	}
 	if first.retrier = r; o.foreign {
@@ -497,7 +494,7 @@ func (c *call) ReleaseSlot() { c.retrier.waitLimit.releaseSlot(c.waits) }
 
 // Off implements [attempts.Facts]. A mode that has become stricter applies to the rest of the call.
 func (c *call) Off() policy.Reason {
-	began := c.options.mode
+	began := c.entry.mode
 	if c.off {
 		began = policy.ModeOff
 	}
@@ -511,7 +508,7 @@ func (c *call) mode() policy.Mode {
 	if c.off {
 		return policy.ModeOff
 	}
-	return c.options.mode
+	return c.entry.mode
 }
 
 // reasonGone returns why the caller no longer waits for the response, or "". A deadline counts as soon as it

@@ -29,8 +29,7 @@ type entry struct {
 	rules      *rules
 	switches   *switches
 	policy     *decision.Policy
-	mode       policy.Mode // the strictest of the policy file's, the policy's and the switches'
-	percent    float64     // of the calls; the others are off
+	mode       policy.Mode // of the calls: the strictest of the policy file's, the policy's and the switches'
 	target     string      // canonical
 	name       string      // the method's, in what outlives the call: see keptName
 	budget     balance.Budget
@@ -95,8 +94,8 @@ func (r *Retrier) newEntry(s *slot, cc *grpc.ClientConn, method string, own *dec
 		made: now, rules: of, switches: r.switches.Load(), policy: cmp.Or(own, of.set.Lookup(method), r.single),
 		target: s.target, name: s.name, record: s.record, budget: balance.Unlimited, grpcsCodec: usesGRPCsCodec(nil),
 	}
-	if e.mode, e.percent = of.modeOf(method); own != nil {
-		e.mode, e.percent = max(e.mode, own.Mode()), min(e.percent, own.Percent())
+	if e.mode = max(of.modeOf(method), e.switches.modeFor(method)); own != nil {
+		e.mode = max(e.mode, own.Mode())
 	}
 	p := e.policy
 	e.most, e.timeout = min(p.MaxAttempts(), of.set.Config().MaxAttemptsLimit), p.PerAttemptTimeout()
@@ -111,7 +110,6 @@ func (r *Retrier) newEntry(s *slot, cc *grpc.ClientConn, method string, own *dec
 			r.warnOnce(&manyQuantiles, e.name, e.name)
 		}
 	}
-	e.mode = max(e.mode, e.switches.modeFor(method))
 	if e.limits = limitsOf(e.policy.Spec(), nil); e.mode != policy.ModeOff {
 		user := budgetUser{target: e.target, shadow: e.mode == policy.ModeObserve}
 		e.budget = r.findBudget(of, e.policy, user, func(of *rules) string { return r.serviceOf(of, e.policy, s) })

@@ -63,7 +63,7 @@ type Event struct {
 	Method       string      // "(a name over 256 bytes)" for longer ones
 	Target       string      // of the ClientConn, in the form of its CanonicalTarget
 	Budget       string      // of the policy; "" is the default budget
-	Mode         policy.Mode // of the call, not only of its policy: OFF if the percentage excludes it
+	Mode         policy.Mode // of the call, not only of its policy
 	StaticMethod bool        // the call has grpc.StaticMethod, as in generated code
 
 	// The result: of an attempt in Attempt, Decision and Sent, of the call in CallEnd.

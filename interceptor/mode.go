@@ -12,12 +12,12 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// modeOf returns a method's mode and percentage in the policy file, whatever policy a call has; without an entry, the file's own.
-func (r *rules) modeOf(method string) (policy.Mode, float64) {
+// modeOf returns a method's mode in the policy file, whatever policy a call has; without an entry, the file's own.
+func (r *rules) modeOf(method string) policy.Mode {
 	if p := r.set.Lookup(method); p != nil {
-		return p.Mode(), p.Percent()
+		return p.Mode()
 	}
-	return r.set.Mode(), r.set.Percent()
+	return r.set.Mode()
 }
 
 // restricts reports whether any mode of the policy file prevents extra attempts.
@@ -33,8 +33,7 @@ func (c *call) forbids(began policy.Mode) policy.Reason {
 		return policy.ReasonClosed
 	}
 	if of, by := r.rules.Load(), r.switches.Load(); of != c.entry.rules || by != c.entry.switches {
-		mode, _ = of.modeOf(c.method)
-		mode = max(mode, by.modeFor(c.method))
+		mode = max(of.modeOf(c.method), by.modeFor(c.method))
 	}
 	if began == policy.ModeOff || mode > began {
 		return policy.ReasonModeOff

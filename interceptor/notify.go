@@ -178,7 +178,7 @@ func (c *call) notifyCall(end *attempts.End, err error) {
 
 // notifyWouldRefuse notifies observers that admission would have refused a call in mode ENFORCE.
 func (c *call) notifyWouldRefuse() {
-	if c.options.mode == policy.ModeObserve && c.retrier.observers.Load().any {
+	if c.entry.mode == policy.ModeObserve && c.retrier.observers.Load().any {
 		e := c.event(0, codes.ResourceExhausted, nil)
 		e.Reason = policy.ReasonOverloaded
 		c.retrier.notify(c.ctx, e, tellDecision)

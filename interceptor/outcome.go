@@ -73,10 +73,10 @@ func answered(err error) bool {
 
 // warnRetriesOff warns, once per target, if nobody retries a method for which the connection's service config has a retry policy.
 func (c *call) warnRetriesOff() {
-	if c.cc == nil || c.with == besideGRPC || c.options.mode == policy.ModeOff {
+	if c.cc == nil || c.with == besideGRPC || c.entry.mode == policy.ModeOff {
 		return
 	}
-	enforced := c.options.mode == policy.ModeEnforce && (c.policy != c.retrier.single || c.entry.rules.set.Lookup(c.method) != nil)
+	enforced := c.entry.mode == policy.ModeEnforce && (c.policy != c.retrier.single || c.entry.rules.set.Lookup(c.method) != nil)
 	if !enforced && retriesItself(c.cc, c.method) {
 		c.retrier.warnOnce(&retriesOff, c.target(), c.entry.name)
 	}
@@ -88,7 +88,7 @@ func (c *call) multiplied() bool {
 	if c.cc == nil || c.with == alone || !hidesRetries(c.cc) && !retriesItself(c.cc, c.method) {
 		return false
 	}
-	if c.options.mode == policy.ModeEnforce && c.options.maxAttempts > 1 {
+	if c.entry.mode == policy.ModeEnforce && c.options.maxAttempts > 1 {
 		c.retrier.warnOnce(&multipliedAttempts, c.entry.name, c.entry.name)
 	}
 	return true

@@ -72,14 +72,6 @@ func changesOf(before, after *decision.Set) (list []string) {
 	}
 	add("hash", before.Hash(), after.Hash())
 	add("entries", strconv.Itoa(len(before.Config().Methods)), strconv.Itoa(len(after.Config().Methods)))
-	add("mode", modeText(before), modeText(after))
+	add("mode", string(before.Mode()), string(after.Mode()))
 	return list
-}
-
-// modeText returns text such as "OFF", or "ENFORCE for 5 %".
-func modeText(s *decision.Set) string {
-	if s.Percent() >= 100 {
-		return string(s.Mode())
-	}
-	return string(s.Mode()) + " for " + strconv.FormatFloat(s.Percent(), 'f', -1, 64) + " %"
 }

@@ -105,9 +105,9 @@ func TestReload_Event(t *testing.T) {
 		once := plain()
 		once.MaxAttempts = 2
 		c := config(once)
-		c.Methods, c.Percent = c.Methods[:1], new(50.0)
+		c.Methods, c.Mode = c.Methods[:1], policy.ModeObserve
 		s.reload(t, c)
-		if got := strings.Join(told, "; "); got != "[entries changed from 2 to 1 mode changed from ENFORCE to ENFORCE for 50 %] <nil>" {
+		if got := strings.Join(told, "; "); got != "[entries changed from 2 to 1 mode changed from ENFORCE to OBSERVE] <nil>" {
 			t.Error(got)
 		}
 		got := s.retrier.State()
@@ -115,7 +115,7 @@ func TestReload_Event(t *testing.T) {
 			t.Errorf("%+v", got.Policies.Config())
 		}
 		if got.Policies.Config().MaxAttemptsLimit != defaults.MaxAttempts || got.Policies.Config().MaxWaiting != defaults.MaxWaiting ||
-			got.Policies.Config().Mode != "" || len(got.Switches) != 1 {
+			got.Policies.Config().Mode != policy.ModeObserve || len(got.Switches) != 1 {
 			t.Errorf("%+v", got)
 		}
 	}, interceptor.WithObserver(interceptor.Observer{Reload: func(_ *policy.Set, changes []string, err error) {

@@ -84,7 +84,7 @@ func (r *Retrier) stream(with coexistence) grpc.StreamClientInterceptor {
 				}
 			}()
 		}
-		if single(c.policy, &c.options) {
+		if c.single() {
 			c.uploads, c.course = desc.ClientStreams, new(course)
 			s := &singleStream{desc: desc, call: c, attempt: &first.attempt}
 			return s.openSingle(open)
@@ -92,7 +92,7 @@ func (r *Retrier) stream(with coexistence) grpc.StreamClientInterceptor {
 		s := &stream{desc: desc, open: open, call: c}
 		grpcsCodec := c.usesGRPCsCodec()
 		s.call.alone, s.call.uploads = r.newReply == nil && !grpcsCodec, desc.ClientStreams
-		if !grpcsCodec && c.options.mode == policy.ModeEnforce {
+		if !grpcsCodec && c.entry.mode == policy.ModeEnforce {
 			s.useMessageCodec()
 		}
 		s.resume = resumptionOf(desc, opts)
@@ -176,7 +176,7 @@ func (s *stream) watch() {
 
 // machineSettings returns the machine's settings.
 func (s *stream) machineSettings() streams.Settings {
-	s.racing = s.call.policy.Parallel() && !s.call.alone && !s.call.uploads && s.call.options.mode == policy.ModeEnforce
+	s.racing = s.call.policy.Parallel() && !s.call.alone && !s.call.uploads && s.call.entry.mode == policy.ModeEnforce
 	return streams.Settings{
 		ClientStreams: s.desc.ClientStreams, ServerStreams: s.desc.ServerStreams,
 		Races: s.racing, Resumes: s.resume.next != nil,

@@ -18,7 +18,6 @@ import (
 
 	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/internal/clock"
-	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -55,8 +54,8 @@ type singleStream struct {
 }
 
 // single reports whether a call has at most one attempt.
-func single(p *decision.Policy, o *callOptions) bool {
-	return min(p.MaxAttempts(), o.maxAttempts) < 2 || o.mode == policy.ModeOff
+func (c *call) single() bool {
+	return min(c.policy.MaxAttempts(), c.options.maxAttempts) < 2 || c.entry.mode == policy.ModeOff
 }
 
 // openSingle opens a stream of one attempt.

@@ -197,7 +197,7 @@ func (u *unary) begin() *unaryAttempt {
 func (u *unary) keepMessages() {
 	grpcsCodec := u.usesGRPCsCodec()
 	u.kept.keep(u.reply, grpcsCodec)
-	if u.options.mode != policy.ModeEnforce {
+	if u.entry.mode != policy.ModeEnforce {
 		return
 	}
 	if u.entry.timed || u.retrier.leftRunning.Load() {

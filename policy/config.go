@@ -26,8 +26,7 @@ type Config struct {
 	MaxWaiting  int                    // how many calls may wait in a backoff at a time; 0: 10,000
 	// MaxAttemptsLimit caps the policies' maxAttempts, 2 to 100; 0: 5, as in gRFC A6.
 	MaxAttemptsLimit int
-	Mode             Mode     // for all calls; entries may be stricter
-	Percent          *float64 // the share of all calls to which the mode applies, 0 to 100 with at most four decimals; nil: 100
+	Mode             Mode // for all calls; entries may be stricter
 
 	channel channel // of a file
 }
@@ -39,7 +38,7 @@ func (c Config) clone() Config {
 		c.Methods[i] = MethodConfig{slices.Clone(m.Names), m.clone()}
 	}
 	c.Budgets = slices.Clone(c.Budgets)
-	c.Throttling, c.Percent = cloned(c.Throttling), cloned(c.Percent)
+	c.Throttling = cloned(c.Throttling)
 	return c
 }
 
@@ -66,7 +65,7 @@ func checkConfig(report *document.Report, c Config) {
 	if n := c.MaxAttemptsLimit; n != 0 && (n < leastLimit || n > mostLimit) || n == 0 && report.Written("maxAttemptsLimit") {
 		report.Errorf("maxAttemptsLimit", n, "must be %d to %d; for no retries leave the policies out", leastLimit, mostLimit)
 	}
-	checkMode(report, "", c.Mode, c.Percent)
+	checkWord(report, "mode", c.Mode, modes...)
 	checkBudgets(report, c.Budgets)
 	budgets := budgetNames(report, c.Budgets)
 	c.channel.check(report)

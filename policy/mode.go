@@ -31,11 +31,3 @@ func readMode(f *document.Fields, to *Mode) {
 	}
 	document.Word(f, "mode", to, modes...)
 }
-
-// checkMode checks a mode and its percentage. Fields are named as in a policy file, under the given path.
-func checkMode(report *document.Report, prefix string, m Mode, percent *float64) {
-	checkWord(report, prefix+"mode", m, modes...)
-	if percent != nil {
-		checkNumber(report, prefix+"percent", *percent, 0, 100, 4)
-	}
-}

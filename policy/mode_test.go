@@ -18,24 +18,21 @@ func TestMode(t *testing.T) {
 	for name, row := range map[string]struct {
 		file, entry string
 		mode        policy.Mode
-		percent     float64
 	}{
-		"nothing said":             {"", "", policy.ModeEnforce, 100},
-		"of the file":              {"mode: OBSERVE", "", policy.ModeObserve, 100},
-		"of the entry":             {"", "mode: off", policy.ModeOff, 100},
-		"the stricter is the file": {"mode: OFF", "mode: OBSERVE", policy.ModeOff, 100},
+		"nothing said":             {"", "", policy.ModeEnforce},
+		"of the file":              {"mode: OBSERVE", "", policy.ModeObserve},
+		"of the entry":             {"", "mode: off", policy.ModeOff},
+		"the stricter is the file": {"mode: OFF", "mode: OBSERVE", policy.ModeOff},
 		"the stricter is the entry": {
-			"mode: ENFORCE\npercent: 50", "mode: OBSERVE", policy.ModeObserve, 50,
+			"mode: ENFORCE", "mode: OBSERVE", policy.ModeObserve,
 		},
-		"the smaller percentage": {"percent: 10", "percent: 12.5", policy.ModeEnforce, 10},
-		"of no call":             {"percent: 99.9999", "percent: 0", policy.ModeEnforce, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			set := mustParse(t, "f", row.file+"\nmethodConfig:\n- name: [{service: a.B}]\n  "+row.entry)
 			p := decision.Compile(set).Lookup("/a.B/C")
-			if p.Mode() != row.mode || p.Percent() != row.percent {
-				t.Errorf("mode %v, %v %%; want %v, %v %%", p.Mode(), p.Percent(), row.mode, row.percent)
+			if p.Mode() != row.mode {
+				t.Errorf("mode %v; want %v", p.Mode(), row.mode)
 			}
 		})
 	}
@@ -76,9 +73,6 @@ func TestModeInGo(t *testing.T) {
 		want string
 	}{
 		"a mode that there is not": {policy.Spec{Mode: "ON"}, `mode: "ON": must be ENFORCE, OBSERVE or OFF`},
-		"less than none":           {policy.Spec{Percent: new(-0.5)}, "percent: -0.5: must be 0 to 100"},
-		"more than all":            {policy.Spec{Percent: new(100.5)}, "percent: 100.5: must be 0 to 100"},
-		"too fine":                 {policy.Spec{Percent: new(0.00001)}, "percent: 1e-05: must have at most 4 decimals, such as 0"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -86,11 +80,6 @@ func TestModeInGo(t *testing.T) {
 				t.Errorf("%v; want %s", err, row.want)
 			}
 		})
-	}
-	percent := 50.0
-	p, err := policy.New(policy.Spec{Percent: &percent})
-	if percent = 1; err != nil || *p.Spec().Percent != 50 {
-		t.Errorf("a policy changes with what its spec was made from: %v, %v", p, err)
 	}
 }
 

@@ -42,7 +42,7 @@ func TestParseDesignExample(t *testing.T) {
 	want := policy.Spec{
 		Timeout:     2 * time.Second,
 		Idempotency: "ASSUME", // its names have methods
-		Mode: policy.ModeEnforce,
+		Mode:        policy.ModeEnforce,
 		Retry: &policy.RetrySpec{
 			MaxAttempts:       4,
 			Backoff:           policy.Backoff{Initial: 50 * ms, Max: 2 * time.Second, Multiplier: 2, Jitter: "FULL"},
@@ -102,7 +102,7 @@ func TestParseEveryKey(t *testing.T) {
 	want := policy.Spec{
 		Timeout: 1500 * ms, WaitForReady: new(false), MaxRequestBytes: new(4096), MaxResponseBytes: new(8192),
 		Idempotency: "NONE",
-		Mode: policy.ModeEnforce,
+		Mode:        policy.ModeEnforce,
 		Retry: &policy.RetrySpec{
 			MaxAttempts: 5, Backoff: b,
 			Codes: []codes.Code{codes.Canceled, codes.ResourceExhausted, codes.Aborted, codes.Unavailable},

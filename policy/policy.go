@@ -46,8 +46,8 @@ func newPolicy(s Spec) *Policy {
 }
 
 // Spec returns a copy of the policy's spec, with defaults; in a set, the idempotency that follows from its name and the config is
-// filled in. Change it, and [New] returns another policy, which is in no set. The mode and percentage of the set's config are not in
-// it: they apply to all calls of a Retrier when they are made.
+// filled in. Change it, and [New] returns another policy, which is in no set. The mode of the set's config is not in
+// it: it applies to all calls of a Retrier when they are made.
 func (p *Policy) Spec() Spec { return p.spec.clone() }
 
 // Spec is the specification of a policy. [New] checks it and returns a [Policy].
@@ -64,11 +64,9 @@ type Spec struct {
 	IdempotencyKey string // the header for each call's idempotency key; "": none
 	Admission      bool   // a call that would not be answered before its deadline, judged by the last responses, is refused
 
-
-	Mode    Mode
-	Percent *float64   // the share of the calls to which the mode applies, 0 to 100 with at most four decimals; nil: 100
-	Retry   *RetrySpec // nil: one attempt, unless Hedge is set
-	Hedge   *HedgeSpec // not together with Retry
+	Mode  Mode
+	Retry *RetrySpec // nil: one attempt, unless Hedge is set
+	Hedge *HedgeSpec // not together with Retry
 
 	// Limits of extra attempts, so only with Retry or Hedge; in a file they are keys of retryPolicy and hedgingPolicy.
 	MaxPushback       time.Duration // 0: 300 s
@@ -81,7 +79,6 @@ func (s Spec) clone() Spec {
 	s.WaitForReady = cloned(s.WaitForReady)
 	s.MaxRequestBytes = cloned(s.MaxRequestBytes)
 	s.MaxResponseBytes = cloned(s.MaxResponseBytes)
-	s.Percent = cloned(s.Percent)
 	if s.Hedge = cloned(s.Hedge); s.Hedge != nil {
 		s.Hedge.NonFatal = sorted(s.Hedge.NonFatal)
 	}
@@ -123,7 +120,7 @@ func checkSpec(report *document.Report, prefix string, s Spec) {
 	checkBytes(report, prefix+"maxResponseMessageBytes", s.MaxResponseBytes)
 	checkWord(report, prefix+"idempotency", s.Idempotency, idempotencies...)
 	checkIdempotencyKey(report, prefix, s)
-	checkMode(report, prefix, s.Mode, s.Percent)
+	checkWord(report, prefix+"mode", s.Mode, modes...)
 	if s.Hedge != nil {
 		checkHedge(report, prefix+"hedgingPolicy.", *s.Hedge)
 		if s.Retry != nil {

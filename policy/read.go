@@ -38,7 +38,6 @@ func (c *Config) readFile(f *document.Fields) {
 	document.Word(f, "idempotency", &c.Idempotency, idempotencies...)
 	f.IntBetween("maxWaiting", &c.MaxWaiting, 1, document.MaxInt)
 	readMode(f, &c.Mode)
-	document.Optional("percent", &c.Percent, f, (*document.Fields).Number)
 	f.IntBetween("maxAttemptsLimit", &c.MaxAttemptsLimit, leastLimit, mostLimit)
 }
 
@@ -87,7 +86,6 @@ func (m *MethodConfig) read(f *document.Fields, path string) {
 		m.IdempotencyKey = defaults.IdempotencyHeader
 	}
 	readMode(f, &m.Mode)
-	document.Optional("percent", &m.Percent, f, (*document.Fields).Number)
 	document.Word(f, "admission", &admission, "NONE", "REFUSE")
 	m.Admission = admission == "REFUSE"
 }

@@ -33,11 +33,9 @@ func rulesByName() map[protoreflect.FullName]rule {
 		"PolicyFile.health_check_config":   func(s *schema) { s.Properties = map[string]*schema{"serviceName": stringOrNull(&schema{})} },
 		"PolicyFile.max_waiting":           least(1),
 		"PolicyFile.mode":                  falseIsOff,
-		"PolicyFile.percent":               between(0, 100),
 		"PolicyFile.max_attempts_limit":    between(2, 100),
 
 		"MethodConfig.mode":     falseIsOff,
-		"MethodConfig.percent":  between(0, 100),
 		"MethodConfig":          func(s *schema) { when(s, "idempotency", "NONE", "idempotencyKey", never()) },
 		"IdempotencyKey.header": idempotencyHeader,
 		"Name":                  methodNeedsService,

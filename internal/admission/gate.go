@@ -43,20 +43,20 @@ const Never = time.Duration(math.MaxInt64)
 // answers is the service's capacity, so the wait settles just below the deadline. A service that is slow but answers in time is
 // never refused anything, because slow responses alone don't arm a gate.
 type Gate struct {
-	mu       sync.Mutex            // guards all below
-	running  int                   // attempts
-	last     [recent]time.Duration // answers
-	next     int                   // index of the oldest in last
-	heard    int                   // answers, at most recent
-	at       time.Duration         // when the newest came
-	fastest  time.Duration         // of all responses
-	windows  windows
-	climb    climb
-	armed    until
-	given    time.Duration // the longest time of the calls that have armed it
-	limit    limit
-	state    State
-	full     until // a server has reported that it is full
+	mu      sync.Mutex            // guards all below
+	running int                   // attempts
+	last    [recent]time.Duration // answers
+	next    int                   // index of the oldest in last
+	heard   int                   // answers, at most recent
+	at      time.Duration         // when the newest came
+	fastest time.Duration         // of all responses
+	windows windows
+	climb   climb
+	armed   until
+	given   time.Duration // the longest time of the calls that have armed it
+	limit   limit
+	state   State
+	full    until // a server has reported that it is full
 }
 
 // New returns a gate without observations, which admits all calls.

@@ -17,12 +17,12 @@ type Policy struct {
 	retry policy.RetrySpec // MaxAttempts 1 and no codes if spec has no retries; for a hedging policy, the settings that it shares with retries
 	name  string           // in the set; "" without one
 	index int              // in its set; -1 without one
-	reach reach
+	mode  policy.Mode      // in a set, the stricter of its own and the set's
 }
 
 // New compiles the spec of a policy ([policy.Policy.Spec]), and keeps its pointers. The zero spec sends one attempt.
 func New(s policy.Spec) *Policy {
-	p := &Policy{spec: s, retry: policy.RetrySpec{MaxAttempts: 1}, index: -1, reach: reachOf(s.Mode, s.Percent)}
+	p := &Policy{spec: s, retry: policy.RetrySpec{MaxAttempts: 1}, index: -1, mode: max(s.Mode, policy.ModeEnforce)}
 	switch h := s.Hedge; {
 	case s.Retry != nil:
 		p.retry = *s.Retry
@@ -30,25 +30,6 @@ func New(s policy.Spec) *Policy {
 		p.retry = policy.RetrySpec{MaxAttempts: h.MaxAttempts, Codes: h.NonFatal, Budget: h.Budget}
 	}
 	return p
-}
-
-// reach is a mode and the share of calls to which it applies.
-type reach struct {
-	mode    policy.Mode
-	percent float64 // of the calls; the others are off
-}
-
-func reachOf(m policy.Mode, percent *float64) reach {
-	r := reach{max(m, policy.ModeEnforce), 100}
-	if percent != nil {
-		r.percent = *percent
-	}
-	return r
-}
-
-// and returns the reach for a call to which both apply.
-func (r reach) and(other reach) reach {
-	return reach{max(r.mode, other.mode), min(r.percent, other.percent)}
 }
 
 // Spec returns the policy's spec. The caller must not change it, nor what it points to.
@@ -61,10 +42,7 @@ func (p *Policy) Name() string { return p.name }
 func (p *Policy) Index() int { return p.index }
 
 // Mode returns the mode of the policy's calls.
-func (p *Policy) Mode() policy.Mode { return p.reach.mode }
-
-// Percent returns the share of the policy's calls to which its mode applies, 0 to 100. The other calls are [policy.ModeOff].
-func (p *Policy) Percent() float64 { return p.reach.percent }
+func (p *Policy) Mode() policy.Mode { return p.mode }
 
 // MaxAttempts returns the maximum number of attempts of a call, including the first: 1 without retries.
 func (p *Policy) MaxAttempts() int { return p.retry.MaxAttempts }

@@ -20,7 +20,7 @@ type Set struct {
 	config   policy.Config
 	policies []*Policy
 	byPath   lookup.Table[Policy]
-	reach    reach // of all calls
+	mode     policy.Mode // of all calls
 
 	lacking    func() []policy.Diagnostic
 	undeclared func() []policy.Diagnostic // at most one note
@@ -34,11 +34,11 @@ func Compile(s *policy.Set, files ...*protoregistry.Files) *Set {
 // CompileFor compiles the policies of a set for APIs with these descriptors.
 func CompileFor(s *policy.Set, d Descriptors) *Set {
 	c := s.Config()
-	compiled := &Set{Set: s, Descriptors: d, config: c, byPath: lookup.Table[Policy]{}, reach: reachOf(c.Mode, c.Percent)}
+	compiled := &Set{Set: s, Descriptors: d, config: c, byPath: lookup.Table[Policy]{}, mode: max(c.Mode, policy.ModeEnforce)}
 	for _, m := range c.Methods {
 		for _, name := range m.Names {
 			p := New(s.Lookup(name).Spec())
-			p.reach = compiled.reach.and(p.reach)
+			p.mode = max(compiled.mode, p.mode)
 			p.name, p.index = name, len(compiled.policies)
 			compiled.policies = append(compiled.policies, p)
 			compiled.byPath[name] = p
@@ -59,10 +59,7 @@ func (s *Set) Lookup(method string) *Policy { return s.byPath.Find(method) }
 func (s *Set) Policies() []*Policy { return s.policies }
 
 // Mode returns the mode of all calls, whatever their policy. Policies may be stricter.
-func (s *Set) Mode() policy.Mode { return s.reach.mode }
-
-// Percent returns the share of all calls to which the mode applies, 0 to 100. Policies may have less.
-func (s *Set) Percent() float64 { return s.reach.percent }
+func (s *Set) Mode() policy.Mode { return s.mode }
 
 // ClientStreams reports whether descriptors show that the client of "/service/method" sends a stream. The attempts of such a
 // call never run in parallel: a hedgingPolicy sends the next attempt after a failure, and perAttemptTimeout replaces the slow

@@ -54,8 +54,8 @@ func TestLookup(t *testing.T) {
 
 func TestModeOfSet(t *testing.T) {
 	t.Parallel()
-	set := mustParse(t, "mode: OBSERVE\npercent: 25\nmethodConfig: [{name: [{}], mode: OFF, percent: 1}]")
-	if set.Mode() != policy.ModeObserve || set.Percent() != 25 {
-		t.Errorf("mode %v, %v %%; want that of all calls", set.Mode(), set.Percent())
+	set := mustParse(t, "mode: OBSERVE\nmethodConfig: [{name: [{}], mode: OFF}]")
+	if set.Mode() != policy.ModeObserve {
+		t.Errorf("mode %v; want that of all calls", set.Mode())
 	}
 }

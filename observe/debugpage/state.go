@@ -39,8 +39,7 @@ type policyState struct {
 	Hash     string   `json:"hash"`
 	Mode     string   `json:"mode"`
 	SetMode  string   `json:"setMode"` // set by Retrier.SetMode; the mode is the stricter of this and the file's
-	Percent  float64  `json:"percent"` // of calls with the file's mode; the others are OFF
-	Entries  []string `json:"entries"` // with another mode or percentage than the file's, and services and percentages set by hand
+	Entries  []string `json:"entries"` // with another mode than the file's, and services set by hand
 	Warnings []string `json:"warnings"`
 	Refused  string   `json:"refused,omitempty"` // why the newest file is rejected
 }
@@ -115,7 +114,7 @@ func (p *page) state(i int, method string) retrierState {
 		Number: i + 1, Process: thisProcess,
 		Policy: policyState{
 			Source: is.Policies.Source(), Hash: is.Policies.Hash(),
-			Mode: string(max(set.Mode(), is.Switches[0].Mode)), SetMode: string(is.Switches[0].Mode), Percent: set.Percent(), Entries: append(otherModes(set), byHand(is)...), Warnings: []string{},
+			Mode: string(max(set.Mode(), is.Switches[0].Mode)), SetMode: string(is.Switches[0].Mode), Entries: append(otherModes(set), byHand(is)...), Warnings: []string{},
 		},
 		Waiting:   waitingState{is.Waiting, is.Policies.Config().MaxWaiting},
 		Budgets:   []budgetState{},
@@ -141,12 +140,12 @@ func (p *page) state(i int, method string) retrierState {
 	return s
 }
 
-// otherModes returns the entries with another mode or percentage than the file's.
+// otherModes returns the entries with another mode than the file's.
 func otherModes(set *decision.Set) []string {
 	list := []string{}
 	for _, p := range set.Policies() {
-		if p.Mode() != set.Mode() || p.Percent() != set.Percent() {
-			list = append(list, fmt.Sprintf("%s: %s, %v %%", p.Name(), p.Mode(), p.Percent()))
+		if p.Mode() != set.Mode() {
+			list = append(list, fmt.Sprintf("%s: %s", p.Name(), p.Mode()))
 		}
 	}
 	return list

@@ -121,11 +121,10 @@ func switchOf(form url.Values) (interceptor.ModeSwitch, error) {
 
 // switchState has the modes of a Retrier.
 type switchState struct {
-	Number  int         `json:"number"` // from 1, in the order of the handler's arguments
-	Source  string      `json:"source"` // the policy file
-	Mode    policy.Mode `json:"mode"`   // the file's mode for all calls; its entries may be stricter
-	Percent float64     `json:"percent"`
-	Set     []setMode   `json:"set"` // by hand: for all calls, then for services
+	Number int         `json:"number"` // from 1, in the order of the handler's arguments
+	Source string      `json:"source"` // the policy file
+	Mode   policy.Mode `json:"mode"`   // the file's mode for all calls; its entries may be stricter
+	Set    []setMode   `json:"set"`    // by hand: for all calls, then for services
 }
 
 // setMode is a mode set by hand.
@@ -140,7 +139,7 @@ func (m modes) state() []switchState {
 	for i, r := range m.retriers {
 		is := r.State()
 		set := decision.Compile(is.Policies)
-		list[i] = switchState{Number: i + 1, Source: is.Policies.Source(), Mode: set.Mode(), Percent: set.Percent()}
+		list[i] = switchState{Number: i + 1, Source: is.Policies.Source(), Mode: set.Mode()}
 		for _, s := range is.Switches {
 			list[i].Set = append(list[i].Set, setMode(s))
 		}

@@ -49,7 +49,7 @@ func EffectOf(set *decision.Set, method string, maxAttempts int) Effect {
 	switch {
 	case spec.Retry == nil && spec.Hedge == nil:
 		return e
-	case off(e.Policy):
+	case e.Policy.Mode() == policy.ModeOff:
 		e.Attempts = 1
 		return e
 	case e.Policy.Mode() == policy.ModeObserve:
@@ -65,24 +65,17 @@ func EffectOf(set *decision.Set, method string, maxAttempts int) Effect {
 	return e
 }
 
-// off reports whether the mode of a policy prevents all extra attempts.
-func off(p *decision.Policy) bool { return p.Mode() == policy.ModeOff || p.Percent() == 0 }
-
 // Why returns what declares the method idempotent, or why nothing does, unless there is nothing to retry.
 func (e *Effect) Why() string {
 	switch p := e.Policy; {
 	case p == nil:
-	case e.Strategy == Once && off(p) && (p.Spec().Retry != nil || p.Spec().Hedge != nil):
-		if p.Mode() == policy.ModeOff {
-			return "the mode is OFF"
-		}
-		return "percent is 0"
+	case e.Strategy == Once && p.Mode() == policy.ModeOff && (p.Spec().Retry != nil || p.Spec().Hedge != nil):
+		return "the mode is OFF"
 	case e.Strategy == Once:
 		return "the entry has no retryPolicy or hedgingPolicy"
 	case e.Strategy == Observed:
-		return "the mode is OBSERVE" + part(p)
+		return "the mode is OBSERVE"
 	default:
-		return e.Because + part(p)
 	}
 	return e.Because
 }

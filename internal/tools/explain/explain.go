@@ -209,7 +209,7 @@ func first(running map[int]time.Duration) (n int, ends time.Duration) {
 func (a *Answer) engineSettings(limit time.Duration) *attempts.Settings {
 	s := &attempts.Settings{
 		Policy: a.Policy, MaxAttempts: a.MaxAttempts, Deadline: attempts.Never,
-		Facts: facts{a.Policy, a.Safe, off(a.Policy)}, Budget: balance.Unlimited, Slots: slots{},
+		Facts: facts{a.Policy, a.Safe, a.Policy.Mode() == policy.ModeOff}, Budget: balance.Unlimited, Slots: slots{},
 		Alone: a.Alone, Observe: a.Policy.Mode() == policy.ModeObserve,
 	}
 	if limit > 0 {

@@ -169,10 +169,10 @@ func Meanings() []Meaning {
 		},
 		{
 			Reason: policy.ReasonModeOff,
-			Means:  "The [mode](modes.md) of the Retrier, the policy file or the entry prevents another attempt, or a `percent` excludes the call. With `mode=\"OBSERVE\"`, another attempt would have followed.",
+			Means:  "The [mode](modes.md) of the Retrier, the policy file or the entry prevents another attempt. With `mode=\"OBSERVE\"`, another attempt would have followed.",
 			LookAt: "`stagger.policy.info`, `Retrier.State`, and the log line `mode set`: when and why retries were turned off.",
-			Change: "`mode` and `percent` in the policy file, or the settings of `Retrier.SetMode`. The strictest applies.",
-			DoNot:  "Switch on at full rate after a long outage: begin with a `percent`.",
+			Change: "`mode` in the policy file, or the settings of `Retrier.SetMode`. The strictest applies.",
+			DoNot:  "Switch on at full rate after a long outage: begin with a few instances.",
 		},
 	})
 }

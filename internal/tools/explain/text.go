@@ -187,24 +187,14 @@ func (a *Answer) entryText() string {
 
 // mode returns how extra attempts are treated, or "" if all are sent.
 func (a *Answer) mode() string {
-	switch p := a.Policy; {
-	case p.Mode() == policy.ModeOff:
+	switch a.Policy.Mode() {
+	case policy.ModeOff:
 		return "OFF: extra attempts aren't sent"
-	case p.Mode() == policy.ModeObserve:
-		return "OBSERVE: the first extra attempt is decided, but not sent" + part(p)
-	case p.Percent() < 100:
-		return "ENFORCE" + part(p)
+	case policy.ModeObserve:
+		return "OBSERVE: the first extra attempt is decided, but not sent"
 	default:
 		return ""
 	}
-}
-
-// part returns the part of the calls for which the mode holds.
-func part(p *decision.Policy) string {
-	if p.Percent() == 100 {
-		return ""
-	}
-	return fmt.Sprintf(", for %v %% of the calls; the others are OFF", p.Percent())
 }
 
 func (a *Answer) attempts() string {

@@ -30,7 +30,7 @@ import (
 // Plain gRPC does not check whether a method is idempotent. So methods that aren't declared idempotent, or only send an
 // idempotency key, which gRPC does not send, get an entry without retryPolicy and hedgingPolicy, and a note. With
 // assumeIdempotent they keep their policies. Plain gRPC has no modes: an entry that stagger does not enforce ([policy.ModeObserve],
-// [policy.ModeOff], percent 0) gets no policy. maxAttempts is written as maxAttemptsLimit cuts it.
+// [policy.ModeOff]) gets no policy. maxAttempts is written as maxAttemptsLimit cuts it.
 //
 // gRPC for Go accepts the result ([grpc.WithDefaultServiceConfig]), with one exception: it refuses a loadBalancingConfig with
 // no policy that is linked into the program.
@@ -98,14 +98,11 @@ func enforced(set *decision.Set, m policy.MethodConfig) (left policy.MethodConfi
 	if len(m.Names) == 0 || m.Retry == nil && m.Hedge == nil {
 		return m, "", ""
 	}
-	switch p := set.Lookup(m.Names[0]); {
-	case p.Mode() != policy.ModeEnforce:
-		why = "the mode is " + string(p.Mode())
-	case p.Percent() == 0:
-		why = "percent is 0"
-	default:
+	mode := set.Lookup(m.Names[0]).Mode()
+	if mode == policy.ModeEnforce {
 		return m, "", ""
 	}
+	why = "the mode is " + string(mode)
 	key = strategy(m)
 	m.Retry, m.Hedge, m.IdempotencyKey = nil, nil, ""
 	return m, key, why
@@ -326,9 +323,6 @@ func (n *configNotes) entry(set *decision.Set, path string, m policy.MethodConfi
 		return
 	}
 	n.unsafe(set, path, m)
-	if p := set.Lookup(m.Names[0]); p.Percent() < 100 {
-		n.add(path+".percent", strconv.FormatFloat(p.Percent(), 'f', -1, 64), "gRPC follows the policy in all calls")
-	}
 	if m.Retry != nil {
 		n.retry(path+".retryPolicy", &m.Spec)
 	} else {

@@ -207,8 +207,7 @@ func TestLintElsewhere(t *testing.T) {
 const modes = `methodConfig: [
 {name: [{service: a.B, method: Off}], mode: OFF, retryPolicy: {maxAttempts: 2, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 1, retryableStatusCodes: [14]}},
 {name: [{service: a.B, method: Trial}], mode: OBSERVE, timeout: 1s, hedgingPolicy: {maxAttempts: 2, hedgingDelay: 1s}},
-{name: [{service: a.B, method: None}], percent: 0, retryPolicy: {maxAttempts: 2, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 1, retryableStatusCodes: [14]}},
-{name: [{service: a.B, method: Some}], percent: 5, hedgingPolicy: {maxAttempts: 2, hedgingDelay: 1s}},
+{name: [{service: a.B, method: Some}], hedgingPolicy: {maxAttempts: 2, hedgingDelay: 1s}},
 {name: [{service: a.B, method: Plain}], mode: OFF, timeout: 1s}]`
 
 // Clients without modes get only the policies that are enforced.
@@ -217,7 +216,6 @@ func TestServiceConfigModes(t *testing.T) {
 	const want = `{"methodConfig": [
 		{"name": [{"service": "a.B", "method": "Off"}]},
 		{"name": [{"service": "a.B", "method": "Trial"}], "timeout": "1s"},
-		{"name": [{"service": "a.B", "method": "None"}]},
 		{"name": [{"service": "a.B", "method": "Some"}], "hedgingPolicy": {"maxAttempts": 2, "hedgingDelay": "1s"}},
 		{"name": [{"service": "a.B", "method": "Plain"}], "timeout": "1s"}]}`
 	for _, assume := range []bool{true, false} {
@@ -228,14 +226,12 @@ func TestServiceConfigModes(t *testing.T) {
 		for _, want := range []string{
 			"methodConfig[0].retryPolicy: left out: the mode is OFF",
 			"methodConfig[1].hedgingPolicy: left out: the mode is OBSERVE",
-			"methodConfig[2].retryPolicy: left out: percent is 0",
-			"methodConfig[3].percent: 5: gRPC follows the policy in all calls",
 		} {
 			if !slices.ContainsFunc(notes, func(d policy.Diagnostic) bool { return d.String() == want }) {
 				t.Errorf("notes %v; want %s", notes, want)
 			}
 		}
-		if slices.ContainsFunc(notes, func(d policy.Diagnostic) bool { return strings.Contains(d.Field, "[4]") }) {
+		if slices.ContainsFunc(notes, func(d policy.Diagnostic) bool { return strings.Contains(d.Field, "[3]") }) {
 			t.Errorf("notes %v: nothing is left out of an entry without retries", notes)
 		}
 	}
@@ -260,7 +256,6 @@ func TestLintModes(t *testing.T) {
 	want := []string{
 		"methodConfig[0].retryPolicy (the mode is OFF)",
 		"methodConfig[1].hedgingPolicy (the mode is OBSERVE)",
-		"methodConfig[2].retryPolicy (percent is 0)",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q; want %q", got, want)

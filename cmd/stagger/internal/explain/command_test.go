@@ -82,12 +82,6 @@ func TestExplainMode(t *testing.T) {
 			[]string{"  mode  "},
 			shownMethod{Strategy: "retried", Because: "the entry names the method", Attempts: 3},
 		},
-		"of a part": {
-			"percent: 12.5",
-			[]string{"  mode      ENFORCE, for 12.5 % of the calls; the others are OFF\n", "(3 attempts)"},
-			nil,
-			shownMethod{Strategy: "retried", Because: "the entry names the method, for 12.5 % of the calls; the others are OFF", Attempts: 3},
-		},
 		"observed": {
 			"mode: OBSERVE",
 			[]string{"  mode      OBSERVE: the first extra attempt is decided, but not sent\n", "another attempt would follow", "0s and 100ms", "UNAVAILABLE: mode_off (1 attempt)"},
@@ -99,12 +93,6 @@ func TestExplainMode(t *testing.T) {
 			[]string{"  mode      OFF: extra attempts aren't sent\n", "no other attempt", "UNAVAILABLE: mode_off (1 attempt)"},
 			[]string{"The questions after attempt", "would follow"},
 			shownMethod{Strategy: "neither", Because: "the mode is OFF", Attempts: 1},
-		},
-		"of none": {
-			"percent: 0",
-			[]string{"  mode      ENFORCE, for 0 % of the calls; the others are OFF\n", "mode_off (1 attempt)"},
-			nil,
-			shownMethod{Strategy: "neither", Because: "percent is 0", Attempts: 1},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

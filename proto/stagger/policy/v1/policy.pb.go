@@ -765,9 +765,6 @@ type PolicyFile struct {
 	// stagger. The mode of extra attempts, whatever the source of their policy: this file or
 	// calls. The strictest applies of this, the entry's mode and Retrier.SetMode.
 	Mode Mode `protobuf:"varint,1005,opt,name=mode,proto3,enum=stagger.policy.v1.Mode" json:"mode,omitempty"`
-	// stagger. The percentage of calls to which the mode applies, drawn for each call. The others are OFF, and earn
-	// no budget. The smaller of this and the entry's percent applies. 0 to 100, at most four decimals; 100 when absent.
-	Percent *float64 `protobuf:"fixed64,1006,opt,name=percent,proto3,oneof" json:"percent,omitempty"`
 	// stagger. The cap on maxAttempts of all policies, from any source. 2 to 100; 5 when absent, as in gRFC A6.
 	MaxAttemptsLimit *uint32 `protobuf:"varint,1007,opt,name=max_attempts_limit,json=maxAttemptsLimit,proto3,oneof" json:"max_attempts_limit,omitempty"`
 	unknownFields    protoimpl.UnknownFields
@@ -874,13 +871,6 @@ func (x *PolicyFile) GetMode() Mode {
 	return Mode_MODE_UNSPECIFIED
 }
 
-func (x *PolicyFile) GetPercent() float64 {
-	if x != nil && x.Percent != nil {
-		return *x.Percent
-	}
-	return 0
-}
-
 func (x *PolicyFile) GetMaxAttemptsLimit() uint32 {
 	if x != nil && x.MaxAttemptsLimit != nil {
 		return *x.MaxAttemptsLimit
@@ -922,8 +912,6 @@ type MethodConfig struct {
 	// stagger. The mode of these methods. The strictest applies of this, the file's mode and Retrier.SetMode,
 	// also to calls with their own policy (interceptor.Policy).
 	Mode Mode `protobuf:"varint,1004,opt,name=mode,proto3,enum=stagger.policy.v1.Mode" json:"mode,omitempty"`
-	// stagger. The percentage of calls to which the mode applies, as at the top of the file.
-	Percent *float64 `protobuf:"fixed64,1005,opt,name=percent,proto3,oneof" json:"percent,omitempty"`
 	// stagger. Whether a call is rejected immediately, with RESOURCE_EXHAUSTED, while the service is too slow
 	// to respond before its deadline. Calls without a deadline are never rejected.
 	Admission     Admission `protobuf:"varint,1006,opt,name=admission,proto3,enum=stagger.policy.v1.Admission" json:"admission,omitempty"`
@@ -1040,13 +1028,6 @@ func (x *MethodConfig) GetMode() Mode {
 		return x.Mode
 	}
 	return Mode_MODE_UNSPECIFIED
-}
-
-func (x *MethodConfig) GetPercent() float64 {
-	if x != nil && x.Percent != nil {
-		return *x.Percent
-	}
-	return 0
 }
 
 func (x *MethodConfig) GetAdmission() Admission {
@@ -2041,7 +2022,7 @@ var File_stagger_policy_v1_policy_proto protoreflect.FileDescriptor
 
 const file_stagger_policy_v1_policy_proto_rawDesc = "" +
 	"\n" +
-	"\x1estagger/policy/v1/policy.proto\x12\x11stagger.policy.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\"\x8b\x06\n" +
+	"\x1estagger/policy/v1/policy.proto\x12\x11stagger.policy.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\"\xdf\x05\n" +
 	"\n" +
 	"PolicyFile\x122\n" +
 	"\x15load_balancing_policy\x18\x01 \x01(\tR\x13loadBalancingPolicy\x12D\n" +
@@ -2054,13 +2035,10 @@ const file_stagger_policy_v1_policy_proto_rawDesc = "" +
 	"\vidempotency\x18\xea\a \x01(\x0e2\x1e.stagger.policy.v1.IdempotencyR\vidempotency\x12%\n" +
 	"\vmax_waiting\x18\xeb\a \x01(\rH\x00R\n" +
 	"maxWaiting\x88\x01\x01\x12,\n" +
-	"\x04mode\x18\xed\a \x01(\x0e2\x17.stagger.policy.v1.ModeR\x04mode\x12\x1e\n" +
-	"\apercent\x18\xee\a \x01(\x01H\x01R\apercent\x88\x01\x01\x122\n" +
-	"\x12max_attempts_limit\x18\xef\a \x01(\rH\x02R\x10maxAttemptsLimit\x88\x01\x01B\x0e\n" +
-	"\f_max_waitingB\n" +
-	"\n" +
-	"\b_percentB\x15\n" +
-	"\x13_max_attempts_limit\"\xbf\x06\n" +
+	"\x04mode\x18\xed\a \x01(\x0e2\x17.stagger.policy.v1.ModeR\x04mode\x122\n" +
+	"\x12max_attempts_limit\x18\xef\a \x01(\rH\x01R\x10maxAttemptsLimit\x88\x01\x01B\x0e\n" +
+	"\f_max_waitingB\x15\n" +
+	"\x13_max_attempts_limit\"\x93\x06\n" +
 	"\fMethodConfig\x12+\n" +
 	"\x04name\x18\x01 \x03(\v2\x17.stagger.policy.v1.NameR\x04name\x12)\n" +
 	"\x0ewait_for_ready\x18\x02 \x01(\bH\x01R\fwaitForReady\x88\x01\x01\x123\n" +
@@ -2071,15 +2049,12 @@ const file_stagger_policy_v1_policy_proto_rawDesc = "" +
 	"\x0ehedging_policy\x18\a \x01(\v2 .stagger.policy.v1.HedgingPolicyH\x00R\rhedgingPolicy\x12A\n" +
 	"\vidempotency\x18\xe9\a \x01(\x0e2\x1e.stagger.policy.v1.IdempotencyR\vidempotency\x12K\n" +
 	"\x0fidempotency_key\x18\xea\a \x01(\v2!.stagger.policy.v1.IdempotencyKeyR\x0eidempotencyKey\x12,\n" +
-	"\x04mode\x18\xec\a \x01(\x0e2\x17.stagger.policy.v1.ModeR\x04mode\x12\x1e\n" +
-	"\apercent\x18\xed\a \x01(\x01H\x04R\apercent\x88\x01\x01\x12;\n" +
+	"\x04mode\x18\xec\a \x01(\x0e2\x17.stagger.policy.v1.ModeR\x04mode\x12;\n" +
 	"\tadmission\x18\xee\a \x01(\x0e2\x1c.stagger.policy.v1.AdmissionR\tadmissionB\x19\n" +
 	"\x17retry_or_hedging_policyB\x11\n" +
 	"\x0f_wait_for_readyB\x1c\n" +
 	"\x1a_max_request_message_bytesB\x1d\n" +
-	"\x1b_max_response_message_bytesB\n" +
-	"\n" +
-	"\b_percent\"(\n" +
+	"\x1b_max_response_message_bytes\"(\n" +
 	"\x0eIdempotencyKey\x12\x16\n" +
 	"\x06header\x18\x01 \x01(\tR\x06header\"8\n" +
 	"\x04Name\x12\x18\n" +
