@@ -15,7 +15,6 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
-
 )
 
 // attempt is one attempt of a call. The engine keeps its own state of it.

@@ -64,8 +64,8 @@ func TestNewSetRefuses(t *testing.T) {
 		{"methodConfig[0].hedgingPolicy.hedgingQuantile.quantile: 0: must be more than 0 and less than 1, such as 0.95", func(c *policy.Config, _ *policy.RetrySpec) {
 			c.Methods[0].Retry, c.Methods[0].Hedge = nil, &policy.HedgeSpec{MaxAttempts: 2, MinDelay: 1, Budget: "b"}
 		}},
-		{"methodConfig[0].retryPolicy: is required by maxPushback, minAttemptTime and maxConnectionWait, which limit extra attempts", func(c *policy.Config, _ *policy.RetrySpec) {
-			c.Methods[0].Retry, c.Methods[0].MinAttemptTime = nil, 1
+		{"methodConfig[0].retryPolicy: is required by maxPushback and maxConnectionWait, which limit extra attempts", func(c *policy.Config, _ *policy.RetrySpec) {
+			c.Methods[0].Retry, c.Methods[0].MaxPushback = nil, 1
 		}},
 		{`methodConfig[0].name[0]: "a.B/C": must be "/service/method", "/service/" or "/"`, func(c *policy.Config, _ *policy.RetrySpec) {
 			c.Methods[0].Names[0] = "a.B/C"

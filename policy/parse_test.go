@@ -114,7 +114,7 @@ func TestParseEveryKey(t *testing.T) {
 			PerAttemptTimeout: 250 * ms, CancelOnTimeout: true, Budget: "shared",
 			Chain: "ONCE", WaitForReadyOnRetry: new(true), FirstRetryAtOnce: true,
 		},
-		MaxPushback: time.Minute, MinAttemptTime: 5 * ms, MaxConnectionWait: 7 * time.Second,
+		MaxPushback: time.Minute, MaxConnectionWait: 7 * time.Second,
 	}
 	if p := set.Lookup("/a.B/C"); p == nil || !reflect.DeepEqual(p.Spec(), want) {
 		t.Errorf("Lookup(/a.B/C) = %+v; want %+v", p.Spec().Retry, want.Retry)
@@ -136,8 +136,8 @@ func TestParseEveryKey(t *testing.T) {
 	if got := set.Lookup("/a.B/D").Spec().Hedge; !reflect.DeepEqual(got, wantHedge) {
 		t.Errorf("Hedge = %+v; want %+v", got, wantHedge)
 	}
-	if s := set.Lookup("/a.B/D").Spec(); s.MaxPushback != time.Minute || s.MinAttemptTime != 2*ms {
-		t.Errorf("MaxPushback = %v, MinAttemptTime = %v; want 1m0s, 2ms", s.MaxPushback, s.MinAttemptTime)
+	if s := set.Lookup("/a.B/D").Spec(); s.MaxPushback != time.Minute {
+		t.Errorf("MaxPushback = %v; want 1m0s", s.MaxPushback)
 	}
 	if p := set.Lookup("/a.B/D"); !p.Spec().Admission {
 		t.Errorf("Admission = %v; want REFUSE", p.Spec().Admission)

@@ -70,7 +70,6 @@ type Spec struct {
 
 	// Limits of extra attempts, so only with Retry or Hedge; in a file they are keys of retryPolicy and hedgingPolicy.
 	MaxPushback       time.Duration // 0: 300 s
-	MinAttemptTime    time.Duration // 0: 1 ms
 	MaxConnectionWait time.Duration // for a channel that cannot connect, before attempts after the first; 0: 3 s
 }
 
@@ -139,11 +138,10 @@ func checkLimits(report *document.Report, prefix string, s Spec) {
 	switch {
 	case s.Hedge != nil:
 		in = prefix + "hedgingPolicy"
-	case s.Retry == nil && cmp.Or(s.MaxPushback, s.MinAttemptTime, s.MaxConnectionWait) != 0:
-		report.Errorf(in, nil, "is required by maxPushback, minAttemptTime and maxConnectionWait, which limit extra attempts")
+	case s.Retry == nil && cmp.Or(s.MaxPushback, s.MaxConnectionWait) != 0:
+		report.Errorf(in, nil, "is required by maxPushback and maxConnectionWait, which limit extra attempts")
 	}
 	checkPositive(report, in+".maxPushback", s.MaxPushback)
-	checkPositive(report, in+".minAttemptTime", s.MinAttemptTime)
 	checkPositive(report, in+".maxConnectionWait", s.MaxConnectionWait)
 }
 

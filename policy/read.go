@@ -222,7 +222,6 @@ func (h *HedgeSpec) read(f *document.Fields) {
 // readLimits reads the limits of extra attempts.
 func (s *Spec) readLimits(f *document.Fields) {
 	f.Duration("maxPushback", &s.MaxPushback)
-	f.Duration("minAttemptTime", &s.MinAttemptTime)
 	f.Duration("maxConnectionWait", &s.MaxConnectionWait)
 }
 

@@ -304,7 +304,7 @@ func (m *model) latest() time.Duration {
 	if m.set.Deadline == Never {
 		return Never
 	}
-	return m.set.Deadline - m.set.Policy.MinAttemptTime()
+	return m.set.Deadline - decision.MinAttemptTime
 }
 
 // limit returns how many attempts a call may make.

@@ -296,9 +296,6 @@ func modelPolicies() []*decision.Policy {
 		if i%8 != 0 && one(3) {
 			s.MaxPushback = at(100)
 		}
-		if i%8 != 0 && one(3) {
-			s.MinAttemptTime = at(50)
-		}
 		p, err := policy.New(s)
 		if err != nil {
 			panic(err)

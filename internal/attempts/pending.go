@@ -234,7 +234,7 @@ func (c *Call) latest() time.Duration {
 	if c.set.Deadline == Never {
 		return Never
 	}
-	return c.set.Deadline - c.set.Policy.MinAttemptTime()
+	return c.set.Deadline - decision.MinAttemptTime
 }
 
 // giveUp drops the pending attempt for its own reason. Running attempts continue.

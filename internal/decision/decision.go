@@ -126,7 +126,7 @@ func (p *Policy) Decide(c *Call, is Class, g Gates, now time.Time, r float64) De
 		d.Reason = policy.ReasonHedge
 	}
 	switch {
-	case !c.fits(d.Delay, p.MinAttemptTime(), now):
+	case !c.fits(d.Delay, now):
 		return no(policy.ReasonDeadlineTooClose)
 	case d.Delay > 0 && !g.TakeSlot():
 		return no(policy.ReasonTooManyWaiting)
@@ -199,13 +199,16 @@ func (p *Policy) leavesTo(c *Call) bool {
 	}
 }
 
-// fits reports whether an attempt of the given length fits before the deadline after delay.
-func (c *Call) fits(delay, attempt time.Duration, now time.Time) bool {
+// MinAttemptTime is the time before the deadline that an attempt must have. With less, the server's work would be wasted.
+const MinAttemptTime = time.Millisecond
+
+// fits reports whether an attempt fits before the deadline after delay.
+func (c *Call) fits(delay time.Duration, now time.Time) bool {
 	if c.Deadline.IsZero() {
 		return true
 	}
 	left := c.Deadline.Sub(now)
-	return left >= attempt && left-attempt >= delay
+	return left >= MinAttemptTime && left-MinAttemptTime >= delay
 }
 
 // resumption is the backoff before a hedged stream is resumed.

@@ -90,7 +90,6 @@ type situation struct {
 	out   decision.Outcome
 	purse purse
 	spec  func(*policy.RetrySpec)
-	least time.Duration // the policy's minAttemptTime; 0: the default
 }
 
 func inRetry(rule string) func(*situation) {
@@ -194,10 +193,6 @@ func TestDecide(t *testing.T) {
 		{"9 no delay, and the attempt just fits", func(s *situation) { s.out = pushed(codes.Unavailable, "0"); s.call.Deadline = noon.Add(ms) }, policy.ReasonRetry, 0, 1, 1},
 		{"9 the attempt would have too little time", func(s *situation) { s.call.Deadline = noon.Add(101*ms - 1) }, policy.ReasonDeadlineTooClose, 0, 1, 0},
 		{"9 the deadline has passed", func(s *situation) { s.call.Deadline = noon.Add(-time.Hour) }, policy.ReasonDeadlineTooClose, 0, 1, 0},
-		{"9 the least time an attempt needs", func(s *situation) {
-			s.call.Deadline = noon.Add(500 * ms)
-			s.least = 401 * ms
-		}, policy.ReasonDeadlineTooClose, 0, 1, 0},
 		{"9 pushback does not fit", func(s *situation) { s.out = pushed(codes.Unavailable, "5000"); s.call.Deadline = noon.Add(time.Second) }, policy.ReasonDeadlineTooClose, 0, 1, 0},
 		{"8 a queue that admission sees", func(s *situation) { s.purse.queued = true }, policy.ReasonOverloaded, 0, 1, 0},
 		{"7 before 8", func(s *situation) { s.purse.queued, s.purse.open = true, true }, policy.ReasonBreakerOpen, 0, 1, 0},
@@ -232,7 +227,6 @@ func TestDecide(t *testing.T) {
 			s := situation{call: decision.Call{Attempts: 1, Safe: true}, out: failed(codes.Unavailable)}
 			row.change(&s)
 			spec := *mustPolicy(t, s.spec).Spec()
-			spec.MinAttemptTime = s.least
 			p := compiled(t, spec)
 			d := p.Decide(&s.call, p.Classify(&s.out, noon), &s.purse, noon, 0)
 			if d.Reason != row.reason || d.Delay != row.delay || d.Retry != (row.reason == policy.ReasonRetry) {

@@ -50,11 +50,6 @@ func (p *Policy) MaxAttempts() int { return p.retry.MaxAttempts }
 // PerAttemptTimeout returns the time after which an attempt may be replaced or hedged, or 0 for never.
 func (p *Policy) PerAttemptTimeout() time.Duration { return p.retry.PerAttemptTimeout }
 
-// MinAttemptTime returns the minimum time before the deadline at which an attempt is sent.
-func (p *Policy) MinAttemptTime() time.Duration {
-	return cmp.Or(p.spec.MinAttemptTime, defaults.MinAttemptTime)
-}
-
 // Backoff returns the backoff; for a hedging policy, which only waits for connections, a usual one.
 func (p *Policy) Backoff() policy.Backoff {
 	if p.spec.Hedge != nil {

@@ -13,7 +13,6 @@ const (
 	MaxAttempts       = 5      // the cap on the policies' maxAttempts, as in gRPC (gRFC A6)
 	MaxWaiting        = 10_000 // calls in a backoff
 	MaxPushback       = 300 * time.Second
-	MinAttemptTime    = time.Millisecond
 	MinHedgingDelay   = time.Millisecond
 	MaxConnectionWait = 3 * time.Second // longer than a restart and gRPC's first attempts to connect
 	IdempotencyHeader = "idempotency-key"

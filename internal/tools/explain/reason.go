@@ -103,7 +103,7 @@ func Meanings() []Meaning {
 		},
 		{
 			Reason: policy.ReasonDeadlineTooClose,
-			Means:  "The wait and an attempt of `minAttemptTime` would not end before the deadline, so the caller has the error immediately.",
+			Means:  "The wait and an attempt of a millisecond would not end before the deadline, so the caller has the error immediately.",
 			LookAt: "Deadlines against backoffs: `stagger explain --deadline` shows them.",
 			Change: "A longer deadline or `timeout`, or shorter backoffs.",
 			DoNot:  "Remove deadlines: calls without one wait for as long as a server hangs.",

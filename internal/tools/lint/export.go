@@ -362,7 +362,6 @@ func (n *configNotes) budget(path, name string) {
 
 func (n *configNotes) pushback(path string, s *policy.Spec) {
 	n.time(path+".maxPushback", s.MaxPushback, defaults.MaxPushback, "gRPC waits for as long as a server says")
-	n.time(path+".minAttemptTime", s.MinAttemptTime, defaults.MinAttemptTime, "gRPC retries however little time is left")
 }
 
 // time notes a duration that is set, and isn't the usual one.

@@ -27,7 +27,7 @@ methodConfig:
     idempotency: ASSUME
     retryPolicy: {maxAttempts: 7, initialBackoff: 0.05s, maxBackoff: 2s, backoffMultiplier: 1.5,
       retryableStatusCodes: [14, ABORTED], jitter: EQUAL, growth: LINEAR, perAttemptTimeout: 0.5s, budget: orders,
-      maxPushback: 60s, minAttemptTime: 0.001s, chain: ONCE, waitForReadyOnRetry: true, maxConnectionWait: 7s, firstRetry: AT_ONCE,
+      maxPushback: 60s, chain: ONCE, waitForReadyOnRetry: true, maxConnectionWait: 7s, firstRetry: AT_ONCE,
       perCode: [{codes: [ABORTED], costFactor: 2}]}
   - name: []
     timeout: 9s

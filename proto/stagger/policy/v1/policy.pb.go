@@ -1195,9 +1195,6 @@ type RetryPolicy struct {
 	// stagger. The longest delay that a server may request. A longer one ends the call with the
 	// server's error; it is never shortened. More than 0, 300s when absent.
 	MaxPushback *durationpb.Duration `protobuf:"bytes,1007,opt,name=max_pushback,json=maxPushback,proto3" json:"max_pushback,omitempty"`
-	// stagger. The minimum time for a useful attempt: a retry isn't sent if less time
-	// would remain before the deadline. More than 0, 0.001s when absent.
-	MinAttemptTime *durationpb.Duration `protobuf:"bytes,1008,opt,name=min_attempt_time,json=minAttemptTime,proto3" json:"min_attempt_time,omitempty"`
 	// stagger. Separate settings for some of the retryable codes. No code may be in two.
 	PerCode []*CodePolicy `protobuf:"bytes,1009,rep,name=per_code,json=perCode,proto3" json:"per_code,omitempty"`
 	// stagger. Whether a call may be retried that is made inside of a retry by an upstream caller
@@ -1334,13 +1331,6 @@ func (x *RetryPolicy) GetCommitOn() CommitOn {
 func (x *RetryPolicy) GetMaxPushback() *durationpb.Duration {
 	if x != nil {
 		return x.MaxPushback
-	}
-	return nil
-}
-
-func (x *RetryPolicy) GetMinAttemptTime() *durationpb.Duration {
-	if x != nil {
-		return x.MinAttemptTime
 	}
 	return nil
 }
@@ -1529,8 +1519,6 @@ type HedgingPolicy struct {
 	Budget string `protobuf:"bytes,1002,opt,name=budget,proto3" json:"budget,omitempty"`
 	// stagger. As in a retryPolicy.
 	MaxPushback *durationpb.Duration `protobuf:"bytes,1003,opt,name=max_pushback,json=maxPushback,proto3" json:"max_pushback,omitempty"`
-	// stagger. As in a retryPolicy.
-	MinAttemptTime *durationpb.Duration `protobuf:"bytes,1004,opt,name=min_attempt_time,json=minAttemptTime,proto3" json:"min_attempt_time,omitempty"`
 	// stagger. As in a retryPolicy, for attempts after a failed one.
 	MaxConnectionWait *durationpb.Duration `protobuf:"bytes,1005,opt,name=max_connection_wait,json=maxConnectionWait,proto3" json:"max_connection_wait,omitempty"`
 	unknownFields     protoimpl.UnknownFields
@@ -1605,13 +1593,6 @@ func (x *HedgingPolicy) GetBudget() string {
 func (x *HedgingPolicy) GetMaxPushback() *durationpb.Duration {
 	if x != nil {
 		return x.MaxPushback
-	}
-	return nil
-}
-
-func (x *HedgingPolicy) GetMinAttemptTime() *durationpb.Duration {
-	if x != nil {
-		return x.MinAttemptTime
 	}
 	return nil
 }
@@ -2059,7 +2040,7 @@ const file_stagger_policy_v1_policy_proto_rawDesc = "" +
 	"\x06header\x18\x01 \x01(\tR\x06header\"8\n" +
 	"\x04Name\x12\x18\n" +
 	"\aservice\x18\x01 \x01(\tR\aservice\x12\x16\n" +
-	"\x06method\x18\x02 \x01(\tR\x06method\"\xbf\t\n" +
+	"\x06method\x18\x02 \x01(\tR\x06method\"\xf9\b\n" +
 	"\vRetryPolicy\x12!\n" +
 	"\fmax_attempts\x18\x01 \x01(\rR\vmaxAttempts\x12B\n" +
 	"\x0finitial_backoff\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x0einitialBackoff\x12:\n" +
@@ -2073,8 +2054,7 @@ const file_stagger_policy_v1_policy_proto_rawDesc = "" +
 	"\x12on_attempt_timeout\x18\xec\a \x01(\x0e2'.stagger.policy.v1.AttemptTimeoutActionR\x10onAttemptTimeout\x12\x17\n" +
 	"\x06budget\x18\xed\a \x01(\tR\x06budget\x129\n" +
 	"\tcommit_on\x18\xee\a \x01(\x0e2\x1b.stagger.policy.v1.CommitOnR\bcommitOn\x12=\n" +
-	"\fmax_pushback\x18\xef\a \x01(\v2\x19.google.protobuf.DurationR\vmaxPushback\x12D\n" +
-	"\x10min_attempt_time\x18\xf0\a \x01(\v2\x19.google.protobuf.DurationR\x0eminAttemptTime\x129\n" +
+	"\fmax_pushback\x18\xef\a \x01(\v2\x19.google.protobuf.DurationR\vmaxPushback\x129\n" +
 	"\bper_code\x18\xf1\a \x03(\v2\x1d.stagger.policy.v1.CodePolicyR\aperCode\x12/\n" +
 	"\x05chain\x18\xf2\a \x01(\x0e2\x18.stagger.policy.v1.ChainR\x05chain\x12:\n" +
 	"\x17wait_for_ready_on_retry\x18\xf3\a \x01(\bH\x00R\x13waitForReadyOnRetry\x88\x01\x01\x12J\n" +
@@ -2098,15 +2078,14 @@ const file_stagger_policy_v1_policy_proto_rawDesc = "" +
 	"\x16only_with_server_delay\x18\v \x01(\bR\x13onlyWithServerDelayB\x0f\n" +
 	"\r_max_attemptsB\x15\n" +
 	"\x13_backoff_multiplierB\x0e\n" +
-	"\f_cost_factor\"\x80\x04\n" +
+	"\f_cost_factor\"\xba\x03\n" +
 	"\rHedgingPolicy\x12!\n" +
 	"\fmax_attempts\x18\x01 \x01(\rR\vmaxAttempts\x12>\n" +
 	"\rhedging_delay\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\fhedgingDelay\x12R\n" +
 	"\x16non_fatal_status_codes\x18\x03 \x03(\x0e2\x1d.stagger.policy.v1.StatusCodeR\x13nonFatalStatusCodes\x12N\n" +
 	"\x10hedging_quantile\x18\xe9\a \x01(\v2\".stagger.policy.v1.HedgingQuantileR\x0fhedgingQuantile\x12\x17\n" +
 	"\x06budget\x18\xea\a \x01(\tR\x06budget\x12=\n" +
-	"\fmax_pushback\x18\xeb\a \x01(\v2\x19.google.protobuf.DurationR\vmaxPushback\x12D\n" +
-	"\x10min_attempt_time\x18\xec\a \x01(\v2\x19.google.protobuf.DurationR\x0eminAttemptTime\x12J\n" +
+	"\fmax_pushback\x18\xeb\a \x01(\v2\x19.google.protobuf.DurationR\vmaxPushback\x12J\n" +
 	"\x13max_connection_wait\x18\xed\a \x01(\v2\x19.google.protobuf.DurationR\x11maxConnectionWait\"\x87\x01\n" +
 	"\x0fHedgingQuantile\x12\x1a\n" +
 	"\bquantile\x18\x01 \x01(\x01R\bquantile\x12+\n" +
@@ -2283,35 +2262,33 @@ var file_stagger_policy_v1_policy_proto_depIdxs = []int32{
 	6,  // 22: stagger.policy.v1.RetryPolicy.on_attempt_timeout:type_name -> stagger.policy.v1.AttemptTimeoutAction
 	8,  // 23: stagger.policy.v1.RetryPolicy.commit_on:type_name -> stagger.policy.v1.CommitOn
 	25, // 24: stagger.policy.v1.RetryPolicy.max_pushback:type_name -> google.protobuf.Duration
-	25, // 25: stagger.policy.v1.RetryPolicy.min_attempt_time:type_name -> google.protobuf.Duration
-	16, // 26: stagger.policy.v1.RetryPolicy.per_code:type_name -> stagger.policy.v1.CodePolicy
-	3,  // 27: stagger.policy.v1.RetryPolicy.chain:type_name -> stagger.policy.v1.Chain
-	25, // 28: stagger.policy.v1.RetryPolicy.max_connection_wait:type_name -> google.protobuf.Duration
-	7,  // 29: stagger.policy.v1.RetryPolicy.first_retry:type_name -> stagger.policy.v1.FirstRetry
-	25, // 30: stagger.policy.v1.RetryPolicy.per_attempt_recv_timeout:type_name -> google.protobuf.Duration
-	10, // 31: stagger.policy.v1.CodePolicy.codes:type_name -> stagger.policy.v1.StatusCode
-	25, // 32: stagger.policy.v1.CodePolicy.initial_backoff:type_name -> google.protobuf.Duration
-	25, // 33: stagger.policy.v1.CodePolicy.max_backoff:type_name -> google.protobuf.Duration
-	4,  // 34: stagger.policy.v1.CodePolicy.growth:type_name -> stagger.policy.v1.Growth
-	5,  // 35: stagger.policy.v1.CodePolicy.jitter:type_name -> stagger.policy.v1.Jitter
-	25, // 36: stagger.policy.v1.HedgingPolicy.hedging_delay:type_name -> google.protobuf.Duration
-	10, // 37: stagger.policy.v1.HedgingPolicy.non_fatal_status_codes:type_name -> stagger.policy.v1.StatusCode
-	18, // 38: stagger.policy.v1.HedgingPolicy.hedging_quantile:type_name -> stagger.policy.v1.HedgingQuantile
-	25, // 39: stagger.policy.v1.HedgingPolicy.max_pushback:type_name -> google.protobuf.Duration
-	25, // 40: stagger.policy.v1.HedgingPolicy.min_attempt_time:type_name -> google.protobuf.Duration
-	25, // 41: stagger.policy.v1.HedgingPolicy.max_connection_wait:type_name -> google.protobuf.Duration
-	25, // 42: stagger.policy.v1.HedgingQuantile.min:type_name -> google.protobuf.Duration
-	25, // 43: stagger.policy.v1.HedgingQuantile.max:type_name -> google.protobuf.Duration
-	9,  // 44: stagger.policy.v1.Budget.scope:type_name -> stagger.policy.v1.BudgetScope
-	21, // 45: stagger.policy.v1.Budget.ratio:type_name -> stagger.policy.v1.RatioBudget
-	19, // 46: stagger.policy.v1.Budget.throttle:type_name -> stagger.policy.v1.RetryThrottling
-	22, // 47: stagger.policy.v1.Budget.concurrent:type_name -> stagger.policy.v1.ConcurrentBudget
-	25, // 48: stagger.policy.v1.RatioBudget.window:type_name -> google.protobuf.Duration
-	49, // [49:49] is the sub-list for method output_type
-	49, // [49:49] is the sub-list for method input_type
-	49, // [49:49] is the sub-list for extension type_name
-	49, // [49:49] is the sub-list for extension extendee
-	0,  // [0:49] is the sub-list for field type_name
+	16, // 25: stagger.policy.v1.RetryPolicy.per_code:type_name -> stagger.policy.v1.CodePolicy
+	3,  // 26: stagger.policy.v1.RetryPolicy.chain:type_name -> stagger.policy.v1.Chain
+	25, // 27: stagger.policy.v1.RetryPolicy.max_connection_wait:type_name -> google.protobuf.Duration
+	7,  // 28: stagger.policy.v1.RetryPolicy.first_retry:type_name -> stagger.policy.v1.FirstRetry
+	25, // 29: stagger.policy.v1.RetryPolicy.per_attempt_recv_timeout:type_name -> google.protobuf.Duration
+	10, // 30: stagger.policy.v1.CodePolicy.codes:type_name -> stagger.policy.v1.StatusCode
+	25, // 31: stagger.policy.v1.CodePolicy.initial_backoff:type_name -> google.protobuf.Duration
+	25, // 32: stagger.policy.v1.CodePolicy.max_backoff:type_name -> google.protobuf.Duration
+	4,  // 33: stagger.policy.v1.CodePolicy.growth:type_name -> stagger.policy.v1.Growth
+	5,  // 34: stagger.policy.v1.CodePolicy.jitter:type_name -> stagger.policy.v1.Jitter
+	25, // 35: stagger.policy.v1.HedgingPolicy.hedging_delay:type_name -> google.protobuf.Duration
+	10, // 36: stagger.policy.v1.HedgingPolicy.non_fatal_status_codes:type_name -> stagger.policy.v1.StatusCode
+	18, // 37: stagger.policy.v1.HedgingPolicy.hedging_quantile:type_name -> stagger.policy.v1.HedgingQuantile
+	25, // 38: stagger.policy.v1.HedgingPolicy.max_pushback:type_name -> google.protobuf.Duration
+	25, // 39: stagger.policy.v1.HedgingPolicy.max_connection_wait:type_name -> google.protobuf.Duration
+	25, // 40: stagger.policy.v1.HedgingQuantile.min:type_name -> google.protobuf.Duration
+	25, // 41: stagger.policy.v1.HedgingQuantile.max:type_name -> google.protobuf.Duration
+	9,  // 42: stagger.policy.v1.Budget.scope:type_name -> stagger.policy.v1.BudgetScope
+	21, // 43: stagger.policy.v1.Budget.ratio:type_name -> stagger.policy.v1.RatioBudget
+	19, // 44: stagger.policy.v1.Budget.throttle:type_name -> stagger.policy.v1.RetryThrottling
+	22, // 45: stagger.policy.v1.Budget.concurrent:type_name -> stagger.policy.v1.ConcurrentBudget
+	25, // 46: stagger.policy.v1.RatioBudget.window:type_name -> google.protobuf.Duration
+	47, // [47:47] is the sub-list for method output_type
+	47, // [47:47] is the sub-list for method input_type
+	47, // [47:47] is the sub-list for extension type_name
+	47, // [47:47] is the sub-list for extension extendee
+	0,  // [0:47] is the sub-list for field type_name
 }
 
 func init() { file_stagger_policy_v1_policy_proto_init() }
