@@ -37,7 +37,6 @@ func TestChain_Outage(t *testing.T) {
 		{"all services that call others have it", chain{guards: "BC"}, 3},
 		{"only C has it: B leaves its retries, and A does not know", chain{guards: "C"}, 9},
 		{"only B has it: B and C retry, and A does not", chain{guards: "B"}, 9},
-		{"no service has the interceptor, ONCE", chain{retry: three("ONCE")}, 17},
 		{"no service has the interceptor, SUPPRESS", chain{retry: three("SUPPRESS")}, 11},
 		{"A is plain gRPC with a retryPolicy", chain{guards: "BC", grpcs: "A"}, 3},
 		{"A is plain gRPC with a retryPolicy, none has it", chain{grpcs: "A"}, 27},
@@ -319,7 +318,7 @@ func slowly(t *testing.T, rule string, budget string, calls int) (atD float64) {
 // above all the budgets, prevent 27 requests at a hanging server.
 func TestChain_SlowEnd(t *testing.T) {
 	t.Parallel()
-	for rule, want := range map[string]float64{"ALLOW": 27, "ONCE": 17, "SUPPRESS": 11} {
+	for rule, want := range map[string]float64{"ALLOW": 27, "SUPPRESS": 11} {
 		if got := slowly(t, rule, "NONE", 3); got != want {
 			t.Errorf("%v without budgets: %v requests at D for a call; want %v", rule, got, want)
 		}

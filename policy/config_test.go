@@ -50,7 +50,7 @@ func TestNewSetRefuses(t *testing.T) {
 		{retry + "backoffMultiplier: NaN: must be a number more than 0", func(_ *policy.Config, r *policy.RetrySpec) { r.Backoff.Multiplier = math.NaN() }},
 		{retry + "backoffMultiplier: +Inf: must be a number more than 0", func(_ *policy.Config, r *policy.RetrySpec) { r.Backoff.Multiplier = math.Inf(1) }},
 		{`mode: "Off": must be ENFORCE, OBSERVE or OFF`, func(c *policy.Config, _ *policy.RetrySpec) { c.Mode = "Off" }},
-		{retry + `chain: "TWICE": must be ALLOW, ONCE or SUPPRESS`, func(_ *policy.Config, r *policy.RetrySpec) { r.Chain = "TWICE" }},
+		{retry + `chain: "TWICE": must be ALLOW or SUPPRESS`, func(_ *policy.Config, r *policy.RetrySpec) { r.Chain = "TWICE" }},
 		{retry + `jitter: "WILD": must be NONE, FULL, EQUAL, DECORRELATED or PROPORTIONAL`, func(_ *policy.Config, r *policy.RetrySpec) { r.Backoff.Jitter = "WILD" }},
 		{retry + `retryableStatusCodes: "OK": is not a failure; list codes such as UNAVAILABLE`, func(_ *policy.Config, r *policy.RetrySpec) { r.Codes = append(r.Codes, codes.OK) }},
 		{retry + "retryableStatusCodes: 17: must hold only codes that gRPC defines (1 to 16)", func(_ *policy.Config, r *policy.RetrySpec) { r.Codes = []codes.Code{17} }},

@@ -13,7 +13,7 @@ import (
 var (
 	idempotencies = []string{"ASSUME", "DECLARED", "NONE"}
 	modes         = []Mode{ModeEnforce, ModeObserve, ModeOff}
-	chains        = []string{"ALLOW", "ONCE", "SUPPRESS"}
+	chains        = []string{"ALLOW", "SUPPRESS"}
 	jitters       = []string{"NONE", "FULL", "EQUAL", "DECORRELATED", "PROPORTIONAL"}
 	scopes        = []string{"PROCESS", "TARGET", "SERVICE"}
 )

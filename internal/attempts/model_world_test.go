@@ -273,7 +273,7 @@ func modelPolicies() []*decision.Policy {
 		case 2:
 			r.CommitOnHeaders = true
 		}
-		r.Chain = []string{"", "ALLOW", "ONCE", "SUPPRESS"}[random.IntN(4)]
+		r.Chain = []string{"", "ALLOW", "SUPPRESS"}[random.IntN(3)]
 		return &r
 	}
 	hedge := func() *policy.HedgeSpec {

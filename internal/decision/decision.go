@@ -189,14 +189,7 @@ func (p *Policy) committed(c *Call, is Class) Commit {
 
 // leavesTo reports whether an upstream caller, whose retry c is part of, is responsible for retrying.
 func (p *Policy) leavesTo(c *Call) bool {
-	switch p.retry.Chain {
-	case "SUPPRESS":
-		return c.InRetry
-	case "ONCE":
-		return c.InRetry && c.Attempts > 1
-	default:
-		return false
-	}
+	return c.InRetry && p.retry.Chain == "SUPPRESS"
 }
 
 // MinAttemptTime is the time before the deadline that an attempt must have. With less, the server's work would be wasted.

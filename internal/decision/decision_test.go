@@ -164,8 +164,6 @@ func TestDecide(t *testing.T) {
 		{"5 before 6", func(s *situation) { s.out = pushed(codes.Unavailable, "-1"); inRetry("SUPPRESS")(s) }, policy.ReasonPushbackStop, 0, 1, 0},
 
 		{"6 inside of a retry, ALLOW", func(s *situation) { s.call.InRetry = true; s.call.Attempts = 3 }, policy.ReasonRetry, 100 * ms, 1, 1},
-		{"6 inside of a retry, ONCE: the one", inRetry("ONCE"), policy.ReasonRetry, 100 * ms, 1, 1},
-		{"6 inside of a retry, ONCE: another", func(s *situation) { inRetry("ONCE")(s); s.call.Attempts = 2 }, policy.ReasonChainStop, 0, 1, 0},
 		{"6 inside of a retry, SUPPRESS", inRetry("SUPPRESS"), policy.ReasonChainStop, 0, 1, 0},
 		{"6 inside of a first attempt, SUPPRESS", func(s *situation) { inRetry("SUPPRESS")(s); s.call.InRetry = false }, policy.ReasonRetry, 100 * ms, 1, 1},
 		{"6 before 7", func(s *situation) { inRetry("SUPPRESS")(s); s.purse.open = true }, policy.ReasonChainStop, 0, 1, 0},

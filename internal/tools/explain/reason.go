@@ -77,7 +77,7 @@ func Meanings() []Meaning {
 			Reason: policy.ReasonChainStop,
 			Means:  "This call is part of a retry by [an upstream caller](chains.md), and the policy's `chain` leaves retries to that caller.",
 			LookAt: "The upstream caller: its header `grpc-previous-rpc-attempts` says that it retries.",
-			Change: "Set `chain: ALLOW`, or `ONCE`, if only this layer knows how to retry.",
+			Change: "Set `chain: ALLOW`, if only this layer knows how to retry.",
 			DoNot:  "Let all layers retry: three attempts in each of three layers are 27 requests.",
 		},
 		{

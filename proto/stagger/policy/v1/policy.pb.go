@@ -225,8 +225,6 @@ const (
 	// Yes. A service that gives up tells its caller, so layers don't multiply if each
 	// has the server interceptor.
 	Chain_CHAIN_ALLOW Chain = 1
-	// One retry.
-	Chain_CHAIN_ONCE Chain = 2
 	// No retry: the upstream caller retries. This bounds a chain in which some services lack the
 	// server interceptor.
 	Chain_CHAIN_SUPPRESS Chain = 3
@@ -237,13 +235,11 @@ var (
 	Chain_name = map[int32]string{
 		0: "CHAIN_UNSPECIFIED",
 		1: "CHAIN_ALLOW",
-		2: "CHAIN_ONCE",
 		3: "CHAIN_SUPPRESS",
 	}
 	Chain_value = map[string]int32{
 		"CHAIN_UNSPECIFIED": 0,
 		"CHAIN_ALLOW":       1,
-		"CHAIN_ONCE":        2,
 		"CHAIN_SUPPRESS":    3,
 	}
 )
@@ -2135,12 +2131,10 @@ const file_stagger_policy_v1_policy_proto_rawDesc = "" +
 	"\x17IDEMPOTENCY_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12IDEMPOTENCY_ASSUME\x10\x01\x12\x18\n" +
 	"\x14IDEMPOTENCY_DECLARED\x10\x02\x12\x14\n" +
-	"\x10IDEMPOTENCY_NONE\x10\x03*S\n" +
+	"\x10IDEMPOTENCY_NONE\x10\x03*C\n" +
 	"\x05Chain\x12\x15\n" +
 	"\x11CHAIN_UNSPECIFIED\x10\x00\x12\x0f\n" +
-	"\vCHAIN_ALLOW\x10\x01\x12\x0e\n" +
-	"\n" +
-	"CHAIN_ONCE\x10\x02\x12\x12\n" +
+	"\vCHAIN_ALLOW\x10\x01\x12\x12\n" +
 	"\x0eCHAIN_SUPPRESS\x10\x03*]\n" +
 	"\x06Growth\x12\x16\n" +
 	"\x12GROWTH_UNSPECIFIED\x10\x00\x12\x16\n" +
