@@ -346,7 +346,7 @@ func (c *call) readRequest(caller []grpc.CallOption, first *attemptOptions, last
 	case len(c.entry.limits) > 0: // append of none would still call the runtime, in every call
 		o.shared = append(o.shared, c.entry.limits...)
 	}
-	o.header, o.peer = o.header || c.entry.headers, o.peer || r.observers.Load().any
+	o.peer = o.peer || r.observers.Load().any
 	if c.entry.mode != policy.ModeEnforce { // then another library's retries don't multiply
 		return
 	}

@@ -43,7 +43,6 @@ type entry struct {
 	admits     bool            // admission is asked
 	timed      bool            // a first attempt may be slow
 	parallel   bool            // attempts may run in parallel
-	headers    bool            // headers commit
 	prepares   bool            // calls have a timeout or a key
 	grpcsCodec bool            // a call without an option for a codec has gRPC's own
 	limits     []grpc.CallOption
@@ -101,7 +100,7 @@ func (r *Retrier) newEntry(s *slot, cc *grpc.ClientConn, method string, own *dec
 	e.most, e.timeout = min(p.MaxAttempts(), of.set.Config().MaxAttemptsLimit), p.PerAttemptTimeout()
 	e.admits = p.Refuses()
 	e.asks = e.admits || r.breaker != nil
-	e.timed, e.parallel, e.headers = p.Watched(), p.Parallel(), p.CommitsOnHeaders()
+	e.timed, e.parallel = p.Watched(), p.Parallel()
 	e.prepares = p.Spec().Timeout > 0 || p.IdempotencyKey() != ""
 	if e.record != nil && (e.admits || e.policy.MaxAttempts() > 1) {
 		known := e.record.For(e.policy, e.mode == policy.ModeEnforce, now)

@@ -33,7 +33,7 @@ type Error struct {
 	Elapsed  time.Duration // from the call's start to its end
 	Reason   policy.Reason // why the call was not retried again
 	// Commit is what has committed the call to an attempt, if Reason is committed: "message" or "headers" that the application
-	// has received (or headers with the policy's commitOn), "context" after a call of Context, "buffer_full" for a message
+	// has received, "context" after a call of Context, "buffer_full" for a message
 	// that didn't fit into the replay buffer, "prepared_message" for a grpc.PreparedMsg, or "unsendable" for a message that no
 	// attempt could send. It is a string, since it is for logs: a program decides by Reason.
 	Commit string

@@ -23,29 +23,35 @@ import (
 )
 
 func TestError_ReasonAndAttempts(t *testing.T) {
-	again := plain()
-	again.MaxAttempts = 3
-	headers := again
-	headers.CommitOnHeaders = true
+	retry := plain()
+	retry.MaxAttempts = 3
 	for _, row := range []struct {
-		name   string
-		retry  policy.RetrySpec
-		script testserver.Step
-		slog   string
+		name string
+		fail func(t *testing.T, s scene) error
+		slog string
 	}{
 		{
-			"after retries", again, testserver.Fail(codes.Unavailable, "restarting"),
+			"after retries", func(t *testing.T, s scene) error {
+				_, err := s.call(t.Context(), get)
+				return err
+			},
 			`level=INFO msg=failed err.error=%q err.code=UNAVAILABLE err.reason=attempts_exhausted err.attempts=3 err.elapsed=300ms`,
 		},
 		{
-			"committed", headers, testserver.Fail(codes.Unavailable, "restarting").Header(metadata.Pairs("a", "b")),
+			"committed", func(t *testing.T, s scene) error {
+				stream := s.open(t, t.Context(), serverStream)
+				send(t, stream, "order 7")
+				_, _ = stream.Header()
+				_, err := receive(stream)
+				return err
+			},
 			`level=INFO msg=failed err.error=%q err.code=UNAVAILABLE err.reason=committed err.commit=headers err.attempts=1 err.elapsed=0s`,
 		},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			play(t, config(row.retry), func(t *testing.T, s scene) {
-				s.On(get, row.script)
-				_, err := s.call(t.Context(), get)
+			play(t, config(retry), func(t *testing.T, s scene) {
+				s.On(get, testserver.Fail(codes.Unavailable, "restarting").Header(metadata.Pairs("a", "b")))
+				err := row.fail(t, s)
 				if err == nil {
 					t.Fatal("no error")
 				}

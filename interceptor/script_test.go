@@ -61,7 +61,6 @@ func TestScript(t *testing.T) {
 	unlisted := retries(func(r *policy.RetrySpec) { r.Codes = []codes.Code{codes.Aborted} })
 	cancelled := retries(func(r *policy.RetrySpec) { r.Codes = []codes.Code{codes.Canceled} })
 	internal := retries(func(r *policy.RetrySpec) { r.Codes = []codes.Code{codes.Internal} })
-	strict := retries(func(r *policy.RetrySpec) { r.CommitOnHeaders = true })
 	paid := retries(func(r *policy.RetrySpec) { r.Budget = "" })
 	short, never := config(plain()), config(plain())
 	short.Methods[0].Timeout = 90 * ms
@@ -121,10 +120,6 @@ func TestScript(t *testing.T) {
 		},
 		"a deadline that no backoff fits in": {config: short, script: script{down()}, want: `[] Unavailable deadline_too_close [] 0s`},
 		"headers that nobody asked for":      {script: script{down().Header(md), text("a")}, want: once},
-		"so too, with commitOn: HEADERS": {
-			config: strict, script: script{down(), down().Header(md), text("never sent")},
-			want: `[] Unavailable committed [100ms] 100ms`,
-		},
 		"messages were delivered": {
 			only: "server stream, bidi", script: script{list("a", "b", "c").Then(down())},
 			want: `["a" "b" "c"] Unavailable committed [] 0s`,

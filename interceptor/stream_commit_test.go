@@ -35,7 +35,6 @@ func TestStreamCommit(t *testing.T) {
 	silent := moves.Play(moves.Receive(1), moves.Pause(time.Second)).Then(down())
 	for name, row := range map[string]struct {
 		script testserver.Step
-		on     bool // commitOn: HEADERS
 		look   func(stream grpc.ClientStream)
 		want   string
 	}{
@@ -48,15 +47,9 @@ func TestStreamCommit(t *testing.T) {
 			synctest.Wait() // gRPC allows Trailer only then
 			s.Trailer()
 		}, want: "2 succeeded"},
-		"strict, nothing": {script: silent, on: true, want: "2 succeeded"},
-		"strict, headers": {script: failing, on: true, want: "1 committed"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			retry := plain()
-			if row.on {
-				retry.CommitOnHeaders = true
-			}
-			play(t, config(retry), func(t *testing.T, s scene) {
+			play(t, config(plain()), func(t *testing.T, s scene) {
 				s.On(get, row.script, moves.Play(moves.Receive(1), say("a")))
 				stream := s.open(t, t.Context(), bidiStream)
 				send(t, stream, "x")

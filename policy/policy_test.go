@@ -53,32 +53,6 @@ func TestCodes_Sorted(t *testing.T) {
 	}
 }
 
-func TestCommitOnHeadersRefusesPerAttemptTimeout(t *testing.T) {
-	t.Parallel()
-	retry := usual.Retry()
-	retry.PerAttemptTimeout, retry.CommitOnHeaders = time.Second, true
-	_, err := policy.New(policy.Spec{Retry: &retry})
-	const want = "retryPolicy.perAttemptTimeout: 1s: cannot be combined with commitOn HEADERS: " +
-		"an attempt whose headers have arrived could be given up; leave one of them out"
-	if err == nil || err.Error() != want {
-		t.Errorf("error %v; want %s", err, want)
-	}
-}
-
-func TestCommitOn(t *testing.T) {
-	t.Parallel()
-	for text, want := range map[string]bool{"SEEN": false, "HEADERS": true} {
-		set := must.Get(policy.Parse("retry.yaml", []byte(`
-methodConfig:
-  - name: [{service: a.B, method: C}]
-    retryPolicy: {maxAttempts: 2, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 1, retryableStatusCodes: [UNAVAILABLE], commitOn: `+text+`}
-`)))(t)
-		if p := set.Lookup("/a.B/C"); p.Spec().Retry.CommitOnHeaders != want {
-			t.Errorf("commitOn %s is read as %v", text, p.Spec().Retry.CommitOnHeaders)
-		}
-	}
-}
-
 func TestDiagnosticInJSON(t *testing.T) {
 	t.Parallel()
 	text, err := json.Marshal([]policy.Diagnostic{{Severity: document.SeverityNote, File: "f", Line: 1, Column: 2, Field: "a", Value: "b", Message: "c"}, {Severity: document.SeverityError}})

@@ -128,7 +128,7 @@ func nameText(f *document.Fields, key string, to *string) {
 }
 
 func (r *RetrySpec) read(f *document.Fields, path string) {
-	var growth, onTimeout, commitOn, firstRetry string
+	var growth, onTimeout, firstRetry string
 	f.IntBetween("maxAttempts", &r.MaxAttempts, 2, document.MaxInt)
 	r.Backoff.read(f, &growth)
 	if r.Backoff.notFixed(growth) {
@@ -139,8 +139,6 @@ func (r *RetrySpec) read(f *document.Fields, path string) {
 	document.Word(f, "onAttemptTimeout", &onTimeout, "RETRY", "HEDGE")
 	r.CancelOnTimeout = onTimeout == "RETRY"
 	readBudgetName(f, &r.Budget)
-	document.Word(f, "commitOn", &commitOn, "SEEN", "HEADERS")
-	r.CommitOnHeaders = commitOn == "HEADERS"
 	f.List("perCode", func(item string, n *document.Node) {
 		var own CodeSpec
 		if len(r.PerCode) > int(maxCode) {

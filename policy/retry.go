@@ -25,7 +25,6 @@ type RetrySpec struct {
 	CancelOnTimeout   bool          // a slow attempt is cancelled when the next is sent; false: both run, and the first success wins
 	FirstRetryAtOnce  bool          // within a millisecond, for channels whose retries go to another backend (docs/retry-elsewhere.md)
 	Budget            string        // a name of Config.Budgets; "" is the default budget, NONE no limit
-	CommitOnHeaders   bool          // no retry once response headers have arrived, as in gRFC A6; false: once the application has seen part of the attempt
 	// Chain says whether a call is retried that is part of an upstream caller's retry: as usual, "ALLOW" or "", or never, "SUPPRESS".
 	Chain               string
 	WaitForReadyOnRetry *bool // true: such attempts wait in gRPC until the deadline; false: they don't wait; nil: see Spec.MaxConnectionWait
@@ -48,13 +47,8 @@ func checkRetry(report *document.Report, prefix string, r RetrySpec) {
 	checkAttempts(report, prefix+"maxAttempts", r.MaxAttempts)
 	checkBackoff(report, prefix, r.Backoff)
 	checkCodes(report, prefix+"retryableStatusCodes", r.Codes)
-	timeout := report.Either(prefix+"perAttemptTimeout", prefix+"perAttemptRecvTimeout")
-	checkPositive(report, timeout, r.PerAttemptTimeout)
+	checkPositive(report, report.Either(prefix+"perAttemptTimeout", prefix+"perAttemptRecvTimeout"), r.PerAttemptTimeout)
 	checkWord(report, prefix+"chain", r.Chain, chains...)
-	if r.PerAttemptTimeout > 0 && r.CommitOnHeaders {
-		report.Errorf(timeout, r.PerAttemptTimeout,
-			"cannot be combined with commitOn HEADERS: an attempt whose headers have arrived could be given up; leave one of them out")
-	}
 	seen := map[codes.Code]bool{}
 	for i, c := range r.PerCode {
 		checkCode(report, prefix, fmt.Sprintf("%sperCode[%d].", prefix, i), r, c, seen)

@@ -37,7 +37,7 @@ var (
 		`"user-agent"`, `"te"`, `"tea"`, `"x-te"`, `"content-length"`, `"False"`, `"none"`, `"OK"`, `"shared"`,
 		`"0s"`, `"-0s"`, `"-0.0s"`, `"0.000000000s"`, `"0.000000001s"`, `"1s"`, `"-1s"`, `"0.5s"`, `"01.5s"`, `"60s"`, `"60.000s"`, `"60.000000001s"`,
 		`"59.999999999s"`, `"1.0000000001s"`, `"00000000000001s"`, `"9223372035s"`, `"9223372037s"`, `"10ms"`, `"1m"`, `"1 s"`, `".5s"`, `"1.s"`,
-		`"aſsume"`, `"Declared"`, `"NONE"`, `"suppress"`, `"SUPPRESS"`, `"CHAIN_SUPPRESS"`, `"EXPONENTIAL"`, `"FIXED"`, `"FULL"`, `"Equal"`, `"RETRY"`, `"HEADERS"`,
+		`"aſsume"`, `"Declared"`, `"NONE"`, `"suppress"`, `"SUPPRESS"`, `"CHAIN_SUPPRESS"`, `"EXPONENTIAL"`, `"FIXED"`, `"FULL"`, `"Equal"`, `"RETRY"`,
 		`"PROCESS"`, `"TARGET"`, `"service"`, `"UNSPECIFIED"`, `"UNAVAILABLE"`, `"resource_exhausted"`, `"STATUS_CODE_UNAVAILABLE"`, `"CANCELED"`, "14", "17",
 	}
 	numbers = []string{

@@ -196,12 +196,9 @@ func fixedIsOne(s *schema) {
 	when(s, "growth", "FIXED", "backoffMultiplier", &schema{Const: new(any(1))})
 }
 
-// timeouts allows one name for the attempt timeout, and none with commitOn HEADERS.
+// timeouts allows one name for the attempt timeout.
 func timeouts(s *schema) {
 	const ours, grpcs = "perAttemptTimeout", "perAttemptRecvTimeout"
-	for _, key := range []string{ours, grpcs} {
-		when(s, "commitOn", "HEADERS", key, never())
-	}
 	s.AllOf = append(s.AllOf, &schema{
 		If:   &schema{Required: []string{ours}},
 		Then: &schema{Properties: map[string]*schema{grpcs: never()}},

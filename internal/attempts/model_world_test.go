@@ -266,12 +266,9 @@ func modelPolicies() []*decision.Policy {
 			own := backoff()
 			r.PerCode = []policy.CodeSpec{{Codes: []codes.Code{codes.Aborted}, MaxAttempts: 1 + random.IntN(r.MaxAttempts), Backoff: &own, CostFactor: 2}}
 		}
-		switch random.IntN(4) {
-		case 0, 1:
+		if one(2) {
 			r.PerAttemptTimeout = at(1 + random.IntN(200))
 			r.CancelOnTimeout = random.IntN(3) == 1
-		case 2:
-			r.CommitOnHeaders = true
 		}
 		r.Chain = []string{"", "ALLOW", "SUPPRESS"}[random.IntN(3)]
 		return &r

@@ -350,8 +350,6 @@ func result(words []string) Result {
 			r.Resumes = true
 		case "progress":
 			r.Progress = true
-		case "headers":
-			r.Header = metadata.MD{}
 		case "push":
 			r.Trailer = metadata.Pairs(decision.PushbackTrailer, value)
 		default:

@@ -94,11 +94,11 @@ func (p *Policy) Decide(c *Call, is Class, g Gates, now time.Time, r float64) De
 		g.Fail()
 	}
 	no := func(reason policy.Reason) Decision { return Decision{Reason: reason, Pushback: is.Pushback} }
-	switch commit := p.committed(c, is); {
+	switch {
 	case is.Final, !listed && !is.TimedOut:
 		return no(policy.ReasonNonRetryable)
-	case commit != CommitNone:
-		return Decision{Reason: policy.ReasonCommitted, Commit: commit, Pushback: is.Pushback}
+	case c.Committed != CommitNone:
+		return Decision{Reason: policy.ReasonCommitted, Commit: c.Committed, Pushback: is.Pushback}
 	case c.exhausted(limit):
 		return no(policy.ReasonAttemptsExhausted)
 	case c.Stopped, p.Forbids(is.Pushback):
@@ -179,14 +179,6 @@ func Refusal(phase Phase, d Departure) policy.Reason {
 	}
 }
 
-// committed returns the reason why the call is committed to its attempt.
-func (p *Policy) committed(c *Call, is Class) Commit {
-	if c.Committed == CommitNone && p.CommitsOnHeaders() && is.Header != nil {
-		return CommitHeaders
-	}
-	return c.Committed
-}
-
 // leavesTo reports whether an upstream caller, whose retry c is part of, is responsible for retrying.
 func (p *Policy) leavesTo(c *Call) bool {
 	return c.InRetry && p.retry.Chain == "SUPPRESS"
@@ -237,12 +229,11 @@ func (c *Call) next(push Pushback, b *policy.Backoff, atOnce bool, r float64) De
 // [policy.ReasonCommitted].
 type Commit string
 
-// The reasons to commit. A unary call shows nothing before it ends, so only headers can commit it, under a policy with commitOn
-// HEADERS.
+// The reasons to commit a stream. A unary call shows nothing before it ends, so nothing commits it.
 const (
 	CommitNone            Commit = ""
 	CommitMessage         Commit = "message"          // the application has received a message
-	CommitHeaders         Commit = "headers"          // it has read them, or the policy has commitOn HEADERS
+	CommitHeaders         Commit = "headers"          // it has read them
 	CommitContext         Commit = "context"          // it has asked for the attempt's context
 	CommitBufferFull      Commit = "buffer_full"      // a message did not fit into the replay buffer
 	CommitPreparedMessage Commit = "prepared_message" // a grpc.PreparedMsg was sent, whose bytes are unknown

@@ -41,13 +41,9 @@ func TestDecideCommit(t *testing.T) {
 	t.Parallel()
 	out := failed(codes.Unavailable)
 	out.Header = metadata.MD{}
-	onHeaders := mustPolicy(t, func(r *policy.RetrySpec) { r.CommitOnHeaders = true })
-	for _, row := range []struct {
-		seen, want decision.Commit
-	}{{decision.CommitNone, decision.CommitHeaders}, {decision.CommitBufferFull, decision.CommitBufferFull}} {
-		call := decision.Call{Attempts: 1, Safe: true, Committed: row.seen}
-		if d := onHeaders.Decide(&call, onHeaders.Classify(&out, noon), &purse{}, noon, 0); d.Reason != policy.ReasonCommitted || d.Commit != row.want {
-			t.Errorf("%q: %s by %q; want %q", row.seen, d.Reason, d.Commit, row.want)
-		}
+	p := mustPolicy(t, nil)
+	call := decision.Call{Attempts: 1, Safe: true, Committed: decision.CommitBufferFull}
+	if d := p.Decide(&call, p.Classify(&out, noon), &purse{}, noon, 0); d.Reason != policy.ReasonCommitted || d.Commit != decision.CommitBufferFull {
+		t.Errorf("%s by %q; want committed by the full buffer", d.Reason, d.Commit)
 	}
 }

@@ -74,9 +74,6 @@ func (p *Policy) Parallel() bool {
 	return p.spec.Hedge != nil || p.retry.PerAttemptTimeout > 0 && !p.retry.CancelOnTimeout
 }
 
-// CommitsOnHeaders reports whether an attempt with response headers is never retried.
-func (p *Policy) CommitsOnHeaders() bool { return p.retry.CommitOnHeaders }
-
 // Budget returns the name of the budget, or "" for the default one.
 func (p *Policy) Budget() string { return p.retry.Budget }
 

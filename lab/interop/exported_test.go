@@ -262,6 +262,6 @@ func TestExportedPolicy(t *testing.T) {
 
 const exportedText = `
 stagger follows a policy file, and the others the output of ` + "`stagger export`" + ` for it. Cells count the attempts of one call that ` + "`stagger faultserver`" + ` saw.
-gRPC for Go and Python do not hedge. stagger hedges a method after 20 calls, when it knows their usual latency. It retries after headers that the application has not seen (` + "`commitOn: HEADERS`" + ` prevents that). A
+gRPC for Go and Python do not hedge. stagger hedges a method after 20 calls, when it knows their usual latency. It retries after headers that the application has not seen. A
 pushback with a sign or leading zeros is malformed, and means stop. Node retries after malformed pushbacks and after
 two pushbacks, Python after two. A test fails when the table is no longer true.`

@@ -387,9 +387,6 @@ func (n *configNotes) retry(path string, s *policy.Spec) {
 	}
 	n.time(path+".perAttemptTimeout", r.PerAttemptTimeout, 0, "gRPC waits for a slow attempt until the call's deadline")
 	n.budget(path, r.Budget)
-	if !r.CommitOnHeaders {
-		n.add(path+".commitOn", "SEEN", "gRPC does not retry an attempt whose headers have arrived (HEADERS)")
-	}
 	n.pushback(path, s)
 	for i, c := range r.PerCode {
 		n.add(document.Item(path+".perCode", i), codename.List(c.Codes), "gRPC has no separate settings for codes")

@@ -36,7 +36,7 @@ methodConfig:
   - name: [{}]
     idempotency: NONE
     retryPolicy: {maxAttempts: 2, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 1,
-      retryableStatusCodes: [UNAVAILABLE], jitter: PROPORTIONAL, commitOn: HEADERS, budget: NONE}
+      retryableStatusCodes: [UNAVAILABLE], jitter: PROPORTIONAL, budget: NONE}
 `
 
 func TestServiceConfig(t *testing.T) {
@@ -79,7 +79,6 @@ func TestServiceConfigNotes(t *testing.T) {
 		"methodConfig[0].retryPolicy.firstRetry AT_ONCE",
 		"methodConfig[0].retryPolicy.perAttemptTimeout 0.5s",
 		"methodConfig[0].retryPolicy.budget orders",
-		"methodConfig[0].retryPolicy.commitOn SEEN",
 		"methodConfig[0].retryPolicy.maxPushback 60s",
 		"methodConfig[0].retryPolicy.perCode[0] ABORTED",
 		"methodConfig[0].retryPolicy.chain SUPPRESS",
@@ -103,7 +102,7 @@ func TestServiceConfigNotesStrictestName(t *testing.T) {
 methodConfig:
   - name: [{service: a.B}, {service: a.B, method: C}]
     retryPolicy: {maxAttempts: 2, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 1,
-      retryableStatusCodes: [UNAVAILABLE], jitter: PROPORTIONAL, commitOn: HEADERS, budget: NONE}`)
+      retryableStatusCodes: [UNAVAILABLE], jitter: PROPORTIONAL, budget: NONE}`)
 	_, notes := lint.Export(set, true)
 	if len(notes) != 1 || notes[0].Field != "methodConfig[0].idempotency" || notes[0].Value != "DECLARED" {
 		t.Errorf("notes: %v; want one, that gRPC repeats the service's methods", notes)
@@ -115,7 +114,7 @@ methodConfig:
   - name: [{service: a.B}, {service: a.B, method: C}]
     timeout: 2s
     retryPolicy: &retry {maxAttempts: 2, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 1,
-      retryableStatusCodes: [UNAVAILABLE], jitter: PROPORTIONAL, commitOn: HEADERS, budget: NONE}
+      retryableStatusCodes: [UNAVAILABLE], jitter: PROPORTIONAL, budget: NONE}
   - name: [{service: a.N, method: M}]
     idempotency: NONE
     hedgingPolicy: {maxAttempts: 2, hedgingDelay: 0.1s, budget: NONE}

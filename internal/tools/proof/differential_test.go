@@ -25,8 +25,8 @@ var (
 // Worlds that must behave like gRPC with its own retries.
 var retrying = []world{
 	{name: "retryPolicy", config: func(s *script) string { return s.retries("") }, mode: policy.ModeEnforce},
-	{name: "retryPolicy with a perAttemptTimeout of an hour", mode: policy.ModeEnforce, blind: true, config: slow},
-	{name: "hedges after an hour, or a failure", mode: policy.ModeEnforce, blind: true, config: func(s *script) string {
+	{name: "retryPolicy with a perAttemptTimeout of an hour", mode: policy.ModeEnforce, config: slow},
+	{name: "hedges after an hour, or a failure", mode: policy.ModeEnforce, config: func(s *script) string {
 		return entry(fmt.Sprintf(`"hedgingPolicy": {"maxAttempts": %d, "hedgingDelay": "7200s", "nonFatalStatusCodes": [%s], "budget": "NONE"}`, s.most, names(s.retryable)))
 	}},
 }
@@ -65,7 +65,7 @@ var idle = []world{
 
 // slow returns retries with a timeout that never expires, and would start a parallel attempt.
 func slow(s *script) string {
-	return strings.Replace(s.retries(`, "perAttemptTimeout": "7200s", "onAttemptTimeout": "HEDGE"`), `"commitOn": "HEADERS", `, "", 1)
+	return s.retries(`, "perAttemptTimeout": "7200s", "onAttemptTimeout": "HEDGE"`)
 }
 
 // difference is one difference between two sights.
@@ -147,10 +147,7 @@ func contrast(t *testing.T, s *script, ours, theirs world) string {
 func playRetries(t *testing.T, d *draws) string {
 	t.Helper()
 	ours := one(d, retrying...)
-	s := drawScript(d).unlocked()
-	if ours.blind {
-		s = s.blind()
-	}
+	s := drawScript(d).unlocked().blind()
 	return described(s, func() string { return repeated(t, func() string { return contrast(t, s, ours, byGRPC) }) })
 }
 

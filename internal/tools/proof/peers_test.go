@@ -271,7 +271,7 @@ var fromA6 = []scenario{
 		name: "a unary call fails after its headers", entry: standard, serves: []testserver.Step{down.Header(metadata.Pairs("key", "value")), testserver.OK()},
 		peer: "UNAVAILABLE after 0s, requests at 0s",
 		ours: "OK after 100ms, requests at 0s, 100ms",
-		why:  "The application sees the headers of a unary call only with its result; `commitOn: HEADERS` is gRPC's behavior.",
+		why:  "The application sees the headers of a unary call only with its result.",
 	},
 	{
 		name: "a hedge's answer asks for a delay of 700 ms", entry: hedged,

@@ -85,8 +85,6 @@ func drawSpec(d *draws) policy.Spec {
 			spec.Retry.PerAttemptTimeout = 60 * ms
 		case "in place":
 			spec.Retry.PerAttemptTimeout, spec.Retry.CancelOnTimeout = 60*ms, true
-		default:
-			spec.Retry.CommitOnHeaders = one(d, false, true)
 		}
 	}
 	if d.odds(25) {

@@ -35,7 +35,6 @@ type world struct {
 	mode   policy.Mode            // of a Retrier; "": without one
 	option grpc.CallOption        // of the call
 	twins  bool                   // attempts are alike and run in parallel: which one answers cannot be seen
-	blind  bool                   // unread headers commit gRPC, but not a Retrier: so failures have none
 }
 
 // play plays a script once.
@@ -185,12 +184,12 @@ func (w wrapped) Context() context.Context {
 // retries returns a service config with gRPC's retryPolicy, and stagger's keys that give it the same meaning.
 func (s *script) retries(more string) string {
 	return entry(fmt.Sprintf(`"retryPolicy": {"maxAttempts": %d, "initialBackoff": "0.000000001s", "maxBackoff": "0.000000001s",
-		"backoffMultiplier": 1, "retryableStatusCodes": [%s], "jitter": "NONE", "commitOn": "HEADERS", "budget": "NONE",
+		"backoffMultiplier": 1, "retryableStatusCodes": [%s], "jitter": "NONE", "budget": "NONE",
 		"waitForReadyOnRetry": false%s}`, s.most, names(s.retryable), more))
 }
 
-// blind returns the script without headers and messages in attempts that others may follow. Parallel attempts proceed
-// independently, so the application keeps pace with them.
+// blind returns the script without headers and messages in attempts that others may follow: unread headers commit gRPC, but not a
+// Retrier. Parallel attempts proceed independently, so the application keeps pace with them.
 func (s *script) blind() *script {
 	without := *s
 	if s.kind == serverStream {

@@ -158,7 +158,6 @@ var policies = map[string]string{
 	"retries, default budget":  `retryPolicy: {maxAttempts: 4, ` + backoff + `}`,
 	"retries, throttle":        `retryPolicy: {maxAttempts: 4, budget: throttle, ` + backoff + `}`,
 	"retries, concurrent":      `retryPolicy: {maxAttempts: 4, budget: concurrent, ` + backoff + `}`,
-	"retries, headers commit":  `retryPolicy: {maxAttempts: 4, budget: NONE, commitOn: HEADERS, ` + backoff + `}`,
 	"retries after a timeout":  `retryPolicy: {maxAttempts: 4, budget: NONE, perAttemptTimeout: 1s, onAttemptTimeout: RETRY, ` + backoff + `}`,
 	"hedge after a timeout":    `retryPolicy: {maxAttempts: 4, budget: NONE, perAttemptTimeout: 1s, onAttemptTimeout: HEDGE, ` + backoff + `}`,
 	"retries by code":          `retryPolicy: {maxAttempts: 4, budget: NONE, perCode: [{codes: [UNAVAILABLE], maxAttempts: 3, growth: FIXED, jitter: EQUAL}], ` + backoff + `}`,

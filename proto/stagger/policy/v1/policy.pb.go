@@ -504,60 +504,6 @@ func (FirstRetry) EnumDescriptor() ([]byte, []int) {
 	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{7}
 }
 
-// CommitOn says when an attempt commits the call.
-type CommitOn int32
-
-const (
-	// SEEN.
-	CommitOn_COMMIT_ON_UNSPECIFIED CommitOn = 0
-	// When the application has seen a part of it: a stream's message, or headers or a context that
-	// it asked for. A unary call shows nothing before it ends, so its failed attempts never commit it.
-	CommitOn_COMMIT_ON_SEEN CommitOn = 1
-	// When response headers are received, seen or not: gRFC A6's rule.
-	CommitOn_COMMIT_ON_HEADERS CommitOn = 2
-)
-
-// Enum value maps for CommitOn.
-var (
-	CommitOn_name = map[int32]string{
-		0: "COMMIT_ON_UNSPECIFIED",
-		1: "COMMIT_ON_SEEN",
-		2: "COMMIT_ON_HEADERS",
-	}
-	CommitOn_value = map[string]int32{
-		"COMMIT_ON_UNSPECIFIED": 0,
-		"COMMIT_ON_SEEN":        1,
-		"COMMIT_ON_HEADERS":     2,
-	}
-)
-
-func (x CommitOn) Enum() *CommitOn {
-	p := new(CommitOn)
-	*p = x
-	return p
-}
-
-func (x CommitOn) String() string {
-	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
-}
-
-func (CommitOn) Descriptor() protoreflect.EnumDescriptor {
-	return file_stagger_policy_v1_policy_proto_enumTypes[8].Descriptor()
-}
-
-func (CommitOn) Type() protoreflect.EnumType {
-	return &file_stagger_policy_v1_policy_proto_enumTypes[8]
-}
-
-func (x CommitOn) Number() protoreflect.EnumNumber {
-	return protoreflect.EnumNumber(x)
-}
-
-// Deprecated: Use CommitOn.Descriptor instead.
-func (CommitOn) EnumDescriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{8}
-}
-
 // BudgetScope says which calls share one balance of a budget.
 type BudgetScope int32
 
@@ -599,11 +545,11 @@ func (x BudgetScope) String() string {
 }
 
 func (BudgetScope) Descriptor() protoreflect.EnumDescriptor {
-	return file_stagger_policy_v1_policy_proto_enumTypes[9].Descriptor()
+	return file_stagger_policy_v1_policy_proto_enumTypes[8].Descriptor()
 }
 
 func (BudgetScope) Type() protoreflect.EnumType {
-	return &file_stagger_policy_v1_policy_proto_enumTypes[9]
+	return &file_stagger_policy_v1_policy_proto_enumTypes[8]
 }
 
 func (x BudgetScope) Number() protoreflect.EnumNumber {
@@ -612,7 +558,7 @@ func (x BudgetScope) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use BudgetScope.Descriptor instead.
 func (BudgetScope) EnumDescriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{9}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{8}
 }
 
 // StatusCode is a gRPC status code that can mean failure. OK is not among them.
@@ -712,11 +658,11 @@ func (x StatusCode) String() string {
 }
 
 func (StatusCode) Descriptor() protoreflect.EnumDescriptor {
-	return file_stagger_policy_v1_policy_proto_enumTypes[10].Descriptor()
+	return file_stagger_policy_v1_policy_proto_enumTypes[9].Descriptor()
 }
 
 func (StatusCode) Type() protoreflect.EnumType {
-	return &file_stagger_policy_v1_policy_proto_enumTypes[10]
+	return &file_stagger_policy_v1_policy_proto_enumTypes[9]
 }
 
 func (x StatusCode) Number() protoreflect.EnumNumber {
@@ -725,7 +671,7 @@ func (x StatusCode) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use StatusCode.Descriptor instead.
 func (StatusCode) EnumDescriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{10}
+	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{9}
 }
 
 // PolicyFile is a whole policy file: gRPC's service config with stagger's keys.
@@ -1178,7 +1124,7 @@ type RetryPolicy struct {
 	// stagger. The time after which an attempt without a response gets a parallel one, or is
 	// replaced. More than 0. If no other attempt may be sent, it continues until the
 	// call's deadline, so the last attempt has no timeout. For a stream it is the time to
-	// the first message. Not together with commitOn HEADERS.
+	// the first message.
 	PerAttemptTimeout *durationpb.Duration `protobuf:"bytes,1003,opt,name=per_attempt_timeout,json=perAttemptTimeout,proto3" json:"per_attempt_timeout,omitempty"`
 	// stagger. What happens when the per-attempt timeout fires.
 	OnAttemptTimeout AttemptTimeoutAction `protobuf:"varint,1004,opt,name=on_attempt_timeout,json=onAttemptTimeout,proto3,enum=stagger.policy.v1.AttemptTimeoutAction" json:"on_attempt_timeout,omitempty"`
@@ -1186,8 +1132,6 @@ type RetryPolicy struct {
 	// or NONE for no limit. Absent: retryThrottling if the file has it, else the default budget
 	// (ratio of 10 % over 5 s, with a reserve of 4 that calls fill, one for each target).
 	Budget string `protobuf:"bytes,1005,opt,name=budget,proto3" json:"budget,omitempty"`
-	// stagger. When an attempt commits the call, so that it isn't retried any more.
-	CommitOn CommitOn `protobuf:"varint,1006,opt,name=commit_on,json=commitOn,proto3,enum=stagger.policy.v1.CommitOn" json:"commit_on,omitempty"`
 	// stagger. The longest delay that a server may request. A longer one ends the call with the
 	// server's error; it is never shortened. More than 0, 300s when absent.
 	MaxPushback *durationpb.Duration `protobuf:"bytes,1007,opt,name=max_pushback,json=maxPushback,proto3" json:"max_pushback,omitempty"`
@@ -1315,13 +1259,6 @@ func (x *RetryPolicy) GetBudget() string {
 		return x.Budget
 	}
 	return ""
-}
-
-func (x *RetryPolicy) GetCommitOn() CommitOn {
-	if x != nil {
-		return x.CommitOn
-	}
-	return CommitOn_COMMIT_ON_UNSPECIFIED
 }
 
 func (x *RetryPolicy) GetMaxPushback() *durationpb.Duration {
@@ -2036,7 +1973,7 @@ const file_stagger_policy_v1_policy_proto_rawDesc = "" +
 	"\x06header\x18\x01 \x01(\tR\x06header\"8\n" +
 	"\x04Name\x12\x18\n" +
 	"\aservice\x18\x01 \x01(\tR\aservice\x12\x16\n" +
-	"\x06method\x18\x02 \x01(\tR\x06method\"\xf9\b\n" +
+	"\x06method\x18\x02 \x01(\tR\x06method\"\xbe\b\n" +
 	"\vRetryPolicy\x12!\n" +
 	"\fmax_attempts\x18\x01 \x01(\rR\vmaxAttempts\x12B\n" +
 	"\x0finitial_backoff\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x0einitialBackoff\x12:\n" +
@@ -2048,8 +1985,7 @@ const file_stagger_policy_v1_policy_proto_rawDesc = "" +
 	"\x06jitter\x18\xea\a \x01(\x0e2\x19.stagger.policy.v1.JitterR\x06jitter\x12J\n" +
 	"\x13per_attempt_timeout\x18\xeb\a \x01(\v2\x19.google.protobuf.DurationR\x11perAttemptTimeout\x12V\n" +
 	"\x12on_attempt_timeout\x18\xec\a \x01(\x0e2'.stagger.policy.v1.AttemptTimeoutActionR\x10onAttemptTimeout\x12\x17\n" +
-	"\x06budget\x18\xed\a \x01(\tR\x06budget\x129\n" +
-	"\tcommit_on\x18\xee\a \x01(\x0e2\x1b.stagger.policy.v1.CommitOnR\bcommitOn\x12=\n" +
+	"\x06budget\x18\xed\a \x01(\tR\x06budget\x12=\n" +
 	"\fmax_pushback\x18\xef\a \x01(\v2\x19.google.protobuf.DurationR\vmaxPushback\x129\n" +
 	"\bper_code\x18\xf1\a \x03(\v2\x1d.stagger.policy.v1.CodePolicyR\aperCode\x12/\n" +
 	"\x05chain\x18\xf2\a \x01(\x0e2\x18.stagger.policy.v1.ChainR\x05chain\x12:\n" +
@@ -2156,11 +2092,7 @@ const file_stagger_policy_v1_policy_proto_rawDesc = "" +
 	"FirstRetry\x12\x1b\n" +
 	"\x17FIRST_RETRY_UNSPECIFIED\x10\x00\x12\x17\n" +
 	"\x13FIRST_RETRY_BACKOFF\x10\x01\x12\x17\n" +
-	"\x13FIRST_RETRY_AT_ONCE\x10\x02*P\n" +
-	"\bCommitOn\x12\x19\n" +
-	"\x15COMMIT_ON_UNSPECIFIED\x10\x00\x12\x12\n" +
-	"\x0eCOMMIT_ON_SEEN\x10\x01\x12\x15\n" +
-	"\x11COMMIT_ON_HEADERS\x10\x02*x\n" +
+	"\x13FIRST_RETRY_AT_ONCE\x10\x02*x\n" +
 	"\vBudgetScope\x12\x1c\n" +
 	"\x18BUDGET_SCOPE_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14BUDGET_SCOPE_PROCESS\x10\x01\x12\x17\n" +
@@ -2200,7 +2132,7 @@ func file_stagger_policy_v1_policy_proto_rawDescGZIP() []byte {
 	return file_stagger_policy_v1_policy_proto_rawDescData
 }
 
-var file_stagger_policy_v1_policy_proto_enumTypes = make([]protoimpl.EnumInfo, 11)
+var file_stagger_policy_v1_policy_proto_enumTypes = make([]protoimpl.EnumInfo, 10)
 var file_stagger_policy_v1_policy_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
 var file_stagger_policy_v1_policy_proto_goTypes = []any{
 	(Mode)(0),                   // 0: stagger.policy.v1.Mode
@@ -2211,78 +2143,76 @@ var file_stagger_policy_v1_policy_proto_goTypes = []any{
 	(Jitter)(0),                 // 5: stagger.policy.v1.Jitter
 	(AttemptTimeoutAction)(0),   // 6: stagger.policy.v1.AttemptTimeoutAction
 	(FirstRetry)(0),             // 7: stagger.policy.v1.FirstRetry
-	(CommitOn)(0),               // 8: stagger.policy.v1.CommitOn
-	(BudgetScope)(0),            // 9: stagger.policy.v1.BudgetScope
-	(StatusCode)(0),             // 10: stagger.policy.v1.StatusCode
-	(*PolicyFile)(nil),          // 11: stagger.policy.v1.PolicyFile
-	(*MethodConfig)(nil),        // 12: stagger.policy.v1.MethodConfig
-	(*IdempotencyKey)(nil),      // 13: stagger.policy.v1.IdempotencyKey
-	(*Name)(nil),                // 14: stagger.policy.v1.Name
-	(*RetryPolicy)(nil),         // 15: stagger.policy.v1.RetryPolicy
-	(*CodePolicy)(nil),          // 16: stagger.policy.v1.CodePolicy
-	(*HedgingPolicy)(nil),       // 17: stagger.policy.v1.HedgingPolicy
-	(*HedgingQuantile)(nil),     // 18: stagger.policy.v1.HedgingQuantile
-	(*RetryThrottling)(nil),     // 19: stagger.policy.v1.RetryThrottling
-	(*Budget)(nil),              // 20: stagger.policy.v1.Budget
-	(*RatioBudget)(nil),         // 21: stagger.policy.v1.RatioBudget
-	(*ConcurrentBudget)(nil),    // 22: stagger.policy.v1.ConcurrentBudget
-	(*structpb.ListValue)(nil),  // 23: google.protobuf.ListValue
-	(*structpb.Struct)(nil),     // 24: google.protobuf.Struct
-	(*durationpb.Duration)(nil), // 25: google.protobuf.Duration
+	(BudgetScope)(0),            // 8: stagger.policy.v1.BudgetScope
+	(StatusCode)(0),             // 9: stagger.policy.v1.StatusCode
+	(*PolicyFile)(nil),          // 10: stagger.policy.v1.PolicyFile
+	(*MethodConfig)(nil),        // 11: stagger.policy.v1.MethodConfig
+	(*IdempotencyKey)(nil),      // 12: stagger.policy.v1.IdempotencyKey
+	(*Name)(nil),                // 13: stagger.policy.v1.Name
+	(*RetryPolicy)(nil),         // 14: stagger.policy.v1.RetryPolicy
+	(*CodePolicy)(nil),          // 15: stagger.policy.v1.CodePolicy
+	(*HedgingPolicy)(nil),       // 16: stagger.policy.v1.HedgingPolicy
+	(*HedgingQuantile)(nil),     // 17: stagger.policy.v1.HedgingQuantile
+	(*RetryThrottling)(nil),     // 18: stagger.policy.v1.RetryThrottling
+	(*Budget)(nil),              // 19: stagger.policy.v1.Budget
+	(*RatioBudget)(nil),         // 20: stagger.policy.v1.RatioBudget
+	(*ConcurrentBudget)(nil),    // 21: stagger.policy.v1.ConcurrentBudget
+	(*structpb.ListValue)(nil),  // 22: google.protobuf.ListValue
+	(*structpb.Struct)(nil),     // 23: google.protobuf.Struct
+	(*durationpb.Duration)(nil), // 24: google.protobuf.Duration
 }
 var file_stagger_policy_v1_policy_proto_depIdxs = []int32{
-	12, // 0: stagger.policy.v1.PolicyFile.method_config:type_name -> stagger.policy.v1.MethodConfig
-	19, // 1: stagger.policy.v1.PolicyFile.retry_throttling:type_name -> stagger.policy.v1.RetryThrottling
-	23, // 2: stagger.policy.v1.PolicyFile.load_balancing_config:type_name -> google.protobuf.ListValue
-	24, // 3: stagger.policy.v1.PolicyFile.health_check_config:type_name -> google.protobuf.Struct
-	24, // 4: stagger.policy.v1.PolicyFile.connection_scaling:type_name -> google.protobuf.Struct
-	20, // 5: stagger.policy.v1.PolicyFile.budgets:type_name -> stagger.policy.v1.Budget
+	11, // 0: stagger.policy.v1.PolicyFile.method_config:type_name -> stagger.policy.v1.MethodConfig
+	18, // 1: stagger.policy.v1.PolicyFile.retry_throttling:type_name -> stagger.policy.v1.RetryThrottling
+	22, // 2: stagger.policy.v1.PolicyFile.load_balancing_config:type_name -> google.protobuf.ListValue
+	23, // 3: stagger.policy.v1.PolicyFile.health_check_config:type_name -> google.protobuf.Struct
+	23, // 4: stagger.policy.v1.PolicyFile.connection_scaling:type_name -> google.protobuf.Struct
+	19, // 5: stagger.policy.v1.PolicyFile.budgets:type_name -> stagger.policy.v1.Budget
 	2,  // 6: stagger.policy.v1.PolicyFile.idempotency:type_name -> stagger.policy.v1.Idempotency
 	0,  // 7: stagger.policy.v1.PolicyFile.mode:type_name -> stagger.policy.v1.Mode
-	14, // 8: stagger.policy.v1.MethodConfig.name:type_name -> stagger.policy.v1.Name
-	25, // 9: stagger.policy.v1.MethodConfig.timeout:type_name -> google.protobuf.Duration
-	15, // 10: stagger.policy.v1.MethodConfig.retry_policy:type_name -> stagger.policy.v1.RetryPolicy
-	17, // 11: stagger.policy.v1.MethodConfig.hedging_policy:type_name -> stagger.policy.v1.HedgingPolicy
+	13, // 8: stagger.policy.v1.MethodConfig.name:type_name -> stagger.policy.v1.Name
+	24, // 9: stagger.policy.v1.MethodConfig.timeout:type_name -> google.protobuf.Duration
+	14, // 10: stagger.policy.v1.MethodConfig.retry_policy:type_name -> stagger.policy.v1.RetryPolicy
+	16, // 11: stagger.policy.v1.MethodConfig.hedging_policy:type_name -> stagger.policy.v1.HedgingPolicy
 	2,  // 12: stagger.policy.v1.MethodConfig.idempotency:type_name -> stagger.policy.v1.Idempotency
-	13, // 13: stagger.policy.v1.MethodConfig.idempotency_key:type_name -> stagger.policy.v1.IdempotencyKey
+	12, // 13: stagger.policy.v1.MethodConfig.idempotency_key:type_name -> stagger.policy.v1.IdempotencyKey
 	0,  // 14: stagger.policy.v1.MethodConfig.mode:type_name -> stagger.policy.v1.Mode
 	1,  // 15: stagger.policy.v1.MethodConfig.admission:type_name -> stagger.policy.v1.Admission
-	25, // 16: stagger.policy.v1.RetryPolicy.initial_backoff:type_name -> google.protobuf.Duration
-	25, // 17: stagger.policy.v1.RetryPolicy.max_backoff:type_name -> google.protobuf.Duration
-	10, // 18: stagger.policy.v1.RetryPolicy.retryable_status_codes:type_name -> stagger.policy.v1.StatusCode
+	24, // 16: stagger.policy.v1.RetryPolicy.initial_backoff:type_name -> google.protobuf.Duration
+	24, // 17: stagger.policy.v1.RetryPolicy.max_backoff:type_name -> google.protobuf.Duration
+	9,  // 18: stagger.policy.v1.RetryPolicy.retryable_status_codes:type_name -> stagger.policy.v1.StatusCode
 	4,  // 19: stagger.policy.v1.RetryPolicy.growth:type_name -> stagger.policy.v1.Growth
 	5,  // 20: stagger.policy.v1.RetryPolicy.jitter:type_name -> stagger.policy.v1.Jitter
-	25, // 21: stagger.policy.v1.RetryPolicy.per_attempt_timeout:type_name -> google.protobuf.Duration
+	24, // 21: stagger.policy.v1.RetryPolicy.per_attempt_timeout:type_name -> google.protobuf.Duration
 	6,  // 22: stagger.policy.v1.RetryPolicy.on_attempt_timeout:type_name -> stagger.policy.v1.AttemptTimeoutAction
-	8,  // 23: stagger.policy.v1.RetryPolicy.commit_on:type_name -> stagger.policy.v1.CommitOn
-	25, // 24: stagger.policy.v1.RetryPolicy.max_pushback:type_name -> google.protobuf.Duration
-	16, // 25: stagger.policy.v1.RetryPolicy.per_code:type_name -> stagger.policy.v1.CodePolicy
-	3,  // 26: stagger.policy.v1.RetryPolicy.chain:type_name -> stagger.policy.v1.Chain
-	25, // 27: stagger.policy.v1.RetryPolicy.max_connection_wait:type_name -> google.protobuf.Duration
-	7,  // 28: stagger.policy.v1.RetryPolicy.first_retry:type_name -> stagger.policy.v1.FirstRetry
-	25, // 29: stagger.policy.v1.RetryPolicy.per_attempt_recv_timeout:type_name -> google.protobuf.Duration
-	10, // 30: stagger.policy.v1.CodePolicy.codes:type_name -> stagger.policy.v1.StatusCode
-	25, // 31: stagger.policy.v1.CodePolicy.initial_backoff:type_name -> google.protobuf.Duration
-	25, // 32: stagger.policy.v1.CodePolicy.max_backoff:type_name -> google.protobuf.Duration
-	4,  // 33: stagger.policy.v1.CodePolicy.growth:type_name -> stagger.policy.v1.Growth
-	5,  // 34: stagger.policy.v1.CodePolicy.jitter:type_name -> stagger.policy.v1.Jitter
-	25, // 35: stagger.policy.v1.HedgingPolicy.hedging_delay:type_name -> google.protobuf.Duration
-	10, // 36: stagger.policy.v1.HedgingPolicy.non_fatal_status_codes:type_name -> stagger.policy.v1.StatusCode
-	18, // 37: stagger.policy.v1.HedgingPolicy.hedging_quantile:type_name -> stagger.policy.v1.HedgingQuantile
-	25, // 38: stagger.policy.v1.HedgingPolicy.max_pushback:type_name -> google.protobuf.Duration
-	25, // 39: stagger.policy.v1.HedgingPolicy.max_connection_wait:type_name -> google.protobuf.Duration
-	25, // 40: stagger.policy.v1.HedgingQuantile.min:type_name -> google.protobuf.Duration
-	25, // 41: stagger.policy.v1.HedgingQuantile.max:type_name -> google.protobuf.Duration
-	9,  // 42: stagger.policy.v1.Budget.scope:type_name -> stagger.policy.v1.BudgetScope
-	21, // 43: stagger.policy.v1.Budget.ratio:type_name -> stagger.policy.v1.RatioBudget
-	19, // 44: stagger.policy.v1.Budget.throttle:type_name -> stagger.policy.v1.RetryThrottling
-	22, // 45: stagger.policy.v1.Budget.concurrent:type_name -> stagger.policy.v1.ConcurrentBudget
-	25, // 46: stagger.policy.v1.RatioBudget.window:type_name -> google.protobuf.Duration
-	47, // [47:47] is the sub-list for method output_type
-	47, // [47:47] is the sub-list for method input_type
-	47, // [47:47] is the sub-list for extension type_name
-	47, // [47:47] is the sub-list for extension extendee
-	0,  // [0:47] is the sub-list for field type_name
+	24, // 23: stagger.policy.v1.RetryPolicy.max_pushback:type_name -> google.protobuf.Duration
+	15, // 24: stagger.policy.v1.RetryPolicy.per_code:type_name -> stagger.policy.v1.CodePolicy
+	3,  // 25: stagger.policy.v1.RetryPolicy.chain:type_name -> stagger.policy.v1.Chain
+	24, // 26: stagger.policy.v1.RetryPolicy.max_connection_wait:type_name -> google.protobuf.Duration
+	7,  // 27: stagger.policy.v1.RetryPolicy.first_retry:type_name -> stagger.policy.v1.FirstRetry
+	24, // 28: stagger.policy.v1.RetryPolicy.per_attempt_recv_timeout:type_name -> google.protobuf.Duration
+	9,  // 29: stagger.policy.v1.CodePolicy.codes:type_name -> stagger.policy.v1.StatusCode
+	24, // 30: stagger.policy.v1.CodePolicy.initial_backoff:type_name -> google.protobuf.Duration
+	24, // 31: stagger.policy.v1.CodePolicy.max_backoff:type_name -> google.protobuf.Duration
+	4,  // 32: stagger.policy.v1.CodePolicy.growth:type_name -> stagger.policy.v1.Growth
+	5,  // 33: stagger.policy.v1.CodePolicy.jitter:type_name -> stagger.policy.v1.Jitter
+	24, // 34: stagger.policy.v1.HedgingPolicy.hedging_delay:type_name -> google.protobuf.Duration
+	9,  // 35: stagger.policy.v1.HedgingPolicy.non_fatal_status_codes:type_name -> stagger.policy.v1.StatusCode
+	17, // 36: stagger.policy.v1.HedgingPolicy.hedging_quantile:type_name -> stagger.policy.v1.HedgingQuantile
+	24, // 37: stagger.policy.v1.HedgingPolicy.max_pushback:type_name -> google.protobuf.Duration
+	24, // 38: stagger.policy.v1.HedgingPolicy.max_connection_wait:type_name -> google.protobuf.Duration
+	24, // 39: stagger.policy.v1.HedgingQuantile.min:type_name -> google.protobuf.Duration
+	24, // 40: stagger.policy.v1.HedgingQuantile.max:type_name -> google.protobuf.Duration
+	8,  // 41: stagger.policy.v1.Budget.scope:type_name -> stagger.policy.v1.BudgetScope
+	20, // 42: stagger.policy.v1.Budget.ratio:type_name -> stagger.policy.v1.RatioBudget
+	18, // 43: stagger.policy.v1.Budget.throttle:type_name -> stagger.policy.v1.RetryThrottling
+	21, // 44: stagger.policy.v1.Budget.concurrent:type_name -> stagger.policy.v1.ConcurrentBudget
+	24, // 45: stagger.policy.v1.RatioBudget.window:type_name -> google.protobuf.Duration
+	46, // [46:46] is the sub-list for method output_type
+	46, // [46:46] is the sub-list for method input_type
+	46, // [46:46] is the sub-list for extension type_name
+	46, // [46:46] is the sub-list for extension extendee
+	0,  // [0:46] is the sub-list for field type_name
 }
 
 func init() { file_stagger_policy_v1_policy_proto_init() }
@@ -2309,7 +2239,7 @@ func file_stagger_policy_v1_policy_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_stagger_policy_v1_policy_proto_rawDesc), len(file_stagger_policy_v1_policy_proto_rawDesc)),
-			NumEnums:      11,
+			NumEnums:      10,
 			NumMessages:   12,
 			NumExtensions: 0,
 			NumServices:   0,
