@@ -60,9 +60,8 @@ type callOptions struct {
 	maxAttempts int // the call's limit, which overrides its policy's
 }
 
-// forAttempt returns the options to pass to gRPC for an attempt; if it waits, gRPC lets it wait for a connection. It is safe for
-// concurrent use by parallel attempts.
-func (o *callOptions) forAttempt(a *attemptOptions, waits bool) []grpc.CallOption {
+// forAttempt returns the options to pass to gRPC for an attempt. It is safe for concurrent use by parallel attempts.
+func (o *callOptions) forAttempt(a *attemptOptions) []grpc.CallOption {
 	opts := o.shared
 	if &opts[0] != &a.array[0] {
 		opts = append(a.array[:added], o.shared[added:]...)
@@ -75,9 +74,6 @@ func (o *callOptions) forAttempt(a *attemptOptions, waits bool) []grpc.CallOptio
 	}
 	for _, option := range o.embedded {
 		opts = append(opts, withTarget(option, a.target(promoted(option))))
-	}
-	if waits {
-		opts = append(opts, grpc.WaitForReady(true))
 	}
 	return slices.Clip(opts)
 }

@@ -34,13 +34,13 @@ func newManyTargets(t *testing.T, config budget.Config) manyTargets {
 	t.Helper()
 	retry := plain()
 	retry.Backoff = policy.Backoff{Initial: 1, Max: 1, Multiplier: 1, Jitter: "NONE"}
-	retry.Budget, retry.WaitForReadyOnRetry = "one", new(false)
+	retry.Budget = "one"
 	c := configOf(retry, config)
 	return manyTargets{t, mustNew(t, mustSet(t, c), quiet), new(1000)}
 }
 
 func configOf(retry policy.RetrySpec, one budget.Config) policy.Config {
-	c := config(retry)
+	c := hurried(config(retry))
 	c.Budgets = []policy.BudgetSpec{{Name: "one", Config: one}}
 	return c
 }
@@ -310,7 +310,7 @@ func (s manyTargets) throttled() {
 	s.t.Helper()
 	retry := plain()
 	retry.Backoff = policy.Backoff{Initial: 1, Max: 1, Multiplier: 1, Jitter: "NONE"}
-	retry.Budget, retry.WaitForReadyOnRetry = "one", new(false)
+	retry.Budget = "one"
 	if err := s.retrier.Reload(mustSet(s.t, configOf(retry, budget.ThrottleConfig{MaxTokens: 100, TokenRatio: 1}))); err != nil {
 		s.t.Fatal(err)
 	}

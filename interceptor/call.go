@@ -265,7 +265,7 @@ func (c *call) assign(a *attempt, n int, at time.Duration) []grpc.CallOption {
 	a.number, a.began, a.hedge = n, at, n > 1 && c.engine.Hedge(n)
 	if n == 1 {
 		a.ctx = firstAttempt(c.ctx)
-		return c.options.forAttempt(&a.attemptOptions, false)
+		return c.options.forAttempt(&a.attemptOptions)
 	}
 	if c.entry.mode == policy.ModeEnforce {
 		a.retrier = c.retrier
@@ -273,7 +273,7 @@ func (c *call) assign(a *attempt, n int, at time.Duration) []grpc.CallOption {
 	// Headers may have pushback, but gRPC copies them. A server that reports errors in trailers alone does so again.
 	c.options.header = c.options.header || !c.trailersOnly
 	a.ctx = laterAttempt(c.ctx, n-1, a.hedge)
-	return c.options.forAttempt(&a.attemptOptions, c.waitsForReady())
+	return c.options.forAttempt(&a.attemptOptions)
 }
 
 // sleep waits until the given time, the end of the call's context, the closing of its connection, or a change of mode or
@@ -525,13 +525,6 @@ func (c *call) reasonGone(now attempts.Now) policy.Reason {
 	default:
 		return ""
 	}
-}
-
-// waitsForReady reports whether gRPC lets attempts after the first wait for a connection.
-func (c *call) waitsForReady() bool {
-	_, limited := c.ctx.Deadline()
-	_, says := c.saysWaitForReady()
-	return limited && c.policy.WaitForReadyOnRetry() && !says
 }
 
 // saysWaitForReady returns the caller's WaitForReady option, if there is one. The last option applies.

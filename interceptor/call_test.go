@@ -65,10 +65,6 @@ func TestConnectionWait(t *testing.T) {
 		},
 		{name: "not past the deadline", back: never, deadline: time.Second, attempts: 1, reason: policy.ReasonNotConnected, atLeast: 999 * ms, atMost: 999 * ms},
 		{
-			name: "not if waitForReadyOnRetry is false", back: 500 * ms, attempts: 4, reason: policy.ReasonAttemptsExhausted, atMost: 70 * ms,
-			change: func(s *policy.Spec) { s.Retry.WaitForReadyOnRetry = new(false) },
-		},
-		{
 			name: "not if waitForReady is false", back: 500 * ms, attempts: 4, reason: policy.ReasonAttemptsExhausted, atMost: 70 * ms,
 			change: func(s *policy.Spec) { s.WaitForReady = new(false) },
 		},
@@ -79,19 +75,6 @@ func TestConnectionWait(t *testing.T) {
 		{
 			name: "in gRPC if the call says so", back: 5 * time.Second, attempts: 1, atLeast: 5 * time.Second, atMost: 10 * time.Second,
 			opts: []grpc.CallOption{grpc.WaitForReady(false), grpc.WaitForReady(true)},
-		},
-		{
-			name: "in gRPC if waitForReadyOnRetry is true", back: 5 * time.Second, attempts: 2, atLeast: 5 * time.Second, atMost: 10 * time.Second,
-			change: func(s *policy.Spec) { s.Retry.WaitForReadyOnRetry = new(true) },
-		},
-		{
-			name: "in gRPC only with a deadline", back: 5 * time.Second, deadline: -1, attempts: 4, reason: policy.ReasonAttemptsExhausted, atMost: 70 * ms,
-			change: func(s *policy.Spec) { s.Retry.WaitForReadyOnRetry = new(true) },
-		},
-		{
-			name: "in gRPC only if the call agrees", back: 500 * ms, attempts: 1, reason: policy.ReasonNotConnected,
-			change: func(s *policy.Spec) { s.Retry.WaitForReadyOnRetry = new(true) },
-			opts:   []grpc.CallOption{grpc.WaitForReady(false)},
 		},
 		{
 			name: "before the next attempt of a hedging policy", back: 500 * ms, attempts: 2, atLeast: 500 * ms, atMost: 2 * time.Second,

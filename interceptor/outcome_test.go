@@ -159,7 +159,7 @@ func TestUnsent_GRPCRetries(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				j := new(journal)
-				retrier := mustNew(t, mustSet(t, config(impatient())), withJournal(j))
+				retrier := mustNew(t, mustSet(t, impatient()), withJournal(j))
 				j.warnings = nil
 				r := manual.NewBuilderWithScheme(strings.ToLower(row.scheme))
 				r.InitialState(resolver.State{Addresses: []resolver.Address{{Addr: "nowhere"}}})

@@ -49,11 +49,15 @@ func plain() policy.RetrySpec {
 	}
 }
 
-// impatient is plain, for a server that is down: its attempts fail at once, and do not wait for a connection.
-func impatient() policy.RetrySpec {
-	retry := plain()
-	retry.WaitForReadyOnRetry = new(false)
-	return retry
+// impatient is the policy of plain, for a server that is down: attempts fail at once, and do not wait for a connection.
+func impatient() policy.Config { return hurried(config(plain())) }
+
+// hurried makes no call of c wait for a connection.
+func hurried(c policy.Config) policy.Config {
+	for i := range c.Methods {
+		c.Methods[i].WaitForReady = new(false)
+	}
+	return c
 }
 
 // config has the given retries for GetOrder by name, and for the rest of the service.

@@ -154,7 +154,7 @@ func TestStreamAttempt_ClosedAndForgotten(t *testing.T) {
 }
 
 func TestStreamAttempt_MetadataOfLastAlone(t *testing.T) {
-	play(t, config(impatient()), func(t *testing.T, s scene) {
+	play(t, impatient(), func(t *testing.T, s scene) {
 		s.On(get, down().Header(metadata.Pairs("from", "1")).Trailer(metadata.Pairs("end", "1")))
 		stream := s.open(t, t.Context(), serverStream)
 		send(t, stream, "list")
@@ -225,7 +225,7 @@ func TestStreamAttempt_OptionsOfLast(t *testing.T) {
 }
 
 func TestStreamAttempt_OptionsNotOpened(t *testing.T) {
-	play(t, config(impatient()), func(t *testing.T, s scene) {
+	play(t, impatient(), func(t *testing.T, s scene) {
 		s.Down()
 		header, p := metadata.Pairs("stale", "x"), peer.Peer{}
 		var finished []error

@@ -112,7 +112,7 @@ func TestParseEveryKey(t *testing.T) {
 				{Codes: []codes.Code{codes.Canceled}, MaxAttempts: 1},
 			},
 			PerAttemptTimeout: 250 * ms, CancelOnTimeout: true, Budget: "shared",
-			Chain: "SUPPRESS", WaitForReadyOnRetry: new(true), FirstRetryAtOnce: true,
+			Chain: "SUPPRESS", FirstRetryAtOnce: true,
 		},
 		MaxPushback: time.Minute, MaxConnectionWait: 7 * time.Second,
 	}

@@ -82,7 +82,6 @@ func (s Spec) clone() Spec {
 		s.Hedge.NonFatal = sorted(s.Hedge.NonFatal)
 	}
 	if s.Retry = cloned(s.Retry); s.Retry != nil {
-		s.Retry.WaitForReadyOnRetry = cloned(s.Retry.WaitForReadyOnRetry)
 		s.Retry.Codes = sorted(s.Retry.Codes)
 		s.Retry.PerCode = slices.Clone(s.Retry.PerCode)
 		for i := range s.Retry.PerCode {

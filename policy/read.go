@@ -152,7 +152,6 @@ func (r *RetrySpec) read(f *document.Fields, path string) {
 		r.PerCode = nil
 	}
 	document.Word(f, "chain", &r.Chain, chains...)
-	document.Optional("waitForReadyOnRetry", &r.WaitForReadyOnRetry, f, (*document.Fields).Bool)
 	document.Word(f, "firstRetry", &firstRetry, "BACKOFF", "AT_ONCE")
 	r.FirstRetryAtOnce = firstRetry == "AT_ONCE"
 	if f.Duration("perAttemptRecvTimeout", &r.PerAttemptTimeout); f.Written(path + ".perAttemptRecvTimeout") {

@@ -26,8 +26,7 @@ type RetrySpec struct {
 	FirstRetryAtOnce  bool          // within a millisecond, for channels whose retries go to another backend (docs/retry-elsewhere.md)
 	Budget            string        // a name of Config.Budgets; "" is the default budget, NONE no limit
 	// Chain says whether a call is retried that is part of an upstream caller's retry: as usual, "ALLOW" or "", or never, "SUPPRESS".
-	Chain               string
-	WaitForReadyOnRetry *bool // true: such attempts wait in gRPC until the deadline; false: they don't wait; nil: see Spec.MaxConnectionWait
+	Chain string
 }
 
 // withDefaults names the kinds that are left at zero, so that equivalent policies are equal.

@@ -85,15 +85,10 @@ func (p *Policy) Refuses() bool {
 	return p.spec.Admission
 }
 
-// WaitForReadyOnRetry reports whether attempts after the first wait in gRPC for a connection.
-func (p *Policy) WaitForReadyOnRetry() bool {
-	return p.retry.WaitForReadyOnRetry != nil && *p.retry.WaitForReadyOnRetry
-}
-
 // MaxConnectionWait returns how long a call waits for a channel that cannot connect before it sends another attempt, or 0 if
-// the policy sets waitForReady or waitForReadyOnRetry.
+// the policy sets waitForReady.
 func (p *Policy) MaxConnectionWait() time.Duration {
-	if p.spec.WaitForReady != nil || p.retry.WaitForReadyOnRetry != nil {
+	if p.spec.WaitForReady != nil {
 		return 0
 	}
 	return cmp.Or(p.spec.MaxConnectionWait, defaults.MaxConnectionWait)

@@ -16,21 +16,16 @@ import (
 func TestPolicyConnectionWait(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
-		call, retry *bool // waitForReady, waitForReadyOnRetry
-		wait        time.Duration
-		waits       bool
+		ready *bool // waitForReady
+		wait  time.Duration
 	}{
-		"nothing said":          {nil, nil, defaults.MaxConnectionWait, false},
-		"all attempts wait":     {new(true), nil, 0, false},
-		"no attempt waits":      {new(false), nil, 0, false},
-		"later attempts wait":   {nil, new(true), 0, true},
-		"later attempts do not": {nil, new(false), 0, false},
+		"nothing said":      {nil, defaults.MaxConnectionWait},
+		"all attempts wait": {new(true), 0},
+		"no attempt waits":  {new(false), 0},
 	} {
-		retry := usual.Retry()
-		retry.WaitForReadyOnRetry = row.retry
-		p := compiled(t, policy.Spec{WaitForReady: row.call, Retry: &retry})
-		if p.MaxConnectionWait() != row.wait || p.WaitForReadyOnRetry() != row.waits {
-			t.Errorf("%s: %v, in gRPC %v; want %v, %v", name, p.MaxConnectionWait(), p.WaitForReadyOnRetry(), row.wait, row.waits)
+		p := compiled(t, policy.Spec{WaitForReady: row.ready, Retry: new(usual.Retry())})
+		if p.MaxConnectionWait() != row.wait {
+			t.Errorf("%s: %v; want %v", name, p.MaxConnectionWait(), row.wait)
 		}
 	}
 }

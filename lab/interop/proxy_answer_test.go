@@ -78,7 +78,8 @@ func TestProxyAnswers(t *testing.T) {
 			r := retrier(t, `
 methodConfig:
   - name: [{service: interop.v1.OrderService, method: GetOrder}]
-    retryPolicy: {maxAttempts: 2, initialBackoff: 0.001s, maxBackoff: 0.001s, backoffMultiplier: 1, retryableStatusCodes: [UNAVAILABLE], waitForReadyOnRetry: false}
+    retryPolicy: {maxAttempts: 2, initialBackoff: 0.001s, maxBackoff: 0.001s, backoffMultiplier: 1, retryableStatusCodes: [UNAVAILABLE]}
+    waitForReady: false
 `)
 			begin := time.Now()
 			err = invoke(t, dial(t, p.dialable(), r.DialOptions()...), getOrder, "b")

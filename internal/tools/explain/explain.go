@@ -153,7 +153,7 @@ func (a *Answer) playCall(limit time.Duration, drawn []float64) (p Playback) {
 		if step.Send > 0 {
 			p.Sent = append(p.Sent, p.At)
 			running[step.Send] = attempts.Never
-			if !a.Hang && (!a.Down || !a.waitsInGRPC(step.Send, limit)) {
+			if !a.Hang && (!a.Down || !a.waitsInGRPC()) {
 				running[step.Send] = p.At + a.Latency
 			}
 		}
@@ -187,12 +187,10 @@ func (a *Answer) playCall(limit time.Duration, drawn []float64) (p Playback) {
 	}
 }
 
-// waitsInGRPC reports whether attempt n waits in gRPC for a connection, with this limit for the call; 0: no deadline.
-func (a *Answer) waitsInGRPC(n int, limit time.Duration) bool {
-	if wait := a.Policy.Spec().WaitForReady; wait != nil && *wait {
-		return true
-	}
-	return n > 1 && limit > 0 && a.Policy.WaitForReadyOnRetry()
+// waitsInGRPC reports whether attempts wait in gRPC for a connection.
+func (a *Answer) waitsInGRPC() bool {
+	wait := a.Policy.Spec().WaitForReady
+	return wait != nil && *wait
 }
 
 // first returns the attempt that ends first, of several the oldest; Never if none ends.

@@ -394,11 +394,7 @@ func (n *configNotes) retry(path string, s *policy.Spec) {
 	if r.Chain != "ALLOW" && r.Chain != "" {
 		n.add(path+".chain", r.Chain, "gRPC retries inside of retried calls too")
 	}
-	const burnt = "with gRPC, retries fail immediately while there is no connection, unless waitForReady holds"
-	if r.WaitForReadyOnRetry != nil && *r.WaitForReadyOnRetry {
-		n.add(path+".waitForReadyOnRetry", "true", burnt)
-	}
-	n.time(path+".maxConnectionWait", s.MaxConnectionWait, 0, burnt)
+	n.time(path+".maxConnectionWait", s.MaxConnectionWait, 0, "with gRPC, retries fail immediately while there is no connection, unless waitForReady holds")
 }
 
 // hedge notes the parts of a hedging policy that plain gRPC lacks.

@@ -27,7 +27,7 @@ methodConfig:
     idempotency: ASSUME
     retryPolicy: {maxAttempts: 7, initialBackoff: 0.05s, maxBackoff: 2s, backoffMultiplier: 1.5,
       retryableStatusCodes: [14, ABORTED], jitter: EQUAL, growth: LINEAR, perAttemptTimeout: 0.5s, budget: orders,
-      maxPushback: 60s, chain: SUPPRESS, waitForReadyOnRetry: true, maxConnectionWait: 7s, firstRetry: AT_ONCE,
+      maxPushback: 60s, chain: SUPPRESS, maxConnectionWait: 7s, firstRetry: AT_ONCE,
       perCode: [{codes: [ABORTED], costFactor: 2}]}
   - name: []
     timeout: 9s
@@ -82,7 +82,6 @@ func TestServiceConfigNotes(t *testing.T) {
 		"methodConfig[0].retryPolicy.maxPushback 60s",
 		"methodConfig[0].retryPolicy.perCode[0] ABORTED",
 		"methodConfig[0].retryPolicy.chain SUPPRESS",
-		"methodConfig[0].retryPolicy.waitForReadyOnRetry true",
 		"methodConfig[0].retryPolicy.maxConnectionWait 7s",
 		"methodConfig[2].idempotency DECLARED",
 		"methodConfig[2].hedgingPolicy gRPC for Go does not hedge",

@@ -183,9 +183,8 @@ func (w wrapped) Context() context.Context {
 
 // retries returns a service config with gRPC's retryPolicy, and stagger's keys that give it the same meaning.
 func (s *script) retries(more string) string {
-	return entry(fmt.Sprintf(`"retryPolicy": {"maxAttempts": %d, "initialBackoff": "0.000000001s", "maxBackoff": "0.000000001s",
-		"backoffMultiplier": 1, "retryableStatusCodes": [%s], "jitter": "NONE", "budget": "NONE",
-		"waitForReadyOnRetry": false%s}`, s.most, names(s.retryable), more))
+	return entry(fmt.Sprintf(`"waitForReady": false, "retryPolicy": {"maxAttempts": %d, "initialBackoff": "0.000000001s", "maxBackoff": "0.000000001s",
+		"backoffMultiplier": 1, "retryableStatusCodes": [%s], "jitter": "NONE", "budget": "NONE"%s}`, s.most, names(s.retryable), more))
 }
 
 // blind returns the script without headers and messages in attempts that others may follow: unread headers commit gRPC, but not a

@@ -165,7 +165,7 @@ var policies = map[string]string{
 	"hedges at once":           `hedgingPolicy: {maxAttempts: 3, hedgingDelay: 0s, nonFatalStatusCodes: [UNAVAILABLE], budget: NONE}`,
 	"hedges after a delay":     `hedgingPolicy: {maxAttempts: 3, hedgingDelay: 0.01s, nonFatalStatusCodes: [UNAVAILABLE], budget: NONE}`,
 	"hedges after a quantile":  `hedgingPolicy: {maxAttempts: 3, hedgingDelay: 0.01s, nonFatalStatusCodes: [UNAVAILABLE], hedgingQuantile: {quantile: 0.9, min: 0.005s, max: 1s}, budget: NONE}`,
-	"retries that wait":        `waitForReady: true, retryPolicy: {maxAttempts: 4, budget: NONE, waitForReadyOnRetry: true, ` + backoff + `}`,
+	"retries that wait":        `waitForReady: true, retryPolicy: {maxAttempts: 4, budget: NONE, ` + backoff + `}`,
 }
 
 // budgets are the kinds of budgets that policies name.

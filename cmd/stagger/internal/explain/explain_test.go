@@ -52,14 +52,11 @@ func TestExplainedIsWhatTheServerSees(t *testing.T) {
 	hedges := policy.Spec{Timeout: 3 * time.Second, Hedge: &policy.HedgeSpec{
 		MaxAttempts: 3, Delay: 97 * ms, NonFatal: []codes.Code{codes.Unavailable}, Budget: "NONE",
 	}}
-	connects := func(change func(*policy.RetrySpec)) policy.Spec {
-		spec := retry(change)
-		spec.Timeout = 0
-		return spec
-	}
-	endless := connects(func(*policy.RetrySpec) {})
-	patient := endless
+	endless := retry(func(*policy.RetrySpec) {})
+	endless.Timeout = 0
+	patient, failing, waiting := endless, endless, endless
 	patient.MaxConnectionWait = 300 * ms
+	failing.WaitForReady, waiting.WaitForReady = new(false), new(true)
 	type question = explain.Question
 	for name, row := range map[string]struct {
 		spec policy.Spec
@@ -93,11 +90,9 @@ func TestExplainedIsWhatTheServerSees(t *testing.T) {
 		"down, a timeout":          {short, question{Down: true}},
 		"down, a deadline":         {endless, question{Down: true, Deadline: time.Second}},
 		"down, a wait of its own":  {patient, question{Down: true}},
-		"down, no wait":            {connects(func(r *policy.RetrySpec) { r.WaitForReadyOnRetry = new(false) }), question{Down: true}},
-		"down, retries wait": {
-			connects(func(r *policy.RetrySpec) { r.WaitForReadyOnRetry = new(true) }), question{Down: true, Deadline: time.Second},
-		},
-		"down, one attempt": {policy.Spec{}, question{Down: true}},
+		"down, no wait":            {failing, question{Down: true}},
+		"down, gRPC waits":         {waiting, question{Down: true, Deadline: time.Second}},
+		"down, one attempt":        {policy.Spec{}, question{Down: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -1140,15 +1140,11 @@ type RetryPolicy struct {
 	// stagger. Whether a call may be retried that is made inside of a retry by an upstream caller
 	// (grpc-previous-rpc-attempts in the incoming metadata).
 	Chain Chain `protobuf:"varint,1010,opt,name=chain,proto3,enum=stagger.policy.v1.Chain" json:"chain,omitempty"`
-	// stagger. true: attempts after the first wait for a connection (grpc.WaitForReady) until the
-	// deadline, if the call has one and doesn't set this option itself. Absent: they wait for maxConnectionWait.
-	// false: they don't wait, and are used up immediately while a connection is being made.
-	WaitForReadyOnRetry *bool `protobuf:"varint,1011,opt,name=wait_for_ready_on_retry,json=waitForReadyOnRetry,proto3,oneof" json:"wait_for_ready_on_retry,omitempty"`
 	// stagger. How long a call waits, before an attempt after the first, for a channel that can't connect. It counts as
 	// a waiting call, and stops waiting when an attempt would be too short before the deadline. Then it
 	// ends with the last error. When the channel is back, calls that have waited return spread over up to 10 times
 	// their wait, but at most this time and half of the time to their deadlines. Calls don't wait
-	// if waitForReady or waitForReadyOnRetry is set, here or in the call's options, or if the outage
+	// if waitForReady is set, here or in the call's options, or if the outage
 	// is older than 10/3 of this time (10s when absent). A call made inside of an incoming one waits for at most three
 	// quarters of the time to its deadline. More than 0, 3s when absent.
 	MaxConnectionWait *durationpb.Duration `protobuf:"bytes,1013,opt,name=max_connection_wait,json=maxConnectionWait,proto3" json:"max_connection_wait,omitempty"`
@@ -1280,13 +1276,6 @@ func (x *RetryPolicy) GetChain() Chain {
 		return x.Chain
 	}
 	return Chain_CHAIN_UNSPECIFIED
-}
-
-func (x *RetryPolicy) GetWaitForReadyOnRetry() bool {
-	if x != nil && x.WaitForReadyOnRetry != nil {
-		return *x.WaitForReadyOnRetry
-	}
-	return false
 }
 
 func (x *RetryPolicy) GetMaxConnectionWait() *durationpb.Duration {
@@ -1973,7 +1962,7 @@ const file_stagger_policy_v1_policy_proto_rawDesc = "" +
 	"\x06header\x18\x01 \x01(\tR\x06header\"8\n" +
 	"\x04Name\x12\x18\n" +
 	"\aservice\x18\x01 \x01(\tR\aservice\x12\x16\n" +
-	"\x06method\x18\x02 \x01(\tR\x06method\"\xbe\b\n" +
+	"\x06method\x18\x02 \x01(\tR\x06method\"\xe6\a\n" +
 	"\vRetryPolicy\x12!\n" +
 	"\fmax_attempts\x18\x01 \x01(\rR\vmaxAttempts\x12B\n" +
 	"\x0finitial_backoff\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x0einitialBackoff\x12:\n" +
@@ -1988,13 +1977,11 @@ const file_stagger_policy_v1_policy_proto_rawDesc = "" +
 	"\x06budget\x18\xed\a \x01(\tR\x06budget\x12=\n" +
 	"\fmax_pushback\x18\xef\a \x01(\v2\x19.google.protobuf.DurationR\vmaxPushback\x129\n" +
 	"\bper_code\x18\xf1\a \x03(\v2\x1d.stagger.policy.v1.CodePolicyR\aperCode\x12/\n" +
-	"\x05chain\x18\xf2\a \x01(\x0e2\x18.stagger.policy.v1.ChainR\x05chain\x12:\n" +
-	"\x17wait_for_ready_on_retry\x18\xf3\a \x01(\bH\x00R\x13waitForReadyOnRetry\x88\x01\x01\x12J\n" +
+	"\x05chain\x18\xf2\a \x01(\x0e2\x18.stagger.policy.v1.ChainR\x05chain\x12J\n" +
 	"\x13max_connection_wait\x18\xf5\a \x01(\v2\x19.google.protobuf.DurationR\x11maxConnectionWait\x12?\n" +
 	"\vfirst_retry\x18\xf6\a \x01(\x0e2\x1d.stagger.policy.v1.FirstRetryR\n" +
 	"firstRetry\x12S\n" +
-	"\x18per_attempt_recv_timeout\x18\xf7\a \x01(\v2\x19.google.protobuf.DurationR\x15perAttemptRecvTimeoutB\x1a\n" +
-	"\x18_wait_for_ready_on_retry\"\x96\x04\n" +
+	"\x18per_attempt_recv_timeout\x18\xf7\a \x01(\v2\x19.google.protobuf.DurationR\x15perAttemptRecvTimeout\"\x96\x04\n" +
 	"\n" +
 	"CodePolicy\x123\n" +
 	"\x05codes\x18\x01 \x03(\x0e2\x1d.stagger.policy.v1.StatusCodeR\x05codes\x12&\n" +
@@ -2225,7 +2212,6 @@ func file_stagger_policy_v1_policy_proto_init() {
 		(*MethodConfig_RetryPolicy)(nil),
 		(*MethodConfig_HedgingPolicy)(nil),
 	}
-	file_stagger_policy_v1_policy_proto_msgTypes[4].OneofWrappers = []any{}
 	file_stagger_policy_v1_policy_proto_msgTypes[5].OneofWrappers = []any{}
 	file_stagger_policy_v1_policy_proto_msgTypes[9].OneofWrappers = []any{
 		(*Budget_Ratio)(nil),
