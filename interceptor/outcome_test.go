@@ -331,6 +331,8 @@ func TestOutcome_GRPCRetriesReported(t *testing.T) {
 
 // A service config's retries that DialOptions switches off, and the policy file doesn't replace, are reported once for each target.
 func TestOutcome_GRPCRetriesSwitchedOff(t *testing.T) {
+	own := interceptor.Policy(mustPolicy(t, policy.Spec{Retry: new(plain())}))
+	const timed = `{"methodConfig": [{"name": [{}], "timeout": "1s"}]}`
 	for name, row := range map[string]struct {
 		config   string
 		mode     policy.Mode
@@ -341,11 +343,11 @@ func TestOutcome_GRPCRetriesSwitchedOff(t *testing.T) {
 		"no entry":                       {serviceConfig, policy.ModeEnforce, create, grpc.EmptyCallOption{}, 1},
 		"no entry, on trial":             {serviceConfig, policy.ModeObserve, create, grpc.EmptyCallOption{}, 1},
 		"no entry, off":                  {serviceConfig, policy.ModeOff, create, grpc.EmptyCallOption{}, 0},
-		"no entry, a policy of the call": {serviceConfig, policy.ModeEnforce, create, interceptor.Policy(mustPolicy(t, policy.Spec{Retry: new(plain())})), 0},
+		"no entry, a policy of the call": {serviceConfig, policy.ModeEnforce, create, own, 0},
 		"an entry, on trial":             {serviceConfig, policy.ModeObserve, get, grpc.EmptyCallOption{}, 1},
 		"an entry":                       {serviceConfig, policy.ModeEnforce, get, grpc.EmptyCallOption{}, 0},
 		"an entry without retries":       {serviceConfig, policy.ModeEnforce, "/acme.orders.v1.OrderService/Ship", grpc.EmptyCallOption{}, 0},
-		"no retryPolicy":                 {`{"methodConfig": [{"name": [{}], "timeout": "1s"}]}`, policy.ModeEnforce, create, grpc.EmptyCallOption{}, 0},
+		"no retryPolicy":                 {timed, policy.ModeEnforce, create, grpc.EmptyCallOption{}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := policy.Config{Mode: row.mode, Methods: []policy.MethodConfig{

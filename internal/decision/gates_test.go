@@ -43,7 +43,8 @@ func TestDecideCommit(t *testing.T) {
 	out.Header = metadata.MD{}
 	p := mustPolicy(t, nil)
 	call := decision.Call{Attempts: 1, Safe: true, Committed: decision.CommitBufferFull}
-	if d := p.Decide(&call, p.Classify(&out, noon), &purse{}, noon, 0); d.Reason != policy.ReasonCommitted || d.Commit != decision.CommitBufferFull {
+	d := p.Decide(&call, p.Classify(&out, noon), &purse{}, noon, 0)
+	if d.Reason != policy.ReasonCommitted || d.Commit != decision.CommitBufferFull {
 		t.Errorf("%s by %q; want committed by the full buffer", d.Reason, d.Commit)
 	}
 }

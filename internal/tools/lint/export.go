@@ -394,7 +394,8 @@ func (n *configNotes) retry(path string, s *policy.Spec) {
 	if r.Chain != "ALLOW" && r.Chain != "" {
 		n.add(path+".chain", r.Chain, "gRPC retries inside of retried calls too")
 	}
-	n.time(path+".maxConnectionWait", s.MaxConnectionWait, 0, "with gRPC, retries fail immediately while there is no connection, unless waitForReady holds")
+	n.time(path+".maxConnectionWait", s.MaxConnectionWait, 0,
+		"with gRPC, retries fail immediately while there is no connection, unless waitForReady holds")
 }
 
 // hedge notes the parts of a hedging policy that plain gRPC lacks.
