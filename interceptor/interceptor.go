@@ -88,9 +88,6 @@ type Retrier struct {
 
 // New returns a Retrier with the policies of a set. The error names the wrong option.
 func New(set *policy.Set, options ...Option) (*Retrier, error) {
-	if set == nil {
-		return nil, errors.New("interceptor: New(nil): must be a set; policy.NewSet(policy.Config{}) is an empty one")
-	}
 	r := &Retrier{
 		single:      decision.New(policy.Spec{}),
 		budgets:     budgets{given: map[string]balance.Budget{}, perTarget: map[string]func(string) budget.Budget{}, rules: map[string]budgetRule{}, most: mostBalances},
@@ -108,6 +105,9 @@ func New(set *policy.Set, options ...Option) (*Retrier, error) {
 		if err := option(r); err != nil {
 			return nil, err
 		}
+	}
+	if set == nil {
+		return nil, errors.New("interceptor: New(nil): must be a set; policy.NewSet(policy.Config{}) is an empty one")
 	}
 	fresh := newRules(decision.Compile(set, r.descriptors...))
 	if err := fresh.check(&r.budgets); err != nil {
