@@ -70,7 +70,7 @@ func (r *Retrier) entry(last *lastSlot, cc *grpc.ClientConn, method string, stat
 	e := cached.Load()
 	if e == nil || e.rules != r.rules.Load() || e.switches != r.switches.Load() || own != nil && e.policy != own ||
 		e.kept != nil && e.kept.replaced(e.made, now) {
-		e = r.newEntry(s, cc, method, own, now)
+		e = r.newEntry(s, method, own, now)
 		cached.Store(e)
 	}
 	return e
@@ -87,7 +87,7 @@ func (r *Retrier) warnOfFullTable(s *slot) {
 	}
 }
 
-func (r *Retrier) newEntry(s *slot, cc *grpc.ClientConn, method string, own *decision.Policy, now time.Duration) *entry {
+func (r *Retrier) newEntry(s *slot, method string, own *decision.Policy, now time.Duration) *entry {
 	of := r.rules.Load()
 	e := &entry{
 		made: now, rules: of, switches: r.switches.Load(), policy: cmp.Or(own, of.set.Lookup(method), r.single),
