@@ -19,8 +19,8 @@ import (
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/metadata"
 
+	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/attempts"
-	"github.com/stagger-go/stagger/internal/balance"
 	"github.com/stagger-go/stagger/internal/balancer"
 	"github.com/stagger-go/stagger/internal/clock"
 	"github.com/stagger-go/stagger/internal/decision"
@@ -46,7 +46,7 @@ type request struct {
 	method  string
 	entry   *entry
 	policy  *decision.Policy // first the caller's, if one was given
-	budget  balance.Budget
+	budget  budget.Budget
 	known   *methods.Known // of the method; nil: nothing
 	options callOptions
 	key     string        // the idempotency key; "" for none
@@ -161,7 +161,16 @@ func (c *call) wake(now attempts.Now) attempts.Step {
 	if reason := c.reasonGone(now); reason != "" {
 		return c.engine.Stop(reason, now)
 	}
+	c.connect(now)
 	return c.engine.Wake(now)
+}
+
+// connect has an idle channel connect, because a slow attempt may have been sent over a connection that has gone since: while the
+// channel stays idle, no other attempt is sent beside it.
+func (c *call) connect(now attempts.Now) {
+	if now.Connecting {
+		c.cc.Connect()
+	}
 }
 
 // reportEnd reports the end of an attempt to the engine.
@@ -363,7 +372,7 @@ func (c *call) readRequest(caller []grpc.CallOption, first *attemptOptions, last
 		o.maxAttempts = 1
 	}
 	if o.mode = c.entry.mode; c.entry.percent < 100 && 100*r.random() >= c.entry.percent {
-		o.mode, c.budget = policy.ModeOff, balance.Unlimited
+		o.mode, c.budget = policy.ModeOff, budget.Unlimited
 	}
 	switch {
 	case o.limited:

@@ -16,7 +16,6 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/stagger-go/stagger/budget"
-	"github.com/stagger-go/stagger/internal/balance"
 	"github.com/stagger-go/stagger/internal/clock"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/latency"
@@ -34,9 +33,8 @@ type entry struct {
 	percent    float64     // of the calls; the others are off
 	target     string      // canonical
 	name       string      // the method's, in what outlives the call: see keptName
-	budget     balance.Budget
+	budget     budget.Budget
 	kept       *keptBalance    // the same; nil for another one
-	ends       bool            // the balance counts the ends of calls: one of kind ratio, the default, doesn't
 	record     *methods.Method // nil if the table has no place
 	known      *methods.Known  // the same, as the policy's calls see it; nil: they need it not
 	most       int             // attempts of a call
@@ -82,7 +80,7 @@ func (r *Retrier) newEntry(s *slot, cc *grpc.ClientConn, method string, own *dec
 	of := r.rules.Load()
 	e := &entry{
 		rules: of, switches: r.switches.Load(), policy: cmp.Or(own, r.lookup(of, cc, method)),
-		target: s.target, name: s.name, record: s.record, budget: balance.Unlimited, grpcsCodec: usesGRPCsCodec(nil),
+		target: s.target, name: s.name, record: s.record, budget: budget.Unlimited, grpcsCodec: usesGRPCsCodec(nil),
 	}
 	if e.mode, e.percent = of.modeOf(method); own != nil {
 		e.mode, e.percent = max(e.mode, own.Mode()), min(e.percent, own.Percent())
@@ -102,7 +100,6 @@ func (r *Retrier) newEntry(s *slot, cc *grpc.ClientConn, method string, own *dec
 		user := budgetUser{target: e.target, shadow: e.mode == policy.ModeObserve}
 		e.budget = r.findBudget(of, e.policy, user, func(of *rules) string { return r.serviceOf(of, e.policy, s) })
 		e.kept, _ = e.budget.(*keptBalance)
-		e.ends = e.kept == nil || e.kept.own == nil || e.kept.own.Kind() != balance.Name(budget.RatioConfig{})
 	}
 	return e
 }
@@ -187,10 +184,10 @@ func (s *slot) runs() bool {
 // admission counts as running, and none that was used in the current second. So a flood of new names finds no place,
 // and its calls have no record.
 type entries struct {
-	mu       sync.Mutex // guards changes
-	static   rows
-	others   rows
-	outcomes map[string]*latency.Outcomes // by target, which methods with older records don't share; guarded by mu
+	mu        sync.Mutex // guards changes
+	static    rows
+	others    rows
+	responses map[string]*latency.Responses // by target, which methods with older records don't share; guarded by mu
 }
 
 // rows are slots.
@@ -290,7 +287,7 @@ func (t *entries) insertAs(key entryKey, s *slot, now time.Duration) *slot {
 		t.others.change(func(all map[entryKey]*slot) { delete(all, key) })
 	}
 	if s.record == nil {
-		s.record = methods.New(t.outcomesOf(s.target))
+		s.record = methods.New(t.responsesOf(s.target))
 		s.used.Store(second(now)) // another call may evict immediately what was not used
 	}
 	if r.new == nil {
@@ -301,15 +298,15 @@ func (t *entries) insertAs(key entryKey, s *slot, now time.Duration) *slot {
 	return s
 }
 
-// outcomesOf returns the outcomes that the methods of a target share. t.mu must be held.
-func (t *entries) outcomesOf(target string) *latency.Outcomes {
-	if t.outcomes == nil || len(t.outcomes) >= mostTargets {
-		t.outcomes = map[string]*latency.Outcomes{}
+// responsesOf returns the responses that the methods of a target share. t.mu must be held.
+func (t *entries) responsesOf(target string) *latency.Responses {
+	if t.responses == nil || len(t.responses) >= mostTargets {
+		t.responses = map[string]*latency.Responses{}
 	}
-	if t.outcomes[target] == nil {
-		t.outcomes[target] = new(latency.Outcomes)
+	if t.responses[target] == nil {
+		t.responses[target] = new(latency.Responses)
 	}
-	return t.outcomes[target]
+	return t.responses[target]
 }
 
 // change copies the slots with the new ones, and applies edit, if not nil, to the copy. entries.mu must be held.

@@ -10,7 +10,6 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/stagger-go/stagger/budget"
-	"github.com/stagger-go/stagger/internal/balance"
 	"github.com/stagger-go/stagger/internal/codename"
 	"github.com/stagger-go/stagger/internal/defaults"
 	"github.com/stagger-go/stagger/internal/document"
@@ -186,7 +185,6 @@ func (c *CodeSpec) read(f *document.Fields, path string, b Backoff, growth strin
 	if own != b || absent < len(backoffKeys) {
 		c.Backoff = &own
 	}
-	f.Number("costFactor", &c.CostFactor)
 	f.Bool("onlyWithServerDelay", &c.OnlyWithServerDelay)
 }
 
@@ -224,23 +222,19 @@ func (b *BudgetSpec) read(f *document.Fields) {
 	f.Text("name", &b.Name)
 	document.Word(f, "scope", &b.Scope, scopes...)
 	var (
-		ratio      = budget.DefaultRatio()
-		throttle   budget.ThrottleConfig
-		concurrent = budget.ConcurrentConfig{Percent: 20, Min: 3} // Envoy's numbers
+		bucket   = budget.Default()
+		throttle budget.ThrottleConfig
 	)
-	f.Object("ratio", func(f *document.Fields) {
-		f.Number("percent", &ratio.Percent)
-		f.Number("minPerSecond", &ratio.MinPerSecond)
-		f.Duration("window", &ratio.Window)
-		f.Number("timeoutCost", &ratio.TimeoutCost)
-		f.Number("timeoutBonus", &ratio.TimeoutBonus)
+	f.Object("bucket", func(f *document.Fields) {
+		f.Number("size", &bucket.Size)
+		f.Number("perSuccess", &bucket.PerSuccess)
+		f.Number("slowCost", &bucket.SlowCost)
+		f.Number("refund", &bucket.Refund)
+		f.Duration("refillTime", &bucket.RefillTime)
+		f.Duration("window", &bucket.Window)
 	})
 	f.Object("throttle", readThrottle(&throttle))
-	f.Object("concurrent", func(f *document.Fields) {
-		f.Number("percent", &concurrent.Percent)
-		f.Int("min", &concurrent.Min)
-	})
-	b.Config = map[string]budget.Config{"ratio": ratio, "throttle": throttle, "concurrent": concurrent}[f.OneOf("", balance.Names()...)]
+	b.Config = map[string]budget.Config{"bucket": bucket, "throttle": throttle}[f.OneOf("", budgetKinds...)]
 }
 
 func readThrottle(t *budget.ThrottleConfig) func(*document.Fields) {

@@ -22,6 +22,8 @@ type attempt struct {
 	hedge     bool // it was sent in parallel with others
 	slow      bool // it took longer than its timeout or the hedging delay
 	dropped   bool // its result came too late to be shown
+
+	unconnected bool // at its last slowAt, the channel had no connection
 }
 
 // cancelled is the reason why an attempt was cancelled.
@@ -140,7 +142,7 @@ func (c *Call) obey(step *Step, d decision.Decision, now Now) {
 // makeWay sends the successor of a slow attempt, which was cancelled for it and has ended.
 func (c *Call) makeWay(step *Step, a *attempt, now Now) {
 	c.pending.replaces = 0
-	c.set.Budget.Fail(now.At)
+	c.reportFailure(now.At)
 	c.ledger.release(&a.held, outcome{err: errTimedOut}, now.At)
 	c.answer = answer{attempt: a.number, err: errTimedOut}
 	c.launch(step, now)
@@ -178,7 +180,7 @@ func (c *Call) hung(a *attempt, r *Result, at time.Duration) bool {
 	if !r.Local || !a.slow || c.set.Policy.Hedge() != nil {
 		return false
 	}
-	c.set.Budget.Fail(at)
+	c.reportFailure(at)
 	return true
 }
 

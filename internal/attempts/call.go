@@ -51,6 +51,7 @@ type Call struct {
 	let     policy.Reason   // why a slow attempt got no successor
 	said    answer          // the last error of a server before the response
 	panics  bool            // the call ends with a panic
+	reached bool            // a server has seen one of its attempts
 	end     End
 	cancels []int
 	first   [1]attempt // saves most calls an allocation
@@ -73,7 +74,7 @@ type answer struct {
 	local   bool // it is the error of an ended context
 }
 
-// Start asks whether the call may be made, tells the budget, and sends the first attempt. It keeps s until the call is over. The
+// Start asks whether the call may be made, and sends the first attempt. It keeps s until the call is over. The
 // driver may change the policy, its limit and the deadline in s before it reports the end of the first attempt, if the first
 // policy has neither a timeout nor hedges: nothing was decided by it.
 func (c *Call) Start(s *Settings, now Now) (step Step) {
@@ -85,11 +86,10 @@ func (c *Call) Start(s *Settings, now Now) (step Step) {
 	return c.sendFirst(NewTiming(now.At, s.Uploads))
 }
 
-// Join is Start for a call whose first attempt was sent without a question, with its timing so far. The budget knows of the call,
-// and the breaker, if there is one, doesn't. The method knows of the response, if it was heard.
+// Join is Start for a call whose first attempt was sent without a question, with its timing so far. The
+// breaker, if there is one, doesn't know of the call. The method knows of the response, if it was heard.
 func (c *Call) Join(s *Settings, t Timing) (step Step) {
 	c.resetCall(s, t.began)
-	c.ledger.started = true
 	if !t.heard {
 		c.ledger.reportSent(&c.ledger.pending, t.began)
 	}
@@ -101,9 +101,6 @@ func (c *Call) sendFirst(t Timing) (step Step) {
 	c.state.Attempts = 1
 	first := c.addRunning(t.began)
 	first.Timing = t
-	if !c.ledger.started {
-		c.ledger.startBudget(t.began)
-	}
 	c.setSlowAt(first)
 	c.known, step.Send, step.Wake, step.Slow = 1, 1, first.slowAt, first.slowAt != Never
 	return step
@@ -157,6 +154,7 @@ func (c *Call) Ended(n int, r Result, now Now) (step Step) {
 	if r.Unsent {
 		c.ledger.spare.permit, a.held.permit = a.held.permit, permit{}
 	}
+	c.reached = c.reached || !r.Foreign
 	lost := a.cancelled == outrun || c.phase == gone && a.cancelled == replaced && r.Local
 	var is decision.Class // a success needs no class
 	if !r.accepted() {

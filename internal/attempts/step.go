@@ -5,6 +5,7 @@ package attempts
 
 import (
 	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/clock"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -43,9 +44,12 @@ func (c *Call) conclude(now *Now) {
 	if failed && c.said.attempt != c.end.Answer {
 		c.end.Last = c.said.err
 	}
+	if !c.reached {
+		return
+	}
 	how := budget.EventCallSucceeded
 	if failed {
 		how = budget.EventCallFailed
 	}
-	c.ledger.finishBudget(at, how)
+	c.set.Budget.Observe(clock.Time(at), how)
 }

@@ -86,8 +86,8 @@ func (d Decision) Shadow() bool {
 // [0, 1).
 func (p *Policy) Decide(c *Call, is Class, g Gates, now time.Time, r float64) Decision {
 	var (
-		listed          = is.listed()
-		limit, bo, cost = p.with(is.own)
+		listed    = is.listed()
+		limit, bo = p.with(is.own)
 	)
 	// Every failure counts, even the last one or one that is not retried (gRFC A6).
 	if is.failed() && (listed || is.Pushback.Stop) {
@@ -113,8 +113,10 @@ func (p *Policy) Decide(c *Call, is Class, g Gates, now time.Time, r float64) De
 		return no(g.Off())
 	case g.Open():
 		return no(policy.ReasonBreakerOpen)
-	case !is.Unsent && g.SlowEverywhere(is.Outcome):
+	case !is.Unsent && g.SlowEverywhere():
 		return no(policy.ReasonSlowEverywhere)
+	case is.TimedOut && !g.ProvenFast():
+		return no(policy.ReasonNotProvenFast)
 	case g.Overloaded():
 		return no(policy.ReasonOverloaded)
 	}
@@ -130,7 +132,7 @@ func (p *Policy) Decide(c *Call, is Class, g Gates, now time.Time, r float64) De
 		return no(policy.ReasonDeadlineTooClose)
 	case d.Delay > 0 && !g.TakeSlot():
 		return no(policy.ReasonTooManyWaiting)
-	case !g.Withdraw(is.Outcome, cost):
+	case !g.AllowExtra(is.Outcome):
 		g.ReleaseSlot()
 		return no(policy.ReasonBudgetExhausted)
 	}

@@ -8,7 +8,6 @@ package explain
 import (
 	"cmp"
 	"maps"
-	"math"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -17,8 +16,8 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/attempts"
-	"github.com/stagger-go/stagger/internal/balance"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/latency"
 	"github.com/stagger-go/stagger/policy"
@@ -209,14 +208,14 @@ func first(running map[int]time.Duration) (n int, ends time.Duration) {
 func (a *Answer) engineSettings(limit time.Duration) *attempts.Settings {
 	s := &attempts.Settings{
 		Policy: a.Policy, MaxAttempts: a.MaxAttempts, Deadline: attempts.Never,
-		Facts: facts{a.Policy, a.Safe, off(a.Policy)}, Budget: balance.Unlimited, Slots: slots{},
+		Facts: facts{a.Policy, a.Safe, off(a.Policy)}, Budget: budget.Unlimited, Slots: slots{},
 		Alone: a.Alone, Observe: a.Policy.Mode() == policy.ModeObserve,
 	}
 	if limit > 0 {
 		s.Deadline, s.Wall = limit, time.Unix(0, 0).Add(limit)
 	}
 	if a.BudgetEmpty {
-		s.Budget = balance.Empty()
+		s.Budget = empty{}
 	}
 	s.Method = known{slow: a.AllSlow}
 	return s
@@ -260,6 +259,13 @@ func (f facts) ConnectWait() attempts.ConnectWait {
 	return attempts.ConnectWait{Longest: wait, MaxOutage: attempts.MaxOutage(wait)}
 }
 
+// empty is a budget that allows nothing.
+type empty struct{}
+
+func (empty) Observe(time.Time, budget.Event) {}
+
+func (empty) Allow(time.Time, budget.Cause) (func(time.Time, budget.End), bool) { return nil, false }
+
 // slots implements [attempts.Slots] without a limit.
 type slots struct{}
 
@@ -276,11 +282,8 @@ func (known) Left(time.Duration, attempts.Lost)       {}
 func (known) Queued(_, _ time.Duration) bool          { return false }
 
 // Evidence reports a queue, or fast responses.
-func (k known) Evidence(_, _ time.Duration) latency.Evidence {
-	if k.slow {
-		return latency.Evidence{Long: 1, LongNow: true}
-	}
-	return latency.Evidence{Fast: math.MaxInt}
+func (k known) Evidence(time.Duration) latency.Evidence {
+	return latency.Evidence{Queue: k.slow, Fast: !k.slow}
 }
 
 func (known) Quantile() time.Duration { return 0 }

@@ -10,7 +10,7 @@ import (
 
 func TestBucket(t *testing.T) {
 	t.Parallel()
-	var b bucket
+	var b tokenBucket
 	for i, c := range []struct {
 		do     func(n int64)
 		n      int64
@@ -33,12 +33,12 @@ func TestBucket(t *testing.T) {
 	}
 }
 
-// With a full bucket, a successful call returns although another goroutine has the lock.
+// With a full tokenBucket, a successful call returns although another goroutine has the lock.
 func TestBucketThatIsFullIsOnlyRead(t *testing.T) {
 	t.Parallel()
 	th := made[*throttleBudget](t, ThrottleConfig{MaxTokens: 10, TokenRatio: 1})
-	th.bucket.mu.Lock()
-	defer th.bucket.mu.Unlock()
+	th.tokenBucket.mu.Lock()
+	defer th.tokenBucket.mu.Unlock()
 	th.Start(0)
 	th.Finish(time.Second, EventCallSucceeded) // otherwise the test hangs
 }
