@@ -5,10 +5,9 @@ package budget
 
 import (
 	"testing"
-	"time"
 )
 
-func TestBucket(t *testing.T) {
+func TestTokens(t *testing.T) {
 	t.Parallel()
 	var b tokenBucket
 	for i, c := range []struct {
@@ -34,11 +33,10 @@ func TestBucket(t *testing.T) {
 }
 
 // With a full tokenBucket, a successful call returns although another goroutine has the lock.
-func TestBucketThatIsFullIsOnlyRead(t *testing.T) {
+func TestTokens_FullAreIsOnlyRead(t *testing.T) {
 	t.Parallel()
-	th := made[*throttleBudget](t, ThrottleConfig{MaxTokens: 10, TokenRatio: 1})
-	th.tokenBucket.mu.Lock()
-	defer th.tokenBucket.mu.Unlock()
-	th.Start(0)
-	th.Finish(time.Second, EventCallSucceeded) // otherwise the test hangs
+	th := throttle(t, 10, 1)
+	th.bucket.mu.Lock()
+	defer th.bucket.mu.Unlock()
+	th.Observe(t0, EventCallSucceeded) // otherwise the test hangs
 }
