@@ -21,7 +21,8 @@ import (
 //
 // All numbers but the times have at most four decimals, which the bucket keeps exactly.
 type BucketConfig struct {
-	// Size is how many retries the bucket holds. 1 to 1,000,000.
+	// Size is how many retries the bucket holds. 0 to 1,000,000. With 0 it is empty at first and time adds nothing: it holds only what the
+	// successes of the last Window add.
 	Size float64
 	// PerSuccess is the part of a retry that each call adds that ends with OK. 0 to 10.
 	PerSuccess float64
@@ -44,7 +45,7 @@ func Default() BucketConfig {
 // Fields returns the values and their bounds.
 func (c BucketConfig) Fields() []bounds.Field {
 	return []bounds.Field{
-		{Name: "Size", Value: c.Size, Low: 1, High: 1e6, Decimals: 4},
+		{Name: "Size", Value: c.Size, Low: 0, High: 1e6, Decimals: 4},
 		{Name: "PerSuccess", Value: c.PerSuccess, Low: 0, High: 10, Decimals: 4},
 		{Name: "SlowCost", Value: c.SlowCost, Low: 1, High: 1000, Decimals: 4},
 		{Name: "Refund", Value: c.Refund, Low: 0, High: 10, Decimals: 4},
@@ -176,7 +177,7 @@ func (b *bucketBudget) Reload(now time.Time, c Config) error {
 		return nil
 	}
 	b.advance(clock.At(now))
-	full := float64(b.tokens) / float64(b.capacity())
+	full := float64(b.tokens) / float64(max(b.capacity(), 1)) // of size 0, it may hold nothing
 	b.config = config
 	b.recent.resize(config.Window / slots)
 	b.tokens = int64(full * float64(b.capacity()))

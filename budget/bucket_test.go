@@ -95,12 +95,35 @@ func TestBucket(t *testing.T) {
 	}
 }
 
+// A bucket without a size is empty at first, time adds nothing, and what successes have added ends with their window.
+func TestBucket_OfSizeZero(t *testing.T) {
+	t.Parallel()
+	c := plain
+	c.Size = 0
+	b := made(t, c)
+	retry := func(after time.Duration) bool { _, ok := b.Allow(t0.Add(after), CauseFailure); return ok }
+	if retry(0) || retry(c.RefillTime) {
+		t.Error("allowed before any success")
+	}
+	now := 2 * c.RefillTime
+	for range 8 { // which add 4
+		b.Observe(t0.Add(now), EventCallSucceeded)
+	}
+	if !retry(now) || !retry(now) || retry(now+c.Window) {
+		t.Error("must hold what the successes of the last window add, and nothing else")
+	}
+	must.Do(t, b.Reload(t0.Add(now+c.Window), plain))
+	if got := b.State(t0.Add(now + c.Window)); got != (State{0, plain.Size}) {
+		t.Errorf("%+v after it got a size; want it empty still", got)
+	}
+}
+
 // Whatever happens, extra attempts never spend more than the bucket held, what successes and time have added, and what was returned.
 func TestBucket_NeverSpendsMoreThanWasEarned(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		c := BucketConfig{
-			Size: float64(rapid.IntRange(1, 20).Draw(t, "size")), PerSuccess: rapid.SampledFrom([]float64{0, 0.1, 1}).Draw(t, "per success"),
+			Size: float64(rapid.IntRange(0, 20).Draw(t, "size")), PerSuccess: rapid.SampledFrom([]float64{0, 0.1, 1}).Draw(t, "per success"),
 			SlowCost: rapid.SampledFrom([]float64{1, 3}).Draw(t, "slow cost"), Refund: rapid.SampledFrom([]float64{0, 1, 2}).Draw(t, "refund"),
 			RefillTime: time.Minute, Window: 5 * time.Second,
 		}

@@ -52,8 +52,8 @@ func TestNew_Errors(t *testing.T) {
 		config Config
 		want   string
 	}{
-		{bucket(func(c *BucketConfig) { c.Size = 0.9 }), "budget: Size 0.9: must be 1 to 1000000"},
-		{bucket(func(c *BucketConfig) { c.Size = math.Inf(1) }), "budget: Size +Inf: must be 1 to 1000000"},
+		{bucket(func(c *BucketConfig) { c.Size = -0.1 }), "budget: Size -0.1: must be 0 to 1000000"},
+		{bucket(func(c *BucketConfig) { c.Size = math.Inf(1) }), "budget: Size +Inf: must be 0 to 1000000"},
 		{bucket(func(c *BucketConfig) { c.Size = 3.00005 }), "budget: Size 3.00005: must have at most 4 decimals, such as 3.0001"},
 		{bucket(func(c *BucketConfig) { c.PerSuccess = -0.1 }), "budget: PerSuccess -0.1: must be 0 to 10"},
 		{bucket(func(c *BucketConfig) { c.PerSuccess = math.NaN() }), "budget: PerSuccess NaN: must be 0 to 10"},
@@ -61,7 +61,7 @@ func TestNew_Errors(t *testing.T) {
 		{bucket(func(c *BucketConfig) { c.Refund = 11 }), "budget: Refund 11: must be 0 to 10"},
 		{bucket(func(c *BucketConfig) { c.RefillTime = time.Second - 1 }), "budget: RefillTime 0.999999999s: must be 1s to 600s"},
 		{bucket(func(c *BucketConfig) { c.Window = time.Minute + 1 }), "budget: Window 60.000000001s: must be 1s to 60s"},
-		{BucketConfig{Refund: -1}, "budget: Size 0: must be 1 to 1000000\nbudget: SlowCost 0: must be 1 to 1000\n" +
+		{BucketConfig{Refund: -1}, "budget: SlowCost 0: must be 1 to 1000\n" +
 			"budget: Refund -1: must be 0 to 10\nbudget: RefillTime 0s: must be 1s to 600s\nbudget: Window 0s: must be 1s to 60s"},
 		{throttle(0, 0.1), "budget: MaxTokens 0: must be a whole number from 1 to 1000"},
 		{throttle(1001, 0.1), "budget: MaxTokens 1001: must be a whole number from 1 to 1000"},
