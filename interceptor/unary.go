@@ -196,7 +196,7 @@ func (u *unary) succeeded(a *unaryAttempt, err error) bool {
 	case a.left: // gRPC may still write its trailer and peer
 		return false
 	case u.deciding:
-		r := attempts.Result{Outcome: decision.Outcome{Status: ok}, Foreign: u.foreign(&a.attempt, false)}
+		r := attempts.Result{Outcome: decision.Outcome{Status: ok, Foreign: u.foreign(&a.attempt, false)}}
 		u.engine.Ended(a.number, r, attempts.Now{At: clock.Now()})
 	case u.foreign(&a.attempt, false):
 	default:

@@ -32,8 +32,8 @@ type Now struct {
 	Down   bool          // the channel is in TRANSIENT_FAILURE
 	// Connecting means that the channel is in CONNECTING or IDLE: an attempt that runs may wait for a connection.
 	Connecting bool
-	Closed bool          // the channel is closed; the driver then calls Stop
-	Outage time.Duration // how long the channel has been unusable, if Down
+	Closed     bool          // the channel is closed; the driver then calls Stop
+	Outage     time.Duration // how long the channel has been unusable, if Down
 }
 
 // Settings are the settings of a call. Breaker and Method may be nil.
@@ -127,7 +127,6 @@ type Result struct {
 
 	Err      error // as returned by gRPC; nil: OK
 	Local    bool  // no response, but gRPC's error for an ended context
-	Foreign  bool  // no server has seen the attempt: an inner interceptor has made the result, or gRPC, before it had a stream
 	Panicked bool  // an inner interceptor has panicked
 
 	Progress bool // with Resumes: the application has received a message of this attempt

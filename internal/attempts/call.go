@@ -168,11 +168,11 @@ func (c *Call) Ended(n int, r Result, now Now) (step Step) {
 	case lost:
 		c.lost(a, &r, now)
 	case r.accepted():
-		c.accept(&step, a, now)
+		c.accept(&step, a, &r, now)
 	case c.phase == gone:
 		c.leftover(a, &r, now)
 	case a.cancelled == replaced && r.Local:
-		c.makeWay(&step, a, now)
+		c.makeWay(&step, a, &r, now)
 	default:
 		c.handleFailure(&step, a, &r, is, now)
 	}
@@ -236,6 +236,7 @@ func (c *Call) Abort(now Now) (step Step) {
 	}
 	c.ledger.releaseAll(now.At, &c.ended.held, c.running)
 	c.running, c.pending = c.running[:0], pending{}
+	c.reached = false // the budget may be what has panicked, and a call without a status tells it nothing
 	c.answer, c.reason, c.commit, c.said, c.panics = answer{err: errPanicked}, policy.ReasonNonRetryable, decision.CommitNone, answer{}, true
 	c.completeStep(&step, &now)
 	return step

@@ -57,6 +57,7 @@ type Outcome struct {
 	Trailer  metadata.MD
 	TimedOut bool // the per-attempt timeout or the hedging delay is over; the attempt itself may still be running
 	Unsent   bool // the attempt provably never left this client
+	Foreign  bool // no server is known to have seen it: an inner interceptor has made the result, or gRPC, before it had a stream
 	Final    bool // no other attempt can succeed: the caller is gone, a message is too large
 	Resumes  bool // the next attempt resumes a stream that was cut
 
@@ -89,8 +90,8 @@ func (p *Policy) Decide(c *Call, is Class, g Gates, now time.Time, r float64) De
 		listed    = is.listed()
 		limit, bo = p.with(is.own)
 	)
-	// Every failure counts, even the last one or one that is not retried (gRFC A6).
-	if is.failed() && (listed || is.Pushback.Stop) {
+	// Every failure of a server counts, even the last one or one that is not retried (gRFC A6).
+	if is.failed() && !is.Foreign && (listed || is.Pushback.Stop) {
 		g.Fail()
 	}
 	no := func(reason policy.Reason) Decision { return Decision{Reason: reason, Pushback: is.Pushback} }

@@ -157,6 +157,7 @@ func TestDecide(t *testing.T) {
 		{"5 a longer one ends the call", func(s *situation) { s.out = pushed(codes.Unavailable, "300001") }, policy.ReasonPushbackStop, 0, 1, 0},
 		{"5 a delay does not make a code retryable", func(s *situation) { s.out = pushed(codes.NotFound, "5") }, policy.ReasonNonRetryable, 0, 0, 0},
 		{"5 a stop counts as a failure after any code", func(s *situation) { s.out = pushed(codes.NotFound, "-1") }, policy.ReasonNonRetryable, 0, 1, 0},
+		{"5 no server has seen the attempt, so its failure does not count", func(s *situation) { s.out.Foreign = true }, policy.ReasonRetry, 100 * ms, 0, 1},
 		{"5 the server has forbidden it before", func(s *situation) { s.call.Stopped = true }, policy.ReasonPushbackStop, 0, 1, 0},
 		{"5 before 9", func(s *situation) { s.out = pushed(codes.Unavailable, "-1"); s.call.Deadline = noon }, policy.ReasonPushbackStop, 0, 1, 0},
 
