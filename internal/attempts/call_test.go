@@ -137,6 +137,8 @@ const traces = `
 	0 start → send 1; 10 end 1 UNAV → (retry shadow), over mode_off, = 1 | F Wf - E-
 # beside observe slots=0: mode OBSERVE: no answer beside the slow one
 	0 start → send 1, wake 200; 200 wake → (hedge shadow); 400 end 1 OK → over succeeded, = 1 | Ws + E+
+# beside observe: mode OBSERVE: an answer that no server has given pays for no shadow
+	0 start → send 1, wake 200; 200 wake → (hedge shadow); 400 end 1 OK foreign → over succeeded, = 1 | Ws -
 # beside observe: mode OBSERVE: one shadow a call
 	0 start → send 1, wake 200; 200 wake → (hedge shadow); 400 end 1 UNAV → (mode_off), over mode_off, = 1 | Ws F - E-
 # hedge observe: mode OBSERVE: what fails for good says so
