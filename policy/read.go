@@ -212,7 +212,7 @@ func (s *Spec) readLimits(f *document.Fields) {
 func readBudgetName(f *document.Fields, to *string) {
 	if n, path := f.Value("budget"); n != nil && n.Kind == document.Object {
 		f.Misfit(path, n, `must be the name of a budget, which the file declares at its top: `+
-			`budgets: [{name: orders, ratio: {percent: 10}}]; or NONE`)
+			`budgets: [{name: orders, bucket: {size: 20}}]; or NONE`)
 		return
 	}
 	f.Text("budget", to)

@@ -165,8 +165,8 @@ type End struct {
 // leaves retries to the upstream caller ([policy.ReasonChainStop]).
 func (e *End) GaveUp() bool {
 	switch e.Reason {
-	case policy.ReasonPushbackStop, policy.ReasonBreakerOpen, policy.ReasonSlowEverywhere, policy.ReasonOverloaded,
-		policy.ReasonDeadlineTooClose, policy.ReasonTooManyWaiting, policy.ReasonBudgetExhausted, policy.ReasonNotConnected:
+	case policy.ReasonPushbackStop, policy.ReasonBreakerOpen, policy.ReasonSlowEverywhere, policy.ReasonNotProvenFast,
+		policy.ReasonOverloaded, policy.ReasonDeadlineTooClose, policy.ReasonTooManyWaiting, policy.ReasonBudgetExhausted, policy.ReasonNotConnected:
 		return true
 	case policy.ReasonAttemptsExhausted, policy.ReasonDeadlineExceeded:
 		return e.Attempts > 1

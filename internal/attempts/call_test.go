@@ -494,7 +494,7 @@ func TestEndGaveUp(t *testing.T) {
 		policy.ReasonAttemptsExhausted: {false, true}, policy.ReasonDeadlineExceeded: {false, true},
 	}
 	for _, reason := range []policy.Reason{
-		policy.ReasonPushbackStop, policy.ReasonBreakerOpen, policy.ReasonSlowEverywhere, policy.ReasonOverloaded,
+		policy.ReasonPushbackStop, policy.ReasonBreakerOpen, policy.ReasonSlowEverywhere, policy.ReasonNotProvenFast, policy.ReasonOverloaded,
 		policy.ReasonDeadlineTooClose, policy.ReasonTooManyWaiting, policy.ReasonBudgetExhausted, policy.ReasonNotConnected,
 	} {
 		want[reason] = [2]bool{true, true}

@@ -33,7 +33,8 @@ type Question struct {
 	Hang        bool          // no attempt ever gets a response
 	Down        bool          // from the call's start on, no connection can be made
 	BudgetEmpty bool
-	AllSlow     bool // the target's last responses were slow
+	AllSlow     bool // all of the target's last responses were long
+	NotProven   bool // too few responses are known, or one was long
 	MaxAttempts int  // the cap of the Retrier, at least 1
 }
 
@@ -54,7 +55,8 @@ func (q *Question) Conditions() []Condition {
 		{&q.Hang, "hang", "no attempt ever gets a response", ""},
 		{&q.Down, "down", "no connection can be made, from the call's start on", ""},
 		{&q.BudgetEmpty, "budget-empty", "the budget denies every extra attempt", ""},
-		{&q.AllSlow, "slow-everywhere", "the target's last responses were slow", "the last responses of the target were slow"},
+		{&q.AllSlow, "slow-everywhere", "all of the target's last responses were long", "all of the last responses of the target were long"},
+		{&q.NotProven, "not-proven-fast", "too few responses of the target are known, or one was long", "few responses of the target are known"},
 	}
 }
 
@@ -161,6 +163,9 @@ func (a *Answer) playCall(limit time.Duration, drawn []float64) (p Playback) {
 			return p
 		}
 		n, ends := first(running)
+		if a.Down && step.Slow {
+			step.Wake = attempts.Never // the call would look again and again whether there is a connection
+		}
 		switch {
 		case p.At < stop && stop < attempts.Never && stop <= min(ends, step.Wake):
 			p.At = stop
@@ -217,7 +222,7 @@ func (a *Answer) engineSettings(limit time.Duration) *attempts.Settings {
 	if a.BudgetEmpty {
 		s.Budget = empty{}
 	}
-	s.Method = known{slow: a.AllSlow}
+	s.Method = known{latency.Evidence{Queue: a.AllSlow, Fast: !a.AllSlow && !a.NotProven}}
 	return s
 }
 
@@ -225,7 +230,7 @@ func (a *Answer) engineSettings(limit time.Duration) *attempts.Settings {
 func (a *Answer) failure() attempts.Result {
 	if a.Down {
 		r := result(status.New(codes.Unavailable, "no connection"), false)
-		r.Unsent = true
+		r.Unsent, r.Foreign = true, true
 		return r
 	}
 	r := result(status.New(a.Code, ""), false)
@@ -273,7 +278,7 @@ func (slots) TakeSlot() bool { return true }
 func (slots) ReleaseSlot()   {}
 
 // known implements [attempts.Method]. The target's last responses were fast, or slow.
-type known struct{ slow bool }
+type known struct{ shows latency.Evidence }
 
 func (known) Admit(_, _ time.Duration) int            { return 1 }
 func (known) Sent(time.Duration) int                  { return 1 }
@@ -281,9 +286,7 @@ func (known) Answered(time.Duration, attempts.Answer) {}
 func (known) Left(time.Duration, attempts.Lost)       {}
 func (known) Queued(_, _ time.Duration) bool          { return false }
 
-// Evidence reports a queue, or fast responses.
-func (k known) Evidence(time.Duration) latency.Evidence {
-	return latency.Evidence{Queue: k.slow, Fast: !k.slow}
-}
+// Evidence returns what the question says.
+func (k known) Evidence(time.Duration) latency.Evidence { return k.shows }
 
 func (known) Quantile() time.Duration { return 0 }
