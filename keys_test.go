@@ -25,7 +25,7 @@ func TestKeysPage(t *testing.T) {
 			rows++
 		}
 	}
-	if rows < 80 {
+	if rows < 75 {
 		t.Errorf("%d keys; want all", rows)
 	}
 	wantSection(t, "docs/policy-file.md", "keys", table.String()+"\n")

@@ -22,12 +22,12 @@ const (
 // Usual follows the usual time of a method's accepted responses in the last 5 to 10 minutes. An overload may last for minutes, but a
 // service may also become slower for good. The zero value knows none. It is safe for concurrent use.
 type Usual struct {
-	next atomic.Int64 // no response is recorded before
+	next atomic.Int64 // no response is recorded before; 0: each is
 	time atomic.Int64 // 0: unknown
 
 	mu                sync.Mutex // guards all below
 	current, previous histogram.Histogram
-	until             time.Duration // when current becomes previous
+	until             time.Duration // when current becomes previous; 0: nothing was recorded
 	read              time.Duration // when the usual time was read
 }
 
@@ -58,10 +58,16 @@ func (u *Usual) Record(took, now time.Duration) {
 }
 
 // Ignores reports whether a response at now would not be recorded.
-func (u *Usual) Ignores(now time.Duration) bool { return int64(now) < u.next.Load() }
+func (u *Usual) Ignores(now time.Duration) bool {
+	next := u.next.Load()
+	return next != 0 && int64(now) < next // times may be negative
+}
 
 // forget drops responses that are too old. u.mu must be held.
 func (u *Usual) forget(now time.Duration) {
+	if u.until == 0 {
+		u.until = now + usualAge
+	}
 	if now < u.until {
 		return
 	}
