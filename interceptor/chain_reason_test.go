@@ -106,7 +106,7 @@ func endings() []ending {
 			go func() { _, _ = s.call(t.Context(), get) }()
 			synctest.Wait()
 		}), policy.ReasonTooManyWaiting, true},
-		{"no permit", broke, []interceptor.Option{interceptor.WithBudget("", &purse{})}, answering(unavailable), policy.ReasonBudgetExhausted, true},
+		{"no permit", broke, []interceptor.Option{interceptor.WithBudget("", forAll(&purse{}))}, answering(unavailable), policy.ReasonBudgetExhausted, true},
 		{"in the first attempt", limited, nil, answering(testserver.Hang()), policy.ReasonDeadlineExceeded, false},
 		{"in the second attempt", limited, nil, answering(unavailable.Times(1), testserver.Hang()), policy.ReasonDeadlineExceeded, true},
 		{"in the second attempt", retries, nil, cancelled, policy.ReasonCancelled, false},
@@ -122,7 +122,7 @@ func endings() []ending {
 			time.AfterFunc(150*ms, func() { mustSetMode(t, s.retrier, policy.ModeOff) })
 		}), policy.ReasonModeOff, false},
 		{"observed", mode(policy.ModeObserve, config(plain())), nil, answering(unavailable), policy.ReasonModeOff, false},
-		{"observed", mode(policy.ModeObserve, budgeted(reserve(0))), nil, answering(unavailable), policy.ReasonBudgetExhausted, false},
+		{"observed", mode(policy.ModeObserve, budgeted(bucketOf(0))), nil, answering(unavailable), policy.ReasonBudgetExhausted, false},
 		{"observed", mode(policy.ModeObserve, config(plain())), nil, answering(unavailable.Pushback("-1")), policy.ReasonPushbackStop, false},
 		{"observed", mode(policy.ModeObserve, config(plain())), nil, calls(aged), policy.ReasonModeOff, false},
 		{"off", mode(policy.ModeOff, config(plain())), nil, answering(unavailable.Pushback("-1")), policy.ReasonPushbackStop, false},

@@ -131,14 +131,14 @@ func TestEntries_KeepsWhatRuns(t *testing.T) {
 func TestEntries_Outcomes(t *testing.T) {
 	t.Parallel()
 	var table entries
-	one := table.outcomesOf("one")
-	if one != table.outcomesOf("one") || one == table.outcomesOf("two") {
+	one := table.responsesOf("one")
+	if one != table.responsesOf("one") || one == table.responsesOf("two") {
 		t.Error("outcomes are shared by others than those of one target")
 	}
 	for i := range 3 * mostTargets {
-		table.outcomesOf(strconv.Itoa(i))
+		table.responsesOf(strconv.Itoa(i))
 	}
-	if n := len(table.outcomes); n > mostTargets {
+	if n := len(table.responses); n > mostTargets {
 		t.Errorf("outcomes of %d targets; want at most %d", n, mostTargets)
 	}
 }

@@ -32,7 +32,7 @@ const (
 	leastElse  = `[{"stagger_retry_elsewhere": {"childPolicy": [{"least_request_experimental": {}}]}}]`
 	roundRobin = `[{"round_robin": {}}]`
 	retryFile  = `
-budgets: [{name: all, ratio: {percent: 1000, minPerSecond: 1000}}]
+budgets: [{name: all, bucket: {size: 1000, perSuccess: 10}}]
 methodConfig:
 - name: [{service: acme.orders.v1.OrderService, method: GetOrder}]
   retryPolicy: {maxAttempts: 4, initialBackoff: 0.1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE], jitter: NONE, budget: all}

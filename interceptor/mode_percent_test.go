@@ -62,9 +62,9 @@ func TestPercent(t *testing.T) {
 func TestPercent_Earns(t *testing.T) {
 	for _, mode := range []policy.Mode{policy.ModeEnforce, policy.ModeObserve} {
 		t.Run(string(mode), func(t *testing.T) {
-			ratio := budget.DefaultRatio()
-			ratio.Percent, ratio.MinPerSecond = 100, 0
-			c := percentages(budgeted(policy.BudgetSpec{Scope: "PROCESS", Config: ratio}), 25, 100)
+			bucket := budget.Default()
+			bucket.Size, bucket.PerSuccess = 0, 1
+			c := percentages(budgeted(policy.BudgetSpec{Scope: "PROCESS", Config: bucket}), 25, 100)
 			c.Mode = mode
 			synctest.Test(t, func(t *testing.T) {
 				tenths := 0
@@ -74,7 +74,7 @@ func TestPercent_Earns(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				want := []interceptor.BudgetState{{Name: "orders", Kind: "ratio", Shadow: mode == policy.ModeObserve, State: budget.State{Balance: 3, Capacity: 3}}}
+				want := []interceptor.BudgetState{{Name: "orders", Kind: "bucket", Shadow: mode == policy.ModeObserve, Balance: 3, Capacity: 3}}
 				if got := inUse(retrier); !slices.Equal(got, want) || tenths != 10 {
 					t.Errorf("%+v after %d draws; want %+v", got, tenths, want)
 				}

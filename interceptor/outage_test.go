@@ -229,7 +229,7 @@ func TestOutage_NotServing(t *testing.T) {
 func TestOutage_WaitIsNoRetry(t *testing.T) {
 	for _, kind := range []string{"unary", "stream"} {
 		t.Run(kind, func(t *testing.T) {
-			play(t, budgeted(reserve(5)), func(t *testing.T, s scene) {
+			play(t, budgeted(bucketOf(50)), func(t *testing.T, s scene) {
 				s.On("*", text("here"))
 				var told []string
 				tell := func(what string) func(context.Context, interceptor.Event) {

@@ -223,7 +223,7 @@ func TestForever_Ends(t *testing.T) {
 			if row.change != nil {
 				row.change(&c.Methods[0].Spec)
 			}
-			c.Budgets = []policy.BudgetSpec{{Name: "broke", Config: budget.RatioConfig{Percent: 0.0001, Window: time.Second, TimeoutCost: 1}}}
+			c.Budgets = []policy.BudgetSpec{{Name: "broke", Config: budget.BucketConfig{SlowCost: 1, RefillTime: time.Second, Window: time.Second}}}
 			play(t, c, func(t *testing.T, s scene) {
 				row.prepare(t, s)
 				_, err := s.watch(t.Context(), t, row.opts...)

@@ -99,7 +99,7 @@ func playLive(t *testing.T, set *policy.Set, test func(t *testing.T, s scene), o
 // playUnpaid is playLive without a file, in which no budget holds up retries.
 func playUnpaid(t *testing.T, test func(t *testing.T, s scene)) {
 	t.Helper()
-	playLive(t, nil, test, interceptor.WithBudget("", budget.Unlimited))
+	playLive(t, nil, test, interceptor.WithBudget("", forAll(budget.Unlimited)))
 }
 
 // wants makes a call that fails and checks how often, and why it ended.

@@ -170,7 +170,7 @@ func TestHedge(t *testing.T) {
 						t.Errorf("got  %q after %v, sent %s: %s\nwant %q after %v, sent %s: %s", got, took, sent, places, row.want, row.took, row.sent, want)
 					}
 					s.overOnce(t, status.Code(err), s.Count(get))
-				}, interceptor.WithBudget("", &purse{}))
+				}, interceptor.WithBudget("", forAll(&purse{})))
 			})
 		}
 	}
