@@ -96,8 +96,9 @@ func TestPageJSON(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newScene(t)
-		idle := newRetrier(t, interceptor.WithBudget("spare", budget.Unlimited))
+		idle := newRetrier(t, interceptor.WithBudget("orders", same(budget.Unlimited)))
 		h := Config{}.Handler(s.retrier, idle)
+		s.use(t, idle)
 		s.On("*", down())
 		_ = s.call(t, getOrder)
 		time.Sleep(interval + time.Second)
@@ -243,6 +244,9 @@ func TestPageWithoutRetrier(t *testing.T) {
 	}
 }
 
+// same gives all targets one budget.
+func same(b budget.Budget) func(string) budget.Budget { return func(string) budget.Budget { return b } }
+
 // ill is a budget of a program's own, which panics when it is read.
 type ill struct{ budget.Budget }
 
@@ -251,7 +255,10 @@ func (ill) State(time.Time) budget.State { panic(`<b>ill</b>`) }
 func TestPageOfABudgetThatPanics(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		h := Config{}.Handler(newRetrier(t, interceptor.WithBudget("orders", ill{budget.Unlimited})))
+		s := newScene(t)
+		r := newRetrier(t, interceptor.WithBudget("orders", same(ill{budget.Unlimited})))
+		h := Config{}.Handler(r)
+		s.use(t, r)
 		time.Sleep(2 * interval) // the sampler reads it too
 		w := get(h, "")
 		wants(t, w.Body.String(), "budget: orders: cannot be read, since it panics: &lt;b&gt;ill&lt;/b&gt;", "The last decisions")
@@ -290,16 +297,15 @@ func TestPageFiles(t *testing.T) {
 
 func TestReadBudgetsOfMany(t *testing.T) {
 	t.Parallel()
-	var options []interceptor.Option
+	var all []interceptor.BudgetState
 	for i := range maxBudgets + 10 {
-		b := must.Get(budget.New(budget.ThrottleConfig{MaxTokens: 10, TokenRatio: 1}))(t)
+		b := interceptor.BudgetState{Name: "b" + string(rune('A'+i)), Balance: 5, Capacity: 5}
 		if i%8 == 7 {
-			b.Observe(time.Now(), budget.EventAttemptFailed)
+			b.Balance = 4
 		}
-		options = append(options, interceptor.WithBudget("b"+string(rune('A'+i)), b))
+		all = append(all, b)
 	}
-	r := newRetrier(t, options...)
-	list, hidden := scarcest(r.State().Budgets)
+	list, hidden := scarcest(all)
 	scarce := 0
 	for i, b := range list {
 		if share(b) < 1 {
