@@ -93,10 +93,16 @@ func endings() []ending {
 			return err
 		}, policy.ReasonChainStop, false},
 		{"after 1 attempt", retries, []interceptor.Option{withFuse(&fuse{limit: 1})}, answering(unavailable), policy.ReasonBreakerOpen, true},
-		{"an answer before it was slow", slow, nil, calls(func(t *testing.T, s scene) {
-			s.answersLate(t, get)
+		{"five long responses before", slow, nil, calls(func(t *testing.T, s scene) {
+			s.forget()
+			s.takes(t, nil, get, append(repeat(10*ms, 20), repeat(250*ms, 5)...)...)
 			s.On(get, testserver.Hang())
 		}), policy.ReasonSlowEverywhere, true},
+		{"no response before", slow, nil, calls(func(t *testing.T, s scene) {
+			s.forget()
+			s.takes(t, nil, get, 10*ms)
+			s.On(get, testserver.Hang())
+		}), policy.ReasonNotProvenFast, true},
 		{"a queue", admitting(func(s *policy.Spec) { s.Timeout = time.Second }), nil, calls(func(t *testing.T, s scene) {
 			t.Cleanup(s.gather(t, 3).leave)
 		}), policy.ReasonOverloaded, true},

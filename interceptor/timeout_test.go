@@ -184,6 +184,7 @@ func TestStreamTimeout_BlockedSend(t *testing.T) {
 	play(t, config(hasty()), func(t *testing.T, s scene) {
 		s.Server = testserver.Start(t, testserver.ServerOptions(grpc.InitialWindowSize(64<<10), grpc.InitialConnWindowSize(1<<20)))
 		s.conn = s.Dial(t, s.retrier.DialOptions()...)
+		knowLatency(s.retrier, s.conn)
 		s.On(get, moves.Play(moves.Pause(time.Hour)), moves.Play(moves.Receive(0), say("sum")))
 		stream := s.open(t, t.Context(), clientStream)
 		start := time.Now()

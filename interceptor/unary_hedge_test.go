@@ -147,6 +147,7 @@ func TestHedge(t *testing.T) {
 		for kind, desc := range kinds {
 			t.Run(strings.ReplaceAll(name, " ", "_")+"/"+kind, func(t *testing.T) {
 				play(t, row.config, func(t *testing.T, s scene) {
+					s.connect()
 					s.On(get, row.script...)
 					began := time.Now()
 					var got string
