@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
@@ -114,7 +115,10 @@ func TestExplainedIsWhatTheServerSees(t *testing.T) {
 					srv.Down()
 					conn.Connect()
 					synctest.Wait()
+				} else {
+					answerFast(t, srv, conn, retrier, q.Latency)
 				}
+				before := len(srv.Attempts())
 				step := testserver.Fail(q.Code).Delay(q.Latency)
 				if q.Pushback != "" {
 					step = step.Pushback(q.Pushback)
@@ -133,7 +137,7 @@ func TestExplainedIsWhatTheServerSees(t *testing.T) {
 				if !q.Down {
 					got = nil
 				}
-				for _, s := range srv.Attempts() {
+				for _, s := range srv.Attempts()[before:] {
 					got = append(got, s.Time.Sub(began))
 				}
 				if fmt.Sprint(got) != fmt.Sprint(a.Sent) || took != a.At {
@@ -171,11 +175,22 @@ methodConfig:
 	}
 }
 
+// answerFast makes twenty calls, each of one attempt that takes so long as is usual: an attempt beside a slow one is worth while then.
+func answerFast(t *testing.T, srv *testserver.Server, conn *grpc.ClientConn, r *interceptor.Retrier, usual time.Duration) {
+	t.Helper()
+	srv.On("*", testserver.OK().Delay(usual))
+	must.Do(t, r.SetMode(interceptor.ModeSwitch{Mode: policy.ModeOff}))
+	for range 20 {
+		must.Do(t, conn.Invoke(t.Context(), method, &emptypb.Empty{}, &emptypb.Empty{}))
+	}
+	must.Do(t, r.SetMode(interceptor.ModeSwitch{Mode: policy.ModeEnforce}))
+}
+
 const slowPolicy = `
 methodConfig:
 - name: [{service: acme.orders.v1.OrderService, method: GetOrder}]
   retryPolicy: {maxAttempts: 3, initialBackoff: 0.1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE, ABORTED],
-    jitter: NONE, perAttemptTimeout: 0.2s, onAttemptTimeout: RETRY, maxPushback: 9s, perCode: [{codes: [ABORTED], maxAttempts: 2, costFactor: 2, onlyWithServerDelay: true}]}
+    jitter: NONE, perAttemptTimeout: 0.2s, onAttemptTimeout: RETRY, maxPushback: 9s, perCode: [{codes: [ABORTED], maxAttempts: 2, onlyWithServerDelay: true}]}
 - name: [{service: acme.orders.v1.OrderService, method: ListOrders}]
   hedgingPolicy: {maxAttempts: 2, hedgingDelay: 0.1s, hedgingQuantile: {quantile: 0.95, max: 1s}}
 - name: [{service: acme.orders.v1.OrderService, method: CountOrders}]
@@ -205,7 +220,7 @@ func TestExplainFlags(t *testing.T) {
 		{[]string{method, "--latency", "1ms"}, []string{"  1        0s     UNAVAILABLE  1ms    another attempt   100ms"}},
 		{[]string{method, "--budget-empty"}, []string{"budget    default, which is empty\n", "budget_exhausted (1 attempt).\n"}},
 		{[]string{method, "--hang", "--deadline", "1.5s", "--slow-everywhere"}, []string{
-			"no attempt ever gets a response, and the last responses of the target were slow", "The call ends after 1.5s with DEADLINE_EXCEEDED: slow_everywhere (1 attempt).\n",
+			"no attempt ever gets a response, and all of the last responses of the target were long", "The call ends after 1.5s with DEADLINE_EXCEEDED: slow_everywhere (1 attempt).\n",
 		}},
 		{[]string{method, "--down"}, []string{
 			"If no connection can be made, from the call's start on:", "another attempt, once connected", "The call ends after 3s with UNAVAILABLE: not_connected (1 attempt).\n",
