@@ -117,6 +117,10 @@ func TestRetryElsewhere(t *testing.T) {
 			t.Run(name+"/hedges that start together part", func(t *testing.T) {
 				playCluster(t, 3, balanced(config), func(t *testing.T, c cluster) {
 					c.settle(t)
+					for range 3 { // until it is known how fast the method is
+						must.Do(t, exchange(t.Context(), c.Conn, desc, list))
+					}
+					c.Visits()
 					for _, s := range c.Servers {
 						s.On("*", testserver.OK().Delay(time.Second))
 					}
