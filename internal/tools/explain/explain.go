@@ -289,4 +289,5 @@ func (known) Queued(_, _ time.Duration) bool          { return false }
 // Evidence returns what the question says.
 func (k known) Evidence(time.Duration) latency.Evidence { return k.shows }
 
+func (known) Slow(time.Duration) bool { return false }
 func (known) Quantile() time.Duration { return 0 }
