@@ -15,7 +15,8 @@ import (
 
 // BucketConfig is a bucket of extra attempts. It is full at first. Each call that succeeds adds PerSuccess, and time alone fills it in
 // RefillTime. A retry costs 1, and an attempt beside a slow one costs SlowCost. An extra attempt that helps returns its cost times
-// Refund. So one that helps pays for itself and for the next ones, and where none helps, the bucket runs dry.
+// Refund. So one that helps pays for itself and for the next ones, and where none helps, the bucket runs dry. A call without a response
+// at its deadline takes MissedCost.
 //
 // The bucket holds Size, or, for busy clients, what the successes of the last Window add, if that is more.
 //
@@ -28,6 +29,8 @@ type BucketConfig struct {
 	PerSuccess float64
 	// SlowCost is the cost of [CauseSlow]. 1 to 1000.
 	SlowCost float64
+	// MissedCost is what a call takes that had no response at its deadline ([EventDeadlineMissed]), as far as the bucket has it. 0 to 1000.
+	MissedCost float64
 	// Refund is what an extra attempt that helps returns, in multiples of its cost. 0 to 10.
 	Refund float64
 	// RefillTime is how long an empty bucket takes to fill without any call. 1s to 600s.
@@ -39,7 +42,7 @@ type BucketConfig struct {
 // Default returns the config of the default budget, that of policies without one. docs/load.md says it in words, and
 // docs/evidence/overload.md has the effects of other numbers.
 func Default() BucketConfig {
-	return BucketConfig{Size: 6, PerSuccess: 0.1, SlowCost: 3, Refund: 2, RefillTime: 5 * time.Minute, Window: 5 * time.Second}
+	return BucketConfig{Size: 6, PerSuccess: 0.1, SlowCost: 3, MissedCost: 0.3, Refund: 2, RefillTime: 5 * time.Minute, Window: 5 * time.Second}
 }
 
 // Fields returns the values and their bounds.
@@ -48,6 +51,7 @@ func (c BucketConfig) Fields() []bounds.Field {
 		{Name: "Size", Value: c.Size, Low: 0, High: 1e6, Decimals: 4},
 		{Name: "PerSuccess", Value: c.PerSuccess, Low: 0, High: 10, Decimals: 4},
 		{Name: "SlowCost", Value: c.SlowCost, Low: 1, High: 1000, Decimals: 4},
+		{Name: "MissedCost", Value: c.MissedCost, Low: 0, High: 1000, Decimals: 4},
 		{Name: "Refund", Value: c.Refund, Low: 0, High: 10, Decimals: 4},
 		{Name: "RefillTime", Value: c.RefillTime.Seconds(), Low: 1, High: 600, Decimals: 9, Unit: "s"},
 		{Name: "Window", Value: c.Window.Seconds(), Low: 1, High: 60, Decimals: 9, Unit: "s"},
@@ -84,16 +88,22 @@ type bucketBudget struct {
 
 // Observe implements [Budget]. A success's part is added when it is needed.
 func (b *bucketBudget) Observe(now time.Time, e Event) {
-	if e != EventCallSucceeded {
-		return
-	}
 	at := clock.At(now)
-	if int64(at) >= b.slotEnd.Load() {
+	switch e {
+	case EventCallSucceeded:
+		if int64(at) >= b.slotEnd.Load() {
+			b.mu.Lock()
+			b.advance(at)
+			b.mu.Unlock()
+		}
+		b.successes.addToStripe(at, 1)
+	case EventDeadlineMissed:
 		b.mu.Lock()
+		defer b.mu.Unlock()
 		b.advance(at)
-		b.mu.Unlock()
+		b.tokens = max(b.tokens-micro(b.config.MissedCost), 0)
+	default:
 	}
-	b.successes.addToStripe(at, 1)
 }
 
 // Allow implements [Budget].

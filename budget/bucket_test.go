@@ -44,10 +44,12 @@ func ends(i int, how End) action {
 	return func(l *ledger, now time.Time) bool { l.ended[i](now, how); return true }
 }
 
+func miss(l *ledger, now time.Time) bool { l.budget.Observe(now, EventDeadlineMissed); return true }
+
 func wait(*ledger, time.Time) bool { return true }
 
 // plain has numbers that are easy to follow.
-var plain = BucketConfig{Size: 4, PerSuccess: 0.5, SlowCost: 3, Refund: 2, RefillTime: 40 * time.Second, Window: 10 * time.Second}
+var plain = BucketConfig{Size: 4, PerSuccess: 0.5, SlowCost: 3, MissedCost: 0.25, Refund: 2, RefillTime: 40 * time.Second, Window: 10 * time.Second}
 
 // TestBucket reads like the rule: docs/load.md has it in words.
 func TestBucket(t *testing.T) {
@@ -70,6 +72,8 @@ func TestBucket(t *testing.T) {
 			l.budget.Observe(now, 77)
 			return true
 		}, true, 3}},
+		"a missed deadline takes a part":         {{0, miss, true, 3.75}, {0, slow, true, 0.75}, {0, miss, true, 0.5}},
+		"as far as the bucket has it":            {{0, retry, true, 3}, {0, slow, true, 0}, {0, miss, true, 0}},
 		"one that helps returns twice its cost":  {{0, slow, true, 1}, {0, retry, true, 0}, {0, ends(1, EndHelped), true, 2}, {0, ends(0, EndHelped), true, 4}},
 		"one that fails returns nothing":         {{0, slow, true, 1}, {0, ends(0, EndFailed), true, 1}},
 		"one that is not sent returns its cost":  {{0, slow, true, 1}, {0, ends(0, EndUnsent), true, 4}},

@@ -58,6 +58,7 @@ func TestNew_Errors(t *testing.T) {
 		{bucket(func(c *BucketConfig) { c.PerSuccess = -0.1 }), "budget: PerSuccess -0.1: must be 0 to 10"},
 		{bucket(func(c *BucketConfig) { c.PerSuccess = math.NaN() }), "budget: PerSuccess NaN: must be 0 to 10"},
 		{bucket(func(c *BucketConfig) { c.SlowCost = 0.9999 }), "budget: SlowCost 0.9999: must be 1 to 1000"},
+		{bucket(func(c *BucketConfig) { c.MissedCost = -1 }), "budget: MissedCost -1: must be 0 to 1000"},
 		{bucket(func(c *BucketConfig) { c.Refund = 11 }), "budget: Refund 11: must be 0 to 10"},
 		{bucket(func(c *BucketConfig) { c.RefillTime = time.Second - 1 }), "budget: RefillTime 0.999999999s: must be 1s to 600s"},
 		{bucket(func(c *BucketConfig) { c.Window = time.Minute + 1 }), "budget: Window 60.000000001s: must be 1s to 60s"},

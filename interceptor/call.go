@@ -202,7 +202,7 @@ func (c *call) untimed() bool {
 // answeredAtOnce tells the method of a response of the first attempt, about which nothing had to be decided.
 func (c *call) answeredAtOnce(at, took time.Duration) {
 	answer := attempts.Answer{Took: took, Left: attempts.Never, Running: 1, Limit: c.entry.timeout, Accepted: true}
-	if deadline, ok := c.ctx.Deadline(); ok && c.known.MayBeLong(took) { // else the time left makes no difference
+	if deadline, ok := c.ctx.Deadline(); ok && c.known.Slow(took) { // else the time left makes no difference
 		answer.Left = at - c.start + time.Until(deadline)
 	}
 	c.known.Answered(at, answer)

@@ -229,6 +229,7 @@ func (b *BudgetSpec) read(f *document.Fields) {
 		f.Number("size", &bucket.Size)
 		f.Number("perSuccess", &bucket.PerSuccess)
 		f.Number("slowCost", &bucket.SlowCost)
+		f.Number("missedCost", &bucket.MissedCost)
 		f.Number("refund", &bucket.Refund)
 		f.Duration("refillTime", &bucket.RefillTime)
 		f.Duration("window", &bucket.Window)

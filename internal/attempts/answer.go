@@ -141,6 +141,7 @@ func (c *Call) learn(a *attempt, r *Result, is decision.Class, lost bool, at tim
 			l.AtLeast = a.took(at)
 		}
 		c.ledger.reportLost(&a.held, at, l)
+		c.missed = c.missed || !r.Foreign && c.missedDeadline(a, r, at) && c.set.Method.Slow(a.took(at))
 	}
 }
 
@@ -148,7 +149,7 @@ func (c *Call) learn(a *attempt, r *Result, is decision.Class, lost bool, at tim
 func (c *Call) lostWhy(a *attempt, r *Result, at time.Duration) Why {
 	switch code := r.Status.Code(); {
 	case r.Panicked, r.Final, r.Foreign:
-	case c.missed(a, r, at):
+	case c.missedDeadline(a, r, at):
 		if a.number == 1 { // later attempts had less time
 			return LostDeadline
 		}
@@ -158,8 +159,8 @@ func (c *Call) lostWhy(a *attempt, r *Result, at time.Duration) Why {
 	return LostOther
 }
 
-// missed reports whether an attempt had no response at its call's deadline.
-func (c *Call) missed(a *attempt, r *Result, at time.Duration) bool {
+// missedDeadline reports whether an attempt had no response at its call's deadline.
+func (c *Call) missedDeadline(a *attempt, r *Result, at time.Duration) bool {
 	// Within a fiftieth of the time, since clocks differ, and servers also know the deadline.
 	return r.Status.Code() == codes.DeadlineExceeded && !r.Panicked && !r.Final && c.timeLeft(at) <= c.timeLeft(a.began)/50
 }

@@ -91,6 +91,7 @@ type Method interface {
 
 	Queued(now, left time.Duration) bool         // an extra attempt would not be answered in time
 	Evidence(now time.Duration) latency.Evidence // what the target's last responses show
+	Slow(took time.Duration) bool                // a response that took so long took much longer than is usual
 	Quantile() time.Duration                     // of the latency, as the policy asks; 0: unknown
 }
 

@@ -52,6 +52,7 @@ type Call struct {
 	said    answer          // the last error of a server before the response
 	panics  bool            // the call ends with a panic
 	reached bool            // a server has seen one of its attempts
+	missed  bool            // an attempt had no response at the call's deadline, though a usual one would have come long before
 	end     End
 	cancels []int
 	first   [1]attempt // saves most calls an allocation

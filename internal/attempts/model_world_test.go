@@ -158,6 +158,11 @@ type modelMethod struct {
 	admission bool
 }
 
+func (k modelMethod) Slow(took time.Duration) bool {
+	k.called()
+	return took > time.Second
+}
+
 func (k modelMethod) Quantile() time.Duration {
 	k.called()
 	return k.quantile

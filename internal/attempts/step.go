@@ -48,7 +48,10 @@ func (c *Call) conclude(now *Now) {
 		return
 	}
 	how := budget.EventCallSucceeded
-	if failed {
+	switch {
+	case failed && c.missed:
+		how = budget.EventDeadlineMissed
+	case failed:
 		how = budget.EventCallFailed
 	}
 	c.set.Budget.Observe(clock.Time(at), how)

@@ -41,6 +41,7 @@ type world struct {
 	breaker       bool
 	panics        []string // the callback that panics at its next call, once; also Allow, Quantile, Record
 	quantile      time.Duration
+	usual         time.Duration // of the method; 0: unknown
 	permits       int64
 	open          map[int64]bool // permits whose attempt has not ended
 	calls         int            // of the breaker, that are not done
@@ -76,7 +77,7 @@ func (w *world) Observe(_ time.Time, e budget.Event) {
 	if e != budget.EventAttemptFailed {
 		w.finished++
 	}
-	w.tell("%s", map[budget.Event]string{budget.EventAttemptFailed: "F", budget.EventCallSucceeded: "E+", budget.EventCallFailed: "E-"}[e])
+	w.tell("%s", map[budget.Event]string{budget.EventAttemptFailed: "F", budget.EventCallSucceeded: "E+", budget.EventCallFailed: "E-", budget.EventDeadlineMissed: "Em"}[e])
 }
 
 func (w *world) Allow(_ time.Time, c budget.Cause) (ended func(time.Time, budget.End), ok bool) {
@@ -137,6 +138,8 @@ type known struct {
 
 	admission bool // whether there is admission, and its calls are told
 }
+
+func (k known) Slow(took time.Duration) bool { return k.usual > 0 && took > 2*k.usual }
 
 func (k known) Quantile() time.Duration {
 	k.called("Quantile")

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	usualPart   = 0.75                   // of the responses take at most the usual time
+	usualPart   = 0.5                    // of the responses take at most the usual time
 	usualAge    = 5 * time.Minute        // the minimum time for which a response counts; twice that is the maximum
 	usualLeast  = 3                      // responses until the usual time is known
 	usualSingle = 20                     // responses of which each is recorded, and the usual time read anew

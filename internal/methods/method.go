@@ -159,8 +159,8 @@ func (k *Known) Answered(now time.Duration, a attempts.Answer) {
 	}
 }
 
-// MayBeLong reports whether a response that took this long is long if its call had little time. If not, the time left needn't be known.
-func (k *Known) MayBeLong(took time.Duration) bool { return slower(took, k.method.usual.Time()) }
+// Slow implements [attempts.Method]. A response that isn't slow isn't long either, however little time its call had.
+func (k *Known) Slow(took time.Duration) bool { return slower(took, k.method.usual.Time()) }
 
 func slower(took, usual time.Duration) bool { return usual > 0 && took > above*usual }
 

@@ -100,6 +100,7 @@ func (l load) Admit(now, _ time.Duration) int           { return l.Sent(now) }
 func (l load) Queued(time.Duration, time.Duration) bool { return false }
 func (l load) Sent(time.Duration) int                   { l.counted++; return l.counted }
 func (l load) Left(time.Duration, attempts.Lost)        { l.counted-- }
+func (l load) Slow(time.Duration) bool                  { return false }
 func (l load) Quantile() time.Duration                  { return 0 }
 func (l load) Evidence(time.Duration) latency.Evidence  { return latency.Evidence{Fast: true} }
 

@@ -1940,6 +1940,9 @@ type BucketBudget struct {
 	// stagger. The cost of an attempt that is sent beside or after a slow one, when its timeout or the hedging delay is over. It costs more
 	// than a retry because the server may work on both. 1 to 1000, at most four decimals; 3 when absent.
 	SlowCost *float64 `protobuf:"fixed64,3,opt,name=slow_cost,json=slowCost,proto3,oneof" json:"slow_cost,omitempty"`
+	// stagger. What a call takes, as far as the bucket has it, that had no response at its deadline, though more than twice the usual time
+	// of its method was left. 0 to 1000, at most four decimals; 0.3 when absent.
+	MissedCost *float64 `protobuf:"fixed64,7,opt,name=missed_cost,json=missedCost,proto3,oneof" json:"missed_cost,omitempty"`
 	// stagger. What an extra attempt returns that was answered within perAttemptTimeout with OK, or with an error that no retry can
 	// improve: a multiple of its cost. 0 to 10, at most four decimals; 2 when absent.
 	Refund *float64 `protobuf:"fixed64,4,opt,name=refund,proto3,oneof" json:"refund,omitempty"`
@@ -1998,6 +2001,13 @@ func (x *BucketBudget) GetPerSuccess() float64 {
 func (x *BucketBudget) GetSlowCost() float64 {
 	if x != nil && x.SlowCost != nil {
 		return *x.SlowCost
+	}
+	return 0
+}
+
+func (x *BucketBudget) GetMissedCost() float64 {
+	if x != nil && x.MissedCost != nil {
+		return *x.MissedCost
 	}
 	return 0
 }
@@ -2131,20 +2141,23 @@ const file_stagger_policy_v1_policy_proto_rawDesc = "" +
 	"\x05scope\x18\x02 \x01(\x0e2\x1e.stagger.policy.v1.BudgetScopeR\x05scope\x129\n" +
 	"\x06bucket\x18\x06 \x01(\v2\x1f.stagger.policy.v1.BucketBudgetH\x00R\x06bucket\x12@\n" +
 	"\bthrottle\x18\x04 \x01(\v2\".stagger.policy.v1.RetryThrottlingH\x00R\bthrottleB\x06\n" +
-	"\x04kind\"\xad\x02\n" +
+	"\x04kind\"\xe3\x02\n" +
 	"\fBucketBudget\x12\x17\n" +
 	"\x04size\x18\x01 \x01(\x01H\x00R\x04size\x88\x01\x01\x12$\n" +
 	"\vper_success\x18\x02 \x01(\x01H\x01R\n" +
 	"perSuccess\x88\x01\x01\x12 \n" +
-	"\tslow_cost\x18\x03 \x01(\x01H\x02R\bslowCost\x88\x01\x01\x12\x1b\n" +
-	"\x06refund\x18\x04 \x01(\x01H\x03R\x06refund\x88\x01\x01\x12:\n" +
+	"\tslow_cost\x18\x03 \x01(\x01H\x02R\bslowCost\x88\x01\x01\x12$\n" +
+	"\vmissed_cost\x18\a \x01(\x01H\x03R\n" +
+	"missedCost\x88\x01\x01\x12\x1b\n" +
+	"\x06refund\x18\x04 \x01(\x01H\x04R\x06refund\x88\x01\x01\x12:\n" +
 	"\vrefill_time\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\n" +
 	"refillTime\x121\n" +
 	"\x06window\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\x06windowB\a\n" +
 	"\x05_sizeB\x0e\n" +
 	"\f_per_successB\f\n" +
 	"\n" +
-	"_slow_costB\t\n" +
+	"_slow_costB\x0e\n" +
+	"\f_missed_costB\t\n" +
 	"\a_refund*N\n" +
 	"\x04Mode\x12\x14\n" +
 	"\x10MODE_UNSPECIFIED\x10\x00\x12\x10\n" +
