@@ -10,6 +10,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"net"
+	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -410,6 +412,35 @@ func TestHelps_HedgeAfterGoodCalls(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// README's policy retries calls that fail twice and then succeed, however seldom they come.
+func TestHelps_ReadmesPolicy(t *testing.T) {
+	t.Parallel()
+	page := string(must.Get(os.ReadFile("../README.md"))(t))
+	_, page, _ = strings.Cut(page, "\n```yaml\n")
+	file, _, ok := strings.Cut(page, "\n```\n")
+	if !ok || !strings.HasPrefix(file, "methodConfig:") {
+		t.Fatalf("README has no policy: %q", file)
+	}
+	for _, every := range []time.Duration{time.Second, 2 * time.Second, 5 * time.Second, 30 * time.Second, time.Minute} {
+		t.Run(every.String(), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				r := mustNew(t, mustParse(t, file), quiet)
+				s := scene{Server: testserver.Start(t), journal: new(journal), retrier: r}
+				s.conn = s.Dial(t, r.DialOptions()...)
+				for i := range 20 {
+					s.On(get, down().Times(2), text("third"))
+					began := time.Now()
+					if _, err := s.call(t.Context(), get); err != nil {
+						t.Errorf("call %d: %v (%s)", i+1, err, reasonOf(err))
+					}
+					time.Sleep(every - time.Since(began))
+				}
+			})
+		})
 	}
 }
 
