@@ -285,7 +285,6 @@ func (known) Sent(time.Duration) int                  { return 1 }
 func (known) Answered(time.Duration, attempts.Answer) {}
 func (known) Left(time.Duration, attempts.Lost)       {}
 func (known) Queued(_, _ time.Duration) bool          { return false }
-func (known) Slow(time.Duration) bool                 { return false }
 
 // Evidence returns what the question says.
 func (k known) Evidence(time.Duration) latency.Evidence { return k.shows }
