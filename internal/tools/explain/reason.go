@@ -119,7 +119,7 @@ func Meanings() []Meaning {
 		},
 		{
 			Reason: policy.ReasonBudgetExhausted,
-			Means:  "The [bucket](budgets.md) of extra attempts is too empty: too many of the last ones did not help, and neither successes nor time have filled it since.",
+			Means:  "The [bucket](budgets.md) of extra attempts is too empty: too many of the last ones did not help, or deadlines were missed, and neither successes nor time have filled it since.",
 			LookAt: "The server, which this limit protects. `stagger.budget.balance` ÷ `capacity` shows for how long.",
 			Change: "If it happens without an outage, raise `size` of the budget, or `perSuccess` for clients with many calls.",
 			DoNot:  "Write `budget: NONE`, or raise the numbers during the outage: retries would then make it last.",
