@@ -197,11 +197,14 @@ methodConfig:
   retryPolicy: {maxAttempts: 3, initialBackoff: 0.1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE], firstRetry: AT_ONCE}
   admission: REFUSE
   criticality: CRITICAL
+- name: [{service: acme.orders.v1.OrderService, method: WaitForOrders}]
+  waitForReady: true
+  hedgingPolicy: {maxAttempts: 2, hedgingDelay: 0s}
 `
 
 func TestExplainFlags(t *testing.T) {
 	t.Parallel()
-	list := strings.Replace(method, "GetOrder", "ListOrders", 1)
+	list, waits := strings.Replace(method, "GetOrder", "ListOrders", 1), strings.Replace(method, "GetOrder", "WaitForOrders", 1)
 	for _, one := range []struct {
 		args []string
 		want []string
@@ -222,6 +225,13 @@ func TestExplainFlags(t *testing.T) {
 		{[]string{method, "--hang", "--deadline", "1.5s", "--slow-everywhere"}, []string{
 			"no attempt ever gets a response, and all of the last responses of the target were long", "The call ends after 1.5s with DEADLINE_EXCEEDED: slow_everywhere (1 attempt).\n",
 		}},
+		{[]string{method, "--hang", "--deadline", "1.5s", "--not-proven-fast"}, []string{
+			"no attempt ever gets a response, and few responses of the target are known", "The call ends after 1.5s with DEADLINE_EXCEEDED: not_proven_fast (1 attempt).\n",
+		}},
+		{[]string{method}, []string{
+			"  budget    default\n            a bucket of ", " retries, or of what the successes of the last 5s add", "a call that succeeds adds 0.1; ", "an attempt beside a slow one 3; ",
+		}},
+		{[]string{waits, "--down"}, []string{"The call does not end"}}, // and the command does, though the call looks for a connection forever
 		{[]string{method, "--down"}, []string{
 			"If no connection can be made, from the call's start on:", "another attempt, once connected", "The call ends after 3s with UNAVAILABLE: not_connected (1 attempt).\n",
 		}},
