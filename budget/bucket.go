@@ -18,7 +18,8 @@ import (
 // Refund. So one that helps pays for itself and for the next ones, and where none helps, the bucket runs dry. A call without a response
 // at its deadline takes MissedCost.
 //
-// The bucket holds Size, or, for busy clients, what the successes of the last Window add, if that is more.
+// The bucket holds Size, or, for busy clients, what the successes of the last Window add, if that is more. Refunds fill it further, up to
+// RefundSize, so that a client whose extra attempts help can go on through a few that don't.
 //
 // All numbers but the times have at most four decimals, which the bucket keeps exactly.
 type BucketConfig struct {
@@ -33,6 +34,8 @@ type BucketConfig struct {
 	MissedCost float64
 	// Refund is what an extra attempt that helps returns, in multiples of its cost. 0 to 10.
 	Refund float64
+	// RefundSize is how far refunds fill the bucket, if that is more than it holds otherwise. 0 to 1,000,000.
+	RefundSize float64
 	// RefillTime is how long an empty bucket takes to fill without any call. 1s to 600s.
 	RefillTime time.Duration
 	// Window is how long a success adds to what the bucket can hold. 1s to 60s.
@@ -42,7 +45,10 @@ type BucketConfig struct {
 // Default returns the config of the default budget, that of policies without one. docs/load.md says it in words, and
 // docs/evidence/overload.md has the effects of other numbers.
 func Default() BucketConfig {
-	return BucketConfig{Size: 6, PerSuccess: 0.1, SlowCost: 3, MissedCost: 0.3, Refund: 2, RefillTime: 5 * time.Minute, Window: 5 * time.Second}
+	return BucketConfig{
+		Size: 3, PerSuccess: 0.1, SlowCost: 3, MissedCost: 0.3, Refund: 2, RefundSize: 12,
+		RefillTime: 5 * time.Minute, Window: 5 * time.Second,
+	}
 }
 
 // Fields returns the values and their bounds.
@@ -53,6 +59,7 @@ func (c BucketConfig) Fields() []bounds.Field {
 		{Name: "SlowCost", Value: c.SlowCost, Low: 1, High: 1000, Decimals: 4},
 		{Name: "MissedCost", Value: c.MissedCost, Low: 0, High: 1000, Decimals: 4},
 		{Name: "Refund", Value: c.Refund, Low: 0, High: 10, Decimals: 4},
+		{Name: "RefundSize", Value: c.RefundSize, Low: 0, High: 1e6, Decimals: 4},
 		{Name: "RefillTime", Value: c.RefillTime.Seconds(), Low: 1, High: 600, Decimals: 9, Unit: "s"},
 		{Name: "Window", Value: c.Window.Seconds(), Low: 1, High: 60, Decimals: 9, Unit: "s"},
 	}
@@ -129,9 +136,9 @@ func (b *bucketBudget) attemptEnded(now time.Time, cost int64, how End) {
 	b.advance(clock.At(now))
 	switch how {
 	case EndUnsent:
-		b.add(cost)
+		b.add(cost, b.most())
 	case EndHelped:
-		b.add(cost * micro(b.config.Refund) / micro(1))
+		b.add(cost*micro(b.config.Refund)/micro(1), b.most())
 	default:
 	}
 }
@@ -149,27 +156,34 @@ func (b *bucketBudget) advance(now time.Duration) {
 			b.tokens = min(b.tokens+int64(float64(size)*float64(passed)/float64(b.config.RefillTime)), size)
 		}
 	}
-	b.add((n - b.earned) * micro(b.config.PerSuccess))
+	b.add((n-b.earned)*micro(b.config.PerSuccess), b.capacity())
 	b.earned = n
+	b.tokens = min(b.tokens, b.most())                         // a busy client has become a quiet one
 	if end := int64(b.recent.end()); end != b.slotEnd.Load() { // all calls read it, and a store takes it from their caches
 		b.slotEnd.Store(end)
 	}
 }
 
-// add adds tokens, up to the capacity. b.mu must be held.
-func (b *bucketBudget) add(tokens int64) { b.tokens = min(b.tokens+tokens, b.capacity()) }
+// add adds tokens, but not above full. b.mu must be held.
+func (b *bucketBudget) add(tokens, full int64) {
+	if b.tokens < full {
+		b.tokens = min(b.tokens+tokens, full)
+	}
+}
 
-// capacity returns how much the bucket holds. b.mu must be held.
+// capacity returns how far successes and time fill the bucket, and most how far refunds do. b.mu must be held.
 func (b *bucketBudget) capacity() int64 {
 	return max(micro(b.config.Size), b.recent.sum()*micro(b.config.PerSuccess))
 }
+
+func (b *bucketBudget) most() int64 { return max(b.capacity(), micro(b.config.RefundSize)) }
 
 // State implements [Stater].
 func (b *bucketBudget) State(now time.Time) State {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.advance(clock.At(now))
-	return State{Balance: float64(b.tokens) / 1e6, Capacity: float64(b.capacity()) / 1e6}
+	return State{Balance: float64(b.tokens) / 1e6, Capacity: float64(max(b.capacity(), b.tokens)) / 1e6}
 }
 
 // Reload changes the config. The bucket stays equally full, and never gets fuller. It rejects a config of another kind.
@@ -190,7 +204,7 @@ func (b *bucketBudget) Reload(now time.Time, c Config) error {
 	full := float64(b.tokens) / float64(max(b.capacity(), 1)) // of size 0, it may hold nothing
 	b.config = config
 	b.recent.resize(config.Window / slots)
-	b.tokens = int64(full * float64(b.capacity()))
+	b.tokens = min(int64(full*float64(b.capacity())), b.most())
 	b.slotEnd.Store(int64(b.recent.end()))
 	return nil
 }

@@ -122,6 +122,30 @@ func TestBucket_OfSizeZero(t *testing.T) {
 	}
 }
 
+// Refunds fill a bucket beyond what it holds otherwise, successes and time don't.
+func TestBucket_RefundSize(t *testing.T) {
+	t.Parallel()
+	c := plain
+	c.RefundSize = 6
+	b := made(t, c)
+	first, _ := b.Allow(t0, CauseSlow)
+	second, _ := b.Allow(t0, CauseFailure)
+	for i, want := range []float64{6, 6} {
+		[]func(time.Time, End){first, second}[i](t0, EndHelped)
+		if got := b.State(t0); got != (State{want, want}) {
+			t.Errorf("refund %d: %+v; want a balance and a capacity of %v", i, got, want)
+		}
+	}
+	b.Observe(t0, EventCallSucceeded)
+	if got := b.State(t0.Add(time.Hour)); got != (State{6, 6}) {
+		t.Errorf("%+v; want 6 still", got)
+	}
+	b.Allow(t0, CauseSlow)
+	if got := b.State(t0.Add(2 * time.Hour)); got != (State{4, 4}) {
+		t.Errorf("%+v; want 4, as far as time fills it", got)
+	}
+}
+
 // Whatever happens, extra attempts never spend more than the bucket held, what successes and time have added, and what was returned.
 func TestBucket_NeverSpendsMoreThanWasEarned(t *testing.T) {
 	t.Parallel()
@@ -129,7 +153,7 @@ func TestBucket_NeverSpendsMoreThanWasEarned(t *testing.T) {
 		c := BucketConfig{
 			Size: float64(rapid.IntRange(0, 20).Draw(t, "size")), PerSuccess: rapid.SampledFrom([]float64{0, 0.1, 1}).Draw(t, "per success"),
 			SlowCost: rapid.SampledFrom([]float64{1, 3}).Draw(t, "slow cost"), Refund: rapid.SampledFrom([]float64{0, 1, 2}).Draw(t, "refund"),
-			RefillTime: time.Minute, Window: 5 * time.Second,
+			RefundSize: float64(rapid.IntRange(0, 30).Draw(t, "refund size")), RefillTime: time.Minute, Window: 5 * time.Second,
 		}
 		b := must.Get(New(c))(t)
 		now, may := t0, c.Size

@@ -92,17 +92,19 @@ func TestNew_Errors(t *testing.T) {
 // A reload scales a balance, and never refills it.
 func TestReload(t *testing.T) {
 	t.Parallel()
+	big := plain
+	big.Size = 6
 	for name, row := range map[string]struct {
 		from, to    Config
 		spend       int
 		before, now State
 	}{
-		"a full bucket":          {plain, Default(), 0, State{4, 4}, State{6, 6}},
-		"a half-full bucket":     {plain, Default(), 2, State{2, 4}, State{3, 6}},
-		"an empty bucket":        {plain, Default(), 4, State{0, 4}, State{0, 6}},
+		"a full bucket":          {plain, big, 0, State{4, 4}, State{6, 6}},
+		"a half-full bucket":     {plain, big, 2, State{2, 4}, State{3, 6}},
+		"an empty bucket":        {plain, big, 4, State{0, 4}, State{0, 6}},
 		"a throttle":             {ThrottleConfig{100, 1}, ThrottleConfig{10, 0.5}, 30, State{20, 50}, State{2, 5}},
 		"the same config":        {plain, plain, 3, State{1, 4}, State{1, 4}},
-		"a smaller, full bucket": {Default(), plain, 0, State{6, 6}, State{4, 4}},
+		"a smaller, full bucket": {big, plain, 0, State{6, 6}, State{4, 4}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

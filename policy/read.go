@@ -231,6 +231,7 @@ func (b *BudgetSpec) read(f *document.Fields) {
 		f.Number("slowCost", &bucket.SlowCost)
 		f.Number("missedCost", &bucket.MissedCost)
 		f.Number("refund", &bucket.Refund)
+		f.Number("refundSize", &bucket.RefundSize)
 		f.Duration("refillTime", &bucket.RefillTime)
 		f.Duration("window", &bucket.Window)
 	})

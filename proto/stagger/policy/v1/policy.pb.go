@@ -1932,7 +1932,7 @@ func (*Budget_Throttle) isBudget_Kind() {}
 // slowly. A retry costs 1. An extra attempt that helps returns a multiple of its cost. If the bucket can't pay, nothing is sent.
 type BucketBudget struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// stagger. How many retries the bucket holds. 0 to 1000000, at most four decimals; 6 when absent. With 0 it is empty at first and time
+	// stagger. How many retries the bucket holds. 0 to 1000000, at most four decimals; 3 when absent. With 0 it is empty at first and time
 	// adds nothing: it holds only what the successes of window add.
 	Size *float64 `protobuf:"fixed64,1,opt,name=size,proto3,oneof" json:"size,omitempty"`
 	// stagger. The part of a retry that each call adds that ends with OK. 0 to 10, at most four decimals; 0.1 when absent.
@@ -1946,6 +1946,8 @@ type BucketBudget struct {
 	// stagger. What an extra attempt returns that was answered within perAttemptTimeout with OK, or with an error that no retry can
 	// improve: a multiple of its cost. 0 to 10, at most four decimals; 2 when absent.
 	Refund *float64 `protobuf:"fixed64,4,opt,name=refund,proto3,oneof" json:"refund,omitempty"`
+	// stagger. How far refunds fill the bucket, if that is more than it holds otherwise. 0 to 1000000, at most four decimals; 12 when absent.
+	RefundSize *float64 `protobuf:"fixed64,8,opt,name=refund_size,json=refundSize,proto3,oneof" json:"refund_size,omitempty"`
 	// stagger. How long an empty bucket takes to fill without any call. 1s to 600s; 300s when absent.
 	RefillTime *durationpb.Duration `protobuf:"bytes,5,opt,name=refill_time,json=refillTime,proto3" json:"refill_time,omitempty"`
 	// stagger. A busy client's bucket holds what the successes of this time add, if that is more than size. 1s to 60s; 5s when absent.
@@ -2015,6 +2017,13 @@ func (x *BucketBudget) GetMissedCost() float64 {
 func (x *BucketBudget) GetRefund() float64 {
 	if x != nil && x.Refund != nil {
 		return *x.Refund
+	}
+	return 0
+}
+
+func (x *BucketBudget) GetRefundSize() float64 {
+	if x != nil && x.RefundSize != nil {
+		return *x.RefundSize
 	}
 	return 0
 }
@@ -2141,7 +2150,7 @@ const file_stagger_policy_v1_policy_proto_rawDesc = "" +
 	"\x05scope\x18\x02 \x01(\x0e2\x1e.stagger.policy.v1.BudgetScopeR\x05scope\x129\n" +
 	"\x06bucket\x18\x06 \x01(\v2\x1f.stagger.policy.v1.BucketBudgetH\x00R\x06bucket\x12@\n" +
 	"\bthrottle\x18\x04 \x01(\v2\".stagger.policy.v1.RetryThrottlingH\x00R\bthrottleB\x06\n" +
-	"\x04kind\"\xe3\x02\n" +
+	"\x04kind\"\x99\x03\n" +
 	"\fBucketBudget\x12\x17\n" +
 	"\x04size\x18\x01 \x01(\x01H\x00R\x04size\x88\x01\x01\x12$\n" +
 	"\vper_success\x18\x02 \x01(\x01H\x01R\n" +
@@ -2149,7 +2158,9 @@ const file_stagger_policy_v1_policy_proto_rawDesc = "" +
 	"\tslow_cost\x18\x03 \x01(\x01H\x02R\bslowCost\x88\x01\x01\x12$\n" +
 	"\vmissed_cost\x18\a \x01(\x01H\x03R\n" +
 	"missedCost\x88\x01\x01\x12\x1b\n" +
-	"\x06refund\x18\x04 \x01(\x01H\x04R\x06refund\x88\x01\x01\x12:\n" +
+	"\x06refund\x18\x04 \x01(\x01H\x04R\x06refund\x88\x01\x01\x12$\n" +
+	"\vrefund_size\x18\b \x01(\x01H\x05R\n" +
+	"refundSize\x88\x01\x01\x12:\n" +
 	"\vrefill_time\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\n" +
 	"refillTime\x121\n" +
 	"\x06window\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\x06windowB\a\n" +
@@ -2158,7 +2169,8 @@ const file_stagger_policy_v1_policy_proto_rawDesc = "" +
 	"\n" +
 	"_slow_costB\x0e\n" +
 	"\f_missed_costB\t\n" +
-	"\a_refund*N\n" +
+	"\a_refundB\x0e\n" +
+	"\f_refund_size*N\n" +
 	"\x04Mode\x12\x14\n" +
 	"\x10MODE_UNSPECIFIED\x10\x00\x12\x10\n" +
 	"\fMODE_ENFORCE\x10\x01\x12\x10\n" +
