@@ -284,7 +284,7 @@ func TestPages_Paths(t *testing.T) {
 	if missing := missingPaths(read(t, "docs/architecture.md") + where); missing != nil || !found {
 		t.Errorf("docs/architecture.md or CONTRIBUTING.md names what is not there: %q", missing)
 	}
-	page := "| `budget`, `nowhere` | x |\nIn `policy/nothing.go`, `config.go` and `docs`, `none.go`; `policy.Load`, `cmd/stagger/internal/NAME`."
+	page := "| `budget`, `nowhere` | x |\nIn `policy/nothing.go`, `bucket.go` and `docs`, `none.go`; `policy.Load`, `cmd/stagger/internal/NAME`."
 	if got, want := missingPaths(page), []string{"policy/nothing.go", "none.go", "nowhere"}; !slices.Equal(got, want) {
 		t.Errorf("missing %q; want %q", got, want)
 	}

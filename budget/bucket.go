@@ -4,35 +4,223 @@
 package budget
 
 import (
+	"errors"
 	"sync"
 	"sync/atomic"
+	"time"
+
+	"github.com/stagger-go/stagger/internal/bounds"
+	"github.com/stagger-go/stagger/internal/clock"
 )
 
-// bucket holds tokens: 0 to capacity, in thousandths.
-type bucket struct {
-	full atomic.Bool // written under mu, so that a successful call need not lock a full bucket
-
-	mu               sync.Mutex // guards all below
-	tokens, capacity int64
+// BucketConfig is a bucket of extra attempts. It is full at first. Each call that succeeds adds PerSuccess, and time alone fills it in
+// RefillTime. A retry costs 1, and an attempt beside a slow one costs SlowCost. An extra attempt that helps returns its cost times
+// Refund. So one that helps pays for itself and for the next ones, and where none helps, the bucket runs dry. A call without a response
+// at its deadline takes MissedCost.
+//
+// The bucket holds Size, or, for busy clients, what the successes of the last Window add, if that is more. Refunds fill it further, up to
+// RefundSize, so that a client whose extra attempts help can go on through a few that don't.
+//
+// All numbers but the times have at most four decimals, which the bucket keeps exactly.
+type BucketConfig struct {
+	// Size is how many retries the bucket holds. 0 to 1,000,000. With 0 it is empty at first and time adds nothing: it holds only what the
+	// successes of the last Window add.
+	Size float64
+	// PerSuccess is the part of a retry that each call adds that ends with OK. 0 to 10.
+	PerSuccess float64
+	// SlowCost is the cost of [CauseSlow]. 1 to 1000.
+	SlowCost float64
+	// MissedCost is what a call takes that had no response at its deadline ([EventDeadlineMissed]), as far as the bucket has it. 0 to 1000.
+	MissedCost float64
+	// Refund is what an extra attempt that helps returns, in multiples of its cost. 0 to 10.
+	Refund float64
+	// RefundSize is how far refunds fill the bucket, if that is more than it holds otherwise. 0 to 1,000,000.
+	RefundSize float64
+	// RefillTime is how long an empty bucket takes to fill without any call. 1s to 600s.
+	RefillTime time.Duration
+	// Window is how long a success adds to what the bucket can hold. 1s to 60s.
+	Window time.Duration
 }
 
-// addTokens adds n tokens, which may be negative, within the bounds. b.mu must be held.
-func (b *bucket) addTokens(n int64) {
-	b.tokens = min(max(b.tokens+n, 0), b.capacity)
-	if full := b.tokens == b.capacity; full != b.full.Load() {
-		b.full.Store(full)
+// Default returns the config of the default budget, that of policies without one. docs/load.md says it in words, and
+// docs/evidence/overload.md has the effects of other numbers.
+func Default() BucketConfig {
+	return BucketConfig{
+		Size: 3, PerSuccess: 0.1, SlowCost: 3, MissedCost: 0.3, Refund: 2, RefundSize: 12,
+		RefillTime: 5 * time.Minute, Window: 5 * time.Second,
 	}
 }
 
-// resize changes the capacity and keeps the bucket equally full, rounded down. b.mu must be held.
-func (b *bucket) resize(capacity int64) {
-	b.tokens = b.tokens * capacity / max(b.capacity, 1) // each is at most 1e9
-	b.capacity = capacity
+// Fields returns the values and their bounds.
+func (c BucketConfig) Fields() []bounds.Field {
+	return []bounds.Field{
+		{Name: "Size", Value: c.Size, Low: 0, High: 1e6, Decimals: 4},
+		{Name: "PerSuccess", Value: c.PerSuccess, Low: 0, High: 10, Decimals: 4},
+		{Name: "SlowCost", Value: c.SlowCost, Low: 1, High: 1000, Decimals: 4},
+		{Name: "MissedCost", Value: c.MissedCost, Low: 0, High: 1000, Decimals: 4},
+		{Name: "Refund", Value: c.Refund, Low: 0, High: 10, Decimals: 4},
+		{Name: "RefundSize", Value: c.RefundSize, Low: 0, High: 1e6, Decimals: 4},
+		{Name: "RefillTime", Value: c.RefillTime.Seconds(), Low: 1, High: 600, Decimals: 9, Unit: "s"},
+		{Name: "Window", Value: c.Window.Seconds(), Low: 1, High: 60, Decimals: 9, Unit: "s"},
+	}
 }
 
-// tokensAndCapacity returns tokens and capacity.
-func (b *bucket) tokensAndCapacity() (tokens, capacity int64) {
+// Check implements [Config].
+func (c BucketConfig) Check() error { return bounds.Check(c.Fields()) }
+
+func (c BucketConfig) budget() Budget {
+	b := &bucketBudget{successes: newCounter(), config: c, tokens: micro(c.Size)}
+	b.recent.width = c.Window / slots
+	b.slotEnd.Store(int64(b.recent.end()))
+	return b
+}
+
+// bucketBudget is the budget of a [BucketConfig], in millionths of a retry.
+//
+// A call without extra attempts allocates nothing and rarely writes to a cache line that another core uses. Ten successes per window
+// take the lock.
+type bucketBudget struct {
+	successes counter      // since the start
+	slotEnd   atomic.Int64 // the end of the newest slot of recent; written under mu
+
+	_ [128]byte // failing calls write below, all calls read above
+
+	mu     sync.Mutex // guards all below
+	config BucketConfig
+	recent recent // successes of the last window
+	tokens int64
+	filled time.Duration // until when time has filled the bucket
+	earned int64         // successes that have added their part
+}
+
+// Observe implements [Budget]. A success's part is added when it is needed.
+func (b *bucketBudget) Observe(now time.Time, e Event) {
+	at := clock.At(now)
+	switch e {
+	case EventCallSucceeded:
+		if int64(at) >= b.slotEnd.Load() {
+			b.mu.Lock()
+			b.advance(at)
+			b.mu.Unlock()
+		}
+		b.successes.addToStripe(at, 1)
+	case EventDeadlineMissed:
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.advance(at)
+		b.tokens = max(b.tokens-micro(b.config.MissedCost), 0)
+	default:
+	}
+}
+
+// Allow implements [Budget].
+func (b *bucketBudget) Allow(now time.Time, c Cause) (ended func(time.Time, End), ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.tokens, b.capacity
+	b.advance(clock.At(now))
+	cost := micro(1)
+	if c != CauseFailure {
+		cost = micro(b.config.SlowCost)
+	}
+	if cost > b.tokens {
+		return nil, false
+	}
+	b.tokens -= cost
+	return func(now time.Time, how End) { b.attemptEnded(now, cost, how) }, true
+}
+
+// attemptEnded gives back what an extra attempt of this cost has earned.
+func (b *bucketBudget) attemptEnded(now time.Time, cost int64, how End) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.advance(clock.At(now))
+	switch how {
+	case EndUnsent:
+		b.add(cost, b.most())
+	case EndHelped:
+		b.add(cost*micro(b.config.Refund)/micro(1), b.most())
+	default:
+	}
+}
+
+// advance adds what successes and time have earned. b.mu must be held.
+func (b *bucketBudget) advance(now time.Duration) {
+	n := b.successes.sum()
+	if !b.recent.started {
+		b.filled = now
+	}
+	b.recent.advance(now, n)
+	if passed := min(now-b.filled, b.config.RefillTime); passed > 0 {
+		b.filled = now
+		if size := micro(b.config.Size); b.tokens < size {
+			b.tokens = min(b.tokens+int64(float64(size)*float64(passed)/float64(b.config.RefillTime)), size)
+		}
+	}
+	b.add((n-b.earned)*micro(b.config.PerSuccess), b.capacity())
+	b.earned = n
+	b.tokens = min(b.tokens, b.most())                         // a busy client has become a quiet one
+	if end := int64(b.recent.end()); end != b.slotEnd.Load() { // all calls read it, and a store takes it from their caches
+		b.slotEnd.Store(end)
+	}
+}
+
+// add adds tokens, but not above full. b.mu must be held.
+func (b *bucketBudget) add(tokens, full int64) {
+	if b.tokens < full {
+		b.tokens = min(b.tokens+tokens, full)
+	}
+}
+
+// capacity returns how far successes and time fill the bucket, and most how far refunds do. b.mu must be held.
+func (b *bucketBudget) capacity() int64 {
+	return max(micro(b.config.Size), b.recent.sum()*micro(b.config.PerSuccess))
+}
+
+func (b *bucketBudget) most() int64 { return max(b.capacity(), micro(b.config.RefundSize)) }
+
+// State implements [Stater].
+func (b *bucketBudget) State(now time.Time) State {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.advance(clock.At(now))
+	return State{Balance: float64(b.tokens) / 1e6, Capacity: float64(max(b.capacity(), b.tokens)) / 1e6}
+}
+
+// Reload changes the config. The bucket stays equally full, and never gets fuller. It rejects a config of another kind.
+func (b *bucketBudget) Reload(now time.Time, c Config) error {
+	config, ok := c.(BucketConfig)
+	if !ok {
+		return errors.New("budget: must stay a bucket, and not become another kind")
+	}
+	if err := config.Check(); err != nil {
+		return err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if config == b.config {
+		return nil
+	}
+	b.advance(clock.At(now))
+	full := float64(b.tokens) / float64(max(b.capacity(), 1)) // of size 0, it may hold nothing
+	b.config = config
+	b.recent.resize(config.Window / slots)
+	b.tokens = min(int64(full*float64(b.capacity())), b.most())
+	b.slotEnd.Store(int64(b.recent.end()))
+	return nil
+}
+
+// Drain empties the bucket.
+func (b *bucketBudget) Drain(now time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.advance(clock.At(now))
+	b.tokens = 0
+}
+
+// Fresh reports whether a new bucket would be the same: it is full, and no success of the last window adds to what it holds.
+func (b *bucketBudget) Fresh(now time.Time) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.advance(clock.At(now))
+	return b.tokens >= micro(b.config.Size) && b.recent.sum() == 0
 }

@@ -4,41 +4,253 @@
 package budget
 
 import (
+	"math"
 	"testing"
 	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/stagger-go/stagger/internal/tools/must"
 )
 
+// ledger plays a bucket: each line is an action at a time, and the balance after it.
+type ledger struct {
+	budget Budget
+	ended  []func(time.Time, End) // of the extra attempts that were allowed, in order
+}
+
+type action func(l *ledger, now time.Time) bool
+
+func succeed(n int) action {
+	return func(l *ledger, now time.Time) bool {
+		for range n {
+			l.budget.Observe(now, EventCallSucceeded)
+		}
+		return true
+	}
+}
+
+func ask(c Cause) action {
+	return func(l *ledger, now time.Time) bool {
+		ended, ok := l.budget.Allow(now, c)
+		if ok {
+			l.ended = append(l.ended, ended)
+		}
+		return ok
+	}
+}
+
+func ends(i int, how End) action {
+	return func(l *ledger, now time.Time) bool { l.ended[i](now, how); return true }
+}
+
+func miss(l *ledger, now time.Time) bool { l.budget.Observe(now, EventDeadlineMissed); return true }
+
+func wait(*ledger, time.Time) bool { return true }
+
+// plain has numbers that are easy to follow.
+var plain = BucketConfig{Size: 4, PerSuccess: 0.5, SlowCost: 3, MissedCost: 0.25, Refund: 2, RefillTime: 40 * time.Second, Window: 10 * time.Second}
+
+// TestBucket reads like the rule: docs/load.md has it in words.
 func TestBucket(t *testing.T) {
 	t.Parallel()
-	var b bucket
-	for i, c := range []struct {
-		do     func(n int64)
-		n      int64
-		tokens int64
-		full   bool
-	}{
-		{b.resize, 1000, 0, false},
-		{b.addTokens, 2000, 1000, true},
-		{b.resize, 3000, 3000, true},
-		{b.addTokens, -1, 2999, false},
-		{b.resize, 300, 299, false}, // rounded down
-		{b.addTokens, -1000, 0, false},
-		{b.resize, 1e9, 0, false},
-		{b.addTokens, 1e9, 1e9, true},
+	type line struct {
+		at      float64 // seconds
+		do      action
+		ok      bool
+		balance float64
+	}
+	retry, slow := ask(CauseFailure), ask(CauseSlow)
+	for name, lines := range map[string][]line{
+		"full at first, a retry costs 1": {{0, wait, true, 4}, {0, retry, true, 3}, {0, retry, true, 2}, {0, retry, true, 1}, {0, retry, true, 0}, {0, retry, false, 0}},
+		"beside a slow attempt costs 3":  {{0, slow, true, 1}, {0, slow, false, 1}, {0, retry, true, 0}},
+		"an unknown cause costs as much": {{0, ask(99), true, 1}},
+		"a success adds its part":        {{0, retry, true, 3}, {0, succeed(1), true, 3.5}, {0, succeed(1), true, 4}, {0, succeed(1), true, 4}},
+		"a failed call adds nothing": {{0, retry, true, 3}, {0, func(l *ledger, now time.Time) bool {
+			l.budget.Observe(now, EventCallFailed)
+			l.budget.Observe(now, EventAttemptFailed)
+			l.budget.Observe(now, 77)
+			return true
+		}, true, 3}},
+		"a missed deadline takes a part":         {{0, miss, true, 3.75}, {0, slow, true, 0.75}, {0, miss, true, 0.5}},
+		"as far as the bucket has it":            {{0, retry, true, 3}, {0, slow, true, 0}, {0, miss, true, 0}},
+		"one that helps returns twice its cost":  {{0, slow, true, 1}, {0, retry, true, 0}, {0, ends(1, EndHelped), true, 2}, {0, ends(0, EndHelped), true, 4}},
+		"one that fails returns nothing":         {{0, slow, true, 1}, {0, ends(0, EndFailed), true, 1}},
+		"one that is not sent returns its cost":  {{0, slow, true, 1}, {0, ends(0, EndUnsent), true, 4}},
+		"time fills it slowly":                   {{0, slow, true, 1}, {10, wait, true, 2}, {15, wait, true, 2.5}, {60, wait, true, 4}},
+		"a busy client's holds more":             {{0, succeed(20), true, 10}, {0, slow, true, 7}, {0, succeed(10), true, 12}, {0, succeed(100), true, 62}},
+		"as long as its successes are recent":    {{0, slow, true, 1}, {0, succeed(100), true, 50}, {8, wait, true, 50}, {10, wait, true, 4}},
+		"refunds fill no more than it holds":     {{0, retry, true, 3}, {0, ends(0, EndHelped), true, 4}},
+		"a clock that goes back changes nothing": {{9, slow, true, 1}, {0, wait, true, 1}, {0, retry, true, 0}, {9, wait, true, 0}, {19, wait, true, 1}},
 	} {
-		c.do(c.n)
-		if b.tokens != c.tokens || b.full.Load() != c.full {
-			t.Errorf("step %d: %d tokens, full %v; want %d, %v", i, b.tokens, b.full.Load(), c.tokens, c.full)
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := &ledger{budget: must.Get(New(plain))(t)}
+			for i, line := range lines {
+				now := t0.Add(time.Duration(line.at * float64(time.Second)))
+				if ok := line.do(l, now); ok != line.ok {
+					t.Fatalf("line %d: allowed: %v", i, ok)
+				}
+				if got := l.budget.(Stater).State(now).Balance; math.Abs(got-line.balance) > 1e-9 {
+					t.Fatalf("line %d: balance %v; want %v", i, got, line.balance)
+				}
+			}
+		})
+	}
+}
+
+// A bucket without a size is empty at first, time adds nothing, and what successes have added ends with their window.
+func TestBucket_OfSizeZero(t *testing.T) {
+	t.Parallel()
+	c := plain
+	c.Size = 0
+	b := made(t, c)
+	retry := func(after time.Duration) bool { _, ok := b.Allow(t0.Add(after), CauseFailure); return ok }
+	if retry(0) || retry(c.RefillTime) {
+		t.Error("allowed before any success")
+	}
+	now := 2 * c.RefillTime
+	for range 8 { // which add 4
+		b.Observe(t0.Add(now), EventCallSucceeded)
+	}
+	if !retry(now) || !retry(now) || retry(now+c.Window) {
+		t.Error("must hold what the successes of the last window add, and nothing else")
+	}
+	must.Do(t, b.Reload(t0.Add(now+c.Window), plain))
+	if got := b.State(t0.Add(now + c.Window)); got != (State{0, plain.Size}) {
+		t.Errorf("%+v after it got a size; want it empty still", got)
+	}
+}
+
+// Refunds fill a bucket beyond what it holds otherwise, successes and time don't.
+func TestBucket_RefundSize(t *testing.T) {
+	t.Parallel()
+	c := plain
+	c.RefundSize = 6
+	b := made(t, c)
+	first, _ := b.Allow(t0, CauseSlow)
+	second, _ := b.Allow(t0, CauseFailure)
+	for i, want := range []float64{6, 6} {
+		[]func(time.Time, End){first, second}[i](t0, EndHelped)
+		if got := b.State(t0); got != (State{want, want}) {
+			t.Errorf("refund %d: %+v; want a balance and a capacity of %v", i, got, want)
+		}
+	}
+	b.Observe(t0, EventCallSucceeded)
+	if got := b.State(t0.Add(time.Hour)); got != (State{6, 6}) {
+		t.Errorf("%+v; want 6 still", got)
+	}
+	b.Allow(t0, CauseSlow)
+	if got := b.State(t0.Add(2 * time.Hour)); got != (State{4, 4}) {
+		t.Errorf("%+v; want 4, as far as time fills it", got)
+	}
+}
+
+// Whatever happens, extra attempts never spend more than the bucket held, what successes and time have added, and what was returned.
+func TestBucket_NeverSpendsMoreThanWasEarned(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		c := BucketConfig{
+			Size: float64(rapid.IntRange(0, 20).Draw(t, "size")), PerSuccess: rapid.SampledFrom([]float64{0, 0.1, 1}).Draw(t, "per success"),
+			SlowCost: rapid.SampledFrom([]float64{1, 3}).Draw(t, "slow cost"), Refund: rapid.SampledFrom([]float64{0, 1, 2}).Draw(t, "refund"),
+			RefundSize: float64(rapid.IntRange(0, 30).Draw(t, "refund size")), RefillTime: time.Minute, Window: 5 * time.Second,
+		}
+		b := must.Get(New(c))(t)
+		now, may := t0, c.Size
+		var running []func(time.Time, End)
+		var costs []float64
+		for range rapid.IntRange(1, 200).Draw(t, "steps") {
+			switch rapid.IntRange(0, 4).Draw(t, "step") {
+			case 0:
+				passed := time.Duration(rapid.IntRange(0, 20_000).Draw(t, "ms")) * time.Millisecond
+				now = now.Add(passed)
+				may += c.Size * passed.Seconds() / c.RefillTime.Seconds()
+			case 1:
+				b.Observe(now, EventCallSucceeded)
+				may += c.PerSuccess
+			case 2, 3:
+				cause, cost := CauseFailure, 1.0
+				if rapid.Bool().Draw(t, "slow") {
+					cause, cost = CauseSlow, c.SlowCost
+				}
+				if ended, ok := b.Allow(now, cause); ok {
+					running, costs = append(running, ended), append(costs, cost)
+					may -= cost
+				}
+			case 4:
+				if n := len(running); n > 0 {
+					how := rapid.SampledFrom([]End{EndUnsent, EndFailed, EndHelped}).Draw(t, "end")
+					running[n-1](now, how)
+					may += costs[n-1] * map[End]float64{EndUnsent: 1, EndHelped: c.Refund}[how]
+					running, costs = running[:n-1], costs[:n-1]
+				}
+			}
+			if may < -1e-3 {
+				t.Fatalf("spent %v more than was earned", -may)
+			}
+			s := b.(Stater).State(now)
+			if s.Balance < 0 || s.Balance > s.Capacity+1e-9 || s.Balance > may+1e-3 {
+				t.Fatalf("%+v, where at most %v was earned", s, may)
+			}
+		}
+	})
+}
+
+func TestRecent_TakesAnyTime(t *testing.T) {
+	t.Parallel()
+	for _, times := range [][]time.Duration{
+		{math.MinInt64, math.MaxInt64},
+		{math.MaxInt64, math.MinInt64},
+		{math.MinInt64, 0, math.MaxInt64},
+		{-1, 0, 1},
+		{math.MaxInt64 - 1, math.MaxInt64},
+	} {
+		r := recent{width: time.Second}
+		for _, now := range times {
+			if r.advance(now, 0); r.end() <= r.start && r.start < math.MaxInt64 {
+				t.Errorf("%v: at %v the newest slot is from %d to %d", times, now, r.start, r.end())
+			}
 		}
 	}
 }
 
-// With a full bucket, a successful call returns although another goroutine has the lock.
-func TestBucketThatIsFullIsOnlyRead(t *testing.T) {
+func TestRecent_Slides(t *testing.T) {
 	t.Parallel()
-	th := made[*throttleBudget](t, ThrottleConfig{MaxTokens: 10, TokenRatio: 1})
-	th.bucket.mu.Lock()
-	defer th.bucket.mu.Unlock()
-	th.Start(0)
-	th.Finish(time.Second, EventCallSucceeded) // otherwise the test hangs
+	r := recent{width: time.Second}
+	for i := range 30 {
+		r.advance(time.Duration(i)*time.Second, int64(i)) // the successes of the slot before
+		if got := r.sum(); got != int64(min(i, slots-1)) {
+			t.Errorf("second %d: %d successes; want %d", i, got, min(i, slots-1))
+		}
+	}
+	if r.advance(time.Hour, 30); r.sum() != 0 {
+		t.Errorf("%d successes after an hour; want none", r.sum())
+	}
+}
+
+// Successes expire at most a slot early, and never late.
+func TestRecent_Resize(t *testing.T) {
+	t.Parallel()
+	for _, widths := range [][2]time.Duration{{1000, 500}, {500, 1000}, {1000, 1000}, {1000, 333}, {333, 1000}, {100, 6000}, {6000, 100}} {
+		for slot := range slots {
+			age := time.Duration(slot) * widths[0]
+			r := recent{width: widths[0]}
+			r.advance(0, 1)
+			r.advance(age, 1)
+			r.resize(widths[1])
+			for now := age; now < 100_000; now += 10 {
+				r.advance(now, 1)
+				n := r.sum()
+				if n == 1 && now >= slots*widths[1] {
+					t.Fatalf("%v, %d slots old: counts for %v", widths, slot, now)
+				}
+				if n == 0 {
+					if early := (slots-1)*widths[1] - now; early > 0 && now > age {
+						t.Fatalf("%v, %d slots old: gone after %v", widths, slot, now)
+					}
+					break
+				}
+			}
+		}
+	}
 }

@@ -14,181 +14,81 @@ import (
 
 // perMinute is a custom budget: so many extra attempts per minute, whatever the number of calls.
 type perMinute struct {
-	limit uint64
+	limit int
 
 	mu     sync.Mutex // guards all below
 	minute time.Time  // when it began
-	spent  uint64
-	state  budget.State
+	spent  int
 }
 
 // Observe does nothing: calls earn nothing.
 func (b *perMinute) Observe(time.Time, budget.Event) {}
 
-func (b *perMinute) Withdraw(now time.Time, _ budget.Charge) (budget.Permit, bool) {
+func (b *perMinute) Allow(now time.Time, _ budget.Cause) (ended func(time.Time, budget.End), ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if now.Sub(b.minute) >= time.Minute {
 		b.minute, b.spent = now, 0
 	}
 	if b.spent >= b.limit {
-		b.state.Denied++
-		return budget.Permit{}, false
+		return nil, false
 	}
 	b.spent++
-	b.state.Granted++
-	return budget.Permit{Cost: b.minute.Unix()}, true // the minute that has paid
+	paid := b.minute
+	return func(_ time.Time, how budget.End) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if how == budget.EndUnsent && paid.Equal(b.minute) { // the next minute is not to have more
+			b.spent--
+		}
+	}, true
 }
 
-func (*perMinute) Settle(time.Time, budget.Permit, bool) {}
-
-// Return returns the permit of an unsent attempt to the minute that has paid.
-func (b *perMinute) Return(_ time.Time, p budget.Permit) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if p.Cost == b.minute.Unix() {
-		b.spent--
-	}
-}
-
-func (b *perMinute) State(now time.Time) budget.State {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	s := b.state
-	s.Capacity = float64(b.limit)
-	if s.Balance = s.Capacity; now.Sub(b.minute) < time.Minute {
-		s.Balance -= float64(b.spent)
-	}
-	return s
-}
-
-// Permits of unsent attempts are returned to the minute that has paid, and not to the next one.
 func TestPerMinute(t *testing.T) {
 	t.Parallel()
 	b, now := &perMinute{limit: 1}, time.Now()
-	old, _ := b.Withdraw(now, budget.Charge{Cause: budget.CauseFailure})
+	old, _ := b.Allow(now, budget.CauseFailure)
 	now = now.Add(time.Minute)
-	if _, ok := b.Withdraw(now, budget.Charge{Cause: budget.CauseFailure}); !ok {
+	if _, ok := b.Allow(now, budget.CauseFailure); !ok {
 		t.Fatal("the next minute pays for nothing")
 	}
-	b.Return(now, old)
-	if _, ok := b.Withdraw(now, budget.Charge{Cause: budget.CauseFailure}); ok {
+	old(now, budget.EndUnsent)
+	if _, ok := b.Allow(now, budget.CauseFailure); ok {
 		t.Error("two in a minute")
 	}
 }
 
-// To use it, pass it to a Retrier: interceptor.WithBudget("orders", b), for the policies that name orders.
+// To use it, pass it to a Retrier, for the policies that name orders:
+//
+//	interceptor.WithBudget("orders", func(string) budget.Budget { return b })
 func ExampleBudget() {
-	var b budget.Budget = &perMinute{limit: 5}
-	outage(b, 100)
-	fmt.Printf("%+v\n", b.State(time.Now()))
-	// Output: {Balance:0 Capacity:5 Granted:5 Denied:95}
+	fmt.Println(outage(&perMinute{limit: 5}), "extra attempts")
+	// Output: 5 extra attempts
 }
 
-// outage makes calls fail, each of which asks for one more attempt.
-func outage(b budget.Budget, calls int) {
+// outage makes a hundred calls fail, each of which asks for one more attempt. It returns how many were allowed.
+func outage(b budget.Budget) (allowed int) {
 	now := time.Now()
-	for range calls {
-		b.Observe(now, budget.EventCallStarted)
+	for range 100 {
 		b.Observe(now, budget.EventAttemptFailed)
-		if p, ok := b.Withdraw(now, budget.Charge{Cause: budget.CauseFailure}); ok {
-			b.Settle(now, p, false)
+		if ended, ok := b.Allow(now, budget.CauseFailure); ok {
+			allowed++
+			if ended != nil {
+				ended(now, budget.EndFailed)
+			}
 		}
 		b.Observe(now, budget.EventCallFailed)
 	}
+	return allowed
 }
 
-// A hundred calls fail in an outage. By default, a tenth of them may have another attempt, plus four from the reserve.
+// A hundred calls fail in an outage, and each asks for one more attempt.
 func ExampleNew() {
-	for _, row := range []struct {
-		name   string
-		config budget.Config
-	}{
-		{"default", budget.Default()},
-		{"ratio", budget.DefaultRatio()},
-		{"concurrent", budget.ConcurrentConfig{Percent: 20, Min: 3}},
-	} {
-		b, err := budget.New(row.config)
-		if err != nil {
-			fmt.Println(err)
-			return
-		}
-		outage(b, 100)
-		s := b.State(time.Now())
-		fmt.Printf("%s: %d extra attempts, %d denied\n", row.name, s.Granted, s.Denied)
-	}
-	// Output:
-	// default: 14 extra attempts, 86 denied
-	// ratio: 14 extra attempts, 86 denied
-	// concurrent: 100 extra attempts, 0 denied
-}
-
-// The error has the allowed values for every field.
-func ExampleNew_badConfig() {
-	_, err := budget.New(budget.RatioConfig{Percent: 10, TimeoutCost: 0.5})
-	fmt.Println(err)
-	// Output:
-	// budget: Window 0s: must be 1s to 60s
-	// budget: TimeoutCost 0.5: must be 1 to 1000
-}
-
-// One of four backends is broken, and extra attempts go to another one: they succeed, pay for themselves, and the budget never
-// runs dry. A missed deadline costs as much as an attempt after a timeout.
-func ExampleDefaultRatio() {
-	b, err := budget.New(budget.DefaultRatio())
+	b, err := budget.New(budget.Default())
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	now := time.Now()
-	for i := range 1000 {
-		b.Observe(now, budget.EventCallStarted)
-		if i%4 == 0 {
-			if p, ok := b.Withdraw(now, budget.Charge{Cause: budget.CauseFailure}); ok {
-				b.Settle(now, p, true)
-			}
-		}
-		b.Observe(now, budget.EventCallSucceeded)
-	}
-	b.Observe(now, budget.EventDeadlineMissed) // costs 4
-	s := b.State(now)
-	fmt.Println(s.Denied, "denied, balance", s.Balance)
-	// Output: 0 denied, balance 100
-}
-
-// With a hundred calls in flight, a fifth of them may have an extra attempt in flight.
-func ExampleConcurrentConfig() {
-	b, err := budget.New(budget.ConcurrentConfig{Percent: 20, Min: 3})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	now := time.Now()
-	for range 100 {
-		b.Observe(now, budget.EventCallStarted)
-	}
-	fmt.Println(b.State(now).Balance)
-	// Output: 20
-}
-
-// With ten tokens, extra attempts stop at five. A successful call adds a tenth.
-func ExampleThrottleConfig() {
-	b, err := budget.New(budget.ThrottleConfig{MaxTokens: 10, TokenRatio: 0.1})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	now := time.Now()
-	for range 5 {
-		b.Observe(now, budget.EventAttemptFailed)
-	}
-	_, ok := b.Withdraw(now, budget.Charge{Cause: budget.CauseFailure})
-	fmt.Println(b.State(now).Balance, ok)
-
-	b.Observe(now, budget.EventCallSucceeded)
-	_, ok = b.Withdraw(now, budget.Charge{Cause: budget.CauseFailure})
-	fmt.Println(b.State(now).Balance, ok)
-	// Output:
-	// 0 false
-	// 0.1 true
+	fmt.Println(outage(b), "extra attempts")
+	// Output: 3 extra attempts
 }

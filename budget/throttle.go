@@ -4,6 +4,7 @@
 package budget
 
 import (
+	"errors"
 	"math"
 	"time"
 
@@ -11,8 +12,8 @@ import (
 )
 
 // ThrottleConfig is retryThrottling of gRPC's service config (gRFC A6): a failed attempt takes a token, a successful call adds
-// TokenRatio, and extra attempts are granted while the bucket is more than half full. They cost nothing, so nothing is
-// returned. Time and kind don't matter, except that [CauseUnsent] is always granted.
+// TokenRatio, and extra attempts are allowed while the bucket is more than half full. They cost nothing, so nothing is
+// returned. Time and cause don't matter.
 type ThrottleConfig struct {
 	// MaxTokens is the capacity of the bucket, which starts full. 1 to 1000 (gRFC A6).
 	MaxTokens int
@@ -21,16 +22,23 @@ type ThrottleConfig struct {
 	TokenRatio float64
 }
 
-func (c ThrottleConfig) fields() []bounds.Field {
+// Fields returns the values and their bounds.
+func (c ThrottleConfig) Fields() []bounds.Field {
 	return []bounds.Field{
 		{Name: "MaxTokens", Value: float64(c.MaxTokens), Low: 1, High: 1000},
 		{Name: "TokenRatio", Value: c.TokenRatio, Low: 0.001, High: math.MaxFloat64, Decimals: -1},
 	}
 }
 
-func (c ThrottleConfig) check() error { return bounds.Check(c.fields()) }
+// Check implements [Config].
+func (c ThrottleConfig) Check() error { return bounds.Check(c.Fields()) }
 
-func (c ThrottleConfig) budget() kind { return newThrottle(c) }
+func (c ThrottleConfig) budget() Budget {
+	t := new(throttleBudget)
+	t.configure(c)
+	t.bucket.addTokens(t.bucket.capacity)
+	return t
+}
 
 // success returns what a successful call adds, in thousandths, at most the capacity. Multiplying and truncating would lose one
 // for numbers such as 1.001, whose product is just below a whole.
@@ -45,18 +53,8 @@ func (c ThrottleConfig) success() int64 {
 
 // throttleBudget is the token bucket of gRFC A6. If the bucket is full, a successful call only reads.
 type throttleBudget struct {
-	indifferent
-	tally
-
-	bucket  bucket
+	bucket  tokenBucket
 	success int64 // guarded by the bucket's mu
-}
-
-func newThrottle(c ThrottleConfig) *throttleBudget {
-	t := new(throttleBudget)
-	t.configure(c)
-	t.bucket.addTokens(t.bucket.capacity)
-	return t
 }
 
 func (t *throttleBudget) configure(c ThrottleConfig) {
@@ -64,68 +62,55 @@ func (t *throttleBudget) configure(c ThrottleConfig) {
 	t.bucket.resize(int64(c.MaxTokens) * 1000)
 }
 
-// Reload changes the config. The bucket stays equally full, relative to MaxTokens.
-func (t *throttleBudget) Reload(_ time.Duration, c Config) error {
-	own, err := checked[ThrottleConfig](c)
-	if err != nil {
+// Observe implements [Budget]: a failed attempt takes one token, and a call that succeeds adds TokenRatio.
+func (t *throttleBudget) Observe(_ time.Time, e Event) {
+	if e == EventCallFailed || e == EventCallSucceeded && t.bucket.full.Load() {
+		return
+	}
+	t.bucket.mu.Lock()
+	defer t.bucket.mu.Unlock()
+	switch e {
+	case EventAttemptFailed:
+		t.bucket.addTokens(-1000)
+	case EventCallSucceeded:
+		t.bucket.addTokens(t.success)
+	default:
+	}
+}
+
+// Allow implements [Budget]: more than half of the tokens must be left.
+func (t *throttleBudget) Allow(time.Time, Cause) (func(time.Time, End), bool) {
+	tokens, capacity := t.bucket.tokensAndCapacity()
+	return nil, 2*tokens > capacity
+}
+
+// State implements [Stater]: the balance is the number of failures until nothing is allowed. That of a full bucket is half of MaxTokens.
+func (t *throttleBudget) State(time.Time) State {
+	tokens, capacity := t.bucket.tokensAndCapacity()
+	return State{Balance: float64(max(2*tokens-capacity, 0)) / 2000, Capacity: float64(capacity) / 2000}
+}
+
+// Reload changes the config. The bucket stays equally full, relative to MaxTokens. It rejects a config of another kind.
+func (t *throttleBudget) Reload(_ time.Time, c Config) error {
+	config, ok := c.(ThrottleConfig)
+	if !ok {
+		return errors.New("budget: must stay a throttle, and not become another kind")
+	}
+	if err := config.Check(); err != nil {
 		return err
 	}
 	t.bucket.mu.Lock()
 	defer t.bucket.mu.Unlock()
-	t.configure(own)
+	t.configure(config)
 	return nil
 }
 
-// Kind returns the name of its kind.
-func (*throttleBudget) Kind() string { return "throttle" }
-
-// Drain leaves at most half of the tokens, with which nothing is granted.
-func (t *throttleBudget) Drain(time.Duration) {
+// Drain leaves at most half of the tokens, with which nothing is allowed.
+func (t *throttleBudget) Drain(time.Time) {
 	t.bucket.mu.Lock()
 	defer t.bucket.mu.Unlock()
 	t.bucket.addTokens(min(t.bucket.capacity/2-t.bucket.tokens, 0))
 }
 
 // Fresh reports whether the bucket is full.
-func (t *throttleBudget) Fresh(time.Duration) bool { return t.bucket.full.Load() }
-
-// Fail takes one token.
-func (t *throttleBudget) Fail(time.Duration) {
-	t.bucket.mu.Lock()
-	defer t.bucket.mu.Unlock()
-	t.bucket.addTokens(-1000)
-}
-
-// Withdraw grants while more than half of the tokens are left, and always grants [CauseUnsent].
-func (t *throttleBudget) Withdraw(now time.Duration, c Charge) (Permit, bool) {
-	if tokens, capacity := t.bucket.tokensAndCapacity(); 2*tokens <= capacity && c.Cause != CauseUnsent {
-		t.denied.Add(1)
-		return Permit{}, false
-	}
-	return Permit{Cause: c.Cause, at: now}, true
-}
-
-// Settle only counts.
-func (t *throttleBudget) Settle(time.Duration, Permit, bool) { t.granted.Add(1) }
-
-// Finish adds TokenRatio if the call succeeded.
-func (t *throttleBudget) Finish(_ time.Duration, e Event) {
-	if e == EventCallFailed || t.bucket.full.Load() {
-		return
-	}
-	t.bucket.mu.Lock()
-	defer t.bucket.mu.Unlock()
-	t.bucket.addTokens(t.success)
-}
-
-// Balance returns the tokens above half of the bucket: the number of failures until nothing is granted.
-func (t *throttleBudget) Balance(time.Duration) float64 {
-	tokens, capacity := t.bucket.tokensAndCapacity()
-	return float64(max(2*tokens-capacity, 0)) / 2000
-}
-
-// Capacity returns the balance of a full bucket: half of MaxTokens.
-func (t *throttleBudget) Capacity(time.Duration) float64 {
-	_, capacity := t.bucket.tokensAndCapacity()
-	return float64(capacity) / 2000
-}
+func (t *throttleBudget) Fresh(time.Time) bool { return t.bucket.full.Load() }

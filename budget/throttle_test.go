@@ -6,19 +6,24 @@ package budget
 import (
 	"math"
 	"testing"
-	"time"
 )
 
 func throttle(tb testing.TB, maxTokens int, tokenRatio float64) *throttleBudget {
 	tb.Helper()
-	return made[*throttleBudget](tb, ThrottleConfig{MaxTokens: maxTokens, TokenRatio: tokenRatio})
+	return made(tb, ThrottleConfig{MaxTokens: maxTokens, TokenRatio: tokenRatio}).(*throttleBudget)
+}
+
+// tokens returns the tokens of a bucket.
+func tokens(b *tokenBucket) float64 {
+	n, _ := b.tokensAndCapacity()
+	return float64(n) / 1000
 }
 
 // failing and succeeding play n failed attempts, and n successful calls.
 func failing(n int) func(*throttleBudget) {
 	return func(b *throttleBudget) {
 		for range n {
-			b.Fail(t0)
+			b.Observe(t0, EventAttemptFailed)
 		}
 	}
 }
@@ -26,7 +31,7 @@ func failing(n int) func(*throttleBudget) {
 func succeeding(n int) func(*throttleBudget) {
 	return func(b *throttleBudget) {
 		for range n {
-			b.Finish(t0, EventCallSucceeded)
+			b.Observe(t0, EventCallSucceeded)
 		}
 	}
 }
@@ -69,24 +74,16 @@ func TestThrottle(t *testing.T) {
 		{"0.1 ten times is 1", 10, 0.1, []line{{failing(10), 0, false}, {succeeding(10), 1, false}}},
 		{"a ratio above one", 10, 2.5, []line{{failing(10), 0, false}, {succeeding(2), 5, false}, {succeeding(1), 7.5, true}}},
 		{"a ratio above the bucket fills it", 10, 1e300, []line{{failing(10), 0, false}, {succeeding(1), 10, true}}},
-		{"a call that ends badly is counted by Fail alone", 10, 1, []line{
-			{func(b *throttleBudget) { b.Finish(t0, EventCallFailed) }, 10, true},
+		{"a call that ends badly counts by its attempts alone", 10, 1, []line{
+			{func(b *throttleBudget) { b.Observe(t0, EventCallFailed) }, 10, true},
 			{failing(3), 7, true},
-			{func(b *throttleBudget) { b.Finish(t0, EventCallFailed) }, 7, true},
+			{func(b *throttleBudget) { b.Observe(t0, EventCallFailed) }, 7, true},
 		}},
-		{"a call begins for nothing", 10, 1, []line{{failing(5), 5, false}, {func(b *throttleBudget) { b.Start(t0) }, 5, false}}},
-		{"permits are free, and nothing comes of them", 10, 1, []line{{func(b *throttleBudget) {
-			b.Fail(t0)
-			for _, k := range []Cause{failure, timeout} {
-				p, _ := b.Withdraw(t0, charge(k))
-				b.Settle(t0, p, true)
-				b.Return(t0, p)
-			}
+		{"extra attempts are free, and nothing comes of them", 10, 1, []line{{func(b *throttleBudget) {
+			b.Observe(t0, EventAttemptFailed)
+			b.Allow(t0, CauseFailure)
+			b.Allow(t0, CauseSlow)
 		}, 9, true}}},
-		{"time heals nothing", 10, 1, []line{
-			{failing(5), 5, false},
-			{func(b *throttleBudget) { b.Start((t0 + time.Hour)) }, 5, false},
-		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -96,12 +93,12 @@ func TestThrottle(t *testing.T) {
 				if got := tokens(&b.bucket); got != s.tokens {
 					t.Fatalf("step %d: %v tokens; want %v", i, got, s.tokens)
 				}
-				for _, k := range []Cause{failure, timeout} {
-					if _, ok := b.Withdraw(t0, charge(k)); ok != s.ok {
-						t.Errorf("step %d: after %v granted %v; want %v", i, k, ok, s.ok)
+				for _, k := range []Cause{CauseFailure, CauseSlow} {
+					if _, ok := b.Allow(t0, k); ok != s.ok {
+						t.Errorf("step %d: after %v allowed: %v; want %v", i, k, ok, s.ok)
 					}
 				}
-				if got, want := b.Balance(t0), max(s.tokens-float64(c.maxTokens)/2, 0); math.Abs(got-want) > 1e-9 {
+				if got, want := b.State(t0).Balance, max(s.tokens-float64(c.maxTokens)/2, 0); math.Abs(got-want) > 1e-9 {
 					t.Errorf("step %d: balance %v; want %v", i, got, want)
 				}
 			}

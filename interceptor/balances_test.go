@@ -69,7 +69,7 @@ func (s manyTargets) call(target int, invoke func() error) {
 		})
 }
 
-// pass lets many other targets come and go. After 6 s, a ratio has forgotten one.
+// pass lets many other targets come and go. After 6 s, a bucket has forgotten their successes.
 func (s manyTargets) pass(n int, pause time.Duration) {
 	s.t.Helper()
 	for range n {
@@ -100,7 +100,7 @@ func (s manyTargets) named(name string) *interceptor.BudgetState {
 func TestBudgetsOfManyTargets(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newManyTargets(t, budget.DefaultRatio())
+		s := newManyTargets(t, budget.Default())
 		s.retrier.SetMostBalances(100)
 		for i := range 300 {
 			s.call(i, succeed)
@@ -116,7 +116,7 @@ func TestBudgetsOfManyTargets(t *testing.T) {
 		if n := len(inUse(s.retrier)); n != 101 || shared == nil || shared.Denied == 0 {
 			t.Errorf("%d balances, %+v; want 100, and one that is shared and empty", n, shared)
 		}
-		time.Sleep(time.Minute)
+		time.Sleep(10 * time.Minute)
 		s.call(2000, succeed)
 		if s.of(2000) == nil || s.named(otherTarget) == nil {
 			t.Error("want a balance for a new target, and the shared one")
@@ -133,7 +133,7 @@ func TestBudgetsKeepWhatCounts(t *testing.T) {
 		config budget.Config
 		heal   func(manyTargets)
 	}{
-		"ratio":    {budget.DefaultRatio(), func(manyTargets) { time.Sleep(11 * time.Second) }},
+		"bucket":   {budget.Default(), func(manyTargets) { time.Sleep(10 * time.Minute) }},
 		"throttle": {budget.ThrottleConfig{MaxTokens: 10, TokenRatio: 1}, func(s manyTargets) { healed(s, 9) }},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -170,7 +170,9 @@ func healed(s manyTargets, calls int) {
 func TestBudgetsHeldByACall(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newManyTargets(t, budget.DefaultRatio())
+		four := budget.Default()
+		four.Size = 4
+		s := newManyTargets(t, four)
 		s.retrier.SetMostBalances(3)
 		play := func(target int, hangs int64) (goOn chan struct{}, attempts *atomic.Int64) {
 			goOn, attempts = make(chan struct{}), new(atomic.Int64)
@@ -225,13 +227,13 @@ func TestBudgetsInUseAreKept(t *testing.T) {
 		goOn, attempts, asked, made := make(chan struct{}), 0, 0, new(atomic.Int64)
 		first := &asks{purse: purse{grants: 9}}
 		first.state = func() {
-			if asked++; asked == 3 { // twice to find the one to evict, then to evict it
+			if asked++; asked == 2 { // once to find the one to evict, then to evict it
 				close(goOn)
 				time.Sleep(ms)
 			}
 		}
-		s := newManyTargets(t, budget.DefaultRatio())
-		s.retrier = mustNew(t, s.retrier.State().Policies, quiet, interceptor.WithBudgetPerTarget("one", func(target string) budget.Budget {
+		s := newManyTargets(t, budget.Default())
+		s.retrier = mustNew(t, s.retrier.State().Policies, quiet, interceptor.WithBudget("one", func(target string) budget.Budget {
 			if made.Add(1); target == "passthrough:///target-1" {
 				return first
 			}
@@ -253,12 +255,12 @@ func TestBudgetsInUseAreKept(t *testing.T) {
 }
 
 // A target for which the program makes no budget gets no retries, which are counted. A panic is the caller's.
-func TestWithBudgetPerTarget_None(t *testing.T) {
+func TestWithBudget_None(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newManyTargets(t, budget.DefaultRatio())
+		s := newManyTargets(t, budget.Default())
 		panics := true
-		s.retrier = mustNew(t, s.retrier.State().Policies, quiet, interceptor.WithBudgetPerTarget("one", func(string) budget.Budget {
+		s.retrier = mustNew(t, s.retrier.State().Policies, quiet, interceptor.WithBudget("one", func(string) budget.Budget {
 			if panics {
 				panic("no budget")
 			}
@@ -281,12 +283,12 @@ func TestWithBudgetPerTarget_None(t *testing.T) {
 }
 
 // Each target has the budget that the program makes for it.
-func TestWithBudgetPerTarget(t *testing.T) {
+func TestWithBudget(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newManyTargets(t, budget.DefaultRatio())
+		s := newManyTargets(t, budget.Default())
 		made := map[string]*purse{}
-		s.retrier = mustNew(t, s.retrier.State().Policies, quiet, interceptor.WithBudgetPerTarget("one", func(target string) budget.Budget {
+		s.retrier = mustNew(t, s.retrier.State().Policies, quiet, interceptor.WithBudget("one", func(target string) budget.Budget {
 			made[target] = &purse{grants: 1}
 			return made[target]
 		}))
@@ -297,7 +299,7 @@ func TestWithBudgetPerTarget(t *testing.T) {
 		if one, two := made["passthrough:///target-1"], made["passthrough:///target-2"]; len(made) != 2 || len(one.asked) != 3 || len(two.asked) != 3 {
 			t.Errorf("made %v; want one for each target, asked three times", made)
 		}
-		for _, o := range []interceptor.Option{interceptor.WithBudgetPerTarget("one", nil), interceptor.WithBudgetPerTarget("NONE", func(string) budget.Budget { return nil })} {
+		for _, o := range []interceptor.Option{interceptor.WithBudget("one", nil), interceptor.WithBudget("NONE", func(string) budget.Budget { return nil })} {
 			if _, err := interceptor.New(s.retrier.State().Policies, o); err == nil {
 				t.Error("taken, without a function or for NONE")
 			}
@@ -319,7 +321,7 @@ func (s manyTargets) throttled() {
 // A reload that changes a budget's kind refills nothing, and takes nothing from targets that had no balance.
 func TestReload_DrainsWhatItReplaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newManyTargets(t, budget.DefaultRatio())
+		s := newManyTargets(t, budget.Default())
 		for _, target := range []int{1, 2} {
 			s.call(target, refuse)
 		}

@@ -101,9 +101,9 @@ func afterFailure(tb testing.TB) map[string]grpc.UnaryClientInterceptor {
 	again := plain()
 	again.Backoff, again.Budget = policy.Backoff{Initial: 1, Max: 1, Multiplier: 1, Jitter: "NONE"}, "all"
 	c := config(again)
-	ratio := budget.DefaultRatio()
-	ratio.Percent, ratio.MinPerSecond = 100, 1e6
-	c.Budgets = []policy.BudgetSpec{{Name: "all", Config: ratio}}
+	bucket := budget.Default()
+	bucket.Size, bucket.PerSuccess = 1e6, 10
+	c.Budgets = []policy.BudgetSpec{{Name: "all", Config: bucket}}
 	return map[string]grpc.UnaryClientInterceptor{
 		"stagger": mustNew(tb, mustSet(tb, c)).Unary(),
 		"go-grpc-middleware": retry.UnaryClientInterceptor(retry.WithMax(4), retry.WithCodes(codes.Unavailable),

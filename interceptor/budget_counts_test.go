@@ -33,11 +33,11 @@ func (s manyTargets) granted(target int) (all, one uint64) {
 func TestBudgetCounts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newManyTargets(t, budget.DefaultRatio())
+		s := newManyTargets(t, budget.Default())
 		s.retrier.SetMostBalances(3)
 		s.call(1, refuse)
 		_, before := s.granted(1)
-		time.Sleep(11 * time.Second)
+		time.Sleep(10 * time.Minute)
 		s.pass(20, 6*time.Second)
 		if b := s.of(1); b != nil || before == 0 {
 			t.Fatalf("%+v, %d granted; want a balance that has granted, and is dropped", b, before)
@@ -56,7 +56,7 @@ func TestBudgetCounts(t *testing.T) {
 func TestBudgetCounts_ManyTargets(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newManyTargets(t, budget.DefaultRatio())
+		s := newManyTargets(t, budget.Default())
 		most, last, calls := 0, uint64(0), 0
 		for i := range 3000 {
 			s.call(i, refuse)
@@ -84,7 +84,7 @@ func TestBudgetCounts_ManyTargets(t *testing.T) {
 func TestBudgetScopeService_Strangers(t *testing.T) {
 	retry := plain()
 	retry.Budget = "orders"
-	c := budgeted(policy.BudgetSpec{Scope: "SERVICE", Config: budget.DefaultRatio()})
+	c := budgeted(policy.BudgetSpec{Scope: "SERVICE", Config: budget.Default()})
 	c.Methods = append(c.Methods, policy.MethodConfig{Names: []string{"/"}, Spec: policy.Spec{Retry: &retry}})
 	play(t, c, func(t *testing.T, s scene) {
 		s.On("*", text("fine"))

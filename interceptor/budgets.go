@@ -13,16 +13,15 @@ import (
 	"time"
 
 	"github.com/stagger-go/stagger/budget"
-	"github.com/stagger-go/stagger/internal/balance"
 	"github.com/stagger-go/stagger/internal/clock"
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/policy"
 )
 
 // budgets are the balances of a Retrier. They outlive its rules.
 type budgets struct {
-	given     map[string]balance.Budget                    // by name, from WithBudget; fixed after New
-	perTarget map[string]func(target string) budget.Budget // by name, from WithBudgetPerTarget; fixed after New
-	table     sync.Map                                     // budgetKey → *keptBalance; changed under Retrier.reloading
+	given map[string]func(target string) budget.Budget // by name, from WithBudget; fixed after New
+	table sync.Map                                     // budgetKey → *keptBalance; changed under Retrier.reloading
 
 	rules    map[string]budgetRule // by name, the newest of the policy file; guarded by Retrier.reloading, as all below
 	replaced replacedBalances      // by the last reloads
@@ -47,16 +46,13 @@ type budgetUser struct {
 
 // findBudget finds or makes the balance for a call. A policy without
 // retries needs none, unless the file throttles: then its successes and failures count too.
-func (r *Retrier) findBudget(of *rules, p *decision.Policy, u budgetUser, service func(*rules) string) balance.Budget {
+func (r *Retrier) findBudget(of *rules, p *decision.Policy, u budgetUser, service func(*rules) string) budget.Budget {
 	name := p.Budget()
 	if name == "NONE" || p.MaxAttempts() < 2 && !of.throttled {
-		return balance.Unlimited
+		return budget.Unlimited
 	}
-	if own := r.budgets.given[name]; own != nil && !u.shadow { // we can't make a second one like it
-		return own
-	}
-	if newBudget := r.budgets.perTarget[name]; newBudget != nil && !u.shadow {
-		return r.givenFor(name, u.target, newBudget)
+	if budgetOf := r.budgets.given[name]; budgetOf != nil && !u.shadow { // we can't make a second one like it
+		return r.givenFor(name, u.target, budgetOf)
 	}
 	if _, known := of.budgets[name]; !known {
 		r.warnOnce(&unknownBudget, name, name)
@@ -100,16 +96,18 @@ func (r *Retrier) addBudget(of *rules, key budgetKey, settings budget.Config, su
 	if b := r.budgets.findBalance(key); b != nil {
 		return b
 	}
-	return r.budgets.keepBalance(key, func() balance.Budget {
-		fresh, _ := balance.New(settings)
-		if now := clock.Now(); r.budgets.replaced.before(key, now) {
-			fresh.Drain(now)
+	return r.budgets.keepBalance(key, func() budget.Budget {
+		fresh, _ := budget.New(settings)
+		if now := time.Now(); r.budgets.replaced.before(key, clock.At(now)) {
+			if kept, ok := fresh.(reloadable); ok { // as all kinds are
+				kept.Drain(now)
+			}
 		}
 		return fresh
 	}, successor)
 }
 
-// givenFor returns a target's budget of WithBudgetPerTarget. newBudget is user code, which runs without a lock.
+// givenFor returns a target's budget of WithBudget. newBudget is user code, which runs without a lock.
 func (r *Retrier) givenFor(name, target string, newBudget func(string) budget.Budget) *keptBalance {
 	key := budgetKey{name: name, source: budgetOfOption, budgetUser: budgetUser{target: target}}
 	if b := r.budgets.findBalance(key); b != nil {
@@ -121,11 +119,11 @@ func (r *Retrier) givenFor(name, target string, newBudget func(string) budget.Bu
 	if b := r.budgets.findBalance(key); b != nil { // another call was faster
 		return b
 	}
-	return r.budgets.keepBalance(key, func() balance.Budget {
+	return r.budgets.keepBalance(key, func() budget.Budget {
 		if made == nil {
-			return balance.Empty()
+			return empty{}
 		}
-		return balance.Of(made)
+		return made
 	}, func() *keptBalance { return r.givenFor(name, target, newBudget) })
 }
 
@@ -153,17 +151,45 @@ const mostBalances = 4096
 
 // keptBalance is a budget in the table. Calls may hold it for longer: once it is evicted, its successor grants their permits.
 type keptBalance struct {
-	balance.Budget
+	budget.Budget
 
-	own     balance.Reloadable // the same; nil for one of WithBudgetPerTarget
-	used    atomic.Int64       // the second in which a call last looked it up
-	counted budgetKey          // the key under which its withdrawals count
-	shared  bool               // by all targets for which there was no place
+	own     reloadable   // the same; nil for one of WithBudget
+	used    atomic.Int64 // the second in which a call last looked it up
+	counted budgetKey    // the key under which its withdrawals count
+	shared  bool         // by all targets for which there was no place
+
+	sent    atomic.Uint64 // extra attempts that have ended
+	denials atomic.Uint64
 
 	permits atomic.Int64                // those that are out, and granted times those so far; negative: evicted
 	find    func() *keptBalance         // finds or makes the successor
 	next    atomic.Pointer[keptBalance] // the successor, once a call has asked for it
 }
+
+func (k *keptBalance) withdrawals() withdrawals { return withdrawals{k.sent.Load(), k.denials.Load()} }
+
+// reloadable is a budget of package budget.
+type reloadable interface {
+	budget.Budget
+	budget.Stater
+
+	// Reload changes the config. It scales the balance, and never refills it, so it is safe in the middle of an outage. It rejects a
+	// config that is out of bounds or of another kind, and then changes nothing.
+	Reload(now time.Time, c budget.Config) error
+	// Drain sets the balance to zero, for a budget that replaces another one.
+	Drain(now time.Time)
+	// Fresh reports whether a new budget with the same config would be the same.
+	Fresh(now time.Time) bool
+}
+
+// empty allows no extra attempt.
+type empty struct{}
+
+func (empty) Observe(time.Time, budget.Event) {}
+
+func (empty) Allow(time.Time, budget.Cause) (func(time.Time, budget.End), bool) { return nil, false }
+
+func (empty) State(time.Time) budget.State { return budget.State{} }
 
 // granted is what each permit adds to keptBalance.permits for good, so that evict also sees one that was granted and settled meanwhile.
 // 16 million may be out, and 5e11 may be granted.
@@ -182,7 +208,7 @@ func (k *keptBalance) replaced(made, now time.Duration) bool {
 func (k *keptBalance) idle() bool { return k.permits.Load()%granted == 0 }
 
 // current returns the budget, or the balance that has replaced an evicted one.
-func (k *keptBalance) current() balance.Budget {
+func (k *keptBalance) current() budget.Budget {
 	if !k.evicted() {
 		return k.Budget
 	}
@@ -192,39 +218,33 @@ func (k *keptBalance) current() balance.Budget {
 	return k.next.Load()
 }
 
-// Fail implements [balance.Budget].
-func (k *keptBalance) Fail(now time.Duration) { k.current().Fail(now) }
+// Observe implements [budget.Budget].
+func (k *keptBalance) Observe(now time.Time, e budget.Event) { k.current().Observe(now, e) }
 
-// Missed implements [balance.Budget].
-func (k *keptBalance) Missed(now time.Duration) { k.current().Missed(now) }
-
-// Withdraw implements [balance.Budget].
-func (k *keptBalance) Withdraw(now time.Duration, c budget.Charge) (p budget.Permit, ok bool) {
+// Allow implements [budget.Budget]. It counts the permits.
+func (k *keptBalance) Allow(now time.Time, c budget.Cause) (ended func(time.Time, budget.End), ok bool) {
 	if !k.hold() {
-		return k.current().Withdraw(now, c)
+		return k.current().Allow(now, c)
 	}
 	defer func() {
 		if !ok { // refused, or a user's budget has panicked
 			k.permits.Add(-granted - 1)
+			k.denials.Add(1)
 		}
 	}()
-	return k.Budget.Withdraw(now, c)
-}
-
-// Return implements [balance.Budget].
-func (k *keptBalance) Return(now time.Duration, p budget.Permit) {
-	if !k.evicted() { // else no permit of its own is out
-		defer k.permits.Add(-1)
+	inner, ok := k.Budget.Allow(now, c)
+	if !ok {
+		return nil, false
 	}
-	k.current().Return(now, p)
-}
-
-// Settle implements [balance.Budget].
-func (k *keptBalance) Settle(now time.Duration, p budget.Permit, helped bool) {
-	if !k.evicted() {
+	return func(now time.Time, how budget.End) {
 		defer k.permits.Add(-1)
-	}
-	k.current().Settle(now, p, helped)
+		if how != budget.EndUnsent {
+			k.sent.Add(1)
+		}
+		if inner != nil {
+			inner(now, how)
+		}
+	}, true
 }
 
 // hold counts a permit, so that the balance is not evicted. It returns false if it is.
@@ -245,9 +265,14 @@ func (k *keptBalance) touch(now time.Duration) {
 // full reports whether a new balance would be the same.
 func (k *keptBalance) full(now time.Duration) bool {
 	if k.own != nil {
-		return k.own.Fresh(now)
+		return k.own.Fresh(clock.Time(now))
 	}
-	return k.Balance(now) >= k.Capacity(now)
+	b, readable := k.Budget.(budget.Stater)
+	if !readable {
+		return true
+	}
+	s := b.State(clock.Time(now))
+	return s.Balance >= s.Capacity
 }
 
 // evict ends the balance, if it is full and no permit is out, or was granted meanwhile. Then it returns true.
@@ -269,7 +294,7 @@ func (b *budgets) findBalance(key budgetKey) *keptBalance {
 
 // keepBalance adds a balance, or returns that which all targets share for which there is no place. newBalance returns a new
 // one, find its successor. Retrier.reloading must be held.
-func (b *budgets) keepBalance(key budgetKey, newBalance func() balance.Budget, find func() *keptBalance) *keptBalance {
+func (b *budgets) keepBalance(key budgetKey, newBalance func() budget.Budget, find func() *keptBalance) *keptBalance {
 	now := clock.Now()
 	full := b.count >= b.most && !b.makeRoom(now)
 	if full {
@@ -279,7 +304,9 @@ func (b *budgets) keepBalance(key budgetKey, newBalance func() balance.Budget, f
 		}
 	}
 	k := &keptBalance{Budget: newBalance(), counted: b.counts.place(key), shared: full, find: find}
-	k.own, _ = k.Budget.(balance.Reloadable)
+	if key.source == budgetOfPolicies {
+		k.own, _ = k.Budget.(reloadable)
+	}
 	k.touch(now)
 	b.count++
 	b.table.Store(key, k)
@@ -358,9 +385,9 @@ func (b *budgets) reload(rules map[string]budgetRule) {
 	b.eachBalance(func(key budgetKey, kept *keptBalance) {
 		rule := rules[key.name]
 		switch before, ok := changed[key.name]; {
-		case !ok || balance.Name(before.config) != key.kind: // it has not changed, or is of WithBudgetPerTarget
+		case !ok || policy.KindOf(before.config) != key.kind: // it has not changed, or is of WithBudget
 		case before.alike(rule):
-			_ = kept.own.Reload(clock.Now(), rule.config) // checked before
+			_ = kept.own.Reload(time.Now(), rule.config) // checked before
 		default:
 			b.drop(key, kept)
 			b.replaced.noteReplaced(key, clock.Now())
@@ -447,7 +474,7 @@ func (r *Retrier) countBalances() map[budgetKey]withdrawals {
 	sums := maps.Clone(r.budgets.counts.places)
 	r.budgets.table.Range(func(_, v any) bool {
 		kept, _ := v.(*keptBalance)
-		sums[kept.counted] = sums[kept.counted].plus(withdrawalsOf(kept))
+		sums[kept.counted] = sums[kept.counted].plus(kept.withdrawals())
 		return true
 	})
 	return sums
@@ -455,12 +482,6 @@ func (r *Retrier) countBalances() map[budgetKey]withdrawals {
 
 // withdrawals counts granted and denied withdrawals.
 type withdrawals struct{ granted, denied uint64 }
-
-// withdrawalsOf returns nothing for a user's budget that panics.
-func withdrawalsOf(b balance.Budget) (w withdrawals) {
-	defer func() { _ = recover() }()
-	return withdrawals{b.Granted(), b.Denied()}
-}
 
 func (w withdrawals) plus(more withdrawals) withdrawals {
 	return withdrawals{w.granted + more.granted, w.denied + more.denied}
@@ -496,7 +517,7 @@ func (c *budgetCounts) place(key budgetKey) budgetKey {
 
 // keep adds the counts of a dropped balance. Without any, it frees the place for another balance.
 func (c *budgetCounts) keep(b *keptBalance) {
-	sum := c.places[b.counted].plus(withdrawalsOf(b))
+	sum := c.places[b.counted].plus(b.withdrawals())
 	if sum == (withdrawals{}) && b.counted.target != otherTarget {
 		delete(c.places, b.counted)
 		return
@@ -512,5 +533,5 @@ type budgetRule struct {
 
 // alike reports whether a balance of one budget is valid for the other.
 func (b budgetRule) alike(other budgetRule) bool {
-	return b.scope == other.scope && balance.Name(b.config) == balance.Name(other.config)
+	return b.scope == other.scope && policy.KindOf(b.config) == policy.KindOf(other.config)
 }

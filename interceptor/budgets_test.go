@@ -21,6 +21,9 @@ import (
 
 const other = "/acme.stock.v1.StockService/GetStock"
 
+// two is a budget of two extra attempts, which nothing fills.
+var two = budget.BucketConfig{Size: 2, PerSuccess: 0, SlowCost: 1, Refund: 0, RefillTime: 600 * time.Second, Window: time.Second}
+
 // sharing has one budget of two extra attempts, over two services.
 func sharing(scope string) policy.Config {
 	retry := plain()
@@ -33,7 +36,7 @@ func sharing(scope string) policy.Config {
 	})
 	c.Budgets = []policy.BudgetSpec{{
 		Name: "two", Scope: scope,
-		Config: budget.RatioConfig{Percent: 0.0001, MinPerSecond: 0.2, Window: 10_000 * ms, TimeoutCost: 5, TimeoutBonus: 2.5},
+		Config: two,
 	}}
 	return c
 }
@@ -81,8 +84,8 @@ func TestBudgetDefault(t *testing.T) {
 		for range 100 {
 			_, _ = s.call(t.Context(), get)
 		}
-		if extra := s.Count(get) - 100; extra != 14 {
-			t.Errorf("%d extra attempts of 100 calls; want a reserve of 4 and 10 %%", extra)
+		if extra, size := s.Count(get)-100, budget.Default().Size; extra != int(size) {
+			t.Errorf("%d extra attempts of 100 calls; want those of a full bucket, %v", extra, size)
 		}
 	})
 }
@@ -115,19 +118,20 @@ func TestBudgetRetryThrottling(t *testing.T) {
 func TestBudget_GivenInCode(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		two := must.Get(budget.New(budget.RatioConfig{Percent: 0.0001, MinPerSecond: 0.2, Window: 10_000 * ms, TimeoutCost: 5}))(t)
+		shared := must.Get(budget.New(two))(t)
+		var last interceptor.BudgetState
 		srv := testserver.Start(t)
 		srv.On("*", down())
 		for range 2 {
-			retrier := mustNew(t, mustSet(t, sharing("SERVICE")), quiet, interceptor.WithBudget("two", two))
+			retrier := mustNew(t, mustSet(t, sharing("SERVICE")), quiet, interceptor.WithBudget("two", forAll(shared)))
 			s := scene{conn: srv.Dial(t, retrier.DialOptions()...)}
 			for range 2 {
 				_, _ = s.call(t.Context(), get)
 			}
+			last = inUse(retrier)[0]
 		}
-		denied := two.State(time.Now()).Denied
-		if extra := srv.Count("*") - 4; extra != 2 || denied != 2 {
-			t.Errorf("%d extra attempts, %d denied; want 2 and 2", extra, denied)
+		if extra := srv.Count("*") - 4; extra != 2 || last.Denied != 2 || last.Granted != 0 || last.Balance >= 0.1 || last.Capacity != 2 {
+			t.Errorf("%d extra attempts, of the second Retrier %+v; want 2, those of the first", extra, last)
 		}
 	})
 }
@@ -141,8 +145,8 @@ func TestBudget_Unknown(t *testing.T) {
 		for range 10 {
 			_, _ = s.call(t.Context(), get, interceptor.Policy(p))
 		}
-		if extra := s.Count(get) - 10; extra != 5 {
-			t.Errorf("%d extra attempts; want the default budget's 5", extra)
+		if extra, size := s.Count(get)-10, budget.Default().Size; extra != int(size) {
+			t.Errorf("%d extra attempts; want the default budget's %v", extra, size)
 		}
 		if len(s.warnings) != 1 || !strings.Contains(s.warnings[0], "oders") {
 			t.Errorf("warnings %q; want one that names the budget", s.warnings)
@@ -160,19 +164,19 @@ type (
 // A balance that a call makes during a reload has the new settings.
 func TestBudget_MadeDuringReload(t *testing.T) {
 	t.Parallel()
-	perService := reserve(5)
+	perService := bucketOf(50)
 	perService.Scope = "SERVICE"
 	for name, row := range map[string]struct {
 		after       policy.BudgetSpec
 		least, most float64 // of the balance
 	}{
-		"more":          {reserve(5), 50, 50.1},
+		"more":          {bucketOf(50), 50, 50.1},
 		"another kind":  {policy.BudgetSpec{Config: budget.ThrottleConfig{MaxTokens: 10, TokenRatio: 1}}, 5, 5}, // in the place of none: the call is the first
 		"another scope": {perService, 50, 50.1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var reload func()
-			play(t, budgeted(reserve(1)), func(t *testing.T, s scene) {
+			play(t, budgeted(bucketOf(10)), func(t *testing.T, s scene) {
 				reload = func() { s.reload(t, budgeted(row.after)) }
 				_, _ = s.call(t.Context(), get, opaqueOption{new(plainOption)})
 				b := inUse(s.retrier)
@@ -194,14 +198,14 @@ func TestBudget_MadeDuringReload(t *testing.T) {
 
 func ExampleWithBudget() {
 	// One budget for two Retriers of a process: their clients call the same fleet.
-	shared, err := budget.New(budget.DefaultRatio())
+	shared, err := budget.New(budget.Default())
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	set, _ := policy.NewSet(policy.Config{})
 	for range 2 {
-		if _, err := interceptor.New(set, interceptor.WithBudget("", shared)); err != nil {
+		if _, err := interceptor.New(set, interceptor.WithBudget("", func(string) budget.Budget { return shared })); err != nil {
 			fmt.Println(err)
 		}
 	}

@@ -18,8 +18,8 @@ import (
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/metadata"
 
+	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/attempts"
-	"github.com/stagger-go/stagger/internal/balance"
 	"github.com/stagger-go/stagger/internal/balancer"
 	"github.com/stagger-go/stagger/internal/clock"
 	"github.com/stagger-go/stagger/internal/decision"
@@ -45,7 +45,7 @@ type request struct {
 	method  string
 	entry   *entry
 	policy  *decision.Policy // first the caller's, if one was given
-	budget  balance.Budget
+	budget  budget.Budget
 	known   *methods.Known // of the method; nil: nothing
 	options callOptions
 	key     string        // the idempotency key; "" for none
@@ -160,7 +160,16 @@ func (c *call) wake(now attempts.Now) attempts.Step {
 	if reason := c.reasonGone(now); reason != "" {
 		return c.engine.Stop(reason, now)
 	}
+	c.connect(now)
 	return c.engine.Wake(now)
+}
+
+// connect has an idle channel connect, because a slow attempt may have been sent over a connection that has gone since: while the
+// channel stays idle, no other attempt is sent beside it.
+func (c *call) connect(now attempts.Now) {
+	if now.Connecting {
+		c.cc.Connect()
+	}
 }
 
 // reportEnd reports the end of an attempt to the engine.
@@ -192,7 +201,7 @@ func (c *call) untimed() bool {
 // answeredAtOnce tells the method of a response of the first attempt, about which nothing had to be decided.
 func (c *call) answeredAtOnce(at, took time.Duration) {
 	answer := attempts.Answer{Took: took, Left: attempts.Never, Running: 1, Limit: c.entry.timeout, Accepted: true}
-	if deadline, ok := c.ctx.Deadline(); ok && c.known.MayBeLong(took) { // else the time left makes no difference
+	if deadline, ok := c.ctx.Deadline(); ok && c.known.Slow(took) { // else the time left makes no difference
 		answer.Left = at - c.start + time.Until(deadline)
 	}
 	c.known.Answered(at, answer)

@@ -93,10 +93,16 @@ func endings() []ending {
 			return err
 		}, policy.ReasonChainStop, false},
 		{"after 1 attempt", retries, []interceptor.Option{withFuse(&fuse{limit: 1})}, answering(unavailable), policy.ReasonBreakerOpen, true},
-		{"an answer before it was slow", slow, nil, calls(func(t *testing.T, s scene) {
-			s.answersLate(t, get)
+		{"five long responses before", slow, nil, calls(func(t *testing.T, s scene) {
+			s.forget()
+			s.takes(t, nil, get, append(repeat(10*ms, 20), repeat(250*ms, 5)...)...)
 			s.On(get, testserver.Hang())
 		}), policy.ReasonSlowEverywhere, true},
+		{"no response before", slow, nil, calls(func(t *testing.T, s scene) {
+			s.forget()
+			s.takes(t, nil, get, 10*ms)
+			s.On(get, testserver.Hang())
+		}), policy.ReasonNotProvenFast, true},
 		{"a queue", admitting(func(s *policy.Spec) { s.Timeout = time.Second }), nil, calls(func(t *testing.T, s scene) {
 			t.Cleanup(s.gather(t, 3).leave)
 		}), policy.ReasonOverloaded, true},
@@ -106,7 +112,7 @@ func endings() []ending {
 			go func() { _, _ = s.call(t.Context(), get) }()
 			synctest.Wait()
 		}), policy.ReasonTooManyWaiting, true},
-		{"no permit", broke, []interceptor.Option{interceptor.WithBudget("", &purse{})}, answering(unavailable), policy.ReasonBudgetExhausted, true},
+		{"no permit", broke, []interceptor.Option{interceptor.WithBudget("", forAll(&purse{}))}, answering(unavailable), policy.ReasonBudgetExhausted, true},
 		{"in the first attempt", limited, nil, answering(testserver.Hang()), policy.ReasonDeadlineExceeded, false},
 		{"in the second attempt", limited, nil, answering(unavailable.Times(1), testserver.Hang()), policy.ReasonDeadlineExceeded, true},
 		{"in the second attempt", retries, nil, cancelled, policy.ReasonCancelled, false},
@@ -122,7 +128,7 @@ func endings() []ending {
 			time.AfterFunc(150*ms, func() { mustSetMode(t, s.retrier, policy.ModeOff) })
 		}), policy.ReasonModeOff, false},
 		{"observed", mode(policy.ModeObserve, config(plain())), nil, answering(unavailable), policy.ReasonModeOff, false},
-		{"observed", mode(policy.ModeObserve, budgeted(reserve(0))), nil, answering(unavailable), policy.ReasonBudgetExhausted, false},
+		{"observed", mode(policy.ModeObserve, budgeted(bucketOf(0))), nil, answering(unavailable), policy.ReasonBudgetExhausted, false},
 		{"observed", mode(policy.ModeObserve, config(plain())), nil, answering(unavailable.Pushback("-1")), policy.ReasonPushbackStop, false},
 		{"observed", mode(policy.ModeObserve, config(plain())), nil, calls(aged), policy.ReasonModeOff, false},
 		{"off", mode(policy.ModeOff, config(plain())), nil, answering(unavailable.Pushback("-1")), policy.ReasonPushbackStop, false},

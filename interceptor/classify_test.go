@@ -56,7 +56,7 @@ func TestClassifier_NotYet(t *testing.T) {
 		if j.asked != 3 || purse.failed != 0 {
 			t.Errorf("asked %d times; the budget: %v", j.asked, purse)
 		}
-	}, interceptor.WithClassifier(j.classify), interceptor.WithBudget("", purse))
+	}, interceptor.WithClassifier(j.classify), interceptor.WithBudget("", forAll(purse)))
 }
 
 // says returns a classifier that always returns the same verdict, and counts in asked.

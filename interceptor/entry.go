@@ -15,7 +15,6 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/stagger-go/stagger/budget"
-	"github.com/stagger-go/stagger/internal/balance"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/latency"
 	"github.com/stagger-go/stagger/internal/methods"
@@ -32,9 +31,8 @@ type entry struct {
 	mode       policy.Mode // of the calls: the strictest of the policy file's, the policy's and the switches'
 	target     string      // canonical
 	name       string      // the method's, in what outlives the call: see keptName
-	budget     balance.Budget
+	budget     budget.Budget
 	kept       *keptBalance    // the same; nil for another one
-	ends       bool            // the balance counts the ends of calls: one of kind ratio, the default, doesn't
 	record     *methods.Method // nil if the table has no place
 	known      *methods.Known  // the same, as the policy's calls see it; nil: they need it not
 	most       int             // attempts of a call
@@ -91,7 +89,7 @@ func (r *Retrier) newEntry(s *slot, method string, own *decision.Policy, now tim
 	of := r.rules.Load()
 	e := &entry{
 		made: now, rules: of, switches: r.switches.Load(), policy: cmp.Or(own, of.set.Lookup(method), r.single),
-		target: s.target, name: s.name, record: s.record, budget: balance.Unlimited, grpcsCodec: usesGRPCsCodec(nil),
+		target: s.target, name: s.name, record: s.record, budget: budget.Unlimited, grpcsCodec: usesGRPCsCodec(nil),
 	}
 	if e.mode = max(of.modeOf(method), e.switches.modeFor(method)); own != nil {
 		e.mode = max(e.mode, own.Mode())
@@ -114,7 +112,6 @@ func (r *Retrier) newEntry(s *slot, method string, own *decision.Policy, now tim
 		e.budget = r.findBudget(of, e.policy, user, func(of *rules) string { return r.serviceOf(of, e.policy, s) })
 		e.kept, _ = e.budget.(*keptBalance)
 		r.warnOfFullBudgets(e.kept)
-		e.ends = e.kept == nil || e.kept.own == nil || e.kept.own.Kind() != balance.Name(budget.RatioConfig{})
 	}
 	return e
 }
@@ -202,7 +199,7 @@ type entries struct {
 	mu      sync.Mutex // guards changes of slots, and all below
 	static  part
 	others  part
-	targets map[string]*targetOutcomes
+	targets map[string]*targetResponses
 }
 
 // part is the part of the table for methods of generated code, or for others.
@@ -221,9 +218,9 @@ func (p *part) count(s *slot, key entryKey, n int) {
 	}
 }
 
-// targetOutcomes has the outcomes that the methods of a target share.
-type targetOutcomes struct {
-	latency.Outcomes
+// targetResponses has the responses that the methods of a target share.
+type targetResponses struct {
+	latency.Responses
 
 	methods int // in the table
 }
@@ -294,7 +291,7 @@ func (t *entries) insertAs(key entryKey, s *slot, now time.Duration) *slot {
 		t.others.count(known, key, -1)
 	}
 	if s.record == nil {
-		s.record = methods.New(t.outcomesOf(s.target))
+		s.record = methods.New(t.responsesOf(s.target))
 		s.used.Store(second(now)) // another call may evict immediately what was not used
 	}
 	t.slots.Store(key, s)
@@ -309,18 +306,18 @@ func (t *entries) partOf(s *slot) (p *part, most int) {
 	return &t.others, mostOthers
 }
 
-// outcomesOf returns the outcomes of a target for one more of its methods. t.mu must be held.
-func (t *entries) outcomesOf(target string) *latency.Outcomes {
+// responsesOf returns the responses of a target for one more of its methods. t.mu must be held.
+func (t *entries) responsesOf(target string) *latency.Responses {
 	of := t.targets[target]
 	if of == nil {
-		of = new(targetOutcomes)
+		of = new(targetResponses)
 		if t.targets == nil {
-			t.targets = map[string]*targetOutcomes{}
+			t.targets = map[string]*targetResponses{}
 		}
 		t.targets[target] = of
 	}
 	of.methods++
-	return &of.Outcomes
+	return &of.Responses
 }
 
 // evict drops the slots of one part that were last used in the same second as the least recently used one, unless that is the

@@ -139,13 +139,13 @@ func TestEntries_Outcomes(t *testing.T) {
 	}
 	add("one", 1, 2*time.Second)
 	if table.targets["one"] != known || known.methods != 2 || len(table.targets) != mostOthers/2+1 {
-		t.Errorf("%d methods share the outcomes of %d targets; want 2 of %d", known.methods, len(table.targets), mostOthers/2+1)
+		t.Errorf("%d methods share the responses of %d targets; want 2 of %d", known.methods, len(table.targets), mostOthers/2+1)
 	}
 	for n := range mostOthers/2 + 100 {
 		add("two", n, 3*time.Second)
 	}
 	if table.has(one) || table.targets["one"] != known || known.methods != 1 || len(table.targets) != 2 {
-		t.Errorf("outcomes of %d targets; want those of one, of which a method is left, and two", len(table.targets))
+		t.Errorf("responses of %d targets; want those of one, of which a method is left, and two", len(table.targets))
 	}
 }
 

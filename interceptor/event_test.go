@@ -86,11 +86,11 @@ func TestEvent_History(t *testing.T) {
 
 // With an observer of attempts, no call ends by Succeeded, so one more has none.
 func TestEvent_StaticMethodAndBudget(t *testing.T) {
-	play(t, budgeted(reserve(1)), func(t *testing.T, s scene) {
+	play(t, budgeted(bucketOf(10)), func(t *testing.T, s scene) {
 		fast := new(journal)
 		o := fast.observer()
 		o.Attempt = nil
-		conn := s.Dial(t, mustNew(t, mustSet(t, budgeted(reserve(1))), interceptor.WithObserver(o)).DialOptions()...)
+		conn := s.Dial(t, mustNew(t, mustSet(t, budgeted(bucketOf(10))), interceptor.WithObserver(o)).DialOptions()...)
 		for name, client := range map[string]scene{
 			"watched": s, "fast": {Server: s.Server, journal: fast, conn: conn},
 		} {

@@ -198,10 +198,12 @@ func ExampleVerdict() {
 	// Output: <nil>
 }
 
-func ExampleWithBudgetPerTarget() {
+func ExampleWithBudget_perTarget() {
 	// Each target has a budget of its own, which no other Retrier shares.
-	perTarget := interceptor.WithBudgetPerTarget("orders", func(string) budget.Budget {
-		b, err := budget.New(budget.ConcurrentConfig{Min: 1, Percent: 5})
+	perTarget := interceptor.WithBudget("orders", func(string) budget.Budget {
+		config := budget.Default()
+		config.Size = 20
+		b, err := budget.New(config)
 		if err != nil {
 			return nil // the target's calls get no extra attempt
 		}

@@ -52,7 +52,6 @@ import (
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/again"
 	"github.com/stagger-go/stagger/internal/attempts"
-	"github.com/stagger-go/stagger/internal/balance"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -90,7 +89,7 @@ type Retrier struct {
 func New(set *policy.Set, options ...Option) (*Retrier, error) {
 	r := &Retrier{
 		single:      decision.New(policy.Spec{}),
-		budgets:     budgets{given: map[string]balance.Budget{}, perTarget: map[string]func(string) budget.Budget{}, rules: map[string]budgetRule{}, most: mostBalances},
+		budgets:     budgets{given: map[string]func(string) budget.Budget{}, rules: map[string]budgetRule{}, most: mostBalances},
 		random:      rand.Float64,
 		waitLimit:   waitLimit{targets: map[string]*int64{}},
 		maxReplayed: defaultMaxReplayBytes,

@@ -72,81 +72,71 @@ func repeat(took time.Duration, n int) []time.Duration {
 	return slices.Repeat([]time.Duration{took}, n)
 }
 
-// While all answers of the last 3 s took much of their calls' time, failures are not retried: of any policy, by every driver.
-func TestLongAnswers(t *testing.T) {
+// fresh runs a test in virtual time, with a client that knows nothing of its server.
+func fresh(t *testing.T, c policy.Config, test func(t *testing.T, s scene), options ...interceptor.Option) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		j := new(journal)
+		options := append([]interceptor.Option{withJournal(j), interceptor.WithRandom(func() float64 { return 0 })}, options...)
+		s := scene{Server: testserver.Start(t), journal: j, retrier: mustNew(t, mustSet(t, c), options...)}
+		s.conn = s.Dial(t, s.retrier.DialOptions()...)
+		test(t, s)
+	})
+}
+
+// takes makes calls that have a second, one after the other, whose responses take so long.
+func (s scene) takes(t *testing.T, desc *grpc.StreamDesc, method string, times ...time.Duration) {
+	t.Helper()
+	for _, took := range times {
+		s.On(method, text("").Delay(took))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		if err := exchange(ctx, s.conn, desc, method); err != nil {
+			t.Fatal(err)
+		}
+		cancel()
+	}
+}
+
+// While all of the target's last responses were long for their method and for their call, failures are not retried: of any
+// policy, by every driver.
+func TestLongResponses(t *testing.T) {
 	t.Parallel()
 	hasty := plain()
 	hasty.PerAttemptTimeout = 900 * ms
-	beside := config(plain())
-	for i := range beside.Methods {
-		beside.Methods[i].IdempotencyKey = "key"
+	keyed := config(plain())
+	for i := range keyed.Methods {
+		keyed.Methods[i].IdempotencyKey = "key"
 	}
-	for policyName, c := range map[string]policy.Config{"plain": config(plain()), "with a timeout": config(hasty), "with a key": beside} {
+	known := repeat(10*ms, 20)
+	for policyName, c := range map[string]policy.Config{"plain": config(plain()), "with a timeout": config(hasty), "with a key": keyed} {
 		for kind, desc := range callKinds {
 			for name, row := range map[string]struct {
-				took   []time.Duration // of the answers before
+				took   []time.Duration // by the responses before
 				pause  time.Duration
 				reason policy.Reason
 			}{
-				"all":                   {repeat(400*ms, 5), 0, policy.ReasonSlowEverywhere},
-				"one in the last 3 s":   {repeat(400*ms, 1), 3 * time.Second, policy.ReasonSlowEverywhere},
-				"none since then":       {repeat(400*ms, 5), 3*time.Second + 1, policy.ReasonAttemptsExhausted},
-				"four of five":          {append(repeat(400*ms, 4), 10*ms), 0, policy.ReasonAttemptsExhausted},
-				"a tenth of their time": {repeat(100*ms, 5), 0, policy.ReasonAttemptsExhausted},
+				"all":                     {append(known, repeat(400*ms, 5)...), 0, policy.ReasonSlowEverywhere},
+				"one in the last 10 s":    {append(known, repeat(400*ms, 5)...), 10 * time.Second, policy.ReasonSlowEverywhere},
+				"none since then":         {append(known, repeat(400*ms, 5)...), 10*time.Second + 1, policy.ReasonAttemptsExhausted},
+				"four of five":            {append(append(known, repeat(400*ms, 4)...), 10*ms), 0, policy.ReasonAttemptsExhausted},
+				"a tenth of their time":   {append(known, repeat(100*ms, 5)...), 0, policy.ReasonAttemptsExhausted},
+				"twice the usual time":    {append(repeat(200*ms, 20), repeat(400*ms, 5)...), 0, policy.ReasonAttemptsExhausted},
+				"a little more":           {append(repeat(200*ms, 20), repeat(450*ms, 5)...), 0, policy.ReasonSlowEverywhere},
+				"the usual time is long":  {repeat(400*ms, 25), 0, policy.ReasonAttemptsExhausted},
+				"nobody knows what usual": {repeat(400*ms, 2), 0, policy.ReasonAttemptsExhausted},
 			} {
 				t.Run(policyName+"/"+kind+"/"+name, func(t *testing.T) {
-					t.Parallel()
-					synctest.Test(t, func(t *testing.T) {
-						s := testserver.Start(t)
-						r := mustNew(t, mustSet(t, c), quiet, interceptor.WithRandom(func() float64 { return 0 }))
-						conn := s.Dial(t, r.DialOptions()...)
-						for _, took := range append([]time.Duration{10 * ms}, row.took...) {
-							s.On(get, text("").Delay(took))
-							if err := within(t, conn, desc); err != nil {
-								t.Fatal(err)
-							}
-						}
+					fresh(t, c, func(t *testing.T, s scene) {
+						s.takes(t, desc, get, slices.Clone(row.took)...)
 						time.Sleep(row.pause)
 						s.On(get, testserver.Fail(codes.Unavailable))
-						if err := within(t, conn, desc); reasonOf(err) != row.reason {
+						if err := within(t, s.conn, desc); reasonOf(err) != row.reason {
 							t.Errorf("%v (%s); want %s", err, reasonOf(err), row.reason)
 						}
 					})
 				})
 			}
 		}
-	}
-}
-
-// Long answers to callers with 60 ms end no retries of one with 10 s.
-func TestLongAnswers_HurriedCallers(t *testing.T) {
-	t.Parallel()
-	for given, want := range map[time.Duration]policy.Reason{
-		60 * ms: policy.ReasonSlowEverywhere, time.Second: policy.ReasonSlowEverywhere, 10 * time.Second: policy.ReasonAttemptsExhausted,
-	} {
-		t.Run(given.String(), func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				s := testserver.Start(t)
-				retry := plain()
-				retry.Backoff.Initial = ms
-				r := mustNew(t, mustSet(t, config(retry)), quiet, interceptor.WithRandom(func() float64 { return 0 }))
-				conn := s.Dial(t, r.DialOptions()...)
-				answer := func(given time.Duration, step testserver.Step) error {
-					s.On(get, step)
-					ctx, cancel := context.WithTimeout(t.Context(), given)
-					defer cancel()
-					return exchange(ctx, conn, nil, get)
-				}
-				for _, took := range append([]time.Duration{10 * ms}, repeat(30*ms, 5)...) {
-					if err := answer(60*ms, text("").Delay(took)); err != nil {
-						t.Fatal(err)
-					}
-				}
-				if err := answer(given, testserver.Fail(codes.Unavailable)); reasonOf(err) != want {
-					t.Errorf("%v (%s); want %s", err, reasonOf(err), want)
-				}
-			})
-		})
 	}
 }

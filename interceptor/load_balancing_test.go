@@ -34,7 +34,7 @@ const (
 	leastElse  = `[{"stagger_retry_elsewhere": {"childPolicy": [{"least_request_experimental": {}}]}}]`
 	roundRobin = `[{"round_robin": {}}]`
 	retryFile  = `
-budgets: [{name: all, ratio: {percent: 1000, minPerSecond: 1000}}]
+budgets: [{name: all, bucket: {size: 1000, perSuccess: 10}}]
 methodConfig:
 - name: [{service: acme.orders.v1.OrderService, method: GetOrder}]
   retryPolicy: {maxAttempts: 4, initialBackoff: 0.1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE], jitter: NONE, budget: all}
@@ -119,6 +119,10 @@ func TestRetryElsewhere(t *testing.T) {
 			t.Run(name+"/hedges that start together part", func(t *testing.T) {
 				playCluster(t, 3, balanced(config), func(t *testing.T, c cluster) {
 					c.settle(t)
+					for range 3 { // until it is known how fast the method is
+						must.Do(t, exchange(t.Context(), c.Conn, desc, list))
+					}
+					c.Visits()
 					for _, s := range c.Servers {
 						s.On("*", testserver.OK().Delay(time.Second))
 					}

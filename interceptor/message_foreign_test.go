@@ -189,7 +189,7 @@ func TestMessageForeign_DeclarationPanics(t *testing.T) {
 		"after another's failed": {hedged(), down(), func(string, any) func() any { return func() any { panic("made") } }, nil}, // the caller's own
 	} {
 		t.Run(strings.ReplaceAll(name, " ", "_"), func(t *testing.T) {
-			b := &till{purse: &purse{grants: 10}}
+			b := &purse{grants: 10}
 			paid(row.config)
 			play(t, row.config, func(t *testing.T, s scene) {
 				s.On(get, row.first, text("a"))
@@ -204,7 +204,7 @@ func TestMessageForeign_DeclarationPanics(t *testing.T) {
 				if got, err := s.call(t.Context(), get); got != "a" || err != nil {
 					t.Errorf("%q, %v", got, err)
 				}
-			}, interceptor.WithNewReply(row.reply), interceptor.WithBudget("", b))
+			}, interceptor.WithNewReply(row.reply), interceptor.WithBudget("", forAll(b)))
 		})
 	}
 }

@@ -6,6 +6,7 @@ package interceptor_test
 import (
 	"context"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -53,8 +54,8 @@ func TestObserve(t *testing.T) {
 				if got := s.decided(); got != "retry false 1m0s OBSERVE" || e.Mode != policy.ModeObserve || e.Attempt != 1 || e.Delay != 0 {
 					t.Errorf("decided: %s; %+v", got, e)
 				}
-				b := inUse(s.retrier)
-				if len(b) != 1 || !b[0].Shadow || b[0].Target != s.conn.Target() || b[0].State != (budget.State{Balance: 3.1, Capacity: 4.1, Granted: 1}) {
+				b, size := inUse(s.retrier), budget.Default().Size
+				if len(b) != 1 || !b[0].Shadow || b[0].Target != s.conn.Target() || b[0].Balance != size-1 || b[0].Capacity != size || b[0].Granted != 1 {
 					t.Errorf("%+v; want a shadow that has granted one attempt", b)
 				}
 			})
@@ -74,25 +75,21 @@ func TestObserve(t *testing.T) {
 // Hedges are decided on once a call, and the call's own outcome settles the shadow.
 func TestObserve_Hedges(t *testing.T) {
 	cheap := func(h *policy.HedgeSpec) { h.Budget = "" }
+	d := budget.Default()
 	for name, row := range map[string]struct {
 		step    testserver.Step
 		err     codes.Code
 		decided string
 		balance float64
 	}{
-		"fast":                     {text("1"), codes.OK, "", 4.6},
-		"slow":                     {text("1").Delay(time.Second), codes.OK, "hedge false 0s OBSERVE", 7.6},
-		"slow, and then it fails":  {down().Delay(time.Second), codes.Unavailable, "hedge false 0s OBSERVE, mode_off false 0s OBSERVE", 0.6},
-		"slow, and fails for good": {testserver.Fail(codes.NotFound).Delay(time.Second), codes.NotFound, "hedge false 0s OBSERVE, non_retryable false 0s OBSERVE", 0.6},
+		"fast":                     {text("1"), codes.OK, "", d.Size},
+		"slow":                     {text("1").Delay(time.Second), codes.OK, "hedge false 0s OBSERVE", d.Size},
+		"slow, and then it fails":  {down().Delay(time.Second), codes.Unavailable, "hedge false 0s OBSERVE, mode_off false 0s OBSERVE", d.Size - d.SlowCost},
+		"slow, and fails for good": {testserver.Fail(codes.NotFound).Delay(time.Second), codes.NotFound, "hedge false 0s OBSERVE, non_retryable false 0s OBSERVE", d.Size - d.SlowCost},
 	} {
 		for kind, desc := range map[string]*grpc.StreamDesc{"unary": nil, "stream": serverStream} {
 			t.Run(name+", "+kind, func(t *testing.T) {
 				play(t, observed(hedged(cheap)), func(t *testing.T, s scene) {
-					for range 5 { // so that the reserve pays
-						s.train(t, 1, func(int) time.Duration { return ms })
-						time.Sleep(100 * ms)
-					}
-					s.Reset()
 					s.On(get, row.step)
 					if err := s.ended(t, desc); status.Code(err) != row.err || s.Count(get) != 1 {
 						t.Errorf("%v, %d attempts; want %v, 1", err, s.Count(get), row.err)
@@ -100,7 +97,7 @@ func TestObserve_Hedges(t *testing.T) {
 					if got := s.decided(); got != row.decided {
 						t.Errorf("decided: %s; want %s", got, row.decided)
 					}
-					if b := inUse(s.retrier); len(b) != 1 || !b[0].Shadow || b[0].Balance != row.balance {
+					if b := inUse(s.retrier); len(b) != 1 || !b[0].Shadow || math.Round(10*b[0].Balance)/10 != row.balance {
 						t.Errorf("%+v; want a shadow of %v", b, row.balance)
 					}
 				})
@@ -111,7 +108,7 @@ func TestObserve_Hedges(t *testing.T) {
 
 // No wait slot is taken, and the shadow refuses when it is empty; those of other modes are untouched.
 func TestObserve_Denials(t *testing.T) {
-	c := budgeted(reserve(0.2)) // two extra attempts in ten seconds
+	c := budgeted(bucketOf(2)) // two extra attempts
 	c.Methods[0].Mode, c.MaxWaiting = policy.ModeObserve, 1
 	play(t, c, func(t *testing.T, s scene) {
 		s.On("*", restarting)

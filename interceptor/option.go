@@ -14,7 +14,6 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/attempts"
-	"github.com/stagger-go/stagger/internal/balance"
 	"github.com/stagger-go/stagger/internal/decision"
 )
 
@@ -58,35 +57,20 @@ func WithStatsHandler(h stats.Handler) Option {
 	}
 }
 
-// WithBudget makes b the budget of that name. It replaces the policy file's. All users of
-// b share it, including other Retriers. The name "" means the default
-// budget. A Retrier does not close b.
-func WithBudget(name string, b budget.Budget) Option {
+// WithBudget gives each target a budget of that name, instead of the policy file's. budgetOf returns it when a call to the target first
+// needs it, and again if it was unused and there were too many: it may be the same for all targets, and for other Retriers. It gets the
+// target in the form of CanonicalTarget, must be safe for concurrent use, and must not use the Retrier; nil means that the target's calls
+// get no extra attempt. The name "" means the default budget. A Retrier does not close the budgets. Calls in mode OBSERVE have the
+// file's budget.
+func WithBudget(name string, budgetOf func(target string) budget.Budget) Option {
 	return func(r *Retrier) error {
 		if name == "NONE" {
 			return fmt.Errorf("interceptor: WithBudget(%q): a policy that names it has no budget; give another name", name)
 		}
-		if b == nil {
-			return fmt.Errorf("interceptor: WithBudget(%q, nil): must be a budget; for no limit give budget.Unlimited", name)
+		if budgetOf == nil {
+			return fmt.Errorf("interceptor: WithBudget(%q, nil): must be a function; for no limit return budget.Unlimited", name)
 		}
-		r.budgets.given[name] = balance.Of(b)
-		return nil
-	}
-}
-
-// WithBudgetPerTarget gives each target a budget of that name, instead of the policy file's: newBudget returns it, when a
-// call to the target first needs it, and again if it was unused and there were too many. It gets the target in the form of CanonicalTarget, must be
-// safe for concurrent use, and must not use the Retrier; nil means that the target's calls get no extra attempt. The name ""
-// means the default budget. A Retrier does not close the budgets. Calls in mode OBSERVE have the file's budget.
-func WithBudgetPerTarget(name string, newBudget func(target string) budget.Budget) Option {
-	return func(r *Retrier) error {
-		if name == "NONE" {
-			return fmt.Errorf("interceptor: WithBudgetPerTarget(%q): a policy that names it has no budget; give another name", name)
-		}
-		if newBudget == nil {
-			return fmt.Errorf("interceptor: WithBudgetPerTarget(%q, nil): must be a function", name)
-		}
-		r.budgets.perTarget[name] = newBudget
+		r.budgets.given[name] = budgetOf
 		return nil
 	}
 }

@@ -29,6 +29,7 @@ func (o *outages) look(cc *grpc.ClientConn, now *attempts.Now) {
 	}
 	state := cc.GetState()
 	now.Closed, now.Down = state == connectivity.Shutdown, state == connectivity.TransientFailure
+	now.Connecting = state == connectivity.Connecting || state == connectivity.Idle
 	if !now.Down {
 		return
 	}

@@ -230,37 +230,37 @@ func TestOutage_NotServing(t *testing.T) {
 	})
 }
 
-// A call that waits for a connection has sent nothing: no retry is told of or counted, and no permit granted, before it does.
+// A call that waits for a connection has sent nothing: no retry is told of or counted before it does, and the budget pays for none.
 func TestOutage_WaitIsNoRetry(t *testing.T) {
 	for _, kind := range []string{"unary", "stream"} {
 		t.Run(kind, func(t *testing.T) {
-			play(t, budgeted(reserve(5)), func(t *testing.T, s scene) {
+			play(t, budgeted(bucketOf(50)), func(t *testing.T, s scene) {
 				s.On("*", text("here"))
 				var told []string
 				tell := func(what string) func(context.Context, interceptor.Event) {
 					return func(_ context.Context, e interceptor.Event) { told = append(told, what+" "+string(e.Reason)) }
 				}
 				s.retrier.AddObserver(interceptor.Observer{Decision: tell("decision"), Wait: tell("wait"), Sent: tell("sent")})
-				expect := func(err error, granted uint64, want ...string) {
+				expect := func(err error, want ...string) {
 					t.Helper()
 					if synctest.Wait(); !slices.Equal(told, want) {
 						t.Errorf("%v: %q; want %q", err, told, want)
 					}
-					if b := s.retrier.State().Budgets; b[0].Granted != granted {
-						t.Errorf("%d permits; want %d", b[0].Granted, granted)
+					if b := s.retrier.State().Budgets; b[0].Granted != 0 || b[0].Balance != 50 {
+						t.Errorf("%+v; want no permit", b[0])
 					}
 					told = nil
 				}
 				s.leave()
 				time.AfterFunc(500*ms, s.Up)
 				_, err := s.took(t, kind)
-				expect(err, 1, "wait retry", "sent retry")
+				expect(err, "wait retry", "sent retry")
 				s.leave()
 				_, err = s.took(t, kind)
-				expect(err, 1, "wait retry", "decision not_connected")
+				expect(err, "wait retry", "decision not_connected")
 				time.Sleep(10 * time.Second)
 				_, err = s.took(t, kind)
-				expect(err, 1, "decision not_connected") // the outage is too old for a wait
+				expect(err, "decision not_connected") // the outage is too old for a wait
 			})
 		})
 	}

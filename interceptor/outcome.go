@@ -37,6 +37,7 @@ func (c *call) judge(a *attempt, reply any, err error, local bool, now attempts.
 	reported := a.reported()
 	r.Header, r.Trailer = reported.header, reported.received()
 	r.Again, r.Final = verdict == VerdictRetry, verdict == VerdictFinal
+	r.Foreign = c.foreign(a, local)
 	if err == nil {
 		return r
 	}
@@ -60,6 +61,19 @@ func (c *call) judge(a *attempt, reply any, err error, local bool, now attempts.
 func (c *call) endSpoiled(r *attempts.Result) {
 	r.Final = true
 	c.retrier.warnOnce(&spoiledReply, c.entry.name, c.entry.name)
+}
+
+// foreign reports whether no server has seen attempt a, which has returned: an inner interceptor has made its result, or gRPC, before it
+// had a stream. If gRPC is still ending an attempt whose context is over, a server has probably seen it. local is as in [call.local].
+func (c *call) foreign(a *attempt, local bool) bool {
+	switch {
+	case c.cc == nil:
+		return false
+	case a.ended():
+		return a.untouched()
+	default:
+		return !local
+	}
 }
 
 var ok = status.New(codes.OK, "")

@@ -28,23 +28,11 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-// till is a purse that counts every permit which it gets back, however the attempt has gone.
-type till struct {
-	*purse
-
-	settled int
-}
-
-func (b *till) Settle(now time.Time, p budget.Permit, helped bool) {
-	b.count(&b.settled)
-	b.purse.Settle(now, p, helped)
-}
-
 // held is what calls have got from their gates and not given back; "" for nothing.
-func held(r *interceptor.Retrier, f *fuse, b *till) string {
-	permits, calls := len(b.asked)-b.returned-b.settled, b.started-b.ok-b.bad
-	if leaves := f.granted - len(f.told); permits != 0 || calls != 0 || leaves != 0 || r.State().Waiting != 0 {
-		return fmt.Sprintf("%d permits, %d calls, %d leaves of the breaker, %d places", permits, calls, leaves, r.State().Waiting)
+func held(r *interceptor.Retrier, f *fuse, b *purse) string {
+	permits := len(b.asked) - b.returned - b.refunded - b.wasted
+	if leaves := f.granted - len(f.told); permits != 0 || leaves != 0 || r.State().Waiting != 0 {
+		return fmt.Sprintf("%d permits, %d leaves of the breaker, %d places", permits, leaves, r.State().Waiting)
 	}
 	return ""
 }
@@ -63,7 +51,7 @@ func paid(c policy.Config) {
 // panics is a setup in which an attempt or a callback panics.
 type panics struct {
 	*fuse
-	*till
+	*purse
 
 	culprit string
 	reached atomic.Bool
@@ -88,45 +76,37 @@ func (p *panics) Open() bool {
 	return p.fuse.Open()
 }
 
-func (p *panics) String() string { return fmt.Sprint(p.fuse, ", ", p.till) }
+func (p *panics) String() string { return fmt.Sprint(p.fuse, ", ", p.purse) }
 
 // panickingBudget is the budget of that setup.
 type panickingBudget struct {
-	*till
+	*purse
 
 	world *panics
 }
 
 func (b panickingBudget) Observe(now time.Time, e budget.Event) {
-	b.till.Observe(now, e)
-	switch e {
-	case budget.EventCallStarted:
-		b.world.blame("start")
-	case budget.EventAttemptFailed:
+	b.purse.Observe(now, e)
+	if e == budget.EventAttemptFailed {
 		b.world.blame("fail")
-	default:
+	} else {
 		b.world.blame("finish")
 	}
 }
 
-func (b panickingBudget) Settle(now time.Time, p budget.Permit, helped bool) {
-	b.till.Settle(now, p, helped)
-	b.world.blame("settle")
-}
-
-func (b panickingBudget) Return(now time.Time, p budget.Permit) {
-	b.till.Return(now, p)
-	b.world.blame("return")
-}
-
-func (b panickingBudget) Withdraw(now time.Time, c budget.Charge) (budget.Permit, bool) {
-	b.world.blame("withdraw")
-	return b.till.Withdraw(now, c)
+func (b panickingBudget) Allow(now time.Time, c budget.Cause) (ended func(time.Time, budget.End), ok bool) {
+	b.world.blame("allow")
+	ended, ok = b.purse.Allow(now, c)
+	inner := ended
+	return func(now time.Time, how budget.End) {
+		inner(now, how)
+		b.world.blame("%s", map[budget.End]string{budget.EndUnsent: "unsent", budget.EndFailed: "failed", budget.EndHelped: "helped"}[how])
+	}, ok
 }
 
 func (p *panics) options(watched bool) []interceptor.Option {
 	options := []interceptor.Option{
-		interceptor.WithBudget("", panickingBudget{p.till, p}),
+		interceptor.WithBudget("", forAll(panickingBudget{p.purse, p})),
 		interceptor.WithObserver(interceptor.Observer{
 			Decision:   func(context.Context, interceptor.Event) { p.blame("decisions") },
 			CallEnd:    func(context.Context, interceptor.Event) { p.blame("calls") },
@@ -151,7 +131,7 @@ func TestUnaryPanic(t *testing.T) {
 	inPlace.CancelOnTimeout = true
 	culprits := []string{
 		"attempt 1", "attempt 2", "attempt 1, late", "attempts", "decisions", "calls", "options", "classifier",
-		"leave 1", "leave 2", "done", "state", "fail", "withdraw", "start", "settle", "finish",
+		"leave 1", "leave 2", "done", "state", "fail", "allow", "failed", "finish",
 	}
 	var reached sync.Map
 	t.Cleanup(func() {
@@ -181,7 +161,7 @@ func TestUnaryPanic(t *testing.T) {
 				t.Parallel()
 				synctest.Test(t, func(t *testing.T) {
 					p := &panics{
-						fuse: &fuse{limit: 10}, till: &till{purse: &purse{grants: 99}}, culprit: culprit,
+						fuse: &fuse{limit: 10}, purse: &purse{grants: 99}, culprit: culprit,
 					}
 					r := mustNew(t, mustSet(t, row.config), p.options(row.watched)...)
 					p.call(t, r, row.hangs)
@@ -225,7 +205,7 @@ func (p *panics) call(t *testing.T, r *interceptor.Retrier, hangs int64) {
 	if p.reached.Load() != (seen == p.culprit) {
 		t.Errorf("the caller sees the panic %v", seen)
 	}
-	if left := held(r, p.fuse, p.till); left != "" {
+	if left := held(r, p.fuse, p.purse); left != "" {
 		t.Errorf("after %d attempts, held for ever: %s; %v", sent.Load(), left, p)
 	}
 }
@@ -241,7 +221,7 @@ func caught(f func()) (seen any) {
 func TestUnaryPanic_Goexit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		p := &panics{fuse: &fuse{limit: 10}, till: &till{purse: &purse{grants: 99}}}
+		p := &panics{fuse: &fuse{limit: 10}, purse: &purse{grants: 99}}
 		c := hedged()
 		paid(c)
 		r := mustNew(t, mustSet(t, c), p.options(true)...)
@@ -260,7 +240,7 @@ func TestUnaryPanic_Goexit(t *testing.T) {
 			returned = true
 		})
 		wg.Wait()
-		if left := held(r, p.fuse, p.till); returned || sent.Load() != 2 || left != "" {
+		if left := held(r, p.fuse, p.purse); returned || sent.Load() != 2 || left != "" {
 			t.Errorf("the call has returned: %v, after %d attempts; %s", returned, sent.Load(), left)
 		}
 	})
@@ -303,13 +283,13 @@ func TestStreamPanic_LeavesNothing(t *testing.T) {
 			for number := 1; number <= 2; number++ {
 				for how, goexit := range map[string]bool{"panics": false, "calls Goexit": true} {
 					t.Run(fmt.Sprintf("%s/%s of attempt %d %s", mode, method, number, how), func(t *testing.T) {
-						f, b := &fuse{limit: 99}, &till{purse: &purse{grants: 99}}
+						f, b := &fuse{limit: 99}, &purse{grants: 99}
 						play(t, c, func(t *testing.T, s scene) {
 							panickingStream(t, s, method, number, goexit)
 							if left := held(s.retrier, f, b); left != "" || s.retrier.Replayed() != 0 {
 								t.Errorf("held for ever: %s; %d bytes", left, s.retrier.Replayed())
 							}
-						}, withFuse(f), interceptor.WithBudget("", b), described(t))
+						}, withFuse(f), interceptor.WithBudget("", forAll(b)), described(t))
 					})
 				}
 			}
@@ -324,7 +304,7 @@ func (lateSender) SendMsg(any) error { time.Sleep(time.Second); panic("inner") }
 
 // The call ends when the attempts that run have ended, and observers are told of them before.
 func TestStreamPanic_InAnAttemptThatHasEnded(t *testing.T) {
-	b := &till{purse: &purse{grants: 99}}
+	b := &purse{grants: 99}
 	c := hedged()
 	paid(c)
 	play(t, c, func(t *testing.T, s scene) {
@@ -345,7 +325,7 @@ func TestStreamPanic_InAnAttemptThatHasEnded(t *testing.T) {
 		if left := held(s.retrier, &fuse{}, b); left != "" {
 			t.Errorf("held for ever: %s", left)
 		}
-	}, interceptor.WithBudget("", b), described(t))
+	}, interceptor.WithBudget("", forAll(b)), described(t))
 }
 
 // The classifier panics while it judges an earlier attempt: after the call's end, observers are told of no attempt.
@@ -410,7 +390,7 @@ func panickingStream(t *testing.T, s scene, method string, number int, goexit bo
 func TestStreamPanic_Callbacks(t *testing.T) {
 	t.Parallel()
 	culprits := []string{
-		"leave 1", "leave 2", "done", "state", "start", "fail", "withdraw", "settle", "return", "finish", "classifier", "resume",
+		"leave 1", "leave 2", "done", "state", "fail", "allow", "failed", "unsent", "helped", "finish", "classifier", "resume",
 	}
 	var reached sync.Map
 	t.Cleanup(func() {
@@ -436,7 +416,7 @@ func TestStreamPanic_Callbacks(t *testing.T) {
 		for _, culprit := range culprits {
 			t.Run(strings.ReplaceAll(mode+"/"+culprit, " ", "_"), func(t *testing.T) {
 				p := &panics{
-					fuse: &fuse{limit: 10}, till: &till{purse: &purse{grants: 99}}, culprit: culprit,
+					fuse: &fuse{limit: 10}, purse: &purse{grants: 99}, culprit: culprit,
 				}
 				options := append(p.options(true), described(t))
 				play(t, row.config, func(t *testing.T, s scene) {
@@ -473,7 +453,7 @@ func (p *panics) stream(t *testing.T, s scene, desc *grpc.StreamDesc) {
 	if ctx.Err() == nil && p.reached.Load() != (seen == p.culprit) {
 		t.Errorf("the application sees the panic %v", seen)
 	}
-	if left := held(s.retrier, p.fuse, p.till); left != "" {
+	if left := held(s.retrier, p.fuse, p.purse); left != "" {
 		t.Errorf("held: %s; %v", left, p)
 	}
 	time.Sleep(time.Hour)

@@ -24,10 +24,11 @@ func budgeted(spec policy.BudgetSpec) policy.Config {
 	return c
 }
 
-func reserve(perSecond float64) policy.BudgetSpec {
-	r := budget.DefaultRatio()
-	r.Percent, r.MinPerSecond, r.Window = 0.0001, perSecond, 10*time.Second
-	return policy.BudgetSpec{Config: r}
+// bucketOf is a budget of n retries, which hardly anything fills.
+func bucketOf(n float64) policy.BudgetSpec {
+	b := budget.Default()
+	b.Size, b.PerSuccess, b.RefillTime = n, 0, 600*time.Second
+	return policy.BudgetSpec{Config: b}
 }
 
 // exhaust makes calls until the budget refuses.
@@ -68,14 +69,14 @@ func TestReload(t *testing.T) {
 }
 
 func TestReload_RefillsNothing(t *testing.T) {
-	bucket := policy.BudgetSpec{Config: budget.ThrottleConfig{MaxTokens: 10, TokenRatio: 0.1}}
-	perService := reserve(5)
+	tokens := policy.BudgetSpec{Config: budget.ThrottleConfig{MaxTokens: 10, TokenRatio: 0.1}}
+	perService := bucketOf(50)
 	perService.Scope = "SERVICE"
 	for name, after := range map[string]policy.BudgetSpec{
-		"the same": reserve(1), "more": reserve(5), "another kind": bucket, "another scope": perService,
+		"the same": bucketOf(10), "more": bucketOf(50), "another kind": tokens, "another scope": perService,
 	} {
 		t.Run(name, func(t *testing.T) {
-			play(t, budgeted(reserve(1)), func(t *testing.T, s scene) {
+			play(t, budgeted(bucketOf(10)), func(t *testing.T, s scene) {
 				s.exhaust(t)
 				s.reload(t, budgeted(after))
 				s.Reset()
@@ -88,10 +89,10 @@ func TestReload_RefillsNothing(t *testing.T) {
 }
 
 func TestReload_BudgetGone(t *testing.T) {
-	play(t, budgeted(reserve(1)), func(t *testing.T, s scene) {
+	play(t, budgeted(bucketOf(10)), func(t *testing.T, s scene) {
 		s.exhaust(t)
 		s.reload(t, config(plain()))
-		s.reload(t, budgeted(reserve(1)))
+		s.reload(t, budgeted(bucketOf(10)))
 		if _, err := s.call(t.Context(), get); reasonOf(err) != policy.ReasonBudgetExhausted {
 			t.Errorf("%v (%s)", err, reasonOf(err))
 		}

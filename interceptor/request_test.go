@@ -69,7 +69,7 @@ func TestLongNames(t *testing.T) {
 	retry.MaxAttempts, retry.Backoff, retry.Budget, retry.PerAttemptTimeout = 2, policy.Backoff{Initial: 1, Max: 1, Multiplier: 1}, "services", time.Second
 	j := new(journal)
 	r := mustNew(t, mustSet(t, policy.Config{
-		Budgets: []policy.BudgetSpec{{Name: "services", Scope: "SERVICE", Config: budget.DefaultRatio()}},
+		Budgets: []policy.BudgetSpec{{Name: "services", Scope: "SERVICE", Config: budget.Default()}},
 		Methods: []policy.MethodConfig{{Names: []string{"/"}, Spec: policy.Spec{
 			Retry: &retry, Idempotency: "ASSUME", Admission: true, Timeout: time.Minute,
 		}}},

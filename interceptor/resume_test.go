@@ -243,7 +243,7 @@ func TestForever_Ends(t *testing.T) {
 			if row.change != nil {
 				row.change(&c.Methods[0].Spec)
 			}
-			c.Budgets = []policy.BudgetSpec{{Name: "broke", Config: budget.RatioConfig{Percent: 0.0001, Window: time.Second, TimeoutCost: 1}}}
+			c.Budgets = []policy.BudgetSpec{{Name: "broke", Config: budget.BucketConfig{SlowCost: 1, RefillTime: time.Second, Window: time.Second}}}
 			play(t, c, func(t *testing.T, s scene) {
 				row.prepare(t, s)
 				_, err := s.watch(t.Context(), t, row.opts...)
@@ -301,6 +301,7 @@ func TestResume_AnHourOfCuts(t *testing.T) {
 	backoff := func(first, longest time.Duration) policy.Backoff {
 		return policy.Backoff{Initial: first, Max: longest, Multiplier: 2, Jitter: "NONE"}
 	}
+	d := budget.Default()
 	for name, row := range map[string]struct {
 		config func() policy.Config
 		most   func(streams int) int // requests
@@ -314,12 +315,12 @@ func TestResume_AnHourOfCuts(t *testing.T) {
 			retry.Backoff = backoff(100*ms, 10*time.Second)
 			return config(retry)
 		}, func(int) int { return 366 + 15 }, 366, ""},
-		// The default budget: 4 at first, and one for ten streams.
+		// The default budget: its size at first, and as much every refill time.
 		"the budget": {func() policy.Config {
 			retry := plain()
 			retry.Backoff, retry.Budget = backoff(10*ms, 10*ms), ""
 			return config(retry)
-		}, func(streams int) int { return streams + streams/10 + 4 }, 3900, policy.ReasonBudgetExhausted},
+		}, func(streams int) int { return streams + int(d.Size+d.Size*float64(time.Hour/d.RefillTime)) }, 3600 + int(d.Size)*11, policy.ReasonBudgetExhausted},
 		// A hedging policy has no backoff of its own: 50 ms at first, up to 2 s, half of that here.
 		"hedging without a budget: a backoff all the same": {func() policy.Config { return hedged() }, func(int) int { return 3600 + 10 }, 3590, ""},
 	} {

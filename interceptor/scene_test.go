@@ -152,6 +152,15 @@ func play(t *testing.T, c policy.Config, test func(t *testing.T, s scene), optio
 	})
 }
 
+// forget lets so much time pass that nobody knows what is usual.
+func (scene) forget() { time.Sleep(time.Hour) }
+
+// connect has the connection made: until then, no attempt is slow.
+func (s scene) connect() {
+	s.conn.Connect()
+	synctest.Wait()
+}
+
 // knowLatency enables hedges after a fixed delay from the first call on. No answer of a test is slow compared to an
 // hour.
 func knowLatency(r *interceptor.Retrier, conn *grpc.ClientConn) {

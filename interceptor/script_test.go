@@ -115,7 +115,7 @@ func TestScript(t *testing.T) {
 		},
 		"two replies where there is one": {config: internal, only: "client stream", script: script{list("a", "b")}, want: `[] Internal non_retryable [] 0s`},
 		"no permit": {
-			config: paid, options: []interceptor.Option{interceptor.WithBudget("", &purse{})}, script: script{down()},
+			config: paid, options: []interceptor.Option{interceptor.WithBudget("", forAll(&purse{}))}, script: script{down()},
 			want: `[] Unavailable budget_exhausted [] 0s`,
 		},
 		"a deadline that no backoff fits in": {config: short, script: script{down()}, want: `[] Unavailable deadline_too_close [] 0s`},

@@ -21,6 +21,7 @@ import (
 
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -296,6 +297,11 @@ func slowly(t *testing.T, rule string, budget string, calls int) (atD float64) {
 		retry := three(rule)
 		retry.Budget, retry.PerAttemptTimeout = budget, time.Second
 		s := chain{guards: "BC", retry: retry, unary: true}.start(t)
+		s.d.On(get, text(""))
+		for range 3 { // so that each service knows that the next one is fast
+			must.Do(t, ask(t.Context(), s.user, true))
+		}
+		s.d.Reset()
 		s.d.On(get, testserver.Hang())
 		var wg sync.WaitGroup
 		for range calls {

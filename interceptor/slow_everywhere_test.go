@@ -11,7 +11,6 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -23,22 +22,6 @@ func watchful(inPlace bool) policy.Config {
 	return config(retry)
 }
 
-// answers makes a call with a second that is answered by a step.
-func (s scene) answers(t *testing.T, method string, step testserver.Step) {
-	t.Helper()
-	s.On(method, step)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-	defer cancel()
-	must.Get(s.call(ctx, method))(t)
-}
-
-// answersLate makes a call that is answered fast, and one that is answered after its timeout, before another attempt is sent.
-func (s scene) answersLate(t *testing.T, method string) {
-	t.Helper()
-	s.answers(t, method, text("").Delay(10*ms))
-	s.answers(t, method, text("slow").Delay(250*ms))
-}
-
 // hangs makes a call whose first attempt hangs, and returns what was decided then.
 func (s scene) hangs(t *testing.T) policy.Reason {
 	t.Helper()
@@ -48,33 +31,60 @@ func (s scene) hangs(t *testing.T) policy.Reason {
 	before := len(s.decisions)
 	_, err := s.call(ctx, get)
 	reason := s.decisions[before].Reason
-	if reason == policy.ReasonSlowEverywhere && (status.Code(err) != codes.DeadlineExceeded || reasonOf(err) != reason) {
+	follows := reason == policy.ReasonHedge || reason == policy.ReasonRetry
+	if !follows && (status.Code(err) != codes.DeadlineExceeded || reasonOf(err) != reason) || follows && err != nil {
 		t.Errorf("decided %s, and the call ended with %v, %s", reason, err, reasonOf(err))
 	}
 	return reason
 }
 
-func TestSlowEverywhere(t *testing.T) {
+// Nothing is sent beside a slow attempt, nor in its place, unless it is known what is usual for its method, and no response of the
+// target was long. The reason says which: a queue only when all were long.
+func TestBesideSlow(t *testing.T) {
 	t.Parallel()
-	slow := policy.ReasonSlowEverywhere
+	queue, unknown := policy.ReasonSlowEverywhere, policy.ReasonNotProvenFast
+	fast := repeat(10*ms, 20)
 	for inPlace, follows := range map[bool]policy.Reason{false: policy.ReasonHedge, true: policy.ReasonRetry} {
 		for name, row := range map[string]struct {
 			before func(t *testing.T, s scene)
 			want   policy.Reason
 		}{
-			"nothing was answered": {func(*testing.T, scene) {}, follows},
-			"slow":                 {func(t *testing.T, s scene) { s.answersLate(t, get) }, slow},
-			"slow, long ago":       {func(t *testing.T, s scene) { s.answersLate(t, get); time.Sleep(time.Second) }, follows},
-			"another method":       {func(t *testing.T, s scene) { s.answersLate(t, create) }, slow},
-			"reload":               {func(t *testing.T, s scene) { s.answersLate(t, get); s.reload(t, watchful(inPlace)) }, slow},
-			"another connection": {func(t *testing.T, s scene) {
+			"no response":    {func(*testing.T, scene) {}, unknown},
+			"two responses":  {func(t *testing.T, s scene) { s.takes(t, nil, get, repeat(10*ms, 2)...) }, unknown},
+			"three":          {func(t *testing.T, s scene) { s.takes(t, nil, get, repeat(10*ms, 3)...) }, follows},
+			"another method": {func(t *testing.T, s scene) { s.takes(t, nil, create, fast...) }, unknown},
+			"three, long ago": {func(t *testing.T, s scene) {
+				s.takes(t, nil, get, repeat(10*ms, 3)...)
+				time.Sleep(time.Hour)
+			}, follows},
+			"three failures": {func(t *testing.T, s scene) {
+				s.On(get, testserver.Fail(codes.NotFound))
+				for range 3 {
+					_, _ = s.call(t.Context(), get)
+				}
+			}, unknown},
+			"one is long": {func(t *testing.T, s scene) { s.takes(t, nil, get, append(fast, 250*ms)...) }, unknown},
+			"one was long 10 s ago": {func(t *testing.T, s scene) {
+				s.takes(t, nil, get, append(fast, 250*ms)...)
+				time.Sleep(10*time.Second - 200*ms + 1)
+			}, follows},
+			"all are long": {func(t *testing.T, s scene) { s.takes(t, nil, get, append(fast, repeat(250*ms, 5)...)...) }, queue},
+			"one of another method is long": {func(t *testing.T, s scene) {
+				s.takes(t, nil, get, fast...)
+				s.takes(t, nil, create, append(fast, 250*ms)...)
+			}, unknown},
+			"after a reload": {func(t *testing.T, s scene) {
+				s.takes(t, nil, get, append(fast, repeat(250*ms, 5)...)...)
+				s.reload(t, watchful(inPlace))
+			}, queue},
+			"over another connection": {func(t *testing.T, s scene) {
 				one := s
 				one.conn = s.Dial(t, s.retrier.DialOptions()...)
-				one.answersLate(t, get)
-			}, slow},
+				one.takes(t, nil, get, append(fast, repeat(250*ms, 5)...)...)
+			}, queue},
 		} {
 			t.Run(string(follows)+"/"+name, func(t *testing.T) {
-				play(t, watchful(inPlace), func(t *testing.T, s scene) {
+				fresh(t, watchful(inPlace), func(t *testing.T, s scene) {
 					row.before(t, s)
 					if got := s.hangs(t); got != row.want {
 						t.Errorf("a call that hangs: %s; want %s", got, row.want)
@@ -83,26 +93,4 @@ func TestSlowEverywhere(t *testing.T) {
 			})
 		}
 	}
-}
-
-// A long response keeps the reserve from paying for a retry. After three idle seconds and one fast response it pays again.
-func TestReserve_AfterIdleSeconds(t *testing.T) {
-	retry := plain()
-	retry.Budget = ""
-	play(t, config(retry), func(t *testing.T, s scene) {
-		fails := func() error {
-			s.On(get, down().Times(1), text("retried"))
-			_, err := s.call(t.Context(), get)
-			return err
-		}
-		s.answersLate(t, get)
-		if err := fails(); reasonOf(err) != policy.ReasonBudgetExhausted {
-			t.Errorf("after a long response: %v (%s)", err, reasonOf(err))
-		}
-		time.Sleep(3 * time.Second)
-		s.answers(t, get, text("").Delay(10*ms))
-		if err := fails(); err != nil {
-			t.Errorf("after idle seconds and a fast response: %v (%s)", err, reasonOf(err))
-		}
-	})
 }

@@ -8,12 +8,11 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"time"
 
 	"google.golang.org/protobuf/reflect/protoregistry"
 
 	"github.com/stagger-go/stagger/budget"
-	"github.com/stagger-go/stagger/internal/balance"
-	"github.com/stagger-go/stagger/internal/clock"
 	"github.com/stagger-go/stagger/internal/document"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -68,19 +67,21 @@ type AdmissionState struct {
 // BudgetState is a reading of one balance of a budget.
 type BudgetState struct {
 	Name    string // in the policy file; "" is the default budget
-	Kind    string // ratio, throttle or concurrent; "" for budget.Unlimited and your own
+	Kind    string // bucket or throttle; "" for one from [WithBudget]
 	Target  string // of the calls that share it, in the form of CanonicalTarget; "" for all
 	Service string // with scope SERVICE, else ""; "other" for services that only calls name
 	// Shadow is true for the balance of calls in mode OBSERVE, whose extra attempts are not sent. The call's own result
 	// settles them, so Denied is an upper bound for mode ENFORCE.
 	Shadow bool
 
-	// State is the balance itself. Granted counts the extra attempts that were sent and have ended, Denied the refused
-	// withdrawals: since the Retrier was made, or, for a budget from [WithBudget], those of all its users since it was made. They never decrease: if an unused balance is dropped,
-	// as for a former target, its counts stay, and Dropped is true. Targets and services beyond
-	// the first thousand count as target "other", which is always dropped.
-	budget.State
-	Dropped bool
+	// Balance is how many retries would be allowed now, and Capacity what it would be if nothing were spent. Both are infinite for
+	// budget.Unlimited, and for a budget of yours that isn't a budget.Stater.
+	Balance, Capacity float64
+	// Granted counts the extra attempts that were sent and have ended, and Denied the refused ones, since the Retrier was made. They
+	// never decrease: if an unused balance is dropped, as for a former target, its counts stay, and Dropped is true. Targets and
+	// services beyond the first thousand count as target "other", which is always dropped.
+	Granted, Denied uint64
+	Dropped         bool
 }
 
 // The sources of budgets.
@@ -90,16 +91,16 @@ const (
 )
 
 // budgetStates returns readings of the budgets that calls have used, ordered by name, target and
-// service, with shadows last; those from [WithBudget] have no target. unread reports the ones that can't be read.
+// service, with shadows last. unread reports the ones that can't be read.
 func (r *Retrier) budgetStates() (list []BudgetState, unread []policy.Diagnostic) {
-	now, counted := clock.Now(), r.countBalances()
+	now, counted := time.Now(), r.countBalances()
 	state := func(key budgetKey, w withdrawals) BudgetState {
 		return BudgetState{
 			Name: key.name, Kind: key.kind, Target: key.target, Service: key.service, Shadow: key.shadow,
-			State: budget.State{Granted: w.granted, Denied: w.denied},
+			Granted: w.granted, Denied: w.denied,
 		}
 	}
-	read := func(key budgetKey, w withdrawals, b balance.Budget) {
+	read := func(key budgetKey, w withdrawals, b budget.Budget) {
 		wrong := func(problem string) {
 			unread = append(unread, policy.Diagnostic{Severity: document.SeverityWarning, Field: "budget", Value: key.name, Message: "cannot be read, since it " + problem})
 		}
@@ -108,18 +109,18 @@ func (r *Retrier) budgetStates() (list []BudgetState, unread []policy.Diagnostic
 				wrong(fmt.Sprintf("panics: %v", v))
 			}
 		}()
-		s := state(key, w)
-		if s.Balance, s.Capacity = b.Balance(now), b.Capacity(now); !math.IsInf(s.Capacity, 1) && math.IsNaN(0*s.Balance*s.Capacity) { // one is not finite
+		s, is := state(key, w), budget.State{Balance: math.Inf(1), Capacity: math.Inf(1)}
+		if b, readable := b.(budget.Stater); readable {
+			is = b.State(now)
+		}
+		if s.Balance, s.Capacity = is.Balance, is.Capacity; !math.IsInf(s.Capacity, 1) && math.IsNaN(0*s.Balance*s.Capacity) { // one is not finite
 			wrong("has a balance or a capacity that is not finite")
 			s.Balance, s.Capacity = 0, 0
 		}
 		list = append(list, s)
 	}
-	for name, b := range r.budgets.given {
-		read(givenKey(name, b), withdrawalsOf(b), b)
-	}
 	r.budgets.eachBalance(func(key budgetKey, kept *keptBalance) {
-		read(key, counted[key], kept) // counts are zero if another one has them
+		read(key, counted[key], kept.Budget) // counts are zero if another one has them
 		delete(counted, key)
 	})
 	for key, w := range counted {
@@ -134,15 +135,6 @@ func (r *Retrier) budgetStates() (list []BudgetState, unread []policy.Diagnostic
 			compareBools(a.Shadow, b.Shadow), cmp.Compare(a.Kind, b.Kind))
 	})
 	return list, unread
-}
-
-// givenKey returns the key of a budget from WithBudget.
-func givenKey(name string, b balance.Budget) budgetKey {
-	key := budgetKey{name: name, source: budgetOfOption}
-	if own, ok := b.(balance.Reloadable); ok {
-		key.kind = own.Kind()
-	}
-	return key
 }
 
 // compareBools orders false before true.

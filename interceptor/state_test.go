@@ -23,12 +23,12 @@ func TestState_BalancesAndDenials(t *testing.T) {
 	specs := map[string]policy.BudgetSpec{
 		"target":  {Config: budget.ThrottleConfig{MaxTokens: 4, TokenRatio: 1}},
 		"process": {Scope: "PROCESS", Config: budget.ThrottleConfig{MaxTokens: 6, TokenRatio: 1}},
-		"service": {Scope: "SERVICE", Config: budget.ConcurrentConfig{Percent: 100, Min: 2}},
+		"service": {Scope: "SERVICE", Config: bucketOf(4).Config},
 	}
 	for name, want := range map[string]interceptor.BudgetState{
-		"target":  {Name: "orders", Kind: "throttle", Target: "T", State: budget.State{Balance: 0, Capacity: 2, Granted: 1, Denied: 1}},
-		"process": {Name: "orders", Kind: "throttle", State: budget.State{Balance: 0, Capacity: 3, Granted: 2, Denied: 1}},
-		"service": {Name: "orders", Kind: "concurrent", Target: "T", Service: "acme.orders.v1.OrderService", State: budget.State{Balance: 2, Capacity: 2, Granted: 3}},
+		"target":  {Name: "orders", Kind: "throttle", Target: "T", Balance: 0, Capacity: 2, Granted: 1, Denied: 1},
+		"process": {Name: "orders", Kind: "throttle", Balance: 0, Capacity: 3, Granted: 2, Denied: 1},
+		"service": {Name: "orders", Kind: "bucket", Target: "T", Service: "acme.orders.v1.OrderService", Balance: 1, Capacity: 4, Granted: 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, budgeted(specs[name]), func(t *testing.T, s scene) {
@@ -41,6 +41,7 @@ func TestState_BalancesAndDenials(t *testing.T) {
 				if want.Target != "" {
 					want.Target = s.conn.Target()
 				}
+				got[0].Balance = math.Round(10*got[0].Balance) / 10 // time has added a little
 				if len(got) != 1 || got[0] != want {
 					t.Errorf("%+v; want %+v", got, want)
 				}
@@ -59,15 +60,21 @@ func TestState_OrderOfNames(t *testing.T) {
 			s.On(method, text("fine"))
 			_, _ = s.call(t.Context(), method)
 		}
+		size := budget.Default().Size
 		want := []interceptor.BudgetState{
-			{Name: "", Kind: "ratio", Target: s.conn.Target(), State: budget.State{Balance: 4.1, Capacity: 4.1}}, // a reserve of 4, and a tenth for the call
-			{Name: "mine", State: budget.State{Balance: 7, Capacity: 9, Granted: 5, Denied: 3}},
-			{Name: "orders", Kind: "throttle", State: budget.State{Balance: 2, Capacity: 2}},
+			{Name: "", Kind: "bucket", Target: s.conn.Target(), Balance: size, Capacity: size},
+			{Name: "orders", Kind: "throttle", Balance: 2, Capacity: 2},
 		}
+		if got := inUse(s.retrier); !slices.Equal(got, want) {
+			t.Errorf("before a call needs it: %+v; want %+v", got, want)
+		}
+		s.On(get, down(), text("fine"))
+		_, _ = s.call(t.Context(), get, interceptor.Policy(mine(t)))
+		want = slices.Insert(want, 1, interceptor.BudgetState{Name: "mine", Target: s.conn.Target(), Balance: 7, Capacity: 9, Granted: 1})
 		if got := inUse(s.retrier); !slices.Equal(got, want) {
 			t.Errorf("%+v; want %+v", got, want)
 		}
-	}, interceptor.WithBudget("mine", counted{new(purse)}))
+	}, interceptor.WithBudget("mine", forAll(counted{&purse{grants: 9}})))
 }
 
 // An option keeps the Retrier, to read it later.
@@ -90,14 +97,34 @@ func TestState_HalfMade(t *testing.T) {
 type counted struct{ *purse }
 
 func (counted) State(time.Time) budget.State {
-	return budget.State{Balance: 7, Capacity: 9, Granted: 5, Denied: 3}
+	return budget.State{Balance: 7, Capacity: 9}
+}
+
+// mine is a policy whose budget is called mine.
+func mine(t *testing.T) *policy.Policy {
+	t.Helper()
+	retry := plain()
+	retry.Budget = "mine"
+	return mustPolicy(t, policy.Spec{Retry: &retry, Idempotency: "ASSUME"})
+}
+
+// A user's budget that has no reading is shown as one without a limit.
+func TestState_NoReading(t *testing.T) {
+	t.Parallel()
+	unread := struct{ budget.Budget }{budget.Unlimited}
+	r := mustNew(t, mustSet(t, policy.Config{}), quiet, interceptor.WithBudget("mine", forAll(unread)))
+	must.Do(t, r.Unary()(t.Context(), get, nil, nil, nil, answered, interceptor.Policy(mine(t))))
+	if b := inUse(r); len(b) != 1 || !math.IsInf(b[0].Balance, 1) || !math.IsInf(b[0].Capacity, 1) {
+		t.Errorf("%+v; want one that is infinite", b)
+	}
 }
 
 // A user's budget whose state is no number is shown as empty, with a warning.
 func TestState_NotFinite(t *testing.T) {
 	t.Parallel()
 	for _, is := range []budget.State{{Balance: math.NaN(), Capacity: 9}, {Balance: 1, Capacity: math.NaN()}, {Balance: math.Inf(1), Capacity: 9}, {Capacity: math.Inf(-1)}} {
-		r := must.Get(interceptor.New(must.Get(policy.NewSet(policy.Config{}))(t), quiet, interceptor.WithBudget("mine", stated{budget.Unlimited, is})))(t)
+		r := must.Get(interceptor.New(must.Get(policy.NewSet(policy.Config{}))(t), quiet, interceptor.WithBudget("mine", forAll(stated{budget.Unlimited, is}))))(t)
+		must.Do(t, r.Unary()(t.Context(), get, nil, nil, nil, answered, interceptor.Policy(mine(t))))
 		s := r.State()
 		if b := s.Budgets[0]; b.Balance != 0 || b.Capacity != 0 || !strings.Contains(fmt.Sprint(s.Warnings), "budget: mine: cannot be read, since it has a balance") {
 			t.Errorf("%+v, %v", b, s.Warnings)

@@ -141,7 +141,6 @@ func (s *stream) start() {
 		s.untimed = s.call.known == nil || s.call.untimed()
 		s.prepare(s.attempts[0], 1, s.call.start)
 		s.machine.Begin(s.call.start)
-		s.call.budget.Start(s.call.start)
 	}
 	if s.begun = true; !s.machine.Over() {
 		s.watch()
@@ -220,9 +219,10 @@ func (s *stream) look() {
 }
 
 // lookAround also reads chance and the channel's state, before events on which the engine may send an attempt. s.mu must be held.
-func (s *stream) lookAround() {
+func (s *stream) lookAround() attempts.Now {
 	now := s.call.now()
 	s.machine.Enter(now, s.call.reasonGone(now))
+	return now
 }
 
 // abort ends the call after a callback or an inner interceptor has panicked with p. s.mu must be held.
@@ -633,7 +633,7 @@ func (s *stream) atOnce(t *task) bool {
 	}
 	if s.machine.Over() {
 		a.cancel()
-		s.call.budget.Finish(s.call.start, budget.EventCallSucceeded)
+		s.call.budget.Observe(clock.Time(s.call.start), budget.EventCallSucceeded)
 	}
 	return ok
 }

@@ -232,7 +232,8 @@ func (s *stream) wake() {
 
 // wakeEngine makes the engine check the time and the channel again. s.mu must be held.
 func (s *stream) wakeEngine() {
-	s.lookAround()
+	now := s.lookAround()
+	s.call.connect(now)
 	step := s.machine.Wake()
 	s.events.push(s.call.noticesOf(&step, nil, nil)...)
 }

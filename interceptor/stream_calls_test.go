@@ -125,7 +125,7 @@ func TestStreamCalls_AnswerTime(t *testing.T) {
 		if got, err := receive(stream); fmt.Sprint(got) != "[a b]" || err != io.EOF || p.refunded != 1 {
 			t.Errorf("%v, %v; the budget: %s; want 1 refunded", got, err, p)
 		}
-	}, interceptor.WithBudget("", p))
+	}, interceptor.WithBudget("", forAll(p)))
 }
 
 // gRPC answers RecvMsg(nil).

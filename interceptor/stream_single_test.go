@@ -151,8 +151,8 @@ func TestStreamSingle_CancelledWhileOpened(t *testing.T) {
 	for name, of := range singles() {
 		t.Run(name, func(t *testing.T) {
 			c, options := of()
-			f, b := &fuse{limit: 10}, &till{purse: &purse{grants: 99}}
-			p := &panics{fuse: f, till: b}
+			f, b := &fuse{limit: 10}, &purse{grants: 99}
+			p := &panics{fuse: f, purse: b}
 			play(t, c, func(t *testing.T, s scene) {
 				ctx, cancel := context.WithCancel(t.Context())
 				conn := s.inside(t, func(_ int, stream grpc.ClientStream) grpc.ClientStream {

@@ -36,10 +36,13 @@ func hasty() policy.RetrySpec {
 
 // purse is a budget that counts, and grants as configured.
 type purse struct {
-	mu                                                   sync.Mutex // guards all below
-	grants                                               int
-	asked                                                []string
-	started, failed, returned, refunded, ok, bad, missed int
+	mu      sync.Mutex // guards all below
+	grants  int
+	asked   []string
+	failed  int // attempts
+	ok, bad int // calls
+
+	returned, refunded, wasted int // extra attempts: never sent, helped, failed
 }
 
 func (p *purse) count(n *int) {
@@ -50,35 +53,32 @@ func (p *purse) count(n *int) {
 
 func (p *purse) Observe(_ time.Time, e budget.Event) {
 	switch e {
-	case budget.EventCallStarted:
-		p.count(&p.started)
 	case budget.EventAttemptFailed:
 		p.count(&p.failed)
 	case budget.EventCallFailed:
 		p.count(&p.bad)
 	case budget.EventCallSucceeded:
 		p.count(&p.ok)
-	case budget.EventDeadlineMissed:
-		p.count(&p.missed)
 	}
 }
 
-func (p *purse) Settle(_ time.Time, _ budget.Permit, helped bool) {
-	if helped {
-		p.count(&p.refunded)
-	}
-}
-
-func (p *purse) Return(time.Time, budget.Permit) { p.count(&p.returned) }
-
-func (p *purse) Withdraw(_ time.Time, c budget.Charge) (budget.Permit, bool) {
+func (p *purse) Allow(_ time.Time, c budget.Cause) (ended func(time.Time, budget.End), ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.asked = append(p.asked, map[budget.Cause]string{
-		budget.CauseFailure: "failure", budget.CauseTimeout: "timeout", budget.CauseUnsent: "unsent",
-	}[c.Cause])
+	p.asked = append(p.asked, map[budget.Cause]string{budget.CauseFailure: "failure", budget.CauseSlow: "slow"}[c])
 	p.grants--
-	return budget.Permit{}, p.grants >= 0
+	return p.ended, p.grants >= 0
+}
+
+func (p *purse) ended(_ time.Time, how budget.End) {
+	switch how {
+	case budget.EndUnsent:
+		p.count(&p.returned)
+	case budget.EndHelped:
+		p.count(&p.refunded)
+	default:
+		p.count(&p.wasted)
+	}
 }
 
 func (*purse) State(time.Time) budget.State { return budget.State{} }
@@ -99,16 +99,9 @@ func TestUnaryTimeout_DeadlineOfCall(t *testing.T) {
 	})
 }
 
-// The call's budget is told of each attempt without a response at the deadline, while few others are fast.
-func TestBudget_MissedDeadline(t *testing.T) {
-	charged(t, func(t *testing.T, s scene, p *purse) {
-		s.On(get, testserver.Hang())
-		ctx, cancel := context.WithTimeout(t.Context(), 10*ms)
-		defer cancel()
-		if _, err := s.call(ctx, get); status.Code(err) != codes.DeadlineExceeded || p.missed != 1 || p.failed != 0 {
-			t.Errorf("%v; missed %d, %v", err, p.missed, p)
-		}
-	})
+// forAll returns a function that returns the budget of all targets.
+func forAll(b budget.Budget) func(string) budget.Budget {
+	return func(string) budget.Budget { return b }
 }
 
 var noCredentials = insecure.NewCredentials()
@@ -119,7 +112,7 @@ func charged(t *testing.T, test func(t *testing.T, s scene, p *purse), options .
 	p := &purse{grants: 99}
 	retry := hasty()
 	retry.Budget = ""
-	play(t, config(retry), func(t *testing.T, s scene) { test(t, s, p) }, append(options, interceptor.WithBudget("", p))...)
+	play(t, config(retry), func(t *testing.T, s scene) { test(t, s, p) }, append(options, interceptor.WithBudget("", forAll(p)))...)
 }
 
 // An inner interceptor that waits may return the bare error of its context.
@@ -191,6 +184,7 @@ func TestStreamTimeout_BlockedSend(t *testing.T) {
 	play(t, config(hasty()), func(t *testing.T, s scene) {
 		s.Server = testserver.Start(t, testserver.ServerOptions(grpc.InitialWindowSize(64<<10), grpc.InitialConnWindowSize(1<<20)))
 		s.conn = s.Dial(t, s.retrier.DialOptions()...)
+		knowLatency(s.retrier, s.conn)
 		s.On(get, moves.Play(moves.Pause(time.Hour)), moves.Play(moves.Receive(0), say("sum")))
 		stream := s.open(t, t.Context(), clientStream)
 		start := time.Now()

@@ -85,7 +85,6 @@ type unaryState struct {
 	codec      *messageCodec // of the attempts, if req or reply can't be copied; else nil
 	invoke     grpc.UnaryInvoker
 	attempts   []*unaryAttempt // by number
-	counted    bool            // the budget knows of the call, and the engine doesn't
 	shared     bool            // the timer was set, so that other goroutines may see the call
 }
 
@@ -177,8 +176,6 @@ func (u *unary) begin() *unaryAttempt {
 	if u.entry.prepares || u.flags&keyed != 0 {
 		u.prepareContext()
 	}
-	u.counted = true
-	u.budget.Start(u.start)
 	a := u.prepareAttempt(1, u.start, true)
 	if u.entry.timed {
 		u.watchFirst()
@@ -266,14 +263,15 @@ func (u *unary) succeeded(a *unaryAttempt, err error) bool {
 	case a.left: // gRPC may still write its trailer and peer
 		return false
 	case u.deciding:
-		u.engine.Ended(a.number, attempts.Result{Outcome: decision.Outcome{Status: ok}}, attempts.Now{At: clock.Now()})
-	case u.known != nil && !u.untimed():
-		at := clock.Now()
-		u.answeredAtOnce(at, at-u.start)
-	}
-	counted := u.counted
-	if u.counted = false; counted && u.entry.ends {
-		u.budget.Finish(u.start, budget.EventCallSucceeded)
+		r := attempts.Result{Outcome: decision.Outcome{Status: ok, Foreign: u.foreign(&a.attempt, false)}}
+		u.engine.Ended(a.number, r, attempts.Now{At: clock.Now()})
+	case u.foreign(&a.attempt, false):
+	default:
+		if u.known != nil && !u.untimed() {
+			at := clock.Now()
+			u.answeredAtOnce(at, at-u.start)
+		}
+		u.budget.Observe(clock.Time(u.start), budget.EventCallSucceeded)
 	}
 	if a.cancel != nil {
 		a.cancel()
@@ -299,7 +297,6 @@ func (u *unary) join() {
 	}
 	u.events.mu = &u.mu
 	u.fillSettings()
-	u.counted = false
 	step := u.engine.Join(&u.set, attempts.NewTiming(u.start, false))
 	u.due, u.watch = step.Wake, step.Watch
 }
@@ -429,9 +426,6 @@ func (u *unary) unwind(a *unaryAttempt) {
 	defer u.cancelTimeout()
 	if a != nil {
 		a.stop() // a breaker or budget may have panicked at its success
-	}
-	if u.counted {
-		u.join()
 	}
 	if u.engine.Over() {
 		return

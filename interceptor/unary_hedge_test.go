@@ -147,6 +147,7 @@ func TestHedge(t *testing.T) {
 		for kind, desc := range kinds {
 			t.Run(strings.ReplaceAll(name, " ", "_")+"/"+kind, func(t *testing.T) {
 				play(t, row.config, func(t *testing.T, s scene) {
+					s.connect()
 					s.On(get, row.script...)
 					began := time.Now()
 					var got string
@@ -170,7 +171,7 @@ func TestHedge(t *testing.T) {
 						t.Errorf("got  %q after %v, sent %s: %s\nwant %q after %v, sent %s: %s", got, took, sent, places, row.want, row.took, row.sent, want)
 					}
 					s.overOnce(t, status.Code(err), s.Count(get))
-				}, interceptor.WithBudget("", &purse{}))
+				}, interceptor.WithBudget("", forAll(&purse{})))
 			})
 		}
 	}

@@ -48,7 +48,7 @@ func TestWaitLimit(t *testing.T) {
 		if refused.Load() != 7 || s.retrier.State().Waiting != 0 || len(purse.asked) != 3 {
 			t.Errorf("%d refused, %d wait, %d permits asked for; want 7, 0 and 3", refused.Load(), s.retrier.State().Waiting, len(purse.asked))
 		}
-	}, interceptor.WithBudget("", purse))
+	}, interceptor.WithBudget("", forAll(purse)))
 }
 
 func TestWaitLimit_Reload(t *testing.T) {

@@ -27,7 +27,7 @@ func ExampleSlog() {
 		},
 	}))
 	set, err := policy.NewSet(policy.Config{
-		Budgets: []policy.BudgetSpec{{Name: "spare", Config: budget.DefaultRatio()}},
+		Budgets: []policy.BudgetSpec{{Name: "spare", Config: budget.Default()}},
 	})
 	if err != nil {
 		fmt.Println(err)
@@ -48,7 +48,7 @@ func ExampleLog() {
 		}
 	})
 	set, err := policy.NewSet(policy.Config{
-		Budgets: []policy.BudgetSpec{{Name: "spare", Config: budget.DefaultRatio()}},
+		Budgets: []policy.BudgetSpec{{Name: "spare", Config: budget.Default()}},
 	})
 	if err != nil {
 		fmt.Println(err)

@@ -42,7 +42,7 @@ methodConfig:
       budget: NONE
 `
 
-// logged runs one call against a script and returns what it logs, without time and target.
+// logged runs one call against a script, after twenty that succeed at once, and returns what it logs, without time and target.
 func logged(t *testing.T, script ...testserver.Step) string {
 	t.Helper()
 	return loggedInMode(t, policy.ModeEnforce, script...)
@@ -60,10 +60,14 @@ func loggedInMode(t *testing.T, mode policy.Mode, script ...testserver.Step) str
 			return a
 		}})
 		retrier := must.Get(interceptor.New(set, interceptor.WithObserver(observe.Slog(slog.New(handler)))))(t)
-		must.Do(t, retrier.SetMode(interceptor.ModeSwitch{Mode: mode}))
 		srv := testserver.Start(t)
-		srv.On("*", script...)
+		srv.On("*", testserver.OK())
 		conn := srv.Dial(t, retrier.DialOptions()...)
+		for range 20 { // so that a hedge is known to be worth while
+			must.Do(t, conn.Invoke(t.Context(), "/acme.orders.v1.OrderService/GetOrder", &emptypb.Empty{}, &emptypb.Empty{}))
+		}
+		must.Do(t, retrier.SetMode(interceptor.ModeSwitch{Mode: mode}))
+		srv.On("*", script...)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		_ = conn.Invoke(ctx, "/acme.orders.v1.OrderService/GetOrder", &emptypb.Empty{}, &emptypb.Empty{})

@@ -10,7 +10,6 @@ import (
 	"unicode"
 
 	"github.com/stagger-go/stagger/budget"
-	"github.com/stagger-go/stagger/internal/balance"
 	"github.com/stagger-go/stagger/internal/bounds"
 	"github.com/stagger-go/stagger/internal/document"
 )
@@ -21,7 +20,18 @@ type BudgetSpec struct {
 	// Scope decides which calls share one balance: all of the Retrier, "PROCESS"; those to one target, over all connections,
 	// "TARGET" or ""; or those to one service of one target, "SERVICE".
 	Scope  string
-	Config budget.Config // of one of package budget's kinds: [budget.RatioConfig], or another
+	Config budget.Config // of one of package budget's kinds: [budget.BucketConfig] or [budget.ThrottleConfig]
+}
+
+// budgetKinds are the keys of the kinds of budgets.
+var budgetKinds = []string{"bucket", "throttle"}
+
+// KindOf returns the key of a budget config's kind: bucket or throttle.
+func KindOf(c budget.Config) string {
+	if _, ok := c.(budget.ThrottleConfig); ok {
+		return "throttle"
+	}
+	return "bucket"
 }
 
 // noBudget as a budget's name means no limit: "budget: NONE".
@@ -43,22 +53,22 @@ func checkBudgets(report *document.Report, budgets []BudgetSpec) {
 		checkWord(report, path+".scope", b.Scope, scopes...)
 		switch b.Config.(type) {
 		case nil:
-		case budget.RatioConfig, budget.ThrottleConfig, budget.ConcurrentConfig:
-			checkBudget(report, path+"."+balance.Name(b.Config), b.Config)
+		case budget.BucketConfig, budget.ThrottleConfig:
+			checkBudget(report, path+"."+KindOf(b.Config), b.Config)
 			continue
 		default:
 			report.Errorf(path, nil, "must have a config of package budget, and not a pointer to one")
 			continue
 		}
-		if !slices.ContainsFunc(balance.Names(), func(kind string) bool { return !report.Whole(path + "." + kind) }) {
-			report.Errorf(path, nil, "must have a kind: %s", document.OneOf(balance.Names()))
+		if !slices.ContainsFunc(budgetKinds, func(kind string) bool { return !report.Whole(path + "." + kind) }) {
+			report.Errorf(path, nil, "must have a kind: %s", document.OneOf(budgetKinds))
 		}
 	}
 }
 
 // checkBudget reports the errors of package budget, with the keys of the file.
 func checkBudget(report *document.Report, path string, c budget.Config) {
-	_, err := budget.New(c)
+	err := c.Check()
 	if err == nil {
 		return
 	}

@@ -21,14 +21,14 @@ import (
 
 // goodConfig returns a valid config that each row of the test breaks.
 func goodConfig() policy.Config {
-	retry, ratio := usual.Retry(), budget.DefaultRatio()
+	retry := usual.Retry()
 	retry.Budget = "b"
 	return policy.Config{
 		Methods: []policy.MethodConfig{{
 			Names: []string{"/a.B/C"},
 			Spec:  policy.Spec{Retry: &retry},
 		}},
-		Budgets: []policy.BudgetSpec{{Name: "b", Config: ratio}},
+		Budgets: []policy.BudgetSpec{{Name: "b", Config: budget.Default()}},
 	}
 }
 
@@ -71,15 +71,15 @@ func TestNewSetRefuses(t *testing.T) {
 			c.Methods[0].Names[0] = "a.B/C"
 		}},
 		{`budgets[0].scope: "POD": must be PROCESS, TARGET or SERVICE`, func(c *policy.Config, _ *policy.RetrySpec) { c.Budgets[0].Scope = "POD" }},
-		{"budgets[0].ratio.percent: NaN: must be 0.0001 to 1000", func(c *policy.Config, _ *policy.RetrySpec) {
-			ratio := budget.DefaultRatio()
-			ratio.Percent = math.NaN()
-			c.Budgets[0].Config = ratio
+		{"budgets[0].bucket.refund: NaN: must be 0 to 10", func(c *policy.Config, _ *policy.RetrySpec) {
+			bucket := budget.Default()
+			bucket.Refund = math.NaN()
+			c.Budgets[0].Config = bucket
 		}},
 		{"budgets[0]: must have a config of package budget, and not a pointer to one", func(c *policy.Config, _ *policy.RetrySpec) {
-			c.Budgets[0].Config = new(budget.DefaultRatio())
+			c.Budgets[0].Config = new(budget.Default())
 		}},
-		{"budgets[0]: must have a kind: ratio, throttle or concurrent", func(c *policy.Config, _ *policy.RetrySpec) { c.Budgets[0].Config = nil }},
+		{"budgets[0]: must have a kind: bucket or throttle", func(c *policy.Config, _ *policy.RetrySpec) { c.Budgets[0].Config = nil }},
 		{"retryThrottling.tokenRatio: +Inf: must be at least 0.001, and finite", func(c *policy.Config, _ *policy.RetrySpec) {
 			c.Throttling = &budget.ThrottleConfig{MaxTokens: 1, TokenRatio: math.Inf(1)}
 		}},
@@ -192,7 +192,7 @@ func TestNewSetCopies(t *testing.T) {
 			Names: []string{"/a.B/C"},
 			Spec:  policy.Spec{Retry: &retry, MaxRequestBytes: new(7)},
 		}},
-		Budgets:    []policy.BudgetSpec{{Name: "b", Config: budget.DefaultRatio()}},
+		Budgets:    []policy.BudgetSpec{{Name: "b", Config: budget.Default()}},
 		Throttling: &budget.ThrottleConfig{MaxTokens: 10, TokenRatio: 1},
 	}
 	set := must.Get(policy.NewSet(config))(t)
@@ -208,8 +208,8 @@ func TestNewSetCopies(t *testing.T) {
 		t.Errorf("the settings of a code are %+v", own)
 	}
 	p.Spec().Retry.MaxAttempts, set.Config().Methods[0].Retry.MaxAttempts = 0, 0 // of copies
-	if p.Spec().Retry.MaxAttempts != 3 || *p.Spec().MaxRequestBytes != 7 || set.Config().Budgets[0].Config != budget.DefaultRatio() || set.Config().Throttling.MaxTokens != 10 {
-		t.Errorf("%d attempts, %d bytes, %v %%, %d tokens; want 3, 7, 10, 10",
+	if p.Spec().Retry.MaxAttempts != 3 || *p.Spec().MaxRequestBytes != 7 || set.Config().Budgets[0].Config != budget.Default() || set.Config().Throttling.MaxTokens != 10 {
+		t.Errorf("%d attempts, %d bytes, %+v, %d tokens; want 3, 7, the default, 10",
 			p.Spec().Retry.MaxAttempts, *p.Spec().MaxRequestBytes, set.Config().Budgets[0].Config, set.Config().Throttling.MaxTokens)
 	}
 }

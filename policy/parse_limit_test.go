@@ -135,7 +135,7 @@ func stairs(levels int) string {
 // hostile returns files that cost a parser much time or memory. All are refused.
 func hostile() map[string]string {
 	entry := func(key, value string) string { return "methodConfig: [{name: [{}], " + key + ": " + value + "}]" }
-	ratio := func(percent string) string { return "budgets: [{name: a, ratio: {percent: " + percent + "}}]" }
+	size := func(size string) string { return "budgets: [{name: a, bucket: {size: " + size + "}}]" }
 	return map[string]string{
 		"blanks": much(" "), "tabs": much("\t"), "empty lines": much("\n"), "returns": much("\r"), "comments": much("#\n"), "one comment": much("#"),
 		"a bomb of values":      bomb(),
@@ -161,8 +161,8 @@ func hostile() map[string]string {
 		"a huge key, JSON":                     `{"` + much(`\u0041`) + `": 1}`,
 		"a huge whole number":                  "maxWaiting: " + much("9"),
 		"a huge whole number, JSON":            `{"maxWaiting": ` + much("9") + "}",
-		"huge decimals":                        ratio("0." + much("1")),
-		"a huge exponent":                      ratio("1e" + much("9")),
+		"huge decimals":                        size("0." + much("1")),
+		"a huge exponent":                      size("1e" + much("9")),
 		"a huge duration":                      entry("timeout", much("9")+"s"),
 		"a duration of a huge number of parts": entry("timeout", much("1h")),
 		"nothing but mistakes":                 entry("retryPolicy", "{retryableStatusCodes: ["+much("XUNAVAILABLE,")+"]}"),

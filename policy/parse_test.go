@@ -58,9 +58,9 @@ func TestParseDesignExample(t *testing.T) {
 			t.Errorf("Lookup(%s) = %+v; want %+v", method, p, want)
 		}
 	}
-	ratio := budget.DefaultRatio()
-	ratio.MinPerSecond, ratio.Window = 5, 10*time.Second
-	if got := set.Config().Budgets; !reflect.DeepEqual(got, []policy.BudgetSpec{{Name: "orders", Scope: "TARGET", Config: ratio}}) {
+	bucket := budget.Default()
+	bucket.Size, bucket.Window = 20, 10*time.Second
+	if got := set.Config().Budgets; !reflect.DeepEqual(got, []policy.BudgetSpec{{Name: "orders", Scope: "TARGET", Config: bucket}}) {
 		t.Errorf("Budgets = %+v", got)
 	}
 	if got := set.Warnings(); len(got) > 0 {
@@ -107,7 +107,7 @@ func TestParseEveryKey(t *testing.T) {
 			MaxAttempts: 5, Backoff: b,
 			Codes: []codes.Code{codes.Canceled, codes.ResourceExhausted, codes.Aborted, codes.Unavailable},
 			PerCode: []policy.CodeSpec{
-				{Codes: []codes.Code{codes.ResourceExhausted}, MaxAttempts: 2, Backoff: &slow, CostFactor: 2.5, OnlyWithServerDelay: true},
+				{Codes: []codes.Code{codes.ResourceExhausted}, MaxAttempts: 2, Backoff: &slow, OnlyWithServerDelay: true},
 				{Codes: []codes.Code{codes.Aborted}, Backoff: &fixed},
 				{Codes: []codes.Code{codes.Canceled}, MaxAttempts: 1},
 			},
@@ -120,17 +120,17 @@ func TestParseEveryKey(t *testing.T) {
 		t.Errorf("Lookup(/a.B/C) = %+v; want %+v", p.Spec().Retry, want.Retry)
 	}
 	wantBudgets := []policy.BudgetSpec{
-		{Name: "shared", Scope: "PROCESS", Config: budget.RatioConfig{
-			Percent: 12.5, MinPerSecond: 0, Window: 30 * time.Second, TimeoutCost: 4, TimeoutBonus: 0,
+		{Name: "shared", Scope: "PROCESS", Config: budget.BucketConfig{
+			Size: 12.5, PerSuccess: 0, SlowCost: 4, MissedCost: 0.25, Refund: 0, RefundSize: 20, RefillTime: time.Minute, Window: 30 * time.Second,
 		}},
-		{Name: "bucket", Scope: "SERVICE", Config: budget.ThrottleConfig{MaxTokens: 1000, TokenRatio: 0.001}},
-		{Name: "beside", Scope: "TARGET", Config: budget.ConcurrentConfig{Percent: 12.5}},
+		{Name: "tokens", Scope: "SERVICE", Config: budget.ThrottleConfig{MaxTokens: 1000, TokenRatio: 0.001}},
+		{Name: "beside", Scope: "TARGET", Config: budget.Default()}, // no key: the default
 	}
 	if got := set.Config().Budgets; !reflect.DeepEqual(got, wantBudgets) {
 		t.Errorf("Budgets = %+v; want %+v", got, wantBudgets)
 	}
 	wantHedge := &policy.HedgeSpec{
-		MaxAttempts: 3, NonFatal: []codes.Code{codes.Unavailable}, Budget: "bucket",
+		MaxAttempts: 3, NonFatal: []codes.Code{codes.Unavailable}, Budget: "tokens",
 		Quantile: 0.95, MinDelay: 5 * ms, MaxDelay: time.Second,
 	}
 	if got := set.Lookup("/a.B/D").Spec().Hedge; !reflect.DeepEqual(got, wantHedge) {

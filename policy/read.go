@@ -10,7 +10,6 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/stagger-go/stagger/budget"
-	"github.com/stagger-go/stagger/internal/balance"
 	"github.com/stagger-go/stagger/internal/codename"
 	"github.com/stagger-go/stagger/internal/defaults"
 	"github.com/stagger-go/stagger/internal/document"
@@ -198,7 +197,6 @@ func (c *CodeSpec) read(f *document.Fields, path string, b Backoff, growth strin
 	if own != b || absent < len(backoffKeys) {
 		c.Backoff = &own
 	}
-	f.Number("costFactor", &c.CostFactor)
 	f.Bool("onlyWithServerDelay", &c.OnlyWithServerDelay)
 }
 
@@ -225,50 +223,41 @@ func (s *Spec) readLimits(f *document.Fields) {
 func readBudgetName(f *document.Fields, to *string) {
 	if n, path := f.Value("budget"); n != nil && n.Kind == document.Object {
 		f.Misfit(path, n, `must be the name of a budget, which the file declares at its top: `+
-			`budgets: [{name: orders, ratio: {percent: 10}}]; or NONE`)
+			`budgets: [{name: orders, bucket: {size: 20}}]; or NONE`)
 		return
 	}
 	f.Text("budget", to)
 }
 
-var envoys = budget.ConcurrentConfig{Percent: 20, Min: 3} // Envoy's numbers
-
 func (b *BudgetSpec) read(f *document.Fields) {
 	f.Text("name", &b.Name)
 	document.Word(f, "scope", &b.Scope, scopes...)
 	var (
-		ratio      = budget.DefaultRatio()
-		throttle   budget.ThrottleConfig
-		concurrent = envoys
+		bucket   = budget.Default()
+		throttle budget.ThrottleConfig
 	)
-	f.Object("ratio", func(f *document.Fields) {
-		f.Number("percent", &ratio.Percent)
-		f.Number("minPerSecond", &ratio.MinPerSecond)
-		f.Duration("window", &ratio.Window)
-		f.Number("timeoutCost", &ratio.TimeoutCost)
-		f.Number("timeoutBonus", &ratio.TimeoutBonus)
+	f.Object("bucket", func(f *document.Fields) {
+		f.Number("size", &bucket.Size)
+		f.Number("perSuccess", &bucket.PerSuccess)
+		f.Number("slowCost", &bucket.SlowCost)
+		f.Number("missedCost", &bucket.MissedCost)
+		f.Number("refund", &bucket.Refund)
+		f.Number("refundSize", &bucket.RefundSize)
+		f.Duration("refillTime", &bucket.RefillTime)
+		f.Duration("window", &bucket.Window)
 	})
 	f.Object("throttle", readThrottle(&throttle))
-	f.Object("concurrent", func(f *document.Fields) {
-		f.Number("percent", &concurrent.Percent)
-		readInt(f, "min", &concurrent.Min, envoys)
-	})
-	b.Config = map[string]budget.Config{"ratio": ratio, "throttle": throttle, "concurrent": concurrent}[f.OneOf("", balance.Names()...)]
+	b.Config = map[string]budget.Config{"bucket": bucket, "throttle": throttle}[f.OneOf("", budgetKinds...)]
 }
 
 func readThrottle(t *budget.ThrottleConfig) func(*document.Fields) {
 	return func(f *document.Fields) {
-		readInt(f, "maxTokens", &t.MaxTokens, budget.ThrottleConfig{MaxTokens: 1, TokenRatio: 1})
-		f.Number("tokenRatio", &t.TokenRatio)
-	}
-}
-
-// readInt reads a setting of a budget, within the bounds that package budget has for a valid config.
-func readInt(f *document.Fields, key string, to *int, c budget.Config) {
-	for _, field := range balance.Fields(c) {
-		if keyOf(field.Name) == key {
-			f.IntBetween(key, to, int64(field.Low), int64(field.High))
+		for _, field := range t.Fields() {
+			if field.Name == "MaxTokens" {
+				f.IntBetween("maxTokens", &t.MaxTokens, int64(field.Low), int64(field.High))
+			}
 		}
+		f.Number("tokenRatio", &t.TokenRatio)
 	}
 }
 

@@ -6,7 +6,6 @@ package policy
 import (
 	"google.golang.org/grpc/codes"
 
-	"github.com/stagger-go/stagger/internal/bounds"
 	"github.com/stagger-go/stagger/internal/codename"
 	"github.com/stagger-go/stagger/internal/document"
 )
@@ -17,7 +16,6 @@ type CodeSpec struct {
 	Codes       []codes.Code
 	MaxAttempts int      // 1 to the policy's; 0: the policy's
 	Backoff     *Backoff // nil: the policy's
-	CostFactor  float64  // times the budget's cost of an extra attempt, 0.01 to 100; 0: 1
 
 	OnlyWithServerDelay bool // retried only if the server gives a delay
 }
@@ -43,8 +41,5 @@ func checkCode(report *document.Report, policy, prefix string, r RetrySpec, c Co
 	}
 	if c.Backoff != nil {
 		checkBackoff(report, prefix, *c.Backoff)
-	}
-	if c.CostFactor != 0 || report.Written(prefix+"costFactor") {
-		checkNumber(report, prefix+"costFactor", c.CostFactor, 0.01, bounds.MaxFactor, 2)
 	}
 }

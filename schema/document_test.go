@@ -117,7 +117,7 @@ func (d document) around(t testing.TB, p place) document {
 	if key != "methodConfig" || len(p.path) == 1 {
 		return document{object{key: all[key]}}
 	}
-	small := object{"budgets": fromJSON(t, []byte(`[{"name": "shared", "ratio": {}}, {"name": "bucket", "ratio": {}}]`))}
+	small := object{"budgets": fromJSON(t, []byte(`[{"name": "shared", "bucket": {}}, {"name": "tokens", "bucket": {}}]`))}
 	entries, _ := all[key].([]any)
 	var list []any
 	for i, e := range entries {

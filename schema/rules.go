@@ -15,7 +15,6 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/stagger-go/stagger/budget"
-	"github.com/stagger-go/stagger/internal/balance"
 	"github.com/stagger-go/stagger/internal/bounds"
 	"github.com/stagger-go/stagger/internal/header"
 	"github.com/stagger-go/stagger/internal/tried"
@@ -54,7 +53,6 @@ func rulesByName() map[protoreflect.FullName]rule {
 		"CodePolicy.codes[]":            notEmpty,
 		"CodePolicy.max_attempts":       least(1),
 		"CodePolicy.backoff_multiplier": positive,
-		"CodePolicy.cost_factor":        between(0.01, bounds.MaxFactor),
 
 		"HedgingPolicy.max_attempts":  least(2),
 		"HedgingPolicy.hedging_delay": zeroOrMore,
@@ -68,14 +66,13 @@ func rulesByName() map[protoreflect.FullName]rule {
 	}
 	for _, b := range []struct {
 		message  protoreflect.FullName
-		config   budget.Config
+		config   interface{ Fields() []bounds.Field }
 		defaults bool // the config has the defaults
 	}{
 		{"RetryThrottling", budget.ThrottleConfig{MaxTokens: 1, TokenRatio: 1}, false},
-		{"RatioBudget", budget.DefaultRatio(), true},
-		{"ConcurrentBudget", budget.ConcurrentConfig{Percent: 20, Min: 3}, true},
+		{"BucketBudget", budget.Default(), true},
 	} {
-		for _, f := range balance.Fields(b.config) {
+		for _, f := range b.config.Fields() {
 			r := within(f)
 			if b.defaults {
 				r = both(r, fallback(f))
@@ -232,7 +229,7 @@ func methodNeedsService(s *schema) {
 
 // oneKind requires a budget to have a kind. Each oneof already forbids two.
 func oneKind(s *schema) {
-	for _, key := range balance.Names() {
+	for _, key := range []string{"bucket", "throttle"} {
 		s.AnyOf = append(s.AnyOf, &schema{Required: []string{key}})
 	}
 }

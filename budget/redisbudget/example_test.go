@@ -25,13 +25,13 @@ func run(ctx context.Context) error {
 	defer client.Close()
 	orders, err := redisbudget.New(client, redisbudget.Config{
 		Pool:      "orders",
-		PerSecond: 100, // extra attempts a second for all processes, and 10 % of each one's own calls
+		PerSecond: 100, // extra attempts a second to each target for all processes, beside those that each one's own calls earn
 	})
 	if err != nil {
 		return err
 	}
 	defer orders.Close()
-	retrier, err := interceptor.Watch(ctx, "retry.yaml", interceptor.WithBudget("orders", orders.Budget("")))
+	retrier, err := interceptor.Watch(ctx, "retry.yaml", interceptor.WithBudget("orders", orders.Budget))
 	if err != nil {
 		return err
 	}

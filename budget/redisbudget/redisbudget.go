@@ -3,16 +3,22 @@
 
 // Package redisbudget is a [budget.Budget] whose reserve all processes of a fleet lease from one pool on Redis or Valkey.
 //
-// Shares of a ratio budget add up to the share of the sum. Reserves don't: ten thousand clients that may each retry
-// once a second have no useful limit. With
+// What successes add to the buckets of many processes adds up to the same part of all calls. Reserves don't: ten thousand full
+// buckets let tens of thousands of extra attempts through at once. With
 //
 //	client := redis.NewClient(&redis.Options{Addr: "localhost:6379", ContextTimeoutEnabled: true})
 //	orders, err := redisbudget.New(client, redisbudget.Config{Pool: "orders", PerSecond: 100})
 //	…
 //	defer orders.Close()
-//	retrier, err := interceptor.Watch(ctx, "retry.yaml", interceptor.WithBudget("orders", orders.Budget("")))
+//	retrier, err := interceptor.Watch(ctx, "retry.yaml", interceptor.WithBudget("orders", orders.Budget))
 //
-// all processes that name the pool orders share 100 extra attempts a second, in addition to those that their own calls earn.
+// all processes that name the pool orders share 100 extra attempts a second to each target, in addition to those that their own calls
+// earn.
+//
+// A process's own bucket pays first. Its size is 0: it is empty at first, time does not fill it, and it holds only what the process's
+// successes of the last window have added. It has the rules of any bucket, so an attempt that helps returns a multiple of its cost,
+// within that bound. If it can't pay, the lease does, with the same costs. An attempt that the lease has paid for returns its cost to the
+// lease if it is never sent or if it helps, and no more: the fleet never spends more than the pool has granted.
 //
 // No call waits for Redis: a goroutine asks in the background. A process without a lease refuses the extra attempt and asks for
 // the next ones; the lease then lasts for ten seconds. A process that needs several tokens a second asks ahead. While Redis is
@@ -43,9 +49,9 @@ type Config struct {
 	// PerSecond is the number of extra attempts that the pool earns in a second, for all processes: 0.0001 to 1,000,000. All
 	// processes must give the same.
 	PerSecond float64
-	// Ratio is the budget of the process's own calls, which pays before the pool does. Its MinPerSecond must be 0. The zero
-	// value means budget.DefaultRatio without its reserve.
-	Ratio budget.RatioConfig
+	// Bucket is the bucket of the process's own calls, which pays before the pool does. Its Size must be 0, because the pool is the
+	// reserve. Its SlowCost is also the pool's, and its Refund too, up to 1. The zero value means budget.Default with Size 0.
+	Bucket budget.BucketConfig
 	// Changed is called when the pool becomes unavailable, with the error, and with nil when it is back. nil: not called. It
 	// runs in the goroutine that asks, so that goroutine asks for nothing meanwhile. It may call Close.
 	Changed func(pool string, err error)
@@ -59,9 +65,9 @@ const (
 // Pool is this process's part of a pool. It is safe for concurrent use.
 type Pool struct{ own *leased }
 
-// Budget returns the budget of all targets, "", or that of one target, with its own pool: "orders/dns:///a:1" for the pool
-// orders, with the same config. Give the method to interceptor.WithBudgetPerTarget. Beyond 1,000 targets, for targets whose name
-// is too long, and after Close, it returns the budget of all, whose pool they share.
+// Budget returns the budget of one target, with its own pool: "orders/dns:///a:1" for the pool orders, with the same config. Give the
+// method to interceptor.WithBudget. Budget("") is the budget of all targets, whose pool is orders. It is also that of targets beyond
+// 1,000, of those whose name is too long, and of all after Close.
 func (p *Pool) Budget(target string) budget.Budget {
 	if target == "" {
 		return p.own
@@ -78,14 +84,12 @@ func (p *Pool) Close() error {
 
 // leased implements [budget.Budget].
 type leased struct {
-	client  redis.Scripter
-	config  Config
-	local   budget.Budget
-	lease   *lease
-	granted atomic.Uint64
-	denied  atomic.Uint64
-	cancel  context.CancelFunc
-	err     atomic.Pointer[error] // of the last request; nil or a nil error: none
+	client redis.Scripter
+	config Config
+	local  bucket
+	lease  *lease
+	cancel context.CancelFunc
+	err    atomic.Pointer[error] // of the last request; nil or a nil error: none
 
 	requesting chan struct{} // has a value while a request runs; a channel, since tests in virtual time can't wait for a mutex
 
@@ -94,7 +98,13 @@ type leased struct {
 	closed  bool
 }
 
-var _ budget.Budget = (*leased)(nil)
+// bucket is a budget of package budget, which can be read.
+type bucket interface {
+	budget.Budget
+	budget.Stater
+}
+
+var _ bucket = (*leased)(nil)
 
 // New returns a Pool, and starts its goroutine: call Close in the end, and then close the client. The client must have
 //
@@ -104,18 +114,14 @@ var _ budget.Budget = (*leased)(nil)
 // Requests are sent once, whatever the client's MaxRetries, because a repeated request would be granted twice. New returns an error
 // for a client or config that can't be used, but not if Redis is unavailable.
 func New(client redis.Scripter, c Config) (*Pool, error) {
-	if c.Ratio == (budget.RatioConfig{}) {
-		c.Ratio = budget.DefaultRatio()
-		c.Ratio.MinPerSecond = 0
+	if c.Bucket == (budget.BucketConfig{}) {
+		c.Bucket = budget.Default()
+		c.Bucket.Size = 0
 	}
 	if err := errors.Join(checkClient(client), c.check()); err != nil {
 		return nil, err
 	}
-	b, err := start(onceOnly(client), c)
-	if err != nil {
-		return nil, err
-	}
-	return &Pool{b}, nil
+	return &Pool{start(onceOnly(client), c)}, nil
 }
 
 func (c *Config) check() error {
@@ -126,23 +132,24 @@ func (c *Config) check() error {
 	if !(c.PerSecond >= 0.0001 && c.PerSecond <= 1e6) { // also true for NaN
 		errs = append(errs, fmt.Errorf("redisbudget: PerSecond %v: must be 0.0001 to 1000000", c.PerSecond))
 	}
-	if c.Ratio.MinPerSecond != 0 {
-		errs = append(errs, fmt.Errorf("redisbudget: Ratio.MinPerSecond %v: must be 0, because the pool is the reserve", c.Ratio.MinPerSecond))
+	if err := c.Bucket.Check(); err != nil {
+		errs = append(errs, fmt.Errorf("redisbudget: Bucket: %w", err))
+	}
+	if c.Bucket.Size > 0 {
+		errs = append(errs, fmt.Errorf("redisbudget: Bucket.Size %v: must be 0, because the pool is the reserve", c.Bucket.Size))
 	}
 	return errors.Join(errs...)
 }
 
-// start returns a Pool that asks.
-func start(client redis.Scripter, c Config) (*leased, error) {
-	local, err := budget.New(c.Ratio)
-	if err != nil {
-		return nil, fmt.Errorf("redisbudget: Ratio: %w", err)
-	}
-	b := &leased{client: client, config: c, local: local, lease: newLease(c.PerSecond, time.Now()), requesting: make(chan struct{}, 1)}
+// start returns a budget that asks. The config was checked.
+func start(client redis.Scripter, c Config) *leased {
+	b := &leased{client: client, config: c, lease: newLease(c.PerSecond, time.Now()), requesting: make(chan struct{}, 1)}
+	local, _ := budget.New(c.Bucket)
+	b.local, _ = local.(bucket)
 	ctx, cancel := context.WithCancel(context.Background())
 	b.cancel = cancel
 	go b.keepAsking(ctx)
-	return b, nil
+	return b
 }
 
 func (b *leased) close() {
@@ -175,7 +182,7 @@ func (b *leased) forTarget(target string) budget.Budget {
 	if b.closed || len(b.targets) >= mostTargets || len(c.Pool) > longestName {
 		return b
 	}
-	t, _ := start(b.client, c) // its config was checked
+	t := start(b.client, c)
 	if b.targets == nil {
 		b.targets = map[string]*leased{}
 	}
@@ -186,58 +193,42 @@ func (b *leased) forTarget(target string) budget.Budget {
 // Observe implements [budget.Budget].
 func (b *leased) Observe(now time.Time, e budget.Event) { b.local.Observe(now, e) }
 
-// Withdraw implements [budget.Budget]. What calls have earned pays first, then the lease.
-func (b *leased) Withdraw(now time.Time, c budget.Charge) (budget.Permit, bool) {
-	p, ok := b.local.Withdraw(now, c)
-	if !ok && !c.EarnedOnly {
-		p = budget.Permit{Cost: b.cost(c), Cause: c.Cause}
-		p.Part, ok = b.lease.take(time.Now(), p.Cost)
+// Allow implements [budget.Budget]. What the process's own calls have earned pays first, then the lease.
+func (b *leased) Allow(now time.Time, c budget.Cause) (ended func(time.Time, budget.End), ok bool) {
+	if ended, ok = b.local.Allow(now, c); ok {
+		return ended, true
 	}
+	cost := b.cost(c)
+	part, ok := b.lease.take(time.Now(), cost)
 	if !ok {
-		b.denied.Add(1)
-		return budget.Permit{}, false
+		return nil, false
 	}
-	return p, true
+	return func(_ time.Time, how budget.End) { b.lease.giveBack(time.Now(), part, b.returned(cost, how)) }, true
 }
 
-// cost returns a charge in millionths of an extra attempt.
-func (b *leased) cost(c budget.Charge) int64 {
-	cost := b.config.Ratio.TimeoutCost
-	if c.Cause <= budget.CauseFailure && !c.Slow {
-		cost = 1
+// cost returns the cost of an extra attempt, in millionths.
+func (b *leased) cost(c budget.Cause) int64 {
+	if c == budget.CauseFailure {
+		return token
 	}
-	if c.Factor > 0 && c.Factor <= 100 {
-		cost *= c.Factor
-	}
-	return max(int64(math.Round(cost*token)), 1)
+	return int64(math.Round(b.config.Bucket.SlowCost * token))
 }
 
-// Settle implements [budget.Budget].
-func (b *leased) Settle(now time.Time, p budget.Permit, helped bool) {
-	b.granted.Add(1)
-	b.local.Settle(now, b.repaid(p, helped), helped)
-}
-
-// Return implements [budget.Budget].
-func (b *leased) Return(now time.Time, p budget.Permit) { b.local.Return(now, b.repaid(p, true)) }
-
-// repaid returns a permit for the process's own budget, which settles the bonus alone of one that the lease has paid.
-func (b *leased) repaid(p budget.Permit, back bool) budget.Permit {
-	if p.Part != 0 {
-		if back {
-			b.lease.giveBack(time.Now(), p.Part, p.Cost)
-		}
-		p.Part, p.Cost = 0, 0
+// returned returns what an extra attempt gives back to the part of the lease that has paid for it.
+func (b *leased) returned(cost int64, how budget.End) int64 {
+	switch how {
+	case budget.EndUnsent:
+		return cost
+	case budget.EndHelped:
+		return int64(math.Round(float64(cost) * min(b.config.Bucket.Refund, 1)))
+	default:
+		return 0
 	}
-	return p
 }
 
-// State implements [budget.Budget].
+// State implements [budget.Stater].
 func (b *leased) State(now time.Time) budget.State {
 	s := b.local.State(now)
 	leased := float64(b.lease.balance(time.Now())) / token
-	s.Balance += leased
-	s.Capacity += leased
-	s.Granted, s.Denied = b.granted.Load(), b.denied.Load()
-	return s
+	return budget.State{Balance: s.Balance + leased, Capacity: s.Capacity + leased}
 }

@@ -6,6 +6,7 @@ package redisbudget
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"strings"
@@ -62,7 +63,7 @@ func dry(int64, int64) []any         { return []any{int64(0), "4"} }
 func down(int64, int64) []any        { return nil }
 
 // open returns a budget with a pool of 100 a second, whose calls earn next to nothing, and a function that asks it.
-func open(t *testing.T, p *pool, change func(*Config)) (*leased, func(budget.Charge) bool) {
+func open(t *testing.T, p *pool, change func(*Config)) (*leased, func(budget.Cause) bool) {
 	t.Helper()
 	c := Config{Pool: "orders", PerSecond: 100}
 	if change != nil {
@@ -75,13 +76,13 @@ func open(t *testing.T, p *pool, change func(*Config)) (*leased, func(budget.Cha
 	t.Cleanup(func() { pool.Close() })
 	synctest.Wait()
 	b := pool.own
-	return b, func(c budget.Charge) bool {
-		_, ok := b.Withdraw(time.Now(), c)
+	return b, func(c budget.Cause) bool {
+		_, ok := b.Allow(time.Now(), c)
 		return ok
 	}
 }
 
-var retry = budget.Charge{Cause: budget.CauseFailure}
+const retry = budget.CauseFailure
 
 // Without a lease a call is refused, and the process asks: for ten seconds it then has what it wanted.
 func TestBudget(t *testing.T) {
@@ -93,64 +94,79 @@ func TestBudget(t *testing.T) {
 		}
 		time.Sleep(hurry)
 		synctest.Wait()
-		if ask(budget.Charge{EarnedOnly: true}) {
-			t.Error("the lease pays for what only earnings may pay")
+		ended, ok := b.Allow(time.Now(), retry)
+		if !ok || ask(retry) {
+			t.Fatalf("allowed: %v; want one from the lease", ok)
 		}
-		permit, ok := b.Withdraw(time.Now(), retry)
-		if !ok || permit.Part == 0 || ask(retry) {
-			t.Errorf("%+v, %v; want one from the lease", permit, ok)
-		}
-		b.Settle(time.Now(), permit, true) // which returns it
-		if s := b.State(time.Now()); s.Balance < 1 || s.Granted != 1 || s.Denied != 3 {
-			t.Errorf("%+v; want one left, 1 granted, 3 denied", s)
+		ended(time.Now(), budget.EndHelped) // which returns it
+		if s := b.State(time.Now()); s != (budget.State{Balance: 1, Capacity: 1}) {
+			t.Errorf("%+v; want one left", s)
 		}
 		time.Sleep(2 * leaseTime)
 		if ask(retry) {
 			t.Error("granted after the lease")
 		}
+		synctest.Wait()
 		if b.lease.clients != 4 {
 			t.Errorf("%v clients", b.lease.clients)
 		}
 	})
 }
 
-// What calls have earned pays first, and an attempt after a timeout that the lease has paid earns its bonus.
+// What the process's own calls have earned pays first.
 func TestBudget_Earnings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, ask := open(t, &pool{answer: generous}, nil)
 		for range 10 {
-			b.Observe(time.Now(), budget.EventCallStarted)
+			b.Observe(time.Now(), budget.EventCallSucceeded)
 		}
-		if p, ok := b.Withdraw(time.Now(), retry); !ok || p.Part != 0 {
-			t.Errorf("%+v, %v; want what ten calls have earned", p, ok)
-		}
-		slow := budget.Charge{Cause: budget.CauseTimeout}
-		ask(slow)
-		time.Sleep(hurry)
-		synctest.Wait()
-		p, ok := b.Withdraw(time.Now(), slow)
-		if !ok || p.Cost != 4*token {
-			t.Fatalf("%+v, %v; want 4 of the lease", p, ok)
-		}
-		b.Settle(time.Now(), p, true)
-		for i := range 3 {
-			if p, ok := b.Withdraw(time.Now(), retry); !ok || p.Part != 0 {
-				t.Errorf("%d: %+v, %v; want the bonus of 3", i, p, ok)
-			}
+		if !ask(retry) || ask(retry) {
+			t.Error("without a lease, want one retry for what ten successes have added")
 		}
 	})
 }
 
+// However long no call has come, the process's own bucket has nothing: reserves of many processes would add up.
+func TestBudget_NoReserve(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, ask := open(t, &pool{answer: dry}, nil)
+		if ask(retry) {
+			t.Error("allowed at the beginning")
+		}
+		for range 1000 {
+			b.Observe(time.Now(), budget.EventCallSucceeded)
+		}
+		time.Sleep(time.Hour)
+		if ask(retry) {
+			t.Error("allowed by time, or by what successes added an hour ago")
+		}
+	})
+}
+
+// An attempt that the lease has paid for returns its cost if it was not sent or if it helped, and never more.
+func TestBudget_Returns(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		how    budget.End
+		refund float64
+		want   float64
+	}{
+		{budget.EndUnsent, 0, 3}, {budget.EndFailed, 2, 0}, {budget.EndHelped, 0, 0}, {budget.EndHelped, 0.5, 1.5}, {budget.EndHelped, 1, 3},
+		{budget.EndHelped, 2, 3}, {99, 2, 0},
+	} {
+		b := &leased{config: Config{Bucket: budget.BucketConfig{Refund: row.refund}}}
+		if got := b.returned(3*token, row.how); got != int64(row.want*token) {
+			t.Errorf("end %d, refund %v: %d returned; want %v", row.how, row.refund, got, row.want)
+		}
+	}
+}
+
 func TestBudget_Costs(t *testing.T) {
 	t.Parallel()
-	b := &leased{config: Config{Ratio: budget.DefaultRatio()}}
-	for want, got := range map[float64]int64{
-		1: b.cost(budget.Charge{}), 1.0001: b.cost(budget.Charge{Cause: budget.CauseFailure, Factor: 1.0001}),
-		8: b.cost(budget.Charge{Cause: budget.CauseTimeout, Factor: 2}), 4: b.cost(budget.Charge{Cause: budget.CauseTimeout, Factor: math.NaN()}),
-		400: b.cost(budget.Charge{Cause: 99, Factor: 100}), 12: b.cost(budget.Charge{Factor: 3, Slow: true}), 0.000001: b.cost(budget.Charge{Factor: 1e-9}),
-	} {
-		if got != int64(want*token+0.5) {
-			t.Errorf("cost %d; want %v", got, want)
+	b := &leased{config: Config{Bucket: budget.BucketConfig{SlowCost: 3.0001}}}
+	for cause, want := range map[budget.Cause]int64{budget.CauseFailure: 1_000_000, budget.CauseSlow: 3_000_100, 99: 3_000_100} {
+		if got := b.cost(cause); got != want {
+			t.Errorf("cause %d costs %d; want %d", cause, got, want)
 		}
 	}
 }
@@ -216,7 +232,7 @@ func TestBudget_Hangs(t *testing.T) {
 		if ask(retry) || b.lease.balance(time.Now()) != 0 {
 			t.Error("a closed budget spends its lease")
 		}
-		b.Observe(time.Now(), budget.EventCallStarted)
+		b.Observe(time.Now(), budget.EventCallSucceeded)
 		time.Sleep(time.Second)
 		b.close()
 	})
@@ -350,7 +366,7 @@ func TestNew_Wrong(t *testing.T) {
 	defer cluster.Close()
 	ring := redis.NewRing(&redis.RingOptions{ContextTimeoutEnabled: true})
 	defer ring.Close()
-	good, reserve, bad := Config{Pool: "orders", PerSecond: 1}, budget.DefaultRatio(), budget.RatioConfig{Percent: 10}
+	good, reserve, bad := Config{Pool: "orders", PerSecond: 1}, budget.Default(), budget.BucketConfig{SlowCost: 3}
 	for name, row := range map[string]struct {
 		client redis.Scripter
 		config Config
@@ -364,8 +380,8 @@ func TestNew_Wrong(t *testing.T) {
 		"no name":           {&pool{}, Config{PerSecond: 1}, `Pool "": must be 1 to 256 bytes`},
 		"no rate":           {&pool{}, Config{Pool: "a"}, "PerSecond 0: must be 0.0001 to 1000000"},
 		"NaN":               {&pool{}, Config{Pool: "a", PerSecond: math.NaN()}, "PerSecond NaN: must be"},
-		"a reserve":         {&pool{}, Config{Pool: "a", PerSecond: 1, Ratio: reserve}, "Ratio.MinPerSecond 0.8: must be 0"},
-		"a bad ratio":       {&pool{}, Config{Pool: "a", PerSecond: 1, Ratio: bad}, "redisbudget: Ratio: budget: Window 0s"},
+		"a reserve":         {&pool{}, Config{Pool: "a", PerSecond: 1, Bucket: reserve}, fmt.Sprintf("redisbudget: Bucket.Size %v: must be 0", reserve.Size)},
+		"a bad bucket":      {&pool{}, Config{Pool: "a", PerSecond: 1, Bucket: bad}, "redisbudget: Bucket: budget: RefillTime 0s: must be"},
 	} {
 		if b, err := New(row.client, row.config); err == nil || b != nil || !strings.Contains(err.Error(), row.want) {
 			t.Errorf("%s: %v, %v; want %q", name, b, err, row.want)

@@ -24,9 +24,10 @@ import (
 const get = "/acme.orders.v1.OrderService/GetOrder"
 
 const retries = `
+budgets: [{name: orders, bucket: {size: 4}}]
 methodConfig:
 - name: [{service: acme.orders.v1.OrderService, method: GetOrder}]
-  retryPolicy: {maxAttempts: 4, initialBackoff: 0.1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE]}
+  retryPolicy: {maxAttempts: 4, initialBackoff: 0.1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE], budget: orders}
 `
 
 // dial returns a client of srv with retries and breakers.

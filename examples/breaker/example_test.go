@@ -62,9 +62,7 @@ func Example() {
 	// call 1: attempts: 4, attempts_exhausted: down
 	// call 2: attempts: 2, budget_exhausted: down
 	// call 3: attempts: 1, budget_exhausted: down
-	// call 10: attempts: 2, budget_exhausted: down
-	// call 11: attempts: 1, budget_exhausted: down
-	// call 15: attempts: 1, breaker_open: down
-	// call 16: attempts: 0, breaker_open: circuit breaker: circuit breaker is open
+	// call 16: attempts: 1, breaker_open: down
+	// call 17: attempts: 0, breaker_open: circuit breaker: circuit breaker is open
 	// requests: 20
 }

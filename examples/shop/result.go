@@ -34,15 +34,16 @@ const (
 // why explains the reasons that occur in this shop.
 var why = map[string]string{
 	"attempts_exhausted": "the policy allows no further attempts",
-	"budget_exhausted":   "the traffic has not earned another attempt",
+	"budget_exhausted":   "the budget does not pay for another attempt",
 	"cancelled":          "the caller has left",
 	"deadline_exceeded":  "the caller's deadline has passed",
 	"deadline_too_close": "the next attempt would have come too late",
 	"non_retryable":      "the policy does not list the code",
 	"not_connected":      "the service was not back in time",
 	"not_idempotent":     "nothing declares the method idempotent",
+	"not_proven_fast":    "little is known of other calls, or one was slow as well",
 	"pushback_stop":      "the called service has already retried",
-	"slow_everywhere":    "other calls are also slow: there is a queue",
+	"slow_everywhere":    "the last calls were all slow: there is a queue",
 	"too_many_waiting":   "too many calls wait already",
 }
 

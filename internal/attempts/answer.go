@@ -136,35 +136,31 @@ func (c *Call) learn(a *attempt, r *Result, is decision.Class, lost bool, at tim
 	case !a.committed && r.isAnswer(is):
 		c.answered(a, r.accepted(), at)
 	default:
-		l := Lost{Left: c.timeLeft(a.began), Why: c.lostWhy(a, r, at), Took: a.took(at)}
-		if lost && a.slow && r.Local && !r.Panicked && a.measures(at) { // how long a later attempt has run says nothing
+		l := Lost{Left: c.timeLeft(a.began), Why: c.lostWhy(a, r, at)}
+		if lost && a.slow && r.Local && !r.Panicked && !r.Foreign && a.measures(at) { // how long a later attempt has run says nothing
 			l.AtLeast = a.took(at)
 		}
 		c.ledger.reportLost(&a.held, at, l)
-		if c.missed(a, r, at) && c.set.Method.Evidence(at, c.timeLeft(c.began)).FewFast() {
-			c.set.Budget.Missed(at)
-		}
+		c.missed = c.missed || !r.Foreign && c.missedDeadline(a, r, at) && c.set.Method.Slow(a.took(at))
 	}
 }
 
 // lostWhy returns the reason why an attempt has ended without a response.
 func (c *Call) lostWhy(a *attempt, r *Result, at time.Duration) Why {
 	switch code := r.Status.Code(); {
-	case r.Panicked, r.Final:
-	case c.missed(a, r, at):
+	case r.Panicked, r.Final, r.Foreign:
+	case c.missedDeadline(a, r, at):
 		if a.number == 1 { // later attempts had less time
 			return LostDeadline
 		}
-	case code == codes.DeadlineExceeded && !r.Local && a.measures(at):
-		return LostBelow
 	case code == codes.ResourceExhausted && !r.Local:
 		return LostFull
 	}
 	return LostOther
 }
 
-// missed reports whether an attempt had no response at its call's deadline.
-func (c *Call) missed(a *attempt, r *Result, at time.Duration) bool {
+// missedDeadline reports whether an attempt had no response at its call's deadline.
+func (c *Call) missedDeadline(a *attempt, r *Result, at time.Duration) bool {
 	// Within a fiftieth of the time, since clocks differ, and servers also know the deadline.
 	return r.Status.Code() == codes.DeadlineExceeded && !r.Panicked && !r.Final && c.timeLeft(at) <= c.timeLeft(a.began)/50
 }
@@ -173,7 +169,7 @@ func (c *Call) missed(a *attempt, r *Result, at time.Duration) bool {
 // contexts don't show how fast the server works.
 func (r *Result) isAnswer(is decision.Class) bool {
 	switch {
-	case r.Local, r.Panicked:
+	case r.Local, r.Panicked, r.Foreign:
 		return false
 	case r.Err == nil:
 		return true

@@ -22,6 +22,8 @@ type attempt struct {
 	hedge     bool // it was sent in parallel with others
 	slow      bool // it took longer than its timeout or the hedging delay
 	dropped   bool // its result came too late to be shown
+
+	unconnected bool // at its last slowAt, the channel had no connection
 }
 
 // cancelled is the reason why an attempt was cancelled.
@@ -72,9 +74,9 @@ func (c *Call) Commit(n int, why decision.Commit, now Now) (step Step, ok bool) 
 }
 
 // accept makes the response of an attempt the call's.
-func (c *Call) accept(step *Step, a *attempt, now Now) {
+func (c *Call) accept(step *Step, a *attempt, r *Result, now Now) {
 	c.choose(step, a.number, nil, policy.ReasonSucceeded, now.At)
-	c.ledger.release(&a.held, outcome{helped: !c.late(a, now.At)}, now.At)
+	c.ledger.release(&a.held, outcome{helped: !r.Foreign && !c.late(a, now.At)}, now.At)
 }
 
 // handleFailure decides what follows a failed attempt.
@@ -138,9 +140,11 @@ func (c *Call) obey(step *Step, d decision.Decision, now Now) {
 }
 
 // makeWay sends the successor of a slow attempt, which was cancelled for it and has ended.
-func (c *Call) makeWay(step *Step, a *attempt, now Now) {
+func (c *Call) makeWay(step *Step, a *attempt, r *Result, now Now) {
 	c.pending.replaces = 0
-	c.set.Budget.Fail(now.At)
+	if !r.Foreign {
+		c.reportFailure(now.At)
+	}
 	c.ledger.release(&a.held, outcome{err: errTimedOut}, now.At)
 	c.answer = answer{attempt: a.number, err: errTimedOut}
 	c.launch(step, now)
@@ -178,7 +182,9 @@ func (c *Call) hung(a *attempt, r *Result, at time.Duration) bool {
 	if !r.Local || !a.slow || c.set.Policy.Hedge() != nil {
 		return false
 	}
-	c.set.Budget.Fail(at)
+	if !r.Foreign {
+		c.reportFailure(at)
+	}
 	return true
 }
 

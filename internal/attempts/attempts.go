@@ -15,7 +15,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/stagger-go/stagger/internal/balance"
+	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/latency"
 	"github.com/stagger-go/stagger/policy"
@@ -30,8 +30,10 @@ type Now struct {
 	Wall   time.Time     // the same moment
 	Chance float64       // in [0, 1)
 	Down   bool          // the channel is in TRANSIENT_FAILURE
-	Closed bool          // the channel is closed; the driver then calls Stop
-	Outage time.Duration // how long the channel has been unusable, if Down
+	// Connecting means that the channel is in CONNECTING or IDLE: an attempt that runs may wait for a connection.
+	Connecting bool
+	Closed     bool          // the channel is closed; the driver then calls Stop
+	Outage     time.Duration // how long the channel has been unusable, if Down
 }
 
 // Settings are the settings of a call. Breaker and Method may be nil.
@@ -44,7 +46,7 @@ type Settings struct {
 	Uploads     bool          // a server can answer an attempt only after Requested, when it has the whole request
 	Observe     bool          // the first extra attempt is decided on, and not sent: Budget is a shadow, and no slot is taken
 	Facts       Facts
-	Budget      balance.Budget
+	Budget      budget.Budget
 	Slots       Slots
 	Breaker     Breaker
 	Method      Method
@@ -87,9 +89,10 @@ type Method interface {
 	Answered(now time.Duration, a Answer)        // at its first message, or at its end
 	Left(now time.Duration, l Lost)              // an attempt that has ended without a response, or is no longer useful
 
-	Queued(now, left time.Duration) bool                // an extra attempt would not be answered in time
-	Evidence(now, given time.Duration) latency.Evidence // of the target, for a call that was given this much time; Never: no deadline
-	Quantile() time.Duration                            // of the latency, as the policy asks; 0: unknown
+	Queued(now, left time.Duration) bool         // an extra attempt would not be answered in time
+	Evidence(now time.Duration) latency.Evidence // what the target's last responses show
+	Slow(took time.Duration) bool                // a response that took so long took much longer than is usual
+	Quantile() time.Duration                     // of the latency, as the policy asks; 0: unknown
 }
 
 // Answer describes the response to an attempt.
@@ -105,7 +108,6 @@ type Answer struct {
 type Lost struct {
 	Left    time.Duration // time left of the call when the attempt began; Never: no deadline
 	AtLeast time.Duration // if not 0, a response would have taken longer
-	Took    time.Duration // of LostBelow
 	Why     Why
 }
 
@@ -118,7 +120,6 @@ const (
 	LostAnswered            // it was answered, but the application decided how long that took
 	LostDeadline            // the call's deadline has passed, and it was the first attempt
 	LostFull                // the server had no resources for it
-	LostBelow               // the server said that a deadline has passed, and not the call's: one that it gave to others
 )
 
 // Result is the result of an attempt.
@@ -165,8 +166,8 @@ type End struct {
 // leaves retries to the upstream caller ([policy.ReasonChainStop]).
 func (e *End) GaveUp() bool {
 	switch e.Reason {
-	case policy.ReasonPushbackStop, policy.ReasonBreakerOpen, policy.ReasonSlowEverywhere, policy.ReasonOverloaded,
-		policy.ReasonDeadlineTooClose, policy.ReasonTooManyWaiting, policy.ReasonBudgetExhausted, policy.ReasonNotConnected:
+	case policy.ReasonPushbackStop, policy.ReasonBreakerOpen, policy.ReasonSlowEverywhere, policy.ReasonNotProvenFast,
+		policy.ReasonOverloaded, policy.ReasonDeadlineTooClose, policy.ReasonTooManyWaiting, policy.ReasonBudgetExhausted, policy.ReasonNotConnected:
 		return true
 	case policy.ReasonAttemptsExhausted, policy.ReasonDeadlineExceeded:
 		return e.Attempts > 1

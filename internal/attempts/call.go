@@ -51,6 +51,8 @@ type Call struct {
 	let     policy.Reason   // why a slow attempt got no successor
 	said    answer          // the last error of a server before the response
 	panics  bool            // the call ends with a panic
+	reached bool            // a server has seen one of its attempts
+	missed  bool            // an attempt had no response at the call's deadline, though a usual one would have come long before
 	end     End
 	cancels []int
 	first   [1]attempt // saves most calls an allocation
@@ -73,7 +75,7 @@ type answer struct {
 	local   bool // it is the error of an ended context
 }
 
-// Start asks whether the call may be made, tells the budget, and sends the first attempt. It keeps s until the call is over. The
+// Start asks whether the call may be made, and sends the first attempt. It keeps s until the call is over. The
 // driver may change the policy, its limit and the deadline in s before it reports the end of the first attempt, if the first
 // policy has neither a timeout nor hedges: nothing was decided by it.
 func (c *Call) Start(s *Settings, now Now) (step Step) {
@@ -85,11 +87,10 @@ func (c *Call) Start(s *Settings, now Now) (step Step) {
 	return c.sendFirst(NewTiming(now.At, s.Uploads))
 }
 
-// Join is Start for a call whose first attempt was sent without a question, with its timing so far. The budget knows of the call,
-// and the breaker, if there is one, doesn't. The method knows of the response, if it was heard.
+// Join is Start for a call whose first attempt was sent without a question, with its timing so far. The
+// breaker, if there is one, doesn't know of the call. The method knows of the response, if it was heard.
 func (c *Call) Join(s *Settings, t Timing) (step Step) {
 	c.resetCall(s, t.began)
-	c.ledger.started = true
 	if !t.heard {
 		c.ledger.reportSent(&c.ledger.pending, t.began)
 	}
@@ -101,9 +102,6 @@ func (c *Call) sendFirst(t Timing) (step Step) {
 	c.state.Attempts = 1
 	first := c.addRunning(t.began)
 	first.Timing = t
-	if !c.ledger.started {
-		c.ledger.startBudget(t.began)
-	}
 	c.setSlowAt(first)
 	c.known, step.Send, step.Wake, step.Slow = 1, 1, first.slowAt, first.slowAt != Never
 	return step
@@ -157,6 +155,7 @@ func (c *Call) Ended(n int, r Result, now Now) (step Step) {
 	if r.Unsent {
 		c.ledger.spare.permit, a.held.permit = a.held.permit, permit{}
 	}
+	c.reached = c.reached || !r.Foreign
 	lost := a.cancelled == outrun || c.phase == gone && a.cancelled == replaced && r.Local
 	var is decision.Class // a success needs no class
 	if !r.accepted() {
@@ -170,11 +169,11 @@ func (c *Call) Ended(n int, r Result, now Now) (step Step) {
 	case lost:
 		c.lost(a, &r, now)
 	case r.accepted():
-		c.accept(&step, a, now)
+		c.accept(&step, a, &r, now)
 	case c.phase == gone:
 		c.leftover(a, &r, now)
 	case a.cancelled == replaced && r.Local:
-		c.makeWay(&step, a, now)
+		c.makeWay(&step, a, &r, now)
 	default:
 		c.handleFailure(&step, a, &r, is, now)
 	}
@@ -238,6 +237,7 @@ func (c *Call) Abort(now Now) (step Step) {
 	}
 	c.ledger.releaseAll(now.At, &c.ended.held, c.running)
 	c.running, c.pending = c.running[:0], pending{}
+	c.reached = false // the budget may be what has panicked, and a call without a status tells it nothing
 	c.answer, c.reason, c.commit, c.said, c.panics = answer{err: errPanicked}, policy.ReasonNonRetryable, decision.CommitNone, answer{}, true
 	c.completeStep(&step, &now)
 	return step

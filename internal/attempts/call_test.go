@@ -33,17 +33,13 @@ func policies(t testing.TB) map[string]*decision.Policy {
 	}
 	list := map[string]*decision.Policy{}
 	for name, spec := range map[string]policy.Spec{
-		"retry": retry(func(*policy.RetrySpec) {}),
-		"once":  retry(func(r *policy.RetrySpec) { r.Chain = "SUPPRESS" }),
-		"costly": retry(func(r *policy.RetrySpec) {
-			r.Codes = []codes.Code{codes.Unavailable, codes.Aborted}
-			r.PerCode = []policy.CodeSpec{{Codes: []codes.Code{codes.Aborted}, CostFactor: 2}}
-		}),
+		"retry":   retry(func(*policy.RetrySpec) {}),
+		"once":    retry(func(r *policy.RetrySpec) { r.Chain = "SUPPRESS" }),
 		"beside":  retry(func(r *policy.RetrySpec) { r.PerAttemptTimeout = at(200) }),
 		"inplace": retry(func(r *policy.RetrySpec) { r.PerAttemptTimeout, r.CancelOnTimeout = at(200), true }),
 		"none":    {},
 		"hedge":   hedge(func(*policy.HedgeSpec) {}),
-		"hedge2":  hedge(func(h *policy.HedgeSpec) { h.MaxAttempts = 2 }),
+		"hedge0":  hedge(func(h *policy.HedgeSpec) { h.MaxAttempts, h.Delay = 2, 0 }),
 		"quantile": hedge(func(h *policy.HedgeSpec) {
 			h.MaxAttempts, h.Quantile = 3, 0.95
 		}),
@@ -62,335 +58,364 @@ func policies(t testing.TB) map[string]*decision.Policy {
 const traces = `
 # retry: sequential retries
 	0 start → send 1; 10 end 1 UNAV → (retry), wake 60; 60 wake → send 2; 70 end 2 UNAV → (retry), wake 170; 170 wake → send 3;
-	180 end 3 OK → over succeeded, = 3 | S F ( Wf ) - F ( Wf ) + E+
+	180 end 3 OK → over succeeded, = 3 | F ( Wf ) - F ( Wf ) + E+
 # retry: a server that answers with a final error works: the retry's cost is given back
 	0 start → send 1; 10 end 1 UNAV → (retry), wake 60; 60 wake → send 2;
-	70 end 2 NOT_FOUND → (non_retryable), over non_retryable, = 2 | S F ( Wf ) + E-
+	70 end 2 NOT_FOUND → (non_retryable), over non_retryable, = 2 | F ( Wf ) + E-
 # retry: pushback delay
 	0 start → send 1; 10 end 1 UNAV push=300 → (retry), wake 325; 200 wake → wake 325; 325 wake → send 2;
-	330 end 2 UNAV → (retry), wake 380; 380 wake → send 3; 390 end 3 OK → over succeeded, = 3 | S F ( Wf ) - F ( Wf ) + E+
+	330 end 2 UNAV → (retry), wake 380; 380 wake → send 3; 390 end 3 OK → over succeeded, = 3 | F ( Wf ) - F ( Wf ) + E+
 # retry unsafe grants=0: undeclared, unsent
 	0 start → send 1; 10 end 1 UNAV unsent → (retry), wake 60; 60 wake → send 2;
-	70 end 2 UNAV → (not_idempotent), over not_idempotent, = 2 | S F ( ) F E-
+	70 end 2 UNAV → (not_idempotent), over not_idempotent, = 2 | ( ) F E-
 # retry grants=1: unsent hands its permit on
 	0 start → send 1; 10 end 1 UNAV → (retry), wake 60; 60 wake → send 2; 61 end 2 UNAV unsent → (retry), wake 161; 161 wake → send 3;
-	170 end 3 OK → over succeeded, = 3 | S F ( Wf ) F ( ) + E+
+	170 end 3 OK → over succeeded, = 3 | F ( Wf ) ( ) + E+
 # retry slots=0: no wait slot
-	0 start → send 1; 10 end 1 UNAV → (too_many_waiting), over too_many_waiting, = 1 | S F (! E-
+	0 start → send 1; 10 end 1 UNAV → (too_many_waiting), over too_many_waiting, = 1 | F (! E-
 # once inretry: chain
-	0 start → send 1; 10 end 1 UNAV → (chain_stop), over chain_stop, = 1 | S F E-
+	0 start → send 1; 10 end 1 UNAV → (chain_stop), over chain_stop, = 1 | F E-
 # retry breaker refuse: breaker refuses the first attempt
 	0 start → over breaker_open, = 0 |
 # retry breaker: breaker refuses after the wait
 	0 start → send 1; 10 end 1 UNAV → (retry), wake 60; 20 set refuse; 60 wake → over breaker_open, = 1
-	| S d:Unavailable F ( Wf ) R E-
+	| d:Unavailable F ( Wf ) R E-
 # retry admission queue deadline=1000 breaker: admission refuses the call
 	0 start → over overloaded, = 0 |
 # retry admission breaker refuse: admission, and the breaker refuses the call
 	0 start → over breaker_open, = 0 | < >
 # retry admission breaker panics=Allow: admission, and the breaker panics
 	0 start → panic, abort: over panicked, = 0 | < >
-# retry admission panics=S: admission, and the budget panics
-	0 start → panic, abort: over panicked, = 0 | < S > E-
 # retry admission queue deadline=2000: admission is asked about the time that is left
-	0 start → send 1; 600 end 1 UNAV → (overloaded), over overloaded, = 1 | < S > F E-
+	0 start → send 1; 600 end 1 UNAV → (overloaded), over overloaded, = 1 | < > F E-
 # retry admission queue: admission without a deadline
 	0 start → send 1; 10 end 1 UNAV → (retry), wake 60; 60 wake → send 2; 70 end 2 OK → over succeeded, = 2
-	| < S > F ( Wf < ) a:10 + E+
+	| < > F ( Wf < ) a:10 + E+
 # retry admission deadline=1000: admission: an extra attempt after a failure
-	0 start → send 1; 5 set queue; 10 end 1 UNAV → (overloaded), over overloaded, = 1 | < S > F E-
+	0 start → send 1; 5 set queue; 10 end 1 UNAV → (overloaded), over overloaded, = 1 | < > F E-
 # beside admission deadline=1000: admission: an extra attempt beside a slow one
-	0 start → send 1, wake 200; 5 set queue; 200 wake → (overloaded); 900 end 1 OK → over succeeded, = 1 | < S a:900 E+
+	0 start → send 1, wake 200; 5 set queue; 200 wake → (overloaded); 900 end 1 OK → over succeeded, = 1 | < a:900 E+
 # beside admission deadline=1000: admission: the deadline passes
 	0 start → send 1, wake 200; 5 set queue; 200 wake → (overloaded); 1000 stop deadline_exceeded;
-	1001 end 1 cut → over overloaded, = 1 | < S > F E-
+	1001 end 1 cut → over overloaded, = 1 | < > F E-
 # beside admission: admission: what is answered, what is refused and what is lost
 	0 start → send 1, wake 200; 200 wake → (hedge), wake 250; 250 wake → send 2, wake 450; 450 wake → (hedge), wake 550;
 	550 wake → send 3; 600 end 2 NOT_FOUND → (non_retryable), cancel 1 3; 601 end 1 EXHAUSTED;
-	602 end 3 cut → over non_retryable, = 2 | < S ( Wt < ) ( Wt < ) a:350 - >f > - E-
+	602 end 3 cut → over non_retryable, = 2 | < ( Ws < ) ( Ws < ) a:350 - >f > - E-
 # retry admission: admission: a server without resources
-	0 start → send 1; 10 end 1 EXHAUSTED → (non_retryable), over non_retryable, = 1 | < S >f E-
+	0 start → send 1; 10 end 1 EXHAUSTED → (non_retryable), over non_retryable, = 1 | < >f E-
 # retry admission deadline=1000: admission: a deadline that is missed
-	0 start → send 1; 1000 stop deadline_exceeded; 1000 end 1 DEADLINE → over deadline_exceeded, = 1 | < S >d E-
+	0 start → send 1; 1000 stop deadline_exceeded; 1000 end 1 DEADLINE → over deadline_exceeded, = 1 | < >d E-
 # retry admission deadline=1000: admission: a deadline that another attempt misses
 	0 start → send 1; 500 end 1 UNAV → (retry), wake 550; 550 wake → send 2; 1000 stop deadline_exceeded;
-	1000 end 2 DEADLINE → over deadline_exceeded, = 2 | < S > F ( Wf < ) > - E-
+	1000 end 2 DEADLINE → over deadline_exceeded, = 2 | < > F ( Wf < ) > - E-
 # retry admission deadline=1000: admission: a server that knows the deadline, by its own clock
-	0 start → send 1; 980 end 1 DEADLINE → (non_retryable), over non_retryable, = 1 | < S >d E-
+	0 start → send 1; 980 end 1 DEADLINE → (non_retryable), over non_retryable, = 1 | < >d E-
 # retry admission deadline=1000: admission: a server's own deadline
-	0 start → send 1; 500 end 1 DEADLINE → (non_retryable), over non_retryable, = 1 | < S >b E-
+	0 start → send 1; 500 end 1 DEADLINE → (non_retryable), over non_retryable, = 1 | < > E-
 # retry admission: admission: a stream's first message
-	0 start → send 1; 10 commit 1 message → true; 20 heard 1; 30 heard 1; 900 end 1 OK → over succeeded, = 1 | < S a:20 E+
+	0 start → send 1; 10 commit 1 message → true; 20 heard 1; 30 heard 1; 900 end 1 OK → over succeeded, = 1 | < a:20 E+
 # retry admission: admission: a stream's first message after it was committed
 	0 start → send 1; 10 commit 1 context → true; 20 heard 1; 20 heard 2; 900 end 1 UNAV → (committed), over committed (context), = 1
-	| < S a:20 F E-
+	| < a:20 F E-
 # retry: closed for new attempts in the wait
-	0 start → send 1; 10 end 1 UNAV → (retry), wake 60; 20 set off; 20 wake → over closed, = 1 | S F ( Wf ) R E-
+	0 start → send 1; 10 end 1 UNAV → (retry), wake 60; 20 set off; 20 wake → over closed, = 1 | F ( Wf ) R E-
 # retry connect=3000: closed for new attempts in the wait for a connection
 	0 start → send 1; 0 set down; 1 end 1 UNAV unsent → (retry), wake 3001 or connected; 51 set off; 51 wake → over closed, = 1
-	| S F ( ) E-
+	| ( )
 # retry: closed for new attempts before the first has failed
-	0 start → send 1; 5 set off; 10 end 1 UNAV → (closed), over closed, = 1 | S F E-
+	0 start → send 1; 5 set off; 10 end 1 UNAV → (closed), over closed, = 1 | F E-
 # retry: closed for new attempts, and no other would follow anyway
-	0 set off; 0 start → send 1; 10 end 1 NOT_FOUND → (non_retryable), over non_retryable, = 1 | S E-
+	0 set off; 0 start → send 1; 10 end 1 NOT_FOUND → (non_retryable), over non_retryable, = 1 | E-
 # retry: mode OFF during the wait
-	0 start → send 1; 10 end 1 UNAV → (retry), wake 60; 20 set mode_off; 20 wake → over mode_off, = 1; 30 wake | S F ( Wf ) R E-
+	0 start → send 1; 10 end 1 UNAV → (retry), wake 60; 20 set mode_off; 20 wake → over mode_off, = 1; 30 wake | F ( Wf ) R E-
 # beside deadline=1000: mode OFF, and a server that is slow
 	0 set mode_off; 0 start → send 1, wake 200; 200 wake → (mode_off); 1000 stop deadline_exceeded;
-	1000 end 1 cut → over mode_off, = 1 | S F E-
+	1000 end 1 cut → over mode_off, = 1 | F E-
 # retry observe slots=0: mode OBSERVE: a retry
-	0 start → send 1; 10 end 1 UNAV → (retry shadow), over mode_off, = 1 | S F Wf - E-
+	0 start → send 1; 10 end 1 UNAV → (retry shadow), over mode_off, = 1 | F Wf - E-
 # beside observe slots=0: mode OBSERVE: no answer beside the slow one
-	0 start → send 1, wake 200; 200 wake → (hedge shadow); 400 end 1 OK → over succeeded, = 1 | S Wt + E+
+	0 start → send 1, wake 200; 200 wake → (hedge shadow); 400 end 1 OK → over succeeded, = 1 | Ws + E+
+# beside observe: mode OBSERVE: an answer that no server has given pays for no shadow
+	0 start → send 1, wake 200; 200 wake → (hedge shadow); 400 end 1 OK foreign → over succeeded, = 1 | Ws -
 # beside observe: mode OBSERVE: one shadow a call
-	0 start → send 1, wake 200; 200 wake → (hedge shadow); 400 end 1 UNAV → (mode_off), over mode_off, = 1 | S Wt F - E-
+	0 start → send 1, wake 200; 200 wake → (hedge shadow); 400 end 1 UNAV → (mode_off), over mode_off, = 1 | Ws F - E-
 # hedge observe: mode OBSERVE: what fails for good says so
-	0 start → send 1, wake 50; 50 wake → (hedge shadow); 60 end 1 NOT_FOUND → (non_retryable), over non_retryable, = 1 | S Wt - E-
+	0 start → send 1, wake 50; 50 wake → (hedge shadow); 60 end 1 NOT_FOUND → (non_retryable), over non_retryable, = 1 | Ws - E-
 # beside observe grants=0: mode OBSERVE: the budget is empty
 	0 start → send 1, wake 200; 200 wake → (budget_exhausted); 300 end 1 UNAV → (budget_exhausted), over budget_exhausted, = 1
-	| S w F w E-
+	| w F w E-
 # inplace observe: mode OBSERVE: no attempt makes way
-	0 start → send 1, wake 200; 200 wake → (retry shadow); 250 wake; 900 end 1 OK → over succeeded, = 1 | S Wt + E+
+	0 start → send 1, wake 200; 200 wake → (retry shadow); 250 wake; 900 end 1 OK → over succeeded, = 1 | Ws + E+
 # retry observe: mode OBSERVE: no stream is resumed
-	0 start → send 1; 10 commit 1 message → true; 2000 end 1 UNAV resumes → (retry shadow), over mode_off, = 1 | S F Wf - E-
+	0 start → send 1; 10 commit 1 message → true; 2000 end 1 UNAV resumes → (retry shadow), over mode_off, = 1 | F Wf - E-
 # retry observe: mode OBSERVE: the server's pushback
-	0 start → send 1; 10 end 1 UNAV push=-1 → (pushback_stop), over pushback_stop, = 1 | S F E-
+	0 start → send 1; 10 end 1 UNAV push=-1 → (pushback_stop), over pushback_stop, = 1 | F E-
 # hedge observe: mode OBSERVE: a cancelled call
-	0 start → send 1, wake 50; 50 wake → (hedge shadow); 60 stop cancelled; 61 end 1 cut → over cancelled, = 1 | S Wt - E-
+	0 start → send 1, wake 50; 50 wake → (hedge shadow); 60 stop cancelled; 61 end 1 cut → over cancelled, = 1 | Ws - E-
 # hedge observe: mode OBSERVE: a callback panics
-	0 start → send 1, wake 50; 50 wake → (hedge shadow); 60 abort → cancel 1, over panicked, = 0 | S Wt - E-
+	0 start → send 1, wake 50; 50 wake → (hedge shadow); 60 abort → cancel 1, over panicked, = 0 | Ws -
 # beside observe: mode OBSERVE becomes OFF
-	0 start → send 1, wake 200; 100 set mode_off; 200 wake → (mode_off); 400 end 1 OK → over succeeded, = 1 | S E+
+	0 start → send 1, wake 200; 100 set mode_off; 200 wake → (mode_off); 400 end 1 OK → over succeeded, = 1 | E+
 # hedge: closed for new attempts, and what runs is answered
 	0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 60 set off; 100 wake → (closed); 110 end 2 UNAV → (closed);
-	120 end 1 OK → over succeeded, = 1 | S Wt - F E+
+	120 end 1 OK → over succeeded, = 1 | Ws - F E+
 # inplace: closed for new attempts while one makes way
 	0 start → send 1, wake 200; 200 wake → (retry), wake 250; 250 wake → cancel 1; 251 set off;
-	251 end 1 cut → over closed, = 1 | S ( Wt F ) R E-
+	251 end 1 cut → over closed, = 1 | ( Ws F ) R E-
 # retry: closed for new attempts: no stream is resumed
-	0 start → send 1; 10 commit 1 message → true; 20 set off; 2000 end 1 UNAV resumes → (closed), over closed, = 1 | S F E-
+	0 start → send 1; 10 commit 1 message → true; 20 set off; 2000 end 1 UNAV resumes → (closed), over closed, = 1 | F E-
 # retry: cancel in the wait
 	0 start → send 1; 10 end 1 UNAV → (retry), wake 60; 20 stop cancelled → over cancelled, = 0, last Unavailable; 60 wake
-	| S F ( Wf ) R E-
+	| F ( Wf ) R E-
 # retry deadline=500: an answer at the deadline counts
-	0 start → send 1; 500 stop deadline_exceeded; 500 end 1 OK → over succeeded, = 1 | S E+
+	0 start → send 1; 500 stop deadline_exceeded; 500 end 1 OK → over succeeded, = 1 | E+
 # retry: connection closed in the wait
-	0 start → send 1; 10 end 1 UNAV → (retry), wake 60; 20 stop closed → over closed, = 1 | S F ( Wf ) R E-
+	0 start → send 1; 10 end 1 UNAV → (retry), wake 60; 20 stop closed → over closed, = 1 | F ( Wf ) R E-
 # inplace: connection closed when the reply that meant not yet is gone
 	0 start → send 1, wake 200; 10 end 1 OK again → (retry), wake 60; 60 wake → send 2, wake 260; 260 wake → (retry), wake 360;
-	360 wake → cancel 2; 361 stop closed; 362 end 2 cut → over closed, = 0 | S ( Wf ) ( Wt ) R F - E-
-# costly: a code that costs twice
-	0 start → send 1; 10 end 1 ABORTED → (retry), wake 60; 60 wake → send 2; 70 end 2 UNAV → (retry), wake 170; 170 wake → send 3;
-	180 end 3 OK → over succeeded, = 3 | S F ( Wf*2 ) - F ( Wf ) + E+
+	360 wake → cancel 2; 361 stop closed; 362 end 2 cut → over closed, = 0 | ( Wf ) ( Ws ) R F - E-
 # retry: a reply that counts as a failure
-	0 start → send 1; 10 end 1 OK again → (retry), wake 60; 60 wake → send 2; 70 end 2 OK → over succeeded, = 2 | S ( Wf ) + E+
+	0 start → send 1; 10 end 1 OK again → (retry), wake 60; 60 wake → send 2; 70 end 2 OK → over succeeded, = 2 | ( Wf ) + E+
 # retry grants=0: not yet as the last word
-	0 start → send 1; 10 end 1 OK again → (budget_exhausted), over budget_exhausted, = 1 | S ( w ) E+
+	0 start → send 1; 10 end 1 OK again → (budget_exhausted), over budget_exhausted, = 1 | ( w ) E+
 # retry connect=3000: waits for a connection
 	0 start → send 1; 0 set down; 1 end 1 UNAV unsent → (retry), wake 3001 or connected; 51 wake → wake 3001 or connected;
-	700 wake up → wake 2575; 2575 wake → send 2; 2585 end 2 OK → over succeeded, = 2 | S F ( ) E+
+	700 wake up → wake 2575; 2575 wake → send 2; 2585 end 2 OK → over succeeded, = 2 | ( ) E+
 # retry connect=3000: a short wait for a connection is followed by a short one
 	0 start → send 1; 0 set down; 1 end 1 UNAV unsent → (retry), wake 3001 or connected; 81 wake up → wake 581; 581 wake → send 2;
-	590 end 2 OK → over succeeded, = 2 | S F ( ) E+
+	590 end 2 OK → over succeeded, = 2 | ( ) E+
 # retry connect=1000: the wait for a connection begins anew when a server was reached
 	0 start → send 1; 0 set down; 1 end 1 UNAV unsent → (retry), wake 1001 or connected; 500 wake up → wake 1125; 1125 wake → send 2;
-	1130 set down; 1140 end 2 UNAV → (retry), wake 2140 or connected; 2140 wake → over not_connected, = 2 | S F ( ) F ( Wf ) R E-
+	1130 set down; 1140 end 2 UNAV → (retry), wake 2140 or connected; 2140 wake → over not_connected, = 2 | ( ) F ( Wf ) R E-
 # retry connect=3000 deadline=1000: a connection is waited for as long as an attempt is of use
 	0 start → send 1; 0 set down; 1 end 1 UNAV unsent → (retry), wake 999 or connected; 999 wake → over not_connected, = 1
-	| S F ( ) E-
+	| ( )
 # retry connect=3000 deadline=1000: connected shortly before the deadline: half of what is left is for the attempt
 	0 start → send 1; 0 set down; 1 end 1 UNAV unsent → (retry), wake 999 or connected; 967 wake up → wake 977; 977 wake → send 2;
-	999 end 2 OK → over succeeded, = 2 | S F ( ) E+
+	999 end 2 OK → over succeeded, = 2 | ( ) E+
 # hedge connect=1000 slots=0: no wait slot for the wait for a connection
-	0 start → send 1, wake 50; 10 set down; 50 wake → (hedge); 60 end 1 OK → over succeeded, = 1 | S Wt (! R E+
-# hedge2 connect=3000: a hedge waits for a connection while others run
-	0 start → send 1, wake 50; 0 set down; 50 wake → (hedge), wake 100; 100 wake → wake 150; 130 wake up → wake 630;
-	630 wake → send 2; 640 end 2 OK → cancel 1; 641 end 1 cut → over succeeded, = 2 | S Wt ( ) + E+
+	0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 60 set down; 70 end 1 UNAV → (too_many_waiting), wake 100;
+	80 end 2 OK → over succeeded, = 2 | Ws F Wf (! R + E+
+# beside connect=3000: a hedge waits for a connection while others run
+	0 start → send 1, wake 200; 200 wake → (hedge), wake 250; 210 set down; 250 wake → wake 350; 330 wake up → wake 830;
+	830 wake → send 2, wake 1030; 840 end 2 OK → cancel 1; 841 end 1 cut → over succeeded, = 2 | ( Ws ) + F E+
+# hedge: an attempt that waits for a connection is not slow, and its time begins when it has one
+	0 start → send 1, wake 50; 0 set connecting; 50 wake → wake 100; 100 wake → wake 150; 120 set up; 150 wake → wake 200;
+	200 wake → (hedge), send 2, wake 250; 210 end 1 OK → cancel 2; 211 end 2 cut → over succeeded, = 1 | Ws - E+
+# hedge: an attempt that waits for a connection, and is answered in time
+	0 start → send 1, wake 50; 0 set connecting; 50 wake → wake 100; 60 set up; 100 wake → wake 150; 140 end 1 OK → over succeeded, = 1
+	| E+
+# beside: an attempt that waits for a connection until the deadline is never slow
+	0 start → send 1, wake 200; 0 set connecting; 200 wake → wake 400; 300 set up; 310 end 1 UNAV unsent → (retry), wake 360;
+	360 wake → send 2, wake 560; 370 end 2 OK → over succeeded, = 2 | ( ) E+
+# beside deadline=350: no look after the deadline while an attempt waits for a connection
+	0 start → send 1, wake 200; 0 set connecting; 200 wake; 350 stop deadline_exceeded;
+	350 end 1 cut foreign → over deadline_exceeded, = 1 |
+# hedge0: a delay of 0 doesn't loop while there is no connection
+	0 start → send 1, wake 0; 0 set connecting; 0 wake → wake 10; 5 wake → wake 10; 10 wake → wake 20; 15 set up;
+	20 wake → (hedge), send 2; 21 end 1 OK → cancel 2; 22 end 2 cut → over succeeded, = 1 | Ws - E+
+# hedge: a channel that is down has no connection either
+	0 start → send 1, wake 50; 0 set down; 50 wake → wake 100; 100 wake up → wake 150; 150 wake → (hedge), send 2, wake 200;
+	160 end 2 OK → cancel 1; 161 end 1 cut → over succeeded, = 2 | Ws + E+
+# retry: an answer that no server has seen is no success for the budget
+	0 start → send 1; 1 end 1 OK foreign → over succeeded, = 1 |
+# retry: an error that no server has seen is no failure for the budget
+	0 start → send 1; 1 end 1 NOT_FOUND foreign → (non_retryable), over non_retryable, = 1 |
+# retry: nor is one that is retried, and the cost of the extra attempt is not earned by a cache
+	0 start → send 1; 1 end 1 UNAV foreign → (retry), wake 51; 51 wake → send 2; 52 end 2 OK foreign → over succeeded, = 2
+	| ( Wf ) -
+# retry: one attempt that a server has seen makes the call one
+	0 start → send 1; 1 end 1 UNAV → (retry), wake 51; 51 wake → send 2; 52 end 2 NOT_FOUND foreign → (non_retryable),
+	over non_retryable, = 2 | F ( Wf ) - E-
+# inplace: an attempt that makes way, and that no server has seen, is no failure
+	0 start → send 1, wake 200; 200 wake → (retry), wake 250; 250 wake → cancel 1; 251 end 1 cut foreign → send 2, wake 451;
+	260 end 2 OK → over succeeded, = 2 | ( Ws ) + E+
 # retry connect=3000: never connected
 	0 start → send 1; 0 set down; 1 end 1 UNAV unsent → (retry), wake 3001 or connected; 3001 wake → over not_connected, = 1
-	| S F ( ) E-
+	| ( )
 # retry connect=3000 outage=9000: in an outage of 8 s, a connection is waited for until that is 9 s old
 	0 start → send 1; 0 set down 8000; 1 end 1 UNAV unsent → (retry), wake 1000 or connected; 1000 wake → over not_connected, = 1
-	| S F ( ) E-
+	| ( )
 # retry connect=3000 outage=9000: in an outage of 9 s, no connection is waited for
-	0 start → send 1; 0 set down 8999; 1 end 1 UNAV unsent → (not_connected), over not_connected, = 1 | S F ( ) E-
+	0 start → send 1; 0 set down 8999; 1 end 1 UNAV unsent → (not_connected), over not_connected, = 1 | ( )
 # retry connect=3000 outage=9000: connected before the outage is that old
 	0 start → send 1; 0 set down 8000; 1 end 1 UNAV unsent → (retry), wake 1000 or connected; 81 wake up → wake 581;
-	581 wake → send 2; 590 end 2 OK → over succeeded, = 2 | S F ( ) E+
+	581 wake → send 2; 590 end 2 OK → over succeeded, = 2 | ( ) E+
 # retry failfast=1: the caller wants no wait for a connection
-	0 start → send 1; 0 set down; 1 end 1 UNAV unsent → (not_connected), over not_connected, = 1 | S F ( ) E-
+	0 start → send 1; 0 set down; 1 end 1 UNAV unsent → (not_connected), over not_connected, = 1 | ( )
 # retry failfast=1: nor that, and the channel is up
-	0 start → send 1; 1 end 1 UNAV → (retry), wake 51; 51 wake → send 2; 60 end 2 OK → over succeeded, = 2 | S F ( Wf ) + E+
+	0 start → send 1; 1 end 1 UNAV → (retry), wake 51; 51 wake → send 2; 60 end 2 OK → over succeeded, = 2 | F ( Wf ) + E+
 # hedge connect=1000: a loser's end does not forget that a connection is waited for
 	0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 60 commit 1 message → true, cancel 2; 60 set down;
 	70 end 1 UNAV resumes → (hedge), wake 1070 or connected; 80 end 2 cut → wake 1070 or connected;
-	1070 wake → over not_connected, = 1 | S Wt F ( Wf - ) R E-
+	1070 wake → over not_connected, = 1 | Ws F ( Wf - ) R E-
 # beside: timeout, beside
 	0 start → send 1, wake 200; 200 wake → (hedge), wake 250; 250 wake → send 2, wake 450; 260 end 2 OK → cancel 1;
-	261 end 1 cut → over succeeded, = 2 | S ( Wt ) + F E+
+	261 end 1 cut → over succeeded, = 2 | ( Ws ) + F E+
 # beside grants=0 deadline=1000: timeout, budget empty: the attempt goes on
 	0 start → send 1, wake 200; 200 wake → (budget_exhausted); 1000 stop deadline_exceeded;
-	1000 end 1 cut → over budget_exhausted, = 1 | S ( w ) F E-
+	1000 end 1 cut → over budget_exhausted, = 1 | ( w ) F E-
 # beside breaker: attempts that hang until the caller is gone count as failures
 	0 start → send 1, wake 200; 200 wake → (hedge), wake 250; 250 wake → send 2, wake 450; 300 stop cancelled;
-	300 end 1 cut; 300 end 2 cut → over cancelled, = 2 | S ( Wt ) F d:DeadlineExceeded - d:Canceled E-
+	300 end 1 cut; 300 end 2 cut → over cancelled, = 2 | ( Ws ) F d:DeadlineExceeded - d:Canceled E-
 # beside breaker deadline=1000: timeout, the breaker opens in the wait: the attempt goes on
 	0 start → send 1, wake 200; 200 wake → (hedge), wake 250; 210 set refuse; 250 wake; 1000 stop deadline_exceeded;
-	1000 end 1 cut → over breaker_open, = 1 | S ( Wt ) R F d:DeadlineExceeded E-
+	1000 end 1 cut → over breaker_open, = 1 | ( Ws ) R F d:DeadlineExceeded E-
 # inplace breaker deadline=1000: in place, the breaker opens in the wait: the attempt goes on
 	0 start → send 1, wake 200; 200 wake → (retry), wake 250; 210 set refuse; 250 wake; 300 end 1 OK → over succeeded, = 1
-	| S ( Wt ) R d:OK E+
+	| ( Ws ) R d:OK E+
 # inplace: timeout, in place
 	0 start → send 1, wake 200; 200 wake → (retry), wake 250; 250 wake → cancel 1; 251 end 1 cut → send 2, wake 451;
-	260 end 2 OK → over succeeded, = 2 | S ( Wt F ) + E+
+	260 end 2 OK → over succeeded, = 2 | ( Ws F ) + E+
 # inplace: in place, the answer comes while it is cancelled
-	0 start → send 1, wake 200; 200 wake → (retry), wake 250; 250 wake → cancel 1; 250 end 1 OK → over succeeded, = 1 | S ( Wt ) R E+
+	0 start → send 1, wake 200; 200 wake → (retry), wake 250; 250 wake → cancel 1; 250 end 1 OK → over succeeded, = 1 | ( Ws ) R E+
 # inplace deadline=5000: last attempt has no timeout
 	0 start → send 1, wake 200; 200 wake → (retry), wake 250; 250 wake → cancel 1; 250 end 1 cut → send 2, wake 450;
 	450 wake → (retry), wake 550; 550 wake → cancel 2; 550 end 2 cut → send 3; 5000 stop deadline_exceeded;
-	5000 end 3 cut → over deadline_exceeded, = 3 | S ( Wt F ) ( Wt F - ) - E-
+	5000 end 3 cut → over deadline_exceeded, = 3 | ( Ws F ) ( Ws F - ) - E-
 # hedge: hedging
 	0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 100 wake → (hedge), send 3; 120 end 2 OK → cancel 1 3;
-	121 end 1 cut; 122 end 3 UNAV → over succeeded, = 2 | S Wt Wt + - E+
+	121 end 1 cut; 122 end 3 UNAV → over succeeded, = 2 | Ws Ws + - E+
 # quantile quantile=20: hedging by the quantile
 	0 start → send 1, wake 20; 20 wake → (hedge), send 2, wake 40; 30 end 1 OK → cancel 2;
-	31 end 2 cut → over succeeded, = 1 | S Wt - E+
+	31 end 2 cut → over succeeded, = 1 | Ws - E+
 # hedge: hedging, fatal
 	0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 60 end 1 NOT_FOUND → (non_retryable), cancel 2;
-	61 end 2 cut → over non_retryable, = 1 | S Wt - E-
+	61 end 2 cut → over non_retryable, = 1 | Ws - E-
 # hedge: hedging, what a loser says after a fatal answer is ignored
 	0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 60 end 1 NOT_FOUND → (non_retryable), cancel 2;
-	60 end 2 UNAV → over non_retryable, = 1 | S Wt - E-
+	60 end 2 UNAV → over non_retryable, = 1 | Ws - E-
 # hedge: hedging, pushback delays the next, even if another attempt fails then
 	0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 60 end 1 UNAV push=300 → (hedge), wake 375;
 	70 end 2 UNAV → (hedge), wake 375; 360 wake → wake 375; 375 wake → send 3; 380 end 3 OK → over succeeded, = 3
-	| S Wt F ( Wf - ) R F Wf ( ) + E+
+	| Ws F ( Wf - ) R F Wf ( ) + E+
 # hedge: a loser that was not sent costs nothing
 	0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 60 end 1 OK → cancel 2;
-	61 end 2 UNAV unsent → over succeeded, = 1 | S Wt R E+
+	61 end 2 UNAV unsent → over succeeded, = 1 | Ws R E+
 # hedge grants=1: hedge brings not yet as the last word
 	0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 60 end 1 UNAV → (budget_exhausted), wake 100;
-	70 end 2 OK again → (budget_exhausted), over budget_exhausted, = 2 | S Wt F w - w E+
+	70 end 2 OK again → (budget_exhausted), over budget_exhausted, = 2 | Ws F w - w E+
 # hedge breaker: hedge panics
 	0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 60 end 2 panic → cancel 1;
-	61 end 1 cut → over panicked, = 2 | S Wt - d:Unknown d:OK E-
+	61 end 1 cut → over panicked, = 2 | Ws - d:Unknown d:OK E-
 # hedge: stream: hedges, the first message wins
 	0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 60 commit 2 message → true, cancel 1; 61 commit 1 message → false;
-	62 end 1 cut; 900 end 2 OK → over succeeded, = 2 | S Wt + E+
+	62 end 1 cut; 900 end 2 OK → over succeeded, = 2 | Ws + E+
 # inplace: stream: in place, the message comes too late
 	0 start → send 1, wake 200; 200 wake → (retry), wake 250; 250 wake → cancel 1; 250 commit 1 message → false; 250 heard 1;
 	251 end 1 cut → send 2, wake 451; 260 commit 2 message → true; 260 heard 2; 900 end 2 OK → over succeeded, = 2
-	| S ( Wt F ) + E+
+	| ( Ws F ) + E+
 # beside admission: stream: committed before the first message, which came in time
 	0 start → send 1, wake 200; 10 end 1 UNAV → (retry), wake 60; 60 wake → send 2, wake 260; 70 commit 2 context → true; 160 heard 2;
-	20000 end 2 OK → over succeeded, = 2 | < S > F ( Wf < ) a:100 + E+
+	20000 end 2 OK → over succeeded, = 2 | < > F ( Wf < ) a:100 + E+
 # beside: stream: committed before the first message, which came too late
 	0 start → send 1, wake 200; 10 end 1 UNAV → (retry), wake 60; 60 wake → send 2, wake 260; 70 commit 2 headers → true; 270 heard 2;
-	20000 end 2 OK → over succeeded, = 2 | S F ( Wf ) - E+
+	20000 end 2 OK → over succeeded, = 2 | F ( Wf ) - E+
 # beside: stream: an attempt whose first message has come is not slow
-	0 start → send 1, wake 200; 190 heard 1; 200 wake; 300 commit 1 message → true; 900 end 1 OK → over succeeded, = 1 | S E+
+	0 start → send 1, wake 200; 190 heard 1; 200 wake; 300 commit 1 message → true; 900 end 1 OK → over succeeded, = 1 | E+
 # beside: stream: an attempt is slow when it was waited for so long
 	0 start → send 1, wake 200; 120 paused 100 → wake 300; 200 wake → wake 300; 300 wake → (hedge), wake 350;
 	340 paused 40 → wake 350; 350 wake → send 2, wake 550; 500 paused 500 → wake 700; 510 end 2 OK → cancel 1;
-	511 end 1 cut → over succeeded, = 2 | S ( Wt ) + F E+
+	511 end 1 cut → over succeeded, = 2 | ( Ws ) + F E+
 # hedge deadline=1000: stream: an attempt that was waited for too late to be slow before the deadline
-	0 start → send 1, wake 50; 949 paused 949 → wake 999; 950 paused 1; 990 end 1 OK → over succeeded, = 1 | S E+
+	0 start → send 1, wake 50; 949 paused 949 → wake 999; 950 paused 1; 990 end 1 OK → over succeeded, = 1 | E+
 # retry: stream: time always counts while nothing runs
 	0 start → send 1; 10 end 1 UNAV → (retry), wake 60; 50 paused 50 → wake 60; 60 wake → send 2; 70 end 2 OK → over succeeded, = 2
-	| S F ( Wf ) + E+
+	| F ( Wf ) + E+
 # retry admission: stream: an attempt that was left alone for an eighth of its time is a measure
-	0 start → send 1; 70 paused 10; 80 heard 1; 90 paused 10; 900 end 1 OK → over succeeded, = 1 | < S a:70 E+
+	0 start → send 1; 70 paused 10; 80 heard 1; 90 paused 10; 900 end 1 OK → over succeeded, = 1 | < a:70 E+
 # retry admission: stream: an attempt that was left alone for longer is none
-	0 start → send 1; 70 paused 11; 80 heard 1; 900 end 1 OK → over succeeded, = 1 | < S >a E+
+	0 start → send 1; 70 paused 11; 80 heard 1; 900 end 1 OK → over succeeded, = 1 | < >a E+
 # retry admission uploads: stream: a server answers once it has the whole request
-	0 start → send 1; 60 requested 1; 70 requested 1; 70 requested 2; 100 heard 1; 900 end 1 OK → over succeeded, = 1 | < S a:40 E+
+	0 start → send 1; 60 requested 1; 70 requested 1; 70 requested 2; 100 heard 1; 900 end 1 OK → over succeeded, = 1 | < a:40 E+
 # retry admission uploads: stream: an answer before the request is no measure
-	0 start → send 1; 100 heard 1; 900 end 1 OK → over succeeded, = 1 | < S >a E+
+	0 start → send 1; 100 heard 1; 900 end 1 OK → over succeeded, = 1 | < >a E+
 # beside uploads: stream: until it is requested, an attempt's time is that since its start but for two pauses, and it is in time
 	0 start → send 1, wake 200; 10 end 1 UNAV → (retry), wake 60; 60 wake → send 2, wake 260; 100 paused 20 → wake 280;
-	200 paused 30 → wake 310; 310 heard 2; 900 end 2 OK → over succeeded, = 2 | S F ( Wf ) + E+
+	200 paused 30 → wake 310; 310 heard 2; 900 end 2 OK → over succeeded, = 2 | F ( Wf ) + E+
 # beside uploads: stream: likewise, but it is late
 	0 start → send 1, wake 200; 10 end 1 UNAV → (retry), wake 60; 60 wake → send 2, wake 260; 100 paused 20 → wake 280;
-	200 paused 30 → wake 310; 311 heard 2; 900 end 2 OK → over succeeded, = 2 | S F ( Wf ) - E+
+	200 paused 30 → wake 310; 311 heard 2; 900 end 2 OK → over succeeded, = 2 | F ( Wf ) - E+
 # beside alone: alone: a slow attempt makes way
 	0 start → send 1, wake 200; 200 wake → (retry), wake 250; 250 wake → cancel 1; 251 end 1 cut → send 2, wake 451;
-	260 end 2 OK → over succeeded, = 2 | S ( Wt F ) + E+
+	260 end 2 OK → over succeeded, = 2 | ( Ws F ) + E+
 # beside alone grants=0: alone: a slow attempt goes on if no other may follow
-	0 start → send 1, wake 200; 200 wake → (budget_exhausted); 900 end 1 OK → over succeeded, = 1 | S ( w ) E+
+	0 start → send 1, wake 200; 200 wake → (budget_exhausted); 900 end 1 OK → over succeeded, = 1 | ( w ) E+
 # hedge alone: alone: a hedging policy sends the next attempt after a failure
 	0 start → send 1; 60 end 1 UNAV → (retry), send 2; 70 end 2 UNAV → (retry), send 3; 900 end 3 OK → over succeeded, = 3
-	| S F Wf - F Wf + E+
+	| F Wf - F Wf + E+
 # hedge alone: alone: a hedging policy, fatal
-	0 start → send 1; 60 end 1 NOT_FOUND → (non_retryable), over non_retryable, = 1 | S E-
+	0 start → send 1; 60 end 1 NOT_FOUND → (non_retryable), over non_retryable, = 1 | E-
 # retry: stream: buffer full
 	0 start → send 1; 10 end 1 UNAV → (retry), wake 60; 60 wake → send 2; 65 commit 2 buffer_full → true;
-	70 end 2 UNAV → (committed), over committed (buffer_full), = 2 | S F ( Wf ) - F E-
+	70 end 2 UNAV → (committed), over committed (buffer_full), = 2 | F ( Wf ) - F E-
+# headers: headers commit by the policy
+	0 start → send 1; 10 end 1 UNAV headers → (committed), over committed (headers), = 1 | F E-
 # retry: resumption
 	0 start → send 1; 10 commit 1 message → true; 2000 end 1 UNAV resumes progress → (retry), wake 2050; 2050 wake → send 2;
 	2060 commit 2 message → true; 2100 end 2 UNAV resumes progress → (retry), wake 2200; 2200 wake → send 3;
 	2210 end 3 UNAV resumes → (retry), wake 2410; 2410 wake → send 4;
-	2420 end 4 UNAV resumes → (attempts_exhausted), over attempts_exhausted, = 4 | S F ( Wf ) - F ( Wf ) - F ( Wf ) - F E-
+	2420 end 4 UNAV resumes → (attempts_exhausted), over attempts_exhausted, = 4 | F ( Wf ) - F ( Wf ) - F ( Wf ) - F E-
 # retry: a resumption begins its backoff anew if the stream ran longer than the longest
 	0 start → send 1; 10 commit 1 message → true; 2000 end 1 UNAV resumes progress → (retry), wake 2050; 2050 wake → send 2;
 	2060 commit 2 message → true; 12050 end 2 UNAV resumes progress → (retry), wake 12150; 12150 wake → send 3;
 	12160 commit 3 message → true; 22151 end 3 UNAV resumes progress → (retry), wake 22201; 22201 wake → send 4;
-	22210 end 4 OK → over succeeded, = 4 | S F ( Wf ) - F ( Wf ) - F ( Wf ) + E+
+	22210 end 4 OK → over succeeded, = 4 | F ( Wf ) - F ( Wf ) - F ( Wf ) + E+
 # retry: headers are no progress of a stream that is resumed
 	0 start → send 1; 10 commit 1 headers → true; 20 end 1 UNAV resumes → (retry), wake 70; 70 wake → send 2;
 	80 commit 2 headers → true; 90 end 2 UNAV resumes → (retry), wake 190; 190 wake → send 3; 200 commit 3 headers → true;
-	210 end 3 UNAV resumes → (attempts_exhausted), over attempts_exhausted, = 3 | S F ( Wf ) - F ( Wf ) - F E-
+	210 end 3 UNAV resumes → (attempts_exhausted), over attempts_exhausted, = 3 | F ( Wf ) - F ( Wf ) - F E-
 # retry: a message after the headers is progress
 	0 start → send 1; 10 end 1 UNAV → (retry), wake 60; 60 wake → send 2; 70 commit 2 headers → true;
 	90 end 2 UNAV resumes progress → (retry), wake 190; 190 wake → send 3; 200 end 3 UNAV resumes → (retry), wake 400;
-	400 wake → send 4; 410 end 4 OK → over succeeded, = 4 | S F ( Wf ) - F ( Wf ) - F ( Wf ) + E+
+	400 wake → send 4; 410 end 4 OK → over succeeded, = 4 | F ( Wf ) - F ( Wf ) - F ( Wf ) + E+
 # none: a policy that comes after the first attempt has failed
 	0 start → send 1; 10 set policy retry; 20 end 1 UNAV → (retry), wake 70; 70 wake → send 2; 80 end 2 OK → over succeeded, = 2
-	| S F ( Wf ) + E+
+	| F ( Wf ) + E+
 # hedge breaker: an interceptor panics for an attempt that has ended
 	0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 100 wake → (hedge), send 3;
 	110 end 2 UNAV → (attempts_exhausted); 120 panicked → cancel 1 3; 121 end 1 cut;
-	122 end 3 OK → over panicked, = 0, last Unavailable; 123 panicked | S Wt Wt - d:Unavailable F d:OK - d:OK E-
+	122 end 3 OK → over panicked, = 0, last Unavailable; 123 panicked | Ws Ws - d:Unavailable F d:OK - d:OK E-
 # retry breaker: an interceptor panics while the next attempt is waited for
 	0 start → send 1; 10 end 1 UNAV → (retry), wake 60; 20 panicked → over panicked, = 0, last Unavailable; 60 wake
-	| S d:Unavailable F ( Wf ) R E-
+	| d:Unavailable F ( Wf ) R E-
 # hedge breaker panics=d:Unavailable: a breaker panics at an attempt's end
 	0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 60 end 2 UNAV → panic, abort: cancel 1, over panicked, = 0;
-	70 end 1 OK | S Wt - d:Unavailable d:Unknown E-
+	70 end 1 OK | Ws - d:Unavailable d:Unknown
 # retry breaker panics=Allow: a breaker panics before the first attempt
 	0 start → panic, abort: over panicked, = 0; 10 wake |
-# retry breaker panics=S: a budget panics before the first attempt
-	0 start → panic, abort: over panicked, = 0 | S d:Unknown E-
 # quantile breaker panics=Quantile: a latency panics before the first attempt
-	0 start → panic, abort: over panicked, = 0 | S d:Unknown E-
+	0 start → panic, abort: over panicked, = 0 | d:Unknown
 # retry breaker panics=): a wait limit panics when the next attempt is sent
 	0 start → send 1; 10 end 1 UNAV → (retry), wake 60; 60 wake → panic, abort: over panicked, = 0
-	| S d:Unavailable F ( Wf ) - d:Unknown E-
+	| d:Unavailable F ( Wf ) - d:Unknown
 # hedge breaker panics=Record: a latency panics at an answer
 	0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 60 end 2 OK → panic, abort: cancel 1, over panicked, = 0
-	| S Wt - d:Unknown d:Unknown E-
+	| Ws - d:Unknown d:Unknown
 # inplace breaker panics=F: a budget panics at an abandoned attempt
 	0 start → send 1, wake 200; 200 wake → (retry), wake 250; 250 wake → cancel 1; 251 end 1 cut → panic, abort: over panicked, = 0
-	| S ( Wt F ) R d:Unknown E-
+	| ( Ws F ) R d:Unknown
 # retry panics=): an observer panics, and a wait limit then
-	0 start → send 1; 10 end 1 UNAV → (retry), wake 60; 20 abort → over panicked, = 0 | S F ( Wf ) R E-
+	0 start → send 1; 10 end 1 UNAV → (retry), wake 60; 20 abort → over panicked, = 0 | F ( Wf ) R
 # hedge: stream: a message after the caller has gone makes its attempt the answer, not one that fails beside it
 	0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 100 wake → (hedge), send 3; 105 stop cancelled;
 	105 end 3 NOT_FOUND; 105 commit 1 message → true, cancel 2; 106 end 2 UNAV;
-	107 end 1 cut → over cancelled, = 1, last Unavailable | S Wt Wt - - E-
+	107 end 1 cut → over cancelled, = 1, last Unavailable | Ws Ws - - E-
 # beside: followed, with a stop: the pending attempt is given up
 	0 start → send 1, wake 200; 200 wake → (hedge), wake 250; 250 wake → send 2, wake 450; 450 wake → (hedge), wake 550;
-	460 end 1 UNAV push=-1 → (pushback_stop); 550 wake; 560 end 2 OK → over succeeded, = 2 | S ( Wt ) ( Wt F ) R - E+
+	460 end 1 UNAV push=-1 → (pushback_stop); 550 wake; 560 end 2 OK → over succeeded, = 2 | ( Ws ) ( Ws F ) R - E+
 # beside deadline=900: followed, with a pushback beyond the deadline: the pending attempt is given up
 	0 start → send 1, wake 200; 200 wake → (hedge), wake 250; 250 wake → send 2, wake 450; 450 wake → (hedge), wake 550;
-	460 end 1 UNAV push=500 → (followed); 550 wake; 560 end 2 OK → over succeeded, = 2 | S ( Wt ) ( Wt F ) R - E+
+	460 end 1 UNAV push=500 → (followed); 550 wake; 560 end 2 OK → over succeeded, = 2 | ( Ws ) ( Ws F ) R - E+
 # beside deadline=986: followed, with a pushback that ends when an attempt is just of use
 	0 start → send 1, wake 200; 200 wake → (hedge), wake 250; 250 wake → send 2, wake 450; 450 wake → (hedge), wake 550;
 	460 end 1 UNAV push=500 → (followed), wake 985; 985 wake → send 3; 985 end 3 OK → cancel 2;
-	985 end 2 cut → over succeeded, = 3 | S ( Wt ) ( Wt F ) + F - E+
+	985 end 2 cut → over succeeded, = 3 | ( Ws ) ( Ws F ) + F - E+
 # beside: followed, with a pushback: the pending attempt waits for it
 	0 start → send 1, wake 200; 200 wake → (hedge), wake 250; 250 wake → send 2, wake 450; 450 wake → (hedge), wake 550;
 	460 end 1 UNAV push=500 → (followed), wake 985; 550 wake → wake 985; 985 wake → send 3; 990 end 3 OK → cancel 2;
-	991 end 2 cut → over succeeded, = 3 | S ( Wt ) ( Wt F ) + F - E+
+	991 end 2 cut → over succeeded, = 3 | ( Ws ) ( Ws F ) + F - E+
 `
 
 func TestTraces(t *testing.T) {
@@ -468,7 +493,7 @@ func TestEndGaveUp(t *testing.T) {
 		policy.ReasonAttemptsExhausted: {false, true}, policy.ReasonDeadlineExceeded: {false, true},
 	}
 	for _, reason := range []policy.Reason{
-		policy.ReasonPushbackStop, policy.ReasonBreakerOpen, policy.ReasonSlowEverywhere, policy.ReasonOverloaded,
+		policy.ReasonPushbackStop, policy.ReasonBreakerOpen, policy.ReasonSlowEverywhere, policy.ReasonNotProvenFast, policy.ReasonOverloaded,
 		policy.ReasonDeadlineTooClose, policy.ReasonTooManyWaiting, policy.ReasonBudgetExhausted, policy.ReasonNotConnected,
 	} {
 		want[reason] = [2]bool{true, true}

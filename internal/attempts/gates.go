@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/clock"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/latency"
 	"github.com/stagger-go/stagger/policy"
@@ -43,18 +44,18 @@ func (g *gates) Allow() bool {
 	return g.err == nil
 }
 
-// SlowEverywhere implements [decision.Answers].
-func (g *gates) SlowEverywhere(out decision.Outcome) bool {
-	e, known := g.call.evidence(g.at)
-	return known && (e.Queue() || out.TimedOut && e.LongNow)
-}
+// SlowEverywhere implements [decision.Responses].
+func (g *gates) SlowEverywhere() bool { return g.evidence().Queue }
 
-// evidence returns what the target's last outcomes show, if there is a record of them.
-func (c *Call) evidence(at time.Duration) (e latency.Evidence, known bool) {
-	if m := c.set.Method; m != nil {
-		return m.Evidence(at, c.timeLeft(c.began)), true
+// ProvenFast implements [decision.Responses].
+func (g *gates) ProvenFast() bool { return g.evidence().Fast }
+
+// evidence returns what the target's last responses show. Without a record of them, nothing forbids another attempt.
+func (g *gates) evidence() latency.Evidence {
+	if m := g.call.set.Method; m != nil {
+		return m.Evidence(g.at)
 	}
-	return e, false
+	return latency.Evidence{Fast: true}
 }
 
 // Overloaded implements [decision.Overload].
@@ -79,26 +80,19 @@ func (g *gates) TakeSlot() bool { return g.call.set.Observe || g.call.ledger.tak
 func (g *gates) ReleaseSlot() { g.call.ledger.releaseSlot() }
 
 // Fail implements [decision.Budget].
-func (g *gates) Fail() { g.call.set.Budget.Fail(g.at) }
+func (g *gates) Fail() { g.call.reportFailure(g.at) }
 
-// Withdraw implements [decision.Budget]. A budget pays only for requests that a server sees: an unsent extra attempt passes its
-// permit to its successor, and an unsent first attempt makes its successor free.
-func (g *gates) Withdraw(out decision.Outcome, factor float64) bool {
-	charge := budget.Charge{Cause: budget.CauseFailure, Factor: factor}
-	switch {
-	case out.TimedOut:
-		charge.Cause = budget.CauseTimeout
-	case out.Unsent:
-		charge.Cause = budget.CauseUnsent
+func (c *Call) reportFailure(at time.Duration) {
+	c.set.Budget.Observe(clock.Time(at), budget.EventAttemptFailed)
+}
+
+// AllowExtra implements [decision.Budget].
+func (g *gates) AllowExtra(out decision.Outcome) bool {
+	cause := budget.CauseFailure
+	if out.TimedOut {
+		cause = budget.CauseSlow
 	}
-	// Reserves of many small clients exceed what a service can bear. So they pay for nothing in a queue, and for an attempt beside a
-	// slow one only while all is fast.
-	if e, known := g.call.evidence(g.at); known && !out.Unsent {
-		few := e.FewFast()
-		charge.Slow = few && !e.New
-		charge.EarnedOnly = e.LongNow || few && e.Long > 0 || out.TimedOut && !e.AllFast()
-	}
-	return g.call.ledger.withdraw(g.at, charge)
+	return g.call.ledger.allowExtra(g.at, cause, out.Unsent)
 }
 
 // timeLeft returns the time until the call's deadline.

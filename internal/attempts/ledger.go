@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/clock"
 )
 
 // held is everything that an attempt holds, from the decision until its end.
@@ -17,11 +18,10 @@ type held struct {
 	running int         // attempts of the method when it was sent; 0: it isn't counted as running
 }
 
-// permit is an optional permit.
+// permit is the budget's permission for an extra attempt. The zero value is none.
 type permit struct {
-	budget.Permit
-
-	held bool
+	held  bool
+	ended func(time.Time, budget.End) // nil: the budget needs not hear how the attempt ends
 }
 
 // ledger records everything that a call has acquired. Every entry is released exactly once: by release, or, after a panic of a
@@ -34,7 +34,6 @@ type permit struct {
 //	           └─► given up ─────────────────────────────────────────────┘
 type ledger struct {
 	set     *Settings // the call's
-	started bool      // the budget knows of the call
 	pending held      // by the attempt that is to be sent
 	spare   held      // by one that was not sent, for its successor, while the event lasts
 	shadow  held      // by one that would have been sent
@@ -47,6 +46,18 @@ type outcome struct {
 	err    error // the result
 }
 
+// end returns the outcome for the budget.
+func (o outcome) end() budget.End {
+	switch {
+	case o.unused:
+		return budget.EndUnsent
+	case o.helped:
+		return budget.EndHelped
+	default:
+		return budget.EndFailed
+	}
+}
+
 // release releases everything that h holds, even if a callback panics.
 func (l *ledger) release(h *held, o outcome, at time.Duration) {
 	if h.done == nil && !h.permit.held && h.running == 0 && !h.slot {
@@ -57,12 +68,8 @@ func (l *ledger) release(h *held, o outcome, at time.Duration) {
 	if was.done != nil {
 		defer was.done(o.err)
 	}
-	switch p := was.permit; {
-	case !p.held:
-	case o.unused:
-		defer l.set.Budget.Return(at, p.Permit)
-	default:
-		defer l.set.Budget.Settle(at, p.Permit, o.helped)
+	if was.permit.ended != nil {
+		defer was.permit.ended(clock.Time(at), o.end())
 	}
 	if was.running > 0 {
 		defer l.set.Method.Left(at, Lost{})
@@ -84,20 +91,6 @@ func (l *ledger) releaseAll(at time.Duration, ended *held, running []attempt) {
 	drop(&l.shadow, outcome{})
 	for i := range running {
 		drop(&running[i].held, outcome{err: errPanicked})
-	}
-	defer func() { _ = recover() }()
-	l.finishBudget(at, budget.EventCallFailed)
-}
-
-func (l *ledger) startBudget(at time.Duration) {
-	l.started = true
-	l.set.Budget.Start(at)
-}
-
-func (l *ledger) finishBudget(at time.Duration, how budget.Event) {
-	if l.started {
-		l.started = false
-		l.set.Budget.Finish(at, how)
 	}
 }
 
@@ -134,15 +127,19 @@ func (l *ledger) allow() (err error) {
 	return err
 }
 
-// withdraw asks the budget for a permit for the pending attempt, unless an unsent attempt has left its permit.
-func (l *ledger) withdraw(at time.Duration, charge budget.Charge) bool {
-	if l.spare.permit.held {
+// allowExtra asks the budget for the pending attempt. An attempt that was not sent leaves its permit to its successor, and an unsent
+// first attempt, which had none, makes its successor free: a budget pays only for requests that a server sees.
+func (l *ledger) allowExtra(at time.Duration, cause budget.Cause, unsent bool) bool {
+	switch {
+	case l.spare.permit.held:
 		l.pending.permit, l.spare.permit = l.spare.permit, permit{}
-		return true
+	case unsent:
+		l.pending.permit = permit{held: true}
+	default:
+		ended, ok := l.set.Budget.Allow(clock.Time(at), cause)
+		l.pending.permit = permit{ok, ended}
 	}
-	p, ok := l.set.Budget.Withdraw(at, charge)
-	l.pending.permit = permit{p, ok}
-	return ok
+	return l.pending.permit.held
 }
 
 // movePending gives what the pending attempt holds, but for the slot, to one that is sent.

@@ -26,7 +26,7 @@ import (
 func newModel(list []*decision.Policy, call *Call, data []byte) *model {
 	d := dice(data)
 	w := &modelWorld{dice: &d}
-	w.world = world{grants: 100, slots: 100, safe: true, free: map[int64]bool{}, open: map[int64]bool{}}
+	w.world = world{grants: 100, slots: 100, safe: true, open: map[int64]bool{}}
 	m := &model{modelWorld: w, call: call, wake: Never, idleSince: Never, now: Now{At: at(1000)}, waiting: at(1000)}
 	m.set = Settings{Policy: list[d.roll(256)], Deadline: Never, Facts: w, Budget: w, Slots: w}
 	if d.one(3) {
@@ -39,7 +39,7 @@ func newModel(list []*decision.Policy, call *Call, data []byte) *model {
 	if d.one(2) {
 		m.set.Method = modelMethod{w, d.one(2)}
 		w.quantile = at(d.roll(50))
-		w.shows = latency.Evidence{Fast: d.roll(6), Long: d.roll(2), LongNow: d.one(4), New: d.one(4)}
+		w.shows = latency.Evidence{Queue: d.one(8), Fast: !d.one(4)}
 	}
 	if d.one(4) {
 		m.set.Breaker = modelBreaker{w}
@@ -111,7 +111,7 @@ func (m *model) calm() {
 
 // happen plays one event.
 func (m *model) happen() {
-	switch m.dice.roll(14) {
+	switch m.dice.roll(15) {
 	case 0, 1, 2:
 		m.wakeAt(0)
 	case 3, 4, 5, 6:
@@ -130,6 +130,9 @@ func (m *model) happen() {
 		}
 	case 10:
 		m.rare()
+	case 13:
+		m.now.Connecting = !m.now.Connecting
+		m.note("the channel connects: %v", m.now.Connecting)
 	case 11:
 		m.pause()
 	case 12:
@@ -236,6 +239,7 @@ func (m *model) deadline() bool {
 func (m *model) wakeUp() {
 	early := m.now.At < m.wake && !m.flipped
 	m.flipped = false
+	m.postpone()
 	before, watch, told := m.wake, m.watch, len(m.told)
 	step, ok := m.event(replaced, func() Step { return m.call.Wake(m.now) }, nil, "wake")
 	changed := len(step.Cancel) > 0 || step.Send != 0 || step.Decided != 0 || step.Over || step.Wake != before || step.Watch != watch
@@ -248,13 +252,12 @@ func (m *model) wakeUp() {
 	}
 }
 
-// start begins the call. Half of the calls that ask nobody before the first attempt join later, with a budget that knows of them.
+// start begins the call. Half of the calls that ask nobody before the first attempt join later.
 func (m *model) start() {
 	m.began = m.now.At
 	set := m.set
 	m.event(no, func() Step {
 		if set.Breaker == nil && set.Method == nil && m.fuse == 0 && m.now.Chance < 0.5 {
-			set.Budget.Start(m.now.At)
 			return m.call.Join(&set, NewTiming(m.now.At, set.Uploads))
 		}
 		return m.call.Start(&set, m.now)
@@ -265,6 +268,10 @@ func (m *model) start() {
 func (m *model) end(n int) {
 	a := &m.attempts[n-1]
 	r, name := m.result(a)
+	if !a.heard && a.committed == "" && (r.Unsent || m.dice.one(8)) {
+		r.Foreign, name = true, name+" foreign"
+	}
+	m.reached = m.reached || !r.Foreign
 	a.running = false
 	m.running--
 	if m.running == 0 {
@@ -310,7 +317,7 @@ func (m *model) checkEnded(n int, a *modelAttempt, r *Result, step Step, was set
 	if m.set.Breaker != nil && (len(m.done) != 1 || status.Code(m.done[0]) != status.Code(err)) {
 		m.failf("5: the breaker hears %v of attempt %d; want %v", m.done, n, err)
 	}
-	if fails := m.fails - was.fails; fails > 1 || hung && !r.Panicked && fails != 1 {
+	if fails := m.fails - was.fails; fails > 1 || hung && !r.Panicked && !r.Foreign && fails != 1 || r.Foreign && fails != 0 {
 		m.failf("5: %d failures at the end of attempt %d", fails, n)
 	}
 	in := m.now.At - a.began - a.paused
@@ -322,17 +329,17 @@ func (m *model) checkEnded(n int, a *modelAttempt, r *Result, step Step, was set
 		timeout = 0 // a shadow has helped if the call succeeds
 	}
 	final := r.Err != nil && r.isAnswer(m.set.Policy.Classify(&r.Outcome, m.now.Wall))
-	if helped := slices.Contains(told, "+"); helped && (lost || !accepts(r) && !final || timeout > 0 && in > timeout) {
+	if helped := slices.Contains(told, "+"); helped && (lost || r.Foreign || !accepts(r) && !final || timeout > 0 && in > timeout) {
 		m.failf("5: the permit of attempt %d has helped", n)
 	}
-	if accepts(r) && !lost && n > 1 && slices.Contains(told, "-") && (timeout == 0 || in <= timeout) {
+	if accepts(r) && !lost && !r.Foreign && n > 1 && slices.Contains(told, "-") && (timeout == 0 || in <= timeout) {
 		m.failf("5: the permit of attempt %d has not helped", n)
 	}
 	if r.Unsent && !r.Panicked && m.shadows == 0 && (slices.Contains(told, "-") || step.Decided != 0 && n > 1 && m.charges != was.charges) {
 		m.failf("5: attempt %d was not sent, and its permit is settled, or its successor pays again", n)
 	}
 	answers := accepts(r) && a.committed == "" && !r.Local || lost && r.Local && a.slow && in > 0
-	want := m.measured(a) == 1 && !r.Panicked && !a.heard && answers
+	want := m.measured(a) == 1 && !r.Panicked && !r.Foreign && !a.heard && answers
 	if list := m.recorded[was.recorded:]; want != (len(list) == 1) || want && list[0] != in {
 		m.failf("5: the latencies %v are recorded of attempt %d, which took %v", list, n, m.now.At-a.began)
 	}

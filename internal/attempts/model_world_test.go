@@ -42,10 +42,9 @@ type modelWorld struct {
 	dice    *dice
 	fuse    int // callbacks until one panics; 0: none does
 	fault   string
-	started int // calls of Start
 	fails   int
 	allowed int     // by the breaker
-	charges int     // attempted withdrawals
+	charges int     // questions to the budget
 	done    []error // the breaker's reports in this event
 }
 
@@ -82,58 +81,30 @@ func (w *modelWorld) Off() policy.Reason {
 	return w.world.Off()
 }
 
-// counting checks that the budget is called only after Start and before Finish.
-func (w *modelWorld) counting(what string) {
-	if w.started != 1 || w.finished != 0 {
-		w.violate("the budget is told of " + what + " before its Start or after its Finish")
+func (w *modelWorld) Observe(now time.Time, e budget.Event) {
+	if w.finished != 0 {
+		w.violate("the budget is told of an event after the call's end")
 	}
-}
-
-func (w *modelWorld) Start(now time.Duration) {
-	w.started++
-	w.world.Start(now)
+	if e == budget.EventAttemptFailed {
+		w.fails++
+	} else if len(w.open) > 0 {
+		w.violate("the budget is told of the call's end before an attempt's")
+	}
+	w.world.Observe(now, e)
 	w.called()
 }
 
-func (w *modelWorld) Fail(now time.Duration) {
-	w.counting("a failure")
-	w.fails++
-	w.world.Fail(now)
-	w.called()
-}
-
-func (w *modelWorld) Missed(now time.Duration) {
-	w.counting("a missed deadline")
-	w.world.Missed(now)
-	w.called()
-}
-
-func (w *modelWorld) Withdraw(now time.Duration, c budget.Charge) (budget.Permit, bool) {
-	w.counting("a withdrawal")
+func (w *modelWorld) Allow(now time.Time, c budget.Cause) (ended func(time.Time, budget.End), ok bool) {
 	w.called()
 	w.charges++
-	return w.world.Withdraw(now, c)
-}
-
-func (w *modelWorld) Return(now time.Duration, p budget.Permit) {
-	w.counting("a return")
-	w.world.Return(now, p)
-	w.called()
-}
-
-func (w *modelWorld) Settle(now time.Duration, p budget.Permit, helped bool) {
-	w.counting("a permit")
-	w.world.Settle(now, p, helped)
-	w.called()
-}
-
-func (w *modelWorld) Finish(now time.Duration, e budget.Event) {
-	w.counting("the end")
-	if len(w.open) > 0 {
-		w.violate("the budget is told of the end before a permit")
+	inner, ok := w.world.Allow(now, c)
+	if !ok {
+		return nil, false
 	}
-	w.world.Finish(now, e)
-	w.called()
+	return func(now time.Time, how budget.End) {
+		inner(now, how)
+		w.called()
+	}, true
 }
 
 func (w *modelWorld) TakeSlot() bool {
@@ -187,12 +158,17 @@ type modelMethod struct {
 	admission bool
 }
 
+func (k modelMethod) Slow(took time.Duration) bool {
+	k.called()
+	return took > time.Second
+}
+
 func (k modelMethod) Quantile() time.Duration {
 	k.called()
 	return k.quantile
 }
 
-func (k modelMethod) Evidence(_, _ time.Duration) latency.Evidence {
+func (k modelMethod) Evidence(time.Duration) latency.Evidence {
 	k.called()
 	return k.shows
 }
@@ -264,7 +240,7 @@ func modelPolicies() []*decision.Policy {
 		}
 		if one(3) {
 			own := backoff()
-			r.PerCode = []policy.CodeSpec{{Codes: []codes.Code{codes.Aborted}, MaxAttempts: 1 + random.IntN(r.MaxAttempts), Backoff: &own, CostFactor: 2}}
+			r.PerCode = []policy.CodeSpec{{Codes: []codes.Code{codes.Aborted}, MaxAttempts: 1 + random.IntN(r.MaxAttempts), Backoff: &own}}
 		}
 		if one(2) {
 			r.PerAttemptTimeout = at(1 + random.IntN(200))

@@ -35,6 +35,9 @@ func (c *Call) slow(step *Step, now Now) {
 	if newest == nil || newest.number != c.sent || now.At < newest.slowAt {
 		return
 	}
+	if c.waitsForConnection(newest, now) {
+		return
+	}
 	newest.slow, newest.slowAt = true, Never
 	out := decision.Outcome{Status: timedOut, TimedOut: true}
 	d := c.decide(step, newest.number, c.set.Policy.Classify(&out, now.Wall), now)
@@ -43,6 +46,27 @@ func (c *Call) slow(step *Step, now Now) {
 		return
 	}
 	c.setPending(d, now)
+}
+
+// connectPoll is how often a call with a hedging delay of 0 looks whether its attempt has a connection.
+const connectPoll = 10 * time.Millisecond
+
+// waitsForConnection reports whether a slow attempt may only wait for a connection: another attempt would wait for the same one. It sets
+// the time of the next look. The attempt's time begins when the channel was seen connected.
+func (c *Call) waitsForConnection(a *attempt, now Now) bool {
+	unconnected := now.Connecting || now.Down
+	if !unconnected && !a.unconnected {
+		return false
+	}
+	after, _ := SlowAfter(c.set.Policy, c.set.Method, c.set.Alone)
+	if unconnected {
+		after = max(after, connectPoll)
+	}
+	a.unconnected = unconnected
+	if a.slowAt = later(now.At, after); a.slowAt >= c.set.Deadline {
+		a.slowAt = Never
+	}
+	return a.slowAt > now.At
 }
 
 // decide asks the policy.

@@ -5,6 +5,7 @@ package attempts
 
 import (
 	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/clock"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -30,7 +31,7 @@ func (c *Call) conclude(now *Now) {
 	if c.phase == gone && c.reason == policy.ReasonDeadlineExceeded && c.let != "" {
 		c.reason = c.let // the reason for which a slow attempt ran into the deadline
 	}
-	c.ledger.release(&c.ledger.shadow, outcome{helped: c.reason == policy.ReasonSucceeded}, at)
+	c.ledger.release(&c.ledger.shadow, outcome{helped: c.reached && c.reason == policy.ReasonSucceeded}, at)
 	c.phase = over
 	c.end = End{
 		Reason: c.reason, Commit: c.commit, Answer: c.answer.attempt, Err: c.answer.err,
@@ -43,9 +44,15 @@ func (c *Call) conclude(now *Now) {
 	if failed && c.said.attempt != c.end.Answer {
 		c.end.Last = c.said.err
 	}
+	if !c.reached {
+		return
+	}
 	how := budget.EventCallSucceeded
-	if failed {
+	switch {
+	case failed && c.missed:
+		how = budget.EventDeadlineMissed
+	case failed:
 		how = budget.EventCallFailed
 	}
-	c.ledger.finishBudget(at, how)
+	c.set.Budget.Observe(clock.Time(at), how)
 }

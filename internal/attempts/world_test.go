@@ -23,14 +23,14 @@ import (
 
 // world is everything that a call uses, except the engine. told has the calls of the others, in order:
 //
-//	S                   the budget, of the start             ( )  a wait slot is taken, left
-//	F                   a failure                            (!   none is free
-//	Wf Wt Wt            a permit after a failure, a timeout, for a hedge; Wf*2: at twice the cost
-//	w                   no permit                            d:Code  the breaker, of an attempt's end
-//	+ -  R              a permit settled: helped, not; returned
-//	E1 E+ E-            the end: at once, succeeded, failed
+//	F                   the budget, of a failure             ( )  a wait slot is taken, left
+//	E+ E-               the call has succeeded, failed       (!   none is free
+//	Wf Ws               a permit after a failure, beside or  d:Code  the breaker, of an attempt's end
+//	                    in place of a slow attempt
+//	w                   no permit
+//	+ - R               its attempt has helped, failed, was not sent
 //	<  >  a:20          an attempt is counted by admission, not any more, or was answered after 20 ms
-//	>a >d >f >r         not any more: it was answered at some time, its deadline has passed, the server is full, or has refused it
+//	>a >d >f            not any more: it was answered at some time, its deadline has passed, the server is full
 type world struct {
 	told          []string
 	grants, slots int
@@ -41,14 +41,14 @@ type world struct {
 	breaker       bool
 	panics        []string // the callback that panics at its next call, once; also Allow, Quantile, Record
 	quantile      time.Duration
-	free          map[int64]bool // free permits
+	usual         time.Duration // of the method; 0: unknown
 	permits       int64
-	open          map[int64]bool // permits that are neither settled nor returned
+	open          map[int64]bool // permits whose attempt has not ended
 	calls         int            // of the breaker, that are not done
 	entered       int            // slots
 	finished      int
 	recorded      []time.Duration
-	shows         latency.Evidence // the target's last outcomes
+	shows         latency.Evidence // the target's last responses
 	queued        bool             // admission refuses
 	counted       int              // attempts that admission counts
 	origin        time.Duration    // of the clock
@@ -73,62 +73,31 @@ func (w *world) InRetry() bool            { return w.inRetry }
 func (w *world) Off() policy.Reason       { return w.off }
 func (w *world) ConnectWait() ConnectWait { return w.connect }
 
-func (w *world) Start(time.Duration)  { w.tell("S") }
-func (w *world) Fail(time.Duration)   { w.tell("F") }
-func (w *world) Missed(time.Duration) { w.tell("M") }
-func (w *world) Withdraw(_ time.Duration, c budget.Charge) (budget.Permit, bool) {
-	if c.Cause != budget.CauseUnsent && w.grants == 0 {
+func (w *world) Observe(_ time.Time, e budget.Event) {
+	if e != budget.EventAttemptFailed {
+		w.finished++
+	}
+	w.tell("%s", map[budget.Event]string{budget.EventAttemptFailed: "F", budget.EventCallSucceeded: "E+", budget.EventCallFailed: "E-", budget.EventDeadlineMissed: "Em"}[e])
+}
+
+func (w *world) Allow(_ time.Time, c budget.Cause) (ended func(time.Time, budget.End), ok bool) {
+	if w.grants == 0 {
 		w.tell("w")
-		return budget.Permit{}, false
+		return nil, false
 	}
+	w.grants--
 	w.permits++
-	w.open[w.permits] = true
-	if c.Cause == budget.CauseUnsent {
-		w.free[w.permits] = true
-	} else {
-		w.grants--
-		factor := ""
-		if c.Factor != 1 {
-			factor = fmt.Sprint("*", c.Factor)
+	p := w.permits
+	w.open[p] = true
+	w.tell("W%c", " fs"[c])
+	return func(_ time.Time, how budget.End) {
+		if !w.open[p] {
+			w.tell("TWICE")
 		}
-		if c.EarnedOnly {
-			factor += "e"
-		}
-		if c.Slow {
-			factor += "s"
-		}
-		w.tell("W%c%s", " ftu"[c.Cause], factor)
-	}
-	return budget.Permit{Cost: w.permits}, true
+		delete(w.open, p)
+		w.tell("%c", " R-+"[how])
+	}, true
 }
-
-func (w *world) Return(_ time.Duration, p budget.Permit) { w.close(p, "R") }
-func (w *world) Settle(_ time.Duration, p budget.Permit, helped bool) {
-	if helped {
-		w.close(p, "+")
-		return
-	}
-	w.close(p, "-")
-}
-
-func (w *world) close(p budget.Permit, how string) {
-	if !w.open[p.Cost] {
-		w.tell("TWICE")
-	}
-	delete(w.open, p.Cost)
-	if !w.free[p.Cost] {
-		w.tell("%s", how)
-	}
-}
-
-func (w *world) Finish(_ time.Duration, e budget.Event) {
-	w.finished++
-	w.tell("%s", map[budget.Event]string{budget.EventCallSucceeded: "E+", budget.EventCallFailed: "E-"}[e])
-}
-func (w *world) Balance(time.Duration) float64  { return float64(w.grants) }
-func (w *world) Capacity(time.Duration) float64 { return float64(w.grants) }
-func (w *world) Granted() uint64                { return 0 }
-func (w *world) Denied() uint64                 { return 0 }
 
 func (w *world) TakeSlot() bool {
 	if w.entered == w.slots {
@@ -170,12 +139,14 @@ type known struct {
 	admission bool // whether there is admission, and its calls are told
 }
 
+func (k known) Slow(took time.Duration) bool { return k.usual > 0 && took > 2*k.usual }
+
 func (k known) Quantile() time.Duration {
 	k.called("Quantile")
 	return k.quantile
 }
 
-func (k known) Evidence(_, _ time.Duration) latency.Evidence { return k.shows }
+func (k known) Evidence(time.Duration) latency.Evidence { return k.shows }
 
 // Queued assumes that answers take 1500 ms.
 func (k known) Queued(_, left time.Duration) bool { return k.admission && k.queued && left < at(1500) }
@@ -200,7 +171,7 @@ func (k known) Left(_ time.Duration, l Lost) {
 }
 
 // lostMarks tell how an attempt was lost.
-var lostMarks = [...]string{LostOther: ">", LostAnswered: ">a", LostDeadline: ">d", LostFull: ">f", LostBelow: ">b"}
+var lostMarks = [...]string{LostOther: ">", LostAnswered: ">a", LostDeadline: ">d", LostFull: ">f"}
 
 func (k known) Answered(_ time.Duration, a Answer) {
 	k.count(-1, "a:"+strconv.FormatInt(a.Took.Milliseconds(), 10))
@@ -236,8 +207,10 @@ type play struct {
 	live     Settings                    // of the call
 	policies map[string]*decision.Policy // by name
 	down     bool
-	outage   int // when it began; "set down 8000": 8 s ago
-	steps    []string
+
+	connecting bool
+	outage     int // when it began; "set down 8000": 8 s ago
+	steps      []string
 }
 
 func (p *play) run(trace string) {
@@ -262,7 +235,9 @@ func (p *play) event(ms int, event string, args []string) (what string) {
 				p.outage -= number(args[1])
 			}
 		case "up":
-			p.down = false
+			p.down, p.connecting = false, false
+		case "connecting":
+			p.connecting = true
 		case "refuse":
 			p.refuse = true
 		case "off":
@@ -279,6 +254,7 @@ func (p *play) event(ms int, event string, args []string) (what string) {
 		}
 	}
 	now := p.now(ms, p.down)
+	now.Connecting = p.connecting
 	if p.down {
 		now.Outage = at(ms - p.outage)
 	}
@@ -343,7 +319,9 @@ func result(words []string) Result {
 		case "final":
 			r.Final = true
 		case "unsent":
-			r.Unsent = true
+			r.Unsent, r.Foreign = true, true // as the driver says
+		case "foreign":
+			r.Foreign = true
 		case "again":
 			r.Again = true
 		case "resumes":
@@ -408,12 +386,12 @@ func (p *play) print(s Step, first string) string {
 }
 
 // quick is what a target shows that answers fast.
-var quick = latency.Evidence{Fast: 5}
+var quick = latency.Evidence{Fast: true}
 
 // newPlay returns a world with options such as "grants=1 breaker". Its clock begins at origin.
 func newPlay(p *decision.Policy, options string, origin time.Duration) *play {
 	w := &world{
-		origin: origin, grants: 100, slots: 100, safe: true, shows: quick, free: map[int64]bool{}, open: map[int64]bool{},
+		origin: origin, grants: 100, slots: 100, safe: true, shows: quick, open: map[int64]bool{},
 	}
 	pl := &play{world: w, set: Settings{Policy: p, Deadline: Never, Facts: w, Budget: w, Slots: w, Method: known{w, false}}}
 	for option := range strings.FieldsSeq(options) {
@@ -481,11 +459,11 @@ func (w *world) left() []string {
 	if w.counted != 0 {
 		list = append(list, fmt.Sprint("attempts that admission counts: ", w.counted))
 	}
-	if slices.Contains(w.told, "S") && w.finished != 1 {
-		list = append(list, fmt.Sprint("Finish was told ", w.finished, " times"))
+	if w.finished > 1 {
+		list = append(list, fmt.Sprint("the end was told ", w.finished, " times"))
 	}
 	if slices.Contains(w.told, "TWICE") {
-		list = append(list, "a permit was settled twice")
+		list = append(list, "a permit has ended twice")
 	}
 	return list
 }

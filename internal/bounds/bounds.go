@@ -11,9 +11,6 @@ import (
 	"strconv"
 )
 
-// MaxFactor is the largest factor of a budget.Charge.
-const MaxFactor = 100
-
 // Field is a value of a config and its bounds.
 type Field struct {
 	Name      string // of the struct's field

@@ -46,12 +46,12 @@ func (is *Class) listed() bool {
 func (is *Class) failed() bool { return !is.TimedOut && !is.Final && is.Status.Code() != codes.OK }
 
 // with returns the settings for a code's own spec, with the policy's values where that has none.
-func (p *Policy) with(own *policy.CodeSpec) (maxAttempts int, b *policy.Backoff, cost float64) {
-	maxAttempts, b, cost = p.retry.MaxAttempts, &p.retry.Backoff, 1
+func (p *Policy) with(own *policy.CodeSpec) (maxAttempts int, b *policy.Backoff) {
+	maxAttempts, b = p.retry.MaxAttempts, &p.retry.Backoff
 	if own != nil {
-		maxAttempts, b, cost = cmp.Or(own.MaxAttempts, maxAttempts), cmp.Or(own.Backoff, b), cmp.Or(own.CostFactor, cost)
+		maxAttempts, b = cmp.Or(own.MaxAttempts, maxAttempts), cmp.Or(own.Backoff, b)
 	}
-	return maxAttempts, b, cost
+	return maxAttempts, b
 }
 
 // codeOf returns the code that an outcome counts as.

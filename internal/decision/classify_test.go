@@ -5,6 +5,7 @@ package decision_test
 
 import (
 	"testing"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -23,8 +24,9 @@ func TestCuts(t *testing.T) {
 	list := func(list ...codes.Code) func(*policy.RetrySpec) {
 		return func(r *policy.RetrySpec) { r.Codes = list }
 	}
-	settings := func(cost float64, c codes.Code) policy.CodeSpec {
-		return policy.CodeSpec{Codes: []codes.Code{c}, CostFactor: cost}
+	settings := func(wait int, c codes.Code) policy.CodeSpec {
+		b := policy.Backoff{Initial: time.Duration(wait) * ms, Max: time.Second, Multiplier: 1, Jitter: "NONE"}
+		return policy.CodeSpec{Codes: []codes.Code{c}, Backoff: &b}
 	}
 	both := func(perCode ...policy.CodeSpec) func(*policy.RetrySpec) {
 		return func(r *policy.RetrySpec) {
@@ -39,29 +41,29 @@ func TestCuts(t *testing.T) {
 		out    decision.Outcome
 		unsafe bool
 		want   policy.Reason
-		cost   float64 // 0: the budget is not asked
+		wait   int // in ms, by which the settings are known; 0: the budget is not asked
 	}{
-		"UNAVAILABLE is listed":                 {list(codes.Unavailable), internal(trailers), false, policy.ReasonRetry, 1},
-		"INTERNAL is listed":                    {list(codes.Internal), internal(trailers), false, policy.ReasonRetry, 1},
+		"UNAVAILABLE is listed":                 {list(codes.Unavailable), internal(trailers), false, policy.ReasonRetry, 100},
+		"INTERNAL is listed":                    {list(codes.Internal), internal(trailers), false, policy.ReasonRetry, 100},
 		"neither is listed":                     {list(codes.Aborted), internal(trailers), false, policy.ReasonNonRetryable, 0},
-		"reset, NO_ERROR":                       {nil, internal(reset + "NO_ERROR"), false, policy.ReasonRetry, 1},
-		"reset, INTERNAL_ERROR":                 {nil, internal(reset + "INTERNAL_ERROR"), false, policy.ReasonRetry, 1},
+		"reset, NO_ERROR":                       {nil, internal(reset + "NO_ERROR"), false, policy.ReasonRetry, 100},
+		"reset, INTERNAL_ERROR":                 {nil, internal(reset + "INTERNAL_ERROR"), false, policy.ReasonRetry, 100},
 		"reset, another error":                  {nil, internal(reset + "PROTOCOL_ERROR"), false, policy.ReasonNonRetryable, 0},
-		"wrapped":                               {nil, internal("orders: rpc error: code = Internal desc = " + trailers), false, policy.ReasonRetry, 1},
+		"wrapped":                               {nil, internal("orders: rpc error: code = Internal desc = " + trailers), false, policy.ReasonRetry, 100},
 		"INTERNAL for another reason":           {nil, internal("unexpected EOF"), false, policy.ReasonNonRetryable, 0},
 		"another code with the text":            {nil, decision.Outcome{Status: status.New(codes.Unknown, trailers)}, false, policy.ReasonNonRetryable, 0},
 		"not idempotent":                        {nil, internal(trailers), true, policy.ReasonNotIdempotent, 0},
 		"settings of UNAVAILABLE":               {both(settings(2, codes.Unavailable)), internal(trailers), false, policy.ReasonRetry, 2},
 		"settings of INTERNAL first":            {both(settings(2, codes.Unavailable), settings(3, codes.Internal)), internal(trailers), false, policy.ReasonRetry, 3},
-		"other INTERNALs have no share of them": {both(settings(2, codes.Unavailable)), internal("no"), false, policy.ReasonRetry, 1},
+		"other INTERNALs have no share of them": {both(settings(2, codes.Unavailable)), internal("no"), false, policy.ReasonRetry, 100},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var asked purse
 			p := mustPolicy(t, row.policy)
 			d := p.Decide(&decision.Call{Attempts: 1, Safe: !row.unsafe}, p.Classify(&row.out, noon), &asked, noon, 0)
-			if d.Reason != row.want || asked.factor != row.cost || row.cost > 0 && asked.failed != 1 {
-				t.Errorf("%s, cost %v, %d failures; want %s, %v", d.Reason, asked.factor, asked.failed, row.want, row.cost)
+			if wait := int(d.Delay / ms); d.Reason != row.want || wait != row.wait || wait > 0 && (asked.failed != 1 || asked.out != 1) {
+				t.Errorf("%s after %v, %d failures; want %s after %d ms", d.Reason, d.Delay, asked.failed, row.want, row.wait)
 			}
 		})
 	}

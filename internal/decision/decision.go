@@ -57,6 +57,7 @@ type Outcome struct {
 	Trailer  metadata.MD
 	TimedOut bool // the per-attempt timeout or the hedging delay is over; the attempt itself may still be running
 	Unsent   bool // the attempt provably never left this client
+	Foreign  bool // no server is known to have seen it: an inner interceptor has made the result, or gRPC, before it had a stream
 	Final    bool // no other attempt can succeed: the caller is gone, a message is too large
 	Resumes  bool // the next attempt resumes a stream that was cut
 
@@ -86,11 +87,11 @@ func (d Decision) Shadow() bool {
 // [0, 1).
 func (p *Policy) Decide(c *Call, is Class, g Gates, now time.Time, r float64) Decision {
 	var (
-		listed          = is.listed()
-		limit, bo, cost = p.with(is.own)
+		listed    = is.listed()
+		limit, bo = p.with(is.own)
 	)
-	// Every failure counts, even the last one or one that is not retried (gRFC A6).
-	if is.failed() && (listed || is.Pushback.Stop) {
+	// Every failure of a server counts, even the last one or one that is not retried (gRFC A6).
+	if is.failed() && !is.Foreign && (listed || is.Pushback.Stop) {
 		g.Fail()
 	}
 	no := func(reason policy.Reason) Decision { return Decision{Reason: reason, Pushback: is.Pushback} }
@@ -113,8 +114,10 @@ func (p *Policy) Decide(c *Call, is Class, g Gates, now time.Time, r float64) De
 		return no(g.Off())
 	case g.Open():
 		return no(policy.ReasonBreakerOpen)
-	case !is.Unsent && g.SlowEverywhere(is.Outcome):
+	case !is.Unsent && g.SlowEverywhere():
 		return no(policy.ReasonSlowEverywhere)
+	case is.TimedOut && !g.ProvenFast():
+		return no(policy.ReasonNotProvenFast)
 	case g.Overloaded():
 		return no(policy.ReasonOverloaded)
 	}
@@ -130,7 +133,7 @@ func (p *Policy) Decide(c *Call, is Class, g Gates, now time.Time, r float64) De
 		return no(policy.ReasonDeadlineTooClose)
 	case d.Delay > 0 && !g.TakeSlot():
 		return no(policy.ReasonTooManyWaiting)
-	case !g.Withdraw(is.Outcome, cost):
+	case !g.AllowExtra(is.Outcome):
 		g.ReleaseSlot()
 		return no(policy.ReasonBudgetExhausted)
 	}

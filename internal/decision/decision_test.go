@@ -23,19 +23,20 @@ import (
 type purse struct {
 	empty, open, full  bool
 	off                policy.Reason
-	slow               bool // one of the last answers was slow, compared with the timeout
-	long               bool // all of the last answers were long
+	long               bool // all of the last responses were long
+	unproven           bool // too few responses are known, or one was long
 	queued             bool // admission reports a queue
 	failed, asked, out int
 	entered, left      int
-	factor             float64
 }
 
 func (p *purse) Off() policy.Reason { return p.off }
 
 func (p *purse) Open() bool { return p.open }
 
-func (p *purse) SlowEverywhere(out decision.Outcome) bool { return p.long || p.slow && out.TimedOut }
+func (p *purse) SlowEverywhere() bool { return p.long }
+
+func (p *purse) ProvenFast() bool { return !p.unproven }
 
 func (p *purse) Overloaded() bool { return p.queued }
 
@@ -50,8 +51,7 @@ func (p *purse) TakeSlot() bool {
 
 func (p *purse) Fail() { p.failed++ }
 
-func (p *purse) Withdraw(_ decision.Outcome, factor float64) bool {
-	p.factor = factor
+func (p *purse) AllowExtra(decision.Outcome) bool {
 	p.asked++
 	if !p.empty {
 		p.out++
@@ -99,10 +99,10 @@ func inRetry(rule string) func(*situation) {
 	}
 }
 
-// slowEverywhere sets up a slow attempt after an answer that was slow as well.
-func slowEverywhere(s *situation) {
+// slow makes the outcome that of a slow attempt.
+func slow(s *situation) {
 	s.out = failed(codes.DeadlineExceeded)
-	s.out.TimedOut, s.purse.slow = true, true
+	s.out.TimedOut = true
 }
 
 // The pipeline, step by step. Every row starts from a call that would be retried and changes one thing. Rows that change two
@@ -152,6 +152,7 @@ func TestDecide(t *testing.T) {
 		{"5 a longer one ends the call", func(s *situation) { s.out = pushed(codes.Unavailable, "300001") }, policy.ReasonPushbackStop, 0, 1, 0},
 		{"5 a delay does not make a code retryable", func(s *situation) { s.out = pushed(codes.NotFound, "5") }, policy.ReasonNonRetryable, 0, 0, 0},
 		{"5 a stop counts as a failure after any code", func(s *situation) { s.out = pushed(codes.NotFound, "-1") }, policy.ReasonNonRetryable, 0, 1, 0},
+		{"5 no server has seen the attempt, so its failure does not count", func(s *situation) { s.out.Foreign = true }, policy.ReasonRetry, 100 * ms, 0, 1},
 		{"5 the server has forbidden it before", func(s *situation) { s.call.Stopped = true }, policy.ReasonPushbackStop, 0, 1, 0},
 		{"5 before 9", func(s *situation) { s.out = pushed(codes.Unavailable, "-1"); s.call.Deadline = noon }, policy.ReasonPushbackStop, 0, 1, 0},
 
@@ -169,19 +170,20 @@ func TestDecide(t *testing.T) {
 		{"7 the circuit is open", func(s *situation) { s.purse.open = true }, policy.ReasonBreakerOpen, 0, 1, 0},
 		{"7 before 9", func(s *situation) { s.purse.open = true; s.call.Deadline = noon }, policy.ReasonBreakerOpen, 0, 1, 0},
 
-		{"8 a slow attempt while answers are slow", slowEverywhere, policy.ReasonSlowEverywhere, 0, 0, 0},
-		{"8 a slow attempt while answers are fast", func(s *situation) { slowEverywhere(s); s.purse.slow = false }, policy.ReasonRetry, 100 * ms, 0, 1},
-		{"8 a slow attempt while answers are long", func(s *situation) { slowEverywhere(s); s.purse.slow, s.purse.long = false, true }, policy.ReasonSlowEverywhere, 0, 0, 0},
-		{"8 a failure while answers are long", func(s *situation) { s.purse.long = true }, policy.ReasonSlowEverywhere, 0, 1, 0},
-		{"8 an attempt that was not sent while answers are long", func(s *situation) { s.purse.long = true; s.out.Unsent = true }, policy.ReasonRetry, 100 * ms, 1, 1},
-		{"8 a failure while answers are slow", func(s *situation) { s.purse.slow = true }, policy.ReasonRetry, 100 * ms, 1, 1},
-		{"8 a server's own DEADLINE_EXCEEDED", func(s *situation) {
-			slowEverywhere(s)
-			s.out.TimedOut = false
+		{"8 a failure while all responses are long", func(s *situation) { s.purse.long = true }, policy.ReasonSlowEverywhere, 0, 1, 0},
+		{"8 a slow attempt while all responses are long", func(s *situation) { slow(s); s.purse.long = true }, policy.ReasonSlowEverywhere, 0, 0, 0},
+		{"8 an attempt that was not sent while all responses are long", func(s *situation) { s.purse.long = true; s.out.Unsent = true }, policy.ReasonRetry, 100 * ms, 1, 1},
+		{"8 a slow attempt while the responses are fast", slow, policy.ReasonRetry, 100 * ms, 0, 1},
+		{"8 a slow attempt, and it is not proven", func(s *situation) { slow(s); s.purse.unproven = true }, policy.ReasonNotProvenFast, 0, 0, 0},
+		{"8 a failure, and it is not proven", func(s *situation) { s.purse.unproven = true }, policy.ReasonRetry, 100 * ms, 1, 1},
+		{"8 a server's own DEADLINE_EXCEEDED, and it is not proven", func(s *situation) {
+			s.out, s.purse.unproven = failed(codes.DeadlineExceeded), true
 			s.spec = func(r *policy.RetrySpec) { r.Codes = []codes.Code{codes.DeadlineExceeded} }
 		}, policy.ReasonRetry, 100 * ms, 1, 1},
-		{"7 before 8", func(s *situation) { slowEverywhere(s); s.purse.open = true }, policy.ReasonBreakerOpen, 0, 0, 0},
-		{"8 before 9", func(s *situation) { slowEverywhere(s); s.call.Deadline = noon }, policy.ReasonSlowEverywhere, 0, 0, 0},
+		{"7 before 8", func(s *situation) { slow(s); s.purse.long, s.purse.open = true, true }, policy.ReasonBreakerOpen, 0, 0, 0},
+		{"a queue before too little proof", func(s *situation) { slow(s); s.purse.long, s.purse.unproven = true, true }, policy.ReasonSlowEverywhere, 0, 0, 0},
+		{"too little proof before admission", func(s *situation) { slow(s); s.purse.unproven, s.purse.queued = true, true }, policy.ReasonNotProvenFast, 0, 0, 0},
+		{"8 before 9", func(s *situation) { slow(s); s.purse.unproven, s.call.Deadline = true, noon }, policy.ReasonNotProvenFast, 0, 0, 0},
 
 		{"9 delay and attempt just fit", func(s *situation) { s.call.Deadline = noon.Add(101 * ms) }, policy.ReasonRetry, 100 * ms, 1, 1},
 		{"9 no delay, and the attempt just fits", func(s *situation) { s.out = pushed(codes.Unavailable, "0"); s.call.Deadline = noon.Add(ms) }, policy.ReasonRetry, 0, 1, 1},

@@ -9,7 +9,7 @@ import "github.com/stagger-go/stagger/policy"
 type Gates interface {
 	Switch
 	Breaker
-	Answers
+	Responses
 	Overload
 	WaitLimit
 	Budget
@@ -27,11 +27,12 @@ type Breaker interface {
 	Open() bool
 }
 
-// Answers knows what the target has answered in the last seconds.
-type Answers interface {
-	// SlowEverywhere reports whether there is a queue, which an attempt after out would only make longer: all of the last outcomes
-	// took much of their calls' time, or, after a timeout, one of the last second did.
-	SlowEverywhere(out Outcome) bool
+// Responses knows the last responses of the target.
+type Responses interface {
+	// SlowEverywhere reports whether all of them were long: there is a queue, which another attempt would make longer.
+	SlowEverywhere() bool
+	// ProvenFast reports whether an attempt may be sent beside a slow one: enough responses are known, and not too many were long.
+	ProvenFast() bool
 }
 
 // Overload knows the load of a service.
@@ -53,9 +54,8 @@ type WaitLimit interface {
 type Budget interface {
 	// Fail records a failure that counts against the server: its code is retryable, or the server forbids a retry.
 	Fail()
-	// Withdraw asks for an extra attempt after out, at a multiple of the usual cost. If the attempt is not sent, the caller
-	// returns the permit.
-	Withdraw(out Outcome, factor float64) bool
+	// AllowExtra asks for an extra attempt after out. If the attempt is not sent, the caller returns the permit.
+	AllowExtra(out Outcome) bool
 }
 
 // Departure has the checks of [Refusal] before an attempt is sent.

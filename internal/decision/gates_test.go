@@ -23,20 +23,6 @@ func TestDecideLeavesWaitLimit(t *testing.T) {
 	}
 }
 
-func TestDecideCostFactor(t *testing.T) {
-	t.Parallel()
-	dear := mustPolicy(t, func(r *policy.RetrySpec) {
-		r.PerCode = []policy.CodeSpec{{Codes: []codes.Code{codes.ResourceExhausted}, CostFactor: 2.5}}
-	})
-	for code, want := range map[codes.Code]float64{codes.ResourceExhausted: 2.5, codes.Unavailable: 1} {
-		call, out, p := decision.Call{Attempts: 1, Safe: true}, failed(code), purse{}
-		dear.Decide(&call, dear.Classify(&out, noon), &p, noon, 0)
-		if p.factor != want {
-			t.Errorf("%v: times %v; want %v", code, p.factor, want)
-		}
-	}
-}
-
 func TestDecideCommit(t *testing.T) {
 	t.Parallel()
 	out := failed(codes.Unavailable)

@@ -19,23 +19,25 @@ import (
 
 // Method is the knowledge of a method at a target. It is safe for concurrent use.
 type Method struct {
-	target  *latency.Outcomes // of all methods of the target
-	fastest latency.Fastest
-	gate    atomic.Pointer[admission.Gate]    // nil: no call with admission so far
-	usual   atomic.Pointer[[]*latency.Recent] // one for each hedgingQuantile
-	mu      sync.Mutex                        // guards changes of gate and usual
+	target    *latency.Responses // to all methods of the target
+	usual     latency.Usual
+	gate      atomic.Pointer[admission.Gate]    // nil: no call with admission so far
+	quantiles atomic.Pointer[[]*latency.Recent] // one for each hedgingQuantile
+	mu        sync.Mutex                        // guards changes of gate and quantiles
 }
 
-// New returns a method without knowledge. Methods of one target share its outcomes.
-func New(target *latency.Outcomes) *Method { return &Method{target: target} }
+// New returns a method without knowledge. Methods of one target share its responses.
+func New(target *latency.Responses) *Method { return &Method{target: target} }
 
-// A response is long if it took more than this part of its call's whole time, or more than its timeout, and so many times as long as
-// the fastest. Then the servers have a queue: if the method itself were slow, its fastest response would be slow as well.
+// A response is long if it took more than so many times as long as is usual for its method, and more than this part of its call's
+// whole time, or more than its attempt's timeout. Then it has waited in a queue: if the method were slow, that would be usual.
 const (
-	part   = 0.1
-	above  = 2
-	asking = 100 // a call ignores responses that took less than one in so many of its own time: hurried callers know little of its servers
+	above = 2
+	part  = 0.1
 )
+
+// mostLong is how many of the last responses may be long while attempts are sent beside slow ones.
+const mostLong = 0
 
 // mostQuantiles bounds the quantiles of one method: a caller may give every call its own policy.
 const mostQuantiles = 8
@@ -70,12 +72,12 @@ func (m *Method) admission() *admission.Gate {
 
 // latencyOf returns the latencies for a hedging policy, or nil if there are too many quantiles.
 func (m *Method) latencyOf(h *policy.HedgeSpec, now time.Duration) *latency.Recent {
-	if r := find(m.usual.Load(), h.Quantile); r != nil {
+	if r := find(m.quantiles.Load(), h.Quantile); r != nil {
 		return r
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	list := m.usual.Load()
+	list := m.quantiles.Load()
 	if r := find(list, h.Quantile); r != nil {
 		return r
 	}
@@ -88,7 +90,7 @@ func (m *Method) latencyOf(h *policy.HedgeSpec, now time.Duration) *latency.Rece
 	}
 	r := latency.New(h.Quantile, now)
 	longer = append(longer, r)
-	m.usual.Store(&longer)
+	m.quantiles.Store(&longer)
 	return r
 }
 
@@ -144,19 +146,18 @@ func (k *Known) Sent(now time.Duration) (running int) {
 	return k.class.Add(now)
 }
 
-// IgnoresFast reports whether a fast response at now would change nothing but the method's fastest time.
+// IgnoresFast reports whether a fast response at now would change nothing.
 func (k *Known) IgnoresFast(now time.Duration) bool {
-	return k.latency == nil && !k.class.Any() && k.method.target.Fast(now)
+	return k.latency == nil && !k.class.Any() && k.method.target.FastJustNow(now) && k.method.usual.Ignores(now)
 }
 
 // Answered implements [attempts.Method].
 func (k *Known) Answered(now time.Duration, a attempts.Answer) {
 	m := k.method
-	kind := latency.KindFast
-	if isLong(a.Took, a.Left, a.Limit, m.fastest.Record(a.Took, now)) {
-		kind = latency.KindLong
+	m.target.Record(isLong(a.Took, a.Left, a.Limit, m.usual.Time()), now)
+	if a.Accepted {
+		m.usual.Record(a.Took, now)
 	}
-	m.target.Record(kind, a.Took, now)
 	if a.Accepted && k.latency != nil {
 		k.latency.Record(a.Took, now)
 	}
@@ -165,23 +166,17 @@ func (k *Known) Answered(now time.Duration, a attempts.Answer) {
 	}
 }
 
-// MayBeLong reports whether a response that took this long is long if its call had little time. If not, the time left needn't be known.
-func (k *Known) MayBeLong(took time.Duration) bool { return slower(took, k.method.fastest.Shortest()) }
+// Slow implements [attempts.Method]. A response that isn't slow isn't long either, however little time its call had.
+func (k *Known) Slow(took time.Duration) bool { return slower(took, k.method.usual.Time()) }
 
-func slower(took, fastest time.Duration) bool { return fastest > 0 && took > above*fastest }
+func slower(took, usual time.Duration) bool { return usual > 0 && took > above*usual }
 
-func isLong(took, left, limit, fastest time.Duration) bool {
-	return slower(took, fastest) && (limit > 0 && took > limit || float64(took) > part*float64(left))
+func isLong(took, left, limit, usual time.Duration) bool {
+	return slower(took, usual) && (limit > 0 && took > limit || float64(took) > part*float64(left))
 }
 
 // Left implements [attempts.Method].
 func (k *Known) Left(now time.Duration, l attempts.Lost) {
-	switch m := k.method; {
-	case l.Why == attempts.LostDeadline:
-		m.target.Record(latency.KindMissed, l.Left, now)
-	case l.Why == attempts.LostBelow && isLong(l.Took, l.Left, 0, m.fastest.Shortest()):
-		m.target.Record(latency.KindMissed, l.Took, now)
-	}
 	if l.AtLeast > 0 && k.latency != nil {
 		k.latency.Record(l.AtLeast, now)
 	}
@@ -193,7 +188,6 @@ func (k *Known) Left(now time.Duration, l attempts.Lost) {
 var leavings = [...]admission.Leaving{
 	attempts.LostOther: admission.LeavingOther, attempts.LostAnswered: admission.LeavingAnswered,
 	attempts.LostDeadline: admission.LeavingMissed, attempts.LostFull: admission.LeavingFull,
-	attempts.LostBelow: admission.LeavingOther,
 }
 
 // Queued implements [attempts.Method].
@@ -202,12 +196,9 @@ func (k *Known) Queued(now, left time.Duration) bool {
 }
 
 // Evidence implements [attempts.Method].
-func (k *Known) Evidence(now, given time.Duration) latency.Evidence {
-	least := given / asking
-	if given == attempts.Never {
-		least = 0
-	}
-	return k.method.target.Evidence(least, now)
+func (k *Known) Evidence(now time.Duration) latency.Evidence {
+	fast, long := k.method.target.Counts(now)
+	return latency.Evidence{Queue: long > 0 && fast == 0, Fast: long <= mostLong && k.method.usual.Time() > 0}
 }
 
 // Quantile implements [attempts.Method].

@@ -25,7 +25,7 @@ func hedged(t *testing.T, quantile float64) *decision.Policy {
 // Policies of one method share its Method, and each has its own quantile.
 func TestKnown_Quantiles(t *testing.T) {
 	t.Parallel()
-	m := New(new(latency.Outcomes))
+	m := New(new(latency.Responses))
 	for n := range 2 * mostQuantiles {
 		k := m.For(hedged(t, float64(n+1)/100), true, 0)
 		if got := k.latency != nil; got != (n < mostQuantiles) {
@@ -47,92 +47,128 @@ func TestKnown_Quantiles(t *testing.T) {
 	}
 }
 
-// Without a hedgingQuantile and without admission, only the target's outcomes are recorded.
+// Without a hedgingQuantile and without admission, only the target's responses are recorded.
 func TestKnown_Without(t *testing.T) {
 	t.Parallel()
-	m := New(new(latency.Outcomes))
+	m := New(new(latency.Responses))
 	k := m.For(decision.New(policy.Spec{}), true, 0)
 	if !k.Any() || k.Admit(0, 0) != 1 || k.Queued(0, 0) || m.Gate() != nil || k.Sent(0) != 1 || k.Quantile() != 0 {
 		t.Errorf("%+v; want a method without admission", k)
 	}
 }
 
-// A fast answer is ignored for a tenth of a second after another one, unless a quantile is followed.
+const ms = time.Millisecond
+
+// usually returns a method at a target whose usual time is 100 ms, a second ago.
+func usually(t *testing.T, target *latency.Responses) *Known {
+	t.Helper()
+	k := New(target).For(decision.New(policy.Spec{}), true, 0)
+	for i := range 3 {
+		k.Answered(time.Duration(i-13)*100*ms, attempts.Answer{Took: 100 * ms, Left: time.Second, Accepted: true})
+	}
+	return &k
+}
+
+// A fast response is ignored for a tenth of a second after another one, as soon as the method's usual time is known well, and unless a
+// quantile is followed.
 func TestKnown_IgnoresFast(t *testing.T) {
 	t.Parallel()
-	target := new(latency.Outcomes)
-	plain, quantile := New(target).For(decision.New(policy.Spec{}), true, 0), New(target).For(hedged(t, 0.5), true, 0)
-	first := plain.IgnoresFast(0)
-	plain.Answered(0, attempts.Answer{Took: time.Millisecond, Left: attempts.Never})
-	if first || !plain.IgnoresFast(time.Second/10-1) || plain.IgnoresFast(time.Second/10) || quantile.IgnoresFast(0) {
+	target := new(latency.Responses)
+	k := usually(t, target)
+	quantile := New(target).For(hedged(t, 0.5), true, 0)
+	answer := attempts.Answer{Took: 100 * ms, Left: time.Second, Accepted: true}
+	k.Answered(0, answer)
+	if k.IgnoresFast(0) {
+		t.Error("a response is ignored while few are known")
+	}
+	for range 20 {
+		k.Answered(0, answer)
+	}
+	if !k.IgnoresFast(100*ms-1) || k.IgnoresFast(100*ms) || quantile.IgnoresFast(0) {
 		t.Error("want one ignored for a tenth of a second after the first one, and none where a quantile is followed")
+	}
+	if other := New(target).For(decision.New(policy.Spec{}), true, 0); other.IgnoresFast(50 * ms) {
+		t.Error("the responses of one method hide what is usual for another")
 	}
 }
 
-// An answer is long in comparison with the whole time of its call, and with the method's fastest answer.
-func TestKnown_LongAnswers(t *testing.T) {
+// A response is long if it took more than twice as long as is usual for its method, and either a tenth of its call's time or its
+// attempt's timeout.
+func TestKnown_Long(t *testing.T) {
 	t.Parallel()
-	const ms = time.Millisecond
 	for name, row := range map[string]struct {
-		took, whole, limit time.Duration // after one of 100 ms
+		took, whole, limit time.Duration
 		want               bool
 	}{
-		"much of its call":                 {301 * ms, 3 * time.Second, 0, true},
-		"less":                             {300 * ms, 3 * time.Second, 0, false},
-		"twice the fastest":                {200 * ms, 500 * ms, 0, false},
-		"over twice the fastest":           {201 * ms, 500 * ms, 0, true},
-		"of a call that has no deadline":   {time.Hour, attempts.Never, 0, false},
-		"longer than its timeout":          {201 * ms, attempts.Never, 200 * ms, true},
-		"just its timeout":                 {201 * ms, attempts.Never, 201 * ms, false},
-		"the fastest, of a hurried caller": {50 * ms, 100 * ms, 0, false},
+		"much of its call":               {301 * ms, 3 * time.Second, 0, true},
+		"less":                           {300 * ms, 3 * time.Second, 0, false},
+		"twice the usual":                {200 * ms, 500 * ms, 0, false},
+		"over twice the usual":           {205 * ms, 500 * ms, 0, true}, // the usual time is known within a hundredth
+		"of a call that has no deadline": {time.Hour, attempts.Never, 0, false},
+		"longer than its timeout":        {205 * ms, attempts.Never, 200 * ms, true},
+		"just its timeout":               {205 * ms, attempts.Never, 205 * ms, false},
+		"of a hurried caller":            {50 * ms, 100 * ms, 0, false},
 	} {
-		m := New(new(latency.Outcomes))
-		k := m.For(decision.New(policy.Spec{}), true, 0)
-		k.Answered(0, attempts.Answer{Took: 100 * ms, Left: 100 * ms})
+		target := new(latency.Responses)
+		k := usually(t, target)
 		k.Answered(0, attempts.Answer{Took: row.took, Left: row.whole, Limit: row.limit})
-		if got := k.Evidence(0, time.Second).LongNow; got != row.want {
+		if got := !k.Evidence(0).Fast; got != row.want {
 			t.Errorf("%s: long: %v; want %v", name, got, row.want)
 		}
 	}
 }
 
-// Long answers to hurried callers do not stop the retries of one that has much more time.
-func TestKnown_LongForTheAskingCall(t *testing.T) {
+// What the last responses show, of all methods of a target.
+func TestKnown_Evidence(t *testing.T) {
 	t.Parallel()
-	const ms = time.Millisecond
-	m := New(new(latency.Outcomes))
-	k := m.For(decision.New(policy.Spec{}), true, 0)
-	k.Answered(0, attempts.Answer{Took: 10 * ms, Left: time.Second})
-	for range 5 {
-		k.Answered(0, attempts.Answer{Took: 30 * ms, Left: 60 * ms})
-	}
-	for given, want := range map[time.Duration]bool{60 * ms: true, 2999 * ms: true, 3000 * ms: false, 10 * time.Second: false, attempts.Never: true} {
-		if e := k.Evidence(0, given); e.Queue() != want || e.LongNow != want {
-			t.Errorf("a call with %v: %+v; want long: %v", given, e, want)
+	long := attempts.Answer{Took: 500 * ms, Left: time.Second}
+	fast := attempts.Answer{Took: 100 * ms, Left: time.Second, Accepted: true}
+	for name, row := range map[string]struct {
+		responses []attempts.Answer // one a second, from second 10 on: the earlier ones don't count any more
+		after     time.Duration
+		want      latency.Evidence
+	}{
+		"no recent response":        {nil, 0, latency.Evidence{Fast: true}},
+		"fast ones":                 {[]attempts.Answer{fast, fast}, 0, latency.Evidence{Fast: true}},
+		"one of them is long":       {[]attempts.Answer{fast, long, fast}, 0, latency.Evidence{}},
+		"all are long":              {[]attempts.Answer{long, long}, 0, latency.Evidence{Queue: true}},
+		"the only one is long":      {[]attempts.Answer{long}, 0, latency.Evidence{Queue: true}},
+		"long ones ten seconds ago": {[]attempts.Answer{long, long}, 12 * time.Second, latency.Evidence{Fast: true}},
+		"five fast ones came since": {[]attempts.Answer{long, fast, fast, fast, fast, fast}, 0, latency.Evidence{Fast: true}},
+	} {
+		target := new(latency.Responses)
+		k, now := usually(t, target), 10*time.Second
+		for _, a := range row.responses {
+			k.Answered(now, a)
+			now += time.Second
 		}
+		if got := k.Evidence(now + row.after); got != row.want {
+			t.Errorf("%s: %+v; want %+v", name, got, row.want)
+		}
+	}
+	target := new(latency.Responses)
+	if k := New(target).For(decision.New(policy.Spec{}), true, 0); k.Evidence(0).Fast {
+		t.Error("fast, though nothing is known of the method")
+	}
+	known, unknown := usually(t, target), New(target).For(decision.New(policy.Spec{}), true, 0)
+	known.Answered(0, long)
+	if e := unknown.Evidence(0); e.Fast || e.Queue {
+		t.Errorf("another method of the target: %+v; want one long response of several", e)
 	}
 }
 
-// A missed deadline counts like a long answer, for all methods of the target.
-func TestKnown_Missed(t *testing.T) {
+// Attempts without a response show nothing: long polls, whose deadline is their normal end, must not stop the retries of others.
+func TestKnown_Lost(t *testing.T) {
 	t.Parallel()
-	target, p := new(latency.Outcomes), decision.New(policy.Spec{})
-	a, b := New(target).For(p, true, 0), New(target).For(p, true, 0)
-	a.Left(0, attempts.Lost{Why: attempts.LostOther, Left: time.Second})
-	if b.Evidence(0, time.Second).Queue() {
-		t.Error("an attempt that tells nothing counts")
-	}
-	a.Left(0, attempts.Lost{Why: attempts.LostDeadline, Left: time.Second})
-	if !b.Evidence(0, time.Second).Queue() {
-		t.Error("a missed deadline doesn't count")
-	}
-	const ms = time.Millisecond
-	for took, want := range map[time.Duration]bool{100 * ms: false, 120 * ms: false, 121 * ms: true} {
-		k := New(new(latency.Outcomes)).For(p, true, 0)
-		k.Answered(0, attempts.Answer{Took: 60 * ms, Left: time.Second})
-		k.Left(4*time.Second, attempts.Lost{Why: attempts.LostBelow, Took: took, Left: time.Second})
-		if got := k.Evidence(4*time.Second, time.Second).Queue(); got != want {
-			t.Errorf("a deadline that a server gave to others, missed after %v: %v; want %v", took, got, want)
+	target := new(latency.Responses)
+	k := usually(t, target)
+	before := k.Evidence(0)
+	for why := attempts.LostOther; why <= attempts.LostFull; why++ {
+		for range 5 {
+			k.Left(0, attempts.Lost{Why: why, Left: time.Second})
 		}
+	}
+	if got := k.Evidence(0); got != before {
+		t.Errorf("%+v; want %+v", got, before)
 	}
 }

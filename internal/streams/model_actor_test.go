@@ -11,6 +11,7 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/attempts"
+	"github.com/stagger-go/stagger/internal/clock"
 	"github.com/stagger-go/stagger/internal/decision"
 )
 
@@ -281,7 +282,7 @@ func (m *model) atOnce(a *actor) bool {
 	if ok && m.call.Over() {
 		a.stream.reported++
 		a.stream.cancelled = true
-		m.Finish(m.at, budget.EventCallSucceeded)
+		m.Observe(clock.Time(m.at), budget.EventCallSucceeded)
 	}
 	if a.lent = a.lent && !ok; ok {
 		m.order(a)

@@ -208,7 +208,6 @@ func (m *model) begin0() {
 	if m.late {
 		m.call.Init(nil, m, m.set)
 		m.call.Begin(m.at)
-		m.Start(m.at)
 	} else {
 		step := m.engine.Start(&m.engineSet, m.now())
 		m.call.Init(&m.engine, m, m.set)
@@ -605,6 +604,9 @@ func (m *model) checkEnd() {
 	}
 	if m.overs != 1 {
 		m.failf("3: the call is over %d times", m.overs)
+	}
+	if m.finished == 0 && !m.panicked {
+		m.failf("3: the budget was not told of the call's end")
 	}
 	m.violateIf(m.settled())
 	for _, s := range m.streams {

@@ -37,8 +37,7 @@ func (d *dice) one(n int) bool { return d.roll(n) == n-1 }
 type accounts struct {
 	fault    string
 	permits  int64
-	open     map[int64]bool // permits that are neither settled nor returned
-	started  int
+	open     map[int64]bool // permits whose attempt has not ended
 	finished int
 	slots    int             // held
 	allowed  int             // by the breaker, and not yet done
@@ -57,29 +56,22 @@ func (w *accounts) InRetry() bool                            { return false }
 func (w *accounts) ConnectWait() (none attempts.ConnectWait) { return none }
 func (w *accounts) Off() policy.Reason                       { return "" }
 
-func (w *accounts) Start(time.Duration)  { w.started++ }
-func (w *accounts) Fail(time.Duration)   {}
-func (w *accounts) Missed(time.Duration) {}
-func (w *accounts) Withdraw(time.Duration, budget.Charge) (budget.Permit, bool) {
-	w.permits++
-	w.open[w.permits] = true
-	return budget.Permit{Cost: w.permits}, true
-}
-func (w *accounts) Return(_ time.Duration, p budget.Permit)         { w.close(p) }
-func (w *accounts) Settle(_ time.Duration, p budget.Permit, _ bool) { w.close(p) }
-func (w *accounts) Finish(time.Duration, budget.Event)              { w.finished++ }
-
-func (w *accounts) Balance(time.Duration) float64  { return 100 }
-func (w *accounts) Capacity(time.Duration) float64 { return 100 }
-
-func (w *accounts) Granted() uint64 { return 0 }
-func (w *accounts) Denied() uint64  { return 0 }
-
-func (w *accounts) close(p budget.Permit) {
-	if !w.open[p.Cost] {
-		w.violate("3: a permit is settled twice")
+func (w *accounts) Observe(_ time.Time, e budget.Event) {
+	if e != budget.EventAttemptFailed {
+		w.finished++
 	}
-	delete(w.open, p.Cost)
+}
+
+func (w *accounts) Allow(time.Time, budget.Cause) (ended func(time.Time, budget.End), ok bool) {
+	w.permits++
+	p := w.permits
+	w.open[p] = true
+	return func(time.Time, budget.End) {
+		if !w.open[p] {
+			w.violate("3: an extra attempt ends twice for the budget")
+		}
+		delete(w.open, p)
+	}, true
 }
 
 // slots are the accounts as the wait limit.
@@ -108,10 +100,9 @@ func (l load) Admit(now, _ time.Duration) int           { return l.Sent(now) }
 func (l load) Queued(time.Duration, time.Duration) bool { return false }
 func (l load) Sent(time.Duration) int                   { l.counted++; return l.counted }
 func (l load) Left(time.Duration, attempts.Lost)        { l.counted-- }
+func (l load) Slow(time.Duration) bool                  { return false }
 func (l load) Quantile() time.Duration                  { return 0 }
-func (l load) Evidence(_, _ time.Duration) latency.Evidence {
-	return latency.Evidence{Fast: 5}
-}
+func (l load) Evidence(time.Duration) latency.Evidence  { return latency.Evidence{Fast: true} }
 
 func (l load) Answered(_ time.Duration, a attempts.Answer) {
 	took := a.Took
@@ -126,15 +117,15 @@ func (l load) Answered(_ time.Duration, a attempts.Answer) {
 func (w *accounts) settled() string {
 	switch {
 	case len(w.open) > 0:
-		return "3: a permit is not settled"
+		return "3: the budget has not heard of an attempt's end"
 	case w.slots > 0:
 		return "3: a wait slot is still held"
 	case w.allowed > 0:
 		return "3: the breaker has not heard of an attempt's end"
 	case w.counted != 0:
 		return "3: admission still counts an attempt"
-	case w.started != 1 || w.finished != 1:
-		return "3: the budget's call was not started and finished once"
+	case w.finished > 1:
+		return "3: the budget was told twice of the call's end"
 	default:
 		return ""
 	}

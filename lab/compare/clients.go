@@ -129,7 +129,7 @@ func staggerMetrics(p peers.Plan) (setup, error) {
 }
 
 // budgetName is stagger's default budget, with a reserve that is never exhausted in comparisons.
-const budgetName = "ratio"
+const budgetName = "bucket"
 
 // staggerRetries follows the plan.
 func staggerRetries(budget string, options ...interceptor.Option) func(peers.Plan) (setup, error) {
@@ -153,16 +153,14 @@ func staggerHedge(p peers.Plan) (setup, error) {
 
 // retrier returns a client with this policy of both methods. Its limit on waiting calls exceeds every measurement.
 func retrier(spec policy.Spec, options ...interceptor.Option) (setup, error) {
-	ratio := budget.DefaultRatio()
-	ratio.Percent, ratio.MinPerSecond = 100, 1e6
-	// Each call earns its hedge: a reserve pays for none before servers have answered.
-	ratio.TimeoutCost, ratio.TimeoutBonus = 1, 0
+	bucket := budget.Default()
+	bucket.Size = 1e6 // it never runs dry
 	config := policy.Config{
 		MaxWaiting: 2 * mostWaiting, // one target has half of them
 		Methods:    []policy.MethodConfig{{Names: []string{method, streamMethod}, Spec: spec}},
 	}
 	if spec.Retry == nil || spec.Retry.Budget == budgetName {
-		config.Budgets = []policy.BudgetSpec{{Name: budgetName, Config: ratio}}
+		config.Budgets = []policy.BudgetSpec{{Name: budgetName, Config: bucket}}
 	}
 	set, err := policy.NewSet(config)
 	if err != nil {

@@ -51,15 +51,15 @@ const (
 
 // scheme defines the source of the reserve of clients' budgets.
 type scheme struct {
-	name      string
-	perSecond float64       // of each client, without a pool
-	pooled    bool          // the clients share a pool
-	latency   time.Duration // of Redis, on average
-	loss      float64       // part of the requests to Redis that fails
+	name    string
+	own     bool          // each client has the default budget
+	pooled  bool          // the clients share a pool
+	latency time.Duration // of Redis, on average
+	loss    float64       // part of the requests to Redis that fails
 }
 
 var schemes = []scheme{
-	{name: "local, 0.8 a second each", perSecond: 0.8},
+	{name: "own", own: true},
 	{name: "none"},
 	{name: "pool, Redis 1 ms", pooled: true, latency: ms},
 	{name: "pool, 20 ms", pooled: true, latency: 20 * ms},
@@ -188,18 +188,20 @@ func (w *world) fails() bool {
 func (w *world) call(b budget.Budget, into *figures) {
 	var f figures
 	end := budget.EventCallFailed
-	b.Observe(time.Now(), budget.EventCallStarted)
-	helped := false
-	var permit budget.Permit
+	var ended func(time.Time, budget.End)
 	for n := 1; ; n++ {
 		f.requests++
 		time.Sleep(answersIn)
 		failed := w.fails()
 		if !failed {
-			helped, end, f.succeeded = true, budget.EventCallSucceeded, 1
+			end, f.succeeded = budget.EventCallSucceeded, 1
 		}
-		if n > 1 {
-			b.Settle(time.Now(), permit, helped)
+		if ended != nil {
+			how := budget.EndHelped
+			if failed {
+				how = budget.EndFailed
+			}
+			ended(time.Now(), how)
 		}
 		if !failed {
 			break
@@ -210,7 +212,7 @@ func (w *world) call(b budget.Budget, into *figures) {
 		}
 		f.asked++
 		var ok bool
-		if permit, ok = b.Withdraw(time.Now(), budget.Charge{Cause: budget.CauseFailure}); !ok {
+		if ended, ok = b.Allow(time.Now(), budget.CauseFailure); !ok {
 			f.refused++
 			break
 		}
@@ -257,15 +259,17 @@ func play(t *testing.T, s scheme, clients int) (random, outage *figures) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{store: newStore(t, s), chance: rand.New(rand.NewPCG(1, 1))}
-		ratio := budget.DefaultRatio()
-		ratio.MinPerSecond = s.perSecond
+		bucket := budget.Default()
+		if !s.own {
+			bucket.Size = 0
+		}
 		ramp := max(time.Minute, time.Duration(clients)*time.Second/500) // they start one after the other
 		for range clients {
 			if !s.pooled {
-				w.clients = append(w.clients, must.Get(budget.New(ratio))(t))
+				w.clients = append(w.clients, must.Get(budget.New(bucket))(t))
 				continue
 			}
-			b := must.Get(redisbudget.New(w.store, redisbudget.Config{Pool: "orders", PerSecond: poolRate, Ratio: ratio}))(t)
+			b := must.Get(redisbudget.New(w.store, redisbudget.Config{Pool: "orders", PerSecond: poolRate, Bucket: bucket}))(t)
 			defer b.Close()
 			w.clients = append(w.clients, b.Budget(""))
 			time.Sleep(ramp / time.Duration(clients))
@@ -323,7 +327,7 @@ func TestTables(t *testing.T) {
 		for column, n := range sizes {
 			random, outage := play(t, s, n)
 			t.Logf("%s, %d clients: %+v; all fail: %+v", s.name, n, random, outage)
-			if perCall := float64(outage.requests) / float64(outage.calls); s.pooled && (perCall > 1.22 || max(random.scripts, outage.scripts) > 2000) {
+			if perCall := float64(outage.requests) / float64(outage.calls); s.pooled && (perCall > 1.15 || max(random.scripts, outage.scripts) > 2000) {
 				t.Errorf("%s, %d clients: %.2f requests a call, %+v", s.name, n, perCall, outage)
 			}
 			for i, k := range kinds {

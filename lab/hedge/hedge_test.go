@@ -54,11 +54,11 @@ func took(call string, attempt int) time.Duration {
 // earn nothing back.
 func staggers(tb testing.TB, h policy.HedgeSpec) []grpc.DialOption {
 	tb.Helper()
-	ratio := budget.DefaultRatio()
-	ratio.Percent = 20
+	bucket := budget.Default()
+	bucket.PerSuccess = 0.2
 	h.MaxAttempts, h.Delay, h.Budget = 2, 20*ms, "hedges"
 	set := must.Get(policy.NewSet(policy.Config{
-		Budgets: []policy.BudgetSpec{{Name: "hedges", Config: ratio}},
+		Budgets: []policy.BudgetSpec{{Name: "hedges", Config: bucket}},
 		Methods: []policy.MethodConfig{{
 			Names: []string{"/stagger.hedge.v1.Shop/Get"},
 			Spec:  policy.Spec{Hedge: &h},

@@ -7,9 +7,9 @@ import (
 	"context"
 	"encoding/gob"
 	"encoding/json"
-	"math"
 	"os"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -88,27 +88,29 @@ func (p part) serve() {
 	for i := range p.Clients {
 		number := p.First + i
 		client := redis.NewClient(&redis.Options{Addr: p.Addr, MaxRetries: -1, ContextTimeoutEnabled: true, PoolSize: 1})
-		pool, err := redisbudget.New(recorder{client, number, w}, redisbudget.Config{Pool: "orders", PerSecond: p.Rate})
+		away := new(atomic.Bool)
+		pool, err := redisbudget.New(recorder{client, number, w}, redisbudget.Config{
+			Pool: "orders", PerSecond: p.Rate, Changed: func(_ string, err error) { away.Store(err != nil) },
+		})
 		if err != nil {
 			panic(err)
 		}
-		go p.spend(pool.Budget(""), number, w)
+		go p.spend(pool.Budget(""), away, number, w)
 	}
 	select {}
 }
 
 // spend makes calls fail, ten a second. They earn nothing, since the budget hears of none.
-func (p part) spend(own budget.Budget, number int, w *writer) {
+func (p part) spend(own budget.Budget, away *atomic.Bool, number int, w *writer) {
 	pass(time.Duration(number%10) * 10 * time.Millisecond)
 	for tick := time.Tick(100 * time.Millisecond); ; <-tick {
 		at := unix()
-		permit, ok := own.Withdraw(time.Now(), budget.Charge{})
-		if !ok {
-			continue
-		}
 		kind := spent
-		if permit.Part == math.MaxUint64 {
+		if away.Load() {
 			kind = shared
+		}
+		if _, ok := own.Allow(time.Now(), budget.CauseFailure); !ok {
+			continue
 		}
 		w.write(line{Client: number, At: at, Tokens: 1, Kind: kind})
 	}

@@ -105,7 +105,7 @@ func TestRedis(t *testing.T) {
 	for _, kill := range kills {
 		kill()
 	}
-	list := g.all()
+	list := split(g.all())
 	report(t, list, marks)
 
 	const (

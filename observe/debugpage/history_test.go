@@ -63,14 +63,15 @@ func TestHistoryBegins(t *testing.T) {
 // Sampling stops when the handler is unreachable.
 func TestHistoryEnds(t *testing.T) {
 	t.Parallel()
-	h := newPage(Config{}, []*interceptor.Retrier{newRetrier(t, interceptor.WithBudget("orders", budget.Unlimited))}).history
+	h := newPage(Config{}, []*interceptor.Retrier{newRetrier(t)}).history
+	h.add(0, []interceptor.BudgetState{{Name: "orders"}})
 	for !h.stopped.Load() {
 		runtime.GC()
 		runtime.Gosched()
 	}
 	h.tick()
 	if got := len(h.of(balance{0, interceptor.BudgetState{Name: "orders"}})); got != 1 {
-		t.Errorf("%d samples; want the one at the start", got)
+		t.Errorf("%d samples; want the one before the end", got)
 	}
 }
 
@@ -83,7 +84,7 @@ func TestShare(t *testing.T) {
 		{Balance: math.Inf(1), Capacity: math.Inf(1)}: 1,
 		{}: 0,
 	} {
-		if got := share(interceptor.BudgetState{State: b}); got != want {
+		if got := share(interceptor.BudgetState{Balance: b.Balance, Capacity: b.Capacity}); got != want {
 			t.Errorf("%+v: %v; want %v", b, got, want)
 		}
 	}
@@ -106,7 +107,7 @@ func TestHistoryOfWhatComesIntoSight(t *testing.T) {
 	defer h.stopped.Store(true)
 	list := make([]interceptor.BudgetState, maxBudgets+1)
 	for i := range list {
-		list[i] = interceptor.BudgetState{Name: fmt.Sprint(i), State: budget.State{Capacity: 10, Balance: 5}}
+		list[i] = interceptor.BudgetState{Name: fmt.Sprint(i), Capacity: 10, Balance: 5}
 	}
 	last := &list[maxBudgets]
 	last.Balance, last.Granted, last.Denied = 10, 1000, 500

@@ -59,7 +59,7 @@ func TestPage(t *testing.T) {
 		}
 		page := get(h, "").Body.String()
 		wants(t, page, "<th>orders<", "0 of 3", "retry</span> after 100ms", "budget_exhausted</span>: orders", "not_idempotent</span>",
-			"The traffic has not earned another attempt", `explain?retrier=1&amp;method=%2facme.orders.v1.OrderService%2fGetOrder&amp;code=UNAVAILABLE`)
+			"of extra attempts is too empty", `explain?retrier=1&amp;method=%2facme.orders.v1.OrderService%2fGetOrder&amp;code=UNAVAILABLE`)
 		wants(t, page, filepath.Base(os.Args[0])+" on ", ", process "+strconv.Itoa(os.Getpid())+", since 20", `<button id="pause" type="button" hidden>`)
 		if strings.Contains(page, "secret") {
 			t.Errorf("the page shows the text of an error:\n%s", page)
@@ -99,8 +99,9 @@ func TestPageJSON(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newScene(t)
-		idle := newRetrier(t, interceptor.WithBudget("spare", budget.Unlimited))
+		idle := newRetrier(t, interceptor.WithBudget("orders", same(budget.Unlimited)))
 		h := Config{}.Handler(s.retrier, idle)
+		s.use(t, idle)
 		s.On("*", down())
 		_ = s.call(t, getOrder)
 		time.Sleep(interval + time.Second)
@@ -265,6 +266,9 @@ func TestPageWithoutRetrier(t *testing.T) {
 	}
 }
 
+// same gives all targets one budget.
+func same(b budget.Budget) func(string) budget.Budget { return func(string) budget.Budget { return b } }
+
 // ill is a budget of a program's own, which panics when it is read.
 type ill struct{ budget.Budget }
 
@@ -273,7 +277,10 @@ func (ill) State(time.Time) budget.State { panic(`<b>ill</b>`) }
 func TestPageOfABudgetThatPanics(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		h := Config{}.Handler(newRetrier(t, interceptor.WithBudget("orders", ill{budget.Unlimited})))
+		s := newScene(t)
+		r := newRetrier(t, interceptor.WithBudget("orders", same(ill{budget.Unlimited})))
+		h := Config{}.Handler(r)
+		s.use(t, r)
 		time.Sleep(2 * interval) // the sampler reads it too
 		w := get(h, "")
 		wants(t, w.Body.String(), "budget: orders: cannot be read, since it panics: &lt;b&gt;ill&lt;/b&gt;", "The last decisions")
@@ -312,16 +319,15 @@ func TestPageFiles(t *testing.T) {
 
 func TestReadBudgetsOfMany(t *testing.T) {
 	t.Parallel()
-	var options []interceptor.Option
+	var all []interceptor.BudgetState
 	for i := range maxBudgets + 10 {
-		b := must.Get(budget.New(budget.ThrottleConfig{MaxTokens: 10, TokenRatio: 1}))(t)
+		b := interceptor.BudgetState{Name: "b" + string(rune('A'+i)), Balance: 5, Capacity: 5}
 		if i%8 == 7 {
-			b.Observe(time.Now(), budget.EventAttemptFailed)
+			b.Balance = 4
 		}
-		options = append(options, interceptor.WithBudget("b"+string(rune('A'+i)), b))
+		all = append(all, b)
 	}
-	r := newRetrier(t, options...)
-	list, hidden := scarcest(r.State().Budgets)
+	list, hidden := scarcest(all)
 	scarce := 0
 	for i, b := range list {
 		if share(b) < 1 {

@@ -64,6 +64,13 @@ func (s scene) call(t *testing.T, method string) error {
 	return s.conn.Invoke(t.Context(), method, &emptypb.Empty{}, &emptypb.Empty{})
 }
 
+// use makes a call with another Retrier that succeeds: it has its budget then.
+func (s scene) use(t *testing.T, r *interceptor.Retrier) {
+	t.Helper()
+	s.On("*", testserver.OK())
+	must.Do(t, s.Dial(t, r.DialOptions()...).Invoke(t.Context(), getOrder, &emptypb.Empty{}, &emptypb.Empty{}))
+}
+
 func down() testserver.Step { return testserver.Fail(codes.Unavailable, "secret of a user") }
 
 // get asks a handler from this machine.

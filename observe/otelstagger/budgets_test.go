@@ -16,6 +16,7 @@ import (
 	sdk "go.opentelemetry.io/otel/sdk/metric"
 	"google.golang.org/grpc/codes"
 
+	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/observe/otelstagger"
 	"github.com/stagger-go/stagger/testserver"
@@ -28,14 +29,15 @@ func TestMetricsOfBudgets(t *testing.T) {
 		s.On(hedged, testserver.OK())
 		s.call(t.Context(), method)
 		s.call(t.Context(), hedged)
+		full := fmt.Sprint(budget.Default().Size)
 		want(t, s.lines(t, "stagger.budget"),
-			"stagger.budget.balance{budget=default kind=ratio mode=ENFORCE service= target=T} 4.1",
+			"stagger.budget.balance{budget=default kind=bucket mode=ENFORCE service= target=T} "+full,
 			"stagger.budget.balance{budget=orders kind=throttle mode=ENFORCE service= target=} 0",
-			"stagger.budget.capacity{budget=default kind=ratio mode=ENFORCE service= target=T} 4.1",
+			"stagger.budget.capacity{budget=default kind=bucket mode=ENFORCE service= target=T} "+full,
 			"stagger.budget.capacity{budget=orders kind=throttle mode=ENFORCE service= target=} 3",
-			"stagger.budget.denied{budget=default kind=ratio mode=ENFORCE service= target=T} 0",
+			"stagger.budget.denied{budget=default kind=bucket mode=ENFORCE service= target=T} 0",
 			"stagger.budget.denied{budget=orders kind=throttle mode=ENFORCE service= target=} 1",
-			"stagger.budget.granted{budget=default kind=ratio mode=ENFORCE service= target=T} 0",
+			"stagger.budget.granted{budget=default kind=bucket mode=ENFORCE service= target=T} 0",
 			"stagger.budget.granted{budget=orders kind=throttle mode=ENFORCE service= target=} 2")
 	})
 }
@@ -50,7 +52,7 @@ func TestMetricsOfBudgetsThatShareLabels(t *testing.T) {
 		for range 20 {
 			full.call(t.Context(), hedged)
 		}
-		for range 3 {
+		for range 20 {
 			s.call(t.Context(), hedged)
 		}
 		denied, granted := uint64(0), uint64(0)
@@ -61,7 +63,7 @@ func TestMetricsOfBudgetsThatShareLabels(t *testing.T) {
 				least = b
 			}
 		}
-		const labels = "{budget=default kind=ratio mode=ENFORCE service= target=any} "
+		const labels = "{budget=default kind=bucket mode=ENFORCE service= target=any} "
 		want(t, s.lines(t, "stagger.budget"),
 			fmt.Sprint("stagger.budget.balance", labels, least.Balance), fmt.Sprint("stagger.budget.capacity", labels, least.Capacity),
 			fmt.Sprint("stagger.budget.denied", labels, denied), fmt.Sprint("stagger.budget.granted", labels, granted))

@@ -23,11 +23,12 @@ func Steps() []Step {
 		{"Has the newest attempt failed?", policy.ReasonFollowed},
 		{"Is no upstream caller retrying this request?", policy.ReasonChainStop},
 		{"Is the circuit closed?", policy.ReasonBreakerOpen},
-		{"Were the target's last responses fast?", policy.ReasonSlowEverywhere},
+		{"Was one of the target's last responses fast, or is none known?", policy.ReasonSlowEverywhere},
+		{"After a slow attempt: are the target's last responses known to be fast?", policy.ReasonNotProvenFast},
 		{"Does admission expect a response before the deadline?", policy.ReasonOverloaded},
 		{"Do delay and attempt fit before the deadline?", policy.ReasonDeadlineTooClose},
 		{"Is there room for another waiting call?", policy.ReasonTooManyWaiting},
-		{"Has the traffic earned another attempt?", policy.ReasonBudgetExhausted},
+		{"Does the budget pay for another attempt?", policy.ReasonBudgetExhausted},
 	}
 }
 

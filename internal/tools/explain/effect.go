@@ -6,6 +6,7 @@ package explain
 import (
 	"strings"
 
+	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -29,9 +30,10 @@ type Effect struct {
 	Strategy Strategy
 	Attempts int
 	Safe     bool
-	Because  string // why it is idempotent, or why not
-	Budget   string // "" without extra attempts
-	Alone    bool   // attempts never run in parallel: the client sends a stream
+	Because  string        // why it is idempotent, or why not
+	Budget   string        // "" without extra attempts
+	Rule     budget.Config // of that budget; nil: none
+	Alone    bool          // attempts never run in parallel: the client sends a stream
 }
 
 // EffectOf returns the effect on "/service/method", for a Retrier with a cap on attempts.
@@ -61,7 +63,7 @@ func EffectOf(set *decision.Set, method string, maxAttempts int) Effect {
 	default:
 		e.Strategy = Retried
 	}
-	e.Budget = budgetName(set, e.Policy)
+	e.Budget, e.Rule = budgetOf(set, e.Policy)
 	return e
 }
 
@@ -105,15 +107,20 @@ func safe(set *decision.Set, p *decision.Policy, method string) (yes bool, becau
 	}
 }
 
-func budgetName(set *decision.Set, p *decision.Policy) string {
-	switch name := p.Budget(); {
+func budgetOf(set *decision.Set, p *decision.Policy) (name string, rule budget.Config) {
+	config := set.Config()
+	switch name = p.Budget(); {
 	case name == "NONE":
-		return "none"
-	case name != "":
-		return name
-	case set.Config().Throttling != nil:
-		return "retryThrottling"
-	default:
-		return "default"
+		return "none", nil
+	case name == "" && config.Throttling != nil:
+		return "retryThrottling", *config.Throttling
+	case name == "":
+		return "default", budget.Default()
 	}
+	for _, b := range config.Budgets {
+		if b.Name == name {
+			rule = b.Config
+		}
+	}
+	return name, rule
 }

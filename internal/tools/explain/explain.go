@@ -8,7 +8,6 @@ package explain
 import (
 	"cmp"
 	"maps"
-	"math"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -17,8 +16,8 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/attempts"
-	"github.com/stagger-go/stagger/internal/balance"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/latency"
 	"github.com/stagger-go/stagger/policy"
@@ -34,7 +33,8 @@ type Question struct {
 	Hang        bool          // no attempt ever gets a response
 	Down        bool          // from the call's start on, no connection can be made
 	BudgetEmpty bool
-	AllSlow     bool // the target's last responses were slow
+	AllSlow     bool // all of the target's last responses were long
+	NotProven   bool // too few responses are known, or one was long
 	MaxAttempts int  // the cap of the Retrier, at least 1
 }
 
@@ -55,7 +55,8 @@ func (q *Question) Conditions() []Condition {
 		{&q.Hang, "hang", "no attempt ever gets a response", ""},
 		{&q.Down, "down", "no connection can be made, from the call's start on", ""},
 		{&q.BudgetEmpty, "budget-empty", "the budget denies every extra attempt", ""},
-		{&q.AllSlow, "slow-everywhere", "the target's last responses were slow", "the last responses of the target were slow"},
+		{&q.AllSlow, "slow-everywhere", "all of the target's last responses were long", "all of the last responses of the target were long"},
+		{&q.NotProven, "not-proven-fast", "too few responses of the target are known, or one was long", "few responses of the target are known"},
 	}
 }
 
@@ -162,6 +163,9 @@ func (a *Answer) playCall(limit time.Duration, drawn []float64) (p Playback) {
 			return p
 		}
 		n, ends := first(running)
+		if a.Down && step.Slow {
+			step.Wake = attempts.Never // the call would look again and again whether there is a connection
+		}
 		switch {
 		case p.At < stop && stop < attempts.Never && stop <= min(ends, step.Wake):
 			p.At = stop
@@ -207,16 +211,16 @@ func first(running map[int]time.Duration) (n int, ends time.Duration) {
 func (a *Answer) engineSettings(limit time.Duration) *attempts.Settings {
 	s := &attempts.Settings{
 		Policy: a.Policy, MaxAttempts: a.MaxAttempts, Deadline: attempts.Never,
-		Facts: facts{a.Policy, a.Safe, a.Policy.Mode() == policy.ModeOff}, Budget: balance.Unlimited, Slots: slots{},
+		Facts: facts{a.Policy, a.Safe, a.Policy.Mode() == policy.ModeOff}, Budget: budget.Unlimited, Slots: slots{},
 		Alone: a.Alone, Observe: a.Policy.Mode() == policy.ModeObserve,
 	}
 	if limit > 0 {
 		s.Deadline, s.Wall = limit, time.Unix(0, 0).Add(limit)
 	}
 	if a.BudgetEmpty {
-		s.Budget = balance.Empty()
+		s.Budget = empty{}
 	}
-	s.Method = known{slow: a.AllSlow}
+	s.Method = known{latency.Evidence{Queue: a.AllSlow, Fast: !a.AllSlow && !a.NotProven}}
 	return s
 }
 
@@ -224,7 +228,7 @@ func (a *Answer) engineSettings(limit time.Duration) *attempts.Settings {
 func (a *Answer) failure() attempts.Result {
 	if a.Down {
 		r := result(status.New(codes.Unavailable, "no connection"), false)
-		r.Unsent = true
+		r.Unsent, r.Foreign = true, true
 		return r
 	}
 	r := result(status.New(a.Code, ""), false)
@@ -258,6 +262,13 @@ func (f facts) ConnectWait() attempts.ConnectWait {
 	return attempts.ConnectWait{Longest: wait, MaxOutage: attempts.MaxOutage(wait)}
 }
 
+// empty is a budget that allows nothing.
+type empty struct{}
+
+func (empty) Observe(time.Time, budget.Event) {}
+
+func (empty) Allow(time.Time, budget.Cause) (func(time.Time, budget.End), bool) { return nil, false }
+
 // slots implements [attempts.Slots] without a limit.
 type slots struct{}
 
@@ -265,7 +276,7 @@ func (slots) TakeSlot() bool { return true }
 func (slots) ReleaseSlot()   {}
 
 // known implements [attempts.Method]. The target's last responses were fast, or slow.
-type known struct{ slow bool }
+type known struct{ shows latency.Evidence }
 
 func (known) Admit(_, _ time.Duration) int            { return 1 }
 func (known) Sent(time.Duration) int                  { return 1 }
@@ -273,12 +284,8 @@ func (known) Answered(time.Duration, attempts.Answer) {}
 func (known) Left(time.Duration, attempts.Lost)       {}
 func (known) Queued(_, _ time.Duration) bool          { return false }
 
-// Evidence reports a queue, or fast responses.
-func (k known) Evidence(_, _ time.Duration) latency.Evidence {
-	if k.slow {
-		return latency.Evidence{Long: 1, LongNow: true}
-	}
-	return latency.Evidence{Fast: math.MaxInt}
-}
+// Evidence returns what the question says.
+func (k known) Evidence(time.Duration) latency.Evidence { return k.shows }
 
+func (known) Slow(time.Duration) bool { return false }
 func (known) Quantile() time.Duration { return 0 }

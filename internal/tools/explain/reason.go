@@ -89,10 +89,17 @@ func Meanings() []Meaning {
 		},
 		{
 			Reason: policy.ReasonSlowEverywhere,
-			Means:  "All of the target's [last responses](overload.md#the-last-responses) in 3 s took more than a tenth of their calls' time, or, after a timeout or a hedging delay, one in the last second did. All servers are slow, so another attempt would lengthen their queue.",
+			Means:  "All of the target's [last responses](overload.md#the-last-responses) were long: they took much longer than is usual for their methods. So the servers have a queue, and another attempt would lengthen it.",
 			LookAt: "The service's latency and its queue. It is overloaded, or a service below it is.",
-			Change: "Capacity. If the method has become slower for good, a `perAttemptTimeout` above the time of nearly all responses.",
+			Change: "Capacity. If the method has become slower for good, nothing: what is usual follows within minutes.",
 			DoNot:  "Replace timeouts by hedges: they wait in the same queue.",
+		},
+		{
+			Reason: policy.ReasonNotProvenFast,
+			Means:  "The attempt is slow, and nothing is sent beside it: too few responses of the method are known, or one of the target's [last responses](overload.md#the-last-responses) was long too. The attempt goes on.",
+			LookAt: "Whether the client has just started, as in a test. Else the latency of the target's other methods.",
+			Change: "In a test, make some calls that succeed first. A longer `perAttemptTimeout` or `hedgingDelay` if many responses take that long.",
+			DoNot:  "Shorten the delay: in an overload, hedges would wait in the queue of all others.",
 		},
 		{
 			Reason: policy.ReasonOverloaded,
@@ -117,10 +124,10 @@ func Meanings() []Meaning {
 		},
 		{
 			Reason: policy.ReasonBudgetExhausted,
-			Means:  "The traffic has not earned another attempt: too many of the last ones did not help, deadlines were missed, or few responses were fast.",
+			Means:  "The [bucket](budgets.md) of extra attempts is too empty: too many of the last ones did not help, or deadlines were missed, and neither successes nor time have filled it since.",
 			LookAt: "The server, which this limit protects. `stagger.budget.balance` ÷ `capacity` shows for how long.",
-			Change: "If it happens without an outage, raise `percent` of the budget, or `minPerSecond` for clients with few calls.",
-			DoNot:  "Write `budget: NONE`, or raise the percentage during the outage: retries would then make it last.",
+			Change: "If it happens without an outage, raise `size` of the budget, or `perSuccess` for clients with many calls.",
+			DoNot:  "Write `budget: NONE`, or raise the numbers during the outage: retries would then make it last.",
 		},
 		{
 			Reason: policy.ReasonRetry,

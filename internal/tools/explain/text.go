@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/codename"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/defaults"
@@ -99,9 +100,32 @@ func (a *Answer) facts(add func(name, format string, args ...any)) {
 	settings(a.Policy, add)
 	if a.Budget != "" {
 		add("budget", "%s%s", a.Budget, map[bool]string{true: ", which is empty"}[a.BudgetEmpty])
+		for _, line := range rules(a.Rule) {
+			add("", "%s", line)
+		}
 	}
 	if a.Limit > 0 {
 		add("deadline", "%v for the whole call", a.Limit)
+	}
+}
+
+// rules returns the rules of a budget, in sentences.
+func rules(c budget.Config) []string {
+	switch c := c.(type) {
+	case budget.BucketConfig:
+		return []string{
+			fmt.Sprintf("a bucket of %v retries, or of what the successes of the last %v add, if that is more", c.Size, c.Window),
+			fmt.Sprintf("a call that succeeds adds %v; time alone fills the bucket in %v", c.PerSuccess, c.RefillTime),
+			fmt.Sprintf("a retry costs 1, an attempt beside a slow one %v; one that helps returns %v × its cost", c.SlowCost, c.Refund),
+			fmt.Sprintf("a call without a response at its deadline takes %v, if a usual response would have come long before", c.MissedCost),
+		}
+	case budget.ThrottleConfig:
+		return []string{
+			fmt.Sprintf("gRPC's retryThrottling: %v tokens, of which more than half must be left for a retry", c.MaxTokens),
+			fmt.Sprintf("an attempt that fails takes 1, a call that succeeds adds %v", c.TokenRatio),
+		}
+	default:
+		return nil
 	}
 }
 

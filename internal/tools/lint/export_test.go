@@ -18,7 +18,7 @@ loadBalancingConfig: [{round_robin: {}}]
 idempotency: DECLARED
 retryThrottling: {maxTokens: 10, tokenRatio: 0.5}
 maxAttemptsLimit: 10
-budgets: [{name: orders, ratio: {}}]
+budgets: [{name: orders, bucket: {}}]
 methodConfig:
   - name: [{service: a.B, method: C}, {service: a.B, method: D}]
     timeout: 2s
@@ -28,7 +28,7 @@ methodConfig:
     retryPolicy: {maxAttempts: 7, initialBackoff: 0.05s, maxBackoff: 2s, backoffMultiplier: 1.5,
       retryableStatusCodes: [14, ABORTED], jitter: EQUAL, growth: LINEAR, perAttemptTimeout: 0.5s, budget: orders,
       maxPushback: 60s, chain: SUPPRESS, maxConnectionWait: 7s, firstRetry: AT_ONCE,
-      perCode: [{codes: [ABORTED], costFactor: 2}]}
+      perCode: [{codes: [ABORTED], maxAttempts: 2}]}
   - name: []
     timeout: 9s
   - name: [{service: a.B}]

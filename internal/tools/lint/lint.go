@@ -16,7 +16,6 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/stagger-go/stagger/budget"
-	"github.com/stagger-go/stagger/internal/balance"
 	"github.com/stagger-go/stagger/internal/codename"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/defaults"
@@ -45,7 +44,7 @@ func Lint(file string, data []byte, o Options) []policy.Diagnostic {
 	l := linter{report: document.NewReport(file), set: decision.CompileFor(parsed, o.Descriptors), config: parsed.Config()}
 	document.Parse(l.report, data, document.Format{}) // for the places
 	l.lintElsewhere()
-	l.lintRatios()
+	l.lintBuckets()
 	for i, m := range l.config.Methods {
 		path := document.Item("methodConfig", i)
 		m = capped(m, l.config.MaxAttemptsLimit)
@@ -103,10 +102,10 @@ func (l *linter) note(field, message string) {
 
 // Recommended limits, from the experience of the AWS SDKs, Google's SRE book, and gRFC A6.
 const (
-	saneAttempts = defaults.MaxAttempts
-	saneBackoff  = time.Minute
-	sanePercent  = 50
-	timerLimit   = time.Millisecond // the resolution of common systems' timers
+	saneAttempts   = defaults.MaxAttempts
+	saneBackoff    = time.Minute
+	sanePerSuccess = 0.5
+	timerLimit     = time.Millisecond // the resolution of common systems' timers
 )
 
 // permanent codes mean that the same call would fail again.
@@ -144,33 +143,18 @@ func (l *linter) lintRepeated(field string) {
 	}
 }
 
-// lintRatios warns of budgets that let retries multiply the load in an outage.
-func (l *linter) lintRatios() {
+// lintBuckets warns of budgets that let retries multiply the load in an outage, and of those that pay for nothing.
+func (l *linter) lintBuckets() {
 	for i, own := range l.config.Budgets {
-		if ratio, ok := own.Config.(budget.RatioConfig); ok && ratio.Percent > sanePercent {
-			l.warn(document.Item("budgets", i)+".ratio.percent", ratio.Percent, "lets retries add %v times the calls in an outage; 10 to 20 are enough, "+
-				"because an extra attempt that succeeds returns its cost", ratio.Percent/100)
+		bucket, ok := own.Config.(budget.BucketConfig)
+		path := document.Item("budgets", i) + ".bucket."
+		if ok && bucket.PerSuccess > sanePerSuccess {
+			l.warn(path+"perSuccess", bucket.PerSuccess, "lets retries add %v times the calls while a part of them fails; 0.1 to 0.2 are enough, "+
+				"because an extra attempt that helps returns its cost", bucket.PerSuccess)
 		}
-	}
-}
-
-// lintReserve warns if a client with occasional calls can never pay for an attempt after a timeout.
-func (l *linter) lintReserve(path string, r *policy.RetrySpec) {
-	for _, own := range l.config.Budgets {
-		ratio, ok := own.Config.(budget.RatioConfig)
-		if own.Name != r.Budget || !ok || r.PerAttemptTimeout <= 0 {
-			continue
-		}
-		b, err := balance.New(ratio)
-		if err != nil {
-			return // which is an error in the file
-		}
-		factor := timeoutFactor(r)
-		b.Start(0)
-		if _, granted := b.Withdraw(0, budget.Charge{Cause: budget.CauseTimeout, Factor: factor}); !granted {
-			l.warn(l.attemptTimeout(path), r.PerAttemptTimeout,
-				"a client that makes few calls never sends another attempt after it: that costs %v, and budget %s has %v for such a client; "+
-					"raise minPerSecond or window, or lower timeoutCost", ratio.TimeoutCost*factor, own.Name, b.Balance(0))
+		if ok && bucket.SlowCost > bucket.Size {
+			l.warn(path+"slowCost", bucket.SlowCost, "a client that makes few calls never sends an attempt beside a slow one: "+
+				"its bucket holds size, %v; raise size or lower slowCost", bucket.Size)
 		}
 	}
 }
@@ -204,7 +188,6 @@ func (l *linter) lintRetry(path string, m policy.MethodConfig) {
 	if r.PerAttemptTimeout > 0 && m.Timeout > 0 && r.PerAttemptTimeout >= m.Timeout {
 		l.warn(l.attemptTimeout(path), r.PerAttemptTimeout, "timeout ends the call after %v already", m.Timeout)
 	}
-	l.lintReserve(path, r)
 	l.lintFirstRetry(path, r)
 }
 
@@ -273,16 +256,6 @@ func longestWait(r *policy.RetrySpec) time.Duration {
 		}
 	}
 	return sum.Round(time.Millisecond)
-}
-
-// timeoutFactor returns the cost of an attempt after a timeout, as a multiple of the usual cost.
-func timeoutFactor(r *policy.RetrySpec) float64 {
-	for _, own := range r.PerCode {
-		if slices.Contains(own.Codes, codes.DeadlineExceeded) {
-			return cmp.Or(own.CostFactor, 1)
-		}
-	}
-	return 1
 }
 
 // almostOne is the largest random number.

@@ -67,35 +67,13 @@ methodConfig:
     maxBackoff: 1s
     backoffMultiplier: 1
     retryableStatusCodes: [UNAVAILABLE, ABORTED, 14]
-    perCode: [{codes: [ABORTED, ABORTED], costFactor: 2}]
+    perCode: [{codes: [ABORTED, ABORTED], maxAttempts: 2}]
 - name: [{service: a.B, method: D}]
   hedgingPolicy: {maxAttempts: 2, hedgingDelay: 1s, nonFatalStatusCodes: [ABORTED, UNAVAILABLE, ABORTED]}
 `,
 		"warning f:9:50: methodConfig[0].retryPolicy.retryableStatusCodes[2]: 14: is listed twice; remove it",
 		"warning f:10:33: methodConfig[0].retryPolicy.perCode[0].codes[1]: ABORTED: is listed twice; remove it",
 		"warning f:12:97: methodConfig[1].hedgingPolicy.nonFatalStatusCodes[2]: ABORTED: is listed twice; remove it")
-}
-
-// TestLintReserve has budgets that can just pay for an attempt after a timeout, and budgets that just can't.
-func TestLintReserve(t *testing.T) {
-	t.Parallel()
-	file := func(budgets, more string) string {
-		return "budgets: [{name: b, " + budgets + `}]
-methodConfig:
-- name: [{service: a.B, method: C}]
-  retryPolicy: {maxAttempts: 3, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 1, retryableStatusCodes: [UNAVAILABLE],
-    perAttemptTimeout: 1s` + more + "}\n"
-	}
-	const says = "warning f:5:24: methodConfig[0].retryPolicy.perAttemptTimeout: 1s: a client that makes few calls never sends another attempt " +
-		"after it: that costs "
-	const remedy = " for such a client; raise minPerSecond or window, or lower timeoutCost"
-	wantLinted(t, file("ratio: {minPerSecond: 0.4, window: 10s}", ", budget: b"))
-	wantLinted(t, file("ratio: {minPerSecond: 0.3, window: 10s}", ", budget: b"), says+"4, and budget b has 3.1"+remedy)
-	wantLinted(t, file("ratio: {minPerSecond: 1, window: 10s, timeoutCost: 10.2}", ", budget: b"), says+"10.2, and budget b has 10.1"+remedy)
-	wantLinted(t, strings.Replace(file("ratio: {}", ", budget: b, perCode: [{codes: [DEADLINE_EXCEEDED], costFactor: 3}]"), "[UNAV", "[DEADLINE_EXCEEDED, UNAV", 1),
-		says+"12, and budget b has 4.1"+remedy)
-	wantLinted(t, file("concurrent: {}", ", budget: b"))
-	wantLinted(t, strings.Replace(file("ratio: {minPerSecond: 0.4}", ", budget: b"), "perAttemptTimeout: 1s", "jitter: FULL", 1))
 }
 
 func TestLintKubernetesObjects(t *testing.T) {
@@ -110,13 +88,20 @@ func TestLintKubernetesObjects(t *testing.T) {
 	}
 }
 
-func TestLintRatios(t *testing.T) {
+// TestLintBuckets has buckets that are just good, and that are not.
+func TestLintBuckets(t *testing.T) {
 	t.Parallel()
-	const file = "methodConfig: [{name: [{service: a.B, method: C}], retryPolicy: {maxAttempts: 2, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 2, " +
-		"retryableStatusCodes: [14], budget: b}}]\nbudgets: [{name: b, ratio: {percent: "
-	wantLinted(t, file+"50}}]")
-	wantLinted(t, file+"1000}}]", "warning f:2:38: budgets[0].ratio.percent: 1000: lets retries add 10 times the calls in an outage; "+
-		"10 to 20 are enough, because an extra attempt that succeeds returns its cost")
+	file := func(bucket string) string {
+		return "methodConfig: [{name: [{service: a.B, method: C}], retryPolicy: {maxAttempts: 2, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 2, " +
+			"retryableStatusCodes: [14], budget: b}}]\nbudgets: [{name: b, " + bucket + "}]\n"
+	}
+	wantLinted(t, file("bucket: {}"))
+	wantLinted(t, file("throttle: {maxTokens: 10, tokenRatio: 1}"))
+	wantLinted(t, file("bucket: {size: 3, slowCost: 3, perSuccess: 0.5}"))
+	wantLinted(t, file("bucket: {perSuccess: 2}"), "warning f:2:42: budgets[0].bucket.perSuccess: 2: lets retries add 2 times the calls while a part of them fails; "+
+		"0.1 to 0.2 are enough, because an extra attempt that helps returns its cost")
+	wantLinted(t, file("bucket: {size: 2.9, slowCost: 3}"), "warning f:2:51: budgets[0].bucket.slowCost: 3: a client that makes few calls never sends an attempt "+
+		"beside a slow one: its bucket holds size, 2.9; raise size or lower slowCost")
 }
 
 func TestLintPackages(t *testing.T) {

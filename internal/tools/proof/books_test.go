@@ -117,72 +117,40 @@ func within(functions ...string) bool {
 	}
 }
 
-// ledger is a budget that checks that every permit is returned once, and every call then finished once.
+// ledger is a budget that checks that every extra attempt ends once.
 type ledger struct {
 	budget.Budget
 	*findings
 	*faults
 
-	book    sync.Mutex // guards all below
-	permits int64
-	open    map[int64]budget.Permit // granted by the budget itself
-	running int
-}
-
-func (l *ledger) count(n int) {
-	l.book.Lock()
-	defer l.book.Unlock()
-	if l.running += n; l.running < 0 {
-		l.add("a call is finished twice")
-	}
+	running atomic.Int64 // extra attempts
 }
 
 func (l *ledger) Observe(now time.Time, e budget.Event) {
-	switch e {
-	case budget.EventCallStarted:
-		l.count(1)
-	case budget.EventCallSucceeded, budget.EventCallFailed:
-		l.count(-1)
-	default:
-		l.Budget.Observe(now, e)
-		return
-	}
 	l.Budget.Observe(now, e)
-	l.at(atBudget, false)
-}
-
-func (l *ledger) Withdraw(now time.Time, c budget.Charge) (budget.Permit, bool) {
-	l.at(atBudget, false)
-	p, ok := l.Budget.Withdraw(now, c)
-	if !ok {
-		return p, false
+	if e != budget.EventAttemptFailed {
+		l.at(atBudget, false)
 	}
-	l.book.Lock()
-	defer l.book.Unlock()
-	l.permits++
-	l.open[l.permits] = p
-	return budget.Permit{Cost: l.permits}, true
 }
 
-func (l *ledger) Settle(now time.Time, p budget.Permit, helped bool) {
-	l.Budget.Settle(now, l.take(p), helped)
+func (l *ledger) Allow(now time.Time, c budget.Cause) (ended func(time.Time, budget.End), ok bool) {
 	l.at(atBudget, false)
-}
-
-func (l *ledger) Return(now time.Time, p budget.Permit) {
-	l.Budget.Return(now, l.take(p))
-	l.at(atBudget, false)
-}
-
-func (l *ledger) take(p budget.Permit) budget.Permit {
-	l.book.Lock()
-	defer l.book.Unlock()
-	own, ok := l.open[p.Cost]
+	inner, ok := l.Budget.Allow(now, c)
 	if !ok {
-		l.add("permit %d is given back twice", p.Cost)
+		return nil, false
 	}
-	delete(l.open, p.Cost)
-	return own
+	l.running.Add(1)
+	var told atomic.Bool
+	return func(now time.Time, how budget.End) {
+		if told.Swap(true) {
+			l.add("an extra attempt ends twice")
+		}
+		l.running.Add(-1)
+		if inner != nil {
+			inner(now, how)
+		}
+		l.at(atBudget, false)
+	}, true
 }
 
 // circuit is a breaker that refuses at random, and checks that it is informed once of each attempt's end.

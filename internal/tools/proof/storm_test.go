@@ -51,7 +51,7 @@ func (s *storm) String() string {
 
 func drawStorm(d *draws) *storm {
 	s := &storm{
-		budget: one(d, "unlimited", "concurrent", "ratio"), spec: drawSpec(d), calls: 1 + d.below(40),
+		budget: one(d, "unlimited", "throttle", "bucket"), spec: drawSpec(d), calls: 1 + d.below(40),
 		kinds: one(d, []kind{unary}, []kind{serverStream}, []kind{clientStream}, []kind{bidiStream}, []kind{unary, serverStream, clientStream, bidiStream}),
 		mode:  one(d, policy.ModeEnforce, policy.ModeEnforce, policy.ModeEnforce, policy.ModeEnforce, policy.ModeObserve, policy.ModeOff),
 		seed:  uint64(d.below(256)), rough: d.odds(50), closes: d.odds(20), swallow: d.odds(15),
@@ -111,10 +111,12 @@ func (s *storm) set(t *testing.T, spec policy.Spec) *policy.Set {
 func (s *storm) newBudget(t *testing.T) budget.Budget {
 	t.Helper()
 	switch s.budget {
-	case "ratio":
-		return must.Get(budget.New(budget.RatioConfig{Percent: 50, MinPerSecond: 100, Window: 10 * time.Second, TimeoutCost: 1}))(t)
-	case "concurrent":
-		return must.Get(budget.New(budget.ConcurrentConfig{Percent: 50, Min: 5}))(t)
+	case "bucket":
+		return must.Get(budget.New(budget.BucketConfig{
+			Size: 1000, PerSuccess: 0.5, SlowCost: 1, Refund: 1, RefillTime: 10 * time.Second, Window: 10 * time.Second,
+		}))(t)
+	case "throttle":
+		return must.Get(budget.New(budget.ThrottleConfig{MaxTokens: 10, TokenRatio: 0.5}))(t)
 	default:
 		return budget.Unlimited
 	}

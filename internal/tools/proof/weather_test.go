@@ -48,7 +48,7 @@ func (s *storm) start(t *testing.T) *weather {
 	faults := &faults{chance: by}
 	faults.active.Store(uint64(s.points))
 	w := &weather{storm: s, findings: f, faults: faults, inner: s.newBudget(t)}
-	w.ledger = &ledger{Budget: w.inner, findings: f, faults: faults, open: map[int64]budget.Permit{}}
+	w.ledger = &ledger{Budget: w.inner, findings: f, faults: faults}
 	w.circuit = &circuit{findings: f, faults: faults}
 	w.server = testserver.Start(t, testserver.Keep(0), testserver.Observe(w.seen))
 	w.server.On("*", testserver.Func(w.serves))
@@ -58,7 +58,7 @@ func (s *storm) start(t *testing.T) *weather {
 	}
 	w.most = decision.New(p.Spec()).MaxAttempts()
 	w.retrier, err = interceptor.New(s.set(t, s.spec),
-		interceptor.WithObserver(listener(faults)), interceptor.WithBudget("", w.ledger), interceptor.WithMaxReplayBytes(kept),
+		interceptor.WithObserver(listener(faults)), interceptor.WithBudget("", func(string) budget.Budget { return w.ledger }), interceptor.WithMaxReplayBytes(kept),
 		interceptor.WithBreaker(func(string, string) interceptor.Breaker { return w.circuit }),
 		interceptor.WithClassifier(func(_ context.Context, _ string, reply any, _ error) interceptor.Verdict {
 			faults.at(atClassifier, false)
@@ -111,8 +111,8 @@ func (w *weather) rage(ctx context.Context, t *testing.T) {
 func (w *weather) check(t *testing.T) {
 	t.Helper()
 	w.active.Store(0)
-	if n := len(w.ledger.open); n > 0 || w.ledger.running != 0 {
-		w.add("%d permits are not given back, %d calls not finished", n, w.ledger.running)
+	if n := w.ledger.running.Load(); n != 0 {
+		w.add("%d extra attempts have not ended for the budget", n)
 	}
 	if n := w.circuit.running.Load(); n != 0 {
 		w.add("the breaker is not told of %d attempts", n)
@@ -124,9 +124,6 @@ func (w *weather) check(t *testing.T) {
 		if state.Running != 0 {
 			w.add("admission counts %d attempts", state.Running)
 		}
-	}
-	if b := w.inner.State(time.Now()); w.budget == "concurrent" && b.Balance != b.Capacity {
-		w.add("the concurrent budget has %v of %v", b.Balance, b.Capacity)
 	}
 	if !w.closes {
 		w.checkMemory()

@@ -178,7 +178,7 @@ phases:
 `
 
 const elsewhereRetry = `
-budgets: [{name: all, ratio: {percent: 1000, minPerSecond: 1000}}]
+budgets: [{name: all, bucket: {size: 1000, perSuccess: 10}}]
 methodConfig:
 - name: [{service: acme.shop.v1.Shop, method: Get}]
   retryPolicy: {maxAttempts: 4, initialBackoff: 0.05s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE], firstRetry: AT_ONCE, budget: all}

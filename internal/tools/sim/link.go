@@ -12,7 +12,6 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/attempts"
-	"github.com/stagger-go/stagger/internal/balance"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/defaults"
 	"github.com/stagger-go/stagger/internal/latency"
@@ -135,7 +134,7 @@ type retriers struct {
 	slots   []slots       // one for each process
 	budgets map[budgetKey]*budgets
 	methods map[methodKey][]*methods.Method // one for each process, as below
-	targets map[string][]latency.Outcomes
+	targets map[string][]latency.Responses
 }
 
 // retriersKey identifies the calls that share retriers.
@@ -147,7 +146,7 @@ type retriersKey struct {
 func newRetriers(set *decision.Set, processes int) *retriers {
 	r := &retriers{
 		set: set, slots: make([]slots, processes), budgets: map[budgetKey]*budgets{},
-		methods: map[methodKey][]*methods.Method{}, targets: map[string][]latency.Outcomes{},
+		methods: map[methodKey][]*methods.Method{}, targets: map[string][]latency.Responses{},
 	}
 	most := defaults.MaxWaiting
 	if set != nil {
@@ -182,7 +181,7 @@ type methodKey struct{ target, name string }
 func (r *retriers) methodsOf(target, name string) []*methods.Method {
 	key := methodKey{target, name}
 	if r.targets[target] == nil {
-		r.targets[target] = make([]latency.Outcomes, len(r.slots))
+		r.targets[target] = make([]latency.Responses, len(r.slots))
 	}
 	if r.methods[key] == nil {
 		for i := range r.slots {
@@ -219,11 +218,11 @@ func (r *retriers) budgetsFor(p *decision.Policy, target, method string) (*budge
 		key.service, _, _ = strings.Cut(strings.TrimPrefix(method, "/"), "/")
 	}
 	if r.budgets[key] == nil {
-		config := cmp.Or(spec.Config, budget.Default())
-		if _, err := balance.New(config); err != nil {
+		config := cmp.Or[budget.Config](spec.Config, budget.Default())
+		if err := config.Check(); err != nil {
 			return nil, fmt.Errorf("sim: budget %q: %w", name, err)
 		}
-		r.budgets[key] = &budgets{config: config, list: make([]balance.Budget, len(r.slots))}
+		r.budgets[key] = &budgets{config: config, list: make([]budget.Budget, len(r.slots))}
 	}
 	return r.budgets[key], nil
 }
@@ -232,15 +231,15 @@ func (r *retriers) budgetsFor(p *decision.Policy, target, method string) (*budge
 type budgets struct {
 	config    budget.Config
 	unlimited bool
-	list      []balance.Budget
+	list      []budget.Budget
 }
 
-func (b *budgets) balanceOf(client int) balance.Budget {
+func (b *budgets) balanceOf(client int) budget.Budget {
 	if b.unlimited {
-		return balance.Unlimited
+		return budget.Unlimited
 	}
 	if b.list[client] == nil {
-		b.list[client], _ = balance.New(b.config) // config was tried already
+		b.list[client], _ = budget.New(b.config) // config was tried already
 	}
 	return b.list[client]
 }

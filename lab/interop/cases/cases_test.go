@@ -157,7 +157,7 @@ var policies = map[string]string{
 	"retries":                  `retryPolicy: {maxAttempts: 4, budget: NONE, ` + backoff + `}`,
 	"retries, default budget":  `retryPolicy: {maxAttempts: 4, ` + backoff + `}`,
 	"retries, throttle":        `retryPolicy: {maxAttempts: 4, budget: throttle, ` + backoff + `}`,
-	"retries, concurrent":      `retryPolicy: {maxAttempts: 4, budget: concurrent, ` + backoff + `}`,
+	"retries, bucket":          `retryPolicy: {maxAttempts: 4, budget: bucket, ` + backoff + `}`,
 	"retries after a timeout":  `retryPolicy: {maxAttempts: 4, budget: NONE, perAttemptTimeout: 1s, onAttemptTimeout: RETRY, ` + backoff + `}`,
 	"hedge after a timeout":    `retryPolicy: {maxAttempts: 4, budget: NONE, perAttemptTimeout: 1s, onAttemptTimeout: HEDGE, ` + backoff + `}`,
 	"retries by code":          `retryPolicy: {maxAttempts: 4, budget: NONE, perCode: [{codes: [UNAVAILABLE], maxAttempts: 3, growth: FIXED, jitter: EQUAL}], ` + backoff + `}`,
@@ -170,8 +170,8 @@ var policies = map[string]string{
 
 // budgets are the kinds of budgets that policies name.
 var budgets = map[string]string{
-	"throttle":   "throttle: {maxTokens: 1000, tokenRatio: 0.1}",
-	"concurrent": "concurrent: {percent: 20, min: 10}",
+	"throttle": "throttle: {maxTokens: 1000, tokenRatio: 0.1}",
+	"bucket":   "bucket: {size: 10, slowCost: 2}",
 }
 
 // file returns a whole policy file with one of the policies, and the budget that it names.

@@ -30,7 +30,8 @@ It runs the interceptor's own code. By default attempts fail immediately, and al
 --latency makes attempts take time before they fail. With --hang they never get a response,
 which shows the effect of attempt timeouts and hedging. With --down, nothing listens at
 the address, which shows how long calls wait for a connection. With --budget-empty, the
-budget refuses; with --slow-everywhere, the target's other calls are also slow.
+budget refuses; with --slow-everywhere, all of the target's last responses were long; with
+--not-proven-fast, too few are known, or one was long.
 
 With --reason, explain a reason by its name in errors, logs and metrics, and what to do.
 

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
@@ -109,7 +110,10 @@ func TestExplainedIsWhatTheServerSees(t *testing.T) {
 					srv.Down()
 					conn.Connect()
 					synctest.Wait()
+				} else {
+					answerFast(t, srv, conn, retrier, q.Latency)
 				}
+				before := len(srv.Attempts())
 				step := testserver.Fail(q.Code).Delay(q.Latency)
 				if q.Pushback != "" {
 					step = step.Pushback(q.Pushback)
@@ -128,7 +132,7 @@ func TestExplainedIsWhatTheServerSees(t *testing.T) {
 				if !q.Down {
 					got = nil
 				}
-				for _, s := range srv.Attempts() {
+				for _, s := range srv.Attempts()[before:] {
 					got = append(got, s.Time.Sub(began))
 				}
 				if fmt.Sprint(got) != fmt.Sprint(a.Sent) || took != a.At {
@@ -166,21 +170,35 @@ methodConfig:
 	}
 }
 
+// answerFast makes twenty calls, each of one attempt that takes so long as is usual: an attempt beside a slow one is worth while then.
+func answerFast(t *testing.T, srv *testserver.Server, conn *grpc.ClientConn, r *interceptor.Retrier, usual time.Duration) {
+	t.Helper()
+	srv.On("*", testserver.OK().Delay(usual))
+	must.Do(t, r.SetMode(interceptor.ModeSwitch{Mode: policy.ModeOff}))
+	for range 20 {
+		must.Do(t, conn.Invoke(t.Context(), method, &emptypb.Empty{}, &emptypb.Empty{}))
+	}
+	must.Do(t, r.SetMode(interceptor.ModeSwitch{Mode: policy.ModeEnforce}))
+}
+
 const slowPolicy = `
 methodConfig:
 - name: [{service: acme.orders.v1.OrderService, method: GetOrder}]
   retryPolicy: {maxAttempts: 3, initialBackoff: 0.1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE, ABORTED],
-    jitter: NONE, perAttemptTimeout: 0.2s, onAttemptTimeout: RETRY, maxPushback: 9s, perCode: [{codes: [ABORTED], maxAttempts: 2, costFactor: 2, onlyWithServerDelay: true}]}
+    jitter: NONE, perAttemptTimeout: 0.2s, onAttemptTimeout: RETRY, maxPushback: 9s, perCode: [{codes: [ABORTED], maxAttempts: 2, onlyWithServerDelay: true}]}
 - name: [{service: acme.orders.v1.OrderService, method: ListOrders}]
   hedgingPolicy: {maxAttempts: 2, hedgingDelay: 0.1s, hedgingQuantile: {quantile: 0.95, max: 1s}}
 - name: [{service: acme.orders.v1.OrderService, method: CountOrders}]
   retryPolicy: {maxAttempts: 3, initialBackoff: 0.1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE], firstRetry: AT_ONCE}
   admission: REFUSE
+- name: [{service: acme.orders.v1.OrderService, method: WaitForOrders}]
+  waitForReady: true
+  hedgingPolicy: {maxAttempts: 2, hedgingDelay: 0s}
 `
 
 func TestExplainFlags(t *testing.T) {
 	t.Parallel()
-	list := strings.Replace(method, "GetOrder", "ListOrders", 1)
+	list, waits := strings.Replace(method, "GetOrder", "ListOrders", 1), strings.Replace(method, "GetOrder", "WaitForOrders", 1)
 	for _, one := range []struct {
 		args []string
 		want []string
@@ -199,8 +217,15 @@ func TestExplainFlags(t *testing.T) {
 		{[]string{method, "--latency", "1ms"}, []string{"  1        0s     UNAVAILABLE  1ms    another attempt   100ms"}},
 		{[]string{method, "--budget-empty"}, []string{"budget    default, which is empty\n", "budget_exhausted (1 attempt).\n"}},
 		{[]string{method, "--hang", "--deadline", "1.5s", "--slow-everywhere"}, []string{
-			"no attempt ever gets a response, and the last responses of the target were slow", "The call ends after 1.5s with DEADLINE_EXCEEDED: slow_everywhere (1 attempt).\n",
+			"no attempt ever gets a response, and all of the last responses of the target were long", "The call ends after 1.5s with DEADLINE_EXCEEDED: slow_everywhere (1 attempt).\n",
 		}},
+		{[]string{method, "--hang", "--deadline", "1.5s", "--not-proven-fast"}, []string{
+			"no attempt ever gets a response, and few responses of the target are known", "The call ends after 1.5s with DEADLINE_EXCEEDED: not_proven_fast (1 attempt).\n",
+		}},
+		{[]string{method}, []string{
+			"  budget    default\n            a bucket of ", " retries, or of what the successes of the last 5s add", "a call that succeeds adds 0.1; ", "an attempt beside a slow one 3; ",
+		}},
+		{[]string{waits, "--down"}, []string{"The call does not end"}}, // and the command does, though the call looks for a connection forever
 		{[]string{method, "--down"}, []string{
 			"If no connection can be made, from the call's start on:", "another attempt, once connected", "The call ends after 3s with UNAVAILABLE: not_connected (1 attempt).\n",
 		}},

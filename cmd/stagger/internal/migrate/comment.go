@@ -80,11 +80,11 @@ type commenter struct {
 
 func (c commenter) file(file *yaml.Node) {
 	if key := keyOf(file, "retryThrottling"); key != nil {
-		key.HeadComment = `The budget of each policy that names none, by gRPC's rules. A ratio budget is kept by the second, and gives
-back what extra attempts that succeed have cost; declared under budgets, it takes this one's place.`
+		key.HeadComment = `The budget of each policy that names none, by gRPC's rules. A bucket, stagger's own, charges for extra attempts
+and returns the cost of those that help; declared under budgets, it takes this one's place.`
 	} else if len(file.Content) > 0 {
-		file.Content[0].HeadComment = `No retryThrottling: gRPC had no limit. With stagger each policy that names no budget shares one for each target: calls
-earn 10 % of extra attempts, and a reserve of 4. "budget: NONE" in a retryPolicy means no limit.`
+		file.Content[0].HeadComment = `No retryThrottling: gRPC had no limit. With stagger each policy that names no budget shares one for each target: a
+bucket of extra attempts, which calls that succeed fill. "budget: NONE" in a retryPolicy means no limit.`
 	}
 	if key := keyOf(file, "loadBalancingConfig"); key != nil {
 		key.HeadComment = join(key.HeadComment, `stagger leaves balancing to gRPC: give this to the connection, with grpc.WithDefaultServiceConfig.`)

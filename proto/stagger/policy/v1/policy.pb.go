@@ -1130,7 +1130,7 @@ type RetryPolicy struct {
 	OnAttemptTimeout AttemptTimeoutAction `protobuf:"varint,1004,opt,name=on_attempt_timeout,json=onAttemptTimeout,proto3,enum=stagger.policy.v1.AttemptTimeoutAction" json:"on_attempt_timeout,omitempty"`
 	// stagger. The name of the budget that pays for this policy's extra attempts: one from budgets,
 	// or NONE for no limit. Absent: retryThrottling if the file has it, else the default budget
-	// (ratio of 10 % over 5 s, with a reserve of 4 that calls fill, one for each target).
+	// (a bucket with the default numbers, one for each target).
 	Budget string `protobuf:"bytes,1005,opt,name=budget,proto3" json:"budget,omitempty"`
 	// stagger. The longest delay that a server may request. A longer one ends the call with the
 	// server's error; it is never shortened. More than 0, 300s when absent.
@@ -1317,9 +1317,6 @@ type CodePolicy struct {
 	Growth Growth `protobuf:"varint,6,opt,name=growth,proto3,enum=stagger.policy.v1.Growth" json:"growth,omitempty"`
 	// stagger. The jitter after these codes. Absent: the policy's.
 	Jitter Jitter `protobuf:"varint,7,opt,name=jitter,proto3,enum=stagger.policy.v1.Jitter" json:"jitter,omitempty"`
-	// stagger. The cost of an extra attempt after these codes, as a multiple of the usual.
-	// 0.01 to 100, at most two decimals; 1 when absent. It affects only ratio budgets.
-	CostFactor *float64 `protobuf:"fixed64,8,opt,name=cost_factor,json=costFactor,proto3,oneof" json:"cost_factor,omitempty"`
 	// stagger. true: retried only if the server names a delay (grpc-retry-pushback-ms, RetryInfo or retry-after), as the
 	// OTLP specification asks for RESOURCE_EXHAUSTED.
 	OnlyWithServerDelay bool `protobuf:"varint,11,opt,name=only_with_server_delay,json=onlyWithServerDelay,proto3" json:"only_with_server_delay,omitempty"`
@@ -1404,13 +1401,6 @@ func (x *CodePolicy) GetJitter() Jitter {
 		return x.Jitter
 	}
 	return Jitter_JITTER_UNSPECIFIED
-}
-
-func (x *CodePolicy) GetCostFactor() float64 {
-	if x != nil && x.CostFactor != nil {
-		return *x.CostFactor
-	}
-	return 0
 }
 
 func (x *CodePolicy) GetOnlyWithServerDelay() bool {
@@ -1658,13 +1648,12 @@ type Budget struct {
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// stagger. Which calls share one balance.
 	Scope BudgetScope `protobuf:"varint,2,opt,name=scope,proto3,enum=stagger.policy.v1.BudgetScope" json:"scope,omitempty"`
-	// The rule: exactly one. A ratio with default settings is written "ratio: {}".
+	// The rule: exactly one. A bucket with the default numbers is written "bucket: {}".
 	//
 	// Types that are valid to be assigned to Kind:
 	//
-	//	*Budget_Ratio
+	//	*Budget_Bucket
 	//	*Budget_Throttle
-	//	*Budget_Concurrent
 	Kind          isBudget_Kind `protobuf_oneof:"kind"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1721,10 +1710,10 @@ func (x *Budget) GetKind() isBudget_Kind {
 	return nil
 }
 
-func (x *Budget) GetRatio() *RatioBudget {
+func (x *Budget) GetBucket() *BucketBudget {
 	if x != nil {
-		if x, ok := x.Kind.(*Budget_Ratio); ok {
-			return x.Ratio
+		if x, ok := x.Kind.(*Budget_Bucket); ok {
+			return x.Bucket
 		}
 	}
 	return nil
@@ -1739,22 +1728,13 @@ func (x *Budget) GetThrottle() *RetryThrottling {
 	return nil
 }
 
-func (x *Budget) GetConcurrent() *ConcurrentBudget {
-	if x != nil {
-		if x, ok := x.Kind.(*Budget_Concurrent); ok {
-			return x.Concurrent
-		}
-	}
-	return nil
-}
-
 type isBudget_Kind interface {
 	isBudget_Kind()
 }
 
-type Budget_Ratio struct {
-	// stagger. Extra attempts up to a share of the calls.
-	Ratio *RatioBudget `protobuf:"bytes,3,opt,name=ratio,proto3,oneof"`
+type Budget_Bucket struct {
+	// stagger. A bucket of extra attempts, which successes fill. The default budget is one with the default numbers.
+	Bucket *BucketBudget `protobuf:"bytes,6,opt,name=bucket,proto3,oneof"`
 }
 
 type Budget_Throttle struct {
@@ -1762,56 +1742,52 @@ type Budget_Throttle struct {
 	Throttle *RetryThrottling `protobuf:"bytes,4,opt,name=throttle,proto3,oneof"`
 }
 
-type Budget_Concurrent struct {
-	// stagger. Extra attempts in flight up to a share of the calls in flight, as in Envoy.
-	Concurrent *ConcurrentBudget `protobuf:"bytes,5,opt,name=concurrent,proto3,oneof"`
-}
-
-func (*Budget_Ratio) isBudget_Kind() {}
+func (*Budget_Bucket) isBudget_Kind() {}
 
 func (*Budget_Throttle) isBudget_Kind() {}
 
-func (*Budget_Concurrent) isBudget_Kind() {}
-
-// RatioBudget lets calls earn extra attempts: every call deposits a share of one, every extra
-// attempt withdraws its cost, and an extra attempt that succeeds returns its cost.
-type RatioBudget struct {
+// BucketBudget is a bucket of extra attempts. It is full at first. A call that succeeds adds a part of one, and time alone fills it
+// slowly. A retry costs 1. An extra attempt that helps returns a multiple of its cost. If the bucket can't pay, nothing is sent.
+type BucketBudget struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// stagger. The deposit of a call, in percent of one extra attempt. More than 0, at most 1000, at
-	// most four decimals; 10 when absent.
-	Percent *float64 `protobuf:"fixed64,1,opt,name=percent,proto3,oneof" json:"percent,omitempty"`
-	// stagger. Extra attempts per second that need no traffic, so that a client with few calls can
-	// retry at all. Not negative, at most 1000000, at most four decimals; 0.8 when absent.
-	MinPerSecond *float64 `protobuf:"fixed64,2,opt,name=min_per_second,json=minPerSecond,proto3,oneof" json:"min_per_second,omitempty"`
-	// stagger. How long deposits and withdrawals count. 1s to 60s; 5s when absent.
-	Window *durationpb.Duration `protobuf:"bytes,3,opt,name=window,proto3" json:"window,omitempty"`
-	// stagger. The cost of a hedge, of an extra attempt after an attempt timeout, and of one after a failure while few
-	// of the target's last responses were fast; otherwise that costs 1. A hedge costs more because the slow attempt may still be running. 1 to 1000, at most four
-	// decimals; 4 when absent.
-	TimeoutCost *float64 `protobuf:"fixed64,4,opt,name=timeout_cost,json=timeoutCost,proto3,oneof" json:"timeout_cost,omitempty"`
-	// stagger. What such an extra attempt returns in addition to its cost if it succeeds within
-	// perAttemptTimeout; a later success returns nothing. 0 to 1000, at most
-	// four decimals; 3 when absent. With 4 and 3 these attempts pay for themselves while more
-	// than four of seven succeed.
-	TimeoutBonus  *float64 `protobuf:"fixed64,5,opt,name=timeout_bonus,json=timeoutBonus,proto3,oneof" json:"timeout_bonus,omitempty"`
+	// stagger. How many retries the bucket holds. 0 to 1000000, at most four decimals; 3 when absent. With 0 it is empty at first and time
+	// adds nothing: it holds only what the successes of window add.
+	Size *float64 `protobuf:"fixed64,1,opt,name=size,proto3,oneof" json:"size,omitempty"`
+	// stagger. The part of a retry that each call adds that ends with OK. 0 to 10, at most four decimals; 0.1 when absent.
+	PerSuccess *float64 `protobuf:"fixed64,2,opt,name=per_success,json=perSuccess,proto3,oneof" json:"per_success,omitempty"`
+	// stagger. The cost of an attempt that is sent beside or after a slow one, when its timeout or the hedging delay is over. It costs more
+	// than a retry because the server may work on both. 1 to 1000, at most four decimals; 3 when absent.
+	SlowCost *float64 `protobuf:"fixed64,3,opt,name=slow_cost,json=slowCost,proto3,oneof" json:"slow_cost,omitempty"`
+	// stagger. What a call takes, as far as the bucket has it, that had no response at its deadline, though more than twice the usual time
+	// of its method was left. 0 to 1000, at most four decimals; 0.3 when absent.
+	MissedCost *float64 `protobuf:"fixed64,7,opt,name=missed_cost,json=missedCost,proto3,oneof" json:"missed_cost,omitempty"`
+	// stagger. What an extra attempt returns that was answered within perAttemptTimeout with OK, or with an error that no retry can
+	// improve: a multiple of its cost. 0 to 10, at most four decimals; 2 when absent.
+	Refund *float64 `protobuf:"fixed64,4,opt,name=refund,proto3,oneof" json:"refund,omitempty"`
+	// stagger. How far refunds fill the bucket, if that is more than it holds otherwise. 0 to 1000000, at most four decimals; 12 when absent.
+	RefundSize *float64 `protobuf:"fixed64,8,opt,name=refund_size,json=refundSize,proto3,oneof" json:"refund_size,omitempty"`
+	// stagger. How long an empty bucket takes to fill without any call. 1s to 600s; 300s when absent.
+	RefillTime *durationpb.Duration `protobuf:"bytes,5,opt,name=refill_time,json=refillTime,proto3" json:"refill_time,omitempty"`
+	// stagger. A busy client's bucket holds what the successes of this time add, if that is more than size. 1s to 60s; 5s when absent.
+	Window        *durationpb.Duration `protobuf:"bytes,6,opt,name=window,proto3" json:"window,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *RatioBudget) Reset() {
-	*x = RatioBudget{}
+func (x *BucketBudget) Reset() {
+	*x = BucketBudget{}
 	mi := &file_stagger_policy_v1_policy_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *RatioBudget) String() string {
+func (x *BucketBudget) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*RatioBudget) ProtoMessage() {}
+func (*BucketBudget) ProtoMessage() {}
 
-func (x *RatioBudget) ProtoReflect() protoreflect.Message {
+func (x *BucketBudget) ProtoReflect() protoreflect.Message {
 	mi := &file_stagger_policy_v1_policy_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -1823,102 +1799,65 @@ func (x *RatioBudget) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use RatioBudget.ProtoReflect.Descriptor instead.
-func (*RatioBudget) Descriptor() ([]byte, []int) {
+// Deprecated: Use BucketBudget.ProtoReflect.Descriptor instead.
+func (*BucketBudget) Descriptor() ([]byte, []int) {
 	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{10}
 }
 
-func (x *RatioBudget) GetPercent() float64 {
-	if x != nil && x.Percent != nil {
-		return *x.Percent
+func (x *BucketBudget) GetSize() float64 {
+	if x != nil && x.Size != nil {
+		return *x.Size
 	}
 	return 0
 }
 
-func (x *RatioBudget) GetMinPerSecond() float64 {
-	if x != nil && x.MinPerSecond != nil {
-		return *x.MinPerSecond
+func (x *BucketBudget) GetPerSuccess() float64 {
+	if x != nil && x.PerSuccess != nil {
+		return *x.PerSuccess
 	}
 	return 0
 }
 
-func (x *RatioBudget) GetWindow() *durationpb.Duration {
+func (x *BucketBudget) GetSlowCost() float64 {
+	if x != nil && x.SlowCost != nil {
+		return *x.SlowCost
+	}
+	return 0
+}
+
+func (x *BucketBudget) GetMissedCost() float64 {
+	if x != nil && x.MissedCost != nil {
+		return *x.MissedCost
+	}
+	return 0
+}
+
+func (x *BucketBudget) GetRefund() float64 {
+	if x != nil && x.Refund != nil {
+		return *x.Refund
+	}
+	return 0
+}
+
+func (x *BucketBudget) GetRefundSize() float64 {
+	if x != nil && x.RefundSize != nil {
+		return *x.RefundSize
+	}
+	return 0
+}
+
+func (x *BucketBudget) GetRefillTime() *durationpb.Duration {
 	if x != nil {
-		return x.Window
+		return x.RefillTime
 	}
 	return nil
 }
 
-func (x *RatioBudget) GetTimeoutCost() float64 {
-	if x != nil && x.TimeoutCost != nil {
-		return *x.TimeoutCost
-	}
-	return 0
-}
-
-func (x *RatioBudget) GetTimeoutBonus() float64 {
-	if x != nil && x.TimeoutBonus != nil {
-		return *x.TimeoutBonus
-	}
-	return 0
-}
-
-// ConcurrentBudget limits the extra attempts in flight, including those that wait for their
-// backoff. It bounds the load that a server holds, but not the rate that arrives: if failures are fast,
-// many extra attempts follow each other.
-type ConcurrentBudget struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// stagger. Extra attempts, in percent of the calls in flight. More than 0, at most 1000, at most four
-	// decimals; 20 when absent.
-	Percent *float64 `protobuf:"fixed64,1,opt,name=percent,proto3,oneof" json:"percent,omitempty"`
-	// stagger. Extra attempts that are always allowed, even if few calls are in flight. 0 to 1000000; 3 when absent.
-	Min           *uint32 `protobuf:"varint,2,opt,name=min,proto3,oneof" json:"min,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ConcurrentBudget) Reset() {
-	*x = ConcurrentBudget{}
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[11]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ConcurrentBudget) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ConcurrentBudget) ProtoMessage() {}
-
-func (x *ConcurrentBudget) ProtoReflect() protoreflect.Message {
-	mi := &file_stagger_policy_v1_policy_proto_msgTypes[11]
+func (x *BucketBudget) GetWindow() *durationpb.Duration {
 	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
+		return x.Window
 	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ConcurrentBudget.ProtoReflect.Descriptor instead.
-func (*ConcurrentBudget) Descriptor() ([]byte, []int) {
-	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{11}
-}
-
-func (x *ConcurrentBudget) GetPercent() float64 {
-	if x != nil && x.Percent != nil {
-		return *x.Percent
-	}
-	return 0
-}
-
-func (x *ConcurrentBudget) GetMin() uint32 {
-	if x != nil && x.Min != nil {
-		return *x.Min
-	}
-	return 0
+	return nil
 }
 
 var File_stagger_policy_v1_policy_proto protoreflect.FileDescriptor
@@ -1981,7 +1920,7 @@ const file_stagger_policy_v1_policy_proto_rawDesc = "" +
 	"\x13max_connection_wait\x18\xf5\a \x01(\v2\x19.google.protobuf.DurationR\x11maxConnectionWait\x12?\n" +
 	"\vfirst_retry\x18\xf6\a \x01(\x0e2\x1d.stagger.policy.v1.FirstRetryR\n" +
 	"firstRetry\x12S\n" +
-	"\x18per_attempt_recv_timeout\x18\xf7\a \x01(\v2\x19.google.protobuf.DurationR\x15perAttemptRecvTimeout\"\x96\x04\n" +
+	"\x18per_attempt_recv_timeout\x18\xf7\a \x01(\v2\x19.google.protobuf.DurationR\x15perAttemptRecvTimeout\"\xe0\x03\n" +
 	"\n" +
 	"CodePolicy\x123\n" +
 	"\x05codes\x18\x01 \x03(\x0e2\x1d.stagger.policy.v1.StatusCodeR\x05codes\x12&\n" +
@@ -1991,13 +1930,10 @@ const file_stagger_policy_v1_policy_proto_rawDesc = "" +
 	"maxBackoff\x122\n" +
 	"\x12backoff_multiplier\x18\x05 \x01(\x01H\x01R\x11backoffMultiplier\x88\x01\x01\x121\n" +
 	"\x06growth\x18\x06 \x01(\x0e2\x19.stagger.policy.v1.GrowthR\x06growth\x121\n" +
-	"\x06jitter\x18\a \x01(\x0e2\x19.stagger.policy.v1.JitterR\x06jitter\x12$\n" +
-	"\vcost_factor\x18\b \x01(\x01H\x02R\n" +
-	"costFactor\x88\x01\x01\x123\n" +
+	"\x06jitter\x18\a \x01(\x0e2\x19.stagger.policy.v1.JitterR\x06jitter\x123\n" +
 	"\x16only_with_server_delay\x18\v \x01(\bR\x13onlyWithServerDelayB\x0f\n" +
 	"\r_max_attemptsB\x15\n" +
-	"\x13_backoff_multiplierB\x0e\n" +
-	"\f_cost_factor\"\xba\x03\n" +
+	"\x13_backoff_multiplier\"\xba\x03\n" +
 	"\rHedgingPolicy\x12!\n" +
 	"\fmax_attempts\x18\x01 \x01(\rR\vmaxAttempts\x12>\n" +
 	"\rhedging_delay\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\fhedgingDelay\x12R\n" +
@@ -2014,33 +1950,33 @@ const file_stagger_policy_v1_policy_proto_rawDesc = "" +
 	"\n" +
 	"max_tokens\x18\x01 \x01(\rR\tmaxTokens\x12\x1f\n" +
 	"\vtoken_ratio\x18\x02 \x01(\x01R\n" +
-	"tokenRatio\"\x9b\x02\n" +
+	"tokenRatio\"\xd7\x01\n" +
 	"\x06Budget\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x124\n" +
-	"\x05scope\x18\x02 \x01(\x0e2\x1e.stagger.policy.v1.BudgetScopeR\x05scope\x126\n" +
-	"\x05ratio\x18\x03 \x01(\v2\x1e.stagger.policy.v1.RatioBudgetH\x00R\x05ratio\x12@\n" +
-	"\bthrottle\x18\x04 \x01(\v2\".stagger.policy.v1.RetryThrottlingH\x00R\bthrottle\x12E\n" +
+	"\x05scope\x18\x02 \x01(\x0e2\x1e.stagger.policy.v1.BudgetScopeR\x05scope\x129\n" +
+	"\x06bucket\x18\x06 \x01(\v2\x1f.stagger.policy.v1.BucketBudgetH\x00R\x06bucket\x12@\n" +
+	"\bthrottle\x18\x04 \x01(\v2\".stagger.policy.v1.RetryThrottlingH\x00R\bthrottleB\x06\n" +
+	"\x04kind\"\x99\x03\n" +
+	"\fBucketBudget\x12\x17\n" +
+	"\x04size\x18\x01 \x01(\x01H\x00R\x04size\x88\x01\x01\x12$\n" +
+	"\vper_success\x18\x02 \x01(\x01H\x01R\n" +
+	"perSuccess\x88\x01\x01\x12 \n" +
+	"\tslow_cost\x18\x03 \x01(\x01H\x02R\bslowCost\x88\x01\x01\x12$\n" +
+	"\vmissed_cost\x18\a \x01(\x01H\x03R\n" +
+	"missedCost\x88\x01\x01\x12\x1b\n" +
+	"\x06refund\x18\x04 \x01(\x01H\x04R\x06refund\x88\x01\x01\x12$\n" +
+	"\vrefund_size\x18\b \x01(\x01H\x05R\n" +
+	"refundSize\x88\x01\x01\x12:\n" +
+	"\vrefill_time\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\n" +
+	"refillTime\x121\n" +
+	"\x06window\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\x06windowB\a\n" +
+	"\x05_sizeB\x0e\n" +
+	"\f_per_successB\f\n" +
 	"\n" +
-	"concurrent\x18\x05 \x01(\v2#.stagger.policy.v1.ConcurrentBudgetH\x00R\n" +
-	"concurrentB\x06\n" +
-	"\x04kind\"\x9e\x02\n" +
-	"\vRatioBudget\x12\x1d\n" +
-	"\apercent\x18\x01 \x01(\x01H\x00R\apercent\x88\x01\x01\x12)\n" +
-	"\x0emin_per_second\x18\x02 \x01(\x01H\x01R\fminPerSecond\x88\x01\x01\x121\n" +
-	"\x06window\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\x06window\x12&\n" +
-	"\ftimeout_cost\x18\x04 \x01(\x01H\x02R\vtimeoutCost\x88\x01\x01\x12(\n" +
-	"\rtimeout_bonus\x18\x05 \x01(\x01H\x03R\ftimeoutBonus\x88\x01\x01B\n" +
-	"\n" +
-	"\b_percentB\x11\n" +
-	"\x0f_min_per_secondB\x0f\n" +
-	"\r_timeout_costB\x10\n" +
-	"\x0e_timeout_bonus\"\\\n" +
-	"\x10ConcurrentBudget\x12\x1d\n" +
-	"\apercent\x18\x01 \x01(\x01H\x00R\apercent\x88\x01\x01\x12\x15\n" +
-	"\x03min\x18\x02 \x01(\rH\x01R\x03min\x88\x01\x01B\n" +
-	"\n" +
-	"\b_percentB\x06\n" +
-	"\x04_min*N\n" +
+	"_slow_costB\x0e\n" +
+	"\f_missed_costB\t\n" +
+	"\a_refundB\x0e\n" +
+	"\f_refund_size*N\n" +
 	"\x04Mode\x12\x14\n" +
 	"\x10MODE_UNSPECIFIED\x10\x00\x12\x10\n" +
 	"\fMODE_ENFORCE\x10\x01\x12\x10\n" +
@@ -2120,7 +2056,7 @@ func file_stagger_policy_v1_policy_proto_rawDescGZIP() []byte {
 }
 
 var file_stagger_policy_v1_policy_proto_enumTypes = make([]protoimpl.EnumInfo, 10)
-var file_stagger_policy_v1_policy_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
+var file_stagger_policy_v1_policy_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
 var file_stagger_policy_v1_policy_proto_goTypes = []any{
 	(Mode)(0),                   // 0: stagger.policy.v1.Mode
 	(Admission)(0),              // 1: stagger.policy.v1.Admission
@@ -2142,59 +2078,58 @@ var file_stagger_policy_v1_policy_proto_goTypes = []any{
 	(*HedgingQuantile)(nil),     // 17: stagger.policy.v1.HedgingQuantile
 	(*RetryThrottling)(nil),     // 18: stagger.policy.v1.RetryThrottling
 	(*Budget)(nil),              // 19: stagger.policy.v1.Budget
-	(*RatioBudget)(nil),         // 20: stagger.policy.v1.RatioBudget
-	(*ConcurrentBudget)(nil),    // 21: stagger.policy.v1.ConcurrentBudget
-	(*structpb.ListValue)(nil),  // 22: google.protobuf.ListValue
-	(*structpb.Struct)(nil),     // 23: google.protobuf.Struct
-	(*durationpb.Duration)(nil), // 24: google.protobuf.Duration
+	(*BucketBudget)(nil),        // 20: stagger.policy.v1.BucketBudget
+	(*structpb.ListValue)(nil),  // 21: google.protobuf.ListValue
+	(*structpb.Struct)(nil),     // 22: google.protobuf.Struct
+	(*durationpb.Duration)(nil), // 23: google.protobuf.Duration
 }
 var file_stagger_policy_v1_policy_proto_depIdxs = []int32{
 	11, // 0: stagger.policy.v1.PolicyFile.method_config:type_name -> stagger.policy.v1.MethodConfig
 	18, // 1: stagger.policy.v1.PolicyFile.retry_throttling:type_name -> stagger.policy.v1.RetryThrottling
-	22, // 2: stagger.policy.v1.PolicyFile.load_balancing_config:type_name -> google.protobuf.ListValue
-	23, // 3: stagger.policy.v1.PolicyFile.health_check_config:type_name -> google.protobuf.Struct
-	23, // 4: stagger.policy.v1.PolicyFile.connection_scaling:type_name -> google.protobuf.Struct
+	21, // 2: stagger.policy.v1.PolicyFile.load_balancing_config:type_name -> google.protobuf.ListValue
+	22, // 3: stagger.policy.v1.PolicyFile.health_check_config:type_name -> google.protobuf.Struct
+	22, // 4: stagger.policy.v1.PolicyFile.connection_scaling:type_name -> google.protobuf.Struct
 	19, // 5: stagger.policy.v1.PolicyFile.budgets:type_name -> stagger.policy.v1.Budget
 	2,  // 6: stagger.policy.v1.PolicyFile.idempotency:type_name -> stagger.policy.v1.Idempotency
 	0,  // 7: stagger.policy.v1.PolicyFile.mode:type_name -> stagger.policy.v1.Mode
 	13, // 8: stagger.policy.v1.MethodConfig.name:type_name -> stagger.policy.v1.Name
-	24, // 9: stagger.policy.v1.MethodConfig.timeout:type_name -> google.protobuf.Duration
+	23, // 9: stagger.policy.v1.MethodConfig.timeout:type_name -> google.protobuf.Duration
 	14, // 10: stagger.policy.v1.MethodConfig.retry_policy:type_name -> stagger.policy.v1.RetryPolicy
 	16, // 11: stagger.policy.v1.MethodConfig.hedging_policy:type_name -> stagger.policy.v1.HedgingPolicy
 	2,  // 12: stagger.policy.v1.MethodConfig.idempotency:type_name -> stagger.policy.v1.Idempotency
 	12, // 13: stagger.policy.v1.MethodConfig.idempotency_key:type_name -> stagger.policy.v1.IdempotencyKey
 	0,  // 14: stagger.policy.v1.MethodConfig.mode:type_name -> stagger.policy.v1.Mode
 	1,  // 15: stagger.policy.v1.MethodConfig.admission:type_name -> stagger.policy.v1.Admission
-	24, // 16: stagger.policy.v1.RetryPolicy.initial_backoff:type_name -> google.protobuf.Duration
-	24, // 17: stagger.policy.v1.RetryPolicy.max_backoff:type_name -> google.protobuf.Duration
+	23, // 16: stagger.policy.v1.RetryPolicy.initial_backoff:type_name -> google.protobuf.Duration
+	23, // 17: stagger.policy.v1.RetryPolicy.max_backoff:type_name -> google.protobuf.Duration
 	9,  // 18: stagger.policy.v1.RetryPolicy.retryable_status_codes:type_name -> stagger.policy.v1.StatusCode
 	4,  // 19: stagger.policy.v1.RetryPolicy.growth:type_name -> stagger.policy.v1.Growth
 	5,  // 20: stagger.policy.v1.RetryPolicy.jitter:type_name -> stagger.policy.v1.Jitter
-	24, // 21: stagger.policy.v1.RetryPolicy.per_attempt_timeout:type_name -> google.protobuf.Duration
+	23, // 21: stagger.policy.v1.RetryPolicy.per_attempt_timeout:type_name -> google.protobuf.Duration
 	6,  // 22: stagger.policy.v1.RetryPolicy.on_attempt_timeout:type_name -> stagger.policy.v1.AttemptTimeoutAction
-	24, // 23: stagger.policy.v1.RetryPolicy.max_pushback:type_name -> google.protobuf.Duration
+	23, // 23: stagger.policy.v1.RetryPolicy.max_pushback:type_name -> google.protobuf.Duration
 	15, // 24: stagger.policy.v1.RetryPolicy.per_code:type_name -> stagger.policy.v1.CodePolicy
 	3,  // 25: stagger.policy.v1.RetryPolicy.chain:type_name -> stagger.policy.v1.Chain
-	24, // 26: stagger.policy.v1.RetryPolicy.max_connection_wait:type_name -> google.protobuf.Duration
+	23, // 26: stagger.policy.v1.RetryPolicy.max_connection_wait:type_name -> google.protobuf.Duration
 	7,  // 27: stagger.policy.v1.RetryPolicy.first_retry:type_name -> stagger.policy.v1.FirstRetry
-	24, // 28: stagger.policy.v1.RetryPolicy.per_attempt_recv_timeout:type_name -> google.protobuf.Duration
+	23, // 28: stagger.policy.v1.RetryPolicy.per_attempt_recv_timeout:type_name -> google.protobuf.Duration
 	9,  // 29: stagger.policy.v1.CodePolicy.codes:type_name -> stagger.policy.v1.StatusCode
-	24, // 30: stagger.policy.v1.CodePolicy.initial_backoff:type_name -> google.protobuf.Duration
-	24, // 31: stagger.policy.v1.CodePolicy.max_backoff:type_name -> google.protobuf.Duration
+	23, // 30: stagger.policy.v1.CodePolicy.initial_backoff:type_name -> google.protobuf.Duration
+	23, // 31: stagger.policy.v1.CodePolicy.max_backoff:type_name -> google.protobuf.Duration
 	4,  // 32: stagger.policy.v1.CodePolicy.growth:type_name -> stagger.policy.v1.Growth
 	5,  // 33: stagger.policy.v1.CodePolicy.jitter:type_name -> stagger.policy.v1.Jitter
-	24, // 34: stagger.policy.v1.HedgingPolicy.hedging_delay:type_name -> google.protobuf.Duration
+	23, // 34: stagger.policy.v1.HedgingPolicy.hedging_delay:type_name -> google.protobuf.Duration
 	9,  // 35: stagger.policy.v1.HedgingPolicy.non_fatal_status_codes:type_name -> stagger.policy.v1.StatusCode
 	17, // 36: stagger.policy.v1.HedgingPolicy.hedging_quantile:type_name -> stagger.policy.v1.HedgingQuantile
-	24, // 37: stagger.policy.v1.HedgingPolicy.max_pushback:type_name -> google.protobuf.Duration
-	24, // 38: stagger.policy.v1.HedgingPolicy.max_connection_wait:type_name -> google.protobuf.Duration
-	24, // 39: stagger.policy.v1.HedgingQuantile.min:type_name -> google.protobuf.Duration
-	24, // 40: stagger.policy.v1.HedgingQuantile.max:type_name -> google.protobuf.Duration
+	23, // 37: stagger.policy.v1.HedgingPolicy.max_pushback:type_name -> google.protobuf.Duration
+	23, // 38: stagger.policy.v1.HedgingPolicy.max_connection_wait:type_name -> google.protobuf.Duration
+	23, // 39: stagger.policy.v1.HedgingQuantile.min:type_name -> google.protobuf.Duration
+	23, // 40: stagger.policy.v1.HedgingQuantile.max:type_name -> google.protobuf.Duration
 	8,  // 41: stagger.policy.v1.Budget.scope:type_name -> stagger.policy.v1.BudgetScope
-	20, // 42: stagger.policy.v1.Budget.ratio:type_name -> stagger.policy.v1.RatioBudget
+	20, // 42: stagger.policy.v1.Budget.bucket:type_name -> stagger.policy.v1.BucketBudget
 	18, // 43: stagger.policy.v1.Budget.throttle:type_name -> stagger.policy.v1.RetryThrottling
-	21, // 44: stagger.policy.v1.Budget.concurrent:type_name -> stagger.policy.v1.ConcurrentBudget
-	24, // 45: stagger.policy.v1.RatioBudget.window:type_name -> google.protobuf.Duration
+	23, // 44: stagger.policy.v1.BucketBudget.refill_time:type_name -> google.protobuf.Duration
+	23, // 45: stagger.policy.v1.BucketBudget.window:type_name -> google.protobuf.Duration
 	46, // [46:46] is the sub-list for method output_type
 	46, // [46:46] is the sub-list for method input_type
 	46, // [46:46] is the sub-list for extension type_name
@@ -2214,19 +2149,17 @@ func file_stagger_policy_v1_policy_proto_init() {
 	}
 	file_stagger_policy_v1_policy_proto_msgTypes[5].OneofWrappers = []any{}
 	file_stagger_policy_v1_policy_proto_msgTypes[9].OneofWrappers = []any{
-		(*Budget_Ratio)(nil),
+		(*Budget_Bucket)(nil),
 		(*Budget_Throttle)(nil),
-		(*Budget_Concurrent)(nil),
 	}
 	file_stagger_policy_v1_policy_proto_msgTypes[10].OneofWrappers = []any{}
-	file_stagger_policy_v1_policy_proto_msgTypes[11].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_stagger_policy_v1_policy_proto_rawDesc), len(file_stagger_policy_v1_policy_proto_rawDesc)),
 			NumEnums:      10,
-			NumMessages:   12,
+			NumMessages:   11,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1,0 +1,106 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package attempts
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stagger-go/stagger/internal/latency"
+)
+
+// Which ends of an attempt are answers, whose time counts, and which are missed deadlines.
+func TestAnswers(t *testing.T) {
+	t.Parallel()
+	list := policies(t)
+	for what, row := range map[string]struct{ policy, play, want string }{
+		"an answer":                               {"beside", "0 start; 150 end 1 OK", "a:150"},
+		"of an attempt in whose place":            {"inplace", "0 start; 201 end 1 OK", "a:201"},
+		"an error that is an answer":              {"beside", "0 start; 201 end 1 NOT_FOUND", "a:201"},
+		"an error that is retryable":              {"beside", "0 start; 201 end 1 UNAV", ">"},
+		"a refusal":                               {"beside", "0 start; 201 end 1 EXHAUSTED", ">f"},
+		"a server's deadline":                     {"beside", "0 start; 201 end 1 DEADLINE", ">"},
+		"a missed deadline":                       {"beside deadline=1000", "0 start; 1000 end 1 DEADLINE", ">d"},
+		"a message too large":                     {"beside", "0 start; 201 end 1 NOT_FOUND final", ">"},
+		"a context that is over":                  {"beside", "0 start; 201 stop cancelled; 201 end 1 cut", ">"},
+		"an answer that no server has seen":       {"beside", "0 start; 150 end 1 OK foreign", ">"},
+		"an error that no server has seen":        {"beside", "0 start; 150 end 1 NOT_FOUND foreign", ">"},
+		"a refusal that no server has seen":       {"beside", "0 start; 150 end 1 EXHAUSTED foreign", ">"},
+		"a deadline in the wait for a connection": {"beside deadline=1000", "0 start; 1000 end 1 DEADLINE foreign", ">"},
+		"a panic":                                    {"beside", "0 start; 201 end 1 panic", ">"},
+		"an answer to nobody":                        {"beside", "0 start; 201 stop cancelled; 201 end 1 OK", "a:201"},
+		"the answer of the attempt beside":           {"beside", "0 start; 200 wake; 250 wake; 450 end 2 OK; 451 end 1 cut", "a:200 >"},
+		"the first message of a stream":              {"beside", "0 start; 10 commit 1 message; 10 heard 1; 900 end 1 OK", "a:10"},
+		"a stream that was committed by its bytes":   {"beside", "0 start; 10 commit 1 buffer_full; 900 end 1 OK", ">"},
+		"one committed before its first message":     {"beside", "0 start; 10 commit 1 context; 201 heard 1; 900 end 1 OK", "a:201"},
+		"one that the application hardly waited for": {"beside", "0 start; 300 paused 80; 301 end 1 OK", ">a"},
+	} {
+		name, options, _ := strings.Cut(row.policy, " ")
+		p := newPlay(list[name], options+" admission", 0)
+		p.run(row.play)
+		got := slices.DeleteFunc(slices.Clone(p.told), func(s string) bool { return s[0] != '>' && !strings.HasPrefix(s, "a:") })
+		if strings.Join(got, " ") != row.want {
+			t.Errorf("%s: %v; want %s", what, got, row.want)
+		}
+	}
+}
+
+// What the target's last responses show stops attempts that a server would see.
+func TestEvidence(t *testing.T) {
+	t.Parallel()
+	list := policies(t)
+	const failure, timeout, hedge = "0 start; 10 end 1 UNAV", "0 start; 200 wake", "0 start; 50 wake"
+	queue, fast, unproven := latency.Evidence{Queue: true}, latency.Evidence{Fast: true}, latency.Evidence{}
+	for name, row := range map[string]struct {
+		policy, play string
+		shows        latency.Evidence
+		want, charge string
+	}{
+		"all long, a failure":                    {"beside", failure, queue, "slow_everywhere", ""},
+		"all long, and nothing was sent":         {"beside", failure + " unsent", queue, "retry", ""},
+		"all long, a timeout":                    {"beside", timeout, queue, "slow_everywhere", ""},
+		"all long, a failure of a hedge":         {"hedge", failure, queue, "slow_everywhere", ""},
+		"all long, a failure that is fatal":      {"beside", "0 start; 10 end 1 NOT_FOUND", queue, "non_retryable", ""},
+		"all long, and nothing is recorded":      {"beside unknown", failure, queue, "retry", "Wf"},
+		"unproven, a failure":                    {"beside", failure, unproven, "retry", "Wf"},
+		"unproven, a failure of a hedge":         {"hedge", failure, unproven, "hedge", "Wf"},
+		"unproven, a timeout":                    {"beside", timeout, unproven, "not_proven_fast", ""},
+		"unproven, a timeout in whose place":     {"inplace", timeout, unproven, "not_proven_fast", ""},
+		"unproven, a hedging delay":              {"hedge", hedge, unproven, "not_proven_fast", ""},
+		"unproven, a stream that is resumed":     {"retry", "0 start; 10 commit 1 message; 20 end 1 UNAV resumes", unproven, "retry", "Wf"},
+		"unproven, and nothing is recorded":      {"beside unknown", timeout, unproven, "hedge", "Ws"},
+		"fast, a failure":                        {"beside", failure, fast, "retry", "Wf"},
+		"fast, a timeout":                        {"beside", timeout, fast, "hedge", "Ws"},
+		"fast, a timeout in whose place":         {"inplace", timeout, fast, "retry", "Ws"},
+		"fast, a hedging delay":                  {"hedge", hedge, fast, "hedge", "Ws"},
+		"fast, a hedging delay, and no one else": {"hedge grants=0", hedge, fast, "budget_exhausted", ""},
+	} {
+		of, options, _ := strings.Cut(row.policy, " ")
+		p := newPlay(list[of], options, 0)
+		p.shows = row.shows
+		p.run(row.play)
+		charge := ""
+		for _, told := range p.told {
+			if told[0] == 'W' {
+				charge = told
+			}
+		}
+		if got := p.steps[len(p.steps)-1]; !strings.Contains(got, "("+row.want+")") || charge != row.charge {
+			t.Errorf("%s: %s, charged %q; want %s, %q", name, got, charge, row.want, row.charge)
+		}
+	}
+}
+
+// A slow attempt continues, and its call ends with the reason why it got no successor.
+func TestNotProvenFast_GoesOn(t *testing.T) {
+	t.Parallel()
+	p := newPlay(policies(t)["beside"], "deadline=1000", 0)
+	p.shows = latency.Evidence{}
+	p.run("0 start; 200 wake; 300 wake; 1000 stop deadline_exceeded; 1000 end 1 cut")
+	want := []string{"0 start → send 1, wake 200", "200 wake → (not_proven_fast)", "300 wake", "1000 stop deadline_exceeded", "1000 end 1 cut → over not_proven_fast, = 1"}
+	if !slices.Equal(p.steps, want) || strings.Join(p.told, " ") != "F E-" {
+		t.Errorf("%q, told %v; want %q", p.steps, p.told, want)
+	}
+}
