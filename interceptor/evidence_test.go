@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"math/rand/v2"
 	"net"
@@ -113,6 +114,14 @@ var unseen = map[string]func(t *testing.T, s scene) error{
 		_, err := s.caching(t).call(cached(t.Context()), get)
 		return err
 	},
+	"a stream of an inner interceptor": func(t *testing.T, s scene) error {
+		t.Helper()
+		s.conn = s.Dial(t, append(s.retrier.DialOptions(), grpc.WithChainStreamInterceptor(
+			func(ctx context.Context, _ *grpc.StreamDesc, _ *grpc.ClientConn, _ string, _ grpc.Streamer, _ ...grpc.CallOption) (grpc.ClientStream, error) {
+				return &storedStream{ctx: ctx}, nil
+			}))...)
+		return exchange(t.Context(), s.conn, clientStream, get)
+	},
 	"an error of an inner interceptor": func(t *testing.T, s scene) error {
 		t.Helper()
 		s.conn = s.Dial(t, append(s.retrier.DialOptions(), grpc.WithChainUnaryInterceptor(
@@ -173,6 +182,25 @@ var unseen = map[string]func(t *testing.T, s scene) error{
 	},
 }
 
+// storedStream is a stream that an inner interceptor has made: it has one empty message.
+type storedStream struct {
+	grpc.ClientStream
+
+	ctx  context.Context
+	read bool
+}
+
+func (s *storedStream) Context() context.Context { return s.ctx }
+func (*storedStream) SendMsg(any) error          { return nil }
+func (*storedStream) CloseSend() error           { return nil }
+func (s *storedStream) RecvMsg(any) error {
+	if s.read {
+		return io.EOF
+	}
+	s.read = true
+	return nil
+}
+
 // noToken are credentials that have no token.
 type noToken struct{}
 
@@ -184,17 +212,22 @@ func (noToken) RequireTransportSecurity() bool { return false }
 
 // A call that no server has seen spends nothing and earns nothing: its budget hears nothing of it.
 func TestForeign_Budget(t *testing.T) {
+	check := func(t *testing.T, s scene, p *purse, call func(t *testing.T, s scene) error) {
+		t.Helper()
+		err := call(t, s)
+		if got := p.String(); got != "asked [], failed 0, returned 0, refunded 0, ok 0, bad 0" || s.Count("*") != 0 {
+			t.Errorf("%v: %s; the server saw %d", err, got, s.Count("*"))
+		}
+	}
 	for name, call := range unseen {
 		t.Run(name, func(t *testing.T) {
 			p := &purse{grants: 9}
 			c := config(plain())
 			paid(c)
-			fresh(t, c, func(t *testing.T, s scene) {
-				err := call(t, s)
-				if got := p.String(); got != "asked [], failed 0, returned 0, refunded 0, ok 0, bad 0" || s.Count("*") != 0 {
-					t.Errorf("%v: %s; the server saw %d", err, got, s.Count("*"))
-				}
-			}, interceptor.WithBudget("", forAll(p)))
+			fresh(t, c, func(t *testing.T, s scene) { check(t, s, p, call) }, interceptor.WithBudget("", forAll(p)))
+		})
+		t.Run(name+", and nobody observes", func(t *testing.T) {
+			quietly(t, func(t *testing.T, s scene, p *purse) { check(t, s, p, call) })
 		})
 	}
 }

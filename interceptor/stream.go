@@ -628,12 +628,15 @@ func (s *stream) atOnce(t *task) bool {
 	a.done = a.ended()
 	took, heard, ok := s.machine.AtOnce(&t.Task, t.err, at)
 	t.done = !ok
-	if heard && !s.untimed {
+	seen := !s.machine.Over() || !s.call.foreign(&a.attempt, false) // before its end, a stream doesn't tell who made it
+	if heard && !s.untimed && seen {
 		s.call.answeredAtOnce(at, took)
 	}
 	if s.machine.Over() {
 		a.cancel()
-		s.call.budget.Observe(clock.Time(s.call.start), budget.EventCallSucceeded)
+		if seen {
+			s.call.budget.Observe(clock.Time(s.call.start), budget.EventCallSucceeded)
+		}
 	}
 	return ok
 }

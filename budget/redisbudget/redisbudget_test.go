@@ -151,8 +151,13 @@ func TestBudget_Returns(t *testing.T) {
 		refund float64
 		want   float64
 	}{
-		{budget.EndUnsent, 0, 3}, {budget.EndFailed, 2, 0}, {budget.EndHelped, 0, 0}, {budget.EndHelped, 0.5, 1.5}, {budget.EndHelped, 1, 3},
-		{budget.EndHelped, 2, 3}, {99, 2, 0},
+		{budget.EndUnsent, 0, 3},
+		{budget.EndFailed, 2, 0},
+		{budget.EndHelped, 0, 0},
+		{budget.EndHelped, 0.5, 1.5},
+		{budget.EndHelped, 1, 3},
+		{budget.EndHelped, 2, 3},
+		{99, 2, 0},
 	} {
 		b := &leased{config: Config{Bucket: budget.BucketConfig{Refund: row.refund}}}
 		if got := b.returned(3*token, row.how); got != int64(row.want*token) {

@@ -41,9 +41,11 @@ func (is *Class) listed() bool {
 	return is.Retryable && (is.own == nil || !is.own.OnlyWithServerDelay || is.Pushback.Source != "" || is.Again)
 }
 
-// failed reports whether an attempt has ended with an error. An attempt that has timed out has not ended: it counts when it is
-// abandoned.
-func (is *Class) failed() bool { return !is.TimedOut && !is.Final && is.Status.Code() != codes.OK }
+// failed reports whether an attempt that a server may have seen has ended with an error. An attempt that has timed out has not
+// ended: it counts when it is abandoned.
+func (is *Class) failed() bool {
+	return !is.TimedOut && !is.Final && !is.Foreign && is.Status.Code() != codes.OK
+}
 
 // with returns the settings for a code's own spec, with the policy's values where that has none.
 func (p *Policy) with(own *policy.CodeSpec) (maxAttempts int, b *policy.Backoff) {

@@ -91,7 +91,7 @@ func (p *Policy) Decide(c *Call, is Class, g Gates, now time.Time, r float64) De
 		limit, bo = p.with(is.own)
 	)
 	// Every failure of a server counts, even the last one or one that is not retried (gRFC A6).
-	if is.failed() && !is.Foreign && (listed || is.Pushback.Stop) {
+	if is.failed() && (listed || is.Pushback.Stop) {
 		g.Fail()
 	}
 	no := func(reason policy.Reason) Decision { return Decision{Reason: reason, Pushback: is.Pushback} }

@@ -40,6 +40,20 @@ const (
 type setup struct {
 	options []grpc.DialOption
 	unary   grpc.UnaryClientInterceptor // the one in the options; nil: none
+	learns  int                         // calls that succeed first, if it hedges
+}
+
+// learns is how many calls show stagger that a service is fast: only then it sends attempts beside slow ones.
+const learns = 20
+
+// learn makes the calls from which the client learns, with one attempt each.
+func (s setup) learn(call func(...grpc.CallOption) error) error {
+	for range s.learns {
+		if err := call(grpc.StaticMethod(), interceptor.MaxAttempts(1)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // client is a client with its kind of retries.
@@ -134,21 +148,28 @@ const budgetName = "bucket"
 // staggerRetries follows the plan.
 func staggerRetries(budget string, options ...interceptor.Option) func(peers.Plan) (setup, error) {
 	return func(p peers.Plan) (setup, error) {
-		return retrier(policy.Spec{Retry: &policy.RetrySpec{
+		s, err := retrier(policy.Spec{Retry: &policy.RetrySpec{
 			MaxAttempts: p.Attempts, PerAttemptTimeout: p.AttemptTimeout, Budget: budget,
 			Backoff: policy.Backoff{Initial: p.Initial, Max: p.Max, Multiplier: 2, Jitter: "NONE"},
 			Codes:   []codes.Code{codes.Unavailable, codes.ResourceExhausted},
 		}}, options...)
+		if p.AttemptTimeout > 0 && p.AttemptTimeout < never {
+			s.learns = learns
+		}
+		return s, err
 	}
 }
 
 // staggerHedge hedges after the plan's backoff.
 func staggerHedge(p peers.Plan) (setup, error) {
 	spec := &policy.HedgeSpec{MaxAttempts: 2, Delay: p.Initial, Budget: budgetName}
-	if p.Initial == atOnce {
-		spec.Delay = 0 // after any other, calls are hedged once their usual latency is known
+	if p.Initial != atOnce { // which is not reached
+		return retrier(policy.Spec{Hedge: spec})
 	}
-	return retrier(policy.Spec{Hedge: spec})
+	spec.Delay = 0
+	s, err := retrier(policy.Spec{Hedge: spec})
+	s.learns = learns
+	return s, err
 }
 
 // retrier returns a client with this policy of both methods. Its limit on waiting calls exceeds every measurement.

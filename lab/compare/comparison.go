@@ -10,6 +10,9 @@ import (
 	"slices"
 	"sync"
 
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
 	"github.com/stagger-go/stagger/lab/peers"
 )
 
@@ -139,14 +142,27 @@ func (c comparison) open(k client) (backend, error) {
 		return backend{}, err
 	}
 	if c.stub {
-		return stub(made, c.answer), nil
+		return stub(made, c.answer), made.learn(func(options ...grpc.CallOption) error {
+			answer := func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error { return nil }
+			return made.unary(context.Background(), method, new(wrapperspb.StringValue), new(wrapperspb.StringValue), nil, answer, options...)
+		})
 	}
-	s := serve(c.answer, c.stream.do)
+	s := serve(succeed, c.stream.do)
 	conn, err := s.dial(made.options)
 	if err != nil {
 		s.Stop()
 		return backend{}, err
 	}
+	err = made.learn(func(options ...grpc.CallOption) error {
+		return conn.Invoke(context.Background(), method, new(wrapperspb.StringValue), new(wrapperspb.StringValue), options...)
+	})
+	if err != nil {
+		_ = conn.Close()
+		s.Stop()
+		return backend{}, err
+	}
+	s.answer = c.answer
+	s.attempts.Store(0)
 	in := connected(conn)
 	do := func() error { return in(context.Background()) }
 	if c.stream.do != nil {

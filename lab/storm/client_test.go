@@ -111,7 +111,7 @@ func peersOf() []client {
 		{name: "gRPC, throttling 100/1", options: generous},
 		{name: "grpc-middleware", onSlow: onSlowTimeout, options: middleware},
 		{name: "failsafe", onSlow: onSlowTimeout, options: failsafeRetry(onSlowTimeout, 0, nil)},
-		{name: "failsafe, budget", onSlow: onSlowTimeout, options: failsafeRetry(onSlowTimeout, 0.1, nil)}, // the same budget as stagger's
+		{name: "failsafe, budget", onSlow: onSlowTimeout, options: failsafeRetry(onSlowTimeout, 0.1, nil)}, // extra attempts up to 10 % of those that run
 		{name: "failsafe, breaker", onSlow: onSlowTimeout, options: failsafeRetry(onSlowTimeout, 0, breaker)},
 		{name: "failsafe, hedge", onSlow: onSlowHedge, options: failsafeRetry(onSlowHedge, 0, hedge)},
 	}
