@@ -21,6 +21,7 @@ import (
 	"google.golang.org/grpc/resolver/manual"
 	"google.golang.org/grpc/test/bufconn"
 
+	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/codename"
 	"github.com/stagger-go/stagger/internal/tools/must"
@@ -138,7 +139,8 @@ func (w world) dial(t *testing.T, s *script, lis *bufconn.Listener, e *ends) (*g
 		}
 		options := []interceptor.Option{e.observer(), interceptor.WithRandom(func() float64 { return 0 })}
 		if w.live {
-			set, options = nil, append(options, interceptor.WithServiceConfig())
+			unlimited := func(string) budget.Budget { return budget.Unlimited } // as gRPC's retries without retryThrottling
+			set, options = nil, append(options, interceptor.WithServiceConfig(), interceptor.WithBudget("", unlimited))
 		} else {
 			config = "{}"
 		}
