@@ -119,7 +119,7 @@ func TestParseEveryKey(t *testing.T) {
 	}
 	wantBudgets := []policy.BudgetSpec{
 		{Name: "shared", Scope: "PROCESS", Config: budget.BucketConfig{
-			Size: 12.5, PerSuccess: 0, SlowCost: 4, MissedCost: 0.25, Refund: 0, RefillTime: time.Minute, Window: 30 * time.Second,
+			Size: 12.5, PerSuccess: 0, SlowCost: 4, MissedCost: 0.25, Refund: 0, RefundSize: 0, RefillTime: time.Minute, Window: 30 * time.Second,
 		}},
 		{Name: "tokens", Scope: "SERVICE", Config: budget.ThrottleConfig{MaxTokens: 1000, TokenRatio: 0.001}},
 		{Name: "beside", Scope: "TARGET", Config: budget.Default()}, // no key: the default
