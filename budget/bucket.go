@@ -46,7 +46,7 @@ type BucketConfig struct {
 // docs/evidence/overload.md has the effects of other numbers.
 func Default() BucketConfig {
 	return BucketConfig{
-		Size: 3, PerSuccess: 0.1, SlowCost: 3, MissedCost: 0.3, Refund: 2, RefundSize: 12,
+		Size: 4, PerSuccess: 0.1, SlowCost: 3, MissedCost: 0.3, Refund: 2, RefundSize: 12,
 		RefillTime: 5 * time.Minute, Window: 5 * time.Second,
 	}
 }

@@ -90,5 +90,5 @@ func ExampleNew() {
 		return
 	}
 	fmt.Println(outage(b), "extra attempts")
-	// Output: 3 extra attempts
+	// Output: 4 extra attempts
 }

@@ -145,7 +145,7 @@ func ExamplePolicy() {
 		fmt.Println(err)
 		return
 	}
-	conn, end := dial(4, retrier.DialOptions()...)
+	conn, end := dial(3, retrier.DialOptions()...)
 	defer end()
 	err = conn.Invoke(context.Background(), "/acme.orders.v1.OrderService/ListOrders", &emptypb.Empty{}, &emptypb.Empty{},
 		interceptor.Policy(nightly))

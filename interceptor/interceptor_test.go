@@ -26,11 +26,13 @@ import (
 func TestClose(t *testing.T) {
 	minute := func(change func(*policy.RetrySpec)) policy.Config {
 		again := plain()
-		again.Backoff, again.Budget = policy.Backoff{Initial: time.Minute, Max: time.Minute, Multiplier: 1, Jitter: "NONE"}, ""
+		again.Backoff, again.Budget = policy.Backoff{Initial: time.Minute, Max: time.Minute, Multiplier: 1, Jitter: "NONE"}, "orders"
 		if change != nil {
 			change(&again)
 		}
-		return config(again)
+		c := config(again)
+		c.Budgets = budgeted(bucketOf(50)).Budgets
+		return c
 	}
 	t.Run("calls that wait", func(t *testing.T) {
 		play(t, minute(nil), func(t *testing.T, s scene) {

@@ -9,21 +9,23 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
 
 // A missed deadline takes a part of a retry from the bucket, if a usual response would have come long before.
 func TestMissedDeadlines(t *testing.T) {
+	d := budget.Default()
 	for name, row := range map[string]struct {
 		usual, deadline time.Duration
 		step            testserver.Step
 		calls           int
-		want            float64 // of the bucket's 6, after these calls
+		want            float64 // of the bucket, after these calls
 	}{
-		"hangs":                             {10 * ms, time.Second, testserver.Hang(), 5, 6 - 5*0.3},
-		"a deadline that is usually missed": {600 * ms, time.Second, testserver.Hang(), 5, 6},
-		"nothing is known of the method":    {0, time.Second, testserver.Hang(), 5, 6},
+		"hangs":                             {10 * ms, time.Second, testserver.Hang(), 5, d.Size - 5*d.MissedCost},
+		"a deadline that is usually missed": {600 * ms, time.Second, testserver.Hang(), 5, d.Size},
+		"nothing is known of the method":    {0, time.Second, testserver.Hang(), 5, d.Size},
 	} {
 		t.Run(name, func(t *testing.T) {
 			retry := plain()

@@ -83,7 +83,7 @@ func TestObserve_Hedges(t *testing.T) {
 		balance float64
 	}{
 		"fast":                     {text("1"), codes.OK, "", d.Size},
-		"slow":                     {text("1").Delay(time.Second), codes.OK, "hedge false 0s OBSERVE", d.Size},
+		"slow":                     {text("1").Delay(time.Second), codes.OK, "hedge false 0s OBSERVE", min(d.Size-d.SlowCost+d.SlowCost*d.Refund, max(d.Size, d.RefundSize))},
 		"slow, and then it fails":  {down().Delay(time.Second), codes.Unavailable, "hedge false 0s OBSERVE, mode_off false 0s OBSERVE", d.Size - d.SlowCost},
 		"slow, and fails for good": {testserver.Fail(codes.NotFound).Delay(time.Second), codes.NotFound, "hedge false 0s OBSERVE, non_retryable false 0s OBSERVE", d.Size - d.SlowCost},
 	} {

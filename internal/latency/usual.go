@@ -13,8 +13,9 @@ import (
 
 const (
 	usualPart   = 0.5                    // of the responses take at most the usual time
+	usualLeast  = 8                      // responses until the usual time is known: the first ones may be those of a cold start or of a queue
+	usualRecent = 3                      // responses in the period without which the usual time stays as it was
 	usualAge    = 5 * time.Minute        // the minimum time for which a response counts; twice that is the maximum
-	usualLeast  = 3                      // responses until the usual time is known
 	usualSingle = 20                     // responses of which each is recorded, and the usual time read anew
 	usualEvery  = 100 * time.Millisecond // from then on, one response in so long is recorded: most write nothing
 )
@@ -27,6 +28,7 @@ type Usual struct {
 
 	mu                sync.Mutex // guards all below
 	current, previous histogram.Histogram
+	recorded          int           // responses, ever
 	until             time.Duration // when current becomes previous; 0: nothing was recorded
 	read              time.Duration // when the usual time was read
 }
@@ -39,6 +41,7 @@ func (u *Usual) Record(took, now time.Duration) {
 	defer u.mu.Unlock()
 	u.forget(now)
 	u.current.Add(took)
+	u.recorded++
 	n := u.current.Count() + u.previous.Count()
 	if n > usualSingle {
 		u.next.Store(int64(now + usualEvery))
@@ -47,14 +50,13 @@ func (u *Usual) Record(took, now time.Duration) {
 		}
 	}
 	u.read = now
+	if u.recorded < usualLeast || n < usualRecent {
+		return
+	}
 	var both histogram.Histogram
 	both.AddAll(&u.previous)
 	both.AddAll(&u.current)
-	usual := time.Duration(0)
-	if n >= usualLeast {
-		usual = max(both.Quantile(usualPart), 1)
-	}
-	u.time.Store(int64(usual))
+	u.time.Store(max(int64(both.Quantile(usualPart)), 1))
 }
 
 // Ignores reports whether a response at now would not be recorded.

@@ -27,17 +27,19 @@ func TestUsual(t *testing.T) {
 		record []func(*Usual)
 		want   time.Duration
 	}{
-		"two responses are too few":       {[]func(*Usual){every(2, 0, 1, 50*ms)}, 0},
-		"three are enough":                {[]func(*Usual){every(3, 0, 1, 50*ms)}, 50 * ms},
-		"in one instant":                  {[]func(*Usual){every(3, 7, 0, 50*ms)}, 50 * ms},
+		"seven responses are too few":     {[]func(*Usual){every(7, 0, 1, 50*ms)}, 0},
+		"eight are enough":                {[]func(*Usual){every(8, 0, 1, 50*ms)}, 50 * ms},
+		"in one instant":                  {[]func(*Usual){every(8, 7, 0, 50*ms)}, 50 * ms},
 		"half take at most as long":       {[]func(*Usual){every(4, 0, 1, 50*ms), every(4, 10, 1, 90*ms)}, 50 * ms},
 		"one from a cache changes little": {[]func(*Usual){every(1, 0, 1, 1*ms), every(9, 10, 1, 90*ms)}, 90 * ms},
 		"a slow start is forgotten":       {[]func(*Usual){every(1, 0, 1, time.Second), every(19, 10, 1, 90*ms)}, 90 * ms},
 		"an overload of two minutes":      {[]func(*Usual){every(300, 0, time.Second, 50*ms), every(120, 5*minute, time.Second, time.Second)}, 50 * ms},
 		"a service that got slower":       {[]func(*Usual){every(300, 0, time.Second, 50*ms), every(600, 5*minute, time.Second, time.Second)}, time.Second},
 		"after a long silence":            {[]func(*Usual){every(300, 0, time.Second, 50*ms), every(3, 60*minute, 1, 90*ms)}, 90 * ms},
+		"two responses after a silence":   {[]func(*Usual){every(300, 0, time.Second, 50*ms), every(2, 60*minute, 1, 90*ms)}, 50 * ms},
+		"one call in five minutes":        {[]func(*Usual){every(12, 0, 5*minute, 50*ms)}, 0},
 		"before the zero of the clock":    {[]func(*Usual){every(300, -60*minute, time.Second, 50*ms)}, 50 * ms},
-		"an instant":                      {[]func(*Usual){every(3, 0, 1, 0)}, 1},
+		"an instant":                      {[]func(*Usual){every(8, 0, 1, 0)}, 1},
 	} {
 		var u Usual
 		for _, record := range row.record {

@@ -63,8 +63,8 @@ const ms = time.Millisecond
 func usually(t *testing.T, target *latency.Responses) *Known {
 	t.Helper()
 	k := New(target).For(decision.New(policy.Spec{}), true, 0)
-	for i := range 3 {
-		k.Answered(time.Duration(i-13)*100*ms, attempts.Answer{Took: 100 * ms, Left: time.Second, Accepted: true})
+	for i := range 8 {
+		k.Answered(time.Duration(i-18)*100*ms, attempts.Answer{Took: 100 * ms, Left: time.Second, Accepted: true})
 	}
 	return &k
 }

@@ -116,7 +116,7 @@ func rules(c budget.Config) []string {
 		return []string{
 			fmt.Sprintf("a bucket of %v retries, or of what the successes of the last %v add, if that is more", c.Size, c.Window),
 			fmt.Sprintf("a call that succeeds adds %v; time alone fills the bucket in %v", c.PerSuccess, c.RefillTime),
-			fmt.Sprintf("a retry costs 1, an attempt beside a slow one %v; one that helps returns %v × its cost", c.SlowCost, c.Refund),
+			fmt.Sprintf("a retry costs 1, an attempt beside a slow one %v; one that helps returns %v × its cost, up to %v in all", c.SlowCost, c.Refund, max(c.Size, c.RefundSize)),
 			fmt.Sprintf("a call without a response at its deadline takes %v, if a usual response would have come long before", c.MissedCost),
 		}
 	case budget.ThrottleConfig:

@@ -67,8 +67,8 @@ func TestRunReserve(t *testing.T) {
 	t.Parallel()
 	r := play(t, example(t, "reserve"), Options{})
 	few, many, small := r.Runs[0].Fleets[0], r.Runs[1].Fleets[0], r.Runs[2].Fleets[0]
-	if few.PerCall > 1.12 || small.PerCall > 1.12 || many.PerCall < 2 {
-		t.Errorf("requests per call: %.2f by 10 clients, %.2f by 10,000, %.2f with a small reserve; want at most 1.12, 2 or more, at most 1.12",
+	if few.PerCall > 1.12 || small.PerCall > 1.12 || many.PerCall < 1.5 {
+		t.Errorf("requests per call: %.2f by 10 clients, %.2f by 10,000, %.2f with a small reserve; want at most 1.12, 1.5 or more, at most 1.12",
 			few.PerCall, many.PerCall, small.PerCall)
 	}
 	if few.Clients != 10 || many.Clients != 10_000 {

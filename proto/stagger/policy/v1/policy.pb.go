@@ -1750,7 +1750,7 @@ func (*Budget_Throttle) isBudget_Kind() {}
 // slowly. A retry costs 1. An extra attempt that helps returns a multiple of its cost. If the bucket can't pay, nothing is sent.
 type BucketBudget struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// stagger. How many retries the bucket holds. 0 to 1000000, at most four decimals; 3 when absent. With 0 it is empty at first and time
+	// stagger. How many retries the bucket holds. 0 to 1000000, at most four decimals; 4 when absent. With 0 it is empty at first and time
 	// adds nothing: it holds only what the successes of window add.
 	Size *float64 `protobuf:"fixed64,1,opt,name=size,proto3,oneof" json:"size,omitempty"`
 	// stagger. The part of a retry that each call adds that ends with OK. 0 to 10, at most four decimals; 0.1 when absent.
