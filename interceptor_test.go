@@ -115,7 +115,7 @@ func (s scene) tell(ctx context.Context, method string, opts ...grpc.CallOption)
 func (s scene) learn(t *testing.T, method string) {
 	t.Helper()
 	s.On(method, testserver.OK())
-	for range 3 {
+	for range 8 {
 		must.Do(t, s.conn.Invoke(t.Context(), method, &emptypb.Empty{}, &emptypb.Empty{}))
 	}
 	s.Reset()

@@ -98,9 +98,9 @@ func endings() []ending {
 			s.takes(t, nil, get, append(repeat(10*ms, 20), repeat(250*ms, 5)...)...)
 			s.On(get, testserver.Hang())
 		}), policy.ReasonSlowEverywhere, true},
-		{"no response before", slow, nil, calls(func(t *testing.T, s scene) {
+		{"one response was slow", slow, nil, calls(func(t *testing.T, s scene) {
 			s.forget()
-			s.takes(t, nil, get, 10*ms)
+			s.takes(t, nil, get, append(repeat(10*ms, 20), 250*ms)...)
 			s.On(get, testserver.Hang())
 		}), policy.ReasonNotProvenFast, true},
 		{"a queue", admitting(func(s *policy.Spec) { s.Timeout = time.Second }), nil, calls(func(t *testing.T, s scene) {

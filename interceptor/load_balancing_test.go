@@ -119,7 +119,7 @@ func TestRetryElsewhere(t *testing.T) {
 			t.Run(name+"/hedges that start together part", func(t *testing.T) {
 				playCluster(t, 3, balanced(config), func(t *testing.T, c cluster) {
 					c.settle(t)
-					for range 3 { // until it is known how fast the method is
+					for range 8 { // until it is known how fast the method is
 						must.Do(t, exchange(t.Context(), c.Conn, desc, list))
 					}
 					c.Visits()

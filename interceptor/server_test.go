@@ -298,7 +298,7 @@ func slowly(t *testing.T, rule string, budget string, calls int) (atD float64) {
 		retry.Budget, retry.PerAttemptTimeout = budget, time.Second
 		s := chain{guards: "BC", retry: retry, unary: true}.start(t)
 		s.d.On(get, text(""))
-		for range 3 { // so that each service knows that the next one is fast
+		for range 8 { // so that each service knows that the next one is fast
 			must.Do(t, ask(t.Context(), s.user, true))
 		}
 		s.d.Reset()

@@ -49,17 +49,17 @@ func TestBesideSlow(t *testing.T) {
 			before func(t *testing.T, s scene)
 			want   policy.Reason
 		}{
-			"no response":    {func(*testing.T, scene) {}, unknown},
-			"two responses":  {func(t *testing.T, s scene) { s.takes(t, nil, get, repeat(10*ms, 2)...) }, unknown},
-			"three":          {func(t *testing.T, s scene) { s.takes(t, nil, get, repeat(10*ms, 3)...) }, follows},
-			"another method": {func(t *testing.T, s scene) { s.takes(t, nil, create, fast...) }, unknown},
-			"three, long ago": {func(t *testing.T, s scene) {
-				s.takes(t, nil, get, repeat(10*ms, 3)...)
+			"no response":     {func(*testing.T, scene) {}, unknown},
+			"seven responses": {func(t *testing.T, s scene) { s.takes(t, nil, get, repeat(10*ms, 7)...) }, unknown},
+			"eight":           {func(t *testing.T, s scene) { s.takes(t, nil, get, repeat(10*ms, 8)...) }, follows},
+			"another method":  {func(t *testing.T, s scene) { s.takes(t, nil, create, fast...) }, unknown},
+			"eight, long ago": {func(t *testing.T, s scene) {
+				s.takes(t, nil, get, repeat(10*ms, 8)...)
 				time.Sleep(time.Hour)
 			}, follows},
-			"three failures": {func(t *testing.T, s scene) {
+			"eight failures": {func(t *testing.T, s scene) {
 				s.On(get, testserver.Fail(codes.NotFound))
-				for range 3 {
+				for range 8 {
 					_, _ = s.call(t.Context(), get)
 				}
 			}, unknown},

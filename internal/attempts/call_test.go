@@ -350,8 +350,6 @@ const traces = `
 # retry: stream: buffer full
 	0 start → send 1; 10 end 1 UNAV → (retry), wake 60; 60 wake → send 2; 65 commit 2 buffer_full → true;
 	70 end 2 UNAV → (committed), over committed (buffer_full), = 2 | F ( Wf ) - F E-
-# headers: headers commit by the policy
-	0 start → send 1; 10 end 1 UNAV headers → (committed), over committed (headers), = 1 | F E-
 # retry: resumption
 	0 start → send 1; 10 commit 1 message → true; 2000 end 1 UNAV resumes progress → (retry), wake 2050; 2050 wake → send 2;
 	2060 commit 2 message → true; 2100 end 2 UNAV resumes progress → (retry), wake 2200; 2200 wake → send 3;

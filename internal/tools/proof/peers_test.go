@@ -79,7 +79,7 @@ func (s scenario) play(t *testing.T, peer bool) (outcome string) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		server.On("*", testserver.OK())
-		for known := 0; s.away == 0 && known < 3; known++ { // no hedge is sent before it is known how fast the method is
+		for known := 0; s.away == 0 && known < 8; known++ { // no hedge is sent before it is known how fast the method is
 			must.Do(t, conn.Invoke(ctx, method, new(wrapperspb.StringValue), new(wrapperspb.StringValue)))
 		}
 		server.Reset()
