@@ -326,7 +326,7 @@ func TestBudget_CloseInChanged(t *testing.T) {
 				}
 				synctest.Wait()
 				p.answers(down)
-				b.Withdraw(time.Now(), retry)
+				b.Allow(time.Now(), retry)
 				time.Sleep(time.Second)
 				synctest.Wait()
 				requests := p.requests.Load()
