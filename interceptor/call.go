@@ -167,7 +167,7 @@ func (c *call) wake(now attempts.Now) attempts.Step {
 // connect has an idle channel connect, because a slow attempt may have been sent over a connection that has gone since: while the
 // channel stays idle, no other attempt is sent beside it.
 func (c *call) connect(now attempts.Now) {
-	if now.Connecting {
+	if now.Connecting && c.engine.Running() > 0 {
 		c.cc.Connect()
 	}
 }
