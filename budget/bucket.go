@@ -65,6 +65,9 @@ func (c BucketConfig) Fields() []bounds.Field {
 	}
 }
 
+// Kind implements [Config].
+func (BucketConfig) Kind() string { return "bucket" }
+
 // Check implements [Config].
 func (c BucketConfig) Check() error { return bounds.Check(c.Fields()) }
 

@@ -113,7 +113,7 @@ func TestBucket_OfSizeZero(t *testing.T) {
 	for range 8 { // which add 4
 		b.Observe(t0.Add(now), EventCallSucceeded)
 	}
-	if !retry(now) || !retry(now) || retry(now+c.Window) {
+	if first, second := retry(now), retry(now); !first || !second || retry(now+c.Window) {
 		t.Error("must hold what the successes of the last window add, and nothing else")
 	}
 	must.Do(t, b.Reload(t0.Add(now+c.Window), plain))

@@ -80,6 +80,8 @@ type Stater interface {
 
 // Config is the config of a budget: a [BucketConfig] or a [ThrottleConfig]. All fields count, even zeros.
 type Config interface {
+	// Kind returns the key of its kind in a policy file: bucket or throttle.
+	Kind() string
 	// Check returns nil, or the errors of all fields that are out of bounds, joined by [errors.Join].
 	Check() error
 	budget() Budget // a new budget; the config was checked

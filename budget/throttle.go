@@ -30,6 +30,9 @@ func (c ThrottleConfig) Fields() []bounds.Field {
 	}
 }
 
+// Kind implements [Config].
+func (ThrottleConfig) Kind() string { return "throttle" }
+
 // Check implements [Config].
 func (c ThrottleConfig) Check() error { return bounds.Check(c.Fields()) }
 

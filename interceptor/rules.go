@@ -7,7 +7,6 @@ import (
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/tried"
-	"github.com/stagger-go/stagger/policy"
 )
 
 // rules are the current policies of a Retrier, with derived data. A reload replaces them; calls keep the policy
@@ -64,5 +63,5 @@ func (r *rules) budgetKey(name string, u budgetUser) (budgetKey, budgetRule) {
 	default:
 		u.service = ""
 	}
-	return budgetKey{name: name, kind: policy.KindOf(rule.config), source: budgetOfPolicies, budgetUser: u}, rule
+	return budgetKey{name: name, kind: rule.config.Kind(), source: budgetOfPolicies, budgetUser: u}, rule
 }

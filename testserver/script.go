@@ -96,7 +96,7 @@ func (sc *scripts) put(pattern string, steps []Step) error {
 // replace sets the scripts of all patterns, and removes all others, in one step that also drops all attempts and counts. It changes
 // nothing if there is an error.
 func (s *Server) replace(next map[string][]Step) error {
-	var errs []error
+	errs := make([]error, 0, 2*len(next))
 	byPattern := map[string]*script{}
 	for pattern, steps := range next {
 		errs = append(errs, checkPattern(pattern), checkSteps(pattern, steps))
