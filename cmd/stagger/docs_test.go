@@ -30,6 +30,22 @@ func TestPagesShowWhatCommandsPrint(t *testing.T) {
 	}
 }
 
+// The README shows the first table of "stagger demo" as it is printed.
+func TestPagesShowWhatCommandsPrint_Demo(t *testing.T) {
+	t.Parallel()
+	readme := string(must.Get(os.ReadFile("../../README.md"))(t))
+	_, shown, found := strings.Cut(readme, "<!-- demo -->\n```text\n")
+	shown, _, ended := strings.Cut(shown, "\n```\n<!-- /demo -->")
+	var out strings.Builder
+	c := command()
+	c.SetArgs([]string{"demo"})
+	c.SetOut(&out)
+	must.Do(t, c.Execute())
+	if !found || !ended || !strings.Contains(out.String(), "\n\n"+shown+"\n") {
+		t.Errorf("README.md shows between <!-- demo --> and <!-- /demo -->\n%s\nand make demo prints\n%s", shown, out.String())
+	}
+}
+
 // compare runs the commands on a page, and returns their number.
 func compare(t *testing.T, page, text string) (shown int) {
 	t.Helper()
