@@ -67,7 +67,7 @@ shop: ## Start four services that call each other, send users, and break one ser
 	@go run ./examples/shop
 
 .PHONY: storm
-storm: ## Play outages against stagger and all its peers, in virtual time, and show the tables: 3 minutes (STORM='-storms ^pulse$$' plays one, -markdown for pages)
+storm: ## Play outages against stagger and all its peers, in virtual time, and show the tables: 3 minutes (STORM='-storms ^pulse$$' plays one, -write writes the pages)
 	@cd lab && $(OFF) go test -count=1 -timeout 30m -v -run 'BesideItsPeers' ./storm -args -all $(STORM)
 
 .PHONY: grid

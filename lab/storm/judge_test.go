@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/stagger-go/stagger/internal/tools/outage"
@@ -186,14 +185,20 @@ func lower(a, b result) bool {
 
 func percent(r result) string { return fmt.Sprintf("%.2f %%", 100*r.Success) }
 
+// behind is a figure in which peers are better than stagger.
+type behind struct {
+	figure, own string
+	peers       []string // each with its figure
+}
+
 // worse returns the figures in which stagger from one connection is worse than a peer by more than chance and rounding, whatever that
 // times out: requests, peaks and latency only compared with clients whose success is not lower.
-func (o *outcome) worse() (list []string) {
+func (o *outcome) worse() (list []behind) {
 	ours := slices.IndexFunc(o.clients, func(c client) bool { return c.ours })
 	a := o.results[ours]
 	took := func(of func(result) time.Duration) func(result) (bool, string) {
 		return func(b result) (bool, string) {
-			return float64(of(b)) < 0.9*float64(of(a)) && of(a)-of(b) > 5*time.Millisecond, of(b).Round(time.Millisecond).String()
+			return float64(of(b)) < 0.9*float64(of(a)) && of(a)-of(b) > 5*time.Millisecond, fmt.Sprintf("%d ms", of(b).Milliseconds())
 		}
 	}
 	for _, f := range []struct {
@@ -222,7 +227,7 @@ func (o *outcome) worse() (list []string) {
 		}
 		if len(peers) > 0 {
 			_, own := f.better(a)
-			list = append(list, fmt.Sprintf("%s: %s %s: %s", o.storm.Title, f.name, own, strings.Join(peers, ", ")))
+			list = append(list, behind{f.name, own, peers})
 		}
 	}
 	return list
