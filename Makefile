@@ -41,7 +41,7 @@ FIGURES := $(FIGURES)|PagesShowWhatCommandsPrint|SchemaAgreesWithParse|TestActio
 
 # Tests of lab that make check plays instead of make test; those of the grid take its flag.
 GRIDS  := TestGrid|TestAdmission$$
-STORMS := $(GRIDS)|BesideItsPeers|ElsewhereInOtherStorms|StormsBite|ChainOfRetries|BesideFailsafe
+STORMS := $(GRIDS)|ManyProcesses|BesideItsPeers|ElsewhereInOtherStorms|StormsBite|ChainOfRetries|BesideFailsafe
 STORMS := $(STORMS)|DocsAreCurrent|TestTables|TestSearch$$|TestWorst|TestDraw$$|TestReconnect|TestHandshakes
 
 # The API of the example, whose descriptor set is next to it.
@@ -71,8 +71,8 @@ storm: ## Play outages against stagger and all its peers, in virtual time, and s
 	@cd lab && $(OFF) go test -count=1 -timeout 30m -v -run 'BesideItsPeers' ./storm -args -all $(STORM)
 
 .PHONY: grid
-grid: ## Play every storm from many connections and processes, in virtual time: 5 minutes (GRID='^pulse$$' plays one)
-	@cd lab && $(OFF) go test -count=1 -timeout 60m -run '$(GRIDS)' ./storm -args -grid '$(GRID)'
+grid: ## Play every storm from many connections and processes, in virtual time: 5 minutes (GRID='^pulse$$' plays one, STORM=-write writes the pages)
+	@cd lab && $(OFF) go test -count=1 -timeout 60m -run '$(GRIDS)' ./storm -args -grid '$(GRID)' $(STORM)
 
 .PHONY: overload
 overload: ## Draw the plots of docs/overload.md

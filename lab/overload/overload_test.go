@@ -15,12 +15,15 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/internal/tools/report"
+	"github.com/stagger-go/stagger/internal/tools/report/terminal"
 	"github.com/stagger-go/stagger/internal/tools/sim"
 )
 
@@ -34,7 +37,17 @@ func TestDocsAreCurrent(t *testing.T) {
 	if !*write {
 		fresh = t.TempDir()
 	}
-	must.Do(t, run(t.Context(), "../..", fresh))
+	rows := must.Get(run(t.Context(), "../..", fresh))(t)
+	const page = "../../docs/evidence/overload.md"
+	written := page
+	if !*write {
+		written = filepath.Join(t.TempDir(), "overload.md")
+		must.Do(t, os.WriteFile(written, must.Get(os.ReadFile(page))(t), 0o600))
+	}
+	must.Do(t, terminal.WriteInto(written, "storms", []report.Table{table(rows)}))
+	if !bytes.Equal(must.Get(os.ReadFile(page))(t), must.Get(os.ReadFile(written))(t)) {
+		t.Error("the table of storms in docs/evidence/overload.md is not what make overload writes: run it and commit")
+	}
 	files, err := os.ReadDir(fresh)
 	if err != nil || len(files) != 2*len(pictures)+1 {
 		t.Fatalf("%d files, %v; want %d", len(files), err, 2*len(pictures)+1)
@@ -47,11 +60,38 @@ func TestDocsAreCurrent(t *testing.T) {
 	}
 }
 
-// run reads the scenarios below root, the repository's folder, and writes to folder.
-func run(ctx context.Context, root, folder string) error {
+// table shows the CSV with a row for each storm. Each has no retries, and then stagger.
+func table(rows [][]string) report.Table {
+	t := report.Table{
+		Title: "By the simulator, averages of seeds 1 to 3",
+		Columns: []string{
+			"storm", "no retries: success, %", "stagger from 1 / 10 / 100 processes", "no retries: recovery, s", "stagger", "stagger: requests a call",
+		},
+	}
+	for len(rows) > 0 {
+		n := slices.IndexFunc(rows, func(row []string) bool { return row[0] != rows[0][0] })
+		if n < 0 {
+			n = len(rows)
+		}
+		storm := rows[:n]
+		rows = rows[n:]
+		of := func(column int) string {
+			var list []string
+			for _, row := range storm[1:] {
+				list = append(list, row[column])
+			}
+			return strings.Join(list, " / ")
+		}
+		t.Rows = append(t.Rows, []string{storm[0][0] + ": " + storm[0][1], storm[0][3], of(3), storm[0][4], of(4), of(5)})
+	}
+	return t
+}
+
+// run reads the scenarios below root, the repository's folder, writes to folder, and returns the rows of the table of storms.
+func run(ctx context.Context, root, folder string) ([][]string, error) {
 	for _, p := range pictures {
 		if err := p.write(ctx, root, folder); err != nil {
-			return fmt.Errorf("%s: %w", p.name, err)
+			return nil, fmt.Errorf("%s: %w", p.name, err)
 		}
 	}
 	return writeTable(ctx, root, filepath.Join(folder, "storms.csv"))
@@ -120,29 +160,29 @@ func draw(p report.Plot, path string) error {
 // Seeds of the averages in the table.
 var seeds = []uint64{1, 2, 3}
 
-// writeTable plays every storm with every seed.
-func writeTable(ctx context.Context, root, path string) error {
+// writeTable plays every storm with every seed, and returns the rows.
+func writeTable(ctx context.Context, root, path string) ([][]string, error) {
 	files, err := filepath.Glob(filepath.Join(root, "lab", "storm", "storms", "*.yaml"))
 	if err != nil || len(files) == 0 {
-		return errors.Join(err, errors.New("there is no storm"))
+		return nil, errors.Join(err, errors.New("there is no storm"))
 	}
 	rows := [][]string{{"storm", "what", "client", "success", "recoveryS", "requestsPerCall"}}
 	for _, file := range files {
 		s, err := sim.Load(file)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		more, err := average(ctx, s)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		rows = append(rows, more...)
 	}
 	f, err := os.Create(path)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return errors.Join(csv.NewWriter(f).WriteAll(rows), f.Close())
+	return rows[1:], errors.Join(csv.NewWriter(f).WriteAll(rows), f.Close())
 }
 
 // average returns a row for each client of a storm.

@@ -150,11 +150,14 @@ func gridClients() (list []client) {
 
 const admission = "admission"
 
-// admissionClients are the clients to compare admission with: no retries, stagger without it, and failsafe-go's adaptive limiter and
-// throttler with their defaults, which do not retry here. It also returns how many calls admission has refused, by client.
+// admissionClients are the clients to compare admission with: no retries, stagger without it from 1 and 100 processes, and
+// failsafe-go's adaptive limiter and throttler with their defaults, which do not retry here. It also returns how many calls admission
+// has refused, by client.
 func admissionClients() ([]client, map[string]*atomic.Int64) {
 	list, refused := []client{{name: noRetriesName, options: noRetries}, ours("stagger", wherePicked)[0]}, map[string]*atomic.Int64{}
-	list[1].ours = false // the grid has its targets
+	list = append(list, list[1])
+	list[2].name, list[2].processes = "stagger, 100 processes", 100
+	list[1].ours, list[2].ours = false, false // the grid has their targets
 	for _, from := range []struct {
 		suffix                 string
 		connections, processes int

@@ -19,6 +19,8 @@ type outcome struct {
 	storm   storm
 	clients []client
 	results []result
+
+	simulated []sim.Played // as checkSimulator played it
 }
 
 // result has the measurements and verdicts of a client in a storm.

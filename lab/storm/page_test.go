@@ -24,6 +24,22 @@ var (
 	shownClients = []string{noRetriesName, "gRPC", "gRPC, throttling", "gRPC, throttling 100/1", "stagger"}
 )
 
+// writeAll has -write write pages after the parallel storms of a test. They show all storms.
+func writeAll(t *testing.T, all bool, pages func()) {
+	t.Helper()
+	if !*write {
+		return
+	}
+	if !all {
+		t.Fatal("-write needs all storms: -all without -storms, or -grid .")
+	}
+	t.Cleanup(func() {
+		if !t.Failed() {
+			pages()
+		}
+	})
+}
+
 // writePages writes the storms with all peers into docs/evidence/storms.md and the README.
 func writePages(t *testing.T, list []*outcome) {
 	t.Helper()
@@ -75,7 +91,8 @@ func sections(list []*outcome) (tables []report.Table) {
 	return tables
 }
 
-// missed returns how many claims about stagger from one connection were judged, and those that do not hold from every number of connections.
+// missed returns how many claims about stagger from one connection were judged, and those that do not hold from every number of
+// connections.
 func missed(list []*outcome) (claims int, lost report.Table) {
 	lost.Columns = []string{"storm", "what should be", "measured by", "stagger", "stagger, 10 conns", "stagger, 100 conns"}
 	for _, o := range list {
@@ -94,4 +111,70 @@ func missed(list []*outcome) (claims int, lost report.Table) {
 		}
 	}
 	return claims, lost
+}
+
+// accurate are the storms by which the simulator's page shows its accuracy.
+var accurate = []string{"pulse", "hedged pulse", "pulse, one down", "one hangs", "outage", "chain outage"}
+
+// writeGrid writes the grid into docs/evidence/overload.md, and how near the simulator is into simulator.md.
+func writeGrid(t *testing.T, list []*outcome) {
+	t.Helper()
+	all := report.Table{
+		Title:   "Over real gRPC, seed 1: success in %, and requests for each call",
+		Columns: []string{"storm", "no retries", "stagger from 1 / 10 / 100 processes", "requests for each call"},
+	}
+	near := report.Table{
+		Title:   "Storms with stagger, by the simulator and over real gRPC in virtual time (seed 1)",
+		Columns: []string{"storm", "processes", "success, simulator, %", "real gRPC", "requests per call, simulator", "real gRPC"},
+	}
+	from := []string{"stagger", "stagger, 10 processes", "stagger, 100 processes"}
+	for _, o := range list {
+		success := of(o, func(r result) string { return fmt.Sprintf("%.2f", 100*r.Success) })
+		perCall := of(o, func(r result) string { return fmt.Sprintf("%.2f", r.PerCall) })
+		all.Rows = append(all.Rows, []string{o.storm.Title, success(noRetriesName), success(from...), perCall(from...)})
+		for _, run := range o.simulated {
+			if !slices.Contains(accurate, o.storm.Title) || run.Name != from[0] && run.Name != from[2] {
+				continue
+			}
+			r := o.results[slices.IndexFunc(o.clients, func(c client) bool { return c.name == run.Name })]
+			near.Rows = append(near.Rows, []string{
+				o.storm.Title, map[string]string{from[0]: "1", from[2]: "100"}[run.Name], fmt.Sprintf("%.2f", 100*run.Fleets[0].Success),
+				fmt.Sprintf("%.2f", 100*r.Success), fmt.Sprintf("%.3f", run.Services[len(run.Services)-1].PerCall), fmt.Sprintf("%.3f", r.PerCall),
+			})
+		}
+	}
+	must.Do(t, terminal.WriteInto(docs+"overload.md", "grid", []report.Table{all}))
+	must.Do(t, terminal.WriteInto(docs+"simulator.md", "grid", []report.Table{near}))
+}
+
+// writeAdmission writes the grid's storms with admission.
+func writeAdmission(t *testing.T, list []*outcome) {
+	t.Helper()
+	all := report.Table{
+		Title: "Success, %, from 1 process unless it says more",
+		Columns: []string{
+			"storm", "no retries", "stagger without, from 1 / 100 processes", "with admission from 1 / 10 / 100 connections",
+			"from 10 / 100 processes", "limiter from 1 / 100 processes", "throttler from 1 / 100 processes",
+		},
+	}
+	for _, o := range list {
+		success := of(o, func(r result) string { return fmt.Sprintf("%.1f", 100*r.Success) })
+		all.Rows = append(all.Rows, []string{
+			o.storm.Title, success(noRetriesName), success("stagger", "stagger, 100 processes"),
+			success(admission, admission+", 10 conns", admission+", 100 conns"), success(admission+", 10 processes", admission+", 100 processes"),
+			success("limiter", "limiter, 100 processes"), success("throttler", "throttler, 100 processes"),
+		})
+	}
+	must.Do(t, terminal.WriteInto(docs+"admission.md", "grid", []report.Table{all}))
+}
+
+// of returns a function that shows a figure of some clients.
+func of(o *outcome, figure func(result) string) func(names ...string) string {
+	return func(names ...string) string {
+		var list []string
+		for _, name := range names {
+			list = append(list, figure(o.results[slices.IndexFunc(o.clients, func(c client) bool { return c.name == name })]))
+		}
+		return strings.Join(list, " / ")
+	}
 }

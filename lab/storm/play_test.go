@@ -32,7 +32,7 @@ var (
 	pattern  = flag.String("storms", "", "play the storms whose titles match this `regexp`; all without it")
 	grid     = flag.String("grid", "", "play the storms of the grid whose titles match this `regexp`, over all clients; without it, a small part")
 	markdown = flag.Bool("markdown", false, "show the tables in Markdown")
-	write    = flag.Bool("write", false, "write the tables of all storms and clients into README.md and docs/evidence (with -all)")
+	write    = flag.Bool("write", false, "write the tables of all storms and clients into the pages (with -all, or -grid .)")
 )
 
 // play plays a storm for some clients in parallel, and judges them. Calls come at the same times in every run.
@@ -92,8 +92,9 @@ func checkClaims(t *testing.T, o *outcome) {
 // checkSimulator compares a storm over real gRPC with the simulator's.
 func checkSimulator(t *testing.T, o *outcome) {
 	t.Helper()
-	r, compared := must.Get(o.storm.Run(t.Context(), sim.Options{}))(t), 0
-	for _, run := range r.Runs {
+	o.simulated = must.Get(o.storm.Run(t.Context(), sim.Options{}))(t).Runs
+	compared := 0
+	for _, run := range o.simulated {
 		i := slices.IndexFunc(o.clients, func(c client) bool { return c.name == run.Name })
 		if i < 0 {
 			continue
@@ -122,12 +123,7 @@ func TestStaggerBesideItsPeers(t *testing.T) {
 	t.Parallel()
 	list := storms(t, withPeers, *pattern)
 	outcomes := make([]*outcome, len(list))
-	if *write {
-		if !*every || *pattern != "" {
-			t.Fatal("-write needs -all, and no -storms: the pages show all of them")
-		}
-		t.Cleanup(func() { writePages(t, outcomes) }) // after the parallel storms
-	}
+	writeAll(t, *every && *pattern == "", func() { writePages(t, outcomes) })
 	for i, s := range list {
 		t.Run(s.Title, func(t *testing.T) {
 			t.Parallel()
@@ -150,9 +146,7 @@ func TestRetryElsewhereBesideItsPeers(t *testing.T) {
 	t.Parallel()
 	list := elsewhereStorms(t)
 	outcomes := make([]*outcome, len(list))
-	if *write {
-		t.Cleanup(func() { must.Do(t, terminal.WriteInto(docs+"retry-elsewhere.md", "storms", sections(outcomes))) })
-	}
+	writeAll(t, true, func() { must.Do(t, terminal.WriteInto(docs+"retry-elsewhere.md", "storms", sections(outcomes))) })
 	for i, s := range list {
 		t.Run(s.Title, func(t *testing.T) {
 			t.Parallel()
@@ -244,18 +238,24 @@ func TestChainOfRetries(t *testing.T) {
 //	make grid
 func TestGrid(t *testing.T) {
 	t.Parallel()
-	for _, s := range storms(t, inGrid, cmp.Or(*grid, "^(outage|all slow)$")) {
+	list := storms(t, inGrid, cmp.Or(*grid, "^(outage|all slow)$"))
+	outcomes := make([]*outcome, len(list))
+	writeAll(t, *grid == ".", func() { writeGrid(t, outcomes) })
+	for i, s := range list {
 		t.Run(s.Title, func(t *testing.T) {
 			t.Parallel()
 			o := play(t, s, gridClients())
+			outcomes[i] = o
 			checkTargets(t, o)
 			checkSimulator(t, o)
 		})
 	}
 }
 
-// Hundreds of small processes know little of the servers, and each has a reserve of its own. So attempts after timeouts and hedges of
-// all could fill a queue that would be short without them.
+// Hundreds of small processes know little of the servers, and each has a bucket of its own. So attempts after timeouts and hedges of
+// all fill a queue that is short without them, until each has spent its bucket. That is the price of buckets that are full at first, and of
+// attempts beside slow ones after eight responses: with less, a quiet client of healthy servers is not helped
+// (docs/evidence/overload.md). The bounds are what it costs here, and some points of chance.
 func TestManyProcesses(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
@@ -264,8 +264,8 @@ func TestManyProcesses(t *testing.T) {
 		load, most float64
 		faults     []sim.Fault
 	}{
-		"timeouts and no fault":    {"GetIn100ms", 300, 1, 0.01, nil},
-		"hedges while one is down": {"GetHedgedSoon", 212, 0.85, 0.02, []sim.Fault{{Service: "shop", Backends: []int{0}, Down: true, Code: codes.Unavailable}}},
+		"timeouts and no fault":    {"GetIn100ms", 300, 1, 0.1, nil},
+		"hedges while one is down": {"GetHedgedSoon", 212, 0.85, 0.27, []sim.Fault{{Service: "shop", Backends: []int{0}, Down: true, Code: codes.Unavailable}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -322,15 +322,19 @@ func checkTargets(t *testing.T, o *outcome) {
 //	make grid
 func TestAdmission(t *testing.T) {
 	t.Parallel()
-	for _, s := range storms(t, withAdmission, cmp.Or(*grid, "^(pulse|all slow)$")) {
+	list := storms(t, withAdmission, cmp.Or(*grid, "^(pulse|all slow)$"))
+	outcomes := make([]*outcome, len(list))
+	writeAll(t, *grid == ".", func() { writeAdmission(t, outcomes) })
+	for i, s := range list {
 		t.Run(s.Title, func(t *testing.T) {
 			t.Parallel()
 			who, refused := admissionClients()
 			if *grid == "" {
-				who = named(who, "stagger", admission, admission+", 100 processes")
+				who = named(who, "stagger", "stagger, 100 processes", admission, admission+", 100 processes")
 			}
 			s.Scenario = simulateAdmission(t, s.Scenario)
 			o := play(t, s, who)
+			outcomes[i] = o
 			checkTargets(t, o)
 			checkSimulator(t, o)
 			for k, c := range o.clients {
@@ -342,7 +346,11 @@ func TestAdmission(t *testing.T) {
 				if s.calm && part > 0.0005 {
 					t.Errorf("%s: %.2f %% of the calls are refused without an overload", c.name, 100*part)
 				}
-				if without := o.results[1]; o.results[k].Success < without.Success-0.03 {
+				without := o.results[1]
+				if c.processes >= 100 {
+					without = o.results[2]
+				}
+				if o.results[k].Success < without.Success-0.03 {
 					t.Errorf("%s: success %s; want at most 3 points below the %s without admission", c.name, percent(o.results[k]), percent(without))
 				}
 			}
