@@ -25,7 +25,7 @@ import (
 // All numbers but the times have at most four decimals, which the bucket keeps exactly.
 type BucketConfig struct {
 	// Size is how many retries the bucket holds. 0 to 1,000,000. With 0 it is empty at first and time adds nothing: it holds only what the
-	// successes of the last Window add.
+	// successes of the last Window add, and refunds up to RefundSize.
 	Size float64
 	// PerSuccess is the part of a retry that each call adds that ends with OK. 0 to 10.
 	PerSuccess float64
