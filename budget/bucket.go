@@ -5,6 +5,7 @@ package budget
 
 import (
 	"errors"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -24,7 +25,7 @@ import (
 // All numbers but the times have at most four decimals, which the bucket keeps exactly.
 type BucketConfig struct {
 	// Size is how many retries the bucket holds. 0 to 1,000,000. With 0 it is empty at first and time adds nothing: it holds only what the
-	// successes of the last Window add.
+	// successes of the last Window add, and refunds up to RefundSize.
 	Size float64
 	// PerSuccess is the part of a retry that each call adds that ends with OK. 0 to 10.
 	PerSuccess float64
@@ -92,7 +93,7 @@ type bucketBudget struct {
 	config BucketConfig
 	recent recent // successes of the last window
 	tokens int64
-	filled time.Duration // until when time has filled the bucket
+	filled time.Duration // until when time has filled the bucket, to the millionth of a retry
 	earned int64         // successes that have added their part
 }
 
@@ -153,17 +154,27 @@ func (b *bucketBudget) advance(now time.Duration) {
 		b.filled = now
 	}
 	b.recent.advance(now, n)
-	if passed := min(now-b.filled, b.config.RefillTime); passed > 0 {
-		b.filled = now
-		if size := micro(b.config.Size); b.tokens < size {
-			b.tokens = min(b.tokens+int64(float64(size)*float64(passed)/float64(b.config.RefillTime)), size)
-		}
-	}
+	b.fill(now)
 	b.add((n-b.earned)*micro(b.config.PerSuccess), b.capacity())
 	b.earned = n
 	b.tokens = min(b.tokens, b.most())                         // a busy client has become a quiet one
 	if end := int64(b.recent.end()); end != b.slotEnd.Load() { // all calls read it, and a store takes it from their caches
 		b.slotEnd.Store(end)
+	}
+}
+
+// fill adds what time has earned. b.mu must be held.
+func (b *bucketBudget) fill(now time.Duration) {
+	size, refillTime := micro(b.config.Size), b.config.RefillTime
+	passed := min(since(now, b.filled), refillTime)
+	switch n := int64(float64(size) * float64(passed) / float64(refillTime)); {
+	case passed <= 0:
+	case b.tokens+n >= size:
+		b.tokens = max(b.tokens, size)
+		b.filled = now
+	default: // the time of less than a millionth counts next time, or a bucket that is asked often would stay empty
+		b.tokens += n
+		b.filled += time.Duration(math.Ceil(float64(n) * float64(refillTime) / float64(size)))
 	}
 }
 
@@ -189,7 +200,8 @@ func (b *bucketBudget) State(now time.Time) State {
 	return State{Balance: float64(b.tokens) / 1e6, Capacity: float64(max(b.capacity(), b.tokens)) / 1e6}
 }
 
-// Reload changes the config. The bucket stays equally full, and never gets fuller. It rejects a config of another kind.
+// Reload changes the config. The bucket stays equally full, and what refunds have added beyond that stays. It rejects a config of another
+// kind.
 func (b *bucketBudget) Reload(now time.Time, c Config) error {
 	config, ok := c.(BucketConfig)
 	if !ok {
@@ -204,10 +216,12 @@ func (b *bucketBudget) Reload(now time.Time, c Config) error {
 		return nil
 	}
 	b.advance(clock.At(now))
-	full := float64(b.tokens) / float64(max(b.capacity(), 1)) // of size 0, it may hold nothing
+	filled := min(b.tokens, b.capacity())
+	beyond := b.tokens - filled
+	full := float64(filled) / float64(max(b.capacity(), 1)) // of size 0, it may hold nothing
 	b.config = config
 	b.recent.resize(config.Window / slots)
-	b.tokens = min(int64(full*float64(b.capacity())), b.most())
+	b.tokens = min(int64(full*float64(b.capacity()))+beyond, b.most())
 	b.slotEnd.Store(int64(b.recent.end()))
 	return nil
 }
@@ -220,7 +234,8 @@ func (b *bucketBudget) Drain(now time.Time) {
 	b.tokens = 0
 }
 
-// Fresh reports whether a new bucket would be the same: it is full, and no success of the last window adds to what it holds.
+// Fresh reports whether a new bucket would be the same, but for what refunds have added: it is full, and no success of the last window
+// adds to what it holds.
 func (b *bucketBudget) Fresh(now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

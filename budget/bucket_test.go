@@ -10,6 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/stagger-go/stagger/internal/clock"
 	"github.com/stagger-go/stagger/internal/tools/must"
 )
 
@@ -251,6 +252,71 @@ func TestRecent_Resize(t *testing.T) {
 					break
 				}
 			}
+		}
+	}
+}
+
+// Time fills a bucket however often it is asked: what is less than a millionth of a retry is not lost.
+func TestBucket_TimeFillsItHoweverOftenItIsAsked(t *testing.T) {
+	t.Parallel()
+	c := plain
+	c.Size, c.RefillTime = 0.0001, 10*time.Minute // a millionth in 6 s
+	b := made(t, c)
+	b.Drain(t0)
+	for i := range 200 {
+		b.Allow(t0.Add(time.Duration(i+1)*3*time.Second), CauseFailure)
+	}
+	if got := b.State(t0.Add(c.RefillTime)).Balance; got != c.Size {
+		t.Errorf("balance %v after %v; want %v", got, c.RefillTime, c.Size)
+	}
+}
+
+// Times that are too far apart for a Duration don't fill a bucket.
+func TestBucket_ClockJumps(t *testing.T) {
+	t.Parallel()
+	for _, times := range [][]time.Time{{t0, {}}, {clock.Time(math.MaxInt64), clock.Time(math.MinInt64)}} {
+		b := made(t, plain)
+		b.Observe(times[0], EventCallSucceeded)
+		b.Drain(times[0])
+		if got := b.State(times[1]).Balance; got != 0 {
+			t.Errorf("from %v to %v: balance %v; want 0", times[0], times[1], got)
+		}
+	}
+}
+
+// A reload scales what successes and time have filled. What refunds have added stays, so that no config makes much of a little.
+func TestBucket_ReloadOfRefunds(t *testing.T) {
+	t.Parallel()
+	with := func(size, refundSize float64) BucketConfig {
+		c := plain
+		c.Size, c.RefundSize, c.Refund = size, refundSize, 10
+		return c
+	}
+	for name, row := range map[string]struct {
+		from, to BucketConfig
+		want     float64
+	}{
+		"more of a larger bucket":   {with(4, 12), with(6, 20), 14},
+		"less of a smaller bucket":  {with(4, 12), with(2, 12), 10},
+		"up to what refunds fill":   {with(4, 12), with(6, 12), 12},
+		"of size 0":                 {with(0, 12), with(4, 20), 12},
+		"of size 0, to the largest": {with(0, 12), with(1e6, 1e6), 12},
+		"of the smallest size":      {with(0.0001, 12), with(999_000, 1e6), 999_000 + 12 - 0.0001},
+	} {
+		b := made(t, row.from)
+		for range 8 { // which let a bucket of size 0 pay for an attempt
+			b.Observe(t0, EventCallSucceeded)
+		}
+		ended, _ := b.Allow(t0, CauseSlow)
+		now := t0.Add(row.from.Window)
+		b.State(now)
+		ended(now, EndHelped)
+		if got := b.State(now).Balance; got != row.from.RefundSize {
+			t.Fatalf("%s: balance %v before; want %v", name, got, row.from.RefundSize)
+		}
+		must.Do(t, b.Reload(now, row.to))
+		if got := b.State(now).Balance; math.Abs(got-row.want) > 1e-3 {
+			t.Errorf("%s: balance %v; want %v", name, got, row.want)
 		}
 	}
 }

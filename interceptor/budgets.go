@@ -43,8 +43,8 @@ type budgetUser struct {
 	shadow          bool // in mode OBSERVE
 }
 
-// findBudget finds or makes the balance for a call. A policy without
-// retries needs none, unless the file throttles: then its successes and failures count too.
+// findBudget finds or makes the balance for a call. A policy without retries needs none, unless the file throttles: then its successes
+// and failures count too.
 func (r *Retrier) findBudget(of *rules, p *decision.Policy, u budgetUser, service func(*rules) string) budget.Budget {
 	name := p.Budget()
 	if name == "NONE" || p.MaxAttempts() < 2 && !of.throttled {
@@ -85,7 +85,7 @@ func (r *Retrier) newBudget(name string, u budgetUser, service func(*rules) stri
 	}
 }
 
-// addBudget is newBudget under the lock, or returns nil if there are newer rules. It runs no user code. The settings were checked.
+// addBudget is newBudget under the lock, or returns nil if there are newer rules. The settings were checked.
 func (r *Retrier) addBudget(of *rules, key budgetKey, settings budget.Config, successor func() *keptBalance) *keptBalance {
 	r.reloading.Lock()
 	defer r.reloading.Unlock()
@@ -148,7 +148,8 @@ func (r *Retrier) serviceOf(of *rules, p *decision.Policy, s *slot) string {
 // would be the same: nothing was spent, and no permit is out. If there is none, all further targets share one balance.
 const mostBalances = 4096
 
-// keptBalance is a budget in the table. Calls may hold it for longer: once it is evicted, its successor grants their permits.
+// keptBalance is a budget in the table. Calls may hold it for longer than it is there. Once it is evicted, they report to its successor and
+// ask that one.
 type keptBalance struct {
 	budget.Budget
 
@@ -157,7 +158,7 @@ type keptBalance struct {
 	counted budgetKey    // the key under which its withdrawals count
 	shared  bool         // by all targets for which there was no place
 
-	sent    atomic.Uint64 // extra attempts that have ended
+	sent    atomic.Uint64 // extra attempts that were sent and have ended
 	denials atomic.Uint64
 
 	permits atomic.Int64                // those that are out, and granted times those so far; negative: evicted
@@ -177,7 +178,7 @@ type reloadable interface {
 	Reload(now time.Time, c budget.Config) error
 	// Drain sets the balance to zero, for a budget that replaces another one.
 	Drain(now time.Time)
-	// Fresh reports whether a new budget with the same config would be the same.
+	// Fresh reports whether a new budget with the same config would have forgotten nothing but refunds.
 	Fresh(now time.Time) bool
 }
 
@@ -261,7 +262,7 @@ func (k *keptBalance) touch(now time.Duration) {
 	}
 }
 
-// full reports whether a new balance would be the same.
+// full reports whether a new balance would have forgotten nothing but refunds. A user's budget is read, under Retrier.reloading.
 func (k *keptBalance) full(now time.Duration) bool {
 	if k.own != nil {
 		return k.own.Fresh(clock.Time(now))
@@ -394,8 +395,8 @@ func (b *budgets) reload(rules map[string]budgetRule) {
 	})
 }
 
-// drainTime is how long after a change replacement balances start empty: the longest window of a
-// ratio budget. Callers that are idle for longer call so rarely that a full reserve does no harm.
+// drainTime is how long after a change replacement balances start empty. Callers that are idle for longer call so rarely that a full balance
+// does no harm.
 const drainTime = time.Minute
 
 // replacedBalances are those that reloads have dropped because the kind or scope of their budgets changed. Their

@@ -91,7 +91,8 @@ func (l *lease) take(now time.Time, tokens int64) (paid uint64, ok bool) {
 		return 0, false
 	}
 	l.use(now, tokens)
-	if paid = l.spend(now, tokens); paid == 0 {
+	paid = l.spend(now, tokens)
+	if paid == 0 {
 		if l.refused == 0 || tokens < l.least {
 			l.least = tokens
 		}
@@ -207,7 +208,8 @@ func (l *lease) next(now time.Time) (r request, wait time.Duration, ok bool) {
 	defer l.mu.Unlock()
 	l.expire(now)
 	l.use(now, 0)
-	if wait = l.due().Sub(now); wait > 0 {
+	wait = l.due().Sub(now)
+	if wait > 0 {
 		return request{}, wait, false
 	}
 	r = l.request(now)

@@ -17,7 +17,7 @@
 //
 // A process's own bucket pays first. Its size is 0: it is empty at first, time does not fill it, and it holds only what the process's
 // successes of the last window have added. It has the rules of any bucket, so an attempt that helps returns a multiple of its cost,
-// within that bound. If it can't pay, the lease does, with the same costs. An attempt that the lease has paid for returns its cost to the
+// within that bound or up to RefundSize, if that is more. If it can't pay, the lease does, with the same costs. An attempt that the lease has paid for returns its cost to the
 // lease if it is never sent or if it helps, and no more: the fleet never spends more than the pool has granted.
 //
 // No call waits for Redis: a goroutine asks in the background. A process without a lease refuses the extra attempt and asks for
@@ -195,7 +195,8 @@ func (b *leased) Observe(now time.Time, e budget.Event) { b.local.Observe(now, e
 
 // Allow implements [budget.Budget]. What the process's own calls have earned pays first, then the lease.
 func (b *leased) Allow(now time.Time, c budget.Cause) (ended func(time.Time, budget.End), ok bool) {
-	if ended, ok = b.local.Allow(now, c); ok {
+	ended, ok = b.local.Allow(now, c)
+	if ok {
 		return ended, true
 	}
 	cost := b.cost(c)

@@ -25,7 +25,8 @@ func (c *Call) Paused(d time.Duration, now Now) (step Step) {
 		a := &c.running[i]
 		if d := min(d, now.At-a.began); d > 0 {
 			a.Pause(d)
-			if a.slowAt = later(a.slowAt, d); a.slowAt >= c.set.Deadline {
+			a.slowAt = later(a.slowAt, d)
+			if a.slowAt >= c.set.Deadline {
 				a.slowAt = Never
 			}
 		}

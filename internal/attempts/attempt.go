@@ -76,7 +76,9 @@ func (c *Call) Commit(n int, why decision.Commit, now Now) (step Step, ok bool) 
 // accept makes the response of an attempt the call's.
 func (c *Call) accept(step *Step, a *attempt, r *Result, now Now) {
 	c.choose(step, a.number, nil, policy.ReasonSucceeded, now.At)
-	c.ledger.release(&a.held, outcome{helped: !r.Foreign && !c.late(a, now.At)}, now.At)
+	out := outcome{helped: !r.Foreign && !c.late(a, now.At)}
+	c.ledger.release(&a.held, out, now.At)
+	c.ledger.release(&c.ledger.shadow, out, now.At)
 }
 
 // handleFailure decides what follows a failed attempt.
@@ -85,7 +87,8 @@ func (c *Call) handleFailure(step *Step, a *attempt, r *Result, is decision.Clas
 	if r.Resumes {
 		c.resume(a, r, now.At)
 	}
-	if c.state.Followed = c.follows(a); !c.state.Followed {
+	c.state.Followed = c.follows(a)
+	if !c.state.Followed {
 		c.drop(now.At) // an earlier decision on a slow attempt no longer applies
 	}
 	d := c.decide(step, a.number, is, now)
@@ -96,7 +99,8 @@ func (c *Call) handleFailure(step *Step, a *attempt, r *Result, is decision.Clas
 	case d.Retry:
 		c.phase = open
 		c.setPending(d, now)
-		if c.launch(step, now); step.Send == 0 && !c.pending.decided { // refused in the same moment, as in an old outage
+		c.launch(step, now)
+		if step.Send == 0 && !c.pending.decided { // refused in the same moment, as in an old outage
 			step.Decision = decision.Decision{Reason: c.reason, Pushback: d.Pushback}
 		}
 	case d.Reason == policy.ReasonNonRetryable, c.phase == committed:
@@ -133,7 +137,8 @@ func (c *Call) obey(step *Step, d decision.Decision, now Now) {
 	case d.Retry:
 		c.floor = max(c.floor, later(now.At, d.Delay))
 	default:
-		if c.floor = max(c.floor, later(now.At, push.After(now.Chance))); c.floor > now.At {
+		c.floor = max(c.floor, later(now.At, push.After(now.Chance)))
+		if c.floor > now.At {
 			c.launch(step, now) // the pending attempt waits for it, if it may
 		}
 	}

@@ -134,8 +134,10 @@ const traces = `
 	1000 end 1 cut → over mode_off, = 1 | F E-
 # retry observe slots=0: mode OBSERVE: a retry
 	0 start → send 1; 10 end 1 UNAV → (retry shadow), over mode_off, = 1 | F Wf - E-
-# beside observe slots=0: mode OBSERVE: no answer beside the slow one
-	0 start → send 1, wake 200; 200 wake → (hedge shadow); 400 end 1 OK → over succeeded, = 1 | Ws + E+
+# hedge observe slots=0: mode OBSERVE: no answer beside the slow one
+	0 start → send 1, wake 50; 50 wake → (hedge shadow); 400 end 1 OK → over succeeded, = 1 | Ws + E+
+# beside observe: mode OBSERVE: an answer that is too late pays for no shadow
+	0 start → send 1, wake 200; 200 wake → (hedge shadow); 400 end 1 OK → over succeeded, = 1 | Ws - E+
 # beside observe: mode OBSERVE: an answer that no server has given pays for no shadow
 	0 start → send 1, wake 200; 200 wake → (hedge shadow); 400 end 1 OK foreign → over succeeded, = 1 | Ws -
 # beside observe: mode OBSERVE: one shadow a call
@@ -146,7 +148,7 @@ const traces = `
 	0 start → send 1, wake 200; 200 wake → (budget_exhausted); 300 end 1 UNAV → (budget_exhausted), over budget_exhausted, = 1
 	| w F w E-
 # inplace observe: mode OBSERVE: no attempt makes way
-	0 start → send 1, wake 200; 200 wake → (retry shadow); 250 wake; 900 end 1 OK → over succeeded, = 1 | Ws + E+
+	0 start → send 1, wake 200; 200 wake → (retry shadow); 250 wake; 900 end 1 OK → over succeeded, = 1 | Ws - E+
 # retry observe: mode OBSERVE: no stream is resumed
 	0 start → send 1; 10 commit 1 message → true; 2000 end 1 UNAV resumes → (retry shadow), over mode_off, = 1 | F Wf - E-
 # retry observe: mode OBSERVE: the server's pushback

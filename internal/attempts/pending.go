@@ -63,7 +63,8 @@ func (c *Call) waitsForConnection(a *attempt, now Now) bool {
 		after = max(after, connectPoll)
 	}
 	a.unconnected = unconnected
-	if a.slowAt = later(now.At, after); a.slowAt >= c.set.Deadline {
+	a.slowAt = later(now.At, after)
+	if a.slowAt >= c.set.Deadline {
 		a.slowAt = Never
 	}
 	return a.slowAt > now.At
@@ -124,11 +125,13 @@ func (c *Call) progress(now Now) (phase decision.Phase, old *attempt) {
 		return decision.PhaseReplaced, nil
 	}
 	c.lookAtChannel(now)
-	if p.due = max(p.due, c.floor); p.down || now.At < p.due {
+	p.due = max(p.due, c.floor)
+	if p.down || now.At < p.due {
 		return decision.PhaseWaiting, nil
 	}
 	if !c.set.Policy.Parallel() || c.set.Alone {
-		if old = c.newestAttempt(); old != nil {
+		old = c.newestAttempt()
+		if old != nil {
 			return decision.PhaseReplacing, old
 		}
 	}
@@ -140,7 +143,8 @@ func (c *Call) sendPending(step *Step, at time.Duration) {
 	c.sent++
 	c.ledger.reportSent(&c.ledger.pending, at)
 	a := c.addRunning(at)
-	if a.hedge = c.pending.decision.Reason == policy.ReasonHedge; a.hedge {
+	a.hedge = c.pending.decision.Reason == policy.ReasonHedge
+	if a.hedge {
 		c.hedges++
 	}
 	if c.idle != Never {

@@ -31,7 +31,7 @@ func (c *Call) conclude(now *Now) {
 	if c.phase == gone && c.reason == policy.ReasonDeadlineExceeded && c.let != "" {
 		c.reason = c.let // the reason for which a slow attempt ran into the deadline
 	}
-	c.ledger.release(&c.ledger.shadow, outcome{helped: c.reached && c.reason == policy.ReasonSucceeded}, at)
+	c.ledger.release(&c.ledger.shadow, outcome{}, at)
 	c.phase = over
 	c.end = End{
 		Reason: c.reason, Commit: c.commit, Answer: c.answer.attempt, Err: c.answer.err,
