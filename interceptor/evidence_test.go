@@ -42,8 +42,8 @@ type spread struct {
 	sigma  float64
 }
 
-func newSpread(median time.Duration, sigma float64) *spread {
-	return &spread{random: rand.New(rand.NewPCG(1, 2)), median: median, sigma: sigma}
+func newSpread(median time.Duration, sigma float64, seed ...uint64) *spread {
+	return &spread{random: rand.New(rand.NewPCG(1, append(seed, 2)[0])), median: median, sigma: sigma}
 }
 
 func (s *spread) draw() time.Duration {
@@ -56,6 +56,13 @@ func (s *spread) chance() float64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.random.Float64()
+}
+
+// wait draws the time to the next of calls that come independently of each other.
+func (s *spread) wait(perSecond float64) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return time.Duration(s.random.ExpFloat64() / perSecond * float64(time.Second))
 }
 
 // answering answers each request after a time that is drawn.

@@ -17,8 +17,9 @@ import (
 // Result has the measurements of a client. The lead-in is not counted.
 type Result struct {
 	Calls    int
-	Success  float64 // of the calls, 0 to 1
-	Goodput  float64 // successful calls per second
+	Success  float64   // of the calls, 0 to 1
+	Fleets   []float64 // the same, of each fleet's calls
+	Goodput  float64   // successful calls per second
 	Recovery sim.Recovered
 	Peak     float64 // largest number of arrivals at the last service in [sim.PeakSpan], in times its capacity
 	PerCall  float64 // requests at the last service for each call
@@ -45,6 +46,10 @@ func (r *Record) Measure() Result {
 		P50:      whole.Latency(0.5),
 		P99:      whole.Latency(0.99),
 		P999:     whole.Latency(0.999),
+	}
+	for i := range s.Fleets {
+		of := Part{Calls: slices.DeleteFunc(slices.Clone(whole.Calls), func(c Ended) bool { return c.Fleet != i })}
+		result.Fleets = append(result.Fleets, of.Success())
 	}
 	most, spans := 0, map[time.Duration]int{}
 	for _, at := range whole.Requests[last] {

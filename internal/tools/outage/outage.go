@@ -6,8 +6,10 @@
 package outage
 
 import (
+	"cmp"
 	"context"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -20,8 +22,8 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-// Outage is what to play. The scenario must have one fleet; each client's users make its calls. Its policies and variants
-// are ignored, since each client has its own.
+// Outage is what to play. Each client's users make the calls of the scenario's fleets. Its policies and variants are ignored,
+// since each client has its own.
 type Outage struct {
 	Scenario *sim.Scenario
 	Calls    []Call // in the order of their times: those of [Arrivals], or others
@@ -32,13 +34,14 @@ type Outage struct {
 type Call struct {
 	At     time.Duration // from the start
 	Method string
+	Fleet  int // whose users make it: its place in the scenario
 }
 
 // Client is a way to make calls.
 type Client struct {
 	Name        string
 	Connections int // from each process to each service that it calls; 0: as the scenario says
-	Processes   int // from which the users call, at random; 0: 1
+	Processes   int // from which the users of each fleet call, at random; 0: as the scenario says
 	// Options returns the options of one process that makes calls. It is called once per process: for those of the users,
 	// and for each service that calls another one.
 	Options func() (Options, error)
@@ -122,9 +125,10 @@ func (o *Outage) makeCalls(ctx context.Context, start time.Time, w *world, ended
 		if !sleepUntil(ctx, start.Add(c.At)) {
 			return
 		}
-		conn := w.users.pickConn()
+		users := w.users[c.Fleet]
+		conn := users.pickConn()
 		running.Go(func() {
-			ctx, cancel := context.WithTimeout(ctx, w.users.call.Deadline)
+			ctx, cancel := context.WithTimeout(ctx, users.call.Deadline)
 			defer cancel()
 			began := time.Now()
 			// The request has the call's number, so that the servers' records can be matched.
@@ -172,11 +176,20 @@ func sleepUntil(ctx context.Context, t time.Time) bool {
 	}
 }
 
-// Arrivals draws the calls of a scenario's fleet. They are independent, like those of many users, so the times between them
+// Arrivals draws the calls of a scenario's fleets, in the order of their times. They are independent, like those of many users, so the times between them
 // follow the exponential distribution. A seed always gives the same calls, also in the simulator.
 func Arrivals(s *sim.Scenario, seed uint64) []Call {
-	random := rand.New(rand.NewPCG(seed, 0))
-	fleet := &s.Fleets[0]
+	var list []Call
+	for i := range s.Fleets {
+		list = append(list, arrivalsOf(s, i, seed)...)
+	}
+	slices.SortStableFunc(list, func(a, b Call) int { return cmp.Compare(a.At, b.At) })
+	return list
+}
+
+func arrivalsOf(s *sim.Scenario, number int, seed uint64) []Call {
+	random := rand.New(rand.NewPCG(seed, uint64(number)))
+	fleet := &s.Fleets[number]
 	var (
 		list       []Call
 		begin, end time.Duration
@@ -190,7 +203,7 @@ func Arrivals(s *sim.Scenario, seed uint64) []Call {
 			if at >= end {
 				break // the exponential has no memory: the next phase may start over
 			}
-			list = append(list, Call{At: at, Method: fleet.Calls[0].Method})
+			list = append(list, Call{At: at, Method: fleet.Calls[0].Method, Fleet: number})
 		}
 	}
 	return list

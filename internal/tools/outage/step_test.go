@@ -21,13 +21,14 @@ func TestPlayable(t *testing.T) {
 		t.Errorf("%v; want the pulse to be playable", err)
 	}
 	for name, change := range map[string]func(*sim.Scenario){
-		"two fleets":   func(s *sim.Scenario) { s.Fleets = append(s.Fleets, s.Fleets[0]) },
-		"two clients":  func(s *sim.Scenario) { s.Fleets[0].Clients = 2 },
+		"two kinds":    func(s *sim.Scenario) { s.Fleets[0].Calls = append(s.Fleets[0].Calls, s.Fleets[0].Calls[0]) },
 		"newest first": func(s *sim.Scenario) { s.Services[0].Order = sim.OrderLIFO },
 		"costly calls": func(s *sim.Scenario) { s.Fleets[0].Calls[0].Work = 2 },
 		"costly hop":   func(s *sim.Scenario) { s.Services[0].Calls = []sim.Call{{Service: "x", Work: 2}} },
 		"loss":         func(s *sim.Scenario) { s.Fleets[0].Calls[0].Loss = 0.1 },
-		"exponential":  func(s *sim.Scenario) { s.Services[0].Time = &sim.Distribution{Shape: sim.ShapeExponential, A: ms} },
+		"a cache":      func(s *sim.Scenario) { s.Services[0].Cache = &sim.Cache{Entries: 1, TTL: ms} },
+		"thrashing":    func(s *sim.Scenario) { s.Services[0].Thrash = 2 },
+		"of a method":  func(s *sim.Scenario) { s.Phases[0].Faults = []sim.Fault{{Service: "shop", Method: method, Hang: true}} },
 		"slower":       func(s *sim.Scenario) { s.Phases[0].Faults = []sim.Fault{{Service: "shop", Slower: 2}} },
 		"flaky relay":  flakyRelay,
 	} {

@@ -24,7 +24,7 @@ import (
 type world struct {
 	scenario *sim.Scenario
 	client   *Client
-	users    *link
+	users    []*link    // of each fleet
 	services []*service // each before its callers
 	links    []*link
 }
@@ -64,18 +64,24 @@ func newWorld(ctx context.Context, s *sim.Scenario, c *Client) (*world, error) {
 }
 
 func (w *world) connectUsers(ctx context.Context) error {
-	var err error
-	w.users, err = w.link(ctx, &w.scenario.Fleets[0].Calls[0])
-	for range max(w.client.Processes, 1) {
+	for i := range w.scenario.Fleets {
+		f := &w.scenario.Fleets[i]
+		l, err := w.link(ctx, &f.Calls[0])
 		if err != nil {
 			return err
 		}
-		var options Options
-		if options, err = w.client.Options(); err == nil {
-			err = w.dial(ctx, w.users, options.Dial)
+		w.users = append(w.users, l)
+		for range max(w.client.Processes, f.Clients, 1) {
+			options, err := w.client.Options()
+			if err != nil {
+				return err
+			}
+			if err := w.dial(ctx, l, options.Dial); err != nil {
+				return err
+			}
 		}
 	}
-	return err
+	return nil
 }
 
 // serviceNamed returns a service by its name. It starts the service if necessary, after those that the service calls.
@@ -116,7 +122,11 @@ func (s *service) startServers(options []grpc.ServerOption) error {
 		Workers: s.spec.Workers, Time: s.spec.Time.Mean(), Length: s.spec.Queue,
 		Refuse: s.spec.Refuse, DropAbandoned: s.spec.Abandoned == sim.AbandonedDrop,
 	}
-	for range s.spec.Backends {
+	for i := range s.spec.Backends {
+		if s.spec.Time.Shape != sim.ShapeFixed {
+			random := rand.New(rand.NewPCG(uint64(i), 5))
+			config.Draw = func() time.Duration { return s.spec.Time.Sample(random) }
+		}
 		q, err := queue.New(config)
 		if err != nil {
 			return fmt.Errorf("outage: %s: %w", s.spec.Name, err)

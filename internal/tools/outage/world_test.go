@@ -24,7 +24,7 @@ func TestConnectionsReachAllServers(t *testing.T) {
 		defer w.closeAll()
 		servers := w.services[0].servers
 		firsts := make([]int, len(servers)) // how many first calls of a connection each server got
-		for _, conn := range w.users.conns {
+		for _, conn := range w.users[0].conns {
 			for i := range servers {
 				must.Do(t, conn.Invoke(t.Context(), method, &emptypb.Empty{}, &emptypb.Empty{}))
 				if i == 0 {
@@ -41,8 +41,8 @@ func TestConnectionsReachAllServers(t *testing.T) {
 		if most := slices.Max(firsts); most > connections/2 {
 			t.Errorf("the first calls of all connections went %v times to the servers; want no server to get most of them", firsts)
 		}
-		if len(w.users.conns) != connections {
-			t.Errorf("%d connections; want %d", len(w.users.conns), connections)
+		if len(w.users[0].conns) != connections {
+			t.Errorf("%d connections; want %d", len(w.users[0].conns), connections)
 		}
 	})
 }
@@ -61,8 +61,8 @@ func TestProcessesAskForTheirOwnOptions(t *testing.T) {
 		}
 		w := must.Get(newWorld(t.Context(), chain(), &c))(t)
 		defer w.closeAll()
-		if want := 3 + len(w.services) - 1; asked != want || len(w.users.conns) != 6 {
-			t.Errorf("%d processes with %d connections of users; want %d with those of the services, and 6", asked, len(w.users.conns), want)
+		if want := 3 + len(w.services) - 1; asked != want || len(w.users[0].conns) != 6 {
+			t.Errorf("%d processes with %d connections of users; want %d with those of the services, and 6", asked, len(w.users[0].conns), want)
 		}
 	})
 }

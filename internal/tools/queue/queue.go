@@ -22,15 +22,16 @@ import (
 
 // Config are the settings of a queue. Its capacity is Workers/Time.
 type Config struct {
-	Workers       int           // that serve immediately
-	Time          time.Duration // that each attempt takes, more than 0
-	Length        int           // attempts that wait at most
-	Refuse        codes.Code    // of attempts that find the queue full; OK: RESOURCE_EXHAUSTED
-	DropAbandoned bool          // attempts whose client has gone away leave the queue, unless a worker serves them
+	Workers       int                  // that serve immediately
+	Time          time.Duration        // that each attempt takes, more than 0
+	Draw          func() time.Duration // if set, how long the next attempt takes, instead of Time; the queue calls it under its lock
+	Length        int                  // attempts that wait at most
+	Refuse        codes.Code           // of attempts that find the queue full; OK: RESOURCE_EXHAUSTED
+	DropAbandoned bool                 // attempts whose client has gone away leave the queue, unless a worker serves them
 }
 
 // Queue is a resource that can be overloaded: some workers, each of which serves one attempt at a
-// time and takes the same time for each, and a queue of bounded length before them, first come,
+// time, and a queue of bounded length before them, first come,
 // first served. An attempt that finds the queue full is refused immediately.
 //
 // An attempt whose client has gone away keeps its place and is still served, as in most real
@@ -117,7 +118,11 @@ func (q *Queue) enter() (t *waiter, busy int) {
 // serve occupies a worker from start on. Times follow from start, not from when timers fire, so
 // that late timers do not take away capacity.
 func (q *Queue) serve(t *waiter, start time.Time) {
-	end := start.Add(q.config.Time)
+	took := q.config.Time
+	if q.config.Draw != nil {
+		took = q.config.Draw()
+	}
+	end := start.Add(took)
 	time.AfterFunc(time.Until(end), func() { q.endService(t, end) })
 }
 

@@ -29,8 +29,8 @@ const (
 	ShapeBimodal                  // Slow with probability Part, else Usual
 )
 
-// sample returns one duration.
-func (d *Distribution) sample(chance *rand.Rand) time.Duration {
+// Sample returns one duration.
+func (d *Distribution) Sample(chance *rand.Rand) time.Duration {
 	a, b := float64(d.A), float64(d.B)
 	switch d.Shape {
 	case ShapeExponential:
@@ -41,9 +41,9 @@ func (d *Distribution) sample(chance *rand.Rand) time.Duration {
 		a *= math.Exp(chance.NormFloat64() * d.logDeviation())
 	case ShapeBimodal:
 		if chance.Float64() < d.Part {
-			return d.Slow.sample(chance)
+			return d.Slow.Sample(chance)
 		}
-		return d.Usual.sample(chance)
+		return d.Usual.Sample(chance)
 	case ShapeFixed:
 		return d.A
 	}

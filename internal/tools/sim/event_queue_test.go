@@ -115,7 +115,7 @@ func TestDistributionMoments(t *testing.T) {
 		list := make([]time.Duration, n)
 		var sum float64
 		for i := range list {
-			list[i] = row.d.sample(random)
+			list[i] = row.d.Sample(random)
 			sum += float64(list[i])
 		}
 		slices.Sort(list)

@@ -91,7 +91,7 @@ func (l *link) transit() (delay time.Duration, lost bool) {
 	if l.spec.Delay == nil {
 		return 0, false
 	}
-	return l.spec.Delay.sample(l.network), false
+	return l.spec.Delay.Sample(l.network), false
 }
 
 // setPolicy looks up the policy and the budget of the calls, as a Retrier does.

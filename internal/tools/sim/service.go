@@ -79,7 +79,7 @@ func (s *service) fillCache(a *attempt) {
 	}
 }
 
-func (s *service) drawTime(d *Distribution) time.Duration { return d.sample(s.random) }
+func (s *service) drawTime(d *Distribution) time.Duration { return d.Sample(s.random) }
 
 // countRequest counts an arrived request.
 func (s *service) countRequest(a *attempt) {

@@ -1,0 +1,118 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package interceptor_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/policy"
+	"github.com/stagger-go/stagger/testserver"
+)
+
+// hanging is what came of the calls while one of three backends hung.
+type hanging struct {
+	calls, ok, requests int
+	reasons             map[policy.Reason]int // of the calls that failed
+}
+
+// oneHangs makes calls from some processes at random times, each at its rate. One of three backends never answers. The first calls of each
+// process are made while all answer: since then it is known what is usual.
+func oneHangs(t *testing.T, perSecond float64, processes int, balancing string, seed uint64) (result hanging) {
+	t.Helper()
+	const known, calls = 30, 200
+	result = hanging{calls: processes * calls, reasons: map[policy.Reason]int{}}
+	retry := plain()
+	retry.PerAttemptTimeout, retry.Budget, retry.Backoff.Jitter = 200*ms, "", "FULL"
+	synctest.Test(t, func(t *testing.T) {
+		times := newSpread(30*ms, 0.4, seed)
+		servers := make([]*testserver.Server, 3)
+		for i := range servers {
+			servers[i] = testserver.Start(t)
+			servers[i].On(get, times.answering())
+		}
+		var made, running sync.WaitGroup
+		var ok atomic.Int64
+		var mu sync.Mutex // guards result.reasons
+		troubled := make(chan struct{})
+		for range processes {
+			r := mustNew(t, mustSet(t, config(retry)), quiet, interceptor.WithRandom(times.chance))
+			conn := must.Get(testserver.DialAll(servers, append(r.DialOptions(), grpc.WithDefaultServiceConfig(`{"loadBalancingConfig": `+balancing+`}`))...))(t)
+			defer func() { _ = conn.Close() }()
+			s := scene{conn: conn}
+			made.Add(1)
+			running.Go(func() {
+				for i := range known + calls {
+					if i == known {
+						made.Done()
+						<-troubled
+					}
+					running.Go(func() {
+						ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+						defer cancel()
+						if _, err := s.call(ctx, get); i < known {
+							return
+						} else if err == nil {
+							ok.Add(1)
+						} else {
+							mu.Lock()
+							result.reasons[reasonOf(err)]++
+							mu.Unlock()
+						}
+					})
+					time.Sleep(times.wait(perSecond))
+				}
+			})
+		}
+		made.Wait()
+		time.Sleep(time.Second)
+		for _, s := range servers {
+			s.Reset()
+		}
+		servers[0].On(get, testserver.Hang())
+		close(troubled)
+		running.Wait()
+		result.ok = int(ok.Load())
+		for _, s := range servers {
+			result.requests += s.Count(get)
+		}
+	})
+	return result
+}
+
+// A process learns what is usual from few calls, and its bucket pays for the attempts that help, however few or many calls it makes.
+func TestHelps_OneOfThreeHangs(t *testing.T) {
+	t.Parallel()
+	for name, balancing := range map[string]string{"round_robin": roundRobin, "elsewhere": elsewhere} {
+		for _, processes := range []int{1, 6} {
+			for _, perSecond := range []float64{0.2, 0.5, 1, 2, 5, 20} {
+				t.Run(fmt.Sprint(name, "/", processes, "/", perSecond), func(t *testing.T) {
+					t.Parallel()
+					got := hanging{reasons: map[policy.Reason]int{}}
+					for seed := range uint64(5) {
+						one := oneHangs(t, perSecond, processes, balancing, seed)
+						got.calls, got.ok, got.requests = got.calls+one.calls, got.ok+one.ok, got.requests+one.requests
+						for reason, n := range one.reasons {
+							got.reasons[reason] += n
+						}
+					}
+					success, perCall := float64(got.ok)/float64(got.calls), float64(got.requests)/float64(got.calls)
+					t.Logf("CELL %-12s %d %5v: %.1f %% succeed with %.2f requests a call; the others: %v", name, processes, perSecond, 100*success, perCall, got.reasons)
+					if success < 0.94 || perCall > 1.7 {
+						t.Errorf("%.1f %% succeed with %.2f requests a call; want 94 %% with 1.7", 100*success, perCall)
+					}
+				})
+			}
+		}
+	}
+}
