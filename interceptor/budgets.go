@@ -395,7 +395,7 @@ func (b *budgets) reload(rules map[string]budgetRule) {
 }
 
 // drainTime is how long after a change replacement balances start empty: the longest window of a
-// ratio budget. Callers that are idle for longer call so rarely that a full reserve does no harm.
+// bucket. Callers that are idle for longer call so rarely that a full bucket does no harm.
 const drainTime = time.Minute
 
 // replacedBalances are those that reloads have dropped because the kind or scope of their budgets changed. Their
