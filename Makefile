@@ -75,7 +75,7 @@ grid: ## Play every storm from many connections and processes, in virtual time: 
 	@cd lab && $(OFF) go test -count=1 -timeout 60m -run '$(GRIDS)' ./storm -args -grid '$(GRID)' $(STORM)
 
 .PHONY: overload
-overload: ## Draw the plots of docs/overload.md
+overload: ## Draw the plots of docs/evidence/overload.md
 	@cd lab && $(OFF) go test -count=1 -run 'TestDocsAreCurrent$$' ./overload -args -write
 
 .PHONY: outages

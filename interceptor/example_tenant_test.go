@@ -19,7 +19,7 @@ type tenantKey struct{}
 // one. All use one connection.
 func ExampleRetrier_Unary_perTenant() {
 	retriers := map[string]*interceptor.Retrier{}
-	for _, tenant := range []string{"", "acme", "globex"} { // as many as you can afford reserves for; "" is for the others
+	for _, tenant := range []string{"", "acme", "globex"} { // as many as you can afford buckets for; "" is for the others
 		retrier, err := interceptor.Load(orderFile, quiet)
 		if err != nil {
 			fmt.Println(err)

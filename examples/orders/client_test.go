@@ -84,6 +84,39 @@ func TestClient_Delays(t *testing.T) {
 	})
 }
 
+// TestClient_Hedge shows that a hedge needs to know what is usual: eight responses of the method.
+func TestClient_Hedge(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hedge := policy.HedgeSpec{MaxAttempts: 2, Delay: 100 * time.Millisecond}
+		set, err := policy.NewSet(policy.Config{Methods: []policy.MethodConfig{{
+			Names: []string{"/acme.orders.v1.OrderService/GetOrder"},
+			Spec:  policy.Spec{Hedge: &hedge},
+		}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		retrier, err := interceptor.New(set)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer retrier.Close()
+		server := testserver.Start(t)
+		conn := server.Dial(t, retrier.DialOptions()...)
+
+		server.On(orders.GetOrder, testserver.OK().Times(8), testserver.Hang(), testserver.OK())
+		for range 8 { // before a hedge is sent, stagger must know what is usual
+			if err := conn.Invoke(t.Context(), orders.GetOrder, &emptypb.Empty{}, &emptypb.Empty{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		began := time.Now()
+		err = conn.Invoke(t.Context(), orders.GetOrder, &emptypb.Empty{}, &emptypb.Empty{})
+		if took := time.Since(began); err != nil || took != 100*time.Millisecond {
+			t.Errorf("the hedge wins: took %v, %v", took, err)
+		}
+	})
+}
+
 // TestClient_Repeat calls methods that the policy declares idempotent twice, and finds one that is not.
 func TestClient_Repeat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

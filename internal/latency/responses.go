@@ -8,17 +8,18 @@ import (
 	"time"
 )
 
+// The numbers of [Responses]; docs/load.md says them in words.
 const (
-	remembered   = 5                      // responses of a target
-	age          = 10 * time.Second       // older ones don't count: what they show may be over
-	fastInterval = 100 * time.Millisecond // between fast responses: most successes then write nothing, and a burst doesn't hide a queue
+	Remembered   = 5                      // responses of a target
+	Age          = 10 * time.Second       // older ones don't count: what they show may be over
+	FastInterval = 100 * time.Millisecond // between fast responses: most successes then write nothing, and a burst doesn't hide a queue
 )
 
 // Responses are the last responses of a target to any method: each was long or fast. The zero value has none. It is safe for
 // concurrent use. If two are recorded at the same time, the time of one may be read with the length of the other.
 type Responses struct {
 	count atomic.Uint32
-	last  [remembered]struct {
+	last  [Remembered]struct {
 		at   atomic.Int64
 		kind atomic.Uint32
 	}
@@ -38,15 +39,15 @@ func (r *Responses) Record(long bool, now time.Duration) {
 	} else if r.FastJustNow(now) {
 		return
 	}
-	place := &r.last[(r.count.Add(1)-1)%remembered]
+	place := &r.last[(r.count.Add(1)-1)%Remembered]
 	place.at.Store(int64(now))
 	place.kind.Store(kind)
 }
 
 // FastJustNow reports whether the newest response is fast, and so recent that another fast one is not recorded.
 func (r *Responses) FastJustNow(now time.Duration) bool {
-	newest := &r.last[(r.count.Load()-1)%remembered]
-	return newest.kind.Load() == kindFast && now-time.Duration(newest.at.Load()) < fastInterval
+	newest := &r.last[(r.count.Load()-1)%Remembered]
+	return newest.kind.Load() == kindFast && now-time.Duration(newest.at.Load()) < FastInterval
 }
 
 // Counts returns how many of the responses that count were fast, and how many were long.
@@ -55,7 +56,7 @@ func (r *Responses) Counts(now time.Duration) (fast, long int) {
 		place := &r.last[i]
 		kind := place.kind.Load()
 		switch {
-		case kind == 0 || now-time.Duration(place.at.Load()) > age:
+		case kind == 0 || now-time.Duration(place.at.Load()) > Age:
 		case kind == kindLong:
 			long++
 		default:

@@ -11,11 +11,15 @@ import (
 	"github.com/stagger-go/stagger/internal/histogram"
 )
 
+// The numbers of [Usual]; docs/load.md says them in words.
 const (
-	usualPart   = 0.5                    // of the responses take at most the usual time
-	usualLeast  = 8                      // responses until the usual time is known: the first ones may be those of a cold start or of a queue
+	UsualPart  = 0.5             // of the responses take at most the usual time
+	UsualLeast = 8               // responses until the usual time is known: the first ones may be those of a cold start or of a queue
+	UsualAge   = 5 * time.Minute // the minimum time for which a response counts; twice that is the maximum
+)
+
+const (
 	usualRecent = 3                      // responses in the period without which the usual time stays as it was
-	usualAge    = 5 * time.Minute        // the minimum time for which a response counts; twice that is the maximum
 	usualSingle = 20                     // responses of which each is recorded, and the usual time read anew
 	usualEvery  = 100 * time.Millisecond // from then on, one response in so long is recorded: most write nothing
 )
@@ -50,13 +54,13 @@ func (u *Usual) Record(took, now time.Duration) {
 		}
 	}
 	u.read = now
-	if u.recorded < usualLeast || n < usualRecent {
+	if u.recorded < UsualLeast || n < usualRecent {
 		return
 	}
 	var both histogram.Histogram
 	both.AddAll(&u.previous)
 	both.AddAll(&u.current)
-	u.time.Store(max(int64(both.Quantile(usualPart)), 1))
+	u.time.Store(max(int64(both.Quantile(UsualPart)), 1))
 }
 
 // Ignores reports whether a response at now would not be recorded.
@@ -68,17 +72,17 @@ func (u *Usual) Ignores(now time.Duration) bool {
 // forget drops responses that are too old. u.mu must be held.
 func (u *Usual) forget(now time.Duration) {
 	if u.until == 0 {
-		u.until = now + usualAge
+		u.until = now + UsualAge
 	}
 	if now < u.until {
 		return
 	}
 	u.current, u.previous = u.previous, u.current
 	u.current.Reset()
-	if now-u.until >= usualAge {
+	if now-u.until >= UsualAge {
 		u.previous.Reset()
 	}
-	u.until = now + usualAge
+	u.until = now + UsualAge
 }
 
 // Time returns the usual time, or 0 if too few responses came.

@@ -31,13 +31,14 @@ func New(target *latency.Responses) *Method { return &Method{target: target} }
 
 // A response is long if it took more than so many times as long as is usual for its method, and more than this part of its call's
 // whole time, or more than its attempt's timeout. Then it has waited in a queue: if the method were slow, that would be usual.
+// docs/load.md says it in words.
 const (
-	above = 2
-	part  = 0.1
+	LongAbove = 2
+	LongPart  = 0.1
 )
 
-// mostLong is how many of the last responses may be long while attempts are sent beside slow ones.
-const mostLong = 0
+// MostLong is how many of the last responses may be long while attempts are sent beside slow ones.
+const MostLong = 0
 
 // mostQuantiles bounds the quantiles of one method: a caller may give every call its own policy.
 const mostQuantiles = 8
@@ -169,10 +170,10 @@ func (k *Known) Answered(now time.Duration, a attempts.Answer) {
 // Slow implements [attempts.Method]. A response that isn't slow isn't long either, however little time its call had.
 func (k *Known) Slow(took time.Duration) bool { return slower(took, k.method.usual.Time()) }
 
-func slower(took, usual time.Duration) bool { return usual > 0 && took > above*usual }
+func slower(took, usual time.Duration) bool { return usual > 0 && took > LongAbove*usual }
 
 func isLong(took, left, limit, usual time.Duration) bool {
-	return slower(took, usual) && (limit > 0 && took > limit || float64(took) > part*float64(left))
+	return slower(took, usual) && (limit > 0 && took > limit || float64(took) > LongPart*float64(left))
 }
 
 // Left implements [attempts.Method].
@@ -198,7 +199,7 @@ func (k *Known) Queued(now, left time.Duration) bool {
 // Evidence implements [attempts.Method].
 func (k *Known) Evidence(now time.Duration) latency.Evidence {
 	fast, long := k.method.target.Counts(now)
-	return latency.Evidence{Queue: long > 0 && fast == 0, Fast: long <= mostLong && k.method.usual.Time() > 0}
+	return latency.Evidence{Queue: long > 0 && fast == 0, Fast: long <= MostLong && k.method.usual.Time() > 0}
 }
 
 // Quantile implements [attempts.Method].

@@ -142,7 +142,7 @@ func staggerMetrics(p peers.Plan) (setup, error) {
 	return staggerRetries(budgetName, otelstagger.WithMetrics(newProvider()))(p)
 }
 
-// budgetName is stagger's default budget, with a reserve that is never exhausted in comparisons.
+// budgetName is stagger's default budget, with a bucket that is never empty in comparisons.
 const budgetName = "bucket"
 
 // staggerRetries follows the plan.

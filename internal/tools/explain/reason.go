@@ -89,21 +89,21 @@ func Meanings() []Meaning {
 		},
 		{
 			Reason: policy.ReasonSlowEverywhere,
-			Means:  "All of the target's [last responses](overload.md#the-last-responses) were long: they took much longer than is usual for their methods. So the servers have a queue, and another attempt would lengthen it.",
+			Means:  "All of the target's [last responses](load.md) took more than twice the usual time of their methods. So the servers have a queue, and another attempt would lengthen it.",
 			LookAt: "The service's latency and its queue. It is overloaded, or a service below it is.",
 			Change: "Capacity. If the method has become slower for good, nothing: what is usual follows within minutes.",
 			DoNot:  "Replace timeouts by hedges: they wait in the same queue.",
 		},
 		{
 			Reason: policy.ReasonNotProvenFast,
-			Means:  "The attempt is slow, and nothing is sent beside it: too few responses of the method are known, or one of the target's [last responses](overload.md#the-last-responses) was long too. The attempt goes on.",
+			Means:  "The attempt is slow, and no other one follows it: too few responses of the method are known to tell what is usual, or one of the target's [last responses](load.md) was long too. The attempt goes on.",
 			LookAt: "Whether the client has just started, as in a test. Else the latency of the target's other methods.",
 			Change: "In a test, make some calls that succeed first. A longer `perAttemptTimeout` or `hedgingDelay` if many responses take that long.",
 			DoNot:  "Shorten the delay: in an overload, hedges would wait in the queue of all others.",
 		},
 		{
 			Reason: policy.ReasonOverloaded,
-			Means:  "[Admission](overload.md#admission) expects no response before the deadline: the last responses took most of the call's time. A call with 0 attempts was not sent, and failed with `RESOURCE_EXHAUSTED`.",
+			Means:  "[Admission](admission.md) expects no response before the deadline: the last responses took most of the call's time. A call with 0 attempts was not sent, and failed with `RESOURCE_EXHAUSTED`.",
 			LookAt: "The service's latency against its callers' deadlines. The debug page counts rejected calls by method.",
 			Change: "Capacity, or less work. Longer deadlines only if callers can wait.",
 			DoNot:  "Retry these errors in the application: the rejections let the service serve other calls.",
@@ -124,7 +124,7 @@ func Meanings() []Meaning {
 		},
 		{
 			Reason: policy.ReasonBudgetExhausted,
-			Means:  "The [bucket](budgets.md) of extra attempts is too empty: too many of the last ones did not help, or deadlines were missed, and neither successes nor time have filled it since.",
+			Means:  "The [bucket](load.md) of extra attempts is too empty: too many of the last ones did not help, or deadlines were missed, and neither successes nor time have filled it since.",
 			LookAt: "The server, which this limit protects. `stagger.budget.balance` ÷ `capacity` shows for how long.",
 			Change: "If it happens without an outage, raise `size` of the budget, or `perSuccess` for clients with many calls.",
 			DoNot:  "Write `budget: NONE`, or raise the numbers during the outage: retries would then make it last.",

@@ -20,6 +20,8 @@ import (
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/defaults"
 	"github.com/stagger-go/stagger/internal/document"
+	"github.com/stagger-go/stagger/internal/latency"
+	"github.com/stagger-go/stagger/internal/methods"
 	"github.com/stagger-go/stagger/internal/tools/checks"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -104,6 +106,10 @@ func (a *Answer) facts(add func(name, format string, args ...any)) {
 			add("", "%s", line)
 		}
 	}
+	if a.Policy.MaxAttempts() > 1 {
+		add("queue", "while all of the target's last %d responses took over %v × the usual time, nothing is retried", latency.Remembered, methods.LongAbove)
+		add("", "while one did, or before %d responses of the method, no attempt follows a slow one (docs/load.md)", latency.UsualLeast)
+	}
 	if a.Limit > 0 {
 		add("deadline", "%v for the whole call", a.Limit)
 	}
@@ -116,8 +122,8 @@ func rules(c budget.Config) []string {
 		return []string{
 			fmt.Sprintf("a bucket of %v retries, or of what the successes of the last %v add, if that is more", c.Size, c.Window),
 			fmt.Sprintf("a call that succeeds adds %v; time alone fills the bucket in %v", c.PerSuccess, c.RefillTime),
-			fmt.Sprintf("a retry costs 1, an attempt beside a slow one %v; one that helps returns %v × its cost, up to %v in all", c.SlowCost, c.Refund, max(c.Size, c.RefundSize)),
-			fmt.Sprintf("a call without a response at its deadline takes %v, if a usual response would have come long before", c.MissedCost),
+			fmt.Sprintf("a retry costs 1, an attempt after a slow one %v; one that helps returns %v × its cost, up to %v in all", c.SlowCost, c.Refund, max(c.Size, c.RefundSize)),
+			fmt.Sprintf("a call without a response at its deadline takes %v, if an attempt had run for over %v × the usual time", c.MissedCost, methods.LongAbove),
 		}
 	case budget.ThrottleConfig:
 		return []string{

@@ -117,7 +117,7 @@ var permissions = []permission{
 	},
 	{
 		name: "after missed deadlines alone, a server's own DEADLINE_EXCEEDED among them, no attempt follows",
-		by:   "docs/overload.md: the last responses",
+		by:   "docs/load.md: the last responses",
 		allows: func(c *comparison, _ difference) bool {
 			return c.got.reason == "[slow_everywhere]" && slices.Equal(c.got.attempts, c.want.attempts[:min(len(c.want.attempts), len(c.got.attempts))])
 		},

@@ -238,7 +238,7 @@ func retrier(t *testing.T, set *policy.Set) *interceptor.Retrier {
 	return must.Get(interceptor.New(set))(t)
 }
 
-// runAll runs every case over its own connection, with the whole reserve of the default budget, and counts the requests at
+// runAll runs every case over its own connection, with a full bucket of the default budget, and counts the requests at
 // the server.
 func runAll(t *testing.T, client func(*testing.T) []grpc.DialOption, want map[string]string, hedged, failFirst, compressed bool) {
 	var opts []grpc.CallOption

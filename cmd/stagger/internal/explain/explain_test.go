@@ -223,7 +223,8 @@ func TestExplainFlags(t *testing.T) {
 			"no attempt ever gets a response, and few responses of the target are known", "The call ends after 1.5s with DEADLINE_EXCEEDED: not_proven_fast (1 attempt).\n",
 		}},
 		{[]string{method}, []string{
-			"  budget    default\n            a bucket of ", " retries, or of what the successes of the last 5s add", "a call that succeeds adds 0.1; ", "an attempt beside a slow one 3; ",
+			"  budget    default\n            a bucket of ", " retries, or of what the successes of the last 5s add", "a call that succeeds adds 0.1; ", "an attempt after a slow one 3; ",
+			"  queue     while all of the target's last 5 responses took over 2 × the usual time, nothing is retried\n            while one did, or before 8 responses",
 		}},
 		{[]string{waits, "--down"}, []string{"The call does not end"}}, // and the command does, though the call looks for a connection forever
 		{[]string{method, "--down"}, []string{

@@ -19,7 +19,7 @@ common mistakes. Every client rejects a file with errors.
 
 There is advice about: too many attempts; backoffs longer than a minute, too short for
 timers, or without jitter; codes of permanent errors, or codes listed twice; no budget,
-or one whose reserve never pays for an attempt after a timeout; waits that do not fit
+or one that never pays for an attempt after a timeout; waits that do not fit
 into the timeout; names that match nothing, with the character or word that is wrong;
 an entry that names a method such as CreateOrder, and so declares it idempotent. Notes
 list the methods that have retries and aren't declared idempotent. With --descriptors,
