@@ -6,8 +6,8 @@ package interceptor
 import (
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/inside"
 	"github.com/stagger-go/stagger/internal/tried"
-	"github.com/stagger-go/stagger/policy"
 )
 
 // rules are the current policies of a Retrier, with derived data. A reload replaces them; calls keep the policy
@@ -64,5 +64,5 @@ func (r *rules) budgetKey(name string, u budgetUser) (budgetKey, budgetRule) {
 	default:
 		u.service = ""
 	}
-	return budgetKey{name: name, kind: policy.KindOf(rule.config), source: budgetOfPolicies, budgetUser: u}, rule
+	return budgetKey{name: name, kind: inside.KindOf(rule.config), source: budgetOfPolicies, budgetUser: u}, rule
 }

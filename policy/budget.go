@@ -26,8 +26,8 @@ type BudgetSpec struct {
 // budgetKinds are the keys of the kinds of budgets.
 var budgetKinds = []string{"bucket", "throttle"}
 
-// KindOf returns the key of a budget config's kind: bucket or throttle.
-func KindOf(c budget.Config) string {
+// kindOf returns the key of a budget config's kind: bucket or throttle.
+func kindOf(c budget.Config) string {
 	if _, ok := c.(budget.ThrottleConfig); ok {
 		return "throttle"
 	}
@@ -54,7 +54,7 @@ func checkBudgets(report *document.Report, budgets []BudgetSpec) {
 		switch b.Config.(type) {
 		case nil:
 		case budget.BucketConfig, budget.ThrottleConfig:
-			checkBudget(report, path+"."+KindOf(b.Config), b.Config)
+			checkBudget(report, path+"."+kindOf(b.Config), b.Config)
 			continue
 		default:
 			report.Errorf(path, nil, "must have a config of package budget, and not a pointer to one")
@@ -68,7 +68,7 @@ func checkBudgets(report *document.Report, budgets []BudgetSpec) {
 
 // checkBudget reports the errors of package budget, with the keys of the file.
 func checkBudget(report *document.Report, path string, c budget.Config) {
-	err := c.Check()
+	_, err := budget.New(c)
 	if err == nil {
 		return
 	}
