@@ -14,6 +14,12 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
+// WithRandom is [inside.Random].
+var WithRandom = withRandom
+
+// AddObserver is [inside.AddObserver].
+func (r *Retrier) AddObserver(o Observer) (stop func()) { return r.addObserver(o) }
+
 // Follow follows a policy file.
 var Follow = follow
 
@@ -29,7 +35,7 @@ func (r *Retrier) Outages() (n int) {
 // KnowLatency lets the Retrier know how long the answers of a method usually take, as after many calls, so that those are
 // hedged after a fixed delay.
 func (r *Retrier) KnowLatency(cc *grpc.ClientConn, method string, usual time.Duration) {
-	p := decision.New(policy.Spec{Hedge: &policy.HedgeSpec{MaxAttempts: 2, Delay: usual}})
+	p := decision.New(policy.Spec{Hedge: &policy.HedgeSpec{MaxAttempts: 2, HedgingDelay: usual}})
 	key := entryKey{method: method}
 	if cc != nil {
 		key.target = cc.Target()

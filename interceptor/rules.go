@@ -6,6 +6,7 @@ package interceptor
 import (
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/inside"
 	"github.com/stagger-go/stagger/internal/tried"
 )
 
@@ -25,7 +26,7 @@ func newRules(set *decision.Set) *rules {
 	channel, _ := set.Channel()
 	r.balancing = tried.Config(channel)
 	r.budgets[""] = budgetRule{config: budget.Default(), scope: "TARGET"}
-	if t := set.Config().Throttling; t != nil {
+	if t := set.Config().RetryThrottling; t != nil {
 		r.budgets[""] = budgetRule{config: *t, scope: "TARGET"}
 		r.throttled = true
 	}
@@ -63,5 +64,5 @@ func (r *rules) budgetKey(name string, u budgetUser) (budgetKey, budgetRule) {
 	default:
 		u.service = ""
 	}
-	return budgetKey{name: name, kind: rule.config.Kind(), source: budgetOfPolicies, budgetUser: u}, rule
+	return budgetKey{name: name, kind: inside.KindOf(rule.config), source: budgetOfPolicies, budgetUser: u}, rule
 }

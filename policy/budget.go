@@ -26,6 +26,14 @@ type BudgetSpec struct {
 // budgetKinds are the keys of the kinds of budgets.
 var budgetKinds = []string{"bucket", "throttle"}
 
+// kindOf returns the key of a budget config's kind: bucket or throttle.
+func kindOf(c budget.Config) string {
+	if _, ok := c.(budget.ThrottleConfig); ok {
+		return "throttle"
+	}
+	return "bucket"
+}
+
 // noBudget as a budget's name means no limit: "budget: NONE".
 const noBudget = "NONE"
 
@@ -46,7 +54,7 @@ func checkBudgets(report *document.Report, budgets []BudgetSpec) {
 		switch b.Config.(type) {
 		case nil:
 		case budget.BucketConfig, budget.ThrottleConfig:
-			checkBudget(report, path+"."+b.Config.Kind(), b.Config)
+			checkBudget(report, path+"."+kindOf(b.Config), b.Config)
 			continue
 		default:
 			report.Errorf(path, nil, "must have a config of package budget, and not a pointer to one")
@@ -60,7 +68,7 @@ func checkBudgets(report *document.Report, budgets []BudgetSpec) {
 
 // checkBudget reports the errors of package budget, with the keys of the file.
 func checkBudget(report *document.Report, path string, c budget.Config) {
-	err := c.Check()
+	_, err := budget.New(c)
 	if err == nil {
 		return
 	}

@@ -1,13 +1,33 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package policy has retry policies as data: types, files, and checks.
+// Package policy has retry policies as data: types, files, and checks. Most programs need only a file, which interceptor.Watch reads.
+//
+// Policies can also be written in Go:
+//
+//	set, err := policy.NewSet(policy.Config{Methods: []policy.MethodConfig{{
+//		Names: []string{"/acme.orders.v1.OrderService/GetOrder"},
+//		Spec: policy.Spec{Retry: &policy.RetrySpec{
+//			MaxAttempts:          3,
+//			Backoff:              policy.Backoff{Initial: 100 * time.Millisecond, Max: 2 * time.Second, Multiplier: 2},
+//			RetryableStatusCodes: []codes.Code{codes.Unavailable},
+//		}},
+//	}}})
+//	if err != nil {
+//		return err
+//	}
+//	retrier, err := interceptor.New(set)
+//
+// # Policies and sets
 //
 // A [Policy] is an immutable, checked [Spec] for a method. A [Set] has the policies of a program and finds the one for a
 // method. [Load] and [Parse] read it from a file in the format of the gRPC service config, and [NewSet] creates it from Go values.
-// A [Reason] is the reason why a call ended.
+// docs/policy-file.md describes the file. Go's fields have the names of its keys, less what their type says: [Backoff.Initial] is
+// initialBackoff. Words such as FULL are written as in the file.
 //
-// Package interceptor applies policies. Package budget limits the extra load. docs/policy-file.md describes the file.
+// # Errors and reasons
+//
+// An [Error] lists everything that is wrong with a file or a config, each with its place. A [Reason] is the reason why a call ended.
 package policy
 
 import (
@@ -36,6 +56,7 @@ func New(s Spec) (*Policy, error) {
 func newPolicy(s Spec) *Policy {
 	s = s.clone()
 	s.Mode = cmp.Or(s.Mode, ModeEnforce)
+	s.Admission = cmp.Or(s.Admission, "NONE")
 	if s.Retry != nil {
 		*s.Retry = s.Retry.withDefaults()
 	}
@@ -52,17 +73,19 @@ func (p *Policy) Spec() Spec { return p.spec.clone() }
 
 // Spec is the specification of a policy. [New] checks it and returns a [Policy].
 type Spec struct {
-	Timeout          time.Duration // of the whole call; 0: only the caller's deadline
-	WaitForReady     *bool         // nil: the call's own setting
-	MaxRequestBytes  *int          // nil: the call's own setting
-	MaxResponseBytes *int          // nil: the call's own setting
+	Timeout                 time.Duration // of the whole call; 0: only the caller's deadline
+	WaitForReady            *bool         // nil: the call's own setting
+	MaxRequestMessageBytes  *int          // nil: the call's own setting
+	MaxResponseMessageBytes *int          // nil: the call's own setting
 
 	// Idempotency says whether a method may be retried when an earlier attempt may have taken effect: "ASSUME" yes, as gRPC assumes;
 	// "DECLARED" if the descriptor's idempotency_level says so; "NONE" no. "" is the config's, else ASSUME for names with a method, and
 	// DECLARED for others.
 	Idempotency    string
 	IdempotencyKey string // the header for each call's idempotency key; "": none
-	Admission      bool   // a call that would not be answered before its deadline, judged by the last responses, is refused
+	// Admission says whether a call is refused that would not be answered before its deadline, judged by the last responses: "REFUSE", or
+	// "NONE" or "" for no call.
+	Admission string
 
 	Mode  Mode
 	Retry *RetrySpec // nil: one attempt, unless Hedge is set
@@ -76,13 +99,13 @@ type Spec struct {
 // clone returns a deep copy with sorted codes, so that the author's values can't change a policy afterwards.
 func (s Spec) clone() Spec {
 	s.WaitForReady = cloned(s.WaitForReady)
-	s.MaxRequestBytes = cloned(s.MaxRequestBytes)
-	s.MaxResponseBytes = cloned(s.MaxResponseBytes)
+	s.MaxRequestMessageBytes = cloned(s.MaxRequestMessageBytes)
+	s.MaxResponseMessageBytes = cloned(s.MaxResponseMessageBytes)
 	if s.Hedge = cloned(s.Hedge); s.Hedge != nil {
-		s.Hedge.NonFatal = sorted(s.Hedge.NonFatal)
+		s.Hedge.NonFatalStatusCodes = sorted(s.Hedge.NonFatalStatusCodes)
 	}
 	if s.Retry = cloned(s.Retry); s.Retry != nil {
-		s.Retry.Codes = sorted(s.Retry.Codes)
+		s.Retry.RetryableStatusCodes = sorted(s.Retry.RetryableStatusCodes)
 		s.Retry.PerCode = slices.Clone(s.Retry.PerCode)
 		for i := range s.Retry.PerCode {
 			s.Retry.PerCode[i].Codes = sorted(s.Retry.PerCode[i].Codes)
@@ -114,11 +137,12 @@ func cloned[T any](p *T) *T {
 // checkSpec reports all errors in s. Fields are named as in a policy file, under the given path.
 func checkSpec(report *document.Report, prefix string, s Spec) {
 	checkPositive(report, prefix+"timeout", s.Timeout)
-	checkBytes(report, prefix+"maxRequestMessageBytes", s.MaxRequestBytes)
-	checkBytes(report, prefix+"maxResponseMessageBytes", s.MaxResponseBytes)
+	checkBytes(report, prefix+"maxRequestMessageBytes", s.MaxRequestMessageBytes)
+	checkBytes(report, prefix+"maxResponseMessageBytes", s.MaxResponseMessageBytes)
 	checkWord(report, prefix+"idempotency", s.Idempotency, idempotencies...)
 	checkIdempotencyKey(report, prefix, s)
 	checkWord(report, prefix+"mode", s.Mode, modes...)
+	checkWord(report, prefix+"admission", s.Admission, admissions...)
 	if s.Hedge != nil {
 		checkHedge(report, prefix+"hedgingPolicy.", *s.Hedge)
 		if s.Retry != nil {

@@ -55,9 +55,9 @@ func TestClient(t *testing.T) {
 func TestClient_Delays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		retry := policy.RetrySpec{
-			MaxAttempts: 3,
-			Backoff:     policy.Backoff{Initial: 50 * time.Millisecond, Max: 2 * time.Second, Multiplier: 2},
-			Codes:       []codes.Code{codes.Unavailable},
+			MaxAttempts:          3,
+			Backoff:              policy.Backoff{Initial: 50 * time.Millisecond, Max: 2 * time.Second, Multiplier: 2},
+			RetryableStatusCodes: []codes.Code{codes.Unavailable},
 		}
 		retry.Backoff = policy.Backoff{Initial: time.Second, Max: time.Minute, Multiplier: 2, Jitter: "NONE"}
 		set, err := policy.NewSet(policy.Config{Methods: []policy.MethodConfig{{
@@ -87,7 +87,7 @@ func TestClient_Delays(t *testing.T) {
 // TestClient_Hedge shows that a hedge needs to know what is usual: eight responses of the method.
 func TestClient_Hedge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		hedge := policy.HedgeSpec{MaxAttempts: 2, Delay: 100 * time.Millisecond}
+		hedge := policy.HedgeSpec{MaxAttempts: 2, HedgingDelay: 100 * time.Millisecond}
 		set, err := policy.NewSet(policy.Config{Methods: []policy.MethodConfig{{
 			Names: []string{"/acme.orders.v1.OrderService/GetOrder"},
 			Spec:  policy.Spec{Hedge: &hedge},

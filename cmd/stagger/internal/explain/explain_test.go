@@ -25,6 +25,7 @@ import (
 	"github.com/stagger-go/stagger/internal/tools/checks"
 	"github.com/stagger-go/stagger/internal/tools/explain"
 	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/tools/random"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -38,7 +39,7 @@ func TestExplainedIsWhatTheServerSees(t *testing.T) {
 	const ms = time.Millisecond
 	retry := func(change func(*policy.RetrySpec)) policy.Spec {
 		r := &policy.RetrySpec{
-			MaxAttempts: 4, Codes: []codes.Code{codes.Unavailable}, Budget: "NONE",
+			MaxAttempts: 4, RetryableStatusCodes: []codes.Code{codes.Unavailable}, Budget: "NONE",
 			Backoff: policy.Backoff{Initial: 101 * ms, Max: 307 * ms, Multiplier: 2, Jitter: "FULL"},
 		}
 		change(r)
@@ -49,9 +50,9 @@ func TestExplainedIsWhatTheServerSees(t *testing.T) {
 	short, unsafe := plain, plain
 	short.Timeout, unsafe.Idempotency = 250*ms, "NONE"
 	timeout := retry(func(r *policy.RetrySpec) { r.PerAttemptTimeout = 83 * ms })
-	inPlace := retry(func(r *policy.RetrySpec) { r.PerAttemptTimeout, r.CancelOnTimeout = 83*ms, true })
+	inPlace := retry(func(r *policy.RetrySpec) { r.PerAttemptTimeout, r.OnAttemptTimeout = 83*ms, "RETRY" })
 	hedges := policy.Spec{Timeout: 3 * time.Second, Hedge: &policy.HedgeSpec{
-		MaxAttempts: 3, Delay: 97 * ms, NonFatal: []codes.Code{codes.Unavailable}, Budget: "NONE",
+		MaxAttempts: 3, HedgingDelay: 97 * ms, NonFatalStatusCodes: []codes.Code{codes.Unavailable}, Budget: "NONE",
 	}}
 	endless := retry(func(*policy.RetrySpec) {})
 	endless.Timeout = 0
@@ -103,7 +104,7 @@ func TestExplainedIsWhatTheServerSees(t *testing.T) {
 			a := explain.Explain(decision.Compile(set), q, []float64{0.5})
 			synctest.Test(t, func(t *testing.T) {
 				srv := testserver.Start(t)
-				retrier := must.Get(interceptor.New(set, interceptor.WithRandom(func() float64 { return 0.5 }),
+				retrier := must.Get(interceptor.New(set, random.With(func() float64 { return 0.5 }),
 					interceptor.WithObserver(interceptor.Observer{Diagnostic: func(policy.Diagnostic) {}})))(t)
 				conn := srv.Dial(t, retrier.DialOptions()...)
 				if q.Down {
