@@ -108,3 +108,29 @@ func TestBudgetScopeService_Strangers(t *testing.T) {
 		}
 	})
 }
+
+// An attempt that runs while a reload drops its balance counts when it ends.
+func TestBudgetCounts_ReloadOfScope(t *testing.T) {
+	play(t, budgeted(bucketOf(10)), func(t *testing.T, s scene) {
+		s.On(get, down(), text("a").Delay(time.Second))
+		ended := make(chan error, 1)
+		go func() {
+			_, err := s.call(t.Context(), get)
+			ended <- err
+		}()
+		time.Sleep(500 * ms) // the second attempt runs
+		perService := bucketOf(10)
+		perService.Scope = "SERVICE"
+		s.reload(t, budgeted(perService))
+		if err := <-ended; err != nil {
+			t.Fatal(err)
+		}
+		granted := uint64(0)
+		for _, b := range s.retrier.State().Budgets {
+			granted += b.Granted
+		}
+		if granted != 1 {
+			t.Errorf("%d granted; want 1", granted)
+		}
+	})
+}

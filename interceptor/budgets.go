@@ -5,7 +5,6 @@ package interceptor
 
 import (
 	"fmt"
-	"maps"
 	"math"
 	"strings"
 	"sync"
@@ -25,7 +24,7 @@ type budgets struct {
 
 	rules    map[string]budgetRule // by name, the newest of the policy file; guarded by Retrier.reloading, as all below
 	replaced replacedBalances      // by the last reloads
-	counts   budgetCounts          // of dropped balances
+	counts   budgetCounts          // of all balances, also of dropped ones
 	count    int                   // of the table
 	most     int                   // [mostBalances]
 	crowded  int64                 // the end of the second in which no balance can be evicted
@@ -157,17 +156,13 @@ type keptBalance struct {
 	own     reloadable   // the same; nil for one of WithBudget
 	used    atomic.Int64 // the second in which a call last looked it up
 	counted budgetKey    // the key under which its withdrawals count
+	counts  *counts      // those
 	shared  bool         // by all targets for which there was no place
-
-	sent    atomic.Uint64 // extra attempts that were sent and have ended
-	denials atomic.Uint64
 
 	permits atomic.Int64                // those that are out, and granted times those so far; negative: evicted
 	find    func() *keptBalance         // finds or makes the successor
 	next    atomic.Pointer[keptBalance] // the successor, once a call has asked for it
 }
-
-func (k *keptBalance) withdrawals() withdrawals { return withdrawals{k.sent.Load(), k.denials.Load()} }
 
 // reloadable is a budget of package budget.
 type reloadable interface {
@@ -230,7 +225,7 @@ func (k *keptBalance) Allow(now time.Time, c budget.Cause) (ended func(time.Time
 	defer func() {
 		if !ok { // refused, or a user's budget has panicked
 			k.permits.Add(-granted - 1)
-			k.denials.Add(1)
+			k.counts.denied.Add(1)
 		}
 	}()
 	inner, ok := k.Budget.Allow(now, c)
@@ -240,7 +235,7 @@ func (k *keptBalance) Allow(now time.Time, c budget.Cause) (ended func(time.Time
 	return func(now time.Time, how budget.End) {
 		defer k.permits.Add(-1)
 		if how != budget.EndUnsent {
-			k.sent.Add(1)
+			k.counts.granted.Add(1)
 		}
 		if inner != nil {
 			inner(now, how)
@@ -304,7 +299,8 @@ func (b *budgets) keepBalance(key budgetKey, newBalance func() budget.Budget, fi
 			return shared
 		}
 	}
-	k := &keptBalance{Budget: newBalance(), counted: b.counts.place(key), shared: full, find: find}
+	k := &keptBalance{Budget: newBalance(), shared: full, find: find}
+	k.counted, k.counts = b.counts.place(key)
 	if key.source == budgetOfPolicies {
 		k.own, _ = k.Budget.(reloadable)
 	}
@@ -367,7 +363,7 @@ func (b *budgets) eachBalance(do func(budgetKey, *keptBalance)) {
 // drop removes a balance from the table. Its counts stay. Retrier.reloading must be held.
 func (b *budgets) drop(key budgetKey, kept *keptBalance) {
 	b.table.Delete(key)
-	b.counts.keep(kept)
+	b.counts.free(kept)
 	b.count--
 }
 
@@ -472,21 +468,23 @@ func (r *replacedBalances) dropOld(now time.Duration) {
 func (r *Retrier) countBalances() map[budgetKey]withdrawals {
 	r.reloading.Lock()
 	defer r.reloading.Unlock()
-	sums := maps.Clone(r.budgets.counts.places)
-	r.budgets.table.Range(func(_, v any) bool {
-		kept, _ := v.(*keptBalance)
-		sums[kept.counted] = sums[kept.counted].plus(kept.withdrawals())
-		return true
-	})
-	return sums
+	read := make(map[budgetKey]withdrawals, len(r.budgets.counts.places))
+	for key, c := range r.budgets.counts.places {
+		read[key] = c.withdrawals()
+	}
+	return read
 }
 
 // withdrawals counts granted and denied withdrawals.
 type withdrawals struct{ granted, denied uint64 }
 
-func (w withdrawals) plus(more withdrawals) withdrawals {
-	return withdrawals{w.granted + more.granted, w.denied + more.denied}
+// counts are those of balances with one key. A dropped balance still counts, as long as calls hold it.
+type counts struct {
+	granted atomic.Uint64 // extra attempts that were sent and have ended
+	denied  atomic.Uint64
 }
+
+func (c *counts) withdrawals() withdrawals { return withdrawals{c.granted.Load(), c.denied.Load()} }
 
 // mostCounted bounds the targets and services that are counted by name.
 const mostCounted = 1000
@@ -494,36 +492,31 @@ const mostCounted = 1000
 // otherTarget stands for the targets beyond that.
 const otherTarget = "other"
 
-// budgetCounts are the withdrawals of dropped balances. The key under which a balance counts is fixed when it is made,
-// so that nothing is counted twice.
+// budgetCounts are the withdrawals of all balances. The key under which a balance counts is fixed when it is made, so that nothing is
+// counted twice.
 type budgetCounts struct {
-	places map[budgetKey]withdrawals
+	places map[budgetKey]*counts
 }
 
-// place returns the key under which a new balance counts.
-func (c *budgetCounts) place(key budgetKey) budgetKey {
+// place returns the key under which a new balance counts, and its counts.
+func (c *budgetCounts) place(key budgetKey) (budgetKey, *counts) {
 	if c.places == nil {
-		c.places = map[budgetKey]withdrawals{}
+		c.places = map[budgetKey]*counts{}
 	}
-	_, known := c.places[key]
-	if !known && len(c.places) >= mostCounted {
+	if c.places[key] == nil && len(c.places) >= mostCounted {
 		key.target, key.service = otherTarget, ""
-		_, known = c.places[key]
 	}
-	if !known {
-		c.places[key] = withdrawals{}
+	if c.places[key] == nil {
+		c.places[key] = new(counts)
 	}
-	return key
+	return key, c.places[key]
 }
 
-// keep adds the counts of a dropped balance. Without any, it frees the place for another balance.
-func (c *budgetCounts) keep(b *keptBalance) {
-	sum := c.places[b.counted].plus(b.withdrawals())
-	if sum == (withdrawals{}) && b.counted.target != otherTarget {
+// free frees the place of a dropped balance for another one, if it has no counts and no permit is out.
+func (c *budgetCounts) free(b *keptBalance) {
+	if b.idle() && b.counts.withdrawals() == (withdrawals{}) && b.counted.target != otherTarget {
 		delete(c.places, b.counted)
-		return
 	}
-	c.places[b.counted] = sum
 }
 
 // budgetRule has a budget's config, and defines which calls share a balance.

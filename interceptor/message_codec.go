@@ -51,7 +51,10 @@ func newMessageCodec(opts []grpc.CallOption) *messageCodec {
 	for _, o := range opts {
 		switch o := promoted(o).(type) {
 		case grpc.ForceCodecV2CallOption:
-			c = &messageCodec{codec: o.CodecV2, name: o.CodecV2.Name(), gives: true}
+			c = nil // as gRPC takes a nil codec
+			if o.CodecV2 != nil {
+				c = &messageCodec{codec: o.CodecV2, name: o.CodecV2.Name(), gives: true}
+			}
 		case grpc.ForceCodecCallOption:
 			c = &messageCodec{codec: bytesCodec{o.Codec}, name: o.Codec.Name()}
 		case grpc.CustomCodecCallOption:

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
@@ -207,4 +208,15 @@ func TestMessageForeign_DeclarationPanics(t *testing.T) {
 			}, interceptor.WithNewReply(row.reply), interceptor.WithBudget("", forAll(b)))
 		})
 	}
+}
+
+// A codec that is nil is none, as for gRPC itself.
+func TestMessageForeign_NilCodec(t *testing.T) {
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		s.On(get, text("a"))
+		err := s.conn.Invoke(t.Context(), get, newFrame("x"), new(frame), grpc.ForceCodecV2(nil))
+		if status.Code(err) != codes.Internal {
+			t.Errorf("%v; want gRPC's error for a message that is not protobuf's", err)
+		}
+	})
 }

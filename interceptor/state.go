@@ -67,7 +67,7 @@ type BudgetState struct {
 	Target  string // of the calls that share it, in the form of CanonicalTarget; "" for all
 	Service string // with scope SERVICE, else ""; "other" for services that only calls name
 	// Shadow is true for the balance of calls in mode OBSERVE, whose extra attempts are not sent. The call's own result
-	// settles them, so Denied is an upper bound for mode ENFORCE.
+	// settles them: see docs/modes.md.
 	Shadow bool
 
 	// Balance is how many retries would be allowed now, and Capacity what it would be if nothing were spent. Both are infinite for
