@@ -13,12 +13,15 @@ import (
 	"github.com/stagger-go/stagger/internal/tools/sim"
 )
 
-// realistic are storms whose times are those of real services: with a spread, with a cache, with fast errors, and of a quiet client beside
+// realistic are storms whose times are those of real services: with a spread, with a cache, with fast errors, and of a quiet client
+// beside
 // a busy one. The services have room for every retry, so those must help.
 //
-// Under the rules of 34db76f9 all but the one that hangs would miss these bounds: the yardstick of a long response was the fastest one ever, of five long ones no
+// Under the rules of 34db76f9 all but the one that hangs would miss these bounds: the yardstick of a long response was the fastest one
+// ever, of five long ones no
 // call was retried, and a quiet client had a reserve of 0.4 retries a second. In the simulator, 86.8 % succeeded with a spread, 96.2 with
-// the cache, 91.4 with one answer of twenty in 1 ms (of OK: that simulator knew no fast errors), 88.6 where one hangs, and beside a busy client
+// the cache, 91.4 with one answer of twenty in 1 ms (of OK: that simulator knew no fast errors), 88.6 where one hangs, and beside a busy
+// client
 // with 87.7 a quiet one with 85.1.
 var realistic = []struct {
 	file           string
