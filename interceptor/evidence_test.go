@@ -484,55 +484,99 @@ func TestHelps_ReadmesPolicy(t *testing.T) {
 	}
 }
 
-// One of four requests is refused. Calls have a second, and take 150 ms as usual: with an ordinary spread of times, and after an
-// error that came in 1 ms, nearly as many succeed as with constant times.
-func TestHelps_OneOfFourRefuses(t *testing.T) {
-	t.Parallel()
-	success := func(sigma float64, before func(t *testing.T, s scene)) (part float64) {
-		synctest.Test(t, func(t *testing.T) {
-			retry := plain()
-			retry.Backoff.Jitter, retry.Budget = "FULL", ""
-			r := mustNew(t, mustSet(t, config(retry)), quiet, interceptor.WithRandom(newSpread(0, 0).chance))
-			s := scene{Server: testserver.Start(t), journal: new(journal), retrier: r}
-			s.conn = s.Dial(t, r.DialOptions()...)
-			before(t, s)
-			times := newSpread(150*ms, sigma)
-			s.On(get, testserver.Func(func(context.Context, testserver.Attempt) testserver.Step {
-				if times.chance() < 0.25 {
-					return down().Delay(ms)
-				}
+// oneRefused is how calls come out of which a server refuses one of four, after 1 ms.
+type oneRefused struct {
+	median      time.Duration // of the answers
+	sigma       float64       // their spread
+	cached      float64       // part of the calls that a cache in the client answers
+	cachedThere float64       // part that a cache of the server answers in 1 ms
+	before      func(t *testing.T, s scene)
+}
+
+// play returns the part that succeeds of those calls that the cache in the client does not answer.
+func (r oneRefused) play(t *testing.T) float64 {
+	t.Helper()
+	var asked, ok atomic.Int64
+	synctest.Test(t, func(t *testing.T) {
+		retry := plain()
+		retry.Backoff.Jitter, retry.Budget = "FULL", ""
+		times := newSpread(r.median, r.sigma)
+		s := scene{Server: testserver.Start(t), journal: new(journal), retrier: mustNew(t, mustSet(t, config(retry)), quiet, interceptor.WithRandom(newSpread(0, 0).chance))}
+		s = s.caching(t)
+		if r.before != nil {
+			r.before(t, s)
+		}
+		s.On(get, testserver.Func(func(context.Context, testserver.Attempt) testserver.Step {
+			switch {
+			case times.chance() < 0.25:
+				return down().Delay(ms)
+			case times.chance() < r.cachedThere:
+				return text("").Delay(ms)
+			default:
 				return text("").Delay(times.draw())
-			}))
-			const calls = 2000
-			var ok atomic.Int64
-			var running sync.WaitGroup
-			for range calls {
-				running.Go(func() {
-					ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-					defer cancel()
-					if _, err := s.call(ctx, get); err == nil {
+			}
+		}))
+		var running sync.WaitGroup
+		for range 2000 {
+			running.Go(func() {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				here := times.chance() < r.cached
+				if here {
+					ctx = cached(ctx)
+				}
+				if _, err := s.call(ctx, get); !here {
+					asked.Add(1)
+					if err == nil {
 						ok.Add(1)
 					}
-				})
-				time.Sleep(50 * ms)
-			}
-			running.Wait()
-			part = float64(ok.Load()) / calls
-		})
-		return part
-	}
-	nothing := func(*testing.T, scene) {}
-	constant := success(0, nothing)
-	for name, got := range map[string]float64{
-		"spread": success(0.4, nothing),
-		"spread, after one NOT_FOUND in 1 ms": success(0.4, func(t *testing.T, s scene) {
-			t.Helper()
-			s.On(get, testserver.Fail(codes.NotFound).Delay(ms))
-			_, _ = s.call(t.Context(), get)
-		}),
-	} {
-		if constant < 0.97 || got < constant-0.03 {
-			t.Errorf("%s: %.1f %% succeed; with constant times %.1f %%", name, 100*got, 100*constant)
+				}
+			})
+			time.Sleep(50 * ms)
 		}
+		running.Wait()
+	})
+	return float64(ok.Load()) / float64(asked.Load())
+}
+
+// With an ordinary spread of times, after an error that came in 1 ms, with caches, and after two seconds without tokens, nearly as many
+// calls succeed as with constant times.
+func TestHelps_OneOfFourRefuses(t *testing.T) {
+	t.Parallel()
+	notFound := func(t *testing.T, s scene) {
+		t.Helper()
+		s.On(get, testserver.Fail(codes.NotFound).Delay(ms))
+		_, _ = s.call(t.Context(), get)
+	}
+	// For two seconds all requests are refused, until the bucket is empty.
+	noTokens := func(t *testing.T, s scene) {
+		t.Helper()
+		s.On(get, down())
+		for range 40 {
+			_, _ = s.call(t.Context(), get, interceptor.MaxAttempts(2))
+		}
+		if b := inUse(s.retrier)[0].Balance; b >= 1 {
+			t.Errorf("a balance of %v; want none", b)
+		}
+	}
+	for _, median := range []time.Duration{80 * ms, 110 * ms, 150 * ms, 200 * ms, 250 * ms} {
+		t.Run(median.String(), func(t *testing.T) {
+			t.Parallel()
+			constant := oneRefused{median: median}.play(t)
+			for name, row := range map[string]oneRefused{
+				"spread":                              {sigma: 0.4},
+				"spread, after one NOT_FOUND in 1 ms": {sigma: 0.4, before: notFound},
+				"spread, a cache in the client":       {sigma: 0.4, cached: 0.05},
+				"spread, a cache of the server":       {sigma: 0.4, cachedThere: 0.05},
+				"spread, no tokens at first":          {sigma: 0.4, before: noTokens},
+			} {
+				row.median = median
+				if got := row.play(t); constant < 0.97 || got < constant-0.03 {
+					t.Errorf("%s: %.1f %% succeed; with constant times %.1f %%", name, 100*got, 100*constant)
+				} else {
+					t.Logf("%s: %.1f %% succeed; with constant times %.1f %%", name, 100*got, 100*constant)
+				}
+			}
+		})
 	}
 }
