@@ -30,7 +30,7 @@ import (
 // admitting is a policy with admission and other settings.
 func admitting(changes ...func(*policy.Spec)) policy.Config {
 	retry := plain()
-	spec := policy.Spec{Retry: &retry, Admission: true}
+	spec := policy.Spec{Retry: &retry, Admission: "REFUSE"}
 	for _, change := range changes {
 		change(&spec)
 	}
@@ -132,7 +132,7 @@ func TestAdmission(t *testing.T) {
 		"without retries":   {admitting(func(s *policy.Spec) { s.Retry = nil }), nil},
 		"attempts timeouts": {admitting(func(s *policy.Spec) { s.Retry.PerAttemptTimeout = 5 * time.Second }), nil},
 		"hedging": {admitting(func(s *policy.Spec) {
-			s.Retry, s.Hedge = nil, &policy.HedgeSpec{MaxAttempts: 2, Delay: 5 * time.Second}
+			s.Retry, s.Hedge = nil, &policy.HedgeSpec{MaxAttempts: 2, HedgingDelay: 5 * time.Second}
 		}), nil},
 		"a breaker": {admitting(), []interceptor.Option{withFuse(&fuse{limit: 100})}},
 	} {
@@ -272,7 +272,7 @@ func TestAdmission_Streams(t *testing.T) {
 		"one attempt":         {func(s *policy.Spec) { s.Retry = nil }, func(grpc.ClientStream) {}},
 		"hedging": {
 			func(s *policy.Spec) {
-				s.Retry, s.Hedge = nil, &policy.HedgeSpec{MaxAttempts: 2, Delay: 5 * time.Second}
+				s.Retry, s.Hedge = nil, &policy.HedgeSpec{MaxAttempts: 2, HedgingDelay: 5 * time.Second}
 			},
 			func(grpc.ClientStream) {},
 		},
@@ -327,7 +327,12 @@ func TestAdmission_BoundedMemory(t *testing.T) {
 func admitted(tb testing.TB, with bool) func() {
 	tb.Helper()
 	retry := usual.Retry()
-	c := admitting(func(s *policy.Spec) { s.Retry, s.Admission = &retry, with })
+	c := admitting(func(s *policy.Spec) {
+		s.Retry = &retry
+		if !with {
+			s.Admission = "NONE"
+		}
+	})
 	unary := mustNew(tb, mustSet(tb, c), quiet).Unary()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
 	tb.Cleanup(cancel)

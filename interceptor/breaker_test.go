@@ -108,7 +108,7 @@ func TestBreaker_RefusesFirst(t *testing.T) {
 
 func TestBreaker_ToldOfLosers(t *testing.T) {
 	inPlace, beside := besides(), besides()
-	inPlace.CancelOnTimeout = true
+	inPlace.OnAttemptTimeout = "RETRY"
 	for name, row := range map[string]struct {
 		c    policy.Config
 		want string

@@ -95,7 +95,7 @@ func TestBudgetRetryThrottling(t *testing.T) {
 	retry := plain()
 	retry.Budget = ""
 	c := config(retry)
-	c.Throttling = &budget.ThrottleConfig{MaxTokens: 4, TokenRatio: 0.5}
+	c.RetryThrottling = &budget.ThrottleConfig{MaxTokens: 4, TokenRatio: 0.5}
 	play(t, c, func(t *testing.T, s scene) {
 		s.On(get, down())
 		_, err := s.call(t.Context(), get) // 4 → 3: retry; 3 → 2: no

@@ -436,7 +436,7 @@ func (c *call) announce(ctx context.Context) {
 
 // limitsOf returns a policy's limits as options, unless the caller's are as strict.
 func limitsOf(s *policy.Spec, caller []grpc.CallOption) (opts []grpc.CallOption) {
-	waits, send, receive := s.WaitForReady, s.MaxRequestBytes, s.MaxResponseBytes
+	waits, send, receive := s.WaitForReady, s.MaxRequestMessageBytes, s.MaxResponseMessageBytes
 	for _, o := range caller {
 		switch o := promoted(o).(type) {
 		case grpc.FailFastCallOption:

@@ -42,7 +42,7 @@ import (
 // A server is down when a call begins, and back after some time. gRPC reconnects about a second later.
 func TestConnectionWait(t *testing.T) {
 	const never = time.Hour
-	hedging := policy.Spec{Hedge: &policy.HedgeSpec{MaxAttempts: 2, Delay: time.Minute, NonFatal: []codes.Code{codes.Unavailable}, Budget: "NONE"}}
+	hedging := policy.Spec{Hedge: &policy.HedgeSpec{MaxAttempts: 2, HedgingDelay: time.Minute, NonFatalStatusCodes: []codes.Code{codes.Unavailable}, Budget: "NONE"}}
 	for _, row := range []struct {
 		name     string
 		change   func(*policy.Spec)

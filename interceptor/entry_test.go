@@ -107,7 +107,7 @@ func TestEntries_StrangerBecomesKnown(t *testing.T) {
 func TestEntries_KeepsWhatRuns(t *testing.T) {
 	t.Parallel()
 	var table entries
-	p := decision.New(policy.Spec{Admission: true})
+	p := decision.New(policy.Spec{Admission: "REFUSE"})
 	m := table.Find(key(0), false, 0)
 	k := m.record.For(p, true, 0)
 	k.Admit(0, time.Second)
@@ -167,7 +167,7 @@ func TestEntries_Concurrent(t *testing.T) {
 		table entries
 		wg    sync.WaitGroup
 	)
-	p := must.Get(policy.New(policy.Spec{Admission: true, Hedge: &policy.HedgeSpec{MaxAttempts: 2}}))(t)
+	p := must.Get(policy.New(policy.Spec{Admission: "REFUSE", Hedge: &policy.HedgeSpec{MaxAttempts: 2}}))(t)
 	compiled := decision.New(p.Spec())
 	for g := range 4 {
 		wg.Go(func() {

@@ -48,7 +48,7 @@ func TestEvent_History(t *testing.T) {
 	slow := plain()
 	slow.PerAttemptTimeout = 50 * ms
 	place := slow
-	place.CancelOnTimeout = true
+	place.OnAttemptTimeout = "RETRY"
 	for name, row := range map[string]struct {
 		config policy.Config
 		script []testserver.Step

@@ -332,7 +332,7 @@ func TestConnecting_OneRequestEach(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]policy.Config{
 		"hedges":           hedged(),
-		"hedges at once":   hedged(func(h *policy.HedgeSpec) { h.Delay = 0; h.MaxAttempts = 2 }),
+		"hedges at once":   hedged(func(h *policy.HedgeSpec) { h.HedgingDelay = 0; h.MaxAttempts = 2 }),
 		"hedges, quantile": byQuantile(),
 		"beside":           watchful(false),
 		"in place":         watchful(true),

@@ -92,9 +92,9 @@ func ExampleRetrier_SetMode() {
 
 func ExampleNew() {
 	retry := policy.RetrySpec{
-		MaxAttempts: 3,
-		Backoff:     policy.Backoff{Initial: 50 * time.Millisecond, Max: 2 * time.Second, Multiplier: 2},
-		Codes:       []codes.Code{codes.Unavailable},
+		MaxAttempts:          3,
+		Backoff:              policy.Backoff{Initial: 50 * time.Millisecond, Max: 2 * time.Second, Multiplier: 2},
+		RetryableStatusCodes: []codes.Code{codes.Unavailable},
 	}
 	set, err := policy.NewSet(policy.Config{Methods: []policy.MethodConfig{{
 		Names: []string{"/acme.orders.v1.OrderService/GetOrder"},
@@ -136,9 +136,9 @@ func ExamplePolicy() {
 		return
 	}
 	patient := policy.RetrySpec{
-		MaxAttempts: 5,
-		Backoff:     policy.Backoff{Initial: 50 * time.Millisecond, Max: 2 * time.Second, Multiplier: 2},
-		Codes:       []codes.Code{codes.Unavailable},
+		MaxAttempts:          5,
+		Backoff:              policy.Backoff{Initial: 50 * time.Millisecond, Max: 2 * time.Second, Multiplier: 2},
+		RetryableStatusCodes: []codes.Code{codes.Unavailable},
 	}
 	nightly, err := policy.New(policy.Spec{Retry: &patient, Idempotency: "ASSUME"})
 	if err != nil {
@@ -276,9 +276,9 @@ func ExampleIdempotencyKey() {
 // retrying is the interceptor of a Retrier whose retries follow at once, for calls that no server sees.
 func retrying(options ...interceptor.Option) grpc.UnaryClientInterceptor {
 	retry := policy.RetrySpec{
-		MaxAttempts: 3,
-		Backoff:     policy.Backoff{Initial: 50 * time.Millisecond, Max: 2 * time.Second, Multiplier: 2},
-		Codes:       []codes.Code{codes.Unavailable},
+		MaxAttempts:          3,
+		Backoff:              policy.Backoff{Initial: 50 * time.Millisecond, Max: 2 * time.Second, Multiplier: 2},
+		RetryableStatusCodes: []codes.Code{codes.Unavailable},
 	}
 	retry.Backoff = policy.Backoff{Initial: 1, Max: 1, Multiplier: 1}
 	set, err := policy.NewSet(policy.Config{Methods: []policy.MethodConfig{{

@@ -29,7 +29,7 @@ func (r *Retrier) Outages() (n int) {
 // KnowLatency lets the Retrier know how long the answers of a method usually take, as after many calls, so that those are
 // hedged after a fixed delay.
 func (r *Retrier) KnowLatency(cc *grpc.ClientConn, method string, usual time.Duration) {
-	p := decision.New(policy.Spec{Hedge: &policy.HedgeSpec{MaxAttempts: 2, Delay: usual}})
+	p := decision.New(policy.Spec{Hedge: &policy.HedgeSpec{MaxAttempts: 2, HedgingDelay: usual}})
 	key := entryKey{method: method}
 	if cc != nil {
 		key.target = cc.Target()

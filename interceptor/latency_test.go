@@ -23,7 +23,7 @@ import (
 // byQuantile hedges at the 95th percentile, after a second until that is known.
 func byQuantile() policy.Config {
 	return hedged(func(h *policy.HedgeSpec) {
-		h.Delay = time.Second
+		h.HedgingDelay = time.Second
 		h.Quantile, h.MinDelay, h.MaxDelay = 0.95, 5*ms, 400*ms
 	})
 }

@@ -176,7 +176,7 @@ func TestManyTargets_Warnings(t *testing.T) {
 			t.Helper()
 			conn := dialTarget(t, 0)
 			for n := range 20 {
-				p := mustPolicy(t, policy.Spec{Hedge: &policy.HedgeSpec{MaxAttempts: 2, Delay: time.Second, Quantile: float64(50+n) / 100}})
+				p := mustPolicy(t, policy.Spec{Hedge: &policy.HedgeSpec{MaxAttempts: 2, HedgingDelay: time.Second, Quantile: float64(50+n) / 100}})
 				c.call(t, conn, get, grpc.StaticMethod(), interceptor.Policy(p))
 			}
 		}, []string{"more than 8 values"}},

@@ -179,7 +179,7 @@ func TestMode_Streams(t *testing.T) {
 func TestMode_OthersStay(t *testing.T) {
 	retry := minutely()
 	c := policy.Config{Methods: []policy.MethodConfig{{Names: []string{"/"}, Spec: policy.Spec{
-		Retry: &retry, Timeout: 10 * time.Second, IdempotencyKey: "x-key", MaxResponseBytes: new(3),
+		Retry: &retry, Timeout: 10 * time.Second, IdempotencyKey: "x-key", MaxResponseMessageBytes: new(3),
 	}}}}
 	play(t, c, func(t *testing.T, s scene) {
 		s.setMode(t, policy.ModeOff)

@@ -66,7 +66,7 @@ func init() { // gRPC's registry is for the start of a program
 // Picker errors without a peer: gRPC drops an RPC whose picker returns a status.
 func TestUnsent(t *testing.T) {
 	listed := plain()
-	listed.Codes = []codes.Code{codes.Unavailable, codes.Internal, codes.Unauthenticated}
+	listed.RetryableStatusCodes = []codes.Code{codes.Unavailable, codes.Internal, codes.Unauthenticated}
 	for name, row := range map[string]struct {
 		err           error
 		declared, not int // attempts of a method that was declared safe, and of another
@@ -219,7 +219,7 @@ func TestOutcome_RefusedStream(t *testing.T) {
 func TestOutcome_OnThisSide(t *testing.T) {
 	t.Parallel()
 	all := plain()
-	all.Codes = []codes.Code{codes.Internal, codes.ResourceExhausted, codes.Unknown}
+	all.RetryableStatusCodes = []codes.Code{codes.Internal, codes.ResourceExhausted, codes.Unknown}
 	for name, row := range map[string]struct {
 		md    metadata.MD
 		opts  []grpc.CallOption

@@ -128,7 +128,7 @@ func (p *panics) options(watched bool) []interceptor.Option {
 func TestUnaryPanic(t *testing.T) {
 	t.Parallel()
 	inPlace := besides()
-	inPlace.CancelOnTimeout = true
+	inPlace.OnAttemptTimeout = "RETRY"
 	culprits := []string{
 		"attempt 1", "attempt 2", "attempt 1, late", "attempts", "decisions", "calls", "options", "classifier",
 		"leave 1", "leave 2", "done", "state", "fail", "allow", "failed", "finish",

@@ -40,7 +40,7 @@ func TestRequest_WaitForReady(t *testing.T) {
 func TestRequest_MessageLimits(t *testing.T) {
 	t.Parallel()
 	c := config(plain())
-	c.Methods[0].MaxRequestBytes, c.Methods[0].MaxResponseBytes = new(9), new(9)
+	c.Methods[0].MaxRequestMessageBytes, c.Methods[0].MaxResponseMessageBytes = new(9), new(9)
 	for _, row := range []struct {
 		reply string
 		opts  []grpc.CallOption
@@ -71,7 +71,7 @@ func TestLongNames(t *testing.T) {
 	r := mustNew(t, mustSet(t, policy.Config{
 		Budgets: []policy.BudgetSpec{{Name: "services", Scope: "SERVICE", Config: budget.Default()}},
 		Methods: []policy.MethodConfig{{Names: []string{"/"}, Spec: policy.Spec{
-			Retry: &retry, Idempotency: "ASSUME", Admission: true, Timeout: time.Minute,
+			Retry: &retry, Idempotency: "ASSUME", Admission: "REFUSE", Timeout: time.Minute,
 		}}},
 	}), withJournal(j), interceptor.WithRandom(func() float64 { return 0 }))
 	requests := 0

@@ -25,7 +25,7 @@ func newRules(set *decision.Set) *rules {
 	channel, _ := set.Channel()
 	r.balancing = tried.Config(channel)
 	r.budgets[""] = budgetRule{config: budget.Default(), scope: "TARGET"}
-	if t := set.Config().Throttling; t != nil {
+	if t := set.Config().RetryThrottling; t != nil {
 		r.budgets[""] = budgetRule{config: *t, scope: "TARGET"}
 		r.throttled = true
 	}

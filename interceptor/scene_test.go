@@ -42,10 +42,10 @@ const (
 // them, and no budget.
 func plain() policy.RetrySpec {
 	return policy.RetrySpec{
-		MaxAttempts: 4,
-		Backoff:     policy.Backoff{Initial: 100 * ms, Max: time.Minute, Multiplier: 2, Jitter: "NONE"},
-		Codes:       []codes.Code{codes.Unavailable},
-		Budget:      "NONE",
+		MaxAttempts:          4,
+		Backoff:              policy.Backoff{Initial: 100 * ms, Max: time.Minute, Multiplier: 2, Jitter: "NONE"},
+		RetryableStatusCodes: []codes.Code{codes.Unavailable},
+		Budget:               "NONE",
 	}
 }
 

@@ -58,9 +58,9 @@ func TestScript(t *testing.T) {
 		change(&retry)
 		return config(retry)
 	}
-	unlisted := retries(func(r *policy.RetrySpec) { r.Codes = []codes.Code{codes.Aborted} })
-	cancelled := retries(func(r *policy.RetrySpec) { r.Codes = []codes.Code{codes.Canceled} })
-	internal := retries(func(r *policy.RetrySpec) { r.Codes = []codes.Code{codes.Internal} })
+	unlisted := retries(func(r *policy.RetrySpec) { r.RetryableStatusCodes = []codes.Code{codes.Aborted} })
+	cancelled := retries(func(r *policy.RetrySpec) { r.RetryableStatusCodes = []codes.Code{codes.Canceled} })
+	internal := retries(func(r *policy.RetrySpec) { r.RetryableStatusCodes = []codes.Code{codes.Internal} })
 	paid := retries(func(r *policy.RetrySpec) { r.Budget = "" })
 	short, never := config(plain()), config(plain())
 	short.Methods[0].Timeout = 90 * ms

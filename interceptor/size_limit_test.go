@@ -133,7 +133,7 @@ func TestSizeLimit_OtherRefusals(t *testing.T) {
 func refusedBy(t *testing.T, code codes.Code, text string) (attempts int, reason policy.Reason) {
 	t.Helper()
 	listed := plain()
-	listed.Codes = []codes.Code{codes.Unavailable, codes.ResourceExhausted, codes.OutOfRange, codes.Unknown}
+	listed.RetryableStatusCodes = []codes.Code{codes.Unavailable, codes.ResourceExhausted, codes.OutOfRange, codes.Unknown}
 	play(t, config(listed), func(t *testing.T, s scene) {
 		s.On(get, testserver.Fail(code, text))
 		_, err := s.call(t.Context(), get)

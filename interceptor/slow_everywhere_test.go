@@ -18,7 +18,10 @@ import (
 // watchful sends an attempt in parallel with a slow one, or instead of it, after 200 ms and a backoff of 100 ms.
 func watchful(inPlace bool) policy.Config {
 	retry := plain()
-	retry.PerAttemptTimeout, retry.CancelOnTimeout = 200*ms, inPlace
+	retry.PerAttemptTimeout = 200 * ms
+	if inPlace {
+		retry.OnAttemptTimeout = "RETRY"
+	}
 	return config(retry)
 }
 

@@ -124,7 +124,7 @@ func (l *lateHeader) Header() (metadata.MD, error) {
 // A call is cancelled while its headers are on their way to us and its message lies with gRPC. Once RecvMsg has returned
 // the end, that message counts for no call. Many calls, since RecvMsg may also get it before.
 func TestStreamHeader_MessageLeftAtTheEnd(t *testing.T) {
-	play(t, hedged(func(h *policy.HedgeSpec) { h.Delay = time.Hour }), func(t *testing.T, s scene) {
+	play(t, hedged(func(h *policy.HedgeSpec) { h.HedgingDelay = time.Hour }), func(t *testing.T, s scene) {
 		s.conn = s.inside(t, func(_ int, stream grpc.ClientStream) grpc.ClientStream {
 			return &lateHeader{stream, func() { time.Sleep(300 * ms) }}
 		})

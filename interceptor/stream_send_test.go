@@ -349,7 +349,7 @@ func TestStreamSend_PrepareBeside(t *testing.T) {
 
 func TestStreamSend_TooLarge(t *testing.T) {
 	retry := plain()
-	retry.Codes = []codes.Code{codes.ResourceExhausted, codes.Unavailable}
+	retry.RetryableStatusCodes = []codes.Code{codes.ResourceExhausted, codes.Unavailable}
 	play(t, config(retry), func(t *testing.T, s scene) {
 		s.On(get, moves.Play(moves.Receive(0)))
 		stream := s.open(t, t.Context(), bidiStream, grpc.MaxCallSendMsgSize(100))

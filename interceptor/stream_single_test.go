@@ -281,7 +281,7 @@ func TestStreamSingle_NoHeaders(t *testing.T) {
 // The time of a slow reader is not the server's: admission must not refuse other calls for it.
 func TestStreamSingle_Admission(t *testing.T) {
 	c := policy.Config{Methods: []policy.MethodConfig{{
-		Names: []string{"/acme.orders.v1.OrderService/"}, Spec: policy.Spec{Admission: true},
+		Names: []string{"/acme.orders.v1.OrderService/"}, Spec: policy.Spec{Admission: "REFUSE"},
 	}}}
 	play(t, c, func(t *testing.T, s scene) {
 		s.On(get, moves.Play(moves.Receive(1), say("a"), moves.Pause(time.Hour)))

@@ -30,7 +30,7 @@ import (
 // hasty gives an attempt a second before another one may replace it.
 func hasty() policy.RetrySpec {
 	retry := plain()
-	retry.PerAttemptTimeout, retry.CancelOnTimeout = time.Second, true
+	retry.PerAttemptTimeout, retry.OnAttemptTimeout = time.Second, "RETRY"
 	return retry
 }
 

@@ -27,7 +27,7 @@ import (
 // hedged is the policy of most tests here: 3 attempts, 100 ms from one to the next, and no budget.
 func hedged(change ...func(*policy.HedgeSpec)) policy.Config {
 	h := &policy.HedgeSpec{
-		MaxAttempts: 3, Delay: 100 * ms, NonFatal: []codes.Code{codes.Unavailable}, Budget: "NONE",
+		MaxAttempts: 3, HedgingDelay: 100 * ms, NonFatalStatusCodes: []codes.Code{codes.Unavailable}, Budget: "NONE",
 	}
 	for _, f := range change {
 		f(h)
@@ -110,7 +110,7 @@ func TestHedge(t *testing.T) {
 	fails := func(message string) testserver.Step { return testserver.Fail(codes.Unavailable, message) }
 	paid := hedged(func(h *policy.HedgeSpec) { h.Budget = "" })
 	two := hedged(func(h *policy.HedgeSpec) { h.MaxAttempts = 2 })
-	atOnce := hedged(func(h *policy.HedgeSpec) { h.Delay = 0 })
+	atOnce := hedged(func(h *policy.HedgeSpec) { h.HedgingDelay = 0 })
 	slow, unsafe := config(besides()), hedged()
 	unsafe.Methods[0].Idempotency = "NONE"
 	type script = []testserver.Step
@@ -194,9 +194,9 @@ func besides() policy.RetrySpec {
 // hedgedClients are clients whose hedges are not fired: by a delay, and by a quantile.
 func hedgedClients(tb testing.TB) map[string]grpc.UnaryClientInterceptor {
 	tb.Helper()
-	slow := func(h *policy.HedgeSpec) { h.Delay, h.Budget = time.Minute, "" }
+	slow := func(h *policy.HedgeSpec) { h.HedgingDelay, h.Budget = time.Minute, "" }
 	follow := func(h *policy.HedgeSpec) {
-		h.Delay, h.Quantile, h.MinDelay = time.Minute, 0.95, time.Minute
+		h.HedgingDelay, h.Quantile, h.MinDelay = time.Minute, 0.95, time.Minute
 	}
 	return map[string]grpc.UnaryClientInterceptor{
 		"delay":    mustNew(tb, mustSet(tb, hedged(slow))).Unary(),

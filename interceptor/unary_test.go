@@ -59,7 +59,7 @@ func TestUnary_ClosedInWait(t *testing.T) {
 
 func TestUnary_ClosedBefore(t *testing.T) {
 	all := plain()
-	all.Codes = []codes.Code{codes.Unavailable, codes.Canceled}
+	all.RetryableStatusCodes = []codes.Code{codes.Unavailable, codes.Canceled}
 	play(t, config(all), func(t *testing.T, s scene) {
 		_ = s.conn.Close()
 		if _, err := s.call(t.Context(), get); status.Code(err) != codes.Canceled || len(s.attempts) != 1 {
@@ -70,7 +70,7 @@ func TestUnary_ClosedBefore(t *testing.T) {
 
 func TestUnary_Cancelled(t *testing.T) {
 	all := plain()
-	all.Codes = []codes.Code{codes.Unavailable, codes.Canceled}
+	all.RetryableStatusCodes = []codes.Code{codes.Unavailable, codes.Canceled}
 	play(t, config(all), func(t *testing.T, s scene) {
 		s.On(get, testserver.Hang())
 		ctx, cancel := context.WithCancel(t.Context())

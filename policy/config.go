@@ -19,11 +19,11 @@ import (
 // Config is a whole policy file as plain data, with a field for each top-level key. [Set.Config] returns that of a file, and a
 // program may write one for [NewSet].
 type Config struct {
-	Methods     []MethodConfig
-	Budgets     []BudgetSpec
-	Throttling  *budget.ThrottleConfig // the budget of policies without a budget; nil: the default budget
-	Idempotency string                 // for entries without one
-	MaxWaiting  int                    // how many calls may wait in a backoff at a time; 0: 10,000
+	Methods         []MethodConfig
+	Budgets         []BudgetSpec
+	RetryThrottling *budget.ThrottleConfig // the budget of policies without a budget; nil: the default budget
+	Idempotency     string                 // for entries without one
+	MaxWaiting      int                    // how many calls may wait in a backoff at a time; 0: 10,000
 	// MaxAttemptsLimit caps the policies' maxAttempts, 2 to 100; 0: 5, as in gRFC A6.
 	MaxAttemptsLimit int
 	Mode             Mode // for all calls; entries may be stricter
@@ -38,7 +38,7 @@ func (c Config) clone() Config {
 		c.Methods[i] = MethodConfig{slices.Clone(m.Names), m.clone()}
 	}
 	c.Budgets = slices.Clone(c.Budgets)
-	c.Throttling = cloned(c.Throttling)
+	c.RetryThrottling = cloned(c.RetryThrottling)
 	return c
 }
 
@@ -69,8 +69,8 @@ func checkConfig(report *document.Report, c Config) {
 	checkBudgets(report, c.Budgets)
 	budgets := budgetNames(report, c.Budgets)
 	c.channel.check(report)
-	if c.Throttling != nil {
-		checkBudget(report, "retryThrottling", *c.Throttling)
+	if c.RetryThrottling != nil {
+		checkBudget(report, "retryThrottling", *c.RetryThrottling)
 	}
 	names := map[string]string{}
 	for i, m := range c.Methods {

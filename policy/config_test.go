@@ -44,22 +44,24 @@ func TestNewSetRefuses(t *testing.T) {
 		{`idempotency: "SURE": must be ASSUME, DECLARED or NONE`, func(c *policy.Config, _ *policy.RetrySpec) { c.Idempotency = "SURE" }},
 		{entry + `idempotency: "assume": must be ASSUME, DECLARED or NONE`, func(c *policy.Config, _ *policy.RetrySpec) { c.Methods[0].Idempotency = "assume" }},
 		{entry + "timeout: -1s: must be more than 0s", func(c *policy.Config, _ *policy.RetrySpec) { c.Methods[0].Timeout = -time.Second }},
-		{entry + "maxRequestMessageBytes: -1: must not be negative", func(c *policy.Config, _ *policy.RetrySpec) { c.Methods[0].MaxRequestBytes = new(-1) }},
-		{entry + "maxResponseMessageBytes: -2: must not be negative", func(c *policy.Config, _ *policy.RetrySpec) { c.Methods[0].MaxResponseBytes = new(-2) }},
+		{entry + "maxRequestMessageBytes: -1: must not be negative", func(c *policy.Config, _ *policy.RetrySpec) { c.Methods[0].MaxRequestMessageBytes = new(-1) }},
+		{entry + "maxResponseMessageBytes: -2: must not be negative", func(c *policy.Config, _ *policy.RetrySpec) { c.Methods[0].MaxResponseMessageBytes = new(-2) }},
 		{retry + "maxAttempts: 0: must be at least 2, since it counts the first attempt; for one attempt leave the policy out", func(_ *policy.Config, r *policy.RetrySpec) { r.MaxAttempts = 0 }},
 		{retry + "backoffMultiplier: NaN: must be a number more than 0", func(_ *policy.Config, r *policy.RetrySpec) { r.Backoff.Multiplier = math.NaN() }},
 		{retry + "backoffMultiplier: +Inf: must be a number more than 0", func(_ *policy.Config, r *policy.RetrySpec) { r.Backoff.Multiplier = math.Inf(1) }},
 		{`mode: "Off": must be ENFORCE, OBSERVE or OFF`, func(c *policy.Config, _ *policy.RetrySpec) { c.Mode = "Off" }},
 		{retry + `chain: "TWICE": must be ALLOW or SUPPRESS`, func(_ *policy.Config, r *policy.RetrySpec) { r.Chain = "TWICE" }},
 		{retry + `jitter: "WILD": must be NONE, FULL, EQUAL, DECORRELATED or PROPORTIONAL`, func(_ *policy.Config, r *policy.RetrySpec) { r.Backoff.Jitter = "WILD" }},
-		{retry + `retryableStatusCodes: "OK": is not a failure; list codes such as UNAVAILABLE`, func(_ *policy.Config, r *policy.RetrySpec) { r.Codes = append(r.Codes, codes.OK) }},
-		{retry + "retryableStatusCodes: 17: must hold only codes that gRPC defines (1 to 16)", func(_ *policy.Config, r *policy.RetrySpec) { r.Codes = []codes.Code{17} }},
+		{retry + `retryableStatusCodes: "OK": is not a failure; list codes such as UNAVAILABLE`, func(_ *policy.Config, r *policy.RetrySpec) {
+			r.RetryableStatusCodes = append(r.RetryableStatusCodes, codes.OK)
+		}},
+		{retry + "retryableStatusCodes: 17: must hold only codes that gRPC defines (1 to 16)", func(_ *policy.Config, r *policy.RetrySpec) { r.RetryableStatusCodes = []codes.Code{17} }},
 		{retry + `budget: "x": no budget has that name; declare it under budgets, or write NONE for no limit`, func(_ *policy.Config, r *policy.RetrySpec) { r.Budget = "x" }},
 		{retry + "perCode[0].initialBackoff: 0s: must be more than 0s", func(_ *policy.Config, r *policy.RetrySpec) {
-			r.PerCode = []policy.CodeSpec{{Codes: r.Codes, Backoff: &policy.Backoff{Max: 1, Multiplier: 1}}}
+			r.PerCode = []policy.CodeSpec{{Codes: r.RetryableStatusCodes, Backoff: &policy.Backoff{Max: 1, Multiplier: 1}}}
 		}},
 		{retry + "perCode[0].maxAttempts: -1: must be 1 to the policy's maxAttempts, 3", func(_ *policy.Config, r *policy.RetrySpec) {
-			r.PerCode = []policy.CodeSpec{{Codes: r.Codes, MaxAttempts: -1}}
+			r.PerCode = []policy.CodeSpec{{Codes: r.RetryableStatusCodes, MaxAttempts: -1}}
 		}},
 		{"methodConfig[0].hedgingPolicy.hedgingQuantile.quantile: 0: must be more than 0 and less than 1, such as 0.95", func(c *policy.Config, _ *policy.RetrySpec) {
 			c.Methods[0].Retry, c.Methods[0].Hedge = nil, &policy.HedgeSpec{MaxAttempts: 2, MinDelay: 1, Budget: "b"}
@@ -81,7 +83,7 @@ func TestNewSetRefuses(t *testing.T) {
 		}},
 		{"budgets[0]: must have a kind: bucket or throttle", func(c *policy.Config, _ *policy.RetrySpec) { c.Budgets[0].Config = nil }},
 		{"retryThrottling.tokenRatio: +Inf: must be at least 0.001, and finite", func(c *policy.Config, _ *policy.RetrySpec) {
-			c.Throttling = &budget.ThrottleConfig{MaxTokens: 1, TokenRatio: math.Inf(1)}
+			c.RetryThrottling = &budget.ThrottleConfig{MaxTokens: 1, TokenRatio: math.Inf(1)}
 		}},
 	} {
 		c := goodConfig()
@@ -190,26 +192,26 @@ func TestNewSetCopies(t *testing.T) {
 	config := policy.Config{
 		Methods: []policy.MethodConfig{{
 			Names: []string{"/a.B/C"},
-			Spec:  policy.Spec{Retry: &retry, MaxRequestBytes: new(7)},
+			Spec:  policy.Spec{Retry: &retry, MaxRequestMessageBytes: new(7)},
 		}},
-		Budgets:    []policy.BudgetSpec{{Name: "b", Config: budget.Default()}},
-		Throttling: &budget.ThrottleConfig{MaxTokens: 10, TokenRatio: 1},
+		Budgets:         []policy.BudgetSpec{{Name: "b", Config: budget.Default()}},
+		RetryThrottling: &budget.ThrottleConfig{MaxTokens: 10, TokenRatio: 1},
 	}
 	set := must.Get(policy.NewSet(config))(t)
 	retry.MaxAttempts = 0
 	retry.PerCode[0].Codes[0] = codes.Internal
 	retry.PerCode[0].Codes = nil
-	*config.Methods[0].MaxRequestBytes = 0
+	*config.Methods[0].MaxRequestMessageBytes = 0
 	config.Budgets[0].Config = nil
-	config.Throttling.MaxTokens = 0
+	config.RetryThrottling.MaxTokens = 0
 
 	p := set.Lookup("/a.B/C")
 	if own := p.Spec().Retry.PerCode[0]; !slices.Contains(own.Codes, codes.Unavailable) || own.Backoff.Initial != time.Second {
 		t.Errorf("the settings of a code are %+v", own)
 	}
 	p.Spec().Retry.MaxAttempts, set.Config().Methods[0].Retry.MaxAttempts = 0, 0 // of copies
-	if p.Spec().Retry.MaxAttempts != 3 || *p.Spec().MaxRequestBytes != 7 || set.Config().Budgets[0].Config != budget.Default() || set.Config().Throttling.MaxTokens != 10 {
+	if p.Spec().Retry.MaxAttempts != 3 || *p.Spec().MaxRequestMessageBytes != 7 || set.Config().Budgets[0].Config != budget.Default() || set.Config().RetryThrottling.MaxTokens != 10 {
 		t.Errorf("%d attempts, %d bytes, %+v, %d tokens; want 3, 7, the default, 10",
-			p.Spec().Retry.MaxAttempts, *p.Spec().MaxRequestBytes, set.Config().Budgets[0].Config, set.Config().Throttling.MaxTokens)
+			p.Spec().Retry.MaxAttempts, *p.Spec().MaxRequestMessageBytes, set.Config().Budgets[0].Config, set.Config().RetryThrottling.MaxTokens)
 	}
 }

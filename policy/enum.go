@@ -11,11 +11,15 @@ import (
 
 // The words of a policy file, by kind. "" means the default.
 var (
-	idempotencies = []string{"ASSUME", "DECLARED", "NONE"}
-	modes         = []Mode{ModeEnforce, ModeObserve, ModeOff}
-	chains        = []string{"ALLOW", "SUPPRESS"}
-	jitters       = []string{"NONE", "FULL", "EQUAL", "DECORRELATED", "PROPORTIONAL"}
-	scopes        = []string{"PROCESS", "TARGET", "SERVICE"}
+	idempotencies   = []string{"ASSUME", "DECLARED", "NONE"}
+	modes           = []Mode{ModeEnforce, ModeObserve, ModeOff}
+	chains          = []string{"ALLOW", "SUPPRESS"}
+	growths         = []string{"EXPONENTIAL", "LINEAR", "FIXED"}
+	attemptTimeouts = []string{"RETRY", "HEDGE"}
+	firstRetries    = []string{"BACKOFF", "AT_ONCE"}
+	admissions      = []string{"NONE", "REFUSE"}
+	jitters         = []string{"NONE", "FULL", "EQUAL", "DECORRELATED", "PROPORTIONAL"}
+	scopes          = []string{"PROCESS", "TARGET", "SERVICE"}
 )
 
 // checkWord rejects other words. "" means the default.

@@ -51,9 +51,9 @@ func ExampleLoad() {
 
 func ExampleNewSet() {
 	retry := policy.RetrySpec{
-		MaxAttempts: 3,
-		Backoff:     policy.Backoff{Initial: 50 * time.Millisecond, Max: 2 * time.Second, Multiplier: 2},
-		Codes:       []codes.Code{codes.Unavailable},
+		MaxAttempts:          3,
+		Backoff:              policy.Backoff{Initial: 50 * time.Millisecond, Max: 2 * time.Second, Multiplier: 2},
+		RetryableStatusCodes: []codes.Code{codes.Unavailable},
 	}
 	retry.Budget = "orders"
 	_, err := policy.NewSet(policy.Config{Methods: []policy.MethodConfig{{
@@ -67,16 +67,16 @@ func ExampleNewSet() {
 
 func ExampleNew() {
 	retry := policy.RetrySpec{
-		MaxAttempts: 3,
-		Backoff:     policy.Backoff{Initial: 50 * time.Millisecond, Max: 2 * time.Second, Multiplier: 2},
-		Codes:       []codes.Code{codes.Unavailable, codes.Aborted},
+		MaxAttempts:          3,
+		Backoff:              policy.Backoff{Initial: 50 * time.Millisecond, Max: 2 * time.Second, Multiplier: 2},
+		RetryableStatusCodes: []codes.Code{codes.Unavailable, codes.Aborted},
 	}
 	p, err := policy.New(policy.Spec{Retry: &retry, Idempotency: "ASSUME"})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println(p.Spec().Retry.MaxAttempts, p.Spec().Retry.Codes)
+	fmt.Println(p.Spec().Retry.MaxAttempts, p.Spec().Retry.RetryableStatusCodes)
 	// Output: 3 [Aborted Unavailable]
 }
 

@@ -13,22 +13,22 @@ import (
 
 // HedgeSpec configures hedging (gRFC A6).
 type HedgeSpec struct {
-	MaxAttempts int           // including the first; at least 2
-	Delay       time.Duration // between one attempt and the next; 0: all together
-	Quantile    float64       // of the method's recent latencies, instead of Delay once they are known: more than 0, less than 1; 0: Delay alone
-	MinDelay    time.Duration // with Quantile; 0: 1 ms
-	MaxDelay    time.Duration // with Quantile; 0: none
-	NonFatal    []codes.Code  // codes after which the other attempts continue, and the next one is sent immediately
-	Budget      string        // as in a [RetrySpec]
+	MaxAttempts         int           // including the first; at least 2
+	HedgingDelay        time.Duration // between one attempt and the next; 0: all together
+	Quantile            float64       // of the method's recent latencies, instead of Delay once they are known: more than 0, less than 1; 0: Delay alone
+	MinDelay            time.Duration // with Quantile; 0: 1 ms
+	MaxDelay            time.Duration // with Quantile; 0: none
+	NonFatalStatusCodes []codes.Code  // codes after which the other attempts continue, and the next one is sent immediately
+	Budget              string        // as in a [RetrySpec]
 }
 
 func checkHedge(report *document.Report, prefix string, h HedgeSpec) {
 	checkAttempts(report, prefix+"maxAttempts", h.MaxAttempts)
-	if h.Delay < 0 {
-		report.Errorf(prefix+"hedgingDelay", h.Delay, "must not be negative; 0s sends all attempts in parallel")
+	if h.HedgingDelay < 0 {
+		report.Errorf(prefix+"hedgingDelay", h.HedgingDelay, "must not be negative; 0s sends all attempts in parallel")
 	}
-	if len(h.NonFatal) > 0 {
-		checkCodes(report, prefix+"nonFatalStatusCodes", h.NonFatal)
+	if len(h.NonFatalStatusCodes) > 0 {
+		checkCodes(report, prefix+"nonFatalStatusCodes", h.NonFatalStatusCodes)
 	}
 	if h.Quantile != 0 || h.MinDelay != 0 || h.MaxDelay != 0 || report.Written(prefix+"hedgingQuantile") {
 		checkQuantile(report, prefix+"hedgingQuantile.", h)

@@ -44,12 +44,12 @@ func TestParseDesignExample(t *testing.T) {
 		Idempotency: "ASSUME", // its names have methods
 		Mode:        policy.ModeEnforce,
 		Retry: &policy.RetrySpec{
-			MaxAttempts:       4,
-			Backoff:           policy.Backoff{Initial: 50 * ms, Max: 2 * time.Second, Multiplier: 2, Jitter: "FULL"},
-			Codes:             []codes.Code{codes.ResourceExhausted, codes.Unavailable},
-			PerAttemptTimeout: 500 * ms,
-			Budget:            "orders",
-			Chain:             "ALLOW",
+			MaxAttempts:          4,
+			Backoff:              policy.Backoff{Initial: 50 * ms, Max: 2 * time.Second, Multiplier: 2, Jitter: "FULL"},
+			RetryableStatusCodes: []codes.Code{codes.ResourceExhausted, codes.Unavailable},
+			PerAttemptTimeout:    500 * ms,
+			Budget:               "orders",
+			Chain:                "ALLOW",
 		},
 	}
 	for _, method := range []string{"GetOrder", "ListOrders"} {
@@ -72,12 +72,12 @@ func TestParsePlainServiceConfig(t *testing.T) {
 	t.Parallel()
 	set := mustLoad(t, "grpc.json")
 	want := policy.Spec{
-		Timeout: time.Second, WaitForReady: new(true), MaxRequestBytes: new(1024), MaxResponseBytes: new(0),
+		Timeout: time.Second, WaitForReady: new(true), MaxRequestMessageBytes: new(1024), MaxResponseMessageBytes: new(0),
 		Idempotency: "DECLARED", Mode: policy.ModeEnforce,
 		Retry: &policy.RetrySpec{
-			MaxAttempts: 4,
-			Backoff:     policy.Backoff{Initial: 10 * ms, Max: time.Second, Multiplier: 1.5, Jitter: "FULL"},
-			Codes:       []codes.Code{codes.Canceled, codes.Aborted, codes.Unavailable},
+			MaxAttempts:          4,
+			Backoff:              policy.Backoff{Initial: 10 * ms, Max: time.Second, Multiplier: 1.5, Jitter: "FULL"},
+			RetryableStatusCodes: []codes.Code{codes.Canceled, codes.Aborted, codes.Unavailable},
 
 			Chain: "ALLOW",
 		},
@@ -85,7 +85,7 @@ func TestParsePlainServiceConfig(t *testing.T) {
 	if p := set.Lookup("/echo.Echo/Say"); p == nil || !reflect.DeepEqual(p.Spec(), want) {
 		t.Errorf("Lookup = %+v; want %+v", p, want)
 	}
-	if got := set.Config().Throttling; got == nil || *got != (budget.ThrottleConfig{MaxTokens: 10, TokenRatio: 0.1}) {
+	if got := set.Config().RetryThrottling; got == nil || *got != (budget.ThrottleConfig{MaxTokens: 10, TokenRatio: 0.1}) {
 		t.Errorf("Throttling = %+v", got)
 	}
 }
@@ -94,25 +94,25 @@ func TestParseEveryKey(t *testing.T) {
 	t.Parallel()
 	set := mustLoad(t, "all.yaml")
 	b := policy.Backoff{
-		Initial: 100 * ms, Max: 10 * time.Second, Multiplier: 1.5, Linear: true, Jitter: "PROPORTIONAL",
+		Initial: 100 * ms, Max: 10 * time.Second, Multiplier: 1.5, Growth: "LINEAR", Jitter: "PROPORTIONAL",
 	}
 	slow, fixed := b, b
 	slow.Max = time.Minute
-	fixed.Initial, fixed.Multiplier, fixed.Linear, fixed.Jitter = time.Nanosecond, 1, false, "NONE"
+	fixed.Initial, fixed.Multiplier, fixed.Growth, fixed.Jitter = time.Nanosecond, 1, "FIXED", "NONE"
 	want := policy.Spec{
-		Timeout: 1500 * ms, WaitForReady: new(false), MaxRequestBytes: new(4096), MaxResponseBytes: new(8192),
+		Timeout: 1500 * ms, WaitForReady: new(false), MaxRequestMessageBytes: new(4096), MaxResponseMessageBytes: new(8192),
 		Idempotency: "NONE",
 		Mode:        policy.ModeEnforce,
 		Retry: &policy.RetrySpec{
 			MaxAttempts: 5, Backoff: b,
-			Codes: []codes.Code{codes.Canceled, codes.ResourceExhausted, codes.Aborted, codes.Unavailable},
+			RetryableStatusCodes: []codes.Code{codes.Canceled, codes.ResourceExhausted, codes.Aborted, codes.Unavailable},
 			PerCode: []policy.CodeSpec{
 				{Codes: []codes.Code{codes.ResourceExhausted}, MaxAttempts: 2, Backoff: &slow, OnlyWithServerDelay: true},
 				{Codes: []codes.Code{codes.Aborted}, Backoff: &fixed},
 				{Codes: []codes.Code{codes.Canceled}, MaxAttempts: 1},
 			},
-			PerAttemptTimeout: 250 * ms, CancelOnTimeout: true, Budget: "shared",
-			Chain: "SUPPRESS", FirstRetryAtOnce: true,
+			PerAttemptTimeout: 250 * ms, OnAttemptTimeout: "RETRY", Budget: "shared",
+			Chain: "SUPPRESS", FirstRetry: "AT_ONCE",
 		},
 		MaxPushback: time.Minute, MaxConnectionWait: 7 * time.Second,
 	}
@@ -130,7 +130,7 @@ func TestParseEveryKey(t *testing.T) {
 		t.Errorf("Budgets = %+v; want %+v", got, wantBudgets)
 	}
 	wantHedge := &policy.HedgeSpec{
-		MaxAttempts: 3, NonFatal: []codes.Code{codes.Unavailable}, Budget: "tokens",
+		MaxAttempts: 3, NonFatalStatusCodes: []codes.Code{codes.Unavailable}, Budget: "tokens",
 		Quantile: 0.95, MinDelay: 5 * ms, MaxDelay: time.Second,
 	}
 	if got := set.Lookup("/a.B/D").Spec().Hedge; !reflect.DeepEqual(got, wantHedge) {
@@ -139,7 +139,7 @@ func TestParseEveryKey(t *testing.T) {
 	if s := set.Lookup("/a.B/D").Spec(); s.MaxPushback != time.Minute {
 		t.Errorf("MaxPushback = %v; want 1m0s", s.MaxPushback)
 	}
-	if p := set.Lookup("/a.B/D"); !p.Spec().Admission {
+	if p := set.Lookup("/a.B/D"); p.Spec().Admission != "REFUSE" {
 		t.Errorf("Admission = %v; want REFUSE", p.Spec().Admission)
 	}
 	if key, most := set.Lookup("/a.B/D").Spec().IdempotencyKey, set.Config().MaxWaiting; key != "x-request-key" || most != 500 {
@@ -174,11 +174,11 @@ methodConfig:
 // TestParseRecvTimeout has the per-attempt timeout as gRPC's C-core and Java name it.
 func TestParseRecvTimeout(t *testing.T) {
 	t.Parallel()
-	for more, want := range map[string]bool{"": true, ", onAttemptTimeout: HEDGE": false} {
+	for more, want := range map[string]string{"": "RETRY", ", onAttemptTimeout: HEDGE": "HEDGE"} {
 		set := mustParse(t, "f", "methodConfig:\n- name: [{service: a.B, method: C}]\n  retryPolicy: {maxAttempts: 3, initialBackoff: 1s, maxBackoff: 1s, "+
 			"backoffMultiplier: 2, retryableStatusCodes: [14], perAttemptRecvTimeout: 2s"+more+"}\n")
-		if r := set.Lookup("/a.B/C").Spec().Retry; r.PerAttemptTimeout != 2*time.Second || r.CancelOnTimeout != want {
-			t.Errorf("%q: %v, %v; want 2s, %v", more, r.PerAttemptTimeout, r.CancelOnTimeout, want)
+		if r := set.Lookup("/a.B/C").Spec().Retry; r.PerAttemptTimeout != 2*time.Second || r.OnAttemptTimeout != want {
+			t.Errorf("%q: %v, %v; want 2s, %v", more, r.PerAttemptTimeout, r.OnAttemptTimeout, want)
 		}
 	}
 }

@@ -36,6 +36,7 @@ func New(s Spec) (*Policy, error) {
 func newPolicy(s Spec) *Policy {
 	s = s.clone()
 	s.Mode = cmp.Or(s.Mode, ModeEnforce)
+	s.Admission = cmp.Or(s.Admission, "NONE")
 	if s.Retry != nil {
 		*s.Retry = s.Retry.withDefaults()
 	}
@@ -52,17 +53,19 @@ func (p *Policy) Spec() Spec { return p.spec.clone() }
 
 // Spec is the specification of a policy. [New] checks it and returns a [Policy].
 type Spec struct {
-	Timeout          time.Duration // of the whole call; 0: only the caller's deadline
-	WaitForReady     *bool         // nil: the call's own setting
-	MaxRequestBytes  *int          // nil: the call's own setting
-	MaxResponseBytes *int          // nil: the call's own setting
+	Timeout                 time.Duration // of the whole call; 0: only the caller's deadline
+	WaitForReady            *bool         // nil: the call's own setting
+	MaxRequestMessageBytes  *int          // nil: the call's own setting
+	MaxResponseMessageBytes *int          // nil: the call's own setting
 
 	// Idempotency says whether a method may be retried when an earlier attempt may have taken effect: "ASSUME" yes, as gRPC assumes;
 	// "DECLARED" if the descriptor's idempotency_level says so; "NONE" no. "" is the config's, else ASSUME for names with a method, and
 	// DECLARED for others.
 	Idempotency    string
 	IdempotencyKey string // the header for each call's idempotency key; "": none
-	Admission      bool   // a call that would not be answered before its deadline, judged by the last responses, is refused
+	// Admission says whether a call is refused that would not be answered before its deadline, judged by the last responses: "REFUSE", or
+	// "NONE" or "" for no call.
+	Admission string
 
 	Mode  Mode
 	Retry *RetrySpec // nil: one attempt, unless Hedge is set
@@ -76,13 +79,13 @@ type Spec struct {
 // clone returns a deep copy with sorted codes, so that the author's values can't change a policy afterwards.
 func (s Spec) clone() Spec {
 	s.WaitForReady = cloned(s.WaitForReady)
-	s.MaxRequestBytes = cloned(s.MaxRequestBytes)
-	s.MaxResponseBytes = cloned(s.MaxResponseBytes)
+	s.MaxRequestMessageBytes = cloned(s.MaxRequestMessageBytes)
+	s.MaxResponseMessageBytes = cloned(s.MaxResponseMessageBytes)
 	if s.Hedge = cloned(s.Hedge); s.Hedge != nil {
-		s.Hedge.NonFatal = sorted(s.Hedge.NonFatal)
+		s.Hedge.NonFatalStatusCodes = sorted(s.Hedge.NonFatalStatusCodes)
 	}
 	if s.Retry = cloned(s.Retry); s.Retry != nil {
-		s.Retry.Codes = sorted(s.Retry.Codes)
+		s.Retry.RetryableStatusCodes = sorted(s.Retry.RetryableStatusCodes)
 		s.Retry.PerCode = slices.Clone(s.Retry.PerCode)
 		for i := range s.Retry.PerCode {
 			s.Retry.PerCode[i].Codes = sorted(s.Retry.PerCode[i].Codes)
@@ -114,11 +117,12 @@ func cloned[T any](p *T) *T {
 // checkSpec reports all errors in s. Fields are named as in a policy file, under the given path.
 func checkSpec(report *document.Report, prefix string, s Spec) {
 	checkPositive(report, prefix+"timeout", s.Timeout)
-	checkBytes(report, prefix+"maxRequestMessageBytes", s.MaxRequestBytes)
-	checkBytes(report, prefix+"maxResponseMessageBytes", s.MaxResponseBytes)
+	checkBytes(report, prefix+"maxRequestMessageBytes", s.MaxRequestMessageBytes)
+	checkBytes(report, prefix+"maxResponseMessageBytes", s.MaxResponseMessageBytes)
 	checkWord(report, prefix+"idempotency", s.Idempotency, idempotencies...)
 	checkIdempotencyKey(report, prefix, s)
 	checkWord(report, prefix+"mode", s.Mode, modes...)
+	checkWord(report, prefix+"admission", s.Admission, admissions...)
 	if s.Hedge != nil {
 		checkHedge(report, prefix+"hedgingPolicy.", *s.Hedge)
 		if s.Retry != nil {

@@ -43,13 +43,13 @@ func TestNew_MinDelay(t *testing.T) {
 func TestCodes_Sorted(t *testing.T) {
 	t.Parallel()
 	retry := usual.Retry()
-	retry.Codes = []codes.Code{codes.Unavailable, codes.Aborted, codes.Unavailable}
+	retry.RetryableStatusCodes = []codes.Code{codes.Unavailable, codes.Aborted, codes.Unavailable}
 	p := must.Get(policy.New(policy.Spec{Retry: &retry}))(t)
-	if got := p.Spec().Retry.Codes; !slices.Equal(got, []codes.Code{codes.Aborted, codes.Unavailable}) {
+	if got := p.Spec().Retry.RetryableStatusCodes; !slices.Equal(got, []codes.Code{codes.Aborted, codes.Unavailable}) {
 		t.Errorf("%v", got)
 	}
-	if retry.Codes[0] != codes.Unavailable {
-		t.Errorf("New has sorted the caller's own: %v", retry.Codes)
+	if retry.RetryableStatusCodes[0] != codes.Unavailable {
+		t.Errorf("New has sorted the caller's own: %v", retry.RetryableStatusCodes)
 	}
 }
 
@@ -65,7 +65,7 @@ func TestDiagnosticInJSON(t *testing.T) {
 // An optional list of codes may be empty.
 func TestNew_EmptyNonFatal(t *testing.T) {
 	t.Parallel()
-	if _, err := policy.New(policy.Spec{Hedge: &policy.HedgeSpec{MaxAttempts: 2, NonFatal: []codes.Code{}}}); err != nil {
+	if _, err := policy.New(policy.Spec{Hedge: &policy.HedgeSpec{MaxAttempts: 2, NonFatalStatusCodes: []codes.Code{}}}); err != nil {
 		t.Error(err)
 	}
 }

@@ -4,6 +4,7 @@
 package policy
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -26,7 +27,7 @@ func (c *Config) readFile(f *document.Fields) {
 	}, "{name: …, retryPolicy: …}")
 	var throttling budget.ThrottleConfig
 	if f.Object("retryThrottling", readThrottle(&throttling)) {
-		c.Throttling = &throttling
+		c.RetryThrottling = &throttling
 	}
 	c.channel.read(f)
 	f.List("budgets", func(path string, n *document.Node) {
@@ -64,12 +65,11 @@ func (m *MethodConfig) read(f *document.Fields, path string) {
 	}, nameForm)
 	document.Optional("waitForReady", &m.WaitForReady, f, (*document.Fields).Bool)
 	f.Duration("timeout", &m.Timeout)
-	document.Optional("maxRequestMessageBytes", &m.MaxRequestBytes, f, (*document.Fields).Int)
-	document.Optional("maxResponseMessageBytes", &m.MaxResponseBytes, f, (*document.Fields).Int)
+	document.Optional("maxRequestMessageBytes", &m.MaxRequestMessageBytes, f, (*document.Fields).Int)
+	document.Optional("maxResponseMessageBytes", &m.MaxResponseMessageBytes, f, (*document.Fields).Int)
 	var (
-		retry     RetrySpec
-		hedge     HedgeSpec
-		admission string
+		retry RetrySpec
+		hedge HedgeSpec
 	)
 	if f.Object("retryPolicy", func(f *document.Fields) { retry.read(f, path+".retryPolicy"); m.readLimits(f) }) {
 		m.Retry = &retry
@@ -85,8 +85,7 @@ func (m *MethodConfig) read(f *document.Fields, path string) {
 		m.IdempotencyKey = defaults.IdempotencyHeader
 	}
 	readMode(f, &m.Mode)
-	document.Word(f, "admission", &admission, "NONE", "REFUSE")
-	m.Admission = admission == "REFUSE"
+	document.Word(f, "admission", &m.Admission, admissions...)
 }
 
 // nameForm shows a name.
@@ -127,23 +126,18 @@ func nameText(f *document.Fields, key string, to *string) {
 }
 
 func (r *RetrySpec) read(f *document.Fields, path string) {
-	var growth, onTimeout, firstRetry string
 	f.IntBetween("maxAttempts", &r.MaxAttempts, 2, document.MaxInt)
-	r.Backoff.read(f, &growth)
-	if r.Backoff.notFixed(growth) {
-		f.Errorf(path+".backoffMultiplier", r.Backoff.Multiplier, fixedIsOne)
-	}
-	r.Codes = readCodes(f, "retryableStatusCodes")
+	r.Backoff.read(f)
+	r.RetryableStatusCodes = readCodes(f, "retryableStatusCodes")
 	f.Duration("perAttemptTimeout", &r.PerAttemptTimeout)
-	document.Word(f, "onAttemptTimeout", &onTimeout, "RETRY", "HEDGE")
-	r.CancelOnTimeout = onTimeout == "RETRY"
+	document.Word(f, "onAttemptTimeout", &r.OnAttemptTimeout, attemptTimeouts...)
 	readBudgetName(f, &r.Budget)
 	f.List("perCode", func(item string, n *document.Node) {
 		var own CodeSpec
 		if len(r.PerCode) > int(maxCode) {
 			return // reported below
 		}
-		f.Read(item, n, func(f *document.Fields) { own.read(f, item, r.Backoff, growth) })
+		f.Read(item, n, func(f *document.Fields) { own.read(f, item, r.Backoff) })
 		r.PerCode = append(r.PerCode, own)
 	}, "{codes: …, maxAttempts: …}")
 	if len(r.PerCode) > int(maxCode) {
@@ -151,47 +145,35 @@ func (r *RetrySpec) read(f *document.Fields, path string) {
 		r.PerCode = nil
 	}
 	document.Word(f, "chain", &r.Chain, chains...)
-	document.Word(f, "firstRetry", &firstRetry, "BACKOFF", "AT_ONCE")
-	r.FirstRetryAtOnce = firstRetry == "AT_ONCE"
+	document.Word(f, "firstRetry", &r.FirstRetry, firstRetries...)
 	if f.Duration("perAttemptRecvTimeout", &r.PerAttemptTimeout); f.Written(path + ".perAttemptRecvTimeout") {
 		if f.Written(path + ".perAttemptTimeout") {
 			f.Errorf(path+".perAttemptRecvTimeout", r.PerAttemptTimeout, "means the same as perAttemptTimeout: keep one of the two")
 		}
-		r.CancelOnTimeout = onTimeout != "HEDGE"
+		r.OnAttemptTimeout = cmp.Or(r.OnAttemptTimeout, "RETRY")
 	}
 }
 
-// read reads a backoff. growth is that of keys that are absent, and is set to the one that applies.
-func (b *Backoff) read(f *document.Fields, growth *string) {
+func (b *Backoff) read(f *document.Fields) {
 	f.Duration("initialBackoff", &b.Initial)
 	f.Duration("maxBackoff", &b.Max)
 	f.Number("backoffMultiplier", &b.Multiplier)
-	document.Word(f, "growth", growth, "EXPONENTIAL", "LINEAR", "FIXED")
+	document.Word(f, "growth", &b.Growth, growths...)
 	document.Word(f, "jitter", &b.Jitter, jitters...)
-	b.Linear = *growth == "LINEAR"
 }
-
-// notFixed reports whether a backoff grows although its growth is FIXED: that is exponential growth by 1, and would mean something else
-// to gRPC.
-func (b *Backoff) notFixed(growth string) bool {
-	return growth == "FIXED" && b.Multiplier != 1 && b.Multiplier > 0
-}
-
-const fixedIsOne = "must be 1 with growth FIXED, so that gRPC reads the same"
 
 // read reads the settings of codes. Missing settings of the backoff are those of the policy's, b.
-func (c *CodeSpec) read(f *document.Fields, path string, b Backoff, growth string) {
+func (c *CodeSpec) read(f *document.Fields, path string, b Backoff) {
 	c.Codes = readCodes(f, "codes")
 	f.IntBetween("maxAttempts", &c.MaxAttempts, 1, document.MaxInt)
-	own, absent, reported := b, 0, b.notFixed(growth) // for the policy
-	own.read(f, &growth)
-	if multiplier := path + ".backoffMultiplier"; own.notFixed(growth) && (f.Written(multiplier) || !reported) {
-		f.Errorf(multiplier, own.Multiplier, fixedIsOne)
-	}
+	own, absent := b, 0
+	own.read(f)
 	for _, key := range backoffKeys {
 		if field := path + "." + key; !f.Written(field) {
-			f.Skip(field) // the policy's
 			absent++
+			if key != "backoffMultiplier" || b.notFixed() || !own.notFixed() { // this growth needs another multiplier than the policy's
+				f.Skip(field) // the policy's
+			}
 		}
 	}
 	if own != b || absent < len(backoffKeys) {
@@ -204,8 +186,8 @@ var backoffKeys = []string{"initialBackoff", "maxBackoff", "backoffMultiplier"}
 
 func (h *HedgeSpec) read(f *document.Fields) {
 	f.IntBetween("maxAttempts", &h.MaxAttempts, 2, document.MaxInt)
-	f.Duration("hedgingDelay", &h.Delay)
-	h.NonFatal = readCodes(f, "nonFatalStatusCodes")
+	f.Duration("hedgingDelay", &h.HedgingDelay)
+	h.NonFatalStatusCodes = readCodes(f, "nonFatalStatusCodes")
 	f.Object("hedgingQuantile", func(f *document.Fields) {
 		f.Number("quantile", &h.Quantile)
 		f.Duration("min", &h.MinDelay)

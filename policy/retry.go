@@ -14,17 +14,20 @@ import (
 	"github.com/stagger-go/stagger/internal/document"
 )
 
-// RetrySpec configures retries. A setting with two values is a boolean, so that its zero value is the default; the file names
-// both values.
+// RetrySpec configures retries. Words are those of the file, and "" means the default.
 type RetrySpec struct {
-	MaxAttempts       int // including the first; at least 2
-	Backoff           Backoff
-	Codes             []codes.Code // retryable codes; at least one. UNAVAILABLE includes streams that were cut, which gRPC reports as INTERNAL
-	PerCode           []CodeSpec
-	PerAttemptTimeout time.Duration // 0: none
-	CancelOnTimeout   bool          // a slow attempt is cancelled when the next is sent; false: both run, and the first success wins
-	FirstRetryAtOnce  bool          // within a millisecond, for channels whose retries go to another backend (docs/retry-elsewhere.md)
-	Budget            string        // a name of Config.Budgets; "" is the default budget, NONE no limit
+	MaxAttempts          int // including the first; at least 2
+	Backoff              Backoff
+	RetryableStatusCodes []codes.Code // retryable codes; at least one. UNAVAILABLE includes streams that were cut, which gRPC reports as INTERNAL
+	PerCode              []CodeSpec
+	PerAttemptTimeout    time.Duration // 0: none
+	Budget               string        // a name of Config.Budgets; "" is the default budget, NONE no limit
+	// OnAttemptTimeout says what happens after PerAttemptTimeout. With "HEDGE" or "" the slow attempt and the next one run in parallel, and the
+	// first success wins. With "RETRY" the slow one is cancelled when the next is sent.
+	OnAttemptTimeout string
+	// FirstRetry says when the first retry is sent: after the backoff, "BACKOFF" or ""; or within a millisecond, "AT_ONCE", for channels whose
+	// retries go to another backend (docs/retry-elsewhere.md).
+	FirstRetry string
 	// Chain says whether a call is retried that is part of an upstream caller's retry: as usual, "ALLOW" or "", or never, "SUPPRESS".
 	Chain string
 }
@@ -38,6 +41,8 @@ func (r RetrySpec) withDefaults() RetrySpec {
 			r.PerCode[i].Backoff = new(own.Backoff.withDefaults())
 		}
 	}
+	r.OnAttemptTimeout = cmp.Or(r.OnAttemptTimeout, "HEDGE")
+	r.FirstRetry = cmp.Or(r.FirstRetry, "BACKOFF")
 	r.Chain = cmp.Or(r.Chain, "ALLOW")
 	return r
 }
@@ -45,8 +50,10 @@ func (r RetrySpec) withDefaults() RetrySpec {
 func checkRetry(report *document.Report, prefix string, r RetrySpec) {
 	checkAttempts(report, prefix+"maxAttempts", r.MaxAttempts)
 	checkBackoff(report, prefix, r.Backoff)
-	checkCodes(report, prefix+"retryableStatusCodes", r.Codes)
+	checkCodes(report, prefix+"retryableStatusCodes", r.RetryableStatusCodes)
 	checkPositive(report, report.Either(prefix+"perAttemptTimeout", prefix+"perAttemptRecvTimeout"), r.PerAttemptTimeout)
+	checkWord(report, prefix+"onAttemptTimeout", r.OnAttemptTimeout, attemptTimeouts...)
+	checkWord(report, prefix+"firstRetry", r.FirstRetry, firstRetries...)
 	checkWord(report, prefix+"chain", r.Chain, chains...)
 	seen := map[codes.Code]bool{}
 	for i, c := range r.PerCode {

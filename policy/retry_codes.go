@@ -23,7 +23,7 @@ type CodeSpec struct {
 // checkCode checks the settings of some codes. seen has those of earlier settings.
 func checkCode(report *document.Report, policy, prefix string, r RetrySpec, c CodeSpec, seen map[codes.Code]bool) {
 	checkCodes(report, prefix+"codes", c.Codes)
-	if extra := without(c.Codes, r.Codes); len(extra) > 0 && len(r.Codes) > 0 && report.Whole(policy+"retryableStatusCodes") {
+	if extra := without(c.Codes, r.RetryableStatusCodes); len(extra) > 0 && len(r.RetryableStatusCodes) > 0 && report.Whole(policy+"retryableStatusCodes") {
 		report.Errorf(prefix+"codes", verbatim(codename.List(extra)), "must also be in retryableStatusCodes, or it is never retried")
 	}
 	var twice []codes.Code

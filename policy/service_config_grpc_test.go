@@ -79,10 +79,10 @@ func staggers(set *policy.Set, method string) string {
 	if s.Timeout > 0 {
 		fmt.Fprintf(&b, "timeout %v, ", s.Timeout)
 	}
-	limits(&b, s.WaitForReady, s.MaxRequestBytes, s.MaxResponseBytes)
+	limits(&b, s.WaitForReady, s.MaxRequestMessageBytes, s.MaxResponseMessageBytes)
 	if r := s.Retry; r != nil {
 		fmt.Fprintf(&b, "%d attempts, %v to %v by %v after %v",
-			min(r.MaxAttempts, 5), r.Backoff.Initial, r.Backoff.Max, r.Backoff.Multiplier, r.Codes)
+			min(r.MaxAttempts, 5), r.Backoff.Initial, r.Backoff.Max, r.Backoff.Multiplier, r.RetryableStatusCodes)
 	}
 	return b.String()
 }
@@ -187,7 +187,7 @@ func TestGRPCHedgingAndThrottling(t *testing.T) {
 			continue
 		}
 		h := set.Lookup("/a.B/C").Spec().Hedge
-		if got := fmt.Sprintf("%d after %v past %v tokens %v", h.MaxAttempts, h.Delay, h.NonFatal, set.Config().Throttling); got != want {
+		if got := fmt.Sprintf("%d after %v past %v tokens %v", h.MaxAttempts, h.HedgingDelay, h.NonFatalStatusCodes, set.Config().RetryThrottling); got != want {
 			t.Errorf("%s is read as %s; want %s", config, got, want)
 		}
 	}

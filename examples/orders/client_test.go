@@ -55,9 +55,9 @@ func TestClient(t *testing.T) {
 func TestClient_Delays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		retry := policy.RetrySpec{
-			MaxAttempts: 3,
-			Backoff:     policy.Backoff{Initial: 50 * time.Millisecond, Max: 2 * time.Second, Multiplier: 2},
-			Codes:       []codes.Code{codes.Unavailable},
+			MaxAttempts:          3,
+			Backoff:              policy.Backoff{Initial: 50 * time.Millisecond, Max: 2 * time.Second, Multiplier: 2},
+			RetryableStatusCodes: []codes.Code{codes.Unavailable},
 		}
 		retry.Backoff = policy.Backoff{Initial: time.Second, Max: time.Minute, Multiplier: 2, Jitter: "NONE"}
 		set, err := policy.NewSet(policy.Config{Methods: []policy.MethodConfig{{

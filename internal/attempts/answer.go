@@ -206,11 +206,11 @@ func SlowAfter(p *decision.Policy, m Method, alone bool) (after time.Duration, w
 // hedgeAfter returns the delay of the next hedge: the latency quantile within its bounds, if known.
 func hedgeAfter(h *policy.HedgeSpec, m Method) (after time.Duration) {
 	if h.Quantile == 0 || m == nil {
-		return h.Delay
+		return h.HedgingDelay
 	}
 	quantile := m.Quantile()
 	if quantile == 0 {
-		return h.Delay
+		return h.HedgingDelay
 	}
 	after = max(quantile, h.MinDelay)
 	if h.MaxDelay > 0 {

@@ -21,13 +21,13 @@ func policies(t testing.TB) map[string]*decision.Policy {
 	t.Helper()
 	retry := func(change func(*policy.RetrySpec)) policy.Spec {
 		r := usual.Retry()
-		r.MaxAttempts, r.Codes = 3, []codes.Code{codes.Unavailable}
+		r.MaxAttempts, r.RetryableStatusCodes = 3, []codes.Code{codes.Unavailable}
 		r.Backoff = policy.Backoff{Initial: at(100), Max: 10 * time.Second, Multiplier: 2, Jitter: "FULL"}
 		change(&r)
 		return policy.Spec{Retry: &r}
 	}
 	hedge := func(change func(*policy.HedgeSpec)) policy.Spec {
-		h := policy.HedgeSpec{MaxAttempts: 3, Delay: at(50), NonFatal: []codes.Code{codes.Unavailable}}
+		h := policy.HedgeSpec{MaxAttempts: 3, HedgingDelay: at(50), NonFatalStatusCodes: []codes.Code{codes.Unavailable}}
 		change(&h)
 		return policy.Spec{Hedge: &h}
 	}
@@ -36,10 +36,10 @@ func policies(t testing.TB) map[string]*decision.Policy {
 		"retry":   retry(func(*policy.RetrySpec) {}),
 		"once":    retry(func(r *policy.RetrySpec) { r.Chain = "SUPPRESS" }),
 		"beside":  retry(func(r *policy.RetrySpec) { r.PerAttemptTimeout = at(200) }),
-		"inplace": retry(func(r *policy.RetrySpec) { r.PerAttemptTimeout, r.CancelOnTimeout = at(200), true }),
+		"inplace": retry(func(r *policy.RetrySpec) { r.PerAttemptTimeout, r.OnAttemptTimeout = at(200), "RETRY" }),
 		"none":    {},
 		"hedge":   hedge(func(*policy.HedgeSpec) {}),
-		"hedge0":  hedge(func(h *policy.HedgeSpec) { h.MaxAttempts, h.Delay = 2, 0 }),
+		"hedge0":  hedge(func(h *policy.HedgeSpec) { h.MaxAttempts, h.HedgingDelay = 2, 0 }),
 		"quantile": hedge(func(h *policy.HedgeSpec) {
 			h.MaxAttempts, h.Quantile = 3, 0.95
 		}),

@@ -312,7 +312,7 @@ func (m *model) slowAfter() time.Duration {
 	case m.set.Method != nil && p.Hedge().Quantile > 0 && m.quantile > 0:
 		return m.quantile
 	default:
-		return p.Hedge().Delay
+		return p.Hedge().HedgingDelay
 	}
 }
 

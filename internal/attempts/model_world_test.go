@@ -234,9 +234,9 @@ func modelPolicies() []*decision.Policy {
 	retry := func() *policy.RetrySpec {
 		r := usual.Retry()
 		r.MaxAttempts, r.Backoff = 2+random.IntN(4), backoff()
-		r.Codes = []codes.Code{codes.Unavailable, codes.Aborted}
+		r.RetryableStatusCodes = []codes.Code{codes.Unavailable, codes.Aborted}
 		if one(3) {
-			r.Codes = []codes.Code{codes.Unavailable, codes.Aborted, codes.DeadlineExceeded}
+			r.RetryableStatusCodes = []codes.Code{codes.Unavailable, codes.Aborted, codes.DeadlineExceeded}
 		}
 		if one(3) {
 			own := backoff()
@@ -244,13 +244,13 @@ func modelPolicies() []*decision.Policy {
 		}
 		if one(2) {
 			r.PerAttemptTimeout = at(1 + random.IntN(200))
-			r.CancelOnTimeout = random.IntN(3) == 1
+			r.OnAttemptTimeout = []string{"", "RETRY", "HEDGE"}[random.IntN(3)]
 		}
 		r.Chain = []string{"", "ALLOW", "SUPPRESS"}[random.IntN(3)]
 		return &r
 	}
 	hedge := func() *policy.HedgeSpec {
-		h := policy.HedgeSpec{MaxAttempts: 2 + random.IntN(4), Delay: at(random.IntN(3) * random.IntN(60)), NonFatal: []codes.Code{codes.Unavailable, codes.Aborted}}
+		h := policy.HedgeSpec{MaxAttempts: 2 + random.IntN(4), HedgingDelay: at(random.IntN(3) * random.IntN(60)), NonFatalStatusCodes: []codes.Code{codes.Unavailable, codes.Aborted}}
 		if one(2) {
 			h.Quantile = 0.9
 		}

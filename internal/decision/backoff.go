@@ -27,7 +27,7 @@ func Delay(b policy.Backoff, retry int, previous time.Duration, r float64) time.
 func base(b policy.Backoff, retry int) float64 {
 	i := float64(max(retry, 0))
 	grown := float64(b.Initial)
-	if b.Linear {
+	if b.Growth == "LINEAR" {
 		grown *= 1 + b.Multiplier*i
 	} else {
 		grown *= math.Pow(b.Multiplier, i)

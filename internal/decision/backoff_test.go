@@ -25,7 +25,7 @@ func TestBackoffDelay(t *testing.T) {
 	}
 	linear := func(multiplier float64) policy.Backoff {
 		b := with("NONE", multiplier)
-		b.Linear = true
+		b.Growth = "LINEAR"
 		return b
 	}
 	none := with("NONE", 2)
@@ -79,7 +79,7 @@ func backoffs(t *rapid.T) policy.Backoff {
 		Initial:    time.Duration(rapid.Int64Range(1, math.MaxInt64).Draw(t, "initial")),
 		Max:        time.Duration(rapid.Int64Range(1, math.MaxInt64).Draw(t, "max")),
 		Multiplier: rapid.Float64Range(1e-9, 1e300).Draw(t, "multiplier"),
-		Linear:     rapid.Bool().Draw(t, "linear"),
+		Growth:     rapid.SampledFrom([]string{"", "EXPONENTIAL", "LINEAR", "FIXED"}).Draw(t, "growth"),
 		Jitter: rapid.SampledFrom([]string{
 			"", "NONE", "FULL", "EQUAL", "DECORRELATED", "PROPORTIONAL",
 		}).Draw(t, "jitter"),

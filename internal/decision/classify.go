@@ -31,7 +31,7 @@ type Class struct {
 func (p *Policy) Classify(out *Outcome, now time.Time) Class {
 	is := Class{Outcome: *out, Pushback: ReadPushback(out.Status, out.Header, out.Trailer, now), code: p.codeOf(out)}
 	is.own = p.ownFor(is.code)
-	is.Retryable = out.Again || slices.Contains(p.retry.Codes, is.code)
+	is.Retryable = out.Again || slices.Contains(p.retry.RetryableStatusCodes, is.code)
 	return is
 }
 
@@ -90,7 +90,7 @@ func isCut(st *status.Status) bool {
 // codeOfCut returns the code that a cut stream counts as: INTERNAL if the policy has settings for it, else UNAVAILABLE if the
 // policy lists it.
 func (p *Policy) codeOfCut() codes.Code {
-	if p.ownFor(codes.Internal) == nil && slices.Contains(p.retry.Codes, codes.Unavailable) {
+	if p.ownFor(codes.Internal) == nil && slices.Contains(p.retry.RetryableStatusCodes, codes.Unavailable) {
 		return codes.Unavailable
 	}
 	return codes.Internal

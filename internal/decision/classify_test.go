@@ -22,7 +22,7 @@ func TestCuts(t *testing.T) {
 		reset    = "stream terminated by RST_STREAM with error code: "
 	)
 	list := func(list ...codes.Code) func(*policy.RetrySpec) {
-		return func(r *policy.RetrySpec) { r.Codes = list }
+		return func(r *policy.RetrySpec) { r.RetryableStatusCodes = list }
 	}
 	settings := func(wait int, c codes.Code) policy.CodeSpec {
 		b := policy.Backoff{Initial: time.Duration(wait) * ms, Max: time.Second, Multiplier: 1, Jitter: "NONE"}
@@ -30,7 +30,7 @@ func TestCuts(t *testing.T) {
 	}
 	both := func(perCode ...policy.CodeSpec) func(*policy.RetrySpec) {
 		return func(r *policy.RetrySpec) {
-			r.Codes, r.PerCode = []codes.Code{codes.Internal, codes.Unavailable}, perCode
+			r.RetryableStatusCodes, r.PerCode = []codes.Code{codes.Internal, codes.Unavailable}, perCode
 		}
 	}
 	internal := func(message string) decision.Outcome {
@@ -72,7 +72,7 @@ func TestCuts(t *testing.T) {
 		for code, want := range map[codes.Code]policy.Reason{
 			codes.Unavailable: policy.ReasonHedge, codes.Internal: policy.ReasonHedge, codes.Aborted: policy.ReasonNonRetryable,
 		} {
-			p := compiled(t, policy.Spec{Hedge: &policy.HedgeSpec{MaxAttempts: 3, NonFatal: []codes.Code{code}}})
+			p := compiled(t, policy.Spec{Hedge: &policy.HedgeSpec{MaxAttempts: 3, NonFatalStatusCodes: []codes.Code{code}}})
 			out := internal(trailers)
 			if d := p.Decide(&decision.Call{Attempts: 1, Safe: true}, p.Classify(&out, noon), new(purse), noon, 0); d.Reason != want {
 				t.Errorf("with %s not fatal: %s; want %s", code, d.Reason, want)

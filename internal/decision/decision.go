@@ -208,7 +208,7 @@ const atOnceWithin = time.Millisecond
 // atOnce reports whether this is the first retry, and is sent without a backoff. It never is after RESOURCE_EXHAUSTED, when a
 // stream is resumed, or if the code has its own backoff.
 func (p *Policy) atOnce(c *Call, is Class, b *policy.Backoff) bool {
-	return p.retry.FirstRetryAtOnce && c.Attempts == 1 && !is.Resumes &&
+	return p.retry.FirstRetry == "AT_ONCE" && c.Attempts == 1 && !is.Resumes &&
 		is.code != codes.ResourceExhausted && b == &p.retry.Backoff
 }
 

@@ -15,7 +15,9 @@ import (
 
 func TestDecideEdges(t *testing.T) {
 	t.Parallel()
-	p := mustPolicy(t, func(r *policy.RetrySpec) { r.Codes = []codes.Code{codes.Unavailable, codes.DeadlineExceeded} })
+	p := mustPolicy(t, func(r *policy.RetrySpec) {
+		r.RetryableStatusCodes = []codes.Code{codes.Unavailable, codes.DeadlineExceeded}
+	})
 	t.Run("a timeout is no failure yet, listed or not", func(t *testing.T) {
 		t.Parallel()
 		call, out, b := decision.Call{Attempts: 1, Safe: true}, failed(codes.DeadlineExceeded), &purse{}
@@ -42,10 +44,10 @@ func TestDecideEdges(t *testing.T) {
 
 func TestDecideHedge(t *testing.T) {
 	t.Parallel()
-	slowAfter := func(cancel bool) *decision.Policy {
-		return mustPolicy(t, func(r *policy.RetrySpec) { r.PerAttemptTimeout, r.CancelOnTimeout = time.Second, cancel })
+	slowAfter := func(then string) *decision.Policy {
+		return mustPolicy(t, func(r *policy.RetrySpec) { r.PerAttemptTimeout, r.OnAttemptTimeout = time.Second, then })
 	}
-	hedged := compiled(t, policy.Spec{Hedge: &policy.HedgeSpec{MaxAttempts: 3, NonFatal: []codes.Code{codes.Unavailable}}})
+	hedged := compiled(t, policy.Spec{Hedge: &policy.HedgeSpec{MaxAttempts: 3, NonFatalStatusCodes: []codes.Code{codes.Unavailable}}})
 	slow, cut := failed(codes.DeadlineExceeded), failed(codes.Unavailable)
 	slow.TimedOut, cut.Resumes = true, true
 	for name, row := range map[string]struct {
@@ -59,10 +61,10 @@ func TestDecideHedge(t *testing.T) {
 		"a failure of a hedging policy":       {hedged, failed(codes.Unavailable), false, policy.ReasonHedge, 0},
 		"a hedging policy, of attempts alone": {hedged, failed(codes.Unavailable), true, policy.ReasonRetry, 0},
 		"a cut stream of a hedging policy":    {hedged, cut, false, policy.ReasonHedge, 25 * ms},
-		"a timeout beside":                    {slowAfter(false), slow, false, policy.ReasonHedge, 100 * ms},
-		"a timeout beside, of attempts alone": {slowAfter(false), slow, true, policy.ReasonRetry, 100 * ms},
-		"a timeout in place":                  {slowAfter(true), slow, false, policy.ReasonRetry, 100 * ms},
-		"a failure with a timeout beside":     {slowAfter(false), failed(codes.Unavailable), false, policy.ReasonRetry, 100 * ms},
+		"a timeout beside":                    {slowAfter("HEDGE"), slow, false, policy.ReasonHedge, 100 * ms},
+		"a timeout beside, of attempts alone": {slowAfter("HEDGE"), slow, true, policy.ReasonRetry, 100 * ms},
+		"a timeout in place":                  {slowAfter("RETRY"), slow, false, policy.ReasonRetry, 100 * ms},
+		"a failure with a timeout beside":     {slowAfter("HEDGE"), failed(codes.Unavailable), false, policy.ReasonRetry, 100 * ms},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

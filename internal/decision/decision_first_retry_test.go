@@ -21,9 +21,9 @@ func decided(p *decision.Policy, c *decision.Call, out decision.Outcome, g decis
 func TestFirstRetryAtOnce(t *testing.T) {
 	t.Parallel()
 	atOnce := func(r *policy.RetrySpec) {
-		r.FirstRetryAtOnce = true
+		r.FirstRetry = "AT_ONCE"
 		r.PerAttemptTimeout = time.Second
-		r.Codes = append(r.Codes, codes.Aborted)
+		r.RetryableStatusCodes = append(r.RetryableStatusCodes, codes.Aborted)
 		r.PerCode = []policy.CodeSpec{{Codes: []codes.Code{codes.Aborted}, Backoff: &policy.Backoff{Initial: 7 * ms, Max: time.Second, Multiplier: 2, Jitter: "NONE"}}}
 	}
 	for name, row := range map[string]struct {

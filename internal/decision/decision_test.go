@@ -64,9 +64,9 @@ var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 func mustPolicy(t testing.TB, change func(*policy.RetrySpec)) *decision.Policy {
 	t.Helper()
 	retry := policy.RetrySpec{
-		MaxAttempts: 4,
-		Backoff:     policy.Backoff{Initial: 100 * ms, Max: time.Second, Multiplier: 2, Jitter: "NONE"},
-		Codes:       []codes.Code{codes.Unavailable, codes.ResourceExhausted},
+		MaxAttempts:          4,
+		Backoff:              policy.Backoff{Initial: 100 * ms, Max: time.Second, Multiplier: 2, Jitter: "NONE"},
+		RetryableStatusCodes: []codes.Code{codes.Unavailable, codes.ResourceExhausted},
 	}
 	if change != nil {
 		change(&retry)
@@ -178,7 +178,7 @@ func TestDecide(t *testing.T) {
 		{"8 a failure, and it is not proven", func(s *situation) { s.purse.unproven = true }, policy.ReasonRetry, 100 * ms, 1, 1},
 		{"8 a server's own DEADLINE_EXCEEDED, and it is not proven", func(s *situation) {
 			s.out, s.purse.unproven = failed(codes.DeadlineExceeded), true
-			s.spec = func(r *policy.RetrySpec) { r.Codes = []codes.Code{codes.DeadlineExceeded} }
+			s.spec = func(r *policy.RetrySpec) { r.RetryableStatusCodes = []codes.Code{codes.DeadlineExceeded} }
 		}, policy.ReasonRetry, 100 * ms, 1, 1},
 		{"7 before 8", func(s *situation) { slow(s); s.purse.long, s.purse.open = true, true }, policy.ReasonBreakerOpen, 0, 0, 0},
 		{"a queue before too little proof", func(s *situation) { slow(s); s.purse.long, s.purse.unproven = true, true }, policy.ReasonSlowEverywhere, 0, 0, 0},

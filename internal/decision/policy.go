@@ -27,7 +27,7 @@ func New(s policy.Spec) *Policy {
 	case s.Retry != nil:
 		p.retry = *s.Retry
 	case h != nil:
-		p.retry = policy.RetrySpec{MaxAttempts: h.MaxAttempts, Codes: h.NonFatal, Budget: h.Budget}
+		p.retry = policy.RetrySpec{MaxAttempts: h.MaxAttempts, RetryableStatusCodes: h.NonFatalStatusCodes, Budget: h.Budget}
 	}
 	return p
 }
@@ -71,7 +71,7 @@ func (p *Policy) Watched() bool { return p.spec.Hedge != nil || p.retry.PerAttem
 
 // Parallel reports whether attempts may run in parallel: hedges, or attempts after a slow one.
 func (p *Policy) Parallel() bool {
-	return p.spec.Hedge != nil || p.retry.PerAttemptTimeout > 0 && !p.retry.CancelOnTimeout
+	return p.spec.Hedge != nil || p.retry.PerAttemptTimeout > 0 && p.retry.OnAttemptTimeout != "RETRY"
 }
 
 // Budget returns the name of the budget, or "" for the default one.
@@ -82,7 +82,7 @@ func (p *Policy) IdempotencyKey() string { return p.spec.IdempotencyKey }
 
 // Refuses reports whether calls are refused that can't be answered in time.
 func (p *Policy) Refuses() bool {
-	return p.spec.Admission
+	return p.spec.Admission == "REFUSE"
 }
 
 // MaxConnectionWait returns how long a call waits for a channel that cannot connect before it sends another attempt, or 0 if

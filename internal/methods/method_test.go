@@ -15,7 +15,7 @@ import (
 
 func hedged(t *testing.T, quantile float64) *decision.Policy {
 	t.Helper()
-	p, err := policy.New(policy.Spec{Hedge: &policy.HedgeSpec{MaxAttempts: 2, Delay: time.Second, Quantile: quantile}})
+	p, err := policy.New(policy.Spec{Hedge: &policy.HedgeSpec{MaxAttempts: 2, HedgingDelay: time.Second, Quantile: quantile}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -393,7 +393,7 @@ func (m *model) look(step attempts.Step) {
 
 func (m *model) slowAfter() time.Duration {
 	if h := m.engineSet.Policy.Hedge(); h != nil {
-		return h.Delay
+		return h.HedgingDelay
 	}
 	return m.engineSet.Policy.PerAttemptTimeout()
 }

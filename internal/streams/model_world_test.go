@@ -138,12 +138,15 @@ var modelPolicies = func() (list []*decision.Policy) {
 	backoff := policy.Backoff{Initial: ms(10), Max: ms(50), Multiplier: 2}
 	retry := func(timeout time.Duration, inPlace bool) policy.Spec {
 		r := usual.Retry()
-		r.MaxAttempts, r.Backoff, r.Codes = 3, backoff, []codes.Code{codes.Unavailable}
-		r.PerAttemptTimeout, r.CancelOnTimeout = timeout, inPlace
+		r.MaxAttempts, r.Backoff, r.RetryableStatusCodes = 3, backoff, []codes.Code{codes.Unavailable}
+		r.PerAttemptTimeout = timeout
+		if inPlace {
+			r.OnAttemptTimeout = "RETRY"
+		}
 		return policy.Spec{Retry: &r}
 	}
 	hedge := func(delay time.Duration) policy.Spec {
-		return policy.Spec{Hedge: &policy.HedgeSpec{MaxAttempts: 3, Delay: delay, NonFatal: []codes.Code{codes.Unavailable}}}
+		return policy.Spec{Hedge: &policy.HedgeSpec{MaxAttempts: 3, HedgingDelay: delay, NonFatalStatusCodes: []codes.Code{codes.Unavailable}}}
 	}
 	specs := []policy.Spec{
 		retry(0, false), retry(ms(20), false), retry(ms(20), true), hedge(ms(20)), hedge(0), {},

@@ -150,8 +150,8 @@ func staggerRetries(budget string, options ...interceptor.Option) func(peers.Pla
 	return func(p peers.Plan) (setup, error) {
 		s, err := retrier(policy.Spec{Retry: &policy.RetrySpec{
 			MaxAttempts: p.Attempts, PerAttemptTimeout: p.AttemptTimeout, Budget: budget,
-			Backoff: policy.Backoff{Initial: p.Initial, Max: p.Max, Multiplier: 2, Jitter: "NONE"},
-			Codes:   []codes.Code{codes.Unavailable, codes.ResourceExhausted},
+			Backoff:              policy.Backoff{Initial: p.Initial, Max: p.Max, Multiplier: 2, Jitter: "NONE"},
+			RetryableStatusCodes: []codes.Code{codes.Unavailable, codes.ResourceExhausted},
 		}}, options...)
 		if p.AttemptTimeout > 0 && p.AttemptTimeout < never {
 			s.learns = learns
@@ -162,11 +162,11 @@ func staggerRetries(budget string, options ...interceptor.Option) func(peers.Pla
 
 // staggerHedge hedges after the plan's backoff.
 func staggerHedge(p peers.Plan) (setup, error) {
-	spec := &policy.HedgeSpec{MaxAttempts: 2, Delay: p.Initial, Budget: budgetName}
+	spec := &policy.HedgeSpec{MaxAttempts: 2, HedgingDelay: p.Initial, Budget: budgetName}
 	if p.Initial != atOnce { // which is not reached
 		return retrier(policy.Spec{Hedge: spec})
 	}
-	spec.Delay = 0
+	spec.HedgingDelay = 0
 	s, err := retrier(policy.Spec{Hedge: spec})
 	s.learns = learns
 	return s, err

@@ -56,7 +56,7 @@ func staggers(tb testing.TB, h policy.HedgeSpec) []grpc.DialOption {
 	tb.Helper()
 	bucket := budget.Default()
 	bucket.PerSuccess = 0.2
-	h.MaxAttempts, h.Delay, h.Budget = 2, 20*ms, "hedges"
+	h.MaxAttempts, h.HedgingDelay, h.Budget = 2, 20*ms, "hedges"
 	set := must.Get(policy.NewSet(policy.Config{
 		Budgets: []policy.BudgetSpec{{Name: "hedges", Config: bucket}},
 		Methods: []policy.MethodConfig{{

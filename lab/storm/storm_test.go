@@ -150,7 +150,7 @@ func load(t *testing.T, name string) storm {
 	p := s.Policies[call.Policy].Lookup(call.Method)
 	read := storm{Scenario: s, attemptTimeout: p.PerAttemptTimeout()}
 	if h := p.Hedge(); h != nil {
-		read.hedgingDelay = h.Delay
+		read.hedgingDelay = h.HedgingDelay
 	}
 	return read
 }
@@ -210,7 +210,7 @@ func TestStorms(t *testing.T) {
 func TestPolicies(t *testing.T) {
 	t.Parallel()
 	set := must.Get(policies(storm{}, wherePicked))(t)
-	if c := set.Config(); len(set.Warnings()) > 0 || len(c.Budgets) > 0 || c.Throttling != nil || set.Lookup("/stagger.outage.WarmUp/Connect") != nil {
+	if c := set.Config(); len(set.Warnings()) > 0 || len(c.Budgets) > 0 || c.RetryThrottling != nil || set.Lookup("/stagger.outage.WarmUp/Connect") != nil {
 		t.Errorf("warnings %v, config %+v; want neither warnings nor budgets, and no policy for calls that connect", set.Warnings(), c)
 	}
 	var first *policy.RetrySpec
@@ -227,7 +227,7 @@ func TestPolicies(t *testing.T) {
 		}
 	}
 	admitting := must.Get(policies(storm{}, wherePicked, admission))(t)
-	if slices.ContainsFunc(admitting.Config().Methods, func(m policy.MethodConfig) bool { return !m.Admission }) {
+	if slices.ContainsFunc(admitting.Config().Methods, func(m policy.MethodConfig) bool { return m.Admission != "REFUSE" }) {
 		t.Error("an entry has no admission")
 	}
 }

@@ -112,8 +112,8 @@ func budgetOf(set *decision.Set, p *decision.Policy) (name string, rule budget.C
 	switch name = p.Budget(); {
 	case name == "NONE":
 		return "none", nil
-	case name == "" && config.Throttling != nil:
-		return "retryThrottling", *config.Throttling
+	case name == "" && config.RetryThrottling != nil:
+		return "retryThrottling", *config.RetryThrottling
 	case name == "":
 		return "default", budget.Default()
 	}

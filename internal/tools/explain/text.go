@@ -250,20 +250,20 @@ func (a *Answer) attempts() string {
 func settings(p *decision.Policy, add func(name, format string, args ...any)) {
 	spec := p.Spec()
 	if r := spec.Retry; r != nil {
-		add("codes", "%s", codename.List(r.Codes))
-		first := map[bool]string{true: "none before the first retry (AT_ONCE; within 1 ms), then "}[r.FirstRetryAtOnce]
+		add("codes", "%s", codename.List(r.RetryableStatusCodes))
+		first := map[bool]string{true: "none before the first retry (AT_ONCE; within 1 ms), then "}[r.FirstRetry == "AT_ONCE"]
 		add("backoff", "%s", first+backoff(p.Backoff()))
 		for _, own := range r.PerCode {
 			add("", "%s: with the settings of perCode", codename.List(own.Codes))
 		}
 	}
 	if h := spec.Hedge; h != nil {
-		add("hedges", "one every %v", h.Delay)
+		add("hedges", "one every %v", h.HedgingDelay)
 		if h.Quantile > 0 {
 			add("", "after the latency that %v of the calls stay under, once that is known", h.Quantile)
 		}
-		if len(h.NonFatal) > 0 {
-			add("codes", "%s: the next attempt is sent immediately; all others end the call", codename.List(h.NonFatal))
+		if len(h.NonFatalStatusCodes) > 0 {
+			add("codes", "%s: the next attempt is sent immediately; all others end the call", codename.List(h.NonFatalStatusCodes))
 		} else {
 			add("codes", "none is non-fatal: each failure ends the call")
 		}
@@ -279,7 +279,7 @@ func settings(p *decision.Policy, add func(name, format string, args ...any)) {
 		times = append(times, fmt.Sprintf("%v for the call", spec.Timeout))
 	}
 	if t := p.PerAttemptTimeout(); t > 0 {
-		then := map[bool]string{true: "another one in its place (RETRY)", false: "a parallel one (HEDGE)"}[spec.Retry.CancelOnTimeout]
+		then := map[string]string{"RETRY": "another one in its place (RETRY)", "HEDGE": "a parallel one (HEDGE)"}[spec.Retry.OnAttemptTimeout]
 		times = append(times, fmt.Sprintf("%v for an attempt, then %s", t, then))
 	}
 	if p.Parallel() {
@@ -297,9 +297,9 @@ func settings(p *decision.Policy, add func(name, format string, args ...any)) {
 func backoff(b policy.Backoff) string {
 	text := fmt.Sprintf("%v", b.Initial)
 	switch {
-	case b.Multiplier == 1 && !b.Linear:
+	case b.Multiplier == 1 && b.Growth != "LINEAR":
 		text += " each time"
-	case b.Linear:
+	case b.Growth == "LINEAR":
 		text += fmt.Sprintf(", and × %v of that more each time, up to %v", b.Multiplier, b.Max)
 	default:
 		text += fmt.Sprintf(", × %v each time, up to %v", b.Multiplier, b.Max)

@@ -66,7 +66,7 @@ func Export(set *decision.Set, assumeIdempotent bool) (config []byte, notes []po
 			n.entry(set, path, part)
 		}
 	}
-	if t := c.Throttling; t != nil {
+	if t := c.RetryThrottling; t != nil {
 		plain.RetryThrottling = &plainThrottling{MaxTokens: t.MaxTokens, TokenRatio: t.TokenRatio}
 		n.add("retryThrottling", "", "gRPC for Go counts for each connection, and stagger for all connections to a target together")
 	}
@@ -266,8 +266,8 @@ func plainEntry(m policy.MethodConfig) plainMethod {
 	e := plainMethod{
 		Name:                    []plainName{},
 		WaitForReady:            m.WaitForReady,
-		MaxRequestMessageBytes:  m.MaxRequestBytes,
-		MaxResponseMessageBytes: m.MaxResponseBytes,
+		MaxRequestMessageBytes:  m.MaxRequestMessageBytes,
+		MaxResponseMessageBytes: m.MaxResponseMessageBytes,
 	}
 	for _, n := range m.Names {
 		service, method := lookup.Split(n)
@@ -282,12 +282,12 @@ func plainEntry(m policy.MethodConfig) plainMethod {
 			InitialBackoff:       document.FormatDuration(r.Backoff.Initial),
 			MaxBackoff:           document.FormatDuration(r.Backoff.Max),
 			BackoffMultiplier:    r.Backoff.Multiplier,
-			RetryableStatusCodes: codeNames(r.Codes),
+			RetryableStatusCodes: codeNames(r.RetryableStatusCodes),
 		}
 	}
 	if h := m.Hedge; h != nil {
 		e.HedgingPolicy = &plainHedging{
-			MaxAttempts: h.MaxAttempts, HedgingDelay: document.FormatDuration(h.Delay), NonFatalStatusCodes: codeNames(h.NonFatal),
+			MaxAttempts: h.MaxAttempts, HedgingDelay: document.FormatDuration(h.HedgingDelay), NonFatalStatusCodes: codeNames(h.NonFatalStatusCodes),
 		}
 	}
 	return e
@@ -316,7 +316,7 @@ func (n *configNotes) entry(set *decision.Set, path string, m policy.MethodConfi
 	if m.IdempotencyKey != "" {
 		n.add(path+".idempotencyKey", m.IdempotencyKey, "gRPC sends no such key")
 	}
-	if m.Admission {
+	if m.Admission == "REFUSE" {
 		n.add(path+".admission", "REFUSE", "gRPC also sends calls that can't be served in time")
 	}
 	if m.Retry == nil && m.Hedge == nil {
@@ -376,13 +376,13 @@ func (n *configNotes) retry(path string, s *policy.Spec) {
 	r := s.Retry
 	b := r.Backoff
 	n.attempts(path, r.MaxAttempts)
-	if b.Linear {
+	if b.Growth == "LINEAR" {
 		n.add(path+".growth", "LINEAR", "gRPC multiplies the backoff each time (EXPONENTIAL)")
 	}
 	if b.Jitter != "PROPORTIONAL" {
 		n.add(path+".jitter", cmp.Or(b.Jitter, "FULL"), "gRPC spreads a backoff by 20 % to both sides (PROPORTIONAL)")
 	}
-	if r.FirstRetryAtOnce {
+	if r.FirstRetry == "AT_ONCE" {
 		n.add(path+".firstRetry", "AT_ONCE", "gRPC waits initialBackoff before the first retry")
 	}
 	n.time(path+".perAttemptTimeout", r.PerAttemptTimeout, 0, "gRPC waits for a slow attempt until the call's deadline")
@@ -404,7 +404,7 @@ func (n *configNotes) hedge(path string, s *policy.Spec) {
 	n.add(path, "", "gRPC for Go does not hedge: one attempt")
 	n.attempts(path, h.MaxAttempts)
 	if h.Quantile > 0 {
-		n.add(path+".hedgingQuantile", "", "gRPC hedges after hedgingDelay, "+document.FormatDuration(h.Delay))
+		n.add(path+".hedgingQuantile", "", "gRPC hedges after hedgingDelay, "+document.FormatDuration(h.HedgingDelay))
 	}
 	n.budget(path, h.Budget)
 	n.pushback(path, s)

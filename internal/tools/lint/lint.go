@@ -161,7 +161,7 @@ func (l *linter) lintBuckets() {
 
 // lintAdmission warns of admission that can't work as intended.
 func (l *linter) lintAdmission(path string, m policy.MethodConfig) {
-	if m.Admission && m.Timeout == 0 {
+	if m.Admission == "REFUSE" && m.Timeout == 0 {
 		l.warn(path+".admission", "REFUSE", "calls without a deadline are never rejected; set a timeout")
 	}
 }
@@ -176,7 +176,7 @@ func (l *linter) lintRetry(path string, m policy.MethodConfig) {
 		l.warn(path+".maxAttempts", r.MaxAttempts, "3 to 5 are enough: five failures are not a short fault")
 	}
 	l.lintBackoff(path, r.Backoff)
-	if bad := slices.DeleteFunc(slices.Clone(r.Codes), func(c codes.Code) bool { return !slices.Contains(permanent, c) }); len(bad) > 0 {
+	if bad := slices.DeleteFunc(slices.Clone(r.RetryableStatusCodes), func(c codes.Code) bool { return !slices.Contains(permanent, c) }); len(bad) > 0 {
 		l.warn(path+".retryableStatusCodes", nil, "%s: the same call will most likely fail again; "+
 			"if it means something else here, say so with interceptor.WithClassifier", codename.List(bad))
 	}
@@ -234,7 +234,7 @@ func (l *linter) lintHedge(path string, h policy.HedgeSpec) {
 	if h.MaxAttempts > saneAttempts {
 		l.warn(path+".maxAttempts", h.MaxAttempts, "2 or 3 are enough: more hedges help few calls more")
 	}
-	if h.Delay == 0 && h.Quantile == 0 {
+	if h.HedgingDelay == 0 && h.Quantile == 0 {
 		l.warn(path, nil, "without hedgingDelay all attempts are sent in parallel: %d times the load, as far as the budget goes", h.MaxAttempts)
 	}
 	if h.Budget == "NONE" {
@@ -246,7 +246,7 @@ func (l *linter) lintHedge(path string, h policy.HedgeSpec) {
 func longestWait(r *policy.RetrySpec) time.Duration {
 	var sum, previous time.Duration
 	retries := r.MaxAttempts - 1
-	if r.FirstRetryAtOnce {
+	if r.FirstRetry == "AT_ONCE" {
 		sum, retries = time.Millisecond, retries-1
 	}
 	for retry := range min(retries, saneAttempts*20) {
@@ -266,7 +266,7 @@ const almostOne = 1 - 1.0/(1<<53)
 func (l *linter) lintFirstRetry(path string, r *policy.RetrySpec) {
 	elsewhere := l.elsewhere()
 	switch {
-	case r.FirstRetryAtOnce && elsewhere == "":
+	case r.FirstRetry == "AT_ONCE" && elsewhere == "":
 		l.warn(path+".firstRetry", nil, "an immediate retry may go to the backend that has just failed; "+
 			"let it go to another one (loadBalancingConfig: [{%s: {childPolicy: [{round_robin: {}}]}}]), or remove it", tried.Balancer)
 	case elsewhere != "" && !l.report.Written(path+".firstRetry"):
@@ -369,7 +369,7 @@ func (l *linter) noteKey(path string, m policy.MethodConfig) {
 	switch {
 	case m.Hedge != nil:
 		l.note(path+".hedgingPolicy", "a hedge "+waits+": write a retryPolicy")
-	case m.Retry.PerAttemptTimeout > 0 && !m.Retry.CancelOnTimeout:
+	case m.Retry.PerAttemptTimeout > 0 && m.Retry.OnAttemptTimeout != "RETRY":
 		l.note(path+".retryPolicy.perAttemptTimeout", "the attempt after it "+waits+": write onAttemptTimeout: RETRY")
 	}
 }
@@ -380,7 +380,7 @@ func (l *linter) notHedged(path string, m policy.MethodConfig) {
 	switch {
 	case m.Hedge != nil:
 		path, what = path+".hedgingPolicy", "is not hedged, since its client sends a stream: the next attempt follows a failure; write a retryPolicy"
-	case m.Retry != nil && !m.Retry.CancelOnTimeout && l.report.Written(path+".retryPolicy.onAttemptTimeout"):
+	case m.Retry != nil && m.Retry.OnAttemptTimeout == "HEDGE":
 		path, what = path+".retryPolicy.onAttemptTimeout", "gives a slow attempt up for the next (RETRY), since its client sends a stream; write RETRY"
 	default:
 		return

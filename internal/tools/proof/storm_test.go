@@ -71,20 +71,20 @@ func drawSpec(d *draws) policy.Spec {
 	switch what := one(d, "retry", "hedge", "beside", "in place", "none", "retry", "hedge", "beside"); what {
 	case "none":
 	case "hedge":
-		spec.Hedge = &policy.HedgeSpec{MaxAttempts: 2 + d.below(3), Delay: one(d, 30*ms, 0, 5*ms), NonFatal: []codes.Code{codes.Unavailable, codes.Aborted}}
+		spec.Hedge = &policy.HedgeSpec{MaxAttempts: 2 + d.below(3), HedgingDelay: one(d, 30*ms, 0, 5*ms), NonFatalStatusCodes: []codes.Code{codes.Unavailable, codes.Aborted}}
 		if d.odds(25) {
 			spec.Hedge.Quantile, spec.Hedge.MinDelay = 0.8, 5*ms
 		}
 	default:
 		spec.Retry = &policy.RetrySpec{
-			MaxAttempts: 2 + d.below(3), Codes: []codes.Code{codes.Unavailable, codes.Aborted, codes.DeadlineExceeded},
+			MaxAttempts: 2 + d.below(3), RetryableStatusCodes: []codes.Code{codes.Unavailable, codes.Aborted, codes.DeadlineExceeded},
 			Backoff: policy.Backoff{Initial: one(d, 10*ms, ms, 100*ms), Max: 200 * ms, Multiplier: 2, Jitter: "NONE"},
 		}
 		switch what {
 		case "beside":
 			spec.Retry.PerAttemptTimeout = 60 * ms
 		case "in place":
-			spec.Retry.PerAttemptTimeout, spec.Retry.CancelOnTimeout = 60*ms, true
+			spec.Retry.PerAttemptTimeout, spec.Retry.OnAttemptTimeout = 60*ms, "RETRY"
 		}
 	}
 	if d.odds(25) {
@@ -94,7 +94,7 @@ func drawSpec(d *draws) policy.Spec {
 		spec.IdempotencyKey = "key"
 	}
 	if d.odds(25) {
-		spec.Admission = true
+		spec.Admission = "REFUSE"
 	}
 	return spec
 }

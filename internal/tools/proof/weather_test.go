@@ -88,7 +88,7 @@ func (w *weather) rage(ctx context.Context, t *testing.T) {
 	for round := 0; ctx.Err() == nil; round++ {
 		spec := w.spec
 		if round%3 == 1 { // admission comes and goes while calls run
-			spec.Admission = false
+			spec.Admission = "NONE"
 		}
 		if err := w.retrier.Reload(w.set(t, spec)); err != nil {
 			w.add("reload: %v", err)
@@ -136,7 +136,7 @@ func (w *weather) checkMemory() {
 		w.add("mode: %v", err)
 	}
 	p, err := policy.New(policy.Spec{Retry: &policy.RetrySpec{
-		MaxAttempts: 5, Codes: []codes.Code{codes.Unavailable}, Budget: "NONE",
+		MaxAttempts: 5, RetryableStatusCodes: []codes.Code{codes.Unavailable}, Budget: "NONE",
 		Backoff: policy.Backoff{Initial: ms, Max: ms, Multiplier: 1, Jitter: "NONE"},
 	}})
 	if err != nil {

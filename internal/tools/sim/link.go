@@ -198,11 +198,11 @@ type budgetKey struct{ name, target, service string }
 // budgetsFor returns the budget that pays for a method's calls by a policy.
 func (r *retriers) budgetsFor(p *decision.Policy, target, method string) (*budgets, error) {
 	name := p.Budget()
-	if r.set == nil || name == "NONE" || p.MaxAttempts() < 2 && r.set.Config().Throttling == nil {
+	if r.set == nil || name == "NONE" || p.MaxAttempts() < 2 && r.set.Config().RetryThrottling == nil {
 		return &budgets{unlimited: true}, nil
 	}
 	spec := policy.BudgetSpec{}
-	if throttle := r.set.Config().Throttling; throttle != nil {
+	if throttle := r.set.Config().RetryThrottling; throttle != nil {
 		spec.Config = *throttle
 	}
 	for _, named := range r.set.Config().Budgets {

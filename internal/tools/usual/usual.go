@@ -15,8 +15,8 @@ import (
 // Retry returns 3 attempts, full jitter between 0 and 50 ms, then 100 ms, only after UNAVAILABLE.
 func Retry() policy.RetrySpec {
 	return policy.RetrySpec{
-		MaxAttempts: 3,
-		Backoff:     policy.Backoff{Initial: 50 * time.Millisecond, Max: 2 * time.Second, Multiplier: 2},
-		Codes:       []codes.Code{codes.Unavailable},
+		MaxAttempts:          3,
+		Backoff:              policy.Backoff{Initial: 50 * time.Millisecond, Max: 2 * time.Second, Multiplier: 2},
+		RetryableStatusCodes: []codes.Code{codes.Unavailable},
 	}
 }

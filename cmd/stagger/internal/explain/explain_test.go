@@ -38,7 +38,7 @@ func TestExplainedIsWhatTheServerSees(t *testing.T) {
 	const ms = time.Millisecond
 	retry := func(change func(*policy.RetrySpec)) policy.Spec {
 		r := &policy.RetrySpec{
-			MaxAttempts: 4, Codes: []codes.Code{codes.Unavailable}, Budget: "NONE",
+			MaxAttempts: 4, RetryableStatusCodes: []codes.Code{codes.Unavailable}, Budget: "NONE",
 			Backoff: policy.Backoff{Initial: 101 * ms, Max: 307 * ms, Multiplier: 2, Jitter: "FULL"},
 		}
 		change(r)
@@ -49,9 +49,9 @@ func TestExplainedIsWhatTheServerSees(t *testing.T) {
 	short, unsafe := plain, plain
 	short.Timeout, unsafe.Idempotency = 250*ms, "NONE"
 	timeout := retry(func(r *policy.RetrySpec) { r.PerAttemptTimeout = 83 * ms })
-	inPlace := retry(func(r *policy.RetrySpec) { r.PerAttemptTimeout, r.CancelOnTimeout = 83*ms, true })
+	inPlace := retry(func(r *policy.RetrySpec) { r.PerAttemptTimeout, r.OnAttemptTimeout = 83*ms, "RETRY" })
 	hedges := policy.Spec{Timeout: 3 * time.Second, Hedge: &policy.HedgeSpec{
-		MaxAttempts: 3, Delay: 97 * ms, NonFatal: []codes.Code{codes.Unavailable}, Budget: "NONE",
+		MaxAttempts: 3, HedgingDelay: 97 * ms, NonFatalStatusCodes: []codes.Code{codes.Unavailable}, Budget: "NONE",
 	}}
 	endless := retry(func(*policy.RetrySpec) {})
 	endless.Timeout = 0
