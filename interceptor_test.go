@@ -23,6 +23,7 @@ import (
 
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/tools/random"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -75,7 +76,7 @@ func stage(t *testing.T, play func(t *testing.T, s scene)) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		set := must.Get(policy.Parse("orders.yaml", []byte(orders)))(t)
-		retrier := must.Get(interceptor.New(set, interceptor.WithRandom(func() float64 { return 0.5 }), interceptor.WithObserver(quiet)))(t)
+		retrier := must.Get(interceptor.New(set, random.With(func() float64 { return 0.5 }), interceptor.WithObserver(quiet)))(t)
 		srv := testserver.Start(t)
 		play(t, scene{srv, srv.Dial(t, retrier.DialOptions()...)})
 	})

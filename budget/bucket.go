@@ -52,8 +52,7 @@ func Default() BucketConfig {
 	}
 }
 
-// Fields returns the values and their bounds.
-func (c BucketConfig) Fields() []bounds.Field {
+func (c BucketConfig) fields() []bounds.Field {
 	return []bounds.Field{
 		{Name: "Size", Value: c.Size, Low: 0, High: 1e6, Decimals: 4},
 		{Name: "PerSuccess", Value: c.PerSuccess, Low: 0, High: 10, Decimals: 4},
@@ -68,9 +67,6 @@ func (c BucketConfig) Fields() []bounds.Field {
 
 // Kind implements [Config].
 func (BucketConfig) Kind() string { return "bucket" }
-
-// Check implements [Config].
-func (c BucketConfig) Check() error { return bounds.Check(c.Fields()) }
 
 func (c BucketConfig) budget() Budget {
 	b := &bucketBudget{successes: newCounter(), config: c, tokens: micro(c.Size)}
@@ -207,7 +203,7 @@ func (b *bucketBudget) Reload(now time.Time, c Config) error {
 	if !ok {
 		return errors.New("budget: must stay a bucket, and not become another kind")
 	}
-	if err := config.Check(); err != nil {
+	if err := bounds.Check(config.fields()); err != nil {
 		return err
 	}
 	b.mu.Lock()

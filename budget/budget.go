@@ -3,12 +3,22 @@
 
 // Package budget limits the extra load that retries and hedges put on a service.
 //
+// Write budgets in the policy file:
+//
+//	budgets:
+//	- name: orders            # a policy names it with its key budget
+//	  bucket: {size: 20}      # other numbers are those of [Default]
+//
+// A policy that names none has the default budget. A program needs this package only for policies in Go, or to share a budget among
+// Retriers (interceptor.WithBudget): [New] returns the budget of a config.
+//
+// # Why a budget
+//
 // A maximum of four attempts is right for a lost packet. If the service is down, it means four times the load, which can keep
 // the service down. A call can't tell these cases apart, but the traffic as a whole does. So all calls to a target share a
 // budget, which each extra attempt asks for permission.
 //
-// Write budgets in the policy file. A program needs this package only for policies in Go, or to share a budget among Retriers
-// (interceptor.WithBudget): [New] returns the budget of a config.
+// # Kinds
 //
 //	config            rule                                               choose it for
 //	[BucketConfig]    a bucket of extra attempts, which successes fill   nearly everything: [Default] is one
@@ -21,6 +31,8 @@ import (
 	"errors"
 	"math"
 	"time"
+
+	"github.com/stagger-go/stagger/internal/bounds"
 )
 
 // Budget is shared by calls. Its methods must be safe for concurrent use, and must not wait. They run under the lock of a call,
@@ -82,17 +94,16 @@ type Stater interface {
 type Config interface {
 	// Kind returns the key of its kind in a policy file: bucket or throttle.
 	Kind() string
-	// Check returns nil, or the errors of all fields that are out of bounds, joined by [errors.Join].
-	Check() error
-	budget() Budget // a new budget; the config was checked
+	fields() []bounds.Field // the values and their bounds
+	budget() Budget         // a new budget; the config was checked
 }
 
-// New returns a budget. The error lists every field that is out of bounds.
+// New returns a budget. The error has those of all fields that are out of bounds, joined by [errors.Join].
 func New(c Config) (Budget, error) {
 	if c == nil {
 		return nil, errors.New("budget: New(nil): must be a config, such as Default()")
 	}
-	if err := c.Check(); err != nil {
+	if err := bounds.Check(c.fields()); err != nil {
 		return nil, err
 	}
 	return c.budget(), nil

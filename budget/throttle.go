@@ -22,8 +22,7 @@ type ThrottleConfig struct {
 	TokenRatio float64
 }
 
-// Fields returns the values and their bounds.
-func (c ThrottleConfig) Fields() []bounds.Field {
+func (c ThrottleConfig) fields() []bounds.Field {
 	return []bounds.Field{
 		{Name: "MaxTokens", Value: float64(c.MaxTokens), Low: 1, High: 1000},
 		{Name: "TokenRatio", Value: c.TokenRatio, Low: 0.001, High: math.MaxFloat64, Decimals: -1},
@@ -32,9 +31,6 @@ func (c ThrottleConfig) Fields() []bounds.Field {
 
 // Kind implements [Config].
 func (ThrottleConfig) Kind() string { return "throttle" }
-
-// Check implements [Config].
-func (c ThrottleConfig) Check() error { return bounds.Check(c.Fields()) }
 
 func (c ThrottleConfig) budget() Budget {
 	t := new(throttleBudget)
@@ -99,7 +95,7 @@ func (t *throttleBudget) Reload(_ time.Time, c Config) error {
 	if !ok {
 		return errors.New("budget: must stay a throttle, and not become another kind")
 	}
-	if err := config.Check(); err != nil {
+	if err := bounds.Check(config.fields()); err != nil {
 		return err
 	}
 	t.bucket.mu.Lock()

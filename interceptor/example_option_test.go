@@ -220,10 +220,3 @@ func ExampleWithMaxReplayBytes() {
 	fmt.Println(err)
 	// Output: <nil>
 }
-
-func ExampleWithRandom() {
-	// A test with the same delays in every run.
-	_, err := interceptor.Load(orderFile, quiet, interceptor.WithRandom(func() float64 { return 0.5 }))
-	fmt.Println(err)
-	// Output: <nil>
-}

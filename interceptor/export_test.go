@@ -14,6 +14,12 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
+// WithRandom is [inside.Random].
+var WithRandom = withRandom
+
+// AddObserver is [inside.AddObserver].
+func (r *Retrier) AddObserver(o Observer) (stop func()) { return r.addObserver(o) }
+
 // Follow follows a policy file.
 var Follow = follow
 

@@ -2,24 +2,56 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package interceptor retries the failed calls of a gRPC client, and bounds what retries add to an outage.
-// docs/evidence/search.md counts in how many random outages they are worse than none, for gRPC's own retries as well.
+//
+// A [Retrier] has the policies of a file, and follows its changes. Its options make a connection retry:
 //
 //	retrier, err := interceptor.Watch(ctx, "retry.yaml")
-//	conn, err := grpc.NewClient(target, retrier.DialOptions()...)
+//	if err != nil {
+//		return err
+//	}
+//	creds := credentials.NewTLS(nil) // insecure.NewCredentials() for a server without TLS
+//	conn, err := grpc.NewClient("dns:///orders.example.com:443",
+//		append(retrier.DialOptions(), grpc.WithTransportCredentials(creds))...)
 //
-// Policies (package policy) define which calls are retried, when and how often. Budgets (package
-// budget), which all calls of a Retrier share, pay for extra attempts. A call that may have taken
-// effect is retried only if it is declared idempotent.
+// with this retry.yaml, which package policy and docs/policy-file.md describe:
 //
-// # Order
+//	methodConfig:
+//	- name: [{service: acme.orders.v1.OrderService, method: GetOrder}]
+//	  retryPolicy:
+//	    maxAttempts: 3
+//	    initialBackoff: 0.1s
+//	    maxBackoff: 2s
+//	    backoffMultiplier: 2
+//	    retryableStatusCodes: [UNAVAILABLE]
 //
-// Interceptors given to grpc.NewClient before a Retrier's run once per call, those
-// after it once per attempt:
+// # Which calls are retried
+//
+// A call is retried if its method's policy lists the code of its failure. A call that may have taken effect is retried only if it is
+// declared idempotent: by its method's entry in the file, by its descriptor, or by [Idempotent].
+//
+// # Budgets
+//
+// All calls of a Retrier to a target share a budget (package budget), which pays for extra attempts. If a service is down, it soon
+// pays for none, so retries don't multiply the load. docs/evidence/search.md counts in how many random outages retries are
+// worse than none, for gRPC's own retries as well.
+//
+// # Errors and events
+//
+// A call that fails returns the server's error, with its code. [Error], inside of it, says after how many attempts and for what reason
+// nothing else was tried. An [Observer] gets every decision; package observe and its module otelstagger write logs, metrics and traces.
+//
+// # Switching off
+//
+// [Retrier.SetMode] switches retries off at run time, and [Disable] for one call.
+//
+// # Other interceptors
+//
+// Interceptors given to grpc.NewClient before a Retrier's run once per call, those after it once per attempt:
 //
 //	application → logging of calls → Retrier → ┬ attempt 1 → auth, tracing of attempts → server
 //	                                           └ attempt 2 → auth, tracing of attempts → server
 //
-// Those after it should change a copy of a request, and not the request itself. Every attempt of a stream, and every attempt that
+// What follows is for authors of interceptors. Those after it should change a copy of a request, and not the request itself. Every attempt of a stream, and every attempt that
 // may run in parallel with others (after hedgingDelay or perAttemptTimeout), has the request as the application has passed it. A
 // retry of a unary call has it as the failed attempt has left it: copying each request would cost too much. Package observe/repeat
 // finds interceptors that change requests in place.

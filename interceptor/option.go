@@ -21,25 +21,22 @@ import (
 type Option func(*Retrier) error
 
 // WithObserver makes the Retrier notify o of calls. It may be given more than once; observers are notified
-// in that order. [Retrier.AddObserver] adds more later. An observer without any function is an error: most likely it was made of
+// in that order. An observer without any function is an error: most likely it was made of
 // a nil logger.
 func WithObserver(o Observer) Option {
 	return func(r *Retrier) error {
 		if o.deaf() {
-			return errors.New("interceptor: WithObserver: " + emptyObserver.text)
+			return errors.New("interceptor: WithObserver: the observer has no function, as that of observe.Slog(nil): " +
+				"must have at least one, since it would hear of nothing")
 		}
-		r.AddObserver(o)
+		r.addObserver(o)
 		return nil
 	}
 }
 
-// WithRandom makes random the source of all jitter, for simulations and tests that repeat. It must return numbers in [0, 1), and be
-// safe for concurrent use.
-func WithRandom(random func() float64) Option {
+// withRandom is [inside.Random].
+func withRandom(random func() float64) Option {
 	return func(r *Retrier) error {
-		if random == nil {
-			return errors.New("interceptor: WithRandom(nil): must be a function")
-		}
 		r.random = random
 		return nil
 	}

@@ -111,7 +111,6 @@ func TestOption_BadInput(t *testing.T) {
 	set := mustSet(t, policy.Config{})
 	for want, option := range map[string]interceptor.Option{
 		`interceptor: WithBudget("orders", nil): must be a function; for no limit return budget.Unlimited`: interceptor.WithBudget("orders", nil),
-		`interceptor: WithRandom(nil): must be a function`:                                                 interceptor.WithRandom(nil),
 	} {
 		if _, err := interceptor.New(set, option); err == nil || err.Error() != want {
 			t.Errorf("error %v; want %s", err, want)

@@ -10,8 +10,6 @@ import (
 	"slices"
 	"time"
 
-	"google.golang.org/protobuf/reflect/protoregistry"
-
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/document"
 	"github.com/stagger-go/stagger/policy"
@@ -20,9 +18,7 @@ import (
 // State is a reading of a Retrier.
 type State struct {
 	Policies *policy.Set // in use
-	// Descriptors are those of [WithDescriptors].
-	Descriptors []*protoregistry.Files
-	Err         error // of the last change of the policy file, if it was rejected; else nil
+	Err      error       // of the last change of the policy file, if it was rejected; else nil
 	// Warnings include notes, which have their own severity. They are about the policy set, methods that known services lack, and
 	// budgets that can't be read.
 	Warnings []policy.Diagnostic
@@ -43,7 +39,7 @@ func (r *Retrier) State() State {
 		return State{}
 	}
 	s := State{
-		Policies: rules.set.Set, Descriptors: slices.Clone(r.descriptors), Warnings: rules.set.Warnings(),
+		Policies: rules.set.Set, Warnings: rules.set.Warnings(),
 		Switches: switches.list(),
 		Waiting:  r.waitLimit.waitingCalls(), Admission: r.admissions(),
 	}

@@ -91,8 +91,6 @@ var (
 	// By the number: the policy of a single call has more attempts than the Retrier allows.
 	cutAttempts = surprise{"maxAttempts", "of a policy given with a call is cut to %d, the most that this Retrier allows; " +
 		"maxAttemptsLimit in the policy file (policy.Config.MaxAttemptsLimit) allows more"}
-	emptyObserver = surprise{"interceptor.AddObserver", "the observer has no function, as that of observe.Slog(nil): " +
-		"must have at least one, since it would hear of nothing"}
 	noAttempts = surprise{"interceptor.MaxAttempts", "counts as 1: must be at least 1, the first attempt"}
 	// By the method: gRPC retries every attempt by itself, or may, by an xDS server's policies, which it does not show.
 	multipliedAttempts = surprise{"retryPolicy", "gRPC has its own retry policy for this method, or may get one from an xDS server, " +

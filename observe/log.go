@@ -3,6 +3,12 @@
 
 // Package observe reports on Retriers to logs: each function returns an
 // [interceptor.Observer] for one kind of logger.
+//
+//	retrier, err := interceptor.Watch(ctx, "retry.yaml", interceptor.WithObserver(observe.Slog(slog.Default())))
+//
+// [Slog] is for log/slog, and [Log] for the loggers of go-grpc-middleware. Package debugpage serves a page about Retriers, package repeat
+// finds methods that are wrongly declared idempotent, and the module otelstagger has metrics and traces for OpenTelemetry.
+// docs/observability.md lists what they show.
 package observe
 
 import (

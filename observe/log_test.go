@@ -95,13 +95,6 @@ func TestSlog_Nil(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "interceptor: WithObserver: the observer has no function, as that of observe.Slog(nil)") {
 			t.Errorf("%s: %v", name, err)
 		}
-		var warned []string
-		listen := interceptor.Observer{Diagnostic: func(d policy.Diagnostic) { warned = append(warned, d.String()) }}
-		retrier := must.Get(interceptor.New(empty, interceptor.WithObserver(listen)))(t)
-		retrier.AddObserver(o)()
-		if len(warned) != 1 || !strings.Contains(warned[0], "interceptor.AddObserver: the observer has no function") {
-			t.Errorf("%s: warnings %q", name, warned)
-		}
 	}
 }
 

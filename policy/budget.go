@@ -60,7 +60,7 @@ func checkBudgets(report *document.Report, budgets []BudgetSpec) {
 
 // checkBudget reports the errors of package budget, with the keys of the file.
 func checkBudget(report *document.Report, path string, c budget.Config) {
-	err := c.Check()
+	_, err := budget.New(c)
 	if err == nil {
 		return
 	}

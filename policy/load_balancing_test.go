@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stagger-go/stagger/internal/inside"
 	"github.com/stagger-go/stagger/internal/tried"
 )
 
@@ -25,7 +26,7 @@ func TestLoadBalancing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			set := mustParse(t, "f", "# a comment\n"+row.text)
-			channel, at := set.Channel()
+			channel, at := inside.Channel(set)
 			config := tried.Config(channel)
 			if config != row.want {
 				t.Errorf("loadBalancingConfig = %s; want %s", config, row.want)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/inside"
 	"github.com/stagger-go/stagger/internal/tools/lint"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -86,8 +87,8 @@ func wantSameFromConfig(t *testing.T, set *policy.Set) {
 			t.Errorf("ServiceConfig = %s, %v\nof the config %s, %v", config, notes, same, sameNotes)
 		}
 	}
-	was, _ := set.Channel()
-	if is, _ := again.Channel(); is != was {
+	was, _ := inside.Channel(set)
+	if is, _ := inside.Channel(again); is != was {
 		t.Errorf("Channel = %s; of the config %s", was, is)
 	}
 }

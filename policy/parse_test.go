@@ -42,13 +42,16 @@ func TestParseDesignExample(t *testing.T) {
 	want := policy.Spec{
 		Timeout:     2 * time.Second,
 		Idempotency: "ASSUME", // its names have methods
+		Admission:   "NONE",
 		Mode:        policy.ModeEnforce,
 		Retry: &policy.RetrySpec{
 			MaxAttempts:          4,
-			Backoff:              policy.Backoff{Initial: 50 * ms, Max: 2 * time.Second, Multiplier: 2, Jitter: "FULL"},
+			Backoff:              policy.Backoff{Initial: 50 * ms, Max: 2 * time.Second, Multiplier: 2, Growth: "EXPONENTIAL", Jitter: "FULL"},
 			RetryableStatusCodes: []codes.Code{codes.ResourceExhausted, codes.Unavailable},
 			PerAttemptTimeout:    500 * ms,
 			Budget:               "orders",
+			OnAttemptTimeout:     "HEDGE",
+			FirstRetry:           "BACKOFF",
 			Chain:                "ALLOW",
 		},
 	}
@@ -73,13 +76,13 @@ func TestParsePlainServiceConfig(t *testing.T) {
 	set := mustLoad(t, "grpc.json")
 	want := policy.Spec{
 		Timeout: time.Second, WaitForReady: new(true), MaxRequestMessageBytes: new(1024), MaxResponseMessageBytes: new(0),
-		Idempotency: "DECLARED", Mode: policy.ModeEnforce,
+		Idempotency: "DECLARED", Admission: "NONE", Mode: policy.ModeEnforce,
 		Retry: &policy.RetrySpec{
 			MaxAttempts:          4,
-			Backoff:              policy.Backoff{Initial: 10 * ms, Max: time.Second, Multiplier: 1.5, Jitter: "FULL"},
+			Backoff:              policy.Backoff{Initial: 10 * ms, Max: time.Second, Multiplier: 1.5, Growth: "EXPONENTIAL", Jitter: "FULL"},
 			RetryableStatusCodes: []codes.Code{codes.Canceled, codes.Aborted, codes.Unavailable},
 
-			Chain: "ALLOW",
+			OnAttemptTimeout: "HEDGE", FirstRetry: "BACKOFF", Chain: "ALLOW",
 		},
 	}
 	if p := set.Lookup("/echo.Echo/Say"); p == nil || !reflect.DeepEqual(p.Spec(), want) {
@@ -102,6 +105,7 @@ func TestParseEveryKey(t *testing.T) {
 	want := policy.Spec{
 		Timeout: 1500 * ms, WaitForReady: new(false), MaxRequestMessageBytes: new(4096), MaxResponseMessageBytes: new(8192),
 		Idempotency: "NONE",
+		Admission:   "NONE",
 		Mode:        policy.ModeEnforce,
 		Retry: &policy.RetrySpec{
 			MaxAttempts: 5, Backoff: b,

@@ -1,13 +1,33 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package policy has retry policies as data: types, files, and checks.
+// Package policy has retry policies as data: types, files, and checks. Most programs need only a file, which interceptor.Watch reads.
+//
+// Policies can also be written in Go:
+//
+//	set, err := policy.NewSet(policy.Config{Methods: []policy.MethodConfig{{
+//		Names: []string{"/acme.orders.v1.OrderService/GetOrder"},
+//		Spec: policy.Spec{Retry: &policy.RetrySpec{
+//			MaxAttempts:          3,
+//			Backoff:              policy.Backoff{Initial: 100 * time.Millisecond, Max: 2 * time.Second, Multiplier: 2},
+//			RetryableStatusCodes: []codes.Code{codes.Unavailable},
+//		}},
+//	}}})
+//	if err != nil {
+//		return err
+//	}
+//	retrier, err := interceptor.New(set)
+//
+// # Policies and sets
 //
 // A [Policy] is an immutable, checked [Spec] for a method. A [Set] has the policies of a program and finds the one for a
 // method. [Load] and [Parse] read it from a file in the format of the gRPC service config, and [NewSet] creates it from Go values.
-// A [Reason] is the reason why a call ended.
+// docs/policy-file.md describes the file. Go's fields have the names of its keys, less what their type says: [Backoff.Initial] is
+// initialBackoff. Words such as FULL are written as in the file.
 //
-// Package interceptor applies policies. Package budget limits the extra load. docs/policy-file.md describes the file.
+// # Errors and reasons
+//
+// An [Error] lists everything that is wrong with a file or a config, each with its place. A [Reason] is the reason why a call ended.
 package policy
 
 import (

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/bounds"
 	"github.com/stagger-go/stagger/internal/codename"
 	"github.com/stagger-go/stagger/internal/defaults"
 	"github.com/stagger-go/stagger/internal/document"
@@ -234,7 +235,7 @@ func (b *BudgetSpec) read(f *document.Fields) {
 
 func readThrottle(t *budget.ThrottleConfig) func(*document.Fields) {
 	return func(f *document.Fields) {
-		for _, field := range t.Fields() {
+		for _, field := range bounds.Of(*t) {
 			if field.Name == "MaxTokens" {
 				f.IntBetween("maxTokens", &t.MaxTokens, int64(field.Low), int64(field.High))
 			}

@@ -71,14 +71,6 @@ func (s *Set) Lookup(method string) *Policy { return s.byPath.Find(method) }
 // Config returns a copy of the set's config, with defaults for MaxWaiting, MaxAttemptsLimit and the budgets' scopes.
 func (s *Set) Config() Config { return s.config.clone() }
 
-// Channel returns the keys of the file that gRPC itself implements, such as loadBalancingConfig, as a service config in JSON, and
-// the place of loadBalancingConfig in the file.
-func (s *Set) Channel() (config string, at Diagnostic) { return s.config.channel.text(), s.balancingAt }
-
-// Place returns where the config names a method, a service or everything, as in [MethodConfig.Names]: a warning with File, Line, Column
-// and Field, but no message. It is zero if no entry has the name.
-func (s *Set) Place(name string) Diagnostic { return s.namesAt[name] }
-
 // Source returns the name of the file that the set was parsed from, as given, or "" if there was none.
 func (s *Set) Source() string { return s.source }
 

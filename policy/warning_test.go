@@ -6,6 +6,7 @@ package policy_test
 import (
 	"testing"
 
+	"github.com/stagger-go/stagger/internal/inside"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -100,7 +101,7 @@ func TestPlace(t *testing.T) {
 		"/a.B/": "f:2:10: methodConfig[0].name[0]: ", "/": "f:2:26: methodConfig[0].name[1]: ",
 		"/a.B/C": "f:4:5: methodConfig[1].name[0]: ", "/a.B/D": "",
 	} {
-		if got := set.Place(name).String(); got != want {
+		if got := inside.Place(set, name).String(); got != want {
 			t.Errorf("%s is at %q; want %q", name, got, want)
 		}
 	}

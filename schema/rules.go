@@ -66,13 +66,13 @@ func rulesByName() map[protoreflect.FullName]rule {
 	}
 	for _, b := range []struct {
 		message  protoreflect.FullName
-		config   interface{ Fields() []bounds.Field }
+		config   budget.Config
 		defaults bool // the config has the defaults
 	}{
 		{"RetryThrottling", budget.ThrottleConfig{MaxTokens: 1, TokenRatio: 1}, false},
 		{"BucketBudget", budget.Default(), true},
 	} {
-		for _, f := range b.config.Fields() {
+		for _, f := range bounds.Of(b.config) {
 			r := within(f)
 			if b.defaults {
 				r = both(r, fallback(f))

@@ -132,7 +132,7 @@ func (c *Config) check() error {
 	if !(c.PerSecond >= 0.0001 && c.PerSecond <= 1e6) { // also true for NaN
 		errs = append(errs, fmt.Errorf("redisbudget: PerSecond %v: must be 0.0001 to 1000000", c.PerSecond))
 	}
-	if err := c.Bucket.Check(); err != nil {
+	if _, err := budget.New(c.Bucket); err != nil {
 		errs = append(errs, fmt.Errorf("redisbudget: Bucket: %w", err))
 	}
 	if c.Bucket.Size > 0 {

@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/protobuf/reflect/protoregistry"
 
+	"github.com/stagger-go/stagger/internal/inside"
 	"github.com/stagger-go/stagger/internal/lookup"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -54,6 +55,12 @@ func (s *Set) Config() *policy.Config { return &s.config }
 
 // Lookup returns the policy for a full method name, as [policy.Set.Lookup] does. It does not allocate.
 func (s *Set) Lookup(method string) *Policy { return s.byPath.Find(method) }
+
+// Channel returns the keys of the file that gRPC itself implements, as [inside.Channel] does.
+func (s *Set) Channel() (config string, at policy.Diagnostic) { return inside.Channel(s.Set) }
+
+// Place returns where the config has a name, as [inside.Place] does.
+func (s *Set) Place(name string) policy.Diagnostic { return inside.Place(s.Set, name) }
 
 // Policies returns the policies in the order of the config, one for each name. The caller must not change the list.
 func (s *Set) Policies() []*Policy { return s.policies }

@@ -226,7 +226,7 @@ func stagger(s storm, retries where, with string, options ...interceptor.Option)
 	}
 	var mu sync.Mutex
 	random := rand.New(rand.NewPCG(1, s.process))
-	chance := interceptor.WithRandom(func() float64 {
+	chance := random.With(func() float64 {
 		mu.Lock()
 		defer mu.Unlock()
 		return random.Float64()

@@ -14,8 +14,11 @@ import (
 	"strings"
 	"time"
 
+	"google.golang.org/protobuf/reflect/protoregistry"
+
 	"github.com/stagger-go/stagger/internal/codename"
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/inside"
 	"github.com/stagger-go/stagger/internal/tools/explain"
 )
 
@@ -68,9 +71,11 @@ func (p *page) explanation(r *http.Request) (explanation, error) {
 		}
 		return e, err
 	}
-	is := p.retriers[number-1].State()
+	retrier := p.retriers[number-1]
+	is := retrier.State()
+	files, _ := inside.Descriptors(retrier).([]*protoregistry.Files)
 	question.MaxAttempts = is.Policies.Config().MaxAttemptsLimit
-	a := explain.Explain(decision.Compile(is.Policies, is.Descriptors...), question, explain.Draw(1))
+	a := explain.Explain(decision.Compile(is.Policies, files...), question, explain.Draw(1))
 	e.Answer = a.Text()
 	return e, nil
 }

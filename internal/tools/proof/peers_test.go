@@ -27,6 +27,7 @@ import (
 	"github.com/stagger-go/stagger/internal/codename"
 	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/tools/random"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -65,7 +66,7 @@ func (s scenario) play(t *testing.T, peer bool) (outcome string) {
 			name = `{"service": "proof.Service"}`
 		}
 		set := must.Get(policy.Parse("policy.json", fmt.Appendf(nil, `{%s"methodConfig": [{"name": [%s], %s}]}`, s.rest, name, s.entry)))(t)
-		retrier := must.Get(interceptor.New(set, interceptor.WithRandom(func() float64 { return 0.5 }),
+		retrier := must.Get(interceptor.New(set, random.With(func() float64 { return 0.5 }),
 			interceptor.WithObserver(interceptor.Observer{Diagnostic: func(policy.Diagnostic) {}})))(t)
 		defer retrier.Close()
 		between := retrier.DialOptions()

@@ -24,6 +24,7 @@ import (
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/codename"
 	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/tools/random"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -134,7 +135,7 @@ func (w world) dial(t *testing.T, s *script, lis *bufconn.Listener, e *ends) (*g
 		if err != nil {
 			t.Fatal(err)
 		}
-		options := []interceptor.Option{e.observer(), interceptor.WithRandom(func() float64 { return 0 })}
+		options := []interceptor.Option{e.observer(), random.With(func() float64 { return 0 })}
 		config = "{}" // they don't come from the resolver
 		if retrier, err = interceptor.New(set, options...); err != nil {
 			t.Fatal(err)

@@ -18,6 +18,7 @@ import (
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/tools/random"
 	"github.com/stagger-go/stagger/internal/tools/sim"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
@@ -91,7 +92,7 @@ func played(t *testing.T, set *policy.Set, step testserver.Step) string {
 	t.Helper()
 	server := testserver.Start(t)
 	server.On(method, step)
-	retrier := must.Get(interceptor.New(set, interceptor.WithRandom(func() float64 { return 0 })))(t)
+	retrier := must.Get(interceptor.New(set, random.With(func() float64 { return 0 })))(t)
 	conn := server.Dial(t, retrier.DialOptions()...)
 	conn.Connect()
 	synctest.Wait()

@@ -219,7 +219,7 @@ func (r *retriers) budgetsFor(p *decision.Policy, target, method string) (*budge
 	}
 	if r.budgets[key] == nil {
 		config := cmp.Or[budget.Config](spec.Config, budget.Default())
-		if err := config.Check(); err != nil {
+		if _, err := budget.New(config); err != nil {
 			return nil, fmt.Errorf("sim: budget %q: %w", name, err)
 		}
 		r.budgets[key] = &budgets{config: config, list: make([]budget.Budget, len(r.slots))}

@@ -25,6 +25,7 @@ import (
 	"github.com/stagger-go/stagger/internal/tools/checks"
 	"github.com/stagger-go/stagger/internal/tools/explain"
 	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/tools/random"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -103,7 +104,7 @@ func TestExplainedIsWhatTheServerSees(t *testing.T) {
 			a := explain.Explain(decision.Compile(set), q, []float64{0.5})
 			synctest.Test(t, func(t *testing.T) {
 				srv := testserver.Start(t)
-				retrier := must.Get(interceptor.New(set, interceptor.WithRandom(func() float64 { return 0.5 }),
+				retrier := must.Get(interceptor.New(set, random.With(func() float64 { return 0.5 }),
 					interceptor.WithObserver(interceptor.Observer{Diagnostic: func(policy.Diagnostic) {}})))(t)
 				conn := srv.Dial(t, retrier.DialOptions()...)
 				if q.Down {

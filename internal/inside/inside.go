@@ -1,0 +1,31 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package inside is what this module's packages ask of policies and Retriers, and users need not. Packages policy and interceptor set
+// these functions, since this package cannot import them.
+package inside
+
+import "github.com/stagger-go/stagger/internal/document"
+
+// What package policy sets. set is a *policy.Set.
+var (
+	// Channel returns the keys of the file that gRPC itself implements, such as loadBalancingConfig, as a service config in JSON, and the
+	// place of loadBalancingConfig in the file.
+	Channel func(set any) (config string, at document.Diagnostic)
+	// Place returns where the config names a method, a service or everything, as in policy.MethodConfig.Names: a warning with File, Line,
+	// Column and Field, but no message. It is zero if no entry has the name.
+	Place func(set any, name string) document.Diagnostic
+)
+
+// What package interceptor sets. retrier is an *interceptor.Retrier.
+var (
+	// AddObserver makes the Retrier notify an interceptor.Observer of calls from now on, as interceptor.WithObserver does from the start,
+	// until stop is called. For a call that runs at either time, it may get only some of the events, without Peer. An event in delivery
+	// when stop is called may reach it after stop has returned, but no later ones do. Both are safe for concurrent use.
+	AddObserver func(retrier, observer any) (stop func())
+	// Descriptors returns the files of interceptor.WithDescriptors: a []*protoregistry.Files.
+	Descriptors func(retrier any) any
+	// Random returns an interceptor.Option that makes random the source of all jitter, for simulations and tests that repeat. It must return
+	// numbers in [0, 1), and be safe for concurrent use.
+	Random func(random func() float64) any
+)

@@ -1,0 +1,17 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import "github.com/stagger-go/stagger/internal/inside"
+
+func init() {
+	inside.Channel = func(set any) (string, Diagnostic) {
+		s, _ := set.(*Set)
+		return s.config.channel.text(), s.balancingAt
+	}
+	inside.Place = func(set any, name string) Diagnostic {
+		s, _ := set.(*Set)
+		return s.namesAt[name]
+	}
+}
