@@ -26,6 +26,7 @@ import (
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/balancer"
 	"github.com/stagger-go/stagger/internal/tools/outage"
+	"github.com/stagger-go/stagger/internal/tools/random"
 	"github.com/stagger-go/stagger/lab/peers"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -225,11 +226,11 @@ func stagger(s storm, retries where, with string, options ...interceptor.Option)
 		return outage.Options{}, err
 	}
 	var mu sync.Mutex
-	random := rand.New(rand.NewPCG(1, s.process))
+	numbers := rand.New(rand.NewPCG(1, s.process))
 	chance := random.With(func() float64 {
 		mu.Lock()
 		defer mu.Unlock()
-		return random.Float64()
+		return numbers.Float64()
 	})
 	retrier, err := interceptor.New(set, append(options, chance)...)
 	if err != nil {
