@@ -65,6 +65,9 @@ func (c BucketConfig) fields() []bounds.Field {
 	}
 }
 
+// Kind implements [Config].
+func (BucketConfig) Kind() string { return "bucket" }
+
 func (c BucketConfig) budget() Budget {
 	b := &bucketBudget{successes: newCounter(), config: c, tokens: micro(c.Size)}
 	b.recent.width = c.Window / slots

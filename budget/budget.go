@@ -92,6 +92,8 @@ type Stater interface {
 
 // Config is the config of a budget: a [BucketConfig] or a [ThrottleConfig]. All fields count, even zeros.
 type Config interface {
+	// Kind returns the key of its kind in a policy file: bucket or throttle.
+	Kind() string
 	fields() []bounds.Field // the values and their bounds
 	budget() Budget         // a new budget; the config was checked
 }

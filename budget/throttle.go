@@ -29,6 +29,9 @@ func (c ThrottleConfig) fields() []bounds.Field {
 	}
 }
 
+// Kind implements [Config].
+func (ThrottleConfig) Kind() string { return "throttle" }
+
 func (c ThrottleConfig) budget() Budget {
 	t := new(throttleBudget)
 	t.configure(c)

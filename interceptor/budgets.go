@@ -14,7 +14,6 @@ import (
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/clock"
 	"github.com/stagger-go/stagger/internal/decision"
-	"github.com/stagger-go/stagger/internal/inside"
 )
 
 // budgets are the balances of a Retrier. They outlive its rules.
@@ -382,7 +381,7 @@ func (b *budgets) reload(rules map[string]budgetRule) {
 	b.eachBalance(func(key budgetKey, kept *keptBalance) {
 		rule := rules[key.name]
 		switch before, ok := changed[key.name]; {
-		case !ok || inside.KindOf(before.config) != key.kind: // it has not changed, or is of WithBudget
+		case !ok || before.config.Kind() != key.kind: // it has not changed, or is of WithBudget
 		case before.alike(rule):
 			_ = kept.own.Reload(time.Now(), rule.config) // checked before
 		default:
@@ -527,5 +526,5 @@ type budgetRule struct {
 
 // alike reports whether a balance of one budget is valid for the other.
 func (b budgetRule) alike(other budgetRule) bool {
-	return b.scope == other.scope && inside.KindOf(b.config) == inside.KindOf(other.config)
+	return b.scope == other.scope && b.config.Kind() == other.config.Kind()
 }

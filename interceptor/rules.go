@@ -6,7 +6,6 @@ package interceptor
 import (
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/decision"
-	"github.com/stagger-go/stagger/internal/inside"
 	"github.com/stagger-go/stagger/internal/tried"
 )
 
@@ -64,5 +63,5 @@ func (r *rules) budgetKey(name string, u budgetUser) (budgetKey, budgetRule) {
 	default:
 		u.service = ""
 	}
-	return budgetKey{name: name, kind: inside.KindOf(rule.config), source: budgetOfPolicies, budgetUser: u}, rule
+	return budgetKey{name: name, kind: rule.config.Kind(), source: budgetOfPolicies, budgetUser: u}, rule
 }

@@ -3,10 +3,7 @@
 
 package policy
 
-import (
-	"github.com/stagger-go/stagger/budget"
-	"github.com/stagger-go/stagger/internal/inside"
-)
+import "github.com/stagger-go/stagger/internal/inside"
 
 func init() {
 	inside.Channel = func(set any) (string, Diagnostic) {
@@ -16,9 +13,5 @@ func init() {
 	inside.Place = func(set any, name string) Diagnostic {
 		s, _ := set.(*Set)
 		return s.namesAt[name]
-	}
-	inside.KindOf = func(config any) string {
-		c, _ := config.(budget.Config)
-		return kindOf(c)
 	}
 }

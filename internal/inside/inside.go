@@ -15,8 +15,6 @@ var (
 	// Place returns where the config names a method, a service or everything, as in policy.MethodConfig.Names: a warning with File, Line,
 	// Column and Field, but no message. It is zero if no entry has the name.
 	Place func(set any, name string) document.Diagnostic
-	// KindOf returns the key of the kind of a budget.Config: bucket or throttle.
-	KindOf func(config any) string
 )
 
 // What package interceptor sets. retrier is an *interceptor.Retrier.
