@@ -14,18 +14,17 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-// A missed deadline takes a part of a retry from the bucket, if a usual response would have come long before.
+// A missed deadline takes a part of a retry from the bucket, if a usual response would have come long before, and unless the target's
+// last responses were fast: then a server hangs, and there is no queue.
 func TestMissedDeadlines(t *testing.T) {
-	d := budget.Default()
 	for name, row := range map[string]struct {
-		usual, deadline time.Duration
-		step            testserver.Step
-		calls           int
-		want            float64 // of the bucket, after these calls
+		usual, since, deadline time.Duration
+		want                   float64 // what five calls that hang take of the bucket
 	}{
-		"hangs":                             {10 * ms, time.Second, testserver.Hang(), 5, d.Size - 5*d.MissedCost},
-		"a deadline that is usually missed": {600 * ms, time.Second, testserver.Hang(), 5, d.Size},
-		"nothing is known of the method":    {0, time.Second, testserver.Hang(), 5, d.Size},
+		"no recent response":                {10 * ms, 11 * time.Second, time.Second, 5 * 0.3},
+		"others are fast":                   {10 * ms, 0, time.Second, 0}, // a server that hangs has no queue
+		"a deadline that is usually missed": {600 * ms, 11 * time.Second, time.Second, 0},
+		"nothing is known of the method":    {0, 11 * time.Second, time.Second, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			retry := plain()
@@ -37,8 +36,10 @@ func TestMissedDeadlines(t *testing.T) {
 						_, _ = s.call(t.Context(), get)
 					}
 				}
-				s.On(get, row.step)
-				for range row.calls {
+				time.Sleep(row.since)
+				s.On(get, testserver.Hang())
+				full := budget.Default().Size
+				for range 5 {
 					ctx, cancel := context.WithTimeout(t.Context(), row.deadline)
 					if _, err := s.call(ctx, get); reasonOf(err) != policy.ReasonDeadlineExceeded {
 						t.Errorf("%v; want deadline_exceeded", err)
@@ -46,8 +47,8 @@ func TestMissedDeadlines(t *testing.T) {
 					cancel()
 				}
 				// Meanwhile, time has added a tenth at most.
-				if got := s.retrier.State().Budgets[0].Balance; got < row.want || got > math.Min(row.want+0.1, 6) {
-					t.Errorf("balance %v; want %v", got, row.want)
+				if got := s.retrier.State().Budgets[0].Balance; got < full-row.want-1e-6 || got > math.Min(full-row.want+0.1, full) {
+					t.Errorf("balance %v; want %v", got, full-row.want)
 				}
 			})
 		})

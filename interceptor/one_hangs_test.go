@@ -91,8 +91,8 @@ func oneHangs(t *testing.T, perSecond float64, processes int, balancing string, 
 }
 
 // A process learns what is usual from few calls, and its bucket pays for the attempts that help, however few or many calls it makes. But under
-// round_robin, from a few calls a second on, one of three extra attempts reaches the backend that hangs. Then buckets run dry, and stay so:
-// of three calls, two add a tenth each, and the third takes 0.3. That is a known gap: 94 % would be right there, too.
+// round_robin, from a few calls a second on, one of three extra attempts reaches the backend that hangs, and brings nothing. Then buckets
+// run dry now and then: some 90 % succeed, where 94 would be right. Retries elsewhere mend that.
 func TestHelps_OneOfThreeHangs(t *testing.T) {
 	t.Parallel()
 	for name, balancing := range map[string]string{"round_robin": roundRobin, "elsewhere": elsewhere} {
@@ -111,7 +111,7 @@ func TestHelps_OneOfThreeHangs(t *testing.T) {
 					success, perCall := float64(got.ok)/float64(got.calls), float64(got.requests)/float64(got.calls)
 					least := 0.94
 					if balancing == roundRobin && perSecond > 1 {
-						least = 0.67 // as without retries
+						least = 0.82 // without retries, 67 % succeed
 					}
 					t.Logf("%.1f %% succeed with %.2f requests a call; the others: %v", 100*success, perCall, got.reasons)
 					if success < least || perCall > 1.7 {

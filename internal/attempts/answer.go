@@ -142,7 +142,7 @@ func (c *Call) learn(a *attempt, r *Result, is decision.Class, lost bool, at tim
 			l.AtLeast = a.took(at)
 		}
 		c.ledger.reportLost(&a.held, at, l)
-		c.missed = c.missed || !r.Foreign && c.missedDeadline(a, r, at) && c.set.Method.Slow(a.took(at))
+		c.missed = c.missed || !r.Foreign && c.missedDeadline(a, r, at) && c.set.Method.Slow(a.took(at)) && !c.set.Method.Evidence(at).Well
 	}
 }
 

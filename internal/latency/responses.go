@@ -69,5 +69,6 @@ func (r *Responses) Counts(now time.Duration) (fast, long int) {
 // Evidence is what the last responses of a target show about another attempt.
 type Evidence struct {
 	Queue bool // all were long: the servers have a queue, and another attempt would make it longer
+	Well  bool // some were fast, and none was long: a server that does not respond hangs, and has no queue
 	Fast  bool // it may be sent beside a slow one: the method's usual time is known, and few of the last responses were long
 }

@@ -199,7 +199,11 @@ func (k *Known) Queued(now, left time.Duration) bool {
 // Evidence implements [attempts.Method].
 func (k *Known) Evidence(now time.Duration) latency.Evidence {
 	fast, long := k.method.target.Counts(now)
-	return latency.Evidence{Queue: long > 0 && fast == 0, Fast: long <= MostLong && k.method.usual.Time() > 0}
+	return latency.Evidence{
+		Queue: long > 0 && fast == 0,
+		Well:  fast > 0 && long == 0,
+		Fast:  long <= MostLong && k.method.usual.Time() > 0,
+	}
 }
 
 // Quantile implements [attempts.Method].

@@ -129,12 +129,12 @@ func TestKnown_Evidence(t *testing.T) {
 		want      latency.Evidence
 	}{
 		"no recent response":        {nil, 0, latency.Evidence{Fast: true}},
-		"fast ones":                 {[]attempts.Answer{fast, fast}, 0, latency.Evidence{Fast: true}},
+		"fast ones":                 {[]attempts.Answer{fast, fast}, 0, latency.Evidence{Well: true, Fast: true}},
 		"one of them is long":       {[]attempts.Answer{fast, long, fast}, 0, latency.Evidence{}},
 		"all are long":              {[]attempts.Answer{long, long}, 0, latency.Evidence{Queue: true}},
 		"the only one is long":      {[]attempts.Answer{long}, 0, latency.Evidence{Queue: true}},
 		"long ones ten seconds ago": {[]attempts.Answer{long, long}, 12 * time.Second, latency.Evidence{Fast: true}},
-		"five fast ones came since": {[]attempts.Answer{long, fast, fast, fast, fast, fast}, 0, latency.Evidence{Fast: true}},
+		"five fast ones came since": {[]attempts.Answer{long, fast, fast, fast, fast, fast}, 0, latency.Evidence{Well: true, Fast: true}},
 	} {
 		target := new(latency.Responses)
 		k, now := usually(t, target), 10*time.Second

@@ -1759,7 +1759,7 @@ type BucketBudget struct {
 	// than a retry because the server may work on both. 1 to 1000, at most four decimals; 3 when absent.
 	SlowCost *float64 `protobuf:"fixed64,3,opt,name=slow_cost,json=slowCost,proto3,oneof" json:"slow_cost,omitempty"`
 	// stagger. What a call takes, as far as the bucket has it, that had no response at its deadline, though more than twice the usual time
-	// of its method was left. 0 to 1000, at most four decimals; 0.3 when absent.
+	// of its method was left. Nothing while some of the target's last responses were fast and none was long. 0 to 1000, at most four decimals; 0.3 when absent.
 	MissedCost *float64 `protobuf:"fixed64,7,opt,name=missed_cost,json=missedCost,proto3,oneof" json:"missed_cost,omitempty"`
 	// stagger. What an extra attempt returns that was answered within perAttemptTimeout with OK, or with an error that no retry can
 	// improve: a multiple of its cost. 0 to 10, at most four decimals; 2 when absent.
