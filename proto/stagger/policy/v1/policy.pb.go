@@ -1755,7 +1755,7 @@ type BucketBudget struct {
 	Size *float64 `protobuf:"fixed64,1,opt,name=size,proto3,oneof" json:"size,omitempty"`
 	// stagger. The part of a retry that each call adds that ends with OK. 0 to 10, at most four decimals; 0.1 when absent.
 	PerSuccess *float64 `protobuf:"fixed64,2,opt,name=per_success,json=perSuccess,proto3,oneof" json:"per_success,omitempty"`
-	// stagger. The cost of an attempt that is sent beside or after a slow one, when its timeout or the hedging delay is over. It costs more
+	// stagger. The cost of an attempt that is sent while a slow one runs, or in its place, when its timeout or the hedging delay is over. It costs more
 	// than a retry because the server may work on both. 1 to 1000, at most four decimals; 3 when absent.
 	SlowCost *float64 `protobuf:"fixed64,3,opt,name=slow_cost,json=slowCost,proto3,oneof" json:"slow_cost,omitempty"`
 	// stagger. What a call takes, as far as the bucket has it, that had no response at its deadline, though more than twice the usual time
