@@ -179,10 +179,11 @@ func sleepUntil(ctx context.Context, t time.Time) bool {
 // Arrivals draws the calls of a scenario's fleets, in the order of their times. They are independent, like those of many users, so the times between them
 // follow the exponential distribution. A seed always gives the same calls, also in the simulator.
 func Arrivals(s *sim.Scenario, seed uint64) []Call {
-	var list []Call
-	for i := range s.Fleets {
-		list = append(list, arrivalsOf(s, i, seed)...)
+	fleets := make([][]Call, len(s.Fleets))
+	for i := range fleets {
+		fleets[i] = arrivalsOf(s, i, seed)
 	}
+	list := slices.Concat(fleets...)
 	slices.SortStableFunc(list, func(a, b Call) int { return cmp.Compare(a.At, b.At) })
 	return list
 }
