@@ -295,12 +295,15 @@ func TestBudget_AbsurdCount(t *testing.T) {
 				}
 				p.answers(generous)
 				time.Sleep(row.most)
-				for range 2 {
-					ask(retry)
+				allowed := 0
+				for range 10 { // a refused call asks for the next one's
+					if ask(retry) {
+						allowed++
+					}
 					time.Sleep(time.Second)
 				}
-				if row.asks && !ask(retry) {
-					t.Error("no extra attempt when Redis is back")
+				if row.asks && allowed < 3 {
+					t.Errorf("%d of 10 extra attempts when Redis is back", allowed)
 				}
 			})
 		})
