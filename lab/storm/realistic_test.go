@@ -13,30 +13,6 @@ import (
 	"github.com/stagger-go/stagger/internal/tools/sim"
 )
 
-// realistic are storms whose times are those of real services: with a spread, with a cache, with fast errors, and of a quiet client
-// beside
-// a busy one. The services have room for every retry, so those must help.
-//
-// Under the rules of 34db76f9 all but the one that hangs would miss these bounds: the yardstick of a long response was the fastest one
-// ever, of five long ones no
-// call was retried, and a quiet client had a reserve of 0.4 retries a second. In the simulator, 86.8 % succeeded with a spread, 96.2 with
-// the cache, 91.4 with one answer of twenty in 1 ms (of OK: that simulator knew no fast errors), 88.6 where one hangs, and beside a busy
-// client
-// with 87.7 a quiet one with 85.1.
-var realistic = []struct {
-	file           string
-	success, quiet float64 // at least; quiet: of the second fleet's calls
-	perCall        float64 // at most
-	grpc           bool    // gRPC's own retries, which know no attempt timeout, help here: without a throttle as much
-}{
-	{file: "spread-one-fails", success: 0.985, perCall: 1.4, grpc: true},
-	{file: "cache-one-fails", success: 0.985, perCall: 1.4, grpc: true},
-	{file: "fast-errors-one-fails", success: 0.93, perCall: 1.4, grpc: true},
-	// A known gap: 97 % would be right. One of four extra attempts reaches the backend that hangs, and then the bucket runs dry.
-	{file: "spread-one-hangs", success: 0.8, perCall: 1.6},
-	{file: "quiet-beside-busy", success: 0.985, quiet: 0.985, perCall: 1.4, grpc: true},
-}
-
 // Where times vary as in real services, retries help as they do with constant times.
 func TestRealisticTimesBesideItsPeers(t *testing.T) {
 	t.Parallel()
