@@ -21,7 +21,7 @@ const (
 	ReasonOverloaded        Reason = "overloaded"         // the service answers too slowly to answer the attempt in time
 	ReasonDeadlineTooClose  Reason = "deadline_too_close" // delay and attempt do not fit before the deadline
 	ReasonTooManyWaiting    Reason = "too_many_waiting"   // the maximum number of calls is waiting
-	ReasonBudgetExhausted   Reason = "budget_exhausted"   // the traffic has not earned another attempt
+	ReasonBudgetExhausted   Reason = "budget_exhausted"   // the budget does not pay for another attempt
 	ReasonRetry             Reason = "retry"              // all checks passed
 	ReasonHedge             Reason = "hedge"              // all checks passed, and other attempts may still be running
 )

@@ -124,7 +124,7 @@ func TestBrowserWatchesAnOutage(t *testing.T) {
 	_ = s.call(t, `/acme.orders.v1.OrderService/<img src=x onerror=console.error(1)>`)
 	until(ctx, t, balance+` === '0 of 3'`)
 	until(ctx, t, `[...document.querySelectorAll('#decisions-1 tr')].some(row =>
-		row.textContent.includes('budget_exhausted') && row.textContent.includes('The traffic has not earned another attempt'))`)
+		row.textContent.includes('budget_exhausted') && row.textContent.includes('of extra attempts is too empty'))`)
 	until(ctx, t, `document.querySelector('#budgets-1 path.denied').getBBox().height > 0`) // the bars follow with the next sample
 	until(ctx, t, `document.querySelector('#budgets-1 polyline').getBBox().height > 30`)   // and so does the line
 
