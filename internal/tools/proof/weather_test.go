@@ -156,6 +156,7 @@ func (w *weather) checkMemory() {
 		if err = w.probe(conn, probe, interceptor.Policy(p), interceptor.Idempotent()); err == nil {
 			return
 		}
+		time.Sleep(2 * time.Second) // while all of the last responses were long, nothing is retried
 	}
 	w.add("memory for replay is not given back: %+v", err)
 }
