@@ -32,6 +32,7 @@ type BucketConfig struct {
 	// SlowCost is the cost of [CauseSlow]. 1 to 1000.
 	SlowCost float64
 	// MissedCost is what a call takes that had no response at its deadline ([EventDeadlineMissed]), as far as the bucket has it. 0 to 1000.
+	// A Retrier reports none while the last responses of the target were fast: then one server hangs, and there is no queue.
 	MissedCost float64
 	// Refund is what an extra attempt that helps returns, in multiples of its cost. 0 to 10.
 	Refund float64

@@ -26,14 +26,6 @@ type BudgetSpec struct {
 // budgetKinds are the keys of the kinds of budgets.
 var budgetKinds = []string{"bucket", "throttle"}
 
-// kindOf returns the key of a budget config's kind: bucket or throttle.
-func kindOf(c budget.Config) string {
-	if _, ok := c.(budget.ThrottleConfig); ok {
-		return "throttle"
-	}
-	return "bucket"
-}
-
 // noBudget as a budget's name means no limit: "budget: NONE".
 const noBudget = "NONE"
 
@@ -54,7 +46,7 @@ func checkBudgets(report *document.Report, budgets []BudgetSpec) {
 		switch b.Config.(type) {
 		case nil:
 		case budget.BucketConfig, budget.ThrottleConfig:
-			checkBudget(report, path+"."+kindOf(b.Config), b.Config)
+			checkBudget(report, path+"."+b.Config.Kind(), b.Config)
 			continue
 		default:
 			report.Errorf(path, nil, "must have a config of package budget, and not a pointer to one")
