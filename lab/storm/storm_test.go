@@ -40,7 +40,7 @@ var realistic = []struct {
 	{file: "fast-errors-one-fails", success: 0.93, perCall: 1.4, grpc: true},
 	// A known gap: 97 % would be right. One of four extra attempts reaches the backend that hangs, and then the bucket may run dry.
 	{file: "spread-one-hangs", success: 0.8, perCall: 1.6},
-	{file: "quiet-beside-busy", success: 0.985, quiet: 0.985, perCall: 1.4, grpc: true},
+	{file: "quiet-and-busy", success: 0.985, quiet: 0.985, perCall: 1.4, grpc: true},
 }
 
 // storm is an outage, the same for every client, with stagger's targets.
