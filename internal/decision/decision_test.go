@@ -126,7 +126,6 @@ func TestDecide(t *testing.T) {
 
 		{"2 the application has seen the attempt", func(s *situation) { s.call.Committed = decision.CommitMessage }, policy.ReasonCommitted, 0, 1, 0},
 		{"2 before 3", func(s *situation) { s.call.Committed = decision.CommitMessage; s.call.Attempts = 4 }, policy.ReasonCommitted, 0, 1, 0},
-		{"2 headers do not commit", func(s *situation) { s.out.Header = metadata.MD{} }, policy.ReasonRetry, 100 * ms, 1, 1},
 
 		{"3 one attempt left", func(s *situation) { s.call.Attempts = 3 }, policy.ReasonRetry, 100 * ms, 1, 1},
 		{"3 no attempt left", func(s *situation) { s.call.Attempts = 4 }, policy.ReasonAttemptsExhausted, 0, 1, 0},

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/metadata"
 
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/policy"
@@ -26,7 +25,6 @@ func TestDecideLeavesWaitLimit(t *testing.T) {
 func TestDecideCommit(t *testing.T) {
 	t.Parallel()
 	out := failed(codes.Unavailable)
-	out.Header = metadata.MD{}
 	p := mustPolicy(t, nil)
 	call := decision.Call{Attempts: 1, Safe: true, Committed: decision.CommitBufferFull}
 	d := p.Decide(&call, p.Classify(&out, noon), &purse{}, noon, 0)
