@@ -13,8 +13,8 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// unary is a unary call. It is a local variable of the caller's goroutine: nothing stores its address. What needs the engine takes the
-// call by value, so that only those calls are on the heap that something must be decided about.
+// unary is a unary call. It is a local variable of the caller's goroutine: nothing stores its address. What needs the engine works on a
+// copy (runOn, runAsked, runDriven), so that only those calls are on the heap that something must be decided about.
 //
 //	         ┌── nothing may be slow ───────────► runFirst ──┬── it has succeeded ───────────────────► over
 //	         │                                               └── it has failed ──┐
@@ -72,9 +72,9 @@ func (u *unary) run(options *attemptOptions) error {
 	slowAt := u.slowAt()
 	switch {
 	case slowAt != attempts.Never:
-		return runDriven(*u, options, slowAt)
+		return u.runDriven(options, slowAt)
 	case u.entry.asks:
-		return runAsked(*u, options)
+		return u.runAsked(options)
 	default:
 		return u.runFirst(options)
 	}
@@ -124,7 +124,7 @@ func (u *unary) runFirst(options *attemptOptions) error {
 	err := u.try(&a)
 	observers := u.retrier.observers.Load()
 	if err != nil || u.retrier.classifier != nil || observers.attempts {
-		return runOn(*u, a, err)
+		return u.runOn(a, err)
 	}
 	a.done = a.ended()
 	u.recordSuccess(&a)
@@ -135,28 +135,30 @@ func (u *unary) runFirst(options *attemptOptions) error {
 	return nil
 }
 
-// runOn starts the engine with the first attempt of a call, which has returned err.
-func runOn(u unary, a attempt, err error) error {
-	u.joinEngine()
-	return u.sequence(&a, err)
+// runOn starts the engine with the first attempt, which has returned err.
+func (u *unary) runOn(first attempt, err error) error {
+	decided := *u
+	decided.joinEngine()
+	return decided.sequence(&first, err)
 }
 
 // runAsked makes a call whose first attempt breaker or admission may refuse.
-func runAsked(u unary, options *attemptOptions) error {
-	defer u.abortUnlessOver()
-	step := u.startEngine(false, attempts.Now{At: u.start})
+func (u *unary) runAsked(options *attemptOptions) error {
+	decided := *u
+	defer decided.abortUnlessOver()
+	step := decided.startEngine(false, attempts.Now{At: u.start})
 	if step.Over {
-		return u.finish(&unreported)
+		return decided.finish(&unreported)
 	}
-	a := u.firstAttempt(options, u.start)
-	a.ownReply = u.ownReplies
-	return u.sequence(&a, u.try(&a))
+	first := decided.firstAttempt(options, u.start)
+	first.ownReply = u.ownReplies
+	return decided.sequence(&first, decided.try(&first))
 }
 
 // sequence makes one attempt after the other until the call is over. The first one, a, has returned err.
 func (u *unary) sequence(a *attempt, err error) error {
 	defer u.abortUnlessOver()
-	made := []*attempt{a}
+	made := append(make([]*attempt, 0, 2), a) // most calls need no more
 	for {
 		step, at := u.attemptEnded(a, err)
 		for step.Send == 0 && !u.engine.Over() {
@@ -254,13 +256,14 @@ func (u *unary) abortUnlessOver() {
 type drivenUnary struct {
 	unary
 	driver driver
+	first  attempt // of the driver's
 }
 
 var _ tries = (*drivenUnary)(nil)
 
 // runDriven makes a call whose first attempt is slow at slowAt.
-func runDriven(u unary, options *attemptOptions, slowAt time.Duration) error {
-	d := &drivenUnary{unary: u}
+func (u *unary) runDriven(options *attemptOptions, slowAt time.Duration) error {
+	d := &drivenUnary{unary: *u}
 	d.driver.init(&d.call, d)
 	d.driver.run(func() *attempt { return d.begin(options, slowAt) })
 	return d.deliver(d.driver.attempts)
@@ -276,7 +279,8 @@ func (d *drivenUnary) begin(options *attemptOptions, slowAt time.Duration) *atte
 	if step.Over {
 		return nil
 	}
-	a := new(d.firstAttempt(options, d.start))
+	d.first = d.firstAttempt(options, d.start)
+	a := &d.first
 	a.ownReply = d.ownReplies
 	a.ctx, a.cancel = context.WithCancel(a.ctx)
 	d.driver.attempts = append(d.driver.attempts, a)
