@@ -197,7 +197,7 @@ func (b *bucketBudget) State(now time.Time) State {
 	return State{Balance: float64(b.tokens) / 1e6, Capacity: float64(max(b.capacity(), b.tokens)) / 1e6}
 }
 
-// Reload changes the config. The bucket stays equally full, and what refunds have added beyond that stays. It rejects a config of another
+// Reload changes the config. The bucket stays equally full, and what refunds have added beyond that stays. It refuses a config of another
 // kind.
 func (b *bucketBudget) Reload(now time.Time, c Config) error {
 	config, ok := c.(BucketConfig)

@@ -89,7 +89,7 @@ func (t *throttleBudget) State(time.Time) State {
 	return State{Balance: float64(max(2*tokens-capacity, 0)) / 2000, Capacity: float64(capacity) / 2000}
 }
 
-// Reload changes the config. The bucket stays equally full, relative to MaxTokens. It rejects a config of another kind.
+// Reload changes the config. The bucket stays equally full, relative to MaxTokens. It refuses a config of another kind.
 func (t *throttleBudget) Reload(_ time.Time, c Config) error {
 	config, ok := c.(ThrottleConfig)
 	if !ok {

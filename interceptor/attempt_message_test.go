@@ -309,12 +309,12 @@ func TestAttemptMessage_ChangedInPlace(t *testing.T) {
 // An attempt that an inner interceptor may have left running shares no message with the next one either.
 func TestAttemptMessage_LeftRunning(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
-		rejects := true
+		refuses := true
 		conn := s.Dial(t, append(s.retrier.DialOptions(), grpc.WithChainUnaryInterceptor(
 			func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-				if rejects {
-					rejects = false
-					return status.Error(codes.Unavailable, "rejected")
+				if refuses {
+					refuses = false
+					return status.Error(codes.Unavailable, "refused")
 				}
 				return sealing(ctx, method, req, reply, cc, invoke, opts...)
 			}))...)

@@ -113,7 +113,7 @@ func TestBudgetsOfManyTargets(t *testing.T) {
 			s.call(1000+i, refuse)
 		}
 		shared := s.named(otherTarget)
-		if n := len(inUse(s.retrier)); n != 101 || shared == nil || shared.Denied == 0 {
+		if n := len(inUse(s.retrier)); n != 101 || shared == nil || shared.Refused == 0 {
 			t.Errorf("%d balances, %+v; want 100, and one that is shared and empty", n, shared)
 		}
 		time.Sleep(10 * time.Minute)
@@ -142,7 +142,7 @@ func TestBudgetsKeepWhatCounts(t *testing.T) {
 				s := newManyTargets(t, row.config)
 				s.retrier.SetMostBalances(3)
 				s.call(1, refuse)
-				s.call(1, refuse) // is denied a retry
+				s.call(1, refuse) // is refused a retry
 				s.pass(20, ms)
 				before := s.of(1)
 				if before == nil || before.Balance >= before.Capacity {
@@ -202,7 +202,7 @@ func TestBudgetsHeldByACall(t *testing.T) {
 		s.call(2, refuse)
 		close(goOn)
 		time.Sleep(time.Second)
-		if b := s.of(2); b == nil || b.Granted != 4 || b.Denied != 1 || attempts.Load() != 2 {
+		if b := s.of(2); b == nil || b.Granted != 4 || b.Refused != 1 || attempts.Load() != 2 {
 			t.Errorf("%+v after %d attempts; want 3 retries of the later call, and one of the first, charged to the balance that is there now", b, attempts.Load())
 		}
 	})
@@ -276,8 +276,8 @@ func TestWithBudget_None(t *testing.T) {
 		}()
 		panics = false
 		s.call(1, refuse)
-		if b := s.of(1); b == nil || b.Granted != 0 || b.Denied != 1 {
-			t.Errorf("%+v; want a retry denied", b)
+		if b := s.of(1); b == nil || b.Granted != 0 || b.Refused != 1 {
+			t.Errorf("%+v; want a retry refused", b)
 		}
 	})
 }

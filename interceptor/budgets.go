@@ -168,7 +168,7 @@ type reloadable interface {
 	budget.Budget
 	budget.Stater
 
-	// Reload changes the config. It scales the balance, and never refills it, so it is safe in the middle of an outage. It rejects a
+	// Reload changes the config. It scales the balance, and never refills it, so it is safe in the middle of an outage. It refuses a
 	// config that is out of bounds or of another kind, and then changes nothing.
 	Reload(now time.Time, c budget.Config) error
 	// Drain sets the balance to zero, for a budget that replaces another one.
@@ -224,7 +224,7 @@ func (k *keptBalance) Allow(now time.Time, c budget.Cause) (ended func(time.Time
 	defer func() {
 		if !ok { // refused, or a user's budget has panicked
 			k.permits.Add(-granted - 1)
-			k.counts.denied.Add(1)
+			k.counts.refused.Add(1)
 		}
 	}()
 	inner, ok := k.Budget.Allow(now, c)
@@ -474,16 +474,16 @@ func (r *Retrier) countBalances() map[budgetKey]withdrawals {
 	return read
 }
 
-// withdrawals counts granted and denied withdrawals.
-type withdrawals struct{ granted, denied uint64 }
+// withdrawals counts granted and refused withdrawals.
+type withdrawals struct{ granted, refused uint64 }
 
 // counts are those of balances with one key. A dropped balance still counts, as long as calls hold it.
 type counts struct {
 	granted atomic.Uint64 // extra attempts that were sent and have ended
-	denied  atomic.Uint64
+	refused atomic.Uint64
 }
 
-func (c *counts) withdrawals() withdrawals { return withdrawals{c.granted.Load(), c.denied.Load()} }
+func (c *counts) withdrawals() withdrawals { return withdrawals{c.granted.Load(), c.refused.Load()} }
 
 // mostCounted bounds the targets and services that are counted by name.
 const mostCounted = 1000

@@ -38,7 +38,7 @@ type Observer struct {
 	Sent func(context.Context, Event)
 	// CallEnd is called at the end of every call. The context lives, unless the caller or a deadline has ended it.
 	CallEnd func(context.Context, Event)
-	// Reload is called for every change of the policies. If a change is rejected, err says why, and the old policies stay in
+	// Reload is called for every change of the policies. If a change is refused, err says why, and the old policies stay in
 	// use. The set is nil if the file could not be read or is invalid. Changes are texts such as "entries
 	// changed from 3 to 4": of the hash of the file, the number of its entries, and its mode. It runs in the goroutine that reloads.
 	Reload func(set *policy.Set, changes []string, err error)
@@ -47,7 +47,7 @@ type Observer struct {
 	ModeChange func(from, to ModeSwitch)
 	// Diagnostic is called with errors, warnings and notes. Warnings and notes about the policies
 	// come when the Retrier is made and at each reload. A warning comes once for each misuse that only calls can show, and once for each
-	// full table. The last of a thousand says that no more come. A note comes when a pool is back. If [Watch] rejects its
+	// full table. The last of a thousand says that no more come. A note comes when a pool is back. If [Watch] refuses its
 	// file, one error says so, and one more describes each mistake in it. Without any Diagnostic function, all this goes to
 	// [slog.Default].
 	Diagnostic func(policy.Diagnostic)

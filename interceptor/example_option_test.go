@@ -127,9 +127,9 @@ func ExampleRetrier_State() {
 	defer end()
 	_ = read(conn)
 	for _, b := range retrier.State().Budgets {
-		fmt.Fprintf(os.Stdout, "%s: %d granted, %d denied\n", b.Name, b.Granted, b.Denied)
+		fmt.Fprintf(os.Stdout, "%s: %d granted, %d refused\n", b.Name, b.Granted, b.Refused)
 	}
-	// Output: orders: 1 granted, 0 denied
+	// Output: orders: 1 granted, 0 refused
 }
 
 // attemptsOfCalls is a stats handler that counts what gRPC begins: attempts, since each is a call of its own to gRPC.

@@ -51,7 +51,7 @@ func (t *accessToken) unary(ctx context.Context, method string, req, reply any, 
 	}
 	err = invoke(metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+value), method, req, reply, cc, opts...)
 	attempt, _ := interceptor.AttemptFromContext(ctx)
-	if attempt == 1 && status.Code(err) == codes.Unauthenticated { // a token that is rejected again hasn't expired
+	if attempt == 1 && status.Code(err) == codes.Unauthenticated { // a token that is refused again hasn't expired
 		t.drop(value)
 	}
 	return err

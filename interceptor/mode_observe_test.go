@@ -107,7 +107,7 @@ func TestObserve_Hedges(t *testing.T) {
 }
 
 // No wait slot is taken, and the shadow refuses when it is empty; those of other modes are untouched.
-func TestObserve_Denials(t *testing.T) {
+func TestObserve_Refusals(t *testing.T) {
 	c := budgeted(bucketOf(2)) // two extra attempts
 	c.Methods[0].Mode, c.MaxWaiting = policy.ModeObserve, 1
 	play(t, c, func(t *testing.T, s scene) {
@@ -124,7 +124,7 @@ func TestObserve_Denials(t *testing.T) {
 			t.Errorf("a method that is enforced: %s, %d attempts; want two extra attempts", reasonOf(err), s.Count(create))
 		}
 		b := inUse(s.retrier)
-		if len(b) != 2 || b[0].Shadow || !b[1].Shadow || b[0].Granted != 2 || b[0].Denied != 1 || b[1].Granted != 2 || b[1].Denied != 2 {
+		if len(b) != 2 || b[0].Shadow || !b[1].Shadow || b[0].Granted != 2 || b[0].Refused != 1 || b[1].Granted != 2 || b[1].Refused != 2 {
 			t.Errorf("%+v; want the budget, then its shadow", b)
 		}
 	})

@@ -517,12 +517,12 @@ func tableSays(page, status, code string) bool {
 	})
 }
 
-// A call that an inner interceptor rejects has a listed code. So the text of its reason names inner interceptors.
-func TestOutcome_RejectedInside(t *testing.T) {
+// A call that an inner interceptor refuses has a listed code. So the text of its reason names inner interceptors.
+func TestOutcome_RefusedInside(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		conn := s.Dial(t, append(s.retrier.DialOptions(), grpc.WithChainUnaryInterceptor(
 			func(context.Context, string, any, any, *grpc.ClientConn, grpc.UnaryInvoker, ...grpc.CallOption) error {
-				return status.Error(codes.Unavailable, "rejected")
+				return status.Error(codes.Unavailable, "refused")
 			}))...)
 		_, err := (scene{conn: conn}).call(t.Context(), get)
 		why, unknown := explain.MeaningOf(string(reasonOf(err)))

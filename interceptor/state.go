@@ -18,7 +18,7 @@ import (
 // State is a reading of a Retrier.
 type State struct {
 	Policies *policy.Set // in use
-	Err      error       // of the last change of the policy file, if it was rejected; else nil
+	Err      error       // of the last change of the policy file, if it was refused; else nil
 	// Warnings include notes, which have their own severity. They are about the policy set, methods that known services lack, and
 	// budgets that can't be read.
 	Warnings []policy.Diagnostic
@@ -73,11 +73,11 @@ type BudgetState struct {
 	// Balance is how many retries would be allowed now, and Capacity what it would be if nothing were spent. Both are infinite for
 	// budget.Unlimited, and for a budget of yours that isn't a budget.Stater.
 	Balance, Capacity float64
-	// Granted counts the extra attempts that were sent and have ended, and Denied the refused ones, since the Retrier was made. They
+	// Granted counts the extra attempts that were sent and have ended, and Refused those that were refused, since the Retrier was made. They
 	// never decrease: if an unused balance is dropped, as for a former target, its counts stay, and Dropped is true. Targets and
 	// services beyond the first thousand count as target "other", which is always dropped.
-	Granted, Denied uint64
-	Dropped         bool
+	Granted, Refused uint64
+	Dropped          bool
 }
 
 // The sources of budgets.
@@ -93,7 +93,7 @@ func (r *Retrier) budgetStates() (list []BudgetState, unread []policy.Diagnostic
 	state := func(key budgetKey, w withdrawals) BudgetState {
 		return BudgetState{
 			Name: key.name, Kind: key.kind, Target: key.target, Service: key.service, Shadow: key.shadow,
-			Granted: w.granted, Denied: w.denied,
+			Granted: w.granted, Refused: w.refused,
 		}
 	}
 	read := func(key budgetKey, w withdrawals, b budget.Budget) {

@@ -19,15 +19,15 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-func TestState_BalancesAndDenials(t *testing.T) {
+func TestState_BalancesAndRefusals(t *testing.T) {
 	specs := map[string]policy.BudgetSpec{
 		"target":  {Config: budget.ThrottleConfig{MaxTokens: 4, TokenRatio: 1}},
 		"process": {Scope: "PROCESS", Config: budget.ThrottleConfig{MaxTokens: 6, TokenRatio: 1}},
 		"service": {Scope: "SERVICE", Config: bucketOf(4).Config},
 	}
 	for name, want := range map[string]interceptor.BudgetState{
-		"target":  {Name: "orders", Kind: "throttle", Target: "T", Balance: 0, Capacity: 2, Granted: 1, Denied: 1},
-		"process": {Name: "orders", Kind: "throttle", Balance: 0, Capacity: 3, Granted: 2, Denied: 1},
+		"target":  {Name: "orders", Kind: "throttle", Target: "T", Balance: 0, Capacity: 2, Granted: 1, Refused: 1},
+		"process": {Name: "orders", Kind: "throttle", Balance: 0, Capacity: 3, Granted: 2, Refused: 1},
 		"service": {Name: "orders", Kind: "bucket", Target: "T", Service: "acme.orders.v1.OrderService", Balance: 1, Capacity: 4, Granted: 3},
 	} {
 		t.Run(name, func(t *testing.T) {

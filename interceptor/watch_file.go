@@ -45,7 +45,7 @@ func (r *Retrier) followFile(path string, set *policy.Set, err error) {
 	}
 	r.refusal.Store(&err)
 	r.announce(set, nil, nil, err)
-	r.diagnoseError(policy.Diagnostic{File: path, Message: "a change of the policy file is rejected; the previous policies apply"})
+	r.diagnoseError(policy.Diagnostic{File: path, Message: "a change of the policy file is refused; the previous policies apply"})
 	if wrong, ok := errors.AsType[*policy.Error](err); ok {
 		for _, d := range wrong.Diagnostics {
 			r.diagnoseError(d)

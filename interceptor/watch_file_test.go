@@ -66,7 +66,7 @@ func TestWatchFile(t *testing.T) {
 			t.Errorf("%d attempts, %v", got, r.State().Err)
 		}
 		write("many")
-		for _, want := range []string{"error retry.yaml: a change of the policy file is rejected", "error retry.yaml:3:30: methodConfig[0].retryPolicy.maxAttempts: many: must be"} {
+		for _, want := range []string{"error retry.yaml: a change of the policy file is refused", "error retry.yaml:3:30: methodConfig[0].retryPolicy.maxAttempts: many: must be"} {
 			if w := <-warnings; !strings.HasPrefix(w, want) {
 				t.Errorf("%s; want %s", w, want)
 			}

@@ -35,7 +35,7 @@ import (
 //   - in mode OBSERVE, at level info: the retry or hedge that mode ENFORCE would send
 //   - a mode set by hand, at level info; at level warn if it prevents retries
 //   - a change of the policies, at level info, with the names of changed items, and a mode's from and to
-//   - a rejected change of the policy file, at level error, in one line and one more for each error in the file
+//   - a refused change of the policy file, at level error, in one line and one more for each error in the file
 //   - a warning of the Retrier, at level warn, and a note, at level info
 //
 // Calls that succeed or fail for good at the first attempt are not logged, nor calls that a server has told not to retry

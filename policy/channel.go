@@ -13,7 +13,7 @@ import (
 	"github.com/stagger-go/stagger/internal/tried"
 )
 
-// checkElsewhere rejects the policy without a child, at any depth in value.
+// checkElsewhere refuses the policy without a child, at any depth in value.
 func checkElsewhere(report *document.Report, field string, value any) {
 	switch v := value.(type) {
 	case map[string]any:
@@ -99,11 +99,11 @@ func readMap(f *document.Fields, key string, to *map[string]any) {
 	}
 }
 
-// check rejects what gRPC rejects in its own keys: the file is also for gRPC.
+// check refuses what gRPC refuses in its own keys: the file is also for gRPC.
 func (c *channel) check(report *document.Report) {
 	if c.balancing != nil && len(c.balancing) == 0 {
 		report.Errorf(balancingKey, nil, "must list a load balancing policy, such as [{round_robin: {}}], or be left out: "+
-			"gRPC rejects a file with an empty list")
+			"gRPC refuses a file with an empty list")
 	}
 	for i, one := range c.balancing {
 		field := document.Item(balancingKey, i)

@@ -22,7 +22,7 @@ var (
 	scopes          = []string{"PROCESS", "TARGET", "SERVICE"}
 )
 
-// checkWord rejects other words. "" means the default.
+// checkWord refuses other words. "" means the default.
 func checkWord[T ~string](report *document.Report, field string, said T, words ...T) {
 	if said != "" && !slices.Contains(words, said) {
 		report.Errorf(field, string(said), "must be %s", document.OneOf(document.Strings(words...)))

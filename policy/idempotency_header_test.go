@@ -70,7 +70,7 @@ func TestIdempotencyHeadersArrive(t *testing.T) {
 			}
 		}
 		if !lost {
-			t.Errorf("%q: a policy rejects it, but all servers get a key in it: %v", name, got)
+			t.Errorf("%q: a policy refuses it, but all servers get a key in it: %v", name, got)
 		}
 	}
 }

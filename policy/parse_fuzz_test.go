@@ -69,7 +69,7 @@ func wantSameFromConfig(t *testing.T, set *policy.Set) {
 	}
 	said := map[string]int{}
 	for _, d := range set.Warnings() {
-		if !strings.Contains(d.Message, "gRPC for Go rejects") {
+		if !strings.Contains(d.Message, "gRPC for Go refuses") {
 			said[d.Field+": "+d.Message]++
 		}
 	}

@@ -249,7 +249,7 @@ func readCodes(f *document.Fields, key string) (list []codes.Code) {
 		if c, ok := readCode(f.Report, path, n); ok {
 			list = append(list, c)
 			if want := codename.Of(c); key == "retryableStatusCodes" && n.Kind == document.Text && n.Text != want {
-				f.Warnf(path, n.Text, "gRPC for Go rejects a service config with this spelling; write %s", want)
+				f.Warnf(path, n.Text, "gRPC for Go refuses a service config with this spelling; write %s", want)
 			}
 		}
 	})

@@ -71,7 +71,7 @@ func TestServiceConfigOfRepositoryFiles(t *testing.T) {
 		observes := slices.ContainsFunc(compiled.Policies(), func(p *decision.Policy) bool { return p.Mode() > policy.ModeEnforce })
 		refused := false // for the one exception: spellings that gRPC for Go does not know
 		for _, w := range set.Warnings() {
-			refused = refused || strings.Contains(w.Message, "gRPC for Go rejects")
+			refused = refused || strings.Contains(w.Message, "gRPC for Go refuses")
 		}
 		for kind, config := range map[string]string{"as it is": toJSON(t, data), "plain": string(plain)} {
 			conn, err := grpcReads(t, config)

@@ -222,7 +222,7 @@ func TestGRPCIsLaxer(t *testing.T) {
 }
 
 // TestGRPCRefusesNoMore puts many values in the place of each value of a file, one at a time. gRPC must accept each file that Parse
-// accepts, unless Parse warns that gRPC rejects it. TestGRPCKnowsPolicies has the exceptions.
+// accepts, unless Parse warns that gRPC refuses it. TestGRPCKnowsPolicies has the exceptions.
 func TestGRPCRefusesNoMore(t *testing.T) {
 	t.Parallel()
 	candidates := []string{
@@ -240,14 +240,14 @@ func TestGRPCRefusesNoMore(t *testing.T) {
 		if err != nil {
 			return
 		}
-		rejects := slices.ContainsFunc(set.Warnings(), func(d policy.Diagnostic) bool {
-			return strings.Contains(d.Message, "gRPC for Go rejects")
+		refuses := slices.ContainsFunc(set.Warnings(), func(d policy.Diagnostic) bool {
+			return strings.Contains(d.Message, "gRPC for Go refuses")
 		})
-		if _, err := grpcReads(t, string(text)); (err != nil) != rejects {
-			t.Errorf("%s: %s\nParse warns of gRPC's rejection: %v; gRPC: %v", path, text, rejects, err)
+		if _, err := grpcReads(t, string(text)); (err != nil) != refuses {
+			t.Errorf("%s: %s\nParse warns of gRPC's refusal: %v; gRPC: %v", path, text, refuses, err)
 		}
 		accepted++
-		if rejects {
+		if refuses {
 			warned++
 		}
 	}

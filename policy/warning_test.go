@@ -35,8 +35,8 @@ func TestWarningsNotCarriedOut(t *testing.T) {
 		"testdata/good/all.yaml:4:20: healthCheckConfig:" + channel,
 		"testdata/good/all.yaml:5:20: connectionScaling:" + channel,
 		`testdata/good/all.yaml:16:11: budgets[2].name: beside: no policy names this budget`,
-		`testdata/good/all.yaml:30:43: methodConfig[0].retryPolicy.retryableStatusCodes[1]: resource_exhausted: gRPC for Go rejects a service config with this spelling; write RESOURCE_EXHAUSTED`,
-		`testdata/good/all.yaml:30:67: methodConfig[0].retryPolicy.retryableStatusCodes[3]: CANCELED: gRPC for Go rejects a service config with this spelling; write CANCELLED`,
+		`testdata/good/all.yaml:30:43: methodConfig[0].retryPolicy.retryableStatusCodes[1]: resource_exhausted: gRPC for Go refuses a service config with this spelling; write RESOURCE_EXHAUSTED`,
+		`testdata/good/all.yaml:30:67: methodConfig[0].retryPolicy.retryableStatusCodes[3]: CANCELED: gRPC for Go refuses a service config with this spelling; write CANCELLED`,
 	})
 }
 

@@ -240,7 +240,7 @@ func onePolicyEach(s *schema) {
 	entry := func() *schema {
 		return &schema{Type: typeObject, MinProperties: new(1), MaxProperties: new(1), AdditionalProperties: &schema{Type: typeObject}}
 	}
-	s.MinItems, s.Items = new(1), entry() // gRPC rejects a file with an empty list
+	s.MinItems, s.Items = new(1), entry() // gRPC refuses a file with an empty list
 	s.Items.Properties = map[string]*schema{tried.Balancer: {
 		Type: typeObject, Required: []string{"childPolicy"},
 		Properties: map[string]*schema{"childPolicy": {Type: typeArray, MinItems: new(1), Items: entry()}},

@@ -21,7 +21,7 @@ var source string
 
 var script = redis.NewScript(source)
 
-// checkClient rejects a client that ignores deadlines, and one with several Redis for one
+// checkClient refuses a client that ignores deadlines, and one with several Redis for one
 // pool. It accepts any Scripter that isn't a client of go-redis.
 func checkClient(client redis.Scripter) error {
 	is, ends := client != nil, true

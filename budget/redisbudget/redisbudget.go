@@ -110,7 +110,7 @@ var _ bucket = (*leased)(nil)
 //
 //	&redis.Options{…, ContextTimeoutEnabled: true}
 //
-// or the same of a cluster, because only then requests end in time. A Ring is rejected: each of its shards would have the pool.
+// or the same of a cluster, because only then requests end in time. A Ring is refused: each of its shards would have the pool.
 // Requests are sent once, whatever the client's MaxRetries, because a repeated request would be granted twice. New returns an error
 // for a client or config that can't be used, but not if Redis is unavailable.
 func New(client redis.Scripter, c Config) (*Pool, error) {

@@ -12,7 +12,7 @@ import (
 	"github.com/stagger-go/stagger/internal/defaults"
 )
 
-// Lost are the legal metadata keys that don't arrive: gRPC sets them itself, or HTTP/2 servers drop them or reject the request. A test
+// Lost are the legal metadata keys that don't arrive: gRPC sets them itself, or HTTP/2 servers drop them or refuse the request. A test
 // of package policy compares the list with what servers get.
 var Lost = []string{
 	"connection", "content-length", "content-type", "host", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade",

@@ -125,8 +125,8 @@ func TestBrowserWatchesAnOutage(t *testing.T) {
 	until(ctx, t, balance+` === '0 of 3'`)
 	until(ctx, t, `[...document.querySelectorAll('#decisions-1 tr')].some(row =>
 		row.textContent.includes('budget_exhausted') && row.textContent.includes('of extra attempts is too empty'))`)
-	until(ctx, t, `document.querySelector('#budgets-1 path.denied').getBBox().height > 0`) // the bars follow with the next sample
-	until(ctx, t, `document.querySelector('#budgets-1 polyline').getBBox().height > 30`)   // and so does the line
+	until(ctx, t, `document.querySelector('#budgets-1 path.refused').getBBox().height > 0`) // the bars follow with the next sample
+	until(ctx, t, `document.querySelector('#budgets-1 polyline').getBBox().height > 30`)    // and so does the line
 
 	// While paused, the page does not change. Afterwards it continues.
 	must.Do(t, chromedp.Do(ctx, chromedp.Click(chromedp.CSS(`#pause`))))

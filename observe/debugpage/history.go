@@ -33,7 +33,7 @@ type history struct {
 }
 
 // counts are a balance's withdrawals at its last reading.
-type counts struct{ granted, denied uint64 }
+type counts struct{ granted, refused uint64 }
 
 // balance identifies a balance of a Retrier.
 type balance struct {
@@ -51,7 +51,7 @@ type sample struct {
 	At      time.Time `json:"at"`
 	Balance float64   `json:"balance"` // ÷ capacity, 0 to 1
 	Granted uint64    `json:"granted"`
-	Denied  uint64    `json:"denied"`
+	Refused uint64    `json:"refused"`
 }
 
 func newHistory(retriers []*interceptor.Retrier) *history {
@@ -102,7 +102,7 @@ func (h *history) add(retrier int, budgets []interceptor.BudgetState) {
 		if len(s.samples) == maxSamples {
 			s.samples = append(s.samples[:0], s.samples[1:]...)
 		}
-		s.samples = append(s.samples, sample{time.Now().UTC(), share(b), happened[key].granted, happened[key].denied})
+		s.samples = append(s.samples, sample{time.Now().UTC(), share(b), happened[key].granted, happened[key].refused})
 	}
 	maps.DeleteFunc(h.series, func(key balance, _ *series) bool { return key.retrier == retrier && !kept[key] })
 }
@@ -113,14 +113,14 @@ func (h *history) count(retrier int, budgets []interceptor.BudgetState) map[bala
 	for _, b := range budgets {
 		key := balanceOf(retrier, b)
 		before, known := h.last[key]
-		if b.Granted < before.granted || b.Denied < before.denied { // another balance has replaced it
+		if b.Granted < before.granted || b.Refused < before.refused { // another balance has replaced it
 			before = counts{}
 		}
 		if !known && !h.begun { // earlier withdrawals don't belong to these minutes
-			before = counts{b.Granted, b.Denied}
+			before = counts{b.Granted, b.Refused}
 		}
-		happened[key] = counts{b.Granted - before.granted, b.Denied - before.denied}
-		h.last[key] = counts{b.Granted, b.Denied}
+		happened[key] = counts{b.Granted - before.granted, b.Refused - before.refused}
+		h.last[key] = counts{b.Granted, b.Refused}
 	}
 	maps.DeleteFunc(h.last, func(key balance, _ counts) bool {
 		_, there := happened[key]
@@ -140,7 +140,7 @@ func (h *history) of(key balance) []sample {
 }
 
 func balanceOf(retrier int, b interceptor.BudgetState) balance {
-	b.Balance, b.Capacity, b.Granted, b.Denied = 0, 0, 0, 0
+	b.Balance, b.Capacity, b.Granted, b.Refused = 0, 0, 0, 0
 	return balance{retrier, b}
 }
 

@@ -94,7 +94,7 @@ func TestShare(t *testing.T) {
 func numbers(samples []sample) string {
 	list := []string{}
 	for _, s := range samples {
-		list = append(list, fmt.Sprintf("{%v %v %v}", s.Balance, s.Granted, s.Denied))
+		list = append(list, fmt.Sprintf("{%v %v %v}", s.Balance, s.Granted, s.Refused))
 	}
 	return fmt.Sprint(list)
 }
@@ -110,7 +110,7 @@ func TestHistoryOfWhatComesIntoSight(t *testing.T) {
 		list[i] = interceptor.BudgetState{Name: fmt.Sprint(i), Capacity: 10, Balance: 5}
 	}
 	last := &list[maxBudgets]
-	last.Balance, last.Granted, last.Denied = 10, 1000, 500
+	last.Balance, last.Granted, last.Refused = 10, 1000, 500
 	h.add(0, list)
 	key := balanceOf(0, *last)
 	if got := h.of(key); got != nil {
@@ -118,7 +118,7 @@ func TestHistoryOfWhatComesIntoSight(t *testing.T) {
 	}
 	last.Balance, last.Granted = 0, 1003
 	h.add(0, list)
-	last.Granted, last.Denied = 2, 1
+	last.Granted, last.Refused = 2, 1
 	h.add(0, list)
 	if got, want := numbers(h.of(key)), "[{0 3 0} {0 2 1}]"; got != want {
 		t.Errorf("%s; want %s", got, want)
@@ -128,8 +128,8 @@ func TestHistoryOfWhatComesIntoSight(t *testing.T) {
 func TestPlot(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 22, 12, 30, 0, 0, time.UTC)
-	got := newPlot([]sample{{At: now.Add(-time.Hour)}, {At: now.Add(-2 * time.Minute), Balance: 1}, {At: now, Balance: 0.5, Granted: 1, Denied: 3}})
-	want := plot{Balance: "179.0,0.0 299.0,20.0", Granted: "M298.0 40.0h2.0v-10.0h-2.0z", Denied: "M298.0 30.0h2.0v-30.0h-2.0z", Most: 4, Newest: now}
+	got := newPlot([]sample{{At: now.Add(-time.Hour)}, {At: now.Add(-2 * time.Minute), Balance: 1}, {At: now, Balance: 0.5, Granted: 1, Refused: 3}})
+	want := plot{Balance: "179.0,0.0 299.0,20.0", Granted: "M298.0 40.0h2.0v-10.0h-2.0z", Refused: "M298.0 30.0h2.0v-30.0h-2.0z", Most: 4, Newest: now}
 	if got != want {
 		t.Errorf("%+v; want %+v", got, want)
 	}

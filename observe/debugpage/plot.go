@@ -17,10 +17,10 @@ const (
 
 // plot is a drawing of the last minutes of one budget.
 type plot struct {
-	Balance         string    // points of a line
-	Granted, Denied string    // a path of bars
-	Most            uint64    // the value of the highest bar
-	Newest          time.Time // of the rightmost sample
+	Balance          string    // points of a line
+	Granted, Refused string    // a path of bars
+	Most             uint64    // the value of the highest bar
+	Newest           time.Time // of the rightmost sample
 }
 
 // plotLength is the time span of a plot.
@@ -29,10 +29,10 @@ const plotLength = maxSamples * interval
 func newPlot(samples []sample) plot {
 	var p plot
 	for _, s := range samples {
-		p.Most = max(p.Most, s.Granted+s.Denied)
+		p.Most = max(p.Most, s.Granted+s.Refused)
 	}
 	const step = float64(plotWidth) / maxSamples
-	var line, granted, denied strings.Builder
+	var line, granted, refused strings.Builder
 	for _, s := range samples {
 		p.Newest = s.At
 		ago := samples[len(samples)-1].At.Sub(s.At)
@@ -44,10 +44,10 @@ func newPlot(samples []sample) plot {
 		if p.Most > 0 {
 			unit := float64(plotHeight) / float64(p.Most)
 			bar(&granted, x, step, plotHeight, unit*float64(s.Granted))
-			bar(&denied, x, step, plotHeight-unit*float64(s.Granted), unit*float64(s.Denied))
+			bar(&refused, x, step, plotHeight-unit*float64(s.Granted), unit*float64(s.Refused))
 		}
 	}
-	p.Balance, p.Granted, p.Denied = strings.TrimSuffix(line.String(), " "), granted.String(), denied.String()
+	p.Balance, p.Granted, p.Refused = strings.TrimSuffix(line.String(), " "), granted.String(), refused.String()
 	return p
 }
 

@@ -41,7 +41,7 @@ type policyState struct {
 	SetMode  string   `json:"setMode"` // set by Retrier.SetMode; the mode is the stricter of this and the file's
 	Entries  []string `json:"entries"` // with another mode than the file's, and services set by hand
 	Warnings []string `json:"warnings"`
-	Refused  string   `json:"refused,omitempty"` // why the newest file is rejected
+	Refused  string   `json:"refused,omitempty"` // why the newest file is refused
 }
 
 // waitingState counts the calls that wait for their next attempt.
@@ -65,11 +65,11 @@ type budgetState struct {
 	Target   string   `json:"target"`
 	Service  string   `json:"service"`
 	Kind     string   `json:"kind"`
-	Shadow   bool     `json:"shadow"`  // of calls in mode OBSERVE: its denials are an upper bound
+	Shadow   bool     `json:"shadow"`  // of calls in mode OBSERVE: its refusals are an upper bound
 	Balance  *float64 `json:"balance"` // null: no limit
 	Capacity *float64 `json:"capacity"`
 	Granted  uint64   `json:"granted"`
-	Denied   uint64   `json:"denied"`
+	Refused  uint64   `json:"refused"`
 	Samples  []sample `json:"samples"` // one every two seconds, the oldest first
 
 	Plot plot `json:"-"`
@@ -155,7 +155,7 @@ func (p *page) budget(retrier int, b interceptor.BudgetState) budgetState {
 	samples := p.history.of(balanceOf(retrier, b))
 	s := budgetState{
 		Name: cmp.Or(b.Name, "default"), Target: b.Target, Service: b.Service, Kind: b.Kind, Shadow: b.Shadow,
-		Granted: b.Granted, Denied: b.Denied, Samples: samples, Plot: newPlot(samples),
+		Granted: b.Granted, Refused: b.Refused, Samples: samples, Plot: newPlot(samples),
 	}
 	if !math.IsInf(b.Capacity, 1) { // JSON has no infinity
 		s.Balance, s.Capacity = &b.Balance, &b.Capacity

@@ -23,7 +23,7 @@ type budgetLabels struct {
 // counts.
 type (
 	level       struct{ balance, capacity float64 }
-	withdrawals struct{ granted, denied uint64 }
+	withdrawals struct{ granted, refused uint64 }
 )
 
 // collectBudgets records the balances.
@@ -32,7 +32,7 @@ func (m *metrics) collectBudgets(o metric.Observer, list []interceptor.BudgetSta
 	for _, b := range list {
 		labels := budgetLabels{valid(budgetName(b.Name)), valid(b.Kind), m.targets.of(b.Target), valid(b.Service), b.Shadow}
 		sum := counts[labels]
-		counts[labels] = withdrawals{sum.granted + b.Granted, sum.denied + b.Denied}
+		counts[labels] = withdrawals{sum.granted + b.Granted, sum.refused + b.Refused}
 		is := level{b.Balance, b.Capacity}
 		if b.Dropped || math.IsInf(is.capacity, 1) { // a budget without a limit has no share
 			continue
@@ -47,7 +47,7 @@ func (m *metrics) collectBudgets(o metric.Observer, list []interceptor.BudgetSta
 	}
 	for labels, sum := range counts {
 		o.ObserveInt64(m.granted, int64Of(sum.granted), m.ofBudget(labels))
-		o.ObserveInt64(m.denied, int64Of(sum.denied), m.ofBudget(labels))
+		o.ObserveInt64(m.refused, int64Of(sum.refused), m.ofBudget(labels))
 	}
 }
 

@@ -35,10 +35,10 @@ func TestMetricsOfBudgets(t *testing.T) {
 			"stagger.budget.balance{budget=orders kind=throttle mode=ENFORCE service= target=} 0",
 			"stagger.budget.capacity{budget=default kind=bucket mode=ENFORCE service= target=T} "+full,
 			"stagger.budget.capacity{budget=orders kind=throttle mode=ENFORCE service= target=} 3",
-			"stagger.budget.denied{budget=default kind=bucket mode=ENFORCE service= target=T} 0",
-			"stagger.budget.denied{budget=orders kind=throttle mode=ENFORCE service= target=} 1",
 			"stagger.budget.granted{budget=default kind=bucket mode=ENFORCE service= target=T} 0",
-			"stagger.budget.granted{budget=orders kind=throttle mode=ENFORCE service= target=} 2")
+			"stagger.budget.granted{budget=orders kind=throttle mode=ENFORCE service= target=} 2",
+			"stagger.budget.refused{budget=default kind=bucket mode=ENFORCE service= target=T} 0",
+			"stagger.budget.refused{budget=orders kind=throttle mode=ENFORCE service= target=} 1")
 	})
 }
 
@@ -55,10 +55,10 @@ func TestMetricsOfBudgetsThatShareLabels(t *testing.T) {
 		for range 20 {
 			s.call(t.Context(), hedged)
 		}
-		denied, granted := uint64(0), uint64(0)
+		refused, granted := uint64(0), uint64(0)
 		var least interceptor.BudgetState
 		for i, b := range s.retrier.State().Budgets {
-			denied, granted = denied+b.Denied, granted+b.Granted
+			refused, granted = refused+b.Refused, granted+b.Granted
 			if i == 0 || b.Balance < least.Balance {
 				least = b
 			}
@@ -66,8 +66,8 @@ func TestMetricsOfBudgetsThatShareLabels(t *testing.T) {
 		const labels = "{budget=default kind=bucket mode=ENFORCE service= target=any} "
 		want(t, s.lines(t, "stagger.budget"),
 			fmt.Sprint("stagger.budget.balance", labels, least.Balance), fmt.Sprint("stagger.budget.capacity", labels, least.Capacity),
-			fmt.Sprint("stagger.budget.denied", labels, denied), fmt.Sprint("stagger.budget.granted", labels, granted))
-		if len(s.retrier.State().Budgets) != 2 || denied == 0 {
+			fmt.Sprint("stagger.budget.granted", labels, granted), fmt.Sprint("stagger.budget.refused", labels, refused))
+		if len(s.retrier.State().Budgets) != 2 || refused == 0 {
 			t.Errorf("%+v; want two balances, of which one has refused", s.retrier.State().Budgets)
 		}
 	}, otelstagger.Target(func(string) string { return "any" }))

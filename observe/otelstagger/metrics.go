@@ -124,8 +124,8 @@ type metrics struct {
 
 	waiting           metric.Int64ObservableUpDownCounter
 	balance, capacity metric.Float64ObservableGauge
-	granted, denied   metric.Int64ObservableCounter
-	info, refused     metric.Int64ObservableGauge
+	granted, refused  metric.Int64ObservableCounter
+	info, refusedFile metric.Int64ObservableGauge
 }
 
 // The buckets of gRFC A96; those for latencies come from A66.
@@ -153,7 +153,7 @@ func (m *metrics) instruments(meter metric.Meter) (metric.Registration, error) {
 	m.delay, errs[3] = meter.Float64Histogram(calls+"retry_delay", metric.WithUnit("s"), delayBuckets,
 		metric.WithDescription("Total time of delay while there is no active attempt during the client call."))
 	m.reloads, errs[4] = meter.Int64Counter("stagger.policy.reloads", metric.WithUnit("{reload}"),
-		metric.WithDescription("Changes of the policies that were followed or rejected."))
+		metric.WithDescription("Changes of the policies that were followed or refused."))
 	m.waiting, errs[5] = meter.Int64ObservableUpDownCounter("stagger.client.waiting", metric.WithUnit("{call}"),
 		metric.WithDescription("Calls that wait for their next attempt."))
 	m.balance, errs[6] = meter.Float64ObservableGauge("stagger.budget.balance", metric.WithUnit("{attempt}"),
@@ -162,11 +162,11 @@ func (m *metrics) instruments(meter metric.Meter) (metric.Registration, error) {
 		metric.WithDescription("What the balance would be if nothing were spent."))
 	m.granted, errs[8] = meter.Int64ObservableCounter("stagger.budget.granted", metric.WithUnit("{attempt}"),
 		metric.WithDescription("Extra attempts that the budget has granted."))
-	m.denied, errs[9] = meter.Int64ObservableCounter("stagger.budget.denied", metric.WithUnit("{attempt}"),
+	m.refused, errs[9] = meter.Int64ObservableCounter("stagger.budget.refused", metric.WithUnit("{attempt}"),
 		metric.WithDescription("Extra attempts that the budget refused."))
 	m.info, errs[10] = meter.Int64ObservableGauge("stagger.policy.info",
 		metric.WithDescription("1, with labels that describe the policies that are followed."))
-	m.refused, errs[11] = meter.Int64ObservableGauge("stagger.policy.refused",
+	m.refusedFile, errs[11] = meter.Int64ObservableGauge("stagger.policy.refused",
 		metric.WithDescription("1 while the policy file is invalid and an older one is followed, else 0."))
 	m.outer, errs[12] = meter.Int64Counter("stagger.client.outer_retries", metric.WithUnit("{call}"),
 		metric.WithDescription("Failed calls that a loop or an interceptor outside of the Retrier has made again."))
@@ -178,7 +178,7 @@ func (m *metrics) instruments(meter metric.Meter) (metric.Registration, error) {
 	for _, result := range []string{followed, refused} { // alerts can't see the increase of a counter that begins at 1
 		m.reloads.Add(context.Background(), 0, m.with(attribute.String("result", result)))
 	}
-	return meter.RegisterCallback(m.collect, m.waiting, m.balance, m.capacity, m.granted, m.denied, m.info, m.refused)
+	return meter.RegisterCallback(m.collect, m.waiting, m.balance, m.capacity, m.granted, m.refused, m.info, m.refusedFile)
 }
 
 // collect records balances, waiting calls and the current policies. Calls need only one of its locks, at the first call
@@ -201,7 +201,7 @@ func (m *metrics) collect(_ context.Context, o metric.Observer) error {
 	if s.Err != nil {
 		refusing = 1
 	}
-	o.ObserveInt64(m.refused, refusing, m.with())
+	o.ObserveInt64(m.refusedFile, refusing, m.with())
 	return nil
 }
 

@@ -276,9 +276,9 @@ func TestMetricsOfModes(t *testing.T) {
 		}
 		set(policy.ModeOff)
 		s.call(t.Context(), method)
-		want(t, s.lines(t, "stagger.client.decisions", "stagger.client.call", "stagger.budget.denied", "stagger.budget.granted"),
-			"stagger.budget.denied{budget=orders kind=throttle mode=OBSERVE service= target=} 1",
+		want(t, s.lines(t, "stagger.client.decisions", "stagger.client.call", "stagger.budget.refused", "stagger.budget.granted"),
 			"stagger.budget.granted{budget=orders kind=throttle mode=OBSERVE service= target=} 2",
+			"stagger.budget.refused{budget=orders kind=throttle mode=OBSERVE service= target=} 1",
 			"stagger.client.decisions{code=UNAVAILABLE method=GetOrder mode=OBSERVE reason=budget_exhausted target=T} 1",
 			"stagger.client.decisions{code=UNAVAILABLE method=GetOrder mode=OBSERVE reason=retry target=T} 2",
 			"stagger.client.decisions{code=UNAVAILABLE method=GetOrder mode=OFF reason=mode_off target=T} 1")
@@ -312,8 +312,8 @@ func TestMetricsOptions(t *testing.T) {
 			for _, method := range []string{method, "/acme.orders.v1.OrderService/Any"} {
 				_ = s.conn.Invoke(t.Context(), method, &emptypb.Empty{}, &emptypb.Empty{})
 			}
-			want(t, s.lines(t, "stagger.client.decisions", "stagger.client.call.retries", "stagger.client.waiting", "stagger.budget.denied"),
-				"stagger.budget.denied{budget=orders kind=throttle mode=ENFORCE retrier=a service= target=} 1",
+			want(t, s.lines(t, "stagger.client.decisions", "stagger.client.call.retries", "stagger.client.waiting", "stagger.budget.refused"),
+				"stagger.budget.refused{budget=orders kind=throttle mode=ENFORCE retrier=a service= target=} 1",
 				"stagger.client.call.retries{code=UNAVAILABLE method=other retrier=a target=somewhere} 2 ≤2:1",
 				"stagger.client.decisions{code=UNAVAILABLE method=Any mode=ENFORCE reason=non_retryable retrier=a target=somewhere} 1",
 				"stagger.client.decisions{code=UNAVAILABLE method=other mode=ENFORCE reason=budget_exhausted retrier=a target=somewhere} 1",

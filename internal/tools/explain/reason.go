@@ -35,7 +35,7 @@ func Meanings() []Meaning {
 			LookAt: "The error's code, and `retryableStatusCodes` of the method's entry (`stagger explain`). " +
 				"If the code is listed, the interceptors after the Retrier.",
 			Change: "List the code if another attempt may help. Use `interceptor.WithClassifier` if the server means something else by it. " +
-				"Put an interceptor that rejects calls before the Retrier.",
+				"Put an interceptor that refuses calls before the Retrier.",
 			DoNot: "List `INVALID_ARGUMENT`, `NOT_FOUND` or the like: the same call fails again.",
 		},
 		{
@@ -104,9 +104,9 @@ func Meanings() []Meaning {
 		{
 			Reason: policy.ReasonOverloaded,
 			Means:  "[Admission](admission.md) expects no response before the deadline: the last responses took most of the call's time. A call with 0 attempts was not sent, and failed with `RESOURCE_EXHAUSTED`.",
-			LookAt: "The service's latency against its callers' deadlines. The debug page counts rejected calls by method.",
+			LookAt: "The service's latency against its callers' deadlines. The debug page counts refused calls by method.",
 			Change: "Capacity, or less work. Longer deadlines only if callers can wait.",
-			DoNot:  "Retry these errors in the application: the rejections let the service serve other calls.",
+			DoNot:  "Retry these errors in the application: the refusals let the service serve other calls.",
 		},
 		{
 			Reason: policy.ReasonDeadlineTooClose,

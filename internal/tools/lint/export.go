@@ -45,7 +45,7 @@ func Export(set *decision.Set, assumeIdempotent bool) (config []byte, notes []po
 	channel, _ := set.Channel()
 	_ = json.Unmarshal([]byte(channel), &plain) // the set is checked
 	if needsElsewhere(plain.LoadBalancingConfig) {
-		n.add(balancingKey, "", "clients without stagger reject the whole config; list {round_robin: {}} behind "+tried.Balancer)
+		n.add(balancingKey, "", "clients without stagger refuse the whole config; list {round_robin: {}} behind "+tried.Balancer)
 	}
 	for i, m := range c.Methods {
 		path := document.Item("methodConfig", i)

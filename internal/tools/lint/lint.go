@@ -162,7 +162,7 @@ func (l *linter) lintBuckets() {
 // lintAdmission warns of admission that can't work as intended.
 func (l *linter) lintAdmission(path string, m policy.MethodConfig) {
 	if m.Admission == "REFUSE" && m.Timeout == 0 {
-		l.warn(path+".admission", "REFUSE", "calls without a deadline are never rejected; set a timeout")
+		l.warn(path+".admission", "REFUSE", "calls without a deadline are never refused; set a timeout")
 	}
 }
 

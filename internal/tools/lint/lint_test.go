@@ -50,7 +50,7 @@ func TestLintAdmission(t *testing.T) {
 	for _, row := range [][]string{
 		{"admission: REFUSE, timeout: 1s"},
 		{"admission: NONE"},
-		{"admission: REFUSE", "warning f:1:63: methodConfig[0].admission: REFUSE: calls without a deadline are never rejected; set a timeout"},
+		{"admission: REFUSE", "warning f:1:63: methodConfig[0].admission: REFUSE: calls without a deadline are never refused; set a timeout"},
 	} {
 		wantLinted(t, "methodConfig: [{name: [{service: a.B, method: C}], "+row[0]+"}]", row[1:]...)
 	}

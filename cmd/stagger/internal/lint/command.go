@@ -15,7 +15,7 @@ import (
 )
 
 const help = `Check policy files: all errors in one run, with line, column and remedy, and advice about
-common mistakes. Every client rejects a file with errors.
+common mistakes. Every client refuses a file with errors.
 
 There is advice about: too many attempts; backoffs longer than a minute, too short for
 timers, or without jitter; codes of permanent errors, or codes listed twice; no budget,

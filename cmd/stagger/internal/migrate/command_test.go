@@ -140,7 +140,7 @@ func TestMigrate_Spellings(t *testing.T) {
 	conn, err := grpc.NewClient("passthrough:///x", grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDefaultServiceConfig(file))
 	if err != nil {
-		t.Fatalf("gRPC rejects it: %v", err)
+		t.Fatalf("gRPC refuses it: %v", err)
 	}
 	_ = conn.Close()
 	out, err := run(t, file, "-")

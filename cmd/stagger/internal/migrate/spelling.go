@@ -132,7 +132,7 @@ func comment(list []respelling) string {
 		return ""
 	}
 	var text strings.Builder
-	text.WriteString("Spelled as every gRPC implementation reads it. Only gRPC for Go accepts these, and others ignore or reject them:")
+	text.WriteString("Spelled as every gRPC implementation reads it. Only gRPC for Go accepts these, and others ignore or refuse them:")
 	for _, r := range list {
 		fmt.Fprintf(&text, "\n%s (line %d, now %s)", document.Shorten(r.was), r.at.Line, r.is)
 	}

@@ -53,7 +53,7 @@ const (
 	// They are sent.
 	Mode_MODE_ENFORCE Mode = 1
 	// They aren't sent. The first one of each call is decided on, and observers receive the decision. A separate
-	// balance pays for it, and is settled by the result of the call itself. So it denies at least as often as the budget would.
+	// balance pays for it, and is settled by the result of the call itself. So it refuses at least as often as the budget would.
 	Mode_MODE_OBSERVE Mode = 2
 	// They aren't sent. Timeouts, limits and idempotency keys stay.
 	Mode_MODE_OFF Mode = 3
@@ -102,7 +102,7 @@ func (Mode) EnumDescriptor() ([]byte, []int) {
 	return file_stagger_policy_v1_policy_proto_rawDescGZIP(), []int{0}
 }
 
-// Admission says whether a call is rejected that would get no response in time, judged by the last responses.
+// Admission says whether a call is refused that would get no response in time, judged by the last responses.
 type Admission int32
 
 const (
@@ -110,7 +110,7 @@ const (
 	Admission_ADMISSION_UNSPECIFIED Admission = 0
 	// It is sent.
 	Admission_ADMISSION_NONE Admission = 1
-	// It is rejected before its first attempt. Extra attempts of running calls are rejected as well.
+	// It is refused before its first attempt. Extra attempts of running calls are refused as well.
 	Admission_ADMISSION_REFUSE Admission = 2
 )
 
@@ -565,7 +565,7 @@ func (BudgetScope) EnumDescriptor() ([]byte, []int) {
 type StatusCode int32
 
 const (
-	// Not a code: OK, or 0, is rejected wherever a code is expected.
+	// Not a code: OK, or 0, is refused wherever a code is expected.
 	StatusCode_STATUS_CODE_UNSPECIFIED StatusCode = 0
 	// CANCELLED. Never retried when the caller has cancelled the call.
 	StatusCode_STATUS_CODE_CANCELLED StatusCode = 1
@@ -854,8 +854,8 @@ type MethodConfig struct {
 	// stagger. The mode of these methods. The strictest applies of this, the file's mode and Retrier.SetMode,
 	// also to calls with their own policy (interceptor.Policy).
 	Mode Mode `protobuf:"varint,1004,opt,name=mode,proto3,enum=stagger.policy.v1.Mode" json:"mode,omitempty"`
-	// stagger. Whether a call is rejected immediately, with RESOURCE_EXHAUSTED, while the service is too slow
-	// to respond before its deadline. Calls without a deadline are never rejected.
+	// stagger. Whether a call is refused immediately, with RESOURCE_EXHAUSTED, while the service is too slow
+	// to respond before its deadline. Calls without a deadline are never refused.
 	Admission     Admission `protobuf:"varint,1006,opt,name=admission,proto3,enum=stagger.policy.v1.Admission" json:"admission,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
