@@ -83,6 +83,9 @@ func (r *Retrier) stream(with coexistence) grpc.StreamClientInterceptor {
 				}
 			}()
 		}
+		if c.single() && !c.listens() {
+			return c.openPassed(desc, open)
+		}
 		if c.single() {
 			c.uploads = desc.ClientStreams
 			c.engineState = new(engineState)
