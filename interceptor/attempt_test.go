@@ -41,6 +41,30 @@ func fillAndEnd(ctx context.Context, method string, req, reply any, cc *grpc.Cli
 	return errors.Join(fill(ctx, method, req, reply, cc, opts...), finished(ctx, method, req, reply, cc, opts...))
 }
 
+// An inner layer may use the options of an attempt that has ended: gRPC then writes to targets that no other call ever gets.
+func TestAttempt_OptionsKept(t *testing.T) {
+	t.Parallel()
+	unary := afterFailure(t)["stagger"]
+	for range 100 {
+		var kept []grpc.CallOption
+		keep := func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, opts ...grpc.CallOption) error {
+			kept = opts
+			return finished(ctx, method, req, reply, cc, opts...)
+		}
+		late := func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, opts ...grpc.CallOption) error {
+			return errors.Join(fill(ctx, method, req, reply, cc, kept...), finished(ctx, method, req, reply, cc, opts...))
+		}
+		for _, inner := range [][2]grpc.UnaryInvoker{{keep, late}, {retried(keep), retried(late)}} {
+			var first, second metadata.MD
+			_ = unary(t.Context(), get, nil, nil, nil, inner[0], grpc.Trailer(&first))
+			_ = unary(t.Context(), get, nil, nil, nil, inner[1], grpc.Trailer(&second))
+			if first != nil || second != nil {
+				t.Fatalf("trailers %v and %v; want none", first, second)
+			}
+		}
+	}
+}
+
 // An inner layer answers by itself. Unless it says that the attempt has ended, gRPC may still run in the background, and the
 // caller's targets stay empty, with observers and without.
 func TestAttempt_AnsweredInside(t *testing.T) {
