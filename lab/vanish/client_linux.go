@@ -231,7 +231,7 @@ func measure(write bool) error {
 	if err != nil {
 		return err
 	}
-	defer s.orders.Close()
+	defer s.stop()
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	var rows []*row

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os/exec"
 	"strings"
@@ -31,7 +32,7 @@ var (
 // ip runs commands of iproute2.
 func ip(lines ...string) error {
 	for _, line := range lines {
-		if out, err := exec.Command("ip", strings.Fields(line)...).CombinedOutput(); err != nil {
+		if out, err := exec.CommandContext(context.Background(), "ip", strings.Fields(line)...).CombinedOutput(); err != nil {
 			return fmt.Errorf("ip %s: %w: %s; it needs Linux, iproute2, and root or a user namespace", line, err, out)
 		}
 	}
@@ -41,17 +42,22 @@ func ip(lines ...string) error {
 // connectClient makes the veth pair, and gives the other end to the namespace of a process. The link-layer addresses are
 // fixed, as those of routers: they do not vanish with a machine behind one.
 func connectClient(pid int) error {
-	lines := []string{
+	err := ip(
 		"link set lo up",
-		"link add " + clientLink + " address " + clientMAC + " type veth peer name " + serverLink + " address " + serverMAC,
+		"link add "+clientLink+" address "+clientMAC+" type veth peer name "+serverLink+" address "+serverMAC,
 		fmt.Sprintf("link set %s netns %d", serverLink, pid),
-		"addr add " + clientAddress + "/24 dev " + clientLink,
-		"link set " + clientLink + " up",
+		"addr add "+clientAddress+"/24 dev "+clientLink,
+		"link set "+clientLink+" up",
+	)
+	if err != nil {
+		return err
 	}
 	for _, a := range addresses {
-		lines = append(lines, "neigh replace "+a+" lladdr "+serverMAC+" dev "+clientLink+" nud permanent")
+		if err := ip("neigh replace " + a + " lladdr " + serverMAC + " dev " + clientLink + " nud permanent"); err != nil {
+			return err
+		}
 	}
-	return ip(lines...)
+	return nil
 }
 
 // connectServers gives the servers their addresses.

@@ -5,6 +5,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -94,7 +95,7 @@ func runPaused() error {
 
 // listen serves at an address, and sends the error when that ends.
 func listen(address string) (served chan error, err error) {
-	lis, err := net.Listen("tcp", net.JoinHostPort(address, port))
+	lis, err := new(net.ListenConfig).Listen(context.Background(), "tcp", net.JoinHostPort(address, port))
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +116,7 @@ func handle(_ any, stream grpc.ServerStream) error {
 
 // servers are the process of the servers, as the client sees it.
 type servers struct {
-	orders io.WriteCloser // the process ends when it is closed
+	orders io.WriteCloser
 	done   *bufio.Reader
 }
 
@@ -129,6 +130,9 @@ func (s *servers) order(what string) error {
 	}
 	return nil
 }
+
+// stop ends the process.
+func (s *servers) stop() { _ = s.orders.Close() }
 
 // newServers starts the process of the servers, in a network namespace of its own.
 func newServers() (*servers, error) {
