@@ -7,10 +7,10 @@
 //
 //	retrier, err := interceptor.Watch(ctx, "retry.yaml")
 //	if err != nil {
-//		return err
+//		return nil, err
 //	}
 //	creds := credentials.NewTLS(nil) // insecure.NewCredentials() for a server without TLS
-//	conn, err := grpc.NewClient("dns:///orders.example.com:443",
+//	return grpc.NewClient("dns:///orders.example.com:443",
 //		append(retrier.DialOptions(), grpc.WithTransportCredentials(creds))...)
 //
 // with this retry.yaml, which package policy and docs/policy-file.md describe:
