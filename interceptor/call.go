@@ -85,7 +85,9 @@ func (c *call) prepareSettings() *attempts.Settings {
 	c.prepareContext()
 	c.fillSettings()
 	if find := c.retrier.breaker; find != nil {
-		c.set.Breaker = find(c.target(), c.method)
+		if gate := find(c.target(), c.method); gate != nil {
+			c.set.Breaker = &callGate{gate, c.ctx}
+		}
 	}
 	return &c.set
 }
