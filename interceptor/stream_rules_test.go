@@ -21,6 +21,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/tools/inspect"
 	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
@@ -191,8 +192,9 @@ func (s scene) noOverlap(t *testing.T, desc *grpc.StreamDesc, round int, options
 	synctest.Wait()
 	for n, a := range s.Attempts() {
 		heard := strings.Join(s.heard(n), "")
-		if all := strings.Join(messages, ""); !strings.HasPrefix(all, heard) || a.HalfClosed && heard != all {
-			t.Errorf("round %d: attempt %d received %s, closed %v", round, n+1, heard, a.HalfClosed)
+		closed := inspect.HalfClosed(a)
+		if all := strings.Join(messages, ""); !strings.HasPrefix(all, heard) || closed && heard != all {
+			t.Errorf("round %d: attempt %d received %s, closed %v", round, n+1, heard, closed)
 		}
 	}
 	if whole := fmt.Sprint(got); err == io.EOF && whole != "[sum]" && whole != "[a b c]" {
