@@ -80,7 +80,9 @@ const (
 func (c *call) startEngine(uploads bool, now attempts.Now) attempts.Step {
 	c.prepareEngine(uploads)
 	if find := c.retrier.breaker; find != nil {
-		c.set.Breaker = find(c.target(), c.method)
+		if gate := find(c.target(), c.method); gate != nil {
+			c.set.Breaker = &callGate{gate, c.ctx}
+		}
 	}
 	return c.engine.Start(&c.set, now)
 }

@@ -83,7 +83,6 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/again"
-	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -105,7 +104,7 @@ type Retrier struct {
 	maxReplayed int64        // the limit of replayed, in bytes
 	replayed    atomic.Int64 // bytes that all streams keep for replay
 	waitLimit   waitLimit
-	breaker     func(target, method string) attempts.Breaker                           // nil: none
+	breaker     func(target, method string) Gate                                       // nil: none
 	classifier  func(ctx context.Context, method string, reply any, err error) Verdict // nil: none
 	descriptors []*protoregistry.Files                                                 // given, in addition to linked ones
 	newReply    func(method string, reply any) func() any                              // nil: none
