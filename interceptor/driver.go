@@ -16,7 +16,7 @@ import (
 // the attempt that is due while others run, and those that follow from its end:
 //
 //	application   run ──► attempt 1 ──► its end ──► attempt 2 ──► … ──► waits for the others, and for what is due then ──► returns
-//	timer               └─ it is slow ──► attempt beside it ──► its end ──► …
+//	timer               └─ it is slow ──► attempt next to it ──► its end ──► …
 //
 // So a call that is answered before its timer fires starts no goroutine, and every goroutine has ended when run returns.
 //

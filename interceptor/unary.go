@@ -252,7 +252,7 @@ func (u *unary) abortUnlessOver() {
 	}
 }
 
-// drivenUnary is a unary call with an attempt that may be slow: another one then follows beside it, or in its place.
+// drivenUnary is a unary call with an attempt that may be slow: another one then follows next to it, or in its place.
 type drivenUnary struct {
 	unary
 	driver driver
@@ -288,7 +288,7 @@ func (d *drivenUnary) begin(options *attemptOptions, slowAt time.Duration) *atte
 	return a
 }
 
-// prepare implements tries. An attempt of the timer's runs beside others.
+// prepare implements tries. An attempt of the timer's runs in parallel with others.
 func (d *drivenUnary) prepare(n int, at time.Duration, inTimer bool) *attempt {
 	a := d.laterAttempt(n, at)
 	a.ownReply = inTimer || d.needsOwnReply()
