@@ -14,8 +14,10 @@ package observe
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/logging"
@@ -35,7 +37,7 @@ import (
 //   - a call that succeeded after retries or hedges, at level info
 //   - in mode OBSERVE, at level info: the retry or hedge that mode ENFORCE would send
 //   - a mode set by hand, at level info; at level warn if it prevents retries
-//   - a change of the policies, at level info, with the names of changed items, and a mode's from and to
+//   - a change of the policies, at level info, with the first ten settings that have changed, such as "maxAttempts of GetOrder 3 → 2"
 //   - a refused change of the policy file, at level error, in one line and one more for each error in the file
 //   - a warning of the Retrier, at level warn, and a note, at level info
 //
@@ -82,7 +84,7 @@ func observer(write func(context.Context, slog.Level, string, ...any)) intercept
 		CallEnd:  l.call,
 		Reload: func(set *policy.Set, changes []string, err error) {
 			if err == nil { // else Diagnostic gets each error in a file, or the program has the error
-				l.write(context.Background(), slog.LevelInfo, "stagger: policies reloaded", "source", set.Source(), "hash", set.Hash(), "changes", strings.Join(changes, ", "))
+				l.write(context.Background(), slog.LevelInfo, "stagger: policies reloaded", "source", set.Source(), "hash", set.Hash(), "changes", listed(changes))
 			}
 		},
 		ModeChange: func(from, to interceptor.ModeSwitch) {
@@ -109,6 +111,17 @@ func observer(write func(context.Context, slog.Level, string, ...any)) intercept
 			l.write(context.Background(), level, "stagger: policy "+severity, severity, d.String())
 		},
 	}
+}
+
+// longestList bounds the changes in a line.
+const longestList = 10
+
+// listed returns the first changes as a text, and the number of the others.
+func listed(changes []string) string {
+	if more := len(changes) - longestList; more > 0 {
+		changes = append(slices.Clone(changes[:longestList]), fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(changes, "; ")
 }
 
 // decision logs, in mode OBSERVE, the attempt that mode ENFORCE would send, and calls that admission would refuse. Real attempts are logged when they are sent, and

@@ -295,9 +295,14 @@ func TestSlogTellsOfReloads(t *testing.T) {
 		t.Errorf("a refused one, of which there is a warning: logged %q", &out)
 	}
 	set := must.Get(policy.Parse("retry.yaml", []byte("{}")))(t)
-	observer.Reload(set, []string{"entries changed from 2 to 1", "mode changed from ENFORCE to OFF"}, nil)
-	if !strings.Contains(out.String(), `level=INFO msg="stagger: policies reloaded" source=retry.yaml hash=`+set.Hash()+` changes="entries changed from 2 to 1, mode changed from ENFORCE to OFF"`) {
+	observer.Reload(set, []string{"maxAttempts of GetOrder 3 → 2", "mode ENFORCE → OFF"}, nil)
+	if !strings.Contains(out.String(), `level=INFO msg="stagger: policies reloaded" source=retry.yaml hash=`+set.Hash()+` changes="maxAttempts of GetOrder 3 → 2; mode ENFORCE → OFF"`) {
 		t.Errorf("logged %q", &out)
+	}
+	out.Reset()
+	observer.Reload(set, strings.Fields("a b c d e f g h i j k l"), nil)
+	if !strings.Contains(out.String(), ` changes="a; b; c; d; e; f; g; h; i; j; 2 more"`) {
+		t.Errorf("of twelve changes, logged %q", &out)
 	}
 }
 
