@@ -83,6 +83,10 @@ overload: ## Draw the plots of docs/evidence/overload.md
 outages: ## Kill, hang and restart servers of three clients, in virtual time, and write the table of docs/evidence/outages.md: half a minute
 	@cd lab && $(OFF) go test -count=1 -run 'TestDocsAreCurrent$$' ./outages -args -write
 
+.PHONY: vanish
+vanish: ## Let a machine vanish from the network, with keepalives of several lengths, and write the table of docs/evidence/outages.md: 1 minute (Linux, iproute2, root or user namespaces)
+	@cd lab && $(OFF) go run ./vanish -write
+
 .PHONY: search
 search: ## Draw scenarios in which retries may do harm, or can help, and judge both (SEARCH='-seed 7 -n 1000 -help-set 300'; '-help' lists flags)
 	@cd lab && $(OFF) go run ./search $(SEARCH)
@@ -130,13 +134,18 @@ interop: ## Meet nginx, HAProxy, Python and Node in 3 minutes (INTEROP='-args -w
 	@.ci/interop
 	@cd lab/interop && PATH="$$PATH:/usr/sbin" $(OFF) STAGGER_INTEROP=required go test -count=1 -timeout 10m . $(INTEROP)
 
+.PHONY: pings
+pings: ## Send twenty keepalive pings to servers in Go and Python that allow them: 4 minutes
+	@.ci/interop
+	@cd lab/interop && $(OFF) STAGGER_PINGS=required go test -count=1 -timeout 10m -parallel 6 -run TestKeepalive .
+
 .PHONY: clients
 clients: ## Put stagger into etcd's, Google's and others' client libraries: 1 minute (CLIENTS='-args -write ../../docs/clients.md' writes the table)
 	@etcd --version >/dev/null 2>&1 || .ci/interop
 	@cd lab/clients && $(OFF) go vet ./... && STAGGER_CLIENTS=required $(OFF) go test -count=1 -timeout 5m . $(CLIENTS)
 
 .PHONY: histories
-histories: ## Have Porcupine judge what clients of a real etcd see in its outages: 10 minutes (HISTORIES='-history-page ../../docs/evidence/histories.md' writes the page)
+histories: ## Have Porcupine judge what clients of a real etcd see in its outages: 15 minutes (HISTORIES='-history-page ../../docs/evidence/histories.md' writes the page)
 	@etcd --version >/dev/null 2>&1 || .ci/interop
 	@cd lab/clients && STAGGER_CLIENTS=required $(OFF) go test -run TestHistories -count=1 -timeout 60m . -args -histories 200 $(HISTORIES)
 

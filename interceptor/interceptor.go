@@ -56,8 +56,7 @@
 // retry of a unary call has it as the failed attempt has left it: copying each request would cost too much. Package observe/repeat
 // finds interceptors that change requests in place.
 //
-// Those after it must not use the options of an attempt that has returned: another call may be
-// using them. If they return before gRPC has ended the attempt, which may then still write into the reply, the call is not
+// If one of those after it returns with an error before gRPC has ended the attempt, gRPC may still write into the reply, and the call is not
 // retried. From then on, the Retrier gives each attempt its own reply, if it can make one. One that answers without gRPC, as a
 // cache does, and fills targets of Header, Trailer or Peer, must call the OnFinish options as gRPC does. Otherwise the caller's
 // stay empty, since gRPC might still be writing to them.
@@ -78,12 +77,12 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/stats"
 	"google.golang.org/protobuf/reflect/protoregistry"
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/again"
-	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -105,7 +104,7 @@ type Retrier struct {
 	maxReplayed int64        // the limit of replayed, in bytes
 	replayed    atomic.Int64 // bytes that all streams keep for replay
 	waitLimit   waitLimit
-	breaker     func(target, method string) attempts.Breaker                           // nil: none
+	breaker     func(target, method string) Gate                                       // nil: none
 	classifier  func(ctx context.Context, method string, reply any, err error) Verdict // nil: none
 	descriptors []*protoregistry.Files                                                 // given, in addition to linked ones
 	newReply    func(method string, reply any) func() any                              // nil: none
@@ -123,7 +122,6 @@ func New(set *policy.Set, options ...Option) (*Retrier, error) {
 		single:      decision.New(policy.Spec{}),
 		budgets:     budgets{given: map[string]func(string) budget.Budget{}, rules: map[string]budgetRule{}, most: mostBalances},
 		random:      rand.Float64,
-		waitLimit:   waitLimit{targets: map[string]*int64{}},
 		maxReplayed: defaultMaxReplayBytes,
 	}
 	r.switches.Store(&switches{all: enforced("")})
@@ -176,11 +174,22 @@ var reconnects = grpc.ConnectParams{
 	MinConnectTimeout: 20 * time.Second,
 }
 
+// pings notice a server whose machine has vanished without closing the connection. The shortest time that every gRPC server allows by
+// default is 5 minutes. On Linux, gRPC also sets the timeout for TCP (TCP_USER_TIMEOUT), so that a connection in use ends that soon after
+// data was sent. docs/evidence/outages.md has the measurements behind the 20 s.
+var pings = keepalive.ClientParameters{Time: 6 * time.Minute, Timeout: 20 * time.Second}
+
 // DialOptions returns the options for grpc.NewClient: the interceptors, grpc.WithDisableRetry so
 // that gRPC does not retry each attempt by its own policy (the Retrier warns if that switches retries off for which the policy
 // file has no entry), grpc.WithConnectParams with shorter delays (250 ms to 3 s) between
-// attempts to connect, and those of [WithStatsHandler]. Of several WithConnectParams, gRPC uses the last. Chained
+// attempts to connect, grpc.WithKeepaliveParams, and those of [WithStatsHandler]. Chained
 // interceptors given before these options see each call once, those after them every attempt.
+//
+// The keepalive pings a connection that has calls after 6 minutes without a byte from the server, and closes it if no byte comes within
+// 20 s. On Linux, a TCP connection also ends 20 s after it has sent data that the server's machine does not acknowledge. On other
+// systems, and over a dialer's own connections that are no *net.TCPConn, only the ping notices that: up to 6 minutes and 20 s later.
+//
+// Of several WithConnectParams or WithKeepaliveParams, gRPC uses the last. Put your own after these options: before them, they have no effect.
 //
 // If the policy file's loadBalancingConfig names stagger_retry_elsewhere, the options include a default
 // service config with that alone (grpc.WithDefaultServiceConfig). gRPC uses only the last default that it is
@@ -188,9 +197,10 @@ var reconnects = grpc.ConnectParams{
 // the resolver replaces either, unless grpc.WithDisableServiceConfig is given.
 func (r *Retrier) DialOptions() []grpc.DialOption {
 	options := append(
-		make([]grpc.DialOption, 0, 5+len(r.stats)),
+		make([]grpc.DialOption, 0, 6+len(r.stats)),
 		grpc.WithDisableRetry(),
 		grpc.WithConnectParams(reconnects),
+		grpc.WithKeepaliveParams(pings),
 		grpc.WithChainUnaryInterceptor(r.unary(alone)),
 		grpc.WithChainStreamInterceptor(r.stream(alone)),
 	)
