@@ -107,7 +107,8 @@ func (r *Retrier) newEntry(s *slot, method string, own *decision.Policy, now tim
 			r.warnOnce(&manyQuantiles, e.name, e.name)
 		}
 	}
-	if e.limits = limitsOf(e.policy.Spec(), nil); e.mode != policy.ModeOff {
+	e.limits = limitsOf(e.policy.Spec(), nil)
+	if e.mode != policy.ModeOff {
 		user := budgetUser{target: e.target, shadow: e.mode == policy.ModeObserve}
 		e.budget = r.findBudget(of, e.policy, user, func(of *rules) string { return r.serviceOf(of, e.policy, s) })
 		e.kept, _ = e.budget.(*keptBalance)
