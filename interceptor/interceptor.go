@@ -56,8 +56,7 @@
 // retry of a unary call has it as the failed attempt has left it: copying each request would cost too much. Package observe/repeat
 // finds interceptors that change requests in place.
 //
-// Those after it must not use the options of an attempt that has returned: another call may be
-// using them. If they return before gRPC has ended the attempt, which may then still write into the reply, the call is not
+// If one of those after it returns with an error before gRPC has ended the attempt, gRPC may still write into the reply, and the call is not
 // retried. From then on, the Retrier gives each attempt its own reply, if it can make one. One that answers without gRPC, as a
 // cache does, and fills targets of Header, Trailer or Peer, must call the OnFinish options as gRPC does. Otherwise the caller's
 // stay empty, since gRPC might still be writing to them.
