@@ -89,8 +89,9 @@ func (r *Retrier) newEntry(s *slot, method string, own *decision.Policy, now tim
 		made: now, rules: of, switches: r.switches.Load(), policy: cmp.Or(own, of.set.Lookup(method), r.single),
 		target: s.target, name: s.name, record: s.record, budget: budget.Unlimited, grpcsCodec: usesGRPCsCodec(nil),
 	}
-	if e.mode = max(of.modeOf(method), e.switches.modeFor(method)); own != nil {
-		e.mode = max(e.mode, own.Mode())
+	e.mode = policy.StrictestMode(of.modeOf(method), e.switches.modeFor(method))
+	if own != nil {
+		e.mode = policy.StrictestMode(e.mode, own.Mode())
 	}
 	p := e.policy
 	e.safe, e.slots = of.set.Safe(p, method), targetSlots{&r.waitLimit, e.target}
