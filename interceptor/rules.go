@@ -5,8 +5,8 @@ package interceptor
 
 import (
 	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/balancing"
 	"github.com/stagger-go/stagger/internal/decision"
-	"github.com/stagger-go/stagger/internal/tried"
 )
 
 // rules are the current policies of a Retrier, with derived data. A reload replaces them; calls keep the policy
@@ -16,14 +16,15 @@ type rules struct {
 	budgets    map[string]budgetRule // by name; "" is the default budget
 	throttled  bool                  // every call counts for the budget, even without retries
 	perService bool                  // a budget has scope SERVICE
-	balancing  string                // see tried.Config
+	balancing  string                // see balancing.Config
+	elsewhere  balancing.Hook        // nil: the program does not import package elsewhere
 }
 
 // newRules returns the rules of a set.
 func newRules(set *decision.Set) *rules {
-	r := &rules{set: set, budgets: map[string]budgetRule{}}
+	r := &rules{set: set, budgets: map[string]budgetRule{}, elsewhere: importedElsewhere()}
 	channel, _ := set.Channel()
-	r.balancing = tried.Config(channel)
+	r.balancing = balancing.Config(channel)
 	r.budgets[""] = budgetRule{config: budget.Default(), scope: "TARGET"}
 	if t := set.Config().RetryThrottling; t != nil {
 		r.budgets[""] = budgetRule{config: *t, scope: "TARGET"}
@@ -38,7 +39,7 @@ func newRules(set *decision.Set) *rules {
 
 // check returns an error for an invalid budget or load balancing, before a call or a connection needs them.
 func (r *rules) check(of *budgets) error {
-	if err := checkBalancing(r.set); err != nil {
+	if err := r.checkBalancing(); err != nil {
 		return err
 	}
 	for name, b := range r.budgets {
