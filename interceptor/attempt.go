@@ -84,6 +84,15 @@ func (o *callOptions) asGiven(a *attemptOptions) []grpc.CallOption {
 	if o.peer {
 		opts = append(opts, grpc.Peer(&a.peer))
 	}
+	return o.appendTargets(opts)
+}
+
+// unheard returns the options to pass to gRPC for the only attempt of a call, if nobody listens to it: the caller's, unchanged, the
+// policy's limits, and the mark that finds a Retrier inside another one.
+func (o *callOptions) unheard() []grpc.CallOption { return o.appendTargets(o.shared[listening:]) }
+
+// appendTargets adds the caller's own targets and callbacks, which are not among the shared options.
+func (o *callOptions) appendTargets(opts []grpc.CallOption) []grpc.CallOption {
 	for _, option := range o.caller {
 		_, callback := option.(grpc.OnFinishCallOption)
 		switch promoted(option).(type) {
@@ -145,8 +154,11 @@ type attemptOptions struct {
 // endListener is notified when gRPC has ended an attempt, in any goroutine.
 type endListener interface{ onFinish(err error) }
 
-// added is the number of options that we add to every attempt.
-const added = 3
+// added is the number of options that we add to every attempt. The first of them, as many as listening, report its end to us.
+const (
+	added     = 3
+	listening = 2
+)
 
 // init makes a ready for its first attempt.
 func (a *attemptOptions) init() {

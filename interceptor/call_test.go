@@ -33,6 +33,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/tools/inspect"
 	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/internal/tools/usual"
 	"github.com/stagger-go/stagger/policy"
@@ -177,7 +178,7 @@ type outage struct {
 func (o *outage) play(t *testing.T, calls int, away, deadline time.Duration) {
 	t.Helper()
 	o.began, o.failed = time.Now(), map[policy.Reason]int{}
-	server := testserver.Start(t, testserver.Observe(func(a testserver.Attempt) {
+	server := testserver.Start(t, inspect.Observe(func(a testserver.Attempt) {
 		if a.End.IsZero() {
 			o.mu.Lock()
 			defer o.mu.Unlock()

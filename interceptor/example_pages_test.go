@@ -17,7 +17,17 @@ import (
 	"github.com/stagger-go/stagger/interceptor"
 )
 
-// What README and docs show of Go stands here or in another test, so that it compiles.
+// What README, docs and the package comment show of Go stands here or in another test, so that it compiles.
+
+func packageComment(ctx context.Context) (*grpc.ClientConn, error) {
+	retrier, err := interceptor.Watch(ctx, "retry.yaml")
+	if err != nil {
+		return nil, err
+	}
+	creds := credentials.NewTLS(nil) // insecure.NewCredentials() for a server without TLS
+	return grpc.NewClient("dns:///orders.example.com:443",
+		append(retrier.DialOptions(), grpc.WithTransportCredentials(creds))...)
+}
 
 func pageDial(ctx context.Context, target string, creds credentials.TransportCredentials) (*grpc.ClientConn, error) {
 	retrier, err := interceptor.Watch(ctx, "retry.yaml")
@@ -57,4 +67,4 @@ func pageHealth(ctx context.Context, conn *grpc.ClientConn, healthServer *health
 	}
 }
 
-var _ = []any{pageHealth, pageDial, pageReason, pageServer, pageServiceConfig}
+var _ = []any{packageComment, pageHealth, pageDial, pageReason, pageServer, pageServiceConfig}

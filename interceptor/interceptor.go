@@ -7,10 +7,10 @@
 //
 //	retrier, err := interceptor.Watch(ctx, "retry.yaml")
 //	if err != nil {
-//		return err
+//		return nil, err
 //	}
 //	creds := credentials.NewTLS(nil) // insecure.NewCredentials() for a server without TLS
-//	conn, err := grpc.NewClient("dns:///orders.example.com:443",
+//	return grpc.NewClient("dns:///orders.example.com:443",
 //		append(retrier.DialOptions(), grpc.WithTransportCredentials(creds))...)
 //
 // with this retry.yaml, which package policy and docs/policy-file.md describe:
@@ -78,6 +78,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/stats"
 	"google.golang.org/protobuf/reflect/protoregistry"
 
@@ -176,11 +177,22 @@ var reconnects = grpc.ConnectParams{
 	MinConnectTimeout: 20 * time.Second,
 }
 
+// pings notice a server whose machine has vanished without closing the connection. The shortest time that every gRPC server allows by
+// default is 5 minutes. On Linux, gRPC also sets the timeout for TCP (TCP_USER_TIMEOUT), so that a connection in use ends that soon after
+// data was sent. docs/evidence/outages.md has the measurements behind the 20 s.
+var pings = keepalive.ClientParameters{Time: 6 * time.Minute, Timeout: 20 * time.Second}
+
 // DialOptions returns the options for grpc.NewClient: the interceptors, grpc.WithDisableRetry so
 // that gRPC does not retry each attempt by its own policy (the Retrier warns if that switches retries off for which the policy
 // file has no entry), grpc.WithConnectParams with shorter delays (250 ms to 3 s) between
-// attempts to connect, and those of [WithStatsHandler]. Of several WithConnectParams, gRPC uses the last. Chained
+// attempts to connect, grpc.WithKeepaliveParams, and those of [WithStatsHandler]. Chained
 // interceptors given before these options see each call once, those after them every attempt.
+//
+// The keepalive pings a connection that has calls after 6 minutes without a byte from the server, and closes it if no byte comes within
+// 20 s. On Linux, a TCP connection also ends 20 s after it has sent data that the server's machine does not acknowledge. On other
+// systems, and over a dialer's own connections that are no *net.TCPConn, only the ping notices that: up to 6 minutes and 20 s later.
+//
+// Of several WithConnectParams or WithKeepaliveParams, gRPC uses the last. Put your own after these options: before them, they have no effect.
 //
 // If the policy file's loadBalancingConfig names stagger_retry_elsewhere, the options include a default
 // service config with that alone (grpc.WithDefaultServiceConfig). gRPC uses only the last default that it is
@@ -188,9 +200,10 @@ var reconnects = grpc.ConnectParams{
 // the resolver replaces either, unless grpc.WithDisableServiceConfig is given.
 func (r *Retrier) DialOptions() []grpc.DialOption {
 	options := append(
-		make([]grpc.DialOption, 0, 5+len(r.stats)),
+		make([]grpc.DialOption, 0, 6+len(r.stats)),
 		grpc.WithDisableRetry(),
 		grpc.WithConnectParams(reconnects),
+		grpc.WithKeepaliveParams(pings),
 		grpc.WithChainUnaryInterceptor(r.unary(alone)),
 		grpc.WithChainStreamInterceptor(r.stream(alone)),
 	)

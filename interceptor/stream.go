@@ -84,6 +84,9 @@ func (r *Retrier) stream(with coexistence) grpc.StreamClientInterceptor {
 				}
 			}()
 		}
+		if c.single() && !c.listens() {
+			return c.openPassed(desc, open)
+		}
 		if c.single() {
 			c.uploads, c.course = desc.ClientStreams, new(course)
 			s := &singleStream{desc: desc, call: c, attempt: &first.attempt}

@@ -55,7 +55,9 @@ type outsideOf struct {
 func TestStreamSingle_SlowReader(t *testing.T) {
 	ways := map[string]codes.Code{"deadline": codes.DeadlineExceeded, "cancel": codes.Canceled, "close": codes.Canceled}
 	all := singles()
-	all["retried"] = func() (policy.Config, []interceptor.Option) { return config(plain()), nil }
+	for name, c := range retriedPolicies() {
+		all[name] = func() (policy.Config, []interceptor.Option) { return c, nil }
+	}
 	for name, of := range all {
 		for way, code := range ways {
 			for kind, desc := range kinds() {

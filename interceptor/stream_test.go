@@ -28,6 +28,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/tools/inspect"
 	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
@@ -130,7 +131,7 @@ func (s scene) heardBy() (all []string) {
 	synctest.Wait()
 	for n, a := range s.Attempts() {
 		heard := fmt.Sprint(s.heard(n))
-		if a.HalfClosed {
+		if inspect.HalfClosed(a) {
 			heard += "."
 		}
 		all = append(all, heard)

@@ -17,6 +17,14 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
+// The package comment shows it.
+func packageComment(ctx context.Context) (*interceptor.Retrier, error) {
+	retrier, err := interceptor.Watch(ctx, "retry.yaml", interceptor.WithObserver(observe.Slog(slog.Default())))
+	return retrier, err
+}
+
+var _ = packageComment
+
 func ExampleSlog() {
 	logger := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{
 		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {

@@ -9,10 +9,29 @@ import (
 
 	"google.golang.org/grpc/codes"
 
+	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/policy"
 )
 
 // Parse reports all errors in a file at once, with their place and the remedy.
+// The package comment shows it.
+func packageComment() (*interceptor.Retrier, error) {
+	set, err := policy.NewSet(policy.Config{Methods: []policy.MethodConfig{{
+		Names: []string{"/acme.orders.v1.OrderService/GetOrder"},
+		Spec: policy.Spec{Retry: &policy.RetrySpec{
+			MaxAttempts:          3,
+			Backoff:              policy.Backoff{Initial: 100 * time.Millisecond, Max: 2 * time.Second, Multiplier: 2},
+			RetryableStatusCodes: []codes.Code{codes.Unavailable},
+		}},
+	}}})
+	if err != nil {
+		return nil, err
+	}
+	return interceptor.New(set)
+}
+
+var _ = packageComment
+
 func ExampleParse() {
 	_, err := policy.Parse("retry.yaml", []byte(`
 methodConfig:

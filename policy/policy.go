@@ -14,9 +14,9 @@
 //		}},
 //	}}})
 //	if err != nil {
-//		return err
+//		return nil, err
 //	}
-//	retrier, err := interceptor.New(set)
+//	return interceptor.New(set)
 //
 // # Policies and sets
 //

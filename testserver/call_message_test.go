@@ -12,6 +12,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
+	"github.com/stagger-go/stagger/internal/tools/inspect"
 	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -23,7 +24,7 @@ func TestStreamIsRecordedInFull(t *testing.T) {
 		w.send("a", "b")
 		w.want("a", "b")
 		before := s.Attempts()[0]
-		if len(before.Requests) != 2 || before.Received != 2 || before.Sent != 2 || before.HalfClosed || !before.End.IsZero() {
+		if len(before.Requests) != 2 || before.Received != 2 || before.Sent != 2 || inspect.HalfClosed(before) || !before.End.IsZero() {
 			t.Errorf("recorded %+v; want 2 messages each way, and it runs", before)
 		}
 		w.send("c")
@@ -33,7 +34,7 @@ func TestStreamIsRecordedInFull(t *testing.T) {
 		a := s.Attempts()[0]
 		wantText(t, "requests", string(bytes.Join(a.Requests, []byte(","))), textOf("a")+","+textOf("b")+","+textOf("c"))
 		wantText(t, "request", string(a.Requests[0]), textOf("a"))
-		if a.Received != 3 || a.Sent != 4 || !a.HalfClosed || a.Code != codes.Aborted || len(before.Requests) != 2 {
+		if a.Received != 3 || a.Sent != 4 || !inspect.HalfClosed(a) || a.Code != codes.Aborted || len(before.Requests) != 2 {
 			t.Errorf("recorded %+v; want 3 messages, 4 sent, the half-close, Aborted", a)
 		}
 	})

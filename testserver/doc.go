@@ -8,12 +8,12 @@
 // TCP. Scripts define its answers:
 //
 //	srv := testserver.Start(t)
-//	srv.On("/acme.orders.v1.OrderService/GetOrder",
+//	srv.On("/grpc.health.v1.Health/Check",
 //		testserver.Fail(codes.Unavailable).Times(2),
-//		testserver.OK(&orderspb.Order{Id: "7"}))
+//		testserver.OK(&healthpb.HealthCheckResponse{Status: healthpb.HealthCheckResponse_SERVING}))
 //
-//	client := orderspb.NewOrderServiceClient(srv.Dial(t, myDialOptions...))
-//	order, err := client.GetOrder(t.Context(), &orderspb.GetOrderRequest{Id: "7"})
+//	client := healthpb.NewHealthClient(srv.Dial(t, dialOptions...)) // with the options of your client
+//	response, err := client.Check(t.Context(), &healthpb.HealthCheckRequest{})
 //
 // A script is a sequence of steps: the k-th attempt of a method gets step k, and the last
 // step repeats forever. A function makes a [Step] with an end ([OK], [Fail], [Hang],

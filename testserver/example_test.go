@@ -185,12 +185,16 @@ func ExampleRandom() {
 
 // In a test, nothing needs closing.
 func ExampleStart() {
-	test := func(t *testing.T) {
+	test := func(t *testing.T, dialOptions ...grpc.DialOption) {
 		srv := testserver.Start(t)
-		conn := srv.Dial(t)
-		_ = conn.Invoke(t.Context(), "/acme.orders.v1.OrderService/GetOrder", &emptypb.Empty{}, &emptypb.Empty{})
-		if srv.Count("/acme.orders.v1.OrderService/GetOrder") != 1 {
-			t.Error("want one attempt")
+		srv.On("/grpc.health.v1.Health/Check",
+			testserver.Fail(codes.Unavailable).Times(2),
+			testserver.OK(&healthpb.HealthCheckResponse{Status: healthpb.HealthCheckResponse_SERVING}))
+
+		client := healthpb.NewHealthClient(srv.Dial(t, dialOptions...)) // with the options of your client
+		response, err := client.Check(t.Context(), &healthpb.HealthCheckRequest{})
+		if err != nil || response.GetStatus() != healthpb.HealthCheckResponse_SERVING || srv.Count("/grpc.health.v1.Health/Check") != 3 {
+			t.Errorf("%v, %v; want an answer after three attempts", response, err)
 		}
 	}
 	_ = test
@@ -215,7 +219,7 @@ func ExampleFailStatus() {
 	// Output: rpc error: code = ResourceExhausted desc = a hundred orders a minute
 }
 
-// A server with a listener, limits and a real service of its own, which says what it is asked.
+// A server with a listener, limits and a real service of its own.
 func ExampleListener() {
 	lis, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -225,8 +229,7 @@ func ExampleListener() {
 	srv, err := testserver.New(
 		testserver.Listener(lis),
 		testserver.ServerOptions(grpc.MaxConcurrentStreams(10)),
-		testserver.Register(func(r grpc.ServiceRegistrar) { healthpb.RegisterHealthServer(r, health.NewServer()) }),
-		testserver.Observe(func(a testserver.Attempt) { fmt.Println(a.Method, a.Code) }))
+		testserver.Register(func(r grpc.ServiceRegistrar) { healthpb.RegisterHealthServer(r, health.NewServer()) }))
 	if err != nil {
 		fmt.Println(err)
 		return

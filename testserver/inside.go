@@ -29,6 +29,16 @@ func init() {
 		next, _ := scripts.(map[string][]Step)
 		return s.replace(next)
 	}
+	steps.Observe = func(f func(attempt any)) any {
+		return Option{func(c *settings) error {
+			c.observe = append(c.observe, func(a Attempt) { f(a) })
+			return nil
+		}}
+	}
+	steps.HalfClosed = func(attempt any) bool {
+		a, _ := attempt.(Attempt)
+		return a.halfClosed
+	}
 	steps.Failure = func(step any) error {
 		s, _ := step.(Step)
 		return s.err

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 
+	"github.com/stagger-go/stagger/internal/tools/inspect"
 	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -25,13 +26,13 @@ func TestReceiveEndsAtHalfClose(t *testing.T) {
 				w := s.open(t.Context(), t)
 				w.send("a", "b")
 				synctest.Wait()
-				if a := s.Attempts()[0]; a.Sent != 0 || a.HalfClosed {
+				if a := s.Attempts()[0]; a.Sent != 0 || inspect.HalfClosed(a) {
 					t.Errorf("before the half-close the server saw %+v; want it waiting", a)
 				}
 				w.closeSend()
 				w.want("enough")
 				w.wantEnd(codes.OK)
-				if a := s.Attempts()[0]; a.Received != 2 || !a.HalfClosed {
+				if a := s.Attempts()[0]; a.Received != 2 || !inspect.HalfClosed(a) {
 					t.Errorf("the server saw %+v; want 2 messages and the half-close", a)
 				}
 			})

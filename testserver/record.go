@@ -4,7 +4,6 @@
 package testserver
 
 import (
-	"errors"
 	"strings"
 	"sync"
 	"time"
@@ -154,19 +153,6 @@ func (r *record) reset() {
 		a.recorded = false
 	}
 	r.attempts, r.counts, r.size, r.emptied = nil, nil, 0, 0
-}
-
-// Observe calls f with every attempt when it begins, and again when it has ended, with End
-// set. f runs before the client gets its response. It is called in the attempt's own goroutine,
-// concurrently, and delays the attempt until it returns. It may be given more than once.
-func Observe(f func(Attempt)) Option {
-	return Option{func(c *settings) error {
-		if f == nil {
-			return errors.New("testserver: Observe(nil): want a function")
-		}
-		c.observe = append(c.observe, f)
-		return nil
-	}}
 }
 
 // notify calls the observers with a copy of an attempt.

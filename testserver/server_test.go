@@ -145,7 +145,6 @@ func TestNewErrors(t *testing.T) {
 		{testserver.Listener(nil), "testserver: Listener(nil): want a listener"},
 		{testserver.Keep(-1), "testserver: Keep(-1): want 0 or more"},
 		{testserver.Register(nil), "testserver: Register(nil): want a function"},
-		{testserver.Observe(nil), "testserver: Observe(nil): want a function"},
 		{tcp(t), "testserver: more than one Listener: want one"},
 	} {
 		_, err := testserver.New(tcp(t), row.option)

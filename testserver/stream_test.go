@@ -19,6 +19,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/internal/steps"
+	"github.com/stagger-go/stagger/internal/tools/inspect"
 	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -51,7 +52,7 @@ func TestStreamTakesMessagesAndBytes(t *testing.T) {
 				w.want("a", "b")
 				w.wantEnd(codes.OK)
 				a := s.Attempts()[0]
-				if len(a.Requests) != 2 || a.Received != 2 || a.Sent != 2 || !a.HalfClosed {
+				if len(a.Requests) != 2 || a.Received != 2 || a.Sent != 2 || !inspect.HalfClosed(a) {
 					t.Errorf("recorded %+v; want 2 messages each way and the half-close", a)
 				}
 			})

@@ -6,9 +6,15 @@
 // What successes add to the buckets of many processes adds up to the same part of all calls. Reserves don't: ten thousand full
 // buckets let tens of thousands of extra attempts through at once. With
 //
-//	client := redis.NewClient(&redis.Options{Addr: "localhost:6379", ContextTimeoutEnabled: true})
-//	orders, err := redisbudget.New(client, redisbudget.Config{Pool: "orders", PerSecond: 100})
-//	…
+//	client := redis.NewClient(&redis.Options{Addr: "localhost:6379", ContextTimeoutEnabled: true}) // or a cluster
+//	defer client.Close()
+//	orders, err := redisbudget.New(client, redisbudget.Config{
+//		Pool:      "orders",
+//		PerSecond: 100, // extra attempts a second to each target for all processes, beside those that each one's own calls earn
+//	})
+//	if err != nil {
+//		return err
+//	}
 //	defer orders.Close()
 //	retrier, err := interceptor.Watch(ctx, "retry.yaml", interceptor.WithBudget("orders", orders.Budget))
 //

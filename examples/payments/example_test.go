@@ -21,6 +21,17 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
+// The package comment shows it.
+func packageComment() (*grpc.Server, error) {
+	answers, err := payments.NewAnswers(24*time.Hour, 100_000)
+	if err != nil {
+		return nil, err
+	}
+	return grpc.NewServer(grpc.ChainUnaryInterceptor(payments.Deduplicate(answers))), nil
+}
+
+var _ = packageComment
+
 // The first answer is lost after the payment was made. The client retries, and gets the stored answer: the payment is made
 // once.
 func Example() {

@@ -6,7 +6,10 @@
 // even a payment: [Deduplicate] carries it out once.
 //
 //	answers, err := payments.NewAnswers(24*time.Hour, 100_000)
-//	server := grpc.NewServer(grpc.ChainUnaryInterceptor(payments.Deduplicate(answers)))
+//	if err != nil {
+//		return nil, err
+//	}
+//	return grpc.NewServer(grpc.ChainUnaryInterceptor(payments.Deduplicate(answers))), nil
 //
 // # What it does
 //

@@ -23,6 +23,10 @@ var (
 	// Replace gives a server, a *testserver.Server, other scripts, a map[string][]testserver.Step by their patterns, and drops all
 	// attempts and counts, in one step: a call has the scripts and the record of before, or those of after. An error changes nothing.
 	Replace func(server, scripts any) error
+	// Observe returns a testserver.Option: f is called with every testserver.Attempt when it begins, and again when it has ended.
+	Observe func(f func(attempt any)) any
+	// HalfClosed reports whether the client has half-closed the stream of a testserver.Attempt.
+	HalfClosed func(attempt any) bool
 	// Failure says what is impossible in a testserver.Step, as Server.On would report it, or nil.
 	Failure func(step any) error
 )

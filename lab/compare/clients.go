@@ -77,6 +77,7 @@ var (
 	hedges    = client{"failsafe-go, hedge", failsafeHedge}
 	unlimited = client{"stagger, no budget", staggerRetries("NONE")}
 	stagger   = client{"stagger", staggerRetries(budgetName)}
+	noPolicy  = client{"stagger, no policy", withoutPolicy}
 	ourHedges = client{"stagger, hedge", staggerHedge}
 	// With metrics, which are recorded, but not collected during the measurement.
 	bareMetrics    = client{"gRPC, no retries, gRPC's metrics", grpcMetrics(noRetries)}
@@ -160,6 +161,9 @@ func staggerRetries(budget string, options ...interceptor.Option) func(peers.Pla
 	}
 }
 
+// withoutPolicy has no policy for the methods that are called.
+func withoutPolicy(peers.Plan) (setup, error) { return retrier(policy.Spec{}) }
+
 // staggerHedge hedges after the plan's backoff.
 func staggerHedge(p peers.Plan) (setup, error) {
 	spec := &policy.HedgeSpec{MaxAttempts: 2, HedgingDelay: p.Initial, Budget: budgetName}
@@ -180,7 +184,7 @@ func retrier(spec policy.Spec, options ...interceptor.Option) (setup, error) {
 		MaxWaiting: 2 * mostWaiting, // one target has half of them
 		Methods:    []policy.MethodConfig{{Names: []string{method, streamMethod}, Spec: spec}},
 	}
-	if spec.Retry == nil || spec.Retry.Budget == budgetName {
+	if spec.Hedge != nil || spec.Retry != nil && spec.Retry.Budget == budgetName {
 		config.Budgets = []policy.BudgetSpec{{Name: budgetName, Config: bucket}}
 	}
 	set, err := policy.NewSet(config)

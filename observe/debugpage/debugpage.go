@@ -5,7 +5,7 @@
 // policies, the last decisions with their reasons, and an explanation of the policies for a method.
 //
 //	http.Handle("/debug/stagger/", debugpage.Config{}.Handler(retrier))
-//	go http.ListenAndServe("localhost:6060", nil)
+//	return http.ListenAndServe("localhost:6060", nil)
 //
 // The page works without JavaScript; with it, the page updates itself. state.json, in the same
 // folder, has its data as JSON.

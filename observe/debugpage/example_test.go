@@ -14,6 +14,14 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
+// The package comment shows it.
+func packageComment(retrier *interceptor.Retrier) error {
+	http.Handle("/debug/stagger/", debugpage.Config{}.Handler(retrier))
+	return http.ListenAndServe("localhost:6060", nil)
+}
+
+var _ = packageComment
+
 func ExampleConfig_SwitchHandler() {
 	set, err := policy.NewSet(policy.Config{})
 	if err != nil {

@@ -26,7 +26,20 @@ import (
 	"github.com/stagger-go/stagger/observe/otelstagger"
 )
 
-// What docs/observability.md shows of Go stands here, so that it compiles.
+// What docs/observability.md and the package comment show of Go stands here, so that it compiles.
+
+func packageComment(ctx context.Context, target string, options opentelemetry.Options, meterProvider metric.MeterProvider,
+	tracerProvider trace.TracerProvider,
+) (*grpc.ClientConn, error) {
+	retrier, err := interceptor.Watch(ctx, "retry.yaml",
+		otelstagger.WithMetrics(meterProvider), otelstagger.WithTraces(tracerProvider))
+	if err != nil {
+		return nil, err
+	}
+	return grpc.NewClient(target, append([]grpc.DialOption{
+		opentelemetry.DialOption(options), // gRPC's own metrics and traces: before the Retrier's
+	}, retrier.DialOptions()...)...)
+}
 
 func pageMetrics(ctx context.Context, meterProvider metric.MeterProvider) (*interceptor.Retrier, error) {
 	return interceptor.Watch(ctx, "retry.yaml", otelstagger.WithMetrics(meterProvider))
@@ -80,7 +93,7 @@ func pageProduction(ctx context.Context, meterProvider metric.MeterProvider, cli
 	return server.Serve(lis)
 }
 
-var _ = []any{pageMetrics, pageTraces, pageOrder, pageProduction}
+var _ = []any{packageComment, pageMetrics, pageTraces, pageOrder, pageProduction}
 
 func ExampleWithMetrics() {
 	_, err := interceptor.Load("../../examples/orders/retry.yaml", otelstagger.WithMetrics(noop.NewMeterProvider()), otelstagger.WithTraces(tracenoop.NewTracerProvider()))

@@ -5,8 +5,11 @@
 //
 //	retrier, err := interceptor.Watch(ctx, "retry.yaml",
 //		otelstagger.WithMetrics(meterProvider), otelstagger.WithTraces(tracerProvider))
-//	conn, err := grpc.NewClient(target, append([]grpc.DialOption{
-//		opentelemetry.DialOption(…), // gRPC's own metrics and traces: before the Retrier's
+//	if err != nil {
+//		return nil, err
+//	}
+//	return grpc.NewClient(target, append([]grpc.DialOption{
+//		opentelemetry.DialOption(options), // gRPC's own metrics and traces: before the Retrier's
 //	}, retrier.DialOptions()...)...)
 //
 // It needs only OpenTelemetry's API; the program chooses SDK and exporter.

@@ -29,6 +29,7 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 	"google.golang.org/protobuf/types/known/emptypb"
 
+	"github.com/stagger-go/stagger/internal/tools/inspect"
 	"github.com/stagger-go/stagger/testserver"
 )
 
@@ -54,7 +55,7 @@ func Start(tb testing.TB, n int, config string, options ...grpc.DialOption) *Bac
 		all[i] = i
 		lis := bufconn.Listen(1 << 16)
 		b.listeners[name(i)] = lis
-		b.Servers = append(b.Servers, testserver.Start(tb, testserver.Listener(lis), testserver.Observe(func(a testserver.Attempt) { b.visit(i, a) })))
+		b.Servers = append(b.Servers, testserver.Start(tb, testserver.Listener(lis), inspect.Observe(func(a testserver.Attempt) { b.visit(i, a) })))
 	}
 	b.Resolve("", all...)
 	conn, err := grpc.NewClient("lbtest:///"+url.PathEscape(tb.Name()), append([]grpc.DialOption{

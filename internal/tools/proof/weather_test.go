@@ -18,6 +18,7 @@ import (
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/tools/inspect"
 	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
@@ -50,7 +51,7 @@ func (s *storm) start(t *testing.T) *weather {
 	w := &weather{storm: s, findings: f, faults: faults, inner: s.newBudget(t)}
 	w.ledger = &ledger{Budget: w.inner, findings: f, faults: faults}
 	w.circuit = &circuit{findings: f, faults: faults}
-	w.server = testserver.Start(t, testserver.Keep(0), testserver.Observe(w.seen))
+	w.server = testserver.Start(t, testserver.Keep(0), inspect.Observe(w.seen))
 	w.server.On("*", testserver.Func(w.serves))
 	p, err := policy.New(s.spec)
 	if err != nil {

@@ -23,6 +23,7 @@ import (
 
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/codename"
+	"github.com/stagger-go/stagger/internal/tools/inspect"
 	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/internal/tools/random"
 	"github.com/stagger-go/stagger/policy"
@@ -80,7 +81,7 @@ func received(i int, a testserver.Attempt) string {
 	for _, data := range a.Requests {
 		texts = append(texts, decoded(data))
 	}
-	return fmt.Sprintf("attempt %d, after %q: %q, closed %v", i+1, a.Metadata["grpc-previous-rpc-attempts"], texts, a.HalfClosed)
+	return fmt.Sprintf("attempt %d, after %q: %q, closed %v", i+1, a.Metadata["grpc-previous-rpc-attempts"], texts, inspect.HalfClosed(a))
 }
 
 // ends has what observers received for one call.

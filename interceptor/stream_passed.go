@@ -1,0 +1,64 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package interceptor
+
+import (
+	"io"
+
+	"google.golang.org/grpc"
+
+	"github.com/stagger-go/stagger/budget"
+)
+
+// passedStream is the stream of a call that has one attempt at most, and to whose end nobody listens, as of a method without a policy.
+// It is gRPC's own stream, with the caller's options. Only an error of RecvMsg passes through our hands: it becomes an [*Error], as
+// that of any other call. Errors of SendMsg and Header, which point to RecvMsg or are the caller's own mistakes, are gRPC's.
+type passedStream struct {
+	grpc.ClientStream
+
+	call  *call
+	shown error // RecvMsg has returned it; nil: no error
+}
+
+// listens reports whether anybody or anything has to hear how the only attempt of a call ends: an observer, breaker, admission, a
+// budget, what is known of its method, or a timeout of the policy.
+func (c *call) listens() bool {
+	return c.known != nil || c.entry.asks || c.budget != budget.Unlimited || c.policy.Spec().Timeout > 0 || c.retrier.observers.Load().any
+}
+
+// openPassed opens the stream of a call to whose end nobody listens.
+func (c *call) openPassed(desc *grpc.StreamDesc, open grpc.Streamer) (grpc.ClientStream, error) {
+	c.prepareContext()
+	stream, err := open(firstAttempt(c.ctx), desc, c.cc, c.method, c.options.unheard()...)
+	if err != nil {
+		return nil, c.passedError(err)
+	}
+	return &passedStream{ClientStream: stream, call: c}, nil
+}
+
+// RecvMsg receives a message.
+func (s *passedStream) RecvMsg(m any) error {
+	err := s.ClientStream.RecvMsg(m)
+	switch {
+	case err == nil, err == io.EOF:
+		return err
+	case s.shown == nil:
+		s.shown = s.call.passedError(err)
+	default:
+		s.shown = amended(s.shown, err)
+	}
+	return s.shown
+}
+
+// passedError returns the error of a call whose only attempt has ended with err. Only now the engine starts, which says why the call is
+// not retried.
+func (c *call) passedError(err error) error {
+	now := c.now()
+	c.course = new(course)
+	c.fillSettings()
+	a := &attempt{number: 1, began: c.start, ctx: c.ctx}
+	c.engine.Start(&c.set, now)
+	c.reportEnd(a, c.judge(a, nil, err, c.local(a, err, now), now), now)
+	return c.failure(c.end())
+}
