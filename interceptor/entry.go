@@ -37,6 +37,8 @@ type entry struct {
 	known      *methods.Known  // the same, as the policy's calls see it; nil: they need it not
 	most       int             // attempts of a call
 	timeout    time.Duration   // of an attempt
+	safe       bool            // the policy, or the method's descriptor, declares it idempotent
+	slots      targetSlots     // for calls that wait between attempts
 	asks       bool            // the engine starts before the first attempt, since breaker or admission are asked
 	admits     bool            // admission is asked
 	timed      bool            // a first attempt may be slow
@@ -46,20 +48,16 @@ type entry struct {
 	limits     []grpc.CallOption
 }
 
-// entry returns the entry for a call that begins now. own is the policy that the caller gave, or nil. It looks at last before it
-// asks the table.
-func (r *Retrier) entry(last *lastSlot, cc *grpc.ClientConn, method string, static bool, own *decision.Policy, now time.Duration) *entry {
+// entry returns the entry for a call that begins now. own is the policy that the caller gave, or nil.
+func (r *Retrier) entry(cc *grpc.ClientConn, method string, static bool, own *decision.Policy, now time.Duration) *entry {
 	key := entryKey{method: method}
 	if cc != nil {
 		key.target = cc.Target()
 	}
-	s := last.slot
-	if last.of != &r.entries || last.key != key || static && !s.static || !s.touch(now) {
-		s = r.entries.find(key, cc, static, now)
-		if *last = (lastSlot{&r.entries, key, s}); s == nil {
-			*last, s = lastSlot{}, newSlot(cc, method, static)
-			r.warnOfFullTable(s)
-		}
+	s := r.entries.find(key, cc, static, now)
+	if s == nil {
+		s = newSlot(cc, method, static)
+		r.warnOfFullTable(s)
 	}
 	cached := &s.usual
 	if own != nil {
@@ -95,6 +93,7 @@ func (r *Retrier) newEntry(s *slot, method string, own *decision.Policy, now tim
 		e.mode = max(e.mode, own.Mode())
 	}
 	p := e.policy
+	e.safe, e.slots = of.set.Safe(p, method), targetSlots{&r.waitLimit, e.target}
 	e.most, e.timeout = min(p.MaxAttempts(), of.set.Config().MaxAttemptsLimit), p.PerAttemptTimeout()
 	e.admits = p.Refuses()
 	e.asks = e.admits || r.breaker != nil
@@ -156,16 +155,11 @@ type slot struct {
 const evicted = math.MinInt64
 
 // touch records the use of a slot, unless it was evicted.
-func (s *slot) touch(now time.Duration) bool {
+func (s *slot) touch(now time.Duration) {
 	used, second := s.used.Load(), int64(now/time.Second) // every call runs this
-	return used == second || used != evicted && s.used.CompareAndSwap(used, second)
-}
-
-// lastSlot is what the last call with the same memory has found, because programs often repeat a call.
-type lastSlot struct {
-	of   *entries
-	key  entryKey
-	slot *slot
+	if used != second && used != evicted {
+		s.used.CompareAndSwap(used, second)
+	}
 }
 
 // newSlot returns a slot outside of the table, without a record.

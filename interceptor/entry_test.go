@@ -192,9 +192,8 @@ func TestEntries_Reload(t *testing.T) {
 	t.Parallel()
 	set := must.Get(policy.NewSet(policy.Config{}))(t)
 	r := must.Get(New(set))(t)
-	var last lastSlot
-	old := r.entry(&last, nil, key(1).method, true, nil, 0)
-	if again := r.entry(&last, nil, key(1).method, true, nil, 0); again != old {
+	old := r.entry(nil, key(1).method, true, nil, 0)
+	if again := r.entry(nil, key(1).method, true, nil, 0); again != old {
 		t.Error("a call makes its entry again")
 	}
 	must.Do(t, r.Reload(set))
@@ -203,45 +202,29 @@ func TestEntries_Reload(t *testing.T) {
 			t.Error("an old entry is kept")
 		}
 	}
-	fresh := r.entry(&last, nil, key(1).method, true, nil, 0)
+	fresh := r.entry(nil, key(1).method, true, nil, 0)
 	if fresh == old || fresh.rules == old.rules || fresh.record != old.record {
 		t.Error("an entry has old rules, or a new record")
 	}
 	must.Do(t, r.SetMode(ModeSwitch{Mode: policy.ModeOff}))
-	if e := r.entry(&last, nil, key(1).method, true, nil, 0); e.mode != policy.ModeOff || e.record != old.record {
+	if e := r.entry(nil, key(1).method, true, nil, 0); e.mode != policy.ModeOff || e.record != old.record {
 		t.Errorf("mode %s after a switch, or a new record", e.mode)
 	}
 }
 
-// A call that finds its method without the table doesn't use one that was evicted, or that has become the client's own.
-func TestEntries_Last(t *testing.T) {
-	t.Parallel()
-	r := must.Get(New(must.Get(policy.NewSet(policy.Config{}))(t)))(t)
-	var last lastSlot
-	find := func(static bool, at time.Duration) *entry { return r.entry(&last, nil, key(0).method, static, nil, at) }
-	old := find(false, 0)
-	r.entries.fill(1, mostOthers, false, time.Second)
-	r.entries.Find(key(mostOthers), false, 2*time.Second)
-	if again := find(false, 3*time.Second); again.record == old.record || !r.entries.has(last.slot) {
-		t.Error("a call has the slot of an evicted method")
-	}
-	outside := last
-	for _, static := range []bool{true, false} {
-		last = outside
-		if find(static, 3*time.Second); !r.entries.has(last.slot) {
-			t.Error("a method of the client's own has the slot of a name from outside")
-		}
-	}
-}
-
+// A target is forgotten when none of its calls waits.
 func TestWaitLimit_Targets(t *testing.T) {
-	l := waitLimit{targets: map[string]*int64{}}
-	l.slots.Store(4)
-	waits := l.takeSlot("waits")
-	for n := range 2 * mostTargets {
-		l.releaseSlot(l.takeSlot(strconv.Itoa(n)))
+	l := waitLimit{slots: 4}
+	waits := targetSlots{&l, "waits"}
+	waits.TakeSlot()
+	for n := range 100 {
+		other := targetSlots{&l, strconv.Itoa(n)}
+		if !other.TakeSlot() {
+			t.Fatal("no slot, though three of four are free")
+		}
+		other.ReleaseSlot()
 	}
-	if len(l.targets) > mostTargets || l.targets["waits"] != waits || *waits != 1 {
-		t.Errorf("%d targets are kept, and %d calls wait for one; want at most %d and 1", len(l.targets), *waits, mostTargets)
+	if len(l.targets) != 1 || l.targets["waits"] != 1 {
+		t.Errorf("%v; want the target that waits", l.targets)
 	}
 }
