@@ -39,8 +39,8 @@ type Observer struct {
 	// CallEnd is called at the end of every call. The context lives, unless the caller or a deadline has ended it.
 	CallEnd func(context.Context, Event)
 	// Reload is called for every change of the policies. If a change is refused, err says why, and the old policies stay in
-	// use. The set is nil if the file could not be read or is invalid. Changes are texts such as "entries
-	// changed from 3 to 4": of the hash of the file, the number of its entries, and its mode. It runs in the goroutine that reloads.
+	// use. The set is nil if the file could not be read or is invalid. Changes are texts such as
+	// "maxAttempts of GetOrder 3 → 2": first of the file's hash, then of each setting. It runs in the goroutine that reloads.
 	Reload func(set *policy.Set, changes []string, err error)
 	// ModeChange is called for every change by [Retrier.SetMode], of one service or of all, in the goroutine that
 	// makes it. Without any ModeChange function, changes go to [slog.Default].

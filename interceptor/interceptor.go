@@ -94,7 +94,7 @@ import (
 // closed. It need not be closed ([Retrier.Close] is for a service that stops), and is safe for concurrent use.
 type Retrier struct {
 	rules       atomic.Pointer[rules]
-	reloading   sync.Mutex // held by a reload, and to add a balance
+	reloading   sync.Mutex // held by a reload
 	refusal     atomic.Pointer[error]
 	single      *decision.Policy // for methods without a policy: one attempt
 	entries     entries
@@ -141,7 +141,7 @@ func New(set *policy.Set, options ...Option) (*Retrier, error) {
 		return nil, errors.New("interceptor: New(nil): must be a set; policy.NewSet(policy.Config{}) is an empty one")
 	}
 	fresh := newRules(decision.Compile(set, r.descriptors...))
-	if err := fresh.check(&r.budgets); err != nil {
+	if err := fresh.check(); err != nil {
 		return nil, err
 	}
 	r.replaceRules(fresh)

@@ -12,12 +12,11 @@ import (
 // rules are the current policies of a Retrier, with derived data. A reload replaces them; calls keep the policy
 // with which they began.
 type rules struct {
-	set        *decision.Set
-	budgets    map[string]budgetRule // by name; "" is the default budget
-	throttled  bool                  // every call counts for the budget, even without retries
-	perService bool                  // a budget has scope SERVICE
-	balancing  string                // see balancing.Config
-	elsewhere  balancing.Hook        // nil: the program does not import package elsewhere
+	set       *decision.Set
+	budgets   map[string]budgetRule // by name; "" is the default budget
+	throttled bool                  // every call counts for the budget, even without retries
+	balancing string                // see balancing.Config
+	elsewhere balancing.Hook        // nil: the program does not import package elsewhere
 }
 
 // newRules returns the rules of a set.
@@ -32,37 +31,19 @@ func newRules(set *decision.Set) *rules {
 	}
 	for _, spec := range set.Config().Budgets {
 		r.budgets[spec.Name] = budgetRule{config: spec.Config, scope: spec.Scope}
-		r.perService = r.perService || spec.Scope == "SERVICE"
 	}
 	return r
 }
 
 // check returns an error for an invalid budget or load balancing, before a call or a connection needs them.
-func (r *rules) check(of *budgets) error {
+func (r *rules) check() error {
 	if err := r.checkBalancing(); err != nil {
 		return err
 	}
 	for name, b := range r.budgets {
-		if err := of.checkBudget(name, b.config); err != nil {
+		if err := checkBudget(name, b.config); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// budgetKey returns the key of the balance that pays for a call whose policy names a budget, and the budget: the default
-// one if there is none with that name.
-func (r *rules) budgetKey(name string, u budgetUser) (budgetKey, budgetRule) {
-	rule, known := r.budgets[name]
-	if !known {
-		name, rule = "", r.budgets[""]
-	}
-	switch rule.scope {
-	case "PROCESS":
-		u.target, u.service = "", ""
-	case "SERVICE":
-	default:
-		u.service = ""
-	}
-	return budgetKey{name: name, kind: rule.config.Kind(), source: budgetOfPolicies, budgetUser: u}, rule
 }

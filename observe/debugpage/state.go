@@ -114,7 +114,7 @@ func (p *page) state(i int, method string) retrierState {
 		Number: i + 1, Process: thisProcess,
 		Policy: policyState{
 			Source: is.Policies.Source(), Hash: is.Policies.Hash(),
-			Mode: string(max(set.Mode(), is.Switches[0].Mode)), SetMode: string(is.Switches[0].Mode), Entries: append(otherModes(set), byHand(is)...), Warnings: []string{},
+			Mode: string(policy.StrictestMode(set.Mode(), is.Switches[0].Mode)), SetMode: string(is.Switches[0].Mode), Entries: append(otherModes(set), byHand(is)...), Warnings: []string{},
 		},
 		Waiting:   waitingState{is.Waiting, is.Policies.Config().MaxWaiting},
 		Budgets:   []budgetState{},
