@@ -44,7 +44,11 @@ func Default(p DefaultPolicy, options ...Option) (*Retrier, error) {
 		}
 		seen[method] = i
 	}
-	set, err := policy.Parse("interceptor.Default", p.file())
+	file, err := p.file()
+	if err != nil {
+		return nil, fmt.Errorf("interceptor: %w", err)
+	}
+	set, err := policy.Parse("interceptor.Default", file)
 	if err != nil {
 		return nil, fmt.Errorf("interceptor: %w", err)
 	}
@@ -59,7 +63,7 @@ func isFullMethod(name string) bool {
 }
 
 // file returns the policy as a policy file in JSON.
-func (p DefaultPolicy) file() []byte {
+func (p DefaultPolicy) file() ([]byte, error) {
 	type object map[string]any
 	retry := object{
 		"maxAttempts":          3,
@@ -72,7 +76,7 @@ func (p DefaultPolicy) file() []byte {
 		retry["perAttemptTimeout"] = fmt.Sprintf("%d.%09ds", p.PerAttemptTimeout/time.Second, p.PerAttemptTimeout%time.Second)
 	}
 	entries := []object{{"name": []object{{}}, "retryPolicy": retry}}
-	var names []object
+	names := make([]object, 0, len(p.Idempotent))
 	for _, method := range p.Idempotent { // naming a method declares it idempotent
 		service, name, _ := strings.Cut(method[1:], "/")
 		names = append(names, object{"service": service, "method": name})
@@ -80,6 +84,5 @@ func (p DefaultPolicy) file() []byte {
 	if len(names) > 0 {
 		entries = append(entries, object{"name": names, "retryPolicy": retry})
 	}
-	text, _ := json.Marshal(object{"methodConfig": entries}) // strings and numbers can always be written
-	return text
+	return json.Marshal(object{"methodConfig": entries})
 }
