@@ -110,8 +110,9 @@ func (c *call) cancelTimeout() {
 
 // now returns the time, a random number and the state of the connection, for the engine.
 func (c *call) now() (now attempts.Now) {
-	now.Wall, now.Chance = time.Now(), c.retrier.random()
+	now.Wall = time.Now()
 	now.At = clock.At(now.Wall)
+	now.Chance = c.retrier.random()
 	now.Off = c.forbids(c.entry.mode)
 	c.retrier.outages.look(c.cc, &now)
 	if hook := c.entry.rules.elsewhere; hook != nil && now.Down {
@@ -348,7 +349,9 @@ const (
 // readRequest reads the caller's options, and finds the entry of the call. Every call runs it. first is for the first attempt.
 func (c *call) readRequest(caller []grpc.CallOption, first *attemptOptions) {
 	r, o := c.retrier, &c.options
-	o.caller, o.shared, o.maxAttempts = caller, first.array[:added], math.MaxInt
+	o.caller = caller
+	o.shared = first.array[:added]
+	o.maxAttempts = math.MaxInt
 	for _, option := range caller {
 		if _, ok := option.(grpc.StaticMethodCallOption); ok { // fast path: all calls of generated code have it
 			o.static = true
@@ -381,7 +384,8 @@ func (c *call) readRequest(caller []grpc.CallOption, first *attemptOptions) {
 	if c.entry.mode != policy.ModeEnforce { // then another library's retries don't multiply
 		return
 	}
-	if first.retrier = r; o.foreign {
+	first.retrier = r
+	if o.foreign {
 		r.warnOnce(&foreignOptions, c.entry.name, c.entry.name)
 	}
 }
@@ -430,7 +434,8 @@ func (c *call) readOwn(option grpc.CallOption) {
 		c.flags |= disabled
 		c.retrier.warnOnce(&nestedRetriers, "", "")
 	case policyOption:
-		if c.policy = option.policy; c.policy == nil {
+		c.policy = option.policy
+		if c.policy == nil {
 			c.policy = c.retrier.single
 		}
 	case maxAttemptsOption:

@@ -107,7 +107,8 @@ func (r *Retrier) newEntry(s *slot, method string, own *decision.Policy, now tim
 			r.warnOnce(&manyQuantiles, e.name, e.name)
 		}
 	}
-	if e.limits = limitsOf(e.policy.Spec(), nil); e.mode != policy.ModeOff {
+	e.limits = limitsOf(e.policy.Spec(), nil)
+	if e.mode != policy.ModeOff {
 		user := budgetUser{target: e.target, service: r.serviceOf(p, s), shadow: e.mode == policy.ModeObserve}
 		e.budget, e.balance = r.budgetFor(of, p, user)
 	}
