@@ -23,8 +23,8 @@ import (
 	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/retry"
 	"google.golang.org/grpc"
 
-	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/elsewhere"
+	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/tools/outage"
 	"github.com/stagger-go/stagger/internal/tools/random"
 	"github.com/stagger-go/stagger/lab/peers"
