@@ -19,7 +19,7 @@ type DefaultPolicy struct {
 	// method that isn't declared is retried only if the attempt never left the client.
 	Idempotent []string
 
-	// PerAttemptTimeout is how long an attempt has before another one is sent beside it, of which the first good response counts. It
+	// PerAttemptTimeout is how long an attempt has before another one is sent in parallel; the first good response counts. It
 	// should be longer than nearly all responses take. 0 means no limit: an attempt may take all of the call's time.
 	PerAttemptTimeout time.Duration
 }
