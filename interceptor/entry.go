@@ -32,7 +32,7 @@ type entry struct {
 	target     string      // canonical
 	name       string      // the method's, in what outlives the call: see keptName
 	budget     budget.Budget
-	kept       *keptBalance    // the same; nil for another one
+	balance    *balance        // the same; nil for another one
 	record     *methods.Method // nil if the table has no place
 	known      *methods.Known  // the same, as the policy's calls see it; nil: they need it not
 	most       int             // attempts of a call
@@ -65,7 +65,7 @@ func (r *Retrier) entry(cc *grpc.ClientConn, method string, static bool, own *de
 	}
 	e := cached.Load()
 	if e == nil || e.rules != r.rules.Load() || e.switches != r.switches.Load() || own != nil && e.policy != own ||
-		e.kept != nil && e.kept.replaced(e.made, now) {
+		e.balance != nil && e.balance.stale(e.made, now) {
 		e = r.newEntry(s, method, own, now)
 		cached.Store(e)
 	}
@@ -89,8 +89,9 @@ func (r *Retrier) newEntry(s *slot, method string, own *decision.Policy, now tim
 		made: now, rules: of, switches: r.switches.Load(), policy: cmp.Or(own, of.set.Lookup(method), r.single),
 		target: s.target, name: s.name, record: s.record, budget: budget.Unlimited, grpcsCodec: usesGRPCsCodec(nil),
 	}
-	if e.mode = max(of.modeOf(method), e.switches.modeFor(method)); own != nil {
-		e.mode = max(e.mode, own.Mode())
+	e.mode = policy.StrictestMode(of.modeOf(method), e.switches.modeFor(method))
+	if own != nil {
+		e.mode = policy.StrictestMode(e.mode, own.Mode())
 	}
 	p := e.policy
 	e.safe, e.slots = of.set.Safe(p, method), targetSlots{&r.waitLimit, e.target}
@@ -106,11 +107,10 @@ func (r *Retrier) newEntry(s *slot, method string, own *decision.Policy, now tim
 			r.warnOnce(&manyQuantiles, e.name, e.name)
 		}
 	}
-	if e.limits = limitsOf(e.policy.Spec(), nil); e.mode != policy.ModeOff {
-		user := budgetUser{target: e.target, shadow: e.mode == policy.ModeObserve}
-		e.budget = r.findBudget(of, e.policy, user, func(of *rules) string { return r.serviceOf(of, e.policy, s) })
-		e.kept, _ = e.budget.(*keptBalance)
-		r.warnOfFullBudgets(e.kept)
+	e.limits = limitsOf(e.policy.Spec(), nil)
+	if e.mode != policy.ModeOff {
+		user := budgetUser{target: e.target, service: r.serviceOf(p, s), shadow: e.mode == policy.ModeObserve}
+		e.budget, e.balance = r.budgetFor(of, p, user)
 	}
 	return e
 }

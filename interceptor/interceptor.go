@@ -24,6 +24,8 @@
 //	    backoffMultiplier: 2
 //	    retryableStatusCodes: [UNAVAILABLE]
 //
+// [Default] returns a Retrier without a file, for a program that needs only the usual retries.
+//
 // # Which calls are retried
 //
 // A call is retried if its method's policy lists the code of its failure. A call that may have taken effect is retried only if it is
@@ -92,7 +94,7 @@ import (
 // closed. It need not be closed ([Retrier.Close] is for a service that stops), and is safe for concurrent use.
 type Retrier struct {
 	rules       atomic.Pointer[rules]
-	reloading   sync.Mutex // held by a reload, and to add a balance
+	reloading   sync.Mutex // held by a reload
 	refusal     atomic.Pointer[error]
 	single      *decision.Policy // for methods without a policy: one attempt
 	entries     entries
@@ -139,7 +141,7 @@ func New(set *policy.Set, options ...Option) (*Retrier, error) {
 		return nil, errors.New("interceptor: New(nil): must be a set; policy.NewSet(policy.Config{}) is an empty one")
 	}
 	fresh := newRules(decision.Compile(set, r.descriptors...))
-	if err := fresh.check(&r.budgets); err != nil {
+	if err := fresh.check(); err != nil {
 		return nil, err
 	}
 	r.replaceRules(fresh)

@@ -89,7 +89,7 @@ func observer(write func(context.Context, slog.Level, string, ...any)) intercept
 		},
 		ModeChange: func(from, to interceptor.ModeSwitch) {
 			level := slog.LevelInfo
-			if to.Mode > policy.ModeEnforce {
+			if policy.StrictestMode(to.Mode) != policy.ModeEnforce {
 				level = slog.LevelWarn
 			}
 			fields := []any{"from", string(from.Mode), "to", string(to.Mode)}
@@ -166,7 +166,7 @@ func (l *logger) extraAttempt(ctx context.Context, e interceptor.Event, message 
 
 // withMode adds the mode to fields, unless it is ENFORCE.
 func withMode(fields []any, m policy.Mode) []any {
-	if m > policy.ModeEnforce {
+	if policy.StrictestMode(m) != policy.ModeEnforce {
 		fields = append(fields, "mode", string(m))
 	}
 	return fields

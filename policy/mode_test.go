@@ -91,3 +91,20 @@ func TestMode_Order(t *testing.T) {
 		t.Errorf("%q are not in the order of their strictness", modes)
 	}
 }
+
+func TestStrictestMode(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		of   []policy.Mode
+		want policy.Mode
+	}{
+		{nil, policy.ModeEnforce},
+		{[]policy.Mode{""}, policy.ModeEnforce},
+		{[]policy.Mode{policy.ModeEnforce, policy.ModeObserve}, policy.ModeObserve},
+		{[]policy.Mode{policy.ModeOff, policy.ModeObserve, ""}, policy.ModeOff},
+	} {
+		if got := policy.StrictestMode(row.of...); got != row.want {
+			t.Errorf("%q: %s; want %s", row.of, got, row.want)
+		}
+	}
+}

@@ -22,7 +22,7 @@ type Policy struct {
 
 // New compiles the spec of a policy ([policy.Policy.Spec]), and keeps its pointers. The zero spec sends one attempt.
 func New(s policy.Spec) *Policy {
-	p := &Policy{spec: s, retry: policy.RetrySpec{MaxAttempts: 1}, index: -1, mode: max(s.Mode, policy.ModeEnforce)}
+	p := &Policy{spec: s, retry: policy.RetrySpec{MaxAttempts: 1}, index: -1, mode: policy.StrictestMode(s.Mode)}
 	switch h := s.Hedge; {
 	case s.Retry != nil:
 		p.retry = *s.Retry

@@ -35,11 +35,11 @@ func Compile(s *policy.Set, files ...*protoregistry.Files) *Set {
 // CompileFor compiles the policies of a set for APIs with these descriptors.
 func CompileFor(s *policy.Set, d Descriptors) *Set {
 	c := s.Config()
-	compiled := &Set{Set: s, Descriptors: d, config: c, byPath: lookup.Table[Policy]{}, mode: max(c.Mode, policy.ModeEnforce)}
+	compiled := &Set{Set: s, Descriptors: d, config: c, byPath: lookup.Table[Policy]{}, mode: policy.StrictestMode(c.Mode)}
 	for _, m := range c.Methods {
 		for _, name := range m.Names {
 			p := New(s.Lookup(name).Spec())
-			p.mode = max(compiled.mode, p.mode)
+			p.mode = policy.StrictestMode(compiled.mode, p.mode)
 			p.name, p.index = name, len(compiled.policies)
 			compiled.policies = append(compiled.policies, p)
 			compiled.byPath[name] = p

@@ -119,7 +119,7 @@ func banners(set *decision.Set, switches []interceptor.ModeSwitch) (list []banne
 	for _, s := range switches {
 		mode, title, by := s.Mode, "Mode ", ""
 		if s.Service == "" {
-			if mode = max(mode, set.Mode()); mode == set.Mode() {
+			if mode = policy.StrictestMode(mode, set.Mode()); mode == set.Mode() {
 				by = "The policy file has it. "
 			}
 		} else {
@@ -163,7 +163,8 @@ func (p *page) state(i int, method string) retrierState {
 		Number: i + 1, Process: thisProcess, ShowErrors: p.config.ShowErrors,
 		Policy: policyState{
 			Source: is.Policies.Source(), Hash: is.Policies.Hash(),
-			Mode: string(max(set.Mode(), is.Switches[0].Mode)), SetMode: string(is.Switches[0].Mode), SetBy: is.Switches[0].By, Banners: banners(set, is.Switches),
+			Mode:    string(policy.StrictestMode(set.Mode(), is.Switches[0].Mode)),
+			SetMode: string(is.Switches[0].Mode), SetBy: is.Switches[0].By, Banners: banners(set, is.Switches),
 			Entries: append(otherModes(set), byHand(is)...), Warnings: []string{},
 		},
 		Waiting:   waitingState{is.Waiting, is.Policies.Config().MaxWaiting},

@@ -109,7 +109,7 @@ hundred more than 80 ms; a call's deadline is 2 s.
   retry loop      4 attempts of 200 ms, one right after the other
   gRPC            its own retries: 4 attempts, after 100, 200 and 400 ms ± 20 %%
   gRPC throttled  the same, with retryThrottling {maxTokens: 100, tokenRatio: 1}
-  stagger         the README's retry.yaml: 4 attempts of 500 ms, full jitter
+  stagger         the README's retry.yaml: 4 attempts of 400 ms, full jitter
 
 `
 
