@@ -191,7 +191,7 @@ buf-lint:
 	@$(TOOL) buf format -d --exit-code
 	@.ci/breaking env $(TOOL) buf
 
-PROSE := $(wildcard README.md RELEASE.md docs/*.md docs/evidence/*.md)
+PROSE := $(wildcard README.md RELEASE.md docs/*.md docs/evidence/*.md budget/redisbudget/README.md)
 
 .PHONY: prose
 prose:
