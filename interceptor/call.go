@@ -20,11 +20,9 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/attempts"
-	"github.com/stagger-go/stagger/internal/balancer"
 	"github.com/stagger-go/stagger/internal/clock"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/methods"
-	"github.com/stagger-go/stagger/internal/tried"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -117,8 +115,8 @@ func (c *call) now() (now attempts.Now) {
 	now.Chance = c.retrier.random()
 	now.Off = c.forbids(c.entry.mode)
 	c.retrier.outages.look(c.cc, &now)
-	if now.Down {
-		if since := balancer.DownSince(c.ctx); !since.IsZero() {
+	if hook := c.entry.rules.elsewhere; hook != nil && now.Down {
+		if _, since := hook.LastPick(c.ctx); !since.IsZero() {
 			now.Outage = max(now.Outage, now.At-clock.At(since))
 		}
 	}
@@ -458,10 +456,8 @@ func (c *call) announce(ctx context.Context) {
 		ctx = r.startCall(ctx, c.event(0, codes.OK, nil))
 	}
 	c.ctx, c.known = ctx, c.entry.known
-	// A connection that is not READY may get a policy of package balancer when it wakes up for this call.
-	if cc := c.cc; cc != nil && c.options.maxAttempts > 1 &&
-		(tried.InUse(cc.Target()) || c.entry.rules.balancing != "" && cc.GetState() != connectivity.Ready) {
-		c.ctx = balancer.NewContext(ctx)
+	if hook := c.entry.rules.elsewhere; hook != nil && c.cc != nil && c.options.maxAttempts > 1 {
+		c.ctx = hook.NewContext(ctx)
 	}
 }
 
