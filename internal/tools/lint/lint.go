@@ -41,7 +41,7 @@ func Lint(file string, data []byte, o Options) []policy.Diagnostic {
 		}
 		return wrong.Diagnostics
 	}
-	l := linter{report: document.NewReport(file), set: decision.CompileFor(parsed, o.Descriptors), config: parsed.Config()}
+	l := linter{report: document.NewReport(file), set: decision.DescribeBy(parsed, o.Descriptors), config: parsed.Config()}
 	document.Parse(l.report, data, document.Format{}) // for the places
 	l.lintElsewhere()
 	l.lintBuckets()
@@ -312,7 +312,7 @@ func names(n *document.Node, key string) bool {
 func (l *linter) listUndeclared(path string, m policy.MethodConfig) {
 	var methods, unknown []string // unknown are names without descriptors
 	for _, name := range m.Names {
-		if !strings.HasSuffix(name, "/") || !l.set.Lookup(name).NeedsLevel() || !l.set.Matches(name) {
+		if !strings.HasSuffix(name, "/") || !decision.NeedsLevel(l.set.Lookup(name)) || !l.set.Matches(name) {
 			continue
 		}
 		safe, others := l.set.SafeMethods(name)
