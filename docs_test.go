@@ -35,7 +35,7 @@ func pages(t *testing.T) map[string]string {
 	}
 	evidence := must.Get(filepath.Glob("docs/evidence/*.md"))(t)
 	texts := map[string]string{}
-	for _, path := range slices.Concat(guides, evidence, []string{"README.md", "RELEASE.md"}) {
+	for _, path := range slices.Concat(guides, evidence, []string{"README.md", "RELEASE.md", "budget/redisbudget/README.md"}) {
 		texts[path] = read(t, path)
 	}
 	return texts

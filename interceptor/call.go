@@ -20,10 +20,8 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/attempts"
-	"github.com/stagger-go/stagger/internal/balancer"
 	"github.com/stagger-go/stagger/internal/clock"
 	"github.com/stagger-go/stagger/internal/methods"
-	"github.com/stagger-go/stagger/internal/tried"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -111,12 +109,13 @@ func (c *call) cancelTimeout() {
 
 // now returns the time, a random number and the state of the connection, for the engine.
 func (c *call) now() (now attempts.Now) {
-	now.Wall, now.Chance = time.Now(), c.retrier.random()
+	now.Wall = time.Now()
 	now.At = clock.At(now.Wall)
+	now.Chance = c.retrier.random()
 	now.Off = c.forbids(c.entry.mode)
 	c.retrier.outages.look(c.cc, &now)
-	if now.Down {
-		if since := balancer.DownSince(c.ctx); !since.IsZero() {
+	if hook := c.entry.rules.elsewhere; hook != nil && now.Down {
+		if _, since := hook.LastPick(c.ctx); !since.IsZero() {
 			now.Outage = max(now.Outage, now.At-clock.At(since))
 		}
 	}
@@ -349,7 +348,9 @@ const (
 // readRequest reads the caller's options, and finds the entry of the call. Every call runs it. first is for the first attempt.
 func (c *call) readRequest(caller []grpc.CallOption, first *attemptOptions) {
 	r, o := c.retrier, &c.options
-	o.caller, o.shared, o.maxAttempts = caller, first.array[:added], math.MaxInt
+	o.caller = caller
+	o.shared = first.array[:added]
+	o.maxAttempts = math.MaxInt
 	for _, option := range caller {
 		if _, ok := option.(grpc.StaticMethodCallOption); ok { // fast path: all calls of generated code have it
 			o.static = true
@@ -382,7 +383,8 @@ func (c *call) readRequest(caller []grpc.CallOption, first *attemptOptions) {
 	if c.entry.mode != policy.ModeEnforce { // then another library's retries don't multiply
 		return
 	}
-	if first.retrier = r; o.foreign {
+	first.retrier = r
+	if o.foreign {
 		r.warnOnce(&foreignOptions, c.entry.name, c.entry.name)
 	}
 }
@@ -431,7 +433,8 @@ func (c *call) readOwn(option grpc.CallOption) {
 		c.flags |= disabled
 		c.retrier.warnOnce(&nestedRetriers, "", "")
 	case policyOption:
-		if c.policy = option.policy; c.policy == nil {
+		c.policy = option.policy
+		if c.policy == nil {
 			c.policy = c.retrier.single
 		}
 	case maxAttemptsOption:
@@ -452,10 +455,8 @@ func (c *call) announce(ctx context.Context) {
 		ctx = r.startCall(ctx, c.event(0, codes.OK, nil))
 	}
 	c.ctx, c.known = ctx, c.entry.known
-	// A connection that is not READY may get a policy of package balancer when it wakes up for this call.
-	if cc := c.cc; cc != nil && c.options.maxAttempts > 1 &&
-		(tried.InUse(cc.Target()) || c.entry.rules.balancing != "" && cc.GetState() != connectivity.Ready) {
-		c.ctx = balancer.NewContext(ctx)
+	if hook := c.entry.rules.elsewhere; hook != nil && c.cc != nil && c.options.maxAttempts > 1 {
+		c.ctx = hook.NewContext(ctx)
 	}
 }
 

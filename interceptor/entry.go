@@ -106,7 +106,8 @@ func (r *Retrier) newEntry(s *slot, method string, own *policy.Policy, now time.
 			r.warnOnce(&manyQuantiles, e.name, e.name)
 		}
 	}
-	if e.limits = limitsOf(e.policy, nil); e.mode != policy.ModeOff {
+	e.limits = limitsOf(e.policy, nil)
+	if e.mode != policy.ModeOff {
 		user := budgetUser{target: e.target, service: r.serviceOf(p, s), shadow: e.mode == policy.ModeObserve}
 		e.budget, e.balance = r.budgetFor(of, p, user)
 	}

@@ -24,6 +24,8 @@
 //	    backoffMultiplier: 2
 //	    retryableStatusCodes: [UNAVAILABLE]
 //
+// [Default] returns a Retrier without a file, for a program that needs only the usual retries.
+//
 // # Which calls are retried
 //
 // A call is retried if its method's policy lists the code of its failure. A call that may have taken effect is retried only if it is

@@ -5,8 +5,8 @@ package interceptor
 
 import (
 	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/balancing"
 	"github.com/stagger-go/stagger/internal/decision"
-	"github.com/stagger-go/stagger/internal/tried"
 )
 
 // rules are the current policies of a Retrier, with derived data. A reload replaces them; calls keep the policy
@@ -15,14 +15,15 @@ type rules struct {
 	set       *decision.Set
 	budgets   map[string]budgetRule // by name; "" is the default budget
 	throttled bool                  // every call counts for the budget, even without retries
-	balancing string                // see tried.Config
+	balancing string                // see balancing.Config
+	elsewhere balancing.Hook        // nil: the program does not import package elsewhere
 }
 
 // newRules returns the rules of a set.
 func newRules(set *decision.Set) *rules {
-	r := &rules{set: set, budgets: map[string]budgetRule{}}
+	r := &rules{set: set, budgets: map[string]budgetRule{}, elsewhere: importedElsewhere()}
 	channel, _ := set.Channel()
-	r.balancing = tried.Config(channel)
+	r.balancing = balancing.Config(channel)
 	r.budgets[""] = budgetRule{config: budget.Default(), scope: "TARGET"}
 	if t := set.Config().RetryThrottling; t != nil {
 		r.budgets[""] = budgetRule{config: *t, scope: "TARGET"}
@@ -36,7 +37,7 @@ func newRules(set *decision.Set) *rules {
 
 // check returns an error for an invalid budget or load balancing, before a call or a connection needs them.
 func (r *rules) check() error {
-	if err := checkBalancing(r.set); err != nil {
+	if err := r.checkBalancing(); err != nil {
 		return err
 	}
 	for name, b := range r.budgets {
