@@ -70,7 +70,7 @@ type Event struct {
 	Attempt int           // the attempt's number, 1 for the first; in CallEnd, the number of attempts sent
 	Hedges  int           // in Attempt, 1 if it is a hedge, sent in parallel with slow attempts; in CallEnd, the number of hedges
 	Elapsed time.Duration // in Attempt and CallEnd
-	Code    codes.Code    // DEADLINE_EXCEEDED without Err: the per-attempt timeout or hedging delay is over, and the attempt may still run
+	Code    codes.Code    // DEADLINE_EXCEEDED also after [Event.Slow], without an Err
 	Err     error         // nil after OK, or if the attempt still runs; in Attempt gRPC's error, in CallEnd the caller's
 	Peer    net.Addr      // the attempt's backend; nil if it had no connection, or still runs
 
@@ -86,3 +86,7 @@ type Event struct {
 	// It is about this call, as WillRetry is about the next attempt.
 	OuterRetry bool
 }
+
+// Slow reports whether the event is about an attempt whose per-attempt timeout or hedging delay is over, and which may still run. No
+// server has sent its Code.
+func (e Event) Slow() bool { return e.Code == codes.DeadlineExceeded && e.Err == nil }

@@ -47,7 +47,7 @@ import (
 // once. Then, as long as it lasts, one line every ten seconds has the number of suppressed lines, in the field more. Methods beyond
 // the first hundred count together, as "other". Fields: method, target, attempt or attempts, code, reason, commit, delay or waited,
 // elapsed, budget, pushback, mode unless it is ENFORCE, error; source, hash, changes; from, to, service, by; more. Durations are texts
-// with a unit, such as 120ms. Of an error's text a line has at most 1,024 bytes.
+// with a unit, such as 120ms. A hedge that is sent because an attempt is slow has the code SLOW. Of an error's text a line has at most 1,024 bytes.
 //
 // Slog(nil) returns an observer without functions, which [interceptor.WithObserver] refuses.
 func Slog(l *slog.Logger) interceptor.Observer {
@@ -152,11 +152,12 @@ func (l *logger) extraAttempt(ctx context.Context, e interceptor.Event, message 
 	if e.Peer != nil {
 		fields = append(fields, "peer", e.Peer.String())
 	}
-	fields = append(fields, "code", codename.Of(e.Code), "delay", e.Delay.String())
-	fields = withMode(fields, e.Mode)
-	if e.Code == codes.DeadlineExceeded && e.Err == nil {
-		fields = append(fields, "timed_out", true)
+	code := codename.Of(e.Code)
+	if e.Slow() {
+		code = "SLOW"
 	}
+	fields = append(fields, "code", code, "delay", e.Delay.String())
+	fields = withMode(fields, e.Mode)
 	if source := e.Pushback; source != "" {
 		fields = append(fields, "pushback", source)
 	}

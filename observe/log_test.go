@@ -125,7 +125,7 @@ func TestSlog(t *testing.T) {
 		"an attempt that timed out, and pushback that delays": {
 			[]testserver.Step{testserver.Hang().Times(1), down.Pushback("0"), testserver.OK()},
 			[]string{
-				"level=INFO msg=\"stagger: hedge\" " + method + "attempt=1 code=DEADLINE_EXCEEDED delay=100ms timed_out=true",
+				"level=INFO msg=\"stagger: hedge\" " + method + "attempt=1 code=SLOW delay=100ms",
 				"level=INFO msg=\"stagger: retry\" " + method + "attempt=2 peer=bufconn code=UNAVAILABLE delay=0s pushback=grpc-retry-pushback-ms",
 				"level=INFO msg=\"stagger: call succeeded after retries\" " + method + "attempts=3 code=OK reason=succeeded elapsed=1.1s waited=0s",
 			},
@@ -176,7 +176,7 @@ func TestSlogModes(t *testing.T) {
 		}},
 		"a hedge that is observed": {policy.ModeObserve, testserver.OK().Delay(2 * time.Second), []string{
 			`level=WARN msg="stagger: mode set" from=ENFORCE to=OBSERVE`,
-			`level=INFO msg="stagger: would hedge" ` + method + "attempt=1 code=DEADLINE_EXCEEDED delay=100ms mode=OBSERVE timed_out=true",
+			`level=INFO msg="stagger: would hedge" ` + method + "attempt=1 code=SLOW delay=100ms mode=OBSERVE",
 		}},
 		"off": {policy.ModeOff, down, []string{
 			`level=WARN msg="stagger: mode set" from=ENFORCE to=OFF`,

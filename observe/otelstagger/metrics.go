@@ -219,9 +219,13 @@ func (m *metrics) wait(ctx context.Context, e interceptor.Event) {
 
 // count counts an extra attempt, or the reason for none.
 func (m *metrics) count(ctx context.Context, e interceptor.Event) {
+	code := codeName(e.Code)
+	if e.Slow() {
+		code = "SLOW"
+	}
 	m.decisions.Add(ctx, 1, m.with(
 		attribute.String("method", m.methodOf(e.Method, e.StaticMethod)), attribute.String("target", m.targets.of(e.Target)),
-		attribute.String("code", codeName(e.Code)), attribute.String("reason", string(e.Reason)), attribute.String("mode", string(e.Mode))))
+		attribute.String("code", code), attribute.String("reason", string(e.Reason)), attribute.String("mode", string(e.Mode))))
 }
 
 // call records the extra attempts of a call.
