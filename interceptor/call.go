@@ -21,7 +21,6 @@ import (
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/internal/clock"
-	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/methods"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -38,7 +37,7 @@ type call struct {
 	cc      *grpc.ClientConn   // nil in tests that call an interceptor directly
 	method  string
 	entry   *entry
-	policy  *decision.Policy // first the caller's, if one was given
+	policy  *policy.Policy // first the caller's, if one was given
 	budget  budget.Budget
 	known   *methods.Known // of the method; nil: nothing
 	options callOptions
@@ -96,7 +95,7 @@ func (c *call) prepareContext() {
 	if header := c.policy.IdempotencyKey(); header != "" || c.flags&keyed != 0 {
 		c.ctx, c.key = withKey(c.ctx, header, c.options.caller)
 	}
-	if timeout := c.policy.Spec().Timeout; timeout > 0 { // it counts from the call's start
+	if timeout := c.policy.Timeout(); timeout > 0 { // it counts from the call's start
 		c.ctx, c.cancel = context.WithTimeout(c.ctx, timeout-(clock.Now()-c.start))
 	}
 }
@@ -376,7 +375,7 @@ func (c *call) readRequest(caller []grpc.CallOption, first *attemptOptions) {
 	}
 	switch {
 	case o.limited:
-		o.shared = append(o.shared, limitsOf(c.policy.Spec(), caller)...)
+		o.shared = append(o.shared, limitsOf(c.policy, caller)...)
 	case len(c.entry.limits) > 0: // append of none would still call the runtime, in every call
 		o.shared = append(o.shared, c.entry.limits...)
 	}
@@ -462,7 +461,8 @@ func (c *call) announce(ctx context.Context) {
 }
 
 // limitsOf returns a policy's limits as options, unless the caller's are as strict.
-func limitsOf(s *policy.Spec, caller []grpc.CallOption) (opts []grpc.CallOption) {
+func limitsOf(p *policy.Policy, caller []grpc.CallOption) (opts []grpc.CallOption) {
+	s := p.Spec()
 	waits, send, receive := s.WaitForReady, s.MaxRequestMessageBytes, s.MaxResponseMessageBytes
 	for _, o := range caller {
 		switch o := promoted(o).(type) {

@@ -140,7 +140,7 @@ methodConfig:
 	}
 	for method, want := range map[string]string{"/acme.Uploads/Put": "3, one after the other", "/acme.Uploads/Get": "3 in parallel (hedging)"} {
 		q := explain.Question{Method: method, Code: codes.Unavailable, Hang: true, MaxAttempts: 5}
-		a := explain.Explain(decision.Compile(set, files), q, []float64{0.5})
+		a := explain.Explain(decision.Describe(set, files), q, []float64{0.5})
 		if got := a.Text(); !strings.Contains(got, want) {
 			t.Errorf("%s: no %q in\n%s", method, want, got)
 		}
