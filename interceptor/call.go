@@ -375,9 +375,9 @@ func (c *call) readRequest(caller []grpc.CallOption, first *attemptOptions) {
 	}
 	switch {
 	case o.limited:
-		o.shared = append(o.shared, limitsOf(c.policy, caller)...)
-	case len(c.entry.limits) > 0: // append of none would still call the runtime, in every call
-		o.shared = append(o.shared, c.entry.limits...)
+		o.shared = append(o.shared, c.entry.limit.options(caller)...)
+	case len(c.entry.limitOptions) > 0: // append of none would still call the runtime, in every call
+		o.shared = append(o.shared, c.entry.limitOptions...)
 	}
 	o.peer = o.peer || r.observers.Load().any
 	if c.entry.mode != policy.ModeEnforce { // then another library's retries don't multiply
@@ -460,10 +460,20 @@ func (c *call) announce(ctx context.Context) {
 	}
 }
 
-// limitsOf returns a policy's limits as options, unless the caller's are as strict.
-func limitsOf(p *policy.Policy, caller []grpc.CallOption) (opts []grpc.CallOption) {
+// limits are the settings of a policy that gRPC itself carries out; nil: the call's own.
+type limits struct {
+	waits         *bool
+	send, receive *int
+}
+
+func limitsOf(p *policy.Policy) limits {
 	s := p.Spec()
-	waits, send, receive := s.WaitForReady, s.MaxRequestMessageBytes, s.MaxResponseMessageBytes
+	return limits{s.WaitForReady, s.MaxRequestMessageBytes, s.MaxResponseMessageBytes}
+}
+
+// options returns the limits as options, unless the caller's are as strict.
+func (l limits) options(caller []grpc.CallOption) (opts []grpc.CallOption) {
+	waits, send, receive := l.waits, l.send, l.receive
 	for _, o := range caller {
 		switch o := promoted(o).(type) {
 		case grpc.FailFastCallOption:

@@ -44,7 +44,9 @@ type entry struct {
 	parallel   bool            // attempts may run in parallel
 	prepares   bool            // calls have a timeout or a key
 	grpcsCodec bool            // a call without an option for a codec has gRPC's own
-	limits     []grpc.CallOption
+	limit      limits
+
+	limitOptions []grpc.CallOption // the same, for a call whose caller gives none
 }
 
 // entry returns the entry for a call that begins now. own is the policy that the caller gave, or nil.
@@ -106,7 +108,8 @@ func (r *Retrier) newEntry(s *slot, method string, own *policy.Policy, now time.
 			r.warnOnce(&manyQuantiles, e.name, e.name)
 		}
 	}
-	e.limits = limitsOf(e.policy, nil)
+	e.limit = limitsOf(p)
+	e.limitOptions = e.limit.options(nil)
 	if e.mode == policy.ModeEnforce { // in the other modes, calls neither earn nor spend
 		e.budget, e.balance = r.budgetFor(of, p, budgetUser{target: e.target, service: r.serviceOf(p, s)})
 	}

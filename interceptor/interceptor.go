@@ -142,7 +142,7 @@ func New(set *policy.Set, options ...Option) (*Retrier, error) {
 		}
 	}
 	if set == nil {
-		return nil, errors.New("interceptor: New(nil): must be a set; policy.NewSet(policy.Config{}) is an empty one")
+		return nil, errors.New("interceptor: New(nil): must be a set, as policy.Load or policy.Parse returns")
 	}
 	fresh := newRules(decision.Describe(set, r.descriptors...))
 	if err := fresh.check(); err != nil {

@@ -19,7 +19,7 @@ import (
 // safe for concurrent use.
 func (r *Retrier) Reload(set *policy.Set) error {
 	if set == nil {
-		return errors.New("interceptor: Reload(nil): must be a set; policy.NewSet(policy.Config{}) is an empty one")
+		return errors.New("interceptor: Reload(nil): must be a set, as policy.Load or policy.Parse returns")
 	}
 	before, after, err := r.replace(set)
 	r.announce(set, before, after, err)

@@ -3,16 +3,13 @@
 
 // Package policy has retry policies as data: types, files, and checks. Most programs need only a file, which interceptor.Watch reads.
 //
-// Policies can also be written in Go:
+// A program can also have its policies inside of it, as the text of a file:
 //
-//	set, err := policy.NewSet(policy.Config{Methods: []policy.MethodConfig{{
-//		Names: []string{"/acme.orders.v1.OrderService/GetOrder"},
-//		Spec: policy.Spec{Retry: &policy.RetrySpec{
-//			MaxAttempts:          3,
-//			Backoff:              policy.Backoff{Initial: 100 * time.Millisecond, Max: 2 * time.Second, Multiplier: 2},
-//			RetryableStatusCodes: []codes.Code{codes.Unavailable},
-//		}},
-//	}}})
+//	set, err := policy.Parse("retry.yaml", []byte(`
+//	methodConfig:
+//	- name: [{service: acme.orders.v1.OrderService, method: GetOrder}]
+//	  retryPolicy: {maxAttempts: 3, initialBackoff: 0.1s, maxBackoff: 2s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE]}
+//	`))
 //	if err != nil {
 //		return nil, err
 //	}

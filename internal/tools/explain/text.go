@@ -43,17 +43,21 @@ func (a *Answer) Text() string {
 	}
 	fmt.Fprintln(&b, document.Printable(a.outcome()))
 	if n := len(a.Events); n > 0 && refuses(a.Events[n-1].Decision.Reason) {
-		fmt.Fprintf(&b, "\nThe questions after attempt %d:\n\n", a.Events[n-1].Attempt)
-		said := "yes"
+		fmt.Fprintf(&b, "\nThe checks after attempt %d:\n\n", a.Events[n-1].Attempt)
+		table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(table, "  result\tcheck\treason if it fails")
+		result := "passed"
 		for _, s := range checks.Steps() {
-			if s.No == a.Events[n-1].Decision.Reason {
-				said = "NO"
+			failed := s.No == a.Events[n-1].Decision.Reason
+			if failed {
+				result = "FAILED"
 			}
-			fmt.Fprintf(&b, "  %-3s  %-18s  %s\n", said, s.No, s.Question)
-			if said == "NO" {
-				said = "–"
+			fmt.Fprintf(table, "  %s\t%s\t%s\n", result, s.Question, s.No)
+			if failed {
+				result = "–"
 			}
 		}
+		_ = table.Flush() // a builder takes all
 	}
 	return b.String()
 }
@@ -143,6 +147,9 @@ func (a *Answer) scenario() string {
 		b.WriteString("no connection can be made, from the call's start on")
 	case a.Hang:
 		b.WriteString("no attempt ever gets a response")
+		if len(a.Sent) > 1 && a.Budget != "" {
+			b.WriteString(", and the budget pays for each")
+		}
 	default:
 		b.WriteString("every attempt fails with " + codename.Of(a.Code))
 		if a.Pushback != "" {

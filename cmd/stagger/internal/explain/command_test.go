@@ -85,13 +85,13 @@ func TestExplainMode(t *testing.T) {
 		"observed": {
 			"mode: OBSERVE",
 			[]string{"  mode      OBSERVE: the first extra attempt is decided, but not sent\n", "another attempt would follow", "0s and 100ms", "UNAVAILABLE: mode_off (1 attempt)"},
-			[]string{"The questions after attempt"},
+			[]string{"The checks after attempt"},
 			shownMethod{Strategy: "observed", Because: "the mode is OBSERVE", Attempts: 1},
 		},
 		"off": {
 			"mode: OFF",
 			[]string{"  mode      OFF: extra attempts aren't sent\n", "no other attempt", "UNAVAILABLE: mode_off (1 attempt)"},
-			[]string{"The questions after attempt", "would follow"},
+			[]string{"The checks after attempt", "would follow"},
 			shownMethod{Strategy: "neither", Because: "the mode is OFF", Attempts: 1},
 		},
 	} {
