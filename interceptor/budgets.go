@@ -12,7 +12,7 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/clock"
-	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/policy"
 )
 
 // budgets are the balances of a Retrier. They outlive its rules.
@@ -61,7 +61,7 @@ func (b budgetRule) alike(other budgetRule) bool {
 
 // budgetFor returns what pays for the calls of an entry: a balance, or [budget.Unlimited]. A policy without retries needs none, unless the
 // file throttles: then its successes and failures count too.
-func (r *Retrier) budgetFor(of *rules, p *decision.Policy, u budgetUser) (budget.Budget, *balance) {
+func (r *Retrier) budgetFor(of *rules, p *policy.Policy, u budgetUser) (budget.Budget, *balance) {
 	name := p.Budget()
 	if name == "NONE" || p.MaxAttempts() < 2 && !of.throttled {
 		return budget.Unlimited, nil
@@ -86,7 +86,7 @@ const otherService = "other"
 
 // serviceOf returns the service whose balance pays for a call with scope SERVICE: the call's own, if the policy, generated
 // code or a descriptor names it.
-func (r *Retrier) serviceOf(p *decision.Policy, s *slot) string {
+func (r *Retrier) serviceOf(p *policy.Policy, s *slot) string {
 	service, _, _ := strings.Cut(strings.TrimPrefix(s.name, "/"), "/")
 	named, _, _ := strings.Cut(strings.TrimPrefix(p.Name(), "/"), "/")
 	if named == service || s.static || r.described(service) {

@@ -158,7 +158,7 @@ func byHand(is interceptor.State) (list []string) {
 // state returns the data about a Retrier, with the decisions about one method, or all for "".
 func (p *page) state(i int, method string) retrierState {
 	is := p.retriers[i].State()
-	set := decision.Compile(is.Policies)
+	set := decision.Describe(is.Policies)
 	s := retrierState{
 		Number: i + 1, Process: thisProcess, ShowErrors: p.config.ShowErrors,
 		Policy: policyState{

@@ -42,7 +42,7 @@ func Lint(file string, data []byte, o Options) []policy.Diagnostic {
 		}
 		return wrong.Diagnostics
 	}
-	l := linter{report: document.NewReport(file), set: decision.CompileFor(parsed, o.Descriptors), config: parsed.Config()}
+	l := linter{report: document.NewReport(file), set: decision.DescribeBy(parsed, o.Descriptors), config: parsed.Config()}
 	document.Parse(l.report, data, document.Format{}) // for the places
 	l.lintElsewhere()
 	l.lintBuckets()
@@ -280,7 +280,7 @@ func (l *linter) lintFirstRetry(path string, r *policy.RetrySpec) {
 func (l *linter) listUndeclared(path string, m policy.MethodConfig) {
 	var methods, unknown []string // unknown are names without descriptors
 	for _, name := range m.Names {
-		if !strings.HasSuffix(name, "/") || !l.set.Lookup(name).NeedsLevel() || !l.set.Matches(name) {
+		if !strings.HasSuffix(name, "/") || !decision.NeedsLevel(l.set.Lookup(name)) || !l.set.Matches(name) {
 			continue
 		}
 		safe, others := l.set.SafeMethods(name)

@@ -26,7 +26,7 @@ func mustParse(t *testing.T, text string) *decision.Set {
 	if err != nil {
 		t.Fatalf("Parse(\n%s) = %v", text, err)
 	}
-	return decision.Compile(set)
+	return decision.Describe(set)
 }
 
 // linted returns the diagnostics of Lint on a file.

@@ -47,6 +47,7 @@ func Command() *cobra.Command {
 	var (
 		format string
 		strict bool
+		silent bool
 		others bool
 		images []string
 	)
@@ -66,6 +67,9 @@ func Command() *cobra.Command {
 			for _, file := range files {
 				reports = append(reports, check(c, file, known, others))
 			}
+			if silent {
+				reports = quiet(reports)
+			}
 			if err := formats[format](c.OutOrStdout(), reports); err != nil {
 				return err
 			}
@@ -74,6 +78,7 @@ func Command() *cobra.Command {
 	}
 	cli.EnumFlag(c, &format, "format", "how problems are written", "text", "json", "github")
 	c.Flags().BoolVar(&strict, "strict", false, "fail on advice too")
+	c.Flags().BoolVarP(&silent, "quiet", "q", false, "write nothing about files without errors and advice")
 	c.Flags().BoolVar(&others, "other-clients", false, "give advice for gRPC clients without stagger that use the same file")
 	cli.DescriptorsFlag(c, &images)
 	return c
