@@ -12,7 +12,7 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/clock"
-	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/policy"
 )
 
 // budgets are the balances of a Retrier. They outlive its rules.
@@ -45,7 +45,6 @@ type budgetKey struct {
 // budgetUser has the properties of a call that determine its balance; in a key, "" means all targets or services.
 type budgetUser struct {
 	target, service string
-	shadow          bool // in mode OBSERVE
 }
 
 // budgetRule has a budget's config, and defines which calls share a balance.
@@ -61,13 +60,13 @@ func (b budgetRule) alike(other budgetRule) bool {
 
 // budgetFor returns what pays for the calls of an entry: a balance, or [budget.Unlimited]. A policy without retries needs none, unless the
 // file throttles: then its successes and failures count too.
-func (r *Retrier) budgetFor(of *rules, p *decision.Policy, u budgetUser) (budget.Budget, *balance) {
+func (r *Retrier) budgetFor(of *rules, p *policy.Policy, u budgetUser) (budget.Budget, *balance) {
 	name := p.Budget()
 	if name == "NONE" || p.MaxAttempts() < 2 && !of.throttled {
 		return budget.Unlimited, nil
 	}
 	_, declared := of.budgets[name]
-	if !declared && (u.shadow || r.budgets.given[name] == nil) {
+	if !declared && r.budgets.given[name] == nil {
 		r.warnOnce(&unknownBudget, name, name)
 	}
 	b := r.budgets.find(name, u)
@@ -86,7 +85,7 @@ const otherService = "other"
 
 // serviceOf returns the service whose balance pays for a call with scope SERVICE: the call's own, if the policy, generated
 // code or a descriptor names it.
-func (r *Retrier) serviceOf(p *decision.Policy, s *slot) string {
+func (r *Retrier) serviceOf(p *policy.Policy, s *slot) string {
 	service, _, _ := strings.Cut(strings.TrimPrefix(s.name, "/"), "/")
 	named, _, _ := strings.Cut(strings.TrimPrefix(p.Name(), "/"), "/")
 	if named == service || s.static || r.described(service) {
@@ -98,7 +97,7 @@ func (r *Retrier) serviceOf(p *decision.Policy, s *slot) string {
 // find returns the balance that pays for a user's calls by policies that name a budget. It makes it, if there is none. A budget of the
 // program is made without the lock, since that is user code.
 func (b *budgets) find(name string, u budgetUser) *balance {
-	if budgetOf := b.given[name]; budgetOf != nil && !u.shadow { // we can't make a second one like it
+	if budgetOf := b.given[name]; budgetOf != nil {
 		key := budgetKey{name: name, source: budgetOfOption, budgetUser: budgetUser{target: u.target}}
 		if found := b.load(key); found != nil {
 			return found
@@ -282,7 +281,7 @@ func (r *replacedBalances) noteReplaced(key budgetKey, now time.Duration) {
 	}
 	of.at = now
 	of.users[key.budgetUser] = true
-	of.targets[budgetUser{target: key.target, shadow: key.shadow}] = true
+	of.targets[budgetUser{target: key.target}] = true
 }
 
 // before reports whether a reload has recently dropped a balance of calls that share the one with this key.
@@ -292,27 +291,17 @@ func (r *replacedBalances) before(key budgetKey, now time.Duration) bool {
 		return false
 	}
 	r.dropOld(now)
-	target := budgetUser{target: key.target, shadow: key.shadow}
+	target := budgetUser{target: key.target}
 	switch {
 	case now-of.at > drainTime:
 		return false
-	case of.users[budgetUser{shadow: key.shadow}], of.users[target], of.users[key.budgetUser]:
+	case of.users[budgetUser{}], of.users[target], of.users[key.budgetUser]:
 		return true
 	case key.target == "":
-		return of.sharedWith(key.shadow)
+		return len(of.targets) > 0
 	default:
 		return key.service == "" && of.targets[target]
 	}
-}
-
-// sharedWith reports whether calls have used any of them: those in mode OBSERVE if shadow, otherwise the others.
-func (r *replacement) sharedWith(shadow bool) bool {
-	for u := range r.targets {
-		if u.shadow == shadow {
-			return true
-		}
-	}
-	return false
 }
 
 // dropOld drops replacements older than drainTime.

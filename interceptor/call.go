@@ -21,7 +21,6 @@ import (
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/internal/clock"
-	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/methods"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -38,7 +37,7 @@ type call struct {
 	cc      *grpc.ClientConn   // nil in tests that call an interceptor directly
 	method  string
 	entry   *entry
-	policy  *decision.Policy // first the caller's, if one was given
+	policy  *policy.Policy // first the caller's, if one was given
 	budget  budget.Budget
 	known   *methods.Known // of the method; nil: nothing
 	options callOptions
@@ -96,7 +95,7 @@ func (c *call) prepareContext() {
 	if header := c.policy.IdempotencyKey(); header != "" || c.flags&keyed != 0 {
 		c.ctx, c.key = withKey(c.ctx, header, c.options.caller)
 	}
-	if timeout := c.policy.Spec().Timeout; timeout > 0 { // it counts from the call's start
+	if timeout := c.policy.Timeout(); timeout > 0 { // it counts from the call's start
 		c.ctx, c.cancel = context.WithTimeout(c.ctx, timeout-(clock.Now()-c.start))
 	}
 }
@@ -376,9 +375,9 @@ func (c *call) readRequest(caller []grpc.CallOption, first *attemptOptions) {
 	}
 	switch {
 	case o.limited:
-		o.shared = append(o.shared, limitsOf(c.policy.Spec(), caller)...)
-	case len(c.entry.limits) > 0: // append of none would still call the runtime, in every call
-		o.shared = append(o.shared, c.entry.limits...)
+		o.shared = append(o.shared, c.entry.limit.options(caller)...)
+	case len(c.entry.limitOptions) > 0: // append of none would still call the runtime, in every call
+		o.shared = append(o.shared, c.entry.limitOptions...)
 	}
 	o.peer = o.peer || r.observers.Load().any
 	if c.entry.mode != policy.ModeEnforce { // then another library's retries don't multiply
@@ -461,9 +460,20 @@ func (c *call) announce(ctx context.Context) {
 	}
 }
 
-// limitsOf returns a policy's limits as options, unless the caller's are as strict.
-func limitsOf(s *policy.Spec, caller []grpc.CallOption) (opts []grpc.CallOption) {
-	waits, send, receive := s.WaitForReady, s.MaxRequestMessageBytes, s.MaxResponseMessageBytes
+// limits are the settings of a policy that gRPC itself carries out; nil: the call's own.
+type limits struct {
+	waits         *bool
+	send, receive *int
+}
+
+func limitsOf(p *policy.Policy) limits {
+	s := p.Spec()
+	return limits{s.WaitForReady, s.MaxRequestMessageBytes, s.MaxResponseMessageBytes}
+}
+
+// options returns the limits as options, unless the caller's are as strict.
+func (l limits) options(caller []grpc.CallOption) (opts []grpc.CallOption) {
+	waits, send, receive := l.waits, l.send, l.receive
 	for _, o := range caller {
 		switch o := promoted(o).(type) {
 		case grpc.FailFastCallOption:

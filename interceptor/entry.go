@@ -15,7 +15,6 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/stagger-go/stagger/budget"
-	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/latency"
 	"github.com/stagger-go/stagger/internal/methods"
 	"github.com/stagger-go/stagger/policy"
@@ -27,7 +26,7 @@ type entry struct {
 	made       time.Duration
 	rules      *rules
 	switches   *switches
-	policy     *decision.Policy
+	policy     *policy.Policy
 	mode       policy.Mode // of the calls: the strictest of the policy file's, the policy's and the switches'
 	target     string      // canonical
 	name       string      // the method's, in what outlives the call: see keptName
@@ -45,11 +44,13 @@ type entry struct {
 	parallel   bool            // attempts may run in parallel
 	prepares   bool            // calls have a timeout or a key
 	grpcsCodec bool            // a call without an option for a codec has gRPC's own
-	limits     []grpc.CallOption
+	limit      limits
+
+	limitOptions []grpc.CallOption // the same, for a call whose caller gives none
 }
 
 // entry returns the entry for a call that begins now. own is the policy that the caller gave, or nil.
-func (r *Retrier) entry(cc *grpc.ClientConn, method string, static bool, own *decision.Policy, now time.Duration) *entry {
+func (r *Retrier) entry(cc *grpc.ClientConn, method string, static bool, own *policy.Policy, now time.Duration) *entry {
 	key := entryKey{method: method}
 	if cc != nil {
 		key.target = cc.Target()
@@ -83,7 +84,7 @@ func (r *Retrier) warnOfFullTable(s *slot) {
 	}
 }
 
-func (r *Retrier) newEntry(s *slot, method string, own *decision.Policy, now time.Duration) *entry {
+func (r *Retrier) newEntry(s *slot, method string, own *policy.Policy, now time.Duration) *entry {
 	of := r.rules.Load()
 	e := &entry{
 		made: now, rules: of, switches: r.switches.Load(), policy: cmp.Or(own, of.set.Lookup(method), r.single),
@@ -96,10 +97,10 @@ func (r *Retrier) newEntry(s *slot, method string, own *decision.Policy, now tim
 	p := e.policy
 	e.safe, e.slots = of.set.Safe(p, method), targetSlots{&r.waitLimit, e.target}
 	e.most, e.timeout = min(p.MaxAttempts(), of.set.Config().MaxAttemptsLimit), p.PerAttemptTimeout()
-	e.admits = p.Refuses()
+	e.admits = p.Admission()
 	e.asks = e.admits || r.breaker != nil
 	e.timed, e.parallel = p.Watched(), p.Parallel()
-	e.prepares = p.Spec().Timeout > 0 || p.IdempotencyKey() != ""
+	e.prepares = p.Timeout() > 0 || p.IdempotencyKey() != ""
 	if e.record != nil && (e.admits || e.policy.MaxAttempts() > 1) {
 		known := e.record.For(e.policy, e.mode == policy.ModeEnforce, now)
 		e.known = &known
@@ -107,10 +108,10 @@ func (r *Retrier) newEntry(s *slot, method string, own *decision.Policy, now tim
 			r.warnOnce(&manyQuantiles, e.name, e.name)
 		}
 	}
-	e.limits = limitsOf(e.policy.Spec(), nil)
-	if e.mode != policy.ModeOff {
-		user := budgetUser{target: e.target, service: r.serviceOf(p, s), shadow: e.mode == policy.ModeObserve}
-		e.budget, e.balance = r.budgetFor(of, p, user)
+	e.limit = limitsOf(p)
+	e.limitOptions = e.limit.options(nil)
+	if e.mode == policy.ModeEnforce { // in the other modes, calls neither earn nor spend
+		e.budget, e.balance = r.budgetFor(of, p, budgetUser{target: e.target, service: r.serviceOf(p, s)})
 	}
 	return e
 }

@@ -427,9 +427,9 @@ func TestHelps_HedgeAfterGoodCalls(t *testing.T) {
 func TestHelps_ReadmesPolicy(t *testing.T) {
 	t.Parallel()
 	page := string(must.Get(os.ReadFile("../README.md"))(t))
-	_, page, _ = strings.Cut(page, "\n```yaml\n")
+	_, page, _ = strings.Cut(page, "\n```yaml newuser retry.yaml\n")
 	file, _, ok := strings.Cut(page, "\n```\n")
-	if !ok || !strings.HasPrefix(file, "methodConfig:") {
+	if !ok || !strings.Contains(file, "\nmethodConfig:") {
 		t.Fatalf("README has no policy: %q", file)
 	}
 	for _, every := range []time.Duration{time.Second, 2 * time.Second, 5 * time.Second, 30 * time.Second, time.Minute} {

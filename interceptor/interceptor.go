@@ -96,7 +96,7 @@ type Retrier struct {
 	rules       atomic.Pointer[rules]
 	reloading   sync.Mutex // held by a reload
 	refusal     atomic.Pointer[error]
-	single      *decision.Policy // for methods without a policy: one attempt
+	single      *policy.Policy // for methods without a policy: one attempt
 	entries     entries
 	budgets     budgets
 	observers   atomic.Pointer[observers]
@@ -120,8 +120,12 @@ type Retrier struct {
 
 // New returns a Retrier with the policies of a set. The error names the wrong option.
 func New(set *policy.Set, options ...Option) (*Retrier, error) {
+	single, err := policy.New(policy.Spec{})
+	if err != nil {
+		return nil, err
+	}
 	r := &Retrier{
-		single:      decision.New(policy.Spec{}),
+		single:      single,
 		budgets:     budgets{given: map[string]func(string) budget.Budget{}, rules: map[string]budgetRule{}, most: mostBalances},
 		random:      rand.Float64,
 		maxReplayed: defaultMaxReplayBytes,
@@ -140,7 +144,7 @@ func New(set *policy.Set, options ...Option) (*Retrier, error) {
 	if set == nil {
 		return nil, errors.New("interceptor: New(nil): must be a set, as policy.Load or policy.Parse returns")
 	}
-	fresh := newRules(decision.Compile(set, r.descriptors...))
+	fresh := newRules(decision.Describe(set, r.descriptors...))
 	if err := fresh.check(); err != nil {
 		return nil, err
 	}

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -23,7 +22,7 @@ func (r *rules) modeOf(method string) policy.Mode {
 // restricts reports whether any mode of the policy file prevents extra attempts.
 func (r *rules) restricts() bool {
 	return r.set.Mode() != policy.ModeEnforce ||
-		slices.ContainsFunc(r.set.Policies(), func(p *decision.Policy) bool { return p.Mode() != policy.ModeEnforce })
+		slices.ContainsFunc(r.set.Policies(), func(p *policy.Policy) bool { return p.Mode() != policy.ModeEnforce })
 }
 
 // forbids returns why a call that began in the given mode may not have an extra attempt now, or "".

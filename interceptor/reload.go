@@ -39,7 +39,7 @@ func (r *Retrier) announce(set *policy.Set, before, after *rules, err error) {
 
 // replace is Reload without notifications. It returns the old and the new rules.
 func (r *Retrier) replace(set *policy.Set) (before, after *rules, err error) {
-	after = newRules(decision.Compile(set, r.descriptors...))
+	after = newRules(decision.Describe(set, r.descriptors...))
 	if err := after.check(); err != nil {
 		return nil, nil, err
 	}

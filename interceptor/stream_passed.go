@@ -17,24 +17,25 @@ import (
 type passedStream struct {
 	grpc.ClientStream
 
-	call  *call
+	call  call
 	shown error // RecvMsg has returned it; nil: no error
 }
 
 // listens reports whether anybody or anything has to hear how the only attempt of a call ends: an observer, breaker, admission, a
 // budget, what is known of its method, or a timeout of the policy.
 func (c *call) listens() bool {
-	return c.known != nil || c.entry.asks || c.budget != budget.Unlimited || c.policy.Spec().Timeout > 0 || c.retrier.observers.Load().any
+	return c.known != nil || c.entry.asks || c.budget != budget.Unlimited || c.policy.Timeout() > 0 || c.retrier.observers.Load().any
 }
 
 // openPassed opens the stream of a call to whose end nobody listens.
-func (c *call) openPassed(desc *grpc.StreamDesc, open grpc.Streamer) (grpc.ClientStream, error) {
-	c.prepareContext()
-	stream, err := open(contextOfFirst(c.ctx), desc, c.cc, c.method, c.options.unheard()...)
+func openPassed(c call, desc *grpc.StreamDesc, open grpc.Streamer) (grpc.ClientStream, error) {
+	s := &passedStream{call: c}
+	stream, err := open(contextOfFirst(s.call.ctx), desc, c.cc, c.method, c.options.unheard()...)
 	if err != nil {
-		return nil, c.passedError(err)
+		return nil, s.call.passedError(err)
 	}
-	return &passedStream{ClientStream: stream, call: c}, nil
+	s.ClientStream = stream
+	return s, nil
 }
 
 // RecvMsg receives a message.
@@ -55,8 +56,8 @@ func (s *passedStream) RecvMsg(m any) error {
 // not retried.
 func (c *call) passedError(err error) error {
 	now := c.now()
-	c.prepareEngine(false)
 	a := &attempt{attemptOptions: newAttemptOptions(), number: 1, began: c.start, ctx: c.ctx}
+	c.prepareEngine(false)
 	c.engine.Start(&c.set, now)
 	c.reportEnd(a, c.judge(a, nil, err, c.local(a, err, now), now), now)
 	return c.failure(c.end())

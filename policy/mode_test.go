@@ -30,7 +30,7 @@ func TestMode(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			set := mustParse(t, "f", row.file+"\nmethodConfig:\n- name: [{service: a.B}]\n  "+row.entry)
-			p := decision.Compile(set).Lookup("/a.B/C")
+			p := decision.Describe(set).Lookup("/a.B/C")
 			if p.Mode() != row.mode {
 				t.Errorf("mode %v; want %v", p.Mode(), row.mode)
 			}

@@ -75,9 +75,7 @@ func (c *Call) Commit(n int, why decision.Commit, now Now) (step Step, ok bool) 
 // accept makes the response of an attempt the call's.
 func (c *Call) accept(step *Step, a *attempt, r *Result, now Now) {
 	c.choose(step, a.number, nil, policy.ReasonSucceeded, now.At)
-	out := outcome{helped: !r.Foreign && !c.late(a, now.At)}
-	c.ledger.release(&a.held, out, now.At)
-	c.ledger.release(&c.ledger.shadow, out, now.At)
+	c.ledger.release(&a.held, outcome{helped: !r.Foreign && !c.late(a, now.At)}, now.At)
 }
 
 // handleFailure decides what follows a failed attempt.
@@ -114,7 +112,7 @@ func (c *Call) resume(a *attempt, r *Result, at time.Duration) {
 		return
 	}
 	c.used.progress = c.used.sent - 1
-	if at-a.began > c.set.Policy.Backoff().Max {
+	if at-a.began > decision.BackoffOf(c.set.Policy).Max {
 		c.used.backoff = decision.Backoff{}
 	}
 }
@@ -133,7 +131,7 @@ func (c *Call) follows(a *attempt) bool {
 func (c *Call) obey(step *Step, d decision.Decision, now Now) {
 	switch push := d.Pushback; {
 	case push.Source == "":
-	case c.set.Policy.Forbids(push):
+	case decision.Forbids(c.set.Policy, push):
 		c.used.stopped = true
 		c.drop(now.At)
 	case d.Retry:

@@ -45,6 +45,7 @@ type Call struct {
 	reason          policy.Reason // why no attempt follows, so far
 	slowRefusal     policy.Reason // why a slow attempt got no successor
 	lastServerError answer        // before the answer
+	announced       bool          // with Settings.Observe: an extra attempt, and there is at most one
 	panicked        bool          // the call ends with a panic
 	reached         bool          // a server has seen one of its attempts
 	missed          bool          // an attempt had no response at the call's deadline, though a usual one would have come long before
@@ -189,7 +190,7 @@ func (c *Call) endAttempt(step *Step, a *attempt, r *Result, now Now) {
 	lost := a.cancelled == outrun || c.state == gone && a.cancelled == replaced && r.Local
 	var is decision.Class // a success needs no class
 	if !r.accepted() {
-		is = c.set.Policy.Classify(&r.Outcome, now.Wall)
+		is = decision.Classify(c.set.Policy, &r.Outcome, now.Wall)
 	}
 	c.learn(a, r, is, lost, now.At)
 	switch {

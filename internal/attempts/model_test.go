@@ -46,7 +46,7 @@ type model struct {
 	stopped   policy.Reason // "": the caller is there
 	forbidden bool          // the server has forbidden further attempts
 	floor     time.Duration // nothing is sent before, by the server's pushback
-	shadows   int           // attempts that would have been sent
+	announced bool          // an attempt that is not sent
 	refused   policy.Reason // why no attempt follows the newest, which is slow; "": no decision
 	unsent    bool          // the attempt whose end is the event was not sent
 	reached   bool          // a server has seen an attempt
@@ -156,7 +156,7 @@ func (m *model) check(step Step, by cancelled) {
 	if m.entered > 0 && (m.set.Observe || step.Send != 0 || m.committed != 0 || m.answer != 0 || m.stopped != "" || step.Over) {
 		m.failf("6: a wait slot is held by a call that does not wait")
 	}
-	if free := len(m.open) - m.running - m.shadows; free > 1 || free > 0 && (m.committed != 0 || m.answer != 0 || m.stopped != "") {
+	if free := len(m.open) - m.running; free > 1 || free > 0 && (m.committed != 0 || m.answer != 0 || m.stopped != "") {
 		m.failf("5: %d permits for %d attempts that run", len(m.open), m.running)
 	}
 	if counted := m.unheard(); m.counted != counted && (m.set.Method != nil || m.counted != 0) {
@@ -211,15 +211,15 @@ func (m *model) isOpen() bool {
 // checkDecision checks when a step wakes the call for a decision.
 func (m *model) checkDecision(step Step) {
 	d := step.Decision
-	if d.Shadow() {
-		if !m.set.Observe || m.shadows > 0 {
-			m.failf("15: %+v; %d before", d, m.shadows)
+	if d.Announced() {
+		if !m.set.Observe || m.announced {
+			m.failf("15: %+v; one before: %v", d, m.announced)
 		}
-		m.shadows++
+		m.announced = true
 		d.Reason = policy.ReasonModeOff
 	}
 	long := m.shows.Queue && !m.unsent || !m.shows.Fast && step.TimedOut
-	if follows := d.Retry || step.Decision.Shadow(); follows && long && m.set.Method != nil {
+	if follows := d.Retry || step.Decision.Announced(); follows && long && m.set.Method != nil {
 		m.failf("17: an attempt follows attempt %d while responses are long", step.Decided)
 	}
 	if step.TimedOut && m.unconnected() {
@@ -245,7 +245,7 @@ func (m *model) checkDecision(step Step) {
 	given := step.Wake == m.attempts[len(m.attempts)-1].slowAt // the attempt was given up at once
 	latest := max(m.due, m.word)
 	if m.now.Down && m.set.Connect.Longest > 0 { // others run, so that the channel is looked at now and then
-		latest = max(latest, later(m.now.At, m.set.Policy.Backoff().Initial))
+		latest = max(latest, later(m.now.At, decision.BackoffOf(m.set.Policy).Initial))
 	}
 	if waits := step.Send == 0 && step.Wake != Never && !step.Watch && !given; waits && step.Wake > latest {
 		m.failf("7: the attempt that is due at %v waits until %v", m.due, step.Wake)
@@ -439,7 +439,7 @@ var gaveUp = map[policy.Reason]bool{
 }
 
 // playBytes plays the bytes as events of a call. It returns what is wrong, and logs all events if there is a log.
-func playBytes(list []*decision.Policy, call *Call, data []byte, log *strings.Builder) error {
+func playBytes(list []*policy.Policy, call *Call, data []byte, log *strings.Builder) error {
 	m := newModel(list, call, data)
 	m.log = log
 	m.play()
@@ -450,7 +450,7 @@ func playBytes(list []*decision.Policy, call *Call, data []byte, log *strings.Bu
 }
 
 // report returns the events that lead to a failure, with the fewest bytes.
-func report(list []*decision.Policy, data []byte) string {
+func report(list []*policy.Policy, data []byte) string {
 	data = shrink.Bytes(data, func(data []byte) bool {
 		return playBytes(list, new(Call), data, nil) != nil
 	})

@@ -214,8 +214,8 @@ type play struct {
 
 	call     Call
 	set      Settings
-	live     Settings                    // of the call
-	policies map[string]*decision.Policy // by name
+	live     Settings                  // of the call
+	policies map[string]*policy.Policy // by name
 	down     bool
 
 	connecting bool
@@ -355,11 +355,11 @@ func (p *play) print(s Step, first string) string {
 		add("%s", first)
 	}
 	if s.Decided != 0 {
-		shadow := ""
-		if s.Decision.Shadow() {
-			shadow = " shadow"
+		announced := ""
+		if s.Decision.Announced() {
+			announced = " announced"
 		}
-		add("(%s%s)", s.Decision.Reason, shadow)
+		add("(%s%s)", s.Decision.Reason, announced)
 	}
 	if len(s.Cancel) > 0 {
 		add("cancel %s", strings.Trim(fmt.Sprint(s.Cancel), "[]"))
@@ -399,7 +399,7 @@ func (p *play) print(s Step, first string) string {
 var quick = latency.Evidence{Fast: true}
 
 // newPlay returns a world with options such as "grants=1 breaker". Its clock begins at origin.
-func newPlay(p *decision.Policy, options string, origin time.Duration) *play {
+func newPlay(p *policy.Policy, options string, origin time.Duration) *play {
 	w := &world{
 		origin: origin, grants: 100, slots: 100, shows: quick, open: map[int64]bool{},
 	}

@@ -35,15 +35,15 @@ func TestPolicyBackoff(t *testing.T) {
 	t.Parallel()
 	hedge := policy.HedgeSpec{MaxAttempts: 2}
 	p := compiled(t, policy.Spec{Hedge: &hedge})
-	if got, want := p.Backoff(), usual.Retry().Backoff; got != want {
+	if got, want := decision.BackoffOf(p), usual.Retry().Backoff; got != want {
 		t.Errorf("%+v; want %+v", got, want)
 	}
-	if got := mustPolicy(t, nil).Backoff().Initial; got != 100*ms {
+	if got := decision.BackoffOf(mustPolicy(t, nil)).Initial; got != 100*ms {
 		t.Errorf("a retry policy's own backoff begins with %v", got)
 	}
 }
 
-func TestDecisionShadow(t *testing.T) {
+func TestDecisionAnnounced(t *testing.T) {
 	t.Parallel()
 	for d, want := range map[decision.Decision]bool{
 		{Retry: true, Reason: policy.ReasonRetry}: false,
@@ -52,7 +52,7 @@ func TestDecisionShadow(t *testing.T) {
 		{Reason: policy.ReasonHedge}:              true,
 		{Reason: policy.ReasonBudgetExhausted}:    false,
 	} {
-		if got := d.Shadow(); got != want {
+		if got := d.Announced(); got != want {
 			t.Errorf("%+v: %v; want %v", d, got, want)
 		}
 	}

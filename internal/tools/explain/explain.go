@@ -95,7 +95,7 @@ func Explain(set *decision.Set, q Question, drawn []float64) Answer {
 	if a.Policy == nil {
 		return a
 	}
-	if timeout := a.Policy.Spec().Timeout; timeout > 0 && (a.Limit == 0 || timeout < a.Limit) {
+	if timeout := a.Policy.Timeout(); timeout > 0 && (a.Limit == 0 || timeout < a.Limit) {
 		a.Limit = timeout
 	}
 	a.Playback = a.playCall(a.Limit, drawn)

@@ -82,7 +82,7 @@ func (a *Answer) timeline(b *strings.Builder) {
 		if e.Slow {
 			is = "slow"
 		}
-		if e.Decision.Retry || e.Decision.Shadow() {
+		if e.Decision.Retry || e.Decision.Announced() {
 			wait = Short(e.Decision.Delay)
 		}
 		if e.Longest > 0 {
@@ -199,7 +199,7 @@ func (e *Event) then() string {
 		return "another attempt in its place"
 	case e.Decision.Retry:
 		return "another attempt"
-	case e.Decision.Shadow():
+	case e.Decision.Announced():
 		return "another attempt would follow"
 	case e.Slow:
 		return "it goes on alone"
@@ -254,12 +254,12 @@ func (a *Answer) attempts() string {
 }
 
 // settings adds an entry's settings for retries or hedges, defaults included.
-func settings(p *decision.Policy, add func(name, format string, args ...any)) {
+func settings(p *policy.Policy, add func(name, format string, args ...any)) {
 	spec := p.Spec()
 	if r := spec.Retry; r != nil {
 		add("codes", "%s", codename.List(r.RetryableStatusCodes))
 		first := map[bool]string{true: "none before the first retry (AT_ONCE; within 1 ms), then "}[r.FirstRetry == "AT_ONCE"]
-		add("backoff", "%s", first+backoff(p.Backoff()))
+		add("backoff", "%s", first+backoff(r.Backoff))
 		for _, own := range r.PerCode {
 			add("", "%s: with the settings of perCode", codename.List(own.Codes))
 		}
@@ -275,7 +275,7 @@ func settings(p *decision.Policy, add func(name, format string, args ...any)) {
 			add("codes", "none is non-fatal: each failure ends the call")
 		}
 	}
-	if p.Refuses() {
+	if p.Admission() {
 		add("admission", "REFUSE: a call that can't be served before its deadline isn't sent")
 	}
 	if spec.Retry == nil && spec.Hedge == nil {

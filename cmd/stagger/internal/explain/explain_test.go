@@ -101,7 +101,7 @@ func TestExplainedIsWhatTheServerSees(t *testing.T) {
 			q := row.q
 			q.MaxAttempts, q.Method, q.Code = defaults.MaxAttempts, method, cmp.Or(q.Code, codes.Unavailable)
 			set := must.Get(policy.NewSet(policy.Config{Methods: []policy.MethodConfig{{Names: []string{method}, Spec: row.spec}}}))(t)
-			a := explain.Explain(decision.Compile(set), q, []float64{0.5})
+			a := explain.Explain(decision.Describe(set), q, []float64{0.5})
 			synctest.Test(t, func(t *testing.T) {
 				srv := testserver.Start(t)
 				retrier := must.Get(interceptor.New(set, random.With(func() float64 { return 0.5 }),
@@ -157,7 +157,7 @@ methodConfig:
   retryPolicy: {maxAttempts: 4, initialBackoff: 0.1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE]}
 `)))(t)
 	q := explain.Question{MaxAttempts: defaults.MaxAttempts, Method: method, Code: codes.Unavailable, Deadline: 120 * time.Millisecond}
-	a := explain.Explain(decision.Compile(set), q, []float64{0.7, 0.9})
+	a := explain.Explain(decision.Describe(set), q, []float64{0.7, 0.9})
 	var got []string
 	for _, e := range a.Events {
 		got = append(got, fmt.Sprint(e.Decision.Reason, " ", e.Decision.Delay, " of ", e.Least, " to ", e.Longest.Round(time.Millisecond)))
