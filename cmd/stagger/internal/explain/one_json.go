@@ -52,7 +52,7 @@ func answerJSONOf(a explain.Answer, hang *hanging) answerJSON {
 			Attempt: e.Attempt, SentSeconds: seconds(e.Sent), AtSeconds: seconds(e.At), Slow: e.Slow, Retry: e.Decision.Retry,
 			LeastSeconds: seconds(e.Least), LongestSeconds: seconds(e.Longest), Reason: e.Decision.Reason,
 		}
-		if e.Decision.Retry || e.Decision.Shadow() {
+		if e.Decision.Retry || e.Decision.Announced() {
 			d.DelaySeconds = new(seconds(e.Decision.Delay))
 		}
 		all.Decisions = append(all.Decisions, d)
