@@ -133,14 +133,21 @@ func (s *stream) result(inside bool) error {
 	return s.outcome.final
 }
 
-// passedEnd is RecvMsg on a committed attempt that has returned err, an error or io.EOF.
+// passedEnd is RecvMsg on a committed attempt that has returned err, an error or io.EOF. If a message could not be sent to the attempt,
+// that has ended it.
 func (s *stream) passedEnd(t *streamAttempt, err error) error {
 	claimed := s.claim(t, true)
-	if claimed {
-		s.settle(t, s.causeOf(t, endOf(err)))
+	failure := s.causeOf(t, nil)
+	switch {
+	case claimed && failure != nil:
+		s.settle(t, failure)
+	case claimed:
+		s.settle(t, endOf(err))
 	}
 	final := s.result(false)
 	switch {
+	case failure != nil:
+		return final
 	case err == io.EOF:
 		return err // also after a deadline: gRPC had received the server's end
 	case claimed, !s.endsItself():
