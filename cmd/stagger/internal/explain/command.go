@@ -194,7 +194,8 @@ func (o *options) explainOne(c *cobra.Command, file, method string) error {
 	o.MaxAttempts = set.Config().MaxAttemptsLimit
 	a := explain.Explain(set, o.Question, explain.Draw(o.seed))
 	var hang *hanging
-	if o.Hang {
+	sends := o.Hang && len(a.Sent) > 1
+	if sends && simulated(a) {
 		if hang, err = playHang(c.Context(), set, a, o.rate, o.seed); err != nil {
 			return err
 		}
@@ -206,7 +207,7 @@ func (o *options) explainOne(c *cobra.Command, file, method string) error {
 	switch {
 	case hang != nil:
 		text += hang.text()
-	case o.Hang && len(a.Sent) > 1:
+	case sends:
 		text += "\nWhat the budget pays for in a hang is simulated neither for a hedgingQuantile nor for calls whose client sends a stream.\n"
 	}
 	_, err = io.WriteString(c.OutOrStdout(), text)

@@ -122,32 +122,11 @@ func TestExplainMode(t *testing.T) {
 // What is shown of a method as a text is there for programs.
 func TestExplainJSON(t *testing.T) {
 	t.Parallel()
-	var got struct {
-		Method, Strategy, Because, Budget, Entry string
-		Attempts                                 int
-		Safe                                     bool
-		DeadlineSeconds                          float64
-		Decisions                                []struct {
-			Attempt                                              int
-			SentSeconds, AtSeconds, LeastSeconds, LongestSeconds float64
-			DelaySeconds                                         *float64
-			Slow, Retry                                          bool
-			Reason                                               string
-		}
-		End *struct {
-			AtSeconds        float64
-			Code, Reason     string
-			Attempts, Hedges int
-		}
-		Hang *struct {
-			Rate                 float64
-			Calls, ExtraAttempts int
-		}
-	}
+	var got answerJSON
 	const method = "acme.orders.v1.OrderService/GetOrder"
 	must.Do(t, json.Unmarshal([]byte(must.Get(run(t, "", orders, method, "--format", "json"))(t)), &got))
 	d := got.Decisions
-	if got.Method != "/"+method || got.Strategy != "retried" || !got.Safe || got.Attempts != 4 || got.Entry != "/"+method || got.DeadlineSeconds != 2 || len(d) != 4 {
+	if got.Method != "/"+method || got.Strategy != explain.Retried || !got.Safe || got.Attempts != 4 || got.Entry != "/"+method || got.DeadlineSeconds != 2 || len(d) != 4 {
 		t.Fatalf("%+v", got)
 	}
 	if first := d[0]; first.Attempt != 1 || !first.Retry || first.DelaySeconds == nil || *first.DelaySeconds <= 0 || first.LongestSeconds != 0.1 || first.Reason != "retry" {
@@ -157,7 +136,7 @@ func TestExplainJSON(t *testing.T) {
 		got.End.Code != "UNAVAILABLE" || got.End.Attempts != 4 || got.End.AtSeconds != last.AtSeconds || got.Hang != nil {
 		t.Errorf("%+v, %+v", last, got.End)
 	}
-	got.End = nil
+	got = answerJSON{}
 	const slow = "methodConfig:\n- name: [{service: a.B, method: C}]\n  retryPolicy: {maxAttempts: 2, initialBackoff: 0.1s, maxBackoff: 1s, backoffMultiplier: 2, " +
 		"retryableStatusCodes: [UNAVAILABLE], perAttemptTimeout: 0.5s}\n"
 	must.Do(t, json.Unmarshal([]byte(must.Get(run(t, slow, "-", "a.B/C", "--hang", "--rate", "5", "--format", "json"))(t)), &got))

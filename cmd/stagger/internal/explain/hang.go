@@ -27,18 +27,14 @@ type hanging struct {
 	Reasons       map[string]int `json:"reasons"` // why the calls got no other attempt
 }
 
-// simulated reports whether the simulator has calls of this kind. If no call sends an extra attempt, there is nothing to simulate.
+// simulated reports whether the simulator has calls of this kind.
 func simulated(a explain.Answer) bool {
 	hedge := a.Policy.Hedge()
 	return (hedge == nil || hedge.Quantile == 0) && !a.Alone
 }
 
-// playHang plays a minute of fast responses, and one in which all attempts hang. It returns nil if no call sends an extra attempt, or
-// if the simulator does not have such calls.
+// playHang plays a minute of fast responses, and one in which all attempts hang.
 func playHang(ctx context.Context, set *decision.Set, a explain.Answer, rate float64, seed uint64) (*hanging, error) {
-	if len(a.Sent) < 2 || !simulated(a) {
-		return nil, nil
-	}
 	const name, service = "file", "service"
 	s := sim.Scenario{
 		Title: "all attempts hang", Policies: map[string]*sim.Policy{name: {Set: set}},

@@ -44,7 +44,7 @@ type endJSON struct {
 
 func answerJSONOf(a explain.Answer, hang *hanging) answerJSON {
 	all := answerJSON{
-		methodJSON:      methodJSON{a.Method, a.Strategy, a.Effect.Attempts, a.Safe, a.Because, a.Budget, a.Entry},
+		methodJSON:      methodJSON{a.Method, a.Strategy, a.Attempts, a.Safe, a.Because, a.Budget, a.Entry},
 		DeadlineSeconds: seconds(a.Limit), Decisions: []decisionJSON{}, Hang: hang,
 	}
 	for _, e := range a.Events {

@@ -157,7 +157,7 @@ func TestDescriptors(t *testing.T) {
 	t.Parallel()
 	const whole = `methodConfig:
 - name: [{service: acme.orders.v1.OrderService}]
-  retryPolicy: {maxAttempts: 9, initialBackoff: 0.1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE]}
+  retryPolicy: {maxAttempts: 9, initialBackoff: 0.1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE], perAttemptTimeout: 1s}
 `
 	got, err := run(t, whole, "--descriptors", "../../../../examples/orders/orders.binpb")
 	lines := strings.Split(got, "\n")
