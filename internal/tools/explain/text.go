@@ -110,7 +110,10 @@ func (a *Answer) facts(add func(name, format string, args ...any)) {
 		add("queue", "while all of the target's last %d responses took over %v × the usual time, nothing is retried", latency.Remembered, methods.LongAbove)
 		add("", "while one did, or before %d responses of the method, no attempt follows a slow one (docs/load.md)", latency.UsualLeast)
 	}
-	if a.Limit > 0 {
+	switch {
+	case a.ByDefault:
+		add("deadline", "%v, since the call has none (defaultTimeout)", a.Limit)
+	case a.Limit > 0:
 		add("deadline", "%v for the whole call", a.Limit)
 	}
 }

@@ -45,6 +45,7 @@ func Lint(file string, data []byte, o Options) []policy.Diagnostic {
 	document.Parse(l.report, data, document.Format{}) // for the places
 	l.lintElsewhere()
 	l.lintBuckets()
+	l.noteUnlimited()
 	for i, m := range l.config.Methods {
 		path := document.Item("methodConfig", i)
 		m = capped(m, l.config.MaxAttemptsLimit)
@@ -157,6 +158,45 @@ func (l *linter) lintBuckets() {
 				"its bucket holds size, %v; raise size or lower slowCost", bucket.Size)
 		}
 	}
+}
+
+// noteUnlimited notes the entries whose unary calls may wait for ever for a server that hangs. A policy makes no difference to that, but
+// without a deadline neither retries nor attempt timeouts have time to divide.
+func (l *linter) noteUnlimited() {
+	if l.config.DefaultTimeout > 0 {
+		return
+	}
+	var entries []string
+	for i, m := range l.config.Methods {
+		if m.Timeout == 0 && (m.Retry != nil || m.Hedge != nil) && l.mayBeUnary(m.Names) {
+			entries = append(entries, document.Item("methodConfig", i))
+		}
+	}
+	if len(entries) == 0 {
+		return
+	}
+	message := "a unary call without a deadline waits for ever for a server that hangs; set a timeout, or defaultTimeout at the top of the file, " +
+		"for unary calls without a deadline"
+	if others := entries[1:]; len(others) > 0 {
+		message += "; the same holds for " + atMost(others)
+	}
+	l.note(entries[0], message)
+}
+
+// mayBeUnary reports whether one of the names has a unary method, or methods that no descriptor shows.
+func (l *linter) mayBeUnary(names []string) bool {
+	for _, name := range names {
+		known := false
+		for m := range l.set.MethodsOf(name) {
+			if known = true; !m.IsStreamingClient() && !m.IsStreamingServer() {
+				return true
+			}
+		}
+		if !known && l.set.Matches(name) {
+			return true
+		}
+	}
+	return false
 }
 
 // lintAdmission warns of admission that can't work as intended.

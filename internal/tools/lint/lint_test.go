@@ -29,6 +29,14 @@ func mustParse(t *testing.T, text string) *decision.Set {
 	return decision.Compile(set)
 }
 
+// bounded adds a default timeout to a file, for tests that aren't about calls without one.
+func bounded(text string) string {
+	if strings.Contains(text, "methodConfig:") {
+		text += "\ndefaultTimeout: 9s\n"
+	}
+	return text
+}
+
 // linted returns the diagnostics of Lint on a file.
 func linted(text string) []string {
 	var list []string
@@ -40,7 +48,7 @@ func linted(text string) []string {
 
 func wantLinted(t *testing.T, text string, want ...string) {
 	t.Helper()
-	if got := linted(text); !slices.Equal(got, want) {
+	if got := linted(bounded(text)); !slices.Equal(got, want) {
 		t.Errorf("%s\n%s\nwant\n%s", text, strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }
@@ -53,6 +61,35 @@ func TestLintAdmission(t *testing.T) {
 		{"admission: REFUSE", "warning f:1:63: methodConfig[0].admission: REFUSE: calls without a deadline are never refused; set a timeout"},
 	} {
 		wantLinted(t, "methodConfig: [{name: [{service: a.B, method: C}], "+row[0]+"}]", row[1:]...)
+	}
+}
+
+// A unary call without a deadline needs a timeout of its entry, or the file's default. Streams do without.
+func TestLintUnlimited(t *testing.T) {
+	t.Parallel()
+	entry := func(name string) string {
+		return "- name: [" + name + "]\n  idempotency: ASSUME\n  retryPolicy: {maxAttempts: 3, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [14]}\n"
+	}
+	const (
+		advice = "a unary call without a deadline waits for ever for a server that hangs; set a timeout, or defaultTimeout at the top of the file, " +
+			"for unary calls without a deadline"
+		unary  = "{service: a.B, method: C}"
+		upload = "{service: shop.Uploads, method: Create}"
+	)
+	for _, row := range [][]string{
+		{entry(unary), "note f:2:3: methodConfig[0]: " + advice},
+		{entry(unary) + "  timeout: 9s\n"},
+		{entry(unary) + "defaultTimeout: 9s\n"},
+		{"- name: [" + unary + "]\n"}, // gRPC's own affair
+		{entry(upload)},
+		{entry("{service: shop.Uploads}"), "note f:2:3: methodConfig[0]: " + advice},
+		{entry(upload) + entry(unary) + entry("{service: a.D}"), "note f:5:3: methodConfig[1]: " + advice + "; the same holds for methodConfig[2]"},
+	} {
+		got := linted("methodConfig:\n" + row[0])
+		got = slices.DeleteFunc(got, func(s string) bool { return strings.Contains(s, ".name: only this file declares") })
+		if !slices.Equal(got, row[1:]) {
+			t.Errorf("%s%q; want %q", row[0], got, row[1:])
+		}
 	}
 }
 
@@ -276,7 +313,7 @@ func TestLintOnlyDescriptors(t *testing.T) {
 	const everything = "methodConfig: [{name: [{}], retryPolicy: {maxAttempts: 3, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 2, " +
 		"retryableStatusCodes: [14]}}]"
 	for only, want := range map[bool]string{false: "/shop.Mall/Pay00", true: `methods of {} will be retried only`} {
-		list := lint.Lint("f", []byte(everything), lint.Options{Descriptors: decision.Descriptors{Only: only}})
+		list := lint.Lint("f", []byte(bounded(everything)), lint.Options{Descriptors: decision.Descriptors{Only: only}})
 		if len(list) != 1 || !strings.Contains(list[0].String(), want) {
 			t.Errorf("only descriptors %v: %v; want one note with %s", only, list, want)
 		}
@@ -365,7 +402,7 @@ func TestLintManyServices(t *testing.T) {
 	}
 	text := "methodConfig:\n- name: [" + strings.Join(names, ", ") + "]\n  retryPolicy: " +
 		"{maxAttempts: 9, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [14]}\n"
-	got := lint.Lint("f", []byte(text), lint.Options{OtherClients: true})
+	got := lint.Lint("f", []byte(bounded(text)), lint.Options{OtherClients: true})
 	var lines []string
 	for _, d := range got {
 		lines = append(lines, d.String())
