@@ -68,7 +68,6 @@ type course struct {
 	ask     methods.Known // of admission
 	decided policy.Reason // the last decision that observers were told
 	allowed *Event        // the decision for the next extra attempt, for observers; nil: none
-	waits   *int64        // the waiting calls of its target, while it is one of them
 
 	trailersOnly bool // how the last attempt of a unary call was answered
 }
@@ -79,11 +78,6 @@ type coexistence bool
 const (
 	alone      coexistence = true  // grpc.WithDisableRetry is set
 	besideGRPC coexistence = false // unknown
-)
-
-var (
-	_ attempts.Facts = (*call)(nil)
-	_ attempts.Slots = (*call)(nil)
 )
 
 // prepareSettings prepares the call's context, and returns the settings with which the engine starts.
@@ -117,6 +111,7 @@ func (c *call) cancelTimeout() {
 func (c *call) now() (now attempts.Now) {
 	now.Wall, now.Chance = time.Now(), c.retrier.random()
 	now.At = clock.At(now.Wall)
+	now.Off = c.forbids(c.entry.mode)
 	c.retrier.outages.look(c.cc, &now)
 	if now.Down {
 		if since := balancer.DownSince(c.ctx); !since.IsZero() {
@@ -134,17 +129,19 @@ func (c *call) fillSettings() {
 	c.deciding = true
 	s := &c.set
 	s.Policy, s.MaxAttempts, s.Deadline = c.policy, c.options.maxAttempts, attempts.Never
-	s.Facts, s.Budget, s.Slots = c, c.budget, c
+	s.Budget, s.Slots = c.budget, &c.entry.slots
+	s.Safe, s.InRetry = c.isSafe(), inRetry(c.ctx)
 	s.Alone, s.Uploads, s.Observe = c.alone || c.uploads, c.uploads, c.entry.mode == policy.ModeObserve
 	if deadline, ok := c.ctx.Deadline(); ok {
 		at := clock.Now()
-		s.Wall, s.Deadline = deadline, at+min(time.Until(deadline), attempts.Never-max(at, 0))
+		s.Deadline = at + min(time.Until(deadline), attempts.Never-max(at, 0))
 	}
 	if c.known != nil && c.entry.admits {
 		c.ask = *c.known
 		c.known = &c.ask
 	}
 	s.Method = c.learner()
+	s.Connect = c.connectWait()
 }
 
 // learner returns what the call knows of its method, for the engine.
@@ -157,6 +154,7 @@ func (c *call) learner() attempts.Method {
 
 // wake makes the engine check the time again.
 func (c *call) wake(now attempts.Now) attempts.Step {
+	c.stayOff(&now)
 	if reason := c.reasonGone(now); reason != "" {
 		return c.engine.Stop(reason, now)
 	}
@@ -174,6 +172,7 @@ func (c *call) connect(now attempts.Now) {
 
 // reportEnd reports the end of an attempt to the engine.
 func (c *call) reportEnd(a *attempt, r attempts.Result, now attempts.Now) attempts.Step {
+	c.stayOff(&now)
 	if reason := c.reasonGone(now); reason != "" {
 		c.engine.Stop(reason, now) // a runs, so the call is not over yet
 	}
@@ -471,8 +470,8 @@ func stricter(policys *int, callers int) *int {
 // The rest is for the upstream caller, which may do without the result or ask another server. TestOutage_Inbound has the table behind it.
 const inboundShare = 0.75
 
-// ConnectWait implements [attempts.Facts].
-func (c *call) ConnectWait() attempts.ConnectWait {
+// connectWait returns how the call waits for a connection before an extra attempt.
+func (c *call) connectWait() attempts.ConnectWait {
 	if waits, says := c.saysWaitForReady(); says {
 		return attempts.ConnectWait{FailFast: !waits}
 	}
@@ -484,32 +483,17 @@ func (c *call) ConnectWait() attempts.ConnectWait {
 	return is
 }
 
-// Safe implements [attempts.Facts].
-func (c *call) Safe() bool {
-	return c.flags&safe != 0 || c.key != "" && keyCounts(c.policy) || c.retrier.rules.Load().set.Safe(c.policy, c.method)
+// isSafe reports whether the call may be made twice: its caller, its key, or its entry says so.
+func (c *call) isSafe() bool {
+	return c.flags&safe != 0 || c.key != "" && keyCounts(c.policy) || c.entry.safe
 }
 
-// InRetry implements [attempts.Facts].
-func (c *call) InRetry() bool { return inRetry(c.ctx) }
-
-// TakeSlot implements [attempts.Slots].
-func (c *call) TakeSlot() bool {
-	c.waits = c.retrier.waitLimit.takeSlot(c.target())
-	return c.waits != nil
-}
-
-// ReleaseSlot implements [attempts.Slots].
-func (c *call) ReleaseSlot() { c.retrier.waitLimit.releaseSlot(c.waits) }
-
-// Off implements [attempts.Facts]. A mode that has become stricter applies to the rest of the call.
-func (c *call) Off() policy.Reason {
-	began := c.entry.mode
-	if c.off {
-		began = policy.ModeOff
+// stayOff makes a mode that forbids further attempts apply to the rest of the call. The driver's lock must be held.
+func (c *call) stayOff(now *attempts.Now) {
+	if c.off && now.Off == "" {
+		now.Off = policy.ReasonModeOff
 	}
-	reason := c.forbids(began)
-	c.off = c.off || reason == policy.ReasonModeOff
-	return reason
+	c.off = c.off || now.Off == policy.ReasonModeOff
 }
 
 // mode returns the call's current mode.

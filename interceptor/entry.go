@@ -37,6 +37,8 @@ type entry struct {
 	known      *methods.Known  // the same, as the policy's calls see it; nil: they need it not
 	most       int             // attempts of a call
 	timeout    time.Duration   // of an attempt
+	safe       bool            // the policy, or the method's descriptor, declares it idempotent
+	slots      targetSlots     // for calls that wait between attempts
 	asks       bool            // the engine starts before the first attempt, since breaker or admission are asked
 	admits     bool            // admission is asked
 	timed      bool            // a first attempt may be slow
@@ -95,6 +97,7 @@ func (r *Retrier) newEntry(s *slot, method string, own *decision.Policy, now tim
 		e.mode = max(e.mode, own.Mode())
 	}
 	p := e.policy
+	e.safe, e.slots = of.set.Safe(p, method), targetSlots{&r.waitLimit, e.target}
 	e.most, e.timeout = min(p.MaxAttempts(), of.set.Config().MaxAttemptsLimit), p.PerAttemptTimeout()
 	e.admits = p.Refuses()
 	e.asks = e.admits || r.breaker != nil

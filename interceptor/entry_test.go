@@ -234,14 +234,19 @@ func TestEntries_Last(t *testing.T) {
 	}
 }
 
+// A target is forgotten when none of its calls waits.
 func TestWaitLimit_Targets(t *testing.T) {
-	l := waitLimit{targets: map[string]*int64{}}
-	l.slots.Store(4)
-	waits := l.takeSlot("waits")
-	for n := range 2 * mostTargets {
-		l.releaseSlot(l.takeSlot(strconv.Itoa(n)))
+	l := waitLimit{slots: 4}
+	waits := targetSlots{&l, "waits"}
+	waits.TakeSlot()
+	for n := range 100 {
+		other := targetSlots{&l, strconv.Itoa(n)}
+		if !other.TakeSlot() {
+			t.Fatal("no slot, though three of four are free")
+		}
+		other.ReleaseSlot()
 	}
-	if len(l.targets) > mostTargets || l.targets["waits"] != waits || *waits != 1 {
-		t.Errorf("%d targets are kept, and %d calls wait for one; want at most %d and 1", len(l.targets), *waits, mostTargets)
+	if len(l.targets) != 1 || l.targets["waits"] != 1 {
+		t.Errorf("%v; want the target that waits", l.targets)
 	}
 }

@@ -124,7 +124,6 @@ func New(set *policy.Set, options ...Option) (*Retrier, error) {
 		single:      decision.New(policy.Spec{}),
 		budgets:     budgets{given: map[string]func(string) budget.Budget{}, rules: map[string]budgetRule{}, most: mostBalances},
 		random:      rand.Float64,
-		waitLimit:   waitLimit{targets: map[string]*int64{}},
 		maxReplayed: defaultMaxReplayBytes,
 	}
 	r.switches.Store(&switches{all: enforced("")})

@@ -53,7 +53,7 @@ func (r *Retrier) replace(set *policy.Set) (before, after *rules, err error) {
 func (r *Retrier) replaceRules(fresh *rules) (before *rules) {
 	r.reloading.Lock()
 	defer r.reloading.Unlock()
-	r.waitLimit.slots.Store(int64(fresh.set.Config().MaxWaiting))
+	r.waitLimit.setSlots(fresh.set.Config().MaxWaiting)
 	r.budgets.reload(fresh.budgets)
 	before = r.rules.Swap(fresh)
 	r.entries.drop()

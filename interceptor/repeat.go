@@ -21,7 +21,7 @@ func init() {
 // second returns a second call with the time, key and metadata of one that has succeeded, as of a retry; nil if it may not be made.
 // Calls that serve a retry have none, since each service of a chain would double them.
 func (c *call) second() *again.Call {
-	if !c.Safe() || c.InRetry() || c.forbids(c.mode()) != "" {
+	if !c.isSafe() || inRetry(c.ctx) || c.forbids(c.mode()) != "" {
 		return nil
 	}
 	s := &again.Call{

@@ -16,9 +16,9 @@ const (
 	ReasonFollowed          Reason = "followed"           // after this slow attempt another one was sent, which still runs
 	ReasonChainStop         Reason = "chain_stop"         // this call is part of an upstream caller's retry, and that caller is responsible for retrying
 	ReasonBreakerOpen       Reason = "breaker_open"       // the circuit is open
+	ReasonOverloaded        Reason = "overloaded"         // the service answers too slowly to answer the attempt in time
 	ReasonSlowEverywhere    Reason = "slow_everywhere"    // all of the target's last responses were long: there is a queue
 	ReasonNotProvenFast     Reason = "not_proven_fast"    // nothing is sent beside a slow attempt: too few responses are known, or one of the last was long
-	ReasonOverloaded        Reason = "overloaded"         // the service answers too slowly to answer the attempt in time
 	ReasonDeadlineTooClose  Reason = "deadline_too_close" // delay and attempt do not fit before the deadline
 	ReasonTooManyWaiting    Reason = "too_many_waiting"   // the maximum number of calls is waiting
 	ReasonBudgetExhausted   Reason = "budget_exhausted"   // the budget does not pay for another attempt

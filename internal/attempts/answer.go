@@ -134,7 +134,7 @@ func (c *Call) learn(a *attempt, r *Result, is decision.Class, lost bool, at tim
 		return
 	}
 	switch {
-	case !a.committed && r.isAnswer(is):
+	case c.commit.attempt != a.number && r.isAnswer(is):
 		c.answered(a, r.accepted(), at)
 	default:
 		l := Lost{Left: c.timeLeft(a.began), Why: c.lostWhy(a, r, at)}
@@ -189,7 +189,7 @@ func (r *Result) isAnswer(is decision.Class) bool {
 func (c *Call) setSlowAt(a *attempt) {
 	after, watched := SlowAfter(c.set.Policy, c.set.Method, c.set.Alone)
 	slowAt := later(a.began, later(a.paused, after))
-	if watched && !c.exhausted() && slowAt < c.set.Deadline {
+	if watched && c.attempts() < c.limit() && slowAt < c.set.Deadline {
 		a.slowAt = slowAt
 	}
 }

@@ -10,23 +10,22 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// attempt is a running attempt.
+// attempt is an attempt, from its sending until the event with its end is over.
 type attempt struct {
 	Timing
 
 	number    int
-	slowAt    time.Duration // when it is slow; Never: it is not watched, or has already been decided on
 	held      held
-	cancelled cancelled
-	committed bool // the call is committed to it
 	hedge     bool // it was sent in parallel with others
-	slow      bool // it took longer than its timeout or the hedging delay
-	dropped   bool // its result came too late to be shown
+	cancelled cancelled
+	unseen    bool // of a cancelled one: its result came too late to be shown
 
-	unconnected bool // at its last slowAt, the channel had no connection
+	slowAt      time.Duration // when it is slow; Never: it is not watched, or has already been decided on
+	slow        bool          // it was, and was decided on
+	unconnected bool          // at its last slowAt, the channel had no connection
 }
 
-// cancelled is the reason why an attempt was cancelled.
+// cancelled is the reason why an attempt was cancelled. It never changes again.
 type cancelled uint8
 
 const (
@@ -55,16 +54,16 @@ func (c *Call) Commit(n int, why decision.Commit, now Now) (step Step, ok bool) 
 		return step, false
 	}
 	if a.cancelled != no {
-		a.dropped = true
+		a.unseen = true
 		c.completeStep(&step, &now)
 		return step, false
 	}
-	a.committed = why != decision.CommitNone
-	switch c.phase {
+	switch c.state {
 	case open:
-		c.phase, c.state.Committed = committed, why
+		c.state, c.commit = committed, commit{n, why}
 		c.drop(now.At)
 	case gone:
+		c.commit = commit{n, why}
 		c.answer = answer{} // the application does not see the results of ended attempts
 	default:
 	}
@@ -87,33 +86,36 @@ func (c *Call) handleFailure(step *Step, a *attempt, r *Result, is decision.Clas
 	if r.Resumes {
 		c.resume(a, r, now.At)
 	}
-	c.state.Followed = c.follows(a)
-	if !c.state.Followed {
+	followed := c.follows(a)
+	if !followed {
 		c.drop(now.At) // an earlier decision on a slow attempt no longer applies
 	}
-	d := c.decide(step, a.number, is, now)
-	c.state.Followed = false
-	c.answer, c.reason, c.commit = answer{attempt: a.number, err: r.Err}, d.Reason, d.Commit
+	d := c.decide(step, a.number, is, followed, now)
+	c.answer, c.reason = answer{attempt: a.number, err: r.Err}, d.Reason
 	c.obey(step, d, now)
 	switch {
 	case d.Retry:
-		c.phase = open
+		c.state = open
 		c.setPending(d, now)
 		c.launch(step, now)
-		if step.Send == 0 && !c.pending.decided { // refused in the same moment, as in an old outage
-			step.Decision = decision.Decision{Reason: c.reason, Pushback: d.Pushback}
+		if step.Send == 0 && c.pending.state == nothing { // refused in the same moment, as in an old outage
+			step.Decision = d.Refused(c.reason)
 		}
-	case d.Reason == policy.ReasonNonRetryable, c.phase == committed:
+	case d.Reason == policy.ReasonNonRetryable, c.state == committed:
 		c.choose(step, a.number, r.Err, d.Reason, now.At)
 	}
 }
 
 // resume lets the policy decide on an attempt that was cut, because the stream can be resumed. If the attempt received a
-// message, the call has made progress.
+// message, the call has made progress, and the attempt counts as its first. After a long attempt the backoff starts anew, too.
 func (c *Call) resume(a *attempt, r *Result, at time.Duration) {
-	c.state.Committed = decision.CommitNone
-	if r.Progress {
-		c.state.Progress(at-a.began > c.set.Policy.Backoff().Max)
+	c.commit = commit{}
+	if !r.Progress {
+		return
+	}
+	c.used.progress = c.used.sent - 1
+	if at-a.began > c.set.Policy.Backoff().Max {
+		c.used.backoff = decision.Backoff{}
 	}
 }
 
@@ -132,7 +134,7 @@ func (c *Call) obey(step *Step, d decision.Decision, now Now) {
 	switch push := d.Pushback; {
 	case push.Source == "":
 	case c.set.Policy.Forbids(push):
-		c.state.Stopped = true
+		c.used.stopped = true
 		c.drop(now.At)
 	case d.Retry:
 		c.floor = max(c.floor, later(now.At, d.Delay))
@@ -146,7 +148,9 @@ func (c *Call) obey(step *Step, d decision.Decision, now Now) {
 
 // makeWay sends the successor of a slow attempt, which was cancelled for it and has ended.
 func (c *Call) makeWay(step *Step, a *attempt, r *Result, now Now) {
-	c.pending.replaces = 0
+	if c.pending.state == replacing {
+		c.pending.state = waiting
+	}
 	if !r.Foreign {
 		c.reportFailure(now.At)
 	}
@@ -162,7 +166,7 @@ func (c *Call) lost(a *attempt, r *Result, now Now) {
 		switch {
 		case c.hung(a, r, now.At):
 			err = errTimedOut
-		case c.phase != gone:
+		case c.state != gone:
 			err = nil // it was fast enough until it was cancelled
 		}
 	}
@@ -196,14 +200,14 @@ func (c *Call) hung(a *attempt, r *Result, at time.Duration) bool {
 // choosePanicked ends the call with the attempt that has panicked, the first one if there are several; 0: none.
 func (c *Call) choosePanicked(step *Step, n int, at time.Duration) {
 	c.choose(step, n, errPanicked, policy.ReasonNonRetryable, at)
-	c.panics = true
+	c.panicked = true
 }
 
 // choose makes attempt n, which has ended, the call's response: nothing else is sent, and running attempts are cancelled.
 func (c *Call) choose(step *Step, n int, err error, reason policy.Reason, at time.Duration) {
 	c.drop(at)
-	c.phase = answered
-	if !c.panics {
+	c.state = answered
+	if !c.panicked {
 		c.answer, c.reason = answer{attempt: n, err: err}, reason
 	}
 	c.cancelOthers(step, n)

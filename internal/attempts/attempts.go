@@ -4,8 +4,9 @@
 // Package attempts is the state machine of one call: which of its attempts run, when the next one is sent, which answer counts,
 // and what the budget, the breaker and the method are told.
 // A [Call] has no lock, goroutine, timer or connection. Its driver reports events, one at a time, with time and chance as
-// arguments, and carries out the returned [Step]. Unary calls, streams and the simulator are drivers. [decision.Policy.Decide]
-// alone decides whether another attempt follows; this package alone decides when it is sent and which answer counts.
+// arguments, and carries out the returned [Step]. Unary calls, streams and the simulator are drivers. After an event the call collects
+// what matters into one value, [decision.Decide] alone decides whether another attempt follows, and the call takes what that needs. This
+// package alone decides when the attempt is sent and which answer counts.
 package attempts
 
 import (
@@ -34,6 +35,9 @@ type Now struct {
 	Connecting bool
 	Closed     bool          // the channel is closed; the driver then calls Stop
 	Outage     time.Duration // how long the channel has been unusable, if Down
+	// Off is why no further attempt is sent, whatever the policy: ReasonClosed, ReasonModeOff, or "" if there is no such reason. When it
+	// changes, the driver calls Wake.
+	Off policy.Reason
 }
 
 // Settings are the settings of a call. Breaker and Method may be nil.
@@ -41,25 +45,16 @@ type Settings struct {
 	Policy      *decision.Policy
 	MaxAttempts int           // caps the policy's; 0: none
 	Deadline    time.Duration // of the whole call, on the budgets' clock; Never: none
-	Wall        time.Time     // the same deadline; zero: none
 	Alone       bool          // attempts never run in parallel: the next one replaces a slow one, and a hedging policy sends the next one only after a failure
 	Uploads     bool          // a server can answer an attempt only after Requested, when it has the whole request
 	Observe     bool          // the first extra attempt is decided on, and not sent: Budget is a shadow, and no slot is taken
-	Facts       Facts
+	Safe        bool          // the method is idempotent
+	InRetry     bool          // the call is part of an inbound call that is itself a retry
+	Connect     ConnectWait
 	Budget      budget.Budget
 	Slots       Slots
 	Breaker     Breaker
 	Method      Method
-}
-
-// Facts are read when a decision needs them.
-type Facts interface {
-	Safe() bool    // the method is idempotent
-	InRetry() bool // the call is part of an inbound call that is itself a retry
-	// Off returns the reason why no further attempt is sent, whatever the policy: ReasonClosed, ReasonModeOff, or "" if there
-	// is none. When it changes, the driver calls Wake.
-	Off() policy.Reason
-	ConnectWait() ConnectWait
 }
 
 // ConnectWait says how a call waits for a connection before an extra attempt.

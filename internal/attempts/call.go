@@ -30,43 +30,69 @@ import (
 // refuses.
 type Call struct {
 	set     *Settings
-	state   decision.Call
-	gates   gates // of the last event with a decision
+	state   state
 	ledger  ledger
-	phase   phase
-	began   time.Duration
-	sent    int       // attempts
-	hedges  int       // those that were sent in parallel with others
-	known   int       // those that the driver was told of
+	used    used
 	running []attempt // in the order of sending
 	ended   attempt   // the last one that has ended: it holds something until the event is over
 	pending pending
-	floor   time.Duration   // nothing is sent before, by the server's pushback
-	connect time.Duration   // the end of the wait for a connection; Never: not begun
-	idle    time.Duration   // since when no attempt runs; Never while one runs
-	waited  time.Duration   // with no attempt running, before idle
-	answer  answer          // so far
-	reason  policy.Reason   // why no attempt follows, so far
-	commit  decision.Commit // with ReasonCommitted
-	let     policy.Reason   // why a slow attempt got no successor
-	said    answer          // the last error of a server before the response
-	panics  bool            // the call ends with a panic
-	reached bool            // a server has seen one of its attempts
-	missed  bool            // an attempt had no response at the call's deadline, though a usual one would have come long before
+	commit  commit        // see Commit
+	floor   time.Duration // nothing is sent before, by the server's pushback
+	connect time.Duration // the end of the wait for a connection; Never: not begun
+	idle    idle
+
+	answer          answer        // so far
+	reason          policy.Reason // why no attempt follows, so far
+	slowRefusal     policy.Reason // why a slow attempt got no successor
+	lastServerError answer        // before the answer
+	panicked        bool          // the call ends with a panic
+	reached         bool          // a server has seen one of its attempts
+	missed          bool          // an attempt had no response at the call's deadline, though a usual one would have come long before
+
 	end     End
 	cancels []int
 	first   [1]attempt // saves most calls an allocation
 }
 
-type phase uint8
+type state uint8
 
 const (
-	over phase = iota
+	over state = iota
 	open
 	committed // the application has seen part of one attempt
 	answered  // the response is known, and other attempts are cancelled
 	gone      // the response is no longer needed
 )
+
+// used is what a call has used.
+type used struct {
+	sent     int  // attempts
+	told     int  // those that the driver was told of
+	hedges   int  // those that were sent in parallel with others
+	progress int  // those before the one with which a resumed stream has last received a message
+	stopped  bool // the server has forbidden further attempts
+	backoff  decision.Backoff
+}
+
+// commit is the attempt of which the application has seen a part.
+type commit struct {
+	attempt int // 0: none
+	why     decision.Commit
+}
+
+// idle is the time with no attempt running.
+type idle struct {
+	since time.Duration // Never while one runs
+	total time.Duration // before since
+}
+
+// end ends the time without attempts.
+func (i *idle) end(at time.Duration) {
+	if i.since != Never {
+		i.total += at - i.since
+		i.since = Never
+	}
+}
 
 // answer is the result of an attempt.
 type answer struct {
@@ -80,9 +106,13 @@ type answer struct {
 // policy has neither a timeout nor hedges: nothing was decided by it.
 func (c *Call) Start(s *Settings, now Now) (step Step) {
 	c.resetCall(s, now.At)
-	c.gates = gates{call: c, at: now.At}
-	if reason := decision.Refusal(decision.PhaseFirst, &c.gates); reason != "" {
-		return c.refuseCall(reason, now)
+	reason, err := c.ledger.admitFirst(now.At, c.timeLeft(now.At))
+	if reason != "" {
+		c.reason, c.answer.err = reason, err
+		c.drop(now.At)
+		c.beginStep(&step)
+		c.completeStep(&step, &now)
+		return step
 	}
 	return c.sendFirst(NewTiming(now.At, s.Uploads))
 }
@@ -98,24 +128,12 @@ func (c *Call) Join(s *Settings, t Timing) (step Step) {
 }
 
 func (c *Call) sendFirst(t Timing) (step Step) {
-	c.sent, c.idle = 1, Never
-	c.state.Attempts = 1
+	c.used.sent, c.idle.since = 1, Never
 	first := c.addRunning(t.began)
 	first.Timing = t
 	c.setSlowAt(first)
-	c.known, step.Send, step.Wake, step.Slow = 1, 1, first.slowAt, first.slowAt != Never
-	return step
-}
-
-// refuseCall ends a call before its first attempt.
-func (c *Call) refuseCall(reason policy.Reason, now Now) (step Step) {
-	c.reason, c.answer.err = reason, c.gates.err
-	if reason == policy.ReasonOverloaded {
-		c.answer.err = errOverloaded
-	}
-	c.drop(now.At)
-	c.beginStep(&step)
-	c.completeStep(&step, &now)
+	c.used.told, step.Send = 1, 1
+	step.Wake, step.Slow = first.slowAt, first.slowAt != Never
 	return step
 }
 
@@ -124,7 +142,7 @@ func (c *Call) resetCall(s *Settings, at time.Duration) {
 	if c.set != nil {
 		*c = Call{cancels: c.cancels[:0]}
 	}
-	c.phase, c.began, c.floor, c.connect, c.idle = open, at, at, Never, at
+	c.state, c.floor, c.connect, c.idle.since = open, at, Never, at
 	c.running = c.first[:0]
 	c.set, c.ledger.set = s, s
 }
@@ -132,61 +150,71 @@ func (c *Call) resetCall(s *Settings, at time.Duration) {
 // Ended reports the end of attempt n. It must be called once for each attempt, including cancelled ones.
 func (c *Call) Ended(n int, r Result, now Now) (step Step) {
 	c.beginStep(&step)
+	if c.removeRunning(n, now.At) {
+		c.endAttempt(&step, &c.ended, &r, now)
+	}
+	c.completeStep(&step, &now)
+	return step
+}
+
+// removeRunning makes attempt n the one that has ended. It returns false if it does not run.
+func (c *Call) removeRunning(n int, at time.Duration) bool {
 	i := slices.IndexFunc(c.running, func(a attempt) bool { return a.number == n })
-	if c.phase == over || i < 0 {
-		c.completeStep(&step, &now)
-		return step
+	if i < 0 {
+		return false
 	}
 	c.ended = c.running[i]
-	a := &c.ended
 	c.running = slices.Delete(c.running, i, i+1)
 	if len(c.running) == 0 {
-		c.idle = now.At
+		c.idle.since = at
 	}
-	if !r.Unsent && !c.pending.down {
+	return true
+}
+
+// endAttempt settles what the attempt that has ended held, and decides what follows.
+func (c *Call) endAttempt(step *Step, a *attempt, r *Result, now Now) {
+	if !r.Unsent && c.pending.state != disconnected {
 		c.connect = Never
 	}
-	if a.dropped { // its result was not shown, so its end doesn't count
+	if a.unseen { // its result was not shown, so its end doesn't count
 		r.Err, r.Local = errTimedOut, true
 	}
-	if r.Err != nil && !r.Local && !r.Panicked && c.phase != answered {
-		c.said = answer{attempt: n, err: r.Err}
+	if r.Err != nil && !r.Local && !r.Panicked && c.state != answered {
+		c.lastServerError = answer{attempt: a.number, err: r.Err}
 	}
 	if r.Unsent {
 		c.ledger.spare.permit, a.held.permit = a.held.permit, permit{}
 	}
 	c.reached = c.reached || !r.Foreign
-	lost := a.cancelled == outrun || c.phase == gone && a.cancelled == replaced && r.Local
+	lost := a.cancelled == outrun || c.state == gone && a.cancelled == replaced && r.Local
 	var is decision.Class // a success needs no class
 	if !r.accepted() {
 		is = c.set.Policy.Classify(&r.Outcome, now.Wall)
 	}
-	c.learn(a, &r, is, lost, now.At)
+	c.learn(a, r, is, lost, now.At)
 	switch {
 	case r.Panicked:
-		c.choosePanicked(&step, n, now.At)
+		c.choosePanicked(step, a.number, now.At)
 		c.ledger.release(&a.held, outcome{err: errPanicked}, now.At)
 	case lost:
-		c.lost(a, &r, now)
+		c.lost(a, r, now)
 	case r.accepted():
-		c.accept(&step, a, &r, now)
-	case c.phase == gone:
-		c.leftover(a, &r, now)
+		c.accept(step, a, r, now)
+	case c.state == gone:
+		c.leftover(a, r, now)
 	case a.cancelled == replaced && r.Local:
-		c.makeWay(&step, a, &r, now)
+		c.makeWay(step, a, r, now)
 	default:
-		c.handleFailure(&step, a, &r, is, now)
+		c.handleFailure(step, a, r, is, now)
 	}
 	c.ledger.release(&c.ledger.spare, outcome{unused: true}, now.At)
-	c.completeStep(&step, &now)
-	return step
 }
 
 // Wake makes the call check the time and the channel: at Step.Wake, on a change with Step.Watch, or at any time.
 func (c *Call) Wake(now Now) (step Step) {
 	c.beginStep(&step)
-	if c.phase == open {
-		if !c.pending.decided {
+	if c.state == open {
+		if c.pending.state == nothing {
 			c.slow(&step, now)
 		}
 		c.launch(&step, now)
@@ -200,10 +228,10 @@ func (c *Call) Wake(now Now) (step Step) {
 // before every other event.
 func (c *Call) Stop(reason policy.Reason, now Now) (step Step) {
 	c.beginStep(&step)
-	if c.phase == open || c.phase == committed {
-		c.phase = gone
+	if c.state == open || c.state == committed {
+		c.state = gone
 		c.drop(now.At)
-		c.reason, c.commit = reason, decision.CommitNone
+		c.reason = reason
 		if reason != policy.ReasonClosed || len(c.running) > 0 { // otherwise the caller gets the result of the last attempt
 			c.answer = answer{}
 		}
@@ -216,7 +244,7 @@ func (c *Call) Stop(reason policy.Reason, now Now) (step Step) {
 // when the running attempts have ended.
 func (c *Call) Panicked(now Now) (step Step) {
 	c.beginStep(&step)
-	if c.phase != over {
+	if c.state != over {
 		c.choosePanicked(&step, 0, now.At)
 	}
 	c.completeStep(&step, &now)
@@ -227,18 +255,18 @@ func (c *Call) Panicked(now Now) (step Step) {
 // further panics. The driver cancels Step.Cancel, waits for its goroutines, and panics again. Abort ends the call.
 func (c *Call) Abort(now Now) (step Step) {
 	c.beginStep(&step)
-	if c.phase == over {
+	if c.state == over {
 		return step
 	}
 	for i := range c.running {
-		if a := &c.running[i]; a.cancelled == no && a.number <= c.known {
+		if a := &c.running[i]; a.cancelled == no && a.number <= c.used.told {
 			step.Cancel = append(step.Cancel, a.number)
 		}
 	}
 	c.ledger.releaseAll(now.At, &c.ended.held, c.running)
 	c.running, c.pending = c.running[:0], pending{}
 	c.reached = false // the budget may be what has panicked, and a call without a status tells it nothing
-	c.answer, c.reason, c.commit, c.said, c.panics = answer{err: errPanicked}, policy.ReasonNonRetryable, decision.CommitNone, answer{}, true
+	c.answer, c.reason, c.lastServerError, c.panicked = answer{err: errPanicked}, policy.ReasonNonRetryable, answer{}, true
 	c.completeStep(&step, &now)
 	return step
 }
@@ -253,10 +281,37 @@ func (c *Call) Hedge(n int) bool {
 }
 
 // Over reports whether the call has ended and no attempt runs.
-func (c *Call) Over() bool { return c.phase == over }
+func (c *Call) Over() bool { return c.state == over }
 
 // Answer returns the attempt whose end is the call's so far, or 0.
 func (c *Call) Answer() int { return c.answer.attempt }
 
 // End returns the result of the call, after the step with Over. It is valid until Start reuses the memory.
 func (c *Call) End() *End { return &c.end }
+
+// limit returns how many attempts the call may make, including the first.
+func (c *Call) limit() int {
+	if n := c.set.MaxAttempts; n > 0 {
+		return min(n, c.set.Policy.MaxAttempts())
+	}
+	return c.set.Policy.MaxAttempts()
+}
+
+// attempts returns how many of them it has made, since the start or the last progress of a resumed stream.
+func (c *Call) attempts() int { return c.used.sent - c.used.progress }
+
+// timeLeft returns the time until the call's deadline, or Never.
+func (c *Call) timeLeft(at time.Duration) time.Duration {
+	if c.set.Deadline == Never {
+		return Never
+	}
+	return c.set.Deadline - at
+}
+
+// latest returns the last time at which an attempt can be sent before the deadline.
+func (c *Call) latest() time.Duration {
+	if c.set.Deadline == Never {
+		return Never
+	}
+	return c.set.Deadline - decision.MinAttemptTime
+}

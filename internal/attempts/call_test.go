@@ -73,6 +73,13 @@ const traces = `
 	170 end 3 OK → over succeeded, = 3 | F ( Wf ) ( ) + E+
 # retry slots=0: no wait slot
 	0 start → send 1; 10 end 1 UNAV → (too_many_waiting), over too_many_waiting, = 1 | F (! E-
+# retry slots=0 grants=0: no wait slot comes before no budget
+	0 start → send 1; 10 end 1 UNAV → (too_many_waiting), over too_many_waiting, = 1 | F (! E-
+# retry slots=0: an attempt that does not wait needs no slot
+	0 start → send 1; 10 end 1 UNAV push=0 → (retry), send 2; 20 end 2 OK → over succeeded, = 2 | F Wf + E+
+# inplace admission deadline=1000: admission: an attempt is not cancelled for one that would not be answered
+	0 start → send 1, wake 200; 200 wake → (retry), wake 250; 240 set queue; 250 wake; 900 end 1 OK → over succeeded, = 1
+	| < ( Ws ) R a:900 E+
 # once inretry: chain
 	0 start → send 1; 10 end 1 UNAV → (chain_stop), over chain_stop, = 1 | F E-
 # retry breaker refuse: breaker refuses the first attempt
@@ -352,6 +359,10 @@ const traces = `
 # retry: stream: buffer full
 	0 start → send 1; 10 end 1 UNAV → (retry), wake 60; 60 wake → send 2; 65 commit 2 buffer_full → true;
 	70 end 2 UNAV → (committed), over committed (buffer_full), = 2 | F ( Wf ) - F E-
+# retry: resumption after a long time: the backoff starts anew
+	0 start → send 1; 10 end 1 UNAV → (retry), wake 60; 60 wake → send 2; 70 commit 2 message → true;
+	20000 end 2 UNAV resumes progress → (retry), wake 20050; 20050 wake → send 3; 20060 end 3 OK → over succeeded, = 3
+	| F ( Wf ) - F ( Wf ) + E+
 # retry: resumption
 	0 start → send 1; 10 commit 1 message → true; 2000 end 1 UNAV resumes progress → (retry), wake 2050; 2050 wake → send 2;
 	2060 commit 2 message → true; 2100 end 2 UNAV resumes progress → (retry), wake 2200; 2200 wake → send 3;

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/clock"
+	"github.com/stagger-go/stagger/policy"
 )
 
 // held is everything that an attempt holds, from the decision until its end.
@@ -110,13 +111,19 @@ func (l *ledger) releaseSlot() {
 	}
 }
 
-// admit asks the method to admit the first attempt.
-func (l *ledger) admit(at, left time.Duration) bool {
+// admitFirst asks admission and the breaker for permission to send the first attempt. It returns the reason of a refusal, or "", and its
+// error.
+func (l *ledger) admitFirst(at, left time.Duration) (policy.Reason, error) {
 	if l.set.Method != nil {
 		l.pending.running = l.set.Method.Admit(at, left)
-		return l.pending.running > 0
+		if l.pending.running == 0 {
+			return policy.ReasonOverloaded, errOverloaded
+		}
 	}
-	return true
+	if err := l.allow(); err != nil {
+		return policy.ReasonBreakerOpen, err
+	}
+	return "", nil
 }
 
 // allow asks the breaker for permission to send the pending attempt.

@@ -26,16 +26,16 @@ import (
 func newModel(list []*decision.Policy, call *Call, data []byte) *model {
 	d := dice(data)
 	w := &modelWorld{dice: &d}
-	w.world = world{grants: 100, slots: 100, safe: true, open: map[int64]bool{}}
+	w.world = world{grants: 100, slots: 100, open: map[int64]bool{}}
 	m := &model{modelWorld: w, call: call, wake: Never, idleSince: Never, now: Now{At: at(1000)}, waiting: at(1000)}
-	m.set = Settings{Policy: list[d.roll(256)], Deadline: Never, Facts: w, Budget: w, Slots: w}
+	m.set = Settings{Policy: list[d.roll(256)], Deadline: Never, Budget: w, Slots: w}
 	if d.one(3) {
 		w.grants = d.roll(4)
 	}
 	if d.one(3) {
 		w.slots = d.roll(2)
 	}
-	w.safe, w.inRetry = !d.one(4), d.one(4)
+	m.set.Safe, m.set.InRetry = !d.one(4), d.one(4)
 	if d.one(2) {
 		m.set.Method = modelMethod{w, d.one(2)}
 		w.quantile = at(d.roll(50))
@@ -48,11 +48,10 @@ func newModel(list []*decision.Policy, call *Call, data []byte) *model {
 		w.fuse = 1 + d.roll(40)
 	}
 	if d.one(2) {
-		w.connect.Longest = at(1 + 10*d.roll(100))
+		m.set.Connect.Longest = at(1 + 10*d.roll(100))
 	}
 	if d.one(2) {
 		m.set.Deadline = m.now.At + at(5*d.roll(256))
-		m.set.Wall = time.Unix(0, int64(m.set.Deadline))
 	}
 	if d.one(4) {
 		m.set.MaxAttempts = 1 + d.roll(5)
@@ -66,6 +65,7 @@ func newModel(list []*decision.Policy, call *Call, data []byte) *model {
 // look sets the driver's state for an event that happens now.
 func (m *model) look() {
 	m.now.Wall, m.now.Chance = time.Unix(0, int64(m.now.At)), float64(m.dice.roll(256))/256
+	m.now.Off = m.off
 }
 
 // play plays events until the bytes are used up, and then lets the call end.
@@ -582,6 +582,6 @@ func describe(s Settings) string {
 	var b strings.Builder
 	p := s.Policy
 	fmt.Fprintf(&b, "policy %+v %+v", p.Spec().Retry, p.Spec().Hedge)
-	fmt.Fprintf(&b, " deadline=%v connect=%v max=%d alone=%v breaker=%v", s.Deadline, s.Facts.ConnectWait().Longest, s.MaxAttempts, s.Alone, s.Breaker != nil)
+	fmt.Fprintf(&b, " deadline=%v connect=%v max=%d alone=%v breaker=%v", s.Deadline, s.Connect.Longest, s.MaxAttempts, s.Alone, s.Breaker != nil)
 	return b.String()
 }

@@ -66,21 +66,6 @@ func (w *modelWorld) called() {
 	}
 }
 
-func (w *modelWorld) Safe() bool {
-	w.called()
-	return w.world.Safe()
-}
-
-func (w *modelWorld) InRetry() bool {
-	w.called()
-	return w.world.InRetry()
-}
-
-func (w *modelWorld) Off() policy.Reason {
-	w.called()
-	return w.world.Off()
-}
-
 func (w *modelWorld) Observe(now time.Time, e budget.Event) {
 	if w.finished != 0 {
 		w.violate("the budget is told of an event after the call's end")

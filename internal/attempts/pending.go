@@ -13,26 +13,38 @@ import (
 
 // pending is the decided attempt until it is sent.
 //
-//	          ┌── the channel is down ◄──► it is up: spread ─────────────┐
-//	decided ──┤                                                          ├── due ──┬──────────────────► sent
-//	          └── backoff, or the server's delay ────────────────────────┘         └── replaces ended ──┘
+//	           ┌───────────────────────── the channel is down: disconnected ◄──────┐
+//	           ▼                                                                   │
+//	nothing ─► waiting: for the backoff, the server's delay, or a spread ──────────┘
+//	           ▲     │
+//	           │     ├── due, and another attempt has to end for it: replacing ─┐
+//	           │     │                                                          │
+//	           │     └── due ──► sent ──► nothing                               │
+//	           └──────────────────────── that one has ended ────────────────────┘
 //
 // It is dropped when another attempt is answered or committed, when another attempt fails and a new decision replaces it, when
 // the caller goes, and for the reasons of [decision.Refusal].
 type pending struct {
+	state    pendingState
 	decision decision.Decision
 	due      time.Duration
-	replaces int           // the attempt that it replaces, which has not ended yet; 0: none
-	decided  bool          // there is a pending attempt
-	down     bool          // it waits for the channel
-	since    time.Duration // when that began
-	look     time.Duration // when the channel is checked again
+	since    time.Duration // when it was disconnected
+	look     time.Duration // when the channel is checked again, while disconnected
 }
+
+type pendingState uint8
+
+const (
+	nothing pendingState = iota
+	waiting
+	disconnected
+	replacing
+)
 
 // slow decides what follows the newest attempt, if it is slow by now.
 func (c *Call) slow(step *Step, now Now) {
 	newest := c.newestAttempt()
-	if newest == nil || newest.number != c.sent || now.At < newest.slowAt {
+	if newest == nil || newest.number != c.used.sent || now.At < newest.slowAt {
 		return
 	}
 	if c.waitsForConnection(newest, now) {
@@ -40,9 +52,9 @@ func (c *Call) slow(step *Step, now Now) {
 	}
 	newest.slow, newest.slowAt = true, Never
 	out := decision.Outcome{Status: timedOut, TimedOut: true}
-	d := c.decide(step, newest.number, c.set.Policy.Classify(&out, now.Wall), now)
+	d := c.decide(step, newest.number, c.set.Policy.Classify(&out, now.Wall), false, now)
 	if !d.Retry {
-		c.let = d.Reason
+		c.slowRefusal = d.Reason
 		return
 	}
 	c.setPending(d, now)
@@ -70,91 +82,85 @@ func (c *Call) waitsForConnection(a *attempt, now Now) bool {
 	return a.slowAt > now.At
 }
 
-// decide asks the policy.
-func (c *Call) decide(step *Step, n int, is decision.Class, now Now) decision.Decision {
-	c.state.Safe, c.state.InRetry = c.set.Facts.Safe(), c.set.Facts.InRetry()
-	c.state.MaxAttempts, c.state.Deadline, c.state.InPlace = c.set.MaxAttempts, c.set.Wall, c.set.Alone
-	g := c.ask(now.At)
-	if g.off == "" && c.ledger.shadow.permit.held {
-		g.off = policy.ReasonModeOff // a call has at most one shadow
-	}
-	d := c.set.Policy.Decide(&c.state, is, g, now.Wall, now.Chance)
-	shadow := d.Retry && c.set.Observe
-	if shadow {
-		c.ledger.shadow, c.ledger.pending = c.ledger.pending, held{}
-		d.Retry = false
-	}
-	step.Decided, step.Decision, step.TimedOut = n, d, is.TimedOut
-	if shadow {
-		d.Reason = policy.ReasonModeOff
-	}
-	return d
-}
-
 // setPending makes d the pending attempt.
 func (c *Call) setPending(d decision.Decision, now Now) {
-	c.pending.decided, c.pending.decision = true, d
+	c.pending.state, c.pending.decision = waiting, d
 	c.pending.due = later(now.At, d.Delay)
 }
 
 // launch sends the pending attempt if it is due and not refused, or first cancels the attempt that it replaces.
 func (c *Call) launch(step *Step, now Now) {
+	if c.pending.state == nothing {
+		return
+	}
+	reason := c.tryLaunch(step, now)
+	if reason == "" {
+		return
+	}
+	c.drop(now.At)
+	c.reason = reason
+	c.slowRefusal = cmp.Or(c.slowRefusal, reason)
+}
+
+// tryLaunch is launch. It returns why the pending attempt is not sent after all, or "".
+func (c *Call) tryLaunch(step *Step, now Now) policy.Reason {
 	p := &c.pending
-	if !p.decided {
-		return
+	if p.state != replacing {
+		c.lookAtChannel(now)
+		p.due = max(p.due, c.floor)
 	}
-	phase, old := c.progress(now)
-	if reason := decision.Refusal(phase, c.ask(now.At)); reason != "" {
-		c.giveUp(reason, now.At)
-		return
+	waits := p.state == disconnected || p.state == waiting && now.At < p.due
+	var old *attempt // has to end first
+	if p.state == waiting && !waits {
+		old = c.toReplace()
 	}
-	switch phase {
-	case decision.PhaseReplacing:
-		old.cancelled, p.replaces = replaced, old.number
+	s := c.situation(now)
+	s.Waiting, s.Wait, s.Unconnected = waits, p.due-now.At, p.state == disconnected && now.At >= c.connect
+	if old != nil {
+		s.Gate = c.closedGate(now.At)
+	}
+	reason := decision.Refusal(&s)
+	switch {
+	case reason != "" || p.state == replacing:
+		return reason
+	case waits && !c.ledger.takeSlot():
+		return policy.ReasonTooManyWaiting
+	case waits:
+		return ""
+	case old != nil:
+		old.cancelled, p.state = replaced, replacing
 		step.Cancel = append(step.Cancel, old.number)
-	case decision.PhaseSending:
-		c.sendPending(step, now.At)
+		return ""
+	case c.ledger.allow() != nil:
+		return policy.ReasonBreakerOpen
 	default:
+		c.sendPending(step, now.At)
+		return ""
 	}
 }
 
-// progress returns the phase of the pending attempt, and the attempt that it replaces.
-func (c *Call) progress(now Now) (phase decision.Phase, old *attempt) {
-	p := &c.pending
-	if p.replaces != 0 {
-		return decision.PhaseReplaced, nil
+// toReplace returns the running attempt that has to end before another one is sent, or nil.
+func (c *Call) toReplace() *attempt {
+	if c.set.Policy.Parallel() && !c.set.Alone {
+		return nil
 	}
-	c.lookAtChannel(now)
-	p.due = max(p.due, c.floor)
-	if p.down || now.At < p.due {
-		return decision.PhaseWaiting, nil
-	}
-	if !c.set.Policy.Parallel() || c.set.Alone {
-		old = c.newestAttempt()
-		if old != nil {
-			return decision.PhaseReplacing, old
-		}
-	}
-	return decision.PhaseSending, nil
+	return c.newestAttempt()
 }
 
 // sendPending sends the pending attempt, which takes over everything held for it.
 func (c *Call) sendPending(step *Step, at time.Duration) {
-	c.sent++
+	c.used.sent++
 	c.ledger.reportSent(&c.ledger.pending, at)
 	a := c.addRunning(at)
 	a.hedge = c.pending.decision.Reason == policy.ReasonHedge
 	if a.hedge {
-		c.hedges++
+		c.used.hedges++
 	}
-	if c.idle != Never {
-		c.waited += at - c.idle
-		c.idle = Never
-	}
-	c.let = ""
-	c.state.Sent(c.pending.decision)
+	c.idle.end(at)
+	c.slowRefusal = ""
+	c.used.backoff = c.pending.decision.Backoff
 	c.pending = pending{}
-	step.Send = c.sent
+	step.Send = a.number
 	c.ledger.releaseSlot()
 	c.setSlowAt(a)
 }
@@ -163,7 +169,7 @@ func (c *Call) sendPending(step *Step, at time.Duration) {
 func (c *Call) addRunning(at time.Duration) *attempt {
 	c.running = append(c.running, attempt{})
 	a := &c.running[len(c.running)-1]
-	a.Timing, a.number, a.slowAt = NewTiming(at, c.set.Uploads), c.sent, Never
+	a.Timing, a.number, a.slowAt = NewTiming(at, c.set.Uploads), c.used.sent, Never
 	c.ledger.movePending(&a.held)
 	return a
 }
@@ -178,28 +184,19 @@ func (c *Call) newestAttempt() *attempt {
 	return nil
 }
 
-// exhausted reports whether no attempt is left.
-func (c *Call) exhausted() bool {
-	most := c.set.Policy.MaxAttempts()
-	if c.set.MaxAttempts > 0 {
-		most = min(most, c.set.MaxAttempts)
-	}
-	return c.state.Attempts >= most
-}
-
 // lookAtChannel checks whether the channel can take the pending attempt. While it can't, the attempt waits here rather than in
 // gRPC: with a slot, for a limited time, and spread at the end, so that calls don't return at the same time. The wait is meant
 // for restarts: in an outage that lasts longer, calls don't wait.
 func (c *Call) lookAtChannel(now Now) {
 	p := &c.pending
 	if !now.Down {
-		if p.down {
-			p.down = false
+		if p.state == disconnected {
+			p.state = waiting
 			p.due = max(p.due, later(now.At, c.spread(now)))
 		}
 		return
 	}
-	is := c.set.Facts.ConnectWait()
+	is := c.set.Connect
 	if is.Longest == 0 && !is.FailFast {
 		return
 	}
@@ -210,8 +207,8 @@ func (c *Call) lookAtChannel(now Now) {
 		}
 		c.connect = min(later(now.At, wait), c.latest())
 	}
-	if !p.down {
-		p.down, p.since, p.look = true, now.At, now.At
+	if p.state != disconnected {
+		p.state, p.since, p.look = disconnected, now.At, now.At
 	}
 	if now.At >= p.look {
 		p.look = later(now.At, c.set.Policy.Backoff().Initial)
@@ -228,7 +225,7 @@ func MaxOutage(wait time.Duration) time.Duration { return min(wait, Never/10) * 
 // a call's longest wait for the channel, and leaves half of the time before the deadline.
 func (c *Call) spread(now Now) time.Duration {
 	const times, least = 10, 0.25 // the first ones add less than a quarter to the load before the outage
-	longest := c.set.Facts.ConnectWait().Longest
+	longest := c.set.Connect.Longest
 	if latest := c.latest(); latest != Never {
 		longest = min(longest, max(latest-now.At, 0)/2)
 	}
@@ -242,34 +239,19 @@ func (c *Call) spread(now Now) time.Duration {
 // is slow then.
 func (c *Call) nextWake() (at time.Duration, watch, slow bool) {
 	switch p, newest := &c.pending, c.newestAttempt(); {
-	case p.replaces != 0:
+	case p.state == replacing:
 		return Never, false, false
-	case p.down && newest != nil: // attempts that run don't wait for the channel
+	case p.state == disconnected && newest != nil: // attempts that run don't wait for the channel
 		return min(c.connect, p.look), false, false
-	case p.down:
+	case p.state == disconnected:
 		return c.connect, true, false
-	case p.decided:
+	case p.state == waiting:
 		return p.due, false, false
-	case newest != nil && newest.number == c.sent: // an older one isn't decided on again
+	case newest != nil && newest.number == c.used.sent: // an older one isn't decided on again
 		return newest.slowAt, false, newest.slowAt != Never
 	default:
 		return Never, false, false
 	}
-}
-
-// latest returns the last time at which an attempt can be sent before the deadline.
-func (c *Call) latest() time.Duration {
-	if c.set.Deadline == Never {
-		return Never
-	}
-	return c.set.Deadline - decision.MinAttemptTime
-}
-
-// giveUp drops the pending attempt for its own reason. Running attempts continue.
-func (c *Call) giveUp(reason policy.Reason, at time.Duration) {
-	c.drop(at)
-	c.reason = reason
-	c.let = cmp.Or(c.let, reason)
 }
 
 // drop releases everything that the pending attempt holds.

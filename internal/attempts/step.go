@@ -14,13 +14,13 @@ func (c *Call) beginStep(step *Step) { step.Cancel, step.Wake = c.cancels[:0], N
 
 // completeStep completes the step of an event. The call is over when no attempt runs or is to follow.
 func (c *Call) completeStep(step *Step, now *Now) {
-	c.cancels, c.known = step.Cancel[:0], c.sent
+	c.cancels, c.used.told = step.Cancel[:0], c.used.sent
 	switch {
-	case c.phase == over:
-	case len(c.running) == 0 && !c.pending.decided:
+	case c.state == over:
+	case len(c.running) == 0 && c.pending.state == nothing:
 		c.conclude(now)
 		step.Over = true
-	case c.phase == open:
+	case c.state == open:
 		step.Wake, step.Watch, step.Slow = c.nextWake()
 	}
 }
@@ -28,21 +28,23 @@ func (c *Call) completeStep(step *Step, now *Now) {
 // conclude ends the call, and tells the budget.
 func (c *Call) conclude(now *Now) {
 	at := now.At
-	if c.phase == gone && c.reason == policy.ReasonDeadlineExceeded && c.let != "" {
-		c.reason = c.let // the reason for which a slow attempt ran into the deadline
+	if c.state == gone && c.reason == policy.ReasonDeadlineExceeded && c.slowRefusal != "" {
+		c.reason = c.slowRefusal // the reason for which a slow attempt ran into the deadline
 	}
 	c.ledger.release(&c.ledger.shadow, outcome{}, at)
-	c.phase = over
+	c.state = over
 	c.end = End{
-		Reason: c.reason, Commit: c.commit, Answer: c.answer.attempt, Err: c.answer.err,
-		Attempts: c.sent, Hedges: c.hedges, Waited: c.waited, Panicked: c.panics,
+		Reason: c.reason, Answer: c.answer.attempt, Err: c.answer.err,
+		Attempts: c.used.sent, Hedges: c.used.hedges, Panicked: c.panicked,
 	}
-	if c.idle != Never {
-		c.end.Waited += at - c.idle
+	if c.reason == policy.ReasonCommitted {
+		c.end.Commit = c.commit.why
 	}
+	c.idle.end(at)
+	c.end.Waited = c.idle.total
 	failed := c.end.Err != nil || c.end.Answer == 0
-	if failed && c.said.attempt != c.end.Answer {
-		c.end.Last = c.said.err
+	if failed && c.lastServerError.attempt != c.end.Answer {
+		c.end.Last = c.lastServerError.err
 	}
 	if !c.reached {
 		return

@@ -34,10 +34,8 @@ import (
 type world struct {
 	told          []string
 	grants, slots int
-	safe, inRetry bool
 	refuse        bool          // the breaker
 	off           policy.Reason // why nothing may be sent; "": it may
-	connect       ConnectWait
 	breaker       bool
 	panics        []string // the callback that panics at its next call, once; also Allow, Quantile, Record
 	quantile      time.Duration
@@ -67,11 +65,6 @@ func (w *world) called(what string) {
 		panic("a callback panics at " + what)
 	}
 }
-
-func (w *world) Safe() bool               { return w.safe }
-func (w *world) InRetry() bool            { return w.inRetry }
-func (w *world) Off() policy.Reason       { return w.off }
-func (w *world) ConnectWait() ConnectWait { return w.connect }
 
 func (w *world) Observe(_ time.Time, e budget.Event) {
 	if e != budget.EventAttemptFailed {
@@ -254,7 +247,7 @@ func (p *play) event(ms int, event string, args []string) (what string) {
 		}
 	}
 	now := p.now(ms, p.down)
-	now.Connecting = p.connecting
+	now.Connecting, now.Off = p.connecting, p.off
 	if p.down {
 		now.Outage = at(ms - p.outage)
 	}
@@ -391,9 +384,9 @@ var quick = latency.Evidence{Fast: true}
 // newPlay returns a world with options such as "grants=1 breaker". Its clock begins at origin.
 func newPlay(p *decision.Policy, options string, origin time.Duration) *play {
 	w := &world{
-		origin: origin, grants: 100, slots: 100, safe: true, shows: quick, open: map[int64]bool{},
+		origin: origin, grants: 100, slots: 100, shows: quick, open: map[int64]bool{},
 	}
-	pl := &play{world: w, set: Settings{Policy: p, Deadline: Never, Facts: w, Budget: w, Slots: w, Method: known{w, false}}}
+	pl := &play{world: w, set: Settings{Policy: p, Deadline: Never, Safe: true, Budget: w, Slots: w, Method: known{w, false}}}
 	for option := range strings.FieldsSeq(options) {
 		key, value, _ := strings.Cut(option, "=")
 		switch key {
@@ -402,9 +395,9 @@ func newPlay(p *decision.Policy, options string, origin time.Duration) *play {
 		case "slots":
 			w.slots = number(value)
 		case "unsafe":
-			w.safe = false
+			pl.set.Safe = false
 		case "inretry":
-			w.inRetry = true
+			pl.set.InRetry = true
 		case "breaker":
 			w.breaker = true
 			pl.set.Breaker = circuit{w}
@@ -421,14 +414,13 @@ func newPlay(p *decision.Policy, options string, origin time.Duration) *play {
 		case "quantile":
 			w.quantile = at(number(value))
 		case "connect":
-			w.connect.Longest = at(number(value))
+			pl.set.Connect.Longest = at(number(value))
 		case "outage":
-			w.connect.MaxOutage = at(number(value))
+			pl.set.Connect.MaxOutage = at(number(value))
 		case "failfast":
-			w.connect.FailFast = true
+			pl.set.Connect.FailFast = true
 		case "deadline":
 			pl.set.Deadline = origin + at(number(value))
-			pl.set.Wall = time.Unix(0, int64(pl.set.Deadline))
 		case "alone":
 			pl.set.Alone = true
 		case "uploads":

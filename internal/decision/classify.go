@@ -41,10 +41,11 @@ func (is *Class) listed() bool {
 	return is.Retryable && (is.own == nil || !is.own.OnlyWithServerDelay || is.Pushback.Source != "" || is.Again)
 }
 
-// failed reports whether an attempt that a server may have seen has ended with an error. An attempt that has timed out has not
-// ended: it counts when it is abandoned.
-func (is *Class) failed() bool {
-	return !is.TimedOut && !is.Final && !is.Foreign && is.Status.Code() != codes.OK
+// Fails reports whether the outcome is a failure for the budget: that of an attempt that a server may have seen, which the policy
+// retries, or whose retry the server forbids. It counts even if nothing follows (gRFC A6). An attempt that has timed out has not ended:
+// it counts when it is abandoned.
+func (is *Class) Fails() bool {
+	return !is.TimedOut && !is.Final && !is.Foreign && is.Status.Code() != codes.OK && (is.listed() || is.Pushback.Stop)
 }
 
 // with returns the settings for a code's own spec, with the policy's values where that has none.

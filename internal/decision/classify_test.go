@@ -59,11 +59,11 @@ func TestCuts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var asked purse
-			p := mustPolicy(t, row.policy)
-			d := p.Decide(&decision.Call{Attempts: 1, Safe: !row.unsafe}, p.Classify(&row.out, noon), &asked, noon, 0)
-			if wait := int(d.Delay / ms); d.Reason != row.want || wait != row.wait || wait > 0 && (asked.failed != 1 || asked.out != 1) {
-				t.Errorf("%s after %v, %d failures; want %s after %d ms", d.Reason, d.Delay, asked.failed, row.want, row.wait)
+			s := first(mustPolicy(t, row.policy), row.out)
+			s.Safe = !row.unsafe
+			d := decision.Decide(&s)
+			if wait := int(d.Delay / ms); d.Reason != row.want || wait != row.wait || wait > 0 && !s.Fails() {
+				t.Errorf("%s after %v, a failure: %v; want %s after %d ms", d.Reason, d.Delay, s.Fails(), row.want, row.wait)
 			}
 		})
 	}
@@ -74,7 +74,7 @@ func TestCuts(t *testing.T) {
 		} {
 			p := compiled(t, policy.Spec{Hedge: &policy.HedgeSpec{MaxAttempts: 3, NonFatalStatusCodes: []codes.Code{code}}})
 			out := internal(trailers)
-			if d := p.Decide(&decision.Call{Attempts: 1, Safe: true}, p.Classify(&out, noon), new(purse), noon, 0); d.Reason != want {
+			if d := decided(p, out); d.Reason != want {
 				t.Errorf("with %s not fatal: %s; want %s", code, d.Reason, want)
 			}
 		}

@@ -3,52 +3,23 @@
 
 // Package decision decides what follows a failed or slow attempt of a call.
 //
-// [Compile] compiles a program's policies. [Policy.Decide] runs their checks in order, and decides whether and when another
-// attempt follows an [Outcome]. Each refusal has a [policy.Reason]. [Refusal] decides whether the attempt may still be sent
-// when its wait is over. Both take time and chance as arguments and start nothing, so that the interceptor, explanations and
-// simulations run the same code. Package budget decides how much extra load is allowed.
+// [Compile] compiles a program's policies. [Policy.Classify] finds what an attempt's [Outcome] means. The engine then puts everything
+// that matters into one [Situation], and [Decide] answers it: whether and when another attempt follows. Each refusal has a
+// [policy.Reason]. [Refusal] reads the same value again while the attempt waits. Both are pure: they ask nobody, take nothing and start
+// nothing, so that the interceptor, explanations and simulations run the same code.
 package decision
 
 import (
+	"math"
 	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	"github.com/stagger-go/stagger/internal/latency"
 	"github.com/stagger-go/stagger/policy"
 )
-
-// Call is the progress of a call. It belongs to one call and is not safe for concurrent use.
-type Call struct {
-	Deadline    time.Time // of the whole call; zero: none
-	Attempts    int       // sent so far
-	MaxAttempts int       // a cap on the policy's maxAttempts; 0: none
-	Safe        bool      // the method is idempotent
-	Committed   Commit    // the reason why the running attempt is the only one
-	InPlace     bool      // its attempts never run in parallel
-	Followed    bool      // a later attempt than the one that has ended still runs
-	InRetry     bool      // part of an inbound call that is itself a retry
-	Stopped     bool      // the server has forbidden further attempts
-
-	retries  int           // since the start or the last pushback
-	previous time.Duration // the wait before the last of them
-}
-
-// Sent records that the attempt of d was sent.
-func (c *Call) Sent(d Decision) {
-	c.Attempts++
-	c.retries, c.previous = d.retries, d.previous
-}
-
-// Progress resets the attempts to the running one, because a resumed stream has received a message. If reset is true, the
-// backoff also restarts.
-func (c *Call) Progress(reset bool) {
-	c.Attempts = 1
-	if reset {
-		c.retries, c.previous = 0, 0
-	}
-}
 
 // Outcome is the end of an attempt, or the end of its per-attempt timeout or hedging delay.
 type Outcome struct {
@@ -65,6 +36,41 @@ type Outcome struct {
 	Again bool // another attempt may succeed, whatever the status, even OK
 }
 
+// Situation is everything on which a decision depends: what an attempt brought, what its call has used, what the target has shown, what
+// the gates say, and how much time is left.
+type Situation struct {
+	Policy *Policy
+	Class  // of the attempt's outcome; zero for Refusal
+
+	// The call.
+	Attempts  int    // sent since the start, or since a resumed stream last received a message
+	Limit     int    // of attempts, including the first
+	Committed Commit // why the application holds on to the attempt; CommitNone if it does not
+	Stopped   bool   // the server has forbidden further attempts
+	Safe      bool   // the method is idempotent
+	Followed  bool   // a later attempt than the one that has ended still runs
+	InRetry   bool   // the call is part of an inbound call that is itself a retry
+	InPlace   bool   // attempts never run in parallel
+	Backoff   Backoff
+
+	// What others say now. They are looked at, and nothing is taken.
+	Off      policy.Reason    // why nothing may be sent, whatever the policy: ReasonClosed or ReasonModeOff; "": it may
+	Gate     policy.Reason    // the reason of a gate that is closed, such as ReasonBreakerOpen; "": all are open
+	Evidence latency.Evidence // what the target's last responses show
+
+	// The time.
+	Left   time.Duration // until the deadline; [NoDeadline]: there is none
+	Chance float64       // a random number in [0, 1)
+
+	// The attempt that waits to be sent, for Refusal.
+	Waiting     bool          // it is not due, or there is no connection
+	Wait        time.Duration // until it is due; negative if it was
+	Unconnected bool          // it has waited for a connection as long as it may
+}
+
+// NoDeadline is the time left of a call without a deadline.
+const NoDeadline = time.Duration(math.MaxInt64)
+
 // Decision says whether and when another attempt follows.
 type Decision struct {
 	Retry    bool
@@ -72,9 +78,7 @@ type Decision struct {
 	Reason   policy.Reason
 	Pushback Pushback // Source is "" if there is none
 	Commit   Commit   // if Reason is Committed
-
-	retries  int
-	previous time.Duration
+	Backoff  Backoff  // of the call, once the attempt is sent
 }
 
 // Shadow reports whether another attempt would follow if the call's mode were not OBSERVE. Reason and Delay are that attempt's.
@@ -82,121 +86,76 @@ func (d Decision) Shadow() bool {
 	return !d.Retry && (d.Reason == policy.ReasonRetry || d.Reason == policy.ReasonHedge)
 }
 
-// Decide decides what follows an attempt of c. The checks run from top to bottom. The budget is last, so that it is charged
-// only if all other checks pass, and it is asked before the wait, so that a refusal adds no latency. r is a random number in
-// [0, 1).
-func (p *Policy) Decide(c *Call, is Class, g Gates, now time.Time, r float64) Decision {
-	var (
-		listed    = is.listed()
-		limit, bo = p.with(is.own)
-	)
-	// Every failure of a server counts, even the last one or one that is not retried (gRFC A6).
-	if is.failed() && (listed || is.Pushback.Stop) {
-		g.Fail()
-	}
-	no := func(reason policy.Reason) Decision { return Decision{Reason: reason, Pushback: is.Pushback} }
+// Refused returns the decision not to send the attempt after all.
+func (d Decision) Refused(reason policy.Reason) Decision {
+	return Decision{Reason: reason, Pushback: d.Pushback}
+}
+
+// Decide decides what follows an attempt. The checks run from top to bottom, and the first one that fails is the reason. Two more
+// come after them, since they take something: after a yes, the engine takes a wait slot (too_many_waiting) and asks the budget
+// (budget_exhausted). So a budget is charged only if all else allows the attempt, and a refusal adds no latency.
+func Decide(s *Situation) Decision {
+	p := s.Policy
+	own, backoff := p.with(s.own)
+	no := func(reason policy.Reason) Decision { return Decision{Reason: reason, Pushback: s.Pushback} }
 	switch {
-	case is.Final, !listed && !is.TimedOut:
+	case s.Final, !s.listed() && !s.TimedOut:
 		return no(policy.ReasonNonRetryable)
-	case c.Committed != CommitNone:
-		return Decision{Reason: policy.ReasonCommitted, Commit: c.Committed, Pushback: is.Pushback}
-	case c.exhausted(limit):
+	case s.Committed != CommitNone:
+		return Decision{Reason: policy.ReasonCommitted, Commit: s.Committed, Pushback: s.Pushback}
+	case s.Attempts >= min(s.Limit, own):
 		return no(policy.ReasonAttemptsExhausted)
-	case c.Stopped, p.Forbids(is.Pushback):
+	case s.Stopped, p.Forbids(s.Pushback):
 		return no(policy.ReasonPushbackStop)
-	case !c.Safe && !is.Unsent:
+	case !s.Safe && !s.Unsent:
 		return no(policy.ReasonNotIdempotent)
-	case c.Followed:
+	case s.Followed:
 		return no(policy.ReasonFollowed)
-	case p.leavesTo(c):
+	case s.InRetry && p.retry.Chain == "SUPPRESS": // the upstream caller, who retries, is responsible
 		return no(policy.ReasonChainStop)
-	case g.Off() != "":
-		return no(g.Off())
-	case g.Open():
-		return no(policy.ReasonBreakerOpen)
-	case !is.Unsent && g.SlowEverywhere():
+	case s.Off != "":
+		return no(s.Off)
+	case s.Gate != "":
+		return no(s.Gate)
+	case s.Evidence.Queue && !s.Unsent:
 		return no(policy.ReasonSlowEverywhere)
-	case is.TimedOut && !g.ProvenFast():
+	case s.TimedOut && !s.Evidence.Fast:
 		return no(policy.ReasonNotProvenFast)
-	case g.Overloaded():
-		return no(policy.ReasonOverloaded)
 	}
-	if is.Resumes && p.spec.Hedge != nil {
-		bo = &resumption // a hedging policy has no backoff, and a cut stream must not be resumed immediately
-	}
-	d := c.next(is.Pushback, bo, p.atOnce(c, is, bo), r)
-	if !c.InPlace && (p.spec.Hedge != nil || is.TimedOut && p.Parallel()) {
-		d.Reason = policy.ReasonHedge
-	}
-	switch {
-	case !c.fits(d.Delay, now):
+	d := s.next(backoff)
+	if !s.fits(d.Delay) {
 		return no(policy.ReasonDeadlineTooClose)
-	case d.Delay > 0 && !g.TakeSlot():
-		return no(policy.ReasonTooManyWaiting)
-	case !g.AllowExtra(is.Outcome):
-		g.ReleaseSlot()
-		return no(policy.ReasonBudgetExhausted)
 	}
 	return d
 }
 
-// exhausted reports whether the call has used all attempts that the policy, or a limit of the call, allows.
-func (c *Call) exhausted(limit int) bool {
-	return c.Attempts >= limit || c.MaxAttempts > 0 && c.Attempts >= c.MaxAttempts
-}
-
-// Phase is the progress of an attempt that is to be sent.
-type Phase uint8
-
-// The phases. All but the first are for an attempt that [Policy.Decide] has allowed.
-const (
-	PhaseFirst     Phase = iota // the first attempt of a call
-	PhaseWaiting                // it is not due yet, or there is no connection
-	PhaseReplacing              // it is due, and another attempt would have to end for it
-	PhaseReplaced               // the other attempt was told to end
-	PhaseSending                // it is due
-)
-
-// Refusal returns the reason why an attempt is not sent, or no longer waits, or "" if it may. It repeats only those checks of
-// Decide whose result may have changed.
-func Refusal(phase Phase, d Departure) policy.Reason {
-	var (
-		first   = phase == PhaseFirst
-		waiting = phase == PhaseWaiting
-	)
+// Refusal returns why an attempt that was decided on is not sent, or no longer waits, or "" if it may. It repeats those checks of Decide
+// whose result may have changed.
+func Refusal(s *Situation) policy.Reason {
 	switch {
-	case first && !d.Admit():
-		return policy.ReasonOverloaded
-	case !first && d.Off() != "":
-		return d.Off()
-	case waiting && d.NotConnected():
+	case s.Off != "":
+		return s.Off
+	case s.Waiting && s.Unconnected:
 		return policy.ReasonNotConnected
-	case waiting && d.TooLate():
+	case s.Waiting && !s.fits(s.Wait):
 		return policy.ReasonDeadlineTooClose
-	case waiting && !d.TakeSlot():
-		return policy.ReasonTooManyWaiting
-	case phase == PhaseReplacing && d.Open(), (first || phase == PhaseSending) && !d.Allow():
-		return policy.ReasonBreakerOpen
 	default:
-		return ""
+		return s.Gate
 	}
-}
-
-// leavesTo reports whether an upstream caller, whose retry c is part of, is responsible for retrying.
-func (p *Policy) leavesTo(c *Call) bool {
-	return c.InRetry && p.retry.Chain == "SUPPRESS"
 }
 
 // MinAttemptTime is the time before the deadline that an attempt must have. With less, the server's work would be wasted.
 const MinAttemptTime = time.Millisecond
 
 // fits reports whether an attempt fits before the deadline after delay.
-func (c *Call) fits(delay time.Duration, now time.Time) bool {
-	if c.Deadline.IsZero() {
-		return true
-	}
-	left := c.Deadline.Sub(now)
-	return left >= MinAttemptTime && left-MinAttemptTime >= delay
+func (s *Situation) fits(delay time.Duration) bool {
+	return s.Left == NoDeadline || s.Left >= MinAttemptTime && s.Left-MinAttemptTime >= delay
+}
+
+// Backoff is how far the backoff of a call has grown. The zero value is that of a call without retries.
+type Backoff struct {
+	Retries  int           // since the start, the last pushback or a resumption
+	Previous time.Duration // the wait before the last of them
 }
 
 // resumption is the backoff before a hedged stream is resumed.
@@ -205,27 +164,34 @@ var resumption = policy.Backoff{Initial: 50 * time.Millisecond, Max: 2 * time.Se
 // atOnceWithin spreads immediate first retries: calls that failed together must not retry in the same instant.
 const atOnceWithin = time.Millisecond
 
-// atOnce reports whether this is the first retry, and is sent without a backoff. It never is after RESOURCE_EXHAUSTED, when a
-// stream is resumed, or if the code has its own backoff.
-func (p *Policy) atOnce(c *Call, is Class, b *policy.Backoff) bool {
-	return p.retry.FirstRetry == "AT_ONCE" && c.Attempts == 1 && !is.Resumes &&
-		is.code != codes.ResourceExhausted && b == &p.retry.Backoff
+// next returns the decision to send another attempt, with its delay. b is the backoff for the outcome's code.
+func (s *Situation) next(b *policy.Backoff) Decision {
+	p := s.Policy
+	d := Decision{Retry: true, Reason: policy.ReasonRetry, Pushback: s.Pushback}
+	if !s.InPlace && (p.spec.Hedge != nil || s.TimedOut && p.Parallel()) {
+		d.Reason = policy.ReasonHedge
+	}
+	if s.Resumes && p.spec.Hedge != nil {
+		b = &resumption // a hedging policy has no backoff, and a cut stream must not be resumed immediately
+	}
+	switch {
+	case s.Pushback.Source != "": // the backoff starts anew
+		d.Delay = s.Pushback.After(s.Chance)
+	case s.atOnce(b): // the backoff starts with the next retry
+		d.Delay = time.Duration(s.Chance * float64(atOnceWithin))
+	default:
+		d.Delay = Delay(*b, s.Backoff.Retries, s.Backoff.Previous, s.Chance)
+		d.Backoff = Backoff{Retries: s.Backoff.Retries + 1, Previous: d.Delay}
+	}
+	return d
 }
 
-// next returns the decision to retry, with its delay.
-func (c *Call) next(push Pushback, b *policy.Backoff, atOnce bool, r float64) Decision {
-	d := Decision{Retry: true, Reason: policy.ReasonRetry, Pushback: push}
-	if push.Source != "" {
-		d.Delay = push.After(r)
-		return d // the progression restarts
-	}
-	if atOnce {
-		d.Delay = time.Duration(r * float64(atOnceWithin))
-		return d // the progression starts with the next retry
-	}
-	d.Delay = Delay(*b, c.retries, c.previous, r)
-	d.retries, d.previous = c.retries+1, d.Delay
-	return d
+// atOnce reports whether this is the first retry, and is sent without a backoff. It never is after RESOURCE_EXHAUSTED, when a
+// stream is resumed, or if the code has its own backoff.
+func (s *Situation) atOnce(b *policy.Backoff) bool {
+	p := s.Policy
+	return p.retry.FirstRetry == "AT_ONCE" && s.Attempts == 1 && !s.Resumes &&
+		s.code != codes.ResourceExhausted && b == &p.retry.Backoff
 }
 
 // Commit is the reason why an attempt is the only one of its call. Metrics, logs and errors print it with

@@ -4,6 +4,7 @@
 package decision_test
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -20,24 +21,34 @@ func TestDecideEdges(t *testing.T) {
 	})
 	t.Run("a timeout is no failure yet, listed or not", func(t *testing.T) {
 		t.Parallel()
-		call, out, b := decision.Call{Attempts: 1, Safe: true}, failed(codes.DeadlineExceeded), &purse{}
+		out := failed(codes.DeadlineExceeded)
 		out.TimedOut = true
-		if d := p.Decide(&call, p.Classify(&out, noon), b, noon, 0); !d.Retry || b.failed != 0 {
-			t.Errorf("%+v, %d failures; want a retry and none", d, b.failed)
+		s := first(p, out)
+		if d := decision.Decide(&s); !d.Retry || s.Fails() {
+			t.Errorf("%+v, a failure: %v; want a retry and none", d, s.Fails())
 		}
 	})
 	t.Run("a deadline ages past", func(t *testing.T) {
 		t.Parallel()
-		call, out := decision.Call{Attempts: 1, Safe: true, Deadline: time.Unix(-1<<40, 0)}, failed(codes.Unavailable)
-		if d := p.Decide(&call, p.Classify(&out, noon), &purse{}, noon, 0); d.Reason != policy.ReasonDeadlineTooClose {
+		long := func(s *decision.Situation) { s.Left = math.MinInt64 }
+		if d := decided(p, failed(codes.Unavailable), long); d.Reason != policy.ReasonDeadlineTooClose {
 			t.Errorf("%+v; want deadline_too_close", d)
 		}
 	})
 	t.Run("a refusal says what the server said", func(t *testing.T) {
 		t.Parallel()
-		call, out := decision.Call{Attempts: 1, Safe: true}, pushed(codes.Unavailable, "-1")
-		if d := p.Decide(&call, p.Classify(&out, noon), &purse{}, noon, 0); !d.Pushback.Stop || d.Pushback.Source != decision.PushbackTrailer {
-			t.Errorf("%+v; want the server's stop", d)
+		refused := decided(p, pushed(codes.Unavailable, "5")).Refused(policy.ReasonBudgetExhausted)
+		for _, d := range []decision.Decision{decided(p, pushed(codes.Unavailable, "-1")), refused} {
+			if d.Retry || d.Delay != 0 || d.Pushback.Source != decision.PushbackTrailer {
+				t.Errorf("%+v; want the server's word", d)
+			}
+		}
+	})
+	t.Run("a commitment says why", func(t *testing.T) {
+		t.Parallel()
+		full := func(s *decision.Situation) { s.Committed = decision.CommitBufferFull }
+		if d := decided(p, failed(codes.Unavailable), full); d.Reason != policy.ReasonCommitted || d.Commit != decision.CommitBufferFull {
+			t.Errorf("%+v; want committed by the full buffer", d)
 		}
 	})
 }
@@ -68,26 +79,10 @@ func TestDecideHedge(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := decided(row.policy, &decision.Call{Attempts: 1, Safe: true, InPlace: row.inPlace}, row.out, &purse{})
+			d := decided(row.policy, row.out, func(s *decision.Situation) { s.InPlace = row.inPlace })
 			if !d.Retry || d.Reason != row.reason || d.Delay != row.delay {
 				t.Errorf("%+v; want %s after %v", d, row.reason, row.delay)
 			}
 		})
-	}
-}
-
-// A resumed stream that has received a message may use all of its attempts again.
-func TestCallProgress(t *testing.T) {
-	t.Parallel()
-	p := mustPolicy(t, nil)
-	for reset, want := range map[bool]time.Duration{false: 400 * ms, true: 100 * ms} {
-		call := decision.Call{Attempts: 1, Safe: true}
-		for range 2 {
-			call.Sent(decided(p, &call, failed(codes.Unavailable), &purse{}))
-		}
-		call.Progress(reset)
-		if d := decided(p, &call, failed(codes.Unavailable), &purse{}); call.Attempts != 1 || d.Delay != want {
-			t.Errorf("reset %v: %d attempts, %v; want 1, %v", reset, call.Attempts, d.Delay, want)
-		}
 	}
 }

@@ -13,11 +13,6 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// decided returns the decision after an attempt of c that ended with out, with chance one half.
-func decided(p *decision.Policy, c *decision.Call, out decision.Outcome, g decision.Gates) decision.Decision {
-	return p.Decide(c, p.Classify(&out, noon), g, noon, 0.5)
-}
-
 func TestFirstRetryAtOnce(t *testing.T) {
 	t.Parallel()
 	atOnce := func(r *policy.RetrySpec) {
@@ -41,29 +36,22 @@ func TestFirstRetryAtOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			g := &purse{}
-			d := decided(mustPolicy(t, atOnce), &decision.Call{Attempts: row.sent, Safe: true}, row.out, g)
-			if !d.Retry || d.Delay != row.delay || g.entered != 1 {
-				t.Errorf("%+v, %d slots; want a retry after %v with a slot", d, g.entered, row.delay)
+			d := decided(mustPolicy(t, atOnce), row.out, func(s *decision.Situation) { s.Attempts = row.sent })
+			if !d.Retry || d.Delay != row.delay {
+				t.Errorf("%+v; want a retry after %v", d, row.delay)
 			}
 		})
 	}
 	t.Run("then the backoff begins", func(t *testing.T) {
 		t.Parallel()
-		p, call := mustPolicy(t, atOnce), &decision.Call{Attempts: 1, Safe: true}
+		p := mustPolicy(t, atOnce)
+		var backoff decision.Backoff
 		for i, want := range []time.Duration{500 * time.Microsecond, 100 * ms, 200 * ms} {
-			d := decided(p, call, failed(codes.Unavailable), &purse{})
+			d := decided(p, failed(codes.Unavailable), func(s *decision.Situation) { s.Attempts, s.Backoff = i+1, backoff })
 			if d.Delay != want {
 				t.Errorf("retry %d waits %v; want %v", i+1, d.Delay, want)
 			}
-			call.Sent(d)
-		}
-	})
-	t.Run("no slot", func(t *testing.T) {
-		t.Parallel()
-		d := decided(mustPolicy(t, atOnce), &decision.Call{Attempts: 1, Safe: true}, failed(codes.Unavailable), &purse{full: true})
-		if d.Reason != policy.ReasonTooManyWaiting {
-			t.Errorf("%s; want %s", d.Reason, policy.ReasonTooManyWaiting)
+			backoff = d.Backoff
 		}
 	})
 }

@@ -15,49 +15,10 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/latency"
 	"github.com/stagger-go/stagger/internal/tools/usual"
 	"github.com/stagger-go/stagger/policy"
 )
-
-// purse is a call's gates in tests. It counts the checks; the breaker is open and the wait limit full only if set.
-type purse struct {
-	empty, open, full  bool
-	off                policy.Reason
-	long               bool // all of the last responses were long
-	unproven           bool // too few responses are known, or one was long
-	queued             bool // admission reports a queue
-	failed, asked, out int
-	entered, left      int
-}
-
-func (p *purse) Off() policy.Reason { return p.off }
-
-func (p *purse) Open() bool { return p.open }
-
-func (p *purse) SlowEverywhere() bool { return p.long }
-
-func (p *purse) ProvenFast() bool { return !p.unproven }
-
-func (p *purse) Overloaded() bool { return p.queued }
-
-func (p *purse) ReleaseSlot() { p.left++ }
-
-func (p *purse) TakeSlot() bool {
-	if !p.full {
-		p.entered++
-	}
-	return !p.full
-}
-
-func (p *purse) Fail() { p.failed++ }
-
-func (p *purse) AllowExtra(decision.Outcome) bool {
-	p.asked++
-	if !p.empty {
-		p.out++
-	}
-	return !p.empty
-}
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
@@ -84,23 +45,41 @@ func pushed(code codes.Code, values ...string) decision.Outcome {
 	return out
 }
 
-// situation is the input of a decision.
-type situation struct {
-	call  decision.Call
-	out   decision.Outcome
-	purse purse
-	spec  func(*policy.RetrySpec)
+// first is the situation after the first attempt of a call that may be retried, with all that it needs.
+func first(p *decision.Policy, out decision.Outcome) decision.Situation {
+	return decision.Situation{
+		Policy: p, Class: p.Classify(&out, noon), Attempts: 1, Limit: p.MaxAttempts(), Safe: true,
+		Evidence: latency.Evidence{Fast: true}, Left: decision.NoDeadline,
+	}
 }
 
-func inRetry(rule string) func(*situation) {
-	return func(s *situation) {
-		s.call.InRetry = true
+// decided returns the decision in a situation that was changed, with chance one half.
+func decided(p *decision.Policy, out decision.Outcome, changes ...func(*decision.Situation)) decision.Decision {
+	s := first(p, out)
+	s.Chance = 0.5
+	for _, change := range changes {
+		change(&s)
+	}
+	return decision.Decide(&s)
+}
+
+// row is a situation before it is put together.
+type row struct {
+	decision.Situation
+
+	out  decision.Outcome
+	spec func(*policy.RetrySpec)
+}
+
+func inRetry(rule string) func(*row) {
+	return func(s *row) {
+		s.InRetry = true
 		s.spec = func(r *policy.RetrySpec) { r.Chain = rule }
 	}
 }
 
 // slow makes the outcome that of a slow attempt.
-func slow(s *situation) {
+func slow(s *row) {
 	s.out = failed(codes.DeadlineExceeded)
 	s.out.TimedOut = true
 }
@@ -109,144 +88,152 @@ func slow(s *situation) {
 // things show which check comes first.
 func TestDecide(t *testing.T) {
 	t.Parallel()
-	for _, row := range []struct {
+	for _, test := range []struct {
 		name   string
-		change func(*situation)
+		change func(*row)
 		reason policy.Reason
 		delay  time.Duration
-		failed int // failures that the budget was told
-		asked  int
+		fails  int // whether it counts as a failure for the budget: 1
 	}{
-		{"a retryable failure is retried", func(*situation) {}, policy.ReasonRetry, 100 * ms, 1, 1},
+		{"a retryable failure is retried", func(*row) {}, policy.ReasonRetry, 100 * ms, 1},
 
-		{"1 a code that is not listed", func(s *situation) { s.out = failed(codes.NotFound) }, policy.ReasonNonRetryable, 0, 0, 0},
-		{"1 a code that no gRPC knows", func(s *situation) { s.out = failed(codes.Code(46)) }, policy.ReasonNonRetryable, 0, 0, 0},
-		{"1 an outcome that is final", func(s *situation) { s.out.Final = true }, policy.ReasonNonRetryable, 0, 0, 0},
-		{"1 before 2", func(s *situation) { s.out = failed(codes.NotFound); s.call.Committed = decision.CommitMessage }, policy.ReasonNonRetryable, 0, 0, 0},
+		{"1 a code that is not listed", func(s *row) { s.out = failed(codes.NotFound) }, policy.ReasonNonRetryable, 0, 0},
+		{"1 a code that no gRPC knows", func(s *row) { s.out = failed(codes.Code(46)) }, policy.ReasonNonRetryable, 0, 0},
+		{"1 an outcome that is final", func(s *row) { s.out.Final = true }, policy.ReasonNonRetryable, 0, 0},
+		{"1 before 2", func(s *row) { s.out = failed(codes.NotFound); s.Committed = decision.CommitMessage }, policy.ReasonNonRetryable, 0, 0},
 
-		{"2 the application has seen the attempt", func(s *situation) { s.call.Committed = decision.CommitMessage }, policy.ReasonCommitted, 0, 1, 0},
-		{"2 before 3", func(s *situation) { s.call.Committed = decision.CommitMessage; s.call.Attempts = 4 }, policy.ReasonCommitted, 0, 1, 0},
-		{"2 headers do not commit", func(s *situation) { s.out.Header = metadata.MD{} }, policy.ReasonRetry, 100 * ms, 1, 1},
+		{"2 the application has seen the attempt", func(s *row) { s.Committed = decision.CommitMessage }, policy.ReasonCommitted, 0, 1},
+		{"2 before 3", func(s *row) { s.Committed = decision.CommitMessage; s.Attempts = 4 }, policy.ReasonCommitted, 0, 1},
+		{"2 headers do not commit", func(s *row) { s.out.Header = metadata.MD{} }, policy.ReasonRetry, 100 * ms, 1},
 
-		{"3 one attempt left", func(s *situation) { s.call.Attempts = 3 }, policy.ReasonRetry, 100 * ms, 1, 1},
-		{"3 no attempt left", func(s *situation) { s.call.Attempts = 4 }, policy.ReasonAttemptsExhausted, 0, 1, 0},
-		{"3 the Retrier's cap", func(s *situation) { s.call.Attempts, s.call.MaxAttempts = 2, 2 }, policy.ReasonAttemptsExhausted, 0, 1, 0},
-		{"3 the Retrier's cap is no promise", func(s *situation) { s.call.Attempts, s.call.MaxAttempts = 4, 9 }, policy.ReasonAttemptsExhausted, 0, 1, 0},
-		{"3 fewer attempts after some codes", func(s *situation) {
-			s.call.Attempts = 2
+		{"3 one attempt left", func(s *row) { s.Attempts = 3 }, policy.ReasonRetry, 100 * ms, 1},
+		{"3 no attempt left", func(s *row) { s.Attempts = 4 }, policy.ReasonAttemptsExhausted, 0, 1},
+		{"3 the Retrier's cap", func(s *row) { s.Attempts, s.Limit = 2, 2 }, policy.ReasonAttemptsExhausted, 0, 1},
+		{"3 the Retrier's cap is no promise", func(s *row) { s.Attempts, s.Limit = 4, 9 }, policy.ReasonAttemptsExhausted, 0, 1},
+		{"3 fewer attempts after some codes", func(s *row) {
+			s.Attempts = 2
 			s.spec = func(r *policy.RetrySpec) {
 				r.PerCode = []policy.CodeSpec{{Codes: []codes.Code{codes.Unavailable}, MaxAttempts: 2}}
 			}
-		}, policy.ReasonAttemptsExhausted, 0, 1, 0},
-		{"3 before 4", func(s *situation) { s.call.Attempts = 4; s.call.Safe = false }, policy.ReasonAttemptsExhausted, 0, 1, 0},
+		}, policy.ReasonAttemptsExhausted, 0, 1},
+		{"3 before 4", func(s *row) { s.Attempts = 4; s.Safe = false }, policy.ReasonAttemptsExhausted, 0, 1},
 
-		{"4 not declared safe", func(s *situation) { s.call.Safe = false }, policy.ReasonNotIdempotent, 0, 1, 0},
-		{"4 not declared safe, but never left the client", func(s *situation) { s.call.Safe = false; s.out.Unsent = true }, policy.ReasonRetry, 100 * ms, 1, 1},
-		{"a stop comes before the question of safety", func(s *situation) { s.call.Safe = false; s.out = pushed(codes.Unavailable, "-1") }, policy.ReasonPushbackStop, 0, 1, 0},
+		{"4 not declared safe", func(s *row) { s.Safe = false }, policy.ReasonNotIdempotent, 0, 1},
+		{"4 not declared safe, but never left the client", func(s *row) { s.Safe = false; s.out.Unsent = true }, policy.ReasonRetry, 100 * ms, 1},
+		{"a stop comes before the question of safety", func(s *row) { s.Safe = false; s.out = pushed(codes.Unavailable, "-1") }, policy.ReasonPushbackStop, 0, 1},
 
-		{"5 the server forbids it", func(s *situation) { s.out = pushed(codes.Unavailable, "-1") }, policy.ReasonPushbackStop, 0, 1, 0},
-		{"5 the server cannot be understood", func(s *situation) { s.out = pushed(codes.Unavailable, "+5") }, policy.ReasonPushbackStop, 0, 1, 0},
-		{"5 the server says two things", func(s *situation) { s.out = pushed(codes.Unavailable, "7", "8") }, policy.ReasonPushbackStop, 0, 1, 0},
-		{"5 the server names a delay", func(s *situation) { s.out = pushed(codes.Unavailable, "5000") }, policy.ReasonRetry, 5 * time.Second, 1, 1},
-		{"5 the longest delay that is obeyed", func(s *situation) { s.out = pushed(codes.Unavailable, "300000") }, policy.ReasonRetry, 300 * time.Second, 1, 1},
-		{"5 a longer one ends the call", func(s *situation) { s.out = pushed(codes.Unavailable, "300001") }, policy.ReasonPushbackStop, 0, 1, 0},
-		{"5 a delay does not make a code retryable", func(s *situation) { s.out = pushed(codes.NotFound, "5") }, policy.ReasonNonRetryable, 0, 0, 0},
-		{"5 a stop counts as a failure after any code", func(s *situation) { s.out = pushed(codes.NotFound, "-1") }, policy.ReasonNonRetryable, 0, 1, 0},
-		{"5 no server has seen the attempt, so its failure does not count", func(s *situation) { s.out.Foreign = true }, policy.ReasonRetry, 100 * ms, 0, 1},
-		{"5 the server has forbidden it before", func(s *situation) { s.call.Stopped = true }, policy.ReasonPushbackStop, 0, 1, 0},
-		{"5 before 9", func(s *situation) { s.out = pushed(codes.Unavailable, "-1"); s.call.Deadline = noon }, policy.ReasonPushbackStop, 0, 1, 0},
+		{"5 the server forbids it", func(s *row) { s.out = pushed(codes.Unavailable, "-1") }, policy.ReasonPushbackStop, 0, 1},
+		{"5 the server cannot be understood", func(s *row) { s.out = pushed(codes.Unavailable, "+5") }, policy.ReasonPushbackStop, 0, 1},
+		{"5 the server says two things", func(s *row) { s.out = pushed(codes.Unavailable, "7", "8") }, policy.ReasonPushbackStop, 0, 1},
+		{"5 the server names a delay", func(s *row) { s.out = pushed(codes.Unavailable, "5000") }, policy.ReasonRetry, 5 * time.Second, 1},
+		{"5 the longest delay that is obeyed", func(s *row) { s.out = pushed(codes.Unavailable, "300000") }, policy.ReasonRetry, 300 * time.Second, 1},
+		{"5 a longer one ends the call", func(s *row) { s.out = pushed(codes.Unavailable, "300001") }, policy.ReasonPushbackStop, 0, 1},
+		{"5 a delay does not make a code retryable", func(s *row) { s.out = pushed(codes.NotFound, "5") }, policy.ReasonNonRetryable, 0, 0},
+		{"5 a stop counts as a failure after any code", func(s *row) { s.out = pushed(codes.NotFound, "-1") }, policy.ReasonNonRetryable, 0, 1},
+		{"5 no server has seen the attempt, so its failure does not count", func(s *row) { s.out.Foreign = true }, policy.ReasonRetry, 100 * ms, 0},
+		{"5 the server has forbidden it before", func(s *row) { s.Stopped = true }, policy.ReasonPushbackStop, 0, 1},
+		{"5 before 9", func(s *row) { s.out = pushed(codes.Unavailable, "-1"); s.Left = 0 }, policy.ReasonPushbackStop, 0, 1},
 
-		{"5 another attempt has followed", func(s *situation) { s.call.Followed = true }, policy.ReasonFollowed, 0, 1, 0},
-		{"5 before that", func(s *situation) { s.out = pushed(codes.Unavailable, "-1"); s.call.Followed = true }, policy.ReasonPushbackStop, 0, 1, 0},
-		{"5 before 6", func(s *situation) { s.out = pushed(codes.Unavailable, "-1"); inRetry("SUPPRESS")(s) }, policy.ReasonPushbackStop, 0, 1, 0},
+		{"5 another attempt has followed", func(s *row) { s.Followed = true }, policy.ReasonFollowed, 0, 1},
+		{"5 before that", func(s *row) { s.out = pushed(codes.Unavailable, "-1"); s.Followed = true }, policy.ReasonPushbackStop, 0, 1},
+		{"5 before 6", func(s *row) { s.out = pushed(codes.Unavailable, "-1"); inRetry("SUPPRESS")(s) }, policy.ReasonPushbackStop, 0, 1},
 
-		{"6 inside of a retry, ALLOW", func(s *situation) { s.call.InRetry = true; s.call.Attempts = 3 }, policy.ReasonRetry, 100 * ms, 1, 1},
-		{"6 inside of a retry, SUPPRESS", inRetry("SUPPRESS"), policy.ReasonChainStop, 0, 1, 0},
-		{"6 inside of a first attempt, SUPPRESS", func(s *situation) { inRetry("SUPPRESS")(s); s.call.InRetry = false }, policy.ReasonRetry, 100 * ms, 1, 1},
-		{"6 before 7", func(s *situation) { inRetry("SUPPRESS")(s); s.purse.open = true }, policy.ReasonChainStop, 0, 1, 0},
+		{"6 inside of a retry, ALLOW", func(s *row) { s.InRetry = true; s.Attempts = 3 }, policy.ReasonRetry, 100 * ms, 1},
+		{"6 inside of a retry, SUPPRESS", inRetry("SUPPRESS"), policy.ReasonChainStop, 0, 1},
+		{"6 inside of a first attempt, SUPPRESS", func(s *row) { inRetry("SUPPRESS")(s); s.InRetry = false }, policy.ReasonRetry, 100 * ms, 1},
+		{"6 before 7", func(s *row) { inRetry("SUPPRESS")(s); s.Gate = policy.ReasonBreakerOpen }, policy.ReasonChainStop, 0, 1},
 
-		{"7 a mode that forbids it", func(s *situation) { s.purse.off, s.purse.open = policy.ReasonModeOff, true }, policy.ReasonModeOff, 0, 1, 0},
-		{"6 before a mode that forbids it", func(s *situation) { inRetry("SUPPRESS")(s); s.purse.off = policy.ReasonClosed }, policy.ReasonChainStop, 0, 1, 0},
-		{"7 the circuit is open", func(s *situation) { s.purse.open = true }, policy.ReasonBreakerOpen, 0, 1, 0},
-		{"7 before 9", func(s *situation) { s.purse.open = true; s.call.Deadline = noon }, policy.ReasonBreakerOpen, 0, 1, 0},
+		{"7 a mode that forbids it", func(s *row) { s.Off, s.Gate = policy.ReasonModeOff, policy.ReasonBreakerOpen }, policy.ReasonModeOff, 0, 1},
+		{"6 before a mode that forbids it", func(s *row) { inRetry("SUPPRESS")(s); s.Off = policy.ReasonClosed }, policy.ReasonChainStop, 0, 1},
+		{"7 the circuit is open", func(s *row) { s.Gate = policy.ReasonBreakerOpen }, policy.ReasonBreakerOpen, 0, 1},
+		{"7 before 9", func(s *row) { s.Gate = policy.ReasonBreakerOpen; s.Left = 0 }, policy.ReasonBreakerOpen, 0, 1},
 
-		{"8 a failure while all responses are long", func(s *situation) { s.purse.long = true }, policy.ReasonSlowEverywhere, 0, 1, 0},
-		{"8 a slow attempt while all responses are long", func(s *situation) { slow(s); s.purse.long = true }, policy.ReasonSlowEverywhere, 0, 0, 0},
-		{"8 an attempt that was not sent while all responses are long", func(s *situation) { s.purse.long = true; s.out.Unsent = true }, policy.ReasonRetry, 100 * ms, 1, 1},
-		{"8 a slow attempt while the responses are fast", slow, policy.ReasonRetry, 100 * ms, 0, 1},
-		{"8 a slow attempt, and it is not proven", func(s *situation) { slow(s); s.purse.unproven = true }, policy.ReasonNotProvenFast, 0, 0, 0},
-		{"8 a failure, and it is not proven", func(s *situation) { s.purse.unproven = true }, policy.ReasonRetry, 100 * ms, 1, 1},
-		{"8 a server's own DEADLINE_EXCEEDED, and it is not proven", func(s *situation) {
-			s.out, s.purse.unproven = failed(codes.DeadlineExceeded), true
+		{"8 a failure while all responses are long", func(s *row) { s.Evidence.Queue = true }, policy.ReasonSlowEverywhere, 0, 1},
+		{"8 a slow attempt while all responses are long", func(s *row) { slow(s); s.Evidence.Queue = true }, policy.ReasonSlowEverywhere, 0, 0},
+		{"8 an attempt that was not sent while all responses are long", func(s *row) { s.Evidence.Queue = true; s.out.Unsent = true }, policy.ReasonRetry, 100 * ms, 1},
+		{"8 a slow attempt while the responses are fast", slow, policy.ReasonRetry, 100 * ms, 0},
+		{"8 a slow attempt, and it is not proven", func(s *row) { slow(s); s.Evidence.Fast = false }, policy.ReasonNotProvenFast, 0, 0},
+		{"8 a failure, and it is not proven", func(s *row) { s.Evidence.Fast = false }, policy.ReasonRetry, 100 * ms, 1},
+		{"8 a server's own DEADLINE_EXCEEDED, and it is not proven", func(s *row) {
+			s.out, s.Evidence.Fast = failed(codes.DeadlineExceeded), false
 			s.spec = func(r *policy.RetrySpec) { r.RetryableStatusCodes = []codes.Code{codes.DeadlineExceeded} }
-		}, policy.ReasonRetry, 100 * ms, 1, 1},
-		{"7 before 8", func(s *situation) { slow(s); s.purse.long, s.purse.open = true, true }, policy.ReasonBreakerOpen, 0, 0, 0},
-		{"a queue before too little proof", func(s *situation) { slow(s); s.purse.long, s.purse.unproven = true, true }, policy.ReasonSlowEverywhere, 0, 0, 0},
-		{"too little proof before admission", func(s *situation) { slow(s); s.purse.unproven, s.purse.queued = true, true }, policy.ReasonNotProvenFast, 0, 0, 0},
-		{"8 before 9", func(s *situation) { slow(s); s.purse.unproven, s.call.Deadline = true, noon }, policy.ReasonNotProvenFast, 0, 0, 0},
+		}, policy.ReasonRetry, 100 * ms, 1},
+		{"7 before 8", func(s *row) { slow(s); s.Evidence.Queue, s.Gate = true, policy.ReasonBreakerOpen }, policy.ReasonBreakerOpen, 0, 0},
+		{"a queue before too little proof", func(s *row) { slow(s); s.Evidence = latency.Evidence{Queue: true} }, policy.ReasonSlowEverywhere, 0, 0},
+		{"7 admission before 8", func(s *row) { slow(s); s.Evidence.Fast, s.Gate = false, policy.ReasonOverloaded }, policy.ReasonOverloaded, 0, 0},
+		{"8 before 9", func(s *row) { slow(s); s.Evidence.Fast, s.Left = false, 0 }, policy.ReasonNotProvenFast, 0, 0},
 
-		{"9 delay and attempt just fit", func(s *situation) { s.call.Deadline = noon.Add(101 * ms) }, policy.ReasonRetry, 100 * ms, 1, 1},
-		{"9 no delay, and the attempt just fits", func(s *situation) { s.out = pushed(codes.Unavailable, "0"); s.call.Deadline = noon.Add(ms) }, policy.ReasonRetry, 0, 1, 1},
-		{"9 the attempt would have too little time", func(s *situation) { s.call.Deadline = noon.Add(101*ms - 1) }, policy.ReasonDeadlineTooClose, 0, 1, 0},
-		{"9 the deadline has passed", func(s *situation) { s.call.Deadline = noon.Add(-time.Hour) }, policy.ReasonDeadlineTooClose, 0, 1, 0},
-		{"9 pushback does not fit", func(s *situation) { s.out = pushed(codes.Unavailable, "5000"); s.call.Deadline = noon.Add(time.Second) }, policy.ReasonDeadlineTooClose, 0, 1, 0},
-		{"8 a queue that admission sees", func(s *situation) { s.purse.queued = true }, policy.ReasonOverloaded, 0, 1, 0},
-		{"7 before 8", func(s *situation) { s.purse.queued, s.purse.open = true, true }, policy.ReasonBreakerOpen, 0, 1, 0},
-		{"8 before 9", func(s *situation) { s.purse.queued = true; s.call.Deadline = noon }, policy.ReasonOverloaded, 0, 1, 0},
-		{"9 before 11", func(s *situation) { s.call.Deadline = noon; s.purse.empty = true }, policy.ReasonDeadlineTooClose, 0, 1, 0},
+		{"9 delay and attempt just fit", func(s *row) { s.Left = 101 * ms }, policy.ReasonRetry, 100 * ms, 1},
+		{"9 no delay, and the attempt just fits", func(s *row) { s.out = pushed(codes.Unavailable, "0"); s.Left = ms }, policy.ReasonRetry, 0, 1},
+		{"9 the attempt would have too little time", func(s *row) { s.Left = 101*ms - 1 }, policy.ReasonDeadlineTooClose, 0, 1},
+		{"9 the deadline has passed", func(s *row) { s.Left = -time.Hour }, policy.ReasonDeadlineTooClose, 0, 1},
+		{"9 pushback does not fit", func(s *row) { s.out = pushed(codes.Unavailable, "5000"); s.Left = time.Second }, policy.ReasonDeadlineTooClose, 0, 1},
+		{"7 a queue that admission sees", func(s *row) { s.Gate = policy.ReasonOverloaded }, policy.ReasonOverloaded, 0, 1},
+		{"7 before 9", func(s *row) { s.Gate = policy.ReasonOverloaded; s.Left = 0 }, policy.ReasonOverloaded, 0, 1},
 
-		{"9 before 10", func(s *situation) { s.call.Deadline = noon; s.purse.full = true }, policy.ReasonDeadlineTooClose, 0, 1, 0},
+		{"a classifier asks for another attempt after any code", func(s *row) { s.out = failed(codes.NotFound); s.out.Again = true }, policy.ReasonRetry, 100 * ms, 1},
+		{"an answer that means not yet is no failure", func(s *row) { s.out = failed(codes.OK); s.out.Again = true }, policy.ReasonRetry, 100 * ms, 0},
 
-		{"10 no place to wait", func(s *situation) { s.purse.full = true }, policy.ReasonTooManyWaiting, 0, 1, 0},
-		{"10 who need not wait needs no place", func(s *situation) {
-			s.purse.full = true
-			s.out = pushed(codes.Unavailable, "0")
-		}, policy.ReasonRetry, 0, 1, 1},
-		{"10 before 11", func(s *situation) { s.purse.full, s.purse.empty = true, true }, policy.ReasonTooManyWaiting, 0, 1, 0},
-
-		{"11 the budget refuses", func(s *situation) { s.purse.empty = true }, policy.ReasonBudgetExhausted, 0, 1, 1},
-
-		{"a classifier asks for another attempt after any code", func(s *situation) { s.out = failed(codes.NotFound); s.out.Again = true }, policy.ReasonRetry, 100 * ms, 1, 1},
-		{"an answer that means not yet is no failure", func(s *situation) { s.out = failed(codes.OK); s.out.Again = true }, policy.ReasonRetry, 100 * ms, 0, 1},
-
-		{"an attempt timeout is retryable without being listed", func(s *situation) {
+		{"an attempt timeout is retryable without being listed", func(s *row) {
 			s.out = failed(codes.DeadlineExceeded)
 			s.out.TimedOut = true
-		}, policy.ReasonRetry, 100 * ms, 0, 1},
-		{"an attempt timeout of an unsafe call", func(s *situation) {
+		}, policy.ReasonRetry, 100 * ms, 0},
+		{"an attempt timeout of an unsafe call", func(s *row) {
 			s.out = failed(codes.DeadlineExceeded)
-			s.out.TimedOut, s.call.Safe = true, false
-		}, policy.ReasonNotIdempotent, 0, 0, 0},
+			s.out.TimedOut, s.Safe = true, false
+		}, policy.ReasonNotIdempotent, 0, 0},
 	} {
-		t.Run(row.name, func(t *testing.T) {
+		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			s := situation{call: decision.Call{Attempts: 1, Safe: true}, out: failed(codes.Unavailable)}
-			row.change(&s)
-			spec := *mustPolicy(t, s.spec).Spec()
-			p := compiled(t, spec)
-			d := p.Decide(&s.call, p.Classify(&s.out, noon), &s.purse, noon, 0)
-			if d.Reason != row.reason || d.Delay != row.delay || d.Retry != (row.reason == policy.ReasonRetry) {
-				t.Errorf("Decide = %+v; want reason %s, delay %v", d, row.reason, row.delay)
+			s := row{Situation: first(mustPolicy(t, nil), failed(codes.Unavailable)), out: failed(codes.Unavailable)}
+			test.change(&s)
+			s.Policy = mustPolicy(t, s.spec)
+			s.Class = s.Policy.Classify(&s.out, noon)
+			d := decision.Decide(&s.Situation)
+			if d.Reason != test.reason || d.Delay != test.delay || d.Retry != (test.reason == policy.ReasonRetry) {
+				t.Errorf("Decide = %+v; want reason %s, delay %v", d, test.reason, test.delay)
 			}
-			if s.purse.failed != row.failed || s.purse.asked != row.asked {
-				t.Errorf("the budget was told of %d failures and asked %d times; want %d and %d",
-					s.purse.failed, s.purse.asked, row.failed, row.asked)
+			if s.Fails() != (test.fails == 1) {
+				t.Errorf("it counts as a failure: %v; want %d", s.Fails(), test.fails)
 			}
 		})
+	}
+}
+
+// Refusal repeats what may have changed since the decision.
+func TestRefusal(t *testing.T) {
+	t.Parallel()
+	waits := func(s *decision.Situation) { s.Waiting, s.Wait, s.Left = true, time.Second, time.Second+ms }
+	for name, row := range map[string]struct {
+		change func(*decision.Situation)
+		want   policy.Reason
+	}{
+		"it may be sent":                 {func(*decision.Situation) {}, ""},
+		"it may wait":                    {waits, ""},
+		"a mode":                         {func(s *decision.Situation) { waits(s); s.Off, s.Unconnected = policy.ReasonModeOff, true }, policy.ReasonModeOff},
+		"no connection":                  {func(s *decision.Situation) { waits(s); s.Unconnected, s.Left = true, 0 }, policy.ReasonNotConnected},
+		"no time":                        {func(s *decision.Situation) { waits(s); s.Left--; s.Gate = policy.ReasonBreakerOpen }, policy.ReasonDeadlineTooClose},
+		"a gate":                         {func(s *decision.Situation) { s.Gate = policy.ReasonOverloaded }, policy.ReasonOverloaded},
+		"what does not wait has no time": {func(s *decision.Situation) { s.Unconnected, s.Left = true, 0 }, ""},
+	} {
+		s := decision.Situation{Left: decision.NoDeadline}
+		if row.change(&s); decision.Refusal(&s) != row.want {
+			t.Errorf("%s: %q; want %q", name, decision.Refusal(&s), row.want)
+		}
 	}
 }
 
 // delays runs a call to its end and returns the waits between its attempts.
 func delays(t *testing.T, p *decision.Policy, r float64, outs ...decision.Outcome) []time.Duration {
 	t.Helper()
-	call := decision.Call{Attempts: 1, Safe: true}
 	var list []time.Duration
-	for _, out := range outs {
-		d := p.Decide(&call, p.Classify(&out, noon), &purse{}, noon, r)
+	var backoff decision.Backoff
+	for i, out := range outs {
+		d := decided(p, out, func(s *decision.Situation) { s.Chance, s.Attempts, s.Backoff = r, i+1, backoff })
 		if !d.Retry {
-			t.Fatalf("attempt %d: %s; want a retry", call.Attempts, d.Reason)
+			t.Fatalf("attempt %d: %s; want a retry", i+1, d.Reason)
 		}
-		call.Sent(d)
+		backoff = d.Backoff
 		list = append(list, d.Delay)
 	}
 	return list
@@ -308,32 +295,31 @@ func TestDecidePerCodeBackoff(t *testing.T) {
 func TestDecideWithoutRetries(t *testing.T) {
 	t.Parallel()
 	p := compiled(t, policy.Spec{})
-	call, out := decision.Call{Attempts: 1, Safe: true}, failed(codes.Unavailable)
-	if d := p.Decide(&call, p.Classify(&out, noon), &purse{}, noon, 0); d.Retry || d.Reason != policy.ReasonNonRetryable {
+	if d := decided(p, failed(codes.Unavailable)); d.Retry || d.Reason != policy.ReasonNonRetryable {
 		t.Errorf("Decide = %+v; want non_retryable", d)
 	}
 }
 
 func TestDecideAllocations(t *testing.T) {
-	p := mustPolicy(t, nil)
-	call, out, b := decision.Call{Attempts: 1, Safe: true}, failed(codes.Unavailable), &purse{}
-	if n := testing.AllocsPerRun(100, func() { p.Decide(&call, p.Classify(&out, noon), b, noon, 0.5) }); n > 1 {
-		t.Errorf("Decide allocates %v times; want at most the copy of the status", n)
+	s := first(mustPolicy(t, nil), failed(codes.Unavailable))
+	if n := testing.AllocsPerRun(100, func() { decision.Decide(&s) }); n > 0 {
+		t.Errorf("Decide allocates %v times", n)
 	}
 }
 
-func ExamplePolicy_Decide() {
+func ExampleDecide() {
 	retry := usual.Retry()
 	p := decision.New(policy.Spec{Retry: &retry})
-	call := decision.Call{Attempts: 1, Safe: true}
 	out := decision.Outcome{Status: status.New(codes.Unavailable, "connection refused")}
-	for {
-		d := p.Decide(&call, p.Classify(&out, time.Now()), &purse{}, time.Now(), 0.5)
-		fmt.Println("after attempt", call.Attempts, d.Reason, d.Delay)
-		if !d.Retry {
-			return
-		}
-		call.Sent(d)
+	s := decision.Situation{
+		Policy: p, Class: p.Classify(&out, time.Now()), Limit: p.MaxAttempts(), Safe: true,
+		Left: decision.NoDeadline, Chance: 0.5,
+	}
+	for d := (decision.Decision{Retry: true}); d.Retry; {
+		s.Attempts++
+		d = decision.Decide(&s)
+		fmt.Println("after attempt", s.Attempts, d.Reason, d.Delay)
+		s.Backoff = d.Backoff
 	}
 	// Output:
 	// after attempt 1 retry 25ms

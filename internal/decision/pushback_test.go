@@ -192,7 +192,7 @@ func FuzzServersWord(f *testing.F) {
 		if push.Delay < 0 || (push.Stop || push.Delay > 0) && push.Source == "" || push.Stop && push.Delay != 0 {
 			t.Errorf("ReadPushback = %+v", push)
 		}
-		d := p.Decide(&decision.Call{Attempts: 1, Safe: true}, p.Classify(&decision.Outcome{Status: st, Trailer: trailer}, noon), &purse{}, noon, r)
+		d := decided(p, decision.Outcome{Status: st, Trailer: trailer}, func(s *decision.Situation) { s.Chance = r })
 		switch {
 		case d.Retry && push.Source == "" && d.Delay != 100*ms,
 			d.Retry && push.Source != "" && (d.Delay < push.Delay || d.Delay-push.Delay > push.Delay/10 || push.Delay > defaults.MaxPushback),

@@ -29,22 +29,22 @@ func TestDecide_OnlyWithServerDelay(t *testing.T) {
 		out    decision.Outcome
 		reason policy.Reason
 		delay  time.Duration
-		failed int
+		fails  bool
 	}{
-		"no delay":                {failed(codes.ResourceExhausted), policy.ReasonNonRetryable, 0, 0},
-		"another code":            {failed(codes.Unavailable), policy.ReasonRetry, 100 * ms, 1},
-		"pushback":                {pushed(codes.ResourceExhausted, "700"), policy.ReasonRetry, 700 * ms, 1},
-		"pushback of 0":           {pushed(codes.ResourceExhausted, "0"), policy.ReasonRetry, 0, 1},
-		"pushback that says no":   {pushed(codes.ResourceExhausted, "-1"), policy.ReasonPushbackStop, 0, 1},
-		"RetryInfo":               {decision.Outcome{Status: withDetails(t, durationpb.New(3*time.Second))}, policy.ReasonRetry, 3 * time.Second, 1},
-		"retry-after":             {after, policy.ReasonRetry, 2 * time.Second, 1},
-		"a classifier wants more": {again, policy.ReasonRetry, 100 * ms, 1},
+		"no delay":                {failed(codes.ResourceExhausted), policy.ReasonNonRetryable, 0, false},
+		"another code":            {failed(codes.Unavailable), policy.ReasonRetry, 100 * ms, true},
+		"pushback":                {pushed(codes.ResourceExhausted, "700"), policy.ReasonRetry, 700 * ms, true},
+		"pushback of 0":           {pushed(codes.ResourceExhausted, "0"), policy.ReasonRetry, 0, true},
+		"pushback that says no":   {pushed(codes.ResourceExhausted, "-1"), policy.ReasonPushbackStop, 0, true},
+		"RetryInfo":               {decision.Outcome{Status: withDetails(t, durationpb.New(3*time.Second))}, policy.ReasonRetry, 3 * time.Second, true},
+		"retry-after":             {after, policy.ReasonRetry, 2 * time.Second, true},
+		"a classifier wants more": {again, policy.ReasonRetry, 100 * ms, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			call, gates := decision.Call{Attempts: 1, Safe: true}, new(purse)
-			if d := p.Decide(&call, p.Classify(&row.out, noon), gates, noon, 0); d.Reason != row.reason || d.Delay != row.delay || gates.failed != row.failed {
-				t.Errorf("%s after %v, %d failures; want %s after %v, %d", d.Reason, d.Delay, gates.failed, row.reason, row.delay, row.failed)
+			s := first(p, row.out)
+			if d := decision.Decide(&s); d.Reason != row.reason || d.Delay != row.delay || s.Fails() != row.fails {
+				t.Errorf("%s after %v, a failure: %v; want %s after %v, %v", d.Reason, d.Delay, s.Fails(), row.reason, row.delay, row.fails)
 			}
 		})
 	}

@@ -21,7 +21,7 @@ func started(t *testing.T, set Settings, policy int) *Call {
 	w := &accounts{open: map[int64]bool{}}
 	engine, now := new(attempts.Call), attempts.Now{At: ms(1000)}
 	step := engine.Start(&attempts.Settings{
-		Policy: modelPolicies[policy], Deadline: attempts.Never, Facts: w, Budget: w, Slots: slots{w}, Alone: !set.Races,
+		Policy: modelPolicies[policy], Deadline: attempts.Never, Safe: true, Budget: w, Slots: slots{w}, Alone: !set.Races,
 	}, now)
 	c := new(Call)
 	c.Init(engine, answers{}, set)

@@ -51,11 +51,6 @@ func (w *accounts) violate(what string) {
 	}
 }
 
-func (w *accounts) Safe() bool                               { return true }
-func (w *accounts) InRetry() bool                            { return false }
-func (w *accounts) ConnectWait() (none attempts.ConnectWait) { return none }
-func (w *accounts) Off() policy.Reason                       { return "" }
-
 func (w *accounts) Observe(_ time.Time, e budget.Event) {
 	if e != budget.EventAttemptFailed {
 		w.finished++
@@ -178,7 +173,7 @@ func (m *model) choose() {
 	m.set.Resumes = kind == 2 && m.dice.one(3)
 	w := &m.accounts
 	w.open = map[int64]bool{}
-	m.engineSet = attempts.Settings{Policy: p, Deadline: attempts.Never, Uploads: true, Facts: w, Budget: w, Slots: slots{w}, Breaker: breaker{w}}
+	m.engineSet = attempts.Settings{Policy: p, Deadline: attempts.Never, Uploads: true, Safe: true, Budget: w, Slots: slots{w}, Breaker: breaker{w}}
 	if m.dice.one(2) {
 		m.engineSet.Method = load{w}
 	}

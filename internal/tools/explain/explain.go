@@ -148,6 +148,9 @@ func (a *Answer) playCall(limit time.Duration, drawn []float64) (p Playback) {
 		failed  = a.failure()
 		now     = func() attempts.Now {
 			n := attempts.Now{At: p.At, Wall: time.Unix(0, 0).Add(p.At), Chance: drawn[min(len(p.Events), len(drawn)-1)]}
+			if a.Policy.Mode() == policy.ModeOff {
+				n.Off = policy.ReasonModeOff
+			}
 			if a.Down {
 				n.Down, n.Outage = true, p.At
 			}
@@ -223,13 +226,14 @@ func first(running map[int]time.Duration) (n int, ends time.Duration) {
 }
 
 func (a *Answer) engineSettings(limit time.Duration) *attempts.Settings {
+	wait := a.Policy.MaxConnectionWait()
 	s := &attempts.Settings{
-		Policy: a.Policy, MaxAttempts: a.MaxAttempts, Deadline: attempts.Never,
-		Facts: facts{a.Policy, a.Safe, a.Policy.Mode() == policy.ModeOff}, Budget: budget.Unlimited, Slots: slots{},
-		Alone: a.Alone, Observe: a.Policy.Mode() == policy.ModeObserve,
+		Policy: a.Policy, MaxAttempts: a.MaxAttempts, Deadline: attempts.Never, Safe: a.Safe,
+		Connect: attempts.ConnectWait{Longest: wait, MaxOutage: attempts.MaxOutage(wait)},
+		Budget:  budget.Unlimited, Slots: slots{}, Alone: a.Alone, Observe: a.Policy.Mode() == policy.ModeObserve,
 	}
 	if limit > 0 {
-		s.Deadline, s.Wall = limit, time.Unix(0, 0).Add(limit)
+		s.Deadline = limit
 	}
 	if a.BudgetEmpty {
 		s.Budget = empty{}
@@ -254,26 +258,6 @@ func (a *Answer) failure() attempts.Result {
 
 func result(s *status.Status, local bool) attempts.Result {
 	return attempts.Result{Outcome: decision.Outcome{Status: s}, Err: s.Err(), Local: local}
-}
-
-// facts implements [attempts.Facts].
-type facts struct {
-	policy    *decision.Policy
-	safe, off bool
-}
-
-func (f facts) Safe() bool  { return f.safe }
-func (facts) InRetry() bool { return false }
-func (f facts) Off() policy.Reason {
-	if f.off {
-		return policy.ReasonModeOff
-	}
-	return ""
-}
-
-func (f facts) ConnectWait() attempts.ConnectWait {
-	wait := f.policy.MaxConnectionWait()
-	return attempts.ConnectWait{Longest: wait, MaxOutage: attempts.MaxOutage(wait)}
 }
 
 // empty is a budget that allows nothing.

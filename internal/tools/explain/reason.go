@@ -88,6 +88,13 @@ func Meanings() []Meaning {
 			DoNot:  "Remove it during an outage: all calls that it holds back come together.",
 		},
 		{
+			Reason: policy.ReasonOverloaded,
+			Means:  "[Admission](admission.md) expects no response before the deadline: the last responses took most of the call's time. A call with 0 attempts was not sent, and failed with `RESOURCE_EXHAUSTED`.",
+			LookAt: "The service's latency against its callers' deadlines. The debug page counts refused calls by method.",
+			Change: "Capacity, or less work. Longer deadlines only if callers can wait.",
+			DoNot:  "Retry these errors in the application: the refusals let the service serve other calls.",
+		},
+		{
 			Reason: policy.ReasonSlowEverywhere,
 			Means:  "All of the target's [last responses](load.md) took more than twice the usual time of their methods. So the servers have a queue, and another attempt would lengthen it.",
 			LookAt: "The service's latency and its queue. It is overloaded, or a service below it is.",
@@ -100,13 +107,6 @@ func Meanings() []Meaning {
 			LookAt: "Whether the client has just started, as in a test. Else the latency of the target's other methods.",
 			Change: "In a test, make some calls that succeed first. A longer `perAttemptTimeout` or `hedgingDelay` if many responses take that long.",
 			DoNot:  "Shorten the delay: in an overload, hedges would wait in the queue of all others.",
-		},
-		{
-			Reason: policy.ReasonOverloaded,
-			Means:  "[Admission](admission.md) expects no response before the deadline: the last responses took most of the call's time. A call with 0 attempts was not sent, and failed with `RESOURCE_EXHAUSTED`.",
-			LookAt: "The service's latency against its callers' deadlines. The debug page counts refused calls by method.",
-			Change: "Capacity, or less work. Longer deadlines only if callers can wait.",
-			DoNot:  "Retry these errors in the application: the refusals let the service serve other calls.",
 		},
 		{
 			Reason: policy.ReasonDeadlineTooClose,

@@ -72,27 +72,15 @@ func (c *call) startCall() {
 	l := c.link
 	c.set = attempts.Settings{
 		Policy: l.policy, MaxAttempts: l.maxAttempts, Deadline: c.deadline,
-		Facts: c, Budget: l.budgets.balanceOf(c.client), Slots: &l.retriers.slots[c.client],
+		Safe: l.safe, InRetry: c.parent != nil && c.parent.number > 1,
+		Budget: l.budgets.balanceOf(c.client), Slots: &l.retriers.slots[c.client],
 		Method: l.knownMethod(c.client, c.start),
 	}
 	if c.deadline != attempts.Never {
-		c.set.Wall = clock(c.deadline)
 		l.world.after(max(c.deadline-l.world.now, 0), c, callDeadline, c.life)
 	}
 	c.do(c.engine.Start(&c.set, c.now()))
 }
-
-// Safe implements [attempts.Facts].
-func (c *call) Safe() bool { return c.link.safe }
-
-// InRetry implements [attempts.Facts].
-func (c *call) InRetry() bool { return c.parent != nil && c.parent.number > 1 }
-
-// Off implements [attempts.Facts].
-func (*call) Off() policy.Reason { return "" }
-
-// ConnectWait implements [attempts.Facts].
-func (*call) ConnectWait() (none attempts.ConnectWait) { return none }
 
 // do carries out a step of the engine. Cancelled attempts end immediately, which leads to further steps.
 func (c *call) do(step attempts.Step) {

@@ -1,0 +1,93 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package attempts
+
+import (
+	"time"
+
+	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/clock"
+	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/latency"
+	"github.com/stagger-go/stagger/policy"
+)
+
+// decide collects what matters for what follows attempt n, asks the policy, and takes what another attempt needs.
+func (c *Call) decide(step *Step, n int, is decision.Class, followed bool, now Now) decision.Decision {
+	if is.Fails() {
+		c.reportFailure(now.At)
+	}
+	s := c.situation(now)
+	s.Class, s.Followed = is, followed
+	if c.ledger.shadow.permit.held {
+		s.Off = policy.ReasonModeOff // a call has at most one shadow
+	}
+	s.Gate, s.Evidence = c.closedGate(now.At), c.evidence(now.At)
+	d := decision.Decide(&s)
+	if d.Retry {
+		if reason := c.takeRoom(d, is, now.At); reason != "" {
+			d = d.Refused(reason)
+		}
+	}
+	shadow := d.Retry && c.set.Observe
+	if shadow {
+		c.ledger.shadow, c.ledger.pending = c.ledger.pending, held{}
+		d.Retry = false
+	}
+	step.Decided, step.Decision, step.TimedOut = n, d, is.TimedOut
+	if shadow {
+		d.Reason = policy.ReasonModeOff
+	}
+	return d
+}
+
+// situation returns what a decision, or a refusal, depends on, but for what its caller adds.
+func (c *Call) situation(now Now) decision.Situation {
+	return decision.Situation{
+		Policy: c.set.Policy, Attempts: c.attempts(), Limit: c.limit(), Committed: c.commit.why, Stopped: c.used.stopped,
+		Safe: c.set.Safe, InRetry: c.set.InRetry, InPlace: c.set.Alone, Backoff: c.used.backoff,
+		Off: now.Off, Left: c.timeLeft(now.At), Chance: now.Chance,
+	}
+}
+
+// closedGate returns the reason of a gate that would let no attempt pass now, or "". It takes nothing.
+func (c *Call) closedGate(at time.Duration) policy.Reason {
+	switch {
+	case c.set.Breaker != nil && c.set.Breaker.Open():
+		return policy.ReasonBreakerOpen
+	case c.set.Method != nil && c.set.Method.Queued(at, c.timeLeft(at)):
+		return policy.ReasonOverloaded
+	default:
+		return ""
+	}
+}
+
+// evidence returns what the target's last responses show. Without a record of them, nothing forbids another attempt.
+func (c *Call) evidence(at time.Duration) latency.Evidence {
+	if c.set.Method != nil {
+		return c.set.Method.Evidence(at)
+	}
+	return latency.Evidence{Fast: true}
+}
+
+// takeRoom takes what an attempt needs that all other checks allow: a wait slot, if it waits, and the budget's permit. It takes both or
+// nothing, and returns the reason for nothing, or "". In OBSERVE, an attempt does not wait.
+func (c *Call) takeRoom(d decision.Decision, is decision.Class, at time.Duration) policy.Reason {
+	if d.Delay > 0 && !c.set.Observe && !c.ledger.takeSlot() {
+		return policy.ReasonTooManyWaiting
+	}
+	cause := budget.CauseFailure
+	if is.TimedOut {
+		cause = budget.CauseSlow
+	}
+	if !c.ledger.allowExtra(at, cause, is.Unsent) {
+		c.ledger.releaseSlot()
+		return policy.ReasonBudgetExhausted
+	}
+	return ""
+}
+
+func (c *Call) reportFailure(at time.Duration) {
+	c.set.Budget.Observe(clock.Time(at), budget.EventAttemptFailed)
+}
