@@ -476,7 +476,7 @@ func (c *call) connectWait() attempts.ConnectWait {
 		return attempts.ConnectWait{FailFast: !waits}
 	}
 	wait := c.policy.MaxConnectionWait()
-	is := attempts.ConnectWait{Longest: wait, MaxOutage: attempts.MaxOutage(wait)}
+	is := attempts.ConnectWait{Longest: wait, MaxOutage: attempts.MaxOutage}
 	if c.set.Deadline < attempts.Never && inbound(c.ctx) != nil {
 		is.Longest = min(wait, time.Duration(inboundShare*float64(c.set.Deadline-c.start)))
 	}

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/internal/codename"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/defaults"
@@ -289,7 +290,7 @@ func settings(p *decision.Policy, add func(name, format string, args ...any)) {
 		add("parallel", "if stagger can make a reply for the codec, as it can for protobuf; else in sequence (docs/hedging.md)")
 	}
 	if t := p.MaxConnectionWait(); t > 0 {
-		times = append(times, fmt.Sprintf("%v for a connection", t))
+		times = append(times, fmt.Sprintf("%v for a connection, in the first %v of an outage", t, attempts.MaxOutage))
 	}
 	if len(times) > 0 {
 		add("timeouts", "%s", strings.Join(times, "; "))

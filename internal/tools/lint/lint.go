@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/internal/codename"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/defaults"
@@ -56,6 +57,7 @@ func Lint(file string, data []byte, o Options) []policy.Diagnostic {
 		case m.Hedge != nil:
 			l.lintHedge(path+".hedgingPolicy", *m.Hedge)
 		}
+		l.lintConnectionWait(path, m)
 		l.notHedged(path, m)
 		l.listUndeclared(path, m)
 		l.listDeclared(path, m)
@@ -229,6 +231,14 @@ func (l *linter) lintRetry(path string, m policy.MethodConfig) {
 		l.warn(l.attemptTimeout(path), r.PerAttemptTimeout, "timeout ends the call after %v already", m.Timeout)
 	}
 	l.lintFirstRetry(path, r)
+}
+
+// lintConnectionWait warns of a wait for a connection that the age of the outage always ends before.
+func (l *linter) lintConnectionWait(path string, m policy.MethodConfig) {
+	if m.MaxConnectionWait > attempts.MaxOutage {
+		l.warn(path+"."+strategy(m)+".maxConnectionWait", m.MaxConnectionWait, "calls wait for a connection only in the first %v of an outage, and so never that long; "+
+			"with waitForReady: true, gRPC lets them wait until their deadlines", attempts.MaxOutage)
+	}
 }
 
 // attemptTimeout returns the key of the attempt timeout.

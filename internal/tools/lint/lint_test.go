@@ -93,6 +93,18 @@ func TestLintUnlimited(t *testing.T) {
 	}
 }
 
+func TestLintConnectionWait(t *testing.T) {
+	t.Parallel()
+	for wait, want := range map[string][]string{
+		"5s": nil,
+		"6s": {"warning f:1:187: methodConfig[0].retryPolicy.maxConnectionWait: 6s: calls wait for a connection only in the first 5s of an outage, and so never that long; " +
+			"with waitForReady: true, gRPC lets them wait until their deadlines"},
+	} {
+		wantLinted(t, "methodConfig: [{name: [{service: a.B, method: C}], retryPolicy: {maxAttempts: 3, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 2, "+
+			"retryableStatusCodes: [14], maxConnectionWait: "+wait+"}}]", want...)
+	}
+}
+
 func TestLintRepeatedCodes(t *testing.T) {
 	t.Parallel()
 	wantLinted(t, `

@@ -1155,8 +1155,7 @@ type RetryPolicy struct {
 	// a waiting call, and stops waiting when an attempt would be too short before the deadline. Then it
 	// ends with the last error. When the channel is back, calls that have waited return spread over up to 10 times
 	// their wait, but at most this time and half of the time to their deadlines. Calls don't wait
-	// if waitForReady is set, here or in the call's options, or if the outage
-	// is older than 10/3 of this time (10s when absent). A call made inside of an incoming one waits for at most three
+	// if waitForReady is set, here or in the call's options, and they wait only in the first 5s of an outage. A call made inside of an incoming one waits for at most three
 	// quarters of the time to its deadline. More than 0, 3s when absent.
 	MaxConnectionWait *durationpb.Duration `protobuf:"bytes,1013,opt,name=max_connection_wait,json=maxConnectionWait,proto3" json:"max_connection_wait,omitempty"`
 	// stagger. When the first retry of a call is sent.
