@@ -145,7 +145,7 @@ clients: ## Put stagger into etcd's, Google's and others' client libraries: 1 mi
 	@cd lab/clients && $(OFF) go vet ./... && STAGGER_CLIENTS=required $(OFF) go test -count=1 -timeout 5m . $(CLIENTS)
 
 .PHONY: histories
-histories: ## Have Porcupine judge what clients of a real etcd see in its outages: 10 minutes (HISTORIES='-history-page ../../docs/evidence/histories.md' writes the page)
+histories: ## Have Porcupine judge what clients of a real etcd see in its outages: 15 minutes (HISTORIES='-history-page ../../docs/evidence/histories.md' writes the page)
 	@etcd --version >/dev/null 2>&1 || .ci/interop
 	@cd lab/clients && STAGGER_CLIENTS=required $(OFF) go test -run TestHistories -count=1 -timeout 60m . -args -histories 200 $(HISTORIES)
 

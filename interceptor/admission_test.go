@@ -339,9 +339,3 @@ func admitted(tb testing.TB, with bool) func() {
 	opts := []grpc.CallOption{grpc.StaticMethod()}
 	return func() { _ = unary(ctx, get, nil, nil, nil, answered, opts...) }
 }
-
-func TestAdmissionAllocatesNothing(t *testing.T) {
-	if n := testing.AllocsPerRun(1000, admitted(t, true)); n > slack {
-		t.Errorf("a call that succeeds at once allocates %v times; want 0", n)
-	}
-}

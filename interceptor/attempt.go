@@ -19,15 +19,27 @@ import (
 
 // attempt is one attempt of a call. The engine keeps its own state of it.
 type attempt struct {
-	attemptOptions
+	*attemptOptions
 
-	number int           // 1 is the first
-	hedge  bool          // it was sent in parallel with others
-	began  time.Duration // on the budgets' clock
-	ctx    context.Context
-	cancel context.CancelFunc
-	took   time.Duration // until it ended
-	done   bool          // gRPC had ended it when it returned, so its options don't change any more
+	number  int           // 1 is the first
+	hedge   bool          // it was sent in parallel with others
+	began   time.Duration // on the budgets' clock
+	ctx     context.Context
+	cancel  context.CancelFunc // of ctx; nil if ctx is the call's
+	options []grpc.CallOption  // passed to gRPC
+	took    time.Duration      // until it ended
+	done    bool               // gRPC had ended it when it returned, so its options don't change any more
+
+	inTimer  bool // a goroutine of the driver's timer makes it
+	ownReply bool // reply is not the caller's
+	reply    any  // of a unary attempt; nil until it is made
+}
+
+// release ends the attempt's context, if it has one of its own.
+func (a *attempt) release() {
+	if a.cancel != nil {
+		a.cancel()
+	}
 }
 
 // reported returns what gRPC reported of an attempt that has returned. It is empty if gRPC may still write to it, as
@@ -36,7 +48,7 @@ func (a *attempt) reported() *attemptOptions {
 	if !a.done {
 		return &unreported
 	}
-	return &a.attemptOptions
+	return a.attemptOptions
 }
 
 var unreported attemptOptions
@@ -45,17 +57,16 @@ var unreported attemptOptions
 // and Peer at the end of each attempt, and then calls OnFinish. So attempts never get the caller's targets:
 // forAttempt gives each attempt other targets, and deliver fills the caller's once: a call has one response.
 type callOptions struct {
-	caller   []grpc.CallOption // as the caller gave them
-	shared   []grpc.CallOption // the first attempt's own, then those for every attempt, unchanged; in its array, so that one attempt allocates nothing
-	embedded []grpc.CallOption // of user types that embed a target; every attempt gets copies
-	notify   bool              // the caller has targets or callbacks
-	header   bool              // attempts report their headers, to the caller or to us
-	peer     bool              // attempts report their peers, to the caller or to observers
-	opaque   bool              // one may have a target that we can't find
-	foreign  bool              // the caller gave options of go-grpc-middleware's retries
-	codec    bool              // the caller chose a codec
-	limited  bool              // the caller gave limits, which the policy's may not exceed
-	static   bool              // the caller gave grpc.StaticMethod
+	caller  []grpc.CallOption // as the caller gave them
+	shared  []grpc.CallOption // the first attempt's own, then those for every attempt, unchanged; in its array, to save an allocation
+	notify  bool              // the caller has targets or callbacks
+	header  bool              // attempts report their headers, to the caller
+	peer    bool              // attempts report their peers, to the caller or to observers
+	opaque  bool              // one may have a target that can't be replaced
+	foreign bool              // the caller gave options of go-grpc-middleware's retries
+	codec   bool              // the caller chose a codec
+	limited bool              // the caller gave limits, which the policy's may not exceed
+	static  bool              // the caller gave grpc.StaticMethod
 
 	maxAttempts int // the call's limit, which overrides its policy's
 }
@@ -71,9 +82,6 @@ func (o *callOptions) forAttempt(a *attemptOptions) []grpc.CallOption {
 	}
 	if o.header {
 		opts = append(opts, grpc.Header(&a.header))
-	}
-	for _, option := range o.embedded {
-		opts = append(opts, withTarget(option, a.target(promoted(option))))
 	}
 	return slices.Clip(opts)
 }
@@ -95,13 +103,8 @@ func (o *callOptions) unheard() []grpc.CallOption { return o.appendTargets(o.sha
 func (o *callOptions) appendTargets(opts []grpc.CallOption) []grpc.CallOption {
 	for _, option := range o.caller {
 		_, callback := option.(grpc.OnFinishCallOption)
-		switch promoted(option).(type) {
-		case grpc.HeaderCallOption, grpc.TrailerCallOption, grpc.PeerCallOption:
+		if callback || targetOf(option) != nil {
 			opts = append(opts, option)
-		default:
-			if callback {
-				opts = append(opts, option)
-			}
 		}
 	}
 	return slices.Clip(opts)
@@ -114,7 +117,7 @@ func (o *callOptions) deliver(a *attemptOptions) {
 		return
 	}
 	for _, option := range o.caller {
-		switch target := promoted(option).(type) {
+		switch target := targetOf(option).(type) {
 		case grpc.HeaderCallOption:
 			*target.HeaderAddr = a.header
 		case grpc.TrailerCallOption:
@@ -137,14 +140,36 @@ func (o *callOptions) finished(err error) {
 	}
 }
 
-// attemptOptions are the options of one attempt, with the values that gRPC writes to them.
+// targetOf returns the option for a header, trailer or peer that the caller has passed, or nil if option is another one. Options of
+// users' types that embed such an option can't be replaced: see callOptions.opaque.
+func targetOf(option grpc.CallOption) grpc.CallOption {
+	switch option := option.(type) {
+	case grpc.HeaderCallOption, grpc.TrailerCallOption, grpc.PeerCallOption:
+		return option
+	case *grpc.HeaderCallOption:
+		if option != nil { // gRPC panics
+			return *option
+		}
+	case *grpc.TrailerCallOption:
+		if option != nil {
+			return *option
+		}
+	case *grpc.PeerCallOption:
+		if option != nil {
+			return *option
+		}
+	}
+	return nil
+}
+
+// attemptOptions are the options of one attempt, with the values that gRPC writes to them. No other attempt ever gets their memory: an
+// inner interceptor may leave gRPC running, and use the options later.
 type attemptOptions struct {
 	header  metadata.MD                   // nil if none arrived, or without callOptions.header
 	trailer metadata.MD                   // noTrailer until gRPC writes here
 	peer    peer.Peer                     // zero without callOptions.peer
-	ends    atomic.Uint32                 // how many attempts with these options gRPC has ended, in any goroutine
-	before  uint32                        // ends before this attempt
-	retrier *Retrier                      // notified if gRPC ends more than one attempt with these options
+	ends    atomic.Uint32                 // how often gRPC has ended the attempt, in any goroutine
+	retrier *Retrier                      // notified if gRPC ends the attempt more than once; nil: nobody
 	onEnd   endListener                   // called when gRPC has ended the attempt; may be nil
 	waiter  atomic.Pointer[chan struct{}] // closed when gRPC has ended the attempt; nil without a waiter
 
@@ -160,21 +185,18 @@ const (
 	listening = 2
 )
 
-// init makes a ready for its first attempt.
-func (a *attemptOptions) init() {
-	a.trailer = noTrailer
-	copy(a.array[:], []grpc.CallOption{
-		grpc.Trailer(&a.trailer),
-		grpc.OnFinish(a.end),
-		insideOption{},
-	})
+func newAttemptOptions() *attemptOptions {
+	a := &attemptOptions{trailer: noTrailer}
+	a.array[0] = grpc.Trailer(&a.trailer)
+	a.array[1] = grpc.OnFinish(a.end)
+	a.array[2] = insideOption{}
+	return a
 }
 
 // end is gRPC's OnFinish. A second call means that an inner interceptor has repeated the attempt, or that the context was
 // over when gRPC was to create the stream.
 func (a *attemptOptions) end(err error) {
-	before := a.before // the next attempt may change it as soon as this one has ended
-	if a.ends.Add(1)-before > 1 && a.retrier != nil && (err == nil || answered(err)) {
+	if a.ends.Add(1) > 1 && a.retrier != nil && (err == nil || answered(err)) {
 		a.retrier.warnOnce(&innerRetries, "", "")
 	}
 	if waiter := a.waiter.Load(); waiter != nil && a.waiter.CompareAndSwap(waiter, nil) {
@@ -186,7 +208,7 @@ func (a *attemptOptions) end(err error) {
 }
 
 // ended reports whether gRPC has ended the attempt, and won't write here again.
-func (a *attemptOptions) ended() bool { return a.ends.Load() != a.before }
+func (a *attemptOptions) ended() bool { return a.ends.Load() > 0 }
 
 // longestEnd bounds the wait for gRPC's OnFinish at the end of an attempt. It expires only if an inner interceptor doesn't
 // pass on its options.
@@ -208,18 +230,6 @@ func (a *attemptOptions) awaitEnd() {
 	select {
 	case <-waiter:
 	case <-timer.C:
-	}
-}
-
-// target returns the attempt's target that replaces one of the caller's.
-func (a *attemptOptions) target(callers grpc.CallOption) grpc.CallOption {
-	switch callers.(type) {
-	case grpc.HeaderCallOption:
-		return grpc.Header(&a.header)
-	case grpc.TrailerCallOption:
-		return grpc.Trailer(&a.trailer)
-	default:
-		return grpc.Peer(&a.peer)
 	}
 }
 
@@ -245,7 +255,7 @@ func (a *attemptOptions) unsent() bool { return a.ended() && a.untouched() }
 
 // promoted returns the gRPC option that a call option acts as. Only gRPC can declare the methods of a
 // [grpc.CallOption], so every other type has them from an embedded field: a gRPC option, or an
-// interface that holds one. It returns nil if the field cannot be read and replaced.
+// interface that holds one. It returns nil if the field cannot be read.
 func promoted(option grpc.CallOption) grpc.CallOption {
 	switch option.(type) {
 	case grpc.StaticMethodCallOption, grpc.HeaderCallOption, grpc.TrailerCallOption, grpc.PeerCallOption,
@@ -296,34 +306,11 @@ func unwrapped(option grpc.CallOption) grpc.CallOption {
 	return option
 }
 
-// withTarget returns a copy of an option that acts as target. target has the type of promoted(option).
-func withTarget(option, target grpc.CallOption) grpc.CallOption {
-	v := reflect.ValueOf(option)
-	e := embeddingOf(v.Type())
-	if e.pointer {
-		v = v.Elem()
-	}
-	c := reflect.New(v.Type())
-	c.Elem().Set(v)
-	place := c.Elem()
-	if e.field != nil {
-		place = place.FieldByIndex(e.field)
-		inner, _ := reflect.TypeAssert[grpc.CallOption](place)
-		target = withTarget(inner, target)
-	}
-	place.Set(reflect.ValueOf(target))
-	if !e.pointer {
-		c = c.Elem()
-	}
-	made, _ := reflect.TypeAssert[grpc.CallOption](c)
-	return made
-}
-
 // embedding describes the source of the methods of a call option type.
 type embedding struct {
 	pointer bool  // the options are pointers
 	field   []int // the embedded one, as for [reflect.Value.FieldByIndex]; nil for gRPC's own types
-	hidden  bool  // it cannot be read and replaced from outside its package
+	hidden  bool  // it cannot be read from outside its package
 }
 
 // embeddings caches the embedding of each type: reflect.Type → *embedding.
@@ -364,7 +351,7 @@ func newEmbedding(t reflect.Type) *embedding {
 // ofGRPC reports whether a type is one of gRPC's, which declare the methods of a call option.
 func ofGRPC(t reflect.Type) bool { return t.PkgPath() == reflect.TypeFor[grpc.CallOption]().PkgPath() }
 
-// behindPointer reports whether a copy of a struct would share the field with the original.
+// behindPointer reports whether the way to a field has a pointer, which may be nil.
 func behindPointer(t reflect.Type, field []int) bool {
 	for i := 1; i < len(field); i++ {
 		if t.FieldByIndex(field[:i]).Type.Kind() == reflect.Pointer {
@@ -396,10 +383,10 @@ func AttemptFromContext(ctx context.Context) (number int, hedge bool) {
 // hedgeNumber is the number of an attempt that is a hedge.
 type hedgeNumber int
 
-// firstAttempt removes the count of other attempts: one that a proxy has passed on from the
+// contextOfFirst removes the count of other attempts: one that a proxy has passed on from the
 // call it serves, or that of an attempt inside of which the call is made. It looks for those first, so that
 // all other calls need no copy of their outgoing metadata.
-func firstAttempt(ctx context.Context) context.Context {
+func contextOfFirst(ctx context.Context) context.Context {
 	inside := ctx.Value(numberKey{}) != nil
 	if len(metadata.ValueFromIncomingContext(ctx, attemptsHeader)) == 0 && !inside {
 		return ctx
@@ -414,9 +401,9 @@ func firstAttempt(ctx context.Context) context.Context {
 	return ctx
 }
 
-// laterAttempt sets the number of previous attempts, and marks a hedge. It starts from the caller's metadata
+// contextOfLater sets the number of previous attempts, and marks a hedge. It starts from the caller's metadata
 // each time, so that numbers don't accumulate.
-func laterAttempt(ctx context.Context, previous int, hedge bool) context.Context {
+func contextOfLater(ctx context.Context, previous int, hedge bool) context.Context {
 	md, given := metadata.FromOutgoingContext(ctx)
 	switch {
 	case !given && previous < len(previousAttempts):

@@ -36,25 +36,33 @@ func retried(inner grpc.UnaryInvoker) grpc.UnaryInvoker {
 	}
 }
 
-// Calls use the memory of others that have ended, and get nothing of what those were told.
-func TestAttempt_Reused(t *testing.T) {
-	t.Parallel()
-	unary := afterFailure(t)["stagger"]
-	for range 100 {
-		for _, inner := range [][2]grpc.UnaryInvoker{{fill, answered}, {retried(fill), retried(answered)}} {
-			var first, second metadata.MD
-			_ = unary(t.Context(), get, nil, nil, nil, inner[0], grpc.Trailer(&first))
-			_ = unary(t.Context(), get, nil, nil, nil, inner[1], grpc.Trailer(&second))
-			if first["secret"] == nil || second != nil {
-				t.Fatalf("trailers %v and %v; want the first caller's alone", first, second)
-			}
-		}
-	}
-}
-
 // fillAndEnd is fill as it should be: it calls OnFinish.
 func fillAndEnd(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, opts ...grpc.CallOption) error {
 	return errors.Join(fill(ctx, method, req, reply, cc, opts...), finished(ctx, method, req, reply, cc, opts...))
+}
+
+// An inner layer may use the options of an attempt that has ended: gRPC then writes to targets that no other call ever gets.
+func TestAttempt_OptionsKept(t *testing.T) {
+	t.Parallel()
+	unary := afterFailure(t)["stagger"]
+	for range 100 {
+		var kept []grpc.CallOption
+		keep := func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, opts ...grpc.CallOption) error {
+			kept = opts
+			return finished(ctx, method, req, reply, cc, opts...)
+		}
+		late := func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, opts ...grpc.CallOption) error {
+			return errors.Join(fill(ctx, method, req, reply, cc, kept...), finished(ctx, method, req, reply, cc, opts...))
+		}
+		for _, inner := range [][2]grpc.UnaryInvoker{{keep, late}, {retried(keep), retried(late)}} {
+			var first, second metadata.MD
+			_ = unary(t.Context(), get, nil, nil, nil, inner[0], grpc.Trailer(&first))
+			_ = unary(t.Context(), get, nil, nil, nil, inner[1], grpc.Trailer(&second))
+			if first != nil || second != nil {
+				t.Fatalf("trailers %v and %v; want none", first, second)
+			}
+		}
+	}
 }
 
 // An inner layer answers by itself. Unless it says that the attempt has ended, gRPC may still run in the background, and the

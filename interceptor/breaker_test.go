@@ -32,7 +32,7 @@ type fuse struct {
 
 var errFuse = errors.New("the fuse is blown")
 
-func (f *fuse) Allow() (func(error), error) {
+func (f *fuse) Allow(context.Context, int) (func(error), error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.failures >= f.limit {
@@ -51,16 +51,19 @@ func (f *fuse) done(err error) {
 	}
 }
 
-func (f *fuse) Open() bool {
+func (f *fuse) Open(context.Context, int) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.failures >= f.limit
+	if f.failures >= f.limit {
+		return errFuse
+	}
+	return nil
 }
 
 func (f *fuse) String() string { return fmt.Sprint(f.granted, f.told) }
 
 func withFuse(f *fuse) interceptor.Option {
-	return interceptor.WithBreaker(func(string, string) interceptor.Breaker { return f })
+	return interceptor.WithBreaker(func(string, string) interceptor.Gate { return f })
 }
 
 func TestBreaker_AskedAndTold(t *testing.T) {
@@ -146,8 +149,50 @@ func TestBreaker_None(t *testing.T) {
 		if at := <-asked; at != s.conn.Target()+get {
 			t.Errorf("asked for %s", at)
 		}
-	}, interceptor.WithBreaker(func(target, method string) interceptor.Breaker {
+	}, interceptor.WithBreaker(func(target, method string) interceptor.Gate {
 		asked <- target + method
 		return nil
 	}))
+}
+
+// looks is a gate that records what it is asked.
+type looks struct {
+	asked []string
+	left  []time.Duration // until the deadline
+}
+
+func (l *looks) look(what string, ctx context.Context, attempt int) {
+	deadline, _ := ctx.Deadline()
+	l.asked = append(l.asked, fmt.Sprint(what, attempt))
+	l.left = append(l.left, time.Until(deadline))
+}
+
+func (l *looks) Open(ctx context.Context, attempt int) error {
+	l.look("open", ctx, attempt)
+	return nil
+}
+
+func (l *looks) Allow(ctx context.Context, attempt int) (func(error), error) {
+	l.look("allow", ctx, attempt)
+	return func(error) {}, nil
+}
+
+// A gate is told which attempt it is asked for, and has the call's context with the deadline of the policy.
+func TestBreaker_AttemptAndDeadline(t *testing.T) {
+	for kind, desc := range callKinds {
+		t.Run(kind, func(t *testing.T) {
+			of, c := new(looks), config(plain())
+			c.Methods[0].Timeout = time.Minute
+			play(t, c, func(t *testing.T, s scene) {
+				s.On(get, down().Times(2), text("third"))
+				if err := exchange(t.Context(), s.conn, desc, get); err != nil {
+					t.Fatal(err)
+				}
+				waited := time.Minute - of.left[len(of.left)-1]
+				if got := fmt.Sprint(of.asked); got != "[allow1 open2 allow2 open3 allow3]" || of.left[0] != time.Minute || waited <= 0 {
+					t.Errorf("asked %s, with %v left", got, of.left)
+				}
+			}, interceptor.WithBreaker(func(string, string) interceptor.Gate { return of }))
+		})
+	}
 }

@@ -30,14 +30,10 @@ import (
 
 // call is the common part of unary calls and streams: the engine of one call, and the code between it and
 // gRPC. The engine decides. Unary calls and streams are its drivers: they make attempts, report their ends, and
-// carry out the engine's steps. They use the engine only under the driver's lock.
+// carry out the engine's steps.
 type call struct {
-	request
-	*course // nil for a stream until something must be decided
-}
+	*engineState // nil until something must be decided
 
-// request is what a call needs that succeeds immediately.
-type request struct {
 	retrier *Retrier
 	ctx     context.Context
 	cancel  context.CancelFunc // of the policy's timeout; nil without one
@@ -51,26 +47,25 @@ type request struct {
 	key     string        // the idempotency key; "" for none
 	start   time.Duration // on the budgets' clock
 
-	flags      callFlags
-	with       coexistence
-	alone      bool // no second reply can be made, so attempts never run in parallel
-	uploads    bool // the application sends any number of messages, so attempts never run in parallel
-	deciding   bool // the engine has started
-	off        bool // the mode prevents further attempts
-	outerRetry bool // the call is a retry of go-grpc-middleware's
-	connecting bool // observers know that the attempt waits for a connection
+	flags   callFlags
+	with    coexistence
+	alone   bool // no second reply can be made, so attempts never run in parallel
+	uploads bool // the application sends any number of messages, so attempts never run in parallel
 }
 
-// course is what a call needs when something must be decided.
-type course struct {
-	engine  attempts.Call
-	set     attempts.Settings
-	ask     methods.Known // of admission
-	decided policy.Reason // the last decision that observers were told
-	allowed *Event        // the decision for the next extra attempt, for observers; nil: none
-
-	trailersOnly bool // how the last attempt of a unary call was answered
+// engineState is what a call needs when something must be decided. If several goroutines use the call, its driver's lock guards it.
+type engineState struct {
+	engine     attempts.Call
+	set        attempts.Settings
+	ask        methods.Known // of admission
+	off        bool          // the mode prevents further attempts
+	decided    policy.Reason // the last decision that observers were told
+	allowed    *Event        // the decision for the next extra attempt, for observers; nil: none
+	connecting bool          // observers know that this attempt waits for a connection
 }
+
+// deciding reports whether the engine has started.
+func (c *call) deciding() bool { return c.engineState != nil }
 
 // coexistence is whether gRPC may retry in addition to us.
 type coexistence bool
@@ -80,14 +75,22 @@ const (
 	besideGRPC coexistence = false // unknown
 )
 
-// prepareSettings prepares the call's context, and returns the settings with which the engine starts.
-func (c *call) prepareSettings() *attempts.Settings {
-	c.prepareContext()
-	c.fillSettings()
+// startEngine starts the engine before the first attempt, because breaker or admission are asked, or a stream's attempt may be slow.
+// uploads is as in [attempts.Settings].
+func (c *call) startEngine(uploads bool, now attempts.Now) attempts.Step {
+	c.prepareEngine(uploads)
 	if find := c.retrier.breaker; find != nil {
-		c.set.Breaker = find(c.target(), c.method)
+		if gate := find(c.target(), c.method); gate != nil {
+			c.set.Breaker = &callGate{gate, c.ctx}
+		}
 	}
-	return &c.set
+	return c.engine.Start(&c.set, now)
+}
+
+// joinEngine starts the engine of a unary call with the first attempt, which was made without a question.
+func (c *call) joinEngine() {
+	c.prepareEngine(false)
+	c.engine.Join(&c.set, attempts.NewTiming(c.start, false))
 }
 
 // prepareContext sets the call's key and timeout.
@@ -121,17 +124,23 @@ func (c *call) now() (now attempts.Now) {
 	return now
 }
 
-// fillSettings sets the engine's settings for the call.
-func (c *call) fillSettings() {
+// prepareEngine makes the engine, unless the call has it, and its settings.
+func (c *call) prepareEngine(uploads bool) {
+	if !c.deciding() {
+		c.engineState = new(engineState)
+	}
 	if c.alone && c.policy.Parallel() {
 		c.warnInSequence()
 	}
-	c.deciding = true
 	s := &c.set
-	s.Policy, s.MaxAttempts, s.Deadline = c.policy, c.options.maxAttempts, attempts.Never
+	s.Policy = c.policy
+	s.MaxAttempts = c.options.maxAttempts
+	s.Deadline = attempts.Never
 	s.Budget, s.Slots = c.budget, &c.entry.slots
 	s.Safe, s.InRetry = c.isSafe(), inRetry(c.ctx)
-	s.Alone, s.Uploads, s.Observe = c.alone || c.uploads, c.uploads, c.entry.mode == policy.ModeObserve
+	s.Alone = c.alone || c.uploads
+	s.Uploads = uploads
+	s.Observe = c.entry.mode == policy.ModeObserve
 	if deadline, ok := c.ctx.Deadline(); ok {
 		at := clock.Now()
 		s.Deadline = at + min(time.Until(deadline), attempts.Never-max(at, 0))
@@ -176,7 +185,6 @@ func (c *call) reportEnd(a *attempt, r attempts.Result, now attempts.Now) attemp
 	if reason := c.reasonGone(now); reason != "" {
 		c.engine.Stop(reason, now) // a runs, so the call is not over yet
 	}
-	c.trailersOnly = len(r.Trailer["content-type"]) > 0 // else the response's headers have it
 	return c.engine.Ended(a.number, r, now)
 }
 
@@ -184,17 +192,22 @@ func (c *call) reportEnd(a *attempt, r attempts.Result, now attempts.Now) attemp
 var atOnce = attempts.End{Reason: policy.ReasonSucceeded, Answer: 1, Attempts: 1}
 
 func (c *call) end() *attempts.End {
-	if !c.deciding {
+	if !c.deciding() {
 		return &atOnce
 	}
 	return c.engine.End()
 }
 
-// untimed reports whether the time of a response makes no difference. Without a deadline and an attempt timeout, no response is long,
-// and just after a fast one the method ignores another. Reading the clock is the most expensive part of a success.
-func (c *call) untimed() bool {
-	_, limited := c.ctx.Deadline()
-	return !limited && c.entry.timeout == 0 && c.known.IgnoresFast(c.start)
+// recordSuccess tells method and budget of a call whose first attempt has succeeded, so that nothing had to be decided.
+func (c *call) recordSuccess(a *attempt) {
+	if c.foreign(a, false) {
+		return
+	}
+	if c.known != nil {
+		at := clock.Now()
+		c.answeredAtOnce(at, at-c.start)
+	}
+	c.budget.Observe(clock.Time(c.start), budget.EventCallSucceeded)
 }
 
 // answeredAtOnce tells the method of a response of the first attempt, about which nothing had to be decided.
@@ -230,12 +243,11 @@ func (c *call) answer(reported *attemptOptions) error {
 
 // notifyEnd notifies observers of a call that has ended with err.
 func (c *call) notifyEnd(err error) {
-	end := c.end()
-	c.noteOuter(err)
+	outerRetry := c.noteOuter(err)
 	if c.known != nil && c.known.WouldRefuse() {
 		c.notifyWouldRefuse()
 	}
-	c.notifyCall(end, err)
+	c.notifyCall(c.end(), err, outerRetry)
 }
 
 // noteGaveUp records in the incoming call that a call made in its context has given up.
@@ -245,15 +257,17 @@ func (c *call) noteGaveUp(end *attempts.End) {
 	}
 }
 
-// noteOuter warns, once per method, if a call that failed is a retry by go-grpc-middleware, in version 2 or 1.
-func (c *call) noteOuter(err error) {
+// noteOuter reports whether a call that failed is itself a retry by go-grpc-middleware, in version 2 or 1, and warns once per method.
+func (c *call) noteOuter(err error) bool {
 	if err == nil || c.mode() != policy.ModeEnforce || min(c.options.maxAttempts, c.policy.MaxAttempts()) < 2 {
-		return
+		return false
 	}
 	md, _ := metadata.FromOutgoingContext(c.ctx)
-	if c.outerRetry = len(md["x-retry-attempt"]) > 0 || len(md["x-retry-attempty"]) > 0; c.outerRetry {
+	isRetry := len(md["x-retry-attempt"]) > 0 || len(md["x-retry-attempty"]) > 0
+	if isRetry {
 		c.retrier.warnOnce(&outerCalls, c.entry.name, c.entry.name)
 	}
+	return isRetry
 }
 
 // warnInSequence warns that a policy's attempts can't run in parallel.
@@ -268,20 +282,31 @@ func (c *call) warnInSequence() {
 	c.retrier.warnOnce(what, c.entry.name, c.entry.name)
 }
 
-// assign makes a attempt n, and returns the options to pass to gRPC.
-func (c *call) assign(a *attempt, n int, at time.Duration) []grpc.CallOption {
-	a.number, a.began, a.hedge = n, at, n > 1 && c.engine.Hedge(n)
-	if n == 1 {
-		a.ctx = firstAttempt(c.ctx)
-		return c.options.forAttempt(&a.attemptOptions)
+// firstAttempt returns the first attempt of the call, with these options.
+func (c *call) firstAttempt(options *attemptOptions, at time.Duration) attempt {
+	return attempt{
+		attemptOptions: options,
+		number:         1,
+		began:          at,
+		ctx:            contextOfFirst(c.ctx),
+		options:        c.options.forAttempt(options),
 	}
+}
+
+// laterAttempt returns attempt n of the call, which the engine sends.
+func (c *call) laterAttempt(n int, at time.Duration) *attempt {
+	options, hedge := newAttemptOptions(), c.engine.Hedge(n)
 	if c.entry.mode == policy.ModeEnforce {
-		a.retrier = c.retrier
+		options.retrier = c.retrier
 	}
-	// Headers may have pushback, but gRPC copies them. A server that reports errors in trailers alone does so again.
-	c.options.header = c.options.header || !c.trailersOnly
-	a.ctx = laterAttempt(c.ctx, n-1, a.hedge)
-	return c.options.forAttempt(&a.attemptOptions)
+	return &attempt{
+		attemptOptions: options,
+		number:         n,
+		hedge:          hedge,
+		began:          at,
+		ctx:            contextOfLater(c.ctx, n-1, hedge),
+		options:        c.options.forAttempt(options),
+	}
 }
 
 // sleep waits until the given time, the end of the call's context, the closing of its connection, or a change of mode or
@@ -322,8 +347,8 @@ const (
 	keyed                          // the caller asks for an idempotency key
 )
 
-// readRequest reads the caller's options, and finds the entry of the call, which may be that of the last call. Every call runs it.
-func (c *call) readRequest(caller []grpc.CallOption, first *attemptOptions, last *lastSlot) {
+// readRequest reads the caller's options, and finds the entry of the call. Every call runs it. first is for the first attempt.
+func (c *call) readRequest(caller []grpc.CallOption, first *attemptOptions) {
 	r, o := c.retrier, &c.options
 	o.caller, o.shared, o.maxAttempts = caller, first.array[:added], math.MaxInt
 	for _, option := range caller {
@@ -338,7 +363,7 @@ func (c *call) readRequest(caller []grpc.CallOption, first *attemptOptions, last
 		return
 	}
 	c.start = clock.Now()
-	c.entry = r.entry(last, c.cc, c.method, o.static, c.policy, c.start)
+	c.entry = r.entry(c.cc, c.method, o.static, c.policy, c.start)
 	c.policy, c.budget = c.entry.policy, c.entry.budget
 	if o.maxAttempts < 1 {
 		n := strconv.Itoa(o.maxAttempts)
@@ -366,20 +391,26 @@ func (c *call) readRequest(caller []grpc.CallOption, first *attemptOptions, last
 // readOption reads an option of the caller's.
 func (c *call) readOption(option grpc.CallOption) {
 	o := &c.options
+	switch targetOf(option).(type) {
+	case grpc.HeaderCallOption:
+		o.notify, o.header = true, true
+		return
+	case grpc.PeerCallOption:
+		o.notify, o.peer = true, true
+		return
+	case grpc.TrailerCallOption:
+		o.notify = true
+		return
+	}
 	if _, ok := option.(grpc.OnFinishCallOption); ok { // gRPC itself doesn't call embedded ones
 		o.notify = true
 		return
 	}
-	target := promoted(option)
-	switch target.(type) {
-	case grpc.HeaderCallOption, grpc.TrailerCallOption, grpc.PeerCallOption:
-		_, header := target.(grpc.HeaderCallOption)
-		_, peer := target.(grpc.PeerCallOption)
-		o.header, o.peer = o.header || header, o.peer || peer
-		if o.notify = true; option != target {
-			o.embedded = append(o.embedded, option)
-		}
-		return
+	switch promoted(option).(type) {
+	case grpc.HeaderCallOption, grpc.TrailerCallOption, grpc.PeerCallOption, nil:
+		o.opaque = true
+		kind := fmt.Sprintf("%T", option)
+		c.retrier.warnOnce(&opaqueOption, kind, kind)
 	case grpc.StaticMethodCallOption:
 		o.static = true
 	case grpc.ForceCodecV2CallOption, grpc.ForceCodecCallOption, grpc.CustomCodecCallOption, grpc.ContentSubtypeCallOption:
@@ -388,10 +419,6 @@ func (c *call) readOption(option grpc.CallOption) {
 		o.limited = true
 	case grpc.EmptyCallOption:
 		c.readOwn(unwrapped(option))
-	case nil:
-		o.opaque = true
-		kind := fmt.Sprintf("%T", option)
-		c.retrier.warnOnce(&opaqueOption, kind, kind)
 	}
 	o.shared = append(o.shared, option)
 }
@@ -498,7 +525,7 @@ func (c *call) stayOff(now *attempts.Now) {
 
 // mode returns the call's current mode.
 func (c *call) mode() policy.Mode {
-	if c.off {
+	if c.deciding() && c.off {
 		return policy.ModeOff
 	}
 	return c.entry.mode

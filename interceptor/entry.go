@@ -48,20 +48,16 @@ type entry struct {
 	limits     []grpc.CallOption
 }
 
-// entry returns the entry for a call that begins now. own is the policy that the caller gave, or nil. It looks at last before it
-// asks the table.
-func (r *Retrier) entry(last *lastSlot, cc *grpc.ClientConn, method string, static bool, own *decision.Policy, now time.Duration) *entry {
+// entry returns the entry for a call that begins now. own is the policy that the caller gave, or nil.
+func (r *Retrier) entry(cc *grpc.ClientConn, method string, static bool, own *decision.Policy, now time.Duration) *entry {
 	key := entryKey{method: method}
 	if cc != nil {
 		key.target = cc.Target()
 	}
-	s := last.slot
-	if last.of != &r.entries || last.key != key || static && !s.static || !s.touch(now) {
-		s = r.entries.find(key, cc, static, now)
-		if *last = (lastSlot{&r.entries, key, s}); s == nil {
-			*last, s = lastSlot{}, newSlot(cc, method, static)
-			r.warnOfFullTable(s)
-		}
+	s := r.entries.find(key, cc, static, now)
+	if s == nil {
+		s = newSlot(cc, method, static)
+		r.warnOfFullTable(s)
 	}
 	cached := &s.usual
 	if own != nil {
@@ -159,16 +155,11 @@ type slot struct {
 const evicted = math.MinInt64
 
 // touch records the use of a slot, unless it was evicted.
-func (s *slot) touch(now time.Duration) bool {
+func (s *slot) touch(now time.Duration) {
 	used, second := s.used.Load(), int64(now/time.Second) // every call runs this
-	return used == second || used != evicted && s.used.CompareAndSwap(used, second)
-}
-
-// lastSlot is what the last call with the same memory has found, because programs often repeat a call.
-type lastSlot struct {
-	of   *entries
-	key  entryKey
-	slot *slot
+	if used != second && used != evicted {
+		s.used.CompareAndSwap(used, second)
+	}
 }
 
 // newSlot returns a slot outside of the table, without a record.

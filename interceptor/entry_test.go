@@ -192,9 +192,8 @@ func TestEntries_Reload(t *testing.T) {
 	t.Parallel()
 	set := must.Get(policy.NewSet(policy.Config{}))(t)
 	r := must.Get(New(set))(t)
-	var last lastSlot
-	old := r.entry(&last, nil, key(1).method, true, nil, 0)
-	if again := r.entry(&last, nil, key(1).method, true, nil, 0); again != old {
+	old := r.entry(nil, key(1).method, true, nil, 0)
+	if again := r.entry(nil, key(1).method, true, nil, 0); again != old {
 		t.Error("a call makes its entry again")
 	}
 	must.Do(t, r.Reload(set))
@@ -203,34 +202,13 @@ func TestEntries_Reload(t *testing.T) {
 			t.Error("an old entry is kept")
 		}
 	}
-	fresh := r.entry(&last, nil, key(1).method, true, nil, 0)
+	fresh := r.entry(nil, key(1).method, true, nil, 0)
 	if fresh == old || fresh.rules == old.rules || fresh.record != old.record {
 		t.Error("an entry has old rules, or a new record")
 	}
 	must.Do(t, r.SetMode(ModeSwitch{Mode: policy.ModeOff}))
-	if e := r.entry(&last, nil, key(1).method, true, nil, 0); e.mode != policy.ModeOff || e.record != old.record {
+	if e := r.entry(nil, key(1).method, true, nil, 0); e.mode != policy.ModeOff || e.record != old.record {
 		t.Errorf("mode %s after a switch, or a new record", e.mode)
-	}
-}
-
-// A call that finds its method without the table doesn't use one that was evicted, or that has become the client's own.
-func TestEntries_Last(t *testing.T) {
-	t.Parallel()
-	r := must.Get(New(must.Get(policy.NewSet(policy.Config{}))(t)))(t)
-	var last lastSlot
-	find := func(static bool, at time.Duration) *entry { return r.entry(&last, nil, key(0).method, static, nil, at) }
-	old := find(false, 0)
-	r.entries.fill(1, mostOthers, false, time.Second)
-	r.entries.Find(key(mostOthers), false, 2*time.Second)
-	if again := find(false, 3*time.Second); again.record == old.record || !r.entries.has(last.slot) {
-		t.Error("a call has the slot of an evicted method")
-	}
-	outside := last
-	for _, static := range []bool{true, false} {
-		last = outside
-		if find(static, 3*time.Second); !r.entries.has(last.slot) {
-			t.Error("a method of the client's own has the slot of a name from outside")
-		}
 	}
 }
 

@@ -205,11 +205,16 @@ func ExampleRetrier_Unary() {
 // examples/breaker.
 type tripped bool
 
-func (t *tripped) Open() bool { return bool(*t) }
-
-func (t *tripped) Allow() (done func(error), err error) {
+func (t *tripped) Open(context.Context, int) error {
 	if *t {
-		return nil, errors.New("the service is down")
+		return errors.New("the service is down")
+	}
+	return nil
+}
+
+func (t *tripped) Allow(ctx context.Context, attempt int) (done func(error), err error) {
+	if err := t.Open(ctx, attempt); err != nil {
+		return nil, err
 	}
 	return func(err error) { *t = tripped(status.Code(err) == codes.Unavailable) }, nil
 }
@@ -217,7 +222,7 @@ func (t *tripped) Allow() (done func(error), err error) {
 func ExampleWithBreaker() {
 	breakers := map[string]*tripped{} // real ones need a lock
 	retrier, err := interceptor.Load("../examples/orders/retry.yaml", quiet,
-		interceptor.WithBreaker(func(target, _ string) interceptor.Breaker {
+		interceptor.WithBreaker(func(target, _ string) interceptor.Gate {
 			if breakers[target] == nil {
 				breakers[target] = new(tripped)
 			}

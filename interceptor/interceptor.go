@@ -56,8 +56,7 @@
 // retry of a unary call has it as the failed attempt has left it: copying each request would cost too much. Package observe/repeat
 // finds interceptors that change requests in place.
 //
-// Those after it must not use the options of an attempt that has returned: another call may be
-// using them. If they return before gRPC has ended the attempt, which may then still write into the reply, the call is not
+// If one of those after it returns with an error before gRPC has ended the attempt, gRPC may still write into the reply, and the call is not
 // retried. From then on, the Retrier gives each attempt its own reply, if it can make one. One that answers without gRPC, as a
 // cache does, and fills targets of Header, Trailer or Peer, must call the OnFinish options as gRPC does. Otherwise the caller's
 // stay empty, since gRPC might still be writing to them.
@@ -84,7 +83,6 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/again"
-	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -106,7 +104,7 @@ type Retrier struct {
 	maxReplayed int64        // the limit of replayed, in bytes
 	replayed    atomic.Int64 // bytes that all streams keep for replay
 	waitLimit   waitLimit
-	breaker     func(target, method string) attempts.Breaker                           // nil: none
+	breaker     func(target, method string) Gate                                       // nil: none
 	classifier  func(ctx context.Context, method string, reply any, err error) Verdict // nil: none
 	descriptors []*protoregistry.Files                                                 // given, in addition to linked ones
 	newReply    func(method string, reply any) func() any                              // nil: none

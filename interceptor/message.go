@@ -194,3 +194,75 @@ func (k *keptReply) restore() {
 		v.Elem().SetZero()
 	}
 }
+
+// unaryMessages are the messages of a unary call, for several attempts. Each attempt sends the same request:
+//
+//   - If attempts may run in parallel, those after the first have copies of the request, as it was when the call began: inner
+//     interceptors of two attempts would change one message at the same time. All other policies do without, because an encoding may
+//     cost 10 % of a call or more.
+//   - A request that can't be copied is encoded once, if its codec may give its buffers away.
+//
+// And each attempt finds the reply as it was when the call began, or has a reply of its own.
+type unaryMessages struct {
+	request, reply any           // the caller's
+	copied         encoded       // request before the first attempt; empty if attempts share it
+	kept           keptReply     // reply before the first attempt
+	codec          *messageCodec // of the attempts, if request or reply can't be copied; else nil
+	replies        messageType   // of attempts with replies of their own
+	ownReplies     bool          // all attempts have them
+}
+
+// copyRequest keeps a copy of the request, if it can be copied.
+func (m *unaryMessages) copyRequest() {
+	var e encoder
+	_ = e.encode(m.request, &m.copied)
+}
+
+// useMessageCodec sets the codec, if request or reply can't be copied. It returns false if the call needs none, or if the options of its
+// caller choose none: gRPC reports that.
+func (m *unaryMessages) useMessageCodec(caller []grpc.CallOption) bool {
+	consumed := protobufType(m.request) == nil
+	if !consumed && !m.kept.partly {
+		return false
+	}
+	m.codec = newMessageCodec(caller)
+	if m.codec == nil {
+		return false
+	}
+	if consumed {
+		m.codec.encodeOnce(m.request)
+	}
+	if m.kept.partly {
+		m.codec.watch(m.reply)
+	}
+	return true
+}
+
+// requestOf returns the request of attempt a.
+func (m *unaryMessages) requestOf(a *attempt) any {
+	if a.number == 1 || m.copied.of == nil {
+		return m.request
+	}
+	made, err := m.copied.decode()
+	if err != nil {
+		return m.request // its messages are nested too deeply
+	}
+	return made
+}
+
+// spoiled reports whether an attempt has received something into the caller's reply that can't be undone.
+func (m *unaryMessages) spoiled() bool {
+	return m.kept.partly && m.codec != nil && m.codec.received.Load()
+}
+
+// needsOwnReply reports whether the next attempt, which runs alone, can't receive into the caller's reply, but into one of its own.
+func (m *unaryMessages) needsOwnReply() bool {
+	return m.ownReplies || m.spoiled() && m.replies.makes()
+}
+
+// takeReply copies the reply of the attempt whose response is the call's into the caller's.
+func (m *unaryMessages) takeReply(a *attempt) {
+	if a.ownReply {
+		copyReply(m.reply, a.reply)
+	}
+}

@@ -155,7 +155,7 @@ func (c *call) decisionEvent(step *attempts.Step, ended *attempt, err error) Eve
 }
 
 // notifyCall notifies observers of the end of the call, and before that of its reason, if no decision had it.
-func (c *call) notifyCall(end *attempts.End, err error) {
+func (c *call) notifyCall(end *attempts.End, err error, outerRetry bool) {
 	all := c.retrier.observers.Load()
 	undecided := all.decisions && end.Reason != policy.ReasonSucceeded && end.Reason != c.decided
 	if !undecided && !all.calls {
@@ -166,7 +166,7 @@ func (c *call) notifyCall(end *attempts.End, err error) {
 		c.retrier.notify(c.ctx, e, tellDecision)
 	}
 	if all.calls {
-		e.Elapsed, e.Delay, e.Hedges, e.OuterRetry = clock.Now()-c.start, end.Waited, end.Hedges, c.outerRetry
+		e.Elapsed, e.Delay, e.Hedges, e.OuterRetry = clock.Now()-c.start, end.Waited, end.Hedges, outerRetry
 		c.retrier.notify(c.ctx, e, tellCall)
 	}
 }

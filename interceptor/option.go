@@ -4,6 +4,7 @@
 package interceptor
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -120,45 +121,48 @@ func (r *Retrier) described(service string) bool {
 	return decision.Descriptors{Files: r.descriptors}.Service(service) != nil
 }
 
-// Breaker is a circuit breaker with two steps: permission to send, and a report of the result. examples/breaker adapts
-// github.com/sony/gobreaker/v2 in three lines. The methods run under the lock of a call: they must not block, use
-// the Retrier or make calls.
-type Breaker interface {
-	// Allow is called before every attempt. If it returns an error, the attempt is not sent. Otherwise done
-	// is called once, with the attempt's error; the breaker decides which errors count as
-	// failures of the server.
-	Allow() (done func(error), err error)
-	// Open reports whether Allow would refuse every attempt now. It is called before the backoff of a retry, so that no call
-	// waits in vain.
-	Open() bool
+// Gate decides for each attempt of a call whether it may be sent, and learns how it ended: a circuit breaker. examples/breaker adapts
+// github.com/sony/gobreaker/v2 in ten lines. Both methods get the call's context, with its deadline, and the attempt's number, 1 for the
+// first. They run under the lock of a call: they must not block, use the Retrier or make calls.
+type Gate interface {
+	// Open returns nil if Allow would let the attempt pass now, otherwise an error. It is called before the wait for a retry, so that no
+	// call waits in vain, and before a slow attempt is cancelled for the next one. It must take nothing: the attempt may never be sent.
+	Open(ctx context.Context, attempt int) error
+	// Allow is called when an attempt is sent, the first included. If it returns an error, the attempt is not sent. Otherwise done is
+	// called once, when the attempt has ended, with its error; a nil done is not called. The gate decides which errors count as failures of
+	// the server.
+	Allow(ctx context.Context, attempt int) (done func(error), err error)
 }
 
-// WithBreaker asks a circuit breaker before every attempt. find returns the breaker for a target and
-// method, or nil for none. It is called once per call, and must be safe for concurrent use. If the first
-// attempt is refused, the call ends with UNAVAILABLE, which wraps the breaker's error (errors.Is). If a retry
-// is refused, the call ends with its last error. The reason of both is breaker_open.
-func WithBreaker(find func(target, method string) Breaker) Option {
+// WithBreaker asks a circuit breaker before every attempt. find returns it for a target and method, or nil for none. It is called once
+// per call, and must be safe for concurrent use. If the first attempt is refused, the call ends with UNAVAILABLE, which wraps the
+// breaker's error (errors.Is). If a retry is refused, the call ends with its last error. The reason of both is breaker_open.
+func WithBreaker(find func(target, method string) Gate) Option {
 	return func(r *Retrier) error {
 		if find == nil {
 			return errors.New("interceptor: WithBreaker(nil): must be a function that finds a breaker")
 		}
-		r.breaker = func(target, method string) attempts.Breaker {
-			if b := find(target, method); b != nil {
-				return twoStep{b}
-			}
-			return nil
-		}
+		r.breaker = find
 		return nil
 	}
 }
 
-// twoStep adapts a [Breaker] to the engine.
-type twoStep struct{ Breaker }
+// callGate is a [Gate] for one call.
+type callGate struct {
+	gate Gate
+	ctx  context.Context
+}
 
-// Allow implements [attempts.Breaker].
-func (b twoStep) Allow() (done func(error), err error) {
-	if done, err = b.Breaker.Allow(); err != nil {
-		return nil, &openError{err} // a done that wraps the breaker's may wrap nil
+var _ attempts.Gate = (*callGate)(nil)
+
+// Open implements [attempts.Gate].
+func (g *callGate) Open(attempt int) error { return g.gate.Open(g.ctx, attempt) }
+
+// Allow implements [attempts.Gate].
+func (g *callGate) Allow(attempt int) (done func(error), err error) {
+	done, err = g.gate.Allow(g.ctx, attempt)
+	if err != nil {
+		return nil, &openError{err} // a done that wraps the gate's may wrap nil
 	}
 	return done, nil
 }

@@ -34,8 +34,7 @@ func (c *call) judge(a *attempt, reply any, err error, local bool, now attempts.
 	if c.retrier.classifier != nil && c.policy.MaxAttempts() > 1 && judged && !r.Local {
 		verdict = c.retrier.classifier(c.ctx, c.method, reply, err)
 	}
-	reported := a.reported()
-	r.Header, r.Trailer = reported.header, reported.received()
+	r.Trailer = a.reported().received()
 	r.Again, r.Final = verdict == VerdictRetry, verdict == VerdictFinal
 	r.Foreign = c.foreign(a, local)
 	if err == nil {

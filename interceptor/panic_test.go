@@ -65,15 +65,15 @@ func (p *panics) blame(format string, args ...any) {
 	}
 }
 
-func (p *panics) Allow() (func(error), error) {
+func (p *panics) Allow(ctx context.Context, attempt int) (func(error), error) {
 	p.blame("leave %d", p.allowed.Add(1))
-	done, err := p.fuse.Allow()
+	done, err := p.fuse.Allow(ctx, attempt)
 	return func(err error) { done(err); p.blame("done") }, err
 }
 
-func (p *panics) Open() bool {
+func (p *panics) Open(ctx context.Context, attempt int) error {
 	p.blame("state")
-	return p.fuse.Open()
+	return p.fuse.Open(ctx, attempt)
 }
 
 func (p *panics) String() string { return fmt.Sprint(p.fuse, ", ", p.purse) }
@@ -117,7 +117,7 @@ func (p *panics) options(watched bool) []interceptor.Option {
 		return options
 	}
 	return append(options,
-		interceptor.WithBreaker(func(string, string) interceptor.Breaker { return p }),
+		interceptor.WithBreaker(func(string, string) interceptor.Gate { return p }),
 		interceptor.WithObserver(interceptor.Observer{Attempt: func(context.Context, interceptor.Event) { p.blame("attempts") }}),
 		interceptor.WithClassifier(func(context.Context, string, any, error) interceptor.Verdict {
 			p.blame("classifier")

@@ -25,7 +25,7 @@ func (c *call) second() *again.Call {
 		return nil
 	}
 	s := &again.Call{
-		Ctx: laterAttempt(context.WithoutCancel(c.ctx), 1, false), Conn: c.cc, Method: c.method, Name: c.entry.name,
+		Ctx: contextOfLater(context.WithoutCancel(c.ctx), 1, false), Conn: c.cc, Method: c.method, Name: c.entry.name,
 		Options: append(slices.Clone(c.options.shared[added:]), insideOption{}),
 	}
 	if deadline, limited := c.ctx.Deadline(); limited {

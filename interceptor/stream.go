@@ -50,7 +50,6 @@ type stream struct {
 	replies  messageType   // of RecvMsg's message
 	untold   atomic.Bool   // the call is over, and the caller's OnFinish must run
 	begun    bool          // the engine has started
-	untimed  bool          // as call.untimed, until the engine starts
 	unwatch  func() bool   // stops watching the call's context; may be nil
 	timer    *time.Timer   // wakes the engine; nil until it is needed
 	armed    time.Duration // the timer's time, or attempts.Never
@@ -71,8 +70,8 @@ func (r *Retrier) stream(with coexistence) grpc.StreamClientInterceptor {
 		})
 		c, first := &together.call, &together.streamAttempt
 		c.retrier, c.cc, c.method, c.with = r, cc, method, with
-		first.init()
-		c.readRequest(opts, &first.attemptOptions, new(lastSlot))
+		first.attemptOptions = newAttemptOptions()
+		c.readRequest(opts, first.attemptOptions)
 		if c.flags&disabled != 0 {
 			return open(ctx, desc, cc, method, opts...)
 		}
@@ -88,7 +87,8 @@ func (r *Retrier) stream(with coexistence) grpc.StreamClientInterceptor {
 			return c.openPassed(desc, open)
 		}
 		if c.single() {
-			c.uploads, c.course = desc.ClientStreams, new(course)
+			c.uploads = desc.ClientStreams
+			c.engineState = new(engineState)
 			s := &singleStream{desc: desc, call: c, attempt: &first.attempt}
 			return s.openSingle(open)
 		}
@@ -117,7 +117,7 @@ func (s *stream) useMessageCodec() {
 func (s *stream) begin() (grpc.ClientStream, error) {
 	var engine *attempts.Call
 	if e := s.call.entry; e.asks || e.timed || s.resume.next != nil {
-		s.call.course = new(course)
+		s.call.engineState = new(engineState)
 		engine = &s.call.engine
 	}
 	s.machine.Init(engine, s, s.machineSettings())
@@ -132,16 +132,14 @@ func (s *stream) begin() (grpc.ClientStream, error) {
 func (s *stream) start() {
 	if s.machine.Joined() {
 		now := s.call.now()
-		set := s.call.prepareSettings()
-		set.Uploads = true // until CloseSend, the application takes its time
-		step := s.call.engine.Start(set, now)
+		s.call.prepareContext()
+		step := s.call.startEngine(true, now) // until CloseSend, the application takes its time
 		if !step.Over {
 			s.prepare(s.attempts[0], step.Send, now.At)
 		}
 		s.machine.Start(now, step)
 	} else {
 		s.call.prepareContext()
-		s.untimed = s.call.known == nil || s.call.untimed()
 		s.prepare(s.attempts[0], 1, s.call.start)
 		s.machine.Begin(s.call.start)
 	}
@@ -150,22 +148,12 @@ func (s *stream) start() {
 	}
 }
 
-// now returns the time for the machine: that of the call's start while the stream is untimed.
-func (s *stream) now() time.Duration {
-	if s.untimed {
-		return s.call.start
-	}
-	return clock.Now()
-}
-
 // join starts the engine with the attempt that was made, unless it has started. s.mu must be held.
 func (s *stream) join() {
 	if s.machine.Joined() {
 		return
 	}
-	s.untimed, s.call.course = false, new(course)
-	s.call.fillSettings()
-	s.call.set.Uploads = true
+	s.call.prepareEngine(true)
 	s.machine.Join(&s.call.engine, &s.call.set)
 }
 
@@ -315,7 +303,7 @@ func (s *stream) finish() {
 			timer.Stop()
 		}
 	}
-	if s.call.deciding || s.call.cancel != nil || s.call.retrier.observers.Load().calls {
+	if s.call.deciding() || s.call.cancel != nil || s.call.retrier.observers.Load().calls {
 		s.events.push(notice{}) // the end
 	}
 }
@@ -584,7 +572,7 @@ func (s *stream) lend(t *task) {
 
 // lends takes the first order of a call of the application, if the machine lends it. s.mu must be held.
 func (s *stream) lends(t *task) bool {
-	if t.lent = s.machine.Lend(&t.Task, &t.order, s.now); t.lent {
+	if t.lent = s.machine.Lend(&t.Task, &t.order, clock.Now); t.lent {
 		t.on = s.attempts[t.order.Attempt-1]
 	}
 	return t.lent
@@ -596,7 +584,7 @@ func (s *stream) turn(t *task) {
 	s.mu.Lock()
 	if t.lent && t.err == nil {
 		s.storeResult(t)
-		if s.machine.GiveBack(&t.Task, s.now) {
+		if s.machine.GiveBack(&t.Task, clock.Now) {
 			t.order.Do = streams.Return
 			s.mu.Unlock()
 			return
@@ -628,12 +616,12 @@ func (s *stream) atOnce(t *task) bool {
 	if !t.done || t.result.Panicked || s.machine.Joined() || a.ctx.Err() != nil || s.call.retrier.observers.Load().attempts {
 		return false
 	}
-	at := s.now()
+	at := clock.Now()
 	a.done = a.ended()
 	took, heard, ok := s.machine.AtOnce(&t.Task, t.err, at)
 	t.done = !ok
 	seen := !s.machine.Over() || !s.call.foreign(&a.attempt, false) // before its end, a stream doesn't tell who made it
-	if heard && !s.untimed && seen {
+	if heard && s.call.known != nil && seen {
 		s.call.answeredAtOnce(at, took)
 	}
 	if s.machine.Over() {

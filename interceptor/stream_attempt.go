@@ -25,7 +25,6 @@ type streamAttempt struct {
 	attempt
 
 	of      *stream
-	options []grpc.CallOption // passed to gRPC
 	stream  grpc.ClientStream // nil if it isn't open yet, or opening failed
 	headers metadata.MD       // received
 	message any               // received by its goroutine, until the application has it
@@ -36,7 +35,6 @@ type streamAttempt struct {
 func (s *stream) attempt(n int) *streamAttempt {
 	if n > len(s.attempts) {
 		t := new(streamAttempt)
-		t.init()
 		s.attempts = append(s.attempts, t)
 		s.prepare(t, n, clock.Now())
 	}
@@ -45,7 +43,11 @@ func (s *stream) attempt(n int) *streamAttempt {
 
 // prepare sets up t as attempt n, which is about to be opened. s.mu must be held.
 func (s *stream) prepare(t *streamAttempt, n int, at time.Duration) {
-	t.options = s.call.assign(&t.attempt, n, at)
+	if n == 1 {
+		t.attempt = s.call.firstAttempt(t.attemptOptions, at)
+	} else {
+		t.attempt = *s.call.laterAttempt(n, at)
+	}
 	t.ctx, t.cancel = context.WithCancel(t.ctx)
 	t.of, t.onEnd = s, t
 }

@@ -204,7 +204,7 @@ func TestStreamEnd_ObserversContext(t *testing.T) {
 				if got := fmt.Sprint(over); got != "[<nil> context canceled <nil> context canceled <nil> context canceled]" {
 					t.Errorf("at the ends of streams, and after them: %s", got)
 				}
-			}, interceptor.WithBreaker(func(string, string) interceptor.Breaker { return breaker }))
+			}, interceptor.WithBreaker(func(string, string) interceptor.Gate { return breaker }))
 		})
 	}
 }

@@ -30,7 +30,7 @@ func (c *call) listens() bool {
 // openPassed opens the stream of a call to whose end nobody listens.
 func (c *call) openPassed(desc *grpc.StreamDesc, open grpc.Streamer) (grpc.ClientStream, error) {
 	c.prepareContext()
-	stream, err := open(firstAttempt(c.ctx), desc, c.cc, c.method, c.options.unheard()...)
+	stream, err := open(contextOfFirst(c.ctx), desc, c.cc, c.method, c.options.unheard()...)
 	if err != nil {
 		return nil, c.passedError(err)
 	}
@@ -55,9 +55,8 @@ func (s *passedStream) RecvMsg(m any) error {
 // not retried.
 func (c *call) passedError(err error) error {
 	now := c.now()
-	c.course = new(course)
-	c.fillSettings()
-	a := &attempt{number: 1, began: c.start, ctx: c.ctx}
+	c.prepareEngine(false)
+	a := &attempt{attemptOptions: newAttemptOptions(), number: 1, began: c.start, ctx: c.ctx}
 	c.engine.Start(&c.set, now)
 	c.reportEnd(a, c.judge(a, nil, err, c.local(a, err, now), now), now)
 	return c.failure(c.end())

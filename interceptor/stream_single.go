@@ -67,7 +67,7 @@ func (s *singleStream) openSingle(open grpc.Streamer) (grpc.ClientStream, error)
 	returned := false
 	defer s.leaveCall(&returned)
 	a := s.attempt
-	stream, err := open(a.ctx, s.desc, s.call.cc, s.call.method, s.call.options.asGiven(&a.attemptOptions)...)
+	stream, err := open(a.ctx, s.desc, s.call.cc, s.call.method, s.call.options.asGiven(a.attemptOptions)...)
 	s.ClientStream = stream
 	returned = true
 	if err == nil {
@@ -88,12 +88,15 @@ func (s *singleStream) start() (refused bool, err error) {
 			s.call.cancelTimeout()
 		}
 	}()
-	s.guard(func() { step = s.call.engine.Start(s.call.prepareSettings(), now) })
+	s.guard(func() {
+		s.call.prepareContext()
+		step = s.call.startEngine(s.call.uploads, now)
+	})
 	if s.caught.rethrow(); step.Over {
 		return true, s.call.finish(&unreported)
 	}
 	a := s.attempt
-	a.number, a.began, a.ctx, a.onEnd = 1, now.At, firstAttempt(s.call.ctx), s
+	a.number, a.began, a.ctx, a.onEnd = 1, now.At, contextOfFirst(s.call.ctx), s
 	s.call.options.notify = false // gRPC itself fills the caller's targets, and calls OnFinish
 	s.idle = now.At
 	s.timed.Store(s.call.known != nil)

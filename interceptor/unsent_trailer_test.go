@@ -17,12 +17,12 @@ func TestUnsent_Trailer(t *testing.T) {
 		trailer metadata.MD
 		want    bool
 	}{{false, nil, true}, {true, nil, false}, {true, metadata.MD{}, false}} {
-		var a attemptOptions
-		a.init()
+		a := newAttemptOptions()
 		if row.writes {
 			a.trailer = row.trailer
 		}
-		if a.ends.Store(1); a.unsent() != row.want {
+		a.end(nil)
+		if a.unsent() != row.want {
 			t.Errorf("%+v: unsent %v; want %v", row, a.unsent(), row.want)
 		}
 	}

@@ -78,9 +78,9 @@ var (
 	// By the budget's name: the policy of a single call names a budget that the Retrier does not have.
 	unknownBudget = surprise{"budget", "the policy of a call names a budget " +
 		"that the Retrier does not have; the default budget pays. Declare it in the policy file, or pass it with interceptor.WithBudget"}
-	// By the option's type: the target of a call option cannot be found.
-	opaqueOption = surprise{"call option", "embeds gRPC's option where it cannot be copied; " +
-		"calls with it have one attempt, because others would also write to the caller. Embed grpc.HeaderCallOption and the like by value"}
+	// By the option's type: attempts would share the target of a call option.
+	opaqueOption = surprise{"call option", "embeds gRPC's option for a header, trailer or peer, or hides which option it embeds; " +
+		"calls with it have one attempt, because another would write to the same place. Pass grpc.Header, grpc.Trailer or grpc.Peer itself"}
 	// By the method: no second reply can be made for the call's codec.
 	timeoutInSequence = surprise{"perAttemptTimeout", inSequence}
 	hedgeInSequence   = surprise{"hedgingPolicy", inSequence}

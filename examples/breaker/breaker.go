@@ -6,6 +6,7 @@
 package breaker
 
 import (
+	"context"
 	"sync"
 	"time"
 
@@ -23,7 +24,7 @@ type Breakers struct {
 }
 
 // For returns the breaker of a target. Pass it to interceptor.WithBreaker.
-func (b *Breakers) For(target, _ string) interceptor.Breaker {
+func (b *Breakers) For(target, _ string) interceptor.Gate {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.byTarget == nil {
@@ -40,8 +41,18 @@ type circuit struct {
 	*gobreaker.TwoStepCircuitBreaker[any]
 }
 
-// Open implements interceptor.Breaker.
-func (c circuit) Open() bool { return c.State() == gobreaker.StateOpen }
+// Open implements interceptor.Gate.
+func (c circuit) Open(context.Context, int) error {
+	if c.State() == gobreaker.StateOpen {
+		return gobreaker.ErrOpenState
+	}
+	return nil
+}
+
+// Allow implements interceptor.Gate.
+func (c circuit) Allow(context.Context, int) (done func(error), err error) {
+	return c.TwoStepCircuitBreaker.Allow()
+}
 
 // settings returns a breaker's settings: it opens when at least half of twenty attempts have failed, and lets one through
 // after five seconds.

@@ -53,7 +53,7 @@ type Settings struct {
 	Connect     ConnectWait
 	Budget      budget.Budget
 	Slots       Slots
-	Breaker     Breaker
+	Breaker     Gate
 	Method      Method
 }
 
@@ -74,10 +74,12 @@ type Slots interface {
 	ReleaseSlot()
 }
 
-// Breaker is asked for permission before every attempt; done is then called once, with the attempt's error.
-type Breaker interface {
-	Open() bool
-	Allow() (done func(error), err error)
+// Gate is asked before every attempt whether it may be sent: a circuit breaker.
+type Gate interface {
+	// Open returns nil if Allow would let the attempt pass now. It takes nothing: the attempt may never be sent.
+	Open(attempt int) error
+	// Allow lets the attempt pass, which is sent now, or refuses it. done is then called once, with the attempt's error.
+	Allow(attempt int) (done func(error), err error)
 }
 
 // Method is the shared knowledge of the calls of a method at a target. Every attempt is reported to it: when it is sent, with

@@ -120,16 +120,16 @@ func (l *ledger) admitFirst(at, left time.Duration) (policy.Reason, error) {
 			return policy.ReasonOverloaded, errOverloaded
 		}
 	}
-	if err := l.allow(); err != nil {
+	if err := l.allow(1); err != nil {
 		return policy.ReasonBreakerOpen, err
 	}
 	return "", nil
 }
 
-// allow asks the breaker for permission to send the pending attempt.
-func (l *ledger) allow() (err error) {
+// allow asks the breaker for permission to send attempt n, which is pending.
+func (l *ledger) allow(n int) (err error) {
 	if l.set.Breaker != nil {
-		l.pending.done, err = l.set.Breaker.Allow()
+		l.pending.done, err = l.set.Breaker.Allow(n)
 	}
 	return err
 }

@@ -442,7 +442,7 @@ func (m *model) result(a *modelAttempt) (Result, string) {
 	case 8, 9:
 		return unavailable(func(r *Result) { r.Trailer = metadata.Pairs(decision.PushbackTrailer, "-1") }), "UNAV push=-1"
 	case 10:
-		return unavailable(func(r *Result) { r.Header = metadata.MD{} }), "UNAV headers"
+		return unavailable(func(r *Result) { r.Trailer = metadata.Pairs(decision.RetryAfter, "1") }), "UNAV retry-after=1"
 	case 11:
 		return unavailable(func(r *Result) { r.Final = true }), "UNAV final"
 	case 12:

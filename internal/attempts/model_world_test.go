@@ -112,13 +112,25 @@ func (w *modelWorld) ReleaseSlot() {
 // modelBreaker is the world as a breaker that refuses one of four attempts.
 type modelBreaker struct{ *modelWorld }
 
-func (b modelBreaker) Open() bool {
+func (b modelBreaker) Open(n int) error {
 	b.called()
-	return b.dice.one(8)
+	b.askedFor(n)
+	if b.dice.one(8) {
+		return errOpen
+	}
+	return nil
 }
 
-func (b modelBreaker) Allow() (func(error), error) {
+// askedFor checks that the breaker is asked for the next attempt. It has let all others pass.
+func (b modelBreaker) askedFor(n int) {
+	if n != b.allowed+1 {
+		b.violate("the breaker is asked for another attempt than the next")
+	}
+}
+
+func (b modelBreaker) Allow(n int) (func(error), error) {
 	b.called()
+	b.askedFor(n)
 	if b.dice.one(8) {
 		return nil, errOpen
 	}

@@ -131,7 +131,7 @@ func (c *Call) tryLaunch(step *Step, now Now) policy.Reason {
 		old.cancelled, p.state = replaced, replacing
 		step.Cancel = append(step.Cancel, old.number)
 		return ""
-	case c.ledger.allow() != nil:
+	case c.ledger.allow(c.used.sent+1) != nil:
 		return policy.ReasonBreakerOpen
 	default:
 		c.sendPending(step, now.At)

@@ -51,10 +51,10 @@ func (c *Call) situation(now Now) decision.Situation {
 	}
 }
 
-// closedGate returns the reason of a gate that would let no attempt pass now, or "". It takes nothing.
+// closedGate returns the reason of a gate that would not let the next attempt pass now, or "". It takes nothing.
 func (c *Call) closedGate(at time.Duration) policy.Reason {
 	switch {
-	case c.set.Breaker != nil && c.set.Breaker.Open():
+	case c.set.Breaker != nil && c.set.Breaker.Open(c.used.sent+1) != nil:
 		return policy.ReasonBreakerOpen
 	case c.set.Method != nil && c.set.Method.Queued(at, c.timeLeft(at)):
 		return policy.ReasonOverloaded

@@ -43,6 +43,7 @@ type world struct {
 	permits       int64
 	open          map[int64]bool // permits whose attempt has not ended
 	calls         int            // of the breaker, that are not done
+	passed        int            // attempts that the breaker let pass
 	entered       int            // slots
 	finished      int
 	recorded      []time.Duration
@@ -112,13 +113,29 @@ type circuit struct{ *world }
 
 var errOpen = errors.New("circuit is open")
 
-func (c circuit) Open() bool { return c.refuse }
-func (c circuit) Allow() (func(error), error) {
+func (c circuit) Open(n int) error {
+	c.asked(n)
+	if c.refuse {
+		return errOpen
+	}
+	return nil
+}
+
+// asked checks that the breaker is asked for the attempt that is sent next, or before one that has not been sent.
+func (c circuit) asked(n int) {
+	if n != c.passed+1 {
+		c.tell("ASKED FOR %d", n)
+	}
+}
+
+func (c circuit) Allow(n int) (func(error), error) {
 	c.called("Allow")
+	c.asked(n)
 	if c.refuse {
 		return nil, errOpen
 	}
 	c.calls++
+	c.passed++
 	return func(err error) {
 		c.calls--
 		c.tell("d:%v", status.Code(err))

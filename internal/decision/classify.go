@@ -29,7 +29,7 @@ type Class struct {
 
 // Classify returns the class of an outcome.
 func (p *Policy) Classify(out *Outcome, now time.Time) Class {
-	is := Class{Outcome: *out, Pushback: ReadPushback(out.Status, out.Header, out.Trailer, now), code: p.codeOf(out)}
+	is := Class{Outcome: *out, Pushback: ReadPushback(out.Status, out.Trailer, now), code: p.codeOf(out)}
 	is.own = p.ownFor(is.code)
 	is.Retryable = out.Again || slices.Contains(p.retry.RetryableStatusCodes, is.code)
 	return is

@@ -24,7 +24,6 @@ import (
 // Outcome is the end of an attempt, or the end of its per-attempt timeout or hedging delay.
 type Outcome struct {
 	Status   *status.Status // of the attempt; DEADLINE_EXCEEDED if TimedOut
-	Header   metadata.MD    // nil if none arrived (Trailers-Only), or they were not read
 	Trailer  metadata.MD
 	TimedOut bool // the per-attempt timeout or the hedging delay is over; the attempt itself may still be running
 	Unsent   bool // the attempt provably never left this client

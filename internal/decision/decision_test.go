@@ -104,7 +104,6 @@ func TestDecide(t *testing.T) {
 
 		{"2 the application has seen the attempt", func(s *row) { s.Committed = decision.CommitMessage }, policy.ReasonCommitted, 0, 1},
 		{"2 before 3", func(s *row) { s.Committed = decision.CommitMessage; s.Attempts = 4 }, policy.ReasonCommitted, 0, 1},
-		{"2 headers do not commit", func(s *row) { s.out.Header = metadata.MD{} }, policy.ReasonRetry, 100 * ms, 1},
 
 		{"3 one attempt left", func(s *row) { s.Attempts = 3 }, policy.ReasonRetry, 100 * ms, 1},
 		{"3 no attempt left", func(s *row) { s.Attempts = 4 }, policy.ReasonAttemptsExhausted, 0, 1},

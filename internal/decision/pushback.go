@@ -39,9 +39,10 @@ func (p Pushback) After(r float64) time.Duration {
 	return p.Delay + min(spread, math.MaxInt64-p.Delay)
 }
 
-// ReadPushback returns the pushback of an attempt. Only grpc-retry-pushback-ms can stop a call: an invalid RetryInfo or
+// ReadPushback returns the pushback of an attempt, which counts in its trailer alone: what a server or proxy sends instead of a response is
+// a trailer for gRPC, too. Only grpc-retry-pushback-ms can stop a call: an invalid RetryInfo or
 // retry-after is ignored.
-func ReadPushback(st *status.Status, header, trailer metadata.MD, now time.Time) Pushback {
+func ReadPushback(st *status.Status, trailer metadata.MD, now time.Time) Pushback {
 	if values := trailer[PushbackTrailer]; len(values) > 0 {
 		if len(values) == 1 {
 			if delay, ok := ParsePushback(values[0]); ok {
@@ -53,11 +54,9 @@ func ReadPushback(st *status.Status, header, trailer metadata.MD, now time.Time)
 	if delay, ok := retryInfo(st); ok {
 		return Pushback{Source: RetryInfo, Delay: delay}
 	}
-	for _, md := range []metadata.MD{trailer, header} {
-		if values := md[RetryAfter]; len(values) == 1 {
-			if delay, ok := ParseRetryAfter(values[0], now); ok {
-				return Pushback{Source: RetryAfter, Delay: delay}
-			}
+	if values := trailer[RetryAfter]; len(values) == 1 {
+		if delay, ok := ParseRetryAfter(values[0], now); ok {
+			return Pushback{Source: RetryAfter, Delay: delay}
 		}
 	}
 	return Pushback{}

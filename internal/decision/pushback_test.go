@@ -92,34 +92,32 @@ func TestReadPushbackOrder(t *testing.T) {
 	plain := status.New(codes.Unavailable, "")
 	info := withDetails(t, durationpb.New(2*time.Second))
 	for _, row := range []struct {
-		name            string
-		st              *status.Status
-		header, trailer metadata.MD
-		want            decision.Pushback
+		name    string
+		st      *status.Status
+		trailer metadata.MD
+		want    decision.Pushback
 	}{
-		{"nothing said", plain, nil, nil, decision.Pushback{}},
-		{"trailer", plain, nil, metadata.Pairs(decision.PushbackTrailer, "100"), decision.Pushback{Source: decision.PushbackTrailer, Delay: 100 * ms}},
-		{"negative stops", plain, nil, metadata.Pairs(decision.PushbackTrailer, "-1"), decision.Pushback{Source: decision.PushbackTrailer, Stop: true}},
-		{"malformed stops", plain, nil, metadata.Pairs(decision.PushbackTrailer, "soon"), decision.Pushback{Source: decision.PushbackTrailer, Stop: true}},
-		{"two values stop", plain, nil, metadata.Pairs(decision.PushbackTrailer, "7", decision.PushbackTrailer, "8"), decision.Pushback{Source: decision.PushbackTrailer, Stop: true}},
-		{"a pushback in the header is not one", plain, metadata.Pairs(decision.PushbackTrailer, "100"), nil, decision.Pushback{}},
-		{"RetryInfo", info, nil, nil, decision.Pushback{Source: decision.RetryInfo, Delay: 2 * time.Second}},
-		{"trailer before RetryInfo", info, nil, metadata.Pairs(decision.PushbackTrailer, "1"), decision.Pushback{Source: decision.PushbackTrailer, Delay: ms}},
-		{"RetryInfo before retry-after", info, nil, metadata.Pairs(decision.RetryAfter, "9"), decision.Pushback{Source: decision.RetryInfo, Delay: 2 * time.Second}},
-		{"retry-after in the trailer", plain, nil, metadata.Pairs(decision.RetryAfter, "3"), decision.Pushback{Source: decision.RetryAfter, Delay: 3 * time.Second}},
-		{"retry-after in the header", plain, metadata.Pairs(decision.RetryAfter, "3"), nil, decision.Pushback{Source: decision.RetryAfter, Delay: 3 * time.Second}},
-		{"malformed retry-after says nothing", plain, nil, metadata.Pairs(decision.RetryAfter, "soon"), decision.Pushback{}},
-		{"the longest RetryInfo holds", withDetails(t, durationpb.New(time.Second), durationpb.New(3*time.Second)), nil, nil, decision.Pushback{Source: decision.RetryInfo, Delay: 3 * time.Second}},
-		{"RetryInfo of nothing means at once", withDetails(t, durationpb.New(0)), nil, nil, decision.Pushback{Source: decision.RetryInfo}},
-		{"negative RetryInfo says nothing", withDetails(t, durationpb.New(-time.Second)), nil, nil, decision.Pushback{}},
-		{"RetryInfo without delay says nothing", withDetails(t, nil), nil, nil, decision.Pushback{}},
-		{"invalid RetryInfo says nothing", withDetails(t, &durationpb.Duration{Seconds: 1, Nanos: -1}), nil, nil, decision.Pushback{}},
-		{"RetryInfo beyond its type is the longest", withDetails(t, &durationpb.Duration{Seconds: math.MaxInt64}), nil, nil, decision.Pushback{Source: decision.RetryInfo, Delay: math.MaxInt64}},
-		{"huge RetryInfo saturates", withDetails(t, &durationpb.Duration{Seconds: 315_576_000_000}), nil, nil, decision.Pushback{Source: decision.RetryInfo, Delay: math.MaxInt64}},
+		{"nothing said", plain, nil, decision.Pushback{}},
+		{"trailer", plain, metadata.Pairs(decision.PushbackTrailer, "100"), decision.Pushback{Source: decision.PushbackTrailer, Delay: 100 * ms}},
+		{"negative stops", plain, metadata.Pairs(decision.PushbackTrailer, "-1"), decision.Pushback{Source: decision.PushbackTrailer, Stop: true}},
+		{"malformed stops", plain, metadata.Pairs(decision.PushbackTrailer, "soon"), decision.Pushback{Source: decision.PushbackTrailer, Stop: true}},
+		{"two values stop", plain, metadata.Pairs(decision.PushbackTrailer, "7", decision.PushbackTrailer, "8"), decision.Pushback{Source: decision.PushbackTrailer, Stop: true}},
+		{"RetryInfo", info, nil, decision.Pushback{Source: decision.RetryInfo, Delay: 2 * time.Second}},
+		{"trailer before RetryInfo", info, metadata.Pairs(decision.PushbackTrailer, "1"), decision.Pushback{Source: decision.PushbackTrailer, Delay: ms}},
+		{"RetryInfo before retry-after", info, metadata.Pairs(decision.RetryAfter, "9"), decision.Pushback{Source: decision.RetryInfo, Delay: 2 * time.Second}},
+		{"retry-after in the trailer", plain, metadata.Pairs(decision.RetryAfter, "3"), decision.Pushback{Source: decision.RetryAfter, Delay: 3 * time.Second}},
+		{"malformed retry-after says nothing", plain, metadata.Pairs(decision.RetryAfter, "soon"), decision.Pushback{}},
+		{"the longest RetryInfo holds", withDetails(t, durationpb.New(time.Second), durationpb.New(3*time.Second)), nil, decision.Pushback{Source: decision.RetryInfo, Delay: 3 * time.Second}},
+		{"RetryInfo of nothing means at once", withDetails(t, durationpb.New(0)), nil, decision.Pushback{Source: decision.RetryInfo}},
+		{"negative RetryInfo says nothing", withDetails(t, durationpb.New(-time.Second)), nil, decision.Pushback{}},
+		{"RetryInfo without delay says nothing", withDetails(t, nil), nil, decision.Pushback{}},
+		{"invalid RetryInfo says nothing", withDetails(t, &durationpb.Duration{Seconds: 1, Nanos: -1}), nil, decision.Pushback{}},
+		{"RetryInfo beyond its type is the longest", withDetails(t, &durationpb.Duration{Seconds: math.MaxInt64}), nil, decision.Pushback{Source: decision.RetryInfo, Delay: math.MaxInt64}},
+		{"huge RetryInfo saturates", withDetails(t, &durationpb.Duration{Seconds: 315_576_000_000}), nil, decision.Pushback{Source: decision.RetryInfo, Delay: math.MaxInt64}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
-			if got := decision.ReadPushback(row.st, row.header, row.trailer, time.Unix(0, 0)); got != row.want {
+			if got := decision.ReadPushback(row.st, row.trailer, time.Unix(0, 0)); got != row.want {
 				t.Errorf("ReadPushback = %+v; want %+v", got, row.want)
 			}
 		})
@@ -135,11 +133,11 @@ func TestReadPushbackBadDetails(t *testing.T) {
 		{},
 		nil,
 	}
-	if got := decision.ReadPushback(status.FromProto(p), nil, nil, time.Unix(0, 0)); got != (decision.Pushback{}) {
+	if got := decision.ReadPushback(status.FromProto(p), nil, time.Unix(0, 0)); got != (decision.Pushback{}) {
 		t.Errorf("ReadPushback = %+v; want nothing", got)
 	}
 	p.Details = append(p.Details, withDetails(t, durationpb.New(time.Second)).Proto().GetDetails()...)
-	if got := decision.ReadPushback(status.FromProto(p), nil, nil, time.Unix(0, 0)); got.Delay != time.Second {
+	if got := decision.ReadPushback(status.FromProto(p), nil, time.Unix(0, 0)); got.Delay != time.Second {
 		t.Errorf("ReadPushback = %+v; want the RetryInfo behind them", got)
 	}
 }
@@ -188,7 +186,7 @@ func FuzzServersWord(f *testing.F) {
 			}
 		}
 		st := status.FromProto(&spb.Status{Code: int32(codes.Unavailable), Details: []*anypb.Any{{TypeUrl: url, Value: detail}, nil}})
-		push := decision.ReadPushback(st, nil, trailer, noon)
+		push := decision.ReadPushback(st, trailer, noon)
 		if push.Delay < 0 || (push.Stop || push.Delay > 0) && push.Source == "" || push.Stop && push.Delay != 0 {
 			t.Errorf("ReadPushback = %+v", push)
 		}

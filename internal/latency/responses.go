@@ -36,7 +36,7 @@ func (r *Responses) Record(long bool, now time.Duration) {
 	kind := uint32(kindFast)
 	if long {
 		kind = kindLong
-	} else if r.FastJustNow(now) {
+	} else if r.fastJustNow(now) {
 		return
 	}
 	place := &r.last[(r.count.Add(1)-1)%Remembered]
@@ -44,8 +44,8 @@ func (r *Responses) Record(long bool, now time.Duration) {
 	place.kind.Store(kind)
 }
 
-// FastJustNow reports whether the newest response is fast, and so recent that another fast one is not recorded.
-func (r *Responses) FastJustNow(now time.Duration) bool {
+// fastJustNow reports whether the newest response is fast, and so recent that another fast one is not recorded.
+func (r *Responses) fastJustNow(now time.Duration) bool {
 	newest := &r.last[(r.count.Load()-1)%Remembered]
 	return newest.kind.Load() == kindFast && now-time.Duration(newest.at.Load()) < FastInterval
 }

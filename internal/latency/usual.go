@@ -39,7 +39,7 @@ type Usual struct {
 
 // Record records an accepted response that came at now. If two come at the same time, one is dropped rather than wait.
 func (u *Usual) Record(took, now time.Duration) {
-	if u.Ignores(now) || !u.mu.TryLock() {
+	if u.ignores(now) || !u.mu.TryLock() {
 		return
 	}
 	defer u.mu.Unlock()
@@ -63,8 +63,8 @@ func (u *Usual) Record(took, now time.Duration) {
 	u.time.Store(max(int64(both.Quantile(UsualPart)), 1))
 }
 
-// Ignores reports whether a response at now would not be recorded.
-func (u *Usual) Ignores(now time.Duration) bool {
+// ignores reports whether a response at now would not be recorded.
+func (u *Usual) ignores(now time.Duration) bool {
 	next := u.next.Load()
 	return next != 0 && int64(now) < next // times may be negative
 }

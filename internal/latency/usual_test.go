@@ -79,13 +79,13 @@ func TestUsual_Ignores(t *testing.T) {
 	t.Parallel()
 	var u Usual
 	for range usualSingle {
-		if u.Ignores(0) {
+		if u.ignores(0) {
 			t.Fatal("a response is ignored while few are known")
 		}
 		u.Record(ms, 0)
 	}
 	u.Record(ms, 0)
-	if !u.Ignores(usualEvery-1) || u.Ignores(usualEvery) {
+	if !u.ignores(usualEvery-1) || u.ignores(usualEvery) {
 		t.Error("want responses ignored for a tenth of a second")
 	}
 }

@@ -147,11 +147,6 @@ func (k *Known) Sent(now time.Duration) (running int) {
 	return k.class.Add(now)
 }
 
-// IgnoresFast reports whether a fast response at now would change nothing.
-func (k *Known) IgnoresFast(now time.Duration) bool {
-	return k.latency == nil && !k.class.Any() && k.method.target.FastJustNow(now) && k.method.usual.Ignores(now)
-}
-
 // Answered implements [attempts.Method].
 func (k *Known) Answered(now time.Duration, a attempts.Answer) {
 	m := k.method

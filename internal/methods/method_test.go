@@ -69,29 +69,6 @@ func usually(t *testing.T, target *latency.Responses) *Known {
 	return &k
 }
 
-// A fast response is ignored for a tenth of a second after another one, as soon as the method's usual time is known well, and unless a
-// quantile is followed.
-func TestKnown_IgnoresFast(t *testing.T) {
-	t.Parallel()
-	target := new(latency.Responses)
-	k := usually(t, target)
-	quantile := New(target).For(hedged(t, 0.5), true, 0)
-	answer := attempts.Answer{Took: 100 * ms, Left: time.Second, Accepted: true}
-	k.Answered(0, answer)
-	if k.IgnoresFast(0) {
-		t.Error("a response is ignored while few are known")
-	}
-	for range 20 {
-		k.Answered(0, answer)
-	}
-	if !k.IgnoresFast(100*ms-1) || k.IgnoresFast(100*ms) || quantile.IgnoresFast(0) {
-		t.Error("want one ignored for a tenth of a second after the first one, and none where a quantile is followed")
-	}
-	if other := New(target).For(decision.New(policy.Spec{}), true, 0); other.IgnoresFast(50 * ms) {
-		t.Error("the responses of one method hide what is usual for another")
-	}
-}
-
 // A response is long if it took more than twice as long as is usual for its method, and either a tenth of its call's time or its
 // attempt's timeout.
 func TestKnown_Long(t *testing.T) {

@@ -82,8 +82,8 @@ func (s slots) ReleaseSlot() {
 // breaker is the accounts as the circuit breaker.
 type breaker struct{ *accounts }
 
-func (b breaker) Open() bool { return false }
-func (b breaker) Allow() (func(error), error) {
+func (b breaker) Open(int) error { return nil }
+func (b breaker) Allow(int) (func(error), error) {
 	b.allowed++
 	return func(error) { b.allowed-- }, nil
 }

@@ -161,9 +161,9 @@ type circuit struct {
 	running atomic.Int64
 }
 
-func (*circuit) Open() bool { return false }
+func (*circuit) Open(context.Context, int) error { return nil }
 
-func (c *circuit) Allow() (func(error), error) {
+func (c *circuit) Allow(context.Context, int) (func(error), error) {
 	c.at(atBreaker, false)
 	if c.of(0.02) {
 		return nil, errors.New("refused by chance")

@@ -60,7 +60,7 @@ func (s *storm) start(t *testing.T) *weather {
 	w.most = decision.New(p.Spec()).MaxAttempts()
 	w.retrier, err = interceptor.New(s.set(t, s.spec),
 		interceptor.WithObserver(listener(faults)), interceptor.WithBudget("", func(string) budget.Budget { return w.ledger }), interceptor.WithMaxReplayBytes(kept),
-		interceptor.WithBreaker(func(string, string) interceptor.Breaker { return w.circuit }),
+		interceptor.WithBreaker(func(string, string) interceptor.Gate { return w.circuit }),
 		interceptor.WithClassifier(func(_ context.Context, _ string, reply any, _ error) interceptor.Verdict {
 			faults.at(atClassifier, false)
 			if m, ok := reply.(*wrapperspb.StringValue); ok && m.GetValue() == "not yet" {

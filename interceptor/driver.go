@@ -1,0 +1,293 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package interceptor
+
+import (
+	"sync"
+	"time"
+
+	"github.com/stagger-go/stagger/internal/attempts"
+)
+
+// driver makes the attempts of a call that several goroutines share: the application's, those of a timer, and gRPC's.
+//
+// The application's goroutine makes the first attempt, and each one that follows from the end of its own. A timer's goroutine makes
+// the attempt that is due while others run, and those that follow from its end:
+//
+//	application   run ──► attempt 1 ──► its end ──► attempt 2 ──► … ──► waits for the others, and for what is due then ──► returns
+//	timer               └─ it is slow ──► attempt next to it ──► its end ──► …
+//
+// So a call that is answered before its timer fires starts no goroutine, and every goroutine has ended when run returns.
+//
+// gRPC, inner interceptors, codecs, the classifier and observers run without the lock; budget, breaker and the record of the method run
+// under it. All of them may panic or call Goexit, so the lock is always released by defer.
+type driver struct {
+	of    *call
+	tries tries
+
+	mu       sync.Mutex // guards the engine, and all below
+	changed  sync.Cond  // broadcasts each change for which a goroutine may wait
+	attempts []*attempt // by number
+	others   int        // goroutines of the timer
+	timer    *time.Timer
+	due      time.Duration // when to wake the engine
+	watch    bool          // a change of the connection's state wakes it too
+	reached  bool          // an attempt has what the application waits for
+	caught   caught        // by a goroutine of the timer
+	events   eventQueue
+}
+
+// tries are what a driver makes: attempts of a unary call, or of a stream up to what the application waits for.
+type tries interface {
+	// prepare returns attempt n, which the engine sends; inTimer says that a goroutine of the timer makes it. The lock is held.
+	prepare(n int, at time.Duration, inTimer bool) *attempt
+	// try makes an attempt, without the lock. It returns false if the attempt goes on, and has what the application waits for.
+	try(a *attempt) (ended bool, err error)
+	// judge returns the result of an attempt that has ended with err, without the lock, and releases it.
+	judge(a *attempt, err error) (attempts.Result, attempts.Now)
+	// arrived is called when an attempt has what the application waits for. It returns false if another attempt has won. The lock is held.
+	arrived(a *attempt) bool
+	// succeeded ends the call after the success of an attempt, if it can without the engine. The lock is held.
+	succeeded(a *attempt) bool
+	// join starts the engine with the first attempt, if it has not started. The lock is held.
+	join()
+	// concluded is called when the call is over. The lock is held.
+	concluded()
+	// tell delivers the events of the call, without the lock.
+	tell()
+}
+
+func (d *driver) init(of *call, t tries) {
+	d.of = of
+	d.tries = t
+	d.due = attempts.Never
+	d.changed.L = &d.mu
+	d.events.mu = &d.mu
+}
+
+// locked runs f with the lock, and then delivers events without it.
+func (d *driver) locked(f func()) {
+	d.lockedOnly(f)
+	d.tries.tell()
+}
+
+// lockedOnly runs f with the lock.
+func (d *driver) lockedOnly(f func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	f()
+}
+
+// run makes attempts until one has what the application waits for, or the call is over. begin returns the first one to make, or nil if
+// the call is over. It runs with the lock.
+func (d *driver) run(begin func() *attempt) {
+	var a *attempt
+	returned := false
+	defer func() {
+		if !returned {
+			d.unwind(a)
+		}
+	}()
+	d.locked(func() { a = begin() })
+	for a != nil {
+		for a != nil {
+			a = d.makeAttempt(a)
+		}
+		a = d.await()
+	}
+	returned = true
+	d.caught.rethrow()
+}
+
+// makeAttempt makes an attempt, and returns the one that the goroutine must make next, or nil.
+func (d *driver) makeAttempt(a *attempt) (next *attempt) {
+	ended, err := d.tries.try(a)
+	if !ended {
+		won := false
+		d.locked(func() {
+			won = d.tries.arrived(a)
+			d.reached = d.reached || won
+			d.changed.Broadcast()
+		})
+		if won {
+			return nil
+		}
+		err = errGivenUp
+	}
+	return d.reportEnd(a, err)
+}
+
+// reportEnd reports that an attempt has ended with err, and returns the one that the goroutine must make next, or nil.
+func (d *driver) reportEnd(a *attempt, err error) (next *attempt) {
+	if d.over(a, err) {
+		a.release()
+		return nil
+	}
+	r, now := d.tries.judge(a, err)
+	d.locked(func() {
+		defer d.changed.Broadcast()
+		if d.of.engine.Over() { // a panic has ended the call meanwhile
+			return
+		}
+		step := d.of.reportEnd(a, r, now)
+		if d.of.retrier.observers.Load().attempts {
+			d.events.push(notice{new(d.of.attemptEvent(a, r.Err)), tellAttempt})
+		}
+		next = d.act(&step, a, now.At, a.inTimer)
+		d.events.push(d.of.noticesOf(&step, a, r.Err)...)
+	})
+	return next
+}
+
+// over reports whether the call is over with the end of an attempt that has returned err, or a panic has ended it. If not, the engine
+// is to decide.
+func (d *driver) over(a *attempt, err error) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err == nil && d.tries.succeeded(a) {
+		d.reached = true
+		return true
+	}
+	d.tries.join()
+	return d.of.engine.Over()
+}
+
+// act carries out a step, and returns the attempt that the goroutine must make, or nil. inTimer says that the goroutine is one of the
+// timer's. The lock must be held.
+func (d *driver) act(step *attempts.Step, ended *attempt, at time.Duration, inTimer bool) (next *attempt) {
+	for _, n := range step.Cancel {
+		d.attempts[n-1].release()
+	}
+	if step.Send > 0 {
+		next = d.tries.prepare(step.Send, at, inTimer)
+		next.inTimer = inTimer
+		d.attempts = append(d.attempts, next)
+	}
+	d.schedule(step, at)
+	if d.of.engine.Over() {
+		d.tries.concluded()
+	}
+	return next
+}
+
+// await waits while other goroutines make attempts, and then until the next attempt is due. It returns that, or nil if there is none.
+func (d *driver) await() (next *attempt) {
+	for next == nil {
+		due, watch, done := d.awaitOthers()
+		if done {
+			return nil
+		}
+		d.of.sleep(due, watch)
+		d.locked(func() { next = d.wake(false) })
+	}
+	return next
+}
+
+// awaitOthers waits until no other goroutine makes attempts, and returns what the call waits for then.
+func (d *driver) awaitOthers() (due time.Duration, watch, done bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for d.others > 0 {
+		d.changed.Wait()
+	}
+	return d.due, d.watch, d.reached || d.of.engine.Over()
+}
+
+// wake wakes the engine, and returns the attempt that the goroutine must make now, or nil. The lock must be held.
+func (d *driver) wake(inTimer bool) (next *attempt) {
+	now := d.of.now()
+	step := d.of.wake(now)
+	next = d.act(&step, nil, now.At, inTimer)
+	d.events.push(d.of.noticesOf(&step, nil, nil)...)
+	return next
+}
+
+// schedule sets the timer to the engine's next time, while attempts run and the application waits. The lock must be held.
+func (d *driver) schedule(step *attempts.Step, at time.Duration) {
+	d.due = step.Wake
+	d.watch = step.Watch
+	in := d.due - at
+	switch {
+	case d.reached, d.due == attempts.Never, d.of.deciding() && d.of.engine.Running() == 0:
+		d.stopTimer()
+	case in <= 0: // a timer would be useless, and two at the same time crash the race detector in a synctest bubble
+		d.stopTimer()
+		go d.fire()
+	case d.timer == nil:
+		d.timer = time.AfterFunc(in, d.fire)
+	default:
+		d.timer.Reset(in)
+	}
+}
+
+// stopTimer stops the timer, if there is one. The lock must be held.
+func (d *driver) stopTimer() {
+	if d.timer != nil {
+		d.timer.Stop()
+		d.timer = nil
+	}
+}
+
+// fire runs in a goroutine of the timer. It makes the attempt that is due, and those that follow from its end.
+func (d *driver) fire() {
+	var a *attempt
+	returned := false
+	defer func() { d.leave(a, returned, recover()) }()
+	d.lockedOnly(func() { d.others++ })
+	d.locked(func() { a = d.fired() })
+	for a != nil {
+		a = d.makeAttempt(a)
+	}
+	returned = true
+}
+
+// fired returns the attempt that is due, or nil. The lock must be held.
+func (d *driver) fired() *attempt {
+	d.tries.join()
+	if d.reached || d.of.engine.Running() == 0 { // else the application's goroutine wakes the engine
+		return nil
+	}
+	return d.wake(true)
+}
+
+// leave ends a goroutine of the timer. If it has panicked, the application's goroutine panics too, when all attempts have ended: as it
+// would have without the timer.
+func (d *driver) leave(a *attempt, returned bool, with any) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.others--
+	d.changed.Broadcast()
+	if !returned {
+		d.caught.note(with)
+		d.abort(a)
+	}
+}
+
+// unwind ends a call in which the application's goroutine has panicked: in attempt a, or in a callback. It waits for the others.
+func (d *driver) unwind(a *attempt) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.abort(a)
+	for d.others > 0 {
+		d.changed.Wait()
+	}
+}
+
+// abort ends the call after a panic, and cancels its attempts. The lock must be held.
+func (d *driver) abort(a *attempt) {
+	if a != nil {
+		a.release()
+	}
+	d.stopTimer()
+	d.tries.join()
+	if !d.of.engine.Over() {
+		step := d.of.engine.Abort(d.of.now())
+		for _, n := range step.Cancel {
+			if n <= len(d.attempts) { // else an option of it has panicked before it was sent
+				d.attempts[n-1].release()
+			}
+		}
+	}
+	d.tries.concluded()
+}
