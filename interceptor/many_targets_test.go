@@ -33,7 +33,7 @@ type crowd struct {
 func newCrowd(t *testing.T, file string) crowd {
 	t.Helper()
 	c := crowd{mu: new(sync.Mutex), warnings: new([]string)}
-	set := must.Get(policy.Parse("retry.yaml", []byte(file)))(t)
+	set := must.Get(policy.Parse("retry.yaml", []byte(file+"\ndefaultTimeout: 3600s\n")))(t) // no call is warned about
 	c.Retrier = must.Get(interceptor.New(set, interceptor.WithObserver(interceptor.Observer{Diagnostic: func(d policy.Diagnostic) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
