@@ -17,7 +17,7 @@ import (
 func WithDefaultTimeout(d time.Duration) Option {
 	return func(r *Retrier) error {
 		if d <= 0 {
-			return fmt.Errorf("interceptor: WithDefaultTimeout(%v): must be more than 0s; without the option, calls without a deadline have no timeout", d)
+			return fmt.Errorf("interceptor: WithDefaultTimeout(%v): must be more than 0s; for no timeout leave the option out", d)
 		}
 		r.defaultTimeout = d
 		return nil

@@ -210,21 +210,26 @@ func TestReconnect(t *testing.T) {
 	}
 }
 
-// The age of an outage at which calls stop waiting: docs/evidence/outages.md has what each age saves, and costs. All restarts count the same.
+// The age of an outage at which calls stop waiting: docs/evidence/outages.md has what each age saves, and costs. All restarts count
+// the same.
 func TestReconnect_Waits(t *testing.T) {
 	page := string(must.Get(os.ReadFile("../../docs/evidence/outages.md"))(t))
-	ages := []time.Duration{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}
+	var ages []time.Duration
+	for age := time.Second; age <= 10*time.Second; age += time.Second {
+		ages = append(ages, age)
+	}
 	saved, waited := make([]float64, len(ages)), make([]float64, len(ages))
 	rows := []string{"| restart |", "| --- |"}
 	for _, age := range ages {
-		rows[0] += fmt.Sprintf(" %d s |", age)
+		rows[0] += fmt.Sprintf(" %.0f s |", age.Seconds())
 		rows[1] += " --- |"
 	}
-	for _, away := range []time.Duration{300 * time.Millisecond, time.Second, 2 * time.Second, 3 * time.Second, 5 * time.Second, 8 * time.Second, 12 * time.Second} {
+	for _, seconds := range []float64{0.3, 1, 2, 3, 5, 8, 12} {
+		away := time.Duration(seconds * float64(time.Second))
 		r := simulate(10_000, ours, away)
 		row := fmt.Sprintf("| %v |", away)
 		for i, age := range ages {
-			s, w := r.waits(away, age*time.Second)
+			s, w := r.waits(away, age)
 			saved[i], waited[i] = saved[i]+s, waited[i]+w
 			row += fmt.Sprintf(" %.1f, %.1f |", s, w)
 		}
