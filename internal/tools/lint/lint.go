@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/attempts"
@@ -47,6 +48,7 @@ func Lint(file string, data []byte, o Options) []policy.Diagnostic {
 	l.lintElsewhere()
 	l.lintBuckets()
 	l.noteUnlimited()
+	l.noteSharedBudgets()
 	for i, m := range l.config.Methods {
 		path := document.Item("methodConfig", i)
 		m = capped(m, l.config.MaxAttemptsLimit)
@@ -199,6 +201,54 @@ func (l *linter) mayBeUnary(names []string) bool {
 		}
 	}
 	return false
+}
+
+// noteSharedBudgets notes unary methods and server streams whose extra attempts the same balance pays for: streams that are cut together
+// take all of it.
+func (l *linter) noteSharedBudgets() {
+	type balance struct{ budget, service string }
+	type user struct{ method, field string }
+	streams, unary := map[balance]user{}, map[balance]user{}
+	var order []balance
+	for i, m := range l.config.Methods {
+		for _, n := range m.Names {
+			p := l.set.Lookup(n)
+			name := p.Budget()
+			if p.MaxAttempts() < 2 || name == "NONE" {
+				continue
+			}
+			for method := range l.set.MethodsOf(n) {
+				b := balance{name, l.sharing(name, method)}
+				users := unary
+				if method.IsStreamingServer() {
+					users = streams
+				}
+				path := decision.MethodPath(method)
+				if method.IsStreamingClient() || users[b].method != "" || !l.set.Safe(p, path) && p.IdempotencyKey() == "" {
+					continue
+				}
+				users[b] = user{path, document.Item("methodConfig", i)}
+				if streams[b].method != "" && unary[b].method != "" {
+					order = append(order, b)
+				}
+			}
+		}
+	}
+	for _, b := range order {
+		l.note(streams[b].field, streams[b].method+" is a server stream, and shares the balance of its budget with the unary "+unary[b].method+
+			": streams that are cut together take the retries of both; give streams a budget of their own (docs/streams.md)")
+	}
+}
+
+// sharing returns what the methods have in common that share a balance of a budget: "" with scope PROCESS, else their service. Methods of
+// different services may be at different targets.
+func (l *linter) sharing(name string, method protoreflect.MethodDescriptor) string {
+	for _, b := range l.config.Budgets {
+		if b.Name == name && b.Scope == "PROCESS" {
+			return ""
+		}
+	}
+	return string(method.Parent().FullName())
 }
 
 // lintAdmission warns of admission that can't work as intended.

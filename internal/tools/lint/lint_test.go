@@ -93,6 +93,41 @@ func TestLintUnlimited(t *testing.T) {
 	}
 }
 
+// Server streams and unary methods of one service share the balance of a budget, and with scope PROCESS those of several do.
+func TestLintSharedBudgets(t *testing.T) {
+	t.Parallel()
+	const (
+		declared = "budgets: [{name: one, bucket: {}}, {name: all, scope: PROCESS, bucket: {}}]\ndefaultTimeout: 9s\nmethodConfig:\n"
+		get      = "{service: shop.Feeds, method: Get}"
+		watch    = "{service: shop.Feeds, method: Watch}"
+		other    = "{service: shop.Safe, method: Get}"
+	)
+	entry := func(name, more string) string {
+		return "- name: [" + name + "]\n  retryPolicy: {maxAttempts: 3, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [14]" + more + "}\n"
+	}
+	note := func(at, with string) string {
+		return "note f:" + at + ": /shop.Feeds/Watch is a server stream, and shares the balance of its budget with the unary " + with +
+			": streams that are cut together take the retries of both; give streams a budget of their own (docs/streams.md)"
+	}
+	const all, one, none = ", budget: all", ", budget: one", ", budget: NONE"
+	for _, row := range []struct{ text, want string }{
+		{entry("{service: shop.Feeds}", ""), note("4:3: methodConfig[0]", "/shop.Feeds/Get")},
+		{entry(get, "") + entry(watch, ""), note("6:3: methodConfig[1]", "/shop.Feeds/Get")},
+		{entry(watch, one) + entry(get, one), note("4:3: methodConfig[0]", "/shop.Feeds/Get")},
+		{entry(get, "") + entry(watch, one), ""},
+		{entry(get, none) + entry(watch, none), ""},
+		{entry(other, one) + entry(watch, one), ""}, // maybe at different targets
+		{entry(other, all) + entry(watch, all), note("6:3: methodConfig[1]", "/shop.Safe/Get")},
+		{entry(get, "") + "- name: [" + watch + "]\n", ""},
+		{entry(get, "") + entry("{service: shop.Uploads, method: Create}", ""), ""},
+	} {
+		got := slices.DeleteFunc(linted(declared+row.text), func(s string) bool { return !strings.Contains(s, "shares the balance") })
+		if strings.Join(got, "\n") != row.want {
+			t.Errorf("%s%q; want %q", row.text, got, row.want)
+		}
+	}
+}
+
 func TestLintConnectionWait(t *testing.T) {
 	t.Parallel()
 	for wait, want := range map[string][]string{
@@ -326,6 +361,7 @@ func TestLintOnlyDescriptors(t *testing.T) {
 		"retryableStatusCodes: [14]}}]"
 	for only, want := range map[bool]string{false: "/shop.Mall/Pay00", true: `methods of {} will be retried only`} {
 		list := lint.Lint("f", []byte(bounded(everything)), lint.Options{Descriptors: decision.Descriptors{Only: only}})
+		list = slices.DeleteFunc(list, func(d policy.Diagnostic) bool { return strings.Contains(d.Message, "shares the balance") })
 		if len(list) != 1 || !strings.Contains(list[0].String(), want) {
 			t.Errorf("only descriptors %v: %v; want one note with %s", only, list, want)
 		}
@@ -384,6 +420,8 @@ func registerShop() protoreflect.FileDescriptor {
 	}
 	upload := method("Create", nil)
 	upload.ClientStreaming = new(true)
+	feed := method("Watch", level(descriptorpb.MethodOptions_NO_SIDE_EFFECTS))
+	feed.ServerStreaming = new(true)
 	file, err := protodesc.NewFile(&descriptorpb.FileDescriptorProto{
 		Name: new("shop.proto"), Package: new("shop"), Syntax: new("proto3"),
 		MessageType: []*descriptorpb.DescriptorProto{{Name: new("Any")}},
@@ -394,6 +432,7 @@ func registerShop() protoreflect.FileDescriptor {
 			}},
 			mall,
 			{Name: new("Uploads"), Method: []*descriptorpb.MethodDescriptorProto{upload, method("Get", nil)}},
+			{Name: new("Feeds"), Method: []*descriptorpb.MethodDescriptorProto{get, feed}},
 		},
 	}, nil)
 	if err == nil {
