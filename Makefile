@@ -37,7 +37,7 @@ SEED     ?= 0
 FIGURES := SlowEnd|BudgetsKeepWhatCounts|BudgetsOfManyTargets|BudgetCounts|BudgetsHeldByACall|AnHourOfCuts
 FIGURES := $(FIGURES)|Outage_Inbound|ConnectionWait_Outage|UnaryAllocations|ParseMemory|ParseManyErrors|OptionsBounded|EveryGoFile|TestPages_
 FIGURES := $(FIGURES)|CapacityIsHalvedForEver|AdmissionOfSlowService|AdmissionInOverload|RunReserve|RunCrowd|RunOverload|FleetRamp
-FIGURES := $(FIGURES)|BackendQueueTime|TestText$$|TestDay
+FIGURES := $(FIGURES)|BackendQueueTime|TestText$$|TestDay|OneOfThreeHangs
 FIGURES := $(FIGURES)|PagesShowWhatCommandsPrint|SchemaAgreesWithParse|TestAction$$|PreCommitHook|ProcessEndsOnSignal
 
 # Tests of lab that make check plays instead of make test; those of the grid take its flag.
@@ -191,7 +191,7 @@ buf-lint:
 	@$(TOOL) buf format -d --exit-code
 	@.ci/breaking env $(TOOL) buf
 
-PROSE := $(wildcard README.md RELEASE.md docs/*.md docs/evidence/*.md)
+PROSE := $(wildcard README.md RELEASE.md docs/*.md docs/evidence/*.md budget/redisbudget/README.md)
 
 .PHONY: prose
 prose:

@@ -5,6 +5,7 @@ package stagger_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"go/parser"
 	"go/token"
 	"io/fs"
@@ -35,7 +36,7 @@ func pages(t *testing.T) map[string]string {
 	}
 	evidence := must.Get(filepath.Glob("docs/evidence/*.md"))(t)
 	texts := map[string]string{}
-	for _, path := range slices.Concat(guides, evidence, []string{"README.md", "RELEASE.md"}) {
+	for _, path := range slices.Concat(guides, evidence, []string{"README.md", "RELEASE.md", "budget/redisbudget/README.md"}) {
 		texts[path] = read(t, path)
 	}
 	return texts
@@ -454,32 +455,32 @@ func TestPages_Costs(t *testing.T) {
 	}
 }
 
-// The README's table of storms has the figures of docs/evidence/storms.md: success and requests of each client.
-func TestPages_Storms(t *testing.T) {
+// The README's promises have the figures of its table of storms, of the histories of etcd, and of the reasons.
+func TestPages_Promises(t *testing.T) {
 	t.Parallel()
-	_, table, _ := strings.Cut(read(t, "README.md"), "<!-- storms -->")
-	table, _, _ = strings.Cut(table, "<!-- /storms -->")
-	var clients []string
-	compared := 0
-	for line := range strings.Lines(strings.TrimSpace(table)) {
-		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "| "), " | ")
-		if cells[0] == "storm" {
-			clients = cells
-		}
-		_, storm, found := strings.Cut(read(t, "docs/evidence/storms.md"), "\n### "+cells[0]+":")
+	readme := strings.Join(strings.Fields(read(t, "README.md")), " ")
+	row := func(page, first string) []string {
+		_, row, found := strings.Cut(read(t, page), "\n| "+first+" | ")
+		row, _, _ = strings.Cut(row, " |\n")
 		if !found {
-			continue
+			t.Fatalf("%s has no row %q", page, first)
 		}
-		for i, cell := range cells[1:] {
-			_, row, _ := strings.Cut(storm, "\n| "+clients[1+i]+" | ")
-			if f := strings.Split(row, " | "); len(f) < 4 || cell != f[0]+", "+f[3] {
-				t.Errorf("README.md: %s, %s: %s; docs/evidence/storms.md has %.40q", cells[0], clients[1+i], cell, row)
-			}
-			compared++
+		return strings.Split(row, " | ")
+	}
+	perCall := func(cell string) string { return strings.TrimSuffix(strings.TrimPrefix(cell, "0.0, "), ".00") }
+	outage := row("README.md", "all servers fail for 10 s")
+	named, alone := row("docs/evidence/histories.md", "stagger, the policy also names `Put`"), row("docs/evidence/histories.md", "stagger, the policy names `Range`")
+	for _, want := range []string{
+		fmt.Sprintf("gRPC's own retries send %s requests for each call, and stagger %s.", perCall(outage[1]), perCall(outage[5])),
+		fmt.Sprintf("In [%s histories of a real etcd]", alone[0]), fmt.Sprintf("declared idempotent by mistake, it found %s.", named[1]),
+		fmt.Sprintf("One ordered list of %d checks", len(checks.Steps())),
+	} {
+		if !strings.Contains(readme, want) {
+			t.Errorf("the README does not say %q", want)
 		}
 	}
-	if compared < 25 {
-		t.Errorf("%d figures compared; want 25", compared)
+	if alone[1] != "0" {
+		t.Errorf("docs/evidence/histories.md has %s anomalies with stagger", alone[1])
 	}
 }
 

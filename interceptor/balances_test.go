@@ -227,7 +227,7 @@ func TestBudgetsInUseAreKept(t *testing.T) {
 		goOn, attempts, asked, made := make(chan struct{}), 0, 0, new(atomic.Int64)
 		first := &asks{purse: purse{grants: 9}}
 		first.state = func() {
-			if asked++; asked == 2 { // once to find the one to evict, then to evict it
+			if asked++; asked == 1 { // it is about to be evicted
 				close(goOn)
 				time.Sleep(ms)
 			}

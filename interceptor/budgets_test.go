@@ -203,7 +203,7 @@ func ExampleWithBudget() {
 		fmt.Println(err)
 		return
 	}
-	set, _ := policy.NewSet(policy.Config{})
+	set, _ := policy.Parse("retry.yaml", []byte("{}"))
 	for range 2 {
 		if _, err := interceptor.New(set, interceptor.WithBudget("", func(string) budget.Budget { return shared })); err != nil {
 			fmt.Println(err)

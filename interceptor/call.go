@@ -20,11 +20,8 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/attempts"
-	"github.com/stagger-go/stagger/internal/balancer"
 	"github.com/stagger-go/stagger/internal/clock"
-	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/methods"
-	"github.com/stagger-go/stagger/internal/tried"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -40,7 +37,7 @@ type call struct {
 	cc      *grpc.ClientConn   // nil in tests that call an interceptor directly
 	method  string
 	entry   *entry
-	policy  *decision.Policy // first the caller's, if one was given
+	policy  *policy.Policy // first the caller's, if one was given
 	budget  budget.Budget
 	known   *methods.Known // of the method; nil: nothing
 	options callOptions
@@ -98,7 +95,7 @@ func (c *call) prepareContext() {
 	if header := c.policy.IdempotencyKey(); header != "" || c.flags&keyed != 0 {
 		c.ctx, c.key = withKey(c.ctx, header, c.options.caller)
 	}
-	if timeout := c.policy.Spec().Timeout; timeout > 0 { // it counts from the call's start
+	if timeout := c.policy.Timeout(); timeout > 0 { // it counts from the call's start
 		c.ctx, c.cancel = context.WithTimeout(c.ctx, timeout-(clock.Now()-c.start))
 	}
 }
@@ -112,12 +109,13 @@ func (c *call) cancelTimeout() {
 
 // now returns the time, a random number and the state of the connection, for the engine.
 func (c *call) now() (now attempts.Now) {
-	now.Wall, now.Chance = time.Now(), c.retrier.random()
+	now.Wall = time.Now()
 	now.At = clock.At(now.Wall)
+	now.Chance = c.retrier.random()
 	now.Off = c.forbids(c.entry.mode)
 	c.retrier.outages.look(c.cc, &now)
-	if now.Down {
-		if since := balancer.DownSince(c.ctx); !since.IsZero() {
+	if hook := c.entry.rules.elsewhere; hook != nil && now.Down {
+		if _, since := hook.LastPick(c.ctx); !since.IsZero() {
 			now.Outage = max(now.Outage, now.At-clock.At(since))
 		}
 	}
@@ -351,7 +349,9 @@ const (
 // readRequest reads the caller's options, and finds the entry of the call. Every call runs it. first is for the first attempt.
 func (c *call) readRequest(caller []grpc.CallOption, first *attemptOptions) {
 	r, o := c.retrier, &c.options
-	o.caller, o.shared, o.maxAttempts = caller, first.array[:added], math.MaxInt
+	o.caller = caller
+	o.shared = first.array[:added]
+	o.maxAttempts = math.MaxInt
 	for _, option := range caller {
 		if _, ok := option.(grpc.StaticMethodCallOption); ok { // fast path: all calls of generated code have it
 			o.static = true
@@ -376,15 +376,16 @@ func (c *call) readRequest(caller []grpc.CallOption, first *attemptOptions) {
 	}
 	switch {
 	case o.limited:
-		o.shared = append(o.shared, limitsOf(c.policy.Spec(), caller)...)
-	case len(c.entry.limits) > 0: // append of none would still call the runtime, in every call
-		o.shared = append(o.shared, c.entry.limits...)
+		o.shared = append(o.shared, c.entry.limit.options(caller)...)
+	case len(c.entry.limitOptions) > 0: // append of none would still call the runtime, in every call
+		o.shared = append(o.shared, c.entry.limitOptions...)
 	}
 	o.peer = o.peer || r.observers.Load().any
 	if c.entry.mode != policy.ModeEnforce { // then another library's retries don't multiply
 		return
 	}
-	if first.retrier = r; o.foreign {
+	first.retrier = r
+	if o.foreign {
 		r.warnOnce(&foreignOptions, c.entry.name, c.entry.name)
 	}
 }
@@ -433,7 +434,8 @@ func (c *call) readOwn(option grpc.CallOption) {
 		c.flags |= disabled
 		c.retrier.warnOnce(&nestedRetriers, "", "")
 	case policyOption:
-		if c.policy = option.policy; c.policy == nil {
+		c.policy = option.policy
+		if c.policy == nil {
 			c.policy = c.retrier.single
 		}
 	case maxAttemptsOption:
@@ -454,16 +456,25 @@ func (c *call) announce(ctx context.Context) {
 		ctx = r.startCall(ctx, c.event(0, codes.OK, nil))
 	}
 	c.ctx, c.known = ctx, c.entry.known
-	// A connection that is not READY may get a policy of package balancer when it wakes up for this call.
-	if cc := c.cc; cc != nil && c.options.maxAttempts > 1 &&
-		(tried.InUse(cc.Target()) || c.entry.rules.balancing != "" && cc.GetState() != connectivity.Ready) {
-		c.ctx = balancer.NewContext(ctx)
+	if hook := c.entry.rules.elsewhere; hook != nil && c.cc != nil && c.options.maxAttempts > 1 {
+		c.ctx = hook.NewContext(ctx)
 	}
 }
 
-// limitsOf returns a policy's limits as options, unless the caller's are as strict.
-func limitsOf(s *policy.Spec, caller []grpc.CallOption) (opts []grpc.CallOption) {
-	waits, send, receive := s.WaitForReady, s.MaxRequestMessageBytes, s.MaxResponseMessageBytes
+// limits are the settings of a policy that gRPC itself carries out; nil: the call's own.
+type limits struct {
+	waits         *bool
+	send, receive *int
+}
+
+func limitsOf(p *policy.Policy) limits {
+	s := p.Spec()
+	return limits{s.WaitForReady, s.MaxRequestMessageBytes, s.MaxResponseMessageBytes}
+}
+
+// options returns the limits as options, unless the caller's are as strict.
+func (l limits) options(caller []grpc.CallOption) (opts []grpc.CallOption) {
+	waits, send, receive := l.waits, l.send, l.receive
 	for _, o := range caller {
 		switch o := promoted(o).(type) {
 		case grpc.FailFastCallOption:

@@ -11,7 +11,6 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
 
-	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/defaults"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -21,7 +20,7 @@ import (
 type policyOption struct {
 	grpc.EmptyCallOption
 
-	policy *decision.Policy // nil: one attempt
+	policy *policy.Policy // nil: one attempt
 }
 
 // Policy makes p the policy of one call. It replaces the Retrier's policy for the
@@ -33,7 +32,7 @@ func Policy(p *policy.Policy) grpc.CallOption {
 	if p == nil {
 		return policyOption{}
 	}
-	return policyOption{policy: decision.New(p.Spec())}
+	return policyOption{policy: p}
 }
 
 type maxAttemptsOption struct {
@@ -78,8 +77,8 @@ func IdempotencyKey(key string) grpc.CallOption { return keyOption{key: key} }
 
 // keyCounts reports whether a key makes the calls of a policy idempotent. A key of the caller's doesn't override an entry
 // that declares its methods unsafe: the server may ignore the key.
-func keyCounts(p *decision.Policy) bool {
-	return p.IdempotencyKey() != "" || p.Spec().Idempotency != "NONE"
+func keyCounts(p *policy.Policy) bool {
+	return p.IdempotencyKey() != "" || p.Idempotency() != "NONE"
 }
 
 // withKey returns the context of a call that sends an idempotency key, and the key, "" if the call sends none. If

@@ -15,7 +15,6 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/stagger-go/stagger/budget"
-	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/latency"
 	"github.com/stagger-go/stagger/internal/methods"
 	"github.com/stagger-go/stagger/policy"
@@ -27,12 +26,12 @@ type entry struct {
 	made     time.Duration
 	rules    *rules
 	switches *switches
-	policy   *decision.Policy
+	policy   *policy.Policy
 	mode     policy.Mode // of the calls: the strictest of the policy file's, the policy's and the switches'
 	target   string      // canonical
 	name     string      // the method's, in what outlives the call: see keptName
 	budget   budget.Budget
-	kept     *keptBalance    // the same; nil for another one
+	balance  *balance        // the same; nil for another one
 	record   *methods.Method // nil if the table has no place
 	known    *methods.Known  // the same, as the policy's calls see it; nil: they need it not
 	most     int             // attempts of a call
@@ -49,11 +48,13 @@ type entry struct {
 	warnedNoDeadline *atomic.Bool  // that unary calls have no deadline: the slot's
 
 	grpcsCodec bool // a call without an option for a codec has gRPC's own
-	limits     []grpc.CallOption
+	limit      limits
+
+	limitOptions []grpc.CallOption // the same, for a call whose caller gives none
 }
 
 // entry returns the entry for a call that begins now. own is the policy that the caller gave, or nil.
-func (r *Retrier) entry(cc *grpc.ClientConn, method string, static bool, own *decision.Policy, now time.Duration) *entry {
+func (r *Retrier) entry(cc *grpc.ClientConn, method string, static bool, own *policy.Policy, now time.Duration) *entry {
 	key := entryKey{method: method}
 	if cc != nil {
 		key.target = cc.Target()
@@ -69,7 +70,7 @@ func (r *Retrier) entry(cc *grpc.ClientConn, method string, static bool, own *de
 	}
 	e := cached.Load()
 	if e == nil || e.rules != r.rules.Load() || e.switches != r.switches.Load() || own != nil && e.policy != own ||
-		e.kept != nil && e.kept.replaced(e.made, now) {
+		e.balance != nil && e.balance.stale(e.made, now) {
 		e = r.newEntry(s, method, own, now)
 		cached.Store(e)
 	}
@@ -87,23 +88,24 @@ func (r *Retrier) warnOfFullTable(s *slot) {
 	}
 }
 
-func (r *Retrier) newEntry(s *slot, method string, own *decision.Policy, now time.Duration) *entry {
+func (r *Retrier) newEntry(s *slot, method string, own *policy.Policy, now time.Duration) *entry {
 	of := r.rules.Load()
 	e := &entry{
 		made: now, rules: of, switches: r.switches.Load(), policy: cmp.Or(own, of.set.Lookup(method), r.single),
 		target: s.target, name: s.name, record: s.record, budget: budget.Unlimited, grpcsCodec: usesGRPCsCodec(nil),
 		defaultTimeout: r.defaultTimeoutBy(of), warnedNoDeadline: &s.warnedNoDeadline,
 	}
-	if e.mode = max(of.modeOf(method), e.switches.modeFor(method)); own != nil {
-		e.mode = max(e.mode, own.Mode())
+	e.mode = policy.StrictestMode(of.modeOf(method), e.switches.modeFor(method))
+	if own != nil {
+		e.mode = policy.StrictestMode(e.mode, own.Mode())
 	}
 	p := e.policy
 	e.safe, e.slots = of.set.Safe(p, method), targetSlots{&r.waitLimit, e.target}
 	e.most, e.timeout = min(p.MaxAttempts(), of.set.Config().MaxAttemptsLimit), p.PerAttemptTimeout()
-	e.admits = p.Refuses()
+	e.admits = p.Admission()
 	e.asks = e.admits || r.breaker != nil
 	e.timed, e.parallel = p.Watched(), p.Parallel()
-	e.prepares = p.Spec().Timeout > 0 || p.IdempotencyKey() != ""
+	e.prepares = p.Timeout() > 0 || p.IdempotencyKey() != ""
 	if e.record != nil && (e.admits || e.policy.MaxAttempts() > 1) {
 		known := e.record.For(e.policy, e.mode == policy.ModeEnforce, now)
 		e.known = &known
@@ -111,11 +113,11 @@ func (r *Retrier) newEntry(s *slot, method string, own *decision.Policy, now tim
 			r.warnOnce(&manyQuantiles, e.name, e.name)
 		}
 	}
-	if e.limits = limitsOf(e.policy.Spec(), nil); e.mode != policy.ModeOff {
-		user := budgetUser{target: e.target, shadow: e.mode == policy.ModeObserve}
-		e.budget = r.findBudget(of, e.policy, user, func(of *rules) string { return r.serviceOf(of, e.policy, s) })
-		e.kept, _ = e.budget.(*keptBalance)
-		r.warnOfFullBudgets(e.kept)
+	e.limit = limitsOf(p)
+	e.limitOptions = e.limit.options(nil)
+	if e.mode != policy.ModeOff {
+		user := budgetUser{target: e.target, service: r.serviceOf(p, s), shadow: e.mode == policy.ModeObserve}
+		e.budget, e.balance = r.budgetFor(of, p, user)
 	}
 	return e
 }

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/stagger-go/stagger/internal/attempts"
-	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -107,7 +106,7 @@ func TestEntries_StrangerBecomesKnown(t *testing.T) {
 func TestEntries_KeepsWhatRuns(t *testing.T) {
 	t.Parallel()
 	var table entries
-	p := decision.New(policy.Spec{Admission: "REFUSE"})
+	p := must.Get(policy.New(policy.Spec{Admission: "REFUSE"}))(t)
 	m := table.Find(key(0), false, 0)
 	k := m.record.For(p, true, 0)
 	k.Admit(0, time.Second)
@@ -168,7 +167,7 @@ func TestEntries_Concurrent(t *testing.T) {
 		wg    sync.WaitGroup
 	)
 	p := must.Get(policy.New(policy.Spec{Admission: "REFUSE", Hedge: &policy.HedgeSpec{MaxAttempts: 2}}))(t)
-	compiled := decision.New(p.Spec())
+	compiled := p
 	for g := range 4 {
 		wg.Go(func() {
 			for n := range 3 * mostOthers {

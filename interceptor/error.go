@@ -91,7 +91,7 @@ func (e *Error) LogValue() slog.Value {
 	if e.Commit != "" {
 		attrs = append(attrs, slog.String("commit", e.Commit))
 	}
-	return slog.GroupValue(append(attrs, slog.Int("attempts", e.Attempts), slog.Duration("elapsed", e.Elapsed))...)
+	return slog.GroupValue(append(attrs, slog.Int("attempts", e.Attempts), slog.String("elapsed", e.Elapsed.String()))...)
 }
 
 // Unwrap returns the errors behind this one: the caller's, and a server's last error that it

@@ -39,8 +39,8 @@ type Observer struct {
 	// CallEnd is called at the end of every call. The context lives, unless the caller or a deadline has ended it.
 	CallEnd func(context.Context, Event)
 	// Reload is called for every change of the policies. If a change is refused, err says why, and the old policies stay in
-	// use. The set is nil if the file could not be read or is invalid. Changes are texts such as "entries
-	// changed from 3 to 4": of the hash of the file, the number of its entries, and its mode. It runs in the goroutine that reloads.
+	// use. The set is nil if the file could not be read or is invalid. Changes are texts such as
+	// "maxAttempts of GetOrder 3 → 2": first of the file's hash, then of each setting. It runs in the goroutine that reloads.
 	Reload func(set *policy.Set, changes []string, err error)
 	// ModeChange is called for every change by [Retrier.SetMode], of one service or of all, in the goroutine that
 	// makes it. Without any ModeChange function, changes go to [slog.Default].
@@ -70,7 +70,7 @@ type Event struct {
 	Attempt int           // the attempt's number, 1 for the first; in CallEnd, the number of attempts sent
 	Hedges  int           // in Attempt, 1 if it is a hedge, sent in parallel with slow attempts; in CallEnd, the number of hedges
 	Elapsed time.Duration // in Attempt and CallEnd
-	Code    codes.Code    // DEADLINE_EXCEEDED without Err: the per-attempt timeout or hedging delay is over, and the attempt may still run
+	Code    codes.Code    // DEADLINE_EXCEEDED also after [Event.Slow], without an Err
 	Err     error         // nil after OK, or if the attempt still runs; in Attempt gRPC's error, in CallEnd the caller's
 	Peer    net.Addr      // the attempt's backend; nil if it had no connection, or still runs
 
@@ -86,3 +86,7 @@ type Event struct {
 	// It is about this call, as WillRetry is about the next attempt.
 	OuterRetry bool
 }
+
+// Slow reports whether the event is about an attempt whose per-attempt timeout or hedging delay is over, and which may still run. No
+// server has sent its Code.
+func (e Event) Slow() bool { return e.Code == codes.DeadlineExceeded && e.Err == nil }

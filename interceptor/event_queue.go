@@ -26,7 +26,8 @@ type eventQueue struct {
 
 // push appends events. q.mu must be held.
 func (q *eventQueue) push(events ...notice) {
-	if q.events = append(q.events, events...); len(q.events) > 0 {
+	q.events = append(q.events, events...)
+	if len(q.events) > 0 {
 		q.filled.Store(true)
 	}
 }

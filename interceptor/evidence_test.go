@@ -8,8 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
-	"math/rand/v2"
 	"net"
 	"os"
 	"strings"
@@ -30,44 +28,14 @@ import (
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/tools/random"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
 
-// spread draws lognormal times.
-type spread struct {
-	mu     sync.Mutex // guards all below
-	random *rand.Rand
-	median time.Duration
-	sigma  float64
-}
-
-func newSpread(median time.Duration, sigma float64, seed ...uint64) *spread {
-	return &spread{random: rand.New(rand.NewPCG(1, append(seed, 2)[0])), median: median, sigma: sigma}
-}
-
-func (s *spread) draw() time.Duration {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return time.Duration(float64(s.median) * math.Exp(s.sigma*s.random.NormFloat64()))
-}
-
-func (s *spread) chance() float64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.random.Float64()
-}
-
-// wait draws the time to the next of calls that come independently of each other.
-func (s *spread) wait(perSecond float64) time.Duration {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return time.Duration(s.random.ExpFloat64() / perSecond * float64(time.Second))
-}
-
-// answering answers each request after a time that is drawn.
-func (s *spread) answering() testserver.Step {
-	return testserver.Func(func(context.Context, testserver.Attempt) testserver.Step { return text("").Delay(s.draw()) })
+// answeringIn answers each request after a time that is drawn.
+func answeringIn(times *random.Times) testserver.Step {
+	return testserver.Func(func(context.Context, testserver.Attempt) testserver.Step { return text("").Delay(times.Draw()) })
 }
 
 // cacheKey marks a call that the cache of a client answers.
@@ -94,12 +62,12 @@ func cached(ctx context.Context) context.Context { return context.WithValue(ctx,
 func TestForeign_CacheAndQuantile(t *testing.T) {
 	fresh(t, byQuantile(), func(t *testing.T, s scene) {
 		s = s.caching(t)
-		times := newSpread(50*ms, 0.4)
-		s.On(get, times.answering())
+		times := random.NewTimes(50*ms, 0.4, 2)
+		s.On(get, answeringIn(times))
 		asked := 0
 		for range 20_000 {
 			ctx := t.Context()
-			if times.chance() < 0.97 {
+			if times.Chance() < 0.97 {
 				ctx = cached(ctx)
 			} else {
 				asked++
@@ -437,8 +405,8 @@ func TestHelps_HedgeAfterGoodCalls(t *testing.T) {
 			t.Run(fmt.Sprint(name, " ", within), func(t *testing.T) {
 				paid(c)
 				fresh(t, c, func(t *testing.T, s scene) {
-					times := newSpread(5*ms, 0.4)
-					s.On(get, times.answering())
+					times := random.NewTimes(5*ms, 0.4, 2)
+					s.On(get, answeringIn(times))
 					for range 20 {
 						began := time.Now()
 						ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -459,9 +427,9 @@ func TestHelps_HedgeAfterGoodCalls(t *testing.T) {
 func TestHelps_ReadmesPolicy(t *testing.T) {
 	t.Parallel()
 	page := string(must.Get(os.ReadFile("../README.md"))(t))
-	_, page, _ = strings.Cut(page, "\n```yaml\n")
+	_, page, _ = strings.Cut(page, "\n```yaml newuser retry.yaml\n")
 	file, _, ok := strings.Cut(page, "\n```\n")
-	if !ok || !strings.HasPrefix(file, "methodConfig:") {
+	if !ok || !strings.Contains(file, "\nmethodConfig:") {
 		t.Fatalf("README has no policy: %q", file)
 	}
 	for _, every := range []time.Duration{time.Second, 2 * time.Second, 5 * time.Second, 30 * time.Second, time.Minute} {
@@ -500,20 +468,20 @@ func (r oneRefused) play(t *testing.T) float64 {
 	synctest.Test(t, func(t *testing.T) {
 		retry := plain()
 		retry.Backoff.Jitter, retry.Budget = "FULL", ""
-		times := newSpread(r.median, r.sigma)
-		s := scene{Server: testserver.Start(t), journal: new(journal), retrier: mustNew(t, mustSet(t, config(retry)), quiet, interceptor.WithRandom(newSpread(0, 0).chance))}
+		times := random.NewTimes(r.median, r.sigma, 2)
+		s := scene{Server: testserver.Start(t), journal: new(journal), retrier: mustNew(t, mustSet(t, config(retry)), quiet, interceptor.WithRandom(random.NewTimes(0, 0, 2).Chance))}
 		s = s.caching(t)
 		if r.before != nil {
 			r.before(t, s)
 		}
 		s.On(get, testserver.Func(func(context.Context, testserver.Attempt) testserver.Step {
 			switch {
-			case times.chance() < 0.25:
+			case times.Chance() < 0.25:
 				return down().Delay(ms)
-			case times.chance() < r.cachedThere:
+			case times.Chance() < r.cachedThere:
 				return text("").Delay(ms)
 			default:
-				return text("").Delay(times.draw())
+				return text("").Delay(times.Draw())
 			}
 		}))
 		var running sync.WaitGroup
@@ -521,7 +489,7 @@ func (r oneRefused) play(t *testing.T) float64 {
 			running.Go(func() {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 				defer cancel()
-				here := times.chance() < r.cached
+				here := times.Chance() < r.cached
 				if here {
 					ctx = cached(ctx)
 				}

@@ -39,6 +39,18 @@ func pageDial(ctx context.Context, target string, creds credentials.TransportCre
 	return conn, err
 }
 
+func pageDefault(target string, creds credentials.TransportCredentials) (*grpc.ClientConn, error) {
+	retrier, err := interceptor.Default(interceptor.DefaultPolicy{
+		Idempotent: []string{"/acme.orders.v1.OrderService/GetOrder"}, // in addition to what the .proto declares
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	conn, err := grpc.NewClient(target, append(retrier.DialOptions(),
+		grpc.WithTransportCredentials(creds))...)
+	return conn, err
+}
+
 func pageReason(err error) {
 	if e, ok := errors.AsType[*interceptor.Error](err); ok {
 		log.Printf("gave up after %d attempts in %v: %s", e.Attempts, e.Elapsed, e.Reason)
@@ -67,4 +79,4 @@ func pageHealth(ctx context.Context, conn *grpc.ClientConn, healthServer *health
 	}
 }
 
-var _ = []any{packageComment, pageHealth, pageDial, pageReason, pageServer, pageServiceConfig}
+var _ = []any{packageComment, pageHealth, pageDial, pageDefault, pageReason, pageServer, pageServiceConfig}

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors"
 	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/selector"
@@ -90,16 +89,13 @@ func ExampleRetrier_SetMode() {
 	// Unavailable after 1 attempt, mode_off
 }
 
+// A program may have its policies inside of it, as text.
 func ExampleNew() {
-	retry := policy.RetrySpec{
-		MaxAttempts:          3,
-		Backoff:              policy.Backoff{Initial: 50 * time.Millisecond, Max: 2 * time.Second, Multiplier: 2},
-		RetryableStatusCodes: []codes.Code{codes.Unavailable},
-	}
-	set, err := policy.NewSet(policy.Config{Methods: []policy.MethodConfig{{
-		Names: []string{"/acme.orders.v1.OrderService/GetOrder"},
-		Spec:  policy.Spec{Retry: &retry},
-	}}})
+	set, err := policy.Parse("retry.yaml", []byte(`
+methodConfig:
+- name: [{service: acme.orders.v1.OrderService, method: GetOrder}]
+  retryPolicy: {maxAttempts: 3, initialBackoff: 0.05s, maxBackoff: 2s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE]}
+`))
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -135,12 +131,11 @@ func ExamplePolicy() {
 		fmt.Println(err)
 		return
 	}
-	patient := policy.RetrySpec{
-		MaxAttempts:          5,
-		Backoff:              policy.Backoff{Initial: 50 * time.Millisecond, Max: 2 * time.Second, Multiplier: 2},
-		RetryableStatusCodes: []codes.Code{codes.Unavailable},
-	}
-	nightly, err := policy.New(policy.Spec{Retry: &patient, Idempotency: "ASSUME"})
+	nightly, err := policy.Parse("nightly.yaml", []byte(`
+methodConfig:
+- name: [{service: acme.orders.v1.OrderService, method: ListOrders}]
+  retryPolicy: {maxAttempts: 5, initialBackoff: 0.05s, maxBackoff: 2s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE]}
+`))
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -148,7 +143,7 @@ func ExamplePolicy() {
 	conn, end := dial(3, retrier.DialOptions()...)
 	defer end()
 	err = conn.Invoke(context.Background(), "/acme.orders.v1.OrderService/ListOrders", &emptypb.Empty{}, &emptypb.Empty{},
-		interceptor.Policy(nightly))
+		interceptor.Policy(nightly.Lookup("/acme.orders.v1.OrderService/ListOrders")))
 	fmt.Println(err)
 	// Output: <nil>
 }
@@ -280,16 +275,11 @@ func ExampleIdempotencyKey() {
 
 // retrying is the interceptor of a Retrier whose retries follow at once, for calls that no server sees.
 func retrying(options ...interceptor.Option) grpc.UnaryClientInterceptor {
-	retry := policy.RetrySpec{
-		MaxAttempts:          3,
-		Backoff:              policy.Backoff{Initial: 50 * time.Millisecond, Max: 2 * time.Second, Multiplier: 2},
-		RetryableStatusCodes: []codes.Code{codes.Unavailable},
-	}
-	retry.Backoff = policy.Backoff{Initial: 1, Max: 1, Multiplier: 1}
-	set, err := policy.NewSet(policy.Config{Methods: []policy.MethodConfig{{
-		Names: []string{"/acme.jobs.v1.JobService/Result"},
-		Spec:  policy.Spec{Retry: &retry},
-	}}})
+	set, err := policy.Parse("retry.yaml", []byte(`
+methodConfig:
+- name: [{service: acme.jobs.v1.JobService, method: Result}]
+  retryPolicy: {maxAttempts: 3, initialBackoff: 0.000000001s, maxBackoff: 0.000000001s, backoffMultiplier: 1, retryableStatusCodes: [UNAVAILABLE]}
+`))
 	if err != nil {
 		panic(err)
 	}
@@ -349,7 +339,7 @@ func ExampleWithDescriptors() {
 
 // Handlers that wrap an error keep the details: its text stays the server's, and errors.AsType finds attempts and reason.
 func ExampleError() {
-	set, err := policy.NewSet(policy.Config{})
+	set, err := policy.Parse("retry.yaml", []byte("{}")) // no policies: nothing is retried
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -24,6 +24,8 @@
 //	    backoffMultiplier: 2
 //	    retryableStatusCodes: [UNAVAILABLE]
 //
+// [Default] returns a Retrier without a file, for a program that needs only the usual retries.
+//
 // # Which calls are retried
 //
 // A call is retried if its method's policy lists the code of its failure. A call that may have taken effect is retried only if it is
@@ -92,9 +94,9 @@ import (
 // closed. It need not be closed ([Retrier.Close] is for a service that stops), and is safe for concurrent use.
 type Retrier struct {
 	rules           atomic.Pointer[rules]
-	reloading       sync.Mutex // held by a reload, and to add a balance
+	reloading       sync.Mutex // held by a reload
 	refusal         atomic.Pointer[error]
-	single          *decision.Policy // for methods without a policy: one attempt
+	single          *policy.Policy // for methods without a policy: one attempt
 	entries         entries
 	budgets         budgets
 	observers       atomic.Pointer[observers]
@@ -120,8 +122,12 @@ type Retrier struct {
 
 // New returns a Retrier with the policies of a set. The error names the wrong option.
 func New(set *policy.Set, options ...Option) (*Retrier, error) {
+	single, err := policy.New(policy.Spec{})
+	if err != nil {
+		return nil, err
+	}
 	r := &Retrier{
-		single:      decision.New(policy.Spec{}),
+		single:      single,
 		budgets:     budgets{given: map[string]func(string) budget.Budget{}, rules: map[string]budgetRule{}, most: mostBalances},
 		random:      rand.Float64,
 		maxReplayed: defaultMaxReplayBytes,
@@ -138,10 +144,10 @@ func New(set *policy.Set, options ...Option) (*Retrier, error) {
 		}
 	}
 	if set == nil {
-		return nil, errors.New("interceptor: New(nil): must be a set; policy.NewSet(policy.Config{}) is an empty one")
+		return nil, errors.New("interceptor: New(nil): must be a set, as policy.Load or policy.Parse returns")
 	}
-	fresh := newRules(decision.Compile(set, r.descriptors...))
-	if err := fresh.check(&r.budgets); err != nil {
+	fresh := newRules(decision.Describe(set, r.descriptors...))
+	if err := fresh.check(); err != nil {
 		return nil, err
 	}
 	r.replaceRules(fresh)

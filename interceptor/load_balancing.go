@@ -10,13 +10,16 @@ import (
 
 	"google.golang.org/grpc"
 	lb "google.golang.org/grpc/balancer"
-	"google.golang.org/grpc/connectivity"
 
-	"github.com/stagger-go/stagger/internal/balancer"
-	"github.com/stagger-go/stagger/internal/decision"
-	"github.com/stagger-go/stagger/internal/tried"
+	"github.com/stagger-go/stagger/internal/balancing"
 	"github.com/stagger-go/stagger/policy"
 )
+
+// importedElsewhere returns the hook of package elsewhere, or nil if the program does not import it.
+func importedElsewhere() balancing.Hook {
+	hook, _ := lb.Get(balancing.Policy).(balancing.Hook)
+	return hook
+}
 
 // balancingOption returns the option that sets the file's load balancing policy, or nil if it does not name stagger_retry_elsewhere.
 func (r *Retrier) balancingOption() grpc.DialOption {
@@ -27,18 +30,24 @@ func (r *Retrier) balancingOption() grpc.DialOption {
 	return grpc.WithDefaultServiceConfig(`{"loadBalancingConfig": ` + config + `}`)
 }
 
-// checkBalancing returns the error that gRPC would return when a connection is made.
-func checkBalancing(set *decision.Set) error {
-	channel, at := set.Channel()
-	config := tried.Config(channel)
-	if config == "" {
+var errNotImported = fmt.Errorf("the program does not have the load balancing policy %s; add to its code: import _ %q", balancing.Policy, balancing.Package)
+
+// checkBalancing returns an error if the set names stagger_retry_elsewhere and the program does not import it, even if the list has another
+// policy that gRPC would take instead; otherwise the error that gRPC would return when a connection is made.
+func (r *rules) checkBalancing() error {
+	if r.balancing == "" {
 		return nil
 	}
-	if err := parseBalancing([]byte(config)); err != nil {
-		at.Message = err.Error()
-		return &policy.Error{Diagnostics: []policy.Diagnostic{at}}
+	err := errNotImported
+	if r.elsewhere != nil {
+		err = parseBalancing([]byte(r.balancing))
 	}
-	return nil
+	if err == nil {
+		return nil
+	}
+	_, at := r.set.Channel()
+	at.Message = err.Error()
+	return &policy.Error{Diagnostics: []policy.Diagnostic{at}}
 }
 
 // parseBalancing reads a list of policies as gRPC does: the first one that is registered counts.
@@ -77,18 +86,18 @@ func (r *Retrier) warnBalancingChanged(before, after *rules) {
 	}
 }
 
-// warnNotBalanced warns, once per target, that the call's connection does not have the file's load balancing policy.
-// Calls use it only after a failed attempt; sent says that the attempt had a backend.
-func (c *call) warnNotBalanced(sent bool) {
-	r, cc := c.retrier, c.cc
-	if cc == nil || r.rules.Load().balancing == "" || cc.GetState() != connectivity.Ready {
+// warnNotBalanced warns, once per target, that the call's connection does not have the file's load balancing policy: the call has sent an
+// attempt, and the policy has not picked the attempt's backend.
+func (c *call) warnNotBalanced() {
+	of, cc := c.entry.rules, c.cc
+	if cc == nil || c.options.maxAttempts < 2 || of.balancing == "" {
 		return
 	}
-	if tried.InUse(cc.Target()) && (!sent || !balancer.Unasked(c.ctx)) { // else only another connection to the target uses it
+	if picked, _ := of.elsewhere.LastPick(c.ctx); picked {
 		return
 	}
-	r.giveOnce(&otherBalancing, cc.Target(), func() policy.Diagnostic {
-		_, at := r.rules.Load().set.Channel()
+	c.retrier.giveOnce(&otherBalancing, cc.Target(), func() policy.Diagnostic {
+		_, at := of.set.Channel()
 		at.Value, at.Message = cc.Target(), otherBalancing.text
 		return at
 	})

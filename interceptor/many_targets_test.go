@@ -14,7 +14,9 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/stagger-go/stagger/interceptor"
@@ -54,6 +56,10 @@ func dialTarget(t testing.TB, target int) *grpc.ClientConn {
 }
 
 func fine(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error { return nil }
+
+func fail(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error {
+	return status.Error(codes.Unavailable, "no")
+}
 
 // call makes a call that succeeds.
 func (c crowd) call(t *testing.T, conn *grpc.ClientConn, method string, options ...grpc.CallOption) {
@@ -142,12 +148,19 @@ func TestManyTargets_Warnings(t *testing.T) {
 				c.call(t, dialTarget(t, n), get, grpc.StaticMethod())
 			}
 		}, []string{`count as target "other"`}},
-		"balances of 4097 targets": {func(t *testing.T, c crowd) {
+		"4110 targets, whose balances are full": {func(t *testing.T, c crowd) {
 			t.Helper()
 			for n := range 4110 {
 				c.call(t, dialTarget(t, n), get, grpc.StaticMethod())
 			}
-		}, []string{`count as target "other"`, "share one balance"}},
+		}, []string{`count as target "other"`}},
+		"balances of more targets than there may be": {func(t *testing.T, c crowd) {
+			t.Helper()
+			c.SetMostBalances(3)
+			for n := range 10 {
+				_ = c.Unary()(t.Context(), get, &emptypb.Empty{}, &emptypb.Empty{}, dialTarget(t, n), fail)
+			}
+		}, []string{"share one balance"}},
 		"methods of generated code": {func(t *testing.T, c crowd) {
 			t.Helper()
 			conn := dialTarget(t, 0)

@@ -167,11 +167,13 @@ func (k *keptReply) keep(reply any, grpcsCodec bool) {
 		k.reply, k.partly = reply, true
 	case v.Kind() != reflect.Pointer, v.IsNil():
 	case protobufType(reply) != nil:
-		if k.reply = reply; proto.Size(m) > 0 {
+		k.reply = reply
+		if proto.Size(m) > 0 {
 			k.original = proto.Clone(m)
 		}
 	default:
-		if k.reply = reply; v.Elem().IsZero() {
+		k.reply = reply
+		if v.Elem().IsZero() {
 			return
 		}
 		original := reflect.New(v.Type().Elem())

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -22,8 +21,8 @@ func (r *rules) modeOf(method string) policy.Mode {
 
 // restricts reports whether any mode of the policy file prevents extra attempts.
 func (r *rules) restricts() bool {
-	return r.set.Mode() > policy.ModeEnforce ||
-		slices.ContainsFunc(r.set.Policies(), func(p *decision.Policy) bool { return p.Mode() > policy.ModeEnforce })
+	return r.set.Mode() != policy.ModeEnforce ||
+		slices.ContainsFunc(r.set.Policies(), func(p *policy.Policy) bool { return p.Mode() != policy.ModeEnforce })
 }
 
 // forbids returns why a call that began in the given mode may not have an extra attempt now, or "".
@@ -33,9 +32,9 @@ func (c *call) forbids(began policy.Mode) policy.Reason {
 		return policy.ReasonClosed
 	}
 	if of, by := r.rules.Load(), r.switches.Load(); of != c.entry.rules || by != c.entry.switches {
-		mode = max(of.modeOf(c.method), by.modeFor(c.method))
+		mode = policy.StrictestMode(of.modeOf(c.method), by.modeFor(c.method))
 	}
-	if began == policy.ModeOff || mode > began {
+	if began == policy.ModeOff || policy.StrictestMode(mode, began) != began {
 		return policy.ReasonModeOff
 	}
 	return ""

@@ -111,5 +111,5 @@ func (s *switches) modeFor(method string) policy.Mode {
 		return s.all.Mode
 	}
 	service, _, _ := strings.Cut(strings.TrimPrefix(method, "/"), "/")
-	return max(s.all.Mode, s.services[service].Mode) // "" is less than all
+	return policy.StrictestMode(s.all.Mode, s.services[service].Mode)
 }

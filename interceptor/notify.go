@@ -119,7 +119,8 @@ func (c *call) notifyDecision(step *attempts.Step, ended *attempt, err error) {
 // the event, or nil.
 func (c *call) noticesOf(step *attempts.Step, ended *attempt, err error) (list []notice) {
 	if step.Decided > 0 && c.retrier.observers.Load().any {
-		if c.decided = step.Decision.Reason; step.Decision.Shadow() {
+		c.decided = step.Decision.Reason
+		if step.Decision.Shadow() {
 			c.decided = policy.ReasonModeOff // of the call, because nothing follows
 		}
 		e := new(c.decisionEvent(step, ended, err))
@@ -162,11 +163,15 @@ func (c *call) notifyCall(end *attempts.End, err error, outerRetry bool) {
 		return
 	}
 	e := c.event(end.Attempts, status.Code(err), err)
-	if e.Reason = end.Reason; undecided {
+	e.Reason = end.Reason
+	if undecided {
 		c.retrier.notify(c.ctx, e, tellDecision)
 	}
 	if all.calls {
-		e.Elapsed, e.Delay, e.Hedges, e.OuterRetry = clock.Now()-c.start, end.Waited, end.Hedges, outerRetry
+		e.Elapsed = clock.Now() - c.start
+		e.Delay = end.Waited
+		e.Hedges = end.Hedges
+		e.OuterRetry = outerRetry
 		c.retrier.notify(c.ctx, e, tellCall)
 	}
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // outages has the connections that cannot connect, and since when a call first saw them in TRANSIENT_FAILURE, because gRPC tells no
-// times. A connection with the policy of package balancer tells its calls more ([balancer.DownSince]): see [call.now]. An outage is
+// times. A connection with the policy of package elsewhere tells its calls more ([balancing.Hook]): see [call.now]. An outage is
 // over when the channel is usable, idle or closed; a goroutine watches it until then. So working connections cost nothing, and
 // closed ones are not kept.
 type outages struct {

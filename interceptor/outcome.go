@@ -42,9 +42,11 @@ func (c *call) judge(a *attempt, reply any, err error, local bool, now attempts.
 	}
 	st, isStatus := status.FromError(err)
 	r.Status = st
-	c.warnNotBalanced(a.done && !a.unsent())
+	if a.done && !a.unsent() {
+		c.warnNotBalanced()
+	}
 	c.warnRetriesOff()
-	if most := c.entry.rules.set.Config().MaxAttemptsLimit; c.policy.Index() < 0 && c.policy.MaxAttempts() > most { // else loading has warned
+	if most := c.entry.rules.set.Config().MaxAttemptsLimit; c.policy.Name() == "" && c.policy.MaxAttempts() > most { // else loading has warned
 		n := strconv.Itoa(c.policy.MaxAttempts())
 		c.retrier.warnOnce(&cutAttempts, n, n, most)
 	}

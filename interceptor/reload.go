@@ -4,10 +4,9 @@
 package interceptor
 
 import (
-	"cmp"
 	"errors"
-	"strconv"
 
+	"github.com/stagger-go/stagger/internal/changes"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -20,7 +19,7 @@ import (
 // safe for concurrent use.
 func (r *Retrier) Reload(set *policy.Set) error {
 	if set == nil {
-		return errors.New("interceptor: Reload(nil): must be a set; policy.NewSet(policy.Config{}) is an empty one")
+		return errors.New("interceptor: Reload(nil): must be a set, as policy.Load or policy.Parse returns")
 	}
 	before, after, err := r.replace(set)
 	r.announce(set, before, after, err)
@@ -33,15 +32,15 @@ func (r *Retrier) announce(set *policy.Set, before, after *rules, err error) {
 		r.notifyReload(set, nil, err)
 		return
 	}
-	r.notifyReload(set, changesOf(before.set, after.set), nil)
+	r.notifyReload(set, changes.Of(before.set.Set, after.set.Set), nil)
 	r.reportWarnings()
 	r.warnBalancingChanged(before, after)
 }
 
 // replace is Reload without notifications. It returns the old and the new rules.
 func (r *Retrier) replace(set *policy.Set) (before, after *rules, err error) {
-	after = newRules(decision.Compile(set, r.descriptors...))
-	if err := after.check(&r.budgets); err != nil {
+	after = newRules(decision.Describe(set, r.descriptors...))
+	if err := after.check(); err != nil {
 		return nil, nil, err
 	}
 	before = r.replaceRules(after)
@@ -61,17 +60,4 @@ func (r *Retrier) replaceRules(fresh *rules) (before *rules) {
 		r.waits.recheck()
 	}
 	return before
-}
-
-// changesOf says how a set differs from an earlier one: in the file's hash, the number of entries, and the mode of all calls.
-func changesOf(before, after *decision.Set) (list []string) {
-	add := func(what, from, to string) {
-		if from != to {
-			list = append(list, what+" changed from "+cmp.Or(from, "none")+" to "+cmp.Or(to, "none"))
-		}
-	}
-	add("hash", before.Hash(), after.Hash())
-	add("entries", strconv.Itoa(len(before.Config().Methods)), strconv.Itoa(len(after.Config().Methods)))
-	add("mode", string(before.Mode()), string(after.Mode()))
-	return list
 }

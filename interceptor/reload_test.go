@@ -108,7 +108,7 @@ func TestReload_Event(t *testing.T) {
 		c := config(once)
 		c.Methods, c.Mode = c.Methods[:1], policy.ModeObserve
 		s.reload(t, c)
-		if got := strings.Join(told, "; "); got != "[entries changed from 2 to 1 mode changed from ENFORCE to OBSERVE] <nil>" {
+		if got := strings.Join(told, "; "); got != "[acme.orders.v1.OrderService removed maxAttempts of GetOrder 4 → 2 mode ENFORCE → OBSERVE] <nil>" {
 			t.Error(got)
 		}
 		got := s.retrier.State()

@@ -5,25 +5,25 @@ package interceptor
 
 import (
 	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/balancing"
 	"github.com/stagger-go/stagger/internal/decision"
-	"github.com/stagger-go/stagger/internal/tried"
 )
 
 // rules are the current policies of a Retrier, with derived data. A reload replaces them; calls keep the policy
 // with which they began.
 type rules struct {
-	set        *decision.Set
-	budgets    map[string]budgetRule // by name; "" is the default budget
-	throttled  bool                  // every call counts for the budget, even without retries
-	perService bool                  // a budget has scope SERVICE
-	balancing  string                // see tried.Config
+	set       *decision.Set
+	budgets   map[string]budgetRule // by name; "" is the default budget
+	throttled bool                  // every call counts for the budget, even without retries
+	balancing string                // see balancing.Config
+	elsewhere balancing.Hook        // nil: the program does not import package elsewhere
 }
 
 // newRules returns the rules of a set.
 func newRules(set *decision.Set) *rules {
-	r := &rules{set: set, budgets: map[string]budgetRule{}}
+	r := &rules{set: set, budgets: map[string]budgetRule{}, elsewhere: importedElsewhere()}
 	channel, _ := set.Channel()
-	r.balancing = tried.Config(channel)
+	r.balancing = balancing.Config(channel)
 	r.budgets[""] = budgetRule{config: budget.Default(), scope: "TARGET"}
 	if t := set.Config().RetryThrottling; t != nil {
 		r.budgets[""] = budgetRule{config: *t, scope: "TARGET"}
@@ -31,37 +31,19 @@ func newRules(set *decision.Set) *rules {
 	}
 	for _, spec := range set.Config().Budgets {
 		r.budgets[spec.Name] = budgetRule{config: spec.Config, scope: spec.Scope}
-		r.perService = r.perService || spec.Scope == "SERVICE"
 	}
 	return r
 }
 
 // check returns an error for an invalid budget or load balancing, before a call or a connection needs them.
-func (r *rules) check(of *budgets) error {
-	if err := checkBalancing(r.set); err != nil {
+func (r *rules) check() error {
+	if err := r.checkBalancing(); err != nil {
 		return err
 	}
 	for name, b := range r.budgets {
-		if err := of.checkBudget(name, b.config); err != nil {
+		if err := checkBudget(name, b.config); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// budgetKey returns the key of the balance that pays for a call whose policy names a budget, and the budget: the default
-// one if there is none with that name.
-func (r *rules) budgetKey(name string, u budgetUser) (budgetKey, budgetRule) {
-	rule, known := r.budgets[name]
-	if !known {
-		name, rule = "", r.budgets[""]
-	}
-	switch rule.scope {
-	case "PROCESS":
-		u.target, u.service = "", ""
-	case "SERVICE":
-	default:
-		u.service = ""
-	}
-	return budgetKey{name: name, kind: rule.config.Kind(), source: budgetOfPolicies, budgetUser: u}, rule
 }

@@ -71,6 +71,11 @@ func config(retry policy.RetrySpec) policy.Config {
 	}}
 }
 
+func mustParse(tb testing.TB, text string) *policy.Set {
+	tb.Helper()
+	return must.Get(policy.Parse("retry.yaml", []byte(text)))(tb)
+}
+
 func mustSet(tb testing.TB, c policy.Config) *policy.Set {
 	tb.Helper()
 	return must.Get(policy.NewSet(c))(tb)

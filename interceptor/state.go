@@ -95,7 +95,8 @@ const (
 // budgetStates returns readings of the budgets that calls have used, ordered by name, target and
 // service, with shadows last. unread reports the ones that can't be read.
 func (r *Retrier) budgetStates() (list []BudgetState, unread []policy.Diagnostic) {
-	now, counted := time.Now(), r.countBalances()
+	now := time.Now()
+	balances, counted := r.budgets.all()
 	state := func(key budgetKey, w withdrawals) BudgetState {
 		return BudgetState{
 			Name: key.name, Kind: key.kind, Target: key.target, Service: key.service, Shadow: key.shadow,
@@ -121,10 +122,10 @@ func (r *Retrier) budgetStates() (list []BudgetState, unread []policy.Diagnostic
 		}
 		list = append(list, s)
 	}
-	r.budgets.eachBalance(func(key budgetKey, kept *keptBalance) {
-		read(key, counted[key], kept.Budget) // counts are zero if another one has them
+	for key, kept := range balances {
+		read(key, counted[key], kept.budget) // counts are zero if another one has them
 		delete(counted, key)
-	})
+	}
 	for key, w := range counted {
 		if w != (withdrawals{}) {
 			s := state(key, w)

@@ -212,7 +212,9 @@ func (s *stream) look() {
 // lookAround also reads chance and the channel's state, before events on which the engine may send an attempt. s.mu must be held.
 func (s *stream) lookAround() attempts.Now {
 	now := s.call.now()
-	s.call.stayOff(&now)
+	if !s.machine.Over() { // else observers may be told of its mode
+		s.call.stayOff(&now)
+	}
 	s.machine.Enter(now, s.call.reasonGone(now))
 	return now
 }

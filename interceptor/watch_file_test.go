@@ -91,7 +91,7 @@ func TestWatchFile(t *testing.T) {
 			t.Errorf("after a good change: %d attempts", got)
 		}
 		now := r.State()
-		if e := <-reloads; e != path+" "+now.Policies.Hash()+" [hash changed from "+first.Policies.Hash()+" to "+now.Policies.Hash()+"] <nil>" {
+		if e := <-reloads; e != path+" "+now.Policies.Hash()+" [hash "+first.Policies.Hash()+" → "+now.Policies.Hash()+" maxAttempts of GetOrder 2 → 7] <nil>" {
 			t.Errorf("of a good change: %s", e)
 		}
 		if now.Policies.Hash() == first.Policies.Hash() {

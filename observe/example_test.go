@@ -11,7 +11,6 @@ import (
 
 	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/logging"
 
-	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/observe"
 	"github.com/stagger-go/stagger/policy"
@@ -34,9 +33,7 @@ func ExampleSlog() {
 			return a
 		},
 	}))
-	set, err := policy.NewSet(policy.Config{
-		Budgets: []policy.BudgetSpec{{Name: "spare", Config: budget.Default()}},
-	})
+	set, err := policy.Parse("retry.yaml", []byte("budgets: [{name: spare, bucket: {}}]"))
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -45,7 +42,7 @@ func ExampleSlog() {
 		fmt.Println(err)
 	}
 	// Output:
-	// level=WARN msg="stagger: policy warning" warning="budgets[0].name: \"spare\": no policy names this budget"
+	// level=WARN msg="stagger: policy warning" warning="retry.yaml:1:18: budgets[0].name: spare: no policy names this budget"
 }
 
 func ExampleLog() {
@@ -55,9 +52,7 @@ func ExampleLog() {
 			fmt.Println("warning:", msg)
 		}
 	})
-	set, err := policy.NewSet(policy.Config{
-		Budgets: []policy.BudgetSpec{{Name: "spare", Config: budget.Default()}},
-	})
+	set, err := policy.Parse("retry.yaml", []byte("budgets: [{name: spare, bucket: {}}]"))
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -14,8 +14,10 @@ package observe
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/logging"
@@ -31,19 +33,21 @@ import (
 //
 //   - a retry or a hedge that is sent, at level info: silent retries hide faults
 //   - a failed call that was retried, or whose retry was refused, at level warn, with the reason
+//   - a call that its deadline has ended, or that the service failed with a code that is not retried, at level warn
 //   - a call that succeeded after retries or hedges, at level info
 //   - in mode OBSERVE, at level info: the retry or hedge that mode ENFORCE would send
 //   - a mode set by hand, at level info; at level warn if it prevents retries
-//   - a change of the policies, at level info, with the names of changed items, and a mode's from and to
+//   - a change of the policies, at level info, with the first ten settings that have changed, such as "maxAttempts of GetOrder 3 → 2"
 //   - a refused change of the policy file, at level error, in one line and one more for each error in the file
 //   - a warning of the Retrier, at level warn, and a note, at level info
 //
-// Calls that succeed or fail for good at the first attempt are not logged, nor calls that a server has told not to retry
-// (pushback_stop): it, or a service below it, logs the failure. For each message, method and reason, the first line is written at
+// Calls that succeed at the first attempt are not logged. Neither are calls that the caller has cancelled, or that failed by what they
+// asked for, such as NOT_FOUND, nor calls that a server has told not to retry (pushback_stop): it, or a service below it, logs the
+// failure. For each message, method and reason, the first line is written at
 // once. Then, as long as it lasts, one line every ten seconds has the number of suppressed lines, in the field more. Methods beyond
 // the first hundred count together, as "other". Fields: method, target, attempt or attempts, code, reason, commit, delay or waited,
-// elapsed, budget, pushback, mode unless it is ENFORCE, error; source, hash, changes; from, to, service, by; more. Of an error's text
-// a line has at most 1,024 bytes.
+// elapsed, budget, pushback, mode unless it is ENFORCE, error; source, hash, changes; from, to, service, by; more. Durations are texts
+// with a unit, such as 120ms. A hedge that is sent because an attempt is slow has the code SLOW. Of an error's text a line has at most 1,024 bytes.
 //
 // Slog(nil) returns an observer without functions, which [interceptor.WithObserver] refuses.
 func Slog(l *slog.Logger) interceptor.Observer {
@@ -80,12 +84,12 @@ func observer(write func(context.Context, slog.Level, string, ...any)) intercept
 		CallEnd:  l.call,
 		Reload: func(set *policy.Set, changes []string, err error) {
 			if err == nil { // else Diagnostic gets each error in a file, or the program has the error
-				l.write(context.Background(), slog.LevelInfo, "stagger: policies reloaded", "source", set.Source(), "hash", set.Hash(), "changes", strings.Join(changes, ", "))
+				l.write(context.Background(), slog.LevelInfo, "stagger: policies reloaded", "source", set.Source(), "hash", set.Hash(), "changes", listed(changes))
 			}
 		},
 		ModeChange: func(from, to interceptor.ModeSwitch) {
 			level := slog.LevelInfo
-			if to.Mode > policy.ModeEnforce {
+			if policy.StrictestMode(to.Mode) != policy.ModeEnforce {
 				level = slog.LevelWarn
 			}
 			fields := []any{"from", string(from.Mode), "to", string(to.Mode)}
@@ -107,6 +111,17 @@ func observer(write func(context.Context, slog.Level, string, ...any)) intercept
 			l.write(context.Background(), level, "stagger: policy "+severity, severity, d.String())
 		},
 	}
+}
+
+// longestList bounds the changes in a line.
+const longestList = 10
+
+// listed returns the first changes as a text, and the number of the others.
+func listed(changes []string) string {
+	if more := len(changes) - longestList; more > 0 {
+		changes = append(slices.Clone(changes[:longestList]), fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(changes, "; ")
 }
 
 // decision logs, in mode OBSERVE, the attempt that mode ENFORCE would send, and calls that admission would refuse. Real attempts are logged when they are sent, and
@@ -137,11 +152,12 @@ func (l *logger) extraAttempt(ctx context.Context, e interceptor.Event, message 
 	if e.Peer != nil {
 		fields = append(fields, "peer", e.Peer.String())
 	}
-	fields = append(fields, "code", codename.Of(e.Code), "delay", e.Delay)
-	fields = withMode(fields, e.Mode)
-	if e.Code == codes.DeadlineExceeded && e.Err == nil {
-		fields = append(fields, "timed_out", true)
+	code := codename.Of(e.Code)
+	if e.Slow() {
+		code = "SLOW"
 	}
+	fields = append(fields, "code", code, "delay", e.Delay.String())
+	fields = withMode(fields, e.Mode)
 	if source := e.Pushback; source != "" {
 		fields = append(fields, "pushback", source)
 	}
@@ -150,27 +166,39 @@ func (l *logger) extraAttempt(ctx context.Context, e interceptor.Event, message 
 
 // withMode adds the mode to fields, unless it is ENFORCE.
 func withMode(fields []any, m policy.Mode) []any {
-	if m > policy.ModeEnforce {
+	if policy.StrictestMode(m) != policy.ModeEnforce {
 		fields = append(fields, "mode", string(m))
 	}
 	return fields
 }
 
-// wantedRetry reports whether a call with one attempt ended because a retry was refused, and no line has reported it yet.
-func wantedRetry(e interceptor.Event) bool {
-	if e.Mode == policy.ModeObserve && e.Reason == policy.ReasonModeOff {
-		return false // decision has logged it
-	}
+// troubled reports whether a call with one attempt shows trouble of the service, and no line has reported it yet.
+func troubled(e interceptor.Event) bool {
 	switch e.Reason {
-	case policy.ReasonNonRetryable, policy.ReasonDeadlineExceeded, policy.ReasonCancelled, policy.ReasonClosed:
+	case policy.ReasonModeOff:
+		return e.Mode != policy.ModeObserve // else decision has logged it
+	case policy.ReasonCancelled, policy.ReasonClosed:
 		return false
+	case policy.ReasonNonRetryable:
+		return !answersRequest(e.Code)
 	default:
 		return e.Code != codes.OK
 	}
 }
 
+// answersRequest reports whether a code says something of the request, and nothing of the service.
+func answersRequest(code codes.Code) bool {
+	switch code {
+	case codes.OK, codes.Canceled, codes.InvalidArgument, codes.NotFound, codes.AlreadyExists, codes.PermissionDenied, codes.FailedPrecondition,
+		codes.Aborted, codes.OutOfRange, codes.Unauthenticated:
+		return true
+	default:
+		return false
+	}
+}
+
 func (l *logger) call(ctx context.Context, e interceptor.Event) {
-	if e.Reason == policy.ReasonPushbackStop || e.Attempt < 2 && e.Delay == 0 && !wantedRetry(e) {
+	if e.Reason == policy.ReasonPushbackStop || e.Attempt < 2 && e.Delay == 0 && !troubled(e) {
 		return
 	}
 	level, message := slog.LevelWarn, "stagger: call failed"
@@ -186,7 +214,7 @@ func (l *logger) call(ctx context.Context, e interceptor.Event) {
 	}
 	fields := append(make([]any, 0, 22),
 		"method", e.Method, "target", e.Target, "attempts", e.Attempt, "code", codename.Of(e.Code),
-		"reason", string(e.Reason), "elapsed", e.Elapsed, "waited", e.Delay)
+		"reason", string(e.Reason), "elapsed", e.Elapsed.String(), "waited", e.Delay.String())
 	fields = withMode(fields, e.Mode)
 	if e.Reason == policy.ReasonBudgetExhausted && e.Budget != "" {
 		fields = append(fields, "budget", e.Budget)

@@ -19,6 +19,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/codename"
 	"github.com/stagger-go/stagger/internal/document"
 	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/observe"
@@ -124,7 +125,7 @@ func TestSlog(t *testing.T) {
 		"an attempt that timed out, and pushback that delays": {
 			[]testserver.Step{testserver.Hang().Times(1), down.Pushback("0"), testserver.OK()},
 			[]string{
-				"level=INFO msg=\"stagger: hedge\" " + method + "attempt=1 code=DEADLINE_EXCEEDED delay=100ms timed_out=true",
+				"level=INFO msg=\"stagger: hedge\" " + method + "attempt=1 code=SLOW delay=100ms",
 				"level=INFO msg=\"stagger: retry\" " + method + "attempt=2 peer=bufconn code=UNAVAILABLE delay=0s pushback=grpc-retry-pushback-ms",
 				"level=INFO msg=\"stagger: call succeeded after retries\" " + method + "attempts=3 code=OK reason=succeeded elapsed=1.1s waited=0s",
 			},
@@ -175,7 +176,7 @@ func TestSlogModes(t *testing.T) {
 		}},
 		"a hedge that is observed": {policy.ModeObserve, testserver.OK().Delay(2 * time.Second), []string{
 			`level=WARN msg="stagger: mode set" from=ENFORCE to=OBSERVE`,
-			`level=INFO msg="stagger: would hedge" ` + method + "attempt=1 code=DEADLINE_EXCEEDED delay=100ms mode=OBSERVE timed_out=true",
+			`level=INFO msg="stagger: would hedge" ` + method + "attempt=1 code=SLOW delay=100ms mode=OBSERVE",
 		}},
 		"off": {policy.ModeOff, down, []string{
 			`level=WARN msg="stagger: mode set" from=ENFORCE to=OFF`,
@@ -192,17 +193,77 @@ func TestSlogModes(t *testing.T) {
 	}
 }
 
+// Nothing is sent after the first attempt. What a caller did wrong or no longer wants is no trouble of the service.
 func TestSlogOfOneAttempt(t *testing.T) {
 	t.Parallel()
-	for reason, want := range map[policy.Reason]bool{
-		policy.ReasonNonRetryable: false, policy.ReasonCancelled: false, policy.ReasonDeadlineExceeded: false, policy.ReasonClosed: false,
-		policy.ReasonNotIdempotent: true, policy.ReasonBudgetExhausted: true,
+	for _, row := range []struct {
+		reason policy.Reason
+		code   codes.Code
+		want   bool
+	}{
+		{policy.ReasonCancelled, codes.Canceled, false},
+		{policy.ReasonClosed, codes.Unavailable, false},
+		{policy.ReasonPushbackStop, codes.Unavailable, false}, // its sender logs it
+		{policy.ReasonNotIdempotent, codes.Unavailable, true},
+		{policy.ReasonBudgetExhausted, codes.Unavailable, true},
+		{policy.ReasonDeadlineExceeded, codes.DeadlineExceeded, true},
+		{policy.ReasonNonRetryable, codes.NotFound, false},
+		{policy.ReasonNonRetryable, codes.InvalidArgument, false},
+		{policy.ReasonNonRetryable, codes.Canceled, false},
+		{policy.ReasonNonRetryable, codes.Internal, true},
+		{policy.ReasonNonRetryable, codes.ResourceExhausted, true},
+		{policy.ReasonNonRetryable, codes.Code(99), true},
 	} {
 		var out synced
 		o := observe.Slog(slog.New(slog.NewTextHandler(&out, nil)))
-		o.CallEnd(t.Context(), interceptor.Event{Attempt: 1, Code: codes.Unavailable, Reason: reason, Err: context.Canceled})
-		if got := out.take(); (got != "") != want {
-			t.Errorf("%s: logged %q", reason, got)
+		o.CallEnd(t.Context(), interceptor.Event{Attempt: 1, Code: row.code, Reason: row.reason, Err: context.Canceled})
+		if got := out.take(); (got != "") != row.want {
+			t.Errorf("%s, %s: logged %q", row.reason, row.code, got)
+		}
+	}
+}
+
+// A service hangs, and then refuses all calls. Nothing is retried, and the log says of both within ten seconds, in a line each.
+func TestSlog_WithoutRetries(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var out synced
+		set := must.Get(policy.Parse("retry.yaml", []byte(chainFile)))(t) // lists UNAVAILABLE, and has no perAttemptTimeout
+		retrier := must.Get(interceptor.New(set, interceptor.WithObserver(observe.Slog(slog.New(slog.NewTextHandler(&out, nil))))))(t)
+		srv := testserver.Start(t)
+		conn := srv.Dial(t, retrier.DialOptions()...)
+		for code, step := range map[codes.Code]testserver.Step{
+			codes.DeadlineExceeded: testserver.Hang(), codes.ResourceExhausted: testserver.Fail(codes.ResourceExhausted, "full"),
+		} {
+			srv.On("*", step)
+			for range 100 {
+				ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+				_ = conn.Invoke(ctx, "/acme.orders.v1.OrderService/GetOrder", &emptypb.Empty{}, &emptypb.Empty{})
+				<-ctx.Done()
+				cancel()
+			}
+			time.Sleep(20 * time.Second)
+			lines := out.take()
+			first, summary, _ := strings.Cut(lines, "\n")
+			if strings.Count(lines, "\n") != 2 || !strings.Contains(first, `msg="stagger: call failed"`) || !strings.Contains(first, " code="+codename.Of(code)) ||
+				!strings.Contains(summary, "more=99") {
+				t.Errorf("%s: logged\n%swant the first call, and a line that counts the 99 others", code, lines)
+			}
+		}
+	})
+}
+
+// A number without a unit could be anything: slog's JSON has nanoseconds.
+func TestSlog_JSONDurations(t *testing.T) {
+	t.Parallel()
+	var out synced
+	o := observe.Slog(slog.New(slog.NewJSONHandler(&out, nil)))
+	o.Sent(t.Context(), interceptor.Event{Attempt: 1, Code: codes.Unavailable, Reason: policy.ReasonRetry, Delay: 120 * time.Millisecond})
+	o.CallEnd(t.Context(), interceptor.Event{Attempt: 2, Reason: policy.ReasonSucceeded, Elapsed: 1500 * time.Millisecond, Delay: 120 * time.Millisecond})
+	got := out.take()
+	for _, want := range []string{`"delay":"120ms"`, `"elapsed":"1.5s"`, `"waited":"120ms"`} {
+		if !strings.Contains(got, want) {
+			t.Errorf("logged %s; want %s", got, want)
 		}
 	}
 }
@@ -234,9 +295,14 @@ func TestSlogTellsOfReloads(t *testing.T) {
 		t.Errorf("a refused one, of which there is a warning: logged %q", &out)
 	}
 	set := must.Get(policy.Parse("retry.yaml", []byte("{}")))(t)
-	observer.Reload(set, []string{"entries changed from 2 to 1", "mode changed from ENFORCE to OFF"}, nil)
-	if !strings.Contains(out.String(), `level=INFO msg="stagger: policies reloaded" source=retry.yaml hash=`+set.Hash()+` changes="entries changed from 2 to 1, mode changed from ENFORCE to OFF"`) {
+	observer.Reload(set, []string{"maxAttempts of GetOrder 3 → 2", "mode ENFORCE → OFF"}, nil)
+	if !strings.Contains(out.String(), `level=INFO msg="stagger: policies reloaded" source=retry.yaml hash=`+set.Hash()+` changes="maxAttempts of GetOrder 3 → 2; mode ENFORCE → OFF"`) {
 		t.Errorf("logged %q", &out)
+	}
+	out.Reset()
+	observer.Reload(set, strings.Fields("a b c d e f g h i j k l"), nil)
+	if !strings.Contains(out.String(), ` changes="a; b; c; d; e; f; g; h; i; j; 2 more"`) {
+		t.Errorf("of twelve changes, logged %q", &out)
 	}
 }
 

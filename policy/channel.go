@@ -6,50 +6,13 @@ package policy
 import (
 	"cmp"
 	"encoding/json"
-	"maps"
-	"slices"
 
+	"github.com/stagger-go/stagger/internal/balancing"
 	"github.com/stagger-go/stagger/internal/document"
-	"github.com/stagger-go/stagger/internal/tried"
 )
-
-// checkElsewhere refuses the policy without a child, at any depth in value.
-func checkElsewhere(report *document.Report, field string, value any) {
-	switch v := value.(type) {
-	case map[string]any:
-		for _, key := range slices.Sorted(maps.Keys(v)) {
-			inside := document.Under(field, key)
-			if key == tried.Balancer {
-				checkChild(report, inside, v[key])
-			}
-			checkElsewhere(report, inside, v[key])
-		}
-	case []any:
-		for i, entry := range v {
-			checkElsewhere(report, document.Item(field, i), entry)
-		}
-	}
-}
 
 // oneBalancing is the message for an invalid entry in a list of load balancing policies.
 const oneBalancing = "must be a map with one key, a load balancing policy, such as {round_robin: {}}"
-
-func checkChild(report *document.Report, field string, value any) {
-	config, ok := value.(map[string]any)
-	if !ok {
-		return // reported already, or an error of the outer policy
-	}
-	const want = "must list the policy that picks, such as [{round_robin: {}}]; of several, gRPC takes the first that the program knows"
-	list, _ := config["childPolicy"].([]any)
-	if len(list) == 0 {
-		report.Errorf(document.Under(field, "childPolicy"), nil, want)
-	}
-	for i, one := range list {
-		if entry, ok := one.(map[string]any); !ok || len(entry) != 1 {
-			report.Errorf(document.Item(document.Under(field, "childPolicy"), i), nil, oneBalancing)
-		}
-	}
-}
 
 // channel has the features that gRPC itself implements, as encoding/json decodes them.
 type channel struct {
@@ -118,7 +81,6 @@ func (c *channel) check(report *document.Report) {
 			}
 		}
 	}
-	checkElsewhere(report, balancingKey, c.balancing)
 	if name, ok := c.health["serviceName"].(string); !ok && c.health["serviceName"] != nil {
 		const field = "healthCheckConfig.serviceName"
 		report.Errorf(field, name, "must be the name of the service that is asked for its health%s", document.Quotes(report.Node(field)))
@@ -135,7 +97,7 @@ func (c *channel) warnNotDone(report *document.Report) {
 		present bool
 	}{
 		{"loadBalancingPolicy", c.policy != ""},
-		{balancingKey, len(c.balancing) > 0 && !tried.Names(c.balancing)},
+		{balancingKey, len(c.balancing) > 0 && !balancing.Named(c.balancing)},
 		{"healthCheckConfig", len(c.health) > 0},
 		{"connectionScaling", len(c.scaling) > 0},
 	} {

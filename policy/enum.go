@@ -12,7 +12,7 @@ import (
 // The words of a policy file, by kind. "" means the default.
 var (
 	idempotencies   = []string{"ASSUME", "DECLARED", "NONE"}
-	modes           = []Mode{ModeEnforce, ModeObserve, ModeOff}
+	modes           = []Mode{ModeEnforce, ModeObserve, ModeOff} // each stricter than the one before
 	chains          = []string{"ALLOW", "SUPPRESS"}
 	growths         = []string{"EXPONENTIAL", "LINEAR", "FIXED"}
 	attemptTimeouts = []string{"RETRY", "HEDGE"}

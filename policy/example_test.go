@@ -13,17 +13,13 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// Parse reports all errors in a file at once, with their place and the remedy.
 // The package comment shows it.
 func packageComment() (*interceptor.Retrier, error) {
-	set, err := policy.NewSet(policy.Config{Methods: []policy.MethodConfig{{
-		Names: []string{"/acme.orders.v1.OrderService/GetOrder"},
-		Spec: policy.Spec{Retry: &policy.RetrySpec{
-			MaxAttempts:          3,
-			Backoff:              policy.Backoff{Initial: 100 * time.Millisecond, Max: 2 * time.Second, Multiplier: 2},
-			RetryableStatusCodes: []codes.Code{codes.Unavailable},
-		}},
-	}}})
+	set, err := policy.Parse("retry.yaml", []byte(`
+methodConfig:
+- name: [{service: acme.orders.v1.OrderService, method: GetOrder}]
+  retryPolicy: {maxAttempts: 3, initialBackoff: 0.1s, maxBackoff: 2s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE]}
+`))
 	if err != nil {
 		return nil, err
 	}
@@ -32,6 +28,7 @@ func packageComment() (*interceptor.Retrier, error) {
 
 var _ = packageComment
 
+// Parse reports all errors in a file at once, with their place and the remedy.
 func ExampleParse() {
 	_, err := policy.Parse("retry.yaml", []byte(`
 methodConfig:

@@ -10,6 +10,10 @@ func init() {
 		s, _ := set.(*Set)
 		return s.config.channel.text(), s.balancingAt
 	}
+	inside.Config = func(set any) any {
+		s, _ := set.(*Set)
+		return &s.config
+	}
 	inside.Place = func(set any, name string) Diagnostic {
 		s, _ := set.(*Set)
 		return s.namesAt[name]

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stagger-go/stagger/internal/balancing"
 	"github.com/stagger-go/stagger/internal/inside"
-	"github.com/stagger-go/stagger/internal/tried"
 )
 
 const elsewhere = `loadBalancingConfig: [{stagger_retry_elsewhere: {childPolicy: [{round_robin: {}}]}}, {round_robin: {}}]`
@@ -27,7 +27,7 @@ func TestLoadBalancing(t *testing.T) {
 			t.Parallel()
 			set := mustParse(t, "f", "# a comment\n"+row.text)
 			channel, at := inside.Channel(set)
-			config := tried.Config(channel)
+			config := balancing.Config(channel)
 			if config != row.want {
 				t.Errorf("loadBalancingConfig = %s; want %s", config, row.want)
 			}

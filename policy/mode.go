@@ -4,21 +4,32 @@
 package policy
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/stagger-go/stagger/internal/document"
 )
 
-// Mode says whether extra attempts are sent: retries, hedges and resumptions. "" means [ModeEnforce]. The values are in
-// alphabetical order: the greater of two modes is the stricter.
+// Mode says whether extra attempts are sent: retries, hedges and resumptions. "" means [ModeEnforce].
 type Mode string
 
-// The modes.
+// The modes, each stricter than the one before.
 const (
 	ModeEnforce Mode = "ENFORCE" // they are sent
 	ModeObserve Mode = "OBSERVE" // they aren't sent: the first one of each call is decided on, and observers receive the decision
 	ModeOff     Mode = "OFF"     // they aren't sent
 )
+
+// StrictestMode returns the strictest of modes that apply to one call: [ModeOff] before [ModeObserve] before [ModeEnforce].
+func StrictestMode(of ...Mode) Mode {
+	strictest := ModeEnforce
+	for _, m := range of {
+		if slices.Index(modes, m) > slices.Index(modes, strictest) {
+			strictest = m
+		}
+	}
+	return strictest
+}
 
 // readMode reads a mode. Tools that read YAML 1.1, such as Helm, take OFF for a boolean and write false: somebody who wants retries
 // off must get that.

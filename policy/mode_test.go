@@ -30,7 +30,7 @@ func TestMode(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			set := mustParse(t, "f", row.file+"\nmethodConfig:\n- name: [{service: a.B}]\n  "+row.entry)
-			p := decision.Compile(set).Lookup("/a.B/C")
+			p := decision.Describe(set).Lookup("/a.B/C")
 			if p.Mode() != row.mode {
 				t.Errorf("mode %v; want %v", p.Mode(), row.mode)
 			}
@@ -89,5 +89,22 @@ func TestMode_Order(t *testing.T) {
 	modes := []policy.Mode{"", policy.ModeEnforce, policy.ModeObserve, policy.ModeOff}
 	if !slices.IsSorted(modes) {
 		t.Errorf("%q are not in the order of their strictness", modes)
+	}
+}
+
+func TestStrictestMode(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		of   []policy.Mode
+		want policy.Mode
+	}{
+		{nil, policy.ModeEnforce},
+		{[]policy.Mode{""}, policy.ModeEnforce},
+		{[]policy.Mode{policy.ModeEnforce, policy.ModeObserve}, policy.ModeObserve},
+		{[]policy.Mode{policy.ModeOff, policy.ModeObserve, ""}, policy.ModeOff},
+	} {
+		if got := policy.StrictestMode(row.of...); got != row.want {
+			t.Errorf("%q: %s; want %s", row.of, got, row.want)
+		}
 	}
 }

@@ -62,8 +62,8 @@ func wantSameFromConfig(t *testing.T, set *policy.Set) {
 	if !reflect.DeepEqual(again.Config(), set.Config()) {
 		t.Errorf("the config is\n%+v\nand becomes\n%+v", set.Config(), again.Config())
 	}
-	for i, p := range decision.Compile(set).Policies() {
-		if q := decision.Compile(again).Policies()[i]; p.Name() != q.Name() || !reflect.DeepEqual(p.Spec(), q.Spec()) {
+	for i, p := range decision.Describe(set).Policies() {
+		if q := decision.Describe(again).Policies()[i]; p.Name() != q.Name() || !reflect.DeepEqual(p.Spec(), q.Spec()) {
 			t.Errorf("%v: %+v becomes %v: %+v", p.Name(), p.Spec(), q.Name(), q.Spec())
 		}
 	}
@@ -82,8 +82,8 @@ func wantSameFromConfig(t *testing.T, set *policy.Set) {
 		}
 	}
 	for _, assume := range []bool{false, true} {
-		config, notes := lint.Export(decision.Compile(set), assume)
-		if same, sameNotes := lint.Export(decision.Compile(again), assume); string(same) != string(config) || !reflect.DeepEqual(sameNotes, notes) {
+		config, notes := lint.Export(decision.Describe(set), assume)
+		if same, sameNotes := lint.Export(decision.Describe(again), assume); string(same) != string(config) || !reflect.DeepEqual(sameNotes, notes) {
 			t.Errorf("ServiceConfig = %s, %v\nof the config %s, %v", config, notes, same, sameNotes)
 		}
 	}
@@ -122,9 +122,9 @@ func use(t *testing.T, set *policy.Set) {
 			t.Errorf("budget %+v cannot be made: %v", b, err)
 		}
 	}
-	compiled := decision.Compile(set)
+	compiled := decision.Describe(set)
 	for i, p := range compiled.Policies() {
-		if p.Index() != i || !declared[p.Budget()] || compiled.Lookup(p.Name()) != p {
+		if !declared[p.Budget()] || compiled.Lookup(p.Name()) != p {
 			t.Errorf("policy %d for %v cannot be used", i, p.Name())
 		}
 		if retry := p.Spec().Retry; retry != nil {

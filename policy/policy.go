@@ -3,16 +3,13 @@
 
 // Package policy has retry policies as data: types, files, and checks. Most programs need only a file, which interceptor.Watch reads.
 //
-// Policies can also be written in Go:
+// A program can also have its policies inside of it, as the text of a file:
 //
-//	set, err := policy.NewSet(policy.Config{Methods: []policy.MethodConfig{{
-//		Names: []string{"/acme.orders.v1.OrderService/GetOrder"},
-//		Spec: policy.Spec{Retry: &policy.RetrySpec{
-//			MaxAttempts:          3,
-//			Backoff:              policy.Backoff{Initial: 100 * time.Millisecond, Max: 2 * time.Second, Multiplier: 2},
-//			RetryableStatusCodes: []codes.Code{codes.Unavailable},
-//		}},
-//	}}})
+//	set, err := policy.Parse("retry.yaml", []byte(`
+//	methodConfig:
+//	- name: [{service: acme.orders.v1.OrderService, method: GetOrder}]
+//	  retryPolicy: {maxAttempts: 3, initialBackoff: 0.1s, maxBackoff: 2s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE]}
+//	`))
 //	if err != nil {
 //		return nil, err
 //	}
@@ -39,8 +36,13 @@ import (
 	"github.com/stagger-go/stagger/internal/document"
 )
 
-// Policy is a checked [Spec]. It never changes, and is safe for concurrent use.
-type Policy struct{ spec Spec }
+// Policy is a checked [Spec], compiled. It never changes, and is safe for concurrent use. What its methods return must not be changed.
+type Policy struct {
+	spec  Spec
+	retry RetrySpec // see Retry
+	name  string
+	mode  Mode
+}
 
 // New checks a spec and returns its policy. The error is an [*Error] with all errors in it.
 func New(s Spec) (*Policy, error) {
@@ -63,13 +65,76 @@ func newPolicy(s Spec) *Policy {
 	if s.Hedge != nil && s.Hedge.Quantile > 0 {
 		s.Hedge.MinDelay = cmp.Or(s.Hedge.MinDelay, defaults.MinHedgingDelay)
 	}
-	return &Policy{s}
+	p := &Policy{spec: s, retry: RetrySpec{MaxAttempts: 1}, mode: s.Mode}
+	switch {
+	case s.Retry != nil:
+		p.retry = *s.Retry
+	case s.Hedge != nil:
+		p.retry = RetrySpec{MaxAttempts: s.Hedge.MaxAttempts, RetryableStatusCodes: s.Hedge.NonFatalStatusCodes, Budget: s.Hedge.Budget}
+	}
+	return p
 }
 
 // Spec returns a copy of the policy's spec, with defaults; in a set, the idempotency that follows from its name and the config is
 // filled in. Change it, and [New] returns another policy, which is in no set. The mode of the set's config is not in
-// it: it applies to all calls of a Retrier when they are made.
+// it: see Mode.
 func (p *Policy) Spec() Spec { return p.spec.clone() }
+
+// Name returns the name that leads to the policy in its set, as in [MethodConfig]; "" for a policy of [New].
+func (p *Policy) Name() string { return p.name }
+
+// Mode returns the mode of the policy's calls: its own, or that of its set's config, if that is stricter.
+func (p *Policy) Mode() Mode { return p.mode }
+
+// Timeout returns the timeout of the whole call, or 0 for none.
+func (p *Policy) Timeout() time.Duration { return p.spec.Timeout }
+
+// Idempotency returns what the policy says of its methods, as in [Spec], or "".
+func (p *Policy) Idempotency() string { return p.spec.Idempotency }
+
+// IdempotencyKey returns the header for each call's idempotency key, or "" if calls have none.
+func (p *Policy) IdempotencyKey() string { return p.spec.IdempotencyKey }
+
+// Admission reports whether calls are refused that can't be answered in time.
+func (p *Policy) Admission() bool { return p.spec.Admission == "REFUSE" }
+
+// Retry returns the settings of extra attempts. Those of a hedging policy say what it shares with retries; a policy without extra attempts
+// has one attempt.
+func (p *Policy) Retry() *RetrySpec { return &p.retry }
+
+// Hedge returns the settings of a hedging policy, or nil.
+func (p *Policy) Hedge() *HedgeSpec { return p.spec.Hedge }
+
+// MaxAttempts returns the maximum number of attempts of a call, including the first: 1 without extra attempts.
+func (p *Policy) MaxAttempts() int { return p.retry.MaxAttempts }
+
+// PerAttemptTimeout returns the time after which an attempt may be replaced or hedged, or 0 for never.
+func (p *Policy) PerAttemptTimeout() time.Duration { return p.retry.PerAttemptTimeout }
+
+// Budget returns the name of the budget, or "" for the default one.
+func (p *Policy) Budget() string { return p.retry.Budget }
+
+// Watched reports whether an attempt that takes long may be followed by another one.
+func (p *Policy) Watched() bool { return p.spec.Hedge != nil || p.retry.PerAttemptTimeout != 0 }
+
+// Parallel reports whether attempts may run in parallel: hedges, or attempts after a slow one.
+func (p *Policy) Parallel() bool {
+	return p.spec.Hedge != nil || p.retry.PerAttemptTimeout > 0 && p.retry.OnAttemptTimeout != "RETRY"
+}
+
+// MaxPushback returns the longest delay that a server may ask for.
+func (p *Policy) MaxPushback() time.Duration {
+	return cmp.Or(p.spec.MaxPushback, defaults.MaxPushback)
+}
+
+// MaxConnectionWait returns how long a call waits for a channel that cannot connect before it sends another attempt, or 0 if
+// the policy sets waitForReady.
+func (p *Policy) MaxConnectionWait() time.Duration {
+	if p.spec.WaitForReady != nil {
+		return 0
+	}
+	return cmp.Or(p.spec.MaxConnectionWait, defaults.MaxConnectionWait)
+}
 
 // Spec is the specification of a policy. [New] checks it and returns a [Policy].
 type Spec struct {

@@ -66,9 +66,9 @@ func TestServiceConfigOfRepositoryFiles(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		compiled := decision.Compile(set)
+		compiled := decision.Describe(set)
 		plain, _ := lint.Export(compiled, true)
-		observes := slices.ContainsFunc(compiled.Policies(), func(p *decision.Policy) bool { return p.Mode() > policy.ModeEnforce })
+		observes := slices.ContainsFunc(compiled.Policies(), func(p *policy.Policy) bool { return p.Mode() > policy.ModeEnforce })
 		refused := false // for the one exception: spellings that gRPC for Go does not know
 		for _, w := range set.Warnings() {
 			refused = refused || strings.Contains(w.Message, "gRPC for Go refuses")

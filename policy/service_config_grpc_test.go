@@ -164,7 +164,7 @@ func TestGRPCReadsTheSame(t *testing.T) {
 				t.Fatalf("Parse(%s) = %v", config, err)
 			}
 			alike(t, conn, set)
-			plain, _ := lint.Export(decision.Compile(set), true)
+			plain, _ := lint.Export(decision.Describe(set), true)
 			if conn, err = grpcReads(t, string(plain)); err != nil {
 				t.Fatalf("gRPC refuses %s: %v", plain, err)
 			}

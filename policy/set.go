@@ -18,6 +18,8 @@ import (
 type Set struct {
 	config Config
 	byPath lookup.Table[Policy]
+	list   []*Policy // in the order of the config
+	mode   Mode      // of all calls
 
 	balancingAt Diagnostic
 	namesAt     map[string]Diagnostic // the place of each name
@@ -45,6 +47,7 @@ func newSet(c Config, report *document.Report) (*Set, error) {
 		namesAt:     map[string]Diagnostic{},
 		balancingAt: report.Locate(Diagnostic{Severity: document.SeverityError, Field: balancingKey}),
 	}
+	s.mode = StrictestMode(c.Mode)
 	s.config.MaxWaiting = cmp.Or(c.MaxWaiting, defaults.MaxWaiting)
 	s.config.MaxAttemptsLimit = cmp.Or(c.MaxAttemptsLimit, defaults.MaxAttempts)
 	for i := range s.config.Budgets {
@@ -57,7 +60,10 @@ func newSet(c Config, report *document.Report) (*Set, error) {
 			s.namesAt[name] = report.Locate(Diagnostic{Severity: document.SeverityWarning, Field: field})
 			spec := m.Spec
 			spec.Idempotency = resolve(spec.Idempotency, c.Idempotency, name)
-			s.byPath[name] = newPolicy(spec)
+			p := newPolicy(spec)
+			p.name, p.mode = name, StrictestMode(s.mode, p.mode)
+			s.byPath[name] = p
+			s.list = append(s.list, p)
 		}
 	}
 	s.warnings = warnings(report, c)
@@ -67,6 +73,12 @@ func newSet(c Config, report *document.Report) (*Set, error) {
 // Lookup returns the policy for a full method name ("/service/method"): of the entry that names the method, else its service,
 // else everything, else nil. Entries are not merged. Lookup does not allocate.
 func (s *Set) Lookup(method string) *Policy { return s.byPath.Find(method) }
+
+// Policies returns the policies in the order of the config, one for each name.
+func (s *Set) Policies() []*Policy { return slices.Clone(s.list) }
+
+// Mode returns the mode of all calls, whatever their policy. Policies may be stricter.
+func (s *Set) Mode() Mode { return s.mode }
 
 // Config returns a copy of the set's config, with defaults for MaxWaiting, MaxAttemptsLimit and the budgets' scopes.
 func (s *Set) Config() Config { return s.config.clone() }

@@ -60,8 +60,8 @@ func TestSpecOfAnotherPolicy(t *testing.T) {
 		t.Fatal("no files", err)
 	}
 	for _, file := range files {
-		for _, p := range decision.Compile(must.Get(policy.Load(file))(t)).Policies() {
-			if same := must.Get(policy.New(*p.Spec()))(t); !reflect.DeepEqual(same.Spec(), *p.Spec()) {
+		for _, p := range decision.Describe(must.Get(policy.Load(file))(t)).Policies() {
+			if same := must.Get(policy.New(p.Spec()))(t); !reflect.DeepEqual(same.Spec(), p.Spec()) {
 				t.Errorf("%s, %s:\n%+v\nwant %+v", file, p.Name(), same.Spec(), p.Spec())
 			}
 		}

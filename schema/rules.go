@@ -15,9 +15,9 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/balancing"
 	"github.com/stagger-go/stagger/internal/bounds"
 	"github.com/stagger-go/stagger/internal/header"
-	"github.com/stagger-go/stagger/internal/tried"
 )
 
 // rule adds to the schema of a field, a list or a message the rules that the proto has only in comments.
@@ -234,14 +234,14 @@ func oneKind(s *schema) {
 	}
 }
 
-// onePolicyEach requires a list of load balancing policies, each with its settings. Those of package balancer are known:
-// they contain the policy that picks.
+// onePolicyEach requires a list of load balancing policies, each with its settings. That of package elsewhere is known:
+// it contains the policy that picks.
 func onePolicyEach(s *schema) {
 	entry := func() *schema {
 		return &schema{Type: typeObject, MinProperties: new(1), MaxProperties: new(1), AdditionalProperties: &schema{Type: typeObject}}
 	}
 	s.MinItems, s.Items = new(1), entry() // gRPC refuses a file with an empty list
-	s.Items.Properties = map[string]*schema{tried.Balancer: {
+	s.Items.Properties = map[string]*schema{balancing.Policy: {
 		Type: typeObject, Required: []string{"childPolicy"},
 		Properties: map[string]*schema{"childPolicy": {Type: typeArray, MinItems: new(1), Items: entry()}},
 	}}

@@ -46,6 +46,15 @@ func TestPagesShowWhatCommandsPrint_Demo(t *testing.T) {
 	}
 }
 
+// The demo's policy is the one that the README shows.
+func TestPagesShowWhatCommandsPrint_DemoPolicy(t *testing.T) {
+	t.Parallel()
+	policy := string(must.Get(os.ReadFile("internal/demo/retry.yaml"))(t))
+	if readme := string(must.Get(os.ReadFile("../../README.md"))(t)); !strings.Contains(readme, "```yaml newuser retry.yaml\n"+policy+"```\n") {
+		t.Errorf("README.md has not this retry.yaml, which the demo follows:\n%s", policy)
+	}
+}
+
 // compare runs the commands on a page, and returns their number.
 func compare(t *testing.T, page, text string) (shown int) {
 	t.Helper()

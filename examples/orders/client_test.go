@@ -54,16 +54,11 @@ func TestClient(t *testing.T) {
 // TestClient_Delays checks the waits to the nanosecond: without jitter, they are exact.
 func TestClient_Delays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		retry := policy.RetrySpec{
-			MaxAttempts:          3,
-			Backoff:              policy.Backoff{Initial: 50 * time.Millisecond, Max: 2 * time.Second, Multiplier: 2},
-			RetryableStatusCodes: []codes.Code{codes.Unavailable},
-		}
-		retry.Backoff = policy.Backoff{Initial: time.Second, Max: time.Minute, Multiplier: 2, Jitter: "NONE"}
-		set, err := policy.NewSet(policy.Config{Methods: []policy.MethodConfig{{
-			Names: []string{"/acme.orders.v1.OrderService/GetOrder"},
-			Spec:  policy.Spec{Retry: &retry},
-		}}})
+		set, err := policy.Parse("retry.yaml", []byte(`
+methodConfig:
+- name: [{service: acme.orders.v1.OrderService, method: GetOrder}]
+  retryPolicy: {maxAttempts: 3, initialBackoff: 1s, maxBackoff: 60s, backoffMultiplier: 2, jitter: NONE, retryableStatusCodes: [UNAVAILABLE]}
+`))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -87,11 +82,11 @@ func TestClient_Delays(t *testing.T) {
 // TestClient_Hedge shows that a hedge needs to know what is usual: eight responses of the method.
 func TestClient_Hedge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		hedge := policy.HedgeSpec{MaxAttempts: 2, HedgingDelay: 100 * time.Millisecond}
-		set, err := policy.NewSet(policy.Config{Methods: []policy.MethodConfig{{
-			Names: []string{"/acme.orders.v1.OrderService/GetOrder"},
-			Spec:  policy.Spec{Hedge: &hedge},
-		}}})
+		set, err := policy.Parse("retry.yaml", []byte(`
+methodConfig:
+- name: [{service: acme.orders.v1.OrderService, method: GetOrder}]
+  hedgingPolicy: {maxAttempts: 2, hedgingDelay: 0.1s}
+`))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -45,13 +45,13 @@ func TestPrometheus(t *testing.T) {
 	pending := false
 	for ctx.Err() == nil {
 		missing = p.missing(ctx, t)
-		pending = pending || p.pending(ctx, t, "StaggerBudgetRefuses")
+		pending = pending || p.pending(ctx, t, "StaggerCallsFail")
 		if len(missing) == 0 && pending {
 			return
 		}
 		time.Sleep(time.Second)
 	}
-	t.Errorf("without data: %q; StaggerBudgetRefuses has seen the outage: %v", missing, pending)
+	t.Errorf("without data: %q; StaggerCallsFail has seen the outage: %v", missing, pending)
 }
 
 // What the rules make of the clients' metrics is what the servers have counted.

@@ -29,6 +29,7 @@ import (
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/stats/opentelemetry"
 
+	_ "github.com/stagger-go/stagger/elsewhere" // the load balancing policy that retry.yaml names
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/observe/debugpage"
 	"github.com/stagger-go/stagger/observe/otelstagger"

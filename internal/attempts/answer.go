@@ -195,7 +195,7 @@ func (c *Call) setSlowAt(a *attempt) {
 }
 
 // SlowAfter returns the time after which an attempt is slow. m may be nil.
-func SlowAfter(p *decision.Policy, m Method, alone bool) (after time.Duration, watched bool) {
+func SlowAfter(p *policy.Policy, m Method, alone bool) (after time.Duration, watched bool) {
 	if h := p.Hedge(); h != nil {
 		return hedgeAfter(h, m), !alone
 	}

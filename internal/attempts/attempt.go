@@ -114,7 +114,7 @@ func (c *Call) resume(a *attempt, r *Result, at time.Duration) {
 		return
 	}
 	c.used.progress = c.used.sent - 1
-	if at-a.began > c.set.Policy.Backoff().Max {
+	if at-a.began > decision.BackoffOf(c.set.Policy).Max {
 		c.used.backoff = decision.Backoff{}
 	}
 }
@@ -133,7 +133,7 @@ func (c *Call) follows(a *attempt) bool {
 func (c *Call) obey(step *Step, d decision.Decision, now Now) {
 	switch push := d.Pushback; {
 	case push.Source == "":
-	case c.set.Policy.Forbids(push):
+	case decision.Forbids(c.set.Policy, push):
 		c.used.stopped = true
 		c.drop(now.At)
 	case d.Retry:

@@ -42,7 +42,7 @@ type Now struct {
 
 // Settings are the settings of a call. Breaker and Method may be nil.
 type Settings struct {
-	Policy      *decision.Policy
+	Policy      *policy.Policy
 	MaxAttempts int           // caps the policy's; 0: none
 	Deadline    time.Duration // of the whole call, on the budgets' clock; Never: none
 	Alone       bool          // attempts never run in parallel: the next one replaces a slow one, and a hedging policy sends the next one only after a failure

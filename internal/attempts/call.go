@@ -189,7 +189,7 @@ func (c *Call) endAttempt(step *Step, a *attempt, r *Result, now Now) {
 	lost := a.cancelled == outrun || c.state == gone && a.cancelled == replaced && r.Local
 	var is decision.Class // a success needs no class
 	if !r.accepted() {
-		is = c.set.Policy.Classify(&r.Outcome, now.Wall)
+		is = decision.Classify(c.set.Policy, &r.Outcome, now.Wall)
 	}
 	c.learn(a, r, is, lost, now.At)
 	switch {

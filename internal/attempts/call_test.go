@@ -17,7 +17,7 @@ import (
 )
 
 // policies of the traces: three attempts, backoffs of 100 ms doubled, so 50 and 100 ms with the chance of ½.
-func policies(t testing.TB) map[string]*decision.Policy {
+func policies(t testing.TB) map[string]*policy.Policy {
 	t.Helper()
 	retry := func(change func(*policy.RetrySpec)) policy.Spec {
 		r := usual.Retry()
@@ -31,7 +31,7 @@ func policies(t testing.TB) map[string]*decision.Policy {
 		change(&h)
 		return policy.Spec{Hedge: &h}
 	}
-	list := map[string]*decision.Policy{}
+	list := map[string]*policy.Policy{}
 	for name, spec := range map[string]policy.Spec{
 		"retry":   retry(func(*policy.RetrySpec) {}),
 		"once":    retry(func(r *policy.RetrySpec) { r.Chain = "SUPPRESS" }),
@@ -48,7 +48,7 @@ func policies(t testing.TB) map[string]*decision.Policy {
 		if err != nil {
 			t.Fatal(name, err)
 		}
-		list[name] = decision.New(p.Spec())
+		list[name] = p
 	}
 	return list
 }

@@ -23,7 +23,7 @@ import (
 )
 
 // newModel makes a random policy, world and call.
-func newModel(list []*decision.Policy, call *Call, data []byte) *model {
+func newModel(list []*policy.Policy, call *Call, data []byte) *model {
 	d := dice(data)
 	w := &modelWorld{dice: &d}
 	w.world = world{grants: 100, slots: 100, open: map[int64]bool{}}
@@ -328,7 +328,7 @@ func (m *model) checkEnded(n int, a *modelAttempt, r *Result, step Step, was set
 	if m.set.Observe {
 		timeout = 0 // a shadow has helped if the call succeeds
 	}
-	final := r.Err != nil && r.isAnswer(m.set.Policy.Classify(&r.Outcome, m.now.Wall))
+	final := r.Err != nil && r.isAnswer(decision.Classify(m.set.Policy, &r.Outcome, m.now.Wall))
 	if helped := slices.Contains(told, "+"); helped && (lost || r.Foreign || !accepts(r) && !final || timeout > 0 && in > timeout) {
 		m.failf("5: the permit of attempt %d has helped", n)
 	}
@@ -402,7 +402,7 @@ func (m *model) decided(n int, r *Result, d decision.Decision, followed bool) {
 	}
 	switch push := d.Pushback; {
 	case push.Source == "":
-	case m.set.Policy.Forbids(push):
+	case decision.Forbids(m.set.Policy, push):
 		m.forbidden = true
 	default:
 		m.floor = max(m.floor, m.now.At+push.Delay)
@@ -581,7 +581,7 @@ func (m *model) Running() int { return m.call.Running() }
 func describe(s Settings) string {
 	var b strings.Builder
 	p := s.Policy
-	fmt.Fprintf(&b, "policy %+v %+v", p.Spec().Retry, p.Spec().Hedge)
+	fmt.Fprintf(&b, "policy %+v %+v", p.Retry(), p.Hedge())
 	fmt.Fprintf(&b, " deadline=%v connect=%v max=%d alone=%v breaker=%v", s.Deadline, s.Connect.Longest, s.MaxAttempts, s.Alone, s.Breaker != nil)
 	return b.String()
 }

@@ -245,7 +245,7 @@ func (m *model) checkDecision(step Step) {
 	given := step.Wake == m.attempts[len(m.attempts)-1].slowAt // the attempt was given up at once
 	latest := max(m.due, m.word)
 	if m.now.Down && m.set.Connect.Longest > 0 { // others run, so that the channel is looked at now and then
-		latest = max(latest, later(m.now.At, m.set.Policy.Backoff().Initial))
+		latest = max(latest, later(m.now.At, decision.BackoffOf(m.set.Policy).Initial))
 	}
 	if waits := step.Send == 0 && step.Wake != Never && !step.Watch && !given; waits && step.Wake > latest {
 		m.failf("7: the attempt that is due at %v waits until %v", m.due, step.Wake)
@@ -439,7 +439,7 @@ var gaveUp = map[policy.Reason]bool{
 }
 
 // playBytes plays the bytes as events of a call. It returns what is wrong, and logs all events if there is a log.
-func playBytes(list []*decision.Policy, call *Call, data []byte, log *strings.Builder) error {
+func playBytes(list []*policy.Policy, call *Call, data []byte, log *strings.Builder) error {
 	m := newModel(list, call, data)
 	m.log = log
 	m.play()
@@ -450,7 +450,7 @@ func playBytes(list []*decision.Policy, call *Call, data []byte, log *strings.Bu
 }
 
 // report returns the events that lead to a failure, with the fewest bytes.
-func report(list []*decision.Policy, data []byte) string {
+func report(list []*policy.Policy, data []byte) string {
 	data = shrink.Bytes(data, func(data []byte) bool {
 		return playBytes(list, new(Call), data, nil) != nil
 	})

@@ -13,7 +13,6 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/stagger-go/stagger/budget"
-	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/latency"
 	"github.com/stagger-go/stagger/internal/tools/usual"
 	"github.com/stagger-go/stagger/policy"
@@ -218,7 +217,7 @@ func (k modelMethod) took(d time.Duration) {
 }
 
 // modelPolicies returns policies of all kinds. They are always the same, so that bytes have the same meaning.
-func modelPolicies() []*decision.Policy {
+func modelPolicies() []*policy.Policy {
 	random := rand.New(rand.NewPCG(1, 2))
 	one := func(n int) bool { return random.IntN(n) == 0 }
 	backoff := func() policy.Backoff {
@@ -253,7 +252,7 @@ func modelPolicies() []*decision.Policy {
 		}
 		return &h
 	}
-	list := make([]*decision.Policy, 256)
+	list := make([]*policy.Policy, 256)
 	for i := range list {
 		var s policy.Spec
 		switch i % 8 {
@@ -270,7 +269,7 @@ func modelPolicies() []*decision.Policy {
 		if err != nil {
 			panic(err)
 		}
-		list[i] = decision.New(p.Spec())
+		list[i] = p
 	}
 	return list
 }

@@ -52,7 +52,7 @@ func (c *Call) slow(step *Step, now Now) {
 	}
 	newest.slow, newest.slowAt = true, Never
 	out := decision.Outcome{Status: timedOut, TimedOut: true}
-	d := c.decide(step, newest.number, c.set.Policy.Classify(&out, now.Wall), false, now)
+	d := c.decide(step, newest.number, decision.Classify(c.set.Policy, &out, now.Wall), false, now)
 	if !d.Retry {
 		c.slowRefusal = d.Reason
 		return
@@ -211,7 +211,7 @@ func (c *Call) lookAtChannel(now Now) {
 		p.state, p.since, p.look = disconnected, now.At, now.At
 	}
 	if now.At >= p.look {
-		p.look = later(now.At, c.set.Policy.Backoff().Initial)
+		p.look = later(now.At, decision.BackoffOf(c.set.Policy).Initial)
 	}
 }
 

@@ -214,8 +214,8 @@ type play struct {
 
 	call     Call
 	set      Settings
-	live     Settings                    // of the call
-	policies map[string]*decision.Policy // by name
+	live     Settings                  // of the call
+	policies map[string]*policy.Policy // by name
 	down     bool
 
 	connecting bool
@@ -399,7 +399,7 @@ func (p *play) print(s Step, first string) string {
 var quick = latency.Evidence{Fast: true}
 
 // newPlay returns a world with options such as "grants=1 breaker". Its clock begins at origin.
-func newPlay(p *decision.Policy, options string, origin time.Duration) *play {
+func newPlay(p *policy.Policy, options string, origin time.Duration) *play {
 	w := &world{
 		origin: origin, grants: 100, slots: 100, shows: quick, open: map[int64]bool{},
 	}

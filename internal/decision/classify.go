@@ -27,11 +27,11 @@ type Class struct {
 	own  *policy.CodeSpec // that code's settings; nil: the policy's
 }
 
-// Classify returns the class of an outcome.
-func (p *Policy) Classify(out *Outcome, now time.Time) Class {
-	is := Class{Outcome: *out, Pushback: ReadPushback(out.Status, out.Trailer, now), code: p.codeOf(out)}
-	is.own = p.ownFor(is.code)
-	is.Retryable = out.Again || slices.Contains(p.retry.RetryableStatusCodes, is.code)
+// Classify returns the class of an outcome for a policy.
+func Classify(p *policy.Policy, out *Outcome, now time.Time) Class {
+	is := Class{Outcome: *out, Pushback: ReadPushback(out.Status, out.Trailer, now), code: codeOf(p, out)}
+	is.own = ownFor(p, is.code)
+	is.Retryable = out.Again || slices.Contains(p.Retry().RetryableStatusCodes, is.code)
 	return is
 }
 
@@ -48,9 +48,9 @@ func (is *Class) Fails() bool {
 	return !is.TimedOut && !is.Final && !is.Foreign && is.Status.Code() != codes.OK && (is.listed() || is.Pushback.Stop)
 }
 
-// with returns the settings for a code's own spec, with the policy's values where that has none.
-func (p *Policy) with(own *policy.CodeSpec) (maxAttempts int, b *policy.Backoff) {
-	maxAttempts, b = p.retry.MaxAttempts, &p.retry.Backoff
+// settings returns the settings for a code's own spec, with the policy's values where that has none.
+func settings(p *policy.Policy, own *policy.CodeSpec) (maxAttempts int, b *policy.Backoff) {
+	maxAttempts, b = p.MaxAttempts(), &p.Retry().Backoff
 	if own != nil {
 		maxAttempts, b = cmp.Or(own.MaxAttempts, maxAttempts), cmp.Or(own.Backoff, b)
 	}
@@ -58,17 +58,17 @@ func (p *Policy) with(own *policy.CodeSpec) (maxAttempts int, b *policy.Backoff)
 }
 
 // codeOf returns the code that an outcome counts as.
-func (p *Policy) codeOf(out *Outcome) codes.Code {
+func codeOf(p *policy.Policy, out *Outcome) codes.Code {
 	if isCut(out.Status) {
-		return p.codeOfCut()
+		return codeOfCut(p)
 	}
 	return out.Status.Code()
 }
 
 // ownFor returns the settings for a code, or nil if it has none of its own.
-func (p *Policy) ownFor(code codes.Code) *policy.CodeSpec {
-	for i := range p.retry.PerCode {
-		if own := &p.retry.PerCode[i]; slices.Contains(own.Codes, code) {
+func ownFor(p *policy.Policy, code codes.Code) *policy.CodeSpec {
+	for i := range p.Retry().PerCode {
+		if own := &p.Retry().PerCode[i]; slices.Contains(own.Codes, code) {
 			return own
 		}
 	}
@@ -90,8 +90,8 @@ func isCut(st *status.Status) bool {
 
 // codeOfCut returns the code that a cut stream counts as: INTERNAL if the policy has settings for it, else UNAVAILABLE if the
 // policy lists it.
-func (p *Policy) codeOfCut() codes.Code {
-	if p.ownFor(codes.Internal) == nil && slices.Contains(p.retry.RetryableStatusCodes, codes.Unavailable) {
+func codeOfCut(p *policy.Policy) codes.Code {
+	if ownFor(p, codes.Internal) == nil && slices.Contains(p.Retry().RetryableStatusCodes, codes.Unavailable) {
 		return codes.Unavailable
 	}
 	return codes.Internal

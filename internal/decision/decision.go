@@ -3,8 +3,8 @@
 
 // Package decision decides what follows a failed or slow attempt of a call.
 //
-// [Compile] compiles a program's policies. [Policy.Classify] finds what an attempt's [Outcome] means. The engine then puts everything
-// that matters into one [Situation], and [Decide] answers it: whether and when another attempt follows. Each refusal has a
+// [Classify] finds what an attempt's [Outcome] means for a policy. The engine then puts everything that matters into one
+// [Situation], and [Decide] answers it: whether and when another attempt follows. Each refusal has a
 // [policy.Reason]. [Refusal] reads the same value again while the attempt waits. Both are pure: they ask nobody, take nothing and start
 // nothing, so that the interceptor, explanations and simulations run the same code.
 package decision
@@ -38,7 +38,7 @@ type Outcome struct {
 // Situation is everything on which a decision depends: what an attempt brought, what its call has used, what the target has shown, what
 // the gates say, and how much time is left.
 type Situation struct {
-	Policy *Policy
+	Policy *policy.Policy
 	Class  // of the attempt's outcome; zero for Refusal
 
 	// The call.
@@ -95,7 +95,7 @@ func (d Decision) Refused(reason policy.Reason) Decision {
 // (budget_exhausted). So a budget is charged only if all else allows the attempt, and a refusal adds no latency.
 func Decide(s *Situation) Decision {
 	p := s.Policy
-	own, backoff := p.with(s.own)
+	own, backoff := settings(p, s.own)
 	no := func(reason policy.Reason) Decision { return Decision{Reason: reason, Pushback: s.Pushback} }
 	switch {
 	case s.Final, !s.listed() && !s.TimedOut:
@@ -104,13 +104,13 @@ func Decide(s *Situation) Decision {
 		return Decision{Reason: policy.ReasonCommitted, Commit: s.Committed, Pushback: s.Pushback}
 	case s.Attempts >= min(s.Limit, own):
 		return no(policy.ReasonAttemptsExhausted)
-	case s.Stopped, p.Forbids(s.Pushback):
+	case s.Stopped, Forbids(p, s.Pushback):
 		return no(policy.ReasonPushbackStop)
 	case !s.Safe && !s.Unsent:
 		return no(policy.ReasonNotIdempotent)
 	case s.Followed:
 		return no(policy.ReasonFollowed)
-	case s.InRetry && p.retry.Chain == "SUPPRESS": // the upstream caller, who retries, is responsible
+	case s.InRetry && p.Retry().Chain == "SUPPRESS": // the upstream caller, who retries, is responsible
 		return no(policy.ReasonChainStop)
 	case s.Off != "":
 		return no(s.Off)
@@ -163,14 +163,25 @@ var resumption = policy.Backoff{Initial: 50 * time.Millisecond, Max: 2 * time.Se
 // atOnceWithin spreads immediate first retries: calls that failed together must not retry in the same instant.
 const atOnceWithin = time.Millisecond
 
+// BackoffOf returns the backoff of a policy; for a hedging policy, which only waits for connections, a usual one.
+func BackoffOf(p *policy.Policy) policy.Backoff {
+	if p.Hedge() != nil {
+		return resumption
+	}
+	return p.Retry().Backoff
+}
+
+// Forbids reports whether a pushback prevents further attempts: it says stop, or its delay is longer than the policy allows.
+func Forbids(p *policy.Policy, push Pushback) bool { return push.Stop || push.Delay > p.MaxPushback() }
+
 // next returns the decision to send another attempt, with its delay. b is the backoff for the outcome's code.
 func (s *Situation) next(b *policy.Backoff) Decision {
 	p := s.Policy
 	d := Decision{Retry: true, Reason: policy.ReasonRetry, Pushback: s.Pushback}
-	if !s.InPlace && (p.spec.Hedge != nil || s.TimedOut && p.Parallel()) {
+	if !s.InPlace && (p.Hedge() != nil || s.TimedOut && p.Parallel()) {
 		d.Reason = policy.ReasonHedge
 	}
-	if s.Resumes && p.spec.Hedge != nil {
+	if s.Resumes && p.Hedge() != nil {
 		b = &resumption // a hedging policy has no backoff, and a cut stream must not be resumed immediately
 	}
 	switch {
@@ -189,8 +200,8 @@ func (s *Situation) next(b *policy.Backoff) Decision {
 // stream is resumed, or if the code has its own backoff.
 func (s *Situation) atOnce(b *policy.Backoff) bool {
 	p := s.Policy
-	return p.retry.FirstRetry == "AT_ONCE" && s.Attempts == 1 && !s.Resumes &&
-		s.code != codes.ResourceExhausted && b == &p.retry.Backoff
+	return p.Retry().FirstRetry == "AT_ONCE" && s.Attempts == 1 && !s.Resumes &&
+		s.code != codes.ResourceExhausted && b == &p.Retry().Backoff
 }
 
 // Commit is the reason why an attempt is the only one of its call. Metrics, logs and errors print it with

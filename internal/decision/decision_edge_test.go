@@ -55,14 +55,14 @@ func TestDecideEdges(t *testing.T) {
 
 func TestDecideHedge(t *testing.T) {
 	t.Parallel()
-	slowAfter := func(then string) *decision.Policy {
+	slowAfter := func(then string) *policy.Policy {
 		return mustPolicy(t, func(r *policy.RetrySpec) { r.PerAttemptTimeout, r.OnAttemptTimeout = time.Second, then })
 	}
 	hedged := compiled(t, policy.Spec{Hedge: &policy.HedgeSpec{MaxAttempts: 3, NonFatalStatusCodes: []codes.Code{codes.Unavailable}}})
 	slow, cut := failed(codes.DeadlineExceeded), failed(codes.Unavailable)
 	slow.TimedOut, cut.Resumes = true, true
 	for name, row := range map[string]struct {
-		policy  *decision.Policy
+		policy  *policy.Policy
 		out     decision.Outcome
 		inPlace bool
 		reason  policy.Reason

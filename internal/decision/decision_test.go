@@ -22,7 +22,7 @@ import (
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-func mustPolicy(t testing.TB, change func(*policy.RetrySpec)) *decision.Policy {
+func mustPolicy(t testing.TB, change func(*policy.RetrySpec)) *policy.Policy {
 	t.Helper()
 	retry := policy.RetrySpec{
 		MaxAttempts:          4,
@@ -46,15 +46,15 @@ func pushed(code codes.Code, values ...string) decision.Outcome {
 }
 
 // first is the situation after the first attempt of a call that may be retried, with all that it needs.
-func first(p *decision.Policy, out decision.Outcome) decision.Situation {
+func first(p *policy.Policy, out decision.Outcome) decision.Situation {
 	return decision.Situation{
-		Policy: p, Class: p.Classify(&out, noon), Attempts: 1, Limit: p.MaxAttempts(), Safe: true,
+		Policy: p, Class: decision.Classify(p, &out, noon), Attempts: 1, Limit: p.MaxAttempts(), Safe: true,
 		Evidence: latency.Evidence{Fast: true}, Left: decision.NoDeadline,
 	}
 }
 
 // decided returns the decision in a situation that was changed, with chance one half.
-func decided(p *decision.Policy, out decision.Outcome, changes ...func(*decision.Situation)) decision.Decision {
+func decided(p *policy.Policy, out decision.Outcome, changes ...func(*decision.Situation)) decision.Decision {
 	s := first(p, out)
 	s.Chance = 0.5
 	for _, change := range changes {
@@ -187,7 +187,7 @@ func TestDecide(t *testing.T) {
 			s := row{Situation: first(mustPolicy(t, nil), failed(codes.Unavailable)), out: failed(codes.Unavailable)}
 			test.change(&s)
 			s.Policy = mustPolicy(t, s.spec)
-			s.Class = s.Policy.Classify(&s.out, noon)
+			s.Class = decision.Classify(s.Policy, &s.out, noon)
 			d := decision.Decide(&s.Situation)
 			if d.Reason != test.reason || d.Delay != test.delay || d.Retry != (test.reason == policy.ReasonRetry) {
 				t.Errorf("Decide = %+v; want reason %s, delay %v", d, test.reason, test.delay)
@@ -223,7 +223,7 @@ func TestRefusal(t *testing.T) {
 }
 
 // delays runs a call to its end and returns the waits between its attempts.
-func delays(t *testing.T, p *decision.Policy, r float64, outs ...decision.Outcome) []time.Duration {
+func delays(t *testing.T, p *policy.Policy, r float64, outs ...decision.Outcome) []time.Duration {
 	t.Helper()
 	var list []time.Duration
 	var backoff decision.Backoff
@@ -260,7 +260,7 @@ func TestDecidePushbackIsFloor(t *testing.T) {
 
 func TestDecideLongestPushback(t *testing.T) {
 	t.Parallel()
-	spec := *mustPolicy(t, nil).Spec()
+	spec := mustPolicy(t, nil).Spec()
 	spec.MaxPushback = math.MaxInt64
 	p := compiled(t, spec)
 	out := decision.Outcome{Status: withDetails(t, &durationpb.Duration{Seconds: 315_576_000_000})}
@@ -308,10 +308,14 @@ func TestDecideAllocations(t *testing.T) {
 
 func ExampleDecide() {
 	retry := usual.Retry()
-	p := decision.New(policy.Spec{Retry: &retry})
+	p, err := policy.New(policy.Spec{Retry: &retry})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
 	out := decision.Outcome{Status: status.New(codes.Unavailable, "connection refused")}
 	s := decision.Situation{
-		Policy: p, Class: p.Classify(&out, time.Now()), Limit: p.MaxAttempts(), Safe: true,
+		Policy: p, Class: decision.Classify(p, &out, time.Now()), Limit: p.MaxAttempts(), Safe: true,
 		Left: decision.NoDeadline, Chance: 0.5,
 	}
 	for d := (decision.Decision{Retry: true}); d.Retry; {

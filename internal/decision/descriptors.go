@@ -139,7 +139,7 @@ func (s *Set) MethodsOf(name string) iter.Seq[protoreflect.MethodDescriptor] {
 		for service := range s.servicesOf(name) {
 			for i := range service.Methods().Len() {
 				m := service.Methods().Get(i)
-				if p := s.Lookup(MethodPath(m)); p != nil && p.name == name && !yield(m) {
+				if p := s.Lookup(MethodPath(m)); p != nil && p.Name() == name && !yield(m) {
 					return
 				}
 			}
@@ -176,8 +176,8 @@ func (s *Set) SafeMethods(name string) (safe, others []string) {
 }
 
 // NeedsLevel reports whether the policy has extra attempts only for methods that descriptors declare idempotent.
-func (p *Policy) NeedsLevel() bool {
-	return (p.spec.Retry != nil || p.spec.Hedge != nil) && p.spec.IdempotencyKey == "" && p.spec.Idempotency == "DECLARED"
+func NeedsLevel(p *policy.Policy) bool {
+	return p.MaxAttempts() > 1 && p.IdempotencyKey() == "" && p.Idempotency() == "DECLARED"
 }
 
 // Warnings returns those of [policy.Set.Warnings], those of [Set.Lacking], and a note that counts the methods that will not be retried
@@ -190,10 +190,10 @@ func (s *Set) Warnings() []policy.Diagnostic {
 func (s *Set) Lacking() []policy.Diagnostic { return slices.Clone(s.lacking()) }
 
 func (s *Set) warnLacking() (list []policy.Diagnostic) {
-	for _, p := range s.policies {
-		if why := s.Lacks(p.name); why != "" && mayMatch(p.name) {
-			d := s.Place(p.name)
-			d.Value, d.Message = strconv.Quote(p.name), "matches nothing: "+why
+	for _, p := range s.Policies() {
+		if why := s.Lacks(p.Name()); why != "" && mayMatch(p.Name()) {
+			d := s.Place(p.Name())
+			d.Value, d.Message = strconv.Quote(p.Name()), "matches nothing: "+why
 			list = append(list, d)
 		}
 	}
@@ -211,11 +211,11 @@ func (s *Set) Matches(name string) bool { return mayMatch(name) && s.Lacks(name)
 
 func (s *Set) noteUndeclared() []policy.Diagnostic {
 	methods, unknown := 0, 0 // in descriptors; names without a descriptor
-	for _, p := range s.policies {
-		if !p.NeedsLevel() || !strings.HasSuffix(p.name, "/") || !s.Matches(p.name) {
+	for _, p := range s.Policies() {
+		if !NeedsLevel(p) || !strings.HasSuffix(p.Name(), "/") || !s.Matches(p.Name()) {
 			continue
 		}
-		safe, others := s.SafeMethods(p.name)
+		safe, others := s.SafeMethods(p.Name())
 		if methods += len(others); len(safe)+len(others) == 0 {
 			unknown++
 		}

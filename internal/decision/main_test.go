@@ -25,13 +25,13 @@ const (
 )
 
 // compiled is a checked spec, compiled.
-func compiled(t testing.TB, s policy.Spec) *decision.Policy {
+func compiled(t testing.TB, s policy.Spec) *policy.Policy {
 	t.Helper()
 	p, err := policy.New(s)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return decision.New(p.Spec())
+	return p
 }
 
 // mustParse reads a policy file, and knows the services of the shop.
@@ -41,7 +41,7 @@ func mustParse(t testing.TB, text string) *decision.Set {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return decision.Compile(set, shop)
+	return decision.Describe(set, shop)
 }
 
 var shop = func() *protoregistry.Files {

@@ -35,10 +35,10 @@ func TestPolicyBackoff(t *testing.T) {
 	t.Parallel()
 	hedge := policy.HedgeSpec{MaxAttempts: 2}
 	p := compiled(t, policy.Spec{Hedge: &hedge})
-	if got, want := p.Backoff(), usual.Retry().Backoff; got != want {
+	if got, want := decision.BackoffOf(p), usual.Retry().Backoff; got != want {
 		t.Errorf("%+v; want %+v", got, want)
 	}
-	if got := mustPolicy(t, nil).Backoff().Initial; got != 100*ms {
+	if got := decision.BackoffOf(mustPolicy(t, nil)).Initial; got != 100*ms {
 		t.Errorf("a retry policy's own backoff begins with %v", got)
 	}
 }

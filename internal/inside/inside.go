@@ -12,6 +12,8 @@ var (
 	// Channel returns the keys of the file that gRPC itself implements, such as loadBalancingConfig, as a service config in JSON, and the
 	// place of loadBalancingConfig in the file.
 	Channel func(set any) (config string, at document.Diagnostic)
+	// Config returns a *policy.Config: that of the set itself, which must not be changed.
+	Config func(set any) any
 	// Place returns where the config names a method, a service or everything, as in policy.MethodConfig.Names: a warning with File, Line,
 	// Column and Field, but no message. It is zero if no entry has the name.
 	Place func(set any, name string) document.Diagnostic

@@ -12,7 +12,6 @@ import (
 
 	"github.com/stagger-go/stagger/internal/admission"
 	"github.com/stagger-go/stagger/internal/attempts"
-	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/latency"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -48,12 +47,12 @@ func (m *Method) Gate() *admission.Gate { return m.gate.Load() }
 
 // For returns the method for the calls of a policy. Admission refuses calls only if they are enforced, and otherwise counts
 // those that it would refuse.
-func (m *Method) For(p *decision.Policy, enforced bool, now time.Duration) (k Known) {
+func (m *Method) For(p *policy.Policy, enforced bool, now time.Duration) (k Known) {
 	k.method = m
 	if h := p.Hedge(); h != nil && h.Quantile > 0 {
 		k.latency = m.latencyOf(h, now)
 	}
-	if p.Refuses() {
+	if p.Admission() {
 		k.class = m.admission().Class(enforced)
 	}
 	return k
@@ -119,7 +118,7 @@ var _ attempts.Method = (*Known)(nil)
 
 // Follows reports whether the latencies for a policy's hedgingQuantile are known, or it has none. They are not if the calls of the
 // method have had too many quantiles.
-func (k *Known) Follows(p *decision.Policy) bool {
+func (k *Known) Follows(p *policy.Policy) bool {
 	h := p.Hedge()
 	return h == nil || h.Quantile == 0 || k.latency != nil
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/attempts"
-	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/latency"
 	"github.com/stagger-go/stagger/internal/tools/usual"
 	"github.com/stagger-go/stagger/policy"
@@ -129,7 +128,7 @@ func (w *accounts) settled() string {
 func ms(n int) time.Duration { return time.Duration(n) * time.Millisecond }
 
 // modelPolicies are policies of all kinds.
-var modelPolicies = func() (list []*decision.Policy) {
+var modelPolicies = func() (list []*policy.Policy) {
 	backoff := policy.Backoff{Initial: ms(10), Max: ms(50), Multiplier: 2}
 	retry := func(timeout time.Duration, inPlace bool) policy.Spec {
 		r := usual.Retry()
@@ -151,7 +150,7 @@ var modelPolicies = func() (list []*decision.Policy) {
 		if err != nil {
 			panic(err)
 		}
-		list = append(list, decision.New(p.Spec()))
+		list = append(list, p)
 	}
 	return list
 }()

@@ -2,46 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package tried remembers the backends that a call has used, and finds another one for its next attempt. It does not depend
-// on gRPC: package balancer and the simulator drive it.
+// on gRPC: package elsewhere and the simulator drive it.
 package tried
 
 import (
-	"encoding/json"
 	"math"
 	"slices"
 	"sync"
 )
-
-// Balancer is the load balancing policy of package balancer, as a loadBalancingConfig names it.
-const Balancer = "stagger_retry_elsewhere"
-
-// Config returns the loadBalancingConfig of a service config in JSON, if it names [Balancer] at any depth: a Retrier passes it to
-// connections with its DialOptions. Otherwise it returns "", and the key is for gRPC alone.
-func Config(serviceConfig string) string {
-	var c struct {
-		LoadBalancingConfig json.RawMessage `json:"loadBalancingConfig"`
-	}
-	var balancing any
-	if json.Unmarshal([]byte(serviceConfig), &c) != nil || json.Unmarshal(c.LoadBalancingConfig, &balancing) != nil || !Names(balancing) {
-		return ""
-	}
-	return string(c.LoadBalancingConfig)
-}
-
-// Names reports whether a loadBalancingConfig, as encoding/json decodes it, names [Balancer] at any depth.
-func Names(value any) bool {
-	switch v := value.(type) {
-	case map[string]any:
-		for key, inner := range v {
-			if key == Balancer || Names(inner) {
-				return true
-			}
-		}
-	case []any:
-		return slices.ContainsFunc(v, Names)
-	}
-	return false
-}
 
 const (
 	// MaxBackends bounds the backends that a call remembers. Beyond it, the call forgets the backend that it used longest ago, which

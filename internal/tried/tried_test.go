@@ -113,22 +113,3 @@ func TestSearch(t *testing.T) {
 		})
 	}
 }
-
-// A target is in use until the last of its channels has left.
-func TestInUse(t *testing.T) {
-	t.Parallel()
-	one, two := Use("a"), Use("a")
-	for i, row := range []struct {
-		change func()
-		want   bool
-	}{
-		{func() {}, true},
-		{func() { one.Leave(); one.Leave() }, true},
-		{func() { two.Leave() }, false},
-	} {
-		row.change()
-		if InUse("a") != row.want || InUse("b") {
-			t.Errorf("change %d: in use %v; want %v", i, InUse("a"), row.want)
-		}
-	}
-}

@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/types/known/emptypb"
 
-	"github.com/stagger-go/stagger/internal/balancer"
+	"github.com/stagger-go/stagger/elsewhere"
 	"github.com/stagger-go/stagger/internal/tools/lbtest"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -22,7 +22,7 @@ const weighted = `{"loadBalancingConfig": [{"stagger_retry_elsewhere": {"childPo
 
 // call makes up to attempts attempts.
 func call(ctx context.Context, b *lbtest.Backends, attempts int) error {
-	ctx = balancer.NewContext(ctx)
+	ctx = elsewhere.NewContext(ctx)
 	var err error
 	for range attempts {
 		if err = b.Conn.Invoke(ctx, "/acme.orders.v1.OrderService/GetOrder", &emptypb.Empty{}, &emptypb.Empty{}); err == nil {

@@ -23,6 +23,7 @@ import (
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+	"google.golang.org/grpc/codes"
 
 	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/observe/debugpage"
@@ -123,8 +124,8 @@ func TestBrowserWatchesAnOutage(t *testing.T) {
 	_ = s.call(t, getOrder)
 	_ = s.call(t, `/acme.orders.v1.OrderService/<img src=x onerror=console.error(1)>`)
 	until(ctx, t, balance+` === '0 of 3'`)
-	until(ctx, t, `[...document.querySelectorAll('#decisions-1 tr')].some(row =>
-		row.textContent.includes('budget_exhausted') && row.textContent.includes('of extra attempts is too empty'))`)
+	until(ctx, t, `[...document.querySelectorAll('#decisions-1 tr')].some(row => row.textContent.includes('budget_exhausted')) &&
+		[...document.querySelectorAll('#decisions-1 dd')].some(means => means.textContent.includes('of extra attempts is too empty'))`)
 	until(ctx, t, `document.querySelector('#budgets-1 path.refused').getBBox().height > 0`) // the bars follow with the next sample
 	until(ctx, t, `document.querySelector('#budgets-1 polyline').getBBox().height > 30`)    // and so does the line
 
@@ -152,5 +153,39 @@ func TestBrowserWatchesAnOutage(t *testing.T) {
 	}
 	if len(v.requests) < 5 || len(v.trouble) > 0 {
 		t.Errorf("requests %q, complaints %q", v.requests, v.trouble)
+	}
+}
+
+// In a window of 500 pixels no row is high, and no word is broken: tables scroll.
+func TestBrowserNarrow(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	web := httptest.NewServer(debugpage.Config{ShowErrors: true}.Handler(s.retrier))
+	t.Cleanup(web.Close)
+	s.On("*", testserver.Fail(codes.Unavailable, strings.Repeat("the disk is full; ", 20)))
+	_ = s.call(t, getOrder)
+	_ = s.call(t, "/acme.orders.v1.OrderService/ListTheOrdersOfACustomerByTheirStateAndDate")
+	ctx := browser(t)
+	must.Do(t, chromedp.Do(ctx, chromedp.EmulateViewport(500, 900)))
+	open(ctx, t, web.URL+"/debug/stagger/")
+	until(ctx, t, `document.querySelectorAll('#decisions-1 tbody tr').length >= 4`)
+	for what, script := range map[string]string{
+		"rows of 80 pixels or more": `[...document.querySelectorAll('tr')].filter(row => row.getBoundingClientRect().height >= 80).map(row => row.innerText)`,
+		"broken words": `(() => {
+			const broken = [], texts = document.createTreeWalker(document.querySelector('main'), NodeFilter.SHOW_TEXT);
+			for (let node; node = texts.nextNode();) for (const word of node.data.matchAll(/[\w.:\/-]+/g)) {
+				const range = document.createRange();
+				range.setStart(node, word.index);
+				range.setEnd(node, word.index + word[0].length);
+				if (new Set([...range.getClientRects()].map(r => r.top)).size > 1 && !word[0].includes('-')) broken.push(word[0]);
+			}
+			return broken;
+		})()`,
+		"parts that are wider than the window": `document.documentElement.scrollWidth > 500 ? [String(document.documentElement.scrollWidth)] : []`,
+	} {
+		got := must.Get(chromedp.Run(ctx, chromedp.Evaluate[[]string](script)))(t)
+		if len(got) > 0 {
+			t.Errorf("%s: %q", what, got)
+		}
 	}
 }

@@ -23,8 +23,8 @@ import (
 	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/retry"
 	"google.golang.org/grpc"
 
+	"github.com/stagger-go/stagger/elsewhere"
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/internal/balancer"
 	"github.com/stagger-go/stagger/internal/tools/outage"
 	"github.com/stagger-go/stagger/internal/tools/random"
 	"github.com/stagger-go/stagger/lab/peers"
@@ -47,7 +47,7 @@ type where int
 
 const (
 	wherePicked          where = iota // where the load balancing policy picks
-	whereElsewhere                    // to another backend: package balancer wraps that policy
+	whereElsewhere                    // to another backend: package elsewhere wraps that policy
 	whereElsewhereAtOnce              // likewise, with the first at once
 )
 
@@ -250,13 +250,13 @@ func plan(s storm) peers.Plan {
 }
 
 // builtIn returns gRPC's own retries. They go elsewhere if each call has a context for its backends.
-func builtIn(extra string, elsewhere bool) func(storm) (outage.Options, error) {
+func builtIn(extra string, another bool) func(storm) (outage.Options, error) {
 	note := func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-		return invoke(balancer.NewContext(ctx), method, req, reply, cc, opts...)
+		return invoke(elsewhere.NewContext(ctx), method, req, reply, cc, opts...)
 	}
 	return func(s storm) (outage.Options, error) {
-		dial := []grpc.DialOption{peers.ServiceConfig(plan(s), fmt.Sprintf(`"loadBalancingConfig": %s, %s`, s.balancing(elsewhere), extra))}
-		if elsewhere {
+		dial := []grpc.DialOption{peers.ServiceConfig(plan(s), fmt.Sprintf(`"loadBalancingConfig": %s, %s`, s.balancing(another), extra))}
+		if another {
 			dial = append(dial, grpc.WithUnaryInterceptor(note))
 		}
 		return outage.Options{Dial: dial}, nil

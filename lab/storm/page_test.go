@@ -18,12 +18,6 @@ import (
 
 const docs = "../../docs/evidence/"
 
-// The README's table shows these storms and clients.
-var (
-	shownStorms  = []string{"blip", "one fails", "one hangs", "outage", "chain outage"}
-	shownClients = []string{noRetriesName, "gRPC", "gRPC, throttling", "gRPC, throttling 100/1", "stagger"}
-)
-
 // writeAll has -write write pages after the parallel storms of a test. They show all storms.
 func writeAll(t *testing.T, all bool, pages func()) {
 	t.Helper()
@@ -40,7 +34,7 @@ func writeAll(t *testing.T, all bool, pages func()) {
 	})
 }
 
-// writePages writes the storms with all peers into docs/evidence/storms.md and the README.
+// writePages writes the storms with all peers into docs/evidence/storms.md.
 func writePages(t *testing.T, list []*outcome) {
 	t.Helper()
 	write := func(page, mark string, tables ...report.Table) {
@@ -58,18 +52,6 @@ func writePages(t *testing.T, list []*outcome) {
 		}
 	}
 	write(docs+"storms.md", "worse", worse)
-
-	short := report.Table{Title: "Success in % and requests for each call", Columns: append([]string{"storm"}, shownClients...)}
-	for _, title := range shownStorms {
-		o := list[slices.IndexFunc(list, func(o *outcome) bool { return o.storm.Title == title })]
-		row := []string{title}
-		for _, name := range shownClients {
-			r := o.results[slices.IndexFunc(o.clients, func(c client) bool { return c.name == name })]
-			row = append(row, fmt.Sprintf("%.2f, %.2f", 100*r.Success, r.PerCall))
-		}
-		short.Rows = append(short.Rows, row)
-	}
-	write("../../README.md", "storms", short)
 }
 
 // sections are the tables of storms, each below a heading.

@@ -16,7 +16,7 @@ import (
 
 	_ "google.golang.org/grpc/balancer/leastrequest" // the policy least_request_experimental
 
-	"github.com/stagger-go/stagger/internal/balancer"
+	"github.com/stagger-go/stagger/elsewhere"
 	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/internal/tools/sim"
 	"github.com/stagger-go/stagger/policy"
@@ -198,11 +198,11 @@ func (s storm) longByChance(c client) bool {
 	return strings.HasPrefix(s.Title, "one hangs") && c.connections >= 100
 }
 
-// balancing returns the storm's load balancing for a service config, on its own or inside package balancer's.
-func (s storm) balancing(elsewhere bool) string {
+// balancing returns the storm's load balancing for a service config, on its own or inside package elsewhere's.
+func (s storm) balancing(another bool) string {
 	leaf := fmt.Sprintf(`[{%q: {}}]`, cmp.Or(s.leaf, "round_robin"))
-	if elsewhere {
-		return fmt.Sprintf(`[{%q: {"childPolicy": %s}}]`, balancer.Name, leaf)
+	if another {
+		return fmt.Sprintf(`[{%q: {"childPolicy": %s}}]`, elsewhere.Name, leaf)
 	}
 	return leaf
 }
@@ -216,8 +216,8 @@ func (s storm) chain() bool { return len(s.Services) > 1 }
 func TestStorms(t *testing.T) {
 	t.Parallel()
 	files := must.Get(os.ReadDir("storms"))(t)
-	if len(files) != len(table)+1+len(realistic) { // two-fail is only for retries elsewhere
-		t.Errorf("%d files, %d storms; want each to be played", len(files), len(table)+1+len(realistic))
+	if len(files) != len(table)+2+len(realistic) { // two-fail is only for retries elsewhere, quiet-client for the README
+		t.Errorf("%d files, %d storms; want each to be played", len(files), len(table)+2+len(realistic))
 	}
 	for _, s := range storms(t, inGrid, "") {
 		if queue := s.last().Queue; s.About == "" || queue != 75*s.last().Workers {

@@ -23,7 +23,7 @@ func packageComment(retrier *interceptor.Retrier) error {
 var _ = packageComment
 
 func ExampleConfig_SwitchHandler() {
-	set, err := policy.NewSet(policy.Config{})
+	set, err := policy.Parse("retry.yaml", []byte("{}"))
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -60,7 +60,7 @@ func ExampleConfig_SwitchHandler() {
 }
 
 func ExampleConfig_Handler() {
-	set, err := policy.NewSet(policy.Config{})
+	set, err := policy.Parse("retry.yaml", []byte("{}"))
 	if err != nil {
 		fmt.Println(err)
 		return

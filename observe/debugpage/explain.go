@@ -75,7 +75,7 @@ func (p *page) explanation(r *http.Request) (explanation, error) {
 	is := retrier.State()
 	files, _ := inside.Descriptors(retrier).([]*protoregistry.Files)
 	question.MaxAttempts, question.DefaultTimeout = is.Policies.Config().MaxAttemptsLimit, is.DefaultTimeout
-	a := explain.Explain(decision.Compile(is.Policies, files...), question, explain.Draw(1))
+	a := explain.Explain(decision.Describe(is.Policies, files...), question, explain.Draw(1))
 	e.Answer = a.Text()
 	return e, nil
 }

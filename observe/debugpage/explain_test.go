@@ -24,7 +24,7 @@ func TestExplain(t *testing.T) {
 	for query, parts := range map[string][]string{
 		"method=" + getOrder: {
 			"names the method", "backoff   100ms, × 2 each time, up to 1s; jitter NONE",
-			"The call ends after 700ms with UNAVAILABLE: attempts_exhausted (4 attempts).", "  NO   attempts_exhausted  Is an attempt left?", "  –    ",
+			"The call ends after 700ms with UNAVAILABLE: attempts_exhausted (4 attempts).", "  FAILED  Is an attempt left?", "  –       ",
 		},
 		"method=" + create: {"which names its service", "no: nothing declares it idempotent", "not_idempotent (1 attempt)"},
 		"method=acme.orders.v1.OrderService/GetOrder&code=ABORTED": {"fails with ABORTED", "non_retryable"},

@@ -10,8 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"google.golang.org/grpc/codes"
-
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -52,7 +50,7 @@ func (l *decisionLog) observer() interceptor.Observer {
 
 // add records a decision, or a wait for a connection.
 func (l *decisionLog) add(e interceptor.Event, waits bool) {
-	d := loggedDecision{Event: e, Waits: waits, Time: time.Now(), Slow: e.Code == codes.DeadlineExceeded && e.Err == nil, Error: shortText(e.Err)}
+	d := loggedDecision{Event: e, Waits: waits, Time: time.Now(), Slow: e.Slow(), Error: shortText(e.Err)}
 	d.Err = nil // it may keep messages alive
 	l.mu.Lock()
 	defer l.mu.Unlock()

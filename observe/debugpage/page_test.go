@@ -7,10 +7,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"html/template"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -25,6 +27,7 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/tools/explain"
 	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
@@ -83,7 +86,7 @@ func TestPageModes(t *testing.T) {
 		for _, mode := range []policy.Mode{policy.ModeObserve, policy.ModeOff} {
 			must.Do(t, s.retrier.SetMode(interceptor.ModeSwitch{Mode: mode}))
 			_ = s.call(t, getOrder)
-			wants(t, get(h, "").Body.String(), "<dd>"+string(mode)+"; Retrier.SetMode has set "+string(mode)+"</dd>")
+			wants(t, get(h, "").Body.String(), "<dd>"+string(mode)+"</dd>", `<p class="banner"><b>Mode `+string(mode)+":")
 		}
 		wants(t, get(h, "").Body.String(), "<th>orders, shadow in mode OBSERVE<", "would retry</span> after 100ms: mode OBSERVE", "mode_off</span>")
 		var got []retrierState
@@ -139,15 +142,59 @@ func TestPagePolicyModes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScene(t)
 		h := Config{}.Handler(s.retrier)
-		if page := get(h, "").Body.String(); strings.Contains(page, "Switch has") {
-			t.Errorf("all is as usual:\n%s", page)
+		banner := func() string {
+			t.Helper()
+			page := get(h, "").Body.String()
+			return strings.Join(regexp.MustCompile(`<p class="banner">.*</p>`).FindAllString(page, -1), "\n")
 		}
+		expect := func(want ...string) {
+			t.Helper()
+			for i := range want {
+				want[i] = `<p class="banner">` + want[i] + "</p>"
+			}
+			if got, want := banner(), strings.Join(want, "\n"); got != want {
+				t.Errorf("banner\n%s\nwant\n%s", got, want)
+			}
+		}
+		expect()
 		observing := strings.Replace("mode: OBSERVE\n"+file, "retryPolicy: {maxAttempts: 3", "mode: OFF\n  retryPolicy: {maxAttempts: 3", 1)
 		set := must.Get(policy.Parse("retry.yaml", []byte(observing)))(t)
 		must.Do(t, s.retrier.Reload(set))
 		wants(t, get(h, "").Body.String(), "<dd>OBSERVE</dd>", "<dd>/acme.orders.v1.OrderService/: OFF</dd>")
+		const observes, off = "<b>Mode OBSERVE: retries and hedges are decided on, but not sent.</b> ", "<b>Mode OFF: no retries and no hedges are sent.</b> "
+		expect(observes + "The policy file has it.")
 		must.Do(t, s.retrier.SetMode(interceptor.ModeSwitch{Mode: policy.ModeOff}))
-		wants(t, get(h, "").Body.String(), "<dd>OFF; Retrier.SetMode has set OFF</dd>")
+		wants(t, get(h, "").Body.String(), "<dd>OFF</dd>")
+		expect(off + "It was set by hand.")
+		must.Do(t, s.retrier.SetMode(interceptor.ModeSwitch{Mode: policy.ModeObserve, By: "127.0.0.1:6060 (ann)"}))
+		expect(observes + "The policy file has it. It was set by hand, by 127.0.0.1:6060 (ann).")
+		must.Do(t, s.retrier.SetMode(interceptor.ModeSwitch{Service: "acme.orders.v1.OrderService", Mode: policy.ModeOff, By: "bob"}))
+		expect(observes+"The policy file has it. It was set by hand, by 127.0.0.1:6060 (ann).",
+			"<b>acme.orders.v1.OrderService: mode OFF: no retries and no hedges are sent.</b> It was set by hand, by bob.")
+	})
+}
+
+// A reason's meaning stands once on the page, and a note does not look like an error.
+func TestPage_Reasons(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newScene(t)
+		h := Config{}.Handler(s.retrier)
+		s.On("*", down())
+		for range 5 {
+			_ = s.call(t, getOrder)
+		}
+		page := get(h, "").Body.String()
+		for _, reason := range []policy.Reason{policy.ReasonRetry, policy.ReasonBudgetExhausted} {
+			meaning := must.Get(explain.MeaningOf(string(reason)))(t)
+			if n := strings.Count(page, template.HTMLEscapeString(meaning.Means)); n != 1 {
+				t.Errorf("the meaning of %s stands %d times on the page", reason, n)
+			}
+		}
+		wants(t, page, `<p class="note">note: `, `<dt>budget_exhausted</dt>`)
+		if strings.Contains(page, `class="warning"`) || strings.Contains(page, `class="error"`) {
+			t.Errorf("there is only a note:\n%s", page)
+		}
 	})
 }
 

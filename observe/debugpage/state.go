@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/stagger-go/stagger/interceptor"
@@ -32,6 +33,15 @@ type retrierState struct {
 	Admission []admissionState `json:"admission"`         // methods with most refusals first
 	Unlisted  int              `json:"admissionNotShown"` // methods with no more refusals than those
 	Decisions []decisionState  `json:"decisions"`         // the newest first
+
+	ShowErrors bool      `json:"-"`
+	Meanings   []meaning `json:"-"` // of the decisions' reasons, each once
+}
+
+// meaning is what a reason means.
+type meaning struct {
+	Reason policy.Reason
+	Means  string
 }
 
 // policyState is the data about the current policies.
@@ -40,10 +50,20 @@ type policyState struct {
 	Hash     string   `json:"hash"`
 	Mode     string   `json:"mode"`
 	SetMode  string   `json:"setMode"` // set by Retrier.SetMode; the mode is the stricter of this and the file's
+	SetBy    string   `json:"setBy"`   // who has set it, if that is known
 	Entries  []string `json:"entries"` // with another mode than the file's, and services set by hand
 	Warnings []string `json:"warnings"`
 	Refused  string   `json:"refused,omitempty"` // why the newest file is refused
+
+	Banners     []banner     `json:"-"`
+	Diagnostics []diagnostic `json:"-"` // the warnings, with their severities
 }
+
+// banner says of all calls, or of a service's, that they are not retried, and who wants that.
+type banner struct{ Title, By string }
+
+// diagnostic is a warning or a note.
+type diagnostic struct{ Severity, Text string }
 
 // waitingState counts the calls that wait for their next attempt.
 type waitingState struct {
@@ -99,8 +119,37 @@ type decisionState struct {
 	Reason   policy.Reason `json:"reason"`
 	Budget   string        `json:"budget"`
 	Error    string        `json:"error,omitempty"`
+}
 
-	Means string `json:"-"` // the reason's
+// banners returns a banner for all calls, if they are not retried, and for each service of which that was set by hand.
+func banners(set *decision.Set, switches []interceptor.ModeSwitch) (list []banner) {
+	for _, s := range switches {
+		mode, title, by := s.Mode, "Mode ", ""
+		if s.Service == "" {
+			if mode = policy.StrictestMode(mode, set.Mode()); mode == set.Mode() {
+				by = "The policy file has it. "
+			}
+		} else {
+			title = s.Service + ": mode "
+		}
+		switch mode {
+		case policy.ModeOff:
+			title += "OFF: no retries and no hedges are sent."
+		case policy.ModeObserve:
+			title += "OBSERVE: retries and hedges are decided on, but not sent."
+		default:
+			continue
+		}
+		switch {
+		case s.Mode != mode:
+		case s.By != "":
+			by += "It was set by hand, by " + s.By + "."
+		default:
+			by += "It was set by hand."
+		}
+		list = append(list, banner{title, strings.TrimSpace(by)})
+	}
+	return list
 }
 
 // byHand returns the services whose mode was set by hand.
@@ -116,12 +165,14 @@ func byHand(is interceptor.State) (list []string) {
 // state returns the data about a Retrier, with the decisions about one method, or all for "".
 func (p *page) state(i int, method string) retrierState {
 	is := p.retriers[i].State()
-	set := decision.Compile(is.Policies)
+	set := decision.Describe(is.Policies)
 	s := retrierState{
-		Number: i + 1, Process: thisProcess,
+		Number: i + 1, Process: thisProcess, ShowErrors: p.config.ShowErrors,
 		Policy: policyState{
 			Source: is.Policies.Source(), Hash: is.Policies.Hash(),
-			Mode: string(max(set.Mode(), is.Switches[0].Mode)), SetMode: string(is.Switches[0].Mode), Entries: append(otherModes(set), byHand(is)...), Warnings: []string{},
+			Mode:    string(policy.StrictestMode(set.Mode(), is.Switches[0].Mode)),
+			SetMode: string(is.Switches[0].Mode), SetBy: is.Switches[0].By, Banners: banners(set, is.Switches),
+			Entries: append(otherModes(set), byHand(is)...), Warnings: []string{},
 		},
 		Waiting:   waitingState{is.Waiting, is.Policies.Config().MaxWaiting},
 		Deadlines: deadlineState{Without: is.WithoutDeadline},
@@ -134,6 +185,7 @@ func (p *page) state(i int, method string) retrierState {
 	s.Admission, s.Unlisted = admissions(is.Admission)
 	for _, w := range is.Warnings {
 		s.Policy.Warnings = append(s.Policy.Warnings, w.String())
+		s.Policy.Diagnostics = append(s.Policy.Diagnostics, diagnostic{w.Severity, w.String()})
 	}
 	if is.Err != nil {
 		s.Policy.Refused = is.Err.Error()
@@ -148,7 +200,21 @@ func (p *page) state(i int, method string) retrierState {
 			s.Decisions = append(s.Decisions, p.decision(d))
 		}
 	}
+	s.Meanings = meanings(s.Decisions)
 	return s
+}
+
+// meanings returns those of the decisions' reasons, in the order in which these first stand there.
+func meanings(decisions []decisionState) (list []meaning) {
+	for _, d := range decisions {
+		if slices.ContainsFunc(list, func(m meaning) bool { return m.Reason == d.Reason }) {
+			continue
+		}
+		if m, err := explain.MeaningOf(string(d.Reason)); err == nil {
+			list = append(list, meaning{d.Reason, m.Means})
+		}
+	}
+	return list
 }
 
 // otherModes returns the entries with another mode than the file's.
@@ -187,9 +253,6 @@ func (p *page) decision(d loggedDecision) decisionState {
 	}
 	if p.config.ShowErrors {
 		s.Error = d.Error
-	}
-	if m, err := explain.MeaningOf(string(d.Reason)); err == nil {
-		s.Means = m.Means
 	}
 	return s
 }

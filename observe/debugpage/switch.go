@@ -138,7 +138,7 @@ func (m modes) state() []switchState {
 	list := make([]switchState, len(m.retriers))
 	for i, r := range m.retriers {
 		is := r.State()
-		set := decision.Compile(is.Policies)
+		set := decision.Describe(is.Policies)
 		list[i] = switchState{Number: i + 1, Source: is.Policies.Source(), Mode: set.Mode()}
 		for _, s := range is.Switches {
 			list[i].Set = append(list[i].Set, setMode(s))

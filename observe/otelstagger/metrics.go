@@ -200,7 +200,7 @@ func (m *metrics) collect(_ context.Context, o metric.Observer) error {
 	m.collectBudgets(o, s.Budgets)
 	o.ObserveInt64(m.info, 1, m.with(
 		attribute.String("hash", s.Policies.Hash()), attribute.String("source", valid(s.Policies.Source())),
-		attribute.String("mode", string(max(s.Policies.Config().Mode, s.Switches[0].Mode)))))
+		attribute.String("mode", string(policy.StrictestMode(s.Policies.Config().Mode, s.Switches[0].Mode)))))
 	refusing := int64(0)
 	if s.Err != nil {
 		refusing = 1
@@ -223,9 +223,13 @@ func (m *metrics) wait(ctx context.Context, e interceptor.Event) {
 
 // count counts an extra attempt, or the reason for none.
 func (m *metrics) count(ctx context.Context, e interceptor.Event) {
+	code := codeName(e.Code)
+	if e.Slow() {
+		code = "SLOW"
+	}
 	m.decisions.Add(ctx, 1, m.with(
 		attribute.String("method", m.methodOf(e.Method, e.StaticMethod)), attribute.String("target", m.targets.of(e.Target)),
-		attribute.String("code", codeName(e.Code)), attribute.String("reason", string(e.Reason)), attribute.String("mode", string(e.Mode))))
+		attribute.String("code", code), attribute.String("reason", string(e.Reason)), attribute.String("mode", string(e.Mode))))
 }
 
 // call records the extra attempts of a call.

@@ -245,7 +245,7 @@ func TestMetricsOfCalls(t *testing.T) {
 		}},
 		"two hedges": {hedged, []testserver.Step{testserver.Hang().Times(2), testserver.OK()}, []string{
 			"stagger.client.call.hedges{code=OK method=FindOrder target=T} 2 ≤2:1",
-			"stagger.client.decisions{code=DEADLINE_EXCEEDED method=FindOrder mode=ENFORCE reason=hedge target=T} 2",
+			"stagger.client.decisions{code=SLOW method=FindOrder mode=ENFORCE reason=hedge target=T} 2",
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -73,9 +73,7 @@ func (t *tracer) decision(ctx context.Context, e interceptor.Event) {
 	if e.Mode == policy.ModeObserve && e.Reason == policy.ReasonOverloaded { // admission would have refused the call in mode ENFORCE
 		name = "would refuse"
 	}
-	attributes := []attribute.KeyValue{
-		attribute.Int("stagger.attempt", e.Attempt), statusCode(e.Code), attribute.String("stagger.reason", string(e.Reason)),
-	}
+	attributes := append(decided(e), attribute.String("stagger.reason", string(e.Reason)))
 	if e.Reason == policy.ReasonBudgetExhausted {
 		attributes = append(attributes, attribute.String("stagger.budget", valid(budgetName(e.Budget))))
 	}
@@ -89,10 +87,19 @@ func (t *tracer) decision(ctx context.Context, e interceptor.Event) {
 	span.AddEvent(name, trace.WithAttributes(attributes...))
 }
 
+// decided describes the attempt that a decision is about. One that is slow has no code.
+func decided(e interceptor.Event) []attribute.KeyValue {
+	number := attribute.Int("stagger.attempt", e.Attempt)
+	if e.Slow() {
+		return []attribute.KeyValue{number}
+	}
+	return []attribute.KeyValue{number, statusCode(e.Code)}
+}
+
 // wait adds the beginning of a wait for a connection to the span of the call.
 func (t *tracer) wait(ctx context.Context, e interceptor.Event) {
 	if span := t.callSpan(ctx); span != nil {
-		span.AddEvent("wait for a connection", trace.WithAttributes(attribute.Int("stagger.attempt", e.Attempt), statusCode(e.Code)))
+		span.AddEvent("wait for a connection", trace.WithAttributes(decided(e)...))
 	}
 }
 

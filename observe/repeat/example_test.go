@@ -21,7 +21,7 @@ func ExampleForTests() {
 			delete(order.GetFields(), "served_at")
 		}
 	}
-	set, err := policy.NewSet(policy.Config{})
+	set, err := policy.Parse("retry.yaml", []byte("{}"))
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -25,8 +25,8 @@ const (
 
 // Effect is the result of a policy for one method.
 type Effect struct {
-	Policy   *decision.Policy // nil if no entry names the method
-	Entry    string           // the name that matches
+	Policy   *policy.Policy // nil if no entry names the method
+	Entry    string         // the name that matches
 	Strategy Strategy
 	Attempts int
 	Safe     bool
@@ -82,14 +82,14 @@ func (e *Effect) Why() string {
 	return e.Because
 }
 
-func entry(p *decision.Policy) string {
+func entry(p *policy.Policy) string {
 	if p.Name() == "/" {
 		return "{}"
 	}
 	return p.Name()
 }
 
-func safe(set *decision.Set, p *decision.Policy, method string) (yes bool, because string) {
+func safe(set *decision.Set, p *policy.Policy, method string) (yes bool, because string) {
 	key, named := p.IdempotencyKey(), !strings.HasSuffix(p.Name(), "/")
 	switch said := p.Spec().Idempotency; {
 	case key != "":
@@ -107,7 +107,7 @@ func safe(set *decision.Set, p *decision.Policy, method string) (yes bool, becau
 	}
 }
 
-func budgetOf(set *decision.Set, p *decision.Policy) (name string, rule budget.Config) {
+func budgetOf(set *decision.Set, p *policy.Policy) (name string, rule budget.Config) {
 	config := set.Config()
 	switch name = p.Budget(); {
 	case name == "NONE":

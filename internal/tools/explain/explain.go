@@ -114,7 +114,7 @@ func Explain(set *decision.Set, q Question, drawn []float64) Answer {
 // setLimit lowers the limit of the call to the entry's timeout. A unary call without either has the default, and so has a call
 // that no descriptor shows to be a stream.
 func (a *Answer) setLimit(set *decision.Set) {
-	timeout := a.Policy.Spec().Timeout
+	timeout := a.Policy.Timeout()
 	switch {
 	case timeout > 0 && (a.Limit == 0 || timeout < a.Limit):
 		a.Limit = timeout

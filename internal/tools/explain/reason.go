@@ -96,7 +96,7 @@ func Meanings() []Meaning {
 		},
 		{
 			Reason: policy.ReasonSlowEverywhere,
-			Means:  "All of the target's [last responses](load.md) took more than twice the usual time of their methods. So the servers have a queue, and another attempt would lengthen it.",
+			Means:  "All of the target's [last responses](load.md) took more than twice the usual time of their methods, and more than a tenth of their calls' time or their attempt timeout. So the servers have a queue, and another attempt would lengthen it.",
 			LookAt: "The service's latency and its queue. It is overloaded, or a service below it is.",
 			Change: "Capacity. If the method has become slower for good, do nothing: within minutes, the slower time is the usual one.",
 			DoNot:  "Replace timeouts by hedges: they wait in the same queue.",

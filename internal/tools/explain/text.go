@@ -44,17 +44,21 @@ func (a *Answer) Text() string {
 	}
 	fmt.Fprintln(&b, document.Printable(a.outcome()))
 	if n := len(a.Events); n > 0 && refuses(a.Events[n-1].Decision.Reason) {
-		fmt.Fprintf(&b, "\nThe questions after attempt %d:\n\n", a.Events[n-1].Attempt)
-		said := "yes"
+		fmt.Fprintf(&b, "\nThe checks after attempt %d:\n\n", a.Events[n-1].Attempt)
+		table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(table, "  result\tcheck\treason if it fails")
+		result := "passed"
 		for _, s := range checks.Steps() {
-			if s.No == a.Events[n-1].Decision.Reason {
-				said = "NO"
+			failed := s.No == a.Events[n-1].Decision.Reason
+			if failed {
+				result = "FAILED"
 			}
-			fmt.Fprintf(&b, "  %-3s  %-18s  %s\n", said, s.No, s.Question)
-			if said == "NO" {
-				said = "–"
+			fmt.Fprintf(table, "  %s\t%s\t%s\n", result, s.Question, s.No)
+			if failed {
+				result = "–"
 			}
 		}
+		_ = table.Flush() // a builder takes all
 	}
 	return b.String()
 }
@@ -147,6 +151,9 @@ func (a *Answer) scenario() string {
 		b.WriteString("no connection can be made, from the call's start on")
 	case a.Hang:
 		b.WriteString("no attempt ever gets a response")
+		if len(a.Sent) > 1 && a.Budget != "" {
+			b.WriteString(", and the budget pays for each")
+		}
 	default:
 		b.WriteString("every attempt fails with " + codename.Of(a.Code))
 		if a.Pushback != "" {
@@ -251,12 +258,12 @@ func (a *Answer) attempts() string {
 }
 
 // settings adds an entry's settings for retries or hedges, defaults included.
-func settings(p *decision.Policy, add func(name, format string, args ...any)) {
+func settings(p *policy.Policy, add func(name, format string, args ...any)) {
 	spec := p.Spec()
 	if r := spec.Retry; r != nil {
 		add("codes", "%s", codename.List(r.RetryableStatusCodes))
 		first := map[bool]string{true: "none before the first retry (AT_ONCE; within 1 ms), then "}[r.FirstRetry == "AT_ONCE"]
-		add("backoff", "%s", first+backoff(p.Backoff()))
+		add("backoff", "%s", first+backoff(r.Backoff))
 		for _, own := range r.PerCode {
 			add("", "%s: with the settings of perCode", codename.List(own.Codes))
 		}
@@ -272,7 +279,7 @@ func settings(p *decision.Policy, add func(name, format string, args ...any)) {
 			add("codes", "none is non-fatal: each failure ends the call")
 		}
 	}
-	if p.Refuses() {
+	if p.Admission() {
 		add("admission", "REFUSE: a call that can't be served before its deadline isn't sent")
 	}
 	if spec.Retry == nil && spec.Hedge == nil {

@@ -14,12 +14,12 @@ import (
 
 	"google.golang.org/grpc/codes"
 
+	"github.com/stagger-go/stagger/internal/balancing"
 	"github.com/stagger-go/stagger/internal/codename"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/defaults"
 	"github.com/stagger-go/stagger/internal/document"
 	"github.com/stagger-go/stagger/internal/lookup"
-	"github.com/stagger-go/stagger/internal/tried"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -45,7 +45,7 @@ func Export(set *decision.Set, assumeIdempotent bool) (config []byte, notes []po
 	channel, _ := set.Channel()
 	_ = json.Unmarshal([]byte(channel), &plain) // the set is checked
 	if needsElsewhere(plain.LoadBalancingConfig) {
-		n.add(balancingKey, "", "clients without stagger refuse the whole config; list {round_robin: {}} behind "+tried.Balancer)
+		n.add(balancingKey, "", "clients without stagger refuse the whole config; list {round_robin: {}} behind "+balancing.Policy)
 	}
 	for i, m := range c.Methods {
 		path := document.Item("methodConfig", i)
@@ -86,7 +86,7 @@ func needsElsewhere(config json.RawMessage) bool {
 	var list []json.RawMessage
 	_ = json.Unmarshal(config, &list) // the set is checked
 	for _, one := range list {
-		if !bytes.Contains(one, []byte(strconv.Quote(tried.Balancer))) {
+		if !bytes.Contains(one, []byte(strconv.Quote(balancing.Policy))) {
 			return false
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stagger-go/stagger/internal/balancing"
 	"github.com/stagger-go/stagger/internal/tools/lint"
-	"github.com/stagger-go/stagger/internal/tried"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -270,7 +270,7 @@ func TestExportLoadBalancing(t *testing.T) {
 		"loadBalancingConfig: [{stagger_retry_elsewhere: {childPolicy: [{round_robin: {}}]}}]": 1,
 	} {
 		_, notes := lint.Export(mustParse(t, text), false)
-		if len(notes) != want || want == 1 && !strings.Contains(notes[0].Message, "list {round_robin: {}} behind "+tried.Balancer) {
+		if len(notes) != want || want == 1 && !strings.Contains(notes[0].Message, "list {round_robin: {}} behind "+balancing.Policy) {
 			t.Errorf("%s: %v; want %d notes", text, notes, want)
 		}
 	}

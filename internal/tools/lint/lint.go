@@ -18,12 +18,12 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/attempts"
+	"github.com/stagger-go/stagger/internal/balancing"
 	"github.com/stagger-go/stagger/internal/codename"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/defaults"
 	"github.com/stagger-go/stagger/internal/document"
 	"github.com/stagger-go/stagger/internal/lookup"
-	"github.com/stagger-go/stagger/internal/tried"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -34,7 +34,8 @@ type Options struct {
 }
 
 // Lint parses a policy file, and returns all diagnostics, in the order of the file: the errors for which [policy.Parse] refuses it
-// or, if there are none, its warnings, the names of the methods that aren't declared idempotent, and advice from experience.
+// or, if there are none, the errors for which package elsewhere refuses it, its warnings, the names of the methods that aren't declared
+// idempotent, and advice from experience.
 func Lint(file string, data []byte, o Options) []policy.Diagnostic {
 	parsed, err := policy.Parse(file, data)
 	if wrong, ok := errors.AsType[*policy.Error](err); ok {
@@ -43,7 +44,7 @@ func Lint(file string, data []byte, o Options) []policy.Diagnostic {
 		}
 		return wrong.Diagnostics
 	}
-	l := linter{report: document.NewReport(file), set: decision.CompileFor(parsed, o.Descriptors), config: parsed.Config()}
+	l := linter{report: document.NewReport(file), set: decision.DescribeBy(parsed, o.Descriptors), config: parsed.Config()}
 	document.Parse(l.report, data, document.Format{}) // for the places
 	l.lintElsewhere()
 	l.lintBuckets()
@@ -68,7 +69,7 @@ func Lint(file string, data []byte, o Options) []policy.Diagnostic {
 	if o.OtherClients {
 		l.otherClients()
 	}
-	return document.InOrder(slices.Concat(parsed.Warnings(), l.set.Lacking(), l.found, l.report.Warnings()))
+	return document.InOrder(slices.Concat(l.report.Errors(), parsed.Warnings(), l.set.Lacking(), l.found, l.report.Warnings()))
 }
 
 // kubernetesObject reports a whole Kubernetes object, instead of each of its keys; nil if data is something else.
@@ -368,51 +369,18 @@ func (l *linter) lintFirstRetry(path string, r *policy.RetrySpec) {
 	switch {
 	case r.FirstRetry == "AT_ONCE" && elsewhere == "":
 		l.warn(path+".firstRetry", nil, "an immediate retry may go to the backend that has just failed; "+
-			"let it go to another one (loadBalancingConfig: [{%s: {childPolicy: [{round_robin: {}}]}}]), or remove it", tried.Balancer)
+			"let it go to another one (loadBalancingConfig: [{%s: {childPolicy: [{round_robin: {}}]}}]), or remove it", balancing.Policy)
 	case elsewhere != "" && !l.report.Written(path+".firstRetry"):
 		l.note(path, "retries go to another backend, so that the first need not wait: firstRetry AT_ONCE ends calls sooner while one backend "+
 			"fails or hangs, and costs some success where all fail for a moment; BACKOFF keeps the wait, and says so")
 	}
 }
 
-// elsewhere returns the loadBalancingConfig, if it sends retries to another backend.
-func (l *linter) elsewhere() string {
-	channel, _ := l.set.Channel()
-	return tried.Config(channel)
-}
-
-// lintElsewhere warns of stagger_retry_elsewhere in a place that gRPC never reaches.
-func (l *linter) lintElsewhere() {
-	list := l.report.Node(balancingKey)
-	if l.elsewhere() == "" {
-		return
-	}
-	for i, n := range list.Items {
-		if names(n, tried.Balancer) {
-			return
-		}
-		for _, e := range n.Entries {
-			if e.Key == "round_robin" || e.Key == "pick_first" {
-				l.warn(document.Item(balancingKey, i), e.Key, "gRPC takes the first policy of the list that it knows, and so never %s behind it; list that first", tried.Balancer)
-				return
-			}
-		}
-	}
-}
-
-const balancingKey = "loadBalancingConfig"
-
-// names reports whether a key is in n, at any depth.
-func names(n *document.Node, key string) bool {
-	return slices.ContainsFunc(n.Entries, func(e document.Entry) bool { return e.Key == key || names(e.Value, key) }) ||
-		slices.ContainsFunc(n.Items, func(n *document.Node) bool { return names(n, key) })
-}
-
 // listUndeclared names the methods of an entry that will not be retried.
 func (l *linter) listUndeclared(path string, m policy.MethodConfig) {
 	var methods, unknown []string // unknown are names without descriptors
 	for _, name := range m.Names {
-		if !strings.HasSuffix(name, "/") || !l.set.Lookup(name).NeedsLevel() || !l.set.Matches(name) {
+		if !strings.HasSuffix(name, "/") || !decision.NeedsLevel(l.set.Lookup(name)) || !l.set.Matches(name) {
 			continue
 		}
 		safe, others := l.set.SafeMethods(name)

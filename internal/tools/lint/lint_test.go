@@ -26,7 +26,7 @@ func mustParse(t *testing.T, text string) *decision.Set {
 	if err != nil {
 		t.Fatalf("Parse(\n%s) = %v", text, err)
 	}
-	return decision.Compile(set)
+	return decision.Describe(set)
 }
 
 // bounded adds a default timeout to a file, for tests that aren't about calls without one.
@@ -204,14 +204,6 @@ func TestLintMultiplier(t *testing.T) {
 	wantLinted(t, entry+"1}}]")
 }
 
-func TestLintElsewhereNeverReached(t *testing.T) {
-	t.Parallel()
-	const inner = "{stagger_retry_elsewhere: {childPolicy: [{round_robin: {}}]}}"
-	wantLinted(t, "loadBalancingConfig: [{some_policy: {}}, {round_robin: {}}, "+inner+"]", "warning f:1:42: loadBalancingConfig[1]: \"round_robin\": "+
-		"gRPC takes the first policy of the list that it knows, and so never stagger_retry_elsewhere behind it; list that first")
-	wantLinted(t, "loadBalancingConfig: [{some_policy: {}}, "+inner+", {round_robin: {}}]")
-}
-
 func TestLintFirstRetry(t *testing.T) {
 	t.Parallel()
 	const (
@@ -223,9 +215,9 @@ func TestLintFirstRetry(t *testing.T) {
 	wantLinted(t, "maxWaiting: 9"+onceMore+", firstRetry: AT_ONCE}", without)
 	wantLinted(t, "maxWaiting: 9"+onceMore+", firstRetry: BACKOFF}")
 	wantLinted(t, "maxWaiting: 9"+onceMore+"}")
-	wantLinted(t, elsewhere+onceMore+", firstRetry: AT_ONCE}")
-	wantLinted(t, elsewhere+onceMore+", firstRetry: BACKOFF}")
-	wantLinted(t, elsewhere+onceMore+"}", advice)
+	wantLinted(t, elsewhere+onceMore+", firstRetry: AT_ONCE}", imports)
+	wantLinted(t, elsewhere+onceMore+", firstRetry: BACKOFF}", imports)
+	wantLinted(t, elsewhere+onceMore+"}", imports, advice)
 }
 
 const onceMore = `
@@ -233,12 +225,10 @@ methodConfig:
 - name: [{service: a.B, method: C}]
   retryPolicy: {maxAttempts: 2, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [14]`
 
-const elsewhere = `loadBalancingConfig: [{stagger_retry_elsewhere: {childPolicy: [{round_robin: {}}]}}, {round_robin: {}}]`
-
 func TestLintFirstRetryWaits(t *testing.T) {
 	t.Parallel()
 	text := strings.ReplaceAll(elsewhere+onceMore+", firstRetry: AT_ONCE}", "- name:", "- timeout: 1s\n  name:")
-	wantLinted(t, text) // two attempts, and no wait of a second between them
+	wantLinted(t, text, imports) // two attempts, and no wait of a second between them
 }
 
 const counted = ` not declared idempotent: retried only if the attempt never left the client; "stagger lint" names them, and says how to declare them`

@@ -17,7 +17,6 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/tools/inspect"
 	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/policy"
@@ -57,7 +56,7 @@ func (s *storm) start(t *testing.T) *weather {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.most = decision.New(p.Spec()).MaxAttempts()
+	w.most = p.MaxAttempts()
 	w.retrier, err = interceptor.New(s.set(t, s.spec),
 		interceptor.WithObserver(listener(faults)), interceptor.WithBudget("", func(string) budget.Budget { return w.ledger }), interceptor.WithMaxReplayBytes(kept),
 		interceptor.WithBreaker(func(string, string) interceptor.Gate { return w.circuit }),

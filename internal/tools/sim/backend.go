@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/stagger-go/stagger/internal/balancing"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/tried"
 )
@@ -193,12 +194,12 @@ func (c *call) pickBackend() *backend {
 // list counts; the simulator knows only those that it can play.
 func retriesElsewhere(set *decision.Set) (bool, error) {
 	channel, at := set.Channel()
-	config := tried.Config(channel)
+	config := balancing.Config(channel)
 	if config == "" {
 		return false, nil
 	}
 	refuse := func(what string) (bool, error) {
-		at.Message = fmt.Sprintf("the simulator supports round_robin, and %s around it; %s", tried.Balancer, what)
+		at.Message = fmt.Sprintf("the simulator supports round_robin, and %s around it; %s", balancing.Policy, what)
 		return false, fmt.Errorf("sim: %s", at)
 	}
 	type entry map[string]struct{ ChildPolicy []map[string]any }
@@ -211,7 +212,7 @@ func retriesElsewhere(set *decision.Set) (bool, error) {
 			switch name {
 			case roundRobin:
 				return false, nil
-			case tried.Balancer:
+			case balancing.Policy:
 				for _, child := range inside.ChildPolicy {
 					if _, plays := child[roundRobin]; plays {
 						return true, nil

@@ -59,7 +59,7 @@ func (l *link) newCall(client int, parent *attempt, before time.Duration) *call 
 	if l.elsewhere {
 		c.tried = tried.Backends[*backend]{}
 	}
-	for _, limit := range [...]time.Duration{l.spec.Deadline, l.policy.Spec().Timeout} {
+	for _, limit := range [...]time.Duration{l.spec.Deadline, l.policy.Timeout()} {
 		if limit > 0 {
 			c.deadline = min(c.deadline, c.start+limit)
 		}

@@ -125,7 +125,7 @@ func simulated(t *testing.T, set *policy.Set, f sim.Fault) string {
 	f.Service = "shop"
 	s := &sim.Scenario{
 		Title: "one client", Seed: 1, Bucket: 10 * ms, Recovery: sim.Recovery{Success: 0.99, Window: 250 * ms},
-		Policies: map[string]*sim.Policy{"p": {Set: decision.Compile(set)}},
+		Policies: map[string]*sim.Policy{"p": {Set: decision.Describe(set)}},
 		Services: []sim.Service{{Name: "shop", Backends: 1, Workers: 100, Time: &sim.Distribution{A: served}, Refuse: codes.ResourceExhausted, Guard: true}},
 		Fleets: []sim.Fleet{{
 			Name: "users", Clients: 1,

@@ -25,7 +25,7 @@ type link struct {
 	world       *world
 	spec        *Call
 	to          *service
-	policy      *decision.Policy
+	policy      *policy.Policy
 	safe        bool // the method is idempotent
 	elsewhere   bool // a retry goes to another backend
 	blind       bool // see [Variant]
@@ -96,14 +96,16 @@ func (l *link) transit() (delay time.Duration, lost bool) {
 
 // setPolicy looks up the policy and the budget of the calls, as a Retrier does.
 func (l *link) setPolicy(r *retriers, method string) error {
-	once := decision.New(policy.Spec{}) // calls without a policy have one attempt
+	once, err := policy.New(policy.Spec{}) // calls without a policy have one attempt
+	if err != nil {
+		return err
+	}
 	l.retriers, l.policy, l.maxAttempts = r, once, l.spec.maxAttempts(r.set)
 	if r.set != nil {
 		if p := r.set.Lookup(method); p != nil {
 			l.policy = p
 			l.safe = r.set.Safe(p, method) || p.IdempotencyKey() != ""
 		}
-		var err error
 		if l.elsewhere, err = retriesElsewhere(r.set); err != nil {
 			return err
 		}
@@ -196,7 +198,7 @@ func (r *retriers) methodsOf(target, name string) []*methods.Method {
 type budgetKey struct{ name, target, service string }
 
 // budgetsFor returns the budget that pays for a method's calls by a policy.
-func (r *retriers) budgetsFor(p *decision.Policy, target, method string) (*budgets, error) {
+func (r *retriers) budgetsFor(p *policy.Policy, target, method string) (*budgets, error) {
 	name := p.Budget()
 	if r.set == nil || name == "NONE" || p.MaxAttempts() < 2 && r.set.Config().RetryThrottling == nil {
 		return &budgets{unlimited: true}, nil

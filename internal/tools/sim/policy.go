@@ -36,7 +36,7 @@ func ReadPolicy(file string, text []byte) (*Policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Policy{Set: decision.Compile(set), File: file}, nil
+	return &Policy{Set: decision.Describe(set), File: file}, nil
 }
 
 // setOf returns the policy file of calls, or nil.
@@ -81,7 +81,7 @@ func (c *codec) policy(f *fields, name string) *Policy {
 			c.reportPolicy(err, f.Under(name), func(field string) string { return f.Under(name) + "." + field })
 			return nil
 		}
-		return &Policy{Set: decision.Compile(set)}
+		return &Policy{Set: decision.Describe(set)}
 	}
 	var file string
 	if f.Text(name, &file); file == "" {

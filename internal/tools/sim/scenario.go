@@ -266,7 +266,7 @@ func (v *Variant) methodOf(from, own string) string {
 func (s *Scenario) With(name string, set *policy.Set, method string) (*Scenario, error) {
 	more := *s
 	more.Policies = maps.Clone(s.Policies)
-	more.Policies[name] = &Policy{Set: decision.Compile(set), File: name}
+	more.Policies[name] = &Policy{Set: decision.Describe(set), File: name}
 	more.Variants = slices.Clone(s.Variants)
 	if len(more.Variants) == 0 {
 		more.Variants = []Variant{{Name: "as the scenario says"}}

@@ -42,7 +42,7 @@ func Load(c *cobra.Command, file string, images []string) (known API, set *decis
 	if err != nil {
 		return known, nil, err
 	}
-	return known, decision.Compile(parsed, known.files...), nil
+	return known, decision.Describe(parsed, known.files...), nil
 }
 
 // WriteJSON writes a value as indented JSON of printable characters.

@@ -1,7 +1,7 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package demo shows the effect of retries on a service in trouble: a scripted day in the simulator.
+// Package demo shows the effect of retries on services in trouble: a scripted day in the simulator.
 package demo
 
 import (
@@ -15,7 +15,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/simulate"
-	"github.com/stagger-go/stagger/examples/orders"
 	"github.com/stagger-go/stagger/internal/tools/report"
 	"github.com/stagger-go/stagger/internal/tools/report/terminal"
 	"github.com/stagger-go/stagger/internal/tools/sim"
@@ -27,40 +26,62 @@ func Command() *cobra.Command {
 	var (
 		file string
 		seed uint64
+		all  bool
 	)
 	cmd := &cobra.Command{
 		Use:   "demo",
-		Short: "Run a bad day for five clients: no retries, a loop, gRPC's own retries, stagger",
-		Long: `Run a bad day for five clients: no retries, a loop, gRPC's own retries, stagger.
+		Short: "Play a bad day for five clients: no retries, a loop, gRPC's own retries, stagger",
+		Long: `Play a bad day for five clients: no retries, a loop, gRPC's own retries, stagger.
 
-The clients make the same calls at the same times, each to its own four backends, in
-virtual time: clients and servers are a model, the interceptor's own code decides.
+The clients make the same calls at the same times, each to its own servers, in virtual
+time. Clients and servers are a model; the code that decides is the interceptor's own.
 "stagger explain" shows single calls, attempt by attempt.`,
 		Example: `  stagger demo
+  stagger demo --all                   all figures, and requests over time
   stagger demo --seed 7                the calls come at other times
-  stagger demo --policy my/retry.yaml  stagger follows your policies for acme.orders.v1.OrderService
-  stagger demo | tee demo.txt          plain text`,
+  stagger demo --policy my/retry.yaml  stagger follows your policies for acme.orders.v1.OrderService`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			set, err := policy.Parse(orders.File, orders.Policy)
+			set, err := policy.Parse("retry.yaml", policyFile)
 			if file != "" {
 				set, err = policy.Load(file)
 			}
 			if err != nil {
 				return err
 			}
-			return showDay(cmd.Context(), set, seed, cmd.OutOrStdout())
+			return showDay(cmd.Context(), set, seed, all, cmd.OutOrStdout())
 		},
 	}
-	cmd.Flags().StringVar(&file, "policy", "", "`file` with the policies that stagger follows (default: examples/orders/retry.yaml, built in)")
+	cmd.Flags().StringVar(&file, "policy", "", "`file` with the policies that stagger follows (default: the README's retry.yaml, built in)")
 	cmd.Flags().Uint64Var(&seed, "seed", 1, "`number` that seeds the times of the calls")
+	cmd.Flags().BoolVar(&all, "all", false, "also show all figures, and requests over time")
 	return cmd
 }
 
-//go:embed day.yaml
-var dayFile []byte
+var (
+	//go:embed day.yaml
+	dayFile []byte
+
+	// The README shows this file.
+	//go:embed retry.yaml
+	policyFile []byte
+)
 
 const stagger = "stagger"
+
+// The fleets and services of day.yaml.
+const (
+	reads = iota
+	payments
+	chain
+)
+
+const (
+	orders = iota
+	shop
+	cart
+	stock
+)
 
 // printf prints; a closed output is not an error.
 func printf(out io.Writer, format string, values ...any) { _, _ = fmt.Fprintf(out, format, values...) }
@@ -71,76 +92,99 @@ func playDay(ctx context.Context, set *policy.Set, seed uint64) (*sim.Result, er
 	if err != nil {
 		return nil, err
 	}
+	if call := &day.Fleets[payments].Calls[0]; set.Lookup(call.Method) == nil {
+		call.Policy = sim.NoPolicy // as the interceptor does: one attempt. The other variants name their policies themselves
+	}
 	if day, err = day.With(stagger, set, ""); err != nil {
 		return nil, err
 	}
 	return day.Run(ctx, sim.Options{Seed: seed})
 }
 
-const about = `Five clients make the same calls (seed %d), each to %d backends of its own that
-serve %.0f requests/s together. Normal load is %.0f %% of that. 2 %% of the calls
-create an order, the others read one.
+const about = `Five kinds of clients make the same calls in virtual time (seed %d). They have run
+for a minute when the day's troubles begin; a request takes 15 ms, one of a
+hundred more than 80 ms; a call's deadline is 2 s.
 
-  no retries  one attempt a call
-  retry loop  4 attempts of 200 ms, one right after the other
-  gRPC        its own retries: 4 attempts, after 100, 200 and 400 ms ± 20 %%
-  gRPC 100/1  the same with a retryThrottling of 100 tokens, ratio 1
-  stagger     retry.yaml: jitter, a budget, hedges for slow attempts
-
-`
-
-const troublesNote = `requests: arrivals at the servers. pulse: 1.5 times the capacity, until 99 % of
-the calls of 250 ms succeed again. CreateOrder isn't declared idempotent:
-stagger retries it only if no server can have seen it. The others may create an
-order twice. gRPC wins the blip, and pays with four requests for each call in
-the outage. gRPC 100/1 sends least in the outage, and pays with the blip.
+  no retries      one attempt a call
+  retry loop      4 attempts of 200 ms, one right after the other
+  gRPC            its own retries: 4 attempts, after 100, 200 and 400 ms ± 20 %%
+  gRPC throttled  the same, with retryThrottling {maxTokens: 100, tokenRatio: 1}
+  stagger         the README's retry.yaml: 4 attempts of 400 ms, full jitter
 
 `
 
-// showDay plays the day, and shows what distinguishes the clients in each trouble, then all figures.
-func showDay(ctx context.Context, set *policy.Set, seed uint64, out io.Writer) error {
+const troublesNote = `rolling restart: each of four backends is down for 2 s in turn. one fails: it refuses
+all requests for 20 s. one hangs: it never responds. outage: all four fail for 10 s.
+chain: service A calls B, B calls C, and C fails for 10 s. payment: CreateOrder, which
+isn't declared idempotent, over the whole day; what the others send twice may be paid
+twice. "stagger demo --all" shows more, "stagger explain" shows single calls.
+`
+
+// showDay plays the day, and shows what distinguishes the clients in each trouble; and then all figures, if all is true.
+func showDay(ctx context.Context, set *policy.Set, seed uint64, all bool, out io.Writer) error {
 	r, err := playDay(ctx, set, seed)
 	if err != nil {
 		return err
 	}
-	s := &r.Scenario.Services[0]
-	printf(out, about, r.Seed, s.Backends, s.Capacity(), 100*r.Scenario.Phases[0].Load)
-	t := report.Table{Title: "Four troubles, five clients", Columns: []string{
-		"client", "blip:\nsuccess %", "one of four fails:\nsuccess %", "outage: requests\nfor each call",
-		"pulse: back to\nnormal after, s", "requests for\neach CreateOrder",
+	printf(out, about, r.Seed)
+	t := report.Table{Title: "Six troubles, five clients", Columns: []string{
+		"client", "rolling restart:\nsuccess %", "one fails:\nsuccess %", "one hangs:\nsuccess %",
+		"outage: requests\nfor each call", "chain: requests\nat C for each call", "requests for\neach payment",
 	}}
 	for i := range r.Runs {
-		f := &r.Runs[i].Fleets[0]
-		blip, one, outage := phase(r, i, "blip"), phase(r, i, "one of four"), phase(r, i, "outage")
+		run := &r.Runs[i]
+		in := func(label string) phase { return phaseOf(r, run, label) }
 		t.Rows = append(t.Rows, []string{
-			r.Runs[i].Name, percent(blip), percent(one), fmt.Sprintf("%.2f", sim.Ratio(outage.requests, outage.calls)), f.Recovery.String(),
-			fmt.Sprintf("%.2f", f.ByCall[1].PerCall),
+			run.Name, percent(in("rolling restart")), percent(in("one fails")), percent(in("one hangs")),
+			perCall(in("outage"), orders, reads, payments), perCall(in("chain outage"), stock, chain),
+			fmt.Sprintf("%.2f", run.Fleets[payments].PerCall),
 		})
 	}
 	printf(out, "%s\n%s", terminal.Table(t, terminal.StyleOf(out), stagger), troublesNote)
-	simulate.Write(out, terminal.StyleOf(out), r)
+	if all {
+		printf(out, "\n")
+		simulate.Write(out, terminal.StyleOf(out), r)
+	}
 	return nil
 }
 
-// part counts what happened in a phase, which begins and ends with a bucket.
-type part struct{ calls, succeeded, requests int }
+// phase counts what happened in a phase, by fleet and by service.
+type phase struct {
+	begun, succeeded [stock + 1]int // calls of a fleet that began in it
+	requests         [stock + 1]int // arrivals at a service
+}
 
-func percent(p part) string { return fmt.Sprintf("%.1f", 100*sim.Ratio(p.succeeded, p.calls)) }
+// percent returns how many of the reads succeeded.
+func percent(p phase) string {
+	return fmt.Sprintf("%.1f", 100*sim.Ratio(p.succeeded[reads], p.begun[reads]))
+}
 
-// phase counts the calls that began, and the requests that arrived, in the phase with this label.
-func phase(r *sim.Result, run int, label string) part {
+// perCall returns the requests at a service for each call of fleets.
+func perCall(p phase, service int, fleets ...int) string {
+	calls := 0
+	for _, fleet := range fleets {
+		calls += p.begun[fleet]
+	}
+	return fmt.Sprintf("%.2f", sim.Ratio(p.requests[service], calls))
+}
+
+// phaseOf counts the calls that began, and the requests that arrived, in the phases with this label.
+func phaseOf(r *sim.Result, run *sim.Played, label string) phase {
 	var (
-		counts part
+		counts phase
 		begin  time.Duration
-		played = &r.Runs[run]
 	)
 	for _, p := range r.Scenario.Phases {
 		end := begin + p.Length
 		if strings.HasPrefix(p.Name, label+":") {
 			for i := int(begin / r.Bucket); i < int(end/r.Bucket); i++ {
-				counts.calls += played.Fleets[0].Begun[i]
-				counts.succeeded += played.Fleets[0].Succeeded[i]
-				counts.requests += played.Services[0].Arrivals[i]
+				for k := range run.Fleets {
+					counts.begun[k] += run.Fleets[k].Begun[i]
+					counts.succeeded[k] += run.Fleets[k].Succeeded[i]
+				}
+				for k := range run.Services {
+					counts.requests[k] += run.Services[k].Arrivals[i]
+				}
 			}
 		}
 		begin = end

@@ -28,7 +28,8 @@ draw of random numbers (--seed), and which check ends the call.
 
 It runs the interceptor's own code. By default attempts fail immediately, and all checks pass.
 --latency makes attempts take time before they fail. With --hang they never get a response,
-which shows the effect of attempt timeouts and hedging. With --down, nothing listens at
+which shows the effect of attempt timeouts and hedging, and how many extra attempts the budget
+pays for in a process with --rate calls a second. With --down, nothing listens at
 the address, which shows how long calls wait for a connection. With --budget-empty, the
 budget refuses; with --slow-everywhere, all of the target's last responses were long; with
 --not-proven-fast, too few are known, or one was long.
@@ -70,6 +71,7 @@ type options struct {
 	explain.Question
 
 	seed   uint64
+	rate   float64
 	all    bool
 	reason string
 	strict bool
@@ -85,7 +87,7 @@ func (o *options) flagsOfOne() []string {
 	for _, is := range o.Conditions() {
 		list = append(list, is.Name)
 	}
-	return append(list, "code", "pushback", "deadline", "latency", "seed")
+	return append(list, "code", "pushback", "deadline", "latency", "seed", "rate")
 }
 
 // Command returns "stagger explain".
@@ -118,12 +120,13 @@ func Command() *cobra.Command {
 	flags.DurationVar(&o.Latency, "latency", 0, "how long each attempt takes before it fails, such as 300ms")
 	flags.StringVar(&o.reason, "reason", "", "explain the reason with this `name`, and what to do")
 	flags.Uint64Var(&o.seed, "seed", 1, "`number` that seeds the waits")
+	flags.Float64Var(&o.rate, "rate", usualRate, "with --hang: the process's calls per second, a `number` from 0.1 to 1000")
 	flags.BoolVar(&o.all, "all", false, "every method of the API, or of the file, in a table")
 	flags.BoolVar(&o.strict, "strict", false, "with --all: fail if a name in the file matches no method")
 	cli.EnumFlag(c, &o.format, "format", "with --all: how the table is written", "text", formatJSON)
 	cli.DescriptorsFlag(c, &o.images)
 	_ = c.RegisterFlagCompletionFunc("reason", cobra.FixedCompletions(reasonNames(), cobra.ShellCompDirectiveNoFileComp)) // the flags are there
-	for _, flag := range []string{"pushback", "deadline", "latency", "seed"} {
+	for _, flag := range []string{"pushback", "deadline", "latency", "seed", "rate"} {
 		_ = c.RegisterFlagCompletionFunc(flag, cobra.NoFileCompletions)
 	}
 	return c
@@ -170,6 +173,12 @@ func (o *options) explainOne(c *cobra.Command, file, method string) error {
 	if o.Hang && (o.Latency > 0 || o.Pushback != "" || c.Flags().Changed("code")) {
 		return cli.UsageErrorf("--hang: an attempt without a response has no --code, --latency or --pushback")
 	}
+	if c.Flags().Changed("rate") && !o.Hang {
+		return cli.UsageErrorf("--rate: is for --hang")
+	}
+	if !(o.rate >= leastRate && o.rate <= mostRate) { // also true for NaN
+		return cli.UsageErrorf("--rate %v: must be %v to %v", o.rate, leastRate, mostRate)
+	}
 	o.Method = "/" + strings.TrimPrefix(method, "/")
 	if parts := strings.Split(o.Method, "/"); len(parts) != 3 || parts[1] == "" || parts[2] == "" {
 		return cli.UsageErrorf("method %q: must be a full name such as /acme.orders.v1.OrderService/GetOrder", method)
@@ -183,7 +192,15 @@ func (o *options) explainOne(c *cobra.Command, file, method string) error {
 	}
 	o.MaxAttempts, o.DefaultTimeout = set.Config().MaxAttemptsLimit, set.Config().DefaultTimeout
 	a := explain.Explain(set, o.Question, explain.Draw(o.seed))
-	_, err = io.WriteString(c.OutOrStdout(), a.Text())
+	text := a.Text()
+	if o.Hang {
+		paid, err := hangs(c.Context(), set, a, o.rate, o.seed)
+		if err != nil {
+			return err
+		}
+		text += paid
+	}
+	_, err = io.WriteString(c.OutOrStdout(), text)
 	return err
 }
 

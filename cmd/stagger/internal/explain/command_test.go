@@ -85,13 +85,13 @@ func TestExplainMode(t *testing.T) {
 		"observed": {
 			"mode: OBSERVE",
 			[]string{"  mode      OBSERVE: the first extra attempt is decided, but not sent\n", "another attempt would follow", "0s and 100ms", "UNAVAILABLE: mode_off (1 attempt)"},
-			[]string{"The questions after attempt"},
+			[]string{"The checks after attempt"},
 			shownMethod{Strategy: "observed", Because: "the mode is OBSERVE", Attempts: 1},
 		},
 		"off": {
 			"mode: OFF",
 			[]string{"  mode      OFF: extra attempts aren't sent\n", "no other attempt", "UNAVAILABLE: mode_off (1 attempt)"},
-			[]string{"The questions after attempt", "would follow"},
+			[]string{"The checks after attempt", "would follow"},
 			shownMethod{Strategy: "neither", Because: "the mode is OFF", Attempts: 1},
 		},
 	} {
@@ -140,7 +140,7 @@ methodConfig:
 	}
 	for method, want := range map[string]string{"/acme.Uploads/Put": "3, one after the other", "/acme.Uploads/Get": "3 in parallel (hedging)"} {
 		q := explain.Question{Method: method, Code: codes.Unavailable, Hang: true, MaxAttempts: 5}
-		a := explain.Explain(decision.Compile(set, files), q, []float64{0.5})
+		a := explain.Explain(decision.Describe(set, files), q, []float64{0.5})
 		if got := a.Text(); !strings.Contains(got, want) {
 			t.Errorf("%s: no %q in\n%s", method, want, got)
 		}

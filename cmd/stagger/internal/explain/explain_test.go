@@ -104,7 +104,7 @@ func TestExplainedIsWhatTheServerSees(t *testing.T) {
 			set := must.Get(policy.NewSet(policy.Config{
 				DefaultTimeout: q.DefaultTimeout, Methods: []policy.MethodConfig{{Names: []string{method}, Spec: row.spec}},
 			}))(t)
-			a := explain.Explain(decision.Compile(set), q, []float64{0.5})
+			a := explain.Explain(decision.Describe(set), q, []float64{0.5})
 			synctest.Test(t, func(t *testing.T) {
 				srv := testserver.Start(t)
 				retrier := must.Get(interceptor.New(set, random.With(func() float64 { return 0.5 }),
@@ -164,7 +164,7 @@ methodConfig:
   retryPolicy: {maxAttempts: 4, initialBackoff: 0.1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE]}
 `)))(t)
 	q := explain.Question{MaxAttempts: defaults.MaxAttempts, Method: method, Code: codes.Unavailable, Deadline: 120 * time.Millisecond}
-	a := explain.Explain(decision.Compile(set), q, []float64{0.7, 0.9})
+	a := explain.Explain(decision.Describe(set), q, []float64{0.7, 0.9})
 	var got []string
 	for _, e := range a.Events {
 		got = append(got, fmt.Sprint(e.Decision.Reason, " ", e.Decision.Delay, " of ", e.Least, " to ", e.Longest.Round(time.Millisecond)))
@@ -220,7 +220,11 @@ func TestExplainFlags(t *testing.T) {
 			"  backoff   none before the first retry (AT_ONCE; within 1 ms), then 100ms, × 2 each time, up to 1s; jitter FULL\n",
 			"  admission REFUSE: a call that can't be served before its deadline isn't sent\n", "0s and 1ms    retry", "0s and 100ms  retry",
 		}},
-		{[]string{method, "--hang"}, []string{"another attempt in its place", "The call does not end"}},
+		{[]string{method, "--hang"}, []string{
+			"If no attempt ever gets a response, and the budget pays for each:", "another attempt in its place", "The call does not end",
+			"At 10 calls a second (--rate), if all attempts hang for a minute after one of fast responses: 601 calls send ", " extra attempts in all.\n",
+		}},
+		{[]string{method, "--hang", "--rate", "0.5"}, []string{"At 0.5 calls a second (--rate), "}},
 		{[]string{method, "--hang", "--deadline", "1.5s"}, []string{"The call ends after 1.5s with DEADLINE_EXCEEDED: deadline_exceeded (3 attempts).\n"}},
 		{[]string{method, "--latency", "1ms"}, []string{"  1        0s     UNAVAILABLE  1ms    another attempt   100ms"}},
 		{[]string{method, "--budget-empty"}, []string{"budget    default, which is empty\n", "budget_exhausted (1 attempt).\n"}},

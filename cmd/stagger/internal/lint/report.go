@@ -33,7 +33,7 @@ func check(c *cobra.Command, file string, known cli.API, otherClients bool) repo
 	}
 	r.diagnostics = lint.Lint(r.file, data, lint.Options{Descriptors: known.Only(), OtherClients: otherClients})
 	if set, err := policy.Parse(r.file, data); err == nil { // errors are in the diagnostics
-		r.set = decision.CompileFor(set, known.Only())
+		r.set = decision.DescribeBy(set, known.Only())
 	}
 	return r
 }

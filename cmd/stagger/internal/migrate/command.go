@@ -51,7 +51,7 @@ func Command() *cobra.Command {
 			if err != nil {
 				return inOriginal(err, changed)
 			}
-			file, err := commented(name, data, changed, decision.Compile(set, known.Only().Files...), known)
+			file, err := commented(name, data, changed, decision.Describe(set, known.Only().Files...), known)
 			if err != nil {
 				return err
 			}

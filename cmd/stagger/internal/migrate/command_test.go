@@ -61,7 +61,7 @@ func plain(t *testing.T, data []byte) string {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, data)
 	}
-	config, notes := lint.Export(decision.Compile(set), true)
+	config, notes := lint.Export(decision.Describe(set), true)
 	var text strings.Builder
 	text.Write(config)
 	for _, n := range notes {

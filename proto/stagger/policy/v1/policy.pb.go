@@ -688,7 +688,8 @@ type PolicyFile struct {
 	// for each target.
 	RetryThrottling *RetryThrottling `protobuf:"bytes,3,opt,name=retry_throttling,json=retryThrottling,proto3" json:"retry_throttling,omitempty"`
 	// gRPC. A key of the channel. If it names stagger_retry_elsewhere, Retrier.DialOptions sets it
-	// as the default service config; otherwise it is accepted with a warning.
+	// as the default service config, and the program must import package elsewhere. Otherwise it is
+	// accepted with a warning.
 	LoadBalancingConfig *structpb.ListValue `protobuf:"bytes,4,opt,name=load_balancing_config,json=loadBalancingConfig,proto3" json:"load_balancing_config,omitempty"`
 	// gRPC. Belongs to the channel: accepted with a warning.
 	HealthCheckConfig *structpb.Struct `protobuf:"bytes,5,opt,name=health_check_config,json=healthCheckConfig,proto3" json:"health_check_config,omitempty"`

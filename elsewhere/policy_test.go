@@ -1,7 +1,7 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package balancer
+package elsewhere
 
 import (
 	"encoding/json"
@@ -15,8 +15,6 @@ import (
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/serviceconfig"
-
-	"github.com/stagger-go/stagger/internal/tried"
 )
 
 // stubBuilder builds stubs. Each tested policy has its own builders, so that tests don't share stubs.
@@ -443,27 +441,4 @@ func TestPolicyChangesItsChild(t *testing.T) {
 			t.Errorf("closed %d and %d times, %d states after that; want 1, 1, 0", a.closed, b.closed, len(w.conn.states)-states)
 		}
 	})
-}
-
-func TestInUse(t *testing.T) {
-	t.Parallel()
-	target := t.Name()
-	want := func(want bool) {
-		t.Helper()
-		if tried.InUse(target) != want {
-			t.Errorf("in use: %v, want %v", !want, want)
-		}
-	}
-	want(false)
-	one := builder{}.Build(&fakeConn{target: target}, options(t.Name()))
-	two := builder{}.Build(&fakeConn{target: target}, options(t.Name()))
-	want(true)
-	if tried.InUse(target + "-other") {
-		t.Error("another target is in use")
-	}
-	one.Close()
-	one.Close()
-	want(true)
-	two.Close()
-	want(false)
 }

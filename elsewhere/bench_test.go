@@ -1,15 +1,13 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package balancer
+package elsewhere
 
 import (
 	"context"
 	"testing"
 
 	"google.golang.org/grpc/balancer"
-
-	"github.com/stagger-go/stagger/internal/tried"
 )
 
 // circle picks like round_robin, without its atomic counter.
@@ -43,7 +41,6 @@ func TestAllocations(t *testing.T) {
 				pick(ctx)
 			}
 		}, 1},
-		"whether a target is in use": {func() { tried.InUse("dns:///orders") }, 0},
 	} {
 		if got := testing.AllocsPerRun(1000, tc.call); got != tc.want {
 			t.Errorf("%s: %v allocations, want %v", name, got, tc.want)

@@ -1,7 +1,7 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package balancer
+package elsewhere
 
 import (
 	"context"
@@ -30,22 +30,20 @@ type record struct {
 	down  atomic.Pointer[time.Time] // of the last picker; nil before the first pick
 }
 
-// DownSince returns since when the channel of ctx's call can't connect, as the policy knew at the call's last pick. It is zero if the
-// channel could connect, or the policy was not asked for the call.
-func DownSince(ctx context.Context) time.Time {
-	if r := recordOf(ctx); r != nil {
-		if down := r.down.Load(); down != nil {
-			return *down
-		}
-	}
-	return time.Time{}
-}
+// NewContext implements [balancing.Hook].
+func (builder) NewContext(parent context.Context) context.Context { return NewContext(parent) }
 
-// Unasked reports whether ctx is from [NewContext], and the policy was not asked for its call: the channel has another policy, or
-// no attempt was to be sent.
-func Unasked(ctx context.Context) bool {
+// LastPick implements [balancing.Hook].
+func (builder) LastPick(ctx context.Context) (picked bool, downSince time.Time) {
 	r := recordOf(ctx)
-	return r != nil && r.down.Load() == nil
+	if r == nil {
+		return false, time.Time{}
+	}
+	down := r.down.Load()
+	if down == nil {
+		return false, time.Time{}
+	}
+	return true, *down
 }
 
 type recordKey struct{}

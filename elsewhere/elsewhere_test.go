@@ -1,7 +1,7 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package balancer_test
+package elsewhere_test
 
 import (
 	"context"
@@ -23,28 +23,28 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
 
-	"github.com/stagger-go/stagger/internal/balancer"
+	"github.com/stagger-go/stagger/elsewhere"
 	"github.com/stagger-go/stagger/internal/tools/lbtest"
 	"github.com/stagger-go/stagger/internal/tools/must"
-	"github.com/stagger-go/stagger/internal/tried"
 	"github.com/stagger-go/stagger/testserver"
 )
 
-const method = "/acme.orders.v1.OrderService/GetOrder"
+const get = "/acme.orders.v1.OrderService/GetOrder"
 
-func elsewhere(leaf string) string {
-	return fmt.Sprintf(`{"loadBalancingConfig": [{%q: {"childPolicy": [{%q: {}}]}}]}`, balancer.Name, leaf)
+// around returns a service config with the policy around a leaf policy.
+func around(leaf string) string {
+	return fmt.Sprintf(`{"loadBalancingConfig": [{%q: {"childPolicy": [{%q: {}}]}}]}`, elsewhere.Name, leaf)
 }
 
 var (
-	roundRobin   = elsewhere("round_robin")
-	leastRequest = elsewhere("least_request_experimental")
+	roundRobin   = around("round_robin")
+	leastRequest = around("least_request_experimental")
 )
 
 // retrying retries until a call succeeds, with at most so many attempts and the record that an interceptor makes.
 func retrying(attempts int) grpc.DialOption {
 	return grpc.WithUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoker grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-		ctx = balancer.NewContext(ctx)
+		ctx = elsewhere.NewContext(ctx)
 		var err error
 		for range attempts {
 			if err = attempt(ctx, method, req, reply, cc, invoker, opts); err == nil {
@@ -65,7 +65,7 @@ func attempt(ctx context.Context, method string, req, reply any, cc *grpc.Client
 // hedging sends all attempts at once, and returns the first success.
 func hedging(attempts int) grpc.DialOption {
 	return grpc.WithUnaryInterceptor(func(ctx context.Context, method string, req, _ any, cc *grpc.ClientConn, invoker grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-		ctx, cancel := context.WithCancel(balancer.NewContext(ctx))
+		ctx, cancel := context.WithCancel(elsewhere.NewContext(ctx))
 		errs := make(chan error, attempts)
 		var wg sync.WaitGroup
 		defer wg.Wait()
@@ -84,7 +84,7 @@ func hedging(attempts int) grpc.DialOption {
 }
 
 func call(ctx context.Context, b *lbtest.Backends) error {
-	return b.Conn.Invoke(ctx, method, &emptypb.Empty{}, &emptypb.Empty{})
+	return b.Conn.Invoke(ctx, get, &emptypb.Empty{}, &emptypb.Empty{})
 }
 
 // play runs a test in virtual time, with n backends that have each served a call.
@@ -174,7 +174,7 @@ func TestBackendStaysTheSameWhenItReconnects(t *testing.T) {
 		for _, s := range b.Servers {
 			s.On("*", testserver.Hang())
 		}
-		ctx := balancer.NewContext(t.Context())
+		ctx := elsewhere.NewContext(t.Context())
 		first, end := begin(ctx, b)
 		defer end()
 		b.Servers[first].Down()
@@ -186,7 +186,7 @@ func TestBackendStaysTheSameWhenItReconnects(t *testing.T) {
 				t.Fatalf("visited %d, %d; want another", first, second)
 			}
 			end()
-			ctx = balancer.NewContext(t.Context())
+			ctx = elsewhere.NewContext(t.Context())
 			first, end = begin(ctx, b)
 			end()
 		}
@@ -197,22 +197,21 @@ func TestChannelLeavesIdle(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := lbtest.Start(t, 4, roundRobin, grpc.WithIdleTimeout(time.Minute), retrying(4))
-		target := b.Conn.Target()
-		want := func(state connectivity.State, inUse bool) {
+		want := func(state connectivity.State) {
 			t.Helper()
 			synctest.Wait()
-			if got := b.Conn.GetState(); got != state || tried.InUse(target) != inUse {
-				t.Errorf("state %v, in use %v; want %v, %v", got, !inUse, state, inUse)
+			if got := b.Conn.GetState(); got != state {
+				t.Errorf("state %v; want %v", got, state)
 			}
 		}
-		want(connectivity.Idle, false)
+		want(connectivity.Idle)
 		b.Conn.Connect()
-		want(connectivity.Ready, true)
+		want(connectivity.Ready)
 		time.Sleep(3 * time.Minute)
-		want(connectivity.Idle, false)
+		want(connectivity.Idle)
 		failAt(b, all...)
 		_ = call(t.Context(), b)
-		want(connectivity.Ready, true)
+		want(connectivity.Ready)
 		time.Sleep(time.Second)
 		b.Visits()
 		_ = call(t.Context(), b)
@@ -220,7 +219,7 @@ func TestChannelLeavesIdle(t *testing.T) {
 			t.Errorf("four attempts went to %v, want to four backends", visits)
 		}
 		_ = b.Conn.Close()
-		want(connectivity.Shutdown, false)
+		want(connectivity.Shutdown)
 	})
 }
 
@@ -236,7 +235,7 @@ func TestChurn(t *testing.T) {
 	for leaf, picks := range counted {
 		t.Run(leaf, func(t *testing.T) {
 			t.Parallel()
-			lbtest.Churn(t, elsewhere("counted_"+leaf), elsewhere("round_robin"), balancer.NewContext)
+			lbtest.Churn(t, around("counted_"+leaf), around("round_robin"), elsewhere.NewContext)
 			if picked, done, twice := picks.Picked.Load(), picks.Done.Load(), picks.Twice.Load(); picked == 0 || done != picked || twice != 0 {
 				t.Errorf("%d picks, %d of them done, %d again; want each once", picked, done, twice)
 			}
@@ -272,9 +271,9 @@ func (p *inTurnPicker) Pick(lb.PickInfo) (lb.PickResult, error) {
 func TestSeveralConnections(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := lbtest.Start(t, 2, elsewhere(inTurn), retrying(4))
+		b := lbtest.Start(t, 2, around(inTurn), retrying(4))
 		b.Resolve("", 0, 0, 0, 1)
-		call := func() error { return b.Conn.Invoke(t.Context(), method, &emptypb.Empty{}, &emptypb.Empty{}) }
+		call := func() error { return b.Conn.Invoke(t.Context(), get, &emptypb.Empty{}, &emptypb.Empty{}) }
 		b.VisitAll(t, call)
 		time.Sleep(time.Second)
 		b.Servers[0].On("*", testserver.Fail(codes.Unavailable))

@@ -1,7 +1,7 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package interceptor_test
+package elsewhere_test
 
 import (
 	"context"
@@ -13,9 +13,10 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/protobuf/types/known/emptypb"
 
-	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/tools/random"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -26,30 +27,35 @@ type hanging struct {
 	reasons             map[policy.Reason]int // of the calls that failed
 }
 
+const hangingFile = `
+methodConfig:
+- name: [{service: acme.orders.v1.OrderService, method: GetOrder}]
+  retryPolicy: {maxAttempts: 4, initialBackoff: 0.1s, maxBackoff: 60s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE], perAttemptTimeout: 0.2s}
+`
+
 // oneHangs makes calls from some processes at random times, each at its rate. One of three backends never answers. The first calls of each
 // process are made while all answer: since then it is known what is usual.
 func oneHangs(t *testing.T, perSecond float64, processes int, balancing string, seed uint64) (result hanging) {
 	t.Helper()
 	const known, calls = 30, 200
 	result = hanging{calls: processes * calls, reasons: map[policy.Reason]int{}}
-	retry := plain()
-	retry.PerAttemptTimeout, retry.Budget, retry.Backoff.Jitter = 200*ms, "", "FULL"
 	synctest.Test(t, func(t *testing.T) {
-		times := newSpread(30*ms, 0.4, seed)
+		times := random.NewTimes(30*ms, 0.4, seed)
 		servers := make([]*testserver.Server, 3)
 		for i := range servers {
 			servers[i] = testserver.Start(t)
-			servers[i].On(get, times.answering())
+			servers[i].On(get, testserver.Func(func(context.Context, testserver.Attempt) testserver.Step {
+				return testserver.OK().Delay(times.Draw())
+			}))
 		}
 		var made, running sync.WaitGroup
 		var ok atomic.Int64
 		var mu sync.Mutex // guards result.reasons
 		troubled := make(chan struct{})
 		for range processes {
-			r := mustNew(t, mustSet(t, config(retry)), quiet, interceptor.WithRandom(times.chance))
+			r := newRetrier(t, mustParse(t, hangingFile), withJournal(new(journal)), random.With(times.Chance))
 			conn := must.Get(testserver.DialAll(servers, append(r.DialOptions(), grpc.WithDefaultServiceConfig(`{"loadBalancingConfig": `+balancing+`}`))...))(t)
 			defer func() { _ = conn.Close() }()
-			s := scene{conn: conn}
 			made.Add(1)
 			running.Go(func() {
 				for i := range known + calls {
@@ -60,7 +66,7 @@ func oneHangs(t *testing.T, perSecond float64, processes int, balancing string, 
 					running.Go(func() {
 						ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 						defer cancel()
-						if _, err := s.call(ctx, get); i < known {
+						if err := conn.Invoke(ctx, get, &emptypb.Empty{}, &emptypb.Empty{}); i < known {
 							return
 						} else if err == nil {
 							ok.Add(1)
@@ -70,7 +76,7 @@ func oneHangs(t *testing.T, perSecond float64, processes int, balancing string, 
 							mu.Unlock()
 						}
 					})
-					time.Sleep(times.wait(perSecond))
+					time.Sleep(times.Wait(perSecond))
 				}
 			})
 		}
@@ -95,7 +101,7 @@ func oneHangs(t *testing.T, perSecond float64, processes int, balancing string, 
 // run dry now and then: some 90 % succeed, where 94 would be right. Retries elsewhere mend that.
 func TestHelps_OneOfThreeHangs(t *testing.T) {
 	t.Parallel()
-	for name, balancing := range map[string]string{"round_robin": roundRobin, "elsewhere": elsewhere} {
+	for name, balancing := range map[string]string{"round_robin": plainRoundRobin, "elsewhere": aroundRoundRobin} {
 		for _, processes := range []int{1, 6} {
 			for _, perSecond := range []float64{0.2, 0.5, 1, 2, 5, 20} {
 				t.Run(fmt.Sprint(name, "/", processes, "/", perSecond), func(t *testing.T) {
@@ -110,7 +116,7 @@ func TestHelps_OneOfThreeHangs(t *testing.T) {
 					}
 					success, perCall := float64(got.ok)/float64(got.calls), float64(got.requests)/float64(got.calls)
 					least := 0.94
-					if balancing == roundRobin && perSecond > 1 {
+					if balancing == plainRoundRobin && perSecond > 1 {
 						least = 0.82 // without retries, 67 % succeed
 					}
 					t.Logf("%.1f %% succeed with %.2f requests a call; the others: %v", 100*success, perCall, got.reasons)

@@ -1,7 +1,7 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package balancer
+package elsewhere
 
 import (
 	"fmt"
@@ -14,8 +14,6 @@ import (
 	"google.golang.org/grpc/balancer/base"
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/resolver"
-
-	"github.com/stagger-go/stagger/internal/tried"
 )
 
 // policy passes gRPC's calls to its child policy, and wraps the child's pickers in a [picker]. When the config names another
@@ -33,7 +31,6 @@ import (
 type policy struct {
 	cc      balancer.ClientConn
 	options balancer.BuildOptions
-	channel *tried.Channel
 
 	mu      sync.Mutex // held while state is passed on, so that the last is the newest; never while a child is called
 	down    time.Time  // since when the channel can't connect; zero if it can, or has not tried
@@ -123,7 +120,6 @@ func (p *policy) Close() {
 	p.current, p.pending = nil, nil
 	p.mu.Unlock()
 	p.closeRetired()
-	p.channel.Leave()
 }
 
 // latest returns the child that the last config named, or nil.

@@ -1,0 +1,73 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package elsewhere is a gRPC load balancing policy that sends a retry to another backend. A connection has it by an option:
+//
+//	conn, err := grpc.NewClient(target, append(retrier.DialOptions(), elsewhere.DialOption(),
+//		grpc.WithTransportCredentials(creds))...)
+//
+// or by the policy file or service config that names it, in a program that imports the package:
+//
+//	import _ "github.com/stagger-go/stagger/elsewhere"
+//
+//	{"loadBalancingConfig": [{"stagger_retry_elsewhere": {"childPolicy": [{"round_robin": {}}]}}]}
+//
+// With round_robin a retry may go to the backend that has just failed. With least_request that is likely, because a backend
+// that fails fast looks idle. This policy wraps such a leaf policy, which still picks the backend of each attempt. For retries
+// and hedges, the pick is repeated while it names a backend that the same call has used, even for an attempt that has ended. If
+// the call has used all backends, the attempt goes to the one that it used longest ago.
+//
+// # Which connections have it
+//
+// In a policy file, loadBalancingConfig is a top-level key, and interceptor.Retrier.DialOptions passes it to gRPC if it names
+// this policy. As always in gRPC, a default service config (grpc.WithDefaultServiceConfig), which DialOption and the file's are,
+// applies only while the resolver delivers none, and the last one applies. If clients without stagger read the same config, list the leaf
+// policy as the second entry, which they use:
+//
+//	[{"stagger_retry_elsewhere": {"childPolicy": [{"round_robin": {}}]}}, {"round_robin": {}}]
+//
+// # Calls and backends
+//
+// The attempts of a call share a context. In a program that imports this package, a Retrier creates one for each call that may have
+// several attempts; other interceptors that retry use [NewContext]. Without such a context, the leaf policy alone picks. A backend is a
+// connection of the channel (balancer.SubConn). It is another one after a change of policy, or after the resolver has removed it and added
+// it again.
+//
+// # Leaf policies
+//
+// The child must be a policy that itself picks among backends, such as round_robin, least_request_experimental or
+// weighted_round_robin. A policy that wraps others is refused: outlier detection would count the picks that a retry skips as
+// successes, so put this policy inside it. If all picks of a call name the same backend, as with pick_first, a single address or
+// ring_hash by a header, this policy has no effect. docs/retry-elsewhere.md has more.
+package elsewhere
+
+import (
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/balancer"
+	_ "google.golang.org/grpc/balancer/roundrobin" // the child of DialOption
+
+	"github.com/stagger-go/stagger/internal/balancing"
+)
+
+// Name is the policy's name in a service config.
+const Name = balancing.Policy
+
+func init() { balancer.Register(builder{}) }
+
+// builder builds the policies of channels. Its ParseConfig is in config.go; record.go has what it does for a Retrier.
+type builder struct{}
+
+var _ balancing.Hook = builder{}
+
+func (builder) Name() string { return Name }
+
+func (builder) Build(cc balancer.ClientConn, options balancer.BuildOptions) balancer.Balancer {
+	return &policy{cc: cc, options: options}
+}
+
+// DialOption returns a default service config (grpc.WithDefaultServiceConfig) with this policy around round_robin, and nothing else. gRPC
+// uses only the last default service config that it is given: for another leaf policy, or with other keys, write one that names this
+// policy. A service config from the resolver replaces it, unless grpc.WithDisableServiceConfig is given.
+func DialOption() grpc.DialOption {
+	return grpc.WithDefaultServiceConfig(`{"loadBalancingConfig": [{"` + Name + `": {"childPolicy": [{"round_robin": {}}]}}]}`)
+}

@@ -1,0 +1,88 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package interceptor
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/stagger-go/stagger/policy"
+)
+
+// DefaultPolicy is what a program may say to [Default]. The zero value is ready to use.
+type DefaultPolicy struct {
+	// Idempotent has full names of methods that may run twice, in addition to those that their .proto declares idempotent
+	// (idempotency_level): "/acme.orders.v1.OrderService/GetOrder", which generated code has as OrderService_GetOrder_FullMethodName. A
+	// method that isn't declared is retried only if the attempt never left the client.
+	Idempotent []string
+
+	// PerAttemptTimeout is how long an attempt has before another one is sent in parallel; the first good response counts. It
+	// should be longer than nearly all responses take. 0 means no limit: an attempt may take all of the call's time.
+	PerAttemptTimeout time.Duration
+}
+
+// Default returns a Retrier with a policy for all methods, without a file: 3 attempts, retries after UNAVAILABLE, backoffs of 0.1 s that double up to
+// 1 s, with full jitter, and the default budget. Only calls that may run twice are retried: see [DefaultPolicy]. Calls need deadlines, as
+// always in gRPC. The error names what is wrong in p, or the wrong option.
+//
+// For more, write a policy file: [Watch] follows one, and [Retrier.Reload] gives this Retrier others.
+func Default(p DefaultPolicy, options ...Option) (*Retrier, error) {
+	if p.PerAttemptTimeout < 0 {
+		return nil, fmt.Errorf("interceptor: DefaultPolicy.PerAttemptTimeout: %v: must be positive, or 0 for no limit", p.PerAttemptTimeout)
+	}
+	seen := map[string]int{}
+	for i, method := range p.Idempotent {
+		if !isFullMethod(method) {
+			return nil, fmt.Errorf("interceptor: DefaultPolicy.Idempotent[%d]: %q: must be the full name of a method, such as "+
+				`"/acme.orders.v1.OrderService/GetOrder"`, i, method)
+		}
+		if first, twice := seen[method]; twice {
+			return nil, fmt.Errorf("interceptor: DefaultPolicy.Idempotent[%d]: %q: is there twice, first at %d", i, method, first)
+		}
+		seen[method] = i
+	}
+	file, err := p.file()
+	if err != nil {
+		return nil, fmt.Errorf("interceptor: %w", err)
+	}
+	set, err := policy.Parse("interceptor.Default", file)
+	if err != nil {
+		return nil, fmt.Errorf("interceptor: %w", err)
+	}
+	return New(set, options...)
+}
+
+// isFullMethod reports whether name is the path of a method, as gRPC and its generated code write it.
+func isFullMethod(name string) bool {
+	rest, rooted := strings.CutPrefix(name, "/")
+	service, method, whole := strings.Cut(rest, "/")
+	return rooted && whole && service != "" && method != "" && !strings.Contains(method, "/")
+}
+
+// file returns the policy as a policy file in JSON.
+func (p DefaultPolicy) file() ([]byte, error) {
+	type object map[string]any
+	retry := object{
+		"maxAttempts":          3,
+		"initialBackoff":       "0.1s",
+		"maxBackoff":           "1s",
+		"backoffMultiplier":    2,
+		"retryableStatusCodes": []string{"UNAVAILABLE"},
+	}
+	if p.PerAttemptTimeout > 0 {
+		retry["perAttemptTimeout"] = fmt.Sprintf("%d.%09ds", p.PerAttemptTimeout/time.Second, p.PerAttemptTimeout%time.Second)
+	}
+	entries := []object{{"name": []object{{}}, "retryPolicy": retry}}
+	names := make([]object, 0, len(p.Idempotent))
+	for _, method := range p.Idempotent { // naming a method declares it idempotent
+		service, name, _ := strings.Cut(method[1:], "/")
+		names = append(names, object{"service": service, "method": name})
+	}
+	if len(names) > 0 {
+		entries = append(entries, object{"name": names, "retryPolicy": retry})
+	}
+	return json.Marshal(object{"methodConfig": entries})
+}

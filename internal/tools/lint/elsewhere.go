@@ -1,0 +1,75 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package lint
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/stagger-go/stagger/internal/balancing"
+	"github.com/stagger-go/stagger/internal/document"
+)
+
+const balancingKey = "loadBalancingConfig"
+
+// elsewhere returns the loadBalancingConfig, if it sends retries to another backend.
+func (l *linter) elsewhere() string {
+	channel, _ := l.set.Channel()
+	return balancing.Config(channel)
+}
+
+// lintElsewhere reports what package elsewhere refuses, except for policies that only a program knows to be missing. It notes which
+// package a program imports, and warns of stagger_retry_elsewhere in a place that gRPC never reaches.
+func (l *linter) lintElsewhere() {
+	if l.elsewhere() == "" {
+		return
+	}
+	list := l.report.Node(balancingKey)
+	l.checkChildren(balancingKey, list)
+	l.note(balancingKey, fmt.Sprintf("a program must import %s to read this file: import _ %q", balancing.Policy, balancing.Package))
+	for i, n := range list.Items {
+		if names(n, balancing.Policy) {
+			return
+		}
+		for _, e := range n.Entries {
+			if e.Key == "round_robin" || e.Key == "pick_first" {
+				l.warn(document.Item(balancingKey, i), e.Key, "gRPC takes the first policy of the list that it knows, and so never %s behind it; list that first", balancing.Policy)
+				return
+			}
+		}
+	}
+}
+
+// names reports whether a key is in n, at any depth.
+func names(n *document.Node, key string) bool {
+	return slices.ContainsFunc(n.Entries, func(e document.Entry) bool { return e.Key == key || names(e.Value, key) }) ||
+		slices.ContainsFunc(n.Items, func(n *document.Node) bool { return names(n, key) })
+}
+
+// checkChildren reports each stagger_retry_elsewhere without a child policy, at any depth in n.
+func (l *linter) checkChildren(field string, n *document.Node) {
+	for _, e := range n.Entries {
+		inside := document.Under(field, e.Key)
+		if e.Key == balancing.Policy {
+			l.checkChild(document.Under(inside, "childPolicy"), e.Value.Get("childPolicy"))
+		}
+		l.checkChildren(inside, e.Value)
+	}
+	for i, item := range n.Items {
+		l.checkChildren(document.Item(field, i), item)
+	}
+}
+
+// checkChild reports a list of child policies that package elsewhere can't read; nil if the key is missing.
+func (l *linter) checkChild(field string, list *document.Node) {
+	if list == nil || list.Kind != document.List || len(list.Items) == 0 {
+		l.report.Errorf(field, nil, "must list the policy that picks, such as [{round_robin: {}}]; of several, gRPC takes the first that the program knows")
+		return
+	}
+	for i, item := range list.Items {
+		if item.Kind != document.Object || len(item.Entries) != 1 {
+			l.report.Errorf(document.Item(field, i), nil, "must be a map with one key, a load balancing policy, such as {round_robin: {}}")
+		}
+	}
+}

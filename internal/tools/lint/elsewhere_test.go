@@ -1,0 +1,43 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package lint_test
+
+import "testing"
+
+const (
+	elsewhere = `loadBalancingConfig: [{stagger_retry_elsewhere: {childPolicy: [{round_robin: {}}]}}, {round_robin: {}}]`
+
+	// imports is the note about each file that begins with a loadBalancingConfig that names the policy.
+	imports = "note f:1:22: loadBalancingConfig: a program must import stagger_retry_elsewhere to read this file: " +
+		`import _ "github.com/stagger-go/stagger/elsewhere"`
+)
+
+func TestLintElsewhereNeverReached(t *testing.T) {
+	t.Parallel()
+	const inner = "{stagger_retry_elsewhere: {childPolicy: [{round_robin: {}}]}}"
+	wantLinted(t, "loadBalancingConfig: [{some_policy: {}}, {round_robin: {}}, "+inner+"]", imports, "warning f:1:42: loadBalancingConfig[1]: \"round_robin\": "+
+		"gRPC takes the first policy of the list that it knows, and so never stagger_retry_elsewhere behind it; list that first")
+	wantLinted(t, "loadBalancingConfig: [{some_policy: {}}, "+inner+", {round_robin: {}}]", imports)
+}
+
+// Without a policy that picks, gRPC refuses the config, and so does interceptor.New. Only lint says where in the file the mistake is.
+func TestLintElsewhereWithoutChild(t *testing.T) {
+	t.Parallel()
+	const list = "must list the policy that picks, such as [{round_robin: {}}]; of several, gRPC takes the first that the program knows"
+	const one = "must be a map with one key, a load balancing policy, such as {round_robin: {}}"
+	wantLinted(t, `loadBalancingConfig:
+  - stagger_retry_elsewhere: {}
+  - stagger_retry_elsewhere: {childPolicy: round_robin}
+  - stagger_retry_elsewhere: {childPolicy: [round_robin, {}, {round_robin: {}, pick_first: {}}]}
+  - around: {childPolicy: [{stagger_retry_elsewhere: {childPolicy: []}}]}
+`,
+		`note f:2:3: loadBalancingConfig: a program must import stagger_retry_elsewhere to read this file: import _ "github.com/stagger-go/stagger/elsewhere"`,
+		"error f:2:30: loadBalancingConfig[0].stagger_retry_elsewhere.childPolicy: is required; "+list,
+		"error f:3:44: loadBalancingConfig[1].stagger_retry_elsewhere.childPolicy: round_robin: "+list,
+		"error f:4:45: loadBalancingConfig[2].stagger_retry_elsewhere.childPolicy[0]: round_robin: "+one,
+		"error f:4:58: loadBalancingConfig[2].stagger_retry_elsewhere.childPolicy[1]: "+one,
+		"error f:4:62: loadBalancingConfig[2].stagger_retry_elsewhere.childPolicy[2]: "+one,
+		"error f:5:68: loadBalancingConfig[3].around.childPolicy[0].stagger_retry_elsewhere.childPolicy: "+list,
+	)
+}
