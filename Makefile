@@ -111,7 +111,7 @@ storms: ## Play storms and hedges for stagger and its peers, and compare the fle
 
 .PHONY: random
 random: ## Play random calls MANY times (20) as often as make test does (SEED=7 plays others)
-	@$(OFF) go test -count=1 -timeout 30m -run 'TestModel$$' ./internal/attempts ./internal/streams -args -many $(MANY)
+	@$(OFF) go test -count=1 -timeout 30m -run 'TestModel$$' ./internal/attempts -args -many $(MANY)
 	@$(OFF) go test -count=1 -timeout 30m -run 'TestDifferential|TestStorm$$' ./internal/tools/proof -args -many $(MANY) -seed $(SEED)
 	@.ci/cc
 	@CGO_ENABLED=1 $(OFF) go test -race -count=1 -timeout 30m -run 'TestStorm$$' ./internal/tools/proof -args -many 4 -seed $(SEED)

@@ -6,22 +6,29 @@ package stagger_test
 import (
 	"cmp"
 	"fmt"
+	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/stagger-go/stagger/internal/tools/must"
 )
 
 // TestKeysPage compares the table of keys with the comments of policy.proto; with -write it writes it.
 func TestKeysPage(t *testing.T) {
 	t.Parallel()
-	var table strings.Builder
+	var table, plain strings.Builder
 	table.WriteString("\n| key | value | default | range | meaning | known to |\n| --- | --- | --- | --- | --- | --- |\n")
 	rows := 0
 	source := read(t, "proto/stagger/policy/v1/policy.proto")
 	for _, message := range regexp.MustCompile(`(?ms)^message (\w+) \{\n(.*?)^\}`).FindAllStringSubmatch(source, -1) {
 		table.WriteString(keysOf(source, message[1]))
+		fmt.Fprintf(&plain, "\n%s\n", strings.Trim(strings.ReplaceAll(keysOf(source, message[1]), "`", ""), "|* \n"))
 		for _, f := range keyFields.FindAllStringSubmatch(message[2], -1) {
-			table.WriteString(keyRow(source, strings.Join(strings.Fields(strings.ReplaceAll(f[1], "//", "")), " "), f[2], f[3], f[4]))
+			row := keyRow(source, strings.Join(strings.Fields(strings.ReplaceAll(f[1], "//", "")), " "), f[2], f[3], f[4])
+			table.WriteString(row)
+			plain.WriteString(plainRow(row))
 			rows++
 		}
 	}
@@ -29,6 +36,41 @@ func TestKeysPage(t *testing.T) {
 		t.Errorf("%d keys; want all", rows)
 	}
 	wantSection(t, "docs/policy-file.md", "keys", table.String()+"\n")
+	const path = "cmd/stagger/keys.txt" // "stagger help keys" shows it
+	if got := read(t, path); got != plain.String() && *write {
+		must.Do(t, os.WriteFile(path, []byte(plain.String()), 0o644))
+	} else if got != plain.String() {
+		t.Errorf("%s is not made of policy.proto: run make generate", path)
+	}
+}
+
+// plainRow returns a row of the table as text of at most 100 columns.
+func plainRow(row string) string {
+	cells := strings.Split(strings.Trim(strings.ReplaceAll(row, "`", ""), "| \n"), " | ")
+	for len(cells) < 6 {
+		cells = append(cells, "")
+	}
+	for i := range cells {
+		cells[i] = strings.Trim(cells[i], " |")
+	}
+	facts := []string{cells[1], "", cells[3], cells[5]}
+	switch cells[2] {
+	case "":
+	case "required":
+		facts[1] = cells[2]
+	default:
+		facts[1] = "default " + cells[2]
+	}
+	facts = slices.DeleteFunc(facts, func(f string) bool { return f == "" })
+	text := "  " + cells[0] + "  " + strings.Join(facts, "; ") + "\n"
+	line := "     "
+	for word := range strings.FieldsSeq(cells[4]) {
+		if len(line)+1+len(word) > 100 {
+			text, line = text+line+"\n", "     "
+		}
+		line += " " + word
+	}
+	return text + line + "\n"
 }
 
 var keyFields = regexp.MustCompile(`(?m)((?:^ +//.*\n)+) +(repeated |optional )?([\w.]+) (\w+) = \d+;`)

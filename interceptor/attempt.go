@@ -30,9 +30,12 @@ type attempt struct {
 	took    time.Duration      // until it ended
 	done    bool               // gRPC had ended it when it returned, so its options don't change any more
 
-	inTimer  bool // a goroutine of the driver's timer makes it
-	ownReply bool // reply is not the caller's
-	reply    any  // of a unary attempt; nil until it is made
+	inTimer   bool // a goroutine of the driver's makes it
+	cancelled bool // the engine has cancelled it: another attempt has won, or replaces it. The driver's lock guards this
+	ownReply  bool // reply is not the caller's
+	reply     any  // nil until it is made
+
+	ofStream *streamAttempt // the rest of a stream's attempt; nil for unary ones
 }
 
 // release ends the attempt's context, if it has one of its own.

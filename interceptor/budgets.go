@@ -45,7 +45,6 @@ type budgetKey struct {
 // budgetUser has the properties of a call that determine its balance; in a key, "" means all targets or services.
 type budgetUser struct {
 	target, service string
-	shadow          bool // in mode OBSERVE
 }
 
 // budgetRule has a budget's config, and defines which calls share a balance.
@@ -67,7 +66,7 @@ func (r *Retrier) budgetFor(of *rules, p *policy.Policy, u budgetUser) (budget.B
 		return budget.Unlimited, nil
 	}
 	_, declared := of.budgets[name]
-	if !declared && (u.shadow || r.budgets.given[name] == nil) {
+	if !declared && r.budgets.given[name] == nil {
 		r.warnOnce(&unknownBudget, name, name)
 	}
 	b := r.budgets.find(name, u)
@@ -98,7 +97,7 @@ func (r *Retrier) serviceOf(p *policy.Policy, s *slot) string {
 // find returns the balance that pays for a user's calls by policies that name a budget. It makes it, if there is none. A budget of the
 // program is made without the lock, since that is user code.
 func (b *budgets) find(name string, u budgetUser) *balance {
-	if budgetOf := b.given[name]; budgetOf != nil && !u.shadow { // we can't make a second one like it
+	if budgetOf := b.given[name]; budgetOf != nil {
 		key := budgetKey{name: name, source: budgetOfOption, budgetUser: budgetUser{target: u.target}}
 		if found := b.load(key); found != nil {
 			return found
@@ -282,7 +281,7 @@ func (r *replacedBalances) noteReplaced(key budgetKey, now time.Duration) {
 	}
 	of.at = now
 	of.users[key.budgetUser] = true
-	of.targets[budgetUser{target: key.target, shadow: key.shadow}] = true
+	of.targets[budgetUser{target: key.target}] = true
 }
 
 // before reports whether a reload has recently dropped a balance of calls that share the one with this key.
@@ -292,27 +291,17 @@ func (r *replacedBalances) before(key budgetKey, now time.Duration) bool {
 		return false
 	}
 	r.dropOld(now)
-	target := budgetUser{target: key.target, shadow: key.shadow}
+	target := budgetUser{target: key.target}
 	switch {
 	case now-of.at > drainTime:
 		return false
-	case of.users[budgetUser{shadow: key.shadow}], of.users[target], of.users[key.budgetUser]:
+	case of.users[budgetUser{}], of.users[target], of.users[key.budgetUser]:
 		return true
 	case key.target == "":
-		return of.sharedWith(key.shadow)
+		return len(of.targets) > 0
 	default:
 		return key.service == "" && of.targets[target]
 	}
-}
-
-// sharedWith reports whether calls have used any of them: those in mode OBSERVE if shadow, otherwise the others.
-func (r *replacement) sharedWith(shadow bool) bool {
-	for u := range r.targets {
-		if u.shadow == shadow {
-			return true
-		}
-	}
-	return false
 }
 
 // dropOld drops replacements older than drainTime.

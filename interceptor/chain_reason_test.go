@@ -128,7 +128,6 @@ func endings() []ending {
 			time.AfterFunc(150*ms, func() { mustSetMode(t, s.retrier, policy.ModeOff) })
 		}), policy.ReasonModeOff, false},
 		{"observed", mode(policy.ModeObserve, config(plain())), nil, answering(unavailable), policy.ReasonModeOff, false},
-		{"observed", mode(policy.ModeObserve, budgeted(bucketOf(0))), nil, answering(unavailable), policy.ReasonBudgetExhausted, false},
 		{"observed", mode(policy.ModeObserve, config(plain())), nil, answering(unavailable.Pushback("-1")), policy.ReasonPushbackStop, false},
 		{"observed", mode(policy.ModeObserve, config(plain())), nil, calls(aged), policy.ReasonModeOff, false},
 		{"off", mode(policy.ModeOff, config(plain())), nil, answering(unavailable.Pushback("-1")), policy.ReasonPushbackStop, false},

@@ -14,7 +14,6 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/tools/must"
@@ -174,23 +173,17 @@ func TestDefault_Refused(t *testing.T) {
 // list is a method without a policy of its own in the other tests.
 const list = "/acme.orders.v1.OrderService/ListOrders"
 
-// Without a file, the program names the methods that may run twice.
+// An attempt that has no response after 300 ms is followed by another one in parallel, once it is known what is usual.
 func ExampleDefault() {
 	retrier, err := interceptor.Default(interceptor.DefaultPolicy{
-		Idempotent: []string{"/acme.orders.v1.OrderService/GetOrder"}, // generated code: orderspb.OrderService_GetOrder_FullMethodName
+		Idempotent:        []string{"/acme.orders.v1.OrderService/GetOrder"}, // generated code: orderspb.OrderService_GetOrder_FullMethodName
+		PerAttemptTimeout: 300 * time.Millisecond,
 	}, quiet)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	conn, end := dial(2, retrier.DialOptions()...) // grpc.NewClient(target, retrier.DialOptions()...)
-	defer end()
-
-	err = conn.Invoke(context.Background(), "/acme.orders.v1.OrderService/GetOrder", &emptypb.Empty{}, &emptypb.Empty{})
-	fmt.Println("GetOrder:", status.Code(err))
-	err = conn.Invoke(context.Background(), "/acme.orders.v1.OrderService/CreateOrder", &emptypb.Empty{}, &emptypb.Empty{})
-	fmt.Println("CreateOrder:", status.Code(err))
-	// Output:
-	// GetOrder: OK
-	// CreateOrder: Unavailable
+	retry := retrier.State().Policies.Lookup("/acme.orders.v1.OrderService/GetOrder").Spec().Retry
+	fmt.Println(retry.MaxAttempts, retry.Backoff.Initial, retry.Backoff.Max, retry.Backoff.Jitter, retry.PerAttemptTimeout)
+	// Output: 3 100ms 1s FULL 300ms
 }

@@ -42,12 +42,13 @@ type driver struct {
 type tries interface {
 	// prepare returns attempt n, which the engine sends; inTimer says that a goroutine of the timer makes it. The lock is held.
 	prepare(n int, at time.Duration, inTimer bool) *attempt
-	// try makes an attempt, without the lock. It returns false if the attempt goes on, and has what the application waits for.
+	// try makes an attempt, without the lock. It returns false if the attempt goes on: it has what the application waits for, and reached
+	// is set, or nobody waits.
 	try(a *attempt) (ended bool, err error)
+	// resting returns an attempt that goes on and that no goroutine makes, for the application's goroutine, or nil. The lock is held.
+	resting() *attempt
 	// judge returns the result of an attempt that has ended with err, without the lock, and releases it.
 	judge(a *attempt, err error) (attempts.Result, attempts.Now)
-	// arrived is called when an attempt has what the application waits for. It returns false if another attempt has won. The lock is held.
-	arrived(a *attempt) bool
 	// succeeded ends the call after the success of an attempt, if it can without the engine. The lock is held.
 	succeeded(a *attempt) bool
 	// join starts the engine with the first attempt, if it has not started. The lock is held.
@@ -80,7 +81,7 @@ func (d *driver) lockedOnly(f func()) {
 }
 
 // run makes attempts until one has what the application waits for, or the call is over. begin returns the first one to make, or nil if
-// the call is over. It runs with the lock.
+// there is none now. It runs with the lock.
 func (d *driver) run(begin func() *attempt) {
 	var a *attempt
 	returned := false
@@ -90,11 +91,14 @@ func (d *driver) run(begin func() *attempt) {
 		}
 	}()
 	d.locked(func() { a = begin() })
-	for a != nil {
+	for {
 		for a != nil {
 			a = d.makeAttempt(a)
 		}
 		a = d.await()
+		if a == nil {
+			break
+		}
 	}
 	returned = true
 	d.caught.rethrow()
@@ -104,16 +108,7 @@ func (d *driver) run(begin func() *attempt) {
 func (d *driver) makeAttempt(a *attempt) (next *attempt) {
 	ended, err := d.tries.try(a)
 	if !ended {
-		won := false
-		d.locked(func() {
-			won = d.tries.arrived(a)
-			d.reached = d.reached || won
-			d.changed.Broadcast()
-		})
-		if won {
-			return nil
-		}
-		err = errGivenUp
+		return nil
 	}
 	return d.reportEnd(a, err)
 }
@@ -134,29 +129,31 @@ func (d *driver) reportEnd(a *attempt, err error) (next *attempt) {
 		if d.of.retrier.observers.Load().attempts {
 			d.events.push(notice{new(d.of.attemptEvent(a, r.Err)), tellAttempt})
 		}
-		next = d.act(&step, a, now.At, a.inTimer)
-		d.events.push(d.of.noticesOf(&step, a, r.Err)...)
+		next = d.act(&step, a, r.Err, now.At, a.inTimer)
 	})
 	return next
 }
 
 // over reports whether the call is over with the end of an attempt that has returned err, or a panic has ended it. If not, the engine
 // is to decide.
-func (d *driver) over(a *attempt, err error) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if err == nil && d.tries.succeeded(a) {
-		d.reached = true
-		return true
-	}
-	d.tries.join()
-	return d.of.engine.Over()
+func (d *driver) over(a *attempt, err error) (over bool) {
+	d.locked(func() {
+		if err == nil && d.tries.succeeded(a) {
+			d.reached = true
+			over = true
+			return
+		}
+		d.tries.join()
+		over = d.of.engine.Over()
+	})
+	return over
 }
 
-// act carries out a step, and returns the attempt that the goroutine must make, or nil. inTimer says that the goroutine is one of the
-// timer's. The lock must be held.
-func (d *driver) act(step *attempts.Step, ended *attempt, at time.Duration, inTimer bool) (next *attempt) {
+// act carries out a step that the end of an attempt with err has brought, or another event, and returns the attempt that the goroutine
+// must make, or nil. inTimer says that the goroutine is one of the timer's. The lock must be held.
+func (d *driver) act(step *attempts.Step, ended *attempt, err error, at time.Duration, inTimer bool) (next *attempt) {
 	for _, n := range step.Cancel {
+		d.attempts[n-1].cancelled = true
 		d.attempts[n-1].release()
 	}
 	if step.Send > 0 {
@@ -165,6 +162,7 @@ func (d *driver) act(step *attempts.Step, ended *attempt, at time.Duration, inTi
 		d.attempts = append(d.attempts, next)
 	}
 	d.schedule(step, at)
+	d.events.push(d.of.noticesOf(step, ended, err)...)
 	if d.of.engine.Over() {
 		d.tries.concluded()
 	}
@@ -174,9 +172,9 @@ func (d *driver) act(step *attempts.Step, ended *attempt, at time.Duration, inTi
 // await waits while other goroutines make attempts, and then until the next attempt is due. It returns that, or nil if there is none.
 func (d *driver) await() (next *attempt) {
 	for next == nil {
-		due, watch, done := d.awaitOthers()
-		if done {
-			return nil
+		resting, due, watch, done := d.awaitOthers()
+		if done || resting != nil {
+			return resting
 		}
 		d.of.sleep(due, watch)
 		d.locked(func() { next = d.wake(false) })
@@ -184,23 +182,27 @@ func (d *driver) await() (next *attempt) {
 	return next
 }
 
-// awaitOthers waits until no other goroutine makes attempts, and returns what the call waits for then.
-func (d *driver) awaitOthers() (due time.Duration, watch, done bool) {
+// awaitOthers waits until no other goroutine makes attempts. It returns an attempt to go on with, or else what the call waits for.
+func (d *driver) awaitOthers() (resting *attempt, due time.Duration, watch, done bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for d.others > 0 {
 		d.changed.Wait()
 	}
-	return d.due, d.watch, d.reached || d.of.engine.Over()
+	if d.reached || d.of.engine.Over() {
+		return nil, 0, false, true
+	}
+	return d.tries.resting(), d.due, d.watch, false
 }
 
 // wake wakes the engine, and returns the attempt that the goroutine must make now, or nil. The lock must be held.
-func (d *driver) wake(inTimer bool) (next *attempt) {
+func (d *driver) wake(inTimer bool) *attempt {
+	if d.of.engine.Over() { // a panic has ended the call meanwhile
+		return nil
+	}
 	now := d.of.now()
 	step := d.of.wake(now)
-	next = d.act(&step, nil, now.At, inTimer)
-	d.events.push(d.of.noticesOf(&step, nil, nil)...)
-	return next
+	return d.act(&step, nil, nil, now.At, inTimer)
 }
 
 // schedule sets the timer to the engine's next time, while attempts run and the application waits. The lock must be held.
@@ -231,15 +233,51 @@ func (d *driver) stopTimer() {
 
 // fire runs in a goroutine of the timer. It makes the attempt that is due, and those that follow from its end.
 func (d *driver) fire() {
+	d.lockedOnly(func() { d.others++ })
+	d.makeBeside(d.fired)
+}
+
+// goOn makes an attempt in a goroutine, as fire does. The lock must be held.
+func (d *driver) goOn(a *attempt) {
+	d.others++
+	go d.makeBeside(func() *attempt { return a })
+}
+
+// makeBeside makes the attempt that begin returns with the lock, and those that follow from its end, in a goroutine that others counts.
+func (d *driver) makeBeside(begin func() *attempt) {
 	var a *attempt
 	returned := false
 	defer func() { d.leave(a, returned, recover()) }()
-	d.lockedOnly(func() { d.others++ })
-	d.locked(func() { a = d.fired() })
+	d.locked(func() { a = begin() })
 	for a != nil {
 		a = d.makeAttempt(a)
+		if a == nil {
+			a = d.awaitUnwatched()
+		}
 	}
 	returned = true
+}
+
+// awaitUnwatched waits for the next attempt, if no other goroutine will: nobody waits for the call, and no attempt runs. It returns nil
+// otherwise.
+func (d *driver) awaitUnwatched() (next *attempt) {
+	alone := func() bool {
+		return d.reached && d.others == 1 && d.of.deciding() && !d.of.engine.Over() && d.of.engine.Running() == 0
+	}
+	for next == nil {
+		waits, due, watch := false, time.Duration(0), false
+		d.lockedOnly(func() { waits, due, watch = alone(), d.due, d.watch })
+		if !waits {
+			return nil
+		}
+		d.of.sleep(due, watch)
+		d.locked(func() {
+			if d.others == 1 && d.of.engine.Running() == 0 {
+				next = d.wake(true)
+			}
+		})
+	}
+	return next
 }
 
 // fired returns the attempt that is due, or nil. The lock must be held.
@@ -254,24 +292,24 @@ func (d *driver) fired() *attempt {
 // leave ends a goroutine of the timer. If it has panicked, the application's goroutine panics too, when all attempts have ended: as it
 // would have without the timer.
 func (d *driver) leave(a *attempt, returned bool, with any) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.others--
-	d.changed.Broadcast()
-	if !returned {
-		d.caught.note(with)
-		d.abort(a)
-	}
+	d.locked(func() {
+		d.others--
+		d.changed.Broadcast()
+		if !returned {
+			d.caught.note(with)
+			d.abort(a)
+		}
+	})
 }
 
 // unwind ends a call in which the application's goroutine has panicked: in attempt a, or in a callback. It waits for the others.
 func (d *driver) unwind(a *attempt) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.abort(a)
-	for d.others > 0 {
-		d.changed.Wait()
-	}
+	d.locked(func() {
+		d.abort(a)
+		for d.others > 0 {
+			d.changed.Wait()
+		}
+	})
 }
 
 // abort ends the call after a panic, and cancels its attempts. The lock must be held.

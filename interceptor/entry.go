@@ -115,9 +115,8 @@ func (r *Retrier) newEntry(s *slot, method string, own *policy.Policy, now time.
 	}
 	e.limit = limitsOf(p)
 	e.limitOptions = e.limit.options(nil)
-	if e.mode != policy.ModeOff {
-		user := budgetUser{target: e.target, service: r.serviceOf(p, s), shadow: e.mode == policy.ModeObserve}
-		e.budget, e.balance = r.budgetFor(of, p, user)
+	if e.mode == policy.ModeEnforce { // in the other modes, calls neither earn nor spend
+		e.budget, e.balance = r.budgetFor(of, p, budgetUser{target: e.target, service: r.serviceOf(p, s)})
 	}
 	return e
 }

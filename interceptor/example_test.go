@@ -40,7 +40,31 @@ func dial(failures int, options ...grpc.DialOption) (conn *grpc.ClientConn, end 
 	return conn, func() { _ = conn.Close(); srv.Close() }
 }
 
+// Without a file, the program names the methods that may run twice, in addition to those that their .proto declares idempotent.
 func Example() {
+	retrier, err := interceptor.Default(interceptor.DefaultPolicy{
+		Idempotent: []string{"/acme.orders.v1.OrderService/GetOrder"},
+	}, quiet)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	conn, end := dial(2, retrier.DialOptions()...) // grpc.NewClient(target, retrier.DialOptions()...)
+	defer end()
+
+	err = conn.Invoke(context.Background(), "/acme.orders.v1.OrderService/GetOrder", &emptypb.Empty{}, &emptypb.Empty{})
+	fmt.Println("GetOrder is named, and so safe to repeat:", status.Code(err))
+
+	err = conn.Invoke(context.Background(), "/acme.orders.v1.OrderService/CreateOrder", &emptypb.Empty{}, &emptypb.Empty{})
+	if e, ok := errors.AsType[*interceptor.Error](err); ok {
+		fmt.Println("CreateOrder is not:", status.Code(err), "after", e.Attempts, "attempt,", e.Reason)
+	}
+	// Output:
+	// GetOrder is named, and so safe to repeat: OK
+	// CreateOrder is not: Unavailable after 1 attempt, not_idempotent
+}
+
+func Example_file() {
 	retrier, err := interceptor.Load("../examples/orders/retry.yaml", quiet)
 	if err != nil {
 		fmt.Println(err)

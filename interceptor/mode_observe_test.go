@@ -7,7 +7,9 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -17,7 +19,6 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
-	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/policy"
@@ -39,7 +40,7 @@ func (j *journal) decided() string {
 	return strings.Join(list, ", ")
 }
 
-// A call has one attempt, and observers hear what would have followed; a shadow of the budget pays for it.
+// A call has one attempt, and observers hear what would have followed. No budget pays for it.
 func TestObserve(t *testing.T) {
 	for kind, desc := range callKinds {
 		t.Run(kind, func(t *testing.T) {
@@ -54,9 +55,8 @@ func TestObserve(t *testing.T) {
 				if got := s.decided(); got != "retry false 1m0s OBSERVE" || e.Mode != policy.ModeObserve || e.Attempt != 1 || e.Delay != 0 {
 					t.Errorf("decided: %s; %+v", got, e)
 				}
-				b, size := inUse(s.retrier), budget.Default().Size
-				if len(b) != 1 || !b[0].Shadow || b[0].Target != s.conn.Target() || b[0].Balance != size-1 || b[0].Capacity != size || b[0].Granted != 1 {
-					t.Errorf("%+v; want a shadow that has granted one attempt", b)
+				if b := inUse(s.retrier); len(b) != 0 {
+					t.Errorf("%+v; want no balance", b)
 				}
 			})
 		})
@@ -72,24 +72,21 @@ func TestObserve(t *testing.T) {
 	})
 }
 
-// Hedges are decided on once a call, and the call's own outcome settles the shadow.
+// Hedges are decided on once a call.
 func TestObserve_Hedges(t *testing.T) {
-	cheap := func(h *policy.HedgeSpec) { h.Budget = "" }
-	d := budget.Default()
 	for name, row := range map[string]struct {
 		step    testserver.Step
 		err     codes.Code
 		decided string
-		balance float64
 	}{
-		"fast":                     {text("1"), codes.OK, "", d.Size},
-		"slow":                     {text("1").Delay(time.Second), codes.OK, "hedge false 0s OBSERVE", min(d.Size-d.SlowCost+d.SlowCost*d.Refund, max(d.Size, d.RefundSize))},
-		"slow, and then it fails":  {down().Delay(time.Second), codes.Unavailable, "hedge false 0s OBSERVE, mode_off false 0s OBSERVE", d.Size - d.SlowCost},
-		"slow, and fails for good": {testserver.Fail(codes.NotFound).Delay(time.Second), codes.NotFound, "hedge false 0s OBSERVE, non_retryable false 0s OBSERVE", d.Size - d.SlowCost},
+		"fast":                     {text("1"), codes.OK, ""},
+		"slow":                     {text("1").Delay(time.Second), codes.OK, "hedge false 0s OBSERVE"},
+		"slow, and then it fails":  {down().Delay(time.Second), codes.Unavailable, "hedge false 0s OBSERVE, mode_off false 0s OBSERVE"},
+		"slow, and fails for good": {testserver.Fail(codes.NotFound).Delay(time.Second), codes.NotFound, "hedge false 0s OBSERVE, non_retryable false 0s OBSERVE"},
 	} {
 		for kind, desc := range map[string]*grpc.StreamDesc{"unary": nil, "stream": serverStream} {
 			t.Run(name+", "+kind, func(t *testing.T) {
-				play(t, observed(hedged(cheap)), func(t *testing.T, s scene) {
+				play(t, observed(hedged(func(h *policy.HedgeSpec) { h.Budget = "" })), func(t *testing.T, s scene) {
 					s.On(get, row.step)
 					if err := s.ended(t, desc); status.Code(err) != row.err || s.Count(get) != 1 {
 						t.Errorf("%v, %d attempts; want %v, 1", err, s.Count(get), row.err)
@@ -97,17 +94,14 @@ func TestObserve_Hedges(t *testing.T) {
 					if got := s.decided(); got != row.decided {
 						t.Errorf("decided: %s; want %s", got, row.decided)
 					}
-					if b := inUse(s.retrier); len(b) != 1 || !b[0].Shadow || math.Round(10*b[0].Balance)/10 != row.balance {
-						t.Errorf("%+v; want a shadow of %v", b, row.balance)
-					}
 				})
 			})
 		}
 	}
 }
 
-// No wait slot is taken, and the shadow refuses when it is empty; those of other modes are untouched.
-func TestObserve_Refusals(t *testing.T) {
+// No wait slot is taken, and no budget is asked: what is announced doesn't depend on either. Those of enforced calls are untouched.
+func TestObserve_TakesNothing(t *testing.T) {
 	c := budgeted(bucketOf(2)) // two extra attempts
 	c.Methods[0].Mode, c.MaxWaiting = policy.ModeObserve, 1
 	play(t, c, func(t *testing.T, s scene) {
@@ -117,17 +111,81 @@ func TestObserve_Refusals(t *testing.T) {
 			_, err := s.call(t.Context(), get)
 			reasons = append(reasons, string(reasonOf(err)))
 		}
-		if got := strings.Join(reasons, " "); got != "mode_off mode_off budget_exhausted budget_exhausted" {
+		if got := strings.Join(reasons, " "); got != "mode_off mode_off mode_off mode_off" {
 			t.Errorf("the calls end with %s", got)
 		}
 		if _, err := s.call(t.Context(), create, interceptor.Idempotent()); reasonOf(err) != policy.ReasonBudgetExhausted || s.Count(create) != 3 {
 			t.Errorf("a method that is enforced: %s, %d attempts; want two extra attempts", reasonOf(err), s.Count(create))
 		}
-		b := inUse(s.retrier)
-		if len(b) != 2 || b[0].Shadow || !b[1].Shadow || b[0].Granted != 2 || b[0].Refused != 1 || b[1].Granted != 2 || b[1].Refused != 2 {
-			t.Errorf("%+v; want the budget, then its shadow", b)
+		if b := inUse(s.retrier); len(b) != 1 || b[0].Granted != 2 || b[0].Refused != 1 {
+			t.Errorf("%+v; want the budget of enforced calls", b)
 		}
 	})
+}
+
+// In a trial, as many calls are announced to be retried as mode ENFORCE retries, or would if its budget paid for it.
+func TestObserve_AnnouncesCallsThatEnforceWouldRetry(t *testing.T) {
+	for name, row := range map[string]trouble{
+		"one of three fails":        {down(), 3, false},
+		"one of three hangs":        {testserver.Hang(), 3, false},
+		"a tenth of attempts fails": {down(), 10, false},
+		"all fail":                  {down(), 1, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			retried := map[policy.Mode]*int{policy.ModeEnforce: new(int), policy.ModeObserve: new(int)}
+			t.Run("calls", func(t *testing.T) {
+				for mode, count := range retried {
+					t.Run(string(mode), func(t *testing.T) { *count = row.retriedCalls(t, mode) })
+				}
+			})
+			announced, want := *retried[policy.ModeObserve], *retried[policy.ModeEnforce]
+			if want < 25 || math.Abs(float64(announced-want)) > 0.15*float64(want) {
+				t.Errorf("%d calls are announced to be retried; mode ENFORCE asks for %d", announced, want)
+			}
+		})
+	}
+}
+
+// trouble is a fault of every so many calls: of their first attempt, or of all.
+type trouble struct {
+	fault testserver.Step
+	every int
+	all   bool
+}
+
+// retriedCalls returns the number of calls whose first attempt is followed by another one, would be in a trial, or is not for lack of budget.
+func (tr trouble) retriedCalls(t *testing.T, mode policy.Mode) (n int) {
+	t.Helper()
+	retry := plain()
+	retry.Budget, retry.PerAttemptTimeout = "", 200*ms
+	c := config(retry)
+	c.Mode = mode
+	play(t, c, func(t *testing.T, s scene) {
+		s.On(get, testserver.Func(func(_ context.Context, a testserver.Attempt) testserver.Step {
+			call, _ := strconv.Atoi(a.Metadata.Get("call")[0])
+			if call > 20 && call%tr.every == 0 && (tr.all || len(a.Metadata.Get("grpc-previous-rpc-attempts")) == 0) {
+				return tr.fault
+			}
+			return text("1").Delay(20 * ms)
+		}))
+		var calls sync.WaitGroup
+		for call := range 320 {
+			ctx, cancel := context.WithTimeout(metadata.AppendToOutgoingContext(t.Context(), "call", strconv.Itoa(call)), 2*time.Second)
+			calls.Go(func() {
+				defer cancel()
+				_, _ = s.call(ctx, get)
+			})
+			time.Sleep(50 * ms)
+		}
+		calls.Wait()
+		for _, e := range s.decisions {
+			follows := e.WillRetry || e.Reason == policy.ReasonRetry || e.Reason == policy.ReasonHedge || e.Reason == policy.ReasonBudgetExhausted
+			if e.Attempt == 1 && follows {
+				n++
+			}
+		}
+	})
+	return n
 }
 
 // trailers is a call at a server of which only the trailer is kept.

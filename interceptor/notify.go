@@ -120,7 +120,7 @@ func (c *call) notifyDecision(step *attempts.Step, ended *attempt, err error) {
 func (c *call) noticesOf(step *attempts.Step, ended *attempt, err error) (list []notice) {
 	if step.Decided > 0 && c.retrier.observers.Load().any {
 		c.decided = step.Decision.Reason
-		if step.Decision.Shadow() {
+		if step.Decision.Announced() {
 			c.decided = policy.ReasonModeOff // of the call, because nothing follows
 		}
 		e := new(c.decisionEvent(step, ended, err))

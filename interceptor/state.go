@@ -72,9 +72,6 @@ type BudgetState struct {
 	Kind    string // bucket or throttle; "" for one from [WithBudget]
 	Target  string // of the calls that share it, in the form of CanonicalTarget; "" for all
 	Service string // with scope SERVICE, else ""; "other" for services that only calls name
-	// Shadow is true for the balance of calls in mode OBSERVE, whose extra attempts are not sent. The call's own result
-	// settles them: see docs/modes.md.
-	Shadow bool
 
 	// Balance is how many retries would be allowed now, and Capacity what it would be if nothing were spent. Both are infinite for
 	// budget.Unlimited, and for a budget of yours that isn't a budget.Stater.
@@ -93,13 +90,13 @@ const (
 )
 
 // budgetStates returns readings of the budgets that calls have used, ordered by name, target and
-// service, with shadows last. unread reports the ones that can't be read.
+// service. unread reports the ones that can't be read.
 func (r *Retrier) budgetStates() (list []BudgetState, unread []policy.Diagnostic) {
 	now := time.Now()
 	balances, counted := r.budgets.all()
 	state := func(key budgetKey, w withdrawals) BudgetState {
 		return BudgetState{
-			Name: key.name, Kind: key.kind, Target: key.target, Service: key.service, Shadow: key.shadow,
+			Name: key.name, Kind: key.kind, Target: key.target, Service: key.service,
 			Granted: w.granted, Refused: w.refused,
 		}
 	}
@@ -135,19 +132,7 @@ func (r *Retrier) budgetStates() (list []BudgetState, unread []policy.Diagnostic
 	}
 	slices.SortFunc(list, func(a, b BudgetState) int {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Target, b.Target), cmp.Compare(a.Service, b.Service),
-			compareBools(a.Shadow, b.Shadow), cmp.Compare(a.Kind, b.Kind))
+			cmp.Compare(a.Kind, b.Kind))
 	})
 	return list, unread
-}
-
-// compareBools orders false before true.
-func compareBools(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case b:
-		return -1
-	default:
-		return 1
-	}
 }

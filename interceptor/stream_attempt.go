@@ -5,257 +5,269 @@ package interceptor
 
 import (
 	"context"
-	"strings"
-	"time"
+	"io"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/emptypb"
 
-	"github.com/stagger-go/stagger/internal/attempts"
-	"github.com/stagger-go/stagger/internal/clock"
-	"github.com/stagger-go/stagger/internal/streams"
-	"github.com/stagger-go/stagger/policy"
+	"github.com/stagger-go/stagger/internal/decision"
 )
 
-// streamAttempt is one attempt of a stream. The stream's lock guards all fields except attempt and spoiled. Once set, they don't
-// change.
+// streamAttempt is one attempt of a stream. The driver's lock guards all of it but what is said to be its maker's. stream is set once.
 type streamAttempt struct {
 	attempt
 
 	of      *stream
-	stream  grpc.ClientStream // nil if it isn't open yet, or opening failed
-	headers metadata.MD       // received
-	message any               // received by its goroutine, until the application has it
-	spoiled bool              // it has failed, and has received something into the application's message that can't be undone; its receiver's
+	maker   maker
+	stream  grpc.ClientStream // nil until it is open
+	headers metadata.MD       // received; nil: none yet
+	heard   bool              // its first message was received
+
+	sending sending
+	given   int   // kept messages that were sent to it, or are being sent
+	closed  bool  // CloseSend was called, or is being called
+	failure error // of a message that could not be sent; nil: none
+
+	recorded bool  // gRPC has called OnFinish
+	record   error // with this error
+	unfound  bool  // its end is reported, and no call of the application has found it
+
+	brought bool // its maker's: it has a message for the RecvMsg that waits
+	spoiled bool // its maker's: it has failed, and has received something into the application's message that can't be undone
 }
 
-// attempt returns attempt n, and prepares it if it is new. s.mu must be held.
-func (s *stream) attempt(n int) *streamAttempt {
-	if n > len(s.attempts) {
-		t := new(streamAttempt)
-		s.attempts = append(s.attempts, t)
-		s.prepare(t, n, clock.Now())
-	}
-	return s.attempts[n-1]
+// maker is who makes an attempt, and reports its end. If nobody does, the one who comes first goes on with it, or reports its end: the
+// application's next call, gRPC's OnFinish, or the end of the context.
+//
+//	       ┌──────────► makerCall ───────┐
+//	makerNone ◄─ rests ─┘                ├── reports its end ──► makerDone
+//	       └──────────► makerGoroutine ──┘
+type maker uint8
+
+const (
+	makerNone      maker = iota
+	makerCall            // a call of the application's is inside of it, or about to be
+	makerGoroutine       // a goroutine of ours is
+	makerDone            // its end is reported, or is being reported
+)
+
+// sending is who may send to an attempt that is open.
+//
+//	sendsFreely ── it lacks kept messages ──► sendsKept
+//	     ▲ │                                    │ │
+//	     │ └── it takes no more ─► sendsNoMore ◄┘ │
+//	     └───────── it has everything ────────────┘
+type sending uint8
+
+const (
+	sendsFreely sending = iota // the application's SendMsg and CloseSend
+	sendsKept                  // a goroutine of ours, or its maker
+	sendsNoMore                // nobody: gRPC has returned io.EOF, or a message could not be sent
+)
+
+// setMaker changes who makes the attempt. The driver makes the attempt that follows from its end in the same goroutine.
+func (t *streamAttempt) setMaker(m maker) {
+	t.maker = m
+	t.inTimer = m == makerGoroutine
 }
 
-// prepare sets up t as attempt n, which is about to be opened. s.mu must be held.
-func (s *stream) prepare(t *streamAttempt, n int, at time.Duration) {
-	if n == 1 {
-		t.attempt = s.call.firstAttempt(t.attemptOptions, at)
-	} else {
-		t.attempt = *s.call.laterAttempt(n, at)
-	}
+// newAttempt returns the first attempt. The lock must be held.
+func (s *stream) newAttempt(a attempt) *streamAttempt {
+	t := s.streamAttempt(a)
+	s.driver.attempts = append(s.driver.attempts, &t.attempt)
+	return t
+}
+
+// streamAttempt makes an attempt one of the stream. The lock must be held.
+func (s *stream) streamAttempt(a attempt) *streamAttempt {
+	t := &streamAttempt{attempt: a, of: s}
+	t.ofStream = t
+	t.onEnd = t
 	t.ctx, t.cancel = context.WithCancel(t.ctx)
-	t.of, t.onEnd = s, t
+	return t
 }
 
-// onFinish runs when gRPC has ended the attempt, in any goroutine.
-func (a *streamAttempt) onFinish(err error) {
-	a.of.mu.Lock()
-	held := a.of.machine.FinishHeld(a.number, err)
-	a.of.mu.Unlock()
-	if held {
-		return // the task that is inside gRPC reports it
+// openAttempt opens an attempt.
+func (s *stream) openAttempt(t *streamAttempt) error {
+	made, err := s.open(t.ctx, s.desc, s.cc, s.method, t.options...)
+	if err != nil {
+		return err
 	}
-	var end streams.End
-	a.of.enter(func() { end = a.of.machine.Finish(a.number, err) })
-	a.of.reportEnd(end, nil)
+	s.lockedOnly(func() {
+		t.stream = made
+		t.recorded = t.cutOff() // else an inner interceptor has opened another stream before
+		s.driver.changed.Broadcast()
+	})
+	return nil
+}
+
+// lacks reports whether an attempt lacks kept messages, or the close. The lock must be held.
+func (s *stream) lacks(t *streamAttempt) bool { return t.given < s.kept || s.closed && !t.closed }
+
+// replayBeside sends an attempt what was kept, in a goroutine of its own.
+func (s *stream) replayBeside(t *streamAttempt) {
+	returned := false
+	defer func() {
+		if !returned {
+			s.goroutinePanicked(&t.attempt, recover())
+		}
+	}()
+	s.replayTo(t)
+	returned = true
+}
+
+// replayTo sends an attempt what was kept, until it has everything.
+func (s *stream) replayTo(t *streamAttempt) {
+	for {
+		message, closes, more := s.nextKept(t)
+		var err error
+		switch {
+		case !more:
+			return
+		case closes:
+			err = t.stream.CloseSend()
+		default:
+			err = s.sendCopy(t, message)
+		}
+		if err != nil {
+			s.lockedOnly(func() { s.sendFailed(t, err) })
+			if err != io.EOF {
+				t.release() // whoever receives from it ends it with this error
+			}
+			return
+		}
+	}
+}
+
+// sendCopy sends a copy of a kept message. If there can be none, the call ends with the last error of a server.
+func (s *stream) sendCopy(t *streamAttempt, message encoded) error {
+	m, err := message.decode()
+	if err == nil {
+		return t.stream.SendMsg(m)
+	}
+	s.locked(func() {
+		for _, a := range s.driver.attempts {
+			other := a.ofStream
+			if other != t && other.maker != makerDone && other.stream != nil && other.sending == sendsFreely && !s.lacks(other) {
+				s.commit(other, decision.CommitUnsendable) // it has this message
+			}
+		}
+		if s.commit(t, decision.CommitUnsendable) && s.lastFailed != nil && !s.resumed {
+			err = s.lastFailure
+			s.outcome.instead = s.lastFailed
+		}
+	})
+	return err
+}
+
+// nextKept returns the next message that an attempt lacks, or that it is to be closed, or that there is no more.
+func (s *stream) nextKept(t *streamAttempt) (m encoded, closes, more bool) {
+	s.driver.mu.Lock()
+	defer s.driver.mu.Unlock()
+	switch {
+	case t.maker == makerDone, t.cancelled, s.outcome.phase != notOver: // nothing is kept for it any more
+		t.sending = sendsNoMore
+	case t.given < s.kept:
+		m = s.replay.message(t.given)
+		t.given++
+		if !s.uploads {
+			s.requested(t)
+		}
+		return m, false, true
+	case s.closed && !t.closed:
+		t.closed = true
+		s.requested(t)
+		return m, true, true
+	default:
+		t.sending = sendsFreely
+		s.passThrough()
+	}
+	s.driver.changed.Broadcast()
+	return m, false, false
+}
+
+// sendFailed records that t takes no more messages: it has ended, or err is another error than io.EOF. The lock must be held.
+func (s *stream) sendFailed(t *streamAttempt, err error) {
+	t.sending = sendsNoMore
+	if err != io.EOF && t.failure == nil {
+		t.failure = err
+	}
+	s.driver.changed.Broadcast()
+}
+
+// askHeaders waits for the headers of an attempt. Without any, no message can arrive, and RecvMsg says how it has ended: gRPC's Header may
+// return before gRPC knows the status, and then tells OnFinish of a success.
+func (s *stream) askHeaders(t *streamAttempt) (ended bool, err error) {
+	headers, err := t.stream.Header()
+	if headers != nil {
+		s.lockedOnly(func() { t.headers = headers })
+		return false, nil
+	}
+	if err == nil {
+		err = t.stream.RecvMsg(new(emptypb.Empty))
+		if err == nil { // a message came just before the context ended
+			err = status.FromContextError(context.Canceled).Err()
+		}
+	}
+	if err == io.EOF {
+		return true, nil
+	}
+	return true, s.causeOf(t, err)
+}
+
+// receive receives a message: into the application's in its own goroutine, into a new one in one of ours.
+func (s *stream) receive(t *streamAttempt) (ended bool, err error) {
+	w := &s.waits // it changes when no attempt is made
+	if t.inTimer {
+		t.reply, t.ownReply = w.replies.newMessage(), true
+		err = t.stream.RecvMsg(t.reply)
+	} else {
+		err = s.receiveInto(t, w)
+	}
+	switch {
+	case err == io.EOF:
+		return true, nil
+	case err != nil:
+		return true, s.causeOf(t, err)
+	}
+	t.brought = true
+	return !s.desc.ServerStreams, nil
+}
+
+// receiveInto receives into the application's message, as that was when the application called RecvMsg.
+func (s *stream) receiveInto(t *streamAttempt, w *awaited) error {
+	if w.used {
+		w.before.restore()
+	}
+	w.used = true
+	if !w.before.partly || s.codec == nil {
+		return t.stream.RecvMsg(w.message)
+	}
+	s.codec.watch(w.message)
+	err := t.stream.RecvMsg(w.message)
+	t.spoiled = err != nil && s.codec.received.Load()
+	return err
+}
+
+// causeOf returns the error of an attempt that has returned err: that of a message that could not be sent, if that has ended it.
+func (s *stream) causeOf(t *streamAttempt, err error) error {
+	s.driver.mu.Lock()
+	defer s.driver.mu.Unlock()
+	if t.failure != nil {
+		return t.failure
+	}
+	return err
+}
+
+// refuses reports whether an attempt takes no more messages.
+func (s *stream) refuses(t *streamAttempt) bool {
+	s.driver.mu.Lock()
+	defer s.driver.mu.Unlock()
+	return t.sending == sendsNoMore
 }
 
 // errGivenUp is the error of an attempt that was replaced by another, or is no longer needed.
 var errGivenUp = status.Error(codes.Canceled, "given up for another attempt")
-
-// givenUp returns the error of an abandoned attempt: the call's own end, if gone, the machine's reason for it, is the cause.
-func givenUp(gone policy.Reason) error {
-	switch gone {
-	case policy.ReasonDeadlineExceeded:
-		return status.FromContextError(context.DeadlineExceeded).Err()
-	case policy.ReasonCancelled:
-		return status.FromContextError(context.Canceled).Err()
-	case policy.ReasonClosed:
-		return errConnClosing
-	default:
-		return errGivenUp
-	}
-}
-
-// errPanicked is the error of an attempt that has panicked, and of a call whose observer has.
-var errPanicked = status.Error(codes.Unknown, "the call panicked")
-
-// reportEnd reports the end of an attempt to the engine, and queues its events. It is called once per end. The task that does, if
-// any, then asks again. If the classifier or the function of Resume panics, the call is over.
-func (s *stream) reportEnd(e streams.End, by *task) {
-	if by != nil {
-		by.end, by.order, by.version = streams.End{}, streams.Order{Do: streams.Wait}, -1 // if it panics: asks immediately
-	}
-	if e.Attempt == 0 {
-		return
-	}
-	s.mu.Lock()
-	t := s.attempts[e.Attempt-1]
-	opened, gone := t.stream != nil, s.machine.Stopped()
-	s.mu.Unlock()
-	var r attempts.Result
-	var request encoded
-	resumes := false
-	judge := func() {
-		r = s.judge(t, e, opened, gone)
-		if e.Received && e.Err != nil && !r.Local {
-			resumes = s.rest(&request)
-		}
-	}
-	if !s.outside(judge) {
-		return
-	}
-	s.enter(func() {
-		if e.Err != nil || e.GivenUp {
-			s.lookAround()
-		}
-		if !s.machine.Over() { // else a panic ended the call meanwhile
-			if resumes && s.replay.replace(&request) {
-				r.Resumes, r.Progress, s.resume.progress = true, s.resume.progress, false
-			}
-			step := s.machine.Ended(e, r, r.Resumes)
-			s.queueEnd(t, r.Err, &step)
-		}
-		if by != nil {
-			by.version = s.version
-			s.next(by)
-			s.equip(by)
-		}
-	})
-}
-
-// judge returns the result of an attempt. It waits for gRPC's own end of the attempt, which may still write trailer and peer.
-// gone is why the call has ended, or "": whether its deadline has passed is decided once, by the machine's clock.
-func (s *stream) judge(t *streamAttempt, e streams.End, opened bool, gone policy.Reason) attempts.Result {
-	now := s.call.now()
-	if e.Panicked {
-		t.cancel()
-		t.took = now.At - t.began
-		return attempts.Result{Err: errPanicked, Panicked: true}
-	}
-	err := e.Err
-	if e.GivenUp || status.Code(err) == codes.Canceled && gone == policy.ReasonDeadlineExceeded {
-		err = givenUp(gone) // the watcher of the context may have cancelled it before the call's deadline did
-	}
-	if closed(s.call.cc) && strings.HasSuffix(messageOf(err), connClosing) {
-		err = errConnClosing // Header wraps it
-	}
-	local, over := s.call.local(&t.attempt, err, now), t.ctx.Err() != nil
-	if t.cancel(); opened && (over || err != nil && !answered(err)) { // else gRPC has ended it in the goroutine that noticed the end
-		t.awaitEnd()
-	}
-	r := s.call.judge(&t.attempt, nil, err, local, now)
-	if t.spoiled {
-		s.call.endSpoiled(&r)
-	}
-	return r
-}
-
-// queueEnd queues the events for the end of an attempt and for the decision after it. s.mu must be held.
-func (s *stream) queueEnd(t *streamAttempt, err error, step *attempts.Step) {
-	if s.call.retrier.observers.Load().attempts {
-		s.events.push(notice{new(s.call.attemptEvent(&t.attempt, err)), tellAttempt})
-	}
-	s.events.push(s.call.noticesOf(step, &t.attempt, err)...)
-}
-
-// outside runs a user's function without the lock. It returns false if the function has panicked; then the call is
-// over.
-func (s *stream) outside(f func()) (returned bool) {
-	defer func() {
-		if !returned {
-			p := recover()
-			s.enter(func() { s.caught.note(p); s.machine.Abort() })
-		}
-	}()
-	f()
-	return true
-}
-
-// nap is a wait for the next attempt while none runs.
-type nap struct {
-	until time.Duration
-	watch bool
-}
-
-// schedule wakes the engine at the time that it has requested. While no attempt runs, gRPC does not watch the
-// context and the connection, so a goroutine does. s.mu must be held.
-func (s *stream) schedule(a *streams.Acts) {
-	switch {
-	case a.Wake == attempts.Never:
-	case a.Idle:
-		if s.nap == nil || s.nap.until != a.Wake || s.nap.watch != a.Watch {
-			s.nap = &nap{a.Wake, a.Watch}
-			go s.sleep(s.nap)
-		}
-	case a.Wake < s.armed:
-		s.armTimer(a.Wake)
-	}
-	if a.Overdue > 0 {
-		t := s.attempts[a.Overdue-1]
-		s.overdue = time.AfterFunc(leftTime, func() { s.overdueEnd(t) })
-	}
-}
-
-// armTimer sets the timer. s.mu must be held.
-func (s *stream) armTimer(at time.Duration) {
-	s.armed = at
-	switch in := at - clock.Now(); {
-	case in <= 0:
-		go s.wake() // a timer would be useless, and two at the same time crash the race detector in a synctest bubble
-	case s.timer == nil:
-		s.timer = time.AfterFunc(in, s.wake)
-	default:
-		s.timer.Reset(in)
-	}
-}
-
-func (s *stream) sleep(n *nap) {
-	s.call.sleep(n.until, n.watch)
-	s.enter(func() {
-		if s.nap == n {
-			s.nap = nil
-		}
-		s.wakeEngine()
-	})
-}
-
-func (s *stream) wake() {
-	s.enter(func() {
-		s.armed = attempts.Never
-		s.wakeEngine()
-	})
-}
-
-// wakeEngine makes the engine check the time and the channel again. s.mu must be held.
-func (s *stream) wakeEngine() {
-	now := s.lookAround()
-	s.call.connect(now)
-	step := s.machine.Wake()
-	s.events.push(s.call.noticesOf(&step, nil, nil)...)
-}
-
-// overdueEnd reports the end of an attempt that only an inner interceptor has noticed, because the application stopped receiving.
-func (s *stream) overdueEnd(a *streamAttempt) {
-	var end streams.End
-	s.enter(func() { end = s.machine.Overdue(a.number) })
-	s.reportEnd(end, nil)
-}
-
-// gone runs when the call's context is over. OnFinish reports it for each attempt, unless an inner interceptor doesn't pass
-// on its options.
-func (s *stream) gone() {
-	s.enter(func() {
-		for _, t := range s.attempts {
-			t.cancel() // the first attempt may have begun before the policy's timeout was known
-		}
-		if !s.machine.Over() {
-			time.AfterFunc(longestEnd, func() { s.enter(func() { s.machine.Gone() }) })
-		}
-	})
-}

@@ -384,3 +384,38 @@ func TestStreamAttempt_CancelMeetsMessage(t *testing.T) {
 	}
 	untold.Wait()
 }
+
+// An inner interceptor opens two streams with the options of one attempt, as one that retries does. The end of the first is not that of
+// the attempt, and the call has what the second one brings.
+func TestStreamAttempt_TwoWithItsOptions(t *testing.T) {
+	for name, c := range retriedPolicies() {
+		t.Run(name, func(t *testing.T) {
+			play(t, c, func(t *testing.T, s scene) {
+				s.conn = s.Dial(t, append(s.retrier.DialOptions(), grpc.WithChainStreamInterceptor(
+					func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer,
+						opts ...grpc.CallOption,
+					) (grpc.ClientStream, error) {
+						unused, cancel := context.WithCancel(ctx)
+						_, err := open(unused, desc, cc, method, opts...)
+						cancel()
+						if err != nil {
+							return nil, err
+						}
+						synctest.Wait()
+						return open(ctx, desc, cc, method, opts...)
+					}))...)
+				s.On(get, testserver.Hang(), down(), testserver.Hang(), moves.Play(moves.Receive(1), say("a")).Trailer(metadata.Pairs("of", "4")))
+				var trailer metadata.MD
+				var finished []error
+				stream := s.open(t, t.Context(), serverStream, grpc.Trailer(&trailer), grpc.OnFinish(func(err error) { finished = append(finished, err) }))
+				send(t, stream, "x")
+				time.Sleep(2 * time.Second) // the application does something else
+				got, err := receive(stream)
+				synctest.Wait()
+				if all := fmt.Sprint(got, trailer["of"], finished); all != "[a] [4] [<nil>]" || err != io.EOF || s.Count(get) != 4 {
+					t.Errorf("%s, %v after %d streams", all, err, s.Count(get))
+				}
+			})
+		})
+	}
+}

@@ -79,6 +79,7 @@ func TestStreamCalls_OptionsKept(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				stream := must.Get(conn.NewStream(ctx, serverStream, get))(t)
 				send(t, stream, "x")
+				synctest.Wait() // a hedged stream is opened in a goroutine
 				cancel()
 				time.Sleep(time.Second)
 				s.overOnce(t, codes.Canceled, 1)

@@ -17,7 +17,7 @@ import (
 type passedStream struct {
 	grpc.ClientStream
 
-	call  *call
+	call  call
 	shown error // RecvMsg has returned it; nil: no error
 }
 
@@ -28,13 +28,14 @@ func (c *call) listens() bool {
 }
 
 // openPassed opens the stream of a call to whose end nobody listens.
-func (c *call) openPassed(desc *grpc.StreamDesc, open grpc.Streamer) (grpc.ClientStream, error) {
-	c.prepareContext()
-	stream, err := open(contextOfFirst(c.ctx), desc, c.cc, c.method, c.options.unheard()...)
+func openPassed(c call, desc *grpc.StreamDesc, open grpc.Streamer) (grpc.ClientStream, error) {
+	s := &passedStream{call: c}
+	stream, err := open(contextOfFirst(s.call.ctx), desc, c.cc, c.method, c.options.unheard()...)
 	if err != nil {
-		return nil, c.passedError(err)
+		return nil, s.call.passedError(err)
 	}
-	return &passedStream{ClientStream: stream, call: c}, nil
+	s.ClientStream = stream
+	return s, nil
 }
 
 // RecvMsg receives a message.
@@ -55,8 +56,8 @@ func (s *passedStream) RecvMsg(m any) error {
 // not retried.
 func (c *call) passedError(err error) error {
 	now := c.now()
-	c.prepareEngine(false)
 	a := &attempt{attemptOptions: newAttemptOptions(), number: 1, began: c.start, ctx: c.ctx}
+	c.prepareEngine(false)
 	c.engine.Start(&c.set, now)
 	c.reportEnd(a, c.judge(a, nil, err, c.local(a, err, now), now), now)
 	return c.failure(c.end())

@@ -453,3 +453,55 @@ func TestStreamSend_Blocked(t *testing.T) {
 		})
 	}
 }
+
+// failsLater is a stream whose second SendMsg fails by itself, and whose RecvMsg returns its message only after that.
+type failsLater struct {
+	grpc.ClientStream
+
+	sent   int
+	failed chan struct{}
+}
+
+func (f *failsLater) SendMsg(m any) error {
+	if f.sent++; f.sent == 1 {
+		return f.ClientStream.SendMsg(m)
+	}
+	close(f.failed)
+	return status.Error(codes.DataLoss, "by an interceptor")
+}
+
+func (f *failsLater) RecvMsg(m any) error {
+	err := f.ClientStream.RecvMsg(m)
+	<-f.failed
+	return err
+}
+
+// A message that has come when SendMsg fails by itself is the application's; the failure follows it.
+func TestStreamSend_FailsAsAMessageComes(t *testing.T) {
+	for name, c := range map[string]policy.Config{"retried": config(plain()), "single": {}} {
+		t.Run(name, func(t *testing.T) {
+			play(t, c, func(t *testing.T, s scene) {
+				s.conn = s.inside(t, func(_ int, stream grpc.ClientStream) grpc.ClientStream {
+					return &failsLater{ClientStream: stream, failed: make(chan struct{})}
+				})
+				s.On(get, moves.Play(moves.Receive(1), say("first", "second"), moves.Pause(time.Hour)))
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				stream := s.open(t, ctx, bidiStream)
+				send(t, stream, "x")
+				time.AfterFunc(time.Second, func() { _ = stream.SendMsg(wrapperspb.String("y")) })
+				m := new(wrapperspb.StringValue)
+				if err := stream.RecvMsg(m); err != nil || m.GetValue() != "first" {
+					t.Errorf("%q, %v; want the first message", m.GetValue(), err)
+				}
+				if name == "single" {
+					return // gRPC's own stream goes on: only the interceptor has failed
+				}
+				synctest.Wait()
+				if _, err := receive(stream); status.Code(err) != codes.DataLoss {
+					t.Errorf("%v; want the error of SendMsg", err)
+				}
+			})
+		})
+	}
+}

@@ -33,8 +33,8 @@ type singleStream struct {
 	grpc.ClientStream
 
 	desc    *grpc.StreamDesc
-	call    *call
-	attempt *attempt
+	call    call
+	attempt attempt
 	heard   bool         // the first message has arrived; used only by RecvMsg
 	inside  atomic.Int32 // calls that report the end when they return, including the opening of the stream
 	timed   atomic.Bool  // the time of the first message is measured, and it has not arrived
@@ -58,15 +58,23 @@ func (c *call) single() bool {
 	return min(c.policy.MaxAttempts(), c.options.maxAttempts) < 2 || c.entry.mode == policy.ModeOff
 }
 
-// openSingle opens a stream of one attempt.
-func (s *singleStream) openSingle(open grpc.Streamer) (grpc.ClientStream, error) {
+// openSingle opens a stream of one attempt. options are for that.
+func openSingle(c call, desc *grpc.StreamDesc, open grpc.Streamer, options *attemptOptions) (grpc.ClientStream, error) {
+	c.uploads = desc.ClientStreams
+	s := &singleStream{desc: desc, call: c, attempt: attempt{attemptOptions: options}}
+	s.call.engineState = new(engineState)
+	return s.begin(open)
+}
+
+// begin opens the stream.
+func (s *singleStream) begin(open grpc.Streamer) (grpc.ClientStream, error) {
 	s.changed.L = &s.mu
 	if refused, err := s.start(); refused {
 		return nil, err
 	}
 	returned := false
 	defer s.leaveCall(&returned)
-	a := s.attempt
+	a := &s.attempt
 	stream, err := open(a.ctx, s.desc, s.call.cc, s.call.method, s.call.options.asGiven(a.attemptOptions)...)
 	s.ClientStream = stream
 	returned = true
@@ -89,13 +97,12 @@ func (s *singleStream) start() (refused bool, err error) {
 		}
 	}()
 	s.guard(func() {
-		s.call.prepareContext()
 		step = s.call.startEngine(s.call.uploads, now)
 	})
 	if s.caught.rethrow(); step.Over {
 		return true, s.call.finish(&unreported)
 	}
-	a := s.attempt
+	a := &s.attempt
 	a.number, a.began, a.ctx, a.onEnd = 1, now.At, contextOfFirst(s.call.ctx), s
 	s.call.options.notify = false // gRPC itself fills the caller's targets, and calls OnFinish
 	s.idle = now.At
@@ -351,8 +358,8 @@ func (s *singleStream) settle(err error, panicked bool) {
 	var step attempts.Step
 	s.guard(func() { step = s.conclude(err, panicked) })
 	s.guard(func() {
-		s.call.notifyAttempt(s.attempt, err)
-		s.call.notifyDecision(&step, s.attempt, err)
+		s.call.notifyAttempt(&s.attempt, err)
+		s.call.notifyDecision(&step, &s.attempt, err)
 		s.call.notifyEnd(s.final)
 	})
 }
@@ -362,12 +369,12 @@ func (s *singleStream) conclude(err error, panicked bool) attempts.Step {
 	now := s.call.now()
 	r := attempts.Result{Err: errPanicked, Panicked: true}
 	if s.attempt.took = now.At - s.attempt.began; !panicked {
-		r = s.call.judge(s.attempt, nil, err, s.call.local(s.attempt, err, now), now)
+		r = s.call.judge(&s.attempt, nil, err, s.call.local(&s.attempt, err, now), now)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.pause(now)
-	step := s.call.reportEnd(s.attempt, r, now)
+	step := s.call.reportEnd(&s.attempt, r, now)
 	s.know()
 	return step
 }

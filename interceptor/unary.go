@@ -308,8 +308,8 @@ func (d *drivenUnary) judge(a *attempt, err error) (attempts.Result, attempts.No
 	return d.judgeAttempt(a, err)
 }
 
-// arrived implements tries. An attempt has its reply when it has ended.
-func (d *drivenUnary) arrived(*attempt) bool { return false }
+// resting implements tries. An attempt has its reply when it has ended.
+func (d *drivenUnary) resting() *attempt { return nil }
 
 // succeeded implements tries. Until the engine starts, there is only the first attempt.
 func (d *drivenUnary) succeeded(a *attempt) bool {

@@ -139,6 +139,30 @@ func TestHelp(t *testing.T) {
 	}
 }
 
+// The reference of keys needs no repository.
+func TestHelpOnKeys(t *testing.T) {
+	t.Parallel()
+	topic, err := run("help", "keys")
+	for _, want := range []string{"\nretryPolicy\n", "  maxAttempts  integer; required; at least 2; gRPC\n", "  jitter  NONE, FULL, EQUAL, DECORRELATED, PROPORTIONAL; default FULL\n"} {
+		if err != nil || !strings.Contains(topic, want) {
+			t.Errorf("%v: no %q in\n%s", err, want, topic)
+		}
+	}
+}
+
+func TestColor(t *testing.T) {
+	t.Parallel()
+	for when, want := range map[string]bool{"always": true, "never": false, "auto": false} {
+		got, err := run("lint", "../../examples/orders/retry.yaml", "--color", when)
+		if err != nil || strings.Contains(got, "\x1b[") != want {
+			t.Errorf("--color %s: %v: %q", when, err, got)
+		}
+	}
+	if _, err := run("lint", "../../examples/orders/retry.yaml", "--color", "sometimes"); cli.ExitCode(err) != 2 {
+		t.Errorf("%v; want a usage error", err)
+	}
+}
+
 func TestHelpOfSubcommands(t *testing.T) {
 	t.Parallel()
 	root := command()

@@ -5,6 +5,7 @@ package main
 
 import (
 	"cmp"
+	_ "embed" // for keys
 	"fmt"
 	"io"
 	"runtime/debug"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/stagger-go/stagger/cmd/stagger/internal/cli"
 	"github.com/stagger-go/stagger/examples/orders"
+	"github.com/stagger-go/stagger/internal/tools/report/terminal"
 )
 
 const about = `stagger gives gRPC clients retries whose load is bounded in an outage. This command is for
@@ -22,7 +24,7 @@ its policy files: it checks them (lint), shows what they do
 (explain), converts them for other gRPC implementations (export), and simulates
 failures to test them (simulate, faultserver, demo).
 
-"stagger help policy" shows such a file.`
+"stagger help policy" shows such a file, and "stagger help keys" all its keys.`
 
 const examples = `  stagger lint retry.yaml
   stagger explain retry.yaml acme.orders.v1.OrderService/GetOrder --code UNAVAILABLE
@@ -109,7 +111,8 @@ func finished(root *cobra.Command) *cobra.Command {
 	root.SuggestionsMinimumDistance = 2
 	root.SetVersionTemplate(versions(buildInfo()))
 	root.SetUsageTemplate(root.UsageTemplate() + exitCodes)
-	root.AddCommand(topic())
+	root.AddCommand(topic(), keysTopic())
+	colourFlag(root)
 	root.InitDefaultVersionFlag()
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
@@ -136,6 +139,35 @@ func helpOn(run func(*cobra.Command, []string)) func(*cobra.Command, []string) e
 	}
 }
 
+// colourFlag adds --color to all commands.
+func colourFlag(root *cobra.Command) {
+	var when string
+	cli.EnumFlag(root, &when, "color", "whether texts have colours; auto: on a terminal, unless NO_COLOR is set", "auto", "always", "never")
+	root.PersistentFlags().AddFlag(root.Flags().Lookup("color"))
+	root.PersistentPreRun = func(c *cobra.Command, _ []string) {
+		if when != "auto" {
+			c.SetOut(terminal.Forced{Writer: c.OutOrStdout(), Colours: when == "always"})
+			c.SetErr(terminal.Forced{Writer: c.ErrOrStderr(), Colours: when == "always"})
+		}
+	}
+}
+
+// keysTopic returns "stagger help keys".
+func keysTopic() *cobra.Command {
+	return &cobra.Command{
+		Use:   "keys",
+		Short: "All keys of a policy file",
+		Long: `All keys of a policy file, each with its values, default and range. "gRPC" marks those that
+other gRPC clients know as well.
+` + keys,
+	}
+}
+
+// keys is written from policy.proto by "make generate".
+//
+//go:embed keys.txt
+var keys string
+
 // topic returns "stagger help policy".
 func topic() *cobra.Command {
 	return &cobra.Command{
@@ -143,8 +175,8 @@ func topic() *cobra.Command {
 		Short: "What a policy file looks like",
 		Long: `A policy file is a gRPC service config, in YAML or JSON, with stagger's keys next to
 gRPC's own. A method uses the entry that names it, else the one for its service, else
-the one for everything ({}); entries are not merged. All keys, with their ranges and
-defaults, are in proto/stagger/policy/v1/policy.proto.
+the one for everything ({}); entries are not merged. "stagger help keys" lists all keys,
+with their ranges and defaults.
 
 An example:
 

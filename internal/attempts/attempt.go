@@ -75,9 +75,7 @@ func (c *Call) Commit(n int, why decision.Commit, now Now) (step Step, ok bool) 
 // accept makes the response of an attempt the call's.
 func (c *Call) accept(step *Step, a *attempt, r *Result, now Now) {
 	c.choose(step, a.number, nil, policy.ReasonSucceeded, now.At)
-	out := outcome{helped: !r.Foreign && !c.late(a, now.At)}
-	c.ledger.release(&a.held, out, now.At)
-	c.ledger.release(&c.ledger.shadow, out, now.At)
+	c.ledger.release(&a.held, outcome{helped: !r.Foreign && !c.late(a, now.At)}, now.At)
 }
 
 // handleFailure decides what follows a failed attempt.

@@ -47,7 +47,7 @@ type Settings struct {
 	Deadline    time.Duration // of the whole call, on the budgets' clock; Never: none
 	Alone       bool          // attempts never run in parallel: the next one replaces a slow one, and a hedging policy sends the next one only after a failure
 	Uploads     bool          // a server can answer an attempt only after Requested, when it has the whole request
-	Observe     bool          // the first extra attempt is decided on, and not sent: Budget is a shadow, and no slot is taken
+	Observe     bool          // the first extra attempt that all checks but room and budget allow is announced, and not sent
 	Safe        bool          // the method is idempotent
 	InRetry     bool          // the call is part of an inbound call that is itself a retry
 	Connect     ConnectWait
@@ -145,7 +145,7 @@ type Step struct {
 	Slow     bool              // at Wake an attempt is slow: Wake isn't needed while no call of the application waits, see Call.Paused
 	Over     bool              // nothing runs and everything is settled; see End. True once.
 	Decided  int               // the attempt of Decision; 0: no decision
-	Decision decision.Decision // with Settings.Observe see Decision.Shadow
+	Decision decision.Decision // with Settings.Observe see Decision.Announced
 	TimedOut bool              // the decision is on a slow attempt, which may still run
 }
 

@@ -45,6 +45,7 @@ type Call struct {
 	reason          policy.Reason // why no attempt follows, so far
 	slowRefusal     policy.Reason // why a slow attempt got no successor
 	lastServerError answer        // before the answer
+	announced       bool          // with Settings.Observe: an extra attempt, and there is at most one
 	panicked        bool          // the call ends with a panic
 	reached         bool          // a server has seen one of its attempts
 	missed          bool          // an attempt had no response at the call's deadline, though a usual one would have come long before

@@ -140,30 +140,29 @@ const traces = `
 	0 set mode_off; 0 start → send 1, wake 200; 200 wake → (mode_off); 1000 stop deadline_exceeded;
 	1000 end 1 cut → over mode_off, = 1 | F E-
 # retry observe slots=0: mode OBSERVE: a retry
-	0 start → send 1; 10 end 1 UNAV → (retry shadow), over mode_off, = 1 | F Wf - E-
+	0 start → send 1; 10 end 1 UNAV → (retry announced), over mode_off, = 1 | F E-
 # hedge observe slots=0: mode OBSERVE: no answer beside the slow one
-	0 start → send 1, wake 50; 50 wake → (hedge shadow); 400 end 1 OK → over succeeded, = 1 | Ws + E+
-# beside observe: mode OBSERVE: an answer that is too late pays for no shadow
-	0 start → send 1, wake 200; 200 wake → (hedge shadow); 400 end 1 OK → over succeeded, = 1 | Ws - E+
-# beside observe: mode OBSERVE: an answer that no server has given pays for no shadow
-	0 start → send 1, wake 200; 200 wake → (hedge shadow); 400 end 1 OK foreign → over succeeded, = 1 | Ws -
-# beside observe: mode OBSERVE: one shadow a call
-	0 start → send 1, wake 200; 200 wake → (hedge shadow); 400 end 1 UNAV → (mode_off), over mode_off, = 1 | Ws F - E-
+	0 start → send 1, wake 50; 50 wake → (hedge announced); 400 end 1 OK → over succeeded, = 1 | E+
+# beside observe: mode OBSERVE: an answer beside the slow one is announced
+	0 start → send 1, wake 200; 200 wake → (hedge announced); 400 end 1 OK → over succeeded, = 1 | E+
+# beside observe: mode OBSERVE: an answer that no server has given
+	0 start → send 1, wake 200; 200 wake → (hedge announced); 400 end 1 OK foreign → over succeeded, = 1
+# beside observe: mode OBSERVE: one attempt is announced a call
+	0 start → send 1, wake 200; 200 wake → (hedge announced); 400 end 1 UNAV → (mode_off), over mode_off, = 1 | F E-
 # hedge observe: mode OBSERVE: what fails for good says so
-	0 start → send 1, wake 50; 50 wake → (hedge shadow); 60 end 1 NOT_FOUND → (non_retryable), over non_retryable, = 1 | Ws - E-
-# beside observe grants=0: mode OBSERVE: the budget is empty
-	0 start → send 1, wake 200; 200 wake → (budget_exhausted); 300 end 1 UNAV → (budget_exhausted), over budget_exhausted, = 1
-	| w F w E-
+	0 start → send 1, wake 50; 50 wake → (hedge announced); 60 end 1 NOT_FOUND → (non_retryable), over non_retryable, = 1 | E-
+# beside observe grants=0: mode OBSERVE: the budget is not asked
+	0 start → send 1, wake 200; 200 wake → (hedge announced); 300 end 1 UNAV → (mode_off), over mode_off, = 1 | F E-
 # inplace observe: mode OBSERVE: no attempt makes way
-	0 start → send 1, wake 200; 200 wake → (retry shadow); 250 wake; 900 end 1 OK → over succeeded, = 1 | Ws - E+
+	0 start → send 1, wake 200; 200 wake → (retry announced); 250 wake; 900 end 1 OK → over succeeded, = 1 | E+
 # retry observe: mode OBSERVE: no stream is resumed
-	0 start → send 1; 10 commit 1 message → true; 2000 end 1 UNAV resumes → (retry shadow), over mode_off, = 1 | F Wf - E-
+	0 start → send 1; 10 commit 1 message → true; 2000 end 1 UNAV resumes → (retry announced), over mode_off, = 1 | F E-
 # retry observe: mode OBSERVE: the server's pushback
 	0 start → send 1; 10 end 1 UNAV push=-1 → (pushback_stop), over pushback_stop, = 1 | F E-
 # hedge observe: mode OBSERVE: a cancelled call
-	0 start → send 1, wake 50; 50 wake → (hedge shadow); 60 stop cancelled; 61 end 1 cut → over cancelled, = 1 | Ws - E-
+	0 start → send 1, wake 50; 50 wake → (hedge announced); 60 stop cancelled; 61 end 1 cut → over cancelled, = 1 | E-
 # hedge observe: mode OBSERVE: a callback panics
-	0 start → send 1, wake 50; 50 wake → (hedge shadow); 60 abort → cancel 1, over panicked, = 0 | Ws -
+	0 start → send 1, wake 50; 50 wake → (hedge announced); 60 abort → cancel 1, over panicked, = 0
 # beside observe: mode OBSERVE becomes OFF
 	0 start → send 1, wake 200; 100 set mode_off; 200 wake → (mode_off); 400 end 1 OK → over succeeded, = 1 | E+
 # hedge: closed for new attempts, and what runs is answered

@@ -31,13 +31,11 @@ type permit struct {
 //	                    ┌─► answered, left ──────────────────────────────┐
 //	first, pending ─► sent ─► ended ──┬─► spare: the successor's         ├─► released
 //	           │                      └──────────────────────────────────┤
-//	           ├─► shadow: until the call is over, since it is observed ─┤
 //	           └─► given up ─────────────────────────────────────────────┘
 type ledger struct {
 	set     *Settings // the call's
 	pending held      // by the attempt that is to be sent
 	spare   held      // by one that was not sent, for its successor, while the event lasts
-	shadow  held      // by one that would have been sent
 }
 
 // outcome is the result of an attempt for those who gave it something.
@@ -89,7 +87,6 @@ func (l *ledger) releaseAll(at time.Duration, ended *held, running []attempt) {
 	drop(&l.pending, outcome{unused: true, err: errPanicked})
 	drop(&l.spare, outcome{unused: true})
 	drop(ended, outcome{err: errPanicked})
-	drop(&l.shadow, outcome{})
 	for i := range running {
 		drop(&running[i].held, outcome{err: errPanicked})
 	}

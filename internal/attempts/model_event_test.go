@@ -325,9 +325,6 @@ func (m *model) checkEnded(n int, a *modelAttempt, r *Result, step Step, was set
 		in = a.heardIn
 	}
 	timeout := m.set.Policy.PerAttemptTimeout()
-	if m.set.Observe {
-		timeout = 0 // a shadow has helped if the call succeeds
-	}
 	final := r.Err != nil && r.isAnswer(decision.Classify(m.set.Policy, &r.Outcome, m.now.Wall))
 	if helped := slices.Contains(told, "+"); helped && (lost || r.Foreign || !accepts(r) && !final || timeout > 0 && in > timeout) {
 		m.failf("5: the permit of attempt %d has helped", n)
@@ -335,7 +332,7 @@ func (m *model) checkEnded(n int, a *modelAttempt, r *Result, step Step, was set
 	if accepts(r) && !lost && !r.Foreign && n > 1 && slices.Contains(told, "-") && (timeout == 0 || in <= timeout) {
 		m.failf("5: the permit of attempt %d has not helped", n)
 	}
-	if r.Unsent && !r.Panicked && m.shadows == 0 && (slices.Contains(told, "-") || step.Decided != 0 && n > 1 && m.charges != was.charges) {
+	if r.Unsent && !r.Panicked && (slices.Contains(told, "-") || step.Decided != 0 && n > 1 && m.charges != was.charges) {
 		m.failf("5: attempt %d was not sent, and its permit is settled, or its successor pays again", n)
 	}
 	answers := accepts(r) && a.committed == "" && !r.Local || lost && r.Local && a.slow && in > 0

@@ -46,7 +46,7 @@ type model struct {
 	stopped   policy.Reason // "": the caller is there
 	forbidden bool          // the server has forbidden further attempts
 	floor     time.Duration // nothing is sent before, by the server's pushback
-	shadows   int           // attempts that would have been sent
+	announced bool          // an attempt that is not sent
 	refused   policy.Reason // why no attempt follows the newest, which is slow; "": no decision
 	unsent    bool          // the attempt whose end is the event was not sent
 	reached   bool          // a server has seen an attempt
@@ -156,7 +156,7 @@ func (m *model) check(step Step, by cancelled) {
 	if m.entered > 0 && (m.set.Observe || step.Send != 0 || m.committed != 0 || m.answer != 0 || m.stopped != "" || step.Over) {
 		m.failf("6: a wait slot is held by a call that does not wait")
 	}
-	if free := len(m.open) - m.running - m.shadows; free > 1 || free > 0 && (m.committed != 0 || m.answer != 0 || m.stopped != "") {
+	if free := len(m.open) - m.running; free > 1 || free > 0 && (m.committed != 0 || m.answer != 0 || m.stopped != "") {
 		m.failf("5: %d permits for %d attempts that run", len(m.open), m.running)
 	}
 	if counted := m.unheard(); m.counted != counted && (m.set.Method != nil || m.counted != 0) {
@@ -211,15 +211,15 @@ func (m *model) isOpen() bool {
 // checkDecision checks when a step wakes the call for a decision.
 func (m *model) checkDecision(step Step) {
 	d := step.Decision
-	if d.Shadow() {
-		if !m.set.Observe || m.shadows > 0 {
-			m.failf("15: %+v; %d before", d, m.shadows)
+	if d.Announced() {
+		if !m.set.Observe || m.announced {
+			m.failf("15: %+v; one before: %v", d, m.announced)
 		}
-		m.shadows++
+		m.announced = true
 		d.Reason = policy.ReasonModeOff
 	}
 	long := m.shows.Queue && !m.unsent || !m.shows.Fast && step.TimedOut
-	if follows := d.Retry || step.Decision.Shadow(); follows && long && m.set.Method != nil {
+	if follows := d.Retry || step.Decision.Announced(); follows && long && m.set.Method != nil {
 		m.failf("17: an attempt follows attempt %d while responses are long", step.Decided)
 	}
 	if step.TimedOut && m.unconnected() {

@@ -20,23 +20,23 @@ func (c *Call) decide(step *Step, n int, is decision.Class, followed bool, now N
 	}
 	s := c.situation(now)
 	s.Class, s.Followed = is, followed
-	if c.ledger.shadow.permit.held {
-		s.Off = policy.ReasonModeOff // a call has at most one shadow
+	if c.announced {
+		s.Off = policy.ReasonModeOff
 	}
 	s.Gate, s.Evidence = c.closedGate(now.At), c.evidence(now.At)
 	d := decision.Decide(&s)
-	if d.Retry {
+	announce := d.Retry && c.set.Observe
+	switch {
+	case announce:
+		c.announced = true
+		d.Retry = false
+	case d.Retry:
 		if reason := c.takeRoom(d, is, now.At); reason != "" {
 			d = d.Refused(reason)
 		}
 	}
-	shadow := d.Retry && c.set.Observe
-	if shadow {
-		c.ledger.shadow, c.ledger.pending = c.ledger.pending, held{}
-		d.Retry = false
-	}
 	step.Decided, step.Decision, step.TimedOut = n, d, is.TimedOut
-	if shadow {
+	if announce {
 		d.Reason = policy.ReasonModeOff
 	}
 	return d
@@ -72,9 +72,9 @@ func (c *Call) evidence(at time.Duration) latency.Evidence {
 }
 
 // takeRoom takes what an attempt needs that all other checks allow: a wait slot, if it waits, and the budget's permit. It takes both or
-// nothing, and returns the reason for nothing, or "". In OBSERVE, an attempt does not wait.
+// nothing, and returns the reason for nothing, or "".
 func (c *Call) takeRoom(d decision.Decision, is decision.Class, at time.Duration) policy.Reason {
-	if d.Delay > 0 && !c.set.Observe && !c.ledger.takeSlot() {
+	if d.Delay > 0 && !c.ledger.takeSlot() {
 		return policy.ReasonTooManyWaiting
 	}
 	cause := budget.CauseFailure

@@ -31,7 +31,6 @@ func (c *Call) conclude(now *Now) {
 	if c.state == gone && c.reason == policy.ReasonDeadlineExceeded && c.slowRefusal != "" {
 		c.reason = c.slowRefusal // the reason for which a slow attempt ran into the deadline
 	}
-	c.ledger.release(&c.ledger.shadow, outcome{}, at)
 	c.state = over
 	c.end = End{
 		Reason: c.reason, Answer: c.answer.attempt, Err: c.answer.err,

@@ -355,11 +355,11 @@ func (p *play) print(s Step, first string) string {
 		add("%s", first)
 	}
 	if s.Decided != 0 {
-		shadow := ""
-		if s.Decision.Shadow() {
-			shadow = " shadow"
+		announced := ""
+		if s.Decision.Announced() {
+			announced = " announced"
 		}
-		add("(%s%s)", s.Decision.Reason, shadow)
+		add("(%s%s)", s.Decision.Reason, announced)
 	}
 	if len(s.Cancel) > 0 {
 		add("cancel %s", strings.Trim(fmt.Sprint(s.Cancel), "[]"))

@@ -208,7 +208,7 @@ var keys = map[string]string{
 }
 
 func kindOf(config reflect.Value) string {
-	if c, ok := config.Interface().(budget.Config); ok {
+	if c, ok := reflect.TypeAssert[budget.Config](config); ok {
 		return c.Kind()
 	}
 	return none

@@ -101,8 +101,15 @@ func TestKey(t *testing.T) {
 	}
 	fields := 0
 	for _, kind := range []any{
-		policy.Config{}, policy.Spec{}, policy.RetrySpec{}, policy.CodeSpec{}, policy.HedgeSpec{}, policy.Backoff{}, policy.BudgetSpec{},
-		budget.BucketConfig{}, budget.ThrottleConfig{},
+		policy.Config{},
+		policy.Spec{},
+		policy.RetrySpec{},
+		policy.CodeSpec{},
+		policy.HedgeSpec{},
+		policy.Backoff{},
+		policy.BudgetSpec{},
+		budget.BucketConfig{},
+		budget.ThrottleConfig{},
 	} {
 		in := reflect.TypeOf(kind)
 		for f := range in.Fields() {

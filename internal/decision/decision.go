@@ -80,8 +80,8 @@ type Decision struct {
 	Backoff  Backoff  // of the call, once the attempt is sent
 }
 
-// Shadow reports whether another attempt would follow if the call's mode were not OBSERVE. Reason and Delay are that attempt's.
-func (d Decision) Shadow() bool {
+// Announced reports whether another attempt would follow if the call's mode were not OBSERVE. Reason and Delay are that attempt's.
+func (d Decision) Announced() bool {
 	return !d.Retry && (d.Reason == policy.ReasonRetry || d.Reason == policy.ReasonHedge)
 }
 

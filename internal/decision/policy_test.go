@@ -43,7 +43,7 @@ func TestPolicyBackoff(t *testing.T) {
 	}
 }
 
-func TestDecisionShadow(t *testing.T) {
+func TestDecisionAnnounced(t *testing.T) {
 	t.Parallel()
 	for d, want := range map[decision.Decision]bool{
 		{Retry: true, Reason: policy.ReasonRetry}: false,
@@ -52,7 +52,7 @@ func TestDecisionShadow(t *testing.T) {
 		{Reason: policy.ReasonHedge}:              true,
 		{Reason: policy.ReasonBudgetExhausted}:    false,
 	} {
-		if got := d.Shadow(); got != want {
+		if got := d.Announced(); got != want {
 			t.Errorf("%+v: %v; want %v", d, got, want)
 		}
 	}

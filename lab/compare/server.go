@@ -7,10 +7,12 @@ import (
 	"context"
 	"net"
 	"sync/atomic"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/test/bufconn"
 	"google.golang.org/protobuf/types/known/wrapperspb"
@@ -84,9 +86,13 @@ func (s *server) streamed(_ any, stream grpc.ServerStream) error {
 	return s.stream(stream)
 }
 
+// pings are stagger's defaults, for all clients: with a keepalive, gRPC reads the clock for each frame, which no retries cost.
+var pings = keepalive.ClientParameters{Time: 6 * time.Minute, Timeout: 20 * time.Second}
+
 // dial connects a client with the server.
 func (s *server) dial(options []grpc.DialOption) (*grpc.ClientConn, error) {
 	return grpc.NewClient("passthrough:///memory", append([]grpc.DialOption{
+		grpc.WithKeepaliveParams(pings),
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return s.listener.DialContext(ctx) }),
 	}, options...)...)

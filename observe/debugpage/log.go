@@ -35,8 +35,8 @@ type decisionLog struct {
 	next int // once the ring is full, the index of the oldest, which the next one overwrites
 }
 
-// shadow reports whether mode ENFORCE would have sent another attempt.
-func shadow(e interceptor.Event) bool {
+// announced reports whether mode ENFORCE would have sent another attempt, if the budget had paid for it.
+func announced(e interceptor.Event) bool {
 	return !e.WillRetry && (e.Reason == policy.ReasonRetry || e.Reason == policy.ReasonHedge)
 }
 

@@ -76,7 +76,7 @@ func TestPage(t *testing.T) {
 	})
 }
 
-// The page marks decisions in mode OBSERVE, and the shadow balance that pays for them.
+// The page marks decisions in mode OBSERVE, for which no balance pays.
 func TestPageModes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -88,11 +88,11 @@ func TestPageModes(t *testing.T) {
 			_ = s.call(t, getOrder)
 			wants(t, get(h, "").Body.String(), "<dd>"+string(mode)+"</dd>", `<p class="banner"><b>Mode `+string(mode)+":")
 		}
-		wants(t, get(h, "").Body.String(), "<th>orders, shadow in mode OBSERVE<", "would retry</span> after 100ms: mode OBSERVE", "mode_off</span>")
+		wants(t, get(h, "").Body.String(), "would retry</span> after 100ms: mode OBSERVE", "mode_off</span>")
 		var got []retrierState
 		must.Do(t, json.Unmarshal(get(h, "state.json").Body.Bytes(), &got))
 		d, b := got[0].Decisions, got[0].Budgets
-		if len(d) != 2 || d[0].Mode != "OFF" || d[0].Shadow || d[1].Mode != "OBSERVE" || !d[1].Shadow || d[1].Retry || len(b) != 1 || !b[0].Shadow {
+		if len(d) != 2 || d[0].Mode != "OFF" || d[0].Announced || d[1].Mode != "OBSERVE" || !d[1].Announced || d[1].Retry || len(b) != 0 {
 			t.Errorf("decisions %+v, budgets %+v", d, b)
 		}
 	})

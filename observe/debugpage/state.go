@@ -92,7 +92,6 @@ type budgetState struct {
 	Target   string   `json:"target"`
 	Service  string   `json:"service"`
 	Kind     string   `json:"kind"`
-	Shadow   bool     `json:"shadow"`  // of calls in mode OBSERVE: its refusals are an upper bound
 	Balance  *float64 `json:"balance"` // null: no limit
 	Capacity *float64 `json:"capacity"`
 	Granted  uint64   `json:"granted"`
@@ -104,21 +103,21 @@ type budgetState struct {
 
 // decisionState is the data about a decision.
 type decisionState struct {
-	Time     time.Time     `json:"time"`
-	Method   string        `json:"method"`
-	Target   string        `json:"target"`
-	Attempt  int           `json:"attempt"`
-	Peer     string        `json:"peer,omitempty"` // its backend
-	Code     string        `json:"code"`
-	TimedOut bool          `json:"timedOut"`
-	Retry    bool          `json:"retry"`
-	Waits    bool          `json:"waits"`  // for a connection, before anything is sent
-	Shadow   bool          `json:"shadow"` // mode ENFORCE would have sent another attempt
-	Mode     string        `json:"mode"`   // of the call
-	Delay    string        `json:"delay,omitempty"`
-	Reason   policy.Reason `json:"reason"`
-	Budget   string        `json:"budget"`
-	Error    string        `json:"error,omitempty"`
+	Time      time.Time     `json:"time"`
+	Method    string        `json:"method"`
+	Target    string        `json:"target"`
+	Attempt   int           `json:"attempt"`
+	Peer      string        `json:"peer,omitempty"` // its backend
+	Code      string        `json:"code"`
+	TimedOut  bool          `json:"timedOut"`
+	Retry     bool          `json:"retry"`
+	Waits     bool          `json:"waits"`     // for a connection, before anything is sent
+	Announced bool          `json:"announced"` // mode ENFORCE would have sent another attempt, if the budget had paid for it
+	Mode      string        `json:"mode"`      // of the call
+	Delay     string        `json:"delay,omitempty"`
+	Reason    policy.Reason `json:"reason"`
+	Budget    string        `json:"budget"`
+	Error     string        `json:"error,omitempty"`
 }
 
 // banners returns a banner for all calls, if they are not retried, and for each service of which that was set by hand.
@@ -231,7 +230,7 @@ func otherModes(set *decision.Set) []string {
 func (p *page) budget(retrier int, b interceptor.BudgetState) budgetState {
 	samples := p.history.of(balanceOf(retrier, b))
 	s := budgetState{
-		Name: cmp.Or(b.Name, "default"), Target: b.Target, Service: b.Service, Kind: b.Kind, Shadow: b.Shadow,
+		Name: cmp.Or(b.Name, "default"), Target: b.Target, Service: b.Service, Kind: b.Kind,
 		Granted: b.Granted, Refused: b.Refused, Samples: samples, Plot: newPlot(samples),
 	}
 	if !math.IsInf(b.Capacity, 1) { // JSON has no infinity
@@ -243,12 +242,12 @@ func (p *page) budget(retrier int, b interceptor.BudgetState) budgetState {
 func (p *page) decision(d loggedDecision) decisionState {
 	s := decisionState{
 		Time: d.Time.UTC(), Method: d.Method, Target: d.Target, Attempt: d.Attempt, Code: codename.Of(d.Code), TimedOut: d.Slow,
-		Retry: d.WillRetry, Waits: d.Waits, Shadow: shadow(d.Event), Mode: string(d.Mode), Reason: d.Reason, Budget: cmp.Or(d.Budget, "default"),
+		Retry: d.WillRetry, Waits: d.Waits, Announced: announced(d.Event), Mode: string(d.Mode), Reason: d.Reason, Budget: cmp.Or(d.Budget, "default"),
 	}
 	if d.Peer != nil {
 		s.Peer = d.Peer.String()
 	}
-	if s.Retry || s.Shadow {
+	if s.Retry || s.Announced {
 		s.Delay = explain.Short(d.Delay)
 	}
 	if p.config.ShowErrors {

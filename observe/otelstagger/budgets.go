@@ -10,14 +10,10 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/policy"
 )
 
 // budgetLabels are the labels of a series of balances. With [Target], several balances may share it.
-type budgetLabels struct {
-	budget, kind, target, service string
-	shadow                        bool // of calls in mode OBSERVE
-}
+type budgetLabels struct{ budget, kind, target, service string }
 
 // level is the scarcest balance of a series, and withdrawals the sum of its
 // counts.
@@ -30,7 +26,7 @@ type (
 func (m *metrics) collectBudgets(o metric.Observer, list []interceptor.BudgetState) {
 	levels, counts := map[budgetLabels]level{}, map[budgetLabels]withdrawals{}
 	for _, b := range list {
-		labels := budgetLabels{valid(budgetName(b.Name)), valid(b.Kind), m.targets.of(b.Target), valid(b.Service), b.Shadow}
+		labels := budgetLabels{valid(budgetName(b.Name)), valid(b.Kind), m.targets.of(b.Target), valid(b.Service)}
 		sum := counts[labels]
 		counts[labels] = withdrawals{sum.granted + b.Granted, sum.refused + b.Refused}
 		is := level{b.Balance, b.Capacity}
@@ -60,12 +56,8 @@ func (l level) share() float64 {
 }
 
 func (m *metrics) ofBudget(l budgetLabels) metric.MeasurementOption {
-	mode := policy.ModeEnforce
-	if l.shadow {
-		mode = policy.ModeObserve
-	}
 	return m.with(attribute.String("budget", l.budget), attribute.String("kind", l.kind),
-		attribute.String("target", l.target), attribute.String("service", l.service), attribute.String("mode", string(mode)))
+		attribute.String("target", l.target), attribute.String("service", l.service))
 }
 
 // budgetName returns the label of a budget. The default budget has no name.

@@ -278,7 +278,7 @@ func TestMetricsWhileACallWaits(t *testing.T) {
 	})
 }
 
-// Labels distinguish attempts in mode OBSERVE, and the shadow that pays for them.
+// Labels distinguish decisions in mode OBSERVE, for which no budget pays.
 func TestMetricsOfModes(t *testing.T) {
 	play(t, func(t *testing.T, s scene) {
 		set := func(m policy.Mode) {
@@ -291,11 +291,8 @@ func TestMetricsOfModes(t *testing.T) {
 		}
 		set(policy.ModeOff)
 		s.call(t.Context(), method)
-		want(t, s.lines(t, "stagger.client.decisions", "stagger.client.call.", "stagger.budget.refused", "stagger.budget.granted"),
-			"stagger.budget.granted{budget=orders kind=throttle mode=OBSERVE service= target=} 2",
-			"stagger.budget.refused{budget=orders kind=throttle mode=OBSERVE service= target=} 1",
-			"stagger.client.decisions{code=UNAVAILABLE method=GetOrder mode=OBSERVE reason=budget_exhausted target=T} 1",
-			"stagger.client.decisions{code=UNAVAILABLE method=GetOrder mode=OBSERVE reason=retry target=T} 2",
+		want(t, s.lines(t, "stagger.client.decisions", "stagger.client.call", "stagger.budget.refused", "stagger.budget.granted"),
+			"stagger.client.decisions{code=UNAVAILABLE method=GetOrder mode=OBSERVE reason=retry target=T} 3",
 			"stagger.client.decisions{code=UNAVAILABLE method=GetOrder mode=OFF reason=mode_off target=T} 1")
 		p := s.retrier.State()
 		want(t, s.lines(t, "stagger.policy.info"), "stagger.policy.info{hash="+p.Policies.Hash()+" mode=OFF source="+p.Policies.Source()+"} 1")
@@ -328,7 +325,7 @@ func TestMetricsOptions(t *testing.T) {
 				_ = s.conn.Invoke(t.Context(), method, &emptypb.Empty{}, &emptypb.Empty{})
 			}
 			want(t, s.lines(t, "stagger.client.decisions", "stagger.client.call.retries", "stagger.client.waiting", "stagger.budget.refused"),
-				"stagger.budget.refused{budget=orders kind=throttle mode=ENFORCE retrier=a service= target=} 1",
+				"stagger.budget.refused{budget=orders kind=throttle retrier=a service= target=} 1",
 				"stagger.client.call.retries{code=UNAVAILABLE method=other retrier=a target=somewhere} 2 ≤2:1",
 				"stagger.client.decisions{code=UNAVAILABLE method=Any mode=ENFORCE reason=non_retryable retrier=a target=somewhere} 1",
 				"stagger.client.decisions{code=UNAVAILABLE method=other mode=ENFORCE reason=budget_exhausted retrier=a target=somewhere} 1",

@@ -83,7 +83,7 @@ func (a *Answer) timeline(b *strings.Builder) {
 		if e.Slow {
 			is = "slow"
 		}
-		if e.Decision.Retry || e.Decision.Shadow() {
+		if e.Decision.Retry || e.Decision.Announced() {
 			wait = Short(e.Decision.Delay)
 		}
 		if e.Longest > 0 {
@@ -203,7 +203,7 @@ func (e *Event) then() string {
 		return "another attempt in its place"
 	case e.Decision.Retry:
 		return "another attempt"
-	case e.Decision.Shadow():
+	case e.Decision.Announced():
 		return "another attempt would follow"
 	case e.Slow:
 		return "it goes on alone"

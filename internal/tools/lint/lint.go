@@ -65,6 +65,7 @@ func Lint(file string, data []byte, o Options) []policy.Diagnostic {
 		l.listUndeclared(path, m)
 		l.listDeclared(path, m)
 		l.noteKey(path, m)
+		l.noteNoAttemptTimeout(path, m)
 	}
 	if o.OtherClients {
 		l.otherClients()
@@ -439,6 +440,26 @@ func (l *linter) noteKey(path string, m policy.MethodConfig) {
 		l.note(path+".hedgingPolicy", "a hedge "+waits+": write a retryPolicy")
 	case m.Retry.PerAttemptTimeout > 0 && m.Retry.OnAttemptTimeout != "RETRY":
 		l.note(path+".retryPolicy.perAttemptTimeout", "the attempt after it "+waits+": write onAttemptTimeout: RETRY")
+	}
+}
+
+// noteNoAttemptTimeout names unary methods of which a call has no other attempt while a server hangs.
+func (l *linter) noteNoAttemptTimeout(path string, m policy.MethodConfig) {
+	if m.Retry == nil || m.Retry.PerAttemptTimeout > 0 || m.IdempotencyKey != "" { // with a key, a parallel attempt may wait for the first
+		return
+	}
+	var found []string
+	for _, n := range m.Names {
+		for method := range l.set.MethodsOf(n) {
+			full := decision.MethodPath(method)
+			if !method.IsStreamingClient() && !method.IsStreamingServer() && l.set.Safe(l.set.Lookup(full), full) {
+				found = append(found, full)
+			}
+		}
+	}
+	if len(found) > 0 {
+		l.note(path+".retryPolicy", "retries only failures: if a server never responds, a call waits for it until its deadline. A perAttemptTimeout, longer than nearly all "+
+			"responses take, sends another attempt: "+atMost(found))
 	}
 }
 

@@ -68,7 +68,8 @@ func TestLintAdmission(t *testing.T) {
 func TestLintUnlimited(t *testing.T) {
 	t.Parallel()
 	entry := func(name string) string {
-		return "- name: [" + name + "]\n  idempotency: ASSUME\n  retryPolicy: {maxAttempts: 3, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [14]}\n"
+		return "- name: [" + name + "]\n  idempotency: ASSUME\n  retryPolicy: {maxAttempts: 3, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [14], " +
+			"perAttemptTimeout: 0.5s}\n"
 	}
 	const (
 		advice = "a unary call without a deadline waits for ever for a server that hangs; set a timeout, or defaultTimeout at the top of the file, " +
@@ -241,7 +242,7 @@ const unsafe = " will be retried only if the attempt never left the client, beca
 func TestLintDeclared(t *testing.T) {
 	t.Parallel()
 	const (
-		retry  = "retryPolicy: {maxAttempts: 3, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [14]}}]"
+		retry  = "retryPolicy: {maxAttempts: 3, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [14], perAttemptTimeout: 3s}}]"
 		only   = "note f:1:23: methodConfig[0].name: only this file declares these methods idempotent, so failed calls may run them twice: "
 		advice = ": naming a method declares it idempotent, so a failed call may run it twice; if that is harmless, " +
 			`add "idempotency: ASSUME" to the entry; otherwise use an idempotencyKey, or remove the name`
@@ -262,6 +263,8 @@ func TestLintDeclared(t *testing.T) {
 		},
 		"name: [{service: shop.Mixed, method: Pay}], idempotencyKey: {header: key}, ": {
 			"note f:1:77: methodConfig[0].idempotencyKey: " + served,
+			"note f:1:227: methodConfig[0].retryPolicy.perAttemptTimeout: 3s: the attempt after it is sent while the first still runs, " +
+				"and such a server lets it wait for that: write onAttemptTimeout: RETRY",
 		},
 		"name: [{service: shop.Mixed}], idempotency: ASSUME, ": {only + "/shop.Mixed/Add, /shop.Mixed/Pay"},
 	} {
@@ -292,7 +295,7 @@ func TestLintIdempotencyKey(t *testing.T) {
 
 func TestLintUnsafeMethods(t *testing.T) {
 	t.Parallel()
-	const retry = "  retryPolicy: {maxAttempts: 3, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [14]}\n"
+	const retry = "  retryPolicy: {maxAttempts: 3, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [14], perAttemptTimeout: 3s}\n"
 	var many []string
 	for i := range 20 {
 		many = append(many, fmt.Sprintf("/shop.Mall/Pay%02d", i))
@@ -348,7 +351,7 @@ func TestLintUnsafeMethods(t *testing.T) {
 func TestLintOnlyDescriptors(t *testing.T) {
 	t.Parallel()
 	const everything = "methodConfig: [{name: [{}], retryPolicy: {maxAttempts: 3, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 2, " +
-		"retryableStatusCodes: [14]}}]"
+		"retryableStatusCodes: [14], perAttemptTimeout: 3s}}]"
 	for only, want := range map[bool]string{false: "/shop.Mall/Pay00", true: `methods of {} will be retried only`} {
 		list := lint.Lint("f", []byte(bounded(everything)), lint.Options{Descriptors: decision.Descriptors{Only: only}})
 		list = slices.DeleteFunc(list, func(d policy.Diagnostic) bool { return strings.Contains(d.Message, "shares the balance") })
@@ -501,7 +504,7 @@ func TestLintNamesThatMatchNothing(t *testing.T) {
 		service = "warning f:1:34: methodConfig[0].name[0].service: "
 		lacks   = ": matches nothing: the service has no such method"
 		retry   = "timeout: 9s, retryPolicy: {maxAttempts: 3, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 2, " +
-			"retryableStatusCodes: [14]}}]"
+			"retryableStatusCodes: [14], perAttemptTimeout: 3s}}]"
 		pattern = ": matches nothing: there are no patterns; a service without a method stands for all its methods, and {} for everything"
 	)
 	for names, want := range map[string][]string{
@@ -527,4 +530,14 @@ func TestLintAttemptTimeoutOfGRPC(t *testing.T) {
 	wantLinted(t, "methodConfig: [{name: [{service: a.B, method: C}], timeout: 3s, retryPolicy: {maxAttempts: 2, initialBackoff: 1s, "+
 		"maxBackoff: 1s, backoffMultiplier: 1, retryableStatusCodes: [14], perAttemptRecvTimeout: 4s}}]",
 		"warning f:1:204: methodConfig[0].retryPolicy.perAttemptRecvTimeout: 4s: timeout ends the call after 3s already")
+}
+
+// Without an attempt timeout, a call of a unary method waits for a server that hangs. Streams, and methods that are not retried, have no note.
+func TestLintNoAttemptTimeout(t *testing.T) {
+	t.Parallel()
+	const retry = "retryPolicy: {maxAttempts: 3, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [14]"
+	const note = "note f:1:60: methodConfig[0].retryPolicy: retries only failures: if a server never responds, a call waits for it until its deadline. " +
+		"A perAttemptTimeout, longer than nearly all responses take, sends another attempt: "
+	wantLinted(t, "methodConfig: [{name: [{service: shop.Safe}], "+retry+"}}]", note+"/shop.Safe/Get, /shop.Safe/Put")
+	wantLinted(t, "methodConfig: [{name: [{service: shop.Safe}], "+retry+", perAttemptTimeout: 3s}}]")
 }

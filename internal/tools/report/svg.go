@@ -94,10 +94,30 @@ func (p *Plot) WriteSVG(w io.Writer) error {
 			points[k] = fmt.Sprintf("%.1f,%.1f", across(x), up(s.Y[k]))
 		}
 		style := fmt.Sprintf("stroke:%s;stroke-dasharray:%s", hues[i%len(hues)], dashes[i%len(dashes)])
-		shown.Lines = append(shown.Lines, line{s.Name, template.CSS(style), float64(i+2) * lineHeight, strings.Join(points, " ")})
+		name := s.Name
+		if like := slices.IndexFunc(p.Series[:i], func(other Series) bool { return s.covers(other, most) }); like >= 0 {
+			name += " (nearly equal to " + p.Series[like].Name + ")"
+		}
+		shown.Lines = append(shown.Lines, line{name, template.CSS(style), float64(i+2) * lineHeight, strings.Join(points, " ")})
 	}
 	shown.Steps, shown.Marks = marks(first, last, across), marks(0, most, up)
 	return svgFile.Execute(w, shown)
+}
+
+// covers reports whether the lines of two series can't be told apart in a drawing: nowhere are they further apart than a line is thick,
+// but for one point of fifty.
+func (s *Series) covers(other Series, most float64) bool {
+	const thickness = 1.6
+	if !slices.Equal(s.X, other.X) {
+		return false
+	}
+	apart := 0
+	for i, y := range s.Y {
+		if height*math.Abs(y-other.Y[i])/most > thickness {
+			apart++
+		}
+	}
+	return apart*50 <= len(s.Y)
 }
 
 // marks returns round numbers, 1, 2 or 5 times a power of ten apart, and where they stand.

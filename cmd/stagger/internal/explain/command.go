@@ -60,6 +60,7 @@ const examples = `  stagger explain retry.yaml /acme.orders.v1.OrderService/GetO
   stagger explain retry.yaml /acme.orders.v1.OrderService/CancelOrder --descriptors image.binpb
   stagger explain retry.yaml /acme.orders.v1.OrderService/GetOrder --hang --deadline 2s
   stagger explain retry.yaml /acme.orders.v1.OrderService/GetOrder --down
+  stagger explain retry.yaml /acme.orders.v1.OrderService/GetOrder --format json
   stagger explain --reason budget_exhausted
   stagger explain retry.yaml --all
   buf build -o image.binpb && stagger explain retry.yaml --all --descriptors image.binpb
@@ -123,7 +124,7 @@ func Command() *cobra.Command {
 	flags.Float64Var(&o.rate, "rate", usualRate, "with --hang: the process's calls per second, a `number` from 0.1 to 1000")
 	flags.BoolVar(&o.all, "all", false, "every method of the API, or of the file, in a table")
 	flags.BoolVar(&o.strict, "strict", false, "with --all: fail if a name in the file matches no method")
-	cli.EnumFlag(c, &o.format, "format", "with --all: how the table is written", "text", formatJSON)
+	cli.EnumFlag(c, &o.format, "format", "how the answer is written, for a METHOD or with --all", "text", formatJSON)
 	cli.DescriptorsFlag(c, &o.images)
 	_ = c.RegisterFlagCompletionFunc("reason", cobra.FixedCompletions(reasonNames(), cobra.ShellCompDirectiveNoFileComp)) // the flags are there
 	for _, flag := range []string{"pushback", "deadline", "latency", "seed", "rate"} {
@@ -134,7 +135,7 @@ func Command() *cobra.Command {
 
 // check returns an error if arguments and flags do not go together.
 func (o *options) check(c *cobra.Command, args []string) error {
-	want, foreign, remedy := 2, []string{"strict", "format"}, "needs --all"
+	want, foreign, remedy := 2, []string{"strict"}, "needs --all"
 	switch {
 	case o.reason != "":
 		want, foreign, remedy = 0, append(o.flagsOfOne(), "strict", "format", "all", "descriptors"), "does not go with --reason"
@@ -192,13 +193,22 @@ func (o *options) explainOne(c *cobra.Command, file, method string) error {
 	}
 	o.MaxAttempts, o.DefaultTimeout = set.Config().MaxAttemptsLimit, set.Config().DefaultTimeout
 	a := explain.Explain(set, o.Question, explain.Draw(o.seed))
-	text := a.Text()
-	if o.Hang {
-		paid, err := hangs(c.Context(), set, a, o.rate, o.seed)
-		if err != nil {
+	var hang *hanging
+	sends := o.Hang && len(a.Sent) > 1
+	if sends && simulated(a) {
+		if hang, err = playHang(c.Context(), set, a, o.rate, o.seed); err != nil {
 			return err
 		}
-		text += paid
+	}
+	if o.format == formatJSON {
+		return cli.WriteJSON(c.OutOrStdout(), answerJSONOf(a, hang))
+	}
+	text := a.Text()
+	switch {
+	case hang != nil:
+		text += hang.text()
+	case sends:
+		text += "\nWhat the budget pays for in a hang is simulated neither for a hedgingQuantile nor for calls whose client sends a stream.\n"
 	}
 	_, err = io.WriteString(c.OutOrStdout(), text)
 	return err

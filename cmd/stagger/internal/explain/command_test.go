@@ -4,6 +4,7 @@
 package explain
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -115,6 +116,53 @@ func TestExplainMode(t *testing.T) {
 				t.Errorf("the overview has %+v; want %+v", got, row.inOverview)
 			}
 		})
+	}
+}
+
+// What is shown of a method as a text is there for programs.
+func TestExplainJSON(t *testing.T) {
+	t.Parallel()
+	var got answerJSON
+	const method = "acme.orders.v1.OrderService/GetOrder"
+	must.Do(t, json.Unmarshal([]byte(must.Get(run(t, "", orders, method, "--format", "json"))(t)), &got))
+	d := got.Decisions
+	if got.Method != "/"+method || got.Strategy != explain.Retried || !got.Safe || got.Attempts != 4 || got.Entry != "/"+method || got.DeadlineSeconds != 2 || len(d) != 4 {
+		t.Fatalf("%+v", got)
+	}
+	if first := d[0]; first.Attempt != 1 || !first.Retry || first.DelaySeconds == nil || *first.DelaySeconds <= 0 || first.LongestSeconds != 0.1 || first.Reason != "retry" {
+		t.Errorf("%+v", first)
+	}
+	if last := d[3]; last.Retry || last.DelaySeconds != nil || last.Reason != "attempts_exhausted" || got.End == nil || got.End.Reason != last.Reason ||
+		got.End.Code != "UNAVAILABLE" || got.End.Attempts != 4 || got.End.AtSeconds != last.AtSeconds || got.Hang != nil {
+		t.Errorf("%+v, %+v", last, got.End)
+	}
+	got = answerJSON{}
+	const slow = "methodConfig:\n- name: [{service: a.B, method: C}]\n  retryPolicy: {maxAttempts: 2, initialBackoff: 0.1s, maxBackoff: 1s, backoffMultiplier: 2, " +
+		"retryableStatusCodes: [UNAVAILABLE], perAttemptTimeout: 0.5s}\n"
+	must.Do(t, json.Unmarshal([]byte(must.Get(run(t, slow, "-", "a.B/C", "--hang", "--rate", "5", "--format", "json"))(t)), &got))
+	if got.End != nil || len(got.Decisions) != 1 || !got.Decisions[0].Slow || got.Hang == nil || got.Hang.Rate != 5 || got.Hang.Calls < 200 || got.Hang.ExtraAttempts == 0 {
+		t.Errorf("a call that never ends: %+v", got)
+	}
+	must.Do(t, json.Unmarshal([]byte(must.Get(run(t, slow, "-", "a.B/C", "--hang", "--deadline", "1s", "--format", "json"))(t)), &got))
+	if got.End == nil || got.End.Hedges != 1 || got.End.Code != "DEADLINE_EXCEEDED" {
+		t.Errorf("a call with a deadline: %+v", got.End)
+	}
+}
+
+// The flags that go together.
+func TestExplainUsage(t *testing.T) {
+	t.Parallel()
+	const method = "acme.orders.v1.OrderService/GetOrder"
+	for _, row := range []struct{ want, flags string }{
+		{"--rate: is for --hang", "--rate 5"},
+		{"--rate 0: must be 0.1 to 1000", "--hang --rate 0"},
+		{"--rate 1001: must be 0.1 to 1000", "--hang --rate 1001"},
+		{"--rate NaN: must be 0.1 to 1000", "--hang --rate NaN"},
+		{"--hang: an attempt without a response has no", "--hang --code ABORTED"},
+	} {
+		if got, err := run(t, "", append([]string{orders, method}, strings.Fields(row.flags)...)...); err == nil || !strings.HasPrefix(err.Error(), row.want) {
+			t.Errorf("%s: %v: %s", row.flags, err, got)
+		}
 	}
 }
 

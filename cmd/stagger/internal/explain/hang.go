@@ -13,21 +13,28 @@ import (
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/tools/explain"
 	"github.com/stagger-go/stagger/internal/tools/sim"
-	"github.com/stagger-go/stagger/policy"
 )
 
 // The rates for which the budget is simulated, in calls a second.
 const usualRate, leastRate, mostRate = 10.0, 0.1, 1000.0
 
-// hangs says how many extra attempts the budget pays for in a process whose calls all hang. The timeline shows one call for which
-// it pays; this is what the others get. It returns "" if no call sends an extra attempt.
-func hangs(ctx context.Context, set *decision.Set, a explain.Answer, rate float64, seed uint64) (string, error) {
-	if a.Policy == nil || len(a.Sent) < 2 {
-		return "", nil
-	}
-	if hedge := a.Policy.Hedge(); hedge != nil && hedge.Quantile > 0 || a.Alone {
-		return "\nWhat the budget pays for in a hang is simulated neither for a hedgingQuantile nor for calls whose client sends a stream.\n", nil
-	}
+// hanging is what a budget pays for in a process whose calls all hang. The timeline shows one call for which it pays; this is what the
+// others get.
+type hanging struct {
+	Rate          float64        `json:"rate"` // calls a second
+	Calls         int            `json:"calls"`
+	ExtraAttempts int            `json:"extraAttempts"`
+	Reasons       map[string]int `json:"reasons"` // why the calls got no other attempt
+}
+
+// simulated reports whether the simulator has calls of this kind.
+func simulated(a explain.Answer) bool {
+	hedge := a.Policy.Hedge()
+	return (hedge == nil || hedge.Quantile == 0) && !a.Alone
+}
+
+// playHang plays a minute of fast responses, and one in which all attempts hang.
+func playHang(ctx context.Context, set *decision.Set, a explain.Answer, rate float64, seed uint64) (*hanging, error) {
 	const name, service = "file", "service"
 	s := sim.Scenario{
 		Title: "all attempts hang", Policies: map[string]*sim.Policy{name: {Set: set}},
@@ -42,16 +49,24 @@ func hangs(ctx context.Context, set *decision.Set, a explain.Answer, rate float6
 	}
 	played, err := s.Run(ctx, sim.Options{Seed: seed})
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	fleet := played.Runs[0].Fleets[0]
-	calls := fleet.Calls + fleet.Unfinished
-	text := fmt.Sprintf("\nAt %v calls a second (--rate), if all attempts hang for a minute after one of fast responses: %s send %s in all.",
-		rate, counted(calls, "call"), counted(fleet.Extra, "extra attempt"))
-	if reason, n := mostFrequent(fleet.Reasons); n > 0 {
-		text += fmt.Sprintf(" %s with %s.", map[bool]string{true: "All end", false: fmt.Sprint(n, " end")}[n == calls], reason)
+	h := &hanging{rate, fleet.Calls + fleet.Unfinished, fleet.Extra, map[string]int{}}
+	for reason, n := range fleet.Reasons {
+		h.Reasons[string(reason)] = n
 	}
-	return text + "\n", nil
+	return h, nil
+}
+
+// text returns the result as a paragraph.
+func (h *hanging) text() string {
+	text := fmt.Sprintf("\nAt %v calls a second (--rate), if all attempts hang for a minute after one of fast responses: %s send %s in all.",
+		h.Rate, counted(h.Calls, "call"), counted(h.ExtraAttempts, "extra attempt"))
+	if reason, n := mostFrequent(h.Reasons); n > 0 {
+		text += fmt.Sprintf(" %s with %s.", map[bool]string{true: "All end", false: fmt.Sprint(n, " end")}[n == h.Calls], reason)
+	}
+	return text + "\n"
 }
 
 func counted(n int, what string) string {
@@ -61,7 +76,7 @@ func counted(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-func mostFrequent(reasons map[policy.Reason]int) (reason policy.Reason, n int) {
+func mostFrequent(reasons map[string]int) (reason string, n int) {
 	for _, r := range slices.Sorted(maps.Keys(reasons)) {
 		if reasons[r] > n {
 			reason, n = r, reasons[r]

@@ -88,7 +88,7 @@ func Command() *cobra.Command {
 	}
 	c.Flags().StringVar(&s.listen, "listen", "127.0.0.1:50051", "the `address` to listen on; port 0 chooses a free one")
 	c.Flags().BoolVar(&s.remote, "allow-remote", false, "listen on an address that other machines can reach")
-	c.Flags().StringVar(&s.script, "script", "", "the script, in YAML or JSON; - is the standard input: `faults.yaml`")
+	c.Flags().StringVar(&s.script, "script", "", "the `file` with the script, in YAML or JSON; - is the standard input")
 	c.Flags().StringVar(&s.control, "control", "127.0.0.1:0", "the `address` at which tests change the script and list attempts; empty: none")
 	c.Flags().StringSliceVar(&s.hosts, "control-host", nil, "a `name` that requests to --control may use, besides localhost and IP addresses; may be repeated")
 	cli.EnumFlag(c, &s.format, "format", "how attempts are written", "text", "json")

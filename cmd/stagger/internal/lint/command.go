@@ -22,7 +22,8 @@ timers, or without jitter; codes of permanent errors, or codes listed twice; no 
 or one that never pays for an attempt after a timeout; waits that do not fit
 into the timeout; names that match nothing, with the character or word that is wrong;
 an entry that names a method such as CreateOrder, and so declares it idempotent. Notes
-list the methods that have retries and aren't declared idempotent. With --descriptors,
+list the methods that have retries and aren't declared idempotent, and name the
+package that a program imports for stagger_retry_elsewhere. With --descriptors,
 lint knows the methods of the API. It reports names of methods that a service lacks,
 and also lists the methods that only the file declares idempotent. With
 --other-clients there is advice about methods that gRPC clients without stagger would
@@ -46,6 +47,7 @@ func Command() *cobra.Command {
 	var (
 		format string
 		strict bool
+		silent bool
 		others bool
 		images []string
 	)
@@ -65,6 +67,9 @@ func Command() *cobra.Command {
 			for _, file := range files {
 				reports = append(reports, check(c, file, known, others))
 			}
+			if silent {
+				reports = quiet(reports)
+			}
 			if err := formats[format](c.OutOrStdout(), reports); err != nil {
 				return err
 			}
@@ -73,6 +78,7 @@ func Command() *cobra.Command {
 	}
 	cli.EnumFlag(c, &format, "format", "how problems are written", "text", "json", "github")
 	c.Flags().BoolVar(&strict, "strict", false, "fail on advice too")
+	c.Flags().BoolVarP(&silent, "quiet", "q", false, "write nothing about files without errors and advice")
 	c.Flags().BoolVar(&others, "other-clients", false, "give advice for gRPC clients without stagger that use the same file")
 	cli.DescriptorsFlag(c, &images)
 	return c

@@ -82,6 +82,26 @@ func TestLintPlainServiceConfig(t *testing.T) {
 	}
 }
 
+// A file without policies is valid, and most often not what its author wanted.
+func TestLint_NoPolicies(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"{}", "methodConfig: []", "mode: OFF"} {
+		if got, err := run(t, text); err != nil || got != "retry.yaml: valid, but without policies: nothing is retried\n" {
+			t.Errorf("%s: %v\n%s", text, err, got)
+		}
+	}
+}
+
+func TestLint_Quiet(t *testing.T) {
+	t.Parallel()
+	if got, err := run(t, good, "--quiet"); err != nil || got != "" {
+		t.Errorf("%v\n%s\nwant nothing of a valid file", err, got)
+	}
+	if got, err := run(t, doubtful, "-q"); err != nil || !strings.HasPrefix(got, "warning: ") || strings.Contains(got, "can be used") {
+		t.Errorf("%v\n%s\nwant the advice only", err, got)
+	}
+}
+
 func TestLintAdvice(t *testing.T) {
 	t.Parallel()
 	got, err := run(t, doubtful)
@@ -152,7 +172,7 @@ func TestDescriptors(t *testing.T) {
 	t.Parallel()
 	const whole = `methodConfig:
 - name: [{service: acme.orders.v1.OrderService}]
-  retryPolicy: {maxAttempts: 9, initialBackoff: 0.1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE]}
+  retryPolicy: {maxAttempts: 9, initialBackoff: 0.1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE], perAttemptTimeout: 1s}
 defaultTimeout: 9s
 `
 	got, err := run(t, whole, "--descriptors", "../../../../examples/orders/orders.binpb")

@@ -16,6 +16,14 @@ import (
 
 var formats = map[string]func(io.Writer, []report) error{"text": asText, "json": asJSON, "github": asGitHub}
 
+// quiet leaves out the files of which nothing has to be said.
+func quiet(reports []report) []report {
+	for i := range reports {
+		reports[i].set = nil
+	}
+	return reports
+}
+
 // all returns the diagnostics in the order of the files; never nil, so that JSON has a list.
 func all(reports []report) []policy.Diagnostic {
 	list := []policy.Diagnostic{}
@@ -39,7 +47,11 @@ func asText(w io.Writer, reports []report) error {
 		if r.set == nil {
 			continue
 		}
-		if _, err := fmt.Fprintf(w, "%s: %s; %s\n", cli.Name(r.file), colours.Success("can be used"), count(len(r.set.Policies()))); err != nil {
+		says := colours.Success("can be used") + "; " + count(len(r.set.Policies()))
+		if len(r.set.Policies()) == 0 {
+			says = colours.Warning("valid, but without policies: nothing is retried")
+		}
+		if _, err := fmt.Fprintf(w, "%s: %s\n", cli.Name(r.file), says); err != nil {
 			return err
 		}
 	}

@@ -25,6 +25,9 @@ import (
 
 // Is reports whether w is a terminal.
 func Is(w io.Writer) bool {
+	if f, ok := w.(Forced); ok {
+		w = f.Writer
+	}
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
 }
@@ -35,9 +38,21 @@ type Style struct {
 	Columns int // of the terminal; 0 is any number
 }
 
+// Forced is a writer whose texts have colours, or none, whatever it is.
+type Forced struct {
+	io.Writer
+
+	Colours bool
+}
+
 // StyleOf returns the style for a writer: with its columns if that is a terminal, and with colours unless NO_COLOR is set
-// (https://no-color.org) or TERM is dumb.
+// (https://no-color.org), TERM is dumb, or the writer is [Forced] to have others.
 func StyleOf(w io.Writer) (s Style) {
+	if f, ok := w.(Forced); ok {
+		s = StyleOf(f.Writer)
+		s.Colours = f.Colours
+		return s
+	}
 	if f, ok := w.(*os.File); ok {
 		s.Columns, _, _ = term.GetSize(int(f.Fd())) // 0 if it isn't a terminal
 	}

@@ -1,0 +1,508 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package interceptor
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/attempts"
+	"github.com/stagger-go/stagger/internal/clock"
+	"github.com/stagger-go/stagger/internal/decision"
+)
+
+var _ tries = (*stream)(nil)
+
+// errFollowed says that the attempt that ran has ended, and another one follows later.
+var errFollowed = errors.New("another attempt follows")
+
+// drive makes attempts until one has what the application wants, and returns it, or nil when the call is over, with its error. RecvMsg
+// receives into m. With wantEnd, the error may be errFollowed.
+func (s *stream) drive(w want, m any) (*streamAttempt, error) {
+	over, inside := s.beginDrive(w, m)
+	if over {
+		return nil, s.result(inside)
+	}
+	won, over := s.driveOn()
+	switch {
+	case won != nil:
+		return won, nil // also if the call's context ended just after that
+	case over:
+		return nil, s.result(false)
+	default:
+		return nil, errFollowed
+	}
+}
+
+// beginDrive waits until no other call drives. It returns whether the call is over; inside is as in [stream.result].
+func (s *stream) beginDrive(w want, m any) (over, inside bool) {
+	s.driver.mu.Lock()
+	defer s.driver.mu.Unlock()
+	if over, inside := s.ended(); over {
+		return over, inside
+	}
+	for (s.driving || s.reporting > 0) && s.outcome.phase == notOver {
+		s.driver.changed.Wait()
+	}
+	if s.outcome.phase != notOver {
+		return true, false
+	}
+	s.driving = true
+	s.driver.reached = false
+	s.won = nil
+	s.waits = awaited{want: w, message: m}
+	if w == wantMessage {
+		s.waits.before.keep(m, s.usesGRPCsCodec())
+		if s.races {
+			s.waits.replies = s.retrier.replyType(s.method, m)
+		}
+	}
+	return false, false
+}
+
+// driveOn drives. It returns the attempt that has what the application wants, and whether the call is over.
+func (s *stream) driveOn() (won *streamAttempt, over bool) {
+	returned := false
+	defer func() {
+		if !returned {
+			s.endDrive()
+		}
+	}()
+	s.driver.run(s.continueDrive)
+	returned = true
+	return s.endDrive()
+}
+
+// continueDrive returns the attempt that the application's goroutine goes on with, or nil. The lock must be held.
+func (s *stream) continueDrive() *attempt {
+	if !s.deciding() {
+		s.pause(attempts.Now{At: clock.Now()})
+		return s.resting()
+	}
+	now := s.engineNow()
+	step := s.pause(now)
+	if s.running() == nil {
+		return s.driver.wake(false)
+	}
+	next := s.resting()
+	for _, a := range s.driver.attempts {
+		if t := a.ofStream; t.maker == makerNone {
+			s.goOn(t)
+		}
+	}
+	s.driver.schedule(&step, now.At)
+	return next
+}
+
+// endDrive lets other calls drive. If the attempt has ended meanwhile, and the application's call has not noticed, nobody else would.
+func (s *stream) endDrive() (won *streamAttempt, over bool) {
+	var ended *streamAttempt
+	s.lockedOnly(func() {
+		won = s.won
+		s.driving = false
+		s.driver.reached = true
+		s.driver.stopTimer()
+		s.waits = awaited{}
+		s.idleSince = clock.Now()
+		s.driver.changed.Broadcast()
+		t := s.running()
+		switch {
+		case t == nil || t.maker != makerNone:
+		case s.gone, t.cutOff():
+			ended = t
+		case t.recorded:
+			s.awaitApplication(t)
+		}
+	})
+	if ended != nil {
+		s.reportRecorded(ended)
+	}
+	s.lockedOnly(func() { over = s.outcome.phase != notOver })
+	return won, over
+}
+
+// engineNow returns the time and the state of the connection, for the engine. The lock must be held.
+func (s *stream) engineNow() attempts.Now {
+	now := s.now()
+	if s.outcome.phase == notOver { // else observers may be told of its mode
+		s.stayOff(&now)
+	}
+	return now
+}
+
+// pause tells the engine for how long no call of the application has waited. The lock must be held.
+func (s *stream) pause(now attempts.Now) attempts.Step {
+	d := max(now.At-s.idleSince, 0)
+	s.idleSince = now.At
+	if s.deciding() {
+		return s.engine.Paused(d, now)
+	}
+	s.timing.Pause(d)
+	return attempts.Step{Wake: attempts.Never}
+}
+
+// requested records that an attempt has the whole request. The lock must be held.
+func (s *stream) requested(t *streamAttempt) {
+	now := attempts.Now{At: clock.Now()}
+	if !s.driving {
+		s.pause(now)
+	}
+	if s.deciding() {
+		s.engine.Requested(t.number, now)
+	} else {
+		s.timing.Request(now.At)
+	}
+}
+
+// running returns the attempt that the call is committed to, or the oldest one that runs, or nil. The lock must be held.
+func (s *stream) running() *streamAttempt { return s.find(func(*streamAttempt) bool { return true }) }
+
+// opened returns the oldest attempt that is open, if possible one that takes messages, or nil. The lock must be held.
+func (s *stream) opened() *streamAttempt {
+	t := s.find(func(t *streamAttempt) bool { return t.stream != nil && t.sending != sendsNoMore && !t.cancelled })
+	if t == nil {
+		t = s.find(func(t *streamAttempt) bool { return t.stream != nil })
+	}
+	return t
+}
+
+// find returns the oldest attempt of those that run, or of the one that the call is committed to, for which is returns true, or nil.
+// The lock must be held.
+func (s *stream) find(is func(*streamAttempt) bool) *streamAttempt {
+	for _, a := range s.driver.attempts {
+		t := a.ofStream
+		if t.maker != makerDone && (s.committed == nil || s.committed == t) && is(t) {
+			return t
+		}
+	}
+	return nil
+}
+
+// goOn makes an attempt in a goroutine of its own, which no other goroutine makes. The lock must be held.
+func (s *stream) goOn(t *streamAttempt) {
+	t.setMaker(makerGoroutine)
+	s.driver.goOn(&t.attempt)
+}
+
+// prepare implements tries.
+func (s *stream) prepare(n int, at time.Duration, inTimer bool) *attempt {
+	t := s.streamAttempt(*s.laterAttempt(n, at))
+	if inTimer {
+		t.setMaker(makerGoroutine)
+	} else {
+		t.setMaker(makerCall)
+	}
+	return &t.attempt
+}
+
+// resting implements tries.
+func (s *stream) resting() *attempt {
+	for _, a := range s.driver.attempts {
+		if t := a.ofStream; t.maker == makerNone {
+			t.setMaker(makerCall)
+			return a
+		}
+	}
+	return nil
+}
+
+// try implements tries: it goes on with an attempt from where that is, until the application has what it wants.
+func (s *stream) try(a *attempt) (ended bool, err error) {
+	t := a.ofStream
+	for {
+		switch s.nextStep(t) {
+		case stepRest:
+			return false, nil
+		case stepGiveUp:
+			return true, errGivenUp
+		case stepFail:
+			return true, s.causeOf(t, nil)
+		case stepOpen:
+			err = s.openAttempt(t)
+		case stepReplay:
+			s.replayTo(t)
+		case stepReplayBeside:
+			go s.replayBeside(t)
+		case stepHeaders:
+			ended, err = s.askHeaders(t)
+		case stepReceive:
+			ended, err = s.receive(t)
+		}
+		if ended || err != nil {
+			return true, err
+		}
+	}
+}
+
+// attemptStep is what the goroutine that makes an attempt does next.
+type attemptStep uint8
+
+const (
+	stepRest         attemptStep = iota // nothing: the application has what it wants, or nobody waits
+	stepGiveUp                          // report that another attempt has won, or replaces it
+	stepFail                            // report that a message could not be sent to it
+	stepOpen                            // open it
+	stepReplay                          // send it what was kept
+	stepReplayBeside                    // the same, in a goroutine: the server may have to be received from before it reads on
+	stepHeaders                         // ask for its headers, or find out how it has ended
+	stepReceive                         // receive a message
+)
+
+// nextStep returns what the goroutine that makes t does next.
+func (s *stream) nextStep(t *streamAttempt) (do attemptStep) {
+	s.locked(func() {
+		do = s.stepOf(t)
+		if do == stepRest {
+			t.setMaker(makerNone)
+			s.driver.changed.Broadcast()
+		}
+	})
+	return do
+}
+
+// stepOf returns what the goroutine that makes t does next. The lock must be held.
+func (s *stream) stepOf(t *streamAttempt) attemptStep {
+	switch {
+	case t.cancelled, s.outcome.phase != notOver:
+		return stepGiveUp
+	case t.brought:
+		return s.takeMessage(t)
+	case t.stream == nil:
+		return stepOpen
+	case t.failure != nil:
+		return stepFail
+	case t.sending == sendsFreely && s.lacks(t):
+		t.sending = sendsKept
+		if s.uploads {
+			return stepReplayBeside
+		}
+		return stepReplay
+	case !s.driving && s.races && t.maker == makerGoroutine && t.headers == nil:
+		return stepHeaders // so that a failure is found while nobody waits
+	case !s.driving:
+		return stepRest
+	}
+	switch s.waits.want {
+	case wantOpened:
+		return s.reach(t)
+	case wantEnd:
+		if t.sending != sendsNoMore {
+			return s.reach(t)
+		}
+		return s.headersStep(t)
+	case wantHeaders:
+		return s.headersStep(t)
+	default:
+		return s.messageStep(t)
+	}
+}
+
+// headersStep returns the next step of an attempt whose headers commit the call. The lock must be held.
+func (s *stream) headersStep(t *streamAttempt) attemptStep {
+	switch {
+	case t.headers == nil:
+		return stepHeaders
+	case s.commit(t, decision.CommitHeaders):
+		return s.reach(t)
+	default:
+		return stepGiveUp
+	}
+}
+
+// takeMessage commits the call to an attempt that has brought a message, and returns its next step. The lock must be held.
+func (s *stream) takeMessage(t *streamAttempt) attemptStep {
+	t.brought = false
+	if !s.commit(t, decision.CommitMessage) {
+		return stepGiveUp
+	}
+	s.hear(t)
+	return s.reach(t)
+}
+
+// messageStep returns the next step of an attempt whose message commits the call. The lock must be held.
+func (s *stream) messageStep(t *streamAttempt) attemptStep {
+	makes := s.waits.replies.makes()
+	switch {
+	case t.maker == makerGoroutine && !makes:
+		return stepRest // the application's goroutine takes it over
+	case s.races && !makes && !s.commit(t, decision.CommitMessage):
+		return stepGiveUp // no other attempt can receive a message
+	default:
+		return stepReceive
+	}
+}
+
+// reach ends the drive: t has what the application wants. The lock must be held.
+func (s *stream) reach(t *streamAttempt) attemptStep {
+	if s.won == nil {
+		s.won = t
+	}
+	s.driver.reached = true
+	return stepRest
+}
+
+// commit makes t the only attempt. It returns false if another one has won, or t has ended. The lock must be held.
+func (s *stream) commit(t *streamAttempt, why decision.Commit) bool {
+	if s.committed != nil || s.outcome.phase != notOver {
+		return s.committed == t
+	}
+	if t.maker == makerDone || t.cancelled {
+		return false
+	}
+	if why == decision.CommitMessage && !s.deciding() {
+		s.committed = t // the engine is told when it starts
+		s.why = why
+	} else {
+		s.join()
+		now := s.engineNow()
+		step, ok := s.engine.Commit(t.number, why, now)
+		if ok {
+			s.committed = t
+			s.why = why
+		}
+		s.driver.act(&step, nil, nil, now.At, false)
+	}
+	if s.committed != t {
+		return false
+	}
+	s.passThrough()
+	for _, a := range s.driver.attempts {
+		if other := a.ofStream; other != t && other.maker == makerNone {
+			s.goOn(other) // it is cancelled, and somebody has to report it
+		}
+	}
+	return true
+}
+
+// hear records the first message of the committed attempt. The lock must be held.
+func (s *stream) hear(t *streamAttempt) {
+	if !t.heard {
+		t.heard = true
+		at := clock.Now()
+		if s.deciding() {
+			s.engine.Heard(t.number, attempts.Now{At: at})
+		} else if took, measures := s.timing.Hear(at); measures && s.known != nil {
+			s.answeredAtOnce(at, took)
+		}
+	}
+	s.passThrough()
+}
+
+// passThrough lets the application use the committed attempt directly, in each direction in which nothing is left to do. A stream that may
+// be resumed never passes through. The lock must be held.
+func (s *stream) passThrough() {
+	t := s.committed
+	if t == nil || s.outcome.phase != notOver {
+		return
+	}
+	hasAll := t.sending == sendsFreely && t.stream != nil && !s.lacks(t)
+	if hasAll || t.sending == sendsNoMore {
+		s.replay.release()
+	}
+	if s.resume.next != nil {
+		return
+	}
+	if hasAll {
+		s.sends.Store(t)
+	}
+	if t.heard && s.desc.ServerStreams {
+		s.receives.Store(t)
+	}
+}
+
+// join implements tries.
+func (s *stream) join() {
+	if s.deciding() {
+		return
+	}
+	s.prepareEngine(true)
+	s.engine.Join(&s.set, s.timing)
+	if s.committed != nil {
+		s.engine.Commit(1, s.why, attempts.Now{At: clock.Now()})
+	}
+}
+
+// judge implements tries. It waits for gRPC's own end of the attempt, which may still write trailer and peer.
+func (s *stream) judge(a *attempt, err error) (attempts.Result, attempts.Now) {
+	t := a.ofStream
+	cancelled, committed := false, false
+	s.lockedOnly(func() {
+		t.setMaker(makerDone)
+		cancelled = t.cancelled
+		committed = s.committed == t
+		if s.driving && s.waits.want == wantEnd {
+			s.driver.reached = true
+		}
+		s.driver.changed.Broadcast()
+	})
+	now := s.now()
+	code := status.Code(err)
+	switch {
+	case closed(s.cc) && strings.HasSuffix(messageOf(err), connClosing):
+		err = errConnClosing // Header wraps it
+	case cancelled && code == codes.Canceled:
+		err = errGivenUp
+	case code == codes.Canceled && s.reasonGone(now) == reasonDeadline: // a context of an inner interceptor may have ended before it
+		err = status.FromContextError(context.DeadlineExceeded).Err()
+	}
+	local, over := s.local(a, err, now), a.ctx.Err() != nil
+	a.cancel()
+	if t.stream != nil && (over || err != nil && !answered(err)) {
+		a.awaitEnd()
+	}
+	r := s.call.judge(a, nil, err, local, now)
+	if t.spoiled {
+		s.endSpoiled(&r)
+	}
+	if r.Err != nil && !r.Local {
+		s.noteFailure(t, &r, committed)
+	}
+	return r, now
+}
+
+// noteFailure records the error of a server. A stream that was cut after a message may be resumed: the request for the rest replaces
+// what is kept before the engine decides. If that can't be kept, the result is final, since nothing is left to replay.
+func (s *stream) noteFailure(t *streamAttempt, r *attempts.Result, committed bool) {
+	var request encoded
+	resumes := committed && t.stream != nil && s.rest(&request)
+	s.lockedOnly(func() {
+		s.lastFailed, s.lastFailure = t, r.Err
+		if !resumes {
+			return
+		}
+		r.Resumes = s.replay.replace(&request)
+		if !r.Resumes {
+			r.Final = true
+			return
+		}
+		r.Progress, s.resume.progress = s.resume.progress, false
+		s.kept = 1
+		s.closed = true
+		s.resumed = true
+		s.committed = nil
+	})
+}
+
+// succeeded implements tries.
+func (s *stream) succeeded(a *attempt) bool {
+	if s.outcome.phase != notOver || s.deciding() || s.retrier.observers.Load().attempts || a.ctx.Err() != nil {
+		return false
+	}
+	t := a.ofStream
+	t.setMaker(makerDone)
+	t.done = t.ended()
+	s.committed = t
+	if !s.foreign(a, false) {
+		s.hear(t)
+		s.budget.Observe(clock.Time(s.call.start), budget.EventCallSucceeded)
+	}
+	s.concluded()
+	return true
+}

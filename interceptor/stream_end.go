@@ -1,0 +1,390 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package interceptor
+
+import (
+	"io"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/stagger-go/stagger/policy"
+)
+
+// streamOutcome is how a stream has ended. The driver's lock guards it.
+type streamOutcome struct {
+	phase   endPhase
+	final   error          // nil: success
+	shown   *streamAttempt // whose response it is; nil: none
+	instead *streamAttempt // shown in place of an attempt to which a message could not be sent; nil: none
+	replied bool           // the application has received the one reply
+	later   error          // RecvMsg has returned it after the end; nil: nothing
+}
+
+// endPhase is how far the end of a stream has come. OnFinish may call the stream: such calls return the end without waiting.
+//
+//	notOver ── the engine says Over ──► known ──► telling ──► told
+//	              the response is known ┘            └ the caller's OnFinish runs
+type endPhase uint8
+
+const (
+	notOver endPhase = iota
+	known
+	telling
+	told
+)
+
+const reasonDeadline = policy.ReasonDeadlineExceeded
+
+// concluded implements tries. That the call is over, and its response, are set in one place.
+func (s *stream) concluded() {
+	o := &s.outcome
+	if o.phase != notOver {
+		return
+	}
+	o.shown = o.instead
+	if n := s.call.end().Answer; o.shown == nil && n > 0 {
+		o.shown = s.driver.attempts[n-1].ofStream
+	}
+	if o.shown == nil {
+		o.shown = s.committed
+	}
+	reported := &unreported
+	if o.shown != nil {
+		reported = o.shown.reported()
+	}
+	if err := s.answer(reported); err != nil {
+		o.final = err
+	}
+	o.phase = told
+	if s.options.notify {
+		o.phase = known
+		s.untold.Store(true)
+	}
+	s.receives.Store(nil) // who comes from now on must look at the end
+	s.sends.Store(nil)
+	s.replay.close()
+	s.driver.stopTimer()
+	if s.unwatch != nil {
+		s.unwatch()
+	}
+	if s.deciding() || s.cancel != nil || s.retrier.observers.Load().calls {
+		s.driver.events.push(notice{}) // the end
+	}
+	s.driver.changed.Broadcast()
+}
+
+// tell implements tries. It runs the caller's OnFinish, for which the application's call waits, and delivers events to observers, for
+// which nothing waits.
+func (s *stream) tell() {
+	if s.untold.Load() && s.untold.CompareAndSwap(true, false) {
+		s.tellCaller()
+	}
+	s.driver.events.tell(func(n notice) {
+		if n.told != nil {
+			s.deliverNotice(n)
+			return
+		}
+		defer s.cancelTimeout() // after the observers, who may make calls
+		s.notifyEnd(s.outcome.final)
+	})
+}
+
+func (s *stream) tellCaller() {
+	s.setPhase(telling)
+	defer s.setPhase(told)
+	s.options.finished(s.outcome.final)
+}
+
+func (s *stream) setPhase(p endPhase) {
+	s.driver.mu.Lock()
+	defer s.driver.mu.Unlock()
+	s.outcome.phase = p
+	s.driver.changed.Broadcast()
+}
+
+// ended returns whether the call is over, for a call of the application that begins; inside is as in [stream.result]. The lock must be
+// held.
+func (s *stream) ended() (over, inside bool) {
+	return s.outcome.phase != notOver, s.outcome.phase == telling
+}
+
+func (s *stream) isOver() bool {
+	s.driver.mu.Lock()
+	defer s.driver.mu.Unlock()
+	return s.outcome.phase != notOver
+}
+
+func (s *stream) isCommitted(t *streamAttempt) bool {
+	s.driver.mu.Lock()
+	defer s.driver.mu.Unlock()
+	return s.committed == t
+}
+
+// result waits until the call is over and its caller has been told, and returns its error. inside says that the caller's OnFinish ran
+// already when the application's call began: that call may be OnFinish's own.
+func (s *stream) result(inside bool) error {
+	s.driver.mu.Lock()
+	defer s.driver.mu.Unlock()
+	for s.outcome.phase == notOver || s.outcome.phase != told && !inside {
+		s.driver.changed.Wait()
+	}
+	s.driver.caught.rethrow()
+	return s.outcome.final
+}
+
+// passedEnd is RecvMsg on a committed attempt that has returned err, an error or io.EOF.
+func (s *stream) passedEnd(t *streamAttempt, err error) error {
+	claimed := s.claim(t, true)
+	if claimed {
+		s.settle(t, s.causeOf(t, endOf(err)))
+	}
+	final := s.result(false)
+	switch {
+	case err == io.EOF:
+		return err // also after a deadline: gRPC had received the server's end
+	case claimed, !s.endsItself():
+		return s.amend(err)
+	default:
+		return final // the attempt was cancelled after its end
+	}
+}
+
+// endOf returns the end of an attempt whose RecvMsg has returned err: nil is success.
+func endOf(err error) error {
+	if err == io.EOF {
+		return nil
+	}
+	return err
+}
+
+// endsItself reports whether the end of the call has ended its attempt, whose own error then says less.
+func (s *stream) endsItself() bool {
+	s.driver.mu.Lock()
+	defer s.driver.mu.Unlock()
+	return s.stopped() || s.outcome.shown != nil && s.outcome.shown.failure != nil
+}
+
+// stopped reports whether a call that is over has ended with its context or connection. The lock must be held.
+func (s *stream) stopped() bool {
+	switch s.call.end().Reason {
+	case policy.ReasonDeadlineExceeded, policy.ReasonCancelled, policy.ReasonClosed:
+		return true
+	default:
+		return false
+	}
+}
+
+// amend returns the result of RecvMsg that has returned err after the call's end: gRPC's error may say more than that, and so may an
+// inner interceptor's.
+func (s *stream) amend(err error) error {
+	s.driver.mu.Lock()
+	defer s.driver.mu.Unlock()
+	o := &s.outcome
+	if o.later == nil {
+		o.later = o.final
+	}
+	o.later = amended(o.later, err)
+	return o.later
+}
+
+// receiveAfterEnd is RecvMsg when the call is over with final, nil after success. The attempt that the call shows may still have
+// messages, if the call has ended with its context or connection, or if no call of the application has found its end.
+func (s *stream) receiveAfterEnd(m any, final error) error {
+	var t *streamAttempt
+	replies, drains := false, false
+	s.lockedOnly(func() {
+		o := &s.outcome
+		t = o.shown
+		replies = final == nil && !s.desc.ServerStreams && !o.replied && !t.unfound
+		o.replied = true
+		drains = t != nil && t.stream != nil && o.instead == nil && !s.driver.caught.happened && (t.unfound || s.stopped() || t.failure != nil)
+	})
+	switch {
+	case replies && t.ownReply:
+		copyReply(m, t.reply)
+		return nil
+	case replies:
+		return nil // it was received into m
+	case !drains && final == nil:
+		return io.EOF
+	case !drains:
+		return final
+	}
+	err := t.stream.RecvMsg(m)
+	switch {
+	case err == nil, err == io.EOF:
+		return err
+	case s.endsItself():
+		return final
+	default:
+		return s.amend(err)
+	}
+}
+
+// onFinish runs when gRPC has ended an attempt, in any goroutine. It reports the end of the context or the connection if no call of the
+// application is inside. A server's response is found by the application's next call, since messages may be left for it.
+func (t *streamAttempt) onFinish(err error) {
+	s := t.of
+	reports := false
+	s.lockedOnly(func() {
+		if t.recorded {
+			return
+		}
+		t.recorded = true
+		t.record = err
+		switch {
+		case t.maker != makerNone || t.stream == nil || s.outcome.phase != notOver:
+		case t.cutOff():
+			reports = true
+		default:
+			s.awaitApplication(t)
+		}
+	})
+	if reports {
+		s.reportRecorded(t)
+	}
+}
+
+// cutOff reports whether gRPC has ended the attempt because its context is over or the connection is closed. The lock must be held.
+func (t *streamAttempt) cutOff() bool {
+	return t.recorded && t.record != nil && !answered(t.record) && (t.ctx.Err() != nil || closed(t.of.cc))
+}
+
+// awaitApplication reports the end of an attempt that gRPC has recorded if no call of the application finds it in time: an inner
+// interceptor receives ahead, or the application does something else. Of an attempt that the call is not committed to, only RecvMsg
+// finds the success. The lock must be held.
+func (s *stream) awaitApplication(t *streamAttempt) {
+	committed := s.committed == t && s.receives.Load() == nil
+	if (committed || s.committed == nil && t.record != nil) && s.resume.next == nil {
+		time.AfterFunc(leftTime, func() { s.reportUnfound(t) })
+	}
+}
+
+// reportUnfound reports the end of an attempt that no call of the application has found, and opens the next attempt, if one follows.
+func (s *stream) reportUnfound(t *streamAttempt) {
+	if s.reportRecorded(t) && !s.isOver() {
+		s.openNext()
+	}
+}
+
+// contextOver runs when the call's context is over. OnFinish reports that for each attempt, unless an inner interceptor doesn't pass on
+// its options.
+func (s *stream) contextOver() {
+	if s.wakeIdle() {
+		time.AfterFunc(longestEnd, s.contextGone)
+	}
+}
+
+// contextGone runs some time after the call's context is over.
+func (s *stream) contextGone() {
+	var idle []*streamAttempt
+	s.lockedOnly(func() {
+		s.gone = true
+		for _, a := range s.driver.attempts {
+			if t := a.ofStream; t.maker == makerNone {
+				idle = append(idle, t)
+			}
+		}
+	})
+	for _, t := range idle {
+		s.reportRecorded(t)
+	}
+	s.wakeIdle()
+}
+
+// wakeIdle makes the engine notice the end of the context if nothing else will: no attempt runs, and no call of the application waits
+// for the next one. It returns false if the call is over.
+func (s *stream) wakeIdle() (runs bool) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.goroutinePanicked(nil, p)
+		}
+	}()
+	s.locked(func() {
+		if s.outcome.phase == notOver && !s.driving && s.reporting == 0 && s.driver.others == 0 && s.running() == nil {
+			s.join()
+			s.driver.wake(false)
+		}
+		runs = s.outcome.phase == notOver
+	})
+	return runs
+}
+
+// claim makes a goroutine that doesn't make attempt t report its end, with settle. It returns true once, and only if nobody makes the
+// attempt. found says that a call of the application has found the end.
+func (s *stream) claim(t *streamAttempt, found bool) bool {
+	s.driver.mu.Lock()
+	defer s.driver.mu.Unlock()
+	if t.maker != makerNone || s.outcome.phase != notOver {
+		return false
+	}
+	t.setMaker(makerDone)
+	t.unfound = !found
+	s.reporting++
+	return true
+}
+
+// settle reports the end of an attempt that was claimed. If another one follows at once, the application's next call makes it.
+func (s *stream) settle(t *streamAttempt, err error) {
+	returned := false
+	defer func() {
+		if !returned {
+			s.driver.unwind(&t.attempt)
+		}
+		s.lockedOnly(func() {
+			s.reporting--
+			s.driver.changed.Broadcast()
+		})
+	}()
+	if next := s.driver.reportEnd(&t.attempt, err); next != nil {
+		s.lockedOnly(func() { next.ofStream.setMaker(makerNone) })
+	}
+	returned = true
+}
+
+// reportFound reports the end of an attempt that a call of the application has found, unless it is reported.
+func (s *stream) reportFound(t *streamAttempt, err error) {
+	if s.claim(t, true) {
+		s.settle(t, err)
+	}
+}
+
+// reportRecorded reports the end of an attempt that gRPC has recorded, or that of its context, if nobody makes the attempt. Nothing can
+// recover a panic in gRPC's goroutines: the application's next call repeats it. It returns false if somebody else reports the end.
+func (s *stream) reportRecorded(t *streamAttempt) (claimed bool) {
+	if !s.claim(t, false) {
+		return false
+	}
+	var err error
+	s.lockedOnly(func() {
+		switch {
+		case t.failure != nil:
+			err = t.failure
+		case t.recorded:
+			err = t.record
+		default:
+			err = status.FromContextError(s.ctx.Err()).Err()
+		}
+	})
+	defer func() {
+		if p := recover(); p != nil {
+			s.lockedOnly(func() { s.driver.caught.note(p) })
+		}
+	}()
+	s.settle(t, err)
+	return true
+}
+
+// goroutinePanicked ends a call in which a goroutine of ours has panicked: the application's next call repeats it.
+func (s *stream) goroutinePanicked(a *attempt, with any) {
+	s.locked(func() {
+		s.driver.caught.note(with)
+		s.driver.abort(a)
+	})
+}
+
+// errPanicked is the error of an attempt that has panicked, and of a call whose observer has.
+var errPanicked = status.Error(codes.Unknown, "the call panicked")
