@@ -6,7 +6,6 @@ package interceptor
 import (
 	"cmp"
 	"iter"
-	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -154,19 +153,15 @@ type slot struct {
 	record *methods.Method
 	usual  atomic.Pointer[entry] // of calls with the Retrier's policy; nil if none has called it since a reload
 	own    atomic.Pointer[entry] // of calls with the last policy that a caller gave
-	used   atomic.Int64          // the second in which it was used last, or evicted
+	used   atomic.Int64          // the second in which it was used last
 
 	warnedNoDeadline atomic.Bool
 }
 
-// evicted means that a slot isn't in the table any more.
-const evicted = math.MinInt64
-
-// touch records the use of a slot, unless it was evicted.
+// touch records the use of a slot. Every call runs it, and rarely writes.
 func (s *slot) touch(now time.Duration) {
-	used, second := s.used.Load(), int64(now/time.Second) // every call runs this
-	if used != second && used != evicted {
-		s.used.CompareAndSwap(used, second)
+	if s.used.Load() != second(now) {
+		s.used.Store(second(now))
 	}
 }
 
@@ -196,7 +191,7 @@ func (s *slot) key() entryKey { return entryKey{s.target, s.name} }
 // admission counts as running, and none that was used in the current second. So a flood of new names finds no place,
 // and its calls have no record.
 type entries struct {
-	slots sync.Map // *slot by entryKey
+	slots sync.Map // *slot by entryKey: of a plain map, every call would take the lock
 
 	mu      sync.Mutex // guards changes of slots, and all below
 	static  part
@@ -289,7 +284,6 @@ func (t *entries) insertAs(key entryKey, s *slot, now time.Duration) *slot {
 	}
 	if known != nil {
 		s.record = known.record
-		known.used.Store(evicted)
 		t.others.count(known, key, -1)
 	}
 	if s.record == nil {
@@ -323,25 +317,22 @@ func (t *entries) responsesOf(target string) *latency.Responses {
 }
 
 // evict drops the slots of one part that were last used in the same second as the least recently used one, unless that is the
-// current second. t.mu must be held.
+// current second. A call that has found one of them goes on with it. t.mu must be held.
 func (t *entries) evict(static bool, now time.Duration) {
 	oldest := second(now)
+	idle := map[*slot]int64{} // when they were used last
 	for _, s := range t.all() {
-		if used := s.used.Load(); s.static == static && used < oldest && !s.runs() {
-			oldest = used
+		if s.static != static || s.runs() {
+			continue
 		}
+		idle[s] = s.used.Load()
+		oldest = min(oldest, idle[s])
 	}
 	if oldest == second(now) {
 		return
 	}
 	for key, s := range t.all() {
-		if s.static != static {
-			continue
-		}
-		if !s.runs() {
-			s.used.CompareAndSwap(oldest, evicted)
-		}
-		if s.used.Load() == evicted { // one slot may have several keys
+		if used, isIdle := idle[s]; isIdle && used == oldest { // one slot may have several keys
 			t.remove(key, s)
 		}
 	}
@@ -356,7 +347,8 @@ func (t *entries) remove(key entryKey, s *slot) {
 		return
 	}
 	of := t.targets[s.target]
-	if of.methods--; of.methods == 0 {
+	of.methods--
+	if of.methods == 0 {
 		delete(t.targets, s.target)
 	}
 }

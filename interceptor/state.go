@@ -113,7 +113,9 @@ func (r *Retrier) budgetStates() (list []BudgetState, unread []policy.Diagnostic
 		if b, readable := b.(budget.Stater); readable {
 			is = b.State(now)
 		}
-		if s.Balance, s.Capacity = is.Balance, is.Capacity; !math.IsInf(s.Capacity, 1) && math.IsNaN(0*s.Balance*s.Capacity) { // one is not finite
+		s.Balance, s.Capacity = is.Balance, is.Capacity
+		oneIsNotFinite := math.IsNaN(0 * s.Balance * s.Capacity)
+		if oneIsNotFinite && !math.IsInf(s.Capacity, 1) {
 			wrong("has a balance or a capacity that is not finite")
 			s.Balance, s.Capacity = 0, 0
 		}

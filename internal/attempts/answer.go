@@ -95,7 +95,8 @@ func (c *Call) answered(a *attempt, accepted bool, at time.Duration) {
 		return
 	}
 	took, measures := a.Hear(at)
-	if left := c.timeLeft(a.began); measures {
+	left := c.timeLeft(a.began)
+	if measures {
 		c.ledger.answered(&a.held, at, Answer{Took: took, Left: left, Limit: c.set.Policy.PerAttemptTimeout(), Accepted: accepted})
 	} else {
 		c.ledger.reportLost(&a.held, at, Lost{Left: left, Why: LostAnswered})

@@ -358,6 +358,18 @@ const traces = `
 # retry: stream: buffer full
 	0 start → send 1; 10 end 1 UNAV → (retry), wake 60; 60 wake → send 2; 65 commit 2 buffer_full → true;
 	70 end 2 UNAV → (committed), over committed (buffer_full), = 2 | F ( Wf ) - F E-
+# retry usual=100 deadline=1000: a deadline that is missed, though a usual response would have come
+	0 start → send 1; 1000 stop deadline_exceeded; 1000 end 1 DEADLINE → over deadline_exceeded, = 1 | Em
+# retry usual=500 deadline=1000: a deadline that a usual response would have missed, too
+	0 start → send 1; 1000 stop deadline_exceeded; 1000 end 1 DEADLINE → over deadline_exceeded, = 1 | E-
+# retry usual=100 well deadline=1000: a deadline that one server misses, and others respond
+	0 start → send 1; 1000 stop deadline_exceeded; 1000 end 1 DEADLINE → over deadline_exceeded, = 1 | E-
+# beside usual=100 deadline=1000: a deadline that one of two attempts misses
+	0 start → send 1, wake 200; 200 wake → (hedge), wake 250; 250 wake → send 2, wake 450; 1000 stop deadline_exceeded;
+	1000 end 1 DEADLINE; 1001 end 2 UNAV → over deadline_exceeded, = 2 | ( Ws ) - Em
+# beside usual=100 deadline=1000: a deadline that an attempt misses which no server has seen
+	0 start → send 1, wake 200; 200 wake → (hedge), wake 250; 250 wake → send 2, wake 450; 1000 stop deadline_exceeded;
+	1000 end 1 DEADLINE foreign; 1001 end 2 UNAV → over deadline_exceeded, = 2 | ( Ws ) - E-
 # retry: resumption after a long time: the backoff starts anew
 	0 start → send 1; 10 end 1 UNAV → (retry), wake 60; 60 wake → send 2; 70 commit 2 message → true;
 	20000 end 2 UNAV resumes progress → (retry), wake 20050; 20050 wake → send 3; 20060 end 3 OK → over succeeded, = 3

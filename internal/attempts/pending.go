@@ -35,10 +35,10 @@ type pending struct {
 type pendingState uint8
 
 const (
-	nothing pendingState = iota
-	waiting
-	disconnected
-	replacing
+	nothing      pendingState = iota
+	waiting                   // until it is due
+	disconnected              // until the channel is up, or the wait for it is over
+	replacing                 // until the attempt that it replaces has ended, which was told to
 )
 
 // slow decides what follows the newest attempt, if it is slow by now.
@@ -105,28 +105,28 @@ func (c *Call) launch(step *Step, now Now) {
 // tryLaunch is launch. It returns why the pending attempt is not sent after all, or "".
 func (c *Call) tryLaunch(step *Step, now Now) policy.Reason {
 	p := &c.pending
-	if p.state != replacing {
-		c.lookAtChannel(now)
-		p.due = max(p.due, c.floor)
-	}
-	waits := p.state == disconnected || p.state == waiting && now.At < p.due
-	var old *attempt // has to end first
-	if p.state == waiting && !waits {
-		old = c.toReplace()
-	}
 	s := c.situation(now)
-	s.Waiting, s.Wait, s.Unconnected = waits, p.due-now.At, p.state == disconnected && now.At >= c.connect
+	if p.state == replacing {
+		return decision.Refusal(&s)
+	}
+	c.lookAtChannel(now)
+	p.due = max(p.due, c.floor)
+	if p.state == disconnected || now.At < p.due {
+		s.Waiting, s.Wait, s.Unconnected = true, p.due-now.At, p.state == disconnected && now.At >= c.connect
+		reason := decision.Refusal(&s)
+		if reason == "" && !c.ledger.takeSlot() {
+			reason = policy.ReasonTooManyWaiting
+		}
+		return reason
+	}
+	old := c.toReplace()
 	if old != nil {
 		s.Gate = c.closedGate(now.At)
 	}
 	reason := decision.Refusal(&s)
 	switch {
-	case reason != "" || p.state == replacing:
+	case reason != "":
 		return reason
-	case waits && !c.ledger.takeSlot():
-		return policy.ReasonTooManyWaiting
-	case waits:
-		return ""
 	case old != nil:
 		old.cancelled, p.state = replaced, replacing
 		step.Cancel = append(step.Cancel, old.number)

@@ -428,6 +428,10 @@ func newPlay(p *policy.Policy, options string, origin time.Duration) *play {
 			pl.set.Method = nil
 		case "panics":
 			w.panics = strings.Split(value, ",")
+		case "usual":
+			w.usual = at(number(value))
+		case "well":
+			w.shows = latency.Evidence{Well: true, Fast: true}
 		case "quantile":
 			w.quantile = at(number(value))
 		case "connect":

@@ -216,7 +216,8 @@ func (s *Set) noteUndeclared() []policy.Diagnostic {
 			continue
 		}
 		safe, others := s.SafeMethods(p.Name())
-		if methods += len(others); len(safe)+len(others) == 0 {
+		methods += len(others)
+		if len(safe)+len(others) == 0 {
 			unknown++
 		}
 	}
