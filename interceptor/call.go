@@ -340,9 +340,10 @@ func (c *call) target() string { return c.entry.target }
 type callFlags uint8
 
 const (
-	disabled callFlags = 1 << iota // the call bypasses the Retrier
-	safe                           // the caller declares it idempotent
-	keyed                          // the caller asks for an idempotency key
+	disabled     callFlags = 1 << iota // the call bypasses the Retrier
+	safe                               // the caller declares it idempotent
+	keyed                              // the caller asks for an idempotency key
+	defaultLimit                       // the call's deadline is that of the default timeout
 )
 
 // readRequest reads the caller's options, and finds the entry of the call. Every call runs it. first is for the first attempt.
@@ -514,7 +515,7 @@ func (c *call) connectWait() attempts.ConnectWait {
 		return attempts.ConnectWait{FailFast: !waits}
 	}
 	wait := c.policy.MaxConnectionWait()
-	is := attempts.ConnectWait{Longest: wait, MaxOutage: attempts.MaxOutage(wait)}
+	is := attempts.ConnectWait{Longest: wait, MaxOutage: attempts.MaxOutage}
 	if c.set.Deadline < attempts.Never && inbound(c.ctx) != nil {
 		is.Longest = min(wait, time.Duration(inboundShare*float64(c.set.Deadline-c.start)))
 	}

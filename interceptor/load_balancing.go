@@ -12,6 +12,7 @@ import (
 	lb "google.golang.org/grpc/balancer"
 
 	"github.com/stagger-go/stagger/internal/balancing"
+	"github.com/stagger-go/stagger/internal/inside"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -30,7 +31,7 @@ func (r *Retrier) balancingOption() grpc.DialOption {
 	return grpc.WithDefaultServiceConfig(`{"loadBalancingConfig": ` + config + `}`)
 }
 
-var errNotImported = fmt.Errorf("the program does not have the load balancing policy %s; add to its code: import _ %q", balancing.Policy, balancing.Package)
+const notImported = "the program does not have the load balancing policy " + balancing.Policy + `; add to its code: import _ "` + balancing.Package + `"`
 
 // checkBalancing returns an error if the set names stagger_retry_elsewhere and the program does not import it, even if the list has another
 // policy that gRPC would take instead; otherwise the error that gRPC would return when a connection is made.
@@ -38,10 +39,12 @@ func (r *rules) checkBalancing() error {
 	if r.balancing == "" {
 		return nil
 	}
-	err := errNotImported
-	if r.elsewhere != nil {
-		err = parseBalancing([]byte(r.balancing))
+	if r.elsewhere == nil {
+		at := inside.Elsewhere(r.set.Set)
+		at.Message = notImported
+		return &policy.Error{Diagnostics: []policy.Diagnostic{at}}
 	}
+	err := parseBalancing([]byte(r.balancing))
 	if err == nil {
 		return nil
 	}

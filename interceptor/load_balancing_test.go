@@ -24,13 +24,13 @@ loadBalancingConfig:
 // goes anywhere is what the file's author wanted to prevent.
 func TestElsewhere_NotImported(t *testing.T) {
 	t.Parallel()
-	const says = "loadBalancingConfig: the program does not have the load balancing policy stagger_retry_elsewhere; " +
+	const says = ": the program does not have the load balancing policy stagger_retry_elsewhere; " +
 		`add to its code: import _ "github.com/stagger-go/stagger/elsewhere"`
 	for name, row := range map[string]struct{ config, want string }{
-		"alone":           {"- stagger_retry_elsewhere: {childPolicy: [{round_robin: {}}]}", "retry.yaml:5:1: " + says},
-		"with a fallback": {"- stagger_retry_elsewhere: {childPolicy: [{round_robin: {}}]}\n- round_robin: {}", "retry.yaml:5:1: " + says},
-		"never reached":   {"- round_robin: {}\n- stagger_retry_elsewhere: {childPolicy: [{round_robin: {}}]}", "retry.yaml:5:1: " + says},
-		"inside":          {"  [{outlier_detection_experimental: {childPolicy: [{stagger_retry_elsewhere: {}}]}}]", "retry.yaml:5:3: " + says},
+		"alone":           {"- stagger_retry_elsewhere: {childPolicy: [{round_robin: {}}]}", "retry.yaml:5:3: loadBalancingConfig[0]" + says},
+		"with a fallback": {"- stagger_retry_elsewhere: {childPolicy: [{round_robin: {}}]}\n- round_robin: {}", "retry.yaml:5:3: loadBalancingConfig[0]" + says},
+		"never reached":   {"- round_robin: {}\n- stagger_retry_elsewhere: {childPolicy: [{round_robin: {}}]}", "retry.yaml:6:3: loadBalancingConfig[1]" + says},
+		"inside":          {"  [{outlier_detection_experimental: {childPolicy: [{stagger_retry_elsewhere: {}}]}}]", "retry.yaml:5:4: loadBalancingConfig[0]" + says},
 		"another policy":  {"- round_robin: {}", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -69,6 +69,9 @@ func (u *unary) run(options *attemptOptions) error {
 		u.prepareContext()
 		defer u.cancelTimeout() // after the observers, who may make calls
 	}
+	if u.limitTime() {
+		defer u.cancelTimeout()
+	}
 	slowAt := u.slowAt()
 	switch {
 	case slowAt != attempts.Never:

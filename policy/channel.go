@@ -6,6 +6,7 @@ package policy
 import (
 	"cmp"
 	"encoding/json"
+	"slices"
 
 	"github.com/stagger-go/stagger/internal/balancing"
 	"github.com/stagger-go/stagger/internal/document"
@@ -51,6 +52,15 @@ func (c *channel) read(f *document.Fields) {
 	}
 	readMap(f, "healthCheckConfig", &c.health)
 	readMap(f, "connectionScaling", &c.scaling)
+}
+
+// elsewhere returns the field of the first load balancing policy that is stagger_retry_elsewhere or has it inside; that of the list if
+// there is none.
+func (c *channel) elsewhere() string {
+	if i := slices.IndexFunc(c.balancing, balancing.Named); i >= 0 {
+		return document.Item(balancingKey, i)
+	}
+	return balancingKey
 }
 
 func readMap(f *document.Fields, key string, to *map[string]any) {

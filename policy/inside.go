@@ -14,6 +14,10 @@ func init() {
 		s, _ := set.(*Set)
 		return &s.config
 	}
+	inside.Elsewhere = func(set any) Diagnostic {
+		s, _ := set.(*Set)
+		return s.elsewhereAt
+	}
 	inside.Place = func(set any, name string) Diagnostic {
 		s, _ := set.(*Set)
 		return s.namesAt[name]

@@ -22,6 +22,7 @@ type Set struct {
 	mode   Mode      // of all calls
 
 	balancingAt Diagnostic
+	elsewhereAt Diagnostic            // of the first entry that names stagger_retry_elsewhere
 	namesAt     map[string]Diagnostic // the place of each name
 
 	warnings []Diagnostic
@@ -46,6 +47,7 @@ func newSet(c Config, report *document.Report) (*Set, error) {
 
 		namesAt:     map[string]Diagnostic{},
 		balancingAt: report.Locate(Diagnostic{Severity: document.SeverityError, Field: balancingKey}),
+		elsewhereAt: report.Locate(Diagnostic{Severity: document.SeverityError, Field: c.channel.elsewhere()}),
 	}
 	s.mode = StrictestMode(c.Mode)
 	s.config.MaxWaiting = cmp.Or(c.MaxWaiting, defaults.MaxWaiting)

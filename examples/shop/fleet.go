@@ -47,8 +47,11 @@ type running struct {
 // order is the order in which services are started and listed.
 var order = []string{"gateway", "orders", "inventory", "payments"}
 
-// startFleet starts the services on loopback. Their pages have the ports from web on; 0: free ones.
-func startFleet(ctx context.Context, web int) (_ *fleet, err error) {
+// withoutRetries returns the policies in mode OFF.
+func withoutRetries() []byte { return append([]byte("mode: \"OFF\"\n"), policies...) }
+
+// startFleet starts the services on loopback with policies. Their pages have the ports from web on; 0: free ones.
+func startFleet(ctx context.Context, policies []byte, web int) (_ *fleet, err error) {
 	f := &fleet{grpc: map[string]string{}, web: map[string]string{}, running: map[string]*running{}}
 	defer func() {
 		if err != nil {

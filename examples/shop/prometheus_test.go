@@ -58,7 +58,7 @@ func TestPrometheus(t *testing.T) {
 func TestPrometheus_Success(t *testing.T) {
 	required(t)
 	t.Parallel()
-	f, u := startShop(t)
+	f, u := startTestShop(t)
 	p := startPrometheus(t.Context(), t, slices.Collect(maps.Values(f.web)))
 	for _, phase := range []phase{phases[0], phases[2], phases[3]} { // servers that die don't tell what they have counted
 		phase.length = 5 * time.Second
@@ -134,7 +134,7 @@ func TestAlertRules(t *testing.T) {
 // startShow plays the show until ctx ends, and returns the addresses of the metrics.
 func startShow(ctx context.Context, t *testing.T) []string {
 	t.Helper()
-	f, u := startShop(t)
+	f, u := startTestShop(t)
 	ctx, stop := context.WithCancel(ctx)
 	played := make(chan error, 1)
 	go func() {

@@ -12,6 +12,9 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
+
+	_ "github.com/stagger-go/stagger/elsewhere" // the file's load balancing
+	"github.com/stagger-go/stagger/policy"
 )
 
 // The test's binary is also the shop: tests start it for their processes.
@@ -23,10 +26,10 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// startShop starts the four processes.
-func startShop(t *testing.T) (*fleet, *users) {
+// startTestShop starts the four processes.
+func startTestShop(t *testing.T) (*fleet, *users) {
 	t.Helper()
-	f, err := startFleet(t.Context(), 0)
+	f, err := startFleet(t.Context(), policies, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +113,7 @@ func lateness(ctx context.Context) func() time.Duration {
 // a slow machine does to calls is told, not judged: payments made twice, and requests beyond the bounds, are errors on any.
 func TestShop(t *testing.T) {
 	t.Parallel()
-	f, u := startShop(t)
+	f, u := startTestShop(t)
 	perform := func(p phase, length time.Duration, check func(j judge, r *result)) {
 		t.Helper()
 		p.length = length
@@ -246,4 +249,17 @@ func TestLedger(t *testing.T) {
 
 func withKey(ctx context.Context, key string) context.Context {
 	return metadata.NewIncomingContext(ctx, metadata.Pairs(keyHeader, key))
+}
+
+// Without retries, the shop has the same policies but for their mode.
+func TestWithoutRetries(t *testing.T) {
+	for text, want := range map[string]policy.Mode{string(policies): policy.ModeEnforce, string(withoutRetries()): policy.ModeOff} {
+		set, err := policy.Parse("retry.yaml", []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := set.Config().Mode; policy.StrictestMode(got, policy.ModeEnforce) != want {
+			t.Errorf("mode %q; want %q", got, want)
+		}
+	}
 }

@@ -51,42 +51,83 @@ var phases = []phase{
 	}},
 }
 
-// show starts the shop, takes it through all phases, and prints what became of the users' calls.
-func show(ctx context.Context, out io.Writer, web int, again bool) (err error) {
-	f, err := startFleet(ctx, web)
+// shop is the four services with their users.
+type shop struct {
+	*fleet
+
+	users *users
+}
+
+func startShop(ctx context.Context, policies []byte, web int) (*shop, error) {
+	f, err := startFleet(ctx, policies, web)
 	if err != nil {
-		return err
-	}
-	defer f.stop()
-	fmt.Fprintln(out, "users → gateway → orders → inventory, payments")
-	for _, service := range order {
-		fmt.Fprintf(out, "%-10s http://%[2]s/debug/stagger/  http://%[2]s/metrics\n", service, f.web[service])
+		return nil, err
 	}
 	u, err := newUsers(f.grpc["gateway"])
 	if err != nil {
+		f.stop()
+		return nil, err
+	}
+	return &shop{f, u}, nil
+}
+
+func (s *shop) close() error {
+	err := s.users.conn.Close()
+	s.stop()
+	return err
+}
+
+// show takes the shop through all phases, and prints what became of the users' calls. A second shop, whose policies are in mode OFF, has
+// the same phases at the same times.
+func show(ctx context.Context, out io.Writer, web int, again bool) (err error) {
+	s, err := startShop(ctx, policies, web)
+	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, u.conn.Close()) }()
+	defer func() { err = errors.Join(err, s.close()) }()
+	plain, err := startShop(ctx, withoutRetries(), 0)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, plain.close()) }()
+	fmt.Fprintln(out, "users → gateway → orders → inventory, payments")
+	if again {
+		for _, service := range order {
+			fmt.Fprintf(out, "%-10s http://%[2]s/debug/stagger/  http://%[2]s/metrics\n", service, s.web[service])
+		}
+	}
 	for first := true; first || again; first = false {
 		for _, p := range phases {
-			r, err := play(ctx, f, u, p)
+			r, without, err := playBoth(ctx, s, plain, p)
 			if errors.Is(err, context.Canceled) {
 				return nil
 			}
 			if err != nil {
 				return fmt.Errorf("%s: %w", p.title, err)
 			}
-			if _, err := fmt.Fprint(out, r); err != nil {
+			if _, err := fmt.Fprintf(out, "%v  without retries: %s\n  without retries: %s\n", r, without.users("Browse"), without.users("Buy")); err != nil {
 				return err
 			}
 		}
 	}
-	keys, err := readLedger(f.ledgerFile())
+	keys, err := readLedger(s.ledgerFile())
 	if err != nil {
 		return err
 	}
 	_, err = fmt.Fprint(out, "\n", summary(keys))
 	return err
+}
+
+// playBoth plays a phase in both shops at once.
+func playBoth(ctx context.Context, s, plain *shop, p phase) (with, without *result, err error) {
+	ended := make(chan error, 1)
+	go func() {
+		var err error
+		without, err = play(ctx, plain.fleet, plain.users, p)
+		ended <- err
+	}()
+	with, err = play(ctx, s.fleet, s.users, p)
+	return with, without, errors.Join(err, <-ended)
 }
 
 // play makes users call for the length of a phase, and returns the outcomes.

@@ -14,6 +14,8 @@ var (
 	Channel func(set any) (config string, at document.Diagnostic)
 	// Config returns a *policy.Config: that of the set itself, which must not be changed.
 	Config func(set any) any
+	// Elsewhere returns the place of the first entry of loadBalancingConfig that names stagger_retry_elsewhere.
+	Elsewhere func(set any) document.Diagnostic
 	// Place returns where the config names a method, a service or everything, as in policy.MethodConfig.Names: a warning with File, Line,
 	// Column and Field, but no message. It is zero if no entry has the name.
 	Place func(set any, name string) document.Diagnostic
