@@ -16,6 +16,7 @@ import (
 	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/internal/clock"
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/policy"
 )
 
 var _ tries = (*stream)(nil)
@@ -449,7 +450,7 @@ func (s *stream) judge(a *attempt, err error) (attempts.Result, attempts.Now) {
 		err = errConnClosing // Header wraps it
 	case cancelled && code == codes.Canceled:
 		err = errGivenUp
-	case code == codes.Canceled && s.reasonGone(now) == reasonDeadline: // a context of an inner interceptor may have ended before it
+	case code == codes.Canceled && s.reasonGone(now) == policy.ReasonDeadlineExceeded: // a context of an inner interceptor may have ended before it
 		err = status.FromContextError(context.DeadlineExceeded).Err()
 	}
 	local, over := s.local(a, err, now), a.ctx.Err() != nil
