@@ -219,7 +219,7 @@ func (c *call) answeredAtOnce(at, took time.Duration) {
 
 // finish notifies caller and observers of the call's end, and returns its error. It fills the caller's targets from the
 // attempt that is the response.
-func (c *call) finish(reported *attemptOptions) error {
+func (c *call) finish(reported *report) error {
 	err := c.answer(reported)
 	c.notifyEnd(err)
 	c.options.finished(err)
@@ -228,7 +228,7 @@ func (c *call) finish(reported *attemptOptions) error {
 
 // answer returns the error of a call that is over, fills the caller's targets from the attempt that is the response, and tells the
 // incoming call if this one has given up. It runs no user code.
-func (c *call) answer(reported *attemptOptions) error {
+func (c *call) answer(reported *report) error {
 	c.options.deliver(reported)
 	end := c.end()
 	failure := c.failure(end)

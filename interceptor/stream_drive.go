@@ -454,6 +454,7 @@ func (s *stream) judge(a *attempt, err error) (attempts.Result, attempts.Now) {
 		err = status.FromContextError(context.DeadlineExceeded).Err()
 	}
 	local, over := s.local(a, err, now), a.ctx.Err() != nil
+	a.noteReport()
 	a.cancel()
 	if t.stream != nil && (over || err != nil && !answered(err)) {
 		a.awaitEnd()
@@ -498,7 +499,9 @@ func (s *stream) succeeded(a *attempt) bool {
 	}
 	t := a.ofStream
 	t.setMaker(makerDone)
-	t.done = t.ended()
+	if s.options.notify {
+		t.noteReport()
+	}
 	s.committed = t
 	if !s.foreign(a, false) {
 		s.hear(t)
