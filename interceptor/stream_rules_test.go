@@ -457,6 +457,29 @@ func TestStreamRules_NobodyReceivesAhead(t *testing.T) {
 	}
 }
 
+// A stream of one request, whose attempts may run in parallel, is retried though the application does not wait yet.
+func TestStreamRules_RetriedUnwatched(t *testing.T) {
+	for name, c := range retriedPolicies() {
+		if name == "retried" || name == "replaced when slow" {
+			continue // the application's next call finds the failure
+		}
+		t.Run(name, func(t *testing.T) {
+			play(t, c, func(t *testing.T, s scene) {
+				s.On(get, down(), down(), moves.Play(moves.Receive(1), say("a")))
+				stream := s.open(t, t.Context(), serverStream)
+				send(t, stream, "x")
+				time.Sleep(10 * time.Second)
+				if s.Count(get) != 3 {
+					t.Errorf("%d attempts were sent before the application waits; want 3", s.Count(get))
+				}
+				if got, err := receive(stream); fmt.Sprint(got) != "[a]" || err != io.EOF || s.Count(get) != 3 {
+					t.Errorf("%v, %v after %d attempts", got, err, s.Count(get))
+				}
+			})
+		})
+	}
+}
+
 // The clock of an attempt runs while the application waits in RecvMsg or Header, and not while it does something else.
 func TestStreamRules_SlowMeansWaitedFor(t *testing.T) {
 	for name, c := range retriedPolicies() {
