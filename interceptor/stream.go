@@ -591,7 +591,7 @@ func (s *stream) besideReceiver() *streamAttempt {
 func (s *stream) Context() context.Context {
 	for {
 		var t *streamAttempt
-		over, failed, driving := false, false, false
+		over, driving := false, false
 		s.locked(func() {
 			over, driving = s.outcome.phase != notOver, s.driving
 			if over {
@@ -599,14 +599,11 @@ func (s *stream) Context() context.Context {
 				return
 			}
 			t = s.opened()
-			failed = t != nil && s.committed == nil && t.maker == makerNone && t.recorded && t.record != nil
-			if t != nil && !failed {
+			if t != nil {
 				s.commit(t, decision.CommitContext)
 			}
 		})
 		switch {
-		case failed:
-			s.reportRecorded(t) // unseen until now: another attempt may follow
 		case t != nil && t.stream != nil:
 			return t.stream.Context()
 		case over:
