@@ -103,11 +103,15 @@ func checkSimulator(t *testing.T, o *outcome) {
 		if o.clients[i].processes >= 100 && strings.HasPrefix(run.Name, admission) {
 			off = 0.06 // a hundred gates learn from few answers each: runs over gRPC differ by two points
 		}
+		more := 0.05 // of the requests
+		if o.storm.Title == "half the workers" {
+			more = 0.2 // the load is just above what is left, and nine runs over gRPC have 1.05 to 1.23 requests a call
+		}
 		compared++
 		success, perCall, played := run.Fleets[0].Success, run.Services[len(run.Services)-1].PerCall, o.results[i]
-		if math.Abs(success-played.Success) > off || math.Abs(perCall-played.PerCall) > 0.05*played.PerCall {
-			t.Errorf("%s: %.2f %% succeed in the simulator with %.3f requests a call; over gRPC %s with %.3f; want within %v points and 5 %%", run.Name,
-				100*success, perCall, percent(played), played.PerCall, 100*off)
+		if math.Abs(success-played.Success) > off || math.Abs(perCall-played.PerCall) > more*played.PerCall {
+			t.Errorf("%s: %.2f %% succeed in the simulator with %.3f requests a call; over gRPC %s with %.3f; want within %v points and %v %%", run.Name,
+				100*success, perCall, percent(played), played.PerCall, 100*off, 100*more)
 		}
 	}
 	if compared < 2 {
