@@ -179,14 +179,14 @@ func TestShop(t *testing.T) {
 			t.timedf("no attempt at inventory is refused: %v", refused)
 		}
 	})
-	perform(phases[4], 2500*time.Millisecond, func(t judge, r *result) {
+	perform(phases[4], 5500*time.Millisecond, func(t judge, r *result) {
 		if p := r.part("Browse", ok); p != 0 || r.attempts(toOrders) > 1.2 {
 			t.Errorf("success %v, attempts at orders %v; want none, and no retries above those who know", p, r.attempts(toOrders))
 		}
 	})
 	// The alerts' metrics grow at orders, for the dead service, and not at the gateway. alerts_test.yaml tests the alerts
 	// themselves.
-	perform(phase{title: "Inventory has been dead for two seconds"}, time.Second, func(t judge, r *result) {
+	perform(phase{title: "Inventory has been dead for five seconds"}, time.Second, func(t judge, r *result) {
 		if n := r.reasons(toInventory)["not_connected"]; n != r.sum(callsMetric, toInventory) {
 			t.timedf("not_connected for inventory: %v; want each of %v calls", n, r.sum(callsMetric, toInventory))
 		}
