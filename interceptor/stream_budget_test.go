@@ -34,19 +34,20 @@ func TestStreams_ShareBudget(t *testing.T) {
 	page := string(must.Get(os.ReadFile("../docs/streams.md"))(t))
 	const own = "budgets: [{name: streams, bucket: {size: %d}}]\n"
 	for _, streams := range []int{10, 100, 1000} {
-		row := fmt.Sprintf("| %d |", streams)
+		var row strings.Builder
+		fmt.Fprintf(&row, "| %d |", streams)
 		for _, file := range []string{"", fmt.Sprintf(own, 2*streams)} {
 			synctest.Test(t, func(t *testing.T) {
 				c := newCutScene(t, file)
 				c.play(streams)
-				row += fmt.Sprintf(" %d, %d of %d |", c.ended.Load(), c.failed.Load(), c.reads.Load())
+				fmt.Fprintf(&row, " %d, %d of %d |", c.ended.Load(), c.failed.Load(), c.reads.Load())
 				if file != "" && (c.ended.Load() > 0 || c.failed.Load() > 0) {
 					t.Errorf("%d streams with a budget of their own: %d of them end, and %d reads fail", streams, c.ended.Load(), c.failed.Load())
 				}
 			})
 		}
-		if !strings.Contains(page, row+"\n") {
-			t.Errorf("the page lacks\n%s", row)
+		if !strings.Contains(page, row.String()+"\n") {
+			t.Errorf("the page lacks\n%s", row.String())
 		}
 	}
 }

@@ -25,6 +25,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/stagger-go/stagger/policy"
 )
 
 //go:embed retry.yaml
@@ -47,11 +49,11 @@ type running struct {
 // order is the order in which services are started and listed.
 var order = []string{"gateway", "orders", "inventory", "payments"}
 
-// withoutRetries returns the policies in mode OFF.
-func withoutRetries() []byte { return append([]byte("mode: \"OFF\"\n"), policies...) }
+// policiesIn returns the policies in a mode.
+func policiesIn(mode policy.Mode) []byte { return append([]byte("mode: '"+mode+"'\n"), policies...) }
 
-// startFleet starts the services on loopback with policies. Their pages have the ports from web on; 0: free ones.
-func startFleet(ctx context.Context, policies []byte, web int) (_ *fleet, err error) {
+// startFleet starts the services on loopback, with their policies in a mode. Their pages have the ports from web on; 0: free ones.
+func startFleet(ctx context.Context, mode policy.Mode, web int) (_ *fleet, err error) {
 	f := &fleet{grpc: map[string]string{}, web: map[string]string{}, running: map[string]*running{}}
 	defer func() {
 		if err != nil {
@@ -61,7 +63,7 @@ func startFleet(ctx context.Context, policies []byte, web int) (_ *fleet, err er
 	if f.folder, err = os.MkdirTemp("", "shop-"); err != nil {
 		return nil, err
 	}
-	if err := os.WriteFile(f.policyFile(), policies, 0o600); err != nil {
+	if err := os.WriteFile(f.policyFile(), policiesIn(mode), 0o600); err != nil {
 		return nil, err
 	}
 	port := anyPort()

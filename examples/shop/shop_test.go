@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 // startTestShop starts the four processes.
 func startTestShop(t *testing.T) (*fleet, *users) {
 	t.Helper()
-	f, err := startFleet(t.Context(), policies, 0)
+	f, err := startFleet(t.Context(), policy.ModeEnforce, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -251,15 +251,15 @@ func withKey(ctx context.Context, key string) context.Context {
 	return metadata.NewIncomingContext(ctx, metadata.Pairs(keyHeader, key))
 }
 
-// Without retries, the shop has the same policies but for their mode.
-func TestWithoutRetries(t *testing.T) {
-	for text, want := range map[string]policy.Mode{string(policies): policy.ModeEnforce, string(withoutRetries()): policy.ModeOff} {
-		set, err := policy.Parse("retry.yaml", []byte(text))
+// The second shop of the show has the same policies in another mode.
+func TestPoliciesIn(t *testing.T) {
+	for _, mode := range []policy.Mode{policy.ModeEnforce, policy.ModeOff} {
+		set, err := policy.Parse("retry.yaml", policiesIn(mode))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := set.Config().Mode; policy.StrictestMode(got, policy.ModeEnforce) != want {
-			t.Errorf("mode %q; want %q", got, want)
+		if got := set.Config().Mode; policy.StrictestMode(got, policy.ModeEnforce) != mode {
+			t.Errorf("mode %q; want %q", got, mode)
 		}
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"io"
 	"time"
+
+	"github.com/stagger-go/stagger/policy"
 )
 
 // phase is a part of the show: an action on a service, and how long users go on after it.
@@ -51,54 +53,46 @@ var phases = []phase{
 	}},
 }
 
-// shop is the four services with their users.
-type shop struct {
-	*fleet
-
-	users *users
-}
-
-func startShop(ctx context.Context, policies []byte, web int) (*shop, error) {
-	f, err := startFleet(ctx, policies, web)
-	if err != nil {
-		return nil, err
-	}
-	u, err := newUsers(f.grpc["gateway"])
-	if err != nil {
-		f.stop()
-		return nil, err
-	}
-	return &shop{f, u}, nil
-}
-
-func (s *shop) close() error {
-	err := s.users.conn.Close()
-	s.stop()
-	return err
-}
-
 // show takes the shop through all phases, and prints what became of the users' calls. A second shop, whose policies are in mode OFF, has
 // the same phases at the same times.
 func show(ctx context.Context, out io.Writer, web int, again bool) (err error) {
-	s, err := startShop(ctx, policies, web)
+	f, err := startFleet(ctx, policy.ModeEnforce, web)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.close()) }()
-	plain, err := startShop(ctx, withoutRetries(), 0)
+	defer f.stop()
+	plain, err := startFleet(ctx, policy.ModeOff, 0)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, plain.close()) }()
+	defer plain.stop()
 	fmt.Fprintln(out, "users → gateway → orders → inventory, payments")
 	if again {
 		for _, service := range order {
-			fmt.Fprintf(out, "%-10s http://%[2]s/debug/stagger/  http://%[2]s/metrics\n", service, s.web[service])
+			fmt.Fprintf(out, "%-10s http://%[2]s/debug/stagger/  http://%[2]s/metrics\n", service, f.web[service])
 		}
 	}
+	u, err := newUsers(f.grpc["gateway"])
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, u.conn.Close()) }()
+	others, err := newUsers(plain.grpc["gateway"])
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, others.conn.Close()) }()
 	for first := true; first || again; first = false {
 		for _, p := range phases {
-			r, without, err := playBoth(ctx, s, plain, p)
+			var without *result
+			ended := make(chan error, 1)
+			go func() {
+				var err error
+				without, err = play(ctx, plain, others, p)
+				ended <- err
+			}()
+			r, err := play(ctx, f, u, p)
+			err = errors.Join(err, <-ended)
 			if errors.Is(err, context.Canceled) {
 				return nil
 			}
@@ -110,24 +104,12 @@ func show(ctx context.Context, out io.Writer, web int, again bool) (err error) {
 			}
 		}
 	}
-	keys, err := readLedger(s.ledgerFile())
+	keys, err := readLedger(f.ledgerFile())
 	if err != nil {
 		return err
 	}
 	_, err = fmt.Fprint(out, "\n", summary(keys))
 	return err
-}
-
-// playBoth plays a phase in both shops at once.
-func playBoth(ctx context.Context, s, plain *shop, p phase) (with, without *result, err error) {
-	ended := make(chan error, 1)
-	go func() {
-		var err error
-		without, err = play(ctx, plain.fleet, plain.users, p)
-		ended <- err
-	}()
-	with, err = play(ctx, s.fleet, s.users, p)
-	return with, without, errors.Join(err, <-ended)
 }
 
 // play makes users call for the length of a phase, and returns the outcomes.

@@ -227,19 +227,21 @@ func TestReconnect_Waits(t *testing.T) {
 	for _, seconds := range []float64{0.3, 1, 2, 3, 5, 8, 12} {
 		away := time.Duration(seconds * float64(time.Second))
 		r := simulate(10_000, ours, away)
-		row := fmt.Sprintf("| %v |", away)
+		var row strings.Builder
+		fmt.Fprintf(&row, "| %v |", away)
 		for i, age := range ages {
 			s, w := r.waits(away, age)
 			saved[i], waited[i] = saved[i]+s, waited[i]+w
-			row += fmt.Sprintf(" %.1f, %.1f |", s, w)
+			fmt.Fprintf(&row, " %.1f, %.1f |", s, w)
 		}
-		rows = append(rows, row)
+		rows = append(rows, row.String())
 	}
-	share := "| share of 10 s |"
+	var share strings.Builder
+	share.WriteString("| share of 10 s |")
 	for i := range ages {
-		share += fmt.Sprintf(" %.0f %%, %.0f %% |", 100*saved[i]/saved[len(ages)-1], 100*waited[i]/waited[len(ages)-1])
+		fmt.Fprintf(&share, " %.0f %%, %.0f %% |", 100*saved[i]/saved[len(ages)-1], 100*waited[i]/waited[len(ages)-1])
 	}
-	table := strings.Join(append(rows, share), "\n") + "\n"
+	table := strings.Join(append(rows, share.String()), "\n") + "\n"
 	if !strings.Contains(page, table) {
 		t.Errorf("the page lacks\n%s", table)
 	}
