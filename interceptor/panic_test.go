@@ -210,6 +210,39 @@ func (p *panics) call(t *testing.T, r *interceptor.Retrier, hangs int64) {
 	}
 }
 
+// A callback panics when it hears of the attempt that has won: the slow one, which has lost, is cancelled all the same.
+func TestUnaryPanic_OfAWinner(t *testing.T) {
+	t.Parallel()
+	for _, culprit := range []string{"done", "helped"} {
+		synctest.Test(t, func(t *testing.T) {
+			p := &panics{fuse: &fuse{limit: 10}, purse: &purse{grants: 99}, culprit: culprit}
+			c := hedged()
+			paid(c)
+			r := mustNew(t, mustSet(t, c), p.options(true)...)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			var sent atomic.Int64
+			began := time.Now()
+			seen := caught(func() {
+				_ = r.Unary()(ctx, get, nil, new(wrapperspb.StringValue), nil,
+					func(ctx context.Context, _ string, _, _ any, _ *grpc.ClientConn, _ ...grpc.CallOption) error {
+						if sent.Add(1) > 1 {
+							return nil
+						}
+						<-ctx.Done()
+						return status.FromContextError(ctx.Err()).Err()
+					})
+			})
+			if took := time.Since(began); seen != culprit || took != 100*ms {
+				t.Errorf("%s: the caller sees the panic %v after %v; want it when the second attempt is answered", culprit, seen, took)
+			}
+			if left := held(r, p.fuse, p.purse); left != "" {
+				t.Errorf("%s: held for ever: %s", culprit, left)
+			}
+		})
+	}
+}
+
 // caught runs f and returns what it panics with.
 func caught(f func()) (seen any) {
 	defer func() { seen = recover() }()
