@@ -381,6 +381,69 @@ func TestStreamPanic_WhileAnotherIsJudged(t *testing.T) {
 	}))
 }
 
+// failsFirst is an attempt that fails when it is received from. A later one panics when it is sent what was kept.
+type failsFirst struct {
+	grpc.ClientStream
+
+	later bool
+	ctx   context.Context
+}
+
+func (f failsFirst) SendMsg(any) error {
+	if f.later {
+		panic("attempt")
+	}
+	return nil
+}
+
+func (f failsFirst) RecvMsg(any) error {
+	if f.later {
+		<-f.ctx.Done()
+	}
+	return status.Error(codes.Unavailable, "")
+}
+
+// An attempt panics in a goroutine, and so does the observer that hears of the call's end there: the application sees the first panic, and
+// the program goes on.
+func TestStreamPanic_ObserverToo(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		config policy.Config
+		desc   grpc.StreamDesc
+		open   bool // the first attempt panics when it is opened; else the second one, when it is sent to
+	}{
+		"opened":  {hedged(), grpc.StreamDesc{ServerStreams: true}, true},
+		"sent to": {config(plain()), grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			r := mustNew(t, mustSet(t, row.config), interceptor.WithObserver(interceptor.Observer{
+				CallEnd: func(context.Context, interceptor.Event) { panic("observer") },
+			}))
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			var opened atomic.Int64
+			s, err := r.Stream()(ctx, &row.desc, nil, get,
+				func(ctx context.Context, _ *grpc.StreamDesc, _ *grpc.ClientConn, _ string, _ ...grpc.CallOption) (grpc.ClientStream, error) {
+					if row.open {
+						panic("attempt")
+					}
+					return failsFirst{later: opened.Add(1) > 1, ctx: ctx}, nil
+				})
+			if err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			seen := caught(func() {
+				_ = s.SendMsg(wrapperspb.String("x"))
+				_ = s.RecvMsg(new(wrapperspb.StringValue))
+			})
+			if seen != "attempt" {
+				t.Errorf("%s: the application sees the panic %v; want the attempt's, which came first", name, seen)
+			}
+		})
+	}
+}
+
 // panickingStream makes a stream whose attempt with that number panics in a method, if it comes to that.
 func panickingStream(t *testing.T, s scene, method string, number int, goexit bool) {
 	t.Helper()
