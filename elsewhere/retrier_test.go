@@ -69,7 +69,7 @@ type journal struct {
 
 func withJournal(j *journal) interceptor.Option {
 	return interceptor.WithObserver(interceptor.Observer{Diagnostic: func(d policy.Diagnostic) {
-		if d.Severity == document.SeverityNote {
+		if d.Severity == document.SeverityNote || d.Field == "deadline" { // calls of these tests have none
 			return
 		}
 		j.mu.Lock()

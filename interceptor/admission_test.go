@@ -22,7 +22,6 @@ import (
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/internal/tools/must"
-	"github.com/stagger-go/stagger/internal/tools/usual"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -321,21 +320,4 @@ func TestAdmission_BoundedMemory(t *testing.T) {
 	if n := len(list); n < 2 || n > 1025 || !own {
 		t.Errorf("state of %d methods, of the client's own: %v; want 1025 at most, and that", n, own)
 	}
-}
-
-// admitted is a call of a Retrier like those of BenchmarkSuccess, with and without admission.
-func admitted(tb testing.TB, with bool) func() {
-	tb.Helper()
-	retry := usual.Retry()
-	c := admitting(func(s *policy.Spec) {
-		s.Retry = &retry
-		if !with {
-			s.Admission = "NONE"
-		}
-	})
-	unary := mustNew(tb, mustSet(tb, c), quiet).Unary()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
-	tb.Cleanup(cancel)
-	opts := []grpc.CallOption{grpc.StaticMethod()}
-	return func() { _ = unary(ctx, get, nil, nil, nil, answered, opts...) }
 }

@@ -28,7 +28,7 @@ type attempt struct {
 	cancel  context.CancelFunc // of ctx; nil if ctx is the call's
 	options []grpc.CallOption  // passed to gRPC
 	took    time.Duration      // until it ended
-	done    bool               // gRPC had ended it when it returned, so its options don't change any more
+	report  *report            // of gRPC, if that had ended the attempt when it returned; else nil
 
 	inTimer   bool // a goroutine of the driver's makes it
 	cancelled bool // the engine has cancelled it: another attempt has won, or replaces it. The driver's lock guards this
@@ -45,16 +45,32 @@ func (a *attempt) release() {
 	}
 }
 
-// reported returns what gRPC reported of an attempt that has returned. It is empty if gRPC may still write to it, as
-// after an error of an inner interceptor.
-func (a *attempt) reported() *attemptOptions {
-	if !a.done {
-		return &unreported
-	}
-	return a.attemptOptions
+// report is what gRPC has reported of an attempt.
+type report struct {
+	header  metadata.MD // nil if none arrived, or without callOptions.header
+	trailer metadata.MD // nil if there was no stream
+	unsent  bool        // there was no stream; if an inner interceptor doesn't pass on the options, there is no report, and no proof
+	peer    peer.Peer   // zero without callOptions.peer
 }
 
-var unreported attemptOptions
+// noteReport keeps what gRPC has reported of an attempt that has returned, if gRPC has ended it. It must be called before the
+// attempt's context is cancelled: an inner interceptor may have left a second stream with the same options, to which gRPC then reports.
+func (a *attempt) noteReport() {
+	if a.report == nil && a.ended() {
+		a.report = &report{header: a.header, trailer: a.received(), unsent: a.untouched(), peer: a.peer}
+	}
+}
+
+// reported returns what gRPC has reported of an attempt that has returned. It is empty if gRPC may still write to it, as
+// after an error of an inner interceptor.
+func (a *attempt) reported() *report {
+	if a.report == nil {
+		return &unreported
+	}
+	return a.report
+}
+
+var unreported report
 
 // callOptions are the options that the caller gave to a call. gRPC writes to the targets of Header, Trailer
 // and Peer at the end of each attempt, and then calls OnFinish. So attempts never get the caller's targets:
@@ -115,18 +131,18 @@ func (o *callOptions) appendTargets(opts []grpc.CallOption) []grpc.CallOption {
 
 // deliver fills the caller's targets from the attempt whose response is the call's. It is called once, when no
 // attempt runs any more.
-func (o *callOptions) deliver(a *attemptOptions) {
+func (o *callOptions) deliver(r *report) {
 	if !o.notify {
 		return
 	}
 	for _, option := range o.caller {
 		switch target := targetOf(option).(type) {
 		case grpc.HeaderCallOption:
-			*target.HeaderAddr = a.header
+			*target.HeaderAddr = r.header
 		case grpc.TrailerCallOption:
-			*target.TrailerAddr = a.received()
+			*target.TrailerAddr = r.trailer
 		case grpc.PeerCallOption:
-			*target.PeerAddr = a.peer
+			*target.PeerAddr = r.peer
 		}
 	}
 }
@@ -239,6 +255,7 @@ func (a *attemptOptions) awaitEnd() {
 // noTrailer has a key that no server can send. gRPC replaces it, if only by an empty trailer, as soon as there was a stream.
 var noTrailer = metadata.MD{":none": nil}
 
+// untouched reports whether gRPC has reported no trailer: once it has ended the attempt, that proves that there was no stream.
 func (a *attemptOptions) untouched() bool {
 	_, untouched := a.trailer[":none"]
 	return untouched
@@ -251,10 +268,6 @@ func (a *attemptOptions) received() metadata.MD {
 	}
 	return a.trailer
 }
-
-// unsent reports whether gRPC has ended the attempt without a stream. If an inner interceptor doesn't pass on the options, there is
-// no proof.
-func (a *attemptOptions) unsent() bool { return a.ended() && a.untouched() }
 
 // promoted returns the gRPC option that a call option acts as. Only gRPC can declare the methods of a
 // [grpc.CallOption], so every other type has them from an embedded field: a gRPC option, or an

@@ -219,7 +219,7 @@ func (c *call) answeredAtOnce(at, took time.Duration) {
 
 // finish notifies caller and observers of the call's end, and returns its error. It fills the caller's targets from the
 // attempt that is the response.
-func (c *call) finish(reported *attemptOptions) error {
+func (c *call) finish(reported *report) error {
 	err := c.answer(reported)
 	c.notifyEnd(err)
 	c.options.finished(err)
@@ -228,7 +228,7 @@ func (c *call) finish(reported *attemptOptions) error {
 
 // answer returns the error of a call that is over, fills the caller's targets from the attempt that is the response, and tells the
 // incoming call if this one has given up. It runs no user code.
-func (c *call) answer(reported *attemptOptions) error {
+func (c *call) answer(reported *report) error {
 	c.options.deliver(reported)
 	end := c.end()
 	failure := c.failure(end)
@@ -340,9 +340,10 @@ func (c *call) target() string { return c.entry.target }
 type callFlags uint8
 
 const (
-	disabled callFlags = 1 << iota // the call bypasses the Retrier
-	safe                           // the caller declares it idempotent
-	keyed                          // the caller asks for an idempotency key
+	disabled     callFlags = 1 << iota // the call bypasses the Retrier
+	safe                               // the caller declares it idempotent
+	keyed                              // the caller asks for an idempotency key
+	defaultLimit                       // the call's deadline is that of the default timeout
 )
 
 // readRequest reads the caller's options, and finds the entry of the call. Every call runs it. first is for the first attempt.
@@ -514,7 +515,7 @@ func (c *call) connectWait() attempts.ConnectWait {
 		return attempts.ConnectWait{FailFast: !waits}
 	}
 	wait := c.policy.MaxConnectionWait()
-	is := attempts.ConnectWait{Longest: wait, MaxOutage: attempts.MaxOutage(wait)}
+	is := attempts.ConnectWait{Longest: wait, MaxOutage: attempts.MaxOutage}
 	if c.set.Deadline < attempts.Never && inbound(c.ctx) != nil {
 		is.Longest = min(wait, time.Duration(inboundShare*float64(c.set.Deadline-c.start)))
 	}

@@ -247,7 +247,8 @@ func TestConnectionWait_Outage(t *testing.T) {
 		{"950 ms", 950 * ms, 10 * time.Second, 20, 26, 40},
 		{"950 ms, no deadlines", 950 * ms, 0, 20, 26, 40},
 		{"950 ms, short deadlines", 950 * ms, 2 * time.Second, 20, 40, 70},
-		{"3 s, which gRPC's own backoff prolongs to 5 s", 3 * time.Second, 10 * time.Second, 260, 26, 65},
+		{"2 s, which gRPC's own backoff prolongs to 2.6 s", 2 * time.Second, 10 * time.Second, 20, 26, 65},
+		{"3 s, which gRPC's own backoff prolongs beyond the age of 5 s", 3 * time.Second, 10 * time.Second, 520, 20, 20},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()

@@ -22,27 +22,31 @@ import (
 // entry is what the calls of a method at a target need. It never changes. New rules or switches make it stale; its balance and its
 // record outlive it.
 type entry struct {
-	made       time.Duration
-	rules      *rules
-	switches   *switches
-	policy     *policy.Policy
-	mode       policy.Mode // of the calls: the strictest of the policy file's, the policy's and the switches'
-	target     string      // canonical
-	name       string      // the method's, in what outlives the call: see keptName
-	budget     budget.Budget
-	balance    *balance        // the same; nil for another one
-	record     *methods.Method // nil if the table has no place
-	known      *methods.Known  // the same, as the policy's calls see it; nil: they need it not
-	most       int             // attempts of a call
-	timeout    time.Duration   // of an attempt
-	safe       bool            // the policy, or the method's descriptor, declares it idempotent
-	slots      targetSlots     // for calls that wait between attempts
-	asks       bool            // the engine starts before the first attempt, since breaker or admission are asked
-	admits     bool            // admission is asked
-	timed      bool            // a first attempt may be slow
-	parallel   bool            // attempts may run in parallel
-	prepares   bool            // calls have a timeout or a key
-	grpcsCodec bool            // a call without an option for a codec has gRPC's own
+	made     time.Duration
+	rules    *rules
+	switches *switches
+	policy   *policy.Policy
+	mode     policy.Mode // of the calls: the strictest of the policy file's, the policy's and the switches'
+	target   string      // canonical
+	name     string      // the method's, in what outlives the call: see keptName
+	budget   budget.Budget
+	balance  *balance        // the same; nil for another one
+	record   *methods.Method // nil if the table has no place
+	known    *methods.Known  // the same, as the policy's calls see it; nil: they need it not
+	most     int             // attempts of a call
+	timeout  time.Duration   // of an attempt
+	safe     bool            // the policy, or the method's descriptor, declares it idempotent
+	slots    targetSlots     // for calls that wait between attempts
+	asks     bool            // the engine starts before the first attempt, since breaker or admission are asked
+	admits   bool            // admission is asked
+	timed    bool            // a first attempt may be slow
+	parallel bool            // attempts may run in parallel
+	prepares bool            // calls have a timeout or a key
+
+	defaultTimeout   time.Duration // of unary calls without a deadline; 0: none
+	warnedNoDeadline *atomic.Bool  // that unary calls have no deadline: the slot's
+
+	grpcsCodec bool // a call without an option for a codec has gRPC's own
 	limit      limits
 
 	limitOptions []grpc.CallOption // the same, for a call whose caller gives none
@@ -88,6 +92,7 @@ func (r *Retrier) newEntry(s *slot, method string, own *policy.Policy, now time.
 	e := &entry{
 		made: now, rules: of, switches: r.switches.Load(), policy: cmp.Or(own, of.set.Lookup(method), r.single),
 		target: s.target, name: s.name, record: s.record, budget: budget.Unlimited, grpcsCodec: usesGRPCsCodec(nil),
+		defaultTimeout: r.defaultTimeoutBy(of), warnedNoDeadline: &s.warnedNoDeadline,
 	}
 	e.mode = policy.StrictestMode(of.modeOf(method), e.switches.modeFor(method))
 	if own != nil {
@@ -149,6 +154,8 @@ type slot struct {
 	usual  atomic.Pointer[entry] // of calls with the Retrier's policy; nil if none has called it since a reload
 	own    atomic.Pointer[entry] // of calls with the last policy that a caller gave
 	used   atomic.Int64          // the second in which it was used last
+
+	warnedNoDeadline atomic.Bool
 }
 
 // touch records the use of a slot. Every call runs it, and rarely writes.

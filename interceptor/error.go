@@ -6,6 +6,7 @@ package interceptor
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -21,7 +22,8 @@ import (
 // Error is the error of a call, with details from stagger. Its text and its status are those
 // of the last attempt, unchanged: status.FromError, status.Code and errors.As return the same
 // as without stagger. If the end of the call hides an earlier error of a server, as when the
-// deadline passes in the second attempt, the text has the server's error too. To get the details:
+// deadline passes in the second attempt, the text has the server's error too. If the policies' defaultTimeout ends the
+// call, the text says so. To get the details:
 //
 //	if e, ok := errors.AsType[*interceptor.Error](err); ok {
 //		log.Printf("gave up after %d attempts in %v: %s", e.Attempts, e.Elapsed, e.Reason)
@@ -38,12 +40,13 @@ type Error struct {
 	// attempt could send. It is a string, since it is for logs: a program decides by Reason.
 	Commit string
 
-	err  error // the one that the caller gets
-	last error // the last one of a server, if that is another one; else nil
+	err  error  // the one that the caller gets
+	last error  // the last one of a server, if that is another one; else nil
+	note string // about the deadline, or ""
 }
 
 // Error returns the text of the last attempt's error, with a server's last error if the first hides it.
-func (e *Error) Error() string { return e.withLast(e.cause().Error()) }
+func (e *Error) Error() string { return e.complete(e.cause().Error()) }
 
 // cause returns the error for the caller. An Error that a test makes has none, and its reason stands for it.
 func (e *Error) cause() error {
@@ -60,15 +63,17 @@ func (e *Error) GRPCStatus() *status.Status {
 	switch {
 	case !ok:
 		return nil
-	case e.last == nil:
+	case e.last == nil && e.note == "":
 		return st
 	}
 	p := st.Proto()
-	p.Message = e.withLast(p.GetMessage())
+	p.Message = e.complete(p.GetMessage())
 	return status.FromProto(p)
 }
 
-func (e *Error) withLast(text string) string {
+// complete adds what the text of the last attempt doesn't say.
+func (e *Error) complete(text string) string {
+	text += e.note
 	if e.last == nil {
 		return text
 	}
@@ -108,9 +113,13 @@ func (c *call) failure(end *attempts.End) *Error {
 	if err == nil {
 		return nil
 	}
+	note := ""
+	if c.flags&defaultLimit != 0 && end.Reason == policy.ReasonDeadlineExceeded {
+		note = fmt.Sprintf("; the call had no deadline, and defaultTimeout is %v", c.entry.defaultTimeout)
+	}
 	return &Error{
 		Attempts: end.Attempts, Elapsed: clock.Now() - c.start, Reason: end.Reason, Commit: string(end.Commit),
-		err: err, last: end.Last,
+		err: err, last: end.Last, note: note,
 	}
 }
 

@@ -93,29 +93,31 @@ import (
 // then share its budgets. It starts one goroutine per connection that cannot connect, until the connection recovers or is
 // closed. It need not be closed ([Retrier.Close] is for a service that stops), and is safe for concurrent use.
 type Retrier struct {
-	rules       atomic.Pointer[rules]
-	reloading   sync.Mutex // held by a reload
-	refusal     atomic.Pointer[error]
-	single      *policy.Policy // for methods without a policy: one attempt
-	entries     entries
-	budgets     budgets
-	observers   atomic.Pointer[observers]
-	stats       []stats.Handler
-	random      func() float64
-	warned      once
-	maxReplayed int64        // the limit of replayed, in bytes
-	replayed    atomic.Int64 // bytes that all streams keep for replay
-	waitLimit   waitLimit
-	breaker     func(target, method string) Gate                                       // nil: none
-	classifier  func(ctx context.Context, method string, reply any, err error) Verdict // nil: none
-	descriptors []*protoregistry.Files                                                 // given, in addition to linked ones
-	newReply    func(method string, reply any) func() any                              // nil: none
-	switches    atomic.Pointer[switches]
-	closed      atomic.Bool
-	leftRunning atomic.Bool // an inner interceptor has returned before gRPC had ended the attempt
-	waits       waits
-	outages     outages
-	repeats     again.Repeater // nil: none
+	rules           atomic.Pointer[rules]
+	reloading       sync.Mutex // held by a reload
+	refusal         atomic.Pointer[error]
+	single          *policy.Policy // for methods without a policy: one attempt
+	entries         entries
+	budgets         budgets
+	observers       atomic.Pointer[observers]
+	stats           []stats.Handler
+	random          func() float64
+	warned          once
+	maxReplayed     int64        // the limit of replayed, in bytes
+	replayed        atomic.Int64 // bytes that all streams keep for replay
+	waitLimit       waitLimit
+	breaker         func(target, method string) Gate                                       // nil: none
+	classifier      func(ctx context.Context, method string, reply any, err error) Verdict // nil: none
+	descriptors     []*protoregistry.Files                                                 // given, in addition to linked ones
+	newReply        func(method string, reply any) func() any                              // nil: none
+	switches        atomic.Pointer[switches]
+	closed          atomic.Bool
+	defaultTimeout  time.Duration // for policies without one; 0: none
+	withoutDeadline atomic.Uint64 // unary calls, with a policy and no deadline
+	leftRunning     atomic.Bool   // an inner interceptor has returned before gRPC had ended the attempt
+	waits           waits
+	outages         outages
+	repeats         again.Repeater // nil: none
 }
 
 // New returns a Retrier with the policies of a set. The error names the wrong option.

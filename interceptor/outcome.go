@@ -24,17 +24,18 @@ func (c *call) local(a *attempt, err error, now attempts.Now) bool {
 
 // judge returns the result of attempt a, which has returned. local is as in [call.local]; a may have been cancelled since.
 func (c *call) judge(a *attempt, reply any, err error, local bool, now attempts.Now) (r attempts.Result) {
-	a.done, a.took = a.ended(), now.At-a.began
+	a.noteReport()
+	a.took = now.At - a.began
 	r.Err, r.Status, r.Local = err, ok, local
 	verdict := VerdictByCode
 	judged := err != nil || reply != nil // for streams, only failures
-	if err != nil && !a.done && c.cc != nil {
+	if err != nil && a.report == nil && c.cc != nil {
 		reply = nil // an inner interceptor may have left the attempt running, and it still writes into reply
 	}
 	if c.retrier.classifier != nil && c.policy.MaxAttempts() > 1 && judged && !r.Local {
 		verdict = c.retrier.classifier(c.ctx, c.method, reply, err)
 	}
-	r.Trailer = a.reported().received()
+	r.Trailer = a.reported().trailer
 	r.Again, r.Final = verdict == VerdictRetry, verdict == VerdictFinal
 	r.Foreign = c.foreign(a, local)
 	if err == nil {
@@ -42,7 +43,7 @@ func (c *call) judge(a *attempt, reply any, err error, local bool, now attempts.
 	}
 	st, isStatus := status.FromError(err)
 	r.Status = st
-	if a.done && !a.unsent() {
+	if a.report != nil && !a.report.unsent {
 		c.warnNotBalanced()
 	}
 	c.warnRetriesOff()
@@ -50,7 +51,7 @@ func (c *call) judge(a *attempt, reply any, err error, local bool, now attempts.
 		n := strconv.Itoa(c.policy.MaxAttempts())
 		c.retrier.warnOnce(&cutAttempts, n, n, most)
 	}
-	multiplied, noStream := c.multiplied(), a.done && a.unsent()
+	multiplied, noStream := c.multiplied(), a.reported().unsent
 	r.Unsent = noStream && st.Code() == codes.Unavailable && !multiplied
 	// An error without a status comes from an interceptor, not from a server.
 	foreign := !isStatus || st.Code() == codes.OK
@@ -70,6 +71,8 @@ func (c *call) foreign(a *attempt, local bool) bool {
 	switch {
 	case c.cc == nil:
 		return false
+	case a.report != nil:
+		return a.report.unsent
 	case a.ended():
 		return a.untouched()
 	default:

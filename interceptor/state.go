@@ -27,6 +27,11 @@ type State struct {
 	// these, the policies' and an entry's mode applies.
 	Switches []ModeSwitch
 
+	// DefaultTimeout is that of unary calls without a deadline, from the policies or [WithDefaultTimeout]; 0: none. WithoutDeadline counts the
+	// unary calls so far that had a policy with extra attempts, and neither a deadline nor a timeout.
+	DefaultTimeout  time.Duration
+	WithoutDeadline uint64
+
 	Waiting   int // calls that wait between attempts now; the policies limit it (maxWaiting)
 	Budgets   []BudgetState
 	Admission []AdmissionState // of the methods with admission that have had calls, ordered by target and method
@@ -40,8 +45,9 @@ func (r *Retrier) State() State {
 	}
 	s := State{
 		Policies: rules.set.Set, Warnings: rules.set.Warnings(),
-		Switches: switches.list(),
-		Waiting:  r.waitLimit.waitingCalls(), Admission: r.admissions(),
+		Switches:       switches.list(),
+		DefaultTimeout: r.defaultTimeoutBy(rules), WithoutDeadline: r.withoutDeadline.Load(),
+		Waiting: r.waitLimit.waitingCalls(), Admission: r.admissions(),
 	}
 	if err := r.refusal.Load(); err != nil {
 		s.Err = *err

@@ -31,7 +31,7 @@ import (
 //	  └──┼── cut, to be resumed ──┘    └──────────────┬──────────────┘
 //	     └── the engine says Over ────────────────────┴──► over
 //
-// Attempts of a stream with one request may run beside each other (races). A stream of many requests has one attempt at a time.
+// Attempts of a stream with one request may run in parallel (races). A stream of many requests has one attempt at a time.
 //
 // gRPC, inner interceptors, codecs and observers never run under the driver's lock.
 type stream struct {
@@ -41,7 +41,7 @@ type stream struct {
 	desc   *grpc.StreamDesc
 	open   grpc.Streamer
 	codec  *messageCodec // of the attempts; nil: gRPC's own
-	races  bool          // attempts may run beside each other
+	races  bool          // attempts may run in parallel
 	resume resumption    // used by RecvMsg, and by what reports a cut that RecvMsg has found
 
 	encoder encoder // used by SendMsg
@@ -592,7 +592,7 @@ func (s *stream) besideReceiver() *streamAttempt {
 func (s *stream) Context() context.Context {
 	for {
 		var t *streamAttempt
-		over, failed, driving := false, false, false
+		over, driving := false, false
 		s.locked(func() {
 			over, driving = s.outcome.phase != notOver, s.driving
 			if over {
@@ -600,14 +600,11 @@ func (s *stream) Context() context.Context {
 				return
 			}
 			t = s.opened()
-			failed = t != nil && s.committed == nil && t.maker == makerNone && t.recorded && t.record != nil
-			if t != nil && !failed {
+			if t != nil {
 				s.commit(t, decision.CommitContext)
 			}
 		})
 		switch {
-		case failed:
-			s.reportRecorded(t) // unseen until now: another attempt may follow
 		case t != nil && t.stream != nil:
 			return t.stream.Context()
 		case over:

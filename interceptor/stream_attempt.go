@@ -68,10 +68,17 @@ const (
 	sendsNoMore                // nobody: gRPC has returned io.EOF, or a message could not be sent
 )
 
-// setMaker changes who makes the attempt. The driver makes the attempt that follows from its end in the same goroutine.
+// setMaker changes who makes the attempt. The driver makes the attempt that follows from its end in the same goroutine, so inTimer keeps
+// who made it.
 func (t *streamAttempt) setMaker(m maker) {
 	t.maker = m
-	t.inTimer = m == makerGoroutine
+	switch m {
+	case makerCall:
+		t.inTimer = false
+	case makerGoroutine:
+		t.inTimer = true
+	default:
+	}
 }
 
 // newAttempt returns the first attempt. The lock must be held.

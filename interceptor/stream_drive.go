@@ -16,6 +16,7 @@ import (
 	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/internal/clock"
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/policy"
 )
 
 var _ tries = (*stream)(nil)
@@ -449,10 +450,11 @@ func (s *stream) judge(a *attempt, err error) (attempts.Result, attempts.Now) {
 		err = errConnClosing // Header wraps it
 	case cancelled && code == codes.Canceled:
 		err = errGivenUp
-	case code == codes.Canceled && s.reasonGone(now) == reasonDeadline: // a context of an inner interceptor may have ended before it
+	case code == codes.Canceled && s.reasonGone(now) == policy.ReasonDeadlineExceeded: // a context of an inner interceptor may have ended before it
 		err = status.FromContextError(context.DeadlineExceeded).Err()
 	}
 	local, over := s.local(a, err, now), a.ctx.Err() != nil
+	a.noteReport()
 	a.cancel()
 	if t.stream != nil && (over || err != nil && !answered(err)) {
 		a.awaitEnd()
@@ -497,7 +499,9 @@ func (s *stream) succeeded(a *attempt) bool {
 	}
 	t := a.ofStream
 	t.setMaker(makerDone)
-	t.done = t.ended()
+	if s.options.notify {
+		t.noteReport()
+	}
 	s.committed = t
 	if !s.foreign(a, false) {
 		s.hear(t)

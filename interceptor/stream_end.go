@@ -25,18 +25,16 @@ type streamOutcome struct {
 
 // endPhase is how far the end of a stream has come. OnFinish may call the stream: such calls return the end without waiting.
 //
-//	notOver ── the engine says Over ──► known ──► telling ──► told
-//	              the response is known ┘            └ the caller's OnFinish runs
+//	notOver ── the engine says Over ──► endKnown ──► endTelling ──► endTold
+//	               the response is known ┘             └ the caller's OnFinish runs
 type endPhase uint8
 
 const (
 	notOver endPhase = iota
-	known
-	telling
-	told
+	endKnown
+	endTelling
+	endTold
 )
-
-const reasonDeadline = policy.ReasonDeadlineExceeded
 
 // concluded implements tries. That the call is over, and its response, are set in one place.
 func (s *stream) concluded() {
@@ -58,9 +56,9 @@ func (s *stream) concluded() {
 	if err := s.answer(reported); err != nil {
 		o.final = err
 	}
-	o.phase = told
+	o.phase = endTold
 	if s.options.notify {
-		o.phase = known
+		o.phase = endKnown
 		s.untold.Store(true)
 	}
 	s.receives.Store(nil) // who comes from now on must look at the end
@@ -93,8 +91,8 @@ func (s *stream) tell() {
 }
 
 func (s *stream) tellCaller() {
-	s.setPhase(telling)
-	defer s.setPhase(told)
+	s.setPhase(endTelling)
+	defer s.setPhase(endTold)
 	s.options.finished(s.outcome.final)
 }
 
@@ -108,7 +106,7 @@ func (s *stream) setPhase(p endPhase) {
 // ended returns whether the call is over, for a call of the application that begins; inside is as in [stream.result]. The lock must be
 // held.
 func (s *stream) ended() (over, inside bool) {
-	return s.outcome.phase != notOver, s.outcome.phase == telling
+	return s.outcome.phase != notOver, s.outcome.phase == endTelling
 }
 
 func (s *stream) isOver() bool {
@@ -128,21 +126,28 @@ func (s *stream) isCommitted(t *streamAttempt) bool {
 func (s *stream) result(inside bool) error {
 	s.driver.mu.Lock()
 	defer s.driver.mu.Unlock()
-	for s.outcome.phase == notOver || s.outcome.phase != told && !inside {
+	for s.outcome.phase == notOver || s.outcome.phase != endTold && !inside {
 		s.driver.changed.Wait()
 	}
 	s.driver.caught.rethrow()
 	return s.outcome.final
 }
 
-// passedEnd is RecvMsg on a committed attempt that has returned err, an error or io.EOF.
+// passedEnd is RecvMsg on a committed attempt that has returned err, an error or io.EOF. If a message could not be sent to the attempt,
+// that has ended it.
 func (s *stream) passedEnd(t *streamAttempt, err error) error {
 	claimed := s.claim(t, true)
-	if claimed {
-		s.settle(t, s.causeOf(t, endOf(err)))
+	failure := s.causeOf(t, nil)
+	switch {
+	case claimed && failure != nil:
+		s.settle(t, failure)
+	case claimed:
+		s.settle(t, endOf(err))
 	}
 	final := s.result(false)
 	switch {
+	case failure != nil:
+		return final
 	case err == io.EOF:
 		return err // also after a deadline: gRPC had received the server's end
 	case claimed, !s.endsItself():

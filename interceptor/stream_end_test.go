@@ -153,25 +153,30 @@ func TestStreamEnd_BeforeItIsReturned(t *testing.T) {
 
 // The caller's OnFinish may call the stream, as it may in gRPC: RecvMsg returns the end that OnFinish was told.
 func TestStreamEnd_OnFinishReceives(t *testing.T) {
+	failure := testserver.Fail(codes.NotFound)
 	for name, c := range map[string]policy.Config{"in sequence": config(plain()), "racing": hedged(), "single": {}} {
-		t.Run(name, func(t *testing.T) {
-			play(t, c, func(t *testing.T, s scene) {
-				s.On(get, testserver.Fail(codes.NotFound))
-				var stream grpc.ClientStream
-				ends := make(chan codes.Code, 1)
-				stream = s.open(t, t.Context(), serverStream, grpc.OnFinish(func(error) {
-					_, err := receive(stream)
-					ends <- status.Code(err)
-				}))
-				send(t, stream, "a")
-				if _, err := receive(stream); status.Code(err) != codes.NotFound {
-					t.Error(err)
-				}
-				if code := <-ends; code != codes.NotFound {
-					t.Errorf("RecvMsg of OnFinish returns %v", code)
-				}
+		for when, step := range map[string]testserver.Step{
+			"at once": failure, "after a message": moves.Play(moves.Receive(1), say("a"), moves.Pause(ms)).Then(failure),
+		} {
+			t.Run(name+" "+when, func(t *testing.T) {
+				play(t, c, func(t *testing.T, s scene) {
+					s.On(get, step)
+					var stream grpc.ClientStream
+					ends := make(chan codes.Code, 1)
+					stream = s.open(t, t.Context(), serverStream, grpc.OnFinish(func(error) {
+						_, err := receive(stream)
+						ends <- status.Code(err)
+					}))
+					send(t, stream, "a")
+					if _, err := receive(stream); status.Code(err) != codes.NotFound {
+						t.Error(err)
+					}
+					if code := <-ends; code != codes.NotFound {
+						t.Errorf("RecvMsg of OnFinish returns %v", code)
+					}
+				})
 			})
-		})
+		}
 	}
 }
 

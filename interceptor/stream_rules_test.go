@@ -44,7 +44,8 @@ import (
 //	8  a call that is given up never looks like a success                      TestStreamRules_GivenUpIsNoSuccess
 //	9  what was sent is not kept for longer than needed                        TestStreamCommit_LetsGo, TestForever_Memory
 //	10 messages that arrived before the call's context ended are returned      TestStreamSingle_SlowReader
-//	R2 an end is reported by the call that is inside, else by OnFinish         TestStreamCalls_HeaderThenCancel, TestStreamSingle_NoHeaders,
+//	R2 an end is reported by the call that is inside, else by OnFinish         TestStreamRules_ReportedByWhoIsInside,
+//	                                                                           TestStreamCalls_HeaderThenCancel, TestStreamSingle_NoHeaders,
 //	                                                                           TestStreamEnd_WithoutHeaders, TestStreamAttempt_ClosedAndForgotten
 //	R3 the response is known, and OnFinish has run, before a call returns it   TestStreamEnd_BeforeItIsReturned, TestStreamCalls_OnFinishAsks
 //	R4 the end has gRPC's trailer and peer                                     TestStreamCalls_CancelledHasPeer
@@ -209,6 +210,44 @@ func (s scene) noOverlap(t *testing.T, desc *grpc.StreamDesc, round int, options
 	}
 	if len(reported) != s.Count(get) || len(s.calls) != 1 || len(seen.list) > 0 {
 		t.Errorf("round %d: %d of %d attempts are reported, and %d ends; %v", round, len(reported), s.Count(get), len(s.calls), seen.list)
+	}
+}
+
+// slowReceiver is a stream whose RecvMsg returns later than gRPC's.
+type slowReceiver struct{ grpc.ClientStream }
+
+func (s slowReceiver) RecvMsg(m any) error {
+	err := s.ClientStream.RecvMsg(m)
+	time.Sleep(2 * time.Second)
+	return err
+}
+
+// While a call of the application is inside, it alone reports the end of the attempt, however long it takes: not OnFinish, which has
+// come before it, and not the second that the application had to find the end.
+func TestStreamRules_ReportedByWhoIsInside(t *testing.T) {
+	for _, begins := range []time.Duration{0, 500 * ms, 3 * time.Second} {
+		t.Run(begins.String(), func(t *testing.T) {
+			play(t, config(plain()), func(t *testing.T, s scene) {
+				s.conn = s.inside(t, func(_ int, stream grpc.ClientStream) grpc.ClientStream {
+					h := &hoarder{ClientStream: stream, messages: make(chan string, 10)}
+					go h.hoard() // so that OnFinish comes early
+					return slowReceiver{h}
+				})
+				s.On(get, down(), moves.Play(moves.Receive(1), say("a")))
+				stream := s.open(t, t.Context(), bidiStream)
+				send(t, stream, "x")
+				time.Sleep(begins)
+				got, err := receive(stream)
+				synctest.Wait()
+				var codes []string
+				for _, a := range s.attempts {
+					codes = append(codes, fmt.Sprint(a.Attempt, a.Code))
+				}
+				if fmt.Sprint(got) != "[a]" || err != io.EOF || fmt.Sprint(codes) != "[1 Unavailable 2 OK]" || s.Count(get) != 2 {
+					t.Errorf("%v, %v; attempts %v, %d at the server", got, err, codes, s.Count(get))
+				}
+			})
+		})
 	}
 }
 
@@ -418,6 +457,29 @@ func TestStreamRules_NobodyReceivesAhead(t *testing.T) {
 	}
 }
 
+// A stream of one request, whose attempts may run in parallel, is retried though the application does not wait yet.
+func TestStreamRules_RetriedUnwatched(t *testing.T) {
+	for name, c := range retriedPolicies() {
+		if name == "retried" || name == "replaced when slow" {
+			continue // the application's next call finds the failure
+		}
+		t.Run(name, func(t *testing.T) {
+			play(t, c, func(t *testing.T, s scene) {
+				s.On(get, down(), down(), moves.Play(moves.Receive(1), say("a")))
+				stream := s.open(t, t.Context(), serverStream)
+				send(t, stream, "x")
+				time.Sleep(10 * time.Second)
+				if s.Count(get) != 3 {
+					t.Errorf("%d attempts were sent before the application waits; want 3", s.Count(get))
+				}
+				if got, err := receive(stream); fmt.Sprint(got) != "[a]" || err != io.EOF || s.Count(get) != 3 {
+					t.Errorf("%v, %v after %d attempts", got, err, s.Count(get))
+				}
+			})
+		})
+	}
+}
+
 // The clock of an attempt runs while the application waits in RecvMsg or Header, and not while it does something else.
 func TestStreamRules_SlowMeansWaitedFor(t *testing.T) {
 	for name, c := range retriedPolicies() {
@@ -431,7 +493,7 @@ func TestStreamRules_SlowMeansWaitedFor(t *testing.T) {
 			t.Run(name+"/"+ask, func(t *testing.T) {
 				play(t, c, func(t *testing.T, s scene) {
 					s.connect()
-					s.On(get, testserver.Hang(), moves.Play(moves.Receive(1), say("a")))
+					s.On(get, testserver.Hang(), testserver.Hang(), moves.Play(moves.Receive(1), say("a")))
 					stream := s.open(t, t.Context(), serverStream)
 					send(t, stream, "x")
 					time.Sleep(10 * time.Second) // the application does something else
@@ -439,7 +501,10 @@ func TestStreamRules_SlowMeansWaitedFor(t *testing.T) {
 						t.Errorf("%d attempts were sent, though nobody waits", got)
 					}
 					wait(stream)
-					want := map[string]string{"hedged": "[0s 10.1s]", "replaced when slow": "[0s 11.1s]", "beside a slow one": "[0s 11.1s]"}[name]
+					want := "[0s 11.1s 12.3s]"
+					if name == "hedged" {
+						want = "[0s 10.1s 10.2s]"
+					}
 					if s.sent() != want {
 						t.Errorf("attempts were sent at %s; want %s", s.sent(), want)
 					}

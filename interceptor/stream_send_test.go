@@ -478,7 +478,7 @@ func (f *failsLater) RecvMsg(m any) error {
 
 // A message that has come when SendMsg fails by itself is the application's; the failure follows it.
 func TestStreamSend_FailsAsAMessageComes(t *testing.T) {
-	for name, c := range map[string]policy.Config{"retried": config(plain()), "single": {}} {
+	for name, c := range map[string]policy.Config{"retried": config(plain()), "receiving on": config(plain()), "single": {}} {
 		t.Run(name, func(t *testing.T) {
 			play(t, c, func(t *testing.T, s scene) {
 				s.conn = s.inside(t, func(_ int, stream grpc.ClientStream) grpc.ClientStream {
@@ -487,7 +487,8 @@ func TestStreamSend_FailsAsAMessageComes(t *testing.T) {
 				s.On(get, moves.Play(moves.Receive(1), say("first", "second"), moves.Pause(time.Hour)))
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
-				stream := s.open(t, ctx, bidiStream)
+				var finished []codes.Code
+				stream := s.open(t, ctx, bidiStream, grpc.OnFinish(func(err error) { finished = append(finished, status.Code(err)) }))
 				send(t, stream, "x")
 				time.AfterFunc(time.Second, func() { _ = stream.SendMsg(wrapperspb.String("y")) })
 				m := new(wrapperspb.StringValue)
@@ -497,9 +498,13 @@ func TestStreamSend_FailsAsAMessageComes(t *testing.T) {
 				if name == "single" {
 					return // gRPC's own stream goes on: only the interceptor has failed
 				}
-				synctest.Wait()
-				if _, err := receive(stream); status.Code(err) != codes.DataLoss {
-					t.Errorf("%v; want the error of SendMsg", err)
+				if name == "retried" {
+					synctest.Wait()
+				}
+				_, err := receive(stream)
+				_, again := receive(stream)
+				if fmt.Sprint(status.Code(err), status.Code(again), finished) != "DataLoss DataLoss [DataLoss]" {
+					t.Errorf("%v, then %v, and OnFinish was told %v; want the error of SendMsg", err, again, finished)
 				}
 			})
 		})

@@ -44,14 +44,25 @@ type singleStream struct {
 	unwatch  func() bool // stops watching the call's context
 	recorded bool        // OnFinish was called
 	last     error       // with this error
-	claimed  bool        // a goroutine reports the end
-	known    bool        // the response is known, and final is set
-	final    error
+	end      singleEnd
+	final    error         // of the call, once its response is known
 	shown    error         // final, or gRPC's later error for the application
 	caught   caught        // of a callback
 	waiting  int           // waiting calls; only while timed
 	idle     time.Duration // since when no call waits
 }
+
+// singleEnd is who reports the end of the only attempt, once.
+//
+//	singleRuns ── the first who finds the end ──► singleClaimed ── the engine knows it ──► singleOver
+//	     └───────────────────── a callback panics ────────────────────────────────────────────┘
+type singleEnd uint8
+
+const (
+	singleRuns    singleEnd = iota
+	singleClaimed           // a goroutine reports the end
+	singleOver              // the response is known
+)
 
 // single reports whether a call has at most one attempt.
 func (c *call) single() bool {
@@ -251,7 +262,7 @@ func (s *singleStream) abort(p any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.caught.note(p)
-	if !s.known {
+	if s.end != singleOver {
 		s.call.engine.Abort(s.call.now())
 		s.know()
 	}
@@ -283,7 +294,7 @@ const leftTime = time.Second
 // reportRecorded reports OnFinish's error when no call is inside.
 func (s *singleStream) reportRecorded() {
 	s.mu.Lock()
-	recorded, last, claimed := s.recorded, s.last, s.claimed
+	recorded, last, claimed := s.recorded, s.last, s.end != singleRuns
 	s.mu.Unlock()
 	switch {
 	case claimed, !recorded:
@@ -316,7 +327,7 @@ func (s *singleStream) finishCall(err error) error {
 func (s *singleStream) outcome(err error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for !s.known {
+	for s.end != singleOver {
 		s.changed.Wait()
 	}
 	s.caught.rethrow()
@@ -346,8 +357,10 @@ func amended(shown, err error) error {
 func (s *singleStream) claim() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	first := !s.claimed
-	s.claimed = true
+	first := s.end == singleRuns
+	if first {
+		s.end = singleClaimed
+	}
 	return first
 }
 
@@ -386,7 +399,8 @@ func (s *singleStream) know() {
 	if s.unwatch != nil {
 		s.unwatch()
 	}
-	s.known, s.final = true, s.call.answer(s.attempt.reported())
+	s.end = singleOver
+	s.final = s.call.answer(s.attempt.reported())
 	s.shown = s.final
 	s.changed.Broadcast()
 }

@@ -69,6 +69,9 @@ func (u *unary) run(options *attemptOptions) error {
 		u.prepareContext()
 		defer u.cancelTimeout() // after the observers, who may make calls
 	}
+	if u.limitTime() {
+		defer u.cancelTimeout()
+	}
 	slowAt := u.slowAt()
 	switch {
 	case slowAt != attempts.Never:
@@ -126,10 +129,12 @@ func (u *unary) runFirst(options *attemptOptions) error {
 	if err != nil || u.retrier.classifier != nil || observers.attempts {
 		return u.runOn(a, err)
 	}
-	a.done = a.ended()
 	u.recordSuccess(&a)
 	u.takeReply(&a)
 	if u.options.notify || observers.any {
+		if u.options.notify {
+			a.noteReport()
+		}
 		return u.finish(a.reported())
 	}
 	return nil
@@ -225,7 +230,7 @@ func (u *unary) judgeAttempt(a *attempt, err error) (attempts.Result, attempts.N
 // caller's hands. So this must be known before the first attempt: from now on, attempts of this Retrier's calls have their own replies,
 // if possible, so that calls can be retried.
 func (u *unary) mayStillRun(a *attempt) bool {
-	if a.ownReply || a.done || u.cc == nil {
+	if a.ownReply || a.report != nil || u.cc == nil {
 		return false
 	}
 	u.retrier.leftRunning.Store(true)
@@ -317,8 +322,10 @@ func (d *drivenUnary) succeeded(a *attempt) bool {
 		return false // its goroutine has started
 	}
 	d.driver.timer = nil
-	a.done = a.ended()
 	d.recordSuccess(a)
+	if d.options.notify {
+		a.noteReport()
+	}
 	return true
 }
 

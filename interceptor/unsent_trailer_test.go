@@ -17,13 +17,14 @@ func TestUnsent_Trailer(t *testing.T) {
 		trailer metadata.MD
 		want    bool
 	}{{false, nil, true}, {true, nil, false}, {true, metadata.MD{}, false}} {
-		a := newAttemptOptions()
+		a := attempt{attemptOptions: newAttemptOptions()}
 		if row.writes {
 			a.trailer = row.trailer
 		}
 		a.end(nil)
-		if a.unsent() != row.want {
-			t.Errorf("%+v: unsent %v; want %v", row, a.unsent(), row.want)
+		a.noteReport()
+		if got := a.reported().unsent; got != row.want {
+			t.Errorf("%+v: unsent %v; want %v", row, got, row.want)
 		}
 	}
 }

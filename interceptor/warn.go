@@ -88,6 +88,9 @@ var (
 	spoiledReply = surprise{"reply", "a failed attempt has left data in a map, slice or pointer " +
 		"that the application had put into the reply. It can't be restored, " +
 		"so the call is not retried: pass an empty reply, or declare replies by interceptor.WithNewReply"}
+	// By the method.
+	noDeadline = surprise{"deadline", "unary calls have none: a server that hangs keeps them for ever, and neither retries nor attempt timeouts have time to " +
+		"divide. Pass a context with a deadline, or set a timeout of the entry, or defaultTimeout at the top of the policy file"}
 	// By the number: the policy of a single call has more attempts than the Retrier allows.
 	cutAttempts = surprise{"maxAttempts", "of a policy given with a call is cut to %d, the most that this Retrier allows; " +
 		"maxAttemptsLimit in the policy file (policy.Config.MaxAttemptsLimit) allows more"}

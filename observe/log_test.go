@@ -64,13 +64,13 @@ func loggedInMode(t *testing.T, mode policy.Mode, script ...testserver.Step) str
 		srv := testserver.Start(t)
 		srv.On("*", testserver.OK())
 		conn := srv.Dial(t, retrier.DialOptions()...)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
 		for range 20 { // so that a hedge is known to be worth while
-			must.Do(t, conn.Invoke(t.Context(), "/acme.orders.v1.OrderService/GetOrder", &emptypb.Empty{}, &emptypb.Empty{}))
+			must.Do(t, conn.Invoke(ctx, "/acme.orders.v1.OrderService/GetOrder", &emptypb.Empty{}, &emptypb.Empty{}))
 		}
 		must.Do(t, retrier.SetMode(interceptor.ModeSwitch{Mode: mode}))
 		srv.On("*", script...)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
 		_ = conn.Invoke(ctx, "/acme.orders.v1.OrderService/GetOrder", &emptypb.Empty{}, &emptypb.Empty{})
 	})
 	return out.String()
@@ -151,7 +151,7 @@ func TestSlogOfARetryThatIsNotSent(t *testing.T) {
 		srv := testserver.Start(t)
 		srv.On("*", testserver.Fail(codes.Unavailable, "down"))
 		conn := srv.Dial(t, retrier.DialOptions()...)
-		ctx, cancel := context.WithCancel(t.Context())
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		time.AfterFunc(50*time.Millisecond, cancel) // in the backoff of 100 ms
 		_ = conn.Invoke(ctx, "/acme.orders.v1.OrderService/GetOrder", &emptypb.Empty{}, &emptypb.Empty{})
 		got := out.take()

@@ -26,7 +26,8 @@ type Config struct {
 	MaxWaiting      int                    // how many calls may wait in a backoff at a time; 0: 10,000
 	// MaxAttemptsLimit caps the policies' maxAttempts, 2 to 100; 0: 5, as in gRFC A6.
 	MaxAttemptsLimit int
-	Mode             Mode // for all calls; entries may be stricter
+	Mode             Mode          // for all calls; entries may be stricter
+	DefaultTimeout   time.Duration // of unary calls with neither a deadline nor an entry's timeout; 0: none
 
 	channel channel // of a file
 }
@@ -66,6 +67,7 @@ func checkConfig(report *document.Report, c Config) {
 		report.Errorf("maxAttemptsLimit", n, "must be %d to %d; for no retries leave the policies out", leastLimit, mostLimit)
 	}
 	checkWord(report, "mode", c.Mode, modes...)
+	checkPositive(report, "defaultTimeout", c.DefaultTimeout)
 	checkBudgets(report, c.Budgets)
 	budgets := budgetNames(report, c.Budgets)
 	c.channel.check(report)

@@ -130,3 +130,9 @@ func ExampleSet_Config() {
 	fmt.Println(set.Config().Mode)
 	// Output: OBSERVE
 }
+
+// A switch by hand and the policy file may both have a mode.
+func ExampleStrictestMode() {
+	fmt.Println(policy.StrictestMode(policy.ModeEnforce, policy.ModeObserve))
+	// Output: OBSERVE
+}

@@ -40,6 +40,7 @@ func (c *Config) readFile(f *document.Fields) {
 	f.IntBetween("maxWaiting", &c.MaxWaiting, 1, document.MaxInt)
 	readMode(f, &c.Mode)
 	f.IntBetween("maxAttemptsLimit", &c.MaxAttemptsLimit, leastLimit, mostLimit)
+	f.Duration("defaultTimeout", &c.DefaultTimeout)
 }
 
 // belongs returns where a key belongs that another object has, or "".

@@ -57,6 +57,10 @@ type Settings struct {
 	Method      Method
 }
 
+// MaxOutage is the age of an outage at which calls stop waiting for a connection. The wait is meant for restarts: DialOptions' delays
+// connect again within 5 s after a restart of 3 s. docs/evidence/outages.md has the table behind this choice.
+const MaxOutage = 5 * time.Second
+
 // ConnectWait says how a call waits for a connection before an extra attempt.
 type ConnectWait struct {
 	Longest   time.Duration // 0: it does not wait

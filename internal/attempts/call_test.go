@@ -503,15 +503,6 @@ func TestHeardIsAnswer(t *testing.T) {
 	}
 }
 
-func TestMaxOutage(t *testing.T) {
-	t.Parallel()
-	for wait, want := range map[time.Duration]time.Duration{3 * time.Second: 10 * time.Second, Never: Never / 10 * 10 / 3} {
-		if got := MaxOutage(wait); got != want {
-			t.Errorf("after a wait of %v: %v; want %v", wait, got, want)
-		}
-	}
-}
-
 func TestEndGaveUp(t *testing.T) {
 	t.Parallel()
 	want := map[policy.Reason][2]bool{ // after one attempt, and after two

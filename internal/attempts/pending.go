@@ -215,11 +215,6 @@ func (c *Call) lookAtChannel(now Now) {
 	}
 }
 
-// MaxOutage returns the length of an outage after which calls with this maximum wait stop waiting: 10 s for 3 s, and in
-// proportion. The wait is meant for restarts: with gRPC's backoff, a client notices the end of a restart of 5 s after 5 to 10
-// s. docs/evidence/outages.md has the table behind this choice.
-func MaxOutage(wait time.Duration) time.Duration { return min(wait, Never/10) * 10 / 3 }
-
 // spread returns how long the pending attempt still waits when the channel is back: a multiple of its wait for the channel. So
 // calls that have begun one after the other in an outage return one after the other, over a longer time. The result is at most
 // a call's longest wait for the channel, and leaves half of the time before the deadline.

@@ -54,6 +54,12 @@ func (s *Set) ClientStreams(method string) bool {
 	return m != nil && m.IsStreamingClient()
 }
 
+// Streams reports whether descriptors show that "/service/method" is a stream of any kind.
+func (s *Set) Streams(method string) bool {
+	m := s.Method(method)
+	return m != nil && (m.IsStreamingClient() || m.IsStreamingServer())
+}
+
 // Safe reports whether a policy, of this set or not, declares a method ("/service/method") idempotent, or leaves that to the
 // method's descriptor, which declares it.
 func (s *Set) Safe(p *policy.Policy, method string) bool {

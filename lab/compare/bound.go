@@ -27,8 +27,8 @@ var bounds = []bound{
 	{shortName, stagger.name, processor, 1.16, false},
 	{shortName, ourMetrics.name, processor, 1.25, false},
 	{passedName, noPolicy.name, processor, 1.03, false},
-	{"server stream", stagger.name, processor, 1.03, false},
-	{uploadName, stagger.name, processor, 1.22, false},
+	{"server stream", stagger.name, processor, 1.04, false},
+	{uploadName, stagger.name, processor, 1.18, false},
 	{uploadName, stagger.name, allocated, messages * (60 + messageSize + 2), true}, // kept: a message's field, length and text
 }
 

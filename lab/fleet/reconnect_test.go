@@ -22,6 +22,7 @@ import (
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/connectivity"
 
+	"github.com/stagger-go/stagger/internal/defaults"
 	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -124,17 +125,23 @@ func handshakes(n int, c backoff.Config, away time.Duration, rate int) (back tim
 	return free - away, float64(made) / float64(n)
 }
 
-// failing returns for how many seconds calls fail, on average, that wait for 3 s, but not past the age most of the outage; 0: they
-// don't wait.
-func (r *reconnects) failing(away, most time.Duration) float64 {
-	sum := 0.0
+// longestWait is how long a call waits for a connection at most, by default.
+const longestWait = defaults.MaxConnectionWait
+
+// waits returns how many calls are saved by waiting, and how long all calls wait together, if one call a second fails from the start of
+// the outage until the client is back, and waits until the outage has the age most. It is the average of all clients.
+func (r *reconnects) waits(away, most time.Duration) (saved, waited float64) {
 	for _, d := range r.delays {
-		if away+d <= most {
-			d = max(away+d-3*time.Second, 0) - away
+		back, longest := (away + d).Seconds(), longestWait.Seconds()
+		if back <= most.Seconds() {
+			saved += min(back, longest)
 		}
-		sum += (away + d).Seconds()
+		// A call that begins at the age a waits for the longest wait, or until the outage has that age, or the client is back.
+		end := min(back, most.Seconds())
+		waited += min(end, longest)*min(end, longest)/2 + longest*max(end-longest, 0)
 	}
-	return sum / float64(len(r.delays))
+	n := float64(len(r.delays))
+	return saved / n, waited / n
 }
 
 // connect returns how n real connections reconnect, in virtual time.
@@ -201,10 +208,40 @@ func TestReconnect(t *testing.T) {
 		}
 		has(row.String())
 	}
-	for _, away := range times[:5] {
+}
+
+// The age of an outage at which calls stop waiting: docs/evidence/outages.md has what each age saves, and costs. All restarts count
+// the same.
+func TestReconnect_Waits(t *testing.T) {
+	page := string(must.Get(os.ReadFile("../../docs/evidence/outages.md"))(t))
+	var ages []time.Duration
+	for age := time.Second; age <= 10*time.Second; age += time.Second {
+		ages = append(ages, age)
+	}
+	saved, waited := make([]float64, len(ages)), make([]float64, len(ages))
+	rows := []string{"| restart |", "| --- |"}
+	for _, age := range ages {
+		rows[0] += fmt.Sprintf(" %.0f s |", age.Seconds())
+		rows[1] += " --- |"
+	}
+	for _, seconds := range []float64{0.3, 1, 2, 3, 5, 8, 12} {
+		away := time.Duration(seconds * float64(time.Second))
 		r := simulate(10_000, ours, away)
-		has(fmt.Sprintf("| %v | %.1f | %.1f | %.1f | %.1f | %.1f |", away, simulate(10_000, backoff.DefaultConfig, away).failing(away, 0), r.failing(away, 0),
-			r.failing(away, 3*time.Second), r.failing(away, 6*time.Second), r.failing(away, 10*time.Second)))
+		row := fmt.Sprintf("| %v |", away)
+		for i, age := range ages {
+			s, w := r.waits(away, age)
+			saved[i], waited[i] = saved[i]+s, waited[i]+w
+			row += fmt.Sprintf(" %.1f, %.1f |", s, w)
+		}
+		rows = append(rows, row)
+	}
+	share := "| share of 10 s |"
+	for i := range ages {
+		share += fmt.Sprintf(" %.0f %%, %.0f %% |", 100*saved[i]/saved[len(ages)-1], 100*waited[i]/waited[len(ages)-1])
+	}
+	table := strings.Join(append(rows, share), "\n") + "\n"
+	if !strings.Contains(page, table) {
+		t.Errorf("the page lacks\n%s", table)
 	}
 }
 

@@ -22,6 +22,7 @@ import (
 	"google.golang.org/grpc/resolver/manual"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	_ "github.com/stagger-go/stagger/elsewhere" // the policy stagger_retry_elsewhere
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -299,7 +300,7 @@ func line(list []figures, last time.Duration) string {
 	for _, f := range list {
 		cells = append(cells, fmt.Sprintf("%.0f %%, %.2f", f.success, f.perCall))
 	}
-	if last > phases[len(phases)-1]-patience {
+	if list[len(list)-1].success < 95 {
 		return strings.Join(append(cells, "still failing"), " · ")
 	}
 	return strings.Join(append(cells, fmt.Sprintf("%.1f s", last.Seconds())), " · ")

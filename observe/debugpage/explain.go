@@ -74,7 +74,7 @@ func (p *page) explanation(r *http.Request) (explanation, error) {
 	retrier := p.retriers[number-1]
 	is := retrier.State()
 	files, _ := inside.Descriptors(retrier).([]*protoregistry.Files)
-	question.MaxAttempts = is.Policies.Config().MaxAttemptsLimit
+	question.MaxAttempts, question.DefaultTimeout = is.Policies.Config().MaxAttemptsLimit, is.DefaultTimeout
 	a := explain.Explain(decision.Describe(is.Policies, files...), question, explain.Draw(1))
 	e.Answer = a.Text()
 	return e, nil

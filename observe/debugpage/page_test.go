@@ -255,6 +255,29 @@ func TestPageAdmissionOfMany(t *testing.T) {
 	wants(t, get(h, "state.json").Body.String(), `"admissionNotShown": 6`)
 }
 
+// The page counts the calls without a deadline, until there is a default for them, which is also that of the calls that it explains.
+func TestPageWithoutDeadline(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newScene(t)
+		h := Config{}.Handler(s.retrier)
+		s.On("*", testserver.OK())
+		must.Do(t, s.call(t, getOrder))
+		wants(t, get(h, "").Body.String(), "0 so far; defaultTimeout would bound unary ones")
+		must.Do(t, s.conn.Invoke(t.Context(), getOrder, &emptypb.Empty{}, &emptypb.Empty{}))
+		wants(t, get(h, "").Body.String(), "1 so far; defaultTimeout would bound unary ones")
+		wants(t, get(h, "state.json").Body.String(), `"deadlines": {
+      "default": "",
+      "without": 1
+    }`)
+		c := s.retrier.State().Policies.Config()
+		c.DefaultTimeout = 30 * time.Second
+		must.Do(t, s.retrier.Reload(must.Get(policy.NewSet(c))(t)))
+		wants(t, get(h, "").Body.String(), "end after 30s (defaultTimeout)")
+		wants(t, get(h, "explain?method="+getOrder+"&hang=on&code=UNAVAILABLE").Body.String(), "30s, since the call has none (defaultTimeout)", "The call ends after 30s")
+	})
+}
+
 // The page names a refused file, with its error.
 func TestPageRefusedFile(t *testing.T) {
 	t.Parallel()

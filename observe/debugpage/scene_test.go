@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -61,7 +62,9 @@ func newRetrier(t *testing.T, options ...interceptor.Option) *interceptor.Retrie
 
 func (s scene) call(t *testing.T, method string) error {
 	t.Helper()
-	return s.conn.Invoke(t.Context(), method, &emptypb.Empty{}, &emptypb.Empty{})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+	defer cancel()
+	return s.conn.Invoke(ctx, method, &emptypb.Empty{}, &emptypb.Empty{})
 }
 
 // use makes a call with another Retrier that succeeds: it has its budget then.

@@ -27,6 +27,7 @@ type retrierState struct {
 	Process   string           `json:"process"`
 	Policy    policyState      `json:"policy"`
 	Waiting   waitingState     `json:"waiting"`
+	Deadlines deadlineState    `json:"deadlines"`
 	Budgets   []budgetState    `json:"budgets"`
 	Hidden    int              `json:"budgetsNotShown"`   // they have more left than the shown ones
 	Admission []admissionState `json:"admission"`         // methods with most refusals first
@@ -68,6 +69,12 @@ type diagnostic struct{ Severity, Text string }
 type waitingState struct {
 	Calls int `json:"calls"`
 	Most  int `json:"most"`
+}
+
+// deadlineState is about unary calls without a deadline.
+type deadlineState struct {
+	Default string `json:"default"` // their timeout; "" for none
+	Without uint64 `json:"without"` // how many calls have had neither
 }
 
 // admissionState is an [interceptor.AdmissionState].
@@ -167,8 +174,12 @@ func (p *page) state(i int, method string) retrierState {
 			Entries: append(otherModes(set), byHand(is)...), Warnings: []string{},
 		},
 		Waiting:   waitingState{is.Waiting, is.Policies.Config().MaxWaiting},
+		Deadlines: deadlineState{Without: is.WithoutDeadline},
 		Budgets:   []budgetState{},
 		Decisions: []decisionState{},
+	}
+	if is.DefaultTimeout > 0 {
+		s.Deadlines.Default = is.DefaultTimeout.String()
 	}
 	s.Admission, s.Unlisted = admissions(is.Admission)
 	for _, w := range is.Warnings {

@@ -123,6 +123,7 @@ type metrics struct {
 	reloads         metric.Int64Counter
 
 	waiting           metric.Int64ObservableUpDownCounter
+	withoutDeadline   metric.Int64ObservableCounter
 	balance, capacity metric.Float64ObservableGauge
 	granted, refused  metric.Int64ObservableCounter
 	info, refusedFile metric.Int64ObservableGauge
@@ -142,7 +143,7 @@ func (m *metrics) instruments(meter metric.Meter) (metric.Registration, error) {
 	if m.grpcNames {
 		calls = "grpc.client.call."
 	}
-	var errs [14]error
+	var errs [15]error
 	m.decisions, errs[0] = meter.Int64Counter("stagger.client.decisions", metric.WithUnit("{decision}"),
 		metric.WithDescription("Retries and hedges when they are sent, and the reasons for which others were not. With mode OBSERVE, the first that each call would send: "+
 			"the second failure of a call is not known."))
@@ -172,13 +173,15 @@ func (m *metrics) instruments(meter metric.Meter) (metric.Registration, error) {
 		metric.WithDescription("Failed calls that a loop or an interceptor outside of the Retrier has made again."))
 	m.waits, errs[13] = meter.Int64Counter("stagger.client.connection_waits", metric.WithUnit("{wait}"),
 		metric.WithDescription("Waits for a connection before an extra attempt, which may not be sent."))
+	m.withoutDeadline, errs[14] = meter.Int64ObservableCounter("stagger.client.without_deadline", metric.WithUnit("{call}"),
+		metric.WithDescription("Unary calls with a policy, and with neither a deadline nor a timeout."))
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, err
 	}
 	for _, result := range []string{followed, refused} { // alerts can't see the increase of a counter that begins at 1
 		m.reloads.Add(context.Background(), 0, m.with(attribute.String("result", result)))
 	}
-	return meter.RegisterCallback(m.collect, m.waiting, m.balance, m.capacity, m.granted, m.refused, m.info, m.refusedFile)
+	return meter.RegisterCallback(m.collect, m.waiting, m.withoutDeadline, m.balance, m.capacity, m.granted, m.refused, m.info, m.refusedFile)
 }
 
 // collect records balances, waiting calls and the current policies. Calls need only one of its locks, at the first call
@@ -193,6 +196,7 @@ func (m *metrics) collect(_ context.Context, o metric.Observer) error {
 		return nil
 	}
 	o.ObserveInt64(m.waiting, int64(s.Waiting), m.with())
+	o.ObserveInt64(m.withoutDeadline, int64Of(s.WithoutDeadline), m.with())
 	m.collectBudgets(o, s.Budgets)
 	o.ObserveInt64(m.info, 1, m.with(
 		attribute.String("hash", s.Policies.Hash()), attribute.String("source", valid(s.Policies.Source())),

@@ -92,6 +92,8 @@ func retrierOf(t *testing.T, file string, options ...interceptor.Option) *interc
 
 // call makes a call as generated code does.
 func (s scene) call(ctx context.Context, method string) {
+	ctx, cancel := context.WithTimeout(ctx, time.Hour)
+	defer cancel()
 	_ = s.conn.Invoke(ctx, method, &emptypb.Empty{}, &emptypb.Empty{}, grpc.StaticMethod())
 }
 
@@ -99,6 +101,17 @@ func (s scene) call(ctx context.Context, method string) {
 func (s scene) outer(ctx context.Context) {
 	s.On(method, down())
 	s.call(metadata.AppendToOutgoingContext(ctx, "x-retry-attempty", "1"), method)
+}
+
+// Calls without a deadline are counted, whatever their end.
+func TestMetrics_WithoutDeadline(t *testing.T) {
+	play(t, func(t *testing.T, s scene) {
+		s.On(method, testserver.OK())
+		s.call(t.Context(), method)
+		want(t, s.lines(t, "stagger.client.without_deadline"), "stagger.client.without_deadline{} 0")
+		must.Do(t, s.conn.Invoke(t.Context(), method, &emptypb.Empty{}, &emptypb.Empty{}))
+		want(t, s.lines(t, "stagger.client.without_deadline"), "stagger.client.without_deadline{} 1")
+	})
 }
 
 func TestMetrics_OuterRetries(t *testing.T) {
@@ -252,14 +265,16 @@ func TestMetricsWhileACallWaits(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(50*time.Millisecond, func() {
 			want(t, s.lines(t, "stagger.client."),
-				"stagger.client.waiting{} 1")
+				"stagger.client.waiting{} 1",
+				"stagger.client.without_deadline{} 0")
 			cancel()
 		})
 		s.call(ctx, method)
 		want(t, s.lines(t, "stagger.client."),
 			"stagger.client.call.retry_delay{code=CANCELLED method=GetOrder target=T} 0.050 ≤0.05:1",
 			"stagger.client.decisions{code=CANCELLED method=GetOrder mode=ENFORCE reason=cancelled target=T} 1",
-			"stagger.client.waiting{} 0")
+			"stagger.client.waiting{} 0",
+			"stagger.client.without_deadline{} 0")
 	})
 }
 

@@ -6,7 +6,7 @@ package checks
 
 import "github.com/stagger-go/stagger/policy"
 
-// Step is one check of Policy.Decide of package decision.
+// Step is one check after a failed attempt: those of Decide of package decision, and the two after it that take something.
 type Step struct {
 	Question string
 	No       policy.Reason // the reason if the answer is no

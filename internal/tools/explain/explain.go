@@ -36,6 +36,8 @@ type Question struct {
 	AllSlow     bool // all of the target's last responses were long
 	NotProven   bool // too few responses are known, or one was long
 	MaxAttempts int  // the cap of the Retrier, at least 1
+
+	DefaultTimeout time.Duration // of unary calls without a deadline; 0: none
 }
 
 // Condition is something that is true or false: a flag of stagger explain, and a checkbox of the debug page.
@@ -66,7 +68,8 @@ type Answer struct {
 	Effect
 	Playback
 
-	Limit time.Duration // of the whole call; 0: none
+	Limit     time.Duration // of the whole call; 0: none
+	ByDefault bool          // it is the default, since the call has no deadline
 }
 
 // Playback is the course of a call.
@@ -95,9 +98,7 @@ func Explain(set *decision.Set, q Question, drawn []float64) Answer {
 	if a.Policy == nil {
 		return a
 	}
-	if timeout := a.Policy.Timeout(); timeout > 0 && (a.Limit == 0 || timeout < a.Limit) {
-		a.Limit = timeout
-	}
+	a.setLimit(set)
 	a.Playback = a.playCall(a.Limit, drawn)
 	// A longer wait might not fit before the deadline, so the bounds are those of a call without one, if it takes the same course.
 	least, longest := a.playCall(0, []float64{0}).Events, a.playCall(0, []float64{almostOne}).Events
@@ -108,6 +109,19 @@ func Explain(set *decision.Set, q Question, drawn []float64) Answer {
 		}
 	}
 	return a
+}
+
+// setLimit lowers the limit of the call to the entry's timeout. A unary call without either has the default, and so has a call
+// that no descriptor shows to be a stream.
+func (a *Answer) setLimit(set *decision.Set) {
+	timeout := a.Policy.Timeout()
+	switch {
+	case timeout > 0 && (a.Limit == 0 || timeout < a.Limit):
+		a.Limit = timeout
+	case a.Limit == 0 && !set.Streams(a.Method):
+		a.Limit = a.DefaultTimeout
+		a.ByDefault = a.Limit > 0
+	}
 }
 
 // almostOne is the largest random number.
@@ -215,7 +229,7 @@ func (a *Answer) engineSettings(limit time.Duration) *attempts.Settings {
 	wait := a.Policy.MaxConnectionWait()
 	s := &attempts.Settings{
 		Policy: a.Policy, MaxAttempts: a.MaxAttempts, Deadline: attempts.Never, Safe: a.Safe,
-		Connect: attempts.ConnectWait{Longest: wait, MaxOutage: attempts.MaxOutage(wait)},
+		Connect: attempts.ConnectWait{Longest: wait, MaxOutage: attempts.MaxOutage},
 		Budget:  budget.Unlimited, Slots: slots{}, Alone: a.Alone, Observe: a.Policy.Mode() == policy.ModeObserve,
 	}
 	if limit > 0 {

@@ -169,7 +169,7 @@ func Meanings() []Meaning {
 		},
 		{
 			Reason: policy.ReasonNotConnected,
-			Means:  "No connection could be made within `maxConnectionWait` (3 s), or the outage is older than 3⅓ times that, so calls don't wait.",
+			Means:  "No connection could be made within `maxConnectionWait` (3 s), or the outage is older than 5 s, so calls don't wait.",
 			LookAt: "Address, name resolution, certificates, network. The error is that of the last connection.",
 			Change: "`maxConnectionWait`, if restarts take longer than 3 s.",
 			DoNot:  "Set `waitForReady` without a deadline: calls then wait forever.",

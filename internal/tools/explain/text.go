@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/internal/codename"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/defaults"
@@ -114,7 +115,10 @@ func (a *Answer) facts(add func(name, format string, args ...any)) {
 		add("queue", "while all of the target's last %d responses took over %v × the usual time, nothing is retried", latency.Remembered, methods.LongAbove)
 		add("", "while one did, or before %d responses of the method, no attempt follows a slow one (docs/load.md)", latency.UsualLeast)
 	}
-	if a.Limit > 0 {
+	switch {
+	case a.ByDefault:
+		add("deadline", "%v, since the call has none (defaultTimeout)", a.Limit)
+	case a.Limit > 0:
 		add("deadline", "%v for the whole call", a.Limit)
 	}
 }
@@ -293,7 +297,7 @@ func settings(p *policy.Policy, add func(name, format string, args ...any)) {
 		add("parallel", "if stagger can make a reply for the codec, as it can for protobuf; else in sequence (docs/hedging.md)")
 	}
 	if t := p.MaxConnectionWait(); t > 0 {
-		times = append(times, fmt.Sprintf("%v for a connection", t))
+		times = append(times, fmt.Sprintf("%v for a connection, in the first %v of an outage", t, attempts.MaxOutage))
 	}
 	if len(times) > 0 {
 		add("timeouts", "%s", strings.Join(times, "; "))

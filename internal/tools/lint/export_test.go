@@ -18,6 +18,7 @@ loadBalancingConfig: [{round_robin: {}}]
 idempotency: DECLARED
 retryThrottling: {maxTokens: 10, tokenRatio: 0.5}
 maxAttemptsLimit: 10
+defaultTimeout: 9s
 budgets: [{name: orders, bucket: {}}]
 methodConfig:
   - name: [{service: a.B, method: C}, {service: a.B, method: D}]
@@ -88,6 +89,7 @@ func TestServiceConfigNotes(t *testing.T) {
 		"methodConfig[2].hedgingPolicy.hedgingQuantile gRPC hedges after hedgingDelay, 0.1s",
 		"methodConfig[2].hedgingPolicy.budget " + budgetLess,
 		"methodConfig[3].idempotency NONE",
+		"defaultTimeout 9s",
 		"retryThrottling gRPC for Go counts for each connection, and stagger for all connections to a target together",
 	}
 	if !slices.Equal(got, want) {

@@ -14,8 +14,10 @@ import (
 	"time"
 
 	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/internal/balancing"
 	"github.com/stagger-go/stagger/internal/codename"
 	"github.com/stagger-go/stagger/internal/decision"
@@ -46,6 +48,8 @@ func Lint(file string, data []byte, o Options) []policy.Diagnostic {
 	document.Parse(l.report, data, document.Format{}) // for the places
 	l.lintElsewhere()
 	l.lintBuckets()
+	l.noteUnlimited()
+	l.noteSharedBudgets()
 	for i, m := range l.config.Methods {
 		path := document.Item("methodConfig", i)
 		m = capped(m, l.config.MaxAttemptsLimit)
@@ -56,6 +60,7 @@ func Lint(file string, data []byte, o Options) []policy.Diagnostic {
 		case m.Hedge != nil:
 			l.lintHedge(path+".hedgingPolicy", *m.Hedge)
 		}
+		l.lintConnectionWait(path, m)
 		l.notHedged(path, m)
 		l.listUndeclared(path, m)
 		l.listDeclared(path, m)
@@ -161,6 +166,93 @@ func (l *linter) lintBuckets() {
 	}
 }
 
+// noteUnlimited notes the entries whose unary calls may wait for ever for a server that hangs. A policy makes no difference to that, but
+// without a deadline neither retries nor attempt timeouts have time to divide.
+func (l *linter) noteUnlimited() {
+	if l.config.DefaultTimeout > 0 {
+		return
+	}
+	var entries []string
+	for i, m := range l.config.Methods {
+		if m.Timeout == 0 && (m.Retry != nil || m.Hedge != nil) && l.mayBeUnary(m.Names) {
+			entries = append(entries, document.Item("methodConfig", i))
+		}
+	}
+	if len(entries) == 0 {
+		return
+	}
+	message := "a unary call without a deadline waits for ever for a server that hangs; set a timeout, or defaultTimeout at the top of the file, " +
+		"for unary calls without a deadline"
+	if others := entries[1:]; len(others) > 0 {
+		message += "; the same holds for " + atMost(others)
+	}
+	l.note(entries[0], message)
+}
+
+// mayBeUnary reports whether one of the names has a unary method, or methods that no descriptor shows.
+func (l *linter) mayBeUnary(names []string) bool {
+	for _, name := range names {
+		known := false
+		for m := range l.set.MethodsOf(name) {
+			if known = true; !m.IsStreamingClient() && !m.IsStreamingServer() {
+				return true
+			}
+		}
+		if !known && l.set.Matches(name) {
+			return true
+		}
+	}
+	return false
+}
+
+// noteSharedBudgets notes unary methods and server streams whose extra attempts the same balance pays for: streams that are cut together
+// take all of it.
+func (l *linter) noteSharedBudgets() {
+	type balance struct{ budget, service string }
+	type user struct{ method, field string }
+	streams, unary := map[balance]user{}, map[balance]user{}
+	var order []balance
+	for i, m := range l.config.Methods {
+		for _, n := range m.Names {
+			p := l.set.Lookup(n)
+			name := p.Budget()
+			if p.MaxAttempts() < 2 || name == "NONE" {
+				continue
+			}
+			for method := range l.set.MethodsOf(n) {
+				b := balance{name, l.sharing(name, method)}
+				users := unary
+				if method.IsStreamingServer() {
+					users = streams
+				}
+				path := decision.MethodPath(method)
+				if method.IsStreamingClient() || users[b].method != "" || !l.set.Safe(p, path) && p.IdempotencyKey() == "" {
+					continue
+				}
+				users[b] = user{path, document.Item("methodConfig", i)}
+				if streams[b].method != "" && unary[b].method != "" {
+					order = append(order, b)
+				}
+			}
+		}
+	}
+	for _, b := range order {
+		l.note(streams[b].field, streams[b].method+" is a server stream, and shares the balance of its budget with the unary "+unary[b].method+
+			": streams that are cut together take the retries of both; give streams a budget of their own (docs/streams.md)")
+	}
+}
+
+// sharing returns what the methods have in common that share a balance of a budget: "" with scope PROCESS, else their service. Methods of
+// different services may be at different targets.
+func (l *linter) sharing(name string, method protoreflect.MethodDescriptor) string {
+	for _, b := range l.config.Budgets {
+		if b.Name == name && b.Scope == "PROCESS" {
+			return ""
+		}
+	}
+	return string(method.Parent().FullName())
+}
+
 // lintAdmission warns of admission that can't work as intended.
 func (l *linter) lintAdmission(path string, m policy.MethodConfig) {
 	if m.Admission == "REFUSE" && m.Timeout == 0 {
@@ -191,6 +283,14 @@ func (l *linter) lintRetry(path string, m policy.MethodConfig) {
 		l.warn(l.attemptTimeout(path), r.PerAttemptTimeout, "timeout ends the call after %v already", m.Timeout)
 	}
 	l.lintFirstRetry(path, r)
+}
+
+// lintConnectionWait warns of a wait for a connection that the age of the outage always ends before.
+func (l *linter) lintConnectionWait(path string, m policy.MethodConfig) {
+	if m.MaxConnectionWait > attempts.MaxOutage {
+		l.warn(path+"."+strategy(m)+".maxConnectionWait", m.MaxConnectionWait, "calls wait for a connection only in the first %v of an outage, and so never that long; "+
+			"with waitForReady: true, gRPC lets them wait until their deadlines", attempts.MaxOutage)
+	}
 }
 
 // attemptTimeout returns the key of the attempt timeout.

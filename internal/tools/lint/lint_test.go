@@ -29,6 +29,14 @@ func mustParse(t *testing.T, text string) *decision.Set {
 	return decision.Describe(set)
 }
 
+// bounded adds a default timeout to a file, for tests that aren't about calls without one.
+func bounded(text string) string {
+	if strings.Contains(text, "methodConfig:") {
+		text += "\ndefaultTimeout: 9s\n"
+	}
+	return text
+}
+
 // linted returns the diagnostics of Lint on a file.
 func linted(text string) []string {
 	var list []string
@@ -40,7 +48,7 @@ func linted(text string) []string {
 
 func wantLinted(t *testing.T, text string, want ...string) {
 	t.Helper()
-	if got := linted(text); !slices.Equal(got, want) {
+	if got := linted(bounded(text)); !slices.Equal(got, want) {
 		t.Errorf("%s\n%s\nwant\n%s", text, strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }
@@ -53,6 +61,83 @@ func TestLintAdmission(t *testing.T) {
 		{"admission: REFUSE", "warning f:1:63: methodConfig[0].admission: REFUSE: calls without a deadline are never refused; set a timeout"},
 	} {
 		wantLinted(t, "methodConfig: [{name: [{service: a.B, method: C}], "+row[0]+"}]", row[1:]...)
+	}
+}
+
+// A unary call without a deadline needs a timeout of its entry, or the file's default. Streams do without.
+func TestLintUnlimited(t *testing.T) {
+	t.Parallel()
+	entry := func(name string) string {
+		return "- name: [" + name + "]\n  idempotency: ASSUME\n  retryPolicy: {maxAttempts: 3, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [14], " +
+			"perAttemptTimeout: 0.5s}\n"
+	}
+	const (
+		advice = "a unary call without a deadline waits for ever for a server that hangs; set a timeout, or defaultTimeout at the top of the file, " +
+			"for unary calls without a deadline"
+		unary  = "{service: a.B, method: C}"
+		upload = "{service: shop.Uploads, method: Create}"
+	)
+	for _, row := range [][]string{
+		{entry(unary), "note f:2:3: methodConfig[0]: " + advice},
+		{entry(unary) + "  timeout: 9s\n"},
+		{entry(unary) + "defaultTimeout: 9s\n"},
+		{"- name: [" + unary + "]\n"}, // gRPC's own affair
+		{entry(upload)},
+		{entry("{service: shop.Uploads}"), "note f:2:3: methodConfig[0]: " + advice},
+		{entry(upload) + entry(unary) + entry("{service: a.D}"), "note f:5:3: methodConfig[1]: " + advice + "; the same holds for methodConfig[2]"},
+	} {
+		got := linted("methodConfig:\n" + row[0])
+		got = slices.DeleteFunc(got, func(s string) bool { return strings.Contains(s, ".name: only this file declares") })
+		if !slices.Equal(got, row[1:]) {
+			t.Errorf("%s%q; want %q", row[0], got, row[1:])
+		}
+	}
+}
+
+// Server streams and unary methods of one service share the balance of a budget, and with scope PROCESS those of several do.
+func TestLintSharedBudgets(t *testing.T) {
+	t.Parallel()
+	const (
+		declared = "budgets: [{name: one, bucket: {}}, {name: all, scope: PROCESS, bucket: {}}]\ndefaultTimeout: 9s\nmethodConfig:\n"
+		get      = "{service: shop.Feeds, method: Get}"
+		watch    = "{service: shop.Feeds, method: Watch}"
+		other    = "{service: shop.Safe, method: Get}"
+	)
+	entry := func(name, more string) string {
+		return "- name: [" + name + "]\n  retryPolicy: {maxAttempts: 3, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [14]" + more + "}\n"
+	}
+	note := func(at, with string) string {
+		return "note f:" + at + ": /shop.Feeds/Watch is a server stream, and shares the balance of its budget with the unary " + with +
+			": streams that are cut together take the retries of both; give streams a budget of their own (docs/streams.md)"
+	}
+	const all, one, none = ", budget: all", ", budget: one", ", budget: NONE"
+	for _, row := range []struct{ text, want string }{
+		{entry("{service: shop.Feeds}", ""), note("4:3: methodConfig[0]", "/shop.Feeds/Get")},
+		{entry(get, "") + entry(watch, ""), note("6:3: methodConfig[1]", "/shop.Feeds/Get")},
+		{entry(watch, one) + entry(get, one), note("4:3: methodConfig[0]", "/shop.Feeds/Get")},
+		{entry(get, "") + entry(watch, one), ""},
+		{entry(get, none) + entry(watch, none), ""},
+		{entry(other, one) + entry(watch, one), ""}, // maybe at different targets
+		{entry(other, all) + entry(watch, all), note("6:3: methodConfig[1]", "/shop.Safe/Get")},
+		{entry(get, "") + "- name: [" + watch + "]\n", ""},
+		{entry(get, "") + entry("{service: shop.Uploads, method: Create}", ""), ""},
+	} {
+		got := slices.DeleteFunc(linted(declared+row.text), func(s string) bool { return !strings.Contains(s, "shares the balance") })
+		if strings.Join(got, "\n") != row.want {
+			t.Errorf("%s%q; want %q", row.text, got, row.want)
+		}
+	}
+}
+
+func TestLintConnectionWait(t *testing.T) {
+	t.Parallel()
+	for wait, want := range map[string][]string{
+		"5s": nil,
+		"6s": {"warning f:1:187: methodConfig[0].retryPolicy.maxConnectionWait: 6s: calls wait for a connection only in the first 5s of an outage, and so never that long; " +
+			"with waitForReady: true, gRPC lets them wait until their deadlines"},
+	} {
+		wantLinted(t, "methodConfig: [{name: [{service: a.B, method: C}], retryPolicy: {maxAttempts: 3, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 2, "+
+			"retryableStatusCodes: [14], maxConnectionWait: "+wait+"}}]", want...)
 	}
 }
 
@@ -268,7 +353,8 @@ func TestLintOnlyDescriptors(t *testing.T) {
 	const everything = "methodConfig: [{name: [{}], retryPolicy: {maxAttempts: 3, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 2, " +
 		"retryableStatusCodes: [14], perAttemptTimeout: 3s}}]"
 	for only, want := range map[bool]string{false: "/shop.Mall/Pay00", true: `methods of {} will be retried only`} {
-		list := lint.Lint("f", []byte(everything), lint.Options{Descriptors: decision.Descriptors{Only: only}})
+		list := lint.Lint("f", []byte(bounded(everything)), lint.Options{Descriptors: decision.Descriptors{Only: only}})
+		list = slices.DeleteFunc(list, func(d policy.Diagnostic) bool { return strings.Contains(d.Message, "shares the balance") })
 		if len(list) != 1 || !strings.Contains(list[0].String(), want) {
 			t.Errorf("only descriptors %v: %v; want one note with %s", only, list, want)
 		}
@@ -327,6 +413,8 @@ func registerShop() protoreflect.FileDescriptor {
 	}
 	upload := method("Create", nil)
 	upload.ClientStreaming = new(true)
+	feed := method("Watch", level(descriptorpb.MethodOptions_NO_SIDE_EFFECTS))
+	feed.ServerStreaming = new(true)
 	file, err := protodesc.NewFile(&descriptorpb.FileDescriptorProto{
 		Name: new("shop.proto"), Package: new("shop"), Syntax: new("proto3"),
 		MessageType: []*descriptorpb.DescriptorProto{{Name: new("Any")}},
@@ -337,6 +425,7 @@ func registerShop() protoreflect.FileDescriptor {
 			}},
 			mall,
 			{Name: new("Uploads"), Method: []*descriptorpb.MethodDescriptorProto{upload, method("Get", nil)}},
+			{Name: new("Feeds"), Method: []*descriptorpb.MethodDescriptorProto{get, feed}},
 		},
 	}, nil)
 	if err == nil {
@@ -357,7 +446,7 @@ func TestLintManyServices(t *testing.T) {
 	}
 	text := "methodConfig:\n- name: [" + strings.Join(names, ", ") + "]\n  retryPolicy: " +
 		"{maxAttempts: 9, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [14]}\n"
-	got := lint.Lint("f", []byte(text), lint.Options{OtherClients: true})
+	got := lint.Lint("f", []byte(bounded(text)), lint.Options{OtherClients: true})
 	var lines []string
 	for _, d := range got {
 		lines = append(lines, d.String())

@@ -7,7 +7,7 @@
 // # What is real, and what is a model
 //
 // The interceptor's own code decides whether and when an attempt is retried or hedged, and which budget pays: the engine of
-// internal/attempts, [decision.Policy.Decide], the backoff, and package budget, configured by a policy file. The rest is a
+// internal/attempts, [decision.Decide], the backoff, and package budget, configured by a policy file. The rest is a
 // model. Calls arrive at times drawn from a seed. The network delays or loses messages. A backend is some workers behind a
 // bounded queue, which keeps working on abandoned requests. Nothing waits in real time: ten minutes of a million clients
 // take about as many seconds as two million calls do.

@@ -88,6 +88,7 @@ func TestExplainedIsWhatTheServerSees(t *testing.T) {
 		"hedges of quick failures": {hedges, question{Latency: 5 * ms}},
 		"hedges, a fatal failure":  {hedges, question{Latency: 150 * ms, Code: codes.NotFound}},
 		"hedges without an end":    {hedges, question{Hang: true}},
+		"the default timeout":      {endless, question{Hang: true, DefaultTimeout: time.Second}},
 		"down":                     {endless, question{Down: true}},
 		"down, a timeout":          {short, question{Down: true}},
 		"down, a deadline":         {endless, question{Down: true, Deadline: time.Second}},
@@ -100,7 +101,9 @@ func TestExplainedIsWhatTheServerSees(t *testing.T) {
 			t.Parallel()
 			q := row.q
 			q.MaxAttempts, q.Method, q.Code = defaults.MaxAttempts, method, cmp.Or(q.Code, codes.Unavailable)
-			set := must.Get(policy.NewSet(policy.Config{Methods: []policy.MethodConfig{{Names: []string{method}, Spec: row.spec}}}))(t)
+			set := must.Get(policy.NewSet(policy.Config{
+				DefaultTimeout: q.DefaultTimeout, Methods: []policy.MethodConfig{{Names: []string{method}, Spec: row.spec}},
+			}))(t)
 			a := explain.Explain(decision.Describe(set), q, []float64{0.5})
 			synctest.Test(t, func(t *testing.T) {
 				srv := testserver.Start(t)
@@ -123,8 +126,12 @@ func TestExplainedIsWhatTheServerSees(t *testing.T) {
 					step = testserver.Hang()
 				}
 				srv.On("*", step)
-				ctx, cancel := context.WithTimeout(t.Context(), cmp.Or(q.Deadline, time.Hour))
-				defer cancel()
+				ctx := t.Context()
+				if q.DefaultTimeout == 0 {
+					limited, cancel := context.WithTimeout(ctx, cmp.Or(q.Deadline, time.Hour))
+					defer cancel()
+					ctx = limited
+				}
 				began := time.Now()
 				callErr := conn.Invoke(ctx, method, &emptypb.Empty{}, &emptypb.Empty{})
 				took := time.Since(began)

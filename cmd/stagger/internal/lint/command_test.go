@@ -36,6 +36,11 @@ const doubtful = `methodConfig:
   hedgingPolicy: {maxAttempts: 6, budget: NONE}
 `
 
+// plain is a service config that says nothing of time.
+const plain = `{"methodConfig": [{"name": [{"service": "a.B", "method": "C"}],
+  "retryPolicy": {"maxAttempts": 3, "initialBackoff": "0.1s", "maxBackoff": "1s", "backoffMultiplier": 2, "retryableStatusCodes": ["UNAVAILABLE"]}}]}
+`
+
 const bad = `methodConfig:
 - name: [{service: a.B, method: C}]
   retryPolicy: {maxAttempts: 1, initialBackoff: 50ms, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE]}
@@ -65,6 +70,15 @@ func TestLint(t *testing.T) {
 	t.Parallel()
 	if got, err := run(t, good, "--strict"); err != nil || got != "retry.yaml: can be used; 1 policy\n" {
 		t.Errorf("%v\n%s", err, got)
+	}
+}
+
+// Advice is a note, with which --strict passes.
+func TestLintPlainServiceConfig(t *testing.T) {
+	t.Parallel()
+	if got, err := run(t, plain, "--strict"); err != nil || !strings.HasPrefix(got, "note: retry.yaml:1:19: methodConfig[0]: a unary call without a deadline ") ||
+		strings.Count(got, "\n") != 2 {
+		t.Errorf("%v\n%s\nwant one note", err, got)
 	}
 }
 
@@ -98,6 +112,7 @@ warning: retry.yaml:9:27: methodConfig[0].retryPolicy.retryableStatusCodes: NOT_
 warning: retry.yaml:10:13: methodConfig[0].retryPolicy.jitter: NONE: without jitter, clients that failed together come back together; FULL spreads them best
 warning: retry.yaml:11:24: methodConfig[0].retryPolicy.perAttemptTimeout: 4s: timeout ends the call after 3s already
 warning: retry.yaml:12:13: methodConfig[0].retryPolicy.budget: NONE: nothing bounds what all calls together add in an outage, but maxAttempts: up to 5 times the load
+note: retry.yaml:13:3: methodConfig[1]: a unary call without a deadline waits for ever for a server that hangs; set a timeout, or defaultTimeout at the top of the file, for unary calls without a deadline
 warning: retry.yaml:14:18: methodConfig[1].hedgingPolicy: without hedgingDelay all attempts are sent in parallel: 5 times the load, as far as the budget goes
 warning: retry.yaml:14:32: methodConfig[1].hedgingPolicy.maxAttempts: 6: is cut to 5, unless a higher maxAttemptsLimit allows more
 warning: retry.yaml:14:43: methodConfig[1].hedgingPolicy.budget: NONE: nothing bounds the hedges of a service that has become slow: up to 5 times the load
@@ -158,6 +173,7 @@ func TestDescriptors(t *testing.T) {
 	const whole = `methodConfig:
 - name: [{service: acme.orders.v1.OrderService}]
   retryPolicy: {maxAttempts: 9, initialBackoff: 0.1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE], perAttemptTimeout: 1s}
+defaultTimeout: 9s
 `
 	got, err := run(t, whole, "--descriptors", "../../../../examples/orders/orders.binpb")
 	lines := strings.Split(got, "\n")

@@ -710,8 +710,12 @@ type PolicyFile struct {
 	Mode Mode `protobuf:"varint,1005,opt,name=mode,proto3,enum=stagger.policy.v1.Mode" json:"mode,omitempty"`
 	// stagger. The cap on maxAttempts of all policies, from any source. 2 to 100; 5 when absent, as in gRFC A6.
 	MaxAttemptsLimit *uint32 `protobuf:"varint,1007,opt,name=max_attempts_limit,json=maxAttemptsLimit,proto3,oneof" json:"max_attempts_limit,omitempty"`
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	// stagger. The timeout of a unary call that has none: neither a deadline, nor a timeout of its entry. More than 0. Absent:
+	// such a call may wait for ever for a server that hangs. Streams are not affected, nor are calls that have a deadline.
+	// It counts in all modes, and for methods without an entry.
+	DefaultTimeout *durationpb.Duration `protobuf:"bytes,1008,opt,name=default_timeout,json=defaultTimeout,proto3" json:"default_timeout,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *PolicyFile) Reset() {
@@ -819,6 +823,13 @@ func (x *PolicyFile) GetMaxAttemptsLimit() uint32 {
 		return *x.MaxAttemptsLimit
 	}
 	return 0
+}
+
+func (x *PolicyFile) GetDefaultTimeout() *durationpb.Duration {
+	if x != nil {
+		return x.DefaultTimeout
+	}
+	return nil
 }
 
 // MethodConfig is an entry: the settings of the methods that it names.
@@ -1145,8 +1156,7 @@ type RetryPolicy struct {
 	// a waiting call, and stops waiting when an attempt would be too short before the deadline. Then it
 	// ends with the last error. When the channel is back, calls that have waited return spread over up to 10 times
 	// their wait, but at most this time and half of the time to their deadlines. Calls don't wait
-	// if waitForReady is set, here or in the call's options, or if the outage
-	// is older than 10/3 of this time (10s when absent). A call made inside of an incoming one waits for at most three
+	// if waitForReady is set, here or in the call's options, and they wait only in the first 5s of an outage. A call made inside of an incoming one waits for at most three
 	// quarters of the time to its deadline. More than 0, 3s when absent.
 	MaxConnectionWait *durationpb.Duration `protobuf:"bytes,1013,opt,name=max_connection_wait,json=maxConnectionWait,proto3" json:"max_connection_wait,omitempty"`
 	// stagger. When the first retry of a call is sent.
@@ -1865,7 +1875,7 @@ var File_stagger_policy_v1_policy_proto protoreflect.FileDescriptor
 
 const file_stagger_policy_v1_policy_proto_rawDesc = "" +
 	"\n" +
-	"\x1estagger/policy/v1/policy.proto\x12\x11stagger.policy.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\"\xdf\x05\n" +
+	"\x1estagger/policy/v1/policy.proto\x12\x11stagger.policy.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\"\xa4\x06\n" +
 	"\n" +
 	"PolicyFile\x122\n" +
 	"\x15load_balancing_policy\x18\x01 \x01(\tR\x13loadBalancingPolicy\x12D\n" +
@@ -1879,7 +1889,8 @@ const file_stagger_policy_v1_policy_proto_rawDesc = "" +
 	"\vmax_waiting\x18\xeb\a \x01(\rH\x00R\n" +
 	"maxWaiting\x88\x01\x01\x12,\n" +
 	"\x04mode\x18\xed\a \x01(\x0e2\x17.stagger.policy.v1.ModeR\x04mode\x122\n" +
-	"\x12max_attempts_limit\x18\xef\a \x01(\rH\x01R\x10maxAttemptsLimit\x88\x01\x01B\x0e\n" +
+	"\x12max_attempts_limit\x18\xef\a \x01(\rH\x01R\x10maxAttemptsLimit\x88\x01\x01\x12C\n" +
+	"\x0fdefault_timeout\x18\xf0\a \x01(\v2\x19.google.protobuf.DurationR\x0edefaultTimeoutB\x0e\n" +
 	"\f_max_waitingB\x15\n" +
 	"\x13_max_attempts_limit\"\x93\x06\n" +
 	"\fMethodConfig\x12+\n" +
@@ -2093,49 +2104,50 @@ var file_stagger_policy_v1_policy_proto_depIdxs = []int32{
 	19, // 5: stagger.policy.v1.PolicyFile.budgets:type_name -> stagger.policy.v1.Budget
 	2,  // 6: stagger.policy.v1.PolicyFile.idempotency:type_name -> stagger.policy.v1.Idempotency
 	0,  // 7: stagger.policy.v1.PolicyFile.mode:type_name -> stagger.policy.v1.Mode
-	13, // 8: stagger.policy.v1.MethodConfig.name:type_name -> stagger.policy.v1.Name
-	23, // 9: stagger.policy.v1.MethodConfig.timeout:type_name -> google.protobuf.Duration
-	14, // 10: stagger.policy.v1.MethodConfig.retry_policy:type_name -> stagger.policy.v1.RetryPolicy
-	16, // 11: stagger.policy.v1.MethodConfig.hedging_policy:type_name -> stagger.policy.v1.HedgingPolicy
-	2,  // 12: stagger.policy.v1.MethodConfig.idempotency:type_name -> stagger.policy.v1.Idempotency
-	12, // 13: stagger.policy.v1.MethodConfig.idempotency_key:type_name -> stagger.policy.v1.IdempotencyKey
-	0,  // 14: stagger.policy.v1.MethodConfig.mode:type_name -> stagger.policy.v1.Mode
-	1,  // 15: stagger.policy.v1.MethodConfig.admission:type_name -> stagger.policy.v1.Admission
-	23, // 16: stagger.policy.v1.RetryPolicy.initial_backoff:type_name -> google.protobuf.Duration
-	23, // 17: stagger.policy.v1.RetryPolicy.max_backoff:type_name -> google.protobuf.Duration
-	9,  // 18: stagger.policy.v1.RetryPolicy.retryable_status_codes:type_name -> stagger.policy.v1.StatusCode
-	4,  // 19: stagger.policy.v1.RetryPolicy.growth:type_name -> stagger.policy.v1.Growth
-	5,  // 20: stagger.policy.v1.RetryPolicy.jitter:type_name -> stagger.policy.v1.Jitter
-	23, // 21: stagger.policy.v1.RetryPolicy.per_attempt_timeout:type_name -> google.protobuf.Duration
-	6,  // 22: stagger.policy.v1.RetryPolicy.on_attempt_timeout:type_name -> stagger.policy.v1.AttemptTimeoutAction
-	23, // 23: stagger.policy.v1.RetryPolicy.max_pushback:type_name -> google.protobuf.Duration
-	15, // 24: stagger.policy.v1.RetryPolicy.per_code:type_name -> stagger.policy.v1.CodePolicy
-	3,  // 25: stagger.policy.v1.RetryPolicy.chain:type_name -> stagger.policy.v1.Chain
-	23, // 26: stagger.policy.v1.RetryPolicy.max_connection_wait:type_name -> google.protobuf.Duration
-	7,  // 27: stagger.policy.v1.RetryPolicy.first_retry:type_name -> stagger.policy.v1.FirstRetry
-	23, // 28: stagger.policy.v1.RetryPolicy.per_attempt_recv_timeout:type_name -> google.protobuf.Duration
-	9,  // 29: stagger.policy.v1.CodePolicy.codes:type_name -> stagger.policy.v1.StatusCode
-	23, // 30: stagger.policy.v1.CodePolicy.initial_backoff:type_name -> google.protobuf.Duration
-	23, // 31: stagger.policy.v1.CodePolicy.max_backoff:type_name -> google.protobuf.Duration
-	4,  // 32: stagger.policy.v1.CodePolicy.growth:type_name -> stagger.policy.v1.Growth
-	5,  // 33: stagger.policy.v1.CodePolicy.jitter:type_name -> stagger.policy.v1.Jitter
-	23, // 34: stagger.policy.v1.HedgingPolicy.hedging_delay:type_name -> google.protobuf.Duration
-	9,  // 35: stagger.policy.v1.HedgingPolicy.non_fatal_status_codes:type_name -> stagger.policy.v1.StatusCode
-	17, // 36: stagger.policy.v1.HedgingPolicy.hedging_quantile:type_name -> stagger.policy.v1.HedgingQuantile
-	23, // 37: stagger.policy.v1.HedgingPolicy.max_pushback:type_name -> google.protobuf.Duration
-	23, // 38: stagger.policy.v1.HedgingPolicy.max_connection_wait:type_name -> google.protobuf.Duration
-	23, // 39: stagger.policy.v1.HedgingQuantile.min:type_name -> google.protobuf.Duration
-	23, // 40: stagger.policy.v1.HedgingQuantile.max:type_name -> google.protobuf.Duration
-	8,  // 41: stagger.policy.v1.Budget.scope:type_name -> stagger.policy.v1.BudgetScope
-	20, // 42: stagger.policy.v1.Budget.bucket:type_name -> stagger.policy.v1.BucketBudget
-	18, // 43: stagger.policy.v1.Budget.throttle:type_name -> stagger.policy.v1.RetryThrottling
-	23, // 44: stagger.policy.v1.BucketBudget.refill_time:type_name -> google.protobuf.Duration
-	23, // 45: stagger.policy.v1.BucketBudget.window:type_name -> google.protobuf.Duration
-	46, // [46:46] is the sub-list for method output_type
-	46, // [46:46] is the sub-list for method input_type
-	46, // [46:46] is the sub-list for extension type_name
-	46, // [46:46] is the sub-list for extension extendee
-	0,  // [0:46] is the sub-list for field type_name
+	23, // 8: stagger.policy.v1.PolicyFile.default_timeout:type_name -> google.protobuf.Duration
+	13, // 9: stagger.policy.v1.MethodConfig.name:type_name -> stagger.policy.v1.Name
+	23, // 10: stagger.policy.v1.MethodConfig.timeout:type_name -> google.protobuf.Duration
+	14, // 11: stagger.policy.v1.MethodConfig.retry_policy:type_name -> stagger.policy.v1.RetryPolicy
+	16, // 12: stagger.policy.v1.MethodConfig.hedging_policy:type_name -> stagger.policy.v1.HedgingPolicy
+	2,  // 13: stagger.policy.v1.MethodConfig.idempotency:type_name -> stagger.policy.v1.Idempotency
+	12, // 14: stagger.policy.v1.MethodConfig.idempotency_key:type_name -> stagger.policy.v1.IdempotencyKey
+	0,  // 15: stagger.policy.v1.MethodConfig.mode:type_name -> stagger.policy.v1.Mode
+	1,  // 16: stagger.policy.v1.MethodConfig.admission:type_name -> stagger.policy.v1.Admission
+	23, // 17: stagger.policy.v1.RetryPolicy.initial_backoff:type_name -> google.protobuf.Duration
+	23, // 18: stagger.policy.v1.RetryPolicy.max_backoff:type_name -> google.protobuf.Duration
+	9,  // 19: stagger.policy.v1.RetryPolicy.retryable_status_codes:type_name -> stagger.policy.v1.StatusCode
+	4,  // 20: stagger.policy.v1.RetryPolicy.growth:type_name -> stagger.policy.v1.Growth
+	5,  // 21: stagger.policy.v1.RetryPolicy.jitter:type_name -> stagger.policy.v1.Jitter
+	23, // 22: stagger.policy.v1.RetryPolicy.per_attempt_timeout:type_name -> google.protobuf.Duration
+	6,  // 23: stagger.policy.v1.RetryPolicy.on_attempt_timeout:type_name -> stagger.policy.v1.AttemptTimeoutAction
+	23, // 24: stagger.policy.v1.RetryPolicy.max_pushback:type_name -> google.protobuf.Duration
+	15, // 25: stagger.policy.v1.RetryPolicy.per_code:type_name -> stagger.policy.v1.CodePolicy
+	3,  // 26: stagger.policy.v1.RetryPolicy.chain:type_name -> stagger.policy.v1.Chain
+	23, // 27: stagger.policy.v1.RetryPolicy.max_connection_wait:type_name -> google.protobuf.Duration
+	7,  // 28: stagger.policy.v1.RetryPolicy.first_retry:type_name -> stagger.policy.v1.FirstRetry
+	23, // 29: stagger.policy.v1.RetryPolicy.per_attempt_recv_timeout:type_name -> google.protobuf.Duration
+	9,  // 30: stagger.policy.v1.CodePolicy.codes:type_name -> stagger.policy.v1.StatusCode
+	23, // 31: stagger.policy.v1.CodePolicy.initial_backoff:type_name -> google.protobuf.Duration
+	23, // 32: stagger.policy.v1.CodePolicy.max_backoff:type_name -> google.protobuf.Duration
+	4,  // 33: stagger.policy.v1.CodePolicy.growth:type_name -> stagger.policy.v1.Growth
+	5,  // 34: stagger.policy.v1.CodePolicy.jitter:type_name -> stagger.policy.v1.Jitter
+	23, // 35: stagger.policy.v1.HedgingPolicy.hedging_delay:type_name -> google.protobuf.Duration
+	9,  // 36: stagger.policy.v1.HedgingPolicy.non_fatal_status_codes:type_name -> stagger.policy.v1.StatusCode
+	17, // 37: stagger.policy.v1.HedgingPolicy.hedging_quantile:type_name -> stagger.policy.v1.HedgingQuantile
+	23, // 38: stagger.policy.v1.HedgingPolicy.max_pushback:type_name -> google.protobuf.Duration
+	23, // 39: stagger.policy.v1.HedgingPolicy.max_connection_wait:type_name -> google.protobuf.Duration
+	23, // 40: stagger.policy.v1.HedgingQuantile.min:type_name -> google.protobuf.Duration
+	23, // 41: stagger.policy.v1.HedgingQuantile.max:type_name -> google.protobuf.Duration
+	8,  // 42: stagger.policy.v1.Budget.scope:type_name -> stagger.policy.v1.BudgetScope
+	20, // 43: stagger.policy.v1.Budget.bucket:type_name -> stagger.policy.v1.BucketBudget
+	18, // 44: stagger.policy.v1.Budget.throttle:type_name -> stagger.policy.v1.RetryThrottling
+	23, // 45: stagger.policy.v1.BucketBudget.refill_time:type_name -> google.protobuf.Duration
+	23, // 46: stagger.policy.v1.BucketBudget.window:type_name -> google.protobuf.Duration
+	47, // [47:47] is the sub-list for method output_type
+	47, // [47:47] is the sub-list for method input_type
+	47, // [47:47] is the sub-list for extension type_name
+	47, // [47:47] is the sub-list for extension extendee
+	0,  // [0:47] is the sub-list for field type_name
 }
 
 func init() { file_stagger_policy_v1_policy_proto_init() }

@@ -1,0 +1,50 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package interceptor
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/stagger-go/stagger/internal/clock"
+)
+
+// WithDefaultTimeout sets the timeout of unary calls that have none, for policies without the key defaultTimeout: see
+// policy.Config. d must be more than 0.
+func WithDefaultTimeout(d time.Duration) Option {
+	return func(r *Retrier) error {
+		if d <= 0 {
+			return fmt.Errorf("interceptor: WithDefaultTimeout(%v): must be more than 0s; for no timeout leave the option out", d)
+		}
+		r.defaultTimeout = d
+		return nil
+	}
+}
+
+// defaultTimeoutBy returns the timeout of unary calls without a deadline by some rules, or 0.
+func (r *Retrier) defaultTimeoutBy(of *rules) time.Duration {
+	return cmp.Or(of.set.Config().DefaultTimeout, r.defaultTimeout)
+}
+
+// limitTime gives a call that has no deadline the default timeout, and reports whether it did. Without a default, it counts the call, if
+// that has a policy, and warns of the method: a server that hangs would keep the call for ever.
+func (u *unary) limitTime() bool {
+	if _, limited := u.ctx.Deadline(); limited {
+		return false
+	}
+	if timeout := u.entry.defaultTimeout; timeout > 0 { // it counts from the call's start
+		u.flags |= defaultLimit
+		u.ctx, u.cancel = context.WithTimeout(u.ctx, timeout-(clock.Now()-u.start))
+		return true
+	}
+	if u.policy.MaxAttempts() > 1 {
+		u.retrier.withoutDeadline.Add(1)
+		if warned := u.entry.warnedNoDeadline; !warned.Load() && warned.CompareAndSwap(false, true) {
+			u.retrier.warnOnce(&noDeadline, u.entry.name, u.entry.name)
+		}
+	}
+	return false
+}
