@@ -101,7 +101,7 @@ func (d *driver) run(begin func() *attempt) {
 		}
 	}
 	returned = true
-	d.caught.rethrow()
+	d.lockedOnly(func() { d.caught.rethrow() }) // a goroutine that others does not count may note one
 }
 
 // makeAttempt makes an attempt, and returns the one that the goroutine must make next, or nil.
@@ -290,15 +290,19 @@ func (d *driver) fired() *attempt {
 }
 
 // leave ends a goroutine of the timer. If it has panicked, the application's goroutine panics too, when all attempts have ended: as it
-// would have without the timer.
+// would have without the timer. Events are delivered before the goroutine stops to count: run must not return while one is delivered.
 func (d *driver) leave(a *attempt, returned bool, with any) {
-	d.locked(func() {
+	defer d.lockedOnly(func() {
 		d.others--
 		d.changed.Broadcast()
-		if !returned {
-			d.caught.note(with)
-			d.abort(a)
-		}
+	})
+	if returned {
+		return
+	}
+	defer func() { _ = recover() }() // of an observer: the first panic is the one that comes up
+	d.locked(func() {
+		d.caught.note(with)
+		d.abort(a)
 	})
 }
 

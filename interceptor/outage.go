@@ -35,7 +35,8 @@ func (o *outages) look(cc *grpc.ClientConn, now *attempts.Now) {
 	}
 	since, known := o.since.Load(cc)
 	if !known {
-		if since, known = o.since.LoadOrStore(cc, now.At); !known {
+		since, known = o.since.LoadOrStore(cc, now.At)
+		if !known {
 			go o.removeWhenOver(cc)
 		}
 	}

@@ -210,6 +210,39 @@ func (p *panics) call(t *testing.T, r *interceptor.Retrier, hangs int64) {
 	}
 }
 
+// A callback panics when it hears of the attempt that has won: the slow one, which has lost, is cancelled all the same.
+func TestUnaryPanic_OfAWinner(t *testing.T) {
+	t.Parallel()
+	for _, culprit := range []string{"done", "helped"} {
+		synctest.Test(t, func(t *testing.T) {
+			p := &panics{fuse: &fuse{limit: 10}, purse: &purse{grants: 99}, culprit: culprit}
+			c := hedged()
+			paid(c)
+			r := mustNew(t, mustSet(t, c), p.options(true)...)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			var sent atomic.Int64
+			began := time.Now()
+			seen := caught(func() {
+				_ = r.Unary()(ctx, get, nil, new(wrapperspb.StringValue), nil,
+					func(ctx context.Context, _ string, _, _ any, _ *grpc.ClientConn, _ ...grpc.CallOption) error {
+						if sent.Add(1) > 1 {
+							return nil
+						}
+						<-ctx.Done()
+						return status.FromContextError(ctx.Err()).Err()
+					})
+			})
+			if took := time.Since(began); seen != culprit || took != 100*ms {
+				t.Errorf("%s: the caller sees the panic %v after %v; want it when the second attempt is answered", culprit, seen, took)
+			}
+			if left := held(r, p.fuse, p.purse); left != "" {
+				t.Errorf("%s: held for ever: %s", culprit, left)
+			}
+		})
+	}
+}
+
 // caught runs f and returns what it panics with.
 func caught(f func()) (seen any) {
 	defer func() { seen = recover() }()
@@ -346,6 +379,69 @@ func TestStreamPanic_WhileAnotherIsJudged(t *testing.T) {
 		time.Sleep(time.Second)
 		return interceptor.VerdictByCode
 	}))
+}
+
+// failsFirst is an attempt that fails when it is received from. A later one panics when it is sent what was kept.
+type failsFirst struct {
+	grpc.ClientStream
+
+	later bool
+	ctx   context.Context
+}
+
+func (f failsFirst) SendMsg(any) error {
+	if f.later {
+		panic("attempt")
+	}
+	return nil
+}
+
+func (f failsFirst) RecvMsg(any) error {
+	if f.later {
+		<-f.ctx.Done()
+	}
+	return status.Error(codes.Unavailable, "")
+}
+
+// An attempt panics in a goroutine, and so does the observer that hears of the call's end there: the application sees the first panic, and
+// the program goes on.
+func TestStreamPanic_ObserverToo(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		config policy.Config
+		desc   grpc.StreamDesc
+		open   bool // the first attempt panics when it is opened; else the second one, when it is sent to
+	}{
+		"opened":  {hedged(), grpc.StreamDesc{ServerStreams: true}, true},
+		"sent to": {config(plain()), grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			r := mustNew(t, mustSet(t, row.config), interceptor.WithObserver(interceptor.Observer{
+				CallEnd: func(context.Context, interceptor.Event) { panic("observer") },
+			}))
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			var opened atomic.Int64
+			s, err := r.Stream()(ctx, &row.desc, nil, get,
+				func(ctx context.Context, _ *grpc.StreamDesc, _ *grpc.ClientConn, _ string, _ ...grpc.CallOption) (grpc.ClientStream, error) {
+					if row.open {
+						panic("attempt")
+					}
+					return failsFirst{later: opened.Add(1) > 1, ctx: ctx}, nil
+				})
+			if err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			seen := caught(func() {
+				_ = s.SendMsg(wrapperspb.String("x"))
+				_ = s.RecvMsg(new(wrapperspb.StringValue))
+			})
+			if seen != "attempt" {
+				t.Errorf("%s: the application sees the panic %v; want the attempt's, which came first", name, seen)
+			}
+		})
+	}
 }
 
 // panickingStream makes a stream whose attempt with that number panics in a method, if it comes to that.

@@ -94,7 +94,8 @@ func (c *encoder) measure(m any) (size int, why decision.Commit) {
 	case t != nil && t == c.own:
 		c.of = c.message.ProtoReflect().Type()
 	default:
-		if c.of = protobufType(m); c.of == nil {
+		c.of = protobufType(m)
+		if c.of == nil {
 			return 0, decision.CommitUnsendable
 		}
 		c.own = t

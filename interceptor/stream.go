@@ -147,7 +147,8 @@ func openRetried(c call, desc *grpc.StreamDesc, open grpc.Streamer, options *att
 // useMessageCodec makes the attempts use a messageCodec.
 func (s *stream) useMessageCodec() {
 	o := &s.options
-	if s.codec = newMessageCodec(o.caller); s.codec != nil { // else gRPC reports that there is none
+	s.codec = newMessageCodec(o.caller)
+	if s.codec != nil { // else gRPC reports that there is none
 		o.shared = append(o.shared, grpc.ForceCodecV2(s.codec))
 	}
 }

@@ -385,6 +385,7 @@ func (s *stream) reportRecorded(t *streamAttempt) (claimed bool) {
 
 // goroutinePanicked ends a call in which a goroutine of ours has panicked: the application's next call repeats it.
 func (s *stream) goroutinePanicked(a *attempt, with any) {
+	defer func() { _ = recover() }() // of an observer: the first panic is the one that comes up
 	s.locked(func() {
 		s.driver.caught.note(with)
 		s.driver.abort(a)

@@ -110,7 +110,8 @@ func (s *singleStream) start() (refused bool, err error) {
 	s.guard(func() {
 		step = s.call.startEngine(s.call.uploads, now)
 	})
-	if s.caught.rethrow(); step.Over {
+	s.caught.rethrow()
+	if step.Over {
 		return true, s.call.finish(&unreported)
 	}
 	a := &s.attempt
@@ -381,7 +382,8 @@ func (s *singleStream) settle(err error, panicked bool) {
 func (s *singleStream) conclude(err error, panicked bool) attempts.Step {
 	now := s.call.now()
 	r := attempts.Result{Err: errPanicked, Panicked: true}
-	if s.attempt.took = now.At - s.attempt.began; !panicked {
+	s.attempt.took = now.At - s.attempt.began
+	if !panicked {
 		r = s.call.judge(&s.attempt, nil, err, s.call.local(&s.attempt, err, now), now)
 	}
 	s.mu.Lock()

@@ -254,13 +254,16 @@ func (c *Call) Panicked(now Now) (step Step) {
 
 // Abort settles everything after a callback (budget, breaker, observer) has panicked, inside an event or between two. It drops
 // further panics. The driver cancels Step.Cancel, waits for its goroutines, and panics again. Abort ends the call.
+//
+// Step.Cancel has all running attempts that the driver knows, also those that the call has cancelled before: the panic may have come
+// before the driver was told.
 func (c *Call) Abort(now Now) (step Step) {
 	c.beginStep(&step)
 	if c.state == over {
 		return step
 	}
 	for i := range c.running {
-		if a := &c.running[i]; a.cancelled == no && a.number <= c.used.told {
+		if a := &c.running[i]; a.number <= c.used.told {
 			step.Cancel = append(step.Cancel, a.number)
 		}
 	}

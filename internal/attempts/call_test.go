@@ -405,6 +405,9 @@ const traces = `
 # hedge breaker panics=d:Unavailable: a breaker panics at an attempt's end
 	0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 60 end 2 UNAV → panic, abort: cancel 1, over panicked, = 0;
 	70 end 1 OK | Ws - d:Unavailable d:Unknown
+# hedge breaker panics=d:OK: a breaker panics at the end of an attempt that has won: the one that has lost is cancelled
+	0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 60 end 2 OK → panic, abort: cancel 1, over panicked, = 0;
+	70 end 1 cut | Ws + d:OK d:Unknown
 # retry breaker panics=Allow: a breaker panics before the first attempt
 	0 start → panic, abort: over panicked, = 0; 10 wake |
 # quantile breaker panics=Quantile: a latency panics before the first attempt

@@ -547,9 +547,15 @@ func (m *model) abort() {
 	step := m.call.Abort(m.now)
 	m.fuse = 0
 	for _, n := range step.Cancel {
-		if n < 1 || n > len(m.attempts) || !m.attempts[n-1].running || m.attempts[n-1].cancelled != no {
-			m.failf("11: attempt %d is cancelled, and does not run or was cancelled before", n)
+		if n < 1 || n > len(m.attempts) || !m.attempts[n-1].running {
+			m.failf("11: attempt %d is cancelled, and does not run", n)
 			return
+		}
+	}
+	for i := range m.attempts {
+		a := &m.attempts[i]
+		if a.running && a.cancelled == no && !slices.Contains(step.Cancel, i+1) && !m.over {
+			m.failf("11: attempt %d runs, and Abort does not cancel it", i+1)
 		}
 	}
 	if step.Over && m.over || !m.call.Over() {
