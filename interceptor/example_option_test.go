@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync/atomic"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -210,6 +211,13 @@ func ExampleWithBudget_perTarget() {
 		return b
 	})
 	_, err := interceptor.Load(orderFile, quiet, perTarget)
+	fmt.Println(err)
+	// Output: <nil>
+}
+
+func ExampleWithDefaultTimeout() {
+	// A unary call whose context has no deadline ends after ten seconds, also if its server hangs. The key defaultTimeout of a file wins.
+	_, err := interceptor.Load(orderFile, quiet, interceptor.WithDefaultTimeout(10*time.Second))
 	fmt.Println(err)
 	// Output: <nil>
 }
