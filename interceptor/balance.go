@@ -124,12 +124,14 @@ func (b *balance) use() (out, asked int) {
 	return b.out, b.asked
 }
 
-// evict ends the balance, if it is equal to a new one, no permit is out, and none was asked for meanwhile. Then it returns true.
-func (b *balance) evict(now time.Duration) bool {
+// unused reports whether the balance is equal to a new one, and no permit is out; and how often one was asked for until then.
+func (b *balance) unused(now time.Duration) (asked int, is bool) {
 	out, asked := b.use()
-	if out > 0 || !b.fresh(now) {
-		return false
-	}
+	return asked, out == 0 && b.fresh(now)
+}
+
+// evict ends the balance, if no permit was asked for since that many times. Then it returns true.
+func (b *balance) evict(asked int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.asked != asked {
@@ -139,7 +141,7 @@ func (b *balance) evict(now time.Duration) bool {
 	return true
 }
 
-// fresh reports whether a new balance would have forgotten nothing but refunds. A user's budget is read, without the balance's lock.
+// fresh reports whether a new balance would have forgotten nothing but refunds. A budget of the program is read, so no lock may be held.
 func (b *balance) fresh(now time.Duration) bool {
 	if b.own != nil {
 		return b.own.Fresh(clock.Time(now))

@@ -254,6 +254,29 @@ func TestBudgetsInUseAreKept(t *testing.T) {
 	})
 }
 
+// A budget of the program is read without a lock, also when there are too many and one must make room.
+func TestBudgetsAreReadWithoutALock(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newManyTargets(t, budget.Default())
+		read := 0
+		s.retrier = mustNew(t, s.retrier.State().Policies, quiet, interceptor.WithBudget("one", func(string) budget.Budget {
+			return &asks{state: func() {
+				if read++; read < 10 { // it reads all budgets
+					s.retrier.State()
+				}
+			}}
+		}))
+		s.retrier.SetMostBalances(2)
+		for target := range 4 {
+			s.call(target, refuse)
+		}
+		if read == 0 {
+			t.Error("no budget was read")
+		}
+	})
+}
+
 // A target for which the program makes no budget gets no retries, which are counted. A panic is the caller's.
 func TestWithBudget_None(t *testing.T) {
 	t.Parallel()

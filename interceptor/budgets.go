@@ -162,6 +162,9 @@ func (b *budgets) insert(key budgetKey, name string, u budgetUser, newBudget fun
 		return found
 	}
 	full := len(b.table) >= b.most && !b.makeRoom(clock.Now())
+	if found := b.table[key]; found != nil { // made while makeRoom had no lock
+		return found
+	}
 	if full {
 		key.target, key.service = otherTarget, ""
 		if shared := b.table[key]; shared != nil {
@@ -180,13 +183,35 @@ func (b *budgets) insert(key budgetKey, name string, u budgetUser, newBudget fun
 	return added
 }
 
-// makeRoom evicts all balances that are equal to new ones. If there is none, it looks again in the next second. b.mu must be held.
+// makeRoom evicts all balances that are equal to new ones. If there is none, it looks again in the next second. b.mu must be held; it is
+// released while budgets of the program are read, since that is user code.
 func (b *budgets) makeRoom(now time.Duration) (made bool) {
 	if b.crowded == second(now)+1 {
 		return false
 	}
+	unused := map[budgetKey]int{} // how often a permit was asked for
+	ofProgram := map[budgetKey]*balance{}
+	look := func(key budgetKey, kept *balance) {
+		if asked, is := kept.unused(now); is {
+			unused[key] = asked
+		}
+	}
 	for key, kept := range b.table {
-		if !kept.shared && !b.replaced.before(key, now) && kept.evict(now) {
+		switch {
+		case kept.shared, b.replaced.before(key, now):
+		case kept.own == nil:
+			ofProgram[key] = kept
+		default:
+			look(key, kept)
+		}
+	}
+	b.unlocked(func() {
+		for key, kept := range ofProgram {
+			look(key, kept)
+		}
+	})
+	for key, asked := range unused {
+		if kept := b.table[key]; kept != nil && kept.evict(asked) {
 			b.drop(key, kept)
 			made = true
 		}
@@ -195,6 +220,13 @@ func (b *budgets) makeRoom(now time.Duration) (made bool) {
 		b.crowded = second(now) + 1
 	}
 	return made
+}
+
+// unlocked runs f without the lock, which must be held, and takes it again even if f panics.
+func (b *budgets) unlocked(f func()) {
+	b.mu.Unlock()
+	defer b.mu.Lock()
+	f()
 }
 
 // drop removes a balance from the table. Its counts stay. b.mu must be held.
