@@ -127,9 +127,6 @@ func (c *call) prepareEngine(uploads bool) {
 	if !c.deciding() {
 		c.engineState = new(engineState)
 	}
-	if c.alone && c.policy.Parallel() {
-		c.warnInSequence()
-	}
 	s := &c.set
 	s.Policy = c.policy
 	s.MaxAttempts = c.options.maxAttempts
@@ -268,10 +265,12 @@ func (c *call) noteOuter(err error) bool {
 	return isRetry
 }
 
-// warnInSequence warns that a policy's attempts can't run in parallel.
+// warnInSequence warns if the policy's attempts should run in parallel, and can't. No lock may be held: observers hear of it.
 func (c *call) warnInSequence() {
 	what := &timeoutInSequence
 	switch {
+	case !c.alone || !c.policy.Parallel():
+		return
 	case c.entry.mode == policy.ModeOff || min(c.options.maxAttempts, c.policy.MaxAttempts()) < 2:
 		return
 	case c.policy.Hedge() != nil:

@@ -132,6 +132,7 @@ func openRetried(c call, desc *grpc.StreamDesc, open grpc.Streamer, options *att
 	s.driver.init(&s.call, s)
 	grpcsCodec := s.usesGRPCsCodec()
 	s.alone = s.retrier.newReply == nil && !grpcsCodec
+	s.warnInSequence()
 	s.uploads = desc.ClientStreams
 	enforced := s.entry.mode == policy.ModeEnforce
 	s.races = s.policy.Parallel() && !s.alone && !s.uploads && enforced

@@ -105,6 +105,7 @@ func (u *unary) keepMessages() {
 		u.replies = u.retrier.replyType(u.method, u.reply)
 		u.alone = !u.replies.makes()
 		u.ownReplies = leftRunning && !u.alone
+		u.warnInSequence()
 	}
 	if u.entry.mode != policy.ModeEnforce {
 		return
