@@ -90,25 +90,28 @@ methodConfig:
   admission: REFUSE
 `
 
-// A call to the 1,001st target allocates what one to the first does, also if targets share a balance.
+// A call to the 1,001st target allocates what one to the first does, also if targets share a balance. Time stands still: once a second, a call
+// looks whether there is room for a balance of its own.
 func TestManyTargets_Cost(t *testing.T) {
 	for name, options := range map[string][]grpc.CallOption{"generated code": {grpc.StaticMethod()}, "a name from outside": nil} {
 		t.Run(name, func(t *testing.T) {
-			c := newCrowd(t, getAndAdmission)
-			c.SetMostBalances(1005)
-			costs := map[int]float64{}
-			for n := range 1010 {
-				conn := dialTarget(t, n)
-				c.call(t, conn, get, options...)
-				if n == 0 || n == 999 || n == 1000 || n == 1009 {
-					costs[n] = testing.AllocsPerRun(200, func() { c.call(t, conn, get, options...) })
+			synctest.Test(t, func(t *testing.T) {
+				c := newCrowd(t, getAndAdmission)
+				c.SetMostBalances(1005)
+				costs := map[int]float64{}
+				for n := range 1010 {
+					conn := dialTarget(t, n)
+					c.call(t, conn, get, options...)
+					if n == 0 || n == 999 || n == 1000 || n == 1009 {
+						costs[n] = testing.AllocsPerRun(200, func() { c.call(t, conn, get, options...) })
+					}
 				}
-			}
-			for n, cost := range costs {
-				if cost > costs[0] {
-					t.Errorf("a call to target %d allocates %v times; want %v, as to the first", n, cost, costs[0])
+				for n, cost := range costs {
+					if cost > costs[0] {
+						t.Errorf("a call to target %d allocates %v times; want %v, as to the first", n, cost, costs[0])
+					}
 				}
-			}
+			})
 		})
 	}
 }
