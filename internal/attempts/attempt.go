@@ -195,7 +195,7 @@ func (c *Call) hung(a *attempt, r *Result, at time.Duration) bool {
 	return true
 }
 
-// choosePanicked ends the call with the attempt that has panicked, the first one if there are several; 0: none.
+// choosePanicked ends the call with the attempt that has panicked, the first one if there are several.
 func (c *Call) choosePanicked(step *Step, n int, at time.Duration) {
 	c.choose(step, n, errPanicked, policy.ReasonNonRetryable, at)
 	c.panicked = true

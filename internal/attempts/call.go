@@ -241,17 +241,6 @@ func (c *Call) Stop(reason policy.Reason, now Now) (step Step) {
 	return step
 }
 
-// Panicked reports that an inner interceptor, or an observer, has panicked, outside the end of an attempt. The call is over
-// when the running attempts have ended.
-func (c *Call) Panicked(now Now) (step Step) {
-	c.beginStep(&step)
-	if c.state != over {
-		c.choosePanicked(&step, 0, now.At)
-	}
-	c.completeStep(&step, &now)
-	return step
-}
-
 // Abort settles everything after a callback (budget, breaker, observer) has panicked, inside an event or between two. It drops
 // further panics. The driver cancels Step.Cancel, waits for its goroutines, and panics again. Abort ends the call.
 //
@@ -286,9 +275,6 @@ func (c *Call) Hedge(n int) bool {
 
 // Over reports whether the call has ended and no attempt runs.
 func (c *Call) Over() bool { return c.state == over }
-
-// Answer returns the attempt whose end is the call's so far, or 0.
-func (c *Call) Answer() int { return c.answer.attempt }
 
 // End returns the result of the call, after the step with Over. It is valid until Start reuses the memory.
 func (c *Call) End() *End { return &c.end }

@@ -395,13 +395,6 @@ const traces = `
 # none: a policy that comes after the first attempt has failed
 	0 start → send 1; 10 set policy retry; 20 end 1 UNAV → (retry), wake 70; 70 wake → send 2; 80 end 2 OK → over succeeded, = 2
 	| F ( Wf ) + E+
-# hedge breaker: an interceptor panics for an attempt that has ended
-	0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 100 wake → (hedge), send 3;
-	110 end 2 UNAV → (attempts_exhausted); 120 panicked → cancel 1 3; 121 end 1 cut;
-	122 end 3 OK → over panicked, = 0, last Unavailable; 123 panicked | Ws Ws - d:Unavailable F d:OK - d:OK E-
-# retry breaker: an interceptor panics while the next attempt is waited for
-	0 start → send 1; 10 end 1 UNAV → (retry), wake 60; 20 panicked → over panicked, = 0, last Unavailable; 60 wake
-	| d:Unavailable F ( Wf ) R E-
 # hedge breaker panics=d:Unavailable: a breaker panics at an attempt's end
 	0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 60 end 2 UNAV → panic, abort: cancel 1, over panicked, = 0;
 	70 end 1 OK | Ws - d:Unavailable d:Unknown

@@ -293,8 +293,6 @@ func (p *play) event(ms int, event string, args []string) (what string) {
 		step = p.call.Paused(at(number(args[0])), now)
 	case "stop":
 		step = p.call.Stop(policy.Reason(args[0]), now)
-	case "panicked":
-		step = p.call.Panicked(now)
 	case "abort": // a callback has panicked
 		step = p.call.Abort(now)
 	case "commit":
