@@ -29,7 +29,7 @@ func TestWords_Refuse(t *testing.T) {
 			return err
 		}
 		hidden := path != "." && strings.HasPrefix(entry.Name(), ".")
-		if entry.IsDir() && (hidden || entry.Name() == "testdata") {
+		if entry.IsDir() && (hidden || entry.Name() == "testdata" || entry.Name() == "node_modules") {
 			return filepath.SkipDir
 		}
 		kinds := []string{".go", ".md", ".proto", ".yaml", ".html", ".css", ".json", ".txt"}

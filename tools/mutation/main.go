@@ -48,7 +48,8 @@ var targets = []target{
 		folder: "policy",
 		files:  []string{"codes.go", "idempotency.go", "mode.go", "policy.go"},
 		tests: [][]string{
-			{"./internal/decision"}, {"-skip", "^TestModel", "./internal/attempts"},
+			{"./internal/decision"},
+			{"-skip", "^TestModel", "./internal/attempts"},
 			{"-skip", "Memory|Bounded|ManyErrors|RepositoryFiles|Watch|Limits|Descriptors", "./policy"},
 		},
 	},
