@@ -61,15 +61,10 @@ func (b budgetRule) alike(other budgetRule) bool {
 // budgetFor returns what pays for the calls of an entry: a balance, or [budget.Unlimited]. A policy without retries needs none, unless the
 // file throttles: then its successes and failures count too.
 func (r *Retrier) budgetFor(of *rules, p *policy.Policy, u budgetUser) (budget.Budget, *balance) {
-	name := p.Budget()
-	if name == "NONE" || p.MaxAttempts() < 2 && !of.throttled {
+	if unpaid(of, p) {
 		return budget.Unlimited, nil
 	}
-	_, declared := of.budgets[name]
-	if !declared && r.budgets.given[name] == nil {
-		r.warnOnce(&unknownBudget, name, name)
-	}
-	b := r.budgets.find(name, u)
+	b := r.budgets.find(p.Budget(), u)
 	switch {
 	case b.shared:
 		r.warnOnce(&manyBalances, "", "", r.budgets.most)
@@ -77,6 +72,20 @@ func (r *Retrier) budgetFor(of *rules, p *policy.Policy, u budgetUser) (budget.B
 		r.warnOnce(&manyCounts, "", "", mostCounted)
 	}
 	return b, b
+}
+
+// unpaid reports whether no budget has to hear of a policy's calls.
+func unpaid(of *rules, p *policy.Policy) bool {
+	return p.Budget() == "NONE" || p.MaxAttempts() < 2 && !of.throttled
+}
+
+// warnOfUnknownBudget warns that a policy names a budget that neither the file nor the program has.
+func (r *Retrier) warnOfUnknownBudget(of *rules, p *policy.Policy) {
+	name := p.Budget()
+	_, declared := of.budgets[name]
+	if !unpaid(of, p) && !declared && r.budgets.given[name] == nil {
+		r.warnOnce(&unknownBudget, name, name)
+	}
 }
 
 // otherService replaces the names of services that only the application's own callers choose, as in a proxy: their
@@ -297,7 +306,7 @@ type replacedBalances struct {
 type replacement struct {
 	at      time.Duration // of the last reload that dropped one
 	users   map[budgetUser]bool
-	targets map[budgetUser]bool // the same, without their services
+	targets map[string]bool // theirs
 }
 
 // noteReplaced records that a balance is dropped now.
@@ -305,7 +314,7 @@ func (r *replacedBalances) noteReplaced(key budgetKey, now time.Duration) {
 	r.dropOld(now)
 	of := r.byName[key.name]
 	if of == nil {
-		of = &replacement{users: map[budgetUser]bool{}, targets: map[budgetUser]bool{}}
+		of = &replacement{users: map[budgetUser]bool{}, targets: map[string]bool{}}
 		if r.byName == nil {
 			r.byName = map[string]*replacement{}
 		}
@@ -313,7 +322,7 @@ func (r *replacedBalances) noteReplaced(key budgetKey, now time.Duration) {
 	}
 	of.at = now
 	of.users[key.budgetUser] = true
-	of.targets[budgetUser{target: key.target}] = true
+	of.targets[key.target] = true
 }
 
 // before reports whether a reload has recently dropped a balance of calls that share the one with this key.
@@ -323,16 +332,15 @@ func (r *replacedBalances) before(key budgetKey, now time.Duration) bool {
 		return false
 	}
 	r.dropOld(now)
-	target := budgetUser{target: key.target}
 	switch {
 	case now-of.at > drainTime:
 		return false
-	case of.users[budgetUser{}], of.users[target], of.users[key.budgetUser]:
+	case of.users[budgetUser{}], of.users[budgetUser{target: key.target}], of.users[key.budgetUser]:
 		return true
 	case key.target == "":
 		return len(of.targets) > 0
 	default:
-		return key.service == "" && of.targets[target]
+		return key.service == "" && of.targets[key.target]
 	}
 }
 

@@ -114,6 +114,9 @@ func (r *Retrier) newEntry(s *slot, method string, own *policy.Policy, now time.
 	}
 	e.limit = limitsOf(p)
 	e.limitOptions = e.limit.options(nil)
+	if e.mode != policy.ModeOff {
+		r.warnOfUnknownBudget(of, p)
+	}
 	if e.mode == policy.ModeEnforce { // in the other modes, calls neither earn nor spend
 		e.budget, e.balance = r.budgetFor(of, p, budgetUser{target: e.target, service: r.serviceOf(p, s)})
 	}

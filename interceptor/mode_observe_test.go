@@ -264,3 +264,26 @@ func TestMode_GRPCRetries(t *testing.T) {
 		}
 	}
 }
+
+// A trial warns of a budget that the Retrier does not have, before a call needs it.
+func TestObserve_UnknownBudget(t *testing.T) {
+	for mode, want := range map[policy.Mode]int{policy.ModeEnforce: 1, policy.ModeObserve: 1, policy.ModeOff: 0} {
+		t.Run(string(mode), func(t *testing.T) {
+			play(t, config(plain()), func(t *testing.T, s scene) {
+				s.setMode(t, mode)
+				own := mustSet(t, budgeted(bucketOf(2))).Lookup(get) // it names a budget of its own file
+				s.warnings = nil
+				_, _ = s.call(t.Context(), get, interceptor.Policy(own))
+				found := 0
+				for _, w := range s.warnings {
+					if strings.Contains(w, "names a budget") {
+						found++
+					}
+				}
+				if found != want {
+					t.Errorf("%d warnings of the budget in %q; want %d", found, s.warnings, want)
+				}
+			})
+		})
+	}
+}

@@ -61,7 +61,8 @@ func hasField(path string, types []any) bool {
 				is = is.Elem()
 			}
 			f, ok := is.FieldByName(name)
-			if found = ok; !found {
+			found = ok
+			if !found {
 				break
 			}
 			is = f.Type

@@ -125,7 +125,8 @@ func banners(set *decision.Set, switches []interceptor.ModeSwitch) (list []banne
 	for _, s := range switches {
 		mode, title, by := s.Mode, "Mode ", ""
 		if s.Service == "" {
-			if mode = policy.StrictestMode(mode, set.Mode()); mode == set.Mode() {
+			mode = policy.StrictestMode(mode, set.Mode())
+			if mode == set.Mode() {
 				by = "The policy file has it. "
 			}
 		} else {

@@ -194,7 +194,8 @@ func (l *linter) mayBeUnary(names []string) bool {
 	for _, name := range names {
 		known := false
 		for m := range l.set.MethodsOf(name) {
-			if known = true; !m.IsStreamingClient() && !m.IsStreamingServer() {
+			known = true
+			if !m.IsStreamingClient() && !m.IsStreamingServer() {
 				return true
 			}
 		}
