@@ -301,18 +301,21 @@ func TestStreamRules_OneAttempt(t *testing.T) {
 // While the server says nothing, every call of the application returns when its context is over: at its deadline, when it is cancelled,
 // while the stream opens, while it runs, and between attempts.
 func TestStreamRules_EndsWithItsContext(t *testing.T) {
-	asks := map[string]func(stream grpc.ClientStream){
-		"RecvMsg": func(stream grpc.ClientStream) { _ = stream.RecvMsg(new(wrapperspb.StringValue)) },
-		"Header":  func(stream grpc.ClientStream) { _, _ = stream.Header() },
-		"Context": func(stream grpc.ClientStream) {
+	asks := map[string]func(ctx context.Context, stream grpc.ClientStream){
+		"RecvMsg": func(ctx context.Context, stream grpc.ClientStream) { _ = stream.RecvMsg(new(wrapperspb.StringValue)) },
+		"Header":  func(ctx context.Context, stream grpc.ClientStream) { _, _ = stream.Header() },
+		"Context": func(ctx context.Context, stream grpc.ClientStream) {
 			select {
 			case <-stream.Context().Done():
 			case <-time.After(time.Hour):
 			}
 		},
-		"SendMsg, then RecvMsg": func(stream grpc.ClientStream) {
+		"SendMsg, then RecvMsg": func(ctx context.Context, stream grpc.ClientStream) {
 			for stream.SendMsg(wrapperspb.String(strings.Repeat("x", 20<<10))) == nil && stream.Trailer() == nil {
-				time.Sleep(ms)
+				select {
+				case <-ctx.Done(): // it is over at the moment at which a sleep of whole milliseconds ends, too
+				case <-time.After(ms):
+				}
 			}
 		},
 	}
@@ -337,7 +340,7 @@ func TestStreamRules_EndsWithItsContext(t *testing.T) {
 							time.AfterFunc(after, cancel)
 							stream := s.open(t, ctx, desc)
 							send(t, stream, "x")
-							f(stream)
+							f(ctx, stream)
 							if _, err := receive(stream); status.Code(err) != codes.Canceled || time.Since(start) != after {
 								t.Errorf("%v after %v; want CANCELED after %v", err, time.Since(start), after)
 							}
