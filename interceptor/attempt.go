@@ -30,10 +30,10 @@ type attempt struct {
 	took    time.Duration      // until it ended
 	report  *report            // of gRPC, if that had ended the attempt when it returned; else nil
 
-	inTimer   bool // a goroutine of the driver's makes it
-	cancelled bool // the engine has cancelled it: another attempt has won, or replaces it. The driver's lock guards this
-	ownReply  bool // reply is not the caller's
-	reply     any  // nil until it is made
+	inGoroutine bool // a goroutine of the driver's makes it
+	cancelled   bool // the engine has cancelled it: another attempt has won, or replaces it. The driver's lock guards this
+	ownReply    bool // reply is not the caller's
+	reply       any  // nil until it is made
 
 	ofStream *streamAttempt // the rest of a stream's attempt; nil for unary ones
 }

@@ -26,29 +26,29 @@ type driver struct {
 	of    *call
 	tries tries
 
-	mu       sync.Mutex // guards the engine, and all below
-	changed  sync.Cond  // broadcasts each change for which a goroutine may wait
-	attempts []*attempt // by number
-	others   int        // goroutines of the timer
-	timer    *time.Timer
-	due      time.Duration // when to wake the engine
-	watch    bool          // a change of the connection's state wakes it too
-	reached  bool          // an attempt has what the application waits for
-	caught   caught        // by a goroutine of the timer
-	events   eventQueue
+	mu         sync.Mutex // guards the engine, and all below
+	changed    sync.Cond  // broadcasts each change for which a goroutine may wait
+	attempts   []*attempt // by number
+	goroutines int        // of the driver that run: its timer's, and those of goOn
+	timer      *time.Timer
+	due        time.Duration // when to wake the engine
+	watch      bool          // a change of the connection's state wakes it too
+	reached    bool          // an attempt has what the application waits for
+	caught     caughtPanic   // of a goroutine of the driver, or of gRPC
+	events     eventQueue
 }
 
 // tries are what a driver makes: attempts of a unary call, or of a stream up to what the application waits for.
 type tries interface {
-	// prepare returns attempt n, which the engine sends; inTimer says that a goroutine of the timer makes it. The lock is held.
-	prepare(n int, at time.Duration, inTimer bool) *attempt
+	// prepare returns attempt n, which the engine sends; inGoroutine says that a goroutine of the driver makes it. The lock is held.
+	prepare(n int, at time.Duration, inGoroutine bool) *attempt
 	// try makes an attempt, without the lock. It returns false if the attempt goes on: it has what the application waits for, and reached
 	// is set, or nobody waits.
 	try(a *attempt) (ended bool, err error)
 	// resting returns an attempt that goes on and that no goroutine makes, for the application's goroutine, or nil. The lock is held.
 	resting() *attempt
-	// judge returns the result of an attempt that has ended with err, without the lock, and releases it.
-	judge(a *attempt, err error) (attempts.Result, attempts.Now)
+	// resultOf returns the result of an attempt that has ended with err, without the lock, and releases it.
+	resultOf(a *attempt, err error) (attempts.Result, attempts.Now)
 	// succeeded ends the call after the success of an attempt, if it can without the engine. The lock is held.
 	succeeded(a *attempt) bool
 	// join starts the engine with the first attempt, if it has not started. The lock is held.
@@ -101,7 +101,7 @@ func (d *driver) run(begin func() *attempt) {
 		}
 	}
 	returned = true
-	d.lockedOnly(func() { d.caught.rethrow() }) // a goroutine that others does not count may note one
+	d.lockedOnly(func() { d.caught.rethrow() }) // a goroutine that is not counted may note one
 }
 
 // makeAttempt makes an attempt, and returns the one that the goroutine must make next, or nil.
@@ -119,7 +119,7 @@ func (d *driver) reportEnd(a *attempt, err error) (next *attempt) {
 		a.release()
 		return nil
 	}
-	r, now := d.tries.judge(a, err)
+	r, now := d.tries.resultOf(a, err)
 	d.locked(func() {
 		defer d.changed.Broadcast()
 		if d.of.engine.Over() { // a panic has ended the call meanwhile
@@ -129,7 +129,7 @@ func (d *driver) reportEnd(a *attempt, err error) (next *attempt) {
 		if d.of.retrier.observers.Load().attempts {
 			d.events.push(notice{new(d.of.attemptEvent(a, r.Err)), tellAttempt})
 		}
-		next = d.act(&step, a, r.Err, now.At, a.inTimer)
+		next = d.act(&step, a, r.Err, now.At, a.inGoroutine)
 	})
 	return next
 }
@@ -150,15 +150,15 @@ func (d *driver) over(a *attempt, err error) (over bool) {
 }
 
 // act carries out a step that the end of an attempt with err has brought, or another event, and returns the attempt that the goroutine
-// must make, or nil. inTimer says that the goroutine is one of the timer's. The lock must be held.
-func (d *driver) act(step *attempts.Step, ended *attempt, err error, at time.Duration, inTimer bool) (next *attempt) {
+// must make, or nil. inGoroutine says that the goroutine is one of the driver's. The lock must be held.
+func (d *driver) act(step *attempts.Step, ended *attempt, err error, at time.Duration, inGoroutine bool) (next *attempt) {
 	for _, n := range step.Cancel {
 		d.attempts[n-1].cancelled = true
 		d.attempts[n-1].release()
 	}
 	if step.Send > 0 {
-		next = d.tries.prepare(step.Send, at, inTimer)
-		next.inTimer = inTimer
+		next = d.tries.prepare(step.Send, at, inGoroutine)
+		next.inGoroutine = inGoroutine
 		d.attempts = append(d.attempts, next)
 	}
 	d.schedule(step, at)
@@ -186,7 +186,7 @@ func (d *driver) await() (next *attempt) {
 func (d *driver) awaitOthers() (resting *attempt, due time.Duration, watch, done bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for d.others > 0 {
+	for d.goroutines > 0 {
 		d.changed.Wait()
 	}
 	if d.reached || d.of.engine.Over() {
@@ -196,13 +196,13 @@ func (d *driver) awaitOthers() (resting *attempt, due time.Duration, watch, done
 }
 
 // wake wakes the engine, and returns the attempt that the goroutine must make now, or nil. The lock must be held.
-func (d *driver) wake(inTimer bool) *attempt {
+func (d *driver) wake(inGoroutine bool) *attempt {
 	if d.of.engine.Over() { // a panic has ended the call meanwhile
 		return nil
 	}
 	now := d.of.now()
 	step := d.of.wake(now)
-	return d.act(&step, nil, nil, now.At, inTimer)
+	return d.act(&step, nil, nil, now.At, inGoroutine)
 }
 
 // schedule sets the timer to the engine's next time, while attempts run and the application waits. The lock must be held.
@@ -233,18 +233,18 @@ func (d *driver) stopTimer() {
 
 // fire runs in a goroutine of the timer. It makes the attempt that is due, and those that follow from its end.
 func (d *driver) fire() {
-	d.lockedOnly(func() { d.others++ })
-	d.makeBeside(d.fired)
+	d.lockedOnly(func() { d.goroutines++ })
+	d.makeInGoroutine(d.fired)
 }
 
 // goOn makes an attempt in a goroutine, as fire does. The lock must be held.
 func (d *driver) goOn(a *attempt) {
-	d.others++
-	go d.makeBeside(func() *attempt { return a })
+	d.goroutines++
+	go d.makeInGoroutine(func() *attempt { return a })
 }
 
-// makeBeside makes the attempt that begin returns with the lock, and those that follow from its end, in a goroutine that others counts.
-func (d *driver) makeBeside(begin func() *attempt) {
+// makeInGoroutine makes the attempt that begin returns with the lock, and those that follow from its end, in a goroutine of the driver.
+func (d *driver) makeInGoroutine(begin func() *attempt) {
 	var a *attempt
 	returned := false
 	defer func() { d.leave(a, returned, recover()) }()
@@ -262,7 +262,7 @@ func (d *driver) makeBeside(begin func() *attempt) {
 // otherwise.
 func (d *driver) awaitUnwatched() (next *attempt) {
 	alone := func() bool {
-		return d.reached && d.others == 1 && d.of.deciding() && !d.of.engine.Over() && d.of.engine.Running() == 0
+		return d.reached && d.goroutines == 1 && d.of.deciding() && !d.of.engine.Over() && d.of.engine.Running() == 0
 	}
 	for next == nil {
 		waits, due, watch := false, time.Duration(0), false
@@ -272,7 +272,7 @@ func (d *driver) awaitUnwatched() (next *attempt) {
 		}
 		d.of.sleep(due, watch)
 		d.locked(func() {
-			if d.others == 1 && d.of.engine.Running() == 0 {
+			if d.goroutines == 1 && d.of.engine.Running() == 0 {
 				next = d.wake(true)
 			}
 		})
@@ -293,7 +293,7 @@ func (d *driver) fired() *attempt {
 // would have without the timer. Events are delivered before the goroutine stops to count: run must not return while one is delivered.
 func (d *driver) leave(a *attempt, returned bool, with any) {
 	defer d.lockedOnly(func() {
-		d.others--
+		d.goroutines--
 		d.changed.Broadcast()
 	})
 	if returned {
@@ -310,7 +310,7 @@ func (d *driver) leave(a *attempt, returned bool, with any) {
 func (d *driver) unwind(a *attempt) {
 	d.locked(func() {
 		d.abort(a)
-		for d.others > 0 {
+		for d.goroutines > 0 {
 			d.changed.Wait()
 		}
 	})

@@ -92,12 +92,12 @@ const (
 	wantMessage             // RecvMsg
 )
 
-func (r *Retrier) stream(with coexistence) grpc.StreamClientInterceptor {
+func (r *Retrier) stream(retries grpcRetries) grpc.StreamClientInterceptor {
 	return func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string,
 		open grpc.Streamer, opts ...grpc.CallOption,
 	) (made grpc.ClientStream, err error) {
 		var c call
-		c.retrier, c.cc, c.method, c.with = r, cc, method, with
+		c.retrier, c.cc, c.method, c.grpcRetries = r, cc, method, retries
 		options := newAttemptOptions()
 		c.readRequest(opts, options)
 		if c.flags&disabled != 0 {
@@ -131,11 +131,11 @@ func openRetried(c call, desc *grpc.StreamDesc, open grpc.Streamer, options *att
 	s := &stream{call: c, desc: desc, open: open}
 	s.driver.init(&s.call, s)
 	grpcsCodec := s.usesGRPCsCodec()
-	s.alone = s.retrier.newReply == nil && !grpcsCodec
+	s.inSequence = s.retrier.newReply == nil && !grpcsCodec
 	s.warnInSequence()
-	s.uploads = desc.ClientStreams
+	s.inSequence = s.inSequence || desc.ClientStreams
 	enforced := s.entry.mode == policy.ModeEnforce
-	s.races = s.policy.Parallel() && !s.alone && !s.uploads && enforced
+	s.races = s.policy.Parallel() && !s.inSequence && enforced
 	if !grpcsCodec && enforced {
 		s.useMessageCodec()
 	}
@@ -185,7 +185,7 @@ func (s *stream) start(options *attemptOptions) {
 	s.driver.reached = true // no call of the application waits
 	s.idleSince = s.call.start
 	s.timing = attempts.NewTiming(s.call.start, true)
-	if s.entry.asks || s.entry.timed || s.races || s.resume.next != nil {
+	if s.entry.asks || s.policy.Watched() || s.races || s.resume.next != nil {
 		step := s.startEngine(true, attempts.Now{At: s.call.start}) // until CloseSend, the application takes its time
 		if step.Over {
 			s.concluded()
@@ -308,7 +308,7 @@ func (s *stream) takesNewest() *streamAttempt {
 		return nil
 	}
 	t.given = s.kept
-	if !s.uploads {
+	if !s.desc.ClientStreams {
 		s.requested(t)
 	}
 	return t
@@ -316,7 +316,7 @@ func (s *stream) takesNewest() *streamAttempt {
 
 // sendWaiting sends a message. If an attempt may be slow, its clock runs: flow control may block the application.
 func (s *stream) sendWaiting(t *streamAttempt, m any) error {
-	if s.entry.timed {
+	if s.policy.Watched() {
 		s.locked(s.beginWait)
 		defer s.lockedOnly(s.endWait)
 	}
@@ -386,7 +386,7 @@ func (s *stream) took(t *streamAttempt, why decision.Commit) (ok bool) {
 			return
 		}
 		ok = s.commit(t, why)
-		if ok && !s.uploads {
+		if ok && !s.desc.ClientStreams {
 			s.requested(t)
 		}
 	})
@@ -514,7 +514,7 @@ func (s *stream) openNext() {
 
 // eof returns what SendMsg returns if the attempt takes no more messages. As gRPC, it tells only a sender of many messages.
 func (s *stream) eof() error {
-	if s.uploads {
+	if s.desc.ClientStreams {
 		return io.EOF
 	}
 	return nil

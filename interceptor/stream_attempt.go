@@ -68,15 +68,15 @@ const (
 	sendsNoMore                // nobody: gRPC has returned io.EOF, or a message could not be sent
 )
 
-// setMaker changes who makes the attempt. The driver makes the attempt that follows from its end in the same goroutine, so inTimer keeps
+// setMaker changes who makes the attempt. The driver makes the attempt that follows from its end in the same goroutine, so inGoroutine keeps
 // who made it.
 func (t *streamAttempt) setMaker(m maker) {
 	t.maker = m
 	switch m {
 	case makerCall:
-		t.inTimer = false
+		t.inGoroutine = false
 	case makerGoroutine:
-		t.inTimer = true
+		t.inGoroutine = true
 	default:
 	}
 }
@@ -180,7 +180,7 @@ func (s *stream) nextKept(t *streamAttempt) (m encoded, closes, more bool) {
 	case t.given < s.kept:
 		m = s.replay.message(t.given)
 		t.given++
-		if !s.uploads {
+		if !s.desc.ClientStreams {
 			s.requested(t)
 		}
 		return m, false, true
@@ -228,7 +228,7 @@ func (s *stream) askHeaders(t *streamAttempt) (ended bool, err error) {
 // receive receives a message: into the application's in its own goroutine, into a new one in one of ours.
 func (s *stream) receive(t *streamAttempt) (ended bool, err error) {
 	w := &s.waits // it changes when no attempt is made
-	if t.inTimer {
+	if t.inGoroutine {
 		t.reply, t.ownReply = w.replies.newMessage(), true
 		err = t.stream.RecvMsg(t.reply)
 	} else {

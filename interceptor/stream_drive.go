@@ -193,9 +193,9 @@ func (s *stream) goOn(t *streamAttempt) {
 }
 
 // prepare implements tries.
-func (s *stream) prepare(n int, at time.Duration, inTimer bool) *attempt {
+func (s *stream) prepare(n int, at time.Duration, inGoroutine bool) *attempt {
 	t := s.streamAttempt(*s.laterAttempt(n, at))
-	if inTimer {
+	if inGoroutine {
 		t.setMaker(makerGoroutine)
 	} else {
 		t.setMaker(makerCall)
@@ -281,7 +281,7 @@ func (s *stream) stepOf(t *streamAttempt) attemptStep {
 		return stepFail
 	case t.sending == sendsFreely && s.lacks(t):
 		t.sending = sendsKept
-		if s.uploads {
+		if s.desc.ClientStreams {
 			return stepReplayBeside
 		}
 		return stepReplay
@@ -430,8 +430,8 @@ func (s *stream) join() {
 	}
 }
 
-// judge implements tries. It waits for gRPC's own end of the attempt, which may still write trailer and peer.
-func (s *stream) judge(a *attempt, err error) (attempts.Result, attempts.Now) {
+// resultOf implements tries. It waits for gRPC's own end of the attempt, which may still write trailer and peer.
+func (s *stream) resultOf(a *attempt, err error) (attempts.Result, attempts.Now) {
 	t := a.ofStream
 	cancelled, committed := false, false
 	s.lockedOnly(func() {
@@ -459,7 +459,7 @@ func (s *stream) judge(a *attempt, err error) (attempts.Result, attempts.Now) {
 	if t.stream != nil && (over || err != nil && !answered(err)) {
 		a.awaitEnd()
 	}
-	r := s.call.judge(a, nil, err, local, now)
+	r := s.call.resultOf(a, nil, err, local, now)
 	if t.spoiled {
 		s.endSpoiled(&r)
 	}
@@ -505,7 +505,7 @@ func (s *stream) succeeded(a *attempt) bool {
 	s.committed = t
 	if !s.foreign(a, false) {
 		s.hear(t)
-		s.budget.Observe(clock.Time(s.call.start), budget.EventCallSucceeded)
+		s.entry.budget.Observe(clock.Time(s.call.start), budget.EventCallSucceeded)
 	}
 	s.concluded()
 	return true

@@ -309,7 +309,7 @@ func (s *stream) wakeIdle() (runs bool) {
 		}
 	}()
 	s.locked(func() {
-		if s.outcome.phase == notOver && !s.driving && s.reporting == 0 && s.driver.others == 0 && s.running() == nil {
+		if s.outcome.phase == notOver && !s.driving && s.reporting == 0 && s.driver.goroutines == 0 && s.running() == nil {
 			s.join()
 			s.driver.wake(false)
 		}

@@ -47,7 +47,7 @@ type singleStream struct {
 	end      singleEnd
 	final    error         // of the call, once its response is known
 	shown    error         // final, or gRPC's later error for the application
-	caught   caught        // of a callback
+	caught   caughtPanic   // of a callback
 	waiting  int           // waiting calls; only while timed
 	idle     time.Duration // since when no call waits
 }
@@ -66,12 +66,11 @@ const (
 
 // single reports whether a call has at most one attempt.
 func (c *call) single() bool {
-	return min(c.policy.MaxAttempts(), c.options.maxAttempts) < 2 || c.entry.mode == policy.ModeOff
+	return c.options.maxAttempts < 2 || c.entry.mode == policy.ModeOff
 }
 
 // openSingle opens a stream of one attempt. options are for that.
 func openSingle(c call, desc *grpc.StreamDesc, open grpc.Streamer, options *attemptOptions) (grpc.ClientStream, error) {
-	c.uploads = desc.ClientStreams
 	s := &singleStream{desc: desc, call: c, attempt: attempt{attemptOptions: options}}
 	s.call.engineState = new(engineState)
 	return s.begin(open)
@@ -108,7 +107,7 @@ func (s *singleStream) start() (refused bool, err error) {
 		}
 	}()
 	s.guard(func() {
-		step = s.call.startEngine(s.call.uploads, now)
+		step = s.call.startEngine(s.desc.ClientStreams, now)
 	})
 	s.caught.rethrow()
 	if step.Over {
@@ -381,15 +380,20 @@ func (s *singleStream) settle(err error, panicked bool) {
 // conclude reports the end to the engine, and publishes the call's response.
 func (s *singleStream) conclude(err error, panicked bool) attempts.Step {
 	now := s.call.now()
-	r := attempts.Result{Err: errPanicked, Panicked: true}
-	s.attempt.took = now.At - s.attempt.began
+	var r attempts.Result
 	if !panicked {
-		r = s.call.judge(&s.attempt, nil, err, s.call.local(&s.attempt, err, now), now)
+		r = s.call.resultOf(&s.attempt, nil, err, s.call.local(&s.attempt, err, now), now)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.pause(now)
-	step := s.call.reportEnd(&s.attempt, r, now)
+	var step attempts.Step
+	if panicked {
+		s.attempt.took = now.At - s.attempt.began
+		step = s.call.engine.Abort(now)
+	} else {
+		step = s.call.reportEnd(&s.attempt, r, now)
+	}
 	s.know()
 	return step
 }

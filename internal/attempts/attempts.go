@@ -42,19 +42,19 @@ type Now struct {
 
 // Settings are the settings of a call. Breaker and Method may be nil.
 type Settings struct {
-	Policy      *policy.Policy
-	MaxAttempts int           // caps the policy's; 0: none
-	Deadline    time.Duration // of the whole call, on the budgets' clock; Never: none
-	Alone       bool          // attempts never run in parallel: the next one replaces a slow one, and a hedging policy sends the next one only after a failure
-	Uploads     bool          // a server can answer an attempt only after Requested, when it has the whole request
-	Observe     bool          // the first extra attempt that all checks but room and budget allow is announced, and not sent
-	Safe        bool          // the method is idempotent
-	InRetry     bool          // the call is part of an inbound call that is itself a retry
-	Connect     ConnectWait
-	Budget      budget.Budget
-	Slots       Slots
-	Breaker     Gate
-	Method      Method
+	Policy         *policy.Policy
+	MaxAttempts    int           // caps the policy's; 0: none
+	Deadline       time.Duration // of the whole call, on the budgets' clock; Never: none
+	InSequence     bool          // attempts never run in parallel: the next one replaces a slow one, and a hedging policy sends the next one only after a failure
+	RequestFollows bool          // a server can answer an attempt only after Requested, when it has the whole request
+	Observe        bool          // the first extra attempt that all checks but room and budget allow is announced, and not sent
+	Safe           bool          // the method is idempotent
+	InRetry        bool          // the call is part of an inbound call that is itself a retry
+	Connect        ConnectWait
+	Budget         budget.Budget
+	Slots          Slots
+	Breaker        Gate
+	Method         Method
 }
 
 // MaxOutage is the age of an outage at which calls stop waiting for a connection. The wait is meant for restarts: DialOptions' delays
@@ -127,9 +127,8 @@ const (
 type Result struct {
 	decision.Outcome // Status nil: OK
 
-	Err      error // as returned by gRPC; nil: OK
-	Local    bool  // no response, but gRPC's error for an ended context
-	Panicked bool  // an inner interceptor has panicked
+	Err   error // as returned by gRPC; nil: OK
+	Local bool  // no response, but gRPC's error for an ended context
 
 	Progress bool // with Resumes: the application has received a message of this attempt
 }
@@ -159,7 +158,6 @@ type End struct {
 	Attempts int
 	Hedges   int           // those of Attempts that were sent in parallel with others
 	Waited   time.Duration // with no attempt running
-	Panicked bool          // Answer is an attempt that has panicked; the driver must panic
 }
 
 // GaveUp reports whether a failed call has given up: it was retried, could not connect, or was not retried to protect the
@@ -183,6 +181,6 @@ var (
 	errTimedOut = timedOut.Err()
 	// errOverloaded is the error of a call that admission refuses.
 	errOverloaded = status.Error(codes.ResourceExhausted, "admission: the service responds too slowly for this call's deadline")
-	// errPanicked is reported to a breaker for an attempt that has panicked.
+	// errPanicked is the result of an attempt whose call was aborted, for the breaker.
 	errPanicked = status.Error(codes.Unknown, "the attempt has panicked")
 )

@@ -305,8 +305,7 @@ const traces = `
 	0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 60 end 1 UNAV → (budget_exhausted), wake 100;
 	70 end 2 OK again → (budget_exhausted), over budget_exhausted, = 2 | Ws F w - w E+
 # hedge breaker: hedge panics
-	0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 60 end 2 panic → cancel 1;
-	61 end 1 cut → over panicked, = 2 | Ws - d:Unknown d:OK E-
+	0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 60 abort → cancel 1 2, over panicked, = 0 | Ws d:Unknown - d:Unknown
 # hedge: stream: hedges, the first message wins
 	0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 60 commit 2 message → true, cancel 1; 61 commit 1 message → false;
 	62 end 1 cut; 900 end 2 OK → over succeeded, = 2 | Ws + E+

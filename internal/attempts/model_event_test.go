@@ -56,7 +56,7 @@ func newModel(list []*policy.Policy, call *Call, data []byte) *model {
 	if d.one(4) {
 		m.set.MaxAttempts = 1 + d.roll(5)
 	}
-	m.set.Alone = d.one(4)
+	m.set.InSequence = d.one(4)
 	m.set.Observe = d.one(8)
 	m.look()
 	return m
@@ -258,7 +258,7 @@ func (m *model) start() {
 	set := m.set
 	m.event(no, func() Step {
 		if set.Breaker == nil && set.Method == nil && m.fuse == 0 && m.now.Chance < 0.5 {
-			return m.call.Join(&set, NewTiming(m.now.At, set.Uploads))
+			return m.call.Join(&set, NewTiming(m.now.At, set.RequestFollows))
 		}
 		return m.call.Start(&set, m.now)
 	}, nil, "start %s", describe(set))
@@ -307,8 +307,6 @@ func (m *model) checkEnded(n int, a *modelAttempt, r *Result, step Step, was set
 	lost := a.cancelled == outrun || m.answer != 0 || gone && a.cancelled == replaced && r.Local
 	err := r.Err
 	switch {
-	case r.Panicked:
-		err = errPanicked
 	case hung:
 		err = errTimedOut
 	case lost && r.Local && (!gone || m.answer != 0):
@@ -317,7 +315,7 @@ func (m *model) checkEnded(n int, a *modelAttempt, r *Result, step Step, was set
 	if m.set.Breaker != nil && (len(m.done) != 1 || status.Code(m.done[0]) != status.Code(err)) {
 		m.failf("5: the breaker hears %v of attempt %d; want %v", m.done, n, err)
 	}
-	if fails := m.fails - was.fails; fails > 1 || hung && !r.Panicked && !r.Foreign && fails != 1 || r.Foreign && fails != 0 {
+	if fails := m.fails - was.fails; fails > 1 || hung && !r.Foreign && fails != 1 || r.Foreign && fails != 0 {
 		m.failf("5: %d failures at the end of attempt %d", fails, n)
 	}
 	in := m.now.At - a.began - a.paused
@@ -332,11 +330,11 @@ func (m *model) checkEnded(n int, a *modelAttempt, r *Result, step Step, was set
 	if accepts(r) && !lost && !r.Foreign && n > 1 && slices.Contains(told, "-") && (timeout == 0 || in <= timeout) {
 		m.failf("5: the permit of attempt %d has not helped", n)
 	}
-	if r.Unsent && !r.Panicked && (slices.Contains(told, "-") || step.Decided != 0 && n > 1 && m.charges != was.charges) {
+	if r.Unsent && (slices.Contains(told, "-") || step.Decided != 0 && n > 1 && m.charges != was.charges) {
 		m.failf("5: attempt %d was not sent, and its permit is settled, or its successor pays again", n)
 	}
 	answers := accepts(r) && a.committed == "" && !r.Local || lost && r.Local && a.slow && in > 0
-	want := m.measured(a) == 1 && !r.Panicked && !r.Foreign && !a.heard && answers
+	want := m.measured(a) == 1 && !r.Foreign && !a.heard && answers
 	if list := m.recorded[was.recorded:]; want != (len(list) == 1) || want && list[0] != in {
 		m.failf("5: the latencies %v are recorded of attempt %d, which took %v", list, n, m.now.At-a.began)
 	}
@@ -355,15 +353,11 @@ func (m *model) followed(n int) bool {
 
 // ended records the effects of the end of an attempt.
 func (m *model) ended(n int, a *modelAttempt, r *Result, step Step, followed bool) {
-	if r.Err != nil && !r.Local && !r.Panicked && m.answer == 0 {
+	if r.Err != nil && !r.Local && m.answer == 0 {
 		m.said, m.saidBy = r.Err, n
 	}
 	lost := a.cancelled == outrun || m.answer != 0 || m.stopped != "" && a.cancelled == replaced && r.Local
 	switch {
-	case r.Panicked:
-		if !m.panicked {
-			m.panicked, m.answer, m.last, m.lastErr = true, n, n, errPanicked
-		}
 	case lost:
 	case accepts(r):
 		m.answer, m.last, m.lastErr = n, n, nil
@@ -442,8 +436,6 @@ func (m *model) result(a *modelAttempt) (Result, string) {
 		return unavailable(func(r *Result) { r.Trailer = metadata.Pairs(decision.RetryAfter, "1") }), "UNAV retry-after=1"
 	case 11:
 		return unavailable(func(r *Result) { r.Final = true }), "UNAV final"
-	case 12:
-		return resultOf(codes.Unknown, func(r *Result) { r.Panicked = true }), "panic"
 	case 13:
 		return resultOf(codes.NotFound, func(r *Result) { r.Again = true }), "NOT_FOUND again"
 	case 14:
@@ -585,6 +577,6 @@ func describe(s Settings) string {
 	var b strings.Builder
 	p := s.Policy
 	fmt.Fprintf(&b, "policy %+v %+v", p.Retry(), p.Hedge())
-	fmt.Fprintf(&b, " deadline=%v connect=%v max=%d alone=%v breaker=%v", s.Deadline, s.Connect.Longest, s.MaxAttempts, s.Alone, s.Breaker != nil)
+	fmt.Fprintf(&b, " deadline=%v connect=%v max=%d alone=%v breaker=%v", s.Deadline, s.Connect.Longest, s.MaxAttempts, s.InSequence, s.Breaker != nil)
 	return b.String()
 }

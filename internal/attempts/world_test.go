@@ -313,7 +313,7 @@ func number(text string) int {
 	return n
 }
 
-var named = map[string]codes.Code{"UNAV": codes.Unavailable, "ABORTED": codes.Aborted, "NOT_FOUND": codes.NotFound, "EXHAUSTED": codes.ResourceExhausted, "DEADLINE": codes.DeadlineExceeded, "cut": codes.Canceled, "panic": codes.Unknown}
+var named = map[string]codes.Code{"UNAV": codes.Unavailable, "ABORTED": codes.Aborted, "NOT_FOUND": codes.NotFound, "EXHAUSTED": codes.ResourceExhausted, "DEADLINE": codes.DeadlineExceeded, "cut": codes.Canceled}
 
 func result(words []string) Result {
 	var r Result
@@ -321,7 +321,7 @@ func result(words []string) Result {
 		r.Status = status.New(code, "")
 		r.Err = r.Status.Err()
 	}
-	r.Local, r.Panicked = words[0] == "cut", words[0] == "panic"
+	r.Local = words[0] == "cut"
 	for _, w := range words[1:] {
 		switch key, value, _ := strings.Cut(w, "="); key {
 		case "final":
@@ -375,7 +375,7 @@ func (p *play) print(s Step, first string) string {
 	if s.Over {
 		e := p.call.End()
 		reason := string(e.Reason)
-		if e.Panicked {
+		if errors.Is(e.Err, errPanicked) {
 			reason = "panicked"
 		}
 		if e.Commit != "" {
@@ -441,9 +441,9 @@ func newPlay(p *policy.Policy, options string, origin time.Duration) *play {
 		case "deadline":
 			pl.set.Deadline = origin + at(number(value))
 		case "alone":
-			pl.set.Alone = true
+			pl.set.InSequence = true
 		case "uploads":
-			pl.set.Uploads = true
+			pl.set.RequestFollows = true
 		case "observe":
 			pl.set.Observe = true
 		case "max":
