@@ -21,6 +21,7 @@ import (
 
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/inside"
+	"github.com/stagger-go/stagger/internal/policies"
 )
 
 //go:embed page.html page.css page.js icon.svg
@@ -129,7 +130,7 @@ func (p *page) states(method string) []retrierState {
 // methods returns the methods of policies and of recorded decisions, sorted.
 func (p *page) methods() (list []string) {
 	for i, r := range p.retriers {
-		for _, m := range r.State().Policies.Config().Methods {
+		for _, m := range policies.Config(r.State().Policies).Methods {
 			list = append(list, slices.DeleteFunc(m.Names, func(name string) bool { return strings.HasSuffix(name, "/") })...)
 		}
 		for _, d := range p.logs[i].all() {
