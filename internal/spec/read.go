@@ -49,7 +49,7 @@ func (c *Config) readFile(f *document.Fields) {
 		var b Budget
 		f.Read(path, n, b.read)
 		c.Budgets = append(c.Budgets, b)
-	}, "{name: …, ratio: …}")
+	}, "{name: …, bucket: …}")
 	document.Word(f, "idempotency", &c.Idempotency, idempotencies...)
 	f.IntBetween("maxWaiting", &c.MaxWaiting, 1, document.MaxInt)
 	readMode(f, &c.Mode)
@@ -65,8 +65,10 @@ func belongs(key string) string {
 	}{
 		{"at the top of the file", func(f *document.Fields) { new(Config).readFile(f) }},
 		{"in methodConfig", func(f *document.Fields) { new(MethodConfig).read(f, "") }},
+		{"in retryPolicy or hedgingPolicy", new(Policy).readLimits},
 		{"in retryPolicy", func(f *document.Fields) { new(Retry).read(f, "") }},
 		{"in hedgingPolicy", new(Hedge).read},
+		{"in budgets", new(Budget).read},
 	} {
 		if slices.Contains(document.Known(object.keys), key) {
 			return "belongs " + object.name
