@@ -21,6 +21,7 @@ import (
 	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/internal/clock"
 	"github.com/stagger-go/stagger/internal/methods"
+	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -270,7 +271,7 @@ func (c *call) warnInSequence() {
 		return
 	case c.entry.mode == policy.ModeOff || c.options.maxAttempts < 2:
 		return
-	case c.policy.Hedge() != nil:
+	case policies.Hedge(c.policy) != nil:
 		what = &hedgeInSequence
 	}
 	c.retrier.warnOnce(what, c.entry.name, c.entry.name)

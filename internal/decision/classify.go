@@ -12,6 +12,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/stagger-go/stagger/internal/policies"
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -23,15 +25,15 @@ type Class struct {
 	Pushback  Pushback // Source is "" if there is none
 	Retryable bool     // another attempt may succeed, judged by the code or a classifier
 
-	code     codes.Code       // the code that it counts as
-	codeSpec *policy.CodeSpec // that code's own settings; nil: the policy's
+	code     codes.Code // the code that it counts as
+	codeSpec *spec.Code // that code's own settings; nil: the policy's
 }
 
 // Classify returns the class of an outcome for a policy.
 func Classify(p *policy.Policy, out *Outcome, now time.Time) Class {
 	is := Class{Outcome: *out, Pushback: ReadPushback(out.Status, out.Trailer, now), code: codeOf(p, out)}
 	is.codeSpec = codeSpecOf(p, is.code)
-	is.Retryable = out.Again || slices.Contains(p.Retry().RetryableStatusCodes, is.code)
+	is.Retryable = out.Again || slices.Contains(policies.Retry(p).RetryableStatusCodes, is.code)
 	return is
 }
 
@@ -49,10 +51,10 @@ func (is *Class) Fails() bool {
 }
 
 // settings returns the settings for the code: its own, and the policy's where it has none.
-func (is *Class) settings(p *policy.Policy) (maxAttempts int, b *policy.Backoff) {
-	maxAttempts, b = p.MaxAttempts(), &p.Retry().Backoff
-	if spec := is.codeSpec; spec != nil {
-		maxAttempts, b = cmp.Or(spec.MaxAttempts, maxAttempts), cmp.Or(spec.Backoff, b)
+func (is *Class) settings(p *policy.Policy) (maxAttempts int, b *spec.Backoff) {
+	maxAttempts, b = p.MaxAttempts(), &policies.Retry(p).Backoff
+	if own := is.codeSpec; own != nil {
+		maxAttempts, b = cmp.Or(own.MaxAttempts, maxAttempts), cmp.Or(own.Backoff, b)
 	}
 	return maxAttempts, b
 }
@@ -66,11 +68,11 @@ func codeOf(p *policy.Policy, out *Outcome) codes.Code {
 }
 
 // codeSpecOf returns a code's own settings, or nil if it has none.
-func codeSpecOf(p *policy.Policy, code codes.Code) *policy.CodeSpec {
-	for i := range p.Retry().PerCode {
-		spec := &p.Retry().PerCode[i]
-		if slices.Contains(spec.Codes, code) {
-			return spec
+func codeSpecOf(p *policy.Policy, code codes.Code) *spec.Code {
+	for i := range policies.Retry(p).PerCode {
+		own := &policies.Retry(p).PerCode[i]
+		if slices.Contains(own.Codes, code) {
+			return own
 		}
 	}
 	return nil
@@ -92,7 +94,7 @@ func isCut(st *status.Status) bool {
 // codeOfCut returns the code that a cut stream counts as: INTERNAL if the policy has settings for it, else UNAVAILABLE if the
 // policy lists it.
 func codeOfCut(p *policy.Policy) codes.Code {
-	if codeSpecOf(p, codes.Internal) == nil && slices.Contains(p.Retry().RetryableStatusCodes, codes.Unavailable) {
+	if codeSpecOf(p, codes.Internal) == nil && slices.Contains(policies.Retry(p).RetryableStatusCodes, codes.Unavailable) {
 		return codes.Unavailable
 	}
 	return codes.Internal
