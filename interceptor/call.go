@@ -277,33 +277,6 @@ func (c *call) warnInSequence() {
 	c.retrier.warnOnce(what, c.entry.name, c.entry.name)
 }
 
-// firstAttempt returns the first attempt of the call, with these options.
-func (c *call) firstAttempt(options *attemptOptions, at time.Duration) attempt {
-	return attempt{
-		attemptOptions: options,
-		number:         1,
-		began:          at,
-		ctx:            contextOfFirst(c.ctx),
-		options:        c.options.forAttempt(options),
-	}
-}
-
-// laterAttempt returns attempt n of the call, which the engine sends.
-func (c *call) laterAttempt(n int, at time.Duration) *attempt {
-	options, hedge := newAttemptOptions(), c.engine.Hedge(n)
-	if c.entry.mode == policy.ModeEnforce {
-		options.retrier = c.retrier
-	}
-	return &attempt{
-		attemptOptions: options,
-		number:         n,
-		hedge:          hedge,
-		began:          at,
-		ctx:            contextOfLater(c.ctx, n-1, hedge),
-		options:        c.options.forAttempt(options),
-	}
-}
-
 // sleep waits until the given time, the end of the call's context, the closing of its connection, or a change of mode or
 // policies; and, if watch, until the connection leaves TRANSIENT_FAILURE.
 func (c *call) sleep(until time.Duration, watch bool) {

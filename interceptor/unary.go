@@ -81,19 +81,6 @@ func (u *unary) run(options *attemptOptions) error {
 	}
 }
 
-// slowAt returns the time at which the first attempt is slow, or Never.
-func (u *unary) slowAt() time.Duration {
-	if !u.policy.Watched() || u.options.maxAttempts < 2 {
-		return attempts.Never
-	}
-	after, watched := attempts.SlowAfter(u.policy, u.learner(), u.inSequence)
-	deadline, limited := u.ctx.Deadline()
-	if !watched || limited && time.Until(deadline) <= after { // later attempts have even less time
-		return attempts.Never
-	}
-	return u.start + after
-}
-
 // keepMessages prepares the caller's messages for a second attempt, and finds whether attempts can have replies of their own.
 func (u *unary) keepMessages() {
 	grpcsCodec := u.usesGRPCsCodec()
@@ -117,6 +104,19 @@ func (u *unary) keepMessages() {
 			u.replies = u.retrier.replyType(u.method, u.reply) // for attempts after one that has spoiled it
 		}
 	}
+}
+
+// slowAt returns the time at which the first attempt is slow, or Never.
+func (u *unary) slowAt() time.Duration {
+	if !u.policy.Watched() || u.options.maxAttempts < 2 {
+		return attempts.Never
+	}
+	after, watched := attempts.SlowAfter(u.policy, u.learner(), u.inSequence)
+	deadline, limited := u.ctx.Deadline()
+	if !watched || limited && time.Until(deadline) <= after { // later attempts have even less time
+		return attempts.Never
+	}
+	return u.start + after
 }
 
 // runFirst makes the first attempt without the engine, and needs no more if that succeeds.
