@@ -219,7 +219,7 @@ type play struct {
 	down     bool
 
 	connecting bool
-	outage     int // when it began; "set down 8000": 8 s ago
+	outage     int // when it began; "set down 4000": 4 s ago
 	steps      []string
 }
 
@@ -401,7 +401,9 @@ func newPlay(p *policy.Policy, options string, origin time.Duration) *play {
 	w := &world{
 		origin: origin, grants: 100, slots: 100, shows: quick, open: map[int64]bool{},
 	}
-	pl := &play{world: w, set: Settings{Policy: p, Deadline: Never, Safe: true, Budget: w, Slots: w, Method: known{w, false}}}
+	pl := &play{world: w, set: Settings{
+		Policy: p, Deadline: Never, Safe: true, Budget: w, Slots: w, Method: known{w, false}, Connect: ConnectWait{MaxOutage: MaxOutage},
+	}}
 	for option := range strings.FieldsSeq(options) {
 		key, value, _ := strings.Cut(option, "=")
 		switch key {
@@ -434,8 +436,6 @@ func newPlay(p *policy.Policy, options string, origin time.Duration) *play {
 			w.quantile = at(number(value))
 		case "connect":
 			pl.set.Connect.Longest = at(number(value))
-		case "outage":
-			pl.set.Connect.MaxOutage = at(number(value))
 		case "failfast":
 			pl.set.Connect.FailFast = true
 		case "deadline":
