@@ -148,14 +148,14 @@ const (
 func newAttemptOptions() *attemptOptions {
 	a := &attemptOptions{trailer: noTrailer}
 	a.array[0] = grpc.Trailer(&a.trailer)
-	a.array[1] = grpc.OnFinish(a.end)
+	a.array[1] = grpc.OnFinish(a.recordEnd)
 	a.array[2] = insideOption{}
 	return a
 }
 
-// end is gRPC's OnFinish. A second call means that an inner interceptor has repeated the attempt, or that the context was
+// recordEnd is gRPC's OnFinish. A second call means that an inner interceptor has repeated the attempt, or that the context was
 // over when gRPC was to create the stream.
-func (a *attemptOptions) end(err error) {
+func (a *attemptOptions) recordEnd(err error) {
 	if a.ends.Add(1) > 1 && a.retrier != nil && (err == nil || answered(err)) {
 		a.retrier.warnOnce(&innerRetries, "", "")
 	}

@@ -22,7 +22,8 @@ func (c *call) local(a *attempt, err error, now attempts.Now) bool {
 	return err != nil && !answered(err) && (a.ctx.Err() != nil || c.reasonGone(now) != "")
 }
 
-// resultOf returns the result of attempt a, which has returned. local is as in [call.local]; a may have been cancelled since.
+// resultOf returns the result of attempt a, which has returned, and records in a what gRPC has reported of it, and how long it took.
+// local is as in [call.local]; a may have been cancelled since.
 func (c *call) resultOf(a *attempt, reply any, err error, local bool, now attempts.Now) (r attempts.Result) {
 	a.noteReport()
 	a.took = now.At - a.began
