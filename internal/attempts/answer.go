@@ -85,7 +85,7 @@ func (c *Call) Requested(n int, now Now) {
 // Heard reports the first message of attempt n, even if something else commits the call to it: its latency is the attempt's
 // latency. It ignores an attempt that was cancelled because another one won.
 func (c *Call) Heard(n int, now Now) {
-	if a := c.findAttempt(n); a != nil && a.cancelled == no {
+	if a := c.findAttempt(n); a != nil && a.cancelled == notCancelled {
 		c.answered(a, true, now.At)
 		a.slowAt = Never
 	}

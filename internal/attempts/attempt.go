@@ -30,9 +30,9 @@ type attempt struct {
 type cancelled uint8
 
 const (
-	no       cancelled = iota
-	replaced           // its successor replaces it, but its response still counts
-	outrun             // the call has another response
+	notCancelled cancelled = iota
+	replaced               // its successor replaces it, but its response still counts
+	outrun                 // the call has another response
 )
 
 // findAttempt returns attempt n, if it runs.
@@ -54,7 +54,7 @@ func (c *Call) Commit(n int, why decision.Commit, now Now) (step Step, ok bool) 
 		c.completeStep(&step, &now)
 		return step, false
 	}
-	if a.cancelled != no {
+	if a.cancelled != notCancelled {
 		a.unseen = true
 		c.completeStep(&step, &now)
 		return step, false
@@ -206,7 +206,7 @@ func (c *Call) choose(step *Step, n int, err error, reason policy.Reason, at tim
 
 func (c *Call) cancelOthers(step *Step, n int) {
 	for i := range c.running {
-		if a := &c.running[i]; a.number != n && a.cancelled == no {
+		if a := &c.running[i]; a.number != n && a.cancelled == notCancelled {
 			a.cancelled = outrun
 			step.Cancel = append(step.Cancel, a.number)
 		}

@@ -151,7 +151,7 @@ func (m *model) rare() {
 	case 1: // events that make no sense now
 		n := m.dice.roll(len(m.attempts)+3) - 1
 		if n < 1 || n > len(m.attempts) || !m.attempts[n-1].running {
-			m.event(no, func() Step { return m.call.Ended(n, Result{}, m.now) }, nil, "end %d, which does not run", n)
+			m.event(notCancelled, func() Step { return m.call.Ended(n, Result{}, m.now) }, nil, "end %d, which does not run", n)
 		}
 	case 2:
 		if m.dice.one(2) {
@@ -170,7 +170,7 @@ func (m *model) rare() {
 // hear reports the first message of attempt n, which may be any number.
 func (m *model) hear(n int) {
 	want := 0
-	if n >= 1 && n <= len(m.attempts) && m.attempts[n-1].running && m.attempts[n-1].cancelled == no {
+	if n >= 1 && n <= len(m.attempts) && m.attempts[n-1].running && m.attempts[n-1].cancelled == notCancelled {
 		a := &m.attempts[n-1]
 		if a.slowAt = Never; !a.heard {
 			a.heard, a.heardIn = true, m.now.At-a.began-a.paused
@@ -178,7 +178,7 @@ func (m *model) hear(n int) {
 		}
 	}
 	recorded := len(m.recorded)
-	_, ok := m.event(no, func() Step {
+	_, ok := m.event(notCancelled, func() Step {
 		m.call.Heard(n, m.now)
 		return m.call.Paused(0, m.now)
 	}, nil, "heard %d", n)
@@ -213,7 +213,7 @@ func (m *model) pause() {
 			}
 		}
 	}
-	m.event(no, func() Step { return m.call.Paused(d, m.now) }, nil, "paused %v", d)
+	m.event(notCancelled, func() Step { return m.call.Paused(d, m.now) }, nil, "paused %v", d)
 }
 
 // wakeAt advances the time until the call wants to wake, and by later.
@@ -257,7 +257,7 @@ func (m *model) wakeUp() {
 func (m *model) start() {
 	m.began = m.now.At
 	set := m.set
-	m.event(no, func() Step {
+	m.event(notCancelled, func() Step {
 		if set.Breaker == nil && set.Method == nil && m.fuse == 0 && m.now.Chance < 0.5 {
 			return m.call.Join(&set, NewTiming(m.now.At, set.RequestFollows))
 		}
@@ -349,7 +349,7 @@ func (m *model) followed(n int) bool {
 	if policies.Hedge(m.set.Policy) != nil {
 		return false
 	}
-	return slices.ContainsFunc(m.attempts[n:], func(a modelAttempt) bool { return a.running && a.cancelled == no })
+	return slices.ContainsFunc(m.attempts[n:], func(a modelAttempt) bool { return a.running && a.cancelled == notCancelled })
 }
 
 // ended records the effects of the end of an attempt.
@@ -404,7 +404,7 @@ func (m *model) decided(n int, r *Result, d decision.Decision, followed bool) {
 
 // result returns a random result of an attempt.
 func (m *model) result(a *modelAttempt) (Result, string) {
-	gone := a.cancelled != no || m.stopped != ""
+	gone := a.cancelled != notCancelled || m.stopped != ""
 	if gone && !m.dice.one(3) {
 		code := codes.Canceled
 		if m.stopped == policy.ReasonDeadlineExceeded {
@@ -442,7 +442,7 @@ func (m *model) result(a *modelAttempt) (Result, string) {
 	case 14:
 		return Result{Outcome: decision.Outcome{Again: true}}, "OK again"
 	case 15, 16, 17:
-		if a.committed != "" && a.cancelled == no {
+		if a.committed != "" && a.cancelled == notCancelled {
 			progress := m.dice.one(2)
 			return unavailable(func(r *Result) { r.Resumes, r.Progress = true, progress }), fmt.Sprintf("UNAV resumes progress=%v", progress)
 		}
@@ -471,17 +471,17 @@ func (m *model) stop(reason policy.Reason) {
 			m.last, m.lastErr = 0, nil
 		}
 	}
-	m.event(no, func() Step { return m.call.Stop(reason, m.now) }, nil, "stop %s", reason)
+	m.event(notCancelled, func() Step { return m.call.Stop(reason, m.now) }, nil, "stop %s", reason)
 }
 
 // commit lets the application see part of attempt n, which may be any number.
 func (m *model) commit(n int, why decision.Commit) {
 	running := n >= 1 && n <= len(m.attempts) && m.attempts[n-1].running
-	want := running && m.attempts[n-1].cancelled == no
+	want := running && m.attempts[n-1].cancelled == notCancelled
 	if running {
 		a := &m.attempts[n-1]
 		switch {
-		case a.cancelled != no:
+		case a.cancelled != notCancelled:
 			a.dropped = true
 		case m.stopped != "" && m.answer == 0: // what has ended before is not the answer
 			m.last, m.lastErr = 0, nil
@@ -547,7 +547,7 @@ func (m *model) abort() {
 	}
 	for i := range m.attempts {
 		a := &m.attempts[i]
-		if a.running && a.cancelled == no && !slices.Contains(step.Cancel, i+1) && !m.over {
+		if a.running && a.cancelled == notCancelled && !slices.Contains(step.Cancel, i+1) && !m.over {
 			m.failf("11: attempt %d runs, and Abort does not cancel it", i+1)
 		}
 	}

@@ -138,7 +138,7 @@ func (m *model) check(step Step, by cancelled) {
 		m.failf("1: %+v after the end", step)
 	}
 	for _, n := range step.Cancel {
-		if n < 1 || n > len(m.attempts) || !m.attempts[n-1].running || m.attempts[n-1].cancelled != no {
+		if n < 1 || n > len(m.attempts) || !m.attempts[n-1].running || m.attempts[n-1].cancelled != notCancelled {
 			m.failf("11: attempt %d is cancelled, and does not run or was cancelled before", n)
 			return
 		}
@@ -185,7 +185,7 @@ func (m *model) check(step Step, by cancelled) {
 		m.failf("8: the call waits for a channel until %v; down: %v", step.Wake, m.now.Down)
 	}
 	if n := len(m.attempts); step.Wake == Never && m.isOpen() && n > 0 {
-		if a := &m.attempts[n-1]; a.running && a.cancelled == no && !a.slow && a.slowAt != Never {
+		if a := &m.attempts[n-1]; a.running && a.cancelled == notCancelled && !a.slow && a.slowAt != Never {
 			m.failf("13: nobody asks at %v what follows attempt %d", a.slowAt, n)
 		}
 	}

@@ -177,7 +177,7 @@ func (c *Call) addRunning(at time.Duration) *attempt {
 // newestAttempt returns the newest attempt that runs and isn't cancelled, or nil.
 func (c *Call) newestAttempt() *attempt {
 	for i := len(c.running) - 1; i >= 0; i-- {
-		if a := &c.running[i]; a.cancelled == no {
+		if a := &c.running[i]; a.cancelled == notCancelled {
 			return a
 		}
 	}
