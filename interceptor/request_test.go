@@ -71,7 +71,7 @@ func TestLongNames(t *testing.T) {
 	r := mustNew(t, mustSet(t, policy.Config{
 		Budgets: []policy.BudgetSpec{{Name: "services", Scope: "SERVICE", Config: budget.Default()}},
 		Methods: []policy.MethodConfig{{Names: []string{"/"}, Spec: policy.Spec{
-			Retry: &retry, Idempotency: "ASSUME", Admission: "REFUSE", Timeout: time.Minute,
+			Retry: &retry, Idempotency: "ASSUME", Timeout: time.Minute,
 		}}},
 	}), withJournal(j), interceptor.WithRandom(func() float64 { return 0 }))
 	requests := 0

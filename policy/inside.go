@@ -3,9 +3,17 @@
 
 package policy
 
-import "github.com/stagger-go/stagger/internal/inside"
+import (
+	"slices"
+
+	"github.com/stagger-go/stagger/internal/inside"
+)
 
 func init() {
+	inside.Admission = func(set any) []Diagnostic {
+		s, _ := set.(*Set)
+		return slices.Clone(s.admissionAt)
+	}
 	inside.Channel = func(set any) (string, Diagnostic) {
 		s, _ := set.(*Set)
 		return s.config.channel.text(), s.balancingAt

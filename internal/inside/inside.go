@@ -9,6 +9,8 @@ import "github.com/stagger-go/stagger/internal/document"
 
 // What package policy sets. set is a *policy.Set.
 var (
+	// Admission returns the places in the file at which admission is REFUSE, as errors without a message.
+	Admission func(set any) []document.Diagnostic
 	// Channel returns the keys of the file that gRPC itself implements, such as loadBalancingConfig, as a service config in JSON, and the
 	// place of loadBalancingConfig in the file.
 	Channel func(set any) (config string, at document.Diagnostic)
