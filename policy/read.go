@@ -35,7 +35,7 @@ func (c *Config) readFile(f *document.Fields) {
 		var b BudgetSpec
 		f.Read(path, n, b.read)
 		c.Budgets = append(c.Budgets, b)
-	}, "{name: …, ratio: …}")
+	}, "{name: …, bucket: …}")
 	document.Word(f, "idempotency", &c.Idempotency, idempotencies...)
 	f.IntBetween("maxWaiting", &c.MaxWaiting, 1, document.MaxInt)
 	readMode(f, &c.Mode)
@@ -51,8 +51,10 @@ func belongs(key string) string {
 	}{
 		{"at the top of the file", func(f *document.Fields) { new(Config).readFile(f) }},
 		{"in methodConfig", func(f *document.Fields) { new(MethodConfig).read(f, "") }},
+		{"in retryPolicy or hedgingPolicy", new(Spec).readLimits},
 		{"in retryPolicy", func(f *document.Fields) { new(RetrySpec).read(f, "") }},
 		{"in hedgingPolicy", new(HedgeSpec).read},
+		{"in budgets", new(BudgetSpec).read},
 	} {
 		if slices.Contains(document.Known(object.keys), key) {
 			return "belongs " + object.name
