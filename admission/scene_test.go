@@ -16,14 +16,13 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	_ "github.com/stagger-go/stagger/admission"
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/internal/tools/random"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
-
-	_ "github.com/stagger-go/stagger/admission"
 )
 
 const (
