@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package attempts is the state machine of one call: which of its attempts run, when the next one is sent, which answer counts,
-// and what the budget, the breaker and the method are told.
+// and what the budget, the gates (a breaker, admission) and the method are told.
 // A [Call] has no lock, goroutine, timer or connection. Its driver reports events, one at a time, with time and chance as
 // arguments, and carries out the returned [Step]. Unary calls, streams and the simulator are drivers. After an event the call collects
 // what matters into one value, [decision.Decide] alone decides whether another attempt follows, and the call takes what that needs. This
