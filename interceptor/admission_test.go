@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -62,7 +63,7 @@ func TestAdmission_NotImported(t *testing.T) {
 func TestAdmission_NotImportedByCallers(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		s.On(get, text("fine"))
-		own := interceptor.Policy(mustPolicy(t, policy.Spec{Admission: "REFUSE"}))
+		own := interceptor.Policy(mustPolicy(t, spec.Policy{Admission: "REFUSE"}))
 		for range 3 {
 			if err := s.conn.Invoke(t.Context(), get, &emptypb.Empty{}, &emptypb.Empty{}, own); err != nil {
 				t.Error(err)

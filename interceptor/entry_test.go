@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/stagger-go/stagger/internal/admitting"
+	"github.com/stagger-go/stagger/internal/policies"
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -183,7 +185,7 @@ func TestEntries_Concurrent(t *testing.T) {
 		table entries
 		wg    sync.WaitGroup
 	)
-	p := must.Get(policy.New(policy.Spec{Hedge: &policy.HedgeSpec{MaxAttempts: 2}}))(t)
+	p := must.Get(policies.New(spec.Policy{Hedge: &spec.Hedge{MaxAttempts: 2}}))(t)
 	for g := range 4 {
 		wg.Go(func() {
 			for n := range 3 * mostOthers {
@@ -207,7 +209,7 @@ func TestEntries_Concurrent(t *testing.T) {
 // Rules that a reload has replaced are not kept for the sake of methods that nobody calls any more.
 func TestEntries_Reload(t *testing.T) {
 	t.Parallel()
-	set := must.Get(policy.NewSet(policy.Config{}))(t)
+	set := must.Get(policies.NewSet(spec.Config{}))(t)
 	r := must.Get(New(set))(t)
 	old := r.entry(nil, key(1).method, true, nil, 0)
 	if again := r.entry(nil, key(1).method, true, nil, 0); again != old {

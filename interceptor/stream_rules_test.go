@@ -21,9 +21,9 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/internal/tools/inspect"
 	"github.com/stagger-go/stagger/internal/tools/moves"
-	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
 
@@ -109,10 +109,10 @@ func (o *overlap) RecvMsg(m any) error {
 }
 
 // retriedPolicies are the policies with which a stream may have several attempts.
-func retriedPolicies() map[string]policy.Config {
+func retriedPolicies() map[string]spec.Config {
 	beside := hasty()
 	beside.OnAttemptTimeout = ""
-	return map[string]policy.Config{
+	return map[string]spec.Config{
 		"retried": config(plain()), "replaced when slow": config(hasty()), "beside a slow one": config(beside), "hedged": hedged(),
 	}
 }
