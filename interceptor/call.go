@@ -20,7 +20,6 @@ import (
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/internal/clock"
-	"github.com/stagger-go/stagger/internal/methods"
 	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -38,7 +37,6 @@ type call struct {
 	method  string
 	entry   *entry
 	policy  *policy.Policy // first the caller's, if one was given
-	known   *methods.Known // of the method; nil: nothing
 	options callOptions
 	key     string        // the idempotency key; "" for none
 	start   time.Duration // on the budgets' clock
@@ -52,7 +50,6 @@ type call struct {
 type engineState struct {
 	engine     attempts.Call
 	set        attempts.Settings
-	ask        methods.Known // of admission
 	off        bool          // the mode prevents further attempts
 	decided    policy.Reason // the last decision that observers were told
 	allowed    *Event        // the decision for the next extra attempt, for observers; nil: none
@@ -79,6 +76,7 @@ func (c *call) startEngine(requestFollows bool, now attempts.Now) attempts.Step 
 			c.set.Breaker = &callGate{gate, c.ctx}
 		}
 	}
+	c.set.Admission, c.set.Enforced = c.entry.gate, c.entry.mode == policy.ModeEnforce
 	return c.engine.Start(&c.set, now)
 }
 
@@ -138,20 +136,8 @@ func (c *call) prepareEngine(requestFollows bool) {
 		at := clock.Now()
 		s.Deadline = at + min(time.Until(deadline), attempts.Never-max(at, 0))
 	}
-	if c.known != nil && c.entry.admits {
-		c.ask = *c.known
-		c.known = &c.ask
-	}
-	s.Method = c.learner()
+	s.Method = c.entry.responses
 	s.Connect = c.connectWait()
-}
-
-// learner returns what the call knows of its method, for the engine.
-func (c *call) learner() attempts.Method {
-	if c.known == nil {
-		return nil
-	}
-	return c.known
 }
 
 // wake makes the engine check the time again.
@@ -196,7 +182,7 @@ func (c *call) recordSuccess(a *attempt) {
 	if c.foreign(a, false) {
 		return
 	}
-	if c.known != nil {
+	if c.entry.responses != nil {
 		at := clock.Now()
 		c.answeredAtOnce(at, at-c.start)
 	}
@@ -205,11 +191,11 @@ func (c *call) recordSuccess(a *attempt) {
 
 // answeredAtOnce tells the method of a response of the first attempt, about which nothing had to be decided.
 func (c *call) answeredAtOnce(at, took time.Duration) {
-	answer := attempts.Answer{Took: took, Left: attempts.Never, Running: 1, Limit: c.policy.PerAttemptTimeout(), Accepted: true}
-	if deadline, ok := c.ctx.Deadline(); ok && c.known.Slow(took) { // else the time left makes no difference
+	answer := attempts.Answer{Took: took, Left: attempts.Never, Limit: c.policy.PerAttemptTimeout(), Accepted: true}
+	if deadline, ok := c.ctx.Deadline(); ok && c.entry.responses.Slow(took) { // else the time left makes no difference
 		answer.Left = at - c.start + time.Until(deadline)
 	}
-	c.known.Answered(at, answer)
+	c.entry.responses.Answered(at, answer)
 }
 
 // finish notifies caller and observers of the call's end, and returns its error. It fills the caller's targets from the
@@ -237,7 +223,7 @@ func (c *call) answer(reported *report) error {
 // notifyEnd notifies observers of a call that has ended with err.
 func (c *call) notifyEnd(err error) {
 	outerRetry := c.noteOuter(err)
-	if c.known != nil && c.known.WouldRefuse() {
+	if c.end().WouldRefuse {
 		c.notifyWouldRefuse()
 	}
 	c.notifyCall(c.end(), err, outerRetry)
@@ -426,7 +412,7 @@ func (c *call) announce(ctx context.Context) {
 	if r.observers.Load().starts {
 		ctx = r.startCall(ctx, c.event(0, codes.OK, nil))
 	}
-	c.ctx, c.known = ctx, c.entry.known
+	c.ctx = ctx
 	if hook := c.entry.rules.elsewhere; hook != nil && c.cc != nil && c.options.maxAttempts > 1 {
 		c.ctx = hook.NewContext(ctx)
 	}

@@ -6,7 +6,6 @@ package interceptor
 import (
 	"cmp"
 	"iter"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,6 +13,8 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/admitting"
+	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/internal/latency"
 	"github.com/stagger-go/stagger/internal/methods"
 	"github.com/stagger-go/stagger/policy"
@@ -22,26 +23,28 @@ import (
 // entry is what the calls of a method at a target need. It never changes. New rules or switches make it stale; its balance and its
 // record outlive it.
 type entry struct {
-	made     time.Duration
+	made     time.Duration // when, from which rules and switches: see stale
 	rules    *rules
 	switches *switches
-	policy   *policy.Policy
-	mode     policy.Mode // of the calls: the strictest of the policy file's, the policy's and the switches'
-	target   string      // canonical
-	name     string      // the method's, in what outlives the call: see keptName
-	budget   budget.Budget
-	known    *methods.Known // the record of the method, as the policy's calls see it; nil: they need it not, or the table has no place for it
-	most     int            // attempts of a call
-	safe     bool           // the policy, or the method's descriptor, declares it idempotent
-	slots    targetSlots    // for calls that wait between attempts
-	asks     bool           // the engine starts before the first attempt, since breaker or admission are asked
-	admits   bool           // admission is asked
-	limits   limits
+
+	target string // canonical
+	name   string // the method's, in what outlives the call: see keptName
+
+	policy *policy.Policy
+	mode   policy.Mode // of the calls: the strictest of the policy file's, the policy's and the switches'
+	most   int         // attempts of a call
+	safe   bool        // the policy, or the method's descriptor, declares it idempotent
+	limits limits
+
+	budget    budget.Budget
+	responses attempts.Method // what the method's last responses have shown; nil: the policy doesn't need it, or the table has no place for it
+	slots     targetSlots     // for calls that wait between attempts
+	gate      admitting.Gate  // admission; nil: not asked
+	asks      bool            // the engine starts before the first attempt, since breaker or admission are asked
 
 	defaultTimeout   time.Duration // of unary calls without a deadline; 0: none
 	warnedNoDeadline *atomic.Bool  // that unary calls have no deadline: the slot's
-
-	grpcsCodec bool // a call without an option for a codec has gRPC's own
+	grpcsCodec       bool          // a call without an option for a codec has gRPC's own
 }
 
 // stale reports whether a call that begins now, with the policy that its caller gave or nil, needs a new entry.
@@ -101,11 +104,11 @@ func (r *Retrier) newEntry(s *slot, method string, callers *policy.Policy, now t
 	p := e.policy
 	e.safe, e.slots = of.set.Safe(p, method), targetSlots{&r.waitLimit, e.target}
 	e.most = min(p.MaxAttempts(), of.set.Config().MaxAttemptsLimit)
-	e.admits = p.Admission()
-	e.asks = e.admits || r.breaker != nil
-	if s.record != nil && (e.admits || e.policy.MaxAttempts() > 1) {
-		known := s.record.For(e.policy, e.mode == policy.ModeEnforce, now)
-		e.known = &known
+	e.gate = r.admissionOf(e, s.record)
+	e.asks = e.gate != nil || r.breaker != nil
+	if s.record != nil && (e.gate != nil || e.policy.MaxAttempts() > 1) {
+		known := s.record.method.For(e.policy, now)
+		e.responses = &known
 		if !known.Follows(e.policy) {
 			r.warnOnce(&manyQuantiles, e.name, e.name)
 		}
@@ -150,7 +153,7 @@ type slot struct {
 	target string // canonical
 	name   string // of the method, as in entry
 	static bool   // the name is a constant of the program
-	record *methods.Method
+	record *record
 	used   atomic.Int64 // the second in which it was used last
 
 	ofRetrier atomic.Pointer[entry] // of calls with the Retrier's policy; nil if none has called it since a reload
@@ -176,12 +179,6 @@ func newSlot(cc *grpc.ClientConn, method string, static bool) *slot {
 }
 
 func second(now time.Duration) int64 { return int64(now / time.Second) }
-
-// runs reports whether attempts are counted as running.
-func (s *slot) runs() bool {
-	g := s.record.Gate()
-	return g != nil && g.State().Running > 0
-}
 
 // key returns the slot's own key. Under others it has other spellings of its target.
 func (s *slot) key() entryKey { return entryKey{s.target, s.name} }
@@ -288,7 +285,7 @@ func (t *entries) insertAs(key entryKey, s *slot, now time.Duration) *slot {
 		t.others.count(known, key, -1)
 	}
 	if s.record == nil {
-		s.record = methods.New(t.responsesOf(s.target))
+		s.record = &record{method: methods.New(t.responsesOf(s.target))}
 		s.used.Store(second(now)) // another call may evict immediately what was not used
 	}
 	t.slots.Store(key, s)
@@ -323,7 +320,7 @@ func (t *entries) evict(static bool, now time.Duration) {
 	oldest := second(now)
 	idle := map[*slot]int64{} // when they were used last
 	for _, s := range t.all() {
-		if s.static != static || s.runs() {
+		if s.static != static || s.record.runs() {
 			continue
 		}
 		idle[s] = s.used.Load()
@@ -382,20 +379,4 @@ func (t *entries) drop() {
 		s.ofRetrier.Store(nil)
 		s.ofCaller.Store(nil)
 	}
-}
-
-// admissions returns a reading of each method with admission REFUSE that has had calls, ordered by target and
-// method.
-func (r *Retrier) admissions() []AdmissionState {
-	var list []AdmissionState
-	for s := range r.entries.each() {
-		if gate := s.record.Gate(); gate != nil {
-			is := gate.State()
-			list = append(list, AdmissionState{s.target, s.name, is.Running, is.Refused, is.WouldRefuse})
-		}
-	}
-	slices.SortFunc(list, func(a, b AdmissionState) int {
-		return cmp.Or(cmp.Compare(a.Target, b.Target), cmp.Compare(a.Method, b.Method))
-	})
-	return list
 }

@@ -389,7 +389,7 @@ func (s *stream) hear(t *streamAttempt) {
 		at := clock.Now()
 		if s.deciding() {
 			s.engine.Heard(t.number, attempts.Now{At: at})
-		} else if took, measures := s.timing.Hear(at); measures && s.known != nil {
+		} else if took, measures := s.timing.Hear(at); measures && s.entry.responses != nil {
 			s.answeredAtOnce(at, took)
 		}
 	}

@@ -117,7 +117,7 @@ func (s *singleStream) start() (refused bool, err error) {
 	a.number, a.began, a.ctx, a.onEnd = 1, now.At, contextOfFirst(s.call.ctx), s
 	s.call.options.notify = false // gRPC itself fills the caller's targets, and calls OnFinish
 	s.idle = now.At
-	s.timed.Store(s.call.known != nil)
+	s.timed.Store(s.call.entry.responses != nil)
 	s.enterCall()
 	s.mu.Lock()
 	defer s.mu.Unlock()

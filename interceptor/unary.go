@@ -111,7 +111,7 @@ func (u *unary) slowAt() time.Duration {
 	if !u.policy.Watched() || u.options.maxAttempts < 2 {
 		return attempts.Never
 	}
-	after, watched := attempts.SlowAfter(u.policy, u.learner(), u.inSequence)
+	after, watched := attempts.SlowAfter(u.policy, u.entry.responses, u.inSequence)
 	deadline, limited := u.ctx.Deadline()
 	if !watched || limited && time.Until(deadline) <= after { // later attempts have even less time
 		return attempts.Never
