@@ -6,6 +6,7 @@ package proof_test
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -99,6 +100,37 @@ func (c *contexts) running() (n int) {
 	return n
 }
 
+// alone is an attempt that notices two goroutines in one direction.
+type alone struct {
+	grpc.ClientStream
+	*findings
+
+	sending, receiving atomic.Int32
+}
+
+func (a *alone) enter(inside *atomic.Int32, what string) (leave func()) {
+	if inside.Add(1) > 1 {
+		a.add("two goroutines are in %s of one attempt", what)
+	}
+	runtime.Gosched() // so that they would meet
+	return func() { inside.Add(-1) }
+}
+
+func (a *alone) SendMsg(m any) error {
+	defer a.enter(&a.sending, "SendMsg")()
+	return a.ClientStream.SendMsg(m)
+}
+
+func (a *alone) CloseSend() error {
+	defer a.enter(&a.sending, "SendMsg and CloseSend")()
+	return a.ClientStream.CloseSend()
+}
+
+func (a *alone) RecvMsg(m any) error {
+	defer a.enter(&a.receiving, "RecvMsg")()
+	return a.ClientStream.RecvMsg(m)
+}
+
 // play plays the stream, and returns which laws it breaks.
 func (l *lone) play(t *testing.T) string {
 	t.Helper()
@@ -128,10 +160,14 @@ func (l *lone) play(t *testing.T) string {
 			if l.swallow {
 				opts = withoutListeners(opts)
 			}
-			if l.wrapped {
-				return wrap(ctx, desc, cc, method, open, opts...)
+			stream, err := open(ctx, desc, cc, method, opts...)
+			if err != nil {
+				return nil, err
 			}
-			return open(ctx, desc, cc, method, opts...)
+			if l.wrapped {
+				stream = wrapped{stream}
+			}
+			return &alone{ClientStream: stream, findings: f}, nil
 		}
 		conn := server.Dial(t, append(retrier.DialOptions(), soon, grpc.WithChainStreamInterceptor(inner))...)
 
