@@ -21,6 +21,7 @@ import (
 	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/internal/clock"
 	"github.com/stagger-go/stagger/internal/methods"
+	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -53,7 +54,6 @@ type call struct {
 type engineState struct {
 	engine     attempts.Call
 	set        attempts.Settings
-	ask        methods.Known // of admission
 	off        bool          // the mode prevents further attempts
 	decided    policy.Reason // the last decision that observers were told
 	allowed    *Event        // the decision for the next extra attempt, for observers; nil: none
@@ -80,6 +80,7 @@ func (c *call) startEngine(uploads bool, now attempts.Now) attempts.Step {
 			c.set.Breaker = &callGate{gate, c.ctx}
 		}
 	}
+	c.set.Admission, c.set.Enforced = c.entry.gate, c.entry.mode == policy.ModeEnforce
 	return c.engine.Start(&c.set, now)
 }
 
@@ -138,10 +139,6 @@ func (c *call) prepareEngine(uploads bool) {
 	if deadline, ok := c.ctx.Deadline(); ok {
 		at := clock.Now()
 		s.Deadline = at + min(time.Until(deadline), attempts.Never-max(at, 0))
-	}
-	if c.known != nil && c.entry.admits {
-		c.ask = *c.known
-		c.known = &c.ask
 	}
 	s.Method = c.learner()
 	s.Connect = c.connectWait()
@@ -206,7 +203,7 @@ func (c *call) recordSuccess(a *attempt) {
 
 // answeredAtOnce tells the method of a response of the first attempt, about which nothing had to be decided.
 func (c *call) answeredAtOnce(at, took time.Duration) {
-	answer := attempts.Answer{Took: took, Left: attempts.Never, Running: 1, Limit: c.entry.timeout, Accepted: true}
+	answer := attempts.Answer{Took: took, Left: attempts.Never, Limit: c.entry.timeout, Accepted: true}
 	if deadline, ok := c.ctx.Deadline(); ok && c.known.Slow(took) { // else the time left makes no difference
 		answer.Left = at - c.start + time.Until(deadline)
 	}
@@ -238,7 +235,7 @@ func (c *call) answer(reported *report) error {
 // notifyEnd notifies observers of a call that has ended with err.
 func (c *call) notifyEnd(err error) {
 	outerRetry := c.noteOuter(err)
-	if c.known != nil && c.known.WouldRefuse() {
+	if c.end().WouldRefuse {
 		c.notifyWouldRefuse()
 	}
 	c.notifyCall(c.end(), err, outerRetry)
@@ -272,7 +269,7 @@ func (c *call) warnInSequence() {
 		return
 	case c.entry.mode == policy.ModeOff || min(c.options.maxAttempts, c.policy.MaxAttempts()) < 2:
 		return
-	case c.policy.Hedge() != nil:
+	case policies.Hedge(c.policy) != nil:
 		what = &hedgeInSequence
 	}
 	c.retrier.warnOnce(what, c.entry.name, c.entry.name)
@@ -466,7 +463,7 @@ type limits struct {
 }
 
 func limitsOf(p *policy.Policy) limits {
-	s := p.Spec()
+	s := policies.Spec(p)
 	return limits{s.WaitForReady, s.MaxRequestMessageBytes, s.MaxResponseMessageBytes}
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/stagger-go/stagger/internal/admitting"
 	"github.com/stagger-go/stagger/internal/document"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -93,7 +94,7 @@ var (
 		"divide. Pass a context with a deadline, or set a timeout of the entry, or defaultTimeout at the top of the policy file"}
 	// By the number: the policy of a single call has more attempts than the Retrier allows.
 	cutAttempts = surprise{"maxAttempts", "of a policy given with a call is cut to %d, the most that this Retrier allows; " +
-		"maxAttemptsLimit in the policy file (policy.Config.MaxAttemptsLimit) allows more"}
+		"maxAttemptsLimit in the policy file allows more"}
 	noAttempts = surprise{"interceptor.MaxAttempts", "counts as 1: must be at least 1, the first attempt"}
 	// By the method: gRPC retries every attempt by itself, or may, by an xDS server's policies, which it does not show.
 	multipliedAttempts = surprise{"retryPolicy", "gRPC has its own retry policy for this method, or may get one from an xDS server, " +
@@ -115,6 +116,9 @@ var (
 	foreignOptions = surprise{"call option", "calls carry options of go-grpc-middleware's retries, which a Retrier ignores: even with " +
 		"Disable() or WithMax(1), it retries a call as the call's policy says; use interceptor.MaxAttempts(1) or interceptor.Policy"}
 )
+
+// By the method: the caller's own policy has admission, which the policies of a file can't have then.
+var noAdmission = surprise{"admission", "REFUSE in a policy of interceptor.Policy has no effect: " + admitting.NotImported}
 
 // The warnings about tables that are full. By no key, but for the quantiles of a method.
 var (

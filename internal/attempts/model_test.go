@@ -21,6 +21,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/internal/tools/shrink"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -159,7 +160,7 @@ func (m *model) check(step Step, by cancelled) {
 	if free := len(m.open) - m.running; free > 1 || free > 0 && (m.committed != 0 || m.answer != 0 || m.stopped != "") {
 		m.failf("5: %d permits for %d attempts that run", len(m.open), m.running)
 	}
-	if counted := m.unheard(); m.counted != counted && (m.set.Method != nil || m.counted != 0) {
+	if counted := m.unheard(); m.counted != counted && (m.set.Admission != nil || m.counted != 0) {
 		m.failf("5: admission counts %d attempts; want the %d that run and have brought nothing", m.counted, counted)
 	}
 	if m.fails > len(m.attempts) {
@@ -293,9 +294,9 @@ func (m *model) checkSend(step Step) {
 func (m *model) arm(a *modelAttempt) {
 	p := m.set.Policy
 	switch {
-	case m.since >= m.limit(), m.forbidden, m.set.Alone && p.Hedge() != nil:
+	case m.since >= m.limit(), m.forbidden, m.set.Alone && policies.Hedge(p) != nil:
 		return
-	case p.Hedge() == nil && p.PerAttemptTimeout() == 0:
+	case policies.Hedge(p) == nil && p.PerAttemptTimeout() == 0:
 		return
 	}
 	if slowAt := a.began + a.paused + m.slowAfter(); slowAt < m.set.Deadline {
@@ -307,12 +308,12 @@ func (m *model) arm(a *modelAttempt) {
 func (m *model) slowAfter() time.Duration {
 	p := m.set.Policy
 	switch {
-	case p.Hedge() == nil:
+	case policies.Hedge(p) == nil:
 		return p.PerAttemptTimeout()
-	case m.set.Method != nil && p.Hedge().Quantile > 0 && m.quantile > 0:
+	case m.set.Method != nil && policies.Hedge(p).Quantile > 0 && m.quantile > 0:
 		return m.quantile
 	default:
-		return p.Hedge().HedgingDelay
+		return policies.Hedge(p).HedgingDelay
 	}
 }
 
@@ -367,7 +368,7 @@ func (m *model) checkEnd() {
 	e := m.call.End()
 	if len(m.attempts) == 0 {
 		byBreaker := e.Reason == policy.ReasonBreakerOpen && errors.Is(e.Err, errOpen)
-		overloaded := e.Reason == policy.ReasonOverloaded && status.Code(e.Err) == codes.ResourceExhausted && m.admits()
+		overloaded := e.Reason == policy.ReasonOverloaded && status.Code(e.Err) == codes.ResourceExhausted && m.set.Admission != nil && m.set.Enforced
 		if !byBreaker && !overloaded || e.Answer != 0 {
 			m.failf("10: refused: %+v", e)
 		}
@@ -424,12 +425,6 @@ func (m *model) checkEnd() {
 	if end != wantEnd {
 		m.failf("5: the budget hears %q of %+v; want %q", end, e, wantEnd)
 	}
-}
-
-// admits reports whether the call may be refused before it is made.
-func (m *model) admits() bool {
-	known, ok := m.set.Method.(modelMethod)
-	return ok && known.admission
 }
 
 // gaveUp has the reasons for which a pending attempt is dropped.

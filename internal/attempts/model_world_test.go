@@ -13,7 +13,10 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/admitting"
 	"github.com/stagger-go/stagger/internal/latency"
+	"github.com/stagger-go/stagger/internal/policies"
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/internal/tools/usual"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -147,12 +150,8 @@ func (b modelBreaker) Allow(n int) (func(error), error) {
 	}, nil
 }
 
-// modelMethod is the world as the method. With admission, it refuses one of eight calls.
-type modelMethod struct {
-	*modelWorld
-
-	admission bool
-}
+// modelMethod is the world as the method.
+type modelMethod struct{ *modelWorld }
 
 func (k modelMethod) Slow(took time.Duration) bool {
 	k.called()
@@ -169,45 +168,45 @@ func (k modelMethod) Evidence(time.Duration) latency.Evidence {
 	return k.shows
 }
 
-func (k modelMethod) Queued(_, left time.Duration) bool {
-	return k.admission && k.dice.one(8) && left != Never
-}
-
-func (k modelMethod) Admit(now, left time.Duration) int {
-	if k.Queued(0, left) {
-		return 0
-	}
-	return k.Sent(now)
-}
-
-func (k modelMethod) Sent(time.Duration) int {
-	k.counted++
-	return k.counted
-}
-
-func (k modelMethod) Left(_ time.Duration, l Lost) {
-	if l.AtLeast != 0 {
-		k.took(l.AtLeast)
-	}
-	k.left("left")
+func (k modelMethod) Outlasted(_, least time.Duration) {
+	k.took(least)
+	k.called()
 }
 
 func (k modelMethod) Answered(_ time.Duration, a Answer) {
 	if a.Accepted {
 		k.took(a.Took)
 	}
-	if a.Running < 1 {
-		k.violate("an attempt was answered, and did not run")
-	}
-	k.left("answered")
-}
-
-func (k modelMethod) left(how string) {
-	if k.counted--; k.counted < 0 {
-		k.violate("the method hears that an attempt was " + how + ", and of more ends than attempts")
-	}
 	k.called()
 }
+
+// modelAdmission is the world as admission, which refuses one of eight calls.
+type modelAdmission struct{ *modelWorld }
+
+func (a modelAdmission) Open(_, left time.Duration) bool {
+	a.called()
+	return !a.dice.one(8) || left == Never
+}
+
+func (a modelAdmission) Allow(attempt int, now, left time.Duration, enforced bool) (running int, would bool) {
+	if would = attempt == 1 && !a.Open(now, left); would && enforced {
+		return 0, false
+	}
+	a.counted++
+	return a.counted, would
+}
+
+func (a modelAdmission) Done(_ time.Duration, e admitting.End) {
+	if e.Running < 1 {
+		a.violate("an attempt has ended for admission, and did not run")
+	}
+	if a.counted--; a.counted < 0 {
+		a.violate("admission hears of more ends than attempts")
+	}
+	a.called()
+}
+
+func (modelAdmission) State() admitting.State { return admitting.State{} }
 
 func (k modelMethod) took(d time.Duration) {
 	if d < 0 {
@@ -220,14 +219,14 @@ func (k modelMethod) took(d time.Duration) {
 func modelPolicies() []*policy.Policy {
 	random := rand.New(rand.NewPCG(1, 2))
 	one := func(n int) bool { return random.IntN(n) == 0 }
-	backoff := func() policy.Backoff {
-		b := policy.Backoff{Initial: at(1 + random.IntN(100)), Max: at(50 + random.IntN(500)), Multiplier: 1 + 2*random.Float64()}
+	backoff := func() spec.Backoff {
+		b := spec.Backoff{Initial: at(1 + random.IntN(100)), Max: at(50 + random.IntN(500)), Multiplier: 1 + 2*random.Float64()}
 		b.Jitter = []string{
 			"", "NONE", "FULL", "EQUAL", "DECORRELATED", "PROPORTIONAL",
 		}[random.IntN(6)]
 		return b
 	}
-	retry := func() *policy.RetrySpec {
+	retry := func() *spec.Retry {
 		r := usual.Retry()
 		r.MaxAttempts, r.Backoff = 2+random.IntN(4), backoff()
 		r.RetryableStatusCodes = []codes.Code{codes.Unavailable, codes.Aborted}
@@ -236,7 +235,7 @@ func modelPolicies() []*policy.Policy {
 		}
 		if one(3) {
 			own := backoff()
-			r.PerCode = []policy.CodeSpec{{Codes: []codes.Code{codes.Aborted}, MaxAttempts: 1 + random.IntN(r.MaxAttempts), Backoff: &own}}
+			r.PerCode = []spec.Code{{Codes: []codes.Code{codes.Aborted}, MaxAttempts: 1 + random.IntN(r.MaxAttempts), Backoff: &own}}
 		}
 		if one(2) {
 			r.PerAttemptTimeout = at(1 + random.IntN(200))
@@ -245,8 +244,8 @@ func modelPolicies() []*policy.Policy {
 		r.Chain = []string{"", "ALLOW", "SUPPRESS"}[random.IntN(3)]
 		return &r
 	}
-	hedge := func() *policy.HedgeSpec {
-		h := policy.HedgeSpec{MaxAttempts: 2 + random.IntN(4), HedgingDelay: at(random.IntN(3) * random.IntN(60)), NonFatalStatusCodes: []codes.Code{codes.Unavailable, codes.Aborted}}
+	hedge := func() *spec.Hedge {
+		h := spec.Hedge{MaxAttempts: 2 + random.IntN(4), HedgingDelay: at(random.IntN(3) * random.IntN(60)), NonFatalStatusCodes: []codes.Code{codes.Unavailable, codes.Aborted}}
 		if one(2) {
 			h.Quantile = 0.9
 		}
@@ -254,7 +253,7 @@ func modelPolicies() []*policy.Policy {
 	}
 	list := make([]*policy.Policy, 256)
 	for i := range list {
-		var s policy.Spec
+		var s spec.Policy
 		switch i % 8 {
 		case 0: // one attempt
 		case 1, 2, 3, 4, 5:
@@ -265,7 +264,7 @@ func modelPolicies() []*policy.Policy {
 		if i%8 != 0 && one(3) {
 			s.MaxPushback = at(100)
 		}
-		p, err := policy.New(s)
+		p, err := policies.New(s)
 		if err != nil {
 			panic(err)
 		}

@@ -20,6 +20,7 @@ import (
 	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/latency"
+	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -210,7 +211,7 @@ func (a *Answer) playCall(limit time.Duration, drawn []float64) (p Playback) {
 
 // waitsInGRPC reports whether attempts wait in gRPC for a connection.
 func (a *Answer) waitsInGRPC() bool {
-	wait := a.Policy.Spec().WaitForReady
+	wait := policies.Spec(a.Policy).WaitForReady
 	return wait != nil && *wait
 }
 
@@ -276,11 +277,8 @@ func (slots) ReleaseSlot()   {}
 // known implements [attempts.Method]. The target's last responses were fast, or slow.
 type known struct{ shows latency.Evidence }
 
-func (known) Admit(_, _ time.Duration) int            { return 1 }
-func (known) Sent(time.Duration) int                  { return 1 }
 func (known) Answered(time.Duration, attempts.Answer) {}
-func (known) Left(time.Duration, attempts.Lost)       {}
-func (known) Queued(_, _ time.Duration) bool          { return false }
+func (known) Outlasted(_, _ time.Duration)            {}
 
 // Evidence returns what the question says.
 func (k known) Evidence(time.Duration) latency.Evidence { return k.shows }
