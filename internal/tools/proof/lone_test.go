@@ -19,6 +19,8 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/policies"
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/internal/tools/inspect"
 	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/internal/tools/random"
@@ -31,7 +33,7 @@ import (
 type lone struct {
 	*script
 
-	spec    policy.Spec
+	spec    spec.Policy
 	mode    policy.Mode
 	grants  int  // permits of the budget
 	swallow bool // an inner interceptor keeps gRPC's options to itself
@@ -150,7 +152,7 @@ func (l *lone) play(t *testing.T) string {
 			steps = append(steps, l.servedIn(i).step(i+1, false))
 		}
 		server.On("*", steps...)
-		set := must.Get(policy.NewSet(policy.Config{Methods: []policy.MethodConfig{{Names: []string{method}, Spec: l.spec}}}))(t)
+		set := must.Get(policies.NewSet(spec.Config{Methods: []spec.MethodConfig{{Names: []string{method}, Policy: l.spec}}}))(t)
 		retrier := must.Get(interceptor.New(set, interceptor.WithObserver(listener(faults)), random.With(faults.float),
 			interceptor.WithBudget("", func(string) budget.Budget { return books }),
 			interceptor.WithBreaker(func(string, string) interceptor.Gate { return breaker })))(t)
@@ -171,7 +173,7 @@ func (l *lone) play(t *testing.T) string {
 		}
 		conn := server.Dial(t, append(retrier.DialOptions(), soon, grpc.WithChainStreamInterceptor(inner))...)
 
-		p := must.Get(policy.New(l.spec))(t)
+		p := must.Get(policies.New(l.spec))(t)
 		told := &story{findings: f, name: "the stream", most: p.MaxAttempts(), attempts: map[int]bool{}}
 		told.single = told.most < 2 || l.mode == policy.ModeOff
 		seen := l.live(context.WithValue(context.Background(), storyKey{}, told), conn, func() {
