@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -46,7 +47,8 @@ func (o Off) allows(a, b float64) bool {
 }
 
 // Differences compares tables of a new run with those that WriteInto has put into a page, and returns a line for each cell that a run
-// contradicts, and for each row that the page lacks. The page may have more tables and rows. Columns without an Off name a row. Those of
+// contradicts, and for each row that the page lacks. The page may have more
+// tables, rows and columns after the others. Columns without an Off name a row. Those of
 // the others have figures, each with its Off, of which the last is for all that follow; what stands between figures must be equal.
 func Differences(path, name string, tables []report.Table, off map[string][]Off) ([]string, error) {
 	page, err := os.ReadFile(path)
@@ -78,18 +80,16 @@ func Differences(path, name string, tables []report.Table, off map[string][]Off)
 	return list, nil
 }
 
-// shownRows returns the rows of a page's table, by their key.
+// shownRows returns the rows of a page's table that begins with all columns of t, by their key.
 func shownRows(marked string, t report.Table, off map[string][]Off) map[string][]string {
 	list := map[string][]string{}
 	_, text, found := strings.Cut("\n"+marked, "\n"+t.Title+":\n\n")
-	if !found {
-		return list
-	}
-	for line := range strings.Lines(text) {
-		if !strings.HasPrefix(line, "|") {
+	for i, line := range strings.Split(text, "\n") {
+		cells := strings.Split(strings.Trim(line, "| "), " | ")
+		if !found || !strings.HasPrefix(line, "|") || i == 0 && !slices.Equal(cells[:min(len(t.Columns), len(cells))], t.Columns) {
 			break
 		}
-		if cells := strings.Split(strings.Trim(line, "| \n"), " | "); len(cells) == len(t.Columns) {
+		if len(cells) >= len(t.Columns) {
 			list[keyOf(t.Columns, cells, off)] = cells
 		}
 	}
