@@ -338,6 +338,75 @@ func TestPages_Paths(t *testing.T) {
 	}
 }
 
+// names are what pages may name: tests, targets of make, exported names of packages, metrics, and paths.
+type names struct{ tests, targets, exported, metrics map[string]bool }
+
+func readNames(t *testing.T) names {
+	t.Helper()
+	n := names{map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]bool{}}
+	find := func(in map[string]bool, expression, text string) {
+		for _, m := range regexp.MustCompile(expression).FindAllStringSubmatch(text, -1) {
+			in[m[1]] = true
+		}
+	}
+	must.Do(t, filepath.WalkDir(".", func(path string, _ fs.DirEntry, err error) error {
+		if err == nil && strings.HasSuffix(path, "_test.go") {
+			find(n.tests, `(?m)^func ((?:Test|Benchmark|Fuzz|Example)\w*)\(`, read(t, path))
+		}
+		return err
+	}))
+	find(n.targets, `(?m)^([a-z-]+):`, read(t, "Makefile"))
+	for line := range strings.Lines(read(t, "api.txt")) {
+		if folder, name, ok := strings.Cut(line, ": "); ok {
+			find(n.exported, `^(?:const|func|type|var) (\w+)`, name)
+			for _, m := range regexp.MustCompile(`^(?:const|func|type|var) (\w+)`).FindAllStringSubmatch(name, -1) {
+				n.exported[filepath.Base(folder)+"."+m[1]] = true
+			}
+		}
+	}
+	find(n.metrics, "(?m)^\\| `(stagger\\.[a-z_.]+)` \\|", read(t, "docs/observability.md")) // whose table a test compares with the code
+	return n
+}
+
+// missing returns what a page names and isn't there.
+func (n names) missing(page string) (list []string) {
+	check := func(expression string, there func(string) bool) {
+		for _, m := range regexp.MustCompile(expression).FindAllStringSubmatch(page, -1) {
+			if !there(m[1]) {
+				list = append(list, m[1])
+			}
+		}
+	}
+	check(`\b((?:Test|Benchmark|Fuzz|Example)[A-Z]\w*)`, func(name string) bool { return n.tests[name] })
+	check("(?:`|\n    )make ([a-z-]+)", func(name string) bool { return n.targets[name] })
+	check(`\b((?:interceptor|budget|policy|testserver|otelstagger|debugpage|elsewhere|observe|repeat|redisbudget)\.[A-Z]\w*)`,
+		func(name string) bool { return n.exported[name] })
+	check(`\b(stagger\.(?:client|budget|policy)\.[a-z_.]*[a-z])`, func(name string) bool { return n.metrics[name] })
+	check("`((?:docs|lab|internal|interceptor|policy|budget|observe|examples|cmd|schema|testserver|tools|\\.ci)/[\\w./-]+)`", func(path string) bool {
+		_, err := os.Stat(path)
+		return err == nil || strings.HasSuffix(path, "/NAME") || regexp.MustCompile(`/v\d`).MatchString(path) // a placeholder, a tag
+	})
+	return list
+}
+
+// What pages name exists.
+func TestPages_Names(t *testing.T) {
+	t.Parallel()
+	n, texts := readNames(t), pages(t)
+	for _, path := range append(must.Get(filepath.Glob("examples/*/README.md"))(t), "CONTRIBUTING.md", "SUPPORT.md", "SECURITY.md", "ROADMAP.md", "CHANGELOG.md") {
+		texts[path] = read(t, path)
+	}
+	for path, text := range texts {
+		if list := n.missing(text); list != nil {
+			t.Errorf("%s names what is not there: %q", path, list)
+		}
+	}
+	page := "`TestPages_Names`, TestNothing; `make check`, `make nothing`; interceptor.Watch and budget.Nothing; `stagger.client.decisions`, stagger.budget.nothing; `lab/nothing`.\n"
+	if got, want := n.missing(page), []string{"TestNothing", "nothing", "budget.Nothing", "stagger.budget.nothing", "lab/nothing"}; !slices.Equal(got, want) {
+		t.Errorf("missing %q; want %q", got, want)
+	}
+}
+
 // The README's support statement matches go.mod.
 func TestPages_Support(t *testing.T) {
 	t.Parallel()

@@ -139,6 +139,7 @@ func TestStaggerBesideItsPeers(t *testing.T) {
 			outcomes[i] = o
 			checkClaims(t, o)
 			checkSimulator(t, o)
+			stormAgrees(t, "storms.md", o)
 			for _, w := range o.worse() {
 				t.Logf("worse than a peer: %s %s: %s", w.figure, w.own, strings.Join(w.peers, ", "))
 			}
@@ -157,6 +158,7 @@ func TestRetryElsewhereBesideItsPeers(t *testing.T) {
 			t.Parallel()
 			outcomes[i] = play(t, s, elsewhereClients())
 			checkClaims(t, outcomes[i])
+			stormAgrees(t, "retry-elsewhere.md", outcomes[i])
 		})
 	}
 }
@@ -253,6 +255,7 @@ func TestGrid(t *testing.T) {
 			outcomes[i] = o
 			checkTargets(t, o)
 			checkSimulator(t, o)
+			gridAgrees(t, o)
 		})
 	}
 }
@@ -347,6 +350,7 @@ func TestAdmission(t *testing.T) {
 			outcomes[i] = o
 			checkTargets(t, o)
 			checkSimulator(t, o)
+			admissionAgrees(t, o)
 			for k, c := range o.clients {
 				if !c.ours {
 					continue
