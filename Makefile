@@ -83,6 +83,10 @@ overload: ## Draw the plots of docs/evidence/overload.md
 outages: ## Kill, hang and restart servers, in virtual time, and write the tables of docs/evidence/outages.md and chains.md: 1 minute
 	@cd lab && $(OFF) go test -count=1 -run 'DocsAreCurrent' ./outages -args -write
 
+.PHONY: hedge
+hedge: ## Hedge slow calls with stagger and failsafe-go, in virtual time, and write the table of docs/hedging.md
+	@cd lab && $(OFF) go test -count=1 ./hedge -args -write
+
 .PHONY: vanish
 vanish: ## Let a machine vanish from the network, with keepalives of several lengths, and write the table of docs/evidence/outages.md: 1 minute (Linux, iproute2, root or user namespaces)
 	@cd lab && $(OFF) go run ./vanish -write
