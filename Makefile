@@ -69,7 +69,7 @@ shop: ## Start four services that call each other, send users, and break one ser
 
 .PHONY: storm
 storm: ## Play outages against stagger and all its peers, in virtual time, and show the tables: 3 minutes (STORM='-storms ^pulse$$' plays one, -write writes the pages)
-	@cd lab && $(OFF) go test -count=1 -timeout 30m -v -run 'BesideItsPeers' ./storm -args -all $(STORM)
+	@cd lab && $(OFF) go test -count=1 -timeout 30m -v -run 'BesideItsPeers|DocsAreCurrent' ./storm -args -all $(STORM)
 
 .PHONY: grid
 grid: ## Play every storm from many connections and processes, in virtual time: 5 minutes (GRID='^pulse$$' plays one, STORM=-write writes the pages)
