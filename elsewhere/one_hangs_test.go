@@ -107,7 +107,8 @@ func TestHelps_OneOfThreeHangs(t *testing.T) {
 				t.Run(fmt.Sprint(name, "/", processes, "/", perSecond), func(t *testing.T) {
 					t.Parallel()
 					got := hanging{reasons: map[policy.Reason]int{}}
-					for seed := range uint64(4) {
+					plays := 4 * 6 / processes // as many calls from one process as from six
+					for seed := range uint64(plays) {
 						one := oneHangs(t, perSecond, processes, balancing, seed)
 						got.calls, got.ok, got.requests = got.calls+one.calls, got.ok+one.ok, got.requests+one.requests
 						for reason, n := range one.reasons {
@@ -117,7 +118,7 @@ func TestHelps_OneOfThreeHangs(t *testing.T) {
 					success, perCall := float64(got.ok)/float64(got.calls), float64(got.requests)/float64(got.calls)
 					least := 0.94
 					if balancing == plainRoundRobin && perSecond > 1 {
-						least = 0.78 // of 36 runs the worst had 81.8 %; without retries, 67 % succeed
+						least = 0.82 // 88.4 % on average, with a standard deviation of 1.4 points; without retries, 67 % succeed
 					}
 					t.Logf("%.1f %% succeed with %.2f requests a call; the others: %v", 100*success, perCall, got.reasons)
 					if success < least || perCall > 1.7 {

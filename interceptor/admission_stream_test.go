@@ -13,8 +13,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/internal/tools/moves"
-	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
 
@@ -73,9 +73,9 @@ func TestAdmission_TimeOfStreams(t *testing.T) {
 			return receive(s)
 		}},
 	}
-	policies := map[string]func(*policy.Spec){
-		"one attempt": func(s *policy.Spec) { s.Retry = nil },
-		"retried":     func(s *policy.Spec) { s.Retry.PerAttemptTimeout = 5 * time.Second },
+	policies := map[string]func(*spec.Policy){
+		"one attempt": func(s *spec.Policy) { s.Retry = nil },
+		"retried":     func(s *spec.Policy) { s.Retry.PerAttemptTimeout = 5 * time.Second },
 	}
 	for name, kind := range kinds {
 		for which, change := range policies {

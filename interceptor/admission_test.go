@@ -20,6 +20,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
@@ -27,14 +28,14 @@ import (
 )
 
 // admitting is a policy with admission and other settings.
-func admitting(changes ...func(*policy.Spec)) policy.Config {
+func admitting(changes ...func(*spec.Policy)) spec.Config {
 	retry := plain()
-	spec := policy.Spec{Retry: &retry, Admission: "REFUSE"}
+	p := spec.Policy{Retry: &retry, Admission: "REFUSE"}
 	for _, change := range changes {
-		change(&spec)
+		change(&p)
 	}
-	return policy.Config{Methods: []policy.MethodConfig{
-		{Names: []string{"/acme.orders.v1.OrderService/GetOrder"}, Spec: spec},
+	return spec.Config{Methods: []spec.MethodConfig{
+		{Names: []string{"/acme.orders.v1.OrderService/GetOrder"}, Policy: p},
 	}}
 }
 
@@ -124,14 +125,14 @@ func TestAdmission_Unobserved(t *testing.T) {
 func TestAdmission(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
-		config  policy.Config
+		config  spec.Config
 		options []interceptor.Option
 	}{
 		"retries":           {admitting(), nil},
-		"without retries":   {admitting(func(s *policy.Spec) { s.Retry = nil }), nil},
-		"attempts timeouts": {admitting(func(s *policy.Spec) { s.Retry.PerAttemptTimeout = 5 * time.Second }), nil},
-		"hedging": {admitting(func(s *policy.Spec) {
-			s.Retry, s.Hedge = nil, &policy.HedgeSpec{MaxAttempts: 2, HedgingDelay: 5 * time.Second}
+		"without retries":   {admitting(func(s *spec.Policy) { s.Retry = nil }), nil},
+		"attempts timeouts": {admitting(func(s *spec.Policy) { s.Retry.PerAttemptTimeout = 5 * time.Second }), nil},
+		"hedging": {admitting(func(s *spec.Policy) {
+			s.Retry, s.Hedge = nil, &spec.Hedge{MaxAttempts: 2, HedgingDelay: 5 * time.Second}
 		}), nil},
 		"a breaker": {admitting(), []interceptor.Option{withFuse(&fuse{limit: 100})}},
 	} {
@@ -172,7 +173,7 @@ func TestAdmission_NoDeadline(t *testing.T) {
 }
 
 func TestAdmission_PolicyTimeout(t *testing.T) {
-	play(t, admitting(func(s *policy.Spec) { s.Timeout = time.Second }), func(t *testing.T, s scene) {
+	play(t, admitting(func(s *spec.Policy) { s.Timeout = time.Second }), func(t *testing.T, s scene) {
 		c := s.gather(t, 3)
 		defer c.leave()
 		if _, err := s.call(t.Context(), get); reasonOf(err) != policy.ReasonOverloaded {
@@ -231,10 +232,10 @@ func TestAdmission_Mode(t *testing.T) {
 func TestAdmission_Reload(t *testing.T) {
 	play(t, admitting(), func(t *testing.T, s scene) {
 		c := s.gather(t, 3)
-		reload := func(c policy.Config) {
+		reload := func(c spec.Config) {
 			must.Do(t, s.retrier.Reload(mustSet(t, c)))
 		}
-		reload(admitting(func(s *policy.Spec) { s.Retry.MaxAttempts = 3 }))
+		reload(admitting(func(s *spec.Policy) { s.Retry.MaxAttempts = 3 }))
 		if refused, err := s.refused(t, time.Second); !refused {
 			t.Errorf("%v; want refused after a reload, too", err)
 		}
@@ -263,15 +264,15 @@ func TestAdmission_Streams(t *testing.T) {
 		return stream
 	}
 	for name, row := range map[string]struct {
-		change func(*policy.Spec)
+		change func(*spec.Policy)
 		before func(grpc.ClientStream) // the first message
 	}{
-		"received":            {func(*policy.Spec) {}, func(grpc.ClientStream) {}},
-		"committed by header": {func(*policy.Spec) {}, func(s grpc.ClientStream) { s.Context() }},
-		"one attempt":         {func(s *policy.Spec) { s.Retry = nil }, func(grpc.ClientStream) {}},
+		"received":            {func(*spec.Policy) {}, func(grpc.ClientStream) {}},
+		"committed by header": {func(*spec.Policy) {}, func(s grpc.ClientStream) { s.Context() }},
+		"one attempt":         {func(s *spec.Policy) { s.Retry = nil }, func(grpc.ClientStream) {}},
 		"hedging": {
-			func(s *policy.Spec) {
-				s.Retry, s.Hedge = nil, &policy.HedgeSpec{MaxAttempts: 2, HedgingDelay: 5 * time.Second}
+			func(s *spec.Policy) {
+				s.Retry, s.Hedge = nil, &spec.Hedge{MaxAttempts: 2, HedgingDelay: 5 * time.Second}
 			},
 			func(grpc.ClientStream) {},
 		},

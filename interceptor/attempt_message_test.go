@@ -25,6 +25,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
@@ -79,7 +80,7 @@ func slowAndFailing() []moves.Move {
 func TestAttemptMessage_GivenAway(t *testing.T) {
 	request := bytes.Repeat([]byte("x"), 8<<10)
 	codecs := []grpc.CallOption{grpc.ForceCodecV2(giving{}), grpc.CallContentSubtype("giving"), holding{grpc.ForceCodecV2(giving{})}}
-	for name, c := range map[string]policy.Config{
+	for name, c := range map[string]spec.Config{
 		"retry": config(plain()), "hedge": hedged(), "beside": config(besides()), "in place": config(hasty()),
 	} {
 		for i, codec := range codecs {
@@ -119,7 +120,7 @@ func TestAttemptMessage_GivenAway(t *testing.T) {
 func TestAttemptMessage_GivenAwayByStream(t *testing.T) {
 	request := bytes.Repeat([]byte("x"), 8<<10)
 	for kind, desc := range kinds() {
-		for name, c := range map[string]policy.Config{"retry": config(plain()), "hedge": hedged(), "beside": config(besides())} {
+		for name, c := range map[string]spec.Config{"retry": config(plain()), "hedge": hedged(), "beside": config(besides())} {
 			t.Run(kind+"_"+name, func(t *testing.T) {
 				play(t, c, func(t *testing.T, s scene) {
 					s.On(get, moves.Play().Then(down()), moves.Play(moves.Receive(1), say("a")))
@@ -275,7 +276,7 @@ func sealing(ctx context.Context, method string, req, reply any, cc *grpc.Client
 // Attempts that may run beside each other don't share the message: each one that follows has the application's, as it was when the call
 // began.
 func TestAttemptMessage_ChangedInPlace(t *testing.T) {
-	for name, c := range map[string]policy.Config{"hedge": hedged(), "beside": config(besides()), "in place": config(hasty())} {
+	for name, c := range map[string]spec.Config{"hedge": hedged(), "beside": config(besides()), "in place": config(hasty())} {
 		for _, codec := range []grpc.CallOption{grpc.EmptyCallOption{}, grpc.ForceCodecV2(generatedOnly{})} {
 			t.Run(strings.ReplaceAll(fmt.Sprintf("%s %T", name, codec), " ", "_"), func(t *testing.T) {
 				play(t, c, func(t *testing.T, s scene) {

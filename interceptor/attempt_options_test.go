@@ -20,9 +20,9 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/internal/tools/must"
-	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
 
@@ -192,7 +192,7 @@ func TestEmbeddedTarget(t *testing.T) {
 		"peer":                       "[][] true",
 		"peer/interface":             "[][] true",
 	} {
-		for kind, c := range map[string]policy.Config{"retried": config(plain()), "hedged": hedged()} {
+		for kind, c := range map[string]spec.Config{"retried": config(plain()), "hedged": hedged()} {
 			t.Run(name+"/"+kind, func(t *testing.T) {
 				play(t, c, func(t *testing.T, s scene) {
 					for range 2 {

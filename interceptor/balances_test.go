@@ -20,7 +20,7 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/policy"
+	"github.com/stagger-go/stagger/internal/spec"
 )
 
 // manyTargets makes calls to many targets, each over its own connection, which never connects.
@@ -33,15 +33,15 @@ type manyTargets struct {
 func newManyTargets(t *testing.T, config budget.Config) manyTargets {
 	t.Helper()
 	retry := plain()
-	retry.Backoff = policy.Backoff{Initial: 1, Max: 1, Multiplier: 1, Jitter: "NONE"}
+	retry.Backoff = spec.Backoff{Initial: 1, Max: 1, Multiplier: 1, Jitter: "NONE"}
 	retry.Budget = "one"
 	c := configOf(retry, config)
 	return manyTargets{t, mustNew(t, mustSet(t, c), quiet), new(1000)}
 }
 
-func configOf(retry policy.RetrySpec, one budget.Config) policy.Config {
+func configOf(retry spec.Retry, one budget.Config) spec.Config {
 	c := hurried(config(retry))
-	c.Budgets = []policy.BudgetSpec{{Name: "one", Config: one}}
+	c.Budgets = []spec.Budget{{Name: "one", Config: one}}
 	return c
 }
 
@@ -334,7 +334,7 @@ func TestWithBudget(t *testing.T) {
 func (s manyTargets) throttled() {
 	s.t.Helper()
 	retry := plain()
-	retry.Backoff = policy.Backoff{Initial: 1, Max: 1, Multiplier: 1, Jitter: "NONE"}
+	retry.Backoff = spec.Backoff{Initial: 1, Max: 1, Multiplier: 1, Jitter: "NONE"}
 	retry.Budget = "one"
 	if err := s.retrier.Reload(mustSet(s.t, configOf(retry, budget.ThrottleConfig{MaxTokens: 100, TokenRatio: 1}))); err != nil {
 		s.t.Fatal(err)

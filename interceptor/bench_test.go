@@ -23,6 +23,8 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/policies"
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/internal/tools/usual"
 	"github.com/stagger-go/stagger/policy"
@@ -32,15 +34,15 @@ import (
 // fiftyMethods is a set with a policy and the default budget for each of fifty methods.
 func fiftyMethods(tb testing.TB) *policy.Set {
 	tb.Helper()
-	config := policy.Config{}
+	config := spec.Config{}
 	for i := range 50 {
 		retry := usual.Retry()
-		config.Methods = append(config.Methods, policy.MethodConfig{
-			Names: []string{fmt.Sprintf("/acme.orders.v1.OrderService/Method%02d", i)},
-			Spec:  policy.Spec{Retry: &retry},
+		config.Methods = append(config.Methods, spec.MethodConfig{
+			Names:  []string{fmt.Sprintf("/acme.orders.v1.OrderService/Method%02d", i)},
+			Policy: spec.Policy{Retry: &retry},
 		})
 	}
-	return must.Get(policy.NewSet(config))(tb)
+	return must.Get(policies.NewSet(config))(tb)
 }
 
 func mustNew(tb testing.TB, set *policy.Set, options ...interceptor.Option) *interceptor.Retrier {
@@ -99,11 +101,11 @@ func BenchmarkSuccess(b *testing.B) {
 func afterFailure(tb testing.TB) map[string]grpc.UnaryClientInterceptor {
 	tb.Helper()
 	again := plain()
-	again.Backoff, again.Budget = policy.Backoff{Initial: 1, Max: 1, Multiplier: 1, Jitter: "NONE"}, "all"
+	again.Backoff, again.Budget = spec.Backoff{Initial: 1, Max: 1, Multiplier: 1, Jitter: "NONE"}, "all"
 	c := config(again)
 	bucket := budget.Default()
 	bucket.Size, bucket.PerSuccess = 1e6, 10
-	c.Budgets = []policy.BudgetSpec{{Name: "all", Config: bucket}}
+	c.Budgets = []spec.Budget{{Name: "all", Config: bucket}}
 	return map[string]grpc.UnaryClientInterceptor{
 		"stagger": mustNew(tb, mustSet(tb, c)).Unary(),
 		"go-grpc-middleware": retry.UnaryClientInterceptor(retry.WithMax(4), retry.WithCodes(codes.Unavailable),

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -113,14 +114,14 @@ func TestBreaker_ToldOfLosers(t *testing.T) {
 	inPlace, beside := besides(), besides()
 	inPlace.OnAttemptTimeout = "RETRY"
 	for name, row := range map[string]struct {
-		c    policy.Config
+		c    spec.Config
 		want string
 	}{
 		"given up":      {config(inPlace), "[DeadlineExceeded OK]"},
 		"beside":        {config(beside), "[OK DeadlineExceeded]"}, // and cancelled in the end
 		"a lost hedge":  {hedged(), "[OK OK]"},                     // it was not slow
 		"sequential":    {config(plain()), "[Canceled]"},
-		"no other hope": {policy.Config{}, "[Canceled]"},
+		"no other hope": {spec.Config{}, "[Canceled]"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := &fuse{limit: 10}

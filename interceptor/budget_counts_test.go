@@ -14,7 +14,7 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/policy"
+	"github.com/stagger-go/stagger/internal/spec"
 )
 
 // granted returns the granted withdrawals of all targets, and of one.
@@ -84,8 +84,8 @@ func TestBudgetCounts_ManyTargets(t *testing.T) {
 func TestBudgetScopeService_Strangers(t *testing.T) {
 	retry := plain()
 	retry.Budget = "orders"
-	c := budgeted(policy.BudgetSpec{Scope: "SERVICE", Config: budget.Default()})
-	c.Methods = append(c.Methods, policy.MethodConfig{Names: []string{"/"}, Spec: policy.Spec{Retry: &retry}})
+	c := budgeted(spec.Budget{Scope: "SERVICE", Config: budget.Default()})
+	c.Methods = append(c.Methods, spec.MethodConfig{Names: []string{"/"}, Policy: spec.Policy{Retry: &retry}})
 	play(t, c, func(t *testing.T, s scene) {
 		s.On("*", text("fine"))
 		for i := range 300 {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
@@ -25,16 +26,16 @@ const other = "/acme.stock.v1.StockService/GetStock"
 var two = budget.BucketConfig{Size: 2, PerSuccess: 0, SlowCost: 1, Refund: 0, RefillTime: 600 * time.Second, Window: time.Second}
 
 // sharing has one budget of two extra attempts, over two services.
-func sharing(scope string) policy.Config {
+func sharing(scope string) spec.Config {
 	retry := plain()
 	retry.MaxAttempts = 2
 	retry.Budget = "two"
 	c := config(retry)
-	c.Methods = append(c.Methods, policy.MethodConfig{
-		Names: []string{"/acme.stock.v1.StockService/GetStock"},
-		Spec:  policy.Spec{Retry: &retry},
+	c.Methods = append(c.Methods, spec.MethodConfig{
+		Names:  []string{"/acme.stock.v1.StockService/GetStock"},
+		Policy: spec.Policy{Retry: &retry},
 	})
-	c.Budgets = []policy.BudgetSpec{{
+	c.Budgets = []spec.Budget{{
 		Name: "two", Scope: scope,
 		Config: two,
 	}}
@@ -141,7 +142,7 @@ func TestBudget_Unknown(t *testing.T) {
 		s.On(get, down())
 		retry := plain()
 		retry.Budget = "oders"
-		p := mustPolicy(t, policy.Spec{Retry: &retry, Idempotency: "ASSUME"})
+		p := mustPolicy(t, spec.Policy{Retry: &retry, Idempotency: "ASSUME"})
 		for range 10 {
 			_, _ = s.call(t.Context(), get, interceptor.Policy(p))
 		}
@@ -167,11 +168,11 @@ func TestBudget_MadeDuringReload(t *testing.T) {
 	perService := bucketOf(50)
 	perService.Scope = "SERVICE"
 	for name, row := range map[string]struct {
-		after       policy.BudgetSpec
+		after       spec.Budget
 		least, most float64 // of the balance
 	}{
 		"more":          {bucketOf(50), 50, 50.1},
-		"another kind":  {policy.BudgetSpec{Config: budget.ThrottleConfig{MaxTokens: 10, TokenRatio: 1}}, 5, 5}, // in the place of none: the call is the first
+		"another kind":  {spec.Budget{Config: budget.ThrottleConfig{MaxTokens: 10, TokenRatio: 1}}, 5, 5}, // in the place of none: the call is the first
 		"another scope": {perService, 50, 50.1},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -22,6 +22,7 @@ import (
 	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/internal/clock"
 	"github.com/stagger-go/stagger/internal/methods"
+	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -273,7 +274,7 @@ func (c *call) warnInSequence() {
 		return
 	case c.entry.mode == policy.ModeOff || min(c.options.maxAttempts, c.policy.MaxAttempts()) < 2:
 		return
-	case c.policy.Hedge() != nil:
+	case policies.Hedge(c.policy) != nil:
 		what = &hedgeInSequence
 	}
 	c.retrier.warnOnce(what, c.entry.name, c.entry.name)
@@ -467,7 +468,7 @@ type limits struct {
 }
 
 func limitsOf(p *policy.Policy) limits {
-	s := p.Spec()
+	s := policies.Spec(p)
 	return limits{s.WaitForReady, s.MaxRequestMessageBytes, s.MaxResponseMessageBytes}
 }
 

@@ -23,10 +23,8 @@ type policyOption struct {
 	policy *policy.Policy // nil: one attempt
 }
 
-// Policy makes p the policy of one call. It replaces the Retrier's policy for the
-// method. If a policy made by [policy.New] doesn't set the idempotency, the
-// method's descriptor does. To change only some settings of the policy file's entry, and keep its idempotency,
-// use [policy.Policy.Spec]. maxAttempts above the Retrier's limit is cut, with a warning. A
+// Policy makes p, of any [policy.Set], the policy of one call. It replaces the Retrier's policy for the
+// method. maxAttempts above the Retrier's limit is cut, with a warning. A
 // nil policy means no retries. Make the option once and reuse it: each call of Policy prepares the policy again.
 func Policy(p *policy.Policy) grpc.CallOption {
 	if p == nil {

@@ -33,6 +33,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/internal/tools/inspect"
 	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/internal/tools/usual"
@@ -43,10 +44,10 @@ import (
 // A server is down when a call begins, and back after some time. gRPC reconnects about a second later.
 func TestConnectionWait(t *testing.T) {
 	const never = time.Hour
-	hedging := policy.Spec{Hedge: &policy.HedgeSpec{MaxAttempts: 2, HedgingDelay: time.Minute, NonFatalStatusCodes: []codes.Code{codes.Unavailable}, Budget: "NONE"}}
+	hedging := spec.Policy{Hedge: &spec.Hedge{MaxAttempts: 2, HedgingDelay: time.Minute, NonFatalStatusCodes: []codes.Code{codes.Unavailable}, Budget: "NONE"}}
 	for _, row := range []struct {
 		name     string
-		change   func(*policy.Spec)
+		change   func(*spec.Policy)
 		method   string
 		back     time.Duration
 		deadline time.Duration // 0: a minute; -1: none
@@ -62,12 +63,12 @@ func TestConnectionWait(t *testing.T) {
 		{name: "no longer than maxConnectionWait", back: never, attempts: 1, reason: policy.ReasonNotConnected, atLeast: 3 * time.Second, atMost: 3 * time.Second},
 		{
 			name: "a maxConnectionWait of its own", back: never, attempts: 1, reason: policy.ReasonNotConnected, atLeast: time.Second, atMost: time.Second,
-			change: func(s *policy.Spec) { s.MaxConnectionWait = time.Second },
+			change: func(s *spec.Policy) { s.MaxConnectionWait = time.Second },
 		},
 		{name: "not past the deadline", back: never, deadline: time.Second, attempts: 1, reason: policy.ReasonNotConnected, atLeast: 999 * ms, atMost: 999 * ms},
 		{
 			name: "not if waitForReady is false", back: 500 * ms, attempts: 4, reason: policy.ReasonAttemptsExhausted, atMost: 70 * ms,
-			change: func(s *policy.Spec) { s.WaitForReady = new(false) },
+			change: func(s *spec.Policy) { s.WaitForReady = new(false) },
 		},
 		{
 			name: "not if the call says otherwise: it fails at once", back: 500 * ms, attempts: 1, reason: policy.ReasonNotConnected,
@@ -79,7 +80,7 @@ func TestConnectionWait(t *testing.T) {
 		},
 		{
 			name: "before the next attempt of a hedging policy", back: 500 * ms, attempts: 2, atLeast: 500 * ms, atMost: 2 * time.Second,
-			change: func(s *policy.Spec) { *s = hedging },
+			change: func(s *spec.Policy) { *s = hedging },
 		},
 	} {
 		for _, kind := range []string{"unary", "stream"} {
@@ -89,7 +90,7 @@ func TestConnectionWait(t *testing.T) {
 				c := config(retry)
 				if row.change != nil {
 					for i := range c.Methods {
-						row.change(&c.Methods[i].Spec)
+						row.change(&c.Methods[i].Policy)
 					}
 				}
 				method := row.method

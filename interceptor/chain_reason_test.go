@@ -17,6 +17,7 @@ import (
 
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/internal/tools/checks"
 	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/policy"
@@ -26,7 +27,7 @@ import (
 // ending is a call made inside an incoming one that fails for a reason.
 type ending struct {
 	name    string
-	config  policy.Config
+	config  spec.Config
 	options []interceptor.Option
 	call    func(ctx context.Context, t *testing.T, s scene) error
 	reason  policy.Reason
@@ -51,20 +52,20 @@ func answering(steps ...testserver.Step) func(context.Context, *testing.T, scene
 // endings are at least one for each reason that can end a call with an error.
 func endings() []ending {
 	retries, none := config(plain()), config(plain())
-	with := func(change func(*policy.Spec)) policy.Config {
+	with := func(change func(*spec.Policy)) spec.Config {
 		c := config(plain())
 		for i := range c.Methods {
-			change(&c.Methods[i].Spec)
+			change(&c.Methods[i].Policy)
 		}
 		return c
 	}
 	none.Methods = nil
-	limited := with(func(s *policy.Spec) { s.Timeout = time.Second })
-	suppressed := with(func(s *policy.Spec) { s.Retry.Chain = "SUPPRESS" })
-	slow := with(func(s *policy.Spec) { s.Timeout, s.Retry.PerAttemptTimeout = time.Second, 200*ms })
-	broke := with(func(s *policy.Spec) { s.Retry.Budget = "" })
-	mode := func(m policy.Mode, c policy.Config) policy.Config {
-		c.Mode = m
+	limited := with(func(s *spec.Policy) { s.Timeout = time.Second })
+	suppressed := with(func(s *spec.Policy) { s.Retry.Chain = "SUPPRESS" })
+	slow := with(func(s *spec.Policy) { s.Timeout, s.Retry.PerAttemptTimeout = time.Second, 200*ms })
+	broke := with(func(s *spec.Policy) { s.Retry.Budget = "" })
+	mode := func(m policy.Mode, c spec.Config) spec.Config {
+		c.Mode = string(m)
 		return c
 	}
 	old := func(t *testing.T, s scene) {
@@ -103,7 +104,7 @@ func endings() []ending {
 			s.takes(t, nil, get, append(repeat(10*ms, 20), 250*ms)...)
 			s.On(get, testserver.Hang())
 		}), policy.ReasonNotProvenFast, true},
-		{"a queue", admitting(func(s *policy.Spec) { s.Timeout = time.Second }), nil, calls(func(t *testing.T, s scene) {
+		{"a queue", admitting(func(s *spec.Policy) { s.Timeout = time.Second }), nil, calls(func(t *testing.T, s scene) {
 			t.Cleanup(s.gather(t, 3).leave)
 		}), policy.ReasonOverloaded, true},
 		{"delay of 2 s", limited, nil, answering(unavailable.Pushback("2000")), policy.ReasonDeadlineTooClose, true},

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -108,7 +109,7 @@ func TestClassifier_CancelledAfterNotYet(t *testing.T) {
 
 func TestClassifier_OneAttempt(t *testing.T) {
 	asked := 0
-	play(t, policy.Config{}, func(t *testing.T, s scene) {
+	play(t, spec.Config{}, func(t *testing.T, s scene) {
 		s.On(get, text("not yet"))
 		if got, err := s.call(t.Context(), get); got != "not yet" || err != nil || asked != 0 {
 			t.Errorf("%q, %v, asked %d times", got, err, asked)

@@ -16,6 +16,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/policies"
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
@@ -125,20 +127,20 @@ func TestDefault_State(t *testing.T) {
 	}
 	for method, safe := range map[string]bool{get: true, create: false} {
 		p := is.Lookup(method)
-		want := policy.RetrySpec{
+		want := spec.Retry{
 			MaxAttempts: 3, RetryableStatusCodes: []codes.Code{codes.Unavailable},
-			Backoff:           policy.Backoff{Initial: 100 * ms, Max: time.Second, Multiplier: 2, Growth: "EXPONENTIAL", Jitter: "FULL"},
+			Backoff:           spec.Backoff{Initial: 100 * ms, Max: time.Second, Multiplier: 2, Growth: "EXPONENTIAL", Jitter: "FULL"},
 			PerAttemptTimeout: 1234567 * time.Nanosecond, OnAttemptTimeout: "HEDGE", FirstRetry: "BACKOFF", Chain: "ALLOW",
 		}
-		if got := *p.Spec().Retry; !reflect.DeepEqual(got, want) || (p.Spec().Idempotency == "ASSUME") != safe {
-			t.Errorf("%s has %+v, idempotency %s; want %+v, safe: %v", method, got, p.Spec().Idempotency, want, safe)
+		if got := *policies.Spec(p).Retry; !reflect.DeepEqual(got, want) || (policies.Spec(p).Idempotency == "ASSUME") != safe {
+			t.Errorf("%s has %+v, idempotency %s; want %+v, safe: %v", method, got, policies.Spec(p).Idempotency, want, safe)
 		}
 	}
 	if len(j.warnings) > 0 {
 		t.Errorf("warnings %q", j.warnings)
 	}
 	must.Do(t, r.Reload(mustSet(t, config(plain()))))
-	if is := r.State().Policies; is.Lookup(get).Spec().Retry.MaxAttempts != 4 {
+	if is := r.State().Policies; policies.Spec(is.Lookup(get)).Retry.MaxAttempts != 4 {
 		t.Error("a reload has not replaced it")
 	}
 }
@@ -183,7 +185,7 @@ func ExampleDefault() {
 		fmt.Println(err)
 		return
 	}
-	retry := retrier.State().Policies.Lookup("/acme.orders.v1.OrderService/GetOrder").Spec().Retry
+	retry := policies.Spec(retrier.State().Policies.Lookup("/acme.orders.v1.OrderService/GetOrder")).Retry
 	fmt.Println(retry.MaxAttempts, retry.Backoff.Initial, retry.Backoff.Max, retry.Backoff.Jitter, retry.PerAttemptTimeout)
 	// Output: 3 100ms 1s FULL 300ms
 }

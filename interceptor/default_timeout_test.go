@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
@@ -23,7 +24,7 @@ import (
 // A server hangs. A unary call without a deadline ends after the default timeout, and says so; all other calls are as without it.
 func TestDefaultTimeout(t *testing.T) {
 	const minute = time.Minute
-	within := func(timeout time.Duration) policy.Config {
+	within := func(timeout time.Duration) spec.Config {
 		c := config(plain())
 		c.DefaultTimeout = timeout
 		return c
@@ -31,15 +32,15 @@ func TestDefaultTimeout(t *testing.T) {
 	limited := within(minute)
 	limited.Methods[0].Timeout = 5 * time.Second
 	off := within(minute)
-	off.Mode = policy.ModeOff
-	hedged := policy.RetrySpec{
+	off.Mode = "OFF"
+	hedged := spec.Retry{
 		MaxAttempts: 3, Backoff: plain().Backoff, RetryableStatusCodes: plain().RetryableStatusCodes, PerAttemptTimeout: time.Second, Budget: "NONE",
 	}
 	withHedge := config(hedged)
 	withHedge.DefaultTimeout = minute
 	option := interceptor.WithDefaultTimeout(2 * minute)
 	for name, row := range map[string]struct {
-		config   policy.Config
+		config   spec.Config
 		options  []interceptor.Option
 		call     []grpc.CallOption
 		desc     *grpc.StreamDesc
@@ -116,7 +117,7 @@ func TestDefaultTimeout_Attempts(t *testing.T) {
 func TestDefaultTimeout_Option(t *testing.T) {
 	t.Parallel()
 	for _, d := range []time.Duration{0, -1} {
-		if _, err := interceptor.New(mustSet(t, policy.Config{}), interceptor.WithDefaultTimeout(d)); err == nil || !strings.Contains(err.Error(), "WithDefaultTimeout("+d.String()+")") {
+		if _, err := interceptor.New(mustSet(t, spec.Config{}), interceptor.WithDefaultTimeout(d)); err == nil || !strings.Contains(err.Error(), "WithDefaultTimeout("+d.String()+")") {
 			t.Errorf("%v: %v; want an error that names it", d, err)
 		}
 	}

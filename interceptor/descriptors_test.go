@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/types/descriptorpb"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
@@ -25,7 +26,7 @@ func TestDescriptors_IdempotencyLevel(t *testing.T) {
 	t.Parallel()
 	set := levels(t)
 	retry := plain()
-	alone := mustPolicy(t, policy.Spec{Retry: &retry})
+	alone := mustPolicy(t, spec.Policy{Retry: &retry})
 	for _, row := range []struct {
 		name    string
 		options []interceptor.Option

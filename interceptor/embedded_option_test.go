@@ -18,7 +18,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/policy"
+	"github.com/stagger-go/stagger/internal/spec"
 )
 
 // Attempts get targets of their own for the options that write to the caller when an attempt ends, in their
@@ -64,7 +64,7 @@ func TestEmbeddedOption_OfThisPackage(t *testing.T) {
 	twice := plain()
 	twice.MaxAttempts = 2
 	for name, row := range map[string]struct {
-		config  policy.Config
+		config  spec.Config
 		option  grpc.CallOption
 		sent    int
 		calls   int
@@ -72,7 +72,7 @@ func TestEmbeddedOption_OfThisPackage(t *testing.T) {
 	}{
 		"Disable":        {config(plain()), interceptor.Disable(), 1, 0, ""},
 		"MaxAttempts":    {config(plain()), interceptor.MaxAttempts(1), 1, 1, ""},
-		"Policy":         {policy.Config{}, interceptor.Policy(mustPolicy(t, policy.Spec{Retry: &twice, Idempotency: "ASSUME"})), 2, 1, ""},
+		"Policy":         {spec.Config{}, interceptor.Policy(mustPolicy(t, spec.Policy{Retry: &twice, Idempotency: "ASSUME"})), 2, 1, ""},
 		"Idempotent":     {undeclared(), interceptor.Idempotent(), 4, 1, ""},
 		"IdempotencyKey": {undeclared(), interceptor.IdempotencyKey("k"), 4, 1, "k"},
 		"nothing":        {undeclared(), nil, 1, 1, ""},
@@ -102,7 +102,7 @@ func TestEmbeddedOption_OfThisPackage(t *testing.T) {
 }
 
 // undeclared has retries for a whole service whose methods are not declared idempotent.
-func undeclared() policy.Config {
+func undeclared() spec.Config {
 	c := config(plain())
 	c.Methods = c.Methods[1:]
 	return c

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/stagger-go/stagger/internal/attempts"
+	"github.com/stagger-go/stagger/internal/policies"
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -106,7 +108,7 @@ func TestEntries_StrangerBecomesKnown(t *testing.T) {
 func TestEntries_KeepsWhatRuns(t *testing.T) {
 	t.Parallel()
 	var table entries
-	p := must.Get(policy.New(policy.Spec{Admission: "REFUSE"}))(t)
+	p := must.Get(policies.New(spec.Policy{Admission: "REFUSE"}))(t)
 	m := table.Find(key(0), false, 0)
 	k := m.record.For(p, true, 0)
 	k.Admit(0, time.Second)
@@ -166,7 +168,7 @@ func TestEntries_Concurrent(t *testing.T) {
 		table entries
 		wg    sync.WaitGroup
 	)
-	p := must.Get(policy.New(policy.Spec{Admission: "REFUSE", Hedge: &policy.HedgeSpec{MaxAttempts: 2}}))(t)
+	p := must.Get(policies.New(spec.Policy{Admission: "REFUSE", Hedge: &spec.Hedge{MaxAttempts: 2}}))(t)
 	compiled := p
 	for g := range 4 {
 		wg.Go(func() {
@@ -189,7 +191,7 @@ func TestEntries_Concurrent(t *testing.T) {
 // Rules that a reload has replaced are not kept for the sake of methods that nobody calls any more.
 func TestEntries_Reload(t *testing.T) {
 	t.Parallel()
-	set := must.Get(policy.NewSet(policy.Config{}))(t)
+	set := must.Get(policies.NewSet(spec.Config{}))(t)
 	r := must.Get(New(set))(t)
 	old := r.entry(nil, key(1).method, true, nil, 0)
 	if again := r.entry(nil, key(1).method, true, nil, 0); again != old {

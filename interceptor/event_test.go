@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -50,7 +51,7 @@ func TestEvent_History(t *testing.T) {
 	place := slow
 	place.OnAttemptTimeout = "RETRY"
 	for name, row := range map[string]struct {
-		config policy.Config
+		config spec.Config
 		script []testserver.Step
 		cancel bool // while it waits
 		want   string
@@ -259,7 +260,7 @@ func TestRetrier_ObserveConcurrently(t *testing.T) {
 
 func TestObserverSent(t *testing.T) {
 	for name, row := range map[string]struct {
-		config policy.Config
+		config spec.Config
 		script []testserver.Step
 		want   []string
 	}{

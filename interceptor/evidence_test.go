@@ -27,6 +27,7 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/internal/tools/random"
 	"github.com/stagger-go/stagger/policy"
@@ -298,9 +299,9 @@ func dialSlowly(t *testing.T, r *interceptor.Retrier, each time.Duration) (*test
 // While the first connection is made, no hedge is sent, and no attempt after a timeout: it would wait for the same connection.
 func TestConnecting_OneRequestEach(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]policy.Config{
+	for name, c := range map[string]spec.Config{
 		"hedges":           hedged(),
-		"hedges at once":   hedged(func(h *policy.HedgeSpec) { h.HedgingDelay = 0; h.MaxAttempts = 2 }),
+		"hedges at once":   hedged(func(h *spec.Hedge) { h.HedgingDelay = 0; h.MaxAttempts = 2 }),
 		"hedges, quantile": byQuantile(),
 		"beside":           watchful(false),
 		"in place":         watchful(true),
@@ -339,7 +340,7 @@ func TestConnecting_OneRequestEach(t *testing.T) {
 // The time of an attempt begins when it has a connection, at the latest when that was seen.
 func TestConnecting_TheClockBeginsAfterwards(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]policy.Config{"hedges": hedged(), "beside": watchful(false), "in place": watchful(true)} {
+	for name, c := range map[string]spec.Config{"hedges": hedged(), "beside": watchful(false), "in place": watchful(true)} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
@@ -401,7 +402,7 @@ func TestConnecting_IdleChannel(t *testing.T) {
 // Twenty good calls, however far apart, and then one that hangs: the hedge is sent.
 func TestHelps_HedgeAfterGoodCalls(t *testing.T) {
 	for _, within := range []time.Duration{200 * ms, 20 * time.Second} {
-		for name, c := range map[string]policy.Config{"hedges": hedged(), "beside": watchful(false)} {
+		for name, c := range map[string]spec.Config{"hedges": hedged(), "beside": watchful(false)} {
 			t.Run(fmt.Sprint(name, " ", within), func(t *testing.T) {
 				paid(c)
 				fresh(t, c, func(t *testing.T, s scene) {

@@ -10,7 +10,8 @@ import (
 
 	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/internal/clock"
-	"github.com/stagger-go/stagger/policy"
+	"github.com/stagger-go/stagger/internal/policies"
+	"github.com/stagger-go/stagger/internal/spec"
 )
 
 // WithRandom is [inside.Random].
@@ -34,7 +35,7 @@ func (r *Retrier) Outages() (n int) {
 // KnowLatency lets the Retrier know how long the answers of a method usually take, as after many calls, so that those are
 // hedged after a fixed delay.
 func (r *Retrier) KnowLatency(cc *grpc.ClientConn, method string, usual time.Duration) {
-	p, _ := policy.New(policy.Spec{Hedge: &policy.HedgeSpec{MaxAttempts: 2, HedgingDelay: usual}})
+	p, _ := policies.New(spec.Policy{Hedge: &spec.Hedge{MaxAttempts: 2, HedgingDelay: usual}})
 	key := entryKey{method: method}
 	if cc != nil {
 		key.target = cc.Target()

@@ -19,8 +19,8 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/internal/tools/must"
-	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
 
@@ -55,7 +55,7 @@ func (n *numbers) take() string {
 
 func TestAttemptFromContext(t *testing.T) {
 	for name, row := range map[string]struct {
-		config policy.Config
+		config spec.Config
 		step   testserver.Step
 		want   string
 	}{
@@ -125,7 +125,7 @@ func TestAttemptFromContext(t *testing.T) {
 
 func TestPreviousAttempts(t *testing.T) {
 	for name, row := range map[string]struct {
-		config policy.Config
+		config spec.Config
 		step   testserver.Step
 	}{"retries": {config(plain()), down()}, "hedges": {hedged(), testserver.Hang()}} {
 		for kind, desc := range callKinds {

@@ -18,7 +18,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/anypb"
 
-	"github.com/stagger-go/stagger/policy"
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/testserver"
 )
 
@@ -27,7 +27,7 @@ import (
 func TestHostile_Word(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
-		config policy.Config
+		config spec.Config
 		stream bool
 	}{
 		"unary":                 {config(plain()), false},

@@ -86,6 +86,8 @@ import (
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/again"
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/policies"
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -122,7 +124,7 @@ type Retrier struct {
 
 // New returns a Retrier with the policies of a set. The error names the wrong option.
 func New(set *policy.Set, options ...Option) (*Retrier, error) {
-	single, err := policy.New(policy.Spec{})
+	single, err := policies.New(spec.Policy{})
 	if err != nil {
 		return nil, err
 	}

@@ -18,15 +18,16 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
 
 func TestClose(t *testing.T) {
-	minute := func(change func(*policy.RetrySpec)) policy.Config {
+	minute := func(change func(*spec.Retry)) spec.Config {
 		again := plain()
-		again.Backoff, again.Budget = policy.Backoff{Initial: time.Minute, Max: time.Minute, Multiplier: 1, Jitter: "NONE"}, "orders"
+		again.Backoff, again.Budget = spec.Backoff{Initial: time.Minute, Max: time.Minute, Multiplier: 1, Jitter: "NONE"}, "orders"
 		if change != nil {
 			change(&again)
 		}

@@ -20,8 +20,8 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 	"google.golang.org/protobuf/types/known/emptypb"
 
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/internal/tools/must"
-	"github.com/stagger-go/stagger/policy"
 )
 
 // A server whose machine vanishes sends no reset. DialOptions ask gRPC to notice that within 6 min 20 s after the last byte, on every
@@ -41,7 +41,7 @@ func TestKeepalive(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				m := newMachine(t)
-				r := mustNew(t, mustSet(t, policy.Config{}), quiet)
+				r := mustNew(t, mustSet(t, spec.Config{}), quiet)
 				conn := m.dial(t, append(append(row.before, r.DialOptions()...), row.after...)...)
 				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 				defer cancel()
@@ -68,7 +68,7 @@ func TestKeepalive(t *testing.T) {
 func TestKeepalive_Idle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(t)
-		conn := m.dial(t, mustNew(t, mustSet(t, policy.Config{}), quiet).DialOptions()...)
+		conn := m.dial(t, mustNew(t, mustSet(t, spec.Config{}), quiet).DialOptions()...)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		_ = conn.Invoke(ctx, get, new(emptypb.Empty), new(emptypb.Empty))

@@ -17,11 +17,12 @@ import (
 
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/defaults"
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/policy"
 )
 
 // withKeys makes calls to CreateOrder send an idempotency key in x-order-key.
-func withKeys() policy.Config {
+func withKeys() spec.Config {
 	c := config(plain())
 	c.Methods[1].IdempotencyKey = "x-order-key"
 	return c

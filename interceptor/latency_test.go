@@ -15,14 +15,15 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
 
 // byQuantile hedges at the 95th percentile, after a second until that is known.
-func byQuantile() policy.Config {
-	return hedged(func(h *policy.HedgeSpec) {
+func byQuantile() spec.Config {
+	return hedged(func(h *spec.Hedge) {
 		h.HedgingDelay = time.Second
 		h.Quantile, h.MinDelay, h.MaxDelay = 0.95, 5*ms, 400*ms
 	})
@@ -73,7 +74,7 @@ func repeat(took time.Duration, n int) []time.Duration {
 }
 
 // fresh runs a test in virtual time, with a client that knows nothing of its server.
-func fresh(t *testing.T, c policy.Config, test func(t *testing.T, s scene), options ...interceptor.Option) {
+func fresh(t *testing.T, c spec.Config, test func(t *testing.T, s scene), options ...interceptor.Option) {
 	t.Helper()
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -109,7 +110,7 @@ func TestLongResponses(t *testing.T) {
 		keyed.Methods[i].IdempotencyKey = "key"
 	}
 	known := repeat(10*ms, 20)
-	for policyName, c := range map[string]policy.Config{"plain": config(plain()), "with a timeout": config(hasty), "with a key": keyed} {
+	for policyName, c := range map[string]spec.Config{"plain": config(plain()), "with a timeout": config(hasty), "with a key": keyed} {
 		for kind, desc := range callKinds {
 			for name, row := range map[string]struct {
 				took   []time.Duration // by the responses before

@@ -20,6 +20,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -195,7 +196,7 @@ func TestManyTargets_Warnings(t *testing.T) {
 			t.Helper()
 			conn := dialTarget(t, 0)
 			for n := range 20 {
-				p := mustPolicy(t, policy.Spec{Hedge: &policy.HedgeSpec{MaxAttempts: 2, HedgingDelay: time.Second, Quantile: float64(50+n) / 100}})
+				p := mustPolicy(t, spec.Policy{Hedge: &spec.Hedge{MaxAttempts: 2, HedgingDelay: time.Second, Quantile: float64(50+n) / 100}})
 				c.call(t, conn, get, grpc.StaticMethod(), interceptor.Policy(p))
 			}
 		}, []string{"more than 8 values"}},

@@ -21,6 +21,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
@@ -40,12 +41,12 @@ func (f *frame) String() string { return string(f.payload.Materialize()) }
 // A proxy takes bytes as they are, whatever the generated code that is linked in says of the method.
 func TestMessageForeign_Proxy(t *testing.T) {
 	inPlace := hasty()
-	for name, c := range map[string]policy.Config{"hedge": hedged(), "beside": config(besides()), "in place": config(inPlace)} {
+	for name, c := range map[string]spec.Config{"hedge": hedged(), "beside": config(besides()), "in place": config(inPlace)} {
 		for _, mode := range []policy.Mode{policy.ModeEnforce, policy.ModeObserve} {
 			for kind, desc := range kinds() {
 				t.Run(strings.ReplaceAll(fmt.Sprint(name, " ", mode, " ", kind), " ", "_"), func(t *testing.T) {
 					c := c
-					c.Mode = mode
+					c.Mode = string(mode)
 					play(t, c, func(t *testing.T, s scene) {
 						s.On(get, moves.Play(moves.Receive(1), moves.Pause(300*ms), say("a")))
 						stream := s.open(t, t.Context(), desc, grpc.ForceCodecV2(frames{}))
@@ -82,7 +83,7 @@ func (h hindered) Header() (md metadata.MD, err error) {
 
 // An attempt that is given up has received a message, which no codec is to decode into another one's type.
 func TestMessageForeign_Loser(t *testing.T) {
-	for name, c := range map[string]policy.Config{"hedge": hedged(), "in place": config(hasty())} {
+	for name, c := range map[string]spec.Config{"hedge": hedged(), "in place": config(hasty())} {
 		t.Run(name, func(t *testing.T) {
 			play(t, c, func(t *testing.T, s scene) {
 				s = s.within(t, func(ctx context.Context, n int, stream grpc.ClientStream) grpc.ClientStream {
@@ -154,7 +155,7 @@ func (strict) Unmarshal(data mem.BufferSlice, v any) error {
 
 // Promoted methods without a value behind them panic. They are not called, so no panic happens.
 func TestMessageForeign_NothingEmbedded(t *testing.T) {
-	for name, c := range map[string]policy.Config{"retry": config(plain()), "hedge": hedged(), "beside": config(besides())} {
+	for name, c := range map[string]spec.Config{"retry": config(plain()), "hedge": hedged(), "beside": config(besides())} {
 		t.Run(name, func(t *testing.T) {
 			play(t, c, func(t *testing.T, s scene) {
 				s.On(get, down(), moves.Play(moves.Receive(0), say("a")))
@@ -178,7 +179,7 @@ func TestMessageForeign_NothingEmbedded(t *testing.T) {
 // A panic comes up as it is, not another one that letting go has brought.
 func TestMessageForeign_DeclarationPanics(t *testing.T) {
 	for name, row := range map[string]struct {
-		config policy.Config
+		config spec.Config
 		first  testserver.Step
 		reply  func(string, any) func() any
 		want   any

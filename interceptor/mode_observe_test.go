@@ -20,14 +20,15 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
 
 // observed is a config in mode OBSERVE.
-func observed(c policy.Config) policy.Config {
-	c.Mode = policy.ModeObserve
+func observed(c spec.Config) spec.Config {
+	c.Mode = "OBSERVE"
 	return c
 }
 
@@ -86,7 +87,7 @@ func TestObserve_Hedges(t *testing.T) {
 	} {
 		for kind, desc := range map[string]*grpc.StreamDesc{"unary": nil, "stream": serverStream} {
 			t.Run(name+", "+kind, func(t *testing.T) {
-				play(t, observed(hedged(func(h *policy.HedgeSpec) { h.Budget = "" })), func(t *testing.T, s scene) {
+				play(t, observed(hedged(func(h *spec.Hedge) { h.Budget = "" })), func(t *testing.T, s scene) {
 					s.On(get, row.step)
 					if err := s.ended(t, desc); status.Code(err) != row.err || s.Count(get) != 1 {
 						t.Errorf("%v, %d attempts; want %v, 1", err, s.Count(get), row.err)
@@ -103,7 +104,7 @@ func TestObserve_Hedges(t *testing.T) {
 // No wait slot is taken, and no budget is asked: what is announced doesn't depend on either. Those of enforced calls are untouched.
 func TestObserve_TakesNothing(t *testing.T) {
 	c := budgeted(bucketOf(2)) // two extra attempts
-	c.Methods[0].Mode, c.MaxWaiting = policy.ModeObserve, 1
+	c.Methods[0].Mode, c.MaxWaiting = "OBSERVE", 1
 	play(t, c, func(t *testing.T, s scene) {
 		s.On("*", restarting)
 		var reasons []string
@@ -159,7 +160,7 @@ func (tr trouble) retriedCalls(t *testing.T, mode policy.Mode) (n int) {
 	retry := plain()
 	retry.Budget, retry.PerAttemptTimeout = "", 200*ms
 	c := config(retry)
-	c.Mode = mode
+	c.Mode = string(mode)
 	play(t, c, func(t *testing.T, s scene) {
 		s.On(get, testserver.Func(func(_ context.Context, a testserver.Attempt) testserver.Step {
 			call, _ := strconv.Atoi(a.Metadata.Get("call")[0])
@@ -205,7 +206,7 @@ func TestObserve_BesideOtherRetries(t *testing.T) {
 	for _, mode := range []policy.Mode{policy.ModeEnforce, policy.ModeObserve, policy.ModeOff} {
 		t.Run(string(mode), func(t *testing.T) {
 			c := config(plain())
-			c.Mode = mode
+			c.Mode = string(mode)
 			play(t, c, func(t *testing.T, s scene) {
 				s.conn = s.Dial(t, append(s.retrier.DialOptions(), grpc.WithChainUnaryInterceptor(twice))...)
 				s.On(get, down())
@@ -243,7 +244,7 @@ func TestMode_GRPCRetries(t *testing.T) {
 		for _, kind := range []string{"unary", "stream"} {
 			t.Run(name+", "+kind, func(t *testing.T) {
 				c := config(plain())
-				c.Mode = row.mode
+				c.Mode = string(row.mode)
 				play(t, c, func(t *testing.T, s scene) {
 					s.conn = s.Dial(t, append(row.dial(s), grpc.WithDefaultServiceConfig(row.config))...)
 					s.On(get, down())

@@ -10,19 +10,20 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/policy"
 )
 
 // The file's modes for all calls, or for a method, apply to calls with any policy.
 func TestMode_Sources(t *testing.T) {
-	of := mustPolicy(t, policy.Spec{Retry: new(plain()), Idempotency: "ASSUME"})
-	file := func(file, entry policy.Mode) policy.Config {
-		return policy.Config{Mode: file, Methods: []policy.MethodConfig{{
-			Names: []string{"/acme.orders.v1.OrderService/GetOrder"}, Spec: policy.Spec{Mode: entry},
+	of := mustPolicy(t, spec.Policy{Retry: new(plain()), Idempotency: "ASSUME"})
+	file := func(file, entry policy.Mode) spec.Config {
+		return spec.Config{Mode: string(file), Methods: []spec.MethodConfig{{
+			Names: []string{"/acme.orders.v1.OrderService/GetOrder"}, Policy: spec.Policy{Mode: string(entry)},
 		}}}
 	}
 	for name, row := range map[string]struct {
-		file     policy.Config
+		file     spec.Config
 		policy   *policy.Policy
 		attempts int
 	}{
@@ -31,7 +32,7 @@ func TestMode_Sources(t *testing.T) {
 		"the method's entry is off": {file("", policy.ModeOff), of, 1},
 		"a trial of the file":       {file(policy.ModeObserve, ""), of, 1},
 		"the call's own is off": {
-			file("", ""), mustPolicy(t, policy.Spec{Retry: new(plain()), Idempotency: "ASSUME", Mode: policy.ModeOff}), 1,
+			file("", ""), mustPolicy(t, spec.Policy{Retry: new(plain()), Idempotency: "ASSUME", Mode: "OFF"}), 1,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -51,7 +52,7 @@ func TestMode_SuccessAllocates(t *testing.T) {
 		retry := plain()
 		retry.Budget = ""
 		c := config(retry)
-		c.Mode = mode
+		c.Mode = string(mode)
 		unary := mustNew(t, mustSet(t, c), quiet).Unary()
 		ctx, opts := context.Background(), []grpc.CallOption{grpc.StaticMethod()}
 		call := func() { _ = unary(ctx, get, nil, nil, nil, answered, opts...) }

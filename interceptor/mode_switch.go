@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -56,7 +57,7 @@ func (r *Retrier) SetMode(to ModeSwitch) error {
 func (r *Retrier) knowsService(service string) bool {
 	of := func(name string) bool { return strings.HasPrefix(name, "/"+service+"/") }
 	return r.described(service) || r.entries.anyMethod(of) ||
-		slices.ContainsFunc(r.rules.Load().set.Config().Methods, func(m policy.MethodConfig) bool { return slices.ContainsFunc(m.Names, of) })
+		slices.ContainsFunc(r.rules.Load().set.Config().Methods, func(m spec.MethodConfig) bool { return slices.ContainsFunc(m.Names, of) })
 }
 
 func (s ModeSwitch) check() error {

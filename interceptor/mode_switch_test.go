@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -18,10 +19,10 @@ import (
 const orders, stock = "acme.orders.v1.OrderService", "acme.stock.v1.StockService"
 
 // both has the same entry for two services.
-func both(mode policy.Mode) policy.Config {
+func both(mode policy.Mode) spec.Config {
 	retry := plain()
-	return policy.Config{Mode: mode, Idempotency: "ASSUME", Methods: []policy.MethodConfig{{
-		Names: []string{"/" + orders + "/", "/" + stock + "/", "/acme.orders.v1.Order/"}, Spec: policy.Spec{Retry: &retry},
+	return spec.Config{Mode: string(mode), Idempotency: "ASSUME", Methods: []spec.MethodConfig{{
+		Names: []string{"/" + orders + "/", "/" + stock + "/", "/acme.orders.v1.Order/"}, Policy: spec.Policy{Retry: &retry},
 	}}}
 }
 
@@ -89,7 +90,7 @@ func TestSwitch_CallsThatWait(t *testing.T) {
 func TestSwitch_Events(t *testing.T) {
 	t.Parallel()
 	var told []string
-	r := mustNew(t, mustSet(t, policy.Config{}), interceptor.WithObserver(interceptor.Observer{ModeChange: func(from, to interceptor.ModeSwitch) {
+	r := mustNew(t, mustSet(t, spec.Config{}), interceptor.WithObserver(interceptor.Observer{ModeChange: func(from, to interceptor.ModeSwitch) {
 		told = append(told, fmt.Sprint(to.Service, ": ", from.Mode, " to ", to.Mode))
 	}}))
 	for _, to := range []interceptor.ModeSwitch{
@@ -111,7 +112,7 @@ func TestSwitch_Events(t *testing.T) {
 
 func TestSwitch_Errors(t *testing.T) {
 	t.Parallel()
-	r := mustNew(t, mustSet(t, policy.Config{}), interceptor.WithObserver(interceptor.Observer{ModeChange: func(_, _ interceptor.ModeSwitch) {}}))
+	r := mustNew(t, mustSet(t, spec.Config{}), interceptor.WithObserver(interceptor.Observer{ModeChange: func(_, _ interceptor.ModeSwitch) {}}))
 	for want, to := range map[string]interceptor.ModeSwitch{
 		`mode "off": must be`:  {Mode: "off"},
 		"must be a full name":  {Service: "/" + orders + "/GetOrder", Mode: policy.ModeOff},

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
@@ -21,9 +22,9 @@ import (
 )
 
 // minutely is plain with a minute between attempts, and the default budget.
-func minutely() policy.RetrySpec {
+func minutely() spec.Retry {
 	retry := plain()
-	retry.Backoff, retry.Budget = policy.Backoff{Initial: time.Minute, Max: time.Minute, Multiplier: 1, Jitter: "NONE"}, ""
+	retry.Backoff, retry.Budget = spec.Backoff{Initial: time.Minute, Max: time.Minute, Multiplier: 1, Jitter: "NONE"}, ""
 	return retry
 }
 
@@ -178,7 +179,7 @@ func TestMode_Streams(t *testing.T) {
 // Other settings than retries still apply: timeout, message limits and idempotency key.
 func TestMode_OthersStay(t *testing.T) {
 	retry := minutely()
-	c := policy.Config{Methods: []policy.MethodConfig{{Names: []string{"/"}, Spec: policy.Spec{
+	c := spec.Config{Methods: []spec.MethodConfig{{Names: []string{"/"}, Policy: spec.Policy{
 		Retry: &retry, Timeout: 10 * time.Second, IdempotencyKey: "x-key", MaxResponseMessageBytes: new(3),
 	}}}}
 	play(t, c, func(t *testing.T, s scene) {
@@ -200,14 +201,14 @@ func TestMode_OthersStay(t *testing.T) {
 }
 
 func TestMode_Reload(t *testing.T) {
-	mode := func(file, entry policy.Mode) policy.Config {
+	mode := func(file, entry policy.Mode) spec.Config {
 		c := config(minutely())
-		c.Mode, c.Methods[0].Mode = file, entry
+		c.Mode, c.Methods[0].Mode = string(file), string(entry)
 		return c
 	}
 	for name, row := range map[string]struct {
 		set      policy.Mode
-		reload   policy.Config
+		reload   spec.Config
 		attempts int // of a call that waits when both come
 		reading  policy.Mode
 	}{
@@ -216,7 +217,7 @@ func TestMode_Reload(t *testing.T) {
 		"an entry's mode":                        {policy.ModeEnforce, mode(policy.ModeEnforce, policy.ModeOff), 1, policy.ModeEnforce},
 		"a trial, and calls that were no trial":  {policy.ModeEnforce, mode(policy.ModeObserve, ""), 1, policy.ModeObserve},
 		"the strictest, which is that of a file": {policy.ModeObserve, mode(policy.ModeOff, policy.ModeEnforce), 1, policy.ModeOff},
-		"another entry's mode does not matter":   {policy.ModeEnforce, func() policy.Config { c := config(minutely()); c.Methods[1].Mode = policy.ModeOff; return c }(), 2, policy.ModeEnforce},
+		"another entry's mode does not matter":   {policy.ModeEnforce, func() spec.Config { c := config(minutely()); c.Methods[1].Mode = "OFF"; return c }(), 2, policy.ModeEnforce},
 		"nothing":                                {policy.ModeEnforce, mode("", ""), 2, policy.ModeEnforce},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -234,7 +235,7 @@ func TestMode_Reload(t *testing.T) {
 					t.Errorf("%d attempts, %v, %s after %v; want %d", s.Count(get), err, reasonOf(err), took, row.attempts)
 				}
 				synctest.Wait() // the switch alone may have ended the call, before the reload
-				if p := s.retrier.State(); max(p.Policies.Config().Mode, p.Switches[0].Mode) != row.reading || p.Switches[0].Mode != row.set {
+				if p := s.retrier.State(); max(p.Policies.Mode(), p.Switches[0].Mode) != row.reading || p.Switches[0].Mode != row.set {
 					t.Errorf("%+v; want %v", p, row.reading)
 				}
 			})

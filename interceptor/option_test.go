@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
@@ -104,11 +105,22 @@ func TestMaxAttemptsLimit(t *testing.T) {
 			}
 		})
 	})
+	t.Run("of another set", func(t *testing.T) { // whose own limit warns of nothing
+		wide := config(eight)
+		wide.MaxAttemptsLimit = 8
+		play(t, config(plain()), func(t *testing.T, s scene) {
+			s.On(get, down())
+			_, _ = s.call(t.Context(), get, interceptor.Policy(mustSet(t, wide).Lookup(get)))
+			if got := s.Count(get); got != 5 || len(s.warnings) != 1 || !strings.Contains(s.warnings[0], "is cut to 5") {
+				t.Errorf("%d attempts, warnings %v; want 5 and one of the cut", got, s.warnings)
+			}
+		})
+	})
 }
 
 func TestOption_BadInput(t *testing.T) {
 	t.Parallel()
-	set := mustSet(t, policy.Config{})
+	set := mustSet(t, spec.Config{})
 	for want, option := range map[string]interceptor.Option{
 		`interceptor: WithBudget("orders", nil): must be a function; for no limit return budget.Unlimited`: interceptor.WithBudget("orders", nil),
 	} {
@@ -136,7 +148,7 @@ func TestWarnings_DefaultLogger(t *testing.T) {
 }
 
 func TestCallOption_WithoutInterceptor(t *testing.T) {
-	play(t, policy.Config{}, func(t *testing.T, s scene) {
+	play(t, spec.Config{}, func(t *testing.T, s scene) {
 		s.conn = s.Dial(t)
 		s.On(get, text("hello"))
 		if got, err := s.call(t.Context(), get, interceptor.Idempotent(), interceptor.Disable(), interceptor.Policy(nil)); err != nil || got != "hello" {

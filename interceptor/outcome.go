@@ -47,16 +47,23 @@ func (c *call) judge(a *attempt, reply any, err error, local bool, now attempts.
 		c.warnNotBalanced()
 	}
 	c.warnRetriesOff()
-	if most := c.entry.rules.set.Config().MaxAttemptsLimit; c.policy.Name() == "" && c.policy.MaxAttempts() > most { // else loading has warned
-		n := strconv.Itoa(c.policy.MaxAttempts())
-		c.retrier.warnOnce(&cutAttempts, n, n, most)
-	}
+	c.warnCut()
 	multiplied, noStream := c.multiplied(), a.reported().unsent
 	r.Unsent = noStream && st.Code() == codes.Unavailable && !multiplied
 	// An error without a status comes from an interceptor, not from a server.
 	foreign := !isStatus || st.Code() == codes.OK
 	r.Final = r.Final || foreign && verdict == VerdictByCode || deterministic(st.Code(), err) || noStream && dropped(st.Code(), err)
 	return r
+}
+
+// warnCut warns if the caller's own policy has more attempts than the Retrier allows. Loading has warned of the Retrier's policies.
+func (c *call) warnCut() {
+	set := c.entry.rules.set
+	most := set.Config().MaxAttemptsLimit
+	if c.policy.MaxAttempts() > most && set.Lookup(c.policy.Name()) != c.policy {
+		n := strconv.Itoa(c.policy.MaxAttempts())
+		c.retrier.warnOnce(&cutAttempts, n, n, most)
+	}
 }
 
 // endSpoiled makes r the last result of a call, since its attempt has received something into the caller's reply that can't be undone.

@@ -36,6 +36,7 @@ import (
 
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/codename"
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/internal/tools/explain"
 	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
@@ -331,7 +332,7 @@ func TestOutcome_GRPCRetriesReported(t *testing.T) {
 
 // A service config's retries that DialOptions switches off, and the policy file doesn't replace, are reported once for each target.
 func TestOutcome_GRPCRetriesSwitchedOff(t *testing.T) {
-	own := interceptor.Policy(mustPolicy(t, policy.Spec{Retry: new(plain())}))
+	own := interceptor.Policy(mustPolicy(t, spec.Policy{Retry: new(plain())}))
 	const timed = `{"methodConfig": [{"name": [{}], "timeout": "1s"}]}`
 	for name, row := range map[string]struct {
 		config   string
@@ -350,8 +351,8 @@ func TestOutcome_GRPCRetriesSwitchedOff(t *testing.T) {
 		"no retryPolicy":                 {timed, policy.ModeEnforce, create, grpc.EmptyCallOption{}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := policy.Config{Mode: row.mode, Methods: []policy.MethodConfig{
-				{Names: []string{get}, Spec: policy.Spec{Retry: new(plain())}},
+			c := spec.Config{Mode: string(row.mode), Methods: []spec.MethodConfig{
+				{Names: []string{get}, Policy: spec.Policy{Retry: new(plain())}},
 				{Names: []string{"/acme.orders.v1.OrderService/Ship"}},
 			}}
 			play(t, c, func(t *testing.T, s scene) {

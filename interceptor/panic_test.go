@@ -23,6 +23,7 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
@@ -38,7 +39,7 @@ func held(r *interceptor.Retrier, f *fuse, b *purse) string {
 }
 
 // paid makes the default budget pay for the attempts that c allows.
-func paid(c policy.Config) {
+func paid(c spec.Config) {
 	for i := range c.Methods {
 		if m := &c.Methods[i]; m.Hedge != nil {
 			m.Hedge.Budget = ""
@@ -142,13 +143,13 @@ func TestUnaryPanic(t *testing.T) {
 		}
 	})
 	for mode, row := range map[string]struct {
-		config  policy.Config
+		config  spec.Config
 		watched bool
 		hangs   int64 // the attempt that hangs until it is cancelled
 	}{
 		"unobserved":        {config(plain()), false, 0},
 		"retries":           {config(plain()), true, 0},
-		"one attempt":       {policy.Config{}, true, 0},
+		"one attempt":       {spec.Config{}, true, 0},
 		"hedges":            {hedged(), true, 0},
 		"hedges, one hangs": {hedged(), true, 1},
 		"hedges, two hang":  {hedged(), true, 2},
@@ -306,8 +307,8 @@ func (p panicsIn) CloseSend() error             { p.in("CloseSend"); return p.Cl
 // Whatever an inner interceptor panics in, and however often the application recovers: nothing is held any more when
 // the panic has come up, though the stream's context goes on.
 func TestStreamPanic_LeavesNothing(t *testing.T) {
-	configs := map[string]policy.Config{
-		"one attempt": config(func() policy.RetrySpec { r := plain(); r.MaxAttempts = 2; return r }()),
+	configs := map[string]spec.Config{
+		"one attempt": config(func() spec.Retry { r := plain(); r.MaxAttempts = 2; return r }()),
 		"retries":     config(plain()), "in place": config(hasty()), "beside": config(besides()), "hedges": hedged(),
 	}
 	for mode, c := range configs {
@@ -408,7 +409,7 @@ func (f failsFirst) RecvMsg(any) error {
 func TestStreamPanic_ObserverToo(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
-		config policy.Config
+		config spec.Config
 		desc   grpc.StreamDesc
 		open   bool // the first attempt panics when it is opened; else the second one, when it is sent to
 	}{
@@ -497,7 +498,7 @@ func TestStreamPanic_Callbacks(t *testing.T) {
 	})
 	slowFirst := moves.Play(moves.Receive(1), moves.Pause(150*ms)).Then(down())
 	for mode, row := range map[string]struct {
-		config policy.Config
+		config spec.Config
 		desc   *grpc.StreamDesc
 		steps  []testserver.Step
 	}{

@@ -12,23 +12,25 @@ import (
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/defaults"
+	"github.com/stagger-go/stagger/internal/policies"
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/policy"
 )
 
 // budgeted has one budget, orders, for all retries.
-func budgeted(spec policy.BudgetSpec) policy.Config {
+func budgeted(b spec.Budget) spec.Config {
 	retry := plain()
-	retry.Budget, spec.Name = "orders", "orders"
+	retry.Budget, b.Name = "orders", "orders"
 	c := config(retry)
-	c.Budgets = []policy.BudgetSpec{spec}
+	c.Budgets = []spec.Budget{b}
 	return c
 }
 
 // bucketOf is a budget of n retries, which hardly anything fills.
-func bucketOf(n float64) policy.BudgetSpec {
+func bucketOf(n float64) spec.Budget {
 	b := budget.Default()
 	b.Size, b.PerSuccess, b.RefillTime = n, 0, 600*time.Second
-	return policy.BudgetSpec{Config: b}
+	return spec.Budget{Config: b}
 }
 
 // exhaust makes calls until the budget refuses.
@@ -43,7 +45,7 @@ func (s scene) exhaust(t *testing.T) {
 	t.Fatal("the budget never refuses")
 }
 
-func (s scene) reload(t *testing.T, c policy.Config) {
+func (s scene) reload(t *testing.T, c spec.Config) {
 	t.Helper()
 	if err := s.retrier.Reload(mustSet(t, c)); err != nil {
 		t.Fatal(err)
@@ -69,10 +71,10 @@ func TestReload(t *testing.T) {
 }
 
 func TestReload_RefillsNothing(t *testing.T) {
-	tokens := policy.BudgetSpec{Config: budget.ThrottleConfig{MaxTokens: 10, TokenRatio: 0.1}}
+	tokens := spec.Budget{Config: budget.ThrottleConfig{MaxTokens: 10, TokenRatio: 0.1}}
 	perService := bucketOf(50)
 	perService.Scope = "SERVICE"
-	for name, after := range map[string]policy.BudgetSpec{
+	for name, after := range map[string]spec.Budget{
 		"the same": bucketOf(10), "more": bucketOf(50), "another kind": tokens, "another scope": perService,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -106,17 +108,17 @@ func TestReload_Event(t *testing.T) {
 		once := plain()
 		once.MaxAttempts = 2
 		c := config(once)
-		c.Methods, c.Mode = c.Methods[:1], policy.ModeObserve
+		c.Methods, c.Mode = c.Methods[:1], "OBSERVE"
 		s.reload(t, c)
 		if got := strings.Join(told, "; "); got != "[acme.orders.v1.OrderService removed maxAttempts of GetOrder 4 → 2 mode ENFORCE → OBSERVE] <nil>" {
 			t.Error(got)
 		}
 		got := s.retrier.State()
-		if p := got.Policies.Lookup(get); p == nil || p.Spec().Retry.MaxAttempts != 2 {
-			t.Errorf("%+v", got.Policies.Config())
+		if p := got.Policies.Lookup(get); p == nil || policies.Spec(p).Retry.MaxAttempts != 2 {
+			t.Errorf("%+v", *policies.Config(got.Policies))
 		}
-		if got.Policies.Config().MaxAttemptsLimit != defaults.MaxAttempts || got.Policies.Config().MaxWaiting != defaults.MaxWaiting ||
-			got.Policies.Config().Mode != policy.ModeObserve || len(got.Switches) != 1 {
+		if policies.Config(got.Policies).MaxAttemptsLimit != defaults.MaxAttempts || policies.Config(got.Policies).MaxWaiting != defaults.MaxWaiting ||
+			policies.Config(got.Policies).Mode != "OBSERVE" || len(got.Switches) != 1 {
 			t.Errorf("%+v", got)
 		}
 	}, interceptor.WithObserver(interceptor.Observer{Reload: func(_ *policy.Set, changes []string, err error) {

@@ -18,7 +18,7 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/policy"
+	"github.com/stagger-go/stagger/internal/spec"
 )
 
 func TestRequest_WaitForReady(t *testing.T) {
@@ -66,11 +66,11 @@ func TestRequest_MessageLimits(t *testing.T) {
 // Names over 256 bytes, which a proxy passes on, are kept nowhere; their calls have a policy.
 func TestLongNames(t *testing.T) {
 	retry := plain()
-	retry.MaxAttempts, retry.Backoff, retry.Budget, retry.PerAttemptTimeout = 2, policy.Backoff{Initial: 1, Max: 1, Multiplier: 1}, "services", time.Second
+	retry.MaxAttempts, retry.Backoff, retry.Budget, retry.PerAttemptTimeout = 2, spec.Backoff{Initial: 1, Max: 1, Multiplier: 1}, "services", time.Second
 	j := new(journal)
-	r := mustNew(t, mustSet(t, policy.Config{
-		Budgets: []policy.BudgetSpec{{Name: "services", Scope: "SERVICE", Config: budget.Default()}},
-		Methods: []policy.MethodConfig{{Names: []string{"/"}, Spec: policy.Spec{
+	r := mustNew(t, mustSet(t, spec.Config{
+		Budgets: []spec.Budget{{Name: "services", Scope: "SERVICE", Config: budget.Default()}},
+		Methods: []spec.MethodConfig{{Names: []string{"/"}, Policy: spec.Policy{
 			Retry: &retry, Idempotency: "ASSUME", Admission: "REFUSE", Timeout: time.Minute,
 		}}},
 	}), withJournal(j), interceptor.WithRandom(func() float64 { return 0 }))

@@ -24,6 +24,7 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
@@ -217,7 +218,7 @@ func TestForever_Ends(t *testing.T) {
 	}
 	for name, row := range map[string]struct {
 		prepare func(*testing.T, scene)
-		change  func(*policy.Spec)
+		change  func(*spec.Policy)
 		opts    []grpc.CallOption
 		reason  policy.Reason // "": io.EOF
 	}{
@@ -227,8 +228,8 @@ func TestForever_Ends(t *testing.T) {
 		"the server forbids it":                {prepare: next(down().Pushback("-1")), reason: policy.ReasonPushbackStop},
 		"the function of Resume declines":      {prepare: next(), opts: []grpc.CallOption{interceptor.Resume(func(proto.Message) (proto.Message, bool) { return nil, false })}, reason: policy.ReasonCommitted},
 		"no Resume":                            {prepare: next(), opts: []grpc.CallOption{interceptor.Resume(nil)}, reason: policy.ReasonCommitted},
-		"the policy's timeout, progress or no": {prepare: func(_ *testing.T, s scene) { s.On(get, feed(1, 3*time.Second, down())) }, change: func(s *policy.Spec) { s.Timeout = 10 * time.Second }, reason: policy.ReasonDeadlineExceeded},
-		"the budget":                           {prepare: next(), change: func(s *policy.Spec) { s.Retry.Budget = "broke" }, reason: policy.ReasonBudgetExhausted},
+		"the policy's timeout, progress or no": {prepare: func(_ *testing.T, s scene) { s.On(get, feed(1, 3*time.Second, down())) }, change: func(s *spec.Policy) { s.Timeout = 10 * time.Second }, reason: policy.ReasonDeadlineExceeded},
+		"the budget":                           {prepare: next(), change: func(s *spec.Policy) { s.Retry.Budget = "broke" }, reason: policy.ReasonBudgetExhausted},
 		"no connection": {prepare: func(_ *testing.T, s scene) {
 			s.On(get, moves.Play(moves.Receive(1), say("0"), moves.Pause(time.Second), moves.Cut()))
 			time.AfterFunc(500*ms, s.Down)
@@ -241,9 +242,9 @@ func TestForever_Ends(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := config(plain())
 			if row.change != nil {
-				row.change(&c.Methods[0].Spec)
+				row.change(&c.Methods[0].Policy)
 			}
-			c.Budgets = []policy.BudgetSpec{{Name: "broke", Config: budget.BucketConfig{SlowCost: 1, RefillTime: time.Second, Window: time.Second}}}
+			c.Budgets = []spec.Budget{{Name: "broke", Config: budget.BucketConfig{SlowCost: 1, RefillTime: time.Second, Window: time.Second}}}
 			play(t, c, func(t *testing.T, s scene) {
 				row.prepare(t, s)
 				_, err := s.watch(t.Context(), t, row.opts...)
@@ -298,31 +299,31 @@ func TestForever_Memory(t *testing.T) {
 // opens another stream a second after one has ended. Progress starts the attempts anew each time, so that only the backoff
 // and the budget bound the requests.
 func TestResume_AnHourOfCuts(t *testing.T) {
-	backoff := func(first, longest time.Duration) policy.Backoff {
-		return policy.Backoff{Initial: first, Max: longest, Multiplier: 2, Jitter: "NONE"}
+	backoff := func(first, longest time.Duration) spec.Backoff {
+		return spec.Backoff{Initial: first, Max: longest, Multiplier: 2, Jitter: "NONE"}
 	}
 	d := budget.Default()
 	for name, row := range map[string]struct {
-		config func() policy.Config
+		config func() spec.Config
 		most   func(streams int) int // requests
 		least  int
 		ends   policy.Reason // of streams, but for those of the last seconds
 	}{
 		// 1, 7 more until the backoff is 10 s, and one each 10 s: streams that are cut at once do not reset it. In the last
 		// 10 s no backoff fits, and others begin anew.
-		"no budget: the backoff grows": {func() policy.Config {
+		"no budget: the backoff grows": {func() spec.Config {
 			retry := plain()
 			retry.Backoff = backoff(100*ms, 10*time.Second)
 			return config(retry)
 		}, func(int) int { return 366 + 15 }, 366, ""},
 		// The default budget: its size at first, and as much every refill time.
-		"the budget": {func() policy.Config {
+		"the budget": {func() spec.Config {
 			retry := plain()
 			retry.Backoff, retry.Budget = backoff(10*ms, 10*ms), ""
 			return config(retry)
 		}, func(streams int) int { return streams + int(d.Size+d.Size*float64(time.Hour/d.RefillTime)) }, 3600 + int(d.Size)*11, policy.ReasonBudgetExhausted},
 		// A hedging policy has no backoff of its own: 50 ms at first, up to 2 s, half of that here.
-		"hedging without a budget: a backoff all the same": {func() policy.Config { return hedged() }, func(int) int { return 3600 + 10 }, 3590, ""},
+		"hedging without a budget: a backoff all the same": {func() spec.Config { return hedged() }, func(int) int { return 3600 + 10 }, 3590, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

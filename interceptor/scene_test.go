@@ -27,6 +27,8 @@ import (
 
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/document"
+	"github.com/stagger-go/stagger/internal/policies"
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
@@ -40,20 +42,20 @@ const (
 
 // plain is the policy of most tests: 4 attempts after UNAVAILABLE, with 100, 200 and 400 ms between
 // them, and no budget.
-func plain() policy.RetrySpec {
-	return policy.RetrySpec{
+func plain() spec.Retry {
+	return spec.Retry{
 		MaxAttempts:          4,
-		Backoff:              policy.Backoff{Initial: 100 * ms, Max: time.Minute, Multiplier: 2, Jitter: "NONE"},
+		Backoff:              spec.Backoff{Initial: 100 * ms, Max: time.Minute, Multiplier: 2, Jitter: "NONE"},
 		RetryableStatusCodes: []codes.Code{codes.Unavailable},
 		Budget:               "NONE",
 	}
 }
 
 // impatient is the policy of plain, for a server that is down: attempts fail at once, and do not wait for a connection.
-func impatient() policy.Config { return hurried(config(plain())) }
+func impatient() spec.Config { return hurried(config(plain())) }
 
 // hurried makes no call of c wait for a connection.
-func hurried(c policy.Config) policy.Config {
+func hurried(c spec.Config) spec.Config {
 	for i := range c.Methods {
 		c.Methods[i].WaitForReady = new(false)
 	}
@@ -61,11 +63,11 @@ func hurried(c policy.Config) policy.Config {
 }
 
 // config has the given retries for GetOrder by name, and for the rest of the service.
-func config(retry policy.RetrySpec) policy.Config {
-	entry := func(name string) policy.MethodConfig {
-		return policy.MethodConfig{Names: []string{name}, Spec: policy.Spec{Retry: &retry}}
+func config(retry spec.Retry) spec.Config {
+	entry := func(name string) spec.MethodConfig {
+		return spec.MethodConfig{Names: []string{name}, Policy: spec.Policy{Retry: &retry}}
 	}
-	return policy.Config{Methods: []policy.MethodConfig{
+	return spec.Config{Methods: []spec.MethodConfig{
 		entry("/acme.orders.v1.OrderService/GetOrder"),
 		entry("/acme.orders.v1.OrderService/"),
 	}}
@@ -76,14 +78,14 @@ func mustParse(tb testing.TB, text string) *policy.Set {
 	return must.Get(policy.Parse("retry.yaml", []byte(text)))(tb)
 }
 
-func mustSet(tb testing.TB, c policy.Config) *policy.Set {
+func mustSet(tb testing.TB, c spec.Config) *policy.Set {
 	tb.Helper()
-	return must.Get(policy.NewSet(c))(tb)
+	return must.Get(policies.NewSet(c))(tb)
 }
 
-func mustPolicy(tb testing.TB, s policy.Spec) *policy.Policy {
+func mustPolicy(tb testing.TB, s spec.Policy) *policy.Policy {
 	tb.Helper()
-	return must.Get(policy.New(s))(tb)
+	return must.Get(policies.New(s))(tb)
 }
 
 // journal is an observer that keeps events.
@@ -118,7 +120,7 @@ func (j *journal) observer() interceptor.Observer {
 func ofNoDeadline(d policy.Diagnostic) bool { return d.Field == "deadline" }
 
 // waiting returns c with a limit of waiting calls.
-func waiting(c policy.Config, n int) policy.Config {
+func waiting(c spec.Config, n int) spec.Config {
 	c.MaxWaiting = n
 	return c
 }
@@ -146,7 +148,7 @@ type scene struct {
 }
 
 // play runs a test in virtual time, with a client that follows c.
-func play(t *testing.T, c policy.Config, test func(t *testing.T, s scene), options ...interceptor.Option) {
+func play(t *testing.T, c spec.Config, test func(t *testing.T, s scene), options ...interceptor.Option) {
 	t.Helper()
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -19,9 +19,9 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/internal/tools/must"
-	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
 
@@ -53,22 +53,22 @@ func (s scene) tell(t *testing.T, desc *grpc.StreamDesc, method string, opts ...
 // TestScript has what becomes of a call by the answers of its server: for unary calls and for each kind of stream.
 func TestScript(t *testing.T) {
 	t.Parallel()
-	retries := func(change func(*policy.RetrySpec)) policy.Config {
+	retries := func(change func(*spec.Retry)) spec.Config {
 		retry := plain()
 		change(&retry)
 		return config(retry)
 	}
-	unlisted := retries(func(r *policy.RetrySpec) { r.RetryableStatusCodes = []codes.Code{codes.Aborted} })
-	cancelled := retries(func(r *policy.RetrySpec) { r.RetryableStatusCodes = []codes.Code{codes.Canceled} })
-	internal := retries(func(r *policy.RetrySpec) { r.RetryableStatusCodes = []codes.Code{codes.Internal} })
-	paid := retries(func(r *policy.RetrySpec) { r.Budget = "" })
+	unlisted := retries(func(r *spec.Retry) { r.RetryableStatusCodes = []codes.Code{codes.Aborted} })
+	cancelled := retries(func(r *spec.Retry) { r.RetryableStatusCodes = []codes.Code{codes.Canceled} })
+	internal := retries(func(r *spec.Retry) { r.RetryableStatusCodes = []codes.Code{codes.Internal} })
+	paid := retries(func(r *spec.Retry) { r.Budget = "" })
 	short, never := config(plain()), config(plain())
 	short.Methods[0].Timeout = 90 * ms
 	never.Methods[0].Idempotency = "NONE"
 	two := plain()
 	two.MaxAttempts = 2
-	assumed := mustPolicy(t, policy.Spec{Retry: &two, Idempotency: "ASSUME"})
-	unsafe := mustPolicy(t, policy.Spec{Retry: &two})
+	assumed := mustPolicy(t, spec.Policy{Retry: &two, Idempotency: "ASSUME"})
+	unsafe := mustPolicy(t, spec.Policy{Retry: &two})
 
 	md := metadata.Pairs("from", "1")
 	later := metadata.Pairs("retry-after", "2")
@@ -92,7 +92,7 @@ func TestScript(t *testing.T) {
 		exhausted = `attempts_exhausted [100ms 200ms 400ms] 700ms`
 	)
 	for name, row := range map[string]struct {
-		config  policy.Config // without methods: config(plain())
+		config  spec.Config // without methods: config(plain())
 		options []interceptor.Option
 		method  string // "": GetOrder
 		opts    options
@@ -103,7 +103,7 @@ func TestScript(t *testing.T) {
 		"two failures":         {script: script{down(), down(), text("a")}, want: `["a"] OK succeeded [100ms 200ms] 300ms`},
 		"nothing but failures": {script: script{down()}, want: `[] Unavailable ` + exhausted},
 		"no policy": {
-			config: policy.Config{Methods: []policy.MethodConfig{}}, script: script{down()},
+			config: spec.Config{Methods: []spec.MethodConfig{}}, script: script{down()},
 			want: `[] Unavailable non_retryable [] 0s`,
 		},
 		"a code that is not listed":     {config: unlisted, script: script{down()}, want: `[] Unavailable non_retryable [] 0s`},

@@ -22,8 +22,8 @@ import (
 
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/internal/tools/must"
-	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
 
@@ -192,15 +192,15 @@ func (s scene) trailerAbove(t *testing.T, unary bool, handle func(ctx context.Co
 
 // chain describes four services: A, called by the user, calls B, which calls C, which calls D.
 type chain struct {
-	unary  bool             // B and C have unary handlers; streams otherwise
-	guards string           // of "BC": servers with the Retrier's interceptor
-	grpcs  string           // of "ABC": clients that retry by gRPC's own policy, as often as the Retrier
-	retry  policy.RetrySpec // of the other clients
-	fails  float64          // how often B and C fail by themselves, 0 to 1; how D does, its script says
+	unary  bool       // B and C have unary handlers; streams otherwise
+	guards string     // of "BC": servers with the Retrier's interceptor
+	grpcs  string     // of "ABC": clients that retry by gRPC's own policy, as often as the Retrier
+	retry  spec.Retry // of the other clients
+	fails  float64    // how often B and C fail by themselves, 0 to 1; how D does, its script says
 }
 
 // three is the policy of most chains: 3 attempts after UNAVAILABLE, and no budget.
-func three(rule string) policy.RetrySpec {
+func three(rule string) spec.Retry {
 	retry := plain()
 	retry.MaxAttempts, retry.Chain = 3, rule
 	return retry
@@ -241,7 +241,7 @@ func (c chain) serve(t *testing.T, name string, next *grpc.ClientConn) *testserv
 	t.Helper()
 	var options []testserver.Option
 	if strings.Contains(c.guards, name) {
-		r := mustNew(t, mustSet(t, policy.Config{}))
+		r := mustNew(t, mustSet(t, spec.Config{}))
 		options = append(options, testserver.ServerOptions(r.ServerOptions()...))
 	}
 	if c.unary {

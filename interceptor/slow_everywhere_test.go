@@ -11,12 +11,13 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
 
 // watchful sends an attempt in parallel with a slow one, or instead of it, after 200 ms and a backoff of 100 ms.
-func watchful(inPlace bool) policy.Config {
+func watchful(inPlace bool) spec.Config {
 	retry := plain()
 	retry.PerAttemptTimeout = 200 * ms
 	if inPlace {

@@ -15,12 +15,14 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/policies"
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 )
 
 func TestState_BalancesAndRefusals(t *testing.T) {
-	specs := map[string]policy.BudgetSpec{
+	specs := map[string]spec.Budget{
 		"target":  {Config: budget.ThrottleConfig{MaxTokens: 4, TokenRatio: 1}},
 		"process": {Scope: "PROCESS", Config: budget.ThrottleConfig{MaxTokens: 6, TokenRatio: 1}},
 		"service": {Scope: "SERVICE", Config: bucketOf(4).Config},
@@ -51,7 +53,7 @@ func TestState_BalancesAndRefusals(t *testing.T) {
 }
 
 func TestState_OrderOfNames(t *testing.T) {
-	c := budgeted(policy.BudgetSpec{Scope: "PROCESS", Config: budget.ThrottleConfig{MaxTokens: 4, TokenRatio: 1}})
+	c := budgeted(spec.Budget{Scope: "PROCESS", Config: budget.ThrottleConfig{MaxTokens: 4, TokenRatio: 1}})
 	other := *c.Methods[1].Retry
 	other.Budget = ""
 	c.Methods[1].Retry = &other
@@ -105,14 +107,14 @@ func mine(t *testing.T) *policy.Policy {
 	t.Helper()
 	retry := plain()
 	retry.Budget = "mine"
-	return mustPolicy(t, policy.Spec{Retry: &retry, Idempotency: "ASSUME"})
+	return mustPolicy(t, spec.Policy{Retry: &retry, Idempotency: "ASSUME"})
 }
 
 // A user's budget that has no reading is shown as one without a limit.
 func TestState_NoReading(t *testing.T) {
 	t.Parallel()
 	unread := struct{ budget.Budget }{budget.Unlimited}
-	r := mustNew(t, mustSet(t, policy.Config{}), quiet, interceptor.WithBudget("mine", forAll(unread)))
+	r := mustNew(t, mustSet(t, spec.Config{}), quiet, interceptor.WithBudget("mine", forAll(unread)))
 	must.Do(t, r.Unary()(t.Context(), get, nil, nil, nil, answered, interceptor.Policy(mine(t))))
 	if b := inUse(r); len(b) != 1 || !math.IsInf(b[0].Balance, 1) || !math.IsInf(b[0].Capacity, 1) {
 		t.Errorf("%+v; want one that is infinite", b)
@@ -123,7 +125,7 @@ func TestState_NoReading(t *testing.T) {
 func TestState_NotFinite(t *testing.T) {
 	t.Parallel()
 	for _, is := range []budget.State{{Balance: math.NaN(), Capacity: 9}, {Balance: 1, Capacity: math.NaN()}, {Balance: math.Inf(1), Capacity: 9}, {Capacity: math.Inf(-1)}} {
-		r := must.Get(interceptor.New(must.Get(policy.NewSet(policy.Config{}))(t), quiet, interceptor.WithBudget("mine", forAll(stated{budget.Unlimited, is}))))(t)
+		r := must.Get(interceptor.New(must.Get(policies.NewSet(spec.Config{}))(t), quiet, interceptor.WithBudget("mine", forAll(stated{budget.Unlimited, is}))))(t)
 		must.Do(t, r.Unary()(t.Context(), get, nil, nil, nil, answered, interceptor.Policy(mine(t))))
 		s := r.State()
 		if b := s.Budgets[0]; b.Balance != 0 || b.Capacity != 0 || !strings.Contains(fmt.Sprint(s.Warnings), "budget: mine: cannot be read, since it has a balance") {
@@ -145,8 +147,8 @@ func TestState_Reload(t *testing.T) {
 	var sets []*policy.Set
 	cut := config(plain())
 	cut.MaxAttemptsLimit = 2 // of three: a warning
-	for _, c := range []policy.Config{cut, {}} {
-		set := must.Get(policy.NewSet(c))(t)
+	for _, c := range []spec.Config{cut, {}} {
+		set := must.Get(policies.NewSet(c))(t)
 		sets = append(sets, set)
 	}
 	r := must.Get(interceptor.New(sets[0], interceptor.WithObserver(interceptor.Observer{Diagnostic: func(policy.Diagnostic) {}})))(t)
@@ -161,7 +163,7 @@ func TestState_Reload(t *testing.T) {
 	})
 	for !over.Load() {
 		s := r.State()
-		if warned := strings.Contains(fmt.Sprint(s.Warnings), "is cut to 2"); warned != (s.Policies.Config().MaxAttemptsLimit == 2) {
+		if warned := strings.Contains(fmt.Sprint(s.Warnings), "is cut to 2"); warned != (policies.Config(s.Policies).MaxAttemptsLimit == 2) {
 			t.Fatalf("warnings %v of another set", s.Warnings)
 		}
 	}

@@ -21,6 +21,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
@@ -29,7 +30,7 @@ import (
 // The application does nothing more after it has cancelled; then RecvMsg says what has become of it.
 func TestStreamAttempt_CancelInEveryState(t *testing.T) {
 	for name, row := range map[string]struct {
-		retry    policy.RetrySpec
+		retry    spec.Retry
 		script   []testserver.Step
 		before   func(t *testing.T, stream grpc.ClientStream)
 		attempts int

@@ -20,9 +20,9 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/internal/tools/must"
-	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
 
@@ -67,7 +67,7 @@ func TestStreamCalls_SendToTheEnd(t *testing.T) {
 // An inner interceptor doesn't pass on gRPC's options, the call is cancelled, and the application stops calling the
 // stream.
 func TestStreamCalls_OptionsKept(t *testing.T) {
-	for name, c := range map[string]policy.Config{"retried": config(plain()), "hedged": hedged(), "single": {}} {
+	for name, c := range map[string]spec.Config{"retried": config(plain()), "hedged": hedged(), "single": {}} {
 		t.Run(name, func(t *testing.T) {
 			f := &fuse{limit: 10}
 			play(t, c, func(t *testing.T, s scene) {
@@ -131,7 +131,7 @@ func TestStreamCalls_AnswerTime(t *testing.T) {
 
 // gRPC answers RecvMsg(nil).
 func TestStreamCalls_RecvNil(t *testing.T) {
-	for name, c := range map[string]policy.Config{"retried": config(plain()), "hedged": hedged()} {
+	for name, c := range map[string]spec.Config{"retried": config(plain()), "hedged": hedged()} {
 		t.Run(name, func(t *testing.T) {
 			play(t, c, func(t *testing.T, s scene) {
 				s.On(get, takes(10*ms, "a"))

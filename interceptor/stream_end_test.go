@@ -17,8 +17,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/internal/tools/moves"
-	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
 
@@ -69,7 +69,7 @@ func TestStreamEnd_DeadlinePassesAtTheEnd(t *testing.T) {
 // A stream that succeeds without headers has ended when they were asked for: a deadline after that is too late.
 func TestStreamEnd_WithoutHeaders(t *testing.T) {
 	for name, row := range map[string]struct {
-		config policy.Config
+		config spec.Config
 		desc   *grpc.StreamDesc
 	}{
 		"racing":      {hedged(), serverStream}, // the attempt's goroutine asks
@@ -116,7 +116,7 @@ func (s scene) withoutDeadline(t *testing.T) scene {
 // The caller's OnFinish has run, and the incoming call knows that its call gave up, when an application's call returns the end.
 // Only observers may be late.
 func TestStreamEnd_BeforeItIsReturned(t *testing.T) {
-	for name, c := range map[string]policy.Config{
+	for name, c := range map[string]spec.Config{
 		"in sequence": config(plain()),
 		"racing":      hedged(),
 		"single":      {},
@@ -154,7 +154,7 @@ func TestStreamEnd_BeforeItIsReturned(t *testing.T) {
 // The caller's OnFinish may call the stream, as it may in gRPC: RecvMsg returns the end that OnFinish was told.
 func TestStreamEnd_OnFinishReceives(t *testing.T) {
 	failure := testserver.Fail(codes.NotFound)
-	for name, c := range map[string]policy.Config{"in sequence": config(plain()), "racing": hedged(), "single": {}} {
+	for name, c := range map[string]spec.Config{"in sequence": config(plain()), "racing": hedged(), "single": {}} {
 		for when, step := range map[string]testserver.Step{
 			"at once": failure, "after a message": moves.Play(moves.Receive(1), say("a"), moves.Pause(ms)).Then(failure),
 		} {

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
@@ -54,7 +55,7 @@ func TestStreamHeader_Hedged(t *testing.T) {
 		"and the first comes first":  {0, brings(120*ms, "1"), brings(50*ms, "2"), "[1]", "[0s 100ms]"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			play(t, hedged(func(h *policy.HedgeSpec) { h.MaxAttempts = 2 }), func(t *testing.T, s scene) {
+			play(t, hedged(func(h *spec.Hedge) { h.MaxAttempts = 2 }), func(t *testing.T, s scene) {
 				s.On(get, row.first, row.second)
 				stream := s.open(t, t.Context(), serverStream)
 				send(t, stream, "x")
@@ -124,7 +125,7 @@ func (l *lateHeader) Header() (metadata.MD, error) {
 // A call is cancelled while its headers are on their way to us and its message lies with gRPC. Once RecvMsg has returned
 // the end, that message counts for no call. Many calls, since RecvMsg may also get it before.
 func TestStreamHeader_MessageLeftAtTheEnd(t *testing.T) {
-	play(t, hedged(func(h *policy.HedgeSpec) { h.HedgingDelay = time.Hour }), func(t *testing.T, s scene) {
+	play(t, hedged(func(h *spec.Hedge) { h.HedgingDelay = time.Hour }), func(t *testing.T, s scene) {
 		s.conn = s.inside(t, func(_ int, stream grpc.ClientStream) grpc.ClientStream {
 			return &lateHeader{stream, func() { time.Sleep(300 * ms) }}
 		})

@@ -20,12 +20,13 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
 
 // unheard runs a test with a Retrier that has no policy for the methods, and to which nobody listens: no observer, no gate.
-func unheard(t *testing.T, c policy.Config, test func(t *testing.T, s scene)) {
+func unheard(t *testing.T, c spec.Config, test func(t *testing.T, s scene)) {
 	t.Helper()
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -38,7 +39,7 @@ func unheard(t *testing.T, c policy.Config, test func(t *testing.T, s scene)) {
 // A stream of a method without a policy, to which nobody listens, has the caller's own options and no context of ours: gRPC's OnFinish,
 // header, trailer and peer go to the caller, with nothing in between.
 func TestStreamPassed_CallersOptions(t *testing.T) {
-	unheard(t, policy.Config{}, func(t *testing.T, s scene) {
+	unheard(t, spec.Config{}, func(t *testing.T, s scene) {
 		type key struct{}
 		s.On(get, text("a").Header(metadata.Pairs("who", "h")).Trailer(metadata.Pairs("who", "t")))
 		var seen []string
@@ -84,9 +85,9 @@ func details(err error) string {
 
 // Whatever ends such a stream, NewStream and RecvMsg say why it was not retried, as for every other call.
 func TestStreamPassed_Errors(t *testing.T) {
-	off := policy.Config{Mode: policy.ModeOff}
+	off := spec.Config{Mode: "OFF"}
 	for name, row := range map[string]struct {
-		config policy.Config
+		config spec.Config
 		step   testserver.Step
 		act    func(s scene, cancel context.CancelFunc)
 		want   string
@@ -123,7 +124,7 @@ func TestStreamPassed_Errors(t *testing.T) {
 		}
 	}
 	t.Run("not opened", func(t *testing.T) {
-		unheard(t, policy.Config{}, func(t *testing.T, s scene) {
+		unheard(t, spec.Config{}, func(t *testing.T, s scene) {
 			s.leave()
 			stream, err := s.conn.NewStream(t.Context(), serverStream, get)
 			if stream != nil || status.Code(err) != codes.Unavailable || reasonOf(err) != policy.ReasonNonRetryable {

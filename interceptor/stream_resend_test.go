@@ -15,9 +15,9 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/internal/tools/must"
-	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
 
@@ -125,7 +125,7 @@ func TestStreamResend_NarrowWindows(t *testing.T) {
 func TestStreamResend_ReceiveBeside(t *testing.T) {
 	t.Parallel()
 	retry := plain()
-	retry.Backoff = policy.Backoff{Initial: time.Microsecond, Max: time.Millisecond, Multiplier: 2}
+	retry.Backoff = spec.Backoff{Initial: time.Microsecond, Max: time.Millisecond, Multiplier: 2}
 	r := mustNew(t, mustSet(t, config(retry)), quiet)
 	s := scene{Server: testserver.Start(t, testserver.Keep(4)), retrier: r}
 	s.conn = s.Dial(t, r.DialOptions()...)

@@ -21,9 +21,9 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/internal/tools/inspect"
 	"github.com/stagger-go/stagger/internal/tools/moves"
-	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
 
@@ -107,10 +107,10 @@ func (o *overlap) RecvMsg(m any) error {
 }
 
 // retriedPolicies are the policies with which a stream may have several attempts.
-func retriedPolicies() map[string]policy.Config {
+func retriedPolicies() map[string]spec.Config {
 	beside := hasty()
 	beside.OnAttemptTimeout = ""
-	return map[string]policy.Config{
+	return map[string]spec.Config{
 		"retried": config(plain()), "replaced when slow": config(hasty()), "beside a slow one": config(beside), "hedged": hedged(),
 	}
 }
@@ -406,8 +406,8 @@ func TestStreamRules_GivenUpIsNoSuccess(t *testing.T) {
 
 // Header commits the call, and the first message comes later: the time to that is what is measured, and after it nothing is.
 func TestStreamRules_CommitIsNoMessage(t *testing.T) {
-	play(t, policy.Config{Methods: []policy.MethodConfig{{
-		Names: []string{"/acme.orders.v1.OrderService/"}, Spec: policy.Spec{Retry: new(plain()), Admission: "REFUSE", Idempotency: "ASSUME"},
+	play(t, spec.Config{Methods: []spec.MethodConfig{{
+		Names: []string{"/acme.orders.v1.OrderService/"}, Policy: spec.Policy{Retry: new(plain()), Admission: "REFUSE", Idempotency: "ASSUME"},
 	}}}, func(t *testing.T, s scene) {
 		s.On(get, moves.Play(moves.Receive(1), moves.SendHeader(nil), moves.Pause(time.Second), say("a"), moves.Pause(time.Hour), say("b")))
 		running := func() int { return s.retrier.State().Admission[0].Running }

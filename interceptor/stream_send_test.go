@@ -20,6 +20,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
@@ -85,7 +86,7 @@ func (r *racer) CloseSend() error {
 func TestStreamSend_InnerGoroutines(t *testing.T) {
 	t.Parallel()
 	retry := plain()
-	retry.Backoff = policy.Backoff{Initial: time.Microsecond, Max: time.Microsecond, Multiplier: 1}
+	retry.Backoff = spec.Backoff{Initial: time.Microsecond, Max: time.Microsecond, Multiplier: 1}
 	s := scene{Server: testserver.Start(t, testserver.Keep(4)), retrier: mustNew(t, mustSet(t, config(retry)), quiet)}
 	const n = 500
 	for range 5 {
@@ -478,7 +479,7 @@ func (f *failsLater) RecvMsg(m any) error {
 
 // A message that has come when SendMsg fails by itself is the application's; the failure follows it.
 func TestStreamSend_FailsAsAMessageComes(t *testing.T) {
-	for name, c := range map[string]policy.Config{"retried": config(plain()), "receiving on": config(plain()), "single": {}} {
+	for name, c := range map[string]spec.Config{"retried": config(plain()), "receiving on": config(plain()), "single": {}} {
 		t.Run(name, func(t *testing.T) {
 			play(t, c, func(t *testing.T, s scene) {
 				s.conn = s.inside(t, func(_ int, stream grpc.ClientStream) grpc.ClientStream {

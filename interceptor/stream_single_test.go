@@ -19,6 +19,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
@@ -26,17 +27,17 @@ import (
 )
 
 // singles are the ways in which a stream has one attempt at most.
-func singles() map[string]func() (policy.Config, []interceptor.Option) {
-	return map[string]func() (policy.Config, []interceptor.Option){
-		"no policy": func() (policy.Config, []interceptor.Option) { return policy.Config{}, nil },
-		"mode OFF": func() (policy.Config, []interceptor.Option) {
+func singles() map[string]func() (spec.Config, []interceptor.Option) {
+	return map[string]func() (spec.Config, []interceptor.Option){
+		"no policy": func() (spec.Config, []interceptor.Option) { return spec.Config{}, nil },
+		"mode OFF": func() (spec.Config, []interceptor.Option) {
 			c := config(plain())
-			c.Mode = policy.ModeOff
+			c.Mode = "OFF"
 			return c, nil
 		},
-		"a timeout": func() (policy.Config, []interceptor.Option) {
-			return policy.Config{Methods: []policy.MethodConfig{{
-				Names: []string{"/acme.orders.v1.OrderService/"}, Spec: policy.Spec{Timeout: time.Hour},
+		"a timeout": func() (spec.Config, []interceptor.Option) {
+			return spec.Config{Methods: []spec.MethodConfig{{
+				Names: []string{"/acme.orders.v1.OrderService/"}, Policy: spec.Policy{Timeout: time.Hour},
 			}}}, nil
 		},
 	}
@@ -56,7 +57,7 @@ func TestStreamSingle_SlowReader(t *testing.T) {
 	ways := map[string]codes.Code{"deadline": codes.DeadlineExceeded, "cancel": codes.Canceled, "close": codes.Canceled}
 	all := singles()
 	for name, c := range retriedPolicies() {
-		all[name] = func() (policy.Config, []interceptor.Option) { return c, nil }
+		all[name] = func() (spec.Config, []interceptor.Option) { return c, nil }
 	}
 	for name, of := range all {
 		for way, code := range ways {
@@ -115,7 +116,7 @@ func (s scene) slowly(t *testing.T, conn *grpc.ClientConn, way string, desc *grp
 
 // After the deadline, RecvMsg still returns a server's error that arrived before it.
 func TestStreamSingle_ErrorAfterDeadline(t *testing.T) {
-	play(t, policy.Config{}, func(t *testing.T, s scene) {
+	play(t, spec.Config{}, func(t *testing.T, s scene) {
 		s.On(get, moves.Play(moves.Receive(1), say("a")).Then(testserver.Fail(codes.NotFound)))
 		ctx, cancel := context.WithCancel(t.Context())
 		stream := s.open(t, ctx, bidiStream)
@@ -133,7 +134,7 @@ func TestStreamSingle_ErrorAfterDeadline(t *testing.T) {
 
 // RecvMsg that follows an error returns what gRPC's does, even if that has the code of the first.
 func TestStreamSingle_AnotherError(t *testing.T) {
-	play(t, policy.Config{}, func(t *testing.T, s scene) {
+	play(t, spec.Config{}, func(t *testing.T, s scene) {
 		s.On(get, moves.Play(moves.Receive(0), say("a")))
 		var ends []string
 		for _, conn := range []*grpc.ClientConn{s.conn, s.Dial(t)} {
@@ -177,7 +178,7 @@ func TestStreamSingle_CancelledWhileOpened(t *testing.T) {
 
 // OnFinish runs before RecvMsg returns, and may ask the stream.
 func TestStreamSingle_OnFinishAsks(t *testing.T) {
-	play(t, policy.Config{}, func(t *testing.T, s scene) {
+	play(t, spec.Config{}, func(t *testing.T, s scene) {
 		s.On(get, moves.Play(moves.Receive(1), say("a")).Header(metadata.Pairs("from", "1")).Trailer(metadata.Pairs("end", "1")))
 		var stream grpc.ClientStream
 		var asked []string
@@ -236,7 +237,7 @@ func TestStreamSingle_ReceivedAhead(t *testing.T) {
 		"success, and its own": {moves.Play(say("a", "b")), codes.OK, codes.DataLoss, status.Error(codes.DataLoss, "own")},
 		"failure, and its own": {failure, codes.NotFound, codes.DataLoss, status.Error(codes.DataLoss, "own")},
 	} {
-		for kind, c := range map[string]policy.Config{"single": {}, "committed": config(plain()), "running": config(plain())} {
+		for kind, c := range map[string]spec.Config{"single": {}, "committed": config(plain()), "running": config(plain())} {
 			if kind == "running" && row.code == codes.OK {
 				continue // only RecvMsg finds a success
 			}
@@ -267,7 +268,7 @@ func TestStreamSingle_ReceivedAhead(t *testing.T) {
 
 // Headers are asked for, there are none, and the application leaves.
 func TestStreamSingle_NoHeaders(t *testing.T) {
-	play(t, policy.Config{}, func(t *testing.T, s scene) {
+	play(t, spec.Config{}, func(t *testing.T, s scene) {
 		s.On(get, moves.Play().Then(testserver.Fail(codes.NotFound)))
 		stream := s.open(t, t.Context(), bidiStream)
 		if header, err := stream.Header(); header != nil || err != nil {
@@ -282,8 +283,8 @@ func TestStreamSingle_NoHeaders(t *testing.T) {
 
 // The time of a slow reader is not the server's: admission must not refuse other calls for it.
 func TestStreamSingle_Admission(t *testing.T) {
-	c := policy.Config{Methods: []policy.MethodConfig{{
-		Names: []string{"/acme.orders.v1.OrderService/"}, Spec: policy.Spec{Admission: "REFUSE"},
+	c := spec.Config{Methods: []spec.MethodConfig{{
+		Names: []string{"/acme.orders.v1.OrderService/"}, Policy: spec.Policy{Admission: "REFUSE"},
 	}}}
 	play(t, c, func(t *testing.T, s scene) {
 		s.On(get, moves.Play(moves.Receive(1), say("a"), moves.Pause(time.Hour)))

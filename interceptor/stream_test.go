@@ -28,6 +28,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/internal/tools/inspect"
 	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/internal/tools/must"
@@ -209,7 +210,7 @@ func failing() testserver.Step { return moves.Play(moves.Receive(1)).Then(down()
 func TestStream_OneAttemptExhausted(t *testing.T) {
 	for name, options := range map[string][]grpc.CallOption{"by policy": nil, "by the call": {interceptor.MaxAttempts(1)}} {
 		t.Run(name, func(t *testing.T) {
-			c := policy.Config{}
+			c := spec.Config{}
 			if options != nil {
 				c = config(plain())
 			}

@@ -21,14 +21,14 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/internal/tools/must"
-	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
 
 // hasty gives an attempt a second before another one may replace it.
-func hasty() policy.RetrySpec {
+func hasty() spec.Retry {
 	retry := plain()
 	retry.PerAttemptTimeout, retry.OnAttemptTimeout = time.Second, "RETRY"
 	return retry

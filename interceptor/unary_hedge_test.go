@@ -20,20 +20,20 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/policy"
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/testserver"
 )
 
 // hedged is the policy of most tests here: 3 attempts, 100 ms from one to the next, and no budget.
-func hedged(change ...func(*policy.HedgeSpec)) policy.Config {
-	h := &policy.HedgeSpec{
+func hedged(change ...func(*spec.Hedge)) spec.Config {
+	h := &spec.Hedge{
 		MaxAttempts: 3, HedgingDelay: 100 * ms, NonFatalStatusCodes: []codes.Code{codes.Unavailable}, Budget: "NONE",
 	}
 	for _, f := range change {
 		f(h)
 	}
 	name := "/acme.orders.v1.OrderService/GetOrder"
-	return policy.Config{Methods: []policy.MethodConfig{{Names: []string{name}, Spec: policy.Spec{Hedge: h}}}}
+	return spec.Config{Methods: []spec.MethodConfig{{Names: []string{name}, Policy: spec.Policy{Hedge: h}}}}
 }
 
 // sent are the times of the attempts that the server saw, since the first.
@@ -108,14 +108,14 @@ func TestHedge(t *testing.T) {
 	t.Parallel()
 	hang, first, third := testserver.Hang(), text("first").Delay(time.Second), text("third")
 	fails := func(message string) testserver.Step { return testserver.Fail(codes.Unavailable, message) }
-	paid := hedged(func(h *policy.HedgeSpec) { h.Budget = "" })
-	two := hedged(func(h *policy.HedgeSpec) { h.MaxAttempts = 2 })
-	atOnce := hedged(func(h *policy.HedgeSpec) { h.HedgingDelay = 0 })
+	paid := hedged(func(h *spec.Hedge) { h.Budget = "" })
+	two := hedged(func(h *spec.Hedge) { h.MaxAttempts = 2 })
+	atOnce := hedged(func(h *spec.Hedge) { h.HedgingDelay = 0 })
 	slow, unsafe := config(besides()), hedged()
 	unsafe.Methods[0].Idempotency = "NONE"
 	type script = []testserver.Step
 	for name, row := range map[string]struct {
-		config policy.Config
+		config spec.Config
 		script script
 		want   string // what comes, or the error's text and reason
 		took   time.Duration
@@ -185,7 +185,7 @@ func sorted(places string) string {
 }
 
 // besides makes a second attempt run in parallel with one that takes longer than a second.
-func besides() policy.RetrySpec {
+func besides() spec.Retry {
 	retry := plain()
 	retry.PerAttemptTimeout = time.Second
 	return retry
@@ -194,8 +194,8 @@ func besides() policy.RetrySpec {
 // hedgedClients are clients whose hedges are not fired: by a delay, and by a quantile.
 func hedgedClients(tb testing.TB) map[string]grpc.UnaryClientInterceptor {
 	tb.Helper()
-	slow := func(h *policy.HedgeSpec) { h.HedgingDelay, h.Budget = time.Minute, "" }
-	follow := func(h *policy.HedgeSpec) {
+	slow := func(h *spec.Hedge) { h.HedgingDelay, h.Budget = time.Minute, "" }
+	follow := func(h *spec.Hedge) {
 		h.HedgingDelay, h.Quantile, h.MinDelay = time.Minute, 0.95, time.Minute
 	}
 	return map[string]grpc.UnaryClientInterceptor{

@@ -16,14 +16,14 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
-	"github.com/stagger-go/stagger/policy"
+	"github.com/stagger-go/stagger/internal/spec"
 )
 
 // successPolicies are policies of each kind of unary call: a sequence, and those whose attempts may run in parallel.
-func successPolicies() map[string]policy.Config {
+func successPolicies() map[string]spec.Config {
 	timed := plain()
 	timed.PerAttemptTimeout = time.Minute
-	return map[string]policy.Config{"sequence": config(plain()), "timeout": config(timed), "hedges": hedged()}
+	return map[string]spec.Config{"sequence": config(plain()), "timeout": config(timed), "hedges": hedged()}
 }
 
 func TestUnarySuccess_StartsNoGoroutine(t *testing.T) {

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
@@ -222,7 +223,7 @@ func TestUnarySuccess_SecondTargetAllocates(t *testing.T) {
 
 func TestUnary_ContextsEnd(t *testing.T) {
 	t.Parallel()
-	for _, retry := range []policy.RetrySpec{hasty(), plain()} {
+	for _, retry := range []spec.Retry{hasty(), plain()} {
 		c, over := config(retry), context.Canceled
 		c.Methods[0].Timeout = time.Hour
 		ends := interceptor.Observer{CallEnd: func(ctx context.Context, _ interceptor.Event) { over = ctx.Err() }} // it may make calls

@@ -93,7 +93,7 @@ var (
 		"divide. Pass a context with a deadline, or set a timeout of the entry, or defaultTimeout at the top of the policy file"}
 	// By the number: the policy of a single call has more attempts than the Retrier allows.
 	cutAttempts = surprise{"maxAttempts", "of a policy given with a call is cut to %d, the most that this Retrier allows; " +
-		"maxAttemptsLimit in the policy file (policy.Config.MaxAttemptsLimit) allows more"}
+		"maxAttemptsLimit in the policy file allows more"}
 	noAttempts = surprise{"interceptor.MaxAttempts", "counts as 1: must be at least 1, the first attempt"}
 	// By the method: gRPC retries every attempt by itself, or may, by an xDS server's policies, which it does not show.
 	multipliedAttempts = surprise{"retryPolicy", "gRPC has its own retry policy for this method, or may get one from an xDS server, " +

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -14,7 +15,7 @@ import (
 func TestWarn_BoundedMemory(t *testing.T) {
 	t.Parallel()
 	warned := 0
-	retrier := mustNew(t, mustSet(t, policy.Config{}), interceptor.WithObserver(interceptor.Observer{Diagnostic: func(policy.Diagnostic) { warned++ }}))
+	retrier := mustNew(t, mustSet(t, spec.Config{}), interceptor.WithObserver(interceptor.Observer{Diagnostic: func(policy.Diagnostic) { warned++ }}))
 	for range 2 {
 		for i := range 1500 {
 			if err := retrier.Unary()(t.Context(), get, nil, nil, nil, answered, interceptor.MaxAttempts(-i)); err != nil {

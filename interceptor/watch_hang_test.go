@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -74,7 +75,7 @@ func TestFollower_ReadingHangs(t *testing.T) {
 			defer r.mu.Unlock()
 			report := fmt.Sprint(time.Since(began), " ", err)
 			if err == nil {
-				report = fmt.Sprint(time.Since(began), " ", s.Config().MaxWaiting)
+				report = fmt.Sprint(time.Since(began), " ", policies.Config(s).MaxWaiting)
 			}
 			r.reports = append(r.reports, report)
 		}}

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -43,7 +44,7 @@ func TestWatch_NamedPipe(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		mu.Lock()
-		if text := strings.Join(errors, "\n"); !strings.Contains(text, "is a named pipe: must be a file") || r.State().Policies.Config().MaxWaiting != 7 {
+		if text := strings.Join(errors, "\n"); !strings.Contains(text, "is a named pipe: must be a file") || policies.Config(r.State().Policies).MaxWaiting != 7 {
 			t.Errorf("diagnostics %q; want one that says what is there, and the old policies", text)
 		}
 		mu.Unlock()
@@ -54,8 +55,8 @@ func TestWatch_NamedPipe(t *testing.T) {
 		must.Do(t, os.WriteFile(path, []byte("maxWaiting: 8"), 0o600))
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
-		if is := r.State(); is.Policies.Config().MaxWaiting != 8 || is.Err != nil {
-			t.Errorf("maxWaiting %d, %v; want the file's 8", is.Policies.Config().MaxWaiting, is.Err)
+		if is := r.State(); policies.Config(is.Policies).MaxWaiting != 8 || is.Err != nil {
+			t.Errorf("maxWaiting %d, %v; want the file's 8", policies.Config(is.Policies).MaxWaiting, is.Err)
 		}
 		cancel()
 		synctest.Wait()

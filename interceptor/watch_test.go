@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/policies"
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -61,7 +63,7 @@ func watchFile(t *testing.T, path string, prepare func(w *watch), test func(w *w
 func (w *watch) changed(s *policy.Set, err error) {
 	c := change{at: time.Now(), err: err}
 	if p := lookup(s); p != nil {
-		c.attempts = p.Spec().Retry.MaxAttempts
+		c.attempts = policies.Spec(p).Retry.MaxAttempts
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -250,7 +252,7 @@ func TestWatch_MissingFolder(t *testing.T) {
 		w := &watch{t: t, dir: dir, path: filepath.Join(dir, "none", "retry.yaml")}
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		interceptor.Follow(ctx, w.path, must.Get(policy.NewSet(policy.Config{}))(t), w.changed)
+		interceptor.Follow(ctx, w.path, must.Get(policies.NewSet(spec.Config{}))(t), w.changed)
 		w.wants("nothing there", 0, "no such file")
 		w.put("none/retry.yaml", attemptsFile("3"))
 		w.wants("made", 3, "")

@@ -21,6 +21,8 @@ import (
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/codename"
 	"github.com/stagger-go/stagger/internal/document"
+	"github.com/stagger-go/stagger/internal/policies"
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/observe"
 	"github.com/stagger-go/stagger/policy"
@@ -91,7 +93,7 @@ func TestSlog_Nil(t *testing.T) {
 	for name, o := range map[string]interceptor.Observer{
 		"Slog": observe.Slog(nil), "Log": observe.Log(nil), "Log of a typed nil": observe.Log((*ofNothing)(nil)), "nothing": {},
 	} {
-		empty := must.Get(policy.NewSet(policy.Config{}))(t)
+		empty := must.Get(policies.NewSet(spec.Config{}))(t)
 		_, err := interceptor.New(empty, interceptor.WithObserver(o))
 		if err == nil || !strings.Contains(err.Error(), "interceptor: WithObserver: the observer has no function, as that of observe.Slog(nil)") {
 			t.Errorf("%s: %v", name, err)

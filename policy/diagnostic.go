@@ -7,7 +7,7 @@ import "github.com/stagger-go/stagger/internal/document"
 
 // Diagnostic is an error, a warning or a note on a policy file: its Severity ("error", "warning", "note"), File, Line and Column
 // (from 1), Field ("methodConfig[0].retryPolicy.maxAttempts"), Value as written, and a Message with the problem and the remedy.
-// Unknown parts are empty: a policy written in Go has no file and no lines. String returns one line, without the severity, such
+// Unknown parts are empty: a warning of a running Retrier has no file and no lines. String returns one line, without the severity, such
 // as retry.yaml:7:22: methodConfig[0].retryPolicy.maxAttempts: 1: must be at least 2.
 type Diagnostic = document.Diagnostic
 

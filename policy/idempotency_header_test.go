@@ -25,8 +25,9 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/internal/header"
+	"github.com/stagger-go/stagger/internal/policies"
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/internal/tools/must"
-	"github.com/stagger-go/stagger/policy"
 )
 
 // TestIdempotencyHeadersArrive sends a key in every header whose name stands in the code of gRPC's transport or of Go's HTTP/2 server,
@@ -42,9 +43,9 @@ func TestIdempotencyHeadersArrive(t *testing.T) {
 	})
 	arrived := 0
 	for _, name := range candidates {
-		_, err := policy.New(policy.Spec{IdempotencyKey: name})
+		_, err := policies.New(spec.Policy{IdempotencyKey: name})
 		if name != "" && (err == nil) != (header.Unfit(name) == "") {
-			t.Errorf("%q: policy.New returns %v", name, err)
+			t.Errorf("%q: a policy returns %v", name, err)
 		}
 		for server, send := range servers {
 			for _, key := range []string{"K2XJ4QZ7", "7"} {

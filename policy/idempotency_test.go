@@ -35,7 +35,7 @@ func TestIdempotencyOrder(t *testing.T) {
 		for method, want := range map[string]string{
 			"/a.B/C": row.method, "/a.B/D": row.service, "/a.C/D": row.service,
 		} {
-			if got := set.Lookup(method).Spec().Idempotency; got != want {
+			if got := set.Lookup(method).Idempotency(); got != want {
 				t.Errorf("file %q, entry %q: %s is %v; want %v", row.file, row.entry, method, got, want)
 			}
 		}

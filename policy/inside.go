@@ -3,16 +3,37 @@
 
 package policy
 
-import "github.com/stagger-go/stagger/internal/inside"
+import (
+	"github.com/stagger-go/stagger/internal/document"
+	"github.com/stagger-go/stagger/internal/inside"
+	"github.com/stagger-go/stagger/internal/spec"
+)
 
 func init() {
-	inside.Channel = func(set any) (string, Diagnostic) {
-		s, _ := set.(*Set)
-		return s.config.channel.text(), s.balancingAt
+	inside.NewSet = func(c spec.Config) (any, error) { return newSet(c, &document.Report{}) }
+	inside.NewPolicy = func(s spec.Policy) (any, error) {
+		var report document.Report
+		spec.CheckPolicy(&report, "", s)
+		if err := report.Err(); err != nil {
+			return (*Policy)(nil), err
+		}
+		return newPolicy(s), nil
 	}
-	inside.Config = func(set any) any {
+	inside.Config = func(set any) *spec.Config {
 		s, _ := set.(*Set)
 		return &s.config
+	}
+	inside.Spec = func(policy any) *spec.Policy {
+		p, _ := policy.(*Policy)
+		return &p.spec
+	}
+	inside.Retry = func(policy any) *spec.Retry {
+		p, _ := policy.(*Policy)
+		return &p.retry
+	}
+	inside.Channel = func(set any) (string, Diagnostic) {
+		s, _ := set.(*Set)
+		return s.config.Channel(), s.balancingAt
 	}
 	inside.Elsewhere = func(set any) Diagnostic {
 		s, _ := set.(*Set)

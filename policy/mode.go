@@ -3,12 +3,7 @@
 
 package policy
 
-import (
-	"slices"
-	"strings"
-
-	"github.com/stagger-go/stagger/internal/document"
-)
+import "slices"
 
 // Mode says whether extra attempts are sent: retries, hedges and resumptions. "" means [ModeEnforce].
 type Mode string
@@ -20,6 +15,8 @@ const (
 	ModeOff     Mode = "OFF"     // they aren't sent
 )
 
+var modes = []Mode{ModeEnforce, ModeObserve, ModeOff} // each stricter than the one before
+
 // StrictestMode returns the strictest of modes that apply to one call: [ModeOff] before [ModeObserve] before [ModeEnforce].
 func StrictestMode(of ...Mode) Mode {
 	strictest := ModeEnforce
@@ -29,16 +26,4 @@ func StrictestMode(of ...Mode) Mode {
 		}
 	}
 	return strictest
-}
-
-// readMode reads a mode. Tools that read YAML 1.1, such as Helm, take OFF for a boolean and write false: somebody who wants retries
-// off must get that.
-func readMode(f *document.Fields, to *Mode) {
-	n, path := f.Value("mode")
-	if n != nil && (n.Kind == document.Bool || n.Kind == document.Text) && strings.EqualFold(n.Text, "false") {
-		*to = ModeOff
-		f.Warnf(path, n.Text, `is taken as OFF, which tools that read YAML 1.1, such as Helm, turn into false; write "OFF" in quotes`)
-		return
-	}
-	document.Word(f, "mode", to, modes...)
 }

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/policies"
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/policy"
 	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
 )
@@ -53,14 +55,14 @@ func TestModeOfYAML11(t *testing.T) {
 	const says = `: is taken as OFF, which tools that read YAML 1.1, such as Helm, turn into false; write "OFF" in quotes`
 	for _, written := range []string{"false", "False", `"false"`} {
 		set := mustParse(t, "f", "methodConfig: [{name: [{service: a.B}], mode: "+written+"}]\nmode: "+written)
-		if got := set.Lookup("/a.B/C").Spec().Mode + set.Config().Mode; got != "OFFOFF" {
+		if got := policies.Spec(set.Lookup("/a.B/C")).Mode + string(policies.Config(set).Mode); got != "OFFOFF" {
 			t.Errorf("mode: %s is read as %s", written, got)
 		}
 		wantWarnings(t, set, []string{"f:1:47: methodConfig[0].mode: " + written + says, "f:2:7: mode: " + written + says})
 	}
 	for _, written := range []string{"off", "Off", `"OFF"`} {
-		if set := mustParse(t, "f", "mode: "+written); set.Config().Mode != policy.ModeOff || len(set.Warnings()) > 0 {
-			t.Errorf("mode: %s is read as %s, with warnings %v", written, set.Config().Mode, set.Warnings())
+		if set := mustParse(t, "f", "mode: "+written); policies.Config(set).Mode != "OFF" || len(set.Warnings()) > 0 {
+			t.Errorf("mode: %s is read as %s, with warnings %v", written, policies.Config(set).Mode, set.Warnings())
 		}
 	}
 }
@@ -69,14 +71,14 @@ func TestModeOfYAML11(t *testing.T) {
 func TestModeInGo(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
-		spec policy.Spec
+		spec spec.Policy
 		want string
 	}{
-		"a mode that there is not": {policy.Spec{Mode: "ON"}, `mode: "ON": must be ENFORCE, OBSERVE or OFF`},
+		"a mode that there is not": {spec.Policy{Mode: "ON"}, `mode: "ON": must be ENFORCE, OBSERVE or OFF`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if _, err := policy.New(row.spec); err == nil || err.Error() != row.want {
+			if _, err := policies.New(row.spec); err == nil || err.Error() != row.want {
 				t.Errorf("%v; want %s", err, row.want)
 			}
 		})

@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 
 	"github.com/stagger-go/stagger/internal/document"
+	"github.com/stagger-go/stagger/internal/spec"
 )
 
 // Parse parses a policy file: a gRPC service config, in JSON or YAML, with stagger's own keys as well (proto/stagger/policy/v1
@@ -20,13 +21,10 @@ import (
 // [Set.Warnings] has warnings on valid settings. Parse is safe for concurrent use, and keeps no reference to data.
 func Parse(file string, data []byte) (*Set, error) {
 	report := document.NewReport(file)
-	report.Elsewhere = belongs
-	root := document.Parse(report, data, fileFormat)
-	if root == nil {
+	c, ok := spec.Read(report, data)
+	if !ok {
 		return nil, report.Err()
 	}
-	var c Config
-	report.Read("", root, c.readFile)
 	set, err := newSet(c, report)
 	if err == nil {
 		set.source, set.digest = file, sha256.Sum256(data)
@@ -44,5 +42,3 @@ func Load(path string) (*Set, error) {
 	}
 	return Parse(path, data)
 }
-
-var fileFormat = document.Format{Name: "policy file", Key: "methodConfig"}

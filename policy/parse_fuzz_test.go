@@ -15,6 +15,7 @@ import (
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/inside"
+	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/internal/tools/lint"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -51,20 +52,20 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// wantSameFromConfig checks that NewSet makes the same set from a set's config. Its warnings have no places, and only a file
+// wantSameFromConfig checks that a set's config makes the same set. Its warnings have no places, and only a file
 // has warnings about spelling and named policies.
 func wantSameFromConfig(t *testing.T, set *policy.Set) {
 	t.Helper()
-	again, err := policy.NewSet(set.Config())
+	again, err := policies.NewSet(*policies.Config(set))
 	if err != nil {
-		t.Fatalf("NewSet refuses a set's own config: %v", err)
+		t.Fatalf("a set's own config is refused: %v", err)
 	}
-	if !reflect.DeepEqual(again.Config(), set.Config()) {
-		t.Errorf("the config is\n%+v\nand becomes\n%+v", set.Config(), again.Config())
+	if !reflect.DeepEqual(*policies.Config(again), *policies.Config(set)) {
+		t.Errorf("the config is\n%+v\nand becomes\n%+v", *policies.Config(set), *policies.Config(again))
 	}
 	for i, p := range decision.Describe(set).Policies() {
-		if q := decision.Describe(again).Policies()[i]; p.Name() != q.Name() || !reflect.DeepEqual(p.Spec(), q.Spec()) {
-			t.Errorf("%v: %+v becomes %v: %+v", p.Name(), p.Spec(), q.Name(), q.Spec())
+		if q := decision.Describe(again).Policies()[i]; p.Name() != q.Name() || !reflect.DeepEqual(*policies.Spec(p), *policies.Spec(q)) {
+			t.Errorf("%v: %+v becomes %v: %+v", p.Name(), *policies.Spec(p), q.Name(), *policies.Spec(q))
 		}
 	}
 	said := map[string]int{}
@@ -116,7 +117,7 @@ func checkProblems(t *testing.T, file string, err error) {
 func use(t *testing.T, set *policy.Set) {
 	t.Helper()
 	declared := map[string]bool{"": true, "NONE": true}
-	for _, b := range set.Config().Budgets {
+	for _, b := range policies.Config(set).Budgets {
 		declared[b.Name] = true
 		if made, err := budget.New(b.Config); err != nil || made == nil {
 			t.Errorf("budget %+v cannot be made: %v", b, err)
@@ -127,7 +128,7 @@ func use(t *testing.T, set *policy.Set) {
 		if !declared[p.Budget()] || compiled.Lookup(p.Name()) != p {
 			t.Errorf("policy %d for %v cannot be used", i, p.Name())
 		}
-		if retry := p.Spec().Retry; retry != nil {
+		if retry := policies.Spec(p).Retry; retry != nil {
 			if d := decision.Delay(retry.Backoff, 0, 0, 0.5); d < 0 || p.MaxAttempts() < 2 {
 				t.Errorf("%v: %d attempts, a wait of %v", p.Name(), p.MaxAttempts(), d)
 			}

@@ -15,6 +15,8 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/policies"
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -39,14 +41,14 @@ func mustLoad(t testing.TB, name string) *policy.Set {
 func TestParseDesignExample(t *testing.T) {
 	t.Parallel()
 	set := mustLoad(t, "design.yaml")
-	want := policy.Spec{
+	want := spec.Policy{
 		Timeout:     2 * time.Second,
 		Idempotency: "ASSUME", // its names have methods
 		Admission:   "NONE",
-		Mode:        policy.ModeEnforce,
-		Retry: &policy.RetrySpec{
+		Mode:        "ENFORCE",
+		Retry: &spec.Retry{
 			MaxAttempts:          4,
-			Backoff:              policy.Backoff{Initial: 50 * ms, Max: 2 * time.Second, Multiplier: 2, Growth: "EXPONENTIAL", Jitter: "FULL"},
+			Backoff:              spec.Backoff{Initial: 50 * ms, Max: 2 * time.Second, Multiplier: 2, Growth: "EXPONENTIAL", Jitter: "FULL"},
 			RetryableStatusCodes: []codes.Code{codes.ResourceExhausted, codes.Unavailable},
 			PerAttemptTimeout:    500 * ms,
 			Budget:               "orders",
@@ -57,13 +59,13 @@ func TestParseDesignExample(t *testing.T) {
 	}
 	for _, method := range []string{"GetOrder", "ListOrders"} {
 		p := set.Lookup("/acme.orders.v1.OrderService/" + method)
-		if p == nil || !reflect.DeepEqual(p.Spec(), want) {
+		if p == nil || !reflect.DeepEqual(*policies.Spec(p), want) {
 			t.Errorf("Lookup(%s) = %+v; want %+v", method, p, want)
 		}
 	}
 	bucket := budget.Default()
 	bucket.Size, bucket.Window = 20, 10*time.Second
-	if got := set.Config().Budgets; !reflect.DeepEqual(got, []policy.BudgetSpec{{Name: "orders", Scope: "TARGET", Config: bucket}}) {
+	if got := policies.Config(set).Budgets; !reflect.DeepEqual(got, []spec.Budget{{Name: "orders", Scope: "TARGET", Config: bucket}}) {
 		t.Errorf("Budgets = %+v", got)
 	}
 	if got := set.Warnings(); len(got) > 0 {
@@ -74,21 +76,21 @@ func TestParseDesignExample(t *testing.T) {
 func TestParsePlainServiceConfig(t *testing.T) {
 	t.Parallel()
 	set := mustLoad(t, "grpc.json")
-	want := policy.Spec{
+	want := spec.Policy{
 		Timeout: time.Second, WaitForReady: new(true), MaxRequestMessageBytes: new(1024), MaxResponseMessageBytes: new(0),
-		Idempotency: "DECLARED", Admission: "NONE", Mode: policy.ModeEnforce,
-		Retry: &policy.RetrySpec{
+		Idempotency: "DECLARED", Admission: "NONE", Mode: "ENFORCE",
+		Retry: &spec.Retry{
 			MaxAttempts:          4,
-			Backoff:              policy.Backoff{Initial: 10 * ms, Max: time.Second, Multiplier: 1.5, Growth: "EXPONENTIAL", Jitter: "FULL"},
+			Backoff:              spec.Backoff{Initial: 10 * ms, Max: time.Second, Multiplier: 1.5, Growth: "EXPONENTIAL", Jitter: "FULL"},
 			RetryableStatusCodes: []codes.Code{codes.Canceled, codes.Aborted, codes.Unavailable},
 
 			OnAttemptTimeout: "HEDGE", FirstRetry: "BACKOFF", Chain: "ALLOW",
 		},
 	}
-	if p := set.Lookup("/echo.Echo/Say"); p == nil || !reflect.DeepEqual(p.Spec(), want) {
+	if p := set.Lookup("/echo.Echo/Say"); p == nil || !reflect.DeepEqual(*policies.Spec(p), want) {
 		t.Errorf("Lookup = %+v; want %+v", p, want)
 	}
-	if got := set.Config().RetryThrottling; got == nil || *got != (budget.ThrottleConfig{MaxTokens: 10, TokenRatio: 0.1}) {
+	if got := policies.Config(set).RetryThrottling; got == nil || *got != (budget.ThrottleConfig{MaxTokens: 10, TokenRatio: 0.1}) {
 		t.Errorf("Throttling = %+v", got)
 	}
 }
@@ -96,21 +98,21 @@ func TestParsePlainServiceConfig(t *testing.T) {
 func TestParseEveryKey(t *testing.T) {
 	t.Parallel()
 	set := mustLoad(t, "all.yaml")
-	b := policy.Backoff{
+	b := spec.Backoff{
 		Initial: 100 * ms, Max: 10 * time.Second, Multiplier: 1.5, Growth: "LINEAR", Jitter: "PROPORTIONAL",
 	}
 	slow, fixed := b, b
 	slow.Max = time.Minute
 	fixed.Initial, fixed.Multiplier, fixed.Growth, fixed.Jitter = time.Nanosecond, 1, "FIXED", "NONE"
-	want := policy.Spec{
+	want := spec.Policy{
 		Timeout: 1500 * ms, WaitForReady: new(false), MaxRequestMessageBytes: new(4096), MaxResponseMessageBytes: new(8192),
 		Idempotency: "NONE",
 		Admission:   "NONE",
-		Mode:        policy.ModeEnforce,
-		Retry: &policy.RetrySpec{
+		Mode:        "ENFORCE",
+		Retry: &spec.Retry{
 			MaxAttempts: 5, Backoff: b,
 			RetryableStatusCodes: []codes.Code{codes.Canceled, codes.ResourceExhausted, codes.Aborted, codes.Unavailable},
-			PerCode: []policy.CodeSpec{
+			PerCode: []spec.Code{
 				{Codes: []codes.Code{codes.ResourceExhausted}, MaxAttempts: 2, Backoff: &slow, OnlyWithServerDelay: true},
 				{Codes: []codes.Code{codes.Aborted}, Backoff: &fixed},
 				{Codes: []codes.Code{codes.Canceled}, MaxAttempts: 1},
@@ -120,33 +122,33 @@ func TestParseEveryKey(t *testing.T) {
 		},
 		MaxPushback: time.Minute, MaxConnectionWait: 7 * time.Second,
 	}
-	if p := set.Lookup("/a.B/C"); p == nil || !reflect.DeepEqual(p.Spec(), want) {
-		t.Errorf("Lookup(/a.B/C) = %+v; want %+v", p.Spec().Retry, want.Retry)
+	if p := set.Lookup("/a.B/C"); p == nil || !reflect.DeepEqual(*policies.Spec(p), want) {
+		t.Errorf("Lookup(/a.B/C) = %+v; want %+v", policies.Spec(p).Retry, want.Retry)
 	}
-	wantBudgets := []policy.BudgetSpec{
+	wantBudgets := []spec.Budget{
 		{Name: "shared", Scope: "PROCESS", Config: budget.BucketConfig{
 			Size: 12.5, PerSuccess: 0, SlowCost: 4, MissedCost: 0.25, Refund: 0, RefundSize: 20, RefillTime: time.Minute, Window: 30 * time.Second,
 		}},
 		{Name: "tokens", Scope: "SERVICE", Config: budget.ThrottleConfig{MaxTokens: 1000, TokenRatio: 0.001}},
 		{Name: "beside", Scope: "TARGET", Config: budget.Default()}, // no key: the default
 	}
-	if got := set.Config().Budgets; !reflect.DeepEqual(got, wantBudgets) {
+	if got := policies.Config(set).Budgets; !reflect.DeepEqual(got, wantBudgets) {
 		t.Errorf("Budgets = %+v; want %+v", got, wantBudgets)
 	}
-	wantHedge := &policy.HedgeSpec{
+	wantHedge := &spec.Hedge{
 		MaxAttempts: 3, NonFatalStatusCodes: []codes.Code{codes.Unavailable}, Budget: "tokens",
 		Quantile: 0.95, MinDelay: 5 * ms, MaxDelay: time.Second,
 	}
-	if got := set.Lookup("/a.B/D").Spec().Hedge; !reflect.DeepEqual(got, wantHedge) {
+	if got := policies.Spec(set.Lookup("/a.B/D")).Hedge; !reflect.DeepEqual(got, wantHedge) {
 		t.Errorf("Hedge = %+v; want %+v", got, wantHedge)
 	}
-	if s := set.Lookup("/a.B/D").Spec(); s.MaxPushback != time.Minute {
+	if s := policies.Spec(set.Lookup("/a.B/D")); s.MaxPushback != time.Minute {
 		t.Errorf("MaxPushback = %v; want 1m0s", s.MaxPushback)
 	}
-	if p := set.Lookup("/a.B/D"); p.Spec().Admission != "REFUSE" {
-		t.Errorf("Admission = %v; want REFUSE", p.Spec().Admission)
+	if p := set.Lookup("/a.B/D"); policies.Spec(p).Admission != "REFUSE" {
+		t.Errorf("Admission = %v; want REFUSE", policies.Spec(p).Admission)
 	}
-	if key, most := set.Lookup("/a.B/D").Spec().IdempotencyKey, set.Config().MaxWaiting; key != "x-request-key" || most != 500 {
+	if key, most := policies.Spec(set.Lookup("/a.B/D")).IdempotencyKey, policies.Config(set).MaxWaiting; key != "x-request-key" || most != 500 {
 		t.Errorf("IdempotencyKey = %q, MaxWaiting = %d", key, most)
 	}
 }
@@ -156,8 +158,8 @@ func TestParseJSONAsYAML(t *testing.T) {
 	t.Parallel()
 	data := must.Get(os.ReadFile("testdata/good/grpc.json"))(t)
 	asJSON, asYAML := mustParse(t, "a.json", string(data)), mustParse(t, "a.yaml", "---\n"+string(data))
-	if len(asJSON.Config().Methods) == 0 || !reflect.DeepEqual(asJSON.Config(), asYAML.Config()) {
-		t.Errorf("JSON gives %+v, YAML %+v", asJSON.Config(), asYAML.Config())
+	if len(policies.Config(asJSON).Methods) == 0 || !reflect.DeepEqual(*policies.Config(asJSON), *policies.Config(asYAML)) {
+		t.Errorf("JSON gives %+v, YAML %+v", *policies.Config(asJSON), *policies.Config(asYAML))
 	}
 }
 
@@ -170,7 +172,7 @@ methodConfig:
 - name: [{service: a.B, method: *m}]
   retryPolicy: *retry
 `)
-	if p := set.Lookup("/a.B/M"); p == nil || p.Spec().Retry.MaxAttempts != 3 {
+	if p := set.Lookup("/a.B/M"); p == nil || policies.Spec(p).Retry.MaxAttempts != 3 {
 		t.Errorf("Lookup(/a.B/M) = %+v; want 3 attempts", p)
 	}
 }
@@ -181,7 +183,7 @@ func TestParseRecvTimeout(t *testing.T) {
 	for more, want := range map[string]string{"": "RETRY", ", onAttemptTimeout: HEDGE": "HEDGE"} {
 		set := mustParse(t, "f", "methodConfig:\n- name: [{service: a.B, method: C}]\n  retryPolicy: {maxAttempts: 3, initialBackoff: 1s, maxBackoff: 1s, "+
 			"backoffMultiplier: 2, retryableStatusCodes: [14], perAttemptRecvTimeout: 2s"+more+"}\n")
-		if r := set.Lookup("/a.B/C").Spec().Retry; r.PerAttemptTimeout != 2*time.Second || r.OnAttemptTimeout != want {
+		if r := policies.Spec(set.Lookup("/a.B/C")).Retry; r.PerAttemptTimeout != 2*time.Second || r.OnAttemptTimeout != want {
 			t.Errorf("%q: %v, %v; want 2s, %v", more, r.PerAttemptTimeout, r.OnAttemptTimeout, want)
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/internal/tools/lint"
 	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
@@ -75,7 +76,7 @@ func staggers(set *policy.Set, method string) string {
 	if p == nil {
 		return ""
 	}
-	s := p.Spec()
+	s := policies.Spec(p)
 	if s.Timeout > 0 {
 		fmt.Fprintf(&b, "timeout %v, ", s.Timeout)
 	}
@@ -186,8 +187,8 @@ func TestGRPCHedgingAndThrottling(t *testing.T) {
 			t.Errorf("Parse(%s) = %v", config, err)
 			continue
 		}
-		h := set.Lookup("/a.B/C").Spec().Hedge
-		if got := fmt.Sprintf("%d after %v past %v tokens %v", h.MaxAttempts, h.HedgingDelay, h.NonFatalStatusCodes, set.Config().RetryThrottling); got != want {
+		h := policies.Spec(set.Lookup("/a.B/C")).Hedge
+		if got := fmt.Sprintf("%d after %v past %v tokens %v", h.MaxAttempts, h.HedgingDelay, h.NonFatalStatusCodes, policies.Config(set).RetryThrottling); got != want {
 			t.Errorf("%s is read as %s; want %s", config, got, want)
 		}
 	}

@@ -4,21 +4,20 @@
 package policy
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"slices"
 
-	"github.com/stagger-go/stagger/internal/defaults"
 	"github.com/stagger-go/stagger/internal/document"
 	"github.com/stagger-go/stagger/internal/lookup"
+	"github.com/stagger-go/stagger/internal/spec"
 )
 
 // Set has the policies of a program, and the budgets that they name. It never changes, and is safe for concurrent use.
 type Set struct {
-	config Config
+	config spec.Config
 	byPath lookup.Table[Policy]
-	list   []*Policy // in the order of the config
+	list   []*Policy // in the order of the file
 	mode   Mode      // of all calls
 
 	balancingAt Diagnostic
@@ -30,45 +29,34 @@ type Set struct {
 	digest   [sha256.Size]byte // of that text, or zero
 }
 
-// NewSet checks a config and returns its set. The error is an [*Error] with all errors in it.
-func NewSet(c Config) (*Set, error) {
-	return newSet(c, &document.Report{})
-}
-
-// newSet adds to the errors that parsing a file has reported.
-func newSet(c Config, report *document.Report) (*Set, error) {
-	checkConfig(report, c)
+// newSet checks a config and returns its set. It adds to the errors that reading a file has reported.
+func newSet(c spec.Config, report *document.Report) (*Set, error) {
+	spec.Check(report, c)
 	if err := report.Err(); err != nil {
 		return nil, err
 	}
 	s := &Set{
-		config: c.clone(),
+		config: c.WithDefaults(),
 		byPath: lookup.Table[Policy]{},
 
 		namesAt:     map[string]Diagnostic{},
-		balancingAt: report.Locate(Diagnostic{Severity: document.SeverityError, Field: balancingKey}),
-		elsewhereAt: report.Locate(Diagnostic{Severity: document.SeverityError, Field: c.channel.elsewhere()}),
+		balancingAt: report.Locate(Diagnostic{Severity: document.SeverityError, Field: spec.BalancingKey}),
+		elsewhereAt: report.Locate(Diagnostic{Severity: document.SeverityError, Field: c.Elsewhere()}),
 	}
-	s.mode = StrictestMode(c.Mode)
-	s.config.MaxWaiting = cmp.Or(c.MaxWaiting, defaults.MaxWaiting)
-	s.config.MaxAttemptsLimit = cmp.Or(c.MaxAttemptsLimit, defaults.MaxAttempts)
-	for i := range s.config.Budgets {
-		b := &s.config.Budgets[i]
-		b.Scope = cmp.Or(b.Scope, "TARGET")
-	}
+	s.mode = StrictestMode(Mode(c.Mode))
 	for i, m := range c.Methods {
 		for j, name := range m.Names {
 			field := document.Item(document.Item("methodConfig", i)+".name", j)
 			s.namesAt[name] = report.Locate(Diagnostic{Severity: document.SeverityWarning, Field: field})
-			spec := m.Spec
-			spec.Idempotency = resolve(spec.Idempotency, c.Idempotency, name)
-			p := newPolicy(spec)
+			of := m.Policy
+			of.Idempotency = spec.IdempotencyOf(m.Idempotency, c.Idempotency, name)
+			p := newPolicy(of)
 			p.name, p.mode = name, StrictestMode(s.mode, p.mode)
 			s.byPath[name] = p
 			s.list = append(s.list, p)
 		}
 	}
-	s.warnings = warnings(report, c)
+	s.warnings = spec.Warnings(report, c)
 	return s, nil
 }
 
@@ -76,14 +64,11 @@ func newSet(c Config, report *document.Report) (*Set, error) {
 // else everything, else nil. Entries are not merged. Lookup does not allocate.
 func (s *Set) Lookup(method string) *Policy { return s.byPath.Find(method) }
 
-// Policies returns the policies in the order of the config, one for each name.
+// Policies returns the policies in the order of the file, one for each name.
 func (s *Set) Policies() []*Policy { return slices.Clone(s.list) }
 
 // Mode returns the mode of all calls, whatever their policy. Policies may be stricter.
 func (s *Set) Mode() Mode { return s.mode }
-
-// Config returns a copy of the set's config, with defaults for MaxWaiting, MaxAttemptsLimit and the budgets' scopes.
-func (s *Set) Config() Config { return s.config.clone() }
 
 // Source returns the name of the file that the set was parsed from, as given, or "" if there was none.
 func (s *Set) Source() string { return s.source }

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/policies"
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -47,7 +49,7 @@ func TestLookup(t *testing.T) {
 		}
 	}
 	get := set.Lookup("/a.B/Get")
-	if s := get.Spec(); s.Timeout != 0 || s.Retry != nil {
+	if s := policies.Spec(get); s.Timeout != 0 || s.Retry != nil {
 		t.Errorf("the entry for the method takes %+v from another one", s)
 	}
 }
@@ -61,13 +63,13 @@ func TestSpecOfAnotherPolicy(t *testing.T) {
 	}
 	for _, file := range files {
 		for _, p := range decision.Describe(must.Get(policy.Load(file))(t)).Policies() {
-			if same := must.Get(policy.New(p.Spec()))(t); !reflect.DeepEqual(same.Spec(), p.Spec()) {
-				t.Errorf("%s, %s:\n%+v\nwant %+v", file, p.Name(), same.Spec(), p.Spec())
+			if same := must.Get(policies.New(*policies.Spec(p)))(t); !reflect.DeepEqual(*policies.Spec(same), *policies.Spec(p)) {
+				t.Errorf("%s, %s:\n%+v\nwant %+v", file, p.Name(), *policies.Spec(same), *policies.Spec(p))
 			}
 		}
 	}
 	p := mustParse(t, "f", `{"mode": "OFF", "methodConfig": [{"name": [{}], "mode": "OBSERVE"}]}`).Lookup("/a.B/C")
-	if s := p.Spec(); s.Mode != policy.ModeObserve {
+	if s := policies.Spec(p); s.Mode != "OBSERVE" {
 		t.Errorf("%+v; want what the entry says", s)
 	}
 }
@@ -79,7 +81,7 @@ func TestSetSourceAndHash(t *testing.T) {
 	if want := fmt.Sprintf("%x", sha256.Sum256([]byte(text)))[:12]; set.Source() != "etc/retry.yaml" || set.Hash() != want {
 		t.Errorf("%q %q; want etc/retry.yaml %q", set.Source(), set.Hash(), want)
 	}
-	made, err := policy.NewSet(policy.Config{})
+	made, err := policies.NewSet(spec.Config{})
 	if err != nil || made.Source() != "" || made.Hash() != "" {
 		t.Errorf("made from Go values: %q %q, %v", made.Source(), made.Hash(), err)
 	}

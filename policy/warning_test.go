@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stagger-go/stagger/internal/inside"
+	"github.com/stagger-go/stagger/internal/policies"
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -55,7 +57,7 @@ func TestWarningsEntryWithoutNames(t *testing.T) {
 		"f:2:3: methodConfig[0]: names nothing, and is never used; name methods, a service or {} for everything, or remove it",
 		"f:3:3: methodConfig[1]: names nothing, and is never used; name methods, a service or {} for everything, or remove it",
 	})
-	set, err := policy.NewSet(policy.Config{Methods: []policy.MethodConfig{{}}})
+	set, err := policies.NewSet(spec.Config{Methods: []spec.MethodConfig{{}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +72,7 @@ func TestWarningsPatterns(t *testing.T) {
 	wantWarnings(t, mustParse(t, "f", `methodConfig: [{timeout: 1s, name: [{service: "a.*"}, {service: a.B, method: "Get*"}, {service: a.B, method: C}]}]`), []string{
 		`f:1:47: methodConfig[0].name[0].service: "a.*": ` + says, `f:1:78: methodConfig[0].name[1].method: "Get*": ` + says,
 	})
-	set, err := policy.NewSet(policy.Config{Methods: []policy.MethodConfig{{Names: []string{"/a.*/", "/a.B/Get List"}}}})
+	set, err := policies.NewSet(spec.Config{Methods: []spec.MethodConfig{{Names: []string{"/a.*/", "/a.B/Get List"}}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 
 // hostileNames are names that a pull request may put into a file: escapes of terminals, and lines for a log or for GitHub's runners.
 const hostileNames = `
-budgets: [{name: "b\e[31m\n::error::b\u009b", ratio: {percent: 10}}]
+budgets: [{name: "b\e[31m\n::error::b\u009b", bucket: {size: 10}}]
 methodConfig:
   - name: [{service: "a.\e[31mB\n::error::x\u009b\u202e", method: "M\e]0;t\a\n::error::y"}]
     retryPolicy:
@@ -77,9 +77,12 @@ func TestNamesAreShown(t *testing.T) {
 		{"simulate", "::error::x\x1b[31m"},
 		{"faultserver", "--script", wrong},
 	} {
-		out, _ := run(args...)
+		out, err := run(args...)
 		if out == "" {
 			t.Errorf("%q: nothing is written", args)
+		}
+		if args[0] == "explain" && args[1] == policy && args[2] == "--all" && err != nil {
+			t.Errorf("%q: %v; want a file whose names are used", args, err)
 		}
 		marks := args[len(args)-1] == "github" // lines with commands of our own, which name a file
 		for line := range strings.Lines(out) {

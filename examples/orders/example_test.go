@@ -18,8 +18,8 @@ func Example() {
 		return
 	}
 	for _, method := range []string{orders.GetOrder, orders.ListOrders, orders.CreateOrder} {
-		p := set.Lookup(method).Spec()
-		fmt.Printf("%s: %d attempts, idempotency: %v\n", method, p.Retry.MaxAttempts, p.Idempotency)
+		p := set.Lookup(method)
+		fmt.Printf("%s: %d attempts, idempotency: %v\n", method, p.MaxAttempts(), p.Idempotency())
 	}
 	// Output:
 	// /acme.orders.v1.OrderService/GetOrder: 4 attempts, idempotency: ASSUME

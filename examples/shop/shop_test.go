@@ -258,7 +258,7 @@ func TestPoliciesIn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := set.Config().Mode; policy.StrictestMode(got, policy.ModeEnforce) != mode {
+		if got := set.Mode(); got != mode {
 			t.Errorf("mode %q; want %q", got, mode)
 		}
 	}

@@ -9,6 +9,8 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/policies"
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -197,7 +199,7 @@ func (c *Call) setSlowAt(a *attempt) {
 
 // SlowAfter returns the time after which an attempt is slow. m may be nil.
 func SlowAfter(p *policy.Policy, m Method, alone bool) (after time.Duration, watched bool) {
-	if h := p.Hedge(); h != nil {
+	if h := policies.Hedge(p); h != nil {
 		return hedgeAfter(h, m), !alone
 	}
 	timeout := p.PerAttemptTimeout()
@@ -205,7 +207,7 @@ func SlowAfter(p *policy.Policy, m Method, alone bool) (after time.Duration, wat
 }
 
 // hedgeAfter returns the delay of the next hedge: the latency quantile within its bounds, if known.
-func hedgeAfter(h *policy.HedgeSpec, m Method) (after time.Duration) {
+func hedgeAfter(h *spec.Hedge, m Method) (after time.Duration) {
 	if h.Quantile == 0 || m == nil {
 		return h.HedgingDelay
 	}

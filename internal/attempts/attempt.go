@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -120,7 +121,7 @@ func (c *Call) resume(a *attempt, r *Result, at time.Duration) {
 // follows reports whether an attempt needs no successor: under a retry policy, a later attempt was sent when it was slow, and
 // still runs.
 func (c *Call) follows(a *attempt) bool {
-	if c.set.Policy.Hedge() != nil {
+	if policies.Hedge(c.set.Policy) != nil {
 		return false
 	}
 	newest := c.newestAttempt()
@@ -186,7 +187,7 @@ func (c *Call) leftover(a *attempt, r *Result, now Now) {
 // hung reports whether an attempt exceeded its timeout and was then cancelled without a response. It reports the failure to the
 // budget, whatever has ended the attempt: a hanging server must not look healthy.
 func (c *Call) hung(a *attempt, r *Result, at time.Duration) bool {
-	if !r.Local || !a.slow || c.set.Policy.Hedge() != nil {
+	if !r.Local || !a.slow || policies.Hedge(c.set.Policy) != nil {
 		return false
 	}
 	if !r.Foreign {

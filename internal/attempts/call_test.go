@@ -11,40 +11,42 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/policies"
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/internal/tools/checks"
 	"github.com/stagger-go/stagger/internal/tools/usual"
 	"github.com/stagger-go/stagger/policy"
 )
 
-// policies of the traces: three attempts, backoffs of 100 ms doubled, so 50 and 100 ms with the chance of ½.
-func policies(t testing.TB) map[string]*policy.Policy {
+// tracePolicies are the policies of the traces: three attempts, backoffs of 100 ms doubled, so 50 and 100 ms with the chance of ½.
+func tracePolicies(t testing.TB) map[string]*policy.Policy {
 	t.Helper()
-	retry := func(change func(*policy.RetrySpec)) policy.Spec {
+	retry := func(change func(*spec.Retry)) spec.Policy {
 		r := usual.Retry()
 		r.MaxAttempts, r.RetryableStatusCodes = 3, []codes.Code{codes.Unavailable}
-		r.Backoff = policy.Backoff{Initial: at(100), Max: 10 * time.Second, Multiplier: 2, Jitter: "FULL"}
+		r.Backoff = spec.Backoff{Initial: at(100), Max: 10 * time.Second, Multiplier: 2, Jitter: "FULL"}
 		change(&r)
-		return policy.Spec{Retry: &r}
+		return spec.Policy{Retry: &r}
 	}
-	hedge := func(change func(*policy.HedgeSpec)) policy.Spec {
-		h := policy.HedgeSpec{MaxAttempts: 3, HedgingDelay: at(50), NonFatalStatusCodes: []codes.Code{codes.Unavailable}}
+	hedge := func(change func(*spec.Hedge)) spec.Policy {
+		h := spec.Hedge{MaxAttempts: 3, HedgingDelay: at(50), NonFatalStatusCodes: []codes.Code{codes.Unavailable}}
 		change(&h)
-		return policy.Spec{Hedge: &h}
+		return spec.Policy{Hedge: &h}
 	}
 	list := map[string]*policy.Policy{}
-	for name, spec := range map[string]policy.Spec{
-		"retry":   retry(func(*policy.RetrySpec) {}),
-		"once":    retry(func(r *policy.RetrySpec) { r.Chain = "SUPPRESS" }),
-		"beside":  retry(func(r *policy.RetrySpec) { r.PerAttemptTimeout = at(200) }),
-		"inplace": retry(func(r *policy.RetrySpec) { r.PerAttemptTimeout, r.OnAttemptTimeout = at(200), "RETRY" }),
+	for name, of := range map[string]spec.Policy{
+		"retry":   retry(func(*spec.Retry) {}),
+		"once":    retry(func(r *spec.Retry) { r.Chain = "SUPPRESS" }),
+		"beside":  retry(func(r *spec.Retry) { r.PerAttemptTimeout = at(200) }),
+		"inplace": retry(func(r *spec.Retry) { r.PerAttemptTimeout, r.OnAttemptTimeout = at(200), "RETRY" }),
 		"none":    {},
-		"hedge":   hedge(func(*policy.HedgeSpec) {}),
-		"hedge0":  hedge(func(h *policy.HedgeSpec) { h.MaxAttempts, h.HedgingDelay = 2, 0 }),
-		"quantile": hedge(func(h *policy.HedgeSpec) {
+		"hedge":   hedge(func(*spec.Hedge) {}),
+		"hedge0":  hedge(func(h *spec.Hedge) { h.MaxAttempts, h.HedgingDelay = 2, 0 }),
+		"quantile": hedge(func(h *spec.Hedge) {
 			h.MaxAttempts, h.Quantile = 3, 0.95
 		}),
 	} {
-		p, err := policy.New(spec)
+		p, err := policies.New(of)
 		if err != nil {
 			t.Fatal(name, err)
 		}
@@ -438,7 +440,7 @@ const traces = `
 
 func TestTraces(t *testing.T) {
 	t.Parallel()
-	list := policies(t)
+	list := tracePolicies(t)
 	for _, text := range strings.Split(traces, "# ")[1:] {
 		head, text, _ := strings.Cut(text, "\n")
 		options, name, _ := strings.Cut(head, ": ")
@@ -468,7 +470,7 @@ func TestTraces(t *testing.T) {
 
 func TestHedge(t *testing.T) {
 	t.Parallel()
-	p := newPlay(policies(t)["beside"], "", 0)
+	p := newPlay(tracePolicies(t)["beside"], "", 0)
 	p.run("0 start; 10 end 1 UNAV; 60 wake; 260 wake; 360 wake")
 	for n, want := range map[int]bool{1: false, 2: false, 3: true, 4: false} { // 1 has ended, 2 is a retry, 3 runs in parallel
 		if got := p.call.Hedge(n); got != want {
@@ -487,7 +489,7 @@ func TestHeardIsAnswer(t *testing.T) {
 	t.Parallel()
 	for _, why := range []decision.Commit{decision.CommitMessage, decision.CommitHeaders, decision.CommitContext, decision.CommitBufferFull} {
 		for events, want := range map[string]string{"": "-", "; 80 heard 2": "+", "; 261 heard 2": "-"} {
-			p := newPlay(policies(t)["beside"], "", 0)
+			p := newPlay(tracePolicies(t)["beside"], "", 0)
 			p.run("0 start; 10 end 1 UNAV; 60 wake; 70 commit 2 " + string(why) + events + "; 900 end 2 OK")
 			if got := p.told[len(p.told)-2]; got != want {
 				t.Errorf("committed by %s%s: the permit is settled with %s; want %s", why, events, got, want)

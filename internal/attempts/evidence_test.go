@@ -14,7 +14,7 @@ import (
 // Which ends of an attempt are answers, whose time counts, and which are missed deadlines.
 func TestAnswers(t *testing.T) {
 	t.Parallel()
-	list := policies(t)
+	list := tracePolicies(t)
 	for what, row := range map[string]struct{ policy, play, want string }{
 		"an answer":                               {"beside", "0 start; 150 end 1 OK", "a:150"},
 		"of an attempt in whose place":            {"inplace", "0 start; 201 end 1 OK", "a:201"},
@@ -50,7 +50,7 @@ func TestAnswers(t *testing.T) {
 // What the target's last responses show stops attempts that a server would see.
 func TestEvidence(t *testing.T) {
 	t.Parallel()
-	list := policies(t)
+	list := tracePolicies(t)
 	const failure, timeout, hedge = "0 start; 10 end 1 UNAV", "0 start; 200 wake", "0 start; 50 wake"
 	queue, fast, unproven := latency.Evidence{Queue: true}, latency.Evidence{Fast: true}, latency.Evidence{}
 	for name, row := range map[string]struct {
@@ -96,7 +96,7 @@ func TestEvidence(t *testing.T) {
 // A slow attempt continues, and its call ends with the reason why it got no successor.
 func TestNotProvenFast_GoesOn(t *testing.T) {
 	t.Parallel()
-	p := newPlay(policies(t)["beside"], "deadline=1000", 0)
+	p := newPlay(tracePolicies(t)["beside"], "deadline=1000", 0)
 	p.shows = latency.Evidence{}
 	p.run("0 start; 200 wake; 300 wake; 1000 stop deadline_exceeded; 1000 end 1 cut")
 	want := []string{"0 start → send 1, wake 200", "200 wake → (not_proven_fast)", "300 wake", "1000 stop deadline_exceeded", "1000 end 1 cut → over not_proven_fast, = 1"}

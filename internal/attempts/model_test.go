@@ -21,6 +21,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/internal/tools/shrink"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -293,9 +294,9 @@ func (m *model) checkSend(step Step) {
 func (m *model) arm(a *modelAttempt) {
 	p := m.set.Policy
 	switch {
-	case m.since >= m.limit(), m.forbidden, m.set.Alone && p.Hedge() != nil:
+	case m.since >= m.limit(), m.forbidden, m.set.Alone && policies.Hedge(p) != nil:
 		return
-	case p.Hedge() == nil && p.PerAttemptTimeout() == 0:
+	case policies.Hedge(p) == nil && p.PerAttemptTimeout() == 0:
 		return
 	}
 	if slowAt := a.began + a.paused + m.slowAfter(); slowAt < m.set.Deadline {
@@ -307,12 +308,12 @@ func (m *model) arm(a *modelAttempt) {
 func (m *model) slowAfter() time.Duration {
 	p := m.set.Policy
 	switch {
-	case p.Hedge() == nil:
+	case policies.Hedge(p) == nil:
 		return p.PerAttemptTimeout()
-	case m.set.Method != nil && p.Hedge().Quantile > 0 && m.quantile > 0:
+	case m.set.Method != nil && policies.Hedge(p).Quantile > 0 && m.quantile > 0:
 		return m.quantile
 	default:
-		return p.Hedge().HedgingDelay
+		return policies.Hedge(p).HedgingDelay
 	}
 }
 

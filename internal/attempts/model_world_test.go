@@ -14,6 +14,8 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/latency"
+	"github.com/stagger-go/stagger/internal/policies"
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/internal/tools/usual"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -220,14 +222,14 @@ func (k modelMethod) took(d time.Duration) {
 func modelPolicies() []*policy.Policy {
 	random := rand.New(rand.NewPCG(1, 2))
 	one := func(n int) bool { return random.IntN(n) == 0 }
-	backoff := func() policy.Backoff {
-		b := policy.Backoff{Initial: at(1 + random.IntN(100)), Max: at(50 + random.IntN(500)), Multiplier: 1 + 2*random.Float64()}
+	backoff := func() spec.Backoff {
+		b := spec.Backoff{Initial: at(1 + random.IntN(100)), Max: at(50 + random.IntN(500)), Multiplier: 1 + 2*random.Float64()}
 		b.Jitter = []string{
 			"", "NONE", "FULL", "EQUAL", "DECORRELATED", "PROPORTIONAL",
 		}[random.IntN(6)]
 		return b
 	}
-	retry := func() *policy.RetrySpec {
+	retry := func() *spec.Retry {
 		r := usual.Retry()
 		r.MaxAttempts, r.Backoff = 2+random.IntN(4), backoff()
 		r.RetryableStatusCodes = []codes.Code{codes.Unavailable, codes.Aborted}
@@ -236,7 +238,7 @@ func modelPolicies() []*policy.Policy {
 		}
 		if one(3) {
 			own := backoff()
-			r.PerCode = []policy.CodeSpec{{Codes: []codes.Code{codes.Aborted}, MaxAttempts: 1 + random.IntN(r.MaxAttempts), Backoff: &own}}
+			r.PerCode = []spec.Code{{Codes: []codes.Code{codes.Aborted}, MaxAttempts: 1 + random.IntN(r.MaxAttempts), Backoff: &own}}
 		}
 		if one(2) {
 			r.PerAttemptTimeout = at(1 + random.IntN(200))
@@ -245,8 +247,8 @@ func modelPolicies() []*policy.Policy {
 		r.Chain = []string{"", "ALLOW", "SUPPRESS"}[random.IntN(3)]
 		return &r
 	}
-	hedge := func() *policy.HedgeSpec {
-		h := policy.HedgeSpec{MaxAttempts: 2 + random.IntN(4), HedgingDelay: at(random.IntN(3) * random.IntN(60)), NonFatalStatusCodes: []codes.Code{codes.Unavailable, codes.Aborted}}
+	hedge := func() *spec.Hedge {
+		h := spec.Hedge{MaxAttempts: 2 + random.IntN(4), HedgingDelay: at(random.IntN(3) * random.IntN(60)), NonFatalStatusCodes: []codes.Code{codes.Unavailable, codes.Aborted}}
 		if one(2) {
 			h.Quantile = 0.9
 		}
@@ -254,7 +256,7 @@ func modelPolicies() []*policy.Policy {
 	}
 	list := make([]*policy.Policy, 256)
 	for i := range list {
-		var s policy.Spec
+		var s spec.Policy
 		switch i % 8 {
 		case 0: // one attempt
 		case 1, 2, 3, 4, 5:
@@ -265,7 +267,7 @@ func modelPolicies() []*policy.Policy {
 		if i%8 != 0 && one(3) {
 			s.MaxPushback = at(100)
 		}
-		p, err := policy.New(s)
+		p, err := policies.New(s)
 		if err != nil {
 			panic(err)
 		}

@@ -21,6 +21,8 @@ import (
 	"github.com/stagger-go/stagger/internal/codename"
 	"github.com/stagger-go/stagger/internal/inside"
 	"github.com/stagger-go/stagger/internal/lookup"
+	"github.com/stagger-go/stagger/internal/policies"
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -29,14 +31,14 @@ import (
 // as after a change of a comment, differ only in the hash.
 func Of(before, after *policy.Set) []string {
 	d := differences{methods: map[change][]string{}}
-	was, is := before.Config(), after.Config()
+	was, is := *policies.Config(before), *policies.Config(after)
 	methodsBefore, methodsAfter := methodsOf(before, was), methodsOf(after, is)
 	short := shortNames(methodsBefore, methodsAfter)
 	d.items("", methodsBefore, methodsAfter, func(name string) string { return short[name] })
 	d.items("budget ", budgetsOf(was), budgetsOf(is), func(name string) string { return name })
 	d.channel(before, after)
 	was.Methods, is.Methods, was.Budgets, is.Budgets = nil, nil, nil, nil
-	was.Mode, is.Mode = cmp.Or(was.Mode, policy.ModeEnforce), cmp.Or(is.Mode, policy.ModeEnforce)
+	was.Mode, is.Mode = cmp.Or(was.Mode, "ENFORCE"), cmp.Or(is.Mode, "ENFORCE")
 	d.compare("", "", reflect.ValueOf(was), reflect.ValueOf(is))
 
 	var list []string
@@ -198,13 +200,13 @@ var keys = map[string]string{
 	"Backoff.Initial":    "initialBackoff",
 	"Backoff.Max":        "maxBackoff",
 	"Backoff.Multiplier": "backoffMultiplier",
-	"CodeSpec.Backoff":   "",
-	"RetrySpec.Backoff":  "",
-	"HedgeSpec.Quantile": "hedgingQuantile.quantile",
-	"HedgeSpec.MinDelay": "hedgingQuantile.min",
-	"HedgeSpec.MaxDelay": "hedgingQuantile.max",
-	"Spec.Retry":         "retryPolicy",
-	"Spec.Hedge":         "hedgingPolicy",
+	"Code.Backoff":       "",
+	"Retry.Backoff":      "",
+	"Hedge.Quantile":     "hedgingQuantile.quantile",
+	"Hedge.MinDelay":     "hedgingQuantile.min",
+	"Hedge.MaxDelay":     "hedgingQuantile.max",
+	"Policy.Retry":       "retryPolicy",
+	"Policy.Hedge":       "hedgingPolicy",
 }
 
 func kindOf(config reflect.Value) string {
@@ -234,17 +236,17 @@ func valueText(v reflect.Value) string {
 }
 
 // methodsOf returns the policies by their names, with what is left out at its default.
-func methodsOf(set *policy.Set, c policy.Config) map[string]any {
+func methodsOf(set *policy.Set, c spec.Config) map[string]any {
 	list := map[string]any{}
 	for _, m := range c.Methods {
 		for _, name := range m.Names {
-			list[name] = set.Lookup(name).Spec()
+			list[name] = *policies.Spec(set.Lookup(name))
 		}
 	}
 	return list
 }
 
-func budgetsOf(c policy.Config) map[string]any {
+func budgetsOf(c spec.Config) map[string]any {
 	list := map[string]any{}
 	for _, b := range c.Budgets {
 		list[b.Name] = b

@@ -12,6 +12,8 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/changes"
+	"github.com/stagger-go/stagger/internal/policies"
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
@@ -84,7 +86,7 @@ func TestOf(t *testing.T) {
 func TestOf_Throttling(t *testing.T) {
 	t.Parallel()
 	set := func(tokens int) *policy.Set {
-		return must.Get(policy.NewSet(policy.Config{RetryThrottling: &budget.ThrottleConfig{MaxTokens: tokens, TokenRatio: 0.1}}))(t)
+		return must.Get(policies.NewSet(spec.Config{RetryThrottling: &budget.ThrottleConfig{MaxTokens: tokens, TokenRatio: 0.1}}))(t)
 	}
 	if got := changes.Of(set(10), set(20)); len(got) != 1 || got[0] != "maxTokens of retryThrottling 10 → 20" {
 		t.Errorf("%q", got)
@@ -101,19 +103,19 @@ func TestKey(t *testing.T) {
 	}
 	fields := 0
 	for _, kind := range []any{
-		policy.Config{},
-		policy.Spec{},
-		policy.RetrySpec{},
-		policy.CodeSpec{},
-		policy.HedgeSpec{},
-		policy.Backoff{},
-		policy.BudgetSpec{},
+		spec.Config{},
+		spec.Policy{},
+		spec.Retry{},
+		spec.Code{},
+		spec.Hedge{},
+		spec.Backoff{},
+		spec.Budget{},
 		budget.BucketConfig{},
 		budget.ThrottleConfig{},
 	} {
 		in := reflect.TypeOf(kind)
 		for f := range in.Fields() {
-			unnamed := f.Name == "Methods" || in == reflect.TypeFor[policy.BudgetSpec]() && f.Name == "Config" // compared by their names and kinds
+			unnamed := f.Name == "Methods" || in == reflect.TypeFor[spec.Budget]() && f.Name == "Config" // compared by their names and kinds
 			if key := changes.Key(in, f); f.IsExported() && key != "" && !unnamed && !known[key] {
 				t.Errorf("%s.%s: no key %q in a policy file", in, f.Name, key)
 			}

@@ -7,7 +7,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/stagger-go/stagger/policy"
+	"github.com/stagger-go/stagger/internal/spec"
 )
 
 // Delay returns the wait before a retry with backoff b.
@@ -15,7 +15,7 @@ import (
 // retry is the number of previous retries since the last pushback, 0 for the first. previous is the wait before the previous
 // one, or 0. r is a random number in [0, 1). The cap is applied before the jitter, so that clients that have failed for a long
 // time don't all wait for exactly the cap. No input causes an overflow.
-func Delay(b policy.Backoff, retry int, previous time.Duration, r float64) time.Duration {
+func Delay(b spec.Backoff, retry int, previous time.Duration, r float64) time.Duration {
 	if b.Jitter == "DECORRELATED" {
 		return decorrelated(b, previous, r)
 	}
@@ -24,7 +24,7 @@ func Delay(b policy.Backoff, retry int, previous time.Duration, r float64) time.
 
 // base returns the backoff before jitter, in nanoseconds. It is capped as a float64, where Multiplier^i may be infinite but
 // never wraps around.
-func base(b policy.Backoff, retry int) float64 {
+func base(b spec.Backoff, retry int) float64 {
 	i := float64(max(retry, 0))
 	grown := float64(b.Initial)
 	if b.Growth == "LINEAR" {
@@ -37,7 +37,7 @@ func base(b policy.Backoff, retry int) float64 {
 
 // decorrelated applies the cap before it draws. AWS caps the result, so that half of all clients wait for exactly Max, in step
 // again.
-func decorrelated(b policy.Backoff, previous time.Duration, r float64) time.Duration {
+func decorrelated(b spec.Backoff, previous time.Duration, r float64) time.Duration {
 	low := float64(min(b.Initial, b.Max))
 	high := min(float64(b.Max), 3*max(float64(previous), low))
 	return toDuration(low + r*(high-low))

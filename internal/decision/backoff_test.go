@@ -11,19 +11,19 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/stagger-go/stagger/internal/decision"
-	"github.com/stagger-go/stagger/policy"
+	"github.com/stagger-go/stagger/internal/spec"
 )
 
 // Each row is a formula of docs/policy-file.md at its edges: random number 0, one half, and the largest.
 func TestBackoffDelay(t *testing.T) {
 	t.Parallel()
-	exponential := policy.Backoff{Initial: 100 * ms, Max: 1000 * ms, Multiplier: 2}
-	with := func(j string, multiplier float64) policy.Backoff {
+	exponential := spec.Backoff{Initial: 100 * ms, Max: 1000 * ms, Multiplier: 2}
+	with := func(j string, multiplier float64) spec.Backoff {
 		b := exponential
 		b.Jitter, b.Multiplier = j, multiplier
 		return b
 	}
-	linear := func(multiplier float64) policy.Backoff {
+	linear := func(multiplier float64) spec.Backoff {
 		b := with("NONE", multiplier)
 		b.Growth = "LINEAR"
 		return b
@@ -31,7 +31,7 @@ func TestBackoffDelay(t *testing.T) {
 	none := with("NONE", 2)
 	for _, row := range []struct {
 		name     string
-		backoff  policy.Backoff
+		backoff  spec.Backoff
 		retry    int
 		previous time.Duration
 		r        float64
@@ -60,10 +60,10 @@ func TestBackoffDelay(t *testing.T) {
 		{"decorrelated later", with("DECORRELATED", 2), 1, 200 * ms, 0.5, 350 * ms},
 		{"decorrelated lowest", with("DECORRELATED", 2), 5, 900 * ms, 0, 100 * ms},
 		{"decorrelated caps before it draws", with("DECORRELATED", 2), 5, 900 * ms, 0.5, 550 * ms},
-		{"initial above max", policy.Backoff{Initial: time.Hour, Max: ms, Multiplier: 2, Jitter: "NONE"}, 0, 0, 0, ms},
-		{"decorrelated with initial above max", policy.Backoff{Initial: time.Hour, Max: ms, Multiplier: 2, Jitter: "DECORRELATED"}, 0, 0, 0.5, ms},
-		{"longest duration, as it is", policy.Backoff{Initial: math.MaxInt64, Max: math.MaxInt64, Multiplier: 1, Jitter: "NONE"}, 0, 0, 0, math.MaxInt64},
-		{"longest duration", policy.Backoff{Initial: math.MaxInt64, Max: math.MaxInt64, Multiplier: 2, Jitter: "PROPORTIONAL"}, 9, 0, almostOne, math.MaxInt64},
+		{"initial above max", spec.Backoff{Initial: time.Hour, Max: ms, Multiplier: 2, Jitter: "NONE"}, 0, 0, 0, ms},
+		{"decorrelated with initial above max", spec.Backoff{Initial: time.Hour, Max: ms, Multiplier: 2, Jitter: "DECORRELATED"}, 0, 0, 0.5, ms},
+		{"longest duration, as it is", spec.Backoff{Initial: math.MaxInt64, Max: math.MaxInt64, Multiplier: 1, Jitter: "NONE"}, 0, 0, 0, math.MaxInt64},
+		{"longest duration", spec.Backoff{Initial: math.MaxInt64, Max: math.MaxInt64, Multiplier: 2, Jitter: "PROPORTIONAL"}, 9, 0, almostOne, math.MaxInt64},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
@@ -74,8 +74,8 @@ func TestBackoffDelay(t *testing.T) {
 	}
 }
 
-func backoffs(t *rapid.T) policy.Backoff {
-	return policy.Backoff{
+func backoffs(t *rapid.T) spec.Backoff {
+	return spec.Backoff{
 		Initial:    time.Duration(rapid.Int64Range(1, math.MaxInt64).Draw(t, "initial")),
 		Max:        time.Duration(rapid.Int64Range(1, math.MaxInt64).Draw(t, "max")),
 		Multiplier: rapid.Float64Range(1e-9, 1e300).Draw(t, "multiplier"),

@@ -12,6 +12,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/stagger-go/stagger/internal/policies"
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -23,15 +25,15 @@ type Class struct {
 	Pushback  Pushback // Source is "" if there is none
 	Retryable bool     // another attempt may succeed, judged by the code or a classifier
 
-	code codes.Code       // the code that it counts as
-	own  *policy.CodeSpec // that code's settings; nil: the policy's
+	code codes.Code // the code that it counts as
+	own  *spec.Code // that code's settings; nil: the policy's
 }
 
 // Classify returns the class of an outcome for a policy.
 func Classify(p *policy.Policy, out *Outcome, now time.Time) Class {
 	is := Class{Outcome: *out, Pushback: ReadPushback(out.Status, out.Trailer, now), code: codeOf(p, out)}
 	is.own = ownFor(p, is.code)
-	is.Retryable = out.Again || slices.Contains(p.Retry().RetryableStatusCodes, is.code)
+	is.Retryable = out.Again || slices.Contains(policies.Retry(p).RetryableStatusCodes, is.code)
 	return is
 }
 
@@ -49,8 +51,8 @@ func (is *Class) Fails() bool {
 }
 
 // settings returns the settings for a code's own spec, with the policy's values where that has none.
-func settings(p *policy.Policy, own *policy.CodeSpec) (maxAttempts int, b *policy.Backoff) {
-	maxAttempts, b = p.MaxAttempts(), &p.Retry().Backoff
+func settings(p *policy.Policy, own *spec.Code) (maxAttempts int, b *spec.Backoff) {
+	maxAttempts, b = p.MaxAttempts(), &policies.Retry(p).Backoff
 	if own != nil {
 		maxAttempts, b = cmp.Or(own.MaxAttempts, maxAttempts), cmp.Or(own.Backoff, b)
 	}
@@ -66,9 +68,9 @@ func codeOf(p *policy.Policy, out *Outcome) codes.Code {
 }
 
 // ownFor returns the settings for a code, or nil if it has none of its own.
-func ownFor(p *policy.Policy, code codes.Code) *policy.CodeSpec {
-	for i := range p.Retry().PerCode {
-		if own := &p.Retry().PerCode[i]; slices.Contains(own.Codes, code) {
+func ownFor(p *policy.Policy, code codes.Code) *spec.Code {
+	for i := range policies.Retry(p).PerCode {
+		if own := &policies.Retry(p).PerCode[i]; slices.Contains(own.Codes, code) {
 			return own
 		}
 	}
@@ -91,7 +93,7 @@ func isCut(st *status.Status) bool {
 // codeOfCut returns the code that a cut stream counts as: INTERNAL if the policy has settings for it, else UNAVAILABLE if the
 // policy lists it.
 func codeOfCut(p *policy.Policy) codes.Code {
-	if ownFor(p, codes.Internal) == nil && slices.Contains(p.Retry().RetryableStatusCodes, codes.Unavailable) {
+	if ownFor(p, codes.Internal) == nil && slices.Contains(policies.Retry(p).RetryableStatusCodes, codes.Unavailable) {
 		return codes.Unavailable
 	}
 	return codes.Internal

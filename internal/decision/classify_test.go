@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -21,15 +22,15 @@ func TestCuts(t *testing.T) {
 		trailers = "server closed the stream without sending trailers"
 		reset    = "stream terminated by RST_STREAM with error code: "
 	)
-	list := func(list ...codes.Code) func(*policy.RetrySpec) {
-		return func(r *policy.RetrySpec) { r.RetryableStatusCodes = list }
+	list := func(list ...codes.Code) func(*spec.Retry) {
+		return func(r *spec.Retry) { r.RetryableStatusCodes = list }
 	}
-	settings := func(wait int, c codes.Code) policy.CodeSpec {
-		b := policy.Backoff{Initial: time.Duration(wait) * ms, Max: time.Second, Multiplier: 1, Jitter: "NONE"}
-		return policy.CodeSpec{Codes: []codes.Code{c}, Backoff: &b}
+	settings := func(wait int, c codes.Code) spec.Code {
+		b := spec.Backoff{Initial: time.Duration(wait) * ms, Max: time.Second, Multiplier: 1, Jitter: "NONE"}
+		return spec.Code{Codes: []codes.Code{c}, Backoff: &b}
 	}
-	both := func(perCode ...policy.CodeSpec) func(*policy.RetrySpec) {
-		return func(r *policy.RetrySpec) {
+	both := func(perCode ...spec.Code) func(*spec.Retry) {
+		return func(r *spec.Retry) {
 			r.RetryableStatusCodes, r.PerCode = []codes.Code{codes.Internal, codes.Unavailable}, perCode
 		}
 	}
@@ -37,7 +38,7 @@ func TestCuts(t *testing.T) {
 		return decision.Outcome{Status: status.New(codes.Internal, message)}
 	}
 	for name, row := range map[string]struct {
-		policy func(*policy.RetrySpec)
+		policy func(*spec.Retry)
 		out    decision.Outcome
 		unsafe bool
 		want   policy.Reason
@@ -72,7 +73,7 @@ func TestCuts(t *testing.T) {
 		for code, want := range map[codes.Code]policy.Reason{
 			codes.Unavailable: policy.ReasonHedge, codes.Internal: policy.ReasonHedge, codes.Aborted: policy.ReasonNonRetryable,
 		} {
-			p := compiled(t, policy.Spec{Hedge: &policy.HedgeSpec{MaxAttempts: 3, NonFatalStatusCodes: []codes.Code{code}}})
+			p := compiled(t, spec.Policy{Hedge: &spec.Hedge{MaxAttempts: 3, NonFatalStatusCodes: []codes.Code{code}}})
 			out := internal(trailers)
 			if d := decided(p, out); d.Reason != want {
 				t.Errorf("with %s not fatal: %s; want %s", code, d.Reason, want)

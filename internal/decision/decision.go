@@ -18,6 +18,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stagger-go/stagger/internal/latency"
+	"github.com/stagger-go/stagger/internal/policies"
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -110,7 +112,7 @@ func Decide(s *Situation) Decision {
 		return no(policy.ReasonNotIdempotent)
 	case s.Followed:
 		return no(policy.ReasonFollowed)
-	case s.InRetry && p.Retry().Chain == "SUPPRESS": // the upstream caller, who retries, is responsible
+	case s.InRetry && policies.Retry(p).Chain == "SUPPRESS": // the upstream caller, who retries, is responsible
 		return no(policy.ReasonChainStop)
 	case s.Off != "":
 		return no(s.Off)
@@ -158,30 +160,30 @@ type Backoff struct {
 }
 
 // resumption is the backoff before a hedged stream is resumed.
-var resumption = policy.Backoff{Initial: 50 * time.Millisecond, Max: 2 * time.Second, Multiplier: 2}
+var resumption = spec.Backoff{Initial: 50 * time.Millisecond, Max: 2 * time.Second, Multiplier: 2}
 
 // atOnceWithin spreads immediate first retries: calls that failed together must not retry in the same instant.
 const atOnceWithin = time.Millisecond
 
 // BackoffOf returns the backoff of a policy; for a hedging policy, which only waits for connections, a usual one.
-func BackoffOf(p *policy.Policy) policy.Backoff {
-	if p.Hedge() != nil {
+func BackoffOf(p *policy.Policy) spec.Backoff {
+	if policies.Hedge(p) != nil {
 		return resumption
 	}
-	return p.Retry().Backoff
+	return policies.Retry(p).Backoff
 }
 
 // Forbids reports whether a pushback prevents further attempts: it says stop, or its delay is longer than the policy allows.
 func Forbids(p *policy.Policy, push Pushback) bool { return push.Stop || push.Delay > p.MaxPushback() }
 
 // next returns the decision to send another attempt, with its delay. b is the backoff for the outcome's code.
-func (s *Situation) next(b *policy.Backoff) Decision {
+func (s *Situation) next(b *spec.Backoff) Decision {
 	p := s.Policy
 	d := Decision{Retry: true, Reason: policy.ReasonRetry, Pushback: s.Pushback}
-	if !s.InPlace && (p.Hedge() != nil || s.TimedOut && p.Parallel()) {
+	if !s.InPlace && (policies.Hedge(p) != nil || s.TimedOut && p.Parallel()) {
 		d.Reason = policy.ReasonHedge
 	}
-	if s.Resumes && p.Hedge() != nil {
+	if s.Resumes && policies.Hedge(p) != nil {
 		b = &resumption // a hedging policy has no backoff, and a cut stream must not be resumed immediately
 	}
 	switch {
@@ -198,10 +200,10 @@ func (s *Situation) next(b *policy.Backoff) Decision {
 
 // atOnce reports whether this is the first retry, and is sent without a backoff. It never is after RESOURCE_EXHAUSTED, when a
 // stream is resumed, or if the code has its own backoff.
-func (s *Situation) atOnce(b *policy.Backoff) bool {
+func (s *Situation) atOnce(b *spec.Backoff) bool {
 	p := s.Policy
-	return p.Retry().FirstRetry == "AT_ONCE" && s.Attempts == 1 && !s.Resumes &&
-		s.code != codes.ResourceExhausted && b == &p.Retry().Backoff
+	return policies.Retry(p).FirstRetry == "AT_ONCE" && s.Attempts == 1 && !s.Resumes &&
+		s.code != codes.ResourceExhausted && b == &policies.Retry(p).Backoff
 }
 
 // Commit is the reason why an attempt is the only one of its call. Metrics, logs and errors print it with

@@ -11,12 +11,13 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/policy"
 )
 
 func TestDecideEdges(t *testing.T) {
 	t.Parallel()
-	p := mustPolicy(t, func(r *policy.RetrySpec) {
+	p := mustPolicy(t, func(r *spec.Retry) {
 		r.RetryableStatusCodes = []codes.Code{codes.Unavailable, codes.DeadlineExceeded}
 	})
 	t.Run("a timeout is no failure yet, listed or not", func(t *testing.T) {
@@ -56,9 +57,9 @@ func TestDecideEdges(t *testing.T) {
 func TestDecideHedge(t *testing.T) {
 	t.Parallel()
 	slowAfter := func(then string) *policy.Policy {
-		return mustPolicy(t, func(r *policy.RetrySpec) { r.PerAttemptTimeout, r.OnAttemptTimeout = time.Second, then })
+		return mustPolicy(t, func(r *spec.Retry) { r.PerAttemptTimeout, r.OnAttemptTimeout = time.Second, then })
 	}
-	hedged := compiled(t, policy.Spec{Hedge: &policy.HedgeSpec{MaxAttempts: 3, NonFatalStatusCodes: []codes.Code{codes.Unavailable}}})
+	hedged := compiled(t, spec.Policy{Hedge: &spec.Hedge{MaxAttempts: 3, NonFatalStatusCodes: []codes.Code{codes.Unavailable}}})
 	slow, cut := failed(codes.DeadlineExceeded), failed(codes.Unavailable)
 	slow.TimedOut, cut.Resumes = true, true
 	for name, row := range map[string]struct {

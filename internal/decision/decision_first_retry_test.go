@@ -10,16 +10,16 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/stagger-go/stagger/internal/decision"
-	"github.com/stagger-go/stagger/policy"
+	"github.com/stagger-go/stagger/internal/spec"
 )
 
 func TestFirstRetryAtOnce(t *testing.T) {
 	t.Parallel()
-	atOnce := func(r *policy.RetrySpec) {
+	atOnce := func(r *spec.Retry) {
 		r.FirstRetry = "AT_ONCE"
 		r.PerAttemptTimeout = time.Second
 		r.RetryableStatusCodes = append(r.RetryableStatusCodes, codes.Aborted)
-		r.PerCode = []policy.CodeSpec{{Codes: []codes.Code{codes.Aborted}, Backoff: &policy.Backoff{Initial: 7 * ms, Max: time.Second, Multiplier: 2, Jitter: "NONE"}}}
+		r.PerCode = []spec.Code{{Codes: []codes.Code{codes.Aborted}, Backoff: &spec.Backoff{Initial: 7 * ms, Max: time.Second, Multiplier: 2, Jitter: "NONE"}}}
 	}
 	for name, row := range map[string]struct {
 		out   decision.Outcome

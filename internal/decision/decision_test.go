@@ -16,23 +16,25 @@ import (
 
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/latency"
+	"github.com/stagger-go/stagger/internal/policies"
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/internal/tools/usual"
 	"github.com/stagger-go/stagger/policy"
 )
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-func mustPolicy(t testing.TB, change func(*policy.RetrySpec)) *policy.Policy {
+func mustPolicy(t testing.TB, change func(*spec.Retry)) *policy.Policy {
 	t.Helper()
-	retry := policy.RetrySpec{
+	retry := spec.Retry{
 		MaxAttempts:          4,
-		Backoff:              policy.Backoff{Initial: 100 * ms, Max: time.Second, Multiplier: 2, Jitter: "NONE"},
+		Backoff:              spec.Backoff{Initial: 100 * ms, Max: time.Second, Multiplier: 2, Jitter: "NONE"},
 		RetryableStatusCodes: []codes.Code{codes.Unavailable, codes.ResourceExhausted},
 	}
 	if change != nil {
 		change(&retry)
 	}
-	return compiled(t, policy.Spec{Retry: &retry})
+	return compiled(t, spec.Policy{Retry: &retry})
 }
 
 func failed(code codes.Code) decision.Outcome {
@@ -68,13 +70,13 @@ type row struct {
 	decision.Situation
 
 	out  decision.Outcome
-	spec func(*policy.RetrySpec)
+	spec func(*spec.Retry)
 }
 
 func inRetry(rule string) func(*row) {
 	return func(s *row) {
 		s.InRetry = true
-		s.spec = func(r *policy.RetrySpec) { r.Chain = rule }
+		s.spec = func(r *spec.Retry) { r.Chain = rule }
 	}
 }
 
@@ -111,8 +113,8 @@ func TestDecide(t *testing.T) {
 		{"3 the Retrier's cap is no promise", func(s *row) { s.Attempts, s.Limit = 4, 9 }, policy.ReasonAttemptsExhausted, 0, 1},
 		{"3 fewer attempts after some codes", func(s *row) {
 			s.Attempts = 2
-			s.spec = func(r *policy.RetrySpec) {
-				r.PerCode = []policy.CodeSpec{{Codes: []codes.Code{codes.Unavailable}, MaxAttempts: 2}}
+			s.spec = func(r *spec.Retry) {
+				r.PerCode = []spec.Code{{Codes: []codes.Code{codes.Unavailable}, MaxAttempts: 2}}
 			}
 		}, policy.ReasonAttemptsExhausted, 0, 1},
 		{"3 before 4", func(s *row) { s.Attempts = 4; s.Safe = false }, policy.ReasonAttemptsExhausted, 0, 1},
@@ -155,7 +157,7 @@ func TestDecide(t *testing.T) {
 		{"8 a failure, and it is not proven", func(s *row) { s.Evidence.Fast = false }, policy.ReasonRetry, 100 * ms, 1},
 		{"8 a server's own DEADLINE_EXCEEDED, and it is not proven", func(s *row) {
 			s.out, s.Evidence.Fast = failed(codes.DeadlineExceeded), false
-			s.spec = func(r *policy.RetrySpec) { r.RetryableStatusCodes = []codes.Code{codes.DeadlineExceeded} }
+			s.spec = func(r *spec.Retry) { r.RetryableStatusCodes = []codes.Code{codes.DeadlineExceeded} }
 		}, policy.ReasonRetry, 100 * ms, 1},
 		{"7 before 8", func(s *row) { slow(s); s.Evidence.Queue, s.Gate = true, policy.ReasonBreakerOpen }, policy.ReasonBreakerOpen, 0, 0},
 		{"a queue before too little proof", func(s *row) { slow(s); s.Evidence = latency.Evidence{Queue: true} }, policy.ReasonSlowEverywhere, 0, 0},
@@ -240,7 +242,7 @@ func delays(t *testing.T, p *policy.Policy, r float64, outs ...decision.Outcome)
 
 func TestDecidePushbackRestartsBackoff(t *testing.T) {
 	t.Parallel()
-	p := mustPolicy(t, func(r *policy.RetrySpec) { r.MaxAttempts = 10 })
+	p := mustPolicy(t, func(r *spec.Retry) { r.MaxAttempts = 10 })
 	down := failed(codes.Unavailable)
 	got := delays(t, p, 0, down, down, pushed(codes.Unavailable, "7000"), down, down)
 	want := "[100ms 200ms 7s 100ms 200ms]"
@@ -260,9 +262,9 @@ func TestDecidePushbackIsFloor(t *testing.T) {
 
 func TestDecideLongestPushback(t *testing.T) {
 	t.Parallel()
-	spec := mustPolicy(t, nil).Spec()
-	spec.MaxPushback = math.MaxInt64
-	p := compiled(t, spec)
+	patient := *policies.Spec(mustPolicy(t, nil))
+	patient.MaxPushback = math.MaxInt64
+	p := compiled(t, patient)
 	out := decision.Outcome{Status: withDetails(t, &durationpb.Duration{Seconds: 315_576_000_000})}
 	if got := delays(t, p, almostOne, out); got[0] != math.MaxInt64 {
 		t.Errorf("wait %v; want the longest there is", got[0])
@@ -271,7 +273,7 @@ func TestDecideLongestPushback(t *testing.T) {
 
 func TestDecideDecorrelatedJitter(t *testing.T) {
 	t.Parallel()
-	p := mustPolicy(t, func(r *policy.RetrySpec) { r.Backoff.Jitter = "DECORRELATED" })
+	p := mustPolicy(t, func(r *spec.Retry) { r.Backoff.Jitter = "DECORRELATED" })
 	down := failed(codes.Unavailable)
 	// 100 + ½(300−100), 100 + ½(600−100), 100 + ½(1000−100)
 	if got := fmt.Sprint(delays(t, p, 0.5, down, down, down)); got != "[200ms 350ms 550ms]" {
@@ -281,9 +283,9 @@ func TestDecideDecorrelatedJitter(t *testing.T) {
 
 func TestDecidePerCodeBackoff(t *testing.T) {
 	t.Parallel()
-	p := mustPolicy(t, func(r *policy.RetrySpec) {
-		slow := policy.Backoff{Initial: time.Second, Max: 30 * time.Second, Multiplier: 3, Jitter: "NONE"}
-		r.PerCode = []policy.CodeSpec{{Codes: []codes.Code{codes.ResourceExhausted}, Backoff: &slow}}
+	p := mustPolicy(t, func(r *spec.Retry) {
+		slow := spec.Backoff{Initial: time.Second, Max: 30 * time.Second, Multiplier: 3, Jitter: "NONE"}
+		r.PerCode = []spec.Code{{Codes: []codes.Code{codes.ResourceExhausted}, Backoff: &slow}}
 	})
 	got := delays(t, p, 0, failed(codes.ResourceExhausted), failed(codes.ResourceExhausted), failed(codes.Unavailable))
 	if fmt.Sprint(got) != "[1s 3s 400ms]" {
@@ -293,7 +295,7 @@ func TestDecidePerCodeBackoff(t *testing.T) {
 
 func TestDecideWithoutRetries(t *testing.T) {
 	t.Parallel()
-	p := compiled(t, policy.Spec{})
+	p := compiled(t, spec.Policy{})
 	if d := decided(p, failed(codes.Unavailable)); d.Retry || d.Reason != policy.ReasonNonRetryable {
 		t.Errorf("Decide = %+v; want non_retryable", d)
 	}
@@ -308,7 +310,7 @@ func TestDecideAllocations(t *testing.T) {
 
 func ExampleDecide() {
 	retry := usual.Retry()
-	p, err := policy.New(policy.Spec{Retry: &retry})
+	p, err := policies.New(spec.Policy{Retry: &retry})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -13,6 +13,8 @@ import (
 	"google.golang.org/protobuf/types/descriptorpb"
 
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/policies"
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -25,9 +27,9 @@ const (
 )
 
 // compiled is a checked spec, compiled.
-func compiled(t testing.TB, s policy.Spec) *policy.Policy {
+func compiled(t testing.TB, s spec.Policy) *policy.Policy {
 	t.Helper()
-	p, err := policy.New(s)
+	p, err := policies.New(s)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/defaults"
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/internal/tools/usual"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -23,7 +24,7 @@ func TestPolicyConnectionWait(t *testing.T) {
 		"all attempts wait": {new(true), 0},
 		"no attempt waits":  {new(false), 0},
 	} {
-		p := compiled(t, policy.Spec{WaitForReady: row.ready, Retry: new(usual.Retry())})
+		p := compiled(t, spec.Policy{WaitForReady: row.ready, Retry: new(usual.Retry())})
 		if p.MaxConnectionWait() != row.wait {
 			t.Errorf("%s: %v; want %v", name, p.MaxConnectionWait(), row.wait)
 		}
@@ -33,8 +34,8 @@ func TestPolicyConnectionWait(t *testing.T) {
 // A hedging policy uses the default backoff for its waits.
 func TestPolicyBackoff(t *testing.T) {
 	t.Parallel()
-	hedge := policy.HedgeSpec{MaxAttempts: 2}
-	p := compiled(t, policy.Spec{Hedge: &hedge})
+	hedge := spec.Hedge{MaxAttempts: 2}
+	p := compiled(t, spec.Policy{Hedge: &hedge})
 	if got, want := decision.BackoffOf(p), usual.Retry().Backoff; got != want {
 		t.Errorf("%+v; want %+v", got, want)
 	}

@@ -12,14 +12,15 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/policy"
 )
 
 // The OTLP specification has clients retry RESOURCE_EXHAUSTED only if the server names a delay.
 func TestDecide_OnlyWithServerDelay(t *testing.T) {
 	t.Parallel()
-	p := mustPolicy(t, func(r *policy.RetrySpec) {
-		r.PerCode = []policy.CodeSpec{{Codes: []codes.Code{codes.ResourceExhausted}, OnlyWithServerDelay: true}}
+	p := mustPolicy(t, func(r *spec.Retry) {
+		r.PerCode = []spec.Code{{Codes: []codes.Code{codes.ResourceExhausted}, OnlyWithServerDelay: true}}
 	})
 	after := failed(codes.ResourceExhausted)
 	after.Trailer = metadata.Pairs(decision.RetryAfter, "2")

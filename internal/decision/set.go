@@ -9,6 +9,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 
 	"github.com/stagger-go/stagger/internal/inside"
+	"github.com/stagger-go/stagger/internal/policies"
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -34,11 +36,8 @@ func DescribeBy(s *policy.Set, d Descriptors) *Set {
 	return described
 }
 
-// Config returns the set's config, as [policy.Set.Config] does, but no copy. The caller must not change it, nor what it points to.
-func (s *Set) Config() *policy.Config {
-	c, _ := inside.Config(s.Set).(*policy.Config)
-	return c
-}
+// Config returns the set's config, as [policies.Config] does.
+func (s *Set) Config() *spec.Config { return policies.Config(s.Set) }
 
 // Channel returns the keys of the file that gRPC itself implements, as [inside.Channel] does.
 func (s *Set) Channel() (config string, at policy.Diagnostic) { return inside.Channel(s.Set) }

@@ -6,6 +6,8 @@ package decision_test
 import (
 	"testing"
 
+	"github.com/stagger-go/stagger/internal/policies"
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -24,7 +26,7 @@ func TestSafe(t *testing.T) {
 		{"DECLARED", "/shop.Mixed/Pay", false},
 		{"", "/shop.Mixed/Get", true},
 	} {
-		if got := set.Safe(compiled(t, policy.Spec{Idempotency: row.rule}), row.method); got != row.want {
+		if got := set.Safe(compiled(t, spec.Policy{Idempotency: row.rule}), row.method); got != row.want {
 			t.Errorf("%v: Safe(%q) = %v; want %v", row.rule, row.method, got, row.want)
 		}
 	}
@@ -45,7 +47,7 @@ func TestLookup(t *testing.T) {
 		if p != set.Policies()[index] {
 			t.Errorf("%s: %v; want number %d", method, p.Name(), index)
 		}
-		if own := compiled(t, p.Spec()); own.Name() != "" {
+		if own := compiled(t, *policies.Spec(p)); own.Name() != "" {
 			t.Errorf("%s: a policy on its own has the name %s", method, own.Name())
 		}
 	}

@@ -2,21 +2,33 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package inside is what this module's packages ask of policies and Retriers, and users need not. Packages policy and interceptor set
-// these functions, since this package cannot import them.
+// these functions, since this package cannot import them. Package policies has those of policies with types.
 package inside
 
-import "github.com/stagger-go/stagger/internal/document"
+import (
+	"github.com/stagger-go/stagger/internal/document"
+	"github.com/stagger-go/stagger/internal/spec"
+)
 
-// What package policy sets. set is a *policy.Set.
+// What package policy sets. set is a *policy.Set, and p a *policy.Policy.
 var (
+	// NewSet checks a config and returns its *policy.Set, and NewPolicy a policy that is in no set. The error is a *policy.Error.
+	NewSet    func(c spec.Config) (set any, err error)
+	NewPolicy func(s spec.Policy) (p any, err error)
+	// Config returns that of the set itself, with defaults. It must not be changed.
+	Config func(set any) *spec.Config
+	// Spec returns that of the policy itself, with defaults; in a set, with the idempotency that follows from its name and the file. It must
+	// not be changed.
+	Spec func(p any) *spec.Policy
+	// Retry returns the settings of extra attempts: those of Spec, or for a hedging policy what hedges share with retries; without extra
+	// attempts, one attempt. It must not be changed.
+	Retry func(p any) *spec.Retry
 	// Channel returns the keys of the file that gRPC itself implements, such as loadBalancingConfig, as a service config in JSON, and the
 	// place of loadBalancingConfig in the file.
 	Channel func(set any) (config string, at document.Diagnostic)
-	// Config returns a *policy.Config: that of the set itself, which must not be changed.
-	Config func(set any) any
 	// Elsewhere returns the place of the first entry of loadBalancingConfig that names stagger_retry_elsewhere.
 	Elsewhere func(set any) document.Diagnostic
-	// Place returns where the config names a method, a service or everything, as in policy.MethodConfig.Names: a warning with File, Line,
+	// Place returns where the file names a method, a service or everything, as in spec.MethodConfig.Names: a warning with File, Line,
 	// Column and Field, but no message. It is zero if no entry has the name.
 	Place func(set any, name string) document.Diagnostic
 )

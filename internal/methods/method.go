@@ -13,6 +13,8 @@ import (
 	"github.com/stagger-go/stagger/internal/admission"
 	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/internal/latency"
+	"github.com/stagger-go/stagger/internal/policies"
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -49,7 +51,7 @@ func (m *Method) Gate() *admission.Gate { return m.gate.Load() }
 // those that it would refuse.
 func (m *Method) For(p *policy.Policy, enforced bool, now time.Duration) (k Known) {
 	k.method = m
-	if h := p.Hedge(); h != nil && h.Quantile > 0 {
+	if h := policies.Hedge(p); h != nil && h.Quantile > 0 {
 		k.latency = m.latencyOf(h, now)
 	}
 	if p.Admission() {
@@ -71,7 +73,7 @@ func (m *Method) admission() *admission.Gate {
 }
 
 // latencyOf returns the latencies for a hedging policy, or nil if there are too many quantiles.
-func (m *Method) latencyOf(h *policy.HedgeSpec, now time.Duration) *latency.Recent {
+func (m *Method) latencyOf(h *spec.Hedge, now time.Duration) *latency.Recent {
 	if r := find(m.quantiles.Load(), h.Quantile); r != nil {
 		return r
 	}
@@ -119,7 +121,7 @@ var _ attempts.Method = (*Known)(nil)
 // Follows reports whether the latencies for a policy's hedgingQuantile are known, or it has none. They are not if the calls of the
 // method have had too many quantiles.
 func (k *Known) Follows(p *policy.Policy) bool {
-	h := p.Hedge()
+	h := policies.Hedge(p)
 	return h == nil || h.Quantile == 0 || k.latency != nil
 }
 

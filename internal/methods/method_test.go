@@ -9,13 +9,15 @@ import (
 
 	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/internal/latency"
+	"github.com/stagger-go/stagger/internal/policies"
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 )
 
 func hedged(t *testing.T, quantile float64) *policy.Policy {
 	t.Helper()
-	p, err := policy.New(policy.Spec{Hedge: &policy.HedgeSpec{MaxAttempts: 2, HedgingDelay: time.Second, Quantile: quantile}})
+	p, err := policies.New(spec.Policy{Hedge: &spec.Hedge{MaxAttempts: 2, HedgingDelay: time.Second, Quantile: quantile}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +53,7 @@ func TestKnown_Quantiles(t *testing.T) {
 func TestKnown_Without(t *testing.T) {
 	t.Parallel()
 	m := New(new(latency.Responses))
-	k := m.For(must.Get(policy.New(policy.Spec{}))(t), true, 0)
+	k := m.For(must.Get(policies.New(spec.Policy{}))(t), true, 0)
 	if !k.Any() || k.Admit(0, 0) != 1 || k.Queued(0, 0) || m.Gate() != nil || k.Sent(0) != 1 || k.Quantile() != 0 {
 		t.Errorf("%+v; want a method without admission", k)
 	}
@@ -62,7 +64,7 @@ const ms = time.Millisecond
 // usually returns a method at a target whose usual time is 100 ms, a second ago.
 func usually(t *testing.T, target *latency.Responses) *Known {
 	t.Helper()
-	k := New(target).For(must.Get(policy.New(policy.Spec{}))(t), true, 0)
+	k := New(target).For(must.Get(policies.New(spec.Policy{}))(t), true, 0)
 	for i := range 8 {
 		k.Answered(time.Duration(i-18)*100*ms, attempts.Answer{Took: 100 * ms, Left: time.Second, Accepted: true})
 	}
@@ -124,10 +126,10 @@ func TestKnown_Evidence(t *testing.T) {
 		}
 	}
 	target := new(latency.Responses)
-	if k := New(target).For(must.Get(policy.New(policy.Spec{}))(t), true, 0); k.Evidence(0).Fast {
+	if k := New(target).For(must.Get(policies.New(spec.Policy{}))(t), true, 0); k.Evidence(0).Fast {
 		t.Error("fast, though nothing is known of the method")
 	}
-	known, unknown := usually(t, target), New(target).For(must.Get(policy.New(policy.Spec{}))(t), true, 0)
+	known, unknown := usually(t, target), New(target).For(must.Get(policies.New(spec.Policy{}))(t), true, 0)
 	known.Answered(0, long)
 	if e := unknown.Evidence(0); e.Fast || e.Queue {
 		t.Errorf("another method of the target: %+v; want one long response of several", e)

@@ -19,9 +19,10 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/policies"
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/lab/peers"
 	"github.com/stagger-go/stagger/observe/otelstagger"
-	"github.com/stagger-go/stagger/policy"
 )
 
 // The called methods.
@@ -149,9 +150,9 @@ const budgetName = "bucket"
 // staggerRetries follows the plan.
 func staggerRetries(budget string, options ...interceptor.Option) func(peers.Plan) (setup, error) {
 	return func(p peers.Plan) (setup, error) {
-		s, err := retrier(policy.Spec{Retry: &policy.RetrySpec{
+		s, err := retrier(spec.Policy{Retry: &spec.Retry{
 			MaxAttempts: p.Attempts, PerAttemptTimeout: p.AttemptTimeout, Budget: budget,
-			Backoff:              policy.Backoff{Initial: p.Initial, Max: p.Max, Multiplier: 2, Jitter: "NONE"},
+			Backoff:              spec.Backoff{Initial: p.Initial, Max: p.Max, Multiplier: 2, Jitter: "NONE"},
 			RetryableStatusCodes: []codes.Code{codes.Unavailable, codes.ResourceExhausted},
 		}}, options...)
 		if p.AttemptTimeout > 0 && p.AttemptTimeout < never {
@@ -162,32 +163,32 @@ func staggerRetries(budget string, options ...interceptor.Option) func(peers.Pla
 }
 
 // withoutPolicy has no policy for the methods that are called.
-func withoutPolicy(peers.Plan) (setup, error) { return retrier(policy.Spec{}) }
+func withoutPolicy(peers.Plan) (setup, error) { return retrier(spec.Policy{}) }
 
 // staggerHedge hedges after the plan's backoff.
 func staggerHedge(p peers.Plan) (setup, error) {
-	spec := &policy.HedgeSpec{MaxAttempts: 2, HedgingDelay: p.Initial, Budget: budgetName}
+	hedge := &spec.Hedge{MaxAttempts: 2, HedgingDelay: p.Initial, Budget: budgetName}
 	if p.Initial != atOnce { // which is not reached
-		return retrier(policy.Spec{Hedge: spec})
+		return retrier(spec.Policy{Hedge: hedge})
 	}
-	spec.HedgingDelay = 0
-	s, err := retrier(policy.Spec{Hedge: spec})
+	hedge.HedgingDelay = 0
+	s, err := retrier(spec.Policy{Hedge: hedge})
 	s.learns = learns
 	return s, err
 }
 
 // retrier returns a client with this policy of both methods. Its limit on waiting calls exceeds every measurement.
-func retrier(spec policy.Spec, options ...interceptor.Option) (setup, error) {
+func retrier(p spec.Policy, options ...interceptor.Option) (setup, error) {
 	bucket := budget.Default()
 	bucket.Size = 1e6 // it never runs dry
-	config := policy.Config{
+	config := spec.Config{
 		MaxWaiting: 2 * mostWaiting, // one target has half of them
-		Methods:    []policy.MethodConfig{{Names: []string{method, streamMethod}, Spec: spec}},
+		Methods:    []spec.MethodConfig{{Names: []string{method, streamMethod}, Policy: p}},
 	}
-	if spec.Hedge != nil || spec.Retry != nil && spec.Retry.Budget == budgetName {
-		config.Budgets = []policy.BudgetSpec{{Name: budgetName, Config: bucket}}
+	if p.Hedge != nil || p.Retry != nil && p.Retry.Budget == budgetName {
+		config.Budgets = []spec.Budget{{Name: budgetName, Config: bucket}}
 	}
-	set, err := policy.NewSet(config)
+	set, err := policies.NewSet(config)
 	if err != nil {
 		return setup{}, err
 	}

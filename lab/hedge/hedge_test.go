@@ -29,10 +29,11 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/policies"
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/internal/tools/report"
 	"github.com/stagger-go/stagger/internal/tools/report/terminal"
-	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
 
@@ -57,16 +58,16 @@ func took(call string, attempt int) time.Duration {
 
 // staggers returns stagger's client. Its budget pays for a hedge of each twentieth call: four of five come too early, and
 // earn nothing back.
-func staggers(tb testing.TB, h policy.HedgeSpec) []grpc.DialOption {
+func staggers(tb testing.TB, h spec.Hedge) []grpc.DialOption {
 	tb.Helper()
 	bucket := budget.Default()
 	bucket.PerSuccess = 0.2
 	h.MaxAttempts, h.HedgingDelay, h.Budget = 2, 20*ms, "hedges"
-	set := must.Get(policy.NewSet(policy.Config{
-		Budgets: []policy.BudgetSpec{{Name: "hedges", Config: bucket}},
-		Methods: []policy.MethodConfig{{
-			Names: []string{"/stagger.hedge.v1.Shop/Get"},
-			Spec:  policy.Spec{Hedge: &h},
+	set := must.Get(policies.NewSet(spec.Config{
+		Budgets: []spec.Budget{{Name: "hedges", Config: bucket}},
+		Methods: []spec.MethodConfig{{
+			Names:  []string{"/stagger.hedge.v1.Shop/Get"},
+			Policy: spec.Policy{Hedge: &h},
 		}},
 	}))(tb)
 	r := must.Get(interceptor.New(set))(tb)
@@ -142,8 +143,8 @@ func TestTailBesideFailsafe(t *testing.T) {
 		name         string
 		ours, theirs []grpc.DialOption
 	}{
-		{"after 20 ms", staggers(t, policy.HedgeSpec{}), failsafes(hedgepolicy.NewBuilderWithDelay[any](20 * ms))},
-		{"at the 95th percentile", staggers(t, policy.HedgeSpec{Quantile: 0.95, MinDelay: ms, MaxDelay: time.Second}), failsafes(hedgepolicy.NewBuilderWithDelayQuantile[any](0.95, 100, 20))},
+		{"after 20 ms", staggers(t, spec.Hedge{}), failsafes(hedgepolicy.NewBuilderWithDelay[any](20 * ms))},
+		{"at the 95th percentile", staggers(t, spec.Hedge{Quantile: 0.95, MinDelay: ms, MaxDelay: time.Second}), failsafes(hedgepolicy.NewBuilderWithDelayQuantile[any](0.95, 100, 20))},
 	} {
 		ours, theirs := measure(t, row.ours...), measure(t, row.theirs...)
 		t.Logf("%-28s stagger %v, failsafe-go %v", row.name, ours, theirs)

@@ -198,9 +198,9 @@ func ours(name string, retries where) (list []client) {
 	return list
 }
 
-// policies returns stagger's policies, the same in every storm except where retries go, and with admission on every entry, if it is
+// policiesOf returns stagger's policies, the same in every storm except where retries go, and with admission on every entry, if it is
 // asked for.
-func policies(s storm, retries where, with ...string) (*policy.Set, error) {
+func policiesOf(s storm, retries where, with ...string) (*policy.Set, error) {
 	data, err := os.ReadFile("retry.yaml")
 	if err != nil {
 		return nil, err
@@ -221,7 +221,7 @@ func policies(s storm, retries where, with ...string) (*policy.Set, error) {
 // stagger returns a client that follows the policy file. All connections of a process share its budget. Jitter is repeatable if the
 // calls come in the same order, and each process has its own.
 func stagger(s storm, retries where, with string, options ...interceptor.Option) (outage.Options, error) {
-	set, err := policies(s, retries, with)
+	set, err := policiesOf(s, retries, with)
 	if err != nil {
 		return outage.Options{}, err
 	}

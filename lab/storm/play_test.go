@@ -375,7 +375,7 @@ func TestAdmission(t *testing.T) {
 // simulateAdmission adds variants to a scenario.
 func simulateAdmission(t *testing.T, s *sim.Scenario) *sim.Scenario {
 	t.Helper()
-	s = must.Get(s.With(admission, must.Get(policies(storm{}, wherePicked, admission))(t), ""))(t)
+	s = must.Get(s.With(admission, must.Get(policiesOf(storm{}, wherePicked, admission))(t), ""))(t)
 	last := s.Variants[len(s.Variants)-1]
 	most := []int{10, 100}
 	if s.Title == "strong pulse" {

@@ -17,9 +17,10 @@ import (
 	_ "google.golang.org/grpc/balancer/leastrequest" // the policy least_request_experimental
 
 	"github.com/stagger-go/stagger/elsewhere"
+	"github.com/stagger-go/stagger/internal/policies"
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/internal/tools/sim"
-	"github.com/stagger-go/stagger/policy"
 )
 
 // realistic are storms whose times are those of real services: with a spread, with a cache, with fast errors, and of a quiet client next to
@@ -170,7 +171,7 @@ func load(t *testing.T, name string) storm {
 	call := &s.Fleets[0].Calls[0]
 	p := s.Policies[call.Policy].Lookup(call.Method)
 	read := storm{Scenario: s, attemptTimeout: p.PerAttemptTimeout()}
-	if h := p.Hedge(); h != nil {
+	if h := policies.Hedge(p); h != nil {
 		read.hedgingDelay = h.HedgingDelay
 	}
 	return read
@@ -230,13 +231,13 @@ func TestStorms(t *testing.T) {
 // attempt timeout.
 func TestPolicies(t *testing.T) {
 	t.Parallel()
-	set := must.Get(policies(storm{}, wherePicked))(t)
-	if c := set.Config(); len(set.Warnings()) > 0 || len(c.Budgets) > 0 || c.RetryThrottling != nil || set.Lookup("/stagger.outage.WarmUp/Connect") != nil {
+	set := must.Get(policiesOf(storm{}, wherePicked))(t)
+	if c := policies.Config(set); len(set.Warnings()) > 0 || len(c.Budgets) > 0 || c.RetryThrottling != nil || set.Lookup("/stagger.outage.WarmUp/Connect") != nil {
 		t.Errorf("warnings %v, config %+v; want neither warnings nor budgets, and no policy for calls that connect", set.Warnings(), c)
 	}
-	var first *policy.RetrySpec
+	var first *spec.Retry
 	for _, s := range storms(t, withPeers, "") {
-		retry := *set.Lookup(s.Fleets[0].Calls[0].Method).Spec().Retry
+		retry := *policies.Spec(set.Lookup(s.Fleets[0].Calls[0].Method)).Retry
 		if b := retry.Backoff; retry.MaxAttempts != attempts || b.Initial != initialBackoff || b.Max != maxBackoff {
 			t.Errorf("%s: %+v; want the settings of the peers", s.Title, retry)
 		}
@@ -247,8 +248,8 @@ func TestPolicies(t *testing.T) {
 			t.Errorf("%s: %+v; want what the first storm has: %+v", s.Title, retry, *first)
 		}
 	}
-	admitting := must.Get(policies(storm{}, wherePicked, admission))(t)
-	if slices.ContainsFunc(admitting.Config().Methods, func(m policy.MethodConfig) bool { return m.Admission != "REFUSE" }) {
+	admitting := must.Get(policiesOf(storm{}, wherePicked, admission))(t)
+	if slices.ContainsFunc(policies.Config(admitting).Methods, func(m spec.MethodConfig) bool { return m.Admission != "REFUSE" }) {
 		t.Error("an entry has no admission")
 	}
 }

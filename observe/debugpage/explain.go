@@ -19,6 +19,7 @@ import (
 	"github.com/stagger-go/stagger/internal/codename"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/inside"
+	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/internal/tools/explain"
 )
 
@@ -74,7 +75,7 @@ func (p *page) explanation(r *http.Request) (explanation, error) {
 	retrier := p.retriers[number-1]
 	is := retrier.State()
 	files, _ := inside.Descriptors(retrier).([]*protoregistry.Files)
-	question.MaxAttempts, question.DefaultTimeout = is.Policies.Config().MaxAttemptsLimit, is.DefaultTimeout
+	question.MaxAttempts, question.DefaultTimeout = policies.Config(is.Policies).MaxAttemptsLimit, is.DefaultTimeout
 	a := explain.Explain(decision.Describe(is.Policies, files...), question, explain.Draw(1))
 	e.Answer = a.Text()
 	return e, nil

@@ -129,8 +129,10 @@ func (p *page) states(method string) []retrierState {
 // methods returns the methods of policies and of recorded decisions, sorted.
 func (p *page) methods() (list []string) {
 	for i, r := range p.retriers {
-		for _, m := range r.State().Policies.Config().Methods {
-			list = append(list, slices.DeleteFunc(m.Names, func(name string) bool { return strings.HasSuffix(name, "/") })...)
+		for _, p := range r.State().Policies.Policies() {
+			if !strings.HasSuffix(p.Name(), "/") {
+				list = append(list, p.Name())
+			}
 		}
 		for _, d := range p.logs[i].all() {
 			list = append(list, d.Method)

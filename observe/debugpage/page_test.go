@@ -27,6 +27,7 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/internal/tools/explain"
 	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
@@ -270,9 +271,9 @@ func TestPageWithoutDeadline(t *testing.T) {
       "default": "",
       "without": 1
     }`)
-		c := s.retrier.State().Policies.Config()
+		c := policies.Config(s.retrier.State().Policies).Clone()
 		c.DefaultTimeout = 30 * time.Second
-		must.Do(t, s.retrier.Reload(must.Get(policy.NewSet(c))(t)))
+		must.Do(t, s.retrier.Reload(must.Get(policies.NewSet(c))(t)))
 		wants(t, get(h, "").Body.String(), "end after 30s (defaultTimeout)")
 		wants(t, get(h, "explain?method="+getOrder+"&hang=on&code=UNAVAILABLE").Body.String(), "30s, since the call has none (defaultTimeout)", "The call ends after 30s")
 	})

@@ -14,6 +14,7 @@ import (
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/codename"
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/internal/tools/explain"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -174,7 +175,7 @@ func (p *page) state(i int, method string) retrierState {
 			SetMode: string(is.Switches[0].Mode), SetBy: is.Switches[0].By, Banners: banners(set, is.Switches),
 			Entries: append(otherModes(set), byHand(is)...), Warnings: []string{},
 		},
-		Waiting:   waitingState{is.Waiting, is.Policies.Config().MaxWaiting},
+		Waiting:   waitingState{is.Waiting, policies.Config(is.Policies).MaxWaiting},
 		Deadlines: deadlineState{Without: is.WithoutDeadline},
 		Budgets:   []budgetState{},
 		Decisions: []decisionState{},

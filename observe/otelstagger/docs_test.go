@@ -15,8 +15,9 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
+	"github.com/stagger-go/stagger/internal/policies"
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/internal/tools/must"
-	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
 
@@ -38,7 +39,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 		s.conn.Connect()
 		synctest.Wait()
 		s.call(t.Context(), method)
-		set := must.Get(policy.NewSet(policy.Config{}))(t)
+		set := must.Get(policies.NewSet(spec.Config{}))(t)
 		must.Do(t, s.retrier.Reload(set))
 		recorded := map[string]string{}
 		for _, m := range s.collect(t) {

@@ -200,7 +200,7 @@ func (m *metrics) collect(_ context.Context, o metric.Observer) error {
 	m.collectBudgets(o, s.Budgets)
 	o.ObserveInt64(m.info, 1, m.with(
 		attribute.String("hash", s.Policies.Hash()), attribute.String("source", valid(s.Policies.Source())),
-		attribute.String("mode", string(policy.StrictestMode(s.Policies.Config().Mode, s.Switches[0].Mode)))))
+		attribute.String("mode", string(policy.StrictestMode(s.Policies.Mode(), s.Switches[0].Mode)))))
 	refusing := int64(0)
 	if s.Err != nil {
 		refusing = 1

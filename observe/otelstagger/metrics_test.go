@@ -26,6 +26,8 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/policies"
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/observe/otelstagger"
 	"github.com/stagger-go/stagger/policy"
@@ -382,7 +384,7 @@ func TestMetricsBucketsAndUnits(t *testing.T) {
 func TestMetricsBadOptions(t *testing.T) {
 	t.Parallel()
 	provider := sdk.NewMeterProvider()
-	set := must.Get(policy.NewSet(policy.Config{}))(t)
+	set := must.Get(policies.NewSet(spec.Config{}))(t)
 	for text, option := range map[string]interceptor.Option{
 		"otelstagger: WithMetrics(nil): must be a MeterProvider": otelstagger.WithMetrics(nil),
 		"otelstagger: WithMetrics: option 1 is empty":            otelstagger.WithMetrics(provider, otelstagger.GRPCNames(), otelstagger.MetricsOption{}),

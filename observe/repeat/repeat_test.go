@@ -28,6 +28,8 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/policies"
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/internal/tools/usual"
 	"github.com/stagger-go/stagger/observe/repeat"
@@ -68,14 +70,14 @@ func play(t *testing.T, ignore func(string, proto.Message), test func(t *testing
 	synctest.Test(t, func(t *testing.T) {
 		s := &scene{Server: testserver.Start(t)}
 		retry := usual.Retry()
-		entry := func(name string, s policy.Spec) policy.MethodConfig {
+		entry := func(name string, s spec.Policy) spec.MethodConfig {
 			s.Retry = &retry
-			return policy.MethodConfig{Names: []string{name}, Spec: s}
+			return spec.MethodConfig{Names: []string{name}, Policy: s}
 		}
-		set := must.Get(policy.NewSet(policy.Config{Methods: []policy.MethodConfig{
-			entry(named, policy.Spec{Timeout: time.Minute}), entry(keyed, policy.Spec{IdempotencyKey: "idempotency-key"}),
-			entry("/test.Service/", policy.Spec{}), entry("/test.Assumed/", policy.Spec{Idempotency: "ASSUME"}),
-			entry(off, policy.Spec{Mode: policy.ModeOff}),
+		set := must.Get(policies.NewSet(spec.Config{Methods: []spec.MethodConfig{
+			entry(named, spec.Policy{Timeout: time.Minute}), entry(keyed, spec.Policy{IdempotencyKey: "idempotency-key"}),
+			entry("/test.Service/", spec.Policy{}), entry("/test.Assumed/", spec.Policy{Idempotency: "ASSUME"}),
+			entry(off, spec.Policy{Mode: "OFF"}),
 		}}))(t)
 		event := func(kind string) func(context.Context, interceptor.Event) {
 			return func(_ context.Context, e interceptor.Event) {
@@ -220,7 +222,7 @@ func TestForTests_Declared(t *testing.T) {
 			{none, nil, 1},
 			{off, nil, 1},
 			{named, []grpc.CallOption{interceptor.Disable()}, 1},
-			{named, []grpc.CallOption{interceptor.Policy(must.Get(policy.New(policy.Spec{Idempotency: "NONE"}))(t))}, 1},
+			{named, []grpc.CallOption{interceptor.Policy(must.Get(policies.New(spec.Policy{Idempotency: "NONE"}))(t))}, 1},
 		} {
 			s.Reset()
 			s.call(t, row.method, row.opts...)

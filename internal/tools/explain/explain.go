@@ -20,6 +20,7 @@ import (
 	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/latency"
+	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -210,7 +211,7 @@ func (a *Answer) playCall(limit time.Duration, drawn []float64) (p Playback) {
 
 // waitsInGRPC reports whether attempts wait in gRPC for a connection.
 func (a *Answer) waitsInGRPC() bool {
-	wait := a.Policy.Spec().WaitForReady
+	wait := policies.Spec(a.Policy).WaitForReady
 	return wait != nil && *wait
 }
 

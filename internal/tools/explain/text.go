@@ -23,6 +23,8 @@ import (
 	"github.com/stagger-go/stagger/internal/document"
 	"github.com/stagger-go/stagger/internal/latency"
 	"github.com/stagger-go/stagger/internal/methods"
+	"github.com/stagger-go/stagger/internal/policies"
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/internal/tools/checks"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -249,7 +251,7 @@ func (a *Answer) attempts() string {
 		text = fmt.Sprintf("%d, cut to %d (maxAttemptsLimit allows more)", n, a.MaxAttempts)
 	}
 	switch {
-	case a.Policy.Hedge() == nil:
+	case policies.Hedge(a.Policy) == nil:
 		return text
 	case a.Alone:
 		return text + ", one after the other: calls whose client sends a stream are not hedged"
@@ -260,8 +262,8 @@ func (a *Answer) attempts() string {
 
 // settings adds an entry's settings for retries or hedges, defaults included.
 func settings(p *policy.Policy, add func(name, format string, args ...any)) {
-	spec := p.Spec()
-	if r := spec.Retry; r != nil {
+	of := policies.Spec(p)
+	if r := of.Retry; r != nil {
 		add("codes", "%s", codename.List(r.RetryableStatusCodes))
 		first := map[bool]string{true: "none before the first retry (AT_ONCE; within 1 ms), then "}[r.FirstRetry == "AT_ONCE"]
 		add("backoff", "%s", first+backoff(r.Backoff))
@@ -269,7 +271,7 @@ func settings(p *policy.Policy, add func(name, format string, args ...any)) {
 			add("", "%s: with the settings of perCode", codename.List(own.Codes))
 		}
 	}
-	if h := spec.Hedge; h != nil {
+	if h := of.Hedge; h != nil {
 		add("hedges", "one every %v", h.HedgingDelay)
 		if h.Quantile > 0 {
 			add("", "after the latency that %v of the calls stay under, once that is known", h.Quantile)
@@ -283,15 +285,15 @@ func settings(p *policy.Policy, add func(name, format string, args ...any)) {
 	if p.Admission() {
 		add("admission", "REFUSE: a call that can't be served before its deadline isn't sent")
 	}
-	if spec.Retry == nil && spec.Hedge == nil {
+	if of.Retry == nil && of.Hedge == nil {
 		return
 	}
 	var times []string
-	if spec.Timeout > 0 {
-		times = append(times, fmt.Sprintf("%v for the call", spec.Timeout))
+	if of.Timeout > 0 {
+		times = append(times, fmt.Sprintf("%v for the call", of.Timeout))
 	}
 	if t := p.PerAttemptTimeout(); t > 0 {
-		then := map[string]string{"RETRY": "another one in its place (RETRY)", "HEDGE": "a parallel one (HEDGE)"}[spec.Retry.OnAttemptTimeout]
+		then := map[string]string{"RETRY": "another one in its place (RETRY)", "HEDGE": "a parallel one (HEDGE)"}[of.Retry.OnAttemptTimeout]
 		times = append(times, fmt.Sprintf("%v for an attempt, then %s", t, then))
 	}
 	if p.Parallel() {
@@ -303,10 +305,10 @@ func settings(p *policy.Policy, add func(name, format string, args ...any)) {
 	if len(times) > 0 {
 		add("timeouts", "%s", strings.Join(times, "; "))
 	}
-	add("pushback", "obeyed up to %v; a longer one ends the call", cmp.Or(spec.MaxPushback, defaults.MaxPushback))
+	add("pushback", "obeyed up to %v; a longer one ends the call", cmp.Or(of.MaxPushback, defaults.MaxPushback))
 }
 
-func backoff(b policy.Backoff) string {
+func backoff(b spec.Backoff) string {
 	text := fmt.Sprintf("%v", b.Initial)
 	switch {
 	case b.Multiplier == 1 && b.Growth != "LINEAR":

@@ -20,6 +20,8 @@ import (
 	"github.com/stagger-go/stagger/internal/defaults"
 	"github.com/stagger-go/stagger/internal/document"
 	"github.com/stagger-go/stagger/internal/lookup"
+	"github.com/stagger-go/stagger/internal/policies"
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -53,7 +55,7 @@ func Export(set *decision.Set, assumeIdempotent bool) (config []byte, notes []po
 		if key != "" {
 			n.add(path+"."+key, "", "left out: "+why)
 		}
-		parts := []policy.MethodConfig{m}
+		parts := []spec.MethodConfig{m}
 		if !assumeIdempotent {
 			var left []leftOut
 			parts, left = split(set, m)
@@ -95,7 +97,7 @@ func needsElsewhere(config json.RawMessage) bool {
 
 // enforced returns an entry for clients without modes: without a policy that stagger does not enforce. The entry stays even if
 // it is otherwise empty, because it hides less specific entries from its methods. key is the removed key, or "".
-func enforced(set *decision.Set, m policy.MethodConfig) (left policy.MethodConfig, key, why string) {
+func enforced(set *decision.Set, m spec.MethodConfig) (left spec.MethodConfig, key, why string) {
 	if len(m.Names) == 0 || m.Retry == nil && m.Hedge == nil {
 		return m, "", ""
 	}
@@ -110,7 +112,7 @@ func enforced(set *decision.Set, m policy.MethodConfig) (left policy.MethodConfi
 }
 
 // strategy returns the key of an entry's policy.
-func strategy(m policy.MethodConfig) string {
+func strategy(m spec.MethodConfig) string {
 	if m.Hedge != nil {
 		return "hedgingPolicy"
 	}
@@ -127,16 +129,16 @@ type leftOut struct {
 
 // split splits an entry in two: one for the methods that any client may retry, and one without a policy for the others. The
 // second stays even if it is otherwise empty, because it hides less specific entries from its methods.
-func split(set *decision.Set, m policy.MethodConfig) (parts []policy.MethodConfig, left []leftOut) {
+func split(set *decision.Set, m spec.MethodConfig) (parts []spec.MethodConfig, left []leftOut) {
 	if m.Retry == nil && m.Hedge == nil {
-		return []policy.MethodConfig{m}, nil
+		return []spec.MethodConfig{m}, nil
 	}
 	safe, rest := m, m
 	safe.Names, safe.Idempotency = nil, "ASSUME"
 	rest.Names, rest.Retry, rest.Hedge, rest.IdempotencyKey = nil, nil, nil, ""
 	keyed := m.IdempotencyKey != "" && cmp.Or(m.Idempotency, set.Config().Idempotency) != "ASSUME"
 	for j, name := range m.Names {
-		declared := set.Lookup(name).Spec().Idempotency
+		declared := policies.Spec(set.Lookup(name)).Idempotency
 		if declared == "ASSUME" && !keyed {
 			safe.Names = append(safe.Names, name)
 			continue
@@ -263,7 +265,7 @@ type plainThrottling struct {
 	TokenRatio float64 `json:"tokenRatio"`
 }
 
-func plainEntry(m policy.MethodConfig) plainMethod {
+func plainEntry(m spec.MethodConfig) plainMethod {
 	e := plainMethod{
 		Name:                    []plainName{},
 		WaitForReady:            m.WaitForReady,
@@ -310,7 +312,7 @@ func (n *configNotes) add(field, value, message string) {
 }
 
 // entry notes the parts of an entry that plain gRPC lacks.
-func (n *configNotes) entry(set *decision.Set, path string, m policy.MethodConfig) {
+func (n *configNotes) entry(set *decision.Set, path string, m spec.MethodConfig) {
 	if len(m.Names) == 0 {
 		return
 	}
@@ -325,19 +327,19 @@ func (n *configNotes) entry(set *decision.Set, path string, m policy.MethodConfi
 	}
 	n.unsafe(set, path, m)
 	if m.Retry != nil {
-		n.retry(path+".retryPolicy", &m.Spec)
+		n.retry(path+".retryPolicy", &m.Policy)
 	} else {
-		n.hedge(path+".hedgingPolicy", &m.Spec)
+		n.hedge(path+".hedgingPolicy", &m.Policy)
 	}
 }
 
 // unsafe notes the most important difference.
-func (n *configNotes) unsafe(set *decision.Set, path string, m policy.MethodConfig) {
+func (n *configNotes) unsafe(set *decision.Set, path string, m spec.MethodConfig) {
 	if m.IdempotencyKey != "" || m.Idempotency == "ASSUME" {
 		return
 	}
 	for _, name := range m.Names {
-		switch said := set.Lookup(name).Spec().Idempotency; said {
+		switch said := policies.Spec(set.Lookup(name)).Idempotency; said {
 		case "ASSUME":
 			continue
 		case "NONE":
@@ -361,7 +363,7 @@ func (n *configNotes) budget(path, name string) {
 	}
 }
 
-func (n *configNotes) pushback(path string, s *policy.Spec) {
+func (n *configNotes) pushback(path string, s *spec.Policy) {
 	n.time(path+".maxPushback", s.MaxPushback, defaults.MaxPushback, "gRPC waits for as long as a server says")
 }
 
@@ -373,7 +375,7 @@ func (n *configNotes) time(field string, d, usual time.Duration, message string)
 }
 
 // retry notes the parts of a retry policy that plain gRPC lacks.
-func (n *configNotes) retry(path string, s *policy.Spec) {
+func (n *configNotes) retry(path string, s *spec.Policy) {
 	r := s.Retry
 	b := r.Backoff
 	n.attempts(path, r.MaxAttempts)
@@ -400,7 +402,7 @@ func (n *configNotes) retry(path string, s *policy.Spec) {
 }
 
 // hedge notes the parts of a hedging policy that plain gRPC lacks.
-func (n *configNotes) hedge(path string, s *policy.Spec) {
+func (n *configNotes) hedge(path string, s *spec.Policy) {
 	h := s.Hedge
 	n.add(path, "", "gRPC for Go does not hedge: one attempt")
 	n.attempts(path, h.MaxAttempts)

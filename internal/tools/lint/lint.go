@@ -24,6 +24,8 @@ import (
 	"github.com/stagger-go/stagger/internal/defaults"
 	"github.com/stagger-go/stagger/internal/document"
 	"github.com/stagger-go/stagger/internal/lookup"
+	"github.com/stagger-go/stagger/internal/policies"
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -44,7 +46,7 @@ func Lint(file string, data []byte, o Options) []policy.Diagnostic {
 		}
 		return wrong.Diagnostics
 	}
-	l := linter{report: document.NewReport(file), set: decision.DescribeBy(parsed, o.Descriptors), config: parsed.Config()}
+	l := linter{report: document.NewReport(file), set: decision.DescribeBy(parsed, o.Descriptors), config: policies.Config(parsed)}
 	document.Parse(l.report, data, document.Format{}) // for the places
 	l.lintElsewhere()
 	l.lintBuckets()
@@ -95,7 +97,7 @@ func kubernetesObject(file string, data []byte) []policy.Diagnostic {
 type linter struct {
 	report *document.Report
 	set    *decision.Set
-	config policy.Config
+	config *spec.Config
 	found  []policy.Diagnostic // notes; warnings are in the report
 }
 
@@ -122,7 +124,7 @@ var permanent = []codes.Code{
 }
 
 // capped returns an entry with at most so many attempts: those that calls make.
-func capped(m policy.MethodConfig, most int) policy.MethodConfig {
+func capped(m spec.MethodConfig, most int) spec.MethodConfig {
 	if m.Retry != nil {
 		m.Retry = new(*m.Retry)
 		m.Retry.MaxAttempts = min(m.Retry.MaxAttempts, most)
@@ -255,13 +257,13 @@ func (l *linter) sharing(name string, method protoreflect.MethodDescriptor) stri
 }
 
 // lintAdmission warns of admission that can't work as intended.
-func (l *linter) lintAdmission(path string, m policy.MethodConfig) {
+func (l *linter) lintAdmission(path string, m spec.MethodConfig) {
 	if m.Admission == "REFUSE" && m.Timeout == 0 {
 		l.warn(path+".admission", "REFUSE", "calls without a deadline are never refused; set a timeout")
 	}
 }
 
-func (l *linter) lintRetry(path string, m policy.MethodConfig) {
+func (l *linter) lintRetry(path string, m spec.MethodConfig) {
 	r := m.Retry
 	l.lintRepeated(path + ".retryableStatusCodes")
 	for i := range r.PerCode {
@@ -287,7 +289,7 @@ func (l *linter) lintRetry(path string, m policy.MethodConfig) {
 }
 
 // lintConnectionWait warns of a wait for a connection that the age of the outage always ends before.
-func (l *linter) lintConnectionWait(path string, m policy.MethodConfig) {
+func (l *linter) lintConnectionWait(path string, m spec.MethodConfig) {
 	if m.MaxConnectionWait > attempts.MaxOutage {
 		l.warn(path+"."+strategy(m)+".maxConnectionWait", m.MaxConnectionWait, "calls wait for a connection only in the first %v of an outage, and so never that long; "+
 			"with waitForReady: true, gRPC lets them wait until their deadlines", attempts.MaxOutage)
@@ -300,7 +302,7 @@ func (l *linter) attemptTimeout(path string) string {
 }
 
 // lintTime warns if the last attempt may not start before the call's timeout.
-func (l *linter) lintTime(path string, m policy.MethodConfig, r *policy.RetrySpec) {
+func (l *linter) lintTime(path string, m spec.MethodConfig, r *spec.Retry) {
 	longest := longestWait(r)
 	slow := float64(r.MaxAttempts-1) * float64(r.PerAttemptTimeout) // may be more than a Duration holds
 	switch {
@@ -314,7 +316,7 @@ func (l *linter) lintTime(path string, m policy.MethodConfig, r *policy.RetrySpe
 	}
 }
 
-func (l *linter) lintBackoff(path string, b policy.Backoff) {
+func (l *linter) lintBackoff(path string, b spec.Backoff) {
 	if b.Max > saneBackoff {
 		l.warn(path+".maxBackoff", b.Max, "30s to 60s are enough: a call that waits longer is seldom waited for")
 	}
@@ -332,7 +334,7 @@ func (l *linter) lintBackoff(path string, b policy.Backoff) {
 	}
 }
 
-func (l *linter) lintHedge(path string, h policy.HedgeSpec) {
+func (l *linter) lintHedge(path string, h spec.Hedge) {
 	l.lintRepeated(path + ".nonFatalStatusCodes")
 	if h.MaxAttempts > saneAttempts {
 		l.warn(path+".maxAttempts", h.MaxAttempts, "2 or 3 are enough: more hedges help few calls more")
@@ -346,7 +348,7 @@ func (l *linter) lintHedge(path string, h policy.HedgeSpec) {
 }
 
 // longestWait returns the maximum sum of a call's backoffs.
-func longestWait(r *policy.RetrySpec) time.Duration {
+func longestWait(r *spec.Retry) time.Duration {
 	var sum, previous time.Duration
 	retries := r.MaxAttempts - 1
 	if r.FirstRetry == "AT_ONCE" {
@@ -366,7 +368,7 @@ const almostOne = 1 - 1.0/(1<<53)
 
 // lintFirstRetry warns of immediate first retries that may go back to the backend that has just failed, and notes where one can be
 // immediate, because it goes to another backend.
-func (l *linter) lintFirstRetry(path string, r *policy.RetrySpec) {
+func (l *linter) lintFirstRetry(path string, r *spec.Retry) {
 	elsewhere := l.elsewhere()
 	switch {
 	case r.FirstRetry == "AT_ONCE" && elsewhere == "":
@@ -379,7 +381,7 @@ func (l *linter) lintFirstRetry(path string, r *policy.RetrySpec) {
 }
 
 // listUndeclared names the methods of an entry that will not be retried.
-func (l *linter) listUndeclared(path string, m policy.MethodConfig) {
+func (l *linter) listUndeclared(path string, m spec.MethodConfig) {
 	var methods, unknown []string // unknown are names without descriptors
 	for _, name := range m.Names {
 		if !strings.HasSuffix(name, "/") || !decision.NeedsLevel(l.set.Lookup(name)) || !l.set.Matches(name) {
@@ -406,13 +408,13 @@ func (l *linter) listUndeclared(path string, m policy.MethodConfig) {
 
 // listDeclared names the known methods of an entry that nothing but the file declares idempotent, and warns of names that say
 // the opposite.
-func (l *linter) listDeclared(path string, m policy.MethodConfig) {
+func (l *linter) listDeclared(path string, m spec.MethodConfig) {
 	if m.Retry == nil && m.Hedge == nil || m.IdempotencyKey != "" {
 		return
 	}
 	var only []string
 	for i, name := range m.Names {
-		if l.set.Lookup(name).Spec().Idempotency != "ASSUME" || !l.set.Matches(name) {
+		if policies.Spec(l.set.Lookup(name)).Idempotency != "ASSUME" || !l.set.Matches(name) {
 			continue
 		}
 		safe, others := l.set.SafeMethods(name)
@@ -428,7 +430,7 @@ func (l *linter) listDeclared(path string, m policy.MethodConfig) {
 }
 
 // noteKey notes what a server has to do with an idempotency key, and that it gains nothing from parallel attempts.
-func (l *linter) noteKey(path string, m policy.MethodConfig) {
+func (l *linter) noteKey(path string, m spec.MethodConfig) {
 	if m.IdempotencyKey == "" || m.Retry == nil && m.Hedge == nil {
 		return
 	}
@@ -445,7 +447,7 @@ func (l *linter) noteKey(path string, m policy.MethodConfig) {
 }
 
 // noteNoAttemptTimeout names unary methods of which a call has no other attempt while a server hangs.
-func (l *linter) noteNoAttemptTimeout(path string, m policy.MethodConfig) {
+func (l *linter) noteNoAttemptTimeout(path string, m spec.MethodConfig) {
 	if m.Retry == nil || m.Retry.PerAttemptTimeout > 0 || m.IdempotencyKey != "" { // with a key, a parallel attempt may wait for the first
 		return
 	}
@@ -465,7 +467,7 @@ func (l *linter) noteNoAttemptTimeout(path string, m policy.MethodConfig) {
 }
 
 // notHedged warns of parallel attempts for methods whose client sends a stream.
-func (l *linter) notHedged(path string, m policy.MethodConfig) {
+func (l *linter) notHedged(path string, m spec.MethodConfig) {
 	var what string
 	switch {
 	case m.Hedge != nil:

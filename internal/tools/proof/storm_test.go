@@ -16,6 +16,8 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/policies"
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -24,7 +26,7 @@ const method = "/proof.Service/Call"
 
 // storm is the environment of many parallel calls.
 type storm struct {
-	spec    policy.Spec
+	spec    spec.Policy
 	budget  string
 	calls   int
 	kinds   []kind
@@ -66,46 +68,46 @@ func drawStorm(d *draws) *storm {
 }
 
 // drawSpec draws a policy.
-func drawSpec(d *draws) policy.Spec {
-	var spec policy.Spec
+func drawSpec(d *draws) spec.Policy {
+	var drawn spec.Policy
 	switch what := one(d, "retry", "hedge", "beside", "in place", "none", "retry", "hedge", "beside"); what {
 	case "none":
 	case "hedge":
-		spec.Hedge = &policy.HedgeSpec{MaxAttempts: 2 + d.below(3), HedgingDelay: one(d, 30*ms, 0, 5*ms), NonFatalStatusCodes: []codes.Code{codes.Unavailable, codes.Aborted}}
+		drawn.Hedge = &spec.Hedge{MaxAttempts: 2 + d.below(3), HedgingDelay: one(d, 30*ms, 0, 5*ms), NonFatalStatusCodes: []codes.Code{codes.Unavailable, codes.Aborted}}
 		if d.odds(25) {
-			spec.Hedge.Quantile, spec.Hedge.MinDelay = 0.8, 5*ms
+			drawn.Hedge.Quantile, drawn.Hedge.MinDelay = 0.8, 5*ms
 		}
 	default:
-		spec.Retry = &policy.RetrySpec{
+		drawn.Retry = &spec.Retry{
 			MaxAttempts: 2 + d.below(3), RetryableStatusCodes: []codes.Code{codes.Unavailable, codes.Aborted, codes.DeadlineExceeded},
-			Backoff: policy.Backoff{Initial: one(d, 10*ms, ms, 100*ms), Max: 200 * ms, Multiplier: 2, Jitter: "NONE"},
+			Backoff: spec.Backoff{Initial: one(d, 10*ms, ms, 100*ms), Max: 200 * ms, Multiplier: 2, Jitter: "NONE"},
 		}
 		switch what {
 		case "beside":
-			spec.Retry.PerAttemptTimeout = 60 * ms
+			drawn.Retry.PerAttemptTimeout = 60 * ms
 		case "in place":
-			spec.Retry.PerAttemptTimeout, spec.Retry.OnAttemptTimeout = 60*ms, "RETRY"
+			drawn.Retry.PerAttemptTimeout, drawn.Retry.OnAttemptTimeout = 60*ms, "RETRY"
 		}
 	}
 	if d.odds(25) {
-		spec.Timeout = 300 * ms
+		drawn.Timeout = 300 * ms
 	}
 	if d.odds(25) {
-		spec.IdempotencyKey = "key"
+		drawn.IdempotencyKey = "key"
 	}
 	if d.odds(25) {
-		spec.Admission = "REFUSE"
+		drawn.Admission = "REFUSE"
 	}
-	return spec
+	return drawn
 }
 
-func (s *storm) set(t *testing.T, spec policy.Spec) *policy.Set {
+func (s *storm) set(t *testing.T, p spec.Policy) *policy.Set {
 	t.Helper()
 	name := method
 	if s.unsafe {
 		name = "/proof.Service/"
 	}
-	return must.Get(policy.NewSet(policy.Config{MaxWaiting: 10, Methods: []policy.MethodConfig{{Names: []string{name}, Spec: spec}}}))(t)
+	return must.Get(policies.NewSet(spec.Config{MaxWaiting: 10, Methods: []spec.MethodConfig{{Names: []string{name}, Policy: p}}}))(t)
 }
 
 func (s *storm) newBudget(t *testing.T) budget.Budget {

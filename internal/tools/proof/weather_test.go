@@ -17,6 +17,8 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/policies"
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/internal/tools/inspect"
 	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/policy"
@@ -52,7 +54,7 @@ func (s *storm) start(t *testing.T) *weather {
 	w.circuit = &circuit{findings: f, faults: faults}
 	w.server = testserver.Start(t, testserver.Keep(0), inspect.Observe(w.seen))
 	w.server.On("*", testserver.Func(w.serves))
-	p, err := policy.New(s.spec)
+	p, err := policies.New(s.spec)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,11 +88,11 @@ var soon = grpc.WithConnectParams(grpc.ConnectParams{
 // rage reloads policies, changes the mode and restarts the server until ctx ends.
 func (w *weather) rage(ctx context.Context, t *testing.T) {
 	for round := 0; ctx.Err() == nil; round++ {
-		spec := w.spec
+		changed := w.spec
 		if round%3 == 1 { // admission comes and goes while calls run
-			spec.Admission = "NONE"
+			changed.Admission = "NONE"
 		}
-		if err := w.retrier.Reload(w.set(t, spec)); err != nil {
+		if err := w.retrier.Reload(w.set(t, changed)); err != nil {
 			w.add("reload: %v", err)
 		}
 		mode := []policy.Mode{w.mode, policy.ModeObserve, w.mode, policy.ModeOff}[round%4]
@@ -135,9 +137,9 @@ func (w *weather) checkMemory() {
 	if err := w.retrier.SetMode(interceptor.ModeSwitch{Mode: policy.ModeEnforce}); err != nil {
 		w.add("mode: %v", err)
 	}
-	p, err := policy.New(policy.Spec{Retry: &policy.RetrySpec{
+	p, err := policies.New(spec.Policy{Retry: &spec.Retry{
 		MaxAttempts: 5, RetryableStatusCodes: []codes.Code{codes.Unavailable}, Budget: "NONE",
-		Backoff: policy.Backoff{Initial: ms, Max: ms, Multiplier: 1, Jitter: "NONE"},
+		Backoff: spec.Backoff{Initial: ms, Max: ms, Multiplier: 1, Jitter: "NONE"},
 	}})
 	if err != nil {
 		w.add("policy: %v", err)

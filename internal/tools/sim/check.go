@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/stagger-go/stagger/internal/document"
+	"github.com/stagger-go/stagger/internal/policies"
 )
 
 // checkScenario reports parts of a scenario that are valid one by one, but not together.
@@ -192,7 +193,7 @@ func (c *checker) follows(path, name string, call *Call) {
 	case call.Method == "" || p == nil:
 		c.noteName("entry", name+" "+call.Method, path, fmt.Sprintf("has no entry for the method %q of the calls to %s; "+
 			"set their method to one that it has", document.Shorten(call.Method), document.Shorten(call.Service)))
-	case p.Hedge() != nil && p.Hedge().Quantile > 0:
+	case policies.Hedge(p) != nil && policies.Hedge(p).Quantile > 0:
 		c.noteName("quantile", name, path, "has a hedgingQuantile, which is not simulated; use a hedgingDelay")
 	}
 }

@@ -16,6 +16,8 @@ import (
 	"github.com/stagger-go/stagger/internal/defaults"
 	"github.com/stagger-go/stagger/internal/latency"
 	"github.com/stagger-go/stagger/internal/methods"
+	"github.com/stagger-go/stagger/internal/policies"
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -96,7 +98,7 @@ func (l *link) transit() (delay time.Duration, lost bool) {
 
 // setPolicy looks up the policy and the budget of the calls, as a Retrier does.
 func (l *link) setPolicy(r *retriers, method string) error {
-	once, err := policy.New(policy.Spec{}) // calls without a policy have one attempt
+	once, err := policies.New(spec.Policy{}) // calls without a policy have one attempt
 	if err != nil {
 		return err
 	}
@@ -203,24 +205,24 @@ func (r *retriers) budgetsFor(p *policy.Policy, target, method string) (*budgets
 	if r.set == nil || name == "NONE" || p.MaxAttempts() < 2 && r.set.Config().RetryThrottling == nil {
 		return &budgets{unlimited: true}, nil
 	}
-	spec := policy.BudgetSpec{}
+	of := spec.Budget{}
 	if throttle := r.set.Config().RetryThrottling; throttle != nil {
-		spec.Config = *throttle
+		of.Config = *throttle
 	}
 	for _, named := range r.set.Config().Budgets {
 		if named.Name == name {
-			spec = named
+			of = named
 		}
 	}
-	key := budgetKey{name: spec.Name}
-	if spec.Scope != "PROCESS" {
+	key := budgetKey{name: of.Name}
+	if of.Scope != "PROCESS" {
 		key.target = target
 	}
-	if spec.Scope == "SERVICE" {
+	if of.Scope == "SERVICE" {
 		key.service, _, _ = strings.Cut(strings.TrimPrefix(method, "/"), "/")
 	}
 	if r.budgets[key] == nil {
-		config := cmp.Or[budget.Config](spec.Config, budget.Default())
+		config := cmp.Or[budget.Config](of.Config, budget.Default())
 		if _, err := budget.New(config); err != nil {
 			return nil, fmt.Errorf("sim: budget %q: %w", name, err)
 		}

@@ -9,14 +9,14 @@ import (
 
 	"google.golang.org/grpc/codes"
 
-	"github.com/stagger-go/stagger/policy"
+	"github.com/stagger-go/stagger/internal/spec"
 )
 
 // Retry returns 3 attempts, full jitter between 0 and 50 ms, then 100 ms, only after UNAVAILABLE.
-func Retry() policy.RetrySpec {
-	return policy.RetrySpec{
+func Retry() spec.Retry {
+	return spec.Retry{
 		MaxAttempts:          3,
-		Backoff:              policy.Backoff{Initial: 50 * time.Millisecond, Max: 2 * time.Second, Multiplier: 2},
+		Backoff:              spec.Backoff{Initial: 50 * time.Millisecond, Max: 2 * time.Second, Multiplier: 2},
 		RetryableStatusCodes: []codes.Code{codes.Unavailable},
 	}
 }

@@ -45,10 +45,10 @@ func rowsOfAPI(set *decision.Set, known cli.API) []row {
 
 // rowsOfFile returns the methods that a file names, by service in the order of the file.
 func rowsOfFile(set *decision.Set) []row {
-	policies := set.Policies()
-	rows := make([]row, 0, len(policies))
+	list := set.Policies()
+	rows := make([]row, 0, len(list))
 	var services []string // in the order of the file
-	for _, p := range policies {
+	for _, p := range list {
 		name := p.Name()
 		path := name
 		service, method := lookup.Split(name)
@@ -56,7 +56,7 @@ func rowsOfFile(set *decision.Set) []row {
 			path = "/" + others + "/" + others // matched only by an entry for everything
 		}
 		r := row{effectOf(set, path), cmp.Or(service, others), cmp.Or(method, others)}
-		if p.Spec().Idempotency == "DECLARED" && p.IdempotencyKey() == "" {
+		if p.Idempotency() == "DECLARED" && p.IdempotencyKey() == "" {
 			r.Because = "unless its idempotency_level declares it idempotent"
 		}
 		rows = append(rows, r)

@@ -22,6 +22,8 @@ import (
 	"github.com/stagger-go/stagger/internal/codename"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/defaults"
+	"github.com/stagger-go/stagger/internal/policies"
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/internal/tools/checks"
 	"github.com/stagger-go/stagger/internal/tools/explain"
 	"github.com/stagger-go/stagger/internal/tools/must"
@@ -37,31 +39,31 @@ const method = "/acme.orders.v1.OrderService/GetOrder"
 func TestExplainedIsWhatTheServerSees(t *testing.T) {
 	t.Parallel()
 	const ms = time.Millisecond
-	retry := func(change func(*policy.RetrySpec)) policy.Spec {
-		r := &policy.RetrySpec{
+	retry := func(change func(*spec.Retry)) spec.Policy {
+		r := &spec.Retry{
 			MaxAttempts: 4, RetryableStatusCodes: []codes.Code{codes.Unavailable}, Budget: "NONE",
-			Backoff: policy.Backoff{Initial: 101 * ms, Max: 307 * ms, Multiplier: 2, Jitter: "FULL"},
+			Backoff: spec.Backoff{Initial: 101 * ms, Max: 307 * ms, Multiplier: 2, Jitter: "FULL"},
 		}
 		change(r)
-		return policy.Spec{Timeout: 3 * time.Second, Retry: r}
+		return spec.Policy{Timeout: 3 * time.Second, Retry: r}
 	}
-	jitter := func(j string) policy.Spec { return retry(func(r *policy.RetrySpec) { r.Backoff.Jitter = j }) }
+	jitter := func(j string) spec.Policy { return retry(func(r *spec.Retry) { r.Backoff.Jitter = j }) }
 	plain := jitter("NONE")
 	short, unsafe := plain, plain
 	short.Timeout, unsafe.Idempotency = 250*ms, "NONE"
-	timeout := retry(func(r *policy.RetrySpec) { r.PerAttemptTimeout = 83 * ms })
-	inPlace := retry(func(r *policy.RetrySpec) { r.PerAttemptTimeout, r.OnAttemptTimeout = 83*ms, "RETRY" })
-	hedges := policy.Spec{Timeout: 3 * time.Second, Hedge: &policy.HedgeSpec{
+	timeout := retry(func(r *spec.Retry) { r.PerAttemptTimeout = 83 * ms })
+	inPlace := retry(func(r *spec.Retry) { r.PerAttemptTimeout, r.OnAttemptTimeout = 83*ms, "RETRY" })
+	hedges := spec.Policy{Timeout: 3 * time.Second, Hedge: &spec.Hedge{
 		MaxAttempts: 3, HedgingDelay: 97 * ms, NonFatalStatusCodes: []codes.Code{codes.Unavailable}, Budget: "NONE",
 	}}
-	endless := retry(func(*policy.RetrySpec) {})
+	endless := retry(func(*spec.Retry) {})
 	endless.Timeout = 0
 	patient, failing, waiting := endless, endless, endless
 	patient.MaxConnectionWait = 300 * ms
 	failing.WaitForReady, waiting.WaitForReady = new(false), new(true)
 	type question = explain.Question
 	for name, row := range map[string]struct {
-		spec policy.Spec
+		spec spec.Policy
 		q    question
 	}{
 		"no jitter":                {plain, question{}},
@@ -69,7 +71,7 @@ func TestExplainedIsWhatTheServerSees(t *testing.T) {
 		"equal jitter":             {jitter("EQUAL"), question{}},
 		"decorrelated jitter":      {jitter("DECORRELATED"), question{}},
 		"proportional jitter":      {jitter("PROPORTIONAL"), question{}},
-		"more than the cap":        {retry(func(r *policy.RetrySpec) { r.MaxAttempts = 7 }), question{}},
+		"more than the cap":        {retry(func(r *spec.Retry) { r.MaxAttempts = 7 }), question{}},
 		"the entry's timeout":      {short, question{}},
 		"the caller's deadline":    {plain, question{Deadline: 320 * ms}},
 		"not idempotent":           {unsafe, question{}},
@@ -95,14 +97,14 @@ func TestExplainedIsWhatTheServerSees(t *testing.T) {
 		"down, a wait of its own":  {patient, question{Down: true}},
 		"down, no wait":            {failing, question{Down: true}},
 		"down, gRPC waits":         {waiting, question{Down: true, Deadline: time.Second}},
-		"down, one attempt":        {policy.Spec{}, question{Down: true}},
+		"down, one attempt":        {spec.Policy{}, question{Down: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			q := row.q
 			q.MaxAttempts, q.Method, q.Code = defaults.MaxAttempts, method, cmp.Or(q.Code, codes.Unavailable)
-			set := must.Get(policy.NewSet(policy.Config{
-				DefaultTimeout: q.DefaultTimeout, Methods: []policy.MethodConfig{{Names: []string{method}, Spec: row.spec}},
+			set := must.Get(policies.NewSet(spec.Config{
+				DefaultTimeout: q.DefaultTimeout, Methods: []spec.MethodConfig{{Names: []string{method}, Policy: row.spec}},
 			}))(t)
 			a := explain.Explain(decision.Describe(set), q, []float64{0.5})
 			synctest.Test(t, func(t *testing.T) {

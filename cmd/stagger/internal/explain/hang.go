@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/internal/tools/explain"
 	"github.com/stagger-go/stagger/internal/tools/sim"
 )
@@ -29,7 +30,7 @@ type hanging struct {
 
 // simulated reports whether the simulator has calls of this kind.
 func simulated(a explain.Answer) bool {
-	hedge := a.Policy.Hedge()
+	hedge := policies.Hedge(a.Policy)
 	return (hedge == nil || hedge.Quantile == 0) && !a.Alone
 }
 

@@ -1,7 +1,7 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package policy
+package spec
 
 import (
 	"cmp"
@@ -22,13 +22,16 @@ type channel struct {
 	health, scaling map[string]any
 }
 
+// Channel returns the keys that gRPC itself implements, such as loadBalancingConfig, as a service config in JSON.
+func (c *Config) Channel() string { return c.channel.text() }
+
 func (c *channel) text() string {
 	keys := map[string]any{}
 	if c.policy != "" {
 		keys["loadBalancingPolicy"] = c.policy
 	}
 	if len(c.balancing) > 0 {
-		keys[balancingKey] = c.balancing
+		keys[BalancingKey] = c.balancing
 	}
 	for key, value := range map[string]map[string]any{"healthCheckConfig": c.health, "connectionScaling": c.scaling} {
 		if len(value) > 0 {
@@ -40,7 +43,7 @@ func (c *channel) text() string {
 }
 
 func (c *channel) read(f *document.Fields) {
-	if n, path := f.Value(balancingKey); n != nil {
+	if n, path := f.Value(BalancingKey); n != nil {
 		switch {
 		case n.Kind == document.Text:
 			f.Misfit(path, n, "must be a list of policies, such as [{"+cmp.Or(document.Shorten(n.Text), "round_robin")+": {}}]")
@@ -54,13 +57,13 @@ func (c *channel) read(f *document.Fields) {
 	readMap(f, "connectionScaling", &c.scaling)
 }
 
-// elsewhere returns the field of the first load balancing policy that is stagger_retry_elsewhere or has it inside; that of the list if
+// Elsewhere returns the field of the first load balancing policy that is stagger_retry_elsewhere or has it inside; that of the list if
 // there is none.
-func (c *channel) elsewhere() string {
-	if i := slices.IndexFunc(c.balancing, balancing.Named); i >= 0 {
-		return document.Item(balancingKey, i)
+func (c *Config) Elsewhere() string {
+	if i := slices.IndexFunc(c.channel.balancing, balancing.Named); i >= 0 {
+		return document.Item(BalancingKey, i)
 	}
-	return balancingKey
+	return BalancingKey
 }
 
 func readMap(f *document.Fields, key string, to *map[string]any) {
@@ -75,11 +78,11 @@ func readMap(f *document.Fields, key string, to *map[string]any) {
 // check refuses what gRPC refuses in its own keys: the file is also for gRPC.
 func (c *channel) check(report *document.Report) {
 	if c.balancing != nil && len(c.balancing) == 0 {
-		report.Errorf(balancingKey, nil, "must list a load balancing policy, such as [{round_robin: {}}], or be left out: "+
+		report.Errorf(BalancingKey, nil, "must list a load balancing policy, such as [{round_robin: {}}], or be left out: "+
 			"gRPC refuses a file with an empty list")
 	}
 	for i, one := range c.balancing {
-		field := document.Item(balancingKey, i)
+		field := document.Item(BalancingKey, i)
 		entry, ok := one.(map[string]any)
 		if !ok || len(entry) != 1 {
 			report.Errorf(field, nil, oneBalancing)
@@ -97,8 +100,8 @@ func (c *channel) check(report *document.Report) {
 	}
 }
 
-// balancingKey is the key of a policy file.
-const balancingKey = "loadBalancingConfig"
+// BalancingKey is a key of the policy file.
+const BalancingKey = "loadBalancingConfig"
 
 // warnNotDone warns of parts of a config that have no effect here.
 func (c *channel) warnNotDone(report *document.Report) {
@@ -107,7 +110,7 @@ func (c *channel) warnNotDone(report *document.Report) {
 		present bool
 	}{
 		{"loadBalancingPolicy", c.policy != ""},
-		{balancingKey, len(c.balancing) > 0 && !balancing.Named(c.balancing)},
+		{BalancingKey, len(c.balancing) > 0 && !balancing.Named(c.balancing)},
 		{"healthCheckConfig", len(c.health) > 0},
 		{"connectionScaling", len(c.scaling) > 0},
 	} {

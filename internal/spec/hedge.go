@@ -1,7 +1,7 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package policy
+package spec
 
 import (
 	"time"
@@ -11,18 +11,18 @@ import (
 	"github.com/stagger-go/stagger/internal/document"
 )
 
-// HedgeSpec configures hedging (gRFC A6).
-type HedgeSpec struct {
+// Hedge configures hedging (gRFC A6).
+type Hedge struct {
 	MaxAttempts         int           // including the first; at least 2
 	HedgingDelay        time.Duration // between one attempt and the next; 0: all together
 	Quantile            float64       // of the method's recent latencies, instead of Delay once they are known: more than 0, less than 1; 0: Delay alone
 	MinDelay            time.Duration // with Quantile; 0: 1 ms
 	MaxDelay            time.Duration // with Quantile; 0: none
 	NonFatalStatusCodes []codes.Code  // codes after which the other attempts continue, and the next one is sent immediately
-	Budget              string        // as in a [RetrySpec]
+	Budget              string        // as in a [Retry]
 }
 
-func checkHedge(report *document.Report, prefix string, h HedgeSpec) {
+func checkHedge(report *document.Report, prefix string, h Hedge) {
 	checkAttempts(report, prefix+"maxAttempts", h.MaxAttempts)
 	if h.HedgingDelay < 0 {
 		report.Errorf(prefix+"hedgingDelay", h.HedgingDelay, "must not be negative; 0s sends all attempts in parallel")
@@ -35,7 +35,7 @@ func checkHedge(report *document.Report, prefix string, h HedgeSpec) {
 	}
 }
 
-func checkQuantile(report *document.Report, prefix string, h HedgeSpec) {
+func checkQuantile(report *document.Report, prefix string, h Hedge) {
 	switch {
 	case !(h.Quantile > 0 && h.Quantile < 1): // also true for NaN
 		report.Errorf(prefix+"quantile", h.Quantile, "must be more than 0 and less than 1, such as 0.95")

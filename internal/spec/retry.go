@@ -1,7 +1,7 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package policy
+package spec
 
 import (
 	"cmp"
@@ -14,12 +14,12 @@ import (
 	"github.com/stagger-go/stagger/internal/document"
 )
 
-// RetrySpec configures retries. Words are those of the file, and "" means the default.
-type RetrySpec struct {
+// Retry configures retries. Words are those of the file, and "" means the default.
+type Retry struct {
 	MaxAttempts          int // including the first; at least 2
 	Backoff              Backoff
 	RetryableStatusCodes []codes.Code // retryable codes; at least one. UNAVAILABLE includes streams that were cut, which gRPC reports as INTERNAL
-	PerCode              []CodeSpec
+	PerCode              []Code
 	PerAttemptTimeout    time.Duration // 0: none
 	Budget               string        // a name of Config.Budgets; "" is the default budget, NONE no limit
 	// OnAttemptTimeout says what happens after PerAttemptTimeout. With "HEDGE" or "" the slow attempt and the next one run in parallel, and the
@@ -33,7 +33,7 @@ type RetrySpec struct {
 }
 
 // withDefaults names the kinds that are left at zero, so that equivalent policies are equal.
-func (r RetrySpec) withDefaults() RetrySpec {
+func (r Retry) withDefaults() Retry {
 	r.Backoff = r.Backoff.withDefaults()
 	r.PerCode = slices.Clone(r.PerCode)
 	for i, own := range r.PerCode {
@@ -47,7 +47,7 @@ func (r RetrySpec) withDefaults() RetrySpec {
 	return r
 }
 
-func checkRetry(report *document.Report, prefix string, r RetrySpec) {
+func checkRetry(report *document.Report, prefix string, r Retry) {
 	checkAttempts(report, prefix+"maxAttempts", r.MaxAttempts)
 	checkBackoff(report, prefix, r.Backoff)
 	checkCodes(report, prefix+"retryableStatusCodes", r.RetryableStatusCodes)

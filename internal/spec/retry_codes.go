@@ -1,7 +1,7 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package policy
+package spec
 
 import (
 	"google.golang.org/grpc/codes"
@@ -10,9 +10,9 @@ import (
 	"github.com/stagger-go/stagger/internal/document"
 )
 
-// CodeSpec has separate settings for some codes: an item of perCode in the file. It is one type, since each setting
+// Code has separate settings for some codes: an item of perCode in the file. It is one type, since each setting
 // replaces the policy's own for these codes, and nothing else.
-type CodeSpec struct {
+type Code struct {
 	Codes       []codes.Code
 	MaxAttempts int      // 1 to the policy's; 0: the policy's
 	Backoff     *Backoff // nil: the policy's
@@ -21,7 +21,7 @@ type CodeSpec struct {
 }
 
 // checkCode checks the settings of some codes. seen has those of earlier settings.
-func checkCode(report *document.Report, policy, prefix string, r RetrySpec, c CodeSpec, seen map[codes.Code]bool) {
+func checkCode(report *document.Report, policy, prefix string, r Retry, c Code, seen map[codes.Code]bool) {
 	checkCodes(report, prefix+"codes", c.Codes)
 	if extra := without(c.Codes, r.RetryableStatusCodes); len(extra) > 0 && len(r.RetryableStatusCodes) > 0 && report.Whole(policy+"retryableStatusCodes") {
 		report.Errorf(prefix+"codes", verbatim(codename.List(extra)), "must also be in retryableStatusCodes, or it is never retried")

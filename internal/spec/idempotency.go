@@ -1,7 +1,7 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package policy
+package spec
 
 import (
 	"cmp"
@@ -10,9 +10,9 @@ import (
 	"github.com/stagger-go/stagger/internal/header"
 )
 
-// resolve returns the idempotency that applies to a name. Only a name with a method declares it idempotent by itself, because
+// IdempotencyOf returns the idempotency that applies to a name: what its entry says, else the file. Only a name with a method declares it idempotent by itself, because
 // an author who names a whole service doesn't think of each of its methods.
-func resolve(entry, file, name string) string {
+func IdempotencyOf(entry, file, name string) string {
 	switch {
 	case cmp.Or(entry, file) != "":
 		return cmp.Or(entry, file)
@@ -24,7 +24,7 @@ func resolve(entry, file, name string) string {
 }
 
 // checkIdempotencyKey checks the header for the key. In some headers no server gets a key, and the calls would count as idempotent.
-func checkIdempotencyKey(report *document.Report, prefix string, s Spec) {
+func checkIdempotencyKey(report *document.Report, prefix string, s Policy) {
 	field := prefix + "idempotencyKey.header"
 	if s.IdempotencyKey == "" && !report.Written(field) {
 		return

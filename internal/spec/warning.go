@@ -1,7 +1,7 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package policy
+package spec
 
 import (
 	"cmp"
@@ -11,8 +11,8 @@ import (
 	"github.com/stagger-go/stagger/internal/lookup"
 )
 
-// warnings returns the warnings of the report and of the config itself, in the order of the file.
-func warnings(report *document.Report, c Config) []Diagnostic {
+// Warnings returns the warnings of the report and of the config itself, in the order of the file.
+func Warnings(report *document.Report, c Config) []document.Diagnostic {
 	used := map[string]bool{}
 	for i, m := range c.Methods {
 		if used[m.budget()] = true; len(m.Names) == 0 { // valid, by the service config's specification
@@ -24,7 +24,7 @@ func warnings(report *document.Report, c Config) []Diagnostic {
 		for j, name := range m.Names {
 			warnMismatch(report, document.Item(path+".name", j), name)
 		}
-		warnCut(report, path, m.Spec, cmp.Or(c.MaxAttemptsLimit, defaults.MaxAttempts))
+		warnCut(report, path, m.Policy, cmp.Or(c.MaxAttemptsLimit, defaults.MaxAttempts))
 	}
 	for i, b := range c.Budgets {
 		if !used[b.Name] {
@@ -49,7 +49,7 @@ func warnMismatch(report *document.Report, field, name string) {
 }
 
 // warnCut warns of more attempts than the config allows.
-func warnCut(report *document.Report, path string, s Spec, most int) {
+func warnCut(report *document.Report, path string, s Policy, most int) {
 	attempts := 0
 	switch {
 	case s.Retry != nil:

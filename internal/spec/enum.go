@@ -1,7 +1,7 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package policy
+package spec
 
 import (
 	"slices"
@@ -12,7 +12,7 @@ import (
 // The words of a policy file, by kind. "" means the default.
 var (
 	idempotencies   = []string{"ASSUME", "DECLARED", "NONE"}
-	modes           = []Mode{ModeEnforce, ModeObserve, ModeOff} // each stricter than the one before
+	modes           = []string{"ENFORCE", "OBSERVE", "OFF"}
 	chains          = []string{"ALLOW", "SUPPRESS"}
 	growths         = []string{"EXPONENTIAL", "LINEAR", "FIXED"}
 	attemptTimeouts = []string{"RETRY", "HEDGE"}
@@ -23,8 +23,8 @@ var (
 )
 
 // checkWord refuses other words. "" means the default.
-func checkWord[T ~string](report *document.Report, field string, said T, words ...T) {
+func checkWord(report *document.Report, field, said string, words ...string) {
 	if said != "" && !slices.Contains(words, said) {
-		report.Errorf(field, string(said), "must be %s", document.OneOf(document.Strings(words...)))
+		report.Errorf(field, said, "must be %s", document.OneOf(words))
 	}
 }

@@ -1,9 +1,10 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package policy
+package spec
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -12,34 +13,45 @@ import (
 	"time"
 
 	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/defaults"
 	"github.com/stagger-go/stagger/internal/document"
 	"github.com/stagger-go/stagger/internal/lookup"
 )
 
-// Config is a whole policy file as plain data, with a field for each top-level key. [Set.Config] returns that of a file, and a
-// program may write one for [NewSet].
+// Config is a whole policy file, with a field for each top-level key.
 type Config struct {
 	Methods         []MethodConfig
-	Budgets         []BudgetSpec
+	Budgets         []Budget
 	RetryThrottling *budget.ThrottleConfig // the budget of policies without a budget; nil: the default budget
 	Idempotency     string                 // for entries without one
 	MaxWaiting      int                    // how many calls may wait in a backoff at a time; 0: 10,000
 	// MaxAttemptsLimit caps the policies' maxAttempts, 2 to 100; 0: 5, as in gRFC A6.
 	MaxAttemptsLimit int
-	Mode             Mode          // for all calls; entries may be stricter
+	Mode             string        // for all calls; entries may be stricter
 	DefaultTimeout   time.Duration // of unary calls with neither a deadline nor an entry's timeout; 0: none
 
 	channel channel // of a file
 }
 
-// clone returns a deep copy.
-func (c Config) clone() Config {
+// Clone returns a deep copy.
+func (c Config) Clone() Config {
 	c.Methods = slices.Clone(c.Methods)
 	for i, m := range c.Methods {
-		c.Methods[i] = MethodConfig{slices.Clone(m.Names), m.clone()}
+		c.Methods[i] = MethodConfig{slices.Clone(m.Names), m.Clone()}
 	}
 	c.Budgets = slices.Clone(c.Budgets)
 	c.RetryThrottling = cloned(c.RetryThrottling)
+	return c
+}
+
+// WithDefaults returns a deep copy with defaults for MaxWaiting, MaxAttemptsLimit and the budgets' scopes.
+func (c Config) WithDefaults() Config {
+	c = c.Clone()
+	c.MaxWaiting = cmp.Or(c.MaxWaiting, defaults.MaxWaiting)
+	c.MaxAttemptsLimit = cmp.Or(c.MaxAttemptsLimit, defaults.MaxAttempts)
+	for i := range c.Budgets {
+		c.Budgets[i].Scope = cmp.Or(c.Budgets[i].Scope, "TARGET")
+	}
 	return c
 }
 
@@ -48,7 +60,7 @@ type MethodConfig struct {
 	// Names are paths as gRPC and its generated code write them: "/acme.orders.v1.OrderService/GetOrder" is a method,
 	// "/acme.orders.v1.OrderService/" all methods of a service, and "/" everything.
 	Names []string
-	Spec
+	Policy
 }
 
 // namesMethod reports whether a name is that of a single method.
@@ -57,8 +69,8 @@ func namesMethod(name string) bool { return !strings.HasSuffix(name, "/") }
 // The range of maxAttemptsLimit.
 const leastLimit, mostLimit = 2, 100
 
-// checkConfig reports all errors in c.
-func checkConfig(report *document.Report, c Config) {
+// Check reports all errors in c.
+func Check(report *document.Report, c Config) {
 	checkWord(report, "idempotency", c.Idempotency, idempotencies...)
 	if c.MaxWaiting < 0 || c.MaxWaiting == 0 && report.Written("maxWaiting") {
 		report.Errorf("maxWaiting", c.MaxWaiting, "must be at least 1; for no retries leave the policies out")
@@ -78,13 +90,13 @@ func checkConfig(report *document.Report, c Config) {
 	for i, m := range c.Methods {
 		path := fmt.Sprintf("methodConfig[%d].", i)
 		checkNames(report, path, m.Names, names)
-		checkEntry(report, path, m.Spec, budgets)
+		checkEntry(report, path, m.Policy, budgets)
 	}
 }
 
 // checkEntry checks a spec, whose budget must be one of those declared.
-func checkEntry(report *document.Report, prefix string, s Spec, budgets map[string]bool) {
-	checkSpec(report, prefix, s)
+func checkEntry(report *document.Report, prefix string, s Policy, budgets map[string]bool) {
+	CheckPolicy(report, prefix, s)
 	if s.Retry != nil {
 		checkBudgetName(report, prefix+"retryPolicy.budget", s.Retry.Budget, budgets)
 	}
@@ -117,7 +129,7 @@ func checkNames(report *document.Report, prefix string, names []string, seen map
 
 // budgetNames returns the names that policies may use, or nil if a budget's name is missing or was reported: policies may name what its
 // author meant.
-func budgetNames(report *document.Report, budgets []BudgetSpec) map[string]bool {
+func budgetNames(report *document.Report, budgets []Budget) map[string]bool {
 	names := map[string]bool{noBudget: true}
 	for _, b := range budgets {
 		if b.Name == "" || strings.EqualFold(b.Name, noBudget) || names[b.Name] {

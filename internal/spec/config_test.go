@@ -1,7 +1,7 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package policy_test
+package spec_test
 
 import (
 	"errors"
@@ -14,21 +14,23 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/policies"
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/internal/tools/usual"
 	"github.com/stagger-go/stagger/policy"
 )
 
 // goodConfig returns a valid config that each row of the test breaks.
-func goodConfig() policy.Config {
+func goodConfig() spec.Config {
 	retry := usual.Retry()
 	retry.Budget = "b"
-	return policy.Config{
-		Methods: []policy.MethodConfig{{
-			Names: []string{"/a.B/C"},
-			Spec:  policy.Spec{Retry: &retry},
+	return spec.Config{
+		Methods: []spec.MethodConfig{{
+			Names:  []string{"/a.B/C"},
+			Policy: spec.Policy{Retry: &retry},
 		}},
-		Budgets: []policy.BudgetSpec{{Name: "b", Config: budget.Default()}},
+		Budgets: []spec.Budget{{Name: "b", Config: budget.Default()}},
 	}
 }
 
@@ -39,56 +41,56 @@ func TestNewSetRefuses(t *testing.T) {
 	const entry, retry = "methodConfig[0].", "methodConfig[0].retryPolicy."
 	for _, row := range []struct {
 		want  string
-		spoil func(*policy.Config, *policy.RetrySpec)
+		spoil func(*spec.Config, *spec.Retry)
 	}{
-		{`idempotency: "SURE": must be ASSUME, DECLARED or NONE`, func(c *policy.Config, _ *policy.RetrySpec) { c.Idempotency = "SURE" }},
-		{entry + `idempotency: "assume": must be ASSUME, DECLARED or NONE`, func(c *policy.Config, _ *policy.RetrySpec) { c.Methods[0].Idempotency = "assume" }},
-		{entry + "timeout: -1s: must be more than 0s", func(c *policy.Config, _ *policy.RetrySpec) { c.Methods[0].Timeout = -time.Second }},
-		{entry + "maxRequestMessageBytes: -1: must not be negative", func(c *policy.Config, _ *policy.RetrySpec) { c.Methods[0].MaxRequestMessageBytes = new(-1) }},
-		{entry + "maxResponseMessageBytes: -2: must not be negative", func(c *policy.Config, _ *policy.RetrySpec) { c.Methods[0].MaxResponseMessageBytes = new(-2) }},
-		{retry + "maxAttempts: 0: must be at least 2, since it counts the first attempt; for one attempt leave the policy out", func(_ *policy.Config, r *policy.RetrySpec) { r.MaxAttempts = 0 }},
-		{retry + "backoffMultiplier: NaN: must be a number more than 0", func(_ *policy.Config, r *policy.RetrySpec) { r.Backoff.Multiplier = math.NaN() }},
-		{retry + "backoffMultiplier: +Inf: must be a number more than 0", func(_ *policy.Config, r *policy.RetrySpec) { r.Backoff.Multiplier = math.Inf(1) }},
-		{`mode: "Off": must be ENFORCE, OBSERVE or OFF`, func(c *policy.Config, _ *policy.RetrySpec) { c.Mode = "Off" }},
-		{retry + `chain: "TWICE": must be ALLOW or SUPPRESS`, func(_ *policy.Config, r *policy.RetrySpec) { r.Chain = "TWICE" }},
-		{retry + `jitter: "WILD": must be NONE, FULL, EQUAL, DECORRELATED or PROPORTIONAL`, func(_ *policy.Config, r *policy.RetrySpec) { r.Backoff.Jitter = "WILD" }},
-		{retry + `retryableStatusCodes: "OK": is not a failure; list codes such as UNAVAILABLE`, func(_ *policy.Config, r *policy.RetrySpec) {
+		{`idempotency: "SURE": must be ASSUME, DECLARED or NONE`, func(c *spec.Config, _ *spec.Retry) { c.Idempotency = "SURE" }},
+		{entry + `idempotency: "assume": must be ASSUME, DECLARED or NONE`, func(c *spec.Config, _ *spec.Retry) { c.Methods[0].Idempotency = "assume" }},
+		{entry + "timeout: -1s: must be more than 0s", func(c *spec.Config, _ *spec.Retry) { c.Methods[0].Timeout = -time.Second }},
+		{entry + "maxRequestMessageBytes: -1: must not be negative", func(c *spec.Config, _ *spec.Retry) { c.Methods[0].MaxRequestMessageBytes = new(-1) }},
+		{entry + "maxResponseMessageBytes: -2: must not be negative", func(c *spec.Config, _ *spec.Retry) { c.Methods[0].MaxResponseMessageBytes = new(-2) }},
+		{retry + "maxAttempts: 0: must be at least 2, since it counts the first attempt; for one attempt leave the policy out", func(_ *spec.Config, r *spec.Retry) { r.MaxAttempts = 0 }},
+		{retry + "backoffMultiplier: NaN: must be a number more than 0", func(_ *spec.Config, r *spec.Retry) { r.Backoff.Multiplier = math.NaN() }},
+		{retry + "backoffMultiplier: +Inf: must be a number more than 0", func(_ *spec.Config, r *spec.Retry) { r.Backoff.Multiplier = math.Inf(1) }},
+		{`mode: "Off": must be ENFORCE, OBSERVE or OFF`, func(c *spec.Config, _ *spec.Retry) { c.Mode = "Off" }},
+		{retry + `chain: "TWICE": must be ALLOW or SUPPRESS`, func(_ *spec.Config, r *spec.Retry) { r.Chain = "TWICE" }},
+		{retry + `jitter: "WILD": must be NONE, FULL, EQUAL, DECORRELATED or PROPORTIONAL`, func(_ *spec.Config, r *spec.Retry) { r.Backoff.Jitter = "WILD" }},
+		{retry + `retryableStatusCodes: "OK": is not a failure; list codes such as UNAVAILABLE`, func(_ *spec.Config, r *spec.Retry) {
 			r.RetryableStatusCodes = append(r.RetryableStatusCodes, codes.OK)
 		}},
-		{retry + "retryableStatusCodes: 17: must hold only codes that gRPC defines (1 to 16)", func(_ *policy.Config, r *policy.RetrySpec) { r.RetryableStatusCodes = []codes.Code{17} }},
-		{retry + `budget: "x": no budget has that name; declare it under budgets, or write NONE for no limit`, func(_ *policy.Config, r *policy.RetrySpec) { r.Budget = "x" }},
-		{retry + "perCode[0].initialBackoff: 0s: must be more than 0s", func(_ *policy.Config, r *policy.RetrySpec) {
-			r.PerCode = []policy.CodeSpec{{Codes: r.RetryableStatusCodes, Backoff: &policy.Backoff{Max: 1, Multiplier: 1}}}
+		{retry + "retryableStatusCodes: 17: must hold only codes that gRPC defines (1 to 16)", func(_ *spec.Config, r *spec.Retry) { r.RetryableStatusCodes = []codes.Code{17} }},
+		{retry + `budget: "x": no budget has that name; declare it under budgets, or write NONE for no limit`, func(_ *spec.Config, r *spec.Retry) { r.Budget = "x" }},
+		{retry + "perCode[0].initialBackoff: 0s: must be more than 0s", func(_ *spec.Config, r *spec.Retry) {
+			r.PerCode = []spec.Code{{Codes: r.RetryableStatusCodes, Backoff: &spec.Backoff{Max: 1, Multiplier: 1}}}
 		}},
-		{retry + "perCode[0].maxAttempts: -1: must be 1 to the policy's maxAttempts, 3", func(_ *policy.Config, r *policy.RetrySpec) {
-			r.PerCode = []policy.CodeSpec{{Codes: r.RetryableStatusCodes, MaxAttempts: -1}}
+		{retry + "perCode[0].maxAttempts: -1: must be 1 to the policy's maxAttempts, 3", func(_ *spec.Config, r *spec.Retry) {
+			r.PerCode = []spec.Code{{Codes: r.RetryableStatusCodes, MaxAttempts: -1}}
 		}},
-		{"methodConfig[0].hedgingPolicy.hedgingQuantile.quantile: 0: must be more than 0 and less than 1, such as 0.95", func(c *policy.Config, _ *policy.RetrySpec) {
-			c.Methods[0].Retry, c.Methods[0].Hedge = nil, &policy.HedgeSpec{MaxAttempts: 2, MinDelay: 1, Budget: "b"}
+		{"methodConfig[0].hedgingPolicy.hedgingQuantile.quantile: 0: must be more than 0 and less than 1, such as 0.95", func(c *spec.Config, _ *spec.Retry) {
+			c.Methods[0].Retry, c.Methods[0].Hedge = nil, &spec.Hedge{MaxAttempts: 2, MinDelay: 1, Budget: "b"}
 		}},
-		{"methodConfig[0].retryPolicy: is required by maxPushback and maxConnectionWait, which limit extra attempts", func(c *policy.Config, _ *policy.RetrySpec) {
+		{"methodConfig[0].retryPolicy: is required by maxPushback and maxConnectionWait, which limit extra attempts", func(c *spec.Config, _ *spec.Retry) {
 			c.Methods[0].Retry, c.Methods[0].MaxPushback = nil, 1
 		}},
-		{`methodConfig[0].name[0]: "a.B/C": must be "/service/method", "/service/" or "/"`, func(c *policy.Config, _ *policy.RetrySpec) {
+		{`methodConfig[0].name[0]: "a.B/C": must be "/service/method", "/service/" or "/"`, func(c *spec.Config, _ *spec.Retry) {
 			c.Methods[0].Names[0] = "a.B/C"
 		}},
-		{`budgets[0].scope: "POD": must be PROCESS, TARGET or SERVICE`, func(c *policy.Config, _ *policy.RetrySpec) { c.Budgets[0].Scope = "POD" }},
-		{"budgets[0].bucket.refund: NaN: must be 0 to 10", func(c *policy.Config, _ *policy.RetrySpec) {
+		{`budgets[0].scope: "POD": must be PROCESS, TARGET or SERVICE`, func(c *spec.Config, _ *spec.Retry) { c.Budgets[0].Scope = "POD" }},
+		{"budgets[0].bucket.refund: NaN: must be 0 to 10", func(c *spec.Config, _ *spec.Retry) {
 			bucket := budget.Default()
 			bucket.Refund = math.NaN()
 			c.Budgets[0].Config = bucket
 		}},
-		{"budgets[0]: must have a config of package budget, and not a pointer to one", func(c *policy.Config, _ *policy.RetrySpec) {
+		{"budgets[0]: must have a config of package budget, and not a pointer to one", func(c *spec.Config, _ *spec.Retry) {
 			c.Budgets[0].Config = new(budget.Default())
 		}},
-		{"budgets[0]: must have a kind: bucket or throttle", func(c *policy.Config, _ *policy.RetrySpec) { c.Budgets[0].Config = nil }},
-		{"retryThrottling.tokenRatio: +Inf: must be at least 0.001, and finite", func(c *policy.Config, _ *policy.RetrySpec) {
+		{"budgets[0]: must have a kind: bucket or throttle", func(c *spec.Config, _ *spec.Retry) { c.Budgets[0].Config = nil }},
+		{"retryThrottling.tokenRatio: +Inf: must be at least 0.001, and finite", func(c *spec.Config, _ *spec.Retry) {
 			c.RetryThrottling = &budget.ThrottleConfig{MaxTokens: 1, TokenRatio: math.Inf(1)}
 		}},
 	} {
 		c := goodConfig()
 		row.spoil(&c, c.Methods[0].Retry)
-		set, err := policy.NewSet(c)
+		set, err := policies.NewSet(c)
 		if err == nil || err.Error() != row.want || set != nil {
 			t.Errorf("NewSet = %v, %v; want the error %s", set, err, row.want)
 		}
@@ -98,9 +100,9 @@ func TestNewSetRefuses(t *testing.T) {
 func TestNewSetDefaults(t *testing.T) {
 	t.Parallel()
 	c := goodConfig()
-	c.Methods[0].Retry.PerCode = []policy.CodeSpec{{Codes: []codes.Code{codes.Unavailable}}}
-	set := must.Get(policy.NewSet(c))(t)
-	if p := set.Lookup("/a.B/C"); p == nil || p.Spec().Retry.MaxAttempts != 3 || p.Spec().Retry.Budget != "b" || p.Spec().Retry.PerAttemptTimeout != 0 {
+	c.Methods[0].Retry.PerCode = []spec.Code{{Codes: []codes.Code{codes.Unavailable}}}
+	set := must.Get(policies.NewSet(c))(t)
+	if p := set.Lookup("/a.B/C"); p == nil || policies.Spec(p).Retry.MaxAttempts != 3 || policies.Spec(p).Retry.Budget != "b" || policies.Spec(p).Retry.PerAttemptTimeout != 0 {
 		t.Errorf("Lookup = %+v", p)
 	}
 }
@@ -108,7 +110,7 @@ func TestNewSetDefaults(t *testing.T) {
 // TestNewRefuses checks a policy without a set: its fields have no file and no entry.
 func TestNewRefuses(t *testing.T) {
 	t.Parallel()
-	_, err := policy.New(policy.Spec{Timeout: -1, Retry: &policy.RetrySpec{}})
+	_, err := policies.New(spec.Policy{Timeout: -1, Retry: &spec.Retry{}})
 	fault, ok := errors.AsType[*policy.Error](err)
 	if !ok {
 		t.Fatalf("New = %v; want a *policy.Error", err)
@@ -177,8 +179,8 @@ func TestConfigRules(t *testing.T) {
 		if err != nil && strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: one mistake gives more than one problem:\n%v", row.rule, err)
 		}
-		if err == nil && strings.HasPrefix(row.rule, "attempts: more") && set.Lookup("/a/b").Spec().Retry.MaxAttempts != 100 {
-			t.Errorf("%s: %d attempts; the cap is the Retrier's business", row.rule, set.Lookup("/a/b").Spec().Retry.MaxAttempts)
+		if err == nil && strings.HasPrefix(row.rule, "attempts: more") && policies.Spec(set.Lookup("/a/b")).Retry.MaxAttempts != 100 {
+			t.Errorf("%s: %d attempts; the cap is the Retrier's business", row.rule, policies.Spec(set.Lookup("/a/b")).Retry.MaxAttempts)
 		}
 	}
 }
@@ -186,18 +188,18 @@ func TestConfigRules(t *testing.T) {
 // A policy is immutable, even if the config's pointers are changed afterwards.
 func TestNewSetCopies(t *testing.T) {
 	t.Parallel()
-	slow := policy.Backoff{Initial: time.Second, Max: time.Second, Multiplier: 1, Jitter: "NONE"}
+	slow := spec.Backoff{Initial: time.Second, Max: time.Second, Multiplier: 1, Jitter: "NONE"}
 	retry := usual.Retry()
-	retry.PerCode = []policy.CodeSpec{{Codes: []codes.Code{codes.Unavailable}, Backoff: &slow}}
-	config := policy.Config{
-		Methods: []policy.MethodConfig{{
-			Names: []string{"/a.B/C"},
-			Spec:  policy.Spec{Retry: &retry, MaxRequestMessageBytes: new(7)},
+	retry.PerCode = []spec.Code{{Codes: []codes.Code{codes.Unavailable}, Backoff: &slow}}
+	config := spec.Config{
+		Methods: []spec.MethodConfig{{
+			Names:  []string{"/a.B/C"},
+			Policy: spec.Policy{Retry: &retry, MaxRequestMessageBytes: new(7)},
 		}},
-		Budgets:         []policy.BudgetSpec{{Name: "b", Config: budget.Default()}},
+		Budgets:         []spec.Budget{{Name: "b", Config: budget.Default()}},
 		RetryThrottling: &budget.ThrottleConfig{MaxTokens: 10, TokenRatio: 1},
 	}
-	set := must.Get(policy.NewSet(config))(t)
+	set := must.Get(policies.NewSet(config))(t)
 	retry.MaxAttempts = 0
 	retry.PerCode[0].Codes[0] = codes.Internal
 	retry.PerCode[0].Codes = nil
@@ -206,12 +208,11 @@ func TestNewSetCopies(t *testing.T) {
 	config.RetryThrottling.MaxTokens = 0
 
 	p := set.Lookup("/a.B/C")
-	if own := p.Spec().Retry.PerCode[0]; !slices.Contains(own.Codes, codes.Unavailable) || own.Backoff.Initial != time.Second {
+	if own := policies.Spec(p).Retry.PerCode[0]; !slices.Contains(own.Codes, codes.Unavailable) || own.Backoff.Initial != time.Second {
 		t.Errorf("the settings of a code are %+v", own)
 	}
-	p.Spec().Retry.MaxAttempts, set.Config().Methods[0].Retry.MaxAttempts = 0, 0 // of copies
-	if p.Spec().Retry.MaxAttempts != 3 || *p.Spec().MaxRequestMessageBytes != 7 || set.Config().Budgets[0].Config != budget.Default() || set.Config().RetryThrottling.MaxTokens != 10 {
+	if policies.Spec(p).Retry.MaxAttempts != 3 || *policies.Spec(p).MaxRequestMessageBytes != 7 || policies.Config(set).Budgets[0].Config != budget.Default() || policies.Config(set).RetryThrottling.MaxTokens != 10 {
 		t.Errorf("%d attempts, %d bytes, %+v, %d tokens; want 3, 7, the default, 10",
-			p.Spec().Retry.MaxAttempts, *p.Spec().MaxRequestMessageBytes, set.Config().Budgets[0].Config, set.Config().RetryThrottling.MaxTokens)
+			policies.Spec(p).Retry.MaxAttempts, *policies.Spec(p).MaxRequestMessageBytes, policies.Config(set).Budgets[0].Config, policies.Config(set).RetryThrottling.MaxTokens)
 	}
 }

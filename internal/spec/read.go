@@ -1,7 +1,7 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package policy
+package spec
 
 import (
 	"cmp"
@@ -16,6 +16,20 @@ import (
 	"github.com/stagger-go/stagger/internal/defaults"
 	"github.com/stagger-go/stagger/internal/document"
 )
+
+// Read reads the text of a policy file. It returns false if that is not even YAML or JSON. The report has all errors that reading finds; Check
+// finds the rest.
+func Read(report *document.Report, data []byte) (c Config, ok bool) {
+	report.Elsewhere = belongs
+	root := document.Parse(report, data, fileFormat)
+	if root == nil {
+		return Config{}, false
+	}
+	report.Read("", root, c.readFile)
+	return c, true
+}
+
+var fileFormat = document.Format{Name: "policy file", Key: "methodConfig"}
 
 // readFile reads a file's keys, in the order of the schema (proto/stagger/policy/v1). What a value may be is checked later, for
 // configs in Go as well.
@@ -32,10 +46,10 @@ func (c *Config) readFile(f *document.Fields) {
 	}
 	c.channel.read(f)
 	f.List("budgets", func(path string, n *document.Node) {
-		var b BudgetSpec
+		var b Budget
 		f.Read(path, n, b.read)
 		c.Budgets = append(c.Budgets, b)
-	}, "{name: …, ratio: …}")
+	}, "{name: …, bucket: …}")
 	document.Word(f, "idempotency", &c.Idempotency, idempotencies...)
 	f.IntBetween("maxWaiting", &c.MaxWaiting, 1, document.MaxInt)
 	readMode(f, &c.Mode)
@@ -51,8 +65,10 @@ func belongs(key string) string {
 	}{
 		{"at the top of the file", func(f *document.Fields) { new(Config).readFile(f) }},
 		{"in methodConfig", func(f *document.Fields) { new(MethodConfig).read(f, "") }},
-		{"in retryPolicy", func(f *document.Fields) { new(RetrySpec).read(f, "") }},
-		{"in hedgingPolicy", new(HedgeSpec).read},
+		{"in retryPolicy or hedgingPolicy", new(Policy).readLimits},
+		{"in retryPolicy", func(f *document.Fields) { new(Retry).read(f, "") }},
+		{"in hedgingPolicy", new(Hedge).read},
+		{"in budgets", new(Budget).read},
 	} {
 		if slices.Contains(document.Known(object.keys), key) {
 			return "belongs " + object.name
@@ -70,8 +86,8 @@ func (m *MethodConfig) read(f *document.Fields, path string) {
 	document.Optional("maxRequestMessageBytes", &m.MaxRequestMessageBytes, f, (*document.Fields).Int)
 	document.Optional("maxResponseMessageBytes", &m.MaxResponseMessageBytes, f, (*document.Fields).Int)
 	var (
-		retry RetrySpec
-		hedge HedgeSpec
+		retry Retry
+		hedge Hedge
 	)
 	if f.Object("retryPolicy", func(f *document.Fields) { retry.read(f, path+".retryPolicy"); m.readLimits(f) }) {
 		m.Retry = &retry
@@ -127,7 +143,7 @@ func nameText(f *document.Fields, key string, to *string) {
 	}
 }
 
-func (r *RetrySpec) read(f *document.Fields, path string) {
+func (r *Retry) read(f *document.Fields, path string) {
 	f.IntBetween("maxAttempts", &r.MaxAttempts, 2, document.MaxInt)
 	r.Backoff.read(f)
 	r.RetryableStatusCodes = readCodes(f, "retryableStatusCodes")
@@ -135,7 +151,7 @@ func (r *RetrySpec) read(f *document.Fields, path string) {
 	document.Word(f, "onAttemptTimeout", &r.OnAttemptTimeout, attemptTimeouts...)
 	readBudgetName(f, &r.Budget)
 	f.List("perCode", func(item string, n *document.Node) {
-		var own CodeSpec
+		var own Code
 		if len(r.PerCode) > int(maxCode) {
 			return // reported below
 		}
@@ -165,7 +181,7 @@ func (b *Backoff) read(f *document.Fields) {
 }
 
 // read reads the settings of codes. Missing settings of the backoff are those of the policy's, b.
-func (c *CodeSpec) read(f *document.Fields, path string, b Backoff) {
+func (c *Code) read(f *document.Fields, path string, b Backoff) {
 	c.Codes = readCodes(f, "codes")
 	f.IntBetween("maxAttempts", &c.MaxAttempts, 1, document.MaxInt)
 	own, absent := b, 0
@@ -186,7 +202,7 @@ func (c *CodeSpec) read(f *document.Fields, path string, b Backoff) {
 
 var backoffKeys = []string{"initialBackoff", "maxBackoff", "backoffMultiplier"}
 
-func (h *HedgeSpec) read(f *document.Fields) {
+func (h *Hedge) read(f *document.Fields) {
 	f.IntBetween("maxAttempts", &h.MaxAttempts, 2, document.MaxInt)
 	f.Duration("hedgingDelay", &h.HedgingDelay)
 	h.NonFatalStatusCodes = readCodes(f, "nonFatalStatusCodes")
@@ -199,7 +215,7 @@ func (h *HedgeSpec) read(f *document.Fields) {
 }
 
 // readLimits reads the limits of extra attempts.
-func (s *Spec) readLimits(f *document.Fields) {
+func (s *Policy) readLimits(f *document.Fields) {
 	f.Duration("maxPushback", &s.MaxPushback)
 	f.Duration("maxConnectionWait", &s.MaxConnectionWait)
 }
@@ -213,7 +229,7 @@ func readBudgetName(f *document.Fields, to *string) {
 	f.Text("budget", to)
 }
 
-func (b *BudgetSpec) read(f *document.Fields) {
+func (b *Budget) read(f *document.Fields) {
 	f.Text("name", &b.Name)
 	document.Word(f, "scope", &b.Scope, scopes...)
 	var (
@@ -287,4 +303,16 @@ func readCode(report *document.Report, path string, n *document.Node) (codes.Cod
 		report.Misfit(path, n, aCode)
 	}
 	return codes.OK, false
+}
+
+// readMode reads a mode. Tools that read YAML 1.1, such as Helm, take OFF for a boolean and write false: somebody who wants retries
+// off must get that.
+func readMode(f *document.Fields, to *string) {
+	n, path := f.Value("mode")
+	if n != nil && (n.Kind == document.Bool || n.Kind == document.Text) && strings.EqualFold(n.Text, "false") {
+		*to = "OFF"
+		f.Warnf(path, n.Text, `is taken as OFF, which tools that read YAML 1.1, such as Helm, turn into false; write "OFF" in quotes`)
+		return
+	}
+	document.Word(f, "mode", to, modes...)
 }

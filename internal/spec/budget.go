@@ -1,7 +1,7 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package policy
+package spec
 
 import (
 	"errors"
@@ -14,8 +14,8 @@ import (
 	"github.com/stagger-go/stagger/internal/document"
 )
 
-// BudgetSpec describes one budget.
-type BudgetSpec struct {
+// Budget describes one budget.
+type Budget struct {
 	Name string
 	// Scope decides which calls share one balance: all of the Retrier, "PROCESS"; those to one target, over all connections,
 	// "TARGET" or ""; or those to one service of one target, "SERVICE".
@@ -29,7 +29,7 @@ var budgetKinds = []string{"bucket", "throttle"}
 // noBudget as a budget's name means no limit: "budget: NONE".
 const noBudget = "NONE"
 
-func checkBudgets(report *document.Report, budgets []BudgetSpec) {
+func checkBudgets(report *document.Report, budgets []Budget) {
 	names := map[string]bool{}
 	for i, b := range budgets {
 		path := document.Item("budgets", i)
