@@ -557,7 +557,7 @@ func TestPages_Promises(t *testing.T) {
 // The README's first sentences have the figures of docs/evidence/search.md, its peer's as well.
 func TestPages_Search(t *testing.T) {
 	t.Parallel()
-	readme := read(t, "README.md")
+	readme := strings.Join(strings.Fields(read(t, "README.md")), " ")
 	for _, player := range []string{"default", "gRPC throttled"} {
 		_, row, _ := strings.Cut(read(t, "docs/evidence/search.md"), "\n| "+player+" | ")
 		row, _, _ = strings.Cut(row, "\n")
