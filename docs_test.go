@@ -390,6 +390,20 @@ func (n names) missing(page string) (list []string) {
 	return list
 }
 
+// The report of the shop on docs/chains.md explains reasons as the shop does.
+func TestPages_Shop(t *testing.T) {
+	t.Parallel()
+	shop, shown := read(t, "examples/shop/result.go"), regexp.MustCompile(`times: ([^(]*) \((\w+)\)\n`).FindAllStringSubmatch(read(t, "docs/chains.md"), -1)
+	for _, m := range shown {
+		if !regexp.MustCompile(`"` + m[2] + `": +"` + regexp.QuoteMeta(m[1]) + `",`).MatchString(shop) {
+			t.Errorf("docs/chains.md explains %s as %q; examples/shop does not", m[2], m[1])
+		}
+	}
+	if len(shown) < 3 {
+		t.Errorf("%d reasons; want 3 or more", len(shown))
+	}
+}
+
 // What pages name exists.
 func TestPages_Names(t *testing.T) {
 	t.Parallel()
