@@ -390,6 +390,37 @@ func (n names) missing(page string) (list []string) {
 	return list
 }
 
+// Bounds on pages are those of the code: each row has a line of a Go file, and what pages say of it.
+func TestPages_Bounds(t *testing.T) {
+	t.Parallel()
+	texts := pages(t)
+	for _, row := range []struct{ file, code, page, says string }{
+		{"interceptor/entry.go", "mostStatic = 1 << 14", "docs/evidence/costs.md", "16,384 that generated code calls"},
+		{"interceptor/entry.go", "mostStatic = 1 << 14", "docs/runbook.md", "More than 16,384 pairs of target and method"},
+		{"interceptor/entry.go", "mostOthers = 1 << 10", "docs/evidence/costs.md", "1,024 others"},
+		{"interceptor/entry.go", "mostOthers = 1 << 10", "docs/runbook.md", "The same for 1,024 names from outside"},
+		{"interceptor/budgets.go", "mostBalances = 4096", "docs/evidence/costs.md", "balances of budgets | 4,096 |"},
+		{"interceptor/budgets.go", "mostBalances = 4096", "docs/runbook.md", "4,096 balances are in use"},
+		{"interceptor/replay.go", "defaultMaxReplayBytes = 16 << 20", "docs/evidence/costs.md", "16 MiB a Retrier"},
+		{"interceptor/replay.go", "defaultMaxReplayBytes = 16 << 20", "docs/streams.md", "`interceptor.WithMaxReplayBytes` (16 MiB)"},
+		{"interceptor/replay.go", "maxReplayBytesPerCall = 256 << 10", "docs/evidence/costs.md", "256 KiB a call"},
+		{"interceptor/replay.go", "maxReplayBytesPerCall = 256 << 10", "docs/streams.md", "`grpc.MaxRetryRPCBufferSize` (256 KiB)"},
+		{"internal/defaults/defaults.go", "MaxWaiting        = 10_000", "docs/evidence/costs.md", "`maxWaiting` (10,000)"},
+		{"internal/defaults/defaults.go", "MaxWaiting        = 10_000", "docs/runbook.md", "`maxWaiting` (10,000)"},
+		{"internal/defaults/defaults.go", "MaxConnectionWait = 3 * time.Second", "docs/runbook.md", "`maxConnectionWait` (3 s)"},
+		{"internal/defaults/defaults.go", "MaxConnectionWait = 3 * time.Second", "docs/policy-file.md", "up to 3 s each (`maxConnectionWait`)"},
+		{"observe/log.go", "longestError = 1024", "docs/observability.md", "at most 1,024 bytes of an error's text"},
+		{".ci/growth", "$growth > 2.3", "README.md", "at most 2.3 MiB"},
+	} {
+		if !strings.Contains(read(t, row.file), row.code) {
+			t.Errorf("%s has no longer %q: correct this row, and what %s says: %q", row.file, row.code, row.page, row.says)
+		}
+		if !strings.Contains(texts[row.page], row.says) {
+			t.Errorf("%s does not say %q, but %s has %q", row.page, row.says, row.file, row.code)
+		}
+	}
+}
+
 // The report of the shop on docs/chains.md explains reasons as the shop does.
 func TestPages_Shop(t *testing.T) {
 	t.Parallel()
