@@ -65,7 +65,8 @@ func TestLoadPage_Numbers(t *testing.T) {
 	picture := read(t, "docs/diagrams/budget.svg")
 	for _, want := range []string{
 		fmt.Sprintf("The bucket holds %v retries.", b.Size), fmt.Sprintf("fill it up to %v.", b.RefundSize),
-		fmt.Sprintf("adds one retry in %v s</text>", b.RefillTime.Seconds()/b.Size), fmt.Sprintf(">%v</text>", b.Size), fmt.Sprintf(">%v</text>", b.RefundSize),
+		fmt.Sprintf("adds one retry in %v s</text>", b.RefillTime.Seconds()/b.Size),
+		fmt.Sprintf(">%v</text>", b.Size), fmt.Sprintf(">%v</text>", b.RefundSize),
 	} {
 		if !strings.Contains(picture, want) {
 			t.Errorf("docs/diagrams/budget.svg doesn't show %q", want)

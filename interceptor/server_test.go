@@ -27,13 +27,15 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-// One layer retries: each client of A → B → C → D makes up to 3 attempts, and D is out. docs/chains.md and its picture have these numbers.
+// One layer retries: each client of A → B → C → D makes up to 3 attempts, and D is out. docs/chains.md and its picture have these
+// numbers.
 func TestChain_Outage(t *testing.T) {
 	t.Parallel()
 	const once, all = 3, 27
 	shown := string(must.Get(os.ReadFile("../docs/chains.md"))(t)) + string(must.Get(os.ReadFile("../docs/diagrams/chain.svg"))(t))
 	for _, want := range []string{
-		fmt.Sprintf("| on every hop, or on every hop but the first, which has gRPC's own retries | %d |\n| on one hop in the middle | 9 |\n| nowhere | %d |\n", once, all),
+		fmt.Sprintf("| on every hop, or on every hop but the first, which has gRPC's own retries | %d |\n"+
+			"| on one hop in the middle | 9 |\n| nowhere | %d |\n", once, all),
 		fmt.Sprintf("`SUPPRESS` turns the %d requests into 11.", all),
 		fmt.Sprintf("Each service makes up to 3 attempts: %d requests reach the service that is down.", all),
 		fmt.Sprintf("the service nearest to the failure retries: %d requests.", once),

@@ -91,7 +91,8 @@ func TestDocsAreCurrent_Chains(t *testing.T) {
 
 func ourRetrier(t *testing.T) *interceptor.Retrier {
 	t.Helper()
-	set := must.Get(policy.Parse("retry.yaml", []byte(`{"methodConfig": [{"name": [{"service": "acme.orders.v1.OrderService", "method": "GetOrder"}], `+retries+`}}]}`)))(t)
+	file := `{"methodConfig": [{"name": [{"service": "acme.orders.v1.OrderService", "method": "GetOrder"}], ` + retries + `}}]}`
+	set := must.Get(policy.Parse("retry.yaml", []byte(file)))(t)
 	r := must.Get(interceptor.New(set))(t)
 	t.Cleanup(func() { r.Close() })
 	return r
@@ -115,7 +116,8 @@ func (says telling) play(t *testing.T, dead int) (success, perCall float64) {
 				options = r.ServerOptions()
 			}
 			serving := health.NewServer()
-			middle = append(middle, relay(t, conn, options, testserver.Register(func(to grpc.ServiceRegistrar) { healthpb.RegisterHealthServer(to, serving) })))
+			registered := testserver.Register(func(to grpc.ServiceRegistrar) { healthpb.RegisterHealthServer(to, serving) })
+			middle = append(middle, relay(t, conn, options, registered))
 			last = append(last, s)
 			go followState(t.Context(), conn, serving)
 		}

@@ -201,8 +201,8 @@ func phases(t *testing.T, s *server, list []entry, marks []mark) report.Table {
 				requests++
 			}
 		}
-		row := []string{m.name}
-		for _, figure := range []float64{(m.to - m.from).Seconds(), m.rate(list, leased), m.rate(list, spent), m.rate(list, shared), requests / (m.to - m.from).Seconds()} {
+		row, took := []string{m.name}, (m.to - m.from).Seconds()
+		for _, figure := range []float64{took, m.rate(list, leased), m.rate(list, spent), m.rate(list, shared), requests / took} {
 			row = append(row, fmt.Sprintf("%.0f", figure))
 		}
 		table.Rows = append(table.Rows, row)

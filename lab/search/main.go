@@ -52,7 +52,7 @@ func command(ctx context.Context, args []string, out, errs io.Writer) error {
 	names := f.String("players", strings.Join(allPlayers, ","), "`who` plays, beside those who are needed, with commas between")
 	folder := f.String("write", "", "shrink the ten worst of each half, and write them into this `folder` as scenarios for stagger simulate")
 	page := f.String("page", "", "write the tables into this `file` too, a page in Markdown")
-	same := f.String("same", "", "compare what the default does in the first scenarios of the first seed with this `file`, which -page has written")
+	same := f.String("same", "", "compare the first scenarios of the first seed with this `file`, which -page has written")
 	each := f.String("each", "", "write what each scenario gave into this `file`, one JSON object a line")
 	if err := f.Parse(args); err != nil {
 		return err

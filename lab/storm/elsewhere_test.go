@@ -18,7 +18,9 @@ import (
 // retry at once costs while all fail.
 func TestRetryElsewhereDocsAreCurrent(t *testing.T) {
 	t.Parallel()
-	says := map[string]string{"gRPC": "gRPC's retries", "stagger": "stagger", "elsewhere": "stagger, elsewhere", "at once": "stagger, elsewhere, `AT_ONCE`"}
+	says := map[string]string{
+		"gRPC": "gRPC's retries", "stagger": "stagger", "elsewhere": "stagger, elsewhere", "at once": "stagger, elsewhere, `AT_ONCE`",
+	}
 	who := named(elsewhereClients(), "gRPC", "stagger", "elsewhere", "at once")
 	shown := report.Table{
 		Title:   "From one connection, with round_robin",

@@ -145,7 +145,9 @@ func gridAgrees(t *testing.T, o *outcome) {
 		perCall = []terminal.Off{{Rel: 0.2}} // as for the simulator
 	}
 	agrees(t, "overload.md", "grid", map[string][]terminal.Off{all.Columns[1]: points, all.Columns[2]: points, all.Columns[3]: perCall}, all)
-	agrees(t, "simulator.md", "grid", map[string][]terminal.Off{near.Columns[2]: points, near.Columns[3]: points, near.Columns[4]: perCall, near.Columns[5]: perCall}, near)
+	agrees(t, "simulator.md", "grid", map[string][]terminal.Off{
+		near.Columns[2]: points, near.Columns[3]: points, near.Columns[4]: perCall, near.Columns[5]: perCall,
+	}, near)
 }
 
 // gridTables shows the grid, and how near the simulator is.
