@@ -274,7 +274,7 @@ func TestManyProcesses(t *testing.T) {
 		load, most float64
 		faults     []sim.Fault
 	}{
-		"timeouts and no fault":    {"300 processes with attempt timeouts of 100 ms, at the capacity", "GetIn100ms", 300, 1, 0.1, nil},
+		"timeouts and no fault": {"300 processes with attempt timeouts of 100 ms, at the capacity", "GetIn100ms", 300, 1, 0.1, nil},
 		"hedges while one is down": {
 			"212 processes that hedge after 80 ms, at 85 % of the capacity, while one backend of four is down", "GetHedgedSoon", 212, 0.85, 0.27,
 			[]sim.Fault{{Service: "shop", Backends: []int{0}, Down: true, Code: codes.Unavailable}},
