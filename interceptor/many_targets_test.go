@@ -104,6 +104,7 @@ func TestManyTargets_Cost(t *testing.T) {
 					conn := dialTarget(t, n)
 					c.call(t, conn, get, options...)
 					if n == 0 || n == 999 || n == 1000 || n == 1009 {
+						synctest.Wait() // goroutines of new connections allocate, too
 						costs[n] = testing.AllocsPerRun(200, func() { c.call(t, conn, get, options...) })
 					}
 				}

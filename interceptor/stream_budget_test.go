@@ -95,8 +95,13 @@ func (c *cutScene) handle(_ any, stream grpc.ServerStream) error {
 	if err := stream.RecvMsg(m); err != nil {
 		return err
 	}
-	time.Sleep(5 * ms)
-	if c.trouble.Load() && c.calls.Add(1)%3 == 0 {
+	takes, n := 5*ms, int64(0)
+	if c.trouble.Load() {
+		n = c.calls.Add(1)
+		takes += time.Duration(n) * time.Microsecond // no two responses come in the same moment: which one fills the balance first, counts
+	}
+	time.Sleep(takes)
+	if n%3 == 0 && n > 0 {
 		return status.Error(codes.Unavailable, "restarting")
 	}
 	if err := stream.SendMsg(m); err != nil {

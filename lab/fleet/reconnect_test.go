@@ -22,6 +22,7 @@ import (
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/connectivity"
 
+	engine "github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/internal/defaults"
 	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/testserver"
@@ -244,6 +245,23 @@ func TestReconnect_Waits(t *testing.T) {
 	table := strings.Join(append(rows, share.String()), "\n") + "\n"
 	if !strings.Contains(page, table) {
 		t.Errorf("the page lacks\n%s", table)
+	}
+	own := func(away time.Duration) (saves, would, waits, wouldWait float64) {
+		r := simulate(10_000, backoff.DefaultConfig, away)
+		saves, waits = r.waits(away, engine.MaxOutage)
+		would, wouldWait = r.waits(away, engine.MaxOutage+time.Second)
+		return saves, would, waits, wouldWait
+	}
+	three, threeWould, _, _ := own(3 * time.Second)
+	five, fiveWould, _, _ := own(5 * time.Second)
+	_, _, waits, wouldWait := own(12 * time.Second)
+	for _, text := range []string{
+		fmt.Sprintf("6 s instead of 5 s would save %.1f instead of %.1f calls of a restart of 3 s, and %.1f instead of %.1f of one of 5 s.", threeWould, three, fiveWould, five),
+		fmt.Sprintf("calls would wait for %.1f s together instead of %.1f s.", wouldWait, waits),
+	} {
+		if !strings.Contains(page, text) {
+			t.Errorf("the page lacks %q", text)
+		}
 	}
 }
 
