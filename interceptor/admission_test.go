@@ -4,321 +4,73 @@
 package interceptor_test
 
 import (
-	"context"
 	"errors"
-	"fmt"
-	"io"
-	"slices"
-	"sync"
+	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/types/known/wrapperspb"
+	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/spec"
-	"github.com/stagger-go/stagger/internal/tools/moves"
-	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
-	"github.com/stagger-go/stagger/testserver"
 )
 
-// admitting is a policy with admission and other settings.
-func admitting(changes ...func(*spec.Policy)) spec.Config {
-	retry := plain()
-	p := spec.Policy{Retry: &retry, Admission: "REFUSE"}
-	for _, change := range changes {
-		change(&p)
-	}
-	return spec.Config{Methods: []spec.MethodConfig{
-		{Names: []string{"/acme.orders.v1.OrderService/GetOrder"}, Policy: p},
-	}}
-}
+// These tests do not import package admission, and no test of this package may: its own tests have the Retrier with it.
 
-// waitingCrowd is a service that has become slow, with its waiting calls.
-type waitingCrowd struct {
-	scene
+const notImported = `: REFUSE: the program does not have admission; add to its code: import _ "github.com/stagger-go/stagger/admission"`
 
-	wg     sync.WaitGroup
-	cancel context.CancelFunc
-}
-
-// gather makes the service answer calls for 4 s, the last ones in 700 ms, and refuse one for overload. Then it starts n
-// more calls that the service does not answer. A call with a second left has room for one of them.
-func (s scene) gather(t *testing.T, n int) *waitingCrowd {
-	t.Helper()
-	for i := range 6 {
-		took := 700 * ms
-		if i < 2 {
-			took = 20 * ms
-		}
-		s.On(get, text("slow").Delay(took))
-		must.Get(s.call(t.Context(), get))(t)
-		time.Sleep(750*ms - took)
-	}
-	s.On(get, testserver.Fail(codes.ResourceExhausted, "full"))
-	if _, err := s.call(t.Context(), get); status.Code(err) != codes.ResourceExhausted {
-		t.Fatal(err)
-	}
-	s.On(get, testserver.Hang())
-	ctx, cancel := context.WithCancel(t.Context())
-	c := &waitingCrowd{scene: s, cancel: cancel}
-	for range n {
-		c.wg.Go(func() { _, _ = s.call(ctx, get) })
-	}
-	synctest.Wait()
-	return c
-}
-
-// leave ends the calls that run.
-func (c *waitingCrowd) leave() {
-	c.cancel()
-	c.wg.Wait()
-}
-
-func running(t *testing.T, r *interceptor.Retrier) int {
-	t.Helper()
-	list := r.State().Admission
-	if len(list) != 1 || list[0].Method != get || list[0].Target == "" {
-		t.Fatalf("%+v; want one reading, of %s", list, get)
-	}
-	return list[0].Running
-}
-
-// refused makes a call with the given time.
-func (s scene) refused(t *testing.T, left time.Duration, opts ...grpc.CallOption) (refused bool, err error) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), left)
-	defer cancel()
-	before, began := s.Count(get), time.Now()
-	_, err = s.call(ctx, get, opts...)
-	if reasonOf(err) != policy.ReasonOverloaded {
-		return false, err
-	}
-	if n, took := s.Count(get)-before, time.Since(began); n != 0 || took != 0 {
-		t.Errorf("%d requests in %v of a call that is refused; want none, at once", n, took)
-	}
-	return true, err
-}
-
-// Without an observer of attempts, a success needs no more than the start of the engine.
-func TestAdmission_Unobserved(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := scene{Server: testserver.Start(t), retrier: mustNew(t, mustSet(t, admitting()), quiet)}
-		s.conn = s.Dial(t, s.retrier.DialOptions()...)
-		c := s.gather(t, 3)
-		defer c.leave()
-		if refused, err := s.refused(t, time.Second); !refused {
-			t.Errorf("%v; want that the call is refused", err)
-		}
-		if refused, err := s.refused(t, 5*time.Second); refused || status.Code(err) != codes.DeadlineExceeded {
-			t.Errorf("%v; a call with more time is made", err)
-		}
-	})
-}
-
-func TestAdmission(t *testing.T) {
+// A program that does not import package admission refuses a file that turns it on, and says what to import: calls that are quietly sent
+// into an overload are what the file's author wanted to prevent.
+func TestAdmission_NotImported(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
-		config  spec.Config
-		options []interceptor.Option
+		file string
+		want []string
 	}{
-		"retries":           {admitting(), nil},
-		"without retries":   {admitting(func(s *spec.Policy) { s.Retry = nil }), nil},
-		"attempts timeouts": {admitting(func(s *spec.Policy) { s.Retry.PerAttemptTimeout = 5 * time.Second }), nil},
-		"hedging": {admitting(func(s *spec.Policy) {
-			s.Retry, s.Hedge = nil, &spec.Hedge{MaxAttempts: 2, HedgingDelay: 5 * time.Second}
-		}), nil},
-		"a breaker": {admitting(), []interceptor.Option{withFuse(&fuse{limit: 100})}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			play(t, row.config, func(t *testing.T, s scene) {
-				c := s.gather(t, 3)
-				defer c.leave()
-				s.calls = nil
-				finished := 0
-				refused, err := s.refused(t, time.Second, grpc.OnFinish(func(error) { finished++ }))
-				e, _ := errors.AsType[*interceptor.Error](err)
-				if !refused || status.Code(err) != codes.ResourceExhausted || e == nil || e.Attempts != 0 || finished != 1 {
-					t.Errorf("%+v (finished %d times); want RESOURCE_EXHAUSTED, overloaded, 0 attempts, finished once", err, finished)
-				}
-				if len(s.calls) != 1 || s.calls[0].Reason != policy.ReasonOverloaded || s.calls[0].Attempt != 0 || s.calls[0].Code != codes.ResourceExhausted {
-					t.Errorf("observers are told of %+v; want one call, overloaded, 0 attempts", s.calls)
-				}
-				if got := s.retrier.State().Admission[0]; got.Running != 3 || got.Refused != 1 {
-					t.Errorf("%+v; want 3 attempts that run, and 1 call refused", got)
-				}
-				if refused, _ := s.refused(t, 2*time.Second); refused {
-					t.Error("a call is refused that has time enough")
-				}
-			}, row.options...)
-		})
-	}
-}
-
-func TestAdmission_NoDeadline(t *testing.T) {
-	play(t, admitting(), func(t *testing.T, s scene) {
-		c := s.gather(t, 30)
-		defer c.leave()
-		s.On(get, text("in the end"))
-		if got, err := s.call(t.Context(), get); got != "in the end" || err != nil {
-			t.Errorf("%q, %v; want a call without a deadline to be made", got, err)
-		}
-	})
-}
-
-func TestAdmission_PolicyTimeout(t *testing.T) {
-	play(t, admitting(func(s *spec.Policy) { s.Timeout = time.Second }), func(t *testing.T, s scene) {
-		c := s.gather(t, 3)
-		defer c.leave()
-		if _, err := s.call(t.Context(), get); reasonOf(err) != policy.ReasonOverloaded {
-			t.Errorf("%v; want the policy's timeout to count as the call's", err)
-		}
-	})
-}
-
-func TestAdmission_ExtraAttempts(t *testing.T) {
-	play(t, admitting(), func(t *testing.T, s scene) {
-		c := s.gather(t, 0)
-		defer c.leave()
-		s.On(get, down())
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		_, err := s.call(ctx, get) // nothing runs, so it is made
-		if e, _ := errors.AsType[*interceptor.Error](err); e == nil || e.Reason != policy.ReasonOverloaded || e.Attempts != 1 || status.Code(err) != codes.Unavailable {
-			t.Errorf("%+v; want the server's error after 1 attempt, overloaded", err)
-		}
-	})
-}
-
-func TestAdmission_Mode(t *testing.T) {
-	t.Parallel()
-	for _, mode := range []policy.Mode{policy.ModeObserve, policy.ModeOff} {
-		t.Run(string(mode), func(t *testing.T) {
-			play(t, admitting(), func(t *testing.T, s scene) {
-				c := s.gather(t, 3)
-				defer c.leave()
-				must.Do(t, s.retrier.SetMode(interceptor.ModeSwitch{Mode: mode}))
-				if refused, err := s.refused(t, time.Second); refused || running(t, s.retrier) != 3 {
-					t.Errorf("%v; want the call to be made, and counted to its end", err)
-				}
-				if state := s.retrier.State().Admission[0]; state.Refused != 0 || state.WouldRefuse != 1 {
-					t.Errorf("%+v; want that one call would be refused", state)
-				}
-				told := 0
-				for _, d := range s.decisions {
-					if d.Attempt == 0 && d.Reason == policy.ReasonOverloaded && d.Mode == mode && d.Code == codes.ResourceExhausted {
-						told++
-					}
-				}
-				if told != 1 == (mode == policy.ModeObserve) {
-					t.Errorf("%+v; want one decision in mode OBSERVE, that the call would be refused", s.decisions)
-				}
-				must.Do(t, s.retrier.SetMode(interceptor.ModeSwitch{Mode: policy.ModeEnforce}))
-				if refused, err := s.refused(t, 1100*ms); !refused {
-					t.Errorf("%v; want it to be refused again", err)
-				}
-			})
-		})
-	}
-}
-
-// A reload keeps the measurements of a service's load, and counts calls that began before it to their end.
-func TestAdmission_Reload(t *testing.T) {
-	play(t, admitting(), func(t *testing.T, s scene) {
-		c := s.gather(t, 3)
-		reload := func(c spec.Config) {
-			must.Do(t, s.retrier.Reload(mustSet(t, c)))
-		}
-		reload(admitting(func(s *spec.Policy) { s.Retry.MaxAttempts = 3 }))
-		if refused, err := s.refused(t, time.Second); !refused {
-			t.Errorf("%v; want refused after a reload, too", err)
-		}
-		reload(config(plain()))
-		if refused, _ := s.refused(t, time.Second); refused {
-			t.Error("refused without admission")
-		}
-		if n := running(t, s.retrier); n != 3 {
-			t.Errorf("%d attempts run; want the 3 from before", n)
-		}
-		c.leave()
-		if n := running(t, s.retrier); n != 0 {
-			t.Errorf("%d attempts run; want none", n)
-		}
-	})
-}
-
-func TestAdmission_Streams(t *testing.T) {
-	t.Parallel()
-	server := &grpc.StreamDesc{ServerStreams: true}
-	open := func(t *testing.T, s scene) grpc.ClientStream {
-		t.Helper()
-		stream := must.Get(s.conn.NewStream(t.Context(), server, get))(t)
-		must.Do(t, stream.SendMsg(wrapperspb.String("")))
-		must.Do(t, stream.CloseSend())
-		return stream
-	}
-	for name, row := range map[string]struct {
-		change func(*spec.Policy)
-		before func(grpc.ClientStream) // the first message
-	}{
-		"received":            {func(*spec.Policy) {}, func(grpc.ClientStream) {}},
-		"committed by header": {func(*spec.Policy) {}, func(s grpc.ClientStream) { s.Context() }},
-		"one attempt":         {func(s *spec.Policy) { s.Retry = nil }, func(grpc.ClientStream) {}},
-		"hedging": {
-			func(s *spec.Policy) {
-				s.Retry, s.Hedge = nil, &spec.Hedge{MaxAttempts: 2, HedgingDelay: 5 * time.Second}
-			},
-			func(grpc.ClientStream) {},
+		"one entry": {
+			"methodConfig:\n- name: [{service: acme.orders.v1.OrderService}]\n  admission: REFUSE", []string{"retry.yaml:3:14: methodConfig[0].admission" + notImported},
 		},
+		"two of three": {
+			"methodConfig:\n- {name: [{service: a.B}], admission: REFUSE}\n- {name: [{service: a.C}], admission: NONE}\n- {name: [{service: a.D}], admission: REFUSE}",
+			[]string{"retry.yaml:2:39: methodConfig[0].admission" + notImported, "retry.yaml:4:39: methodConfig[2].admission" + notImported},
+		},
+		"switched off": {
+			"mode: OFF\nmethodConfig: [{name: [{}], admission: REFUSE}]", []string{"retry.yaml:2:40: methodConfig[0].admission" + notImported},
+		},
+		"none": {"methodConfig: [{name: [{}], admission: NONE}]", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			play(t, admitting(row.change), func(t *testing.T, s scene) {
-				s.On(get, moves.Play(moves.Pause(100*ms), say("one"), moves.Pause(time.Second), say("two"), moves.Pause(time.Second)))
-				stream := open(t, s)
-				row.before(stream)
-				for i, want := range []int{1, 0, 0, 0} { // that run, before each message, and after the end
-					synctest.Wait()
-					if got := running(t, s.retrier); got != want {
-						t.Errorf("%d attempts run after %d messages; want %d", got, i, want)
+			t.Parallel()
+			set := mustParse(t, row.file)
+			retrier := mustNew(t, mustSet(t, config(plain())), quiet)
+			_, err := interceptor.New(set, quiet)
+			for _, err := range []error{err, retrier.Reload(set)} {
+				if row.want == nil {
+					if err != nil {
+						t.Error(err)
 					}
-					if err := stream.RecvMsg(new(wrapperspb.StringValue)); i == 2 && !errors.Is(err, io.EOF) || i < 2 && err != nil {
-						t.Errorf("message %d: %v", i, err)
-					}
+					continue
 				}
-			})
-		})
-	}
-	t.Run("refused", func(t *testing.T) {
-		play(t, admitting(), func(t *testing.T, s scene) {
-			c := s.gather(t, 3)
-			defer c.leave()
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			defer cancel()
-			if _, err := s.conn.NewStream(ctx, server, get); reasonOf(err) != policy.ReasonOverloaded || s.retrier.State().Admission[0].Refused != 1 {
-				t.Errorf("%v; want it to be refused", err)
+				if wrong, ok := errors.AsType[*policy.Error](err); !ok || wrong.Error() != strings.Join(row.want, "\n") {
+					t.Errorf("%v; want %s", err, row.want)
+				}
 			}
 		})
-	})
+	}
 }
 
-func TestAdmission_BoundedMemory(t *testing.T) {
-	t.Parallel()
-	c := admitting()
-	c.Methods[0].Names = []string{"/"}
-	retrier := mustNew(t, mustSet(t, c), quiet)
-	must.Do(t, retrier.Unary()(t.Context(), "/a.B/Own", nil, nil, nil, answered, grpc.StaticMethod()))
-	for i := range 2000 {
-		must.Do(t, retrier.Unary()(t.Context(), fmt.Sprint("/a.B/M", i), nil, nil, nil, answered))
-	}
-	list := retrier.State().Admission
-	own := slices.ContainsFunc(list, func(s interceptor.AdmissionState) bool { return s.Method == "/a.B/Own" })
-	if n := len(list); n < 2 || n > 1025 || !own {
-		t.Errorf("state of %d methods, of the client's own: %v; want 1025 at most, and that", n, own)
-	}
+// A policy that a caller gives can't be refused: it has no admission, and the Retrier says so once.
+func TestAdmission_NotImportedByCallers(t *testing.T) {
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		s.On(get, text("fine"))
+		own := interceptor.Policy(mustPolicy(t, spec.Policy{Admission: "REFUSE"}))
+		for range 3 {
+			if err := s.conn.Invoke(t.Context(), get, &emptypb.Empty{}, &emptypb.Empty{}, own); err != nil {
+				t.Error(err)
+			}
+		}
+		if len(s.warnings) != 1 || !strings.Contains(s.warnings[0], "REFUSE in a policy of interceptor.Policy has no effect: the program does not have admission; ") {
+			t.Errorf("%q; want one warning", s.warnings)
+		}
+	})
 }

@@ -55,7 +55,6 @@ type call struct {
 type engineState struct {
 	engine     attempts.Call
 	set        attempts.Settings
-	ask        methods.Known // of admission
 	off        bool          // the mode prevents further attempts
 	decided    policy.Reason // the last decision that observers were told
 	allowed    *Event        // the decision for the next extra attempt, for observers; nil: none
@@ -82,6 +81,7 @@ func (c *call) startEngine(uploads bool, now attempts.Now) attempts.Step {
 			c.set.Breaker = &callGate{gate, c.ctx}
 		}
 	}
+	c.set.Admission, c.set.Enforced = c.entry.gate, c.entry.mode == policy.ModeEnforce
 	return c.engine.Start(&c.set, now)
 }
 
@@ -140,10 +140,6 @@ func (c *call) prepareEngine(uploads bool) {
 	if deadline, ok := c.ctx.Deadline(); ok {
 		at := clock.Now()
 		s.Deadline = at + min(time.Until(deadline), attempts.Never-max(at, 0))
-	}
-	if c.known != nil && c.entry.admits {
-		c.ask = *c.known
-		c.known = &c.ask
 	}
 	s.Method = c.learner()
 	s.Connect = c.connectWait()
@@ -208,7 +204,7 @@ func (c *call) recordSuccess(a *attempt) {
 
 // answeredAtOnce tells the method of a response of the first attempt, about which nothing had to be decided.
 func (c *call) answeredAtOnce(at, took time.Duration) {
-	answer := attempts.Answer{Took: took, Left: attempts.Never, Running: 1, Limit: c.entry.timeout, Accepted: true}
+	answer := attempts.Answer{Took: took, Left: attempts.Never, Limit: c.entry.timeout, Accepted: true}
 	if deadline, ok := c.ctx.Deadline(); ok && c.known.Slow(took) { // else the time left makes no difference
 		answer.Left = at - c.start + time.Until(deadline)
 	}
@@ -240,7 +236,7 @@ func (c *call) answer(reported *report) error {
 // notifyEnd notifies observers of a call that has ended with err.
 func (c *call) notifyEnd(err error) {
 	outerRetry := c.noteOuter(err)
-	if c.known != nil && c.known.WouldRefuse() {
+	if c.end().WouldRefuse {
 		c.notifyWouldRefuse()
 	}
 	c.notifyCall(c.end(), err, outerRetry)

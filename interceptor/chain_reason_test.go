@@ -104,9 +104,6 @@ func endings() []ending {
 			s.takes(t, nil, get, append(repeat(10*ms, 20), 250*ms)...)
 			s.On(get, testserver.Hang())
 		}), policy.ReasonNotProvenFast, true},
-		{"a queue", admitting(func(s *spec.Policy) { s.Timeout = time.Second }), nil, calls(func(t *testing.T, s scene) {
-			t.Cleanup(s.gather(t, 3).leave)
-		}), policy.ReasonOverloaded, true},
 		{"delay of 2 s", limited, nil, answering(unavailable.Pushback("2000")), policy.ReasonDeadlineTooClose, true},
 		{"no slot", waiting(retries, 1), nil, calls(func(t *testing.T, s scene) {
 			s.On(get, unavailable)
@@ -162,8 +159,9 @@ func cancelled(ctx context.Context, _ *testing.T, s scene) error {
 // For each reason, whether the upstream caller gets pushback.
 func TestChain_Reason(t *testing.T) {
 	t.Parallel()
-	seen := map[policy.Reason]bool{ // these don't end failed calls
-		policy.ReasonSucceeded: true, policy.ReasonRetry: true, policy.ReasonHedge: true, policy.ReasonFollowed: true,
+	seen := map[policy.Reason]bool{
+		policy.ReasonSucceeded: true, policy.ReasonRetry: true, policy.ReasonHedge: true, policy.ReasonFollowed: true, // no ends of failed calls
+		policy.ReasonOverloaded: true, // see TestAdmission_Chain of package admission
 	}
 	for _, e := range endings() {
 		seen[e.reason] = true

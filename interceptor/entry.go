@@ -6,7 +6,6 @@ package interceptor
 import (
 	"cmp"
 	"iter"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,6 +13,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/admitting"
 	"github.com/stagger-go/stagger/internal/latency"
 	"github.com/stagger-go/stagger/internal/methods"
 	"github.com/stagger-go/stagger/policy"
@@ -30,18 +30,18 @@ type entry struct {
 	target   string      // canonical
 	name     string      // the method's, in what outlives the call: see keptName
 	budget   budget.Budget
-	balance  *balance        // the same; nil for another one
-	record   *methods.Method // nil if the table has no place
-	known    *methods.Known  // the same, as the policy's calls see it; nil: they need it not
-	most     int             // attempts of a call
-	timeout  time.Duration   // of an attempt
-	safe     bool            // the policy, or the method's descriptor, declares it idempotent
-	slots    targetSlots     // for calls that wait between attempts
-	asks     bool            // the engine starts before the first attempt, since breaker or admission are asked
-	admits   bool            // admission is asked
-	timed    bool            // a first attempt may be slow
-	parallel bool            // attempts may run in parallel
-	prepares bool            // calls have a timeout or a key
+	balance  *balance       // the same; nil for another one
+	record   *record        // nil if the table has no place
+	known    *methods.Known // the same, as the policy's calls see it; nil: they need it not
+	most     int            // attempts of a call
+	timeout  time.Duration  // of an attempt
+	safe     bool           // the policy, or the method's descriptor, declares it idempotent
+	slots    targetSlots    // for calls that wait between attempts
+	gate     admitting.Gate // admission; nil: not asked
+	asks     bool           // the engine starts before the first attempt, since breaker or admission are asked
+	timed    bool           // a first attempt may be slow
+	parallel bool           // attempts may run in parallel
+	prepares bool           // calls have a timeout or a key
 
 	defaultTimeout   time.Duration // of unary calls without a deadline; 0: none
 	warnedNoDeadline *atomic.Bool  // that unary calls have no deadline: the slot's
@@ -101,12 +101,12 @@ func (r *Retrier) newEntry(s *slot, method string, own *policy.Policy, now time.
 	p := e.policy
 	e.safe, e.slots = of.set.Safe(p, method), targetSlots{&r.waitLimit, e.target}
 	e.most, e.timeout = min(p.MaxAttempts(), of.set.Config().MaxAttemptsLimit), p.PerAttemptTimeout()
-	e.admits = p.Admission()
-	e.asks = e.admits || r.breaker != nil
+	e.gate = r.admissionOf(e)
+	e.asks = e.gate != nil || r.breaker != nil
 	e.timed, e.parallel = p.Watched(), p.Parallel()
 	e.prepares = p.Timeout() > 0 || p.IdempotencyKey() != ""
-	if e.record != nil && (e.admits || e.policy.MaxAttempts() > 1) {
-		known := e.record.For(e.policy, e.mode == policy.ModeEnforce, now)
+	if e.record != nil && (e.gate != nil || e.policy.MaxAttempts() > 1) {
+		known := e.record.method.For(e.policy, now)
 		e.known = &known
 		if !known.Follows(e.policy) {
 			r.warnOnce(&manyQuantiles, e.name, e.name)
@@ -153,7 +153,7 @@ type slot struct {
 	target string // canonical
 	name   string // of the method, as in entry
 	static bool   // the name is a constant of the program
-	record *methods.Method
+	record *record
 	usual  atomic.Pointer[entry] // of calls with the Retrier's policy; nil if none has called it since a reload
 	own    atomic.Pointer[entry] // of calls with the last policy that a caller gave
 	used   atomic.Int64          // the second in which it was used last
@@ -178,12 +178,6 @@ func newSlot(cc *grpc.ClientConn, method string, static bool) *slot {
 }
 
 func second(now time.Duration) int64 { return int64(now / time.Second) }
-
-// runs reports whether attempts are counted as running.
-func (s *slot) runs() bool {
-	g := s.record.Gate()
-	return g != nil && g.State().Running > 0
-}
 
 // key returns the slot's own key. Under others it has other spellings of its target.
 func (s *slot) key() entryKey { return entryKey{s.target, s.name} }
@@ -290,7 +284,7 @@ func (t *entries) insertAs(key entryKey, s *slot, now time.Duration) *slot {
 		t.others.count(known, key, -1)
 	}
 	if s.record == nil {
-		s.record = methods.New(t.responsesOf(s.target))
+		s.record = &record{method: methods.New(t.responsesOf(s.target))}
 		s.used.Store(second(now)) // another call may evict immediately what was not used
 	}
 	t.slots.Store(key, s)
@@ -325,7 +319,7 @@ func (t *entries) evict(static bool, now time.Duration) {
 	oldest := second(now)
 	idle := map[*slot]int64{} // when they were used last
 	for _, s := range t.all() {
-		if s.static != static || s.runs() {
+		if s.static != static || s.record.runs() {
 			continue
 		}
 		idle[s] = s.used.Load()
@@ -384,20 +378,4 @@ func (t *entries) drop() {
 		s.usual.Store(nil)
 		s.own.Store(nil)
 	}
-}
-
-// admissions returns a reading of each method with admission REFUSE that has had calls, ordered by target and
-// method.
-func (r *Retrier) admissions() []AdmissionState {
-	var list []AdmissionState
-	for s := range r.entries.each() {
-		if gate := s.record.Gate(); gate != nil {
-			is := gate.State()
-			list = append(list, AdmissionState{s.target, s.name, is.Running, is.Refused, is.WouldRefuse})
-		}
-	}
-	slices.SortFunc(list, func(a, b AdmissionState) int {
-		return cmp.Or(cmp.Compare(a.Target, b.Target), cmp.Compare(a.Method, b.Method))
-	})
-	return list
 }

@@ -8,10 +8,11 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/stagger-go/stagger/internal/attempts"
+	"github.com/stagger-go/stagger/internal/admitting"
 	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/internal/tools/must"
@@ -105,19 +106,35 @@ func TestEntries_StrangerBecomesKnown(t *testing.T) {
 	}
 }
 
+// runningCount is a gate that counts attempts, and refuses none.
+type runningCount struct{ running atomic.Int64 }
+
+func newCount() admitting.Gate { return new(runningCount) }
+
+func (*runningCount) Open(_, _ time.Duration) bool { return true }
+
+func (c *runningCount) Allow(int, time.Duration, time.Duration, bool) (running int, would bool) {
+	return int(c.running.Add(1)), false
+}
+
+func (c *runningCount) Done(time.Duration, admitting.End) { c.running.Add(-1) }
+
+func (c *runningCount) State() admitting.State {
+	return admitting.State{Running: int(c.running.Load())}
+}
+
 func TestEntries_KeepsWhatRuns(t *testing.T) {
 	t.Parallel()
 	var table entries
-	p := must.Get(policies.New(spec.Policy{Admission: "REFUSE"}))(t)
 	m := table.Find(key(0), false, 0)
-	k := m.record.For(p, true, 0)
-	k.Admit(0, time.Second)
+	gate := m.record.admission(newCount)
+	gate.Allow(1, 0, time.Second, true)
 	table.fill(1, mostOthers, false, time.Second)
 	table.fill(mostOthers, mostOthers+1, false, 2*time.Second)
 	if !table.has(m) || table.Find(key(0), false, 0) != m {
 		t.Error("a method whose attempt runs is gone")
 	}
-	k.Left(0, attempts.Lost{})
+	gate.Done(0, admitting.End{})
 	table.fill(mostOthers+1, 3*mostOthers, false, 2*time.Second)
 	table.fill(mostOthers+1, 3*mostOthers, false, 3*time.Second)
 	if table.has(m) {
@@ -150,34 +167,23 @@ func TestEntries_Outcomes(t *testing.T) {
 	}
 }
 
-func TestEntries_AllocatesNothing(t *testing.T) {
-	var table entries
-	table.Find(key(0), true, 0)
-	k, now := key(0), time.Duration(0)
-	if n := testing.AllocsPerRun(100, func() {
-		now += time.Second
-		table.Find(k, false, now)
-	}); n != 0 {
-		t.Errorf("%v allocations for a look-up; want none", n)
-	}
-}
-
 func TestEntries_Concurrent(t *testing.T) {
 	t.Parallel()
 	var (
 		table entries
 		wg    sync.WaitGroup
 	)
-	p := must.Get(policies.New(spec.Policy{Admission: "REFUSE", Hedge: &spec.Hedge{MaxAttempts: 2}}))(t)
-	compiled := p
+	p := must.Get(policies.New(spec.Policy{Hedge: &spec.Hedge{MaxAttempts: 2}}))(t)
 	for g := range 4 {
 		wg.Go(func() {
 			for n := range 3 * mostOthers {
 				now := time.Duration(n) * 10 * time.Millisecond
 				if m := table.Find(key((n*(g+1))%(2*mostOthers)), n%7 == 0, now); m != nil {
-					k := m.record.For(compiled, true, now)
-					k.Sent(now)
-					k.Left(now, attempts.Lost{})
+					k := m.record.method.For(p, now)
+					k.Outlasted(now, time.Second)
+					gate := m.record.admission(newCount)
+					gate.Allow(2, now, time.Second, true)
+					gate.Done(now, admitting.End{})
 				}
 			}
 		})

@@ -40,7 +40,7 @@ func (r *Retrier) KnowLatency(cc *grpc.ClientConn, method string, usual time.Dur
 	if cc != nil {
 		key.target = cc.Target()
 	}
-	known := r.entries.find(key, cc, true, clock.Now()).record.For(p, true, clock.Now())
+	known := r.entries.find(key, cc, true, clock.Now()).record.method.For(p, clock.Now())
 	for range 40 {
 		known.Answered(clock.Now(), attempts.Answer{Took: usual, Accepted: true})
 	}

@@ -83,12 +83,10 @@ func (c crowd) wantWarnings(t *testing.T, texts ...string) {
 	}
 }
 
-const getAndAdmission = `
+const onlyGet = `
 methodConfig:
 - name: [{service: acme.orders.v1.OrderService, method: GetOrder}]
   retryPolicy: {maxAttempts: 3, initialBackoff: 0.1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE]}
-- name: [{service: acme.stock.v1.StockService}]
-  admission: REFUSE
 `
 
 // A call to the 1,001st target allocates what one to the first does, also if targets share a balance. Time stands still: once a second, a call
@@ -97,7 +95,7 @@ func TestManyTargets_Cost(t *testing.T) {
 	for name, options := range map[string][]grpc.CallOption{"generated code": {grpc.StaticMethod()}, "a name from outside": nil} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				c := newCrowd(t, getAndAdmission)
+				c := newCrowd(t, onlyGet)
 				c.SetMostBalances(1005)
 				costs := map[int]float64{}
 				for n := range 1010 {
@@ -116,22 +114,6 @@ func TestManyTargets_Cost(t *testing.T) {
 			})
 		})
 	}
-}
-
-// Admission knows all methods of a client with many connections.
-func TestManyTargets_Admission(t *testing.T) {
-	t.Parallel()
-	c := newCrowd(t, getAndAdmission)
-	for target := range 400 {
-		conn := dialTarget(t, target)
-		for method := range 10 {
-			c.call(t, conn, fmt.Sprintf("/acme.stock.v1.StockService/Method%d", method), grpc.StaticMethod())
-		}
-	}
-	if n := len(c.State().Admission); n != 4000 {
-		t.Errorf("admission knows %d methods; want 4000", n)
-	}
-	c.wantWarnings(t)
 }
 
 // A table that is full says so once.
@@ -205,7 +187,7 @@ func TestManyTargets_Warnings(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) { // all within one second
-				c := newCrowd(t, getAndAdmission)
+				c := newCrowd(t, onlyGet)
 				row.calls(t, c)
 				c.wantWarnings(t, row.warnings...)
 			})

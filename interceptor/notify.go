@@ -176,15 +176,6 @@ func (c *call) notifyCall(end *attempts.End, err error, outerRetry bool) {
 	}
 }
 
-// notifyWouldRefuse notifies observers that admission would have refused a call in mode ENFORCE.
-func (c *call) notifyWouldRefuse() {
-	if c.entry.mode == policy.ModeObserve && c.retrier.observers.Load().any {
-		e := c.event(0, codes.ResourceExhausted, nil)
-		e.Reason = policy.ReasonOverloaded
-		c.retrier.notify(c.ctx, e, tellDecision)
-	}
-}
-
 // notifyReload notifies observers of a change of the policies.
 func (r *Retrier) notifyReload(set *policy.Set, changes []string, err error) {
 	for _, o := range r.observers.Load().list {

@@ -71,7 +71,7 @@ func TestLongNames(t *testing.T) {
 	r := mustNew(t, mustSet(t, spec.Config{
 		Budgets: []spec.Budget{{Name: "services", Scope: "SERVICE", Config: budget.Default()}},
 		Methods: []spec.MethodConfig{{Names: []string{"/"}, Policy: spec.Policy{
-			Retry: &retry, Idempotency: "ASSUME", Admission: "REFUSE", Timeout: time.Minute,
+			Retry: &retry, Idempotency: "ASSUME", Timeout: time.Minute,
 		}}},
 	}), withJournal(j), interceptor.WithRandom(func() float64 { return 0 }))
 	requests := 0

@@ -5,6 +5,7 @@ package interceptor
 
 import (
 	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/admitting"
 	"github.com/stagger-go/stagger/internal/balancing"
 	"github.com/stagger-go/stagger/internal/decision"
 )
@@ -17,11 +18,12 @@ type rules struct {
 	throttled bool                  // every call counts for the budget, even without retries
 	balancing string                // see balancing.Config
 	elsewhere balancing.Hook        // nil: the program does not import package elsewhere
+	newGate   func() admitting.Gate // of admission; nil: the program does not import that package
 }
 
 // newRules returns the rules of a set.
 func newRules(set *decision.Set) *rules {
-	r := &rules{set: set, budgets: map[string]budgetRule{}, elsewhere: importedElsewhere()}
+	r := &rules{set: set, budgets: map[string]budgetRule{}, elsewhere: importedElsewhere(), newGate: admitting.Registered()}
 	channel, _ := set.Channel()
 	r.balancing = balancing.Config(channel)
 	r.budgets[""] = budgetRule{config: budget.Default(), scope: "TARGET"}
@@ -35,9 +37,13 @@ func newRules(set *decision.Set) *rules {
 	return r
 }
 
-// check returns an error for an invalid budget or load balancing, before a call or a connection needs them.
+// check returns an error for an invalid budget or load balancing, or for admission that the program does not import, before a call or a
+// connection needs them.
 func (r *rules) check() error {
 	if err := r.checkBalancing(); err != nil {
+		return err
+	}
+	if err := r.checkAdmission(); err != nil {
 		return err
 	}
 	for name, b := range r.budgets {

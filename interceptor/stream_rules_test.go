@@ -49,11 +49,13 @@ import (
 //	                                                                           TestStreamEnd_WithoutHeaders, TestStreamAttempt_ClosedAndForgotten
 //	R3 the response is known, and OnFinish has run, before a call returns it   TestStreamEnd_BeforeItIsReturned, TestStreamCalls_OnFinishAsks
 //	R4 the end has gRPC's trailer and peer                                     TestStreamCalls_CancelledHasPeer
-//	R5 latency counts to the first message, whatever commits the call          TestStreamCalls_AnswerTime, TestStreamRules_CommitIsNoMessage
+//	R5 latency counts to the first message, whatever commits the call          TestStreamCalls_AnswerTime, and in package admission:
+//	                                                                           TestAdmission_CommitIsNoMessage
 //	R6 no message is made of another type than the application's               TestMessageForeign_…, TestMessage
 //	R7 nobody receives before the application does                             TestStreamRules_NobodyReceivesAhead
 //	R8 an attempt is slow only while the application waits for it              TestStreamRules_SlowMeansWaitedFor, TestStreamTimeout_NobodyReceives,
-//	                                                                           TestStreamTimeout_BlockedSend, TestStreamSingle_Admission
+//	                                                                           TestStreamTimeout_BlockedSend, and in package admission:
+//	                                                                           TestAdmission_SlowReader
 //
 // (R1 is rule 1.)
 
@@ -402,27 +404,6 @@ func TestStreamRules_GivenUpIsNoSuccess(t *testing.T) {
 			}
 		}
 	}
-}
-
-// Header commits the call, and the first message comes later: the time to that is what is measured, and after it nothing is.
-func TestStreamRules_CommitIsNoMessage(t *testing.T) {
-	play(t, spec.Config{Methods: []spec.MethodConfig{{
-		Names: []string{"/acme.orders.v1.OrderService/"}, Policy: spec.Policy{Retry: new(plain()), Admission: "REFUSE", Idempotency: "ASSUME"},
-	}}}, func(t *testing.T, s scene) {
-		s.On(get, moves.Play(moves.Receive(1), moves.SendHeader(nil), moves.Pause(time.Second), say("a"), moves.Pause(time.Hour), say("b")))
-		running := func() int { return s.retrier.State().Admission[0].Running }
-		stream := s.open(t, t.Context(), bidiStream)
-		send(t, stream, "x")
-		if _, err := stream.Header(); err != nil || running() != 1 {
-			t.Errorf("%v; %d attempts are measured after the headers; want 1", err, running())
-		}
-		if err := stream.RecvMsg(new(wrapperspb.StringValue)); err != nil || running() != 0 {
-			t.Errorf("%v; %d attempts are measured after the first message; want 0", err, running())
-		}
-		if got, err := receive(stream); fmt.Sprint(got) != "[b]" || err != io.EOF {
-			t.Errorf("%v, %v", got, err)
-		}
-	})
 }
 
 // receipts counts the calls of RecvMsg.

@@ -281,36 +281,6 @@ func TestStreamSingle_NoHeaders(t *testing.T) {
 	})
 }
 
-// The time of a slow reader is not the server's: admission must not refuse other calls for it.
-func TestStreamSingle_Admission(t *testing.T) {
-	c := spec.Config{Methods: []spec.MethodConfig{{
-		Names: []string{"/acme.orders.v1.OrderService/"}, Policy: spec.Policy{Admission: "REFUSE"},
-	}}}
-	play(t, c, func(t *testing.T, s scene) {
-		s.On(get, moves.Play(moves.Receive(1), say("a"), moves.Pause(time.Hour)))
-		stream := s.open(t, t.Context(), bidiStream)
-		send(t, stream, "x")
-		time.Sleep(time.Minute)
-		if got := s.retrier.State().Admission[0].Running; got != 1 {
-			t.Errorf("%d attempts run; want 1", got)
-		}
-		must.Do(t, stream.RecvMsg(new(wrapperspb.StringValue)))
-		if got := s.retrier.State().Admission[0].Running; got != 0 {
-			t.Errorf("%d attempts run after the first message; want 0", got)
-		}
-		for range 20 {
-			stream := s.open(t, t.Context(), bidiStream)
-			send(t, stream, "x")
-			must.Do(t, stream.RecvMsg(new(wrapperspb.StringValue)))
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-		defer cancel()
-		if _, err := s.conn.NewStream(ctx, bidiStream, get); err != nil {
-			t.Errorf("a call in time is refused: %v", err)
-		}
-	})
-}
-
 // ownStream is a stream that an inner interceptor makes without gRPC, and that has ended.
 type ownStream struct{ grpc.ClientStream }
 

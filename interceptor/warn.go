@@ -14,6 +14,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/stagger-go/stagger/internal/admitting"
 	"github.com/stagger-go/stagger/internal/document"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -115,6 +116,9 @@ var (
 	foreignOptions = surprise{"call option", "calls carry options of go-grpc-middleware's retries, which a Retrier ignores: even with " +
 		"Disable() or WithMax(1), it retries a call as the call's policy says; use interceptor.MaxAttempts(1) or interceptor.Policy"}
 )
+
+// By the method: the caller's own policy has admission, which the policies of a file can't have then.
+var noAdmission = surprise{"admission", "REFUSE in a policy of interceptor.Policy has no effect: " + admitting.NotImported}
 
 // The warnings about tables that are full. By no key, but for the quantiles of a method.
 var (

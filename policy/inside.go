@@ -4,12 +4,18 @@
 package policy
 
 import (
+	"slices"
+
 	"github.com/stagger-go/stagger/internal/document"
 	"github.com/stagger-go/stagger/internal/inside"
 	"github.com/stagger-go/stagger/internal/spec"
 )
 
 func init() {
+	inside.Admission = func(set any) []Diagnostic {
+		s, _ := set.(*Set)
+		return slices.Clone(s.admissionAt)
+	}
 	inside.NewSet = func(c spec.Config) (any, error) { return newSet(c, &document.Report{}) }
 	inside.NewPolicy = func(s spec.Policy) (any, error) {
 		var report document.Report

@@ -23,6 +23,7 @@ type Set struct {
 	balancingAt Diagnostic
 	elsewhereAt Diagnostic            // of the first entry that names stagger_retry_elsewhere
 	namesAt     map[string]Diagnostic // the place of each name
+	admissionAt []Diagnostic          // of each entry with admission REFUSE
 
 	warnings []Diagnostic
 	source   string            // the name of the text that it was parsed from, or ""
@@ -45,6 +46,10 @@ func newSet(c spec.Config, report *document.Report) (*Set, error) {
 	}
 	s.mode = StrictestMode(Mode(c.Mode))
 	for i, m := range c.Methods {
+		if m.Admission == "REFUSE" {
+			field := document.Item("methodConfig", i) + ".admission"
+			s.admissionAt = append(s.admissionAt, report.Locate(Diagnostic{Severity: document.SeverityError, Field: field, Value: m.Admission}))
+		}
 		for j, name := range m.Names {
 			field := document.Item(document.Item("methodConfig", i)+".name", j)
 			s.namesAt[name] = report.Locate(Diagnostic{Severity: document.SeverityWarning, Field: field})

@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
+	"github.com/stagger-go/stagger/internal/admitting"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/internal/spec"
@@ -98,11 +99,14 @@ func (c *Call) answered(a *attempt, accepted bool, at time.Duration) {
 	}
 	took, measures := a.Hear(at)
 	left := c.timeLeft(a.began)
-	if measures {
-		c.ledger.answered(&a.held, at, Answer{Took: took, Left: left, Limit: c.set.Policy.PerAttemptTimeout(), Accepted: accepted})
-	} else {
-		c.ledger.reportLost(&a.held, at, Lost{Left: left, Why: LostAnswered})
+	if !measures {
+		c.ledger.leave(&a.held, at, admitting.End{How: admitting.Untimed, Left: left})
+		return
 	}
+	if m := c.set.Method; m != nil {
+		m.Answered(at, Answer{Took: took, Left: left, Limit: c.set.Policy.PerAttemptTimeout(), Accepted: accepted})
+	}
+	c.ledger.leave(&a.held, at, admitting.End{How: admitting.Answered, Took: took, Left: left})
 }
 
 // took returns how long an attempt has taken until then, by its own clock.
@@ -129,38 +133,35 @@ func (c *Call) late(a *attempt, at time.Duration) bool {
 	return timeout > 0 && a.took(at) > timeout
 }
 
-// learn reports the end of an attempt to the method, as a response or as lost. If the call was committed to the attempt before its
-// first message, its end isn't a response: the application decides how long it takes. A slow attempt that lost would have taken
+// learn reports the end of an attempt to method and admission, as a response or as lost. If the call was committed to the attempt before
+// its first message, its end isn't a response: the application decides how long it takes. A slow attempt that lost would have taken
 // longer.
 func (c *Call) learn(a *attempt, r *Result, is decision.Class, lost bool, at time.Duration) {
-	if c.set.Method == nil {
+	if c.commit.attempt != a.number && r.isAnswer(is) {
+		c.answered(a, r.accepted(), at)
 		return
 	}
-	switch {
-	case c.commit.attempt != a.number && r.isAnswer(is):
-		c.answered(a, r.accepted(), at)
-	default:
-		l := Lost{Left: c.timeLeft(a.began), Why: c.lostWhy(a, r, at)}
-		if lost && a.slow && r.Local && !r.Panicked && !r.Foreign && a.measures(at) { // how long a later attempt has run says nothing
-			l.AtLeast = a.took(at)
-		}
-		c.ledger.reportLost(&a.held, at, l)
-		c.missed = c.missed || !r.Foreign && c.missedDeadline(a, r, at) && c.set.Method.Slow(a.took(at)) && !c.set.Method.Evidence(at).Well
+	m := c.set.Method
+	outlasted := lost && a.slow && !a.heard && r.Local && !r.Panicked && !r.Foreign && a.measures(at) // how long a later attempt has run says nothing
+	if m != nil && outlasted {
+		m.Outlasted(at, a.took(at))
 	}
+	c.ledger.leave(&a.held, at, admitting.End{How: c.lostHow(a, r, at), Left: c.timeLeft(a.began)})
+	c.missed = c.missed || m != nil && !r.Foreign && c.missedDeadline(a, r, at) && m.Slow(a.took(at)) && !m.Evidence(at).Well
 }
 
-// lostWhy returns the reason why an attempt has ended without a response.
-func (c *Call) lostWhy(a *attempt, r *Result, at time.Duration) Why {
+// lostHow returns how an attempt has ended without a response.
+func (c *Call) lostHow(a *attempt, r *Result, at time.Duration) admitting.How {
 	switch code := r.Status.Code(); {
 	case r.Panicked, r.Final, r.Foreign:
 	case c.missedDeadline(a, r, at):
 		if a.number == 1 { // later attempts had less time
-			return LostDeadline
+			return admitting.Missed
 		}
 	case code == codes.ResourceExhausted && !r.Local:
-		return LostFull
+		return admitting.Full
 	}
-	return LostOther
+	return admitting.Other
 }
 
 // missedDeadline reports whether an attempt had no response at its call's deadline.

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package attempts is the state machine of one call: which of its attempts run, when the next one is sent, which answer counts,
-// and what the budget, the breaker and the method are told.
+// and what the budget, the gates (a breaker, admission) and the method are told.
 // A [Call] has no lock, goroutine, timer or connection. Its driver reports events, one at a time, with time and chance as
 // arguments, and carries out the returned [Step]. Unary calls, streams and the simulator are drivers. After an event the call collects
 // what matters into one value, [decision.Decide] alone decides whether another attempt follows, and the call takes what that needs. This
@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/admitting"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/latency"
 	"github.com/stagger-go/stagger/policy"
@@ -40,7 +41,7 @@ type Now struct {
 	Off policy.Reason
 }
 
-// Settings are the settings of a call. Breaker and Method may be nil.
+// Settings are the settings of a call. Breaker, Admission and Method may be nil.
 type Settings struct {
 	Policy      *policy.Policy
 	MaxAttempts int           // caps the policy's; 0: none
@@ -54,6 +55,8 @@ type Settings struct {
 	Budget      budget.Budget
 	Slots       Slots
 	Breaker     Gate
+	Admission   admitting.Gate
+	Enforced    bool // admission may refuse the call; else it says that it would
 	Method      Method
 }
 
@@ -82,15 +85,12 @@ type Gate interface {
 	Allow(attempt int) (done func(error), err error)
 }
 
-// Method is the shared knowledge of the calls of a method at a target. Every attempt is reported to it: when it is sent, with
-// Admit or Sent, and then once with Answered or Left. It also answers the checks that depend on the last responses to all calls.
+// Method is the shared knowledge of the calls of a method at a target. It hears of each response, and answers the checks that depend on the
+// last responses to all calls.
 type Method interface {
-	Admit(now, left time.Duration) (running int) // the first attempt of a call with this time left (Never: no deadline); returns the running attempts, including this one, or 0 to refuse the call
-	Sent(now time.Duration) (running int)        // an extra attempt; returns the running attempts, including this one
-	Answered(now time.Duration, a Answer)        // at its first message, or at its end
-	Left(now time.Duration, l Lost)              // an attempt that has ended without a response, or is no longer useful
+	Answered(now time.Duration, a Answer)             // an attempt, at its first message, or at its end
+	Outlasted(now time.Duration, least time.Duration) // a slow attempt has lost; its response would have taken longer
 
-	Queued(now, left time.Duration) bool         // an extra attempt would not be answered in time
 	Evidence(now time.Duration) latency.Evidence // what the target's last responses show
 	Slow(took time.Duration) bool                // a response that took so long took much longer than is usual
 	Quantile() time.Duration                     // of the latency, as the policy asks; 0: unknown
@@ -101,27 +101,8 @@ type Answer struct {
 	Took     time.Duration
 	Left     time.Duration // time left of the call when the attempt began: the response is long if it took much of that; Never: no deadline
 	Limit    time.Duration // the per-attempt timeout; 0: none
-	Running  int           // attempts when it was sent, as returned by Admit or Sent
 	Accepted bool          // a success: no error, nor a reply that means "not yet"
 }
-
-// Lost describes an attempt that ended without a response that shows how long the service takes.
-type Lost struct {
-	Left    time.Duration // time left of the call when the attempt began; Never: no deadline
-	AtLeast time.Duration // if not 0, a response would have taken longer
-	Why     Why
-}
-
-// Why is the reason why an attempt is lost.
-type Why uint8
-
-// The reasons.
-const (
-	LostOther    Why = iota // no information on the service
-	LostAnswered            // it was answered, but the application decided how long that took
-	LostDeadline            // the call's deadline has passed, and it was the first attempt
-	LostFull                // the server had no resources for it
-)
 
 // Result is the result of an attempt.
 type Result struct {
@@ -160,6 +141,8 @@ type End struct {
 	Hedges   int           // those of Attempts that were sent in parallel with others
 	Waited   time.Duration // with no attempt running
 	Panicked bool          // Answer is an attempt that has panicked; the driver must panic
+
+	WouldRefuse bool // admission would have refused the call, if it were enforced
 }
 
 // GaveUp reports whether a failed call has given up: it was retried, could not connect, or was not retried to protect the

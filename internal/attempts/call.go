@@ -107,7 +107,7 @@ type answer struct {
 // policy has neither a timeout nor hedges: nothing was decided by it.
 func (c *Call) Start(s *Settings, now Now) (step Step) {
 	c.resetCall(s, now.At)
-	reason, err := c.ledger.admitFirst(now.At, c.timeLeft(now.At))
+	reason, err := c.ledger.allow(1, now.At, c.timeLeft(now.At))
 	if reason != "" {
 		c.reason, c.answer.err = reason, err
 		c.drop(now.At)
@@ -118,13 +118,10 @@ func (c *Call) Start(s *Settings, now Now) (step Step) {
 	return c.sendFirst(NewTiming(now.At, s.Uploads))
 }
 
-// Join is Start for a call whose first attempt was sent without a question, with its timing so far. The
-// breaker, if there is one, doesn't know of the call. The method knows of the response, if it was heard.
+// Join is Start for a call whose first attempt was sent without a question to a gate, with its timing so far. The method knows of the
+// response, if it was heard.
 func (c *Call) Join(s *Settings, t Timing) (step Step) {
 	c.resetCall(s, t.began)
-	if !t.heard {
-		c.ledger.reportSent(&c.ledger.pending, t.began)
-	}
 	return c.sendFirst(t)
 }
 

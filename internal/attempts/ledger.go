@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/admitting"
 	"github.com/stagger-go/stagger/internal/clock"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -16,7 +17,7 @@ type held struct {
 	permit  permit      // of an extra attempt
 	slot    bool        // a wait slot
 	done    func(error) // of the breaker
-	running int         // attempts of the method when it was sent; 0: it isn't counted as running
+	running int         // attempts when it was sent, by admission; 0: admission does not count it
 }
 
 // permit is the budget's permission for an extra attempt. The zero value is none.
@@ -36,6 +37,7 @@ type ledger struct {
 	set     *Settings // the call's
 	pending held      // by the attempt that is to be sent
 	spare   held      // by one that was not sent, for its successor, while the event lasts
+	would   bool      // admission would have refused the call
 }
 
 // outcome is the result of an attempt for those who gave it something.
@@ -71,7 +73,7 @@ func (l *ledger) release(h *held, o outcome, at time.Duration) {
 		defer was.permit.ended(clock.Time(at), o.end())
 	}
 	if was.running > 0 {
-		defer l.set.Method.Left(at, Lost{})
+		defer l.set.Admission.Done(at, admitting.End{Running: was.running})
 	}
 	if was.slot {
 		l.set.Slots.ReleaseSlot()
@@ -108,27 +110,24 @@ func (l *ledger) releaseSlot() {
 	}
 }
 
-// admitFirst asks admission and the breaker for permission to send the first attempt. It returns the reason of a refusal, or "", and its
-// error.
-func (l *ledger) admitFirst(at, left time.Duration) (policy.Reason, error) {
-	if l.set.Method != nil {
-		l.pending.running = l.set.Method.Admit(at, left)
-		if l.pending.running == 0 {
+// allow asks the gates for permission to send attempt n of a call with this time left, which is pending. It returns the reason and the error
+// of a refusal, or "".
+func (l *ledger) allow(n int, at, left time.Duration) (policy.Reason, error) {
+	if gate := l.set.Admission; gate != nil {
+		running, would := gate.Allow(n, at, left, l.set.Enforced)
+		if running == 0 {
 			return policy.ReasonOverloaded, errOverloaded
 		}
+		l.pending.running, l.would = running, l.would || would
 	}
-	if err := l.allow(1); err != nil {
-		return policy.ReasonBreakerOpen, err
+	if gate := l.set.Breaker; gate != nil {
+		done, err := gate.Allow(n)
+		if err != nil {
+			return policy.ReasonBreakerOpen, err
+		}
+		l.pending.done = done
 	}
 	return "", nil
-}
-
-// allow asks the breaker for permission to send attempt n, which is pending.
-func (l *ledger) allow(n int) (err error) {
-	if l.set.Breaker != nil {
-		l.pending.done, err = l.set.Breaker.Allow(n)
-	}
-	return err
 }
 
 // allowExtra asks the budget for the pending attempt. An attempt that was not sent leaves its permit to its successor, and an unsent
@@ -153,26 +152,11 @@ func (l *ledger) movePending(to *held) {
 	l.pending = held{slot: l.pending.slot}
 }
 
-// reportSent tells the method that an attempt is sent.
-func (l *ledger) reportSent(h *held, at time.Duration) {
-	if l.set.Method != nil {
-		h.running = l.set.Method.Sent(at)
-	}
-}
-
-// answered tells the method that an attempt was answered.
-func (l *ledger) answered(h *held, at time.Duration, a Answer) {
+// leave tells admission how an attempt ended.
+func (l *ledger) leave(h *held, at time.Duration, e admitting.End) {
 	if h.running > 0 {
-		a.Running = h.running
+		e.Running = h.running
 		h.running = 0
-		l.set.Method.Answered(at, a)
-	}
-}
-
-// reportLost tells the method how an attempt was lost.
-func (l *ledger) reportLost(h *held, at time.Duration, lost Lost) {
-	if h.running > 0 {
-		h.running = 0
-		l.set.Method.Left(at, lost)
+		l.set.Admission.Done(at, e)
 	}
 }

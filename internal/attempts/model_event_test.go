@@ -38,7 +38,10 @@ func newModel(list []*policy.Policy, call *Call, data []byte) *model {
 	}
 	m.set.Safe, m.set.InRetry = !d.one(4), d.one(4)
 	if d.one(2) {
-		m.set.Method = modelMethod{w, d.one(2)}
+		m.set.Method = modelMethod{w}
+		if d.one(2) {
+			m.set.Admission = modelAdmission{w}
+		}
 		w.quantile = at(d.roll(50))
 		w.shows = latency.Evidence{Queue: d.one(8), Fast: !d.one(4)}
 	}
@@ -59,6 +62,7 @@ func newModel(list []*policy.Policy, call *Call, data []byte) *model {
 	}
 	m.set.Alone = d.one(4)
 	m.set.Observe = d.one(8)
+	m.set.Enforced = !m.set.Observe
 	m.look()
 	return m
 }

@@ -160,7 +160,7 @@ func (m *model) check(step Step, by cancelled) {
 	if free := len(m.open) - m.running; free > 1 || free > 0 && (m.committed != 0 || m.answer != 0 || m.stopped != "") {
 		m.failf("5: %d permits for %d attempts that run", len(m.open), m.running)
 	}
-	if counted := m.unheard(); m.counted != counted && (m.set.Method != nil || m.counted != 0) {
+	if counted := m.unheard(); m.counted != counted && (m.set.Admission != nil || m.counted != 0) {
 		m.failf("5: admission counts %d attempts; want the %d that run and have brought nothing", m.counted, counted)
 	}
 	if m.fails > len(m.attempts) {
@@ -368,7 +368,7 @@ func (m *model) checkEnd() {
 	e := m.call.End()
 	if len(m.attempts) == 0 {
 		byBreaker := e.Reason == policy.ReasonBreakerOpen && errors.Is(e.Err, errOpen)
-		overloaded := e.Reason == policy.ReasonOverloaded && status.Code(e.Err) == codes.ResourceExhausted && m.admits()
+		overloaded := e.Reason == policy.ReasonOverloaded && status.Code(e.Err) == codes.ResourceExhausted && m.set.Admission != nil && m.set.Enforced
 		if !byBreaker && !overloaded || e.Answer != 0 {
 			m.failf("10: refused: %+v", e)
 		}
@@ -425,12 +425,6 @@ func (m *model) checkEnd() {
 	if end != wantEnd {
 		m.failf("5: the budget hears %q of %+v; want %q", end, e, wantEnd)
 	}
-}
-
-// admits reports whether the call may be refused before it is made.
-func (m *model) admits() bool {
-	known, ok := m.set.Method.(modelMethod)
-	return ok && known.admission
 }
 
 // gaveUp has the reasons for which a pending attempt is dropped.

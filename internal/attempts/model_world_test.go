@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/admitting"
 	"github.com/stagger-go/stagger/internal/latency"
 	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/internal/spec"
@@ -149,12 +150,8 @@ func (b modelBreaker) Allow(n int) (func(error), error) {
 	}, nil
 }
 
-// modelMethod is the world as the method. With admission, it refuses one of eight calls.
-type modelMethod struct {
-	*modelWorld
-
-	admission bool
-}
+// modelMethod is the world as the method.
+type modelMethod struct{ *modelWorld }
 
 func (k modelMethod) Slow(took time.Duration) bool {
 	k.called()
@@ -171,45 +168,45 @@ func (k modelMethod) Evidence(time.Duration) latency.Evidence {
 	return k.shows
 }
 
-func (k modelMethod) Queued(_, left time.Duration) bool {
-	return k.admission && k.dice.one(8) && left != Never
-}
-
-func (k modelMethod) Admit(now, left time.Duration) int {
-	if k.Queued(0, left) {
-		return 0
-	}
-	return k.Sent(now)
-}
-
-func (k modelMethod) Sent(time.Duration) int {
-	k.counted++
-	return k.counted
-}
-
-func (k modelMethod) Left(_ time.Duration, l Lost) {
-	if l.AtLeast != 0 {
-		k.took(l.AtLeast)
-	}
-	k.left("left")
+func (k modelMethod) Outlasted(_, least time.Duration) {
+	k.took(least)
+	k.called()
 }
 
 func (k modelMethod) Answered(_ time.Duration, a Answer) {
 	if a.Accepted {
 		k.took(a.Took)
 	}
-	if a.Running < 1 {
-		k.violate("an attempt was answered, and did not run")
-	}
-	k.left("answered")
-}
-
-func (k modelMethod) left(how string) {
-	if k.counted--; k.counted < 0 {
-		k.violate("the method hears that an attempt was " + how + ", and of more ends than attempts")
-	}
 	k.called()
 }
+
+// modelAdmission is the world as admission, which refuses one of eight calls.
+type modelAdmission struct{ *modelWorld }
+
+func (a modelAdmission) Open(_, left time.Duration) bool {
+	a.called()
+	return !a.dice.one(8) || left == Never
+}
+
+func (a modelAdmission) Allow(attempt int, now, left time.Duration, enforced bool) (running int, would bool) {
+	if would = attempt == 1 && !a.Open(now, left); would && enforced {
+		return 0, false
+	}
+	a.counted++
+	return a.counted, would
+}
+
+func (a modelAdmission) Done(_ time.Duration, e admitting.End) {
+	if e.Running < 1 {
+		a.violate("an attempt has ended for admission, and did not run")
+	}
+	if a.counted--; a.counted < 0 {
+		a.violate("admission hears of more ends than attempts")
+	}
+	a.called()
+}
+
+func (modelAdmission) State() admitting.State { return admitting.State{} }
 
 func (k modelMethod) took(d time.Duration) {
 	if d < 0 {

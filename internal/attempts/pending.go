@@ -131,12 +131,12 @@ func (c *Call) tryLaunch(step *Step, now Now) policy.Reason {
 		old.cancelled, p.state = replaced, replacing
 		step.Cancel = append(step.Cancel, old.number)
 		return ""
-	case c.ledger.allow(c.used.sent+1) != nil:
-		return policy.ReasonBreakerOpen
-	default:
-		c.sendPending(step, now.At)
-		return ""
 	}
+	if reason, _ := c.ledger.allow(c.used.sent+1, now.At, c.timeLeft(now.At)); reason != "" {
+		return reason
+	}
+	c.sendPending(step, now.At)
+	return ""
 }
 
 // toReplace returns the running attempt that has to end before another one is sent, or nil.
@@ -150,7 +150,6 @@ func (c *Call) toReplace() *attempt {
 // sendPending sends the pending attempt, which takes over everything held for it.
 func (c *Call) sendPending(step *Step, at time.Duration) {
 	c.used.sent++
-	c.ledger.reportSent(&c.ledger.pending, at)
 	a := c.addRunning(at)
 	a.hedge = c.pending.decision.Reason == policy.ReasonHedge
 	if a.hedge {

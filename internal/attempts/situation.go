@@ -56,7 +56,7 @@ func (c *Call) closedGate(at time.Duration) policy.Reason {
 	switch {
 	case c.set.Breaker != nil && c.set.Breaker.Open(c.used.sent+1) != nil:
 		return policy.ReasonBreakerOpen
-	case c.set.Method != nil && c.set.Method.Queued(at, c.timeLeft(at)):
+	case c.set.Admission != nil && !c.set.Admission.Open(at, c.timeLeft(at)):
 		return policy.ReasonOverloaded
 	default:
 		return ""

@@ -35,6 +35,7 @@ func (c *Call) conclude(now *Now) {
 	c.end = End{
 		Reason: c.reason, Answer: c.answer.attempt, Err: c.answer.err,
 		Attempts: c.used.sent, Hedges: c.used.hedges, Panicked: c.panicked,
+		WouldRefuse: c.ledger.would,
 	}
 	if c.reason == policy.ReasonCommitted {
 		c.end.Commit = c.commit.why

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/admitting"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/latency"
 	"github.com/stagger-go/stagger/policy"
@@ -143,11 +144,7 @@ func (c circuit) Allow(n int) (func(error), error) {
 }
 
 // known is the world as the method.
-type known struct {
-	*world
-
-	admission bool // whether there is admission, and its calls are told
-}
+type known struct{ *world }
 
 func (k known) Slow(took time.Duration) bool { return k.usual > 0 && took > 2*k.usual }
 
@@ -158,44 +155,42 @@ func (k known) Quantile() time.Duration {
 
 func (k known) Evidence(time.Duration) latency.Evidence { return k.shows }
 
-// Queued assumes that answers take 1500 ms.
-func (k known) Queued(_, left time.Duration) bool { return k.admission && k.queued && left < at(1500) }
-
-func (k known) Admit(now, left time.Duration) int {
-	if k.Queued(0, left) {
-		return 0
-	}
-	return k.Sent(now)
-}
-
-func (k known) Sent(time.Duration) int {
-	k.count(1, "<")
-	return k.counted
-}
-
-func (k known) Left(_ time.Duration, l Lost) {
-	if l.AtLeast > 0 {
-		k.record(l.AtLeast)
-	}
-	k.count(-1, lostMarks[l.Why])
-}
-
-// lostMarks tell how an attempt was lost.
-var lostMarks = [...]string{LostOther: ">", LostAnswered: ">a", LostDeadline: ">d", LostFull: ">f"}
+func (k known) Outlasted(_, least time.Duration) { k.record(least) }
 
 func (k known) Answered(_ time.Duration, a Answer) {
-	k.count(-1, "a:"+strconv.FormatInt(a.Took.Milliseconds(), 10))
 	if a.Accepted {
 		k.record(a.Took)
 	}
 }
 
-func (k known) count(n int, what string) {
-	k.counted += n
-	if k.admission {
-		k.tell("%s", what)
+// admits is the world as admission.
+type admits struct{ *world }
+
+// Open assumes that answers take 1500 ms.
+func (a admits) Open(_, left time.Duration) bool { return !a.queued || left >= at(1500) }
+
+func (a admits) Allow(attempt int, now, left time.Duration, enforced bool) (running int, would bool) {
+	if would = attempt == 1 && !a.Open(now, left); would && enforced {
+		return 0, false
+	}
+	a.counted++
+	a.tell("<")
+	return a.counted, would
+}
+
+// endMarks tell how an attempt ended for admission, if it was not answered in a known time.
+var endMarks = [...]string{admitting.Other: ">", admitting.Untimed: ">a", admitting.Missed: ">d", admitting.Full: ">f"}
+
+func (a admits) Done(_ time.Duration, e admitting.End) {
+	a.counted--
+	if e.How == admitting.Answered {
+		a.tell("a:%d", e.Took.Milliseconds())
+	} else {
+		a.tell("%s", endMarks[e.How])
 	}
 }
+
+func (admits) State() admitting.State { return admitting.State{} }
 
 func (w *world) record(took time.Duration) {
 	w.recorded = append(w.recorded, took)
@@ -401,7 +396,7 @@ func newPlay(p *policy.Policy, options string, origin time.Duration) *play {
 	w := &world{
 		origin: origin, grants: 100, slots: 100, shows: quick, open: map[int64]bool{},
 	}
-	pl := &play{world: w, set: Settings{Policy: p, Deadline: Never, Safe: true, Budget: w, Slots: w, Method: known{w, false}}}
+	pl := &play{world: w, set: Settings{Policy: p, Deadline: Never, Safe: true, Budget: w, Slots: w, Method: known{w}, Enforced: true}}
 	for option := range strings.FieldsSeq(options) {
 		key, value, _ := strings.Cut(option, "=")
 		switch key {
@@ -419,7 +414,7 @@ func newPlay(p *policy.Policy, options string, origin time.Duration) *play {
 		case "refuse":
 			w.refuse = true
 		case "admission":
-			pl.set.Method = known{w, true}
+			pl.set.Admission = admits{w}
 		case "queue":
 			w.queued = true
 		case "unknown":

@@ -12,6 +12,8 @@ import (
 
 // What package policy sets. set is a *policy.Set, and p a *policy.Policy.
 var (
+	// Admission returns the places in the file at which admission is REFUSE, as errors without a message.
+	Admission func(set any) []document.Diagnostic
 	// NewSet checks a config and returns its *policy.Set, and NewPolicy a policy that is in no set. The error is a *policy.Error.
 	NewSet    func(c spec.Config) (set any, err error)
 	NewPolicy func(s spec.Policy) (p any, err error)

@@ -1,8 +1,8 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package methods has a client's shared knowledge of the methods that it calls: how long responses take,
-// what their targets have answered, and how many attempts run.
+// Package methods has a client's shared knowledge of the methods that it calls: how long responses take, and what their targets have
+// answered.
 package methods
 
 import (
@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/stagger-go/stagger/internal/admission"
 	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/internal/latency"
 	"github.com/stagger-go/stagger/internal/policies"
@@ -22,9 +21,8 @@ import (
 type Method struct {
 	target    *latency.Responses // to all methods of the target
 	usual     latency.Usual
-	gate      atomic.Pointer[admission.Gate]    // nil: no call with admission so far
 	quantiles atomic.Pointer[[]*latency.Recent] // one for each hedgingQuantile
-	mu        sync.Mutex                        // guards changes of gate and quantiles
+	mu        sync.Mutex                        // guards changes of quantiles
 }
 
 // New returns a method without knowledge. Methods of one target share its responses.
@@ -44,32 +42,13 @@ const MostLong = 0
 // mostQuantiles bounds the quantiles of one method: a caller may give every call its own policy.
 const mostQuantiles = 8
 
-// Gate returns the method's admission, or nil if no call had admission so far.
-func (m *Method) Gate() *admission.Gate { return m.gate.Load() }
-
-// For returns the method for the calls of a policy. Admission refuses calls only if they are enforced, and otherwise counts
-// those that it would refuse.
-func (m *Method) For(p *policy.Policy, enforced bool, now time.Duration) (k Known) {
+// For returns the method for the calls of a policy.
+func (m *Method) For(p *policy.Policy, now time.Duration) (k Known) {
 	k.method = m
 	if h := policies.Hedge(p); h != nil && h.Quantile > 0 {
 		k.latency = m.latencyOf(h, now)
 	}
-	if p.Admission() {
-		k.class = m.admission().Class(enforced)
-	}
 	return k
-}
-
-func (m *Method) admission() *admission.Gate {
-	if g := m.gate.Load(); g != nil {
-		return g
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.gate.Load() == nil {
-		m.gate.Store(admission.New())
-	}
-	return m.gate.Load()
 }
 
 // latencyOf returns the latencies for a hedging policy, or nil if there are too many quantiles.
@@ -112,8 +91,6 @@ func find(list *[]*latency.Recent, quantile float64) *latency.Recent {
 type Known struct {
 	method  *Method
 	latency *latency.Recent // nil: the policy has no hedgingQuantile
-	class   admission.Class // none: no call is refused
-	would   bool            // the call is made because its mode is not ENFORCE
 }
 
 var _ attempts.Method = (*Known)(nil)
@@ -128,26 +105,6 @@ func (k *Known) Follows(p *policy.Policy) bool {
 // Any reports whether there is a method.
 func (k *Known) Any() bool { return k.method != nil }
 
-// WouldRefuse reports whether admission would have refused the call in mode ENFORCE.
-func (k *Known) WouldRefuse() bool { return k.would }
-
-// Admit implements [attempts.Method].
-func (k *Known) Admit(now, left time.Duration) (running int) {
-	if !k.class.Any() {
-		return 1
-	}
-	running, k.would = k.class.Enter(now, left)
-	return running
-}
-
-// Sent implements [attempts.Method].
-func (k *Known) Sent(now time.Duration) (running int) {
-	if !k.class.Any() {
-		return 1
-	}
-	return k.class.Add(now)
-}
-
 // Answered implements [attempts.Method].
 func (k *Known) Answered(now time.Duration, a attempts.Answer) {
 	m := k.method
@@ -157,9 +114,6 @@ func (k *Known) Answered(now time.Duration, a attempts.Answer) {
 	}
 	if a.Accepted && k.latency != nil {
 		k.latency.Record(a.Took, now)
-	}
-	if k.class.Any() {
-		k.class.RecordAnswer(now, a.Took, a.Left, a.Running)
 	}
 }
 
@@ -172,24 +126,11 @@ func isLong(took, left, limit, usual time.Duration) bool {
 	return slower(took, usual) && (limit > 0 && took > limit || float64(took) > LongPart*float64(left))
 }
 
-// Left implements [attempts.Method].
-func (k *Known) Left(now time.Duration, l attempts.Lost) {
-	if l.AtLeast > 0 && k.latency != nil {
-		k.latency.Record(l.AtLeast, now)
+// Outlasted implements [attempts.Method].
+func (k *Known) Outlasted(now, least time.Duration) {
+	if k.latency != nil {
+		k.latency.Record(least, now)
 	}
-	if k.class.Any() {
-		k.class.Leave(now, l.Left, leavings[l.Why])
-	}
-}
-
-var leavings = [...]admission.Leaving{
-	attempts.LostOther: admission.LeavingOther, attempts.LostAnswered: admission.LeavingAnswered,
-	attempts.LostDeadline: admission.LeavingMissed, attempts.LostFull: admission.LeavingFull,
-}
-
-// Queued implements [attempts.Method].
-func (k *Known) Queued(now, left time.Duration) bool {
-	return k.class.Any() && k.class.Queued(now, left)
 }
 
 // Evidence implements [attempts.Method].

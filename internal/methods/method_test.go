@@ -29,33 +29,33 @@ func TestKnown_Quantiles(t *testing.T) {
 	t.Parallel()
 	m := New(new(latency.Responses))
 	for n := range 2 * mostQuantiles {
-		k := m.For(hedged(t, float64(n+1)/100), true, 0)
+		k := m.For(hedged(t, float64(n+1)/100), 0)
 		if got := k.latency != nil; got != (n < mostQuantiles) {
 			t.Errorf("quantile %d is followed: %v", n+1, got)
 		}
-		if again := m.For(hedged(t, float64(n+1)/100), true, 0); again.latency != k.latency {
+		if again := m.For(hedged(t, float64(n+1)/100), 0); again.latency != k.latency {
 			t.Errorf("quantile %d is not the same in another call", n+1)
 		}
 	}
-	k := m.For(hedged(t, 0.05), true, 0)
+	k := m.For(hedged(t, 0.05), 0)
 	for range 50 {
 		k.Answered(0, attempts.Answer{Took: 10 * time.Millisecond, Accepted: true})
 		k.Answered(0, attempts.Answer{Took: time.Hour})
-		k.Left(0, attempts.Lost{AtLeast: 20 * time.Millisecond})
-		k.Left(0, attempts.Lost{})
+		k.Outlasted(0, 20*time.Millisecond)
 	}
 	if q := k.Quantile(); q < 10*time.Millisecond || q > 25*time.Millisecond {
 		t.Errorf("quantile %v; want 10 to 20 ms: what was not accepted, or says nothing, does not count", q)
 	}
 }
 
-// Without a hedgingQuantile and without admission, only the target's responses are recorded.
+// Without a hedgingQuantile, only the target's responses are recorded.
 func TestKnown_Without(t *testing.T) {
 	t.Parallel()
 	m := New(new(latency.Responses))
-	k := m.For(must.Get(policies.New(spec.Policy{}))(t), true, 0)
-	if !k.Any() || k.Admit(0, 0) != 1 || k.Queued(0, 0) || m.Gate() != nil || k.Sent(0) != 1 || k.Quantile() != 0 {
-		t.Errorf("%+v; want a method without admission", k)
+	k := m.For(must.Get(policies.New(spec.Policy{}))(t), 0)
+	k.Outlasted(0, time.Second)
+	if !k.Any() || k.Quantile() != 0 {
+		t.Errorf("%+v; want a method without a quantile", k)
 	}
 }
 
@@ -64,7 +64,7 @@ const ms = time.Millisecond
 // usually returns a method at a target whose usual time is 100 ms, a second ago.
 func usually(t *testing.T, target *latency.Responses) *Known {
 	t.Helper()
-	k := New(target).For(must.Get(policies.New(spec.Policy{}))(t), true, 0)
+	k := New(target).For(must.Get(policies.New(spec.Policy{}))(t), 0)
 	for i := range 8 {
 		k.Answered(time.Duration(i-18)*100*ms, attempts.Answer{Took: 100 * ms, Left: time.Second, Accepted: true})
 	}
@@ -126,10 +126,10 @@ func TestKnown_Evidence(t *testing.T) {
 		}
 	}
 	target := new(latency.Responses)
-	if k := New(target).For(must.Get(policies.New(spec.Policy{}))(t), true, 0); k.Evidence(0).Fast {
+	if k := New(target).For(must.Get(policies.New(spec.Policy{}))(t), 0); k.Evidence(0).Fast {
 		t.Error("fast, though nothing is known of the method")
 	}
-	known, unknown := usually(t, target), New(target).For(must.Get(policies.New(spec.Policy{}))(t), true, 0)
+	known, unknown := usually(t, target), New(target).For(must.Get(policies.New(spec.Policy{}))(t), 0)
 	known.Answered(0, long)
 	if e := unknown.Evidence(0); e.Fast || e.Queue {
 		t.Errorf("another method of the target: %+v; want one long response of several", e)
@@ -142,10 +142,8 @@ func TestKnown_Lost(t *testing.T) {
 	target := new(latency.Responses)
 	k := usually(t, target)
 	before := k.Evidence(0)
-	for why := attempts.LostOther; why <= attempts.LostFull; why++ {
-		for range 5 {
-			k.Left(0, attempts.Lost{Why: why, Left: time.Second})
-		}
+	for range 5 {
+		k.Outlasted(0, time.Second)
 	}
 	if got := k.Evidence(0); got != before {
 		t.Errorf("%+v; want %+v", got, before)

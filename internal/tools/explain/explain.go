@@ -277,11 +277,8 @@ func (slots) ReleaseSlot()   {}
 // known implements [attempts.Method]. The target's last responses were fast, or slow.
 type known struct{ shows latency.Evidence }
 
-func (known) Admit(_, _ time.Duration) int            { return 1 }
-func (known) Sent(time.Duration) int                  { return 1 }
 func (known) Answered(time.Duration, attempts.Answer) {}
-func (known) Left(time.Duration, attempts.Lost)       {}
-func (known) Queued(_, _ time.Duration) bool          { return false }
+func (known) Outlasted(_, _ time.Duration)            {}
 
 // Evidence returns what the question says.
 func (k known) Evidence(time.Duration) latency.Evidence { return k.shows }

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/admitting"
 	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/internal/balancing"
 	"github.com/stagger-go/stagger/internal/codename"
@@ -49,6 +50,7 @@ func Lint(file string, data []byte, o Options) []policy.Diagnostic {
 	l := linter{report: document.NewReport(file), set: decision.DescribeBy(parsed, o.Descriptors), config: policies.Config(parsed)}
 	document.Parse(l.report, data, document.Format{}) // for the places
 	l.lintElsewhere()
+	l.noteAdmission()
 	l.lintBuckets()
 	l.noteUnlimited()
 	l.noteSharedBudgets()
@@ -254,6 +256,14 @@ func (l *linter) sharing(name string, method protoreflect.MethodDescriptor) stri
 		}
 	}
 	return string(method.Parent().FullName())
+}
+
+// noteAdmission notes which package a program imports for admission, once.
+func (l *linter) noteAdmission() {
+	i := slices.IndexFunc(l.config.Methods, func(m spec.MethodConfig) bool { return m.Admission == "REFUSE" })
+	if i >= 0 {
+		l.note(document.Item("methodConfig", i)+".admission", fmt.Sprintf("a program must import admission to read this file: import _ %q", admitting.Package))
+	}
 }
 
 // lintAdmission warns of admission that can't work as intended.

@@ -55,10 +55,18 @@ func wantLinted(t *testing.T, text string, want ...string) {
 
 func TestLintAdmission(t *testing.T) {
 	t.Parallel()
+	imports := `: REFUSE: a program must import admission to read this file: import _ "github.com/stagger-go/stagger/admission"`
 	for _, row := range [][]string{
-		{"admission: REFUSE, timeout: 1s"},
+		{"admission: REFUSE, timeout: 1s", "note f:1:63: methodConfig[0].admission" + imports},
 		{"admission: NONE"},
-		{"admission: REFUSE", "warning f:1:63: methodConfig[0].admission: REFUSE: calls without a deadline are never refused; set a timeout"},
+		{
+			"admission: NONE}, {name: [{service: a.D}], admission: REFUSE, timeout: 1s}, {name: [{service: a.E}], admission: REFUSE, timeout: 1s",
+			"note f:1:106: methodConfig[1].admission" + imports,
+		},
+		{
+			"admission: REFUSE", "note f:1:63: methodConfig[0].admission" + imports,
+			"warning f:1:63: methodConfig[0].admission: REFUSE: calls without a deadline are never refused; set a timeout",
+		},
 	} {
 		wantLinted(t, "methodConfig: [{name: [{service: a.B, method: C}], "+row[0]+"}]", row[1:]...)
 	}

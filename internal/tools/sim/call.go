@@ -74,7 +74,7 @@ func (c *call) startCall() {
 		Policy: l.policy, MaxAttempts: l.maxAttempts, Deadline: c.deadline,
 		Safe: l.safe, InRetry: c.parent != nil && c.parent.number > 1,
 		Budget: l.budgets.balanceOf(c.client), Slots: &l.retriers.slots[c.client],
-		Method: l.knownMethod(c.client, c.start),
+		Method: l.knownMethod(c.client, c.start), Admission: l.gate(c.client), Enforced: true,
 	}
 	if c.deadline != attempts.Never {
 		l.world.after(max(c.deadline-l.world.now, 0), c, callDeadline, c.life)

@@ -10,7 +10,9 @@ import (
 	"strings"
 	"time"
 
+	_ "github.com/stagger-go/stagger/admission" // the gates
 	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/admitting"
 	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/defaults"
@@ -36,6 +38,7 @@ type link struct {
 	budgets     *budgets
 	methods     []*methods.Method // the method, for each process
 	known       []methods.Known   // the same, as the policy sees them
+	gates       []admitting.Gate  // admission of the method, for each process; nil: none
 	fleet       *fleet            // nil for calls between services
 	counts      callCounts        // of a fleet's calls
 	jitter      *rand.Rand        // of the backoffs
@@ -113,6 +116,9 @@ func (l *link) setPolicy(r *retriers, method string) error {
 		}
 	}
 	l.known, l.methods = make([]methods.Known, l.processes()), r.methodsOf(l.to.spec.Name, method)
+	if l.policy.Admission() {
+		l.gates = r.gatesOf(l.to.spec.Name, method)
+	}
 	budgets, err := r.budgetsFor(l.policy, l.to.spec.Name, method)
 	l.budgets = budgets
 	return err
@@ -127,9 +133,17 @@ func (l *link) knownMethod(client int, now time.Duration) attempts.Method {
 	}
 	k := &l.known[client]
 	if !k.Any() {
-		*k = l.methods[client].For(l.policy, true, now)
+		*k = l.methods[client].For(l.policy, now)
 	}
 	return k
+}
+
+// gate returns the admission of a process, or nil if it has none.
+func (l *link) gate(client int) admitting.Gate {
+	if l.blind || l.gates == nil {
+		return nil
+	}
+	return l.gates[client]
 }
 
 // retriers are one Retrier in each process of one kind: the state that calls by one policy file share.
@@ -138,6 +152,7 @@ type retriers struct {
 	slots   []slots       // one for each process
 	budgets map[budgetKey]*budgets
 	methods map[methodKey][]*methods.Method // one for each process, as below
+	gates   map[methodKey][]admitting.Gate
 	targets map[string][]latency.Responses
 }
 
@@ -150,7 +165,7 @@ type retriersKey struct {
 func newRetriers(set *decision.Set, processes int) *retriers {
 	r := &retriers{
 		set: set, slots: make([]slots, processes), budgets: map[budgetKey]*budgets{},
-		methods: map[methodKey][]*methods.Method{}, targets: map[string][]latency.Responses{},
+		methods: map[methodKey][]*methods.Method{}, gates: map[methodKey][]admitting.Gate{}, targets: map[string][]latency.Responses{},
 	}
 	most := defaults.MaxWaiting
 	if set != nil {
@@ -193,6 +208,17 @@ func (r *retriers) methodsOf(target, name string) []*methods.Method {
 		}
 	}
 	return r.methods[key]
+}
+
+// gatesOf returns the admission of a service's method in each process.
+func (r *retriers) gatesOf(target, name string) []admitting.Gate {
+	key := methodKey{target, name}
+	if r.gates[key] == nil {
+		for range r.slots {
+			r.gates[key] = append(r.gates[key], admitting.Registered()())
+		}
+	}
+	return r.gates[key]
 }
 
 // budgetKey identifies the calls of a process that share a balance, as in the interceptor: those with the same budget in the

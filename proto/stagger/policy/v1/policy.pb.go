@@ -867,7 +867,7 @@ type MethodConfig struct {
 	// also to calls with their own policy (interceptor.Policy).
 	Mode Mode `protobuf:"varint,1004,opt,name=mode,proto3,enum=stagger.policy.v1.Mode" json:"mode,omitempty"`
 	// stagger. Whether a call is refused immediately, with RESOURCE_EXHAUSTED, while the service is too slow
-	// to respond before its deadline. Calls without a deadline are never refused.
+	// to respond before its deadline. Calls without a deadline are never refused. The program must import package admission.
 	Admission     Admission `protobuf:"varint,1006,opt,name=admission,proto3,enum=stagger.policy.v1.Admission" json:"admission,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -7,6 +7,8 @@ import (
 	"math"
 	"testing"
 	"time"
+
+	"github.com/stagger-go/stagger/internal/admitting"
 )
 
 // serve plays n answers, one after the other, with their latency and the pauses in between.
@@ -62,7 +64,7 @@ func TestWindows_Forget(t *testing.T) {
 func TestWindows_Length(t *testing.T) {
 	t.Parallel()
 	var w windows
-	for _, took := range []time.Duration{-time.Hour, time.Hour, Never} {
+	for _, took := range []time.Duration{-time.Hour, time.Hour, admitting.Never} {
 		for range 3 {
 			w.recordEnd(took)
 			if got := w.length(); got < leastWindow || got > time.Minute {
@@ -82,7 +84,7 @@ func TestWindows_LengthIsThatOfAttempts(t *testing.T) {
 		t.Errorf("after attempts of 4 s and 6 s: %v; want 7.5s", w.length())
 	}
 	w.older, w.newer = w.newer, window{}
-	w.recordEnd(Never)
+	w.recordEnd(admitting.Never)
 	if w.length() != 20*time.Second {
 		t.Errorf("after one of 30 s at most, too: %v; want 20s", w.length())
 	}

@@ -8,41 +8,42 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/stagger-go/stagger/internal/admitting"
 )
 
 // made is a call of a service without a queue: nothing changes how long it takes.
 type made struct{ at, took, left time.Duration }
 
 // play plays calls in order, and returns how many are refused, and how many extra attempts would be.
-func play(g *Gate, calls []made) (refused, queued int) {
+func play(g *gate, calls []made) (refused, queued int) {
 	type end struct {
 		at      time.Duration
 		of      made
 		running int
 	}
 	var ends []end
-	c := g.Class(true)
 	until := func(now time.Duration) {
 		slices.SortStableFunc(ends, func(a, b end) int { return cmp.Compare(a.at, b.at) })
 		for len(ends) > 0 && ends[0].at <= now {
 			e := ends[0]
 			ends = ends[1:]
-			c.RecordAnswer(e.at, e.of.took, e.of.left, e.running)
+			g.answer(e.at, e.of.took, e.of.left, e.running)
 		}
 	}
 	for _, call := range calls {
 		until(call.at)
-		if c.Queued(call.at, call.left) {
+		if !g.Open(call.at, call.left) {
 			queued++
 		}
-		running, _ := c.Enter(call.at, call.left)
+		running := g.enter(call.at, call.left)
 		if running == 0 {
 			refused++
 			continue
 		}
 		ends = append(ends, end{call.at + call.took, call, running})
 	}
-	until(Never)
+	until(admitting.Never)
 	return refused, queued
 }
 
@@ -70,7 +71,7 @@ func TestGate_NeverLate(t *testing.T) {
 		"a step from fast to slow, in between nobody": append(repeat(100, 100*ms, made{0, 20 * ms, second}), repeat(100, 100*ms, made{60 * second, 800 * ms, second})...),
 	} {
 		calls = append([]made{{0, 20 * ms, second}}, calls...) // the fastest answer ever
-		if refused, queued := play(New(), calls); refused != 0 || queued != 0 {
+		if refused, queued := play(new(gate), calls); refused != 0 || queued != 0 {
 			t.Errorf("%s: of %d calls, %d are refused, and %d extra attempts", name, len(calls), refused, queued)
 		}
 	}
@@ -84,8 +85,8 @@ func TestGate_NeverLateWhileArmed(t *testing.T) {
 		"batches":    {2 * time.Second, 700 * ms, time.Second},
 		"long calls": {5 * time.Second, 21 * time.Second, 30 * time.Second},
 	} {
-		g := New()
-		g.arm(24*time.Hour, Never)
+		g := new(gate)
+		g.arm(24*time.Hour, admitting.Never)
 		calls := []made{{0, 20 * ms, time.Second}}
 		for i := range 300 {
 			n := 10
@@ -111,8 +112,7 @@ func TestGate_OneLongDeadline(t *testing.T) {
 			at, took, left time.Duration
 			running        int
 		}
-		g := New()
-		c := g.Class(true)
+		g := new(gate)
 		var ends []end         // of attempts that run, by time
 		var free time.Duration // when the server has no more work
 		for at := 10 * time.Second; at < 90*time.Second; at += 40 * ms {
@@ -120,10 +120,10 @@ func TestGate_OneLongDeadline(t *testing.T) {
 				e := ends[0]
 				ends = ends[1:]
 				if e.took > e.left {
-					c.Leave(e.at, e.left, LeavingMissed)
+					g.leave(e.at, e.left, admitting.Missed)
 					continue
 				}
-				c.RecordAnswer(e.at, e.took, e.left, e.running)
+				g.answer(e.at, e.took, e.left, e.running)
 				if e.at > 30*time.Second {
 					inTime++
 				}
@@ -135,7 +135,7 @@ func TestGate_OneLongDeadline(t *testing.T) {
 			if at >= 30*time.Second {
 				work = 100 * ms
 			}
-			running, _ := c.Enter(at, left)
+			running := g.enter(at, left)
 			if running > 0 {
 				free = max(free, at) + work
 				ends = append(ends, end{at + min(free-at, left), free - at, left, running})

@@ -1,10 +1,12 @@
 // Copyright 2026 The stagger Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package interceptor_test
+package admission_test
 
 import (
 	"context"
+	"errors"
+	"io"
 	"sync"
 	"testing"
 	"time"
@@ -13,8 +15,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/internal/tools/moves"
+	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/testserver"
 )
 
@@ -41,7 +43,6 @@ func (s slowSender) SendMsg(m any) error {
 // failed calls are retried, even after the server has reported overload.
 func TestAdmission_TimeOfStreams(t *testing.T) {
 	t.Parallel()
-	receive := func(s grpc.ClientStream) error { return s.RecvMsg(new(wrapperspb.StringValue)) }
 	send := func(t *testing.T, s grpc.ClientStream, n int, pause time.Duration) {
 		for range n {
 			time.Sleep(pause)
@@ -73,14 +74,11 @@ func TestAdmission_TimeOfStreams(t *testing.T) {
 			return receive(s)
 		}},
 	}
-	policies := map[string]func(*spec.Policy){
-		"one attempt": func(s *spec.Policy) { s.Retry = nil },
-		"retried":     func(s *spec.Policy) { s.Retry.PerAttemptTimeout = 5 * time.Second },
-	}
+	policies := map[string]string{"one attempt": once, "retried": timeouts}
 	for name, kind := range kinds {
-		for which, change := range policies {
+		for which, settings := range policies {
 			t.Run(name+"/"+which, func(t *testing.T) {
-				play(t, admitting(change), func(t *testing.T, s scene) {
+				play(t, admitting(settings), func(t *testing.T, s scene) {
 					conn := s.Dial(t, append(s.retrier.DialOptions(), grpc.WithChainStreamInterceptor(slowSends(kind.sends)))...)
 					use := func() error {
 						ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -92,9 +90,9 @@ func TestAdmission_TimeOfStreams(t *testing.T) {
 						return kind.use(t, stream)
 					}
 					s.On(get, testserver.Fail(codes.ResourceExhausted, "full"))
-					_, _ = s.call(t.Context(), get) // from here on, slow answers alone would refuse calls
+					_, _ = s.call(t.Context()) // from here on, slow answers alone would refuse calls
 					s.On(get, text("fast").Delay(20*ms))
-					_, _ = s.call(t.Context(), get) // the fastest answer ever
+					_, _ = s.call(t.Context()) // the fastest answer ever
 					s.On(get, moves.Play(moves.Receive(0), moves.Pause(20*ms), say("in time")))
 					var all sync.WaitGroup
 					for range 40 {
@@ -110,7 +108,7 @@ func TestAdmission_TimeOfStreams(t *testing.T) {
 					if s.On(get, down(), text("retried")); which == "retried" {
 						ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 						defer cancel()
-						_, err := s.call(ctx, get)
+						_, err := s.call(ctx)
 						if n := s.Count(get) - before; err != nil || n != 2 {
 							t.Errorf("%v after %d requests; want a retry", err, n)
 						}
@@ -119,4 +117,55 @@ func TestAdmission_TimeOfStreams(t *testing.T) {
 			})
 		}
 	}
+}
+
+// The time of a slow reader is not the server's: admission must not refuse other calls for it.
+func TestAdmission_SlowReader(t *testing.T) {
+	play(t, admitting("idempotency: NONE"), func(t *testing.T, s scene) {
+		s.On(get, moves.Play(moves.Receive(1), say("a"), moves.Pause(time.Hour)))
+		stream := s.open(t)
+		time.Sleep(time.Minute)
+		if got := s.running(t); got != 1 {
+			t.Errorf("%d attempts run; want 1", got)
+		}
+		must.Do(t, receive(stream))
+		if got := s.running(t); got != 0 {
+			t.Errorf("%d attempts run after the first message; want 0", got)
+		}
+		for range 20 {
+			must.Do(t, receive(s.open(t)))
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		if _, err := s.conn.NewStream(ctx, bidi, get); err != nil {
+			t.Errorf("a call in time is refused: %v", err)
+		}
+	})
+}
+
+// Header commits the call, and the first message comes later: the time to that is what is measured, and after it nothing is.
+func TestAdmission_CommitIsNoMessage(t *testing.T) {
+	play(t, admitting(retries), func(t *testing.T, s scene) {
+		s.On(get, moves.Play(moves.Receive(1), moves.SendHeader(nil), moves.Pause(time.Second), say("a"), moves.Pause(time.Hour)))
+		stream := s.open(t)
+		if _, err := stream.Header(); err != nil || s.running(t) != 1 {
+			t.Errorf("%v; %d attempts are measured after the headers; want 1", err, s.running(t))
+		}
+		if err := receive(stream); err != nil || s.running(t) != 0 {
+			t.Errorf("%v; %d attempts are measured after the first message; want 0", err, s.running(t))
+		}
+		if err := receive(stream); !errors.Is(err, io.EOF) {
+			t.Error(err)
+		}
+	})
+}
+
+var bidi = &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}
+
+// open opens a stream, and sends one message.
+func (s scene) open(t *testing.T) grpc.ClientStream {
+	t.Helper()
+	stream := must.Get(s.conn.NewStream(t.Context(), bidi, get))(t)
+	must.Do(t, stream.SendMsg(wrapperspb.String("x")))
+	return stream
 }

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/stagger-go/stagger/internal/admitting"
 )
 
 const (
@@ -15,37 +17,50 @@ const (
 	now = 10 * time.Second
 )
 
-func (c Class) admits(now, left time.Duration) bool {
-	running, _ := c.Enter(now, left)
-	return running > 0
+// enter asks for the first attempt of a call with this time left, by a policy that is enforced.
+func (g *gate) enter(now, left time.Duration) (running int) {
+	running, _ = g.Allow(1, now, left, true)
+	return running
+}
+
+func (g *gate) admits(now, left time.Duration) bool { return g.enter(now, left) > 0 }
+
+// leave ends an attempt without a measured response.
+func (g *gate) leave(now, left time.Duration, how admitting.How) {
+	g.Done(now, admitting.End{How: how, Left: left})
+}
+
+// answer ends an attempt with a response.
+func (g *gate) answer(now, took, left time.Duration, running int) {
+	g.Done(now, admitting.End{How: admitting.Answered, Took: took, Left: left, Running: running})
 }
 
 // busy returns an armed gate, at 10 s, of a service with 10 answers per second; the last ones took as long as given, and the
 // fastest ever 20 ms.
-func busy(took time.Duration) *Gate {
-	g := &Gate{
+func busy(took time.Duration) *gate {
+	g := &gate{
 		last: [recent]time.Duration{took, took}, heard: recent, at: 9900 * ms, fastest: 20 * ms,
 		windows: windows{newer: window{answers: 10, busy: time.Second}, began: 9 * time.Second, at: now},
 	}
-	g.arm(now, Never)
+	g.arm(now, admitting.Never)
 	g.limit = limit{began: now, calls: 100} // far from the bound
 	return g
 }
 
 // with adds running attempts.
-func (g *Gate) with(n int) *Gate {
+func (g *gate) with(n int) *gate {
 	g.running += n
 	return g
 }
 
 // unarmed disarms the gate.
-func (g *Gate) unarmed() *Gate {
+func (g *gate) unarmed() *gate {
 	g.armed = 0
 	return g
 }
 
 // inTime records that so many attempts were answered in time.
-func (g *Gate) inTime(n int) *Gate {
+func (g *gate) inTime(n int) *gate {
 	g.windows.older.inTime = n
 	return g
 }
@@ -54,12 +69,12 @@ func TestGate(t *testing.T) {
 	t.Parallel()
 	// Of 10 answers a second, 9 fit into 0.9 of a second.
 	for name, row := range map[string]struct {
-		gate   *Gate
+		gate   *gate
 		now    time.Duration
 		left   time.Duration
 		admits bool
 	}{
-		"nothing is known":                 {New().with(1000), 0, time.Second, true},
+		"nothing is known":                 {new(gate).with(1000), 0, time.Second, true},
 		"fast answers":                     {busy(20 * ms).with(1000), now, time.Second, true},
 		"answers at the bound of slow":     {busy(600 * ms).with(1000), now, time.Second, true},
 		"slow answers":                     {busy(601 * ms).with(1000), now, time.Second, false},
@@ -72,7 +87,7 @@ func TestGate(t *testing.T) {
 		"answers over twice the fastest":   {busy(41 * ms).with(1000), now, 60 * ms, false},
 		"a call with more time":            {busy(601 * ms).with(1000), now, 1002 * ms, true},
 		"a call with less time":            {busy(300 * ms).with(9), now, 499 * ms, false},
-		"a call without a deadline":        {busy(601 * ms).with(1000), now, Never, true},
+		"a call without a deadline":        {busy(601 * ms).with(1000), now, admitting.Never, true},
 		"a call whose deadline has passed": {busy(601 * ms).with(1000), now + 1, 0, true},
 		"the answers are recent":           {busy(601 * ms).with(1000), 11900 * ms, time.Second, false},
 		"the answers are old":              {busy(601 * ms).with(1000), 11900*ms + 2, time.Second, true},
@@ -88,7 +103,7 @@ func TestGate(t *testing.T) {
 			} else {
 				want.Refused++
 			}
-			if got, would := row.gate.Class(true).Enter(row.now, row.left); got != running || would || row.gate.State() != want {
+			if got, would := row.gate.Allow(1, row.now, row.left, true); got != running || would || row.gate.State() != want {
 				t.Errorf("%d run, %+v; want %d, %+v", got, row.gate.State(), running, want)
 			}
 		})
@@ -98,31 +113,31 @@ func TestGate(t *testing.T) {
 // Missed deadlines arm a gate, and so does a server that reports that it is full. It stays armed while answers are slow.
 func TestGate_Arms(t *testing.T) {
 	t.Parallel()
-	leave := func(n int, why Leaving) func(*Gate) {
-		return func(g *Gate) {
+	leave := func(n int, how admitting.How) func(*gate) {
+		return func(g *gate) {
 			for range n {
-				g.with(1).Class(true).Leave(now, time.Second, why)
+				g.with(1).leave(now, time.Second, how)
 			}
 		}
 	}
 	type step struct {
-		events func(*Gate)
+		events func(*gate)
 		at     time.Duration
 		armed  bool
 	}
-	answered := func(took, at time.Duration) func(*Gate) {
-		return func(g *Gate) { g.with(1).Class(true).RecordAnswer(at, took, time.Second, 1) }
+	answered := func(took, at time.Duration) func(*gate) {
+		return func(g *gate) { g.with(1).answer(at, took, time.Second, 1) }
 	}
 	const stay = stays * leastWindow
 	for name, steps := range map[string][]step{
-		"nothing":             {{leave(10, LeavingOther), now, false}},
-		"answers":             {{leave(10, LeavingAnswered), now, false}},
-		"one deadline":        {{leave(1, LeavingMissed), now, false}},
-		"two deadlines":       {{leave(2, LeavingMissed), now, true}},
-		"four of 300":         {{leave(300, LeavingAnswered), now, false}, {leave(3, LeavingMissed), now, false}, {leave(1, LeavingMissed), now, true}},
-		"full":                {{leave(1, LeavingFull), now, true}},
-		"for some windows":    {{leave(2, LeavingMissed), now + stay - 1, true}, {leave(0, 0), now + stay, false}},
-		"slow answers extend": {{leave(2, LeavingMissed), now, true}, {answered(601*ms, now+stay/2), now + stay, true}, {answered(600*ms, now+stay), now + stay*3/2, false}},
+		"nothing":             {{leave(10, admitting.Other), now, false}},
+		"answers":             {{leave(10, admitting.Untimed), now, false}},
+		"one deadline":        {{leave(1, admitting.Missed), now, false}},
+		"two deadlines":       {{leave(2, admitting.Missed), now, true}},
+		"four of 300":         {{leave(300, admitting.Untimed), now, false}, {leave(3, admitting.Missed), now, false}, {leave(1, admitting.Missed), now, true}},
+		"full":                {{leave(1, admitting.Full), now, true}},
+		"for some windows":    {{leave(2, admitting.Missed), now + stay - 1, true}, {leave(0, 0), now + stay, false}},
+		"slow answers extend": {{leave(2, admitting.Missed), now, true}, {answered(601*ms, now+stay/2), now + stay, true}, {answered(600*ms, now+stay), now + stay*3/2, false}},
 		"and do not arm":      {{answered(601*ms, now), now, false}},
 	} {
 		g := busy(601 * ms).unarmed()
@@ -148,9 +163,8 @@ func TestGate_MissedDeadlinesAreSlowAnswers(t *testing.T) {
 	} {
 		g := busy(row.took).with(1000)
 		g.limit.began = now + 3*time.Second
-		c := g.Class(true)
-		c.Leave(now+2*time.Second, time.Second, LeavingMissed)
-		if got := c.admits(now+3*time.Second, row.left); got != row.admits {
+		g.leave(now+2*time.Second, time.Second, admitting.Missed)
+		if got := g.admits(now+3*time.Second, row.left); got != row.admits {
 			t.Errorf("%s: admits: %v; want %v", name, got, row.admits)
 		}
 	}
@@ -161,11 +175,10 @@ func TestGate_HurriedCallers(t *testing.T) {
 	t.Parallel()
 	for missed, want := range map[time.Duration]bool{60 * ms: true, 100 * ms: true, 101 * ms: false} {
 		g := busy(7 * time.Second).with(1000).unarmed()
-		c := g.Class(true)
 		for range 2 {
-			c.Leave(now, missed, LeavingMissed)
+			g.leave(now, missed, admitting.Missed)
 		}
-		if got := c.admits(now, 10*time.Second); got != want {
+		if got := g.admits(now, 10*time.Second); got != want {
 			t.Errorf("after two missed deadlines of %v, a call with 10 s is admitted: %v; want %v", missed, got, want)
 		}
 	}
@@ -174,10 +187,10 @@ func TestGate_HurriedCallers(t *testing.T) {
 func TestGate_WouldRefuse(t *testing.T) {
 	t.Parallel()
 	g := busy(700 * ms).with(1000)
-	if running, would := g.Class(false).Enter(now, time.Second); running != 1001 || !would {
+	if running, would := g.Allow(1, now, time.Second, false); running != 1001 || !would {
 		t.Error("a call that no mode enforces a policy for is refused")
 	}
-	if got, want := g.State(), (State{Running: 1001, WouldRefuse: 1}); got != want {
+	if got, want := g.State(), (admitting.State{Running: 1001, WouldRefuse: 1}); got != want {
 		t.Errorf("%+v; want %+v", got, want)
 	}
 }
@@ -191,12 +204,11 @@ func TestGate_Limit(t *testing.T) {
 	}{"latency": {false, 75}, "a server": {true, 100}} {
 		g := busy(700 * ms).with(1000)
 		g.limit = limit{}
-		c := g.Class(true)
 		if row.says {
-			c.Leave(now, time.Second, LeavingFull)
+			g.leave(now, time.Second, admitting.Full)
 		}
 		for range 100 {
-			c.Enter(now, time.Second)
+			g.enter(now, time.Second)
 		}
 		if got := g.State().Refused; got != row.refused {
 			t.Errorf("%s: %d of 100 calls are refused; want %d", name, got, row.refused)
@@ -208,7 +220,7 @@ func TestGate_ServiceThatWasAlwaysSlow(t *testing.T) {
 	t.Parallel()
 	g := busy(700 * ms).with(1000)
 	g.fastest = 350 * ms
-	if !g.Class(true).admits(now, time.Second) {
+	if !g.admits(now, time.Second) {
 		t.Error("refused, while answers take as long as they always did")
 	}
 }
@@ -216,14 +228,13 @@ func TestGate_ServiceThatWasAlwaysSlow(t *testing.T) {
 func TestGate_OneFastAnswer(t *testing.T) {
 	t.Parallel()
 	g := busy(700 * ms).with(1000)
-	c := g.Class(true)
 	for i, want := range []bool{true, true, false} { // admitted after a fast answer, until the counted ones are slow
 		took := 700 * ms
 		if i == 0 {
 			took = 599 * ms
 		}
-		c.RecordAnswer(now, took, time.Second, 1)
-		if got := c.admits(now, time.Second); got != want {
+		g.answer(now, took, time.Second, 1)
+		if got := g.admits(now, time.Second); got != want {
 			t.Errorf("answer %d: admitted: %v; want %v", i+1, got, want)
 		}
 	}
@@ -231,20 +242,12 @@ func TestGate_OneFastAnswer(t *testing.T) {
 
 func TestGate_RecordAnswer(t *testing.T) {
 	t.Parallel()
-	g := New().with(3)
-	c := g.Class(true)
+	g := new(gate).with(3)
 	for _, took := range []time.Duration{901 * ms, 900 * ms, 950 * ms} {
-		c.RecordAnswer(now, took, time.Second, int(took/ms))
+		g.answer(now, took, time.Second, int(took/ms))
 	}
 	if w := g.windows.newer; w.answers != 3 || w.inTime != 900 || g.fastest != 900*ms {
 		t.Errorf("%+v, the fastest %v; want 3 answers, 900 in time and 900ms", w, g.fastest)
-	}
-}
-
-func TestClass_Any(t *testing.T) {
-	t.Parallel()
-	if (Class{}).Any() || !New().Class(true).Any() {
-		t.Error("a class has a gate, and the zero value has none")
 	}
 }
 
@@ -274,38 +277,38 @@ func TestLimit_Begins(t *testing.T) {
 	}
 }
 
-func TestGate_Queued(t *testing.T) {
+func TestGate_Open(t *testing.T) {
 	t.Parallel()
-	if busy(20*ms).Class(true).Queued(now, 30*ms) {
+	if !busy(20*ms).Open(now, 30*ms) {
 		t.Error("an extra attempt is refused while answers are as fast as ever")
 	}
-	if busy(700*ms).unarmed().Class(true).Queued(now, time.Second) {
+	if !busy(700*ms).unarmed().Open(now, time.Second) {
 		t.Error("an extra attempt is refused while no deadline was missed")
 	}
-	c := busy(700 * ms).Class(true)
-	if !c.Queued(now, time.Second) || c.Queued(now, 2*time.Second) || c.Queued(now, Never) {
+	g := busy(700 * ms)
+	if g.Open(now, time.Second) || !g.Open(now, 2*time.Second) || !g.Open(now, admitting.Never) {
 		t.Error("want an extra attempt to be refused exactly if it has less time than a slow answer takes")
 	}
 }
 
 func TestGateConcurrently(t *testing.T) {
 	t.Parallel()
-	g := New()
+	g := new(gate)
 	var all sync.WaitGroup
 	for i := range 16 {
 		all.Go(func() {
 			random := rand.New(rand.NewPCG(1, uint64(i)))
 			for at := range 1000 {
-				c, now := g.Class(true), time.Duration(at)*ms
-				running, _ := c.Enter(now, time.Second)
+				now := time.Duration(at) * ms
+				running := g.enter(now, time.Second)
 				switch {
 				case running == 0:
 				case random.IntN(10) == 0:
-					c.Leave(now, time.Second, LeavingMissed)
+					g.leave(now, time.Second, admitting.Missed)
 				default:
-					c.RecordAnswer(now, time.Duration(random.IntN(int(time.Second))), time.Second, running)
+					g.answer(now, time.Duration(random.IntN(int(time.Second))), time.Second, running)
 				}
-				_ = c.Queued(now, time.Second)
+				_ = g.Open(now, time.Second)
 			}
 		})
 	}
@@ -317,11 +320,11 @@ func TestGateConcurrently(t *testing.T) {
 
 func TestGateAllocations(t *testing.T) {
 	g := busy(700 * ms)
-	c, at := g.Class(true), now
+	at := now
 	if n := testing.AllocsPerRun(100, func() {
 		at += ms
-		if running, _ := c.Enter(at, time.Second); running > 0 {
-			c.RecordAnswer(at, 700*ms, time.Second, running)
+		if running := g.enter(at, time.Second); running > 0 {
+			g.answer(at, 700*ms, time.Second, running)
 		}
 	}); n != 0 {
 		t.Errorf("%v allocations a call; want none", n)

@@ -1,0 +1,90 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package interceptor
+
+import (
+	"cmp"
+	"slices"
+	"sync/atomic"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/stagger-go/stagger/internal/admitting"
+	"github.com/stagger-go/stagger/internal/inside"
+	"github.com/stagger-go/stagger/internal/methods"
+	"github.com/stagger-go/stagger/policy"
+)
+
+// record is what outlives the rules of a method at a target.
+type record struct {
+	method *methods.Method
+	gate   atomic.Pointer[admitting.Gate] // nil: no policy with admission so far
+}
+
+// admission returns the method's gate, and makes it if there is none.
+func (r *record) admission(makes func() admitting.Gate) admitting.Gate {
+	if r.gate.Load() == nil {
+		made := makes()
+		r.gate.CompareAndSwap(nil, &made)
+	}
+	return *r.gate.Load()
+}
+
+// runs reports whether admission counts attempts as running.
+func (r *record) runs() bool {
+	gate := r.gate.Load()
+	return gate != nil && (*gate).State().Running > 0
+}
+
+// checkAdmission returns an error if the set turns admission on and the program does not import it.
+func (r *rules) checkAdmission() error {
+	wrong := inside.Admission(r.set.Set)
+	if r.newGate != nil || len(wrong) == 0 {
+		return nil
+	}
+	for i := range wrong {
+		wrong[i].Message = admitting.NotImported
+	}
+	return &policy.Error{Diagnostics: wrong}
+}
+
+// admissionOf returns the gate that decides on the calls of an entry, or nil. A caller's own policy was not checked: it gets a warning if
+// the program does not import admission.
+func (r *Retrier) admissionOf(e *entry) admitting.Gate {
+	switch {
+	case !e.policy.Admission():
+		return nil
+	case e.rules.newGate == nil:
+		r.warnOnce(&noAdmission, e.name, e.name)
+		return nil
+	case e.record == nil:
+		return nil
+	default:
+		return e.record.admission(e.rules.newGate)
+	}
+}
+
+// admissions returns a reading of each method with admission REFUSE that has had calls, ordered by target and method.
+func (r *Retrier) admissions() []AdmissionState {
+	var list []AdmissionState
+	for s := range r.entries.each() {
+		if gate := s.record.gate.Load(); gate != nil {
+			is := (*gate).State()
+			list = append(list, AdmissionState{s.target, s.name, is.Running, is.Refused, is.WouldRefuse})
+		}
+	}
+	slices.SortFunc(list, func(a, b AdmissionState) int {
+		return cmp.Or(cmp.Compare(a.Target, b.Target), cmp.Compare(a.Method, b.Method))
+	})
+	return list
+}
+
+// notifyWouldRefuse notifies observers that admission would have refused a call in mode ENFORCE.
+func (c *call) notifyWouldRefuse() {
+	if c.entry.mode == policy.ModeObserve && c.retrier.observers.Load().any {
+		e := c.event(0, codes.ResourceExhausted, nil)
+		e.Reason = policy.ReasonOverloaded
+		c.retrier.notify(c.ctx, e, tellDecision)
+	}
+}
