@@ -114,7 +114,8 @@ storms: ## Play storms and hedges for stagger and its peers, and compare the fle
 	@cd lab && $(OFF) go test -shuffle=on -count=1 -timeout 30m -run '$(STORMS)' -skip '$(GRIDS)' ./...
 
 .PHONY: random
-random: ## Play random calls MANY times (20) as often as make test does (SEED=7 plays others)
+random: ## Play random calls MANY times (20) as often as make test does (SEED=7 plays others), and all rows of some figures
+	@$(OFF) go test -count=1 -timeout 30m -run 'TestHelps_|TestStreams_ShareBudget' ./interceptor ./elsewhere -args -all
 	@$(OFF) go test -count=1 -timeout 30m -run 'TestModel$$' ./internal/attempts -args -many $(MANY)
 	@$(OFF) go test -count=1 -timeout 30m -run 'TestDifferential|TestStorm$$' ./internal/tools/proof -args -many $(MANY) -seed $(SEED)
 	@.ci/cc
