@@ -28,16 +28,14 @@ type attempt struct {
 	took    time.Duration      // until it ended
 	report  *report            // of gRPC, if that had ended the attempt when it returned; else nil
 
-	inGoroutine bool // a goroutine of the driver's makes it
-	cancelled   bool // the engine has cancelled it: another attempt has won, or replaces it. The driver's lock guards this
-	ownReply    bool // reply is not the caller's
-	reply       any  // nil until it is made
+	ownReply bool // reply is not the caller's
+	reply    any  // nil until it is made
 
 	ofStream *streamAttempt // the rest of a stream's attempt; nil for unary ones
 }
 
-// release ends the attempt's context, if it has one of its own.
-func (a *attempt) release() {
+// endContext ends the attempt's context, if it has one of its own.
+func (a *attempt) endContext() {
 	if a.cancel != nil {
 		a.cancel()
 	}

@@ -174,6 +174,9 @@ func (a *attemptOptions) ended() bool { return a.ends.Load() > 0 }
 // pass on its options.
 const longestEnd = 100 * time.Millisecond
 
+// timeToFind is how long the application has to find an end that an inner interceptor has found before it.
+const timeToFind = time.Second
+
 // awaitEnd waits until gRPC has ended an attempt whose call has returned: another goroutine of gRPC may still
 // write trailer and peer. Only one goroutine may call it.
 func (a *attemptOptions) awaitEnd() {

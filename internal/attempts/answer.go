@@ -143,11 +143,12 @@ func (c *Call) learn(a *attempt, r *Result, is decision.Class, lost bool, at tim
 	}
 	m := c.set.Method
 	outlasted := lost && a.slow && !a.heard && r.Local && !r.Foreign && a.measures(at) // how long a later attempt has run says nothing
-	if m != nil && outlasted {
-		m.Outlasted(at, a.took(at))
+	took := a.took(at)
+	if m != nil && outlasted && took > 0 {
+		m.Outlasted(at, took)
 	}
 	c.ledger.leave(&a.held, at, admitting.End{How: c.lostHow(a, r, at), Left: c.timeLeft(a.began)})
-	c.ending.missed = c.ending.missed || m != nil && !r.Foreign && c.missedDeadline(a, r, at) && m.Slow(a.took(at)) && !m.Evidence(at).Well
+	c.ending.missed = c.ending.missed || m != nil && !r.Foreign && c.missedDeadline(a, r, at) && m.Slow(took) && !m.Evidence(at).Well
 }
 
 // lostHow returns how an attempt has ended without a response.

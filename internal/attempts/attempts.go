@@ -164,6 +164,6 @@ var (
 	errTimedOut = timedOut.Err()
 	// errOverloaded is the error of a call that admission refuses.
 	errOverloaded = status.Error(codes.ResourceExhausted, "admission: the service responds too slowly for this call's deadline")
-	// errPanicked is the result of an attempt whose call was aborted, for the breaker.
-	errPanicked = status.Error(codes.Unknown, "the attempt has panicked")
+	// ErrPanicked is the result of an attempt whose call was aborted, for breakers and observers.
+	ErrPanicked = status.Error(codes.Unknown, "the attempt has panicked")
 )

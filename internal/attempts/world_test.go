@@ -370,7 +370,7 @@ func (p *play) print(s Step, first string) string {
 	if s.Over {
 		e := p.call.End()
 		reason := string(e.Reason)
-		if errors.Is(e.Err, errPanicked) {
+		if errors.Is(e.Err, ErrPanicked) {
 			reason = "panicked"
 		}
 		if e.Commit != "" {
