@@ -69,7 +69,7 @@ shop: ## Start four services that call each other, send users, and break one ser
 
 .PHONY: storm
 storm: ## Play outages against stagger and all its peers, in virtual time, and show the tables: 3 minutes (STORM='-storms ^pulse$$' plays one, -write writes the pages)
-	@cd lab && $(OFF) go test -count=1 -timeout 30m -v -run 'BesideItsPeers' ./storm -args -all $(STORM)
+	@cd lab && $(OFF) go test -count=1 -timeout 30m -v -run 'BesideItsPeers|DocsAreCurrent' ./storm -args -all $(STORM)
 
 .PHONY: grid
 grid: ## Play every storm from many connections and processes, in virtual time: 5 minutes (GRID='^pulse$$' plays one, STORM=-write writes the pages)
@@ -80,8 +80,12 @@ overload: ## Draw the plots of docs/evidence/overload.md
 	@cd lab && $(OFF) go test -count=1 -run 'TestDocsAreCurrent$$' ./overload -args -write
 
 .PHONY: outages
-outages: ## Kill, hang and restart servers of three clients, in virtual time, and write the table of docs/evidence/outages.md: half a minute
-	@cd lab && $(OFF) go test -count=1 -run 'TestDocsAreCurrent$$' ./outages -args -write
+outages: ## Kill, hang and restart servers, in virtual time, and write the tables of docs/evidence/outages.md and chains.md: 1 minute
+	@cd lab && $(OFF) go test -count=1 -run 'DocsAreCurrent' ./outages -args -write
+
+.PHONY: hedge
+hedge: ## Hedge slow calls with stagger and failsafe-go, in virtual time, and write the table of docs/hedging.md
+	@cd lab && $(OFF) go test -count=1 ./hedge -args -write
 
 .PHONY: vanish
 vanish: ## Let a machine vanish from the network, with keepalives of several lengths, and write the table of docs/evidence/outages.md: 1 minute (Linux, iproute2, root or user namespaces)
@@ -110,7 +114,8 @@ storms: ## Play storms and hedges for stagger and its peers, and compare the fle
 	@cd lab && $(OFF) go test -shuffle=on -count=1 -timeout 30m -run '$(STORMS)' -skip '$(GRIDS)' ./...
 
 .PHONY: random
-random: ## Play random calls MANY times (20) as often as make test does (SEED=7 plays others)
+random: ## Play random calls MANY times (20) as often as make test does (SEED=7 plays others), and all rows of some figures
+	@$(OFF) go test -count=1 -timeout 30m -run 'TestHelps_|TestStreams_ShareBudget' ./interceptor ./elsewhere -args -all
 	@$(OFF) go test -count=1 -timeout 30m -run 'TestModel$$' ./internal/attempts -args -many $(MANY)
 	@$(OFF) go test -count=1 -timeout 30m -run 'TestDifferential|TestStorm$$' ./internal/tools/proof -args -many $(MANY) -seed $(SEED)
 	@.ci/cc
@@ -150,7 +155,7 @@ histories: ## Have Porcupine judge what clients of a real etcd see in its outage
 	@cd lab/clients && STAGGER_CLIENTS=required $(OFF) go test -run TestHistories -count=1 -timeout 60m . -args -histories 200 $(HISTORIES)
 
 .PHONY: redis
-redis: ## Share pools on a real Redis among 200 clients, and end, freeze and slow it: 2 minutes (REDIS=-v shows figures)
+redis: ## Share pools on a real Redis among 200 clients, and end, freeze and slow it: 2 minutes (REDIS='-args -write' writes the tables of docs/evidence/fleet.md)
 	@.ci/redis
 	@cd lab/redisfleet && $(OFF) STAGGER_REDIS=required go test -run TestRedis -count=1 -timeout 4m . $(REDIS)
 

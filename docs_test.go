@@ -339,6 +339,132 @@ func TestPages_Paths(t *testing.T) {
 	}
 }
 
+// names are what pages may name: tests, targets of make, exported names of packages, metrics, and paths.
+type names struct{ tests, targets, exported, metrics map[string]bool }
+
+func readNames(t *testing.T) names {
+	t.Helper()
+	n := names{map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]bool{}}
+	find := func(in map[string]bool, expression, text string) {
+		for _, m := range regexp.MustCompile(expression).FindAllStringSubmatch(text, -1) {
+			in[m[1]] = true
+		}
+	}
+	must.Do(t, filepath.WalkDir(".", func(path string, _ fs.DirEntry, err error) error {
+		if err == nil && strings.HasSuffix(path, "_test.go") {
+			find(n.tests, `(?m)^func ((?:Test|Benchmark|Fuzz|Example)\w*)\(`, read(t, path))
+		}
+		return err
+	}))
+	find(n.targets, `(?m)^([a-z-]+):`, read(t, "Makefile"))
+	for line := range strings.Lines(read(t, "api.txt")) {
+		if folder, name, ok := strings.Cut(line, ": "); ok {
+			find(n.exported, `^(?:const|func|type|var) (\w+)`, name)
+			for _, m := range regexp.MustCompile(`^(?:const|func|type|var) (\w+)`).FindAllStringSubmatch(name, -1) {
+				n.exported[filepath.Base(folder)+"."+m[1]] = true
+			}
+		}
+	}
+	find(n.metrics, "(?m)^\\| `(stagger\\.[a-z_.]+)` \\|", read(t, "docs/observability.md")) // whose table a test compares with the code
+	return n
+}
+
+// missing returns what a page names and isn't there.
+func (n names) missing(page string) (list []string) {
+	check := func(expression string, there func(string) bool) {
+		for _, m := range regexp.MustCompile(expression).FindAllStringSubmatch(page, -1) {
+			if !there(m[1]) {
+				list = append(list, m[1])
+			}
+		}
+	}
+	check(`\b((?:Test|Benchmark|Fuzz|Example)[A-Z]\w*)`, func(name string) bool { return n.tests[name] })
+	check("(?:`|\n    )make ([a-z-]+)", func(name string) bool { return n.targets[name] })
+	check(`\b((?:interceptor|budget|policy|testserver|otelstagger|debugpage|admission|elsewhere|observe|repeat|redisbudget)\.[A-Z]\w*)`,
+		func(name string) bool { return n.exported[name] })
+	check(`\b(stagger\.(?:client|budget|policy)\.[a-z_.]*[a-z])`, func(name string) bool { return n.metrics[name] })
+	const folders = `docs|lab|internal|admission|elsewhere|interceptor|policy|budget|observe|examples|cmd|schema|testserver|tools|\.ci`
+	check("`((?:"+folders+")/[\\w./-]+)`", func(path string) bool {
+		_, err := os.Stat(path)
+		return err == nil || strings.HasSuffix(path, "/NAME") || regexp.MustCompile(`/v\d`).MatchString(path) // a placeholder, a tag
+	})
+	return list
+}
+
+// Bounds on pages are those of the code: each row has a line of a Go file, and what pages say of it.
+func TestPages_Bounds(t *testing.T) {
+	t.Parallel()
+	texts := pages(t)
+	for _, row := range []struct{ file, code, page, says string }{
+		{"interceptor/entry.go", "mostStatic = 1 << 14", "docs/evidence/costs.md", "16,384 that generated code calls"},
+		{"interceptor/entry.go", "mostStatic = 1 << 14", "docs/runbook.md", "More than 16,384 pairs of target and method"},
+		{"interceptor/entry.go", "mostOthers = 1 << 10", "docs/evidence/costs.md", "1,024 others"},
+		{"interceptor/entry.go", "mostOthers = 1 << 10", "docs/runbook.md", "The same for 1,024 names from outside"},
+		{"interceptor/budgets.go", "mostBalances = 4096", "docs/evidence/costs.md", "balances of budgets | 4,096 |"},
+		{"interceptor/budgets.go", "mostBalances = 4096", "docs/runbook.md", "4,096 balances are in use"},
+		{"interceptor/replay.go", "defaultMaxReplayBytes = 16 << 20", "docs/evidence/costs.md", "16 MiB a Retrier"},
+		{"interceptor/replay.go", "defaultMaxReplayBytes = 16 << 20", "docs/streams.md", "`interceptor.WithMaxReplayBytes` (16 MiB)"},
+		{"interceptor/replay.go", "maxReplayBytesPerCall = 256 << 10", "docs/evidence/costs.md", "256 KiB a call"},
+		{"interceptor/replay.go", "maxReplayBytesPerCall = 256 << 10", "docs/streams.md", "`grpc.MaxRetryRPCBufferSize` (256 KiB)"},
+		{"internal/defaults/defaults.go", "MaxWaiting        = 10_000", "docs/evidence/costs.md", "`maxWaiting` (10,000)"},
+		{"internal/defaults/defaults.go", "MaxWaiting        = 10_000", "docs/runbook.md", "`maxWaiting` (10,000)"},
+		{"internal/defaults/defaults.go", "MaxConnectionWait = 3 * time.Second", "docs/runbook.md", "`maxConnectionWait` (3 s)"},
+		{"internal/defaults/defaults.go", "MaxConnectionWait = 3 * time.Second", "docs/policy-file.md", "up to 3 s each (`maxConnectionWait`)"},
+		{"observe/log.go", "longestError = 1024", "docs/observability.md", "at most 1,024 bytes of an error's text"},
+		{"interceptor/call.go", "inboundShare = 0.75", "docs/chains.md", "at most three quarters of the time to its deadline"},
+		{"interceptor/interceptor.go", "BaseDelay: 250 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 3 * time.Second",
+			"docs/service-config.md", "`DialOptions`' 250 ms to 3 s"},
+		{"interceptor/interceptor.go", "Time: 6 * time.Minute, Timeout: 20 * time.Second", "docs/proxies.md", "time 6 minutes, timeout 20 s"},
+		{"internal/attempts/attempts.go", "MaxOutage = 5 * time.Second", "docs/chains.md", "when the outage is older than 5 s"},
+		{"internal/attempts/attempts.go", "MaxOutage = 5 * time.Second", "docs/policy-file.md", "only in the first 5 s of an outage"},
+		{"interceptor/watch.go", "pollInterval = 2 * time.Second", "docs/policy-file.md", "reads the file every two seconds"},
+		{".ci/growth", "$growth > 2.3", "README.md", "at most 2.3 MiB"},
+	} {
+		if !strings.Contains(read(t, row.file), row.code) {
+			t.Errorf("%s has no longer %q: correct this row, and what %s says: %q", row.file, row.code, row.page, row.says)
+		}
+		if !strings.Contains(strings.Join(strings.Fields(texts[row.page]), " "), row.says) {
+			t.Errorf("%s does not say %q, but %s has %q", row.page, row.says, row.file, row.code)
+		}
+	}
+}
+
+// The report of the shop on docs/chains.md explains reasons as the shop does.
+func TestPages_Shop(t *testing.T) {
+	t.Parallel()
+	shop, page := read(t, "examples/shop/result.go"), read(t, "docs/chains.md")
+	shown := regexp.MustCompile(`times: ([^(]*) \((\w+)\)\n`).FindAllStringSubmatch(page, -1)
+	for _, m := range shown {
+		if !regexp.MustCompile(`"` + m[2] + `": +"` + regexp.QuoteMeta(m[1]) + `",`).MatchString(shop) {
+			t.Errorf("docs/chains.md explains %s as %q; examples/shop does not", m[2], m[1])
+		}
+	}
+	if len(shown) < 3 {
+		t.Errorf("%d reasons; want 3 or more", len(shown))
+	}
+}
+
+// What pages name exists.
+func TestPages_Names(t *testing.T) {
+	t.Parallel()
+	n, texts := readNames(t), pages(t)
+	more := must.Get(filepath.Glob("examples/*/README.md"))(t)
+	for _, path := range append(more, "CONTRIBUTING.md", "SUPPORT.md", "SECURITY.md", "ROADMAP.md", "CHANGELOG.md") {
+		texts[path] = read(t, path)
+	}
+	for path, text := range texts {
+		if list := n.missing(text); list != nil {
+			t.Errorf("%s names what is not there: %q", path, list)
+		}
+	}
+	page := "`TestPages_Names`, TestNothing; `make check`, `make nothing`; interceptor.Watch and budget.Nothing; " +
+		"`stagger.client.decisions`, stagger.budget.nothing; `lab/nothing`.\n"
+	want := []string{"TestNothing", "nothing", "budget.Nothing", "stagger.budget.nothing", "lab/nothing"}
+	if got := n.missing(page); !slices.Equal(got, want) {
+		t.Errorf("missing %q; want %q", got, want)
+	}
+}
+
 // The README's support statement matches go.mod.
 func TestPages_Support(t *testing.T) {
 	t.Parallel()
@@ -488,7 +614,7 @@ func TestPages_Promises(t *testing.T) {
 // The README's first sentences have the figures of docs/evidence/search.md, its peer's as well.
 func TestPages_Search(t *testing.T) {
 	t.Parallel()
-	readme := read(t, "README.md")
+	readme := strings.Join(strings.Fields(read(t, "README.md")), " ")
 	for _, player := range []string{"default", "gRPC throttled"} {
 		_, row, _ := strings.Cut(read(t, "docs/evidence/search.md"), "\n| "+player+" | ")
 		row, _, _ = strings.Cut(row, "\n")

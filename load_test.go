@@ -62,6 +62,16 @@ func TestLoadPage_Numbers(t *testing.T) {
 			t.Errorf("docs/load.md doesn't say what the code does:\n%s", want)
 		}
 	}
+	picture := read(t, "docs/diagrams/budget.svg")
+	for _, want := range []string{
+		fmt.Sprintf("The bucket holds %v retries.", b.Size), fmt.Sprintf("fill it up to %v.", b.RefundSize),
+		fmt.Sprintf("adds one retry in %v s</text>", b.RefillTime.Seconds()/b.Size),
+		fmt.Sprintf(">%v</text>", b.Size), fmt.Sprintf(">%v</text>", b.RefundSize),
+	} {
+		if !strings.Contains(picture, want) {
+			t.Errorf("docs/diagrams/budget.svg doesn't show %q", want)
+		}
+	}
 }
 
 // The file that writes the default budget out in full means the default, and names every key of a bucket.

@@ -6,19 +6,16 @@
 package interceptor_test
 
 import (
-	"context"
 	"io"
 	"math"
 	"runtime"
 	"runtime/debug"
 	"strings"
 	"testing"
-	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/encoding"
 	encodingproto "google.golang.org/grpc/encoding/proto"
-	"google.golang.org/protobuf/types/known/emptypb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/internal/tools/must"
@@ -42,34 +39,6 @@ func memoryOf(runs int, call func()) memory {
 		least.bytes = min(least.bytes, int(after.TotalAlloc-before.TotalAlloc)/runs)
 	}
 	return least
-}
-
-// TestCost checks how often each kind of call allocates. The numbers are exact for one version of Go and gRPC: explain each change of one.
-func TestCost(t *testing.T) {
-	succeeds := func(unary grpc.UnaryClientInterceptor) func() {
-		ctx, reply, opts := context.Background(), new(emptypb.Empty), []grpc.CallOption{grpc.StaticMethod()}
-		return func() { _ = unary(ctx, get, nil, reply, nil, answered, opts...) }
-	}
-	timed := plain()
-	timed.PerAttemptTimeout = time.Minute
-	hedges := hedgedClients(t)
-	for _, row := range []struct {
-		name string
-		call func()
-		most int
-	}{
-		{"success", succeeds(mustNew(t, mustSet(t, config(plain()))).Unary()), successAllocates},
-		{"one failure, then success", failOnce(afterFailure(t)["stagger"]), 12},
-		{"timeout of attempts that does not fire", succeeds(mustNew(t, mustSet(t, config(timed))).Unary()), 9},
-		{"hedge that is not sent", succeeds(hedges["delay"]), 9},
-		{"hedge that is not sent, by a quantile", succeeds(hedges["quantile"]), 9},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			if got := memoryOf(1000, row.call).allocations; got > row.most {
-				t.Errorf("%d allocations; want at most %d", got, row.most)
-			}
-		})
-	}
 }
 
 // TestCost_Streams checks the extra allocations of streams with a Retrier.

@@ -167,18 +167,6 @@ func TestEntries_Outcomes(t *testing.T) {
 	}
 }
 
-func TestEntries_AllocatesNothing(t *testing.T) {
-	var table entries
-	table.Find(key(0), true, 0)
-	k, now := key(0), time.Duration(0)
-	if n := testing.AllocsPerRun(100, func() {
-		now += time.Second
-		table.Find(k, false, now)
-	}); n != 0 {
-		t.Errorf("%v allocations for a look-up; want none", n)
-	}
-}
-
 func TestEntries_Concurrent(t *testing.T) {
 	t.Parallel()
 	var (

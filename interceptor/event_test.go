@@ -56,10 +56,6 @@ func TestEvent_History(t *testing.T) {
 		cancel bool // while it waits
 		want   string
 	}{
-		"success at once": {config(plain()), []testserver.Step{text("fine")}, false, "0 retries, 0 hedges, succeeded"},
-		"final failure":   {config(plain()), []testserver.Step{testserver.Fail(codes.NotFound)}, false, "after 1 NotFound: non_retryable\n0 retries, 0 hedges, non_retryable"},
-		"two retries": {config(plain()), []testserver.Step{down().Times(2), text("fine")}, false, "after 1 Unavailable: retry\n" +
-			"after 2 Unavailable: retry\n2 retries, 0 hedges, succeeded"},
 		"slow, beside": {config(slow), []testserver.Step{testserver.Hang().Times(1), down().Times(1), text("fine")}, false, "after 1 DeadlineExceeded: hedge\n" +
 			"after 2 Unavailable: retry\n2 is a hedge\n1 retries, 1 hedges, succeeded"},
 		"slow, in place": {config(place), []testserver.Step{testserver.Hang().Times(1), text("fine")}, false, "after 1 DeadlineExceeded: retry\n" +

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -26,20 +27,34 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-// One layer retries: each client of A → B → C → D makes up to 3 attempts, and D is out.
+// One layer retries: each client of A → B → C → D makes up to 3 attempts, and D is out. docs/chains.md and its picture have these
+// numbers.
 func TestChain_Outage(t *testing.T) {
 	t.Parallel()
+	const once, all = 3, 27
+	shown := string(must.Get(os.ReadFile("../docs/chains.md"))(t)) + string(must.Get(os.ReadFile("../docs/diagrams/chain.svg"))(t))
+	for _, want := range []string{
+		fmt.Sprintf("| on every hop, or on every hop but the first, which has gRPC's own retries | %d |\n"+
+			"| on one hop in the middle | 9 |\n| nowhere | %d |\n", once, all),
+		fmt.Sprintf("`SUPPRESS` turns the %d requests into 11.", all),
+		fmt.Sprintf("Each service makes up to 3 attempts: %d requests reach the service that is down.", all),
+		fmt.Sprintf("the service nearest to the failure retries: %d requests.", once),
+	} {
+		if !strings.Contains(shown, want) {
+			t.Errorf("docs/chains.md and docs/diagrams/chain.svg do not say %q", want)
+		}
+	}
 	for _, row := range []struct {
 		name string
 		chain
 		want int // requests at D for one call of the user
 	}{
-		{"no service has the interceptor", chain{}, 27},
-		{"all services that call others have it", chain{guards: "BC"}, 3},
+		{"no service has the interceptor", chain{}, all},
+		{"all services that call others have it", chain{guards: "BC"}, once},
 		{"only C has it: B leaves its retries, and A does not know", chain{guards: "C"}, 9},
 		{"only B has it: B and C retry, and A does not", chain{guards: "B"}, 9},
 		{"no service has the interceptor, SUPPRESS", chain{retry: three("SUPPRESS")}, 11},
-		{"A is plain gRPC with a retryPolicy", chain{guards: "BC", grpcs: "A"}, 3},
+		{"A is plain gRPC with a retryPolicy", chain{guards: "BC", grpcs: "A"}, once},
 		{"A is plain gRPC with a retryPolicy, none has it", chain{grpcs: "A"}, 27},
 		{"A is plain gRPC with a retryPolicy, only C has it", chain{guards: "C", grpcs: "A"}, 9},
 		{"B is plain gRPC: it obeys C, and does not tell A", chain{guards: "BC", grpcs: "B"}, 9},

@@ -23,7 +23,7 @@ import (
 	"github.com/stagger-go/stagger/testserver"
 )
 
-// In an outage of a minute at the end of a chain of four services, at 80 calls a second, all of them together log at most 40
+// In an outage of a minute at the end of a chain of four services, at 20 calls a second, all of them together log at most 40
 // lines: the service above the dead one logs, and those above it are told.
 func TestLinesOfAnOutage(t *testing.T) {
 	t.Parallel()
@@ -56,9 +56,10 @@ func TestLinesOfAnOutage(t *testing.T) {
 		users := servers[3].Dial(t)
 		var calls sync.WaitGroup
 		defer calls.Wait()
-		failed := make(chan error, 100*80)
+		const perSecond = 20
+		failed := make(chan error, 100*perSecond)
 		load := func(length time.Duration) {
-			for end := time.Now().Add(length); time.Now().Before(end); time.Sleep(time.Second / 80) {
+			for end := time.Now().Add(length); time.Now().Before(end); time.Sleep(time.Second / perSecond) {
 				calls.Go(func() {
 					ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 					defer cancel()
@@ -83,7 +84,7 @@ func TestLinesOfAnOutage(t *testing.T) {
 				bad++
 			}
 		}
-		if n > 40 || !strings.Contains(lines, "reason=not_connected") || bad < 50*80 {
+		if n > 40 || !strings.Contains(lines, "reason=not_connected") || bad < 50*perSecond {
 			t.Errorf("%d lines of %d failed calls; want at most 40, and the reason:\n%s", n, bad, lines)
 		}
 	})

@@ -55,7 +55,7 @@ func TestModeOfYAML11(t *testing.T) {
 	const says = `: is taken as OFF, which tools that read YAML 1.1, such as Helm, turn into false; write "OFF" in quotes`
 	for _, written := range []string{"false", "False", `"false"`} {
 		set := mustParse(t, "f", "methodConfig: [{name: [{service: a.B}], mode: "+written+"}]\nmode: "+written)
-		if got := policies.Spec(set.Lookup("/a.B/C")).Mode + string(policies.Config(set).Mode); got != "OFFOFF" {
+		if got := policies.Spec(set.Lookup("/a.B/C")).Mode + policies.Config(set).Mode; got != "OFFOFF" {
 			t.Errorf("mode: %s is read as %s", written, got)
 		}
 		wantWarnings(t, set, []string{"f:1:47: methodConfig[0].mode: " + written + says, "f:2:7: mode: " + written + says})

@@ -55,6 +55,29 @@ func TestPagesShowWhatCommandsPrint_DemoPolicy(t *testing.T) {
 	}
 }
 
+// A block of text whose fence names a command is a part of what that prints.
+func TestPagesShowWhatCommandsPrint_Parts(t *testing.T) {
+	t.Parallel()
+	pages, shown := must.Get(filepath.Glob("../../docs/*.md"))(t), 0
+	for _, page := range pages {
+		for _, block := range strings.Split(string(must.Get(os.ReadFile(page))(t)), "\n```text part of: stagger ")[1:] {
+			line, part, _ := strings.Cut(block, "\n")
+			part, _, _ = strings.Cut(part, "\n```")
+			var out strings.Builder
+			c := command()
+			c.SetArgs(strings.Fields(line))
+			c.SetOut(&out)
+			must.Do(t, c.Execute())
+			if shown++; !strings.Contains(trimmed(out.String()), part) {
+				t.Errorf("%s shows of %q\n%s\nand it prints\n%s", page, line, part, out.String())
+			}
+		}
+	}
+	if shown < 1 {
+		t.Error("no page shows a part")
+	}
+}
+
 // compare runs the commands on a page, and returns their number.
 func compare(t *testing.T, page, text string) (shown int) {
 	t.Helper()

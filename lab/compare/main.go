@@ -163,7 +163,8 @@ func (o options) start(ctx context.Context, table string, errs io.Writer) (rows 
 
 // host describes the machine.
 func host() string {
-	parts := []string{fmt.Sprintf("%s, %s/%s, %d processors", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.GOMAXPROCS(0))}
+	parts := []string{time.Now().UTC().Format(time.DateOnly)}
+	parts = append(parts, fmt.Sprintf("%s, %s/%s, %d processors", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.GOMAXPROCS(0)))
 	build, _ := debug.ReadBuildInfo()
 	for _, path := range []string{"google.golang.org/grpc", "github.com/grpc-ecosystem/go-grpc-middleware/v2", "github.com/failsafe-go/failsafe-go"} {
 		for _, m := range build.Deps {

@@ -9,6 +9,7 @@ package hedge
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
@@ -31,8 +32,12 @@ import (
 	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/tools/report"
+	"github.com/stagger-go/stagger/internal/tools/report/terminal"
 	"github.com/stagger-go/stagger/testserver"
 )
+
+var write = flag.Bool("write", false, "write the table into docs/hedging.md")
 
 const (
 	method = "/stagger.hedge.v1.Shop/Get"
@@ -130,6 +135,10 @@ func measure(t *testing.T, opts ...grpc.DialOption) (f figures) {
 func TestTailBesideFailsafe(t *testing.T) {
 	none := measure(t, grpc.WithDisableRetry())
 	t.Logf("%-28s %v", "no hedging", none)
+	shown := report.Table{
+		Title:   "p99, and requests beyond one for each call, if one call of a hundred is 50 times slower than the rest",
+		Columns: []string{"hedged", "no hedging", "stagger", "failsafe-go"},
+	}
 	for _, row := range []struct {
 		name         string
 		ours, theirs []grpc.DialOption
@@ -139,6 +148,7 @@ func TestTailBesideFailsafe(t *testing.T) {
 	} {
 		ours, theirs := measure(t, row.ours...), measure(t, row.theirs...)
 		t.Logf("%-28s stagger %v, failsafe-go %v", row.name, ours, theirs)
+		shown.Rows = append(shown.Rows, []string{row.name, none.tail(), ours.tail(), theirs.tail()})
 		if ours.p99 > theirs.p99+theirs.p99/20 || ours.p999 > theirs.p999+theirs.p999/20 || ours.extra > theirs.extra {
 			t.Errorf("%s: stagger %v; failsafe-go %v", row.name, ours, theirs)
 		}
@@ -146,6 +156,23 @@ func TestTailBesideFailsafe(t *testing.T) {
 			t.Errorf("%s: p99 %v; without hedging %v", row.name, ours.p99, none.p99)
 		}
 	}
+	const page = "../../docs/hedging.md"
+	if *write {
+		must.Do(t, terminal.WriteInto(page, "hedge", []report.Table{shown}))
+		return
+	}
+	off := map[string][]terminal.Off{}
+	for _, column := range shown.Columns[1:] {
+		off[column] = []terminal.Off{{Rel: 0.1}, {Abs: 0.5}}
+	}
+	for _, line := range must.Get(terminal.Differences(page, "hedge", []report.Table{shown}, off))(t) {
+		t.Errorf("%s: make hedge writes it", line)
+	}
+}
+
+// tail shows p99 and the requests beyond one a call.
+func (f figures) tail() string {
+	return fmt.Sprintf("%.1f ms, %.1f %%", float64(f.p99)/float64(ms), f.extra)
 }
 
 func (f figures) String() string {

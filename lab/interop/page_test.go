@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 )
 
 // page is docs/evidence/interop.md: the tests' counts.
@@ -67,6 +68,7 @@ func (p *page) write(file string) error {
 	defer p.mu.Unlock()
 	var b strings.Builder
 	b.WriteString(intro)
+	fmt.Fprintf(&b, "The run was on %s.\n\n", time.Now().UTC().Format(time.DateOnly))
 	versions := table{header: []string{"program", "version"}}
 	for _, name := range slices.Sorted(maps.Keys(p.versions)) {
 		versions.rows = append(versions.rows, []string{name, p.versions[name]})

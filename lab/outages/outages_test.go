@@ -250,9 +250,9 @@ func judge(calls []ended, from, to time.Duration, requests int) (f figures) {
 }
 
 // relay starts a service that calls the next one.
-func relay(t *testing.T, next *grpc.ClientConn, options []grpc.ServerOption) *testserver.Server {
+func relay(t *testing.T, next *grpc.ClientConn, options []grpc.ServerOption, more ...testserver.Option) *testserver.Server {
 	t.Helper()
-	s := testserver.Start(t, testserver.ServerOptions(options...), testserver.Keep(1))
+	s := testserver.Start(t, append(more, testserver.ServerOptions(options...), testserver.Keep(1))...)
 	s.On("*", testserver.Func(func(ctx context.Context, _ testserver.Attempt) testserver.Step {
 		if err := next.Invoke(ctx, method, &emptypb.Empty{}, &emptypb.Empty{}); err != nil {
 			return testserver.Fail(status.Code(err), err.Error())

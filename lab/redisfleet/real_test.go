@@ -7,6 +7,7 @@ package redisfleet
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"strconv"
 	"strings"
@@ -19,7 +20,11 @@ import (
 
 	"github.com/stagger-go/stagger/budget/redisbudget"
 	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/tools/report"
+	"github.com/stagger-go/stagger/internal/tools/report/terminal"
 )
+
+var write = flag.Bool("write", false, "write the tables of TestRedis into docs/evidence/fleet.md")
 
 const (
 	poolKey   = "stagger:{orders}"
@@ -106,8 +111,6 @@ func TestRedis(t *testing.T) {
 		kill()
 	}
 	list := split(g.all())
-	report(t, list, marks)
-
 	const (
 		late  = 0.5  // s, the longest time of an answer
 		holds = rate // grants of the pool at once
@@ -116,7 +119,21 @@ func TestRedis(t *testing.T) {
 	over, outstanding := overdrawn(list)
 	granted := excess(list, rate, knownAt, leased)
 	used := excess(list, rate, spentAt, spent, shared)
-	t.Logf("granted: at most %.0f more than the rate, in any window; spent: %.0f more; leased and not spent: %.0f at most; spent and not leased: %.0f", granted, used, outstanding, over)
+	tables := []report.Table{
+		phases(t, replica, list, marks),
+		{Title: "At most, in the same run", Columns: []string{"what", "at most"}, Rows: [][]string{
+			{"granted above the rate, in any window of time", fmt.Sprintf("%.0f", granted)},
+			{"spent above the rate, with the shares of the time without Redis", fmt.Sprintf("%.0f", used)},
+			{"leased and not spent", fmt.Sprintf("%.0f", outstanding)},
+			{"spent and not leased", fmt.Sprintf("%.0f", over)},
+		}},
+	}
+	for _, table := range tables {
+		t.Logf("%s:\n%s", table.Title, terminal.Markdown(table))
+	}
+	if *write {
+		must.Do(t, terminal.WriteInto("../../docs/evidence/fleet.md", "redis", tables))
+	}
 	if most := holds + jump + rate*late; granted > most {
 		t.Errorf("%.0f more than the rate were granted in a window; want at most %.0f", granted, most)
 	}
@@ -168,10 +185,15 @@ func find(t *testing.T, marks []mark, name string) mark {
 	return mark{}
 }
 
-func report(t *testing.T, list []entry, marks []mark) {
+// phases returns what happened in each phase of the run, as a report of today.
+func phases(t *testing.T, s *server, list []entry, marks []mark) report.Table {
 	t.Helper()
-	var b strings.Builder
-	fmt.Fprintf(&b, "\n| what happens | s | leased/s | spent/s | of shares/s | requests/s |\n| --- | ---: | ---: | ---: | ---: | ---: |\n")
+	_, version, _ := strings.Cut(s.client(t).Info(t.Context(), "server").Val(), "redis_version:")
+	version, _, _ = strings.Cut(version, "\r\n")
+	table := report.Table{
+		Title:   fmt.Sprintf("`make redis` ran on %s with Redis %s", time.Now().UTC().Format(time.DateOnly), version),
+		Columns: []string{"what happens", "s", "leased/s", "spent/s", "of shares/s", "requests/s"},
+	}
 	for _, m := range marks {
 		requests := 0.0
 		for _, e := range list {
@@ -179,10 +201,13 @@ func report(t *testing.T, list []entry, marks []mark) {
 				requests++
 			}
 		}
-		fmt.Fprintf(&b, "| %s | %.0f | %.0f | %.0f | %.0f | %.0f |\n", m.name, (m.to - m.from).Seconds(), m.rate(list, leased),
-			m.rate(list, spent), m.rate(list, shared), requests/(m.to-m.from).Seconds())
+		row, took := []string{m.name}, (m.to - m.from).Seconds()
+		for _, figure := range []float64{took, m.rate(list, leased), m.rate(list, spent), m.rate(list, shared), requests / took} {
+			row = append(row, fmt.Sprintf("%.0f", figure))
+		}
+		table.Rows = append(table.Rows, row)
 	}
-	t.Log(b.String())
+	return table
 }
 
 // A user of Redis needs exactly the documented permissions. Redis itself reports a missing one, once.

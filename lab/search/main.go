@@ -52,6 +52,7 @@ func command(ctx context.Context, args []string, out, errs io.Writer) error {
 	names := f.String("players", strings.Join(allPlayers, ","), "`who` plays, beside those who are needed, with commas between")
 	folder := f.String("write", "", "shrink the ten worst of each half, and write them into this `folder` as scenarios for stagger simulate")
 	page := f.String("page", "", "write the tables into this `file` too, a page in Markdown")
+	same := f.String("same", "", "compare the first scenarios of the first seed with this `file`, which -page has written")
 	each := f.String("each", "", "write what each scenario gave into this `file`, one JSON object a line")
 	if err := f.Parse(args); err != nil {
 		return err
@@ -95,13 +96,36 @@ func command(ctx context.Context, args []string, out, errs io.Writer) error {
 		err = errors.Join(showWorst(ctx, out, *folder, harms, defaultPlayer), showWorst(ctx, out, *folder, helps, defaultPlayer),
 			checkBounds(harms, helps, most, mostLost))
 	}
+	part := partOf(harms, helps)
 	if *page != "" {
-		err = errors.Join(err, terminal.WriteInto(*page, "search", tables))
+		err = errors.Join(err, terminal.WriteInto(*page, "search", tables), terminal.WriteInto(*page, "part", []report.Table{part}))
+	}
+	if *same != "" {
+		different, wrong := terminal.Differences(*same, "part", []report.Table{part}, nil)
+		err = errors.Join(err, wrong)
+		for _, line := range different {
+			err = errors.Join(err, fmt.Errorf("%s: a rule has changed; write all tables of the page as it says", line))
+		}
 	}
 	if *each != "" {
 		err = errors.Join(err, writeEach(*each, append(harms, helps...)))
 	}
 	return err
+}
+
+// How many scenarios of each half, and of one seed, have a table of their own, which is compared with every run of CI.
+const (
+	partHarm = 150
+	partHelp = 100
+)
+
+// partOf returns what the default does in these scenarios.
+func partOf(harms, helps []*judged) report.Table {
+	harms, helps = harms[:min(partHarm, len(harms))], helps[:min(partHelp, len(helps))]
+	seed := slices.Concat(harms, helps)[0].Seed
+	t := table(harms, helps, []string{defaultPlayer})
+	t.Title = fmt.Sprintf("of seed %d, the first %d scenarios of harm and %d of lost help", seed, len(harms), len(helps))
+	return t
 }
 
 // checkBounds compares the default with the bounds of the two halves, if there are any.

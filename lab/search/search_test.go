@@ -73,6 +73,17 @@ func TestCommand(t *testing.T) {
 			t.Errorf("%s:\n%s\nwant the table of kinds", args, out.String())
 		}
 	}
+	page := filepath.Join(t.TempDir(), "page.md")
+	must.Do(t, os.WriteFile(page, []byte("<!-- search -->\n<!-- /search -->\n<!-- part -->\n<!-- /part -->\n"), 0o600))
+	for _, row := range []struct {
+		args string
+		same bool
+	}{{few + "-page " + page, true}, {few + "-same " + page, true}, {strings.Replace(few, "104", "105", 1) + "-same " + page, false}} {
+		err := command(t.Context(), strings.Fields(row.args), io.Discard, io.Discard)
+		if (err == nil) != row.same || err != nil && !strings.Contains(err.Error(), "a rule has changed") {
+			t.Errorf("%s: error %v; want the same: %v", row.args, err, row.same)
+		}
+	}
 	if lines := strings.Count(string(must.Get(os.ReadFile(each))(t)), "\n"); lines != 9 {
 		t.Errorf("%d lines; want one of each scenario", lines)
 	}

@@ -34,6 +34,36 @@ func writeAll(t *testing.T, all bool, pages func()) {
 	})
 }
 
+// agrees compares tables of a run with a page, unless the page is written.
+func agrees(t *testing.T, page, mark string, off map[string][]terminal.Off, tables ...report.Table) {
+	t.Helper()
+	if *write {
+		return
+	}
+	for _, line := range must.Get(terminal.Differences(docs+page, mark, tables, off))(t) {
+		t.Errorf("%s: -write writes it", line)
+	}
+}
+
+// stormAgrees compares a storm with a page. The peers' jitter can't be seeded, and neither can the order of calls of one instant: figures may
+// be apart by about twice of what they were in a dozen runs. The page says how far.
+func stormAgrees(t *testing.T, page string, o *outcome) {
+	t.Helper()
+	off := map[string][]terminal.Off{
+		"success, %": {{Abs: 3}}, "recovery, s": {{Abs: 0.5, Rel: 0.5}}, "peak": {{Abs: 0.3, Rel: 0.15}}, "requests": {{Abs: 0.05, Rel: 0.05}},
+		"p50, ms": {{Abs: 10, Rel: 0.15}}, "p99": {{Abs: 60, Rel: 0.5}}, "p999": {{Abs: 100, Rel: 0.75}},
+	}
+	if o.storm.Title == "two fail" {
+		off["p50, ms"] = []terminal.Off{{Abs: 120}} // half of the calls wait for a retry, and one more or less decides
+	}
+	list := sections([]*outcome{o})
+	list[0].Rows = slices.DeleteFunc(list[0].Rows, func(row []string) bool {
+		i := slices.IndexFunc(o.clients, func(c client) bool { return c.name == row[0] })
+		return o.storm.longByChance(o.clients[i])
+	})
+	agrees(t, page, "storms", off, list...)
+}
+
 // writePages writes the storms with all peers into docs/evidence/storms.md.
 func writePages(t *testing.T, list []*outcome) {
 	t.Helper()
@@ -101,13 +131,34 @@ var accurate = []string{"pulse", "hedged pulse", "pulse, one down", "one hangs",
 // writeGrid writes the grid into docs/evidence/overload.md, and how near the simulator is into simulator.md.
 func writeGrid(t *testing.T, list []*outcome) {
 	t.Helper()
-	all := report.Table{
+	all, near := gridTables(list)
+	must.Do(t, terminal.WriteInto(docs+"overload.md", "grid", []report.Table{all}))
+	must.Do(t, terminal.WriteInto(docs+"simulator.md", "grid", []report.Table{near}))
+}
+
+// gridAgrees compares a storm of the grid with these pages, which say how far figures may be apart.
+func gridAgrees(t *testing.T, o *outcome) {
+	t.Helper()
+	all, near := gridTables([]*outcome{o})
+	points, perCall := []terminal.Off{{Abs: 3}}, []terminal.Off{{Abs: 0.05, Rel: 0.05}}
+	if o.storm.Title == "half the workers" {
+		perCall = []terminal.Off{{Rel: 0.2}} // as for the simulator
+	}
+	agrees(t, "overload.md", "grid", map[string][]terminal.Off{all.Columns[1]: points, all.Columns[2]: points, all.Columns[3]: perCall}, all)
+	agrees(t, "simulator.md", "grid", map[string][]terminal.Off{
+		near.Columns[2]: points, near.Columns[3]: points, near.Columns[4]: perCall, near.Columns[5]: perCall,
+	}, near)
+}
+
+// gridTables shows the grid, and how near the simulator is.
+func gridTables(list []*outcome) (all, near report.Table) {
+	all = report.Table{
 		Title:   "Over real gRPC, seed 1: success in %, and requests for each call",
 		Columns: []string{"storm", "no retries", "stagger from 1 / 10 / 100 processes", "requests for each call"},
 	}
-	near := report.Table{
+	near = report.Table{
 		Title:   "Storms with stagger, by the simulator and over real gRPC in virtual time (seed 1)",
-		Columns: []string{"storm", "processes", "success, simulator, %", "real gRPC", "requests per call, simulator", "real gRPC"},
+		Columns: []string{"storm", "processes", "success, simulator, %", "over gRPC, %", "requests per call, simulator", "over gRPC"},
 	}
 	from := []string{"stagger", "stagger, 10 processes", "stagger, 100 processes"}
 	for _, o := range list {
@@ -125,13 +176,30 @@ func writeGrid(t *testing.T, list []*outcome) {
 			})
 		}
 	}
-	must.Do(t, terminal.WriteInto(docs+"overload.md", "grid", []report.Table{all}))
-	must.Do(t, terminal.WriteInto(docs+"simulator.md", "grid", []report.Table{near}))
+	return all, near
 }
 
 // writeAdmission writes the grid's storms with admission.
 func writeAdmission(t *testing.T, list []*outcome) {
 	t.Helper()
+	must.Do(t, terminal.WriteInto(docs+"admission.md", "grid", []report.Table{admissionTable(list)}))
+}
+
+// admissionAgrees compares a storm with that page, if all of its clients have played. A hundred gates learn from few answers each, so their
+// runs differ most.
+func admissionAgrees(t *testing.T, o *outcome) {
+	t.Helper()
+	if *grid == "" {
+		return
+	}
+	table, off := admissionTable([]*outcome{o}), map[string][]terminal.Off{}
+	for _, column := range table.Columns[1:] {
+		off[column] = []terminal.Off{{Abs: 6}}
+	}
+	agrees(t, "admission.md", "grid", off, table)
+}
+
+func admissionTable(list []*outcome) report.Table {
 	all := report.Table{
 		Title: "Success, %, from 1 process unless it says more",
 		Columns: []string{
@@ -147,7 +215,7 @@ func writeAdmission(t *testing.T, list []*outcome) {
 			success("limiter", "limiter, 100 processes"), success("throttler", "throttler, 100 processes"),
 		})
 	}
-	must.Do(t, terminal.WriteInto(docs+"admission.md", "grid", []report.Table{all}))
+	return all
 }
 
 // of returns a function that shows a figure of some clients.

@@ -12,6 +12,7 @@ import (
 	"flag"
 	"fmt"
 	"math"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -138,6 +139,7 @@ func TestStaggerBesideItsPeers(t *testing.T) {
 			outcomes[i] = o
 			checkClaims(t, o)
 			checkSimulator(t, o)
+			stormAgrees(t, "storms.md", o)
 			for _, w := range o.worse() {
 				t.Logf("worse than a peer: %s %s: %s", w.figure, w.own, strings.Join(w.peers, ", "))
 			}
@@ -156,6 +158,7 @@ func TestRetryElsewhereBesideItsPeers(t *testing.T) {
 			t.Parallel()
 			outcomes[i] = play(t, s, elsewhereClients())
 			checkClaims(t, outcomes[i])
+			stormAgrees(t, "retry-elsewhere.md", outcomes[i])
 		})
 	}
 }
@@ -252,6 +255,7 @@ func TestGrid(t *testing.T) {
 			outcomes[i] = o
 			checkTargets(t, o)
 			checkSimulator(t, o)
+			gridAgrees(t, o)
 		})
 	}
 }
@@ -262,17 +266,25 @@ func TestGrid(t *testing.T) {
 // (docs/evidence/overload.md). The bounds are what it costs here, and some points of chance.
 func TestManyProcesses(t *testing.T) {
 	t.Parallel()
+	page := string(must.Get(os.ReadFile(docs + "overload.md"))(t))
 	for name, row := range map[string]struct {
+		says       string // the page, with the bound
 		method     string
 		processes  int
 		load, most float64
 		faults     []sim.Fault
 	}{
-		"timeouts and no fault":    {"GetIn100ms", 300, 1, 0.1, nil},
-		"hedges while one is down": {"GetHedgedSoon", 212, 0.85, 0.27, []sim.Fault{{Service: "shop", Backends: []int{0}, Down: true, Code: codes.Unavailable}}},
+		"timeouts and no fault": {"300 processes with attempt timeouts of 100 ms, at the capacity", "GetIn100ms", 300, 1, 0.1, nil},
+		"hedges while one is down": {
+			"212 processes that hedge after 80 ms, at 85 % of the capacity, while one backend of four is down", "GetHedgedSoon", 212, 0.85, 0.27,
+			[]sim.Fault{{Service: "shop", Backends: []int{0}, Down: true, Code: codes.Unavailable}},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			if want := fmt.Sprintf("- %s: at most %.0f points.\n", row.says, 100*row.most); !strings.Contains(page, want) {
+				t.Errorf("docs/evidence/overload.md does not say %q", want)
+			}
 			s := load(t, "hedged-85")
 			s.Fleets[0].Calls[0].Method = "/stagger.storm.v1.Shop/" + row.method
 			for i := range s.Phases {
@@ -341,6 +353,7 @@ func TestAdmission(t *testing.T) {
 			outcomes[i] = o
 			checkTargets(t, o)
 			checkSimulator(t, o)
+			admissionAgrees(t, o)
 			for k, c := range o.clients {
 				if !c.ours {
 					continue

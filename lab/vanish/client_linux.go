@@ -275,6 +275,7 @@ func measure(write bool) error {
 // report prints the table, and checks the bounds of the default.
 func report(rows []*row, trouble time.Time, write bool) error {
 	var table strings.Builder
+	fmt.Fprintf(&table, "`make vanish` ran on %s:\n\n", time.Now().UTC().Format(time.DateOnly))
 	table.WriteString("| timeout | `pick_first` | `round_robin`, retries elsewhere | connections lost by an interruption of 3 s, of 8 s, by a pause of 10 s |\n")
 	table.WriteString("| --- | --- | --- | --- |\n")
 	var failed error

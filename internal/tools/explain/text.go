@@ -114,8 +114,10 @@ func (a *Answer) facts(add func(name, format string, args ...any)) {
 		}
 	}
 	if a.Policy.MaxAttempts() > 1 {
-		add("queue", "while all of the target's last %d responses took over %v × the usual time, nothing is retried", latency.Remembered, methods.LongAbove)
-		add("", "while one did, or before %d responses of the method, no attempt follows a slow one (docs/load.md)", latency.UsualLeast)
+		add("queue", "while all of the target's last %d responses were long, nothing is retried: over %v × the usual time,",
+			latency.Remembered, methods.LongAbove)
+		add("", "and over %v %% of the time to the deadline, or over the attempt timeout", 100*methods.LongPart)
+		add("", "while one was, or before %d responses of the method, no attempt follows a slow one (docs/load.md)", latency.UsualLeast)
 	}
 	switch {
 	case a.ByDefault:

@@ -238,7 +238,9 @@ func TestExplainFlags(t *testing.T) {
 		}},
 		{[]string{method}, []string{
 			"  budget    default\n            a bucket of ", " retries, or of what the successes of the last 5s add", "a call that succeeds adds 0.1; ", "an attempt after a slow one 3; ",
-			"  queue     while all of the target's last 5 responses took over 2 × the usual time, nothing is retried\n            while one did, or before 8 responses",
+			"  queue     while all of the target's last 5 responses were long, nothing is retried: over 2 × the usual time,\n" +
+				"            and over 10 % of the time to the deadline, or over the attempt timeout\n" +
+				"            while one was, or before 8 responses",
 		}},
 		{[]string{waits, "--down"}, []string{"The call does not end"}}, // and the command does, though the call looks for a connection forever
 		{[]string{method, "--down"}, []string{

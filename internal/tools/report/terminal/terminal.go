@@ -250,27 +250,3 @@ func longestWord(cell string) (longest int) {
 	}
 	return longest
 }
-
-// WriteInto puts tables, in Markdown, between the lines "<!-- NAME -->" and "<!-- /NAME -->" of a page.
-func WriteInto(path, name string, tables []report.Table) error {
-	page, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
-	begin, end := "<!-- "+name+" -->", "<!-- /"+name+" -->"
-	before, rest, ok := strings.Cut(string(page), begin+"\n")
-	_, after, ended := strings.Cut(rest, end)
-	if !ok || !ended {
-		return fmt.Errorf("%s: must have a line %q and a line %q around the tables", path, begin, end)
-	}
-	var text strings.Builder
-	text.WriteString(before + begin + "\n")
-	for i, t := range tables {
-		if i > 0 {
-			text.WriteString("\n")
-		}
-		fmt.Fprintf(&text, "%s:\n\n%s\n", t.Title, strings.TrimSpace(Markdown(t)))
-	}
-	text.WriteString(end + after)
-	return os.WriteFile(path, []byte(text.String()), 0o644)
-}

@@ -4,8 +4,6 @@
 package terminal
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -67,25 +65,5 @@ func TestTable(t *testing.T) {
 	long := strings.Repeat("x", 100)
 	if got := Table(report.Table{Columns: []string{"a"}, Rows: [][]string{{"two " + long}}}, Style{}, ""); !strings.Contains(got, "│ two ") || !strings.Contains(got, long) {
 		t.Errorf("a word is broken:\n%s", got)
-	}
-}
-
-func TestWriteInto(t *testing.T) {
-	t.Parallel()
-	page := filepath.Join(t.TempDir(), "page.md")
-	for _, row := range []struct{ before, after string }{
-		{"a\n<!-- t -->\nold\n<!-- /t -->\nb\n", "a\n<!-- t -->\none:\n\n| a |\n| --- |\n| x |\n\ntwo:\n\n| a |\n| --- |\n| x |\n<!-- /t -->\nb\n"},
-		{"no marks", "no marks"},
-	} {
-		if err := os.WriteFile(page, []byte(row.before), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		one := report.Table{Title: "one", Columns: []string{"a"}, Rows: [][]string{{"x"}}}
-		two := one
-		two.Title = "two"
-		err := WriteInto(page, "t", []report.Table{one, two})
-		if got, _ := os.ReadFile(page); string(got) != row.after || (err == nil) != (row.before != row.after) {
-			t.Errorf("%q: %v, %q; want %q", row.before, err, got, row.after)
-		}
 	}
 }

@@ -1,0 +1,125 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package terminal
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/stagger-go/stagger/internal/tools/report"
+)
+
+// WriteInto puts tables, in Markdown, between the lines "<!-- NAME -->" and "<!-- /NAME -->" of a page.
+func WriteInto(path, name string, tables []report.Table) error {
+	page, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	begin, end := "<!-- "+name+" -->", "<!-- /"+name+" -->"
+	before, rest, ok := strings.Cut(string(page), begin+"\n")
+	_, after, ended := strings.Cut(rest, end)
+	if !ok || !ended {
+		return fmt.Errorf("%s: must have a line %q and a line %q around the tables", path, begin, end)
+	}
+	var text strings.Builder
+	text.WriteString(before + begin + "\n")
+	for i, t := range tables {
+		if i > 0 {
+			text.WriteString("\n")
+		}
+		fmt.Fprintf(&text, "%s:\n\n%s\n", t.Title, strings.TrimSpace(Markdown(t)))
+	}
+	text.WriteString(end + after)
+	return os.WriteFile(path, []byte(text.String()), 0o644)
+}
+
+// Off says how far two figures of a column may be apart: by Abs, or by the part Rel of the larger one.
+type Off struct{ Abs, Rel float64 }
+
+func (o Off) allows(a, b float64) bool {
+	return math.Abs(a-b) <= max(o.Abs, o.Rel*max(math.Abs(a), math.Abs(b)))+1e-9
+}
+
+// Differences compares tables of a new run with those that WriteInto has put into a page, and returns a line for each cell that a run
+// contradicts, and for each row that the page lacks. The page may have more
+// tables, rows and columns after the others. Columns without an Off name a row. Those of
+// the others have figures, each with its Off, of which the last is for all that follow; what stands between figures must be equal.
+func Differences(path, name string, tables []report.Table, off map[string][]Off) ([]string, error) {
+	page, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	_, marked, found := strings.Cut(string(page), "<!-- "+name+" -->\n")
+	marked, _, ended := strings.Cut(marked, "<!-- /"+name+" -->")
+	if !found || !ended {
+		return nil, fmt.Errorf("%s: has no tables between marks of %q", path, name)
+	}
+	var list []string
+	for _, t := range tables {
+		shown := shownRows(marked, t, off)
+		for _, row := range t.Rows {
+			key := keyOf(t.Columns, row, off)
+			old, ok := shown[key]
+			if !ok {
+				list = append(list, fmt.Sprintf("%s: %q lacks the row %s", path, t.Title, key))
+				continue
+			}
+			for i, column := range t.Columns {
+				if off[column] != nil && !near(old[i], row[i], off[column]) {
+					list = append(list, fmt.Sprintf("%s: %q, %s, %s: the page has %s, and a run %s", path, t.Title, key, column, old[i], row[i]))
+				}
+			}
+		}
+	}
+	return list, nil
+}
+
+// shownRows returns the rows of a page's table that begins with all columns of t, by their key.
+func shownRows(marked string, t report.Table, off map[string][]Off) map[string][]string {
+	list := map[string][]string{}
+	_, text, found := strings.Cut("\n"+marked, "\n"+t.Title+":\n\n")
+	for i, line := range strings.Split(text, "\n") {
+		cells := strings.Split(strings.Trim(line, "| "), " | ")
+		if !found || !strings.HasPrefix(line, "|") || i == 0 && !slices.Equal(cells[:min(len(t.Columns), len(cells))], t.Columns) {
+			break
+		}
+		if len(cells) >= len(t.Columns) {
+			list[keyOf(t.Columns, cells, off)] = cells
+		}
+	}
+	return list
+}
+
+func keyOf(columns, row []string, off map[string][]Off) string {
+	var key []string
+	for i, column := range columns {
+		if off[column] == nil {
+			key = append(key, row[i])
+		}
+	}
+	return strings.Join(key, " | ")
+}
+
+var figure = regexp.MustCompile(`\d+(?:\.\d+)?`)
+
+// near reports whether the figures of two cells are those of two runs.
+func near(a, b string, off []Off) bool {
+	if figure.ReplaceAllString(a, "#") != figure.ReplaceAllString(b, "#") {
+		return false
+	}
+	others := figure.FindAllString(b, -1)
+	for i, text := range figure.FindAllString(a, -1) {
+		x, _ := strconv.ParseFloat(text, 64) // the expression finds numbers
+		y, _ := strconv.ParseFloat(others[i], 64)
+		if !off[min(i, len(off)-1)].allows(x, y) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,46 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !race
+
+package storm
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/internal/tools/report"
+	"github.com/stagger-go/stagger/internal/tools/report/terminal"
+)
+
+// The table of docs/retry-elsewhere.md has the figures of a run: what retries elsewhere bring while one backend fails, and what the first
+// retry at once costs while all fail.
+func TestRetryElsewhereDocsAreCurrent(t *testing.T) {
+	t.Parallel()
+	says := map[string]string{
+		"gRPC": "gRPC's retries", "stagger": "stagger", "elsewhere": "stagger, elsewhere", "at once": "stagger, elsewhere, `AT_ONCE`",
+	}
+	who := named(elsewhereClients(), "gRPC", "stagger", "elsewhere", "at once")
+	shown := report.Table{
+		Title:   "From one connection, with round_robin",
+		Columns: []string{"retries", "one of four fails: success, %", "p99, ms", "p999", "all fail for 150 ms: success, %"},
+	}
+	one, all := play(t, load(t, "one-fails"), who), play(t, load(t, "blip"), who)
+	for i, c := range who {
+		r := one.results[i]
+		if name := says[c.name]; name != "" {
+			shown.Rows = append(shown.Rows, []string{
+				name, fmt.Sprintf("%.1f", 100*r.Success), fmt.Sprint(r.P99.Milliseconds()), fmt.Sprint(r.P999.Milliseconds()),
+				fmt.Sprintf("%.1f", 100*all.results[i].Success),
+			})
+		}
+	}
+	if *write {
+		must.Do(t, terminal.WriteInto("../../docs/retry-elsewhere.md", "storms", []report.Table{shown}))
+		return
+	}
+	agrees(t, "../retry-elsewhere.md", "storms", map[string][]terminal.Off{
+		shown.Columns[1]: {{Abs: 1}}, shown.Columns[2]: {{Rel: 0.5}}, shown.Columns[3]: {{Rel: 0.75}}, shown.Columns[4]: {{Abs: 1}},
+	}, shown)
+}
