@@ -313,7 +313,7 @@ func (m *model) checkEnded(n int, a *modelAttempt, r *Result, step Step, was set
 	err := r.Err
 	switch {
 	case r.Panicked:
-		err = errPanicked
+		err = ErrPanicked
 	case hung:
 		err = errTimedOut
 	case lost && r.Local && (!gone || m.answer != 0):
@@ -367,7 +367,7 @@ func (m *model) ended(n int, a *modelAttempt, r *Result, step Step, followed boo
 	switch {
 	case r.Panicked:
 		if !m.panicked {
-			m.panicked, m.answer, m.last, m.lastErr = true, n, n, errPanicked
+			m.panicked, m.answer, m.last, m.lastErr = true, n, n, ErrPanicked
 		}
 	case lost:
 	case accepts(r):
