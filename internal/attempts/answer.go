@@ -141,9 +141,8 @@ func (c *Call) learn(a *attempt, r *Result, is decision.Class, lost bool, at tim
 		c.answered(a, r.accepted(), at)
 		return
 	}
-	m := c.set.Method
+	m, took := c.set.Method, a.took(at)
 	outlasted := lost && a.slow && !a.heard && r.Local && !r.Foreign && a.measures(at) // how long a later attempt has run says nothing
-	took := a.took(at)
 	if m != nil && outlasted && took > 0 {
 		m.Outlasted(at, took)
 	}

@@ -503,7 +503,6 @@ func FuzzEvents(f *testing.F) {
 	for range 20 {
 		f.Add(randomBytes(random, make([]byte, 200)))
 	}
-	f.Add(append([]byte("o\x00\x00\x00\x00e"), make([]byte, 18)...)) // a hedge is cancelled in the moment in which it was sent: that is no latency
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if err := playBytes(list, new(Call), data, nil); err != nil {
 			t.Fatal(report(list, data))
