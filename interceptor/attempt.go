@@ -30,16 +30,14 @@ type attempt struct {
 	took    time.Duration      // until it ended
 	report  *report            // of gRPC, if that had ended the attempt when it returned; else nil
 
-	inTimer   bool // a goroutine of the driver's makes it
-	cancelled bool // the engine has cancelled it: another attempt has won, or replaces it. The driver's lock guards this
-	ownReply  bool // reply is not the caller's
-	reply     any  // nil until it is made
+	ownReply bool // reply is not the caller's
+	reply    any  // nil until it is made
 
 	ofStream *streamAttempt // the rest of a stream's attempt; nil for unary ones
 }
 
-// release ends the attempt's context, if it has one of its own.
-func (a *attempt) release() {
+// endContext ends the attempt's context, if it has one of its own.
+func (a *attempt) endContext() {
 	if a.cancel != nil {
 		a.cancel()
 	}
@@ -232,6 +230,9 @@ func (a *attemptOptions) ended() bool { return a.ends.Load() > 0 }
 // longestEnd bounds the wait for gRPC's OnFinish at the end of an attempt. It expires only if an inner interceptor doesn't
 // pass on its options.
 const longestEnd = 100 * time.Millisecond
+
+// timeToFind is how long the application has to find an end that an inner interceptor has found before it.
+const timeToFind = time.Second
 
 // awaitEnd waits until gRPC has ended an attempt whose call has returned: another goroutine of gRPC may still
 // write trailer and peer. Only one goroutine may call it.

@@ -143,3 +143,18 @@ func (c *call) unanswered(end *attempts.End) error {
 	}
 	return status.Errorf(st.Code(), "%s before attempt %d%s", st.Message(), end.Attempts+1, before)
 }
+
+// amended returns the result of a call for its application, which knows of shown, and then gets err: gRPC's error may say more
+// than the call's end, and so may an inner interceptor's.
+func amended(shown, err error) error {
+	before, failed := errors.AsType[*Error](shown)
+	switch {
+	case !failed:
+		return err
+	case before.err.Error() == err.Error():
+		return shown
+	}
+	again := *before
+	again.err = err
+	return &again
+}

@@ -445,6 +445,53 @@ func TestStreamPanic_ObserverToo(t *testing.T) {
 	}
 }
 
+// refusesLater is an attempt that no message can be sent to, unless it is the first one.
+type refusesLater struct {
+	grpc.ClientStream
+
+	later bool
+}
+
+func (r refusesLater) SendMsg(m any) error {
+	if r.later {
+		return status.Error(codes.Unavailable, "")
+	}
+	return r.ClientStream.SendMsg(m)
+}
+
+// Nobody waits for a stream whose context ends in a backoff, so that a goroutine of ours tells the observer of the end. It panics, or
+// calls Goexit: the application's next call does the same.
+func TestStreamPanic_ObserverOfTheContextsEnd(t *testing.T) {
+	for how, culprit := range map[string]func(){"panics": func() { panic("observer") }, "calls Goexit": runtime.Goexit} {
+		t.Run(how, func(t *testing.T) {
+			play(t, config(plain()), func(t *testing.T, s scene) {
+				s = s.within(t, func(_ context.Context, n int, stream grpc.ClientStream) grpc.ClientStream {
+					return refusesLater{stream, n > 1}
+				})
+				s.On(get, down())
+				ctx, cancel := context.WithTimeout(t.Context(), 200*ms)
+				defer cancel()
+				finished := 0
+				stream := s.open(t, ctx, bidiStream, grpc.OnFinish(func(error) { finished++ }))
+				send(t, stream, "1")
+				time.Sleep(50 * ms)
+				send(t, stream, "2") // it finds that the first attempt has failed; the second one can't be sent to, and a third would follow after 350 ms
+				time.Sleep(time.Second)
+				returned := false
+				done := make(chan any)
+				go func() {
+					defer func() { done <- recover() }()
+					_ = stream.RecvMsg(new(wrapperspb.StringValue))
+					returned = true
+				}()
+				if seen := <-done; returned || (seen != nil) != (how == "panics") || finished != 1 || s.Count(get) != 2 {
+					t.Errorf("RecvMsg has returned %v, or panicked with %v; OnFinish was called %d times, after %d attempts", returned, seen, finished, s.Count(get))
+				}
+			}, interceptor.WithObserver(interceptor.Observer{CallEnd: func(context.Context, interceptor.Event) { culprit() }}))
+		})
+	}
+}
+
 // panickingStream makes a stream whose attempt with that number panics in a method, if it comes to that.
 func panickingStream(t *testing.T, s scene, method string, number int, goexit bool) {
 	t.Helper()

@@ -31,6 +31,47 @@ const blockSize = 256
 // messageHeader is the size of gRPC's prefix of each message, in bytes.
 const messageHeader = 5
 
+// request is what the application has sent, and what of it attempts are sent.
+//
+//	requestOpen ── CloseSend ──► requestClosed ──┐
+//	     └───────────────────────────────────────┴── a cut stream is resumed ──► requestReplaced
+//
+// The stream's lock guards it.
+type request struct {
+	buffer   replayBuffer
+	messages int // that every attempt is sent
+	state    requestState
+}
+
+type requestState uint8
+
+const (
+	requestOpen requestState = iota
+	requestClosed
+	requestReplaced // by the request for the rest, and closed: what the application sends now is too late
+)
+
+// closed reports whether attempts are closed after the messages.
+func (r *request) closed() bool { return r.state != requestOpen }
+
+// keep keeps a message, and reports whether it fits.
+func (r *request) keep(e *encoded) bool {
+	kept := r.buffer.appendMessage(e)
+	if kept {
+		r.messages++
+	}
+	return kept
+}
+
+// replace makes e the whole request, and reports whether it fits.
+func (r *request) replace(e *encoded) bool {
+	replaced := r.buffer.replace(e)
+	if replaced {
+		r.messages, r.state = 1, requestReplaced
+	}
+	return replaced
+}
+
 // replayBuffer keeps the messages that a stream has sent, for later attempts. It keeps bytes, because applications reuse
 // messages, and encodes them before any interceptor sees the message. Later attempts send copies decoded from the bytes: real
 // messages of the same type. It keeps only protobuf's own messages (API v2), in protobuf's encoding, even if the call's codec is

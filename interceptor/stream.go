@@ -31,6 +31,9 @@ import (
 //	  └──┼── cut, to be resumed ──┘    └──────────────┬──────────────┘
 //	     └── the engine says Over ────────────────────┴──► over
 //
+// What it is made of: the request, which the application sends and later attempts are sent again; the drive, which is what a call of the
+// application waits for; the beginning, until the engine starts; the outcome.
+//
 // Attempts of a stream with one request may run in parallel (races). A stream of many requests has one attempt at a time.
 //
 // gRPC, inner interceptors, codecs and observers never run under the driver's lock.
@@ -48,38 +51,33 @@ type stream struct {
 
 	receives atomic.Pointer[streamAttempt] // RecvMsg passes through to it, if set
 	sends    atomic.Pointer[streamAttempt] // SendMsg passes through to it, if set
-	untold   atomic.Bool                   // the call is over, and the caller's OnFinish must run
 
 	// The driver's lock guards all below.
-	driving   bool            // a call of the application makes attempts
-	waits     awaited         // what for
-	won       *streamAttempt  // it has what the call waits for
-	reporting int             // goroutines that report the end of an attempt, and don't drive
-	idleSince time.Duration   // when the application last stopped waiting
-	timing    attempts.Timing // of the first attempt, until the engine starts
+	request   request
+	drive     drive
+	beginning beginning
+	outcome   streamOutcome
 
-	committed *streamAttempt // the call shows this one; nil before, and while it is resumed
-	why       decision.Commit
-	resumed   bool // the request for the rest has replaced the kept messages
-
-	replay replayBuffer
-	kept   int  // messages in the replay buffer
-	closed bool // the application has closed its side
-
-	lastFailed  *streamAttempt // the last one for which a server has returned an error
-	lastFailure error          // this error
-	unwatch     func() bool    // stops watching the call's context; may be nil
-	gone        bool           // the call's context has been over for a while
-	outcome     streamOutcome
+	idleSince  time.Duration  // when the application last stopped waiting
+	reporting  int            // goroutines that report the end of an attempt, and don't drive
+	lastFailed *streamAttempt // the last one for which a server has returned an error
+	unwatch    func() bool    // stops watching the call's context; may be nil
 }
 
-// awaited is what a call of the application waits for.
-type awaited struct {
+// beginning is what the engine is told of the first attempt when it starts.
+type beginning struct {
+	timing attempts.Timing
+	commit decision.Commit // why the call is committed to it; CommitNone: it isn't
+}
+
+// drive is what a call of the application waits for, and what it has got. driver.waiting says whether there is one.
+type drive struct {
 	want    want
-	message any         // RecvMsg receives into it
-	before  keptReply   // message, before the first attempt received into it
-	used    bool        // an attempt has received into message
-	replies messageType // of messages for goroutines of ours
+	message any            // RecvMsg receives into it
+	before  keptReply      // message, before the first attempt received into it
+	used    bool           // an attempt has received into message
+	replies messageType    // of messages for goroutines of ours
+	won     *streamAttempt // it has what the call waits for
 }
 
 // want is what of an attempt a call of the application needs.
@@ -126,6 +124,11 @@ func (c *call) openStream(desc *grpc.StreamDesc, open grpc.Streamer, options *at
 	}
 }
 
+// single reports whether a call has at most one attempt.
+func (c *call) single() bool {
+	return min(c.policy.MaxAttempts(), c.options.maxAttempts) < 2 || c.entry.mode == policy.ModeOff
+}
+
 // openRetried opens a stream that may have several attempts.
 func openRetried(c call, desc *grpc.StreamDesc, open grpc.Streamer, options *attemptOptions) (grpc.ClientStream, error) {
 	s := &stream{call: c, desc: desc, open: open}
@@ -140,8 +143,8 @@ func openRetried(c call, desc *grpc.StreamDesc, open grpc.Streamer, options *att
 		s.useMessageCodec()
 	}
 	s.resume = resumptionOf(desc, s.options.caller)
-	s.replay.limit = replayLimit(s.options.caller)
-	s.replay.total, s.replay.sum = &s.retrier.replayed, s.retrier.maxReplayed
+	s.request.buffer.limit = replayLimit(s.options.caller)
+	s.request.buffer.total, s.request.buffer.sum = &s.retrier.replayed, s.retrier.maxReplayed
 	return s.begin(options)
 }
 
@@ -164,8 +167,8 @@ func (s *stream) begin(options *attemptOptions) (grpc.ClientStream, error) {
 	}()
 	over := false
 	s.locked(func() {
-		s.start(options)
-		over = s.outcome.phase != notOver
+		s.prepareFirst(options)
+		over = s.isOver()
 	})
 	returned = true
 	switch {
@@ -174,25 +177,24 @@ func (s *stream) begin(options *attemptOptions) (grpc.ClientStream, error) {
 	case s.races:
 		return s, nil
 	}
-	if _, err := s.drive(wantOpened, nil); err != nil {
+	if _, err := s.await(wantOpened, nil); err != nil {
 		return nil, err
 	}
 	return s, nil
 }
 
-// start prepares the first attempt. The engine starts before it only if it may be asked something. The lock must be held.
-func (s *stream) start(options *attemptOptions) {
-	s.driver.reached = true // no call of the application waits
-	s.idleSince = s.call.start
-	s.timing = attempts.NewTiming(s.call.start, true)
+// prepareFirst prepares the first attempt. The engine starts before it only if it may be asked something. The lock must be held.
+func (s *stream) prepareFirst(options *attemptOptions) {
+	s.idleSince = s.start
+	s.beginning.timing = attempts.NewTiming(s.start, true)
 	if s.entry.asks || s.entry.timed || s.races || s.resume.next != nil {
-		step := s.startEngine(true, attempts.Now{At: s.call.start}) // until CloseSend, the application takes its time
+		step := s.startEngine(true, attempts.Now{At: s.start}) // until CloseSend, the application takes its time
 		if step.Over {
 			s.concluded()
 			return
 		}
 	}
-	t := s.newAttempt(s.firstAttempt(options, s.call.start))
+	t := s.newAttempt(s.firstAttempt(options, s.start))
 	if s.ctx.Done() != nil {
 		s.unwatch = context.AfterFunc(s.ctx, s.contextOver)
 	}
@@ -214,7 +216,7 @@ func (s *stream) RecvMsg(m any) error {
 		}
 		return s.passedEnd(t, err)
 	}
-	t, err := s.drive(wantMessage, m)
+	t, err := s.await(wantMessage, m)
 	if t == nil {
 		return s.receiveAfterEnd(m, err)
 	}
@@ -239,11 +241,11 @@ func (s *stream) SendMsg(m any) error {
 	var e encoded
 	why := s.encode(m, &e) // before an inner interceptor can change m
 	var t *streamAttempt
-	resumed, over, inside := false, false, false
+	replaced, over, inside := false, false, false
 	s.lockedOnly(func() {
 		over, inside = s.ended()
-		resumed = s.resumed
-		if over || resumed {
+		replaced = s.request.state == requestReplaced
+		if over || replaced {
 			return
 		}
 		why = s.keep(&e, why)
@@ -254,8 +256,8 @@ func (s *stream) SendMsg(m any) error {
 	switch {
 	case over:
 		return s.sentAfterEnd(inside)
-	case resumed:
-		return nil // too late: the request for the rest has replaced it
+	case replaced:
+		return nil // too late
 	case why != decision.CommitNone:
 		return s.sendUnkept(m, &e, why)
 	case t == nil:
@@ -281,33 +283,33 @@ func (s *stream) encode(m any, e *encoded) decision.Commit {
 func (s *stream) fits(size int) bool {
 	s.driver.mu.Lock()
 	defer s.driver.mu.Unlock()
-	return s.replay.fits(size)
+	return s.request.buffer.fits(size)
 }
 
-// keep adds a message to the replay buffer, unless why says that it can't be kept. It returns why it isn't. The lock must be held.
+// keep keeps a message for later attempts, unless why says that it can't be kept. It returns why it isn't. The lock must be held.
 func (s *stream) keep(e *encoded, why decision.Commit) decision.Commit {
-	switch {
-	case s.committed != nil:
-		return s.why
-	case s.closed:
+	switch _, committed := s.commitment(); {
+	case committed != decision.CommitNone:
+		return committed
+	case s.request.closed():
 		return decision.CommitUnsendable // as gRPC says
 	case why != decision.CommitNone:
 		return why
-	case !s.replay.appendMessage(e):
+	case !s.request.keep(e):
 		return decision.CommitBufferFull
+	default:
+		return decision.CommitNone
 	}
-	s.kept++
-	return decision.CommitNone
 }
 
 // takesNewest returns the running attempt, if it has everything that was kept before the newest message: the application then sends it
 // its own message. The lock must be held.
 func (s *stream) takesNewest() *streamAttempt {
 	t := s.running()
-	if t == nil || t.stream == nil || t.sending != sendsFreely || t.given != s.kept-1 {
+	if t == nil || t.stream == nil || t.sending != sendsFreely || t.given != s.request.messages-1 {
 		return nil
 	}
-	t.given = s.kept
+	t.given = s.request.messages
 	if !s.uploads {
 		s.requested(t)
 	}
@@ -325,21 +327,21 @@ func (s *stream) sendWaiting(t *streamAttempt, m any) error {
 
 // beginWait starts the clock of the attempts, unless another call of the application drives. The lock must be held.
 func (s *stream) beginWait() {
-	if s.driving || s.outcome.phase != notOver {
+	if s.driver.waiting.drives() || s.isOver() {
 		return
 	}
 	now := s.engineNow()
-	s.driver.reached = false
+	s.driver.waiting = senderWaits
 	step := s.pause(now)
 	s.driver.schedule(&step, now.At)
 }
 
 // endWait stops it. The lock must be held.
 func (s *stream) endWait() {
-	if s.driving {
+	if s.driver.waiting.drives() {
 		return
 	}
-	s.driver.reached = true
+	s.driver.waiting = nobodyWaits
 	s.driver.stopTimer()
 	s.idleSince = clock.Now()
 }
@@ -381,7 +383,7 @@ func (s *stream) sendUnkept(m any, e *encoded, why decision.Commit) error {
 // this one has ended.
 func (s *stream) took(t *streamAttempt, why decision.Commit) (ok bool) {
 	s.locked(func() {
-		if t.recorded && s.committed != t {
+		if t.finished != nil && s.committed() != t {
 			t.sending = sendsNoMore // an inner interceptor hides the end
 			return
 		}
@@ -417,9 +419,9 @@ func (s *stream) awaitSender() (t *streamAttempt, over bool) {
 		case senderReady:
 			return t, false
 		case senderEnds:
-			_, _ = s.drive(wantEnd, nil)
+			_, _ = s.await(wantEnd, nil)
 		default:
-			_, _ = s.drive(wantOpened, nil)
+			_, _ = s.await(wantOpened, nil)
 		}
 	}
 }
@@ -440,13 +442,13 @@ const (
 func (s *stream) sender() senderIs {
 	t := s.running()
 	switch {
-	case s.outcome.phase != notOver:
+	case s.isOver():
 		return senderOver
-	case t != nil && t.stream != nil && t.sending == sendsFreely && t.given >= s.kept:
+	case t != nil && t.stream != nil && t.sending == sendsFreely && t.given >= s.request.messages:
 		return senderReady
-	case t != nil && t == s.committed && t.sending == sendsNoMore:
+	case t != nil && t == s.committed() && t.sending == sendsNoMore:
 		return senderRefuses
-	case s.driving, t != nil && t.sending == sendsKept:
+	case s.driver.waiting.drives(), t != nil && t.sending == sendsKept:
 		return senderBusy
 	case t != nil && t.stream != nil && t.sending != sendsFreely:
 		return senderEnds
@@ -463,13 +465,13 @@ func (s *stream) sent(t *streamAttempt, err error) error {
 	}
 	var reported, committed, found bool
 	s.lockedOnly(func() {
-		reported = t.maker == makerDone
-		committed = s.committed == t
-		found = s.driving || t.maker == makerGoroutine
+		reported = t.over()
+		committed = s.committed() == t
+		found = s.driver.waiting.drives() || t.maker == makerGoroutine
 		s.sendFailed(t, err)
 	})
 	switch {
-	case reported && s.isOver():
+	case reported && s.hasEnded():
 		return s.sentAfterEnd(false)
 	case reported:
 		return nil // the next attempt gets it
@@ -482,34 +484,22 @@ func (s *stream) sent(t *streamAttempt, err error) error {
 		return amended(s.result(false), err)
 	case err != io.EOF:
 		s.locked(func() { s.commit(t, decision.CommitUnsendable) })
-		t.release() // whoever receives from it ends it with this error
+		t.endContext() // whoever receives from it ends it with this error
 	}
-	on, final := s.drive(wantEnd, nil)
+	on, final := s.await(wantEnd, nil)
 	switch {
 	case on != nil && s.refuses(on):
 		return s.eof() // it has headers, so that its end is the application's
 	case on != nil:
 		return nil
 	case errors.Is(final, errFollowed):
-		go s.openNext()
+		s.follow()
 		return nil
 	case err != io.EOF && final != nil:
 		return final
 	default:
 		return s.sentAfterEnd(false)
 	}
-}
-
-// openNext opens the next attempt when its backoff is over, for an application that only sends.
-func (s *stream) openNext() {
-	returned := false
-	defer func() {
-		if !returned {
-			s.goroutinePanicked(nil, recover())
-		}
-	}()
-	_, _ = s.drive(wantOpened, nil)
-	returned = true
 }
 
 // eof returns what SendMsg returns if the attempt takes no more messages. As gRPC, it tells only a sender of many messages.
@@ -532,14 +522,14 @@ func (s *stream) CloseSend() error {
 	var on *streamAttempt
 	s.lockedOnly(func() {
 		t := s.running()
-		if s.closed || s.outcome.phase != notOver {
+		if s.request.closed() || s.isOver() {
 			return
 		}
-		s.closed = true
+		s.request.state = requestClosed
 		if t == nil {
 			return
 		}
-		if t.stream != nil && t.sending == sendsFreely && t.given >= s.kept {
+		if t.stream != nil && t.sending == sendsFreely && t.given >= s.request.messages {
 			t.closed = true
 			on = t
 		}
@@ -557,7 +547,7 @@ func (s *stream) CloseSend() error {
 func (s *stream) Header() (metadata.MD, error) {
 	t := s.besideReceiver()
 	if t == nil {
-		t, _ = s.drive(wantHeaders, nil)
+		t, _ = s.await(wantHeaders, nil)
 	}
 	var headers metadata.MD
 	s.lockedOnly(func() {
@@ -579,11 +569,13 @@ func (s *stream) Header() (metadata.MD, error) {
 func (s *stream) besideReceiver() *streamAttempt {
 	s.driver.mu.Lock()
 	defer s.driver.mu.Unlock()
-	for s.driving && s.committed == nil && s.outcome.phase == notOver {
+	drives := s.driver.waiting.drives
+	t := s.committed()
+	for (t == nil || t.over()) && drives() && !s.isOver() {
 		s.driver.changed.Wait()
+		t = s.committed()
 	}
-	t := s.committed
-	if t == nil || t.stream == nil || t.maker == makerDone || !s.driving && s.receives.Load() == nil {
+	if t == nil || t.over() || t.stream == nil || !drives() && s.receives.Load() == nil {
 		return nil
 	}
 	return t
@@ -593,9 +585,9 @@ func (s *stream) besideReceiver() *streamAttempt {
 func (s *stream) Context() context.Context {
 	for {
 		var t *streamAttempt
-		over, driving := false, false
+		over, driven := false, false
 		s.locked(func() {
-			over, driving = s.outcome.phase != notOver, s.driving
+			over, driven = s.isOver(), s.driver.waiting.drives()
 			if over {
 				t = s.outcome.shown
 				return
@@ -610,10 +602,10 @@ func (s *stream) Context() context.Context {
 			return t.stream.Context()
 		case over:
 			return s.ctx
-		case driving:
+		case driven:
 			s.awaitOpened()
 		default:
-			_, _ = s.drive(wantOpened, nil)
+			_, _ = s.await(wantOpened, nil)
 		}
 	}
 }
@@ -622,7 +614,7 @@ func (s *stream) Context() context.Context {
 func (s *stream) awaitOpened() {
 	s.driver.mu.Lock()
 	defer s.driver.mu.Unlock()
-	for s.driving && s.outcome.phase == notOver && s.opened() == nil {
+	for s.driver.waiting.drives() && !s.isOver() && s.opened() == nil {
 		s.driver.changed.Wait()
 	}
 }

@@ -31,27 +31,39 @@ type streamAttempt struct {
 	closed  bool  // CloseSend was called, or is being called
 	failure error // of a message that could not be sent; nil: none
 
-	recorded bool  // gRPC has called OnFinish
-	record   error // with this error
-	unfound  bool  // its end is reported, and no call of the application has found it
-
-	brought bool // its maker's: it has a message for the RecvMsg that waits
-	spoiled bool // its maker's: it has failed, and has received something into the application's message that can't be undone
+	received    received // its maker's
+	finished    error    // OnFinish's error, io.EOF after a success; nil: gRPC has not called it
+	serverError error    // which it has ended with; nil: none
 }
 
 // maker is who makes an attempt, and reports its end. If nobody does, the one who comes first goes on with it, or reports its end: the
 // application's next call, gRPC's OnFinish, or the end of the context.
 //
-//	       ┌──────────► makerCall ───────┐
-//	makerNone ◄─ rests ─┘                ├── reports its end ──► makerDone
-//	       └──────────► makerGoroutine ──┘
+//	        ┌──────────► makerCall ───────┐
+//	makerNone ◄─ rests ──┘                ├── reports its end ──► makerOver
+//	   │    └──────────► makerGoroutine ──┘                           ▲
+//	   ├── a call of the application finds its end ───────────────────┘
+//	   └── OnFinish or the end of the context reports its end ──► makerUnfound
 type maker uint8
 
 const (
 	makerNone      maker = iota
 	makerCall            // a call of the application's is inside of it, or about to be
 	makerGoroutine       // a goroutine of ours is
-	makerDone            // its end is reported, or is being reported
+	makerOver            // its end is reported, or is being reported
+	makerUnfound         // the same, and no call of the application has found it
+)
+
+// received is what an attempt has received for the RecvMsg that waits.
+//
+//	receivedNothing ── a message ──► receivedMessage ── it commits the call, or another attempt has ──► receivedNothing
+//	       └── a part of one, and an error ──► receivedPart
+type received uint8
+
+const (
+	receivedNothing received = iota
+	receivedMessage
+	receivedPart // in the application's message, and it can't be undone
 )
 
 // sending is who may send to an attempt that is open.
@@ -68,18 +80,11 @@ const (
 	sendsNoMore                // nobody: gRPC has returned io.EOF, or a message could not be sent
 )
 
-// setMaker changes who makes the attempt. The driver makes the attempt that follows from its end in the same goroutine, so inTimer keeps
-// who made it.
-func (t *streamAttempt) setMaker(m maker) {
-	t.maker = m
-	switch m {
-	case makerCall:
-		t.inTimer = false
-	case makerGoroutine:
-		t.inTimer = true
-	default:
-	}
-}
+// over reports whether the attempt's end is reported, or is being reported. The lock must be held.
+func (t *streamAttempt) over() bool { return t.maker >= makerOver }
+
+// setOver records that the attempt's end is being reported. The lock must be held.
+func (t *streamAttempt) setOver() { t.maker = max(t.maker, makerOver) }
 
 // newAttempt returns the first attempt. The lock must be held.
 func (s *stream) newAttempt(a attempt) *streamAttempt {
@@ -105,14 +110,18 @@ func (s *stream) openAttempt(t *streamAttempt) error {
 	}
 	s.lockedOnly(func() {
 		t.stream = made
-		t.recorded = t.cutOff() // else an inner interceptor has opened another stream before
+		if !t.cutOff() { // an inner interceptor has opened another stream before
+			t.finished = nil
+		}
 		s.driver.changed.Broadcast()
 	})
 	return nil
 }
 
 // lacks reports whether an attempt lacks kept messages, or the close. The lock must be held.
-func (s *stream) lacks(t *streamAttempt) bool { return t.given < s.kept || s.closed && !t.closed }
+func (s *stream) lacks(t *streamAttempt) bool {
+	return t.given < s.request.messages || s.request.closed() && !t.closed
+}
 
 // replayBeside sends an attempt what was kept, in a goroutine of its own.
 func (s *stream) replayBeside(t *streamAttempt) {
@@ -142,7 +151,7 @@ func (s *stream) replayTo(t *streamAttempt) {
 		if err != nil {
 			s.lockedOnly(func() { s.sendFailed(t, err) })
 			if err != io.EOF {
-				t.release() // whoever receives from it ends it with this error
+				t.endContext() // whoever receives from it ends it with this error
 			}
 			return
 		}
@@ -158,12 +167,12 @@ func (s *stream) sendCopy(t *streamAttempt, message encoded) error {
 	s.locked(func() {
 		for _, a := range s.driver.attempts {
 			other := a.ofStream
-			if other != t && other.maker != makerDone && other.stream != nil && other.sending == sendsFreely && !s.lacks(other) {
+			if other != t && !other.over() && other.stream != nil && other.sending == sendsFreely && !s.lacks(other) {
 				s.commit(other, decision.CommitUnsendable) // it has this message
 			}
 		}
-		if s.commit(t, decision.CommitUnsendable) && s.lastFailed != nil && !s.resumed {
-			err = s.lastFailure
+		if s.commit(t, decision.CommitUnsendable) && s.lastFailed != nil && s.request.state != requestReplaced {
+			err = s.lastFailed.serverError
 			s.outcome.instead = s.lastFailed
 		}
 	})
@@ -175,16 +184,16 @@ func (s *stream) nextKept(t *streamAttempt) (m encoded, closes, more bool) {
 	s.driver.mu.Lock()
 	defer s.driver.mu.Unlock()
 	switch {
-	case t.maker == makerDone, t.cancelled, s.outcome.phase != notOver: // nothing is kept for it any more
+	case t.over(), s.cancelled(t), s.isOver(): // nothing is kept for it any more
 		t.sending = sendsNoMore
-	case t.given < s.kept:
-		m = s.replay.message(t.given)
+	case t.given < s.request.messages:
+		m = s.request.buffer.message(t.given)
 		t.given++
 		if !s.uploads {
 			s.requested(t)
 		}
 		return m, false, true
-	case s.closed && !t.closed:
+	case s.request.closed() && !t.closed:
 		t.closed = true
 		s.requested(t)
 		return m, true, true
@@ -227,12 +236,12 @@ func (s *stream) askHeaders(t *streamAttempt) (ended bool, err error) {
 
 // receive receives a message: into the application's in its own goroutine, into a new one in one of ours.
 func (s *stream) receive(t *streamAttempt) (ended bool, err error) {
-	w := &s.waits // it changes when no attempt is made
-	if t.inTimer {
-		t.reply, t.ownReply = w.replies.newMessage(), true
+	d := &s.drive // it changes when no attempt is made
+	if t.maker == makerGoroutine {
+		t.reply, t.ownReply = d.replies.newMessage(), true
 		err = t.stream.RecvMsg(t.reply)
 	} else {
-		err = s.receiveInto(t, w)
+		err = s.receiveInto(t, d)
 	}
 	switch {
 	case err == io.EOF:
@@ -240,22 +249,24 @@ func (s *stream) receive(t *streamAttempt) (ended bool, err error) {
 	case err != nil:
 		return true, s.causeOf(t, err)
 	}
-	t.brought = true
+	t.received = receivedMessage
 	return !s.desc.ServerStreams, nil
 }
 
 // receiveInto receives into the application's message, as that was when the application called RecvMsg.
-func (s *stream) receiveInto(t *streamAttempt, w *awaited) error {
-	if w.used {
-		w.before.restore()
+func (s *stream) receiveInto(t *streamAttempt, d *drive) error {
+	if d.used {
+		d.before.restore()
 	}
-	w.used = true
-	if !w.before.partly || s.codec == nil {
-		return t.stream.RecvMsg(w.message)
+	d.used = true
+	if !d.before.partly || s.codec == nil {
+		return t.stream.RecvMsg(d.message)
 	}
-	s.codec.watch(w.message)
-	err := t.stream.RecvMsg(w.message)
-	t.spoiled = err != nil && s.codec.received.Load()
+	s.codec.watch(d.message)
+	err := t.stream.RecvMsg(d.message)
+	if err != nil && s.codec.received.Load() {
+		t.received = receivedPart
+	}
 	return err
 }
 

@@ -24,9 +24,9 @@ var _ tries = (*stream)(nil)
 // errFollowed says that the attempt that ran has ended, and another one follows later.
 var errFollowed = errors.New("another attempt follows")
 
-// drive makes attempts until one has what the application wants, and returns it, or nil when the call is over, with its error. RecvMsg
+// await makes attempts until one has what the application wants, and returns it, or nil when the call is over, with its error. RecvMsg
 // receives into m. With wantEnd, the error may be errFollowed.
-func (s *stream) drive(w want, m any) (*streamAttempt, error) {
+func (s *stream) await(w want, m any) (*streamAttempt, error) {
 	over, inside := s.beginDrive(w, m)
 	if over {
 		return nil, s.result(inside)
@@ -49,20 +49,19 @@ func (s *stream) beginDrive(w want, m any) (over, inside bool) {
 	if over, inside := s.ended(); over {
 		return over, inside
 	}
-	for (s.driving || s.reporting > 0) && s.outcome.phase == notOver {
+	for (s.driver.waiting.drives() || s.reporting > 0) && !s.isOver() {
 		s.driver.changed.Wait()
 	}
-	if s.outcome.phase != notOver {
+	if s.isOver() {
 		return true, false
 	}
-	s.driving = true
-	s.driver.reached = false
-	s.won = nil
-	s.waits = awaited{want: w, message: m}
+	s.driver.waiting = callWaits
+	d := &s.drive
+	d.want, d.message = w, m
 	if w == wantMessage {
-		s.waits.before.keep(m, s.usesGRPCsCodec())
+		d.before.keep(m, s.usesGRPCsCodec())
 		if s.races {
-			s.waits.replies = s.retrier.replyType(s.method, m)
+			d.replies = s.retrier.replyType(s.method, m)
 		}
 	}
 	return false, false
@@ -106,33 +105,37 @@ func (s *stream) continueDrive() *attempt {
 func (s *stream) endDrive() (won *streamAttempt, over bool) {
 	var ended *streamAttempt
 	s.lockedOnly(func() {
-		won = s.won
-		s.driving = false
-		s.driver.reached = true
+		won = s.drive.won
+		s.driver.waiting = nobodyWaits
 		s.driver.stopTimer()
-		s.waits = awaited{}
+		s.drive = drive{}
 		s.idleSince = clock.Now()
 		s.driver.changed.Broadcast()
-		t := s.running()
-		switch {
-		case t == nil || t.maker != makerNone:
-		case s.gone, t.cutOff():
-			ended = t
-		case t.recorded:
-			s.awaitApplication(t)
-		}
+		ended = s.endedUnseen(s.running())
 	})
 	if ended != nil {
-		s.reportRecorded(ended)
+		s.reportFinished(ended)
 	}
-	s.lockedOnly(func() { over = s.outcome.phase != notOver })
-	return won, over
+	return won, s.hasEnded()
+}
+
+// endedUnseen returns an attempt that gRPC has ended while it was made, if it rests now and its end must be reported. If the application
+// may find the end, it has a second for that. t may be nil. The lock must be held.
+func (s *stream) endedUnseen(t *streamAttempt) *streamAttempt {
+	switch {
+	case t == nil || t.maker != makerNone:
+	case s.outcome.phase() == contextGone, t.cutOff():
+		return t
+	case t.finished != nil:
+		s.awaitApplication(t)
+	}
+	return nil
 }
 
 // engineNow returns the time and the state of the connection, for the engine. The lock must be held.
 func (s *stream) engineNow() attempts.Now {
 	now := s.now()
-	if s.outcome.phase == notOver { // else observers may be told of its mode
+	if !s.isOver() { // else observers may be told of its mode
 		s.stayOff(&now)
 	}
 	return now
@@ -145,20 +148,20 @@ func (s *stream) pause(now attempts.Now) attempts.Step {
 	if s.deciding() {
 		return s.engine.Paused(d, now)
 	}
-	s.timing.Pause(d)
+	s.beginning.timing.Pause(d)
 	return attempts.Step{Wake: attempts.Never}
 }
 
 // requested records that an attempt has the whole request. The lock must be held.
 func (s *stream) requested(t *streamAttempt) {
 	now := attempts.Now{At: clock.Now()}
-	if !s.driving {
+	if !s.driver.waiting.drives() {
 		s.pause(now)
 	}
 	if s.deciding() {
 		s.engine.Requested(t.number, now)
 	} else {
-		s.timing.Request(now.At)
+		s.beginning.timing.Request(now.At)
 	}
 }
 
@@ -167,7 +170,7 @@ func (s *stream) running() *streamAttempt { return s.find(func(*streamAttempt) b
 
 // opened returns the oldest attempt that is open, if possible one that takes messages, or nil. The lock must be held.
 func (s *stream) opened() *streamAttempt {
-	t := s.find(func(t *streamAttempt) bool { return t.stream != nil && t.sending != sendsNoMore && !t.cancelled })
+	t := s.find(func(t *streamAttempt) bool { return t.stream != nil && t.sending != sendsNoMore && !s.cancelled(t) })
 	if t == nil {
 		t = s.find(func(t *streamAttempt) bool { return t.stream != nil })
 	}
@@ -177,28 +180,47 @@ func (s *stream) opened() *streamAttempt {
 // find returns the oldest attempt of those that run, or of the one that the call is committed to, for which is returns true, or nil.
 // The lock must be held.
 func (s *stream) find(is func(*streamAttempt) bool) *streamAttempt {
+	committed := s.committed()
 	for _, a := range s.driver.attempts {
 		t := a.ofStream
-		if t.maker != makerDone && (s.committed == nil || s.committed == t) && is(t) {
+		if !t.over() && (committed == nil || committed == t) && is(t) {
 			return t
 		}
 	}
 	return nil
 }
 
-// goOn makes an attempt in a goroutine of its own, which no other goroutine makes. The lock must be held.
+// cancelled reports whether the engine has cancelled an attempt that goes on: another one has won, or replaces it. The lock must be held.
+func (s *stream) cancelled(t *streamAttempt) bool {
+	return s.deciding() && s.engine.Cancelled(t.number)
+}
+
+// goOn makes an attempt in a goroutine of ours, which no other goroutine makes. The lock must be held.
 func (s *stream) goOn(t *streamAttempt) {
-	t.setMaker(makerGoroutine)
-	s.driver.goOn(&t.attempt)
+	t.maker = makerGoroutine
+	s.driver.goOn(func() *attempt { return &t.attempt })
+}
+
+// follow opens the next attempt in a goroutine of ours when its backoff is over, for an application that only sends, or does something else.
+func (s *stream) follow() {
+	s.lockedOnly(func() {
+		s.driver.goOn(func() *attempt {
+			t := s.running()
+			if t == nil || t.stream != nil || t.maker != makerNone {
+				return nil // it is not due yet, or another goroutine makes it
+			}
+			t.maker = makerGoroutine
+			return &t.attempt
+		})
+	})
 }
 
 // prepare implements tries.
-func (s *stream) prepare(n int, at time.Duration, inTimer bool) *attempt {
+func (s *stream) prepare(n int, at time.Duration, ours bool) *attempt {
 	t := s.streamAttempt(*s.laterAttempt(n, at))
-	if inTimer {
-		t.setMaker(makerGoroutine)
-	} else {
-		t.setMaker(makerCall)
+	t.maker = makerCall
+	if ours {
+		t.maker = makerGoroutine
 	}
 	return &t.attempt
 }
@@ -207,7 +229,7 @@ func (s *stream) prepare(n int, at time.Duration, inTimer bool) *attempt {
 func (s *stream) resting() *attempt {
 	for _, a := range s.driver.attempts {
 		if t := a.ofStream; t.maker == makerNone {
-			t.setMaker(makerCall)
+			t.maker = makerCall
 			return a
 		}
 	}
@@ -258,22 +280,30 @@ const (
 
 // nextStep returns what the goroutine that makes t does next.
 func (s *stream) nextStep(t *streamAttempt) (do attemptStep) {
+	var ended *streamAttempt
 	s.locked(func() {
 		do = s.stepOf(t)
-		if do == stepRest {
-			t.setMaker(makerNone)
-			s.driver.changed.Broadcast()
+		if do != stepRest {
+			return
+		}
+		t.maker = makerNone
+		s.driver.changed.Broadcast()
+		if s.driver.waiting == nobodyWaits { // else endDrive looks
+			ended = s.endedUnseen(t)
 		}
 	})
+	if ended != nil {
+		s.reportFinished(ended)
+	}
 	return do
 }
 
 // stepOf returns what the goroutine that makes t does next. The lock must be held.
 func (s *stream) stepOf(t *streamAttempt) attemptStep {
 	switch {
-	case t.cancelled, s.outcome.phase != notOver:
+	case s.cancelled(t), s.isOver():
 		return stepGiveUp
-	case t.brought:
+	case t.received == receivedMessage:
 		return s.takeMessage(t)
 	case t.stream == nil:
 		return stepOpen
@@ -285,12 +315,12 @@ func (s *stream) stepOf(t *streamAttempt) attemptStep {
 			return stepReplayBeside
 		}
 		return stepReplay
-	case !s.driving && s.races && t.maker == makerGoroutine && t.headers == nil:
+	case !s.driver.waiting.drives() && s.races && t.maker == makerGoroutine && t.headers == nil:
 		return stepHeaders // so that a failure is found while nobody waits
-	case !s.driving:
+	case !s.driver.waiting.drives():
 		return stepRest
 	}
-	switch s.waits.want {
+	switch s.drive.want {
 	case wantOpened:
 		return s.reach(t)
 	case wantEnd:
@@ -319,7 +349,7 @@ func (s *stream) headersStep(t *streamAttempt) attemptStep {
 
 // takeMessage commits the call to an attempt that has brought a message, and returns its next step. The lock must be held.
 func (s *stream) takeMessage(t *streamAttempt) attemptStep {
-	t.brought = false
+	t.received = receivedNothing
 	if !s.commit(t, decision.CommitMessage) {
 		return stepGiveUp
 	}
@@ -329,7 +359,7 @@ func (s *stream) takeMessage(t *streamAttempt) attemptStep {
 
 // messageStep returns the next step of an attempt whose message commits the call. The lock must be held.
 func (s *stream) messageStep(t *streamAttempt) attemptStep {
-	makes := s.waits.replies.makes()
+	makes := s.drive.replies.makes()
 	switch {
 	case t.maker == makerGoroutine && !makes:
 		return stepRest // the application's goroutine takes it over
@@ -342,35 +372,30 @@ func (s *stream) messageStep(t *streamAttempt) attemptStep {
 
 // reach ends the drive: t has what the application wants. The lock must be held.
 func (s *stream) reach(t *streamAttempt) attemptStep {
-	if s.won == nil {
-		s.won = t
+	if s.drive.won == nil {
+		s.drive.won = t
 	}
-	s.driver.reached = true
+	s.driver.serve()
 	return stepRest
 }
 
 // commit makes t the only attempt. It returns false if another one has won, or t has ended. The lock must be held.
 func (s *stream) commit(t *streamAttempt, why decision.Commit) bool {
-	if s.committed != nil || s.outcome.phase != notOver {
-		return s.committed == t
+	if committed := s.committed(); committed != nil || s.isOver() {
+		return committed == t
 	}
-	if t.maker == makerDone || t.cancelled {
+	if t.over() || s.cancelled(t) {
 		return false
 	}
 	if why == decision.CommitMessage && !s.deciding() {
-		s.committed = t // the engine is told when it starts
-		s.why = why
+		s.beginning.commit = why
 	} else {
 		s.join()
 		now := s.engineNow()
-		step, ok := s.engine.Commit(t.number, why, now)
-		if ok {
-			s.committed = t
-			s.why = why
-		}
+		step, _ := s.engine.Commit(t.number, why, now)
 		s.driver.act(&step, nil, nil, now.At, false)
 	}
-	if s.committed != t {
+	if s.committed() != t {
 		return false
 	}
 	s.passThrough()
@@ -382,6 +407,24 @@ func (s *stream) commit(t *streamAttempt, why decision.Commit) bool {
 	return true
 }
 
+// commitment returns the attempt that the call is committed to, and why; nil: none. The lock must be held.
+func (s *stream) commitment() (*streamAttempt, decision.Commit) {
+	n, why := 1, s.beginning.commit
+	if s.deciding() {
+		n, why = s.engine.Committed()
+	}
+	if why == decision.CommitNone {
+		return nil, why
+	}
+	return s.driver.attempts[n-1].ofStream, why
+}
+
+// committed returns the attempt that the call is committed to, or nil. The lock must be held.
+func (s *stream) committed() *streamAttempt {
+	t, _ := s.commitment()
+	return t
+}
+
 // hear records the first message of the committed attempt. The lock must be held.
 func (s *stream) hear(t *streamAttempt) {
 	if !t.heard {
@@ -389,7 +432,7 @@ func (s *stream) hear(t *streamAttempt) {
 		at := clock.Now()
 		if s.deciding() {
 			s.engine.Heard(t.number, attempts.Now{At: at})
-		} else if took, measures := s.timing.Hear(at); measures && s.known != nil {
+		} else if took, measures := s.beginning.timing.Hear(at); measures && s.known != nil {
 			s.answeredAtOnce(at, took)
 		}
 	}
@@ -399,13 +442,13 @@ func (s *stream) hear(t *streamAttempt) {
 // passThrough lets the application use the committed attempt directly, in each direction in which nothing is left to do. A stream that may
 // be resumed never passes through. The lock must be held.
 func (s *stream) passThrough() {
-	t := s.committed
-	if t == nil || s.outcome.phase != notOver {
+	t := s.committed()
+	if t == nil || t.over() || s.isOver() {
 		return
 	}
 	hasAll := t.sending == sendsFreely && t.stream != nil && !s.lacks(t)
 	if hasAll || t.sending == sendsNoMore {
-		s.replay.release()
+		s.request.buffer.release()
 	}
 	if s.resume.next != nil {
 		return
@@ -424,22 +467,22 @@ func (s *stream) join() {
 		return
 	}
 	s.prepareEngine(true)
-	s.engine.Join(&s.set, s.timing)
-	if s.committed != nil {
-		s.engine.Commit(1, s.why, attempts.Now{At: clock.Now()})
+	s.engine.Join(&s.set, s.beginning.timing)
+	if s.beginning.commit != decision.CommitNone {
+		s.engine.Commit(1, s.beginning.commit, attempts.Now{At: clock.Now()})
 	}
 }
 
-// judge implements tries. It waits for gRPC's own end of the attempt, which may still write trailer and peer.
-func (s *stream) judge(a *attempt, err error) (attempts.Result, attempts.Now) {
+// release implements tries. It waits for gRPC's own end of the attempt, which may still write trailer and peer.
+func (s *stream) release(a *attempt, err error) (attempts.Result, attempts.Now) {
 	t := a.ofStream
 	cancelled, committed := false, false
 	s.lockedOnly(func() {
-		t.setMaker(makerDone)
-		cancelled = t.cancelled
-		committed = s.committed == t
-		if s.driving && s.waits.want == wantEnd {
-			s.driver.reached = true
+		t.setOver()
+		cancelled = s.cancelled(t)
+		committed = s.committed() == t
+		if s.drive.want == wantEnd {
+			s.driver.serve()
 		}
 		s.driver.changed.Broadcast()
 	})
@@ -460,7 +503,7 @@ func (s *stream) judge(a *attempt, err error) (attempts.Result, attempts.Now) {
 		a.awaitEnd()
 	}
 	r := s.call.judge(a, nil, err, local, now)
-	if t.spoiled {
+	if t.received == receivedPart {
 		s.endSpoiled(&r)
 	}
 	if r.Err != nil && !r.Local {
@@ -475,34 +518,30 @@ func (s *stream) noteFailure(t *streamAttempt, r *attempts.Result, committed boo
 	var request encoded
 	resumes := committed && t.stream != nil && s.rest(&request)
 	s.lockedOnly(func() {
-		s.lastFailed, s.lastFailure = t, r.Err
+		t.serverError = r.Err
+		s.lastFailed = t
 		if !resumes {
 			return
 		}
-		r.Resumes = s.replay.replace(&request)
+		r.Resumes = s.request.replace(&request)
 		if !r.Resumes {
 			r.Final = true
 			return
 		}
 		r.Progress, s.resume.progress = s.resume.progress, false
-		s.kept = 1
-		s.closed = true
-		s.resumed = true
-		s.committed = nil
 	})
 }
 
 // succeeded implements tries.
 func (s *stream) succeeded(a *attempt) bool {
-	if s.outcome.phase != notOver || s.deciding() || s.retrier.observers.Load().attempts || a.ctx.Err() != nil {
+	if s.isOver() || s.deciding() || s.retrier.observers.Load().attempts || a.ctx.Err() != nil {
 		return false
 	}
 	t := a.ofStream
-	t.setMaker(makerDone)
+	t.setOver()
 	if s.options.notify {
 		t.noteReport()
 	}
-	s.committed = t
 	if !s.foreign(a, false) {
 		s.hear(t)
 		s.budget.Observe(clock.Time(s.call.start), budget.EventCallSucceeded)

@@ -5,9 +5,9 @@ package interceptor
 
 import (
 	"io"
+	"sync/atomic"
 	"time"
 
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"github.com/stagger-go/stagger/policy"
@@ -15,7 +15,7 @@ import (
 
 // streamOutcome is how a stream has ended. The driver's lock guards it.
 type streamOutcome struct {
-	phase   endPhase
+	phases  atomic.Uint32  // endPhase; also read without the lock
 	final   error          // nil: success
 	shown   *streamAttempt // whose response it is; nil: none
 	instead *streamAttempt // shown in place of an attempt to which a message could not be sent; nil: none
@@ -25,21 +25,41 @@ type streamOutcome struct {
 
 // endPhase is how far the end of a stream has come. OnFinish may call the stream: such calls return the end without waiting.
 //
-//	notOver ── the engine says Over ──► endKnown ──► endTelling ──► endTold
-//	               the response is known ┘             └ the caller's OnFinish runs
-type endPhase uint8
+//	notOver ────────── the engine says Over ──────────┬──► endKnown ── the caller's OnFinish ──► endTelling ──► endTold
+//	   └── its context has ended ──► contextGone ─────┘                                                            ▲
+//	                                                  └── the caller has no targets and no OnFinish ───────────────┘
+type endPhase uint32
 
 const (
-	notOver endPhase = iota
-	endKnown
+	notOver     endPhase = iota
+	contextGone          // so long ago that no OnFinish of gRPC's will come: whoever finds an attempt reports its end
+	endKnown             // the response is known
 	endTelling
 	endTold
 )
 
+func (o *streamOutcome) phase() endPhase     { return endPhase(o.phases.Load()) }
+func (o *streamOutcome) setPhase(p endPhase) { o.phases.Store(uint32(p)) }
+
+// beginTelling returns true once, for the goroutine that runs the caller's OnFinish.
+func (o *streamOutcome) beginTelling() bool {
+	return o.phase() == endKnown && o.phases.CompareAndSwap(uint32(endKnown), uint32(endTelling))
+}
+
+// isOver reports whether the call is over. The lock must be held.
+func (s *stream) isOver() bool { return s.outcome.phase() >= endKnown }
+
+// hasEnded reports whether the call is over.
+func (s *stream) hasEnded() bool {
+	s.driver.mu.Lock()
+	defer s.driver.mu.Unlock()
+	return s.isOver()
+}
+
 // concluded implements tries. That the call is over, and its response, are set in one place.
 func (s *stream) concluded() {
 	o := &s.outcome
-	if o.phase != notOver {
+	if s.isOver() {
 		return
 	}
 	o.shown = o.instead
@@ -47,7 +67,7 @@ func (s *stream) concluded() {
 		o.shown = s.driver.attempts[n-1].ofStream
 	}
 	if o.shown == nil {
-		o.shown = s.committed
+		o.shown = s.committed()
 	}
 	reported := &unreported
 	if o.shown != nil {
@@ -56,14 +76,13 @@ func (s *stream) concluded() {
 	if err := s.answer(reported); err != nil {
 		o.final = err
 	}
-	o.phase = endTold
+	o.setPhase(endTold)
 	if s.options.notify {
-		o.phase = endKnown
-		s.untold.Store(true)
+		o.setPhase(endKnown)
 	}
 	s.receives.Store(nil) // who comes from now on must look at the end
 	s.sends.Store(nil)
-	s.replay.close()
+	s.request.buffer.close()
 	s.driver.stopTimer()
 	if s.unwatch != nil {
 		s.unwatch()
@@ -77,7 +96,7 @@ func (s *stream) concluded() {
 // tell implements tries. It runs the caller's OnFinish, for which the application's call waits, and delivers events to observers, for
 // which nothing waits.
 func (s *stream) tell() {
-	if s.untold.Load() && s.untold.CompareAndSwap(true, false) {
+	if s.outcome.beginTelling() {
 		s.tellCaller()
 	}
 	s.driver.events.tell(func(n notice) {
@@ -90,35 +109,25 @@ func (s *stream) tell() {
 	})
 }
 
+// tellCaller runs the caller's OnFinish.
 func (s *stream) tellCaller() {
-	s.setPhase(endTelling)
-	defer s.setPhase(endTold)
+	defer s.lockedOnly(func() {
+		s.outcome.setPhase(endTold)
+		s.driver.changed.Broadcast()
+	})
 	s.options.finished(s.outcome.final)
-}
-
-func (s *stream) setPhase(p endPhase) {
-	s.driver.mu.Lock()
-	defer s.driver.mu.Unlock()
-	s.outcome.phase = p
-	s.driver.changed.Broadcast()
 }
 
 // ended returns whether the call is over, for a call of the application that begins; inside is as in [stream.result]. The lock must be
 // held.
 func (s *stream) ended() (over, inside bool) {
-	return s.outcome.phase != notOver, s.outcome.phase == endTelling
-}
-
-func (s *stream) isOver() bool {
-	s.driver.mu.Lock()
-	defer s.driver.mu.Unlock()
-	return s.outcome.phase != notOver
+	return s.isOver(), s.outcome.phase() == endTelling
 }
 
 func (s *stream) isCommitted(t *streamAttempt) bool {
 	s.driver.mu.Lock()
 	defer s.driver.mu.Unlock()
-	return s.committed == t
+	return s.committed() == t
 }
 
 // result waits until the call is over and its caller has been told, and returns its error. inside says that the caller's OnFinish ran
@@ -126,10 +135,10 @@ func (s *stream) isCommitted(t *streamAttempt) bool {
 func (s *stream) result(inside bool) error {
 	s.driver.mu.Lock()
 	defer s.driver.mu.Unlock()
-	for s.outcome.phase == notOver || s.outcome.phase != endTold && !inside {
+	for !s.isOver() || s.outcome.phase() != endTold && !inside {
 		s.driver.changed.Wait()
 	}
-	s.driver.caught.rethrow()
+	s.driver.panicked.rethrow()
 	return s.outcome.final
 }
 
@@ -161,6 +170,14 @@ func (s *stream) passedEnd(t *streamAttempt, err error) error {
 func endOf(err error) error {
 	if err == io.EOF {
 		return nil
+	}
+	return err
+}
+
+// endOrEOF returns what RecvMsg returns of an attempt that has ended with err: io.EOF is success.
+func endOrEOF(err error) error {
+	if err == nil {
+		return io.EOF
 	}
 	return err
 }
@@ -203,9 +220,10 @@ func (s *stream) receiveAfterEnd(m any, final error) error {
 	s.lockedOnly(func() {
 		o := &s.outcome
 		t = o.shown
-		replies = final == nil && !s.desc.ServerStreams && !o.replied && !t.unfound
+		replies = final == nil && !s.desc.ServerStreams && !o.replied && t.maker != makerUnfound
 		o.replied = true
-		drains = t != nil && t.stream != nil && o.instead == nil && !s.driver.caught.happened && (t.unfound || s.stopped() || t.failure != nil)
+		readable := t != nil && t.stream != nil && o.instead == nil && s.driver.panicked.value == nil
+		drains = readable && (t.maker == makerUnfound || s.stopped() || t.failure != nil)
 	})
 	switch {
 	case replies && t.ownReply:
@@ -235,13 +253,12 @@ func (t *streamAttempt) onFinish(err error) {
 	s := t.of
 	reports := false
 	s.lockedOnly(func() {
-		if t.recorded {
+		if t.finished != nil {
 			return
 		}
-		t.recorded = true
-		t.record = err
+		t.finished = endOrEOF(err)
 		switch {
-		case t.maker != makerNone || t.stream == nil || s.outcome.phase != notOver:
+		case t.maker != makerNone || t.stream == nil || s.isOver():
 		case t.cutOff():
 			reports = true
 		default:
@@ -249,29 +266,30 @@ func (t *streamAttempt) onFinish(err error) {
 		}
 	})
 	if reports {
-		s.reportRecorded(t)
+		s.reportFinished(t)
 	}
 }
 
 // cutOff reports whether gRPC has ended the attempt because its context is over or the connection is closed. The lock must be held.
 func (t *streamAttempt) cutOff() bool {
-	return t.recorded && t.record != nil && !answered(t.record) && (t.ctx.Err() != nil || closed(t.of.cc))
+	return t.finished != nil && t.finished != io.EOF && !answered(t.finished) && (t.ctx.Err() != nil || closed(t.of.cc))
 }
 
-// awaitApplication reports the end of an attempt that gRPC has recorded if no call of the application finds it in time: an inner
+// awaitApplication reports the end of an attempt that gRPC has ended if no call of the application finds it in time: an inner
 // interceptor receives ahead, or the application does something else. Of an attempt that the call is not committed to, only RecvMsg
 // finds the success. The lock must be held.
 func (s *stream) awaitApplication(t *streamAttempt) {
-	committed := s.committed == t && s.receives.Load() == nil
-	if (committed || s.committed == nil && t.record != nil) && s.resume.next == nil {
-		time.AfterFunc(leftTime, func() { s.reportUnfound(t) })
+	committed := s.committed()
+	shown := committed == t && s.receives.Load() == nil
+	if (shown || committed == nil && t.finished != io.EOF) && s.resume.next == nil {
+		time.AfterFunc(timeToFind, func() { s.reportUnfound(t) })
 	}
 }
 
 // reportUnfound reports the end of an attempt that no call of the application has found, and opens the next attempt, if one follows.
 func (s *stream) reportUnfound(t *streamAttempt) {
-	if s.reportRecorded(t) && !s.isOver() {
-		s.openNext()
+	if s.reportFinished(t) && !s.hasEnded() {
+		s.follow()
 	}
 }
 
@@ -279,15 +297,18 @@ func (s *stream) reportUnfound(t *streamAttempt) {
 // its options.
 func (s *stream) contextOver() {
 	if s.wakeIdle() {
-		time.AfterFunc(longestEnd, s.contextGone)
+		time.AfterFunc(longestEnd, s.contextLongOver)
 	}
 }
 
-// contextGone runs some time after the call's context is over.
-func (s *stream) contextGone() {
+// contextLongOver runs some time after the call's context is over.
+func (s *stream) contextLongOver() {
 	var idle []*streamAttempt
 	s.lockedOnly(func() {
-		s.gone = true
+		if s.isOver() {
+			return
+		}
+		s.outcome.setPhase(contextGone)
 		for _, a := range s.driver.attempts {
 			if t := a.ofStream; t.maker == makerNone {
 				idle = append(idle, t)
@@ -295,7 +316,7 @@ func (s *stream) contextGone() {
 		}
 	})
 	for _, t := range idle {
-		s.reportRecorded(t)
+		s.reportFinished(t)
 	}
 	s.wakeIdle()
 }
@@ -303,18 +324,21 @@ func (s *stream) contextGone() {
 // wakeIdle makes the engine notice the end of the context if nothing else will: no attempt runs, and no call of the application waits
 // for the next one. It returns false if the call is over.
 func (s *stream) wakeIdle() (runs bool) {
+	returned := false
 	defer func() {
-		if p := recover(); p != nil {
-			s.goroutinePanicked(nil, p)
+		if !returned {
+			s.goroutinePanicked(nil, recover())
 		}
 	}()
 	s.locked(func() {
-		if s.outcome.phase == notOver && !s.driving && s.reporting == 0 && s.driver.others == 0 && s.running() == nil {
+		idle := !s.driver.waiting.drives() && s.reporting == 0 && s.driver.ours == 0 && s.running() == nil
+		if idle && !s.isOver() {
 			s.join()
 			s.driver.wake(false)
 		}
-		runs = s.outcome.phase == notOver
+		runs = !s.isOver()
 	})
+	returned = true
 	return runs
 }
 
@@ -323,31 +347,44 @@ func (s *stream) wakeIdle() (runs bool) {
 func (s *stream) claim(t *streamAttempt, found bool) bool {
 	s.driver.mu.Lock()
 	defer s.driver.mu.Unlock()
-	if t.maker != makerNone || s.outcome.phase != notOver {
+	if t.maker != makerNone || s.isOver() {
 		return false
 	}
-	t.setMaker(makerDone)
-	t.unfound = !found
+	t.maker = makerUnfound
+	if found {
+		t.maker = makerOver
+	}
 	s.reporting++
 	return true
 }
 
-// settle reports the end of an attempt that was claimed. If another one follows at once, the application's next call makes it.
+// settle reports the end of an attempt that was claimed. If another one follows at once, the application's next call makes it. No call of
+// the application waits for the observers that are told of the end.
 func (s *stream) settle(t *streamAttempt, err error) {
-	returned := false
+	settled, returned := false, false
 	defer func() {
 		if !returned {
 			s.driver.unwind(&t.attempt)
 		}
-		s.lockedOnly(func() {
-			s.reporting--
-			s.driver.changed.Broadcast()
-		})
+		if !settled {
+			s.settled(nil)
+		}
 	}()
-	if next := s.driver.reportEnd(&t.attempt, err); next != nil {
-		s.lockedOnly(func() { next.ofStream.setMaker(makerNone) })
-	}
+	s.settled(s.driver.reportOnly(&t.attempt, err, false))
+	settled = true
+	s.tell()
 	returned = true
+}
+
+// settled ends the report of a claimed end. next is the attempt that follows at once, or nil.
+func (s *stream) settled(next *attempt) {
+	s.lockedOnly(func() {
+		if next != nil {
+			next.ofStream.maker = makerNone
+		}
+		s.reporting--
+		s.driver.changed.Broadcast()
+	})
 }
 
 // reportFound reports the end of an attempt that a call of the application has found, unless it is reported.
@@ -357,9 +394,9 @@ func (s *stream) reportFound(t *streamAttempt, err error) {
 	}
 }
 
-// reportRecorded reports the end of an attempt that gRPC has recorded, or that of its context, if nobody makes the attempt. Nothing can
+// reportFinished reports the end of an attempt that gRPC has ended, or that of its context, if nobody makes the attempt. Nothing can
 // recover a panic in gRPC's goroutines: the application's next call repeats it. It returns false if somebody else reports the end.
-func (s *stream) reportRecorded(t *streamAttempt) (claimed bool) {
+func (s *stream) reportFinished(t *streamAttempt) (claimed bool) {
 	if !s.claim(t, false) {
 		return false
 	}
@@ -368,18 +405,21 @@ func (s *stream) reportRecorded(t *streamAttempt) (claimed bool) {
 		switch {
 		case t.failure != nil:
 			err = t.failure
-		case t.recorded:
-			err = t.record
+		case t.finished != nil:
+			err = endOf(t.finished)
 		default:
 			err = status.FromContextError(s.ctx.Err()).Err()
 		}
 	})
+	returned := false
 	defer func() {
-		if p := recover(); p != nil {
-			s.lockedOnly(func() { s.driver.caught.note(p) })
+		if !returned {
+			with := recover()
+			s.lockedOnly(func() { s.driver.panicked.note(with) })
 		}
 	}()
 	s.settle(t, err)
+	returned = true
 	return true
 }
 
@@ -387,10 +427,7 @@ func (s *stream) reportRecorded(t *streamAttempt) (claimed bool) {
 func (s *stream) goroutinePanicked(a *attempt, with any) {
 	defer func() { _ = recover() }() // of an observer: the first panic is the one that comes up
 	s.locked(func() {
-		s.driver.caught.note(with)
+		s.driver.panicked.note(with)
 		s.driver.abort(a)
 	})
 }
-
-// errPanicked is the error of an attempt that has panicked, and of a call whose observer has.
-var errPanicked = status.Error(codes.Unknown, "the call panicked")

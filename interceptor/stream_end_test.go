@@ -213,3 +213,42 @@ func TestStreamEnd_ObserversContext(t *testing.T) {
 		})
 	}
 }
+
+// An observer that blocks while it is told of an attempt holds up nothing: the stream ends when its context does, whether the application
+// waits for it or not.
+func TestStreamEnd_ObserverBlocks(t *testing.T) {
+	for name, receives := range map[string]bool{"the application receives": true, "nobody calls": false} {
+		t.Run(name, func(t *testing.T) {
+			slow := interceptor.WithObserver(interceptor.Observer{
+				Attempt: func(context.Context, interceptor.Event) { time.Sleep(time.Hour) },
+			})
+			play(t, config(plain()), func(t *testing.T, s scene) {
+				s.conn = s.inside(t, func(_ int, stream grpc.ClientStream) grpc.ClientStream {
+					h := &hoarder{ClientStream: stream, messages: make(chan string, 10)}
+					go h.hoard() // so that OnFinish reports the end, after a second
+					return h
+				})
+				s.On(get, down().Pushback("60000"))
+				ctx, cancel := context.WithCancel(t.Context())
+				var finished []time.Duration
+				start := time.Now()
+				time.AfterFunc(5*time.Second, cancel)
+				stream := s.open(t, ctx, bidiStream, grpc.OnFinish(func(error) { finished = append(finished, time.Since(start)) }))
+				send(t, stream, "x")
+				time.Sleep(2 * time.Second)
+				if receives {
+					if _, err := receive(stream); status.Code(err) != codes.Canceled || time.Since(start) != 5*time.Second {
+						t.Errorf("%v after %v", err, time.Since(start))
+					}
+				} else {
+					time.Sleep(4 * time.Second)
+				}
+				synctest.Wait()
+				if fmt.Sprint(finished) != "[5s]" || s.retrier.State().Waiting != 0 {
+					t.Errorf("OnFinish was told after %v; %d calls wait", finished, s.retrier.State().Waiting)
+				}
+				time.Sleep(2 * time.Hour)
+			}, slow)
+		})
+	}
+}

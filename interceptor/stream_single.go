@@ -5,7 +5,6 @@ package interceptor
 
 import (
 	"context"
-	"errors"
 	"io"
 	"sync"
 	"sync/atomic"
@@ -18,7 +17,6 @@ import (
 
 	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/internal/clock"
-	"github.com/stagger-go/stagger/policy"
 )
 
 // singleStream is a stream with at most one attempt, by its policy, its mode or its options. It is gRPC's own
@@ -35,19 +33,17 @@ type singleStream struct {
 	desc    *grpc.StreamDesc
 	call    call
 	attempt attempt
-	heard   bool         // the first message has arrived; used only by RecvMsg
 	inside  atomic.Int32 // calls that report the end when they return, including the opening of the stream
 	timed   atomic.Bool  // the time of the first message is measured, and it has not arrived
 
 	mu       sync.Mutex  // guards the engine and all below
 	changed  sync.Cond   // broadcasts when the response is known
 	unwatch  func() bool // stops watching the call's context
-	recorded bool        // OnFinish was called
-	last     error       // with this error
+	finished error       // OnFinish's error, io.EOF after a success; nil: gRPC has not called it
 	end      singleEnd
 	final    error         // of the call, once its response is known
 	shown    error         // final, or gRPC's later error for the application
-	caught   caught        // of a callback
+	panicked panicked      // in a callback
 	waiting  int           // waiting calls; only while timed
 	idle     time.Duration // since when no call waits
 }
@@ -63,11 +59,6 @@ const (
 	singleClaimed           // a goroutine reports the end
 	singleOver              // the response is known
 )
-
-// single reports whether a call has at most one attempt.
-func (c *call) single() bool {
-	return min(c.policy.MaxAttempts(), c.options.maxAttempts) < 2 || c.entry.mode == policy.ModeOff
-}
 
 // openSingle opens a stream of one attempt. options are for that.
 func openSingle(c call, desc *grpc.StreamDesc, open grpc.Streamer, options *attemptOptions) (grpc.ClientStream, error) {
@@ -110,7 +101,7 @@ func (s *singleStream) start() (refused bool, err error) {
 	s.guard(func() {
 		step = s.call.startEngine(s.call.uploads, now)
 	})
-	s.caught.rethrow()
+	s.panicked.rethrow()
 	if step.Over {
 		return true, s.call.finish(&unreported)
 	}
@@ -147,10 +138,6 @@ func (s *singleStream) RecvMsg(m any) error {
 
 // hear reports the first message to the engine.
 func (s *singleStream) hear() {
-	if s.heard {
-		return
-	}
-	s.heard = true
 	if !s.timed.Load() {
 		return
 	}
@@ -225,10 +212,10 @@ func (s *singleStream) Header() (metadata.MD, error) {
 	}
 	if header == nil {
 		s.mu.Lock()
-		recorded, last := s.recorded, s.last
+		finished := s.finished
 		s.mu.Unlock()
-		if recorded && last != nil { // else RecvMsg returns the error: gRPC may not have sent such a stream
-			_ = s.finishCall(last)
+		if finished != nil && finished != io.EOF { // else RecvMsg returns the error: gRPC may not have sent such a stream
+			_ = s.finishCall(finished)
 		}
 	}
 	return header, nil
@@ -237,11 +224,11 @@ func (s *singleStream) Header() (metadata.MD, error) {
 // leaveCall ends a call of the application. If it has not returned, an inner interceptor has panicked, or called Goexit.
 func (s *singleStream) leaveCall(returned *bool) {
 	if !*returned && s.claim() {
-		s.settle(errPanicked, true)
+		s.settle(attempts.ErrPanicked, true)
 	}
 	s.countWaiting(-1)
 	if s.inside.Add(-1) == 0 && s.attempt.ended() {
-		s.reportRecorded()
+		s.reportFinished()
 	}
 }
 
@@ -261,7 +248,7 @@ func (s *singleStream) guard(f func()) {
 func (s *singleStream) abort(p any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.caught.note(p)
+	s.panicked.note(p)
 	if s.end != singleOver {
 		s.call.engine.Abort(s.call.now())
 		s.know()
@@ -271,12 +258,12 @@ func (s *singleStream) abort(p any) {
 // onFinish is gRPC's OnFinish, in any goroutine.
 func (s *singleStream) onFinish(err error) {
 	s.mu.Lock()
-	if !s.recorded {
-		s.recorded, s.last = true, err
+	if s.finished == nil {
+		s.finished = endOrEOF(err)
 	}
 	s.mu.Unlock()
 	if s.inside.Load() == 0 {
-		s.reportRecorded()
+		s.reportFinished()
 	}
 }
 
@@ -288,26 +275,23 @@ func (s *singleStream) gone() {
 	}
 }
 
-// leftTime is how long the application has to notice an end that an inner interceptor has noticed before it.
-const leftTime = time.Second
-
-// reportRecorded reports OnFinish's error when no call is inside.
-func (s *singleStream) reportRecorded() {
+// reportFinished reports OnFinish's error when no call is inside.
+func (s *singleStream) reportFinished() {
 	s.mu.Lock()
-	recorded, last, claimed := s.recorded, s.last, s.end != singleRuns
+	finished, claimed := s.finished, s.end != singleRuns
 	s.mu.Unlock()
 	switch {
-	case claimed, !recorded:
-	case last == nil, answered(last):
-		time.AfterFunc(leftTime, func() { s.settleRecorded(last) })
+	case claimed, finished == nil:
+	case finished == io.EOF, answered(finished):
+		time.AfterFunc(timeToFind, func() { s.claimFinished(finished) })
 	default:
-		s.settleRecorded(last)
+		s.claimFinished(finished)
 	}
 }
 
-func (s *singleStream) settleRecorded(last error) {
+func (s *singleStream) claimFinished(finished error) {
 	if s.claim() {
-		s.settle(last, false)
+		s.settle(endOf(finished), false)
 	}
 }
 
@@ -330,27 +314,12 @@ func (s *singleStream) outcome(err error) error {
 	for s.end != singleOver {
 		s.changed.Wait()
 	}
-	s.caught.rethrow()
+	s.panicked.rethrow()
 	if err != nil {
 		s.shown = amended(s.shown, err)
 		err = s.shown
 	}
 	return err
-}
-
-// amended returns the result of a call for its application, which knows of shown, and then gets err: gRPC's error may say more
-// than the call's end, and so may an inner interceptor's.
-func amended(shown, err error) error {
-	known, failed := errors.AsType[*Error](shown)
-	switch {
-	case !failed:
-		return err
-	case known.err.Error() == err.Error():
-		return shown
-	}
-	again := *known
-	again.err = err
-	return &again
 }
 
 // claim returns true for the first caller, which must report the end of the attempt.
@@ -381,7 +350,7 @@ func (s *singleStream) settle(err error, panicked bool) {
 // conclude reports the end to the engine, and publishes the call's response.
 func (s *singleStream) conclude(err error, panicked bool) attempts.Step {
 	now := s.call.now()
-	r := attempts.Result{Err: errPanicked, Panicked: true}
+	r := attempts.Result{Err: attempts.ErrPanicked, Panicked: true}
 	s.attempt.took = now.At - s.attempt.began
 	if !panicked {
 		r = s.call.judge(&s.attempt, nil, err, s.call.local(&s.attempt, err, now), now)

@@ -271,6 +271,7 @@ var _ tries = (*drivenUnary)(nil)
 func (u *unary) runDriven(options *attemptOptions, slowAt time.Duration) error {
 	d := &drivenUnary{unary: *u}
 	d.driver.init(&d.call, d)
+	d.driver.waiting = callWaits
 	d.driver.run(func() *attempt { return d.begin(options, slowAt) })
 	return d.deliver(d.driver.attempts)
 }
@@ -294,10 +295,10 @@ func (d *drivenUnary) begin(options *attemptOptions, slowAt time.Duration) *atte
 	return a
 }
 
-// prepare implements tries. An attempt of the timer's runs in parallel with others.
-func (d *drivenUnary) prepare(n int, at time.Duration, inTimer bool) *attempt {
+// prepare implements tries. An attempt in a goroutine of ours runs in parallel with others.
+func (d *drivenUnary) prepare(n int, at time.Duration, ours bool) *attempt {
 	a := d.laterAttempt(n, at)
-	a.ownReply = inTimer || d.needsOwnReply()
+	a.ownReply = ours || d.needsOwnReply()
 	a.ctx, a.cancel = context.WithCancel(a.ctx)
 	return a
 }
@@ -305,9 +306,9 @@ func (d *drivenUnary) prepare(n int, at time.Duration, inTimer bool) *attempt {
 // try implements tries.
 func (d *drivenUnary) try(a *attempt) (ended bool, err error) { return true, d.unary.try(a) }
 
-// judge implements tries.
-func (d *drivenUnary) judge(a *attempt, err error) (attempts.Result, attempts.Now) {
-	defer a.release()
+// release implements tries.
+func (d *drivenUnary) release(a *attempt, err error) (attempts.Result, attempts.Now) {
+	defer a.endContext()
 	return d.judgeAttempt(a, err)
 }
 

@@ -198,7 +198,7 @@ func (c *Call) hung(a *attempt, r *Result, at time.Duration) bool {
 
 // choosePanicked ends the call with the attempt that has panicked, the first one if there are several.
 func (c *Call) choosePanicked(step *Step, n int, at time.Duration) {
-	c.choose(step, n, errPanicked, policy.ReasonNonRetryable, at)
+	c.choose(step, n, ErrPanicked, policy.ReasonNonRetryable, at)
 	c.panicked = true
 }
 

@@ -166,6 +166,6 @@ var (
 	errTimedOut = timedOut.Err()
 	// errOverloaded is the error of a call that admission refuses.
 	errOverloaded = status.Error(codes.ResourceExhausted, "admission: the service responds too slowly for this call's deadline")
-	// errPanicked is reported to a breaker for an attempt that has panicked.
-	errPanicked = status.Error(codes.Unknown, "the attempt has panicked")
+	// ErrPanicked is the error of an attempt that has panicked, for breakers and observers.
+	ErrPanicked = status.Error(codes.Unknown, "the attempt has panicked")
 )

@@ -193,7 +193,7 @@ func (c *Call) endAttempt(step *Step, a *attempt, r *Result, now Now) {
 	switch {
 	case r.Panicked:
 		c.choosePanicked(step, a.number, now.At)
-		c.ledger.release(&a.held, outcome{err: errPanicked}, now.At)
+		c.ledger.release(&a.held, outcome{err: ErrPanicked}, now.At)
 	case lost:
 		c.lost(a, r, now)
 	case r.accepted():
@@ -256,7 +256,7 @@ func (c *Call) Abort(now Now) (step Step) {
 	c.ledger.releaseAll(now.At, &c.ended.held, c.running)
 	c.running, c.pending = c.running[:0], pending{}
 	c.reached = false // the budget may be what has panicked, and a call without a status tells it nothing
-	c.answer, c.reason, c.lastServerError, c.panicked = answer{err: errPanicked}, policy.ReasonNonRetryable, answer{}, true
+	c.answer, c.reason, c.lastServerError, c.panicked = answer{err: ErrPanicked}, policy.ReasonNonRetryable, answer{}, true
 	c.completeStep(&step, &now)
 	return step
 }
@@ -269,6 +269,15 @@ func (c *Call) Hedge(n int) bool {
 	a := c.findAttempt(n)
 	return a != nil && a.hedge
 }
+
+// Cancelled reports whether attempt n runs and was cancelled, because another one has won or replaces it.
+func (c *Call) Cancelled(n int) bool {
+	a := c.findAttempt(n)
+	return a != nil && a.cancelled != no
+}
+
+// Committed returns the attempt that the call is committed to, and why. It returns CommitNone if there is none.
+func (c *Call) Committed() (attempt int, why decision.Commit) { return c.commit.attempt, c.commit.why }
 
 // Over reports whether the call has ended and no attempt runs.
 func (c *Call) Over() bool { return c.state == over }

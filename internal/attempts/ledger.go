@@ -86,11 +86,11 @@ func (l *ledger) releaseAll(at time.Duration, ended *held, running []attempt) {
 		defer func() { _ = recover() }()
 		l.release(h, o, at)
 	}
-	drop(&l.pending, outcome{unused: true, err: errPanicked})
+	drop(&l.pending, outcome{unused: true, err: ErrPanicked})
 	drop(&l.spare, outcome{unused: true})
-	drop(ended, outcome{err: errPanicked})
+	drop(ended, outcome{err: ErrPanicked})
 	for i := range running {
-		drop(&running[i].held, outcome{err: errPanicked})
+		drop(&running[i].held, outcome{err: ErrPanicked})
 	}
 }
 

@@ -26,17 +26,20 @@ type sight struct {
 	sender, receiver []result // results of the application's calls
 	header, trailer  string   // of the options
 	peer             bool
-	finished         []string // arguments of OnFinish
-	asked            string   // the stream's answer in OnFinish
-	attempts         []string // as received by the server
-	waited           bool     // the call has ended in a backoff
-	reason           string   // why it was not retried again; "" if gRPC decided
+	finished         []string      // arguments of OnFinish
+	asked            string        // the stream's answer in OnFinish
+	attempts         []string      // as received by the server
+	waited           bool          // the call has ended in a backoff
+	reason           string        // why it was not retried again; "" if gRPC decided
+	whole            bool          // the application has received the end
+	cancelled        time.Duration // when it has cancelled by hand; 0: it hasn't
 }
 
 // result is what one call returned, and when.
 type result struct {
 	call, got string
 	at        time.Duration
+	began     time.Duration
 }
 
 func (r result) String() string {
@@ -58,6 +61,8 @@ type application struct {
 	sent    int
 	closed  bool
 	ended   bool
+	began   [2]time.Duration // the last move of each goroutine: of the receiver, and of the sender
+	gone    atomic.Int64     // when the application has cancelled by hand; 0: it hasn't
 
 	header  metadata.MD
 	trailer metadata.MD
@@ -67,14 +72,17 @@ type application struct {
 // longest is the limit of a call: one that takes longer hangs.
 const longest = time.Hour
 
-// live plays the script's application on a connection.
-func (s *script) live(conn *grpc.ClientConn, extra ...grpc.CallOption) *sight {
+// live plays the script's application on a connection. It calls atEnd if the application has received the end of the call.
+func (s *script) live(ctx context.Context, conn *grpc.ClientConn, atEnd func(), extra ...grpc.CallOption) *sight {
 	a := &application{script: s, sight: new(sight), conn: conn, form: forms[s.form], start: time.Now()}
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(ctx)
 	if s.deadline > 0 {
 		ctx, cancel = context.WithTimeout(ctx, s.deadline)
 	}
-	a.cancels = cancel
+	a.cancels = func() {
+		a.gone.CompareAndSwap(0, int64(time.Since(a.start)))
+		cancel()
+	}
 	defer cancel()
 	if s.deadline > s.late && s.late > 0 {
 		ctx = lateContext{ctx, a.start.Add(s.deadline - s.late)}
@@ -96,7 +104,12 @@ func (s *script) live(conn *grpc.ClientConn, extra ...grpc.CallOption) *sight {
 	case <-time.After(longest):
 		cancel()
 		<-done
-		a.receiver = append(a.receiver, result{"the application", "hangs", longest})
+		a.receiver = append(a.receiver, result{call: "the application", got: "hangs", at: longest})
+	}
+	a.whole, a.cancelled = a.ended, time.Duration(a.gone.Load())
+	if a.whole {
+		synctest.Wait()
+		atEnd()
 	}
 	cancel()
 	synctest.Wait()
@@ -169,8 +182,16 @@ func textOfError(err error) string {
 	}
 }
 
+// lastMove is when a goroutine of the application has begun its last move.
+func (a *application) lastMove(sends bool) *time.Duration {
+	if sends && a.together {
+		return &a.began[1]
+	}
+	return &a.began[0]
+}
+
 func (a *application) log(sends bool, call, got string) {
-	r := result{call, got, time.Since(a.start)}
+	r := result{call: call, got: got, at: time.Since(a.start), began: *a.lastMove(sends)}
 	if sends && a.together {
 		a.sender = append(a.sender, r)
 	} else {
@@ -228,6 +249,7 @@ func (a *application) play(sends bool) {
 			a.act(m)
 		} else {
 			time.Sleep(m.after)
+			*a.lastMove(sends) = time.Since(a.start)
 		}
 	}
 	if sends && !a.leaves {
@@ -254,6 +276,7 @@ func (a *application) rest() {
 // act makes a move.
 func (a *application) act(m move) {
 	time.Sleep(m.after)
+	*a.lastMove(m.sends) = time.Since(a.start)
 	if a.byHand && a.cancel > 0 && time.Since(a.start) > a.cancel {
 		a.cancels()
 	}

@@ -142,7 +142,11 @@ func (w *weather) left(opts []grpc.CallOption) []grpc.CallOption {
 	if !w.swallow {
 		return opts
 	}
-	var left []grpc.CallOption
+	return withoutListeners(opts)
+}
+
+// withoutListeners returns the options without those that report how an attempt has ended.
+func withoutListeners(opts []grpc.CallOption) (left []grpc.CallOption) {
 	for _, o := range opts {
 		switch o.(type) {
 		case grpc.OnFinishCallOption, grpc.PeerCallOption, grpc.TrailerCallOption:

@@ -155,15 +155,15 @@ var permissions = []permission{
 		},
 	},
 	{
-		name: "SendMsg doesn't wait for a backoff, so the application's next call is earlier; if it cancels then, the next attempt isn't sent; if it cancels only later, it has begun to receive before",
+		name: "SendMsg doesn't wait for a backoff, so the application's next call is earlier; if it cancels then, the next attempt isn't sent; if it cancels only later, it has begun to receive before; if it is Context, that commits the call to an earlier attempt",
 		by:   "docs/architecture.md: SendMsg keeps a message, and another goroutine sends it",
 		allows: func(c *comparison, d difference) bool {
 			sent := len(c.got.attempts)
 			gone := c.script.leaves && c.got.cutShort() && sent < len(c.want.attempts) && slices.Equal(c.got.attempts, c.want.attempts[:sent]) &&
 				slices.EqualFunc(c.got.receiver, c.want.receiver, func(g, w result) bool { return g.got == w.got })
-			stays := c.script.byHand && slices.Contains(c.want.finished, "Canceled(context canceled)") && !c.got.cutShort()
+			stays := slices.Equal(c.want.finished, []string{"Canceled(context canceled)"}) && !c.got.cutShort() && c.beforeCancel()
 			taken := d.gotten.got == "ok" && d.wanted.got == "EOF" && strings.HasPrefix(d.gotten.call, "SendMsg") // the attempt had not ended yet
-			return gone || stays || c.cutInBackoff() || (d.alike() || taken) && c.early(d)
+			return gone || stays || c.cutInBackoff() || c.committedSooner() || (d.alike() || taken) && c.early(d)
 		},
 	},
 	{
@@ -225,6 +225,32 @@ func (c *comparison) sooner() bool {
 	for i, g := range c.got.receiver {
 		if i < len(c.want.receiver) && g.call == "SendMsg" && g.got == c.want.receiver[i].got && g.at < c.want.receiver[i].at-slack {
 			return true
+		}
+	}
+	return false
+}
+
+// beforeCancel reports whether a call of the application came before the moment at which it cancels by hand, and gRPC's after it, because an
+// earlier SendMsg has returned sooner.
+func (c *comparison) beforeCancel() bool {
+	for i, g := range c.got.receiver {
+		if i < len(c.want.receiver) && g.began <= c.script.cancel && c.script.cancel < c.want.receiver[i].began {
+			return c.script.byHand && c.sooner()
+		}
+	}
+	return false
+}
+
+// committedSooner reports whether Context has committed the call to an attempt that was over, and followed by others, when gRPC's
+// application called it.
+func (c *comparison) committedSooner() bool {
+	sent := len(c.got.attempts)
+	if c.got.reason != "[committed]" || sent >= len(c.want.attempts) || !slices.Equal(c.got.attempts, c.want.attempts[:sent]) {
+		return false
+	}
+	for i, g := range c.got.receiver {
+		if i < len(c.want.receiver) && g.call == "Context" && c.want.receiver[i].call == "Context" && g.at < c.want.receiver[i].at-slack {
+			return c.sooner()
 		}
 	}
 	return false

@@ -56,7 +56,7 @@ func (w world) play(t *testing.T, s *script) (seen *sight) {
 		if w.option != nil {
 			extra = append(extra, w.option)
 		}
-		seen = s.live(conn, extra...)
+		seen = s.live(context.Background(), conn, func() {}, extra...)
 		_ = conn.Close()
 		time.Sleep(5 * time.Second) // messages in transit may arrive, and an unreported end is found
 		synctest.Wait()
@@ -68,7 +68,7 @@ func (w world) play(t *testing.T, s *script) (seen *sight) {
 		if retrier != nil {
 			seen.reason = fmt.Sprint(ends.calls)
 			if fault := ends.fault(retrier); fault != "" {
-				seen.receiver = append(seen.receiver, result{"Retrier", fault, 0})
+				seen.receiver = append(seen.receiver, result{call: "Retrier", got: fault})
 			}
 		}
 	})
