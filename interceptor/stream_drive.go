@@ -502,7 +502,7 @@ func (s *stream) release(a *attempt, err error) (attempts.Result, attempts.Now) 
 	if t.stream != nil && (over || err != nil && !answered(err)) {
 		a.awaitEnd()
 	}
-	r := s.call.judge(a, nil, err, local, now)
+	r := s.judge(a, nil, err, local, now)
 	if t.received == receivedPart {
 		s.endSpoiled(&r)
 	}
@@ -544,7 +544,7 @@ func (s *stream) succeeded(a *attempt) bool {
 	}
 	if !s.foreign(a, false) {
 		s.hear(t)
-		s.budget.Observe(clock.Time(s.call.start), budget.EventCallSucceeded)
+		s.budget.Observe(clock.Time(s.start), budget.EventCallSucceeded)
 	}
 	s.concluded()
 	return true
