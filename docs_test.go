@@ -412,8 +412,10 @@ func TestPages_Bounds(t *testing.T) {
 		{"internal/defaults/defaults.go", "MaxConnectionWait = 3 * time.Second", "docs/policy-file.md", "up to 3 s each (`maxConnectionWait`)"},
 		{"observe/log.go", "longestError = 1024", "docs/observability.md", "at most 1,024 bytes of an error's text"},
 		{"interceptor/call.go", "inboundShare = 0.75", "docs/chains.md", "at most three quarters of the time to its deadline"},
-		{"interceptor/interceptor.go", "BaseDelay: 250 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 3 * time.Second",
-			"docs/service-config.md", "`DialOptions`' 250 ms to 3 s"},
+		{
+			"interceptor/interceptor.go", "BaseDelay: 250 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 3 * time.Second",
+			"docs/service-config.md", "`DialOptions`' 250 ms to 3 s",
+		},
 		{"interceptor/interceptor.go", "Time: 6 * time.Minute, Timeout: 20 * time.Second", "docs/proxies.md", "time 6 minutes, timeout 20 s"},
 		{"internal/attempts/attempts.go", "MaxOutage = 5 * time.Second", "docs/chains.md", "when the outage is older than 5 s"},
 		{"internal/attempts/attempts.go", "MaxOutage = 5 * time.Second", "docs/policy-file.md", "only in the first 5 s of an outage"},

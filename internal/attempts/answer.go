@@ -141,13 +141,13 @@ func (c *Call) learn(a *attempt, r *Result, is decision.Class, lost bool, at tim
 		c.answered(a, r.accepted(), at)
 		return
 	}
-	m := c.set.Method
+	m, took := c.set.Method, a.took(at)
 	outlasted := lost && a.slow && !a.heard && r.Local && !r.Panicked && !r.Foreign && a.measures(at) // how long a later attempt has run says nothing
-	if m != nil && outlasted {
-		m.Outlasted(at, a.took(at))
+	if m != nil && outlasted && took > 0 {
+		m.Outlasted(at, took)
 	}
 	c.ledger.leave(&a.held, at, admitting.End{How: c.lostHow(a, r, at), Left: c.timeLeft(a.began)})
-	c.missed = c.missed || m != nil && !r.Foreign && c.missedDeadline(a, r, at) && m.Slow(a.took(at)) && !m.Evidence(at).Well
+	c.missed = c.missed || m != nil && !r.Foreign && c.missedDeadline(a, r, at) && m.Slow(took) && !m.Evidence(at).Well
 }
 
 // lostHow returns how an attempt has ended without a response.

@@ -183,7 +183,7 @@ func followState(ctx context.Context, conn *grpc.ClientConn, healthServer *healt
 type restarted struct{ calls, answered, told int }
 
 // String shows the part that is answered, and of all others the part that is told.
-func (r restarted) String() string {
+func (r *restarted) String() string {
 	told := 100.0
 	if r.answered < r.calls {
 		told = 100 * float64(r.told) / float64(r.calls-r.answered)

@@ -31,7 +31,7 @@ type target struct {
 var targets = []target{
 	{folder: "budget", tests: [][]string{{"./budget"}}},
 	{folder: "internal/bounds", tests: [][]string{{"./budget"}}},
-	{folder: "admission", tests: [][]string{{"./admission"}}},
+	{folder: "admission", tests: [][]string{{"-skip", "^TestAdmission", "./admission"}, {"./admission"}}},
 	{folder: "internal/latency", tests: [][]string{{"./internal/latency"}}},
 	{folder: "internal/attempts", tests: [][]string{
 		{"-skip", "^TestModel", "./internal/attempts"},

@@ -23,9 +23,9 @@ or one that never pays for an attempt after a timeout; waits that do not fit
 into the timeout; names that match nothing, with the character or word that is wrong;
 an entry that names a method such as CreateOrder, and so declares it idempotent. Notes
 list the methods that have retries and aren't declared idempotent, and name the
-package that a program imports for stagger_retry_elsewhere. With --descriptors,
-lint knows the methods of the API. It reports names of methods that a service lacks,
-and also lists the methods that only the file declares idempotent. With
+packages that a program imports for stagger_retry_elsewhere and for admission. With
+--descriptors, lint knows the methods of the API. It reports names of methods that a
+service lacks, and also lists the methods that only the file declares idempotent. With
 --other-clients there is advice about methods that gRPC clients without stagger would
 retry, and stagger would not.
 
