@@ -95,31 +95,42 @@ import (
 // then share its budgets. It starts one goroutine per connection that cannot connect, until the connection recovers or is
 // closed. It need not be closed ([Retrier.Close] is for a service that stops), and is safe for concurrent use.
 type Retrier struct {
-	rules           atomic.Pointer[rules]
-	reloading       sync.Mutex // held by a reload
-	refusal         atomic.Pointer[error]
-	single          *policy.Policy // for methods without a policy: one attempt
-	entries         entries
-	budgets         budgets
+	settings
+
+	// What the policies and the switches allow now.
+	rules     atomic.Pointer[rules]
+	reloading sync.Mutex            // held by a reload
+	refusal   atomic.Pointer[error] // why the last change of the policy file was refused; nil: it was not
+	switches  atomic.Pointer[switches]
+	closed    atomic.Bool
+	waits     waits
+	single    *policy.Policy // for methods without a policy: one attempt
+
+	// What calls share.
+	entries     entries
+	budgets     budgets
+	waitLimit   waitLimit
+	outages     outages
+	replayed    atomic.Int64 // bytes that all streams keep for replay
+	leftRunning atomic.Bool  // an inner interceptor has returned before gRPC had ended the attempt
+
+	// What is reported.
 	observers       atomic.Pointer[observers]
-	stats           []stats.Handler
-	random          func() float64
 	warned          once
-	maxReplayed     int64        // the limit of replayed, in bytes
-	replayed        atomic.Int64 // bytes that all streams keep for replay
-	waitLimit       waitLimit
-	breaker         func(target, method string) Gate                                       // nil: none
-	classifier      func(ctx context.Context, method string, reply any, err error) Verdict // nil: none
-	descriptors     []*protoregistry.Files                                                 // given, in addition to linked ones
-	newReply        func(method string, reply any) func() any                              // nil: none
-	switches        atomic.Pointer[switches]
-	closed          atomic.Bool
-	defaultTimeout  time.Duration // for policies without one; 0: none
 	withoutDeadline atomic.Uint64 // unary calls, with a policy and no deadline
-	leftRunning     atomic.Bool   // an inner interceptor has returned before gRPC had ended the attempt
-	waits           waits
-	outages         outages
-	repeats         again.Repeater // nil: none
+}
+
+// settings are those of the options of New. They never change again.
+type settings struct {
+	stats          []stats.Handler
+	random         func() float64
+	breaker        func(target, method string) Gate                                       // nil: none
+	classifier     func(ctx context.Context, method string, reply any, err error) Verdict // nil: none
+	descriptors    []*protoregistry.Files                                                 // given, in addition to linked ones
+	newReply       func(method string, reply any) func() any                              // nil: none
+	defaultTimeout time.Duration                                                          // for policies without one; 0: none
+	maxReplayed    int64                                                                  // the limit of Retrier.replayed, in bytes
+	repeats        again.Repeater                                                         // nil: none
 }
 
 // New returns a Retrier with the policies of a set. The error names the wrong option.
@@ -129,10 +140,9 @@ func New(set *policy.Set, options ...Option) (*Retrier, error) {
 		return nil, err
 	}
 	r := &Retrier{
-		single:      single,
-		budgets:     budgets{given: map[string]func(string) budget.Budget{}, rules: map[string]budgetRule{}, most: mostBalances},
-		random:      rand.Float64,
-		maxReplayed: defaultMaxReplayBytes,
+		settings: settings{random: rand.Float64, maxReplayed: defaultMaxReplayBytes},
+		single:   single,
+		budgets:  budgets{given: map[string]func(string) budget.Budget{}, rules: map[string]budgetRule{}, most: mostBalances},
 	}
 	r.switches.Store(&switches{all: enforced("")})
 	r.observers.Store(new(observers))
@@ -211,8 +221,8 @@ func (r *Retrier) DialOptions() []grpc.DialOption {
 		grpc.WithDisableRetry(),
 		grpc.WithConnectParams(reconnects),
 		grpc.WithKeepaliveParams(pings),
-		grpc.WithChainUnaryInterceptor(r.unary(alone)),
-		grpc.WithChainStreamInterceptor(r.stream(alone)),
+		grpc.WithChainUnaryInterceptor(r.unary(grpcRetriesOff)),
+		grpc.WithChainStreamInterceptor(r.stream(grpcRetriesOff)),
 	)
 	if balancing := r.balancingOption(); balancing != nil {
 		options = append(options, balancing)
@@ -244,8 +254,8 @@ func (r *Retrier) Close() {
 // attempts multiply; the Retrier warns once per method. They may also multiply at the targets of an xDS server
 // (xds:, google-c2p:), whose policies are hidden. If gRPC may retry, no attempt
 // counts as unsent.
-func (r *Retrier) Unary() grpc.UnaryClientInterceptor { return r.unary(besideGRPC) }
+func (r *Retrier) Unary() grpc.UnaryClientInterceptor { return r.unary(grpcMayRetry) }
 
 // Stream returns only the interceptor for streams of all kinds, as [Retrier.Unary] does for unary
 // calls.
-func (r *Retrier) Stream() grpc.StreamClientInterceptor { return r.stream(besideGRPC) }
+func (r *Retrier) Stream() grpc.StreamClientInterceptor { return r.stream(grpcMayRetry) }

@@ -311,7 +311,7 @@ func (s *stream) stepOf(t *streamAttempt) attemptStep {
 		return stepFail
 	case t.sending == sendsFreely && s.lacks(t):
 		t.sending = sendsKept
-		if s.uploads {
+		if s.desc.ClientStreams {
 			return stepReplayBeside
 		}
 		return stepReplay
@@ -432,7 +432,7 @@ func (s *stream) hear(t *streamAttempt) {
 		at := clock.Now()
 		if s.deciding() {
 			s.engine.Heard(t.number, attempts.Now{At: at})
-		} else if took, measures := s.beginning.timing.Hear(at); measures && s.known != nil {
+		} else if took, measures := s.beginning.timing.Hear(at); measures && s.entry.responses != nil {
 			s.answeredAtOnce(at, took)
 		}
 	}
@@ -502,7 +502,7 @@ func (s *stream) release(a *attempt, err error) (attempts.Result, attempts.Now) 
 	if t.stream != nil && (over || err != nil && !answered(err)) {
 		a.awaitEnd()
 	}
-	r := s.judge(a, nil, err, local, now)
+	r := s.resultOf(a, nil, err, local, now)
 	if t.received == receivedPart {
 		s.endSpoiled(&r)
 	}
@@ -544,7 +544,7 @@ func (s *stream) succeeded(a *attempt) bool {
 	}
 	if !s.foreign(a, false) {
 		s.hear(t)
-		s.budget.Observe(clock.Time(s.start), budget.EventCallSucceeded)
+		s.entry.budget.Observe(clock.Time(s.start), budget.EventCallSucceeded)
 	}
 	s.concluded()
 	return true
