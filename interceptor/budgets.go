@@ -292,8 +292,8 @@ func checkBudget(name string, c budget.Config) error {
 	return nil
 }
 
-// drainTime is how long after a change replacement balances start empty. Callers that are idle for longer call so rarely that a full balance
-// does no harm.
+// drainTime is how long after a change replacement balances start empty. Callers that are idle for longer call so rarely that a
+// full balance does no harm.
 const drainTime = time.Minute
 
 // replacedBalances are those that reloads have dropped because the kind or scope of their budgets changed. Their

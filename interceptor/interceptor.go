@@ -53,15 +53,15 @@
 //	application → logging of calls → Retrier → ┬ attempt 1 → auth, tracing of attempts → server
 //	                                           └ attempt 2 → auth, tracing of attempts → server
 //
-// What follows is for authors of interceptors. Those after it should change a copy of a request, and not the request itself. Every attempt of a stream, and every attempt that
-// may run in parallel with others (after hedgingDelay or perAttemptTimeout), has the request as the application has passed it. A
-// retry of a unary call has it as the failed attempt has left it: copying each request would cost too much. Package observe/repeat
-// finds interceptors that change requests in place.
+// What follows is for authors of interceptors. Those after it should change a copy of a request, and not the request itself.
+// Every attempt of a stream, and every attempt that may run in parallel with others (after hedgingDelay or perAttemptTimeout),
+// has the request as the application has passed it. A retry of a unary call has it as the failed attempt has left it: copying
+// each request would cost too much. Package observe/repeat finds interceptors that change requests in place.
 //
-// If one of those after it returns with an error before gRPC has ended the attempt, gRPC may still write into the reply, and the call is not
-// retried. From then on, the Retrier gives each attempt its own reply, if it can make one. One that answers without gRPC, as a
-// cache does, and fills targets of Header, Trailer or Peer, must call the OnFinish options as gRPC does. Otherwise the caller's
-// stay empty, since gRPC might still be writing to them.
+// If one of those after it returns with an error before gRPC has ended the attempt, gRPC may still write into the reply, and the
+// call is not retried. From then on, the Retrier gives each attempt its own reply, if it can make one. One that answers without
+// gRPC, as a cache does, and fills targets of Header, Trailer or Peer, must call the OnFinish options as gRPC does. Otherwise the
+// caller's stay empty, since gRPC might still be writing to them.
 //
 // Retries of another library on the same connection, before or after a Retrier, multiply with its own: switch them
 // off. A Retrier warns of those of inner interceptors and of go-grpc-middleware when calls fail (docs/loops.md), and of
@@ -209,7 +209,8 @@ var pings = keepalive.ClientParameters{Time: 6 * time.Minute, Timeout: 20 * time
 // 20 s. On Linux, a TCP connection also ends 20 s after it has sent data that the server's machine does not acknowledge. On other
 // systems, and over a dialer's own connections that are no *net.TCPConn, only the ping notices that: up to 6 minutes and 20 s later.
 //
-// Of several WithConnectParams or WithKeepaliveParams, gRPC uses the last. Put your own after these options: before them, they have no effect.
+// Of several WithConnectParams or WithKeepaliveParams, gRPC uses the last. Put your own after these options: before them, they
+// have no effect.
 //
 // If the policy file's loadBalancingConfig names stagger_retry_elsewhere, the options include a default
 // service config with that alone (grpc.WithDefaultServiceConfig). gRPC uses only the last default that it is
