@@ -285,24 +285,41 @@ func (s slowHeader) Header() (metadata.MD, error) {
 	return md, err
 }
 
-// gRPC ends an attempt while a goroutine of ours is inside of it: the end is reported when that returns, though nobody calls the stream any
-// more.
+// An attempt ends while a goroutine of ours is inside of it: with its connection, or with its context while an inner interceptor keeps gRPC's
+// options to itself. The end is reported when our goroutine returns, though nobody calls the stream any more.
 func TestStreamEnd_WhileOursIsInside(t *testing.T) {
-	play(t, hedged(), func(t *testing.T, s scene) {
-		s.conn = s.inside(t, func(_ int, stream grpc.ClientStream) grpc.ClientStream { return slowHeader{stream} })
-		s.On(get, moves.Play(moves.Receive(1), moves.SendHeader(nil)).Then(testserver.Hang()))
-		var finished []codes.Code
-		stream := s.open(t, t.Context(), serverStream, grpc.OnFinish(func(err error) { finished = append(finished, status.Code(err)) }))
-		send(t, stream, "list")
-		_ = stream.CloseSend()
-		time.Sleep(500 * ms)
-		_ = s.conn.Close()
-		time.Sleep(time.Second)
-		synctest.Wait()
-		if fmt.Sprint(finished) != "[Canceled]" || len(s.calls) != 1 || len(s.attempts) != 1 {
-			t.Errorf("OnFinish was told %v; %d calls and %d attempts have ended", finished, len(s.calls), len(s.attempts))
-		}
-	})
+	for name, swallows := range map[string]bool{"its connection is closed": false, "its context ends": true} {
+		t.Run(name, func(t *testing.T) {
+			play(t, hedged(), func(t *testing.T, s scene) {
+				s.conn = s.Dial(t, append(s.retrier.DialOptions(), grpc.WithChainStreamInterceptor(
+					func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+						if swallows {
+							opts = nil
+						}
+						stream, err := open(ctx, desc, cc, method, opts...)
+						return slowHeader{stream}, err
+					}))...)
+				s.On(get, moves.Play(moves.Receive(1), moves.SendHeader(nil)).Then(testserver.Hang()))
+				var finished []codes.Code
+				ctx, cancel := context.WithCancel(t.Context())
+				stream := s.open(t, ctx, serverStream, grpc.OnFinish(func(err error) { finished = append(finished, status.Code(err)) }))
+				send(t, stream, "list")
+				_ = stream.CloseSend()
+				time.Sleep(500 * ms)
+				if swallows {
+					cancel()
+				} else {
+					_ = s.conn.Close()
+				}
+				time.Sleep(time.Second)
+				synctest.Wait()
+				if fmt.Sprint(finished) != "[Canceled]" || len(s.calls) != 1 || len(s.attempts) != 1 {
+					t.Errorf("OnFinish was told %v; %d calls and %d attempts have ended", finished, len(s.calls), len(s.attempts))
+				}
+				cancel()
+			})
+		})
+	}
 }
 
 // sends counts what an inner interceptor is given to send.
