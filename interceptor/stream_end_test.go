@@ -285,38 +285,50 @@ func (s slowHeader) Header() (metadata.MD, error) {
 	return md, err
 }
 
-// An attempt ends while a goroutine of ours is inside of it: with its connection, or with its context while an inner interceptor keeps gRPC's
-// options to itself. The end is reported when our goroutine returns, though nobody calls the stream any more.
+// An attempt ends while a goroutine of ours is inside of it: with its connection; with its context while an inner interceptor keeps gRPC's
+// options to itself; or by a server's error that an inner interceptor has found. The end is reported when our goroutine returns, though nobody
+// calls the stream any more. The application has a second to find a server's error.
 func TestStreamEnd_WhileOursIsInside(t *testing.T) {
-	for name, swallows := range map[string]bool{"its connection is closed": false, "its context ends": true} {
-		t.Run(name, func(t *testing.T) {
+	const closed, cancelled, failed = "its connection is closed", "its context ends", "an inner interceptor finds the server's error"
+	for how, want := range map[string]codes.Code{closed: codes.Canceled, cancelled: codes.Canceled, failed: codes.NotFound} {
+		t.Run(how, func(t *testing.T) {
 			play(t, hedged(), func(t *testing.T, s scene) {
 				s.conn = s.Dial(t, append(s.retrier.DialOptions(), grpc.WithChainStreamInterceptor(
 					func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
-						if swallows {
+						if how == cancelled {
 							opts = nil
 						}
 						stream, err := open(ctx, desc, cc, method, opts...)
+						if how == failed {
+							h := &hoarder{ClientStream: stream, messages: make(chan string, 10)}
+							go h.hoard()
+							stream = h
+						}
 						return slowHeader{stream}, err
 					}))...)
-				s.On(get, moves.Play(moves.Receive(1), moves.SendHeader(nil)).Then(testserver.Hang()))
+				end := testserver.Hang()
+				if how == failed {
+					end = testserver.Fail(codes.NotFound)
+				}
+				s.On(get, moves.Play(moves.Receive(1), moves.SendHeader(nil)).Then(end))
 				var finished []codes.Code
 				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
 				stream := s.open(t, ctx, serverStream, grpc.OnFinish(func(err error) { finished = append(finished, status.Code(err)) }))
 				send(t, stream, "list")
 				_ = stream.CloseSend()
 				time.Sleep(500 * ms)
-				if swallows {
-					cancel()
-				} else {
+				if how == closed {
 					_ = s.conn.Close()
 				}
-				time.Sleep(time.Second)
+				if how == cancelled {
+					cancel()
+				}
+				time.Sleep(2 * time.Second)
 				synctest.Wait()
-				if fmt.Sprint(finished) != "[Canceled]" || len(s.calls) != 1 || len(s.attempts) != 1 {
+				if fmt.Sprint(finished) != fmt.Sprint([]codes.Code{want}) || len(s.calls) != 1 || len(s.attempts) != 1 {
 					t.Errorf("OnFinish was told %v; %d calls and %d attempts have ended", finished, len(s.calls), len(s.attempts))
 				}
-				cancel()
 			})
 		})
 	}
