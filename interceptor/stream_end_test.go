@@ -334,6 +334,36 @@ func TestStreamEnd_WhileOursIsInside(t *testing.T) {
 	}
 }
 
+// An inner interceptor finds that an attempt has failed, and the application does something else: after its second, the next attempt is opened
+// when its backoff is over, so that the application finds it open.
+func TestStreamEnd_OpensTheNext(t *testing.T) {
+	for pushback, want := range map[string]string{"": "[1.1s]", "0": "[1s]"} {
+		t.Run("pushback "+pushback, func(t *testing.T) {
+			play(t, config(plain()), func(t *testing.T, s scene) {
+				s.conn = s.inside(t, func(_ int, stream grpc.ClientStream) grpc.ClientStream {
+					h := &hoarder{ClientStream: stream, messages: make(chan string, 10)}
+					go h.hoard()
+					return h
+				})
+				first := down()
+				if pushback != "" {
+					first = first.Pushback(pushback)
+				}
+				s.On(get, first, testserver.Hang())
+				ctx, cancel := context.WithCancel(t.Context())
+				stream := s.open(t, ctx, bidiStream)
+				send(t, stream, "x")
+				time.Sleep(10 * time.Second)
+				if got := s.waits(); got != want {
+					t.Errorf("the second attempt follows after %s; want %s", got, want)
+				}
+				cancel()
+				_, _ = receive(stream)
+			})
+		})
+	}
+}
+
 // sends counts what an inner interceptor is given to send.
 type sends struct {
 	grpc.ClientStream
