@@ -81,7 +81,8 @@ var troubles = []trouble{
 	{name: "it starts 10 s after its clients", servers: 1, length: 10 * time.Second, before: func(s []*testserver.Server) { s[0].Down() }},
 }
 
-// killed has several plays, if gRPC's jitter decides whether calls wait for long enough: in plays of 3 s, stagger serves 10 to 30 % of them.
+// killed has several plays, if gRPC's jitter decides whether calls wait for long enough: in plays of 3 s, stagger serves 10 to 30
+// % of them.
 func killed(length time.Duration, plays int) trouble {
 	return trouble{
 		name: fmt.Sprintf("killed for %d s", int(length.Seconds())), servers: 1, length: length, plays: plays,

@@ -49,8 +49,8 @@ func agrees(t *testing.T, page, mark string, off map[string][]terminal.Off, tabl
 	}
 }
 
-// stormAgrees compares a storm with a page. The peers' jitter can't be seeded, and neither can the order of calls of one instant: figures may
-// be apart by about twice of what they were in a dozen runs. The page says how far.
+// stormAgrees compares a storm with a page. The peers' jitter can't be seeded, and neither can the order of calls of one instant:
+// figures may be apart by about twice of what they were in a dozen runs. The page says how far.
 func stormAgrees(t *testing.T, page string, o *outcome) {
 	t.Helper()
 	off := map[string][]terminal.Off{
