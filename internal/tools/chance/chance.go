@@ -16,21 +16,21 @@ const plays = 3
 
 // Judge plays and judges something until one play is right. The test fails, with the errors of the last play, if none of three is.
 // Errors that play reports to the T that it gets count as misses; Fatal ends the test at once.
-func Judge(t testing.TB, play func(t testing.TB)) {
-	t.Helper()
+func Judge(tb testing.TB, play func(t testing.TB)) {
+	tb.Helper()
 	for n := 1; ; n++ {
-		one := &trial{TB: t}
+		one := &trial{TB: tb}
 		play(one)
 		if len(one.missed) == 0 {
 			return
 		}
 		if n == plays {
 			for _, text := range one.missed {
-				t.Errorf("in each of %d plays, here in the last: %s", plays, text)
+				tb.Errorf("in each of %d plays, here in the last: %s", plays, text)
 			}
 			return
 		}
-		t.Logf("play %d of %d, which chance may have decided: %q", n, plays, one.missed)
+		tb.Logf("play %d of %d, which chance may have decided: %q", n, plays, one.missed)
 	}
 }
 
