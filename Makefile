@@ -20,6 +20,7 @@ GRPC    ?=
 FUZZTIME ?= 30s
 COUNT    ?= 10
 BENCH    ?= .
+DEMO     ?=
 STORM    ?=
 GRID     ?= .
 COMPARE  ?=
@@ -60,8 +61,8 @@ help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: ## Show retries and their budget in a storm
-	@go run ./cmd/stagger demo
+demo: ## Show a bad day of five kinds of clients (DEMO=--all shows its plots and more)
+	@go run ./cmd/stagger demo $(DEMO)
 
 .PHONY: shop
 shop: ## Start four services that call each other, send users, and break one service after the other

@@ -13,9 +13,10 @@
 //	    admission: REFUSE
 //
 // In an overload, requests wait in a queue longer than their callers do, and the service works on requests of callers that have
-// left. Refusing a call before it is sent costs nothing, and lets the service answer the others in time. Whether a service can still answer a
-// call in time is decided by what the client observes: how long the last responses took, the rate of responses, how many of its attempts
-// run, and missed deadlines. A refused call ends with RESOURCE_EXHAUSTED and the reason overloaded (policy.ReasonOverloaded).
+// left. Refusing a call before it is sent costs nothing, and lets the service answer the others in time. Whether a service can
+// still answer a call in time is decided by what the client observes: how long the last responses took, the rate of responses,
+// how many of its attempts run, and missed deadlines. A refused call ends with RESOURCE_EXHAUSTED and the reason overloaded
+// (policy.ReasonOverloaded).
 //
 // The package has no settings, and serves all Retriers of the program. A Retrier of a program that does not import it refuses a file with
 // admission REFUSE. interceptor.Retrier.State has readings. docs/admission.md has the rule, its limits, and when to turn it on.

@@ -56,7 +56,7 @@ const (
 	EventAttemptFailed  Event = iota + 1 // an attempt, the first or a later one, ended in a failure that counts against the server
 	EventCallSucceeded                   // a call ended with OK
 	EventCallFailed                      // a call ended with another status
-	EventDeadlineMissed                  // the same, when no server had responded at the deadline, though more than twice the usual time was left
+	EventDeadlineMissed                  // the same: no server had responded, though more than twice the usual time was left
 )
 
 // Cause is what an extra attempt follows.

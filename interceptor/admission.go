@@ -49,19 +49,19 @@ func (r *rules) checkAdmission() error {
 	return &policy.Error{Diagnostics: wrong}
 }
 
-// admissionOf returns the gate that decides on the calls of an entry, or nil. A caller's own policy was not checked: it gets a warning if
+// admissionOf returns the gate that decides on the calls of an entry, or nil. kept is the record of its method; nil if the table has no place. A caller's own policy was not checked: it gets a warning if
 // the program does not import admission.
-func (r *Retrier) admissionOf(e *entry) admitting.Gate {
+func (r *Retrier) admissionOf(e *entry, kept *record) admitting.Gate {
 	switch {
 	case !e.policy.Admission():
 		return nil
 	case e.rules.newGate == nil:
 		r.warnOnce(&noAdmission, e.name, e.name)
 		return nil
-	case e.record == nil:
+	case kept == nil:
 		return nil
 	default:
-		return e.record.admission(e.rules.newGate)
+		return kept.admission(e.rules.newGate)
 	}
 }
 

@@ -23,7 +23,7 @@ type balance struct {
 	user    budgetUser
 	shared  bool // by all further targets
 	budget  budget.Budget
-	own     reloadable // the same; nil for one of WithBudget
+	ofFile  reloadable // budget, if it is the policy file's; nil for one of WithBudget
 	counted budgetKey  // the key under which its withdrawals count
 	counts  *counts    // those
 
@@ -143,8 +143,8 @@ func (b *balance) evict(asked int) bool {
 
 // fresh reports whether a new balance would have forgotten nothing but refunds. A budget of the program is read, so no lock may be held.
 func (b *balance) fresh(now time.Duration) bool {
-	if b.own != nil {
-		return b.own.Fresh(clock.Time(now))
+	if b.ofFile != nil {
+		return b.ofFile.Fresh(clock.Time(now))
 	}
 	read, readable := b.budget.(budget.Stater)
 	if !readable {

@@ -60,9 +60,9 @@ func (b budgetRule) alike(other budgetRule) bool {
 
 // budgetFor returns what pays for the calls of an entry: a balance, or [budget.Unlimited]. A policy without retries needs none, unless the
 // file throttles: then its successes and failures count too.
-func (r *Retrier) budgetFor(of *rules, p *policy.Policy, u budgetUser) (budget.Budget, *balance) {
+func (r *Retrier) budgetFor(of *rules, p *policy.Policy, u budgetUser) budget.Budget {
 	if unpaid(of, p) {
-		return budget.Unlimited, nil
+		return budget.Unlimited
 	}
 	b := r.budgets.find(p.Budget(), u)
 	switch {
@@ -71,7 +71,7 @@ func (r *Retrier) budgetFor(of *rules, p *policy.Policy, u budgetUser) (budget.B
 	case b.counted.target == otherTarget:
 		r.warnOnce(&manyCounts, "", "", mostCounted)
 	}
-	return b, b
+	return b
 }
 
 // unpaid reports whether no budget has to hear of a policy's calls.
@@ -183,7 +183,7 @@ func (b *budgets) insert(key budgetKey, name string, u budgetUser, newBudget fun
 	added := &balance{of: b, name: name, user: u, shared: full, budget: newBudget()}
 	added.counted, added.counts = b.counts.place(key)
 	if key.source == budgetOfPolicies {
-		added.own, _ = added.budget.(reloadable)
+		added.ofFile, _ = added.budget.(reloadable)
 	}
 	if b.table == nil {
 		b.table = map[budgetKey]*balance{}
@@ -208,7 +208,7 @@ func (b *budgets) makeRoom(now time.Duration) (made bool) {
 	for key, kept := range b.table {
 		switch {
 		case kept.shared, b.replaced.before(key, now):
-		case kept.own == nil:
+		case kept.ofFile == nil:
 			ofProgram[key] = kept
 		default:
 			look(key, kept)
@@ -265,7 +265,7 @@ func (b *budgets) reload(rules map[string]budgetRule) {
 		switch {
 		case !ok || before.config.Kind() != key.kind: // it has not changed, or is of WithBudget
 		case before.alike(rule):
-			_ = kept.own.Reload(time.Now(), rule.config) // checked before
+			_ = kept.ofFile.Reload(time.Now(), rule.config) // checked before
 		default:
 			b.drop(key, kept)
 			b.replaced.noteReplaced(key, clock.Now())
@@ -292,8 +292,8 @@ func checkBudget(name string, c budget.Config) error {
 	return nil
 }
 
-// drainTime is how long after a change replacement balances start empty. Callers that are idle for longer call so rarely that a full balance
-// does no harm.
+// drainTime is how long after a change replacement balances start empty. Callers that are idle for longer call so rarely that a
+// full balance does no harm.
 const drainTime = time.Minute
 
 // replacedBalances are those that reloads have dropped because the kind or scope of their budgets changed. Their

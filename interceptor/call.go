@@ -20,7 +20,6 @@ import (
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/internal/clock"
-	"github.com/stagger-go/stagger/internal/methods"
 	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -38,16 +37,13 @@ type call struct {
 	method  string
 	entry   *entry
 	policy  *policy.Policy // first the caller's, if one was given
-	budget  budget.Budget
-	known   *methods.Known // of the method; nil: nothing
 	options callOptions
 	key     string        // the idempotency key; "" for none
 	start   time.Duration // on the budgets' clock
 
-	flags   callFlags
-	with    coexistence
-	alone   bool // no second reply can be made, so attempts never run in parallel
-	uploads bool // the application sends any number of messages, so attempts never run in parallel
+	flags       callFlags
+	grpcRetries grpcRetries
+	inSequence  bool // attempts never run in parallel: no second reply can be made, or the application sends a stream
 }
 
 // engineState is what a call needs when something must be decided. If several goroutines use the call, its driver's lock guards it.
@@ -63,18 +59,18 @@ type engineState struct {
 // deciding reports whether the engine has started.
 func (c *call) deciding() bool { return c.engineState != nil }
 
-// coexistence is whether gRPC may retry in addition to us.
-type coexistence bool
+// grpcRetries is whether gRPC may retry in addition to us.
+type grpcRetries bool
 
 const (
-	alone      coexistence = true  // grpc.WithDisableRetry is set
-	besideGRPC coexistence = false // unknown
+	grpcRetriesOff grpcRetries = false // grpc.WithDisableRetry is set
+	grpcMayRetry   grpcRetries = true  // unknown
 )
 
 // startEngine starts the engine before the first attempt, because breaker or admission are asked, or a stream's attempt may be slow.
-// uploads is as in [attempts.Settings].
-func (c *call) startEngine(uploads bool, now attempts.Now) attempts.Step {
-	c.prepareEngine(uploads)
+// requestFollows is as in [attempts.Settings].
+func (c *call) startEngine(requestFollows bool, now attempts.Now) attempts.Step {
+	c.prepareEngine(requestFollows)
 	if find := c.retrier.breaker; find != nil {
 		if gate := find(c.target(), c.method); gate != nil {
 			c.set.Breaker = &callGate{gate, c.ctx}
@@ -123,7 +119,7 @@ func (c *call) now() (now attempts.Now) {
 }
 
 // prepareEngine makes the engine, unless the call has it, and its settings.
-func (c *call) prepareEngine(uploads bool) {
+func (c *call) prepareEngine(requestFollows bool) {
 	if !c.deciding() {
 		c.engineState = new(engineState)
 	}
@@ -131,25 +127,17 @@ func (c *call) prepareEngine(uploads bool) {
 	s.Policy = c.policy
 	s.MaxAttempts = c.options.maxAttempts
 	s.Deadline = attempts.Never
-	s.Budget, s.Slots = c.budget, &c.entry.slots
+	s.Budget, s.Slots = c.entry.budget, &c.entry.slots
 	s.Safe, s.InRetry = c.isSafe(), inRetry(c.ctx)
-	s.Alone = c.alone || c.uploads
-	s.Uploads = uploads
+	s.InSequence = c.inSequence
+	s.RequestFollows = requestFollows
 	s.Observe = c.entry.mode == policy.ModeObserve
 	if deadline, ok := c.ctx.Deadline(); ok {
 		at := clock.Now()
 		s.Deadline = at + min(time.Until(deadline), attempts.Never-max(at, 0))
 	}
-	s.Method = c.learner()
+	s.Method = c.entry.responses
 	s.Connect = c.connectWait()
-}
-
-// learner returns what the call knows of its method, for the engine.
-func (c *call) learner() attempts.Method {
-	if c.known == nil {
-		return nil
-	}
-	return c.known
 }
 
 // wake makes the engine check the time again.
@@ -194,20 +182,20 @@ func (c *call) recordSuccess(a *attempt) {
 	if c.foreign(a, false) {
 		return
 	}
-	if c.known != nil {
+	if c.entry.responses != nil {
 		at := clock.Now()
 		c.answeredAtOnce(at, at-c.start)
 	}
-	c.budget.Observe(clock.Time(c.start), budget.EventCallSucceeded)
+	c.entry.budget.Observe(clock.Time(c.start), budget.EventCallSucceeded)
 }
 
 // answeredAtOnce tells the method of a response of the first attempt, about which nothing had to be decided.
 func (c *call) answeredAtOnce(at, took time.Duration) {
-	answer := attempts.Answer{Took: took, Left: attempts.Never, Limit: c.entry.timeout, Accepted: true}
-	if deadline, ok := c.ctx.Deadline(); ok && c.known.Slow(took) { // else the time left makes no difference
+	answer := attempts.Answer{Took: took, Left: attempts.Never, Limit: c.policy.PerAttemptTimeout(), Accepted: true}
+	if deadline, ok := c.ctx.Deadline(); ok && c.entry.responses.Slow(took) { // else the time left makes no difference
 		answer.Left = at - c.start + time.Until(deadline)
 	}
-	c.known.Answered(at, answer)
+	c.entry.responses.Answered(at, answer)
 }
 
 // finish notifies caller and observers of the call's end, and returns its error. It fills the caller's targets from the
@@ -250,7 +238,7 @@ func (c *call) noteGaveUp(end *attempts.End) {
 
 // noteOuter reports whether a call that failed is itself a retry by go-grpc-middleware, in version 2 or 1, and warns once per method.
 func (c *call) noteOuter(err error) bool {
-	if err == nil || c.mode() != policy.ModeEnforce || min(c.options.maxAttempts, c.policy.MaxAttempts()) < 2 {
+	if err == nil || c.mode() != policy.ModeEnforce || c.options.maxAttempts < 2 {
 		return false
 	}
 	md, _ := metadata.FromOutgoingContext(c.ctx)
@@ -265,41 +253,14 @@ func (c *call) noteOuter(err error) bool {
 func (c *call) warnInSequence() {
 	what := &timeoutInSequence
 	switch {
-	case !c.alone || !c.policy.Parallel():
+	case !c.inSequence || !c.policy.Parallel():
 		return
-	case c.entry.mode == policy.ModeOff || min(c.options.maxAttempts, c.policy.MaxAttempts()) < 2:
+	case c.entry.mode == policy.ModeOff || c.options.maxAttempts < 2:
 		return
 	case policies.Hedge(c.policy) != nil:
 		what = &hedgeInSequence
 	}
 	c.retrier.warnOnce(what, c.entry.name, c.entry.name)
-}
-
-// firstAttempt returns the first attempt of the call, with these options.
-func (c *call) firstAttempt(options *attemptOptions, at time.Duration) attempt {
-	return attempt{
-		attemptOptions: options,
-		number:         1,
-		began:          at,
-		ctx:            contextOfFirst(c.ctx),
-		options:        c.options.forAttempt(options),
-	}
-}
-
-// laterAttempt returns attempt n of the call, which the engine sends.
-func (c *call) laterAttempt(n int, at time.Duration) *attempt {
-	options, hedge := newAttemptOptions(), c.engine.Hedge(n)
-	if c.entry.mode == policy.ModeEnforce {
-		options.retrier = c.retrier
-	}
-	return &attempt{
-		attemptOptions: options,
-		number:         n,
-		hedge:          hedge,
-		began:          at,
-		ctx:            contextOfLater(c.ctx, n-1, hedge),
-		options:        c.options.forAttempt(options),
-	}
 }
 
 // sleep waits until the given time, the end of the call's context, the closing of its connection, or a change of mode or
@@ -360,7 +321,7 @@ func (c *call) readRequest(caller []grpc.CallOption, first *attemptOptions) {
 	}
 	c.start = clock.Now()
 	c.entry = r.entry(c.cc, c.method, o.static, c.policy, c.start)
-	c.policy, c.budget = c.entry.policy, c.entry.budget
+	c.policy = c.entry.policy
 	if o.maxAttempts < 1 {
 		n := strconv.Itoa(o.maxAttempts)
 		r.warnOnce(&noAttempts, n, n)
@@ -369,11 +330,12 @@ func (c *call) readRequest(caller []grpc.CallOption, first *attemptOptions) {
 	if o.opaque {
 		o.maxAttempts = 1
 	}
-	switch {
-	case o.limited:
-		o.shared = append(o.shared, c.entry.limit.options(caller)...)
-	case len(c.entry.limitOptions) > 0: // append of none would still call the runtime, in every call
-		o.shared = append(o.shared, c.entry.limitOptions...)
+	limits := c.entry.limits.options
+	if o.limited {
+		limits = c.entry.limits.optionsBeside(caller)
+	}
+	if len(limits) > 0 { // append of none would still call the runtime, in every call
+		o.shared = append(o.shared, limits...)
 	}
 	o.peer = o.peer || r.observers.Load().any
 	if c.entry.mode != policy.ModeEnforce { // then another library's retries don't multiply
@@ -450,54 +412,10 @@ func (c *call) announce(ctx context.Context) {
 	if r.observers.Load().starts {
 		ctx = r.startCall(ctx, c.event(0, codes.OK, nil))
 	}
-	c.ctx, c.known = ctx, c.entry.known
+	c.ctx = ctx
 	if hook := c.entry.rules.elsewhere; hook != nil && c.cc != nil && c.options.maxAttempts > 1 {
 		c.ctx = hook.NewContext(ctx)
 	}
-}
-
-// limits are the settings of a policy that gRPC itself carries out; nil: the call's own.
-type limits struct {
-	waits         *bool
-	send, receive *int
-}
-
-func limitsOf(p *policy.Policy) limits {
-	s := policies.Spec(p)
-	return limits{s.WaitForReady, s.MaxRequestMessageBytes, s.MaxResponseMessageBytes}
-}
-
-// options returns the limits as options, unless the caller's are as strict.
-func (l limits) options(caller []grpc.CallOption) (opts []grpc.CallOption) {
-	waits, send, receive := l.waits, l.send, l.receive
-	for _, o := range caller {
-		switch o := promoted(o).(type) {
-		case grpc.FailFastCallOption:
-			waits = nil
-		case grpc.MaxSendMsgSizeCallOption:
-			send = stricter(send, o.MaxSendMsgSize)
-		case grpc.MaxRecvMsgSizeCallOption:
-			receive = stricter(receive, o.MaxRecvMsgSize)
-		}
-	}
-	if waits != nil {
-		opts = append(opts, grpc.WaitForReady(*waits))
-	}
-	if send != nil {
-		opts = append(opts, grpc.MaxCallSendMsgSize(*send))
-	}
-	if receive != nil {
-		opts = append(opts, grpc.MaxCallRecvMsgSize(*receive))
-	}
-	return opts
-}
-
-// stricter returns a policy's limit, or nil if the caller's is as strict.
-func stricter(policys *int, callers int) *int {
-	if policys == nil || *policys >= callers {
-		return nil
-	}
-	return policys
 }
 
 // inboundShare is the part of an incoming call's remaining time that calls made in it wait for a connection.

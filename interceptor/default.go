@@ -24,9 +24,9 @@ type DefaultPolicy struct {
 	PerAttemptTimeout time.Duration
 }
 
-// Default returns a Retrier with a policy for all methods, without a file: 3 attempts, retries after UNAVAILABLE, backoffs of 0.1 s that double up to
-// 1 s, with full jitter, and the default budget. Only calls that may run twice are retried: see [DefaultPolicy]. Calls need deadlines, as
-// always in gRPC. The error names what is wrong in p, or the wrong option.
+// Default returns a Retrier with a policy for all methods, without a file: 3 attempts, retries after UNAVAILABLE, backoffs of
+// 0.1 s that double up to 1 s, with full jitter, and the default budget. Only calls that may run twice are retried: see
+// [DefaultPolicy]. Calls need deadlines, as always in gRPC. The error names what is wrong in p, or the wrong option.
 //
 // For more, write a policy file: [Watch] follows one, and [Retrier.Reload] gives this Retrier others.
 func Default(p DefaultPolicy, options ...Option) (*Retrier, error) {

@@ -12,7 +12,8 @@ import (
 	"github.com/stagger-go/stagger/internal/clock"
 )
 
-// WithDefaultTimeout sets the timeout of unary calls that have none, for policy files without the key defaultTimeout. d must be more than 0.
+// WithDefaultTimeout sets the timeout of unary calls that have none, for policy files without the key defaultTimeout. d must be
+// more than 0.
 func WithDefaultTimeout(d time.Duration) Option {
 	return func(r *Retrier) error {
 		if d <= 0 {
@@ -28,16 +29,16 @@ func (r *Retrier) defaultTimeoutBy(of *rules) time.Duration {
 	return cmp.Or(of.set.Config().DefaultTimeout, r.defaultTimeout)
 }
 
-// limitTime gives a call that has no deadline the default timeout, and reports whether it did. Without a default, it counts the call, if
+// limitTime gives a call that has no deadline the default timeout. Without a default, it counts the call, if
 // that has a policy, and warns of the method: a server that hangs would keep the call for ever.
-func (u *unary) limitTime() bool {
+func (u *unary) limitTime() {
 	if _, limited := u.ctx.Deadline(); limited {
-		return false
+		return
 	}
 	if timeout := u.entry.defaultTimeout; timeout > 0 { // it counts from the call's start
 		u.flags |= defaultLimit
 		u.ctx, u.cancel = context.WithTimeout(u.ctx, timeout-(clock.Now()-u.start))
-		return true
+		return
 	}
 	if u.policy.MaxAttempts() > 1 {
 		u.retrier.withoutDeadline.Add(1)
@@ -45,5 +46,4 @@ func (u *unary) limitTime() bool {
 			u.retrier.warnOnce(&noDeadline, u.entry.name, u.entry.name)
 		}
 	}
-	return false
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/admitting"
+	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/internal/latency"
 	"github.com/stagger-go/stagger/internal/methods"
 	"github.com/stagger-go/stagger/policy"
@@ -22,38 +23,41 @@ import (
 // entry is what the calls of a method at a target need. It never changes. New rules or switches make it stale; its balance and its
 // record outlive it.
 type entry struct {
-	made     time.Duration
+	made     time.Duration // when, from which rules and switches: see stale
 	rules    *rules
 	switches *switches
-	policy   *policy.Policy
-	mode     policy.Mode // of the calls: the strictest of the policy file's, the policy's and the switches'
-	target   string      // canonical
-	name     string      // the method's, in what outlives the call: see keptName
-	budget   budget.Budget
-	balance  *balance       // the same; nil for another one
-	record   *record        // nil if the table has no place
-	known    *methods.Known // the same, as the policy's calls see it; nil: they need it not
-	most     int            // attempts of a call
-	timeout  time.Duration  // of an attempt
-	safe     bool           // the policy, or the method's descriptor, declares it idempotent
-	slots    targetSlots    // for calls that wait between attempts
-	gate     admitting.Gate // admission; nil: not asked
-	asks     bool           // the engine starts before the first attempt, since breaker or admission are asked
-	timed    bool           // a first attempt may be slow
-	parallel bool           // attempts may run in parallel
-	prepares bool           // calls have a timeout or a key
+
+	target string // canonical
+	name   string // the method's, in what outlives the call: see keptName
+
+	policy *policy.Policy
+	mode   policy.Mode // of the calls: the strictest of the policy file's, the policy's and the switches'
+	most   int         // attempts of a call
+	safe   bool        // the policy, or the method's descriptor, declares it idempotent
+	limits limits
+
+	budget    budget.Budget
+	responses attempts.Method // what the method's last responses have shown; nil: the policy doesn't need it, or the table has no place for it
+	slots     targetSlots     // for calls that wait between attempts
+	gate      admitting.Gate  // admission; nil: not asked
+	asks      bool            // the engine starts before the first attempt, since breaker or admission are asked
 
 	defaultTimeout   time.Duration // of unary calls without a deadline; 0: none
 	warnedNoDeadline *atomic.Bool  // that unary calls have no deadline: the slot's
-
-	grpcsCodec bool // a call without an option for a codec has gRPC's own
-	limit      limits
-
-	limitOptions []grpc.CallOption // the same, for a call whose caller gives none
+	grpcsCodec       bool          // a call without an option for a codec has gRPC's own
 }
 
-// entry returns the entry for a call that begins now. own is the policy that the caller gave, or nil.
-func (r *Retrier) entry(cc *grpc.ClientConn, method string, static bool, own *policy.Policy, now time.Duration) *entry {
+// stale reports whether a call that begins now, with the policy that its caller gave or nil, needs a new entry.
+func (e *entry) stale(r *Retrier, callers *policy.Policy, now time.Duration) bool {
+	if e.rules != r.rules.Load() || e.switches != r.switches.Load() || callers != nil && e.policy != callers {
+		return true
+	}
+	b, ok := e.budget.(*balance)
+	return ok && b.stale(e.made, now)
+}
+
+// entry returns the entry for a call that begins now. callers is the policy that the caller gave, or nil.
+func (r *Retrier) entry(cc *grpc.ClientConn, method string, static bool, callers *policy.Policy, now time.Duration) *entry {
 	key := entryKey{method: method}
 	if cc != nil {
 		key.target = cc.Target()
@@ -63,14 +67,13 @@ func (r *Retrier) entry(cc *grpc.ClientConn, method string, static bool, own *po
 		s = newSlot(cc, method, static)
 		r.warnOfFullTable(s)
 	}
-	cached := &s.usual
-	if own != nil {
-		cached = &s.own
+	cached := &s.ofRetrier
+	if callers != nil {
+		cached = &s.ofCaller
 	}
 	e := cached.Load()
-	if e == nil || e.rules != r.rules.Load() || e.switches != r.switches.Load() || own != nil && e.policy != own ||
-		e.balance != nil && e.balance.stale(e.made, now) {
-		e = r.newEntry(s, method, own, now)
+	if e == nil || e.stale(r, callers, now) {
+		e = r.newEntry(s, method, callers, now)
 		cached.Store(e)
 	}
 	return e
@@ -87,38 +90,35 @@ func (r *Retrier) warnOfFullTable(s *slot) {
 	}
 }
 
-func (r *Retrier) newEntry(s *slot, method string, own *policy.Policy, now time.Duration) *entry {
+func (r *Retrier) newEntry(s *slot, method string, callers *policy.Policy, now time.Duration) *entry {
 	of := r.rules.Load()
 	e := &entry{
-		made: now, rules: of, switches: r.switches.Load(), policy: cmp.Or(own, of.set.Lookup(method), r.single),
-		target: s.target, name: s.name, record: s.record, budget: budget.Unlimited, grpcsCodec: usesGRPCsCodec(nil),
+		made: now, rules: of, switches: r.switches.Load(), policy: cmp.Or(callers, of.set.Lookup(method), r.single),
+		target: s.target, name: s.name, budget: budget.Unlimited, grpcsCodec: usesGRPCsCodec(nil),
 		defaultTimeout: r.defaultTimeoutBy(of), warnedNoDeadline: &s.warnedNoDeadline,
 	}
 	e.mode = policy.StrictestMode(of.modeOf(method), e.switches.modeFor(method))
-	if own != nil {
-		e.mode = policy.StrictestMode(e.mode, own.Mode())
+	if callers != nil {
+		e.mode = policy.StrictestMode(e.mode, callers.Mode())
 	}
 	p := e.policy
 	e.safe, e.slots = of.set.Safe(p, method), targetSlots{&r.waitLimit, e.target}
-	e.most, e.timeout = min(p.MaxAttempts(), of.set.Config().MaxAttemptsLimit), p.PerAttemptTimeout()
-	e.gate = r.admissionOf(e)
+	e.most = min(p.MaxAttempts(), of.set.Config().MaxAttemptsLimit)
+	e.gate = r.admissionOf(e, s.record)
 	e.asks = e.gate != nil || r.breaker != nil
-	e.timed, e.parallel = p.Watched(), p.Parallel()
-	e.prepares = p.Timeout() > 0 || p.IdempotencyKey() != ""
-	if e.record != nil && (e.gate != nil || e.policy.MaxAttempts() > 1) {
-		known := e.record.method.For(e.policy, now)
-		e.known = &known
+	if s.record != nil && (e.gate != nil || e.policy.MaxAttempts() > 1) {
+		known := s.record.method.For(e.policy, now)
+		e.responses = &known
 		if !known.Follows(e.policy) {
 			r.warnOnce(&manyQuantiles, e.name, e.name)
 		}
 	}
-	e.limit = limitsOf(p)
-	e.limitOptions = e.limit.options(nil)
+	e.limits = limitsOf(p)
 	if e.mode != policy.ModeOff {
 		r.warnOfUnknownBudget(of, p)
 	}
 	if e.mode == policy.ModeEnforce { // in the other modes, calls neither earn nor spend
-		e.budget, e.balance = r.budgetFor(of, p, budgetUser{target: e.target, service: r.serviceOf(p, s)})
+		e.budget = r.budgetFor(of, p, budgetUser{target: e.target, service: r.serviceOf(p, s)})
 	}
 	return e
 }
@@ -154,9 +154,10 @@ type slot struct {
 	name   string // of the method, as in entry
 	static bool   // the name is a constant of the program
 	record *record
-	usual  atomic.Pointer[entry] // of calls with the Retrier's policy; nil if none has called it since a reload
-	own    atomic.Pointer[entry] // of calls with the last policy that a caller gave
-	used   atomic.Int64          // the second in which it was used last
+	used   atomic.Int64 // the second in which it was used last
+
+	ofRetrier atomic.Pointer[entry] // of calls with the Retrier's policy; nil if none has called it since a reload
+	ofCaller  atomic.Pointer[entry] // of calls with the last policy that a caller gave
 
 	warnedNoDeadline atomic.Bool
 }
@@ -375,7 +376,7 @@ func (t *entries) each() iter.Seq[*slot] {
 // drop drops the entries of all slots: rules are not kept for the sake of methods that nobody calls any more.
 func (t *entries) drop() {
 	for s := range t.each() {
-		s.usual.Store(nil)
-		s.own.Store(nil)
+		s.ofRetrier.Store(nil)
+		s.ofCaller.Store(nil)
 	}
 }

@@ -199,22 +199,24 @@ func TestEntries_Reload(t *testing.T) {
 	t.Parallel()
 	set := must.Get(policies.NewSet(spec.Config{}))(t)
 	r := must.Get(New(set))(t)
+	recorded := func() *record { return r.entries.load(entryKey{method: key(1).method}).record }
 	old := r.entry(nil, key(1).method, true, nil, 0)
+	first := recorded()
 	if again := r.entry(nil, key(1).method, true, nil, 0); again != old {
 		t.Error("a call makes its entry again")
 	}
 	must.Do(t, r.Reload(set))
 	for s := range r.entries.each() {
-		if s.usual.Load() != nil {
+		if s.ofRetrier.Load() != nil {
 			t.Error("an old entry is kept")
 		}
 	}
 	fresh := r.entry(nil, key(1).method, true, nil, 0)
-	if fresh == old || fresh.rules == old.rules || fresh.record != old.record {
+	if fresh == old || fresh.rules == old.rules || recorded() != first {
 		t.Error("an entry has old rules, or a new record")
 	}
 	must.Do(t, r.SetMode(ModeSwitch{Mode: policy.ModeOff}))
-	if e := r.entry(nil, key(1).method, true, nil, 0); e.mode != policy.ModeOff || e.record != old.record {
+	if e := r.entry(nil, key(1).method, true, nil, 0); e.mode != policy.ModeOff || recorded() != first {
 		t.Errorf("mode %s after a switch, or a new record", e.mode)
 	}
 }

@@ -53,15 +53,15 @@
 //	application → logging of calls → Retrier → ┬ attempt 1 → auth, tracing of attempts → server
 //	                                           └ attempt 2 → auth, tracing of attempts → server
 //
-// What follows is for authors of interceptors. Those after it should change a copy of a request, and not the request itself. Every attempt of a stream, and every attempt that
-// may run in parallel with others (after hedgingDelay or perAttemptTimeout), has the request as the application has passed it. A
-// retry of a unary call has it as the failed attempt has left it: copying each request would cost too much. Package observe/repeat
-// finds interceptors that change requests in place.
+// What follows is for authors of interceptors. Those after it should change a copy of a request, and not the request itself.
+// Every attempt of a stream, and every attempt that may run in parallel with others (after hedgingDelay or perAttemptTimeout),
+// has the request as the application has passed it. A retry of a unary call has it as the failed attempt has left it: copying
+// each request would cost too much. Package observe/repeat finds interceptors that change requests in place.
 //
-// If one of those after it returns with an error before gRPC has ended the attempt, gRPC may still write into the reply, and the call is not
-// retried. From then on, the Retrier gives each attempt its own reply, if it can make one. One that answers without gRPC, as a
-// cache does, and fills targets of Header, Trailer or Peer, must call the OnFinish options as gRPC does. Otherwise the caller's
-// stay empty, since gRPC might still be writing to them.
+// If one of those after it returns with an error before gRPC has ended the attempt, gRPC may still write into the reply, and the
+// call is not retried. From then on, the Retrier gives each attempt its own reply, if it can make one. One that answers without
+// gRPC, as a cache does, and fills targets of Header, Trailer or Peer, must call the OnFinish options as gRPC does. Otherwise the
+// caller's stay empty, since gRPC might still be writing to them.
 //
 // Retries of another library on the same connection, before or after a Retrier, multiply with its own: switch them
 // off. A Retrier warns of those of inner interceptors and of go-grpc-middleware when calls fail (docs/loops.md), and of
@@ -95,31 +95,42 @@ import (
 // then share its budgets. It starts one goroutine per connection that cannot connect, until the connection recovers or is
 // closed. It need not be closed ([Retrier.Close] is for a service that stops), and is safe for concurrent use.
 type Retrier struct {
-	rules           atomic.Pointer[rules]
-	reloading       sync.Mutex // held by a reload
-	refusal         atomic.Pointer[error]
-	single          *policy.Policy // for methods without a policy: one attempt
-	entries         entries
-	budgets         budgets
+	settings
+
+	// What the policies and the switches allow now.
+	rules     atomic.Pointer[rules]
+	reloading sync.Mutex            // held by a reload
+	refusal   atomic.Pointer[error] // why the last change of the policy file was refused; nil: it was not
+	switches  atomic.Pointer[switches]
+	closed    atomic.Bool
+	waits     waits
+	single    *policy.Policy // for methods without a policy: one attempt
+
+	// What calls share.
+	entries     entries
+	budgets     budgets
+	waitLimit   waitLimit
+	outages     outages
+	replayed    atomic.Int64 // bytes that all streams keep for replay
+	leftRunning atomic.Bool  // an inner interceptor has returned before gRPC had ended the attempt
+
+	// What is reported.
 	observers       atomic.Pointer[observers]
-	stats           []stats.Handler
-	random          func() float64
 	warned          once
-	maxReplayed     int64        // the limit of replayed, in bytes
-	replayed        atomic.Int64 // bytes that all streams keep for replay
-	waitLimit       waitLimit
-	breaker         func(target, method string) Gate                                       // nil: none
-	classifier      func(ctx context.Context, method string, reply any, err error) Verdict // nil: none
-	descriptors     []*protoregistry.Files                                                 // given, in addition to linked ones
-	newReply        func(method string, reply any) func() any                              // nil: none
-	switches        atomic.Pointer[switches]
-	closed          atomic.Bool
-	defaultTimeout  time.Duration // for policies without one; 0: none
 	withoutDeadline atomic.Uint64 // unary calls, with a policy and no deadline
-	leftRunning     atomic.Bool   // an inner interceptor has returned before gRPC had ended the attempt
-	waits           waits
-	outages         outages
-	repeats         again.Repeater // nil: none
+}
+
+// settings are those of the options of New. They never change again.
+type settings struct {
+	stats          []stats.Handler
+	random         func() float64
+	breaker        func(target, method string) Gate                                       // nil: none
+	classifier     func(ctx context.Context, method string, reply any, err error) Verdict // nil: none
+	descriptors    []*protoregistry.Files                                                 // given, in addition to linked ones
+	newReply       func(method string, reply any) func() any                              // nil: none
+	defaultTimeout time.Duration                                                          // for policies without one; 0: none
+	maxReplayed    int64                                                                  // the limit of Retrier.replayed, in bytes
+	repeats        again.Repeater                                                         // nil: none
 }
 
 // New returns a Retrier with the policies of a set. The error names the wrong option.
@@ -129,10 +140,9 @@ func New(set *policy.Set, options ...Option) (*Retrier, error) {
 		return nil, err
 	}
 	r := &Retrier{
-		single:      single,
-		budgets:     budgets{given: map[string]func(string) budget.Budget{}, rules: map[string]budgetRule{}, most: mostBalances},
-		random:      rand.Float64,
-		maxReplayed: defaultMaxReplayBytes,
+		settings: settings{random: rand.Float64, maxReplayed: defaultMaxReplayBytes},
+		single:   single,
+		budgets:  budgets{given: map[string]func(string) budget.Budget{}, rules: map[string]budgetRule{}, most: mostBalances},
 	}
 	r.switches.Store(&switches{all: enforced("")})
 	r.observers.Store(new(observers))
@@ -199,7 +209,8 @@ var pings = keepalive.ClientParameters{Time: 6 * time.Minute, Timeout: 20 * time
 // 20 s. On Linux, a TCP connection also ends 20 s after it has sent data that the server's machine does not acknowledge. On other
 // systems, and over a dialer's own connections that are no *net.TCPConn, only the ping notices that: up to 6 minutes and 20 s later.
 //
-// Of several WithConnectParams or WithKeepaliveParams, gRPC uses the last. Put your own after these options: before them, they have no effect.
+// Of several WithConnectParams or WithKeepaliveParams, gRPC uses the last. Put your own after these options: before them, they
+// have no effect.
 //
 // If the policy file's loadBalancingConfig names stagger_retry_elsewhere, the options include a default
 // service config with that alone (grpc.WithDefaultServiceConfig). gRPC uses only the last default that it is
@@ -211,8 +222,8 @@ func (r *Retrier) DialOptions() []grpc.DialOption {
 		grpc.WithDisableRetry(),
 		grpc.WithConnectParams(reconnects),
 		grpc.WithKeepaliveParams(pings),
-		grpc.WithChainUnaryInterceptor(r.unary(alone)),
-		grpc.WithChainStreamInterceptor(r.stream(alone)),
+		grpc.WithChainUnaryInterceptor(r.unary(grpcRetriesOff)),
+		grpc.WithChainStreamInterceptor(r.stream(grpcRetriesOff)),
 	)
 	if balancing := r.balancingOption(); balancing != nil {
 		options = append(options, balancing)
@@ -244,8 +255,8 @@ func (r *Retrier) Close() {
 // attempts multiply; the Retrier warns once per method. They may also multiply at the targets of an xDS server
 // (xds:, google-c2p:), whose policies are hidden. If gRPC may retry, no attempt
 // counts as unsent.
-func (r *Retrier) Unary() grpc.UnaryClientInterceptor { return r.unary(besideGRPC) }
+func (r *Retrier) Unary() grpc.UnaryClientInterceptor { return r.unary(grpcMayRetry) }
 
 // Stream returns only the interceptor for streams of all kinds, as [Retrier.Unary] does for unary
 // calls.
-func (r *Retrier) Stream() grpc.StreamClientInterceptor { return r.stream(besideGRPC) }
+func (r *Retrier) Stream() grpc.StreamClientInterceptor { return r.stream(grpcMayRetry) }

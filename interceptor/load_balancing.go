@@ -31,7 +31,8 @@ func (r *Retrier) balancingOption() grpc.DialOption {
 	return grpc.WithDefaultServiceConfig(`{"loadBalancingConfig": ` + config + `}`)
 }
 
-const notImported = "the program does not have the load balancing policy " + balancing.Policy + `; add to its code: import _ "` + balancing.Package + `"`
+const notImported = "the program does not have the load balancing policy " + balancing.Policy +
+	`; add to its code: import _ "` + balancing.Package + `"`
 
 // checkBalancing returns an error if the set names stagger_retry_elsewhere and the program does not import it, even if the list has another
 // policy that gRPC would take instead; otherwise the error that gRPC would return when a connection is made.

@@ -22,8 +22,9 @@ func (c *call) local(a *attempt, err error, now attempts.Now) bool {
 	return err != nil && !answered(err) && (a.ctx.Err() != nil || c.reasonGone(now) != "")
 }
 
-// judge returns the result of attempt a, which has returned. local is as in [call.local]; a may have been cancelled since.
-func (c *call) judge(a *attempt, reply any, err error, local bool, now attempts.Now) (r attempts.Result) {
+// resultOf returns the result of attempt a, which has returned, and records in a what gRPC has reported of it, and how long it took.
+// local is as in [call.local]; a may have been cancelled since.
+func (c *call) resultOf(a *attempt, reply any, err error, local bool, now attempts.Now) (r attempts.Result) {
 	a.noteReport()
 	a.took = now.At - a.began
 	r.Err, r.Status, r.Local = err, ok, local
@@ -98,7 +99,7 @@ func answered(err error) bool {
 
 // warnRetriesOff warns, once per target, if nobody retries a method for which the connection's service config has a retry policy.
 func (c *call) warnRetriesOff() {
-	if c.cc == nil || c.with == besideGRPC || c.entry.mode == policy.ModeOff {
+	if c.cc == nil || c.grpcRetries == grpcMayRetry || c.entry.mode == policy.ModeOff {
 		return
 	}
 	enforced := c.entry.mode == policy.ModeEnforce && (c.policy != c.retrier.single || c.entry.rules.set.Lookup(c.method) != nil)
@@ -110,7 +111,7 @@ func (c *call) warnRetriesOff() {
 // multiplied reports whether gRPC may have retried an attempt by itself, and warns if stagger retries, too. Then the
 // lack of a stream proves nothing about previous attempts.
 func (c *call) multiplied() bool {
-	if c.cc == nil || c.with == alone || !hidesRetries(c.cc) && !retriesItself(c.cc, c.method) {
+	if c.cc == nil || c.grpcRetries == grpcRetriesOff || !hidesRetries(c.cc) && !retriesItself(c.cc, c.method) {
 		return false
 	}
 	if c.entry.mode == policy.ModeEnforce && c.options.maxAttempts > 1 {

@@ -492,6 +492,24 @@ func TestStreamPanic_ObserverOfTheContextsEnd(t *testing.T) {
 	}
 }
 
+// gRPC ends an attempt while a goroutine of ours is inside of it, and the observer that is told of this panics: so does the application's
+// next call.
+func TestStreamPanic_WhileOursIsInside(t *testing.T) {
+	play(t, hedged(), func(t *testing.T, s scene) {
+		s.conn = s.inside(t, func(_ int, stream grpc.ClientStream) grpc.ClientStream { return slowHeader{stream} })
+		s.On(get, moves.Play(moves.Receive(1), moves.SendHeader(nil)).Then(testserver.Hang()))
+		stream := s.open(t, t.Context(), serverStream)
+		send(t, stream, "list")
+		_ = stream.CloseSend()
+		time.Sleep(500 * ms)
+		_ = s.conn.Close()
+		time.Sleep(time.Second)
+		if seen := caught(func() { _ = stream.RecvMsg(new(wrapperspb.StringValue)) }); seen != "observer" {
+			t.Errorf("the application sees the panic %v", seen)
+		}
+	}, interceptor.WithObserver(interceptor.Observer{Attempt: func(context.Context, interceptor.Event) { panic("observer") }}))
+}
+
 // panickingStream makes a stream whose attempt with that number panics in a method, if it comes to that.
 func panickingStream(t *testing.T, s scene, method string, number int, goexit bool) {
 	t.Helper()

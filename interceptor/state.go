@@ -27,8 +27,8 @@ type State struct {
 	// these, the policies' and an entry's mode applies.
 	Switches []ModeSwitch
 
-	// DefaultTimeout is that of unary calls without a deadline, from the policies or [WithDefaultTimeout]; 0: none. WithoutDeadline counts the
-	// unary calls so far that had a policy with extra attempts, and neither a deadline nor a timeout.
+	// DefaultTimeout is that of unary calls without a deadline, from the policies or [WithDefaultTimeout]; 0: none.
+	// WithoutDeadline counts the unary calls so far that had a policy with extra attempts, and neither a deadline nor a timeout.
 	DefaultTimeout  time.Duration
 	WithoutDeadline uint64
 
@@ -76,9 +76,9 @@ type BudgetState struct {
 	// Balance is how many retries would be allowed now, and Capacity what it would be if nothing were spent. Both are infinite for
 	// budget.Unlimited, and for a budget of yours that isn't a budget.Stater.
 	Balance, Capacity float64
-	// Granted counts the extra attempts that were sent and have ended, and Refused those that were refused, since the Retrier was made. They
-	// never decrease: if an unused balance is dropped, as for a former target, its counts stay, and Dropped is true. Targets and
-	// services beyond the first thousand count as target "other", which is always dropped.
+	// Granted counts the extra attempts that were sent and have ended, and Refused those that were refused, since the Retrier was
+	// made. They never decrease: if an unused balance is dropped, as for a former target, its counts stay, and Dropped is true.
+	// Targets and services beyond the first thousand count as target "other", which is always dropped.
 	Granted, Refused uint64
 	Dropped          bool
 }

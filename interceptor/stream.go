@@ -90,12 +90,12 @@ const (
 	wantMessage             // RecvMsg
 )
 
-func (r *Retrier) stream(with coexistence) grpc.StreamClientInterceptor {
+func (r *Retrier) stream(retries grpcRetries) grpc.StreamClientInterceptor {
 	return func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string,
 		open grpc.Streamer, opts ...grpc.CallOption,
 	) (made grpc.ClientStream, err error) {
 		var c call
-		c.retrier, c.cc, c.method, c.with = r, cc, method, with
+		c.retrier, c.cc, c.method, c.grpcRetries = r, cc, method, retries
 		options := newAttemptOptions()
 		c.readRequest(opts, options)
 		if c.flags&disabled != 0 {
@@ -126,7 +126,7 @@ func (c *call) openStream(desc *grpc.StreamDesc, open grpc.Streamer, options *at
 
 // single reports whether a call has at most one attempt.
 func (c *call) single() bool {
-	return min(c.policy.MaxAttempts(), c.options.maxAttempts) < 2 || c.entry.mode == policy.ModeOff
+	return c.options.maxAttempts < 2 || c.entry.mode == policy.ModeOff
 }
 
 // openRetried opens a stream that may have several attempts.
@@ -134,11 +134,11 @@ func openRetried(c call, desc *grpc.StreamDesc, open grpc.Streamer, options *att
 	s := &stream{call: c, desc: desc, open: open}
 	s.driver.init(&s.call, s)
 	grpcsCodec := s.usesGRPCsCodec()
-	s.alone = s.retrier.newReply == nil && !grpcsCodec
+	s.inSequence = s.retrier.newReply == nil && !grpcsCodec
 	s.warnInSequence()
-	s.uploads = desc.ClientStreams
+	s.inSequence = s.inSequence || desc.ClientStreams
 	enforced := s.entry.mode == policy.ModeEnforce
-	s.races = s.policy.Parallel() && !s.alone && !s.uploads && enforced
+	s.races = s.policy.Parallel() && !s.inSequence && enforced
 	if !grpcsCodec && enforced {
 		s.useMessageCodec()
 	}
@@ -187,7 +187,7 @@ func (s *stream) begin(options *attemptOptions) (grpc.ClientStream, error) {
 func (s *stream) prepareFirst(options *attemptOptions) {
 	s.idleSince = s.start
 	s.beginning.timing = attempts.NewTiming(s.start, true)
-	if s.entry.asks || s.entry.timed || s.races || s.resume.next != nil {
+	if s.entry.asks || s.policy.Watched() || s.races || s.resume.next != nil {
 		step := s.startEngine(true, attempts.Now{At: s.start}) // until CloseSend, the application takes its time
 		if step.Over {
 			s.concluded()
@@ -310,7 +310,7 @@ func (s *stream) takesNewest() *streamAttempt {
 		return nil
 	}
 	t.given = s.request.messages
-	if !s.uploads {
+	if !s.desc.ClientStreams {
 		s.requested(t)
 	}
 	return t
@@ -318,7 +318,7 @@ func (s *stream) takesNewest() *streamAttempt {
 
 // sendWaiting sends a message. If an attempt may be slow, its clock runs: flow control may block the application.
 func (s *stream) sendWaiting(t *streamAttempt, m any) error {
-	if s.entry.timed {
+	if s.policy.Watched() {
 		s.locked(s.beginWait)
 		defer s.lockedOnly(s.endWait)
 	}
@@ -388,7 +388,7 @@ func (s *stream) took(t *streamAttempt, why decision.Commit) (ok bool) {
 			return
 		}
 		ok = s.commit(t, why)
-		if ok && !s.uploads {
+		if ok && !s.desc.ClientStreams {
 			s.requested(t)
 		}
 	})
@@ -504,7 +504,7 @@ func (s *stream) sent(t *streamAttempt, err error) error {
 
 // eof returns what SendMsg returns if the attempt takes no more messages. As gRPC, it tells only a sender of many messages.
 func (s *stream) eof() error {
-	if s.uploads {
+	if s.desc.ClientStreams {
 		return io.EOF
 	}
 	return nil

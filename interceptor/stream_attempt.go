@@ -189,7 +189,7 @@ func (s *stream) nextKept(t *streamAttempt) (m encoded, closes, more bool) {
 	case t.given < s.request.messages:
 		m = s.request.buffer.message(t.given)
 		t.given++
-		if !s.uploads {
+		if !s.desc.ClientStreams {
 			s.requested(t)
 		}
 		return m, false, true

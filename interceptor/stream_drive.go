@@ -111,7 +111,9 @@ func (s *stream) endDrive() (won *streamAttempt, over bool) {
 		s.drive = drive{}
 		s.idleSince = clock.Now()
 		s.driver.changed.Broadcast()
-		ended = s.endedUnseen(s.running())
+		if t := s.running(); t != nil && t.maker == makerNone && s.endedUnseen(t) {
+			ended = t
+		}
 	})
 	if ended != nil {
 		s.reportFinished(ended)
@@ -119,17 +121,16 @@ func (s *stream) endDrive() (won *streamAttempt, over bool) {
 	return won, s.hasEnded()
 }
 
-// endedUnseen returns an attempt that gRPC has ended while it was made, if it rests now and its end must be reported. If the application
-// may find the end, it has a second for that. t may be nil. The lock must be held.
-func (s *stream) endedUnseen(t *streamAttempt) *streamAttempt {
-	switch {
-	case t == nil || t.maker != makerNone:
-	case s.outcome.phase() == contextGone, t.cutOff():
-		return t
-	case t.finished != nil:
+// endedUnseen reports whether the end of an attempt must be reported that gRPC, or the end of the call's context, has ended while it was
+// made. If the application may find the end, it has a second for that. The lock must be held.
+func (s *stream) endedUnseen(t *streamAttempt) bool {
+	if s.outcome.phase() == contextGone || t.cutOff() {
+		return true
+	}
+	if t.finished != nil {
 		s.awaitApplication(t)
 	}
-	return nil
+	return false
 }
 
 // engineNow returns the time and the state of the connection, for the engine. The lock must be held.
@@ -247,6 +248,8 @@ func (s *stream) try(a *attempt) (ended bool, err error) {
 			return true, errGivenUp
 		case stepFail:
 			return true, s.causeOf(t, nil)
+		case stepEnded:
+			return true, s.endWithoutCall(t)
 		case stepOpen:
 			err = s.openAttempt(t)
 		case stepReplay:
@@ -271,6 +274,7 @@ const (
 	stepRest         attemptStep = iota // nothing: the application has what it wants, or nobody waits
 	stepGiveUp                          // report that another attempt has won, or replaces it
 	stepFail                            // report that a message could not be sent to it
+	stepEnded                           // report that gRPC or the context has ended it
 	stepOpen                            // open it
 	stepReplay                          // send it what was kept
 	stepReplayBeside                    // the same, in a goroutine: the server may have to be received from before it reads on
@@ -280,21 +284,17 @@ const (
 
 // nextStep returns what the goroutine that makes t does next.
 func (s *stream) nextStep(t *streamAttempt) (do attemptStep) {
-	var ended *streamAttempt
 	s.locked(func() {
 		do = s.stepOf(t)
-		if do != stepRest {
-			return
-		}
-		t.maker = makerNone
-		s.driver.changed.Broadcast()
-		if s.driver.waiting == nobodyWaits { // else endDrive looks
-			ended = s.endedUnseen(t)
+		switch {
+		case do != stepRest:
+		case s.driver.waiting == nobodyWaits && s.endedUnseen(t): // else endDrive looks
+			do = stepEnded
+		default:
+			t.maker = makerNone
+			s.driver.changed.Broadcast()
 		}
 	})
-	if ended != nil {
-		s.reportFinished(ended)
-	}
 	return do
 }
 
@@ -311,7 +311,7 @@ func (s *stream) stepOf(t *streamAttempt) attemptStep {
 		return stepFail
 	case t.sending == sendsFreely && s.lacks(t):
 		t.sending = sendsKept
-		if s.uploads {
+		if s.desc.ClientStreams {
 			return stepReplayBeside
 		}
 		return stepReplay
@@ -432,7 +432,7 @@ func (s *stream) hear(t *streamAttempt) {
 		at := clock.Now()
 		if s.deciding() {
 			s.engine.Heard(t.number, attempts.Now{At: at})
-		} else if took, measures := s.beginning.timing.Hear(at); measures && s.known != nil {
+		} else if took, measures := s.beginning.timing.Hear(at); measures && s.entry.responses != nil {
 			s.answeredAtOnce(at, took)
 		}
 	}
@@ -502,7 +502,7 @@ func (s *stream) release(a *attempt, err error) (attempts.Result, attempts.Now) 
 	if t.stream != nil && (over || err != nil && !answered(err)) {
 		a.awaitEnd()
 	}
-	r := s.call.judge(a, nil, err, local, now)
+	r := s.resultOf(a, nil, err, local, now)
 	if t.received == receivedPart {
 		s.endSpoiled(&r)
 	}
@@ -544,7 +544,7 @@ func (s *stream) succeeded(a *attempt) bool {
 	}
 	if !s.foreign(a, false) {
 		s.hear(t)
-		s.budget.Observe(clock.Time(s.call.start), budget.EventCallSucceeded)
+		s.entry.budget.Observe(clock.Time(s.start), budget.EventCallSucceeded)
 	}
 	s.concluded()
 	return true

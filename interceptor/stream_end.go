@@ -400,17 +400,7 @@ func (s *stream) reportFinished(t *streamAttempt) (claimed bool) {
 	if !s.claim(t, false) {
 		return false
 	}
-	var err error
-	s.lockedOnly(func() {
-		switch {
-		case t.failure != nil:
-			err = t.failure
-		case t.finished != nil:
-			err = endOf(t.finished)
-		default:
-			err = status.FromContextError(s.ctx.Err()).Err()
-		}
-	})
+	err := s.endWithoutCall(t)
 	returned := false
 	defer func() {
 		if !returned {
@@ -421,6 +411,20 @@ func (s *stream) reportFinished(t *streamAttempt) (claimed bool) {
 	s.settle(t, err)
 	returned = true
 	return true
+}
+
+// endWithoutCall returns the end of an attempt that no call of gRPC's has returned.
+func (s *stream) endWithoutCall(t *streamAttempt) error {
+	s.driver.mu.Lock()
+	defer s.driver.mu.Unlock()
+	switch {
+	case t.failure != nil:
+		return t.failure
+	case t.finished != nil:
+		return endOf(t.finished)
+	default:
+		return status.FromContextError(s.ctx.Err()).Err()
+	}
 }
 
 // goroutinePanicked ends a call in which a goroutine of ours has panicked: the application's next call repeats it.

@@ -14,7 +14,9 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/spec"
@@ -251,4 +253,83 @@ func TestStreamEnd_ObserverBlocks(t *testing.T) {
 			}, slow)
 		})
 	}
+}
+
+// Another goroutine than the application's reports the end, since an inner interceptor keeps gRPC's options to itself. A call that waits for
+// that returns the end after OnFinish has run, as any other.
+func TestStreamEnd_ReportedBeside(t *testing.T) {
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		s.conn = s.Dial(t, append(s.retrier.DialOptions(), grpc.WithChainStreamInterceptor(
+			func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, _ ...grpc.CallOption) (grpc.ClientStream, error) {
+				return open(ctx, desc, cc, method)
+			}))...)
+		s.On(get, testserver.Hang())
+		ctx, cancel := context.WithCancel(t.Context())
+		finished := false
+		stream := s.open(t, ctx, bidiStream, grpc.OnFinish(func(error) { time.Sleep(50 * ms); finished = true }))
+		send(t, stream, "x")
+		time.AfterFunc(time.Second, cancel)
+		time.Sleep(1150 * ms) // OnFinish of gRPC's didn't come in 100 ms, and is waited for once more
+		if _, err := receive(stream); status.Code(err) != codes.Canceled || !finished {
+			t.Errorf("%v, OnFinish has run: %v", err, finished)
+		}
+	})
+}
+
+// slowHeader is a stream whose headers return a second after gRPC's.
+type slowHeader struct{ grpc.ClientStream }
+
+func (s slowHeader) Header() (metadata.MD, error) {
+	md, err := s.ClientStream.Header()
+	time.Sleep(time.Second)
+	return md, err
+}
+
+// gRPC ends an attempt while a goroutine of ours is inside of it: the end is reported when that returns, though nobody calls the stream any
+// more.
+func TestStreamEnd_WhileOursIsInside(t *testing.T) {
+	play(t, hedged(), func(t *testing.T, s scene) {
+		s.conn = s.inside(t, func(_ int, stream grpc.ClientStream) grpc.ClientStream { return slowHeader{stream} })
+		s.On(get, moves.Play(moves.Receive(1), moves.SendHeader(nil)).Then(testserver.Hang()))
+		var finished []codes.Code
+		stream := s.open(t, t.Context(), serverStream, grpc.OnFinish(func(err error) { finished = append(finished, status.Code(err)) }))
+		send(t, stream, "list")
+		_ = stream.CloseSend()
+		time.Sleep(500 * ms)
+		_ = s.conn.Close()
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if fmt.Sprint(finished) != "[Canceled]" || len(s.calls) != 1 || len(s.attempts) != 1 {
+			t.Errorf("OnFinish was told %v; %d calls and %d attempts have ended", finished, len(s.calls), len(s.attempts))
+		}
+	})
+}
+
+// sends counts what an inner interceptor is given to send.
+type sends struct {
+	grpc.ClientStream
+
+	n *int
+}
+
+func (s sends) SendMsg(m any) error {
+	*s.n++
+	return s.ClientStream.SendMsg(m)
+}
+
+// After the end, SendMsg says that the call has ended, and no attempt is sent anything.
+func TestStreamEnd_NothingIsSentAfterIt(t *testing.T) {
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		n := 0
+		s.conn = s.inside(t, func(_ int, stream grpc.ClientStream) grpc.ClientStream { return sends{stream, &n} })
+		s.On(get, moves.Play(moves.Receive(1), say("a")))
+		stream := s.open(t, t.Context(), bidiStream)
+		send(t, stream, "x")
+		if got, err := receive(stream); fmt.Sprint(got, err) != "[a] EOF" {
+			t.Error(got, err)
+		}
+		if err := stream.SendMsg(wrapperspb.String("y")); err != io.EOF || n != 1 {
+			t.Errorf("%v; an attempt was sent %d messages", err, n)
+		}
+	})
 }

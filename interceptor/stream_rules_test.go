@@ -304,9 +304,9 @@ func TestStreamRules_OneAttempt(t *testing.T) {
 // while the stream opens, while it runs, and between attempts.
 func TestStreamRules_EndsWithItsContext(t *testing.T) {
 	asks := map[string]func(ctx context.Context, stream grpc.ClientStream){
-		"RecvMsg": func(ctx context.Context, stream grpc.ClientStream) { _ = stream.RecvMsg(new(wrapperspb.StringValue)) },
-		"Header":  func(ctx context.Context, stream grpc.ClientStream) { _, _ = stream.Header() },
-		"Context": func(ctx context.Context, stream grpc.ClientStream) {
+		"RecvMsg": func(_ context.Context, stream grpc.ClientStream) { _ = stream.RecvMsg(new(wrapperspb.StringValue)) },
+		"Header":  func(_ context.Context, stream grpc.ClientStream) { _, _ = stream.Header() },
+		"Context": func(_ context.Context, stream grpc.ClientStream) {
 			select {
 			case <-stream.Context().Done():
 			case <-time.After(time.Hour):

@@ -62,7 +62,6 @@ const (
 
 // openSingle opens a stream of one attempt. options are for that.
 func openSingle(c call, desc *grpc.StreamDesc, open grpc.Streamer, options *attemptOptions) (grpc.ClientStream, error) {
-	c.uploads = desc.ClientStreams
 	s := &singleStream{desc: desc, call: c, attempt: attempt{attemptOptions: options}}
 	s.call.engineState = new(engineState)
 	return s.begin(open)
@@ -99,7 +98,7 @@ func (s *singleStream) start() (refused bool, err error) {
 		}
 	}()
 	s.guard(func() {
-		step = s.call.startEngine(s.call.uploads, now)
+		step = s.call.startEngine(s.desc.ClientStreams, now)
 	})
 	s.panicked.rethrow()
 	if step.Over {
@@ -109,7 +108,7 @@ func (s *singleStream) start() (refused bool, err error) {
 	a.number, a.began, a.ctx, a.onEnd = 1, now.At, contextOfFirst(s.call.ctx), s
 	s.call.options.notify = false // gRPC itself fills the caller's targets, and calls OnFinish
 	s.idle = now.At
-	s.timed.Store(s.call.known != nil)
+	s.timed.Store(s.call.entry.responses != nil)
 	s.enterCall()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -350,15 +349,20 @@ func (s *singleStream) settle(err error, panicked bool) {
 // conclude reports the end to the engine, and publishes the call's response.
 func (s *singleStream) conclude(err error, panicked bool) attempts.Step {
 	now := s.call.now()
-	r := attempts.Result{Err: attempts.ErrPanicked, Panicked: true}
-	s.attempt.took = now.At - s.attempt.began
+	var r attempts.Result
 	if !panicked {
-		r = s.call.judge(&s.attempt, nil, err, s.call.local(&s.attempt, err, now), now)
+		r = s.call.resultOf(&s.attempt, nil, err, s.call.local(&s.attempt, err, now), now)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.pause(now)
-	step := s.call.reportEnd(&s.attempt, r, now)
+	var step attempts.Step
+	if panicked {
+		s.attempt.took = now.At - s.attempt.began
+		step = s.call.engine.Abort(now)
+	} else {
+		step = s.call.reportEnd(&s.attempt, r, now)
+	}
 	s.know()
 	return step
 }

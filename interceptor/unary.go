@@ -30,12 +30,12 @@ type unary struct {
 	invoke grpc.UnaryInvoker
 }
 
-func (r *Retrier) unary(with coexistence) grpc.UnaryClientInterceptor {
+func (r *Retrier) unary(retries grpcRetries) grpc.UnaryClientInterceptor {
 	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn,
 		invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
 	) error {
 		var u unary
-		u.retrier, u.cc, u.method, u.with = r, cc, method, with
+		u.retrier, u.cc, u.method, u.grpcRetries = r, cc, method, retries
 		u.request, u.reply, u.invoke = req, reply, invoke
 		options := newAttemptOptions()
 		u.readRequest(opts, options)
@@ -58,19 +58,17 @@ func (r *Retrier) unary(with coexistence) grpc.UnaryClientInterceptor {
 
 // run makes the call. options are for its first attempt.
 func (u *unary) run(options *attemptOptions) error {
-	u.alone = true
+	u.inSequence = true
 	if u.options.maxAttempts > 1 {
 		u.keepMessages()
 	}
 	if u.codec != nil {
 		defer u.codec.encodeOnce(nil)
 	}
-	if u.entry.prepares || u.flags&keyed != 0 {
-		u.prepareContext()
-		defer u.cancelTimeout() // after the observers, who may make calls
-	}
-	if u.limitTime() {
-		defer u.cancelTimeout()
+	u.prepareContext()
+	u.limitTime()
+	if u.cancel != nil {
+		defer u.cancel() // after the observers, who may make calls
 	}
 	slowAt := u.slowAt()
 	switch {
@@ -83,34 +81,21 @@ func (u *unary) run(options *attemptOptions) error {
 	}
 }
 
-// slowAt returns the time at which the first attempt is slow, or Never.
-func (u *unary) slowAt() time.Duration {
-	if !u.entry.timed || u.options.maxAttempts < 2 {
-		return attempts.Never
-	}
-	after, watched := attempts.SlowAfter(u.policy, u.learner(), u.alone)
-	deadline, limited := u.ctx.Deadline()
-	if !watched || limited && time.Until(deadline) <= after { // later attempts have even less time
-		return attempts.Never
-	}
-	return u.start + after
-}
-
 // keepMessages prepares the caller's messages for a second attempt, and finds whether attempts can have replies of their own.
 func (u *unary) keepMessages() {
 	grpcsCodec := u.usesGRPCsCodec()
 	u.kept.keep(u.reply, grpcsCodec)
 	leftRunning := u.retrier.leftRunning.Load()
-	if u.entry.parallel || leftRunning {
+	if u.policy.Parallel() || leftRunning {
 		u.replies = u.retrier.replyType(u.method, u.reply)
-		u.alone = !u.replies.makes()
-		u.ownReplies = leftRunning && !u.alone
+		u.inSequence = !u.replies.makes()
+		u.ownReplies = leftRunning && !u.inSequence
 		u.warnInSequence()
 	}
 	if u.entry.mode != policy.ModeEnforce {
 		return
 	}
-	if u.entry.timed || leftRunning {
+	if u.policy.Watched() || leftRunning {
 		u.copyRequest()
 	}
 	if !grpcsCodec && u.useMessageCodec(u.options.caller) {
@@ -119,6 +104,19 @@ func (u *unary) keepMessages() {
 			u.replies = u.retrier.replyType(u.method, u.reply) // for attempts after one that has spoiled it
 		}
 	}
+}
+
+// slowAt returns the time at which the first attempt is slow, or Never.
+func (u *unary) slowAt() time.Duration {
+	if !u.policy.Watched() || u.options.maxAttempts < 2 {
+		return attempts.Never
+	}
+	after, watched := attempts.SlowAfter(u.policy, u.entry.responses, u.inSequence)
+	deadline, limited := u.ctx.Deadline()
+	if !watched || limited && time.Until(deadline) <= after { // later attempts have even less time
+		return attempts.Never
+	}
+	return u.start + after
 }
 
 // runFirst makes the first attempt without the engine, and needs no more if that succeeds.
@@ -197,7 +195,7 @@ func (u *unary) try(a *attempt) error {
 
 // attemptEnded reports to the engine, and then to observers, that an attempt has returned err. It returns the engine's step.
 func (u *unary) attemptEnded(a *attempt, err error) (attempts.Step, time.Duration) {
-	r, now := u.judgeAttempt(a, err)
+	r, now := u.attemptResult(a, err)
 	step := u.reportEnd(a, r, now)
 	u.notifyAttempt(a, err)
 	u.notifyDecision(&step, a, err)
@@ -212,10 +210,10 @@ func (u *unary) wakeEngine() (attempts.Step, time.Duration) {
 	return step, now.At
 }
 
-// judgeAttempt returns the result of an attempt that has returned err.
-func (u *unary) judgeAttempt(a *attempt, err error) (attempts.Result, attempts.Now) {
+// attemptResult returns the result of an attempt that has returned err.
+func (u *unary) attemptResult(a *attempt, err error) (attempts.Result, attempts.Now) {
 	now := u.now()
-	r := u.judge(a, a.reply, err, u.local(a, err, now), now)
+	r := u.resultOf(a, a.reply, err, u.local(a, err, now), now)
 	if err != nil && u.mayStillRun(a) {
 		r.Final = true
 	}
@@ -309,7 +307,7 @@ func (d *drivenUnary) try(a *attempt) (ended bool, err error) { return true, d.u
 // release implements tries.
 func (d *drivenUnary) release(a *attempt, err error) (attempts.Result, attempts.Now) {
 	defer a.endContext()
-	return d.judgeAttempt(a, err)
+	return d.attemptResult(a, err)
 }
 
 // resting implements tries. An attempt has its reply when it has ended.

@@ -21,7 +21,7 @@ func TestUnsent_Trailer(t *testing.T) {
 		if row.writes {
 			a.trailer = row.trailer
 		}
-		a.end(nil)
+		a.recordEnd(nil)
 		a.noteReport()
 		if got := a.reported().unsent; got != row.want {
 			t.Errorf("%+v: unsent %v; want %v", row, got, row.want)

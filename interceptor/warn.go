@@ -68,7 +68,8 @@ func (r *Retrier) giveOnce(what *surprise, key string, warning func() policy.Dia
 	case first:
 		r.warn(warning())
 	case filled:
-		r.warn(policy.Diagnostic{Message: fmt.Sprintf("further warnings about calls are not given: this is the last of %d", maxDiagnostics)})
+		r.warn(policy.Diagnostic{Message: fmt.Sprintf("further warnings about calls are not given: this is the last of %d",
+			maxDiagnostics)})
 	}
 }
 
@@ -90,7 +91,8 @@ var (
 		"that the application had put into the reply. It can't be restored, " +
 		"so the call is not retried: pass an empty reply, or declare replies by interceptor.WithNewReply"}
 	// By the method.
-	noDeadline = surprise{"deadline", "unary calls have none: a server that hangs keeps them for ever, and neither retries nor attempt timeouts have time to " +
+	noDeadline = surprise{"deadline", "unary calls have none: a server that hangs keeps them for ever, and neither retries " +
+		"nor attempt timeouts have time to " +
 		"divide. Pass a context with a deadline, or set a timeout of the entry, or defaultTimeout at the top of the policy file"}
 	// By the number: the policy of a single call has more attempts than the Retrier allows.
 	cutAttempts = surprise{"maxAttempts", "of a policy given with a call is cut to %d, the most that this Retrier allows; " +
@@ -102,7 +104,8 @@ var (
 		"instead of grpc.WithUnaryInterceptor(retrier.Unary())"}
 	// By the target: its service config has retries that nobody carries out.
 	retriesOff = surprise{"retryPolicy", "the connection's service config has one for this method, but Retrier.DialOptions " +
-		"switches gRPC's own retries off, and the policy file has no entry for the method, or mode OBSERVE. So calls aren't retried: docs/service-config.md has the ways out"}
+		"switches gRPC's own retries off, and the policy file has no entry for the method, or mode OBSERVE. So calls aren't " +
+		"retried: docs/service-config.md has the ways out"}
 	// By the target.
 	otherBalancing = surprise{"", "the connection has another load balancing policy, so a retry may go to the backend that has just failed: the resolver " +
 		"delivers a service config, or Retrier.DialOptions are not among the dial options, or grpc.WithDefaultServiceConfig comes after them"}
@@ -122,10 +125,12 @@ var noAdmission = surprise{"admission", "REFUSE in a policy of interceptor.Polic
 
 // The warnings about tables that are full. By no key, but for the quantiles of a method.
 var (
-	manyMethods = surprise{"", "generated code calls more methods, each counted once for a target, than the Retrier keeps (%d); further ones are " +
+	manyMethods = surprise{"", "generated code calls more methods, each counted once for a target, than the Retrier keeps " +
+		"(%d); further ones are " +
 		unknownMethods + ". Use one connection for each service"}
 	manyOutsideMethods = surprise{"", "calls without generated code have more methods, each counted once for a target, than the Retrier " +
-		"keeps (%d); further ones are " + unknownMethods + ". Calls whose methods are constants of the program should have grpc.StaticMethod"}
+		"keeps (%d); further ones are " + unknownMethods + ". Calls whose methods are constants of the program should have " +
+		"grpc.StaticMethod"}
 	manyCounts = surprise{"budget", "the budgets of further targets and services count as target \"other\": %d have counts " +
 		"of their own. Their balances are still separate"}
 	manyBalances = surprise{"budget", "further targets share one balance of each budget: %d balances are in use. " +

@@ -47,7 +47,8 @@ import (
 // once. Then, as long as it lasts, one line every ten seconds has the number of suppressed lines, in the field more. Methods beyond
 // the first hundred count together, as "other". Fields: method, target, attempt or attempts, code, reason, commit, delay or waited,
 // elapsed, budget, pushback, mode unless it is ENFORCE, error; source, hash, changes; from, to, service, by; more. Durations are texts
-// with a unit, such as 120ms. A hedge that is sent because an attempt is slow has the code SLOW. Of an error's text a line has at most 1,024 bytes.
+// with a unit, such as 120ms. A hedge that is sent because an attempt is slow has the code SLOW. Of an error's text a line has at
+// most 1,024 bytes.
 //
 // Slog(nil) returns an observer without functions, which [interceptor.WithObserver] refuses.
 func Slog(l *slog.Logger) interceptor.Observer {
@@ -84,7 +85,8 @@ func observer(write func(context.Context, slog.Level, string, ...any)) intercept
 		CallEnd:  l.call,
 		Reload: func(set *policy.Set, changes []string, err error) {
 			if err == nil { // else Diagnostic gets each error in a file, or the program has the error
-				l.write(context.Background(), slog.LevelInfo, "stagger: policies reloaded", "source", set.Source(), "hash", set.Hash(), "changes", listed(changes))
+				l.write(context.Background(), slog.LevelInfo, "stagger: policies reloaded",
+					"source", set.Source(), "hash", set.Hash(), "changes", listed(changes))
 			}
 		},
 		ModeChange: func(from, to interceptor.ModeSwitch) {
@@ -189,7 +191,8 @@ func troubled(e interceptor.Event) bool {
 // answersRequest reports whether a code says something of the request, and nothing of the service.
 func answersRequest(code codes.Code) bool {
 	switch code {
-	case codes.OK, codes.Canceled, codes.InvalidArgument, codes.NotFound, codes.AlreadyExists, codes.PermissionDenied, codes.FailedPrecondition,
+	case codes.OK, codes.Canceled, codes.InvalidArgument, codes.NotFound, codes.AlreadyExists, codes.PermissionDenied,
+		codes.FailedPrecondition,
 		codes.Aborted, codes.OutOfRange, codes.Unauthenticated:
 		return true
 	default:

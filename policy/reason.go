@@ -18,7 +18,7 @@ const (
 	ReasonBreakerOpen       Reason = "breaker_open"       // the circuit is open
 	ReasonOverloaded        Reason = "overloaded"         // the service answers too slowly to answer the attempt in time
 	ReasonSlowEverywhere    Reason = "slow_everywhere"    // all of the target's last responses were long: there is a queue
-	ReasonNotProvenFast     Reason = "not_proven_fast"    // nothing is sent beside a slow attempt: too few responses are known, or one of the last was long
+	ReasonNotProvenFast     Reason = "not_proven_fast"    // nothing is sent beside a slow attempt: few responses are known, or a recent one was long
 	ReasonDeadlineTooClose  Reason = "deadline_too_close" // delay and attempt do not fit before the deadline
 	ReasonTooManyWaiting    Reason = "too_many_waiting"   // the maximum number of calls is waiting
 	ReasonBudgetExhausted   Reason = "budget_exhausted"   // the budget does not pay for another attempt

@@ -48,7 +48,8 @@ func newSet(c spec.Config, report *document.Report) (*Set, error) {
 	for i, m := range c.Methods {
 		if m.Admission == "REFUSE" {
 			field := document.Item("methodConfig", i) + ".admission"
-			s.admissionAt = append(s.admissionAt, report.Locate(Diagnostic{Severity: document.SeverityError, Field: field, Value: m.Admission}))
+			at := Diagnostic{Severity: document.SeverityError, Field: field, Value: m.Admission}
+			s.admissionAt = append(s.admissionAt, report.Locate(at))
 		}
 		for j, name := range m.Names {
 			field := document.Item(document.Item("methodConfig", i)+".name", j)

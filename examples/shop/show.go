@@ -99,7 +99,8 @@ func show(ctx context.Context, out io.Writer, web int, again bool) (err error) {
 			if err != nil {
 				return fmt.Errorf("%s: %w", p.title, err)
 			}
-			if _, err := fmt.Fprintf(out, "%v  without retries: %s\n  without retries: %s\n", r, without.users("Browse"), without.users("Buy")); err != nil {
+			if _, err := fmt.Fprintf(out, "%v  without retries: %s\n  without retries: %s\n",
+				r, without.users("Browse"), without.users("Buy")); err != nil {
 				return err
 			}
 		}

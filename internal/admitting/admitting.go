@@ -20,8 +20,9 @@ const NotImported = `the program does not have admission; add to its code: impor
 type Gate interface {
 	// Open reports whether another attempt of a call with this time left would be answered in time.
 	Open(now, left time.Duration) bool
-	// Allow asks to send an attempt, 1 for the first, of a call with this time left. It returns how many attempts run, with this one, or 0 if
-	// the attempt is refused. Only an enforced call is refused; would reports another one that is sent, and would be refused.
+	// Allow asks to send an attempt, 1 for the first, of a call with this time left. It returns how many attempts run, with this
+	// one, or 0 if the attempt is refused. Only an enforced call is refused; would reports another one that is sent, and would be
+	// refused.
 	Allow(attempt int, now, left time.Duration, enforced bool) (running int, would bool)
 	// Done is told how an attempt ended that Allow has counted.
 	Done(now time.Duration, e End)

@@ -48,10 +48,10 @@ type Timing struct {
 	heard   bool
 }
 
-// NewTiming returns the timing of an attempt that is sent. uploads is as in [Settings].
-func NewTiming(at time.Duration, uploads bool) Timing {
+// NewTiming returns the timing of an attempt that is sent. requestFollows is as in [Settings].
+func NewTiming(at time.Duration, requestFollows bool) Timing {
 	t := Timing{began: at, asked: at}
-	if uploads {
+	if requestFollows {
 		t.asked = Never
 	}
 	return t
@@ -86,7 +86,7 @@ func (c *Call) Requested(n int, now Now) {
 // Heard reports the first message of attempt n, even if something else commits the call to it: its latency is the attempt's
 // latency. It ignores an attempt that was cancelled because another one won.
 func (c *Call) Heard(n int, now Now) {
-	if a := c.findAttempt(n); a != nil && a.cancelled == no {
+	if a := c.findAttempt(n); a != nil && a.cancelled == notCancelled {
 		c.answered(a, true, now.At)
 		a.slowAt = Never
 	}
@@ -142,18 +142,18 @@ func (c *Call) learn(a *attempt, r *Result, is decision.Class, lost bool, at tim
 		return
 	}
 	m, took := c.set.Method, a.took(at)
-	outlasted := lost && a.slow && !a.heard && r.Local && !r.Panicked && !r.Foreign && a.measures(at) // how long a later attempt has run says nothing
+	outlasted := lost && a.slow && !a.heard && r.Local && !r.Foreign && a.measures(at) // how long a later attempt has run says nothing
 	if m != nil && outlasted && took > 0 {
 		m.Outlasted(at, took)
 	}
 	c.ledger.leave(&a.held, at, admitting.End{How: c.lostHow(a, r, at), Left: c.timeLeft(a.began)})
-	c.missed = c.missed || m != nil && !r.Foreign && c.missedDeadline(a, r, at) && m.Slow(took) && !m.Evidence(at).Well
+	c.ending.missed = c.ending.missed || m != nil && !r.Foreign && c.missedDeadline(a, r, at) && m.Slow(took) && !m.Evidence(at).Well
 }
 
 // lostHow returns how an attempt has ended without a response.
 func (c *Call) lostHow(a *attempt, r *Result, at time.Duration) admitting.How {
 	switch code := r.Status.Code(); {
-	case r.Panicked, r.Final, r.Foreign:
+	case r.Final, r.Foreign:
 	case c.missedDeadline(a, r, at):
 		if a.number == 1 { // later attempts had less time
 			return admitting.Missed
@@ -167,14 +167,14 @@ func (c *Call) lostHow(a *attempt, r *Result, at time.Duration) admitting.How {
 // missedDeadline reports whether an attempt had no response at its call's deadline.
 func (c *Call) missedDeadline(a *attempt, r *Result, at time.Duration) bool {
 	// Within a fiftieth of the time, since clocks differ, and servers also know the deadline.
-	return r.Status.Code() == codes.DeadlineExceeded && !r.Panicked && !r.Final && c.timeLeft(at) <= c.timeLeft(a.began)/50
+	return r.Status.Code() == codes.DeadlineExceeded && !r.Final && c.timeLeft(at) <= c.timeLeft(a.began)/50
 }
 
 // isAnswer reports whether a result is a response: a server's result of its work. Refusals, retryable failures and ended
 // contexts don't show how fast the server works.
 func (r *Result) isAnswer(is decision.Class) bool {
 	switch {
-	case r.Local, r.Panicked, r.Foreign:
+	case r.Local, r.Foreign:
 		return false
 	case r.Err == nil:
 		return true
@@ -191,7 +191,7 @@ func (r *Result) isAnswer(is decision.Class) bool {
 
 // setSlowAt sets the time at which an attempt is slow, if another attempt could follow.
 func (c *Call) setSlowAt(a *attempt) {
-	after, watched := SlowAfter(c.set.Policy, c.set.Method, c.set.Alone)
+	after, watched := SlowAfter(c.set.Policy, c.set.Method, c.set.InSequence)
 	slowAt := later(a.began, later(a.paused, after))
 	if watched && c.attempts() < c.limit() && slowAt < c.set.Deadline {
 		a.slowAt = slowAt
@@ -199,9 +199,9 @@ func (c *Call) setSlowAt(a *attempt) {
 }
 
 // SlowAfter returns the time after which an attempt is slow. m may be nil.
-func SlowAfter(p *policy.Policy, m Method, alone bool) (after time.Duration, watched bool) {
+func SlowAfter(p *policy.Policy, m Method, inSequence bool) (after time.Duration, watched bool) {
 	if h := policies.Hedge(p); h != nil {
-		return hedgeAfter(h, m), !alone
+		return hedgeAfter(h, m), !inSequence
 	}
 	timeout := p.PerAttemptTimeout()
 	return timeout, timeout > 0

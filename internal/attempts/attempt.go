@@ -30,9 +30,9 @@ type attempt struct {
 type cancelled uint8
 
 const (
-	no       cancelled = iota
-	replaced           // its successor replaces it, but its response still counts
-	outrun             // the call has another response
+	notCancelled cancelled = iota
+	replaced               // its successor replaces it, but its response still counts
+	outrun                 // the call has another response
 )
 
 // findAttempt returns attempt n, if it runs.
@@ -54,7 +54,7 @@ func (c *Call) Commit(n int, why decision.Commit, now Now) (step Step, ok bool) 
 		c.completeStep(&step, &now)
 		return step, false
 	}
-	if a.cancelled != no {
+	if a.cancelled != notCancelled {
 		a.unseen = true
 		c.completeStep(&step, &now)
 		return step, false
@@ -65,7 +65,7 @@ func (c *Call) Commit(n int, why decision.Commit, now Now) (step Step, ok bool) 
 		c.drop(now.At)
 	case gone:
 		c.commit = commit{n, why}
-		c.answer = answer{} // the application does not see the results of ended attempts
+		c.ending.answer = answer{} // the application does not see the results of ended attempts
 	default:
 	}
 	c.cancelOthers(&step, n)
@@ -90,7 +90,7 @@ func (c *Call) handleFailure(step *Step, a *attempt, r *Result, is decision.Clas
 		c.drop(now.At) // an earlier decision on a slow attempt no longer applies
 	}
 	d := c.decide(step, a.number, is, followed, now)
-	c.answer, c.reason = answer{attempt: a.number, err: r.Err}, d.Reason
+	c.ending.answer, c.ending.reason = answer{attempt: a.number, err: r.Err}, d.Reason
 	c.obey(step, d, now)
 	switch {
 	case d.Retry:
@@ -98,7 +98,7 @@ func (c *Call) handleFailure(step *Step, a *attempt, r *Result, is decision.Clas
 		c.setPending(d, now)
 		c.launch(step, now)
 		if step.Send == 0 && c.pending.state == nothing { // refused in the same moment, as in an old outage
-			step.Decision = d.Refused(c.reason)
+			step.Decision = d.Refused(c.ending.reason)
 		}
 	case d.Reason == policy.ReasonNonRetryable, c.state == committed:
 		c.choose(step, a.number, r.Err, d.Reason, now.At)
@@ -154,7 +154,7 @@ func (c *Call) makeWay(step *Step, a *attempt, r *Result, now Now) {
 		c.reportFailure(now.At)
 	}
 	c.ledger.release(&a.held, outcome{err: errTimedOut}, now.At)
-	c.answer = answer{attempt: a.number, err: errTimedOut}
+	c.ending.answer = answer{attempt: a.number, err: errTimedOut}
 	c.launch(step, now)
 }
 
@@ -179,8 +179,8 @@ func (c *Call) leftover(a *attempt, r *Result, now Now) {
 		err = errTimedOut
 	}
 	c.ledger.release(&a.held, outcome{err: err}, now.At)
-	if c.answer.attempt == 0 || c.answer.local || !r.Local {
-		c.answer = answer{attempt: a.number, err: r.Err, local: r.Local}
+	if c.ending.answer.attempt == 0 || c.ending.answer.local || !r.Local {
+		c.ending.answer = answer{attempt: a.number, err: r.Err, local: r.Local}
 	}
 }
 
@@ -196,25 +196,17 @@ func (c *Call) hung(a *attempt, r *Result, at time.Duration) bool {
 	return true
 }
 
-// choosePanicked ends the call with the attempt that has panicked, the first one if there are several.
-func (c *Call) choosePanicked(step *Step, n int, at time.Duration) {
-	c.choose(step, n, ErrPanicked, policy.ReasonNonRetryable, at)
-	c.panicked = true
-}
-
 // choose makes attempt n, which has ended, the call's response: nothing else is sent, and running attempts are cancelled.
 func (c *Call) choose(step *Step, n int, err error, reason policy.Reason, at time.Duration) {
 	c.drop(at)
 	c.state = answered
-	if !c.panicked {
-		c.answer, c.reason = answer{attempt: n, err: err}, reason
-	}
+	c.ending.answer, c.ending.reason = answer{attempt: n, err: err}, reason
 	c.cancelOthers(step, n)
 }
 
 func (c *Call) cancelOthers(step *Step, n int) {
 	for i := range c.running {
-		if a := &c.running[i]; a.number != n && a.cancelled == no {
+		if a := &c.running[i]; a.number != n && a.cancelled == notCancelled {
 			a.cancelled = outrun
 			step.Cancel = append(step.Cancel, a.number)
 		}

@@ -43,21 +43,21 @@ type Now struct {
 
 // Settings are the settings of a call. Breaker, Admission and Method may be nil.
 type Settings struct {
-	Policy      *policy.Policy
-	MaxAttempts int           // caps the policy's; 0: none
-	Deadline    time.Duration // of the whole call, on the budgets' clock; Never: none
-	Alone       bool          // attempts never run in parallel: the next one replaces a slow one, and a hedging policy sends the next one only after a failure
-	Uploads     bool          // a server can answer an attempt only after Requested, when it has the whole request
-	Observe     bool          // the first extra attempt that all checks but room and budget allow is announced, and not sent
-	Safe        bool          // the method is idempotent
-	InRetry     bool          // the call is part of an inbound call that is itself a retry
-	Connect     ConnectWait
-	Budget      budget.Budget
-	Slots       Slots
-	Breaker     Gate
-	Admission   admitting.Gate
-	Enforced    bool // admission may refuse the call; else it says that it would
-	Method      Method
+	Policy         *policy.Policy
+	MaxAttempts    int           // caps the policy's; 0: none
+	Deadline       time.Duration // of the whole call, on the budgets' clock; Never: none
+	InSequence     bool          // attempts never run in parallel: the next one replaces a slow one, and a hedging policy sends the next one only after a failure
+	RequestFollows bool          // a server can answer an attempt only after Requested, when it has the whole request
+	Observe        bool          // the first extra attempt that all checks but room and budget allow is announced, and not sent
+	Safe           bool          // the method is idempotent
+	InRetry        bool          // the call is part of an inbound call that is itself a retry
+	Connect        ConnectWait
+	Budget         budget.Budget
+	Slots          Slots
+	Breaker        Gate
+	Admission      admitting.Gate
+	Enforced       bool // admission may refuse the call; else it says that it would
+	Method         Method
 }
 
 // MaxOutage is the age of an outage at which calls stop waiting for a connection. The wait is meant for restarts: DialOptions' delays
@@ -108,9 +108,8 @@ type Answer struct {
 type Result struct {
 	decision.Outcome // Status nil: OK
 
-	Err      error // as returned by gRPC; nil: OK
-	Local    bool  // no response, but gRPC's error for an ended context
-	Panicked bool  // an inner interceptor has panicked
+	Err   error // as returned by gRPC; nil: OK
+	Local bool  // no response, but gRPC's error for an ended context
 
 	Progress bool // with Resumes: the application has received a message of this attempt
 }
@@ -140,7 +139,6 @@ type End struct {
 	Attempts int
 	Hedges   int           // those of Attempts that were sent in parallel with others
 	Waited   time.Duration // with no attempt running
-	Panicked bool          // Answer is an attempt that has panicked; the driver must panic
 
 	WouldRefuse bool // admission would have refused the call, if it were enforced
 }
@@ -166,6 +164,6 @@ var (
 	errTimedOut = timedOut.Err()
 	// errOverloaded is the error of a call that admission refuses.
 	errOverloaded = status.Error(codes.ResourceExhausted, "admission: the service responds too slowly for this call's deadline")
-	// ErrPanicked is the error of an attempt that has panicked, for breakers and observers.
+	// ErrPanicked is the result of an attempt whose call was aborted, for breakers and observers.
 	ErrPanicked = status.Error(codes.Unknown, "the attempt has panicked")
 )

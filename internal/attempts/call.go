@@ -21,7 +21,7 @@ import (
 //	  │                                      │       ├── Stop ──► gone ──┐
 //	  │                             it has ended     │                   │
 //	  │                                      ▼       │                   ├── nothing runs ──► over
-//	  ├── accepted, fatal, panic ────────► answered ─│───────────────────┤
+//	  ├── accepted, fatal ───────────────► answered ─│───────────────────┤
 //	  ├──────────────────────────────────────────────┘                   │
 //	  └── the last attempt has ended, and none follows ──────────────────┘
 //
@@ -40,17 +40,9 @@ type Call struct {
 	floor   time.Duration // nothing is sent before, by the server's pushback
 	connect time.Duration // the end of the wait for a connection; Never: not begun
 	idle    idle
+	ending  ending
 
-	answer          answer        // so far
-	reason          policy.Reason // why no attempt follows, so far
-	slowRefusal     policy.Reason // why a slow attempt got no successor
-	lastServerError answer        // before the answer
-	announced       bool          // with Settings.Observe: an extra attempt, and there is at most one
-	panicked        bool          // the call ends with a panic
-	reached         bool          // a server has seen one of its attempts
-	missed          bool          // an attempt had no response at the call's deadline, though a usual one would have come long before
-
-	end     End
+	end     End // once the call is over
 	cancels []int
 	first   [1]attempt // saves most calls an allocation
 }
@@ -67,12 +59,13 @@ const (
 
 // used is what a call has used.
 type used struct {
-	sent     int  // attempts
-	told     int  // those that the driver was told of
-	hedges   int  // those that were sent in parallel with others
-	progress int  // those before the one with which a resumed stream has last received a message
-	stopped  bool // the server has forbidden further attempts
-	backoff  decision.Backoff
+	sent      int  // attempts
+	told      int  // those that the driver was told of
+	hedges    int  // those that were sent in parallel with others
+	progress  int  // those before the one with which a resumed stream has last received a message
+	stopped   bool // the server has forbidden further attempts
+	announced bool // the one extra attempt that Settings.Observe announces
+	backoff   decision.Backoff
 }
 
 // commit is the attempt of which the application has seen a part.
@@ -95,6 +88,16 @@ func (i *idle) end(at time.Duration) {
 	}
 }
 
+// ending is what the end of the call depends on, so far.
+type ending struct {
+	answer          answer
+	reason          policy.Reason // why no attempt follows
+	slowRefusal     policy.Reason // why a slow attempt got no successor
+	lastServerError answer        // before the answer
+	reached         bool          // a server has seen one of its attempts
+	missed          bool          // an attempt had no response at the call's deadline, though a usual one would have come long before
+}
+
 // answer is the result of an attempt.
 type answer struct {
 	attempt int // 0: none
@@ -109,13 +112,13 @@ func (c *Call) Start(s *Settings, now Now) (step Step) {
 	c.resetCall(s, now.At)
 	reason, err := c.ledger.allow(1, now.At, c.timeLeft(now.At))
 	if reason != "" {
-		c.reason, c.answer.err = reason, err
+		c.ending.reason, c.ending.answer.err = reason, err
 		c.drop(now.At)
 		c.beginStep(&step)
 		c.completeStep(&step, &now)
 		return step
 	}
-	return c.sendFirst(NewTiming(now.At, s.Uploads))
+	return c.sendFirst(NewTiming(now.At, s.RequestFollows))
 }
 
 // Join is Start for a call whose first attempt was sent without a question to a gate, with its timing so far. The method knows of the
@@ -177,13 +180,13 @@ func (c *Call) endAttempt(step *Step, a *attempt, r *Result, now Now) {
 	if a.unseen { // its result was not shown, so its end doesn't count
 		r.Err, r.Local = errTimedOut, true
 	}
-	if r.Err != nil && !r.Local && !r.Panicked && c.state != answered {
-		c.lastServerError = answer{attempt: a.number, err: r.Err}
+	if r.Err != nil && !r.Local && c.state != answered {
+		c.ending.lastServerError = answer{attempt: a.number, err: r.Err}
 	}
 	if r.Unsent {
 		c.ledger.spare.permit, a.held.permit = a.held.permit, permit{}
 	}
-	c.reached = c.reached || !r.Foreign
+	c.ending.reached = c.ending.reached || !r.Foreign
 	lost := a.cancelled == outrun || c.state == gone && a.cancelled == replaced && r.Local
 	var is decision.Class // a success needs no class
 	if !r.accepted() {
@@ -191,9 +194,6 @@ func (c *Call) endAttempt(step *Step, a *attempt, r *Result, now Now) {
 	}
 	c.learn(a, r, is, lost, now.At)
 	switch {
-	case r.Panicked:
-		c.choosePanicked(step, a.number, now.At)
-		c.ledger.release(&a.held, outcome{err: ErrPanicked}, now.At)
 	case lost:
 		c.lost(a, r, now)
 	case r.accepted():
@@ -229,16 +229,16 @@ func (c *Call) Stop(reason policy.Reason, now Now) (step Step) {
 	if c.state == open || c.state == committed {
 		c.state = gone
 		c.drop(now.At)
-		c.reason = reason
+		c.ending.reason = reason
 		if reason != policy.ReasonClosed || len(c.running) > 0 { // otherwise the caller gets the result of the last attempt
-			c.answer = answer{}
+			c.ending.answer = answer{}
 		}
 	}
 	c.completeStep(&step, &now)
 	return step
 }
 
-// Abort settles everything after a callback (budget, breaker, observer) has panicked, inside an event or between two. It drops
+// Abort settles everything after a callback (budget, breaker, observer) or an inner interceptor has panicked, inside an event or between two. It drops
 // further panics. The driver cancels Step.Cancel, waits for its goroutines, and panics again. Abort ends the call.
 //
 // Step.Cancel has all running attempts that the driver knows, also those that the call has cancelled before: the panic may have come
@@ -255,8 +255,8 @@ func (c *Call) Abort(now Now) (step Step) {
 	}
 	c.ledger.releaseAll(now.At, &c.ended.held, c.running)
 	c.running, c.pending = c.running[:0], pending{}
-	c.reached = false // the budget may be what has panicked, and a call without a status tells it nothing
-	c.answer, c.reason, c.lastServerError, c.panicked = answer{err: ErrPanicked}, policy.ReasonNonRetryable, answer{}, true
+	c.ending.reached = false // the budget may be what has panicked, and a call without a status tells it nothing
+	c.ending.answer, c.ending.reason, c.ending.lastServerError = answer{err: ErrPanicked}, policy.ReasonNonRetryable, answer{}
 	c.completeStep(&step, &now)
 	return step
 }
@@ -273,7 +273,7 @@ func (c *Call) Hedge(n int) bool {
 // Cancelled reports whether attempt n runs and was cancelled, because another one has won or replaces it.
 func (c *Call) Cancelled(n int) bool {
 	a := c.findAttempt(n)
-	return a != nil && a.cancelled != no
+	return a != nil && a.cancelled != notCancelled
 }
 
 // Committed returns the attempt that the call is committed to, and why. It returns CommitNone if there is none.

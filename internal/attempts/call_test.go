@@ -244,13 +244,13 @@ const traces = `
 # retry connect=3000: never connected
 	0 start → send 1; 0 set down; 1 end 1 UNAV unsent → (retry), wake 3001 or connected; 3001 wake → over not_connected, = 1
 	| ( )
-# retry connect=3000 outage=9000: in an outage of 8 s, a connection is waited for until that is 9 s old
-	0 start → send 1; 0 set down 8000; 1 end 1 UNAV unsent → (retry), wake 1000 or connected; 1000 wake → over not_connected, = 1
+# retry connect=3000: in an outage of 4 s, a connection is waited for until that is 5 s old
+	0 start → send 1; 0 set down 4000; 1 end 1 UNAV unsent → (retry), wake 1000 or connected; 1000 wake → over not_connected, = 1
 	| ( )
-# retry connect=3000 outage=9000: in an outage of 9 s, no connection is waited for
-	0 start → send 1; 0 set down 8999; 1 end 1 UNAV unsent → (not_connected), over not_connected, = 1 | ( )
-# retry connect=3000 outage=9000: connected before the outage is that old
-	0 start → send 1; 0 set down 8000; 1 end 1 UNAV unsent → (retry), wake 1000 or connected; 81 wake up → wake 581;
+# retry connect=3000: in an outage of 5 s, no connection is waited for
+	0 start → send 1; 0 set down 4999; 1 end 1 UNAV unsent → (not_connected), over not_connected, = 1 | ( )
+# retry connect=3000: connected before the outage is that old
+	0 start → send 1; 0 set down 4000; 1 end 1 UNAV unsent → (retry), wake 1000 or connected; 81 wake up → wake 581;
 	581 wake → send 2; 590 end 2 OK → over succeeded, = 2 | ( ) E+
 # retry failfast=1: the caller wants no wait for a connection
 	0 start → send 1; 0 set down; 1 end 1 UNAV unsent → (not_connected), over not_connected, = 1 | ( )
@@ -307,8 +307,7 @@ const traces = `
 	0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 60 end 1 UNAV → (budget_exhausted), wake 100;
 	70 end 2 OK again → (budget_exhausted), over budget_exhausted, = 2 | Ws F w - w E+
 # hedge breaker: hedge panics
-	0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 60 end 2 panic → cancel 1;
-	61 end 1 cut → over panicked, = 2 | Ws - d:Unknown d:OK E-
+	0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 60 abort → cancel 1 2, over panicked, = 0 | Ws d:Unknown - d:Unknown
 # hedge: stream: hedges, the first message wins
 	0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 60 commit 2 message → true, cancel 1; 61 commit 1 message → false;
 	62 end 1 cut; 900 end 2 OK → over succeeded, = 2 | Ws + E+

@@ -60,7 +60,7 @@ func newModel(list []*policy.Policy, call *Call, data []byte) *model {
 	if d.one(4) {
 		m.set.MaxAttempts = 1 + d.roll(5)
 	}
-	m.set.Alone = d.one(4)
+	m.set.InSequence = d.one(4)
 	m.set.Observe = d.one(8)
 	m.set.Enforced = !m.set.Observe
 	m.look()
@@ -155,7 +155,7 @@ func (m *model) rare() {
 	case 1: // events that make no sense now
 		n := m.dice.roll(len(m.attempts)+3) - 1
 		if n < 1 || n > len(m.attempts) || !m.attempts[n-1].running {
-			m.event(no, func() Step { return m.call.Ended(n, Result{}, m.now) }, nil, "end %d, which does not run", n)
+			m.event(notCancelled, func() Step { return m.call.Ended(n, Result{}, m.now) }, nil, "end %d, which does not run", n)
 		}
 	case 2:
 		if m.dice.one(2) {
@@ -174,7 +174,7 @@ func (m *model) rare() {
 // hear reports the first message of attempt n, which may be any number.
 func (m *model) hear(n int) {
 	want := 0
-	if n >= 1 && n <= len(m.attempts) && m.attempts[n-1].running && m.attempts[n-1].cancelled == no {
+	if n >= 1 && n <= len(m.attempts) && m.attempts[n-1].running && m.attempts[n-1].cancelled == notCancelled {
 		a := &m.attempts[n-1]
 		if a.slowAt = Never; !a.heard {
 			a.heard, a.heardIn = true, m.now.At-a.began-a.paused
@@ -182,7 +182,7 @@ func (m *model) hear(n int) {
 		}
 	}
 	recorded := len(m.recorded)
-	_, ok := m.event(no, func() Step {
+	_, ok := m.event(notCancelled, func() Step {
 		m.call.Heard(n, m.now)
 		return m.call.Paused(0, m.now)
 	}, nil, "heard %d", n)
@@ -217,7 +217,7 @@ func (m *model) pause() {
 			}
 		}
 	}
-	m.event(no, func() Step { return m.call.Paused(d, m.now) }, nil, "paused %v", d)
+	m.event(notCancelled, func() Step { return m.call.Paused(d, m.now) }, nil, "paused %v", d)
 }
 
 // wakeAt advances the time until the call wants to wake, and by later.
@@ -261,9 +261,9 @@ func (m *model) wakeUp() {
 func (m *model) start() {
 	m.began = m.now.At
 	set := m.set
-	m.event(no, func() Step {
+	m.event(notCancelled, func() Step {
 		if set.Breaker == nil && set.Method == nil && m.fuse == 0 && m.now.Chance < 0.5 {
-			return m.call.Join(&set, NewTiming(m.now.At, set.Uploads))
+			return m.call.Join(&set, NewTiming(m.now.At, set.RequestFollows))
 		}
 		return m.call.Start(&set, m.now)
 	}, nil, "start %s", describe(set))
@@ -312,8 +312,6 @@ func (m *model) checkEnded(n int, a *modelAttempt, r *Result, step Step, was set
 	lost := a.cancelled == outrun || m.answer != 0 || gone && a.cancelled == replaced && r.Local
 	err := r.Err
 	switch {
-	case r.Panicked:
-		err = ErrPanicked
 	case hung:
 		err = errTimedOut
 	case lost && r.Local && (!gone || m.answer != 0):
@@ -322,7 +320,7 @@ func (m *model) checkEnded(n int, a *modelAttempt, r *Result, step Step, was set
 	if m.set.Breaker != nil && (len(m.done) != 1 || status.Code(m.done[0]) != status.Code(err)) {
 		m.failf("5: the breaker hears %v of attempt %d; want %v", m.done, n, err)
 	}
-	if fails := m.fails - was.fails; fails > 1 || hung && !r.Panicked && !r.Foreign && fails != 1 || r.Foreign && fails != 0 {
+	if fails := m.fails - was.fails; fails > 1 || hung && !r.Foreign && fails != 1 || r.Foreign && fails != 0 {
 		m.failf("5: %d failures at the end of attempt %d", fails, n)
 	}
 	in := m.now.At - a.began - a.paused
@@ -337,11 +335,11 @@ func (m *model) checkEnded(n int, a *modelAttempt, r *Result, step Step, was set
 	if accepts(r) && !lost && !r.Foreign && n > 1 && slices.Contains(told, "-") && (timeout == 0 || in <= timeout) {
 		m.failf("5: the permit of attempt %d has not helped", n)
 	}
-	if r.Unsent && !r.Panicked && (slices.Contains(told, "-") || step.Decided != 0 && n > 1 && m.charges != was.charges) {
+	if r.Unsent && (slices.Contains(told, "-") || step.Decided != 0 && n > 1 && m.charges != was.charges) {
 		m.failf("5: attempt %d was not sent, and its permit is settled, or its successor pays again", n)
 	}
 	answers := accepts(r) && a.committed == "" && !r.Local || lost && r.Local && a.slow && in > 0
-	want := m.measured(a) == 1 && !r.Panicked && !r.Foreign && !a.heard && answers
+	want := m.measured(a) == 1 && !r.Foreign && !a.heard && answers
 	if list := m.recorded[was.recorded:]; want != (len(list) == 1) || want && list[0] != in {
 		m.failf("5: the latencies %v are recorded of attempt %d, which took %v", list, n, m.now.At-a.began)
 	}
@@ -355,20 +353,16 @@ func (m *model) followed(n int) bool {
 	if policies.Hedge(m.set.Policy) != nil {
 		return false
 	}
-	return slices.ContainsFunc(m.attempts[n:], func(a modelAttempt) bool { return a.running && a.cancelled == no })
+	return slices.ContainsFunc(m.attempts[n:], func(a modelAttempt) bool { return a.running && a.cancelled == notCancelled })
 }
 
 // ended records the effects of the end of an attempt.
 func (m *model) ended(n int, a *modelAttempt, r *Result, step Step, followed bool) {
-	if r.Err != nil && !r.Local && !r.Panicked && m.answer == 0 {
+	if r.Err != nil && !r.Local && m.answer == 0 {
 		m.said, m.saidBy = r.Err, n
 	}
 	lost := a.cancelled == outrun || m.answer != 0 || m.stopped != "" && a.cancelled == replaced && r.Local
 	switch {
-	case r.Panicked:
-		if !m.panicked {
-			m.panicked, m.answer, m.last, m.lastErr = true, n, n, ErrPanicked
-		}
 	case lost:
 	case accepts(r):
 		m.answer, m.last, m.lastErr = n, n, nil
@@ -414,7 +408,7 @@ func (m *model) decided(n int, r *Result, d decision.Decision, followed bool) {
 
 // result returns a random result of an attempt.
 func (m *model) result(a *modelAttempt) (Result, string) {
-	gone := a.cancelled != no || m.stopped != ""
+	gone := a.cancelled != notCancelled || m.stopped != ""
 	if gone && !m.dice.one(3) {
 		code := codes.Canceled
 		if m.stopped == policy.ReasonDeadlineExceeded {
@@ -447,14 +441,12 @@ func (m *model) result(a *modelAttempt) (Result, string) {
 		return unavailable(func(r *Result) { r.Trailer = metadata.Pairs(decision.RetryAfter, "1") }), "UNAV retry-after=1"
 	case 11:
 		return unavailable(func(r *Result) { r.Final = true }), "UNAV final"
-	case 12:
-		return resultOf(codes.Unknown, func(r *Result) { r.Panicked = true }), "panic"
 	case 13:
 		return resultOf(codes.NotFound, func(r *Result) { r.Again = true }), "NOT_FOUND again"
 	case 14:
 		return Result{Outcome: decision.Outcome{Again: true}}, "OK again"
 	case 15, 16, 17:
-		if a.committed != "" && a.cancelled == no {
+		if a.committed != "" && a.cancelled == notCancelled {
 			progress := m.dice.one(2)
 			return unavailable(func(r *Result) { r.Resumes, r.Progress = true, progress }), fmt.Sprintf("UNAV resumes progress=%v", progress)
 		}
@@ -483,17 +475,17 @@ func (m *model) stop(reason policy.Reason) {
 			m.last, m.lastErr = 0, nil
 		}
 	}
-	m.event(no, func() Step { return m.call.Stop(reason, m.now) }, nil, "stop %s", reason)
+	m.event(notCancelled, func() Step { return m.call.Stop(reason, m.now) }, nil, "stop %s", reason)
 }
 
 // commit lets the application see part of attempt n, which may be any number.
 func (m *model) commit(n int, why decision.Commit) {
 	running := n >= 1 && n <= len(m.attempts) && m.attempts[n-1].running
-	want := running && m.attempts[n-1].cancelled == no
+	want := running && m.attempts[n-1].cancelled == notCancelled
 	if running {
 		a := &m.attempts[n-1]
 		switch {
-		case a.cancelled != no:
+		case a.cancelled != notCancelled:
 			a.dropped = true
 		case m.stopped != "" && m.answer == 0: // what has ended before is not the answer
 			m.last, m.lastErr = 0, nil
@@ -559,7 +551,7 @@ func (m *model) abort() {
 	}
 	for i := range m.attempts {
 		a := &m.attempts[i]
-		if a.running && a.cancelled == no && !slices.Contains(step.Cancel, i+1) && !m.over {
+		if a.running && a.cancelled == notCancelled && !slices.Contains(step.Cancel, i+1) && !m.over {
 			m.failf("11: attempt %d runs, and Abort does not cancel it", i+1)
 		}
 	}
@@ -590,6 +582,6 @@ func describe(s Settings) string {
 	var b strings.Builder
 	p := s.Policy
 	fmt.Fprintf(&b, "policy %+v %+v", policies.Retry(p), policies.Hedge(p))
-	fmt.Fprintf(&b, " deadline=%v connect=%v max=%d alone=%v breaker=%v", s.Deadline, s.Connect.Longest, s.MaxAttempts, s.Alone, s.Breaker != nil)
+	fmt.Fprintf(&b, " deadline=%v connect=%v max=%d alone=%v breaker=%v", s.Deadline, s.Connect.Longest, s.MaxAttempts, s.InSequence, s.Breaker != nil)
 	return b.String()
 }

@@ -42,8 +42,7 @@ type model struct {
 	since     int           // attempts since the start or the last progress
 	committed int           // the attempt that the call is committed to; 0: none
 	shown     int           // the attempt of which the application sees something; 0: none
-	answer    int           // the attempt that has ended the call by an answer, a fatal failure or a panic
-	panicked  bool          // by a panic
+	answer    int           // the attempt that has ended the call by an answer or a fatal failure
 	stopped   policy.Reason // "": the caller is there
 	forbidden bool          // the server has forbidden further attempts
 	floor     time.Duration // nothing is sent before, by the server's pushback
@@ -139,7 +138,7 @@ func (m *model) check(step Step, by cancelled) {
 		m.failf("1: %+v after the end", step)
 	}
 	for _, n := range step.Cancel {
-		if n < 1 || n > len(m.attempts) || !m.attempts[n-1].running || m.attempts[n-1].cancelled != no {
+		if n < 1 || n > len(m.attempts) || !m.attempts[n-1].running || m.attempts[n-1].cancelled != notCancelled {
 			m.failf("11: attempt %d is cancelled, and does not run or was cancelled before", n)
 			return
 		}
@@ -186,7 +185,7 @@ func (m *model) check(step Step, by cancelled) {
 		m.failf("8: the call waits for a channel until %v; down: %v", step.Wake, m.now.Down)
 	}
 	if n := len(m.attempts); step.Wake == Never && m.isOpen() && n > 0 {
-		if a := &m.attempts[n-1]; a.running && a.cancelled == no && !a.slow && a.slowAt != Never {
+		if a := &m.attempts[n-1]; a.running && a.cancelled == notCancelled && !a.slow && a.slowAt != Never {
 			m.failf("13: nobody asks at %v what follows attempt %d", a.slowAt, n)
 		}
 	}
@@ -269,7 +268,7 @@ func (m *model) checkSend(step Step) {
 		m.failf("2: attempt %d is sent: over %v, stopped %q, answer %d, committed %d", n, m.over, m.stopped, m.answer, m.committed)
 	case m.since > m.limit():
 		m.failf("3: attempt %d of %d", m.since, m.limit())
-	case m.running > 1 && (m.set.Alone || !p.Parallel()):
+	case m.running > 1 && (m.set.InSequence || !p.Parallel()):
 		m.failf("4: %d attempts run", m.running)
 	case n == 1:
 	case m.off != "", m.set.Observe:
@@ -294,7 +293,7 @@ func (m *model) checkSend(step Step) {
 func (m *model) arm(a *modelAttempt) {
 	p := m.set.Policy
 	switch {
-	case m.since >= m.limit(), m.forbidden, m.set.Alone && policies.Hedge(p) != nil:
+	case m.since >= m.limit(), m.forbidden, m.set.InSequence && policies.Hedge(p) != nil:
 		return
 	case policies.Hedge(p) == nil && p.PerAttemptTimeout() == 0:
 		return
@@ -378,12 +377,12 @@ func (m *model) checkEnd() {
 		m.waited += m.now.At - m.idleSince
 	}
 	switch {
-	case e.Attempts != len(m.attempts), e.Waited != m.waited, e.Panicked != m.panicked:
-		m.failf("10: %+v; want %d attempts, waited %v, panicked: %v", e, len(m.attempts), m.waited, m.panicked)
+	case e.Attempts != len(m.attempts), e.Waited != m.waited:
+		m.failf("10: %+v; want %d attempts, waited %v", e, len(m.attempts), m.waited)
 	case e.Answer != m.last, status.Code(e.Err) != status.Code(m.lastErr):
 		m.failf("10: answer %d, %v; want %d, %v", e.Answer, e.Err, m.last, m.lastErr)
 	}
-	if m.shown != 0 && e.Answer != m.shown && !m.panicked {
+	if m.shown != 0 && e.Answer != m.shown {
 		m.failf("9: the answer is %d; the application has seen %d", e.Answer, m.shown)
 	}
 	switch want := m.stopped; {

@@ -54,7 +54,7 @@ func (c *Call) slow(step *Step, now Now) {
 	out := decision.Outcome{Status: timedOut, TimedOut: true}
 	d := c.decide(step, newest.number, decision.Classify(c.set.Policy, &out, now.Wall), false, now)
 	if !d.Retry {
-		c.slowRefusal = d.Reason
+		c.ending.slowRefusal = d.Reason
 		return
 	}
 	c.setPending(d, now)
@@ -70,7 +70,7 @@ func (c *Call) waitsForConnection(a *attempt, now Now) bool {
 	if !unconnected && !a.unconnected {
 		return false
 	}
-	after, _ := SlowAfter(c.set.Policy, c.set.Method, c.set.Alone)
+	after, _ := SlowAfter(c.set.Policy, c.set.Method, c.set.InSequence)
 	if unconnected {
 		after = max(after, connectPoll)
 	}
@@ -98,8 +98,8 @@ func (c *Call) launch(step *Step, now Now) {
 		return
 	}
 	c.drop(now.At)
-	c.reason = reason
-	c.slowRefusal = cmp.Or(c.slowRefusal, reason)
+	c.ending.reason = reason
+	c.ending.slowRefusal = cmp.Or(c.ending.slowRefusal, reason)
 }
 
 // tryLaunch is launch. It returns why the pending attempt is not sent after all, or "".
@@ -141,7 +141,7 @@ func (c *Call) tryLaunch(step *Step, now Now) policy.Reason {
 
 // toReplace returns the running attempt that has to end before another one is sent, or nil.
 func (c *Call) toReplace() *attempt {
-	if c.set.Policy.Parallel() && !c.set.Alone {
+	if c.set.Policy.Parallel() && !c.set.InSequence {
 		return nil
 	}
 	return c.newestAttempt()
@@ -156,7 +156,7 @@ func (c *Call) sendPending(step *Step, at time.Duration) {
 		c.used.hedges++
 	}
 	c.idle.end(at)
-	c.slowRefusal = ""
+	c.ending.slowRefusal = ""
 	c.used.backoff = c.pending.decision.Backoff
 	c.pending = pending{}
 	step.Send = a.number
@@ -168,7 +168,7 @@ func (c *Call) sendPending(step *Step, at time.Duration) {
 func (c *Call) addRunning(at time.Duration) *attempt {
 	c.running = append(c.running, attempt{})
 	a := &c.running[len(c.running)-1]
-	a.Timing, a.number, a.slowAt = NewTiming(at, c.set.Uploads), c.used.sent, Never
+	a.Timing, a.number, a.slowAt = NewTiming(at, c.set.RequestFollows), c.used.sent, Never
 	c.ledger.movePending(&a.held)
 	return a
 }
@@ -176,7 +176,7 @@ func (c *Call) addRunning(at time.Duration) *attempt {
 // newestAttempt returns the newest attempt that runs and isn't cancelled, or nil.
 func (c *Call) newestAttempt() *attempt {
 	for i := len(c.running) - 1; i >= 0; i-- {
-		if a := &c.running[i]; a.cancelled == no {
+		if a := &c.running[i]; a.cancelled == notCancelled {
 			return a
 		}
 	}

@@ -20,7 +20,7 @@ func (c *Call) decide(step *Step, n int, is decision.Class, followed bool, now N
 	}
 	s := c.situation(now)
 	s.Class, s.Followed = is, followed
-	if c.announced {
+	if c.used.announced {
 		s.Off = policy.ReasonModeOff
 	}
 	s.Gate, s.Evidence = c.closedGate(now.At), c.evidence(now.At)
@@ -28,7 +28,7 @@ func (c *Call) decide(step *Step, n int, is decision.Class, followed bool, now N
 	announce := d.Retry && c.set.Observe
 	switch {
 	case announce:
-		c.announced = true
+		c.used.announced = true
 		d.Retry = false
 	case d.Retry:
 		if reason := c.takeRoom(d, is, now.At); reason != "" {
@@ -46,7 +46,7 @@ func (c *Call) decide(step *Step, n int, is decision.Class, followed bool, now N
 func (c *Call) situation(now Now) decision.Situation {
 	return decision.Situation{
 		Policy: c.set.Policy, Attempts: c.attempts(), Limit: c.limit(), Committed: c.commit.why, Stopped: c.used.stopped,
-		Safe: c.set.Safe, InRetry: c.set.InRetry, InPlace: c.set.Alone, Backoff: c.used.backoff,
+		Safe: c.set.Safe, InRetry: c.set.InRetry, InSequence: c.set.InSequence, Backoff: c.used.backoff,
 		Off: now.Off, Left: c.timeLeft(now.At), Chance: now.Chance,
 	}
 }

@@ -28,30 +28,30 @@ func (c *Call) completeStep(step *Step, now *Now) {
 // conclude ends the call, and tells the budget.
 func (c *Call) conclude(now *Now) {
 	at := now.At
-	if c.state == gone && c.reason == policy.ReasonDeadlineExceeded && c.slowRefusal != "" {
-		c.reason = c.slowRefusal // the reason for which a slow attempt ran into the deadline
+	if c.state == gone && c.ending.reason == policy.ReasonDeadlineExceeded && c.ending.slowRefusal != "" {
+		c.ending.reason = c.ending.slowRefusal // the reason for which a slow attempt ran into the deadline
 	}
 	c.state = over
 	c.end = End{
-		Reason: c.reason, Answer: c.answer.attempt, Err: c.answer.err,
-		Attempts: c.used.sent, Hedges: c.used.hedges, Panicked: c.panicked,
+		Reason: c.ending.reason, Answer: c.ending.answer.attempt, Err: c.ending.answer.err,
+		Attempts: c.used.sent, Hedges: c.used.hedges,
 		WouldRefuse: c.ledger.would,
 	}
-	if c.reason == policy.ReasonCommitted {
+	if c.ending.reason == policy.ReasonCommitted {
 		c.end.Commit = c.commit.why
 	}
 	c.idle.end(at)
 	c.end.Waited = c.idle.total
 	failed := c.end.Err != nil || c.end.Answer == 0
-	if failed && c.lastServerError.attempt != c.end.Answer {
-		c.end.Last = c.lastServerError.err
+	if failed && c.ending.lastServerError.attempt != c.end.Answer {
+		c.end.Last = c.ending.lastServerError.err
 	}
-	if !c.reached {
+	if !c.ending.reached {
 		return
 	}
 	how := budget.EventCallSucceeded
 	switch {
-	case failed && c.missed:
+	case failed && c.ending.missed:
 		how = budget.EventDeadlineMissed
 	case failed:
 		how = budget.EventCallFailed

@@ -214,7 +214,7 @@ type play struct {
 	down     bool
 
 	connecting bool
-	outage     int // when it began; "set down 8000": 8 s ago
+	outage     int // when it began; "set down 4000": 4 s ago
 	steps      []string
 }
 
@@ -308,7 +308,7 @@ func number(text string) int {
 	return n
 }
 
-var named = map[string]codes.Code{"UNAV": codes.Unavailable, "ABORTED": codes.Aborted, "NOT_FOUND": codes.NotFound, "EXHAUSTED": codes.ResourceExhausted, "DEADLINE": codes.DeadlineExceeded, "cut": codes.Canceled, "panic": codes.Unknown}
+var named = map[string]codes.Code{"UNAV": codes.Unavailable, "ABORTED": codes.Aborted, "NOT_FOUND": codes.NotFound, "EXHAUSTED": codes.ResourceExhausted, "DEADLINE": codes.DeadlineExceeded, "cut": codes.Canceled}
 
 func result(words []string) Result {
 	var r Result
@@ -316,7 +316,7 @@ func result(words []string) Result {
 		r.Status = status.New(code, "")
 		r.Err = r.Status.Err()
 	}
-	r.Local, r.Panicked = words[0] == "cut", words[0] == "panic"
+	r.Local = words[0] == "cut"
 	for _, w := range words[1:] {
 		switch key, value, _ := strings.Cut(w, "="); key {
 		case "final":
@@ -370,7 +370,7 @@ func (p *play) print(s Step, first string) string {
 	if s.Over {
 		e := p.call.End()
 		reason := string(e.Reason)
-		if e.Panicked {
+		if errors.Is(e.Err, ErrPanicked) {
 			reason = "panicked"
 		}
 		if e.Commit != "" {
@@ -396,7 +396,9 @@ func newPlay(p *policy.Policy, options string, origin time.Duration) *play {
 	w := &world{
 		origin: origin, grants: 100, slots: 100, shows: quick, open: map[int64]bool{},
 	}
-	pl := &play{world: w, set: Settings{Policy: p, Deadline: Never, Safe: true, Budget: w, Slots: w, Method: known{w}, Enforced: true}}
+	pl := &play{world: w, set: Settings{
+		Policy: p, Deadline: Never, Safe: true, Budget: w, Slots: w, Method: known{w}, Enforced: true, Connect: ConnectWait{MaxOutage: MaxOutage},
+	}}
 	for option := range strings.FieldsSeq(options) {
 		key, value, _ := strings.Cut(option, "=")
 		switch key {
@@ -429,16 +431,14 @@ func newPlay(p *policy.Policy, options string, origin time.Duration) *play {
 			w.quantile = at(number(value))
 		case "connect":
 			pl.set.Connect.Longest = at(number(value))
-		case "outage":
-			pl.set.Connect.MaxOutage = at(number(value))
 		case "failfast":
 			pl.set.Connect.FailFast = true
 		case "deadline":
 			pl.set.Deadline = origin + at(number(value))
 		case "alone":
-			pl.set.Alone = true
+			pl.set.InSequence = true
 		case "uploads":
-			pl.set.Uploads = true
+			pl.set.RequestFollows = true
 		case "observe":
 			pl.set.Observe = true
 		case "max":

@@ -25,14 +25,14 @@ type Class struct {
 	Pushback  Pushback // Source is "" if there is none
 	Retryable bool     // another attempt may succeed, judged by the code or a classifier
 
-	code codes.Code // the code that it counts as
-	own  *spec.Code // that code's settings; nil: the policy's
+	code     codes.Code // the code that it counts as
+	codeSpec *spec.Code // that code's own settings; nil: the policy's
 }
 
 // Classify returns the class of an outcome for a policy.
 func Classify(p *policy.Policy, out *Outcome, now time.Time) Class {
 	is := Class{Outcome: *out, Pushback: ReadPushback(out.Status, out.Trailer, now), code: codeOf(p, out)}
-	is.own = ownFor(p, is.code)
+	is.codeSpec = codeSpecOf(p, is.code)
 	is.Retryable = out.Again || slices.Contains(policies.Retry(p).RetryableStatusCodes, is.code)
 	return is
 }
@@ -40,7 +40,7 @@ func Classify(p *policy.Policy, out *Outcome, now time.Time) Class {
 // listed reports whether the policy allows a retry of the failure. For some codes that requires a delay from the server. A
 // classifier's result wins.
 func (is *Class) listed() bool {
-	return is.Retryable && (is.own == nil || !is.own.OnlyWithServerDelay || is.Pushback.Source != "" || is.Again)
+	return is.Retryable && (is.codeSpec == nil || !is.codeSpec.OnlyWithServerDelay || is.Pushback.Source != "" || is.Again)
 }
 
 // Fails reports whether the outcome is a failure for the budget: that of an attempt that a server may have seen, which the policy
@@ -50,10 +50,10 @@ func (is *Class) Fails() bool {
 	return !is.TimedOut && !is.Final && !is.Foreign && is.Status.Code() != codes.OK && (is.listed() || is.Pushback.Stop)
 }
 
-// settings returns the settings for a code's own spec, with the policy's values where that has none.
-func settings(p *policy.Policy, own *spec.Code) (maxAttempts int, b *spec.Backoff) {
+// settings returns the settings for the code: its own, and the policy's where it has none.
+func (is *Class) settings(p *policy.Policy) (maxAttempts int, b *spec.Backoff) {
 	maxAttempts, b = p.MaxAttempts(), &policies.Retry(p).Backoff
-	if own != nil {
+	if own := is.codeSpec; own != nil {
 		maxAttempts, b = cmp.Or(own.MaxAttempts, maxAttempts), cmp.Or(own.Backoff, b)
 	}
 	return maxAttempts, b
@@ -67,10 +67,11 @@ func codeOf(p *policy.Policy, out *Outcome) codes.Code {
 	return out.Status.Code()
 }
 
-// ownFor returns the settings for a code, or nil if it has none of its own.
-func ownFor(p *policy.Policy, code codes.Code) *spec.Code {
+// codeSpecOf returns a code's own settings, or nil if it has none.
+func codeSpecOf(p *policy.Policy, code codes.Code) *spec.Code {
 	for i := range policies.Retry(p).PerCode {
-		if own := &policies.Retry(p).PerCode[i]; slices.Contains(own.Codes, code) {
+		own := &policies.Retry(p).PerCode[i]
+		if slices.Contains(own.Codes, code) {
 			return own
 		}
 	}
@@ -93,7 +94,7 @@ func isCut(st *status.Status) bool {
 // codeOfCut returns the code that a cut stream counts as: INTERNAL if the policy has settings for it, else UNAVAILABLE if the
 // policy lists it.
 func codeOfCut(p *policy.Policy) codes.Code {
-	if ownFor(p, codes.Internal) == nil && slices.Contains(policies.Retry(p).RetryableStatusCodes, codes.Unavailable) {
+	if codeSpecOf(p, codes.Internal) == nil && slices.Contains(policies.Retry(p).RetryableStatusCodes, codes.Unavailable) {
 		return codes.Unavailable
 	}
 	return codes.Internal

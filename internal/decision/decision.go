@@ -44,15 +44,15 @@ type Situation struct {
 	Class  // of the attempt's outcome; zero for Refusal
 
 	// The call.
-	Attempts  int    // sent since the start, or since a resumed stream last received a message
-	Limit     int    // of attempts, including the first
-	Committed Commit // why the application holds on to the attempt; CommitNone if it does not
-	Stopped   bool   // the server has forbidden further attempts
-	Safe      bool   // the method is idempotent
-	Followed  bool   // a later attempt than the one that has ended still runs
-	InRetry   bool   // the call is part of an inbound call that is itself a retry
-	InPlace   bool   // attempts never run in parallel
-	Backoff   Backoff
+	Attempts   int    // sent since the start, or since a resumed stream last received a message
+	Limit      int    // of attempts, including the first
+	Committed  Commit // why the application holds on to the attempt; CommitNone if it does not
+	Stopped    bool   // the server has forbidden further attempts
+	Safe       bool   // the method is idempotent
+	Followed   bool   // a later attempt than the one that has ended still runs
+	InRetry    bool   // the call is part of an inbound call that is itself a retry
+	InSequence bool   // attempts never run in parallel
+	Backoff    Backoff
 
 	// What others say now. They are looked at, and nothing is taken.
 	Off      policy.Reason    // why nothing may be sent, whatever the policy: ReasonClosed or ReasonModeOff; "": it may
@@ -97,14 +97,14 @@ func (d Decision) Refused(reason policy.Reason) Decision {
 // (budget_exhausted). So a budget is charged only if all else allows the attempt, and a refusal adds no latency.
 func Decide(s *Situation) Decision {
 	p := s.Policy
-	own, backoff := settings(p, s.own)
+	most, backoff := s.settings(p)
 	no := func(reason policy.Reason) Decision { return Decision{Reason: reason, Pushback: s.Pushback} }
 	switch {
 	case s.Final, !s.listed() && !s.TimedOut:
 		return no(policy.ReasonNonRetryable)
 	case s.Committed != CommitNone:
 		return Decision{Reason: policy.ReasonCommitted, Commit: s.Committed, Pushback: s.Pushback}
-	case s.Attempts >= min(s.Limit, own):
+	case s.Attempts >= min(s.Limit, most):
 		return no(policy.ReasonAttemptsExhausted)
 	case s.Stopped, Forbids(p, s.Pushback):
 		return no(policy.ReasonPushbackStop)
@@ -180,7 +180,7 @@ func Forbids(p *policy.Policy, push Pushback) bool { return push.Stop || push.De
 func (s *Situation) next(b *spec.Backoff) Decision {
 	p := s.Policy
 	d := Decision{Retry: true, Reason: policy.ReasonRetry, Pushback: s.Pushback}
-	if !s.InPlace && (policies.Hedge(p) != nil || s.TimedOut && p.Parallel()) {
+	if !s.InSequence && (policies.Hedge(p) != nil || s.TimedOut && p.Parallel()) {
 		d.Reason = policy.ReasonHedge
 	}
 	if s.Resumes && policies.Hedge(p) != nil {

@@ -80,7 +80,7 @@ func TestDecideHedge(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := decided(row.policy, row.out, func(s *decision.Situation) { s.InPlace = row.inPlace })
+			d := decided(row.policy, row.out, func(s *decision.Situation) { s.InSequence = row.inPlace })
 			if !d.Retry || d.Reason != row.reason || d.Delay != row.delay {
 				t.Errorf("%+v; want %s after %v", d, row.reason, row.delay)
 			}

@@ -15,7 +15,8 @@ import (
 // Lost are the legal metadata keys that don't arrive: gRPC sets them itself, or HTTP/2 servers drop them or refuse the request. A test
 // of package policy compares the list with what servers get.
 var Lost = []string{
-	"connection", "content-length", "content-type", "host", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade",
+	"connection", "content-length", "content-type", "host", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding",
+	"upgrade",
 	"user-agent",
 }
 

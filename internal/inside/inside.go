@@ -19,8 +19,8 @@ var (
 	NewPolicy func(s spec.Policy) (p any, err error)
 	// Config returns that of the set itself, with defaults. It must not be changed.
 	Config func(set any) *spec.Config
-	// Spec returns that of the policy itself, with defaults; in a set, with the idempotency that follows from its name and the file. It must
-	// not be changed.
+	// Spec returns that of the policy itself, with defaults; in a set, with the idempotency that follows from its name and the
+	// file. It must not be changed.
 	Spec func(p any) *spec.Policy
 	// Retry returns the settings of extra attempts: those of Spec, or for a hedging policy what hedges share with retries; without extra
 	// attempts, one attempt. It must not be changed.
@@ -43,7 +43,7 @@ var (
 	AddObserver func(retrier, observer any) (stop func())
 	// Descriptors returns the files of interceptor.WithDescriptors: a []*protoregistry.Files.
 	Descriptors func(retrier any) any
-	// Random returns an interceptor.Option that makes random the source of all jitter, for simulations and tests that repeat. It must return
-	// numbers in [0, 1), and be safe for concurrent use.
+	// Random returns an interceptor.Option that makes random the source of all jitter, for simulations and tests that repeat. It
+	// must return numbers in [0, 1), and be safe for concurrent use.
 	Random func(random func() float64) any
 )

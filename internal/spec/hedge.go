@@ -15,7 +15,7 @@ import (
 type Hedge struct {
 	MaxAttempts         int           // including the first; at least 2
 	HedgingDelay        time.Duration // between one attempt and the next; 0: all together
-	Quantile            float64       // of the method's recent latencies, instead of Delay once they are known: more than 0, less than 1; 0: Delay alone
+	Quantile            float64       // of the method's recent latencies, once they are known: over 0, under 1; 0: HedgingDelay alone
 	MinDelay            time.Duration // with Quantile; 0: 1 ms
 	MaxDelay            time.Duration // with Quantile; 0: none
 	NonFatalStatusCodes []codes.Code  // codes after which the other attempts continue, and the next one is sent immediately

@@ -10,8 +10,8 @@ import (
 	"github.com/stagger-go/stagger/internal/header"
 )
 
-// IdempotencyOf returns the idempotency that applies to a name: what its entry says, else the file. Only a name with a method declares it idempotent by itself, because
-// an author who names a whole service doesn't think of each of its methods.
+// IdempotencyOf returns the idempotency that applies to a name: what its entry says, else the file. Only a name with a method
+// declares it idempotent by itself, because an author who names a whole service doesn't think of each of its methods.
 func IdempotencyOf(entry, file, name string) string {
 	switch {
 	case cmp.Or(entry, file) != "":

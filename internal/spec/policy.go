@@ -4,8 +4,8 @@
 // Package spec has a policy file as plain data: its types, how they are read, and what is wrong with them. Package policy compiles them
 // to what users see; package policies does so for tests and tools.
 //
-// Fields have the names of the file's keys, less what their type says: [Backoff.Initial] is initialBackoff. Words such as FULL are written as
-// in the file, and "" means the default.
+// Fields have the names of the file's keys, less what their type says: [Backoff.Initial] is initialBackoff. Words such as FULL
+// are written as in the file, and "" means the default.
 package spec
 
 import (
@@ -99,10 +99,7 @@ func CheckPolicy(report *document.Report, prefix string, s Policy) {
 	checkPositive(report, prefix+"timeout", s.Timeout)
 	checkBytes(report, prefix+"maxRequestMessageBytes", s.MaxRequestMessageBytes)
 	checkBytes(report, prefix+"maxResponseMessageBytes", s.MaxResponseMessageBytes)
-	checkWord(report, prefix+"idempotency", s.Idempotency, idempotencies...)
 	checkIdempotencyKey(report, prefix, s)
-	checkWord(report, prefix+"mode", s.Mode, modes...)
-	checkWord(report, prefix+"admission", s.Admission, admissions...)
 	if s.Hedge != nil {
 		checkHedge(report, prefix+"hedgingPolicy.", *s.Hedge)
 		if s.Retry != nil {

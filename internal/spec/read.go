@@ -17,8 +17,8 @@ import (
 	"github.com/stagger-go/stagger/internal/document"
 )
 
-// Read reads the text of a policy file. It returns false if that is not even YAML or JSON. The report has all errors that reading finds; Check
-// finds the rest.
+// Read reads the text of a policy file. It returns false if that is not even YAML or JSON. The report has all errors that reading
+// finds; Check finds the rest.
 func Read(report *document.Report, data []byte) (c Config, ok bool) {
 	report.Elsewhere = belongs
 	root := document.Parse(report, data, fileFormat)

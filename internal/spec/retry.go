@@ -18,15 +18,15 @@ import (
 type Retry struct {
 	MaxAttempts          int // including the first; at least 2
 	Backoff              Backoff
-	RetryableStatusCodes []codes.Code // retryable codes; at least one. UNAVAILABLE includes streams that were cut, which gRPC reports as INTERNAL
+	RetryableStatusCodes []codes.Code // at least one; UNAVAILABLE includes cut streams, which gRPC reports as INTERNAL
 	PerCode              []Code
 	PerAttemptTimeout    time.Duration // 0: none
 	Budget               string        // a name of Config.Budgets; "" is the default budget, NONE no limit
-	// OnAttemptTimeout says what happens after PerAttemptTimeout. With "HEDGE" or "" the slow attempt and the next one run in parallel, and the
-	// first success wins. With "RETRY" the slow one is cancelled when the next is sent.
+	// OnAttemptTimeout says what happens after PerAttemptTimeout. With "HEDGE" or "" the slow attempt and the next one run in
+	// parallel, and the first success wins. With "RETRY" the slow one is cancelled when the next is sent.
 	OnAttemptTimeout string
-	// FirstRetry says when the first retry is sent: after the backoff, "BACKOFF" or ""; or within a millisecond, "AT_ONCE", for channels whose
-	// retries go to another backend (docs/retry-elsewhere.md).
+	// FirstRetry says when the first retry is sent: after the backoff, "BACKOFF" or ""; or within a millisecond, "AT_ONCE", for
+	// channels whose retries go to another backend (docs/retry-elsewhere.md).
 	FirstRetry string
 	// Chain says whether a call is retried that is part of an upstream caller's retry: as usual, "ALLOW" or "", or never, "SUPPRESS".
 	Chain string
@@ -52,9 +52,6 @@ func checkRetry(report *document.Report, prefix string, r Retry) {
 	checkBackoff(report, prefix, r.Backoff)
 	checkCodes(report, prefix+"retryableStatusCodes", r.RetryableStatusCodes)
 	checkPositive(report, report.Either(prefix+"perAttemptTimeout", prefix+"perAttemptRecvTimeout"), r.PerAttemptTimeout)
-	checkWord(report, prefix+"onAttemptTimeout", r.OnAttemptTimeout, attemptTimeouts...)
-	checkWord(report, prefix+"firstRetry", r.FirstRetry, firstRetries...)
-	checkWord(report, prefix+"chain", r.Chain, chains...)
 	seen := map[codes.Code]bool{}
 	for i, c := range r.PerCode {
 		checkCode(report, prefix, fmt.Sprintf("%sperCode[%d].", prefix, i), r, c, seen)

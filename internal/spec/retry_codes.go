@@ -23,7 +23,8 @@ type Code struct {
 // checkCode checks the settings of some codes. seen has those of earlier settings.
 func checkCode(report *document.Report, policy, prefix string, r Retry, c Code, seen map[codes.Code]bool) {
 	checkCodes(report, prefix+"codes", c.Codes)
-	if extra := without(c.Codes, r.RetryableStatusCodes); len(extra) > 0 && len(r.RetryableStatusCodes) > 0 && report.Whole(policy+"retryableStatusCodes") {
+	extra := without(c.Codes, r.RetryableStatusCodes)
+	if len(extra) > 0 && len(r.RetryableStatusCodes) > 0 && report.Whole(policy+"retryableStatusCodes") {
 		report.Errorf(prefix+"codes", verbatim(codename.List(extra)), "must also be in retryableStatusCodes, or it is never retried")
 	}
 	var twice []codes.Code

@@ -16,7 +16,8 @@ func Warnings(report *document.Report, c Config) []document.Diagnostic {
 	used := map[string]bool{}
 	for i, m := range c.Methods {
 		if used[m.budget()] = true; len(m.Names) == 0 { // valid, by the service config's specification
-			report.Warnf(document.Item("methodConfig", i), nil, "names nothing, and is never used; name methods, a service or {} for everything, or remove it")
+			report.Warnf(document.Item("methodConfig", i), nil, "names nothing, and is never used; name methods, a service "+
+				"or {} for everything, or remove it")
 		}
 	}
 	for i, m := range c.Methods {

@@ -45,12 +45,14 @@ func command(ctx context.Context, args []string, out, errs io.Writer) error {
 	f.Func("seed", "the `numbers` that the scenarios are drawn from, with commas between", numbers(&from, parseSeed))
 	f.Func("most", "fail if the default loses over 3 points in more than A of `A,B,C` scenarios, over 10 in B, half or for ever in C",
 		numbers(&most, parseSeed))
-	f.Func("most-lost", "fail if the default loses over 3 points of help in more than A % of scenarios of `A,B`, or over B points on average",
+	f.Func("most-lost", "fail if the default loses over 3 points of help in more than A % of scenarios of `A,B`, or over B "+
+		"points on average",
 		numbers(&mostLost, func(text string) (float64, error) { return strconv.ParseFloat(text, 64) }))
 	n := f.Int("n", 100, "how `many` scenarios of each seed in which retries may do harm; 0: none")
 	helpSet := f.Int("help-set", 0, "how `many` scenarios of each seed in which retries can help")
 	names := f.String("players", strings.Join(allPlayers, ","), "`who` plays, beside those who are needed, with commas between")
-	folder := f.String("write", "", "shrink the ten worst of each half, and write them into this `folder` as scenarios for stagger simulate")
+	folder := f.String("write", "", "shrink the ten worst of each half, and write them into this `folder` as scenarios for "+
+		"stagger simulate")
 	page := f.String("page", "", "write the tables into this `file` too, a page in Markdown")
 	same := f.String("same", "", "compare the first scenarios of the first seed with this `file`, which -page has written")
 	each := f.String("each", "", "write what each scenario gave into this `file`, one JSON object a line")
@@ -133,13 +135,15 @@ func checkBounds(harms, helps []*judged, most []uint64, mostLost []float64) (err
 	s := sumHarm(harms, defaultPlayer)
 	for i, n := range []uint64{s.over[1], s.over[2], s.half + s.never} {
 		if most != nil && n > most[i] {
-			err = errors.Join(err, fmt.Errorf("of %d scenarios, the default loses too much in too many: %+v; want at most %d", len(harms), s, most))
+			err = errors.Join(err, fmt.Errorf("of %d scenarios, the default loses too much in too many: %+v; want at most %d",
+				len(harms), s, most))
 		}
 	}
 	lost := sumHelp(helps, defaultPlayer)
 	for i, points := range []float64{100 * lost.over[1], 100 * lost.mean} {
 		if mostLost != nil && points > mostLost[i] {
-			err = errors.Join(err, fmt.Errorf("of %d scenarios, the default loses too much help: %+v; want at most %v", len(helps), lost, mostLost))
+			err = errors.Join(err, fmt.Errorf("of %d scenarios, the default loses too much help: %+v; want at most %v",
+				len(helps), lost, mostLost))
 		}
 	}
 	return err

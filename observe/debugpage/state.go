@@ -244,7 +244,8 @@ func (p *page) budget(retrier int, b interceptor.BudgetState) budgetState {
 func (p *page) decision(d loggedDecision) decisionState {
 	s := decisionState{
 		Time: d.Time.UTC(), Method: d.Method, Target: d.Target, Attempt: d.Attempt, Code: codename.Of(d.Code), TimedOut: d.Slow,
-		Retry: d.WillRetry, Waits: d.Waits, Announced: announced(d.Event), Mode: string(d.Mode), Reason: d.Reason, Budget: cmp.Or(d.Budget, "default"),
+		Retry: d.WillRetry, Waits: d.Waits, Announced: announced(d.Event), Mode: string(d.Mode), Reason: d.Reason,
+		Budget: cmp.Or(d.Budget, "default"),
 	}
 	if d.Peer != nil {
 		s.Peer = d.Peer.String()

@@ -181,7 +181,8 @@ func (m *metrics) instruments(meter metric.Meter) (metric.Registration, error) {
 	for _, result := range []string{followed, refused} { // alerts can't see the increase of a counter that begins at 1
 		m.reloads.Add(context.Background(), 0, m.with(attribute.String("result", result)))
 	}
-	return meter.RegisterCallback(m.collect, m.waiting, m.withoutDeadline, m.balance, m.capacity, m.granted, m.refused, m.info, m.refusedFile)
+	return meter.RegisterCallback(m.collect,
+		m.waiting, m.withoutDeadline, m.balance, m.capacity, m.granted, m.refused, m.info, m.refusedFile)
 }
 
 // collect records balances, waiting calls and the current policies. Calls need only one of its locks, at the first call
@@ -218,7 +219,8 @@ func (m *metrics) decision(ctx context.Context, e interceptor.Event) {
 
 // wait counts the waits for a connection.
 func (m *metrics) wait(ctx context.Context, e interceptor.Event) {
-	m.waits.Add(ctx, 1, m.with(attribute.String("method", m.methodOf(e.Method, e.StaticMethod)), attribute.String("target", m.targets.of(e.Target))))
+	m.waits.Add(ctx, 1, m.with(
+		attribute.String("method", m.methodOf(e.Method, e.StaticMethod)), attribute.String("target", m.targets.of(e.Target))))
 }
 
 // count counts an extra attempt, or the reason for none.
@@ -235,7 +237,8 @@ func (m *metrics) count(ctx context.Context, e interceptor.Event) {
 // call records the extra attempts of a call.
 func (m *metrics) call(ctx context.Context, e interceptor.Event) {
 	if e.OuterRetry {
-		m.outer.Add(ctx, 1, m.with(attribute.String("method", m.methodOf(e.Method, e.StaticMethod)), attribute.String("target", m.targets.of(e.Target))))
+		m.outer.Add(ctx, 1, m.with(
+			attribute.String("method", m.methodOf(e.Method, e.StaticMethod)), attribute.String("target", m.targets.of(e.Target))))
 	}
 	retries := max(e.Attempt-1-e.Hedges, 0)
 	if retries == 0 && e.Hedges == 0 && e.Delay == 0 {

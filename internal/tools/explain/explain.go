@@ -58,8 +58,14 @@ func (q *Question) Conditions() []Condition {
 		{&q.Hang, "hang", "no attempt ever gets a response", ""},
 		{&q.Down, "down", "no connection can be made, from the call's start on", ""},
 		{&q.BudgetEmpty, "budget-empty", "the budget refuses every extra attempt", ""},
-		{&q.AllSlow, "slow-everywhere", "all of the target's last responses were long", "all of the last responses of the target were long"},
-		{&q.NotProven, "not-proven-fast", "too few responses of the target are known, or one was long", "few responses of the target are known"},
+		{
+			&q.AllSlow, "slow-everywhere",
+			"all of the target's last responses were long", "all of the last responses of the target were long",
+		},
+		{
+			&q.NotProven, "not-proven-fast",
+			"too few responses of the target are known, or one was long", "few responses of the target are known",
+		},
 	}
 }
 
@@ -231,7 +237,7 @@ func (a *Answer) engineSettings(limit time.Duration) *attempts.Settings {
 	s := &attempts.Settings{
 		Policy: a.Policy, MaxAttempts: a.MaxAttempts, Deadline: attempts.Never, Safe: a.Safe,
 		Connect: attempts.ConnectWait{Longest: wait, MaxOutage: attempts.MaxOutage},
-		Budget:  budget.Unlimited, Slots: slots{}, Alone: a.Alone, Observe: a.Policy.Mode() == policy.ModeObserve,
+		Budget:  budget.Unlimited, Slots: slots{}, InSequence: a.Alone, Observe: a.Policy.Mode() == policy.ModeObserve,
 	}
 	if limit > 0 {
 		s.Deadline = limit

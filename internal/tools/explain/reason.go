@@ -34,7 +34,8 @@ func Meanings() []Meaning {
 				"Or an inner interceptor returned before gRPC had ended the attempt, which may still write into the reply.",
 			LookAt: "The error's code, and `retryableStatusCodes` of the method's entry (`stagger explain`). " +
 				"If the code is listed, the interceptors after the Retrier.",
-			Change: "List the code if another attempt may help. Use `interceptor.WithClassifier` if the server means something else by it. " +
+			Change: "List the code if another attempt may help. Use `interceptor.WithClassifier` if the server means " +
+				"something else by it. " +
 				"Put an interceptor that refuses calls before the Retrier.",
 			DoNot: "List `INVALID_ARGUMENT`, `NOT_FOUND` or the like: the same call fails again.",
 		},
@@ -89,24 +90,29 @@ func Meanings() []Meaning {
 		},
 		{
 			Reason: policy.ReasonOverloaded,
-			Means:  "[Admission](admission.md) expects no response before the deadline: the last responses took most of the call's time. A call with 0 attempts was not sent, and failed with `RESOURCE_EXHAUSTED`.",
+			Means: "[Admission](admission.md) expects no response before the deadline: the last responses took most of the " +
+				"call's time. A call with 0 attempts was not sent, and failed with `RESOURCE_EXHAUSTED`.",
 			LookAt: "The service's latency against its callers' deadlines. The debug page counts refused calls by method.",
 			Change: "Capacity, or less work. Longer deadlines only if callers can wait.",
 			DoNot:  "Retry these errors in the application: the refusals let the service serve other calls.",
 		},
 		{
 			Reason: policy.ReasonSlowEverywhere,
-			Means:  "All of the target's [last responses](load.md) took more than twice the usual time of their methods, and more than a tenth of their calls' time or their attempt timeout. So the servers have a queue, and another attempt would lengthen it.",
+			Means: "All of the target's [last responses](load.md) took more than twice the usual time of their methods, " +
+				"and more than a tenth of their calls' time or their attempt timeout. So the servers " +
+				"have a queue, and another attempt would lengthen it.",
 			LookAt: "The service's latency and its queue. It is overloaded, or a service below it is.",
 			Change: "Capacity. If the method has become slower for good, do nothing: within minutes, the slower time is the usual one.",
 			DoNot:  "Replace timeouts by hedges: they wait in the same queue.",
 		},
 		{
 			Reason: policy.ReasonNotProvenFast,
-			Means:  "The attempt is slow, and no other one follows it: too few responses of the method are known to tell what is usual, or one of the target's [last responses](load.md) was long too. The attempt goes on.",
+			Means: "The attempt is slow, and no other one follows it: too few responses of the method are known to tell " +
+				"what is usual, or one of the target's [last responses](load.md) was long too. The attempt goes on.",
 			LookAt: "Whether the client has just started, as in a test. Else the latency of the target's other methods.",
-			Change: "In a test, make some calls that succeed first. A longer `perAttemptTimeout` or `hedgingDelay` if many responses take that long.",
-			DoNot:  "Shorten the delay: in an overload, hedges would wait in the queue of all others.",
+			Change: "In a test, make some calls that succeed first. A longer `perAttemptTimeout` or `hedgingDelay` if many " +
+				"responses take that long.",
+			DoNot: "Shorten the delay: in an overload, hedges would wait in the queue of all others.",
 		},
 		{
 			Reason: policy.ReasonDeadlineTooClose,
@@ -124,7 +130,8 @@ func Meanings() []Meaning {
 		},
 		{
 			Reason: policy.ReasonBudgetExhausted,
-			Means:  "The [bucket](load.md) of extra attempts is too empty: too many of the last ones did not help, or deadlines were missed, and neither successes nor time have filled it since.",
+			Means: "The [bucket](load.md) of extra attempts is too empty: too many of the last ones did not help, or " +
+				"deadlines were missed, and neither successes nor time have filled it since.",
 			LookAt: "The server, which this limit protects. `stagger.budget.balance` ÷ `capacity` shows for how long.",
 			Change: "If it happens without an outage, raise `size` of the budget, or `perSuccess` for clients with many calls.",
 			DoNot:  "Write `budget: NONE`, or raise the numbers during the outage: retries would then make it last.",
@@ -176,7 +183,8 @@ func Meanings() []Meaning {
 		},
 		{
 			Reason: policy.ReasonModeOff,
-			Means:  "The [mode](modes.md) of the Retrier, the policy file or the entry prevents another attempt. With `mode=\"OBSERVE\"`, another attempt would have followed.",
+			Means: "The [mode](modes.md) of the Retrier, the policy file or the entry prevents another attempt. With " +
+				"`mode=\"OBSERVE\"`, another attempt would have followed.",
 			LookAt: "`stagger.policy.info`, `Retrier.State`, and the log line `mode set`: when and why retries were turned off.",
 			Change: "`mode` in the policy file, or the settings of `Retrier.SetMode`. The strictest applies.",
 			DoNot:  "Switch on at full rate after a long outage: begin with a few instances.",

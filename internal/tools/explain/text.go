@@ -134,8 +134,10 @@ func rules(c budget.Config) []string {
 		return []string{
 			fmt.Sprintf("a bucket of %v retries, or of what the successes of the last %v add, if that is more", c.Size, c.Window),
 			fmt.Sprintf("a call that succeeds adds %v; time alone fills the bucket in %v", c.PerSuccess, c.RefillTime),
-			fmt.Sprintf("a retry costs 1, an attempt after a slow one %v; one that helps returns %v × its cost, up to %v in all", c.SlowCost, c.Refund, max(c.Size, c.RefundSize)),
-			fmt.Sprintf("a call without a response at its deadline takes %v, if an attempt had run for over %v × the usual time", c.MissedCost, methods.LongAbove),
+			fmt.Sprintf("a retry costs 1, an attempt after a slow one %v; one that helps returns %v × its cost, up to %v in all",
+				c.SlowCost, c.Refund, max(c.Size, c.RefundSize)),
+			fmt.Sprintf("a call without a response at its deadline takes %v, if an attempt had run for over %v × the usual time",
+				c.MissedCost, methods.LongAbove),
 		}
 	case budget.ThrottleConfig:
 		return []string{

@@ -55,7 +55,8 @@ func Start(tb testing.TB, n int, config string, options ...grpc.DialOption) *Bac
 		all[i] = i
 		lis := bufconn.Listen(1 << 16)
 		b.listeners[name(i)] = lis
-		b.Servers = append(b.Servers, testserver.Start(tb, testserver.Listener(lis), inspect.Observe(func(a testserver.Attempt) { b.visit(i, a) })))
+		visits := inspect.Observe(func(a testserver.Attempt) { b.visit(i, a) })
+		b.Servers = append(b.Servers, testserver.Start(tb, testserver.Listener(lis), visits))
 	}
 	b.Resolve("", all...)
 	conn, err := grpc.NewClient("lbtest:///"+url.PathEscape(tb.Name()), append([]grpc.DialOption{

@@ -34,7 +34,8 @@ func (l *linter) lintElsewhere() {
 		}
 		for _, e := range n.Entries {
 			if e.Key == "round_robin" || e.Key == "pick_first" {
-				l.warn(document.Item(balancingKey, i), e.Key, "gRPC takes the first policy of the list that it knows, and so never %s behind it; list that first", balancing.Policy)
+				l.warn(document.Item(balancingKey, i), e.Key, "gRPC takes the first policy of the list that it knows, and "+
+					"so never %s behind it; list that first", balancing.Policy)
 				return
 			}
 		}
@@ -64,7 +65,8 @@ func (l *linter) checkChildren(field string, n *document.Node) {
 // checkChild reports a list of child policies that package elsewhere can't read; nil if the key is missing.
 func (l *linter) checkChild(field string, list *document.Node) {
 	if list == nil || list.Kind != document.List || len(list.Items) == 0 {
-		l.report.Errorf(field, nil, "must list the policy that picks, such as [{round_robin: {}}]; of several, gRPC takes the first that the program knows")
+		l.report.Errorf(field, nil, "must list the policy that picks, such as [{round_robin: {}}]; of several, gRPC takes "+
+			"the first that the program knows")
 		return
 	}
 	for i, item := range list.Items {

@@ -68,7 +68,8 @@ func Export(set *decision.Set, assumeIdempotent bool) (config []byte, notes []po
 			n.entry(set, path, part)
 		}
 	}
-	n.time("defaultTimeout", c.DefaultTimeout, 0, "gRPC lets calls without a deadline wait for ever; an entry's timeout would also end streams, and cut longer deadlines")
+	n.time("defaultTimeout", c.DefaultTimeout, 0, "gRPC lets calls without a deadline wait for ever; an entry's timeout "+
+		"would also end streams, and cut longer deadlines")
 	if t := c.RetryThrottling; t != nil {
 		plain.RetryThrottling = &plainThrottling{MaxTokens: t.MaxTokens, TokenRatio: t.TokenRatio}
 		n.add("retryThrottling", "", "gRPC for Go counts for each connection, and stagger for all connections to a target together")
@@ -290,7 +291,8 @@ func plainEntry(m spec.MethodConfig) plainMethod {
 	}
 	if h := m.Hedge; h != nil {
 		e.HedgingPolicy = &plainHedging{
-			MaxAttempts: h.MaxAttempts, HedgingDelay: document.FormatDuration(h.HedgingDelay), NonFatalStatusCodes: codeNames(h.NonFatalStatusCodes),
+			MaxAttempts: h.MaxAttempts, HedgingDelay: document.FormatDuration(h.HedgingDelay),
+			NonFatalStatusCodes: codeNames(h.NonFatalStatusCodes),
 		}
 	}
 	return e

@@ -160,7 +160,8 @@ func (l *linter) lintBuckets() {
 		bucket, ok := own.Config.(budget.BucketConfig)
 		path := document.Item("budgets", i) + ".bucket."
 		if ok && bucket.PerSuccess > sanePerSuccess {
-			l.warn(path+"perSuccess", bucket.PerSuccess, "lets retries add %v times the calls while a part of them fails; 0.1 to 0.2 are enough, "+
+			l.warn(path+"perSuccess", bucket.PerSuccess, "lets retries add %v times the calls while a part of them fails; "+
+				"0.1 to 0.2 are enough, "+
 				"because an extra attempt that helps returns its cost", bucket.PerSuccess)
 		}
 		if ok && bucket.SlowCost > bucket.Size {
@@ -185,7 +186,8 @@ func (l *linter) noteUnlimited() {
 	if len(entries) == 0 {
 		return
 	}
-	message := "a unary call without a deadline waits for ever for a server that hangs; set a timeout, or defaultTimeout at the top of the file, " +
+	message := "a unary call without a deadline waits for ever for a server that hangs; set a timeout, or defaultTimeout at " +
+		"the top of the file, " +
 		"for unary calls without a deadline"
 	if others := entries[1:]; len(others) > 0 {
 		message += "; the same holds for " + atMost(others)
@@ -242,7 +244,8 @@ func (l *linter) noteSharedBudgets() {
 		}
 	}
 	for _, b := range order {
-		l.note(streams[b].field, streams[b].method+" is a server stream, and shares the balance of its budget with the unary "+unary[b].method+
+		l.note(streams[b].field, streams[b].method+" is a server stream, and shares the balance of its budget with the "+
+			"unary "+unary[b].method+
 			": streams that are cut together take the retries of both; give streams a budget of their own (docs/streams.md)")
 	}
 }
@@ -262,7 +265,8 @@ func (l *linter) sharing(name string, method protoreflect.MethodDescriptor) stri
 func (l *linter) noteAdmission() {
 	i := slices.IndexFunc(l.config.Methods, func(m spec.MethodConfig) bool { return m.Admission == "REFUSE" })
 	if i >= 0 {
-		l.note(document.Item("methodConfig", i)+".admission", fmt.Sprintf("a program must import admission to read this file: import _ %q", admitting.Package))
+		l.note(document.Item("methodConfig", i)+".admission", fmt.Sprintf("a program must import admission to read this "+
+			"file: import _ %q", admitting.Package))
 	}
 }
 
@@ -283,7 +287,8 @@ func (l *linter) lintRetry(path string, m spec.MethodConfig) {
 		l.warn(path+".maxAttempts", r.MaxAttempts, "3 to 5 are enough: five failures are not a short fault")
 	}
 	l.lintBackoff(path, r.Backoff)
-	if bad := slices.DeleteFunc(slices.Clone(r.RetryableStatusCodes), func(c codes.Code) bool { return !slices.Contains(permanent, c) }); len(bad) > 0 {
+	bad := slices.DeleteFunc(slices.Clone(r.RetryableStatusCodes), func(c codes.Code) bool { return !slices.Contains(permanent, c) })
+	if len(bad) > 0 {
 		l.warn(path+".retryableStatusCodes", nil, "%s: the same call will most likely fail again; "+
 			"if it means something else here, say so with interceptor.WithClassifier", codename.List(bad))
 	}
@@ -301,7 +306,8 @@ func (l *linter) lintRetry(path string, m spec.MethodConfig) {
 // lintConnectionWait warns of a wait for a connection that the age of the outage always ends before.
 func (l *linter) lintConnectionWait(path string, m spec.MethodConfig) {
 	if m.MaxConnectionWait > attempts.MaxOutage {
-		l.warn(path+"."+strategy(m)+".maxConnectionWait", m.MaxConnectionWait, "calls wait for a connection only in the first %v of an outage, and so never that long; "+
+		l.warn(path+"."+strategy(m)+".maxConnectionWait", m.MaxConnectionWait, "calls wait for a connection only in the "+
+			"first %v of an outage, and so never that long; "+
 			"with waitForReady: true, gRPC lets them wait until their deadlines", attempts.MaxOutage)
 	}
 }
@@ -385,7 +391,8 @@ func (l *linter) lintFirstRetry(path string, r *spec.Retry) {
 		l.warn(path+".firstRetry", nil, "an immediate retry may go to the backend that has just failed; "+
 			"let it go to another one (loadBalancingConfig: [{%s: {childPolicy: [{round_robin: {}}]}}]), or remove it", balancing.Policy)
 	case elsewhere != "" && !l.report.Written(path+".firstRetry"):
-		l.note(path, "retries go to another backend, so that the first need not wait: firstRetry AT_ONCE ends calls sooner while one backend "+
+		l.note(path, "retries go to another backend, so that the first need not wait: firstRetry AT_ONCE ends calls sooner "+
+			"while one backend "+
 			"fails or hangs, and costs some success where all fail for a moment; BACKOFF keeps the wait, and says so")
 	}
 }
@@ -411,7 +418,8 @@ func (l *linter) listUndeclared(path string, m spec.MethodConfig) {
 	}
 	if len(which) > 0 {
 		l.note(path+".name", strings.Join(which, ", and ")+" will be retried only if the attempt never left the client, because nothing "+
-			"declares them idempotent. If a method may run twice, set idempotency_level in its .proto, or name it in an entry, which declares it idempotent. "+
+			"declares them idempotent. If a method may run twice, set idempotency_level in its .proto, or name it in an "+
+			"entry, which declares it idempotent. "+
 			"If it must not, leave it, or use an idempotencyKey and a server that deduplicates")
 	}
 }
@@ -471,7 +479,8 @@ func (l *linter) noteNoAttemptTimeout(path string, m spec.MethodConfig) {
 		}
 	}
 	if len(found) > 0 {
-		l.note(path+".retryPolicy", "retries only failures: if a server never responds, a call waits for it until its deadline. A perAttemptTimeout, longer than nearly all "+
+		l.note(path+".retryPolicy", "retries only failures: if a server never responds, a call waits for it until its "+
+			"deadline. A perAttemptTimeout, longer than nearly all "+
 			"responses take, sends another attempt: "+atMost(found))
 	}
 }

@@ -176,8 +176,8 @@ func sleepUntil(ctx context.Context, t time.Time) bool {
 	}
 }
 
-// Arrivals draws the calls of a scenario's fleets, in the order of their times. They are independent, like those of many users, so the times between them
-// follow the exponential distribution. A seed always gives the same calls, also in the simulator.
+// Arrivals draws the calls of a scenario's fleets, in the order of their times. They are independent, like those of many users,
+// so the times between them follow the exponential distribution. A seed always gives the same calls, also in the simulator.
 func Arrivals(s *sim.Scenario, seed uint64) []Call {
 	fleets := make([][]Call, len(s.Fleets))
 	for i := range fleets {

@@ -82,8 +82,8 @@ func (s *service) work(backend int) testserver.Step {
 	}))
 }
 
-// faulty returns how a backend answers with a fault that hits a part of the requests; the others are answered with step. Random numbers come
-// from the seed.
+// faulty returns how a backend answers with a fault that hits a part of the requests; the others are answered with step. Random
+// numbers come from the seed.
 func faulty(f *sim.Fault, seed uint64, q *queue.Queue, step testserver.Step) testserver.Step {
 	part, hit := f.Flaky, q.Serve(failure(f))
 	switch {

@@ -220,7 +220,8 @@ func (c *checker) methods() {
 		for k, f := range p.Faults {
 			called := slices.ContainsFunc(c.scenario.calls(), func(m made) bool { return m.Service == f.Service && m.Method == f.Method })
 			if f.Method != "" && !called {
-				c.Errorf(document.Item("phases", i)+"."+document.Item("faults", k)+".method", f.Method, "no call to %s has that method", f.Service)
+				field := document.Item("phases", i) + "." + document.Item("faults", k) + ".method"
+				c.Errorf(field, f.Method, "no call to %s has that method", f.Service)
 			}
 		}
 	}

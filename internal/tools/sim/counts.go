@@ -155,7 +155,8 @@ func (f *fleet) fleetResult() FleetResult {
 	c := &f.counts
 	r := FleetResult{
 		Name: f.spec.Name, Clients: f.clients, Calls: c.counted, Success: Ratio(c.succeeded, c.counted),
-		PerCall: Ratio(c.attempts, c.counted), Mean: c.took.Mean(), P50: c.took.Quantile(0.5), P95: c.took.Quantile(0.95), P99: c.took.Quantile(0.99),
+		PerCall: Ratio(c.attempts, c.counted),
+		Mean:    c.took.Mean(), P50: c.took.Quantile(0.5), P95: c.took.Quantile(0.95), P99: c.took.Quantile(0.99),
 		P999: c.took.Quantile(0.999), Reasons: maps.Clone(c.reasons), Extra: c.extra,
 		Begun: c.begunIn, Succeeded: c.succeededIn, Unfinished: c.calls - c.over, Recovery: c.recovered(),
 		Refused: c.refused,

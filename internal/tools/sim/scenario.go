@@ -63,7 +63,7 @@ type Service struct {
 	Abandoned Abandoned
 	Guard     bool    // it runs the chain guard: callers learn that a call below has given up
 	Thrash    float64 // with a full queue, a worker takes this many times as long, and in proportion with a shorter one; 0: 1
-	Connect   float64 // the first request of each process, and the first after the backend was down, takes so much more work, in times of Time
+	Connect   float64 // so much more work, in times of Time, is the first request of each process, and after the backend was down
 	Cache     *Cache  // nil: none
 	CoDel     *CoDel  // nil: requests wait until they are served
 	Calls     []Call

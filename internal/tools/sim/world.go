@@ -184,7 +184,8 @@ type builder struct {
 func (b *builder) addService(spec *Service, i uint64) {
 	w := b.world
 	s := &service{
-		world: w, spec: spec, random: random(b.seed+b.variant.ServiceSeed<<32, serviceRandom+i), drops: spec.Abandoned == AbandonedDrop, guards: spec.Guard,
+		world: w, spec: spec, random: random(b.seed+b.variant.ServiceSeed<<32, serviceRandom+i),
+		drops: spec.Abandoned == AbandonedDrop, guards: spec.Guard,
 		cached:    1, // as long before the start
 		queueFull: newAnswer(status.New(spec.Refuse, "queue full"), nil), counts: newServiceCounts(w.buckets()),
 	}

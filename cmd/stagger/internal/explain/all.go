@@ -123,7 +123,8 @@ func service(rows []row, p terminal.Style) string {
 	t := report.Table{Columns: []string{"method", "retried or hedged", "attempts", "because", "budget", "entry"}}
 	for _, r := range rows {
 		t.Rows = append(t.Rows, []string{
-			document.Printable(r.method), colour(p, r.Strategy), strconv.Itoa(r.Attempts), document.Printable(r.Why()), document.Printable(r.Budget),
+			document.Printable(r.method), colour(p, r.Strategy), strconv.Itoa(r.Attempts), document.Printable(r.Why()),
+			document.Printable(r.Budget),
 			document.Printable(shortEntry(r)),
 		})
 	}

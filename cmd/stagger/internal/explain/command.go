@@ -208,7 +208,8 @@ func (o *options) explainOne(c *cobra.Command, file, method string) error {
 	case hang != nil:
 		text += hang.text()
 	case sends:
-		text += "\nWhat the budget pays for in a hang is simulated neither for a hedgingQuantile nor for calls whose client sends a stream.\n"
+		text += "\nWhat the budget pays for in a hang is simulated neither for a hedgingQuantile nor for calls whose client " +
+			"sends a stream.\n"
 	}
 	_, err = io.WriteString(c.OutOrStdout(), text)
 	return err

@@ -62,7 +62,8 @@ func playHang(ctx context.Context, set *decision.Set, a explain.Answer, rate flo
 
 // text returns the result as a paragraph.
 func (h *hanging) text() string {
-	text := fmt.Sprintf("\nAt %v calls a second (--rate), if all attempts hang for a minute after one of fast responses: %s send %s in all.",
+	text := fmt.Sprintf(
+		"\nAt %v calls a second (--rate), if all attempts hang for a minute after one of fast responses: %s send %s in all.",
 		h.Rate, counted(h.Calls, "call"), counted(h.ExtraAttempts, "extra attempt"))
 	if reason, n := mostFrequent(h.Reasons); n > 0 {
 		text += fmt.Sprintf(" %s with %s.", map[bool]string{true: "All end", false: fmt.Sprint(n, " end")}[n == h.Calls], reason)

@@ -162,7 +162,8 @@ func (b *builder) checkCuts(path string, f *document.Fields, end string, movesGi
 		case end != "":
 			f.Errorf(path+"."+end, nil, "must be left out: the moves end with a cut, and then the connection is gone")
 		case f.Written(path + ".replies"):
-			f.Errorf(path+".replies", nil, "must be left out: the moves end with a cut, and then the connection is gone; send messages before it")
+			f.Errorf(path+".replies", nil, "must be left out: the moves end with a cut, and then the connection is gone; "+
+				"send messages before it")
 		}
 	}
 }

@@ -87,7 +87,8 @@ func collect(n *document.Node, known keys, list *[]respelling) {
 			*list = append(*list, respelling{e.At, e.Key, key})
 		}
 		value := e.Value
-		if parts := halfPoint.FindStringSubmatch(value.Text); parts != nil && value.Kind == document.Text && slices.Contains(durations, key) {
+		parts := halfPoint.FindStringSubmatch(value.Text)
+		if parts != nil && value.Kind == document.Text && slices.Contains(durations, key) {
 			whole := parts[1] + "0." + parts[2] + "s"
 			if parts[2] == "" {
 				whole = parts[1] + parts[3] + "s"

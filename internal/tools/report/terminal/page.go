@@ -72,7 +72,8 @@ func Differences(path, name string, tables []report.Table, off map[string][]Off)
 			}
 			for i, column := range t.Columns {
 				if off[column] != nil && !near(old[i], row[i], off[column]) {
-					list = append(list, fmt.Sprintf("%s: %q, %s, %s: the page has %s, and a run %s", path, t.Title, key, column, old[i], row[i]))
+					list = append(list, fmt.Sprintf("%s: %q, %s, %s: the page has %s, and a run %s",
+						path, t.Title, key, column, old[i], row[i]))
 				}
 			}
 		}
