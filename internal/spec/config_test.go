@@ -89,7 +89,8 @@ func TestNewSetDefaults(t *testing.T) {
 	c := goodConfig()
 	c.Methods[0].Retry.PerCode = []spec.Code{{Codes: []codes.Code{codes.Unavailable}}}
 	set := must.Get(policies.NewSet(c))(t)
-	if p := set.Lookup("/a.B/C"); p == nil || policies.Spec(p).Retry.MaxAttempts != 3 || policies.Spec(p).Retry.Budget != "b" || policies.Spec(p).Retry.PerAttemptTimeout != 0 {
+	if p := set.Lookup("/a.B/C"); p == nil || policies.Spec(p).Retry.MaxAttempts != 3 || policies.Spec(p).Retry.Budget != "b" ||
+		policies.Spec(p).Retry.PerAttemptTimeout != 0 {
 		t.Errorf("Lookup = %+v", p)
 	}
 }
@@ -198,7 +199,8 @@ func TestNewSetCopies(t *testing.T) {
 	if own := policies.Spec(p).Retry.PerCode[0]; !slices.Contains(own.Codes, codes.Unavailable) || own.Backoff.Initial != time.Second {
 		t.Errorf("the settings of a code are %+v", own)
 	}
-	if policies.Spec(p).Retry.MaxAttempts != 3 || *policies.Spec(p).MaxRequestMessageBytes != 7 || policies.Config(set).Budgets[0].Config != budget.Default() || policies.Config(set).RetryThrottling.MaxTokens != 10 {
+	if policies.Spec(p).Retry.MaxAttempts != 3 || *policies.Spec(p).MaxRequestMessageBytes != 7 ||
+		policies.Config(set).Budgets[0].Config != budget.Default() || policies.Config(set).RetryThrottling.MaxTokens != 10 {
 		t.Errorf("%d attempts, %d bytes, %+v, %d tokens; want 3, 7, the default, 10",
 			policies.Spec(p).Retry.MaxAttempts, *policies.Spec(p).MaxRequestMessageBytes, policies.Config(set).Budgets[0].Config, policies.Config(set).RetryThrottling.MaxTokens)
 	}
