@@ -84,7 +84,8 @@ func wantSameFromConfig(t *testing.T, set *policy.Set) {
 	}
 	for _, assume := range []bool{false, true} {
 		config, notes := lint.Export(decision.Describe(set), assume)
-		if same, sameNotes := lint.Export(decision.Describe(again), assume); string(same) != string(config) || !reflect.DeepEqual(sameNotes, notes) {
+		if same, sameNotes := lint.Export(decision.Describe(again), assume); string(same) != string(config) ||
+			!reflect.DeepEqual(sameNotes, notes) {
 			t.Errorf("ServiceConfig = %s, %v\nof the config %s, %v", config, notes, same, sameNotes)
 		}
 	}
