@@ -236,7 +236,8 @@ func TestChurn(t *testing.T) {
 		t.Run(leaf, func(t *testing.T) {
 			t.Parallel()
 			lbtest.Churn(t, around("counted_"+leaf), around("round_robin"), elsewhere.NewContext)
-			if picked, done, twice := picks.Picked.Load(), picks.Done.Load(), picks.Twice.Load(); picked == 0 || done != picked || twice != 0 {
+			if picked, done, twice := picks.Picked.Load(), picks.Done.Load(), picks.Twice.Load(); picked == 0 ||
+				done != picked || twice != 0 {
 				t.Errorf("%d picks, %d of them done, %d again; want each once", picked, done, twice)
 			}
 		})

@@ -99,9 +99,9 @@ func oneHangs(t *testing.T, perSecond float64, processes int, balancing string, 
 	return result
 }
 
-// A process learns what is usual from few calls, and its bucket pays for the attempts that help, however few or many calls it makes. But under
-// round_robin, from a few calls a second on, one of three extra attempts reaches the backend that hangs, and brings nothing. Then buckets
-// run dry now and then: some 90 % succeed, where 94 would be right. Retries elsewhere mend that.
+// A process learns what is usual from few calls, and its bucket pays for the attempts that help, however few or many calls it
+// makes. But under round_robin, from a few calls a second on, one of three extra attempts reaches the backend that hangs, and
+// brings nothing. Then buckets run dry now and then: some 90 % succeed, where 94 would be right. Retries elsewhere mend that.
 func TestHelps_OneOfThreeHangs(t *testing.T) {
 	t.Parallel()
 	rates, numbers := []float64{0.2, 20}, []int{1}

@@ -213,7 +213,8 @@ func TestPolicyPassesOn(t *testing.T) {
 		failure := errors.New("no such host")
 		w.policy.ResolverError(failure)
 		state := w.conn.last(t)
-		if _, err := state.Picker.Pick(balancer.PickInfo{}); !same(err, failure) || state.ConnectivityState != connectivity.TransientFailure {
+		if _, err := state.Picker.Pick(balancer.PickInfo{}); !same(err, failure) ||
+			state.ConnectivityState != connectivity.TransientFailure {
 			t.Errorf("state %v whose picks fail with %v, want TRANSIENT_FAILURE and the resolver's error", state.ConnectivityState, err)
 		}
 	})
@@ -356,7 +357,8 @@ func TestPolicyChangesItsChild(t *testing.T) {
 		w, a, _, _ := change(t)
 		a.report(connectivity.Idle, nil)
 		state := w.conn.last(t)
-		if _, err := state.Picker.Pick(balancer.PickInfo{}); !same(err, balancer.ErrNoSubConnAvailable) || state.ConnectivityState != connectivity.Connecting {
+		if _, err := state.Picker.Pick(balancer.PickInfo{}); !same(err, balancer.ErrNoSubConnAvailable) ||
+			state.ConnectivityState != connectivity.Connecting {
 			t.Errorf("state %v whose picks fail with %v, want CONNECTING and calls that wait", state.ConnectivityState, err)
 		}
 	})

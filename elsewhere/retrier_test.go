@@ -383,7 +383,8 @@ func TestReloadOfLoadBalancing(t *testing.T) {
 	playCluster(t, 2, balanced(aroundRoundRobin), func(t *testing.T, c cluster) {
 		c.settle(t)
 		options := len(c.retrier.DialOptions())
-		if err := c.retrier.Reload(mustParse(t, "# a comment\n"+balanced(aroundRoundRobin))); err != nil || balancingWarnings(c.journal) != 0 {
+		if err := c.retrier.Reload(mustParse(t, "# a comment\n"+balanced(aroundRoundRobin))); err != nil ||
+			balancingWarnings(c.journal) != 0 {
 			t.Errorf("%v, warnings %q; want none of load balancing", err, c.warnings)
 		}
 		if err := c.retrier.Reload(mustParse(t, retryFile)); err != nil || balancingWarnings(c.journal) != 1 || !c.picksElsewhere(t) {

@@ -64,7 +64,8 @@ func TestTwoOfThree(t *testing.T) {
 					err := call()
 					synctest.Wait()
 					if visits := c.Visits(); err != nil || len(visits) > 3 || !parted(visits) {
-						t.Fatalf("call %d: %v (%s), backends %v; want success, and each backend at most once", i, err, reasonOf(err), visits)
+						t.Fatalf("call %d: %v (%s), backends %v; want success, and each backend at most once", i, err,
+							reasonOf(err), visits)
 					}
 				}
 			}, row.after...)

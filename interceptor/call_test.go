@@ -177,7 +177,7 @@ type outage struct {
 	longest  time.Duration // that a failed call took
 }
 
-// play makes calls; the backend leaves after 500 of them. A call has the deadline, unless that is 0.
+// play makes calls; the backend leaves 5 ms after 500 of them. A call has the deadline, unless that is 0.
 func (o *outage) play(t *testing.T, calls int, away, deadline time.Duration) {
 	t.Helper()
 	o.began, o.failed = time.Now(), map[policy.Reason]int{}
@@ -197,8 +197,10 @@ func (o *outage) play(t *testing.T, calls int, away, deadline time.Duration) {
 	var running sync.WaitGroup
 	for i := range calls {
 		if i == 500 {
-			server.Down()
-			time.AfterFunc(away, server.Up)
+			time.AfterFunc(5*ms, func() { // no call begins or ends in the moment in which gRPC connects
+				server.Down()
+				time.AfterFunc(away, server.Up)
+			})
 		}
 		running.Go(func() {
 			ctx := t.Context()
@@ -252,7 +254,7 @@ func TestConnectionWait_Outage(t *testing.T) {
 		{"950 ms", 950 * ms, 10 * time.Second, 20, 26, 40},
 		{"950 ms, no deadlines", 950 * ms, 0, 20, 26, 40},
 		{"950 ms, deadlines of 2 s", 950 * ms, 2 * time.Second, 20, 40, 70},
-		{"2 s, which gRPC's own backoff prolongs to 2.6 s", 2 * time.Second, 10 * time.Second, 20, 26, 65},
+		{"2 s, which gRPC's own backoff prolongs to 2.6 s", 2 * time.Second, 10 * time.Second, 20, 32, 65},
 		{"3 s, which gRPC's own backoff prolongs beyond the age of 5 s", 3 * time.Second, 10 * time.Second, 520, 20, 20},
 	} {
 		t.Run(row.name, func(t *testing.T) {

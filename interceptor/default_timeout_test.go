@@ -117,7 +117,8 @@ func TestDefaultTimeout_Attempts(t *testing.T) {
 func TestDefaultTimeout_Option(t *testing.T) {
 	t.Parallel()
 	for _, d := range []time.Duration{0, -1} {
-		if _, err := interceptor.New(mustSet(t, spec.Config{}), interceptor.WithDefaultTimeout(d)); err == nil || !strings.Contains(err.Error(), "WithDefaultTimeout("+d.String()+")") {
+		if _, err := interceptor.New(mustSet(t, spec.Config{}), interceptor.WithDefaultTimeout(d)); err == nil ||
+			!strings.Contains(err.Error(), "WithDefaultTimeout("+d.String()+")") {
 			t.Errorf("%v: %v; want an error that names it", d, err)
 		}
 	}

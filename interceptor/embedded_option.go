@@ -97,7 +97,8 @@ func newEmbedding(t reflect.Type) *embedding {
 	}
 	for _, f := range reflect.VisibleFields(t) {
 		declares := f.Type.Kind() == reflect.Interface || ofGRPC(f.Type) || f.Type.Kind() == reflect.Pointer && ofGRPC(f.Type.Elem())
-		if !f.Anonymous || !declares || !f.Type.Implements(reflect.TypeFor[grpc.CallOption]()) || e.field != nil && len(e.field) <= len(f.Index) {
+		if !f.Anonymous || !declares || !f.Type.Implements(reflect.TypeFor[grpc.CallOption]()) ||
+			e.field != nil && len(e.field) <= len(f.Index) {
 			continue
 		}
 		e.field, e.hidden = f.Index, !f.IsExported() || behindPointer(t, f.Index)

@@ -353,7 +353,8 @@ func TestConnecting_TheClockBeginsAfterwards(t *testing.T) {
 				must.Do(t, conn.Invoke(t.Context(), get, wrapperspb.String("x"), reply))
 				first, last := server.Attempts()[0].Time, server.Attempts()[server.Count(get)-1].Time
 				if apart := last.Sub(first); server.Count(get) != 2 || apart < 100*ms || apart > 500*ms || reply.GetValue() != "second" {
-					t.Errorf("%d requests, %v apart, %q; want a second after a delay that begins when the first is connected", server.Count(get), apart, reply.GetValue())
+					t.Errorf("%d requests, %v apart, %q; want a second after a delay that begins when the first is connected",
+						server.Count(get), apart, reply.GetValue())
 				}
 			})
 		})

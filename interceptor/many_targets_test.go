@@ -89,8 +89,8 @@ methodConfig:
   retryPolicy: {maxAttempts: 3, initialBackoff: 0.1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE]}
 `
 
-// A call to the 1,001st target allocates what one to the first does, also if targets share a balance. Time stands still: once a second, a call
-// looks whether there is room for a balance of its own.
+// A call to the 1,001st target allocates what one to the first does, also if targets share a balance. Time stands still: once a
+// second, a call looks whether there is room for a balance of its own.
 func TestManyTargets_Cost(t *testing.T) {
 	for name, options := range map[string][]grpc.CallOption{"generated code": {grpc.StaticMethod()}, "a name from outside": nil} {
 		t.Run(name, func(t *testing.T) {

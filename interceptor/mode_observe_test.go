@@ -154,7 +154,8 @@ type trouble struct {
 	all   bool
 }
 
-// retriedCalls returns the number of calls whose first attempt is followed by another one, would be in a trial, or is not for lack of budget.
+// retriedCalls returns the number of calls whose first attempt is followed by another one, would be in a trial, or is not for
+// lack of budget.
 func (tr trouble) retriedCalls(t *testing.T, mode policy.Mode) (n int) {
 	t.Helper()
 	retry := plain()

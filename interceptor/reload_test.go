@@ -117,7 +117,8 @@ func TestReload_Event(t *testing.T) {
 		if p := got.Policies.Lookup(get); p == nil || policies.Spec(p).Retry.MaxAttempts != 2 {
 			t.Errorf("%+v", *policies.Config(got.Policies))
 		}
-		if policies.Config(got.Policies).MaxAttemptsLimit != defaults.MaxAttempts || policies.Config(got.Policies).MaxWaiting != defaults.MaxWaiting ||
+		if policies.Config(got.Policies).MaxAttemptsLimit != defaults.MaxAttempts ||
+			policies.Config(got.Policies).MaxWaiting != defaults.MaxWaiting ||
 			policies.Config(got.Policies).Mode != "OBSERVE" || len(got.Switches) != 1 {
 			t.Errorf("%+v", got)
 		}

@@ -28,8 +28,8 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// Streams that are cut together take the retries of the reads with whom they share a balance. docs/streams.md has these figures, and says to
-// give streams a budget of their own.
+// Streams that are cut together take the retries of the reads with whom they share a balance. docs/streams.md has these figures,
+// and says to give streams a budget of their own.
 func TestStreams_ShareBudget(t *testing.T) {
 	page := string(must.Get(os.ReadFile("../docs/streams.md"))(t))
 	const own = "budgets: [{name: streams, bucket: {size: %d}}]\n"
@@ -46,7 +46,8 @@ func TestStreams_ShareBudget(t *testing.T) {
 				c.play(streams)
 				fmt.Fprintf(&row, " %d, %d of %d |", c.ended.Load(), c.failed.Load(), c.reads.Load())
 				if file != "" && (c.ended.Load() > 0 || c.failed.Load() > 0) {
-					t.Errorf("%d streams with a budget of their own: %d of them end, and %d reads fail", streams, c.ended.Load(), c.failed.Load())
+					t.Errorf("%d streams with a budget of their own: %d of them end, and %d reads fail", streams,
+						c.ended.Load(), c.failed.Load())
 				}
 			})
 		}

@@ -191,19 +191,6 @@ func besides() spec.Retry {
 	return retry
 }
 
-// hedgedClients are clients whose hedges are not fired: by a delay, and by a quantile.
-func hedgedClients(tb testing.TB) map[string]grpc.UnaryClientInterceptor {
-	tb.Helper()
-	slow := func(h *spec.Hedge) { h.HedgingDelay, h.Budget = time.Minute, "" }
-	follow := func(h *spec.Hedge) {
-		h.HedgingDelay, h.Quantile, h.MinDelay = time.Minute, 0.95, time.Minute
-	}
-	return map[string]grpc.UnaryClientInterceptor{
-		"delay":    mustNew(tb, mustSet(tb, hedged(slow))).Unary(),
-		"quantile": mustNew(tb, mustSet(tb, hedged(slow, follow))).Unary(),
-	}
-}
-
 // Classifier and observers run without the call's lock: a hedge is sent while they wait for just that.
 func TestUnaryHedge_CallbacksWithoutLock(t *testing.T) {
 	t.Parallel()

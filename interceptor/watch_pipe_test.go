@@ -44,7 +44,8 @@ func TestWatch_NamedPipe(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		mu.Lock()
-		if text := strings.Join(errors, "\n"); !strings.Contains(text, "is a named pipe: must be a file") || policies.Config(r.State().Policies).MaxWaiting != 7 {
+		if text := strings.Join(errors, "\n"); !strings.Contains(text, "is a named pipe: must be a file") ||
+			policies.Config(r.State().Policies).MaxWaiting != 7 {
 			t.Errorf("diagnostics %q; want one that says what is there, and the old policies", text)
 		}
 		mu.Unlock()

@@ -247,7 +247,8 @@ func TestSlog_WithoutRetries(t *testing.T) {
 			time.Sleep(20 * time.Second)
 			lines := out.take()
 			first, summary, _ := strings.Cut(lines, "\n")
-			if strings.Count(lines, "\n") != 2 || !strings.Contains(first, `msg="stagger: call failed"`) || !strings.Contains(first, " code="+codename.Of(code)) ||
+			if strings.Count(lines, "\n") != 2 || !strings.Contains(first, `msg="stagger: call failed"`) ||
+				!strings.Contains(first, " code="+codename.Of(code)) ||
 				!strings.Contains(summary, "more=99") {
 				t.Errorf("%s: logged\n%swant the first call, and a line that counts the 99 others", code, lines)
 			}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/policies"
-	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/policy"
 	policyv1 "github.com/stagger-go/stagger/proto/stagger/policy/v1"
 )
@@ -64,24 +63,6 @@ func TestModeOfYAML11(t *testing.T) {
 		if set := mustParse(t, "f", "mode: "+written); policies.Config(set).Mode != "OFF" || len(set.Warnings()) > 0 {
 			t.Errorf("mode: %s is read as %s, with warnings %v", written, policies.Config(set).Mode, set.Warnings())
 		}
-	}
-}
-
-// Modes written in Go are checked like those in a file.
-func TestModeInGo(t *testing.T) {
-	t.Parallel()
-	for name, row := range map[string]struct {
-		spec spec.Policy
-		want string
-	}{
-		"a mode that there is not": {spec.Policy{Mode: "ON"}, `mode: "ON": must be ENFORCE, OBSERVE or OFF`},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			if _, err := policies.New(row.spec); err == nil || err.Error() != row.want {
-				t.Errorf("%v; want %s", err, row.want)
-			}
-		})
 	}
 }
 

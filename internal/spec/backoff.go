@@ -44,8 +44,6 @@ func checkBackoff(report *document.Report, prefix string, b Backoff) {
 	} else if b.notFixed() {
 		report.Errorf(prefix+"backoffMultiplier", b.Multiplier, "must be 1 with growth FIXED, so that gRPC reads the same")
 	}
-	checkWord(report, prefix+"growth", b.Growth, growths...)
-	checkWord(report, prefix+"jitter", b.Jitter, jitters...)
 }
 
 // notFixed reports whether a backoff grows although its growth is FIXED: that is exponential growth by 1, and would mean something else

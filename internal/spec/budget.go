@@ -42,14 +42,8 @@ func checkBudgets(report *document.Report, budgets []Budget) {
 			report.Errorf(path+".name", b.Name, "another budget has that name")
 		}
 		names[b.Name] = true
-		checkWord(report, path+".scope", b.Scope, scopes...)
-		switch b.Config.(type) {
-		case nil:
-		case budget.BucketConfig, budget.ThrottleConfig:
+		if b.Config != nil {
 			checkBudget(report, path+"."+b.Config.Kind(), b.Config)
-			continue
-		default:
-			report.Errorf(path, nil, "must have a config of package budget, and not a pointer to one")
 			continue
 		}
 		if !slices.ContainsFunc(budgetKinds, func(kind string) bool { return !report.Whole(path + "." + kind) }) {

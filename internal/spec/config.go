@@ -69,16 +69,14 @@ func namesMethod(name string) bool { return !strings.HasSuffix(name, "/") }
 // The range of maxAttemptsLimit.
 const leastLimit, mostLimit = 2, 100
 
-// Check reports all errors in c.
+// Check reports all errors in c. Words and codes are not checked again: reading has refused what is none.
 func Check(report *document.Report, c Config) {
-	checkWord(report, "idempotency", c.Idempotency, idempotencies...)
 	if c.MaxWaiting < 0 || c.MaxWaiting == 0 && report.Written("maxWaiting") {
 		report.Errorf("maxWaiting", c.MaxWaiting, "must be at least 1; for no retries leave the policies out")
 	}
 	if n := c.MaxAttemptsLimit; n != 0 && (n < leastLimit || n > mostLimit) || n == 0 && report.Written("maxAttemptsLimit") {
 		report.Errorf("maxAttemptsLimit", n, "must be %d to %d; for no retries leave the policies out", leastLimit, mostLimit)
 	}
-	checkWord(report, "mode", c.Mode, modes...)
 	checkPositive(report, "defaultTimeout", c.DefaultTimeout)
 	checkBudgets(report, c.Budgets)
 	budgets := budgetNames(report, c.Budgets)

@@ -3,12 +3,6 @@
 
 package spec
 
-import (
-	"slices"
-
-	"github.com/stagger-go/stagger/internal/document"
-)
-
 // The words of a policy file, by kind. "" means the default.
 var (
 	idempotencies   = []string{"ASSUME", "DECLARED", "NONE"}
@@ -21,10 +15,3 @@ var (
 	jitters         = []string{"NONE", "FULL", "EQUAL", "DECORRELATED", "PROPORTIONAL"}
 	scopes          = []string{"PROCESS", "TARGET", "SERVICE"}
 )
-
-// checkWord refuses other words. "" means the default.
-func checkWord(report *document.Report, field, said string, words ...string) {
-	if said != "" && !slices.Contains(words, said) {
-		report.Errorf(field, said, "must be %s", document.OneOf(words))
-	}
-}

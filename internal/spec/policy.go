@@ -99,10 +99,7 @@ func CheckPolicy(report *document.Report, prefix string, s Policy) {
 	checkPositive(report, prefix+"timeout", s.Timeout)
 	checkBytes(report, prefix+"maxRequestMessageBytes", s.MaxRequestMessageBytes)
 	checkBytes(report, prefix+"maxResponseMessageBytes", s.MaxResponseMessageBytes)
-	checkWord(report, prefix+"idempotency", s.Idempotency, idempotencies...)
 	checkIdempotencyKey(report, prefix, s)
-	checkWord(report, prefix+"mode", s.Mode, modes...)
-	checkWord(report, prefix+"admission", s.Admission, admissions...)
 	if s.Hedge != nil {
 		checkHedge(report, prefix+"hedgingPolicy.", *s.Hedge)
 		if s.Retry != nil {

@@ -52,9 +52,6 @@ func checkRetry(report *document.Report, prefix string, r Retry) {
 	checkBackoff(report, prefix, r.Backoff)
 	checkCodes(report, prefix+"retryableStatusCodes", r.RetryableStatusCodes)
 	checkPositive(report, report.Either(prefix+"perAttemptTimeout", prefix+"perAttemptRecvTimeout"), r.PerAttemptTimeout)
-	checkWord(report, prefix+"onAttemptTimeout", r.OnAttemptTimeout, attemptTimeouts...)
-	checkWord(report, prefix+"firstRetry", r.FirstRetry, firstRetries...)
-	checkWord(report, prefix+"chain", r.Chain, chains...)
 	seen := map[codes.Code]bool{}
 	for i, c := range r.PerCode {
 		checkCode(report, prefix, fmt.Sprintf("%sperCode[%d].", prefix, i), r, c, seen)

@@ -185,8 +185,8 @@ func record(t *testing.T, e *etcd, wire *relay, a arm, prefix string, chance *ra
 	return r.history
 }
 
-// decisive returns the operations without failed puts whose value nothing has read: they can always have run after all others, and a judge that tries each
-// moment for each of them does not come to an end.
+// decisive returns the operations without failed puts whose value nothing has read: they can always have run after all others,
+// and a judge that tries each moment for each of them does not come to an end.
 func (h history) decisive() []porcupine.Operation {
 	seen := map[any]bool{}
 	for _, o := range h.operations {
@@ -200,9 +200,9 @@ func (h history) decisive() []porcupine.Operation {
 	})
 }
 
-// TestHistories judges what clients of a real etcd see while it is killed and paused. The judge is Porcupine: it looks for an order of all calls, each at
-// one moment between its start and its end, that explains what the reads returned. A Put that runs twice can bring back a value that another client
-// has replaced, and such a history has no order.
+// TestHistories judges what clients of a real etcd see while it is killed and paused. The judge is Porcupine: it looks for an
+// order of all calls, each at one moment between its start and its end, that explains what the reads returned. A Put that runs
+// twice can bring back a value that another client has replaced, and such a history has no order.
 func TestHistories(t *testing.T) {
 	rows := make([]string, len(arms))
 	t.Run("arms", func(t *testing.T) {

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// relay forwards TCP connections to a server, and what the server sends arrives some time later. When it is cut, its connections break, and what was under
-// way to the clients is lost, as when a machine loses its power.
+// relay forwards TCP connections to a server, and what the server sends arrives some time later. When it is cut, its connections
+// break, and what was under way to the clients is lost, as when a machine loses its power.
 type relay struct {
 	target string
 

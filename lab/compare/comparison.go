@@ -147,7 +147,8 @@ func (c comparison) open(k client) (backend, error) {
 	if c.stub {
 		return stub(made, c.answer), made.learn(func(options ...grpc.CallOption) error {
 			answer := func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error { return nil }
-			return made.unary(context.Background(), method, new(wrapperspb.StringValue), new(wrapperspb.StringValue), nil, answer, options...)
+			request, reply := new(wrapperspb.StringValue), new(wrapperspb.StringValue)
+			return made.unary(context.Background(), method, request, reply, nil, answer, options...)
 		})
 	}
 	s := serve(succeed, c.stream.do)

@@ -331,7 +331,8 @@ func TestTables(t *testing.T) {
 		for _, n := range sizes {
 			random, outage := play(t, s, n)
 			t.Logf("%s, %d clients: %+v; all fail: %+v", s.name, n, random, outage)
-			if perCall := float64(outage.requests) / float64(outage.calls); s.pooled && (perCall > 1.15 || max(random.scripts, outage.scripts) > 2000) {
+			if perCall := float64(outage.requests) / float64(outage.calls); s.pooled &&
+				(perCall > 1.15 || max(random.scripts, outage.scripts) > 2000) {
 				t.Errorf("%s, %d clients: %.2f requests a call, %+v", s.name, n, perCall, outage)
 			}
 			for i, k := range kinds {

@@ -31,6 +31,7 @@ import (
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/internal/spec"
+	"github.com/stagger-go/stagger/internal/tools/chance"
 	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/internal/tools/report"
 	"github.com/stagger-go/stagger/internal/tools/report/terminal"
@@ -133,41 +134,43 @@ func measure(t *testing.T, opts ...grpc.DialOption) (f figures) {
 // is a twentieth: with one slow call in a hundred, p99 lies between the slowest fast calls and the fastest hedged ones, and
 // moves with either.
 func TestTailBesideFailsafe(t *testing.T) {
-	none := measure(t, grpc.WithDisableRetry())
-	t.Logf("%-28s %v", "no hedging", none)
-	shown := report.Table{
-		Title:   "p99, and requests beyond one for each call, if one call of a hundred is 50 times slower than the rest",
-		Columns: []string{"hedged", "no hedging", "stagger", "failsafe-go"},
-	}
-	for _, row := range []struct {
-		name         string
-		ours, theirs []grpc.DialOption
-	}{
-		{"after 20 ms", staggers(t, spec.Hedge{}), failsafes(hedgepolicy.NewBuilderWithDelay[any](20 * ms))},
-		{"at the 95th percentile", staggers(t, spec.Hedge{Quantile: 0.95, MinDelay: ms, MaxDelay: time.Second}), failsafes(hedgepolicy.NewBuilderWithDelayQuantile[any](0.95, 100, 20))},
-	} {
-		ours, theirs := measure(t, row.ours...), measure(t, row.theirs...)
-		t.Logf("%-28s stagger %v, failsafe-go %v", row.name, ours, theirs)
-		shown.Rows = append(shown.Rows, []string{row.name, none.tail(), ours.tail(), theirs.tail()})
-		if ours.p99 > theirs.p99+theirs.p99/20 || ours.p999 > theirs.p999+theirs.p999/20 || ours.extra > theirs.extra {
-			t.Errorf("%s: stagger %v; failsafe-go %v", row.name, ours, theirs)
+	chance.Judge(t, func(one testing.TB) {
+		none := measure(t, grpc.WithDisableRetry())
+		t.Logf("%-28s %v", "no hedging", none)
+		shown := report.Table{
+			Title:   "p99, and requests beyond one for each call, if one call of a hundred is 50 times slower than the rest",
+			Columns: []string{"hedged", "no hedging", "stagger", "failsafe-go"},
 		}
-		if ours.p99 >= none.p99/4 {
-			t.Errorf("%s: p99 %v; without hedging %v", row.name, ours.p99, none.p99)
+		for _, row := range []struct {
+			name         string
+			ours, theirs []grpc.DialOption
+		}{
+			{"after 20 ms", staggers(t, spec.Hedge{}), failsafes(hedgepolicy.NewBuilderWithDelay[any](20 * ms))},
+			{"at the 95th percentile", staggers(t, spec.Hedge{Quantile: 0.95, MinDelay: ms, MaxDelay: time.Second}), failsafes(hedgepolicy.NewBuilderWithDelayQuantile[any](0.95, 100, 20))},
+		} {
+			ours, theirs := measure(t, row.ours...), measure(t, row.theirs...)
+			t.Logf("%-28s stagger %v, failsafe-go %v", row.name, ours, theirs)
+			shown.Rows = append(shown.Rows, []string{row.name, none.tail(), ours.tail(), theirs.tail()})
+			if ours.p99 > theirs.p99+theirs.p99/20 || ours.p999 > theirs.p999+theirs.p999/20 || ours.extra > theirs.extra {
+				one.Errorf("%s: stagger %v; failsafe-go %v", row.name, ours, theirs)
+			}
+			if ours.p99 >= none.p99/4 {
+				one.Errorf("%s: p99 %v; without hedging %v", row.name, ours.p99, none.p99)
+			}
 		}
-	}
-	const page = "../../docs/hedging.md"
-	if *write {
-		must.Do(t, terminal.WriteInto(page, "hedge", []report.Table{shown}))
-		return
-	}
-	off := map[string][]terminal.Off{}
-	for _, column := range shown.Columns[1:] {
-		off[column] = []terminal.Off{{Rel: 0.1}, {Abs: 0.5}}
-	}
-	for _, line := range must.Get(terminal.Differences(page, "hedge", []report.Table{shown}, off))(t) {
-		t.Errorf("%s: make hedge writes it", line)
-	}
+		const page = "../../docs/hedging.md"
+		if *write {
+			must.Do(t, terminal.WriteInto(page, "hedge", []report.Table{shown}))
+			return
+		}
+		off := map[string][]terminal.Off{}
+		for _, column := range shown.Columns[1:] {
+			off[column] = []terminal.Off{{Rel: 0.1}, {Abs: 0.5}}
+		}
+		for _, line := range must.Get(terminal.Differences(page, "hedge", []report.Table{shown}, off))(t) {
+			one.Errorf("%s: make hedge writes it", line)
+		}
+	})
 }
 
 // tail shows p99 and the requests beyond one a call.

@@ -33,7 +33,8 @@ type pinging struct {
 }
 
 // TestKeepalive_Pings sends twenty pings, as soon after one another as gRPC's clients may, to servers that allow them. No server
-// closes the connection for too many pings: while one call runs, in calls one after the other, and in rare calls that find a quiet connection.
+// closes the connection for too many pings: while one call runs, in calls one after the other, and in rare calls that find a
+// quiet connection.
 func TestKeepalive_Pings(t *testing.T) {
 	if os.Getenv("STAGGER_PINGS") == "" {
 		t.Skip("it takes four minutes; `make pings` runs it")
@@ -57,7 +58,8 @@ func (p pinging) run(t *testing.T) {
 					grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: p.every, Timeout: 20 * time.Second}))
 				calls(t, conn)
 				if seen.pings < p.pings || seen.connections != 1 || seen.goaway != "" {
-					t.Errorf("%d pings, %d connections, GOAWAY %q; want %d pings on one connection", seen.pings, seen.connections, seen.goaway, p.pings)
+					t.Errorf("%d pings, %d connections, GOAWAY %q; want %d pings on one connection", seen.pings,
+						seen.connections, seen.goaway, p.pings)
 				}
 			})
 		}

@@ -20,6 +20,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/tools/chance"
 	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/internal/tools/report"
 	"github.com/stagger-go/stagger/internal/tools/report/terminal"
@@ -51,14 +52,18 @@ func TestDocsAreCurrent_Chains(t *testing.T) {
 	for _, column := range cut.Columns[1:] {
 		off[column] = []terminal.Off{{Abs: 3}, {Abs: 0.05}}
 	}
-	for _, says := range tellings {
-		row := []string{says.says}
-		for _, dead := range []int{3, 1} {
-			success, perCall := says.play(t, dead)
-			row = append(row, fmt.Sprintf("%.1f %%, %.2f", 100*success, perCall))
+	chance.Judge(t, func(one testing.TB) {
+		cut.Rows = nil
+		for _, says := range tellings {
+			row := []string{says.says}
+			for _, dead := range []int{3, 1} {
+				success, perCall := says.play(t, dead)
+				row = append(row, fmt.Sprintf("%.1f %%, %.2f", 100*success, perCall))
+			}
+			cut.Rows = append(cut.Rows, row)
 		}
-		cut.Rows = append(cut.Rows, row)
-	}
+		chainsAgree(one, "cut off", cut, off)
+	})
 	restart := report.Table{
 		Title:   "Calls that succeed, and other callers who are told not to retry before their deadline, averages of forty plays",
 		Columns: []string{"deadline", "the last service is away for 0.3 s", "for 2 s"},
@@ -66,26 +71,33 @@ func TestDocsAreCurrent_Chains(t *testing.T) {
 	for _, column := range restart.Columns[1:] {
 		off[column] = []terminal.Off{{Abs: 10}, {Abs: 1}} // in twelve runs, averages were at most 7 apart
 	}
-	for _, deadline := range []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second, 5 * time.Second} {
-		row := []string{fmt.Sprintf("%v s", deadline.Seconds())}
-		for _, away := range []time.Duration{300 * time.Millisecond, 2 * time.Second} {
-			var r restarted
-			for range 40 {
-				r.play(t, deadline, away)
+	chance.Judge(t, func(one testing.TB) {
+		restart.Rows = nil
+		for _, deadline := range []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second, 5 * time.Second} {
+			row := []string{fmt.Sprintf("%v s", deadline.Seconds())}
+			for _, away := range []time.Duration{300 * time.Millisecond, 2 * time.Second} {
+				var r restarted
+				for range 40 {
+					r.play(t, deadline, away)
+				}
+				row = append(row, r.String())
 			}
-			row = append(row, r.String())
+			restart.Rows = append(restart.Rows, row)
 		}
-		restart.Rows = append(restart.Rows, row)
+		chainsAgree(one, "restart", restart, off)
+	})
+}
+
+// chainsAgree compares a table with the page, or writes it.
+func chainsAgree(t testing.TB, mark string, table report.Table, off map[string][]terminal.Off) {
+	t.Helper()
+	t.Logf("\n%s", terminal.Markdown(table))
+	if *write {
+		must.Do(t, terminal.WriteInto(chainsPage, mark, []report.Table{table}))
+		return
 	}
-	for mark, table := range map[string]report.Table{"cut off": cut, "restart": restart} {
-		t.Logf("\n%s", terminal.Markdown(table))
-		if *write {
-			must.Do(t, terminal.WriteInto(chainsPage, mark, []report.Table{table}))
-			continue
-		}
-		for _, line := range must.Get(terminal.Differences(chainsPage, mark, []report.Table{table}, off))(t) {
-			t.Errorf("%s: make outages writes it", line)
-		}
+	for _, line := range must.Get(terminal.Differences(chainsPage, mark, []report.Table{table}, off))(t) {
+		t.Errorf("%s: make outages writes it", line)
 	}
 }
 

@@ -137,8 +137,10 @@ func TestLedger(t *testing.T) {
 				shares++
 			}
 		}
-		if used := excess(list, 1, spentAt, spent, shared); over != row.over || outstanding != row.outstanding || used != row.used || shares != row.shares {
-			t.Errorf("%s: %v overdrawn, %v outstanding, %v above the rate, %d of shares; want %+v", name, over, outstanding, used, shares, row)
+		if used := excess(list, 1, spentAt, spent, shared); over != row.over || outstanding != row.outstanding ||
+			used != row.used || shares != row.shares {
+			t.Errorf("%s: %v overdrawn, %v outstanding, %v above the rate, %d of shares; want %+v", name, over, outstanding,
+				used, shares, row)
 		}
 	}
 }

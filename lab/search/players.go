@@ -30,7 +30,8 @@ func playersOf(h half, names []string) (list []string) {
 	for _, name := range allPlayers {
 		needed, never := name == noRetries, false
 		if h == help {
-			needed, never = slices.Contains(helpers, name), name == floor || name == "quick start" || name == "hedging" || name == "admission"
+			needed = slices.Contains(helpers, name)
+			never = name == floor || name == "quick start" || name == "hedging" || name == "admission"
 		}
 		if needed || !never && slices.Contains(names, name) {
 			list = append(list, name)

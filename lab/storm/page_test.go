@@ -39,7 +39,7 @@ func writeAll(t *testing.T, all bool, pages func()) {
 }
 
 // agrees compares tables of a run with a page, unless the page is written.
-func agrees(t *testing.T, page, mark string, off map[string][]terminal.Off, tables ...report.Table) {
+func agrees(t testing.TB, page, mark string, off map[string][]terminal.Off, tables ...report.Table) {
 	t.Helper()
 	if *write {
 		return
@@ -51,7 +51,7 @@ func agrees(t *testing.T, page, mark string, off map[string][]terminal.Off, tabl
 
 // stormAgrees compares a storm with a page. The peers' jitter can't be seeded, and neither can the order of calls of one instant: figures may
 // be apart by about twice of what they were in a dozen runs. The page says how far.
-func stormAgrees(t *testing.T, page string, o *outcome) {
+func stormAgrees(t testing.TB, page string, o *outcome) {
 	t.Helper()
 	off := map[string][]terminal.Off{
 		"success, %": {{Abs: 4}}, "recovery, s": {{Abs: 0.5, Rel: 0.5}}, "peak": {{Abs: 0.3, Rel: 0.15}}, "requests": {{Abs: 0.05, Rel: 0.05}},
@@ -141,7 +141,7 @@ func writeGrid(t *testing.T, list []*outcome) {
 }
 
 // gridAgrees compares a storm of the grid with these pages, which say how far figures may be apart.
-func gridAgrees(t *testing.T, o *outcome) {
+func gridAgrees(t testing.TB, o *outcome) {
 	t.Helper()
 	all, near := gridTables([]*outcome{o})
 	points, perCall := []terminal.Off{{Abs: 4}}, []terminal.Off{{Abs: 0.05, Rel: 0.05}}
@@ -191,7 +191,7 @@ func writeAdmission(t *testing.T, list []*outcome) {
 
 // admissionAgrees compares a storm with that page, if all of its clients have played. A hundred gates learn from few answers each, so their
 // runs differ most.
-func admissionAgrees(t *testing.T, o *outcome) {
+func admissionAgrees(t testing.TB, o *outcome) {
 	t.Helper()
 	if *grid == "" {
 		return

@@ -151,7 +151,8 @@ func TestPeers_SlowAttempts(t *testing.T) {
 					switch {
 					case c.onSlow == onSlowHedge:
 						if delay := cmp.Or(timeout, 200*ms); second != delay || first != 3*time.Second {
-							t.Errorf("attempt timeout %v: a hedge after %v, and the first attempt ends after %v; want %v, 3s", timeout, second, first, delay)
+							t.Errorf("attempt timeout %v: a hedge after %v, and the first attempt ends after %v; want %v, 3s",
+								timeout, second, first, delay)
 						}
 					case c.onSlow == onSlowTimeout && timeout > 0:
 						if first != timeout || second < timeout+80*ms || second > timeout+120*ms {

@@ -22,6 +22,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/stagger-go/stagger/budget"
+	"github.com/stagger-go/stagger/internal/tools/chance"
 	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/internal/tools/outage"
 	"github.com/stagger-go/stagger/internal/tools/report/terminal"
@@ -74,7 +75,7 @@ var misses = map[string][2]string{
 
 // checkClaims fails the test for every claim about stagger that does not hold, except known ones, and a p999 that is up to a quarter too
 // long: it is that of the fifth slowest call, which waits in a queue, and differs between runs.
-func checkClaims(t *testing.T, o *outcome) {
+func checkClaims(t testing.TB, o *outcome) {
 	t.Helper()
 	known, ok := misses[o.storm.Title]
 	for i, c := range o.clients {
@@ -91,7 +92,7 @@ func checkClaims(t *testing.T, o *outcome) {
 }
 
 // checkSimulator compares a storm over real gRPC with the simulator's.
-func checkSimulator(t *testing.T, o *outcome) {
+func checkSimulator(t testing.TB, o *outcome) {
 	t.Helper()
 	o.simulated = must.Get(o.storm.Run(t.Context(), sim.Options{}))(t).Runs
 	compared := 0
@@ -132,15 +133,17 @@ func TestStaggerBesideItsPeers(t *testing.T) {
 	for i, s := range list {
 		t.Run(s.Title, func(t *testing.T) {
 			t.Parallel()
-			o := play(t, s, slices.DeleteFunc(clients(), func(c client) bool {
+			who := slices.DeleteFunc(clients(), func(c client) bool {
 				alike := slices.Contains([]string{"failsafe", "failsafe, budget", "gRPC, throttling", "gRPC, throttling 100/1"}, c.name)
 				return !*every && !c.plain() && (alike || !c.onSlow.comparable(s))
-			}))
-			outcomes[i] = o
-			checkClaims(t, o)
-			checkSimulator(t, o)
-			stormAgrees(t, "storms.md", o)
-			for _, w := range o.worse() {
+			})
+			chance.Judge(t, func(one testing.TB) {
+				outcomes[i] = play(t, s, who)
+				checkClaims(one, outcomes[i])
+				checkSimulator(one, outcomes[i])
+				stormAgrees(one, "storms.md", outcomes[i])
+			})
+			for _, w := range outcomes[i].worse() {
 				t.Logf("worse than a peer: %s %s: %s", w.figure, w.own, strings.Join(w.peers, ", "))
 			}
 		})
@@ -156,9 +159,11 @@ func TestRetryElsewhereBesideItsPeers(t *testing.T) {
 	for i, s := range list {
 		t.Run(s.Title, func(t *testing.T) {
 			t.Parallel()
-			outcomes[i] = play(t, s, elsewhereClients())
-			checkClaims(t, outcomes[i])
-			stormAgrees(t, "retry-elsewhere.md", outcomes[i])
+			chance.Judge(t, func(one testing.TB) {
+				outcomes[i] = play(t, s, elsewhereClients())
+				checkClaims(one, outcomes[i])
+				stormAgrees(one, "retry-elsewhere.md", outcomes[i])
+			})
 		})
 	}
 }
@@ -173,15 +178,17 @@ func TestRetryElsewhereInOtherStorms(t *testing.T) {
 		t.Run(s.Title, func(t *testing.T) {
 			t.Parallel()
 			who := elsewhereClients()[:7] // no retries, and stagger without and with
-			o := play(t, s, who)
-			for i := 1; i <= 3; i++ {
-				without, with := o.results[i], o.results[i+3]
-				later := with.Recovery.Took.Seconds() > without.Recovery.Took.Seconds()+slack || with.Recovery.State != without.Recovery.State
-				if lower(with, without) || later || with.PerCall > without.PerCall*1.02 {
-					t.Errorf("%s: success %s, recovered in %s s, %.2f requests per call; want it no worse than %s, %s s, %.2f", who[i+3].name,
-						percent(with), with.Recovery, with.PerCall, percent(without), without.Recovery, without.PerCall)
+			chance.Judge(t, func(one testing.TB) {
+				o := play(t, s, who)
+				for i := 1; i <= 3; i++ {
+					without, with := o.results[i], o.results[i+3]
+					later := with.Recovery.Took.Seconds() > without.Recovery.Took.Seconds()+slack || with.Recovery.State != without.Recovery.State
+					if lower(with, without) || later || with.PerCall > without.PerCall*1.02 {
+						one.Errorf("%s: success %s, recovered in %s s, %.2f requests per call; want it no worse than %s, %s s, %.2f", who[i+3].name,
+							percent(with), with.Recovery, with.PerCall, percent(without), without.Recovery, without.PerCall)
+					}
 				}
-			}
+			})
 		})
 	}
 }
@@ -197,14 +204,16 @@ func TestStormsBite(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := play(t, storms(t, withPeers, "^"+name+"$")[0], named(clients(), "grpc-middleware"))
-			none, peer := r.results[0], r.results[1]
-			if math.Abs(none.Success-want.success) > 0.02 || math.Abs(none.PerCall-want.perCall) > 0.001 || math.Abs(peer.PerCall-want.peer) > 0.05 {
-				t.Errorf("success %s, requests per call %.3f, with a peer's retries %.3f; want %+v", percent(none), none.PerCall, peer.PerCall, want)
-			}
-			if name == "pulse" && (peer.Recovery.State != sim.RecoveryNever || none.Recovery.State != sim.RecoveryReturned) {
-				t.Errorf("without a budget it recovers after %v, without retries %v; want never, and soon", peer.Recovery, none.Recovery)
-			}
+			chance.Judge(t, func(one testing.TB) {
+				r := play(t, storms(t, withPeers, "^"+name+"$")[0], named(clients(), "grpc-middleware"))
+				none, peer := r.results[0], r.results[1]
+				if math.Abs(none.Success-want.success) > 0.02 || math.Abs(none.PerCall-want.perCall) > 0.001 || math.Abs(peer.PerCall-want.peer) > 0.05 {
+					one.Errorf("success %s, requests per call %.3f, with a peer's retries %.3f; want %+v", percent(none), none.PerCall, peer.PerCall, want)
+				}
+				if name == "pulse" && (peer.Recovery.State != sim.RecoveryNever || none.Recovery.State != sim.RecoveryReturned) {
+					one.Errorf("without a budget it recovers after %v, without retries %v; want never, and soon", peer.Recovery, none.Recovery)
+				}
+			})
 		})
 	}
 }
@@ -251,11 +260,12 @@ func TestGrid(t *testing.T) {
 	for i, s := range list {
 		t.Run(s.Title, func(t *testing.T) {
 			t.Parallel()
-			o := play(t, s, gridClients())
-			outcomes[i] = o
-			checkTargets(t, o)
-			checkSimulator(t, o)
-			gridAgrees(t, o)
+			chance.Judge(t, func(one testing.TB) {
+				outcomes[i] = play(t, s, gridClients())
+				checkTargets(one, outcomes[i])
+				checkSimulator(one, outcomes[i])
+				gridAgrees(one, outcomes[i])
+			})
 		})
 	}
 }
@@ -295,10 +305,12 @@ func TestManyProcesses(t *testing.T) {
 			for i := range who {
 				who[i].processes = row.processes
 			}
-			o := play(t, s, who)
-			if none, own := o.results[0].Success, o.results[1].Success; own < none-row.most {
-				t.Errorf("success %.4f; want at most %v below the %.4f without retries", own, row.most, none)
-			}
+			chance.Judge(t, func(one testing.TB) {
+				o := play(t, s, who)
+				if none, own := o.results[0].Success, o.results[1].Success; own < none-row.most {
+					one.Errorf("success %.4f; want at most %v below the %.4f without retries", own, row.most, none)
+				}
+			})
 		})
 	}
 }
@@ -306,7 +318,7 @@ func TestManyProcesses(t *testing.T) {
 // checkTargets fails the test for every target that stagger misses by more than chance explains. With many connections, simultaneous
 // calls come in an order that depends on the scheduler: two standard deviations of the success are allowed and, in the recovery, the
 // effect of one call on either.
-func checkTargets(t *testing.T, o *outcome) {
+func checkTargets(t testing.TB, o *outcome) {
 	t.Helper()
 	for i, c := range o.clients {
 		if !c.ours {
@@ -344,34 +356,40 @@ func TestAdmission(t *testing.T) {
 	for i, s := range list {
 		t.Run(s.Title, func(t *testing.T) {
 			t.Parallel()
-			who, refused := admissionClients()
-			if *grid == "" {
-				who = named(who, "stagger", "stagger, 100 processes", admission, admission+", 100 processes")
-			}
 			s.Scenario = simulateAdmission(t, s.Scenario)
-			o := play(t, s, who)
-			outcomes[i] = o
-			checkTargets(t, o)
-			checkSimulator(t, o)
-			admissionAgrees(t, o)
-			for k, c := range o.clients {
-				if !c.ours {
-					continue
+			chance.Judge(t, func(one testing.TB) {
+				who, refused := admissionClients()
+				if *grid == "" {
+					who = named(who, "stagger", "stagger, 100 processes", admission, admission+", 100 processes")
 				}
-				part := float64(refused[c.name].Load()) / float64(o.results[k].Calls)
-				t.Logf("%s: %.2f %% of the calls are refused", c.name, 100*part)
-				if s.calm && part > 0.0005 {
-					t.Errorf("%s: %.2f %% of the calls are refused without an overload", c.name, 100*part)
+				o := play(t, s, who)
+				outcomes[i] = o
+				checkTargets(one, o)
+				checkSimulator(one, o)
+				admissionAgrees(one, o)
+				for k, c := range o.clients {
+					if c.ours {
+						checkRefusals(one, o, k, float64(refused[c.name].Load())/float64(o.results[k].Calls))
+					}
 				}
-				without := o.results[1]
-				if c.processes >= 100 {
-					without = o.results[2]
-				}
-				if o.results[k].Success < without.Success-0.03 {
-					t.Errorf("%s: success %s; want at most 3 points below the %s without admission", c.name, percent(o.results[k]), percent(without))
-				}
-			}
+			})
 		})
+	}
+}
+
+// checkRefusals checks what admission costs a client: a part of the calls that it refuses, and success.
+func checkRefusals(t testing.TB, o *outcome, k int, part float64) {
+	t.Helper()
+	c, without := o.clients[k], o.results[1]
+	t.Logf("%s: %.2f %% of the calls are refused", c.name, 100*part)
+	if o.storm.calm && part > 0.0005 {
+		t.Errorf("%s: %.2f %% of the calls are refused without an overload", c.name, 100*part)
+	}
+	if c.processes >= 100 {
+		without = o.results[2]
+	}
+	if o.results[k].Success < without.Success-0.03 {
+		t.Errorf("%s: success %s; want at most 3 points below the %s without admission", c.name, percent(o.results[k]), percent(without))
 	}
 }
 

@@ -232,7 +232,8 @@ func TestStorms(t *testing.T) {
 func TestPolicies(t *testing.T) {
 	t.Parallel()
 	set := must.Get(policiesOf(storm{}, wherePicked))(t)
-	if c := policies.Config(set); len(set.Warnings()) > 0 || len(c.Budgets) > 0 || c.RetryThrottling != nil || set.Lookup("/stagger.outage.WarmUp/Connect") != nil {
+	if c := policies.Config(set); len(set.Warnings()) > 0 || len(c.Budgets) > 0 || c.RetryThrottling != nil ||
+		set.Lookup("/stagger.outage.WarmUp/Connect") != nil {
 		t.Errorf("warnings %v, config %+v; want neither warnings nor budgets, and no policy for calls that connect", set.Warnings(), c)
 	}
 	var first *spec.Retry

@@ -119,7 +119,8 @@ func TestPageJSON(t *testing.T) {
 		}
 		first := got[0]
 		b := first.Budgets[0]
-		if len(first.Budgets) != 1 || b.Name != "orders" || *b.Balance != 0 || *b.Capacity != 3 || b.Granted != 2 || b.Refused != 1 || b.Target != s.conn.CanonicalTarget() {
+		if len(first.Budgets) != 1 || b.Name != "orders" || *b.Balance != 0 || *b.Capacity != 3 || b.Granted != 2 ||
+			b.Refused != 1 || b.Target != s.conn.CanonicalTarget() {
 			t.Errorf("%+v", b)
 		}
 		if len(b.Samples) != 1 || numbers(b.Samples) != "[{0 2 1}]" {

@@ -171,7 +171,8 @@ func TestTracesValidUTF8(t *testing.T) {
 		if len(spans) != 1 || !strings.HasPrefix(spans[0].Status.Description, "disk full \uFFFDdisk full") {
 			t.Fatalf("%d spans: %v", len(spans), spans)
 		}
-		if text := spans[0].Status.Description; len(text) > 1024 || !utf8.ValidString(text) || !strings.HasSuffix(text, "… (2883584 bytes)") {
+		if text := spans[0].Status.Description; len(text) > 1024 || !utf8.ValidString(text) ||
+			!strings.HasSuffix(text, "… (2883584 bytes)") {
 			t.Errorf("a status of %d bytes: %q", len(text), text)
 		}
 		if name := spans[0].Name; name != "acme\uFFFD/Get\uFFFD" {

@@ -540,7 +540,8 @@ func TestLintAttemptTimeoutOfGRPC(t *testing.T) {
 		"warning f:1:204: methodConfig[0].retryPolicy.perAttemptRecvTimeout: 4s: timeout ends the call after 3s already")
 }
 
-// Without an attempt timeout, a call of a unary method waits for a server that hangs. Streams, and methods that are not retried, have no note.
+// Without an attempt timeout, a call of a unary method waits for a server that hangs. Streams, and methods that are not retried,
+// have no note.
 func TestLintNoAttemptTimeout(t *testing.T) {
 	t.Parallel()
 	const retry = "retryPolicy: {maxAttempts: 3, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [14]"

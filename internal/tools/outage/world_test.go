@@ -62,7 +62,8 @@ func TestProcessesAskForTheirOwnOptions(t *testing.T) {
 		w := must.Get(newWorld(t.Context(), chain(), &c))(t)
 		defer w.closeAll()
 		if want := 3 + len(w.services) - 1; asked != want || len(w.users[0].conns) != 6 {
-			t.Errorf("%d processes with %d connections of users; want %d with those of the services, and 6", asked, len(w.users[0].conns), want)
+			t.Errorf("%d processes with %d connections of users; want %d with those of the services, and 6", asked,
+				len(w.users[0].conns), want)
 		}
 	})
 }

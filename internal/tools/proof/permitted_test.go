@@ -230,8 +230,8 @@ func (c *comparison) sooner() bool {
 	return false
 }
 
-// beforeCancel reports whether a call of the application came before the moment at which it cancels by hand, and gRPC's after it, because an
-// earlier SendMsg has returned sooner.
+// beforeCancel reports whether a call of the application came before the moment at which it cancels by hand, and gRPC's after it,
+// because an earlier SendMsg has returned sooner.
 func (c *comparison) beforeCancel() bool {
 	for i, g := range c.got.receiver {
 		if i < len(c.want.receiver) && g.began <= c.script.cancel && c.script.cancel < c.want.receiver[i].began {

@@ -148,6 +148,7 @@ func TestServiceSeed(t *testing.T) {
 	r := play(t, s, Options{}).Runs
 	own, same, other := r[0].Fleets[0], r[1].Fleets[0], r[2].Fleets[0]
 	if own.Mean != same.Mean || own.Mean == other.Mean || !slices.Equal(own.Begun, other.Begun) {
-		t.Errorf("mean %v, %v with the same and %v with another seed; calls %v and %v", own.Mean, same.Mean, other.Mean, own.Begun, other.Begun)
+		t.Errorf("mean %v, %v with the same and %v with another seed; calls %v and %v", own.Mean, same.Mean, other.Mean,
+			own.Begun, other.Begun)
 	}
 }

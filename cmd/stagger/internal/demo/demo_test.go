@@ -97,8 +97,10 @@ func TestDay_OwnPolicy(t *testing.T) {
 	set := must.Get(policy.Parse(orderspolicy.File, orderspolicy.Policy))(t)
 	r := must.Get(playDay(t.Context(), set, 1))(t)
 	run := &r.Runs[len(r.Runs)-1]
-	if in := phaseOf(r, run, "one fails"); run.Name != stagger || sim.Ratio(in.succeeded[reads], in.begun[reads]) < 0.98 || run.Fleets[payments].PerCall != 1 {
-		t.Errorf("%s: %d of %d reads, and %.2f requests for each payment", run.Name, in.succeeded[reads], in.begun[reads], run.Fleets[payments].PerCall)
+	if in := phaseOf(r, run, "one fails"); run.Name != stagger || sim.Ratio(in.succeeded[reads], in.begun[reads]) < 0.98 ||
+		run.Fleets[payments].PerCall != 1 {
+		t.Errorf("%s: %d of %d reads, and %.2f requests for each payment", run.Name, in.succeeded[reads], in.begun[reads],
+			run.Fleets[payments].PerCall)
 	}
 }
 

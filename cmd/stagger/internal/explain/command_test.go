@@ -126,13 +126,16 @@ func TestExplainJSON(t *testing.T) {
 	const method = "acme.orders.v1.OrderService/GetOrder"
 	must.Do(t, json.Unmarshal([]byte(must.Get(run(t, "", orders, method, "--format", "json"))(t)), &got))
 	d := got.Decisions
-	if got.Method != "/"+method || got.Strategy != explain.Retried || !got.Safe || got.Attempts != 4 || got.Entry != "/"+method || got.DeadlineSeconds != 2 || len(d) != 4 {
+	if got.Method != "/"+method || got.Strategy != explain.Retried || !got.Safe || got.Attempts != 4 ||
+		got.Entry != "/"+method || got.DeadlineSeconds != 2 || len(d) != 4 {
 		t.Fatalf("%+v", got)
 	}
-	if first := d[0]; first.Attempt != 1 || !first.Retry || first.DelaySeconds == nil || *first.DelaySeconds <= 0 || first.LongestSeconds != 0.1 || first.Reason != "retry" {
+	if first := d[0]; first.Attempt != 1 || !first.Retry || first.DelaySeconds == nil || *first.DelaySeconds <= 0 ||
+		first.LongestSeconds != 0.1 || first.Reason != "retry" {
 		t.Errorf("%+v", first)
 	}
-	if last := d[3]; last.Retry || last.DelaySeconds != nil || last.Reason != "attempts_exhausted" || got.End == nil || got.End.Reason != last.Reason ||
+	if last := d[3]; last.Retry || last.DelaySeconds != nil || last.Reason != "attempts_exhausted" || got.End == nil ||
+		got.End.Reason != last.Reason ||
 		got.End.Code != "UNAVAILABLE" || got.End.Attempts != 4 || got.End.AtSeconds != last.AtSeconds || got.Hang != nil {
 		t.Errorf("%+v, %+v", last, got.End)
 	}
@@ -140,7 +143,8 @@ func TestExplainJSON(t *testing.T) {
 	const slow = "methodConfig:\n- name: [{service: a.B, method: C}]\n  retryPolicy: {maxAttempts: 2, initialBackoff: 0.1s, maxBackoff: 1s, backoffMultiplier: 2, " +
 		"retryableStatusCodes: [UNAVAILABLE], perAttemptTimeout: 0.5s}\n"
 	must.Do(t, json.Unmarshal([]byte(must.Get(run(t, slow, "-", "a.B/C", "--hang", "--rate", "5", "--format", "json"))(t)), &got))
-	if got.End != nil || len(got.Decisions) != 1 || !got.Decisions[0].Slow || got.Hang == nil || got.Hang.Rate != 5 || got.Hang.Calls < 200 || got.Hang.ExtraAttempts == 0 {
+	if got.End != nil || len(got.Decisions) != 1 || !got.Decisions[0].Slow || got.Hang == nil || got.Hang.Rate != 5 ||
+		got.Hang.Calls < 200 || got.Hang.ExtraAttempts == 0 {
 		t.Errorf("a call that never ends: %+v", got)
 	}
 	must.Do(t, json.Unmarshal([]byte(must.Get(run(t, slow, "-", "a.B/C", "--hang", "--deadline", "1s", "--format", "json"))(t)), &got))
@@ -160,7 +164,8 @@ func TestExplainUsage(t *testing.T) {
 		{"--rate NaN: must be 0.1 to 1000", "--hang --rate NaN"},
 		{"--hang: an attempt without a response has no", "--hang --code ABORTED"},
 	} {
-		if got, err := run(t, "", append([]string{orders, method}, strings.Fields(row.flags)...)...); err == nil || !strings.HasPrefix(err.Error(), row.want) {
+		if got, err := run(t, "", append([]string{orders, method}, strings.Fields(row.flags)...)...); err == nil ||
+			!strings.HasPrefix(err.Error(), row.want) {
 			t.Errorf("%s: %v: %s", row.flags, err, got)
 		}
 	}

@@ -199,7 +199,8 @@ func TestControlScripts_InOneStep(t *testing.T) {
 		is := s.attempts(t)
 		for i, a := range is.Attempts {
 			if a.Code != "" && a.Code != want || a.Number != i+1 {
-				t.Errorf("attempt %d has number %d and ended with %s; want the attempts of the newest script, which is %s", i+1, a.Number, a.Code, want)
+				t.Errorf("attempt %d has number %d and ended with %s; want the attempts of the newest script, which is %s", i+1,
+					a.Number, a.Code, want)
 			}
 		}
 		if is.Count < len(is.Attempts) {

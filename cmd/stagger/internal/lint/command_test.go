@@ -76,7 +76,8 @@ func TestLint(t *testing.T) {
 // Advice is a note, with which --strict passes.
 func TestLintPlainServiceConfig(t *testing.T) {
 	t.Parallel()
-	if got, err := run(t, plain, "--strict"); err != nil || !strings.HasPrefix(got, "note: retry.yaml:1:19: methodConfig[0]: a unary call without a deadline ") ||
+	if got, err := run(t, plain, "--strict"); err != nil ||
+		!strings.HasPrefix(got, "note: retry.yaml:1:19: methodConfig[0]: a unary call without a deadline ") ||
 		strings.Count(got, "\n") != 2 {
 		t.Errorf("%v\n%s\nwant one note", err, got)
 	}
