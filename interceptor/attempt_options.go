@@ -11,6 +11,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
+
+	"github.com/stagger-go/stagger/policy"
 )
 
 // callOptions are the options that the caller gave to a call. gRPC writes to the targets of Header, Trailer
@@ -28,7 +30,8 @@ type callOptions struct {
 	limited bool              // the caller gave limits, which the policy's may not exceed
 	static  bool              // the caller gave grpc.StaticMethod
 
-	maxAttempts int // the call's limit, which overrides its policy's
+	maxAttempts int            // the call's limit: the caller's, or a lower one of its policy
+	policy      *policy.Policy // the caller's own; nil: the Retrier has the call's
 }
 
 // forAttempt returns the options to pass to gRPC for an attempt. It is safe for concurrent use by parallel attempts.

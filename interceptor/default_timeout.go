@@ -40,7 +40,7 @@ func (u *unary) limitTime() {
 		u.ctx, u.cancel = context.WithTimeout(u.ctx, timeout-(clock.Now()-u.start))
 		return
 	}
-	if u.policy.MaxAttempts() > 1 {
+	if u.entry.policy.MaxAttempts() > 1 {
 		u.retrier.withoutDeadline.Add(1)
 		if warned := u.entry.warnedNoDeadline; !warned.Load() && warned.CompareAndSwap(false, true) {
 			u.retrier.warnOnce(&noDeadline, u.entry.name, u.entry.name)

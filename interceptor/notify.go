@@ -68,7 +68,7 @@ func (r *Retrier) startCall(ctx context.Context, e Event) context.Context {
 // event returns the fields that all events of the call have, with the result of the call or of an attempt.
 func (c *call) event(attempt int, code codes.Code, err error) Event {
 	return Event{
-		Method: c.entry.name, Target: c.target(), Budget: c.policy.Budget(), Mode: c.mode(), StaticMethod: c.options.static,
+		Method: c.entry.name, Target: c.target(), Budget: c.entry.policy.Budget(), Mode: c.mode(), StaticMethod: c.options.static,
 		Attempt: attempt, Code: code, Err: err,
 	}
 }

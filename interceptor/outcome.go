@@ -33,7 +33,7 @@ func (c *call) resultOf(a *attempt, reply any, err error, local bool, now attemp
 	if err != nil && a.report == nil && c.cc != nil {
 		reply = nil // an inner interceptor may have left the attempt running, and it still writes into reply
 	}
-	if c.retrier.classifier != nil && c.policy.MaxAttempts() > 1 && judged && !r.Local {
+	if c.retrier.classifier != nil && c.entry.policy.MaxAttempts() > 1 && judged && !r.Local {
 		verdict = c.retrier.classifier(c.ctx, c.method, reply, err)
 	}
 	r.Trailer = a.reported().trailer
@@ -61,8 +61,8 @@ func (c *call) resultOf(a *attempt, reply any, err error, local bool, now attemp
 func (c *call) warnCut() {
 	set := c.entry.rules.set
 	most := set.Config().MaxAttemptsLimit
-	if c.policy.MaxAttempts() > most && set.Lookup(c.policy.Name()) != c.policy {
-		n := strconv.Itoa(c.policy.MaxAttempts())
+	if c.entry.policy.MaxAttempts() > most && set.Lookup(c.entry.policy.Name()) != c.entry.policy {
+		n := strconv.Itoa(c.entry.policy.MaxAttempts())
 		c.retrier.warnOnce(&cutAttempts, n, n, most)
 	}
 }
@@ -102,7 +102,7 @@ func (c *call) warnRetriesOff() {
 	if c.cc == nil || c.grpcRetries == grpcMayRetry || c.entry.mode == policy.ModeOff {
 		return
 	}
-	enforced := c.entry.mode == policy.ModeEnforce && (c.policy != c.retrier.single || c.entry.rules.set.Lookup(c.method) != nil)
+	enforced := c.entry.mode == policy.ModeEnforce && (c.entry.policy != c.retrier.single || c.entry.rules.set.Lookup(c.method) != nil)
 	if !enforced && retriesItself(c.cc, c.method) {
 		c.retrier.warnOnce(&retriesOff, c.target(), c.entry.name)
 	}

@@ -138,7 +138,7 @@ func openRetried(c call, desc *grpc.StreamDesc, open grpc.Streamer, options *att
 	s.warnInSequence()
 	s.inSequence = s.inSequence || desc.ClientStreams
 	enforced := s.entry.mode == policy.ModeEnforce
-	s.races = s.policy.Parallel() && !s.inSequence && enforced
+	s.races = s.entry.policy.Parallel() && !s.inSequence && enforced
 	if !grpcsCodec && enforced {
 		s.useMessageCodec()
 	}
@@ -187,7 +187,7 @@ func (s *stream) begin(options *attemptOptions) (grpc.ClientStream, error) {
 func (s *stream) prepareFirst(options *attemptOptions) {
 	s.idleSince = s.start
 	s.beginning.timing = attempts.NewTiming(s.start, true)
-	if s.entry.asks || s.policy.Watched() || s.races || s.resume.next != nil {
+	if s.entry.asks || s.entry.policy.Watched() || s.races || s.resume.next != nil {
 		step := s.startEngine(true, attempts.Now{At: s.start}) // until CloseSend, the application takes its time
 		if step.Over {
 			s.concluded()
@@ -318,7 +318,7 @@ func (s *stream) takesNewest() *streamAttempt {
 
 // sendWaiting sends a message. If an attempt may be slow, its clock runs: flow control may block the application.
 func (s *stream) sendWaiting(t *streamAttempt, m any) error {
-	if s.policy.Watched() {
+	if s.entry.policy.Watched() {
 		s.locked(s.beginWait)
 		defer s.lockedOnly(s.endWait)
 	}

@@ -101,131 +101,6 @@ func (s *stream) continueDrive() *attempt {
 	return next
 }
 
-// endDrive lets other calls drive. If the attempt has ended meanwhile, and the application's call has not noticed, nobody else would.
-func (s *stream) endDrive() (won *streamAttempt, over bool) {
-	var ended *streamAttempt
-	s.lockedOnly(func() {
-		won = s.drive.won
-		s.driver.waiting = nobodyWaits
-		s.driver.stopTimer()
-		s.drive = drive{}
-		s.idleSince = clock.Now()
-		s.driver.changed.Broadcast()
-		if t := s.running(); t != nil && t.maker == makerNone && s.endedUnseen(t) {
-			ended = t
-		}
-	})
-	if ended != nil {
-		s.reportFinished(ended)
-	}
-	return won, s.hasEnded()
-}
-
-// endedUnseen reports whether the end of an attempt must be reported that gRPC, or the end of the call's context, has ended while it was
-// made. If the application may find the end, it has a second for that. The lock must be held.
-func (s *stream) endedUnseen(t *streamAttempt) bool {
-	if s.outcome.phase() == contextGone || t.cutOff() {
-		return true
-	}
-	if t.finished != nil {
-		s.awaitApplication(t)
-	}
-	return false
-}
-
-// engineNow returns the time and the state of the connection, for the engine. The lock must be held.
-func (s *stream) engineNow() attempts.Now {
-	now := s.now()
-	if !s.isOver() { // else observers may be told of its mode
-		s.stayOff(&now)
-	}
-	return now
-}
-
-// pause tells the engine for how long no call of the application has waited. The lock must be held.
-func (s *stream) pause(now attempts.Now) attempts.Step {
-	d := max(now.At-s.idleSince, 0)
-	s.idleSince = now.At
-	if s.deciding() {
-		return s.engine.Paused(d, now)
-	}
-	s.beginning.timing.Pause(d)
-	return attempts.Step{Wake: attempts.Never}
-}
-
-// requested records that an attempt has the whole request. The lock must be held.
-func (s *stream) requested(t *streamAttempt) {
-	now := attempts.Now{At: clock.Now()}
-	if !s.driver.waiting.drives() {
-		s.pause(now)
-	}
-	if s.deciding() {
-		s.engine.Requested(t.number, now)
-	} else {
-		s.beginning.timing.Request(now.At)
-	}
-}
-
-// running returns the attempt that the call is committed to, or the oldest one that runs, or nil. The lock must be held.
-func (s *stream) running() *streamAttempt { return s.find(func(*streamAttempt) bool { return true }) }
-
-// opened returns the oldest attempt that is open, if possible one that takes messages, or nil. The lock must be held.
-func (s *stream) opened() *streamAttempt {
-	t := s.find(func(t *streamAttempt) bool { return t.stream != nil && t.sending != sendsNoMore && !s.cancelled(t) })
-	if t == nil {
-		t = s.find(func(t *streamAttempt) bool { return t.stream != nil })
-	}
-	return t
-}
-
-// find returns the oldest attempt of those that run, or of the one that the call is committed to, for which is returns true, or nil.
-// The lock must be held.
-func (s *stream) find(is func(*streamAttempt) bool) *streamAttempt {
-	committed := s.committed()
-	for _, a := range s.driver.attempts {
-		t := a.ofStream
-		if !t.over() && (committed == nil || committed == t) && is(t) {
-			return t
-		}
-	}
-	return nil
-}
-
-// cancelled reports whether the engine has cancelled an attempt that goes on: another one has won, or replaces it. The lock must be held.
-func (s *stream) cancelled(t *streamAttempt) bool {
-	return s.deciding() && s.engine.Cancelled(t.number)
-}
-
-// goOn makes an attempt in a goroutine of ours, which no other goroutine makes. The lock must be held.
-func (s *stream) goOn(t *streamAttempt) {
-	t.maker = makerGoroutine
-	s.driver.goOn(func() *attempt { return &t.attempt })
-}
-
-// follow opens the next attempt in a goroutine of ours when its backoff is over, for an application that only sends, or does something else.
-func (s *stream) follow() {
-	s.lockedOnly(func() {
-		s.driver.goOn(func() *attempt {
-			t := s.running()
-			if t == nil || t.stream != nil || t.maker != makerNone {
-				return nil // it is not due yet, or another goroutine makes it
-			}
-			t.maker = makerGoroutine
-			return &t.attempt
-		})
-	})
-}
-
-// prepare implements tries.
-func (s *stream) prepare(n int, at time.Duration, ours bool) *attempt {
-	t := s.streamAttempt(*s.laterAttempt(n, at))
-	t.maker = makerCall
-	if ours {
-		t.maker = makerGoroutine
-	}
-	return &t.attempt
-}
-
 // resting implements tries.
 func (s *stream) resting() *attempt {
 	for _, a := range s.driver.attempts {
@@ -347,16 +222,6 @@ func (s *stream) headersStep(t *streamAttempt) attemptStep {
 	}
 }
 
-// takeMessage commits the call to an attempt that has brought a message, and returns its next step. The lock must be held.
-func (s *stream) takeMessage(t *streamAttempt) attemptStep {
-	t.received = receivedNothing
-	if !s.commit(t, decision.CommitMessage) {
-		return stepGiveUp
-	}
-	s.hear(t)
-	return s.reach(t)
-}
-
 // messageStep returns the next step of an attempt whose message commits the call. The lock must be held.
 func (s *stream) messageStep(t *streamAttempt) attemptStep {
 	makes := s.drive.replies.makes()
@@ -368,6 +233,16 @@ func (s *stream) messageStep(t *streamAttempt) attemptStep {
 	default:
 		return stepReceive
 	}
+}
+
+// takeMessage commits the call to an attempt that has brought a message, and returns its next step. The lock must be held.
+func (s *stream) takeMessage(t *streamAttempt) attemptStep {
+	t.received = receivedNothing
+	if !s.commit(t, decision.CommitMessage) {
+		return stepGiveUp
+	}
+	s.hear(t)
+	return s.reach(t)
 }
 
 // reach ends the drive: t has what the application wants. The lock must be held.
@@ -425,6 +300,11 @@ func (s *stream) committed() *streamAttempt {
 	return t
 }
 
+// cancelled reports whether the engine has cancelled an attempt that goes on: another one has won, or replaces it. The lock must be held.
+func (s *stream) cancelled(t *streamAttempt) bool {
+	return s.deciding() && s.engine.Cancelled(t.number)
+}
+
 // hear records the first message of the committed attempt. The lock must be held.
 func (s *stream) hear(t *streamAttempt) {
 	if !t.heard {
@@ -458,18 +338,6 @@ func (s *stream) passThrough() {
 	}
 	if t.heard && s.desc.ServerStreams {
 		s.receives.Store(t)
-	}
-}
-
-// join implements tries.
-func (s *stream) join() {
-	if s.deciding() {
-		return
-	}
-	s.prepareEngine(true)
-	s.engine.Join(&s.set, s.beginning.timing)
-	if s.beginning.commit != decision.CommitNone {
-		s.engine.Commit(1, s.beginning.commit, attempts.Now{At: clock.Now()})
 	}
 }
 
@@ -548,4 +416,136 @@ func (s *stream) succeeded(a *attempt) bool {
 	}
 	s.concluded()
 	return true
+}
+
+// endDrive lets other calls drive. If the attempt has ended meanwhile, and the application's call has not noticed, nobody else would.
+func (s *stream) endDrive() (won *streamAttempt, over bool) {
+	var ended *streamAttempt
+	s.lockedOnly(func() {
+		won = s.drive.won
+		s.driver.waiting = nobodyWaits
+		s.driver.stopTimer()
+		s.drive = drive{}
+		s.idleSince = clock.Now()
+		s.driver.changed.Broadcast()
+		if t := s.running(); t != nil && t.maker == makerNone && s.endedUnseen(t) {
+			ended = t
+		}
+	})
+	if ended != nil {
+		s.reportFinished(ended)
+	}
+	return won, s.hasEnded()
+}
+
+// endedUnseen reports whether the end of an attempt must be reported that gRPC, or the end of the call's context, has ended while it was
+// made. If the application may find the end, it has a second for that. The lock must be held.
+func (s *stream) endedUnseen(t *streamAttempt) bool {
+	if s.outcome.phase() == contextGone || t.cutOff() {
+		return true
+	}
+	if t.finished != nil {
+		s.awaitApplication(t)
+	}
+	return false
+}
+
+// follow opens the next attempt in a goroutine of ours when its backoff is over, for an application that only sends, or does something else.
+func (s *stream) follow() {
+	s.lockedOnly(func() {
+		s.driver.goOn(func() *attempt {
+			t := s.running()
+			if t == nil || t.stream != nil || t.maker != makerNone {
+				return nil // it is not due yet, or another goroutine makes it
+			}
+			t.maker = makerGoroutine
+			return &t.attempt
+		})
+	})
+}
+
+// goOn makes an attempt in a goroutine of ours, which no other goroutine makes. The lock must be held.
+func (s *stream) goOn(t *streamAttempt) {
+	t.maker = makerGoroutine
+	s.driver.goOn(func() *attempt { return &t.attempt })
+}
+
+// prepare implements tries.
+func (s *stream) prepare(n int, at time.Duration, ours bool) *attempt {
+	t := s.streamAttempt(*s.laterAttempt(n, at))
+	t.maker = makerCall
+	if ours {
+		t.maker = makerGoroutine
+	}
+	return &t.attempt
+}
+
+// join implements tries.
+func (s *stream) join() {
+	if s.deciding() {
+		return
+	}
+	s.prepareEngine(true)
+	s.engine.Join(&s.set, s.beginning.timing)
+	if s.beginning.commit != decision.CommitNone {
+		s.engine.Commit(1, s.beginning.commit, attempts.Now{At: clock.Now()})
+	}
+}
+
+// engineNow returns the time and the state of the connection, for the engine. The lock must be held.
+func (s *stream) engineNow() attempts.Now {
+	now := s.now()
+	if !s.isOver() { // else observers may be told of its mode
+		s.stayOff(&now)
+	}
+	return now
+}
+
+// pause tells the engine for how long no call of the application has waited. The lock must be held.
+func (s *stream) pause(now attempts.Now) attempts.Step {
+	d := max(now.At-s.idleSince, 0)
+	s.idleSince = now.At
+	if s.deciding() {
+		return s.engine.Paused(d, now)
+	}
+	s.beginning.timing.Pause(d)
+	return attempts.Step{Wake: attempts.Never}
+}
+
+// requested records that an attempt has the whole request. The lock must be held.
+func (s *stream) requested(t *streamAttempt) {
+	now := attempts.Now{At: clock.Now()}
+	if !s.driver.waiting.drives() {
+		s.pause(now)
+	}
+	if s.deciding() {
+		s.engine.Requested(t.number, now)
+	} else {
+		s.beginning.timing.Request(now.At)
+	}
+}
+
+// running returns the attempt that the call is committed to, or the oldest one that runs, or nil. The lock must be held.
+func (s *stream) running() *streamAttempt { return s.find(func(*streamAttempt) bool { return true }) }
+
+// opened returns the oldest attempt that is open, if possible one that takes messages, or nil. The lock must be held.
+func (s *stream) opened() *streamAttempt {
+	t := s.find(func(t *streamAttempt) bool { return t.stream != nil && t.sending != sendsNoMore && !s.cancelled(t) })
+	if t == nil {
+		t = s.find(func(t *streamAttempt) bool { return t.stream != nil })
+	}
+	return t
+}
+
+// find returns the oldest attempt of those that run, or of the one that the call is committed to, for which is returns true, or nil.
+// The lock must be held.
+func (s *stream) find(is func(*streamAttempt) bool) *streamAttempt {
+	committed := s.committed()
+	for _, a := range s.driver.attempts {
+		t := a.ofStream
+		if !t.over() && (committed == nil || committed == t) && is(t) {
+			return t
+		}
+	}
+	return nil
 }

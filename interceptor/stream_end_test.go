@@ -285,24 +285,83 @@ func (s slowHeader) Header() (metadata.MD, error) {
 	return md, err
 }
 
-// gRPC ends an attempt while a goroutine of ours is inside of it: the end is reported when that returns, though nobody calls the stream any
-// more.
+// An attempt ends while a goroutine of ours is inside of it: with its connection; with its context while an inner interceptor keeps gRPC's
+// options to itself; or by a server's error that an inner interceptor has found. The end is reported when our goroutine returns, though nobody
+// calls the stream any more. The application has a second to find a server's error.
 func TestStreamEnd_WhileOursIsInside(t *testing.T) {
-	play(t, hedged(), func(t *testing.T, s scene) {
-		s.conn = s.inside(t, func(_ int, stream grpc.ClientStream) grpc.ClientStream { return slowHeader{stream} })
-		s.On(get, moves.Play(moves.Receive(1), moves.SendHeader(nil)).Then(testserver.Hang()))
-		var finished []codes.Code
-		stream := s.open(t, t.Context(), serverStream, grpc.OnFinish(func(err error) { finished = append(finished, status.Code(err)) }))
-		send(t, stream, "list")
-		_ = stream.CloseSend()
-		time.Sleep(500 * ms)
-		_ = s.conn.Close()
-		time.Sleep(time.Second)
-		synctest.Wait()
-		if fmt.Sprint(finished) != "[Canceled]" || len(s.calls) != 1 || len(s.attempts) != 1 {
-			t.Errorf("OnFinish was told %v; %d calls and %d attempts have ended", finished, len(s.calls), len(s.attempts))
-		}
-	})
+	const closed, cancelled, failed = "its connection is closed", "its context ends", "an inner interceptor finds the server's error"
+	for how, want := range map[string]codes.Code{closed: codes.Canceled, cancelled: codes.Canceled, failed: codes.NotFound} {
+		t.Run(how, func(t *testing.T) {
+			play(t, hedged(), func(t *testing.T, s scene) {
+				s.conn = s.Dial(t, append(s.retrier.DialOptions(), grpc.WithChainStreamInterceptor(
+					func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+						if how == cancelled {
+							opts = nil
+						}
+						stream, err := open(ctx, desc, cc, method, opts...)
+						if how == failed {
+							h := &hoarder{ClientStream: stream, messages: make(chan string, 10)}
+							go h.hoard()
+							stream = h
+						}
+						return slowHeader{stream}, err
+					}))...)
+				end := testserver.Hang()
+				if how == failed {
+					end = testserver.Fail(codes.NotFound)
+				}
+				s.On(get, moves.Play(moves.Receive(1), moves.SendHeader(nil)).Then(end))
+				var finished []codes.Code
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				stream := s.open(t, ctx, serverStream, grpc.OnFinish(func(err error) { finished = append(finished, status.Code(err)) }))
+				send(t, stream, "list")
+				_ = stream.CloseSend()
+				time.Sleep(500 * ms)
+				if how == closed {
+					_ = s.conn.Close()
+				}
+				if how == cancelled {
+					cancel()
+				}
+				time.Sleep(2 * time.Second)
+				synctest.Wait()
+				if fmt.Sprint(finished) != fmt.Sprint([]codes.Code{want}) || len(s.calls) != 1 || len(s.attempts) != 1 {
+					t.Errorf("OnFinish was told %v; %d calls and %d attempts have ended", finished, len(s.calls), len(s.attempts))
+				}
+			})
+		})
+	}
+}
+
+// An inner interceptor finds that an attempt has failed, and the application does something else: after its second, the next attempt is opened
+// when its backoff is over, so that the application finds it open.
+func TestStreamEnd_OpensTheNext(t *testing.T) {
+	for pushback, want := range map[string]string{"": "[1.1s]", "0": "[1s]"} {
+		t.Run("pushback "+pushback, func(t *testing.T) {
+			play(t, config(plain()), func(t *testing.T, s scene) {
+				s.conn = s.inside(t, func(_ int, stream grpc.ClientStream) grpc.ClientStream {
+					h := &hoarder{ClientStream: stream, messages: make(chan string, 10)}
+					go h.hoard()
+					return h
+				})
+				first := down()
+				if pushback != "" {
+					first = first.Pushback(pushback)
+				}
+				s.On(get, first, testserver.Hang())
+				ctx, cancel := context.WithCancel(t.Context())
+				stream := s.open(t, ctx, bidiStream)
+				send(t, stream, "x")
+				time.Sleep(10 * time.Second)
+				if got := s.waits(); got != want {
+					t.Errorf("the second attempt follows after %s; want %s", got, want)
+				}
+				cancel()
+				_, _ = receive(stream)
+			})
+		})
+	}
 }
 
 // sends counts what an inner interceptor is given to send.

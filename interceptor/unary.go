@@ -86,7 +86,7 @@ func (u *unary) keepMessages() {
 	grpcsCodec := u.usesGRPCsCodec()
 	u.kept.keep(u.reply, grpcsCodec)
 	leftRunning := u.retrier.leftRunning.Load()
-	if u.policy.Parallel() || leftRunning {
+	if u.entry.policy.Parallel() || leftRunning {
 		u.replies = u.retrier.replyType(u.method, u.reply)
 		u.inSequence = !u.replies.makes()
 		u.ownReplies = leftRunning && !u.inSequence
@@ -95,7 +95,7 @@ func (u *unary) keepMessages() {
 	if u.entry.mode != policy.ModeEnforce {
 		return
 	}
-	if u.policy.Watched() || leftRunning {
+	if u.entry.policy.Watched() || leftRunning {
 		u.copyRequest()
 	}
 	if !grpcsCodec && u.useMessageCodec(u.options.caller) {
@@ -108,10 +108,10 @@ func (u *unary) keepMessages() {
 
 // slowAt returns the time at which the first attempt is slow, or Never.
 func (u *unary) slowAt() time.Duration {
-	if !u.policy.Watched() || u.options.maxAttempts < 2 {
+	if !u.entry.policy.Watched() || u.options.maxAttempts < 2 {
 		return attempts.Never
 	}
-	after, watched := attempts.SlowAfter(u.policy, u.entry.responses, u.inSequence)
+	after, watched := attempts.SlowAfter(u.entry.policy, u.entry.responses, u.inSequence)
 	deadline, limited := u.ctx.Deadline()
 	if !watched || limited && time.Until(deadline) <= after { // later attempts have even less time
 		return attempts.Never

@@ -13,9 +13,11 @@ import (
 	"sync/atomic"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
 
 	"github.com/stagger-go/stagger/internal/admitting"
 	"github.com/stagger-go/stagger/internal/document"
+	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -202,4 +204,31 @@ func retriesItself(cc *grpc.ClientConn, method string) bool {
 func ofMiddleware(option grpc.CallOption) bool {
 	t := reflect.TypeOf(option)
 	return t != nil && strings.HasPrefix(t.PkgPath(), "github.com/grpc-ecosystem/go-grpc-middleware/") && strings.HasSuffix(t.PkgPath(), "/retry")
+}
+
+// noteOuter reports whether a call that failed is itself a retry by go-grpc-middleware, in version 2 or 1, and warns once per method.
+func (c *call) noteOuter(err error) bool {
+	if err == nil || c.mode() != policy.ModeEnforce || c.options.maxAttempts < 2 {
+		return false
+	}
+	md, _ := metadata.FromOutgoingContext(c.ctx)
+	isRetry := len(md["x-retry-attempt"]) > 0 || len(md["x-retry-attempty"]) > 0
+	if isRetry {
+		c.retrier.warnOnce(&outerCalls, c.entry.name, c.entry.name)
+	}
+	return isRetry
+}
+
+// warnInSequence warns if the policy's attempts should run in parallel, and can't. No lock may be held: observers hear of it.
+func (c *call) warnInSequence() {
+	what := &timeoutInSequence
+	switch {
+	case !c.inSequence || !c.entry.policy.Parallel():
+		return
+	case c.entry.mode == policy.ModeOff || c.options.maxAttempts < 2:
+		return
+	case policies.Hedge(c.entry.policy) != nil:
+		what = &hedgeInSequence
+	}
+	c.retrier.warnOnce(what, c.entry.name, c.entry.name)
 }

@@ -10,9 +10,6 @@ import (
 
 	"github.com/stagger-go/stagger/internal/admitting"
 	"github.com/stagger-go/stagger/internal/decision"
-	"github.com/stagger-go/stagger/internal/policies"
-	"github.com/stagger-go/stagger/internal/spec"
-	"github.com/stagger-go/stagger/policy"
 )
 
 // unwaited is the maximum part of an attempt's time, one in so many, in which the application may not wait for it. If the part
@@ -187,38 +184,4 @@ func (r *Result) isAnswer(is decision.Class) bool {
 	default:
 		return !is.Retryable
 	}
-}
-
-// setSlowAt sets the time at which an attempt is slow, if another attempt could follow.
-func (c *Call) setSlowAt(a *attempt) {
-	after, watched := SlowAfter(c.set.Policy, c.set.Method, c.set.InSequence)
-	slowAt := later(a.began, later(a.paused, after))
-	if watched && c.attempts() < c.limit() && slowAt < c.set.Deadline {
-		a.slowAt = slowAt
-	}
-}
-
-// SlowAfter returns the time after which an attempt is slow. m may be nil.
-func SlowAfter(p *policy.Policy, m Method, inSequence bool) (after time.Duration, watched bool) {
-	if h := policies.Hedge(p); h != nil {
-		return hedgeAfter(h, m), !inSequence
-	}
-	timeout := p.PerAttemptTimeout()
-	return timeout, timeout > 0
-}
-
-// hedgeAfter returns the delay of the next hedge: the latency quantile within its bounds, if known.
-func hedgeAfter(h *spec.Hedge, m Method) (after time.Duration) {
-	if h.Quantile == 0 || m == nil {
-		return h.HedgingDelay
-	}
-	quantile := m.Quantile()
-	if quantile == 0 {
-		return h.HedgingDelay
-	}
-	after = max(quantile, h.MinDelay)
-	if h.MaxDelay > 0 {
-		after = min(after, h.MaxDelay)
-	}
-	return after
 }

@@ -45,6 +45,25 @@ func (c *Call) findAttempt(n int) *attempt {
 	return nil
 }
 
+// newestAttempt returns the newest attempt that runs and isn't cancelled, or nil.
+func (c *Call) newestAttempt() *attempt {
+	for i := len(c.running) - 1; i >= 0; i-- {
+		if a := &c.running[i]; a.cancelled == notCancelled {
+			return a
+		}
+	}
+	return nil
+}
+
+// addRunning makes the last that was sent one that runs, with what is held for it.
+func (c *Call) addRunning(at time.Duration) *attempt {
+	c.running = append(c.running, attempt{})
+	a := &c.running[len(c.running)-1]
+	a.Timing, a.number, a.slowAt = NewTiming(at, c.set.RequestFollows), c.used.sent, Never
+	c.ledger.movePending(&a.held)
+	return a
+}
+
 // Commit makes n the only attempt of the call, because the application is about to see part of it. It returns false if n has
 // ended, or was cancelled because another one won: its result is then dropped. Heard reports messages separately.
 func (c *Call) Commit(n int, why decision.Commit, now Now) (step Step, ok bool) {

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/policies"
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -40,6 +42,40 @@ const (
 	disconnected              // until the channel is up, or the wait for it is over
 	replacing                 // until the attempt that it replaces has ended, which was told to
 )
+
+// setSlowAt sets the time at which an attempt is slow, if another attempt could follow.
+func (c *Call) setSlowAt(a *attempt) {
+	after, watched := SlowAfter(c.set.Policy, c.set.Method, c.set.InSequence)
+	slowAt := later(a.began, later(a.paused, after))
+	if watched && c.attempts() < c.limit() && slowAt < c.set.Deadline {
+		a.slowAt = slowAt
+	}
+}
+
+// SlowAfter returns the time after which an attempt is slow. m may be nil.
+func SlowAfter(p *policy.Policy, m Method, inSequence bool) (after time.Duration, watched bool) {
+	if h := policies.Hedge(p); h != nil {
+		return hedgeAfter(h, m), !inSequence
+	}
+	timeout := p.PerAttemptTimeout()
+	return timeout, timeout > 0
+}
+
+// hedgeAfter returns the delay of the next hedge: the latency quantile within its bounds, if known.
+func hedgeAfter(h *spec.Hedge, m Method) (after time.Duration) {
+	if h.Quantile == 0 || m == nil {
+		return h.HedgingDelay
+	}
+	quantile := m.Quantile()
+	if quantile == 0 {
+		return h.HedgingDelay
+	}
+	after = max(quantile, h.MinDelay)
+	if h.MaxDelay > 0 {
+		after = min(after, h.MaxDelay)
+	}
+	return after
+}
 
 // slow decides what follows the newest attempt, if it is slow by now.
 func (c *Call) slow(step *Step, now Now) {
@@ -162,25 +198,6 @@ func (c *Call) sendPending(step *Step, at time.Duration) {
 	step.Send = a.number
 	c.ledger.releaseSlot()
 	c.setSlowAt(a)
-}
-
-// addRunning makes the last that was sent one that runs, with what is held for it.
-func (c *Call) addRunning(at time.Duration) *attempt {
-	c.running = append(c.running, attempt{})
-	a := &c.running[len(c.running)-1]
-	a.Timing, a.number, a.slowAt = NewTiming(at, c.set.RequestFollows), c.used.sent, Never
-	c.ledger.movePending(&a.held)
-	return a
-}
-
-// newestAttempt returns the newest attempt that runs and isn't cancelled, or nil.
-func (c *Call) newestAttempt() *attempt {
-	for i := len(c.running) - 1; i >= 0; i-- {
-		if a := &c.running[i]; a.cancelled == notCancelled {
-			return a
-		}
-	}
-	return nil
 }
 
 // lookAtChannel checks whether the channel can take the pending attempt. While it can't, the attempt waits here rather than in

@@ -1,0 +1,214 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package interceptor
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/connectivity"
+
+	"github.com/stagger-go/stagger/internal/attempts"
+	"github.com/stagger-go/stagger/internal/clock"
+	"github.com/stagger-go/stagger/policy"
+)
+
+// engineState is what a call needs when something must be decided. If several goroutines use the call, its driver's lock guards it.
+type engineState struct {
+	engine     attempts.Call
+	set        attempts.Settings
+	off        bool          // the mode prevents further attempts
+	decided    policy.Reason // the last decision that observers were told
+	allowed    *Event        // the decision for the next extra attempt, for observers; nil: none
+	connecting bool          // observers know that this attempt waits for a connection
+}
+
+// deciding reports whether the engine has started.
+func (c *call) deciding() bool { return c.engineState != nil }
+
+// startEngine starts the engine before the first attempt, because breaker or admission are asked, or a stream's attempt may be slow.
+// requestFollows is as in [attempts.Settings].
+func (c *call) startEngine(requestFollows bool, now attempts.Now) attempts.Step {
+	c.prepareEngine(requestFollows)
+	if find := c.retrier.breaker; find != nil {
+		if gate := find(c.target(), c.method); gate != nil {
+			c.set.Breaker = &callGate{gate, c.ctx}
+		}
+	}
+	c.set.Admission, c.set.Enforced = c.entry.gate, c.entry.mode == policy.ModeEnforce
+	return c.engine.Start(&c.set, now)
+}
+
+// joinEngine starts the engine of a unary call with the first attempt, which was made without a question.
+func (c *call) joinEngine() {
+	c.prepareEngine(false)
+	c.engine.Join(&c.set, attempts.NewTiming(c.start, false))
+}
+
+// prepareEngine makes the engine, unless the call has it, and its settings.
+func (c *call) prepareEngine(requestFollows bool) {
+	if !c.deciding() {
+		c.engineState = new(engineState)
+	}
+	s := &c.set
+	s.Policy = c.entry.policy
+	s.MaxAttempts = c.options.maxAttempts
+	s.Deadline = attempts.Never
+	s.Budget, s.Slots = c.entry.budget, &c.entry.slots
+	s.Safe, s.InRetry = c.isSafe(), inRetry(c.ctx)
+	s.InSequence = c.inSequence
+	s.RequestFollows = requestFollows
+	s.Observe = c.entry.mode == policy.ModeObserve
+	if deadline, ok := c.ctx.Deadline(); ok {
+		at := clock.Now()
+		s.Deadline = at + min(time.Until(deadline), attempts.Never-max(at, 0))
+	}
+	s.Method = c.entry.responses
+	s.Connect = c.connectWait()
+}
+
+// inboundShare is the part of an incoming call's remaining time that calls made in it wait for a connection.
+// The rest is for the upstream caller, which may do without the result or ask another server. TestOutage_Inbound has the table behind it.
+const inboundShare = 0.75
+
+// connectWait returns how the call waits for a connection before an extra attempt.
+func (c *call) connectWait() attempts.ConnectWait {
+	if waits, says := c.saysWaitForReady(); says {
+		return attempts.ConnectWait{FailFast: !waits}
+	}
+	wait := c.entry.policy.MaxConnectionWait()
+	is := attempts.ConnectWait{Longest: wait, MaxOutage: attempts.MaxOutage}
+	if c.set.Deadline < attempts.Never && inbound(c.ctx) != nil {
+		is.Longest = min(wait, time.Duration(inboundShare*float64(c.set.Deadline-c.start)))
+	}
+	return is
+}
+
+// saysWaitForReady returns the caller's WaitForReady option, if there is one. The last option applies.
+func (c *call) saysWaitForReady() (waits, says bool) {
+	for _, o := range slices.Backward(c.options.caller) {
+		if o, ok := promoted(o).(grpc.FailFastCallOption); ok {
+			return !o.FailFast, true
+		}
+	}
+	return false, false
+}
+
+// now returns the time, a random number and the state of the connection, for the engine.
+func (c *call) now() (now attempts.Now) {
+	now.Wall = time.Now()
+	now.At = clock.At(now.Wall)
+	now.Chance = c.retrier.random()
+	now.Off = c.forbids(c.entry.mode)
+	c.retrier.outages.look(c.cc, &now)
+	if hook := c.entry.rules.elsewhere; hook != nil && now.Down {
+		if _, since := hook.LastPick(c.ctx); !since.IsZero() {
+			now.Outage = max(now.Outage, now.At-clock.At(since))
+		}
+	}
+	return now
+}
+
+// reportEnd reports the end of an attempt to the engine.
+func (c *call) reportEnd(a *attempt, r attempts.Result, now attempts.Now) attempts.Step {
+	c.stayOff(&now)
+	if reason := c.reasonGone(now); reason != "" {
+		c.engine.Stop(reason, now) // a runs, so the call is not over yet
+	}
+	return c.engine.Ended(a.number, r, now)
+}
+
+// sleep waits until the given time, the end of the call's context, the closing of its connection, or a change of mode or
+// policies; and, if watch, until the connection leaves TRANSIENT_FAILURE.
+func (c *call) sleep(until time.Duration, watch bool) {
+	delay := until - clock.Now()
+	if delay <= 0 {
+		return
+	}
+	interruption := c.retrier.waits.interruption()
+	if c.forbids(policy.ModeEnforce) != "" { // it may have changed since the engine's check
+		return
+	}
+	ctx, cancel := context.WithTimeout(c.ctx, delay)
+	defer cancel()
+	defer context.AfterFunc(interruption, cancel)()
+	if c.cc == nil {
+		<-ctx.Done()
+		return
+	}
+	for {
+		state := c.cc.GetState()
+		if state == connectivity.Shutdown || watch && state != connectivity.TransientFailure || !c.cc.WaitForStateChange(ctx, state) {
+			return
+		}
+	}
+}
+
+// wake makes the engine check the time again.
+func (c *call) wake(now attempts.Now) attempts.Step {
+	c.stayOff(&now)
+	if reason := c.reasonGone(now); reason != "" {
+		return c.engine.Stop(reason, now)
+	}
+	c.connect(now)
+	return c.engine.Wake(now)
+}
+
+// connect has an idle channel connect, because a slow attempt may have been sent over a connection that has gone since: while the
+// channel stays idle, no other attempt is sent beside it.
+func (c *call) connect(now attempts.Now) {
+	if now.Connecting && c.engine.Running() > 0 {
+		c.cc.Connect()
+	}
+}
+
+// closed reports whether the connection is closed.
+func closed(cc *grpc.ClientConn) bool {
+	return cc != nil && cc.GetState() == connectivity.Shutdown
+}
+
+// stayOff makes a mode that forbids further attempts apply to the rest of the call. The driver's lock must be held.
+func (c *call) stayOff(now *attempts.Now) {
+	if c.off && now.Off == "" {
+		now.Off = policy.ReasonModeOff
+	}
+	c.off = c.off || now.Off == policy.ReasonModeOff
+}
+
+// reasonGone returns why the caller no longer waits for the response, or "". A deadline counts as soon as it
+// has passed: gRPC and the server apply it by their own clocks.
+func (c *call) reasonGone(now attempts.Now) policy.Reason {
+	deadline, limited := c.ctx.Deadline()
+	switch err := c.ctx.Err(); {
+	case errors.Is(err, context.DeadlineExceeded), err == nil && limited && !now.Wall.Before(deadline):
+		return policy.ReasonDeadlineExceeded
+	case err != nil:
+		return policy.ReasonCancelled
+	case now.Closed:
+		return policy.ReasonClosed
+	default:
+		return ""
+	}
+}
+
+// mode returns the call's current mode.
+func (c *call) mode() policy.Mode {
+	if c.deciding() && c.off {
+		return policy.ModeOff
+	}
+	return c.entry.mode
+}
+
+// atOnce is the end of a call about which nothing had to be decided.
+var atOnce = attempts.End{Reason: policy.ReasonSucceeded, Answer: 1, Attempts: 1}
+
+func (c *call) end() *attempts.End {
+	if !c.deciding() {
+		return &atOnce
+	}
+	return c.engine.End()
+}
