@@ -227,3 +227,35 @@ func TestStreamCalls_ReplyEmptied(t *testing.T) {
 		}
 	})
 }
+
+// Time in which the application does something else is not the server's: streams that are read late don't make the target look slow, so that
+// the next failure is retried.
+func TestStreamCalls_ReadLate(t *testing.T) {
+	for kind, desc := range kinds() {
+		t.Run(kind, func(t *testing.T) {
+			fresh(t, config(plain()), func(t *testing.T, s scene) {
+				s.takes(t, nil, get, repeat(10*ms, 20)...)
+				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+				defer cancel()
+				s.On(get, moves.Play(moves.Receive(1), say("a")))
+				var streams []grpc.ClientStream
+				for range 5 {
+					stream := s.open(t, ctx, desc)
+					send(t, stream, "x")
+					_ = stream.CloseSend()
+					streams = append(streams, stream)
+				}
+				time.Sleep(5 * time.Second)
+				for _, stream := range streams {
+					if got, err := receive(stream); fmt.Sprint(got) != "[a]" || streamEnd(err) != nil {
+						t.Error(got, err)
+					}
+				}
+				s.On(get, down(), text("b"))
+				if got, err := s.call(ctx, get); got != "b" || err != nil {
+					t.Errorf("%s, %v (%s)", got, err, reasonOf(err))
+				}
+			})
+		})
+	}
+}

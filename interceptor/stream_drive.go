@@ -273,6 +273,7 @@ func (s *stream) commit(t *streamAttempt, why decision.Commit) bool {
 	if s.committed() != t {
 		return false
 	}
+	s.driver.changed.Broadcast()
 	s.passThrough()
 	for _, a := range s.driver.attempts {
 		if other := a.ofStream; other != t && other.maker == makerNone {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"sync"
 	"testing"
 	"time"
 
@@ -141,5 +142,25 @@ func TestStreamHeader_MessageLeftAtTheEnd(t *testing.T) {
 				t.Fatalf("%v, %v, then %v", got, err, again)
 			}
 		}
+	})
+}
+
+// Header waits beside a RecvMsg. It returns as soon as Context has committed the call, though no message has come.
+func TestStreamHeader_BesideReceiverAndContext(t *testing.T) {
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		s.On(get, moves.Play(moves.Receive(1), moves.SendHeader(metadata.Pairs("who", "1")), moves.Pause(10*time.Second), say("a")))
+		stream := s.open(t, t.Context(), bidiStream)
+		send(t, stream, "x")
+		start := time.Now()
+		var calls sync.WaitGroup
+		calls.Go(func() { _ = stream.RecvMsg(new(wrapperspb.StringValue)) })
+		calls.Go(func() { time.Sleep(time.Second); stream.Context() })
+		time.Sleep(ms)
+		md, err := stream.Header()
+		if fmt.Sprint(md["who"], err) != "[1] <nil>" || time.Since(start) != time.Second {
+			t.Errorf("%v, %v after %v", md, err, time.Since(start))
+		}
+		calls.Wait()
+		_, _ = receive(stream)
 	})
 }

@@ -13,11 +13,16 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/structpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
 
@@ -144,4 +149,24 @@ func TestStreamResend_ReceiveBeside(t *testing.T) {
 	if failed > 0 || r.Replayed() != 0 {
 		t.Errorf("%d streams of %d were not answered in full; %d bytes kept", failed, streams, r.Replayed())
 	}
+}
+
+// A copy of a kept message can't always be made: protobuf encodes deeper messages than it decodes. Then the call ends with the last error of a
+// server, with its trailer.
+func TestStreamResend_TooDeep(t *testing.T) {
+	deep := structpb.NewStringValue("")
+	for range 6000 {
+		deep = structpb.NewListValue(&structpb.ListValue{Values: []*structpb.Value{deep}})
+	}
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		s.On(get, moves.Play(moves.Receive(1)).Then(down().Trailer(metadata.Pairs("of", "the server"))))
+		var finished []error
+		stream := s.open(t, t.Context(), bidiStream, grpc.OnFinish(func(err error) { finished = append(finished, err) }))
+		must.Do(t, stream.SendMsg(deep))
+		_, err := receive(stream)
+		of := fmt.Sprint(stream.Trailer().Get("of"))
+		if status.Code(err) != codes.Unavailable || reasonOf(err) != policy.ReasonCommitted || of != "[the server]" || len(finished) != 1 || finished[0] != err {
+			t.Errorf("%v (%s), trailer of %s; OnFinish was told %v", err, reasonOf(err), of, finished)
+		}
+	})
 }
