@@ -36,10 +36,10 @@ SEED     ?= 0
 # Tests that judge figures of many calls, or texts, or programs that they build, and nothing that happens at once in them: the race
 # detector, which makes them ten times as long, has nothing to see.
 FIGURES := SlowEnd|BudgetsKeepWhatCounts|BudgetsOfManyTargets|BudgetCounts|BudgetsHeldByACall|AnHourOfCuts
-FIGURES := $(FIGURES)|Outage_Inbound|ConnectionWait_Outage|UnaryAllocations|ParseMemory|ParseManyErrors|OptionsBounded|EveryGoFile|TestPages_
-FIGURES := $(FIGURES)|CapacityIsHalvedForEver|AdmissionOfSlowService|AdmissionInOverload|RunReserve|RunCrowd|RunOverload|FleetRamp
+FIGURES := $(FIGURES)|Outage_Inbound|ConnectionWait_Outage|UnaryAllocations|ParseMemory|ParseManyErrors|EveryGoFile|TestPages_
+FIGURES := $(FIGURES)|AdmissionInOverload|RunReserve|RunOverload
 FIGURES := $(FIGURES)|BackendQueueTime|TestText$$|TestDay|OneOfThreeHangs
-FIGURES := $(FIGURES)|PagesShowWhatCommandsPrint|SchemaAgreesWithParse|TestAction$$|PreCommitHook|ProcessEndsOnSignal
+FIGURES := $(FIGURES)|PagesShowWhatCommandsPrint|SchemaAgreesWithParse|TestAction$$|PreCommitHook
 
 # Tests of lab that make check plays instead of make test; those of the grid take its flag.
 GRIDS  := TestGrid|TestAdmission$$

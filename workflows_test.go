@@ -90,3 +90,32 @@ func TestUnchanged(t *testing.T) {
 		t.Error("the last step of .ci/run is another one")
 	}
 }
+
+// The lists of tests in the Makefile name tests that there are.
+func TestMakefile_Tests(t *testing.T) {
+	t.Parallel()
+	var tests strings.Builder
+	must.Do(t, filepath.WalkDir(".", func(path string, _ os.DirEntry, err error) error {
+		if err == nil && strings.HasSuffix(path, "_test.go") {
+			for _, name := range regexp.MustCompile(`(?m)^func ((Test|Fuzz)\w+)\(`).FindAllStringSubmatch(read(t, path), -1) {
+				tests.WriteString(name[1] + "\n")
+			}
+		}
+		return err
+	}))
+	named := 0
+	for _, list := range regexp.MustCompile(`(?m)^(?:FIGURES|GRIDS|STORMS) +:= (.*)$`).FindAllStringSubmatch(read(t, "Makefile"), -1) {
+		for name := range strings.SplitSeq(strings.ReplaceAll(list[1], "$$", "$"), "|") {
+			if strings.HasPrefix(name, "$(") {
+				continue
+			}
+			named++
+			if !regexp.MustCompile("(?m)" + name).MatchString(tests.String()) {
+				t.Errorf("the Makefile names %s, and no test has that in its name", name)
+			}
+		}
+	}
+	if named < 30 {
+		t.Errorf("%d tests are named; there are more", named)
+	}
+}
