@@ -17,6 +17,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -54,6 +55,8 @@ func command(ctx context.Context, args []string, out, errs io.Writer) error {
 	folder := f.String("write", "", "shrink the ten worst of each half, and write them into this `folder` as scenarios for "+
 		"stagger simulate")
 	page := f.String("page", "", "write the tables into this `file` too, a page in Markdown")
+	frontier := f.Bool("frontier", false, "play the default beside other costs of an attempt after a slow one, and write their table "+
+		"into -page instead")
 	same := f.String("same", "", "compare the first scenarios of the first seed with this `file`, which -page has written")
 	each := f.String("each", "", "write what each scenario gave into this `file`, one JSON object a line")
 	if err := f.Parse(args); err != nil {
@@ -64,9 +67,12 @@ func command(ctx context.Context, args []string, out, errs io.Writer) error {
 		return fmt.Errorf("%q: want at least one -seed, a scenario, three numbers for -most, two for -most-lost, and no arguments", args)
 	}
 	chosen := strings.Split(*names, ",")
+	if *frontier {
+		chosen = append(slices.Sorted(maps.Keys(slowCosts)), floor, grpcThrottled, defaultPlayer)
+	}
 	for _, name := range chosen {
-		if !slices.Contains(allPlayers, name) {
-			return fmt.Errorf("-players: %q: want some of %q", name, allPlayers)
+		if !slices.Contains(everyone(), name) {
+			return fmt.Errorf("-players: %q: want some of %q", name, everyone())
 		}
 	}
 	var harms, helps []*judged
@@ -99,7 +105,10 @@ func command(ctx context.Context, args []string, out, errs io.Writer) error {
 			checkBounds(harms, helps, most, mostLost))
 	}
 	part := partOf(harms, helps)
-	if *page != "" {
+	switch {
+	case *page != "" && *frontier:
+		err = errors.Join(err, terminal.WriteInto(*page, "frontier", tables))
+	case *page != "":
 		err = errors.Join(err, terminal.WriteInto(*page, "search", tables), terminal.WriteInto(*page, "part", []report.Table{part}))
 	}
 	if *same != "" {
@@ -184,7 +193,7 @@ func table(harms, helps []*judged, names []string) report.Table {
 		"lost help > 1, %", "> 3", "> 10", "> 30", "mean, points", "requests a call",
 	}}
 	inHarm, inHelp := playersOf(harm, names), playersOf(help, names)
-	for _, name := range allPlayers {
+	for _, name := range everyone() {
 		row := []string{name}
 		if len(harms) > 0 && slices.Contains(inHarm, name) {
 			s := sumHarm(harms, name)

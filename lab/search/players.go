@@ -22,12 +22,24 @@ const (
 	defaultPlayer = "default"
 )
 
-// allPlayers are all players. The first is the one that harm is measured against.
+// ownBudget is the budget of a player with another bucket.
+const ownBudget = "own"
+
+// allPlayers are all players but slowCosts. The first is the one that harm is measured against.
 var allPlayers = []string{noRetries, floor, grpcThrottled, grpcPlain, unbound, defaultPlayer, "quick start", "hedging", "admission"}
+
+// slowCosts are the default with another cost of an attempt after a slow one, which is 3 by default. They show what a bound in one half
+// costs in the other.
+var slowCosts = map[string]float64{"slowCost 1": 1, "slowCost 2": 2, "slowCost 4": 4}
+
+// everyone returns the names of all players, in the order of the tables.
+func everyone() []string {
+	return append(slices.Clone(allPlayers), slices.Sorted(maps.Keys(slowCosts))...)
+}
 
 // playersOf returns those of the players that play a half: at least the ones with which the others are compared.
 func playersOf(h half, names []string) (list []string) {
-	for _, name := range allPlayers {
+	for _, name := range everyone() {
 		needed, never := name == noRetries, false
 		if h == help {
 			needed = slices.Contains(helpers, name)
@@ -91,7 +103,7 @@ func (d *draft) drawElsewhere() {
 // drawn one differ in their budget.
 func (d *draft) files(names []string) (files object, variants []object) {
 	files = object{}
-	for _, name := range allPlayers {
+	for _, name := range everyone() {
 		if !slices.Contains(names, name) {
 			continue
 		}
@@ -121,6 +133,9 @@ func (d *draft) files(names []string) (files object, variants []object) {
 		}
 		file := object{"methodConfig": entries}
 		files[name] = file
+		if cost := slowCosts[name]; cost != 0 {
+			file["budgets"] = []object{{"name": ownBudget, "bucket": object{"slowCost": cost}}}
+		}
 		switch {
 		case name == grpcThrottled:
 			file["retryThrottling"] = object{"maxTokens": 10, "tokenRatio": 0.1}
@@ -152,6 +167,9 @@ func (d *draft) entry(name string, k *kind) object {
 	switch name {
 	case grpcPlain, unbound:
 		own["budget"] = "NONE"
+	}
+	if slowCosts[name] != 0 {
+		own["budget"] = ownBudget
 	}
 	switch {
 	case s.onlyLast && k.service != "shop":
