@@ -121,6 +121,13 @@ func TestBudgetsOfManyTargets(t *testing.T) {
 		if s.of(2000) == nil || s.named(otherTarget) == nil {
 			t.Error("want a balance for a new target, and the shared one")
 		}
+		if s.of(1199) != nil {
+			t.Fatal("the last target of many has a balance of its own; want the shared one")
+		}
+		s.call(1199, succeed)
+		if s.of(1199) == nil {
+			t.Error("a target that had to share a balance still shares it when there is room")
+		}
 	})
 }
 

@@ -360,6 +360,8 @@ func (s *stream) sendUnkept(m any, e *encoded, why decision.Commit) error {
 			return s.sentAfterEnd(false)
 		case t == nil:
 			return s.eof()
+		case s.isReplaced():
+			return nil // too late: the attempt has the request for the rest
 		}
 		if tries > 0 && e.of != nil { // an inner interceptor may have changed the application's own
 			if again, err := e.decode(); err == nil {
@@ -377,6 +379,13 @@ func (s *stream) sendUnkept(m any, e *encoded, why decision.Commit) error {
 			return result
 		}
 	}
+}
+
+// isReplaced reports whether a request for the rest has taken the place of what the application sends.
+func (s *stream) isReplaced() bool {
+	s.driver.mu.Lock()
+	defer s.driver.mu.Unlock()
+	return s.request.state == requestReplaced
 }
 
 // took commits the call to an attempt that has taken a message which can't be kept. It returns false if another attempt follows, since

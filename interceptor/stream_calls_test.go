@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -23,6 +24,7 @@ import (
 	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
 
@@ -258,4 +260,31 @@ func TestStreamCalls_ReadLate(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Time that the application takes for its request is not idle time of the server's: uploads that are answered late show that the target is slow.
+func TestStreamCalls_SlowAfterUpload(t *testing.T) {
+	fresh(t, config(plain()), func(t *testing.T, s scene) {
+		s.takes(t, nil, get, repeat(10*ms, 20)...)
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		s.On(get, moves.Play(moves.Receive(0), moves.Pause(3*time.Second), say("a")))
+		var streams sync.WaitGroup
+		for range 5 {
+			streams.Go(func() {
+				stream := s.open(t, ctx, clientStream)
+				send(t, stream, "x")
+				time.Sleep(5 * time.Second)
+				_ = stream.CloseSend()
+				if got, err := receive(stream); fmt.Sprint(got) != "[a]" || streamEnd(err) != nil {
+					t.Error(got, err)
+				}
+			})
+		}
+		streams.Wait()
+		s.On(get, down(), text("b"))
+		if got, err := s.call(ctx, get); reasonOf(err) != policy.ReasonSlowEverywhere {
+			t.Errorf("%s, %v; want %s", got, err, policy.ReasonSlowEverywhere)
+		}
+	})
 }

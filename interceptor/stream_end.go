@@ -222,7 +222,7 @@ func (s *stream) receiveAfterEnd(m any, final error) error {
 		t = o.shown
 		replies = final == nil && !s.desc.ServerStreams && !o.replied && t.maker != makerUnfound
 		o.replied = true
-		readable := t != nil && t.stream != nil && o.instead == nil && s.driver.panicked.value == nil
+		readable := t != nil && t.stream != nil && o.instead == nil
 		drains = readable && (t.maker == makerUnfound || s.stopped() || t.failure != nil)
 	})
 	switch {
