@@ -103,3 +103,16 @@ func TestNotProvenFast_GoesOn(t *testing.T) {
 		t.Errorf("%q, told %v; want %q", p.steps, p.told, want)
 	}
 }
+
+// The end of a call that is not enforced says that admission would have refused it.
+func TestWouldRefuse(t *testing.T) {
+	t.Parallel()
+	for _, queue := range []string{"", " queue"} {
+		p := newPlay(tracePolicies(t)["retry"], "admission deadline=1000"+queue, 0)
+		p.set.Enforced = false
+		p.run("0 start; 10 end 1 OK")
+		if got, want := p.call.End().WouldRefuse, queue != ""; got != want {
+			t.Errorf("%q: would refuse: %v; want %v", queue, got, want)
+		}
+	}
+}

@@ -52,8 +52,10 @@ func comparisons() []comparison {
 		{name: "success, metrics", what: success + inMemory, plan: eager, clients: []client{bare, bareMetrics, stagger, ourMetrics}, answer: succeed, attempts: 1},
 		{name: "one failure, metrics", what: failure + inMemory, plan: eager, clients: []client{builtIn, builtInMetrics, stagger, ourMetrics}, answer: failOdd, attempts: 2},
 		{name: shortName, what: "Servers stream one message" + many, plan: eager, clients: []client{bare, builtIn, ecosystem, unlimited, stagger, ourMetrics}, answer: succeed, attempts: 1, stream: shortStream},
-		{name: passedName, what: "Servers stream one message" + many + ", of a method without a policy", plan: eager,
-			clients: []client{bare, noPolicy}, answer: succeed, attempts: 1, stream: shortStream},
+		{
+			name: passedName, what: "Servers stream one message" + many + ", of a method without a policy", plan: eager,
+			clients: []client{bare, noPolicy}, answer: succeed, attempts: 1, stream: shortStream,
+		},
 		{name: "server stream", what: "Servers stream 1000 messages" + many, plan: eager, clients: []client{bare, builtIn, ecosystem, unlimited, stagger}, answer: succeed, attempts: 1, stream: serverStream},
 		{name: uploadName, what: "Clients stream 1000 messages" + many + ", and all are kept for replay until the end", plan: eager, clients: []client{bare, builtIn, unlimited, stagger}, answer: succeed, attempts: 1, stream: clientStream},
 	}
