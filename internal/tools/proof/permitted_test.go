@@ -123,6 +123,13 @@ var permissions = []permission{
 		},
 	},
 	{
+		name: "at a call's deadline, the server answers or resets the stream: gRPC does either, and its trailer comes or does not",
+		by:   "both happen at one moment",
+		allows: func(c *comparison, d difference) bool {
+			return c.resetAtDeadline() && (d.what == "trailer" || strings.HasPrefix(d.what, "receiver") && d.sameTime() || d.what == "OnFinish" && c.got.ends(d.got))
+		},
+	},
+	{
 		name: "a call whose backoff can't end before the deadline ends at once, with the server's error",
 		by:   "a wait that can't end before the deadline is not begun",
 		allows: func(c *comparison, _ difference) bool {
@@ -218,6 +225,16 @@ func (s *sight) ends(told string) bool {
 		}
 	}
 	return end == told || end == "EOF" && told == "ok"
+}
+
+// resetAtDeadline reports whether one world got the server's answer at the deadline, and the other one a reset stream at the same moment.
+func (c *comparison) resetAtDeadline() bool {
+	const answer, reset = "DeadlineExceeded(context deadline exceeded)", "DeadlineExceeded(stream terminated by RST_STREAM with error code: CANCEL)"
+	if len(c.want.receiver) == 0 || len(c.want.receiver) != len(c.got.receiver) {
+		return false
+	}
+	w, g := c.want.receiver[len(c.want.receiver)-1], c.got.receiver[len(c.got.receiver)-1]
+	return w.got == answer && g.got == reset || w.got == reset && g.got == answer
 }
 
 // sooner reports whether SendMsg has returned sooner than gRPC's.
