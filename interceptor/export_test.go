@@ -51,3 +51,10 @@ func (r *Retrier) UnaryServer() grpc.UnaryServerInterceptor { return serveUnary 
 
 // SetMostBalances bounds the balances.
 func (r *Retrier) SetMostBalances(n int) { r.budgets.most = n }
+
+// BeginReceive begins RecvMsg on a stream that may have several attempts, and returns how it goes on.
+func BeginReceive(made grpc.ClientStream, m any) (goOn func()) {
+	s := made.(*stream)
+	s.beginDrive(wantMessage, m)
+	return func() { s.driveOn() }
+}

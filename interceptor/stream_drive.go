@@ -82,6 +82,9 @@ func (s *stream) driveOn() (won *streamAttempt, over bool) {
 
 // continueDrive returns the attempt that the application's goroutine goes on with, or nil. The lock must be held.
 func (s *stream) continueDrive() *attempt {
+	if !s.driver.waiting.timed() { // a goroutine of ours has received the message since the drive began
+		return nil
+	}
 	if !s.deciding() {
 		s.pause(attempts.Now{At: clock.Now()})
 		return s.resting()

@@ -502,3 +502,23 @@ func TestStreamRules_SlowMeansWaitedFor(t *testing.T) {
 		}
 	}
 }
+
+// Before RecvMsg makes attempts, a goroutine may have received its message: RecvMsg then receives no other one.
+func TestStreamRules_ReceivedMeanwhile(t *testing.T) {
+	for name, c := range retriedPolicies() {
+		t.Run(name, func(t *testing.T) {
+			play(t, c, func(t *testing.T, s scene) {
+				s.On(get, moves.Play(moves.Receive(1), moves.Pause(time.Second), say("a", "b")))
+				stream := s.open(t, t.Context(), serverStream)
+				send(t, stream, "x")
+				synctest.Wait()
+				goOn := interceptor.BeginReceive(stream, new(wrapperspb.StringValue))
+				time.Sleep(2 * time.Second)
+				goOn()
+				if got, err := receive(stream); fmt.Sprint(got) != "[b]" || err != io.EOF {
+					t.Errorf("after the first message: %v, %v", got, err)
+				}
+			})
+		})
+	}
+}
