@@ -44,6 +44,13 @@ func (s *stream) await(w want, m any) (*streamAttempt, error) {
 
 // beginDrive waits until no other call drives. It returns whether the call is over; inside is as in [stream.result].
 func (s *stream) beginDrive(w want, m any) (over, inside bool) {
+	next := drive{want: w, message: m}
+	if w == wantMessage { // without the lock: it runs the function of WithNewReply
+		next.before.keep(m, s.usesGRPCsCodec())
+		if s.races {
+			next.replies = s.retrier.replyType(s.method, m)
+		}
+	}
 	s.driver.mu.Lock()
 	defer s.driver.mu.Unlock()
 	if over, inside := s.ended(); over {
@@ -56,14 +63,7 @@ func (s *stream) beginDrive(w want, m any) (over, inside bool) {
 		return true, false
 	}
 	s.driver.waiting = callWaits
-	d := &s.drive
-	d.want, d.message = w, m
-	if w == wantMessage {
-		d.before.keep(m, s.usesGRPCsCodec())
-		if s.races {
-			d.replies = s.retrier.replyType(s.method, m)
-		}
-	}
+	s.drive = next
 	return false, false
 }
 
