@@ -76,8 +76,8 @@ type tries interface {
 	// try makes an attempt, without the lock. It returns false if the attempt goes on: it has what the application waits for, or nobody
 	// waits.
 	try(a *attempt) (ended bool, err error)
-	// resting returns an attempt that goes on and that no goroutine makes, for the application's goroutine, or nil. The lock is held.
-	resting() *attempt
+	// takeResting returns an attempt that goes on and that no goroutine makes, for the application's goroutine to make, or nil. The lock is held.
+	takeResting() *attempt
 	// release returns the result of an attempt that has ended with err, without the lock, and ends its context.
 	release(a *attempt, err error) (attempts.Result, attempts.Now)
 	// succeeded ends the call after the success of an attempt, if it can without the engine. The lock is held.
@@ -229,7 +229,7 @@ func (d *driver) awaitOurs() (resting *attempt, due time.Duration, watch, done b
 	if !d.waiting.timed() || d.of.engine.Over() {
 		return nil, 0, false, true
 	}
-	return d.tries.resting(), d.due, d.watch, false
+	return d.tries.takeResting(), d.due, d.watch, false
 }
 
 // wake wakes the engine, and returns the attempt that the goroutine must make now, or nil. ours says that the goroutine is one of ours.

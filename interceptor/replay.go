@@ -36,7 +36,7 @@ const messageHeader = 5
 //	requestOpen ── CloseSend ──► requestClosed ──┐
 //	     └───────────────────────────────────────┴── a cut stream is resumed ──► requestReplaced
 //
-// The stream's lock guards it.
+// The driver's lock guards it.
 type request struct {
 	buffer   replayBuffer
 	messages int // that every attempt is sent
@@ -77,7 +77,7 @@ func (r *request) replace(e *encoded) bool {
 // messages of the same type. It keeps only protobuf's own messages (API v2), in protobuf's encoding, even if the call's codec is
 // another one.
 //
-// The stream's lock guards it.
+// The driver's lock guards it.
 type replayBuffer struct {
 	messages [][]place                  // in blocks, all but the last of blockSize
 	chunks   [][]byte                   // the bytes of the messages, one after the other

@@ -87,14 +87,14 @@ func (s *stream) continueDrive() *attempt {
 	}
 	if !s.deciding() {
 		s.pause(attempts.Now{At: clock.Now()})
-		return s.resting()
+		return s.takeResting()
 	}
 	now := s.engineNow()
 	step := s.pause(now)
 	if s.running() == nil {
 		return s.driver.wake(false)
 	}
-	next := s.resting()
+	next := s.takeResting()
 	for _, a := range s.driver.attempts {
 		if t := a.ofStream; t.maker == makerNone {
 			s.goOn(t)
@@ -104,8 +104,8 @@ func (s *stream) continueDrive() *attempt {
 	return next
 }
 
-// resting implements tries.
-func (s *stream) resting() *attempt {
+// takeResting implements tries.
+func (s *stream) takeResting() *attempt {
 	for _, a := range s.driver.attempts {
 		if t := a.ofStream; t.maker == makerNone {
 			t.maker = makerCall

@@ -310,8 +310,8 @@ func (d *drivenUnary) release(a *attempt, err error) (attempts.Result, attempts.
 	return d.attemptResult(a, err)
 }
 
-// resting implements tries. An attempt has its reply when it has ended.
-func (d *drivenUnary) resting() *attempt { return nil }
+// takeResting implements tries. An attempt has its reply when it has ended.
+func (d *drivenUnary) takeResting() *attempt { return nil }
 
 // succeeded implements tries. Until the engine starts, there is only the first attempt.
 func (d *drivenUnary) succeeded(a *attempt) bool {

@@ -12,7 +12,7 @@ import (
 )
 
 // Call is the state of one call. It is not safe for concurrent use, and must not be copied. Start also reuses it for another
-// call.
+// call, as the simulator does.
 //
 //	Start, Join
 //	  │    ┌──────── it is resumed ──────────┐
