@@ -49,8 +49,8 @@ func (r *rules) checkAdmission() error {
 	return &policy.Error{Diagnostics: wrong}
 }
 
-// admissionOf returns the gate that decides on the calls of an entry, or nil. kept is the record of its method; nil if the table has no place. A caller's own policy was not checked: it gets a warning if
-// the program does not import admission.
+// admissionOf returns the gate that decides on the calls of an entry, or nil. kept is the record of its method, nil if the table has no
+// place for it. A caller's own policy was not checked: it gets a warning if the program does not import admission.
 func (r *Retrier) admissionOf(e *entry, kept *record) admitting.Gate {
 	switch {
 	case !e.policy.Admission():

@@ -155,7 +155,7 @@ const (
 	stepEnded                           // report that gRPC or the context has ended it
 	stepOpen                            // open it
 	stepReplay                          // send it what was kept
-	stepReplayBeside                    // the same, in a goroutine: the server may have to be received from before it reads on
+	stepReplayBeside                    // the same, in a goroutine: a server may read on only after the application has received from it
 	stepHeaders                         // ask for its headers, or find out how it has ended
 	stepReceive                         // receive a message
 )

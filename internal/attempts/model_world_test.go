@@ -189,7 +189,8 @@ func (a modelAdmission) Open(_, left time.Duration) bool {
 }
 
 func (a modelAdmission) Allow(attempt int, now, left time.Duration, enforced bool) (running int, would bool) {
-	if would = attempt == 1 && !a.Open(now, left); would && enforced {
+	would = attempt == 1 && !a.Open(now, left)
+	if would && enforced {
 		return 0, false
 	}
 	a.counted++

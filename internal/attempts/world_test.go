@@ -170,7 +170,8 @@ type admits struct{ *world }
 func (a admits) Open(_, left time.Duration) bool { return !a.queued || left >= at(1500) }
 
 func (a admits) Allow(attempt int, now, left time.Duration, enforced bool) (running int, would bool) {
-	if would = attempt == 1 && !a.Open(now, left); would && enforced {
+	would = attempt == 1 && !a.Open(now, left)
+	if would && enforced {
 		return 0, false
 	}
 	a.counted++

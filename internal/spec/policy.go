@@ -47,10 +47,12 @@ func (s Policy) Clone() Policy {
 	s.WaitForReady = cloned(s.WaitForReady)
 	s.MaxRequestMessageBytes = cloned(s.MaxRequestMessageBytes)
 	s.MaxResponseMessageBytes = cloned(s.MaxResponseMessageBytes)
-	if s.Hedge = cloned(s.Hedge); s.Hedge != nil {
+	s.Hedge = cloned(s.Hedge)
+	if s.Hedge != nil {
 		s.Hedge.NonFatalStatusCodes = sorted(s.Hedge.NonFatalStatusCodes)
 	}
-	if s.Retry = cloned(s.Retry); s.Retry != nil {
+	s.Retry = cloned(s.Retry)
+	if s.Retry != nil {
 		s.Retry.RetryableStatusCodes = sorted(s.Retry.RetryableStatusCodes)
 		s.Retry.PerCode = slices.Clone(s.Retry.PerCode)
 		for i := range s.Retry.PerCode {
