@@ -522,27 +522,3 @@ func TestStreamRules_ReceivedMeanwhile(t *testing.T) {
 		})
 	}
 }
-
-// The function of WithNewReply may panic: the application's next call doesn't wait for the one that has panicked.
-func TestStreamPanic_NewReply(t *testing.T) {
-	panics := true
-	option := interceptor.WithNewReply(func(string, any) func() any {
-		if panics {
-			panics = false
-			panic("no reply")
-		}
-		return nil
-	})
-	play(t, retriedPolicies()["hedged"], func(t *testing.T, s scene) {
-		s.On(get, moves.Play(moves.Receive(1), say("a")))
-		stream := s.open(t, t.Context(), serverStream)
-		send(t, stream, "x")
-		func() {
-			defer func() { _ = recover() }()
-			_ = stream.RecvMsg(new(wrapperspb.StringValue))
-		}()
-		if got, err := receive(stream); fmt.Sprint(got) != "[a]" || err != io.EOF {
-			t.Errorf("after the panic: %v, %v", got, err)
-		}
-	}, option)
-}
