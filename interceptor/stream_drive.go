@@ -64,6 +64,7 @@ func (s *stream) beginDrive(w want, m any) (over, inside bool) {
 	}
 	s.driver.waiting = callWaits
 	s.drive = next
+	s.pause(attempts.Now{At: clock.Now()}) // before a goroutine of ours can receive
 	return false, false
 }
 
@@ -86,14 +87,13 @@ func (s *stream) continueDrive() *attempt {
 		return nil
 	}
 	if !s.deciding() {
-		s.pause(attempts.Now{At: clock.Now()})
 		return s.takeResting()
 	}
-	now := s.engineNow()
-	step := s.pause(now)
 	if s.running() == nil {
 		return s.driver.wake(false)
 	}
+	now := s.engineNow()
+	step := s.engine.Paused(0, now) // only for when to wake it
 	next := s.takeResting()
 	for _, a := range s.driver.attempts {
 		if t := a.ofStream; t.maker == makerNone {

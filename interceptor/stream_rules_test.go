@@ -522,3 +522,38 @@ func TestStreamRules_ReceivedMeanwhile(t *testing.T) {
 		})
 	}
 }
+
+// The time in which the application does something else is not the server's, also if a goroutine of ours receives the first message before
+// RecvMsg makes attempts: servers that respond in time are not taken for slow ones, and a retry follows.
+func TestStreamRules_IdleBeforeReceivedMeanwhile(t *testing.T) {
+	p := plain()
+	p.PerAttemptTimeout = time.Second
+	fresh(t, config(p), func(t *testing.T, s scene) {
+		s.takes(t, nil, get, repeat(10*ms, 20)...)
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		s.On(get, moves.Play(moves.Receive(1), moves.Pause(5*time.Second+100*ms), say("a")))
+		var streams []grpc.ClientStream
+		for range 5 {
+			stream := s.open(t, ctx, serverStream)
+			send(t, stream, "x")
+			streams = append(streams, stream)
+		}
+		time.Sleep(5 * time.Second)
+		var goOn []func()
+		for _, stream := range streams {
+			goOn = append(goOn, interceptor.BeginReceive(stream, new(wrapperspb.StringValue)))
+		}
+		time.Sleep(200 * ms) // the message comes
+		for i, stream := range streams {
+			goOn[i]()
+			if got, err := receive(stream); got != nil || err != io.EOF {
+				t.Error(got, err)
+			}
+		}
+		s.On(get, down(), text("b"))
+		if got, err := s.call(ctx, get); got != "b" || err != nil {
+			t.Errorf("%s, %v (%s)", got, err, reasonOf(err))
+		}
+	})
+}
