@@ -81,7 +81,7 @@ func (c *call) connectWait() attempts.ConnectWait {
 		return attempts.ConnectWait{FailFast: !waits}
 	}
 	wait := c.entry.policy.MaxConnectionWait()
-	is := attempts.ConnectWait{Longest: wait, MaxOutage: attempts.MaxOutage}
+	is := attempts.ConnectWait{Longest: wait}
 	if c.set.Deadline < attempts.Never && inbound(c.ctx) != nil {
 		is.Longest = min(wait, time.Duration(inboundShare*float64(c.set.Deadline-c.start)))
 	}

@@ -149,13 +149,13 @@ func (c *Call) learn(a *attempt, r *Result, is decision.Class, lost bool, at tim
 
 // lostHow returns how an attempt has ended without a response.
 func (c *Call) lostHow(a *attempt, r *Result, at time.Duration) admitting.How {
-	switch code := r.Status.Code(); {
-	case r.Final, r.Foreign:
+	switch {
+	case r.Foreign:
 	case c.missedDeadline(a, r, at):
 		if a.number == 1 { // later attempts had less time
 			return admitting.Missed
 		}
-	case code == codes.ResourceExhausted && !r.Local:
+	case r.Status.Code() == codes.ResourceExhausted && !r.Final: // else the message is too large
 		return admitting.Full
 	}
 	return admitting.Other
@@ -164,18 +164,18 @@ func (c *Call) lostHow(a *attempt, r *Result, at time.Duration) admitting.How {
 // missedDeadline reports whether an attempt had no response at its call's deadline.
 func (c *Call) missedDeadline(a *attempt, r *Result, at time.Duration) bool {
 	// Within a fiftieth of the time, since clocks differ, and servers also know the deadline.
-	return r.Status.Code() == codes.DeadlineExceeded && !r.Final && c.timeLeft(at) <= c.timeLeft(a.began)/50
+	return r.Status.Code() == codes.DeadlineExceeded && c.timeLeft(at) <= c.timeLeft(a.began)/50
 }
 
 // isAnswer reports whether a result is a response: a server's result of its work. Refusals, retryable failures and ended
 // contexts don't show how fast the server works.
 func (r *Result) isAnswer(is decision.Class) bool {
 	switch {
-	case r.Local, r.Foreign:
+	case r.Foreign:
 		return false
 	case r.Err == nil:
 		return true
-	case r.Unsent, r.Final:
+	case r.Final:
 		return false
 	}
 	switch r.Status.Code() {

@@ -19,7 +19,6 @@ type attempt struct {
 	held      held
 	hedge     bool // it was sent in parallel with others
 	cancelled cancelled
-	unseen    bool // of a cancelled one: its result came too late to be shown
 
 	slowAt      time.Duration // when it is slow; Never: it is not watched, or has already been decided on
 	slow        bool          // it was, and was decided on
@@ -65,31 +64,30 @@ func (c *Call) addRunning(at time.Duration) *attempt {
 }
 
 // Commit makes n the only attempt of the call, because the application is about to see part of it. It returns false if n has
-// ended, or was cancelled because another one won: its result is then dropped. Heard reports messages separately.
+// ended, or was cancelled because another one won or replaces it: the driver then drops its result, and reports the end of a
+// cancelled attempt. Heard reports messages separately.
 func (c *Call) Commit(n int, why decision.Commit, now Now) (step Step, ok bool) {
 	c.beginStep(&step)
 	a := c.findAttempt(n)
-	if a == nil {
-		c.completeStep(&step, &now)
-		return step, false
+	ok = a != nil && a.cancelled == notCancelled
+	if ok {
+		c.commitTo(&step, commit{n, why}, now.At)
 	}
-	if a.cancelled != notCancelled {
-		a.unseen = true
-		c.completeStep(&step, &now)
-		return step, false
-	}
+	c.completeStep(&step, &now)
+	return step, ok
+}
+
+func (c *Call) commitTo(step *Step, to commit, at time.Duration) {
 	switch c.state {
 	case open:
-		c.state, c.commit = committed, commit{n, why}
-		c.drop(now.At)
+		c.state, c.commit = committed, to
+		c.drop(at)
 	case gone:
-		c.commit = commit{n, why}
+		c.commit = to
 		c.ending.answer = answer{} // the application does not see the results of ended attempts
 	default:
 	}
-	c.cancelOthers(&step, n)
-	c.completeStep(&step, &now)
-	return step, true
+	c.cancelOthers(step, to.attempt)
 }
 
 // accept makes the response of an attempt the call's.
@@ -154,13 +152,9 @@ func (c *Call) obey(step *Step, d decision.Decision, now Now) {
 	case decision.Forbids(c.set.Policy, push):
 		c.used.stopped = true
 		c.drop(now.At)
-	case d.Retry:
-		c.floor = max(c.floor, later(now.At, d.Delay))
 	default:
 		c.floor = max(c.floor, later(now.At, push.After(now.Chance)))
-		if c.floor > now.At {
-			c.launch(step, now) // the pending attempt waits for it, if it may
-		}
+		c.launch(step, now) // the pending attempt waits for it, if it may
 	}
 }
 

@@ -66,9 +66,8 @@ const MaxOutage = 5 * time.Second
 
 // ConnectWait says how a call waits for a connection before an extra attempt.
 type ConnectWait struct {
-	Longest   time.Duration // 0: it does not wait
-	MaxOutage time.Duration // calls stop waiting for a channel that has been unusable this long; 0: no limit
-	FailFast  bool          // while the channel is down, extra attempts are neither sent nor wait
+	Longest  time.Duration // 0: it does not wait
+	FailFast bool          // while the channel is down, extra attempts are neither sent nor wait
 }
 
 // Slots limit the calls that wait between two attempts.

@@ -140,9 +140,7 @@ func (c *Call) sendFirst(t Timing) (step Step) {
 
 // resetCall resets c to a new call.
 func (c *Call) resetCall(s *Settings, at time.Duration) {
-	if c.set != nil {
-		*c = Call{cancels: c.cancels[:0]}
-	}
+	*c = Call{cancels: c.cancels[:0]}
 	c.state, c.floor, c.connect, c.idle.since = open, at, Never, at
 	c.running = c.first[:0]
 	c.set, c.ledger.set = s, s
@@ -177,9 +175,6 @@ func (c *Call) endAttempt(step *Step, a *attempt, r *Result, now Now) {
 	if !r.Unsent && c.pending.state != disconnected {
 		c.connect = Never
 	}
-	if a.unseen { // its result was not shown, so its end doesn't count
-		r.Err, r.Local = errTimedOut, true
-	}
 	if r.Err != nil && !r.Local && c.state != answered {
 		c.ending.lastServerError = answer{attempt: a.number, err: r.Err}
 	}
@@ -188,10 +183,7 @@ func (c *Call) endAttempt(step *Step, a *attempt, r *Result, now Now) {
 	}
 	c.ending.reached = c.ending.reached || !r.Foreign
 	lost := a.cancelled == outrun || c.state == gone && a.cancelled == replaced && r.Local
-	var is decision.Class // a success needs no class
-	if !r.accepted() {
-		is = decision.Classify(c.set.Policy, &r.Outcome, now.Wall)
-	}
+	is := decision.Classify(c.set.Policy, &r.Outcome, now.Wall)
 	c.learn(a, r, is, lost, now.At)
 	switch {
 	case lost:
@@ -245,9 +237,6 @@ func (c *Call) Stop(reason policy.Reason, now Now) (step Step) {
 // before the driver was told.
 func (c *Call) Abort(now Now) (step Step) {
 	c.beginStep(&step)
-	if c.state == over {
-		return step
-	}
 	for i := range c.running {
 		if a := &c.running[i]; a.number <= c.used.told {
 			step.Cancel = append(step.Cancel, a.number)

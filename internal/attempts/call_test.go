@@ -102,6 +102,9 @@ const traces = `
 	| < > F ( Wf < ) a:10 + E+
 # retry admission deadline=1000: admission: an extra attempt after a failure
 	0 start → send 1; 5 set queue; 10 end 1 UNAV → (overloaded), over overloaded, = 1 | < > F E-
+# retry admission deadline=1000: admission: an attempt that was decided on is sent, whatever happens in the backoff
+	0 start → send 1; 10 end 1 UNAV → (retry), wake 60; 20 set queue; 60 wake → send 2; 70 end 2 OK → over succeeded, = 2
+	| < > F ( Wf < ) a:10 + E+
 # beside admission deadline=1000: admission: an extra attempt beside a slow one
 	0 start → send 1, wake 200; 5 set queue; 200 wake → (overloaded); 900 end 1 OK → over succeeded, = 1 | < a:900 E+
 # beside admission deadline=1000: admission: the deadline passes
@@ -185,6 +188,8 @@ const traces = `
 # inplace: connection closed when the reply that meant not yet is gone
 	0 start → send 1, wake 200; 10 end 1 OK again → (retry), wake 60; 60 wake → send 2, wake 260; 260 wake → (retry), wake 360;
 	360 wake → cancel 2; 361 stop closed; 362 end 2 cut → over closed, = 0 | ( Wf ) ( Ws ) R F - E-
+# retry: an inner interceptor ends the attempt's context, and the call's goes on
+	0 start → send 1; 10 end 1 cut → (non_retryable), over non_retryable, = 1 | E-
 # retry: a reply that counts as a failure
 	0 start → send 1; 10 end 1 OK again → (retry), wake 60; 60 wake → send 2; 70 end 2 OK → over succeeded, = 2 | ( Wf ) + E+
 # retry grants=0: not yet as the last word
@@ -193,8 +198,16 @@ const traces = `
 	0 start → send 1; 0 set down; 1 end 1 UNAV unsent → (retry), wake 3001 or connected; 51 wake → wake 3001 or connected;
 	700 wake up → wake 2575; 2575 wake → send 2; 2585 end 2 OK → over succeeded, = 2 | ( ) E+
 # retry connect=3000: a short wait for a connection is followed by a short one
-	0 start → send 1; 0 set down; 1 end 1 UNAV unsent → (retry), wake 3001 or connected; 81 wake up → wake 581; 581 wake → send 2;
-	590 end 2 OK → over succeeded, = 2 | ( ) E+
+	0 start → send 1; 0 set down; 1 end 1 UNAV unsent → (retry), wake 3001 or connected; 51 wake → wake 3001 or connected;
+	81 wake up → wake 581; 581 wake → send 2; 590 end 2 OK → over succeeded, = 2 | ( ) E+
+# retry connect=3000: connected at the end of the wait: the spread is no wait for a connection
+	0 start → send 1; 0 set down; 1 end 1 UNAV unsent → (retry), wake 3001 or connected; 2900 wake up → wake 4775;
+	3500 wake → wake 4775; 4775 wake → send 2; 4785 end 2 OK → over succeeded, = 2 | ( ) E+
+# retry: the caller lets gRPC wait for the connection
+	0 start → send 1; 0 set down; 1 end 1 UNAV unsent → (retry), wake 51; 51 wake → send 2; 900 end 2 OK → over succeeded, = 2 | ( ) E+
+# retry connect=1000: the wait for a connection goes on if no server was reached
+	0 start → send 1; 0 set down; 1 end 1 UNAV unsent → (retry), wake 1001 or connected; 500 wake up → wake 1125; 1125 wake → send 2;
+	1130 set down; 1140 end 2 UNAV unsent → (not_connected), over not_connected, = 2 | ( ) ( )
 # retry connect=1000: the wait for a connection begins anew when a server was reached
 	0 start → send 1; 0 set down; 1 end 1 UNAV unsent → (retry), wake 1001 or connected; 500 wake up → wake 1125; 1125 wake → send 2;
 	1130 set down; 1140 end 2 UNAV → (retry), wake 2140 or connected; 2140 wake → over not_connected, = 2 | ( ) F ( Wf ) R E-
@@ -219,9 +232,9 @@ const traces = `
 # beside: an attempt that waits for a connection until the deadline is never slow
 	0 start → send 1, wake 200; 0 set connecting; 200 wake → wake 400; 300 set up; 310 end 1 UNAV unsent → (retry), wake 360;
 	360 wake → send 2, wake 560; 370 end 2 OK → over succeeded, = 2 | ( ) E+
-# beside deadline=350: no look after the deadline while an attempt waits for a connection
-	0 start → send 1, wake 200; 0 set connecting; 200 wake; 350 stop deadline_exceeded;
-	350 end 1 cut foreign → over deadline_exceeded, = 1 |
+# beside deadline=400: no look after the deadline while an attempt waits for a connection
+	0 start → send 1, wake 200; 0 set connecting; 200 wake; 400 stop deadline_exceeded;
+	400 end 1 cut foreign → over deadline_exceeded, = 1 |
 # hedge0: a delay of 0 doesn't loop while there is no connection
 	0 start → send 1, wake 0; 0 set connecting; 0 wake → wake 10; 5 wake → wake 10; 10 wake → wake 20; 15 set up;
 	20 wake → (hedge), send 2; 21 end 1 OK → cancel 2; 22 end 2 cut → over succeeded, = 1 | Ws - E+
@@ -252,6 +265,9 @@ const traces = `
 # retry connect=3000: connected before the outage is that old
 	0 start → send 1; 0 set down 4000; 1 end 1 UNAV unsent → (retry), wake 1000 or connected; 81 wake up → wake 581;
 	581 wake → send 2; 590 end 2 OK → over succeeded, = 2 | ( ) E+
+# hedge connect=1000 slots=0: nor does it take a wait slot
+	0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 60 set down 5000; 70 end 1 UNAV → (not_connected), wake 100;
+	80 end 2 OK → over succeeded, = 2 | Ws F Wf R + E+
 # retry failfast=1: the caller wants no wait for a connection
 	0 start → send 1; 0 set down; 1 end 1 UNAV unsent → (not_connected), over not_connected, = 1 | ( )
 # retry failfast=1: nor that, and the channel is up
@@ -329,6 +345,8 @@ const traces = `
 	511 end 1 cut → over succeeded, = 2 | ( Ws ) + F E+
 # hedge deadline=1000: stream: an attempt that was waited for too late to be slow before the deadline
 	0 start → send 1, wake 50; 949 paused 949 → wake 999; 950 paused 1; 990 end 1 OK → over succeeded, = 1 | E+
+# beside: stream: two calls of the application report the same pause, the later one first
+	0 start → send 1, wake 200; 100 paused 50 → wake 250; 100 paused -10 → wake 250; 240 end 1 OK → over succeeded, = 1 | E+
 # retry: stream: time always counts while nothing runs
 	0 start → send 1; 10 end 1 UNAV → (retry), wake 60; 50 paused 50 → wake 60; 60 wake → send 2; 70 end 2 OK → over succeeded, = 2
 	| F ( Wf ) + E+
@@ -368,6 +386,9 @@ const traces = `
 # beside usual=100 deadline=1000: a deadline that one of two attempts misses
 	0 start → send 1, wake 200; 200 wake → (hedge), wake 250; 250 wake → send 2, wake 450; 1000 stop deadline_exceeded;
 	1000 end 1 DEADLINE; 1001 end 2 UNAV → over deadline_exceeded, = 2 | ( Ws ) - Em
+# beside usual=100 deadline=1000: a deadline that one of two attempts misses, and the other is answered
+	0 start → send 1, wake 200; 200 wake → (hedge), wake 250; 250 wake → send 2, wake 450; 1000 stop deadline_exceeded;
+	1000 end 1 DEADLINE; 1000 end 2 OK → over succeeded, = 2 | ( Ws ) - E+
 # beside usual=100 deadline=1000: a deadline that an attempt misses which no server has seen
 	0 start → send 1, wake 200; 200 wake → (hedge), wake 250; 250 wake → send 2, wake 450; 1000 stop deadline_exceeded;
 	1000 end 1 DEADLINE foreign; 1001 end 2 UNAV → over deadline_exceeded, = 2 | ( Ws ) - E-
@@ -431,6 +452,9 @@ const traces = `
 	0 start → send 1, wake 200; 200 wake → (hedge), wake 250; 250 wake → send 2, wake 450; 450 wake → (hedge), wake 550;
 	460 end 1 UNAV push=500 → (followed), wake 985; 985 wake → send 3; 985 end 3 OK → cancel 2;
 	985 end 2 cut → over succeeded, = 3 | ( Ws ) ( Ws F ) + F - E+
+# beside: a server says at once, and an earlier attempt's backoff does not hold that up
+	0 start → send 1, wake 200; 200 wake → (hedge), wake 250; 250 wake → send 2, wake 450; 260 end 2 UNAV → (retry), wake 360;
+	270 end 1 UNAV push=0 → (retry), send 3; 280 end 3 OK → over succeeded, = 3 | ( Ws ) - F ( Wf ) R F Wf + E+
 # beside: followed, with a pushback: the pending attempt waits for it
 	0 start → send 1, wake 200; 200 wake → (hedge), wake 250; 250 wake → send 2, wake 450; 450 wake → (hedge), wake 550;
 	460 end 1 UNAV push=500 → (followed), wake 985; 550 wake → wake 985; 985 wake → send 3; 990 end 3 OK → cancel 2;
@@ -463,6 +487,56 @@ func TestTraces(t *testing.T) {
 					t.Error("not given back:", left)
 				}
 			})
+		}
+	}
+}
+
+// A call that joins has a first attempt of some time: pauses, and what was heard of it, count as if they had been reported.
+func TestJoin(t *testing.T) {
+	t.Parallel()
+	p := newPlay(tracePolicies(t)["beside"], "", 0)
+	timing := NewTiming(0, false)
+	timing.Pause(at(100))
+	step := p.call.Join(&p.set, timing)
+	if got, want := p.print(step, ""), "→ send 1, wake 300"; got != want {
+		t.Errorf("%s; want %s: the timeout of 200 ms, and the pause", got, want)
+	}
+	timing.Hear(at(150))
+	p.call.Join(&p.set, timing)
+	p.run("900 end 1 OK")
+	if len(p.recorded) > 0 {
+		t.Errorf("the method is told of %v; it knows of the first message already", p.recorded)
+	}
+}
+
+// An attempt is cancelled from the moment at which another one replaces it, or has won, until it has ended.
+func TestCancelled(t *testing.T) {
+	t.Parallel()
+	p := newPlay(tracePolicies(t)["inplace"], "", 0)
+	for _, row := range []struct {
+		event string
+		want  bool
+	}{{"0 start", false}, {"200 wake", false}, {"250 wake", true}, {"251 end 1 cut", false}} {
+		p.run(row.event)
+		if got := p.call.Cancelled(1); got != row.want {
+			t.Errorf("after %s: %v; want %v", row.event, got, row.want)
+		}
+	}
+}
+
+// The hedging delay is the latency quantile, if it is known, within its bounds.
+func TestSlowAfter(t *testing.T) {
+	t.Parallel()
+	for quantile, want := range map[int]int{0: 50, 5: 10, 20: 20, 80: 80, 300: 80} {
+		p, err := policies.New(spec.Policy{Hedge: &spec.Hedge{
+			MaxAttempts: 2, HedgingDelay: at(50), Quantile: 0.95, MinDelay: at(10), MaxDelay: at(80),
+			NonFatalStatusCodes: []codes.Code{codes.Unavailable},
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, _ := SlowAfter(p, known{&world{quantile: at(quantile)}}, false); got != at(want) {
+			t.Errorf("a quantile of %d ms: %v; want %d ms", quantile, got, want)
 		}
 	}
 }

@@ -4,6 +4,7 @@
 package attempts
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -23,7 +24,10 @@ func TestAnswers(t *testing.T) {
 		"a refusal":                                  {"beside", "0 start; 201 end 1 EXHAUSTED", ">f"},
 		"a server's deadline":                        {"beside", "0 start; 201 end 1 DEADLINE", ">"},
 		"a missed deadline":                          {"beside deadline=1000", "0 start; 1000 end 1 DEADLINE", ">d"},
-		"a message too large":                        {"beside", "0 start; 201 end 1 NOT_FOUND final", ">"},
+		"a message too large":                        {"beside", "0 start; 201 end 1 EXHAUSTED final", ">"},
+		"a reply that means not yet":                 {"beside", "0 start; 201 end 1 OK again", "a:201"},
+		"an error that a classifier finds final":     {"beside", "0 start; 201 end 1 NOT_FOUND final", ">"},
+		"a missed deadline that it finds final":      {"beside deadline=1000", "0 start; 1000 end 1 DEADLINE final", ">d"},
 		"a context that is over":                     {"beside", "0 start; 201 stop cancelled; 201 end 1 cut", ">"},
 		"an answer that no server has seen":          {"beside", "0 start; 150 end 1 OK foreign", ">"},
 		"an error that no server has seen":           {"beside", "0 start; 150 end 1 NOT_FOUND foreign", ">"},
@@ -42,6 +46,27 @@ func TestAnswers(t *testing.T) {
 		got := slices.DeleteFunc(slices.Clone(p.told), func(s string) bool { return s[0] != '>' && !strings.HasPrefix(s, "a:") })
 		if strings.Join(got, " ") != row.want {
 			t.Errorf("%s: %v; want %s", what, got, row.want)
+		}
+	}
+}
+
+// The method is told how long an attempt has run that was slow and has lost: its response would have taken longer. An attempt that has
+// brought a message has had its response.
+func TestOutlasted(t *testing.T) {
+	t.Parallel()
+	list := tracePolicies(t)
+	for what, row := range map[string]struct{ play, want string }{
+		"a slow one":                                 {"0 start; 200 wake; 250 wake; 260 end 2 OK; 261 end 1 cut", "[10ms 261ms]"},
+		"one that was not slow yet":                  {"0 start; 200 wake; 250 wake; 260 end 1 OK; 261 end 2 cut", "[260ms]"},
+		"a slow one whose first message had come":    {"0 start; 200 wake; 250 wake; 255 heard 1; 260 commit 2 message; 260 heard 2; 261 end 1 cut", "[255ms 10ms]"},
+		"a slow one that ends with a server's error": {"0 start; 200 wake; 250 wake; 260 end 2 OK; 261 end 1 UNAV", "[10ms]"},
+		"a slow one that no server has seen":         {"0 start; 200 wake; 250 wake; 260 end 2 OK; 261 end 1 cut foreign", "[10ms]"},
+		"a slow one that was left alone for long":    {"0 start; 200 wake; 250 wake; 260 end 2 OK; 360 paused 100; 361 end 1 cut", "[10ms]"},
+	} {
+		p := newPlay(list["beside"], "", 0)
+		p.run(row.play)
+		if got := fmt.Sprint(p.recorded); got != row.want {
+			t.Errorf("%s: %s; want %s", what, got, row.want)
 		}
 	}
 }
@@ -110,7 +135,7 @@ func TestWouldRefuse(t *testing.T) {
 	for _, queue := range []string{"", " queue"} {
 		p := newPlay(tracePolicies(t)["retry"], "admission deadline=1000"+queue, 0)
 		p.set.Enforced = false
-		p.run("0 start; 10 end 1 OK")
+		p.run("0 start; 10 set answers; 10 end 1 UNAV; 60 wake; 70 end 2 OK")
 		if got, want := p.call.End().WouldRefuse, queue != ""; got != want {
 			t.Errorf("%q: would refuse: %v; want %v", queue, got, want)
 		}

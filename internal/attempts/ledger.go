@@ -61,9 +61,6 @@ func (o outcome) end() budget.End {
 
 // release releases everything that h holds, even if a callback panics.
 func (l *ledger) release(h *held, o outcome, at time.Duration) {
-	if h.done == nil && !h.permit.held && h.running == 0 && !h.slot {
-		return
-	}
 	was := *h
 	*h = held{}
 	if was.done != nil {

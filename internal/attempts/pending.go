@@ -217,10 +217,7 @@ func (c *Call) lookAtChannel(now Now) {
 		return
 	}
 	if c.connect == Never {
-		wait := is.Longest
-		if is.MaxOutage > 0 {
-			wait = min(wait, max(is.MaxOutage-now.Outage, 0))
-		}
+		wait := min(is.Longest, max(MaxOutage-now.Outage, 0))
 		c.connect = min(later(now.At, wait), c.latest())
 	}
 	if p.state != disconnected {
@@ -250,8 +247,6 @@ func (c *Call) spread(now Now) time.Duration {
 // is slow then.
 func (c *Call) nextWake() (at time.Duration, watch, slow bool) {
 	switch p, newest := &c.pending, c.newestAttempt(); {
-	case p.state == replacing:
-		return Never, false, false
 	case p.state == disconnected && newest != nil: // attempts that run don't wait for the channel
 		return min(c.connect, p.look), false, false
 	case p.state == disconnected:

@@ -250,6 +250,8 @@ func (p *play) event(ms int, event string, args []string) (what string) {
 			p.off = policy.ReasonClosed
 		case "queue":
 			p.queued = true
+		case "answers":
+			p.queued = false
 		case "policy":
 			p.live.Policy = p.policies[args[1]]
 		case "mode_off":
@@ -398,7 +400,7 @@ func newPlay(p *policy.Policy, options string, origin time.Duration) *play {
 		origin: origin, grants: 100, slots: 100, shows: quick, open: map[int64]bool{},
 	}
 	pl := &play{world: w, set: Settings{
-		Policy: p, Deadline: Never, Safe: true, Budget: w, Slots: w, Method: known{w}, Enforced: true, Connect: ConnectWait{MaxOutage: MaxOutage},
+		Policy: p, Deadline: Never, Safe: true, Budget: w, Slots: w, Method: known{w}, Enforced: true,
 	}}
 	for option := range strings.FieldsSeq(options) {
 		key, value, _ := strings.Cut(option, "=")

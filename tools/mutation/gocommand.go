@@ -26,6 +26,9 @@ const (
 // one that tests have found, and passes over what Go's coverage does not count: the conditions of a switch, and constants.
 func goCommand(args []string) int {
 	code, err := func() (int, error) {
+		if len(args) > 0 && args[0] == "mod" {
+			return 0, nil // gremlins downloads all modules of the graph: go test gets those that it needs
+		}
 		if len(args) == 0 || args[0] != "test" {
 			return 0, syscall.Exec(os.Getenv(goVariable), append([]string{"go"}, args...), os.Environ())
 		}

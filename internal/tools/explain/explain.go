@@ -236,7 +236,7 @@ func (a *Answer) engineSettings(limit time.Duration) *attempts.Settings {
 	wait := a.Policy.MaxConnectionWait()
 	s := &attempts.Settings{
 		Policy: a.Policy, MaxAttempts: a.MaxAttempts, Deadline: attempts.Never, Safe: a.Safe,
-		Connect: attempts.ConnectWait{Longest: wait, MaxOutage: attempts.MaxOutage},
+		Connect: attempts.ConnectWait{Longest: wait},
 		Budget:  budget.Unlimited, Slots: slots{}, InSequence: a.Alone, Observe: a.Policy.Mode() == policy.ModeObserve,
 	}
 	if limit > 0 {
