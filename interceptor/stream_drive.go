@@ -422,9 +422,9 @@ func (s *stream) succeeded(a *attempt) bool {
 	return true
 }
 
-// endDrive lets other calls drive. If the attempt has ended meanwhile, and the application's call has not noticed, nobody else would.
+// endDrive lets other calls drive. If an attempt has ended meanwhile, and the application's call has not noticed, nobody else would.
 func (s *stream) endDrive() (won *streamAttempt, over bool) {
-	var ended *streamAttempt
+	var ended []*streamAttempt
 	s.lockedOnly(func() {
 		won = s.drive.won
 		s.driver.waiting = nobodyWaits
@@ -432,12 +432,14 @@ func (s *stream) endDrive() (won *streamAttempt, over bool) {
 		s.drive = drive{}
 		s.idleSince = clock.Now()
 		s.driver.changed.Broadcast()
-		if t := s.running(); t != nil && t.maker == makerNone && s.endedUnseen(t) {
-			ended = t
+		for _, a := range s.driver.attempts {
+			if t := a.ofStream; t.maker == makerNone && s.endedUnseen(t) {
+				ended = append(ended, t)
+			}
 		}
 	})
-	if ended != nil {
-		s.reportFinished(ended)
+	for _, t := range ended {
+		s.reportFinished(t)
 	}
 	return won, s.hasEnded()
 }

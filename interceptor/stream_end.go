@@ -343,11 +343,15 @@ func (s *stream) wakeIdle() (runs bool) {
 }
 
 // claim makes a goroutine that doesn't make attempt t report its end, with settle. It returns true once, and only if nobody makes the
-// attempt. found says that a call of the application has found the end.
+// attempt. found says that a call of the application has found the end. While another call drives, that may be about to go on with t: a
+// call that has found the end waits for it, and any other end is left to it.
 func (s *stream) claim(t *streamAttempt, found bool) bool {
 	s.driver.mu.Lock()
 	defer s.driver.mu.Unlock()
-	if t.maker != makerNone || s.isOver() {
+	for found && s.driver.waiting.drives() && !s.isOver() {
+		s.driver.changed.Wait()
+	}
+	if t.maker != makerNone || s.driver.waiting.drives() || s.isOver() {
 		return false
 	}
 	t.maker = makerUnfound
