@@ -218,7 +218,7 @@ func (c *Call) hung(a *attempt, r *Result, at time.Duration) bool {
 // choose makes attempt n, which has ended, the call's response: nothing else is sent, and running attempts are cancelled.
 func (c *Call) choose(step *Step, n int, err error, reason policy.Reason, at time.Duration) {
 	c.drop(at)
-	c.state = answered
+	c.state = chosen
 	c.ending.answer, c.ending.reason = answer{attempt: n, err: err}, reason
 	c.cancelOthers(step, n)
 }
