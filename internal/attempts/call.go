@@ -175,9 +175,6 @@ func (c *Call) endAttempt(step *Step, a *attempt, r *Result, now Now) {
 	if !r.Unsent && c.pending.state != disconnected {
 		c.connect = Never
 	}
-	if a.unseen { // its result was not shown, so its end doesn't count
-		r.Err, r.Local = errTimedOut, true
-	}
 	if r.Err != nil && !r.Local && c.state != chosen {
 		c.ending.lastServerError = answer{attempt: a.number, err: r.Err}
 	}
