@@ -168,6 +168,7 @@ func (s *stream) nextStep(t *streamAttempt) (do attemptStep) {
 		case do != stepRest:
 		case s.driver.waiting == nobodyWaits && s.isCutOff(t): // else endDrive looks
 			do = stepEnded
+			t.maker = makerUnfound // messages may be left in it
 		default:
 			t.maker = makerNone
 			s.driver.changed.Broadcast()
