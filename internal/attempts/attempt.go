@@ -19,7 +19,6 @@ type attempt struct {
 	held      held
 	hedge     bool // it was sent in parallel with others
 	cancelled cancelled
-	unseen    bool // of a cancelled one: its result came too late to be shown
 
 	slowAt      time.Duration // when it is slow; Never: it is not watched, or has already been decided on
 	slow        bool          // it was, and was decided on
@@ -65,16 +64,11 @@ func (c *Call) addRunning(at time.Duration) *attempt {
 }
 
 // Commit makes n the only attempt of the call, because the application is about to see part of it. It returns false if n has
-// ended, or was cancelled because another one won: its result is then dropped. Heard reports messages separately.
+// ended, or was cancelled: the driver then reports its end as that of a cancelled context. Heard reports messages separately.
 func (c *Call) Commit(n int, why decision.Commit, now Now) (step Step, ok bool) {
 	c.beginStep(&step)
 	a := c.findAttempt(n)
-	if a == nil {
-		c.completeStep(&step, &now)
-		return step, false
-	}
-	if a.cancelled != notCancelled {
-		a.unseen = true
+	if a == nil || a.cancelled != notCancelled {
 		c.completeStep(&step, &now)
 		return step, false
 	}
@@ -218,7 +212,7 @@ func (c *Call) hung(a *attempt, r *Result, at time.Duration) bool {
 // choose makes attempt n, which has ended, the call's response: nothing else is sent, and running attempts are cancelled.
 func (c *Call) choose(step *Step, n int, err error, reason policy.Reason, at time.Duration) {
 	c.drop(at)
-	c.state = answered
+	c.state = chosen
 	c.ending.answer, c.ending.reason = answer{attempt: n, err: err}, reason
 	c.cancelOthers(step, n)
 }

@@ -282,16 +282,12 @@ func (m *model) end(n int) {
 	if m.running == 0 {
 		m.idleSince = m.now.At
 	}
-	effective := r
-	if a.dropped { // its result was never seen
-		effective.Err, effective.Local = errTimedOut, true
-	}
 	followed := m.followed(n)
 	was := m.settled()
 	m.unsent = r.Unsent
 	m.event(outrun, func() Step { return m.call.Ended(n, r, m.now) }, func(step Step) {
-		m.checkEnded(n, a, &effective, step, was)
-		m.ended(n, a, &effective, step, followed)
+		m.checkEnded(n, a, &r, step, was)
+		m.ended(n, a, &r, step, followed)
 	}, "end %d %s", n, name)
 	m.unsent = false
 }
@@ -409,7 +405,7 @@ func (m *model) decided(n int, r *Result, d decision.Decision, followed bool) {
 // result returns a random result of an attempt.
 func (m *model) result(a *modelAttempt) (Result, string) {
 	gone := a.cancelled != notCancelled || m.stopped != ""
-	if gone && !m.dice.one(3) {
+	if gone && (a.dropped || !m.dice.one(3)) {
 		code := codes.Canceled
 		if m.stopped == policy.ReasonDeadlineExceeded {
 			code = codes.DeadlineExceeded
