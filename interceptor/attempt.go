@@ -70,7 +70,7 @@ func (c *call) laterAttempt(n int, at time.Duration) *attempt {
 
 // report is what gRPC has reported of an attempt.
 type report struct {
-	header  metadata.MD // nil if none arrived, or without callOptions.header
+	header  metadata.MD // nil if none arrived, or without headerTarget
 	trailer metadata.MD // nil if there was no stream
 	unsent  bool        // there was no stream; if an inner interceptor doesn't pass on the options, there is no report, and no proof
 	peer    peer.Peer   // zero without callOptions.peer

@@ -21,8 +21,7 @@ import (
 type callOptions struct {
 	caller  []grpc.CallOption // as the caller gave them
 	shared  []grpc.CallOption // the first attempt's own, then those for every attempt, unchanged; in its array, to save an allocation
-	notify  bool              // the caller has targets or callbacks
-	header  bool              // attempts report their headers, to the caller
+	targets targets           // what the caller has to be filled or called at the end of the call
 	peer    bool              // attempts report their peers, to the caller or to observers
 	opaque  bool              // one may have a target that can't be replaced
 	foreign bool              // the caller gave options of go-grpc-middleware's retries
@@ -34,6 +33,15 @@ type callOptions struct {
 	policy      *policy.Policy // the caller's own; nil: the Retrier has the call's
 }
 
+// targets is which of a caller's options are filled or called at the end of a call.
+type targets uint8
+
+const (
+	noTargets    targets = iota
+	someTargets          // Trailer, Peer or OnFinish
+	headerTarget         // Header, and perhaps others: attempts report their headers
+)
+
 // forAttempt returns the options to pass to gRPC for an attempt. It is safe for concurrent use by parallel attempts.
 func (o *callOptions) forAttempt(a *attemptOptions) []grpc.CallOption {
 	opts := o.shared
@@ -43,7 +51,7 @@ func (o *callOptions) forAttempt(a *attemptOptions) []grpc.CallOption {
 	if o.peer {
 		opts = append(opts, grpc.Peer(&a.peer))
 	}
-	if o.header {
+	if o.targets == headerTarget {
 		opts = append(opts, grpc.Header(&a.header))
 	}
 	return slices.Clip(opts)
@@ -76,7 +84,7 @@ func (o *callOptions) appendTargets(opts []grpc.CallOption) []grpc.CallOption {
 // deliver fills the caller's targets from the attempt whose response is the call's. It is called once, when no
 // attempt runs any more.
 func (o *callOptions) deliver(r *report) {
-	if !o.notify {
+	if o.targets == noTargets {
 		return
 	}
 	for _, option := range o.caller {
@@ -93,7 +101,7 @@ func (o *callOptions) deliver(r *report) {
 
 // finished calls the caller's OnFinish options, once.
 func (o *callOptions) finished(err error) {
-	if !o.notify {
+	if o.targets == noTargets {
 		return
 	}
 	for _, option := range o.caller {
@@ -128,7 +136,7 @@ func targetOf(option grpc.CallOption) grpc.CallOption {
 // attemptOptions are the options of one attempt, with the values that gRPC writes to them. No other attempt ever gets their memory: an
 // inner interceptor may leave gRPC running, and use the options later.
 type attemptOptions struct {
-	header  metadata.MD                   // nil if none arrived, or without callOptions.header
+	header  metadata.MD                   // nil if none arrived, or without headerTarget
 	trailer metadata.MD                   // noTrailer until gRPC writes here
 	peer    peer.Peer                     // zero without callOptions.peer
 	ends    atomic.Uint32                 // how often gRPC has ended the attempt, in any goroutine
@@ -159,7 +167,7 @@ func newAttemptOptions() *attemptOptions {
 // recordEnd is gRPC's OnFinish. A second call means that an inner interceptor has repeated the attempt, or that the context was
 // over when gRPC was to create the stream.
 func (a *attemptOptions) recordEnd(err error) {
-	if a.ends.Add(1) > 1 && a.retrier != nil && (err == nil || answered(err)) {
+	if a.ends.Add(1) > 1 && a.retrier != nil && (err == nil || isResponse(err)) {
 		a.retrier.warnOnce(&innerRetries, "", "")
 	}
 	if waiter := a.waiter.Load(); waiter != nil && a.waiter.CompareAndSwap(waiter, nil) {

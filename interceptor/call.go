@@ -108,17 +108,17 @@ func (c *call) readOption(option grpc.CallOption) {
 	o := &c.options
 	switch targetOf(option).(type) {
 	case grpc.HeaderCallOption:
-		o.notify, o.header = true, true
+		o.targets = headerTarget
 		return
 	case grpc.PeerCallOption:
-		o.notify, o.peer = true, true
+		o.targets, o.peer = max(o.targets, someTargets), true
 		return
 	case grpc.TrailerCallOption:
-		o.notify = true
+		o.targets = max(o.targets, someTargets)
 		return
 	}
 	if _, ok := option.(grpc.OnFinishCallOption); ok { // gRPC itself doesn't call embedded ones
-		o.notify = true
+		o.targets = max(o.targets, someTargets)
 		return
 	}
 	switch promoted(option).(type) {
@@ -203,13 +203,13 @@ func (c *call) recordSuccess(a *attempt) {
 	}
 	if c.entry.responses != nil {
 		at := clock.Now()
-		c.answeredAtOnce(at, at-c.start)
+		c.recordResponse(at, at-c.start)
 	}
 	c.entry.budget.Observe(clock.Time(c.start), budget.EventCallSucceeded)
 }
 
-// answeredAtOnce tells the method of a response of the first attempt, about which nothing had to be decided.
-func (c *call) answeredAtOnce(at, took time.Duration) {
+// recordResponse tells the method of a response of the first attempt, about which nothing had to be decided.
+func (c *call) recordResponse(at, took time.Duration) {
 	answer := attempts.Answer{Took: took, Left: attempts.Never, Limit: c.entry.policy.PerAttemptTimeout(), Accepted: true}
 	if deadline, ok := c.ctx.Deadline(); ok && c.entry.responses.Slow(took) { // else the time left makes no difference
 		answer.Left = at - c.start + time.Until(deadline)

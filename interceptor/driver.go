@@ -78,8 +78,8 @@ type tries interface {
 	try(a *attempt) (ended bool, err error)
 	// takeResting returns an attempt that goes on and that no goroutine makes, for the application's goroutine to make, or nil. The lock is held.
 	takeResting() *attempt
-	// release returns the result of an attempt that has ended with err, without the lock, and ends its context.
-	release(a *attempt, err error) (attempts.Result, attempts.Now)
+	// takeResult returns the result of an attempt that has ended with err, without the lock, and ends its context.
+	takeResult(a *attempt, err error) (attempts.Result, attempts.Now)
 	// succeeded ends the call after the success of an attempt, if it can without the engine. The lock is held.
 	succeeded(a *attempt) bool
 	// join starts the engine with the first attempt, if it has not started. The lock is held.
@@ -126,7 +126,7 @@ func (d *driver) run(begin func() *attempt) {
 		for a != nil {
 			a = d.makeAttempt(a, false)
 		}
-		a = d.await()
+		a = d.awaitNext()
 		if a == nil {
 			break
 		}
@@ -158,7 +158,7 @@ func (d *driver) reportOnly(a *attempt, err error, ours bool) (next *attempt) {
 		a.endContext()
 		return nil
 	}
-	r, now := d.tries.release(a, err)
+	r, now := d.tries.takeResult(a, err)
 	d.lockedOnly(func() {
 		defer d.changed.Broadcast()
 		if d.of.engine.Over() { // a panic has ended the call meanwhile
@@ -206,8 +206,8 @@ func (d *driver) act(step *attempts.Step, ended *attempt, err error, at time.Dur
 	return next
 }
 
-// await waits while goroutines of ours make attempts, and then until the next attempt is due. It returns that, or nil if there is none.
-func (d *driver) await() (next *attempt) {
+// awaitNext waits while goroutines of ours make attempts, and then until the next attempt is due. It returns that, or nil if there is none.
+func (d *driver) awaitNext() (next *attempt) {
 	for next == nil {
 		resting, due, watch, done := d.awaitOurs()
 		if done || resting != nil {
@@ -275,8 +275,8 @@ func (d *driver) fire() {
 	d.makeBeside(d.fired)
 }
 
-// goOn makes the attempt that begin returns with the lock, in a goroutine of ours, as fire does. The lock must be held.
-func (d *driver) goOn(begin func() *attempt) {
+// startGoroutine starts a goroutine of ours, which makes the attempt that begin returns with the lock, as fire does. The lock must be held.
+func (d *driver) startGoroutine(begin func() *attempt) {
 	d.ours++
 	go d.makeBeside(begin)
 }

@@ -53,8 +53,19 @@ func (r *Retrier) UnaryServer() grpc.UnaryServerInterceptor { return serveUnary 
 func (r *Retrier) SetMostBalances(n int) { r.budgets.most = n }
 
 // BeginReceive begins RecvMsg on a stream that may have several attempts, and returns how it goes on.
-func BeginReceive(made grpc.ClientStream, m any) (goOn func()) {
+func BeginReceive(made grpc.ClientStream, m any) (goOn func() error) {
 	s := made.(*stream)
 	s.beginDrive(wantMessage, m)
-	return func() { s.driveOn() }
+	return func() error {
+		t, over := s.driveOn()
+		switch {
+		case t == nil && over:
+			return s.result(false)
+		case t == nil:
+			return errFollowed
+		case t.ownReply:
+			copyReply(m, t.reply)
+		}
+		return nil
+	}
 }

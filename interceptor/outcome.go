@@ -19,7 +19,7 @@ import (
 
 // local reports whether err isn't a response, but gRPC's error for the expired or cancelled context of a.
 func (c *call) local(a *attempt, err error, now attempts.Now) bool {
-	return err != nil && !answered(err) && (a.ctx.Err() != nil || c.reasonGone(now) != "")
+	return err != nil && !isResponse(err) && (a.ctx.Err() != nil || c.reasonGone(now) != "")
 }
 
 // resultOf returns the result of attempt a, which has returned, and records in a what gRPC has reported of it, and how long it took.
@@ -90,9 +90,9 @@ func (c *call) foreign(a *attempt, local bool) bool {
 
 var ok = status.New(codes.OK, "")
 
-// answered reports whether err is a response, and not the result of a cancelled context:
+// isResponse reports whether err is a response, and not the result of a cancelled context:
 // gRPC converts that error to a status, and an inner interceptor may return it unchanged.
-func answered(err error) bool {
+func isResponse(err error) bool {
 	st, ok := status.FromError(err)
 	return ok && st.Code() != codes.Canceled && st.Code() != codes.DeadlineExceeded
 }

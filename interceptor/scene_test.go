@@ -306,12 +306,21 @@ func writeHeaders(framer *http2.Framer, stream uint32, end bool, pairs ...string
 	_ = framer.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: block.Bytes(), EndHeaders: true, EndStream: end})
 }
 
-// respond begins an answer, and complete is a whole one, with an empty message.
+// respond begins an answer, and complete is a whole one, with an empty message, once the request is there: gRPC's unary calls return io.EOF
+// if the answer comes while they send.
 func respond(f *http2.Framer, id uint32) {
 	writeHeaders(f, id, false, ":status", "200", "content-type", "application/grpc")
 }
 
 func complete(f *http2.Framer, id uint32) {
+	for ended := false; !ended; {
+		frame, err := f.ReadFrame()
+		if err != nil {
+			return
+		}
+		data, ok := frame.(*http2.DataFrame)
+		ended = ok && data.StreamEnded()
+	}
 	respond(f, id)
 	_ = f.WriteData(id, false, make([]byte, 5))
 	writeHeaders(f, id, true, "grpc-status", "0")

@@ -36,7 +36,7 @@ import (
 //
 // Attempts of a stream with one request may run in parallel (races). A stream of many requests has one attempt at a time.
 //
-// gRPC, inner interceptors, codecs and observers never run under the driver's lock.
+// What runs with the driver's lock, and what without, is said at the driver.
 type stream struct {
 	call
 	driver driver
@@ -199,7 +199,7 @@ func (s *stream) prepareFirst(options *attemptOptions) {
 		s.unwatch = context.AfterFunc(s.ctx, s.contextOver)
 	}
 	if s.races {
-		s.goOn(t)
+		s.giveToGoroutine(t)
 	}
 }
 
@@ -332,7 +332,7 @@ func (s *stream) beginWait() {
 	}
 	now := s.engineNow()
 	s.driver.waiting = senderWaits
-	step := s.pause(now)
+	step := s.reportPause(now)
 	s.driver.schedule(&step, now.At)
 }
 
@@ -484,17 +484,31 @@ func (s *stream) sent(t *streamAttempt, err error) error {
 		return s.sentAfterEnd(false)
 	case reported:
 		return nil // the next attempt gets it
-	case err == io.EOF && committed:
+	case err != io.EOF:
+		return s.unsendable(t, err, committed)
+	case committed:
 		return s.eof()
-	case err == io.EOF && found:
+	case found:
 		return nil // it is kept
-	case err != io.EOF && committed:
+	default:
+		return s.findEnd(nil)
+	}
+}
+
+// unsendable returns the result of SendMsg for a message that attempt t can't send, for the reason err: no other attempt could.
+func (s *stream) unsendable(t *streamAttempt, err error, committed bool) error {
+	if committed {
 		s.reportFound(t, err)
 		return amended(s.result(false), err)
-	case err != io.EOF:
-		s.locked(func() { s.commit(t, decision.CommitUnsendable) })
-		t.endContext() // whoever receives from it ends it with this error
 	}
+	s.locked(func() { s.commit(t, decision.CommitUnsendable) })
+	t.endContext() // whoever receives from it ends it with this error
+	return s.findEnd(err)
+}
+
+// findEnd is SendMsg when the attempt that runs takes no more messages: it finds out how that has ended. failure is why a message could
+// not be sent; nil: the attempt has ended.
+func (s *stream) findEnd(failure error) error {
 	on, final := s.await(wantEnd, nil)
 	switch {
 	case on != nil && s.refuses(on):
@@ -504,7 +518,7 @@ func (s *stream) sent(t *streamAttempt, err error) error {
 	case errors.Is(final, errFollowed):
 		s.follow()
 		return nil
-	case err != io.EOF && final != nil:
+	case failure != nil && final != nil:
 		return final
 	default:
 		return s.sentAfterEnd(false)

@@ -44,6 +44,7 @@ type streamAttempt struct {
 //	   │    └──────────► makerGoroutine ──┘                           ▲
 //	   ├── a call of the application finds its end ───────────────────┘
 //	   └── OnFinish or the end of the context reports its end ──► makerUnfound
+//	                   makerGoroutine, while nobody waits ──┘
 type maker uint8
 
 const (

@@ -64,7 +64,7 @@ func (s *stream) beginDrive(w want, m any) (over, inside bool) {
 	}
 	s.driver.waiting = callWaits
 	s.drive = next
-	s.pause(attempts.Now{At: clock.Now()}) // before a goroutine of ours can receive
+	s.reportPause(attempts.Now{At: clock.Now()}) // before a goroutine of ours can receive
 	return false, false
 }
 
@@ -97,7 +97,7 @@ func (s *stream) continueDrive() *attempt {
 	next := s.takeResting()
 	for _, a := range s.driver.attempts {
 		if t := a.ofStream; t.maker == makerNone {
-			s.goOn(t)
+			s.giveToGoroutine(t)
 		}
 	}
 	s.driver.schedule(&step, now.At)
@@ -166,11 +166,15 @@ func (s *stream) nextStep(t *streamAttempt) (do attemptStep) {
 		do = s.stepOf(t)
 		switch {
 		case do != stepRest:
-		case s.driver.waiting == nobodyWaits && s.endedUnseen(t): // else endDrive looks
+		case s.driver.waiting == nobodyWaits && s.isCutOff(t): // else endDrive looks
 			do = stepEnded
+			t.maker = makerUnfound // messages may be left in it
 		default:
 			t.maker = makerNone
 			s.driver.changed.Broadcast()
+			if s.driver.waiting == nobodyWaits {
+				s.giveTimeToFind(t)
+			}
 		}
 	})
 	return do
@@ -271,7 +275,7 @@ func (s *stream) commit(t *streamAttempt, why decision.Commit) bool {
 		s.join()
 		now := s.engineNow()
 		step, _ := s.engine.Commit(t.number, why, now)
-		s.driver.act(&step, nil, nil, now.At, false)
+		s.driver.act(&step, nil, nil, now.At, false) // it sends nothing: a call that is committed has its attempt
 	}
 	if s.committed() != t {
 		return false
@@ -280,7 +284,7 @@ func (s *stream) commit(t *streamAttempt, why decision.Commit) bool {
 	s.passThrough()
 	for _, a := range s.driver.attempts {
 		if other := a.ofStream; other != t && other.maker == makerNone {
-			s.goOn(other) // it is cancelled, and somebody has to report it
+			s.giveToGoroutine(other) // it is cancelled, and somebody has to report it
 		}
 	}
 	return true
@@ -317,7 +321,7 @@ func (s *stream) hear(t *streamAttempt) {
 		if s.deciding() {
 			s.engine.Heard(t.number, attempts.Now{At: at})
 		} else if took, measures := s.beginning.timing.Hear(at); measures && s.entry.responses != nil {
-			s.answeredAtOnce(at, took)
+			s.recordResponse(at, took)
 		}
 	}
 	s.passThrough()
@@ -345,8 +349,8 @@ func (s *stream) passThrough() {
 	}
 }
 
-// release implements tries. It waits for gRPC's own end of the attempt, which may still write trailer and peer.
-func (s *stream) release(a *attempt, err error) (attempts.Result, attempts.Now) {
+// takeResult implements tries. It waits for gRPC's own end of the attempt, which may still write trailer and peer.
+func (s *stream) takeResult(a *attempt, err error) (attempts.Result, attempts.Now) {
 	t := a.ofStream
 	cancelled, committed := false, false
 	s.lockedOnly(func() {
@@ -371,7 +375,7 @@ func (s *stream) release(a *attempt, err error) (attempts.Result, attempts.Now) 
 	local, over := s.local(a, err, now), a.ctx.Err() != nil
 	a.noteReport()
 	a.cancel()
-	if t.stream != nil && (over || err != nil && !answered(err)) {
+	if t.stream != nil && (over || err != nil && !isResponse(err)) {
 		a.awaitEnd()
 	}
 	r := s.resultOf(a, nil, err, local, now)
@@ -411,7 +415,7 @@ func (s *stream) succeeded(a *attempt) bool {
 	}
 	t := a.ofStream
 	t.setOver()
-	if s.options.notify {
+	if s.options.targets != noTargets {
 		t.noteReport()
 	}
 	if !s.foreign(a, false) {
@@ -422,9 +426,9 @@ func (s *stream) succeeded(a *attempt) bool {
 	return true
 }
 
-// endDrive lets other calls drive. If the attempt has ended meanwhile, and the application's call has not noticed, nobody else would.
+// endDrive lets other calls drive. If an attempt has ended meanwhile, and the application's call has not noticed, nobody else would.
 func (s *stream) endDrive() (won *streamAttempt, over bool) {
-	var ended *streamAttempt
+	var ended []*streamAttempt
 	s.lockedOnly(func() {
 		won = s.drive.won
 		s.driver.waiting = nobodyWaits
@@ -432,32 +436,27 @@ func (s *stream) endDrive() (won *streamAttempt, over bool) {
 		s.drive = drive{}
 		s.idleSince = clock.Now()
 		s.driver.changed.Broadcast()
-		if t := s.running(); t != nil && t.maker == makerNone && s.endedUnseen(t) {
-			ended = t
+		for _, a := range s.driver.attempts {
+			t := a.ofStream
+			switch {
+			case t.maker != makerNone:
+			case s.isCutOff(t):
+				ended = append(ended, t)
+			default:
+				s.giveTimeToFind(t)
+			}
 		}
 	})
-	if ended != nil {
-		s.reportFinished(ended)
+	for _, t := range ended {
+		s.reportFinished(t)
 	}
 	return won, s.hasEnded()
-}
-
-// endedUnseen reports whether the end of an attempt must be reported that gRPC, or the end of the call's context, has ended while it was
-// made. If the application may find the end, it has a second for that. The lock must be held.
-func (s *stream) endedUnseen(t *streamAttempt) bool {
-	if s.outcome.phase() == contextGone || t.cutOff() {
-		return true
-	}
-	if t.finished != nil {
-		s.awaitApplication(t)
-	}
-	return false
 }
 
 // follow opens the next attempt in a goroutine of ours when its backoff is over, for an application that only sends, or does something else.
 func (s *stream) follow() {
 	s.lockedOnly(func() {
-		s.driver.goOn(func() *attempt {
+		s.driver.startGoroutine(func() *attempt {
 			t := s.running()
 			if t == nil || t.stream != nil || t.maker != makerNone {
 				return nil // it is not due yet, or another goroutine makes it
@@ -468,10 +467,10 @@ func (s *stream) follow() {
 	})
 }
 
-// goOn makes an attempt in a goroutine of ours, which no other goroutine makes. The lock must be held.
-func (s *stream) goOn(t *streamAttempt) {
+// giveToGoroutine has a goroutine of ours make an attempt that no other goroutine makes. The lock must be held.
+func (s *stream) giveToGoroutine(t *streamAttempt) {
 	t.maker = makerGoroutine
-	s.driver.goOn(func() *attempt { return &t.attempt })
+	s.driver.startGoroutine(func() *attempt { return &t.attempt })
 }
 
 // prepare implements tries.
@@ -505,8 +504,8 @@ func (s *stream) engineNow() attempts.Now {
 	return now
 }
 
-// pause tells the engine for how long no call of the application has waited. The lock must be held.
-func (s *stream) pause(now attempts.Now) attempts.Step {
+// reportPause tells the engine for how long no call of the application has waited. The lock must be held.
+func (s *stream) reportPause(now attempts.Now) attempts.Step {
 	d := max(now.At-s.idleSince, 0)
 	s.idleSince = now.At
 	if s.deciding() {
@@ -520,7 +519,7 @@ func (s *stream) pause(now attempts.Now) attempts.Step {
 func (s *stream) requested(t *streamAttempt) {
 	now := attempts.Now{At: clock.Now()}
 	if !s.driver.waiting.drives() {
-		s.pause(now)
+		s.reportPause(now)
 	}
 	if s.deciding() {
 		s.engine.Requested(t.number, now)

@@ -77,7 +77,7 @@ func (s *stream) concluded() {
 		o.final = err
 	}
 	o.setPhase(endTold)
-	if s.options.notify {
+	if s.options.targets != noTargets {
 		o.setPhase(endKnown)
 	}
 	s.receives.Store(nil) // who comes from now on must look at the end
@@ -259,10 +259,10 @@ func (t *streamAttempt) onFinish(err error) {
 		t.finished = endOrEOF(err)
 		switch {
 		case t.maker != makerNone || t.stream == nil || s.isOver():
-		case t.cutOff():
+		case s.isCutOff(t):
 			reports = true
 		default:
-			s.awaitApplication(t)
+			s.giveTimeToFind(t)
 		}
 	})
 	if reports {
@@ -270,15 +270,24 @@ func (t *streamAttempt) onFinish(err error) {
 	}
 }
 
-// cutOff reports whether gRPC has ended the attempt because its context is over or the connection is closed. The lock must be held.
-func (t *streamAttempt) cutOff() bool {
-	return t.finished != nil && t.finished != io.EOF && !answered(t.finished) && (t.ctx.Err() != nil || closed(t.of.cc))
+// isCutOff reports whether an attempt has ended with its context or connection: its end is reported at once, and nobody waits for a call
+// of the application that finds it. The lock must be held.
+func (s *stream) isCutOff(t *streamAttempt) bool {
+	return s.outcome.phase() == contextGone || t.cutOff()
 }
 
-// awaitApplication reports the end of an attempt that gRPC has ended if no call of the application finds it in time: an inner
-// interceptor receives ahead, or the application does something else. Of an attempt that the call is not committed to, only RecvMsg
-// finds the success. The lock must be held.
-func (s *stream) awaitApplication(t *streamAttempt) {
+// cutOff reports whether gRPC has ended the attempt because its context is over or the connection is closed. The lock must be held.
+func (t *streamAttempt) cutOff() bool {
+	return t.finished != nil && t.finished != io.EOF && !isResponse(t.finished) && (t.ctx.Err() != nil || closed(t.of.cc))
+}
+
+// giveTimeToFind gives the application a second to find the end of an attempt that gRPC has ended, and that nobody makes: an inner
+// interceptor receives ahead, or the application does something else. Then the end is reported. Of an attempt that the call is not
+// committed to, only RecvMsg finds the success. The lock must be held.
+func (s *stream) giveTimeToFind(t *streamAttempt) {
+	if t.finished == nil {
+		return
+	}
 	committed := s.committed()
 	shown := committed == t && s.receives.Load() == nil
 	if (shown || committed == nil && t.finished != io.EOF) && s.resume.next == nil {
@@ -334,7 +343,7 @@ func (s *stream) wakeIdle() (runs bool) {
 		idle := !s.driver.waiting.drives() && s.reporting == 0 && s.driver.ours == 0 && s.running() == nil
 		if idle && !s.isOver() {
 			s.join()
-			s.driver.wake(false)
+			s.driver.wake(false) // it sends nothing: the context is over
 		}
 		runs = !s.isOver()
 	})
@@ -343,11 +352,15 @@ func (s *stream) wakeIdle() (runs bool) {
 }
 
 // claim makes a goroutine that doesn't make attempt t report its end, with settle. It returns true once, and only if nobody makes the
-// attempt. found says that a call of the application has found the end.
+// attempt. found says that a call of the application has found the end. While another call drives, that may be about to go on with t: a
+// call that has found the end waits for it, and any other end is left to it.
 func (s *stream) claim(t *streamAttempt, found bool) bool {
 	s.driver.mu.Lock()
 	defer s.driver.mu.Unlock()
-	if t.maker != makerNone || s.isOver() {
+	for found && s.driver.waiting.drives() && !s.isOver() {
+		s.driver.changed.Wait()
+	}
+	if t.maker != makerNone || s.driver.waiting.drives() || s.isOver() {
 		return false
 	}
 	t.maker = makerUnfound

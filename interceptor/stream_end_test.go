@@ -392,3 +392,27 @@ func TestStreamEnd_NothingIsSentAfterIt(t *testing.T) {
 		}
 	})
 }
+
+// The context ends while a goroutine of ours is inside of an attempt that an inner interceptor has received to its end: the messages that it
+// holds are still the application's.
+func TestStreamEnd_MessagesHeldBeyondTheContext(t *testing.T) {
+	play(t, hedged(), func(t *testing.T, s scene) {
+		s.conn = s.inside(t, func(_ int, stream grpc.ClientStream) grpc.ClientStream {
+			h := &hoarder{ClientStream: stream, messages: make(chan string, 10)}
+			go h.hoard()
+			return slowHeader{h}
+		})
+		s.On(get, moves.Play(moves.Receive(1), say("a", "b")))
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		stream := s.open(t, ctx, serverStream)
+		send(t, stream, "list")
+		_ = stream.CloseSend()
+		time.Sleep(500 * ms)
+		cancel()
+		time.Sleep(2 * time.Second)
+		if got, err := receive(stream); fmt.Sprint(got, err) != "[a b] EOF" {
+			t.Errorf("the application receives %v, %v", got, err)
+		}
+	})
+}

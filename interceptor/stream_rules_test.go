@@ -514,7 +514,7 @@ func TestStreamRules_ReceivedMeanwhile(t *testing.T) {
 				synctest.Wait()
 				goOn := interceptor.BeginReceive(stream, new(wrapperspb.StringValue))
 				time.Sleep(2 * time.Second)
-				goOn()
+				_ = goOn()
 				if got, err := receive(stream); fmt.Sprint(got) != "[b]" || err != io.EOF {
 					t.Errorf("after the first message: %v, %v", got, err)
 				}
@@ -540,13 +540,13 @@ func TestStreamRules_IdleBeforeReceivedMeanwhile(t *testing.T) {
 			streams = append(streams, stream)
 		}
 		time.Sleep(5 * time.Second)
-		var goOn []func()
+		var goOn []func() error
 		for _, stream := range streams {
 			goOn = append(goOn, interceptor.BeginReceive(stream, new(wrapperspb.StringValue)))
 		}
 		time.Sleep(200 * ms) // the message comes
 		for i, stream := range streams {
-			goOn[i]()
+			_ = goOn[i]()
 			if got, err := receive(stream); got != nil || err != io.EOF {
 				t.Error(got, err)
 			}
@@ -556,4 +556,35 @@ func TestStreamRules_IdleBeforeReceivedMeanwhile(t *testing.T) {
 			t.Errorf("%s, %v (%s)", got, err, reasonOf(err))
 		}
 	})
+}
+
+// What RecvMsg is about to go on with is left to RecvMsg, also when the application's second to find a failure is over.
+func TestStreamRules_EndedMeanwhile(t *testing.T) {
+	for name, c := range retriedPolicies() {
+		t.Run(name, func(t *testing.T) {
+			classifying := func(context.Context, string, any, error) interceptor.Verdict {
+				time.Sleep(time.Second)
+				return interceptor.VerdictByCode
+			}
+			play(t, c, func(t *testing.T, s scene) {
+				s.On(get, down(), text("a"))
+				s.conn = s.inside(t, func(_ int, stream grpc.ClientStream) grpc.ClientStream {
+					h := &hoarder{ClientStream: stream, messages: make(chan string, 10)}
+					go h.hoard()
+					return h
+				})
+				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+				defer cancel()
+				stream := s.open(t, ctx, serverStream)
+				send(t, stream, "x")
+				time.Sleep(500 * ms)
+				m := new(wrapperspb.StringValue)
+				goOn := interceptor.BeginReceive(stream, m)
+				time.Sleep(time.Second)
+				if err := goOn(); m.GetValue() != "a" || err != nil {
+					t.Errorf("%q, %v", m.GetValue(), err)
+				}
+			}, interceptor.WithClassifier(classifying))
+		})
+	}
 }

@@ -106,7 +106,7 @@ func (s *singleStream) start() (refused bool, err error) {
 	}
 	a := &s.attempt
 	a.number, a.began, a.ctx, a.onEnd = 1, now.At, contextOfFirst(s.call.ctx), s
-	s.call.options.notify = false // gRPC itself fills the caller's targets, and calls OnFinish
+	s.call.options.targets = noTargets // gRPC itself fills the caller's targets, and calls OnFinish
 	s.idle = now.At
 	s.timed.Store(s.call.entry.responses != nil)
 	s.enterCall()
@@ -161,12 +161,12 @@ func (s *singleStream) countWaiting(n int) {
 	now := attempts.Now{At: clock.Now()}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.pause(now)
+	s.reportPause(now)
 	s.waiting += n
 }
 
-// pause reports to the engine how long no call has waited. s.mu must be held.
-func (s *singleStream) pause(now attempts.Now) {
+// reportPause reports to the engine how long no call has waited. s.mu must be held.
+func (s *singleStream) reportPause(now attempts.Now) {
 	if s.timed.Load() && s.waiting == 0 {
 		s.call.engine.Paused(now.At-s.idle, now)
 	}
@@ -193,7 +193,7 @@ func (s *singleStream) CloseSend() error {
 		now := s.call.now()
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.pause(now)
+		s.reportPause(now)
 		s.call.engine.Requested(1, now)
 	}
 	return err
@@ -281,7 +281,7 @@ func (s *singleStream) reportFinished() {
 	s.mu.Unlock()
 	switch {
 	case claimed, finished == nil:
-	case finished == io.EOF, answered(finished):
+	case finished == io.EOF, isResponse(finished):
 		time.AfterFunc(timeToFind, func() { s.claimFinished(finished) })
 	default:
 		s.claimFinished(finished)
@@ -355,7 +355,7 @@ func (s *singleStream) conclude(err error, panicked bool) attempts.Step {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.pause(now)
+	s.reportPause(now)
 	var step attempts.Step
 	if panicked {
 		s.attempt.took = now.At - s.attempt.began

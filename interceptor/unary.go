@@ -130,8 +130,8 @@ func (u *unary) runFirst(options *attemptOptions) error {
 	}
 	u.recordSuccess(&a)
 	u.takeReply(&a)
-	if u.options.notify || observers.any {
-		if u.options.notify {
+	if u.options.targets != noTargets || observers.any {
+		if u.options.targets != noTargets {
 			a.noteReport()
 		}
 		return u.finish(a.reported())
@@ -304,8 +304,8 @@ func (d *drivenUnary) prepare(n int, at time.Duration, ours bool) *attempt {
 // try implements tries.
 func (d *drivenUnary) try(a *attempt) (ended bool, err error) { return true, d.unary.try(a) }
 
-// release implements tries.
-func (d *drivenUnary) release(a *attempt, err error) (attempts.Result, attempts.Now) {
+// takeResult implements tries.
+func (d *drivenUnary) takeResult(a *attempt, err error) (attempts.Result, attempts.Now) {
 	defer a.endContext()
 	return d.attemptResult(a, err)
 }
@@ -323,7 +323,7 @@ func (d *drivenUnary) succeeded(a *attempt) bool {
 	}
 	d.driver.timer = nil
 	d.recordSuccess(a)
-	if d.options.notify {
+	if d.options.targets != noTargets {
 		a.noteReport()
 	}
 	return true

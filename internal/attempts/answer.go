@@ -84,13 +84,13 @@ func (c *Call) Requested(n int, now Now) {
 // latency. It ignores an attempt that was cancelled because another one won.
 func (c *Call) Heard(n int, now Now) {
 	if a := c.findAttempt(n); a != nil && a.cancelled == notCancelled {
-		c.answered(a, true, now.At)
+		c.noteResponse(a, true, now.At)
 		a.slowAt = Never
 	}
 }
 
-// answered records the response of an attempt: its first message, or its end if that comes first.
-func (c *Call) answered(a *attempt, accepted bool, at time.Duration) {
+// noteResponse records the response of an attempt: its first message, or its end if that comes first.
+func (c *Call) noteResponse(a *attempt, accepted bool, at time.Duration) {
 	if a.heard {
 		return
 	}
@@ -135,7 +135,7 @@ func (c *Call) late(a *attempt, at time.Duration) bool {
 // longer.
 func (c *Call) learn(a *attempt, r *Result, is decision.Class, lost bool, at time.Duration) {
 	if c.commit.attempt != a.number && r.isAnswer(is) {
-		c.answered(a, r.accepted(), at)
+		c.noteResponse(a, r.accepted(), at)
 		return
 	}
 	m, took := c.set.Method, a.took(at)

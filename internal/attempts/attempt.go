@@ -64,8 +64,7 @@ func (c *Call) addRunning(at time.Duration) *attempt {
 }
 
 // Commit makes n the only attempt of the call, because the application is about to see part of it. It returns false if n has
-// ended, or was cancelled because another one won or replaces it: the driver then drops its result, and reports the end of a
-// cancelled attempt. Heard reports messages separately.
+// ended, or was cancelled: the driver then reports its end as that of a cancelled context. Heard reports messages separately.
 func (c *Call) Commit(n int, why decision.Commit, now Now) (step Step, ok bool) {
 	c.beginStep(&step)
 	a := c.findAttempt(n)
@@ -212,7 +211,7 @@ func (c *Call) hung(a *attempt, r *Result, at time.Duration) bool {
 // choose makes attempt n, which has ended, the call's response: nothing else is sent, and running attempts are cancelled.
 func (c *Call) choose(step *Step, n int, err error, reason policy.Reason, at time.Duration) {
 	c.drop(at)
-	c.state = answered
+	c.state = chosen
 	c.ending.answer, c.ending.reason = answer{attempt: n, err: err}, reason
 	c.cancelOthers(step, n)
 }

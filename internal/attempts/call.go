@@ -17,13 +17,11 @@ import (
 //	Start, Join
 //	  │    ┌──────── it is resumed ──────────┐
 //	  ▼    ▼                                 │
-//	 open ─────────── Commit ──────────► committed ──┐
-//	  │                                      │       ├── Stop ──► gone ──┐
-//	  │                             it has ended     │                   │
-//	  │                                      ▼       │                   ├── nothing runs ──► over
-//	  ├── accepted, fatal ───────────────► answered ─│───────────────────┤
-//	  ├──────────────────────────────────────────────┘                   │
-//	  └── the last attempt has ended, and none follows ──────────────────┘
+//	 open ─────────── Commit ──────────► committed ── it has ended ──► chosen ──┐
+//	  │                                      │                           ▲      │
+//	  ├── accepted, fatal ───────────────────│───────────────────────────┘      │
+//	  ├── Stop ──────────────────────────────┴──────────────► gone ─────────────┤
+//	  └── the last attempt has ended, and none follows ─────────────────────────┴── nothing runs ──► over
 //
 // Attempts run in every state but over. An attempt is pending, and is sent, only while open: after a backoff, a pushback, a
 // wait for a connection, or the end of the attempt that it replaces. Start goes to over immediately if admission or the breaker
@@ -53,7 +51,7 @@ const (
 	over state = iota
 	open
 	committed // the application has seen part of one attempt
-	answered  // the response is known, and other attempts are cancelled
+	chosen    // the response is known, and other attempts are cancelled
 	gone      // the response is no longer needed
 )
 
@@ -175,7 +173,7 @@ func (c *Call) endAttempt(step *Step, a *attempt, r *Result, now Now) {
 	if !r.Unsent && c.pending.state != disconnected {
 		c.connect = Never
 	}
-	if r.Err != nil && !r.Local && c.state != answered {
+	if r.Err != nil && !r.Local && c.state != chosen {
 		c.ending.lastServerError = answer{attempt: a.number, err: r.Err}
 	}
 	if r.Unsent {

@@ -405,7 +405,7 @@ func (m *model) decided(n int, r *Result, d decision.Decision, followed bool) {
 // result returns a random result of an attempt.
 func (m *model) result(a *modelAttempt) (Result, string) {
 	gone := a.cancelled != notCancelled || m.stopped != ""
-	if a.dropped || gone && !m.dice.one(3) {
+	if gone && (a.dropped || !m.dice.one(3)) {
 		code := codes.Canceled
 		if m.stopped == policy.ReasonDeadlineExceeded {
 			code = codes.DeadlineExceeded

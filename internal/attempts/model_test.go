@@ -81,7 +81,7 @@ type modelAttempt struct {
 
 	unconnected bool // when it was slow, there was no connection
 
-	dropped   bool // a message came too late
+	dropped   bool // a message came too late: the driver drops it, and reports a cancelled attempt
 	committed decision.Commit
 }
 
