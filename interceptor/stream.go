@@ -375,7 +375,7 @@ func (s *stream) sendUnkept(m any, e *encoded, why decision.Commit) error {
 			}
 			continue
 		}
-		if result := s.sent(t, err); err != io.EOF || result != nil || s.isCommitted(t) {
+		if result := s.sent(t, err); result != nil || s.isCommitted(t) {
 			return result
 		}
 	}

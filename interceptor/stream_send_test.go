@@ -511,3 +511,45 @@ func TestStreamSend_FailsAsAMessageComes(t *testing.T) {
 		})
 	}
 }
+
+// deaf is a stream whose second SendMsg returns only when its context is over, and says so.
+type deaf struct {
+	grpc.ClientStream
+
+	ctx  context.Context
+	sent int
+}
+
+func (d *deaf) SendMsg(m any) error {
+	if d.sent++; d.sent == 1 {
+		return d.ClientStream.SendMsg(m)
+	}
+	<-d.ctx.Done()
+	return status.FromContextError(d.ctx.Err()).Err()
+}
+
+// A message that can't be kept is sent to the next attempt if the one that was to take it has ended, whatever an inner interceptor returns.
+func TestStreamSend_UnkeptAndEnded(t *testing.T) {
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		s = s.within(t, func(ctx context.Context, n int, stream grpc.ClientStream) grpc.ClientStream {
+			if n == 1 {
+				return &deaf{ClientStream: stream, ctx: ctx}
+			}
+			return stream
+		})
+		s.On(get, moves.Play(moves.Receive(1), moves.Pause(time.Second)).Then(down()), moves.Play(moves.Echo(0)))
+		stream := s.open(t, t.Context(), bidiStream, grpc.MaxRetryRPCBufferSize(20))
+		send(t, stream, "x")
+		var got []string
+		var err error
+		received := make(chan struct{})
+		go func() { defer close(received); got, err = receive(stream) }()
+		synctest.Wait()
+		send(t, stream, "longer than what may be kept")
+		_ = stream.CloseSend()
+		<-received
+		if fmt.Sprint(got) != "[x longer than what may be kept]" || err != io.EOF {
+			t.Errorf("the server echoes %v, %v", got, err)
+		}
+	})
+}
