@@ -553,3 +553,42 @@ func TestStreamSend_UnkeptAndEnded(t *testing.T) {
 		}
 	})
 }
+
+// refusesSecond is a stream whose second SendMsg fails by itself.
+type refusesSecond struct {
+	grpc.ClientStream
+
+	sent int
+}
+
+func (r *refusesSecond) SendMsg(m any) error {
+	if r.sent++; r.sent == 1 {
+		return r.ClientStream.SendMsg(m)
+	}
+	return status.Error(codes.DataLoss, "by an interceptor")
+}
+
+// A message that an inner interceptor refuses ends the call, also while RecvMsg waits for the first message of an attempt that the call is
+// committed to.
+func TestStreamSend_RefusedWhileReceiving(t *testing.T) {
+	for _, committed := range []bool{false, true} {
+		t.Run(fmt.Sprint(committed), func(t *testing.T) {
+			play(t, config(plain()), func(t *testing.T, s scene) {
+				s.conn = s.inside(t, func(_ int, stream grpc.ClientStream) grpc.ClientStream { return &refusesSecond{ClientStream: stream} })
+				s.On(get, moves.Play(moves.Receive(1), moves.Pause(time.Minute)))
+				stream, begun := s.open(t, t.Context(), bidiStream), time.Now()
+				send(t, stream, "x")
+				if committed {
+					_ = stream.Context()
+				}
+				received := make(chan error)
+				go func() { received <- stream.RecvMsg(new(wrapperspb.StringValue)) }()
+				synctest.Wait()
+				err, end := stream.SendMsg(wrapperspb.String("y")), <-received
+				if status.Code(err) != codes.DataLoss || status.Code(end) != codes.DataLoss || time.Since(begun) > 0 {
+					t.Errorf("SendMsg returns %v, RecvMsg %v, after %v", err, end, time.Since(begun))
+				}
+			})
+		})
+	}
+}
