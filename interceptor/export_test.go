@@ -69,3 +69,6 @@ func BeginReceive(made grpc.ClientStream, m any) (goOn func() error) {
 		return nil
 	}
 }
+
+// AwaitOpened waits for an open attempt of a stream that may have several.
+func AwaitOpened(made grpc.ClientStream) { _, _ = made.(*stream).await(wantOpened, nil) }

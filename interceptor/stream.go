@@ -375,7 +375,7 @@ func (s *stream) sendUnkept(m any, e *encoded, why decision.Commit) error {
 			}
 			continue
 		}
-		if result := s.sent(t, err); err != io.EOF || result != nil || s.isCommitted(t) {
+		if result := s.sent(t, err); result != nil || s.isCommitted(t) {
 			return result
 		}
 	}
@@ -485,7 +485,7 @@ func (s *stream) sent(t *streamAttempt, err error) error {
 	case reported:
 		return nil // the next attempt gets it
 	case err != io.EOF:
-		return s.unsendable(t, err, committed)
+		return s.unsendable(t, err, committed, found)
 	case committed:
 		return s.eof()
 	case found:
@@ -495,9 +495,13 @@ func (s *stream) sent(t *streamAttempt, err error) error {
 	}
 }
 
-// unsendable returns the result of SendMsg for a message that attempt t can't send, for the reason err: no other attempt could.
-func (s *stream) unsendable(t *streamAttempt, err error, committed bool) error {
+// unsendable returns the result of SendMsg for a message that attempt t can't send, for the reason err: no other attempt could. found says
+// that another call is about to find out how t ends.
+func (s *stream) unsendable(t *streamAttempt, err error, committed, found bool) error {
 	if committed {
+		if found {
+			t.endContext() // it may be receiving, and then ends t with this error
+		}
 		s.reportFound(t, err)
 		return amended(s.result(false), err)
 	}

@@ -27,9 +27,12 @@ var errFollowed = errors.New("another attempt follows")
 // await makes attempts until one has what the application wants, and returns it, or nil when the call is over, with its error. RecvMsg
 // receives into m. With wantEnd, the error may be errFollowed.
 func (s *stream) await(w want, m any) (*streamAttempt, error) {
-	over, inside := s.beginDrive(w, m)
-	if over {
+	opened, over, inside := s.beginDrive(w, m)
+	switch {
+	case over:
 		return nil, s.result(inside)
+	case opened != nil:
+		return opened, nil
 	}
 	won, over := s.driveOn()
 	switch {
@@ -42,8 +45,9 @@ func (s *stream) await(w want, m any) (*streamAttempt, error) {
 	}
 }
 
-// beginDrive waits until no other call drives. It returns whether the call is over; inside is as in [stream.result].
-func (s *stream) beginDrive(w want, m any) (over, inside bool) {
+// beginDrive waits until no other call drives. It returns whether the call is over; inside is as in [stream.result]. If an open attempt is all
+// that the call wants, and there is one by now, it returns that: a goroutine of ours may be inside of it for long.
+func (s *stream) beginDrive(w want, m any) (opened *streamAttempt, over, inside bool) {
 	next := drive{want: w, message: m}
 	if w == wantMessage { // without the lock: it runs the function of WithNewReply
 		next.before.keep(m, s.usesGRPCsCodec())
@@ -54,18 +58,23 @@ func (s *stream) beginDrive(w want, m any) (over, inside bool) {
 	s.driver.mu.Lock()
 	defer s.driver.mu.Unlock()
 	if over, inside := s.ended(); over {
-		return over, inside
+		return nil, over, inside
 	}
 	for (s.driver.waiting.drives() || s.reporting > 0) && !s.isOver() {
 		s.driver.changed.Wait()
 	}
 	if s.isOver() {
-		return true, false
+		return nil, true, false
+	}
+	if w == wantOpened {
+		if opened = s.opened(); opened != nil {
+			return opened, false, false
+		}
 	}
 	s.driver.waiting = callWaits
 	s.drive = next
 	s.reportPause(attempts.Now{At: clock.Now()}) // before a goroutine of ours can receive
-	return false, false
+	return nil, false, false
 }
 
 // driveOn drives. It returns the attempt that has what the application wants, and whether the call is over.

@@ -588,3 +588,20 @@ func TestStreamRules_EndedMeanwhile(t *testing.T) {
 		})
 	}
 }
+
+// Who needs an open attempt, as SendMsg and Context do, does not wait for a goroutine of ours that has opened it meanwhile and asks for its
+// headers: the server may wait for the message.
+func TestStreamRules_OpenedMeanwhile(t *testing.T) {
+	play(t, hedged(), func(t *testing.T, s scene) {
+		s.On(get, moves.Play(moves.Receive(1), say("a")))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		stream := s.open(t, ctx, serverStream)
+		synctest.Wait()
+		interceptor.AwaitOpened(stream)
+		send(t, stream, "x")
+		if got, err := receive(stream); fmt.Sprint(got) != "[a]" || err != io.EOF {
+			t.Error(got, err)
+		}
+	})
+}

@@ -556,3 +556,84 @@ func TestStreamSend_BlockedUntilReplaced(t *testing.T) {
 		})
 	}
 }
+
+// deaf is a stream whose second SendMsg returns only when its context is over, and says so.
+type deaf struct {
+	grpc.ClientStream
+
+	ctx  context.Context
+	sent int
+}
+
+func (d *deaf) SendMsg(m any) error {
+	if d.sent++; d.sent == 1 {
+		return d.ClientStream.SendMsg(m)
+	}
+	<-d.ctx.Done()
+	return status.FromContextError(d.ctx.Err()).Err()
+}
+
+// A message that can't be kept is sent to the next attempt if the one that was to take it has ended, whatever an inner interceptor returns.
+func TestStreamSend_UnkeptAndEnded(t *testing.T) {
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		s = s.within(t, func(ctx context.Context, n int, stream grpc.ClientStream) grpc.ClientStream {
+			if n == 1 {
+				return &deaf{ClientStream: stream, ctx: ctx}
+			}
+			return stream
+		})
+		s.On(get, moves.Play(moves.Receive(1), moves.Pause(time.Second)).Then(down()), moves.Play(moves.Echo(0)))
+		stream := s.open(t, t.Context(), bidiStream, grpc.MaxRetryRPCBufferSize(20))
+		send(t, stream, "x")
+		var got []string
+		var err error
+		received := make(chan struct{})
+		go func() { defer close(received); got, err = receive(stream) }()
+		synctest.Wait()
+		send(t, stream, "longer than what may be kept")
+		_ = stream.CloseSend()
+		<-received
+		if fmt.Sprint(got) != "[x longer than what may be kept]" || err != io.EOF {
+			t.Errorf("the server echoes %v, %v", got, err)
+		}
+	})
+}
+
+// refusesSecond is a stream whose second SendMsg fails by itself.
+type refusesSecond struct {
+	grpc.ClientStream
+
+	sent int
+}
+
+func (r *refusesSecond) SendMsg(m any) error {
+	if r.sent++; r.sent == 1 {
+		return r.ClientStream.SendMsg(m)
+	}
+	return status.Error(codes.DataLoss, "by an interceptor")
+}
+
+// A message that an inner interceptor refuses ends the call, also while RecvMsg waits for the first message of an attempt that the call is
+// committed to.
+func TestStreamSend_RefusedWhileReceiving(t *testing.T) {
+	for _, committed := range []bool{false, true} {
+		t.Run(fmt.Sprint(committed), func(t *testing.T) {
+			play(t, config(plain()), func(t *testing.T, s scene) {
+				s.conn = s.inside(t, func(_ int, stream grpc.ClientStream) grpc.ClientStream { return &refusesSecond{ClientStream: stream} })
+				s.On(get, moves.Play(moves.Receive(1), moves.Pause(time.Minute)))
+				stream, begun := s.open(t, t.Context(), bidiStream), time.Now()
+				send(t, stream, "x")
+				if committed {
+					_ = stream.Context()
+				}
+				received := make(chan error)
+				go func() { received <- stream.RecvMsg(new(wrapperspb.StringValue)) }()
+				synctest.Wait()
+				err, end := stream.SendMsg(wrapperspb.String("y")), <-received
+				if status.Code(err) != codes.DataLoss || status.Code(end) != codes.DataLoss || time.Since(begun) > 0 {
+					t.Errorf("SendMsg returns %v, RecvMsg %v, after %v", err, end, time.Since(begun))
+				}
+			})
+		})
+	}
+}
