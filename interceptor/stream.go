@@ -619,8 +619,8 @@ func (s *stream) Context() context.Context {
 				return
 			}
 			t = s.opened()
-			if t != nil {
-				s.commit(t, decision.CommitContext)
+			if t != nil && !s.commit(t, decision.CommitContext) {
+				t = nil // it has ended meanwhile
 			}
 		})
 		switch {

@@ -230,23 +230,12 @@ func TestStreamCommit_Unsendable(t *testing.T) {
 	})
 }
 
-// endsLate returns errors of RecvMsg a second later than gRPC.
-type endsLate struct{ grpc.ClientStream }
-
-func (e endsLate) RecvMsg(m any) error {
-	err := e.ClientStream.RecvMsg(m)
-	if err != nil {
-		time.Sleep(time.Second)
-	}
-	return err
-}
-
 // Context doesn't return the context of an attempt that is cancelled, since another one replaces it: it waits for that.
 func TestStreamContext_OfTheNextAttempt(t *testing.T) {
 	retry := plain()
 	retry.PerAttemptTimeout = time.Second
 	play(t, config(retry), func(t *testing.T, s scene) {
-		s.conn = s.inside(t, func(_ int, stream grpc.ClientStream) grpc.ClientStream { return endsLate{stream} })
+		s.conn = s.inside(t, func(_ int, stream grpc.ClientStream) grpc.ClientStream { return slowReceiver{stream} })
 		knowLatency(s.retrier, s.conn)
 		s.On(get, testserver.Hang())
 		s.connect()
@@ -258,7 +247,7 @@ func TestStreamContext_OfTheNextAttempt(t *testing.T) {
 		calls.Go(func() { _ = stream.RecvMsg(new(wrapperspb.StringValue)) })
 		time.Sleep(1500 * ms)
 		attempt := stream.Context()
-		if n, _ := interceptor.AttemptFromContext(attempt); n != 2 || attempt.Err() != nil || time.Since(start) != 2*time.Second {
+		if n, _ := interceptor.AttemptFromContext(attempt); n != 2 || attempt.Err() != nil || time.Since(start) != 3100*ms {
 			t.Errorf("Context returns that of attempt %d, %v, after %v", n, attempt.Err(), time.Since(start))
 		}
 		cancel()
