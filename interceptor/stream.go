@@ -331,8 +331,8 @@ func (s *stream) beginWait() {
 		return
 	}
 	now := s.engineNow()
-	s.driver.waiting = senderWaits
 	step := s.reportPause(now)
+	s.driver.waiting = senderWaits
 	s.driver.schedule(&step, now.At)
 }
 
