@@ -134,9 +134,12 @@ func openRetried(c call, desc *grpc.StreamDesc, open grpc.Streamer, options *att
 	s := &stream{call: c, desc: desc, open: open}
 	s.driver.init(&s.call, s)
 	grpcsCodec := s.usesGRPCsCodec()
-	s.inSequence = s.retrier.newReply == nil && !grpcsCodec
-	s.warnInSequence()
-	s.inSequence = s.inSequence || desc.ClientStreams
+	if desc.ClientStreams {
+		s.inSequence = true
+	} else {
+		s.inSequence = s.retrier.newReply == nil && !grpcsCodec
+		s.warnInSequence()
+	}
 	enforced := s.entry.mode == policy.ModeEnforce
 	s.races = s.entry.policy.Parallel() && !s.inSequence && enforced
 	if !grpcsCodec && enforced {
