@@ -483,7 +483,7 @@ func (s *stream) sent(t *streamAttempt, err error) error {
 		s.sendFailed(t, err)
 	})
 	switch {
-	case reported && s.hasEnded():
+	case reported && s.endsWith(t):
 		return s.sentAfterEnd(false)
 	case reported:
 		return nil // the next attempt gets it

@@ -520,6 +520,28 @@ func (l slowSender) SendMsg(m any) error {
 	return l.ClientStream.SendMsg(m)
 }
 
+// The end of a committed attempt is being reported when SendMsg comes: no later attempt gets the message, so SendMsg says that the stream
+// has ended.
+func TestStreamSend_WhileTheEndIsReported(t *testing.T) {
+	slow := interceptor.WithClassifier(func(context.Context, string, any, error) interceptor.Verdict {
+		time.Sleep(time.Second)
+		return interceptor.VerdictByCode
+	})
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		s.On(get, moves.Play(moves.Receive(1), say("a")).Then(testserver.Fail(codes.DataLoss)))
+		stream := s.open(t, t.Context(), bidiStream)
+		send(t, stream, "x")
+		start := time.Now()
+		var calls sync.WaitGroup
+		calls.Go(func() { _, _ = receive(stream) })
+		time.Sleep(500 * ms)
+		if err := stream.SendMsg(wrapperspb.String("y")); err != io.EOF || time.Since(start) != time.Second {
+			t.Errorf("SendMsg: %v after %v", err, time.Since(start))
+		}
+		calls.Wait()
+	}, slow)
+}
+
 // Flow control blocks SendMsg, and RecvMsg begins to wait meanwhile: the attempt is slow after its timeout, since somebody has waited all the time.
 func TestStreamSend_BlockedTimeCounts(t *testing.T) {
 	retry := plain()
