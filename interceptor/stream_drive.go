@@ -401,7 +401,7 @@ func (s *stream) takeResult(a *attempt, err error) (attempts.Result, attempts.No
 // what is kept before the engine decides. If that can't be kept, the result is final, since nothing is left to replay.
 func (s *stream) noteFailure(t *streamAttempt, r *attempts.Result, committed bool) {
 	var request encoded
-	resumes := committed && t.stream != nil && s.rest(&request)
+	resumes := committed && t.stream != nil && s.ctx.Err() == nil && s.rest(&request)
 	s.lockedOnly(func() {
 		t.serverError = r.Err
 		s.lastFailed = t
