@@ -45,9 +45,10 @@ func Errors(fields []Field) (errs []*Error) {
 
 // Check returns the errors of [Errors], joined by [errors.Join].
 func Check(fields []Field) error {
-	var errs []error
-	for _, err := range Errors(fields) {
-		errs = append(errs, err)
+	wrong := Errors(fields)
+	errs := make([]error, len(wrong))
+	for i, err := range wrong {
+		errs[i] = err
 	}
 	return errors.Join(errs...)
 }
