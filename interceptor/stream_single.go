@@ -52,7 +52,7 @@ type singleStream struct {
 // singleEnd is who reports the end of the only attempt, once.
 //
 //	singleRuns ── the first who finds the end ──► singleClaimed ── the engine knows it ──► singleOver
-//	     └───────────────────── a callback panics ────────────────────────────────────────────┘
+//	     └───────────── a callback panics ──────────────┴─────────────────────────────────────┘
 type singleEnd uint8
 
 const (
@@ -64,7 +64,6 @@ const (
 // openSingle opens a stream of one attempt. options are for that.
 func openSingle(c call, desc *grpc.StreamDesc, open grpc.Streamer, options *attemptOptions) (grpc.ClientStream, error) {
 	s := &singleStream{desc: desc, call: c, attempt: attempt{attemptOptions: options}}
-	s.call.engineState = new(engineState)
 	return s.begin(open)
 }
 
@@ -86,7 +85,7 @@ func (s *singleStream) begin(open grpc.Streamer) (grpc.ClientStream, error) {
 	if s.claim() {
 		s.settle(err, false)
 	}
-	return nil, s.outcome(err)
+	return nil, s.awaitResult(err)
 }
 
 // start starts the engine. It reports whether the call is refused, with its error.
@@ -305,11 +304,11 @@ func (s *singleStream) finishCall(err error) error {
 		}
 		s.settle(err, false)
 	}
-	return s.outcome(err)
+	return s.awaitResult(err)
 }
 
-// outcome waits for the response, and returns the result of an application's call that gRPC has ended with err.
-func (s *singleStream) outcome(err error) error {
+// awaitResult waits for the response, and returns the result of an application's call that gRPC has ended with err.
+func (s *singleStream) awaitResult(err error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for s.end != singleOver {

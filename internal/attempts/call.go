@@ -18,9 +18,10 @@ import (
 //	  │    ┌──────── it is resumed ──────────┐
 //	  ▼    ▼                                 │
 //	 open ─────────── Commit ──────────► committed ── it has ended ──► chosen ──┐
-//	  │                                      │                           ▲      │
-//	  ├── accepted, fatal ───────────────────│───────────────────────────┘      │
-//	  ├── Stop ──────────────────────────────┴──────────────► gone ─────────────┤
+//	  │                                      │                          ▲ ▲     │
+//	  ├── accepted, fatal ───────────────────│──────────────────────────┘ │     │
+//	  ├── Stop ──────────────────────────────┴──► gone ── accepted ───────┘     │
+//	  │                                             └───────────────────────────┤
 //	  └── the last attempt has ended, and none follows ─────────────────────────┴── nothing runs ──► over
 //
 // Attempts run in every state but over. An attempt is pending, and is sent, only while open: after a backoff, a pushback, a
@@ -90,7 +91,7 @@ func (i *idle) end(at time.Duration) {
 type ending struct {
 	answer          answer
 	reason          policy.Reason // why no attempt follows
-	slowRefusal     policy.Reason // why a slow attempt got no successor
+	lastRefusal     policy.Reason // why a slow attempt got no successor
 	lastServerError answer        // before the answer
 	reached         bool          // a server has seen one of its attempts
 	missed          bool          // an attempt had no response at the call's deadline, though a usual one would have come long before
@@ -103,9 +104,7 @@ type answer struct {
 	local   bool // it is the error of an ended context
 }
 
-// Start asks whether the call may be made, and sends the first attempt. It keeps s until the call is over. The
-// driver may change the policy, its limit and the deadline in s before it reports the end of the first attempt, if the first
-// policy has neither a timeout nor hedges: nothing was decided by it.
+// Start asks whether the call may be made, and sends the first attempt. It keeps s until the call is over.
 func (c *Call) Start(s *Settings, now Now) (step Step) {
 	c.resetCall(s, now.At)
 	reason, err := c.ledger.allow(1, now.At, c.timeLeft(now.At))
@@ -171,13 +170,13 @@ func (c *Call) removeRunning(n int, at time.Duration) bool {
 // endAttempt settles what the attempt that has ended held, and decides what follows.
 func (c *Call) endAttempt(step *Step, a *attempt, r *Result, now Now) {
 	if !r.Unsent && c.pending.state != disconnected {
-		c.connect = Never
+		c.connect = Never // there was a connection: the next wait for one is another
 	}
 	if r.Err != nil && !r.Local && c.state != chosen {
 		c.ending.lastServerError = answer{attempt: a.number, err: r.Err}
 	}
 	if r.Unsent {
-		c.ledger.spare.permit, a.held.permit = a.held.permit, permit{}
+		c.ledger.spare, a.held.permit = a.held.permit, permit{}
 	}
 	c.ending.reached = c.ending.reached || !r.Foreign
 	lost := a.cancelled == outrun || c.state == gone && a.cancelled == replaced && r.Local
@@ -195,7 +194,7 @@ func (c *Call) endAttempt(step *Step, a *attempt, r *Result, now Now) {
 	default:
 		c.handleFailure(step, a, r, is, now)
 	}
-	c.ledger.release(&c.ledger.spare, outcome{unused: true}, now.At)
+	c.ledger.releaseSpare(now.At)
 }
 
 // Wake makes the call check the time and the channel: at Step.Wake, on a change with Step.Watch, or at any time.

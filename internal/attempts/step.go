@@ -28,8 +28,8 @@ func (c *Call) completeStep(step *Step, now *Now) {
 // conclude ends the call, and tells the budget.
 func (c *Call) conclude(now *Now) {
 	at := now.At
-	if c.ending.reason == policy.ReasonDeadlineExceeded && c.ending.slowRefusal != "" {
-		c.ending.reason = c.ending.slowRefusal // the reason for which a slow attempt ran into the deadline
+	if c.ending.reason == policy.ReasonDeadlineExceeded && c.ending.lastRefusal != "" {
+		c.ending.reason = c.ending.lastRefusal // the reason for which a slow attempt ran into the deadline
 	}
 	c.state = over
 	c.end = End{
