@@ -596,13 +596,12 @@ func (s *stream) Header() (metadata.MD, error) {
 func (s *stream) besideReceiver() *streamAttempt {
 	s.driver.mu.Lock()
 	defer s.driver.mu.Unlock()
-	drives := s.driver.waiting.drives
 	t := s.committed()
-	for (t == nil || t.over()) && drives() && !s.isOver() {
+	for (t == nil || t.over()) && s.driver.waiting.drives() && !s.isOver() {
 		s.driver.changed.Wait()
 		t = s.committed()
 	}
-	if t == nil || t.over() || t.stream == nil || !drives() && s.receives.Load() == nil {
+	if t == nil || t.over() || t.stream == nil || !s.driver.waiting.drives() && s.receives.Load() == nil {
 		return nil
 	}
 	return t
@@ -620,8 +619,8 @@ func (s *stream) Context() context.Context {
 				return
 			}
 			t = s.opened()
-			if t != nil {
-				s.commit(t, decision.CommitContext)
+			if t != nil && !s.commit(t, decision.CommitContext) {
+				t = nil // it has ended meanwhile
 			}
 		})
 		switch {

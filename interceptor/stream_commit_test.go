@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -226,5 +227,30 @@ func TestStreamCommit_Unsendable(t *testing.T) {
 		conn := s.inside(t, func(_ int, stream grpc.ClientStream) grpc.ClientStream { return refusing{stream} })
 		stream := must.Get(conn.NewStream(t.Context(), bidiStream, get))(t)
 		s.committedBy(t, stream.SendMsg(wrapperspb.String("a")), decision.CommitUnsendable)
+	})
+}
+
+// Context doesn't return the context of an attempt that is cancelled, since another one replaces it: it waits for that.
+func TestStreamContext_OfTheNextAttempt(t *testing.T) {
+	retry := plain()
+	retry.PerAttemptTimeout = time.Second
+	play(t, config(retry), func(t *testing.T, s scene) {
+		s.conn = s.inside(t, func(_ int, stream grpc.ClientStream) grpc.ClientStream { return slowReceiver{stream} })
+		knowLatency(s.retrier, s.conn)
+		s.On(get, testserver.Hang())
+		s.connect()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		stream := s.open(t, ctx, bidiStream, interceptor.Idempotent())
+		start := time.Now()
+		var calls sync.WaitGroup
+		calls.Go(func() { _ = stream.RecvMsg(new(wrapperspb.StringValue)) })
+		time.Sleep(1500 * ms)
+		attempt := stream.Context()
+		if n, _ := interceptor.AttemptFromContext(attempt); n != 2 || attempt.Err() != nil || time.Since(start) != 3100*ms {
+			t.Errorf("Context returns that of attempt %d, %v, after %v", n, attempt.Err(), time.Since(start))
+		}
+		cancel()
+		calls.Wait()
 	})
 }

@@ -540,11 +540,12 @@ func (s *stream) requested(t *streamAttempt) {
 // running returns the attempt that the call is committed to, or the oldest one that runs, or nil. The lock must be held.
 func (s *stream) running() *streamAttempt { return s.find(func(*streamAttempt) bool { return true }) }
 
-// opened returns the oldest attempt that is open, if possible one that takes messages, or nil. The lock must be held.
+// opened returns the oldest attempt that is open and not cancelled, if possible one that takes messages, or nil. The lock must be held.
 func (s *stream) opened() *streamAttempt {
-	t := s.find(func(t *streamAttempt) bool { return t.stream != nil && t.sending != sendsNoMore && !s.cancelled(t) })
+	open := func(t *streamAttempt) bool { return t.stream != nil && !s.cancelled(t) }
+	t := s.find(func(t *streamAttempt) bool { return open(t) && t.sending != sendsNoMore })
 	if t == nil {
-		t = s.find(func(t *streamAttempt) bool { return t.stream != nil })
+		t = s.find(open)
 	}
 	return t
 }

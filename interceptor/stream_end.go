@@ -247,7 +247,7 @@ func (s *stream) receiveAfterEnd(m any, final error) error {
 	}
 }
 
-// onFinish runs when gRPC has ended an attempt, in any goroutine. It reports the end of the context or the connection if no call of the
+// onFinish runs when gRPC has ended an attempt, in any goroutine. It reports the end of its context or the connection if no call of the
 // application is inside. A server's response is found by the application's next call, since messages may be left for it.
 func (t *streamAttempt) onFinish(err error) {
 	s := t.of
@@ -266,7 +266,7 @@ func (t *streamAttempt) onFinish(err error) {
 		}
 	})
 	if reports {
-		s.reportFinished(t)
+		s.reportUnfound(t)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"io"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc"
@@ -17,6 +18,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/policy"
@@ -163,4 +165,28 @@ func TestStreamHeader_BesideReceiverAndContext(t *testing.T) {
 		calls.Wait()
 		_, _ = receive(stream)
 	})
+}
+
+// Header waits beside a SendMsg that finds out how an attempt has ended. When that returns, Header makes the next attempt.
+func TestStreamHeader_BesideSender(t *testing.T) {
+	slowObserver := interceptor.WithObserver(interceptor.Observer{Attempt: func(context.Context, interceptor.Event) { time.Sleep(time.Second) }})
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		s.On(get, moves.Play(moves.Receive(1)).Then(testserver.Fail(codes.Unavailable)), moves.Play(moves.SendHeader(metadata.Pairs("who", "2"))).Then(testserver.Hang()))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		stream := s.open(t, ctx, bidiStream)
+		send(t, stream, "x")
+		synctest.Wait()
+		start := time.Now()
+		var calls sync.WaitGroup
+		calls.Go(func() { send(t, stream, "y") })
+		time.Sleep(ms)
+		md, err := stream.Header()
+		if took := time.Since(start); fmt.Sprint(md["who"], err) != "[2] <nil>" || took != time.Second {
+			t.Errorf("Header returns %v, %v after %v", md, err, took)
+		}
+		calls.Wait()
+		cancel()
+		time.Sleep(10 * time.Second) // the observer is told of the end
+	}, slowObserver)
 }

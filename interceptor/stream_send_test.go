@@ -512,6 +512,51 @@ func TestStreamSend_FailsAsAMessageComes(t *testing.T) {
 	}
 }
 
+// slowSender returns from SendMsg a moment later than gRPC.
+type slowSender struct{ grpc.ClientStream }
+
+func (l slowSender) SendMsg(m any) error {
+	defer time.Sleep(ms)
+	return l.ClientStream.SendMsg(m)
+}
+
+// Flow control blocks SendMsg until its attempt is slow, and is replaced. The next attempt is opened, although the application only sends, and
+// whoever comes first: SendMsg that returns io.EOF, or gRPC's OnFinish.
+func TestStreamSend_BlockedUntilReplaced(t *testing.T) {
+	retry := plain()
+	retry.PerAttemptTimeout = time.Second
+	for _, late := range []bool{false, true} {
+		t.Run(fmt.Sprint("late ", late), func(t *testing.T) {
+			play(t, config(retry), func(t *testing.T, s scene) {
+				s = s.narrow(t)
+				s.conn = s.inside(t, func(_ int, stream grpc.ClientStream) grpc.ClientStream {
+					if late {
+						return slowSender{stream}
+					}
+					return stream
+				})
+				knowLatency(s.retrier, s.conn)
+				s.On(get, testserver.Hang().Times(1), moves.Play(moves.Receive(0)).Then(testserver.Hang()))
+				s.connect()
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				stream := s.open(t, ctx, bidiStream, interceptor.Idempotent())
+				start := time.Now()
+				for time.Since(start) < time.Second {
+					if err := stream.SendMsg(wrapperspb.String(strings.Repeat("x", 1<<10))); err != nil {
+						_, end := receive(stream)
+						t.Fatalf("SendMsg: %v; RecvMsg: %v", err, end)
+					}
+				}
+				time.Sleep(time.Second)
+				if got := s.waits(); !strings.HasPrefix(got, "[1") {
+					t.Errorf("the second attempt follows after %s; want 1s", got)
+				}
+			})
+		})
+	}
+}
+
 // deaf is a stream whose second SendMsg returns only when its context is over, and says so.
 type deaf struct {
 	grpc.ClientStream
