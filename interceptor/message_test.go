@@ -303,3 +303,21 @@ func valueOf(data []byte) string {
 	_ = proto.Unmarshal(data, m)
 	return m.GetValue()
 }
+
+// A stream of many requests has one attempt at a time whatever its codec: nobody is told to declare replies for it.
+func TestMessages_NoHintForManyRequests(t *testing.T) {
+	for kind, desc := range kinds() {
+		t.Run(kind, func(t *testing.T) {
+			play(t, hedged(), func(t *testing.T, s scene) {
+				s.On(get, moves.Play(moves.Receive(1)))
+				stream := s.open(t, t.Context(), desc, grpc.ForceCodec(jsonStructs{}))
+				_ = stream.SendMsg(new(ledger))
+				_ = stream.CloseSend()
+				_ = stream.RecvMsg(new(ledger))
+				if hinted := len(s.warnings) > 0; hinted != !desc.ClientStreams {
+					t.Errorf("warnings %q", s.warnings)
+				}
+			})
+		})
+	}
+}

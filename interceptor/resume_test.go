@@ -418,3 +418,31 @@ func TestResume_AnHour(t *testing.T) {
 		}
 	})
 }
+
+// The function of Resume runs in RecvMsg alone: not when the end of the context finds an attempt that an inner interceptor has received to its
+// end. Nothing could follow anyway.
+func TestResume_NotBeyondTheContext(t *testing.T) {
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		s.conn = s.inside(t, func(_ int, stream grpc.ClientStream) grpc.ClientStream {
+			h := &hoarder{ClientStream: stream, messages: make(chan string, 10)}
+			go h.hoard()
+			return h
+		})
+		s.On(get, feed(2, 0, down()))
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		asked := 0
+		stream := s.open(t, ctx, serverStream, interceptor.Resume(func(proto.Message) (proto.Message, bool) { asked++; return nil, false }))
+		send(t, stream, "from the start")
+		_ = stream.CloseSend()
+		must.Do(t, stream.RecvMsg(new(wrapperspb.StringValue)))
+		cancel()
+		time.Sleep(time.Second)
+		if asked != 0 {
+			t.Errorf("the rest was asked for %d times", asked)
+		}
+		if got, err := receive(stream); fmt.Sprint(got) != "[1]" || status.Code(err) != codes.Unavailable {
+			t.Errorf("the rest is %v, %v", got, err)
+		}
+	})
+}

@@ -134,9 +134,12 @@ func openRetried(c call, desc *grpc.StreamDesc, open grpc.Streamer, options *att
 	s := &stream{call: c, desc: desc, open: open}
 	s.driver.init(&s.call, s)
 	grpcsCodec := s.usesGRPCsCodec()
-	s.inSequence = s.retrier.newReply == nil && !grpcsCodec
-	s.warnInSequence()
-	s.inSequence = s.inSequence || desc.ClientStreams
+	if desc.ClientStreams {
+		s.inSequence = true
+	} else {
+		s.inSequence = s.retrier.newReply == nil && !grpcsCodec
+		s.warnInSequence()
+	}
 	enforced := s.entry.mode == policy.ModeEnforce
 	s.races = s.entry.policy.Parallel() && !s.inSequence && enforced
 	if !grpcsCodec && enforced {
@@ -331,8 +334,8 @@ func (s *stream) beginWait() {
 		return
 	}
 	now := s.engineNow()
-	s.driver.waiting = senderWaits
 	step := s.reportPause(now)
+	s.driver.waiting = senderWaits
 	s.driver.schedule(&step, now.At)
 }
 
@@ -480,7 +483,7 @@ func (s *stream) sent(t *streamAttempt, err error) error {
 		s.sendFailed(t, err)
 	})
 	switch {
-	case reported && s.hasEnded():
+	case reported && s.endsWith(t):
 		return s.sentAfterEnd(false)
 	case reported:
 		return nil // the next attempt gets it

@@ -71,9 +71,9 @@ func (s *stream) beginDrive(w want, m any) (opened *streamAttempt, over, inside 
 			return opened, false, false
 		}
 	}
+	s.reportPause(attempts.Now{At: clock.Now()}) // before a goroutine of ours can receive
 	s.driver.waiting = callWaits
 	s.drive = next
-	s.reportPause(attempts.Now{At: clock.Now()}) // before a goroutine of ours can receive
 	return nil, false, false
 }
 
@@ -401,7 +401,7 @@ func (s *stream) takeResult(a *attempt, err error) (attempts.Result, attempts.No
 // what is kept before the engine decides. If that can't be kept, the result is final, since nothing is left to replay.
 func (s *stream) noteFailure(t *streamAttempt, r *attempts.Result, committed bool) {
 	var request encoded
-	resumes := committed && t.stream != nil && s.rest(&request)
+	resumes := committed && t.stream != nil && s.ctx.Err() == nil && s.rest(&request)
 	s.lockedOnly(func() {
 		t.serverError = r.Err
 		s.lastFailed = t
@@ -513,10 +513,14 @@ func (s *stream) engineNow() attempts.Now {
 	return now
 }
 
-// reportPause tells the engine for how long no call of the application has waited. The lock must be held.
+// reportPause tells the engine for how long no call of the application has waited, before one begins to wait, or while none does. The lock
+// must be held.
 func (s *stream) reportPause(now attempts.Now) attempts.Step {
-	d := max(now.At-s.idleSince, 0)
-	s.idleSince = now.At
+	d := time.Duration(0)
+	if s.driver.waiting == nobodyWaits {
+		d = max(now.At-s.idleSince, 0)
+		s.idleSince = now.At
+	}
 	if s.deciding() {
 		return s.engine.Paused(d, now)
 	}
@@ -527,9 +531,7 @@ func (s *stream) reportPause(now attempts.Now) attempts.Step {
 // requested records that an attempt has the whole request. The lock must be held.
 func (s *stream) requested(t *streamAttempt) {
 	now := attempts.Now{At: clock.Now()}
-	if !s.driver.waiting.drives() {
-		s.reportPause(now)
-	}
+	s.reportPause(now)
 	if s.deciding() {
 		s.engine.Requested(t.number, now)
 	} else {

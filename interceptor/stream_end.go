@@ -56,6 +56,17 @@ func (s *stream) hasEnded() bool {
 	return s.isOver()
 }
 
+// endsWith reports whether the call is over with attempt t, whose end is reported, or is being reported. If the call is committed to t, it
+// waits until that is known: a resumed stream goes on.
+func (s *stream) endsWith(t *streamAttempt) bool {
+	s.driver.mu.Lock()
+	defer s.driver.mu.Unlock()
+	for s.committed() == t && !s.isOver() {
+		s.driver.changed.Wait()
+	}
+	return s.isOver()
+}
+
 // concluded implements tries. That the call is over, and its response, are set in one place.
 func (s *stream) concluded() {
 	o := &s.outcome

@@ -520,6 +520,57 @@ func (l slowSender) SendMsg(m any) error {
 	return l.ClientStream.SendMsg(m)
 }
 
+// The end of a committed attempt is being reported when SendMsg comes: no later attempt gets the message, so SendMsg says that the stream
+// has ended.
+func TestStreamSend_WhileTheEndIsReported(t *testing.T) {
+	slow := interceptor.WithClassifier(func(context.Context, string, any, error) interceptor.Verdict {
+		time.Sleep(time.Second)
+		return interceptor.VerdictByCode
+	})
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		s.On(get, moves.Play(moves.Receive(1), say("a")).Then(testserver.Fail(codes.DataLoss)))
+		stream := s.open(t, t.Context(), bidiStream)
+		send(t, stream, "x")
+		start := time.Now()
+		var calls sync.WaitGroup
+		calls.Go(func() { _, _ = receive(stream) })
+		time.Sleep(500 * ms)
+		if err := stream.SendMsg(wrapperspb.String("y")); err != io.EOF || time.Since(start) != time.Second {
+			t.Errorf("SendMsg: %v after %v", err, time.Since(start))
+		}
+		calls.Wait()
+	}, slow)
+}
+
+// Flow control blocks SendMsg, and RecvMsg begins to wait meanwhile: the attempt is slow after its timeout, since somebody has waited all the time.
+func TestStreamSend_BlockedTimeCounts(t *testing.T) {
+	retry := plain()
+	retry.PerAttemptTimeout = 2 * time.Second
+	play(t, config(retry), func(t *testing.T, s scene) {
+		s = s.narrow(t)
+		knowLatency(s.retrier, s.conn)
+		s.On(get, testserver.Hang().Times(1), moves.Play(moves.Receive(0)).Then(testserver.Hang()))
+		s.connect()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		stream := s.open(t, ctx, bidiStream, interceptor.Idempotent())
+		var calls sync.WaitGroup
+		calls.Go(func() {
+			for range 200 {
+				_ = stream.SendMsg(wrapperspb.String(strings.Repeat("x", 1<<10)))
+			}
+		})
+		time.Sleep(time.Second)
+		calls.Go(func() { _ = stream.RecvMsg(new(wrapperspb.StringValue)) })
+		time.Sleep(2 * time.Second)
+		if got := s.waits(); got != "[2.1s]" {
+			t.Errorf("the second attempt follows after %s; want 2s, and the backoff", got)
+		}
+		cancel()
+		calls.Wait()
+	})
+}
+
 // Flow control blocks SendMsg until its attempt is slow, and is replaced. The next attempt is opened, although the application only sends, and
 // whoever comes first: SendMsg that returns io.EOF, or gRPC's OnFinish.
 func TestStreamSend_BlockedUntilReplaced(t *testing.T) {

@@ -35,6 +35,7 @@ type singleStream struct {
 	attempt attempt
 	inside  atomic.Int32 // calls that report the end when they return, including the opening of the stream
 	timed   atomic.Bool  // the time of the first message is measured, and it has not arrived
+	ended   atomic.Bool  // finished is set: the last call that leaves reports it
 
 	mu       lock        // guards the engine and all below
 	changed  sync.Cond   // broadcasts when the response is known
@@ -226,7 +227,7 @@ func (s *singleStream) leaveCall(returned *bool) {
 		s.settle(attempts.ErrPanicked, true)
 	}
 	s.countWaiting(-1)
-	if s.inside.Add(-1) == 0 && s.attempt.ended() {
+	if s.inside.Add(-1) == 0 && s.ended.Load() {
 		s.reportFinished()
 	}
 }
@@ -259,6 +260,7 @@ func (s *singleStream) onFinish(err error) {
 	s.mu.Lock()
 	if s.finished == nil {
 		s.finished = endOrEOF(err)
+		s.ended.Store(true)
 	}
 	s.mu.Unlock()
 	if s.inside.Load() == 0 {

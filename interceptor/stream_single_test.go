@@ -309,3 +309,29 @@ func TestStreamSingle_WithoutGRPC(t *testing.T) {
 		}
 	}
 }
+
+// The context ends while a SendMsg is inside of an inner interceptor that keeps gRPC's options to itself. The end is reported when SendMsg
+// returns, though nobody calls the stream any more.
+func TestStreamSingle_EndsWhileACallIsInside(t *testing.T) {
+	play(t, spec.Config{}, func(t *testing.T, s scene) {
+		s.conn = s.Dial(t, append(s.retrier.DialOptions(), grpc.WithChainStreamInterceptor(
+			func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, _ ...grpc.CallOption) (grpc.ClientStream, error) {
+				stream, err := open(ctx, desc, cc, method)
+				return lateReturn{stream}, err
+			}))...)
+		s.On(get, testserver.Hang())
+		ctx, cancel := context.WithCancel(t.Context())
+		stream := s.open(t, ctx, bidiStream)
+		time.AfterFunc(time.Second, cancel)
+		send(t, stream, "x")
+		s.overOnce(t, codes.Canceled, 1)
+	})
+}
+
+// lateReturn is a stream whose SendMsg returns late.
+type lateReturn struct{ grpc.ClientStream }
+
+func (s lateReturn) SendMsg(m any) error {
+	defer time.Sleep(10 * time.Second)
+	return s.ClientStream.SendMsg(m)
+}

@@ -41,3 +41,13 @@ func TestIdempotencyOrder(t *testing.T) {
 		}
 	}
 }
+
+func TestIdempotencyKey_Header(t *testing.T) {
+	t.Parallel()
+	for key, want := range map[string]string{"{}": "idempotency-key", "{header: x-request-id}": "x-request-id"} {
+		set := mustParse(t, "f", "methodConfig: [{name: [{service: a.B}], idempotencyKey: "+key+"}]")
+		if got := set.Lookup("/a.B/C").IdempotencyKey(); got != want {
+			t.Errorf("idempotencyKey: %s: the header is %q; want %q", key, got, want)
+		}
+	}
+}

@@ -4,6 +4,7 @@
 package policy_test
 
 import (
+	"cmp"
 	"strings"
 	"testing"
 
@@ -15,19 +16,23 @@ const elsewhere = `loadBalancingConfig: [{stagger_retry_elsewhere: {childPolicy:
 
 func TestLoadBalancing(t *testing.T) {
 	t.Parallel()
-	for name, row := range map[string]struct{ text, want string }{
-		"named":     {elsewhere, `[{"stagger_retry_elsewhere":{"childPolicy":[{"round_robin":{}}]}},{"round_robin":{}}]`},
-		"inside":    {`loadBalancingConfig: [{outlier: {childPolicy: [{stagger_retry_elsewhere: {childPolicy: [{a: {}}]}}]}}]`, `[{"outlier":{"childPolicy":[{"stagger_retry_elsewhere":{"childPolicy":[{"a":{}}]}}]}}]`},
-		"another":   {`loadBalancingConfig: [{round_robin: {}}]`, ""},
-		"a value":   {`loadBalancingConfig: [{round_robin: {name: stagger_retry_elsewhere}}]`, ""},
-		"nothing":   {`maxWaiting: 3`, ""},
-		"old style": {`loadBalancingPolicy: stagger_retry_elsewhere`, ""},
+	for name, row := range map[string]struct{ text, want, field string }{
+		"named":     {elsewhere, `[{"stagger_retry_elsewhere":{"childPolicy":[{"round_robin":{}}]}},{"round_robin":{}}]`, "loadBalancingConfig[0]"},
+		"second":    {`loadBalancingConfig: [{a: {}}, {stagger_retry_elsewhere: {}}]`, `[{"a":{}},{"stagger_retry_elsewhere":{}}]`, "loadBalancingConfig[1]"},
+		"inside":    {`loadBalancingConfig: [{outlier: {childPolicy: [{stagger_retry_elsewhere: {childPolicy: [{a: {}}]}}]}}]`, `[{"outlier":{"childPolicy":[{"stagger_retry_elsewhere":{"childPolicy":[{"a":{}}]}}]}}]`, "loadBalancingConfig[0]"},
+		"another":   {`loadBalancingConfig: [{round_robin: {}}]`, "", ""},
+		"a value":   {`loadBalancingConfig: [{round_robin: {name: stagger_retry_elsewhere}}]`, "", ""},
+		"nothing":   {`maxWaiting: 3`, "", ""},
+		"old style": {`loadBalancingPolicy: stagger_retry_elsewhere`, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			set := mustParse(t, "f", "# a comment\n"+row.text)
 			channel, at := inside.Channel(set)
 			config := balancing.Config(channel)
+			if field := inside.Elsewhere(set).Field; field != cmp.Or(row.field, "loadBalancingConfig") {
+				t.Errorf("it stands in %s; want %s", field, row.field)
+			}
 			if config != row.want {
 				t.Errorf("loadBalancingConfig = %s; want %s", config, row.want)
 			}
@@ -45,5 +50,23 @@ func TestLoadBalancing(t *testing.T) {
 				t.Error("it is not brought, and nothing says so")
 			}
 		})
+	}
+}
+
+// What gRPC itself implements is handed to it as it was read.
+func TestChannel(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"maxWaiting: 3":                                             `{}`,
+		"loadBalancingPolicy: pick_first":                           `{"loadBalancingPolicy":"pick_first"}`,
+		"loadBalancingConfig: [{pick_first: {}}]":                   `{"loadBalancingConfig":[{"pick_first":{}}]}`,
+		"healthCheckConfig: {serviceName: a.B}":                     `{"healthCheckConfig":{"serviceName":"a.B"}}`,
+		"connectionScaling: {maxConnectionsPerSubchannel: 2}":       `{"connectionScaling":{"maxConnectionsPerSubchannel":2}}`,
+		"healthCheckConfig: {}\nconnectionScaling: {}":              `{}`,
+		"connectionScaling: {a: 1}\nhealthCheckConfig: {other: []}": `{"connectionScaling":{"a":1},"healthCheckConfig":{"other":[]}}`,
+	} {
+		if got, _ := inside.Channel(mustParse(t, "f", text)); got != want {
+			t.Errorf("%s: %s; want %s", text, got, want)
+		}
 	}
 }

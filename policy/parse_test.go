@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -212,5 +213,21 @@ func TestParseListsAndMaps(t *testing.T) {
 	})
 	if tried < 300 {
 		t.Errorf("%d changes were errors; want more", tried)
+	}
+}
+
+// Each of the 16 codes may have settings of its own.
+func TestParse_PerCodeOfAll(t *testing.T) {
+	t.Parallel()
+	var all, own []string
+	for n := range 16 {
+		code := strconv.Itoa(n + 1)
+		all = append(all, code)
+		own = append(own, "{codes: ["+code+"]}")
+	}
+	set := mustParse(t, "f", "methodConfig: [{name: [{service: a.B}], retryPolicy: {maxAttempts: 2, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 2,\n"+
+		"  retryableStatusCodes: ["+strings.Join(all, ", ")+"], perCode: ["+strings.Join(own, ", ")+"]}}]")
+	if got := len(policies.Retry(set.Lookup("/a.B/C")).PerCode); got != 16 {
+		t.Errorf("%d codes have settings of their own; want 16", got)
 	}
 }

@@ -96,6 +96,16 @@ func TestWarningsCut(t *testing.T) {
 	})
 }
 
+// Only in retryableStatusCodes does the spelling of a code matter to gRPC for Go: it reads neither perCode nor hedgingPolicy.
+func TestWarningsSpelling(t *testing.T) {
+	t.Parallel()
+	wantWarnings(t, mustParse(t, "f", "methodConfig:\n- {name: [{service: a.B}], hedgingPolicy: {maxAttempts: 2, nonFatalStatusCodes: [unavailable]}}\n"+
+		"- {name: [{service: a.C}], retryPolicy: {maxAttempts: 2, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 2,\n"+
+		"    retryableStatusCodes: [Unavailable], perCode: [{codes: [unavailable]}]}}\n"), []string{
+		"f:4:28: methodConfig[1].retryPolicy.retryableStatusCodes[0]: Unavailable: gRPC for Go refuses a service config with this spelling; write UNAVAILABLE",
+	})
+}
+
 func TestPlace(t *testing.T) {
 	t.Parallel()
 	set := mustParse(t, "f", "methodConfig:\n- name: [{service: a.B}, {}]\n- name:\n  - {service: a.B, method: C}\n")

@@ -33,13 +33,22 @@ type Error struct {
 // Error returns a text such as "budget: Percent 0: must be 0.0001 to 1000".
 func (e *Error) Error() string { return "budget: " + e.Field + " " + e.Value + ": " + e.Message }
 
-// Check returns an [*Error] for each field that is out of bounds, joined by [errors.Join].
-func Check(fields []Field) error {
-	var errs []error
+// Errors returns an error for each field that is out of bounds.
+func Errors(fields []Field) (errs []*Error) {
 	for _, f := range fields {
 		if wrong := f.wrong(); wrong != "" {
 			errs = append(errs, &Error{Field: f.Name, Value: f.print(f.Value), Message: wrong})
 		}
+	}
+	return errs
+}
+
+// Check returns the errors of [Errors], joined by [errors.Join].
+func Check(fields []Field) error {
+	wrong := Errors(fields)
+	errs := make([]error, len(wrong))
+	for i, err := range wrong {
+		errs[i] = err
 	}
 	return errors.Join(errs...)
 }

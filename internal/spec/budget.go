@@ -4,7 +4,6 @@
 package spec
 
 import (
-	"errors"
 	"slices"
 	"strings"
 	"unicode"
@@ -54,19 +53,8 @@ func checkBudgets(report *document.Report, budgets []Budget) {
 
 // checkBudget reports the errors of package budget, with the keys of the file.
 func checkBudget(report *document.Report, path string, c budget.Config) {
-	_, err := budget.New(c)
-	if err == nil {
-		return
-	}
-	joined, ok := err.(interface{ Unwrap() []error })
-	if !ok {
-		report.Errorf(path, nil, "%v", err)
-		return
-	}
-	for _, err := range joined.Unwrap() {
-		if f, ok := errors.AsType[*bounds.Error](err); ok {
-			report.Errorf(path+"."+keyOf(f.Field), verbatim(f.Value), "%s", f.Message)
-		}
+	for _, wrong := range bounds.Errors(bounds.Of(c)) {
+		report.Errorf(path+"."+keyOf(wrong.Field), verbatim(wrong.Value), "%s", wrong.Message)
 	}
 }
 

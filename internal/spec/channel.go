@@ -83,8 +83,8 @@ func (c *channel) check(report *document.Report) {
 	}
 	for i, one := range c.balancing {
 		field := document.Item(BalancingKey, i)
-		entry, ok := one.(map[string]any)
-		if !ok || len(entry) != 1 {
+		entry, _ := one.(map[string]any)
+		if len(entry) != 1 {
 			report.Errorf(field, nil, oneBalancing)
 			continue
 		}

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -157,14 +156,10 @@ func checkPositive(report *document.Report, field string, d time.Duration) {
 	}
 }
 
-// checkNumber checks bounds, and the number of decimals: values are never rounded silently.
-func checkNumber(report *document.Report, field string, v, low, high float64, decimals int) {
+// checkDecimals checks the number of decimals: values are never rounded silently.
+func checkDecimals(report *document.Report, field string, v float64, decimals int) {
 	scale := math.Pow10(decimals)
-	scaled := math.Round(v*scale) / scale
-	switch {
-	case !(v >= low && v <= high): // also true for NaN
-		report.Errorf(field, v, "must be %v to %s", low, strconv.FormatFloat(high, 'f', -1, 64))
-	case scaled != v:
-		report.Errorf(field, v, "must have at most %d decimals, such as %v", decimals, scaled)
+	if rounded := math.Round(v*scale) / scale; rounded != v {
+		report.Errorf(field, v, "must have at most %d decimals, such as %v", decimals, rounded)
 	}
 }

@@ -59,12 +59,30 @@ func TestNewSetRefuses(t *testing.T) {
 		{"methodConfig[0].hedgingPolicy.hedgingQuantile.quantile: 0: must be more than 0 and less than 1, such as 0.95", func(c *spec.Config, _ *spec.Retry) {
 			c.Methods[0].Retry, c.Methods[0].Hedge = nil, &spec.Hedge{MaxAttempts: 2, MinDelay: 1, Budget: "b"}
 		}},
+		{"methodConfig[0].hedgingPolicy.hedgingQuantile.quantile: 0: must be more than 0 and less than 1, such as 0.95", func(c *spec.Config, _ *spec.Retry) {
+			c.Methods[0].Retry, c.Methods[0].Hedge = nil, &spec.Hedge{MaxAttempts: 2, MaxDelay: 1, Budget: "b"}
+		}},
+		{"methodConfig[0].hedgingPolicy.hedgingQuantile.quantile: 2: must be more than 0 and less than 1, such as 0.95", func(c *spec.Config, _ *spec.Retry) {
+			c.Methods[0].Retry, c.Methods[0].Hedge = nil, &spec.Hedge{MaxAttempts: 2, Quantile: 2, Budget: "b"}
+		}},
 		{"methodConfig[0].retryPolicy: is required by maxPushback and maxConnectionWait, which limit extra attempts", func(c *spec.Config, _ *spec.Retry) {
 			c.Methods[0].Retry, c.Methods[0].MaxPushback = nil, 1
 		}},
 		{`methodConfig[0].name[0]: "a.B/C": must be "/service/method", "/service/" or "/"`, func(c *spec.Config, _ *spec.Retry) {
 			c.Methods[0].Names[0] = "a.B/C"
 		}},
+		{
+			`methodConfig[0].name[0]: "C": must be "/service/method", "/service/" or "/"` + "\n" + `methodConfig[0].name[1]: "C": must be "/service/method", "/service/" or "/"`,
+			func(c *spec.Config, _ *spec.Retry) { c.Methods[0].Names = []string{"C", "C"} },
+		},
+		{`methodConfig[0].name[0]: "//C": must be "/service/method", "/service/" or "/"`, func(c *spec.Config, _ *spec.Retry) {
+			c.Methods[0].Names[0] = "//C"
+		}},
+		{`methodConfig[0].name[0]: "/a.B/C/D": must be "/service/method", "/service/" or "/"`, func(c *spec.Config, _ *spec.Retry) {
+			c.Methods[0].Names[0] = "/a.B/C/D"
+		}},
+		{"maxAttemptsLimit: 1: must be 2 to 100; for no retries leave the policies out", func(c *spec.Config, _ *spec.Retry) { c.MaxAttemptsLimit = 1 }},
+		{"maxAttemptsLimit: 101: must be 2 to 100; for no retries leave the policies out", func(c *spec.Config, _ *spec.Retry) { c.MaxAttemptsLimit = 101 }},
 		{"budgets[0].bucket.refund: NaN: must be 0 to 10", func(c *spec.Config, _ *spec.Retry) {
 			bucket := budget.Default()
 			bucket.Refund = math.NaN()
@@ -84,11 +102,38 @@ func TestNewSetRefuses(t *testing.T) {
 	}
 }
 
+// TestNewSetAccepts has the last values that are allowed.
+func TestNewSetAccepts(t *testing.T) {
+	t.Parallel()
+	for name, set := range map[string]func(*spec.Config){
+		"the least maxAttemptsLimit":   func(c *spec.Config) { c.MaxAttemptsLimit = 2 },
+		"the largest maxAttemptsLimit": func(c *spec.Config) { c.MaxAttemptsLimit = 100 },
+		"a code with all attempts of its policy": func(c *spec.Config) {
+			c.Methods[0].Retry.PerCode = []spec.Code{{Codes: []codes.Code{codes.Unavailable}, MaxAttempts: 3}}
+		},
+		"a hedging delay whose least is its greatest": func(c *spec.Config) {
+			c.Methods[0].Policy = spec.Policy{Hedge: &spec.Hedge{MaxAttempts: 2, Quantile: 0.5, MinDelay: 1, MaxDelay: 1}}
+		},
+	} {
+		c := goodConfig()
+		set(&c)
+		if _, err := policies.NewSet(c); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 func TestNewSetDefaults(t *testing.T) {
 	t.Parallel()
 	c := goodConfig()
-	c.Methods[0].Retry.PerCode = []spec.Code{{Codes: []codes.Code{codes.Unavailable}}}
+	c.Methods[0].Retry.PerCode = []spec.Code{{Codes: []codes.Code{codes.Unavailable}, Backoff: &spec.Backoff{Initial: 1, Max: 1, Multiplier: 1}}}
 	set := must.Get(policies.NewSet(c))(t)
+	if got := policies.Config(set).MaxWaiting; got != 10_000 {
+		t.Errorf("%d calls may wait; want 10,000", got)
+	}
+	if own := policies.Spec(set.Lookup("/a.B/C")).Retry.PerCode[0].Backoff; own.Jitter != "FULL" || own.Growth != "EXPONENTIAL" {
+		t.Errorf("a code's own backoff is %+v; want the words of the defaults", own)
+	}
 	if p := set.Lookup("/a.B/C"); p == nil || policies.Spec(p).Retry.MaxAttempts != 3 || policies.Spec(p).Retry.Budget != "b" ||
 		policies.Spec(p).Retry.PerAttemptTimeout != 0 {
 		t.Errorf("Lookup = %+v", p)
@@ -182,12 +227,24 @@ func TestNewSetCopies(t *testing.T) {
 	config := spec.Config{
 		Methods: []spec.MethodConfig{{
 			Names:  []string{"/a.B/C"},
-			Policy: spec.Policy{Retry: &retry, MaxRequestMessageBytes: new(7)},
+			Policy: spec.Policy{Retry: &retry, MaxRequestMessageBytes: new(7), MaxResponseMessageBytes: new(8), WaitForReady: new(true)},
+		}, {
+			Names:  []string{"/a.B/D"},
+			Policy: spec.Policy{Hedge: &spec.Hedge{MaxAttempts: 3, NonFatalStatusCodes: []codes.Code{codes.Unavailable}}},
 		}},
 		Budgets:         []spec.Budget{{Name: "b", Config: budget.Default()}},
 		RetryThrottling: &budget.ThrottleConfig{MaxTokens: 10, TokenRatio: 1},
 	}
 	set := must.Get(policies.NewSet(config))(t)
+	if config.Methods[0].Retry != &retry || retry.OnAttemptTimeout != "" || slow.Growth != "" {
+		t.Errorf("NewSet has changed the caller's own: %+v, %+v", config.Methods[0].Retry, slow)
+	}
+	slow.Initial = 0
+	config.Methods[0].Names[0] = "/a.B/E"
+	*config.Methods[0].WaitForReady = false
+	*config.Methods[0].MaxResponseMessageBytes = 0
+	config.Methods[1].Hedge.NonFatalStatusCodes[0] = codes.Internal
+	config.Methods[1].Hedge.MaxAttempts = 0
 	retry.MaxAttempts = 0
 	retry.PerCode[0].Codes[0] = codes.Internal
 	retry.PerCode[0].Codes = nil
@@ -198,6 +255,12 @@ func TestNewSetCopies(t *testing.T) {
 	p := set.Lookup("/a.B/C")
 	if own := policies.Spec(p).Retry.PerCode[0]; !slices.Contains(own.Codes, codes.Unavailable) || own.Backoff.Initial != time.Second {
 		t.Errorf("the settings of a code are %+v", own)
+	}
+	if h := policies.Spec(set.Lookup("/a.B/D")).Hedge; h.MaxAttempts != 3 || h.NonFatalStatusCodes[0] != codes.Unavailable {
+		t.Errorf("the hedging policy is %+v", h)
+	}
+	if s := policies.Spec(p); !*s.WaitForReady || *s.MaxResponseMessageBytes != 8 || policies.Config(set).Methods[0].Names[0] != "/a.B/C" {
+		t.Errorf("the policy is %+v, of %v", s, policies.Config(set).Methods[0].Names)
 	}
 	if policies.Spec(p).Retry.MaxAttempts != 3 || *policies.Spec(p).MaxRequestMessageBytes != 7 ||
 		policies.Config(set).Budgets[0].Config != budget.Default() || policies.Config(set).RetryThrottling.MaxTokens != 10 {

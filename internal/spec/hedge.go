@@ -27,20 +27,16 @@ func checkHedge(report *document.Report, prefix string, h Hedge) {
 	if h.HedgingDelay < 0 {
 		report.Errorf(prefix+"hedgingDelay", h.HedgingDelay, "must not be negative; 0s sends all attempts in parallel")
 	}
-	if len(h.NonFatalStatusCodes) > 0 {
-		checkCodes(report, prefix+"nonFatalStatusCodes", h.NonFatalStatusCodes)
-	}
 	if h.Quantile != 0 || h.MinDelay != 0 || h.MaxDelay != 0 || report.Written(prefix+"hedgingQuantile") {
 		checkQuantile(report, prefix+"hedgingQuantile.", h)
 	}
 }
 
 func checkQuantile(report *document.Report, prefix string, h Hedge) {
-	switch {
-	case !(h.Quantile > 0 && h.Quantile < 1): // also true for NaN
+	if !(h.Quantile > 0 && h.Quantile < 1) { // also true for NaN
 		report.Errorf(prefix+"quantile", h.Quantile, "must be more than 0 and less than 1, such as 0.95")
-	default:
-		checkNumber(report, prefix+"quantile", h.Quantile, 0, 1, 4)
+	} else {
+		checkDecimals(report, prefix+"quantile", h.Quantile, 4)
 	}
 	checkPositive(report, prefix+"min", h.MinDelay)
 	checkPositive(report, prefix+"max", h.MaxDelay)

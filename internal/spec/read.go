@@ -17,16 +17,13 @@ import (
 	"github.com/stagger-go/stagger/internal/document"
 )
 
-// Read reads the text of a policy file. It returns false if that is not even YAML or JSON. The report has all errors that reading
-// finds; Check finds the rest.
-func Read(report *document.Report, data []byte) (c Config, ok bool) {
+// Read reads the text of a policy file. The report has all errors that reading finds; Check finds the rest.
+func Read(report *document.Report, data []byte) (c Config) {
 	report.Elsewhere = belongs
-	root := document.Parse(report, data, fileFormat)
-	if root == nil {
-		return Config{}, false
+	if root := document.Parse(report, data, fileFormat); root != nil { // else it is not even YAML or JSON
+		report.Read("", root, c.readFile)
 	}
-	report.Read("", root, c.readFile)
-	return c, true
+	return c
 }
 
 var fileFormat = document.Format{Name: "policy file", Key: "methodConfig"}
@@ -278,7 +275,7 @@ const aCode = "must be a status code's name such as UNAVAILABLE, or its number, 
 // readCode reads a status code by its name, in any case, or by its number.
 func readCode(report *document.Report, path string, n *document.Node) (codes.Code, bool) {
 	switch {
-	case n.Kind == document.Text && strings.EqualFold(n.Text, "OK") || n.Kind == document.Number && n.Text == "0":
+	case strings.EqualFold(n.Text, "OK"), n.Text == "0":
 		report.Misread(path, n, notFailure)
 	case n.Kind == document.Number:
 		if c, ok := codename.Parse(n.Text); ok {
@@ -309,7 +306,7 @@ func readCode(report *document.Report, path string, n *document.Node) (codes.Cod
 // off must get that.
 func readMode(f *document.Fields, to *string) {
 	n, path := f.Value("mode")
-	if n != nil && (n.Kind == document.Bool || n.Kind == document.Text) && strings.EqualFold(n.Text, "false") {
+	if n != nil && strings.EqualFold(n.Text, "false") {
 		*to = "OFF"
 		f.Warnf(path, n.Text, `is taken as OFF, which tools that read YAML 1.1, such as Helm, turn into false; write "OFF" in quotes`)
 		return

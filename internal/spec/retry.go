@@ -6,7 +6,6 @@ package spec
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -32,13 +31,12 @@ type Retry struct {
 	Chain string
 }
 
-// withDefaults names the kinds that are left at zero, so that equivalent policies are equal.
+// withDefaults names the kinds that are left at zero, so that equivalent policies are equal. r must be a deep copy.
 func (r Retry) withDefaults() Retry {
 	r.Backoff = r.Backoff.withDefaults()
-	r.PerCode = slices.Clone(r.PerCode)
-	for i, own := range r.PerCode {
+	for _, own := range r.PerCode {
 		if own.Backoff != nil {
-			r.PerCode[i].Backoff = new(own.Backoff.withDefaults())
+			*own.Backoff = own.Backoff.withDefaults()
 		}
 	}
 	r.OnAttemptTimeout = cmp.Or(r.OnAttemptTimeout, "HEDGE")

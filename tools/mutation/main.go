@@ -43,17 +43,12 @@ var targets = []target{
 		tests:  [][]string{{"./internal/decision"}, {"-skip", "^TestModel", "./internal/attempts"}},
 	},
 	{folder: "internal/lookup", tests: [][]string{{"./internal/lookup"}}},
-	// What Decide asks. The skipped tests take seconds, and are about reading files.
-	{
-		folder: "policy",
-		files:  []string{"codes.go", "idempotency.go", "mode.go", "policy.go"},
-		tests: [][]string{
-			{"./internal/decision"},
-			{"-skip", "^TestModel", "./internal/attempts"},
-			{"-skip", "Memory|Bounded|ManyErrors|RepositoryFiles|Watch|Limits|Descriptors", "./policy"},
-		},
-	},
+	{folder: "policy", tests: [][]string{{"-skip", slowOfPolicy, "./policy"}, {"./internal/spec", "./internal/decision"}, {"-run", slowOfPolicy, "./policy"}}},
+	{folder: "internal/spec", tests: [][]string{{"./internal/spec"}, {"-skip", slowOfPolicy, "./policy"}, {"-run", slowOfPolicy, "./policy"}}},
 }
+
+// slowOfPolicy are the tests of package policy that take most of its time.
+const slowOfPolicy = "ParseMemory|ParseManyErrors|GRPCRefusesNoMore|HeadersArrive"
 
 func main() {
 	if filepath.Base(os.Args[0]) == "go" {
