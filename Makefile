@@ -115,12 +115,13 @@ storms: ## Play storms and hedges for stagger and its peers, and compare the fle
 	@cd lab && $(OFF) go test -shuffle=on -count=1 -timeout 30m -run '$(STORMS)' -skip '$(GRIDS)' ./...
 
 .PHONY: random
-random: ## Play random calls MANY times (20) as often as make test does (SEED=7 plays others), and all rows of some figures
+random: ## Play random calls MANY times (20) as often as make test does (SEED=7 plays others), all rows of some figures, and random delays
 	@$(OFF) go test -count=1 -timeout 30m -run 'TestHelps_|TestStreams_ShareBudget' ./interceptor ./elsewhere -args -all
 	@$(OFF) go test -count=1 -timeout 30m -run 'TestModel$$' ./internal/attempts -args -many $(MANY)
 	@$(OFF) go test -count=1 -timeout 30m -run 'TestDifferential|TestStorm$$' ./internal/tools/proof -args -many $(MANY) -seed $(SEED)
 	@.ci/cc
 	@CGO_ENABLED=1 $(OFF) go test -race -count=1 -timeout 30m -run 'TestStorm$$' ./internal/tools/proof -args -many 4 -seed $(SEED)
+	@CGO_ENABLED=1 $(OFF) go test -race -tags delays -count=1 -timeout 30m -skip '$(FIGURES)|Allocations|Cost|ObserverToo' ./interceptor
 
 .PHONY: count
 count: ## Count the lines of Go written by hand: code and tests of each folder

@@ -28,7 +28,7 @@ type driver struct {
 	of    *call
 	tries tries
 
-	mu       sync.Mutex // guards the engine, and all below
+	mu       lock       // guards the engine, and all below
 	changed  sync.Cond  // broadcasts each change for which a goroutine may wait
 	attempts []*attempt // by number
 	ours     int        // how many goroutines of ours make attempts

@@ -5,7 +5,6 @@ package interceptor
 
 import (
 	"context"
-	"sync"
 	"sync/atomic"
 )
 
@@ -19,7 +18,7 @@ type notice struct {
 // goroutine that comes delivers the events without the lock, one after the other.
 type eventQueue struct {
 	filled  atomic.Bool // the queue has events
-	mu      *sync.Mutex // the call's, which guards all below
+	mu      *lock       // the call's, which guards all below
 	events  []notice
 	telling bool // a goroutine delivers one
 }

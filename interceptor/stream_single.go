@@ -37,7 +37,7 @@ type singleStream struct {
 	timed   atomic.Bool  // the time of the first message is measured, and it has not arrived
 	ended   atomic.Bool  // finished is set: the last call that leaves reports it
 
-	mu       sync.Mutex  // guards the engine and all below
+	mu       lock        // guards the engine and all below
 	changed  sync.Cond   // broadcasts when the response is known
 	unwatch  func() bool // stops watching the call's context
 	finished error       // OnFinish's error, io.EOF after a success; nil: gRPC has not called it
