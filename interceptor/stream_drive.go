@@ -189,7 +189,8 @@ func (s *stream) nextStep(t *streamAttempt) (do attemptStep) {
 	return do
 }
 
-// stepOf returns what the goroutine that makes t does next. The lock must be held.
+// stepOf returns what the goroutine that makes t does next. If t has what the application wants, stepOf ends the drive, and commits the call
+// to t if the application then sees a part of it. The lock must be held.
 func (s *stream) stepOf(t *streamAttempt) attemptStep {
 	switch {
 	case s.cancelled(t), s.isOver():

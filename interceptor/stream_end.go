@@ -324,7 +324,7 @@ func (s *stream) contextOver() {
 
 // contextLongOver runs some time after the call's context is over.
 func (s *stream) contextLongOver() {
-	var idle []*streamAttempt
+	var unmade []*streamAttempt
 	s.lockedOnly(func() {
 		if s.isOver() {
 			return
@@ -332,11 +332,11 @@ func (s *stream) contextLongOver() {
 		s.outcome.setPhase(contextGone)
 		for _, a := range s.driver.attempts {
 			if t := a.ofStream; t.maker == makerNone {
-				idle = append(idle, t)
+				unmade = append(unmade, t)
 			}
 		}
 	})
-	for _, t := range idle {
+	for _, t := range unmade {
 		s.reportFinished(t)
 	}
 	s.wakeIdle()

@@ -37,16 +37,16 @@ type singleStream struct {
 	timed   atomic.Bool  // the time of the first message is measured, and it has not arrived
 	ended   atomic.Bool  // finished is set: the last call that leaves reports it
 
-	mu       lock        // guards the engine and all below
-	changed  sync.Cond   // broadcasts when the response is known
-	unwatch  func() bool // stops watching the call's context
-	finished error       // OnFinish's error, io.EOF after a success; nil: gRPC has not called it
-	end      singleEnd
-	final    error         // of the call, once its response is known
-	shown    error         // final, or gRPC's later error for the application
-	panicked panicked      // in a callback
-	waiting  int           // waiting calls; only while timed
-	idle     time.Duration // since when no call waits
+	mu        lock        // guards the engine and all below
+	changed   sync.Cond   // broadcasts when the response is known
+	unwatch   func() bool // stops watching the call's context
+	finished  error       // OnFinish's error, io.EOF after a success; nil: gRPC has not called it
+	end       singleEnd
+	final     error         // of the call, once its response is known
+	shown     error         // final, or gRPC's later error for the application
+	panicked  panicked      // in a callback
+	waiting   int           // waiting calls; only while timed
+	idleSince time.Duration // when the last call stopped waiting
 }
 
 // singleEnd is who reports the end of the only attempt, once.
@@ -107,7 +107,7 @@ func (s *singleStream) start() (refused bool, err error) {
 	a := &s.attempt
 	a.number, a.began, a.ctx, a.onEnd = 1, now.At, contextOfFirst(s.call.ctx), s
 	s.call.options.targets = noTargets // gRPC itself fills the caller's targets, and calls OnFinish
-	s.idle = now.At
+	s.idleSince = now.At
 	s.timed.Store(s.call.entry.responses != nil)
 	s.enterCall()
 	s.mu.Lock()
@@ -168,9 +168,9 @@ func (s *singleStream) countWaiting(n int) {
 // reportPause reports to the engine how long no call has waited. s.mu must be held.
 func (s *singleStream) reportPause(now attempts.Now) {
 	if s.timed.Load() && s.waiting == 0 {
-		s.call.engine.Paused(now.At-s.idle, now)
+		s.call.engine.Paused(now.At-s.idleSince, now)
 	}
-	s.idle = now.At
+	s.idleSince = now.At
 }
 
 // SendMsg sends a message.

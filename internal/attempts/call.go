@@ -38,7 +38,7 @@ type Call struct {
 	commit  commit        // see Commit
 	floor   time.Duration // nothing is sent before, by the server's pushback
 	connect time.Duration // the end of the wait for a connection; Never: not begun
-	idle    idle
+	gap     gap
 	ending  ending
 
 	end     End // once the call is over
@@ -73,17 +73,17 @@ type commit struct {
 	why     decision.Commit
 }
 
-// idle is the time with no attempt running.
-type idle struct {
+// gap is the time with no attempt running.
+type gap struct {
 	since time.Duration // Never while one runs
 	total time.Duration // before since
 }
 
 // end ends the time without attempts.
-func (i *idle) end(at time.Duration) {
-	if i.since != Never {
-		i.total += at - i.since
-		i.since = Never
+func (g *gap) end(at time.Duration) {
+	if g.since != Never {
+		g.total += at - g.since
+		g.since = Never
 	}
 }
 
@@ -126,7 +126,7 @@ func (c *Call) Join(s *Settings, t Timing) (step Step) {
 }
 
 func (c *Call) sendFirst(t Timing) (step Step) {
-	c.used.sent, c.idle.since = 1, Never
+	c.used.sent, c.gap.since = 1, Never
 	first := c.addRunning(t.began)
 	first.Timing = t
 	c.setSlowAt(first)
@@ -138,7 +138,7 @@ func (c *Call) sendFirst(t Timing) (step Step) {
 // resetCall resets c to a new call.
 func (c *Call) resetCall(s *Settings, at time.Duration) {
 	*c = Call{cancels: c.cancels[:0]}
-	c.state, c.floor, c.connect, c.idle.since = open, at, Never, at
+	c.state, c.floor, c.connect, c.gap.since = open, at, Never, at
 	c.running = c.first[:0]
 	c.set, c.ledger.set = s, s
 }
@@ -162,7 +162,7 @@ func (c *Call) removeRunning(n int, at time.Duration) bool {
 	c.ended = c.running[i]
 	c.running = slices.Delete(c.running, i, i+1)
 	if len(c.running) == 0 {
-		c.idle.since = at
+		c.gap.since = at
 	}
 	return true
 }

@@ -191,7 +191,7 @@ func (c *Call) sendPending(step *Step, at time.Duration) {
 	if a.hedge {
 		c.used.hedges++
 	}
-	c.idle.end(at)
+	c.gap.end(at)
 	c.ending.lastRefusal = ""
 	c.used.backoff = c.pending.decision.Backoff
 	c.pending = pending{}

@@ -40,8 +40,8 @@ func (c *Call) conclude(now *Now) {
 	if c.ending.reason == policy.ReasonCommitted {
 		c.end.Commit = c.commit.why
 	}
-	c.idle.end(at)
-	c.end.Waited = c.idle.total
+	c.gap.end(at)
+	c.end.Waited = c.gap.total
 	failed := c.end.Err != nil || c.end.Answer == 0
 	if failed && c.ending.lastServerError.attempt != c.end.Answer {
 		c.end.Last = c.ending.lastServerError.err
