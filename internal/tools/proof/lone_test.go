@@ -63,6 +63,9 @@ func drawLone(d *draws) *lone {
 	l.swallow = d.odds(10)
 	l.seed = uint64(d.below(256))
 	l.lag = one(d, 0, 0, 3*ms+700*time.Microsecond, 25*ms+700*time.Microsecond)
+	for i := range l.moves {
+		l.moves[i].sends = l.moves[i].sends || l.moves[i].what == "header" && d.odds(40) // beside RecvMsg
+	}
 	return l
 }
 
