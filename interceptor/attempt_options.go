@@ -99,8 +99,8 @@ func (o *callOptions) deliver(r *report) {
 	}
 }
 
-// finished calls the caller's OnFinish options, once.
-func (o *callOptions) finished(err error) {
+// tellFinished calls the caller's OnFinish options, once.
+func (o *callOptions) tellFinished(err error) {
 	if o.targets == noTargets {
 		return
 	}

@@ -222,7 +222,7 @@ func (c *call) recordResponse(at, took time.Duration) {
 func (c *call) finish(reported *report) error {
 	err := c.answer(reported)
 	c.notifyEnd(err)
-	c.options.finished(err)
+	c.options.tellFinished(err)
 	return err
 }
 

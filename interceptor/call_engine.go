@@ -49,11 +49,9 @@ func (c *call) joinEngine() {
 	c.engine.Join(&c.set, attempts.NewTiming(c.start, false))
 }
 
-// prepareEngine makes the engine, unless the call has it, and its settings.
+// prepareEngine makes the engine and its settings.
 func (c *call) prepareEngine(requestFollows bool) {
-	if !c.deciding() {
-		c.engineState = new(engineState)
-	}
+	c.engineState = new(engineState)
 	s := &c.set
 	s.Policy = c.entry.policy
 	s.MaxAttempts = c.options.maxAttempts

@@ -19,7 +19,8 @@ import (
 //	application   run ──► attempt 1 ──► its end ──► attempt 2 ──► … ──► waits for ours, and for what is due then ──► returns
 //	ours                └─ it is slow ──► attempt next to it ──► its end ──► …
 //
-// So a call that is answered before its timer fires starts no goroutine, and every goroutine has ended when run returns.
+// So a call that is answered before its timer fires starts no goroutine. When run returns, no goroutine of ours makes an attempt; those of a
+// unary call have ended.
 //
 // gRPC, inner interceptors, codecs, the classifier and observers run without the lock; budget, breaker and the record of the method run
 // under it. All of them may panic or call Goexit, so the lock is always released by defer.
@@ -41,10 +42,11 @@ type driver struct {
 
 // waiting is whether the application waits, and for what.
 //
-//	            ┌── a call of the application needs something of an attempt ──► callWaits ── an attempt has it ──► callServed
-//	nobodyWaits ┤                                                                                                  │
-//	     ▲      └── flow control blocks SendMsg ──► senderWaits                                                    │
-//	     └──────────────────── the call of the application returns ──┴─────────────────────────────────────────────┘
+//	nobodyWaits ── a call of the application needs something of an attempt ──► callWaits ── an attempt has it ──► callServed
+//	   │   ▲                                                                     ▲   │                                │
+//	   │   ├── the call returns ─────────────────────────────────────────────────│───┴────────────────────────────────┘
+//	   │   └── SendMsg returns ────────────────┐                                 │
+//	   └── flow control blocks SendMsg ──► senderWaits ── such a call comes ─────┘
 //
 // A unary call waits from the beginning.
 type waiting uint8
@@ -154,7 +156,7 @@ func (d *driver) reportEnd(a *attempt, err error, ours bool) (next *attempt) {
 
 // reportOnly is reportEnd without the events.
 func (d *driver) reportOnly(a *attempt, err error, ours bool) (next *attempt) {
-	if d.over(a, err) {
+	if d.endsAtOnce(a, err) {
 		a.endContext()
 		return nil
 	}
@@ -173,9 +175,9 @@ func (d *driver) reportOnly(a *attempt, err error, ours bool) (next *attempt) {
 	return next
 }
 
-// over reports whether the call is over with the end of an attempt that has returned err, or a panic has ended it. If not, the engine
-// is to decide.
-func (d *driver) over(a *attempt, err error) (over bool) {
+// endsAtOnce ends the call with the success of an attempt, if that needs no engine. Otherwise it joins the engine, which is to decide,
+// and reports whether a panic has ended the call meanwhile.
+func (d *driver) endsAtOnce(a *attempt, err error) (over bool) {
 	d.lockedOnly(func() {
 		if err == nil && d.tries.succeeded(a) {
 			d.serve()

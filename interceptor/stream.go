@@ -24,7 +24,7 @@ import (
 //
 // A call of the application that needs something of an attempt drives the call: it makes attempts, as a unary call does, until one has
 // what is needed. One call drives at a time, and the others wait. What has failed while no call drives is found by the next one. So an
-// attempt's clock runs only while the application waits.
+// attempt's clock runs only while the application waits. If no call comes within a second, a goroutine of ours reports the end.
 //
 //	running ───── commit ─────► committed ── first message ──► passed through
 //	  ▲  │                        │    │                             │
@@ -105,8 +105,8 @@ func (r *Retrier) stream(retries grpcRetries) grpc.StreamClientInterceptor {
 		c.prepareContext()
 		made, err = c.openStream(desc, open, options)
 		if err == nil && r.repeats != nil {
-			succeeded := c
-			made = r.repeats.Stream(succeeded.second, desc, open, made)
+			opened := c
+			made = r.repeats.Stream(opened.second, desc, open, made)
 		}
 		return made, err
 	}
@@ -190,14 +190,15 @@ func (s *stream) begin(options *attemptOptions) (grpc.ClientStream, error) {
 func (s *stream) prepareFirst(options *attemptOptions) {
 	s.idleSince = s.start
 	s.beginning.timing = attempts.NewTiming(s.start, true)
-	if s.entry.asks || s.entry.policy.Watched() || s.races || s.resume.next != nil {
+	if s.entry.asks || s.entry.policy.Watched() || s.resume.next != nil { // a policy whose attempts race is watched
 		step := s.startEngine(true, attempts.Now{At: s.start}) // until CloseSend, the application takes its time
 		if step.Over {
 			s.concluded()
 			return
 		}
 	}
-	t := s.newAttempt(s.firstAttempt(options, s.start))
+	t := s.newStreamAttempt(s.firstAttempt(options, s.start))
+	s.driver.attempts = append(s.driver.attempts, &t.attempt)
 	if s.ctx.Done() != nil {
 		s.unwatch = context.AfterFunc(s.ctx, s.contextOver)
 	}
@@ -253,7 +254,7 @@ func (s *stream) SendMsg(m any) error {
 		}
 		why = s.keep(&e, why)
 		if why == decision.CommitNone {
-			t = s.takesNewest()
+			t = s.giveNewest()
 			refused = t == nil && s.sender() == senderEnds
 		}
 	})
@@ -308,9 +309,9 @@ func (s *stream) keep(e *encoded, why decision.Commit) decision.Commit {
 	}
 }
 
-// takesNewest returns the running attempt, if it has everything that was kept before the newest message: the application then sends it
+// giveNewest returns the running attempt, if it has everything that was kept before the newest message: the application then sends it
 // its own message. The lock must be held.
-func (s *stream) takesNewest() *streamAttempt {
+func (s *stream) giveNewest() *streamAttempt {
 	t := s.running()
 	if t == nil || t.stream == nil || t.sending != sendsFreely || t.given != s.request.messages-1 {
 		return nil
@@ -376,7 +377,7 @@ func (s *stream) sendUnkept(m any, e *encoded, why decision.Commit) error {
 		}
 		err := s.sendWaiting(t, m)
 		if err == nil {
-			if s.took(t, why) {
+			if s.commitTo(t, why) {
 				return nil
 			}
 			continue
@@ -394,9 +395,9 @@ func (s *stream) isReplaced() bool {
 	return s.request.state == requestReplaced
 }
 
-// took commits the call to an attempt that has taken a message which can't be kept. It returns false if another attempt follows, since
+// commitTo commits the call to an attempt that has taken a message which can't be kept. It returns false if another attempt follows, since
 // this one has ended.
-func (s *stream) took(t *streamAttempt, why decision.Commit) (ok bool) {
+func (s *stream) commitTo(t *streamAttempt, why decision.Commit) (ok bool) {
 	s.locked(func() {
 		if t.finished != nil && s.committed() != t {
 			t.sending = sendsNoMore // an inner interceptor hides the end
@@ -414,30 +415,32 @@ func (s *stream) took(t *streamAttempt, why decision.Commit) (ok bool) {
 // attempt that takes no more messages.
 func (s *stream) awaitSender() (t *streamAttempt, over bool) {
 	for {
-		todo := func() senderIs {
-			s.driver.mu.Lock()
-			defer s.driver.mu.Unlock()
-			for {
-				is := s.sender()
-				if is != senderBusy {
-					t = s.running()
-					return is
-				}
-				s.driver.changed.Wait()
-			}
-		}()
-		switch todo {
+		sender, is := s.awaitIdleSender()
+		switch is {
 		case senderOver:
 			return nil, true
 		case senderRefuses:
 			return nil, false
 		case senderReady:
-			return t, false
+			return sender, false
 		case senderEnds:
 			_, _ = s.await(wantEnd, nil)
 		default:
 			_, _ = s.await(wantOpened, nil)
 		}
+	}
+}
+
+// awaitIdleSender waits while the attempt to which a message can be sent is busy, and returns it and its state.
+func (s *stream) awaitIdleSender() (*streamAttempt, senderIs) {
+	s.driver.mu.Lock()
+	defer s.driver.mu.Unlock()
+	for {
+		is := s.sender()
+		if is != senderBusy {
+			return s.running(), is
+		}
+		s.driver.changed.Wait()
 	}
 }
 
@@ -566,7 +569,7 @@ func (s *stream) CloseSend() error {
 			t.closed = true
 			on = t
 		}
-		if on != nil || t.sending == sendsNoMore {
+		if on != nil || t.sending == sendsNoMore { // its server gets no more than it has
 			s.requested(t)
 		}
 	})

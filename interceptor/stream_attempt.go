@@ -87,15 +87,8 @@ func (t *streamAttempt) over() bool { return t.maker >= makerOver }
 // setOver records that the attempt's end is being reported. The lock must be held.
 func (t *streamAttempt) setOver() { t.maker = max(t.maker, makerOver) }
 
-// newAttempt returns the first attempt. The lock must be held.
-func (s *stream) newAttempt(a attempt) *streamAttempt {
-	t := s.streamAttempt(a)
-	s.driver.attempts = append(s.driver.attempts, &t.attempt)
-	return t
-}
-
-// streamAttempt makes an attempt one of the stream. The lock must be held.
-func (s *stream) streamAttempt(a attempt) *streamAttempt {
+// newStreamAttempt makes an attempt one of the stream. The lock must be held.
+func (s *stream) newStreamAttempt(a attempt) *streamAttempt {
 	t := &streamAttempt{attempt: a, of: s}
 	t.ofStream = t
 	t.onEnd = t

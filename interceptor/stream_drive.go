@@ -189,7 +189,8 @@ func (s *stream) nextStep(t *streamAttempt) (do attemptStep) {
 	return do
 }
 
-// stepOf returns what the goroutine that makes t does next. The lock must be held.
+// stepOf returns what the goroutine that makes t does next. If t has what the application wants, stepOf ends the drive, and commits the call
+// to t if the application then sees a part of it. The lock must be held.
 func (s *stream) stepOf(t *streamAttempt) attemptStep {
 	switch {
 	case s.cancelled(t), s.isOver():
@@ -283,11 +284,11 @@ func (s *stream) commit(t *streamAttempt, why decision.Commit) bool {
 	} else {
 		s.join()
 		now := s.engineNow()
-		step, _ := s.engine.Commit(t.number, why, now)
+		step, ok := s.engine.Commit(t.number, why, now)
 		s.driver.act(&step, nil, nil, now.At, false) // it sends nothing: a call that is committed has its attempt
-	}
-	if s.committed() != t {
-		return false
+		if !ok {
+			return false
+		}
 	}
 	s.driver.changed.Broadcast()
 	s.passThrough()
@@ -322,7 +323,7 @@ func (s *stream) cancelled(t *streamAttempt) bool {
 	return s.deciding() && s.engine.Cancelled(t.number)
 }
 
-// hear records the first message of the committed attempt. The lock must be held.
+// hear records the response of an attempt: its first message, or a success without any. The lock must be held.
 func (s *stream) hear(t *streamAttempt) {
 	if !t.heard {
 		t.heard = true
@@ -484,7 +485,7 @@ func (s *stream) giveToGoroutine(t *streamAttempt) {
 
 // prepare implements tries.
 func (s *stream) prepare(n int, at time.Duration, ours bool) *attempt {
-	t := s.streamAttempt(*s.laterAttempt(n, at))
+	t := s.newStreamAttempt(*s.laterAttempt(n, at))
 	t.maker = makerCall
 	if ours {
 		t.maker = makerGoroutine

@@ -87,8 +87,9 @@ func (s *stream) concluded() {
 	if err := s.answer(reported); err != nil {
 		o.final = err
 	}
-	o.setPhase(endTold)
-	if s.options.targets != noTargets {
+	if s.options.targets == noTargets {
+		o.setPhase(endTold)
+	} else {
 		o.setPhase(endKnown)
 	}
 	s.receives.Store(nil) // who comes from now on must look at the end
@@ -99,7 +100,7 @@ func (s *stream) concluded() {
 		s.unwatch()
 	}
 	if s.deciding() || s.cancel != nil || s.retrier.observers.Load().calls {
-		s.driver.events.push(notice{}) // the end
+		s.driver.events.push(notice{}) // the end, of which somebody hears, or which ends the policy's timeout
 	}
 	s.driver.changed.Broadcast()
 }
@@ -126,7 +127,7 @@ func (s *stream) tellCaller() {
 		s.outcome.setPhase(endTold)
 		s.driver.changed.Broadcast()
 	})
-	s.options.finished(s.outcome.final)
+	s.options.tellFinished(s.outcome.final)
 }
 
 // ended returns whether the call is over, for a call of the application that begins; inside is as in [stream.result]. The lock must be
@@ -300,8 +301,8 @@ func (s *stream) giveTimeToFind(t *streamAttempt) {
 		return
 	}
 	committed := s.committed()
-	shown := committed == t && s.receives.Load() == nil
-	if (shown || committed == nil && t.finished != io.EOF) && s.resume.next == nil {
+	withoutMessage := committed == t && s.receives.Load() == nil // else the application receives from gRPC, and finds the end there
+	if (withoutMessage || committed == nil && t.finished != io.EOF) && s.resume.next == nil {
 		time.AfterFunc(timeToFind, func() { s.reportUnfound(t) })
 	}
 }
@@ -323,7 +324,7 @@ func (s *stream) contextOver() {
 
 // contextLongOver runs some time after the call's context is over.
 func (s *stream) contextLongOver() {
-	var idle []*streamAttempt
+	var unmade []*streamAttempt
 	s.lockedOnly(func() {
 		if s.isOver() {
 			return
@@ -331,11 +332,11 @@ func (s *stream) contextLongOver() {
 		s.outcome.setPhase(contextGone)
 		for _, a := range s.driver.attempts {
 			if t := a.ofStream; t.maker == makerNone {
-				idle = append(idle, t)
+				unmade = append(unmade, t)
 			}
 		}
 	})
-	for _, t := range idle {
+	for _, t := range unmade {
 		s.reportFinished(t)
 	}
 	s.wakeIdle()

@@ -37,22 +37,22 @@ type singleStream struct {
 	timed   atomic.Bool  // the time of the first message is measured, and it has not arrived
 	ended   atomic.Bool  // finished is set: the last call that leaves reports it
 
-	mu       lock        // guards the engine and all below
-	changed  sync.Cond   // broadcasts when the response is known
-	unwatch  func() bool // stops watching the call's context
-	finished error       // OnFinish's error, io.EOF after a success; nil: gRPC has not called it
-	end      singleEnd
-	final    error         // of the call, once its response is known
-	shown    error         // final, or gRPC's later error for the application
-	panicked panicked      // in a callback
-	waiting  int           // waiting calls; only while timed
-	idle     time.Duration // since when no call waits
+	mu        lock        // guards the engine and all below
+	changed   sync.Cond   // broadcasts when the response is known
+	unwatch   func() bool // stops watching the call's context
+	finished  error       // OnFinish's error, io.EOF after a success; nil: gRPC has not called it
+	end       singleEnd
+	final     error         // of the call, once its response is known
+	shown     error         // final, or gRPC's later error for the application
+	panicked  panicked      // in a callback
+	waiting   int           // waiting calls; only while timed
+	idleSince time.Duration // when the last call stopped waiting
 }
 
 // singleEnd is who reports the end of the only attempt, once.
 //
 //	singleRuns ── the first who finds the end ──► singleClaimed ── the engine knows it ──► singleOver
-//	     └───────────────────── a callback panics ────────────────────────────────────────────┘
+//	     └───────────── a callback panics ──────────────┴─────────────────────────────────────┘
 type singleEnd uint8
 
 const (
@@ -64,7 +64,6 @@ const (
 // openSingle opens a stream of one attempt. options are for that.
 func openSingle(c call, desc *grpc.StreamDesc, open grpc.Streamer, options *attemptOptions) (grpc.ClientStream, error) {
 	s := &singleStream{desc: desc, call: c, attempt: attempt{attemptOptions: options}}
-	s.call.engineState = new(engineState)
 	return s.begin(open)
 }
 
@@ -86,7 +85,7 @@ func (s *singleStream) begin(open grpc.Streamer) (grpc.ClientStream, error) {
 	if s.claim() {
 		s.settle(err, false)
 	}
-	return nil, s.outcome(err)
+	return nil, s.awaitResult(err)
 }
 
 // start starts the engine. It reports whether the call is refused, with its error.
@@ -108,7 +107,7 @@ func (s *singleStream) start() (refused bool, err error) {
 	a := &s.attempt
 	a.number, a.began, a.ctx, a.onEnd = 1, now.At, contextOfFirst(s.call.ctx), s
 	s.call.options.targets = noTargets // gRPC itself fills the caller's targets, and calls OnFinish
-	s.idle = now.At
+	s.idleSince = now.At
 	s.timed.Store(s.call.entry.responses != nil)
 	s.enterCall()
 	s.mu.Lock()
@@ -169,9 +168,9 @@ func (s *singleStream) countWaiting(n int) {
 // reportPause reports to the engine how long no call has waited. s.mu must be held.
 func (s *singleStream) reportPause(now attempts.Now) {
 	if s.timed.Load() && s.waiting == 0 {
-		s.call.engine.Paused(now.At-s.idle, now)
+		s.call.engine.Paused(now.At-s.idleSince, now)
 	}
-	s.idle = now.At
+	s.idleSince = now.At
 }
 
 // SendMsg sends a message.
@@ -305,11 +304,11 @@ func (s *singleStream) finishCall(err error) error {
 		}
 		s.settle(err, false)
 	}
-	return s.outcome(err)
+	return s.awaitResult(err)
 }
 
-// outcome waits for the response, and returns the result of an application's call that gRPC has ended with err.
-func (s *singleStream) outcome(err error) error {
+// awaitResult waits for the response, and returns the result of an application's call that gRPC has ended with err.
+func (s *singleStream) awaitResult(err error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for s.end != singleOver {

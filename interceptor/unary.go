@@ -15,14 +15,7 @@ import (
 
 // unary is a unary call. It is a local variable of the caller's goroutine: nothing stores its address. What needs the engine works on a
 // copy (runOn, runAsked, runDriven), so that only those calls are on the heap that something must be decided about.
-//
-//	         ┌── nothing may be slow ───────────► runFirst ──┬── it has succeeded ───────────────────► over
-//	         │                                               └── it has failed ──┐
-//	run ─────┤                                                                   ├──► sequence ─────► over
-//	         ├── breaker or admission are asked ──► runAsked ────────────────────┘
-//	         └── an attempt may be slow ──────────► runDriven ──► driver ───────────────────────────► over
-//
-// A sequence makes one attempt after the other in the caller's goroutine, without a lock. A driver also makes attempts in parallel.
+// docs/architecture.md draws the ways that a call can take.
 type unary struct {
 	call
 	unaryMessages
@@ -143,7 +136,7 @@ func (u *unary) runFirst(options *attemptOptions) error {
 func (u *unary) runOn(first attempt, err error) error {
 	decided := *u
 	decided.joinEngine()
-	return decided.sequence(&first, err)
+	return decided.withoutDriver(&first, err)
 }
 
 // runAsked makes a call whose first attempt breaker or admission may refuse.
@@ -156,11 +149,12 @@ func (u *unary) runAsked(options *attemptOptions) error {
 	}
 	first := decided.firstAttempt(options, u.start)
 	first.ownReply = u.ownReplies
-	return decided.sequence(&first, decided.try(&first))
+	return decided.withoutDriver(&first, decided.try(&first))
 }
 
-// sequence makes one attempt after the other until the call is over. The first one, a, has returned err.
-func (u *unary) sequence(a *attempt, err error) error {
+// withoutDriver makes one attempt after the other, in the caller's goroutine and without a lock, until the call is over. The first one,
+// a, has returned err.
+func (u *unary) withoutDriver(a *attempt, err error) error {
 	defer u.abortUnlessOver()
 	made := append(make([]*attempt, 0, 2), a) // most calls need no more
 	for {
@@ -214,7 +208,7 @@ func (u *unary) wakeEngine() (attempts.Step, time.Duration) {
 func (u *unary) attemptResult(a *attempt, err error) (attempts.Result, attempts.Now) {
 	now := u.now()
 	r := u.resultOf(a, a.reply, err, u.local(a, err, now), now)
-	if err != nil && u.mayStillRun(a) {
+	if err != nil && u.noteLeftRunning(a) {
 		r.Final = true
 	}
 	if (err != nil || r.Again) && u.spoiled() && !u.replies.makes() {
@@ -223,12 +217,12 @@ func (u *unary) attemptResult(a *attempt, err error) (attempts.Result, attempts.
 	return r, now
 }
 
-// mayStillRun reports whether an attempt that has returned with an error may still write into the caller's reply. An inner interceptor
+// noteLeftRunning reports whether an attempt that has returned with an error may still write into the caller's reply. An inner interceptor
 // has returned before gRPC ended the attempt: either it never called gRPC, as without a token, or gRPC still runs, and nothing
 // tells these apart. Another attempt could be answered into a reply of its own, but the first one might overwrite it in the
 // caller's hands. So this must be known before the first attempt: from now on, attempts of this Retrier's calls have their own replies,
 // if possible, so that calls can be retried.
-func (u *unary) mayStillRun(a *attempt) bool {
+func (u *unary) noteLeftRunning(a *attempt) bool {
 	if a.ownReply || a.report != nil || u.cc == nil {
 		return false
 	}

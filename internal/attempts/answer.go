@@ -37,12 +37,12 @@ func (c *Call) Paused(d time.Duration, now Now) (step Step) {
 
 // Timing is how long an attempt has taken by its own clock, which runs while a call of the application waits.
 type Timing struct {
-	began   time.Duration
-	paused  time.Duration // how much of its time no call of the application has waited
-	asked   time.Duration // when the server had its request; Never: not yet
-	idle    time.Duration // how much of the time since then no call of the application has waited
-	heardIn time.Duration // the latency, without pauses, of its first message or its response
-	heard   bool
+	began       time.Duration
+	paused      time.Duration // how much of its time no call of the application has waited
+	asked       time.Duration // when the server had its request; Never: not yet
+	pausedSince time.Duration // how much of the time since then no call of the application has waited
+	heardIn     time.Duration // the latency, without pauses, of its first message or its response
+	heard       bool
 }
 
 // NewTiming returns the timing of an attempt that is sent. requestFollows is as in [Settings].
@@ -57,13 +57,13 @@ func NewTiming(at time.Duration, requestFollows bool) Timing {
 // Pause stops the clock for d, which has just passed.
 func (t *Timing) Pause(d time.Duration) {
 	t.paused += d
-	t.idle += d
+	t.pausedSince += d
 }
 
 // Request records that the whole request was sent.
 func (t *Timing) Request(at time.Duration) {
 	if t.asked == Never {
-		t.asked, t.idle = at, 0
+		t.asked, t.pausedSince = at, 0
 	}
 }
 
@@ -114,13 +114,13 @@ func (t *Timing) took(at time.Duration) time.Duration {
 	case t.asked == Never:
 		return at - t.began - t.paused
 	default:
-		return at - t.asked - t.idle
+		return at - t.asked - t.pausedSince
 	}
 }
 
 // measures reports whether an attempt's latency shows how fast its method is.
 func (t *Timing) measures(at time.Duration) bool {
-	return t.asked != Never && t.idle <= (at-t.asked)/unwaited
+	return t.asked != Never && t.pausedSince <= (at-t.asked)/unwaited
 }
 
 // late reports whether an attempt was answered too late. Such a response does not show that extra attempts help: in an overload,
@@ -139,7 +139,7 @@ func (c *Call) learn(a *attempt, r *Result, is decision.Class, lost bool, at tim
 		return
 	}
 	m, took := c.set.Method, a.took(at)
-	outlasted := lost && a.slow && !a.heard && r.Local && !r.Foreign && a.measures(at) // how long a later attempt has run says nothing
+	outlasted := lost && a.slow && !a.heard && r.Local && !r.Foreign && a.measures(at) // not a fast one: how long it has run says nothing
 	if m != nil && outlasted && took > 0 {
 		m.Outlasted(at, took)
 	}

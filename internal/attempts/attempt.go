@@ -92,12 +92,12 @@ func (c *Call) commitTo(step *Step, to commit, at time.Duration) {
 // accept makes the response of an attempt the call's.
 func (c *Call) accept(step *Step, a *attempt, r *Result, now Now) {
 	c.choose(step, a.number, nil, policy.ReasonSucceeded, now.At)
-	c.ledger.release(&a.held, outcome{helped: !r.Foreign && !c.late(a, now.At)}, now.At)
+	c.ledger.release(&a.held, settlement{helped: !r.Foreign && !c.late(a, now.At)}, now.At)
 }
 
 // handleFailure decides what follows a failed attempt.
 func (c *Call) handleFailure(step *Step, a *attempt, r *Result, is decision.Class, now Now) {
-	c.ledger.release(&a.held, outcome{helped: r.Err != nil && r.isAnswer(is) && !c.late(a, now.At), err: r.Err}, now.At)
+	c.ledger.release(&a.held, settlement{helped: r.Err != nil && r.isAnswer(is) && !c.late(a, now.At), err: r.Err}, now.At)
 	if r.Resumes {
 		c.resume(a, r, now.At)
 	}
@@ -165,7 +165,7 @@ func (c *Call) makeWay(step *Step, a *attempt, r *Result, now Now) {
 	if !r.Foreign {
 		c.reportFailure(now.At)
 	}
-	c.ledger.release(&a.held, outcome{err: errTimedOut}, now.At)
+	c.ledger.release(&a.held, settlement{err: errTimedOut}, now.At)
 	c.ending.answer = answer{attempt: a.number, err: errTimedOut}
 	c.launch(step, now)
 }
@@ -175,30 +175,30 @@ func (c *Call) lost(a *attempt, r *Result, now Now) {
 	err := r.Err
 	if r.Local {
 		switch {
-		case c.hung(a, r, now.At):
+		case c.reportHung(a, r, now.At):
 			err = errTimedOut
 		case c.state != gone:
 			err = nil // it was fast enough until it was cancelled
 		}
 	}
-	c.ledger.release(&a.held, outcome{err: err}, now.At)
+	c.ledger.release(&a.held, settlement{err: err}, now.At)
 }
 
 // leftover records the end of an attempt after the call was stopped. A server's result replaces that of a cancelled context.
 func (c *Call) leftover(a *attempt, r *Result, now Now) {
 	err := r.Err
-	if c.hung(a, r, now.At) {
+	if c.reportHung(a, r, now.At) {
 		err = errTimedOut
 	}
-	c.ledger.release(&a.held, outcome{err: err}, now.At)
+	c.ledger.release(&a.held, settlement{err: err}, now.At)
 	if c.ending.answer.attempt == 0 || c.ending.answer.local || !r.Local {
 		c.ending.answer = answer{attempt: a.number, err: r.Err, local: r.Local}
 	}
 }
 
-// hung reports whether an attempt exceeded its timeout and was then cancelled without a response. It reports the failure to the
+// reportHung reports whether an attempt exceeded its timeout and was then cancelled without a response. It reports the failure to the
 // budget, whatever has ended the attempt: a hanging server must not look healthy.
-func (c *Call) hung(a *attempt, r *Result, at time.Duration) bool {
+func (c *Call) reportHung(a *attempt, r *Result, at time.Duration) bool {
 	if !r.Local || !a.slow || policies.Hedge(c.set.Policy) != nil {
 		return false
 	}

@@ -18,9 +18,10 @@ import (
 //	  │    ┌──────── it is resumed ──────────┐
 //	  ▼    ▼                                 │
 //	 open ─────────── Commit ──────────► committed ── it has ended ──► chosen ──┐
-//	  │                                      │                           ▲      │
-//	  ├── accepted, fatal ───────────────────│───────────────────────────┘      │
-//	  ├── Stop ──────────────────────────────┴──────────────► gone ─────────────┤
+//	  │                                      │                          ▲ ▲     │
+//	  ├── accepted, fatal ───────────────────│──────────────────────────┘ │     │
+//	  ├── Stop ──────────────────────────────┴──► gone ── accepted ───────┘     │
+//	  │                                             └───────────────────────────┤
 //	  └── the last attempt has ended, and none follows ─────────────────────────┴── nothing runs ──► over
 //
 // Attempts run in every state but over. An attempt is pending, and is sent, only while open: after a backoff, a pushback, a
@@ -37,7 +38,7 @@ type Call struct {
 	commit  commit        // see Commit
 	floor   time.Duration // nothing is sent before, by the server's pushback
 	connect time.Duration // the end of the wait for a connection; Never: not begun
-	idle    idle
+	gap     gap
 	ending  ending
 
 	end     End // once the call is over
@@ -72,17 +73,17 @@ type commit struct {
 	why     decision.Commit
 }
 
-// idle is the time with no attempt running.
-type idle struct {
+// gap is the time with no attempt running.
+type gap struct {
 	since time.Duration // Never while one runs
 	total time.Duration // before since
 }
 
 // end ends the time without attempts.
-func (i *idle) end(at time.Duration) {
-	if i.since != Never {
-		i.total += at - i.since
-		i.since = Never
+func (g *gap) end(at time.Duration) {
+	if g.since != Never {
+		g.total += at - g.since
+		g.since = Never
 	}
 }
 
@@ -90,7 +91,7 @@ func (i *idle) end(at time.Duration) {
 type ending struct {
 	answer          answer
 	reason          policy.Reason // why no attempt follows
-	slowRefusal     policy.Reason // why a slow attempt got no successor
+	lastRefusal     policy.Reason // why a slow attempt got no successor
 	lastServerError answer        // before the answer
 	reached         bool          // a server has seen one of its attempts
 	missed          bool          // an attempt had no response at the call's deadline, though a usual one would have come long before
@@ -103,9 +104,7 @@ type answer struct {
 	local   bool // it is the error of an ended context
 }
 
-// Start asks whether the call may be made, and sends the first attempt. It keeps s until the call is over. The
-// driver may change the policy, its limit and the deadline in s before it reports the end of the first attempt, if the first
-// policy has neither a timeout nor hedges: nothing was decided by it.
+// Start asks whether the call may be made, and sends the first attempt. It keeps s until the call is over.
 func (c *Call) Start(s *Settings, now Now) (step Step) {
 	c.resetCall(s, now.At)
 	reason, err := c.ledger.allow(1, now.At, c.timeLeft(now.At))
@@ -127,7 +126,7 @@ func (c *Call) Join(s *Settings, t Timing) (step Step) {
 }
 
 func (c *Call) sendFirst(t Timing) (step Step) {
-	c.used.sent, c.idle.since = 1, Never
+	c.used.sent, c.gap.since = 1, Never
 	first := c.addRunning(t.began)
 	first.Timing = t
 	c.setSlowAt(first)
@@ -139,7 +138,7 @@ func (c *Call) sendFirst(t Timing) (step Step) {
 // resetCall resets c to a new call.
 func (c *Call) resetCall(s *Settings, at time.Duration) {
 	*c = Call{cancels: c.cancels[:0]}
-	c.state, c.floor, c.connect, c.idle.since = open, at, Never, at
+	c.state, c.floor, c.connect, c.gap.since = open, at, Never, at
 	c.running = c.first[:0]
 	c.set, c.ledger.set = s, s
 }
@@ -163,7 +162,7 @@ func (c *Call) removeRunning(n int, at time.Duration) bool {
 	c.ended = c.running[i]
 	c.running = slices.Delete(c.running, i, i+1)
 	if len(c.running) == 0 {
-		c.idle.since = at
+		c.gap.since = at
 	}
 	return true
 }
@@ -171,13 +170,13 @@ func (c *Call) removeRunning(n int, at time.Duration) bool {
 // endAttempt settles what the attempt that has ended held, and decides what follows.
 func (c *Call) endAttempt(step *Step, a *attempt, r *Result, now Now) {
 	if !r.Unsent && c.pending.state != disconnected {
-		c.connect = Never
+		c.connect = Never // there was a connection: the next wait for one is another
 	}
 	if r.Err != nil && !r.Local && c.state != chosen {
 		c.ending.lastServerError = answer{attempt: a.number, err: r.Err}
 	}
 	if r.Unsent {
-		c.ledger.spare.permit, a.held.permit = a.held.permit, permit{}
+		c.ledger.spare, a.held.permit = a.held.permit, permit{}
 	}
 	c.ending.reached = c.ending.reached || !r.Foreign
 	lost := a.cancelled == outrun || c.state == gone && a.cancelled == replaced && r.Local
@@ -195,7 +194,7 @@ func (c *Call) endAttempt(step *Step, a *attempt, r *Result, now Now) {
 	default:
 		c.handleFailure(step, a, r, is, now)
 	}
-	c.ledger.release(&c.ledger.spare, outcome{unused: true}, now.At)
+	c.ledger.releaseSpare(now.At)
 }
 
 // Wake makes the call check the time and the channel: at Step.Wake, on a change with Step.Watch, or at any time.

@@ -15,7 +15,6 @@ import (
 // held is everything that an attempt holds, from the decision until its end.
 type held struct {
 	permit  permit      // of an extra attempt
-	slot    bool        // a wait slot
 	done    func(error) // of the breaker
 	running int         // attempts when it was sent, by admission; 0: admission does not count it
 }
@@ -29,30 +28,32 @@ type permit struct {
 // ledger records everything that a call has acquired. Every entry is released exactly once: by release, or, after a panic of a
 // callback, by releaseAll.
 //
-//	                    ┌─► answered, left ──────────────────────────────┐
-//	first, pending ─► sent ─► ended ──┬─► spare: the successor's         ├─► released
-//	           │                      └──────────────────────────────────┤
-//	           └─► given up ─────────────────────────────────────────────┘
+//	first, pending ─► sent ─┬─► answered, left ──────────────────────────┬─► released
+//	   ▲       │            └─► ended ──┬────────────────────────────────┤
+//	   │       └─► given up ────────────│────────────────────────────────┤
+//	   │                                └─► spare ── the event is over ──┘
+//	   └── its permit is the successor's ─────┘
 type ledger struct {
 	set     *Settings // the call's
 	pending held      // by the attempt that is to be sent
-	spare   held      // by one that was not sent, for its successor, while the event lasts
+	slot    bool      // a wait slot, while that waits
+	spare   permit    // of an attempt that was not sent, for its successor, while the event lasts
 	would   bool      // admission would have refused the call
 }
 
-// outcome is the result of an attempt for those who gave it something.
-type outcome struct {
+// settlement is the result of an attempt for those who gave it something.
+type settlement struct {
 	unused bool  // no server has seen the attempt
 	helped bool  // it was answered in time: with OK, or an error that no retry can improve
 	err    error // the result
 }
 
-// end returns the outcome for the budget.
-func (o outcome) end() budget.End {
+// end returns it for the budget.
+func (s settlement) end() budget.End {
 	switch {
-	case o.unused:
+	case s.unused:
 		return budget.EndUnsent
-	case o.helped:
+	case s.helped:
 		return budget.EndHelped
 	default:
 		return budget.EndFailed
@@ -60,49 +61,60 @@ func (o outcome) end() budget.End {
 }
 
 // release releases everything that h holds, even if a callback panics.
-func (l *ledger) release(h *held, o outcome, at time.Duration) {
+func (l *ledger) release(h *held, s settlement, at time.Duration) {
 	was := *h
 	*h = held{}
 	if was.done != nil {
-		defer was.done(o.err)
+		defer was.done(s.err)
 	}
 	if was.permit.ended != nil {
-		defer was.permit.ended(clock.Time(at), o.end())
+		defer was.permit.ended(clock.Time(at), s.end())
 	}
 	if was.running > 0 {
 		defer l.set.Admission.Done(at, admitting.End{Running: was.running})
 	}
-	if was.slot {
-		l.set.Slots.ReleaseSlot()
-	}
+}
+
+// releasePending releases what the pending attempt holds.
+func (l *ledger) releasePending(at time.Duration) {
+	defer l.release(&l.pending, settlement{unused: true}, at)
+	l.releaseSlot()
+}
+
+// releaseSpare releases the permit that no successor has taken.
+func (l *ledger) releaseSpare(at time.Duration) {
+	spare := held{permit: l.spare}
+	l.spare = permit{}
+	l.release(&spare, settlement{unused: true}, at)
 }
 
 // releaseAll releases everything after a panic, and drops further panics.
 func (l *ledger) releaseAll(at time.Duration, ended *held, running []attempt) {
-	drop := func(h *held, o outcome) {
+	drop := func(release func()) {
 		defer func() { _ = recover() }()
-		l.release(h, o, at)
+		release()
 	}
-	drop(&l.pending, outcome{unused: true, err: ErrPanicked})
-	drop(&l.spare, outcome{unused: true})
-	drop(ended, outcome{err: ErrPanicked})
+	drop(l.releaseSlot)
+	drop(func() { l.release(&l.pending, settlement{unused: true, err: ErrPanicked}, at) })
+	drop(func() { l.releaseSpare(at) })
+	drop(func() { l.release(ended, settlement{err: ErrPanicked}, at) })
 	for i := range running {
-		drop(&running[i].held, outcome{err: ErrPanicked})
+		drop(func() { l.release(&running[i].held, settlement{err: ErrPanicked}, at) })
 	}
 }
 
 // takeSlot takes a wait slot for the pending attempt, if it has none.
 func (l *ledger) takeSlot() bool {
-	if !l.pending.slot {
-		l.pending.slot = l.set.Slots.TakeSlot()
+	if !l.slot {
+		l.slot = l.set.Slots.TakeSlot()
 	}
-	return l.pending.slot
+	return l.slot
 }
 
 // releaseSlot releases the wait slot.
 func (l *ledger) releaseSlot() {
-	if l.pending.slot {
-		l.pending.slot = false
+	if l.slot {
+		l.slot = false
 		l.set.Slots.ReleaseSlot()
 	}
 }
@@ -131,8 +143,8 @@ func (l *ledger) allow(n int, at, left time.Duration) (policy.Reason, error) {
 // first attempt, which had none, makes its successor free: a budget pays only for requests that a server sees.
 func (l *ledger) allowExtra(at time.Duration, cause budget.Cause, unsent bool) bool {
 	switch {
-	case l.spare.permit.held:
-		l.pending.permit, l.spare.permit = l.spare.permit, permit{}
+	case l.spare.held:
+		l.pending.permit, l.spare = l.spare, permit{}
 	case unsent:
 		l.pending.permit = permit{held: true}
 	default:
@@ -142,11 +154,9 @@ func (l *ledger) allowExtra(at time.Duration, cause budget.Cause, unsent bool) b
 	return l.pending.permit.held
 }
 
-// movePending gives what the pending attempt holds, but for the slot, to one that is sent.
+// movePending gives what the pending attempt holds to one that is sent.
 func (l *ledger) movePending(to *held) {
-	*to = l.pending
-	to.slot = false
-	l.pending = held{slot: l.pending.slot}
+	*to, l.pending = l.pending, held{}
 }
 
 // leave tells admission how an attempt ended.

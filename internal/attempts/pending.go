@@ -90,7 +90,7 @@ func (c *Call) slow(step *Step, now Now) {
 	out := decision.Outcome{Status: timedOut, TimedOut: true}
 	d := c.decide(step, newest.number, decision.Classify(c.set.Policy, &out, now.Wall), false, now)
 	if !d.Retry {
-		c.ending.slowRefusal = d.Reason
+		c.ending.lastRefusal = d.Reason
 		return
 	}
 	c.setPending(d, now)
@@ -135,7 +135,7 @@ func (c *Call) launch(step *Step, now Now) {
 	}
 	c.drop(now.At)
 	c.ending.reason = reason
-	c.ending.slowRefusal = cmp.Or(c.ending.slowRefusal, reason)
+	c.ending.lastRefusal = cmp.Or(c.ending.lastRefusal, reason)
 }
 
 // tryLaunch is launch. It returns why the pending attempt is not sent after all, or "".
@@ -191,8 +191,8 @@ func (c *Call) sendPending(step *Step, at time.Duration) {
 	if a.hedge {
 		c.used.hedges++
 	}
-	c.idle.end(at)
-	c.ending.slowRefusal = ""
+	c.gap.end(at)
+	c.ending.lastRefusal = ""
 	c.used.backoff = c.pending.decision.Backoff
 	c.pending = pending{}
 	step.Send = a.number
@@ -263,7 +263,7 @@ func (c *Call) nextWake() (at time.Duration, watch, slow bool) {
 // drop releases everything that the pending attempt holds.
 func (c *Call) drop(at time.Duration) {
 	c.pending = pending{}
-	c.ledger.release(&c.ledger.pending, outcome{unused: true}, at)
+	c.ledger.releasePending(at)
 }
 
 // later returns at+d, or Never. Times may be negative.

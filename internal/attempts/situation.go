@@ -37,7 +37,7 @@ func (c *Call) decide(step *Step, n int, is decision.Class, followed bool, now N
 	}
 	step.Decided, step.Decision, step.TimedOut = n, d, is.TimedOut
 	if announce {
-		d.Reason = policy.ReasonModeOff
+		d.Reason = policy.ReasonModeOff // of the call; observers hear why it would have been retried
 	}
 	return d
 }

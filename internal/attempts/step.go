@@ -28,8 +28,8 @@ func (c *Call) completeStep(step *Step, now *Now) {
 // conclude ends the call, and tells the budget.
 func (c *Call) conclude(now *Now) {
 	at := now.At
-	if c.ending.reason == policy.ReasonDeadlineExceeded && c.ending.slowRefusal != "" {
-		c.ending.reason = c.ending.slowRefusal // the reason for which a slow attempt ran into the deadline
+	if c.ending.reason == policy.ReasonDeadlineExceeded && c.ending.lastRefusal != "" {
+		c.ending.reason = c.ending.lastRefusal // the reason for which a slow attempt ran into the deadline
 	}
 	c.state = over
 	c.end = End{
@@ -40,8 +40,8 @@ func (c *Call) conclude(now *Now) {
 	if c.ending.reason == policy.ReasonCommitted {
 		c.end.Commit = c.commit.why
 	}
-	c.idle.end(at)
-	c.end.Waited = c.idle.total
+	c.gap.end(at)
+	c.end.Waited = c.gap.total
 	failed := c.end.Err != nil || c.end.Answer == 0
 	if failed && c.ending.lastServerError.attempt != c.end.Answer {
 		c.end.Last = c.ending.lastServerError.err

@@ -208,11 +208,9 @@ func nowAt(t time.Duration, r float64, down bool) Now {
 type play struct {
 	*world
 
-	call     Call
-	set      Settings
-	live     Settings                  // of the call
-	policies map[string]*policy.Policy // by name
-	down     bool
+	call Call
+	set  Settings
+	down bool
 
 	connecting bool
 	outage     int // when it began; "set down 4000": 4 s ago
@@ -252,8 +250,6 @@ func (p *play) event(ms int, event string, args []string) (what string) {
 			p.queued = true
 		case "answers":
 			p.queued = false
-		case "policy":
-			p.live.Policy = p.policies[args[1]]
 		case "mode_off":
 			p.off = policy.ReasonModeOff
 		}
@@ -275,8 +271,7 @@ func (p *play) event(ms int, event string, args []string) (what string) {
 	var step Step
 	switch event {
 	case "start":
-		p.live = p.set
-		step = p.call.Start(&p.live, now)
+		step = p.call.Start(&p.set, now)
 	case "end":
 		step = p.call.Ended(number(args[0]), result(args[1:]), now)
 	case "wake":

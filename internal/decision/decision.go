@@ -214,7 +214,7 @@ type Commit string
 const (
 	CommitNone            Commit = ""
 	CommitMessage         Commit = "message"          // the application has received a message
-	CommitHeaders         Commit = "headers"          // it has read them
+	CommitHeaders         Commit = "headers"          // it has read them, or SendMsg has found that the attempt has ended with them
 	CommitContext         Commit = "context"          // it has asked for the attempt's context
 	CommitBufferFull      Commit = "buffer_full"      // a message did not fit into the replay buffer
 	CommitPreparedMessage Commit = "prepared_message" // a grpc.PreparedMsg was sent, whose bytes are unknown
