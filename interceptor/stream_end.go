@@ -157,24 +157,17 @@ func (s *stream) result(inside bool) error {
 // passedEnd is RecvMsg on a committed attempt that has returned err, an error or io.EOF. If a message could not be sent to the attempt,
 // that has ended it.
 func (s *stream) passedEnd(t *streamAttempt, err error) error {
-	claimed := s.claim(t, true)
-	failure := s.causeOf(t, nil)
-	switch {
-	case claimed && failure != nil:
-		s.settle(t, failure)
-	case claimed:
-		s.settle(t, endOf(err))
+	if s.claim(t, true) {
+		s.settle(t, s.causeOf(t, endOf(err)))
 	}
 	final := s.result(false)
 	switch {
-	case failure != nil:
+	case s.causeOf(t, err) == io.EOF:
+		return io.EOF // also after a deadline: gRPC had received the server's end
+	case s.endsItself():
 		return final
-	case err == io.EOF:
-		return err // also after a deadline: gRPC had received the server's end
-	case claimed, !s.endsItself():
-		return s.amend(err)
 	default:
-		return final // the attempt was cancelled after its end
+		return s.amend(err)
 	}
 }
 
@@ -198,7 +191,7 @@ func endOrEOF(err error) error {
 func (s *stream) endsItself() bool {
 	s.driver.mu.Lock()
 	defer s.driver.mu.Unlock()
-	return s.stopped() || s.outcome.shown != nil && s.outcome.shown.failure != nil
+	return s.stopped() || s.outcome.shown.failure != nil
 }
 
 // stopped reports whether a call that is over has ended with its context or connection. The lock must be held.
