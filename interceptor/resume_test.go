@@ -436,6 +436,7 @@ func TestResume_NotBeyondTheContext(t *testing.T) {
 		send(t, stream, "from the start")
 		_ = stream.CloseSend()
 		must.Do(t, stream.RecvMsg(new(wrapperspb.StringValue)))
+		synctest.Wait() // the interceptor has the end
 		cancel()
 		time.Sleep(time.Second)
 		if asked != 0 {

@@ -245,7 +245,7 @@ func (s *stream) SendMsg(m any) error {
 	var e encoded
 	why := s.encode(m, &e) // before an inner interceptor can change m
 	var t *streamAttempt
-	replaced, over, inside := false, false, false
+	replaced, refused, over, inside := false, false, false, false
 	s.lockedOnly(func() {
 		over, inside = s.ended()
 		replaced = s.request.state == requestReplaced
@@ -255,6 +255,7 @@ func (s *stream) SendMsg(m any) error {
 		why = s.keep(&e, why)
 		if why == decision.CommitNone {
 			t = s.giveNewest()
+			refused = t == nil && s.sender() == senderEnds
 		}
 	})
 	switch {
@@ -264,6 +265,8 @@ func (s *stream) SendMsg(m any) error {
 		return nil // too late
 	case why != decision.CommitNone:
 		return s.sendUnkept(m, &e, why)
+	case refused:
+		return s.findEnd(nil) // it has ended while it was sent what was kept
 	case t == nil:
 		return nil // what is kept is sent to the attempt that lacks it
 	}

@@ -688,3 +688,31 @@ func TestStreamSend_RefusedWhileReceiving(t *testing.T) {
 		})
 	}
 }
+
+// paced is a stream whose SendMsg takes a while.
+type paced struct{ grpc.ClientStream }
+
+func (p paced) SendMsg(m any) error {
+	time.Sleep(10 * ms)
+	return p.ClientStream.SendMsg(m)
+}
+
+// An application that only sends: an attempt that ends while it is sent what was kept is followed by the next one.
+func TestStreamSend_EndsInTheReplay(t *testing.T) {
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		s.conn = s.inside(t, func(_ int, stream grpc.ClientStream) grpc.ClientStream { return paced{stream} })
+		s.On(get, moves.Play(moves.Receive(3)).Then(down()), down(), moves.Play(moves.Receive(0), say("a")))
+		stream := s.open(t, t.Context(), clientStream)
+		for range 30 {
+			send(t, stream, "x")
+			time.Sleep(100 * ms)
+		}
+		if n := s.Count(get); n != 3 {
+			t.Errorf("%d attempts", n)
+		}
+		_ = stream.CloseSend()
+		if got, err := receive(stream); fmt.Sprint(got) != "[a]" {
+			t.Error(got, err)
+		}
+	})
+}
