@@ -218,7 +218,7 @@ func (s *stream) amend(err error) error {
 }
 
 // receiveAfterEnd is RecvMsg when the call is over with final, nil after success. The attempt that the call shows may still have
-// messages, if the call has ended with its context or connection, or if no call of the application has found its end.
+// messages, if it has ended with its context or connection, or if no call of the application has found its end.
 func (s *stream) receiveAfterEnd(m any, final error) error {
 	var t *streamAttempt
 	replies, drains := false, false
@@ -228,7 +228,7 @@ func (s *stream) receiveAfterEnd(m any, final error) error {
 		replies = final == nil && !s.desc.ServerStreams && !o.replied && t.maker != makerUnfound
 		o.replied = true
 		readable := t != nil && t.stream != nil && o.instead == nil
-		drains = readable && (t.maker == makerUnfound || s.stopped() || t.failure != nil)
+		drains = readable && (t.maker == makerUnfound || s.stopped() && !isResponse(final) || t.failure != nil)
 	})
 	switch {
 	case replies && t.ownReply:

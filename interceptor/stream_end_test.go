@@ -416,3 +416,20 @@ func TestStreamEnd_MessagesHeldBeyondTheContext(t *testing.T) {
 		}
 	})
 }
+
+// A message can't be decoded, and the context ends before RecvMsg returns: RecvMsg returns why, and not the end of the stream.
+func TestStreamEnd_ErrorBeforeTheContext(t *testing.T) {
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		s.conn = s.inside(t, func(_ int, stream grpc.ClientStream) grpc.ClientStream { return slowReceiver{stream} })
+		s.On(get, moves.Play(moves.Receive(1), moves.SendRaw([]byte{0xff})))
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		stream := s.open(t, ctx, serverStream)
+		send(t, stream, "list")
+		_ = stream.CloseSend()
+		time.AfterFunc(time.Second, cancel)
+		if got, err := receive(stream); status.Code(err) != codes.Internal {
+			t.Errorf("the application receives %v, %v", got, err)
+		}
+	})
+}

@@ -112,6 +112,7 @@ func (s *script) live(ctx context.Context, conn *grpc.ClientConn, atEnd func(), 
 		atEnd()
 	}
 	cancel()
+	time.Sleep(time.Second) // until the last goroutine has noticed
 	synctest.Wait()
 	a.waited = strings.Contains(fmt.Sprint(a.finished), " before attempt ")
 	a.sight.header, a.sight.trailer, a.sight.peer = pairs(a.header), pairs(a.trailer), a.peer.Addr != nil

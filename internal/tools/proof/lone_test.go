@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
 
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
@@ -38,11 +39,12 @@ type lone struct {
 	grants  int  // permits of the budget
 	swallow bool // an inner interceptor keeps gRPC's options to itself
 	seed    uint64
+	lag     time.Duration // of what runs between gRPC and the application: an inner interceptor, the classifier, an observer
 }
 
 func (l *lone) String() string {
 	environment := storm{spec: l.spec, budget: fmt.Sprint(l.grants, " permits"), kinds: []kind{l.kind}, mode: l.mode, swallow: l.swallow, seed: l.seed}
-	return environment.String() + "\n" + l.script.String()
+	return fmt.Sprintf("%v, lag %v\n%v", environment.String(), l.lag, l.script)
 }
 
 // drawLone draws the policy last: so the bytes of a script are also those of the tests that compare it with gRPC.
@@ -60,6 +62,10 @@ func drawLone(d *draws) *lone {
 	l.grants = one(d, 10, 10, 1, 0)
 	l.swallow = d.odds(10)
 	l.seed = uint64(d.below(256))
+	l.lag = one(d, 0, 0, 3*ms+700*time.Microsecond, 25*ms+700*time.Microsecond)
+	for i := range l.moves {
+		l.moves[i].sends = l.moves[i].sends || l.moves[i].what == "header" && d.odds(40) // beside RecvMsg
+	}
 	return l
 }
 
@@ -108,6 +114,7 @@ type alone struct {
 	*findings
 
 	sending, receiving atomic.Int32
+	lag                time.Duration // with which its calls return
 }
 
 func (a *alone) enter(inside *atomic.Int32, what string) (leave func()) {
@@ -115,7 +122,10 @@ func (a *alone) enter(inside *atomic.Int32, what string) (leave func()) {
 		a.add("two goroutines are in %s of one attempt", what)
 	}
 	runtime.Gosched() // so that they would meet
-	return func() { inside.Add(-1) }
+	return func() {
+		time.Sleep(a.lag)
+		inside.Add(-1)
+	}
 }
 
 func (a *alone) SendMsg(m any) error {
@@ -131,6 +141,11 @@ func (a *alone) CloseSend() error {
 func (a *alone) RecvMsg(m any) error {
 	defer a.enter(&a.receiving, "RecvMsg")()
 	return a.ClientStream.RecvMsg(m)
+}
+
+func (a *alone) Header() (metadata.MD, error) {
+	defer time.Sleep(a.lag)
+	return a.ClientStream.Header()
 }
 
 // play plays the stream, and returns which laws it breaks.
@@ -155,7 +170,12 @@ func (l *lone) play(t *testing.T) string {
 		set := must.Get(policies.NewSet(spec.Config{Methods: []spec.MethodConfig{{Names: []string{method}, Policy: l.spec}}}))(t)
 		retrier := must.Get(interceptor.New(set, interceptor.WithObserver(listener(faults)), random.With(faults.float),
 			interceptor.WithBudget("", func(string) budget.Budget { return books }),
-			interceptor.WithBreaker(func(string, string) interceptor.Gate { return breaker })))(t)
+			interceptor.WithBreaker(func(string, string) interceptor.Gate { return breaker }),
+			interceptor.WithObserver(interceptor.Observer{Attempt: func(context.Context, interceptor.Event) { time.Sleep(l.lag) }}),
+			interceptor.WithClassifier(func(context.Context, string, any, error) interceptor.Verdict {
+				time.Sleep(l.lag)
+				return interceptor.VerdictByCode
+			})))(t)
 		must.Do(t, retrier.SetMode(interceptor.ModeSwitch{Mode: l.mode}))
 		inner := func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
 			attempts.add(ctx)
@@ -169,7 +189,7 @@ func (l *lone) play(t *testing.T) string {
 			if l.wrapped {
 				stream = wrapped{stream}
 			}
-			return &alone{ClientStream: stream, findings: f}, nil
+			return &alone{ClientStream: stream, findings: f, lag: l.lag}, nil
 		}
 		conn := server.Dial(t, append(retrier.DialOptions(), soon, grpc.WithChainStreamInterceptor(inner))...)
 
@@ -237,7 +257,7 @@ func (l *lone) checkTimes(f *findings, told *story, seen *sight, all []result) {
 	if l.cancel > 0 && !l.byHand {
 		over = min(over, l.cancel)
 	}
-	allowed := slack
+	allowed := slack + 12*l.lag // one after the other
 	if l.swallow {
 		allowed += 200 * ms // until the end of the context reports the attempts
 	}
