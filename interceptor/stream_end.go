@@ -43,7 +43,7 @@ func (o *streamOutcome) setPhase(p endPhase) { o.phases.Store(uint32(p)) }
 
 // beginTelling returns true once, for the goroutine that runs the caller's OnFinish.
 func (o *streamOutcome) beginTelling() bool {
-	return o.phase() == endKnown && o.phases.CompareAndSwap(uint32(endKnown), uint32(endTelling))
+	return o.phases.CompareAndSwap(uint32(endKnown), uint32(endTelling))
 }
 
 // isOver reports whether the call is over. The lock must be held.
@@ -84,9 +84,7 @@ func (s *stream) concluded() {
 	if o.shown != nil {
 		reported = o.shown.reported()
 	}
-	if err := s.answer(reported); err != nil {
-		o.final = err
-	}
+	o.final = s.answer(reported)
 	if s.options.targets == noTargets {
 		o.setPhase(endTold)
 	} else {
