@@ -5,6 +5,7 @@ package interceptor_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -100,4 +101,25 @@ func TestCallbacksMayUseTheRetrier(t *testing.T) {
 			m.meddle("classifier")
 			return interceptor.VerdictByCode
 		}))
+}
+
+// An observer that hears of the decision for a retry may forbid it: by closing the Retrier, or by its mode. The call ends at once, though it
+// has not begun to wait.
+func TestCallback_DecisionForbids(t *testing.T) {
+	for want, forbid := range map[policy.Reason]func(*interceptor.Retrier){
+		policy.ReasonClosed:  func(r *interceptor.Retrier) { r.Close() },
+		policy.ReasonModeOff: func(r *interceptor.Retrier) { _ = r.SetMode(interceptor.ModeSwitch{Mode: policy.ModeOff}) },
+	} {
+		for kind, desc := range callKinds {
+			t.Run(fmt.Sprint(want, " ", kind), func(t *testing.T) {
+				play(t, config(plain()), func(t *testing.T, s scene) {
+					s.On(get, down())
+					s.retrier.AddObserver(interceptor.Observer{Decision: func(context.Context, interceptor.Event) { forbid(s.retrier) }})
+					if got, want := s.tell(t, desc, get), fmt.Sprintf("[] Unavailable %s [] 0s", want); got != want {
+						t.Errorf("%s; want %s", got, want)
+					}
+				})
+			})
+		}
+	}
 }

@@ -43,7 +43,7 @@ func (o *streamOutcome) setPhase(p endPhase) { o.phases.Store(uint32(p)) }
 
 // beginTelling returns true once, for the goroutine that runs the caller's OnFinish.
 func (o *streamOutcome) beginTelling() bool {
-	return o.phase() == endKnown && o.phases.CompareAndSwap(uint32(endKnown), uint32(endTelling))
+	return o.phases.CompareAndSwap(uint32(endKnown), uint32(endTelling))
 }
 
 // isOver reports whether the call is over. The lock must be held.
@@ -84,9 +84,7 @@ func (s *stream) concluded() {
 	if o.shown != nil {
 		reported = o.shown.reported()
 	}
-	if err := s.answer(reported); err != nil {
-		o.final = err
-	}
+	o.final = s.answer(reported)
 	if s.options.targets == noTargets {
 		o.setPhase(endTold)
 	} else {
@@ -157,24 +155,17 @@ func (s *stream) result(inside bool) error {
 // passedEnd is RecvMsg on a committed attempt that has returned err, an error or io.EOF. If a message could not be sent to the attempt,
 // that has ended it.
 func (s *stream) passedEnd(t *streamAttempt, err error) error {
-	claimed := s.claim(t, true)
-	failure := s.causeOf(t, nil)
-	switch {
-	case claimed && failure != nil:
-		s.settle(t, failure)
-	case claimed:
-		s.settle(t, endOf(err))
+	if s.claim(t, true) {
+		s.settle(t, s.causeOf(t, endOf(err)))
 	}
 	final := s.result(false)
 	switch {
-	case failure != nil:
-		return final
-	case err == io.EOF:
-		return err // also after a deadline: gRPC had received the server's end
-	case claimed, !s.endsItself():
-		return s.amend(err)
+	case s.causeOf(t, err) == io.EOF:
+		return io.EOF // also after a deadline: gRPC had received the server's end
+	case s.endsItself():
+		return endOrEOF(final)
 	default:
-		return final // the attempt was cancelled after its end
+		return s.amend(err)
 	}
 }
 
@@ -198,7 +189,7 @@ func endOrEOF(err error) error {
 func (s *stream) endsItself() bool {
 	s.driver.mu.Lock()
 	defer s.driver.mu.Unlock()
-	return s.stopped() || s.outcome.shown != nil && s.outcome.shown.failure != nil
+	return s.stopped() || s.outcome.shown.failure != nil
 }
 
 // stopped reports whether a call that is over has ended with its context or connection. The lock must be held.
@@ -253,7 +244,7 @@ func (s *stream) receiveAfterEnd(m any, final error) error {
 	case err == nil, err == io.EOF:
 		return err
 	case s.endsItself():
-		return final
+		return endOrEOF(final)
 	default:
 		return s.amend(err)
 	}

@@ -234,3 +234,38 @@ func (s scene) moment(t *testing.T, desc *grpc.StreamDesc, act func(grpc.ClientS
 		t.Errorf("RecvMsg: %v; OnFinish was told %v, and %d more", err, told, len(finished))
 	}
 }
+
+// Two attempts have headers, and wait for the application to receive, since no goroutine of ours can: its message is of a type that can't be
+// made. The application receives from the first. The other ends, and so does the call, also if an inner interceptor keeps gRPC's options
+// to itself.
+func TestStreamHedge_LoserAtRest(t *testing.T) {
+	for name, passes := range map[string]bool{"gRPC tells of its end": true, "nobody tells of its end": false} {
+		t.Run(name, func(t *testing.T) {
+			play(t, hedged(), func(t *testing.T, s scene) {
+				s.conn = s.Dial(t, append(s.retrier.DialOptions(), grpc.WithChainStreamInterceptor(
+					func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+						if !passes {
+							opts = nil
+						}
+						return open(ctx, desc, cc, method, opts...)
+					}))...)
+				headers := moves.SendHeader(metadata.Pairs("from", "a server"))
+				s.On(get,
+					moves.Play(moves.Pause(150*ms), headers, moves.Receive(1), say("a")),
+					moves.Play(headers, moves.Receive(1), moves.Pause(time.Hour)))
+				stream := s.open(t, t.Context(), serverStream)
+				send(t, stream, "x")
+				_ = stream.CloseSend()
+				synctest.Wait() // our goroutine waits for the headers
+				m := nothing{new(wrapperspb.StringValue)}
+				if err := stream.RecvMsg(m); err != nil || m.GetValue() != "a" {
+					t.Errorf("%v, %v", m, err)
+				}
+				if err := stream.RecvMsg(m); err != io.EOF {
+					t.Error(err)
+				}
+				s.overOnce(t, codes.OK, 2)
+			})
+		})
+	}
+}

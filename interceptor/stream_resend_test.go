@@ -10,15 +10,18 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/internal/tools/must"
@@ -154,10 +157,7 @@ func TestStreamResend_ReceiveBeside(t *testing.T) {
 // A copy of a kept message can't always be made: protobuf encodes deeper messages than it decodes. Then the call ends with the last error of a
 // server, with its trailer.
 func TestStreamResend_TooDeep(t *testing.T) {
-	deep := structpb.NewStringValue("")
-	for range 6000 {
-		deep = structpb.NewListValue(&structpb.ListValue{Values: []*structpb.Value{deep}})
-	}
+	deep := tooDeep()
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		s.On(get, moves.Play(moves.Receive(1)).Then(down().Trailer(metadata.Pairs("of", "the server"))))
 		var finished []error
@@ -168,5 +168,58 @@ func TestStreamResend_TooDeep(t *testing.T) {
 		if status.Code(err) != codes.Unavailable || reasonOf(err) != policy.ReasonCommitted || of != "[the server]" || len(finished) != 1 || finished[0] != err {
 			t.Errorf("%v (%s), trailer of %s; OnFinish was told %v", err, reasonOf(err), of, finished)
 		}
+	})
+}
+
+// tooDeep returns a message of which there can be no copy.
+func tooDeep() *structpb.Value {
+	deep := structpb.NewStringValue("")
+	for range 6000 {
+		deep = structpb.NewListValue(&structpb.ListValue{Values: []*structpb.Value{deep}})
+	}
+	return deep
+}
+
+// No server has returned an error, or the message is the request for the rest of a stream: the call ends with the error of the copy.
+func TestStreamResend_ErrorOfTheCopy(t *testing.T) {
+	hang, cut := testserver.Hang(), moves.Play(moves.Receive(1), say("1")).Then(down())
+	rest := interceptor.Resume(func(proto.Message) (proto.Message, bool) { return tooDeep(), true })
+	for name, row := range map[string]struct {
+		config  spec.Config
+		desc    *grpc.StreamDesc
+		request proto.Message
+		script  testserver.Step
+		opts    []grpc.CallOption
+		want    string
+	}{
+		"the first attempt was too slow": {config(hasty()), bidiStream, tooDeep(), hang, nil, "[]"},
+		"a stream that is resumed":       {config(plain()), serverStream, wrapperspb.String("all"), cut, []grpc.CallOption{rest}, "[1]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, row.config, func(t *testing.T, s scene) {
+				knowLatency(s.retrier, s.conn)
+				s.On(get, row.script)
+				stream := s.open(t, t.Context(), row.desc, row.opts...)
+				must.Do(t, stream.SendMsg(row.request))
+				got, err := receive(stream)
+				if fmt.Sprint(got) != row.want || !strings.Contains(fmt.Sprint(err), "recursion") {
+					t.Errorf("%v, %v (%s)", got, err, reasonOf(err))
+				}
+			})
+		})
+	}
+}
+
+// A hedge can't get a copy of the request, and the first attempt, which has it, answers.
+func TestStreamResend_NoCopyForTheHedge(t *testing.T) {
+	play(t, hedged(), func(t *testing.T, s scene) {
+		s.On(get, moves.Play(moves.Receive(1), moves.Pause(time.Second), say("a")))
+		stream := s.open(t, t.Context(), serverStream)
+		synctest.Wait() // the first attempt is open, and takes the application's own message
+		must.Do(t, stream.SendMsg(tooDeep()))
+		if got, err := receive(stream); fmt.Sprint(got) != "[a]" || err != io.EOF {
+			t.Errorf("%v, %v (%s)", got, err, reasonOf(err))
+		}
+		s.overOnce(t, codes.OK, 2)
 	})
 }

@@ -176,6 +176,12 @@ const traces = `
 # inplace: closed for new attempts while one makes way
 	0 start → send 1, wake 200; 200 wake → (retry), wake 250; 250 wake → cancel 1; 251 set off;
 	251 end 1 cut → over closed, = 1 | ( Ws F ) R E-
+# inplace: closed for new attempts before one has made way
+	0 start → send 1, wake 200; 200 wake → (retry), wake 250; 250 wake → cancel 1; 251 set off; 251 wake; 252 wake;
+	253 end 1 cut → over closed, = 1 | ( Ws ) R F E-
+# hedge: an attempt is not slow any more once a later one was sent
+	0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 60 end 1 UNAV → (hedge), send 3;
+	70 end 3 UNAV → (attempts_exhausted); 100 wake; 110 end 2 OK → over succeeded, = 2 | Ws F Wf - F + E+
 # retry: closed for new attempts: no stream is resumed
 	0 start → send 1; 10 commit 1 message → true; 20 set off; 2000 end 1 UNAV resumes → (closed), over closed, = 1 | F E-
 # retry: cancel in the wait
