@@ -202,7 +202,7 @@ func (s *stream) nextKept(t *streamAttempt) (m encoded, closes, more bool) {
 // sendFailed records that t takes no more messages: it has ended, or err is another error than io.EOF. The lock must be held.
 func (s *stream) sendFailed(t *streamAttempt, err error) {
 	t.sending = sendsNoMore
-	if err != io.EOF && t.failure == nil {
+	if err != io.EOF && t.failure == nil && !t.over() {
 		t.failure = err
 	}
 	s.driver.changed.Broadcast()

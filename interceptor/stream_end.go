@@ -163,7 +163,7 @@ func (s *stream) passedEnd(t *streamAttempt, err error) error {
 	case s.causeOf(t, err) == io.EOF:
 		return io.EOF // also after a deadline: gRPC had received the server's end
 	case s.endsItself():
-		return final
+		return endOrEOF(final)
 	default:
 		return s.amend(err)
 	}
@@ -244,7 +244,7 @@ func (s *stream) receiveAfterEnd(m any, final error) error {
 	case err == nil, err == io.EOF:
 		return err
 	case s.endsItself():
-		return final
+		return endOrEOF(final)
 	default:
 		return s.amend(err)
 	}

@@ -716,3 +716,40 @@ func TestStreamSend_EndsInTheReplay(t *testing.T) {
 		}
 	})
 }
+
+// RecvMsg is gRPC's, until the context is over.
+func (d *deaf) RecvMsg(m any) error {
+	err := d.ClientStream.RecvMsg(m)
+	if err != nil && d.ctx.Err() != nil {
+		return status.FromContextError(d.ctx.Err()).Err()
+	}
+	return err
+}
+
+// A message that can't be sent when the stream has already ended well changes nothing: RecvMsg goes on to return io.EOF.
+func TestStreamSend_FailsAfterTheEnd(t *testing.T) {
+	for name, c := range retriedPolicies() {
+		t.Run(name, func(t *testing.T) {
+			play(t, c, func(t *testing.T, s scene) {
+				s = s.within(t, func(ctx context.Context, _ int, stream grpc.ClientStream) grpc.ClientStream {
+					return &deaf{ClientStream: stream, ctx: ctx}
+				})
+				s.On(get, moves.Play(moves.Receive(1), moves.Pause(100*ms)))
+				stream := s.open(t, t.Context(), bidiStream)
+				send(t, stream, "x")
+				sent := make(chan error)
+				go func() { sent <- stream.SendMsg(wrapperspb.String("y")) }()
+				m := new(wrapperspb.StringValue)
+				if err := stream.RecvMsg(m); err != io.EOF {
+					t.Error(err)
+				}
+				if err := <-sent; err != io.EOF {
+					t.Error(err)
+				}
+				if err := stream.RecvMsg(m); err != io.EOF {
+					t.Errorf("%v; want io.EOF again", err)
+				}
+			})
+		})
+	}
+}
