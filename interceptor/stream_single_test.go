@@ -335,3 +335,23 @@ func (s lateReturn) SendMsg(m any) error {
 	defer time.Sleep(10 * time.Second)
 	return s.ClientStream.SendMsg(m)
 }
+
+// The application leaves a stream after calls of each kind, and its context ends: so does the call.
+func TestStreamSingle_LeftAfterCalls(t *testing.T) {
+	for name, of := range singles() {
+		t.Run(name, func(t *testing.T) {
+			c, options := of()
+			play(t, c, func(t *testing.T, s scene) {
+				s.On(get, moves.Play(moves.Receive(1), say("a")).Then(testserver.Hang()))
+				ctx, cancel := context.WithCancel(t.Context())
+				stream := s.open(t, ctx, bidiStream)
+				send(t, stream, "x")
+				must.Get(stream.Header())(t)
+				must.Do(t, stream.RecvMsg(new(wrapperspb.StringValue)))
+				must.Do(t, stream.CloseSend())
+				cancel()
+				s.overOnce(t, codes.Canceled, 1)
+			}, options...)
+		})
+	}
+}

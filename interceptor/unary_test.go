@@ -246,7 +246,10 @@ func TestUnary_ContextsEnd(t *testing.T) {
 // An inner interceptor that returns before gRPC has ended its attempt leaves one behind that still writes into the
 // reply. The first call to which that happens has no other attempt; from then on, attempts have replies of their own.
 func TestUnary_LeftRunning(t *testing.T) {
-	for name, option := range map[string]interceptor.Option{"seen": interceptor.WithObserver(interceptor.Observer{Attempt: func(context.Context, interceptor.Event) {}}), "unseen": quiet} {
+	for name, option := range map[string]interceptor.Option{
+		"seen": interceptor.WithObserver(interceptor.Observer{Attempt: func(context.Context, interceptor.Event) {}}), "unseen": quiet,
+		"a breaker is asked": interceptor.WithBreaker(func(string, string) interceptor.Gate { return &fuse{limit: 9} }),
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
@@ -276,6 +279,11 @@ func TestUnary_LeftRunning(t *testing.T) {
 				time.Sleep(5 * time.Second)
 				if reply.GetValue() != "in time" {
 					t.Errorf("then the reply is %q", reply.GetValue())
+				}
+				n = 1
+				s.On(get, text("at once"))
+				if err := s.conn.Invoke(t.Context(), get, wrapperspb.String("order 7"), reply); err != nil || reply.GetValue() != "at once" {
+					t.Errorf("a call that is answered at once: %q, %v", reply.GetValue(), err)
 				}
 			})
 		})
