@@ -644,3 +644,26 @@ func TestStreamPanic_NewReply(t *testing.T) {
 		}
 	}, option)
 }
+
+// panicking is a stream whose RecvMsg panics.
+type panicking struct{ grpc.ClientStream }
+
+func (panicking) RecvMsg(any) error { panic("inner") }
+
+// Observers are told of the end of a stream although the caller's OnFinish panics, too.
+func TestStreamPanic_OnFinishToo(t *testing.T) {
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		s.conn = s.inside(t, func(_ int, stream grpc.ClientStream) grpc.ClientStream { return panicking{stream} })
+		s.On(get, testserver.Hang())
+		stream := s.open(t, t.Context(), bidiStream, grpc.OnFinish(func(error) { panic("OnFinish") }))
+		var seen any
+		func() {
+			defer func() { seen = recover() }()
+			_, _ = receive(stream)
+		}()
+		synctest.Wait()
+		if seen == nil || len(s.calls) != 1 {
+			t.Errorf("the application sees the panic %v; observers are told of %d ends", seen, len(s.calls))
+		}
+	})
+}

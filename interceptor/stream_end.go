@@ -106,17 +106,20 @@ func (s *stream) concluded() {
 // tell implements tries. It runs the caller's OnFinish, for which the application's call waits, and delivers events to observers, for
 // which nothing waits.
 func (s *stream) tell() {
+	defer s.driver.events.tell(s.tellObservers) // also if OnFinish panics
 	if s.outcome.beginTelling() {
 		s.tellCaller()
 	}
-	s.driver.events.tell(func(n notice) {
-		if n.told != nil {
-			s.deliverNotice(n)
-			return
-		}
-		defer s.cancelTimeout() // after the observers, who may make calls
-		s.notifyEnd(s.outcome.final)
-	})
+}
+
+// tellObservers delivers one event.
+func (s *stream) tellObservers(n notice) {
+	if n.told != nil {
+		s.deliverNotice(n)
+		return
+	}
+	defer s.cancelTimeout() // after the observers, who may make calls
+	s.notifyEnd(s.outcome.final)
 }
 
 // tellCaller runs the caller's OnFinish.
