@@ -123,11 +123,15 @@ func (c *call) reportEnd(a *attempt, r attempts.Result, now attempts.Now) attemp
 // sleep waits until the given time, the end of the call's context, the closing of its connection, or a change of mode or
 // policies; and, if watch, until the connection leaves TRANSIENT_FAILURE.
 func (c *call) sleep(until time.Duration, watch bool) {
+	delay := until - clock.Now()
+	if delay <= 0 {
+		return // the contexts would cost more than the rest of an immediate retry
+	}
 	interruption := c.retrier.waits.interruption()
 	if c.forbids(policy.ModeEnforce) != "" { // it may have changed since the engine's check
 		return
 	}
-	ctx, cancel := context.WithTimeout(c.ctx, until-clock.Now())
+	ctx, cancel := context.WithTimeout(c.ctx, delay)
 	defer cancel()
 	defer context.AfterFunc(interruption, cancel)()
 	if c.cc == nil {

@@ -55,7 +55,7 @@ func (r *Retrier) SetMostBalances(n int) { r.budgets.most = n }
 // BeginReceive begins RecvMsg on a stream that may have several attempts, and returns how it goes on.
 func BeginReceive(made grpc.ClientStream, m any) (goOn func() error) {
 	s := made.(*stream)
-	s.beginDrive(wantMessage, m)
+	s.awaitTurn(wantMessage, m)
 	return func() error {
 		t, over := s.driveOn()
 		switch {

@@ -245,9 +245,9 @@ func (s *stream) SendMsg(m any) error {
 	var e encoded
 	why := s.encode(m, &e) // before an inner interceptor can change m
 	var t *streamAttempt
-	replaced, refused, over, inside := false, false, false, false
+	replaced, refused, over := false, false, false
 	s.lockedOnly(func() {
-		over, inside = s.ended()
+		over = s.isOver()
 		replaced = s.request.state == requestReplaced
 		if over || replaced {
 			return
@@ -260,7 +260,7 @@ func (s *stream) SendMsg(m any) error {
 	})
 	switch {
 	case over:
-		return s.sentAfterEnd(inside)
+		return s.sentAfterEnd()
 	case replaced:
 		return nil // too late
 	case why != decision.CommitNone:
@@ -364,7 +364,7 @@ func (s *stream) sendUnkept(m any, e *encoded, why decision.Commit) error {
 		t, over := s.awaitSender()
 		switch {
 		case over:
-			return s.sentAfterEnd(false)
+			return s.sentAfterEnd()
 		case t == nil:
 			return s.eof()
 		case s.isReplaced():
@@ -462,7 +462,7 @@ func (s *stream) sender() senderIs {
 	switch {
 	case s.isOver():
 		return senderOver
-	case t != nil && t.stream != nil && t.sending == sendsFreely && t.given >= s.request.messages:
+	case t != nil && t.stream != nil && t.sending == sendsFreely && t.given >= s.request.messages && !s.cancelled(t):
 		return senderReady
 	case t != nil && t == s.committed() && t.sending == sendsNoMore:
 		return senderRefuses
@@ -490,7 +490,7 @@ func (s *stream) sent(t *streamAttempt, err error) error {
 	})
 	switch {
 	case reported && s.endsWith(t):
-		return s.sentAfterEnd(false)
+		return s.sentAfterEnd()
 	case reported:
 		return nil // the next attempt gets it
 	case err != io.EOF:
@@ -534,7 +534,7 @@ func (s *stream) findEnd(failure error) error {
 	case failure != nil && final != nil:
 		return final
 	default:
-		return s.sentAfterEnd(false)
+		return s.sentAfterEnd()
 	}
 }
 
@@ -546,9 +546,10 @@ func (s *stream) eof() error {
 	return nil
 }
 
-// sentAfterEnd is SendMsg when the call is over: RecvMsg returns how it has ended. inside is as in [stream.result].
-func (s *stream) sentAfterEnd(inside bool) error {
-	_ = s.result(inside) // an application that is told of the end must find OnFinish called
+// sentAfterEnd is SendMsg when the call is over: RecvMsg returns how it has ended. It doesn't wait for the caller's OnFinish, which may wait
+// for the sender.
+func (s *stream) sentAfterEnd() error {
+	_ = s.result(true)
 	return s.eof()
 }
 

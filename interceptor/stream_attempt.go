@@ -208,10 +208,14 @@ func (s *stream) sendFailed(t *streamAttempt, err error) {
 	s.driver.changed.Broadcast()
 }
 
-// askHeaders waits for the headers of an attempt. Without any, no message can arrive, and RecvMsg says how it has ended: gRPC's Header may
-// return before gRPC knows the status, and then tells OnFinish of a success.
+// askHeaders waits for the headers of an attempt. If gRPC has ended it without any, no message can arrive, and RecvMsg says how it has ended:
+// gRPC's Header may return before gRPC knows the status, and then tells OnFinish of a success. An inner interceptor that answers without gRPC
+// may have messages and no headers.
 func (s *stream) askHeaders(t *streamAttempt) (ended bool, err error) {
 	headers, err := t.stream.Header()
+	if headers == nil && err == nil && !t.ended() {
+		headers = metadata.MD{}
+	}
 	if headers != nil {
 		s.lockedOnly(func() { t.headers = headers })
 		return false, nil

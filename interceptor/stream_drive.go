@@ -21,33 +21,42 @@ import (
 
 var _ tries = (*stream)(nil)
 
-// errFollowed says that the attempt that ran has ended, and another one follows later.
+// errFollowed says that the attempt that ran has ended, and another one follows later, or that another call finds out.
 var errFollowed = errors.New("another attempt follows")
 
 // await makes attempts until one has what the application wants, and returns it, or nil when the call is over, with its error. RecvMsg
 // receives into m. With wantEnd, the error may be errFollowed.
 func (s *stream) await(w want, m any) (*streamAttempt, error) {
-	opened, over, inside := s.beginDrive(w, m)
+	t, is, inside := s.awaitTurn(w, m)
+	inside = inside || w == wantEnd // SendMsg doesn't tell the end: it waits for no OnFinish, which may wait for the sender
+	over := false
+	switch is {
+	case turnOver:
+		return nil, s.result(inside)
+	case turnDrives:
+		t, over = s.driveOn()
+	}
 	switch {
+	case t != nil:
+		return t, nil // also if the call's context ended just after that
 	case over:
 		return nil, s.result(inside)
-	case opened != nil:
-		return opened, nil
-	}
-	won, over := s.driveOn()
-	switch {
-	case won != nil:
-		return won, nil // also if the call's context ended just after that
-	case over:
-		return nil, s.result(false)
 	default:
 		return nil, errFollowed
 	}
 }
 
-// beginDrive waits until no other call drives. It returns whether the call is over; inside is as in [stream.result]. If an open attempt is all
-// that the call wants, and there is one by now, it returns that: a goroutine of ours may be inside of it for long.
-func (s *stream) beginDrive(w want, m any) (opened *streamAttempt, over, inside bool) {
+// turn is how the wait of a call of the application for its drive ends.
+type turn uint8
+
+const (
+	turnDrives turn = iota // it drives
+	turnLeft               // it need not: it has what it wants, or the call that drives finds that out
+	turnOver               // the call is over
+)
+
+// awaitTurn waits until no other call drives, if it has to. inside is as in [stream.result].
+func (s *stream) awaitTurn(w want, m any) (t *streamAttempt, is turn, inside bool) {
 	next := drive{want: w, message: m}
 	if w == wantMessage { // without the lock: it runs the function of WithNewReply
 		next.before.keep(m, s.usesGRPCsCodec())
@@ -58,23 +67,42 @@ func (s *stream) beginDrive(w want, m any) (opened *streamAttempt, over, inside 
 	s.driver.mu.Lock()
 	defer s.driver.mu.Unlock()
 	if over, inside := s.ended(); over {
-		return nil, over, inside
+		return nil, turnOver, inside
 	}
-	for (s.driver.waiting.drives() || s.reporting > 0) && !s.isOver() {
-		s.driver.changed.Wait()
-	}
-	if s.isOver() {
-		return nil, true, false
-	}
-	if w == wantOpened {
-		if opened = s.opened(); opened != nil {
-			return opened, false, false
+	for {
+		if s.isOver() {
+			return nil, turnOver, false
 		}
+		if t, left := s.leftToOthers(w); left {
+			return t, turnLeft, false
+		}
+		if !s.driver.waiting.drives() && s.reporting == 0 {
+			break
+		}
+		s.driver.changed.Wait()
 	}
 	s.reportPause(attempts.Now{At: clock.Now()}) // before a goroutine of ours can receive
 	s.driver.waiting = callWaits
 	s.drive = next
-	return nil, false, false
+	return nil, turnDrives, false
+}
+
+// leftToOthers reports whether a call that wants w need not drive, and returns the attempt that has what it wants, if there is one. Otherwise
+// it would wait for a RecvMsg that drives, and whose message the server may send only after this call. The lock must be held.
+func (s *stream) leftToOthers(w want) (t *streamAttempt, left bool) {
+	driven := s.driver.waiting.drives()
+	switch w {
+	case wantOpened:
+		t = s.opened()
+		return t, t != nil // a goroutine of ours may be inside of it for long
+	case wantHeaders:
+		t = s.committed()
+		return t, driven && t != nil && !t.over() && t.stream != nil // gRPC allows Header next to RecvMsg
+	case wantEnd:
+		return nil, driven && s.committed() == nil // the call that drives finds it
+	default:
+		return nil, false
+	}
 }
 
 // driveOn drives. It returns the attempt that has what the application wants, and whether the call is over.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -432,4 +433,38 @@ func TestStreamEnd_ErrorBeforeTheContext(t *testing.T) {
 			t.Errorf("the application receives %v, %v", got, err)
 		}
 	})
+}
+
+// The caller's OnFinish may wait for the goroutine that sends, which flow control blocks until the server ends the stream: its SendMsg returns
+// without waiting for OnFinish.
+func TestStreamEnd_OnFinishWaitsForTheSender(t *testing.T) {
+	for name, c := range map[string]spec.Config{"single": {}, "retried": config(plain())} {
+		for first, before := range map[string]moves.Move{"message": say("a"), "headers": moves.SendHeader(nil)} {
+			t.Run(name+", after "+first, func(t *testing.T) {
+				play(t, c, func(t *testing.T, s scene) {
+					s.On(get, moves.Play(moves.Receive(1), before, moves.Pause(time.Second)).Then(testserver.Fail(codes.NotFound)))
+					sent := make(chan struct{})
+					start, waited := time.Now(), time.Duration(0)
+					stream := s.open(t, t.Context(), bidiStream, grpc.OnFinish(func(error) {
+						select {
+						case <-sent:
+						case <-time.After(time.Minute):
+						}
+						waited = time.Since(start)
+					}))
+					go func() {
+						defer close(sent)
+						for stream.SendMsg(wrapperspb.String(strings.Repeat("x", 50<<10))) == nil {
+							continue
+						}
+					}()
+					_, err := receive(stream)
+					synctest.Wait()
+					if status.Code(err) != codes.NotFound || waited != time.Second {
+						t.Errorf("%v; OnFinish returns after %v; want 1s", err, waited)
+					}
+				})
+			})
+		}
+	}
 }

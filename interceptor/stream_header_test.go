@@ -80,7 +80,10 @@ func TestStreamHeader_Hedged(t *testing.T) {
 // hastyHeader has no headers, and does not say why: gRPC's Header does so if the response has come, and its status has not.
 type hastyHeader struct{ grpc.ClientStream }
 
-func (hastyHeader) Header() (md metadata.MD, err error) { return md, err }
+func (h hastyHeader) Header() (md metadata.MD, err error) {
+	_, _ = h.ClientStream.Header()
+	return md, err
+}
 
 // A call that asks for headers before anything else is retried after attempts that end without, whatever Header knows of
 // their ends.
@@ -189,4 +192,53 @@ func TestStreamHeader_BesideSender(t *testing.T) {
 		cancel()
 		time.Sleep(10 * time.Second) // the observer is told of the end
 	}, slowObserver)
+}
+
+// cachedStream is an inner interceptor's answer without gRPC: no headers, and two messages.
+type cachedStream struct {
+	ctx  context.Context
+	left int
+}
+
+func (*cachedStream) Header() (md metadata.MD, err error) { return md, err }
+func (*cachedStream) Trailer() metadata.MD                { return nil }
+func (*cachedStream) CloseSend() error                    { return nil }
+func (c *cachedStream) Context() context.Context          { return c.ctx }
+func (*cachedStream) SendMsg(any) error                   { return nil }
+
+func (c *cachedStream) RecvMsg(m any) error {
+	if c.left == 0 {
+		return io.EOF
+	}
+	c.left--
+	if text, ok := m.(*wrapperspb.StringValue); ok {
+		text.Value = "cached"
+	}
+	return nil
+}
+
+// An inner interceptor answers without gRPC, and has no headers: nobody takes its messages for those of an attempt that has ended.
+func TestStreamHeader_AnsweredWithoutGRPC(t *testing.T) {
+	for name, c := range map[string]spec.Config{"hedged": hedged(), "retried": config(plain()), "single": {}} {
+		for _, asks := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, Header asked %v", name, asks), func(t *testing.T) {
+				play(t, c, func(t *testing.T, s scene) {
+					s.conn = s.Dial(t, append(s.retrier.DialOptions(), grpc.WithChainStreamInterceptor(
+						func(ctx context.Context, _ *grpc.StreamDesc, _ *grpc.ClientConn, _ string, _ grpc.Streamer, _ ...grpc.CallOption) (grpc.ClientStream, error) {
+							return &cachedStream{ctx, 2}, nil
+						}))...)
+					stream := s.open(t, t.Context(), serverStream)
+					send(t, stream, "x")
+					_ = stream.CloseSend()
+					synctest.Wait()
+					if asks {
+						_, _ = stream.Header()
+					}
+					if got, err := receive(stream); fmt.Sprint(got) != "[cached cached]" || err != io.EOF {
+						t.Errorf("%v, %v", got, err)
+					}
+				})
+			})
+		}
+	}
 }

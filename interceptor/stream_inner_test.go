@@ -139,7 +139,7 @@ func TestStreamSend_AfterClose(t *testing.T) {
 	for when, after := range map[string]time.Duration{"an attempt runs": ms, "in the backoff": 1050 * ms} {
 		t.Run(when, func(t *testing.T) {
 			play(t, config(plain()), func(t *testing.T, s scene) {
-				s.On(get, moves.Play(moves.Pause(time.Second)).Then(down()), testserver.Hang())
+				s.On(get, moves.Play(moves.Pause(time.Second)).Then(down()), moves.Play(moves.Echo(0)))
 				stream := s.open(t, t.Context(), bidiStream)
 				send(t, stream, "x")
 				must.Do(t, stream.CloseSend())
@@ -149,7 +149,7 @@ func TestStreamSend_AfterClose(t *testing.T) {
 						t.Error("SendMsg takes a message")
 					}
 				}()
-				if got, err := receive(stream); len(got) > 0 || status.Code(err) != codes.Internal {
+				if got, err := receive(stream); len(got) > 0 || status.Code(err) != codes.Internal || s.Count(get) != 1 {
 					t.Errorf("%v, %v after %d attempts; want the mistake to end the call", got, err, s.Count(get))
 				}
 			})

@@ -717,6 +717,53 @@ func TestStreamSend_EndsInTheReplay(t *testing.T) {
 	})
 }
 
+// eager is a stream whose SendMsg always succeeds at once, and whose RecvMsg takes no notice of the context.
+type eager struct {
+	grpc.ClientStream
+
+	sent *int
+}
+
+func (e eager) SendMsg(any) error { *e.sent++; return nil }
+
+func (e eager) RecvMsg(m any) error {
+	time.Sleep(10 * time.Second)
+	return e.ClientStream.RecvMsg(m)
+}
+
+// A message that can't be kept isn't sent to an attempt that is cancelled: it waits for the next one.
+func TestStreamSend_NotToACancelledAttempt(t *testing.T) {
+	retry := plain()
+	retry.PerAttemptTimeout = time.Second
+	play(t, config(retry), func(t *testing.T, s scene) {
+		sent := 0
+		s.conn = s.inside(t, func(n int, stream grpc.ClientStream) grpc.ClientStream {
+			if n > 1 {
+				return stream
+			}
+			return eager{stream, &sent}
+		})
+		knowLatency(s.retrier, s.conn)
+		s.On(get, testserver.Hang().Times(1), moves.Play(moves.Receive(1), say("a")))
+		s.connect()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		stream := s.open(t, ctx, bidiStream, interceptor.Idempotent(), grpc.MaxRetryRPCBufferSize(10))
+		var calls sync.WaitGroup
+		calls.Go(func() {
+			if got, err := receive(stream); fmt.Sprint(got) != "[a]" || err != io.EOF {
+				t.Errorf("%v, %v", got, err)
+			}
+		})
+		time.Sleep(2 * time.Second)
+		send(t, stream, strings.Repeat("x", 20))
+		calls.Wait()
+		if sent > 0 {
+			t.Errorf("the cancelled attempt was sent %d messages", sent)
+		}
+	})
+}
+
 // RecvMsg is gRPC's, until the context is over.
 func (d *deaf) RecvMsg(m any) error {
 	err := d.ClientStream.RecvMsg(m)

@@ -51,12 +51,14 @@ type singleStream struct {
 
 // singleEnd is who reports the end of the only attempt, once.
 //
-//	singleRuns ── the first who finds the end ──► singleClaimed ── the engine knows it ──► singleOver
-//	     └───────────── a callback panics ──────────────┴─────────────────────────────────────┘
+//	singleRuns ──┬── the first who finds the end ───────────────────────┬──► singleClaimed ── the engine knows it ──► singleOver
+//	     │       └── an inner interceptor has found it ──► singleFound ─┘          │                                      ▲
+//	     └── a callback panics ────────────────────────────────────────────────────┴──────────────────────────────────────┘
 type singleEnd uint8
 
 const (
 	singleRuns    singleEnd = iota
+	singleFound             // an inner interceptor has found it, and the application has a second to do so
 	singleClaimed           // a goroutine reports the end
 	singleOver              // the response is known
 )
@@ -278,11 +280,15 @@ func (s *singleStream) gone() {
 // reportFinished reports OnFinish's error when no call is inside.
 func (s *singleStream) reportFinished() {
 	s.mu.Lock()
-	finished, claimed := s.finished, s.end != singleRuns
+	finished, runs := s.finished, s.end == singleRuns
+	messagesLeft := finished == io.EOF || finished != nil && isResponse(finished)
+	if runs && messagesLeft {
+		s.end = singleFound
+	}
 	s.mu.Unlock()
 	switch {
-	case claimed, finished == nil:
-	case finished == io.EOF, isResponse(finished):
+	case !runs, finished == nil:
+	case messagesLeft: // perhaps
 		time.AfterFunc(timeToFind, func() { s.claimFinished(finished) })
 	default:
 		s.claimFinished(finished)
@@ -326,7 +332,7 @@ func (s *singleStream) awaitResult(err error) error {
 func (s *singleStream) claim() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	first := s.end == singleRuns
+	first := s.end < singleClaimed
 	if first {
 		s.end = singleClaimed
 	}

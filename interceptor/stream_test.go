@@ -243,7 +243,7 @@ func TestStream_BinaryLog(t *testing.T) {
 		return // this is that process
 	}
 	again := exec.CommandContext(t.Context(), os.Args[0], "-test.run=Script|TestHedge|Stream|ReplayBuffer|Resume",
-		"-test.skip=AnHour|Allocat|Cost|OneAtATime|WhileOursIsInside|BeyondTheContext|EndedMeanwhile|ShareBudget")
+		"-test.skip=AnHour|Allocat|Cost|OneAtATime|WhileOursIsInside|StreamProgress|BeyondTheContext|EndedMeanwhile|ShareBudget")
 	again.Env = append(os.Environ(), binaryLog+"=*")
 	if out, err := again.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
