@@ -249,11 +249,16 @@ func TestUnary_LeftRunning(t *testing.T) {
 	for name, option := range map[string]interceptor.Option{
 		"seen": interceptor.WithObserver(interceptor.Observer{Attempt: func(context.Context, interceptor.Event) {}}), "unseen": quiet,
 		"a breaker is asked": interceptor.WithBreaker(func(string, string) interceptor.Gate { return &fuse{limit: 9} }),
+		"may be slow":        quiet,
 	} {
+		retry := plain()
+		if name == "may be slow" {
+			retry.PerAttemptTimeout = time.Minute
+		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				s := scene{Server: testserver.Start(t), retrier: mustNew(t, mustSet(t, config(plain())), option)}
+				s := scene{Server: testserver.Start(t), retrier: mustNew(t, mustSet(t, config(retry)), option)}
 				s.On("*", text("late").Delay(time.Second))
 				n := 0
 				inner := func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
