@@ -162,6 +162,22 @@ var permissions = []permission{
 		},
 	},
 	{
+		name: "gRPC's Header may return before it knows how an attempt without headers has ended, and commits the call to it; a Retrier finds the status, and the next attempt follows",
+		by:   "docs/streams.md: headers that the application receives commit the call",
+		allows: func(c *comparison, _ difference) bool {
+			known := len(c.want.attempts)
+			if known >= len(c.got.attempts) || !slices.Equal(c.want.attempts, c.got.attempts[:known]) {
+				return false
+			}
+			for i, w := range c.want.receiver {
+				if w.call == "Header" && w.got == "[]ok" && i < len(c.got.receiver) && c.got.receiver[i].call == "Header" {
+					return c.got.receiver[i].got != w.got
+				}
+			}
+			return false
+		},
+	},
+	{
 		name: "SendMsg doesn't wait for a backoff, so the application's next call is earlier; if it cancels then, the next attempt isn't sent; if it cancels only later, it has begun to receive before; if it is Context, that commits the call to an earlier attempt",
 		by:   "docs/architecture.md: SendMsg keeps a message, and another goroutine sends it",
 		allows: func(c *comparison, d difference) bool {
