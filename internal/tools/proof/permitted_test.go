@@ -182,8 +182,9 @@ var permissions = []permission{
 		by:   "docs/architecture.md: SendMsg keeps a message, and another goroutine sends it",
 		allows: func(c *comparison, d difference) bool {
 			sent := len(c.got.attempts)
-			gone := c.script.leaves && c.got.cutShort() && sent < len(c.want.attempts) && slices.Equal(c.got.attempts, c.want.attempts[:sent]) &&
-				slices.EqualFunc(c.got.receiver, c.want.receiver, func(g, w result) bool { return g.got == w.got })
+			fewer := c.got.cutShort() && sent < len(c.want.attempts) && slices.Equal(c.got.attempts, c.want.attempts[:sent])
+			alike := slices.EqualFunc(c.got.receiver, c.want.receiver, func(g, w result) bool { return g.got == w.got })
+			gone := fewer && (c.script.leaves && alike || c.script.byHand && d.what == "attempts" && c.sooner())
 			stays := slices.Equal(c.want.finished, []string{"Canceled(context canceled)"}) && !c.got.cutShort() && c.beforeCancel()
 			taken := d.gotten.got == "ok" && d.wanted.got == "EOF" && strings.HasPrefix(d.gotten.call, "SendMsg") // the attempt had not ended yet
 			return gone || stays || c.cutInBackoff() || c.committedSooner() || (d.alike() || taken) && c.early(d)
@@ -218,7 +219,7 @@ var permissions = []permission{
 		by:   "design, section 8",
 		allows: func(c *comparison, _ difference) bool {
 			return forms[c.script.form].option != nil && c.script.kind != unary && len(c.want.attempts) > 1 &&
-				(c.got.reason == "[committed]" || c.script.leaves && c.got.cutShort())
+				(c.got.reason == "[committed]" || c.got.cutShort()) // before the application has received the error
 		},
 	},
 }
