@@ -264,6 +264,6 @@ fuzz: ## Run every fuzz target for FUZZTIME (30s)
 	@$(OFF) FUZZTIME=$(FUZZTIME) .ci/fuzz
 
 .PHONY: mutation
-mutation: ## Change the code that decides in one place at a time, and see a test fail: 15 minutes (MUTATION='budget policy')
+mutation: ## Change the code that decides in one place at a time, and see a test fail: about an hour (MUTATION='budget policy')
 	@cd tools/mutation && $(OFF) go build -o $(CURDIR)/.tmp/mutation/ . github.com/go-gremlins/gremlins/cmd/gremlins
 	@$(OFF) .tmp/mutation/mutation $(MUTATION)
