@@ -134,12 +134,12 @@ func TestStreamInner_ASecondToFind(t *testing.T) {
 	}
 }
 
-// SendMsg after CloseSend is the application's mistake, as in gRPC, whether an attempt runs or not.
+// SendMsg after CloseSend is the application's mistake, as in gRPC, whether an attempt runs or not. In a backoff, the next attempt finds it.
 func TestStreamSend_AfterClose(t *testing.T) {
 	for when, after := range map[string]time.Duration{"an attempt runs": ms, "in the backoff": 1050 * ms} {
 		t.Run(when, func(t *testing.T) {
 			play(t, config(plain()), func(t *testing.T, s scene) {
-				s.On(get, moves.Play(moves.Pause(time.Second)).Then(down()), moves.Play(moves.Echo(0)))
+				s.On(get, moves.Play(moves.Pause(time.Second)).Then(down()), testserver.Hang())
 				stream := s.open(t, t.Context(), bidiStream)
 				send(t, stream, "x")
 				must.Do(t, stream.CloseSend())
@@ -149,8 +149,8 @@ func TestStreamSend_AfterClose(t *testing.T) {
 						t.Error("SendMsg takes a message")
 					}
 				}()
-				if got, err := receive(stream); len(got) > 0 || status.Code(err) != codes.Internal || s.Count(get) != 1 {
-					t.Errorf("%v, %v after %d attempts; want the mistake to end the call", got, err, s.Count(get))
+				if got, err := receive(stream); len(got) > 0 || status.Code(err) != codes.Internal {
+					t.Errorf("%v, %v; want the mistake to end the call", got, err)
 				}
 			})
 		})
