@@ -39,16 +39,17 @@ func TestStreamInner_TakesForAnEndedAttempt(t *testing.T) {
 	for kind, want := range map[string]string{"running": "[a] OK [[] [too large to be kept]]", "committed": "[] Unavailable [[]]"} {
 		t.Run(kind, func(t *testing.T) {
 			play(t, config(plain()), func(t *testing.T, s scene) {
+				h := &hoarder{messages: make(chan string, 10)}
 				s.conn = s.inside(t, func(n int, stream grpc.ClientStream) grpc.ClientStream {
 					if n > 1 {
 						return stream
 					}
-					h := &hoarder{ClientStream: stream, messages: make(chan string, 10)}
-					go h.hoard()
+					h.ClientStream = stream
 					return muted{h}
 				})
 				s.On(get, moves.Play().Then(down()), moves.Play(moves.Receive(1), say("a")))
 				stream := s.open(t, t.Context(), bidiStream, grpc.MaxRetryRPCBufferSize(1))
+				go h.hoard()
 				if kind == "committed" {
 					stream.Context()
 				}
