@@ -39,15 +39,17 @@ import (
 //	   and all of them before the close                                        TestStreamSend_InnerInterceptors
 //	5  messages, headers, context and trailer are of one attempt; after        TestStreamRules_OneAttempt, TestStreamHedge_WinnersMetadata,
 //	   io.EOF all of its messages                                              TestStreamRules_GivenUpIsNoSuccess
-//	6  no call waits for what nobody will bring                                all: a bubble of synctest reports a deadlock
+//	6  no call waits for what nobody will bring, nor for another call that     all: a bubble of synctest reports a deadlock;
+//	   waits for the server                                                    TestStreamProgress_BesideRecvMsg, …_AnyOrder
 //	7  when the call's context is over, every call returns                     TestStreamRules_EndsWithItsContext, TestStreamSend_Blocked
 //	8  a call that is given up never looks like a success                      TestStreamRules_GivenUpIsNoSuccess
 //	9  what was sent is not kept for longer than needed                        TestStreamCommit_LetsGo, TestForever_Memory
-//	10 messages that arrived before the call's context ended are returned      TestStreamSingle_SlowReader
+//	10 messages that arrived before the call's context ended are returned      TestStreamSingle_SlowReader, TestStreamEnd_MessagesHeldBeyondTheContext
 //	R2 an end is reported by the call that is inside, else by OnFinish         TestStreamRules_ReportedByWhoIsInside,
 //	                                                                           TestStreamCalls_HeaderThenCancel, TestStreamSingle_NoHeaders,
 //	                                                                           TestStreamEnd_WithoutHeaders, TestStreamAttempt_ClosedAndForgotten
-//	R3 the response is known, and OnFinish has run, before a call returns it   TestStreamEnd_BeforeItIsReturned, TestStreamCalls_OnFinishAsks
+//	R3 the response is known, and OnFinish has run, before a call returns it;  TestStreamEnd_BeforeItIsReturned, TestStreamCalls_OnFinishAsks,
+//	   SendMsg's io.EOF waits for neither                                      TestStreamEnd_OnFinishWaitsForTheSender
 //	R4 the end has gRPC's trailer and peer                                     TestStreamCalls_CancelledHasPeer
 //	R5 latency counts to the first message, whatever commits the call          TestStreamCalls_AnswerTime, and in package admission:
 //	                                                                           TestAdmission_CommitIsNoMessage
