@@ -68,7 +68,7 @@ func TestAttempt_OptionsKept(t *testing.T) {
 // An inner layer answers by itself. Unless it says that the attempt has ended, gRPC may still run in the background, and the
 // caller's targets stay empty, with observers and without.
 func TestAttempt_AnsweredInside(t *testing.T) {
-	quietly(t, func(t *testing.T, s scene, _ *purse) {
+	quietly(t, config(plain()), func(t *testing.T, s scene, _ *purse) {
 		for range 2 {
 			for i, inner := range []grpc.UnaryInvoker{fill, retried(fill), fillAndEnd, retried(fillAndEnd)} {
 				var trailer metadata.MD

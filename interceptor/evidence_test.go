@@ -204,7 +204,7 @@ func TestForeign_Budget(t *testing.T) {
 			fresh(t, c, func(t *testing.T, s scene) { check(t, s, p, call) }, interceptor.WithBudget("", forAll(p)))
 		})
 		t.Run(name+", and nobody observes", func(t *testing.T) {
-			quietly(t, func(t *testing.T, s scene, p *purse) { check(t, s, p, call) })
+			quietly(t, config(plain()), func(t *testing.T, s scene, p *purse) { check(t, s, p, call) })
 		})
 	}
 }

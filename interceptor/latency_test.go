@@ -5,6 +5,7 @@ package interceptor_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/spec"
+	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
@@ -96,6 +98,38 @@ func (s scene) takes(t *testing.T, desc *grpc.StreamDesc, method string, times .
 			t.Fatal(err)
 		}
 		cancel()
+	}
+}
+
+// A stream's server has its request when that is sent, whether it is kept or not, and although the application never closes its side: from then
+// on its response is timed, and eight of them make known what is usual, so that hedges are sent.
+func TestLatency_OfStreamsThatStayOpen(t *testing.T) {
+	for name, opts := range map[string][]grpc.CallOption{"kept": nil, "not kept": {grpc.MaxRetryRPCBufferSize(0)}} {
+		t.Run(name, func(t *testing.T) {
+			fresh(t, hedged(), func(t *testing.T, s scene) {
+				list := func(opts ...grpc.CallOption) {
+					ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+					defer cancel()
+					stream := s.open(t, ctx, serverStream, opts...)
+					synctest.Wait() // the attempt is open, and is sent the application's own message
+					send(t, stream, "list")
+					if got, err := receive(stream); fmt.Sprint(got, err) != "[a] EOF" {
+						t.Error(got, err)
+					}
+				}
+				answers := moves.Play(moves.Receive(1), moves.Pause(ms), say("a"))
+				s.On(get, answers)
+				for range 8 {
+					list(opts...)
+				}
+				s.Reset()
+				s.On(get, testserver.Hang().Times(1), answers)
+				list()
+				if got := s.waits(); got != "[100ms]" {
+					t.Errorf("the hedge follows after %s; want 100ms", got)
+				}
+			})
+		})
 	}
 }
 

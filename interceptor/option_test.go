@@ -159,7 +159,7 @@ func TestCallOption_WithoutInterceptor(t *testing.T) {
 
 // A policy that was made for another set must not be taken for one of this Retrier's.
 func TestPolicy_BudgetOfAnotherSet(t *testing.T) {
-	quietly(t, func(t *testing.T, s scene, p *purse) {
+	quietly(t, config(plain()), func(t *testing.T, s scene, p *purse) {
 		other := mustSet(t, config(plain())) // budget NONE
 		s.On(get, down())
 		_, _ = s.call(t.Context(), get, interceptor.Policy(other.Lookup(get)))

@@ -147,6 +147,32 @@ func TestStreamCommit_LetsGo(t *testing.T) {
 	})
 }
 
+// The call is committed while its attempt is still sent what was kept: nothing more is kept, and SendMsg waits for its turn.
+func TestStreamCommit_KeepsNoMore(t *testing.T) {
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		s.conn = s.inside(t, func(n int, stream grpc.ClientStream) grpc.ClientStream {
+			if n == 1 {
+				return stream
+			}
+			return paced{stream}
+		})
+		s.On(get, moves.Play(moves.Receive(3)).Then(down()), moves.Play(moves.Echo(0)))
+		stream := s.open(t, t.Context(), bidiStream)
+		send(t, stream, "1", "2", "3")
+		must.Do(t, stream.RecvMsg(new(wrapperspb.StringValue))) // the answer to the first one
+		kept, start := s.retrier.Replayed(), time.Now()
+		send(t, stream, "4")
+		if took := time.Since(start); kept == 0 || took != 30*ms || s.retrier.Replayed() != 0 {
+			t.Errorf("%d bytes are kept before the fourth message, and %d after it; SendMsg returns after %v; want 30ms, and none after it",
+				kept, s.retrier.Replayed(), took)
+		}
+		_ = stream.CloseSend()
+		if got, err := receive(stream); fmt.Sprint(got, err) != "[2 3 4] EOF" {
+			t.Error(got, err)
+		}
+	})
+}
+
 // prepared is a message whose bytes only gRPC knows. It is prepared with another stream: that alone
 // commits the stream that a message is prepared with.
 func (s scene) prepared(t *testing.T) *grpc.PreparedMsg {

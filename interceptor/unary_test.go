@@ -147,23 +147,23 @@ func TestUnary_PolicyTimeout(t *testing.T) {
 	})
 }
 
-// quietly runs a test with a client without observers: its calls that succeed at once take the
+// quietly runs a test with a client that follows c, without observers: its calls that succeed at once take the
 // fast path of the interceptor.
-func quietly(t *testing.T, test func(t *testing.T, s scene, p *purse)) {
+func quietly(t *testing.T, c spec.Config, test func(t *testing.T, s scene, p *purse)) {
 	t.Helper()
 	t.Parallel()
-	retry := plain()
-	retry.Budget = ""
+	paid(c)
 	synctest.Test(t, func(t *testing.T) {
 		p := &purse{grants: 9}
-		s := scene{Server: testserver.Start(t), journal: new(journal), retrier: mustNew(t, mustSet(t, config(retry)), quiet, interceptor.WithBudget("", forAll(p)))}
+		s := scene{Server: testserver.Start(t), journal: new(journal), retrier: mustNew(t, mustSet(t, c), quiet, interceptor.WithBudget("", forAll(p)))}
 		s.conn = s.Dial(t, s.retrier.DialOptions()...)
+		knowLatency(s.retrier, s.conn)
 		test(t, s, p)
 	})
 }
 
 func TestUnarySuccess_Budget(t *testing.T) {
-	quietly(t, func(t *testing.T, s scene, p *purse) {
+	quietly(t, config(plain()), func(t *testing.T, s scene, p *purse) {
 		s.On(get, text(""), down(), text(""), down())
 		for range 3 {
 			_, _ = s.call(t.Context(), get)
@@ -175,21 +175,25 @@ func TestUnarySuccess_Budget(t *testing.T) {
 }
 
 func TestUnarySuccess_Options(t *testing.T) {
-	quietly(t, func(t *testing.T, s scene, _ *purse) {
-		s.On(get, text("").Header(metadata.Pairs("from", "1")).Trailer(metadata.Pairs("end", "1")))
-		var header, trailer metadata.MD
-		var p peer.Peer
-		finished := 0
-		incoming := metadata.Pairs("grpc-previous-rpc-attempts", "3")
-		ctx := metadata.NewOutgoingContext(metadata.NewIncomingContext(t.Context(), incoming), incoming.Copy())
-		_, err := s.call(ctx, get, grpc.Header(&header), grpc.Trailer(&trailer), grpc.Peer(&p), grpc.OnFinish(func(error) { finished++ }))
-		if err != nil || header["from"] == nil || trailer["end"] == nil || p.Addr == nil || finished != 1 {
-			t.Errorf("%v, header %v, trailer %v, peer %v, OnFinish %d times", err, header["from"], trailer["end"], p.Addr, finished)
-		}
-		if got := s.Attempts()[0].Metadata["grpc-previous-rpc-attempts"]; len(got) > 0 {
-			t.Errorf("the server was told of %v attempts before", got)
-		}
-	})
+	for name, c := range successPolicies() {
+		t.Run(name, func(t *testing.T) {
+			quietly(t, c, func(t *testing.T, s scene, _ *purse) {
+				s.On(get, text("").Header(metadata.Pairs("from", "1")).Trailer(metadata.Pairs("end", "1")))
+				var header, trailer metadata.MD
+				var p peer.Peer
+				finished := 0
+				incoming := metadata.Pairs("grpc-previous-rpc-attempts", "3")
+				ctx := metadata.NewOutgoingContext(metadata.NewIncomingContext(t.Context(), incoming), incoming.Copy())
+				_, err := s.call(ctx, get, grpc.Header(&header), grpc.Trailer(&trailer), grpc.Peer(&p), grpc.OnFinish(func(error) { finished++ }))
+				if err != nil || header["from"] == nil || trailer["end"] == nil || p.Addr == nil || finished != 1 {
+					t.Errorf("%v, header %v, trailer %v, peer %v, OnFinish %d times", err, header["from"], trailer["end"], p.Addr, finished)
+				}
+				if got := s.Attempts()[0].Metadata["grpc-previous-rpc-attempts"]; len(got) > 0 {
+					t.Errorf("the server was told of %v attempts before", got)
+				}
+			})
+		})
+	}
 }
 
 func TestUnarySuccess_CallObserverAllocates(t *testing.T) {
