@@ -309,8 +309,8 @@ func (p panicsIn) CloseSend() error             { p.in("CloseSend"); return p.Cl
 // the panic has come up, though the stream's context goes on.
 func TestStreamPanic_LeavesNothing(t *testing.T) {
 	configs := map[string]spec.Config{
-		"one attempt": config(func() spec.Retry { r := plain(); r.MaxAttempts = 2; return r }()),
-		"retries":     config(plain()), "in place": config(hasty()), "beside": config(besides()), "hedges": hedged(),
+		"one attempt": {}, "two attempts": config(func() spec.Retry { r := plain(); r.MaxAttempts = 2; return r }()),
+		"retries": config(plain()), "in place": config(hasty()), "beside": config(besides()), "hedges": hedged(),
 	}
 	for mode, c := range configs {
 		paid(c)
@@ -568,6 +568,7 @@ func TestStreamPanic_Callbacks(t *testing.T) {
 		desc   *grpc.StreamDesc
 		steps  []testserver.Step
 	}{
+		"one attempt":  {spec.Config{}, bidiStream, []testserver.Step{down()}},
 		"retries":      {config(plain()), bidiStream, []testserver.Step{down(), down(), text("hello")}},
 		"beside":       {config(besides()), bidiStream, []testserver.Step{slowFirst, testserver.Hang()}},
 		"late in wait": {config(hasty()), bidiStream, []testserver.Step{moves.Play(moves.Receive(1), moves.Pause(1050*ms), say("late"))}},

@@ -190,7 +190,10 @@ func (s *singleStream) SendMsg(m any) error {
 
 // CloseSend closes the application's side.
 func (s *singleStream) CloseSend() error {
+	returned := false
+	defer s.endUnless(&returned)
 	err := s.ClientStream.CloseSend()
+	returned = true
 	if s.timed.Load() {
 		now := s.call.now()
 		s.mu.Lock()
@@ -222,11 +225,16 @@ func (s *singleStream) Header() (metadata.MD, error) {
 	return header, nil
 }
 
-// leaveCall ends a call of the application. If it has not returned, an inner interceptor has panicked, or called Goexit.
-func (s *singleStream) leaveCall(returned *bool) {
+// endUnless ends the stream unless a call of gRPC's has returned: an inner interceptor has panicked, or called Goexit.
+func (s *singleStream) endUnless(returned *bool) {
 	if !*returned && s.claim() {
 		s.settle(attempts.ErrPanicked, true)
 	}
+}
+
+// leaveCall ends a call of the application.
+func (s *singleStream) leaveCall(returned *bool) {
+	s.endUnless(returned)
 	s.countWaiting(-1)
 	if s.inside.Add(-1) == 0 && s.ended.Load() {
 		s.reportFinished()

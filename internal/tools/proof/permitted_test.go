@@ -178,7 +178,7 @@ var permissions = []permission{
 		},
 	},
 	{
-		name: "SendMsg doesn't wait for a backoff, so the application's next call is earlier; if it cancels then, the next attempt isn't sent; if it cancels only later, it has begun to receive before; if it is Context, that commits the call to an earlier attempt",
+		name: "SendMsg doesn't wait for a backoff, so the application's next call is earlier; if it cancels then, the next attempt isn't sent; if it cancels only later, or its deadline comes later, it has begun to receive before; if it is Context, that commits the call to an earlier attempt",
 		by:   "docs/architecture.md: SendMsg keeps a message, and another goroutine sends it",
 		allows: func(c *comparison, d difference) bool {
 			sent := len(c.got.attempts)
@@ -187,7 +187,9 @@ var permissions = []permission{
 			gone := fewer && (c.script.leaves && alike || c.script.byHand && d.what == "attempts" && c.sooner())
 			stays := slices.Equal(c.want.finished, []string{"Canceled(context canceled)"}) && !c.got.cutShort() && c.beforeCancel()
 			taken := d.gotten.got == "ok" && d.wanted.got == "EOF" && strings.HasPrefix(d.gotten.call, "SendMsg") // the attempt had not ended yet
-			return gone || stays || c.cutInBackoff() || c.committedSooner() || (d.alike() || taken) && c.early(d)
+			late := slices.Equal(c.want.finished, []string{"DeadlineExceeded(context deadline exceeded)"}) && !c.got.cutShort() && c.sooner()
+			ends := late && len(c.want.attempts) <= sent && slices.Equal(c.want.attempts, c.got.attempts[:len(c.want.attempts)])
+			return gone || stays || ends || c.cutInBackoff() || c.committedSooner() || (d.alike() || taken) && c.early(d)
 		},
 	},
 	{
