@@ -571,6 +571,7 @@ func TestStreamPanic_Callbacks(t *testing.T) {
 	}{
 		"one attempt":  {config(plain()), bidiStream, []testserver.Step{down()}, []grpc.CallOption{interceptor.MaxAttempts(1)}},
 		"retries":      {config(plain()), bidiStream, []testserver.Step{down(), down(), text("hello")}, nil},
+		"committed":    {config(plain()), bidiStream, []testserver.Step{moves.Play(say("one")).Then(down())}, nil},
 		"beside":       {config(besides()), bidiStream, []testserver.Step{slowFirst, testserver.Hang()}, nil},
 		"late in wait": {config(hasty()), bidiStream, []testserver.Step{moves.Play(moves.Receive(1), moves.Pause(1050*ms), say("late"))}, nil},
 		"hedges":       {hedged(), bidiStream, []testserver.Step{slowFirst, testserver.Hang()}, nil},
