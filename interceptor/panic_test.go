@@ -567,13 +567,15 @@ func TestStreamPanic_Callbacks(t *testing.T) {
 		config spec.Config
 		desc   *grpc.StreamDesc
 		steps  []testserver.Step
+		opts   []grpc.CallOption
 	}{
-		"one attempt":  {spec.Config{}, bidiStream, []testserver.Step{down()}},
-		"retries":      {config(plain()), bidiStream, []testserver.Step{down(), down(), text("hello")}},
-		"beside":       {config(besides()), bidiStream, []testserver.Step{slowFirst, testserver.Hang()}},
-		"late in wait": {config(hasty()), bidiStream, []testserver.Step{moves.Play(moves.Receive(1), moves.Pause(1050*ms), say("late"))}},
-		"hedges":       {hedged(), bidiStream, []testserver.Step{slowFirst, testserver.Hang()}},
-		"resumed":      {config(plain()), serverStream, []testserver.Step{moves.Play(say("one")).Then(down()), moves.Play(say("two"))}},
+		"one attempt":  {config(plain()), bidiStream, []testserver.Step{down()}, []grpc.CallOption{interceptor.MaxAttempts(1)}},
+		"retries":      {config(plain()), bidiStream, []testserver.Step{down(), down(), text("hello")}, nil},
+		"committed":    {config(plain()), bidiStream, []testserver.Step{moves.Play(say("one")).Then(down())}, nil},
+		"beside":       {config(besides()), bidiStream, []testserver.Step{slowFirst, testserver.Hang()}, nil},
+		"late in wait": {config(hasty()), bidiStream, []testserver.Step{moves.Play(moves.Receive(1), moves.Pause(1050*ms), say("late"))}, nil},
+		"hedges":       {hedged(), bidiStream, []testserver.Step{slowFirst, testserver.Hang()}, nil},
+		"resumed":      {config(plain()), serverStream, []testserver.Step{moves.Play(say("one")).Then(down()), moves.Play(say("two"))}, nil},
 	} {
 		paid(row.config)
 		for _, culprit := range culprits {
@@ -584,7 +586,7 @@ func TestStreamPanic_Callbacks(t *testing.T) {
 				options := append(p.options(true), described(t))
 				play(t, row.config, func(t *testing.T, s scene) {
 					s.On(get, row.steps...)
-					p.stream(t, s, row.desc)
+					p.stream(t, s, row.desc, row.opts...)
 					if p.reached.Load() {
 						reached.Store(culprit, true)
 					}
@@ -595,15 +597,15 @@ func TestStreamPanic_Callbacks(t *testing.T) {
 }
 
 // stream makes a stream, of which the application is to see the panic, and sees what is left.
-func (p *panics) stream(t *testing.T, s scene, desc *grpc.StreamDesc) {
+func (p *panics) stream(t *testing.T, s scene, desc *grpc.StreamDesc, opts ...grpc.CallOption) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	seen := caught(func() {
-		stream, err := s.conn.NewStream(ctx, desc, get, interceptor.Resume(func(last proto.Message) (proto.Message, bool) {
+		stream, err := s.conn.NewStream(ctx, desc, get, append(opts, interceptor.Resume(func(last proto.Message) (proto.Message, bool) {
 			p.blame("resume")
 			return last, true
-		}))
+		}))...)
 		if err != nil {
 			t.Error(err)
 			return
