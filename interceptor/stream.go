@@ -466,7 +466,7 @@ func (s *stream) sender() senderIs {
 		return senderReady
 	case t != nil && t == s.committed() && t.sending == sendsNoMore:
 		return senderRefuses
-	case s.driver.waiting.drives(), t != nil && t.sending == sendsKept:
+	case s.driver.waiting.drives(), t != nil && t.sending == sendsKept, t != nil && t.stream != nil && t.maker == makerGoroutine && s.lacks(t):
 		return senderBusy
 	case t != nil && t.stream != nil && t.sending != sendsFreely:
 		return senderEnds

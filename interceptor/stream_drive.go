@@ -28,7 +28,7 @@ var errFollowed = errors.New("another attempt follows")
 // receives into m. With wantEnd, the error may be errFollowed.
 func (s *stream) await(w want, m any) (*streamAttempt, error) {
 	t, is, inside := s.awaitTurn(w, m)
-	inside = inside || w == wantEnd // SendMsg doesn't tell the end: it waits for no OnFinish, which may wait for the sender
+	inside = inside || w == wantEnd // SendMsg doesn't tell the end: it waits for no OnFinish of another call, which may wait for the sender
 	over := false
 	switch is {
 	case turnOver:
@@ -203,13 +203,13 @@ func (s *stream) nextStep(t *streamAttempt) (do attemptStep) {
 		do = s.stepOf(t)
 		switch {
 		case do != stepRest:
-		case s.driver.waiting == nobodyWaits && s.isCutOff(t): // else endDrive looks
+		case !s.driver.waiting.drives() && s.isCutOff(t): // else endDrive looks
 			do = stepEnded
 			t.maker = makerUnfound // messages may be left in it
 		default:
 			t.maker = makerNone
 			s.driver.changed.Broadcast()
-			if s.driver.waiting == nobodyWaits {
+			if !s.driver.waiting.drives() {
 				s.giveTimeToFind(t)
 			}
 		}
