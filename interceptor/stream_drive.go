@@ -35,6 +35,7 @@ func (s *stream) await(w want, m any) (*streamAttempt, error) {
 		return nil, s.result(inside)
 	case turnDrives:
 		t, over = s.driveOn()
+	case turnLeft: // t is what it wants, if it wants an attempt
 	}
 	switch {
 	case t != nil:
