@@ -21,7 +21,7 @@ import (
 type callOptions struct {
 	caller  []grpc.CallOption // as the caller gave them
 	shared  []grpc.CallOption // the first attempt's own, then those for every attempt, unchanged; in its array, to save an allocation
-	targets targets           // what the caller has to be filled or called at the end of the call
+	targets targets           // of the caller
 	peer    bool              // attempts report their peers, to the caller or to observers
 	opaque  bool              // one may have a target that can't be replaced
 	foreign bool              // the caller gave options of go-grpc-middleware's retries

@@ -19,8 +19,8 @@ import (
 //	application   run ──► attempt 1 ──► its end ──► attempt 2 ──► … ──► waits for ours, and for what is due then ──► returns
 //	ours                └─ it is slow ──► attempt next to it ──► its end ──► …
 //
-// So a call that is answered before its timer fires starts no goroutine. When run returns, no goroutine of ours makes an attempt; those of a
-// unary call have ended.
+// So a call that is answered before its timer fires starts no goroutine. When run returns, no goroutine of ours makes an attempt; those
+// of a unary call have ended.
 //
 // gRPC, inner interceptors, codecs, the classifier and observers run without the lock; budget, breaker and the record of the method run
 // under it. All of them may panic or call Goexit, so the lock is always released by defer.

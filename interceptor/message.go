@@ -199,9 +199,9 @@ func (k *keptReply) restore() {
 
 // unaryMessages are the messages of a unary call, for several attempts. Each attempt sends the same request:
 //
-//   - If an attempt may still run when the next one is sent, those after the first have copies of the request, as it was when the call began:
-//     inner interceptors of two attempts would change one message at the same time. So it is with attempt timeouts and hedges, and once an
-//     inner interceptor has left an attempt running. All other calls do without, because an encoding may cost 10 % of a call or more.
+//   - If an attempt may still run when the next one is sent, those after the first have copies of the request, as it was when the call
+//     began: inner interceptors of two attempts would change one message at the same time. Attempt timeouts and hedges need that, and
+//     calls after an inner interceptor has left an attempt running. Others do without: an encoding may cost 10 % of a call or more.
 //   - A request that can't be copied is encoded once, if its codec may give its buffers away.
 //
 // And each attempt finds the reply as it was when the call began, or has a reply of its own.

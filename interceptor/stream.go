@@ -466,7 +466,9 @@ func (s *stream) sender() senderIs {
 		return senderReady
 	case t != nil && t == s.committed() && t.sending == sendsNoMore:
 		return senderRefuses
-	case s.driver.waiting.drives(), t != nil && t.sending == sendsKept, t != nil && t.stream != nil && t.maker == makerGoroutine && s.lacks(t):
+	case s.driver.waiting.drives(), t != nil && t.sending == sendsKept:
+		return senderBusy
+	case t != nil && t.stream != nil && t.maker == makerGoroutine && s.lacks(t): // which is about to send it what was kept
 		return senderBusy
 	case t != nil && t.stream != nil && t.sending != sendsFreely:
 		return senderEnds
@@ -546,8 +548,8 @@ func (s *stream) eof() error {
 	return nil
 }
 
-// sentAfterEnd is SendMsg when the call is over: RecvMsg returns how it has ended. It doesn't wait for the caller's OnFinish, which may wait
-// for the sender.
+// sentAfterEnd is SendMsg when the call is over: RecvMsg returns how it has ended. It doesn't wait for the caller's OnFinish, which may
+// wait for the sender.
 func (s *stream) sentAfterEnd() error {
 	_ = s.result(true)
 	return s.eof()

@@ -208,9 +208,9 @@ func (s *stream) sendFailed(t *streamAttempt, err error) {
 	s.driver.changed.Broadcast()
 }
 
-// askHeaders waits for the headers of an attempt. If gRPC has ended it without any, no message can arrive, and RecvMsg says how it has ended:
-// gRPC's Header may return before gRPC knows the status, and then tells OnFinish of a success. An inner interceptor that answers without gRPC
-// may have messages and no headers.
+// askHeaders waits for the headers of an attempt. If gRPC has ended it without any, no message can arrive, and RecvMsg says how it has
+// ended: gRPC's Header may return before gRPC knows the status, and then tells OnFinish of a success. An inner interceptor that answers
+// without gRPC may have messages and no headers.
 func (s *stream) askHeaders(t *streamAttempt) (ended bool, err error) {
 	headers, err := t.stream.Header()
 	if headers == nil && err == nil && !t.ended() {

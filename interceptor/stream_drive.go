@@ -88,8 +88,8 @@ func (s *stream) awaitTurn(w want, m any) (t *streamAttempt, is turn, inside boo
 	return nil, turnDrives, false
 }
 
-// leftToOthers reports whether a call that wants w need not drive, and returns the attempt that has what it wants, if there is one. Otherwise
-// it would wait for a RecvMsg that drives, and whose message the server may send only after this call. The lock must be held.
+// leftToOthers reports whether a call that wants w need not drive, and returns the attempt that has what it wants, if there is one.
+// Otherwise it would wait for a RecvMsg that drives, and whose message the server may send only after this call. The lock must be held.
 func (s *stream) leftToOthers(w want) (t *streamAttempt, left bool) {
 	driven := s.driver.waiting.drives()
 	switch w {
@@ -218,8 +218,8 @@ func (s *stream) nextStep(t *streamAttempt) (do attemptStep) {
 	return do
 }
 
-// stepOf returns what the goroutine that makes t does next. If t has what the application wants, stepOf ends the drive, and commits the call
-// to t if the application then sees a part of it. The lock must be held.
+// stepOf returns what the goroutine that makes t does next. If t has what the application wants, stepOf ends the drive, and commits the
+// call to t if the application then sees a part of it. The lock must be held.
 func (s *stream) stepOf(t *streamAttempt) attemptStep {
 	switch {
 	case s.cancelled(t), s.isOver():

@@ -512,12 +512,16 @@ func TestStreamSend_FailsAsAMessageComes(t *testing.T) {
 	}
 }
 
-// slowSender returns from SendMsg a moment later than gRPC.
-type slowSender struct{ grpc.ClientStream }
+// slowSender returns from SendMsg later than gRPC.
+type slowSender struct {
+	grpc.ClientStream
 
-func (l slowSender) SendMsg(m any) error {
-	defer time.Sleep(ms)
-	return l.ClientStream.SendMsg(m)
+	late time.Duration
+}
+
+func (s slowSender) SendMsg(m any) error {
+	defer time.Sleep(s.late)
+	return s.ClientStream.SendMsg(m)
 }
 
 // The end of a committed attempt is being reported when SendMsg comes: no later attempt gets the message, so SendMsg says that the stream
@@ -582,7 +586,7 @@ func TestStreamSend_BlockedUntilReplaced(t *testing.T) {
 				s = s.narrow(t)
 				s.conn = s.inside(t, func(_ int, stream grpc.ClientStream) grpc.ClientStream {
 					if late {
-						return slowSender{stream}
+						return slowSender{stream, ms}
 					}
 					return stream
 				})

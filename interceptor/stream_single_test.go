@@ -317,7 +317,7 @@ func TestStreamSingle_EndsWhileACallIsInside(t *testing.T) {
 		s.conn = s.Dial(t, append(s.retrier.DialOptions(), grpc.WithChainStreamInterceptor(
 			func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, _ ...grpc.CallOption) (grpc.ClientStream, error) {
 				stream, err := open(ctx, desc, cc, method)
-				return lateReturn{stream}, err
+				return slowSender{stream, 10 * time.Second}, err
 			}))...)
 		s.On(get, testserver.Hang())
 		ctx, cancel := context.WithCancel(t.Context())
@@ -326,14 +326,6 @@ func TestStreamSingle_EndsWhileACallIsInside(t *testing.T) {
 		send(t, stream, "x")
 		s.overOnce(t, codes.Canceled, 1)
 	})
-}
-
-// lateReturn is a stream whose SendMsg returns late.
-type lateReturn struct{ grpc.ClientStream }
-
-func (s lateReturn) SendMsg(m any) error {
-	defer time.Sleep(10 * time.Second)
-	return s.ClientStream.SendMsg(m)
 }
 
 // The application leaves a stream after calls of each kind, and its context ends: so does the call.

@@ -91,7 +91,7 @@ func (g *gap) end(at time.Duration) {
 type ending struct {
 	answer          answer
 	reason          policy.Reason // why no attempt follows
-	lastRefusal     policy.Reason // why a slow attempt got no successor
+	lastRefusal     policy.Reason // why no attempt was sent after a slow one, or when it was due; "": one was
 	lastServerError answer        // before the answer
 	reached         bool          // a server has seen one of its attempts
 	missed          bool          // an attempt had no response at the call's deadline, though a usual one would have come long before
