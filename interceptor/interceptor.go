@@ -212,10 +212,12 @@ var pings = keepalive.ClientParameters{Time: 6 * time.Minute, Timeout: 20 * time
 // Of several WithConnectParams or WithKeepaliveParams, gRPC uses the last. Put your own after these options: before them, they
 // have no effect.
 //
-// If the policy file's loadBalancingConfig names stagger_retry_elsewhere, the options include a default
-// service config with that alone (grpc.WithDefaultServiceConfig). gRPC uses only the last default that it is
+// If the policy file names a load balancing policy that the program has, the options include a default service config
+// (grpc.WithDefaultServiceConfig) with the file's loadBalancingConfig and healthCheckConfig. Such a policy may connect to all backends.
+// gRPC uses only the last default that it is
 // given. So this one replaces a default before these options, and one after them replaces it. A service config from
-// the resolver replaces either, unless grpc.WithDisableServiceConfig is given.
+// the resolver replaces either, unless grpc.WithDisableServiceConfig is given. If the program has none of the policies that the file lists,
+// the list is left out, with a warning.
 func (r *Retrier) DialOptions() []grpc.DialOption {
 	options := append(
 		make([]grpc.DialOption, 0, 6+len(r.stats)),
@@ -225,8 +227,8 @@ func (r *Retrier) DialOptions() []grpc.DialOption {
 		grpc.WithChainUnaryInterceptor(r.unary(grpcRetriesOff)),
 		grpc.WithChainStreamInterceptor(r.stream(grpcRetriesOff)),
 	)
-	if balancing := r.balancingOption(); balancing != nil {
-		options = append(options, balancing)
+	if config := r.rules.Load().channel.config; config != "" {
+		options = append(options, grpc.WithDefaultServiceConfig(config))
 	}
 	for _, h := range r.stats {
 		options = append(options, grpc.WithStatsHandler(h))

@@ -157,14 +157,21 @@ func (r *Retrier) diagnoseError(d policy.Diagnostic) { r.diagnose(document.Sever
 // note reports a note.
 func (r *Retrier) note(d policy.Diagnostic) { r.diagnose(document.SeverityNote, d) }
 
-// reportWarnings reports the warnings and notes about the set to observers.
+// reportWarnings reports the warnings and notes about the set, and about its load balancing, to observers.
 func (r *Retrier) reportWarnings() {
-	for _, d := range r.rules.Load().set.Warnings() {
+	now := r.rules.Load()
+	for _, d := range now.set.Warnings() {
 		if d.Severity == document.SeverityNote {
 			r.note(d)
 		} else {
 			r.warn(d)
 		}
+	}
+	for _, d := range now.channel.warnings {
+		r.warn(d)
+	}
+	if now.channel.config != "" {
+		r.note(now.channel.note)
 	}
 }
 

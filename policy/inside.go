@@ -39,7 +39,11 @@ func init() {
 	}
 	inside.Channel = func(set any) (string, Diagnostic) {
 		s, _ := set.(*Set)
-		return s.config.Channel(), s.balancingAt
+		return s.config.Channel(), s.channelAt[spec.BalancingKey]
+	}
+	inside.KeyPlace = func(set any, key string) Diagnostic {
+		s, _ := set.(*Set)
+		return s.channelAt[key]
 	}
 	inside.Elsewhere = func(set any) Diagnostic {
 		s, _ := set.(*Set)

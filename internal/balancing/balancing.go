@@ -9,8 +9,13 @@ package balancing
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"time"
+
+	"github.com/stagger-go/stagger/internal/document"
 )
 
 const (
@@ -57,4 +62,39 @@ func Named(value any) bool {
 		return slices.ContainsFunc(v, Named)
 	}
 	return false
+}
+
+// packages has the load balancing policies that gRPC for Go and this module have, and what registers them: "" if package grpc does.
+var packages = map[string]string{
+	"pick_first":                     "",
+	"round_robin":                    "",
+	"weighted_round_robin":           "google.golang.org/grpc/balancer/weightedroundrobin",
+	"least_request_experimental":     "google.golang.org/grpc/balancer/leastrequest",
+	"random_subsetting_experimental": "google.golang.org/grpc/balancer/randomsubsetting",
+	"ring_hash_experimental":         "google.golang.org/grpc/balancer/ringhash",
+	"rls_experimental":               "google.golang.org/grpc/balancer/rls",
+	"weighted_target_experimental":   "google.golang.org/grpc/balancer/weightedtarget",
+	"grpclb":                         "google.golang.org/grpc/balancer/grpclb",
+	"outlier_detection_experimental": "google.golang.org/grpc/xds",
+	Policy:                           Package,
+}
+
+// Known reports whether gRPC for Go or this module has a load balancing policy of the name. gRPC ignores case.
+func Known(name string) bool {
+	_, known := packages[strings.ToLower(name)]
+	return known
+}
+
+// Remedy says what to do if a program has none of these load balancing policies.
+func Remedy(names []string) string {
+	known := slices.Sorted(maps.Keys(packages))
+	for _, name := range names {
+		if of := packages[strings.ToLower(name)]; of != "" {
+			return fmt.Sprintf("import _ %q registers %s", of, name)
+		}
+		if near := document.Nearest(name, known); near != "" {
+			return fmt.Sprintf("did you mean %s?", near)
+		}
+	}
+	return "import the package that registers it"
 }

@@ -31,7 +31,7 @@ var fileFormat = document.Format{Name: "policy file", Key: "methodConfig"}
 // readFile reads a file's keys, in the order of the schema (proto/stagger/policy/v1). What a value may be is checked later, for
 // configs in Go as well.
 func (c *Config) readFile(f *document.Fields) {
-	f.Text("loadBalancingPolicy", &c.channel.policy)
+	f.Text(BalancingPolicyKey, &c.channel.policy)
 	f.List("methodConfig", func(path string, n *document.Node) {
 		var m MethodConfig
 		f.Read(path, n, func(f *document.Fields) { m.read(f, path) })
