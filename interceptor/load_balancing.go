@@ -67,8 +67,7 @@ func (c *channel) use(set *decision.Set, list json.RawMessage) bool {
 		return false
 	}
 	at.Value = used
-	at.Message = "connections made with Retrier.DialOptions have it. It may connect to all backends, and it replaces a default service config " +
-		"that comes before these options"
+	at.Message = balancing.Note
 	c.list, c.note = string(list), at
 	return true
 }

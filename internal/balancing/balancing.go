@@ -79,20 +79,39 @@ var packages = map[string]string{
 	Policy:                           Package,
 }
 
+// Note says how connections get the file's load balancing.
+const Note = "connections made with Retrier.DialOptions have it. It may connect to all backends, and it replaces a default service config " +
+	"that comes before these options"
+
 // Known reports whether gRPC for Go or this module has a load balancing policy of the name. gRPC ignores case.
 func Known(name string) bool {
 	_, known := packages[strings.ToLower(name)]
 	return known
 }
 
+// Imported reports whether programs have a policy only if they import its package.
+func Imported(name string) bool { return packages[strings.ToLower(name)] != "" }
+
+// Near returns the policy of gRPC or this module that an unknown name resembles most, or "".
+func Near(name string) string {
+	if Known(name) {
+		return ""
+	}
+	const suffix = "_experimental"
+	full := map[string]string{}
+	for known := range packages {
+		full[strings.TrimSuffix(known, suffix)] = known
+	}
+	return full[document.Nearest(strings.TrimSuffix(name, suffix), slices.Sorted(maps.Keys(full)))]
+}
+
 // Remedy says what to do if a program has none of these load balancing policies.
 func Remedy(names []string) string {
-	known := slices.Sorted(maps.Keys(packages))
 	for _, name := range names {
-		if of := packages[strings.ToLower(name)]; of != "" {
-			return fmt.Sprintf("import _ %q registers %s", of, name)
+		if Imported(name) {
+			return fmt.Sprintf("import _ %q registers %s", packages[strings.ToLower(name)], name)
 		}
-		if near := document.Nearest(name, known); near != "" {
+		if near := Near(name); near != "" {
 			return fmt.Sprintf("did you mean %s?", near)
 		}
 	}

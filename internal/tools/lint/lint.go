@@ -50,6 +50,7 @@ func Lint(file string, data []byte, o Options) []policy.Diagnostic {
 	l := linter{report: document.NewReport(file), set: decision.DescribeBy(parsed, o.Descriptors), config: policies.Config(parsed)}
 	document.Parse(l.report, data, document.Format{}) // for the places
 	l.lintElsewhere()
+	l.lintBalancers()
 	l.noteAdmission()
 	l.lintBuckets()
 	l.noteUnlimited()

@@ -511,6 +511,7 @@ func TestLintNamesThatMatchNothing(t *testing.T) {
 		method  = "warning f:1:47: methodConfig[0].name[0].method: "
 		service = "warning f:1:34: methodConfig[0].name[0].service: "
 		lacks   = ": matches nothing: the service has no such method"
+		near    = ": matches nothing: no descriptor has the service; did you mean shop.Mixed?"
 		retry   = "timeout: 9s, retryPolicy: {maxAttempts: 3, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 2, " +
 			"retryableStatusCodes: [14], perAttemptTimeout: 3s}}]"
 		pattern = ": matches nothing: there are no patterns; a service without a method stands for all its methods, and {} for everything"
@@ -526,7 +527,14 @@ func TestLintNamesThatMatchNothing(t *testing.T) {
 			"warning f:1:54: methodConfig[0].name[0].method: shop.Mixed.Get: matches nothing: it repeats the name of the service; write Get",
 		},
 		"{service: shop.Mixed, method: Get}":             nil,
-		"{service: shop.Mixd, method: Get}":              nil, // may be another API's
+		"{service: shop.Mixd, method: Get}":              {at + `"/shop.Mixd/Get"` + near},
+		"{service: Shop.mixed}":                          {at + `"/Shop.mixed/"` + near},
+		"{service: Mixed, method: Get}":                  {at + `"/Mixed/Get"` + near},
+		"{service: mixd, method: Get}":                   {at + `"/mixd/Get"` + near},
+		"{service: shop.Fixed, method: Get}":             {at + `"/shop.Fixed/Get"` + near},
+		"{service: shop.Mixed2, method: Get}":            nil, // another version
+		"{service: shop.v1.Mixed, method: Get}":          nil, // may be another API's
+		"{service: shop.Fasted, method: Get}":            nil,
 		"{service: my-shop.My-Service, method: get-one}": nil,
 	} {
 		wantLinted(t, "methodConfig: [{name: ["+names+"], "+retry, want...)

@@ -677,8 +677,8 @@ func (StatusCode) EnumDescriptor() ([]byte, []int) {
 // PolicyFile is a whole policy file: gRPC's service config with stagger's keys.
 type PolicyFile struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// gRPC. A key of the channel, not of a retry policy: accepted with a warning, and used only
-	// by gRPC itself.
+	// gRPC. The load balancing policy of connections, by its older key. It counts if loadBalancingConfig
+	// is absent, or the program has none of its policies.
 	LoadBalancingPolicy string `protobuf:"bytes,1,opt,name=load_balancing_policy,json=loadBalancingPolicy,proto3" json:"load_balancing_policy,omitempty"`
 	// gRPC. The settings of methods. A method uses the most specific entry that names
 	// it: its service and method, else its service, else the default ({}). Entries are never merged:
@@ -687,13 +687,15 @@ type PolicyFile struct {
 	// gRPC. The throttle budget of gRFC A6. Every policy that names no budget uses it, one
 	// for each target.
 	RetryThrottling *RetryThrottling `protobuf:"bytes,3,opt,name=retry_throttling,json=retryThrottling,proto3" json:"retry_throttling,omitempty"`
-	// gRPC. A key of the channel. If it names stagger_retry_elsewhere, Retrier.DialOptions sets it
-	// as the default service config, and the program must import package elsewhere. Otherwise it is
-	// accepted with a warning.
+	// gRPC. The load balancing policies of connections: the first that the program has counts.
+	// Retrier.DialOptions sets it as the default service config, in place of one before these options,
+	// and it may connect to all backends. If the program has none of them, it is left out with a warning.
+	// A program whose file names stagger_retry_elsewhere must import package elsewhere.
 	LoadBalancingConfig *structpb.ListValue `protobuf:"bytes,4,opt,name=load_balancing_config,json=loadBalancingConfig,proto3" json:"load_balancing_config,omitempty"`
-	// gRPC. Belongs to the channel: accepted with a warning.
+	// gRPC. Which service of a backend is asked for its health. Retrier.DialOptions sets it together
+	// with the load balancing, and the program must import google.golang.org/grpc/health.
 	HealthCheckConfig *structpb.Struct `protobuf:"bytes,5,opt,name=health_check_config,json=healthCheckConfig,proto3" json:"health_check_config,omitempty"`
-	// gRPC. Belongs to the channel: accepted with a warning.
+	// gRPC. Belongs to the channel: accepted with a warning, since gRPC for Go does not have it.
 	ConnectionScaling *structpb.Struct `protobuf:"bytes,6,opt,name=connection_scaling,json=connectionScaling,proto3" json:"connection_scaling,omitempty"`
 	// stagger. The budgets that policies name with their key budget. Every name that a policy uses
 	// must be here; one that no policy uses is a warning.
