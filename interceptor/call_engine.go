@@ -55,7 +55,7 @@ func (c *call) prepareEngine(requestFollows bool) {
 	s := &c.set
 	s.Policy = c.entry.policy
 	s.MaxAttempts = c.options.maxAttempts
-	s.Deadline = attempts.Never
+	s.Deadline, s.ByDefault = attempts.Never, c.flags&defaultLimit != 0
 	s.Budget, s.Slots = c.entry.budget, &c.entry.slots
 	s.Safe, s.InRetry = c.isSafe(), inRetry(c.ctx)
 	s.InSequence = c.inSequence

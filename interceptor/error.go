@@ -23,7 +23,7 @@ import (
 // of the last attempt, unchanged: status.FromError, status.Code and errors.As return the same
 // as without stagger. If the end of the call hides an earlier error of a server, as when the
 // deadline passes in the second attempt, the text has the server's error too. If the policies' defaultTimeout ends the
-// call, the text says so. To get the details:
+// call, the text says so, and why no attempt was sent beside a slow one. To get the details:
 //
 //	if e, ok := errors.AsType[*interceptor.Error](err); ok {
 //		log.Printf("gave up after %d attempts in %v: %s", e.Attempts, e.Elapsed, e.Reason)
@@ -116,6 +116,9 @@ func (c *call) failure(end *attempts.End) *Error {
 	note := ""
 	if c.flags&defaultLimit != 0 && end.Reason == policy.ReasonDeadlineExceeded {
 		note = fmt.Sprintf("; the call had no deadline, and defaultTimeout is %v", c.entry.defaultTimeout)
+		if end.Refusal != "" {
+			note += fmt.Sprintf("; no other attempt was sent when this one was slow: %s", end.Refusal)
+		}
 	}
 	return &Error{
 		Attempts: end.Attempts, Elapsed: clock.Now() - c.start, Reason: end.Reason, Commit: string(end.Commit),

@@ -10,6 +10,7 @@
 package attempts
 
 import (
+	"cmp"
 	"math"
 	"time"
 
@@ -46,6 +47,7 @@ type Settings struct {
 	Policy         *policy.Policy
 	MaxAttempts    int           // caps the policy's; 0: none
 	Deadline       time.Duration // of the whole call, on the budgets' clock; Never: none
+	ByDefault      bool          // Deadline is that of the default timeout, for a call that came without one
 	InSequence     bool          // attempts never run in parallel: the next one replaces a slow one, and a hedging policy sends the next one only after a failure
 	RequestFollows bool          // a server can answer an attempt only after Requested, when it has the whole request
 	Observe        bool          // the first extra attempt that all checks but room and budget allow is announced, and not sent
@@ -131,6 +133,7 @@ type Step struct {
 // End is the result of a call.
 type End struct {
 	Reason   policy.Reason
+	Refusal  policy.Reason   // if a default timeout has ended the call: why no attempt followed a slow one; else ""
 	Commit   decision.Commit // if Reason is ReasonCommitted
 	Answer   int             // the attempt with the call's reply, header, trailer and peer; 0: none
 	Err      error           // of the response; nil: OK, or "not yet" if Reason says why no attempt followed. For a refused call: the breaker's error, or RESOURCE_EXHAUSTED
@@ -146,7 +149,7 @@ type End struct {
 // backend. An upstream caller must not retry it. A call with one attempt by its policy has not given up, nor has one that
 // leaves retries to the upstream caller ([policy.ReasonChainStop]).
 func (e *End) GaveUp() bool {
-	switch e.Reason {
+	switch cmp.Or(e.Refusal, e.Reason) {
 	case policy.ReasonPushbackStop, policy.ReasonBreakerOpen, policy.ReasonSlowEverywhere, policy.ReasonNotProvenFast,
 		policy.ReasonOverloaded, policy.ReasonDeadlineTooClose, policy.ReasonTooManyWaiting, policy.ReasonBudgetExhausted, policy.ReasonNotConnected:
 		return true

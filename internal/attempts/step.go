@@ -28,12 +28,16 @@ func (c *Call) completeStep(step *Step, now *Now) {
 // conclude ends the call, and tells the budget.
 func (c *Call) conclude(now *Now) {
 	at := now.At
-	if c.ending.reason == policy.ReasonDeadlineExceeded && c.ending.lastRefusal != "" {
-		c.ending.reason = c.ending.lastRefusal // the reason for which a slow attempt ran into the deadline
+	refusal := policy.Reason("") // the reason for which a slow attempt ran into the deadline
+	if c.ending.reason == policy.ReasonDeadlineExceeded {
+		refusal = c.ending.lastRefusal
+	}
+	if refusal != "" && !c.set.ByDefault { // a caller without a deadline has to know of the default
+		c.ending.reason, refusal = refusal, ""
 	}
 	c.state = over
 	c.end = End{
-		Reason: c.ending.reason, Answer: c.ending.answer.attempt, Err: c.ending.answer.err,
+		Reason: c.ending.reason, Refusal: refusal, Answer: c.ending.answer.attempt, Err: c.ending.answer.err,
 		Attempts: c.used.sent, Hedges: c.used.hedges,
 		WouldRefuse: c.ledger.would,
 	}

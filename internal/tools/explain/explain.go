@@ -235,7 +235,7 @@ func first(running map[int]time.Duration) (n int, ends time.Duration) {
 func (a *Answer) engineSettings(limit time.Duration) *attempts.Settings {
 	wait := a.Policy.MaxConnectionWait()
 	s := &attempts.Settings{
-		Policy: a.Policy, MaxAttempts: a.MaxAttempts, Deadline: attempts.Never, Safe: a.Safe,
+		Policy: a.Policy, MaxAttempts: a.MaxAttempts, Deadline: attempts.Never, ByDefault: a.ByDefault, Safe: a.Safe,
 		Connect: attempts.ConnectWait{Longest: wait},
 		Budget:  budget.Unlimited, Slots: slots{}, InSequence: a.Alone, Observe: a.Policy.Mode() == policy.ModeObserve,
 	}

@@ -187,7 +187,11 @@ func (a *Answer) outcome() string {
 	if a.End.Hedges > 0 {
 		n += fmt.Sprintf(", %d of them hedges", a.End.Hedges)
 	}
-	return fmt.Sprintf("The call ends after %s with %s: %s (%s).", Short(a.At), a.EndCode(), a.End.Reason, n)
+	reason := string(a.End.Reason)
+	if a.End.Refusal != "" {
+		reason += ", and no attempt was sent beside the slow one: " + string(a.End.Refusal)
+	}
+	return fmt.Sprintf("The call ends after %s with %s: %s (%s).", Short(a.At), a.EndCode(), reason, n)
 }
 
 // EndCode returns the code that the caller gets.

@@ -58,6 +58,8 @@ func TestExplainedIsWhatTheServerSees(t *testing.T) {
 	}}
 	endless := retry(func(*spec.Retry) {})
 	endless.Timeout = 0
+	lone := timeout
+	lone.Timeout, lone.Idempotency = 0, "NONE"
 	patient, failing, waiting := endless, endless, endless
 	patient.MaxConnectionWait = 300 * ms
 	failing.WaitForReady, waiting.WaitForReady = new(false), new(true)
@@ -91,6 +93,7 @@ func TestExplainedIsWhatTheServerSees(t *testing.T) {
 		"hedges, a fatal failure":  {hedges, question{Latency: 150 * ms, Code: codes.NotFound}},
 		"hedges without an end":    {hedges, question{Hang: true}},
 		"the default timeout":      {endless, question{Hang: true, DefaultTimeout: time.Second}},
+		"the default, and slow":    {lone, question{Hang: true, DefaultTimeout: time.Second}},
 		"down":                     {endless, question{Down: true}},
 		"down, a timeout":          {short, question{Down: true}},
 		"down, a deadline":         {endless, question{Down: true, Deadline: time.Second}},

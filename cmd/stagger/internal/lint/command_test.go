@@ -191,7 +191,7 @@ defaultTimeout: 9s
 	}
 }
 
-// TestMethodsOfDescriptors has names of methods that a service of the descriptor set lacks. Services outside of the set are not reported.
+// TestMethodsOfDescriptors has names of methods that a service of the descriptor set lacks, and a misspelt service. Other services outside of the set are not reported.
 func TestMethodsOfDescriptors(t *testing.T) {
 	t.Parallel()
 	const text = `methodConfig:
@@ -203,7 +203,9 @@ func TestMethodsOfDescriptors(t *testing.T) {
   - {service: grpc.health.v1.Health, method: Chek}
 `
 	const want = `warning: retry.yaml:4:5: methodConfig[0].name[0]: "/acme.orders.v1.OrderService/GetOrdr": matches nothing: ` +
-		"the service has no such method; did you mean GetOrder?\nretry.yaml: can be used; 4 policies\n"
+		"the service has no such method; did you mean GetOrder?\n" +
+		`warning: retry.yaml:6:5: methodConfig[0].name[2]: "/acme.orders.v1.OrderServise/GetOrder": matches nothing: ` +
+		"no descriptor has the service; did you mean acme.orders.v1.OrderService?\nretry.yaml: can be used; 4 policies\n"
 	if got, err := run(t, text, "--descriptors", "../../../../examples/orders/orders.binpb"); err != nil || got != want {
 		t.Errorf("%v\n%s\nwant\n%s", err, got, want)
 	}
