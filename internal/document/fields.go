@@ -75,9 +75,14 @@ func Known(keys func(*Fields)) []string {
 // unknown reports a key. If it resembles a known one, that is not reported as missing as well.
 func (f *Fields) unknown(e Entry) {
 	merge, near := e.Key == "<<", Nearest(e.Key, f.known)
+	ours := f.foreign(e.Key)
+	near = cmp.Or(ours, near)
 	f.ErrorAt(e.At, Under(f.path, e.Key), "unknown key; %s", Lazy(func() string {
 		if merge {
 			return mergeKeys
+		}
+		if ours != "" {
+			return "write " + ours + f.ForeignHint(e.Key, e.Value)
 		}
 		if f.Elsewhere != nil && near == "" {
 			if hint := f.Elsewhere(e.Key); hint != "" {
@@ -92,6 +97,19 @@ func (f *Fields) unknown(e Entry) {
 			f.Skip(Under(f.path, key))
 		}
 	}
+}
+
+// foreign returns which key of this object, that it does not have yet, another library's stands for, or "".
+func (f *Fields) foreign(key string) string {
+	if f.Foreign == nil {
+		return ""
+	}
+	for _, name := range f.Foreign(key) {
+		if slices.Contains(f.known, name) && f.node.Get(name) == nil {
+			return name
+		}
+	}
+	return ""
 }
 
 // OneOf names keys of which only one may be present, and returns the first of them that is, or "". The hint ends the message about

@@ -299,7 +299,7 @@ func (l *linter) lintRetry(path string, m spec.MethodConfig) {
 	}
 	l.lintTime(path, m, r)
 	if r.PerAttemptTimeout > 0 && m.Timeout > 0 && r.PerAttemptTimeout >= m.Timeout {
-		l.warn(l.attemptTimeout(path), r.PerAttemptTimeout, "timeout ends the call after %v already", m.Timeout)
+		l.warn(l.attemptTimeout(path), r.PerAttemptTimeout, "timeout ends the call after %s already", document.FormatDuration(m.Timeout))
 	}
 	l.lintFirstRetry(path, r)
 }
@@ -308,8 +308,8 @@ func (l *linter) lintRetry(path string, m spec.MethodConfig) {
 func (l *linter) lintConnectionWait(path string, m spec.MethodConfig) {
 	if m.MaxConnectionWait > attempts.MaxOutage {
 		l.warn(path+"."+strategy(m)+".maxConnectionWait", m.MaxConnectionWait, "calls wait for a connection only in the "+
-			"first %v of an outage, and so never that long; "+
-			"with waitForReady: true, gRPC lets them wait until their deadlines", attempts.MaxOutage)
+			"first %s of an outage, and so never that long; "+
+			"with waitForReady: true, gRPC lets them wait until their deadlines", document.FormatDuration(attempts.MaxOutage))
 	}
 }
 
@@ -325,11 +325,11 @@ func (l *linter) lintTime(path string, m spec.MethodConfig, r *spec.Retry) {
 	switch {
 	case m.Timeout == 0:
 	case longest >= m.Timeout:
-		l.warn(path+".maxAttempts", r.MaxAttempts, "the waits before attempt %d may add up to %v, but timeout ends the call after %v",
-			r.MaxAttempts, longest, m.Timeout)
+		l.warn(path+".maxAttempts", r.MaxAttempts, "the waits before attempt %d may add up to %s, but timeout ends the call after %s",
+			r.MaxAttempts, document.FormatDuration(longest), document.FormatDuration(m.Timeout))
 	case r.PerAttemptTimeout < m.Timeout && float64(longest)+slow >= float64(m.Timeout):
-		l.warn(path+".maxAttempts", r.MaxAttempts, "if attempts are slow, the waits and %d times perAttemptTimeout do not fit: timeout ends the call after %v",
-			r.MaxAttempts-1, m.Timeout)
+		l.warn(path+".maxAttempts", r.MaxAttempts, "if attempts are slow, the waits and %d times perAttemptTimeout do not fit: timeout ends the call after %s",
+			r.MaxAttempts-1, document.FormatDuration(m.Timeout))
 	}
 }
 
@@ -341,13 +341,13 @@ func (l *linter) lintBackoff(path string, b spec.Backoff) {
 		l.warn(path+".jitter", nil, "without jitter, clients that failed together come back together; FULL spreads them best")
 	}
 	if b.Initial < timerLimit {
-		l.warn(path+".initialBackoff", b.Initial, "is less than timers resolve (%v): retries follow immediately", timerLimit)
+		l.warn(path+".initialBackoff", b.Initial, "is less than timers resolve (%s): retries follow immediately", document.FormatDuration(timerLimit))
 	}
 	if b.Multiplier < 1 {
 		l.warn(path+".backoffMultiplier", b.Multiplier, "makes each wait shorter than the last; 2 doubles it, 1 keeps it")
 	}
 	if b.Initial > b.Max {
-		l.warn(path+".initialBackoff", b.Initial, "is cut to maxBackoff, %v", b.Max)
+		l.warn(path+".initialBackoff", b.Initial, "is cut to maxBackoff, %s", document.FormatDuration(b.Max))
 	}
 }
 
