@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -95,6 +96,45 @@ func TestRecipes_SurviveFailure(t *testing.T) {
 	}
 	if played < 8 {
 		t.Errorf("%d methods were played; want 8 or more", played)
+	}
+}
+
+// Each row of docs/coming-from.md that has settings makes the file of the page another valid one.
+func TestRecipes_ComingFrom(t *testing.T) {
+	t.Parallel()
+	page := read(t, "docs/coming-from.md")
+	file := blocks(page, "yaml")[0]
+	setting := regexp.MustCompile("`([a-zA-Z]+): ([^`]+)`")
+	words := strings.NewReplacer("n + 1", "4", "n", "3", "max", "5s", "d", "2s", "f", "2")
+	applied := 0
+	for row := range strings.Lines(page) {
+		_, row, found := strings.Cut(row, "` | `") // the first cell is their name for it
+		if !found || !strings.Contains(row, ": ") {
+			continue
+		}
+		changed := file
+		for _, m := range setting.FindAllStringSubmatch(row, -1) {
+			key, value := m[1], m[2]
+			if len(value) < 6 && value != "NONE" && value != "FIXED" && value != "RETRY" {
+				value = words.Replace(value)
+			}
+			line := regexp.MustCompile("(?m)^( +)" + key + ": .*$")
+			switch {
+			case line.MatchString(changed):
+				changed = line.ReplaceAllString(changed, "${1}"+key+": "+value)
+			case key == "growth" || key == "jitter" || strings.HasSuffix(key, "AttemptTimeout"):
+				changed = strings.Replace(changed, "    retryPolicy:\n", "    retryPolicy:\n      "+key+": "+value+"\n", 1)
+			default:
+				continue
+			}
+			applied++
+		}
+		if _, err := policy.Parse("retry.yaml", []byte(changed)); err != nil {
+			t.Errorf("%s%v\n%s", row, err, changed)
+		}
+	}
+	if applied < 6 {
+		t.Errorf("%d settings were applied; want 6 or more", applied)
 	}
 }
 

@@ -71,6 +71,7 @@ func Lint(file string, data []byte, o Options) []policy.Diagnostic {
 		l.listDeclared(path, m)
 		l.noteKey(path, m)
 		l.noteNoAttemptTimeout(path, m)
+		l.noteStreamTimes(path, m)
 	}
 	if o.OtherClients {
 		l.otherClients()
@@ -341,7 +342,7 @@ func (l *linter) lintBackoff(path string, b spec.Backoff) {
 		l.warn(path+".jitter", nil, "without jitter, clients that failed together come back together; FULL spreads them best")
 	}
 	if b.Initial < timerLimit {
-		l.warn(path+".initialBackoff", b.Initial, "is less than timers resolve (%s): retries follow immediately", document.FormatDuration(timerLimit))
+		l.warn(path+".initialBackoff", b.Initial, "is less than timers resolve (%v): retries follow immediately", timerLimit)
 	}
 	if b.Multiplier < 1 {
 		l.warn(path+".backoffMultiplier", b.Multiplier, "makes each wait shorter than the last; 2 doubles it, 1 keeps it")
@@ -483,6 +484,28 @@ func (l *linter) noteNoAttemptTimeout(path string, m spec.MethodConfig) {
 		l.note(path+".retryPolicy", "retries only failures: if a server never responds, a call waits for it until its "+
 			"deadline. A perAttemptTimeout, longer than nearly all "+
 			"responses take, sends another attempt: "+atMost(found))
+	}
+}
+
+// noteStreamTimes notes times of an entry that mean something else for its streams than for its unary methods.
+func (l *linter) noteStreamTimes(path string, m spec.MethodConfig) {
+	var streams []string
+	for _, n := range m.Names {
+		for method := range l.set.MethodsOf(n) {
+			if method.IsStreamingClient() || method.IsStreamingServer() {
+				streams = append(streams, decision.MethodPath(method))
+			}
+		}
+	}
+	if len(streams) == 0 {
+		return
+	}
+	const remedy = ". If a stream may be longer or quiet, give it an entry of its own (docs/streams.md): "
+	if m.Timeout > 0 {
+		l.note(path+".timeout", "also bounds whole streams, from their start to their end"+remedy+atMost(streams))
+	}
+	if m.Retry != nil && m.Retry.PerAttemptTimeout > 0 {
+		l.note(l.attemptTimeout(path+".retryPolicy"), "is the time to the first message of a stream"+remedy+atMost(streams))
 	}
 }
 

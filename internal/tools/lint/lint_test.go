@@ -95,12 +95,46 @@ func TestLintUnlimited(t *testing.T) {
 		{entry(upload) + entry(unary) + entry("{service: a.D}"), "note f:5:3: methodConfig[1]: " + advice + "; the same holds for methodConfig[2]"},
 	} {
 		got := linted("methodConfig:\n" + row[0])
-		got = slices.DeleteFunc(got, func(s string) bool { return strings.Contains(s, ".name: only this file declares") })
+		got = slices.DeleteFunc(got, func(s string) bool {
+			return strings.Contains(s, ".name: only this file declares") || strings.Contains(s, "of a stream")
+		})
 		if !slices.Equal(got, row[1:]) {
 			t.Errorf("%s%q; want %q", row[0], got, row[1:])
 		}
 	}
 }
+
+// The times of an entry mean something else for streams.
+func TestLintStreamTimes(t *testing.T) {
+	t.Parallel()
+	const (
+		retry   = "retryPolicy: {maxAttempts: 3, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [14], perAttemptTimeout: 3s}}]"
+		whole   = ".timeout: 9s: also bounds whole streams, from their start to their end" + remedy
+		attempt = ".perAttemptTimeout: 3s: is the time to the first message of a stream" + remedy
+	)
+	of := func(text string) []string {
+		return slices.DeleteFunc(linted(bounded(text)), func(s string) bool { return !strings.Contains(s, "docs/streams.md): ") })
+	}
+	for _, row := range [][]string{
+		{"methodConfig: [{name: [{service: shop.Feeds, method: Get}], timeout: 9s, " + retry},
+		{"methodConfig: [{name: [{service: un.Known}], timeout: 9s, " + retry},
+		{"methodConfig: [{name: [{service: shop.Feeds}], timeout: 9s}]", "note f:1:57: methodConfig[0]" + whole + "/shop.Feeds/Watch"},
+		{
+			"methodConfig: [{name: [{service: shop.Feeds, method: Watch}, {service: shop.Uploads}], timeout: 9s, " + retry,
+			"note f:1:97: methodConfig[0]" + whole + "/shop.Feeds/Watch, /shop.Uploads/Create",
+			"note f:1:236: methodConfig[0].retryPolicy" + attempt + "/shop.Feeds/Watch, /shop.Uploads/Create",
+		},
+		{
+			"methodConfig: [{name: [{service: shop.Feeds}], timeout: 9s}, {name: [{service: shop.Feeds, method: Watch}]}]", // it has its own
+		},
+	} {
+		if got := of(row[0]); !slices.Equal(got, row[1:]) {
+			t.Errorf("%s: %q; want %q", row[0], got, row[1:])
+		}
+	}
+}
+
+const remedy = ". If a stream may be longer or quiet, give it an entry of its own (docs/streams.md): "
 
 // Server streams and unary methods of one service share the balance of a budget, and with scope PROCESS those of several do.
 func TestLintSharedBudgets(t *testing.T) {
@@ -362,7 +396,9 @@ func TestLintOnlyDescriptors(t *testing.T) {
 		"retryableStatusCodes: [14], perAttemptTimeout: 3s}}]"
 	for only, want := range map[bool]string{false: "/shop.Mall/Pay00", true: `methods of {} will be retried only`} {
 		list := lint.Lint("f", []byte(bounded(everything)), lint.Options{Descriptors: decision.Descriptors{Only: only}})
-		list = slices.DeleteFunc(list, func(d policy.Diagnostic) bool { return strings.Contains(d.Message, "shares the balance") })
+		list = slices.DeleteFunc(list, func(d policy.Diagnostic) bool {
+			return strings.Contains(d.Message, "shares the balance") || strings.Contains(d.Message, "of a stream")
+		})
 		if len(list) != 1 || !strings.Contains(list[0].String(), want) {
 			t.Errorf("only descriptors %v: %v; want one note with %s", only, list, want)
 		}

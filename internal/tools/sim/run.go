@@ -58,7 +58,19 @@ func (s *Scenario) Run(ctx context.Context, o Options) (*Result, error) {
 // checkSize refuses a scenario that would exhaust the memory, or run for hours. clients is the number of clients of each fleet; 0:
 // the fleet's own.
 func (s *Scenario) checkSize(clients int) error {
-	const mostConnections, mostCalls = 100e6, 1e9
+	const (
+		mostConnections, mostCalls = 100e6, 1e9
+		mostParts                  = 10e6 // of the recovery's windows, 16 bytes each
+		mostSeries                 = 50e6 // values of all time series, 8 bytes each
+		mostProcesses              = 1e6  // backends of all services
+	)
+	services, fleets := float64(len(s.Services)), float64(len(s.Fleets))
+	parts := fleets * float64((s.Length()-s.TroubleEnd())/max(s.Recovery.Window/recoveryParts, 1))
+	series := float64(max(len(s.Variants), 1)) * float64(s.Length()/s.Bucket) * (3*services + 2*fleets)
+	processes := 0.0
+	for i := range s.Services {
+		processes += float64(s.Services[i].Backends)
+	}
 	var connections, calls float64
 	for _, c := range s.calls() {
 		n := c.processes
@@ -75,6 +87,13 @@ func (s *Scenario) checkSize(clients int) error {
 	switch {
 	case connections > mostConnections:
 		return fmt.Errorf("has too many connections of all processes, %.4g; must be at most %.4g", connections, mostConnections)
+	case parts > mostParts:
+		return fmt.Errorf("has too many parts of recovery windows, %.4g; must be at most %.4g: make recovery.window longer, "+
+			"or the phases after the trouble shorter", parts, mostParts)
+	case series > mostSeries:
+		return fmt.Errorf("has too many values in its time series, %.4g; must be at most %.4g: make bucket longer", series, mostSeries)
+	case processes > mostProcesses:
+		return fmt.Errorf("has too many backends of all services, %.4g; must be at most %.4g", processes, mostProcesses)
 	case calls > mostCalls:
 		return fmt.Errorf("has too many calls, %.4g; must be at most %.4g", calls, mostCalls)
 	}

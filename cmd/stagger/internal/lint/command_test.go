@@ -181,8 +181,9 @@ defaultTimeout: 9s
 	const service = "/acme.orders.v1.OrderService/"
 	const named = "note: retry.yaml:2:9: methodConfig[0].name: " +
 		service + "CreateOrder, " + service + "GetOrder, " + service + "ListOrders will be retried only if"
-	if err != nil || len(lines) != 4 || !strings.HasPrefix(lines[0], named) ||
-		!strings.Contains(lines[1], "maxAttempts: 9: is cut to 5, unless a higher maxAttemptsLimit allows more") {
+	if err != nil || len(lines) != 5 || !strings.HasPrefix(lines[0], named) ||
+		!strings.Contains(lines[1], "maxAttempts: 9: is cut to 5, unless a higher maxAttemptsLimit allows more") ||
+		!strings.HasPrefix(lines[2], "note: retry.yaml:3:149: methodConfig[0].retryPolicy.perAttemptTimeout: 1s: is the time to the first message of a stream. ") {
 		t.Errorf("%v\n%s\nwant\n%s", err, got, named)
 	}
 	got, err = run(t, whole, "--descriptors", "../../../../examples/orders/orders.binpb", "--other-clients")
