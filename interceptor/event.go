@@ -47,7 +47,7 @@ type Observer struct {
 	ModeChange func(from, to ModeSwitch)
 	// Diagnostic is called with errors, warnings and notes. Warnings and notes about the policies
 	// come when the Retrier is made and at each reload. A warning comes once for each misuse that only calls can show, and once for each
-	// full table. The last of a thousand says that no more come. A note comes when a pool is back. If [Watch] refuses its
+	// full table. The last of a hundred of a kind says that no more of it come. A note comes when a pool is back. If [Watch] refuses its
 	// file, one error says so, and one more describes each mistake in it. Without any Diagnostic function, all this goes to
 	// [slog.Default].
 	Diagnostic func(policy.Diagnostic)

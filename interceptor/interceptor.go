@@ -94,6 +94,9 @@ import (
 // Retrier retries calls by its policies. One Retrier serves any number of connections, which
 // then share its budgets. It starts one goroutine per connection that cannot connect, until the connection recovers or is
 // closed. It need not be closed ([Retrier.Close] is for a service that stops), and is safe for concurrent use.
+//
+// [New], [Load], [Watch] and [Default] make one. A nil or zero Retrier makes each call as if it were not there, has no dial options, and returns
+// errors.
 type Retrier struct {
 	settings
 
@@ -170,6 +173,11 @@ func New(set *policy.Set, options ...Option) (*Retrier, error) {
 	return r, nil
 }
 
+// made reports whether New has made the Retrier.
+func (r *Retrier) made() bool { return r != nil && r.rules.Load() != nil }
+
+var errNotMade = errors.New("interceptor: the Retrier is nil or its zero value: make one with New, Load, Watch or Default")
+
 // Load returns a Retrier with the policies of a file in JSON or YAML, and notifies the [Observer] of it. Unlike [Watch], it
 // reads the file only once. For an invalid file, the error is
 // a [*policy.Error] with file, line, field and value of each mistake.
@@ -219,6 +227,9 @@ var pings = keepalive.ClientParameters{Time: 6 * time.Minute, Timeout: 20 * time
 // the resolver replaces either, unless grpc.WithDisableServiceConfig is given. If the program has none of the policies that the file lists,
 // the list is left out, with a warning.
 func (r *Retrier) DialOptions() []grpc.DialOption {
+	if !r.made() {
+		return nil
+	}
 	options := append(
 		make([]grpc.DialOption, 0, 6+len(r.stats)),
 		grpc.WithDisableRetry(),
@@ -245,6 +256,9 @@ func (r *Retrier) DialOptions() []grpc.DialOption {
 //	retrier.Close()
 //	server.GracefulStop() // which would wait for backoffs of the handlers' calls otherwise
 func (r *Retrier) Close() {
+	if !r.made() {
+		return
+	}
 	r.closed.Store(true)
 	r.waits.recheck()
 	if r.repeats != nil {
@@ -257,8 +271,24 @@ func (r *Retrier) Close() {
 // attempts multiply; the Retrier warns once per method. They may also multiply at the targets of an xDS server
 // (xds:, google-c2p:), whose policies are hidden. If gRPC may retry, no attempt
 // counts as unsent.
-func (r *Retrier) Unary() grpc.UnaryClientInterceptor { return r.unary(grpcMayRetry) }
+func (r *Retrier) Unary() grpc.UnaryClientInterceptor {
+	call := r.unary(grpcMayRetry)
+	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		if !r.made() {
+			return invoke(ctx, method, req, reply, cc, opts...)
+		}
+		return call(ctx, method, req, reply, cc, invoke, opts...)
+	}
+}
 
 // Stream returns only the interceptor for streams of all kinds, as [Retrier.Unary] does for unary
 // calls.
-func (r *Retrier) Stream() grpc.StreamClientInterceptor { return r.stream(grpcMayRetry) }
+func (r *Retrier) Stream() grpc.StreamClientInterceptor {
+	call := r.stream(grpcMayRetry)
+	return func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+		if !r.made() {
+			return open(ctx, desc, cc, method, opts...)
+		}
+		return call(ctx, desc, cc, method, open, opts...)
+	}
+}

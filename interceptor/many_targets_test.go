@@ -170,8 +170,8 @@ func TestManyTargets_Warnings(t *testing.T) {
 			}
 			c.mu.Lock()
 			defer c.mu.Unlock()
-			if n := len(*c.warnings); n != 999 { // and one of calls without a deadline
-				t.Errorf("%d warnings; want 999", n)
+			if n := len(*c.warnings); n != 100 {
+				t.Errorf("%d warnings; want 100", n)
 			}
 			*c.warnings = (*c.warnings)[len(*c.warnings)-1:]
 		}, []string{"further warnings about calls are not given"}},

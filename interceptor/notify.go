@@ -49,7 +49,11 @@ func (r *Retrier) addObserver(o Observer) (stop func()) {
 func (r *Retrier) observe(change func([]*Observer) []*Observer) {
 	for {
 		before := r.observers.Load()
-		if r.observers.CompareAndSwap(before, newObservers(change(before.list))) {
+		var list []*Observer
+		if before != nil { // else the Retrier isn't made
+			list = before.list
+		}
+		if r.observers.CompareAndSwap(before, newObservers(change(list))) {
 			return
 		}
 	}

@@ -68,6 +68,9 @@ func WithBudget(name string, budgetOf func(target string) budget.Budget) Option 
 		if budgetOf == nil {
 			return fmt.Errorf("interceptor: WithBudget(%q, nil): must be a function; for no limit return budget.Unlimited", name)
 		}
+		if r.budgets.given == nil { // the option of a Retrier that New doesn't make
+			r.budgets.given = map[string]func(string) budget.Budget{}
+		}
 		r.budgets.given[name] = budgetOf
 		return nil
 	}

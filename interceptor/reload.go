@@ -21,6 +21,9 @@ func (r *Retrier) Reload(set *policy.Set) error {
 	if set == nil {
 		return errors.New("interceptor: Reload(nil): must be a set, as policy.Load or policy.Parse returns")
 	}
+	if !r.made() {
+		return errNotMade
+	}
 	before, after, err := r.replace(set)
 	r.announce(set, before, after, err)
 	return err

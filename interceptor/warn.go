@@ -10,7 +10,6 @@ import (
 	"reflect"
 	"strings"
 	"sync"
-	"sync/atomic"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
@@ -27,14 +26,15 @@ type surprise struct {
 	text  string // a format
 }
 
-// maxDiagnostics bounds the memory that users can make warnings use.
-const maxDiagnostics = 1000
+// maxWarnings bounds the memory that users can make warnings of a kind use.
+const maxWarnings = 100
 
-// once has the warnings given so far, at most [maxDiagnostics]: users may choose the names of methods and
-// targets.
+// once has the warnings given so far, at most [maxWarnings] of a kind: users may choose the names of methods and targets, and must not
+// spend the warnings of other kinds with them.
 type once struct {
-	seen  sync.Map // of givenWarning
-	count atomic.Int64
+	mu    sync.Mutex // guards count, and what is added to seen
+	seen  sync.Map   // of givenWarning; calls read it without the lock
+	count map[*surprise]int
 }
 
 type givenWarning struct {
@@ -42,17 +42,23 @@ type givenWarning struct {
 	key  string
 }
 
-// first reports whether a warning is to be given, or is the one that says that no more are.
+// first reports whether a warning is to be given, or is the one that says that no more of its kind are.
 func (o *once) first(what *surprise, key string) (first, filled bool) {
 	given := givenWarning{what, key}
-	if _, seen := o.seen.Load(given); seen || o.count.Load() >= maxDiagnostics {
+	if _, seen := o.seen.Load(given); seen {
 		return false, false
 	}
-	if _, seen := o.seen.LoadOrStore(given, true); seen {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if _, seen := o.seen.Load(given); seen || o.count[what] >= maxWarnings {
 		return false, false
 	}
-	n := o.count.Add(1)
-	return n < maxDiagnostics, n == maxDiagnostics
+	if o.count == nil {
+		o.count = map[*surprise]int{}
+	}
+	o.count[what]++
+	o.seen.Store(given, true)
+	return o.count[what] < maxWarnings, o.count[what] == maxWarnings
 }
 
 // warnOnce gives a warning, unless it was given with this key before.
@@ -62,16 +68,18 @@ func (r *Retrier) warnOnce(what *surprise, key, value string, args ...any) {
 	})
 }
 
-// giveOnce gives a warning, unless it was given with this key before. In place of the last one that it may give, it says that it
-// gives no more.
+// giveOnce gives a warning, unless it was given with this key before. The last one of a kind says
+// that no more come.
 func (r *Retrier) giveOnce(what *surprise, key string, warning func() policy.Diagnostic) {
 	first, filled := r.warned.first(what, key)
 	switch {
 	case first:
 		r.warn(warning())
 	case filled:
-		r.warn(policy.Diagnostic{Message: fmt.Sprintf("further warnings about calls are not given: this is the last of %d",
-			maxDiagnostics)})
+		d := warning()
+		d.Value = ""
+		d.Message = fmt.Sprintf("further warnings about calls are not given for this reason: this is the last of %d. %s", maxWarnings, d.Message)
+		r.warn(d)
 	}
 }
 

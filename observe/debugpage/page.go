@@ -54,6 +54,10 @@ func newPage(c Config, retriers []*interceptor.Retrier) *page {
 // ServeHTTP implements [http.Handler]. The response depends only on the last element of the path, so that the page
 // can be mounted anywhere.
 func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !made(p.retriers) {
+		noRetrier(w, r)
+		return
+	}
 	_, name := path.Split(r.URL.Path)
 	switch name {
 	case "":

@@ -331,7 +331,7 @@ func TestPageEscapes(t *testing.T) {
 
 func TestPageWithoutRetrier(t *testing.T) {
 	t.Parallel()
-	for _, h := range []http.Handler{Config{}.Handler(), Config{}.Handler(nil), Config{}.Handler(newRetrier(t), nil)} {
+	for _, h := range []http.Handler{Config{}.Handler(), Config{}.Handler(nil), Config{}.Handler(newRetrier(t), nil), Config{}.Handler(new(interceptor.Retrier)), Config{}.SwitchHandler(new(interceptor.Retrier))} {
 		if w := get(h, ""); w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "no Retrier is shown") {
 			t.Errorf("%d %s", w.Code, w.Body)
 		}
