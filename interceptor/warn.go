@@ -187,6 +187,9 @@ func (r *Retrier) reportWarnings() {
 // must never be lost.
 func (r *Retrier) diagnose(severity string, d policy.Diagnostic) {
 	d.Severity = severity
+	if r.rules.Load().byDefault() {
+		d = inDefaultsWords(d)
+	}
 	heard := false
 	for _, o := range r.observers.Load().list {
 		if o.Diagnostic != nil {
