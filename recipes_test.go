@@ -141,7 +141,7 @@ func TestRecipes_ComingFrom(t *testing.T) {
 // A person who waits has an answer, or an error, within two seconds.
 func TestRecipes_Person(t *testing.T) {
 	t.Parallel()
-	for name, break_ := range map[string]func(s *testserver.Server){
+	for name, fail := range map[string]func(s *testserver.Server){
 		"a failure":   func(s *testserver.Server) { s.On("*", testserver.Fail(codes.Unavailable)) },
 		"a hang":      func(s *testserver.Server) { s.On("*", testserver.Hang()) },
 		"an outage":   func(s *testserver.Server) { s.Down() },
@@ -153,7 +153,7 @@ func TestRecipes_Person(t *testing.T) {
 			t.Parallel()
 			playRecipe(t, "docs/codes.md", "## For calls that a person waits for", func(t *testing.T, r recipe) {
 				must.Get(r.call(t, getOrder))(t) // the client is connected
-				break_(r.server)
+				fail(r.server)
 				took, err := r.call(t, getOrder)
 				short := slices.Contains([]string{"a blip", "a restart", "all is well"}, name)
 				if took > 2*time.Second || short != (err == nil) {

@@ -11,8 +11,6 @@ import (
 
 	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/serviceconfig"
-
-	"github.com/stagger-go/stagger/internal/balancing"
 )
 
 // config is a parsed config of the policy.
@@ -47,8 +45,8 @@ func (builder) ParseConfig(text json.RawMessage) (serviceconfig.LoadBalancingCon
 			unknown = append(unknown, name)
 		}
 	}
-	return nil, fmt.Errorf("childPolicy: the program has no policy %s; %s, or add round_robin to the list",
-		strings.Join(unknown, ", "), balancing.Remedy(unknown))
+	return nil, fmt.Errorf("childPolicy: the program has no policy %s; import the package that registers it, or add round_robin to the list",
+		strings.Join(unknown, ", "))
 }
 
 const wanted = `{"childPolicy": [{"round_robin": {}}]}, or another leaf policy in its place`

@@ -191,8 +191,10 @@ func TestDefault_Words(t *testing.T) {
 	for _, d := range slices.Concat(said, r.State().Warnings) {
 		fields[d.Field] = true
 	}
-	for _, want := range []string{"DefaultPolicy.Idempotent", "DefaultPolicy.Idempotent[1]", "DefaultPolicy.Idempotent[2]", "DefaultPolicy.Idempotent[3]",
-		"DefaultPolicy.Idempotent[4]", "DefaultPolicy.Idempotent[5]", "DefaultPolicy.Idempotent[6]", "DefaultPolicy.Idempotent[7]", "DefaultPolicy.Idempotent[8]"} {
+	for _, want := range []string{
+		"DefaultPolicy.Idempotent", "DefaultPolicy.Idempotent[1]", "DefaultPolicy.Idempotent[2]", "DefaultPolicy.Idempotent[3]",
+		"DefaultPolicy.Idempotent[4]", "DefaultPolicy.Idempotent[5]", "DefaultPolicy.Idempotent[6]", "DefaultPolicy.Idempotent[7]", "DefaultPolicy.Idempotent[8]",
+	} {
 		if !fields[want] {
 			t.Errorf("nothing about %s: %v", want, said)
 		}

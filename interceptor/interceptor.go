@@ -95,8 +95,8 @@ import (
 // then share its budgets. It starts one goroutine per connection that cannot connect, until the connection recovers or is
 // closed. It need not be closed ([Retrier.Close] is for a service that stops), and is safe for concurrent use.
 //
-// [New], [Load], [Watch] and [Default] make one. A nil or zero Retrier makes each call as if it were not there, has no dial options, and returns
-// errors.
+// [New], [Load], [Watch] and [Default] make one. A nil or zero Retrier makes each call as if it were not there, has no dial options, and
+// returns errors.
 type Retrier struct {
 	settings
 
@@ -273,7 +273,9 @@ func (r *Retrier) Close() {
 // counts as unsent.
 func (r *Retrier) Unary() grpc.UnaryClientInterceptor {
 	call := r.unary(grpcMayRetry)
-	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn,
+		invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
+	) error {
 		if !r.made() {
 			return invoke(ctx, method, req, reply, cc, opts...)
 		}
@@ -285,7 +287,9 @@ func (r *Retrier) Unary() grpc.UnaryClientInterceptor {
 // calls.
 func (r *Retrier) Stream() grpc.StreamClientInterceptor {
 	call := r.stream(grpcMayRetry)
-	return func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	return func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string,
+		open grpc.Streamer, opts ...grpc.CallOption,
+	) (grpc.ClientStream, error) {
 		if !r.made() {
 			return open(ctx, desc, cc, method, opts...)
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stagger-go/stagger/internal/balancing"
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/document"
 	"github.com/stagger-go/stagger/internal/inside"
 	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/policy"
@@ -38,21 +39,22 @@ func newChannel(set *decision.Set) channel {
 	text, _ := set.Channel()
 	var file struct {
 		Balancing json.RawMessage `json:"loadBalancingConfig"`
-		Health    json.RawMessage `json:"healthCheckConfig,omitempty"`
-		Policy    string          `json:"loadBalancingPolicy,omitempty"`
+		Health    json.RawMessage `json:"healthCheckConfig"`
+		Policy    string          `json:"loadBalancingPolicy"`
 	}
 	_ = json.Unmarshal([]byte(text), &file) // the set has encoded it
 	c := channel{key: spec.BalancingKey}
 	used := file.Balancing != nil && c.use(set, file.Balancing)
 	if !used && file.Policy != "" {
 		c.key = spec.BalancingPolicyKey
-		file.Balancing, _ = json.Marshal([]map[string]struct{}{{file.Policy: {}}})
-		used = c.use(set, file.Balancing)
+		used = c.use(set, fmt.Appendf(nil, `[{%q: {}}]`, file.Policy))
 	}
 	if used {
-		file.Policy = ""
-		config, _ := json.Marshal(file)
-		c.config = string(config)
+		c.config = `{"loadBalancingConfig": ` + c.list
+		if file.Health != nil {
+			c.config += `, "healthCheckConfig": ` + string(file.Health)
+		}
+		c.config += "}"
 	}
 	return c
 }
@@ -119,7 +121,7 @@ func parseBalancing(config []byte) (used string, err error) {
 			return name, nil
 		}
 	}
-	return "", fmt.Errorf("the program has no policy %s; %s", strings.Join(unknown, ", "), balancing.Remedy(unknown))
+	return "", fmt.Errorf("the program has no policy %s; %s", strings.Join(unknown, ", "), balancing.Remedy(unknown, document.Nearest))
 }
 
 // warnBalancingChanged warns of a reload that changes load balancing, since only new connections apply it.

@@ -203,8 +203,7 @@ func TestLoadBalancing_Reload(t *testing.T) {
 		} {
 			warnings = nil
 			must.Do(t, r.Reload(mustParse(t, step.file)))
-			same := func(got, want string) bool { return strings.HasPrefix(got, want) }
-			if !slices.EqualFunc(warnings, step.want, same) {
+			if !slices.EqualFunc(warnings, step.want, strings.HasPrefix) {
 				t.Errorf("%s: warnings %q; want %q", step.file, warnings, step.want)
 			}
 			if n := visited(t, r, pickFirst, ""); n != step.backends {

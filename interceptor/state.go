@@ -37,7 +37,8 @@ type State struct {
 	Admission []AdmissionState // of the methods with admission that have had calls, ordered by target and method
 }
 
-// State returns a reading of the Retrier. That of a Retrier that isn't made, or not yet, as in an [Option], is the zero State. It is safe for concurrent use.
+// State returns a reading of the Retrier. That of a Retrier that isn't made, or not yet, as in an [Option], is the zero State. It is safe
+// for concurrent use.
 func (r *Retrier) State() State {
 	if !r.made() {
 		return State{}

@@ -14,8 +14,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/stagger-go/stagger/internal/document"
 )
 
 const (
@@ -80,8 +78,8 @@ var packages = map[string]string{
 }
 
 // Note says how connections get the file's load balancing.
-const Note = "connections made with Retrier.DialOptions have it. It may connect to all backends, and it replaces a default service config " +
-	"that comes before these options"
+const Note = "connections made with Retrier.DialOptions have it. It may connect to all backends, and it replaces a default service " +
+	"config that comes before these options"
 
 // Known reports whether gRPC for Go or this module has a load balancing policy of the name. gRPC ignores case.
 func Known(name string) bool {
@@ -92,8 +90,11 @@ func Known(name string) bool {
 // Imported reports whether programs have a policy only if they import its package.
 func Imported(name string) bool { return packages[strings.ToLower(name)] != "" }
 
+// Nearest returns the word that resembles a word most, or "", as that of package document does.
+type Nearest func(word string, words []string) string
+
 // Near returns the policy of gRPC or this module that an unknown name resembles most, or "".
-func Near(name string) string {
+func Near(name string, nearest Nearest) string {
 	if Known(name) {
 		return ""
 	}
@@ -102,16 +103,16 @@ func Near(name string) string {
 	for known := range packages {
 		full[strings.TrimSuffix(known, suffix)] = known
 	}
-	return full[document.Nearest(strings.TrimSuffix(name, suffix), slices.Sorted(maps.Keys(full)))]
+	return full[nearest(strings.TrimSuffix(name, suffix), slices.Sorted(maps.Keys(full)))]
 }
 
 // Remedy says what to do if a program has none of these load balancing policies.
-func Remedy(names []string) string {
+func Remedy(names []string, nearest Nearest) string {
 	for _, name := range names {
 		if Imported(name) {
 			return fmt.Sprintf("import _ %q registers %s", packages[strings.ToLower(name)], name)
 		}
-		if near := Near(name); near != "" {
+		if near := Near(name, nearest); near != "" {
 			return fmt.Sprintf("did you mean %s?", near)
 		}
 	}

@@ -89,9 +89,11 @@ var foreignKeys = map[string][]string{
 	"initialinterval": {"initialBackoff"}, "interval": {"initialBackoff"},
 	"max": {"maxBackoff"}, "maxdelay": {"maxBackoff"}, "maxinterval": {"maxBackoff"},
 	"multiplier": {"backoffMultiplier"}, "factor": {"backoffMultiplier"}, "backofffactor": {"backoffMultiplier"},
-	"attempts": {"maxAttempts"}, "maxretries": {"maxAttempts"}, "numretries": {"maxAttempts"}, "retries": {"maxAttempts"}, "maxhedges": {"maxAttempts"},
+	"attempts": {"maxAttempts"}, "maxretries": {"maxAttempts"}, "numretries": {"maxAttempts"}, "retries": {"maxAttempts"},
+	"maxhedges":     {"maxAttempts"},
 	"pertrytimeout": {"perAttemptTimeout"}, "perretrytimeout": {"perAttemptTimeout"}, "attempttimeout": {"perAttemptTimeout"},
-	"codes": {"retryableStatusCodes", "nonFatalStatusCodes"}, "retryon": {"retryableStatusCodes"}, "statuscodes": {"retryableStatusCodes", "nonFatalStatusCodes"},
+	"codes": {"retryableStatusCodes", "nonFatalStatusCodes"}, "statuscodes": {"retryableStatusCodes", "nonFatalStatusCodes"},
+	"retryon":       {"retryableStatusCodes"},
 	"serviceconfig": {"methodConfig"},
 }
 

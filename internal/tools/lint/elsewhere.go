@@ -44,8 +44,8 @@ func (l *linter) lintElsewhere() {
 	}
 }
 
-// lintBalancers says how connections get the file's load balancing, and warns of policies that gRPC doesn't have: only a program knows which
-// others it has.
+// lintBalancers says how connections get the file's load balancing, and warns of policies that gRPC doesn't have: only a program knows
+// which others it has.
 func (l *linter) lintBalancers() {
 	field, list := balancingKey, l.report.Node(balancingKey)
 	note := balancing.Note
@@ -60,20 +60,20 @@ func (l *linter) lintBalancers() {
 	case len(names) == 0:
 	case known < 0:
 		l.warn(field, nil, "gRPC for Go has no policy %s: a program that doesn't register it leaves this out; %s",
-			strings.Join(names, ", "), balancing.Remedy(names))
+			strings.Join(names, ", "), balancing.Remedy(names, document.Nearest))
 	case l.elsewhere() == "":
 		if list != nil { // the older key has the name as its value
 			note = names[known] + ": " + note
 		}
 		l.note(field, note)
 		if balancing.Imported(names[known]) {
-			l.note(field, "a program must have it: "+balancing.Remedy(names[known:known+1]))
+			l.note(field, "a program must have it: "+balancing.Remedy(names[known:known+1], document.Nearest))
 		}
 	}
 }
 
-// misspelt warns of names in a list of load balancing policies that resemble one of gRPC's, in front of one that gRPC has, or in a childPolicy. It
-// returns the names of the list.
+// misspelt warns of names in a list of load balancing policies that resemble one of gRPC's, in front of one that gRPC has, or in a
+// childPolicy. It returns the names of the list.
 func (l *linter) misspelt(field string, list *document.Node) (names []string) {
 	for _, item := range list.Items {
 		for _, e := range item.Entries {
@@ -84,7 +84,7 @@ func (l *linter) misspelt(field string, list *document.Node) (names []string) {
 	for i, item := range list.Items {
 		at := document.Item(field, i)
 		for _, e := range item.Entries {
-			if near := balancing.Near(e.Key); near != "" && (inside || slices.ContainsFunc(names, balancing.Known)) {
+			if near := balancing.Near(e.Key, document.Nearest); near != "" && (inside || slices.ContainsFunc(names, balancing.Known)) {
 				l.warn(at, e.Key, "gRPC for Go has no such policy; did you mean %s?", near)
 			}
 			if children := e.Value.Get("childPolicy"); children != nil {

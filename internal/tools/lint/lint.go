@@ -329,8 +329,8 @@ func (l *linter) lintTime(path string, m spec.MethodConfig, r *spec.Retry) {
 		l.warn(path+".maxAttempts", r.MaxAttempts, "the waits before attempt %d may add up to %s, but timeout ends the call after %s",
 			r.MaxAttempts, document.FormatDuration(longest), document.FormatDuration(m.Timeout))
 	case r.PerAttemptTimeout < m.Timeout && float64(longest)+slow >= float64(m.Timeout):
-		l.warn(path+".maxAttempts", r.MaxAttempts, "if attempts are slow, the waits and %d times perAttemptTimeout do not fit: timeout ends the call after %s",
-			r.MaxAttempts-1, document.FormatDuration(m.Timeout))
+		l.warn(path+".maxAttempts", r.MaxAttempts, "if attempts are slow, the waits and %d times perAttemptTimeout do not fit: "+
+			"timeout ends the call after %s", r.MaxAttempts-1, document.FormatDuration(m.Timeout))
 	}
 }
 
