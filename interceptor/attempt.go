@@ -26,6 +26,7 @@ type attempt struct {
 	cancel  context.CancelFunc // of ctx; nil if ctx is the call's
 	options []grpc.CallOption  // passed to gRPC
 	took    time.Duration      // until it ended
+	slow    bool               // it has outlasted its own time, see attempts.OwnTime; known when it has ended
 	report  *report            // of gRPC, if that had ended the attempt when it returned; else nil
 
 	ownReply bool // reply is not the caller's

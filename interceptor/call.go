@@ -38,6 +38,7 @@ type call struct {
 
 	flags       callFlags
 	grpcRetries grpcRetries
+	slowAtOnce  bool // the first attempt has succeeded, but after its own time; only if there are observers
 	inSequence  bool // attempts never run in parallel: no second reply can be made, or the application sends a stream
 }
 
@@ -206,6 +207,17 @@ func (c *call) recordSuccess(a *attempt) {
 		c.recordResponse(at, at-c.start)
 	}
 	c.entry.budget.Observe(clock.Time(c.start), budget.EventCallSucceeded)
+}
+
+// noteSlowSuccess finds, for observers, whether the first attempt, about which nothing had to be decided, has outlasted its own time.
+func (c *call) noteSlowSuccess(a *attempt) {
+	a.took = clock.Now() - c.start
+	callTime := attempts.Never
+	if deadline, ok := c.ctx.Deadline(); ok {
+		callTime = a.took + time.Until(deadline)
+	}
+	a.slow = a.took > attempts.OwnTime(c.entry.policy, c.entry.responses, callTime)
+	c.slowAtOnce = a.slow
 }
 
 // recordResponse tells the method of a response of the first attempt, about which nothing had to be decided.

@@ -114,10 +114,12 @@ func (c *call) now() (now attempts.Now) {
 // reportEnd reports the end of an attempt to the engine.
 func (c *call) reportEnd(a *attempt, r attempts.Result, now attempts.Now) attempts.Step {
 	c.stayOff(&now)
-	if reason := c.reasonGone(now); reason != "" {
+	if reason := c.stopReason(now); reason != "" {
 		c.engine.Stop(reason, now) // a runs, so the call is not over yet
 	}
-	return c.engine.Ended(a.number, r, now)
+	step := c.engine.Ended(a.number, r, now)
+	a.slow = c.engine.EndedSlow()
+	return step
 }
 
 // sleep waits until the given time, the end of the call's context, the closing of its connection, or a change of mode or
@@ -149,7 +151,7 @@ func (c *call) sleep(until time.Duration, watch bool) {
 // wake makes the engine check the time again.
 func (c *call) wake(now attempts.Now) attempts.Step {
 	c.stayOff(&now)
-	if reason := c.reasonGone(now); reason != "" {
+	if reason := c.stopReason(now); reason != "" {
 		return c.engine.Stop(reason, now)
 	}
 	c.connect(now)
@@ -191,6 +193,27 @@ func (c *call) reasonGone(now attempts.Now) policy.Reason {
 	default:
 		return ""
 	}
+}
+
+// A user's RST_STREAM reaches the server whose call this is up to that much before the server's own timer fires.
+const (
+	earliestCancel = 5 * time.Millisecond
+	earliestPart   = 10 // one in so many of the call's time
+)
+
+// stopReason returns the reason that observers and the caller are told if the caller no longer waits, or "". It is reasonGone's, but in a
+// chain a call is usually cancelled just before its own deadline, which is the user's: that is a deadline, too. The code stays gRPC's.
+func (c *call) stopReason(now attempts.Now) policy.Reason {
+	reason := c.reasonGone(now)
+	deadline, limited := c.ctx.Deadline()
+	if reason != policy.ReasonCancelled || !limited {
+		return reason
+	}
+	left := deadline.Sub(now.Wall)
+	if left <= min(earliestCancel, (now.At-c.start+left)/earliestPart) {
+		return policy.ReasonDeadlineExceeded
+	}
+	return reason
 }
 
 // mode returns the call's current mode.

@@ -134,7 +134,7 @@ func (c *call) unanswered(end *attempts.End) error {
 		return errConnClosing
 	}
 	st := status.FromContextError(context.DeadlineExceeded)
-	if end.Reason == policy.ReasonCancelled {
+	if errors.Is(c.ctx.Err(), context.Canceled) {
 		st = status.FromContextError(context.Canceled)
 	}
 	before := ""

@@ -82,6 +82,11 @@ type Event struct {
 	Delay     time.Duration // in CallEnd, the sum of its waits, with no attempt running
 	Pushback  string        // the source of the server's pushback: "grpc-retry-pushback-ms", "google.rpc.RetryInfo", "retry-after"
 
+	// SlowAttempt says in Attempt that the attempt took longer than its own time: perAttemptTimeout, or the hedging delay; without either, a
+	// quarter of the call's time. A stream's attempt is measured to its first message. In CallEnd it says that one of the call's attempts
+	// did: if the reason is cancelled, the caller has left a slow service.
+	SlowAttempt bool
+
 	// OuterRetry says in CallEnd that the failed call is itself a retry, by go-grpc-middleware around the Retrier (docs/loops.md).
 	// It is about this call, as WillRetry is about the next attempt.
 	OuterRetry bool

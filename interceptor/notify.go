@@ -100,7 +100,7 @@ func (c *call) notifyAttempt(a *attempt, err error) {
 
 func (c *call) attemptEvent(a *attempt, err error) Event {
 	e := c.event(a.number, status.Code(err), err)
-	e.Elapsed, e.Peer = a.took, a.reported().peer.Addr
+	e.Elapsed, e.Peer, e.SlowAttempt = a.took, a.reported().peer.Addr, a.slow
 	if a.hedge {
 		e.Hedges = 1
 	}
@@ -171,6 +171,7 @@ func (c *call) notifyCall(end *attempts.End, err error, outerRetry bool) {
 		e.Elapsed = clock.Now() - c.start
 		e.Delay = end.Waited
 		e.Hedges = end.Hedges
+		e.SlowAttempt = end.Slow || c.slowAtOnce
 		e.OuterRetry = outerRetry
 		c.retrier.notify(c.ctx, e, tellCall)
 	}

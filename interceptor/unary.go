@@ -118,18 +118,22 @@ func (u *unary) runFirst(options *attemptOptions) error {
 	a.ownReply = u.ownReplies
 	err := u.try(&a)
 	observers := u.retrier.observers.Load()
-	if err != nil || u.retrier.classifier != nil || observers.attempts {
+	if err != nil || u.retrier.classifier != nil {
 		return u.runOn(a, err)
 	}
 	u.recordSuccess(&a)
 	u.takeReply(&a)
-	if u.options.targets != noTargets || observers.any {
-		if u.options.targets != noTargets {
-			a.noteReport()
-		}
-		return u.finish(a.reported())
+	if u.options.targets == noTargets && !observers.any {
+		return nil
 	}
-	return nil
+	if u.options.targets != noTargets || observers.attempts {
+		a.noteReport()
+	}
+	if observers.any {
+		u.noteSlowSuccess(&a)
+		u.notifyAttempt(&a, nil)
+	}
+	return u.finish(a.reported())
 }
 
 // runOn starts the engine with the first attempt, which has returned err.
@@ -309,7 +313,7 @@ func (d *drivenUnary) takeResting() *attempt { return nil }
 
 // succeeded implements tries. Until the engine starts, there is only the first attempt.
 func (d *drivenUnary) succeeded(a *attempt) bool {
-	if d.deciding() || d.retrier.classifier != nil || d.retrier.observers.Load().attempts {
+	if d.deciding() || d.retrier.classifier != nil {
 		return false
 	}
 	if d.driver.timer == nil || !d.driver.timer.Stop() {
@@ -317,8 +321,15 @@ func (d *drivenUnary) succeeded(a *attempt) bool {
 	}
 	d.driver.timer = nil
 	d.recordSuccess(a)
-	if d.options.targets != noTargets {
+	observers := d.retrier.observers.Load()
+	if d.options.targets != noTargets || observers.attempts {
 		a.noteReport()
+	}
+	if observers.any {
+		d.noteSlowSuccess(a)
+	}
+	if observers.attempts {
+		d.driver.events.push(notice{new(d.attemptEvent(a, nil)), tellAttempt})
 	}
 	return true
 }

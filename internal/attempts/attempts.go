@@ -140,6 +140,7 @@ type End struct {
 	Waited   time.Duration // with no attempt running
 
 	WouldRefuse bool // admission would have refused the call, if it were enforced
+	Slow        bool // an attempt has outlasted its own time, see [OwnTime]
 }
 
 // GaveUp reports whether a failed call has given up: it was retried, could not connect, or was not retried to protect the

@@ -41,6 +41,9 @@ type Call struct {
 	gap     gap
 	ending  ending
 
+	began     time.Duration
+	endedSlow bool // see EndedSlow
+
 	end     End // once the call is over
 	cancels []int
 	first   [1]attempt // saves most calls an allocation
@@ -94,6 +97,7 @@ type ending struct {
 	lastRefusal     policy.Reason // why no attempt was sent after a slow one, or when it was due; "": one was
 	lastServerError answer        // before the answer
 	reached         bool          // a server has seen one of its attempts
+	slow            bool          // an attempt has outlasted its own time
 	missed          bool          // an attempt had no response at the call's deadline, though a usual one would have come long before
 }
 
@@ -139,6 +143,7 @@ func (c *Call) sendFirst(t Timing) (step Step) {
 func (c *Call) resetCall(s *Settings, at time.Duration) {
 	*c = Call{cancels: c.cancels[:0]}
 	c.state, c.floor, c.connect, c.gap.since = open, at, Never, at
+	c.began = at
 	c.running = c.first[:0]
 	c.set, c.ledger.set = s, s
 }
@@ -147,6 +152,8 @@ func (c *Call) resetCall(s *Settings, at time.Duration) {
 func (c *Call) Ended(n int, r Result, now Now) (step Step) {
 	c.beginStep(&step)
 	if c.removeRunning(n, now.At) {
+		c.endedSlow = c.outlasted(&c.ended, now.At)
+		c.ending.slow = c.ending.slow || c.endedSlow
 		c.endAttempt(&step, &c.ended, &r, now)
 	}
 	c.completeStep(&step, &now)

@@ -35,7 +35,7 @@ func (c *Call) conclude(now *Now) {
 	c.end = End{
 		Reason: c.ending.reason, Answer: c.ending.answer.attempt, Err: c.ending.answer.err,
 		Attempts: c.used.sent, Hedges: c.used.hedges,
-		WouldRefuse: c.ledger.would,
+		WouldRefuse: c.ledger.would, Slow: c.ending.slow,
 	}
 	if c.ending.reason == policy.ReasonCommitted {
 		c.end.Commit = c.commit.why
