@@ -16,13 +16,14 @@ type picker struct {
 	child balancer.Picker
 	ready int       // the maximum number of backends that the child picks from
 	down  time.Time // since when the channel can't connect, or zero
+	of    *policy
 }
 
 func (p *picker) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	first, err := p.child.Pick(info)
 	r := recordOf(info.Ctx)
 	if r != nil {
-		r.down.Store(&p.down)
+		r.picker.Store(p)
 	}
 	if err != nil {
 		return first, err

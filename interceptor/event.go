@@ -69,10 +69,10 @@ type Event struct {
 	// The result: of an attempt in Attempt, Decision and Sent, of the call in CallEnd.
 	Attempt int           // the attempt's number, 1 for the first; in CallEnd, the number of attempts sent
 	Hedges  int           // in Attempt, 1 if it is a hedge, sent in parallel with slow attempts; in CallEnd, the number of hedges
-	Elapsed time.Duration // in Attempt and CallEnd
+	Elapsed time.Duration // in Attempt and CallEnd; in Decision and Sent after [Event.Slow], since the attempt's start
 	Code    codes.Code    // DEADLINE_EXCEEDED also after [Event.Slow], without an Err
 	Err     error         // nil after OK, or if the attempt still runs; in Attempt gRPC's error, in CallEnd the caller's
-	Peer    net.Addr      // the attempt's backend; nil if it had no connection, or still runs
+	Peer    net.Addr      // the attempt's backend; nil if it had no connection, or still runs and package elsewhere doesn't know it
 
 	// The decision. If WillRetry, another attempt follows after Delay, for Reason; else Reason is why none does. In mode
 	// OBSERVE none follows: the reasons retry and hedge name the attempt that mode ENFORCE would send after Delay. Pushback is text,

@@ -151,6 +151,10 @@ func (c *call) decisionEvent(step *attempts.Step, ended *attempt, err error) Eve
 	}
 	if step.TimedOut {
 		e.Code, e.Err = codes.DeadlineExceeded, nil
+		e.Elapsed = step.Took
+		if hook := c.entry.rules.elsewhere; hook != nil { // only the newest attempt is ever found slow
+			e.Peer = hook.LastBackend(c.ctx)
+		}
 	}
 	return e
 }

@@ -126,6 +126,7 @@ type Step struct {
 	Decided  int               // the attempt of Decision; 0: no decision
 	Decision decision.Decision // with Settings.Observe see Decision.Announced
 	TimedOut bool              // the decision is on a slow attempt, which may still run
+	Took     time.Duration     // if TimedOut, how long it has taken
 }
 
 // End is the result of a call.

@@ -87,6 +87,7 @@ func (c *Call) slow(step *Step, now Now) {
 		return
 	}
 	newest.slow, newest.slowAt = true, Never
+	step.Took = newest.took(now.At)
 	out := decision.Outcome{Status: timedOut, TimedOut: true}
 	d := c.decide(step, newest.number, decision.Classify(c.set.Policy, &out, now.Wall), false, now)
 	if !d.Retry {

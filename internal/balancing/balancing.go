@@ -9,6 +9,7 @@ package balancing
 import (
 	"context"
 	"encoding/json"
+	"net"
 	"slices"
 	"time"
 )
@@ -29,6 +30,9 @@ type Hook interface {
 	// LastPick returns whether the policy has picked a backend for the call whose context, or a parent of whose context, NewContext has
 	// returned. downSince is the time since when the call's channel could not connect at the last pick; zero if it could.
 	LastPick(ctx context.Context) (picked bool, downSince time.Time)
+
+	// LastBackend returns the address of the last backend that the policy has picked for such a call, as the resolver names it, or nil.
+	LastBackend(ctx context.Context) net.Addr
 }
 
 // Config returns the loadBalancingConfig of a service config in JSON, if it names [Policy] at any depth: a Retrier passes it to

@@ -15,7 +15,8 @@ import (
 // Calls are the calls of a Retrier that run. The zero value has none. A call whose inner interceptor panics is told no end, so it counts
 // as running for ever.
 type Calls struct {
-	mu     sync.Mutex          // guards all below, and the fields of calls
+	mu     sync.Mutex // guards all below, and the fields of calls
+	begun  uint64
 	groups map[group]*sequence // those with calls
 }
 
@@ -33,6 +34,7 @@ type call struct {
 	context.Context
 
 	all          *Calls
+	number       uint64
 	group        group
 	began        time.Time
 	older, newer *call
@@ -63,6 +65,8 @@ func (r *Calls) Begin(parent context.Context, method, target string, now time.Ti
 		}
 		r.groups[c.group] = s
 	}
+	r.begun++
+	c.number = r.begun
 	s.calls++
 	c.older = s.newest
 	if s.newest == nil {
@@ -103,6 +107,14 @@ func (r *Calls) End(ctx context.Context) {
 	if s.calls == 0 {
 		delete(r.groups, c.group)
 	}
+}
+
+// Number returns the number of the call to which a context belongs, from 1; 0 if its beginning was not counted.
+func (r *Calls) Number(ctx context.Context) uint64 {
+	if c, ok := ctx.Value(r).(*call); ok {
+		return c.number
+	}
+	return 0
 }
 
 // Method has the calls of a method at a target that run.

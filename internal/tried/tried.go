@@ -41,6 +41,16 @@ func (t *Backends[B]) Claim(backend B) bool {
 	return true
 }
 
+// Last returns the backend of the last attempt; ok is false if there was none.
+func (t *Backends[B]) Last() (backend B, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.n == 0 {
+		return backend, false
+	}
+	return t.used[t.n-1], true
+}
+
 // Search picks again for an attempt whose first pick could not be claimed, and returns the index of the pick to use: 0 for the
 // first, or that of a later one. It stops at a backend that the call has not used, when all ready
 // backends were picked, when pick reports false, and after [MaxPicks]. If no unused backend was found, it returns the

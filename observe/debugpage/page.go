@@ -107,7 +107,7 @@ func (p *page) content(r *http.Request) (content, error) {
 func (p *page) sections(method string) (list []section, err error) {
 	for i := range p.retriers {
 		s := p.state(i, method)
-		for _, name := range []string{"policy", "budgets", "admission", "decisions"} {
+		for _, name := range []string{"policy", "running", "backends", "budgets", "admission", "decisions"} {
 			var b bytes.Buffer
 			if err := templates.ExecuteTemplate(&b, name, s); err != nil {
 				return nil, err
