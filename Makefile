@@ -27,6 +27,7 @@ COMPARE  ?=
 SEARCH   ?= -seed 1
 INTEROP  ?=
 REDIS    ?=
+HANG     ?=
 CLIENTS  ?=
 MUTATION ?=
 VULNDB   ?=
@@ -132,9 +133,10 @@ growth: ## Report what a client grows by, and what it links
 	@.ci/growth
 
 .PHONY: ops
-ops: ## Have a real Prometheus scrape examples/shop in its outages, and test dashboard and alerts
+ops: ## Have a real Prometheus scrape examples/shop in its outages, test dashboard and alerts, and stop one of three backends (HANG='-args -write' writes its rates)
 	@.ci/prometheus
 	@cd examples/shop && $(OFF) STAGGER_PROMETHEUS=required go test -run 'Prometheus|AlertRules' -count=1 -timeout 2m .
+	@cd lab && $(OFF) STAGGER_PROMETHEUS=required go test -run 'TestHang|TestEject' -count=1 -timeout 4m ./hang $(HANG)
 
 .PHONY: interop
 interop: ## Meet nginx, HAProxy, Python and Node in 3 minutes (INTEROP='-args -write ../../docs/evidence/interop.md' writes the page)

@@ -26,6 +26,7 @@ import (
 	sdk "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/resolver/manual"
@@ -45,6 +46,8 @@ import (
 const (
 	get    = "/acme.orders.v1.OrderService/GetOrder"    // the policy names it: idempotent
 	create = "/acme.orders.v1.OrderService/CreateOrder" // not declared idempotent
+	find   = "/acme.orders.v1.OrderService/FindOrder"   // ends with NOT_FOUND
+	watch  = "/acme.orders.v1.OrderService/WatchOrder"  // takes long, and its users leave
 
 	deadline = 500 * time.Millisecond // of users
 	takes    = 5 * time.Millisecond   // a backend, for a call
@@ -63,19 +66,26 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// serveBackend is the process of a backend. Its metadata ask for NOT_FOUND, or for a slow answer, instead of the usual one.
+// serveBackend is the process of a backend.
 func serveBackend(address string) error {
 	lis, err := new(net.ListenConfig).Listen(context.Background(), "tcp", address)
 	if err != nil {
 		return err
 	}
-	return serve(func(ctx context.Context, _ string) error {
+	return serve(func(ctx context.Context, method string) error {
+		answer := time.After(takes)
+		if method == watch {
+			answer = nil
+		}
 		select {
-		case <-time.After(takes):
-			return nil
+		case <-answer:
 		case <-ctx.Done():
 			return status.FromContextError(ctx.Err()).Err()
 		}
+		if method == find {
+			return status.Error(codes.NotFound, "no such order")
+		}
+		return nil
 	}).Serve(lis)
 }
 
@@ -93,7 +103,7 @@ func serve(handle func(ctx context.Context, method string) error, options ...grp
 	}))...)
 }
 
-// trial is a chain: users, the service in the middle, and three backends.
+// trial is a chain: users, the service in the middle, and its backends.
 type trial struct {
 	backends  []*proctest.Process
 	addresses []string
@@ -105,13 +115,13 @@ type trial struct {
 }
 
 // start starts the chain, and calls until each backend has answered. The policy file names the load balancing.
-func start(t *testing.T, file string) *trial {
+func start(t *testing.T, backends int, file string) *trial {
 	t.Helper()
 	s := &trial{reader: sdk.NewManualReader(), log: new(lines)}
 	addresses := manual.NewBuilderWithScheme("hang")
 	var state resolver.State
 	self := must.Get(os.Executable())(t)
-	for range 3 {
+	for range backends {
 		address := fmt.Sprintf("127.0.0.1:%d", proctest.Port(t))
 		s.backends = append(s.backends, proctest.Start(t, nil, []string{addressOfBackend + "=" + address}, self))
 		s.addresses = append(s.addresses, address)
@@ -168,7 +178,11 @@ type load map[string]int
 // usual is mostly reads.
 var usual = load{get: 90, create: 10}
 
-// call has users call for a while, and returns how many of the calls of each method have failed.
+// leaves is when the users of watch leave.
+const leaves = 30 * time.Millisecond
+
+// call has users call for a while, and returns how many of the calls of each method have failed. NOT_FOUND is an answer, and the end of a
+// call whose user has left is not a failure.
 func (s *trial) call(t *testing.T, l load, length time.Duration) (calls, failed map[string]int) {
 	t.Helper()
 	counts := map[string]*[2]atomic.Int64{}
@@ -184,8 +198,13 @@ func (s *trial) call(t *testing.T, l load, length time.Duration) (calls, failed 
 				running.Go(func() {
 					ctx, cancel := context.WithTimeout(t.Context(), deadline)
 					defer cancel()
+					if method == watch {
+						time.AfterFunc(leaves, cancel)
+					}
 					n[0].Add(1)
-					if s.users.Invoke(ctx, method, new(emptypb.Empty), new(emptypb.Empty)) != nil {
+					switch status.Code(s.users.Invoke(ctx, method, new(emptypb.Empty), new(emptypb.Empty))) {
+					case codes.OK, codes.NotFound, codes.Canceled:
+					default:
 						n[1].Add(1)
 					}
 				})
@@ -261,4 +280,3 @@ func (l *lines) String() string {
 	defer l.mu.Unlock()
 	return l.text.String()
 }
-

@@ -24,6 +24,9 @@ type Meaning struct {
 	DoNot    string        `json:"doNot,omitempty"`
 }
 
+// stopIt is what to do first if one backend is slow.
+const stopIt = "[Find it and stop it](runbook.md#a-backend-hangs), if one backend is slow. "
+
 // Meanings returns the meanings of all reasons, in order. docs/runbook.md, the debug page and stagger explain --reason show
 // them; `make generate` writes the pages.
 func Meanings() []Meaning {
@@ -63,8 +66,8 @@ func Meanings() []Meaning {
 		{
 			Reason: policy.ReasonNotIdempotent,
 			Means:  "The attempt may have taken effect, and the method is not declared idempotent.",
-			LookAt: "What happens if the server runs the method twice?",
-			Change: "If it has an effect, use an [idempotency key](idempotency.md#idempotency-keys), once the server deduplicates. " +
+			LookAt: "What happens if the server runs the method twice? In a hang, which backend is slow: no attempt follows a slow one here.",
+			Change: stopIt + "[Eject](production.md#eject-what-hangs) what hangs. If it has an effect, use an [idempotency key](idempotency.md#idempotency-keys), once the server deduplicates. " +
 				"Only if running it twice is harmless, set `idempotency_level` in the `.proto`, or name service and method in an entry.",
 			DoNot: "Name the method, write `idempotency: ASSUME` or send a key that the server ignores to get rid of the reason: " +
 				"calls would take effect twice.",
@@ -110,7 +113,7 @@ func Meanings() []Meaning {
 			Means: "The attempt is slow, and no other one follows it: too few responses of the method are known to tell " +
 				"what is usual, or one of the target's [last responses](load.md) was long too. The attempt goes on.",
 			LookAt: "Whether the client has just started, as in a test. Else the latency of the target's other methods.",
-			Change: "In a test, make some calls that succeed first. A longer `perAttemptTimeout` or `hedgingDelay` if many " +
+			Change: stopIt + "In a test, make some calls that succeed first. A longer `perAttemptTimeout` or `hedgingDelay` if many " +
 				"responses take that long.",
 			DoNot: "Shorten the delay: in an overload, hedges would wait in the queue of all others.",
 		},
@@ -147,7 +150,7 @@ func Meanings() []Meaning {
 			Reason: policy.ReasonHedge,
 			Means:  "All checks passed: another attempt follows in parallel to a slow one.",
 			LookAt: "Its rate. If it is high, the method is slower than `hedgingDelay` or `perAttemptTimeout` expect.",
-			Change: "The delay. `hedgingQuantile` follows the latency.",
+			Change: stopIt + "Else the delay. `hedgingQuantile` follows the latency.",
 			DoNot:  "Shorten the delay while all servers are slow.",
 		},
 		{
@@ -156,15 +159,17 @@ func Meanings() []Meaning {
 		},
 		{
 			Reason: policy.ReasonDeadlineExceeded,
-			Means:  "The caller's own deadline, or the policy's `timeout`, has passed.",
+			Means: "The caller's own deadline, or the policy's `timeout`, has passed. In a chain, the user's deadline often comes as a " +
+				"cancellation, with the code `CANCELLED`: within the last 5 ms, and the last tenth of the call's time, it counts as the deadline.",
 			LookAt: "The error names the last error of a server. Without one, there was no response.",
-			Change: "`perAttemptTimeout` asks another server while there is time. `timeout`, if it is too short.",
+			Change: stopIt + "`perAttemptTimeout` asks another server while there is time. `timeout`, if it is too short.",
 			DoNot:  "Raise a layer's deadlines above its callers': it would work for callers that have left.",
 		},
 		{
 			Reason: policy.ReasonCancelled,
-			Means:  "The caller has cancelled the call.",
+			Means:  "The caller has cancelled the call, long before its deadline. `slow=\"true\"` beside it: an attempt was slow.",
 			LookAt: "Whether a user has left, or a service above has given up.",
+			Change: strings.TrimSpace(stopIt),
 			DoNot:  "Continue the work in a fresh context, unless it must be done.",
 		},
 		{

@@ -45,6 +45,9 @@ func (a *Answer) Text() string {
 		a.timeline(&b)
 	}
 	fmt.Fprintln(&b, document.Printable(a.outcome()))
+	if a.Hang {
+		b.WriteString("\n" + a.remedy())
+	}
 	if n := len(a.Events); n > 0 && refuses(a.Events[n-1].Decision.Reason) {
 		fmt.Fprintf(&b, "\nThe checks after attempt %d:\n\n", a.Events[n-1].Attempt)
 		table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
@@ -188,6 +191,17 @@ func (a *Answer) outcome() string {
 		n += fmt.Sprintf(", %d of them hedges", a.End.Hedges)
 	}
 	return fmt.Sprintf("The call ends after %s with %s: %s (%s).", Short(a.At), a.EndCode(), a.End.Reason, n)
+}
+
+// remedy returns what to do if attempts hang.
+func (a *Answer) remedy() string {
+	text := "If one backend hangs, find it and stop it: the log names slow backends once a minute, and the debug page\n" +
+		"has a table of them (docs/runbook.md#a-backend-hangs).\n"
+	if !a.Safe && a.Policy.MaxAttempts() > 1 {
+		text += "No attempt follows a slow one of this method, since nothing declares it idempotent. Declare it, send a key if\n" +
+			"its server deduplicates, or have gRPC eject the backend (docs/production.md#eject-what-hangs).\n"
+	}
+	return text
 }
 
 // EndCode returns the code that the caller gets.
