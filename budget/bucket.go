@@ -231,6 +231,20 @@ func (b *bucketBudget) Drain(now time.Time) {
 	b.tokens = 0
 }
 
+// TimeToRetry returns how long time alone takes until the bucket has a retry. It is 0 if the bucket has one, or if time never adds one.
+func (b *bucketBudget) TimeToRetry(now time.Time) time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	at := clock.At(now)
+	b.advance(at)
+	size, missing := micro(b.config.Size), micro(1)-b.tokens
+	if missing <= 0 || size < micro(1) {
+		return 0
+	}
+	whole := time.Duration(math.Ceil(float64(missing) * float64(b.config.RefillTime) / float64(size)))
+	return max(whole-since(at, b.filled), 0)
+}
+
 // Fresh reports whether a new bucket would be the same, but for what refunds have added: it is full, and no success of the last window
 // adds to what it holds.
 func (b *bucketBudget) Fresh(now time.Time) bool {

@@ -111,5 +111,8 @@ func (t *throttleBudget) Drain(time.Time) {
 	t.bucket.addTokens(min(t.bucket.capacity/2-t.bucket.tokens, 0))
 }
 
+// TimeToRetry returns 0: time adds nothing.
+func (t *throttleBudget) TimeToRetry(time.Time) time.Duration { return 0 }
+
 // Fresh reports whether the bucket is full.
 func (t *throttleBudget) Fresh(time.Time) bool { return t.bucket.full.Load() }

@@ -45,6 +45,8 @@ type reloadable interface {
 	Reload(now time.Time, c budget.Config) error
 	// Drain sets the balance to zero, for a budget that replaces another one.
 	Drain(now time.Time)
+	// TimeToRetry returns how long time alone takes until the budget pays for a retry; 0 if it pays now, or never does by time alone.
+	TimeToRetry(now time.Time) time.Duration
 	// Fresh reports whether a new budget with the same config would have forgotten nothing but refunds.
 	Fresh(now time.Time) bool
 }
@@ -96,6 +98,18 @@ func (b *balance) Allow(now time.Time, c budget.Cause) (ended func(time.Time, bu
 			inner(now, how)
 		}
 	}, true
+}
+
+// timeToRetry returns how long time alone takes until the budget pays for a retry; 0 if it pays now, if time adds nothing, or for a budget
+// of WithBudget.
+func (b *balance) timeToRetry(now time.Time) time.Duration {
+	if b.evicted.Load() {
+		b = b.of.find(b.name, b.user)
+	}
+	if b.ofFile == nil {
+		return 0
+	}
+	return b.ofFile.TimeToRetry(now)
 }
 
 // hold counts a permit, so that the balance is not evicted. It returns false if it was.

@@ -40,6 +40,12 @@ type Error struct {
 	// attempt could send. It is a string, since it is for logs: a program decides by Reason.
 	Commit string
 
+	// RetryAfter is how long to wait before calling again, as far as anybody has said, with jitter; else 0. It is what is left of the delay
+	// that the server has asked for, by grpc-retry-pushback-ms, RetryInfo or retry-after, and at most 24 hours of it. If Reason is
+	// budget_exhausted, and the budget is the policy file's or the default one, it is at least the time in which time alone pays for one
+	// retry. It says nothing of whether another call may help: docs/loops.md has the reasons after which it may.
+	RetryAfter time.Duration
+
 	err  error  // the one that the caller gets
 	last error  // the last one of a server, if that is another one; else nil
 	note string // about the deadline, or ""
@@ -91,6 +97,9 @@ func (e *Error) LogValue() slog.Value {
 	if e.Commit != "" {
 		attrs = append(attrs, slog.String("commit", e.Commit))
 	}
+	if e.RetryAfter > 0 {
+		attrs = append(attrs, slog.String("retryAfter", e.RetryAfter.String()))
+	}
 	return slog.GroupValue(append(attrs, slog.Int("attempts", e.Attempts), slog.String("elapsed", e.Elapsed.String()))...)
 }
 
@@ -118,9 +127,23 @@ func (c *call) failure(end *attempts.End) *Error {
 		note = fmt.Sprintf("; the call had no deadline, and defaultTimeout is %v", c.entry.defaultTimeout)
 	}
 	return &Error{
-		Attempts: end.Attempts, Elapsed: clock.Now() - c.start, Reason: end.Reason, Commit: string(end.Commit),
+		Attempts: end.Attempts, Elapsed: clock.Now() - c.start, Reason: end.Reason, Commit: string(end.Commit), RetryAfter: c.retryAfter(end),
 		err: err, last: end.Last, note: note,
 	}
+}
+
+// longestRetryAfter bounds Error.RetryAfter: a server may send any number, and a loop obeys it.
+const longestRetryAfter = 24 * time.Hour
+
+// retryAfter returns Error.RetryAfter. The engine has added jitter to a server's delay.
+func (c *call) retryAfter(end *attempts.End) time.Duration {
+	after := min(end.Pushback, longestRetryAfter)
+	paid, ok := c.entry.budget.(*balance)
+	if end.Reason != policy.ReasonBudgetExhausted || !ok {
+		return after
+	}
+	wait := paid.timeToRetry(clock.Time(clock.Now()))
+	return max(after, wait+time.Duration(c.retrier.random()*float64(wait)/2)) // many calls are refused at once, and one retry is paid
 }
 
 // connClosing is gRPC's text for a closed connection.

@@ -139,6 +139,7 @@ type End struct {
 	Attempts int
 	Hedges   int           // those of Attempts that were sent in parallel with others
 	Waited   time.Duration // with no attempt running
+	Pushback time.Duration // what is left of the delay that the server has asked for; 0: none
 
 	WouldRefuse bool // admission would have refused the call, if it were enforced
 	Slow        bool // an attempt has outlasted its own time, see [OwnTime]
