@@ -71,12 +71,11 @@ func Log(l logging.Logger) interceptor.Observer {
 	})
 }
 
-// longestError bounds the bytes of an error's text in a line, and longestRetried those of an attempt that is retried: a server may send
-// megabytes.
-const (
-	longestError   = 1024
-	longestRetried = 200
-)
+// longestError bounds the bytes of an error's text in a line: a server may send megabytes.
+const longestError = 1024
+
+// longestRetried bounds them in the line of a retry.
+const longestRetried = 200
 
 // logger writes lines.
 type logger struct {

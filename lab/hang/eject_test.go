@@ -7,26 +7,39 @@ package hang
 
 import (
 	"fmt"
+	"os"
+	"strings"
 	"testing"
 	"time"
 
 	_ "google.golang.org/grpc/xds" // gRPC's outlier detection is in it
+
+	"github.com/stagger-go/stagger/internal/tools/must"
 )
 
-// ejecting is docs/production.md's outlier detection. gRPC looks at the backends every second, and ejects one that fails half of its
-// attempts, or more.
-const ejecting = `
-loadBalancingConfig:
-  - outlier_detection_experimental:
-      interval: 1s
-      baseEjectionTime: 30s
-      maxEjectionPercent: %d
-      failurePercentageEjection: {threshold: 50, enforcementPercentage: %d, minimumHosts: 3, requestVolume: 5}
-      childPolicy: [{stagger_retry_elsewhere: {childPolicy: [{round_robin: {}}]}}]
+const retries = `
 methodConfig:
   - name: [{service: acme.orders.v1.OrderService, method: GetOrder}]
     retryPolicy: {maxAttempts: 3, initialBackoff: 0.05s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE], perAttemptTimeout: 0.1s}
 `
+
+// ejecting returns a policy file with docs/production.md's outlier detection, with these percentages.
+func ejecting(t *testing.T, most, enforcement int) string {
+	t.Helper()
+	_, rest, found := strings.Cut(string(must.Get(os.ReadFile("../../docs/production.md"))(t)), "```yaml ejection\n")
+	block, _, ended := strings.Cut(rest, "```\n")
+	block, first := replaced(block, "maxEjectionPercent: 34", fmt.Sprint("maxEjectionPercent: ", most))
+	block, second := replaced(block, "enforcementPercentage: 100", fmt.Sprint("enforcementPercentage: ", enforcement))
+	if !found || !ended || !first || !second {
+		t.Fatalf("docs/production.md has no outlier detection with these settings:\n%s", block)
+	}
+	return block + retries
+}
+
+// replaced replaces a part of a text, and reports whether it is there once.
+func replaced(text, from, to string) (string, bool) {
+	return strings.Replace(text, from, to, 1), strings.Count(text, from) == 1
+}
 
 // While one of three backends hangs, no attempt follows a slow one of an undeclared method: a third of its calls fail. With outlier
 // detection, gRPC ejects the backend.
@@ -41,7 +54,7 @@ func TestEject(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
-			s := start(t, 3, fmt.Sprintf(ejecting, 34, row.enforcement))
+			s := start(t, 3, ejecting(t, 34, row.enforcement))
 			s.call(t, usual, time.Second)
 			s.stop(t, 1)
 			calls, failed := s.call(t, load{get: 50, create: 50}, 20*time.Second)
@@ -70,7 +83,7 @@ func TestEject_Healthy(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
-			s := start(t, 4, fmt.Sprintf(ejecting, row.most, 100))
+			s := start(t, 4, ejecting(t, row.most, 100))
 			s.call(t, row.load, 6*time.Second)
 			before := s.attempts(t)
 			_, failed := s.call(t, row.load, 3*time.Second)

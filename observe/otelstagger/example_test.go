@@ -107,6 +107,12 @@ func ExampleWithTraces() {
 	// Output: <nil>
 }
 
+func ExampleBackends() {
+	_, err := interceptor.Load("../../examples/orders/retry.yaml", otelstagger.WithMetrics(noop.NewMeterProvider(), otelstagger.Backends()))
+	fmt.Println(err)
+	// Output: <nil>
+}
+
 func ExampleWithMetrics_options() {
 	_, err := interceptor.Load("../../examples/orders/retry.yaml", otelstagger.WithMetrics(noop.NewMeterProvider(),
 		otelstagger.GRPCNames(), // grpc.client.call.retries, as gRFC A96 has them
