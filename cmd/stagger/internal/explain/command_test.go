@@ -153,6 +153,22 @@ func TestExplainJSON(t *testing.T) {
 	}
 }
 
+// In a hang, the command says what to do first, and what helps an undeclared method.
+func TestExplainHang(t *testing.T) {
+	t.Parallel()
+	const file = "methodConfig:\n- name: [{service: a.B, method: C}]\n  retryPolicy: &r {maxAttempts: 2, initialBackoff: 0.1s, maxBackoff: 1s, backoffMultiplier: 2, " +
+		"retryableStatusCodes: [UNAVAILABLE], perAttemptTimeout: 0.5s}\n- name: [{service: a.B}]\n  retryPolicy: *r\n"
+	for method, undeclared := range map[string]bool{"a.B/C": false, "a.B/D": true} {
+		got := must.Get(run(t, file, "-", method, "--hang", "--deadline", "1s"))(t)
+		if !strings.Contains(got, "find it and stop it") || strings.Contains(got, "have gRPC eject the backend") != undeclared {
+			t.Errorf("%s: %s", method, got)
+		}
+	}
+	if got := must.Get(run(t, file, "-", "a.B/C"))(t); strings.Contains(got, "find it and stop it") {
+		t.Errorf("without a hang: %s", got)
+	}
+}
+
 // The flags that go together.
 func TestExplainUsage(t *testing.T) {
 	t.Parallel()
