@@ -231,8 +231,9 @@ const maxRunning = 64
 
 // runningCalls returns the methods with the oldest calls, and how many others there are.
 func runningCalls(all []running.Method, now time.Time) (shown []runningState, others int) {
-	shown = []runningState{} // [] in JSON, not null
-	for _, m := range all[:min(len(all), maxRunning)] {
+	most := all[:min(len(all), maxRunning)]
+	shown = make([]runningState, 0, len(most)) // [] in JSON, not null
+	for _, m := range most {
 		shown = append(shown, runningState{m.Method, m.Target, m.Calls, m.Since.UTC(), now.Sub(m.Since).Round(100 * time.Millisecond).String()})
 	}
 	return shown, len(all) - len(shown)
