@@ -133,7 +133,7 @@ growth: ## Report what a client grows by, and what it links
 	@.ci/growth
 
 .PHONY: ops
-ops: ## Have a real Prometheus scrape examples/shop in its outages, test dashboard and alerts, and stop one of three backends (HANG='-args -write' writes its rates)
+ops: ## Have a real Prometheus scrape examples/shop in its outages, test dashboard and alerts, and stop one of three backends (HANG='-args -write' writes their figures)
 	@.ci/prometheus
 	@cd examples/shop && $(OFF) STAGGER_PROMETHEUS=required go test -run 'Prometheus|AlertRules' -count=1 -timeout 2m .
 	@cd lab && $(OFF) STAGGER_PROMETHEUS=required go test -run 'TestHang|TestEject' -count=1 -timeout 4m ./hang $(HANG)

@@ -8,7 +8,9 @@ package hang
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -44,6 +46,7 @@ func replaced(text, from, to string) (string, bool) {
 // While one of three backends hangs, no attempt follows a slow one of an undeclared method: a third of its calls fail. With outlier
 // detection, gRPC ejects the backend.
 func TestEject(t *testing.T) {
+	rows := tableRows(t, "hang")
 	for _, row := range []struct {
 		name        string
 		enforcement int     // percent
@@ -60,6 +63,7 @@ func TestEject(t *testing.T) {
 			calls, failed := s.call(t, load{get: 50, create: 50}, 20*time.Second)
 			success := 1 - float64(failed[create])/float64(calls[create])
 			t.Logf("%.1f %% of the undeclared calls succeed, and %.1f %% of the others", 100*success, 100-100*float64(failed[get])/float64(calls[get]))
+			rows.add(fmt.Sprintf("| 3, of which one hangs, %s outlier detection | half of them undeclared | %.0f %% | |", row.name, 100*success))
 			if success < row.least || success > row.most {
 				t.Errorf("%.3f of the undeclared calls succeed; want %v to %v", success, row.least, row.most)
 			}
@@ -70,6 +74,7 @@ func TestEject(t *testing.T) {
 // gRPC counts any end but OK as a failure of the backend: NOT_FOUND, and calls whose users have left. So it ejects healthy servers, as many
 // as maxEjectionPercent allows.
 func TestEject_Healthy(t *testing.T) {
+	rows := tableRows(t, "healthy")
 	for _, row := range []struct {
 		name    string
 		load    load
@@ -77,8 +82,8 @@ func TestEject_Healthy(t *testing.T) {
 		ejected int
 	}{
 		{"60 % NOT_FOUND", load{find: 60, get: 40}, 50, 2},
-		{"60 % NOT_FOUND, one at most", load{find: 60, get: 40}, 25, 1},
-		{"60 % of the users leave", load{watch: 60, get: 40}, 50, 2},
+		{"60 % NOT_FOUND", load{find: 60, get: 40}, 25, 1},
+		{"60 % cancelled by their users", load{watch: 60, get: 40}, 50, 2},
 		{"20 % NOT_FOUND", load{find: 20, get: 80}, 50, 0},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -94,6 +99,7 @@ func TestEject_Healthy(t *testing.T) {
 				}
 			}
 			t.Logf("%d of 4 backends are ejected", idle)
+			rows.add(fmt.Sprintf("| 4, all healthy, `maxEjectionPercent: %d` | %s | | %d |", row.most, row.name, idle))
 			if idle != row.ejected || failed[get] > 0 {
 				t.Errorf("%d of 4 healthy backends are ejected, and %d calls fail; want %d, and none", idle, failed[get], row.ejected)
 			}
@@ -111,4 +117,41 @@ func (s *trial) attempts(t *testing.T) map[string]int {
 		list[b.Address] = b.Attempts
 	}
 	return list
+}
+
+// table has rows of docs/production.md, which tests with -write write.
+type table struct {
+	mu   sync.Mutex // guards rows
+	rows []string
+}
+
+func (r *table) add(row string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.rows = append(r.rows, row)
+}
+
+// written has the rows of each test.
+var written = map[string][]string{}
+
+// tableRows returns a table for the rows of a test, which are written when its subtests have ended.
+func tableRows(t *testing.T, test string) *table {
+	t.Helper()
+	r := new(table)
+	t.Cleanup(func() {
+		if !*write || t.Failed() {
+			return
+		}
+		slices.Sort(r.rows)
+		written[test] = r.rows
+		const file, begin, end = "../../docs/production.md", "<!-- lab/hang -->\n", "<!-- /lab/hang -->\n"
+		head, rest, found := strings.Cut(string(must.Get(os.ReadFile(file))(t)), begin)
+		_, tail, ended := strings.Cut(rest, end)
+		if !found || !ended {
+			t.Fatalf("%s has no place for the table", file)
+		}
+		lines := append([]string{"| backends | calls | success of undeclared calls | ejected |", "| --- | --- | ---:| ---:|"}, append(written["hang"], written["healthy"]...)...)
+		must.Do(t, os.WriteFile(file, []byte(head+begin+strings.Join(lines, "\n")+"\n"+end+tail), 0o600))
+	})
+	return r
 }
