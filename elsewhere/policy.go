@@ -57,10 +57,14 @@ func (p *policy) UpdateClientConnState(state balancer.ClientConnState) error {
 // start builds a child: the current one if it is the first, else the pending one. The child may report its state while it is
 // built.
 func (p *policy) start(b balancer.Builder) *child {
-	c := &child{ClientConn: p.cc, policy: p, name: b.Name(), subConns: map[balancer.SubConn]connectivity.State{}, addresses: map[balancer.SubConn]string{}, state: balancer.State{
-		ConnectivityState: connectivity.Connecting,
-		Picker:            base.NewErrPicker(balancer.ErrNoSubConnAvailable),
-	}}
+	c := &child{
+		ClientConn: p.cc, policy: p, name: b.Name(),
+		subConns: map[balancer.SubConn]connectivity.State{}, addresses: map[balancer.SubConn]string{},
+		state: balancer.State{
+			ConnectivityState: connectivity.Connecting,
+			Picker:            base.NewErrPicker(balancer.ErrNoSubConnAvailable),
+		},
+	}
 	p.mu.Lock()
 	if p.current == nil {
 		p.current = c

@@ -168,7 +168,7 @@ func Meanings() []Meaning {
 		},
 		{
 			Reason: policy.ReasonCancelled,
-			Means:  "The caller has cancelled the call, long before its deadline. `slow=\"true\"` beside it: an attempt was slow.",
+			Means:  "The caller has cancelled the call, long before its deadline. With `slow=\"true\"`, an attempt was slow.",
 			LookAt: "Whether a user has left, or a service above has given up.",
 			Change: strings.TrimSpace(stopIt),
 			DoNot:  "Continue the work in a fresh context, unless it must be done.",
