@@ -116,39 +116,6 @@ func TestAttemptMessage_GivenAway(t *testing.T) {
 	}
 }
 
-// So do the attempts of a stream: a message that the first one could not take any more goes to the next.
-func TestAttemptMessage_GivenAwayByStream(t *testing.T) {
-	request := bytes.Repeat([]byte("x"), 8<<10)
-	for kind, desc := range kinds() {
-		for name, c := range map[string]spec.Config{"retry": config(plain()), "hedge": hedged(), "beside": config(besides())} {
-			t.Run(kind+"_"+name, func(t *testing.T) {
-				play(t, c, func(t *testing.T, s scene) {
-					s.On(get, moves.Play().Then(down()), moves.Play(moves.Receive(1), say("a")))
-					pool := new(countingPool)
-					sent := &frame{mem.BufferSlice{mem.Copy(request, pool)}}
-					stream := s.open(t, t.Context(), desc, grpc.ForceCodecV2(giving{}))
-					time.Sleep(time.Second) // the first attempt has failed
-					must.Do(t, stream.SendMsg(sent))
-					must.Do(t, stream.CloseSend())
-					reply := new(frame)
-					err := stream.RecvMsg(reply)
-					synctest.Wait()
-					all := s.Attempts()
-					if len(all) == 1 && desc == serverStream && reasonOf(err) == policy.ReasonCommitted {
-						return // gRPC has hidden that the message was not sent, as it may with binary logs
-					}
-					if err != nil || len(all) != 2 || !bytes.Equal(all[1].Requests[0], request) {
-						t.Errorf("%v after %d attempts", err, len(all))
-					}
-					if n := pool.out.Load(); n != 0 {
-						t.Errorf("%d buffers are left", n)
-					}
-				})
-			})
-		}
-	}
-}
-
 // Codecs of all kinds stay what they are for the server: the content-type is that of a call without a Retrier.
 func TestAttemptMessage_ContentType(t *testing.T) {
 	for name, opts := range map[string][]grpc.CallOption{
@@ -357,33 +324,6 @@ func (mapping) Unmarshal(data []byte, v any) error {
 	}
 	m[valueOf(data)] = "theirs"
 	return nil
-}
-
-// The attempts of a stream receive like those of a unary call.
-func TestAttemptMessage_FilledReplyOfStream(t *testing.T) {
-	for name, row := range map[string]struct {
-		reply   *ledger
-		retried bool
-	}{
-		"text": {&ledger{Note: "mine "}, true},
-		"map":  {&ledger{Items: map[string]string{"a": "mine"}}, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			play(t, config(plain()), func(t *testing.T, s scene) {
-				s.On(get, moves.Play(moves.Receive(1), say("failed")).Then(down()), moves.Play(moves.Receive(1), say("good")))
-				stream := s.open(t, t.Context(), clientStream, grpc.ForceCodec(merging{}))
-				must.Do(t, stream.SendMsg(wrapperspb.String("x")))
-				must.Do(t, stream.CloseSend())
-				err := stream.RecvMsg(row.reply)
-				switch {
-				case row.retried && (err != nil || row.reply.Note != "mine good" || s.Count(get) != 2):
-					t.Errorf("%v, %v after %d attempts", row.reply, err, s.Count(get))
-				case !row.retried && (reasonOf(err) != policy.ReasonNonRetryable || s.Count(get) != 1 || len(s.warnings) != 1):
-					t.Errorf("%v, %v after %d attempts, warnings %q; want no second", row.reply, err, s.Count(get), s.warnings)
-				}
-			})
-		})
-	}
 }
 
 // A reply that is declared takes the place of one that can't be restored.

@@ -57,15 +57,6 @@ func (o *callOptions) forAttempt(a *attemptOptions) []grpc.CallOption {
 	return slices.Clip(opts)
 }
 
-// asGiven returns the options to pass to gRPC for the only attempt of a call: the caller's, unchanged, and ours.
-func (o *callOptions) asGiven(a *attemptOptions) []grpc.CallOption {
-	opts := o.shared
-	if o.peer {
-		opts = append(opts, grpc.Peer(&a.peer))
-	}
-	return o.appendTargets(opts)
-}
-
 // unheard returns the options to pass to gRPC for the only attempt of a call, if nobody listens to it: the caller's, unchanged, the
 // policy's limits, and the mark that finds a Retrier inside another one.
 func (o *callOptions) unheard() []grpc.CallOption { return o.appendTargets(o.shared[listening:]) }
@@ -140,15 +131,13 @@ type attemptOptions struct {
 	trailer metadata.MD                   // noTrailer until gRPC writes here
 	peer    peer.Peer                     // zero without callOptions.peer
 	ends    atomic.Uint32                 // how often gRPC has ended the attempt, in any goroutine
+	end     atomic.Pointer[error]         // with which it has ended the attempt first; nil: with success, or not yet
+	onEnd   func()                        // called when gRPC has ended the attempt; may be nil
 	retrier *Retrier                      // notified if gRPC ends the attempt more than once; nil: nobody
-	onEnd   endListener                   // called when gRPC has ended the attempt; may be nil
 	waiter  atomic.Pointer[chan struct{}] // closed when gRPC has ended the attempt; nil without a waiter
 
 	array [added + 4]grpc.CallOption // those that we add, then space for those of the call
 }
-
-// endListener is notified when gRPC has ended an attempt, in any goroutine.
-type endListener interface{ onFinish(err error) }
 
 // added is the number of options that we add to every attempt. The first of them, as many as listening, report its end to us.
 const (
@@ -167,6 +156,10 @@ func newAttemptOptions() *attemptOptions {
 // recordEnd is gRPC's OnFinish. A second call means that an inner interceptor has repeated the attempt, or that the context was
 // over when gRPC was to create the stream.
 func (a *attemptOptions) recordEnd(err error) {
+	if err != nil {
+		failure := err
+		a.end.CompareAndSwap(nil, &failure)
+	}
 	if a.ends.Add(1) > 1 && a.retrier != nil && (err == nil || isResponse(err)) {
 		a.retrier.warnOnce(&innerRetries, "", "")
 	}
@@ -174,7 +167,7 @@ func (a *attemptOptions) recordEnd(err error) {
 		close(*waiter)
 	}
 	if a.onEnd != nil {
-		a.onEnd.onFinish(err)
+		a.onEnd()
 	}
 }
 
@@ -184,9 +177,6 @@ func (a *attemptOptions) ended() bool { return a.ends.Load() > 0 }
 // longestEnd bounds the wait for gRPC's OnFinish at the end of an attempt. It expires only if an inner interceptor doesn't
 // pass on its options.
 const longestEnd = 100 * time.Millisecond
-
-// timeToFind is how long the application has to find an end that an inner interceptor has found before it.
-const timeToFind = time.Second
 
 // awaitEnd waits until gRPC has ended an attempt whose call has returned: another goroutine of gRPC may still
 // write trailer and peer. Only one goroutine may call it.

@@ -46,7 +46,7 @@ func (c *call) startEngine(requestFollows bool, now attempts.Now) attempts.Step 
 // joinEngine starts the engine of a unary call with the first attempt, which was made without a question.
 func (c *call) joinEngine() {
 	c.prepareEngine(false)
-	c.engine.Join(&c.set, attempts.NewTiming(c.start, false))
+	c.engine.Join(&c.set, c.start)
 }
 
 // prepareEngine makes the engine and its settings.
@@ -118,6 +118,21 @@ func (c *call) reportEnd(a *attempt, r attempts.Result, now attempts.Now) attemp
 		c.engine.Stop(reason, now) // a runs, so the call is not over yet
 	}
 	return c.engine.Ended(a.number, r, now)
+}
+
+// awaitNext reports the result of an attempt to the engine, and tells observers. Then it waits until the next attempt is to be sent, and
+// returns its number and the time; 0: the call is over. Its call has one attempt at a time.
+func (c *call) awaitNext(a *attempt, r attempts.Result, now attempts.Now) (next int, at time.Duration) {
+	step := c.reportEnd(a, r, now)
+	c.notifyAttempt(a, r.Err)
+	c.notifyDecision(&step, a, r.Err)
+	for step.Send == 0 && !c.engine.Over() {
+		c.sleep(step.Wake, step.Watch)
+		now = c.now()
+		step = c.wake(now)
+		c.notifyDecision(&step, nil, nil)
+	}
+	return step.Send, now.At
 }
 
 // sleep waits until the given time, the end of the call's context, the closing of its connection, or a change of mode or

@@ -51,24 +51,3 @@ func (r *Retrier) UnaryServer() grpc.UnaryServerInterceptor { return serveUnary 
 
 // SetMostBalances bounds the balances.
 func (r *Retrier) SetMostBalances(n int) { r.budgets.most = n }
-
-// BeginReceive begins RecvMsg on a stream that may have several attempts, and returns how it goes on.
-func BeginReceive(made grpc.ClientStream, m any) (goOn func() error) {
-	s := made.(*stream)
-	s.awaitTurn(wantMessage, m)
-	return func() error {
-		t, over := s.driveOn()
-		switch {
-		case t == nil && over:
-			return s.result(false)
-		case t == nil:
-			return errFollowed
-		case t.ownReply:
-			copyReply(m, t.reply)
-		}
-		return nil
-	}
-}
-
-// AwaitOpened waits for an open attempt of a stream that may have several.
-func AwaitOpened(made grpc.ClientStream) { _, _ = made.(*stream).await(wantOpened, nil) }

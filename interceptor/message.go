@@ -5,6 +5,7 @@ package interceptor
 
 import (
 	"cmp"
+	"math"
 	"reflect"
 	"sync"
 
@@ -217,7 +218,7 @@ type unaryMessages struct {
 // copyRequest keeps a copy of the request, if it can be copied.
 func (m *unaryMessages) copyRequest() {
 	var e encoder
-	_ = e.encode(m.request, &m.copied)
+	_ = e.encode(m.request, math.MaxInt, &m.copied)
 }
 
 // useMessageCodec sets the codec, if request or reply can't be copied. It returns false if the call needs none, or if the options of its

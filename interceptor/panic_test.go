@@ -6,7 +6,6 @@ package interceptor_test
 import (
 	"context"
 	"fmt"
-	"io"
 	"runtime"
 	"strings"
 	"sync"
@@ -337,31 +336,6 @@ type lateSender struct{ grpc.ClientStream }
 
 func (lateSender) SendMsg(any) error { time.Sleep(time.Second); panic("inner") }
 
-// The panic of an inner interceptor in a goroutine comes up in the application, and ends the call.
-func TestStreamPanic_InAnAttemptThatHasEnded(t *testing.T) {
-	b := &purse{grants: 99}
-	c := hedged()
-	paid(c)
-	play(t, c, func(t *testing.T, s scene) {
-		s = s.within(t, func(_ context.Context, n int, stream grpc.ClientStream) grpc.ClientStream {
-			if n == 1 {
-				return lateSender{stream}
-			}
-			return stream
-		})
-		s.On(get, testserver.Hang().Times(1), moves.Play(say("a"), moves.Pause(time.Hour)))
-		stream := s.open(t, t.Context(), serverStream)
-		seen := caught(func() { send(t, stream, "x"); _, _ = receive(stream) })
-		synctest.Wait()
-		if seen != "inner" || len(s.calls) != 1 || s.calls[0].Attempt < 2 || s.calls[0].Reason != policy.ReasonNonRetryable {
-			t.Errorf("panics with %v; told of %d attempts, and of %+v", seen, len(s.attempts), s.calls)
-		}
-		if left := held(s.retrier, &fuse{}, b); left != "" {
-			t.Errorf("held for ever: %s", left)
-		}
-	}, interceptor.WithBudget("", forAll(b)), described(t))
-}
-
 // The classifier panics while it judges an earlier attempt: after the call's end, observers are told of no attempt.
 func TestStreamPanic_WhileAnotherIsJudged(t *testing.T) {
 	var judged atomic.Int64
@@ -405,47 +379,6 @@ func (f failsFirst) RecvMsg(any) error {
 	return status.Error(codes.Unavailable, "")
 }
 
-// An attempt panics in a goroutine, and so does the observer that hears of the call's end there: the application sees the first panic, and
-// the program goes on.
-func TestStreamPanic_ObserverToo(t *testing.T) {
-	t.Parallel()
-	for name, row := range map[string]struct {
-		config spec.Config
-		desc   grpc.StreamDesc
-		open   bool // the first attempt panics when it is opened; else the second one, when it is sent to
-	}{
-		"opened":  {hedged(), grpc.StreamDesc{ServerStreams: true}, true},
-		"sent to": {config(plain()), grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, false},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			r := mustNew(t, mustSet(t, row.config), interceptor.WithObserver(interceptor.Observer{
-				CallEnd: func(context.Context, interceptor.Event) { panic("observer") },
-			}))
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-			defer cancel()
-			var opened atomic.Int64
-			s, err := r.Stream()(ctx, &row.desc, nil, get,
-				func(ctx context.Context, _ *grpc.StreamDesc, _ *grpc.ClientConn, _ string, _ ...grpc.CallOption) (grpc.ClientStream, error) {
-					if row.open {
-						panic("attempt")
-					}
-					return failsFirst{later: opened.Add(1) > 1, ctx: ctx}, nil
-				})
-			if err != nil {
-				t.Fatal(err)
-			}
-			synctest.Wait()
-			seen := caught(func() {
-				_ = s.SendMsg(wrapperspb.String("x"))
-				_ = s.RecvMsg(new(wrapperspb.StringValue))
-			})
-			if seen != "attempt" {
-				t.Errorf("%s: the application sees the panic %v; want the attempt's, which came first", name, seen)
-			}
-		})
-	}
-}
-
 // refusesLater is an attempt that no message can be sent to, unless it is the first one.
 type refusesLater struct {
 	grpc.ClientStream
@@ -458,57 +391,6 @@ func (r refusesLater) SendMsg(m any) error {
 		return status.Error(codes.Unavailable, "")
 	}
 	return r.ClientStream.SendMsg(m)
-}
-
-// Nobody waits for a stream whose context ends in a backoff, so that a goroutine of ours tells the observer of the end. It panics, or
-// calls Goexit: the application's next call does the same.
-func TestStreamPanic_ObserverOfTheContextsEnd(t *testing.T) {
-	for how, culprit := range map[string]func(){"panics": func() { panic("observer") }, "calls Goexit": runtime.Goexit} {
-		t.Run(how, func(t *testing.T) {
-			play(t, config(plain()), func(t *testing.T, s scene) {
-				s = s.within(t, func(_ context.Context, n int, stream grpc.ClientStream) grpc.ClientStream {
-					return refusesLater{stream, n > 1}
-				})
-				s.On(get, down())
-				ctx, cancel := context.WithTimeout(t.Context(), 200*ms)
-				defer cancel()
-				finished := 0
-				stream := s.open(t, ctx, bidiStream, grpc.OnFinish(func(error) { finished++ }))
-				send(t, stream, "1")
-				time.Sleep(50 * ms)
-				send(t, stream, "2") // it finds that the first attempt has failed; the second one can't be sent to, and a third would follow after 350 ms
-				time.Sleep(time.Second)
-				returned := false
-				done := make(chan any)
-				go func() {
-					defer func() { done <- recover() }()
-					_ = stream.RecvMsg(new(wrapperspb.StringValue))
-					returned = true
-				}()
-				if seen := <-done; returned || (seen != nil) != (how == "panics") || finished != 1 || s.Count(get) != 2 {
-					t.Errorf("RecvMsg has returned %v, or panicked with %v; OnFinish was called %d times, after %d attempts", returned, seen, finished, s.Count(get))
-				}
-			}, interceptor.WithObserver(interceptor.Observer{CallEnd: func(context.Context, interceptor.Event) { culprit() }}))
-		})
-	}
-}
-
-// gRPC ends an attempt while a goroutine of ours is inside of it, and the observer that is told of this panics: so does the application's
-// next call.
-func TestStreamPanic_WhileOursIsInside(t *testing.T) {
-	play(t, hedged(), func(t *testing.T, s scene) {
-		s.conn = s.inside(t, func(_ int, stream grpc.ClientStream) grpc.ClientStream { return slowHeader{stream} })
-		s.On(get, moves.Play(moves.Receive(1), moves.SendHeader(nil)).Then(testserver.Hang()))
-		stream := s.open(t, t.Context(), serverStream)
-		send(t, stream, "list")
-		_ = stream.CloseSend()
-		time.Sleep(500 * ms)
-		_ = s.conn.Close()
-		time.Sleep(time.Second)
-		if seen := caught(func() { _ = stream.RecvMsg(new(wrapperspb.StringValue)) }); seen != "observer" {
-			t.Errorf("the application sees the panic %v", seen)
-		}
-	}, interceptor.WithObserver(interceptor.Observer{Attempt: func(context.Context, interceptor.Event) { panic("observer") }}))
 }
 
 // panickingStream makes a stream whose attempt with that number panics in a method, if it comes to that.
@@ -548,54 +430,6 @@ func panickingStream(t *testing.T, s scene, method string, number int, goexit bo
 	time.Sleep(time.Hour)
 }
 
-// Whatever of the user's panics in a stream comes up in the application's goroutine, and nothing is held then.
-func TestStreamPanic_Callbacks(t *testing.T) {
-	t.Parallel()
-	culprits := []string{
-		"leave 1", "leave 2", "done", "state", "fail", "allow", "failed", "unsent", "helped", "finish", "classifier", "resume",
-	}
-	var reached sync.Map
-	t.Cleanup(func() {
-		for _, culprit := range culprits {
-			if _, ok := reached.Load(culprit); !ok {
-				t.Errorf("nothing has made panic: %s", culprit)
-			}
-		}
-	})
-	slowFirst := moves.Play(moves.Receive(1), moves.Pause(150*ms)).Then(down())
-	for mode, row := range map[string]struct {
-		config spec.Config
-		desc   *grpc.StreamDesc
-		steps  []testserver.Step
-		opts   []grpc.CallOption
-	}{
-		"one attempt":  {config(plain()), bidiStream, []testserver.Step{down()}, []grpc.CallOption{interceptor.MaxAttempts(1)}},
-		"retries":      {config(plain()), bidiStream, []testserver.Step{down(), down(), text("hello")}, nil},
-		"committed":    {config(plain()), bidiStream, []testserver.Step{moves.Play(say("one")).Then(down())}, nil},
-		"beside":       {config(besides()), bidiStream, []testserver.Step{slowFirst, testserver.Hang()}, nil},
-		"late in wait": {config(hasty()), bidiStream, []testserver.Step{moves.Play(moves.Receive(1), moves.Pause(1050*ms), say("late"))}, nil},
-		"hedges":       {hedged(), bidiStream, []testserver.Step{slowFirst, testserver.Hang()}, nil},
-		"resumed":      {config(plain()), serverStream, []testserver.Step{moves.Play(say("one")).Then(down()), moves.Play(say("two"))}, nil},
-	} {
-		paid(row.config)
-		for _, culprit := range culprits {
-			t.Run(strings.ReplaceAll(mode+"/"+culprit, " ", "_"), func(t *testing.T) {
-				p := &panics{
-					fuse: &fuse{limit: 10}, purse: &purse{grants: 99}, culprit: culprit,
-				}
-				options := append(p.options(true), described(t))
-				play(t, row.config, func(t *testing.T, s scene) {
-					s.On(get, row.steps...)
-					p.stream(t, s, row.desc, row.opts...)
-					if p.reached.Load() {
-						reached.Store(culprit, true)
-					}
-				}, options...)
-			})
-		}
-	}
-}
-
 // stream makes a stream, of which the application is to see the panic, and sees what is left.
 func (p *panics) stream(t *testing.T, s scene, desc *grpc.StreamDesc, opts ...grpc.CallOption) {
 	t.Helper()
@@ -622,30 +456,6 @@ func (p *panics) stream(t *testing.T, s scene, desc *grpc.StreamDesc, opts ...gr
 		t.Errorf("held: %s; %v", left, p)
 	}
 	time.Sleep(time.Hour)
-}
-
-// The function of WithNewReply may panic: the application's next call doesn't wait for the one that has panicked.
-func TestStreamPanic_NewReply(t *testing.T) {
-	panics := true
-	option := interceptor.WithNewReply(func(string, any) func() any {
-		if panics {
-			panics = false
-			panic("no reply")
-		}
-		return nil
-	})
-	play(t, retriedPolicies()["hedged"], func(t *testing.T, s scene) {
-		s.On(get, moves.Play(moves.Receive(1), say("a")))
-		stream := s.open(t, t.Context(), serverStream)
-		send(t, stream, "x")
-		func() {
-			defer func() { _ = recover() }()
-			_ = stream.RecvMsg(new(wrapperspb.StringValue))
-		}()
-		if got, err := receive(stream); fmt.Sprint(got) != "[a]" || err != io.EOF {
-			t.Errorf("after the panic: %v, %v", got, err)
-		}
-	}, option)
 }
 
 // panicking is a stream whose RecvMsg panics.

@@ -59,15 +59,18 @@ func (r *resumption) delivered(m any) {
 	}
 }
 
-// rest makes the request for the messages after the last one that the application received. It returns false if there is no
-// such message, or next returns none.
-func (s *stream) rest(request *encoded) bool {
+// rest makes the request for the messages after the last one that the application received the log. It returns false if there is no such
+// message, or next returns none.
+func (s *stream) rest() bool {
 	if s.resume.last == nil {
 		return false
 	}
 	m, ok := s.resume.next(s.resume.last)
-	if !ok || m == nil || new(encoder).encode(m, request) != decision.CommitNone {
-		return false
+	var e encoded
+	if !ok || m == nil || new(encoder).encode(m, s.log.limit, &e) != decision.CommitNone || !m.ProtoReflect().IsValid() {
+		return false // a nil pointer is no request, though it can be encoded: as one for the whole stream
 	}
-	return m.ProtoReflect().IsValid() // a nil pointer is no request, though it can be encoded: as one for the whole stream
+	s.log.release()
+	s.log.closed = true
+	return s.log.keep(&e)
 }

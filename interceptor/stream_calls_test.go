@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -24,7 +23,6 @@ import (
 	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/internal/tools/must"
-	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
 
@@ -214,22 +212,6 @@ func TestStreamCalls_CutFirstMessage(t *testing.T) {
 	})
 }
 
-// A client stream can bring its reply and then fail. gRPC has then decoded the reply already, and a
-// codec that adds to what it finds would mix it with that of the next attempt.
-func TestStreamCalls_ReplyEmptied(t *testing.T) {
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get,
-			moves.Play(moves.Receive(0), moves.SendRaw([]byte("bad"))).Then(down()),
-			moves.Play(moves.Receive(0), moves.SendRaw([]byte("good"))))
-		stream := s.open(t, t.Context(), clientStream, grpc.ForceCodec(notes{"forced"}))
-		_ = stream.CloseSend()
-		reply := new(note)
-		if err := stream.RecvMsg(reply); err != nil || reply.text != "good" || s.Count(get) != 2 {
-			t.Errorf("%q, %v after %d attempts", reply.text, err, s.Count(get))
-		}
-	})
-}
-
 // Time in which the application does something else is not the server's: streams that are read late don't make the target look slow, so that
 // the next failure is retried.
 func TestStreamCalls_ReadLate(t *testing.T) {
@@ -260,31 +242,4 @@ func TestStreamCalls_ReadLate(t *testing.T) {
 			})
 		})
 	}
-}
-
-// Time that the application takes for its request is not idle time of the server's: uploads that are answered late show that the target is slow.
-func TestStreamCalls_SlowAfterUpload(t *testing.T) {
-	fresh(t, config(plain()), func(t *testing.T, s scene) {
-		s.takes(t, nil, get, repeat(10*ms, 20)...)
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-		defer cancel()
-		s.On(get, moves.Play(moves.Receive(0), moves.Pause(3*time.Second), say("a")))
-		var streams sync.WaitGroup
-		for range 5 {
-			streams.Go(func() {
-				stream := s.open(t, ctx, clientStream)
-				send(t, stream, "x")
-				time.Sleep(5 * time.Second)
-				_ = stream.CloseSend()
-				if got, err := receive(stream); fmt.Sprint(got) != "[a]" || streamEnd(err) != nil {
-					t.Error(got, err)
-				}
-			})
-		}
-		streams.Wait()
-		s.On(get, down(), text("b"))
-		if got, err := s.call(ctx, get); reasonOf(err) != policy.ReasonSlowEverywhere {
-			t.Errorf("%s, %v; want %s", got, err, policy.ReasonSlowEverywhere)
-		}
-	})
 }

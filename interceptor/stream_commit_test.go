@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -147,32 +146,6 @@ func TestStreamCommit_LetsGo(t *testing.T) {
 	})
 }
 
-// The call is committed while its attempt is still sent what was kept: nothing more is kept, and SendMsg waits for its turn.
-func TestStreamCommit_KeepsNoMore(t *testing.T) {
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.conn = s.inside(t, func(n int, stream grpc.ClientStream) grpc.ClientStream {
-			if n == 1 {
-				return stream
-			}
-			return paced{stream}
-		})
-		s.On(get, moves.Play(moves.Receive(3)).Then(down()), moves.Play(moves.Echo(0)))
-		stream := s.open(t, t.Context(), bidiStream)
-		send(t, stream, "1", "2", "3")
-		must.Do(t, stream.RecvMsg(new(wrapperspb.StringValue))) // the answer to the first one
-		kept, start := s.retrier.Replayed(), time.Now()
-		send(t, stream, "4")
-		if took := time.Since(start); kept == 0 || took != 30*ms || s.retrier.Replayed() != 0 {
-			t.Errorf("%d bytes are kept before the fourth message, and %d after it; SendMsg returns after %v; want 30ms, and none after it",
-				kept, s.retrier.Replayed(), took)
-		}
-		_ = stream.CloseSend()
-		if got, err := receive(stream); fmt.Sprint(got, err) != "[2 3 4] EOF" {
-			t.Error(got, err)
-		}
-	})
-}
-
 // prepared is a message whose bytes only gRPC knows. It is prepared with another stream: that alone
 // commits the stream that a message is prepared with.
 func (s scene) prepared(t *testing.T) *grpc.PreparedMsg {
@@ -253,30 +226,5 @@ func TestStreamCommit_Unsendable(t *testing.T) {
 		conn := s.inside(t, func(_ int, stream grpc.ClientStream) grpc.ClientStream { return refusing{stream} })
 		stream := must.Get(conn.NewStream(t.Context(), bidiStream, get))(t)
 		s.committedBy(t, stream.SendMsg(wrapperspb.String("a")), decision.CommitUnsendable)
-	})
-}
-
-// Context doesn't return the context of an attempt that is cancelled, since another one replaces it: it waits for that.
-func TestStreamContext_OfTheNextAttempt(t *testing.T) {
-	retry := plain()
-	retry.PerAttemptTimeout = time.Second
-	play(t, config(retry), func(t *testing.T, s scene) {
-		s.conn = s.inside(t, func(_ int, stream grpc.ClientStream) grpc.ClientStream { return slowReceiver{stream} })
-		knowLatency(s.retrier, s.conn)
-		s.On(get, testserver.Hang())
-		s.connect()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		stream := s.open(t, ctx, bidiStream, interceptor.Idempotent())
-		start := time.Now()
-		var calls sync.WaitGroup
-		calls.Go(func() { _ = stream.RecvMsg(new(wrapperspb.StringValue)) })
-		time.Sleep(1500 * ms)
-		attempt := stream.Context()
-		if n, _ := interceptor.AttemptFromContext(attempt); n != 2 || attempt.Err() != nil || time.Since(start) != 3100*ms {
-			t.Errorf("Context returns that of attempt %d, %v, after %v", n, attempt.Err(), time.Since(start))
-		}
-		cancel()
-		calls.Wait()
 	})
 }

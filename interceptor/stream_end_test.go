@@ -75,9 +75,7 @@ func TestStreamEnd_WithoutHeaders(t *testing.T) {
 		config spec.Config
 		desc   *grpc.StreamDesc
 	}{
-		"racing":      {hedged(), serverStream}, // the attempt's goroutine asks
 		"in sequence": {config(plain()), bidiStream},
-		"committed":   {config(plain()), bidiStream},
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, row.config, func(t *testing.T, s scene) {
@@ -217,66 +215,6 @@ func TestStreamEnd_ObserversContext(t *testing.T) {
 	}
 }
 
-// An observer that blocks while it is told of an attempt holds up nothing: the stream ends when its context does, whether the application
-// waits for it or not.
-func TestStreamEnd_ObserverBlocks(t *testing.T) {
-	for name, receives := range map[string]bool{"the application receives": true, "nobody calls": false} {
-		t.Run(name, func(t *testing.T) {
-			slow := interceptor.WithObserver(interceptor.Observer{
-				Attempt: func(context.Context, interceptor.Event) { time.Sleep(time.Hour) },
-			})
-			play(t, config(plain()), func(t *testing.T, s scene) {
-				s.conn = s.inside(t, func(_ int, stream grpc.ClientStream) grpc.ClientStream {
-					h := &hoarder{ClientStream: stream, messages: make(chan string, 10)}
-					go h.hoard() // so that OnFinish reports the end, after a second
-					return h
-				})
-				s.On(get, down().Pushback("60000"))
-				ctx, cancel := context.WithCancel(t.Context())
-				var finished []time.Duration
-				start := time.Now()
-				time.AfterFunc(5*time.Second, cancel)
-				stream := s.open(t, ctx, bidiStream, grpc.OnFinish(func(error) { finished = append(finished, time.Since(start)) }))
-				send(t, stream, "x")
-				time.Sleep(2 * time.Second)
-				if receives {
-					if _, err := receive(stream); status.Code(err) != codes.Canceled || time.Since(start) != 5*time.Second {
-						t.Errorf("%v after %v", err, time.Since(start))
-					}
-				} else {
-					time.Sleep(4 * time.Second)
-				}
-				synctest.Wait()
-				if fmt.Sprint(finished) != "[5s]" || s.retrier.State().Waiting != 0 {
-					t.Errorf("OnFinish was told after %v; %d calls wait", finished, s.retrier.State().Waiting)
-				}
-				time.Sleep(2 * time.Hour)
-			}, slow)
-		})
-	}
-}
-
-// Another goroutine than the application's reports the end, since an inner interceptor keeps gRPC's options to itself. A call that waits for
-// that returns the end after OnFinish has run, as any other.
-func TestStreamEnd_ReportedBeside(t *testing.T) {
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.conn = s.Dial(t, append(s.retrier.DialOptions(), grpc.WithChainStreamInterceptor(
-			func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, _ ...grpc.CallOption) (grpc.ClientStream, error) {
-				return open(ctx, desc, cc, method)
-			}))...)
-		s.On(get, testserver.Hang())
-		ctx, cancel := context.WithCancel(t.Context())
-		finished := false
-		stream := s.open(t, ctx, bidiStream, grpc.OnFinish(func(error) { time.Sleep(50 * ms); finished = true }))
-		send(t, stream, "x")
-		time.AfterFunc(time.Second, cancel)
-		time.Sleep(1150 * ms) // OnFinish of gRPC's didn't come in 100 ms, and is waited for once more
-		if _, err := receive(stream); status.Code(err) != codes.Canceled || !finished {
-			t.Errorf("%v, OnFinish has run: %v", err, finished)
-		}
-	})
-}
-
 // slowHeader is a stream whose headers return a second after gRPC's.
 type slowHeader struct{ grpc.ClientStream }
 
@@ -284,85 +222,6 @@ func (s slowHeader) Header() (metadata.MD, error) {
 	md, err := s.ClientStream.Header()
 	time.Sleep(time.Second)
 	return md, err
-}
-
-// An attempt ends while a goroutine of ours is inside of it: with its connection; with its context while an inner interceptor keeps gRPC's
-// options to itself; or by a server's error that an inner interceptor has found. The end is reported when our goroutine returns, though nobody
-// calls the stream any more. The application has a second to find a server's error.
-func TestStreamEnd_WhileOursIsInside(t *testing.T) {
-	const closed, cancelled, failed = "its connection is closed", "its context ends", "an inner interceptor finds the server's error"
-	for how, want := range map[string]codes.Code{closed: codes.Canceled, cancelled: codes.Canceled, failed: codes.NotFound} {
-		t.Run(how, func(t *testing.T) {
-			play(t, hedged(), func(t *testing.T, s scene) {
-				s.conn = s.Dial(t, append(s.retrier.DialOptions(), grpc.WithChainStreamInterceptor(
-					func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
-						if how == cancelled {
-							opts = nil
-						}
-						stream, err := open(ctx, desc, cc, method, opts...)
-						if how == failed {
-							h := &hoarder{ClientStream: stream, messages: make(chan string, 10)}
-							go h.hoard()
-							stream = h
-						}
-						return slowHeader{stream}, err
-					}))...)
-				end := testserver.Hang()
-				if how == failed {
-					end = testserver.Fail(codes.NotFound)
-				}
-				s.On(get, moves.Play(moves.Receive(1), moves.SendHeader(nil)).Then(end))
-				var finished []codes.Code
-				ctx, cancel := context.WithCancel(t.Context())
-				defer cancel()
-				stream := s.open(t, ctx, serverStream, grpc.OnFinish(func(err error) { finished = append(finished, status.Code(err)) }))
-				send(t, stream, "list")
-				_ = stream.CloseSend()
-				time.Sleep(500 * ms)
-				if how == closed {
-					_ = s.conn.Close()
-				}
-				if how == cancelled {
-					cancel()
-				}
-				time.Sleep(2 * time.Second)
-				synctest.Wait()
-				if fmt.Sprint(finished) != fmt.Sprint([]codes.Code{want}) || len(s.calls) != 1 || len(s.attempts) != 1 {
-					t.Errorf("OnFinish was told %v; %d calls and %d attempts have ended", finished, len(s.calls), len(s.attempts))
-				}
-			})
-		})
-	}
-}
-
-// An inner interceptor finds that an attempt has failed, and the application does something else: after its second, the next attempt is opened
-// when its backoff is over, so that the application finds it open.
-func TestStreamEnd_OpensTheNext(t *testing.T) {
-	for pushback, want := range map[string]string{"": "[1.1s]", "0": "[1s]"} {
-		t.Run("pushback "+pushback, func(t *testing.T) {
-			play(t, config(plain()), func(t *testing.T, s scene) {
-				s.conn = s.inside(t, func(_ int, stream grpc.ClientStream) grpc.ClientStream {
-					h := &hoarder{ClientStream: stream, messages: make(chan string, 10)}
-					go h.hoard()
-					return h
-				})
-				first := down()
-				if pushback != "" {
-					first = first.Pushback(pushback)
-				}
-				s.On(get, first, testserver.Hang())
-				ctx, cancel := context.WithCancel(t.Context())
-				stream := s.open(t, ctx, bidiStream)
-				send(t, stream, "x")
-				time.Sleep(10 * time.Second)
-				if got := s.waits(); got != want {
-					t.Errorf("the second attempt follows after %s; want %s", got, want)
-				}
-				cancel()
-				_, _ = receive(stream)
-			})
-		})
-	}
 }
 
 // sends counts what an inner interceptor is given to send.
@@ -375,23 +234,6 @@ type sends struct {
 func (s sends) SendMsg(m any) error {
 	*s.n++
 	return s.ClientStream.SendMsg(m)
-}
-
-// After the end, SendMsg says that the call has ended, and no attempt is sent anything.
-func TestStreamEnd_NothingIsSentAfterIt(t *testing.T) {
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		n := 0
-		s.conn = s.inside(t, func(_ int, stream grpc.ClientStream) grpc.ClientStream { return sends{stream, &n} })
-		s.On(get, moves.Play(moves.Receive(1), say("a")))
-		stream := s.open(t, t.Context(), bidiStream)
-		send(t, stream, "x")
-		if got, err := receive(stream); fmt.Sprint(got, err) != "[a] EOF" {
-			t.Error(got, err)
-		}
-		if err := stream.SendMsg(wrapperspb.String("y")); err != io.EOF || n != 1 {
-			t.Errorf("%v; an attempt was sent %d messages", err, n)
-		}
-	})
 }
 
 // The context ends while a goroutine of ours is inside of an attempt that an inner interceptor has received to its end: the messages that it
@@ -413,23 +255,6 @@ func TestStreamEnd_MessagesHeldBeyondTheContext(t *testing.T) {
 		cancel()
 		time.Sleep(2 * time.Second)
 		if got, err := receive(stream); fmt.Sprint(got, err) != "[a b] EOF" {
-			t.Errorf("the application receives %v, %v", got, err)
-		}
-	})
-}
-
-// A message can't be decoded, and the context ends before RecvMsg returns: RecvMsg returns why, and not the end of the stream.
-func TestStreamEnd_ErrorBeforeTheContext(t *testing.T) {
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.conn = s.inside(t, func(_ int, stream grpc.ClientStream) grpc.ClientStream { return slowReceiver{stream} })
-		s.On(get, moves.Play(moves.Receive(1), moves.SendRaw([]byte{0xff})))
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		stream := s.open(t, ctx, serverStream)
-		send(t, stream, "list")
-		_ = stream.CloseSend()
-		time.AfterFunc(time.Second, cancel)
-		if got, err := receive(stream); status.Code(err) != codes.Internal {
 			t.Errorf("the application receives %v, %v", got, err)
 		}
 	})

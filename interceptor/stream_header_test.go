@@ -150,7 +150,7 @@ func TestStreamHeader_MessageLeftAtTheEnd(t *testing.T) {
 	})
 }
 
-// Header waits beside a RecvMsg. It returns as soon as Context has committed the call, though no message has come.
+// Header beside a RecvMsg returns as soon as there are headers, as in gRPC, though no message has come.
 func TestStreamHeader_BesideReceiverAndContext(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		s.On(get, moves.Play(moves.Receive(1), moves.SendHeader(metadata.Pairs("who", "1")), moves.Pause(10*time.Second), say("a")))
@@ -162,7 +162,7 @@ func TestStreamHeader_BesideReceiverAndContext(t *testing.T) {
 		calls.Go(func() { time.Sleep(time.Second); stream.Context() })
 		time.Sleep(ms)
 		md, err := stream.Header()
-		if fmt.Sprint(md["who"], err) != "[1] <nil>" || time.Since(start) != time.Second {
+		if fmt.Sprint(md["who"], err) != "[1] <nil>" || time.Since(start) > 2*ms {
 			t.Errorf("%v, %v after %v", md, err, time.Since(start))
 		}
 		calls.Wait()
@@ -215,30 +215,4 @@ func (c *cachedStream) RecvMsg(m any) error {
 		text.Value = "cached"
 	}
 	return nil
-}
-
-// An inner interceptor answers without gRPC, and has no headers: nobody takes its messages for those of an attempt that has ended.
-func TestStreamHeader_AnsweredWithoutGRPC(t *testing.T) {
-	for name, c := range map[string]spec.Config{"hedged": hedged(), "retried": config(plain()), "single": {}} {
-		for _, asks := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s, Header asked %v", name, asks), func(t *testing.T) {
-				play(t, c, func(t *testing.T, s scene) {
-					s.conn = s.Dial(t, append(s.retrier.DialOptions(), grpc.WithChainStreamInterceptor(
-						func(ctx context.Context, _ *grpc.StreamDesc, _ *grpc.ClientConn, _ string, _ grpc.Streamer, _ ...grpc.CallOption) (grpc.ClientStream, error) {
-							return &cachedStream{ctx, 2}, nil
-						}))...)
-					stream := s.open(t, t.Context(), serverStream)
-					send(t, stream, "x")
-					_ = stream.CloseSend()
-					synctest.Wait()
-					if asks {
-						_, _ = stream.Header()
-					}
-					if got, err := receive(stream); fmt.Sprint(got) != "[cached cached]" || err != io.EOF {
-						t.Errorf("%v, %v", got, err)
-					}
-				})
-			})
-		}
-	}
 }

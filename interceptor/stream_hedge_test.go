@@ -6,7 +6,6 @@ package interceptor_test
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -24,7 +23,6 @@ import (
 
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/tools/moves"
-	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
 
@@ -66,30 +64,6 @@ func TestStreamHedge_WinnersMetadata(t *testing.T) {
 		all := fmt.Sprint(got, header["who"], seen["who"], trailer["who"], stream.Trailer()["who"], finished)
 		if all != "[second] [second] [second] [second] [second] [<nil>]" || err != io.EOF || from.Addr == nil {
 			t.Errorf("%s, %v, peer %v", all, err, from)
-		}
-	})
-}
-
-// Context commits to the oldest running attempt, and the others are cancelled.
-func TestStreamHedge_CommitsToOldest(t *testing.T) {
-	play(t, hedged(), func(t *testing.T, s scene) {
-		s.On(get, down().Delay(30*ms), down().Delay(time.Second), testserver.Hang())
-		stream := s.open(t, t.Context(), serverStream)
-		send(t, stream, "x")
-		start := time.Now()
-		time.AfterFunc(500*ms, func() { // the first has failed, the second and the third run
-			if stream.Context().Err() != nil {
-				t.Error("the context has ended")
-			}
-		})
-		_, err := receive(stream)
-		synctest.Wait() // RecvMsg does not wait for callbacks
-		e, _ := errors.AsType[*interceptor.Error](err)
-		if e == nil || e.Reason != policy.ReasonCommitted || e.Commit != "context" || s.Count(get) != 3 {
-			t.Fatalf("%v, %+v", err, e)
-		}
-		if time.Since(start) != 1030*ms || s.ends() != "[1 lost 2 lost 3 cancelled]" {
-			t.Errorf("after %v: %s", time.Since(start), s.ends())
 		}
 	})
 }
@@ -230,42 +204,8 @@ func (s scene) moment(t *testing.T, desc *grpc.StreamDesc, act func(grpc.ClientS
 	defer wg.Wait()
 	wg.Go(func() { time.Sleep(5 * ms); act(stream, cancel) })
 	err := stream.RecvMsg(new(wrapperspb.StringValue))
-	if told := <-finished; told != err || len(finished) > 0 {
+	// as in gRPC, the call may be cancelled as RecvMsg returns what had arrived
+	if told := <-finished; told != err && status.Code(told) != codes.Canceled || len(finished) > 0 {
 		t.Errorf("RecvMsg: %v; OnFinish was told %v, and %d more", err, told, len(finished))
-	}
-}
-
-// Two attempts have headers, and wait for the application to receive, since no goroutine of ours can: its message is of a type that can't be
-// made. The application receives from the first. The other ends, and so does the call, also if an inner interceptor keeps gRPC's options
-// to itself.
-func TestStreamHedge_LoserAtRest(t *testing.T) {
-	for name, passes := range map[string]bool{"gRPC tells of its end": true, "nobody tells of its end": false} {
-		t.Run(name, func(t *testing.T) {
-			play(t, hedged(), func(t *testing.T, s scene) {
-				s.conn = s.Dial(t, append(s.retrier.DialOptions(), grpc.WithChainStreamInterceptor(
-					func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
-						if !passes {
-							opts = nil
-						}
-						return open(ctx, desc, cc, method, opts...)
-					}))...)
-				headers := moves.SendHeader(metadata.Pairs("from", "a server"))
-				s.On(get,
-					moves.Play(moves.Pause(150*ms), headers, moves.Receive(1), say("a")),
-					moves.Play(headers, moves.Receive(1), moves.Pause(time.Hour)))
-				stream := s.open(t, t.Context(), serverStream)
-				send(t, stream, "x")
-				_ = stream.CloseSend()
-				synctest.Wait() // our goroutine waits for the headers
-				m := nothing{new(wrapperspb.StringValue)}
-				if err := stream.RecvMsg(m); err != nil || m.GetValue() != "a" {
-					t.Errorf("%v, %v", m, err)
-				}
-				if err := stream.RecvMsg(m); err != io.EOF {
-					t.Error(err)
-				}
-				s.overOnce(t, codes.OK, 2)
-			})
-		})
 	}
 }

@@ -524,94 +524,6 @@ func (s slowSender) SendMsg(m any) error {
 	return s.ClientStream.SendMsg(m)
 }
 
-// The end of a committed attempt is being reported when SendMsg comes: no later attempt gets the message, so SendMsg says that the stream
-// has ended.
-func TestStreamSend_WhileTheEndIsReported(t *testing.T) {
-	slow := interceptor.WithClassifier(func(context.Context, string, any, error) interceptor.Verdict {
-		time.Sleep(time.Second)
-		return interceptor.VerdictByCode
-	})
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, moves.Play(moves.Receive(1), say("a")).Then(testserver.Fail(codes.DataLoss)))
-		stream := s.open(t, t.Context(), bidiStream)
-		send(t, stream, "x")
-		start := time.Now()
-		var calls sync.WaitGroup
-		calls.Go(func() { _, _ = receive(stream) })
-		time.Sleep(500 * ms)
-		if err := stream.SendMsg(wrapperspb.String("y")); err != io.EOF || time.Since(start) != time.Second {
-			t.Errorf("SendMsg: %v after %v", err, time.Since(start))
-		}
-		calls.Wait()
-	}, slow)
-}
-
-// Flow control blocks SendMsg, and RecvMsg begins to wait meanwhile: the attempt is slow after its timeout, since somebody has waited all the time.
-func TestStreamSend_BlockedTimeCounts(t *testing.T) {
-	retry := plain()
-	retry.PerAttemptTimeout = 2 * time.Second
-	play(t, config(retry), func(t *testing.T, s scene) {
-		s = s.narrow(t)
-		knowLatency(s.retrier, s.conn)
-		s.On(get, testserver.Hang().Times(1), moves.Play(moves.Receive(0)).Then(testserver.Hang()))
-		s.connect()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		stream := s.open(t, ctx, bidiStream, interceptor.Idempotent())
-		var calls sync.WaitGroup
-		calls.Go(func() {
-			for range 200 {
-				_ = stream.SendMsg(wrapperspb.String(strings.Repeat("x", 1<<10)))
-			}
-		})
-		time.Sleep(time.Second)
-		calls.Go(func() { _ = stream.RecvMsg(new(wrapperspb.StringValue)) })
-		time.Sleep(2 * time.Second)
-		if got := s.waits(); got != "[2.1s]" {
-			t.Errorf("the second attempt follows after %s; want 2s, and the backoff", got)
-		}
-		cancel()
-		calls.Wait()
-	})
-}
-
-// Flow control blocks SendMsg until its attempt is slow, and is replaced. The next attempt is opened, although the application only sends, and
-// whoever comes first: SendMsg that returns io.EOF, or gRPC's OnFinish.
-func TestStreamSend_BlockedUntilReplaced(t *testing.T) {
-	retry := plain()
-	retry.PerAttemptTimeout = time.Second
-	for _, late := range []bool{false, true} {
-		t.Run(fmt.Sprint("late ", late), func(t *testing.T) {
-			play(t, config(retry), func(t *testing.T, s scene) {
-				s = s.narrow(t)
-				s.conn = s.inside(t, func(_ int, stream grpc.ClientStream) grpc.ClientStream {
-					if late {
-						return slowSender{stream, ms}
-					}
-					return stream
-				})
-				knowLatency(s.retrier, s.conn)
-				s.On(get, testserver.Hang().Times(1), moves.Play(moves.Receive(0)).Then(testserver.Hang()))
-				s.connect()
-				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-				defer cancel()
-				stream := s.open(t, ctx, bidiStream, interceptor.Idempotent())
-				start := time.Now()
-				for time.Since(start) < time.Second {
-					if err := stream.SendMsg(wrapperspb.String(strings.Repeat("x", 1<<10))); err != nil {
-						_, end := receive(stream)
-						t.Fatalf("SendMsg: %v; RecvMsg: %v", err, end)
-					}
-				}
-				time.Sleep(time.Second)
-				if got := s.waits(); !strings.HasPrefix(got, "[1") {
-					t.Errorf("the second attempt follows after %s; want 1s", got)
-				}
-			})
-		})
-	}
-}
-
 // deaf is a stream whose second SendMsg returns only when its context is over, and says so.
 type deaf struct {
 	grpc.ClientStream
@@ -735,39 +647,6 @@ func (e eager) RecvMsg(m any) error {
 	return e.ClientStream.RecvMsg(m)
 }
 
-// A message that can't be kept isn't sent to an attempt that is cancelled: it waits for the next one.
-func TestStreamSend_NotToACancelledAttempt(t *testing.T) {
-	retry := plain()
-	retry.PerAttemptTimeout = time.Second
-	play(t, config(retry), func(t *testing.T, s scene) {
-		sent := 0
-		s.conn = s.inside(t, func(n int, stream grpc.ClientStream) grpc.ClientStream {
-			if n > 1 {
-				return stream
-			}
-			return eager{stream, &sent}
-		})
-		knowLatency(s.retrier, s.conn)
-		s.On(get, testserver.Hang().Times(1), moves.Play(moves.Receive(1), say("a")))
-		s.connect()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		stream := s.open(t, ctx, bidiStream, interceptor.Idempotent(), grpc.MaxRetryRPCBufferSize(10))
-		var calls sync.WaitGroup
-		calls.Go(func() {
-			if got, err := receive(stream); fmt.Sprint(got) != "[a]" || err != io.EOF {
-				t.Errorf("%v, %v", got, err)
-			}
-		})
-		time.Sleep(2 * time.Second)
-		send(t, stream, strings.Repeat("x", 20))
-		calls.Wait()
-		if sent > 0 {
-			t.Errorf("the cancelled attempt was sent %d messages", sent)
-		}
-	})
-}
-
 // RecvMsg is gRPC's, until the context is over.
 func (d *deaf) RecvMsg(m any) error {
 	err := d.ClientStream.RecvMsg(m)
@@ -775,32 +654,4 @@ func (d *deaf) RecvMsg(m any) error {
 		return status.FromContextError(d.ctx.Err()).Err()
 	}
 	return err
-}
-
-// A message that can't be sent when the stream has already ended well changes nothing: RecvMsg goes on to return io.EOF.
-func TestStreamSend_FailsAfterTheEnd(t *testing.T) {
-	for name, c := range retriedPolicies() {
-		t.Run(name, func(t *testing.T) {
-			play(t, c, func(t *testing.T, s scene) {
-				s = s.within(t, func(ctx context.Context, _ int, stream grpc.ClientStream) grpc.ClientStream {
-					return &deaf{ClientStream: stream, ctx: ctx}
-				})
-				s.On(get, moves.Play(moves.Receive(1), moves.Pause(100*ms)))
-				stream := s.open(t, t.Context(), bidiStream)
-				send(t, stream, "x")
-				sent := make(chan error)
-				go func() { sent <- stream.SendMsg(wrapperspb.String("y")) }()
-				m := new(wrapperspb.StringValue)
-				if err := stream.RecvMsg(m); err != io.EOF {
-					t.Error(err)
-				}
-				if err := <-sent; err != nil && err != io.EOF { // nil while the end is being reported
-					t.Error(err)
-				}
-				if err := stream.RecvMsg(m); err != io.EOF {
-					t.Errorf("%v; want io.EOF again", err)
-				}
-			})
-		})
-	}
 }

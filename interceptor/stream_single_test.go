@@ -176,24 +176,6 @@ func TestStreamSingle_CancelledWhileOpened(t *testing.T) {
 	}
 }
 
-// OnFinish runs before RecvMsg returns, and may ask the stream.
-func TestStreamSingle_OnFinishAsks(t *testing.T) {
-	play(t, spec.Config{}, func(t *testing.T, s scene) {
-		s.On(get, moves.Play(moves.Receive(1), say("a")).Header(metadata.Pairs("from", "1")).Trailer(metadata.Pairs("end", "1")))
-		var stream grpc.ClientStream
-		var asked []string
-		stream = s.open(t, t.Context(), bidiStream, grpc.OnFinish(func(error) {
-			header, _ := stream.Header()
-			asked = append(asked, fmt.Sprint(header["from"], stream.Trailer()["end"], stream.Context().Err()))
-		}))
-		send(t, stream, "x")
-		if got, err := receive(stream); err != io.EOF || fmt.Sprint(got, asked) != "[a] [[1] [1] <nil>]" {
-			t.Errorf("%v, %v; OnFinish has seen %v", got, err, asked)
-		}
-		s.overOnce(t, codes.OK, 1)
-	})
-}
-
 // hoarder is an inner interceptor that receives ahead.
 type hoarder struct {
 	grpc.ClientStream
@@ -221,49 +203,6 @@ func (h *hoarder) RecvMsg(m any) error {
 	}
 	m.(*wrapperspb.StringValue).Value = text
 	return nil
-}
-
-// The accounts of a stream that an inner interceptor has received to its end are settled, also if the application never
-// looks. If it does, it gets what the interceptor holds, and the end that the interceptor returns.
-func TestStreamSingle_ReceivedAhead(t *testing.T) {
-	failure := moves.Play(say("a", "b")).Then(testserver.Fail(codes.NotFound))
-	for name, row := range map[string]struct {
-		step      testserver.Step
-		code, end codes.Code
-		own       error // the interceptor's, in place of gRPC's end
-	}{
-		"success":              {moves.Play(say("a", "b")), codes.OK, codes.OK, nil},
-		"failure":              {failure, codes.NotFound, codes.NotFound, nil},
-		"success, and its own": {moves.Play(say("a", "b")), codes.OK, codes.DataLoss, status.Error(codes.DataLoss, "own")},
-		"failure, and its own": {failure, codes.NotFound, codes.DataLoss, status.Error(codes.DataLoss, "own")},
-	} {
-		for kind, c := range map[string]spec.Config{"single": {}, "committed": config(plain()), "running": config(plain())} {
-			if kind == "running" && row.code == codes.OK {
-				continue // only RecvMsg finds a success
-			}
-			t.Run(name+"/"+kind, func(t *testing.T) {
-				play(t, c, func(t *testing.T, s scene) {
-					s.On(get, row.step)
-					h := &hoarder{messages: make(chan string, 10), own: row.own}
-					conn := s.inside(t, func(_ int, stream grpc.ClientStream) grpc.ClientStream { h.ClientStream = stream; return h })
-					ctx, cancel := context.WithCancel(t.Context())
-					defer cancel()
-					stream := must.Get(conn.NewStream(ctx, serverStream, get))(t)
-					send(t, stream, "x")
-					if kind == "committed" {
-						_, _ = stream.Header()
-					}
-					go h.hoard()
-					time.Sleep(2 * time.Second)
-					s.overOnce(t, row.code, 1)
-					got, err := receive(stream)
-					if again := stream.RecvMsg(nil); fmt.Sprint(got) != "[a b]" || status.Code(streamEnd(err)) != row.end || again != err {
-						t.Errorf("%v, %v, then %v", got, err, again)
-					}
-				})
-			})
-		}
-	}
 }
 
 // Headers are asked for, there are none, and the application leaves.

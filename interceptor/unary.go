@@ -158,15 +158,12 @@ func (u *unary) withoutDriver(a *attempt, err error) error {
 	defer u.abortUnlessOver()
 	made := append(make([]*attempt, 0, 2), a) // most calls need no more
 	for {
-		step, at := u.attemptEnded(a, err)
-		for step.Send == 0 && !u.engine.Over() {
-			u.sleep(step.Wake, step.Watch)
-			step, at = u.wakeEngine()
-		}
-		if step.Send == 0 {
+		r, now := u.attemptResult(a, err)
+		n, at := u.awaitNext(a, r, now)
+		if n == 0 {
 			return u.deliver(made)
 		}
-		a = u.laterAttempt(step.Send, at)
+		a = u.laterAttempt(n, at)
 		a.ownReply = u.needsOwnReply()
 		made = append(made, a)
 		err = u.try(a)
@@ -185,23 +182,6 @@ func (u *unary) try(a *attempt) error {
 		a.reply = u.reply
 	}
 	return u.invoke(a.ctx, u.method, u.requestOf(a), a.reply, u.cc, a.options...)
-}
-
-// attemptEnded reports to the engine, and then to observers, that an attempt has returned err. It returns the engine's step.
-func (u *unary) attemptEnded(a *attempt, err error) (attempts.Step, time.Duration) {
-	r, now := u.attemptResult(a, err)
-	step := u.reportEnd(a, r, now)
-	u.notifyAttempt(a, err)
-	u.notifyDecision(&step, a, err)
-	return step, now.At
-}
-
-// wakeEngine wakes the engine, and notifies observers. It returns the engine's step.
-func (u *unary) wakeEngine() (attempts.Step, time.Duration) {
-	now := u.now()
-	step := u.wake(now)
-	u.notifyDecision(&step, nil, nil)
-	return step, now.At
 }
 
 // attemptResult returns the result of an attempt that has returned err.
@@ -263,7 +243,6 @@ var _ tries = (*drivenUnary)(nil)
 func (u *unary) runDriven(options *attemptOptions, slowAt time.Duration) error {
 	d := &drivenUnary{unary: *u}
 	d.driver.init(&d.call, d)
-	d.driver.waiting = callWaits
 	d.driver.run(func() *attempt { return d.begin(options, slowAt) })
 	return d.deliver(d.driver.attempts)
 }
@@ -304,9 +283,6 @@ func (d *drivenUnary) takeResult(a *attempt, err error) (attempts.Result, attemp
 	return d.attemptResult(a, err)
 }
 
-// takeResting implements tries. An attempt has its reply when it has ended.
-func (d *drivenUnary) takeResting() *attempt { return nil }
-
 // succeeded implements tries. Until the engine starts, there is only the first attempt.
 func (d *drivenUnary) succeeded(a *attempt) bool {
 	if d.deciding() || d.retrier.classifier != nil || d.retrier.observers.Load().attempts {
@@ -329,9 +305,3 @@ func (d *drivenUnary) join() {
 		d.joinEngine()
 	}
 }
-
-// concluded implements tries.
-func (d *drivenUnary) concluded() {}
-
-// tell implements tries.
-func (d *drivenUnary) tell() { d.driver.events.tell(d.deliverNotice) }

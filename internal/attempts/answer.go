@@ -12,72 +12,16 @@ import (
 	"github.com/stagger-go/stagger/internal/decision"
 )
 
-// unwaited is the maximum part of an attempt's time, one in so many, in which the application may not wait for it. If the part
-// is larger, the attempt's latency says nothing about its method.
-const unwaited = 8
-
-// Paused reports that for the time d until now no call of the application has waited: this time does not make running attempts
-// slow. The pauses of one call must not overlap. A driver whose application always waits, as in a unary call, has none to
-// report. Other drivers report one when a call of the application begins to wait, and before each other event while none waits.
-func (c *Call) Paused(d time.Duration, now Now) (step Step) {
+// Requested reports that the time of attempt n begins, if it has not: the server has the whole request, and the application waits. Only
+// then is the attempt watched.
+func (c *Call) Requested(n int, now Now) (step Step) {
 	c.beginStep(&step)
-	for i := range c.running {
-		a := &c.running[i]
-		if d := min(d, now.At-a.began); d > 0 {
-			a.Pause(d)
-			a.slowAt = later(a.slowAt, d)
-			if a.slowAt >= c.set.Deadline {
-				a.slowAt = Never
-			}
-		}
+	if a := c.findAttempt(n); a != nil && a.asked == Never {
+		a.asked = now.At
+		c.setSlowAt(a)
 	}
 	c.completeStep(&step, &now)
 	return step
-}
-
-// Timing is how long an attempt has taken by its own clock, which runs while a call of the application waits.
-type Timing struct {
-	began       time.Duration
-	paused      time.Duration // how much of its time no call of the application has waited
-	asked       time.Duration // when the server had its request; Never: not yet
-	pausedSince time.Duration // how much of the time since then no call of the application has waited
-	heardIn     time.Duration // the latency, without pauses, of its first message or its response
-	heard       bool
-}
-
-// NewTiming returns the timing of an attempt that is sent. requestFollows is as in [Settings].
-func NewTiming(at time.Duration, requestFollows bool) Timing {
-	t := Timing{began: at, asked: at}
-	if requestFollows {
-		t.asked = Never
-	}
-	return t
-}
-
-// Pause stops the clock for d, which has just passed.
-func (t *Timing) Pause(d time.Duration) {
-	t.paused += d
-	t.pausedSince += d
-}
-
-// Request records that the whole request was sent.
-func (t *Timing) Request(at time.Duration) {
-	if t.asked == Never {
-		t.asked, t.pausedSince = at, 0
-	}
-}
-
-// Hear records the attempt's response. It returns its latency, and whether that shows how fast the method is.
-func (t *Timing) Hear(at time.Duration) (took time.Duration, measures bool) {
-	t.heard, t.heardIn = true, t.took(at)
-	return t.heardIn, t.measures(at)
-}
-
-// Requested reports that attempt n has sent the whole request: only then does the server's time for a response start.
-func (c *Call) Requested(n int, now Now) {
-	if a := c.findAttempt(n); a != nil {
-		a.Request(now.At)
-	}
 }
 
 // Heard reports the first message of attempt n, even if something else commits the call to it: its latency is the attempt's
@@ -94,9 +38,9 @@ func (c *Call) noteResponse(a *attempt, accepted bool, at time.Duration) {
 	if a.heard {
 		return
 	}
-	took, measures := a.Hear(at)
-	left := c.timeLeft(a.began)
-	if !measures {
+	took, left := a.took(at), c.timeLeft(a.began)
+	a.heard, a.heardIn = true, took
+	if a.asked == Never {
 		c.ledger.leave(&a.held, at, admitting.End{How: admitting.Untimed, Left: left})
 		return
 	}
@@ -106,28 +50,23 @@ func (c *Call) noteResponse(a *attempt, accepted bool, at time.Duration) {
 	c.ledger.leave(&a.held, at, admitting.End{How: admitting.Answered, Took: took, Left: left})
 }
 
-// took returns how long an attempt has taken until then, by its own clock.
-func (t *Timing) took(at time.Duration) time.Duration {
+// took returns the latency of an attempt's first message or response, or how long it has taken until now.
+func (a *attempt) took(at time.Duration) time.Duration {
 	switch {
-	case t.heard:
-		return t.heardIn
-	case t.asked == Never:
-		return at - t.began - t.paused
+	case a.heard:
+		return a.heardIn
+	case a.asked == Never:
+		return at - a.began
 	default:
-		return at - t.asked - t.pausedSince
+		return at - a.asked
 	}
-}
-
-// measures reports whether an attempt's latency shows how fast its method is.
-func (t *Timing) measures(at time.Duration) bool {
-	return t.asked != Never && t.pausedSince <= (at-t.asked)/unwaited
 }
 
 // late reports whether an attempt was answered too late. Such a response does not show that extra attempts help: in an overload,
 // it would pay for the next ones and make the overload worse.
 func (c *Call) late(a *attempt, at time.Duration) bool {
 	timeout := c.set.Policy.PerAttemptTimeout()
-	return timeout > 0 && a.took(at) > timeout
+	return timeout > 0 && a.asked != Never && a.took(at) > timeout
 }
 
 // learn reports the end of an attempt to method and admission, as a response or as lost. If the call was committed to the attempt before
@@ -139,7 +78,7 @@ func (c *Call) learn(a *attempt, r *Result, is decision.Class, lost bool, at tim
 		return
 	}
 	m, took := c.set.Method, a.took(at)
-	outlasted := lost && a.slow && !a.heard && r.Local && !r.Foreign && a.measures(at) // not a fast one: how long it has run says nothing
+	outlasted := lost && a.slow && !a.heard && r.Local && !r.Foreign && a.asked != Never // not a fast one: how long it has run says nothing
 	if m != nil && outlasted && took > 0 {
 		m.Outlasted(at, took)
 	}

@@ -13,7 +13,10 @@ import (
 
 // attempt is an attempt, from its sending until the event with its end is over.
 type attempt struct {
-	Timing
+	began   time.Duration
+	asked   time.Duration // when its time began; Never: not yet
+	heardIn time.Duration // the latency of its first message or its response
+	heard   bool
 
 	number    int
 	held      held
@@ -58,7 +61,10 @@ func (c *Call) newestAttempt() *attempt {
 func (c *Call) addRunning(at time.Duration) *attempt {
 	c.running = append(c.running, attempt{})
 	a := &c.running[len(c.running)-1]
-	a.Timing, a.number, a.slowAt = NewTiming(at, c.set.RequestFollows), c.used.sent, Never
+	a.began, a.asked, a.number, a.slowAt = at, at, c.used.sent, Never
+	if c.set.RequestFollows {
+		a.asked = Never
+	}
 	c.ledger.movePending(&a.held)
 	return a
 }

@@ -47,7 +47,7 @@ type Settings struct {
 	MaxAttempts    int           // caps the policy's; 0: none
 	Deadline       time.Duration // of the whole call, on the budgets' clock; Never: none
 	InSequence     bool          // attempts never run in parallel: the next one replaces a slow one, and a hedging policy sends the next one only after a failure
-	RequestFollows bool          // a server can answer an attempt only after Requested, when it has the whole request
+	RequestFollows bool          // the time of an attempt begins with Requested; the driver may change it between two attempts
 	Observe        bool          // the first extra attempt that all checks but room and budget allow is announced, and not sent
 	Safe           bool          // the method is idempotent
 	InRetry        bool          // the call is part of an inbound call that is itself a retry
@@ -121,7 +121,7 @@ type Step struct {
 	Send     int               // the number of the attempt to send; 0: none
 	Wake     time.Duration     // when to call Wake, replacing any earlier value; Never: only another event changes anything
 	Watch    bool              // also call Wake when the channel's state changes
-	Slow     bool              // at Wake an attempt is slow: Wake isn't needed while no call of the application waits, see Call.Paused
+	Slow     bool              // at Wake an attempt is slow
 	Over     bool              // nothing runs and everything is settled; see End. True once.
 	Decided  int               // the attempt of Decision; 0: no decision
 	Decision decision.Decision // with Settings.Observe see Decision.Announced

@@ -115,20 +115,18 @@ func (c *Call) Start(s *Settings, now Now) (step Step) {
 		c.completeStep(&step, &now)
 		return step
 	}
-	return c.sendFirst(NewTiming(now.At, s.RequestFollows))
+	return c.sendFirst(now.At)
 }
 
-// Join is Start for a call whose first attempt was sent without a question to a gate, with its timing so far. The method knows of the
-// response, if it was heard.
-func (c *Call) Join(s *Settings, t Timing) (step Step) {
-	c.resetCall(s, t.began)
-	return c.sendFirst(t)
+// Join is Start for a call whose first attempt was sent before, without a question to a gate.
+func (c *Call) Join(s *Settings, at time.Duration) (step Step) {
+	c.resetCall(s, at)
+	return c.sendFirst(at)
 }
 
-func (c *Call) sendFirst(t Timing) (step Step) {
+func (c *Call) sendFirst(at time.Duration) (step Step) {
 	c.used.sent, c.gap.since = 1, Never
-	first := c.addRunning(t.began)
-	first.Timing = t
+	first := c.addRunning(at)
 	c.setSlowAt(first)
 	c.used.told, step.Send = 1, 1
 	step.Wake, step.Slow = first.slowAt, first.slowAt != Never
@@ -255,15 +253,6 @@ func (c *Call) Hedge(n int) bool {
 	a := c.findAttempt(n)
 	return a != nil && a.hedge
 }
-
-// Cancelled reports whether attempt n runs and was cancelled, because another one has won or replaces it.
-func (c *Call) Cancelled(n int) bool {
-	a := c.findAttempt(n)
-	return a != nil && a.cancelled != notCancelled
-}
-
-// Committed returns the attempt that the call is committed to, and why. It returns CommitNone if there is none.
-func (c *Call) Committed() (attempt int, why decision.Commit) { return c.commit.attempt, c.commit.why }
 
 // Over reports whether the call has ended and no attempt runs.
 func (c *Call) Over() bool { return c.state == over }

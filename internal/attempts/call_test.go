@@ -345,31 +345,13 @@ const traces = `
 	20000 end 2 OK → over succeeded, = 2 | F ( Wf ) - E+
 # beside: stream: an attempt whose first message has come is not slow
 	0 start → send 1, wake 200; 190 heard 1; 200 wake; 300 commit 1 message → true; 900 end 1 OK → over succeeded, = 1 | E+
-# beside: stream: an attempt is slow when it was waited for so long
-	0 start → send 1, wake 200; 120 paused 100 → wake 300; 200 wake → wake 300; 300 wake → (hedge), wake 350;
-	340 paused 40 → wake 350; 350 wake → send 2, wake 550; 500 paused 500 → wake 700; 510 end 2 OK → cancel 1;
-	511 end 1 cut → over succeeded, = 2 | ( Ws ) + F E+
-# hedge deadline=1000: stream: an attempt that was waited for too late to be slow before the deadline
-	0 start → send 1, wake 50; 949 paused 949 → wake 999; 950 paused 1; 990 end 1 OK → over succeeded, = 1 | E+
-# beside: stream: two calls of the application report the same pause, the later one first
-	0 start → send 1, wake 200; 100 paused 50 → wake 250; 100 paused -10 → wake 250; 240 end 1 OK → over succeeded, = 1 | E+
-# retry: stream: time always counts while nothing runs
-	0 start → send 1; 10 end 1 UNAV → (retry), wake 60; 50 paused 50 → wake 60; 60 wake → send 2; 70 end 2 OK → over succeeded, = 2
-	| F ( Wf ) + E+
-# retry admission: stream: an attempt that was left alone for an eighth of its time is a measure
-	0 start → send 1; 70 paused 10; 80 heard 1; 90 paused 10; 900 end 1 OK → over succeeded, = 1 | < a:70 E+
-# retry admission: stream: an attempt that was left alone for longer is none
-	0 start → send 1; 70 paused 11; 80 heard 1; 900 end 1 OK → over succeeded, = 1 | < >a E+
 # retry admission uploads: stream: a server answers once it has the whole request
 	0 start → send 1; 60 requested 1; 70 requested 1; 70 requested 2; 100 heard 1; 900 end 1 OK → over succeeded, = 1 | < a:40 E+
 # retry admission uploads: stream: an answer before the request is no measure
 	0 start → send 1; 100 heard 1; 900 end 1 OK → over succeeded, = 1 | < >a E+
-# beside uploads: stream: until it is requested, an attempt's time is that since its start but for two pauses, and it is in time
-	0 start → send 1, wake 200; 10 end 1 UNAV → (retry), wake 60; 60 wake → send 2, wake 260; 100 paused 20 → wake 280;
-	200 paused 30 → wake 310; 310 heard 2; 900 end 2 OK → over succeeded, = 2 | F ( Wf ) + E+
-# beside uploads: stream: likewise, but it is late
-	0 start → send 1, wake 200; 10 end 1 UNAV → (retry), wake 60; 60 wake → send 2, wake 260; 100 paused 20 → wake 280;
-	200 paused 30 → wake 310; 311 heard 2; 900 end 2 OK → over succeeded, = 2 | F ( Wf ) - E+
+# beside uploads: stream: an attempt is watched from the moment at which the application waits for a response to the whole request
+	0 start → send 1; 10 end 1 UNAV → (retry), wake 60; 60 wake → send 2; 100 requested 2 → wake 300; 150 requested 2 → wake 300;
+	290 heard 2; 900 end 2 OK → over succeeded, = 2 | F ( Wf ) + E+
 # beside alone: alone: a slow attempt makes way
 	0 start → send 1, wake 200; 200 wake → (retry), wake 250; 250 wake → cancel 1; 251 end 1 cut → send 2, wake 451;
 	260 end 2 OK → over succeeded, = 2 | ( Ws F ) + E+
@@ -489,39 +471,6 @@ func TestTraces(t *testing.T) {
 					t.Error("not given back:", left)
 				}
 			})
-		}
-	}
-}
-
-// A call that joins has a first attempt of some time: pauses, and what was heard of it, count as if they had been reported.
-func TestJoin(t *testing.T) {
-	t.Parallel()
-	p := newPlay(tracePolicies(t)["beside"], "", 0)
-	timing := NewTiming(0, false)
-	timing.Pause(at(100))
-	step := p.call.Join(&p.set, timing)
-	if got, want := p.print(step, ""), "→ send 1, wake 300"; got != want {
-		t.Errorf("%s; want %s: the timeout of 200 ms, and the pause", got, want)
-	}
-	timing.Hear(at(150))
-	p.call.Join(&p.set, timing)
-	p.run("900 end 1 OK")
-	if len(p.recorded) > 0 {
-		t.Errorf("the method is told of %v; it knows of the first message already", p.recorded)
-	}
-}
-
-// An attempt is cancelled from the moment at which another one replaces it, or has won, until it has ended.
-func TestCancelled(t *testing.T) {
-	t.Parallel()
-	p := newPlay(tracePolicies(t)["inplace"], "", 0)
-	for _, row := range []struct {
-		event string
-		want  bool
-	}{{"0 start", false}, {"200 wake", false}, {"250 wake", true}, {"251 end 1 cut", false}} {
-		p.run(row.event)
-		if got := p.call.Cancelled(1); got != row.want {
-			t.Errorf("after %s: %v; want %v", row.event, got, row.want)
 		}
 	}
 }

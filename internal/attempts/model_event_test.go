@@ -28,7 +28,7 @@ func newModel(list []*policy.Policy, call *Call, data []byte) *model {
 	d := dice(data)
 	w := &modelWorld{dice: &d}
 	w.world = world{grants: 100, slots: 100, open: map[int64]bool{}}
-	m := &model{modelWorld: w, call: call, wake: Never, idleSince: Never, now: Now{At: at(1000)}, waiting: at(1000)}
+	m := &model{modelWorld: w, call: call, wake: Never, idleSince: Never, now: Now{At: at(1000)}}
 	m.set = Settings{Policy: list[d.roll(256)], Deadline: Never, Budget: w, Slots: w}
 	if d.one(3) {
 		w.grants = d.roll(4)
@@ -139,7 +139,7 @@ func (m *model) happen() {
 		m.now.Connecting = !m.now.Connecting
 		m.note("the channel connects: %v", m.now.Connecting)
 	case 11:
-		m.pause()
+		m.wakeUp()
 	case 12:
 		m.hear(m.dice.roll(len(m.attempts) + 2))
 	default:
@@ -177,47 +177,26 @@ func (m *model) hear(n int) {
 	if n >= 1 && n <= len(m.attempts) && m.attempts[n-1].running && m.attempts[n-1].cancelled == notCancelled {
 		a := &m.attempts[n-1]
 		if a.slowAt = Never; !a.heard {
-			a.heard, a.heardIn = true, m.now.At-a.began-a.paused
+			a.heard, a.heardIn = true, m.now.At-a.began
 			want = m.measured(a)
 		}
 	}
 	recorded := len(m.recorded)
 	_, ok := m.event(notCancelled, func() Step {
 		m.call.Heard(n, m.now)
-		return m.call.Paused(0, m.now)
+		return m.call.Requested(n, m.now)
 	}, nil, "heard %d", n)
 	if got := len(m.recorded) - recorded; ok && got != want {
 		m.failf("5: %d latencies of attempt %d; want %d", got, n, want)
 	}
 }
 
-// measured returns how many latencies are recorded for an answer to the attempt now: none if the application did not wait for
-// it.
-func (m *model) measured(a *modelAttempt) int {
-	if m.set.Method == nil || a.paused > (m.now.At-a.began)/8 {
+// measured returns how many latencies are recorded for an answer to the attempt now.
+func (m *model) measured(*modelAttempt) int {
+	if m.set.Method == nil {
 		return 0
 	}
 	return 1
-}
-
-// pause reports that the application has not waited until now, for part of the time since the last report.
-func (m *model) pause() {
-	d := (m.now.At - m.waiting) * time.Duration(m.dice.roll(17)) / 16
-	m.waiting = m.now.At
-	for i := range m.attempts {
-		a := &m.attempts[i]
-		if !a.running || a.heard {
-			continue
-		}
-		p := min(d, m.now.At-a.began)
-		a.paused += p
-		if a.slowAt != Never {
-			if a.slowAt += p; a.slowAt >= m.set.Deadline {
-				a.slowAt = Never
-			}
-		}
-	}
-	m.event(notCancelled, func() Step { return m.call.Paused(d, m.now) }, nil, "paused %v", d)
 }
 
 // wakeAt advances the time until the call wants to wake, and by later.
@@ -263,7 +242,7 @@ func (m *model) start() {
 	set := m.set
 	m.event(notCancelled, func() Step {
 		if set.Breaker == nil && set.Method == nil && m.fuse == 0 && m.now.Chance < 0.5 {
-			return m.call.Join(&set, NewTiming(m.now.At, set.RequestFollows))
+			return m.call.Join(&set, m.now.At)
 		}
 		return m.call.Start(&set, m.now)
 	}, nil, "start %s", describe(set))
@@ -319,7 +298,7 @@ func (m *model) checkEnded(n int, a *modelAttempt, r *Result, step Step, was set
 	if fails := m.fails - was.fails; fails > 1 || hung && !r.Foreign && fails != 1 || r.Foreign && fails != 0 {
 		m.failf("5: %d failures at the end of attempt %d", fails, n)
 	}
-	in := m.now.At - a.began - a.paused
+	in := m.now.At - a.began
 	if a.heard {
 		in = a.heardIn
 	}

@@ -60,7 +60,6 @@ type model struct {
 	over      bool
 	began     time.Duration
 	idleSince time.Duration
-	waiting   time.Duration // since when no pause was reported
 	waited    time.Duration
 	last      int // the attempt whose end is the answer so far; 0: none
 	lastErr   error
@@ -71,7 +70,6 @@ type model struct {
 
 type modelAttempt struct {
 	began     time.Duration
-	paused    time.Duration // how long no call of the application has waited for it
 	heardIn   time.Duration // after which time, less the pauses
 	slowAt    time.Duration // when the call asks what follows it; Never: it does not
 	slow      bool          // it has asked
@@ -298,7 +296,7 @@ func (m *model) arm(a *modelAttempt) {
 	case policies.Hedge(p) == nil && p.PerAttemptTimeout() == 0:
 		return
 	}
-	if slowAt := a.began + a.paused + m.slowAfter(); slowAt < m.set.Deadline {
+	if slowAt := a.began + m.slowAfter(); slowAt < m.set.Deadline {
 		a.slowAt = slowAt
 	}
 }

@@ -46,7 +46,7 @@ const (
 // setSlowAt sets the time at which an attempt is slow, if another attempt could follow.
 func (c *Call) setSlowAt(a *attempt) {
 	after, watched := SlowAfter(c.set.Policy, c.set.Method, c.set.InSequence)
-	slowAt := later(a.began, later(a.paused, after))
+	slowAt := later(a.asked, after)
 	if watched && c.attempts() < c.limit() && slowAt < c.set.Deadline {
 		a.slowAt = slowAt
 	}

@@ -280,10 +280,7 @@ func (p *play) event(ms int, event string, args []string) (what string) {
 		p.call.Heard(number(args[0]), now)
 		return ""
 	case "requested":
-		p.call.Requested(number(args[0]), now)
-		return ""
-	case "paused":
-		step = p.call.Paused(at(number(args[0])), now)
+		step = p.call.Requested(number(args[0]), now)
 	case "stop":
 		step = p.call.Stop(policy.Reason(args[0]), now)
 	case "abort": // a callback has panicked

@@ -112,7 +112,8 @@ var permissions = []permission{
 			found := c.script.leaves && !strings.Contains(d.got, "given up") && (strings.Contains(d.want, "(context") || strings.Contains(d.want, "is closing)")) // in SendMsg
 			late := strings.Contains(d.want, "trying to send message larger than max")                                                                            // after the server has ended the stream
 			unread := c.script.byHand && c.got.cutShort() && c.got.ends(d.got)                                                                                    // the server's end had arrived before the call was cancelled
-			return d.what == "OnFinish" && (found || late || unread || c.got.ends(d.got) && !c.want.ends(d.want))
+			headerless := c.script.leaves && d.want == "ok" && d.got == "Canceled(context canceled)"                                                              // Header has found the end, and RecvMsg was not called
+			return d.what == "OnFinish" && (headerless || found || late || unread || c.got.ends(d.got) && !c.want.ends(d.want))
 		},
 	},
 	{
@@ -141,7 +142,7 @@ var permissions = []permission{
 		by:   oneAnswer,
 		allows: func(c *comparison, d difference) bool {
 			failed := strings.HasPrefix(d.wanted.call, "RecvMsg") && strings.Contains(d.wanted.got, "(") || strings.Contains(d.wanted.call, "Msg") && d.wanted.got == "EOF" || d.wanted.call == "RecvMsg again"
-			return failed && c.inTime(d) && slices.Equal(c.got.finished, []string{d.gotten.got}) && (c.got.cutShort() || slices.Equal(c.want.finished, c.got.finished))
+			return failed && d.sameTime() && slices.Equal(c.got.finished, []string{d.gotten.got}) && (c.got.cutShort() || slices.Equal(c.want.finished, c.got.finished))
 		},
 	},
 	{
@@ -149,7 +150,7 @@ var permissions = []permission{
 		by:   oneAnswer,
 		allows: func(c *comparison, d difference) bool {
 			const tooLarge = "received message larger than max"
-			again := d.wanted.call == "RecvMsg again" && d.gotten.call == d.wanted.call && c.inTime(d)
+			again := d.wanted.call == "RecvMsg again" && d.gotten.call == d.wanted.call && d.sameTime()
 			return again && strings.Contains(d.wanted.got, tooLarge) && strings.Contains(d.gotten.got, tooLarge) && c.got.ends(d.gotten.got)
 		},
 	},
@@ -178,19 +179,11 @@ var permissions = []permission{
 		},
 	},
 	{
-		name: "SendMsg doesn't wait for a backoff, so the application's next call is earlier; if it cancels then, the next attempt isn't sent; if it cancels only later, or its deadline comes later, it has begun to receive before, and more is sent until then; if it is Context, that commits the call to an earlier attempt",
-		by:   "docs/architecture.md: SendMsg keeps a message, and another goroutine sends it",
+		name: "on a stream with one request whose attempts may be slow, other operations wait for the first message beside RecvMsg, or for headers beside Header",
+		by:   "docs/streams.md: until then, such a stream is like a unary call",
 		allows: func(c *comparison, d difference) bool {
-			sent := len(c.got.attempts)
-			fewer := c.got.cutShort() && sent < len(c.want.attempts) && slices.Equal(c.got.attempts, c.want.attempts[:sent])
-			alike := slices.EqualFunc(c.got.receiver, c.want.receiver, func(g, w result) bool { return g.got == w.got })
-			gone := fewer && (c.script.leaves && alike || c.script.byHand && d.what == "attempts" && c.sooner())
-			stays := slices.Equal(c.want.finished, []string{"Canceled(context canceled)"}) && !c.got.cutShort() && c.beforeCancel()
-			taken := d.gotten.got == "ok" && d.wanted.got == "EOF" && strings.HasPrefix(d.gotten.call, "SendMsg") // the attempt had not ended yet
-			late := slices.Equal(c.want.finished, []string{"DeadlineExceeded(context deadline exceeded)"}) && !c.got.cutShort() && c.sooner()
-			ends := late && len(c.want.attempts) <= sent && slices.Equal(c.want.attempts, c.got.attempts[:len(c.want.attempts)])
-			further := d.what == "attempts" && c.sooner() && c.got.cutShort() && c.further()
-			return gone || stays || ends || further || c.cutInBackoff() || c.committedSooner() || (d.alike() || taken) && c.early(d)
+			watched := strings.Contains(c.ours.name, "timeout") || strings.HasPrefix(c.ours.name, "hedges")
+			return watched && c.script.together && c.script.kind == serverStream && d.alike() && d.wanted.at < d.gotten.at
 		},
 	},
 	{
@@ -198,7 +191,7 @@ var permissions = []permission{
 		by:   "SendMsg of an ended call says only that it has ended",
 		allows: func(c *comparison, d difference) bool {
 			found := d.gotten.got == "EOF" && strings.HasPrefix(d.gotten.call, "SendMsg") && slices.Contains([]string{"ok", "Canceled(context canceled)"}, d.wanted.got)
-			return c.script.byHand && c.got.cutShort() && (found && c.inTime(d) || d.what == "attempts" && c.unsent())
+			return c.script.byHand && c.got.cutShort() && (found && d.sameTime() || d.what == "attempts" && c.unsent())
 		},
 	},
 	{
@@ -257,57 +250,6 @@ func (c *comparison) resetAtDeadline() bool {
 	return w.got == answer && g.got == reset || w.got == reset && g.got == answer
 }
 
-// sooner reports whether SendMsg has returned sooner than gRPC's.
-func (c *comparison) sooner() bool {
-	for i, g := range c.got.receiver {
-		if i < len(c.want.receiver) && g.call == "SendMsg" && g.got == c.want.receiver[i].got && g.at < c.want.receiver[i].at-slack {
-			return true
-		}
-	}
-	return false
-}
-
-// beforeCancel reports whether a call of the application came before the moment at which it cancels by hand, and gRPC's after it,
-// because an earlier SendMsg has returned sooner.
-func (c *comparison) beforeCancel() bool {
-	for i, g := range c.got.receiver {
-		if i < len(c.want.receiver) && g.began <= c.script.cancel && c.script.cancel < c.want.receiver[i].began {
-			return c.script.byHand && c.sooner()
-		}
-	}
-	return false
-}
-
-// committedSooner reports whether Context has committed the call to an attempt that was over, and followed by others, when gRPC's
-// application called it.
-func (c *comparison) committedSooner() bool {
-	sent := len(c.got.attempts)
-	if c.got.reason != "[committed]" || sent >= len(c.want.attempts) || !slices.Equal(c.got.attempts, c.want.attempts[:sent]) {
-		return false
-	}
-	for i, g := range c.got.receiver {
-		asks := g.call == "Context" || g.call == "SendMsg of PreparedMsg" // which is encoded for the context
-		if i < len(c.want.receiver) && asks && c.want.receiver[i].call == g.call && g.at < c.want.receiver[i].at-slack {
-			return c.sooner()
-		}
-	}
-	return false
-}
-
-// further reports whether the server has seen the attempts and messages that gRPC's has seen, and perhaps more.
-func (c *comparison) further() bool {
-	if len(c.want.attempts) > len(c.got.attempts) {
-		return false
-	}
-	for i, w := range c.want.attempts {
-		seen, _, _ := strings.Cut(w, "], closed")
-		if !strings.HasPrefix(c.got.attempts[i], seen) {
-			return false
-		}
-	}
-	return true
-}
-
 // unsent reports whether SendMsg or CloseSend found the end of the call, where gRPC's sent.
 func (c *comparison) unsent() bool {
 	want := slices.Concat(c.want.sender, c.want.receiver)
@@ -317,20 +259,6 @@ func (c *comparison) unsent() bool {
 		}
 	}
 	return strings.Join(c.got.attempts, "") == strings.ReplaceAll(strings.Join(c.want.attempts, ""), "closed true", "closed false")
-}
-
-// early reports whether a call has returned sooner than gRPC's because an earlier SendMsg has.
-func (c *comparison) early(d difference) bool { return c.sooner() && d.gotten.at < d.wanted.at }
-
-// inTime reports whether a call has returned at the same time as gRPC's, or sooner because an earlier SendMsg has.
-func (c *comparison) inTime(d difference) bool { return d.sameTime() || c.early(d) }
-
-// cutInBackoff reports whether the call was cut off while gRPC's SendMsg waited for a backoff, and reported it; ours had
-// already returned.
-func (c *comparison) cutInBackoff() bool {
-	return c.got.cutShort() && slices.ContainsFunc(c.want.receiver, func(w result) bool {
-		return w.call == "SendMsg" && slices.Contains(c.got.finished, w.got)
-	}) && !slices.ContainsFunc(c.got.receiver, func(g result) bool { return strings.HasPrefix(g.got, "panic") })
 }
 
 // cutShort reports whether the call was ended by its context or connection.
