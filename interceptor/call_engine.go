@@ -31,9 +31,10 @@ type engineState struct {
 func (c *call) deciding() bool { return c.engineState != nil }
 
 // startEngine starts the engine before the first attempt, because breaker or admission are asked, or a stream's attempt may be slow.
-// requestFollows is as in [attempts.Settings].
-func (c *call) startEngine(requestFollows bool, now attempts.Now) attempts.Step {
-	c.prepareEngine(requestFollows)
+// stream is nil for a unary call.
+func (c *call) startEngine(stream *grpc.StreamDesc, now attempts.Now) attempts.Step {
+	c.prepareEngine()
+	c.set.Stream, c.set.NeverSlow = stream != nil, stream != nil && stream.ClientStreams
 	if find := c.retrier.breaker; find != nil {
 		if gate := find(c.target(), c.method); gate != nil {
 			c.set.Breaker = &callGate{gate, c.ctx}
@@ -45,12 +46,12 @@ func (c *call) startEngine(requestFollows bool, now attempts.Now) attempts.Step 
 
 // joinEngine starts the engine of a unary call with the first attempt, which was made without a question.
 func (c *call) joinEngine() {
-	c.prepareEngine(false)
+	c.prepareEngine()
 	c.engine.Join(&c.set, c.start)
 }
 
 // prepareEngine makes the engine and its settings.
-func (c *call) prepareEngine(requestFollows bool) {
+func (c *call) prepareEngine() {
 	c.engineState = new(engineState)
 	s := &c.set
 	s.Policy = c.entry.policy
@@ -59,7 +60,6 @@ func (c *call) prepareEngine(requestFollows bool) {
 	s.Budget, s.Slots = c.entry.budget, &c.entry.slots
 	s.Safe, s.InRetry = c.isSafe(), inRetry(c.ctx)
 	s.InSequence = c.inSequence
-	s.RequestFollows = requestFollows
 	s.Observe = c.entry.mode == policy.ModeObserve
 	if deadline, ok := c.ctx.Deadline(); ok {
 		at := clock.Now()
@@ -176,6 +176,13 @@ func (c *call) wake(now attempts.Now) attempts.Step {
 func (c *call) connect(now attempts.Now) {
 	if now.Connecting && c.engine.Running() > 0 {
 		c.cc.Connect()
+	}
+}
+
+// abortUnlessOver releases everything that the call holds while a panic of an inner interceptor or a callback goes up.
+func (c *call) abortUnlessOver() {
+	if !c.engine.Over() {
+		c.engine.Abort(c.now())
 	}
 }
 

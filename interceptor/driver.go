@@ -5,7 +5,7 @@ package interceptor
 
 import (
 	"context"
-	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -24,20 +24,19 @@ import (
 // of a unary call have ended.
 //
 // gRPC, inner interceptors, codecs, the classifier and observers run without the lock; budget, breaker and the record of the method run
-// under it. All of them may panic or call Goexit, so the lock is always released by defer.
+// under it. A panic of theirs is never recovered: in the application's goroutine, what the call holds is released on the way up.
 type driver struct {
 	of    *call
 	tries tries
 
 	mu       lock       // guards the engine, and all below
 	changed  sync.Cond  // broadcasts each change for which a goroutine may wait
-	attempts []*attempt // by number
+	attempts []*attempt // in the order of sending
 	ours     int        // how many goroutines of ours make attempts
 	served   bool       // an attempt has what the application waits for
 	timer    *time.Timer
 	due      time.Duration // when to wake the engine
 	watch    bool          // a change of the connection's state wakes it too
-	panicked panicked      // in a goroutine of ours
 	notices  []notice      // that the goroutine with the lock tells observers when it has given it up
 }
 
@@ -92,13 +91,13 @@ func (d *driver) locked(f func()) {
 // run makes attempts until one has what the application waits for, or the call is over. begin returns the first one to make, or nil if
 // there is none now. It runs with the lock.
 func (d *driver) run(begin func() *attempt) {
-	var a *attempt
 	returned := false
 	defer func() {
 		if !returned {
-			d.unwind(a)
+			d.unwind()
 		}
 	}()
+	var a *attempt
 	d.locked(func() { a = begin() })
 	for {
 		for a != nil {
@@ -110,7 +109,6 @@ func (d *driver) run(begin func() *attempt) {
 		}
 	}
 	returned = true
-	d.panicked.rethrow()
 }
 
 // makeAttempt makes an attempt, and returns the one that the goroutine must make next, or nil. ours says that the goroutine is one of ours.
@@ -163,7 +161,7 @@ func (d *driver) endsAtOnce(a *attempt, err error) (over bool) {
 // must make, or nil. ours says that the goroutine is one of ours. The lock must be held.
 func (d *driver) act(step *attempts.Step, ended *attempt, err error, at time.Duration, ours bool) (next *attempt) {
 	for _, n := range step.Cancel {
-		d.attempts[n-1].endContext()
+		d.sent(n).endContext()
 	}
 	if step.Send > 0 {
 		next = d.tries.prepare(step.Send, at, ours)
@@ -172,6 +170,11 @@ func (d *driver) act(step *attempts.Step, ended *attempt, err error, at time.Dur
 	d.schedule(step, at)
 	d.notices = append(d.notices, d.of.noticesOf(step, ended, err)...)
 	return next
+}
+
+// sent returns attempt n, which was sent. The lock must be held.
+func (d *driver) sent(n int) *attempt {
+	return d.attempts[slices.IndexFunc(d.attempts, func(a *attempt) bool { return a.number == n })]
 }
 
 // awaitNext waits while goroutines of ours make attempts, and then until the next attempt is due. It returns that, or nil if there is none.
@@ -234,17 +237,21 @@ func (d *driver) stopTimer() {
 	}
 }
 
-// fire runs when the timer does, in a goroutine of ours. It makes the attempt that is due, and those that follow from its end.
+// fire runs when the timer does, in a goroutine of ours. It makes the attempt that is due, and those that follow from its end. Events are
+// delivered before the goroutine stops to count: run must not return while one is delivered.
 func (d *driver) fire() {
 	var a *attempt
-	returned := false
-	defer func() { d.leave(a, returned, recover()) }()
-	d.locked(func() { d.ours++ })
-	d.locked(func() { a = d.fired() })
+	d.locked(func() {
+		d.ours++
+		a = d.fired()
+	})
 	for a != nil {
 		a = d.makeAttempt(a, true)
 	}
-	returned = true
+	d.locked(func() {
+		d.ours--
+		d.changed.Broadcast()
+	})
 }
 
 // fired returns the attempt that is due, or nil. The lock must be held.
@@ -256,77 +263,17 @@ func (d *driver) fired() *attempt {
 	return d.wake(true)
 }
 
-// leave ends a goroutine of ours. If it has panicked, the application's goroutine panics too, when all attempts have ended: as it
-// would have without the timer. Events are delivered before the goroutine stops to count: run must not return while one is delivered.
-func (d *driver) leave(a *attempt, returned bool, with any) {
-	defer d.locked(func() {
-		d.ours--
-		d.changed.Broadcast()
-	})
-	if returned {
-		return
-	}
-	defer func() { _ = recover() }() // of an observer: the first panic is the one that comes up
+// unwind releases what the call holds while a panic in the application's goroutine goes up. It waits for goroutines of ours.
+func (d *driver) unwind() {
 	d.locked(func() {
-		d.panicked.note(with)
-		d.abort(a)
-	})
-}
-
-// unwind ends a call in which the application's goroutine has panicked: in attempt a, or in a callback. It waits for ours.
-func (d *driver) unwind(a *attempt) {
-	d.locked(func() {
-		d.abort(a)
+		for _, a := range d.attempts {
+			a.endContext()
+		}
+		d.stopTimer()
+		d.tries.join()
+		d.of.abortUnlessOver()
 		for d.ours > 0 {
 			d.changed.Wait()
 		}
 	})
-}
-
-// abort ends the call after a panic, and cancels its attempts. The lock must be held.
-func (d *driver) abort(a *attempt) {
-	if a != nil {
-		a.endContext()
-	}
-	d.stopTimer()
-	d.tries.join()
-	if !d.of.engine.Over() {
-		step := d.of.engine.Abort(d.of.now())
-		for _, n := range step.Cancel {
-			if n <= len(d.attempts) { // else an option of it has panicked before it was sent
-				d.attempts[n-1].endContext()
-			}
-		}
-	}
-}
-
-// panicked is a panic or Goexit of foreign code in a goroutine of ours. It is repeated in the application's goroutine,
-// where it would have happened without us.
-type panicked struct {
-	value any // of the first one; goexit{} for Goexit; nil: there was none
-}
-
-// goexit stands for a call of [runtime.Goexit].
-type goexit struct{}
-
-// note keeps what recover has returned after a panic, or nil after Goexit.
-func (p *panicked) note(recovered any) {
-	switch {
-	case p.value != nil:
-	case recovered == nil:
-		p.value = goexit{}
-	default:
-		p.value = recovered
-	}
-}
-
-// rethrow repeats the panic or Goexit, if there was one.
-func (p *panicked) rethrow() {
-	switch p.value {
-	case nil:
-	case goexit{}:
-		runtime.Goexit()
-	default:
-		panic(p.value)
-	}
 }

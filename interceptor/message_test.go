@@ -22,6 +22,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
@@ -306,20 +307,31 @@ func valueOf(data []byte) string {
 	return m.GetValue()
 }
 
-// A stream of many requests has one attempt at a time whatever its codec: nobody is told to declare replies for it.
+// A stream of many requests has one attempt at a time whatever its codec: nobody is told to declare replies for it, and one warning says that
+// the policy's timeout or hedges don't apply.
 func TestMessages_NoHintForManyRequests(t *testing.T) {
 	for kind, desc := range kinds() {
-		t.Run(kind, func(t *testing.T) {
-			play(t, hedged(), func(t *testing.T, s scene) {
-				s.On(get, moves.Play(moves.Receive(1)))
-				stream := s.open(t, t.Context(), desc, grpc.ForceCodec(jsonStructs{}))
-				_ = stream.SendMsg(new(ledger))
-				_ = stream.CloseSend()
-				_ = stream.RecvMsg(new(ledger))
-				if len(s.warnings) > 0 {
-					t.Errorf("warnings %q", s.warnings)
-				}
+		for field, c := range map[string]spec.Config{"hedgingPolicy": hedged(), "perAttemptTimeout": config(besides())} {
+			t.Run(kind+"/"+field, func(t *testing.T) {
+				play(t, c, func(t *testing.T, s scene) {
+					s.On(get, moves.Play(moves.Receive(1)))
+					for range 2 {
+						stream := s.open(t, t.Context(), desc, grpc.ForceCodec(jsonStructs{}))
+						_ = stream.SendMsg(new(ledger))
+						_ = stream.CloseSend()
+						_ = stream.RecvMsg(new(ledger))
+					}
+					want := field + ": " + get + ": does not apply to calls whose client sends a stream"
+					switch {
+					case !desc.ClientStreams:
+						if len(s.warnings) > 0 && strings.Contains(s.warnings[0], "does not apply") {
+							t.Errorf("warnings %q", s.warnings)
+						}
+					case len(s.warnings) != 1 || !strings.HasPrefix(s.warnings[0], want):
+						t.Errorf("warnings %q; want one, %s", s.warnings, want)
+					}
+				})
 			})
-		})
+		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/tools/must"
 )
 
 func TestReplayLog_Copies(t *testing.T) {
@@ -30,11 +31,16 @@ func TestReplayLog_Copies(t *testing.T) {
 			t.Fatal(i, why)
 		}
 	}
-	for i, e := range l.messages {
-		got, err := e.decode()
-		if err != nil || !proto.Equal(got.(proto.Message), wrapperspb.String(text(i))) {
-			t.Errorf("message %d is %.20v, %v", i, got, err)
+	n := 0
+	must.Do(t, l.replay(func(got any) error {
+		if !proto.Equal(got.(proto.Message), wrapperspb.String(text(n))) {
+			t.Errorf("message %d is %.20v", n, got)
 		}
+		n++
+		return nil
+	}))
+	if n != 100 {
+		t.Errorf("%d messages; want 100", n)
 	}
 	l.release()
 	if total.Load() != 0 {
@@ -47,7 +53,7 @@ func TestReplayLog_Limits(t *testing.T) {
 	var total atomic.Int64
 	l := replayLog{limit: 100, total: &total, most: 150}
 	other := replayLog{limit: 100, total: &total, most: 150}
-	e := encoded{data: make([]byte, 95)}
+	e := encoded{first: true, size: 95}
 	if !l.keep(&e) || l.keep(&encoded{}) || other.keep(&e) || total.Load() != 100 {
 		t.Error("limits of a call, or of all calls", total.Load())
 	}

@@ -21,8 +21,9 @@ type resumeOption struct {
 // after it, or nil or false to let the stream end with its error. The application sees one unbroken stream.
 //
 // Every resumption is an attempt: the policy and the budget must allow it,
-// and the method must be idempotent. An attempt that has delivered a message is progress: the attempts of the policy and of
-// [MaxAttempts] are counted from it again, as the first. To bound the whole stream, return false. last is a copy, made of every
+// and the method must be idempotent. An attempt that has delivered a message, or has run for 10 s, is progress: the attempts of the policy
+// and of [MaxAttempts] are counted from it again, as the first. After 10 s the backoff starts anew, too, and the attempt costs the budget
+// nothing, so that a quiet stream lives over any number of cuts. To bound the whole stream, return false. last is a copy, made of every
 // received message; next runs in RecvMsg. For streams of other kinds, and for messages other than protobuf's, the option
 // has no effect.
 func Resume(next func(last proto.Message) (next proto.Message, ok bool)) grpc.CallOption {
@@ -59,15 +60,16 @@ func (r *resumption) delivered(m any) {
 	}
 }
 
-// rest makes the request for the messages after the last one that the application received the log. It returns false if there is no such
-// message, or next returns none.
-func (s *stream) rest() bool {
+// makeRest makes the request for the messages after the last one that the application received the log. It returns false if there is no
+// such message, or next returns none.
+func (s *stream) makeRest() bool {
 	if s.resume.last == nil {
 		return false
 	}
 	m, ok := s.resume.next(s.resume.last)
 	var e encoded
-	if !ok || m == nil || new(encoder).encode(m, s.log.limit, &e) != decision.CommitNone || !m.ProtoReflect().IsValid() {
+	made := encoder{measures: s.encoder.measures}
+	if !ok || m == nil || made.encode(m, s.log.limit, &e) != decision.CommitNone || !m.ProtoReflect().IsValid() {
 		return false // a nil pointer is no request, though it can be encoded: as one for the whole stream
 	}
 	s.log.release()

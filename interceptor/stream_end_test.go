@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -181,38 +180,30 @@ func TestStreamEnd_OnFinishReceives(t *testing.T) {
 	}
 }
 
-// Observers may make calls at the end of a stream: the policy's timeout ends its context after them, whatever they and the breaker do.
+// Observers may make calls at the end of a stream: the policy's timeout ends its context after them.
 func TestStreamEnd_ObserversContext(t *testing.T) {
 	c := config(plain())
 	c.Methods[0].Timeout = time.Hour
-	for _, culprit := range []string{"", "done"} {
-		t.Run(culprit, func(t *testing.T) {
-			breaker := &panics{fuse: &fuse{limit: 9}, culprit: culprit}
-			play(t, c, func(t *testing.T, s scene) {
-				var over []error
-				s.retrier.AddObserver(interceptor.Observer{
-					CallStart: func(ctx context.Context, _ interceptor.Event) context.Context { return context.WithoutCancel(ctx) },
-					CallEnd: func(ctx context.Context, _ interceptor.Event) {
-						over = append(over, ctx.Err())
-						context.AfterFunc(ctx, func() { over = append(over, ctx.Err()) })
-						runtime.Goexit()
-					},
-				})
-				for _, attempts := range []int{4, 1, 1} {
-					go func() {
-						defer func() { _ = recover() }()
-						_ = exchange(t.Context(), s.conn, clientStream, get, interceptor.MaxAttempts(attempts))
-					}()
-					if synctest.Wait(); attempts == 1 {
-						breaker.limit = 0 // it refuses the last one
-					}
-				}
-				if got := fmt.Sprint(over); got != "[<nil> context canceled <nil> context canceled <nil> context canceled]" {
-					t.Errorf("at the ends of streams, and after them: %s", got)
-				}
-			}, interceptor.WithBreaker(func(string, string) interceptor.Gate { return breaker }))
+	breaker := &fuse{limit: 9}
+	play(t, c, func(t *testing.T, s scene) {
+		var over []error
+		s.retrier.AddObserver(interceptor.Observer{
+			CallStart: func(ctx context.Context, _ interceptor.Event) context.Context { return context.WithoutCancel(ctx) },
+			CallEnd: func(ctx context.Context, _ interceptor.Event) {
+				over = append(over, ctx.Err())
+				context.AfterFunc(ctx, func() { over = append(over, ctx.Err()) })
+			},
 		})
-	}
+		for _, attempts := range []int{4, 1, 1} {
+			go func() { _ = exchange(t.Context(), s.conn, clientStream, get, interceptor.MaxAttempts(attempts)) }()
+			if synctest.Wait(); attempts == 1 {
+				breaker.limit = 0 // it refuses the last one
+			}
+		}
+		if got := fmt.Sprint(over); got != "[<nil> context canceled <nil> context canceled <nil> context canceled]" {
+			t.Errorf("at the ends of streams, and after them: %s", got)
+		}
+	}, withFuse(breaker))
 }
 
 // slowHeader is a stream whose headers return a second after gRPC's.

@@ -57,7 +57,7 @@ func (s *passedStream) RecvMsg(m any) error {
 func (c *call) passedError(err error) error {
 	now := c.now()
 	a := &attempt{attemptOptions: newAttemptOptions(), number: 1, began: c.start, ctx: c.ctx}
-	c.prepareEngine(false)
+	c.prepareEngine()
 	c.engine.Start(&c.set, now)
 	c.reportEnd(a, c.resultOf(a, nil, err, c.local(a, err, now), now), now)
 	return c.failure(c.end())

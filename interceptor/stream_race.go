@@ -27,8 +27,8 @@ type race struct {
 
 var _ tries = (*race)(nil)
 
-// race makes attempts until one has what the application waits for, and commits the call to it. The lock must be held: until the race is
-// over, other operations wait.
+// race makes attempts until one has what the application waits for, and commits the stream to it. It returns false if there is none: the call
+// is over. It must run inside decide: until the race is over, other operations wait.
 func (s *stream) race(want decision.Commit, m any) bool {
 	r := &race{s: s, want: want, message: m}
 	s.inSequence = false
@@ -39,34 +39,46 @@ func (s *stream) race(want decision.Commit, m any) bool {
 	}
 	s.set.InSequence = s.inSequence
 	r.driver.init(&s.call, r)
-	r.driver.attempts = make([]*attempt, len(s.made)) // without those that have ended
-	r.driver.attempts[len(s.made)-1] = &s.newest().attempt
+	r.driver.attempts = []*attempt{&s.newest.attempt}
 	r.driver.run(r.begin)
 	won := r.won
 	if s.engine.Over() {
-		s.conclude()
-		if s.final == nil && m != nil && !s.desc.ServerStreams { // the one reply
-			won = s.direct.Load()
-		}
+		won = r.conclude()
+	} else {
+		s.newest = won
+		s.committed.Store(won)
+		s.log.release()
 	}
 	if won == nil {
 		return false
 	}
-	s.direct.Store(won)
-	s.log.release()
 	if won.ownReply {
 		copyReply(m, won.reply)
-		won.reply = nil
 	}
+	won.reply = nil
 	return true
+}
+
+// conclude ends the call. It returns the attempt with the message that the application waits for: the one reply of a stream that has only
+// one; otherwise nil.
+func (r *race) conclude() *streamAttempt {
+	var answer *streamAttempt
+	if n := r.s.engine.End().Answer; n > 0 {
+		answer = r.driver.sent(n).ofStream
+	}
+	r.s.conclude(answer)
+	if r.s.final == nil && r.want == decision.CommitMessage && !r.s.desc.ServerStreams {
+		return answer
+	}
+	return nil
 }
 
 // begin returns the attempt that was sent the request.
 func (r *race) begin() *attempt {
 	now := r.s.now()
-	step := r.s.engine.Requested(r.s.newest().number, now)
+	step := r.s.engine.Await(now)
 	r.driver.schedule(&step, now.At)
-	return &r.s.newest().attempt
+	return &r.s.newest.attempt
 }
 
 // prepare implements tries.
@@ -80,21 +92,18 @@ func (r *race) prepare(n int, at time.Duration, ours bool) *attempt {
 func (r *race) try(a *attempt) (ended bool, err error) {
 	t := a.ofStream
 	if t.stream == nil {
-		if err := r.s.replay(t); err != nil {
-			return true, endOf(err)
+		ended, err = r.s.replay(t)
+		if ended {
+			return true, err
 		}
 	}
 	if r.want == decision.CommitHeaders {
-		err = awaitHeaders(t)
+		ended, err = t.findEnd()
 	} else {
-		t.reply = r.message
-		if t.ownReply {
-			t.reply = r.replies.newMessage()
-		}
-		err = t.stream.RecvMsg(t.reply)
+		ended, err = r.receive(t)
 	}
-	if err != nil || r.want == decision.CommitMessage && !r.s.desc.ServerStreams {
-		return true, endOf(err)
+	if ended {
+		return true, err
 	}
 	r.driver.locked(func() { ended = !r.win(t) })
 	if ended {
@@ -103,17 +112,14 @@ func (r *race) try(a *attempt) (ended bool, err error) {
 	return ended, err
 }
 
-// awaitHeaders waits for the headers of an attempt. It returns how that has ended if there are none.
-func awaitHeaders(t *streamAttempt) error {
-	headers, err := t.stream.Header()
-	switch {
-	case err != nil:
-		return err
-	case headers != nil:
-		return nil
-	default:
-		return t.receiveEnd()
+// receive receives the first message of an attempt, or its end, which is also a message if there is only one.
+func (r *race) receive(t *streamAttempt) (ended bool, err error) {
+	t.reply = r.message
+	if t.ownReply {
+		t.reply = r.replies.newMessage()
 	}
+	err = t.stream.RecvMsg(t.reply)
+	return err != nil || !r.s.desc.ServerStreams, endOf(err)
 }
 
 // win commits the call to an attempt, unless another one has won. The driver's lock must be held.
@@ -125,7 +131,7 @@ func (r *race) win(t *streamAttempt) bool {
 		return false
 	}
 	if r.want == decision.CommitMessage {
-		t.heard = true
+		t.answered = true
 		r.s.engine.Heard(t.number, now)
 	}
 	r.won = t

@@ -8,8 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"sync"
@@ -228,25 +226,6 @@ func TestStream_OneAttemptExhausted(t *testing.T) {
 				}
 			})
 		})
-	}
-}
-
-// binaryLog is what gRPC reads at its start: the methods that it logs in binary.
-const binaryLog = "GRPC_BINARY_LOG_FILTER"
-
-// A stream with a binary log takes other ways through gRPC, which asks it for its context and its
-// headers by itself. So the tests of streams run once more, in a process that logs all methods, but for those of figures and costs, and those
-// in which Header runs next to RecvMsg: with a binary log, gRPC's own two calls race.
-func TestStream_BinaryLog(t *testing.T) {
-	t.Parallel()
-	if os.Getenv(binaryLog) != "" {
-		return // this is that process
-	}
-	again := exec.CommandContext(t.Context(), os.Args[0], "-test.run=Script|TestHedge|Stream|ReplayBuffer|Resume",
-		"-test.skip=AnHour|Allocat|Cost|OneAtATime|WhileOursIsInside|StreamProgress|BeyondTheContext|EndedMeanwhile|ShareBudget")
-	again.Env = append(os.Environ(), binaryLog+"=*")
-	if out, err := again.CombinedOutput(); err != nil {
-		t.Errorf("%v\n%s", err, out)
 	}
 }
 

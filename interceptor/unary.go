@@ -143,7 +143,7 @@ func (u *unary) runOn(first attempt, err error) error {
 func (u *unary) runAsked(options *attemptOptions) error {
 	decided := *u
 	defer decided.abortUnlessOver()
-	step := decided.startEngine(false, attempts.Now{At: u.start})
+	step := decided.startEngine(nil, attempts.Now{At: u.start})
 	if step.Over {
 		return decided.finish(&unreported)
 	}
@@ -223,13 +223,6 @@ func (u *unary) deliver(made []*attempt) error {
 	return u.finish(a.reported())
 }
 
-// abortUnlessOver releases everything that the call holds if an inner interceptor or a callback panics.
-func (u *unary) abortUnlessOver() {
-	if !u.engine.Over() {
-		u.engine.Abort(u.now())
-	}
-}
-
 // drivenUnary is a unary call with an attempt that may be slow: another one then follows next to it, or in its place.
 type drivenUnary struct {
 	unary
@@ -252,7 +245,7 @@ func (u *unary) runDriven(options *attemptOptions, slowAt time.Duration) error {
 func (d *drivenUnary) begin(options *attemptOptions, slowAt time.Duration) *attempt {
 	step := attempts.Step{Wake: slowAt}
 	if d.entry.asks {
-		step = d.startEngine(false, attempts.Now{At: d.start})
+		step = d.startEngine(nil, attempts.Now{At: d.start})
 	}
 	if step.Over {
 		return nil

@@ -88,6 +88,9 @@ var (
 	// By the method: no second reply can be made for the call's codec.
 	timeoutInSequence = surprise{"perAttemptTimeout", inSequence}
 	hedgeInSequence   = surprise{"hedgingPolicy", inSequence}
+	// By the method: the application sends a stream.
+	timeoutOfUploads = surprise{"perAttemptTimeout", notForUploads}
+	hedgeOfUploads   = surprise{"hedgingPolicy", notForUploads}
 	// By the method: a failed attempt has brought a reply.
 	spoiledReply = surprise{"reply", "a failed attempt has left data in a map, slice or pointer " +
 		"that the application had put into the reply. It can't be restored, " +
@@ -144,6 +147,7 @@ var (
 
 const (
 	unknownMethods = "unknown to admission, to hedgingQuantile and to the check whether all servers are slow"
+	notForUploads  = "does not apply to calls whose client sends a stream: another attempt follows only one that has failed (docs/streams.md)"
 	inSequence     = "attempts don't run in parallel: stagger doesn't know how to make " +
 		"another reply for the call's codec; interceptor.WithNewReply declares it (docs/hedging.md)"
 )
@@ -229,6 +233,18 @@ func (c *call) warnInSequence() {
 		return
 	case policies.Hedge(c.entry.policy) != nil:
 		what = &hedgeInSequence
+	}
+	c.retrier.warnOnce(what, c.entry.name, c.entry.name)
+}
+
+// warnUntimed warns if the policy's attempts should be followed when they are slow, and can't be, since the application sends a stream.
+func (c *call) warnUntimed() {
+	what := &timeoutOfUploads
+	switch {
+	case !c.entry.policy.Watched() || c.single():
+		return
+	case policies.Hedge(c.entry.policy) != nil:
+		what = &hedgeOfUploads
 	}
 	c.retrier.warnOnce(what, c.entry.name, c.entry.name)
 }

@@ -12,17 +12,22 @@ import (
 	"github.com/stagger-go/stagger/internal/decision"
 )
 
-// Requested reports that the time of attempt n begins, if it has not: the server has the whole request, and the application waits. Only
-// then is the attempt watched.
-func (c *Call) Requested(n int, now Now) (step Step) {
+// Await reports that the application waits for the response to a stream, and that the server has the whole request. From now on attempts
+// are timed: the one that runs, and later ones from their beginning.
+func (c *Call) Await(now Now) (step Step) {
 	c.beginStep(&step)
-	if a := c.findAttempt(n); a != nil && a.asked == Never {
-		a.asked = now.At
-		c.setSlowAt(a)
+	if c.awaited == Never {
+		c.awaited = now.At
+		for i := range c.running {
+			c.setSlowAt(&c.running[i])
+		}
 	}
 	c.completeStep(&step, &now)
 	return step
 }
+
+// timedFrom returns when the time of an attempt began, or Never: the application does not wait yet.
+func (c *Call) timedFrom(a *attempt) time.Duration { return max(a.began, c.awaited) }
 
 // Heard reports the first message of attempt n, even if something else commits the call to it: its latency is the attempt's
 // latency. It ignores an attempt that was cancelled because another one won.
@@ -38,35 +43,43 @@ func (c *Call) noteResponse(a *attempt, accepted bool, at time.Duration) {
 	if a.heard {
 		return
 	}
-	took, left := a.took(at), c.timeLeft(a.began)
+	took, left := c.took(a, at), c.timeLeft(a.began)
 	a.heard, a.heardIn = true, took
-	if a.asked == Never {
+	if c.awaited == Never {
 		c.ledger.leave(&a.held, at, admitting.End{How: admitting.Untimed, Left: left})
 		return
 	}
 	if m := c.set.Method; m != nil {
-		m.Answered(at, Answer{Took: took, Left: left, Limit: c.set.Policy.PerAttemptTimeout(), Accepted: accepted})
+		m.Answered(at, Answer{Took: took, Left: left, Limit: c.attemptTimeout(), Accepted: accepted})
 	}
 	c.ledger.leave(&a.held, at, admitting.End{How: admitting.Answered, Took: took, Left: left})
 }
 
 // took returns the latency of an attempt's first message or response, or how long it has taken until now.
-func (a *attempt) took(at time.Duration) time.Duration {
+func (c *Call) took(a *attempt, at time.Duration) time.Duration {
 	switch {
 	case a.heard:
 		return a.heardIn
-	case a.asked == Never:
+	case c.awaited == Never:
 		return at - a.began
 	default:
-		return at - a.asked
+		return at - c.timedFrom(a)
 	}
+}
+
+// attemptTimeout returns the per-attempt timeout; 0: none.
+func (c *Call) attemptTimeout() time.Duration {
+	if c.set.NeverSlow {
+		return 0
+	}
+	return c.set.Policy.PerAttemptTimeout()
 }
 
 // late reports whether an attempt was answered too late. Such a response does not show that extra attempts help: in an overload,
 // it would pay for the next ones and make the overload worse.
 func (c *Call) late(a *attempt, at time.Duration) bool {
-	timeout := c.set.Policy.PerAttemptTimeout()
-	return timeout > 0 && a.asked != Never && a.took(at) > timeout
+	timeout := c.attemptTimeout()
+	return timeout > 0 && c.awaited != Never && c.took(a, at) > timeout
 }
 
 // learn reports the end of an attempt to method and admission, as a response or as lost. If the call was committed to the attempt before
@@ -77,8 +90,8 @@ func (c *Call) learn(a *attempt, r *Result, is decision.Class, lost bool, at tim
 		c.noteResponse(a, r.accepted(), at)
 		return
 	}
-	m, took := c.set.Method, a.took(at)
-	outlasted := lost && a.slow && !a.heard && r.Local && !r.Foreign && a.asked != Never // not a fast one: how long it has run says nothing
+	m, took := c.set.Method, c.took(a, at)
+	outlasted := lost && a.slow && !a.heard && r.Local && !r.Foreign && c.awaited != Never // not a fast one: how long it has run says nothing
 	if m != nil && outlasted && took > 0 {
 		m.Outlasted(at, took)
 	}

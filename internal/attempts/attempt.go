@@ -14,7 +14,6 @@ import (
 // attempt is an attempt, from its sending until the event with its end is over.
 type attempt struct {
 	began   time.Duration
-	asked   time.Duration // when its time began; Never: not yet
 	heardIn time.Duration // the latency of its first message or its response
 	heard   bool
 
@@ -61,10 +60,7 @@ func (c *Call) newestAttempt() *attempt {
 func (c *Call) addRunning(at time.Duration) *attempt {
 	c.running = append(c.running, attempt{})
 	a := &c.running[len(c.running)-1]
-	a.began, a.asked, a.number, a.slowAt = at, at, c.used.sent, Never
-	if c.set.RequestFollows {
-		a.asked = Never
-	}
+	a.began, a.number, a.slowAt = at, c.used.sent, Never
 	c.ledger.movePending(&a.held)
 	return a
 }
@@ -103,7 +99,8 @@ func (c *Call) accept(step *Step, a *attempt, r *Result, now Now) {
 
 // handleFailure decides what follows a failed attempt.
 func (c *Call) handleFailure(step *Step, a *attempt, r *Result, is decision.Class, now Now) {
-	c.ledger.release(&a.held, settlement{helped: r.Err != nil && r.isAnswer(is) && !c.late(a, now.At), err: r.Err}, now.At)
+	helped := r.Err != nil && r.isAnswer(is) && !c.late(a, now.At)
+	c.ledger.release(&a.held, settlement{helped: helped, refunded: c.ranLong(a, r, now.At), err: r.Err}, now.At)
 	if r.Resumes {
 		c.resume(a, r, now.At)
 	}
@@ -127,15 +124,24 @@ func (c *Call) handleFailure(step *Step, a *attempt, r *Result, is decision.Clas
 	}
 }
 
-// resume lets the policy decide on an attempt that was cut, because the stream can be resumed. If the attempt received a
-// message, the call has made progress, and the attempt counts as its first. After a long attempt the backoff starts anew, too.
+// LongRun is how long an attempt of a resumed stream runs that is progress, though it may have brought no message: a quiet stream that
+// something cuts now and then is no failing one.
+const LongRun = 10 * time.Second
+
+// ranLong reports whether an attempt of a resumed stream ran so long before it was cut that this is progress.
+func (c *Call) ranLong(a *attempt, r *Result, at time.Duration) bool {
+	return r.Resumes && !r.Foreign && at-a.began >= LongRun
+}
+
+// resume lets the policy decide on an attempt that was cut, because the stream can be resumed. If the attempt received a message, or ran
+// long, the call has made progress, and the attempt counts as its first. After a long one the backoff starts anew, too.
 func (c *Call) resume(a *attempt, r *Result, at time.Duration) {
 	c.commit = commit{}
-	if !r.Progress {
-		return
+	long := c.ranLong(a, r, at)
+	if r.Progress || long {
+		c.used.progress = c.used.sent - 1
 	}
-	c.used.progress = c.used.sent - 1
-	if at-a.began > decision.BackoffOf(c.set.Policy).Max {
+	if long {
 		c.used.backoff = decision.Backoff{}
 	}
 }

@@ -37,6 +37,7 @@ type Call struct {
 	pending pending
 	commit  commit        // see Commit
 	floor   time.Duration // nothing is sent before, by the server's pushback
+	awaited time.Duration // since when the application waits for a response; Never: not yet
 	connect time.Duration // the end of the wait for a connection; Never: not begun
 	gap     gap
 	ending  ending
@@ -59,7 +60,6 @@ const (
 // used is what a call has used.
 type used struct {
 	sent      int  // attempts
-	told      int  // those that the driver was told of
 	hedges    int  // those that were sent in parallel with others
 	progress  int  // those before the one with which a resumed stream has last received a message
 	stopped   bool // the server has forbidden further attempts
@@ -128,7 +128,7 @@ func (c *Call) sendFirst(at time.Duration) (step Step) {
 	c.used.sent, c.gap.since = 1, Never
 	first := c.addRunning(at)
 	c.setSlowAt(first)
-	c.used.told, step.Send = 1, 1
+	step.Send = 1
 	step.Wake, step.Slow = first.slowAt, first.slowAt != Never
 	return step
 }
@@ -139,6 +139,10 @@ func (c *Call) resetCall(s *Settings, at time.Duration) {
 	c.state, c.floor, c.connect, c.gap.since = open, at, Never, at
 	c.running = c.first[:0]
 	c.set, c.ledger.set = s, s
+	c.awaited = at
+	if s.Stream {
+		c.awaited = Never
+	}
 }
 
 // Ended reports the end of attempt n. It must be called once for each attempt, including cancelled ones.
@@ -225,24 +229,17 @@ func (c *Call) Stop(reason policy.Reason, now Now) (step Step) {
 	return step
 }
 
-// Abort settles everything after a callback (budget, breaker, observer) or an inner interceptor has panicked, inside an event or between two. It drops
-// further panics. The driver cancels Step.Cancel, waits for its goroutines, and panics again. Abort ends the call.
-//
-// Step.Cancel has all running attempts that the driver knows, also those that the call has cancelled before: the panic may have come
-// before the driver was told.
-func (c *Call) Abort(now Now) (step Step) {
+// Abort settles everything while a panic of a callback (budget, breaker, observer) or of an inner interceptor goes up, inside an event or
+// between two, and ends the call. The driver cancels all attempts.
+func (c *Call) Abort(now Now) {
+	var step Step
 	c.beginStep(&step)
-	for i := range c.running {
-		if a := &c.running[i]; a.number <= c.used.told {
-			step.Cancel = append(step.Cancel, a.number)
-		}
-	}
-	c.ledger.releaseAll(now.At, &c.ended.held, c.running)
-	c.running, c.pending = c.running[:0], pending{}
+	running := c.running
+	c.running, c.pending = nil, pending{}
+	defer c.ledger.releaseAll(now.At, &c.ended.held, running)
 	c.ending.reached = false // the budget may be what has panicked, and a call without a status tells it nothing
 	c.ending.answer, c.ending.reason, c.ending.lastServerError = answer{err: ErrPanicked}, policy.ReasonNonRetryable, answer{}
 	c.completeStep(&step, &now)
-	return step
 }
 
 // Running returns how many attempts have not ended.

@@ -167,7 +167,7 @@ const traces = `
 # hedge observe: mode OBSERVE: a cancelled call
 	0 start → send 1, wake 50; 50 wake → (hedge announced); 60 stop cancelled; 61 end 1 cut → over cancelled, = 1 | E-
 # hedge observe: mode OBSERVE: a callback panics
-	0 start → send 1, wake 50; 50 wake → (hedge announced); 60 abort → cancel 1, over panicked, = 0
+	0 start → send 1, wake 50; 50 wake → (hedge announced); 60 abort → over panicked, = 0
 # beside observe: mode OBSERVE becomes OFF
 	0 start → send 1, wake 200; 100 set mode_off; 200 wake → (mode_off); 400 end 1 OK → over succeeded, = 1 | E+
 # hedge: closed for new attempts, and what runs is answered
@@ -329,7 +329,7 @@ const traces = `
 	0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 60 end 1 UNAV → (budget_exhausted), wake 100;
 	70 end 2 OK again → (budget_exhausted), over budget_exhausted, = 2 | Ws F w - w E+
 # hedge breaker: hedge panics
-	0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 60 abort → cancel 1 2, over panicked, = 0 | Ws d:Unknown - d:Unknown
+	0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 60 abort → over panicked, = 0 | Ws - d:Unknown d:Unknown
 # hedge: stream: hedges, the first message wins
 	0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 60 commit 2 message → true, cancel 1; 61 commit 1 message → false;
 	62 end 1 cut; 900 end 2 OK → over succeeded, = 2 | Ws + E+
@@ -346,11 +346,11 @@ const traces = `
 # beside: stream: an attempt whose first message has come is not slow
 	0 start → send 1, wake 200; 190 heard 1; 200 wake; 300 commit 1 message → true; 900 end 1 OK → over succeeded, = 1 | E+
 # retry admission uploads: stream: a server answers once it has the whole request
-	0 start → send 1; 60 requested 1; 70 requested 1; 70 requested 2; 100 heard 1; 900 end 1 OK → over succeeded, = 1 | < a:40 E+
+	0 start → send 1; 60 await; 70 await; 100 heard 1; 900 end 1 OK → over succeeded, = 1 | < a:40 E+
 # retry admission uploads: stream: an answer before the request is no measure
 	0 start → send 1; 100 heard 1; 900 end 1 OK → over succeeded, = 1 | < >a E+
 # beside uploads: stream: an attempt is watched from the moment at which the application waits for a response to the whole request
-	0 start → send 1; 10 end 1 UNAV → (retry), wake 60; 60 wake → send 2; 100 requested 2 → wake 300; 150 requested 2 → wake 300;
+	0 start → send 1; 10 end 1 UNAV → (retry), wake 60; 60 wake → send 2; 100 await → wake 300; 150 await → wake 300;
 	290 heard 2; 900 end 2 OK → over succeeded, = 2 | F ( Wf ) + E+
 # beside alone: alone: a slow attempt makes way
 	0 start → send 1, wake 200; 200 wake → (retry), wake 250; 250 wake → cancel 1; 251 end 1 cut → send 2, wake 451;
@@ -380,20 +380,31 @@ const traces = `
 # beside usual=100 deadline=1000: a deadline that an attempt misses which no server has seen
 	0 start → send 1, wake 200; 200 wake → (hedge), wake 250; 250 wake → send 2, wake 450; 1000 stop deadline_exceeded;
 	1000 end 1 DEADLINE foreign; 1001 end 2 UNAV → over deadline_exceeded, = 2 | ( Ws ) - E-
-# retry: resumption after a long time: the backoff starts anew
+# retry: resumption after a long time: the backoff starts anew, and the attempt gets its cost back
 	0 start → send 1; 10 end 1 UNAV → (retry), wake 60; 60 wake → send 2; 70 commit 2 message → true;
 	20000 end 2 UNAV resumes progress → (retry), wake 20050; 20050 wake → send 3; 20060 end 3 OK → over succeeded, = 3
-	| F ( Wf ) - F ( Wf ) + E+
+	| F ( Wf ) R F ( Wf ) + E+
+# retry: a quiet stream that is cut after ten seconds or more makes progress without a message
+	0 start → send 1; 10 commit 1 message → true; 60000 end 1 UNAV resumes → (retry), wake 60050; 60050 wake → send 2;
+	120000 end 2 UNAV resumes → (retry), wake 120050; 120050 wake → send 3; 180000 end 3 UNAV resumes → (retry), wake 180050;
+	180050 wake → send 4; 190050 end 4 UNAV resumes → (retry), wake 190100; 190100 wake → send 5;
+	200000 end 5 UNAV resumes → (retry), wake 200100; 200100 wake → send 6;
+	200110 end 6 UNAV resumes → (attempts_exhausted), over attempts_exhausted, = 6
+	| F ( Wf ) R F ( Wf ) R F ( Wf ) R F ( Wf ) - F ( Wf ) - F E-
+# retry: an attempt that no server has seen is no progress, however long it ran
+	0 start → send 1; 10 commit 1 message → true; 60000 end 1 UNAV resumes → (retry), wake 60050; 60050 wake → send 2;
+	80000 end 2 UNAV unsent resumes → (retry), wake 80100; 80100 wake → send 3;
+	100000 end 3 UNAV unsent resumes → (attempts_exhausted), over attempts_exhausted, = 3 | F ( Wf ) ( ) R E-
 # retry: resumption
 	0 start → send 1; 10 commit 1 message → true; 2000 end 1 UNAV resumes progress → (retry), wake 2050; 2050 wake → send 2;
 	2060 commit 2 message → true; 2100 end 2 UNAV resumes progress → (retry), wake 2200; 2200 wake → send 3;
 	2210 end 3 UNAV resumes → (retry), wake 2410; 2410 wake → send 4;
 	2420 end 4 UNAV resumes → (attempts_exhausted), over attempts_exhausted, = 4 | F ( Wf ) - F ( Wf ) - F ( Wf ) - F E-
-# retry: a resumption begins its backoff anew if the stream ran longer than the longest
+# retry: a resumption begins its backoff anew if the stream ran for ten seconds
 	0 start → send 1; 10 commit 1 message → true; 2000 end 1 UNAV resumes progress → (retry), wake 2050; 2050 wake → send 2;
-	2060 commit 2 message → true; 12050 end 2 UNAV resumes progress → (retry), wake 12150; 12150 wake → send 3;
-	12160 commit 3 message → true; 22151 end 3 UNAV resumes progress → (retry), wake 22201; 22201 wake → send 4;
-	22210 end 4 OK → over succeeded, = 4 | F ( Wf ) - F ( Wf ) - F ( Wf ) + E+
+	2060 commit 2 message → true; 12049 end 2 UNAV resumes progress → (retry), wake 12149; 12149 wake → send 3;
+	12160 commit 3 message → true; 22149 end 3 UNAV resumes progress → (retry), wake 22199; 22199 wake → send 4;
+	22210 end 4 OK → over succeeded, = 4 | F ( Wf ) - F ( Wf ) R F ( Wf ) + E+
 # retry: headers are no progress of a stream that is resumed
 	0 start → send 1; 10 commit 1 headers → true; 20 end 1 UNAV resumes → (retry), wake 70; 70 wake → send 2;
 	80 commit 2 headers → true; 90 end 2 UNAV resumes → (retry), wake 190; 190 wake → send 3; 200 commit 3 headers → true;
@@ -403,10 +414,10 @@ const traces = `
 	90 end 2 UNAV resumes progress → (retry), wake 190; 190 wake → send 3; 200 end 3 UNAV resumes → (retry), wake 400;
 	400 wake → send 4; 410 end 4 OK → over succeeded, = 4 | F ( Wf ) - F ( Wf ) - F ( Wf ) + E+
 # hedge breaker panics=d:Unavailable: a breaker panics at an attempt's end
-	0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 60 end 2 UNAV → panic, abort: cancel 1, over panicked, = 0;
+	0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 60 end 2 UNAV → panic, abort: over panicked, = 0;
 	70 end 1 OK | Ws - d:Unavailable d:Unknown
 # hedge breaker panics=d:OK: a breaker panics at the end of an attempt that has won: the one that has lost is cancelled
-	0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 60 end 2 OK → panic, abort: cancel 1, over panicked, = 0;
+	0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 60 end 2 OK → panic, abort: over panicked, = 0;
 	70 end 1 cut | Ws + d:OK d:Unknown
 # retry breaker panics=Allow: a breaker panics before the first attempt
 	0 start → panic, abort: over panicked, = 0; 10 wake |
@@ -416,13 +427,13 @@ const traces = `
 	0 start → send 1; 10 end 1 UNAV → (retry), wake 60; 60 wake → panic, abort: over panicked, = 0
 	| d:Unavailable F ( Wf ) - d:Unknown
 # hedge breaker panics=Record: a latency panics at an answer
-	0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 60 end 2 OK → panic, abort: cancel 1, over panicked, = 0
-	| Ws - d:Unknown d:Unknown
+	0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 60 end 2 OK → panic, abort: over panicked, = 0
+	| Ws d:Unknown - d:Unknown
 # inplace breaker panics=F: a budget panics at an abandoned attempt
 	0 start → send 1, wake 200; 200 wake → (retry), wake 250; 250 wake → cancel 1; 251 end 1 cut → panic, abort: over panicked, = 0
-	| ( Ws F ) R d:Unknown
+	| ( Ws F d:Unknown R )
 # retry panics=): an observer panics, and a wait limit then
-	0 start → send 1; 10 end 1 UNAV → (retry), wake 60; 20 abort → over panicked, = 0 | F ( Wf ) R
+	0 start → send 1; 10 end 1 UNAV → (retry), wake 60; 20 abort → over panicked, = 0 | F ( Wf R )
 # hedge: stream: a message after the caller has gone makes its attempt the answer, not one that fails beside it
 	0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 100 wake → (hedge), send 3; 105 stop cancelled;
 	105 end 3 NOT_FOUND; 105 commit 1 message → true, cancel 2; 106 end 2 UNAV;

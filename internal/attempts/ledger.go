@@ -43,15 +43,16 @@ type ledger struct {
 
 // settlement is the result of an attempt for those who gave it something.
 type settlement struct {
-	unused bool  // no server has seen the attempt
-	helped bool  // it was answered in time: with OK, or an error that no retry can improve
-	err    error // the result
+	unused   bool  // no server has seen the attempt
+	refunded bool  // a stream was cut that is resumed, after a long attempt: it costs nothing
+	helped   bool  // it was answered in time: with OK, or an error that no retry can improve
+	err      error // the result
 }
 
 // end returns it for the budget.
 func (s settlement) end() budget.End {
 	switch {
-	case s.unused:
+	case s.unused, s.refunded:
 		return budget.EndUnsent
 	case s.helped:
 		return budget.EndHelped
@@ -88,18 +89,14 @@ func (l *ledger) releaseSpare(at time.Duration) {
 	l.release(&spare, settlement{unused: true}, at)
 }
 
-// releaseAll releases everything after a panic, and drops further panics.
+// releaseAll releases everything after a panic. Further panics replace the first one.
 func (l *ledger) releaseAll(at time.Duration, ended *held, running []attempt) {
-	drop := func(release func()) {
-		defer func() { _ = recover() }()
-		release()
-	}
-	drop(l.releaseSlot)
-	drop(func() { l.release(&l.pending, settlement{unused: true, err: ErrPanicked}, at) })
-	drop(func() { l.releaseSpare(at) })
-	drop(func() { l.release(ended, settlement{err: ErrPanicked}, at) })
+	defer l.releaseSlot()
+	defer l.release(&l.pending, settlement{unused: true, err: ErrPanicked}, at)
+	defer l.releaseSpare(at)
+	defer l.release(ended, settlement{err: ErrPanicked}, at)
 	for i := range running {
-		drop(func() { l.release(&running[i].held, settlement{err: ErrPanicked}, at) })
+		defer l.release(&running[i].held, settlement{err: ErrPanicked}, at)
 	}
 }
 

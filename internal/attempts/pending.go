@@ -46,8 +46,8 @@ const (
 // setSlowAt sets the time at which an attempt is slow, if another attempt could follow.
 func (c *Call) setSlowAt(a *attempt) {
 	after, watched := SlowAfter(c.set.Policy, c.set.Method, c.set.InSequence)
-	slowAt := later(a.asked, after)
-	if watched && c.attempts() < c.limit() && slowAt < c.set.Deadline {
+	slowAt := later(c.timedFrom(a), after)
+	if watched && !c.set.NeverSlow && c.attempts() < c.limit() && slowAt < c.set.Deadline {
 		a.slowAt = slowAt
 	}
 }

@@ -14,7 +14,7 @@ func (c *Call) beginStep(step *Step) { step.Cancel, step.Wake = c.cancels[:0], N
 
 // completeStep completes the step of an event. The call is over when no attempt runs or is to follow.
 func (c *Call) completeStep(step *Step, now *Now) {
-	c.cancels, c.used.told = step.Cancel[:0], c.used.sent
+	c.cancels = step.Cancel[:0]
 	switch {
 	case c.state == over:
 	case len(c.running) == 0 && c.pending.state == nothing:

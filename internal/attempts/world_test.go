@@ -265,7 +265,7 @@ func (p *play) event(ms int, event string, args []string) (what string) {
 	prefix := ""
 	defer func() {
 		if v := recover(); v != nil {
-			what = "→ panic, abort: " + strings.TrimPrefix(p.print(p.call.Abort(now), ""), "→ ")
+			what = "→ panic, abort: " + strings.TrimPrefix(p.abort(now), "→ ")
 		}
 	}()
 	var step Step
@@ -279,12 +279,12 @@ func (p *play) event(ms int, event string, args []string) (what string) {
 	case "heard":
 		p.call.Heard(number(args[0]), now)
 		return ""
-	case "requested":
-		step = p.call.Requested(number(args[0]), now)
+	case "await":
+		step = p.call.Await(now)
 	case "stop":
 		step = p.call.Stop(policy.Reason(args[0]), now)
 	case "abort": // a callback has panicked
-		step = p.call.Abort(now)
+		return p.abort(now)
 	case "commit":
 		var ok bool
 		step, ok = p.call.Commit(number(args[0]), decision.Commit(args[1]), now)
@@ -293,6 +293,15 @@ func (p *play) event(ms int, event string, args []string) (what string) {
 		panic(event)
 	}
 	return p.print(step, prefix)
+}
+
+// abort ends the call after a panic. Callbacks may panic again.
+func (p *play) abort(now Now) string {
+	func() {
+		defer func() { _ = recover() }()
+		p.call.Abort(now)
+	}()
+	return p.print(Step{Wake: Never, Over: true}, "")
 }
 
 func number(text string) int {
@@ -433,7 +442,9 @@ func newPlay(p *policy.Policy, options string, origin time.Duration) *play {
 		case "alone":
 			pl.set.InSequence = true
 		case "uploads":
-			pl.set.RequestFollows = true
+			pl.set.Stream = true
+		case "neverslow":
+			pl.set.NeverSlow = true
 		case "observe":
 			pl.set.Observe = true
 		case "max":

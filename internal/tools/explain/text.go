@@ -106,7 +106,7 @@ func (a *Answer) facts(add func(name, format string, args ...any)) {
 	}
 	add("attempts", "%s", a.attempts())
 	add("safe", "%s: %s", map[bool]string{true: "yes", false: "no"}[a.Safe], a.Because)
-	settings(a.Policy, add)
+	settings(a.Policy, a.Alone, add)
 	if a.Budget != "" {
 		add("budget", "%s%s", a.Budget, map[bool]string{true: ", which is empty"}[a.BudgetEmpty])
 		for _, line := range rules(a.Rule) {
@@ -263,8 +263,8 @@ func (a *Answer) attempts() string {
 	}
 }
 
-// settings adds an entry's settings for retries or hedges, defaults included.
-func settings(p *policy.Policy, add func(name, format string, args ...any)) {
+// settings adds an entry's settings for retries or hedges, defaults included. uploads says that the client sends a stream.
+func settings(p *policy.Policy, uploads bool, add func(name, format string, args ...any)) {
 	of := policies.Spec(p)
 	if r := of.Retry; r != nil {
 		add("codes", "%s", codename.List(r.RetryableStatusCodes))
@@ -275,9 +275,14 @@ func settings(p *policy.Policy, add func(name, format string, args ...any)) {
 		}
 	}
 	if h := of.Hedge; h != nil {
-		add("hedges", "one every %v", h.HedgingDelay)
-		if h.Quantile > 0 {
+		switch {
+		case uploads:
+			add("hedges", "none, since the client sends a stream (docs/streams.md)")
+		case h.Quantile > 0:
+			add("hedges", "one every %v", h.HedgingDelay)
 			add("", "after the latency that %v of the calls stay under, once that is known", h.Quantile)
+		default:
+			add("hedges", "one every %v", h.HedgingDelay)
 		}
 		if len(h.NonFatalStatusCodes) > 0 {
 			add("codes", "%s: the next attempt is sent immediately; all others end the call", codename.List(h.NonFatalStatusCodes))
@@ -295,11 +300,14 @@ func settings(p *policy.Policy, add func(name, format string, args ...any)) {
 	if of.Timeout > 0 {
 		times = append(times, fmt.Sprintf("%v for the call", of.Timeout))
 	}
-	if t := p.PerAttemptTimeout(); t > 0 {
+	switch t := p.PerAttemptTimeout(); {
+	case t > 0 && uploads:
+		times = append(times, "none for an attempt, since the client sends a stream (docs/streams.md)")
+	case t > 0:
 		then := map[string]string{"RETRY": "another one in its place (RETRY)", "HEDGE": "a parallel one (HEDGE)"}[of.Retry.OnAttemptTimeout]
 		times = append(times, fmt.Sprintf("%v for an attempt, then %s", t, then))
 	}
-	if p.Parallel() {
+	if p.Parallel() && !uploads {
 		add("parallel", "if stagger can make a reply for the codec, as it can for protobuf; else in sequence (docs/hedging.md)")
 	}
 	if t := p.MaxConnectionWait(); t > 0 {

@@ -65,7 +65,7 @@ func Lint(file string, data []byte, o Options) []policy.Diagnostic {
 			l.lintHedge(path+".hedgingPolicy", *m.Hedge)
 		}
 		l.lintConnectionWait(path, m)
-		l.notHedged(path, m)
+		l.notTimed(path, m)
 		l.listUndeclared(path, m)
 		l.listDeclared(path, m)
 		l.noteKey(path, m)
@@ -485,17 +485,8 @@ func (l *linter) noteNoAttemptTimeout(path string, m spec.MethodConfig) {
 	}
 }
 
-// notHedged warns of parallel attempts for methods whose client sends a stream.
-func (l *linter) notHedged(path string, m spec.MethodConfig) {
-	var what string
-	switch {
-	case m.Hedge != nil:
-		path, what = path+".hedgingPolicy", "is not hedged, since its client sends a stream: the next attempt follows a failure; write a retryPolicy"
-	case m.Retry != nil && m.Retry.OnAttemptTimeout == "HEDGE":
-		path, what = path+".retryPolicy.onAttemptTimeout", "gives a slow attempt up for the next (RETRY), since its client sends a stream; write RETRY"
-	default:
-		return
-	}
+// notTimed names methods whose client sends a stream: hedges and attempt timeouts don't apply to them.
+func (l *linter) notTimed(path string, m spec.MethodConfig) {
 	var found []string
 	for _, n := range m.Names {
 		for method := range l.set.MethodsOf(n) {
@@ -504,8 +495,14 @@ func (l *linter) notHedged(path string, m spec.MethodConfig) {
 			}
 		}
 	}
-	if len(found) > 0 {
-		l.warn(path, nil, "%s %s for it, in a separate entry", atMost(found), what)
+	switch {
+	case len(found) == 0:
+	case m.Hedge != nil:
+		l.warn(path+".hedgingPolicy", nil, "%s is not hedged, since its client sends a stream: the next attempt follows a failure; "+
+			"write a retryPolicy for it, in a separate entry", atMost(found))
+	case m.Retry != nil && m.Retry.PerAttemptTimeout > 0:
+		l.note(path+".retryPolicy.perAttemptTimeout", "does not apply to calls whose client sends a stream, where the next attempt follows "+
+			"only a failure: "+atMost(found))
 	}
 }
 
