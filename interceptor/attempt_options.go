@@ -131,7 +131,7 @@ type attemptOptions struct {
 	trailer metadata.MD                   // noTrailer until gRPC writes here
 	peer    peer.Peer                     // zero without callOptions.peer
 	ends    atomic.Uint32                 // how often gRPC has ended the attempt, in any goroutine
-	end     atomic.Pointer[error]         // with which it has ended the attempt first; nil: with success, or not yet
+	end     atomic.Pointer[error]         // with which it has ended the attempt; nil: with success, or not yet
 	onEnd   func()                        // called when gRPC has ended the attempt; may be nil
 	retrier *Retrier                      // notified if gRPC ends the attempt more than once; nil: nobody
 	waiter  atomic.Pointer[chan struct{}] // closed when gRPC has ended the attempt; nil without a waiter
@@ -173,6 +173,14 @@ func (a *attemptOptions) recordEnd(err error) {
 
 // ended reports whether gRPC has ended the attempt, and won't write here again.
 func (a *attemptOptions) ended() bool { return a.ends.Load() > 0 }
+
+// failure returns with which error gRPC has ended the attempt, which it has; nil: with success.
+func (a *attemptOptions) failure() error {
+	if end := a.end.Load(); end != nil {
+		return *end
+	}
+	return nil
+}
 
 // longestEnd bounds the wait for gRPC's OnFinish at the end of an attempt. It expires only if an inner interceptor doesn't
 // pass on its options.

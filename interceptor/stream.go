@@ -293,8 +293,8 @@ func (s *stream) Header() (headers metadata.MD, err error) {
 		headers, err = t.stream.Header()
 		return err
 	})
-	if end := t.end.Load(); headers == nil && err == nil && end != nil {
-		_ = s.endWith(t, *end) // as in gRPC
+	if headers == nil && err == nil && t.ended() { // as in gRPC, Header finds the end of an attempt without headers
+		_ = s.endWith(t, t.failure())
 	}
 	return headers, err
 }
