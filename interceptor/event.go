@@ -16,9 +16,10 @@ import (
 
 // Observer receives events of calls. Nil fields are not called.
 //
-// Functions run inside the call of the event, one at a time per call, in any
-// goroutine. They must be safe for concurrent use, and must not block or panic: a panic may happen
-// in a timer's goroutine, where nothing can recover it. Their arguments don't change
+// Functions run inside the call of the event, in the goroutine that has made the step, in the order of the call's steps; if attempts run in
+// parallel, two may run at a time. They must be safe for concurrent use, and must not block: other operations of a stream wait for them.
+// Before CallEnd, they must not call the stream. They must not panic: a panic may happen in a timer's goroutine, where nothing
+// recovers it. Their arguments don't change
 // later. They may make calls and use the Retrier, to reload it or to set its mode: no lock of the Retrier is held.
 type Observer struct {
 	// CallStart is called at the start of every call. It returns the context for the call, its attempts and later events: the
