@@ -173,7 +173,7 @@ func (c *call) announce(ctx context.Context) {
 
 // prepareContext sets the call's key and timeout.
 func (c *call) prepareContext() {
-	if header := c.entry.policy.IdempotencyKey(); header != "" || c.flags&keyed != 0 {
+	if header := c.entry.declares.IdempotencyKey(); header != "" || c.flags&keyed != 0 {
 		c.ctx, c.key = withKey(c.ctx, header, c.options.caller)
 	}
 	if timeout := c.entry.policy.Timeout(); timeout > 0 { // it counts from the call's start
@@ -190,7 +190,7 @@ func (c *call) cancelTimeout() {
 
 // isSafe reports whether the call may be made twice: its caller, its key, or its entry says so.
 func (c *call) isSafe() bool {
-	return c.flags&safe != 0 || c.key != "" && keyCounts(c.entry.policy) || c.entry.safe
+	return c.flags&safe != 0 || c.key != "" && keyCounts(c.entry.declares) || c.entry.safe
 }
 
 // target returns the canonical target of the call's connection.

@@ -24,8 +24,9 @@ type policyOption struct {
 }
 
 // Policy makes p, of any [policy.Set], the policy of one call. It replaces the Retrier's policy for the
-// method. maxAttempts above the Retrier's limit is cut, with a warning. A
-// nil policy means no retries. Make the option once and reuse it: each call of Policy prepares the policy again.
+// method. If p's set has another policy for the method, or none, p says nothing of idempotency: the Retrier's entry for the method, or the method's
+// descriptor, says whether the call may be made twice, and which idempotency key it sends. maxAttempts above the Retrier's limit is
+// cut, with a warning. A nil policy means no retries. Make the option once and reuse it: each call of Policy prepares the policy again.
 func Policy(p *policy.Policy) grpc.CallOption {
 	if p == nil {
 		return policyOption{}
@@ -67,7 +68,7 @@ type keyOption struct {
 	key string
 }
 
-// IdempotencyKey sends key with every attempt of one call, in the header that the policy names or, by default, in
+// IdempotencyKey sends key with every attempt of one call, in the header that the method's entry names or, by default, in
 // "idempotency-key". It declares the call idempotent, unless its policy has idempotency NONE. The server must
 // recognize by the key that two attempts are one call. Use one key for each operation that must happen once, and the same key
 // when the application itself retries. If key is "", a random one is used.
