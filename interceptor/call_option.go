@@ -58,6 +58,13 @@ type disableOption struct{ grpc.EmptyCallOption }
 // budget. gRPC then behaves as without a Retrier.
 func Disable() grpc.CallOption { return disableOption{} }
 
+type optionalOption struct{ grpc.EmptyCallOption }
+
+// Optional says that the handler which makes the call goes on without its response, as with a cache. If the call gives up, and the handler
+// fails later for another reason, the server's own caller may still retry: see [Retrier.ServerOptions]. The call itself is retried as any
+// other. Outside of a handler the option has no effect. For all calls of a connection, pass it to grpc.WithDefaultCallOptions.
+func Optional() grpc.CallOption { return optionalOption{} }
+
 // insideOption marks the attempts of a Retrier, so that a second one on the same connection ignores
 // them: two would multiply their attempts.
 type insideOption struct{ grpc.EmptyCallOption }
