@@ -202,7 +202,7 @@ func (c *call) target() string { return c.entry.target }
 // recordSuccess tells method and budget of a call whose first attempt has succeeded, so that nothing had to be decided.
 func (c *call) recordSuccess(a *attempt) {
 	c.noteSucceeded(&atOnce)
-	if c.foreign(a, false) {
+	if c.foreign(a) {
 		return
 	}
 	if c.entry.responses != nil {

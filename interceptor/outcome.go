@@ -38,7 +38,7 @@ func (c *call) resultOf(a *attempt, reply any, err error, local bool, now attemp
 	}
 	r.Trailer = a.reported().trailer
 	r.Again, r.Final = verdict == VerdictRetry, verdict == VerdictFinal
-	r.Foreign = c.foreign(a, local)
+	r.Foreign = c.foreign(a)
 	if err == nil {
 		return r
 	}
@@ -73,18 +73,16 @@ func (c *call) endSpoiled(r *attempts.Result) {
 	c.retrier.warnOnce(&spoiledReply, c.entry.name, c.entry.name)
 }
 
-// foreign reports whether no server has seen attempt a, which has returned: an inner interceptor has made its result, or gRPC, before it
-// had a stream. If gRPC is still ending an attempt whose context is over, a server has probably seen it. local is as in [call.local].
-func (c *call) foreign(a *attempt, local bool) bool {
+// foreign reports whether no server is known to have seen attempt a, which has returned: an inner interceptor has made its result, or gRPC,
+// before it had a stream. Without gRPC's OnFinish nothing is known, as of an inner interceptor that waits for a token.
+func (c *call) foreign(a *attempt) bool {
 	switch {
 	case c.cc == nil:
 		return false
 	case a.report != nil:
 		return a.report.unsent
-	case a.ended():
-		return a.untouched()
 	default:
-		return !local
+		return !a.ended() || a.untouched()
 	}
 }
 

@@ -457,7 +457,7 @@ func (s *stream) succeeded(a *attempt) bool {
 	if s.options.targets != noTargets {
 		t.noteReport()
 	}
-	if !s.foreign(a, false) {
+	if !s.foreign(a) {
 		s.hear(t)
 		s.entry.budget.Observe(clock.Time(s.start), budget.EventCallSucceeded)
 	}

@@ -43,7 +43,7 @@ type ledger struct {
 
 // settlement is the result of an attempt for those who gave it something.
 type settlement struct {
-	unused bool  // no server has seen the attempt
+	unused bool  // no server is known to have seen the attempt
 	helped bool  // it was answered in time: with OK, or an error that no retry can improve
 	err    error // the result
 }
