@@ -45,7 +45,16 @@ type ledger struct {
 type settlement struct {
 	unused bool  // no server is known to have seen the attempt
 	helped bool  // it was answered in time: with OK, or an error that no retry can improve
+	own    bool  // err says nothing of the server
 	err    error // the result
+}
+
+// forBreaker returns the result as a breaker is told it.
+func (s settlement) forBreaker() error {
+	if s.own && s.err != nil {
+		return &localError{s.err}
+	}
+	return s.err
 }
 
 // end returns it for the budget.
@@ -65,7 +74,7 @@ func (l *ledger) release(h *held, s settlement, at time.Duration) {
 	was := *h
 	*h = held{}
 	if was.done != nil {
-		defer was.done(s.err)
+		defer was.done(s.forBreaker())
 	}
 	if was.permit.ended != nil {
 		defer was.permit.ended(clock.Time(at), s.end())
@@ -95,11 +104,11 @@ func (l *ledger) releaseAll(at time.Duration, ended *held, running []attempt) {
 		release()
 	}
 	drop(l.releaseSlot)
-	drop(func() { l.release(&l.pending, settlement{unused: true, err: ErrPanicked}, at) })
+	drop(func() { l.release(&l.pending, settlement{unused: true, own: true, err: ErrPanicked}, at) })
 	drop(func() { l.releaseSpare(at) })
-	drop(func() { l.release(ended, settlement{err: ErrPanicked}, at) })
+	drop(func() { l.release(ended, settlement{own: true, err: ErrPanicked}, at) })
 	for i := range running {
-		drop(func() { l.release(&running[i].held, settlement{err: ErrPanicked}, at) })
+		drop(func() { l.release(&running[i].held, settlement{own: true, err: ErrPanicked}, at) })
 	}
 }
 

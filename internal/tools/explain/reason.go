@@ -59,7 +59,7 @@ func Meanings() []Meaning {
 			LookAt: "The service itself, or one below it that has given up ([chains](chains.md)). Can the service do without that one?",
 			Change: "Fix the failure there. If the service does without, let it make those calls with " +
 				"[`interceptor.Optional()`](chains.md#calls-that-a-handler-can-do-without). Raise `maxPushback` if callers can wait.",
-			DoNot:  "Filter the trailer out: without it, the attempts of several layers multiply.",
+			DoNot: "Filter the trailer out: without it, the attempts of several layers multiply.",
 		},
 		{
 			Reason: policy.ReasonNotIdempotent,
