@@ -103,6 +103,20 @@ func TestAdmission_Unobserved(t *testing.T) {
 	})
 }
 
+// A call that has expired is not asked about: it ends as it does without admission.
+func TestAdmission_ExpiredCall(t *testing.T) {
+	play(t, admitting(retries), func(t *testing.T, s scene) {
+		c := s.gather(t, 3)
+		defer c.leave()
+		if refused, err := s.refused(t, -time.Second); refused || status.Code(err) != codes.DeadlineExceeded {
+			t.Errorf("%v; want DEADLINE_EXCEEDED", err)
+		}
+		if refused, err := s.refused(t, time.Second); !refused {
+			t.Errorf("%v; want that a call with a second left is refused", err)
+		}
+	})
+}
+
 // closedCircuit is a breaker that lets all attempts pass.
 type closedCircuit struct{}
 

@@ -74,7 +74,7 @@ type End uint8
 
 // The ends.
 const (
-	EndUnsent End = iota + 1 // it was never sent: what was charged for it comes back
+	EndUnsent End = iota + 1 // no server is known to have seen it: what was charged for it comes back
 	EndFailed                // it didn't help
 	EndHelped                // a server answered it within the usual time of an attempt, with OK or an error that no retry can improve
 )

@@ -6,6 +6,7 @@ package elsewhere
 import (
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
@@ -96,7 +97,7 @@ func (p *policy) report(state balancer.State, ready int) {
 		p.down = time.Now()
 	}
 	if state.Picker != nil {
-		state.Picker = &picker{child: state.Picker, ready: ready, down: p.down}
+		state.Picker = &picker{child: state.Picker, ready: ready, down: p.down, random: rand.IntN}
 	}
 	p.cc.UpdateState(state)
 }

@@ -56,17 +56,21 @@ func (s manyTargets) call(target int, invoke func() error) {
 	defer conn.Close()
 	_ = s.retrier.Unary()(s.t.Context(), get, nil, nil, conn,
 		func(_ context.Context, _ string, _, _ any, _ *grpc.ClientConn, opts ...grpc.CallOption) error {
-			err := invoke()
-			for _, o := range opts { // as gRPC does, of an attempt that has left the client
-				switch o := o.(type) {
-				case grpc.TrailerCallOption:
-					*o.TrailerAddr = metadata.MD{}
-				case grpc.OnFinishCallOption:
-					o.OnFinish(err)
-				}
-			}
-			return err
+			return endAsGRPC(opts, invoke())
 		})
+}
+
+// endAsGRPC reports the end of an attempt that has left the client, as gRPC does.
+func endAsGRPC(opts []grpc.CallOption, err error) error {
+	for _, o := range opts {
+		switch o := o.(type) {
+		case grpc.TrailerCallOption:
+			*o.TrailerAddr = metadata.MD{}
+		case grpc.OnFinishCallOption:
+			o.OnFinish(err)
+		}
+	}
+	return err
 }
 
 // pass lets many other targets come and go. After 6 s, a bucket has forgotten their successes.

@@ -56,6 +56,7 @@ const (
 	disabled     callFlags = 1 << iota // the call bypasses the Retrier
 	safe                               // the caller declares it idempotent
 	keyed                              // the caller asks for an idempotency key
+	optional                           // the caller does without the response, if need be
 	defaultLimit                       // the call's deadline is that of the default timeout
 )
 
@@ -154,6 +155,8 @@ func (c *call) readOwn(option grpc.CallOption) {
 		c.flags |= safe
 	case keyOption:
 		c.flags |= keyed
+	case optionalOption:
+		c.flags |= optional
 	default:
 		c.options.foreign = c.options.foreign || ofMiddleware(option)
 	}
@@ -173,7 +176,7 @@ func (c *call) announce(ctx context.Context) {
 
 // prepareContext sets the call's key and timeout.
 func (c *call) prepareContext() {
-	if header := c.entry.policy.IdempotencyKey(); header != "" || c.flags&keyed != 0 {
+	if header := c.entry.declares.IdempotencyKey(); header != "" || c.flags&keyed != 0 {
 		c.ctx, c.key = withKey(c.ctx, header, c.options.caller)
 	}
 	if timeout := c.entry.policy.Timeout(); timeout > 0 { // it counts from the call's start
@@ -190,7 +193,7 @@ func (c *call) cancelTimeout() {
 
 // isSafe reports whether the call may be made twice: its caller, its key, or its entry says so.
 func (c *call) isSafe() bool {
-	return c.flags&safe != 0 || c.key != "" && keyCounts(c.entry.policy) || c.entry.safe
+	return c.flags&safe != 0 || c.key != "" && keyCounts(c.entry.declares) || c.entry.safe
 }
 
 // target returns the canonical target of the call's connection.
@@ -198,7 +201,8 @@ func (c *call) target() string { return c.entry.target }
 
 // recordSuccess tells method and budget of a call whose first attempt has succeeded, so that nothing had to be decided.
 func (c *call) recordSuccess(a *attempt) {
-	if c.foreign(a, false) {
+	c.noteSucceeded(&atOnce)
+	if c.foreign(a) {
 		return
 	}
 	if c.entry.responses != nil {
@@ -227,12 +231,13 @@ func (c *call) finish(reported *report) error {
 }
 
 // answer returns the error of a call that is over, fills the caller's targets from the attempt that is the response, and tells the
-// incoming call if this one has given up. It runs no user code.
+// incoming call if this one has given up or succeeded. It runs no user code.
 func (c *call) answer(reported *report) error {
 	c.options.deliver(reported)
 	end := c.end()
 	failure := c.failure(end)
 	if failure == nil {
+		c.noteSucceeded(end)
 		return nil
 	}
 	c.noteGaveUp(end)
@@ -241,8 +246,18 @@ func (c *call) answer(reported *report) error {
 
 // noteGaveUp records in the incoming call that a call made in its context has given up.
 func (c *call) noteGaveUp(end *attempts.End) {
-	if in := inbound(c.ctx); in != nil && c.mode() == policy.ModeEnforce && end.GaveUp() {
-		in.gaveUp.Store(true)
+	if c.flags&optional != 0 || c.mode() != policy.ModeEnforce || !end.GaveUp() {
+		return
+	}
+	if in := inbound(c.ctx); in != nil {
+		in.noteGaveUp(c.entry.name)
+	}
+}
+
+// noteSucceeded records in the incoming call that a call made in its context has succeeded.
+func (c *call) noteSucceeded(end *attempts.End) {
+	if in := inbound(c.ctx); in != nil && end.Reason == policy.ReasonSucceeded {
+		in.noteSucceeded(c.entry.name)
 	}
 }
 

@@ -35,13 +35,20 @@ func (c *call) deciding() bool { return c.engineState != nil }
 func (c *call) startEngine(stream *grpc.StreamDesc, now attempts.Now) attempts.Step {
 	c.prepareEngine()
 	c.set.Stream, c.set.NeverSlow = stream != nil, stream != nil && stream.ClientStreams
+	if c.reasonGone(attempts.Now{Wall: time.Now(), Closed: closed(c.cc)}) == "" {
+		c.setGates()
+	}
+	return c.engine.Start(&c.set, now)
+}
+
+// setGates has breaker and admission asked. A call that is over before its first attempt asks neither: no server will see it.
+func (c *call) setGates() {
 	if find := c.retrier.breaker; find != nil {
 		if gate := find(c.target(), c.method); gate != nil {
 			c.set.Breaker = &callGate{gate, c.ctx}
 		}
 	}
 	c.set.Admission, c.set.Enforced = c.entry.gate, c.entry.mode == policy.ModeEnforce
-	return c.engine.Start(&c.set, now)
 }
 
 // joinEngine starts the engine of a unary call with the first attempt, which was made without a question.

@@ -17,6 +17,7 @@ import (
 	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/internal/latency"
 	"github.com/stagger-go/stagger/internal/methods"
+	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -30,11 +31,12 @@ type entry struct {
 	target string // canonical
 	name   string // the method's, in what outlives the call: see keptName
 
-	policy *policy.Policy
-	mode   policy.Mode // of the calls: the strictest of the policy file's, the policy's and the switches'
-	most   int         // attempts of a call
-	safe   bool        // the policy, or the method's descriptor, declares it idempotent
-	limits limits
+	policy   *policy.Policy
+	declares *policy.Policy // whose idempotency and key hold for the method; see declarationOf
+	mode     policy.Mode    // of the calls: the strictest of the policy file's, the policy's and the switches'
+	most     int            // attempts of a call
+	safe     bool           // its declaration, or the method's descriptor, says that it is idempotent
+	limits   limits
 
 	budget    budget.Budget
 	responses attempts.Method // what the method's last responses have shown; nil: the policy doesn't need it, or the table has no place for it
@@ -102,7 +104,8 @@ func (r *Retrier) newEntry(s *slot, method string, callers *policy.Policy, now t
 		e.mode = policy.StrictestMode(e.mode, callers.Mode())
 	}
 	p := e.policy
-	e.safe, e.slots = of.set.Safe(p, method), targetSlots{&r.waitLimit, e.target}
+	e.declares = r.declarationOf(of, p, method)
+	e.safe, e.slots = of.set.Safe(e.declares, method), targetSlots{&r.waitLimit, e.target}
 	e.most = min(p.MaxAttempts(), of.set.Config().MaxAttemptsLimit)
 	e.gate = r.admissionOf(e, s.record)
 	e.asks = e.gate != nil || r.breaker != nil
@@ -121,6 +124,15 @@ func (r *Retrier) newEntry(s *slot, method string, callers *policy.Policy, now t
 		e.budget = r.budgetFor(of, p, budgetUser{target: e.target, service: r.serviceOf(p, s)})
 	}
 	return e
+}
+
+// declarationOf returns the policy that says whether a method is idempotent, and which key its calls send: p, unless a caller has borrowed
+// it from an entry for other methods.
+func (r *Retrier) declarationOf(of *rules, p *policy.Policy, method string) *policy.Policy {
+	if policies.Declares(p, method) {
+		return p
+	}
+	return cmp.Or(of.set.Lookup(method), r.single)
 }
 
 // Names over longestName bytes are not kept: a proxy passes on whatever its callers choose. Their calls have a policy, and

@@ -58,8 +58,8 @@ func dialTarget(t testing.TB, target int) *grpc.ClientConn {
 
 func fine(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error { return nil }
 
-func fail(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error {
-	return status.Error(codes.Unavailable, "no")
+func fail(_ context.Context, _ string, _, _ any, _ *grpc.ClientConn, opts ...grpc.CallOption) error {
+	return endAsGRPC(opts, status.Error(codes.Unavailable, "no"))
 }
 
 // call makes a call that succeeds.

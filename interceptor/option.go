@@ -130,9 +130,14 @@ type Gate interface {
 	Open(ctx context.Context, attempt int) error
 	// Allow is called when an attempt is sent, the first included. If it returns an error, the attempt is not sent. Otherwise done is
 	// called once, when the attempt has ended, with its error; a nil done is not called. The gate decides which errors count as failures of
-	// the server.
+	// the server: those that wrap [ErrLocal] never should. A call whose deadline has passed before it is made asks no gate.
 	Allow(ctx context.Context, attempt int) (done func(error), err error)
 }
+
+// ErrLocal is wrapped by the errors of attempts that a [Gate] is told of and that say nothing of the server: they come from this client's
+// size limits, codecs, credentials or inner interceptors, or the attempt has panicked. The status is unchanged. A failure to connect
+// doesn't wrap it, since then no server is there. Errors of calls never wrap it.
+var ErrLocal = attempts.ErrLocal
 
 // WithBreaker asks a circuit breaker before every attempt. find returns it for a target and method, or nil for none. It is called once
 // per call, and must be safe for concurrent use. If the first attempt is refused, the call ends with UNAVAILABLE, which wraps the

@@ -38,7 +38,7 @@ func (c *call) resultOf(a *attempt, reply any, err error, local bool, now attemp
 	}
 	r.Trailer = a.reported().trailer
 	r.Again, r.Final = verdict == VerdictRetry, verdict == VerdictFinal
-	r.Foreign = c.foreign(a, local)
+	r.Foreign = c.foreign(a)
 	if err == nil {
 		return r
 	}
@@ -53,6 +53,7 @@ func (c *call) resultOf(a *attempt, reply any, err error, local bool, now attemp
 	r.Unsent = noStream && st.Code() == codes.Unavailable && !multiplied
 	// An error without a status comes from an interceptor, not from a server.
 	foreign := !isStatus || st.Code() == codes.OK
+	r.Own = c.ownError(a, st, &now)
 	r.Final = r.Final || foreign && verdict == VerdictByCode || deterministic(st.Code(), err) || noStream && dropped(st.Code(), err)
 	return r
 }
@@ -73,18 +74,47 @@ func (c *call) endSpoiled(r *attempts.Result) {
 	c.retrier.warnOnce(&spoiledReply, c.entry.name, c.entry.name)
 }
 
-// foreign reports whether no server has seen attempt a, which has returned: an inner interceptor has made its result, or gRPC, before it
-// had a stream. If gRPC is still ending an attempt whose context is over, a server has probably seen it. local is as in [call.local].
-func (c *call) foreign(a *attempt, local bool) bool {
+// foreign reports whether no server is known to have seen attempt a, which has returned: an inner interceptor has made its result, or gRPC,
+// before it had a stream. Without gRPC's OnFinish nothing is known, as of an inner interceptor that waits for a token.
+func (c *call) foreign(a *attempt) bool {
 	switch {
 	case c.cc == nil:
 		return false
 	case a.report != nil:
 		return a.report.unsent
-	case a.ended():
-		return a.untouched()
 	default:
-		return !local
+		return !a.ended() || a.untouched()
+	}
+}
+
+// ownError reports whether the error of attempt a says nothing of the server: an inner interceptor has returned it, or it comes from this
+// client's credentials, codecs or size limits. A failure to connect says that no server is there.
+func (c *call) ownError(a *attempt, st *status.Status, now *attempts.Now) bool {
+	switch {
+	case c.cc == nil:
+		return false
+	case a.report == nil:
+		return true
+	case !a.report.unsent:
+		_, fromServer := a.report.trailer["content-type"] // as in all responses that are errors from the start
+		return !fromServer && ofMessages(st)
+	case now.Down || now.Connecting:
+		return st.Code() != codes.Unavailable && st.Code() != codes.DeadlineExceeded
+	default:
+		return true
+	}
+}
+
+// ofMessages reports whether an error is grpc-go's for a message that it can't encode, send or decode. Servers in Go use the same texts.
+func ofMessages(st *status.Status) bool {
+	begins := func(text string) bool { return strings.HasPrefix(st.Message(), text) }
+	switch st.Code() {
+	case codes.ResourceExhausted:
+		return slices.ContainsFunc(tooLarge, begins)
+	case codes.Internal:
+		return slices.ContainsFunc(unfit, begins)
+	default:
+		return false
 	}
 }
 
@@ -140,8 +170,8 @@ var drops = []string{
 // trailers. err may wrap the status.
 func deterministic(code codes.Code, err error) bool {
 	message := messageOf(err)
-	return aboveLimit(code, message) ||
-		code == codes.Internal && slices.ContainsFunc(unfit, func(text string) bool { return strings.HasPrefix(message, text) })
+	return aboveLimit(code, message) || code == codes.Internal && (strings.HasPrefix(message, cardinality) ||
+		slices.ContainsFunc(unfit, func(text string) bool { return strings.HasPrefix(message, text) }))
 }
 
 // statusError is an error that has a status, as gRPC's have.
@@ -159,10 +189,22 @@ func messageOf(err error) string {
 	return inner.GRPCStatus().Message()
 }
 
+// cardinality begins grpc-go's texts for a server that sends no reply to a unary call, or several.
+const cardinality = "cardinality violation:"
+
+// tooLarge are the beginnings of grpc-go's texts for messages above a size limit.
+var tooLarge = []string{
+	"trying to send message larger than max",
+	"grpc: message too large (",
+	"grpc: received message larger than max",
+	"grpc: message after decompression larger than max",
+	"grpc: received message after decompression larger than max",
+}
+
 // unfit are the beginnings of grpc-go's texts for messages and headers that this client can't encode or decode.
 var unfit = []string{
-	"cardinality violation:",
 	"grpc: Compressor is not installed",
+	"grpc: Decompressor is not installed",
 	"grpc: error while compressing",
 	"grpc: error while marshaling",
 	"grpc: failed to decompress the",

@@ -37,6 +37,10 @@ func init() {
 		p, _ := policy.(*Policy)
 		return &p.retry
 	}
+	inside.Declares = func(policy any, method string) bool {
+		p, _ := policy.(*Policy)
+		return p.set == nil || p.set.Lookup(method) == p
+	}
 	inside.Channel = func(set any) (string, Diagnostic) {
 		s, _ := set.(*Set)
 		return s.config.Channel(), s.balancingAt

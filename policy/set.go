@@ -57,7 +57,7 @@ func newSet(c spec.Config, report *document.Report) (*Set, error) {
 			of := m.Policy
 			of.Idempotency = spec.IdempotencyOf(m.Idempotency, c.Idempotency, name)
 			p := newPolicy(of)
-			p.name, p.mode = name, StrictestMode(s.mode, p.mode)
+			p.set, p.name, p.mode = s, name, StrictestMode(s.mode, p.mode)
 			s.byPath[name] = p
 			s.list = append(s.list, p)
 		}

@@ -10,6 +10,7 @@
 package attempts
 
 import (
+	"errors"
 	"math"
 	"time"
 
@@ -81,7 +82,8 @@ type Slots interface {
 type Gate interface {
 	// Open returns nil if Allow would let the attempt pass now. It takes nothing: the attempt may never be sent.
 	Open(attempt int) error
-	// Allow lets the attempt pass, which is sent now, or refuses it. done is then called once, with the attempt's error.
+	// Allow lets the attempt pass, which is sent now, or refuses it. done is then called once, with the attempt's error, which wraps
+	// [ErrLocal] if it says nothing of the server.
 	Allow(attempt int) (done func(error), err error)
 }
 
@@ -110,6 +112,7 @@ type Result struct {
 
 	Err   error // as returned by gRPC; nil: OK
 	Local bool  // no response, but gRPC's error for an ended context
+	Own   bool  // the error is this client's, and says nothing of the server: a breaker is told so
 
 	Progress bool // with Resumes: the application has received a message of this attempt
 }
@@ -157,6 +160,15 @@ func (e *End) GaveUp() bool {
 		return false
 	}
 }
+
+// ErrLocal is interceptor.ErrLocal.
+var ErrLocal = errors.New("stagger: an error of this client, which says nothing of the server")
+
+// localError is an error for a breaker.
+type localError struct{ err error }
+
+func (e *localError) Error() string   { return e.err.Error() }
+func (e *localError) Unwrap() []error { return []error{ErrLocal, e.err} }
 
 var (
 	timedOut = status.New(codes.DeadlineExceeded, "per-attempt timeout")

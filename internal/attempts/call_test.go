@@ -251,12 +251,12 @@ const traces = `
 	0 start → send 1; 1 end 1 OK foreign → over succeeded, = 1 |
 # retry: an error that no server has seen is no failure for the budget
 	0 start → send 1; 1 end 1 NOT_FOUND foreign → (non_retryable), over non_retryable, = 1 |
-# retry: nor is one that is retried, and the cost of the extra attempt is not earned by a cache
+# retry: nor is one that is retried, and the cost of an extra attempt that a cache answers comes back
 	0 start → send 1; 1 end 1 UNAV foreign → (retry), wake 51; 51 wake → send 2; 52 end 2 OK foreign → over succeeded, = 2
-	| ( Wf ) -
+	| ( Wf ) R
 # retry: one attempt that a server has seen makes the call one
 	0 start → send 1; 1 end 1 UNAV → (retry), wake 51; 51 wake → send 2; 52 end 2 NOT_FOUND foreign → (non_retryable),
-	over non_retryable, = 2 | F ( Wf ) - E-
+	over non_retryable, = 2 | F ( Wf ) R E-
 # inplace: an attempt that makes way, and that no server has seen, is no failure
 	0 start → send 1, wake 200; 200 wake → (retry), wake 250; 250 wake → cancel 1; 251 end 1 cut foreign → send 2, wake 451;
 	260 end 2 OK → over succeeded, = 2 | ( Ws ) + E+

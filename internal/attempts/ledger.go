@@ -43,10 +43,19 @@ type ledger struct {
 
 // settlement is the result of an attempt for those who gave it something.
 type settlement struct {
-	unused   bool  // no server has seen the attempt
+	unused   bool  // no server is known to have seen the attempt
 	refunded bool  // a stream was cut that is resumed, after a long attempt: it costs nothing
 	helped   bool  // it was answered in time: with OK, or an error that no retry can improve
+	own      bool  // err says nothing of the server
 	err      error // the result
+}
+
+// forBreaker returns the result as a breaker is told it.
+func (s settlement) forBreaker() error {
+	if s.own && s.err != nil {
+		return &localError{s.err}
+	}
+	return s.err
 }
 
 // end returns it for the budget.
@@ -66,7 +75,7 @@ func (l *ledger) release(h *held, s settlement, at time.Duration) {
 	was := *h
 	*h = held{}
 	if was.done != nil {
-		defer was.done(s.err)
+		defer was.done(s.forBreaker())
 	}
 	if was.permit.ended != nil {
 		defer was.permit.ended(clock.Time(at), s.end())
@@ -92,11 +101,11 @@ func (l *ledger) releaseSpare(at time.Duration) {
 // releaseAll releases everything after a panic. Further panics replace the first one.
 func (l *ledger) releaseAll(at time.Duration, ended *held, running []attempt) {
 	defer l.releaseSlot()
-	defer l.release(&l.pending, settlement{unused: true, err: ErrPanicked}, at)
+	defer l.release(&l.pending, settlement{unused: true, own: true, err: ErrPanicked}, at)
 	defer l.releaseSpare(at)
-	defer l.release(ended, settlement{err: ErrPanicked}, at)
+	defer l.release(ended, settlement{own: true, err: ErrPanicked}, at)
 	for i := range running {
-		defer l.release(&running[i].held, settlement{err: ErrPanicked}, at)
+		defer l.release(&running[i].held, settlement{own: true, err: ErrPanicked}, at)
 	}
 }
 

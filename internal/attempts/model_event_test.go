@@ -253,7 +253,7 @@ func (m *model) end(n int) {
 	a := &m.attempts[n-1]
 	r, name := m.result(a)
 	if !a.heard && a.committed == "" && (r.Unsent || m.dice.one(8)) {
-		r.Foreign, name = true, name+" foreign"
+		r.Foreign, r.Own, name = true, true, name+" foreign"
 	}
 	m.reached = m.reached || !r.Foreign
 	a.running = false
@@ -289,11 +289,17 @@ func (m *model) checkEnded(n int, a *modelAttempt, r *Result, step Step, was set
 	switch {
 	case hung:
 		err = errTimedOut
-	case lost && r.Local && (!gone || m.answer != 0):
+	case lost && r.Local && !r.Foreign && (!gone || m.answer != 0):
 		err = nil
 	}
 	if m.set.Breaker != nil && (len(m.done) != 1 || status.Code(m.done[0]) != status.Code(err)) {
 		m.failf("5: the breaker hears %v of attempt %d; want %v", m.done, n, err)
+	}
+	if m.set.Breaker != nil && errors.Is(m.done[0], ErrLocal) != (r.Own && err != nil) {
+		m.failf("5: the breaker hears %v of attempt %d, whose error is this client's: %v", m.done, n, r.Own)
+	}
+	if r.Foreign && slices.Contains(told, "-") {
+		m.failf("5: an extra attempt that no server has seen costs something")
 	}
 	if fails := m.fails - was.fails; fails > 1 || hung && !r.Foreign && fails != 1 || r.Foreign && fails != 0 {
 		m.failf("5: %d failures at the end of attempt %d", fails, n)

@@ -186,14 +186,20 @@ func (s *Situation) next(b *spec.Backoff) Decision {
 	if s.Resumes && policies.Hedge(p) != nil {
 		b = &resumption // a hedging policy has no backoff, and a cut stream must not be resumed immediately
 	}
-	switch {
-	case s.Pushback.Source != "": // the backoff starts anew
-		d.Delay = s.Pushback.After(s.Chance)
-	case s.atOnce(b): // the backoff starts with the next retry
+	servers := s.Pushback.After(s.Chance)
+	if s.Pushback.Source == PushbackTrailer { // instead of the backoff, which starts anew
+		d.Delay = servers
+		return d
+	}
+	if s.atOnce(b) { // the backoff starts with the next retry
 		d.Delay = time.Duration(s.Chance * float64(atOnceWithin))
-	default:
+	} else {
 		d.Delay = Delay(*b, s.Backoff.Retries, s.Backoff.Previous, s.Chance)
 		d.Backoff = Backoff{Retries: s.Backoff.Retries + 1, Previous: d.Delay}
+	}
+	if servers > d.Delay { // RetryInfo and retry-after say "at least"; the backoff starts anew
+		d.Delay = servers
+		d.Backoff = Backoff{}
 	}
 	return d
 }

@@ -25,6 +25,8 @@ var (
 	// Retry returns the settings of extra attempts: those of Spec, or for a hedging policy what hedges share with retries; without extra
 	// attempts, one attempt. It must not be changed.
 	Retry func(p any) *spec.Retry
+	// Declares reports whether the policy's own set has it for a method, or it is in no set. Else its entry speaks of other methods only.
+	Declares func(p any, method string) bool
 	// Channel returns the keys of the file that gRPC itself implements, such as loadBalancingConfig, as a service config in JSON, and the
 	// place of loadBalancingConfig in the file.
 	Channel func(set any) (config string, at document.Diagnostic)

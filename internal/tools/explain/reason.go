@@ -56,9 +56,10 @@ func Meanings() []Meaning {
 		{
 			Reason: policy.ReasonPushbackStop,
 			Means:  "The server forbade another attempt, or asked for a longer delay than `maxPushback`.",
-			LookAt: "The service itself, or one below it that has given up ([chains](chains.md)).",
-			Change: "Fix the failure there. Raise `maxPushback` if callers can wait.",
-			DoNot:  "Filter the trailer out: without it, the attempts of several layers multiply.",
+			LookAt: "The service itself, or one below it that has given up ([chains](chains.md)). Can the service do without that one?",
+			Change: "Fix the failure there. If the service does without, let it make those calls with " +
+				"[`interceptor.Optional()`](chains.md#calls-that-a-handler-can-do-without). Raise `maxPushback` if callers can wait.",
+			DoNot: "Filter the trailer out: without it, the attempts of several layers multiply.",
 		},
 		{
 			Reason: policy.ReasonNotIdempotent,
