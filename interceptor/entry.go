@@ -46,7 +46,7 @@ type entry struct {
 
 	defaultTimeout   time.Duration // of unary calls without a deadline; 0: none
 	warnedNoDeadline *atomic.Bool  // that unary calls have no deadline: the slot's
-	grpcsCodec       bool          // a call without an option for a codec has gRPC's own
+	codec            codecKind     // of a call without an option for a codec
 }
 
 // stale reports whether a call that begins now, with the policy that its caller gave or nil, needs a new entry.
@@ -96,7 +96,7 @@ func (r *Retrier) newEntry(s *slot, method string, callers *policy.Policy, now t
 	of := r.rules.Load()
 	e := &entry{
 		made: now, rules: of, switches: r.switches.Load(), policy: cmp.Or(callers, of.set.Lookup(method), r.single),
-		target: s.target, name: s.name, budget: budget.Unlimited, grpcsCodec: usesGRPCsCodec(nil),
+		target: s.target, name: s.name, budget: budget.Unlimited, codec: codecOf(nil),
 		defaultTimeout: r.defaultTimeoutBy(of), warnedNoDeadline: &s.warnedNoDeadline,
 	}
 	e.mode = policy.StrictestMode(of.modeOf(method), e.switches.modeFor(method))

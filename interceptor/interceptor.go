@@ -107,12 +107,11 @@ type Retrier struct {
 	single    *policy.Policy // for methods without a policy: one attempt
 
 	// What calls share.
-	entries     entries
-	budgets     budgets
-	waitLimit   waitLimit
-	outages     outages
-	replayed    atomic.Int64 // bytes that all streams keep for replay
-	leftRunning atomic.Bool  // an inner interceptor has returned before gRPC had ended the attempt
+	entries   entries
+	budgets   budgets
+	waitLimit waitLimit
+	outages   outages
+	replayed  atomic.Int64 // bytes that all streams keep for replay
 
 	// What is reported.
 	observers       atomic.Pointer[observers]

@@ -160,7 +160,7 @@ func TestMessageForeign_NothingEmbedded(t *testing.T) {
 			play(t, c, func(t *testing.T, s scene) {
 				s.On(get, down(), moves.Play(moves.Receive(0), say("a")))
 				reply := new(nest)
-				err := s.conn.Invoke(t.Context(), get, new(nest), reply, grpc.ForceCodecV2(strict{}))
+				err := s.conn.Invoke(t.Context(), get, new(nest), reply, grpc.ForceCodec(older{}))
 				if err != nil || reply.GetValue() != "a" || s.Count(get) != 2 {
 					t.Errorf("unary: %v after %d attempts", err, s.Count(get))
 				}

@@ -39,6 +39,7 @@ func (c *call) resultOf(a *attempt, reply any, err error, local bool, now attemp
 	r.Trailer = a.reported().trailer
 	r.Again, r.Final = verdict == VerdictRetry, verdict == VerdictFinal
 	r.Foreign = c.foreign(a)
+	r.Inner = !a.ended() && a.ctx.Err() == nil
 	if err == nil {
 		return r
 	}
@@ -66,12 +67,6 @@ func (c *call) warnCut() {
 		n := strconv.Itoa(c.entry.policy.MaxAttempts())
 		c.retrier.warnOnce(&cutAttempts, n, n, most)
 	}
-}
-
-// endSpoiled makes r the last result of a call, since its attempt has received something into the caller's reply that can't be undone.
-func (c *call) endSpoiled(r *attempts.Result) {
-	r.Final = true
-	c.retrier.warnOnce(&spoiledReply, c.entry.name, c.entry.name)
 }
 
 // foreign reports whether no server is known to have seen attempt a, which has returned: an inner interceptor has made its result, or gRPC,

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -312,6 +313,39 @@ func TestPanic_StreamIsOver(t *testing.T) {
 			t.Errorf("%d attempts", n)
 		}
 	})
+}
+
+// An attempt that ends its goroutine, as t.FailNow does, ends the call: what it holds is released on the way up.
+func TestPanic_Goexit(t *testing.T) {
+	for name, c := range map[string]spec.Config{"retries": config(plain()), "hedges": hedged(), "beside": config(besides())} {
+		for number := int64(1); number <= 2; number++ {
+			t.Run(fmt.Sprintf("%s/attempt %d", name, number), func(t *testing.T) {
+				f, b := &fuse{limit: 99}, &purse{grants: 99}
+				paid(c)
+				play(t, c, func(t *testing.T, s scene) {
+					var n atomic.Int64
+					conn := s.Dial(t, append(s.retrier.DialOptions(), grpc.WithChainUnaryInterceptor(
+						func(context.Context, string, any, any, *grpc.ClientConn, grpc.UnaryInvoker, ...grpc.CallOption) error {
+							if n.Add(1) == number {
+								runtime.Goexit()
+							}
+							return status.Error(codes.Unavailable, "")
+						}))...)
+					returned := false
+					over := make(chan struct{})
+					go func() {
+						defer close(over)
+						_ = conn.Invoke(t.Context(), get, wrapperspb.String("x"), new(wrapperspb.StringValue))
+						returned = true
+					}()
+					<-over
+					if left := held(s.retrier, f, b); left != "" || returned || n.Load() != number {
+						t.Errorf("returned %v after %d attempts; held for ever: %s", returned, n.Load(), left)
+					}
+				}, withFuse(f), interceptor.WithBudget("", forAll(b)))
+			})
+		}
+	}
 }
 
 const panicsInOurs = "STAGGER_TEST_PANIC"

@@ -67,7 +67,6 @@ type streamAttempt struct {
 
 	stream   grpc.ClientStream // nil until it is open
 	answered bool              // the application has its first message: RecvMsg's
-	spoiled  bool              // a codec that adds to what it finds may have put a reply into the application's message
 }
 
 func (r *Retrier) stream(retries grpcRetries) grpc.StreamClientInterceptor {
@@ -238,17 +237,24 @@ func (s *stream) CloseSend() (err error) {
 
 // RecvMsg receives a message. The first one commits the stream to its attempt.
 func (s *stream) RecvMsg(m any) error {
-	for {
+	var kept keptReply
+	for first := true; ; first = false {
 		t := s.committed.Load()
 		if t == nil || !t.answered {
+			if first {
+				kept = s.keepReply(m)
+			}
 			watched := false
 			t, watched = s.beginReceive()
 			switch {
 			case watched:
-				return s.receiveFirst(m)
+				return s.receiveFirst(m, kept)
 			case t == nil:
 				return cmp.Or(s.final, io.EOF)
 			}
+		}
+		if !first {
+			kept.restore()
 		}
 		err := s.pass(func() error { return t.stream.RecvMsg(m) })
 		if err == nil && s.desc.ServerStreams {
@@ -269,9 +275,9 @@ func (s *stream) RecvMsg(m any) error {
 }
 
 // receiveFirst receives the first message of a stream whose attempts may be slow.
-func (s *stream) receiveFirst(m any) error {
+func (s *stream) receiveFirst(m any, kept keptReply) error {
 	won := false
-	s.decide(func() { won = s.race(decision.CommitMessage, m) })
+	s.decide(func() { won = s.race(decision.CommitMessage, m, kept) })
 	if !won {
 		return cmp.Or(s.final, io.EOF)
 	}
@@ -303,7 +309,7 @@ func (s *stream) Header() (headers metadata.MD, err error) {
 func (s *stream) awaitHeaders() *streamAttempt {
 	s.lock()
 	if s.beginWait() {
-		s.decide(func() { s.race(decision.CommitHeaders, nil) })
+		s.decide(func() { s.race(decision.CommitHeaders, nil, keptReply{}) })
 		return s.committed.Load()
 	}
 	s.mu.Unlock()

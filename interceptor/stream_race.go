@@ -21,6 +21,7 @@ type race struct {
 	driver  driver
 	want    decision.Commit // what commits the call: the first message, or headers
 	message any             // RecvMsg receives into it
+	kept    keptReply       // message before the first attempt
 	replies messageType     // of messages for goroutines of ours
 	won     *streamAttempt
 }
@@ -29,8 +30,8 @@ var _ tries = (*race)(nil)
 
 // race makes attempts until one has what the application waits for, and commits the stream to it. It returns false if there is none: the call
 // is over. It must run inside decide: until the race is over, other operations wait.
-func (s *stream) race(want decision.Commit, m any) bool {
-	r := &race{s: s, want: want, message: m}
+func (s *stream) race(want decision.Commit, m any, kept keptReply) bool {
+	r := &race{s: s, want: want, message: m, kept: kept}
 	s.inSequence = false
 	if want == decision.CommitMessage {
 		r.replies = s.retrier.replyType(s.method, m)
@@ -115,8 +116,11 @@ func (r *race) try(a *attempt) (ended bool, err error) {
 // receive receives the first message of an attempt, or its end, which is also a message if there is only one.
 func (r *race) receive(t *streamAttempt) (ended bool, err error) {
 	t.reply = r.message
-	if t.ownReply {
-		t.reply = r.replies.newMessage()
+	switch {
+	case t.ownReply:
+		t.reply = r.replies.newMessage(&r.kept)
+	case t.number > 1:
+		r.kept.restore()
 	}
 	err = t.stream.RecvMsg(t.reply)
 	return err != nil || !r.s.desc.ServerStreams, endOf(err)

@@ -160,9 +160,6 @@ func (s *stream) takeResult(t *streamAttempt, err error) (attempts.Result, attem
 		t.awaitEnd()
 	}
 	r := s.resultOf(&t.attempt, nil, err, local, now)
-	if t.spoiled {
-		s.endSpoiled(&r)
-	}
 	if err != nil && !local && s.resume.next != nil {
 		s.resumeAfter(&r, now.At-t.began)
 	}
@@ -204,7 +201,7 @@ func (s *stream) replay(t *streamAttempt) (ended bool, err error) {
 // add makes an attempt the newest one.
 func (s *stream) add(a attempt) *streamAttempt {
 	t := &streamAttempt{attempt: a}
-	t.ofStream, t.onEnd = t, s.attemptFinished
+	t.ofStream, t.onEnd, t.over = t, s.attemptFinished, make(chan struct{})
 	t.ctx, t.cancel = context.WithCancel(t.ctx)
 	s.newest = t
 	return t
@@ -290,11 +287,6 @@ func (s *stream) noteWhole() {
 
 // receivedEnd reports that RecvMsg has returned the end of an attempt. It returns what the application gets of it, and whether the call is over.
 func (s *stream) receivedEnd(t *streamAttempt, err error) (shown error, over bool) {
-	spoiled := false
-	if err != nil && !s.desc.ServerStreams && !s.usesGRPCsCodec() {
-		headers, _ := t.stream.Header()
-		spoiled = headers != nil
-	}
 	s.lock()
 	s.receiving = false
 	if s.over { // its context has ended meanwhile, or long ago: a server may have said more than that
@@ -309,7 +301,6 @@ func (s *stream) receivedEnd(t *streamAttempt, err error) (shown error, over boo
 			return amended(s.final, err), true
 		}
 	}
-	t.spoiled = spoiled
 	s.decide(func() { s.attemptEnded(t, err) })
 	return s.finalError()
 }

@@ -55,9 +55,6 @@ func (u *unary) run(options *attemptOptions) error {
 	if u.options.maxAttempts > 1 {
 		u.keepMessages()
 	}
-	if u.codec != nil {
-		defer u.codec.encodeOnce(nil)
-	}
 	u.prepareContext()
 	u.limitTime()
 	if u.cancel != nil {
@@ -76,26 +73,21 @@ func (u *unary) run(options *attemptOptions) error {
 
 // keepMessages prepares the caller's messages for a second attempt, and finds whether attempts can have replies of their own.
 func (u *unary) keepMessages() {
-	grpcsCodec := u.usesGRPCsCodec()
-	u.kept.keep(u.reply, grpcsCodec)
-	leftRunning := u.retrier.leftRunning.Load()
-	if u.entry.policy.Parallel() || leftRunning {
-		u.replies = u.retrier.replyType(u.method, u.reply)
-		u.inSequence = !u.replies.makes()
-		u.ownReplies = leftRunning && !u.inSequence
-		u.warnInSequence()
-	}
-	if u.entry.mode != policy.ModeEnforce {
+	if u.codec() == codecGiving && protobufType(u.request) == nil {
+		u.options.maxAttempts = 1
+		if u.entry.mode != policy.ModeOff {
+			u.retrier.warnOnce(&givenAway, u.entry.name, u.entry.name)
+		}
 		return
 	}
-	if u.entry.policy.Watched() || leftRunning {
-		u.copyRequest()
+	u.kept = u.keepReply(u.reply)
+	if u.entry.policy.Parallel() {
+		u.replies = u.retrier.replyType(u.method, u.reply)
+		u.inSequence = !u.replies.makes()
+		u.warnInSequence()
 	}
-	if !grpcsCodec && u.useMessageCodec(u.options.caller) {
-		u.options.shared = append(u.options.shared, grpc.ForceCodecV2(u.codec))
-		if u.kept.partly {
-			u.replies = u.retrier.replyType(u.method, u.reply) // for attempts after one that has spoiled it
-		}
+	if u.entry.policy.Watched() && u.entry.mode == policy.ModeEnforce {
+		u.copyRequest()
 	}
 }
 
@@ -115,7 +107,6 @@ func (u *unary) slowAt() time.Duration {
 // runFirst makes the first attempt without the engine, and needs no more if that succeeds.
 func (u *unary) runFirst(options *attemptOptions) error {
 	a := u.firstAttempt(options, u.start)
-	a.ownReply = u.ownReplies
 	err := u.try(&a)
 	observers := u.retrier.observers.Load()
 	if err != nil || u.retrier.classifier != nil || observers.attempts {
@@ -148,7 +139,6 @@ func (u *unary) runAsked(options *attemptOptions) error {
 		return decided.finish(&unreported)
 	}
 	first := decided.firstAttempt(options, u.start)
-	first.ownReply = u.ownReplies
 	return decided.withoutDriver(&first, decided.try(&first))
 }
 
@@ -164,7 +154,6 @@ func (u *unary) withoutDriver(a *attempt, err error) error {
 			return u.deliver(made)
 		}
 		a = u.laterAttempt(n, at)
-		a.ownReply = u.needsOwnReply()
 		made = append(made, a)
 		err = u.try(a)
 	}
@@ -174,7 +163,7 @@ func (u *unary) withoutDriver(a *attempt, err error) error {
 func (u *unary) try(a *attempt) error {
 	switch {
 	case a.ownReply:
-		a.reply = u.replies.newMessage()
+		a.reply = u.replies.newMessage(&u.kept)
 	case a.number > 1:
 		u.kept.restore()
 		a.reply = u.reply
@@ -187,27 +176,7 @@ func (u *unary) try(a *attempt) error {
 // attemptResult returns the result of an attempt that has returned err.
 func (u *unary) attemptResult(a *attempt, err error) (attempts.Result, attempts.Now) {
 	now := u.now()
-	r := u.resultOf(a, a.reply, err, u.local(a, err, now), now)
-	if err != nil && u.noteLeftRunning(a) {
-		r.Final = true
-	}
-	if (err != nil || r.Again) && u.spoiled() && !u.replies.makes() {
-		u.endSpoiled(&r)
-	}
-	return r, now
-}
-
-// noteLeftRunning reports whether an attempt that has returned with an error may still write into the caller's reply. An inner interceptor
-// has returned before gRPC ended the attempt: either it never called gRPC, as without a token, or gRPC still runs, and nothing
-// tells these apart. Another attempt could be answered into a reply of its own, but the first one might overwrite it in the
-// caller's hands. So this must be known before the first attempt: from now on, attempts of this Retrier's calls have their own replies,
-// if possible, so that calls can be retried.
-func (u *unary) noteLeftRunning(a *attempt) bool {
-	if a.ownReply || a.report != nil || u.cc == nil {
-		return false
-	}
-	u.retrier.leftRunning.Store(true)
-	return true
+	return u.resultOf(a, a.reply, err, u.local(a, err, now), now), now
 }
 
 // deliver ends a call about which the engine has decided, when none of its attempts runs.
@@ -252,7 +221,6 @@ func (d *drivenUnary) begin(options *attemptOptions, slowAt time.Duration) *atte
 	}
 	d.first = d.firstAttempt(options, d.start)
 	a := &d.first
-	a.ownReply = d.ownReplies
 	a.ctx, a.cancel = context.WithCancel(a.ctx)
 	d.driver.attempts = append(d.driver.attempts, a)
 	d.driver.schedule(&step, d.start)
@@ -262,7 +230,7 @@ func (d *drivenUnary) begin(options *attemptOptions, slowAt time.Duration) *atte
 // prepare implements tries. An attempt in a goroutine of ours runs in parallel with others.
 func (d *drivenUnary) prepare(n int, at time.Duration, ours bool) *attempt {
 	a := d.laterAttempt(n, at)
-	a.ownReply = ours || d.needsOwnReply()
+	a.ownReply = ours
 	a.ctx, a.cancel = context.WithCancel(a.ctx)
 	return a
 }

@@ -91,10 +91,9 @@ var (
 	// By the method: the application sends a stream.
 	timeoutOfUploads = surprise{"perAttemptTimeout", notForUploads}
 	hedgeOfUploads   = surprise{"hedgingPolicy", notForUploads}
-	// By the method: a failed attempt has brought a reply.
-	spoiledReply = surprise{"reply", "a failed attempt has left data in a map, slice or pointer " +
-		"that the application had put into the reply. It can't be restored, " +
-		"so the call is not retried: pass an empty reply, or declare replies by interceptor.WithNewReply"}
+	// By the method: gRPC may have freed the request's buffers when the first attempt has sent them.
+	givenAway = surprise{"codec", "calls have one attempt: the request isn't a protobuf message, and an encoding.CodecV2 may give its " +
+		"buffers away, so that it can't be sent again. Codecs of the type encoding.Codec don't, nor does gRPC's own"}
 	// By the method.
 	noDeadline = surprise{"deadline", "unary calls have none: a server that hangs keeps them for ever, and neither retries " +
 		"nor attempt timeouts have time to " +

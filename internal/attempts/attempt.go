@@ -94,14 +94,14 @@ func (c *Call) commitTo(step *Step, to commit, at time.Duration) {
 // accept makes the response of an attempt the call's.
 func (c *Call) accept(step *Step, a *attempt, r *Result, now Now) {
 	c.choose(step, a.number, nil, policy.ReasonSucceeded, now.At)
-	c.ledger.release(&a.held, settlement{unused: r.Foreign, helped: !c.late(a, now.At)}, now.At)
+	c.ledger.release(&a.held, settlement{unused: r.unused(), helped: !r.Foreign && !c.late(a, now.At)}, now.At)
 }
 
 // handleFailure decides what follows a failed attempt.
 func (c *Call) handleFailure(step *Step, a *attempt, r *Result, is decision.Class, now Now) {
 	helped := r.Err != nil && r.isAnswer(is) && !c.late(a, now.At)
 	refunded := c.ranLong(a, r, now.At)
-	c.ledger.release(&a.held, settlement{unused: r.Foreign, refunded: refunded, helped: helped, own: r.Own, err: r.Err}, now.At)
+	c.ledger.release(&a.held, settlement{unused: r.unused(), refunded: refunded, helped: helped, own: r.Own, err: r.Err}, now.At)
 	if r.Resumes {
 		c.resume(a, r, now.At)
 	}
@@ -178,7 +178,7 @@ func (c *Call) makeWay(step *Step, a *attempt, r *Result, now Now) {
 	if !r.Foreign {
 		c.reportFailure(now.At)
 	}
-	c.ledger.release(&a.held, settlement{unused: r.Foreign, own: r.Own, err: errTimedOut}, now.At)
+	c.ledger.release(&a.held, settlement{unused: r.unused(), own: r.Own, err: errTimedOut}, now.At)
 	c.ending.answer = answer{attempt: a.number, err: errTimedOut}
 	c.launch(step, now)
 }
@@ -194,7 +194,7 @@ func (c *Call) lost(a *attempt, r *Result, now Now) {
 			err = nil // it was fast enough until it was cancelled
 		}
 	}
-	c.ledger.release(&a.held, settlement{unused: r.Foreign, own: r.Own, err: err}, now.At)
+	c.ledger.release(&a.held, settlement{unused: r.unused(), own: r.Own, err: err}, now.At)
 }
 
 // leftover records the end of an attempt after the call was stopped. A server's result replaces that of a cancelled context.
@@ -203,7 +203,7 @@ func (c *Call) leftover(a *attempt, r *Result, now Now) {
 	if c.reportHung(a, r, now.At) {
 		err = errTimedOut
 	}
-	c.ledger.release(&a.held, settlement{unused: r.Foreign, own: r.Own, err: err}, now.At)
+	c.ledger.release(&a.held, settlement{unused: r.unused(), own: r.Own, err: err}, now.At)
 	if c.ending.answer.attempt == 0 || c.ending.answer.local || !r.Local {
 		c.ending.answer = answer{attempt: a.number, err: r.Err, local: r.Local}
 	}

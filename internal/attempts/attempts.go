@@ -113,11 +113,15 @@ type Result struct {
 	Err   error // as returned by gRPC; nil: OK
 	Local bool  // no response, but gRPC's error for an ended context
 	Own   bool  // the error is this client's, and says nothing of the server: a breaker is told so
+	Inner bool  // an inner interceptor has made the result, in time, perhaps with another server's help: the attempt is paid for
 
 	Progress bool // with Resumes: the application has received a message of this attempt
 }
 
 func (r *Result) accepted() bool { return r.Err == nil && !r.Again }
+
+// unused reports whether the attempt costs nothing, since no server is known to have seen it.
+func (r *Result) unused() bool { return r.Foreign && !r.Inner }
 
 // Step tells the driver what to do after an event: cancel, send, set the timer, notify observers, in this order.
 type Step struct {

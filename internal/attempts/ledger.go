@@ -43,7 +43,7 @@ type ledger struct {
 
 // settlement is the result of an attempt for those who gave it something.
 type settlement struct {
-	unused   bool  // no server is known to have seen the attempt
+	unused   bool  // the attempt costs nothing: no server is known to have seen it
 	refunded bool  // a stream was cut that is resumed, after a long attempt: it costs nothing
 	helped   bool  // it was answered in time: with OK, or an error that no retry can improve
 	own      bool  // err says nothing of the server

@@ -31,7 +31,7 @@ func Meanings() []Meaning {
 		{
 			Reason: policy.ReasonNonRetryable,
 			Means: "The policy does not list the code, or the same call would fail again, as with a message that is too large. " +
-				"Or an inner interceptor returned before gRPC had ended the attempt, which may still write into the reply.",
+				"Or an inner interceptor returned an error without a status.",
 			LookAt: "The error's code, and `retryableStatusCodes` of the method's entry (`stagger explain`). " +
 				"If the code is listed, the interceptors after the Retrier.",
 			Change: "List the code if another attempt may help. Use `interceptor.WithClassifier` if the server means " +
