@@ -122,7 +122,8 @@ func (c *call) readOption(option grpc.CallOption) {
 		o.targets = max(o.targets, someTargets)
 		return
 	}
-	switch promoted(option).(type) {
+	acts := underlying(option)
+	switch acts.(type) {
 	case grpc.HeaderCallOption, grpc.TrailerCallOption, grpc.PeerCallOption, nil:
 		o.opaque = true
 		kind := fmt.Sprintf("%T", option)
@@ -134,7 +135,9 @@ func (c *call) readOption(option grpc.CallOption) {
 	case grpc.FailFastCallOption, grpc.MaxSendMsgSizeCallOption, grpc.MaxRecvMsgSizeCallOption:
 		o.limited = true
 	case grpc.EmptyCallOption:
-		c.readOwn(unwrapped(option))
+		o.foreign = o.foreign || ofMiddleware(option)
+	default:
+		c.readOwn(acts)
 	}
 	o.shared = append(o.shared, option)
 }
@@ -157,8 +160,6 @@ func (c *call) readOwn(option grpc.CallOption) {
 		c.flags |= keyed
 	case optionalOption:
 		c.flags |= optional
-	default:
-		c.options.foreign = c.options.foreign || ofMiddleware(option)
 	}
 }
 

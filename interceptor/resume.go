@@ -43,7 +43,7 @@ func resumptionOf(desc *grpc.StreamDesc, opts []grpc.CallOption) (r resumption) 
 		return r
 	}
 	for _, o := range opts {
-		if o, ok := unwrapped(o).(resumeOption); ok {
+		if o, ok := underlying(o).(resumeOption); ok {
 			r.next = o.next
 		}
 	}
