@@ -82,7 +82,7 @@ func (r *Retrier) admissions() []AdmissionState {
 
 // notifyWouldRefuse notifies observers that admission would have refused a call in mode ENFORCE.
 func (c *call) notifyWouldRefuse() {
-	if c.entry.mode == policy.ModeObserve && c.retrier.observers.Load().any {
+	if c.entry.mode == policy.ModeObserve && c.retrier.observers.Load().ofCalls {
 		e := c.event(0, codes.ResourceExhausted, nil)
 		e.Reason = policy.ReasonOverloaded
 		c.retrier.notify(c.ctx, e, tellDecision)

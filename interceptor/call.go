@@ -94,7 +94,7 @@ func (c *call) readRequest(caller []grpc.CallOption, first *attemptOptions) {
 	if len(limits) > 0 { // append of none would still call the runtime, in every call
 		o.shared = append(o.shared, limits...)
 	}
-	o.peer = o.peer || r.observers.Load().any
+	o.peer = o.peer || r.observers.Load().ofCalls
 	if c.entry.mode != policy.ModeEnforce { // then another library's retries don't multiply
 		return
 	}

@@ -20,18 +20,20 @@ import (
 // observers are a Retrier's observers, and the events that any of them handles. They are immutable: changes replace them.
 type observers struct {
 	list                               []*Observer
-	any                                bool // there is an observer
 	starts, attempts, decisions, calls bool
+	ofCalls                            bool // one handles an event of calls
 }
 
 func newObservers(list []*Observer) *observers {
-	all := &observers{list: list, any: len(list) > 0}
+	all := &observers{list: list}
 	for _, o := range list {
 		all.starts = all.starts || o.CallStart != nil
 		all.attempts = all.attempts || o.Attempt != nil
 		all.decisions = all.decisions || o.Decision != nil
 		all.calls = all.calls || o.CallEnd != nil
+		all.ofCalls = all.ofCalls || o.Wait != nil || o.Sent != nil
 	}
+	all.ofCalls = all.ofCalls || all.starts || all.attempts || all.decisions || all.calls
 	return all
 }
 
@@ -118,7 +120,7 @@ func (c *call) notifyDecision(step *attempts.Step, ended *attempt, err error) {
 // slow one; then the beginning of a wait for a connection, or an extra attempt that is sent. ended is the attempt whose end was
 // the event, or nil.
 func (c *call) noticesOf(step *attempts.Step, ended *attempt, err error) (list []notice) {
-	if step.Decided > 0 && c.retrier.observers.Load().any {
+	if step.Decided > 0 && c.retrier.observers.Load().ofCalls {
 		c.decided = step.Decision.Reason
 		if step.Decision.Announced() {
 			c.decided = policy.ReasonModeOff // of the call, because nothing follows

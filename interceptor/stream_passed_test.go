@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -72,6 +73,52 @@ func TestStreamPassed_CallersOptions(t *testing.T) {
 			t.Error("the stream has another context")
 		}
 	})
+}
+
+// An observer that handles no event of calls costs a call nothing: its stream is gRPC's own, and a unary call doesn't ask for its peer.
+func TestStreamPassed_ObserverOfOtherEvents(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		observer interceptor.Observer
+		passed   bool
+	}{
+		"other events": {interceptor.Observer{
+			Diagnostic: func(policy.Diagnostic) {},
+			Reload:     func(*policy.Set, []string, error) {},
+			ModeChange: func(_, _ interceptor.ModeSwitch) {},
+		}, true},
+		"one event of calls": {interceptor.Observer{Sent: func(context.Context, interceptor.Event) {}}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := mustNew(t, mustSet(t, spec.Config{}), interceptor.WithObserver(row.observer))
+				var seen []string
+				note := func(opts []grpc.CallOption) {
+					for _, o := range opts {
+						seen = append(seen, fmt.Sprintf("%T", o))
+					}
+				}
+				conn := testserver.Start(t).Dial(t, append(r.DialOptions(),
+					grpc.WithChainUnaryInterceptor(func(_ context.Context, _ string, _, _ any, _ *grpc.ClientConn, _ grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+						note(opts)
+						return nil
+					}),
+					grpc.WithChainStreamInterceptor(func(_ context.Context, _ *grpc.StreamDesc, _ *grpc.ClientConn, _ string, _ grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+						note(opts)
+						return nil, status.Error(codes.Unavailable, "")
+					}))...)
+				_, _ = conn.NewStream(t.Context(), serverStream, get)
+				if got := fmt.Sprint(seen); row.passed != (got == "[interceptor.insideOption]") {
+					t.Errorf("gRPC gets the options %s for a stream", got)
+				}
+				seen = nil
+				_ = conn.Invoke(t.Context(), get, wrapperspb.String("x"), new(wrapperspb.StringValue))
+				if got := fmt.Sprint(seen); row.passed == slices.Contains(seen, "grpc.PeerCallOption") {
+					t.Errorf("gRPC gets the options %s for a unary call", got)
+				}
+			})
+		})
+	}
 }
 
 // details are the code of an error, its reason and its attempts.

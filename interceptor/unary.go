@@ -114,7 +114,7 @@ func (u *unary) runFirst(options *attemptOptions) error {
 	}
 	u.recordSuccess(&a)
 	u.takeReply(&a)
-	if u.options.targets != noTargets || observers.any {
+	if u.options.targets != noTargets || observers.ofCalls {
 		if u.options.targets != noTargets {
 			a.noteReport()
 		}
