@@ -102,7 +102,7 @@ func (c *call) notifyAttempt(a *attempt, err error) {
 
 func (c *call) attemptEvent(a *attempt, err error) Event {
 	e := c.event(a.number, status.Code(err), err)
-	e.Elapsed, e.Peer = a.took, a.reported().peer.Addr
+	e.Elapsed, e.Peer = a.took, a.report.peer.Addr
 	if a.hedge {
 		e.Hedges = 1
 	}
@@ -149,7 +149,7 @@ func (c *call) decisionEvent(step *attempts.Step, ended *attempt, err error) Eve
 	e, d := c.event(step.Decided, status.Code(err), err), step.Decision
 	e.WillRetry, e.Delay, e.Reason, e.Pushback = d.Retry, d.Delay, d.Reason, d.Pushback.Source
 	if ended != nil && ended.number == step.Decided {
-		e.Peer = ended.reported().peer.Addr
+		e.Peer = ended.report.peer.Addr
 	}
 	if step.TimedOut {
 		e.Code, e.Err = codes.DeadlineExceeded, nil

@@ -60,5 +60,6 @@ func (c *call) passedError(err error) error {
 	c.prepareEngine()
 	c.engine.Start(&c.set, now)
 	c.reportEnd(a, c.resultOf(a, nil, err, c.local(a, err, now), now), now)
+	c.warnOfFailure(a, err)
 	return c.failure(c.end())
 }

@@ -154,12 +154,15 @@ func (s *stream) takeResult(t *streamAttempt, err error) (attempts.Result, attem
 		err = errConnClosing // Header wraps it
 	}
 	local := s.local(&t.attempt, err, now)
+	t.noteEnd(now.At)
 	t.noteReport() // before an inner interceptor's second stream with the same options can end
 	t.cancel()
 	if t.stream != nil && (local || err != nil && !isResponse(err)) {
 		t.awaitEnd()
 	}
+	t.noteReport()
 	r := s.resultOf(&t.attempt, nil, err, local, now)
+	s.warnOfFailure(&t.attempt, err)
 	if err != nil && !local && s.resume.next != nil {
 		s.resumeAfter(&r, now.At-t.began)
 	}
@@ -324,7 +327,7 @@ func (s *stream) conclude(t *streamAttempt) {
 		t = nil
 	}
 	if t != nil {
-		reported = t.reported()
+		reported = &t.report
 	}
 	s.final = s.answer(reported)
 	if t != nil && t.stream == nil {

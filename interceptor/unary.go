@@ -115,10 +115,7 @@ func (u *unary) runFirst(options *attemptOptions) error {
 	u.recordSuccess(&a)
 	u.takeReply(&a)
 	if u.options.targets != noTargets || observers.ofCalls {
-		if u.options.targets != noTargets {
-			a.noteReport()
-		}
-		return u.finish(a.reported())
+		return u.finish(&a.report)
 	}
 	return nil
 }
@@ -170,13 +167,18 @@ func (u *unary) try(a *attempt) error {
 	default:
 		a.reply = u.reply
 	}
-	return u.invoke(a.ctx, u.method, u.requestOf(a), a.reply, u.cc, a.options...)
+	err := u.invoke(a.ctx, u.method, u.requestOf(a), a.reply, u.cc, a.options...)
+	a.noteReport()
+	return err
 }
 
 // attemptResult returns the result of an attempt that has returned err.
 func (u *unary) attemptResult(a *attempt, err error) (attempts.Result, attempts.Now) {
 	now := u.now()
-	return u.resultOf(a, a.reply, err, u.local(a, err, now), now), now
+	a.noteEnd(now.At)
+	r := u.resultOf(a, a.reply, err, u.local(a, err, now), now)
+	u.warnOfFailure(a, err)
+	return r, now
 }
 
 // deliver ends a call about which the engine has decided, when none of its attempts runs.
@@ -189,7 +191,7 @@ func (u *unary) deliver(made []*attempt) error {
 	if end.Err == nil {
 		u.takeReply(a)
 	}
-	return u.finish(a.reported())
+	return u.finish(&a.report)
 }
 
 // drivenUnary is a unary call with an attempt that may be slow: another one then follows next to it, or in its place.
@@ -254,9 +256,6 @@ func (d *drivenUnary) succeeded(a *attempt) bool {
 	}
 	d.driver.timer = nil
 	d.recordSuccess(a)
-	if d.options.targets != noTargets {
-		a.noteReport()
-	}
 	return true
 }
 
