@@ -97,7 +97,8 @@ func (c *Call) accept(step *Step, a *attempt, r *Result, now Now) {
 
 // handleFailure decides what follows a failed attempt.
 func (c *Call) handleFailure(step *Step, a *attempt, r *Result, is decision.Class, now Now) {
-	c.ledger.release(&a.held, settlement{unused: r.Foreign, helped: r.Err != nil && r.isAnswer(is) && !c.late(a, now.At), own: r.Own, err: r.Err}, now.At)
+	helped := r.Err != nil && r.isAnswer(is) && !c.late(a, now.At)
+	c.ledger.release(&a.held, settlement{unused: r.Foreign, helped: helped, own: r.Own, err: r.Err}, now.At)
 	if r.Resumes {
 		c.resume(a, r, now.At)
 	}

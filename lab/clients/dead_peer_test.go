@@ -97,8 +97,8 @@ func (c *deadConn) Close() error {
 	return c.Conn.Close()
 }
 
-// A library's keepalive notices a machine that vanishes, and stagger doesn't replace it: gRPC uses the last WithKeepaliveParams, and libraries
-// append their users' options. All in virtual time.
+// A library's keepalive notices a machine that vanishes, and stagger doesn't replace it: gRPC uses the last WithKeepaliveParams, and
+// libraries append their users' options. All in virtual time.
 func TestDeadPeer(t *testing.T) {
 	temporal := func(t *testing.T, ctx context.Context, dial []grpc.DialOption) {
 		t.Helper()
