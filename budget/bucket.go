@@ -223,12 +223,20 @@ func (b *bucketBudget) Reload(now time.Time, c Config) error {
 	return nil
 }
 
-// Drain empties the bucket.
-func (b *bucketBudget) Drain(now time.Time) {
+// Filled returns which part of its capacity the bucket has; refunds may have filled it beyond that.
+func (b *bucketBudget) Filled(now time.Time) float64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.advance(clock.At(now))
-	b.tokens = 0
+	return float64(b.tokens) / float64(max(b.capacity(), 1))
+}
+
+// Limit leaves at most this part of the capacity.
+func (b *bucketBudget) Limit(now time.Time, filled float64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.advance(clock.At(now))
+	b.tokens = min(b.tokens, int64(max(filled, 0)*float64(b.capacity())))
 }
 
 // Fresh reports whether a new bucket would be the same, but for what refunds have added: it is full, and no success of the last window

@@ -262,7 +262,7 @@ func TestBucket_TimeFillsItHoweverOftenItIsAsked(t *testing.T) {
 	c := plain
 	c.Size, c.RefillTime = 0.0001, 10*time.Minute // a millionth in 6 s
 	b := made(t, c)
-	b.Drain(t0)
+	b.Limit(t0, 0)
 	for i := range 200 {
 		b.Allow(t0.Add(time.Duration(i+1)*3*time.Second), CauseFailure)
 	}
@@ -277,7 +277,7 @@ func TestBucket_ClockJumps(t *testing.T) {
 	for _, times := range [][]time.Time{{t0, {}}, {clock.Time(math.MaxInt64), clock.Time(math.MinInt64)}} {
 		b := made(t, plain)
 		b.Observe(times[0], EventCallSucceeded)
-		b.Drain(times[0])
+		b.Limit(times[0], 0)
 		if got := b.State(times[1]).Balance; got != 0 {
 			t.Errorf("from %v to %v: balance %v; want 0", times[0], times[1], got)
 		}

@@ -25,7 +25,7 @@ type kept interface {
 	Budget
 	Stater
 	Reload(now time.Time, c Config) error
-	Drain(now time.Time)
+	Limit(now time.Time, filled float64)
 	Fresh(now time.Time) bool
 }
 
@@ -159,12 +159,12 @@ func TestReload_OfOpenPermits(t *testing.T) {
 	}
 }
 
-func TestDrain(t *testing.T) {
+func TestLimit_Nothing(t *testing.T) {
 	t.Parallel()
 	for name, c := range configs() {
 		b := made(t, c)
-		b.Drain(t0)
-		b.Drain(t0)
+		b.Limit(t0, 0)
+		b.Limit(t0, 0)
 		if _, ok := b.Allow(t0, CauseFailure); ok || b.State(t0).Balance != 0 {
 			t.Errorf("%s: allowed: %v, balance %v after it was drained", name, ok, b.State(t0).Balance)
 		}

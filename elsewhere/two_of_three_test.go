@@ -86,8 +86,8 @@ func TestFirstCallOfAConnection(t *testing.T) {
 	}, elsewhere.DialOption())
 }
 
-// A zone fails whose backends follow each other in the list. A client of a few calls a second, whose retries would walk through the zone one by one,
-// begins elsewhere: its retries help, and pay for the next ones.
+// A zone fails whose backends follow each other in the list. A client of a few calls a second, whose retries would walk through the zone
+// one by one, begins elsewhere: its retries help, and pay for the next ones.
 func TestFailedZone(t *testing.T) {
 	file := "loadBalancingConfig: " + aroundRoundRobin + strings.ReplaceAll(threeAttempts, ", perAttemptTimeout: 0.2s", "")
 	playCluster(t, 12, file, func(t *testing.T, c cluster) {

@@ -16,7 +16,7 @@ import (
 // one that is there.
 //
 //	in the table ──┬── equal to a new one, and there are too many ─► evicted: what asks it gets the table's
-//	               └── a reload has changed kind or scope ─► dropped: calls that hold it go on with it
+//	               └── a reload has changed kind, scope or name ─► dropped: calls that hold it go on with it
 type balance struct {
 	of      *budgets
 	name    string // with which policies name it
@@ -43,8 +43,10 @@ type reloadable interface {
 	// Reload changes the config. It scales the balance, and never refills it, so it is safe in the middle of an outage. It refuses a
 	// config that is out of bounds or of another kind, and then changes nothing.
 	Reload(now time.Time, c budget.Config) error
-	// Drain sets the balance to zero, for a budget that replaces another one.
-	Drain(now time.Time)
+	// Filled returns how full the budget is: 1 is full, with 0 it allows nothing, and a throttle may have less.
+	Filled(now time.Time) float64
+	// Limit takes what makes the budget fuller than that, for one that replaces another one.
+	Limit(now time.Time, filled float64)
 	// Fresh reports whether a new budget with the same config would have forgotten nothing but refunds.
 	Fresh(now time.Time) bool
 }

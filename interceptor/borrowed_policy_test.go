@@ -5,6 +5,7 @@ package interceptor_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"google.golang.org/grpc"
@@ -66,7 +67,7 @@ func TestPolicy_Borrowed(t *testing.T) {
 						lender = mustParse(t, row.lender)
 					}
 					s.On(create, down().Times(3), text("made"))
-					opts := append(row.opts, interceptor.Policy(lender.Lookup(row.of)))
+					opts := append(slices.Clone(row.opts), interceptor.Policy(lender.Lookup(row.of)))
 					err := exchange(t.Context(), s.conn, desc, create, opts...)
 					if got := s.Count(create); got != row.attempts || (err == nil) != (row.attempts == 4) {
 						t.Errorf("%d attempts, %v; want %d", got, err, row.attempts)

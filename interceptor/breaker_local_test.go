@@ -221,7 +221,9 @@ func TestBreaker_LocalDeadline(t *testing.T) {
 		"one that is, and it waits": {[]grpc.DialOption{refused}, []grpc.CallOption{grpc.WaitForReady(true)}, "the server's DeadlineExceeded"},
 	} {
 		for kind, desc := range callKinds {
-			for policy, c := range map[string]spec.Config{"no policy": {}, "a policy": config(plain()), "beside": watchful(false), "in place": watchful(true), "hedges": hedged()} {
+			for policy, c := range map[string]spec.Config{
+				"no policy": {}, "a policy": config(plain()), "beside": watchful(false), "in place": watchful(true), "hedges": hedged(),
+			} {
 				t.Run(fmt.Sprintf("%s/%s/%s", name, kind, policy), func(t *testing.T) {
 					e := new(ear)
 					play(t, c, func(t *testing.T, s scene) {
@@ -271,7 +273,9 @@ func TestBreaker_ExpiredCall(t *testing.T) {
 		},
 	} {
 		for kind, desc := range callKinds {
-			for policy, c := range map[string]spec.Config{"no policy": {}, "a policy": config(plain()), "beside": watchful(false), "hedges": hedged()} {
+			for policy, c := range map[string]spec.Config{
+				"no policy": {}, "a policy": config(plain()), "beside": watchful(false), "hedges": hedged(),
+			} {
 				t.Run(fmt.Sprintf("%s/%s/%s", name, kind, policy), func(t *testing.T) {
 					e := new(ear)
 					play(t, c, func(t *testing.T, s scene) {

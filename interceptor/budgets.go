@@ -141,7 +141,7 @@ func (b *budgets) findOfFile(name string, u budgetUser) *balance {
 		fresh, _ := budget.New(rule.config) // its settings were checked
 		now := time.Now()
 		if kept, ok := fresh.(reloadable); ok && b.replaced.before(key, clock.At(now)) {
-			kept.Drain(now)
+			kept.Limit(now, 0)
 		}
 		return fresh
 	})
@@ -181,15 +181,20 @@ func (b *budgets) insert(key budgetKey, name string, u budgetUser, newBudget fun
 		}
 	}
 	added := &balance{of: b, name: name, user: u, shared: full, budget: newBudget()}
-	added.counted, added.counts = b.counts.place(key)
 	if key.source == budgetOfPolicies {
 		added.ofFile, _ = added.budget.(reloadable)
 	}
+	b.addBalance(key, added)
+	return added
+}
+
+// addBalance adds a balance to the table. b.mu must be held.
+func (b *budgets) addBalance(key budgetKey, added *balance) {
+	added.counted, added.counts = b.counts.place(key)
 	if b.table == nil {
 		b.table = map[budgetKey]*balance{}
 	}
 	b.table[key] = added
-	return added
 }
 
 // makeRoom evicts all balances that are equal to new ones. If there is none, it looks again in the next second. b.mu must be held; it is
@@ -244,13 +249,18 @@ func (b *budgets) drop(key budgetKey, kept *balance) {
 	b.counts.free(kept)
 }
 
-// reload gives balances the settings of the policy file's new rules, if they have changed. It drops the balance of a
-// budget whose kind or scope has changed; its replacements start empty.
-// If the file omits a budget, its balance stays in case the budget comes back.
-func (b *budgets) reload(rules map[string]budgetRule) {
+// reload gives balances the settings of the policy file's new rules, if they have changed. before are the old ones, or nil. It drops the
+// balance of a budget whose kind or scope has changed; its replacements start empty.
+// If the file omits a budget, its balance stays in case the budget comes back, unless another budget pays for its policies.
+func (b *budgets) reload(before, after *rules) {
+	rules := after.budgets
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.current = rules
+	if before != nil {
+		moves, paid := movesOf(before, after)
+		b.carryOver(moves, paid, rules)
+	}
 	changed := map[string]budgetRule{} // the old rules
 	for name, rule := range rules {
 		before, known := b.rules[name]
@@ -323,6 +333,16 @@ func (r *replacedBalances) noteReplaced(key budgetKey, now time.Duration) {
 	of.at = now
 	of.users[key.budgetUser] = true
 	of.targets[key.target] = true
+}
+
+// noteMoved records that the policies whose balances have one name get those of another: these begin empty as well.
+func (r *replacedBalances) noteMoved(from, to string, now time.Duration) {
+	r.dropOld(now)
+	if of := r.byName[from]; of != nil {
+		for user := range of.users {
+			r.noteReplaced(budgetKey{name: to, budgetUser: user}, now)
+		}
+	}
 }
 
 // before reports whether a reload has recently dropped a balance of calls that share the one with this key.

@@ -24,9 +24,10 @@ type policyOption struct {
 }
 
 // Policy makes p, of any [policy.Set], the policy of one call. It replaces the Retrier's policy for the
-// method. If p's set has another policy for the method, or none, p says nothing of idempotency: the Retrier's entry for the method, or the method's
-// descriptor, says whether the call may be made twice, and which idempotency key it sends. maxAttempts above the Retrier's limit is
-// cut, with a warning. A nil policy means no retries. Make the option once and reuse it: each call of Policy prepares the policy again.
+// method. If p's set has another policy for the method, or none, p says nothing of idempotency: the Retrier's entry for the method,
+// or the method's descriptor, says whether the call may be made twice, and which idempotency key it sends. maxAttempts above the
+// Retrier's limit is cut, with a warning. A nil policy means no retries. Make the option once and reuse it: each call of Policy
+// prepares the policy again.
 func Policy(p *policy.Policy) grpc.CallOption {
 	if p == nil {
 		return policyOption{}

@@ -76,8 +76,8 @@ func pageOptional(ctx context.Context, cache cacheClient, key *wrapperspb.String
 }
 
 func pageServiceConfig(target string, retrier *interceptor.Retrier, creds credentials.TransportCredentials) (*grpc.ClientConn, error) {
-	return grpc.NewClient(target, grpc.WithTransportCredentials(creds),
-		grpc.WithUnaryInterceptor(retrier.Unary()), grpc.WithStreamInterceptor(retrier.Stream()))
+	return grpc.NewClient(target, grpc.WithUnaryInterceptor(retrier.Unary()), grpc.WithStreamInterceptor(retrier.Stream()),
+		grpc.WithTransportCredentials(creds))
 }
 
 func pageHealth(ctx context.Context, conn *grpc.ClientConn, healthServer *health.Server) {

@@ -32,7 +32,9 @@ func (lateToken) RequireTransportSecurity() bool { return false }
 // waitsForToken are inner interceptors that wait for a token before they call gRPC, in their own words.
 func waitsForToken(fails func(error) error) []grpc.DialOption {
 	return []grpc.DialOption{
-		grpc.WithChainUnaryInterceptor(func(ctx context.Context, _ string, _, _ any, _ *grpc.ClientConn, _ grpc.UnaryInvoker, _ ...grpc.CallOption) error {
+		grpc.WithChainUnaryInterceptor(func(ctx context.Context, _ string, _, _ any, _ *grpc.ClientConn, _ grpc.UnaryInvoker,
+			_ ...grpc.CallOption,
+		) error {
 			<-ctx.Done()
 			return fails(ctx.Err())
 		}),
@@ -60,7 +62,7 @@ func TestForeign_TokenNeverComes(t *testing.T) {
 		"an interceptor, as if it was a server": {waitsForToken(func(error) error { return status.Error(codes.Unavailable, "no token") }), nil},
 	} {
 		for name, c := range map[string]spec.Config{"hedges": hedged(), "beside": watchful(false), "in place": watchful(true)} {
-			for kind, desc := range map[string]*grpc.StreamDesc{"unary": nil, "server stream": serverStream, "client stream": clientStream, "bidi": bidiStream} {
+			for kind, desc := range callKinds {
 				t.Run(fmt.Sprintf("%s/%s/%s", what, name, kind), func(t *testing.T) {
 					p := &purse{grants: 1000}
 					paid(c)

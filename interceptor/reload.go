@@ -13,7 +13,8 @@ import (
 
 // Reload replaces the policies of the Retrier with those of a set. Running calls
 // keep theirs. A budget that keeps its name, kind and scope keeps its balance, scaled to the new settings.
-// If its kind or scope changes, balances that replace the old ones within a minute start empty.
+// If its kind or scope changes, balances that replace the old ones within a minute start empty. If a policy names another budget,
+// new balances of that start no fuller than those of the one before.
 // So a reload never refills a budget, and is safe during an outage. A new loadBalancingConfig ([Retrier.DialOptions]) applies only to
 // connections made after the reload, with a warning. On an error, nothing changes. Reload is
 // safe for concurrent use.
@@ -53,7 +54,7 @@ func (r *Retrier) replaceRules(fresh *rules) (before *rules) {
 	r.reloading.Lock()
 	defer r.reloading.Unlock()
 	r.waitLimit.setSlots(fresh.set.Config().MaxWaiting)
-	r.budgets.reload(fresh.budgets)
+	r.budgets.reload(r.rules.Load(), fresh)
 	before = r.rules.Swap(fresh)
 	r.entries.drop()
 	if fresh.restricts() {

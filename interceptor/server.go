@@ -17,7 +17,7 @@ import (
 
 // inboundCall is an incoming call whose handler makes calls.
 type inboundCall struct {
-	marks  atomic.Int32 // how many methods gaveUp has: most calls need no lock
+	marks  atomic.Int64 // how many methods gaveUp has: most calls need no lock
 	mu     sync.Mutex   // guards gaveUp
 	gaveUp map[string]bool
 }
@@ -30,7 +30,7 @@ func (in *inboundCall) noteGaveUp(method string) {
 		in.gaveUp = map[string]bool{}
 	}
 	in.gaveUp[method] = true
-	in.marks.Store(int32(len(in.gaveUp)))
+	in.marks.Store(int64(len(in.gaveUp)))
 }
 
 // noteSucceeded records that a call of a method has succeeded: its handler does not fail because an earlier one gave up.
@@ -41,7 +41,7 @@ func (in *inboundCall) noteSucceeded(method string) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	delete(in.gaveUp, method)
-	in.marks.Store(int32(len(in.gaveUp)))
+	in.marks.Store(int64(len(in.gaveUp)))
 }
 
 type inboundKey struct{}

@@ -217,8 +217,8 @@ func TestRetryElsewhere(t *testing.T) {
 	}
 }
 
-// A third of the backends, which follow each other in the list, is down. Two clients of six calls a second would walk through them one by one,
-// and spend their budget there.
+// A third of the backends, which follow each other in the list, is down. Two clients of six calls a second would walk through them one
+// by one, and spend their budget there.
 func TestRetryElsewhere_FailedZone(t *testing.T) {
 	t.Parallel()
 	const retry = "\nmethodConfig:\n- name: [{service: acme.shop.v1.Shop, method: Get}]\n  retryPolicy: " +
