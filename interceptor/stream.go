@@ -241,7 +241,7 @@ func (s *stream) RecvMsg(m any) error {
 	for {
 		t := s.committed.Load()
 		if t == nil || !t.answered {
-			watched := false
+			var watched bool
 			t, watched = s.beginReceive()
 			switch {
 			case watched:
