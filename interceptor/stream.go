@@ -204,7 +204,7 @@ func (s *stream) sendKept(m any, e *encoded, why decision.Commit) error {
 	case sent:
 		return nil
 	case failure != nil:
-		final, _ := s.finalError()
+		_, final := s.outcome()
 		return amended(final, failure)
 	default:
 		return s.sendEnded()
@@ -258,7 +258,7 @@ func (s *stream) RecvMsg(m any) error {
 			s.resume.delivered(m)
 			return nil
 		}
-		shown, over := s.receivedEnd(t, endOf(err))
+		over, shown := s.receivedEnd(t, endOf(err))
 		switch {
 		case err == nil || err == io.EOF:
 			return err
@@ -287,7 +287,7 @@ func (s *stream) Header() (headers metadata.MD, err error) {
 		t = s.awaitHeaders()
 	}
 	if t == nil {
-		return nil, nil
+		return headers, nil
 	}
 	err = s.pass(func() (err error) {
 		headers, err = t.stream.Header()
