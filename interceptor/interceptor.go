@@ -31,6 +31,11 @@
 // A call is retried if its method's policy lists the code of its failure. A call that may have taken effect is retried only if it is
 // declared idempotent: by its method's entry in the file, by its descriptor, or by [Idempotent].
 //
+// # Streams
+//
+// Streams are retried as gRPC retries its own. The operation that finds a failure waits for the backoff, and the others wait for it, also
+// while observers hear of the attempt: these must not block, nor call the stream before its end. docs/streams.md has the rules.
+//
 // # Budgets
 //
 // All calls of a Retrier to a target share a budget (package budget), which pays for extra attempts. If a service is down, it soon

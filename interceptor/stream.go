@@ -20,21 +20,21 @@ import (
 
 // stream is a call of any streaming kind. It works as gRPC's own retries do: a log of what was sent, one lock, one attempt at a time.
 //
-//	           ┌── the next attempt was sent the log ──┐
-//	           ▼                                       │
-//	begin ──► open ── an operation finds an end ──► deciding ── no attempt follows ──► over
-//	           │                                     ▲   │
-//	           │         the end of a stream ────────┘   │ headers, before the end
-//	           │         that may be resumed │           ▼
-//	           └── the application has seen ─┴──────► committed ── its end ──► over
-//	               part of the attempt
+//	         ┌──────── the next attempt was sent the log ───────┐
+//	         ▼                                                  │
+//	begin ─► open ─── an operation has found an end ──────► deciding ─── no attempt follows ──► over
+//	         │                                                ▲ │
+//	         │ the application has seen part of the attempt   │ │ headers may come before the end
+//	         │                                                │ ▼
+//	         └──────────────────────────────────────────► committed
+//	                                                      its end, or that of the call
 //
-// While it is open, an operation of the application runs on the newest attempt, without the lock. If it fails, its goroutine decides: it
-// reports the end of the attempt, waits for the backoff, opens the next attempt, sends it what is in the log, and runs the operation again
-// (stream_retry.go). Other operations wait until it has decided. Once the stream is committed, every operation is one call of gRPC's stream.
-// A stream that has one attempt at most is committed from its beginning.
+// While a stream is open, an operation of the application runs on the newest attempt, without the lock. If it fails, its goroutine decides:
+// it reports the end of the attempt, waits for the backoff, opens the next attempt, sends it what is in the log, and runs the operation
+// again (stream_retry.go). Other operations wait until it has decided. Once a stream is committed, every operation is one call of gRPC's
+// stream; only one that may be resumed opens again. A stream that has one attempt at most is committed from its beginning.
 //
-// RecvMsg and Header of a stream with one request, whose attempts may be slow, make them beside each other (stream_race.go).
+// RecvMsg and Header of a stream with one request, whose attempts may be slow, make them in parallel (stream_race.go).
 //
 // An end is found by an operation, by the end of the call's context, or by the close of its connection. As in gRPC, an application that
 // neither reads to the end nor cancels keeps what the call holds.
@@ -203,7 +203,7 @@ func (s *stream) sendKept(m any, e *encoded, why decision.Commit) error {
 	case sent:
 		return nil
 	case failure != nil:
-		final, _ := s.finalError()
+		_, final := s.outcome()
 		return amended(final, failure)
 	default:
 		return s.sendEnded()
@@ -244,7 +244,7 @@ func (s *stream) RecvMsg(m any) error {
 			if first {
 				kept = s.keepReply(m)
 			}
-			watched := false
+			var watched bool
 			t, watched = s.beginReceive()
 			switch {
 			case watched:
@@ -264,7 +264,7 @@ func (s *stream) RecvMsg(m any) error {
 			s.resume.delivered(m)
 			return nil
 		}
-		shown, over := s.receivedEnd(t, endOf(err))
+		over, shown := s.receivedEnd(t, endOf(err))
 		switch {
 		case err == nil || err == io.EOF:
 			return err
@@ -293,7 +293,7 @@ func (s *stream) Header() (headers metadata.MD, err error) {
 		t = s.awaitHeaders()
 	}
 	if t == nil {
-		return nil, nil
+		return headers, nil
 	}
 	err = s.pass(func() (err error) {
 		headers, err = t.stream.Header()

@@ -56,15 +56,15 @@ func (s *stream) decided() (untold bool) {
 }
 
 func (s *stream) isOver() bool {
-	_, over := s.finalError()
+	over, _ := s.outcome()
 	return over
 }
 
-// finalError returns with which error the call has ended, nil after success, and whether it has.
-func (s *stream) finalError() (final error, over bool) {
+// outcome returns whether the call has ended, and with which error; nil: with success.
+func (s *stream) outcome() (over bool, final error) {
 	s.lock()
 	defer s.mu.Unlock()
-	return s.final, s.over
+	return s.over, s.final
 }
 
 // withRetry runs an operation on the newest attempt, and on the next one if that fails, until one succeeds. Then it runs done, with the
@@ -288,8 +288,8 @@ func (s *stream) noteWhole() {
 	}
 }
 
-// receivedEnd reports that RecvMsg has returned the end of an attempt. It returns what the application gets of it, and whether the call is over.
-func (s *stream) receivedEnd(t *streamAttempt, err error) (shown error, over bool) {
+// receivedEnd reports that RecvMsg has returned the end of an attempt. It returns whether the call is over, and then what the application gets.
+func (s *stream) receivedEnd(t *streamAttempt, err error) (over bool, shown error) {
 	s.lock()
 	s.receiving = false
 	if s.over { // its context has ended meanwhile, or long ago: a server may have said more than that
@@ -297,15 +297,15 @@ func (s *stream) receivedEnd(t *streamAttempt, err error) (shown error, over boo
 		s.mu.Unlock()
 		switch {
 		case err == nil:
-			return nil, true
+			return true, nil
 		case s.final != nil && !isResponse(err):
-			return s.final, true
+			return true, s.final
 		default:
-			return amended(s.final, err), true
+			return true, amended(s.final, err)
 		}
 	}
 	s.decide(func() { s.attemptEnded(t, err) })
-	return s.finalError()
+	return s.outcome()
 }
 
 // endWith reports that an attempt has ended with err, unless the call is over, and returns the call's error.
@@ -316,7 +316,7 @@ func (s *stream) endWith(t *streamAttempt, err error) (final error) {
 		return s.final
 	}
 	s.decide(func() { s.attemptEnded(t, err) })
-	final, _ = s.finalError()
+	_, final = s.outcome()
 	return final
 }
 

@@ -70,7 +70,7 @@ const oneAnswer = "one answer"
 var permissions = []permission{
 	{
 		name:   "a unary call keeps nothing for replay, so no limit of the replay buffer commits it",
-		by:     "docs/streams.md: only streams keep what they have sent",
+		by:     "docs/hedging.md: the application's request is there until the call returns",
 		script: func(s *script) { s.buffer = map[bool]int{true: -2, false: s.buffer}[s.kind == unary] },
 	},
 	{
@@ -139,7 +139,7 @@ var permissions = []permission{
 	},
 	{
 		name: "on a stream with one request whose attempts may be slow, other operations wait for the first message beside RecvMsg, or for headers beside Header",
-		by:   "docs/streams.md: until then, such a stream is like a unary call",
+		by:   "docs/hedging.md: until then, such a stream is like a unary call",
 		allows: func(c *comparison, d difference) bool {
 			watched := strings.Contains(c.ours.name, "timeout") || strings.HasPrefix(c.ours.name, "hedges")
 			return watched && c.script.together && c.script.kind == serverStream && d.alike() && d.wanted.at < d.gotten.at
@@ -171,7 +171,7 @@ var permissions = []permission{
 	},
 	{
 		name: "a stream of messages that aren't protobuf's is sent once: it ends with the server's error",
-		by:   "design, section 8",
+		by:   "docs/streams.md: a message that isn't protobuf's commits the stream, since its codec may give its buffers away",
 		allows: func(c *comparison, _ difference) bool {
 			return forms[c.script.form].option != nil && c.script.kind != unary && len(c.want.attempts) > 1 &&
 				(c.got.reason == "[committed]" || c.got.cutShort()) // before the application has received the error

@@ -402,8 +402,7 @@ const (
 	AttemptTimeoutAction_ATTEMPT_TIMEOUT_ACTION_UNSPECIFIED AttemptTimeoutAction = 0
 	// The attempt is cancelled when the next one is sent.
 	AttemptTimeoutAction_ATTEMPT_TIMEOUT_ACTION_RETRY AttemptTimeoutAction = 1
-	// The attempt continues, and the next one is sent in parallel: the first good response wins. For client streams,
-	// this means RETRY.
+	// The attempt continues, and the next one is sent in parallel: the first good response wins.
 	AttemptTimeoutAction_ATTEMPT_TIMEOUT_ACTION_HEDGE AttemptTimeoutAction = 2
 )
 
@@ -1135,8 +1134,8 @@ type RetryPolicy struct {
 	Jitter Jitter `protobuf:"varint,1002,opt,name=jitter,proto3,enum=stagger.policy.v1.Jitter" json:"jitter,omitempty"`
 	// stagger. The time after which an attempt without a response gets a parallel one, or is
 	// replaced. More than 0. If no other attempt may be sent, it continues until the
-	// call's deadline, so the last attempt has no timeout. For a stream it is the time to
-	// the first message.
+	// call's deadline, so the last attempt has no timeout. For a server stream it is the time to
+	// the first message. It does not apply to streams that the client sends.
 	PerAttemptTimeout *durationpb.Duration `protobuf:"bytes,1003,opt,name=per_attempt_timeout,json=perAttemptTimeout,proto3" json:"per_attempt_timeout,omitempty"`
 	// stagger. What happens when the per-attempt timeout fires.
 	OnAttemptTimeout AttemptTimeoutAction `protobuf:"varint,1004,opt,name=on_attempt_timeout,json=onAttemptTimeout,proto3,enum=stagger.policy.v1.AttemptTimeoutAction" json:"on_attempt_timeout,omitempty"`
