@@ -63,14 +63,26 @@
 // has the request as the application has passed it. A retry of a unary call has it as the failed attempt has left it: copying
 // each request would cost too much. Package observe/repeat finds interceptors that change requests in place.
 //
-// If one of those after it returns with an error before gRPC has ended the attempt, gRPC may still write into the reply, and the
-// call is not retried. From then on, the Retrier gives each attempt its own reply, if it can make one. One that answers without
-// gRPC, as a cache does, and fills targets of Header, Trailer or Peer, must call the OnFinish options as gRPC does. Otherwise the
-// caller's stay empty, since gRPC might still be writing to them.
+// One of those after it should wait for the invoker: if it returns a listed code while gRPC still runs, gRPC may overwrite the reply of
+// the retry. One that answers without gRPC, as a cache does, and fills targets of Header, Trailer or Peer, must call the OnFinish options as
+// gRPC does. Otherwise the caller's stay empty, since gRPC might still be writing to them. An attempt without OnFinish proves nothing: its
+// status counts, a call that isn't declared idempotent is not repeated, and a retry is paid for as any other.
 //
 // Retries of another library on the same connection, before or after a Retrier, multiply with its own: switch them
 // off. A Retrier warns of those of inner interceptors and of go-grpc-middleware when calls fail (docs/loops.md), and of
 // go-grpc-middleware's call options, which it ignores.
+//
+// # What is not handled
+//
+// These cases have no code. docs/not-handled.md says what to do.
+//
+//   - A unary request that isn't a protobuf message has one attempt if its codec is an encoding.CodecV2 other than gRPC's: such a
+//     codec may give the message's buffers away.
+//   - A codec other than gRPC's may add to the reply. Each attempt finds what the application has put into it. But what a failed attempt
+//     has changed behind a map, slice or pointer of a reply that isn't a protobuf message stays.
+//   - A call option of a user's type has the meaning of the option that it embeds directly. If that is one for a header, trailer or peer, or
+//     can't be read, the call has one attempt.
+//   - A panic in a parallel attempt ends the program, and runtime.Goexit there leaves the call waiting for ever.
 package interceptor
 
 import (

@@ -90,8 +90,8 @@ func WithMaxReplayBytes(n int64) Option {
 // WithNewReply sets how to make replies for parallel attempts, in cases that stagger can't handle by
 // itself: a codec other than protobuf's, or a reply that the application prepares (see the table in docs/hedging.md). Before
 // the first attempt of a call, newReply gets the method and the application's reply. It returns a function that
-// makes another reply of the same type and is safe for concurrent use, or nil if it can't. The winner's
-// reply is copied over the application's, as by an assignment.
+// makes another reply of the same type and is safe for concurrent use, or nil if it can't. If the codec adds to what it finds, the
+// function has to fill the reply as the application has. The winner's reply is copied over the application's, as by an assignment.
 func WithNewReply(newReply func(method string, reply any) func() any) Option {
 	return func(r *Retrier) error {
 		if newReply == nil {
