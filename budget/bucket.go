@@ -238,12 +238,3 @@ func (b *bucketBudget) Limit(now time.Time, filled float64) {
 	b.advance(clock.At(now))
 	b.tokens = min(b.tokens, int64(max(filled, 0)*float64(b.capacity())))
 }
-
-// Fresh reports whether a new bucket would be the same, but for what refunds have added: it is full, and no success of the last window
-// adds to what it holds.
-func (b *bucketBudget) Fresh(now time.Time) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.advance(clock.At(now))
-	return b.tokens >= micro(b.config.Size) && b.recent.sum() == 0
-}

@@ -26,7 +26,6 @@ type kept interface {
 	Stater
 	Reload(now time.Time, c Config) error
 	Limit(now time.Time, filled float64)
-	Fresh(now time.Time) bool
 }
 
 func made(tb testing.TB, c Config) kept {
@@ -173,27 +172,6 @@ func TestLimit_Nothing(t *testing.T) {
 		}
 		if _, ok := b.Allow(t0, CauseFailure); !ok {
 			t.Errorf("%s: earns nothing after it was drained", name)
-		}
-	}
-}
-
-func TestFresh(t *testing.T) {
-	t.Parallel()
-	for name, c := range configs() {
-		b := made(t, c)
-		if !b.Fresh(t0) {
-			t.Errorf("%s: not fresh when it is made", name)
-		}
-		b.Observe(t0, EventAttemptFailed)
-		b.Allow(t0, CauseFailure)
-		if b.Fresh(t0) {
-			t.Errorf("%s: fresh after use", name)
-		}
-		for range 100 {
-			b.Observe(t0, EventCallSucceeded)
-		}
-		if later := t0.Add(time.Minute); !b.Fresh(later) {
-			t.Errorf("%s: not fresh when it has forgotten", name)
 		}
 	}
 }

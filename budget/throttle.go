@@ -117,6 +117,3 @@ func (t *throttleBudget) Limit(_ time.Time, filled float64) {
 	most := int64((1 + filled) / 2 * float64(t.bucket.capacity))
 	t.bucket.addTokens(min(most-t.bucket.tokens, 0))
 }
-
-// Fresh reports whether the bucket is full.
-func (t *throttleBudget) Fresh(time.Time) bool { return t.bucket.full.Load() }

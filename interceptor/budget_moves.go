@@ -4,6 +4,7 @@
 package interceptor
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -68,7 +69,7 @@ func (b *budgets) carryOver(moves []budgetMove, paid map[string]bool, rules map[
 
 // keysOf returns the keys of a budget's balances.
 func (b *budgets) keysOf(name string) (keys []budgetKey) {
-	for key := range b.table {
+	for key := range b.each() {
 		if key.name == name && key.source == budgetOfPolicies {
 			keys = append(keys, key)
 		}
@@ -82,7 +83,7 @@ func (b *budgets) keysOf(name string) (keys []budgetKey) {
 // carry makes the balance that pays from now on in the place of the one with a key. A balance that has paid for other policies before stays
 // as it is.
 func (b *budgets) carry(key budgetKey, m budgetMove, hasPaid bool, rules map[string]budgetRule) {
-	now, old, rule := time.Now(), b.table[key], rules[m.to]
+	now, old, rule := time.Now(), b.lookUp(key), rules[m.to]
 	to := key
 	to.name = m.to
 	if !b.rules[m.from].alike(rule) {
@@ -91,26 +92,27 @@ func (b *budgets) carry(key budgetKey, m budgetMove, hasPaid bool, rules map[str
 			return
 		}
 		for _, unused := range b.keysOf(m.to) {
-			b.drop(unused, b.table[unused])
+			b.drop(unused, b.lookUp(unused))
 		}
 		return
 	}
 	_, declared := rules[m.from]
-	found := b.table[to]
+	found := b.lookUp(to)
 	switch {
 	case found != nil && hasPaid:
 	case found != nil:
 		found.ofFile.Limit(now, old.ofFile.Filled(now))
 	case !declared: // only the name has changed
 		_ = old.ofFile.Reload(now, rule.config) // checked before
-		b.addBalance(to, &balance{of: b, name: m.to, user: old.user, shared: old.shared, budget: old.budget, ofFile: old.ofFile})
 		b.drop(key, old)
-	case len(b.table) >= b.most:
-		b.replaced.noteReplaced(to, clock.At(now))
+		b.add(to, old.budget)
 	default:
 		fresh, _ := budget.New(rule.config) // checked before
 		made, _ := fresh.(reloadable)
 		made.Limit(now, old.ofFile.Filled(now))
-		b.addBalance(to, &balance{of: b, name: m.to, user: old.user, shared: old.shared, budget: made, ofFile: made})
+		b.add(to, made)
 	}
 }
+
+// lookUp returns the balance with a key, wherever it is; nil if there is none.
+func (b *budgets) lookUp(key budgetKey) *balance { return cmp.Or(b.table.find(key), b.spent.find(key)) }

@@ -124,7 +124,8 @@ type Retrier struct {
 	single    *policy.Policy // for methods without a policy: one attempt
 
 	// What calls share.
-	entries   entries
+	methods   table[methodKey, *record]
+	targets   table[string, *targetResponses]
 	budgets   budgets
 	waitLimit waitLimit
 	outages   outages
@@ -158,8 +159,10 @@ func New(set *policy.Set, options ...Option) (*Retrier, error) {
 	r := &Retrier{
 		settings: settings{random: rand.Float64, maxReplayed: defaultMaxReplayBytes},
 		single:   single,
-		budgets:  budgets{given: map[string]func(string) budget.Budget{}, rules: map[string]budgetRule{}, most: mostBalances},
+		budgets:  budgets{given: map[string]func(string) budget.Budget{}, rules: map[string]budgetRule{}},
 	}
+	r.methods.most, r.targets.most = mostKept, mostKept
+	r.budgets.table.most, r.budgets.spent.most = mostKept, mostKept
 	r.switches.Store(&switches{all: enforced("")})
 	r.observers.Store(new(observers))
 	r.waits.current.Store(newInterruption())

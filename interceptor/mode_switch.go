@@ -56,7 +56,12 @@ func (r *Retrier) SetMode(to ModeSwitch) error {
 // knowsService reports whether a policy entry, a descriptor or a call so far has the service.
 func (r *Retrier) knowsService(service string) bool {
 	of := func(name string) bool { return strings.HasPrefix(name, "/"+service+"/") }
-	return r.described(service) || r.entries.anyMethod(of) ||
+	for _, m := range r.methods.all() {
+		if of(m.name) {
+			return true
+		}
+	}
+	return r.described(service) ||
 		slices.ContainsFunc(r.rules.Load().set.Config().Methods, func(m spec.MethodConfig) bool { return slices.ContainsFunc(m.Names, of) })
 }
 

@@ -56,7 +56,7 @@ func (r *Retrier) replaceRules(fresh *rules) (before *rules) {
 	r.waitLimit.setSlots(fresh.set.Config().MaxWaiting)
 	r.budgets.reload(r.rules.Load(), fresh)
 	before = r.rules.Swap(fresh)
-	r.entries.drop()
+	r.dropEntries()
 	if fresh.restricts() {
 		r.waits.recheck()
 	}

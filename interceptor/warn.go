@@ -127,27 +127,21 @@ var (
 // By the method: the caller's own policy has admission, which the policies of a file can't have then.
 var noAdmission = surprise{"admission", "REFUSE in a policy of interceptor.Policy has no effect: " + admitting.NotImported}
 
-// The warnings about tables that are full. By no key, but for the quantiles of a method.
+// The warnings about what is full. By no key, but for the quantiles of a method.
 var (
-	manyMethods = surprise{"", "generated code calls more methods, each counted once for a target, than the Retrier keeps " +
-		"(%d); further ones are " +
-		unknownMethods + ". Use one connection for each service"}
-	manyOutsideMethods = surprise{"", "calls without generated code have more methods, each counted once for a target, than the Retrier " +
-		"keeps (%d); further ones are " + unknownMethods + ". Calls whose methods are constants of the program should have " +
-		"grpc.StaticMethod"}
+	fullTable = surprise{"", "calls have more methods, each counted once for a target, or more budgets than the Retrier keeps (%d). " +
+		"What was used least recently is forgotten: how fast a method's servers respond, and a budget that is full. Use one connection for " +
+		"each service, and a budget with scope PROCESS for many targets"}
 	manyCounts = surprise{"budget", "the budgets of further targets and services count as target \"other\": %d have counts " +
 		"of their own. Their balances are still separate"}
-	manyBalances = surprise{"budget", "further targets share one balance of each budget: %d balances are in use. " +
-		"A budget with scope PROCESS needs only one"}
 	// By the method.
 	manyQuantiles = surprise{"hedgingQuantile", "calls of this method have had more than 8 values, one policy each: with a further one, " +
 		"hedges are sent after hedgingDelay. Use few policies"}
 )
 
 const (
-	unknownMethods = "unknown to admission, to hedgingQuantile and to the check whether all servers are slow"
-	notForUploads  = "does not apply to calls whose client sends a stream: another attempt follows only one that has failed (docs/streams.md)"
-	inSequence     = "attempts don't run in parallel: stagger doesn't know how to make " +
+	notForUploads = "does not apply to calls whose client sends a stream: another attempt follows only one that has failed (docs/streams.md)"
+	inSequence    = "attempts don't run in parallel: stagger doesn't know how to make " +
 		"another reply for the call's codec; interceptor.WithNewReply declares it (docs/hedging.md)"
 )
 
