@@ -121,8 +121,6 @@ func TestBudgetsOfManyTargets(t *testing.T) {
 	})
 }
 
-const otherTarget = "other"
-
 // A balance that leaves while its target fails comes back no fuller, however many others have come and gone. One that is full is forgotten.
 func TestBudgetsComeBackNoFuller(t *testing.T) {
 	t.Parallel()
