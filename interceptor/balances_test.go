@@ -106,9 +106,12 @@ func TestBudgetsOfManyTargets(t *testing.T) {
 		s.retrier.SetMostBalances(100)
 		for i := range 300 {
 			s.call(i, succeed)
+			if s.of(0) == nil {
+				t.Fatalf("the balance that was used last has left for target %d", i)
+			}
 			s.call(0, succeed)
 		}
-		if n := len(inUse(s.retrier)); n != 100 || s.of(299) == nil || s.of(201) == nil || s.of(200) != nil || s.of(0) == nil {
+		if n := len(inUse(s.retrier)); n != 100 || s.of(299) == nil || s.of(201) == nil || s.of(200) != nil {
 			t.Errorf("%d balances; want those of the last 99 targets, and the one that is used again and again", n)
 		}
 		for i := range 200 { // nothing is full
