@@ -496,6 +496,7 @@ func TestStreamSend_FailsAsAMessageComes(t *testing.T) {
 				}
 				_, err := receive(stream)
 				_, again := receive(stream)
+				synctest.Wait() // OnFinish runs in the goroutine of SendMsg
 				if fmt.Sprint(status.Code(err), status.Code(again), finished) != "DataLoss DataLoss [DataLoss]" {
 					t.Errorf("%v, then %v, and OnFinish was told %v; want the error of SendMsg", err, again, finished)
 				}

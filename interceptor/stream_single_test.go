@@ -166,8 +166,8 @@ func TestStreamSingle_CancelledWhileOpened(t *testing.T) {
 					return stream
 				})
 				s.On(get, testserver.Hang())
-				if _, err := conn.NewStream(ctx, bidiStream, get); err != nil {
-					t.Error(err)
+				if _, err := conn.NewStream(ctx, bidiStream, get); err != nil && status.Code(err) != codes.Canceled {
+					t.Error(err) // NewStream may return the end, or the stream that has it
 				}
 				s.overOnce(t, codes.Canceled, 1)
 				if left := held(s.retrier, f, b); left != "" {

@@ -507,7 +507,7 @@ func TestStream_OthersWait(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, config(plain()), func(t *testing.T, s scene) {
-				s.On(get, moves.Play(moves.Receive(1)).Then(down()), moves.Play(moves.SendHeader(nil), moves.Receive(1), say("ok")))
+				s.On(get, moves.Play(moves.Receive(1)).Then(down()), moves.Play(moves.SendHeader(nil), say("ok"), moves.Pause(time.Second)))
 				stream := s.open(t, t.Context(), bidiStream)
 				send(t, stream, "a")
 				began := time.Now()
@@ -636,7 +636,7 @@ func (c counting) CloseSend() error    { *c.closes++; return c.ClientStream.Clos
 // A message that isn't protobuf's commits the stream before it is sent: a codec that gives its buffers away is asked once.
 func TestStream_ForeignMessageIsSentOnce(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, down())
+		s.On(get, moves.Play().Then(down()))
 		stream := s.open(t, t.Context(), bidiStream, grpc.ForceCodec(jsonStructs{}))
 		synctest.Wait()
 		_ = stream.SendMsg(new(jsonOrder))
@@ -713,7 +713,7 @@ func TestStream_ObserversBlock(t *testing.T) {
 		},
 	}
 	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, moves.Play(moves.Receive(1)).Then(down()), moves.Play(moves.Receive(2), say("ok")))
+		s.On(get, moves.Play(moves.Receive(1)).Then(down()), moves.Play(moves.Receive(2), say("ok"), moves.Pause(time.Second)))
 		var stream grpc.ClientStream
 		s.retrier.AddObserver(interceptor.Observer{CallEnd: func(context.Context, interceptor.Event) {
 			told = append(told, fmt.Sprint("end ", stream.RecvMsg(new(wrapperspb.StringValue))))
