@@ -136,7 +136,8 @@ type Gate interface {
 
 // ErrLocal is wrapped by the errors of attempts that a [Gate] is told of and that say nothing of the server: they come from this client's
 // size limits, codecs, credentials or inner interceptors, or the attempt has panicked. The status is unchanged. A failure to connect
-// doesn't wrap it, since then no server is there. Errors of calls never wrap it.
+// doesn't wrap it, since then no server is there. An inner interceptor has to pass on its options: stagger knows by them that gRPC has made
+// the attempt. Errors of calls never wrap it.
 var ErrLocal = attempts.ErrLocal
 
 // WithBreaker asks a circuit breaker before every attempt. find returns it for a target and method, or nil for none. It is called once
