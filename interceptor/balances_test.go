@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -182,23 +183,23 @@ func TestBudgetsHeldByACall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newManyTargets(t, budget.Default())
 		s.retrier.SetMostBalances(3)
-		goOn, attempts := make(chan struct{}), 0
+		goOn, attempts := make(chan struct{}), new(atomic.Int64)
 		go s.call(1, func() error {
-			if attempts++; attempts == 2 {
+			if attempts.Add(1) == 2 {
 				<-goOn
 			}
 			return refuse()
 		})
 		time.Sleep(time.Second)
 		s.pass(20, 0)
-		if s.of(1) != nil || attempts != 2 {
-			t.Fatalf("the balance is there, or %d attempts; want it to leave during the second", attempts)
+		if s.of(1) != nil || attempts.Load() != 2 {
+			t.Fatalf("the balance is there, or %d attempts; want it to leave during the second", attempts.Load())
 		}
 		close(goOn)
 		time.Sleep(time.Second)
 		s.call(1, refuse)
-		if b := s.of(1); b == nil || b.Granted != 4 || b.Refused != 1 || attempts != 4 {
-			t.Errorf("%+v after %d attempts; want 4 granted to both calls together, and one refused", b, attempts)
+		if b := s.of(1); b == nil || b.Granted != 4 || b.Refused != 1 || attempts.Load() != 4 {
+			t.Errorf("%+v after %d attempts; want 4 granted to both calls together, and one refused", b, attempts.Load())
 		}
 	})
 }
