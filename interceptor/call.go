@@ -17,6 +17,7 @@ import (
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/internal/clock"
+	"github.com/stagger-go/stagger/internal/latency"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -210,9 +211,14 @@ func (c *call) recordSuccess(a *attempt) {
 
 // recordResponse tells the method of a response of the first attempt, about which nothing had to be decided.
 func (c *call) recordResponse(at, took time.Duration) {
-	answer := attempts.Answer{Took: took, Left: attempts.Never, Limit: c.entry.policy.PerAttemptTimeout(), Accepted: true}
-	if deadline, ok := c.ctx.Deadline(); ok && c.entry.responses.Slow(took) { // else the time left makes no difference
-		answer.Left = at - c.start + time.Until(deadline)
+	answer := attempts.Answer{Took: took, Accepted: true}
+	after, _ := attempts.SlowAfter(c.entry.policy, c.entry.responses, false)
+	if after == 0 || took > after { // else it was fast, whatever time is left
+		left := attempts.Never
+		if deadline, ok := c.ctx.Deadline(); ok {
+			left = deadline.Sub(clock.Time(c.start))
+		}
+		answer.Speed = latency.LimitsOf(after, left).SpeedOf(took)
 	}
 	c.entry.responses.Answered(at, answer)
 }

@@ -22,6 +22,11 @@ type DefaultPolicy struct {
 	// PerAttemptTimeout is how long an attempt has before another one is sent in parallel; the first good response counts. It
 	// should be longer than nearly all responses take. 0 means no limit: an attempt may take all of the call's time.
 	PerAttemptTimeout time.Duration
+
+	// OnAttemptTimeout is what happens then, as onAttemptTimeout in a policy file. "" or "HEDGE" sends another attempt in parallel, once the
+	// method has had five answers. "RETRY" sends it in place of the slow one, also for a method's first call: choose it for a command, a
+	// job or a function that makes a few calls and ends.
+	OnAttemptTimeout string
 }
 
 // Default returns a Retrier with a policy for all methods, without a file: 3 attempts, retries after UNAVAILABLE, backoffs of
@@ -32,6 +37,13 @@ type DefaultPolicy struct {
 func Default(p DefaultPolicy, options ...Option) (*Retrier, error) {
 	if p.PerAttemptTimeout < 0 {
 		return nil, fmt.Errorf("interceptor: DefaultPolicy.PerAttemptTimeout: %v: must be positive, or 0 for no limit", p.PerAttemptTimeout)
+	}
+	switch {
+	case p.OnAttemptTimeout != "" && p.OnAttemptTimeout != "HEDGE" && p.OnAttemptTimeout != "RETRY":
+		return nil, fmt.Errorf(`interceptor: DefaultPolicy.OnAttemptTimeout: %q: must be "HEDGE" or "RETRY"`, p.OnAttemptTimeout)
+	case p.OnAttemptTimeout != "" && p.PerAttemptTimeout == 0:
+		return nil, fmt.Errorf("interceptor: DefaultPolicy.OnAttemptTimeout: %q: has no effect without PerAttemptTimeout: set that, or leave this out",
+			p.OnAttemptTimeout)
 	}
 	seen := map[string]int{}
 	for i, method := range p.Idempotent {
@@ -74,6 +86,9 @@ func (p DefaultPolicy) file() ([]byte, error) {
 	}
 	if p.PerAttemptTimeout > 0 {
 		retry["perAttemptTimeout"] = fmt.Sprintf("%d.%09ds", p.PerAttemptTimeout/time.Second, p.PerAttemptTimeout%time.Second)
+	}
+	if p.OnAttemptTimeout != "" {
+		retry["onAttemptTimeout"] = p.OnAttemptTimeout
 	}
 	entries := []object{{"name": []object{{}}, "retryPolicy": retry}}
 	names := make([]object, 0, len(p.Idempotent))

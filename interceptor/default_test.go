@@ -164,6 +164,14 @@ func TestDefault_Refused(t *testing.T) {
 		{names("/a.B/C/D"), quiet, `interceptor: DefaultPolicy.Idempotent[0]: "/a.B/C/D"` + form},
 		{names(get, list, get), quiet, `interceptor: DefaultPolicy.Idempotent[2]: "` + get + `": is there twice, first at 0`},
 		{interceptor.DefaultPolicy{PerAttemptTimeout: -time.Second}, quiet, "interceptor: DefaultPolicy.PerAttemptTimeout: -1s: must be positive, or 0 for no limit"},
+		{
+			interceptor.DefaultPolicy{PerAttemptTimeout: time.Second, OnAttemptTimeout: "retry"}, quiet,
+			`interceptor: DefaultPolicy.OnAttemptTimeout: "retry": must be "HEDGE" or "RETRY"`,
+		},
+		{
+			interceptor.DefaultPolicy{OnAttemptTimeout: "RETRY"}, quiet,
+			`interceptor: DefaultPolicy.OnAttemptTimeout: "RETRY": has no effect without PerAttemptTimeout: set that, or leave this out`,
+		},
 		{interceptor.DefaultPolicy{}, nil, "interceptor: New: option 0 is nil"},
 	} {
 		if _, err := interceptor.Default(row.p, row.option); err == nil || err.Error() != row.want {
@@ -175,7 +183,25 @@ func TestDefault_Refused(t *testing.T) {
 // list is a method without a policy of its own in the other tests.
 const list = "/acme.orders.v1.OrderService/ListOrders"
 
-// An attempt that has no response after 300 ms is followed by another one in parallel, once it is known what is usual.
+// A command makes one call, whose first attempt hangs: in place, the second one is sent, and beside it none, since nothing is known yet.
+func TestDefault_FirstCallHangs(t *testing.T) {
+	for onTimeout, want := range map[string]int{"": 1, "HEDGE": 1, "RETRY": 2} {
+		t.Run(onTimeout, func(t *testing.T) {
+			p := interceptor.DefaultPolicy{Idempotent: []string{get}, PerAttemptTimeout: 300 * ms, OnAttemptTimeout: onTimeout}
+			playDefault(t, p, func(t *testing.T, s scene) {
+				s.On(get, testserver.Hang().Times(1), text("second"))
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				got, err := s.call(ctx, get)
+				if s.Count(get) != want || (err == nil) != (want == 2) || (got == "second") != (want == 2) {
+					t.Errorf("%q, %v after %d attempts; want %d", got, err, s.Count(get), want)
+				}
+			})
+		})
+	}
+}
+
+// An attempt that has no response after 300 ms is followed by another one in parallel, once the method has had five answers.
 func ExampleDefault() {
 	retrier, err := interceptor.Default(interceptor.DefaultPolicy{
 		Idempotent:        []string{"/acme.orders.v1.OrderService/GetOrder"}, // generated code: orderspb.OrderService_GetOrder_FullMethodName

@@ -15,7 +15,6 @@ import (
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/admitting"
 	"github.com/stagger-go/stagger/internal/attempts"
-	"github.com/stagger-go/stagger/internal/latency"
 	"github.com/stagger-go/stagger/internal/methods"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -191,10 +190,9 @@ func (s *slot) key() entryKey { return entryKey{s.target, s.name} }
 type entries struct {
 	slots sync.Map // *slot by entryKey: of a plain map, every call would take the lock
 
-	mu      sync.Mutex // guards changes of slots, and all below
-	static  part
-	others  part
-	targets map[string]*targetResponses
+	mu     sync.Mutex // guards changes of slots, and all below
+	static part
+	others part
 }
 
 // part is the part of the table for methods of generated code, or for others.
@@ -211,13 +209,6 @@ func (p *part) count(s *slot, key entryKey, n int) {
 	} else {
 		p.spellings += n
 	}
-}
-
-// targetResponses has the responses that the methods of a target share.
-type targetResponses struct {
-	latency.Responses
-
-	methods int // in the table
 }
 
 func (t *entries) load(key entryKey) *slot {
@@ -285,7 +276,7 @@ func (t *entries) insertAs(key entryKey, s *slot, now time.Duration) *slot {
 		t.others.count(known, key, -1)
 	}
 	if s.record == nil {
-		s.record = &record{method: methods.New(t.responsesOf(s.target))}
+		s.record = &record{method: methods.New()}
 		s.used.Store(second(now)) // another call may evict immediately what was not used
 	}
 	t.slots.Store(key, s)
@@ -298,20 +289,6 @@ func (t *entries) partOf(s *slot) (p *part, most int) {
 		return &t.static, mostStatic
 	}
 	return &t.others, mostOthers
-}
-
-// responsesOf returns the responses of a target for one more of its methods. t.mu must be held.
-func (t *entries) responsesOf(target string) *latency.Responses {
-	of := t.targets[target]
-	if of == nil {
-		of = new(targetResponses)
-		if t.targets == nil {
-			t.targets = map[string]*targetResponses{}
-		}
-		t.targets[target] = of
-	}
-	of.methods++
-	return &of.Responses
 }
 
 // evict drops the slots of one part that were last used in the same second as the least recently used one, unless that is the
@@ -341,14 +318,6 @@ func (t *entries) remove(key entryKey, s *slot) {
 	t.slots.Delete(key)
 	p, _ := t.partOf(s)
 	p.count(s, key, -1)
-	if key != s.key() {
-		return
-	}
-	of := t.targets[s.target]
-	of.methods--
-	if of.methods == 0 {
-		delete(t.targets, s.target)
-	}
 }
 
 // all returns the slots under all their keys.

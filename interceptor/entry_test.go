@@ -142,31 +142,6 @@ func TestEntries_KeepsWhatRuns(t *testing.T) {
 	}
 }
 
-// Methods of one target share its outcomes, which are kept as long as the table has one of the methods.
-func TestEntries_Outcomes(t *testing.T) {
-	t.Parallel()
-	var table entries
-	add := func(target string, method int, now time.Duration) *slot {
-		s := &slot{target: target, name: key(method).method}
-		return table.insert(s.key(), s, now)
-	}
-	one := add("one", 0, 0)
-	known := table.targets["one"]
-	for n := range mostOthers / 2 { // of other targets
-		add(strconv.Itoa(n), 0, time.Second)
-	}
-	add("one", 1, 2*time.Second)
-	if table.targets["one"] != known || known.methods != 2 || len(table.targets) != mostOthers/2+1 {
-		t.Errorf("%d methods share the responses of %d targets; want 2 of %d", known.methods, len(table.targets), mostOthers/2+1)
-	}
-	for n := range mostOthers/2 + 100 {
-		add("two", n, 3*time.Second)
-	}
-	if table.has(one) || table.targets["one"] != known || known.methods != 1 || len(table.targets) != 2 {
-		t.Errorf("responses of %d targets; want those of one, of which a method is left, and two", len(table.targets))
-	}
-}
-
 func TestEntries_Concurrent(t *testing.T) {
 	t.Parallel()
 	var (

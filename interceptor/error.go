@@ -40,6 +40,9 @@ type Error struct {
 	// attempt could send. It is a string, since it is for logs: a program decides by Reason.
 	Commit string
 
+	// Answers are those because of which no attempt followed, if Reason is [policy.ReasonNotProvenFast] or [policy.ReasonSlowEverywhere].
+	Answers Answers
+
 	err  error  // the one that the caller gets
 	last error  // the last one of a server, if that is another one; else nil
 	note string // about the deadline, or ""
@@ -80,7 +83,7 @@ func (e *Error) complete(text string) string {
 	return text + "; the last server error: " + e.last.Error()
 }
 
-// LogValue implements [slog.LogValuer]: the text as error, then code, reason, commit, attempts and elapsed, as in
+// LogValue implements [slog.LogValuer]: the text as error, then code, reason, commit, answers, attempts and elapsed, as in
 // the lines of package observe.
 func (e *Error) LogValue() slog.Value {
 	attrs := []slog.Attr{
@@ -90,6 +93,9 @@ func (e *Error) LogValue() slog.Value {
 	}
 	if e.Commit != "" {
 		attrs = append(attrs, slog.String("commit", e.Commit))
+	}
+	if text := e.Answers.String(); text != "" {
+		attrs = append(attrs, slog.String("answers", text))
 	}
 	return slog.GroupValue(append(attrs, slog.Int("attempts", e.Attempts), slog.String("elapsed", e.Elapsed.String()))...)
 }
@@ -119,7 +125,8 @@ func (c *call) failure(end *attempts.End) *Error {
 	}
 	return &Error{
 		Attempts: end.Attempts, Elapsed: clock.Now() - c.start, Reason: end.Reason, Commit: string(end.Commit),
-		err: err, last: end.Last, note: note,
+		Answers: answersOf(end.Reason, &end.Answers),
+		err:     err, last: end.Last, note: note,
 	}
 }
 

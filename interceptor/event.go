@@ -5,12 +5,14 @@ package interceptor
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"reflect"
 	"time"
 
 	"google.golang.org/grpc/codes"
 
+	"github.com/stagger-go/stagger/internal/latency"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -81,10 +83,42 @@ type Event struct {
 	Reason    policy.Reason
 	Delay     time.Duration // in CallEnd, the sum of its waits, with no attempt running
 	Pushback  string        // the source of the server's pushback: "grpc-retry-pushback-ms", "google.rpc.RetryInfo", "retry-after"
+	Answers   Answers       // because of which none follows, if Reason is ReasonNotProvenFast or ReasonSlowEverywhere
 
 	// OuterRetry says in CallEnd that the failed call is itself a retry, by go-grpc-middleware around the Retrier (docs/loops.md).
 	// It is about this call, as WillRetry is about the next attempt.
 	OuterRetry bool
+}
+
+// Answers are the last answers to a method's attempts, at most ten, because of which no attempt follows. The zero value is none.
+type Answers struct {
+	Known int           // how many there are
+	Slow  int           // how many of them took too long
+	Over  time.Duration // how long that is, for an attempt of this call
+}
+
+// String returns such a text as "3 of the last 10 answers were slow: over 400ms".
+func (a Answers) String() string {
+	switch {
+	case a.Over == 0:
+		return ""
+	case a.Slow == 0:
+		return fmt.Sprintf("%d of the %d answers that must be known", a.Known, latency.Known)
+	default:
+		return fmt.Sprintf("%d of the last %d answers were slow: over %v", a.Slow, a.Known, a.Over)
+	}
+}
+
+// answersOf returns the answers because of which no attempt follows, for this reason.
+func answersOf(reason policy.Reason, s *latency.Summary) Answers {
+	switch reason {
+	case policy.ReasonNotProvenFast:
+		return Answers{s.Known, s.Evidence.Slow, s.Limits.Fast}
+	case policy.ReasonSlowEverywhere:
+		return Answers{s.Known, s.VerySlow, s.Limits.Slow}
+	default:
+		return Answers{}
+	}
 }
 
 // Slow reports whether the event is about an attempt whose per-attempt timeout or hedging delay is over, and which may still run. No

@@ -146,6 +146,7 @@ func (c *call) noticesOf(step *attempts.Step, ended *attempt, err error) (list [
 func (c *call) decisionEvent(step *attempts.Step, ended *attempt, err error) Event {
 	e, d := c.event(step.Decided, status.Code(err), err), step.Decision
 	e.WillRetry, e.Delay, e.Reason, e.Pushback = d.Retry, d.Delay, d.Reason, d.Pushback.Source
+	e.Answers = answersOf(d.Reason, &step.Answers)
 	if ended != nil && ended.number == step.Decided {
 		e.Peer = ended.reported().peer.Addr
 	}
@@ -163,7 +164,7 @@ func (c *call) notifyCall(end *attempts.End, err error, outerRetry bool) {
 		return
 	}
 	e := c.event(end.Attempts, status.Code(err), err)
-	e.Reason = end.Reason
+	e.Reason, e.Answers = end.Reason, answersOf(end.Reason, &end.Answers)
 	if undecided {
 		c.retrier.notify(c.ctx, e, tellDecision)
 	}

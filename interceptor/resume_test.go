@@ -256,7 +256,7 @@ func TestForever_Ends(t *testing.T) {
 			if row.change != nil {
 				row.change(&c.Methods[0].Policy)
 			}
-			c.Budgets = []spec.Budget{{Name: "broke", Config: budget.BucketConfig{SlowCost: 1, RefillTime: time.Second, Window: time.Second}}}
+			c.Budgets = []spec.Budget{{Name: "broke", Config: budget.BucketConfig{SlowCost: 1}}}
 			play(t, c, func(t *testing.T, s scene) {
 				row.prepare(t, s)
 				_, err := s.watch(t.Context(), t, row.opts...)
@@ -333,7 +333,7 @@ func TestResume_AnHourOfCuts(t *testing.T) {
 			retry := plain()
 			retry.Backoff, retry.Budget = backoff(10*ms, 10*ms), ""
 			return config(retry)
-		}, func(streams int) int { return streams + int(d.Size+d.Size*float64(time.Hour/d.RefillTime)) }, 3600 + int(d.Size)*11, policy.ReasonBudgetExhausted},
+		}, func(streams int) int { return streams + int(d.Size+d.Size*float64(time.Hour/budget.RefillTime)) }, 3600 + int(d.Size)*11, policy.ReasonBudgetExhausted},
 		// A hedging policy has no backoff of its own: 50 ms at first, up to 2 s, half of that here.
 		"hedging without a budget: a backoff all the same": {func() spec.Config { return hedged() }, func(int) int { return 3600 + 10 }, 3590, ""},
 	} {

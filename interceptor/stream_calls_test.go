@@ -236,18 +236,17 @@ func TestStreamCalls_ReadLate(t *testing.T) {
 	for kind, desc := range kinds() {
 		t.Run(kind, func(t *testing.T) {
 			fresh(t, config(plain()), func(t *testing.T, s scene) {
-				s.takes(t, nil, get, repeat(10*ms, 20)...)
 				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 				defer cancel()
 				s.On(get, moves.Play(moves.Receive(1), say("a")))
 				var streams []grpc.ClientStream
-				for range 5 {
+				for range 10 {
 					stream := s.open(t, ctx, desc)
 					send(t, stream, "x")
 					_ = stream.CloseSend()
 					streams = append(streams, stream)
 				}
-				time.Sleep(5 * time.Second)
+				time.Sleep(6 * time.Second)
 				for _, stream := range streams {
 					if got, err := receive(stream); fmt.Sprint(got) != "[a]" || streamEnd(err) != nil {
 						t.Error(got, err)
@@ -265,12 +264,11 @@ func TestStreamCalls_ReadLate(t *testing.T) {
 // Time that the application takes for its request is not idle time of the server's: uploads that are answered late show that the target is slow.
 func TestStreamCalls_SlowAfterUpload(t *testing.T) {
 	fresh(t, config(plain()), func(t *testing.T, s scene) {
-		s.takes(t, nil, get, repeat(10*ms, 20)...)
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		defer cancel()
-		s.On(get, moves.Play(moves.Receive(0), moves.Pause(3*time.Second), say("a")))
+		s.On(get, moves.Play(moves.Receive(0), moves.Pause(6*time.Second), say("a")))
 		var streams sync.WaitGroup
-		for range 5 {
+		for range 10 {
 			streams.Go(func() {
 				stream := s.open(t, ctx, clientStream)
 				send(t, stream, "x")

@@ -531,12 +531,11 @@ func TestStreamRules_IdleBeforeReceivedMeanwhile(t *testing.T) {
 	p := plain()
 	p.PerAttemptTimeout = time.Second
 	fresh(t, config(p), func(t *testing.T, s scene) {
-		s.takes(t, nil, get, repeat(10*ms, 20)...)
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		defer cancel()
 		s.On(get, moves.Play(moves.Receive(1), moves.Pause(5*time.Second+100*ms), say("a")))
 		var streams []grpc.ClientStream
-		for range 5 {
+		for range 10 {
 			stream := s.open(t, ctx, serverStream)
 			send(t, stream, "x")
 			streams = append(streams, stream)

@@ -45,7 +45,7 @@ import (
 // asked for, such as NOT_FOUND, nor calls that a server has told not to retry (pushback_stop): it, or a service below it, logs the
 // failure. For each message, method and reason, the first line is written at
 // once. Then, as long as it lasts, one line every ten seconds has the number of suppressed lines, in the field more. Methods beyond
-// the first hundred count together, as "other". Fields: method, target, attempt or attempts, code, reason, commit, delay or waited,
+// the first hundred count together, as "other". Fields: method, target, attempt or attempts, code, reason, commit, answers, delay or waited,
 // elapsed, budget, pushback, mode unless it is ENFORCE, error; source, hash, changes; from, to, service, by; more. Durations are texts
 // with a unit, such as 120ms. A hedge that is sent because an attempt is slow has the code SLOW. Of an error's text a line has at
 // most 1,024 bytes.
@@ -215,7 +215,7 @@ func (l *logger) call(ctx context.Context, e interceptor.Event) {
 	if !l.admit(topic{message, e.Method, e.Reason}, level) {
 		return
 	}
-	fields := append(make([]any, 0, 22),
+	fields := append(make([]any, 0, 24),
 		"method", e.Method, "target", e.Target, "attempts", e.Attempt, "code", codename.Of(e.Code),
 		"reason", string(e.Reason), "elapsed", e.Elapsed.String(), "waited", e.Delay.String())
 	fields = withMode(fields, e.Mode)
@@ -224,6 +224,9 @@ func (l *logger) call(ctx context.Context, e interceptor.Event) {
 	}
 	if err, ok := errors.AsType[*interceptor.Error](e.Err); ok && err.Commit != "" {
 		fields = append(fields, "commit", err.Commit)
+	}
+	if text := e.Answers.String(); text != "" {
+		fields = append(fields, "answers", text)
 	}
 	if e.Err != nil {
 		fields = append(fields, "error", document.Bounded(e.Err.Error(), longestError))

@@ -143,6 +143,20 @@ func TestSlog(t *testing.T) {
 	}
 }
 
+// A call that ended because answers were slow is logged with these.
+func TestSlog_Answers(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	o := observe.Slog(slog.New(slog.NewTextHandler(&out, nil)))
+	o.CallEnd(t.Context(), interceptor.Event{
+		Attempt: 1, Code: codes.DeadlineExceeded, Err: context.DeadlineExceeded,
+		Reason: policy.ReasonNotProvenFast, Answers: interceptor.Answers{Known: 10, Slow: 3, Over: 400 * time.Millisecond},
+	})
+	if want := `reason=not_proven_fast elapsed=0s waited=0s answers="3 of the last 10 answers were slow: over 400ms" error=`; !strings.Contains(out.String(), want) {
+		t.Errorf("%s; want %s", out.String(), want)
+	}
+}
+
 // A retry that isn't sent is not logged.
 func TestSlogOfARetryThatIsNotSent(t *testing.T) {
 	t.Parallel()

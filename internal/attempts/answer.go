@@ -43,6 +43,7 @@ type Timing struct {
 	pausedSince time.Duration // how much of the time since then no call of the application has waited
 	heardIn     time.Duration // the latency, without pauses, of its first message or its response
 	heard       bool
+	unmeasured  bool // it has waited for a connection: its latency isn't the server's
 }
 
 // NewTiming returns the timing of an attempt that is sent. requestFollows is as in [Settings].
@@ -84,13 +85,13 @@ func (c *Call) Requested(n int, now Now) {
 // latency. It ignores an attempt that was cancelled because another one won.
 func (c *Call) Heard(n int, now Now) {
 	if a := c.findAttempt(n); a != nil && a.cancelled == notCancelled {
-		c.noteResponse(a, true, now.At)
+		c.noteAnswer(a, true, now.At)
 		a.slowAt = Never
 	}
 }
 
-// noteResponse records the response of an attempt: its first message, or its end if that comes first.
-func (c *Call) noteResponse(a *attempt, accepted bool, at time.Duration) {
+// noteAnswer records the answer to an attempt: its first message, or its end if that comes first.
+func (c *Call) noteAnswer(a *attempt, accepted bool, at time.Duration) {
 	if a.heard {
 		return
 	}
@@ -100,8 +101,9 @@ func (c *Call) noteResponse(a *attempt, accepted bool, at time.Duration) {
 		c.ledger.leave(&a.held, at, admitting.End{How: admitting.Untimed, Left: left})
 		return
 	}
+	a.speed = c.limitsOf(a.number).SpeedOf(took)
 	if m := c.set.Method; m != nil {
-		m.Answered(at, Answer{Took: took, Left: left, Limit: c.set.Policy.PerAttemptTimeout(), Accepted: accepted})
+		m.Answered(at, Answer{Took: took, Speed: a.speed, Accepted: accepted})
 	}
 	c.ledger.leave(&a.held, at, admitting.End{How: admitting.Answered, Took: took, Left: left})
 }
@@ -120,14 +122,7 @@ func (t *Timing) took(at time.Duration) time.Duration {
 
 // measures reports whether an attempt's latency shows how fast its method is.
 func (t *Timing) measures(at time.Duration) bool {
-	return t.asked != Never && t.pausedSince <= (at-t.asked)/unwaited
-}
-
-// late reports whether an attempt was answered too late. Such a response does not show that extra attempts help: in an overload,
-// it would pay for the next ones and make the overload worse.
-func (c *Call) late(a *attempt, at time.Duration) bool {
-	timeout := c.set.Policy.PerAttemptTimeout()
-	return timeout > 0 && a.took(at) > timeout
+	return t.asked != Never && t.pausedSince <= (at-t.asked)/unwaited && !t.unmeasured
 }
 
 // learn reports the end of an attempt to method and admission, as a response or as lost. If the call was committed to the attempt before
@@ -135,7 +130,7 @@ func (c *Call) late(a *attempt, at time.Duration) bool {
 // longer.
 func (c *Call) learn(a *attempt, r *Result, is decision.Class, lost bool, at time.Duration) {
 	if c.commit.attempt != a.number && r.isAnswer(is) {
-		c.noteResponse(a, r.accepted(), at)
+		c.noteAnswer(a, r.accepted(), at)
 		return
 	}
 	m, took := c.set.Method, a.took(at)
@@ -144,14 +139,14 @@ func (c *Call) learn(a *attempt, r *Result, is decision.Class, lost bool, at tim
 		m.Outlasted(at, took)
 	}
 	c.ledger.leave(&a.held, at, admitting.End{How: c.lostHow(a, r, at), Left: c.timeLeft(a.began)})
-	c.ending.missed = c.ending.missed || m != nil && !r.Foreign && c.missedDeadline(a, r, at) && m.Slow(took) && !m.Evidence(at).Well
 }
 
 // lostHow returns how an attempt has ended without a response.
 func (c *Call) lostHow(a *attempt, r *Result, at time.Duration) admitting.How {
 	switch {
 	case r.Foreign:
-	case c.missedDeadline(a, r, at):
+	case r.Status.Code() == codes.DeadlineExceeded && c.timeLeft(at) <= c.timeLeft(a.began)/50:
+		// Within a fiftieth of the time, since clocks differ, and servers also know the deadline.
 		if a.number == 1 { // later attempts had less time
 			return admitting.Missed
 		}
@@ -161,27 +156,23 @@ func (c *Call) lostHow(a *attempt, r *Result, at time.Duration) admitting.How {
 	return admitting.Other
 }
 
-// missedDeadline reports whether an attempt had no response at its call's deadline.
-func (c *Call) missedDeadline(a *attempt, r *Result, at time.Duration) bool {
-	// Within a fiftieth of the time, since clocks differ, and servers also know the deadline.
-	return r.Status.Code() == codes.DeadlineExceeded && c.timeLeft(at) <= c.timeLeft(a.began)/50
-}
-
-// isAnswer reports whether a result is a response: a server's result of its work. Refusals, retryable failures and ended
-// contexts don't show how fast the server works.
+// isAnswer reports whether a result is a server's answer to the request: OK, or an error that speaks of the request. Only answers show how
+// fast a method is, and that an extra attempt has helped. Any other error may be that of a server that fails every request, also an
+// INTERNAL or UNKNOWN that isn't retried.
 func (r *Result) isAnswer(is decision.Class) bool {
 	switch {
 	case r.Foreign:
 		return false
 	case r.Err == nil:
 		return true
-	case r.Final:
+	case r.Final, is.Retryable:
 		return false
 	}
 	switch r.Status.Code() {
-	case codes.ResourceExhausted, codes.Unavailable, codes.DeadlineExceeded, codes.Canceled:
-		return false
+	case codes.InvalidArgument, codes.NotFound, codes.AlreadyExists, codes.PermissionDenied, codes.FailedPrecondition,
+		codes.OutOfRange, codes.Unauthenticated:
+		return true
 	default:
-		return !is.Retryable
+		return false
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/latency"
 	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -16,6 +17,7 @@ type attempt struct {
 	Timing
 
 	number    int
+	speed     latency.Speed // of its answer
 	held      held
 	hedge     bool // it was sent in parallel with others
 	cancelled cancelled
@@ -92,12 +94,19 @@ func (c *Call) commitTo(step *Step, to commit, at time.Duration) {
 // accept makes the response of an attempt the call's.
 func (c *Call) accept(step *Step, a *attempt, r *Result, now Now) {
 	c.choose(step, a.number, nil, policy.ReasonSucceeded, now.At)
-	c.ledger.release(&a.held, settlement{helped: !r.Foreign && !c.late(a, now.At)}, now.At)
+	c.ledger.release(&a.held, settlement{helped: !r.Foreign && c.inTime(a)}, now.At)
+}
+
+// inTime reports whether an attempt was answered within its own timeout, if it has one. In an overload, later answers would pay for
+// the next attempts.
+func (c *Call) inTime(a *attempt) bool {
+	timeout, _ := SlowAfter(c.set.Policy, c.set.Method, c.set.InSequence)
+	return timeout == 0 || a.speed == latency.Fast
 }
 
 // handleFailure decides what follows a failed attempt.
 func (c *Call) handleFailure(step *Step, a *attempt, r *Result, is decision.Class, now Now) {
-	c.ledger.release(&a.held, settlement{helped: r.Err != nil && r.isAnswer(is) && !c.late(a, now.At), err: r.Err}, now.At)
+	c.ledger.release(&a.held, settlement{helped: r.Err != nil && r.isAnswer(is) && c.inTime(a), err: r.Err}, now.At)
 	if r.Resumes {
 		c.resume(a, r, now.At)
 	}

@@ -84,23 +84,20 @@ type Gate interface {
 	Allow(attempt int) (done func(error), err error)
 }
 
-// Method is the shared knowledge of the calls of a method at a target. It hears of each response, and answers the checks that depend on the
-// last responses to all calls.
+// Method is the shared knowledge of the calls of a method at a target. It hears of each answer.
 type Method interface {
 	Answered(now time.Duration, a Answer)             // an attempt, at its first message, or at its end
 	Outlasted(now time.Duration, least time.Duration) // a slow attempt has lost; its response would have taken longer
 
-	Evidence(now time.Duration) latency.Evidence // what the target's last responses show
-	Slow(took time.Duration) bool                // a response that took so long took much longer than is usual
-	Quantile() time.Duration                     // of the latency, as the policy asks; 0: unknown
+	Evidence() latency.Evidence // what the last answers show
+	Quantile() time.Duration    // of the latency, as the policy asks; 0: unknown
 }
 
 // Answer describes the response to an attempt.
 type Answer struct {
 	Took     time.Duration
-	Left     time.Duration // time left of the call when the attempt began: the response is long if it took much of that; Never: no deadline
-	Limit    time.Duration // the per-attempt timeout; 0: none
-	Accepted bool          // a success: no error, nor a reply that means "not yet"
+	Speed    latency.Speed
+	Accepted bool // a success: no error, nor a reply that means "not yet"
 }
 
 // Result is the result of an attempt.
@@ -125,6 +122,7 @@ type Step struct {
 	Over     bool              // nothing runs and everything is settled; see End. True once.
 	Decided  int               // the attempt of Decision; 0: no decision
 	Decision decision.Decision // with Settings.Observe see Decision.Announced
+	Answers  latency.Summary   // on which it was decided
 	TimedOut bool              // the decision is on a slow attempt, which may still run
 }
 
@@ -136,8 +134,9 @@ type End struct {
 	Err      error           // of the response; nil: OK, or "not yet" if Reason says why no attempt followed. For a refused call: the breaker's error, or RESOURCE_EXHAUSTED
 	Last     error           // the last error of a server, if the end of the call hides it
 	Attempts int
-	Hedges   int           // those of Attempts that were sent in parallel with others
-	Waited   time.Duration // with no attempt running
+	Hedges   int             // those of Attempts that were sent in parallel with others
+	Waited   time.Duration   // with no attempt running
+	Answers  latency.Summary // of the last decision
 
 	WouldRefuse bool // admission would have refused the call, if it were enforced
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/latency"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -90,11 +91,11 @@ func (g *gap) end(at time.Duration) {
 // ending is what the end of the call depends on, so far.
 type ending struct {
 	answer          answer
-	reason          policy.Reason // why no attempt follows
-	lastRefusal     policy.Reason // why no attempt was sent after a slow one, or when it was due; "": one was
-	lastServerError answer        // before the answer
-	reached         bool          // a server has seen one of its attempts
-	missed          bool          // an attempt had no response at the call's deadline, though a usual one would have come long before
+	reason          policy.Reason   // why no attempt follows
+	lastRefusal     policy.Reason   // why no attempt was sent after a slow one, or when it was due; "": one was
+	lastServerError answer          // before the answer
+	reached         bool            // a server has seen one of its attempts
+	answers         latency.Summary // of the last decision
 }
 
 // answer is the result of an attempt.

@@ -10,7 +10,6 @@ import (
 
 	"google.golang.org/grpc/codes"
 
-	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/internal/tools/checks"
@@ -181,7 +180,7 @@ const traces = `
 	253 end 1 cut → over closed, = 1 | ( Ws ) R F E-
 # hedge: an attempt is not slow any more once a later one was sent
 	0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 60 end 1 UNAV → (hedge), send 3;
-	70 end 3 UNAV → (attempts_exhausted); 100 wake; 110 end 2 OK → over succeeded, = 2 | Ws F Wf - F + E+
+	70 end 3 UNAV → (attempts_exhausted); 100 wake; 110 end 2 OK → over succeeded, = 2 | Ws F Wf - F - E+
 # retry: closed for new attempts: no stream is resumed
 	0 start → send 1; 10 commit 1 message → true; 20 set off; 2000 end 1 UNAV resumes → (closed), over closed, = 1 | F E-
 # retry: cancel in the wait
@@ -308,7 +307,7 @@ const traces = `
 	5000 end 3 cut → over deadline_exceeded, = 3 | ( Ws F ) ( Ws F - ) - E-
 # hedge: hedging
 	0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 100 wake → (hedge), send 3; 120 end 2 OK → cancel 1 3;
-	121 end 1 cut; 122 end 3 UNAV → over succeeded, = 2 | Ws Ws + - E+
+	121 end 1 cut; 122 end 3 UNAV → over succeeded, = 2 | Ws Ws - - E+
 # quantile quantile=20: hedging by the quantile
 	0 start → send 1, wake 20; 20 wake → (hedge), send 2, wake 40; 30 end 1 OK → cancel 2;
 	31 end 2 cut → over succeeded, = 1 | Ws - E+
@@ -337,12 +336,9 @@ const traces = `
 	0 start → send 1, wake 200; 200 wake → (retry), wake 250; 250 wake → cancel 1; 250 commit 1 message → false; 250 heard 1;
 	251 end 1 cut → send 2, wake 451; 260 commit 2 message → true; 260 heard 2; 900 end 2 OK → over succeeded, = 2
 	| ( Ws F ) + E+
-# beside admission: stream: committed before the first message, which came in time
+# beside admission: stream: committed before the first message
 	0 start → send 1, wake 200; 10 end 1 UNAV → (retry), wake 60; 60 wake → send 2, wake 260; 70 commit 2 context → true; 160 heard 2;
 	20000 end 2 OK → over succeeded, = 2 | < > F ( Wf < ) a:100 + E+
-# beside: stream: committed before the first message, which came too late
-	0 start → send 1, wake 200; 10 end 1 UNAV → (retry), wake 60; 60 wake → send 2, wake 260; 70 commit 2 headers → true; 270 heard 2;
-	20000 end 2 OK → over succeeded, = 2 | F ( Wf ) - E+
 # beside: stream: an attempt whose first message has come is not slow
 	0 start → send 1, wake 200; 190 heard 1; 200 wake; 300 commit 1 message → true; 900 end 1 OK → over succeeded, = 1 | E+
 # beside: stream: an attempt is slow when it was waited for so long
@@ -364,12 +360,9 @@ const traces = `
 	0 start → send 1; 60 requested 1; 70 requested 1; 70 requested 2; 100 heard 1; 900 end 1 OK → over succeeded, = 1 | < a:40 E+
 # retry admission uploads: stream: an answer before the request is no measure
 	0 start → send 1; 100 heard 1; 900 end 1 OK → over succeeded, = 1 | < >a E+
-# beside uploads: stream: until it is requested, an attempt's time is that since its start but for two pauses, and it is in time
+# beside uploads: stream: until it is requested, an attempt's time is that since its start but for two pauses
 	0 start → send 1, wake 200; 10 end 1 UNAV → (retry), wake 60; 60 wake → send 2, wake 260; 100 paused 20 → wake 280;
 	200 paused 30 → wake 310; 310 heard 2; 900 end 2 OK → over succeeded, = 2 | F ( Wf ) + E+
-# beside uploads: stream: likewise, but it is late
-	0 start → send 1, wake 200; 10 end 1 UNAV → (retry), wake 60; 60 wake → send 2, wake 260; 100 paused 20 → wake 280;
-	200 paused 30 → wake 310; 311 heard 2; 900 end 2 OK → over succeeded, = 2 | F ( Wf ) - E+
 # beside alone: alone: a slow attempt makes way
 	0 start → send 1, wake 200; 200 wake → (retry), wake 250; 250 wake → cancel 1; 251 end 1 cut → send 2, wake 451;
 	260 end 2 OK → over succeeded, = 2 | ( Ws F ) + E+
@@ -377,27 +370,17 @@ const traces = `
 	0 start → send 1, wake 200; 200 wake → (budget_exhausted); 900 end 1 OK → over succeeded, = 1 | ( w ) E+
 # hedge alone: alone: a hedging policy sends the next attempt after a failure
 	0 start → send 1; 60 end 1 UNAV → (retry), send 2; 70 end 2 UNAV → (retry), send 3; 900 end 3 OK → over succeeded, = 3
-	| F Wf - F Wf + E+
+	| F Wf - F Wf - E+
 # hedge alone: alone: a hedging policy, fatal
 	0 start → send 1; 60 end 1 NOT_FOUND → (non_retryable), over non_retryable, = 1 | E-
 # retry: stream: buffer full
 	0 start → send 1; 10 end 1 UNAV → (retry), wake 60; 60 wake → send 2; 65 commit 2 buffer_full → true;
 	70 end 2 UNAV → (committed), over committed (buffer_full), = 2 | F ( Wf ) - F E-
-# retry usual=100 deadline=1000: a deadline that is missed, though a usual response would have come
-	0 start → send 1; 1000 stop deadline_exceeded; 1000 end 1 DEADLINE → over deadline_exceeded, = 1 | Em
-# retry usual=500 deadline=1000: a deadline that a usual response would have missed, too
+# retry deadline=1000: a deadline that is missed
 	0 start → send 1; 1000 stop deadline_exceeded; 1000 end 1 DEADLINE → over deadline_exceeded, = 1 | E-
-# retry usual=100 well deadline=1000: a deadline that one server misses, and others respond
-	0 start → send 1; 1000 stop deadline_exceeded; 1000 end 1 DEADLINE → over deadline_exceeded, = 1 | E-
-# beside usual=100 deadline=1000: a deadline that one of two attempts misses
-	0 start → send 1, wake 200; 200 wake → (hedge), wake 250; 250 wake → send 2, wake 450; 1000 stop deadline_exceeded;
-	1000 end 1 DEADLINE; 1001 end 2 UNAV → over deadline_exceeded, = 2 | ( Ws ) - Em
-# beside usual=100 deadline=1000: a deadline that one of two attempts misses, and the other is answered
+# beside deadline=1000: a deadline that one of two attempts misses, and the other is answered
 	0 start → send 1, wake 200; 200 wake → (hedge), wake 250; 250 wake → send 2, wake 450; 1000 stop deadline_exceeded;
 	1000 end 1 DEADLINE; 1000 end 2 OK → over succeeded, = 2 | ( Ws ) - E+
-# beside usual=100 deadline=1000: a deadline that an attempt misses which no server has seen
-	0 start → send 1, wake 200; 200 wake → (hedge), wake 250; 250 wake → send 2, wake 450; 1000 stop deadline_exceeded;
-	1000 end 1 DEADLINE foreign; 1001 end 2 UNAV → over deadline_exceeded, = 2 | ( Ws ) - E-
 # retry: resumption after a long time: the backoff starts anew
 	0 start → send 1; 10 end 1 UNAV → (retry), wake 60; 60 wake → send 2; 70 commit 2 message → true;
 	20000 end 2 UNAV resumes progress → (retry), wake 20050; 20050 wake → send 3; 20060 end 3 OK → over succeeded, = 3
@@ -555,21 +538,6 @@ func TestHedge(t *testing.T) {
 	p.run("370 end 3 OK; 371 end 2 cut")
 	if got := p.call.End().Hedges; got != 1 {
 		t.Errorf("%d hedges; want 1", got)
-	}
-}
-
-// An attempt that was answered in time returns its permit, whatever happened later. Its answer is its first message, even if
-// something else has committed the call to it.
-func TestHeardIsAnswer(t *testing.T) {
-	t.Parallel()
-	for _, why := range []decision.Commit{decision.CommitMessage, decision.CommitHeaders, decision.CommitContext, decision.CommitBufferFull} {
-		for events, want := range map[string]string{"": "-", "; 80 heard 2": "+", "; 261 heard 2": "-"} {
-			p := newPlay(tracePolicies(t)["beside"], "", 0)
-			p.run("0 start; 10 end 1 UNAV; 60 wake; 70 commit 2 " + string(why) + events + "; 900 end 2 OK")
-			if got := p.told[len(p.told)-2]; got != want {
-				t.Errorf("committed by %s%s: the permit is settled with %s; want %s", why, events, got, want)
-			}
-		}
 	}
 }
 

@@ -71,30 +71,40 @@ func TestOutlasted(t *testing.T) {
 	}
 }
 
-// What the target's last responses show stops attempts that a server would see.
+// What the method's last answers show stops attempts that a server would see.
 func TestEvidence(t *testing.T) {
 	t.Parallel()
 	list := tracePolicies(t)
 	const failure, timeout, hedge = "0 start; 10 end 1 UNAV", "0 start; 200 wake", "0 start; 50 wake"
-	queue, fast, unproven := latency.Evidence{Queue: true}, latency.Evidence{Fast: true}, latency.Evidence{}
+	always, often := latency.Evidence{Known: 10, Slow: 10, VerySlow: 10}, latency.Evidence{Known: 10, Slow: 3}
+	few, fast := latency.Evidence{Known: 4}, latency.Evidence{Known: 10, Slow: 2}
 	for name, row := range map[string]struct {
 		policy, play string
 		shows        latency.Evidence
 		want, charge string
 	}{
-		"all long, a failure":                    {"beside", failure, queue, "slow_everywhere", ""},
-		"all long, and nothing was sent":         {"beside", failure + " unsent", queue, "retry", ""},
-		"all long, a timeout":                    {"beside", timeout, queue, "slow_everywhere", ""},
-		"all long, a failure of a hedge":         {"hedge", failure, queue, "slow_everywhere", ""},
-		"all long, a failure that is fatal":      {"beside", "0 start; 10 end 1 NOT_FOUND", queue, "non_retryable", ""},
-		"all long, and nothing is recorded":      {"beside unknown", failure, queue, "retry", "Wf"},
-		"unproven, a failure":                    {"beside", failure, unproven, "retry", "Wf"},
-		"unproven, a failure of a hedge":         {"hedge", failure, unproven, "hedge", "Wf"},
-		"unproven, a timeout":                    {"beside", timeout, unproven, "not_proven_fast", ""},
-		"unproven, a timeout in whose place":     {"inplace", timeout, unproven, "not_proven_fast", ""},
-		"unproven, a hedging delay":              {"hedge", hedge, unproven, "not_proven_fast", ""},
-		"unproven, a stream that is resumed":     {"retry", "0 start; 10 commit 1 message; 20 end 1 UNAV resumes", unproven, "retry", "Wf"},
-		"unproven, and nothing is recorded":      {"beside unknown", timeout, unproven, "hedge", "Ws"},
+		"always slow, a failure":                 {"beside", failure, always, "slow_everywhere", ""},
+		"always slow, and nothing was sent":      {"beside", failure + " unsent", always, "retry", ""},
+		"always slow, a timeout":                 {"beside", timeout, always, "slow_everywhere", ""},
+		"always slow, a failure of a hedge":      {"hedge", failure, always, "slow_everywhere", ""},
+		"always slow, a failure that is fatal":   {"beside", "0 start; 10 end 1 NOT_FOUND", always, "non_retryable", ""},
+		"always slow, and nothing is recorded":   {"beside unknown", failure, always, "retry", "Wf"},
+		"slow, and fast for the call":            {"beside", failure, latency.Evidence{Known: 10, Slow: 10, VerySlow: 9}, "retry", "Wf"},
+		"often slow, a failure":                  {"beside", failure, often, "retry", "Wf"},
+		"often slow, a failure of a hedge":       {"hedge", failure, often, "hedge", "Wf"},
+		"often slow, a timeout":                  {"beside", timeout, often, "not_proven_fast", ""},
+		"often slow, a timeout in whose place":   {"inplace", timeout, often, "not_proven_fast", ""},
+		"often slow, a hedging delay":            {"hedge", hedge, often, "not_proven_fast", ""},
+		"one slow answer of four":                {"inplace", timeout, latency.Evidence{Known: 4, Slow: 1}, "not_proven_fast", ""},
+		"one slow answer of five":                {"beside", timeout, latency.Evidence{Known: 5, Slow: 1}, "hedge", "Ws"},
+		"few answers, a timeout":                 {"beside", timeout, few, "not_proven_fast", ""},
+		"no answer, a timeout":                   {"beside", timeout, latency.Evidence{}, "not_proven_fast", ""},
+		"no answer, a timeout in whose place":    {"inplace", timeout, latency.Evidence{}, "retry", "Ws"},
+		"few answers, no second reply":           {"beside alone", timeout, few, "retry", "Ws"},
+		"few answers, a hedging delay":           {"hedge", hedge, few, "not_proven_fast", ""},
+		"few answers, a failure":                 {"beside", failure, few, "retry", "Wf"},
+		"no answer, a stream that is resumed":    {"retry", "0 start; 10 commit 1 message; 20 end 1 UNAV resumes", latency.Evidence{}, "retry", "Wf"},
+		"no answer, and nothing is recorded":     {"beside unknown", timeout, latency.Evidence{}, "hedge", "Ws"},
 		"fast, a failure":                        {"beside", failure, fast, "retry", "Wf"},
 		"fast, a timeout":                        {"beside", timeout, fast, "hedge", "Ws"},
 		"fast, a timeout in whose place":         {"inplace", timeout, fast, "retry", "Ws"},

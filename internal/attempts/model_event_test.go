@@ -43,7 +43,9 @@ func newModel(list []*policy.Policy, call *Call, data []byte) *model {
 			m.set.Admission = modelAdmission{w}
 		}
 		w.quantile = at(d.roll(50))
-		w.shows = latency.Evidence{Queue: d.one(8), Fast: !d.one(4)}
+		w.shows = []latency.Evidence{
+			quick, quick, quick, quick, {}, {Known: 4}, {Known: 10, Slow: 3}, {Known: 10, Slow: 10, VerySlow: 10},
+		}[d.roll(8)]
 	}
 	if d.one(4) {
 		m.set.Breaker = modelBreaker{w}
@@ -177,7 +179,7 @@ func (m *model) hear(n int) {
 	if n >= 1 && n <= len(m.attempts) && m.attempts[n-1].running && m.attempts[n-1].cancelled == notCancelled {
 		a := &m.attempts[n-1]
 		if a.slowAt = Never; !a.heard {
-			a.heard, a.heardIn = true, m.now.At-a.began-a.paused
+			a.heard, a.heardIn, a.idle = true, m.now.At-a.began-a.paused, a.paused > (m.now.At-a.began)/8
 			want = m.measured(a)
 		}
 	}
@@ -194,7 +196,7 @@ func (m *model) hear(n int) {
 // measured returns how many latencies are recorded for an answer to the attempt now: none if the application did not wait for
 // it.
 func (m *model) measured(a *modelAttempt) int {
-	if m.set.Method == nil || a.paused > (m.now.At-a.began)/8 {
+	if m.set.Method == nil || a.unmeasured || a.paused > (m.now.At-a.began)/8 {
 		return 0
 	}
 	return 1
@@ -323,12 +325,12 @@ func (m *model) checkEnded(n int, a *modelAttempt, r *Result, step Step, was set
 	if a.heard {
 		in = a.heardIn
 	}
-	timeout := m.set.Policy.PerAttemptTimeout()
 	final := r.Err != nil && r.isAnswer(decision.Classify(m.set.Policy, &r.Outcome, m.now.Wall))
-	if helped := slices.Contains(told, "+"); helped && (lost || r.Foreign || !accepts(r) && !final || timeout > 0 && in > timeout) {
+	fast := m.fast(a, in)
+	if helped := slices.Contains(told, "+"); helped && (lost || r.Foreign || !accepts(r) && !final || !fast) {
 		m.failf("5: the permit of attempt %d has helped", n)
 	}
-	if accepts(r) && !lost && !r.Foreign && n > 1 && slices.Contains(told, "-") && (timeout == 0 || in <= timeout) {
+	if accepts(r) && !lost && !r.Foreign && n > 1 && slices.Contains(told, "-") && fast {
 		m.failf("5: the permit of attempt %d has not helped", n)
 	}
 	if r.Unsent && (slices.Contains(told, "-") || step.Decided != 0 && n > 1 && m.charges != was.charges) {
@@ -339,6 +341,19 @@ func (m *model) checkEnded(n int, a *modelAttempt, r *Result, step Step, was set
 	if list := m.recorded[was.recorded:]; want != (len(list) == 1) || want && list[0] != in {
 		m.failf("5: the latencies %v are recorded of attempt %d, which took %v", list, n, m.now.At-a.began)
 	}
+}
+
+// fast reports whether an answer that took so long came within the attempt's own timeout, or its time wasn't the server's.
+func (m *model) fast(a *modelAttempt, took time.Duration) bool {
+	limit := m.slowAfter()
+	if limit == 0 {
+		return true
+	}
+	idle := a.paused > (m.now.At-a.began)/8
+	if a.heard {
+		idle = a.idle
+	}
+	return took <= limit || a.unmeasured || idle || a.committed != "" && !a.heard
 }
 
 // accepts reports whether an attempt has ended well.

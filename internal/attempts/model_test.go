@@ -73,6 +73,7 @@ type modelAttempt struct {
 	began     time.Duration
 	paused    time.Duration // how long no call of the application has waited for it
 	heardIn   time.Duration // after which time, less the pauses
+	idle      bool          // the application hardly waited for that
 	slowAt    time.Duration // when the call asks what follows it; Never: it does not
 	slow      bool          // it has asked
 	running   bool
@@ -80,6 +81,7 @@ type modelAttempt struct {
 	cancelled cancelled
 
 	unconnected bool // when it was slow, there was no connection
+	unmeasured  bool // it has waited for one
 
 	dropped   bool // a message came too late: the driver drops it, and reports a cancelled attempt
 	committed decision.Commit
@@ -218,9 +220,10 @@ func (m *model) checkDecision(step Step) {
 		m.announced = true
 		d.Reason = policy.ReasonModeOff
 	}
-	long := m.shows.Queue && !m.unsent || !m.shows.Fast && step.TimedOut
-	if follows := d.Retry || step.Decision.Announced(); follows && long && m.set.Method != nil {
-		m.failf("17: an attempt follows attempt %d while responses are long", step.Decided)
+	beside := m.set.Policy.Parallel() && !m.set.InSequence
+	slow := m.shows.VerySlow == 10 && !m.unsent || step.TimedOut && (m.shows.Slow > 2 || beside && m.shows.Known < 5)
+	if follows := d.Retry || step.Decision.Announced(); follows && slow && m.set.Method != nil {
+		m.failf("17: an attempt follows attempt %d while answers are slow", step.Decided)
 	}
 	if step.TimedOut && m.unconnected() {
 		m.failf("18: attempt %d is slow while there is no connection", step.Decided)
@@ -329,6 +332,7 @@ func (m *model) postpone() {
 	if !m.unconnected() && !a.unconnected {
 		return
 	}
+	a.unmeasured = true
 	after := m.slowAfter()
 	if a.unconnected = m.unconnected(); a.unconnected {
 		after = max(after, connectPoll)

@@ -100,7 +100,7 @@ func (c *Call) slow(step *Step, now Now) {
 const connectPoll = 10 * time.Millisecond
 
 // waitsForConnection reports whether a slow attempt may only wait for a connection: another attempt would wait for the same one. It sets
-// the time of the next look. The attempt's time begins when the channel was seen connected.
+// the time of the next look. The server's time begins when the channel was seen connected.
 func (c *Call) waitsForConnection(a *attempt, now Now) bool {
 	unconnected := now.Connecting || now.Down
 	if !unconnected && !a.unconnected {
@@ -111,6 +111,7 @@ func (c *Call) waitsForConnection(a *attempt, now Now) bool {
 		after = max(after, connectPoll)
 	}
 	a.unconnected = unconnected
+	a.unmeasured = true
 	a.slowAt = later(now.At, after)
 	if a.slowAt >= c.set.Deadline {
 		a.slowAt = Never

@@ -35,7 +35,7 @@ func (c *Call) conclude(now *Now) {
 	c.end = End{
 		Reason: c.ending.reason, Answer: c.ending.answer.attempt, Err: c.ending.answer.err,
 		Attempts: c.used.sent, Hedges: c.used.hedges,
-		WouldRefuse: c.ledger.would,
+		WouldRefuse: c.ledger.would, Answers: c.ending.answers,
 	}
 	if c.ending.reason == policy.ReasonCommitted {
 		c.end.Commit = c.commit.why
@@ -50,10 +50,7 @@ func (c *Call) conclude(now *Now) {
 		return
 	}
 	how := budget.EventCallSucceeded
-	switch {
-	case failed && c.ending.missed:
-		how = budget.EventDeadlineMissed
-	case failed:
+	if failed {
 		how = budget.EventCallFailed
 	}
 	c.set.Budget.Observe(clock.Time(at), how)

@@ -22,6 +22,7 @@ type Fields struct {
 	path  string
 	node  *Node
 	known []string // keys that were asked for
+	left  map[string]string
 	later []func()
 }
 
@@ -79,6 +80,9 @@ func (f *Fields) unknown(e Entry) {
 		if merge {
 			return mergeKeys
 		}
+		if instead := f.left[e.Key]; instead != "" {
+			return instead
+		}
 		if f.Elsewhere != nil && near == "" {
 			if hint := f.Elsewhere(e.Key); hint != "" {
 				return hint
@@ -92,6 +96,14 @@ func (f *Fields) unknown(e Entry) {
 			f.Skip(Under(f.path, key))
 		}
 	}
+}
+
+// Left says what to write instead of a key that an earlier version had.
+func (f *Fields) Left(key, instead string) {
+	if f.left == nil {
+		f.left = map[string]string{}
+	}
+	f.left[key] = instead
 }
 
 // OneOf names keys of which only one may be present, and returns the first of them that is, or "". The hint ends the message about

@@ -5,6 +5,7 @@ package spec
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -237,11 +238,11 @@ func (b *Budget) read(f *document.Fields) {
 		f.Number("size", &bucket.Size)
 		f.Number("perSuccess", &bucket.PerSuccess)
 		f.Number("slowCost", &bucket.SlowCost)
-		f.Number("missedCost", &bucket.MissedCost)
 		f.Number("refund", &bucket.Refund)
 		f.Number("refundSize", &bucket.RefundSize)
-		f.Duration("refillTime", &bucket.RefillTime)
-		f.Duration("window", &bucket.Window)
+		f.Left("missedCost", "a missed deadline takes nothing any more: remove the key")
+		f.Left("refillTime", fmt.Sprintf("time fills every bucket in %v: remove the key, and choose size", budget.RefillTime))
+		f.Left("window", fmt.Sprintf("every bucket holds what the successes of %v add: remove the key, and choose perSuccess or size", budget.Window))
 	})
 	f.Object("throttle", readThrottle(&throttle))
 	b.Config = map[string]budget.Config{"bucket": bucket, "throttle": throttle}[f.OneOf("", budgetKinds...)]

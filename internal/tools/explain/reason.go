@@ -98,20 +98,19 @@ func Meanings() []Meaning {
 		},
 		{
 			Reason: policy.ReasonSlowEverywhere,
-			Means: "All of the target's [last responses](load.md) took more than twice the usual time of their methods, " +
-				"and more than a tenth of their calls' time or their attempt timeout. So the servers " +
-				"have a queue, and another attempt would lengthen it.",
+			Means: "All of the method's [last ten answers](load.md) were very slow: longer than the attempt timeout, and than a quarter of the " +
+				"call's time. So the servers have a queue, and another attempt would lengthen it. `answers` in the log has the time.",
 			LookAt: "The service's latency and its queue. It is overloaded, or a service below it is.",
-			Change: "Capacity. If the method has become slower for good, do nothing: within minutes, the slower time is the usual one.",
+			Change: "Capacity. If the method usually takes that long, a `perAttemptTimeout` above what it takes, or longer deadlines for its calls.",
 			DoNot:  "Replace timeouts by hedges: they wait in the same queue.",
 		},
 		{
 			Reason: policy.ReasonNotProvenFast,
-			Means: "The attempt is slow, and no other one follows it: too few responses of the method are known to tell " +
-				"what is usual, or one of the target's [last responses](load.md) was long too. The attempt goes on.",
-			LookAt: "Whether the client has just started, as in a test. Else the latency of the target's other methods.",
-			Change: "In a test, make some calls that succeed first. A longer `perAttemptTimeout` or `hedgingDelay` if many " +
-				"responses take that long.",
+			Means: "The attempt is slow, and no other one follows it: more than a fifth of the method's [last ten answers](load.md) were slow, or " +
+				"it has had fewer than five. The attempt goes on. `answers` in the log says which.",
+			LookAt: "The service's latency: it is overloaded, or the timeout is too short. After a start, as in a test, the first five calls.",
+			Change: "A `perAttemptTimeout` or `hedgingDelay` that nine of ten answers meet. For a program that makes only a few calls, " +
+				"`onAttemptTimeout: RETRY`.",
 			DoNot: "Shorten the delay: in an overload, hedges would wait in the queue of all others.",
 		},
 		{
@@ -130,8 +129,8 @@ func Meanings() []Meaning {
 		},
 		{
 			Reason: policy.ReasonBudgetExhausted,
-			Means: "The [bucket](load.md) of extra attempts is too empty: too many of the last ones did not help, or " +
-				"deadlines were missed, and neither successes nor time have filled it since.",
+			Means: "The [bucket](load.md) of extra attempts is too empty: too many of the last ones did not help, " +
+				"and neither successes nor time have filled it since.",
 			LookAt: "The server, which this limit protects. `stagger.budget.balance` ÷ `capacity` shows for how long.",
 			Change: "If it happens without an outage, raise `size` of the budget, or `perSuccess` for clients with many calls.",
 			DoNot:  "Write `budget: NONE`, or raise the numbers during the outage: retries would then make it last.",

@@ -22,7 +22,6 @@ import (
 	"github.com/stagger-go/stagger/internal/defaults"
 	"github.com/stagger-go/stagger/internal/document"
 	"github.com/stagger-go/stagger/internal/latency"
-	"github.com/stagger-go/stagger/internal/methods"
 	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/internal/tools/checks"
@@ -114,10 +113,7 @@ func (a *Answer) facts(add func(name, format string, args ...any)) {
 		}
 	}
 	if a.Policy.MaxAttempts() > 1 {
-		add("queue", "while all of the target's last %d responses were long, nothing is retried: over %v × the usual time,",
-			latency.Remembered, methods.LongAbove)
-		add("", "and over %v %% of the time to the deadline, or over the attempt timeout", 100*methods.LongPart)
-		add("", "while one was, or before %d responses of the method, no attempt follows a slow one (docs/load.md)", latency.UsualLeast)
+		a.slowness(add)
 	}
 	switch {
 	case a.ByDefault:
@@ -127,17 +123,35 @@ func (a *Answer) facts(add func(name, format string, args ...any)) {
 	}
 }
 
+// slowness adds what the policy calls slow, and what depends on that.
+func (a *Answer) slowness(add func(name, format string, args ...any)) {
+	const part = "a quarter of the call's time to the deadline"
+	timeout, watched := attempts.SlowAfter(a.Policy, nil, false)
+	limit := "the hedging delay"
+	if policies.Hedge(a.Policy) == nil {
+		limit = timeout.String()
+	}
+	if timeout == 0 {
+		add("slow", "an answer is slow, and very slow, if it took over %s", part)
+	} else {
+		add("slow", "an answer is slow if it took over %s, and very slow if also over %s", limit, part)
+	}
+	if watched {
+		add("", "an attempt follows a slow one while at most %d of the method's last %d answers were slow, %d at least being known",
+			latency.MostSlow, latency.Remembered, latency.Known)
+	}
+	add("", "while all %d were very slow, nothing is retried (docs/load.md)", latency.Remembered)
+}
+
 // rules returns the rules of a budget, in sentences.
 func rules(c budget.Config) []string {
 	switch c := c.(type) {
 	case budget.BucketConfig:
 		return []string{
-			fmt.Sprintf("a bucket of %v retries, or of what the successes of the last %v add, if that is more", c.Size, c.Window),
-			fmt.Sprintf("a call that succeeds adds %v; time alone fills the bucket in %v", c.PerSuccess, c.RefillTime),
-			fmt.Sprintf("a retry costs 1, an attempt after a slow one %v; one that helps returns %v × its cost, up to %v in all",
+			fmt.Sprintf("a bucket of %v retries, or of what the successes of the last %v add, if that is more", c.Size, budget.Window),
+			fmt.Sprintf("a call that succeeds adds %v; time alone fills the bucket in %v", c.PerSuccess, budget.RefillTime),
+			fmt.Sprintf("a retry costs 1, an attempt after a slow one %v; one that helps returns %v × its cost, up to %v",
 				c.SlowCost, c.Refund, max(c.Size, c.RefundSize)),
-			fmt.Sprintf("a call without a response at its deadline takes %v, if an attempt had run for over %v × the usual time",
-				c.MissedCost, methods.LongAbove),
 		}
 	case budget.ThrottleConfig:
 		return []string{

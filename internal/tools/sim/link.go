@@ -16,7 +16,6 @@ import (
 	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/defaults"
-	"github.com/stagger-go/stagger/internal/latency"
 	"github.com/stagger-go/stagger/internal/methods"
 	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/internal/spec"
@@ -153,7 +152,6 @@ type retriers struct {
 	budgets map[budgetKey]*budgets
 	methods map[methodKey][]*methods.Method // one for each process, as below
 	gates   map[methodKey][]admitting.Gate
-	targets map[string][]latency.Responses
 }
 
 // retriersKey identifies the calls that share retriers.
@@ -165,7 +163,7 @@ type retriersKey struct {
 func newRetriers(set *decision.Set, processes int) *retriers {
 	r := &retriers{
 		set: set, slots: make([]slots, processes), budgets: map[budgetKey]*budgets{},
-		methods: map[methodKey][]*methods.Method{}, gates: map[methodKey][]admitting.Gate{}, targets: map[string][]latency.Responses{},
+		methods: map[methodKey][]*methods.Method{}, gates: map[methodKey][]admitting.Gate{},
 	}
 	most := defaults.MaxWaiting
 	if set != nil {
@@ -199,12 +197,9 @@ type methodKey struct{ target, name string }
 // methodsOf returns the state of a service's method in each process.
 func (r *retriers) methodsOf(target, name string) []*methods.Method {
 	key := methodKey{target, name}
-	if r.targets[target] == nil {
-		r.targets[target] = make([]latency.Responses, len(r.slots))
-	}
 	if r.methods[key] == nil {
-		for i := range r.slots {
-			r.methods[key] = append(r.methods[key], methods.New(&r.targets[target][i]))
+		for range r.slots {
+			r.methods[key] = append(r.methods[key], methods.New())
 		}
 	}
 	return r.methods[key]
