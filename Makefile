@@ -38,7 +38,7 @@ SEED     ?= 0
 FIGURES := SlowEnd|BudgetsKeepWhatCounts|BudgetsOfManyTargets|BudgetCounts|BudgetsHeldByACall|AnHourOfCuts
 FIGURES := $(FIGURES)|Outage_Inbound|ConnectionWait_Outage|UnaryAllocations|ParseMemory|ParseManyErrors|EveryGoFile|TestPages_
 FIGURES := $(FIGURES)|AdmissionInOverload|RunReserve|RunOverload
-FIGURES := $(FIGURES)|BackendQueueTime|TestText$$|TestDay|OneOfThreeHangs
+FIGURES := $(FIGURES)|BackendQueueTime|TestText$$|TestDay|TestHelps_
 FIGURES := $(FIGURES)|PagesShowWhatCommandsPrint|SchemaAgreesWithParse|TestAction$$|PreCommitHook
 
 # Tests of lab that make check plays instead of make test; those of the grid take its flag.

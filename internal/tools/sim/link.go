@@ -36,7 +36,7 @@ type link struct {
 	retriers    *retriers
 	budgets     *budgets
 	methods     []*methods.Method // the method, for each process
-	known       []methods.Known   // the same, as the policy sees them
+	known       []*methods.Known  // the same, as the policy sees them; nil: not used yet
 	gates       []admitting.Gate  // admission of the method, for each process; nil: none
 	fleet       *fleet            // nil for calls between services
 	counts      callCounts        // of a fleet's calls
@@ -114,7 +114,7 @@ func (l *link) setPolicy(r *retriers, method string) error {
 			return err
 		}
 	}
-	l.known, l.methods = make([]methods.Known, l.processes()), r.methodsOf(l.to.spec.Name, method)
+	l.known, l.methods = make([]*methods.Known, l.processes()), r.methodsOf(l.to.spec.Name, method)
 	if l.policy.Admission() {
 		l.gates = r.gatesOf(l.to.spec.Name, method)
 	}
@@ -130,11 +130,24 @@ func (l *link) knownMethod(client int, now time.Duration) attempts.Method {
 	if l.blind {
 		return nil
 	}
-	k := &l.known[client]
-	if !k.Any() {
-		*k = l.methods[client].For(l.policy, now)
+	if l.known[client] == nil {
+		l.known[client] = new(l.methods[client].For(l.policy, now))
 	}
-	return k
+	return l.known[client]
+}
+
+// replaceProcess forgets what a process has learned, spent and connected.
+func (l *link) replaceProcess(client int) {
+	l.methods[client], l.known[client] = methods.New(), nil
+	if l.gates != nil {
+		l.gates[client] = admitting.Registered()()
+	}
+	if !l.budgets.unlimited {
+		l.budgets.list[client] = nil
+	}
+	for i := range l.to.backends {
+		delete(l.connected, connection{client, i})
+	}
 }
 
 // gate returns the admission of a process, or nil if it has none.

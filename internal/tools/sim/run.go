@@ -58,8 +58,8 @@ func (s *Scenario) Run(ctx context.Context, o Options) (*Result, error) {
 // checkSize refuses a scenario that would exhaust the memory, or run for hours. clients is the number of clients of each fleet; 0:
 // the fleet's own.
 func (s *Scenario) checkSize(clients int) error {
-	const mostConnections, mostCalls = 100e6, 1e9
-	var connections, calls float64
+	const mostConnections, mostCalls, mostStarts = 100e6, 1e9, 10e6
+	var connections, calls, starts float64
 	for _, c := range s.calls() {
 		n := c.processes
 		if c.fleet {
@@ -71,12 +71,17 @@ func (s *Scenario) checkSize(clients int) error {
 		for _, p := range s.Phases {
 			calls += s.Fleets[i].Rate * p.Load * p.Length.Seconds()
 		}
+		if life := s.Fleets[i].Lifetime; life > 0 {
+			starts += float64(cmp.Or(clients, s.Fleets[i].Clients, 1)) * s.Length().Seconds() / life.Seconds()
+		}
 	}
 	switch {
 	case connections > mostConnections:
 		return fmt.Errorf("has too many connections of all processes, %.4g; must be at most %.4g", connections, mostConnections)
 	case calls > mostCalls:
 		return fmt.Errorf("has too many calls, %.4g; must be at most %.4g", calls, mostCalls)
+	case starts > mostStarts:
+		return fmt.Errorf("has too many processes that start, %.4g; must be at most %.4g", starts, mostStarts)
 	}
 	return nil
 }
