@@ -27,6 +27,7 @@ COMPARE  ?=
 SEARCH   ?= -seed 1
 INTEROP  ?=
 REDIS    ?=
+HANG     ?=
 CLIENTS  ?=
 MUTATION ?=
 VULNDB   ?=
@@ -35,10 +36,10 @@ SEED     ?= 0
 
 # Tests that judge figures of many calls, or texts, or programs that they build, and nothing that happens at once in them: the race
 # detector, which makes them ten times as long, has nothing to see.
-FIGURES := SlowEnd|BudgetsKeepWhatCounts|BudgetsOfManyTargets|BudgetCounts|BudgetsHeldByACall|AnHourOfCuts
+FIGURES := SlowEnd|BudgetsComeBackNoFuller|BudgetsOfManyTargets|BudgetCounts|BudgetsHeldByACall|AnHourOfCuts
 FIGURES := $(FIGURES)|Outage_Inbound|ConnectionWait_Outage|UnaryAllocations|ParseMemory|ParseManyErrors|EveryGoFile|TestPages_
 FIGURES := $(FIGURES)|AdmissionInOverload|RunReserve|RunOverload
-FIGURES := $(FIGURES)|BackendQueueTime|TestText$$|TestDay|OneOfThreeHangs
+FIGURES := $(FIGURES)|BackendQueueTime|TestText$$|TestDay|TestHelps_
 FIGURES := $(FIGURES)|PagesShowWhatCommandsPrint|SchemaAgreesWithParse|TestAction$$|PreCommitHook
 
 # Tests of lab that make check plays instead of make test; those of the grid take its flag.
@@ -121,7 +122,7 @@ random: ## Play random calls MANY times (20) as often as make test does (SEED=7 
 	@$(OFF) go test -count=1 -timeout 30m -run 'TestDifferential|TestStorm$$' ./internal/tools/proof -args -many $(MANY) -seed $(SEED)
 	@.ci/cc
 	@CGO_ENABLED=1 $(OFF) go test -race -tags delays -count=1 -timeout 30m -run 'TestStorm$$|TestLone' ./internal/tools/proof -args -many 4 -seed $(SEED)
-	@CGO_ENABLED=1 $(OFF) go test -race -tags delays -count=1 -timeout 30m -skip '$(FIGURES)|Allocations|Cost|ObserverToo|BinaryLog' ./interceptor
+	@CGO_ENABLED=1 $(OFF) go test -race -tags delays -count=1 -timeout 30m -skip '$(FIGURES)|Allocations|Cost|ObserverToo' ./interceptor
 
 .PHONY: count
 count: ## Count the lines of Go written by hand: code and tests of each folder
@@ -132,9 +133,10 @@ growth: ## Report what a client grows by, and what it links
 	@.ci/growth
 
 .PHONY: ops
-ops: ## Have a real Prometheus scrape examples/shop in its outages, and test dashboard and alerts
+ops: ## Have a real Prometheus scrape examples/shop in its outages, test dashboard and alerts, and stop one of three backends (HANG='-args -write' writes their figures)
 	@.ci/prometheus
 	@cd examples/shop && $(OFF) STAGGER_PROMETHEUS=required go test -run 'Prometheus|AlertRules' -count=1 -timeout 2m .
+	@cd lab && $(OFF) STAGGER_PROMETHEUS=required go test -run 'TestHang|TestEject' -count=1 -timeout 4m ./hang $(HANG)
 
 .PHONY: interop
 interop: ## Meet nginx, HAProxy, Python and Node in 3 minutes (INTEROP='-args -write ../../docs/evidence/interop.md' writes the page)

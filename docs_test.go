@@ -396,12 +396,10 @@ func TestPages_Bounds(t *testing.T) {
 	t.Parallel()
 	texts := pages(t)
 	for _, row := range []struct{ file, code, page, says string }{
-		{"interceptor/entry.go", "mostStatic = 1 << 14", "docs/evidence/costs.md", "16,384 that generated code calls"},
-		{"interceptor/entry.go", "mostStatic = 1 << 14", "docs/runbook.md", "More than 16,384 pairs of target and method"},
-		{"interceptor/entry.go", "mostOthers = 1 << 10", "docs/evidence/costs.md", "1,024 others"},
-		{"interceptor/entry.go", "mostOthers = 1 << 10", "docs/runbook.md", "The same for 1,024 names from outside"},
-		{"interceptor/budgets.go", "mostBalances = 4096", "docs/evidence/costs.md", "balances of budgets | 4,096 |"},
-		{"interceptor/budgets.go", "mostBalances = 4096", "docs/runbook.md", "4,096 balances are in use"},
+		{"interceptor/table.go", "mostKept = 1 << 14", "docs/evidence/costs.md", "counted once for a target | 16,384 |"},
+		{"interceptor/table.go", "mostKept = 1 << 14", "docs/evidence/costs.md", "balances of budgets | 16,384,"},
+		{"interceptor/table.go", "mostKept = 1 << 14", "docs/runbook.md", "More than 16,384 pairs of target and method"},
+		{"interceptor/table.go", "mostKept = 1 << 14", "docs/not-handled.md", "more than 16,384 pairs of target and method"},
 		{"interceptor/replay.go", "defaultMaxReplayBytes = 16 << 20", "docs/evidence/costs.md", "16 MiB a Retrier"},
 		{"interceptor/replay.go", "defaultMaxReplayBytes = 16 << 20", "docs/streams.md", "`interceptor.WithMaxReplayBytes` (16 MiB)"},
 		{"interceptor/replay.go", "maxReplayBytesPerCall = 256 << 10", "docs/evidence/costs.md", "256 KiB a call"},

@@ -33,7 +33,7 @@ import (
 const orders = `
 budgets:
   - name: orders
-    bucket: {size: 10, slowCost: 5, refillTime: 100s}
+    bucket: {size: 10, slowCost: 5}
 methodConfig:
   - name:
       - {service: acme.orders.v1.OrderService, method: GetOrder}
@@ -235,7 +235,7 @@ func TestTheBudgetRunsDryAndFillsAgain(t *testing.T) {
 			if got := s.tell(t.Context(), getOrder); got != want {
 				t.Errorf("%s\nwant %s", got, want)
 			}
-			time.Sleep(30 * time.Second) // virtual: time has added three
+			time.Sleep(90 * time.Second) // virtual: time has added three
 		}
 	})
 }

@@ -119,7 +119,7 @@ func warningText(n ast.Node) string {
 			return literals(n.Elts[1])
 		}
 	case *ast.ValueSpec: // a text that several warnings share
-		if n.Names[0].Name == "inSequence" {
+		if name := n.Names[0].Name; name == "inSequence" || name == "notForUploads" {
 			return literals(n)
 		}
 	case *ast.KeyValueExpr:

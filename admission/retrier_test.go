@@ -103,6 +103,20 @@ func TestAdmission_Unobserved(t *testing.T) {
 	})
 }
 
+// A call that has expired is not asked about: it ends as it does without admission.
+func TestAdmission_ExpiredCall(t *testing.T) {
+	play(t, admitting(retries), func(t *testing.T, s scene) {
+		c := s.gather(t, 3)
+		defer c.leave()
+		if refused, err := s.refused(t, -time.Second); refused || status.Code(err) != codes.DeadlineExceeded {
+			t.Errorf("%v; want DEADLINE_EXCEEDED", err)
+		}
+		if refused, err := s.refused(t, time.Second); !refused {
+			t.Errorf("%v; want that a call with a second left is refused", err)
+		}
+	})
+}
+
 // closedCircuit is a breaker that lets all attempts pass.
 type closedCircuit struct{}
 
@@ -293,15 +307,17 @@ func TestAdmission_BoundedMemory(t *testing.T) {
 	set := must.Get(policy.Parse("retry.yaml", []byte("methodConfig: [{name: [{}], admission: REFUSE}]")))(t)
 	retrier := must.Get(interceptor.New(set, quiet))(t)
 	answered := func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error { return nil }
-	must.Do(t, retrier.Unary()(t.Context(), "/a.B/Own", nil, nil, nil, answered, grpc.StaticMethod()))
-	for i := range 2000 {
+	for i := range 20_000 {
+		if i%10_000 == 0 {
+			must.Do(t, retrier.Unary()(t.Context(), "/a.B/Own", nil, nil, nil, answered, grpc.StaticMethod()))
+		}
 		must.Do(t, retrier.Unary()(t.Context(), fmt.Sprint("/a.B/M", i), nil, nil, nil, answered))
 	}
 	must.Do(t, retrier.Unary()(t.Context(), "/a.B/"+strings.Repeat("M", 300), nil, nil, nil, answered)) // too long a name to be kept
 	list := retrier.State().Admission
 	own := slices.ContainsFunc(list, func(s interceptor.AdmissionState) bool { return s.Method == "/a.B/Own" })
-	if n := len(list); n < 2 || n > 1025 || !own {
-		t.Errorf("state of %d methods, of the client's own: %v; want 1025 at most, and that", n, own)
+	if n := len(list); n != 16_384 || !own {
+		t.Errorf("state of %d methods, of the client's own: %v; want the last 16,384, and that", n, own)
 	}
 }
 

@@ -14,43 +14,40 @@ import (
 	"github.com/stagger-go/stagger/internal/clock"
 )
 
+// Every bucket has these times. docs/load.md says why.
+const (
+	// RefillTime is how long an empty bucket takes to fill without any call.
+	RefillTime = 5 * time.Minute
+	// Window is how long a success adds to what the bucket can hold.
+	Window = 5 * time.Second
+)
+
 // BucketConfig is a bucket of extra attempts. It is full at first. Each call that succeeds adds PerSuccess, and time alone fills it in
-// RefillTime. A retry costs 1, and an attempt beside a slow one costs SlowCost. An extra attempt that helps returns its cost times
-// Refund. So one that helps pays for itself and for the next ones, and where none helps, the bucket runs dry. A call without a response
-// at its deadline takes MissedCost.
+// [RefillTime]. A retry costs 1, and an attempt after a slow one costs SlowCost. An extra attempt that helps returns its cost times
+// Refund. So one that helps pays for itself and for the next ones, and where none helps, the bucket runs dry.
 //
-// The bucket holds Size, or, for busy clients, what the successes of the last Window add, if that is more. Refunds fill it further, up to
+// The bucket holds Size, or, for busy clients, what the successes of the last [Window] add, if that is more. Refunds fill it further, up to
 // RefundSize, so that a client whose extra attempts help can go on through a few that don't.
 //
-// All numbers but the times have at most four decimals, which the bucket keeps exactly.
+// All numbers have at most four decimals, which the bucket keeps exactly.
 type BucketConfig struct {
 	// Size is how many retries the bucket holds. 0 to 1,000,000. With 0 it is empty at first and time adds nothing: it holds only what the
-	// successes of the last Window add, and refunds up to RefundSize.
+	// successes of the last [Window] add, and refunds up to RefundSize.
 	Size float64
 	// PerSuccess is the part of a retry that each call adds that ends with OK. 0 to 10.
 	PerSuccess float64
 	// SlowCost is the cost of [CauseSlow]. 1 to 1000.
 	SlowCost float64
-	// MissedCost is what a call takes that had no response at its deadline ([EventDeadlineMissed]), as far as the bucket has it. 0 to 1000.
-	// A Retrier reports none while the last responses of the target were fast: then one server hangs, and there is no queue.
-	MissedCost float64
 	// Refund is what an extra attempt that helps returns, in multiples of its cost. 0 to 10.
 	Refund float64
 	// RefundSize is how far refunds fill the bucket, if that is more than it holds otherwise. 0 to 1,000,000.
 	RefundSize float64
-	// RefillTime is how long an empty bucket takes to fill without any call. 1s to 600s.
-	RefillTime time.Duration
-	// Window is how long a success adds to what the bucket can hold. 1s to 60s.
-	Window time.Duration
 }
 
 // Default returns the config of the default budget, that of policies without one. docs/load.md says it in words, and
 // docs/evidence/overload.md has the effects of other numbers.
 func Default() BucketConfig {
-	return BucketConfig{
-		Size: 4, PerSuccess: 0.1, SlowCost: 3, MissedCost: 0.3, Refund: 2, RefundSize: 12,
-		RefillTime: 5 * time.Minute, Window: 5 * time.Second,
-	}
+	return BucketConfig{Size: 4, PerSuccess: 0.1, SlowCost: 4, Refund: 2, RefundSize: 24}
 }
 
 func (c BucketConfig) fields() []bounds.Field {
@@ -58,11 +55,8 @@ func (c BucketConfig) fields() []bounds.Field {
 		{Name: "Size", Value: c.Size, Low: 0, High: 1e6, Decimals: 4},
 		{Name: "PerSuccess", Value: c.PerSuccess, Low: 0, High: 10, Decimals: 4},
 		{Name: "SlowCost", Value: c.SlowCost, Low: 1, High: 1000, Decimals: 4},
-		{Name: "MissedCost", Value: c.MissedCost, Low: 0, High: 1000, Decimals: 4},
 		{Name: "Refund", Value: c.Refund, Low: 0, High: 10, Decimals: 4},
 		{Name: "RefundSize", Value: c.RefundSize, Low: 0, High: 1e6, Decimals: 4},
-		{Name: "RefillTime", Value: c.RefillTime.Seconds(), Low: 1, High: 600, Decimals: 9, Unit: "s"},
-		{Name: "Window", Value: c.Window.Seconds(), Low: 1, High: 60, Decimals: 9, Unit: "s"},
 	}
 }
 
@@ -71,7 +65,6 @@ func (BucketConfig) Kind() string { return "bucket" }
 
 func (c BucketConfig) budget() Budget {
 	b := &bucketBudget{successes: newCounter(), config: c, tokens: micro(c.Size)}
-	b.recent.width = c.Window / slots
 	b.slotEnd.Store(int64(b.recent.end()))
 	return b
 }
@@ -97,21 +90,15 @@ type bucketBudget struct {
 // Observe implements [Budget]. A success's part is added when it is needed.
 func (b *bucketBudget) Observe(now time.Time, e Event) {
 	at := clock.At(now)
-	switch e {
-	case EventCallSucceeded:
-		if int64(at) >= b.slotEnd.Load() {
-			b.mu.Lock()
-			b.advance(at)
-			b.mu.Unlock()
-		}
-		b.successes.addToStripe(at, 1)
-	case EventDeadlineMissed:
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		b.advance(at)
-		b.tokens = max(b.tokens-micro(b.config.MissedCost), 0)
-	default:
+	if e != EventCallSucceeded {
+		return
 	}
+	if int64(at) >= b.slotEnd.Load() {
+		b.mu.Lock()
+		b.advance(at)
+		b.mu.Unlock()
+	}
+	b.successes.addToStripe(at, 1)
 }
 
 // Allow implements [Budget].
@@ -162,16 +149,16 @@ func (b *bucketBudget) advance(now time.Duration) {
 
 // fill adds what time has earned. b.mu must be held.
 func (b *bucketBudget) fill(now time.Duration) {
-	size, refillTime := micro(b.config.Size), b.config.RefillTime
-	passed := min(since(now, b.filled), refillTime)
-	switch n := int64(float64(size) * float64(passed) / float64(refillTime)); {
+	size := micro(b.config.Size)
+	passed := min(since(now, b.filled), RefillTime)
+	switch n := int64(float64(size) * float64(passed) / float64(RefillTime)); {
 	case passed <= 0:
 	case b.tokens+n >= size:
 		b.tokens = max(b.tokens, size)
 		b.filled = now
 	default: // the time of less than a millionth counts next time, or a bucket that is asked often would stay empty
 		b.tokens += n
-		b.filled += time.Duration(math.Ceil(float64(n) * float64(refillTime) / float64(size)))
+		b.filled += time.Duration(math.Ceil(float64(n) * float64(RefillTime) / float64(size)))
 	}
 }
 
@@ -217,25 +204,36 @@ func (b *bucketBudget) Reload(now time.Time, c Config) error {
 	beyond := b.tokens - filled
 	full := float64(filled) / float64(max(b.capacity(), 1)) // of size 0, it may hold nothing
 	b.config = config
-	b.recent.resize(config.Window / slots)
 	b.tokens = min(int64(full*float64(b.capacity()))+beyond, b.most())
-	b.slotEnd.Store(int64(b.recent.end()))
 	return nil
 }
 
-// Drain empties the bucket.
-func (b *bucketBudget) Drain(now time.Time) {
+// Filled returns which part of its capacity the bucket has; refunds may have filled it beyond that.
+func (b *bucketBudget) Filled(now time.Time) float64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.advance(clock.At(now))
-	b.tokens = 0
+	return float64(b.tokens) / float64(max(b.capacity(), 1))
 }
 
-// Fresh reports whether a new bucket would be the same, but for what refunds have added: it is full, and no success of the last window
-// adds to what it holds.
-func (b *bucketBudget) Fresh(now time.Time) bool {
+// Limit leaves at most this part of the capacity.
+func (b *bucketBudget) Limit(now time.Time, filled float64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.advance(clock.At(now))
-	return b.tokens >= micro(b.config.Size) && b.recent.sum() == 0
+	b.tokens = min(b.tokens, int64(max(filled, 0)*float64(b.capacity())))
+}
+
+// TimeToRetry returns how long time alone takes until the bucket has a retry. It is 0 if the bucket has one, or if time never adds one.
+func (b *bucketBudget) TimeToRetry(now time.Time) time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	at := clock.At(now)
+	b.advance(at)
+	size, missing := micro(b.config.Size), micro(1)-b.tokens
+	if missing <= 0 || size < micro(1) {
+		return 0
+	}
+	whole := time.Duration(math.Ceil(float64(missing) * float64(RefillTime) / float64(size)))
+	return max(whole-since(at, b.filled), 0)
 }

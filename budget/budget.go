@@ -53,10 +53,9 @@ type Event uint8
 
 // The events.
 const (
-	EventAttemptFailed  Event = iota + 1 // an attempt, the first or a later one, ended in a failure that counts against the server
-	EventCallSucceeded                   // a call ended with OK
-	EventCallFailed                      // a call ended with another status
-	EventDeadlineMissed                  // the same: no server had responded, though more than twice the usual time was left
+	EventAttemptFailed Event = iota + 1 // an attempt, the first or a later one, ended in a failure that counts against the server
+	EventCallSucceeded                  // a call ended with OK
+	EventCallFailed                     // a call ended with another status
 )
 
 // Cause is what an extra attempt follows.
@@ -74,9 +73,9 @@ type End uint8
 
 // The ends.
 const (
-	EndUnsent End = iota + 1 // it was never sent: what was charged for it comes back
+	EndUnsent End = iota + 1 // what was charged for it comes back: no server is known to have seen it, or it resumed a stream and ran for long
 	EndFailed                // it didn't help
-	EndHelped                // a server answered it within the usual time of an attempt, with OK or an error that no retry can improve
+	EndHelped                // a server answered it in time: with OK, or with an error that speaks of the request
 )
 
 // State is a reading of a budget.

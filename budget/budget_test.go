@@ -25,8 +25,7 @@ type kept interface {
 	Budget
 	Stater
 	Reload(now time.Time, c Config) error
-	Drain(now time.Time)
-	Fresh(now time.Time) bool
+	Limit(now time.Time, filled float64)
 }
 
 func made(tb testing.TB, c Config) kept {
@@ -58,12 +57,8 @@ func TestNew_Errors(t *testing.T) {
 		{bucket(func(c *BucketConfig) { c.PerSuccess = -0.1 }), "budget: PerSuccess -0.1: must be 0 to 10"},
 		{bucket(func(c *BucketConfig) { c.PerSuccess = math.NaN() }), "budget: PerSuccess NaN: must be 0 to 10"},
 		{bucket(func(c *BucketConfig) { c.SlowCost = 0.9999 }), "budget: SlowCost 0.9999: must be 1 to 1000"},
-		{bucket(func(c *BucketConfig) { c.MissedCost = -1 }), "budget: MissedCost -1: must be 0 to 1000"},
 		{bucket(func(c *BucketConfig) { c.Refund = 11 }), "budget: Refund 11: must be 0 to 10"},
-		{bucket(func(c *BucketConfig) { c.RefillTime = time.Second - 1 }), "budget: RefillTime 0.999999999s: must be 1s to 600s"},
-		{bucket(func(c *BucketConfig) { c.Window = time.Minute + 1 }), "budget: Window 60.000000001s: must be 1s to 60s"},
-		{BucketConfig{Refund: -1}, "budget: SlowCost 0: must be 1 to 1000\n" +
-			"budget: Refund -1: must be 0 to 10\nbudget: RefillTime 0s: must be 1s to 600s\nbudget: Window 0s: must be 1s to 60s"},
+		{BucketConfig{Refund: -1}, "budget: SlowCost 0: must be 1 to 1000\nbudget: Refund -1: must be 0 to 10"},
 		{throttle(0, 0.1), "budget: MaxTokens 0: must be a whole number from 1 to 1000"},
 		{throttle(1001, 0.1), "budget: MaxTokens 1001: must be a whole number from 1 to 1000"},
 		{throttle(10, 0), "budget: TokenRatio 0" + tooSmall},
@@ -159,12 +154,12 @@ func TestReload_OfOpenPermits(t *testing.T) {
 	}
 }
 
-func TestDrain(t *testing.T) {
+func TestLimit_Nothing(t *testing.T) {
 	t.Parallel()
 	for name, c := range configs() {
 		b := made(t, c)
-		b.Drain(t0)
-		b.Drain(t0)
+		b.Limit(t0, 0)
+		b.Limit(t0, 0)
 		if _, ok := b.Allow(t0, CauseFailure); ok || b.State(t0).Balance != 0 {
 			t.Errorf("%s: allowed: %v, balance %v after it was drained", name, ok, b.State(t0).Balance)
 		}
@@ -173,27 +168,6 @@ func TestDrain(t *testing.T) {
 		}
 		if _, ok := b.Allow(t0, CauseFailure); !ok {
 			t.Errorf("%s: earns nothing after it was drained", name)
-		}
-	}
-}
-
-func TestFresh(t *testing.T) {
-	t.Parallel()
-	for name, c := range configs() {
-		b := made(t, c)
-		if !b.Fresh(t0) {
-			t.Errorf("%s: not fresh when it is made", name)
-		}
-		b.Observe(t0, EventAttemptFailed)
-		b.Allow(t0, CauseFailure)
-		if b.Fresh(t0) {
-			t.Errorf("%s: fresh after use", name)
-		}
-		for range 100 {
-			b.Observe(t0, EventCallSucceeded)
-		}
-		if later := t0.Add(time.Minute); !b.Fresh(later) {
-			t.Errorf("%s: not fresh when it has forgotten", name)
 		}
 	}
 }
@@ -231,7 +205,7 @@ func TestUnlimited(t *testing.T) {
 // Not parallel: other tests would leave the goroutines one processor, and they would never meet.
 func TestBucket_Concurrent(t *testing.T) {
 	c := plain
-	c.Size, c.PerSuccess, c.RefillTime = 1000, 0, 10*time.Minute
+	c.Size, c.PerSuccess = 1000, 0
 	b := made(t, c)
 	var allowed atomic.Int64
 	var wg sync.WaitGroup

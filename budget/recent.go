@@ -8,12 +8,15 @@ import (
 	"time"
 )
 
-// slots is the number of slots in a window. It slides by whole slots, so a success counts for nine to ten tenths of the window.
-const slots = 10
+// slots is the number of slots in a window, and slot the time of one. The window slides by whole slots, so a success counts for nine to
+// ten tenths of it.
+const (
+	slots = 10
+	slot  = Window / slots
+)
 
 // recent counts the successes of the last window. It is not safe for concurrent use.
 type recent struct {
-	width   time.Duration // of a slot
 	start   time.Duration // of the newest slot
 	started bool          // at the first time that it saw
 	counted int64         // since the start
@@ -28,11 +31,11 @@ func (r *recent) advance(now time.Duration, successes int64) {
 		r.started, r.start = true, now
 	}
 	passed := since(now, r.start)
-	if passed < r.width {
+	if passed < slot {
 		return
 	}
-	r.start += passed - passed%r.width
-	n := min(passed/r.width, slots)
+	r.start += passed - passed%slot
+	n := min(passed/slot, slots)
 	copy(r.slots[n:], r.slots[:slots-n])
 	clear(r.slots[:n])
 }
@@ -42,10 +45,10 @@ func (r *recent) end() time.Duration {
 	switch {
 	case !r.started:
 		return math.MinInt64
-	case since(math.MaxInt64, r.start) < r.width:
+	case since(math.MaxInt64, r.start) < slot:
 		return math.MaxInt64
 	default:
-		return r.start + r.width
+		return r.start + slot
 	}
 }
 
@@ -55,17 +58,6 @@ func (r *recent) sum() (n int64) {
 		n += s
 	}
 	return n
-}
-
-// resize changes the width of the slots. A success goes to the slot that begins with its own or earlier, so that none counts too long.
-func (r *recent) resize(width time.Duration) {
-	old := *r
-	r.width, r.slots = width, [slots]int64{}
-	for i, n := range old.slots {
-		if to := (time.Duration(i)*old.width + width - 1) / width; to < slots {
-			r.slots[to] += n
-		}
-	}
 }
 
 // since returns a-b, within 64 bits.

@@ -104,12 +104,19 @@ func (t *throttleBudget) Reload(_ time.Time, c Config) error {
 	return nil
 }
 
-// Drain leaves at most half of the tokens, with which nothing is allowed.
-func (t *throttleBudget) Drain(time.Time) {
-	t.bucket.mu.Lock()
-	defer t.bucket.mu.Unlock()
-	t.bucket.addTokens(min(t.bucket.capacity/2-t.bucket.tokens, 0))
+// Filled returns how much more than half of its tokens the throttle has, as a part of half of them: down to -1.
+func (t *throttleBudget) Filled(time.Time) float64 {
+	tokens, capacity := t.bucket.tokensAndCapacity()
+	return float64(2*tokens-capacity) / float64(capacity)
 }
 
-// Fresh reports whether the bucket is full.
-func (t *throttleBudget) Fresh(time.Time) bool { return t.bucket.full.Load() }
+// Limit leaves at most as many tokens. With half of them, nothing is allowed.
+func (t *throttleBudget) Limit(_ time.Time, filled float64) {
+	t.bucket.mu.Lock()
+	defer t.bucket.mu.Unlock()
+	most := int64((1 + filled) / 2 * float64(t.bucket.capacity))
+	t.bucket.addTokens(min(most-t.bucket.tokens, 0))
+}
+
+// TimeToRetry returns 0: time adds nothing.
+func (t *throttleBudget) TimeToRetry(time.Time) time.Duration { return 0 }

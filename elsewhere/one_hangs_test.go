@@ -40,7 +40,7 @@ methodConfig:
 // process are made while all answer: since then it is known what is usual.
 func oneHangs(t *testing.T, perSecond float64, processes int, balancing string, seed uint64) (result hanging) {
 	t.Helper()
-	const known, calls = 30, 200
+	const known, calls = 30, 1000
 	result = hanging{calls: processes * calls, reasons: map[policy.Reason]int{}}
 	synctest.Test(t, func(t *testing.T) {
 		times := random.NewTimes(30*ms, 0.4, seed)
@@ -99,9 +99,8 @@ func oneHangs(t *testing.T, perSecond float64, processes int, balancing string, 
 	return result
 }
 
-// A process learns what is usual from few calls, and its bucket pays for the attempts that help, however few or many calls it
-// makes. But under round_robin, from a few calls a second on, one of three extra attempts reaches the backend that hangs, and
-// brings nothing. Then buckets run dry now and then: some 90 % succeed, where 94 would be right. Retries elsewhere mend that.
+// The bucket pays for the attempts that help, however few or many calls a process makes, and also where one of three extra attempts reaches
+// the backend that hangs.
 func TestHelps_OneOfThreeHangs(t *testing.T) {
 	t.Parallel()
 	rates, numbers := []float64{0.2, 20}, []int{1}
@@ -114,7 +113,7 @@ func TestHelps_OneOfThreeHangs(t *testing.T) {
 				t.Run(fmt.Sprint(name, "/", processes, "/", perSecond), func(t *testing.T) {
 					t.Parallel()
 					got := hanging{reasons: map[policy.Reason]int{}}
-					plays := 4 * 6 / processes // as many calls from one process as from six
+					plays := 6 / processes // as many calls from one process as from six
 					for seed := range uint64(plays) {
 						one := oneHangs(t, perSecond, processes, balancing, seed)
 						got.calls, got.ok, got.requests = got.calls+one.calls, got.ok+one.ok, got.requests+one.requests
@@ -123,9 +122,11 @@ func TestHelps_OneOfThreeHangs(t *testing.T) {
 						}
 					}
 					success, perCall := float64(got.ok)/float64(got.calls), float64(got.requests)/float64(got.calls)
-					least := 0.94
-					if balancing == plainRoundRobin && perSecond > 1 {
-						least = 0.82 // 88.4 % on average, with a standard deviation of 1.4 points; without retries, 67 % succeed
+					least := 0.96 // without retries, 67 % succeed
+					if balancing == plainRoundRobin {
+						// The first extra attempt takes the whole bucket, and one of three is for nothing: 95.5 to 96.9 % at 5 calls a
+						// second, 93.0 to 95.2 % at 20.
+						least = map[float64]float64{5: 0.945, 20: 0.92}[perSecond]
 					}
 					t.Logf("%.1f %% succeed with %.2f requests a call; the others: %v", 100*success, perCall, got.reasons)
 					if success < least || perCall > 1.7 {

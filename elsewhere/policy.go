@@ -6,6 +6,7 @@ package elsewhere
 import (
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
@@ -57,10 +58,14 @@ func (p *policy) UpdateClientConnState(state balancer.ClientConnState) error {
 // start builds a child: the current one if it is the first, else the pending one. The child may report its state while it is
 // built.
 func (p *policy) start(b balancer.Builder) *child {
-	c := &child{ClientConn: p.cc, policy: p, name: b.Name(), subConns: map[balancer.SubConn]connectivity.State{}, state: balancer.State{
-		ConnectivityState: connectivity.Connecting,
-		Picker:            base.NewErrPicker(balancer.ErrNoSubConnAvailable),
-	}}
+	c := &child{
+		ClientConn: p.cc, policy: p, name: b.Name(),
+		subConns: map[balancer.SubConn]connectivity.State{}, addresses: map[balancer.SubConn]string{},
+		state: balancer.State{
+			ConnectivityState: connectivity.Connecting,
+			Picker:            base.NewErrPicker(balancer.ErrNoSubConnAvailable),
+		},
+	}
 	p.mu.Lock()
 	if p.current == nil {
 		p.current = c
@@ -96,7 +101,7 @@ func (p *policy) report(state balancer.State, ready int) {
 		p.down = time.Now()
 	}
 	if state.Picker != nil {
-		state.Picker = &picker{child: state.Picker, ready: ready, down: p.down}
+		state.Picker = &picker{child: state.Picker, ready: ready, down: p.down, of: p, random: rand.IntN}
 	}
 	p.cc.UpdateState(state)
 }
@@ -162,7 +167,9 @@ type child struct {
 	state    balancer.State
 	retired  bool
 	subConns map[balancer.SubConn]connectivity.State
-	ready    int // how many backends are READY
+	// addresses has the first address of each SubConn, as policies that pick from several backends make them.
+	addresses map[balancer.SubConn]string
+	ready     int // how many backends are READY
 }
 
 // UpdateState implements balancer.ClientConn.
@@ -209,6 +216,11 @@ func (c *child) NewSubConn(addrs []resolver.Address, options balancer.NewSubConn
 	if err != nil {
 		return nil, err
 	}
+	if len(addrs) > 0 {
+		c.policy.mu.Lock()
+		c.addresses[sc] = addrs[0].Addr
+		c.policy.mu.Unlock()
+	}
 	if !c.note(sc, connectivity.Idle) {
 		sc.Shutdown()
 		return nil, fmt.Errorf("%s: child policy %s is closed", Name, c.name)
@@ -229,8 +241,21 @@ func (c *child) note(sc balancer.SubConn, state connectivity.State) bool {
 	c.subConns[sc] = state
 	if state == connectivity.Shutdown {
 		delete(c.subConns, sc)
+		delete(c.addresses, sc)
 	}
 	return !c.retired
+}
+
+// addressOf returns the address of a SubConn, or "" if it is gone.
+func (p *policy) addressOf(sc balancer.SubConn) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range []*child{p.current, p.pending} {
+		if c != nil && c.addresses[sc] != "" {
+			return c.addresses[sc]
+		}
+	}
+	return ""
 }
 
 // close closes the child and its open SubConns.

@@ -6,6 +6,7 @@ package elsewhere
 import (
 	"context"
 	"fmt"
+	"net"
 	"sync/atomic"
 	"time"
 
@@ -26,8 +27,8 @@ func NewContext(parent context.Context) context.Context { return &record{Context
 type record struct {
 	context.Context
 
-	tried tried.Backends[balancer.SubConn]
-	down  atomic.Pointer[time.Time] // of the last picker; nil before the first pick
+	tried  tried.Backends[balancer.SubConn]
+	picker atomic.Pointer[picker] // the last one; nil before the first pick
 }
 
 // NewContext implements [balancing.Hook].
@@ -39,12 +40,38 @@ func (builder) LastPick(ctx context.Context) (picked bool, downSince time.Time) 
 	if r == nil {
 		return false, time.Time{}
 	}
-	down := r.down.Load()
-	if down == nil {
+	p := r.picker.Load()
+	if p == nil {
 		return false, time.Time{}
 	}
-	return true, *down
+	return true, p.down
 }
+
+// LastBackend implements [balancing.Hook].
+func (builder) LastBackend(ctx context.Context) net.Addr {
+	r := recordOf(ctx)
+	if r == nil {
+		return nil
+	}
+	p := r.picker.Load()
+	backend, picked := r.tried.Last()
+	if p == nil || !picked {
+		return nil
+	}
+	address := p.of.addressOf(backend)
+	if address == "" {
+		return nil
+	}
+	return backendAddress(address)
+}
+
+// backendAddress is the address of a backend as the resolver names it.
+type backendAddress string
+
+// Network implements [net.Addr].
+func (backendAddress) Network() string { return "tcp" }
+
+func (a backendAddress) String() string { return string(a) }
 
 type recordKey struct{}
 

@@ -6,21 +6,13 @@ package interceptor
 import (
 	"cmp"
 	"slices"
-	"sync/atomic"
 
 	"google.golang.org/grpc/codes"
 
 	"github.com/stagger-go/stagger/internal/admitting"
 	"github.com/stagger-go/stagger/internal/inside"
-	"github.com/stagger-go/stagger/internal/methods"
 	"github.com/stagger-go/stagger/policy"
 )
-
-// record is what outlives the rules of a method at a target.
-type record struct {
-	method *methods.Method
-	gate   atomic.Pointer[admitting.Gate] // nil: no policy with admission so far
-}
 
 // admission returns the method's gate, and makes it if there is none.
 func (r *record) admission(makes func() admitting.Gate) admitting.Gate {
@@ -29,12 +21,6 @@ func (r *record) admission(makes func() admitting.Gate) admitting.Gate {
 		r.gate.CompareAndSwap(nil, &made)
 	}
 	return *r.gate.Load()
-}
-
-// runs reports whether admission counts attempts as running.
-func (r *record) runs() bool {
-	gate := r.gate.Load()
-	return gate != nil && (*gate).State().Running > 0
 }
 
 // checkAdmission returns an error if the set turns admission on and the program does not import it.
@@ -49,8 +35,7 @@ func (r *rules) checkAdmission() error {
 	return &policy.Error{Diagnostics: wrong}
 }
 
-// admissionOf returns the gate that decides on the calls of an entry, or nil. kept is the record of its method, nil if the table has no
-// place for it. A caller's own policy was not checked: it gets a warning if the program does not import admission.
+// admissionOf returns the gate that decides on the calls of an entry, or nil. kept is the record of its method. A caller's own policy was not checked: it gets a warning if the program does not import admission.
 func (r *Retrier) admissionOf(e *entry, kept *record) admitting.Gate {
 	switch {
 	case !e.policy.Admission():
@@ -58,7 +43,7 @@ func (r *Retrier) admissionOf(e *entry, kept *record) admitting.Gate {
 	case e.rules.newGate == nil:
 		r.warnOnce(&noAdmission, e.name, e.name)
 		return nil
-	case kept == nil:
+	case kept.method == nil: // its name is too long
 		return nil
 	default:
 		return kept.admission(e.rules.newGate)
@@ -68,10 +53,10 @@ func (r *Retrier) admissionOf(e *entry, kept *record) admitting.Gate {
 // admissions returns a reading of each method with admission REFUSE that has had calls, ordered by target and method.
 func (r *Retrier) admissions() []AdmissionState {
 	var list []AdmissionState
-	for s := range r.entries.each() {
-		if gate := s.record.gate.Load(); gate != nil {
+	for _, m := range r.methods.all() {
+		if gate := m.gate.Load(); gate != nil {
 			is := (*gate).State()
-			list = append(list, AdmissionState{s.target, s.name, is.Running, is.Refused, is.WouldRefuse})
+			list = append(list, AdmissionState{m.target, m.name, is.Running, is.Refused, is.WouldRefuse})
 		}
 	}
 	slices.SortFunc(list, func(a, b AdmissionState) int {
@@ -82,7 +67,7 @@ func (r *Retrier) admissions() []AdmissionState {
 
 // notifyWouldRefuse notifies observers that admission would have refused a call in mode ENFORCE.
 func (c *call) notifyWouldRefuse() {
-	if c.entry.mode == policy.ModeObserve && c.retrier.observers.Load().any {
+	if c.entry.mode == policy.ModeObserve && c.retrier.observers.Load().ofCalls {
 		e := c.event(0, codes.ResourceExhausted, nil)
 		e.Reason = policy.ReasonOverloaded
 		c.retrier.notify(c.ctx, e, tellDecision)

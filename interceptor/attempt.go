@@ -26,7 +26,9 @@ type attempt struct {
 	cancel  context.CancelFunc // of ctx; nil if ctx is the call's
 	options []grpc.CallOption  // passed to gRPC
 	took    time.Duration      // until it ended
-	report  *report            // of gRPC, if that had ended the attempt when it returned; else nil
+	slow    bool               // it took longer than its own timeout; known when it has ended
+	expired bool               // its context was over when it ended
+	report  report             // of gRPC, if that had ended the attempt when it returned
 
 	ownReply bool // reply is not the caller's
 	reply    any  // nil until it is made
@@ -68,32 +70,31 @@ func (c *call) laterAttempt(n int, at time.Duration) *attempt {
 	}
 }
 
-// report is what gRPC has reported of an attempt.
+// noteEnd records that the attempt has returned. It must be called before its context is cancelled.
+func (a *attempt) noteEnd(at time.Duration) {
+	a.took = at - a.began
+	a.expired = a.ctx.Err() != nil
+}
+
+// report is what gRPC has reported of an attempt. It is zero if gRPC may still write to the attempt's targets, as after an error of an inner
+// interceptor.
 type report struct {
+	ended   bool
 	header  metadata.MD // nil if none arrived, or without headerTarget
 	trailer metadata.MD // nil if there was no stream
-	unsent  bool        // there was no stream; if an inner interceptor doesn't pass on the options, there is no report, and no proof
+	unsent  bool        // there was no stream
 	peer    peer.Peer   // zero without callOptions.peer
 }
 
 // noteReport keeps what gRPC has reported of an attempt that has returned, if gRPC has ended it. It must be called before the
 // attempt's context is cancelled: an inner interceptor may have left a second stream with the same options, to which gRPC then reports.
 func (a *attempt) noteReport() {
-	if a.report == nil && a.ended() {
-		a.report = &report{header: a.header, trailer: a.received(), unsent: a.untouched(), peer: a.peer}
+	if !a.report.ended && a.ended() {
+		a.report = report{ended: true, header: a.header, trailer: a.received(), unsent: a.untouched(), peer: a.peer}
 	}
 }
 
-// reported returns what gRPC has reported of an attempt that has returned. It is empty if gRPC may still write to it, as
-// after an error of an inner interceptor.
-func (a *attempt) reported() *report {
-	if a.report == nil {
-		return &unreported
-	}
-	return a.report
-}
-
-var unreported report
+var unreported report // of a call without a response
 
 // numberKey holds the number of an attempt in its context, from the second on.
 type numberKey struct{}

@@ -22,6 +22,7 @@ import (
 	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/fieldmaskpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
@@ -62,21 +63,13 @@ func (p *countingPool) Put(data *[]byte) {
 	clear(*data)
 }
 
-// parallelReplies makes frames for parallel attempts.
-var parallelReplies = interceptor.WithNewReply(func(_ string, reply any) func() any {
-	if _, ok := reply.(*frame); ok {
-		return func() any { return new(frame) }
-	}
-	return nil
-})
-
 // slowAndFailing are attempts of which the last is answered, whether they run in sequence or in parallel.
 func slowAndFailing() []moves.Move {
 	return []moves.Move{moves.Receive(1), moves.Pause(3 * time.Second)}
 }
 
-// Every attempt sends the same bytes, though the codec gives away the message's own buffers, which gRPC frees after the first. When the
-// call is over, they are free.
+// A request whose codec may give the message's own buffers away is sent once: gRPC frees them. One warning says so. Whatever its codec, a
+// protobuf message is sent again.
 func TestAttemptMessage_GivenAway(t *testing.T) {
 	request := bytes.Repeat([]byte("x"), 8<<10)
 	codecs := []grpc.CallOption{grpc.ForceCodecV2(giving{}), grpc.CallContentSubtype("giving"), holding{grpc.ForceCodecV2(giving{})}}
@@ -85,63 +78,23 @@ func TestAttemptMessage_GivenAway(t *testing.T) {
 	} {
 		for i, codec := range codecs {
 			t.Run(fmt.Sprint(strings.ReplaceAll(name, " ", "_"), "_", i), func(t *testing.T) {
-				var options []interceptor.Option
-				if i > 0 {
-					options = append(options, parallelReplies)
-				}
 				play(t, c, func(t *testing.T, s scene) {
-					s.On(get,
-						moves.Play(slowAndFailing()...).Then(down()),
-						moves.Play(moves.Receive(1)).Then(down()),
-						moves.Play(moves.Receive(1), say("a")))
+					s.On(get, moves.Play(slowAndFailing()...).Then(down()), moves.Play(moves.Receive(1), say("a")))
 					pool := new(countingPool)
 					sent := &frame{mem.BufferSlice{mem.Copy(request, pool)}}
-					reply := new(frame)
-					err := s.conn.Invoke(t.Context(), get, sent, reply, codec)
+					err := s.conn.Invoke(t.Context(), get, sent, new(frame), codec)
 					synctest.Wait()
-					if err != nil || reply.String() != rawReply("a") {
-						t.Errorf("%q, %v", reply, err)
+					if status.Code(err) != codes.Unavailable || reasonOf(err) != policy.ReasonAttemptsExhausted {
+						t.Errorf("%v (%s); want the server's error", err, reasonOf(err))
 					}
-					for i, a := range s.Attempts() {
-						if !a.Cancelled && !bytes.Equal(a.Requests[0], request) {
-							t.Errorf("attempt %d has sent %.20q of %d bytes", i+1, a.Requests[0], len(a.Requests[0]))
-						}
+					if got := s.Attempts()[0].Requests[0]; !bytes.Equal(got, request) {
+						t.Errorf("it has sent %.20q of %d bytes", got, len(got))
 					}
-					if n := pool.out.Load(); n != 0 || s.Count(get) != 3 {
+					if n := pool.out.Load(); n != 0 || s.Count(get) != 1 {
 						t.Errorf("%d buffers are left after %d attempts", n, s.Count(get))
 					}
-				}, options...)
-			})
-		}
-	}
-}
-
-// So do the attempts of a stream: a message that the first one could not take any more goes to the next.
-func TestAttemptMessage_GivenAwayByStream(t *testing.T) {
-	request := bytes.Repeat([]byte("x"), 8<<10)
-	for kind, desc := range kinds() {
-		for name, c := range map[string]spec.Config{"retry": config(plain()), "hedge": hedged(), "beside": config(besides())} {
-			t.Run(kind+"_"+name, func(t *testing.T) {
-				play(t, c, func(t *testing.T, s scene) {
-					s.On(get, moves.Play().Then(down()), moves.Play(moves.Receive(1), say("a")))
-					pool := new(countingPool)
-					sent := &frame{mem.BufferSlice{mem.Copy(request, pool)}}
-					stream := s.open(t, t.Context(), desc, grpc.ForceCodecV2(giving{}))
-					time.Sleep(time.Second) // the first attempt has failed
-					must.Do(t, stream.SendMsg(sent))
-					must.Do(t, stream.CloseSend())
-					reply := new(frame)
-					err := stream.RecvMsg(reply)
-					synctest.Wait()
-					all := s.Attempts()
-					if len(all) == 1 && desc == serverStream && reasonOf(err) == policy.ReasonCommitted {
-						return // gRPC has hidden that the message was not sent, as it may with binary logs
-					}
-					if err != nil || len(all) != 2 || !bytes.Equal(all[1].Requests[0], request) {
-						t.Errorf("%v after %d attempts", err, len(all))
-					}
-					if n := pool.out.Load(); n != 0 {
-						t.Errorf("%d buffers are left", n)
+					if len(s.warnings) != 1 || !strings.HasPrefix(s.warnings[0], "codec: "+get+": calls have one attempt") {
+						t.Errorf("warnings %q; want one", s.warnings)
 					}
 				})
 			})
@@ -214,54 +167,89 @@ func (merging) Unmarshal(data []byte, v any) error {
 	return nil
 }
 
-// An attempt that has failed after it had brought a reply is followed by another only if the application's reply can be restored.
+// An attempt that fails may have brought a reply. The next one finds what the application has put into it, but for what a failed one has
+// changed behind a map, slice or pointer.
 func TestAttemptMessage_FilledReply(t *testing.T) {
 	for name, row := range map[string]struct {
-		reply   func() *ledger
-		retried bool
+		reply *ledger
+		want  string
 	}{
-		"empty":  {func() *ledger { return new(ledger) }, true},
-		"text":   {func() *ledger { return &ledger{Note: "mine "} }, true},
-		"map":    {func() *ledger { return &ledger{Items: map[string]string{"a": "mine"}} }, false},
-		"slice":  {func() *ledger { return &ledger{Lines: []string{"mine"}} }, false},
-		"no map": {func() *ledger { return &ledger{Items: map[string]string(nil), Note: "mine "} }, true},
+		"empty":  {new(ledger), "&{map[] [] good}"},
+		"text":   {&ledger{Note: "mine "}, "&{map[] [] mine good}"},
+		"map":    {&ledger{Items: map[string]string{"a": "mine"}}, "&{map[a:mine failed:theirs good:theirs] [] good}"},
+		"slice":  {&ledger{Lines: []string{"mine"}}, "&{map[] [good] good}"},
+		"no map": {&ledger{Items: map[string]string(nil), Note: "mine "}, "&{map[] [] mine good}"},
 	} {
 		t.Run(strings.ReplaceAll(name, " ", "_"), func(t *testing.T) {
 			play(t, config(plain()), func(t *testing.T, s scene) {
-				for range 2 {
-					before := s.Count(get)
-					s.On(get, down(), moves.Play(moves.Receive(1), say("failed")).Then(down()), moves.Play(moves.Receive(1), say("good")))
-					reply, want := row.reply(), row.reply()
-					_ = merging{}.Unmarshal([]byte(rawReply("good")), want)
-					err := s.conn.Invoke(t.Context(), get, new(ledger), reply, grpc.ForceCodec(merging{}))
-					sent := s.Count(get) - before
-					switch {
-					case row.retried && (err != nil || fmt.Sprint(reply) != fmt.Sprint(want) || sent != 3):
-						t.Errorf("%v, %v after %d attempts; want %v", reply, err, sent, want)
-					case !row.retried && (reasonOf(err) != policy.ReasonNonRetryable || sent != 2):
-						t.Errorf("%v, %v (%s) after %d attempts; want no third", reply, err, reasonOf(err), sent)
-					}
-				}
-				warned := slices.DeleteFunc(s.warnings, func(w string) bool { return !strings.Contains(w, "can't be restored") })
-				if want := map[bool]int{false: 1}[row.retried]; len(warned) != want {
-					t.Errorf("warnings %q; want %d", s.warnings, want)
+				s.On(get, down(), moves.Play(moves.Receive(1), say("failed")).Then(down()), moves.Play(moves.Receive(1), say("good")))
+				err := s.conn.Invoke(t.Context(), get, new(ledger), row.reply, grpc.ForceCodec(merging{}))
+				if err != nil || fmt.Sprint(row.reply) != row.want || s.Count(get) != 3 || len(s.warnings) > 0 {
+					t.Errorf("%v, %v after %d attempts; want %s", row.reply, err, s.Count(get), row.want)
 				}
 			})
 		})
 	}
 }
 
-// So is one whose classifier says "not yet" of a reply.
+// So does one after a reply of which a classifier says "not yet".
 func TestAttemptMessage_FilledNotYet(t *testing.T) {
 	asked := 0
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		s.On(get, moves.Play(moves.Receive(1), say("not yet")), moves.Play(moves.Receive(1), say("good")))
-		reply := &ledger{Items: map[string]string{"a": "mine"}}
+		reply := &ledger{Note: "mine "}
 		err := s.conn.Invoke(t.Context(), get, new(ledger), reply, grpc.ForceCodec(merging{}))
-		if err != nil || s.Count(get) != 1 || fmt.Sprint(reply.Items) != "map[a:mine not yet:theirs]" {
-			t.Errorf("%v, %v after %d attempts; want the only reply", reply, err, s.Count(get))
+		if err != nil || asked != 4 || reply.Note != "mine good" {
+			t.Errorf("%v, %v after %d attempts; want the last reply", reply, err, s.Count(get))
 		}
 	}, says(interceptor.VerdictRetry, &asked))
+}
+
+// adding is a codec for protobuf messages that adds to what is in a reply.
+type adding struct{ generatedOnly }
+
+func (adding) Unmarshal(data mem.BufferSlice, v any) error {
+	return proto.UnmarshalOptions{Merge: true}.Unmarshal(data.Materialize(), v.(proto.Message))
+}
+
+// Every attempt, alone or in parallel with others, finds in its reply what the application has put there.
+func TestAttemptMessage_AddedReply(t *testing.T) {
+	for name, c := range map[string]spec.Config{"retry": config(plain()), "hedge": hedged(), "beside": config(besides()), "in place": config(hasty())} {
+		for kind, desc := range map[string]*grpc.StreamDesc{"unary": nil, "one each way": {}, "client stream": clientStream} {
+			t.Run(strings.ReplaceAll(name+"/"+kind, " ", "_"), func(t *testing.T) {
+				play(t, c, func(t *testing.T, s scene) {
+					s.On(get,
+						moves.Play(moves.Receive(1), sayList("failed"), moves.Pause(3*time.Second)).Then(down()),
+						moves.Play(moves.Receive(1), sayList("failed, too")).Then(down()),
+						moves.Play(moves.Receive(1), sayList("good")))
+					reply, want := new(fieldmaskpb.FieldMask), []string{"mine", "good"}
+					reply.Paths = []string{"mine"}
+					err := s.oneReply(t, desc, reply, grpc.ForceCodecV2(adding{}))
+					if err != nil || !slices.Equal(reply.GetPaths(), want) || s.Count(get) != 3 {
+						t.Errorf("%q, %v after %d attempts; want %q", reply.GetPaths(), err, s.Count(get), want)
+					}
+				})
+			})
+		}
+	}
+}
+
+// sayList sends a message with a list of one text.
+func sayList(text string) moves.Move {
+	data, _ := proto.Marshal(&fieldmaskpb.FieldMask{Paths: []string{text}})
+	return moves.SendRaw(data)
+}
+
+// oneReply makes a call of any kind that has one reply.
+func (s scene) oneReply(t *testing.T, desc *grpc.StreamDesc, reply any, opts ...grpc.CallOption) error {
+	t.Helper()
+	if desc == nil {
+		return s.conn.Invoke(t.Context(), get, wrapperspb.String("x"), reply, opts...)
+	}
+	stream := s.open(t, t.Context(), desc, opts...)
+	must.Do(t, stream.SendMsg(wrapperspb.String("x")))
+	_ = stream.CloseSend()
+	return stream.RecvMsg(reply)
 }
 
 // sealing is an inner interceptor that changes a request in place, as by encryption.
@@ -307,27 +295,6 @@ func TestAttemptMessage_ChangedInPlace(t *testing.T) {
 	}
 }
 
-// An attempt that an inner interceptor may have left running shares no message with the next one either.
-func TestAttemptMessage_LeftRunning(t *testing.T) {
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		refuses := true
-		conn := s.Dial(t, append(s.retrier.DialOptions(), grpc.WithChainUnaryInterceptor(
-			func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-				if refuses {
-					refuses = false
-					return status.Error(codes.Unavailable, "refused")
-				}
-				return sealing(ctx, method, req, reply, cc, invoke, opts...)
-			}))...)
-		_ = conn.Invoke(t.Context(), get, wrapperspb.String("x"), new(wrapperspb.StringValue))
-		s.On(get, down(), text("a"))
-		must.Do(t, conn.Invoke(t.Context(), get, wrapperspb.String("x"), new(wrapperspb.StringValue)))
-		if got := fmt.Sprint(s.heard(s.Count(get) - 1)); got != "[sealed(x)]" {
-			t.Errorf("the last attempt has sent %s", got)
-		}
-	})
-}
-
 // Replies that can't be assigned to get none of another attempt: a map is filled, and nil is what the codec makes of it.
 func TestAttemptMessage_DeclaredForAnyReply(t *testing.T) {
 	filled := map[string]string{"a": "mine"}
@@ -357,48 +324,4 @@ func (mapping) Unmarshal(data []byte, v any) error {
 	}
 	m[valueOf(data)] = "theirs"
 	return nil
-}
-
-// The attempts of a stream receive like those of a unary call.
-func TestAttemptMessage_FilledReplyOfStream(t *testing.T) {
-	for name, row := range map[string]struct {
-		reply   *ledger
-		retried bool
-	}{
-		"text": {&ledger{Note: "mine "}, true},
-		"map":  {&ledger{Items: map[string]string{"a": "mine"}}, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			play(t, config(plain()), func(t *testing.T, s scene) {
-				s.On(get, moves.Play(moves.Receive(1), say("failed")).Then(down()), moves.Play(moves.Receive(1), say("good")))
-				stream := s.open(t, t.Context(), clientStream, grpc.ForceCodec(merging{}))
-				must.Do(t, stream.SendMsg(wrapperspb.String("x")))
-				must.Do(t, stream.CloseSend())
-				err := stream.RecvMsg(row.reply)
-				switch {
-				case row.retried && (err != nil || row.reply.Note != "mine good" || s.Count(get) != 2):
-					t.Errorf("%v, %v after %d attempts", row.reply, err, s.Count(get))
-				case !row.retried && (reasonOf(err) != policy.ReasonNonRetryable || s.Count(get) != 1 || len(s.warnings) != 1):
-					t.Errorf("%v, %v after %d attempts, warnings %q; want no second", row.reply, err, s.Count(get), s.warnings)
-				}
-			})
-		})
-	}
-}
-
-// A reply that is declared takes the place of one that can't be restored.
-func TestAttemptMessage_DeclaredReply(t *testing.T) {
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.On(get, moves.Play(moves.Receive(1), say("failed")).Then(down()), moves.Play(moves.Receive(1), say("good")))
-		for range 3 { // calls share memory
-			reply := &ledger{Items: map[string]string{"a": "mine"}}
-			err := s.conn.Invoke(t.Context(), get, new(ledger), reply, grpc.ForceCodec(merging{}))
-			if err != nil || fmt.Sprint(reply.Items) != "map[a:mine good:theirs]" {
-				t.Errorf("%v, %v after %d attempts", reply, err, s.Count(get))
-			}
-			s.On(get, moves.Play(moves.Receive(1), say("good")))
-		}
-	}, interceptor.WithNewReply(func(string, any) func() any {
-		return func() any { return &ledger{Items: map[string]string{"a": "mine"}} }
-	}))
 }

@@ -57,15 +57,6 @@ func (o *callOptions) forAttempt(a *attemptOptions) []grpc.CallOption {
 	return slices.Clip(opts)
 }
 
-// asGiven returns the options to pass to gRPC for the only attempt of a call: the caller's, unchanged, and ours.
-func (o *callOptions) asGiven(a *attemptOptions) []grpc.CallOption {
-	opts := o.shared
-	if o.peer {
-		opts = append(opts, grpc.Peer(&a.peer))
-	}
-	return o.appendTargets(opts)
-}
-
 // unheard returns the options to pass to gRPC for the only attempt of a call, if nobody listens to it: the caller's, unchanged, the
 // policy's limits, and the mark that finds a Retrier inside another one.
 func (o *callOptions) unheard() []grpc.CallOption { return o.appendTargets(o.shared[listening:]) }
@@ -136,19 +127,17 @@ func targetOf(option grpc.CallOption) grpc.CallOption {
 // attemptOptions are the options of one attempt, with the values that gRPC writes to them. No other attempt ever gets their memory: an
 // inner interceptor may leave gRPC running, and use the options later.
 type attemptOptions struct {
-	header  metadata.MD                   // nil if none arrived, or without headerTarget
-	trailer metadata.MD                   // noTrailer until gRPC writes here
-	peer    peer.Peer                     // zero without callOptions.peer
-	ends    atomic.Uint32                 // how often gRPC has ended the attempt, in any goroutine
-	retrier *Retrier                      // notified if gRPC ends the attempt more than once; nil: nobody
-	onEnd   endListener                   // called when gRPC has ended the attempt; may be nil
-	waiter  atomic.Pointer[chan struct{}] // closed when gRPC has ended the attempt; nil without a waiter
+	header  metadata.MD           // nil if none arrived, or without headerTarget
+	trailer metadata.MD           // noTrailer until gRPC writes here
+	peer    peer.Peer             // zero without callOptions.peer
+	ends    atomic.Uint32         // how often gRPC has ended the attempt, in any goroutine
+	end     atomic.Pointer[error] // with which it has ended the attempt; nil: with success, or not yet
+	onEnd   func()                // called when gRPC has ended the attempt; may be nil
+	retrier *Retrier              // notified if gRPC ends the attempt more than once; nil: nobody
+	over    chan struct{}         // closed when gRPC has ended the attempt; nil for unary calls
 
 	array [added + 4]grpc.CallOption // those that we add, then space for those of the call
 }
-
-// endListener is notified when gRPC has ended an attempt, in any goroutine.
-type endListener interface{ onFinish(err error) }
 
 // added is the number of options that we add to every attempt. The first of them, as many as listening, report its end to us.
 const (
@@ -164,45 +153,52 @@ func newAttemptOptions() *attemptOptions {
 	return a
 }
 
-// recordEnd is gRPC's OnFinish. A second call means that an inner interceptor has repeated the attempt, or that the context was
+// recordEnd is gRPC's OnFinish. Only that says that gRPC has ended this attempt, with these options: an inner interceptor may drop
+// them, or return before gRPC does. Before it no target is read, and nothing is proven; after it, an untouched trailer proves that there was
+// no stream, whatever the context. A second call means that an inner interceptor has repeated the attempt, or that the context was
 // over when gRPC was to create the stream.
 func (a *attemptOptions) recordEnd(err error) {
-	if a.ends.Add(1) > 1 && a.retrier != nil && (err == nil || isResponse(err)) {
+	if err != nil {
+		failure := err
+		a.end.CompareAndSwap(nil, &failure)
+	}
+	first := a.ends.Add(1) == 1
+	if !first && a.retrier != nil && (err == nil || isResponse(err)) {
 		a.retrier.warnOnce(&innerRetries, "", "")
 	}
-	if waiter := a.waiter.Load(); waiter != nil && a.waiter.CompareAndSwap(waiter, nil) {
-		close(*waiter)
+	if first && a.over != nil {
+		close(a.over)
 	}
 	if a.onEnd != nil {
-		a.onEnd.onFinish(err)
+		a.onEnd()
 	}
 }
 
 // ended reports whether gRPC has ended the attempt, and won't write here again.
 func (a *attemptOptions) ended() bool { return a.ends.Load() > 0 }
 
-// longestEnd bounds the wait for gRPC's OnFinish at the end of an attempt. It expires only if an inner interceptor doesn't
+// failure returns with which error gRPC has ended the attempt, which it has; nil: with success.
+func (a *attemptOptions) failure() error {
+	if end := a.end.Load(); end != nil {
+		return *end
+	}
+	return nil
+}
+
+// longestEnd bounds the wait for gRPC's OnFinish at the end of a stream's attempt. It expires only if an inner interceptor doesn't
 // pass on its options.
 const longestEnd = 100 * time.Millisecond
 
-// timeToFind is how long the application has to find an end that an inner interceptor has found before it.
-const timeToFind = time.Second
-
-// awaitEnd waits until gRPC has ended an attempt whose call has returned: another goroutine of gRPC may still
-// write trailer and peer. Only one goroutine may call it.
+// awaitEnd waits until gRPC has ended an attempt of a stream that has returned: if its context is over, another goroutine of gRPC may
+// still write trailer and peer. gRPC ends a unary call in the caller's goroutine, before it returns.
 func (a *attemptOptions) awaitEnd() {
-	if a.ended() {
-		return
-	}
-	waiter := make(chan struct{})
-	a.waiter.Store(&waiter)
 	if a.ended() {
 		return
 	}
 	timer := time.NewTimer(longestEnd)
 	defer timer.Stop()
 	select {
-	case <-waiter:
+	case <-a.over:
 	case <-timer.C:
 	}
 }

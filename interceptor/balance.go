@@ -4,33 +4,30 @@
 package interceptor
 
 import (
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/stagger-go/stagger/budget"
-	"github.com/stagger-go/stagger/internal/clock"
 )
 
-// balance is a budget of the calls that share it, with counts. Calls may hold it for longer than it is in the table: they then ask the
-// one that is there.
+// balance is a budget of the calls that share it, with counts. Entries hold it. One that has left the table makes them stale; calls that
+// have begun go on with it.
 //
-//	in the table ──┬── equal to a new one, and there are too many ─► evicted: what asks it gets the table's
-//	               └── a reload has changed kind or scope ─► dropped: calls that hold it go on with it
+//	            ┌────────── a call needs it ───────────┐
+//	            ▼                                      │
+//	in the table ──┬── full: the least recently used ──┴─► among the spent ones, unless it is full ── full, too ─► forgotten
+//	               └── a reload has changed kind, scope or name ─► forgotten
 type balance struct {
+	use
+
 	of      *budgets
-	name    string // with which policies name it
-	user    budgetUser
-	shared  bool // by all further targets
 	budget  budget.Budget
 	ofFile  reloadable // budget, if it is the policy file's; nil for one of WithBudget
 	counted budgetKey  // the key under which its withdrawals count
 	counts  *counts    // those
 
-	evicted atomic.Bool // set under mu
-	mu      sync.Mutex  // guards all below
-	out     int         // permits that are out
-	asked   int         // how often a permit was asked for
+	left atomic.Bool  // it is not in the table
+	out  atomic.Int64 // permits that are out
 }
 
 var _ budget.Budget = (*balance)(nil)
@@ -43,10 +40,12 @@ type reloadable interface {
 	// Reload changes the config. It scales the balance, and never refills it, so it is safe in the middle of an outage. It refuses a
 	// config that is out of bounds or of another kind, and then changes nothing.
 	Reload(now time.Time, c budget.Config) error
-	// Drain sets the balance to zero, for a budget that replaces another one.
-	Drain(now time.Time)
-	// Fresh reports whether a new budget with the same config would have forgotten nothing but refunds.
-	Fresh(now time.Time) bool
+	// Filled returns how full the budget is: 1 is full, with 0 it allows nothing, and a throttle may have less.
+	Filled(now time.Time) float64
+	// Limit takes what makes the budget fuller than that, for one that replaces another one.
+	Limit(now time.Time, filled float64)
+	// TimeToRetry returns how long time alone takes until the budget pays for a retry; 0 if it pays now, or never does by time alone.
+	TimeToRetry(now time.Time) time.Duration
 }
 
 // empty allows no extra attempt.
@@ -58,28 +57,22 @@ func (empty) Allow(time.Time, budget.Cause) (func(time.Time, budget.End), bool) 
 
 func (empty) State(time.Time) budget.State { return budget.State{} }
 
-// stale reports whether an entry that was made at a time needs another balance: this one is evicted, or is the shared one, and there may
-// be room for one of its own again. That is looked up once a second.
-func (b *balance) stale(made, now time.Duration) bool {
-	return b.evicted.Load() || b.shared && second(now) != second(made)
-}
+// full reports whether a new balance would be the same, but for refunds. A budget of the program is not read.
+func (b *balance) full(now time.Time) bool { return b.ofFile != nil && b.ofFile.Filled(now) >= 1 }
 
 // Observe implements [budget.Budget].
 func (b *balance) Observe(now time.Time, e budget.Event) {
-	if b.evicted.Load() {
-		b = b.of.find(b.name, b.user)
-	}
+	b.of.table.touch(b)
 	b.budget.Observe(now, e)
 }
 
 // Allow implements [budget.Budget]. It counts the permits.
 func (b *balance) Allow(now time.Time, c budget.Cause) (ended func(time.Time, budget.End), ok bool) {
-	for !b.hold() {
-		b = b.of.find(b.name, b.user)
-	}
+	b.of.table.touch(b)
+	b.out.Add(1)
 	defer func() {
 		if !ok { // refused, or a user's budget has panicked
-			b.release()
+			b.out.Add(-1)
 			b.counts.refused.Add(1)
 		}
 	}()
@@ -88,7 +81,7 @@ func (b *balance) Allow(now time.Time, c budget.Cause) (ended func(time.Time, bu
 		return nil, false
 	}
 	return func(now time.Time, how budget.End) {
-		defer b.release()
+		defer b.out.Add(-1)
 		if how != budget.EndUnsent {
 			b.counts.granted.Add(1)
 		}
@@ -98,60 +91,13 @@ func (b *balance) Allow(now time.Time, c budget.Cause) (ended func(time.Time, bu
 	}, true
 }
 
-// hold counts a permit, so that the balance is not evicted. It returns false if it was.
-func (b *balance) hold() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.evicted.Load() {
-		return false
+// timeToRetry returns how long time alone takes until the budget pays for a retry; 0 if it pays now, if time adds nothing, or for a budget
+// of WithBudget.
+func (b *balance) timeToRetry(now time.Time) time.Duration {
+	if b.ofFile == nil {
+		return 0
 	}
-	b.out++
-	b.asked++
-	return true
-}
-
-// release ends what hold has begun.
-func (b *balance) release() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.out--
-}
-
-// use returns how many permits are out, and how often one was asked for.
-func (b *balance) use() (out, asked int) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.out, b.asked
-}
-
-// unused reports whether the balance is equal to a new one, and no permit is out; and how often one was asked for until then.
-func (b *balance) unused(now time.Duration) (asked int, is bool) {
-	out, asked := b.use()
-	return asked, out == 0 && b.fresh(now)
-}
-
-// evict ends the balance, if no permit was asked for since that many times. Then it returns true.
-func (b *balance) evict(asked int) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.asked != asked {
-		return false
-	}
-	b.evicted.Store(true)
-	return true
-}
-
-// fresh reports whether a new balance would have forgotten nothing but refunds. A budget of the program is read, so no lock may be held.
-func (b *balance) fresh(now time.Duration) bool {
-	if b.ofFile != nil {
-		return b.ofFile.Fresh(clock.Time(now))
-	}
-	read, readable := b.budget.(budget.Stater)
-	if !readable {
-		return true
-	}
-	is := read.State(clock.Time(now))
-	return is.Balance >= is.Capacity
+	return b.ofFile.TimeToRetry(now)
 }
 
 // withdrawals counts granted and refused withdrawals.
@@ -193,7 +139,7 @@ func (c *budgetCounts) place(key budgetKey) (budgetKey, *counts) {
 
 // free frees the place of a dropped balance for another one, if it has no counts and no permit is out.
 func (c *budgetCounts) free(b *balance) {
-	if out, _ := b.use(); out == 0 && b.counts.withdrawals() == (withdrawals{}) && b.counted.target != otherTarget {
+	if b.out.Load() == 0 && b.counts.withdrawals() == (withdrawals{}) && b.counted.target != otherTarget {
 		delete(c.places, b.counted)
 	}
 }

@@ -56,17 +56,21 @@ func (s manyTargets) call(target int, invoke func() error) {
 	defer conn.Close()
 	_ = s.retrier.Unary()(s.t.Context(), get, nil, nil, conn,
 		func(_ context.Context, _ string, _, _ any, _ *grpc.ClientConn, opts ...grpc.CallOption) error {
-			err := invoke()
-			for _, o := range opts { // as gRPC does, of an attempt that has left the client
-				switch o := o.(type) {
-				case grpc.TrailerCallOption:
-					*o.TrailerAddr = metadata.MD{}
-				case grpc.OnFinishCallOption:
-					o.OnFinish(err)
-				}
-			}
-			return err
+			return endAsGRPC(opts, invoke())
 		})
+}
+
+// endAsGRPC reports the end of an attempt that has left the client, as gRPC does.
+func endAsGRPC(opts []grpc.CallOption, err error) error {
+	for _, o := range opts {
+		switch o := o.(type) {
+		case grpc.TrailerCallOption:
+			*o.TrailerAddr = metadata.MD{}
+		case grpc.OnFinishCallOption:
+			o.OnFinish(err)
+		}
+	}
+	return err
 }
 
 // pass lets many other targets come and go. After 6 s, a bucket has forgotten their successes.
@@ -95,8 +99,7 @@ func (s manyTargets) named(name string) *interceptor.BudgetState {
 	return nil
 }
 
-// Of many targets, the balances of those last used are kept, and those that have something to remember. Beyond that, targets
-// share one, which is not evicted.
+// Of many targets, the balances of those last used are kept, and each target has its own.
 func TestBudgetsOfManyTargets(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -104,61 +107,62 @@ func TestBudgetsOfManyTargets(t *testing.T) {
 		s.retrier.SetMostBalances(100)
 		for i := range 300 {
 			s.call(i, succeed)
-			time.Sleep(200 * ms)
+			if s.of(0) == nil {
+				t.Fatalf("the balance that was used last has left for target %d", i)
+			}
+			s.call(0, succeed)
 		}
-		if n := len(inUse(s.retrier)); n > 100 || n < 50 || s.of(299) == nil || s.of(0) != nil {
-			t.Errorf("%d balances; want the last ones, at most 100", n)
+		if n := len(inUse(s.retrier)); n != 100 || s.of(299) == nil || s.of(201) == nil || s.of(200) != nil {
+			t.Errorf("%d balances; want those of the last 99 targets, and the one that is used again and again", n)
 		}
-		for i := range 200 { // at once: nothing is full
-			s.call(1000+i, refuse)
-		}
-		shared := s.named(otherTarget)
-		if n := len(inUse(s.retrier)); n != 101 || shared == nil || shared.Refused == 0 {
-			t.Errorf("%d balances, %+v; want 100, and one that is shared and empty", n, shared)
-		}
-		time.Sleep(10 * time.Minute)
-		s.call(2000, succeed)
-		if s.of(2000) == nil || s.named(otherTarget) == nil {
-			t.Error("want a balance for a new target, and the shared one")
-		}
-		if s.of(1199) != nil {
-			t.Fatal("the last target of many has a balance of its own; want the shared one")
-		}
-		s.call(1199, succeed)
-		if s.of(1199) == nil {
-			t.Error("a target that had to share a balance still shares it when there is room")
+		for i := range 200 { // nothing is full
+			attempts := 0
+			s.call(1000+i, func() error { attempts++; return refuse() })
+			if attempts != 4 {
+				t.Fatalf("%d attempts for target %d; want those of a full bucket of its own", attempts, i)
+			}
 		}
 	})
 }
 
-const otherTarget = "other"
-
-// A balance's state ends only with time.
-func TestBudgetsKeepWhatCounts(t *testing.T) {
+// A balance that leaves while its target fails comes back no fuller, however many others have come and gone. One that is full is forgotten.
+func TestBudgetsComeBackNoFuller(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
 		config budget.Config
+		extra  int // attempts that a new balance grants
 		heal   func(manyTargets)
 	}{
-		"bucket":   {budget.Default(), func(manyTargets) { time.Sleep(10 * time.Minute) }},
-		"throttle": {budget.ThrottleConfig{MaxTokens: 10, TokenRatio: 1}, func(s manyTargets) { healed(s, 9) }},
+		"bucket":   {budget.Default(), 4, func(manyTargets) { time.Sleep(10 * time.Minute) }},
+		"throttle": {budget.ThrottleConfig{MaxTokens: 10, TokenRatio: 1}, 3, func(s manyTargets) { healed(s, 10) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				s := newManyTargets(t, row.config)
 				s.retrier.SetMostBalances(3)
-				s.call(1, refuse)
-				s.call(1, refuse) // is refused a retry
-				s.pass(20, ms)
-				before := s.of(1)
-				if before == nil || before.Balance >= before.Capacity {
-					t.Fatalf("%+v; want a balance that has paid for retries", before)
+				fails := func() (extra int) {
+					for range 3 {
+						s.call(1, func() error { extra++; return refuse() })
+					}
+					return extra - 3
+				}
+				if got := fails(); got != row.extra {
+					t.Fatalf("%d extra attempts of a new balance; want %d", got, row.extra)
+				}
+				for range 3 {
+					s.pass(20, 0)
+					if s.of(1) != nil {
+						t.Fatal("the balance is still there")
+					}
+					if got := fails(); got != 0 {
+						t.Errorf("%d extra attempts after others have come and gone; want none", got)
+					}
 				}
 				row.heal(s)
-				s.pass(20, 6*time.Second)
-				if b := s.of(1); b != nil {
-					t.Errorf("%+v; want it dropped, since a fresh one says the same", b)
+				s.pass(20, 0)
+				if got := fails(); got != row.extra {
+					t.Errorf("%d extra attempts when the target was well; want %d", got, row.extra)
 				}
 			})
 		})
@@ -173,44 +177,29 @@ func healed(s manyTargets, calls int) {
 	}
 }
 
-// The balance of an attempt that runs is not evicted. A call whose balance was evicted has the one that replaces it.
+// A call whose balance leaves while its attempt runs is paid for by it, also when it has come back.
 func TestBudgetsHeldByACall(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		four := budget.Default()
-		four.Size = 4
-		s := newManyTargets(t, four)
+		s := newManyTargets(t, budget.Default())
 		s.retrier.SetMostBalances(3)
-		play := func(target int, hangs int64) (goOn chan struct{}, attempts *atomic.Int64) {
-			goOn, attempts = make(chan struct{}), new(atomic.Int64)
-			go s.call(target, func() error {
-				if attempts.Add(1) == hangs {
-					<-goOn
-				}
-				return refuse()
-			})
-			s.pass(1, time.Minute) // in the same second, so that both are considered together
-			s.pass(20, 6*time.Second)
-			return goOn, attempts
-		}
-		goOn, attempts := play(1, 2)
-		if s.of(1) == nil {
-			t.Fatal("the balance of a permit that is out is dropped")
+		goOn, attempts := make(chan struct{}), new(atomic.Int64)
+		go s.call(1, func() error {
+			if attempts.Add(1) == 2 {
+				<-goOn
+			}
+			return refuse()
+		})
+		time.Sleep(time.Second)
+		s.pass(20, 0)
+		if s.of(1) != nil || attempts.Load() != 2 {
+			t.Fatalf("the balance is there, or %d attempts; want it to leave during the second", attempts.Load())
 		}
 		close(goOn)
 		time.Sleep(time.Second)
-		if b := s.of(1); b == nil || b.Granted != 3 || attempts.Load() != 4 {
-			t.Errorf("%+v after %d attempts; want those after the first charged to it", b, attempts.Load())
-		}
-		goOn, attempts = play(2, 1)
-		if s.of(2) != nil {
-			t.Error("a balance that is full is kept")
-		}
-		s.call(2, refuse)
-		close(goOn)
-		time.Sleep(time.Second)
-		if b := s.of(2); b == nil || b.Granted != 4 || b.Refused != 1 || attempts.Load() != 2 {
-			t.Errorf("%+v after %d attempts; want 3 retries of the later call, and one of the first, charged to the balance that is there now", b, attempts.Load())
+		s.call(1, refuse)
+		if b := s.of(1); b == nil || b.Granted != 4 || b.Refused != 1 || attempts.Load() != 4 {
+			t.Errorf("%+v after %d attempts; want 4 granted to both calls together, and one refused", b, attempts.Load())
 		}
 	})
 }
@@ -227,59 +216,26 @@ func (a *asks) State(time.Time) budget.State {
 	return budget.State{Balance: 1, Capacity: 1}
 }
 
-// While a balance is considered for eviction, it pays, and then it stays.
-func TestBudgetsInUseAreKept(t *testing.T) {
+// A budget of the program comes back as it was, and is not read when it leaves.
+func TestWithBudget_ComesBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		goOn, attempts, asked, made := make(chan struct{}), 0, 0, new(atomic.Int64)
-		first := &asks{purse: purse{grants: 9}}
-		first.state = func() {
-			if asked++; asked == 1 { // it is about to be evicted
-				close(goOn)
-				time.Sleep(ms)
-			}
-		}
 		s := newManyTargets(t, budget.Default())
+		made, read := 0, 0
 		s.retrier = mustNew(t, s.retrier.State().Policies, quiet, interceptor.WithBudget("one", func(target string) budget.Budget {
-			if made.Add(1); target == "passthrough:///target-1" {
-				return first
+			if target == "passthrough:///target-1" {
+				made++
 			}
-			return &asks{state: func() {}}
+			return &asks{purse: purse{grants: 3}, state: func() { read++ }}
 		}))
-		s.retrier.SetMostBalances(2)
-		go s.call(1, func() error {
-			if attempts++; attempts == 1 {
-				<-goOn
-			}
-			return refuse()
-		})
-		time.Sleep(time.Minute)
-		s.pass(2, time.Second)
-		if s.call(1, refuse); attempts != 4 || made.Load() != 3 {
-			t.Errorf("%d attempts with %d budgets; want 4 with those of 3 targets", attempts, made.Load())
+		s.retrier.SetMostBalances(5)
+		attempts := 0
+		for range 3 {
+			s.call(1, func() error { attempts++; return refuse() })
+			s.pass(5, 0)
 		}
-	})
-}
-
-// A budget of the program is read without a lock, also when there are too many and one must make room.
-func TestBudgetsAreReadWithoutALock(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := newManyTargets(t, budget.Default())
-		read := 0
-		s.retrier = mustNew(t, s.retrier.State().Policies, quiet, interceptor.WithBudget("one", func(string) budget.Budget {
-			return &asks{state: func() {
-				if read++; read < 10 { // it reads all budgets
-					s.retrier.State()
-				}
-			}}
-		}))
-		s.retrier.SetMostBalances(2)
-		for target := range 4 {
-			s.call(target, refuse)
-		}
-		if read == 0 {
-			t.Error("no budget was read")
+		if attempts != 3+3 || made != 1 || read != 0 {
+			t.Errorf("%d attempts with %d budgets, read %d times; want 3 extra ones of one budget, which is not read", attempts, made, read)
 		}
 	})
 }

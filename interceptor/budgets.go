@@ -5,6 +5,7 @@ package interceptor
 
 import (
 	"fmt"
+	"iter"
 	"maps"
 	"strings"
 	"sync"
@@ -15,25 +16,19 @@ import (
 	"github.com/stagger-go/stagger/policy"
 )
 
-// budgets are the balances of a Retrier. They outlive its rules.
-//
-// A balance is made when an entry first needs it. If there are too many, those that are equal to new ones are evicted: nothing was
-// spent, and no permit is out. If there is none, further targets share one balance of each budget.
+// budgets are the balances of a Retrier. They outlive its rules. A balance is made when an entry first needs it.
 type budgets struct {
 	given map[string]func(target string) budget.Budget // by name, from WithBudget; fixed after New
-	most  int                                          // [mostBalances]
 
-	mu       sync.Mutex            // guards all below
+	table table[budgetKey, *balance]
+	spent table[budgetKey, *balance] // those that have left it though they weren't full: they come back as they were
+
+	mu       sync.Mutex            // guards changes of both, and all below
 	current  map[string]budgetRule // of the policy file, by name; "" is the default budget
 	rules    map[string]budgetRule // the same, and the last ones of names that the file omits now
-	table    map[budgetKey]*balance
-	replaced replacedBalances // by the last reloads
-	counts   budgetCounts     // of all balances, also of dropped ones
-	crowded  int64            // the second in which no balance could be evicted
+	replaced replacedBalances      // by the last reloads
+	counts   budgetCounts          // of all balances, also of those that have left
 }
-
-// mostBalances bounds the balances of a Retrier.
-const mostBalances = 4096
 
 // budgetKey says which calls share a balance.
 type budgetKey struct {
@@ -64,11 +59,11 @@ func (r *Retrier) budgetFor(of *rules, p *policy.Policy, u budgetUser) budget.Bu
 	if unpaid(of, p) {
 		return budget.Unlimited
 	}
-	b := r.budgets.find(p.Budget(), u)
-	switch {
-	case b.shared:
-		r.warnOnce(&manyBalances, "", "", r.budgets.most)
-	case b.counted.target == otherTarget:
+	b, full := r.budgets.find(p.Budget(), u)
+	if full {
+		r.warnOnce(&fullTable, "", "", mostKept)
+	}
+	if b.counted.target == otherTarget {
 		r.warnOnce(&manyCounts, "", "", mostCounted)
 	}
 	return b
@@ -94,57 +89,105 @@ const otherService = "other"
 
 // serviceOf returns the service whose balance pays for a call with scope SERVICE: the call's own, if the policy, generated
 // code or a descriptor names it.
-func (r *Retrier) serviceOf(p *policy.Policy, s *slot) string {
-	service, _, _ := strings.Cut(strings.TrimPrefix(s.name, "/"), "/")
-	named, _, _ := strings.Cut(strings.TrimPrefix(p.Name(), "/"), "/")
-	if named == service || s.static || r.described(service) {
+func (r *Retrier) serviceOf(e *entry) string {
+	service, _, _ := strings.Cut(strings.TrimPrefix(e.name, "/"), "/")
+	named, _, _ := strings.Cut(strings.TrimPrefix(e.policy.Name(), "/"), "/")
+	if named == service || e.static || r.described(service) {
 		return service
 	}
 	return otherService
 }
 
-// find returns the balance that pays for a user's calls by policies that name a budget. It makes it, if there is none. A budget of the
-// program is made without the lock, since that is user code.
-func (b *budgets) find(name string, u budgetUser) *balance {
-	if budgetOf := b.given[name]; budgetOf != nil {
-		key := budgetKey{name: name, source: budgetOfOption, budgetUser: budgetUser{target: u.target}}
-		if found := b.load(key); found != nil {
-			return found
-		}
-		made := budgetOf(u.target)
-		if made == nil {
-			made = empty{}
-		}
-		return b.add(key, name, u, made)
+// find returns the balance that pays for a user's calls by policies that name a budget. It makes it, if there is none; full says that
+// another one has left for it. A budget of the program is made without the lock, since that is user code.
+func (b *budgets) find(name string, u budgetUser) (found *balance, full bool) {
+	budgetOf := b.given[name]
+	if budgetOf == nil {
+		return b.findOfFile(name, u)
 	}
-	return b.findOfFile(name, u)
-}
-
-func (b *budgets) load(key budgetKey) *balance {
+	key := budgetKey{name: name, source: budgetOfOption, budgetUser: budgetUser{target: u.target}}
+	found, full = b.locate(key)
+	if found != nil {
+		return found, full
+	}
+	made := budgetOf(u.target)
+	if made == nil {
+		made = empty{}
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.table[key]
-}
-
-func (b *budgets) add(key budgetKey, name string, u budgetUser, made budget.Budget) *balance {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.insert(key, name, u, func() budget.Budget { return made })
+	return b.add(key, made)
 }
 
 // findOfFile is find for a budget of the policy file. It uses the newest one, since a reload may have replaced that of the call's rules.
-func (b *budgets) findOfFile(name string, u budgetUser) *balance {
+func (b *budgets) findOfFile(name string, u budgetUser) (found *balance, full bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	key, rule := b.keyOf(name, u)
-	return b.insert(key, name, u, func() budget.Budget {
-		fresh, _ := budget.New(rule.config) // its settings were checked
-		now := time.Now()
-		if kept, ok := fresh.(reloadable); ok && b.replaced.before(key, clock.At(now)) {
-			kept.Drain(now)
-		}
-		return fresh
-	})
+	found, full = b.bring(key)
+	if found != nil {
+		return found, full
+	}
+	fresh, _ := budget.New(rule.config) // its settings were checked
+	now := time.Now()
+	if kept, ok := fresh.(reloadable); ok && b.replaced.before(key, clock.At(now)) {
+		kept.Limit(now, 0)
+	}
+	return b.add(key, fresh)
+}
+
+// locate is bring with the lock.
+func (b *budgets) locate(key budgetKey) (found *balance, full bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.bring(key)
+}
+
+// bring returns the balance with a key, from the spent ones if it is there; nil if there is none. b.mu must be held.
+func (b *budgets) bring(key budgetKey) (found *balance, full bool) {
+	found = b.table.find(key)
+	if found != nil {
+		return found, false
+	}
+	found = b.spent.find(key)
+	if found == nil {
+		return nil, false
+	}
+	b.spent.remove(key)
+	return found, b.put(key, found)
+}
+
+// add adds a new balance, unless there is one. b.mu must be held.
+func (b *budgets) add(key budgetKey, made budget.Budget) (added *balance, full bool) {
+	found, full := b.bring(key)
+	if found != nil {
+		return found, full
+	}
+	added = &balance{of: b, budget: made}
+	if key.source == budgetOfPolicies {
+		added.ofFile, _ = made.(reloadable)
+	}
+	added.counted, added.counts = b.counts.place(key)
+	return added, b.put(key, added)
+}
+
+// put puts a balance into the table, and reports whether another one has left for it. b.mu must be held.
+func (b *budgets) put(key budgetKey, added *balance) (full bool) {
+	added.left.Store(false)
+	_, oldKey, old := b.table.insert(key, added)
+	if old == nil {
+		return false
+	}
+	old.left.Store(true)
+	if old.full(time.Now()) {
+		b.counts.free(old)
+		return true
+	}
+	_, _, forgotten := b.spent.insert(oldKey, old)
+	if forgotten != nil {
+		b.counts.free(forgotten)
+	}
+	return true
 }
 
 // keyOf returns the key of a user's balance, and its rule: that of the default budget, if the file has none with the name. b.mu must be
@@ -164,93 +207,39 @@ func (b *budgets) keyOf(name string, u budgetUser) (budgetKey, budgetRule) {
 	return budgetKey{name: name, kind: rule.config.Kind(), source: budgetOfPolicies, budgetUser: u}, rule
 }
 
-// insert returns the balance with a key. If there is none, it adds one, or if there is no room, returns that which all further targets
-// share. b.mu must be held.
-func (b *budgets) insert(key budgetKey, name string, u budgetUser, newBudget func() budget.Budget) *balance {
-	if found := b.table[key]; found != nil {
-		return found
-	}
-	full := len(b.table) >= b.most && !b.makeRoom(clock.Now())
-	if found := b.table[key]; found != nil { // made while makeRoom had no lock
-		return found
-	}
-	if full {
-		key.target, key.service = otherTarget, ""
-		if shared := b.table[key]; shared != nil {
-			return shared
-		}
-	}
-	added := &balance{of: b, name: name, user: u, shared: full, budget: newBudget()}
-	added.counted, added.counts = b.counts.place(key)
-	if key.source == budgetOfPolicies {
-		added.ofFile, _ = added.budget.(reloadable)
-	}
-	if b.table == nil {
-		b.table = map[budgetKey]*balance{}
-	}
-	b.table[key] = added
-	return added
-}
-
-// makeRoom evicts all balances that are equal to new ones. If there is none, it looks again in the next second. b.mu must be held; it is
-// released while budgets of the program are read, since that is user code.
-func (b *budgets) makeRoom(now time.Duration) (made bool) {
-	if b.crowded == second(now)+1 {
-		return false
-	}
-	unused := map[budgetKey]int{} // how often a permit was asked for
-	ofProgram := map[budgetKey]*balance{}
-	look := func(key budgetKey, kept *balance) {
-		if asked, is := kept.unused(now); is {
-			unused[key] = asked
-		}
-	}
-	for key, kept := range b.table {
-		switch {
-		case kept.shared, b.replaced.before(key, now):
-		case kept.ofFile == nil:
-			ofProgram[key] = kept
-		default:
-			look(key, kept)
-		}
-	}
-	b.unlocked(func() {
-		for key, kept := range ofProgram {
-			look(key, kept)
-		}
-	})
-	for key, asked := range unused {
-		if kept := b.table[key]; kept != nil && kept.evict(asked) {
-			b.drop(key, kept)
-			made = true
-		}
-	}
-	if !made {
-		b.crowded = second(now) + 1
-	}
-	return made
-}
-
-// unlocked runs f without the lock, which must be held, and takes it again even if f panics.
-func (b *budgets) unlocked(f func()) {
-	b.mu.Unlock()
-	defer b.mu.Lock()
-	f()
-}
-
-// drop removes a balance from the table. Its counts stay. b.mu must be held.
+// drop forgets a balance. Its counts stay. b.mu must be held.
 func (b *budgets) drop(key budgetKey, kept *balance) {
-	delete(b.table, key)
+	kept.left.Store(true)
+	b.table.remove(key)
+	b.spent.remove(key)
 	b.counts.free(kept)
 }
 
-// reload gives balances the settings of the policy file's new rules, if they have changed. It drops the balance of a
-// budget whose kind or scope has changed; its replacements start empty.
-// If the file omits a budget, its balance stays in case the budget comes back.
-func (b *budgets) reload(rules map[string]budgetRule) {
+// each returns all balances.
+func (b *budgets) each() iter.Seq2[budgetKey, *balance] {
+	return func(yield func(budgetKey, *balance) bool) {
+		for _, t := range [...]*table[budgetKey, *balance]{&b.table, &b.spent} {
+			for key, kept := range t.all() {
+				if !yield(key, kept) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// reload gives balances the settings of the policy file's new rules, if they have changed. before are the old ones, or nil. It drops the
+// balance of a budget whose kind or scope has changed; its replacements start empty.
+// If the file omits a budget, its balance stays in case the budget comes back, unless another budget pays for its policies.
+func (b *budgets) reload(before, after *rules) {
+	rules := after.budgets
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.current = rules
+	if before != nil {
+		moves, paid := movesOf(before, after)
+		b.carryOver(moves, paid, rules)
+	}
 	changed := map[string]budgetRule{} // the old rules
 	for name, rule := range rules {
 		before, known := b.rules[name]
@@ -259,7 +248,7 @@ func (b *budgets) reload(rules map[string]budgetRule) {
 		}
 		b.rules[name] = rule
 	}
-	for key, kept := range b.table {
+	for key, kept := range b.each() {
 		rule := rules[key.name]
 		before, ok := changed[key.name]
 		switch {
@@ -281,7 +270,7 @@ func (b *budgets) all() (list map[budgetKey]*balance, counted map[budgetKey]with
 	for key, c := range b.counts.places {
 		counted[key] = c.withdrawals()
 	}
-	return maps.Clone(b.table), counted
+	return maps.Collect(b.table.all()), counted
 }
 
 // checkBudget returns an error if no balance can have the config.
@@ -323,6 +312,16 @@ func (r *replacedBalances) noteReplaced(key budgetKey, now time.Duration) {
 	of.at = now
 	of.users[key.budgetUser] = true
 	of.targets[key.target] = true
+}
+
+// noteMoved records that the policies whose balances have one name get those of another: these begin empty as well.
+func (r *replacedBalances) noteMoved(from, to string, now time.Duration) {
+	r.dropOld(now)
+	if of := r.byName[from]; of != nil {
+		for user := range of.users {
+			r.noteReplaced(budgetKey{name: to, budgetUser: user}, now)
+		}
+	}
 }
 
 // before reports whether a reload has recently dropped a balance of calls that share the one with this key.

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"google.golang.org/grpc"
 
@@ -23,7 +22,7 @@ import (
 const other = "/acme.stock.v1.StockService/GetStock"
 
 // two is a budget of two extra attempts, which nothing fills.
-var two = budget.BucketConfig{Size: 2, PerSuccess: 0, SlowCost: 1, Refund: 0, RefillTime: 600 * time.Second, Window: time.Second}
+var two = budget.BucketConfig{Size: 2, PerSuccess: 0, SlowCost: 1, Refund: 0}
 
 // sharing has one budget of two extra attempts, over two services.
 func sharing(scope string) spec.Config {

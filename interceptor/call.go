@@ -17,6 +17,7 @@ import (
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/internal/clock"
+	"github.com/stagger-go/stagger/internal/latency"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -38,6 +39,7 @@ type call struct {
 
 	flags       callFlags
 	grpcRetries grpcRetries
+	slowAtOnce  bool // the first attempt has succeeded, but after its own time; only if there are observers
 	inSequence  bool // attempts never run in parallel: no second reply can be made, or the application sends a stream
 }
 
@@ -56,6 +58,7 @@ const (
 	disabled     callFlags = 1 << iota // the call bypasses the Retrier
 	safe                               // the caller declares it idempotent
 	keyed                              // the caller asks for an idempotency key
+	optional                           // the caller does without the response, if need be
 	defaultLimit                       // the call's deadline is that of the default timeout
 )
 
@@ -93,7 +96,7 @@ func (c *call) readRequest(caller []grpc.CallOption, first *attemptOptions) {
 	if len(limits) > 0 { // append of none would still call the runtime, in every call
 		o.shared = append(o.shared, limits...)
 	}
-	o.peer = o.peer || r.observers.Load().any
+	o.peer = o.peer || r.observers.Load().ofCalls
 	if c.entry.mode != policy.ModeEnforce { // then another library's retries don't multiply
 		return
 	}
@@ -121,7 +124,8 @@ func (c *call) readOption(option grpc.CallOption) {
 		o.targets = max(o.targets, someTargets)
 		return
 	}
-	switch promoted(option).(type) {
+	acts := underlying(option)
+	switch acts.(type) {
 	case grpc.HeaderCallOption, grpc.TrailerCallOption, grpc.PeerCallOption, nil:
 		o.opaque = true
 		kind := fmt.Sprintf("%T", option)
@@ -133,7 +137,9 @@ func (c *call) readOption(option grpc.CallOption) {
 	case grpc.FailFastCallOption, grpc.MaxSendMsgSizeCallOption, grpc.MaxRecvMsgSizeCallOption:
 		o.limited = true
 	case grpc.EmptyCallOption:
-		c.readOwn(unwrapped(option))
+		o.foreign = o.foreign || ofMiddleware(option)
+	default:
+		c.readOwn(acts)
 	}
 	o.shared = append(o.shared, option)
 }
@@ -154,8 +160,8 @@ func (c *call) readOwn(option grpc.CallOption) {
 		c.flags |= safe
 	case keyOption:
 		c.flags |= keyed
-	default:
-		c.options.foreign = c.options.foreign || ofMiddleware(option)
+	case optionalOption:
+		c.flags |= optional
 	}
 }
 
@@ -173,7 +179,7 @@ func (c *call) announce(ctx context.Context) {
 
 // prepareContext sets the call's key and timeout.
 func (c *call) prepareContext() {
-	if header := c.entry.policy.IdempotencyKey(); header != "" || c.flags&keyed != 0 {
+	if header := c.entry.declares.IdempotencyKey(); header != "" || c.flags&keyed != 0 {
 		c.ctx, c.key = withKey(c.ctx, header, c.options.caller)
 	}
 	if timeout := c.entry.policy.Timeout(); timeout > 0 { // it counts from the call's start
@@ -190,7 +196,7 @@ func (c *call) cancelTimeout() {
 
 // isSafe reports whether the call may be made twice: its caller, its key, or its entry says so.
 func (c *call) isSafe() bool {
-	return c.flags&safe != 0 || c.key != "" && keyCounts(c.entry.policy) || c.entry.safe
+	return c.flags&safe != 0 || c.key != "" && keyCounts(c.entry.declares) || c.entry.safe
 }
 
 // target returns the canonical target of the call's connection.
@@ -198,7 +204,8 @@ func (c *call) target() string { return c.entry.target }
 
 // recordSuccess tells method and budget of a call whose first attempt has succeeded, so that nothing had to be decided.
 func (c *call) recordSuccess(a *attempt) {
-	if c.foreign(a, false) {
+	c.noteSucceeded(&atOnce)
+	if c.foreign(a) {
 		return
 	}
 	if c.entry.responses != nil {
@@ -208,13 +215,29 @@ func (c *call) recordSuccess(a *attempt) {
 	c.entry.budget.Observe(clock.Time(c.start), budget.EventCallSucceeded)
 }
 
+// noteSlowSuccess finds, for observers, whether the first attempt, about which nothing had to be decided, was slow.
+func (c *call) noteSlowSuccess(a *attempt) {
+	a.took = clock.Now() - c.start
+	a.slow = c.speedOfFirst(a.took) != latency.Fast
+	c.slowAtOnce = a.slow
+}
+
 // recordResponse tells the method of a response of the first attempt, about which nothing had to be decided.
 func (c *call) recordResponse(at, took time.Duration) {
-	answer := attempts.Answer{Took: took, Left: attempts.Never, Limit: c.entry.policy.PerAttemptTimeout(), Accepted: true}
-	if deadline, ok := c.ctx.Deadline(); ok && c.entry.responses.Slow(took) { // else the time left makes no difference
-		answer.Left = at - c.start + time.Until(deadline)
+	c.entry.responses.Answered(at, attempts.Answer{Took: took, Speed: c.speedOfFirst(took), Accepted: true})
+}
+
+// speedOfFirst returns the speed of an answer to the first attempt, about which nothing had to be decided.
+func (c *call) speedOfFirst(took time.Duration) latency.Speed {
+	after, _ := attempts.SlowAfter(c.entry.policy, c.entry.responses, false)
+	if after > 0 && took <= after { // whatever time is left
+		return latency.Fast
 	}
-	c.entry.responses.Answered(at, answer)
+	left := attempts.Never
+	if deadline, ok := c.ctx.Deadline(); ok {
+		left = deadline.Sub(clock.Time(c.start))
+	}
+	return latency.LimitsOf(after, left).SpeedOf(took)
 }
 
 // finish notifies caller and observers of the call's end, and returns its error. It fills the caller's targets from the
@@ -227,12 +250,13 @@ func (c *call) finish(reported *report) error {
 }
 
 // answer returns the error of a call that is over, fills the caller's targets from the attempt that is the response, and tells the
-// incoming call if this one has given up. It runs no user code.
+// incoming call if this one has given up or succeeded. It runs no user code.
 func (c *call) answer(reported *report) error {
 	c.options.deliver(reported)
 	end := c.end()
 	failure := c.failure(end)
 	if failure == nil {
+		c.noteSucceeded(end)
 		return nil
 	}
 	c.noteGaveUp(end)
@@ -241,8 +265,18 @@ func (c *call) answer(reported *report) error {
 
 // noteGaveUp records in the incoming call that a call made in its context has given up.
 func (c *call) noteGaveUp(end *attempts.End) {
-	if in := inbound(c.ctx); in != nil && c.mode() == policy.ModeEnforce && end.GaveUp() {
-		in.gaveUp.Store(true)
+	if c.flags&optional != 0 || c.mode() != policy.ModeEnforce || !end.GaveUp() {
+		return
+	}
+	if in := inbound(c.ctx); in != nil {
+		in.noteGaveUp(c.entry.name)
+	}
+}
+
+// noteSucceeded records in the incoming call that a call made in its context has succeeded.
+func (c *call) noteSucceeded(end *attempts.End) {
+	if in := inbound(c.ctx); in != nil && end.Reason == policy.ReasonSucceeded {
+		in.noteSucceeded(c.entry.name)
 	}
 }
 

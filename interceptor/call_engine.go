@@ -31,35 +31,42 @@ type engineState struct {
 func (c *call) deciding() bool { return c.engineState != nil }
 
 // startEngine starts the engine before the first attempt, because breaker or admission are asked, or a stream's attempt may be slow.
-// requestFollows is as in [attempts.Settings].
-func (c *call) startEngine(requestFollows bool, now attempts.Now) attempts.Step {
-	c.prepareEngine(requestFollows)
+// stream is nil for a unary call.
+func (c *call) startEngine(stream *grpc.StreamDesc, now attempts.Now) attempts.Step {
+	c.prepareEngine()
+	c.set.Stream, c.set.NeverSlow = stream != nil, stream != nil && stream.ClientStreams
+	if c.reasonGone(attempts.Now{Wall: time.Now(), Closed: closed(c.cc)}) == "" {
+		c.setGates()
+	}
+	return c.engine.Start(&c.set, now)
+}
+
+// setGates has breaker and admission asked. A call that is over before its first attempt asks neither: no server will see it.
+func (c *call) setGates() {
 	if find := c.retrier.breaker; find != nil {
 		if gate := find(c.target(), c.method); gate != nil {
 			c.set.Breaker = &callGate{gate, c.ctx}
 		}
 	}
 	c.set.Admission, c.set.Enforced = c.entry.gate, c.entry.mode == policy.ModeEnforce
-	return c.engine.Start(&c.set, now)
 }
 
 // joinEngine starts the engine of a unary call with the first attempt, which was made without a question.
 func (c *call) joinEngine() {
-	c.prepareEngine(false)
-	c.engine.Join(&c.set, attempts.NewTiming(c.start, false))
+	c.prepareEngine()
+	c.engine.Join(&c.set, c.start)
 }
 
 // prepareEngine makes the engine and its settings.
-func (c *call) prepareEngine(requestFollows bool) {
+func (c *call) prepareEngine() {
 	c.engineState = new(engineState)
 	s := &c.set
 	s.Policy = c.entry.policy
 	s.MaxAttempts = c.options.maxAttempts
-	s.Deadline = attempts.Never
+	s.Deadline, s.ByDefault = attempts.Never, c.flags&defaultLimit != 0
 	s.Budget, s.Slots = c.entry.budget, &c.entry.slots
 	s.Safe, s.InRetry = c.isSafe(), inRetry(c.ctx)
 	s.InSequence = c.inSequence
-	s.RequestFollows = requestFollows
 	s.Observe = c.entry.mode == policy.ModeObserve
 	if deadline, ok := c.ctx.Deadline(); ok {
 		at := clock.Now()
@@ -89,7 +96,7 @@ func (c *call) connectWait() attempts.ConnectWait {
 // saysWaitForReady returns the caller's WaitForReady option, if there is one. The last option applies.
 func (c *call) saysWaitForReady() (waits, says bool) {
 	for _, o := range slices.Backward(c.options.caller) {
-		if o, ok := promoted(o).(grpc.FailFastCallOption); ok {
+		if o, ok := underlying(o).(grpc.FailFastCallOption); ok {
 			return !o.FailFast, true
 		}
 	}
@@ -114,10 +121,27 @@ func (c *call) now() (now attempts.Now) {
 // reportEnd reports the end of an attempt to the engine.
 func (c *call) reportEnd(a *attempt, r attempts.Result, now attempts.Now) attempts.Step {
 	c.stayOff(&now)
-	if reason := c.reasonGone(now); reason != "" {
+	if reason := c.stopReason(now); reason != "" {
 		c.engine.Stop(reason, now) // a runs, so the call is not over yet
 	}
-	return c.engine.Ended(a.number, r, now)
+	step := c.engine.Ended(a.number, r, now)
+	a.slow = c.engine.EndedSlow()
+	return step
+}
+
+// awaitNext reports the result of an attempt to the engine, and tells observers. Then it waits until the next attempt is to be sent, and
+// returns its number and the time; 0: the call is over. Its call has one attempt at a time.
+func (c *call) awaitNext(a *attempt, r attempts.Result, now attempts.Now) (next int, at time.Duration) {
+	step := c.reportEnd(a, r, now)
+	c.notifyAttempt(a, r.Err)
+	c.notifyDecision(&step, a, r.Err)
+	for step.Send == 0 && !c.engine.Over() {
+		c.sleep(step.Wake, step.Watch)
+		now = c.now()
+		step = c.wake(now)
+		c.notifyDecision(&step, nil, nil)
+	}
+	return step.Send, now.At
 }
 
 // sleep waits until the given time, the end of the call's context, the closing of its connection, or a change of mode or
@@ -149,7 +173,7 @@ func (c *call) sleep(until time.Duration, watch bool) {
 // wake makes the engine check the time again.
 func (c *call) wake(now attempts.Now) attempts.Step {
 	c.stayOff(&now)
-	if reason := c.reasonGone(now); reason != "" {
+	if reason := c.stopReason(now); reason != "" {
 		return c.engine.Stop(reason, now)
 	}
 	c.connect(now)
@@ -161,6 +185,13 @@ func (c *call) wake(now attempts.Now) attempts.Step {
 func (c *call) connect(now attempts.Now) {
 	if now.Connecting && c.engine.Running() > 0 {
 		c.cc.Connect()
+	}
+}
+
+// abortUnlessOver releases everything that the call holds while a panic of an inner interceptor or a callback goes up.
+func (c *call) abortUnlessOver() {
+	if !c.engine.Over() {
+		c.engine.Abort(c.now())
 	}
 }
 
@@ -191,6 +222,27 @@ func (c *call) reasonGone(now attempts.Now) policy.Reason {
 	default:
 		return ""
 	}
+}
+
+// A user's RST_STREAM reaches the server whose call this is up to that much before the server's own timer fires.
+const (
+	earliestCancel = 5 * time.Millisecond
+	earliestPart   = 10 // one in so many of the call's time
+)
+
+// stopReason returns the reason that observers and the caller are told if the caller no longer waits, or "". It is reasonGone's, but in a
+// chain a call is usually cancelled just before its own deadline, which is the user's: that is a deadline, too. The code stays gRPC's.
+func (c *call) stopReason(now attempts.Now) policy.Reason {
+	reason := c.reasonGone(now)
+	deadline, limited := c.ctx.Deadline()
+	if reason != policy.ReasonCancelled || !limited {
+		return reason
+	}
+	left := deadline.Sub(now.Wall)
+	if left <= min(earliestCancel, (now.At-c.start+left)/earliestPart) {
+		return policy.ReasonDeadlineExceeded
+	}
+	return reason
 }
 
 // mode returns the call's current mode.

@@ -24,8 +24,10 @@ type policyOption struct {
 }
 
 // Policy makes p, of any [policy.Set], the policy of one call. It replaces the Retrier's policy for the
-// method. maxAttempts above the Retrier's limit is cut, with a warning. A
-// nil policy means no retries. Make the option once and reuse it: each call of Policy prepares the policy again.
+// method. If p's set has another policy for the method, or none, p says nothing of idempotency: the Retrier's entry for the method,
+// or the method's descriptor, says whether the call may be made twice, and which idempotency key it sends. maxAttempts above the
+// Retrier's limit is cut, with a warning. A nil policy means no retries. Make the option once and reuse it: each call of Policy
+// prepares the policy again.
 func Policy(p *policy.Policy) grpc.CallOption {
 	if p == nil {
 		return policyOption{}
@@ -57,6 +59,13 @@ type disableOption struct{ grpc.EmptyCallOption }
 // budget. gRPC then behaves as without a Retrier.
 func Disable() grpc.CallOption { return disableOption{} }
 
+type optionalOption struct{ grpc.EmptyCallOption }
+
+// Optional says that the handler which makes the call goes on without its response, as with a cache. If the call gives up, and the handler
+// fails later for another reason, the server's own caller may still retry: see [Retrier.ServerOptions]. The call itself is retried as any
+// other. Outside of a handler the option has no effect. For all calls of a connection, pass it to grpc.WithDefaultCallOptions.
+func Optional() grpc.CallOption { return optionalOption{} }
+
 // insideOption marks the attempts of a Retrier, so that a second one on the same connection ignores
 // them: two would multiply their attempts.
 type insideOption struct{ grpc.EmptyCallOption }
@@ -67,7 +76,7 @@ type keyOption struct {
 	key string
 }
 
-// IdempotencyKey sends key with every attempt of one call, in the header that the policy names or, by default, in
+// IdempotencyKey sends key with every attempt of one call, in the header that the method's entry names or, by default, in
 // "idempotency-key". It declares the call idempotent, unless its policy has idempotency NONE. The server must
 // recognize by the key that two attempts are one call. Use one key for each operation that must happen once, and the same key
 // when the application itself retries. If key is "", a random one is used.
@@ -85,7 +94,7 @@ func keyCounts(p *policy.Policy) bool {
 func withKey(ctx context.Context, header string, caller []grpc.CallOption) (_ context.Context, key string) {
 	asked := false
 	for _, o := range caller {
-		if o, ok := unwrapped(o).(keyOption); ok {
+		if o, ok := underlying(o).(keyOption); ok {
 			key, asked = o.key, true
 		}
 	}

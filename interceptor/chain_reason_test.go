@@ -94,14 +94,14 @@ func endings() []ending {
 			return err
 		}, policy.ReasonChainStop, false},
 		{"after 1 attempt", retries, []interceptor.Option{withFuse(&fuse{limit: 1})}, answering(unavailable), policy.ReasonBreakerOpen, true},
-		{"five long responses before", slow, nil, calls(func(t *testing.T, s scene) {
+		{"ten slow answers before", slow, nil, calls(func(t *testing.T, s scene) {
 			s.forget()
-			s.takes(t, nil, get, append(repeat(10*ms, 20), repeat(250*ms, 5)...)...)
+			s.takes(t, nil, get, repeat(300*ms, 10)...)
 			s.On(get, testserver.Hang())
 		}), policy.ReasonSlowEverywhere, true},
-		{"one response was slow", slow, nil, calls(func(t *testing.T, s scene) {
+		{"three answers were slow", slow, nil, calls(func(t *testing.T, s scene) {
 			s.forget()
-			s.takes(t, nil, get, append(repeat(10*ms, 20), 250*ms)...)
+			s.takes(t, nil, get, append(repeat(10*ms, 7), repeat(250*ms, 3)...)...)
 			s.On(get, testserver.Hang())
 		}), policy.ReasonNotProvenFast, true},
 		{"delay of 2 s", limited, nil, answering(unavailable.Pushback("2000")), policy.ReasonDeadlineTooClose, true},

@@ -75,8 +75,8 @@ func TestCost_Streams(t *testing.T) {
 		kind func(grpc.StreamClientInterceptor) func()
 		most memory
 	}{
-		{"server stream of 1,000 messages", server, memory{11, 2304}},
-		{"client stream of 1,000 messages, not committed", client, memory{46, 130_000}},
+		{"server stream of 1,000 messages", server, memory{16, 2700}},
+		{"client stream of 1,000 messages, not committed", client, memory{46, 200_000}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			r := mustNew(t, mustSet(t, config(plain())), quiet)

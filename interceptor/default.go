@@ -5,10 +5,14 @@ package interceptor
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
+	"unicode/utf8"
 
+	"github.com/stagger-go/stagger/internal/document"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -22,6 +26,11 @@ type DefaultPolicy struct {
 	// PerAttemptTimeout is how long an attempt has before another one is sent in parallel; the first good response counts. It
 	// should be longer than nearly all responses take. 0 means no limit: an attempt may take all of the call's time.
 	PerAttemptTimeout time.Duration
+
+	// OnAttemptTimeout is what happens then, as onAttemptTimeout in a policy file. "" or "HEDGE" sends another attempt in parallel, once the
+	// method has had five answers. "RETRY" sends it in place of the slow one, also for a method's first call: choose it for a command, a
+	// job or a function that makes a few calls and ends.
+	OnAttemptTimeout string
 }
 
 // Default returns a Retrier with a policy for all methods, without a file: 3 attempts, retries after UNAVAILABLE, backoffs of
@@ -32,6 +41,13 @@ type DefaultPolicy struct {
 func Default(p DefaultPolicy, options ...Option) (*Retrier, error) {
 	if p.PerAttemptTimeout < 0 {
 		return nil, fmt.Errorf("interceptor: DefaultPolicy.PerAttemptTimeout: %v: must be positive, or 0 for no limit", p.PerAttemptTimeout)
+	}
+	switch {
+	case p.OnAttemptTimeout != "" && p.OnAttemptTimeout != "HEDGE" && p.OnAttemptTimeout != "RETRY":
+		return nil, fmt.Errorf(`interceptor: DefaultPolicy.OnAttemptTimeout: %q: must be "HEDGE" or "RETRY"`, p.OnAttemptTimeout)
+	case p.OnAttemptTimeout != "" && p.PerAttemptTimeout == 0:
+		return nil, fmt.Errorf("interceptor: DefaultPolicy.OnAttemptTimeout: %q: has no effect without PerAttemptTimeout: set that, or leave this out",
+			p.OnAttemptTimeout)
 	}
 	seen := map[string]int{}
 	for i, method := range p.Idempotent {
@@ -48,18 +64,63 @@ func Default(p DefaultPolicy, options ...Option) (*Retrier, error) {
 	if err != nil {
 		return nil, fmt.Errorf("interceptor: %w", err)
 	}
-	set, err := policy.Parse("interceptor.Default", file)
+	set, err := policy.Parse(defaultSource, file)
+	if wrong, ok := errors.AsType[*policy.Error](err); ok {
+		for i, d := range wrong.Diagnostics {
+			wrong.Diagnostics[i] = inDefaultsWords(d)
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("interceptor: %w", err)
 	}
 	return New(set, options...)
 }
 
+// defaultSource is the name of the text that Default writes.
+const defaultSource = "interceptor.Default"
+
+// inDefaultsWords returns what a diagnostic says about a policy file in the words of [DefaultPolicy]: its users have no file.
+func inDefaultsWords(d policy.Diagnostic) policy.Diagnostic {
+	if d.File != "" && d.File != defaultSource {
+		return d // of a file that the Retrier is given later
+	}
+	d.File, d.Line, d.Column = "", 0, 0
+	switch index := nameInDefault.FindStringSubmatch(d.Field); {
+	case index != nil:
+		d.Field = "DefaultPolicy.Idempotent[" + index[1] + "]"
+	case strings.HasSuffix(d.Field, "perAttemptTimeout"):
+		d.Field = "DefaultPolicy.PerAttemptTimeout"
+	case d.Field == "retryPolicy":
+		d.Field = "DefaultPolicy"
+	case d.Field == "" && d.Severity == document.SeverityError, strings.HasPrefix(d.Field, "methodConfig"):
+		d.Field = "DefaultPolicy.Idempotent"
+	}
+	d.Message = defaultsWords.Replace(d.Message)
+	return d
+}
+
+var (
+	nameInDefault = regexp.MustCompile(`^methodConfig\[1\]\.name\[([0-9]+)\]`)
+	defaultsWords = strings.NewReplacer(
+		`"stagger lint" names them, and says how to declare them`, "name those that may run twice, or set their idempotency_level",
+		"; a service without a method stands for all its methods, and {} for everything", "; write the full name of each method",
+		"; give each a map of its own: name: [{service: …, method: …}, {service: …, method: …}]", "; give each an element of its own",
+		"set a timeout of the entry, or defaultTimeout at the top of the policy file", "give the Retrier interceptor.WithDefaultTimeout",
+		"Declare it in the policy file, or pass it with interceptor.WithBudget", "Pass it with interceptor.WithBudget",
+		"; maxAttemptsLimit in the policy file allows more", "",
+		"the policy file has no entry for the method, or mode OBSERVE", "the mode is OBSERVE",
+		"A budget with scope PROCESS needs only one", "A function of interceptor.WithBudget may return one for all targets",
+	)
+)
+
+// byDefault reports whether the policies are those of [Default].
+func (r *rules) byDefault() bool { return r != nil && r.set.Source() == defaultSource }
+
 // isFullMethod reports whether name is the path of a method, as gRPC and its generated code write it.
 func isFullMethod(name string) bool {
 	rest, rooted := strings.CutPrefix(name, "/")
 	service, method, whole := strings.Cut(rest, "/")
-	return rooted && whole && service != "" && method != "" && !strings.Contains(method, "/")
+	return rooted && utf8.ValidString(name) && whole && service != "" && method != "" && !strings.Contains(method, "/")
 }
 
 // file returns the policy as a policy file in JSON.
@@ -74,6 +135,9 @@ func (p DefaultPolicy) file() ([]byte, error) {
 	}
 	if p.PerAttemptTimeout > 0 {
 		retry["perAttemptTimeout"] = fmt.Sprintf("%d.%09ds", p.PerAttemptTimeout/time.Second, p.PerAttemptTimeout%time.Second)
+	}
+	if p.OnAttemptTimeout != "" {
+		retry["onAttemptTimeout"] = p.OnAttemptTimeout
 	}
 	entries := []object{{"name": []object{{}}, "retryPolicy": retry}}
 	names := make([]object, 0, len(p.Idempotent))

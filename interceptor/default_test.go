@@ -7,6 +7,8 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -164,6 +166,16 @@ func TestDefault_Refused(t *testing.T) {
 		{names("/a.B/C/D"), quiet, `interceptor: DefaultPolicy.Idempotent[0]: "/a.B/C/D"` + form},
 		{names(get, list, get), quiet, `interceptor: DefaultPolicy.Idempotent[2]: "` + get + `": is there twice, first at 0`},
 		{interceptor.DefaultPolicy{PerAttemptTimeout: -time.Second}, quiet, "interceptor: DefaultPolicy.PerAttemptTimeout: -1s: must be positive, or 0 for no limit"},
+		{
+			interceptor.DefaultPolicy{PerAttemptTimeout: time.Second, OnAttemptTimeout: "retry"},
+			quiet,
+			`interceptor: DefaultPolicy.OnAttemptTimeout: "retry": must be "HEDGE" or "RETRY"`,
+		},
+		{
+			interceptor.DefaultPolicy{OnAttemptTimeout: "RETRY"},
+			quiet,
+			`interceptor: DefaultPolicy.OnAttemptTimeout: "RETRY": has no effect without PerAttemptTimeout: set that, or leave this out`,
+		},
 		{interceptor.DefaultPolicy{}, nil, "interceptor: New: option 0 is nil"},
 	} {
 		if _, err := interceptor.Default(row.p, row.option); err == nil || err.Error() != row.want {
@@ -172,10 +184,121 @@ func TestDefault_Refused(t *testing.T) {
 	}
 }
 
+// Users of Default have no file: each message speaks of its fields and options.
+func TestDefault_Words(t *testing.T) {
+	t.Parallel()
+	var said []policy.Diagnostic
+	observer := interceptor.WithObserver(interceptor.Observer{Diagnostic: func(d policy.Diagnostic) { said = append(said, d) }})
+	p := interceptor.DefaultPolicy{
+		Idempotent: []string{
+			get, "/a.*/Get", "/a.B/Get*", "/a.B/Get, List", "/a.B/B.Get", "/acme.v1/Get", "/a.B /Get", "/acme.orders.v1.OrderServce/Get",
+			"/acme.orders.v1.OrderService/CreateOrdr",
+		},
+		PerAttemptTimeout: time.Second,
+	}
+	r := must.Get(interceptor.Default(p, observer, interceptor.WithDescriptors(levels(t))))(t)
+	fields := map[string]bool{}
+	for _, d := range slices.Concat(said, r.State().Warnings) {
+		fields[d.Field] = true
+	}
+	for _, want := range []string{
+		"DefaultPolicy.Idempotent", "DefaultPolicy.Idempotent[1]", "DefaultPolicy.Idempotent[2]", "DefaultPolicy.Idempotent[3]",
+		"DefaultPolicy.Idempotent[4]", "DefaultPolicy.Idempotent[5]", "DefaultPolicy.Idempotent[6]", "DefaultPolicy.Idempotent[7]", "DefaultPolicy.Idempotent[8]",
+	} {
+		if !fields[want] {
+			t.Errorf("nothing about %s: %v", want, said)
+		}
+	}
+	call := func(method string, options ...grpc.CallOption) {
+		t.Helper()
+		must.Do(t, r.Unary()(t.Context(), method, nil, nil, nil, answered, options...))
+	}
+	call(get)
+	call(get, interceptor.MaxAttempts(0))
+	call(get, interceptor.Policy(mustParse(t, `
+maxAttemptsLimit: 9
+budgets: [{name: b, bucket: {size: 20}}]
+methodConfig:
+- name: [{}]
+  retryPolicy: {maxAttempts: 9, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 1, retryableStatusCodes: [UNAVAILABLE], budget: b}`).Lookup(get)))
+	for n := range 5000 { // more targets than there are balances, more methods than are kept
+		call(fmt.Sprintf("/a.B/M%d", n), interceptor.Idempotent())
+	}
+	texts := make([]string, 0, len(said))
+	for _, d := range slices.Concat(said, r.State().Warnings) {
+		texts = append(texts, d.String())
+	}
+	for _, p := range []interceptor.DefaultPolicy{
+		{PerAttemptTimeout: -1},
+		{Idempotent: []string{"/a.B/\xff", "/a.B/\xfe"}},
+		{Idempotent: []string{"/a.B/" + strings.Repeat("x", 2<<20)}},
+		{Idempotent: []string{"GetOrder"}},
+		{Idempotent: manyMethods(60_000)},
+	} {
+		_, err := interceptor.Default(p)
+		if err == nil || !strings.HasPrefix(err.Error(), "interceptor: DefaultPolicy.") {
+			t.Errorf("%.100v: %.100v; want an error about a field", p, err)
+			continue
+		}
+		texts = append(texts, err.Error())
+	}
+	for _, text := range texts {
+		for _, word := range []string{"file", "lint", "methodConfig", "interceptor.Default:", "entry", "{}", "maxAttemptsLimit", "name: ["} {
+			if strings.Contains(text, word) {
+				t.Errorf("%.400s has %q", text, word)
+			}
+		}
+	}
+	if len(texts) < 2*9+6+4 {
+		t.Errorf("%d texts: %q; want one of each kind", len(texts), texts)
+	}
+}
+
+func manyMethods(n int) []string {
+	list := make([]string, n)
+	for i := range list {
+		list[i] = fmt.Sprintf("/a.B/M%d", i)
+	}
+	return list
+}
+
+// The default timeout is that of an option, and a file that is given later has its own words again.
+func TestDefault_OtherWords(t *testing.T) {
+	playDefault(t, interceptor.DefaultPolicy{}, func(t *testing.T, s scene) {
+		s.On("*", testserver.Hang())
+		const want = "; the call had no deadline, and interceptor.WithDefaultTimeout is 1m0s"
+		if _, err := s.call(t.Context(), get); err == nil || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("%v; want %s", err, want)
+		}
+		must.Do(t, s.retrier.Reload(mustParse(t, "methodConfig: [{name: [{service: 'a.*'}]}]")))
+		if last := s.warnings[len(s.warnings)-1]; !strings.HasPrefix(last, `retry.yaml:1:34: methodConfig[0].name[0].service: "a.*": matches nothing: there are no patterns; a service without`) {
+			t.Errorf("%s; want the file's own words", last)
+		}
+	}, interceptor.WithDefaultTimeout(time.Minute))
+}
+
 // list is a method without a policy of its own in the other tests.
 const list = "/acme.orders.v1.OrderService/ListOrders"
 
-// An attempt that has no response after 300 ms is followed by another one in parallel, once it is known what is usual.
+// A command makes one call, whose first attempt hangs: in place, the second one is sent, and beside it none, since nothing is known yet.
+func TestDefault_FirstCallHangs(t *testing.T) {
+	for onTimeout, want := range map[string]int{"": 1, "HEDGE": 1, "RETRY": 2} {
+		t.Run(onTimeout, func(t *testing.T) {
+			p := interceptor.DefaultPolicy{Idempotent: []string{get}, PerAttemptTimeout: 300 * ms, OnAttemptTimeout: onTimeout}
+			playDefault(t, p, func(t *testing.T, s scene) {
+				s.On(get, testserver.Hang().Times(1), text("second"))
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				got, err := s.call(ctx, get)
+				if s.Count(get) != want || (err == nil) != (want == 2) || (got == "second") != (want == 2) {
+					t.Errorf("%q, %v after %d attempts; want %d", got, err, s.Count(get), want)
+				}
+			})
+		})
+	}
+}
+
+// An attempt that has no response after 300 ms is followed by another one in parallel, once the method has had five answers.
 func ExampleDefault() {
 	retrier, err := interceptor.Default(interceptor.DefaultPolicy{
 		Idempotent:        []string{"/acme.orders.v1.OrderService/GetOrder"}, // generated code: orderspb.OrderService_GetOrder_FullMethodName

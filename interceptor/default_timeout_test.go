@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc"
@@ -112,6 +113,67 @@ func TestDefaultTimeout_Attempts(t *testing.T) {
 			t.Errorf("%v after %d attempts; want a third that succeeds", err, s.Count(get))
 		}
 	})
+}
+
+// A call that hangs without a deadline ends by the default, even if a slow attempt of it wanted another one. Why none came stands beside it.
+func TestDefaultTimeout_Refusal(t *testing.T) {
+	const note = "; the call had no deadline, and defaultTimeout is 1m0s"
+	for name, row := range map[string]struct {
+		entry  string // of the service
+		caller time.Duration
+		reason policy.Reason
+		says   string // the end of the text
+	}{
+		"perAttemptTimeout": {
+			"retryPolicy: {maxAttempts: 3, initialBackoff: 0.1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE], perAttemptTimeout: 1s}", 0,
+			policy.ReasonDeadlineExceeded, note + "; no other attempt was sent when this one was slow: not_idempotent",
+		},
+		"hedges": {
+			"hedgingPolicy: {maxAttempts: 3, hedgingDelay: 1s}", 0,
+			policy.ReasonDeadlineExceeded, note + "; no other attempt was sent when this one was slow: not_idempotent",
+		},
+		"too little is known": {
+			"idempotency: ASSUME, hedgingPolicy: {maxAttempts: 3, hedgingDelay: 1s}", 0,
+			policy.ReasonDeadlineExceeded, note + "; no other attempt was sent when this one was slow: not_proven_fast",
+		},
+		"nothing was asked": {
+			"retryPolicy: {maxAttempts: 3, initialBackoff: 0.1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE]}", 0,
+			policy.ReasonDeadlineExceeded, note,
+		},
+		"the caller's own deadline": {
+			"hedgingPolicy: {maxAttempts: 3, hedgingDelay: 1s}", 30 * time.Second,
+			policy.ReasonNotIdempotent, "context deadline exceeded",
+		},
+	} {
+		t.Run(strings.ReplaceAll(name, " ", "_"), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				file := "defaultTimeout: 60s\nmethodConfig: [{name: [{service: acme.orders.v1.OrderService}], " + row.entry + "}]"
+				var told []policy.Reason
+				r := mustNew(t, mustParse(t, file), quiet, interceptor.WithObserver(interceptor.Observer{
+					Decision: func(_ context.Context, e interceptor.Event) { told = append(told, e.Reason) },
+					CallEnd:  func(_ context.Context, e interceptor.Event) { told = append(told, e.Reason) },
+				}))
+				server := testserver.Start(t)
+				server.On("*", testserver.Hang())
+				conn := server.Dial(t, r.DialOptions()...)
+				ctx := t.Context()
+				if row.caller > 0 {
+					limited, cancel := context.WithTimeout(ctx, row.caller)
+					defer cancel()
+					ctx = limited
+				}
+				err := exchange(ctx, conn, nil, get)
+				if reasonOf(err) != row.reason || !strings.HasSuffix(err.Error(), row.says) || status.Code(err) != codes.DeadlineExceeded {
+					t.Errorf("%v (%s); want %s, %s", err, reasonOf(err), row.reason, row.says)
+				}
+				synctest.Wait()
+				if len(told) == 0 || told[len(told)-1] != row.reason {
+					t.Errorf("observers were told %v; want %s at the end", told, row.reason)
+				}
+			})
+		})
+	}
 }
 
 func TestDefaultTimeout_Option(t *testing.T) {

@@ -63,7 +63,7 @@ func TestDescriptors_Warnings(t *testing.T) {
 	}
 }
 
-// New knows generated code that is linked into the program. It says nothing of other services.
+// New knows generated code that is linked into the program. It says nothing of other services, unless they resemble one of these.
 func TestDescriptors_NamesOfGeneratedCode(t *testing.T) {
 	t.Parallel()
 	j := new(journal)
@@ -78,6 +78,7 @@ func TestDescriptors_NamesOfGeneratedCode(t *testing.T) {
 	mustNew(t, set, withJournal(j))
 	want := []string{
 		`f:3:5: methodConfig[0].name[0]: "/grpc.health.v1.Health/Chek": matches nothing: the service has no such method; did you mean Check?`,
+		`f:5:5: methodConfig[0].name[2]: "/grpc.health.v1.Healt/Chek": matches nothing: no descriptor has the service; did you mean grpc.health.v1.Health?`,
 		`f:7:28: methodConfig[0].name[4].method: "Get, List": matches nothing: it has ',' after "Get", and there are no lists of names in one; ` +
 			"give each a map of its own: name: [{service: …, method: …}, {service: …, method: …}]",
 	}

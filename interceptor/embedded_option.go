@@ -10,111 +10,64 @@ import (
 	"google.golang.org/grpc"
 )
 
-// promoted returns the gRPC option that a call option acts as. Only gRPC can declare the methods of a
-// [grpc.CallOption], so every other type has them from an embedded field: a gRPC option, or an
-// interface that holds one. It returns nil if the field cannot be read.
-func promoted(option grpc.CallOption) grpc.CallOption {
+// underlying returns the option that a call option acts as: one of gRPC's or of this package. Only gRPC can declare the methods of a
+// [grpc.CallOption], so a user's type has them from an embedded field. It returns nil if the option in that field is a user's, too, or
+// can't be read.
+func underlying(option grpc.CallOption) grpc.CallOption {
 	switch option.(type) {
 	case grpc.StaticMethodCallOption, grpc.HeaderCallOption, grpc.TrailerCallOption, grpc.PeerCallOption,
-		grpc.FailFastCallOption, grpc.PerRPCCredsCallOption:
+		grpc.FailFastCallOption, grpc.PerRPCCredsCallOption, policyOption, disableOption, idempotentOption, keyOption:
 		return option // fast path for the most usual
-	case nil:
+	}
+	v := reflect.ValueOf(option)
+	if v.Kind() == reflect.Pointer {
+		v = v.Elem()
+	}
+	if !v.IsValid() {
 		return grpc.EmptyCallOption{} // gRPC panics
 	}
-	v := reflect.ValueOf(option)
-	e := embeddingOf(v.Type())
-	if e.pointer {
-		v = v.Elem()
+	if !known(v.Type()) {
+		index := embedsAt(v.Type())
+		if index < 0 {
+			return nil
+		}
+		v = v.Field(index)
+		for v.Kind() == reflect.Interface || v.Kind() == reflect.Pointer {
+			v = v.Elem()
+		}
+		if !v.IsValid() {
+			return grpc.EmptyCallOption{} // gRPC panics
+		}
+		if !known(v.Type()) {
+			return nil
+		}
 	}
-	switch {
-	case e.hidden:
-		return nil
-	case !v.IsValid():
-		return grpc.EmptyCallOption{} // a nil pointer: gRPC panics
-	case e.field != nil:
-		inner, _ := reflect.TypeAssert[grpc.CallOption](v.FieldByIndex(e.field))
-		return promoted(inner)
-	case e.pointer:
-		inner, _ := reflect.TypeAssert[grpc.CallOption](v)
-		return inner
-	}
-	return option
+	inner, _ := reflect.TypeAssert[grpc.CallOption](v)
+	return inner
 }
 
-// unwrapped returns the option that an option of a user's type holds in an embedded interface: it may be one of
-// this package. It returns every other option itself.
-func unwrapped(option grpc.CallOption) grpc.CallOption {
-	switch option.(type) {
-	case grpc.StaticMethodCallOption, grpc.HeaderCallOption, grpc.TrailerCallOption, grpc.PeerCallOption,
-		grpc.FailFastCallOption, grpc.PerRPCCredsCallOption, policyOption, disableOption, idempotentOption, keyOption, nil:
-		return option // fast path for the most usual
-	}
-	v := reflect.ValueOf(option)
-	e := embeddingOf(v.Type())
-	if e.pointer {
-		v = v.Elem()
-	}
-	if e.field == nil || e.hidden || !v.IsValid() || v.Type().FieldByIndex(e.field).Type.Kind() != reflect.Interface {
-		return option
-	}
-	if inner, _ := reflect.TypeAssert[grpc.CallOption](v.FieldByIndex(e.field)); inner != nil {
-		return unwrapped(inner)
-	}
-	return option
+// known reports whether a type is one of gRPC's or of this package.
+func known(t reflect.Type) bool {
+	path := t.PkgPath()
+	return path == reflect.TypeFor[grpc.CallOption]().PkgPath() || path == reflect.TypeFor[Retrier]().PkgPath()
 }
 
-// embedding describes the source of the methods of a call option type.
-type embedding struct {
-	pointer bool  // the options are pointers
-	field   []int // the embedded one, as for [reflect.Value.FieldByIndex]; nil for gRPC's own types
-	hidden  bool  // it cannot be read from outside its package
-}
-
-// embeddings caches the embedding of each type: reflect.Type → *embedding.
+// embeddings caches the results of embedsAt: reflect.Type → int.
 var embeddings sync.Map
 
-func embeddingOf(t reflect.Type) *embedding {
-	known, _ := embeddings.Load(t)
-	if e, ok := known.(*embedding); ok {
-		return e
+// embedsAt returns the index of the exported field that a struct embeds and that is a call option, or -1.
+func embedsAt(t reflect.Type) int {
+	if at, ok := embeddings.Load(t); ok {
+		index, _ := at.(int)
+		return index
 	}
-	e := newEmbedding(t)
-	embeddings.Store(t, e)
-	return e
-}
-
-func newEmbedding(t reflect.Type) *embedding {
-	e := &embedding{pointer: t.Kind() == reflect.Pointer}
-	if e.pointer {
-		t = t.Elem()
-	}
-	if ofGRPC(t) {
-		return e
-	}
-	e.hidden = true
-	if t.Kind() != reflect.Struct {
-		return e
-	}
-	for _, f := range reflect.VisibleFields(t) {
-		declares := f.Type.Kind() == reflect.Interface || ofGRPC(f.Type) || f.Type.Kind() == reflect.Pointer && ofGRPC(f.Type.Elem())
-		if !f.Anonymous || !declares || !f.Type.Implements(reflect.TypeFor[grpc.CallOption]()) ||
-			e.field != nil && len(e.field) <= len(f.Index) {
-			continue
-		}
-		e.field, e.hidden = f.Index, !f.IsExported() || behindPointer(t, f.Index)
-	}
-	return e
-}
-
-// ofGRPC reports whether a type is one of gRPC's, which declare the methods of a call option.
-func ofGRPC(t reflect.Type) bool { return t.PkgPath() == reflect.TypeFor[grpc.CallOption]().PkgPath() }
-
-// behindPointer reports whether the way to a field has a pointer, which may be nil.
-func behindPointer(t reflect.Type, field []int) bool {
-	for i := 1; i < len(field); i++ {
-		if t.FieldByIndex(field[:i]).Type.Kind() == reflect.Pointer {
-			return true
+	index := -1
+	for i := 0; t.Kind() == reflect.Struct && i < t.NumField(); i++ {
+		if f := t.Field(i); f.Anonymous && f.IsExported() && f.Type.Implements(reflect.TypeFor[grpc.CallOption]()) {
+			index = i
+			break
 		}
 	}
-	return false
+	embeddings.Store(t, index)
+	return index
 }

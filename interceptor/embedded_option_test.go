@@ -4,6 +4,7 @@
 package interceptor_test
 
 import (
+	"context"
 	"go/ast"
 	"go/parser"
 	gotoken "go/token"
@@ -80,7 +81,6 @@ func TestEmbeddedOption_OfThisPackage(t *testing.T) {
 		for form, wrap := range map[string]func(grpc.CallOption) grpc.CallOption{
 			"by value":   func(o grpc.CallOption) grpc.CallOption { return ofTeam{o, "orders"} },
 			"by pointer": func(o grpc.CallOption) grpc.CallOption { return &ofTeam{o, "orders"} },
-			"twice":      func(o grpc.CallOption) grpc.CallOption { return ofTeam{&ofTeam{o, "orders"}, "all"} },
 		} {
 			t.Run(name+"/"+form, func(t *testing.T) {
 				if row.option == nil {
@@ -94,6 +94,57 @@ func TestEmbeddedOption_OfThisPackage(t *testing.T) {
 					}
 					if got := strings.Join(s.Attempts()[0].Metadata["idempotency-key"], ""); got != row.heading {
 						t.Errorf("key %q", got)
+					}
+				})
+			})
+		}
+	}
+}
+
+// waits is a type that embeds an option of gRPC's by its own type.
+type waits struct {
+	grpc.FailFastCallOption
+
+	why string
+}
+
+// Only the field that a type embeds directly is read. An option of gRPC's without a target goes to every attempt; with any other the call
+// has one attempt, and there is one warning.
+func TestEmbeddedOption_Read(t *testing.T) {
+	ready := grpc.FailFastCallOption{FailFast: false}
+	for name, row := range map[string]struct {
+		option grpc.CallOption
+		passes bool
+	}{
+		"gRPC's, by its type":        {waits{ready, "x"}, true},
+		"gRPC's, by an interface":    {ofTeam{ready, "x"}, true},
+		"gRPC's, and passed so":      {&ofTeam{&ready, "x"}, true},
+		"one that means nothing":     {marker{name: "x"}, true},
+		"a type's that embeds it":    {ofTeam{waits{ready, "x"}, "y"}, false},
+		"of this package, twice":     {ofTeam{&ofTeam{interceptor.Idempotent(), "x"}, "y"}, false},
+		"a field that can't be read": {hiddenToo{ready}, false},
+	} {
+		for kind, c := range map[string]spec.Config{"retried": config(plain()), "hedged": hedged()} {
+			t.Run(strings.ReplaceAll(name+"/"+kind, " ", "_"), func(t *testing.T) {
+				play(t, c, func(t *testing.T, s scene) {
+					s.On(get, down(), down(), text("a"))
+					seen, want := 0, 1
+					if row.passes {
+						want = 3
+					}
+					conn := s.Dial(t, append(s.retrier.DialOptions(), grpc.WithChainUnaryInterceptor(
+						func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+							if slices.Contains(opts, row.option) {
+								seen++
+							}
+							return invoke(ctx, method, req, reply, cc, opts...)
+						}))...)
+					_, err := (scene{conn: conn}).call(t.Context(), get, row.option)
+					if (err == nil) != row.passes || s.Count(get) != want || seen != want {
+						t.Errorf("%v after %d attempts, %d of which had the option; want %d", err, s.Count(get), seen, want)
+					}
+					if warned := len(s.warnings) > 0; warned == row.passes {
+						t.Errorf("warnings %q", s.warnings)
 					}
 				})
 			})

@@ -23,7 +23,7 @@ import (
 // of the last attempt, unchanged: status.FromError, status.Code and errors.As return the same
 // as without stagger. If the end of the call hides an earlier error of a server, as when the
 // deadline passes in the second attempt, the text has the server's error too. If the policies' defaultTimeout ends the
-// call, the text says so. To get the details:
+// call, the text says so, and why no attempt was sent beside a slow one. To get the details:
 //
 //	if e, ok := errors.AsType[*interceptor.Error](err); ok {
 //		log.Printf("gave up after %d attempts in %v: %s", e.Attempts, e.Elapsed, e.Reason)
@@ -39,6 +39,14 @@ type Error struct {
 	// that didn't fit into the replay buffer, "prepared_message" for a grpc.PreparedMsg, or "unsendable" for a message that no
 	// attempt could send. It is a string, since it is for logs: a program decides by Reason.
 	Commit string
+
+	// Answers are those because of which no attempt followed, if Reason is [policy.ReasonNotProvenFast] or [policy.ReasonSlowEverywhere].
+	Answers Answers
+	// RetryAfter is how long to wait before calling again, as far as anybody has said, with jitter; else 0. It is what is left of the delay
+	// that the server has asked for, by grpc-retry-pushback-ms, RetryInfo or retry-after, and at most 24 hours of it. If Reason is
+	// budget_exhausted, and the budget is the policy file's or the default one, it is at least the time in which time alone pays for one
+	// retry. It says nothing of whether another call may help: docs/loops.md has the reasons after which it may.
+	RetryAfter time.Duration
 
 	err  error  // the one that the caller gets
 	last error  // the last one of a server, if that is another one; else nil
@@ -80,7 +88,7 @@ func (e *Error) complete(text string) string {
 	return text + "; the last server error: " + e.last.Error()
 }
 
-// LogValue implements [slog.LogValuer]: the text as error, then code, reason, commit, attempts and elapsed, as in
+// LogValue implements [slog.LogValuer]: the text as error, then code, reason, commit, answers, attempts and elapsed, as in
 // the lines of package observe.
 func (e *Error) LogValue() slog.Value {
 	attrs := []slog.Attr{
@@ -90,6 +98,12 @@ func (e *Error) LogValue() slog.Value {
 	}
 	if e.Commit != "" {
 		attrs = append(attrs, slog.String("commit", e.Commit))
+	}
+	if text := e.Answers.String(); text != "" {
+		attrs = append(attrs, slog.String("answers", text))
+	}
+	if e.RetryAfter > 0 {
+		attrs = append(attrs, slog.String("retryAfter", e.RetryAfter.String()))
 	}
 	return slog.GroupValue(append(attrs, slog.Int("attempts", e.Attempts), slog.String("elapsed", e.Elapsed.String()))...)
 }
@@ -115,12 +129,34 @@ func (c *call) failure(end *attempts.End) *Error {
 	}
 	note := ""
 	if c.flags&defaultLimit != 0 && end.Reason == policy.ReasonDeadlineExceeded {
-		note = fmt.Sprintf("; the call had no deadline, and defaultTimeout is %v", c.entry.defaultTimeout)
+		setting := "defaultTimeout"
+		if c.entry.rules.byDefault() {
+			setting = "interceptor.WithDefaultTimeout"
+		}
+		note = fmt.Sprintf("; the call had no deadline, and %s is %v", setting, c.entry.defaultTimeout)
+		if end.Refusal != "" {
+			note += fmt.Sprintf("; no other attempt was sent when this one was slow: %s", end.Refusal)
+		}
 	}
 	return &Error{
 		Attempts: end.Attempts, Elapsed: clock.Now() - c.start, Reason: end.Reason, Commit: string(end.Commit),
+		Answers: answersOf(end.Reason, &end.Answers), RetryAfter: c.retryAfter(end),
 		err: err, last: end.Last, note: note,
 	}
+}
+
+// longestRetryAfter bounds Error.RetryAfter: a server may send any number, and a loop obeys it.
+const longestRetryAfter = 24 * time.Hour
+
+// retryAfter returns Error.RetryAfter. The engine has added jitter to a server's delay.
+func (c *call) retryAfter(end *attempts.End) time.Duration {
+	after := min(end.Pushback, longestRetryAfter)
+	paid, ok := c.entry.budget.(*balance)
+	if end.Reason != policy.ReasonBudgetExhausted || !ok {
+		return after
+	}
+	wait := paid.timeToRetry(clock.Time(clock.Now()))
+	return max(after, wait+time.Duration(c.retrier.random()*float64(wait)/2)) // many calls are refused at once, and one retry is paid
 }
 
 // connClosing is gRPC's text for a closed connection.
@@ -134,7 +170,7 @@ func (c *call) unanswered(end *attempts.End) error {
 		return errConnClosing
 	}
 	st := status.FromContextError(context.DeadlineExceeded)
-	if end.Reason == policy.ReasonCancelled {
+	if errors.Is(c.ctx.Err(), context.Canceled) {
 		st = status.FromContextError(context.Canceled)
 	}
 	before := ""

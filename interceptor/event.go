@@ -5,20 +5,23 @@ package interceptor
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"reflect"
 	"time"
 
 	"google.golang.org/grpc/codes"
 
+	"github.com/stagger-go/stagger/internal/latency"
 	"github.com/stagger-go/stagger/policy"
 )
 
 // Observer receives events of calls. Nil fields are not called.
 //
-// Functions run inside the call of the event, one at a time per call, in any
-// goroutine. They must be safe for concurrent use, and must not block or panic: a panic may happen
-// in a timer's goroutine, where nothing can recover it. Their arguments don't change
+// Functions run inside the call of the event, in the goroutine that has made the step, in the order of the call's steps; if attempts run in
+// parallel, two may run at a time. They must be safe for concurrent use, and must not block: other operations of a stream wait for them.
+// Before CallEnd, they must not call the stream. They must not panic: a panic may happen in a timer's goroutine, where nothing
+// recovers it. Their arguments don't change
 // later. They may make calls and use the Retrier, to reload it or to set its mode: no lock of the Retrier is held.
 type Observer struct {
 	// CallStart is called at the start of every call. It returns the context for the call, its attempts and later events: the
@@ -47,7 +50,7 @@ type Observer struct {
 	ModeChange func(from, to ModeSwitch)
 	// Diagnostic is called with errors, warnings and notes. Warnings and notes about the policies
 	// come when the Retrier is made and at each reload. A warning comes once for each misuse that only calls can show, and once for each
-	// full table. The last of a thousand says that no more come. A note comes when a pool is back. If [Watch] refuses its
+	// full table. The last of a hundred of a kind says that no more of it come. A note comes when a pool is back. If [Watch] refuses its
 	// file, one error says so, and one more describes each mistake in it. Without any Diagnostic function, all this goes to
 	// [slog.Default].
 	Diagnostic func(policy.Diagnostic)
@@ -69,10 +72,10 @@ type Event struct {
 	// The result: of an attempt in Attempt, Decision and Sent, of the call in CallEnd.
 	Attempt int           // the attempt's number, 1 for the first; in CallEnd, the number of attempts sent
 	Hedges  int           // in Attempt, 1 if it is a hedge, sent in parallel with slow attempts; in CallEnd, the number of hedges
-	Elapsed time.Duration // in Attempt and CallEnd
+	Elapsed time.Duration // in Attempt and CallEnd; in Decision and Sent after [Event.Slow], since the attempt's start
 	Code    codes.Code    // DEADLINE_EXCEEDED also after [Event.Slow], without an Err
 	Err     error         // nil after OK, or if the attempt still runs; in Attempt gRPC's error, in CallEnd the caller's
-	Peer    net.Addr      // the attempt's backend; nil if it had no connection, or still runs
+	Peer    net.Addr      // the attempt's backend; nil if it had no connection, or still runs and package elsewhere doesn't know it
 
 	// The decision. If WillRetry, another attempt follows after Delay, for Reason; else Reason is why none does. In mode
 	// OBSERVE none follows: the reasons retry and hedge name the attempt that mode ENFORCE would send after Delay. Pushback is text,
@@ -81,10 +84,47 @@ type Event struct {
 	Reason    policy.Reason
 	Delay     time.Duration // in CallEnd, the sum of its waits, with no attempt running
 	Pushback  string        // the source of the server's pushback: "grpc-retry-pushback-ms", "google.rpc.RetryInfo", "retry-after"
+	Answers   Answers       // because of which none follows, if Reason is ReasonNotProvenFast or ReasonSlowEverywhere
+
+	// SlowAttempt says in Attempt that the attempt took longer than its own time: perAttemptTimeout, or the hedging delay; without either, a
+	// quarter of the call's time. A stream's attempt is measured to its first message. In CallEnd it says that one of the call's attempts
+	// did: if the reason is cancelled, the caller has left a slow service.
+	SlowAttempt bool
 
 	// OuterRetry says in CallEnd that the failed call is itself a retry, by go-grpc-middleware around the Retrier (docs/loops.md).
 	// It is about this call, as WillRetry is about the next attempt.
 	OuterRetry bool
+}
+
+// Answers are the last answers to a method's attempts, at most ten, because of which no attempt follows. The zero value is none.
+type Answers struct {
+	Known int           // how many there are
+	Slow  int           // how many of them took too long
+	Over  time.Duration // how long that is, for an attempt of this call
+}
+
+// String returns such a text as "3 of the last 10 answers were slow: over 400ms".
+func (a Answers) String() string {
+	switch {
+	case a.Over == 0:
+		return ""
+	case a.Slow == 0:
+		return fmt.Sprintf("%d of the %d answers that must be known", a.Known, latency.Known)
+	default:
+		return fmt.Sprintf("%d of the last %d answers were slow: over %v", a.Slow, a.Known, a.Over)
+	}
+}
+
+// answersOf returns the answers because of which no attempt follows, for this reason.
+func answersOf(reason policy.Reason, s *latency.Summary) Answers {
+	switch reason {
+	case policy.ReasonNotProvenFast:
+		return Answers{s.Known, s.Evidence.Slow, s.Fast}
+	case policy.ReasonSlowEverywhere:
+		return Answers{s.Known, s.VerySlow, s.Limits.Slow}
+	default:
+		return Answers{}
+	}
 }
 
 // Slow reports whether the event is about an attempt whose per-attempt timeout or hedging delay is over, and which may still run. No

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/stats"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/spec"
@@ -320,3 +321,49 @@ func TestEvent(t *testing.T) {
 
 // timedOut reports whether a decision is about a slow attempt, which may still run.
 func timedOut(d interceptor.Event) bool { return d.Code == codes.DeadlineExceeded && d.Err == nil }
+
+// An observer that handles no event of calls costs a call nothing: its stream is gRPC's own, and a unary call doesn't ask for its peer.
+func TestObserver_OfOtherEvents(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		observer interceptor.Observer
+		passed   bool
+	}{
+		"other events": {interceptor.Observer{
+			Diagnostic: func(policy.Diagnostic) {},
+			Reload:     func(*policy.Set, []string, error) {},
+			ModeChange: func(_, _ interceptor.ModeSwitch) {},
+		}, true},
+		"one event of calls": {interceptor.Observer{Sent: func(context.Context, interceptor.Event) {}}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := mustNew(t, mustSet(t, spec.Config{}), interceptor.WithObserver(row.observer))
+				var seen []string
+				note := func(opts []grpc.CallOption) {
+					for _, o := range opts {
+						seen = append(seen, fmt.Sprintf("%T", o))
+					}
+				}
+				conn := testserver.Start(t).Dial(t, append(r.DialOptions(),
+					grpc.WithChainUnaryInterceptor(func(_ context.Context, _ string, _, _ any, _ *grpc.ClientConn, _ grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+						note(opts)
+						return nil
+					}),
+					grpc.WithChainStreamInterceptor(func(_ context.Context, _ *grpc.StreamDesc, _ *grpc.ClientConn, _ string, _ grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+						note(opts)
+						return nil, status.Error(codes.Unavailable, "")
+					}))...)
+				_, _ = conn.NewStream(t.Context(), serverStream, get)
+				if got := fmt.Sprint(seen); row.passed != (got == "[interceptor.insideOption]") {
+					t.Errorf("gRPC gets the options %s for a stream", got)
+				}
+				seen = nil
+				_ = conn.Invoke(t.Context(), get, wrapperspb.String("x"), new(wrapperspb.StringValue))
+				if got := fmt.Sprint(seen); row.passed == slices.Contains(seen, "grpc.PeerCallOption") {
+					t.Errorf("gRPC gets the options %s for a unary call", got)
+				}
+			})
+		})
+	}
+}

@@ -228,7 +228,7 @@ func TestForeign_CacheEarnsNothing(t *testing.T) {
 	})
 }
 
-// What no server has seen is no fast response, which would hide a queue, and teaches nobody what is usual.
+// What no server has seen is no answer: neither a fast one, which would hide a queue, nor one of the five that must be known.
 func TestForeign_Evidence(t *testing.T) {
 	for name, call := range unseen {
 		t.Run(name, func(t *testing.T) {
@@ -239,13 +239,12 @@ func TestForeign_Evidence(t *testing.T) {
 				if got := s.hangs(t); got != policy.ReasonNotProvenFast {
 					t.Errorf("after calls that no server has seen: %s; want not_proven_fast", got)
 				}
-				s.takes(t, nil, get, append(repeat(10*ms, 20), repeat(250*ms, 5)...)...)
+				s.takes(t, nil, get, repeat(300*ms, 10)...)
 				for range 3 {
 					_ = call(t, s)
-					time.Sleep(200 * ms)
 				}
 				if got := s.hangs(t); got != policy.ReasonSlowEverywhere {
-					t.Errorf("after long responses, and calls that no server has seen: %s; want slow_everywhere", got)
+					t.Errorf("after slow answers, and calls that no server has seen: %s; want slow_everywhere", got)
 				}
 			})
 		})
@@ -554,6 +553,45 @@ func TestHelps_OneOfFourRefuses(t *testing.T) {
 					t.Logf("%s: %.1f %% succeed; with constant times %.1f %%", name, 100*got, 100*constant)
 				}
 			}
+		})
+	}
+}
+
+// In an outage whose servers also send errors that the policy doesn't list, retries end as in any other: such errors don't help, also if no
+// retry follows them. Errors that speak of the request do.
+func TestOutage_PaysNothing(t *testing.T) {
+	for name, row := range map[string]struct {
+		codes []codes.Code
+		least float64 // requests a call
+		most  float64
+	}{
+		"UNAVAILABLE":                {[]codes.Code{codes.Unavailable}, 1, 1.05},
+		"and INTERNAL":               {[]codes.Code{codes.Unavailable, codes.Internal}, 1, 1.05},
+		"and UNKNOWN":                {[]codes.Code{codes.Unavailable, codes.Unknown}, 1, 1.05},
+		"and DATA_LOSS":              {[]codes.Code{codes.Unavailable, codes.DataLoss}, 1, 1.05},
+		"and UNIMPLEMENTED":          {[]codes.Code{codes.Unavailable, codes.Unimplemented}, 1, 1.05},
+		"and ABORTED":                {[]codes.Code{codes.Unavailable, codes.Aborted}, 1, 1.05},
+		"NOT_FOUND is an answer":     {[]codes.Code{codes.Unavailable, codes.NotFound}, 1.5, 5},
+		"OUT_OF_RANGE is an answer":  {[]codes.Code{codes.Unavailable, codes.OutOfRange}, 1.5, 5},
+		"UNAUTHENTICATED is another": {[]codes.Code{codes.Unavailable, codes.Unauthenticated}, 1.5, 5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			retry := plain()
+			retry.Budget, retry.MaxAttempts = "", 5
+			fresh(t, config(retry), func(t *testing.T, s scene) {
+				draw := random.NewTimes(0, 0, 3)
+				s.On(get, testserver.Func(func(context.Context, testserver.Attempt) testserver.Step {
+					return testserver.Fail(row.codes[int(draw.Chance()*float64(len(row.codes)))])
+				}))
+				const calls = 1000
+				for range calls {
+					_, _ = s.call(t.Context(), get)
+					time.Sleep(50 * ms)
+				}
+				if perCall := float64(s.Count(get)) / calls; perCall < row.least || perCall > row.most {
+					t.Errorf("%.2f requests a call; want %v to %v", perCall, row.least, row.most)
+				}
+			})
 		})
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/stats"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
@@ -21,6 +22,7 @@ import (
 	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/policy"
+	"github.com/stagger-go/stagger/testserver"
 )
 
 const (
@@ -64,6 +66,38 @@ func ExampleMaxAttempts() {
 	defer end()
 	fmt.Println(outcome(read(conn, interceptor.MaxAttempts(2))))
 	// Output: Unavailable after 2 attempts: attempts_exhausted
+}
+
+// A service whose handler asks a cache, and does without it. The cache is down, and the service is then too busy for the request: it doesn't
+// forbid its caller another attempt, as it would without the option.
+func ExampleOptional() {
+	retrier, err := interceptor.Load(orderFile, quiet)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	cache, end := dial(9, retrier.DialOptions()...)
+	defer end()
+	server, err := testserver.New(testserver.ServerOptions(retrier.ServerOptions()...))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer server.Close()
+	server.On("*", testserver.Func(func(ctx context.Context, _ testserver.Attempt) testserver.Step {
+		_ = cache.Invoke(ctx, readOrder, &emptypb.Empty{}, &emptypb.Empty{}, interceptor.Optional())
+		return testserver.Fail(codes.Unavailable, "busy")
+	}))
+	conn, err := grpc.NewClient(server.Target(), server.DialOptions()...)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer conn.Close()
+	var trailer metadata.MD
+	err = read(conn, grpc.Trailer(&trailer))
+	fmt.Println(status.Code(err), trailer.Get("grpc-retry-pushback-ms"))
+	// Output: Unavailable []
 }
 
 func ExampleRetrier_Reload() {

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/health"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
 )
@@ -61,9 +62,22 @@ func pageServer(retrier *interceptor.Retrier) *grpc.Server {
 	return grpc.NewServer(retrier.ServerOptions()...)
 }
 
+// cacheClient is a client as generated code has it.
+type cacheClient interface {
+	Get(ctx context.Context, key *wrapperspb.StringValue, opts ...grpc.CallOption) (*wrapperspb.StringValue, error)
+}
+
+func pageOptional(ctx context.Context, cache cacheClient, key *wrapperspb.StringValue) string {
+	cached, err := cache.Get(ctx, key, interceptor.Optional()) // a failure here never stops retries by the caller above
+	if err != nil {
+		return ""
+	}
+	return cached.GetValue()
+}
+
 func pageServiceConfig(target string, retrier *interceptor.Retrier, creds credentials.TransportCredentials) (*grpc.ClientConn, error) {
-	return grpc.NewClient(target, grpc.WithTransportCredentials(creds),
-		grpc.WithUnaryInterceptor(retrier.Unary()), grpc.WithStreamInterceptor(retrier.Stream()))
+	return grpc.NewClient(target, grpc.WithUnaryInterceptor(retrier.Unary()), grpc.WithStreamInterceptor(retrier.Stream()),
+		grpc.WithTransportCredentials(creds))
 }
 
 func pageHealth(ctx context.Context, conn *grpc.ClientConn, healthServer *health.Server) {
@@ -79,4 +93,4 @@ func pageHealth(ctx context.Context, conn *grpc.ClientConn, healthServer *health
 	}
 }
 
-var _ = []any{packageComment, pageHealth, pageDial, pageDefault, pageReason, pageServer, pageServiceConfig}
+var _ = []any{packageComment, pageHealth, pageDial, pageDefault, pageReason, pageServer, pageOptional, pageServiceConfig}

@@ -33,7 +33,7 @@ func dial(failures int, options ...grpc.DialOption) (conn *grpc.ClientConn, end 
 		panic(err)
 	}
 	srv.On("*", testserver.Fail(codes.Unavailable, "restarting").Pushback("0").Times(failures), testserver.OK())
-	conn, err = grpc.NewClient(srv.Target(), append(srv.DialOptions(), options...)...)
+	conn, err = grpc.NewClient(srv.Target(), append(options, srv.DialOptions()...)...)
 	if err != nil {
 		panic(err)
 	}

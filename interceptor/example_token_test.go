@@ -105,7 +105,7 @@ func ExampleAttemptFromContext_token() {
 		fetched++
 		return "token-" + strconv.Itoa(fetched), nil
 	}}
-	options := slices.Concat(server.DialOptions(), retrier.DialOptions(), []grpc.DialOption{grpc.WithChainUnaryInterceptor(tokens.unary)})
+	options := slices.Concat(retrier.DialOptions(), server.DialOptions(), []grpc.DialOption{grpc.WithChainUnaryInterceptor(tokens.unary)})
 	conn, err := grpc.NewClient(server.Target(), options...)
 	if err != nil {
 		fmt.Println(err)

@@ -36,11 +36,11 @@ func (r *Retrier) Outages() (n int) {
 // hedged after a fixed delay.
 func (r *Retrier) KnowLatency(cc *grpc.ClientConn, method string, usual time.Duration) {
 	p, _ := policies.New(spec.Policy{Hedge: &spec.Hedge{MaxAttempts: 2, HedgingDelay: usual}})
-	key := entryKey{method: method}
+	key := methodKey{method: method}
 	if cc != nil {
 		key.target = cc.Target()
 	}
-	known := r.entries.find(key, cc, true, clock.Now()).record.method.For(p, clock.Now())
+	known := r.newRecord(key, cc).method.For(p, clock.Now())
 	for range 40 {
 		known.Answered(clock.Now(), attempts.Answer{Took: usual, Accepted: true})
 	}
@@ -49,26 +49,8 @@ func (r *Retrier) KnowLatency(cc *grpc.ClientConn, method string, usual time.Dur
 // UnaryServer returns the interceptor of ServerOptions for unary calls.
 func (r *Retrier) UnaryServer() grpc.UnaryServerInterceptor { return serveUnary }
 
-// SetMostBalances bounds the balances.
-func (r *Retrier) SetMostBalances(n int) { r.budgets.most = n }
+// SetMostBalances bounds the balances, and those that have left though they weren't full.
+func (r *Retrier) SetMostBalances(n int) { r.budgets.table.most, r.budgets.spent.most = n, n }
 
-// BeginReceive begins RecvMsg on a stream that may have several attempts, and returns how it goes on.
-func BeginReceive(made grpc.ClientStream, m any) (goOn func() error) {
-	s := made.(*stream)
-	s.awaitTurn(wantMessage, m)
-	return func() error {
-		t, over := s.driveOn()
-		switch {
-		case t == nil && over:
-			return s.result(false)
-		case t == nil:
-			return errFollowed
-		case t.ownReply:
-			copyReply(m, t.reply)
-		}
-		return nil
-	}
-}
-
-// AwaitOpened waits for an open attempt of a stream that may have several.
-func AwaitOpened(made grpc.ClientStream) { _, _ = made.(*stream).await(wantOpened, nil) }
+// SetMostMethods bounds the methods.
+func (r *Retrier) SetMostMethods(n int) { r.methods.most = n }

@@ -31,6 +31,11 @@
 // A call is retried if its method's policy lists the code of its failure. A call that may have taken effect is retried only if it is
 // declared idempotent: by its method's entry in the file, by its descriptor, or by [Idempotent].
 //
+// # Streams
+//
+// Streams are retried as gRPC retries its own. The operation that finds a failure waits for the backoff, and the others wait for it, also
+// while observers hear of the attempt: these must not block, nor call the stream before its end. docs/streams.md has the rules.
+//
 // # Budgets
 //
 // All calls of a Retrier to a target share a budget (package budget), which pays for extra attempts. If a service is down, it soon
@@ -58,14 +63,26 @@
 // has the request as the application has passed it. A retry of a unary call has it as the failed attempt has left it: copying
 // each request would cost too much. Package observe/repeat finds interceptors that change requests in place.
 //
-// If one of those after it returns with an error before gRPC has ended the attempt, gRPC may still write into the reply, and the
-// call is not retried. From then on, the Retrier gives each attempt its own reply, if it can make one. One that answers without
-// gRPC, as a cache does, and fills targets of Header, Trailer or Peer, must call the OnFinish options as gRPC does. Otherwise the
-// caller's stay empty, since gRPC might still be writing to them.
+// One of those after it should wait for the invoker: if it returns a listed code while gRPC still runs, gRPC may overwrite the reply of
+// the retry. One that answers without gRPC, as a cache does, and fills targets of Header, Trailer or Peer, must call the OnFinish options as
+// gRPC does. Otherwise the caller's stay empty, since gRPC might still be writing to them. An attempt without OnFinish proves nothing: its
+// status counts, a call that isn't declared idempotent is not repeated, and a retry is paid for as any other.
 //
 // Retries of another library on the same connection, before or after a Retrier, multiply with its own: switch them
 // off. A Retrier warns of those of inner interceptors and of go-grpc-middleware when calls fail (docs/loops.md), and of
 // go-grpc-middleware's call options, which it ignores.
+//
+// # What is not handled
+//
+// These cases have no code. docs/not-handled.md says what to do.
+//
+//   - A unary request that isn't a protobuf message has one attempt if its codec is an encoding.CodecV2 other than gRPC's: such a
+//     codec may give the message's buffers away.
+//   - A codec other than gRPC's may add to the reply. Each attempt finds what the application has put into it. But what a failed attempt
+//     has changed behind a map, slice or pointer of a reply that isn't a protobuf message stays.
+//   - A call option of a user's type has the meaning of the option that it embeds directly. If that is one for a header, trailer or peer, or
+//     can't be read, the call has one attempt.
+//   - A panic in a parallel attempt ends the program, and runtime.Goexit there leaves the call waiting for ever.
 package interceptor
 
 import (
@@ -94,6 +111,9 @@ import (
 // Retrier retries calls by its policies. One Retrier serves any number of connections, which
 // then share its budgets. It starts one goroutine per connection that cannot connect, until the connection recovers or is
 // closed. It need not be closed ([Retrier.Close] is for a service that stops), and is safe for concurrent use.
+//
+// [New], [Load], [Watch] and [Default] make one. A nil or zero Retrier makes each call as if it were not there, has no dial options, and
+// returns errors.
 type Retrier struct {
 	settings
 
@@ -107,12 +127,11 @@ type Retrier struct {
 	single    *policy.Policy // for methods without a policy: one attempt
 
 	// What calls share.
-	entries     entries
-	budgets     budgets
-	waitLimit   waitLimit
-	outages     outages
-	replayed    atomic.Int64 // bytes that all streams keep for replay
-	leftRunning atomic.Bool  // an inner interceptor has returned before gRPC had ended the attempt
+	methods   table[methodKey, *record]
+	budgets   budgets
+	waitLimit waitLimit
+	outages   outages
+	replayed  atomic.Int64 // bytes that all streams keep for replay
 
 	// What is reported.
 	observers       atomic.Pointer[observers]
@@ -142,8 +161,10 @@ func New(set *policy.Set, options ...Option) (*Retrier, error) {
 	r := &Retrier{
 		settings: settings{random: rand.Float64, maxReplayed: defaultMaxReplayBytes},
 		single:   single,
-		budgets:  budgets{given: map[string]func(string) budget.Budget{}, rules: map[string]budgetRule{}, most: mostBalances},
+		budgets:  budgets{given: map[string]func(string) budget.Budget{}, rules: map[string]budgetRule{}},
 	}
+	r.methods.most = mostKept
+	r.budgets.table.most, r.budgets.spent.most = mostKept, mostKept
 	r.switches.Store(&switches{all: enforced("")})
 	r.observers.Store(new(observers))
 	r.waits.current.Store(newInterruption())
@@ -169,6 +190,11 @@ func New(set *policy.Set, options ...Option) (*Retrier, error) {
 	}
 	return r, nil
 }
+
+// made reports whether New has made the Retrier.
+func (r *Retrier) made() bool { return r != nil && r.rules.Load() != nil }
+
+var errNotMade = errors.New("interceptor: the Retrier is nil or its zero value: make one with New, Load, Watch or Default")
 
 // Load returns a Retrier with the policies of a file in JSON or YAML, and notifies the [Observer] of it. Unlike [Watch], it
 // reads the file only once. For an invalid file, the error is
@@ -212,11 +238,16 @@ var pings = keepalive.ClientParameters{Time: 6 * time.Minute, Timeout: 20 * time
 // Of several WithConnectParams or WithKeepaliveParams, gRPC uses the last. Put your own after these options: before them, they
 // have no effect.
 //
-// If the policy file's loadBalancingConfig names stagger_retry_elsewhere, the options include a default
-// service config with that alone (grpc.WithDefaultServiceConfig). gRPC uses only the last default that it is
+// If the policy file names a load balancing policy that the program has, the options include a default service config
+// (grpc.WithDefaultServiceConfig) with the file's loadBalancingConfig and healthCheckConfig. Such a policy may connect to all backends.
+// gRPC uses only the last default that it is
 // given. So this one replaces a default before these options, and one after them replaces it. A service config from
-// the resolver replaces either, unless grpc.WithDisableServiceConfig is given.
+// the resolver replaces either, unless grpc.WithDisableServiceConfig is given. If the program has none of the policies that the file lists,
+// the list is left out, with a warning.
 func (r *Retrier) DialOptions() []grpc.DialOption {
+	if !r.made() {
+		return nil
+	}
 	options := append(
 		make([]grpc.DialOption, 0, 6+len(r.stats)),
 		grpc.WithDisableRetry(),
@@ -225,8 +256,8 @@ func (r *Retrier) DialOptions() []grpc.DialOption {
 		grpc.WithChainUnaryInterceptor(r.unary(grpcRetriesOff)),
 		grpc.WithChainStreamInterceptor(r.stream(grpcRetriesOff)),
 	)
-	if balancing := r.balancingOption(); balancing != nil {
-		options = append(options, balancing)
+	if config := r.rules.Load().channel.config; config != "" {
+		options = append(options, grpc.WithDefaultServiceConfig(config))
 	}
 	for _, h := range r.stats {
 		options = append(options, grpc.WithStatsHandler(h))
@@ -243,6 +274,9 @@ func (r *Retrier) DialOptions() []grpc.DialOption {
 //	retrier.Close()
 //	server.GracefulStop() // which would wait for backoffs of the handlers' calls otherwise
 func (r *Retrier) Close() {
+	if !r.made() {
+		return
+	}
 	r.closed.Store(true)
 	r.waits.recheck()
 	if r.repeats != nil {
@@ -255,8 +289,28 @@ func (r *Retrier) Close() {
 // attempts multiply; the Retrier warns once per method. They may also multiply at the targets of an xDS server
 // (xds:, google-c2p:), whose policies are hidden. If gRPC may retry, no attempt
 // counts as unsent.
-func (r *Retrier) Unary() grpc.UnaryClientInterceptor { return r.unary(grpcMayRetry) }
+func (r *Retrier) Unary() grpc.UnaryClientInterceptor {
+	call := r.unary(grpcMayRetry)
+	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn,
+		invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
+	) error {
+		if !r.made() {
+			return invoke(ctx, method, req, reply, cc, opts...)
+		}
+		return call(ctx, method, req, reply, cc, invoke, opts...)
+	}
+}
 
 // Stream returns only the interceptor for streams of all kinds, as [Retrier.Unary] does for unary
 // calls.
-func (r *Retrier) Stream() grpc.StreamClientInterceptor { return r.stream(grpcMayRetry) }
+func (r *Retrier) Stream() grpc.StreamClientInterceptor {
+	call := r.stream(grpcMayRetry)
+	return func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string,
+		open grpc.Streamer, opts ...grpc.CallOption,
+	) (grpc.ClientStream, error) {
+		if !r.made() {
+			return open(ctx, desc, cc, method, opts...)
+		}
+		return call(ctx, desc, cc, method, open, opts...)
+	}
+}

@@ -29,7 +29,7 @@ func limitsOf(p *policy.Policy) limits {
 func (l *limits) optionsBeside(caller []grpc.CallOption) (opts []grpc.CallOption) {
 	waits, send, receive := l.waits, l.send, l.receive
 	for _, o := range caller {
-		switch o := promoted(o).(type) {
+		switch o := underlying(o).(type) {
 		case grpc.FailFastCallOption:
 			waits = nil
 		case grpc.MaxSendMsgSizeCallOption:

@@ -8,11 +8,13 @@ import (
 	"fmt"
 	"strings"
 
-	"google.golang.org/grpc"
 	lb "google.golang.org/grpc/balancer"
 
 	"github.com/stagger-go/stagger/internal/balancing"
+	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/document"
 	"github.com/stagger-go/stagger/internal/inside"
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -22,13 +24,54 @@ func importedElsewhere() balancing.Hook {
 	return hook
 }
 
-// balancingOption returns the option that sets the file's load balancing policy, or nil if it does not name stagger_retry_elsewhere.
-func (r *Retrier) balancingOption() grpc.DialOption {
-	config := r.rules.Load().balancing
-	if config == "" {
-		return nil
+// channel is what [Retrier.DialOptions] pass to gRPC of a file.
+type channel struct {
+	config   string              // a service config with the file's load balancing and health checks; "" if the file names no balancer
+	key      string              // of the file, that names the load balancing
+	list     string              // of load balancing policies
+	note     policy.Diagnostic   // which of them connections have
+	warnings []policy.Diagnostic // of what this program can't carry out
+}
+
+// newChannel reads the keys of a file that gRPC itself implements. If the file names load balancing in both ways, the list counts, as in
+// gRPC, unless the program can't carry it out.
+func newChannel(set *decision.Set) channel {
+	text, _ := set.Channel()
+	var file struct {
+		Balancing json.RawMessage `json:"loadBalancingConfig"`
+		Health    json.RawMessage `json:"healthCheckConfig"`
+		Policy    string          `json:"loadBalancingPolicy"`
 	}
-	return grpc.WithDefaultServiceConfig(`{"loadBalancingConfig": ` + config + `}`)
+	_ = json.Unmarshal([]byte(text), &file) // the set has encoded it
+	c := channel{key: spec.BalancingKey}
+	used := file.Balancing != nil && c.use(set, file.Balancing)
+	if !used && file.Policy != "" {
+		c.key = spec.BalancingPolicyKey
+		used = c.use(set, fmt.Appendf(nil, `[{%q: {}}]`, file.Policy))
+	}
+	if used {
+		c.config = `{"loadBalancingConfig": ` + c.list
+		if file.Health != nil {
+			c.config += `, "healthCheckConfig": ` + string(file.Health)
+		}
+		c.config += "}"
+	}
+	return c
+}
+
+// use reports whether the program can carry out a list of load balancing policies, and keeps it if so.
+func (c *channel) use(set *decision.Set, list json.RawMessage) bool {
+	at := set.KeyPlace(c.key)
+	used, err := parseBalancing(list)
+	if err != nil {
+		at.Message = "is left out, and connections have the load balancing of their other options: " + err.Error()
+		c.warnings = append(c.warnings, at)
+		return false
+	}
+	at.Value = used
+	at.Message = balancing.Note
+	c.list, c.note = string(list), at
+	return true
 }
 
 const notImported = "the program does not have the load balancing policy " + balancing.Policy +
@@ -45,20 +88,20 @@ func (r *rules) checkBalancing() error {
 		at.Message = notImported
 		return &policy.Error{Diagnostics: []policy.Diagnostic{at}}
 	}
-	err := parseBalancing([]byte(r.balancing))
+	_, err := parseBalancing([]byte(r.balancing))
 	if err == nil {
 		return nil
 	}
-	_, at := r.set.Channel()
+	at := r.set.KeyPlace(spec.BalancingKey)
 	at.Message = err.Error()
 	return &policy.Error{Diagnostics: []policy.Diagnostic{at}}
 }
 
-// parseBalancing reads a list of policies as gRPC does: the first one that is registered counts.
-func parseBalancing(config []byte) error {
+// parseBalancing reads a list of policies as gRPC does: the first one that is registered counts. It returns that one's name.
+func parseBalancing(config []byte) (used string, err error) {
 	var list []map[string]json.RawMessage
 	if err := json.Unmarshal(config, &list); err != nil {
-		return err
+		return "", err
 	}
 	var unknown []string
 	for _, entry := range list {
@@ -70,21 +113,25 @@ func parseBalancing(config []byte) error {
 			}
 			parser, ok := b.(lb.ConfigParser)
 			if !ok {
-				return nil
+				return name, nil
 			}
 			if _, err := parser.ParseConfig(text); err != nil {
-				return fmt.Errorf("%s: %w", name, err)
+				return "", fmt.Errorf("%s: %w", name, err)
 			}
-			return nil
+			return name, nil
 		}
 	}
-	return fmt.Errorf("the program has no policy %s; import the package that registers it", strings.Join(unknown, ", "))
+	return "", fmt.Errorf("the program has no policy %s; %s", strings.Join(unknown, ", "), balancing.Remedy(unknown, document.Nearest))
 }
 
 // warnBalancingChanged warns of a reload that changes load balancing, since only new connections apply it.
 func (r *Retrier) warnBalancingChanged(before, after *rules) {
-	if before.balancing != after.balancing {
-		_, at := after.set.Channel()
+	if before.channel.config != after.channel.config {
+		key := after.channel.key
+		if before.channel.list == after.channel.list {
+			key = spec.HealthKey
+		}
+		at := after.set.KeyPlace(key)
 		at.Message = "has changed: connections keep the load balancing that they were made with; those made with Retrier.DialOptions from now on have the new one"
 		r.warn(at)
 	}
@@ -101,7 +148,7 @@ func (c *call) warnNotBalanced() {
 		return
 	}
 	c.retrier.giveOnce(&otherBalancing, cc.Target(), func() policy.Diagnostic {
-		_, at := of.set.Channel()
+		at := of.set.KeyPlace(spec.BalancingKey)
 		at.Value, at.Message = cc.Target(), otherBalancing.text
 		return at
 	})

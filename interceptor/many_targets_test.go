@@ -58,8 +58,8 @@ func dialTarget(t testing.TB, target int) *grpc.ClientConn {
 
 func fine(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error { return nil }
 
-func fail(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error {
-	return status.Error(codes.Unavailable, "no")
+func fail(_ context.Context, _ string, _, _ any, _ *grpc.ClientConn, opts ...grpc.CallOption) error {
+	return endAsGRPC(opts, status.Error(codes.Unavailable, "no"))
 }
 
 // call makes a call that succeeds.
@@ -89,14 +89,12 @@ methodConfig:
   retryPolicy: {maxAttempts: 3, initialBackoff: 0.1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [UNAVAILABLE]}
 `
 
-// A call to the 1,001st target allocates what one to the first does, also if targets share a balance. Time stands still: once a
-// second, a call looks whether there is room for a balance of its own.
+// A call to the 1,001st target allocates what one to the first does.
 func TestManyTargets_Cost(t *testing.T) {
 	for name, options := range map[string][]grpc.CallOption{"generated code": {grpc.StaticMethod()}, "a name from outside": nil} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := newCrowd(t, onlyGet)
-				c.SetMostBalances(1005)
 				costs := map[int]float64{}
 				for n := range 1010 {
 					conn := dialTarget(t, n)
@@ -147,21 +145,21 @@ func TestManyTargets_Warnings(t *testing.T) {
 			for n := range 10 {
 				_ = c.Unary()(t.Context(), get, &emptypb.Empty{}, &emptypb.Empty{}, dialTarget(t, n), fail)
 			}
-		}, []string{"share one balance"}},
+		}, []string{"than the Retrier keeps"}},
 		"methods of generated code": {func(t *testing.T, c crowd) {
 			t.Helper()
 			conn := dialTarget(t, 0)
 			for n := range 17_000 {
 				c.call(t, conn, fmt.Sprintf("/acme.stock.v1.StockService/Method%d", n), grpc.StaticMethod())
 			}
-		}, []string{"generated code calls more methods"}},
+		}, []string{"than the Retrier keeps"}},
 		"methods from outside": {func(t *testing.T, c crowd) {
 			t.Helper()
 			conn := dialTarget(t, 0)
-			for n := range 5000 {
+			for n := range 17_000 {
 				c.call(t, conn, fmt.Sprintf("/acme.stock.v1.StockService/Method%d", n))
 			}
-		}, []string{"calls without generated code have more methods"}},
+		}, []string{"than the Retrier keeps"}},
 		"warnings": {func(t *testing.T, c crowd) {
 			t.Helper()
 			conn := dialTarget(t, 0)
@@ -170,8 +168,8 @@ func TestManyTargets_Warnings(t *testing.T) {
 			}
 			c.mu.Lock()
 			defer c.mu.Unlock()
-			if n := len(*c.warnings); n != 999 { // and one of calls without a deadline
-				t.Errorf("%d warnings; want 999", n)
+			if n := len(*c.warnings); n != 100 {
+				t.Errorf("%d warnings; want 100", n)
 			}
 			*c.warnings = (*c.warnings)[len(*c.warnings)-1:]
 		}, []string{"further warnings about calls are not given"}},
@@ -193,4 +191,53 @@ func TestManyTargets_Warnings(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Policies that callers give by turns, and the Retrier's own between them, cost a call what one of them does.
+func TestManyTargets_PoliciesByTurns(t *testing.T) {
+	c := newCrowd(t, onlyGet)
+	conn := dialTarget(t, 0)
+	given := make([][]grpc.CallOption, 0, 5)
+	for range 4 {
+		retry := plain()
+		given = append(given, []grpc.CallOption{grpc.StaticMethod(), interceptor.Policy(mustPolicy(t, spec.Policy{Retry: &retry}))})
+	}
+	given = append(given, []grpc.CallOption{grpc.StaticMethod()})
+	one := testing.AllocsPerRun(200, func() { c.call(t, conn, get, given[0]...) })
+	i := 0
+	byTurns := testing.AllocsPerRun(200, func() {
+		c.call(t, conn, get, given[i%len(given)]...)
+		i++
+	})
+	if byTurns > one {
+		t.Errorf("%v allocations a call by turns, %v with one policy", byTurns, one)
+	}
+}
+
+// A method that others have pushed out is called as before: only what its responses have shown is forgotten.
+func TestManyTargets_MethodsComeBack(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd(t, onlyGet)
+		c.SetMostMethods(3)
+		conn := dialTarget(t, 0)
+		attempts := 0
+		for n := range 50 {
+			c.call(t, conn, fmt.Sprintf("/acme.stock.v1.StockService/Method%d", n%7))
+			attempts = 0
+			_ = c.Unary()(t.Context(), get, &emptypb.Empty{}, &emptypb.Empty{}, conn,
+				func(_ context.Context, _ string, _, _ any, _ *grpc.ClientConn, opts ...grpc.CallOption) error {
+					attempts++
+					if attempts < 3 {
+						return endAsGRPC(opts, status.Error(codes.Unavailable, "no"))
+					}
+					return endAsGRPC(opts, nil)
+				})
+			time.Sleep(10 * time.Minute)
+		}
+		if attempts != 3 {
+			t.Errorf("%d attempts of the last call; want 3", attempts)
+		}
+		c.wantWarnings(t, "than the Retrier keeps")
+	})
 }

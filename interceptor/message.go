@@ -5,6 +5,7 @@ package interceptor
 
 import (
 	"cmp"
+	"math"
 	"reflect"
 	"sync"
 
@@ -51,16 +52,16 @@ func (r *Retrier) replyType(method string, m any) messageType {
 // makes reports whether a message can be made.
 func (t messageType) makes() bool { return t.message != nil || t.declared != nil }
 
-// newMessage returns an empty message, or nil if none may be made.
-func (t messageType) newMessage() any {
-	switch {
-	case t.declared != nil:
+// newMessage returns a message for an attempt of its own. kept is what the application has put into its reply: a codec that merges adds
+// to that, and a declared function knows it. t must make messages.
+func (t messageType) newMessage(kept *keptReply) any {
+	if t.declared != nil {
 		return t.declared()
-	case t.message != nil:
-		return t.message.New().Interface()
-	default:
-		return nil
 	}
+	if m, ok := kept.original.(proto.Message); ok {
+		return proto.Clone(m)
+	}
+	return t.message.New().Interface()
 }
 
 // protobufType returns the type of a message of protobuf's API v2, or nil if m is not one or embeds one.
@@ -95,32 +96,50 @@ func isGRPCs(codec encoding.CodecV2) bool {
 	return t != nil && t.Kind() == reflect.Pointer && t.Elem().PkgPath() == "google.golang.org/grpc/encoding/proto"
 }
 
-// usesGRPCsCodec reports whether the call's codec is gRPC's for protobuf.
-func (c *call) usesGRPCsCodec() bool {
+// codecKind is what matters of a call's codec for its messages.
+type codecKind uint8
+
+const (
+	codecOfGRPC  codecKind = iota // gRPC's for protobuf: it empties a message before it decodes into it
+	codecOfOther                  // its bytes are its own: a request can be encoded any number of times
+	codecGiving                   // an encoding.CodecV2, which may give a message's buffers away: then it can be sent once
+)
+
+// codec returns the kind of the call's codec.
+func (c *call) codec() codecKind {
 	if c.options.codec {
-		return usesGRPCsCodec(c.options.caller)
+		return codecOf(c.options.caller)
 	}
-	return c.entry.grpcsCodec
+	return c.entry.codec
 }
 
-// usesGRPCsCodec reports whether options choose gRPC's codec for protobuf, by the rules of gRPC's options.
-func usesGRPCsCodec(opts []grpc.CallOption) bool {
-	forced, own, subtype := false, false, ""
+// codecOf returns the kind of the codec that options choose, by the rules of gRPC's options.
+func codecOf(opts []grpc.CallOption) codecKind {
+	var forced encoding.CodecV2
+	older, subtype := false, ""
 	for _, o := range opts {
-		switch o := promoted(o).(type) {
+		switch o := underlying(o).(type) {
 		case grpc.ForceCodecV2CallOption:
-			forced, own = true, isGRPCs(o.CodecV2)
+			forced, older = o.CodecV2, false
 		case grpc.ForceCodecCallOption, grpc.CustomCodecCallOption:
-			forced, own = true, false
+			forced, older = nil, true
 		case grpc.ContentSubtypeCallOption:
 			subtype = o.ContentSubtype
 		}
 	}
-	if forced {
-		return own
+	if forced == nil {
+		name := cmp.Or(subtype, encodingproto.Name)
+		older = older || encoding.GetCodec(name) != nil
+		forced = encoding.GetCodecV2(name)
 	}
-	name := cmp.Or(subtype, encodingproto.Name)
-	return encoding.GetCodec(name) == nil && isGRPCs(encoding.GetCodecV2(name))
+	switch {
+	case older, forced == nil: // without a codec, gRPC ends the call
+		return codecOfOther
+	case isGRPCs(forced):
+		return codecOfGRPC
+	default:
+		return codecGiving
+	}
 }
 
 // copyReply overwrites dst with src, of the same type: a pointer or a map.
@@ -142,102 +161,66 @@ func copyReply(dst, src any) {
 	}
 }
 
-// keptReply is a message of the caller's, into which several attempts may receive, with what the caller has put into it: a
-// codec may need that, and a failed attempt may overwrite it, since gRPC decodes a message before it reads the status.
+// keptReply is a reply of the caller's into which several attempts may receive, one after the other, and what the caller has put into
+// it. A codec may need that, and a failed attempt may overwrite it: gRPC decodes a message before it reads the status.
 type keptReply struct {
-	reply    any  // nil if each decoding empties it first, so that there is nothing to keep
-	original any  // a copy, shallow for types other than protobuf's messages; nil if the reply was empty
-	partly   bool // a decoding may also change the original, as with a map that the caller has put into the reply
+	reply    any
+	original any // a copy: of protobuf's messages a deep one, else a shallow one; nil if there is nothing to restore
 }
 
-// keep must be called before the first attempt. grpcsCodec says that the call's codec is gRPC's own, which empties messages.
-func (k *keptReply) keep(reply any, grpcsCodec bool) {
-	m, v2 := reply.(proto.Message)
-	if grpcsCodec {
-		if v2 {
-			return
-		}
-		if _, v1 := reply.(protoadapt.MessageV1); v1 {
-			return
-		}
+// keepReply keeps a reply before the first attempt. gRPC's own codec empties messages, so that there is nothing to keep.
+func (c *call) keepReply(reply any) keptReply {
+	_, v2 := reply.(proto.Message)
+	_, v1 := reply.(protoadapt.MessageV1)
+	if c.codec() == codecOfGRPC && (v2 || v1) {
+		return keptReply{}
 	}
-	v := reflect.ValueOf(reply)
-	switch {
-	case v.Kind() == reflect.Map && !v.IsNil(), v.Kind() == reflect.Slice && v.Cap() > 0:
-		k.reply, k.partly = reply, true
-	case v.Kind() != reflect.Pointer, v.IsNil():
-	case protobufType(reply) != nil:
-		k.reply = reply
-		if proto.Size(m) > 0 {
-			k.original = proto.Clone(m)
-		}
-	default:
-		k.reply = reply
-		if v.Elem().IsZero() {
-			return
-		}
-		original := reflect.New(v.Type().Elem())
-		original.Elem().Set(v.Elem())
-		k.original, k.partly = original.Interface(), shares(v.Elem())
-	}
+	return keptReply{reply, copyOf(reply)}
 }
 
-// restore undoes what a failed attempt may have decoded, but for what is kept partly.
+// restore undoes what a failed attempt may have decoded.
 func (k *keptReply) restore() {
-	v := reflect.ValueOf(k.reply)
-	m, _ := k.reply.(proto.Message)
-	switch {
-	case k.original != nil:
+	if k.original != nil {
 		copyReply(k.reply, k.original)
-	case v.Kind() != reflect.Pointer:
-	case protobufType(m) != nil:
-		proto.Reset(m)
-	default:
-		v.Elem().SetZero()
 	}
 }
 
-// unaryMessages are the messages of a unary call, for several attempts. Each attempt sends the same request:
+// copyOf returns a copy of a message, or nil if nothing can be decoded into it.
+func copyOf(m any) any {
+	v := reflect.ValueOf(m)
+	isMap := v.Kind() == reflect.Map
+	if !isMap && v.Kind() != reflect.Pointer || v.IsNil() {
+		return nil
+	}
+	if protobufType(m) != nil {
+		message, _ := m.(proto.Message)
+		return proto.Clone(message)
+	}
+	to := reflect.New(v.Type().Elem())
+	if isMap {
+		to = reflect.MakeMap(v.Type())
+	}
+	copyReply(to.Interface(), m)
+	return to.Interface()
+}
+
+// unaryMessages are the messages of a unary call, for several attempts. Each attempt sends the same request. If an attempt may still
+// run when the next one is sent, those after the first have copies of the request, as it was when the call began: inner interceptors of
+// two attempts would change one message at the same time. Attempt timeouts and hedges need that. Others do without: an encoding may cost
+// 10 % of a call or more.
 //
-//   - If an attempt may still run when the next one is sent, those after the first have copies of the request, as it was when the call
-//     began: inner interceptors of two attempts would change one message at the same time. Attempt timeouts and hedges need that, and
-//     calls after an inner interceptor has left an attempt running. Others do without: an encoding may cost 10 % of a call or more.
-//   - A request that can't be copied is encoded once, if its codec may give its buffers away.
-//
-// And each attempt finds the reply as it was when the call began, or has a reply of its own.
+// Each attempt finds the reply as it was when the call began. One that runs in parallel with others has a reply of its own.
 type unaryMessages struct {
-	request, reply any           // the caller's
-	copied         encoded       // request before the first attempt; empty if attempts share it
-	kept           keptReply     // reply before the first attempt
-	codec          *messageCodec // of the attempts, if request or reply can't be copied; else nil
-	replies        messageType   // of attempts with replies of their own
-	ownReplies     bool          // all attempts have them
+	request, reply any         // the caller's
+	copied         encoded     // request before the first attempt; empty if attempts share it
+	kept           keptReply   // reply before the first attempt
+	replies        messageType // of attempts with replies of their own
 }
 
 // copyRequest keeps a copy of the request, if it can be copied.
 func (m *unaryMessages) copyRequest() {
 	var e encoder
-	_ = e.encode(m.request, &m.copied)
-}
-
-// useMessageCodec sets the codec, if request or reply can't be copied. It returns false if the call needs none, or if the options of its
-// caller choose none: gRPC reports that.
-func (m *unaryMessages) useMessageCodec(caller []grpc.CallOption) bool {
-	consumed := protobufType(m.request) == nil
-	if !consumed && !m.kept.partly {
-		return false
-	}
-	m.codec = newMessageCodec(caller)
-	if m.codec == nil {
-		return false
-	}
-	if consumed {
-		m.codec.encodeOnce(m.request)
-	}
-	if m.kept.partly {
-		m.codec.watch(m.reply)
-	}
-	return true
+	_ = e.encode(m.request, math.MaxInt, &m.copied)
 }
 
 // requestOf returns the request of attempt a.
@@ -250,16 +233,6 @@ func (m *unaryMessages) requestOf(a *attempt) any {
 		return m.request // its messages are nested too deeply
 	}
 	return made
-}
-
-// spoiled reports whether an attempt has received something into the caller's reply that can't be undone.
-func (m *unaryMessages) spoiled() bool {
-	return m.kept.partly && m.codec != nil && m.codec.received.Load()
-}
-
-// needsOwnReply reports whether the next attempt, which runs alone, can't receive into the caller's reply, but into one of its own.
-func (m *unaryMessages) needsOwnReply() bool {
-	return m.ownReplies || m.spoiled() && m.replies.makes()
 }
 
 // takeReply copies the reply of the attempt whose response is the call's into the caller's.

@@ -160,7 +160,7 @@ func TestMessageForeign_NothingEmbedded(t *testing.T) {
 			play(t, c, func(t *testing.T, s scene) {
 				s.On(get, down(), moves.Play(moves.Receive(0), say("a")))
 				reply := new(nest)
-				err := s.conn.Invoke(t.Context(), get, new(nest), reply, grpc.ForceCodecV2(strict{}))
+				err := s.conn.Invoke(t.Context(), get, new(nest), reply, grpc.ForceCodec(older{}))
 				if err != nil || reply.GetValue() != "a" || s.Count(get) != 2 {
 					t.Errorf("unary: %v after %d attempts", err, s.Count(get))
 				}
@@ -176,7 +176,7 @@ func TestMessageForeign_NothingEmbedded(t *testing.T) {
 	}
 }
 
-// A panic comes up as it is, not another one that letting go has brought.
+// A panic of a declaration comes up as it is.
 func TestMessageForeign_DeclarationPanics(t *testing.T) {
 	for name, row := range map[string]struct {
 		config spec.Config
@@ -186,8 +186,6 @@ func TestMessageForeign_DeclarationPanics(t *testing.T) {
 	}{
 		"asked":                  {hedged(), testserver.Hang(), func(string, any) func() any { panic("declared") }, "declared"},
 		"not asked":              {config(plain()), text("a"), func(string, any) func() any { panic("declared") }, nil},
-		"when a hedge is due":    {hedged(), testserver.Hang(), func(string, any) func() any { return func() any { panic("made") } }, "made"},
-		"beside a slow attempt":  {config(besides()), testserver.Hang(), func(string, any) func() any { return func() any { panic("made") } }, "made"},
 		"after another's failed": {hedged(), down(), func(string, any) func() any { return func() any { panic("made") } }, nil}, // the caller's own
 	} {
 		t.Run(strings.ReplaceAll(name, " ", "_"), func(t *testing.T) {

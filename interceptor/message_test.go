@@ -18,10 +18,12 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/internal/tools/moves"
 	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
@@ -39,6 +41,7 @@ type messageRow struct {
 	options []interceptor.Option
 
 	unary, stream, replay, observed bool // hedged; sent again; what OBSERVE says of a unary hedge
+	once                            bool // a unary call has one attempt: its codec may give the request's buffers away
 }
 
 func protobufBytes(text string) []byte { return []byte(rawReply(text)) }
@@ -47,14 +50,14 @@ func messageRows() map[string]messageRow {
 	generated := messageRow{
 		nil, func(text string) any { return wrapperspb.String(text) }, func() any { return new(wrapperspb.StringValue) },
 		func(reply any) string { return reply.(*wrapperspb.StringValue).GetValue() }, protobufBytes, nil,
-		true, true, true, true,
+		true, true, true, true, false,
 	}
 	vt := generated
-	vt.codec, vt.stream = grpc.ForceCodecV2(generatedOnly{}), false
+	vt.codec = grpc.ForceCodecV2(generatedOnly{})
 	dynamic := generated
 	dynamic.request, dynamic.reply, dynamic.text = dynamicValue, func() any { return dynamicValue("") }, dynamicText
 	dynamicJSON := dynamic
-	dynamicJSON.codec, dynamicJSON.stream, dynamicJSON.wire = grpc.ForceCodec(jsonCodec{}), false, jsonBytes
+	dynamicJSON.codec, dynamicJSON.wire = grpc.ForceCodec(jsonCodec{}), jsonBytes
 	gogo := generated
 	gogo.request, gogo.reply = func(text string) any { return &legacyValue{Value: text} }, func() any { return new(legacyValue) }
 	gogo.text = func(reply any) string { return reply.(*legacyValue).Value }
@@ -62,11 +65,12 @@ func messageRows() map[string]messageRow {
 	embeds := messageRow{
 		nil, func(text string) any { return &envelope{wrapperspb.String(text)} }, func() any { return &envelope{new(wrapperspb.StringValue)} },
 		func(reply any) string { return reply.(*envelope).GetValue() }, protobufBytes, nil,
-		false, false, false, false,
+		false, false, false, false, false,
 	}
 	embedsStrict := embeds
-	embedsStrict.codec = grpc.ForceCodecV2(strict{})
-	declared := embedsStrict
+	embedsStrict.codec, embedsStrict.once = grpc.ForceCodecV2(strict{}), true
+	declared := embeds
+	declared.codec = grpc.ForceCodec(older{})
 	declared.options = []interceptor.Option{interceptor.WithNewReply(func(string, any) func() any {
 		return func() any { return &envelope{new(wrapperspb.StringValue)} }
 	})}
@@ -74,7 +78,7 @@ func messageRows() map[string]messageRow {
 	prepared := messageRow{
 		nil, func(text string) any { return newPrepared(text) }, func() any { return newPrepared("") },
 		func(reply any) string { return reply.(*preparedValue).values[0] }, protobufBytes, nil,
-		false, false, false, false,
+		false, false, false, false, false,
 	}
 	preparedDeclared := prepared
 	preparedDeclared.options = []interceptor.Option{interceptor.WithNewReply(func(string, any) func() any {
@@ -84,7 +88,7 @@ func messageRows() map[string]messageRow {
 	asBytes := messageRow{
 		grpc.ForceCodecV2(byteFrames{}), func(text string) any { return new(protobufBytes(text)) }, func() any { return new([]byte) },
 		func(reply any) string { return valueOf(*reply.(*[]byte)) }, protobufBytes, nil,
-		false, false, false, false,
+		false, false, false, false, true,
 	}
 	buffers := asBytes
 	buffers.codec, buffers.text = grpc.ForceCodecV2(frames{}), func(reply any) string { return valueOf([]byte(reply.(*frame).String())) }
@@ -92,13 +96,13 @@ func messageRows() map[string]messageRow {
 	structs := messageRow{
 		grpc.ForceCodec(jsonStructs{}), func(text string) any { return &jsonOrder{text} }, func() any { return new(jsonOrder) },
 		func(reply any) string { return reply.(*jsonOrder).Value }, func(text string) []byte { return fmt.Appendf(nil, "{%q:%q}", "Value", text) }, nil,
-		false, false, false, false,
+		false, false, false, false, false,
 	}
 	return map[string]messageRow{
 		"generated, gRPC's codec": generated, "generated, vtprotobuf's codec": vt,
 		"dynamicpb, gRPC's codec": dynamic, "dynamicpb, protojson": dynamicJSON,
 		"gogo/protobuf": gogo,
-		"embeds a message by pointer, gRPC's codec": embeds, "embeds a message, vtprotobuf's codec": embedsStrict, "embeds a message, WithNewReply": declared,
+		"embeds a message by pointer, gRPC's codec": embeds, "embeds a message, vtprotobuf's codec": embedsStrict, "embeds a message, an older codec, WithNewReply": declared,
 		"jhump/protoreflect dynamic": prepared, "jhump/protoreflect dynamic, WithNewReply": preparedDeclared,
 		"`*[]byte`": asBytes, "`mem.BufferSlice`": buffers,
 		"JSON structs": structs,
@@ -109,7 +113,7 @@ func TestMessage(t *testing.T) {
 	documented := messageTable(t)
 	for name, row := range messageRows() {
 		yes := map[bool]string{true: "yes", false: "no"}
-		if got, want := documented[name], yes[row.unary]+yes[row.stream]+"no"+yes[row.replay]+yes[row.observed]; got != want {
+		if got, want := documented[name], yes[!row.once]+yes[row.unary]+yes[row.stream]+yes[row.replay]+yes[row.observed]; got != want {
 			t.Errorf("docs/evidence/messages.md says %q of %s; want %q", got, name, want)
 		}
 		delete(documented, name)
@@ -208,7 +212,11 @@ func (row messageRow) hedged(t *testing.T, s scene, parallel, sequence bool, cal
 		}
 	}
 	synctest.Wait()
-	warned := slices.ContainsFunc(s.warnings, func(w string) bool { return strings.Contains(w, "attempts don't run in parallel") })
+	text := "attempts don't run in parallel"
+	if row.once {
+		text = "calls have one attempt"
+	}
+	warned := slices.ContainsFunc(s.warnings, func(w string) bool { return strings.Contains(w, text) })
 	if warned != sequence || len(s.warnings) > 1 {
 		t.Errorf("warnings %q", s.warnings)
 	}
@@ -224,7 +232,7 @@ func (row messageRow) hedgesUnary(t *testing.T) {
 
 func (row messageRow) hedgesStream(t *testing.T) {
 	play(t, hedged(), func(t *testing.T, s scene) {
-		row.hedged(t, s, row.stream, !row.stream && row.codec != nil && row.options == nil, func(reply any) error {
+		row.hedged(t, s, row.stream, false, func(reply any) error {
 			return row.streamed(t, s, reply)
 		})
 	}, row.options...)
@@ -277,16 +285,34 @@ func (row messageRow) observes(t *testing.T) {
 	}, row.options...)
 }
 
-// retriesUnary: a retry needs no message of ours.
+// retriesUnary: a retry needs no message of ours. If the codec may give away the request's buffers, there is none, and one warning.
 func (row messageRow) retriesUnary(t *testing.T) {
 	play(t, config(plain()), func(t *testing.T, s scene) {
 		row.inner(t, &s)
 		s.On(get, down(), down(), row.answer("third", 0))
 		reply := row.reply()
+		if row.once {
+			row.fails(t, &s, reply)
+			return
+		}
 		if err := s.conn.Invoke(t.Context(), get, row.request("x"), reply, row.opts()...); err != nil || row.text(reply) != "third" {
 			t.Errorf("%q, %v", row.text(reply), err)
 		}
 	}, row.options...)
+}
+
+// fails makes calls that are not retried.
+func (row messageRow) fails(t *testing.T, s *scene, reply any) {
+	t.Helper()
+	for n := range 2 {
+		err := s.conn.Invoke(t.Context(), get, row.request("x"), reply, row.opts()...)
+		if status.Code(err) != codes.Unavailable || reasonOf(err) != policy.ReasonAttemptsExhausted || s.Count(get) != n+1 {
+			t.Errorf("%v (%s) after %d attempts; want the error of the only one", err, reasonOf(err), s.Count(get)-n)
+		}
+	}
+	if len(s.warnings) != 1 || !strings.Contains(s.warnings[0], "calls have one attempt") {
+		t.Errorf("warnings %q; want one", s.warnings)
+	}
 }
 
 // jsonOrder is a message of a program that has no schema.
@@ -304,20 +330,31 @@ func valueOf(data []byte) string {
 	return m.GetValue()
 }
 
-// A stream of many requests has one attempt at a time whatever its codec: nobody is told to declare replies for it.
+// A stream of many requests has one attempt at a time whatever its codec: nobody is told to declare replies for it, and one warning says that
+// the policy's timeout or hedges don't apply.
 func TestMessages_NoHintForManyRequests(t *testing.T) {
 	for kind, desc := range kinds() {
-		t.Run(kind, func(t *testing.T) {
-			play(t, hedged(), func(t *testing.T, s scene) {
-				s.On(get, moves.Play(moves.Receive(1)))
-				stream := s.open(t, t.Context(), desc, grpc.ForceCodec(jsonStructs{}))
-				_ = stream.SendMsg(new(ledger))
-				_ = stream.CloseSend()
-				_ = stream.RecvMsg(new(ledger))
-				if hinted := len(s.warnings) > 0; hinted != !desc.ClientStreams {
-					t.Errorf("warnings %q", s.warnings)
-				}
+		for field, c := range map[string]spec.Config{"hedgingPolicy": hedged(), "perAttemptTimeout": config(besides())} {
+			t.Run(kind+"/"+field, func(t *testing.T) {
+				play(t, c, func(t *testing.T, s scene) {
+					s.On(get, moves.Play(moves.Receive(1)))
+					for range 2 {
+						stream := s.open(t, t.Context(), desc, grpc.ForceCodec(jsonStructs{}))
+						_ = stream.SendMsg(new(ledger))
+						_ = stream.CloseSend()
+						_ = stream.RecvMsg(new(ledger))
+					}
+					want := field + ": " + get + ": does not apply to calls whose client sends a stream"
+					switch {
+					case !desc.ClientStreams:
+						if len(s.warnings) > 0 && strings.Contains(s.warnings[0], "does not apply") {
+							t.Errorf("warnings %q", s.warnings)
+						}
+					case len(s.warnings) != 1 || !strings.HasPrefix(s.warnings[0], want):
+						t.Errorf("warnings %q; want one, %s", s.warnings, want)
+					}
+				})
 			})
-		})
+		}
 	}
 }

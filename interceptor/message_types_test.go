@@ -14,6 +14,18 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
+// older is strict as a codec of gRPC's older kind.
+type older struct{ strict }
+
+func (o older) Marshal(v any) ([]byte, error) {
+	data, err := o.strict.Marshal(v)
+	return data.Materialize(), err
+}
+
+func (o older) Unmarshal(data []byte, v any) error {
+	return o.strict.Unmarshal(mem.BufferSlice{mem.SliceBuffer(data)}, v)
+}
+
 // generatedOnly is a codec that takes one generated type, by a method of its own, as vtprotobuf's does.
 type generatedOnly struct{ strict }
 

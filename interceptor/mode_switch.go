@@ -36,6 +36,9 @@ func (r *Retrier) SetMode(to ModeSwitch) error {
 	if err := to.check(); err != nil {
 		return err
 	}
+	if r == nil || r.switches.Load() == nil {
+		return errNotMade
+	}
 	if to.Service != "" && to.Mode != policy.ModeEnforce && !r.knowsService(to.Service) {
 		return fmt.Errorf("interceptor: service %q: no policy entry, descriptor or call so far has it", to.Service)
 	}
@@ -56,7 +59,12 @@ func (r *Retrier) SetMode(to ModeSwitch) error {
 // knowsService reports whether a policy entry, a descriptor or a call so far has the service.
 func (r *Retrier) knowsService(service string) bool {
 	of := func(name string) bool { return strings.HasPrefix(name, "/"+service+"/") }
-	return r.described(service) || r.entries.anyMethod(of) ||
+	for _, m := range r.methods.all() {
+		if of(m.name) {
+			return true
+		}
+	}
+	return r.described(service) || r.made() &&
 		slices.ContainsFunc(r.rules.Load().set.Config().Methods, func(m spec.MethodConfig) bool { return slices.ContainsFunc(m.Names, of) })
 }
 

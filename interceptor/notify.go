@@ -20,18 +20,20 @@ import (
 // observers are a Retrier's observers, and the events that any of them handles. They are immutable: changes replace them.
 type observers struct {
 	list                               []*Observer
-	any                                bool // there is an observer
 	starts, attempts, decisions, calls bool
+	ofCalls                            bool // one handles an event of calls
 }
 
 func newObservers(list []*Observer) *observers {
-	all := &observers{list: list, any: len(list) > 0}
+	all := &observers{list: list}
 	for _, o := range list {
 		all.starts = all.starts || o.CallStart != nil
 		all.attempts = all.attempts || o.Attempt != nil
 		all.decisions = all.decisions || o.Decision != nil
 		all.calls = all.calls || o.CallEnd != nil
+		all.ofCalls = all.ofCalls || o.Wait != nil || o.Sent != nil
 	}
+	all.ofCalls = all.ofCalls || all.starts || all.attempts || all.decisions || all.calls
 	return all
 }
 
@@ -49,7 +51,11 @@ func (r *Retrier) addObserver(o Observer) (stop func()) {
 func (r *Retrier) observe(change func([]*Observer) []*Observer) {
 	for {
 		before := r.observers.Load()
-		if r.observers.CompareAndSwap(before, newObservers(change(before.list))) {
+		var list []*Observer
+		if before != nil { // else the Retrier isn't made
+			list = before.list
+		}
+		if r.observers.CompareAndSwap(before, newObservers(change(list))) {
 			return
 		}
 	}
@@ -100,7 +106,7 @@ func (c *call) notifyAttempt(a *attempt, err error) {
 
 func (c *call) attemptEvent(a *attempt, err error) Event {
 	e := c.event(a.number, status.Code(err), err)
-	e.Elapsed, e.Peer = a.took, a.reported().peer.Addr
+	e.Elapsed, e.Peer, e.SlowAttempt = a.took, a.report.peer.Addr, a.slow
 	if a.hedge {
 		e.Hedges = 1
 	}
@@ -118,7 +124,7 @@ func (c *call) notifyDecision(step *attempts.Step, ended *attempt, err error) {
 // slow one; then the beginning of a wait for a connection, or an extra attempt that is sent. ended is the attempt whose end was
 // the event, or nil.
 func (c *call) noticesOf(step *attempts.Step, ended *attempt, err error) (list []notice) {
-	if step.Decided > 0 && c.retrier.observers.Load().any {
+	if step.Decided > 0 && c.retrier.observers.Load().ofCalls {
 		c.decided = step.Decision.Reason
 		if step.Decision.Announced() {
 			c.decided = policy.ReasonModeOff // of the call, because nothing follows
@@ -146,11 +152,16 @@ func (c *call) noticesOf(step *attempts.Step, ended *attempt, err error) (list [
 func (c *call) decisionEvent(step *attempts.Step, ended *attempt, err error) Event {
 	e, d := c.event(step.Decided, status.Code(err), err), step.Decision
 	e.WillRetry, e.Delay, e.Reason, e.Pushback = d.Retry, d.Delay, d.Reason, d.Pushback.Source
+	e.Answers = answersOf(d.Reason, &step.Answers)
 	if ended != nil && ended.number == step.Decided {
-		e.Peer = ended.reported().peer.Addr
+		e.Peer = ended.report.peer.Addr
 	}
 	if step.TimedOut {
 		e.Code, e.Err = codes.DeadlineExceeded, nil
+		e.Elapsed = step.Took
+		if hook := c.entry.rules.elsewhere; hook != nil { // only the newest attempt is ever found slow
+			e.Peer = hook.LastBackend(c.ctx)
+		}
 	}
 	return e
 }
@@ -163,7 +174,7 @@ func (c *call) notifyCall(end *attempts.End, err error, outerRetry bool) {
 		return
 	}
 	e := c.event(end.Attempts, status.Code(err), err)
-	e.Reason = end.Reason
+	e.Reason, e.Answers = end.Reason, answersOf(end.Reason, &end.Answers)
 	if undecided {
 		c.retrier.notify(c.ctx, e, tellDecision)
 	}
@@ -171,6 +182,7 @@ func (c *call) notifyCall(end *attempts.End, err error, outerRetry bool) {
 		e.Elapsed = clock.Now() - c.start
 		e.Delay = end.Waited
 		e.Hedges = end.Hedges
+		e.SlowAttempt = end.Slow || c.slowAtOnce
 		e.OuterRetry = outerRetry
 		c.retrier.notify(c.ctx, e, tellCall)
 	}

@@ -68,6 +68,9 @@ func WithBudget(name string, budgetOf func(target string) budget.Budget) Option 
 		if budgetOf == nil {
 			return fmt.Errorf("interceptor: WithBudget(%q, nil): must be a function; for no limit return budget.Unlimited", name)
 		}
+		if r.budgets.given == nil { // the option of a Retrier that New doesn't make
+			r.budgets.given = map[string]func(string) budget.Budget{}
+		}
 		r.budgets.given[name] = budgetOf
 		return nil
 	}
@@ -90,8 +93,8 @@ func WithMaxReplayBytes(n int64) Option {
 // WithNewReply sets how to make replies for parallel attempts, in cases that stagger can't handle by
 // itself: a codec other than protobuf's, or a reply that the application prepares (see the table in docs/hedging.md). Before
 // the first attempt of a call, newReply gets the method and the application's reply. It returns a function that
-// makes another reply of the same type and is safe for concurrent use, or nil if it can't. The winner's
-// reply is copied over the application's, as by an assignment.
+// makes another reply of the same type and is safe for concurrent use, or nil if it can't. If the codec adds to what it finds, the
+// function has to fill the reply as the application has. The winner's reply is copied over the application's, as by an assignment.
 func WithNewReply(newReply func(method string, reply any) func() any) Option {
 	return func(r *Retrier) error {
 		if newReply == nil {
@@ -130,9 +133,15 @@ type Gate interface {
 	Open(ctx context.Context, attempt int) error
 	// Allow is called when an attempt is sent, the first included. If it returns an error, the attempt is not sent. Otherwise done is
 	// called once, when the attempt has ended, with its error; a nil done is not called. The gate decides which errors count as failures of
-	// the server.
+	// the server: those that wrap [ErrLocal] never should. A call whose deadline has passed before it is made asks no gate.
 	Allow(ctx context.Context, attempt int) (done func(error), err error)
 }
+
+// ErrLocal is wrapped by the errors of attempts that a [Gate] is told of and that say nothing of the server: they come from this client's
+// size limits, codecs, credentials or inner interceptors, or the attempt has panicked. The status is unchanged. A failure to connect
+// doesn't wrap it, since then no server is there. An inner interceptor has to pass on its options: stagger knows by them that gRPC has made
+// the attempt. Errors of calls never wrap it.
+var ErrLocal = attempts.ErrLocal
 
 // WithBreaker asks a circuit breaker before every attempt. find returns it for a target and method, or nil for none. It is called once
 // per call, and must be safe for concurrent use. If the first attempt is refused, the call ends with UNAVAILABLE, which wraps the

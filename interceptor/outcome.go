@@ -22,39 +22,45 @@ func (c *call) local(a *attempt, err error, now attempts.Now) bool {
 	return err != nil && !isResponse(err) && (a.ctx.Err() != nil || c.reasonGone(now) != "")
 }
 
-// resultOf returns the result of attempt a, which has returned, and records in a what gRPC has reported of it, and how long it took.
-// local is as in [call.local]; a may have been cancelled since.
+// resultOf returns the result of attempt a, which has returned err at now. local is as in [call.local]; a may have been cancelled since.
 func (c *call) resultOf(a *attempt, reply any, err error, local bool, now attempts.Now) (r attempts.Result) {
-	a.noteReport()
-	a.took = now.At - a.began
 	r.Err, r.Status, r.Local = err, ok, local
 	verdict := VerdictByCode
 	judged := err != nil || reply != nil // for streams, only failures
-	if err != nil && a.report == nil && c.cc != nil {
+	if err != nil && !a.report.ended && c.cc != nil {
 		reply = nil // an inner interceptor may have left the attempt running, and it still writes into reply
 	}
 	if c.retrier.classifier != nil && c.entry.policy.MaxAttempts() > 1 && judged && !r.Local {
 		verdict = c.retrier.classifier(c.ctx, c.method, reply, err)
 	}
-	r.Trailer = a.reported().trailer
+	r.Trailer = a.report.trailer
 	r.Again, r.Final = verdict == VerdictRetry, verdict == VerdictFinal
-	r.Foreign = c.foreign(a, local)
+	r.Foreign, r.Inner = c.foreign(a), !a.report.ended && !a.expired
 	if err == nil {
 		return r
 	}
 	st, isStatus := status.FromError(err)
 	r.Status = st
-	if a.report != nil && !a.report.unsent {
+	r.Unsent = a.report.unsent && st.Code() == codes.Unavailable && !c.grpcMayHaveRetried()
+	// An error without a status comes from an interceptor, not from a server.
+	withoutStatus := !isStatus || st.Code() == codes.OK
+	r.Own = c.ownError(a, st, &now)
+	r.Final = r.Final || withoutStatus && verdict == VerdictByCode || deterministic(st.Code(), err) ||
+		a.report.unsent && dropped(st.Code(), err)
+	return r
+}
+
+// warnOfFailure gives the warnings that an attempt with an error is a reason to look for: gRPC takes a lock to say what they are about.
+func (c *call) warnOfFailure(a *attempt, err error) {
+	if err == nil {
+		return
+	}
+	if a.report.ended && !a.report.unsent {
 		c.warnNotBalanced()
 	}
 	c.warnRetriesOff()
 	c.warnCut()
-	multiplied, noStream := c.multiplied(), a.reported().unsent
-	r.Unsent = noStream && st.Code() == codes.Unavailable && !multiplied
-	// An error without a status comes from an interceptor, not from a server.
-	foreign := !isStatus || st.Code() == codes.OK
-	r.Final = r.Final || foreign && verdict == VerdictByCode || deterministic(st.Code(), err) || noStream && dropped(st.Code(), err)
-	return r
+	c.warnMultiplied()
 }
 
 // warnCut warns if the caller's own policy has more attempts than the Retrier allows. Loading has warned of the Retrier's policies.
@@ -67,24 +73,40 @@ func (c *call) warnCut() {
 	}
 }
 
-// endSpoiled makes r the last result of a call, since its attempt has received something into the caller's reply that can't be undone.
-func (c *call) endSpoiled(r *attempts.Result) {
-	r.Final = true
-	c.retrier.warnOnce(&spoiledReply, c.entry.name, c.entry.name)
+// foreign reports whether no server is known to have seen attempt a, which has returned: an inner interceptor has made its result, or gRPC,
+// before it had a stream. Without gRPC's OnFinish nothing is known, as of an inner interceptor that waits for a token.
+func (c *call) foreign(a *attempt) bool {
+	return c.cc != nil && (!a.report.ended || a.report.unsent)
 }
 
-// foreign reports whether no server has seen attempt a, which has returned: an inner interceptor has made its result, or gRPC, before it
-// had a stream. If gRPC is still ending an attempt whose context is over, a server has probably seen it. local is as in [call.local].
-func (c *call) foreign(a *attempt, local bool) bool {
+// ownError reports whether the error of attempt a says nothing of the server: an inner interceptor has returned it, or it comes from this
+// client's credentials, codecs or size limits. A failure to connect says that no server is there.
+func (c *call) ownError(a *attempt, st *status.Status, now *attempts.Now) bool {
 	switch {
 	case c.cc == nil:
 		return false
-	case a.report != nil:
-		return a.report.unsent
-	case a.ended():
-		return a.untouched()
+	case !a.report.ended:
+		return true
+	case !a.report.unsent:
+		_, fromServer := a.report.trailer["content-type"] // as in all responses that are errors from the start
+		return !fromServer && ofMessages(st)
+	case now.Down || now.Connecting:
+		return st.Code() != codes.Unavailable && st.Code() != codes.DeadlineExceeded
 	default:
-		return !local
+		return true
+	}
+}
+
+// ofMessages reports whether an error is grpc-go's for a message that it can't encode, send or decode. Servers in Go use the same texts.
+func ofMessages(st *status.Status) bool {
+	begins := func(text string) bool { return strings.HasPrefix(st.Message(), text) }
+	switch st.Code() {
+	case codes.ResourceExhausted:
+		return slices.ContainsFunc(tooLarge, begins)
+	case codes.Internal:
+		return slices.ContainsFunc(unfit, begins)
+	default:
+		return false
 	}
 }
 
@@ -108,16 +130,17 @@ func (c *call) warnRetriesOff() {
 	}
 }
 
-// multiplied reports whether gRPC may have retried an attempt by itself, and warns if stagger retries, too. Then the
-// lack of a stream proves nothing about previous attempts.
-func (c *call) multiplied() bool {
-	if c.cc == nil || c.grpcRetries == grpcRetriesOff || !hidesRetries(c.cc) && !retriesItself(c.cc, c.method) {
-		return false
-	}
-	if c.entry.mode == policy.ModeEnforce && c.options.maxAttempts > 1 {
+// grpcMayHaveRetried reports whether gRPC may have retried an attempt by itself. Then the lack of a stream proves nothing about previous
+// attempts.
+func (c *call) grpcMayHaveRetried() bool {
+	return c.cc != nil && c.grpcRetries == grpcMayRetry && (hidesRetries(c.cc) || retriesItself(c.cc, c.method))
+}
+
+// warnMultiplied warns if both gRPC and stagger retry.
+func (c *call) warnMultiplied() {
+	if c.entry.mode == policy.ModeEnforce && c.options.maxAttempts > 1 && c.grpcMayHaveRetried() {
 		c.retrier.warnOnce(&multipliedAttempts, c.entry.name, c.entry.name)
 	}
-	return true
 }
 
 // dropped reports whether a picker has dropped an RPC without a stream, as xDS and grpclb balancers do to
@@ -140,8 +163,8 @@ var drops = []string{
 // trailers. err may wrap the status.
 func deterministic(code codes.Code, err error) bool {
 	message := messageOf(err)
-	return aboveLimit(code, message) ||
-		code == codes.Internal && slices.ContainsFunc(unfit, func(text string) bool { return strings.HasPrefix(message, text) })
+	return aboveLimit(code, message) || code == codes.Internal && (strings.HasPrefix(message, cardinality) ||
+		slices.ContainsFunc(unfit, func(text string) bool { return strings.HasPrefix(message, text) }))
 }
 
 // statusError is an error that has a status, as gRPC's have.
@@ -159,10 +182,22 @@ func messageOf(err error) string {
 	return inner.GRPCStatus().Message()
 }
 
+// cardinality begins grpc-go's texts for a server that sends no reply to a unary call, or several.
+const cardinality = "cardinality violation:"
+
+// tooLarge are the beginnings of grpc-go's texts for messages above a size limit.
+var tooLarge = []string{
+	"trying to send message larger than max",
+	"grpc: message too large (",
+	"grpc: received message larger than max",
+	"grpc: message after decompression larger than max",
+	"grpc: received message after decompression larger than max",
+}
+
 // unfit are the beginnings of grpc-go's texts for messages and headers that this client can't encode or decode.
 var unfit = []string{
-	"cardinality violation:",
 	"grpc: Compressor is not installed",
+	"grpc: Decompressor is not installed",
 	"grpc: error while compressing",
 	"grpc: error while marshaling",
 	"grpc: failed to decompress the",

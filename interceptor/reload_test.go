@@ -29,7 +29,7 @@ func budgeted(b spec.Budget) spec.Config {
 // bucketOf is a budget of n retries, which hardly anything fills.
 func bucketOf(n float64) spec.Budget {
 	b := budget.Default()
-	b.Size, b.PerSuccess, b.RefillTime = n, 0, 600*time.Second
+	b.Size, b.PerSuccess = n, 0
 	return spec.Budget{Config: b}
 }
 

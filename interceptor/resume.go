@@ -21,8 +21,9 @@ type resumeOption struct {
 // after it, or nil or false to let the stream end with its error. The application sees one unbroken stream.
 //
 // Every resumption is an attempt: the policy and the budget must allow it,
-// and the method must be idempotent. An attempt that has delivered a message is progress: the attempts of the policy and of
-// [MaxAttempts] are counted from it again, as the first. To bound the whole stream, return false. last is a copy, made of every
+// and the method must be idempotent. An attempt that has delivered a message, or has run for 10 s, is progress: the attempts of the policy
+// and of [MaxAttempts] are counted from it again, as the first. After 10 s the backoff starts anew, too, and the attempt costs the budget
+// nothing, so that a quiet stream lives over any number of cuts. To bound the whole stream, return false. last is a copy, made of every
 // received message; next runs in RecvMsg. For streams of other kinds, and for messages other than protobuf's, the option
 // has no effect.
 func Resume(next func(last proto.Message) (next proto.Message, ok bool)) grpc.CallOption {
@@ -42,7 +43,7 @@ func resumptionOf(desc *grpc.StreamDesc, opts []grpc.CallOption) (r resumption) 
 		return r
 	}
 	for _, o := range opts {
-		if o, ok := unwrapped(o).(resumeOption); ok {
+		if o, ok := underlying(o).(resumeOption); ok {
 			r.next = o.next
 		}
 	}
@@ -59,15 +60,19 @@ func (r *resumption) delivered(m any) {
 	}
 }
 
-// rest makes the request for the messages after the last one that the application received. It returns false if there is no
+// makeRest makes the request for the messages after the last one that the application received the log. It returns false if there is no
 // such message, or next returns none.
-func (s *stream) rest(request *encoded) bool {
+func (s *stream) makeRest() bool {
 	if s.resume.last == nil {
 		return false
 	}
 	m, ok := s.resume.next(s.resume.last)
-	if !ok || m == nil || new(encoder).encode(m, request) != decision.CommitNone {
-		return false
+	var e encoded
+	made := encoder{measures: s.encoder.measures}
+	if !ok || m == nil || made.encode(m, s.log.limit, &e) != decision.CommitNone || !m.ProtoReflect().IsValid() {
+		return false // a nil pointer is no request, though it can be encoded: as one for the whole stream
 	}
-	return m.ProtoReflect().IsValid() // a nil pointer is no request, though it can be encoded: as one for the whole stream
+	s.log.release()
+	s.log.closed = true
+	return s.log.keep(&e)
 }

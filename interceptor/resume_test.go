@@ -72,52 +72,6 @@ func TestResume_NoRequest(t *testing.T) {
 // nothing is a message of the application's, with methods of one that it does not have.
 type nothing struct{ *wrapperspb.StringValue }
 
-// A server may answer before it is asked, and the request be on its way still when the rest is asked for. The application may also send it
-// after it has received the first message: that request is not kept.
-func TestResume_LateRequest(t *testing.T) {
-	for name, late := range map[string]time.Duration{
-		"in the backoff":          1050 * ms,
-		"beside the next attempt": 1500 * ms,
-		"after the end":           time.Minute,
-	} {
-		for _, answered := range []bool{false, true} {
-			t.Run(strings.ReplaceAll(fmt.Sprint(name, ", answered before: ", answered), " ", "_"), func(t *testing.T) {
-				play(t, config(plain()), func(t *testing.T, s scene) {
-					s.conn = s.inside(t, func(n int, stream grpc.ClientStream) grpc.ClientStream {
-						if n > 1 {
-							return stream
-						}
-						return &spy{stream, func(any) { time.Sleep(late) }}
-					})
-					s.On(get,
-						moves.Play(say("a"), moves.Pause(time.Second)).Then(down()),
-						moves.Play(moves.Receive(1), say("b"), moves.Pause(time.Second)))
-					rest := func(proto.Message) (proto.Message, bool) { return wrapperspb.String("the rest"), true }
-					stream := s.open(t, t.Context(), serverStream, interceptor.Resume(rest))
-					var got []string
-					if answered {
-						first := new(wrapperspb.StringValue)
-						must.Do(t, stream.RecvMsg(first))
-						got = append(got, first.GetValue())
-					}
-					go func() {
-						if err := stream.SendMsg(wrapperspb.String("all")); err != nil {
-							t.Errorf("SendMsg: %v", err)
-						}
-					}()
-					synctest.Wait()
-					others, err := receive(stream)
-					got = append(got, others...)
-					if err != io.EOF || fmt.Sprint(got) != "[a b]" || s.Count(get) != 2 || fmt.Sprint(s.heard(1)) != "[the rest]" {
-						t.Errorf("%v, %v (%s) after %d attempts", got, err, reasonOf(err), s.Count(get))
-					}
-					time.Sleep(time.Hour)
-				})
-			})
-		}
-	}
-}
-
 // after asks for what comes after the last message.
 func after(last proto.Message) (proto.Message, bool) {
 	n, err := strconv.Atoi(last.(*wrapperspb.StringValue).GetValue())
@@ -256,7 +210,7 @@ func TestForever_Ends(t *testing.T) {
 			if row.change != nil {
 				row.change(&c.Methods[0].Policy)
 			}
-			c.Budgets = []spec.Budget{{Name: "broke", Config: budget.BucketConfig{SlowCost: 1, RefillTime: time.Second, Window: time.Second}}}
+			c.Budgets = []spec.Budget{{Name: "broke", Config: budget.BucketConfig{SlowCost: 1}}}
 			play(t, c, func(t *testing.T, s scene) {
 				row.prepare(t, s)
 				_, err := s.watch(t.Context(), t, row.opts...)
@@ -333,7 +287,7 @@ func TestResume_AnHourOfCuts(t *testing.T) {
 			retry := plain()
 			retry.Backoff, retry.Budget = backoff(10*ms, 10*ms), ""
 			return config(retry)
-		}, func(streams int) int { return streams + int(d.Size+d.Size*float64(time.Hour/d.RefillTime)) }, 3600 + int(d.Size)*11, policy.ReasonBudgetExhausted},
+		}, func(streams int) int { return streams + int(d.Size+d.Size*float64(time.Hour/budget.RefillTime)) }, 3600 + int(d.Size)*11, policy.ReasonBudgetExhausted},
 		// A hedging policy has no backoff of its own: 50 ms at first, up to 2 s, half of that here.
 		"hedging without a budget: a backoff all the same": {func() spec.Config { return hedged() }, func(int) int { return 3600 + 10 }, 3590, ""},
 	} {

@@ -16,6 +16,7 @@ type rules struct {
 	set       *decision.Set
 	budgets   map[string]budgetRule // by name; "" is the default budget
 	throttled bool                  // every call counts for the budget, even without retries
+	channel   channel
 	balancing string                // see balancing.Config
 	elsewhere balancing.Hook        // nil: the program does not import package elsewhere
 	newGate   func() admitting.Gate // of admission; nil: the program does not import that package
@@ -24,8 +25,9 @@ type rules struct {
 // newRules returns the rules of a set.
 func newRules(set *decision.Set) *rules {
 	r := &rules{set: set, budgets: map[string]budgetRule{}, elsewhere: importedElsewhere(), newGate: admitting.Registered()}
-	channel, _ := set.Channel()
-	r.balancing = balancing.Config(channel)
+	r.channel = newChannel(set)
+	config, _ := set.Channel()
+	r.balancing = balancing.Config(config)
 	r.budgets[""] = budgetRule{config: budget.Default(), scope: "TARGET"}
 	if t := set.Config().RetryThrottling; t != nil {
 		r.budgets[""] = budgetRule{config: *t, scope: "TARGET"}

@@ -71,7 +71,8 @@ func TestScript(t *testing.T) {
 	unsafe := mustPolicy(t, spec.Policy{Retry: &two})
 
 	md := metadata.Pairs("from", "1")
-	later := metadata.Pairs("retry-after", "2")
+	later, now := metadata.Pairs("retry-after", "2"), metadata.Pairs("retry-after", "0")
+	past := metadata.Pairs("retry-after", "Fri, 31 Dec 1999 23:59:59 GMT")
 	inHeader := down().Header(metadata.Pairs("retry-after", "5"))
 	says := func(code codes.Code, message string) testserver.Step { return testserver.Fail(code, message) }
 	list := func(texts ...string) testserver.Step { return moves.Play(moves.Receive(1), say(texts...)) }
@@ -142,13 +143,13 @@ func TestScript(t *testing.T) {
 		},
 		"one that does not declare it safe": {opts: options{interceptor.Policy(unsafe)}, script: script{down()}, want: `[] Unavailable not_idempotent [] 0s`},
 		"one that is none":                  {opts: options{interceptor.Policy(nil)}, script: script{down()}, want: `[] Unavailable non_retryable [] 0s`},
-		"an attempt that is too slow":       {config: config(hasty()), script: script{testserver.Hang(), text("a")}, want: `["a"] OK succeeded [1.1s] 1.1s`},
+		"an attempt that is too slow":       {config: config(hasty()), only: "unary, server stream", script: script{testserver.Hang(), text("a")}, want: `["a"] OK succeeded [1.1s] 1.1s`},
 		"so too, and a stream that takes long": {
-			config: config(hasty()), only: "server stream, bidi", script: script{testserver.Hang(), moves.Play(moves.Receive(1), say("a"), moves.Pause(time.Minute), say("b"))},
+			config: config(hasty()), only: "server stream", script: script{testserver.Hang(), moves.Play(moves.Receive(1), say("a"), moves.Pause(time.Minute), say("b"))},
 			want: `["a" "b"] OK succeeded [1.1s] 1m1.1s`,
 		},
 		"slow, and fails in the backoff": {
-			config: config(hasty()), script: script{down().Delay(1050 * ms), text("a")},
+			config: config(hasty()), only: "unary, server stream", script: script{down().Delay(1050 * ms), text("a")},
 			want: `["a"] OK succeeded [1.15s] 1.15s`,
 		}, // 1.05 s and a backoff
 		"slow, and fails for good in it": {
@@ -193,6 +194,13 @@ func TestScript(t *testing.T) {
 		"pushback: no delay":    {script: script{down().Pushback("0"), text("a")}, want: `["a"] OK succeeded [0s] 0s`},
 		"pushback: retry info":  {script: script{down().RetryInfo(3 * time.Second), text("a")}, want: `["a"] OK succeeded [3s] 3s`},
 		"pushback: retry-after": {script: script{down().Trailer(later), text("a")}, want: `["a"] OK succeeded [2s] 2s`},
+		// RetryInfo and retry-after say "at least": the longer of delay and backoff.
+		"retry info of 0":          {script: script{down().RetryInfo(0), down().RetryInfo(0), down().RetryInfo(0), text("a")}, want: `["a"] OK succeeded [100ms 200ms 400ms] 700ms`},
+		"retry-after: 0":           {script: script{down().Trailer(now), down().Trailer(now), text("a")}, want: `["a"] OK succeeded [100ms 200ms] 300ms`},
+		"retry-after a past date":  {script: script{down().Trailer(past), down().Trailer(past), text("a")}, want: `["a"] OK succeeded [100ms 200ms] 300ms`},
+		"less than the backoff":    {script: script{down().RetryInfo(50 * ms), down().RetryInfo(50 * ms), text("a")}, want: `["a"] OK succeeded [100ms 200ms] 300ms`},
+		"more than the backoff":    {script: script{down().RetryInfo(0), down().RetryInfo(3 * time.Second), down(), text("a")}, want: `["a"] OK succeeded [100ms 3s 100ms] 3.2s`},
+		"pushback before the rest": {script: script{down().Pushback("0").RetryInfo(3 * time.Second).Trailer(later), text("a")}, want: `["a"] OK succeeded [0s] 0s`},
 		"pushback: the first of three": {
 			script: script{down().Pushback("700").RetryInfo(3 * time.Second).Trailer(later), text("a")},
 			want:   `["a"] OK succeeded [700ms] 700ms`,

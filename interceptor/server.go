@@ -6,6 +6,7 @@ package interceptor
 import (
 	"context"
 	"strconv"
+	"sync"
 	"sync/atomic"
 
 	"google.golang.org/grpc"
@@ -16,7 +17,31 @@ import (
 
 // inboundCall is an incoming call whose handler makes calls.
 type inboundCall struct {
-	gaveUp atomic.Bool // one of them has given up
+	marks  atomic.Int64 // how many methods gaveUp has: most calls need no lock
+	mu     sync.Mutex   // guards gaveUp
+	gaveUp map[string]bool
+}
+
+// noteGaveUp records that a call of a method has given up.
+func (in *inboundCall) noteGaveUp(method string) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.gaveUp == nil {
+		in.gaveUp = map[string]bool{}
+	}
+	in.gaveUp[method] = true
+	in.marks.Store(int64(len(in.gaveUp)))
+}
+
+// noteSucceeded records that a call of a method has succeeded: its handler does not fail because an earlier one gave up.
+func (in *inboundCall) noteSucceeded(method string) {
+	if in.marks.Load() == 0 {
+		return
+	}
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	delete(in.gaveUp, method)
+	in.marks.Store(int64(len(in.gaveUp)))
 }
 
 type inboundKey struct{}
@@ -24,7 +49,8 @@ type inboundKey struct{}
 // ServerOptions returns options of grpc.NewServer for a service that is also a client. If a call made in the context
 // of an incoming call gives up after its retries, or because it cannot connect, and the incoming call fails, the server
 // sends pushback to its caller (trailer grpc-retry-pushback-ms: -1, gRFC A6).
-// gRPC clients then don't retry, so that the layers of a chain don't multiply their attempts.
+// gRPC clients then don't retry, so that the layers of a chain don't multiply their attempts. A call made with [Optional] doesn't count,
+// nor one after which another call of the same method has succeeded.
 //
 //	grpc.NewServer(retrier.ServerOptions()...)
 //
@@ -62,7 +88,7 @@ func (s *inboundStream) Context() context.Context { return s.ctx }
 func (in *inboundCall) serve(handler func() error, setTrailer func(metadata.MD)) error {
 	failed := true
 	defer func() {
-		if failed && in.gaveUp.Load() {
+		if failed && in.marks.Load() > 0 {
 			setTrailer(metadata.Pairs(decision.PushbackTrailer, "-1"))
 		}
 	}()

@@ -120,6 +120,8 @@ func TestChain_Trailer(t *testing.T) {
 		{"it gave up, and does without", []testserver.Step{down()}, get, nil, func(error) error { return nil }, nothing},
 		{"its call succeeded after retries", []testserver.Step{down().Times(2), text("a")}, get, nil, func(error) error { return fails }, nothing},
 		{"its call switched retries off", []testserver.Step{down()}, get, []grpc.CallOption{interceptor.Disable()}, pass, nothing},
+		{"its call was optional", []testserver.Step{down()}, get, []grpc.CallOption{interceptor.Optional()}, func(error) error { return fails }, nothing},
+		{"its call was optional, and the server below forbade more", []testserver.Step{down().Pushback("-1")}, get, []grpc.CallOption{interceptor.Optional()}, pass, nothing},
 	} {
 		for _, unary := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s, unary %v", row.name, unary), func(t *testing.T) {
@@ -135,6 +137,115 @@ func TestChain_Trailer(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// A handler whose own calls are of several methods, or several tries. Each line is what a call asks for and how the server answers it.
+func TestChain_SeveralCalls(t *testing.T) {
+	t.Parallel()
+	const list = "/acme.orders.v1.OrderService/ListOrders"
+	type made struct {
+		method string
+		up     bool
+		opts   []grpc.CallOption
+	}
+	optional := []grpc.CallOption{interceptor.Optional()}
+	c := config(three("ALLOW"))
+	c.Methods[0].Names = append(c.Methods[0].Names, list)
+	for name, row := range map[string]struct {
+		calls []made
+		want  string
+	}{
+		"a second try succeeds":                      {[]made{{get, false, nil}, {get, true, nil}}, "[]"},
+		"a second try, with one attempt":             {[]made{{get, false, nil}, {get, true, []grpc.CallOption{interceptor.MaxAttempts(1)}}}, "[]"},
+		"a second try fails as well":                 {[]made{{get, false, nil}, {get, false, nil}}, "[-1]"},
+		"another method succeeds":                    {[]made{{get, false, nil}, {list, true, nil}}, "[-1]"},
+		"an earlier call of the method succeeded":    {[]made{{get, true, nil}, {get, false, nil}}, "[-1]"},
+		"two methods, and one succeeds later":        {[]made{{get, false, nil}, {list, false, nil}, {get, true, nil}}, "[-1]"},
+		"two methods, and both succeed later":        {[]made{{get, false, nil}, {list, false, nil}, {list, true, nil}, {get, true, nil}}, "[]"},
+		"an optional call, and one that is not":      {[]made{{list, false, optional}, {get, false, nil}}, "[-1]"},
+		"an optional call of a method after another": {[]made{{get, false, nil}, {get, false, optional}}, "[-1]"},
+		"an optional second try succeeds":            {[]made{{get, false, nil}, {get, true, optional}}, "[]"},
+	} {
+		for kind, desc := range callKinds {
+			t.Run(name+"/"+kind, func(t *testing.T) {
+				play(t, c, func(t *testing.T, s scene) {
+					got, err := s.trailerAbove(t, desc == nil, func(ctx context.Context) error {
+						for _, call := range row.calls {
+							s.On(call.method, down())
+							if call.up {
+								s.On(call.method, text("a"))
+							}
+							if err := exchange(ctx, s.conn, desc, call.method, call.opts...); (err == nil) != call.up {
+								t.Errorf("%s: %v", call.method, err)
+							}
+						}
+						return status.Error(codes.Unavailable, "for a reason of its own")
+					})
+					if fmt.Sprint(got) != row.want || err == nil {
+						t.Errorf("trailer %v with %v; want %s", got, err, row.want)
+					}
+				})
+			})
+		}
+	}
+}
+
+// A parallel branch that wins takes the mark of the other one back.
+func TestChain_ParallelBranch(t *testing.T) {
+	t.Parallel()
+	for _, unary := range []bool{true, false} {
+		t.Run(fmt.Sprint("unary ", unary), func(t *testing.T) {
+			play(t, config(three("ALLOW")), func(t *testing.T, s scene) {
+				s.On(get, text("won").Delay(time.Minute).Times(1), down())
+				got, err := s.trailerAbove(t, unary, func(ctx context.Context) error {
+					var branches sync.WaitGroup
+					for range 2 {
+						branches.Go(func() { _ = ask(ctx, s.conn, unary) })
+						time.Sleep(ms)
+					}
+					branches.Wait()
+					return status.Error(codes.Unavailable, "for a reason of its own")
+				})
+				if len(got) != 0 || err == nil {
+					t.Errorf("trailer %v with %v; want none", got, err)
+				}
+			})
+		})
+	}
+}
+
+// A connection whose calls are all optional.
+func TestChain_OptionalConnection(t *testing.T) {
+	play(t, config(three("ALLOW")), func(t *testing.T, s scene) {
+		s.On(get, down())
+		conn := s.Dial(t, append(s.retrier.DialOptions(), grpc.WithDefaultCallOptions(interceptor.Optional()))...)
+		got, err := s.trailerAbove(t, true, func(ctx context.Context) error { return ask(ctx, conn, true) })
+		if len(got) != 0 || status.Code(err) != codes.Unavailable || s.Count(get) != 3 {
+			t.Errorf("trailer %v with %v after %d requests; want none after 3", got, err, s.Count(get))
+		}
+	})
+}
+
+// However a handler words the error of its call, the last service gets three requests.
+func TestChain_TranslatedErrors(t *testing.T) {
+	t.Parallel()
+	for name, translate := range map[string]func(error) error{
+		"as it is":      func(err error) error { return err },
+		"wrapped":       func(err error) error { return fmt.Errorf("orders: %w", err) },
+		"a new status":  func(err error) error { return status.Errorf(codes.Unavailable, "orders: %v", err) },
+		"a new message": func(error) error { return status.Error(codes.Unavailable, "orders are not there") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := chain{guards: "BC", retry: three("ALLOW"), unary: true, translate: translate}.start(t)
+				s.d.On(get, down())
+				if err := s.call(t); status.Code(err) != codes.Unavailable || s.d.Count(get) != 3 {
+					t.Errorf("%v, %d requests at D; want 3", err, s.d.Count(get))
+				}
+			})
+		})
 	}
 }
 
@@ -199,6 +310,8 @@ type chain struct {
 	grpcs  string     // of "ABC": clients that retry by gRPC's own policy, as often as the Retrier
 	retry  spec.Retry // of the other clients
 	fails  float64    // how often B and C fail by themselves, 0 to 1; how D does, its script says
+
+	translate func(error) error // of the unary handlers of B and C; nil: they pass errors on
 }
 
 // three is the policy of most chains: 3 attempts after UNAVAILABLE, and no budget.
@@ -248,7 +361,11 @@ func (c chain) serve(t *testing.T, name string, next *grpc.ClientConn) *testserv
 	}
 	if c.unary {
 		return testserver.Start(t, append(options, testserver.Register(unaryOrders(func(ctx context.Context) error {
-			return ask(ctx, next, true)
+			err := ask(ctx, next, true)
+			if err != nil && c.translate != nil {
+				err = c.translate(err)
+			}
+			return err
 		})))...)
 	}
 	srv := testserver.Start(t, options...)

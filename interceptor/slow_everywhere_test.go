@@ -5,12 +5,16 @@ package interceptor_test
 
 import (
 	"context"
+	"errors"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
@@ -42,50 +46,66 @@ func (s scene) hangs(t *testing.T) policy.Reason {
 	return reason
 }
 
-// Nothing is sent beside a slow attempt, nor in its place, unless it is known what is usual for its method, and no response of the
-// target was long. The reason says which: a queue only when all were long.
+// What follows a slow attempt depends on the method's last ten answers: nothing while more than two were slow, or too few are known to send
+// one beside it; nothing at all while all were very slow. Only answers count.
 func TestBesideSlow(t *testing.T) {
 	t.Parallel()
-	queue, unknown := policy.ReasonSlowEverywhere, policy.ReasonNotProvenFast
+	always, often := policy.ReasonSlowEverywhere, policy.ReasonNotProvenFast
+	const slow, verySlow = 220 * ms, 300 * ms // over 200 ms, and over a quarter of a second
 	fast := repeat(10*ms, 20)
+	allVerySlow := append(repeat(slow, 10), repeat(verySlow, 10)...) // after slow ones, which let nothing follow, so that they end
 	for inPlace, follows := range map[bool]policy.Reason{false: policy.ReasonHedge, true: policy.ReasonRetry} {
+		few := often
+		if inPlace {
+			few = policy.ReasonRetry
+		}
 		for name, row := range map[string]struct {
 			before func(t *testing.T, s scene)
 			want   policy.Reason
 		}{
-			"no response":     {func(*testing.T, scene) {}, unknown},
-			"seven responses": {func(t *testing.T, s scene) { s.takes(t, nil, get, repeat(10*ms, 7)...) }, unknown},
-			"eight":           {func(t *testing.T, s scene) { s.takes(t, nil, get, repeat(10*ms, 8)...) }, follows},
-			"another method":  {func(t *testing.T, s scene) { s.takes(t, nil, create, fast...) }, unknown},
-			"eight, long ago": {func(t *testing.T, s scene) {
-				s.takes(t, nil, get, repeat(10*ms, 8)...)
+			"no answer":      {func(*testing.T, scene) {}, few},
+			"four answers":   {func(t *testing.T, s scene) { s.takes(t, nil, get, repeat(10*ms, 4)...) }, few},
+			"five":           {func(t *testing.T, s scene) { s.takes(t, nil, get, repeat(10*ms, 5)...) }, follows},
+			"one of four":    {func(t *testing.T, s scene) { s.takes(t, nil, get, append(repeat(10*ms, 3), slow)...) }, often},
+			"one of five":    {func(t *testing.T, s scene) { s.takes(t, nil, get, append(repeat(10*ms, 4), slow)...) }, follows},
+			"another method": {func(t *testing.T, s scene) { s.takes(t, nil, create, fast...) }, few},
+			"five, long ago": {func(t *testing.T, s scene) {
+				s.takes(t, nil, get, repeat(10*ms, 5)...)
 				time.Sleep(time.Hour)
 			}, follows},
-			"eight failures": {func(t *testing.T, s scene) {
+			"five errors that speak of the request": {func(t *testing.T, s scene) {
 				s.On(get, testserver.Fail(codes.NotFound))
-				for range 8 {
+				for range 5 {
 					_, _ = s.call(t.Context(), get)
 				}
-			}, unknown},
-			"one is long": {func(t *testing.T, s scene) { s.takes(t, nil, get, append(fast, 250*ms)...) }, unknown},
-			"one was long 10 s ago": {func(t *testing.T, s scene) {
-				s.takes(t, nil, get, append(fast, 250*ms)...)
-				time.Sleep(10*time.Second - 200*ms + 1)
 			}, follows},
-			"all are long": {func(t *testing.T, s scene) { s.takes(t, nil, get, append(fast, repeat(250*ms, 5)...)...) }, queue},
-			"one of another method is long": {func(t *testing.T, s scene) {
+			"five other errors": {func(t *testing.T, s scene) {
+				s.On(get, testserver.Fail(codes.Internal))
+				for range 5 {
+					_, _ = s.call(t.Context(), get)
+				}
+			}, few},
+			"two are slow":          {func(t *testing.T, s scene) { s.takes(t, nil, get, append(fast, repeat(slow, 2)...)...) }, follows},
+			"three are slow":        {func(t *testing.T, s scene) { s.takes(t, nil, get, append(fast, repeat(slow, 3)...)...) }, often},
+			"three were, and eight": {func(t *testing.T, s scene) { s.takes(t, nil, get, append(repeat(slow, 3), repeat(10*ms, 8)...)...) }, follows},
+			"all are slow":          {func(t *testing.T, s scene) { s.takes(t, nil, get, append(fast, repeat(slow, 10)...)...) }, often},
+			"all are very slow":     {func(t *testing.T, s scene) { s.takes(t, nil, get, allVerySlow...) }, always},
+			"nine are very slow": {func(t *testing.T, s scene) {
+				s.takes(t, nil, get, append(slices.Clip(allVerySlow), 10*ms)...)
+			}, often},
+			"all of another method are very slow": {func(t *testing.T, s scene) {
 				s.takes(t, nil, get, fast...)
-				s.takes(t, nil, create, append(fast, 250*ms)...)
-			}, unknown},
+				s.takes(t, nil, create, repeat(verySlow, 10)...)
+			}, follows},
 			"after a reload": {func(t *testing.T, s scene) {
-				s.takes(t, nil, get, append(fast, repeat(250*ms, 5)...)...)
+				s.takes(t, nil, get, allVerySlow...)
 				s.reload(t, watchful(inPlace))
-			}, queue},
+			}, always},
 			"over another connection": {func(t *testing.T, s scene) {
 				one := s
 				one.conn = s.Dial(t, s.retrier.DialOptions()...)
-				one.takes(t, nil, get, append(fast, repeat(250*ms, 5)...)...)
-			}, queue},
+				one.takes(t, nil, get, allVerySlow...)
+			}, always},
 		} {
 			t.Run(string(follows)+"/"+name, func(t *testing.T) {
 				fresh(t, watchful(inPlace), func(t *testing.T, s scene) {
@@ -96,5 +116,71 @@ func TestBesideSlow(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// A command-line client makes one call, which hangs: with onAttemptTimeout RETRY, its second attempt is sent in place of the first, as far
+// as the bucket pays.
+func TestBesideSlow_FirstCall(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		inPlace bool
+		bucket  float64
+		want    policy.Reason
+	}{
+		"in place":                 {true, 4, policy.ReasonRetry},
+		"in place, a small bucket": {true, 3, policy.ReasonBudgetExhausted},
+		"beside":                   {false, 4, policy.ReasonNotProvenFast},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := watchful(row.inPlace)
+			b := bucketOf(row.bucket)
+			b.Name = "orders"
+			c.Budgets = []spec.Budget{b}
+			c.Methods[0].Retry.Budget = b.Name
+			fresh(t, c, func(t *testing.T, s scene) {
+				if got := s.hangs(t); got != row.want {
+					t.Errorf("%s; want %s", got, row.want)
+				}
+			})
+		})
+	}
+}
+
+// Whoever hears of a refusal hears of the answers behind it: the decision, the end of the call, and the error.
+func TestBesideSlow_Answers(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		before []time.Duration
+		want   string
+	}{
+		"too few":         {repeat(10*ms, 3), "3 of the 5 answers that must be known"},
+		"too many slow":   {append(repeat(10*ms, 7), repeat(220*ms, 3)...), "3 of the last 10 answers were slow: over 200ms"},
+		"all very slow":   {repeat(300*ms, 10), "10 of the last 10 answers were slow: over 250ms"},
+		"nothing is slow": {repeat(10*ms, 10), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fresh(t, watchful(false), func(t *testing.T, s scene) {
+				s.takes(t, nil, get, row.before...)
+				s.On(get, testserver.Hang())
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				decisions, calls := len(s.decisions), len(s.calls)
+				_, err := s.call(ctx, get)
+				e, _ := errors.AsType[*interceptor.Error](err)
+				if row.want == "" {
+					decisions++ // the hedge, which the bucket pays for; no other one follows
+				}
+				got := []string{s.decisions[decisions].Answers.String(), s.calls[calls].Answers.String(), e.Answers.String()}
+				for _, text := range got {
+					if text != row.want {
+						t.Errorf("%q; want %q three times", got, row.want)
+					}
+				}
+				if logged := e.LogValue().String(); row.want != "" && !strings.Contains(logged, "answers="+row.want) {
+					t.Errorf("the error is logged as %s; want %q in it", logged, row.want)
+				}
+			})
+		})
 	}
 }

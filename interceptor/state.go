@@ -37,12 +37,13 @@ type State struct {
 	Admission []AdmissionState // of the methods with admission that have had calls, ordered by target and method
 }
 
-// State returns a reading of the Retrier. In an [Option], before the Retrier is made, it is the zero State. It is safe for concurrent use.
+// State returns a reading of the Retrier. That of a Retrier that isn't made, or not yet, as in an [Option], is the zero State. It is safe
+// for concurrent use.
 func (r *Retrier) State() State {
-	rules, switches := r.rules.Load(), r.switches.Load()
-	if rules == nil {
+	if !r.made() {
 		return State{}
 	}
+	rules, switches := r.rules.Load(), r.switches.Load()
 	s := State{
 		Policies: rules.set.Set, Warnings: rules.set.Warnings(),
 		Switches:       switches.list(),
@@ -55,6 +56,11 @@ func (r *Retrier) State() State {
 	var unread []policy.Diagnostic
 	s.Budgets, unread = r.budgetStates()
 	s.Warnings = append(s.Warnings, unread...)
+	if rules.byDefault() {
+		for i, d := range s.Warnings {
+			s.Warnings[i] = inDefaultsWords(d)
+		}
+	}
 	return s
 }
 

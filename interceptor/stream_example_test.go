@@ -31,7 +31,7 @@ func dialStreams(script ...testserver.Step) (conn *grpc.ClientConn, end func()) 
 	if err != nil {
 		panic(err)
 	}
-	conn, err = grpc.NewClient(srv.Target(), append(srv.DialOptions(), retrier.DialOptions()...)...)
+	conn, err = grpc.NewClient(srv.Target(), append(retrier.DialOptions(), srv.DialOptions()...)...)
 	if err != nil {
 		panic(err)
 	}

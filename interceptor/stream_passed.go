@@ -24,7 +24,7 @@ type passedStream struct {
 // listens reports whether anybody or anything has to hear how the only attempt of a call ends: an observer, breaker, admission, a
 // budget, what is known of its method, or a timeout of the policy.
 func (c *call) listens() bool {
-	return c.entry.responses != nil || c.entry.asks || c.entry.budget != budget.Unlimited || c.entry.policy.Timeout() > 0 || c.retrier.observers.Load().any
+	return c.entry.responses != nil || c.entry.asks || c.entry.budget != budget.Unlimited || c.entry.policy.Timeout() > 0 || c.retrier.observers.Load().ofCalls
 }
 
 // openPassed opens the stream of a call to whose end nobody listens.
@@ -57,8 +57,9 @@ func (s *passedStream) RecvMsg(m any) error {
 func (c *call) passedError(err error) error {
 	now := c.now()
 	a := &attempt{attemptOptions: newAttemptOptions(), number: 1, began: c.start, ctx: c.ctx}
-	c.prepareEngine(false)
+	c.prepareEngine()
 	c.engine.Start(&c.set, now)
 	c.reportEnd(a, c.resultOf(a, nil, err, c.local(a, err, now), now), now)
+	c.warnOfFailure(a, err)
 	return c.failure(c.end())
 }

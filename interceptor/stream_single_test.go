@@ -6,6 +6,7 @@ package interceptor_test
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
@@ -126,7 +128,7 @@ func TestStreamSingle_ErrorAfterDeadline(t *testing.T) {
 		synctest.Wait()
 		got, err := receive(stream)
 		_, again := receive(stream)
-		if fmt.Sprint(got) != "[a]" || status.Code(err) != codes.NotFound || again != err || reasonOf(err) != policy.ReasonCancelled {
+		if fmt.Sprint(got) != "[a]" || status.Code(err) != codes.NotFound || again.Error() != err.Error() || reasonOf(err) != policy.ReasonCancelled {
 			t.Errorf("%v, %v (%s), then %v", got, err, reasonOf(err), again)
 		}
 	})
@@ -164,8 +166,8 @@ func TestStreamSingle_CancelledWhileOpened(t *testing.T) {
 					return stream
 				})
 				s.On(get, testserver.Hang())
-				if _, err := conn.NewStream(ctx, bidiStream, get); err != nil {
-					t.Error(err)
+				if _, err := conn.NewStream(ctx, bidiStream, get); err != nil && status.Code(err) != codes.Canceled {
+					t.Error(err) // NewStream may return the end, or the stream that has it
 				}
 				s.overOnce(t, codes.Canceled, 1)
 				if left := held(s.retrier, f, b); left != "" {
@@ -174,24 +176,6 @@ func TestStreamSingle_CancelledWhileOpened(t *testing.T) {
 			}, append(options, p.options(true)...)...)
 		})
 	}
-}
-
-// OnFinish runs before RecvMsg returns, and may ask the stream.
-func TestStreamSingle_OnFinishAsks(t *testing.T) {
-	play(t, spec.Config{}, func(t *testing.T, s scene) {
-		s.On(get, moves.Play(moves.Receive(1), say("a")).Header(metadata.Pairs("from", "1")).Trailer(metadata.Pairs("end", "1")))
-		var stream grpc.ClientStream
-		var asked []string
-		stream = s.open(t, t.Context(), bidiStream, grpc.OnFinish(func(error) {
-			header, _ := stream.Header()
-			asked = append(asked, fmt.Sprint(header["from"], stream.Trailer()["end"], stream.Context().Err()))
-		}))
-		send(t, stream, "x")
-		if got, err := receive(stream); err != io.EOF || fmt.Sprint(got, asked) != "[a] [[1] [1] <nil>]" {
-			t.Errorf("%v, %v; OnFinish has seen %v", got, err, asked)
-		}
-		s.overOnce(t, codes.OK, 1)
-	})
 }
 
 // hoarder is an inner interceptor that receives ahead.
@@ -221,49 +205,6 @@ func (h *hoarder) RecvMsg(m any) error {
 	}
 	m.(*wrapperspb.StringValue).Value = text
 	return nil
-}
-
-// The accounts of a stream that an inner interceptor has received to its end are settled, also if the application never
-// looks. If it does, it gets what the interceptor holds, and the end that the interceptor returns.
-func TestStreamSingle_ReceivedAhead(t *testing.T) {
-	failure := moves.Play(say("a", "b")).Then(testserver.Fail(codes.NotFound))
-	for name, row := range map[string]struct {
-		step      testserver.Step
-		code, end codes.Code
-		own       error // the interceptor's, in place of gRPC's end
-	}{
-		"success":              {moves.Play(say("a", "b")), codes.OK, codes.OK, nil},
-		"failure":              {failure, codes.NotFound, codes.NotFound, nil},
-		"success, and its own": {moves.Play(say("a", "b")), codes.OK, codes.DataLoss, status.Error(codes.DataLoss, "own")},
-		"failure, and its own": {failure, codes.NotFound, codes.DataLoss, status.Error(codes.DataLoss, "own")},
-	} {
-		for kind, c := range map[string]spec.Config{"single": {}, "committed": config(plain()), "running": config(plain())} {
-			if kind == "running" && row.code == codes.OK {
-				continue // only RecvMsg finds a success
-			}
-			t.Run(name+"/"+kind, func(t *testing.T) {
-				play(t, c, func(t *testing.T, s scene) {
-					s.On(get, row.step)
-					h := &hoarder{messages: make(chan string, 10), own: row.own}
-					conn := s.inside(t, func(_ int, stream grpc.ClientStream) grpc.ClientStream { h.ClientStream = stream; return h })
-					ctx, cancel := context.WithCancel(t.Context())
-					defer cancel()
-					stream := must.Get(conn.NewStream(ctx, serverStream, get))(t)
-					send(t, stream, "x")
-					if kind == "committed" {
-						_, _ = stream.Header()
-					}
-					go h.hoard()
-					time.Sleep(2 * time.Second)
-					s.overOnce(t, row.code, 1)
-					got, err := receive(stream)
-					if again := stream.RecvMsg(nil); fmt.Sprint(got) != "[a b]" || status.Code(streamEnd(err)) != row.end || again != err {
-						t.Errorf("%v, %v, then %v", got, err, again)
-					}
-				})
-			})
-		}
-	}
 }
 
 // Headers are asked for, there are none, and the application leaves.
@@ -310,24 +251,6 @@ func TestStreamSingle_WithoutGRPC(t *testing.T) {
 	}
 }
 
-// The context ends while a SendMsg is inside of an inner interceptor that keeps gRPC's options to itself. The end is reported when SendMsg
-// returns, though nobody calls the stream any more.
-func TestStreamSingle_EndsWhileACallIsInside(t *testing.T) {
-	play(t, spec.Config{}, func(t *testing.T, s scene) {
-		s.conn = s.Dial(t, append(s.retrier.DialOptions(), grpc.WithChainStreamInterceptor(
-			func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, _ ...grpc.CallOption) (grpc.ClientStream, error) {
-				stream, err := open(ctx, desc, cc, method)
-				return slowSender{stream, 10 * time.Second}, err
-			}))...)
-		s.On(get, testserver.Hang())
-		ctx, cancel := context.WithCancel(t.Context())
-		stream := s.open(t, ctx, bidiStream)
-		time.AfterFunc(time.Second, cancel)
-		send(t, stream, "x")
-		s.overOnce(t, codes.Canceled, 1)
-	})
-}
-
 // The application leaves a stream after calls of each kind, and its context ends: so does the call.
 func TestStreamSingle_LeftAfterCalls(t *testing.T) {
 	for name, of := range singles() {
@@ -346,4 +269,113 @@ func TestStreamSingle_LeftAfterCalls(t *testing.T) {
 			}, options...)
 		})
 	}
+}
+
+// unheard runs a test with a Retrier that has no policy for the methods, and to which nobody listens: no observer, no gate.
+func unheard(t *testing.T, c spec.Config, test func(t *testing.T, s scene)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := scene{Server: testserver.Start(t), retrier: mustNew(t, mustSet(t, c))}
+		s.conn = s.Dial(t, s.retrier.DialOptions()...)
+		test(t, s)
+	})
+}
+
+// A stream of a method without a policy, to which nobody listens, has the caller's own options and no context of ours: gRPC's OnFinish,
+// header, trailer and peer go to the caller, with nothing in between.
+func TestStreamPassed_CallersOptions(t *testing.T) {
+	unheard(t, spec.Config{}, func(t *testing.T, s scene) {
+		type key struct{}
+		s.On(get, text("a").Header(metadata.Pairs("who", "h")).Trailer(metadata.Pairs("who", "t")))
+		var seen []string
+		var inner context.Context
+		s.conn = s.Dial(t, append(s.retrier.DialOptions(), grpc.WithChainStreamInterceptor(
+			func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+				inner = ctx
+				for _, o := range opts {
+					seen = append(seen, fmt.Sprintf("%T", o))
+				}
+				return open(ctx, desc, cc, method, opts...)
+			}))...)
+		var header, trailer metadata.MD
+		var from peer.Peer
+		var finished []error
+		ctx := context.WithValue(t.Context(), key{}, true)
+		stream := s.open(t, ctx, serverStream, grpc.WaitForReady(true), grpc.Header(&header), grpc.Trailer(&trailer), grpc.Peer(&from),
+			grpc.OnFinish(func(err error) { finished = append(finished, err) }))
+		send(t, stream, "x")
+		got, err := receive(stream)
+		all := fmt.Sprint(got, header["who"], trailer["who"], stream.Trailer()["who"], from.Addr != nil, finished)
+		if all != "[a] [h] [t] [t] true [<nil>]" || err != io.EOF {
+			t.Errorf("%s, %v", all, err)
+		}
+		want := "[interceptor.insideOption grpc.FailFastCallOption grpc.HeaderCallOption grpc.TrailerCallOption grpc.PeerCallOption grpc.OnFinishCallOption]"
+		if fmt.Sprint(seen) != want {
+			t.Errorf("gRPC gets the options %s; want %s", seen, want)
+		}
+		if inner != ctx {
+			t.Error("the stream has another context")
+		}
+	})
+}
+
+// details are the code of an error, its reason and its attempts.
+func details(err error) string {
+	e, _ := errors.AsType[*interceptor.Error](err)
+	if e == nil {
+		return fmt.Sprint(status.Code(err), " without details")
+	}
+	return fmt.Sprint(status.Code(err), " ", e.Reason, " ", e.Attempts)
+}
+
+// Whatever ends such a stream, NewStream and RecvMsg say why it was not retried, as for every other call.
+func TestStreamPassed_Errors(t *testing.T) {
+	off := spec.Config{Mode: "OFF"}
+	for name, row := range map[string]struct {
+		config spec.Config
+		step   testserver.Step
+		act    func(s scene, cancel context.CancelFunc)
+		want   string
+	}{
+		"a server's error": {step: down(), want: "Unavailable non_retryable 1"},
+		"mode OFF":         {config: off, step: down(), want: "Unavailable non_retryable 1"},
+		"cancelled":        {step: testserver.Hang(), act: func(_ scene, cancel context.CancelFunc) { cancel() }, want: "Canceled cancelled 1"},
+		"closed":           {step: testserver.Hang(), act: func(s scene, _ context.CancelFunc) { _ = s.conn.Close() }, want: "Canceled closed 1"},
+		"deadline": {
+			step: testserver.Hang(), act: func(scene, context.CancelFunc) { time.Sleep(time.Minute) },
+			want: "DeadlineExceeded deadline_exceeded 1",
+		},
+	} {
+		for kind, desc := range kinds() {
+			t.Run(name+"/"+kind, func(t *testing.T) {
+				unheard(t, row.config, func(t *testing.T, s scene) {
+					s.On(get, row.step)
+					ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+					defer cancel()
+					stream := s.open(t, ctx, desc)
+					send(t, stream, "x")
+					synctest.Wait()
+					if row.act != nil {
+						row.act(s, cancel)
+						synctest.Wait()
+					}
+					err := stream.RecvMsg(new(wrapperspb.StringValue))
+					again := stream.RecvMsg(new(wrapperspb.StringValue))
+					if got := details(err); got != row.want || details(again) != got {
+						t.Errorf("%s, then %s; want %s", got, details(again), row.want)
+					}
+				})
+			})
+		}
+	}
+	t.Run("not opened", func(t *testing.T) {
+		unheard(t, spec.Config{}, func(t *testing.T, s scene) {
+			s.leave()
+			stream, err := s.conn.NewStream(t.Context(), serverStream, get)
+			if stream != nil || status.Code(err) != codes.Unavailable || reasonOf(err) != policy.ReasonNonRetryable {
+				t.Errorf("%v, %v (%s)", stream, err, reasonOf(err))
+			}
+		})
+	})
 }

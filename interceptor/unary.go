@@ -55,9 +55,6 @@ func (u *unary) run(options *attemptOptions) error {
 	if u.options.maxAttempts > 1 {
 		u.keepMessages()
 	}
-	if u.codec != nil {
-		defer u.codec.encodeOnce(nil)
-	}
 	u.prepareContext()
 	u.limitTime()
 	if u.cancel != nil {
@@ -76,26 +73,21 @@ func (u *unary) run(options *attemptOptions) error {
 
 // keepMessages prepares the caller's messages for a second attempt, and finds whether attempts can have replies of their own.
 func (u *unary) keepMessages() {
-	grpcsCodec := u.usesGRPCsCodec()
-	u.kept.keep(u.reply, grpcsCodec)
-	leftRunning := u.retrier.leftRunning.Load()
-	if u.entry.policy.Parallel() || leftRunning {
-		u.replies = u.retrier.replyType(u.method, u.reply)
-		u.inSequence = !u.replies.makes()
-		u.ownReplies = leftRunning && !u.inSequence
-		u.warnInSequence()
-	}
-	if u.entry.mode != policy.ModeEnforce {
+	if u.codec() == codecGiving && protobufType(u.request) == nil {
+		u.options.maxAttempts = 1
+		if u.entry.mode != policy.ModeOff {
+			u.retrier.warnOnce(&givenAway, u.entry.name, u.entry.name)
+		}
 		return
 	}
-	if u.entry.policy.Watched() || leftRunning {
-		u.copyRequest()
+	u.kept = u.keepReply(u.reply)
+	if u.entry.policy.Parallel() {
+		u.replies = u.retrier.replyType(u.method, u.reply)
+		u.inSequence = !u.replies.makes()
+		u.warnInSequence()
 	}
-	if !grpcsCodec && u.useMessageCodec(u.options.caller) {
-		u.options.shared = append(u.options.shared, grpc.ForceCodecV2(u.codec))
-		if u.kept.partly {
-			u.replies = u.retrier.replyType(u.method, u.reply) // for attempts after one that has spoiled it
-		}
+	if u.entry.policy.Watched() && u.entry.mode == policy.ModeEnforce {
+		u.copyRequest()
 	}
 }
 
@@ -115,21 +107,21 @@ func (u *unary) slowAt() time.Duration {
 // runFirst makes the first attempt without the engine, and needs no more if that succeeds.
 func (u *unary) runFirst(options *attemptOptions) error {
 	a := u.firstAttempt(options, u.start)
-	a.ownReply = u.ownReplies
 	err := u.try(&a)
 	observers := u.retrier.observers.Load()
-	if err != nil || u.retrier.classifier != nil || observers.attempts {
+	if err != nil || u.retrier.classifier != nil {
 		return u.runOn(a, err)
 	}
 	u.recordSuccess(&a)
 	u.takeReply(&a)
-	if u.options.targets != noTargets || observers.any {
-		if u.options.targets != noTargets {
-			a.noteReport()
-		}
-		return u.finish(a.reported())
+	if u.options.targets == noTargets && !observers.ofCalls {
+		return nil
 	}
-	return nil
+	if observers.ofCalls {
+		u.noteSlowSuccess(&a)
+		u.notifyAttempt(&a, nil)
+	}
+	return u.finish(&a.report)
 }
 
 // runOn starts the engine with the first attempt, which has returned err.
@@ -143,12 +135,11 @@ func (u *unary) runOn(first attempt, err error) error {
 func (u *unary) runAsked(options *attemptOptions) error {
 	decided := *u
 	defer decided.abortUnlessOver()
-	step := decided.startEngine(false, attempts.Now{At: u.start})
+	step := decided.startEngine(nil, attempts.Now{At: u.start})
 	if step.Over {
 		return decided.finish(&unreported)
 	}
 	first := decided.firstAttempt(options, u.start)
-	first.ownReply = u.ownReplies
 	return decided.withoutDriver(&first, decided.try(&first))
 }
 
@@ -158,16 +149,12 @@ func (u *unary) withoutDriver(a *attempt, err error) error {
 	defer u.abortUnlessOver()
 	made := append(make([]*attempt, 0, 2), a) // most calls need no more
 	for {
-		step, at := u.attemptEnded(a, err)
-		for step.Send == 0 && !u.engine.Over() {
-			u.sleep(step.Wake, step.Watch)
-			step, at = u.wakeEngine()
-		}
-		if step.Send == 0 {
+		r, now := u.attemptResult(a, err)
+		n, at := u.awaitNext(a, r, now)
+		if n == 0 {
 			return u.deliver(made)
 		}
-		a = u.laterAttempt(step.Send, at)
-		a.ownReply = u.needsOwnReply()
+		a = u.laterAttempt(n, at)
 		made = append(made, a)
 		err = u.try(a)
 	}
@@ -177,57 +164,25 @@ func (u *unary) withoutDriver(a *attempt, err error) error {
 func (u *unary) try(a *attempt) error {
 	switch {
 	case a.ownReply:
-		a.reply = u.replies.newMessage()
+		a.reply = u.replies.newMessage(&u.kept)
 	case a.number > 1:
 		u.kept.restore()
 		a.reply = u.reply
 	default:
 		a.reply = u.reply
 	}
-	return u.invoke(a.ctx, u.method, u.requestOf(a), a.reply, u.cc, a.options...)
-}
-
-// attemptEnded reports to the engine, and then to observers, that an attempt has returned err. It returns the engine's step.
-func (u *unary) attemptEnded(a *attempt, err error) (attempts.Step, time.Duration) {
-	r, now := u.attemptResult(a, err)
-	step := u.reportEnd(a, r, now)
-	u.notifyAttempt(a, err)
-	u.notifyDecision(&step, a, err)
-	return step, now.At
-}
-
-// wakeEngine wakes the engine, and notifies observers. It returns the engine's step.
-func (u *unary) wakeEngine() (attempts.Step, time.Duration) {
-	now := u.now()
-	step := u.wake(now)
-	u.notifyDecision(&step, nil, nil)
-	return step, now.At
+	err := u.invoke(a.ctx, u.method, u.requestOf(a), a.reply, u.cc, a.options...)
+	a.noteReport()
+	return err
 }
 
 // attemptResult returns the result of an attempt that has returned err.
 func (u *unary) attemptResult(a *attempt, err error) (attempts.Result, attempts.Now) {
 	now := u.now()
+	a.noteEnd(now.At)
 	r := u.resultOf(a, a.reply, err, u.local(a, err, now), now)
-	if err != nil && u.noteLeftRunning(a) {
-		r.Final = true
-	}
-	if (err != nil || r.Again) && u.spoiled() && !u.replies.makes() {
-		u.endSpoiled(&r)
-	}
+	u.warnOfFailure(a, err)
 	return r, now
-}
-
-// noteLeftRunning reports whether an attempt that has returned with an error may still write into the caller's reply. An inner interceptor
-// has returned before gRPC ended the attempt: either it never called gRPC, as without a token, or gRPC still runs, and nothing
-// tells these apart. Another attempt could be answered into a reply of its own, but the first one might overwrite it in the
-// caller's hands. So this must be known before the first attempt: from now on, attempts of this Retrier's calls have their own replies,
-// if possible, so that calls can be retried.
-func (u *unary) noteLeftRunning(a *attempt) bool {
-	if a.ownReply || a.report != nil || u.cc == nil {
-		return false
-	}
-	u.retrier.leftRunning.Store(true)
-	return true
 }
 
 // deliver ends a call about which the engine has decided, when none of its attempts runs.
@@ -240,14 +195,7 @@ func (u *unary) deliver(made []*attempt) error {
 	if end.Err == nil {
 		u.takeReply(a)
 	}
-	return u.finish(a.reported())
-}
-
-// abortUnlessOver releases everything that the call holds if an inner interceptor or a callback panics.
-func (u *unary) abortUnlessOver() {
-	if !u.engine.Over() {
-		u.engine.Abort(u.now())
-	}
+	return u.finish(&a.report)
 }
 
 // drivenUnary is a unary call with an attempt that may be slow: another one then follows next to it, or in its place.
@@ -263,7 +211,6 @@ var _ tries = (*drivenUnary)(nil)
 func (u *unary) runDriven(options *attemptOptions, slowAt time.Duration) error {
 	d := &drivenUnary{unary: *u}
 	d.driver.init(&d.call, d)
-	d.driver.waiting = callWaits
 	d.driver.run(func() *attempt { return d.begin(options, slowAt) })
 	return d.deliver(d.driver.attempts)
 }
@@ -273,14 +220,13 @@ func (u *unary) runDriven(options *attemptOptions, slowAt time.Duration) error {
 func (d *drivenUnary) begin(options *attemptOptions, slowAt time.Duration) *attempt {
 	step := attempts.Step{Wake: slowAt}
 	if d.entry.asks {
-		step = d.startEngine(false, attempts.Now{At: d.start})
+		step = d.startEngine(nil, attempts.Now{At: d.start})
 	}
 	if step.Over {
 		return nil
 	}
 	d.first = d.firstAttempt(options, d.start)
 	a := &d.first
-	a.ownReply = d.ownReplies
 	a.ctx, a.cancel = context.WithCancel(a.ctx)
 	d.driver.attempts = append(d.driver.attempts, a)
 	d.driver.schedule(&step, d.start)
@@ -290,7 +236,7 @@ func (d *drivenUnary) begin(options *attemptOptions, slowAt time.Duration) *atte
 // prepare implements tries. An attempt in a goroutine of ours runs in parallel with others.
 func (d *drivenUnary) prepare(n int, at time.Duration, ours bool) *attempt {
 	a := d.laterAttempt(n, at)
-	a.ownReply = ours || d.needsOwnReply()
+	a.ownReply = ours
 	a.ctx, a.cancel = context.WithCancel(a.ctx)
 	return a
 }
@@ -304,12 +250,10 @@ func (d *drivenUnary) takeResult(a *attempt, err error) (attempts.Result, attemp
 	return d.attemptResult(a, err)
 }
 
-// takeResting implements tries. An attempt has its reply when it has ended.
-func (d *drivenUnary) takeResting() *attempt { return nil }
-
 // succeeded implements tries. Until the engine starts, there is only the first attempt.
 func (d *drivenUnary) succeeded(a *attempt) bool {
-	if d.deciding() || d.retrier.classifier != nil || d.retrier.observers.Load().attempts {
+	observers := d.retrier.observers.Load()
+	if d.deciding() || d.retrier.classifier != nil || observers.attempts {
 		return false
 	}
 	if d.driver.timer == nil || !d.driver.timer.Stop() {
@@ -317,8 +261,8 @@ func (d *drivenUnary) succeeded(a *attempt) bool {
 	}
 	d.driver.timer = nil
 	d.recordSuccess(a)
-	if d.options.targets != noTargets {
-		a.noteReport()
+	if observers.ofCalls {
+		d.noteSlowSuccess(a)
 	}
 	return true
 }
@@ -329,9 +273,3 @@ func (d *drivenUnary) join() {
 		d.joinEngine()
 	}
 }
-
-// concluded implements tries.
-func (d *drivenUnary) concluded() {}
-
-// tell implements tries.
-func (d *drivenUnary) tell() { d.driver.events.tell(d.deliverNotice) }

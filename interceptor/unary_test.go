@@ -5,6 +5,8 @@ package interceptor_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net"
 	"testing"
 	"testing/synctest"
@@ -247,54 +249,77 @@ func TestUnary_ContextsEnd(t *testing.T) {
 	}
 }
 
-// An inner interceptor that returns before gRPC has ended its attempt leaves one behind that still writes into the
-// reply. The first call to which that happens has no other attempt; from then on, attempts have replies of their own.
-func TestUnary_LeftRunning(t *testing.T) {
-	for name, option := range map[string]interceptor.Option{
-		"seen": interceptor.WithObserver(interceptor.Observer{Attempt: func(context.Context, interceptor.Event) {}}), "unseen": quiet,
-		"a breaker is asked": interceptor.WithBreaker(func(string, string) interceptor.Gate { return &fuse{limit: 9} }),
-		"may be slow":        quiet,
+// An attempt that returns before gRPC has ended it is classified by its status, as any other.
+func TestUnary_ReturnsEarly(t *testing.T) {
+	listed := status.Error(codes.Unavailable, "gone ahead")
+	for name, row := range map[string]struct {
+		early    error
+		method   string
+		attempts int
+		reason   policy.Reason
+	}{
+		"a listed code":            {listed, get, 4, policy.ReasonAttemptsExhausted},
+		"another code":             {status.Error(codes.NotFound, ""), get, 1, policy.ReasonNonRetryable},
+		"no status":                {errors.New("no token"), get, 1, policy.ReasonNonRetryable},
+		"of an undeclared method":  {listed, create, 1, policy.ReasonNotIdempotent},
+		"with an unchanged reply":  {fmt.Errorf("inner: %w", listed), get, 4, policy.ReasonAttemptsExhausted},
+		"of one, without a status": {errors.New("no token"), create, 1, policy.ReasonNonRetryable},
 	} {
-		retry := plain()
-		if name == "may be slow" {
-			retry.PerAttemptTimeout = time.Minute
-		}
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				s := scene{Server: testserver.Start(t), retrier: mustNew(t, mustSet(t, config(retry)), option)}
-				s.On("*", text("late").Delay(time.Second))
-				n := 0
-				inner := func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-					if n++; n%2 == 0 {
-						return invoke(ctx, method, req, reply, cc, opts...)
+		for may, c := range map[string]spec.Config{"one at a time": config(plain()), "may be slow": config(besides())} {
+			t.Run(name+"/"+may, func(t *testing.T) {
+				p := &purse{grants: 10}
+				paid(c)
+				play(t, c, func(t *testing.T, s scene) {
+					n := 0
+					conn := s.Dial(t, append(s.retrier.DialOptions(), grpc.WithChainUnaryInterceptor(
+						func(context.Context, string, any, any, *grpc.ClientConn, grpc.UnaryInvoker, ...grpc.CallOption) error {
+							n++
+							return row.early
+						}))...)
+					for range 2 { // nothing of the first call changes the second
+						n = 0
+						err := conn.Invoke(t.Context(), row.method, wrapperspb.String("x"), new(wrapperspb.StringValue))
+						if !errors.Is(err, row.early) || n != row.attempts || reasonOf(err) != row.reason {
+							t.Errorf("%v (%s) after %d attempts; want %s after %d", err, reasonOf(err), n, row.reason, row.attempts)
+						}
 					}
-					go func() { _ = invoke(ctx, method, req, reply, cc, opts...) }()
-					time.Sleep(100 * ms)
-					return status.Error(codes.Unavailable, "gone ahead")
-				}
-				s.conn = s.Dial(t, append(s.retrier.DialOptions(), grpc.WithChainUnaryInterceptor(inner))...)
-				err := s.conn.Invoke(t.Context(), get, wrapperspb.String("order 7"), new(wrapperspb.StringValue)) // not read: the late reply is written there
-				if n != 1 || reasonOf(err) != policy.ReasonNonRetryable {
-					t.Errorf("%v after %d attempts; want one, since it may still write into the reply", err, n)
-				}
-				time.Sleep(2 * time.Second)
-				n = 0
-				reply := wrapperspb.String("caller's")
-				s.On(get, text("late").Delay(3*time.Second), text("in time").Delay(10*ms))
-				if err := s.conn.Invoke(t.Context(), get, wrapperspb.String("order 7"), reply); err != nil || n != 2 || reply.GetValue() != "in time" {
-					t.Errorf("%q, %v after %d attempts; want the answer of the second", reply.GetValue(), err, n)
-				}
-				time.Sleep(5 * time.Second)
-				if reply.GetValue() != "in time" {
-					t.Errorf("then the reply is %q", reply.GetValue())
-				}
-				n = 1
-				s.On(get, text("at once"))
-				if err := s.conn.Invoke(t.Context(), get, wrapperspb.String("order 7"), reply); err != nil || reply.GetValue() != "at once" {
-					t.Errorf("a call that is answered at once: %q, %v", reply.GetValue(), err)
-				}
+					if spent := len(p.asked) - p.returned; spent != 2*(row.attempts-1) || p.failed+p.refunded+p.ok > 0 {
+						t.Errorf("%v; want each retry paid for, and no more", p)
+					}
+				}, interceptor.WithBudget("", forAll(p)))
 			})
+		}
+	}
+}
+
+// An inner interceptor may ask another server, over a connection of its own: nothing is proven of such an attempt. One that is not declared
+// runs once, and the retries of others are paid for.
+func TestUnary_Diverts(t *testing.T) {
+	for name, row := range map[string]struct {
+		method   string
+		attempts int
+		reason   policy.Reason
+	}{
+		"declared":   {get, 3, policy.ReasonBudgetExhausted},
+		"undeclared": {create, 1, policy.ReasonNotIdempotent},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := &purse{grants: 2}
+			c := config(plain())
+			paid(c)
+			play(t, c, func(t *testing.T, s scene) {
+				other := testserver.Start(t)
+				other.On("*", down())
+				to := other.Dial(t)
+				conn := s.Dial(t, append(s.retrier.DialOptions(), grpc.WithChainUnaryInterceptor(
+					func(ctx context.Context, method string, req, reply any, _ *grpc.ClientConn, _ grpc.UnaryInvoker, _ ...grpc.CallOption) error {
+						return to.Invoke(ctx, method, req, reply)
+					}))...)
+				err := conn.Invoke(t.Context(), row.method, wrapperspb.String("x"), new(wrapperspb.StringValue))
+				if other.Count(row.method) != row.attempts || reasonOf(err) != row.reason {
+					t.Errorf("%v (%s) after %d attempts; want %s after %d", err, reasonOf(err), other.Count(row.method), row.reason, row.attempts)
+				}
+			}, interceptor.WithBudget("", forAll(p)))
 		})
 	}
 }

@@ -23,7 +23,7 @@ func TestUnsent_Trailer(t *testing.T) {
 		}
 		a.recordEnd(nil)
 		a.noteReport()
-		if got := a.reported().unsent; got != row.want {
+		if got := a.report.unsent; got != row.want {
 			t.Errorf("%+v: unsent %v; want %v", row, got, row.want)
 		}
 	}

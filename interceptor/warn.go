@@ -10,7 +10,6 @@ import (
 	"reflect"
 	"strings"
 	"sync"
-	"sync/atomic"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
@@ -27,14 +26,15 @@ type surprise struct {
 	text  string // a format
 }
 
-// maxDiagnostics bounds the memory that users can make warnings use.
-const maxDiagnostics = 1000
+// maxWarnings bounds the memory that users can make warnings of a kind use.
+const maxWarnings = 100
 
-// once has the warnings given so far, at most [maxDiagnostics]: users may choose the names of methods and
-// targets.
+// once has the warnings given so far, at most [maxWarnings] of a kind: users may choose the names of methods and targets, and must not
+// spend the warnings of other kinds with them.
 type once struct {
-	seen  sync.Map // of givenWarning
-	count atomic.Int64
+	mu    sync.Mutex // guards count, and what is added to seen
+	seen  sync.Map   // of givenWarning; calls read it without the lock
+	count map[*surprise]int
 }
 
 type givenWarning struct {
@@ -42,17 +42,23 @@ type givenWarning struct {
 	key  string
 }
 
-// first reports whether a warning is to be given, or is the one that says that no more are.
+// first reports whether a warning is to be given, or is the one that says that no more of its kind are.
 func (o *once) first(what *surprise, key string) (first, filled bool) {
 	given := givenWarning{what, key}
-	if _, seen := o.seen.Load(given); seen || o.count.Load() >= maxDiagnostics {
+	if _, seen := o.seen.Load(given); seen {
 		return false, false
 	}
-	if _, seen := o.seen.LoadOrStore(given, true); seen {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if _, seen := o.seen.Load(given); seen || o.count[what] >= maxWarnings {
 		return false, false
 	}
-	n := o.count.Add(1)
-	return n < maxDiagnostics, n == maxDiagnostics
+	if o.count == nil {
+		o.count = map[*surprise]int{}
+	}
+	o.count[what]++
+	o.seen.Store(given, true)
+	return o.count[what] < maxWarnings, o.count[what] == maxWarnings
 }
 
 // warnOnce gives a warning, unless it was given with this key before.
@@ -62,16 +68,18 @@ func (r *Retrier) warnOnce(what *surprise, key, value string, args ...any) {
 	})
 }
 
-// giveOnce gives a warning, unless it was given with this key before. In place of the last one that it may give, it says that it
-// gives no more.
+// giveOnce gives a warning, unless it was given with this key before. The last one of a kind says
+// that no more come.
 func (r *Retrier) giveOnce(what *surprise, key string, warning func() policy.Diagnostic) {
 	first, filled := r.warned.first(what, key)
 	switch {
 	case first:
 		r.warn(warning())
 	case filled:
-		r.warn(policy.Diagnostic{Message: fmt.Sprintf("further warnings about calls are not given: this is the last of %d",
-			maxDiagnostics)})
+		d := warning()
+		d.Value = ""
+		d.Message = fmt.Sprintf("further warnings about calls are not given for this reason: this is the last of %d. %s", maxWarnings, d.Message)
+		r.warn(d)
 	}
 }
 
@@ -88,10 +96,12 @@ var (
 	// By the method: no second reply can be made for the call's codec.
 	timeoutInSequence = surprise{"perAttemptTimeout", inSequence}
 	hedgeInSequence   = surprise{"hedgingPolicy", inSequence}
-	// By the method: a failed attempt has brought a reply.
-	spoiledReply = surprise{"reply", "a failed attempt has left data in a map, slice or pointer " +
-		"that the application had put into the reply. It can't be restored, " +
-		"so the call is not retried: pass an empty reply, or declare replies by interceptor.WithNewReply"}
+	// By the method: the application sends a stream.
+	timeoutOfUploads = surprise{"perAttemptTimeout", notForUploads}
+	hedgeOfUploads   = surprise{"hedgingPolicy", notForUploads}
+	// By the method: gRPC may have freed the request's buffers when the first attempt has sent them.
+	givenAway = surprise{"codec", "calls have one attempt: the request isn't a protobuf message, and an encoding.CodecV2 may give its " +
+		"buffers away, so that it can't be sent again. Codecs of the type encoding.Codec don't, nor does gRPC's own"}
 	// By the method.
 	noDeadline = surprise{"deadline", "unary calls have none: a server that hangs keeps them for ever, and neither retries " +
 		"nor attempt timeouts have time to " +
@@ -125,26 +135,21 @@ var (
 // By the method: the caller's own policy has admission, which the policies of a file can't have then.
 var noAdmission = surprise{"admission", "REFUSE in a policy of interceptor.Policy has no effect: " + admitting.NotImported}
 
-// The warnings about tables that are full. By no key, but for the quantiles of a method.
+// The warnings about what is full. By no key, but for the quantiles of a method.
 var (
-	manyMethods = surprise{"", "generated code calls more methods, each counted once for a target, than the Retrier keeps " +
-		"(%d); further ones are " +
-		unknownMethods + ". Use one connection for each service"}
-	manyOutsideMethods = surprise{"", "calls without generated code have more methods, each counted once for a target, than the Retrier " +
-		"keeps (%d); further ones are " + unknownMethods + ". Calls whose methods are constants of the program should have " +
-		"grpc.StaticMethod"}
+	fullTable = surprise{"", "calls have more methods, each counted once for a target, or more budgets than the Retrier keeps (%d). " +
+		"What was used least recently is forgotten: how fast a method's servers respond, and a budget that is full. Use one connection for " +
+		"each service, and a budget with scope PROCESS for many targets"}
 	manyCounts = surprise{"budget", "the budgets of further targets and services count as target \"other\": %d have counts " +
 		"of their own. Their balances are still separate"}
-	manyBalances = surprise{"budget", "further targets share one balance of each budget: %d balances are in use. " +
-		"A budget with scope PROCESS needs only one"}
 	// By the method.
 	manyQuantiles = surprise{"hedgingQuantile", "calls of this method have had more than 8 values, one policy each: with a further one, " +
 		"hedges are sent after hedgingDelay. Use few policies"}
 )
 
 const (
-	unknownMethods = "unknown to admission, to hedgingQuantile and to the check whether all servers are slow"
-	inSequence     = "attempts don't run in parallel: stagger doesn't know how to make " +
+	notForUploads = "does not apply to calls whose client sends a stream: another attempt follows only one that has failed (docs/streams.md)"
+	inSequence    = "attempts don't run in parallel: stagger doesn't know how to make " +
 		"another reply for the call's codec; interceptor.WithNewReply declares it (docs/hedging.md)"
 )
 
@@ -157,14 +162,21 @@ func (r *Retrier) diagnoseError(d policy.Diagnostic) { r.diagnose(document.Sever
 // note reports a note.
 func (r *Retrier) note(d policy.Diagnostic) { r.diagnose(document.SeverityNote, d) }
 
-// reportWarnings reports the warnings and notes about the set to observers.
+// reportWarnings reports the warnings and notes about the set, and about its load balancing, to observers.
 func (r *Retrier) reportWarnings() {
-	for _, d := range r.rules.Load().set.Warnings() {
+	now := r.rules.Load()
+	for _, d := range now.set.Warnings() {
 		if d.Severity == document.SeverityNote {
 			r.note(d)
 		} else {
 			r.warn(d)
 		}
+	}
+	for _, d := range now.channel.warnings {
+		r.warn(d)
+	}
+	if now.channel.config != "" {
+		r.note(now.channel.note)
 	}
 }
 
@@ -172,6 +184,9 @@ func (r *Retrier) reportWarnings() {
 // must never be lost.
 func (r *Retrier) diagnose(severity string, d policy.Diagnostic) {
 	d.Severity = severity
+	if r.rules.Load().byDefault() {
+		d = inDefaultsWords(d)
+	}
 	heard := false
 	for _, o := range r.observers.Load().list {
 		if o.Diagnostic != nil {
@@ -229,6 +244,18 @@ func (c *call) warnInSequence() {
 		return
 	case policies.Hedge(c.entry.policy) != nil:
 		what = &hedgeInSequence
+	}
+	c.retrier.warnOnce(what, c.entry.name, c.entry.name)
+}
+
+// warnUntimed warns if the policy's attempts should be followed when they are slow, and can't be, since the application sends a stream.
+func (c *call) warnUntimed() {
+	what := &timeoutOfUploads
+	switch {
+	case !c.entry.policy.Watched() || c.single():
+		return
+	case policies.Hedge(c.entry.policy) != nil:
+		what = &hedgeOfUploads
 	}
 	c.retrier.warnOnce(what, c.entry.name, c.entry.name)
 }

@@ -34,21 +34,24 @@ import (
 //   - a retry or a hedge that is sent, at level info: silent retries hide faults
 //   - a failed call that was retried, or whose retry was refused, at level warn, with the reason
 //   - a call that its deadline has ended, or that the service failed with a code that is not retried, at level warn
+//   - a call that its caller has cancelled while an attempt was slow, at level info
 //   - a call that succeeded after retries or hedges, at level info
+//   - for each minute that begins with a slow attempt, the backends at which more than a fifth were, at level warn: "attempts at
+//     10.0.0.3:7002 were slow: 37 of 120, at others 1 of 240"
 //   - in mode OBSERVE, at level info: the retry or hedge that mode ENFORCE would send
 //   - a mode set by hand, at level info; at level warn if it prevents retries
 //   - a change of the policies, at level info, with the first ten settings that have changed, such as "maxAttempts of GetOrder 3 → 2"
 //   - a refused change of the policy file, at level error, in one line and one more for each error in the file
 //   - a warning of the Retrier, at level warn, and a note, at level info
 //
-// Calls that succeed at the first attempt are not logged. Neither are calls that the caller has cancelled, or that failed by what they
+// Calls that succeed at the first attempt are not logged. Neither are other calls that the caller has cancelled, or that failed by what they
 // asked for, such as NOT_FOUND, nor calls that a server has told not to retry (pushback_stop): it, or a service below it, logs the
 // failure. For each message, method and reason, the first line is written at
 // once. Then, as long as it lasts, one line every ten seconds has the number of suppressed lines, in the field more. Methods beyond
-// the first hundred count together, as "other". Fields: method, target, attempt or attempts, code, reason, commit, delay or waited,
-// elapsed, budget, pushback, mode unless it is ENFORCE, error; source, hash, changes; from, to, service, by; more. Durations are texts
-// with a unit, such as 120ms. A hedge that is sent because an attempt is slow has the code SLOW. Of an error's text a line has at
-// most 1,024 bytes.
+// the first hundred count together, as "other". Fields: method, target, attempt or attempts, code, reason, commit, answers, delay or waited,
+// elapsed, budget, pushback, mode unless it is ENFORCE, slow if an attempt was, error; source, hash, changes; from, to, service, by; more. Durations are texts
+// with a unit, such as 120ms. A hedge that is sent because an attempt is slow has the code SLOW. Of an error's text the line of a
+// retry has at most 200 bytes, and another one 1,024.
 //
 // Slog(nil) returns an observer without functions, which [interceptor.WithObserver] refuses.
 func Slog(l *slog.Logger) interceptor.Observer {
@@ -71,15 +74,21 @@ func Log(l logging.Logger) interceptor.Observer {
 // longestError bounds the bytes of an error's text in a line: a server may send megabytes.
 const longestError = 1024
 
+// longestRetried bounds them in the line of a retry.
+const longestRetried = 200
+
 // logger writes lines.
 type logger struct {
 	write func(ctx context.Context, level slog.Level, message string, fields ...any)
 	limit limit
+
+	slowness slowness
 }
 
 func observer(write func(context.Context, slog.Level, string, ...any)) interceptor.Observer {
 	l := &logger{write: write, limit: limit{topics: map[topic]uint{}}}
 	return interceptor.Observer{
+		Attempt:  l.attempt,
 		Decision: l.decision,
 		Sent:     l.sent,
 		CallEnd:  l.call,
@@ -150,7 +159,7 @@ func (l *logger) extraAttempt(ctx context.Context, e interceptor.Event, message 
 	if !l.admit(topic{message, e.Method, e.Reason}, slog.LevelInfo) {
 		return
 	}
-	fields := append(make([]any, 0, 18), "method", e.Method, "target", e.Target, "attempt", e.Attempt)
+	fields := append(make([]any, 0, 20), "method", e.Method, "target", e.Target, "attempt", e.Attempt)
 	if e.Peer != nil {
 		fields = append(fields, "peer", e.Peer.String())
 	}
@@ -162,6 +171,9 @@ func (l *logger) extraAttempt(ctx context.Context, e interceptor.Event, message 
 	fields = withMode(fields, e.Mode)
 	if source := e.Pushback; source != "" {
 		fields = append(fields, "pushback", source)
+	}
+	if e.Err != nil {
+		fields = append(fields, "error", document.Bounded(e.Err.Error(), longestRetried))
 	}
 	l.write(ctx, slog.LevelInfo, message, fields...)
 }
@@ -179,7 +191,9 @@ func troubled(e interceptor.Event) bool {
 	switch e.Reason {
 	case policy.ReasonModeOff:
 		return e.Mode != policy.ModeObserve // else decision has logged it
-	case policy.ReasonCancelled, policy.ReasonClosed:
+	case policy.ReasonCancelled:
+		return e.SlowAttempt // the caller has left a slow service
+	case policy.ReasonClosed:
 		return false
 	case policy.ReasonNonRetryable:
 		return !answersRequest(e.Code)
@@ -206,6 +220,8 @@ func (l *logger) call(ctx context.Context, e interceptor.Event) {
 	}
 	level, message := slog.LevelWarn, "stagger: call failed"
 	switch {
+	case e.Reason == policy.ReasonCancelled && e.SlowAttempt:
+		level, message = slog.LevelInfo, "stagger: call cancelled while it was slow"
 	case e.Err != nil:
 	case e.Attempt > 1+e.Hedges:
 		level, message = slog.LevelInfo, "stagger: call succeeded after retries"
@@ -215,15 +231,21 @@ func (l *logger) call(ctx context.Context, e interceptor.Event) {
 	if !l.admit(topic{message, e.Method, e.Reason}, level) {
 		return
 	}
-	fields := append(make([]any, 0, 22),
+	fields := append(make([]any, 0, 24),
 		"method", e.Method, "target", e.Target, "attempts", e.Attempt, "code", codename.Of(e.Code),
 		"reason", string(e.Reason), "elapsed", e.Elapsed.String(), "waited", e.Delay.String())
 	fields = withMode(fields, e.Mode)
 	if e.Reason == policy.ReasonBudgetExhausted && e.Budget != "" {
 		fields = append(fields, "budget", e.Budget)
 	}
+	if e.SlowAttempt {
+		fields = append(fields, "slow", true)
+	}
 	if err, ok := errors.AsType[*interceptor.Error](e.Err); ok && err.Commit != "" {
 		fields = append(fields, "commit", err.Commit)
+	}
+	if text := e.Answers.String(); text != "" {
+		fields = append(fields, "answers", text)
 	}
 	if e.Err != nil {
 		fields = append(fields, "error", document.Bounded(e.Err.Error(), longestError))

@@ -108,6 +108,7 @@ func (*ofNothing) Log(context.Context, logging.Level, string, ...any) {}
 func TestSlog(t *testing.T) {
 	t.Parallel()
 	const method = "method=/acme.orders.v1.OrderService/GetOrder "
+	const full = `error="rpc error: code = Unavailable desc = disk full"`
 	down := testserver.Fail(codes.Unavailable, "disk full")
 	for name, row := range map[string]struct {
 		script []testserver.Step
@@ -118,7 +119,7 @@ func TestSlog(t *testing.T) {
 		"a retry, and the success that it led to": {
 			[]testserver.Step{down, testserver.OK()},
 			[]string{
-				"level=INFO msg=\"stagger: retry\" " + method + "attempt=1 peer=bufconn code=UNAVAILABLE delay=100ms",
+				"level=INFO msg=\"stagger: retry\" " + method + "attempt=1 peer=bufconn code=UNAVAILABLE delay=100ms " + full,
 				"level=INFO msg=\"stagger: call succeeded after retries\" " + method + "attempts=2 code=OK reason=succeeded elapsed=100ms waited=100ms",
 			},
 		},
@@ -128,8 +129,8 @@ func TestSlog(t *testing.T) {
 			[]testserver.Step{testserver.Hang().Times(1), down.Pushback("0"), testserver.OK()},
 			[]string{
 				"level=INFO msg=\"stagger: hedge\" " + method + "attempt=1 code=SLOW delay=100ms",
-				"level=INFO msg=\"stagger: retry\" " + method + "attempt=2 peer=bufconn code=UNAVAILABLE delay=0s pushback=grpc-retry-pushback-ms",
-				"level=INFO msg=\"stagger: call succeeded after retries\" " + method + "attempts=3 code=OK reason=succeeded elapsed=1.1s waited=0s",
+				"level=INFO msg=\"stagger: retry\" " + method + "attempt=2 peer=bufconn code=UNAVAILABLE delay=0s pushback=grpc-retry-pushback-ms " + full,
+				"level=INFO msg=\"stagger: call succeeded after retries\" " + method + "attempts=3 code=OK reason=succeeded elapsed=1.1s waited=0s slow=true",
 			},
 		},
 	} {
@@ -140,6 +141,20 @@ func TestSlog(t *testing.T) {
 				t.Errorf("logged\n%s\nwant\n%s", got, want)
 			}
 		})
+	}
+}
+
+// A call that ended because answers were slow is logged with these.
+func TestSlog_Answers(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	o := observe.Slog(slog.New(slog.NewTextHandler(&out, nil)))
+	o.CallEnd(t.Context(), interceptor.Event{
+		Attempt: 1, Code: codes.DeadlineExceeded, Err: context.DeadlineExceeded,
+		Reason: policy.ReasonNotProvenFast, Answers: interceptor.Answers{Known: 10, Slow: 3, Over: 400 * time.Millisecond},
+	})
+	if want := `reason=not_proven_fast elapsed=0s waited=0s answers="3 of the last 10 answers were slow: over 400ms" error=`; !strings.Contains(out.String(), want) {
+		t.Errorf("%s; want %s", out.String(), want)
 	}
 }
 
@@ -174,7 +189,7 @@ func TestSlogModes(t *testing.T) {
 	}{
 		"a retry that is observed": {policy.ModeObserve, down, []string{
 			`level=WARN msg="stagger: mode set" from=ENFORCE to=OBSERVE`,
-			`level=INFO msg="stagger: would retry" ` + method + "attempt=1 peer=bufconn code=UNAVAILABLE delay=100ms mode=OBSERVE",
+			`level=INFO msg="stagger: would retry" ` + method + "attempt=1 peer=bufconn code=UNAVAILABLE delay=100ms mode=OBSERVE error=\"rpc error: code = Unavailable desc = down\"",
 		}},
 		"a hedge that is observed": {policy.ModeObserve, testserver.OK().Delay(2 * time.Second), []string{
 			`level=WARN msg="stagger: mode set" from=ENFORCE to=OBSERVE`,
@@ -201,24 +216,26 @@ func TestSlogOfOneAttempt(t *testing.T) {
 	for _, row := range []struct {
 		reason policy.Reason
 		code   codes.Code
+		slow   bool
 		want   bool
 	}{
-		{policy.ReasonCancelled, codes.Canceled, false},
-		{policy.ReasonClosed, codes.Unavailable, false},
-		{policy.ReasonPushbackStop, codes.Unavailable, false}, // its sender logs it
-		{policy.ReasonNotIdempotent, codes.Unavailable, true},
-		{policy.ReasonBudgetExhausted, codes.Unavailable, true},
-		{policy.ReasonDeadlineExceeded, codes.DeadlineExceeded, true},
-		{policy.ReasonNonRetryable, codes.NotFound, false},
-		{policy.ReasonNonRetryable, codes.InvalidArgument, false},
-		{policy.ReasonNonRetryable, codes.Canceled, false},
-		{policy.ReasonNonRetryable, codes.Internal, true},
-		{policy.ReasonNonRetryable, codes.ResourceExhausted, true},
-		{policy.ReasonNonRetryable, codes.Code(99), true},
+		{policy.ReasonCancelled, codes.Canceled, false, false},
+		{policy.ReasonCancelled, codes.Canceled, true, true}, // users leave a slow service
+		{policy.ReasonClosed, codes.Unavailable, false, false},
+		{policy.ReasonPushbackStop, codes.Unavailable, false, false}, // its sender logs it
+		{policy.ReasonNotIdempotent, codes.Unavailable, false, true},
+		{policy.ReasonBudgetExhausted, codes.Unavailable, false, true},
+		{policy.ReasonDeadlineExceeded, codes.DeadlineExceeded, false, true},
+		{policy.ReasonNonRetryable, codes.NotFound, false, false},
+		{policy.ReasonNonRetryable, codes.InvalidArgument, false, false},
+		{policy.ReasonNonRetryable, codes.Canceled, false, false},
+		{policy.ReasonNonRetryable, codes.Internal, false, true},
+		{policy.ReasonNonRetryable, codes.ResourceExhausted, false, true},
+		{policy.ReasonNonRetryable, codes.Code(99), false, true},
 	} {
 		var out synced
 		o := observe.Slog(slog.New(slog.NewTextHandler(&out, nil)))
-		o.CallEnd(t.Context(), interceptor.Event{Attempt: 1, Code: row.code, Reason: row.reason, Err: context.Canceled})
+		o.CallEnd(t.Context(), interceptor.Event{Attempt: 1, Code: row.code, Reason: row.reason, SlowAttempt: row.slow, Err: context.Canceled})
 		if got := out.take(); (got != "") != row.want {
 			t.Errorf("%s, %s: logged %q", row.reason, row.code, got)
 		}

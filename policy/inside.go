@@ -37,9 +37,17 @@ func init() {
 		p, _ := policy.(*Policy)
 		return &p.retry
 	}
+	inside.Declares = func(policy any, method string) bool {
+		p, _ := policy.(*Policy)
+		return p.set == nil || p.set.Lookup(method) == p
+	}
 	inside.Channel = func(set any) (string, Diagnostic) {
 		s, _ := set.(*Set)
-		return s.config.Channel(), s.balancingAt
+		return s.config.Channel(), s.channelAt[spec.BalancingKey]
+	}
+	inside.KeyPlace = func(set any, key string) Diagnostic {
+		s, _ := set.(*Set)
+		return s.channelAt[key]
 	}
 	inside.Elsewhere = func(set any) Diagnostic {
 		s, _ := set.(*Set)

@@ -65,7 +65,7 @@ func TestParseDesignExample(t *testing.T) {
 		}
 	}
 	bucket := budget.Default()
-	bucket.Size, bucket.Window = 20, 10*time.Second
+	bucket.Size = 20
 	if got := policies.Config(set).Budgets; !reflect.DeepEqual(got, []spec.Budget{{Name: "orders", Scope: "TARGET", Config: bucket}}) {
 		t.Errorf("Budgets = %+v", got)
 	}
@@ -128,7 +128,7 @@ func TestParseEveryKey(t *testing.T) {
 	}
 	wantBudgets := []spec.Budget{
 		{Name: "shared", Scope: "PROCESS", Config: budget.BucketConfig{
-			Size: 12.5, PerSuccess: 0, SlowCost: 4, MissedCost: 0.25, Refund: 0, RefundSize: 20, RefillTime: time.Minute, Window: 30 * time.Second,
+			Size: 12.5, PerSuccess: 0, SlowCost: 4, Refund: 0, RefundSize: 20,
 		}},
 		{Name: "tokens", Scope: "SERVICE", Config: budget.ThrottleConfig{MaxTokens: 1000, TokenRatio: 0.001}},
 		{Name: "beside", Scope: "TARGET", Config: budget.Default()}, // no key: the default

@@ -42,6 +42,7 @@ type Policy struct {
 	retry spec.Retry // of extra attempts; for a hedging policy, what hedges share with retries; without extra attempts, one attempt
 	name  string
 	mode  Mode
+	set   *Set // nil: in none
 }
 
 // newPolicy returns the policy of a checked spec, with defaults.

@@ -20,7 +20,7 @@ type Set struct {
 	list   []*Policy // in the order of the file
 	mode   Mode      // of all calls
 
-	balancingAt Diagnostic
+	channelAt   map[string]Diagnostic // of each key that a Retrier gives to connections
 	elsewhereAt Diagnostic            // of the first entry that names stagger_retry_elsewhere
 	namesAt     map[string]Diagnostic // the place of each name
 	admissionAt []Diagnostic          // of each entry with admission REFUSE
@@ -41,8 +41,11 @@ func newSet(c spec.Config, report *document.Report) (*Set, error) {
 		byPath: lookup.Table[Policy]{},
 
 		namesAt:     map[string]Diagnostic{},
-		balancingAt: report.Locate(Diagnostic{Severity: document.SeverityError, Field: spec.BalancingKey}),
+		channelAt:   map[string]Diagnostic{},
 		elsewhereAt: report.Locate(Diagnostic{Severity: document.SeverityError, Field: c.Elsewhere()}),
+	}
+	for _, key := range []string{spec.BalancingKey, spec.BalancingPolicyKey, spec.HealthKey} {
+		s.channelAt[key] = report.Locate(Diagnostic{Severity: document.SeverityError, Field: key})
 	}
 	s.mode = StrictestMode(Mode(c.Mode))
 	for i, m := range c.Methods {
@@ -57,7 +60,7 @@ func newSet(c spec.Config, report *document.Report) (*Set, error) {
 			of := m.Policy
 			of.Idempotency = spec.IdempotencyOf(m.Idempotency, c.Idempotency, name)
 			p := newPolicy(of)
-			p.name, p.mode = name, StrictestMode(s.mode, p.mode)
+			p.set, p.name, p.mode = s, name, StrictestMode(s.mode, p.mode)
 			s.byPath[name] = p
 			s.list = append(s.list, p)
 		}

@@ -374,7 +374,7 @@ func TestNew_Wrong(t *testing.T) {
 	defer cluster.Close()
 	ring := redis.NewRing(&redis.RingOptions{ContextTimeoutEnabled: true})
 	defer ring.Close()
-	good, reserve, bad := Config{Pool: "orders", PerSecond: 1}, budget.Default(), budget.BucketConfig{SlowCost: 3}
+	good, reserve, bad := Config{Pool: "orders", PerSecond: 1}, budget.Default(), budget.BucketConfig{SlowCost: 0.5}
 	for name, row := range map[string]struct {
 		client redis.Scripter
 		config Config
@@ -389,7 +389,7 @@ func TestNew_Wrong(t *testing.T) {
 		"no rate":           {&pool{}, Config{Pool: "a"}, "PerSecond 0: must be 0.0001 to 1000000"},
 		"NaN":               {&pool{}, Config{Pool: "a", PerSecond: math.NaN()}, "PerSecond NaN: must be"},
 		"a reserve":         {&pool{}, Config{Pool: "a", PerSecond: 1, Bucket: reserve}, fmt.Sprintf("redisbudget: Bucket.Size %v: must be 0", reserve.Size)},
-		"a bad bucket":      {&pool{}, Config{Pool: "a", PerSecond: 1, Bucket: bad}, "redisbudget: Bucket: budget: RefillTime 0s: must be"},
+		"a bad bucket":      {&pool{}, Config{Pool: "a", PerSecond: 1, Bucket: bad}, "redisbudget: Bucket: budget: SlowCost 0.5: must be"},
 	} {
 		if b, err := New(row.client, row.config); err == nil || b != nil || !strings.Contains(err.Error(), row.want) {
 			t.Errorf("%s: %v, %v; want %q", name, b, err, row.want)

@@ -7,6 +7,7 @@ package breaker
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -65,7 +66,7 @@ func settings(target string) gobreaker.Settings {
 			return c.Requests >= 20 && c.TotalFailures*2 >= c.Requests
 		},
 		IsSuccessful: healthy,
-		IsExcluded:   cancelled,
+		IsExcluded:   unrelated,
 	}
 }
 
@@ -80,6 +81,8 @@ func healthy(err error) bool {
 	}
 }
 
-// cancelled reports whether the caller has given up. That has no meaning for the server's health: it must neither open a
-// circuit nor close a half-open one.
-func cancelled(err error) bool { return status.Code(err) == codes.Canceled }
+// unrelated reports whether an error has no meaning for the server's health: the caller has given up, or the error is this client's own, as
+// for a message that is too large. It must neither open a circuit nor close a half-open one.
+func unrelated(err error) bool {
+	return status.Code(err) == codes.Canceled || errors.Is(err, interceptor.ErrLocal)
+}

@@ -13,7 +13,9 @@ import (
 	"github.com/sony/gobreaker/v2"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stagger-go/stagger/examples/breaker"
 	"github.com/stagger-go/stagger/interceptor"
@@ -87,6 +89,57 @@ func TestBreakerOfOtherErrors(t *testing.T) {
 		}
 	})
 }
+
+// What this client does to itself opens no circuit for other callers; a server that nobody reaches does.
+func TestBreakerOfLocalErrors(t *testing.T) {
+	expired := func(ctx context.Context) (context.Context, context.CancelFunc) { return context.WithTimeout(ctx, -1) }
+	patient := func(ctx context.Context) (context.Context, context.CancelFunc) {
+		return context.WithTimeout(ctx, time.Minute)
+	}
+	for name, row := range map[string]struct {
+		ctx     func(context.Context) (context.Context, context.CancelFunc)
+		options []grpc.CallOption
+		down    bool
+		opens   bool
+	}{
+		"expired calls":               {expired, nil, false, false},
+		"requests that are too large": {patient, []grpc.CallOption{grpc.MaxCallSendMsgSize(0)}, false, false},
+		"missing tokens":              {patient, []grpc.CallOption{grpc.PerRPCCredentials(noToken{})}, false, false},
+		"a dead server":               {patient, []grpc.CallOption{grpc.WaitForReady(false)}, true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := testserver.Start(t)
+				conn := dial(t, srv)
+				srv.On(get, testserver.OK(&emptypb.Empty{}))
+				if row.down {
+					srv.Down()
+				}
+				for range 40 {
+					ctx, cancel := row.ctx(t.Context())
+					if err := conn.Invoke(ctx, get, wrapperspb.String("an order"), &emptypb.Empty{}, row.options...); err == nil {
+						t.Error("a call succeeds")
+					}
+					cancel()
+				}
+				srv.Up()
+				err := call(t.Context(), conn) // another caller's
+				if errors.Is(err, gobreaker.ErrOpenState) != row.opens || !row.opens && err != nil {
+					t.Errorf("%v; want an open circuit: %v", err, row.opens)
+				}
+			})
+		})
+	}
+}
+
+// noToken are credentials that have no token.
+type noToken struct{}
+
+func (noToken) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
+	return nil, status.Error(codes.Unavailable, "the token server is down")
+}
+
+func (noToken) RequireTransportSecurity() bool { return false }
 
 func TestBreakerOfCancelledCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -54,5 +54,5 @@ func dialStagger(target string, opts ...grpc.DialOption) (*grpc.ClientConn, erro
 	if err != nil {
 		return nil, err
 	}
-	return grpc.NewClient(target, append(opts, retrier.DialOptions()...)...)
+	return grpc.NewClient(target, append(retrier.DialOptions(), opts...)...)
 }

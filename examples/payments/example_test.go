@@ -59,7 +59,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	conn, err := grpc.NewClient(server.Target(), append(server.DialOptions(), retrier.DialOptions()...)...)
+	conn, err := grpc.NewClient(server.Target(), append(retrier.DialOptions(), server.DialOptions()...)...)
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	_ "github.com/stagger-go/stagger/elsewhere" // the file's load balancing
+	"github.com/stagger-go/stagger/internal/tools/checks"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -260,6 +261,16 @@ func TestPoliciesIn(t *testing.T) {
 		}
 		if got := set.Mode(); got != mode {
 			t.Errorf("mode %q; want %q", got, mode)
+		}
+	}
+}
+
+// The show can say why, whatever the reason.
+func TestWhy(t *testing.T) {
+	t.Parallel()
+	for _, reason := range checks.Reasons() {
+		if why[string(reason)] == "" && !slices.Contains([]policy.Reason{policy.ReasonRetry, policy.ReasonHedge, policy.ReasonSucceeded}, reason) {
+			t.Errorf("%s has no text", reason)
 		}
 	}
 }

@@ -12,146 +12,101 @@ import (
 	"github.com/stagger-go/stagger/internal/decision"
 )
 
-// unwaited is the maximum part of an attempt's time, one in so many, in which the application may not wait for it. If the part
-// is larger, the attempt's latency says nothing about its method.
-const unwaited = 8
-
-// Paused reports that for the time d until now no call of the application has waited: this time does not make running attempts
-// slow. The pauses of one call must not overlap. A driver whose application always waits, as in a unary call, has none to
-// report. Other drivers report one when a call of the application begins to wait, and before each other event while none waits.
-func (c *Call) Paused(d time.Duration, now Now) (step Step) {
+// Await reports that the application waits for the response to a stream, and that the server has the whole request. From now on attempts
+// are timed: the one that runs, and later ones from their beginning.
+func (c *Call) Await(now Now) (step Step) {
 	c.beginStep(&step)
-	for i := range c.running {
-		a := &c.running[i]
-		if d := min(d, now.At-a.began); d > 0 {
-			a.Pause(d)
-			a.slowAt = later(a.slowAt, d)
-			if a.slowAt >= c.set.Deadline {
-				a.slowAt = Never
-			}
+	if c.awaited == Never {
+		c.awaited = now.At
+		for i := range c.running {
+			c.setSlowAt(&c.running[i])
 		}
 	}
 	c.completeStep(&step, &now)
 	return step
 }
 
-// Timing is how long an attempt has taken by its own clock, which runs while a call of the application waits.
-type Timing struct {
-	began       time.Duration
-	paused      time.Duration // how much of its time no call of the application has waited
-	asked       time.Duration // when the server had its request; Never: not yet
-	pausedSince time.Duration // how much of the time since then no call of the application has waited
-	heardIn     time.Duration // the latency, without pauses, of its first message or its response
-	heard       bool
-}
-
-// NewTiming returns the timing of an attempt that is sent. requestFollows is as in [Settings].
-func NewTiming(at time.Duration, requestFollows bool) Timing {
-	t := Timing{began: at, asked: at}
-	if requestFollows {
-		t.asked = Never
-	}
-	return t
-}
-
-// Pause stops the clock for d, which has just passed.
-func (t *Timing) Pause(d time.Duration) {
-	t.paused += d
-	t.pausedSince += d
-}
-
-// Request records that the whole request was sent.
-func (t *Timing) Request(at time.Duration) {
-	if t.asked == Never {
-		t.asked, t.pausedSince = at, 0
-	}
-}
-
-// Hear records the attempt's response. It returns its latency, and whether that shows how fast the method is.
-func (t *Timing) Hear(at time.Duration) (took time.Duration, measures bool) {
-	t.heard, t.heardIn = true, t.took(at)
-	return t.heardIn, t.measures(at)
-}
-
-// Requested reports that attempt n has sent the whole request: only then does the server's time for a response start.
-func (c *Call) Requested(n int, now Now) {
-	if a := c.findAttempt(n); a != nil {
-		a.Request(now.At)
-	}
-}
+// timedFrom returns when the time of an attempt began, or Never: the application does not wait yet.
+func (c *Call) timedFrom(a *attempt) time.Duration { return max(a.began, c.awaited) }
 
 // Heard reports the first message of attempt n, even if something else commits the call to it: its latency is the attempt's
 // latency. It ignores an attempt that was cancelled because another one won.
 func (c *Call) Heard(n int, now Now) {
 	if a := c.findAttempt(n); a != nil && a.cancelled == notCancelled {
-		c.noteResponse(a, true, now.At)
+		c.noteAnswer(a, true, now.At)
 		a.slowAt = Never
 	}
 }
 
-// noteResponse records the response of an attempt: its first message, or its end if that comes first.
-func (c *Call) noteResponse(a *attempt, accepted bool, at time.Duration) {
+// noteAnswer records the answer to an attempt: its first message, or its end if that comes first.
+func (c *Call) noteAnswer(a *attempt, accepted bool, at time.Duration) {
 	if a.heard {
 		return
 	}
-	took, measures := a.Hear(at)
-	left := c.timeLeft(a.began)
-	if !measures {
+	took, left := c.took(a, at), c.timeLeft(a.began)
+	a.heard, a.heardIn = true, took
+	if c.awaited == Never || a.unmeasured {
 		c.ledger.leave(&a.held, at, admitting.End{How: admitting.Untimed, Left: left})
 		return
 	}
+	a.speed = c.limitsOf(a.number).SpeedOf(took)
 	if m := c.set.Method; m != nil {
-		m.Answered(at, Answer{Took: took, Left: left, Limit: c.set.Policy.PerAttemptTimeout(), Accepted: accepted})
+		m.Answered(at, Answer{Took: took, Speed: a.speed, Accepted: accepted})
 	}
 	c.ledger.leave(&a.held, at, admitting.End{How: admitting.Answered, Took: took, Left: left})
 }
 
-// took returns how long an attempt has taken until then, by its own clock.
-func (t *Timing) took(at time.Duration) time.Duration {
+// took returns the latency of an attempt's first message or response, or how long it has taken until now.
+func (c *Call) took(a *attempt, at time.Duration) time.Duration {
 	switch {
-	case t.heard:
-		return t.heardIn
-	case t.asked == Never:
-		return at - t.began - t.paused
+	case a.heard:
+		return a.heardIn
+	case c.awaited == Never:
+		return at - a.began
 	default:
-		return at - t.asked - t.pausedSince
+		return at - c.timedFrom(a)
 	}
 }
 
-// measures reports whether an attempt's latency shows how fast its method is.
-func (t *Timing) measures(at time.Duration) bool {
-	return t.asked != Never && t.pausedSince <= (at-t.asked)/unwaited
+// ownTimeout returns the timeout that an attempt has of its own: the per-attempt timeout or the hedging delay; 0: none.
+func (c *Call) ownTimeout() time.Duration {
+	if c.set.NeverSlow {
+		return 0
+	}
+	after, _ := SlowAfter(c.set.Policy, c.set.Method, c.set.InSequence)
+	return after
 }
 
-// late reports whether an attempt was answered too late. Such a response does not show that extra attempts help: in an overload,
-// it would pay for the next ones and make the overload worse.
-func (c *Call) late(a *attempt, at time.Duration) bool {
-	timeout := c.set.Policy.PerAttemptTimeout()
-	return timeout > 0 && a.took(at) > timeout
+// outlasted reports whether an attempt took longer than its own timeout, until its first message or its end.
+func (c *Call) outlasted(a *attempt, at time.Duration) bool {
+	return a.slow || c.took(a, at) > c.limitsOf(a.number).Fast
 }
+
+// EndedSlow reports whether that is so of the attempt of the last call of Ended.
+func (c *Call) EndedSlow() bool { return c.endedSlow }
 
 // learn reports the end of an attempt to method and admission, as a response or as lost. If the call was committed to the attempt before
 // its first message, its end isn't a response: the application decides how long it takes. A slow attempt that lost would have taken
 // longer.
 func (c *Call) learn(a *attempt, r *Result, is decision.Class, lost bool, at time.Duration) {
 	if c.commit.attempt != a.number && r.isAnswer(is) {
-		c.noteResponse(a, r.accepted(), at)
+		c.noteAnswer(a, r.accepted(), at)
 		return
 	}
-	m, took := c.set.Method, a.took(at)
-	outlasted := lost && a.slow && !a.heard && r.Local && !r.Foreign && a.measures(at) // not a fast one: how long it has run says nothing
+	m, took := c.set.Method, c.took(a, at)
+	outlasted := lost && a.slow && !a.heard && r.Local && !r.Foreign && c.awaited != Never && !a.unmeasured // not a fast one: how long it has run says nothing
 	if m != nil && outlasted && took > 0 {
 		m.Outlasted(at, took)
 	}
 	c.ledger.leave(&a.held, at, admitting.End{How: c.lostHow(a, r, at), Left: c.timeLeft(a.began)})
-	c.ending.missed = c.ending.missed || m != nil && !r.Foreign && c.missedDeadline(a, r, at) && m.Slow(took) && !m.Evidence(at).Well
 }
 
 // lostHow returns how an attempt has ended without a response.
 func (c *Call) lostHow(a *attempt, r *Result, at time.Duration) admitting.How {
 	switch {
 	case r.Foreign:
-	case c.missedDeadline(a, r, at):
+	case r.Status.Code() == codes.DeadlineExceeded && c.timeLeft(at) <= c.timeLeft(a.began)/50:
+		// Within a fiftieth of the time, since clocks differ, and servers also know the deadline.
 		if a.number == 1 { // later attempts had less time
 			return admitting.Missed
 		}
@@ -161,27 +116,23 @@ func (c *Call) lostHow(a *attempt, r *Result, at time.Duration) admitting.How {
 	return admitting.Other
 }
 
-// missedDeadline reports whether an attempt had no response at its call's deadline.
-func (c *Call) missedDeadline(a *attempt, r *Result, at time.Duration) bool {
-	// Within a fiftieth of the time, since clocks differ, and servers also know the deadline.
-	return r.Status.Code() == codes.DeadlineExceeded && c.timeLeft(at) <= c.timeLeft(a.began)/50
-}
-
-// isAnswer reports whether a result is a response: a server's result of its work. Refusals, retryable failures and ended
-// contexts don't show how fast the server works.
+// isAnswer reports whether a result is a server's answer to the request: OK, or an error that speaks of the request. Only answers show how
+// fast a method is, and that an extra attempt has helped. Any other error may be that of a server that fails every request, also an
+// INTERNAL or UNKNOWN that isn't retried.
 func (r *Result) isAnswer(is decision.Class) bool {
 	switch {
 	case r.Foreign:
 		return false
 	case r.Err == nil:
 		return true
-	case r.Final:
+	case r.Final, is.Retryable:
 		return false
 	}
 	switch r.Status.Code() {
-	case codes.ResourceExhausted, codes.Unavailable, codes.DeadlineExceeded, codes.Canceled:
-		return false
+	case codes.InvalidArgument, codes.NotFound, codes.AlreadyExists, codes.PermissionDenied, codes.FailedPrecondition,
+		codes.OutOfRange, codes.Unauthenticated:
+		return true
 	default:
-		return !is.Retryable
+		return false
 	}
 }

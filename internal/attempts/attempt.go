@@ -7,15 +7,20 @@ import (
 	"time"
 
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/latency"
 	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/policy"
 )
 
 // attempt is an attempt, from its sending until the event with its end is over.
 type attempt struct {
-	Timing
+	began      time.Duration
+	heardIn    time.Duration // the latency of its first message or its response
+	heard      bool
+	unmeasured bool // it has waited for a connection: its latency isn't the server's
 
 	number    int
+	speed     latency.Speed // of its answer
 	held      held
 	hedge     bool // it was sent in parallel with others
 	cancelled cancelled
@@ -58,7 +63,7 @@ func (c *Call) newestAttempt() *attempt {
 func (c *Call) addRunning(at time.Duration) *attempt {
 	c.running = append(c.running, attempt{})
 	a := &c.running[len(c.running)-1]
-	a.Timing, a.number, a.slowAt = NewTiming(at, c.set.RequestFollows), c.used.sent, Never
+	a.began, a.number, a.slowAt = at, c.used.sent, Never
 	c.ledger.movePending(&a.held)
 	return a
 }
@@ -92,12 +97,20 @@ func (c *Call) commitTo(step *Step, to commit, at time.Duration) {
 // accept makes the response of an attempt the call's.
 func (c *Call) accept(step *Step, a *attempt, r *Result, now Now) {
 	c.choose(step, a.number, nil, policy.ReasonSucceeded, now.At)
-	c.ledger.release(&a.held, settlement{helped: !r.Foreign && !c.late(a, now.At)}, now.At)
+	c.ledger.release(&a.held, settlement{unused: r.unused(), helped: !r.Foreign && c.inTime(a)}, now.At)
+}
+
+// inTime reports whether an attempt was answered within its own timeout, if it has one. In an overload, later answers would pay for
+// the next attempts.
+func (c *Call) inTime(a *attempt) bool {
+	return c.ownTimeout() == 0 || a.speed == latency.Fast
 }
 
 // handleFailure decides what follows a failed attempt.
 func (c *Call) handleFailure(step *Step, a *attempt, r *Result, is decision.Class, now Now) {
-	c.ledger.release(&a.held, settlement{helped: r.Err != nil && r.isAnswer(is) && !c.late(a, now.At), err: r.Err}, now.At)
+	helped := r.Err != nil && r.isAnswer(is) && c.inTime(a)
+	refunded := c.ranLong(a, r, now.At)
+	c.ledger.release(&a.held, settlement{unused: r.unused(), refunded: refunded, helped: helped, own: r.Own, err: r.Err}, now.At)
 	if r.Resumes {
 		c.resume(a, r, now.At)
 	}
@@ -121,15 +134,24 @@ func (c *Call) handleFailure(step *Step, a *attempt, r *Result, is decision.Clas
 	}
 }
 
-// resume lets the policy decide on an attempt that was cut, because the stream can be resumed. If the attempt received a
-// message, the call has made progress, and the attempt counts as its first. After a long attempt the backoff starts anew, too.
+// LongRun is how long an attempt of a resumed stream runs that is progress, though it may have brought no message: a quiet stream that
+// something cuts now and then is no failing one.
+const LongRun = 10 * time.Second
+
+// ranLong reports whether an attempt of a resumed stream ran so long before it was cut that this is progress.
+func (c *Call) ranLong(a *attempt, r *Result, at time.Duration) bool {
+	return r.Resumes && !r.Foreign && at-a.began >= LongRun
+}
+
+// resume lets the policy decide on an attempt that was cut, because the stream can be resumed. If the attempt received a message, or ran
+// long, the call has made progress, and the attempt counts as its first. After a long one the backoff starts anew, too.
 func (c *Call) resume(a *attempt, r *Result, at time.Duration) {
 	c.commit = commit{}
-	if !r.Progress {
-		return
+	long := c.ranLong(a, r, at)
+	if r.Progress || long {
+		c.used.progress = c.used.sent - 1
 	}
-	c.used.progress = c.used.sent - 1
-	if at-a.began > decision.BackoffOf(c.set.Policy).Max {
+	if long {
 		c.used.backoff = decision.Backoff{}
 	}
 }
@@ -150,6 +172,9 @@ func (c *Call) obey(step *Step, d decision.Decision, now Now) {
 	case push.Source == "":
 	case decision.Forbids(c.set.Policy, push):
 		c.used.stopped = true
+		if !push.Stop { // the delay is too long for the call, and not for its caller
+			c.floor = max(c.floor, later(now.At, push.After(now.Chance)))
+		}
 		c.drop(now.At)
 	default:
 		c.floor = max(c.floor, later(now.At, push.After(now.Chance)))
@@ -165,7 +190,7 @@ func (c *Call) makeWay(step *Step, a *attempt, r *Result, now Now) {
 	if !r.Foreign {
 		c.reportFailure(now.At)
 	}
-	c.ledger.release(&a.held, settlement{err: errTimedOut}, now.At)
+	c.ledger.release(&a.held, settlement{unused: r.unused(), own: r.Own, err: errTimedOut}, now.At)
 	c.ending.answer = answer{attempt: a.number, err: errTimedOut}
 	c.launch(step, now)
 }
@@ -177,11 +202,11 @@ func (c *Call) lost(a *attempt, r *Result, now Now) {
 		switch {
 		case c.reportHung(a, r, now.At):
 			err = errTimedOut
-		case c.state != gone:
+		case c.state != gone && !r.Foreign:
 			err = nil // it was fast enough until it was cancelled
 		}
 	}
-	c.ledger.release(&a.held, settlement{err: err}, now.At)
+	c.ledger.release(&a.held, settlement{unused: r.unused(), own: r.Own, err: err}, now.At)
 }
 
 // leftover records the end of an attempt after the call was stopped. A server's result replaces that of a cancelled context.
@@ -190,7 +215,7 @@ func (c *Call) leftover(a *attempt, r *Result, now Now) {
 	if c.reportHung(a, r, now.At) {
 		err = errTimedOut
 	}
-	c.ledger.release(&a.held, settlement{err: err}, now.At)
+	c.ledger.release(&a.held, settlement{unused: r.unused(), own: r.Own, err: err}, now.At)
 	if c.ending.answer.attempt == 0 || c.ending.answer.local || !r.Local {
 		c.ending.answer = answer{attempt: a.number, err: r.Err, local: r.Local}
 	}

@@ -10,6 +10,8 @@
 package attempts
 
 import (
+	"cmp"
+	"errors"
 	"math"
 	"time"
 
@@ -43,21 +45,23 @@ type Now struct {
 
 // Settings are the settings of a call. Breaker, Admission and Method may be nil.
 type Settings struct {
-	Policy         *policy.Policy
-	MaxAttempts    int           // caps the policy's; 0: none
-	Deadline       time.Duration // of the whole call, on the budgets' clock; Never: none
-	InSequence     bool          // attempts never run in parallel: the next one replaces a slow one, and a hedging policy sends the next one only after a failure
-	RequestFollows bool          // a server can answer an attempt only after Requested, when it has the whole request
-	Observe        bool          // the first extra attempt that all checks but room and budget allow is announced, and not sent
-	Safe           bool          // the method is idempotent
-	InRetry        bool          // the call is part of an inbound call that is itself a retry
-	Connect        ConnectWait
-	Budget         budget.Budget
-	Slots          Slots
-	Breaker        Gate
-	Admission      admitting.Gate
-	Enforced       bool // admission may refuse the call; else it says that it would
-	Method         Method
+	Policy      *policy.Policy
+	MaxAttempts int           // caps the policy's; 0: none
+	Deadline    time.Duration // of the whole call, on the budgets' clock; Never: none
+	ByDefault   bool          // Deadline is that of the default timeout, for a call that came without one
+	InSequence  bool          // attempts never run in parallel: the next one replaces a slow one, and a hedging policy sends the next one only after a failure
+	Stream      bool          // attempts are timed only from Await on
+	NeverSlow   bool          // the application sends a stream: neither the per-attempt timeout nor the hedging delay applies
+	Observe     bool          // the first extra attempt that all checks but room and budget allow is announced, and not sent
+	Safe        bool          // the method is idempotent
+	InRetry     bool          // the call is part of an inbound call that is itself a retry
+	Connect     ConnectWait
+	Budget      budget.Budget
+	Slots       Slots
+	Breaker     Gate
+	Admission   admitting.Gate
+	Enforced    bool // admission may refuse the call; else it says that it would
+	Method      Method
 }
 
 // MaxOutage is the age of an outage at which calls stop waiting for a connection. The wait is meant for restarts: DialOptions' delays
@@ -80,27 +84,25 @@ type Slots interface {
 type Gate interface {
 	// Open returns nil if Allow would let the attempt pass now. It takes nothing: the attempt may never be sent.
 	Open(attempt int) error
-	// Allow lets the attempt pass, which is sent now, or refuses it. done is then called once, with the attempt's error.
+	// Allow lets the attempt pass, which is sent now, or refuses it. done is then called once, with the attempt's error, which wraps
+	// [ErrLocal] if it says nothing of the server.
 	Allow(attempt int) (done func(error), err error)
 }
 
-// Method is the shared knowledge of the calls of a method at a target. It hears of each response, and answers the checks that depend on the
-// last responses to all calls.
+// Method is the shared knowledge of the calls of a method at a target. It hears of each answer.
 type Method interface {
 	Answered(now time.Duration, a Answer)             // an attempt, at its first message, or at its end
 	Outlasted(now time.Duration, least time.Duration) // a slow attempt has lost; its response would have taken longer
 
-	Evidence(now time.Duration) latency.Evidence // what the target's last responses show
-	Slow(took time.Duration) bool                // a response that took so long took much longer than is usual
-	Quantile() time.Duration                     // of the latency, as the policy asks; 0: unknown
+	Evidence() latency.Evidence // what the last answers show
+	Quantile() time.Duration    // of the latency, as the policy asks; 0: unknown
 }
 
 // Answer describes the response to an attempt.
 type Answer struct {
 	Took     time.Duration
-	Left     time.Duration // time left of the call when the attempt began: the response is long if it took much of that; Never: no deadline
-	Limit    time.Duration // the per-attempt timeout; 0: none
-	Accepted bool          // a success: no error, nor a reply that means "not yet"
+	Speed    latency.Speed
+	Accepted bool // a success: no error, nor a reply that means "not yet"
 }
 
 // Result is the result of an attempt.
@@ -109,11 +111,16 @@ type Result struct {
 
 	Err   error // as returned by gRPC; nil: OK
 	Local bool  // no response, but gRPC's error for an ended context
+	Own   bool  // the error is this client's, and says nothing of the server: a breaker is told so
+	Inner bool  // an inner interceptor has made the result, in time, perhaps with another server's help: the attempt is paid for
 
 	Progress bool // with Resumes: the application has received a message of this attempt
 }
 
 func (r *Result) accepted() bool { return r.Err == nil && !r.Again }
+
+// unused reports whether the attempt costs nothing, since no server is known to have seen it.
+func (r *Result) unused() bool { return r.Foreign && !r.Inner }
 
 // Step tells the driver what to do after an event: cancel, send, set the timer, notify observers, in this order.
 type Step struct {
@@ -121,32 +128,38 @@ type Step struct {
 	Send     int               // the number of the attempt to send; 0: none
 	Wake     time.Duration     // when to call Wake, replacing any earlier value; Never: only another event changes anything
 	Watch    bool              // also call Wake when the channel's state changes
-	Slow     bool              // at Wake an attempt is slow: Wake isn't needed while no call of the application waits, see Call.Paused
+	Slow     bool              // at Wake an attempt is slow
 	Over     bool              // nothing runs and everything is settled; see End. True once.
 	Decided  int               // the attempt of Decision; 0: no decision
 	Decision decision.Decision // with Settings.Observe see Decision.Announced
+	Answers  latency.Summary   // on which it was decided
 	TimedOut bool              // the decision is on a slow attempt, which may still run
+	Took     time.Duration     // if TimedOut, how long it has taken
 }
 
 // End is the result of a call.
 type End struct {
 	Reason   policy.Reason
+	Refusal  policy.Reason   // if a default timeout has ended the call: why no attempt followed a slow one; else ""
 	Commit   decision.Commit // if Reason is ReasonCommitted
 	Answer   int             // the attempt with the call's reply, header, trailer and peer; 0: none
 	Err      error           // of the response; nil: OK, or "not yet" if Reason says why no attempt followed. For a refused call: the breaker's error, or RESOURCE_EXHAUSTED
 	Last     error           // the last error of a server, if the end of the call hides it
 	Attempts int
-	Hedges   int           // those of Attempts that were sent in parallel with others
-	Waited   time.Duration // with no attempt running
+	Hedges   int             // those of Attempts that were sent in parallel with others
+	Waited   time.Duration   // with no attempt running
+	Answers  latency.Summary // of the last decision
+	Pushback time.Duration   // what is left of the delay that the server has asked for; 0: none
 
 	WouldRefuse bool // admission would have refused the call, if it were enforced
+	Slow        bool // an attempt took longer than its own timeout, see [latency.Limits]
 }
 
 // GaveUp reports whether a failed call has given up: it was retried, could not connect, or was not retried to protect the
 // backend. An upstream caller must not retry it. A call with one attempt by its policy has not given up, nor has one that
 // leaves retries to the upstream caller ([policy.ReasonChainStop]).
 func (e *End) GaveUp() bool {
-	switch e.Reason {
+	switch cmp.Or(e.Refusal, e.Reason) {
 	case policy.ReasonPushbackStop, policy.ReasonBreakerOpen, policy.ReasonSlowEverywhere, policy.ReasonNotProvenFast,
 		policy.ReasonOverloaded, policy.ReasonDeadlineTooClose, policy.ReasonTooManyWaiting, policy.ReasonBudgetExhausted, policy.ReasonNotConnected:
 		return true
@@ -156,6 +169,15 @@ func (e *End) GaveUp() bool {
 		return false
 	}
 }
+
+// ErrLocal is interceptor.ErrLocal.
+var ErrLocal = errors.New("stagger: an error of this client, which says nothing of the server")
+
+// localError is an error for a breaker.
+type localError struct{ err error }
+
+func (e *localError) Error() string   { return e.err.Error() }
+func (e *localError) Unwrap() []error { return []error{ErrLocal, e.err} }
 
 var (
 	timedOut = status.New(codes.DeadlineExceeded, "per-attempt timeout")

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stagger-go/stagger/internal/decision"
+	"github.com/stagger-go/stagger/internal/latency"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -37,9 +38,12 @@ type Call struct {
 	pending pending
 	commit  commit        // see Commit
 	floor   time.Duration // nothing is sent before, by the server's pushback
+	awaited time.Duration // since when the application waits for a response; Never: not yet
 	connect time.Duration // the end of the wait for a connection; Never: not begun
 	gap     gap
 	ending  ending
+
+	endedSlow bool // see EndedSlow
 
 	end     End // once the call is over
 	cancels []int
@@ -59,7 +63,6 @@ const (
 // used is what a call has used.
 type used struct {
 	sent      int  // attempts
-	told      int  // those that the driver was told of
 	hedges    int  // those that were sent in parallel with others
 	progress  int  // those before the one with which a resumed stream has last received a message
 	stopped   bool // the server has forbidden further attempts
@@ -90,11 +93,12 @@ func (g *gap) end(at time.Duration) {
 // ending is what the end of the call depends on, so far.
 type ending struct {
 	answer          answer
-	reason          policy.Reason // why no attempt follows
-	lastRefusal     policy.Reason // why no attempt was sent after a slow one, or when it was due; "": one was
-	lastServerError answer        // before the answer
-	reached         bool          // a server has seen one of its attempts
-	missed          bool          // an attempt had no response at the call's deadline, though a usual one would have come long before
+	reason          policy.Reason   // why no attempt follows
+	lastRefusal     policy.Reason   // why no attempt was sent after a slow one, or when it was due; "": one was
+	lastServerError answer          // before the answer
+	reached         bool            // a server has seen one of its attempts
+	answers         latency.Summary // of the last decision
+	slow            bool            // an attempt took longer than its own timeout
 }
 
 // answer is the result of an attempt.
@@ -115,22 +119,20 @@ func (c *Call) Start(s *Settings, now Now) (step Step) {
 		c.completeStep(&step, &now)
 		return step
 	}
-	return c.sendFirst(NewTiming(now.At, s.RequestFollows))
+	return c.sendFirst(now.At)
 }
 
-// Join is Start for a call whose first attempt was sent without a question to a gate, with its timing so far. The method knows of the
-// response, if it was heard.
-func (c *Call) Join(s *Settings, t Timing) (step Step) {
-	c.resetCall(s, t.began)
-	return c.sendFirst(t)
+// Join is Start for a call whose first attempt was sent before, without a question to a gate.
+func (c *Call) Join(s *Settings, at time.Duration) (step Step) {
+	c.resetCall(s, at)
+	return c.sendFirst(at)
 }
 
-func (c *Call) sendFirst(t Timing) (step Step) {
+func (c *Call) sendFirst(at time.Duration) (step Step) {
 	c.used.sent, c.gap.since = 1, Never
-	first := c.addRunning(t.began)
-	first.Timing = t
+	first := c.addRunning(at)
 	c.setSlowAt(first)
-	c.used.told, step.Send = 1, 1
+	step.Send = 1
 	step.Wake, step.Slow = first.slowAt, first.slowAt != Never
 	return step
 }
@@ -141,12 +143,18 @@ func (c *Call) resetCall(s *Settings, at time.Duration) {
 	c.state, c.floor, c.connect, c.gap.since = open, at, Never, at
 	c.running = c.first[:0]
 	c.set, c.ledger.set = s, s
+	c.awaited = at
+	if s.Stream {
+		c.awaited = Never
+	}
 }
 
 // Ended reports the end of attempt n. It must be called once for each attempt, including cancelled ones.
 func (c *Call) Ended(n int, r Result, now Now) (step Step) {
 	c.beginStep(&step)
 	if c.removeRunning(n, now.At) {
+		c.endedSlow = c.outlasted(&c.ended, now.At)
+		c.ending.slow = c.ending.slow || c.endedSlow
 		c.endAttempt(&step, &c.ended, &r, now)
 	}
 	c.completeStep(&step, &now)
@@ -227,24 +235,17 @@ func (c *Call) Stop(reason policy.Reason, now Now) (step Step) {
 	return step
 }
 
-// Abort settles everything after a callback (budget, breaker, observer) or an inner interceptor has panicked, inside an event or between two. It drops
-// further panics. The driver cancels Step.Cancel, waits for its goroutines, and panics again. Abort ends the call.
-//
-// Step.Cancel has all running attempts that the driver knows, also those that the call has cancelled before: the panic may have come
-// before the driver was told.
-func (c *Call) Abort(now Now) (step Step) {
+// Abort settles everything while a panic of a callback (budget, breaker, observer) or of an inner interceptor goes up, inside an event or
+// between two, and ends the call. The driver cancels all attempts.
+func (c *Call) Abort(now Now) {
+	var step Step
 	c.beginStep(&step)
-	for i := range c.running {
-		if a := &c.running[i]; a.number <= c.used.told {
-			step.Cancel = append(step.Cancel, a.number)
-		}
-	}
-	c.ledger.releaseAll(now.At, &c.ended.held, c.running)
-	c.running, c.pending = c.running[:0], pending{}
+	running := c.running
+	c.running, c.pending = nil, pending{}
+	defer c.ledger.releaseAll(now.At, &c.ended.held, running)
 	c.ending.reached = false // the budget may be what has panicked, and a call without a status tells it nothing
 	c.ending.answer, c.ending.reason, c.ending.lastServerError = answer{err: ErrPanicked}, policy.ReasonNonRetryable, answer{}
 	c.completeStep(&step, &now)
-	return step
 }
 
 // Running returns how many attempts have not ended.
@@ -255,15 +256,6 @@ func (c *Call) Hedge(n int) bool {
 	a := c.findAttempt(n)
 	return a != nil && a.hedge
 }
-
-// Cancelled reports whether attempt n runs and was cancelled, because another one has won or replaces it.
-func (c *Call) Cancelled(n int) bool {
-	a := c.findAttempt(n)
-	return a != nil && a.cancelled != notCancelled
-}
-
-// Committed returns the attempt that the call is committed to, and why. It returns CommitNone if there is none.
-func (c *Call) Committed() (attempt int, why decision.Commit) { return c.commit.attempt, c.commit.why }
 
 // Over reports whether the call has ended and no attempt runs.
 func (c *Call) Over() bool { return c.state == over }

@@ -10,7 +10,6 @@ import (
 
 	"google.golang.org/grpc/codes"
 
-	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/internal/tools/checks"
@@ -167,7 +166,7 @@ const traces = `
 # hedge observe: mode OBSERVE: a cancelled call
 	0 start → send 1, wake 50; 50 wake → (hedge announced); 60 stop cancelled; 61 end 1 cut → over cancelled, = 1 | E-
 # hedge observe: mode OBSERVE: a callback panics
-	0 start → send 1, wake 50; 50 wake → (hedge announced); 60 abort → cancel 1, over panicked, = 0
+	0 start → send 1, wake 50; 50 wake → (hedge announced); 60 abort → over panicked, = 0
 # beside observe: mode OBSERVE becomes OFF
 	0 start → send 1, wake 200; 100 set mode_off; 200 wake → (mode_off); 400 end 1 OK → over succeeded, = 1 | E+
 # hedge: closed for new attempts, and what runs is answered
@@ -181,7 +180,7 @@ const traces = `
 	253 end 1 cut → over closed, = 1 | ( Ws ) R F E-
 # hedge: an attempt is not slow any more once a later one was sent
 	0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 60 end 1 UNAV → (hedge), send 3;
-	70 end 3 UNAV → (attempts_exhausted); 100 wake; 110 end 2 OK → over succeeded, = 2 | Ws F Wf - F + E+
+	70 end 3 UNAV → (attempts_exhausted); 100 wake; 110 end 2 OK → over succeeded, = 2 | Ws F Wf - F - E+
 # retry: closed for new attempts: no stream is resumed
 	0 start → send 1; 10 commit 1 message → true; 20 set off; 2000 end 1 UNAV resumes → (closed), over closed, = 1 | F E-
 # retry: cancel in the wait
@@ -251,12 +250,12 @@ const traces = `
 	0 start → send 1; 1 end 1 OK foreign → over succeeded, = 1 |
 # retry: an error that no server has seen is no failure for the budget
 	0 start → send 1; 1 end 1 NOT_FOUND foreign → (non_retryable), over non_retryable, = 1 |
-# retry: nor is one that is retried, and the cost of the extra attempt is not earned by a cache
+# retry: nor is one that is retried, and the cost of an extra attempt that a cache answers comes back
 	0 start → send 1; 1 end 1 UNAV foreign → (retry), wake 51; 51 wake → send 2; 52 end 2 OK foreign → over succeeded, = 2
-	| ( Wf ) -
+	| ( Wf ) R
 # retry: one attempt that a server has seen makes the call one
 	0 start → send 1; 1 end 1 UNAV → (retry), wake 51; 51 wake → send 2; 52 end 2 NOT_FOUND foreign → (non_retryable),
-	over non_retryable, = 2 | F ( Wf ) - E-
+	over non_retryable, = 2 | F ( Wf ) R E-
 # inplace: an attempt that makes way, and that no server has seen, is no failure
 	0 start → send 1, wake 200; 200 wake → (retry), wake 250; 250 wake → cancel 1; 251 end 1 cut foreign → send 2, wake 451;
 	260 end 2 OK → over succeeded, = 2 | ( Ws ) + E+
@@ -308,7 +307,7 @@ const traces = `
 	5000 end 3 cut → over deadline_exceeded, = 3 | ( Ws F ) ( Ws F - ) - E-
 # hedge: hedging
 	0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 100 wake → (hedge), send 3; 120 end 2 OK → cancel 1 3;
-	121 end 1 cut; 122 end 3 UNAV → over succeeded, = 2 | Ws Ws + - E+
+	121 end 1 cut; 122 end 3 UNAV → over succeeded, = 2 | Ws Ws - - E+
 # quantile quantile=20: hedging by the quantile
 	0 start → send 1, wake 20; 20 wake → (hedge), send 2, wake 40; 30 end 1 OK → cancel 2;
 	31 end 2 cut → over succeeded, = 1 | Ws - E+
@@ -329,7 +328,7 @@ const traces = `
 	0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 60 end 1 UNAV → (budget_exhausted), wake 100;
 	70 end 2 OK again → (budget_exhausted), over budget_exhausted, = 2 | Ws F w - w E+
 # hedge breaker: hedge panics
-	0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 60 abort → cancel 1 2, over panicked, = 0 | Ws d:Unknown - d:Unknown
+	0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 60 abort → over panicked, = 0 | Ws - d:Unknown d:Unknown
 # hedge: stream: hedges, the first message wins
 	0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 60 commit 2 message → true, cancel 1; 61 commit 1 message → false;
 	62 end 1 cut; 900 end 2 OK → over succeeded, = 2 | Ws + E+
@@ -337,39 +336,18 @@ const traces = `
 	0 start → send 1, wake 200; 200 wake → (retry), wake 250; 250 wake → cancel 1; 250 commit 1 message → false; 250 heard 1;
 	251 end 1 cut → send 2, wake 451; 260 commit 2 message → true; 260 heard 2; 900 end 2 OK → over succeeded, = 2
 	| ( Ws F ) + E+
-# beside admission: stream: committed before the first message, which came in time
+# beside admission: stream: committed before the first message
 	0 start → send 1, wake 200; 10 end 1 UNAV → (retry), wake 60; 60 wake → send 2, wake 260; 70 commit 2 context → true; 160 heard 2;
 	20000 end 2 OK → over succeeded, = 2 | < > F ( Wf < ) a:100 + E+
-# beside: stream: committed before the first message, which came too late
-	0 start → send 1, wake 200; 10 end 1 UNAV → (retry), wake 60; 60 wake → send 2, wake 260; 70 commit 2 headers → true; 270 heard 2;
-	20000 end 2 OK → over succeeded, = 2 | F ( Wf ) - E+
 # beside: stream: an attempt whose first message has come is not slow
 	0 start → send 1, wake 200; 190 heard 1; 200 wake; 300 commit 1 message → true; 900 end 1 OK → over succeeded, = 1 | E+
-# beside: stream: an attempt is slow when it was waited for so long
-	0 start → send 1, wake 200; 120 paused 100 → wake 300; 200 wake → wake 300; 300 wake → (hedge), wake 350;
-	340 paused 40 → wake 350; 350 wake → send 2, wake 550; 500 paused 500 → wake 700; 510 end 2 OK → cancel 1;
-	511 end 1 cut → over succeeded, = 2 | ( Ws ) + F E+
-# hedge deadline=1000: stream: an attempt that was waited for too late to be slow before the deadline
-	0 start → send 1, wake 50; 949 paused 949 → wake 999; 950 paused 1; 990 end 1 OK → over succeeded, = 1 | E+
-# beside: stream: two calls of the application report the same pause, the later one first
-	0 start → send 1, wake 200; 100 paused 50 → wake 250; 100 paused -10 → wake 250; 240 end 1 OK → over succeeded, = 1 | E+
-# retry: stream: time always counts while nothing runs
-	0 start → send 1; 10 end 1 UNAV → (retry), wake 60; 50 paused 50 → wake 60; 60 wake → send 2; 70 end 2 OK → over succeeded, = 2
-	| F ( Wf ) + E+
-# retry admission: stream: an attempt that was left alone for an eighth of its time is a measure
-	0 start → send 1; 70 paused 10; 80 heard 1; 90 paused 10; 900 end 1 OK → over succeeded, = 1 | < a:70 E+
-# retry admission: stream: an attempt that was left alone for longer is none
-	0 start → send 1; 70 paused 11; 80 heard 1; 900 end 1 OK → over succeeded, = 1 | < >a E+
 # retry admission uploads: stream: a server answers once it has the whole request
-	0 start → send 1; 60 requested 1; 70 requested 1; 70 requested 2; 100 heard 1; 900 end 1 OK → over succeeded, = 1 | < a:40 E+
+	0 start → send 1; 60 await; 70 await; 100 heard 1; 900 end 1 OK → over succeeded, = 1 | < a:40 E+
 # retry admission uploads: stream: an answer before the request is no measure
 	0 start → send 1; 100 heard 1; 900 end 1 OK → over succeeded, = 1 | < >a E+
-# beside uploads: stream: until it is requested, an attempt's time is that since its start but for two pauses, and it is in time
-	0 start → send 1, wake 200; 10 end 1 UNAV → (retry), wake 60; 60 wake → send 2, wake 260; 100 paused 20 → wake 280;
-	200 paused 30 → wake 310; 310 heard 2; 900 end 2 OK → over succeeded, = 2 | F ( Wf ) + E+
-# beside uploads: stream: likewise, but it is late
-	0 start → send 1, wake 200; 10 end 1 UNAV → (retry), wake 60; 60 wake → send 2, wake 260; 100 paused 20 → wake 280;
-	200 paused 30 → wake 310; 311 heard 2; 900 end 2 OK → over succeeded, = 2 | F ( Wf ) - E+
+# beside uploads: stream: an attempt is watched from the moment at which the application waits for a response to the whole request
+	0 start → send 1; 10 end 1 UNAV → (retry), wake 60; 60 wake → send 2; 100 await → wake 300; 150 await → wake 300;
+	290 heard 2; 900 end 2 OK → over succeeded, = 2 | F ( Wf ) + E+
 # beside alone: alone: a slow attempt makes way
 	0 start → send 1, wake 200; 200 wake → (retry), wake 250; 250 wake → cancel 1; 251 end 1 cut → send 2, wake 451;
 	260 end 2 OK → over succeeded, = 2 | ( Ws F ) + E+
@@ -377,41 +355,42 @@ const traces = `
 	0 start → send 1, wake 200; 200 wake → (budget_exhausted); 900 end 1 OK → over succeeded, = 1 | ( w ) E+
 # hedge alone: alone: a hedging policy sends the next attempt after a failure
 	0 start → send 1; 60 end 1 UNAV → (retry), send 2; 70 end 2 UNAV → (retry), send 3; 900 end 3 OK → over succeeded, = 3
-	| F Wf - F Wf + E+
+	| F Wf - F Wf - E+
 # hedge alone: alone: a hedging policy, fatal
 	0 start → send 1; 60 end 1 NOT_FOUND → (non_retryable), over non_retryable, = 1 | E-
 # retry: stream: buffer full
 	0 start → send 1; 10 end 1 UNAV → (retry), wake 60; 60 wake → send 2; 65 commit 2 buffer_full → true;
 	70 end 2 UNAV → (committed), over committed (buffer_full), = 2 | F ( Wf ) - F E-
-# retry usual=100 deadline=1000: a deadline that is missed, though a usual response would have come
-	0 start → send 1; 1000 stop deadline_exceeded; 1000 end 1 DEADLINE → over deadline_exceeded, = 1 | Em
-# retry usual=500 deadline=1000: a deadline that a usual response would have missed, too
+# retry deadline=1000: a deadline that is missed
 	0 start → send 1; 1000 stop deadline_exceeded; 1000 end 1 DEADLINE → over deadline_exceeded, = 1 | E-
-# retry usual=100 well deadline=1000: a deadline that one server misses, and others respond
-	0 start → send 1; 1000 stop deadline_exceeded; 1000 end 1 DEADLINE → over deadline_exceeded, = 1 | E-
-# beside usual=100 deadline=1000: a deadline that one of two attempts misses
-	0 start → send 1, wake 200; 200 wake → (hedge), wake 250; 250 wake → send 2, wake 450; 1000 stop deadline_exceeded;
-	1000 end 1 DEADLINE; 1001 end 2 UNAV → over deadline_exceeded, = 2 | ( Ws ) - Em
-# beside usual=100 deadline=1000: a deadline that one of two attempts misses, and the other is answered
+# beside deadline=1000: a deadline that one of two attempts misses, and the other is answered
 	0 start → send 1, wake 200; 200 wake → (hedge), wake 250; 250 wake → send 2, wake 450; 1000 stop deadline_exceeded;
 	1000 end 1 DEADLINE; 1000 end 2 OK → over succeeded, = 2 | ( Ws ) - E+
-# beside usual=100 deadline=1000: a deadline that an attempt misses which no server has seen
-	0 start → send 1, wake 200; 200 wake → (hedge), wake 250; 250 wake → send 2, wake 450; 1000 stop deadline_exceeded;
-	1000 end 1 DEADLINE foreign; 1001 end 2 UNAV → over deadline_exceeded, = 2 | ( Ws ) - E-
-# retry: resumption after a long time: the backoff starts anew
+# retry: resumption after a long time: the backoff starts anew, and the attempt gets its cost back
 	0 start → send 1; 10 end 1 UNAV → (retry), wake 60; 60 wake → send 2; 70 commit 2 message → true;
 	20000 end 2 UNAV resumes progress → (retry), wake 20050; 20050 wake → send 3; 20060 end 3 OK → over succeeded, = 3
-	| F ( Wf ) - F ( Wf ) + E+
+	| F ( Wf ) R F ( Wf ) + E+
+# retry: a quiet stream that is cut after ten seconds or more makes progress without a message
+	0 start → send 1; 10 commit 1 message → true; 60000 end 1 UNAV resumes → (retry), wake 60050; 60050 wake → send 2;
+	120000 end 2 UNAV resumes → (retry), wake 120050; 120050 wake → send 3; 180000 end 3 UNAV resumes → (retry), wake 180050;
+	180050 wake → send 4; 190050 end 4 UNAV resumes → (retry), wake 190100; 190100 wake → send 5;
+	200000 end 5 UNAV resumes → (retry), wake 200100; 200100 wake → send 6;
+	200110 end 6 UNAV resumes → (attempts_exhausted), over attempts_exhausted, = 6
+	| F ( Wf ) R F ( Wf ) R F ( Wf ) R F ( Wf ) - F ( Wf ) - F E-
+# retry: an attempt that no server has seen is no progress, however long it ran
+	0 start → send 1; 10 commit 1 message → true; 60000 end 1 UNAV resumes → (retry), wake 60050; 60050 wake → send 2;
+	80000 end 2 UNAV unsent resumes → (retry), wake 80100; 80100 wake → send 3;
+	100000 end 3 UNAV unsent resumes → (attempts_exhausted), over attempts_exhausted, = 3 | F ( Wf ) ( ) R E-
 # retry: resumption
 	0 start → send 1; 10 commit 1 message → true; 2000 end 1 UNAV resumes progress → (retry), wake 2050; 2050 wake → send 2;
 	2060 commit 2 message → true; 2100 end 2 UNAV resumes progress → (retry), wake 2200; 2200 wake → send 3;
 	2210 end 3 UNAV resumes → (retry), wake 2410; 2410 wake → send 4;
 	2420 end 4 UNAV resumes → (attempts_exhausted), over attempts_exhausted, = 4 | F ( Wf ) - F ( Wf ) - F ( Wf ) - F E-
-# retry: a resumption begins its backoff anew if the stream ran longer than the longest
+# retry: a resumption begins its backoff anew if the stream ran for ten seconds
 	0 start → send 1; 10 commit 1 message → true; 2000 end 1 UNAV resumes progress → (retry), wake 2050; 2050 wake → send 2;
-	2060 commit 2 message → true; 12050 end 2 UNAV resumes progress → (retry), wake 12150; 12150 wake → send 3;
-	12160 commit 3 message → true; 22151 end 3 UNAV resumes progress → (retry), wake 22201; 22201 wake → send 4;
-	22210 end 4 OK → over succeeded, = 4 | F ( Wf ) - F ( Wf ) - F ( Wf ) + E+
+	2060 commit 2 message → true; 12049 end 2 UNAV resumes progress → (retry), wake 12149; 12149 wake → send 3;
+	12160 commit 3 message → true; 22149 end 3 UNAV resumes progress → (retry), wake 22199; 22199 wake → send 4;
+	22210 end 4 OK → over succeeded, = 4 | F ( Wf ) - F ( Wf ) R F ( Wf ) + E+
 # retry: headers are no progress of a stream that is resumed
 	0 start → send 1; 10 commit 1 headers → true; 20 end 1 UNAV resumes → (retry), wake 70; 70 wake → send 2;
 	80 commit 2 headers → true; 90 end 2 UNAV resumes → (retry), wake 190; 190 wake → send 3; 200 commit 3 headers → true;
@@ -421,10 +400,10 @@ const traces = `
 	90 end 2 UNAV resumes progress → (retry), wake 190; 190 wake → send 3; 200 end 3 UNAV resumes → (retry), wake 400;
 	400 wake → send 4; 410 end 4 OK → over succeeded, = 4 | F ( Wf ) - F ( Wf ) - F ( Wf ) + E+
 # hedge breaker panics=d:Unavailable: a breaker panics at an attempt's end
-	0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 60 end 2 UNAV → panic, abort: cancel 1, over panicked, = 0;
+	0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 60 end 2 UNAV → panic, abort: over panicked, = 0;
 	70 end 1 OK | Ws - d:Unavailable d:Unknown
 # hedge breaker panics=d:OK: a breaker panics at the end of an attempt that has won: the one that has lost is cancelled
-	0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 60 end 2 OK → panic, abort: cancel 1, over panicked, = 0;
+	0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 60 end 2 OK → panic, abort: over panicked, = 0;
 	70 end 1 cut | Ws + d:OK d:Unknown
 # retry breaker panics=Allow: a breaker panics before the first attempt
 	0 start → panic, abort: over panicked, = 0; 10 wake |
@@ -434,13 +413,13 @@ const traces = `
 	0 start → send 1; 10 end 1 UNAV → (retry), wake 60; 60 wake → panic, abort: over panicked, = 0
 	| d:Unavailable F ( Wf ) - d:Unknown
 # hedge breaker panics=Record: a latency panics at an answer
-	0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 60 end 2 OK → panic, abort: cancel 1, over panicked, = 0
-	| Ws - d:Unknown d:Unknown
+	0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 60 end 2 OK → panic, abort: over panicked, = 0
+	| Ws d:Unknown - d:Unknown
 # inplace breaker panics=F: a budget panics at an abandoned attempt
 	0 start → send 1, wake 200; 200 wake → (retry), wake 250; 250 wake → cancel 1; 251 end 1 cut → panic, abort: over panicked, = 0
-	| ( Ws F ) R d:Unknown
+	| ( Ws F d:Unknown R )
 # retry panics=): an observer panics, and a wait limit then
-	0 start → send 1; 10 end 1 UNAV → (retry), wake 60; 20 abort → over panicked, = 0 | F ( Wf ) R
+	0 start → send 1; 10 end 1 UNAV → (retry), wake 60; 20 abort → over panicked, = 0 | F ( Wf R )
 # hedge: stream: a message after the caller has gone makes its attempt the answer, not one that fails beside it
 	0 start → send 1, wake 50; 50 wake → (hedge), send 2, wake 100; 100 wake → (hedge), send 3; 105 stop cancelled;
 	105 end 3 NOT_FOUND; 105 commit 1 message → true, cancel 2; 106 end 2 UNAV;
@@ -493,39 +472,6 @@ func TestTraces(t *testing.T) {
 	}
 }
 
-// A call that joins has a first attempt of some time: pauses, and what was heard of it, count as if they had been reported.
-func TestJoin(t *testing.T) {
-	t.Parallel()
-	p := newPlay(tracePolicies(t)["beside"], "", 0)
-	timing := NewTiming(0, false)
-	timing.Pause(at(100))
-	step := p.call.Join(&p.set, timing)
-	if got, want := p.print(step, ""), "→ send 1, wake 300"; got != want {
-		t.Errorf("%s; want %s: the timeout of 200 ms, and the pause", got, want)
-	}
-	timing.Hear(at(150))
-	p.call.Join(&p.set, timing)
-	p.run("900 end 1 OK")
-	if len(p.recorded) > 0 {
-		t.Errorf("the method is told of %v; it knows of the first message already", p.recorded)
-	}
-}
-
-// An attempt is cancelled from the moment at which another one replaces it, or has won, until it has ended.
-func TestCancelled(t *testing.T) {
-	t.Parallel()
-	p := newPlay(tracePolicies(t)["inplace"], "", 0)
-	for _, row := range []struct {
-		event string
-		want  bool
-	}{{"0 start", false}, {"200 wake", false}, {"250 wake", true}, {"251 end 1 cut", false}} {
-		p.run(row.event)
-		if got := p.call.Cancelled(1); got != row.want {
-			t.Errorf("after %s: %v; want %v", row.event, got, row.want)
-		}
-	}
-}
-
 // The hedging delay is the latency quantile, if it is known, within its bounds.
 func TestSlowAfter(t *testing.T) {
 	t.Parallel()
@@ -555,21 +501,6 @@ func TestHedge(t *testing.T) {
 	p.run("370 end 3 OK; 371 end 2 cut")
 	if got := p.call.End().Hedges; got != 1 {
 		t.Errorf("%d hedges; want 1", got)
-	}
-}
-
-// An attempt that was answered in time returns its permit, whatever happened later. Its answer is its first message, even if
-// something else has committed the call to it.
-func TestHeardIsAnswer(t *testing.T) {
-	t.Parallel()
-	for _, why := range []decision.Commit{decision.CommitMessage, decision.CommitHeaders, decision.CommitContext, decision.CommitBufferFull} {
-		for events, want := range map[string]string{"": "-", "; 80 heard 2": "+", "; 261 heard 2": "-"} {
-			p := newPlay(tracePolicies(t)["beside"], "", 0)
-			p.run("0 start; 10 end 1 UNAV; 60 wake; 70 commit 2 " + string(why) + events + "; 900 end 2 OK")
-			if got := p.told[len(p.told)-2]; got != want {
-				t.Errorf("committed by %s%s: the permit is settled with %s; want %s", why, events, got, want)
-			}
-		}
 	}
 }
 

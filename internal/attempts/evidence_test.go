@@ -17,28 +17,27 @@ func TestAnswers(t *testing.T) {
 	t.Parallel()
 	list := tracePolicies(t)
 	for what, row := range map[string]struct{ policy, play, want string }{
-		"an answer":                                  {"beside", "0 start; 150 end 1 OK", "a:150"},
-		"of an attempt in whose place":               {"inplace", "0 start; 201 end 1 OK", "a:201"},
-		"an error that is an answer":                 {"beside", "0 start; 201 end 1 NOT_FOUND", "a:201"},
-		"an error that is retryable":                 {"beside", "0 start; 201 end 1 UNAV", ">"},
-		"a refusal":                                  {"beside", "0 start; 201 end 1 EXHAUSTED", ">f"},
-		"a server's deadline":                        {"beside", "0 start; 201 end 1 DEADLINE", ">"},
-		"a missed deadline":                          {"beside deadline=1000", "0 start; 1000 end 1 DEADLINE", ">d"},
-		"a message too large":                        {"beside", "0 start; 201 end 1 EXHAUSTED final", ">"},
-		"a reply that means not yet":                 {"beside", "0 start; 201 end 1 OK again", "a:201"},
-		"an error that a classifier finds final":     {"beside", "0 start; 201 end 1 NOT_FOUND final", ">"},
-		"a missed deadline that it finds final":      {"beside deadline=1000", "0 start; 1000 end 1 DEADLINE final", ">d"},
-		"a context that is over":                     {"beside", "0 start; 201 stop cancelled; 201 end 1 cut", ">"},
-		"an answer that no server has seen":          {"beside", "0 start; 150 end 1 OK foreign", ">"},
-		"an error that no server has seen":           {"beside", "0 start; 150 end 1 NOT_FOUND foreign", ">"},
-		"a refusal that no server has seen":          {"beside", "0 start; 150 end 1 EXHAUSTED foreign", ">"},
-		"a deadline in the wait for a connection":    {"beside deadline=1000", "0 start; 1000 end 1 DEADLINE foreign", ">"},
-		"an answer to nobody":                        {"beside", "0 start; 201 stop cancelled; 201 end 1 OK", "a:201"},
-		"the answer of the attempt beside":           {"beside", "0 start; 200 wake; 250 wake; 450 end 2 OK; 451 end 1 cut", "a:200 >"},
-		"the first message of a stream":              {"beside", "0 start; 10 commit 1 message; 10 heard 1; 900 end 1 OK", "a:10"},
-		"a stream that was committed by its bytes":   {"beside", "0 start; 10 commit 1 buffer_full; 900 end 1 OK", ">"},
-		"one committed before its first message":     {"beside", "0 start; 10 commit 1 context; 201 heard 1; 900 end 1 OK", "a:201"},
-		"one that the application hardly waited for": {"beside", "0 start; 300 paused 80; 301 end 1 OK", ">a"},
+		"an answer":                                {"beside", "0 start; 150 end 1 OK", "a:150"},
+		"of an attempt in whose place":             {"inplace", "0 start; 201 end 1 OK", "a:201"},
+		"an error that is an answer":               {"beside", "0 start; 201 end 1 NOT_FOUND", "a:201"},
+		"an error that is retryable":               {"beside", "0 start; 201 end 1 UNAV", ">"},
+		"a refusal":                                {"beside", "0 start; 201 end 1 EXHAUSTED", ">f"},
+		"a server's deadline":                      {"beside", "0 start; 201 end 1 DEADLINE", ">"},
+		"a missed deadline":                        {"beside deadline=1000", "0 start; 1000 end 1 DEADLINE", ">d"},
+		"a message too large":                      {"beside", "0 start; 201 end 1 EXHAUSTED final", ">"},
+		"a reply that means not yet":               {"beside", "0 start; 201 end 1 OK again", "a:201"},
+		"an error that a classifier finds final":   {"beside", "0 start; 201 end 1 NOT_FOUND final", ">"},
+		"a missed deadline that it finds final":    {"beside deadline=1000", "0 start; 1000 end 1 DEADLINE final", ">d"},
+		"a context that is over":                   {"beside", "0 start; 201 stop cancelled; 201 end 1 cut", ">"},
+		"an answer that no server has seen":        {"beside", "0 start; 150 end 1 OK foreign", ">"},
+		"an error that no server has seen":         {"beside", "0 start; 150 end 1 NOT_FOUND foreign", ">"},
+		"a refusal that no server has seen":        {"beside", "0 start; 150 end 1 EXHAUSTED foreign", ">"},
+		"a deadline in the wait for a connection":  {"beside deadline=1000", "0 start; 1000 end 1 DEADLINE foreign", ">"},
+		"an answer to nobody":                      {"beside", "0 start; 201 stop cancelled; 201 end 1 OK", "a:201"},
+		"the answer of the attempt beside":         {"beside", "0 start; 200 wake; 250 wake; 450 end 2 OK; 451 end 1 cut", "a:200 >"},
+		"the first message of a stream":            {"beside", "0 start; 10 commit 1 message; 10 heard 1; 900 end 1 OK", "a:10"},
+		"a stream that was committed by its bytes": {"beside", "0 start; 10 commit 1 buffer_full; 900 end 1 OK", ">"},
+		"one committed before its first message":   {"beside", "0 start; 10 commit 1 context; 201 heard 1; 900 end 1 OK", "a:201"},
 	} {
 		name, options, _ := strings.Cut(row.policy, " ")
 		p := newPlay(list[name], options+" admission", 0)
@@ -61,7 +60,6 @@ func TestOutlasted(t *testing.T) {
 		"a slow one whose first message had come":    {"0 start; 200 wake; 250 wake; 255 heard 1; 260 commit 2 message; 260 heard 2; 261 end 1 cut", "[255ms 10ms]"},
 		"a slow one that ends with a server's error": {"0 start; 200 wake; 250 wake; 260 end 2 OK; 261 end 1 UNAV", "[10ms]"},
 		"a slow one that no server has seen":         {"0 start; 200 wake; 250 wake; 260 end 2 OK; 261 end 1 cut foreign", "[10ms]"},
-		"a slow one that was left alone for long":    {"0 start; 200 wake; 250 wake; 260 end 2 OK; 360 paused 100; 361 end 1 cut", "[10ms]"},
 	} {
 		p := newPlay(list["beside"], "", 0)
 		p.run(row.play)
@@ -71,30 +69,40 @@ func TestOutlasted(t *testing.T) {
 	}
 }
 
-// What the target's last responses show stops attempts that a server would see.
+// What the method's last answers show stops attempts that a server would see.
 func TestEvidence(t *testing.T) {
 	t.Parallel()
 	list := tracePolicies(t)
 	const failure, timeout, hedge = "0 start; 10 end 1 UNAV", "0 start; 200 wake", "0 start; 50 wake"
-	queue, fast, unproven := latency.Evidence{Queue: true}, latency.Evidence{Fast: true}, latency.Evidence{}
+	always, often := latency.Evidence{Known: 10, Slow: 10, VerySlow: 10}, latency.Evidence{Known: 10, Slow: 3}
+	few, fast := latency.Evidence{Known: 4}, latency.Evidence{Known: 10, Slow: 2}
 	for name, row := range map[string]struct {
 		policy, play string
 		shows        latency.Evidence
 		want, charge string
 	}{
-		"all long, a failure":                    {"beside", failure, queue, "slow_everywhere", ""},
-		"all long, and nothing was sent":         {"beside", failure + " unsent", queue, "retry", ""},
-		"all long, a timeout":                    {"beside", timeout, queue, "slow_everywhere", ""},
-		"all long, a failure of a hedge":         {"hedge", failure, queue, "slow_everywhere", ""},
-		"all long, a failure that is fatal":      {"beside", "0 start; 10 end 1 NOT_FOUND", queue, "non_retryable", ""},
-		"all long, and nothing is recorded":      {"beside unknown", failure, queue, "retry", "Wf"},
-		"unproven, a failure":                    {"beside", failure, unproven, "retry", "Wf"},
-		"unproven, a failure of a hedge":         {"hedge", failure, unproven, "hedge", "Wf"},
-		"unproven, a timeout":                    {"beside", timeout, unproven, "not_proven_fast", ""},
-		"unproven, a timeout in whose place":     {"inplace", timeout, unproven, "not_proven_fast", ""},
-		"unproven, a hedging delay":              {"hedge", hedge, unproven, "not_proven_fast", ""},
-		"unproven, a stream that is resumed":     {"retry", "0 start; 10 commit 1 message; 20 end 1 UNAV resumes", unproven, "retry", "Wf"},
-		"unproven, and nothing is recorded":      {"beside unknown", timeout, unproven, "hedge", "Ws"},
+		"always slow, a failure":                 {"beside", failure, always, "slow_everywhere", ""},
+		"always slow, and nothing was sent":      {"beside", failure + " unsent", always, "retry", ""},
+		"always slow, a timeout":                 {"beside", timeout, always, "slow_everywhere", ""},
+		"always slow, a failure of a hedge":      {"hedge", failure, always, "slow_everywhere", ""},
+		"always slow, a failure that is fatal":   {"beside", "0 start; 10 end 1 NOT_FOUND", always, "non_retryable", ""},
+		"always slow, and nothing is recorded":   {"beside unknown", failure, always, "retry", "Wf"},
+		"slow, and fast for the call":            {"beside", failure, latency.Evidence{Known: 10, Slow: 10, VerySlow: 9}, "retry", "Wf"},
+		"often slow, a failure":                  {"beside", failure, often, "retry", "Wf"},
+		"often slow, a failure of a hedge":       {"hedge", failure, often, "hedge", "Wf"},
+		"often slow, a timeout":                  {"beside", timeout, often, "not_proven_fast", ""},
+		"often slow, a timeout in whose place":   {"inplace", timeout, often, "not_proven_fast", ""},
+		"often slow, a hedging delay":            {"hedge", hedge, often, "not_proven_fast", ""},
+		"one slow answer of four":                {"inplace", timeout, latency.Evidence{Known: 4, Slow: 1}, "not_proven_fast", ""},
+		"one slow answer of five":                {"beside", timeout, latency.Evidence{Known: 5, Slow: 1}, "hedge", "Ws"},
+		"few answers, a timeout":                 {"beside", timeout, few, "not_proven_fast", ""},
+		"no answer, a timeout":                   {"beside", timeout, latency.Evidence{}, "not_proven_fast", ""},
+		"no answer, a timeout in whose place":    {"inplace", timeout, latency.Evidence{}, "retry", "Ws"},
+		"few answers, no second reply":           {"beside alone", timeout, few, "retry", "Ws"},
+		"few answers, a hedging delay":           {"hedge", hedge, few, "not_proven_fast", ""},
+		"few answers, a failure":                 {"beside", failure, few, "retry", "Wf"},
+		"no answer, a stream that is resumed":    {"retry", "0 start; 10 commit 1 message; 20 end 1 UNAV resumes", latency.Evidence{}, "retry", "Wf"},
+		"no answer, and nothing is recorded":     {"beside unknown", timeout, latency.Evidence{}, "hedge", "Ws"},
 		"fast, a failure":                        {"beside", failure, fast, "retry", "Wf"},
 		"fast, a timeout":                        {"beside", timeout, fast, "hedge", "Ws"},
 		"fast, a timeout in whose place":         {"inplace", timeout, fast, "retry", "Ws"},

@@ -43,15 +43,25 @@ type ledger struct {
 
 // settlement is the result of an attempt for those who gave it something.
 type settlement struct {
-	unused bool  // no server has seen the attempt
-	helped bool  // it was answered in time: with OK, or an error that no retry can improve
-	err    error // the result
+	unused   bool  // the attempt costs nothing: no server is known to have seen it
+	refunded bool  // a stream was cut that is resumed, after a long attempt: it costs nothing
+	helped   bool  // it was answered in time: with OK, or an error that speaks of the request
+	own      bool  // err says nothing of the server
+	err      error // the result
+}
+
+// forBreaker returns the result as a breaker is told it.
+func (s settlement) forBreaker() error {
+	if s.own && s.err != nil {
+		return &localError{s.err}
+	}
+	return s.err
 }
 
 // end returns it for the budget.
 func (s settlement) end() budget.End {
 	switch {
-	case s.unused:
+	case s.unused, s.refunded:
 		return budget.EndUnsent
 	case s.helped:
 		return budget.EndHelped
@@ -65,7 +75,7 @@ func (l *ledger) release(h *held, s settlement, at time.Duration) {
 	was := *h
 	*h = held{}
 	if was.done != nil {
-		defer was.done(s.err)
+		defer was.done(s.forBreaker())
 	}
 	if was.permit.ended != nil {
 		defer was.permit.ended(clock.Time(at), s.end())
@@ -88,18 +98,14 @@ func (l *ledger) releaseSpare(at time.Duration) {
 	l.release(&spare, settlement{unused: true}, at)
 }
 
-// releaseAll releases everything after a panic, and drops further panics.
+// releaseAll releases everything after a panic. Further panics replace the first one.
 func (l *ledger) releaseAll(at time.Duration, ended *held, running []attempt) {
-	drop := func(release func()) {
-		defer func() { _ = recover() }()
-		release()
-	}
-	drop(l.releaseSlot)
-	drop(func() { l.release(&l.pending, settlement{unused: true, err: ErrPanicked}, at) })
-	drop(func() { l.releaseSpare(at) })
-	drop(func() { l.release(ended, settlement{err: ErrPanicked}, at) })
+	defer l.releaseSlot()
+	defer l.release(&l.pending, settlement{unused: true, own: true, err: ErrPanicked}, at)
+	defer l.releaseSpare(at)
+	defer l.release(ended, settlement{own: true, err: ErrPanicked}, at)
 	for i := range running {
-		drop(func() { l.release(&running[i].held, settlement{err: ErrPanicked}, at) })
+		defer l.release(&running[i].held, settlement{own: true, err: ErrPanicked}, at)
 	}
 }
 

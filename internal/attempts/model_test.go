@@ -60,7 +60,6 @@ type model struct {
 	over      bool
 	began     time.Duration
 	idleSince time.Duration
-	waiting   time.Duration // since when no pause was reported
 	waited    time.Duration
 	last      int // the attempt whose end is the answer so far; 0: none
 	lastErr   error
@@ -71,7 +70,6 @@ type model struct {
 
 type modelAttempt struct {
 	began     time.Duration
-	paused    time.Duration // how long no call of the application has waited for it
 	heardIn   time.Duration // after which time, less the pauses
 	slowAt    time.Duration // when the call asks what follows it; Never: it does not
 	slow      bool          // it has asked
@@ -80,6 +78,7 @@ type modelAttempt struct {
 	cancelled cancelled
 
 	unconnected bool // when it was slow, there was no connection
+	unmeasured  bool // it has waited for one
 
 	dropped   bool // a message came too late: the driver drops it, and reports a cancelled attempt
 	committed decision.Commit
@@ -218,9 +217,10 @@ func (m *model) checkDecision(step Step) {
 		m.announced = true
 		d.Reason = policy.ReasonModeOff
 	}
-	long := m.shows.Queue && !m.unsent || !m.shows.Fast && step.TimedOut
-	if follows := d.Retry || step.Decision.Announced(); follows && long && m.set.Method != nil {
-		m.failf("17: an attempt follows attempt %d while responses are long", step.Decided)
+	beside := m.set.Policy.Parallel() && !m.set.InSequence
+	slow := m.shows.VerySlow == 10 && !m.unsent || step.TimedOut && (m.shows.Slow > 2 || beside && m.shows.Known < 5)
+	if follows := d.Retry || step.Decision.Announced(); follows && slow && m.set.Method != nil {
+		m.failf("17: an attempt follows attempt %d while answers are slow", step.Decided)
 	}
 	if step.TimedOut && m.unconnected() {
 		m.failf("18: attempt %d is slow while there is no connection", step.Decided)
@@ -298,7 +298,7 @@ func (m *model) arm(a *modelAttempt) {
 	case policies.Hedge(p) == nil && p.PerAttemptTimeout() == 0:
 		return
 	}
-	if slowAt := a.began + a.paused + m.slowAfter(); slowAt < m.set.Deadline {
+	if slowAt := a.began + m.slowAfter(); slowAt < m.set.Deadline {
 		a.slowAt = slowAt
 	}
 }
@@ -329,6 +329,7 @@ func (m *model) postpone() {
 	if !m.unconnected() && !a.unconnected {
 		return
 	}
+	a.unmeasured = true
 	after := m.slowAfter()
 	if a.unconnected = m.unconnected(); a.unconnected {
 		after = max(after, connectPoll)

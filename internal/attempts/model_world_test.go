@@ -153,17 +153,12 @@ func (b modelBreaker) Allow(n int) (func(error), error) {
 // modelMethod is the world as the method.
 type modelMethod struct{ *modelWorld }
 
-func (k modelMethod) Slow(took time.Duration) bool {
-	k.called()
-	return took > time.Second
-}
-
 func (k modelMethod) Quantile() time.Duration {
 	k.called()
 	return k.quantile
 }
 
-func (k modelMethod) Evidence(time.Duration) latency.Evidence {
+func (k modelMethod) Evidence() latency.Evidence {
 	k.called()
 	return k.shows
 }

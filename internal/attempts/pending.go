@@ -46,8 +46,8 @@ const (
 // setSlowAt sets the time at which an attempt is slow, if another attempt could follow.
 func (c *Call) setSlowAt(a *attempt) {
 	after, watched := SlowAfter(c.set.Policy, c.set.Method, c.set.InSequence)
-	slowAt := later(a.began, later(a.paused, after))
-	if watched && c.attempts() < c.limit() && slowAt < c.set.Deadline {
+	slowAt := later(c.timedFrom(a), after)
+	if watched && !c.set.NeverSlow && c.attempts() < c.limit() && slowAt < c.set.Deadline {
 		a.slowAt = slowAt
 	}
 }
@@ -87,6 +87,7 @@ func (c *Call) slow(step *Step, now Now) {
 		return
 	}
 	newest.slow, newest.slowAt = true, Never
+	step.Took = c.took(newest, now.At)
 	out := decision.Outcome{Status: timedOut, TimedOut: true}
 	d := c.decide(step, newest.number, decision.Classify(c.set.Policy, &out, now.Wall), false, now)
 	if !d.Retry {
@@ -100,7 +101,7 @@ func (c *Call) slow(step *Step, now Now) {
 const connectPoll = 10 * time.Millisecond
 
 // waitsForConnection reports whether a slow attempt may only wait for a connection: another attempt would wait for the same one. It sets
-// the time of the next look. The attempt's time begins when the channel was seen connected.
+// the time of the next look. The server's time begins when the channel was seen connected.
 func (c *Call) waitsForConnection(a *attempt, now Now) bool {
 	unconnected := now.Connecting || now.Down
 	if !unconnected && !a.unconnected {
@@ -111,6 +112,7 @@ func (c *Call) waitsForConnection(a *attempt, now Now) bool {
 		after = max(after, connectPoll)
 	}
 	a.unconnected = unconnected
+	a.unmeasured = true
 	a.slowAt = later(now.At, after)
 	if a.slowAt >= c.set.Deadline {
 		a.slowAt = Never

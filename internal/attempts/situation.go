@@ -23,7 +23,7 @@ func (c *Call) decide(step *Step, n int, is decision.Class, followed bool, now N
 	if c.used.announced {
 		s.Off = policy.ReasonModeOff
 	}
-	s.Gate, s.Evidence = c.closedGate(now.At), c.evidence(now.At)
+	s.Gate, s.Evidence = c.closedGate(now.At), c.evidence()
 	d := decision.Decide(&s)
 	announce := d.Retry && c.set.Observe
 	switch {
@@ -36,6 +36,8 @@ func (c *Call) decide(step *Step, n int, is decision.Class, followed bool, now N
 		}
 	}
 	step.Decided, step.Decision, step.TimedOut = n, d, is.TimedOut
+	step.Answers = latency.Summary{Evidence: s.Evidence, Limits: c.limitsOf(n)}
+	c.ending.answers = step.Answers
 	if announce {
 		d.Reason = policy.ReasonModeOff // of the call; observers hear why it would have been retried
 	}
@@ -63,12 +65,25 @@ func (c *Call) closedGate(at time.Duration) policy.Reason {
 	}
 }
 
-// evidence returns what the target's last responses show. Without a record of them, nothing forbids another attempt.
-func (c *Call) evidence(at time.Duration) latency.Evidence {
-	if c.set.Method != nil {
-		return c.set.Method.Evidence(at)
+// evidence returns what the method's last answers show. Without a record of them, nothing forbids another attempt.
+func (c *Call) evidence() latency.Evidence {
+	if c.set.Method == nil {
+		return latency.Evidence{Known: latency.Remembered}
 	}
-	return latency.Evidence{Fast: true}
+	return c.set.Method.Evidence()
+}
+
+// limitsOf returns how long the answer to attempt n may take, which runs or has just ended.
+func (c *Call) limitsOf(n int) latency.Limits {
+	a := c.findAttempt(n)
+	if a == nil {
+		a = &c.ended
+	}
+	from := a.began
+	if c.awaited != Never {
+		from = c.timedFrom(a)
+	}
+	return latency.LimitsOf(c.ownTimeout(), c.timeLeft(from))
 }
 
 // takeRoom takes what an attempt needs that all other checks allow: a wait slot, if it waits, and the budget's permit. It takes both or

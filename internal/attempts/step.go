@@ -14,7 +14,7 @@ func (c *Call) beginStep(step *Step) { step.Cancel, step.Wake = c.cancels[:0], N
 
 // completeStep completes the step of an event. The call is over when no attempt runs or is to follow.
 func (c *Call) completeStep(step *Step, now *Now) {
-	c.cancels, c.used.told = step.Cancel[:0], c.used.sent
+	c.cancels = step.Cancel[:0]
 	switch {
 	case c.state == over:
 	case len(c.running) == 0 && c.pending.state == nothing:
@@ -28,20 +28,25 @@ func (c *Call) completeStep(step *Step, now *Now) {
 // conclude ends the call, and tells the budget.
 func (c *Call) conclude(now *Now) {
 	at := now.At
-	if c.ending.reason == policy.ReasonDeadlineExceeded && c.ending.lastRefusal != "" {
-		c.ending.reason = c.ending.lastRefusal // the reason for which a slow attempt ran into the deadline
+	refusal := policy.Reason("") // the reason for which a slow attempt ran into the deadline
+	if c.ending.reason == policy.ReasonDeadlineExceeded {
+		refusal = c.ending.lastRefusal
+	}
+	if refusal != "" && !c.set.ByDefault { // a caller without a deadline has to know of the default
+		c.ending.reason, refusal = refusal, ""
 	}
 	c.state = over
 	c.end = End{
-		Reason: c.ending.reason, Answer: c.ending.answer.attempt, Err: c.ending.answer.err,
+		Reason: c.ending.reason, Refusal: refusal, Answer: c.ending.answer.attempt, Err: c.ending.answer.err,
 		Attempts: c.used.sent, Hedges: c.used.hedges,
-		WouldRefuse: c.ledger.would,
+		WouldRefuse: c.ledger.would, Slow: c.ending.slow, Answers: c.ending.answers,
 	}
 	if c.ending.reason == policy.ReasonCommitted {
 		c.end.Commit = c.commit.why
 	}
 	c.gap.end(at)
 	c.end.Waited = c.gap.total
+	c.end.Pushback = max(c.floor-at, 0)
 	failed := c.end.Err != nil || c.end.Answer == 0
 	if failed && c.ending.lastServerError.attempt != c.end.Answer {
 		c.end.Last = c.ending.lastServerError.err
@@ -50,10 +55,7 @@ func (c *Call) conclude(now *Now) {
 		return
 	}
 	how := budget.EventCallSucceeded
-	switch {
-	case failed && c.ending.missed:
-		how = budget.EventDeadlineMissed
-	case failed:
+	if failed {
 		how = budget.EventCallFailed
 	}
 	c.set.Budget.Observe(clock.Time(at), how)

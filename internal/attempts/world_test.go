@@ -40,7 +40,6 @@ type world struct {
 	breaker       bool
 	panics        []string // the callback that panics at its next call, once; also Allow, Quantile, Record
 	quantile      time.Duration
-	usual         time.Duration // of the method; 0: unknown
 	permits       int64
 	open          map[int64]bool // permits whose attempt has not ended
 	calls         int            // of the breaker, that are not done
@@ -48,7 +47,7 @@ type world struct {
 	entered       int            // slots
 	finished      int
 	recorded      []time.Duration
-	shows         latency.Evidence // the target's last responses
+	shows         latency.Evidence // the method's last answers
 	queued        bool             // admission refuses
 	counted       int              // attempts that admission counts
 	origin        time.Duration    // of the clock
@@ -72,7 +71,7 @@ func (w *world) Observe(_ time.Time, e budget.Event) {
 	if e != budget.EventAttemptFailed {
 		w.finished++
 	}
-	w.tell("%s", map[budget.Event]string{budget.EventAttemptFailed: "F", budget.EventCallSucceeded: "E+", budget.EventCallFailed: "E-", budget.EventDeadlineMissed: "Em"}[e])
+	w.tell("%s", map[budget.Event]string{budget.EventAttemptFailed: "F", budget.EventCallSucceeded: "E+", budget.EventCallFailed: "E-"}[e])
 }
 
 func (w *world) Allow(_ time.Time, c budget.Cause) (ended func(time.Time, budget.End), ok bool) {
@@ -146,14 +145,12 @@ func (c circuit) Allow(n int) (func(error), error) {
 // known is the world as the method.
 type known struct{ *world }
 
-func (k known) Slow(took time.Duration) bool { return k.usual > 0 && took > 2*k.usual }
-
 func (k known) Quantile() time.Duration {
 	k.called("Quantile")
 	return k.quantile
 }
 
-func (k known) Evidence(time.Duration) latency.Evidence { return k.shows }
+func (k known) Evidence() latency.Evidence { return k.shows }
 
 func (k known) Outlasted(_, least time.Duration) { k.record(least) }
 
@@ -265,7 +262,7 @@ func (p *play) event(ms int, event string, args []string) (what string) {
 	prefix := ""
 	defer func() {
 		if v := recover(); v != nil {
-			what = "→ panic, abort: " + strings.TrimPrefix(p.print(p.call.Abort(now), ""), "→ ")
+			what = "→ panic, abort: " + strings.TrimPrefix(p.abort(now), "→ ")
 		}
 	}()
 	var step Step
@@ -279,15 +276,12 @@ func (p *play) event(ms int, event string, args []string) (what string) {
 	case "heard":
 		p.call.Heard(number(args[0]), now)
 		return ""
-	case "requested":
-		p.call.Requested(number(args[0]), now)
-		return ""
-	case "paused":
-		step = p.call.Paused(at(number(args[0])), now)
+	case "await":
+		step = p.call.Await(now)
 	case "stop":
 		step = p.call.Stop(policy.Reason(args[0]), now)
 	case "abort": // a callback has panicked
-		step = p.call.Abort(now)
+		return p.abort(now)
 	case "commit":
 		var ok bool
 		step, ok = p.call.Commit(number(args[0]), decision.Commit(args[1]), now)
@@ -296,6 +290,15 @@ func (p *play) event(ms int, event string, args []string) (what string) {
 		panic(event)
 	}
 	return p.print(step, prefix)
+}
+
+// abort ends the call after a panic. Callbacks may panic again.
+func (p *play) abort(now Now) string {
+	func() {
+		defer func() { _ = recover() }()
+		p.call.Abort(now)
+	}()
+	return p.print(Step{Wake: Never, Over: true}, "")
 }
 
 func number(text string) int {
@@ -386,8 +389,8 @@ func (p *play) print(s Step, first string) string {
 	return "→ " + strings.Join(parts, ", ")
 }
 
-// quick is what a target shows that answers fast.
-var quick = latency.Evidence{Fast: true}
+// quick is what a method shows that is answered fast.
+var quick = latency.Evidence{Known: latency.Remembered}
 
 // newPlay returns a world with options such as "grants=1 breaker". Its clock begins at origin.
 func newPlay(p *policy.Policy, options string, origin time.Duration) *play {
@@ -421,10 +424,6 @@ func newPlay(p *policy.Policy, options string, origin time.Duration) *play {
 			pl.set.Method = nil
 		case "panics":
 			w.panics = strings.Split(value, ",")
-		case "usual":
-			w.usual = at(number(value))
-		case "well":
-			w.shows = latency.Evidence{Well: true, Fast: true}
 		case "quantile":
 			w.quantile = at(number(value))
 		case "connect":
@@ -436,7 +435,9 @@ func newPlay(p *policy.Policy, options string, origin time.Duration) *play {
 		case "alone":
 			pl.set.InSequence = true
 		case "uploads":
-			pl.set.RequestFollows = true
+			pl.set.Stream = true
+		case "neverslow":
+			pl.set.NeverSlow = true
 		case "observe":
 			pl.set.Observe = true
 		case "max":

@@ -57,7 +57,7 @@ type Situation struct {
 	// What others say now. They are looked at, and nothing is taken.
 	Off      policy.Reason    // why nothing may be sent, whatever the policy: ReasonClosed or ReasonModeOff; "": it may
 	Gate     policy.Reason    // the reason of a gate that is closed, such as ReasonBreakerOpen; "": all are open
-	Evidence latency.Evidence // what the target's last responses show
+	Evidence latency.Evidence // what the method's last answers show
 
 	// The time.
 	Left   time.Duration // until the deadline; [NoDeadline]: there is none
@@ -68,6 +68,9 @@ type Situation struct {
 	Wait        time.Duration // until it is due; negative if it was
 	Unconnected bool          // it has waited for a connection as long as it may
 }
+
+// inPlace reports whether the next attempt is sent in place of a slow one, and not beside it.
+func (s *Situation) inPlace() bool { return s.InSequence || !s.Policy.Parallel() }
 
 // NoDeadline is the time left of a call without a deadline.
 const NoDeadline = time.Duration(math.MaxInt64)
@@ -118,9 +121,9 @@ func Decide(s *Situation) Decision {
 		return no(s.Off)
 	case s.Gate != "":
 		return no(s.Gate)
-	case s.Evidence.Queue && !s.Unsent:
+	case s.Evidence.AlwaysSlow() && !s.Unsent:
 		return no(policy.ReasonSlowEverywhere)
-	case s.TimedOut && !s.Evidence.Fast:
+	case s.TimedOut && (s.Evidence.OftenSlow() || s.Evidence.Few() && !s.inPlace()):
 		return no(policy.ReasonNotProvenFast)
 	}
 	d := s.next(backoff)
@@ -186,14 +189,20 @@ func (s *Situation) next(b *spec.Backoff) Decision {
 	if s.Resumes && policies.Hedge(p) != nil {
 		b = &resumption // a hedging policy has no backoff, and a cut stream must not be resumed immediately
 	}
-	switch {
-	case s.Pushback.Source != "": // the backoff starts anew
-		d.Delay = s.Pushback.After(s.Chance)
-	case s.atOnce(b): // the backoff starts with the next retry
+	servers := s.Pushback.After(s.Chance)
+	if s.Pushback.Source == PushbackTrailer { // instead of the backoff, which starts anew
+		d.Delay = servers
+		return d
+	}
+	if s.atOnce(b) { // the backoff starts with the next retry
 		d.Delay = time.Duration(s.Chance * float64(atOnceWithin))
-	default:
+	} else {
 		d.Delay = Delay(*b, s.Backoff.Retries, s.Backoff.Previous, s.Chance)
 		d.Backoff = Backoff{Retries: s.Backoff.Retries + 1, Previous: d.Delay}
+	}
+	if servers > d.Delay { // RetryInfo and retry-after say "at least"; the backoff starts anew
+		d.Delay = servers
+		d.Backoff = Backoff{}
 	}
 	return d
 }

@@ -51,9 +51,12 @@ func pushed(code codes.Code, values ...string) decision.Outcome {
 func first(p *policy.Policy, out decision.Outcome) decision.Situation {
 	return decision.Situation{
 		Policy: p, Class: decision.Classify(p, &out, noon), Attempts: 1, Limit: p.MaxAttempts(), Safe: true,
-		Evidence: latency.Evidence{Fast: true}, Left: decision.NoDeadline,
+		Evidence: latency.Evidence{Known: 10}, Left: decision.NoDeadline,
 	}
 }
+
+// slowEverywhere is what a method shows whose last answers were all slow.
+var slowEverywhere = latency.Evidence{Known: 10, Slow: 10, VerySlow: 10}
 
 // decided returns the decision in a situation that was changed, with chance one half.
 func decided(p *policy.Policy, out decision.Outcome, changes ...func(*decision.Situation)) decision.Decision {
@@ -149,20 +152,20 @@ func TestDecide(t *testing.T) {
 		{"7 the circuit is open", func(s *row) { s.Gate = policy.ReasonBreakerOpen }, policy.ReasonBreakerOpen, 0, 1},
 		{"7 before 9", func(s *row) { s.Gate = policy.ReasonBreakerOpen; s.Left = 0 }, policy.ReasonBreakerOpen, 0, 1},
 
-		{"8 a failure while all responses are long", func(s *row) { s.Evidence.Queue = true }, policy.ReasonSlowEverywhere, 0, 1},
-		{"8 a slow attempt while all responses are long", func(s *row) { slow(s); s.Evidence.Queue = true }, policy.ReasonSlowEverywhere, 0, 0},
-		{"8 an attempt that was not sent while all responses are long", func(s *row) { s.Evidence.Queue = true; s.out.Unsent = true }, policy.ReasonRetry, 100 * ms, 1},
-		{"8 a slow attempt while the responses are fast", slow, policy.ReasonRetry, 100 * ms, 0},
-		{"8 a slow attempt, and it is not proven", func(s *row) { slow(s); s.Evidence.Fast = false }, policy.ReasonNotProvenFast, 0, 0},
-		{"8 a failure, and it is not proven", func(s *row) { s.Evidence.Fast = false }, policy.ReasonRetry, 100 * ms, 1},
-		{"8 a server's own DEADLINE_EXCEEDED, and it is not proven", func(s *row) {
-			s.out, s.Evidence.Fast = failed(codes.DeadlineExceeded), false
+		{"8 a failure while all answers are slow", func(s *row) { s.Evidence = slowEverywhere }, policy.ReasonSlowEverywhere, 0, 1},
+		{"8 a slow attempt while all answers are slow", func(s *row) { slow(s); s.Evidence = slowEverywhere }, policy.ReasonSlowEverywhere, 0, 0},
+		{"8 an attempt that was not sent while all answers are slow", func(s *row) { s.Evidence = slowEverywhere; s.out.Unsent = true }, policy.ReasonRetry, 100 * ms, 1},
+		{"8 a slow attempt while the answers are fast", slow, policy.ReasonRetry, 100 * ms, 0},
+		{"8 a slow attempt while some answers are slow", func(s *row) { slow(s); s.Evidence.Slow = 3 }, policy.ReasonNotProvenFast, 0, 0},
+		{"8 a failure while some answers are slow", func(s *row) { s.Evidence.Slow = 3 }, policy.ReasonRetry, 100 * ms, 1},
+		{"8 a server's own DEADLINE_EXCEEDED while some answers are slow", func(s *row) {
+			s.out, s.Evidence.Slow = failed(codes.DeadlineExceeded), 3
 			s.spec = func(r *spec.Retry) { r.RetryableStatusCodes = []codes.Code{codes.DeadlineExceeded} }
 		}, policy.ReasonRetry, 100 * ms, 1},
-		{"7 before 8", func(s *row) { slow(s); s.Evidence.Queue, s.Gate = true, policy.ReasonBreakerOpen }, policy.ReasonBreakerOpen, 0, 0},
-		{"a queue before too little proof", func(s *row) { slow(s); s.Evidence = latency.Evidence{Queue: true} }, policy.ReasonSlowEverywhere, 0, 0},
-		{"7 admission before 8", func(s *row) { slow(s); s.Evidence.Fast, s.Gate = false, policy.ReasonOverloaded }, policy.ReasonOverloaded, 0, 0},
-		{"8 before 9", func(s *row) { slow(s); s.Evidence.Fast, s.Left = false, 0 }, policy.ReasonNotProvenFast, 0, 0},
+		{"7 before 8", func(s *row) { slow(s); s.Evidence, s.Gate = slowEverywhere, policy.ReasonBreakerOpen }, policy.ReasonBreakerOpen, 0, 0},
+		{"all answers before some", func(s *row) { slow(s); s.Evidence = slowEverywhere }, policy.ReasonSlowEverywhere, 0, 0},
+		{"7 admission before 8", func(s *row) { slow(s); s.Evidence.Slow, s.Gate = 3, policy.ReasonOverloaded }, policy.ReasonOverloaded, 0, 0},
+		{"8 before 9", func(s *row) { slow(s); s.Evidence.Slow, s.Left = 3, 0 }, policy.ReasonNotProvenFast, 0, 0},
 
 		{"9 delay and attempt just fit", func(s *row) { s.Left = 101 * ms }, policy.ReasonRetry, 100 * ms, 1},
 		{"9 no delay, and the attempt just fits", func(s *row) { s.out = pushed(codes.Unavailable, "0"); s.Left = ms }, policy.ReasonRetry, 0, 1},

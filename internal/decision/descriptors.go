@@ -54,11 +54,18 @@ func (d Descriptors) Method(path string) protoreflect.MethodDescriptor {
 	return nil
 }
 
-// Lacks returns why no call of a known service matches a name ("/service/method"), or "" if one may match or the service is unknown.
+// Lacks returns why no call of a known service matches a name ("/service/method"), or "" if one may match. A service that no descriptor has
+// may be another program's, unless it resembles one that is there.
 func (d Descriptors) Lacks(name string) string {
 	service, method := lookup.Split(name)
 	found := d.Service(service)
-	if found == nil || method == "" || found.Methods().ByName(protoreflect.Name(method)) != nil {
+	if found == nil {
+		if near := d.nearService(service); near != "" {
+			return "no descriptor has the service; did you mean " + near + "?"
+		}
+		return ""
+	}
+	if method == "" || found.Methods().ByName(protoreflect.Name(method)) != nil {
 		return ""
 	}
 	var methods []string
@@ -66,6 +73,46 @@ func (d Descriptors) Lacks(name string) string {
 		methods = append(methods, string(found.Methods().Get(i).Name()))
 	}
 	return "the service has no such method" + DidYouMean(method, methods)
+}
+
+// nearService returns the first service that a misspelt name may mean, or "": in another case, with one or two letters changed, or without
+// (the beginning of) its package. A name that differs only in digits is another version.
+func (d Descriptors) nearService(name string) string {
+	if name == "" {
+		return ""
+	}
+	wrong, most := strings.ToLower(name), min(2, len(name)/4)
+	for service := range d.Services() {
+		known := string(service.FullName())
+		tail := strings.ToLower(known)
+		for strings.Count(tail, ".") > strings.Count(wrong, ".") {
+			_, tail, _ = strings.Cut(tail, ".")
+		}
+		if tail == wrong || similar(tail, wrong, most) && withoutDigits(tail) != withoutDigits(wrong) {
+			return known
+		}
+	}
+	return ""
+}
+
+// similar reports whether at most n letters must be added, dropped or replaced to turn a into b.
+func similar(a, b string, n int) bool {
+	for a != "" && b != "" && a[0] == b[0] {
+		a, b = a[1:], b[1:]
+	}
+	if a == "" || b == "" {
+		return len(a)+len(b) <= n
+	}
+	return n > 0 && (similar(a[1:], b, n-1) || similar(a, b[1:], n-1) || similar(a[1:], b[1:], n-1))
+}
+
+func withoutDigits(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= '0' && r <= '9' {
+			return -1
+		}
+		return r
+	}, s)
 }
 
 // DidYouMean returns the end of a message about a name that there is not: a hint at the nearest one, or "".

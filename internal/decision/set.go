@@ -42,6 +42,9 @@ func (s *Set) Config() *spec.Config { return policies.Config(s.Set) }
 // Channel returns the keys of the file that gRPC itself implements, as [inside.Channel] does.
 func (s *Set) Channel() (config string, at policy.Diagnostic) { return inside.Channel(s.Set) }
 
+// KeyPlace returns where the file has a key of the channel, as [inside.KeyPlace] does.
+func (s *Set) KeyPlace(key string) policy.Diagnostic { return inside.KeyPlace(s.Set, key) }
+
 // Place returns where the config has a name, as [inside.Place] does.
 func (s *Set) Place(name string) policy.Diagnostic { return inside.Place(s.Set, name) }
 

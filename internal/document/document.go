@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -40,6 +41,9 @@ func Parse(r *Report, data []byte, f Format) *Node {
 		return nil
 	case n.Kind == Null:
 		r.ErrorAt(n.At, "", "is empty; a %s has keys such as %s", f.Name, f.Key)
+		return nil
+	case n.Kind == List && slices.ContainsFunc(n.Items, func(item *Node) bool { return item.Get("serviceConfig") != nil }):
+		r.ErrorAt(n.At, "", "is a list of service configs, as in a DNS TXT record; the %s is the value of serviceConfig in it", f.Name)
 		return nil
 	case n.Kind != Object:
 		r.ErrorAt(n.At, "", "must be a map of keys such as %s", f.Key)

@@ -22,6 +22,7 @@ type Fields struct {
 	path  string
 	node  *Node
 	known []string // keys that were asked for
+	left  map[string]string
 	later []func()
 }
 
@@ -75,9 +76,17 @@ func Known(keys func(*Fields)) []string {
 // unknown reports a key. If it resembles a known one, that is not reported as missing as well.
 func (f *Fields) unknown(e Entry) {
 	merge, near := e.Key == "<<", Nearest(e.Key, f.known)
+	ours := f.foreign(e.Key)
+	near = cmp.Or(ours, near)
 	f.ErrorAt(e.At, Under(f.path, e.Key), "unknown key; %s", Lazy(func() string {
 		if merge {
 			return mergeKeys
+		}
+		if instead := f.left[e.Key]; instead != "" {
+			return instead
+		}
+		if ours != "" {
+			return "write " + ours + f.ForeignHint(e.Key, e.Value)
 		}
 		if f.Elsewhere != nil && near == "" {
 			if hint := f.Elsewhere(e.Key); hint != "" {
@@ -92,6 +101,27 @@ func (f *Fields) unknown(e Entry) {
 			f.Skip(Under(f.path, key))
 		}
 	}
+}
+
+// foreign returns which key of this object, that it does not have yet, another library's stands for, or "".
+func (f *Fields) foreign(key string) string {
+	if f.Foreign == nil {
+		return ""
+	}
+	for _, name := range f.Foreign(key) {
+		if slices.Contains(f.known, name) && f.node.Get(name) == nil {
+			return name
+		}
+	}
+	return ""
+}
+
+// Left says what to write instead of a key that an earlier version had.
+func (f *Fields) Left(key, instead string) {
+	if f.left == nil {
+		f.left = map[string]string{}
+	}
+	f.left[key] = instead
 }
 
 // OneOf names keys of which only one may be present, and returns the first of them that is, or "". The hint ends the message about

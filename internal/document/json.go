@@ -39,7 +39,14 @@ func notJSON(file string, data []byte, err error) (Position, string) {
 		return c.move(offset), err.Error()
 	}
 	at := c.move(offset - 1)
+	before := bytes.TrimRight(data[:c.offset], " \t\r\n")
+	closes := data[c.offset] == '}' && strings.HasSuffix(syntax.Error(), "object key string") ||
+		data[c.offset] == ']' && strings.HasSuffix(syntax.Error(), "beginning of value")
 	switch {
+	case closes && bytes.HasSuffix(before, []byte(",")):
+		return at, err.Error() + "; remove the comma before it"
+	case data[c.offset] == ',' && strings.HasSuffix(syntax.Error(), "after top-level value"):
+		return at, err.Error() + "; remove it"
 	case data[c.offset] == '/' || data[c.offset] == '#':
 		return at, err.Error() + "; JSON has no comments"
 	case strings.HasSuffix(syntax.Error(), "object key string") && data[c.offset] != '}' && !isJSON(file):

@@ -18,6 +18,9 @@ import (
 type Report struct {
 	// Elsewhere returns a hint on a key that an object doesn't have, or "".
 	Elsewhere func(key string) string
+	// Foreign returns the names that this document has for another library's key, and ForeignHint the end of the remedy.
+	Foreign     func(key string) (names []string)
+	ForeignHint func(key string, value *Node) string
 
 	file string
 	root *Node // nil without a document

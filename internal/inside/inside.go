@@ -25,9 +25,13 @@ var (
 	// Retry returns the settings of extra attempts: those of Spec, or for a hedging policy what hedges share with retries; without extra
 	// attempts, one attempt. It must not be changed.
 	Retry func(p any) *spec.Retry
+	// Declares reports whether the policy's own set has it for a method, or it is in no set. Else its entry speaks of other methods only.
+	Declares func(p any, method string) bool
 	// Channel returns the keys of the file that gRPC itself implements, such as loadBalancingConfig, as a service config in JSON, and the
 	// place of loadBalancingConfig in the file.
 	Channel func(set any) (config string, at document.Diagnostic)
+	// KeyPlace returns where the file has loadBalancingConfig, loadBalancingPolicy or healthCheckConfig, as an error without a message.
+	KeyPlace func(set any, key string) document.Diagnostic
 	// Elsewhere returns the place of the first entry of loadBalancingConfig that names stagger_retry_elsewhere.
 	Elsewhere func(set any) document.Diagnostic
 	// Place returns where the file names a method, a service or everything, as in spec.MethodConfig.Names: a warning with File, Line,

@@ -19,25 +19,13 @@ import (
 
 // Method is the knowledge of a method at a target. It is safe for concurrent use.
 type Method struct {
-	target    *latency.Responses // to all methods of the target
-	usual     latency.Usual
+	answers   latency.Answers
 	quantiles atomic.Pointer[[]*latency.Recent] // one for each hedgingQuantile
 	mu        sync.Mutex                        // guards changes of quantiles
 }
 
-// New returns a method without knowledge. Methods of one target share its responses.
-func New(target *latency.Responses) *Method { return &Method{target: target} }
-
-// A response is long if it took more than so many times as long as is usual for its method, and more than this part of its call's
-// whole time, or more than its attempt's timeout. Then it has waited in a queue: if the method were slow, that would be usual.
-// docs/load.md says it in words.
-const (
-	LongAbove = 2
-	LongPart  = 0.1
-)
-
-// MostLong is how many of the last responses may be long while attempts are sent beside slow ones.
-const MostLong = 0
+// New returns a method without knowledge.
+func New() *Method { return new(Method) }
 
 // mostQuantiles bounds the quantiles of one method: a caller may give every call its own policy.
 const mostQuantiles = 8
@@ -107,23 +95,10 @@ func (k *Known) Any() bool { return k.method != nil }
 
 // Answered implements [attempts.Method].
 func (k *Known) Answered(now time.Duration, a attempts.Answer) {
-	m := k.method
-	m.target.Record(isLong(a.Took, a.Left, a.Limit, m.usual.Time()), now)
-	if a.Accepted {
-		m.usual.Record(a.Took, now)
-	}
+	k.method.answers.Record(a.Speed)
 	if a.Accepted && k.latency != nil {
 		k.latency.Record(a.Took, now)
 	}
-}
-
-// Slow implements [attempts.Method]. A response that isn't slow isn't long either, however little time its call had.
-func (k *Known) Slow(took time.Duration) bool { return slower(took, k.method.usual.Time()) }
-
-func slower(took, usual time.Duration) bool { return usual > 0 && took > LongAbove*usual }
-
-func isLong(took, left, limit, usual time.Duration) bool {
-	return slower(took, usual) && (limit > 0 && took > limit || float64(took) > LongPart*float64(left))
 }
 
 // Outlasted implements [attempts.Method].
@@ -134,14 +109,7 @@ func (k *Known) Outlasted(now, least time.Duration) {
 }
 
 // Evidence implements [attempts.Method].
-func (k *Known) Evidence(now time.Duration) latency.Evidence {
-	fast, long := k.method.target.Counts(now)
-	return latency.Evidence{
-		Queue: long > 0 && fast == 0,
-		Well:  fast > 0 && long == 0,
-		Fast:  long <= MostLong && k.method.usual.Time() > 0,
-	}
-}
+func (k *Known) Evidence() latency.Evidence { return k.method.answers.Evidence() }
 
 // Quantile implements [attempts.Method].
 func (k *Known) Quantile() time.Duration {

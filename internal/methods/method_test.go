@@ -27,7 +27,7 @@ func hedged(t *testing.T, quantile float64) *policy.Policy {
 // Policies of one method share its Method, and each has its own quantile.
 func TestKnown_Quantiles(t *testing.T) {
 	t.Parallel()
-	m := New(new(latency.Responses))
+	m := New()
 	for n := range 2 * mostQuantiles {
 		k := m.For(hedged(t, float64(n+1)/100), 0)
 		if got := k.latency != nil; got != (n < mostQuantiles) {
@@ -48,104 +48,24 @@ func TestKnown_Quantiles(t *testing.T) {
 	}
 }
 
-// Without a hedgingQuantile, only the target's responses are recorded.
+// Without a hedgingQuantile, only the answers' speeds are recorded.
 func TestKnown_Without(t *testing.T) {
 	t.Parallel()
-	m := New(new(latency.Responses))
-	k := m.For(must.Get(policies.New(spec.Policy{}))(t), 0)
+	k := New().For(must.Get(policies.New(spec.Policy{}))(t), 0)
 	k.Outlasted(0, time.Second)
-	if !k.Any() || k.Quantile() != 0 {
-		t.Errorf("%+v; want a method without a quantile", k)
+	k.Answered(0, attempts.Answer{Took: time.Second, Speed: latency.VerySlow})
+	if got := k.Evidence(); !k.Any() || k.Quantile() != 0 || got != (latency.Evidence{Known: 1, Slow: 1, VerySlow: 1}) {
+		t.Errorf("%+v; want one very slow answer and no quantile", got)
 	}
 }
 
-const ms = time.Millisecond
-
-// usually returns a method at a target whose usual time is 100 ms, a second ago.
-func usually(t *testing.T, target *latency.Responses) *Known {
-	t.Helper()
-	k := New(target).For(must.Get(policies.New(spec.Policy{}))(t), 0)
-	for i := range 8 {
-		k.Answered(time.Duration(i-18)*100*ms, attempts.Answer{Took: 100 * ms, Left: time.Second, Accepted: true})
-	}
-	return &k
-}
-
-// A response is long if it took more than twice as long as is usual for its method, and either a tenth of its call's time or its
-// attempt's timeout.
-func TestKnown_Long(t *testing.T) {
+// All policies of a method share its answers.
+func TestKnown_SharesAnswers(t *testing.T) {
 	t.Parallel()
-	for name, row := range map[string]struct {
-		took, whole, limit time.Duration
-		want               bool
-	}{
-		"much of its call":               {301 * ms, 3 * time.Second, 0, true},
-		"less":                           {300 * ms, 3 * time.Second, 0, false},
-		"twice the usual":                {200 * ms, 500 * ms, 0, false},
-		"over twice the usual":           {205 * ms, 500 * ms, 0, true}, // the usual time is known within a hundredth
-		"of a call that has no deadline": {time.Hour, attempts.Never, 0, false},
-		"longer than its timeout":        {205 * ms, attempts.Never, 200 * ms, true},
-		"just its timeout":               {205 * ms, attempts.Never, 205 * ms, false},
-		"of a hurried caller":            {50 * ms, 100 * ms, 0, false},
-	} {
-		target := new(latency.Responses)
-		k := usually(t, target)
-		k.Answered(0, attempts.Answer{Took: row.took, Left: row.whole, Limit: row.limit})
-		if got := !k.Evidence(0).Fast; got != row.want {
-			t.Errorf("%s: long: %v; want %v", name, got, row.want)
-		}
-	}
-}
-
-// What the last responses show, of all methods of a target.
-func TestKnown_Evidence(t *testing.T) {
-	t.Parallel()
-	long := attempts.Answer{Took: 500 * ms, Left: time.Second}
-	fast := attempts.Answer{Took: 100 * ms, Left: time.Second, Accepted: true}
-	for name, row := range map[string]struct {
-		responses []attempts.Answer // one a second, from second 10 on: the earlier ones don't count any more
-		after     time.Duration
-		want      latency.Evidence
-	}{
-		"no recent response":        {nil, 0, latency.Evidence{Fast: true}},
-		"fast ones":                 {[]attempts.Answer{fast, fast}, 0, latency.Evidence{Well: true, Fast: true}},
-		"one of them is long":       {[]attempts.Answer{fast, long, fast}, 0, latency.Evidence{}},
-		"all are long":              {[]attempts.Answer{long, long}, 0, latency.Evidence{Queue: true}},
-		"the only one is long":      {[]attempts.Answer{long}, 0, latency.Evidence{Queue: true}},
-		"long ones ten seconds ago": {[]attempts.Answer{long, long}, 12 * time.Second, latency.Evidence{Fast: true}},
-		"five fast ones came since": {[]attempts.Answer{long, fast, fast, fast, fast, fast}, 0, latency.Evidence{Well: true, Fast: true}},
-	} {
-		target := new(latency.Responses)
-		k, now := usually(t, target), 10*time.Second
-		for _, a := range row.responses {
-			k.Answered(now, a)
-			now += time.Second
-		}
-		if got := k.Evidence(now + row.after); got != row.want {
-			t.Errorf("%s: %+v; want %+v", name, got, row.want)
-		}
-	}
-	target := new(latency.Responses)
-	if k := New(target).For(must.Get(policies.New(spec.Policy{}))(t), 0); k.Evidence(0).Fast {
-		t.Error("fast, though nothing is known of the method")
-	}
-	known, unknown := usually(t, target), New(target).For(must.Get(policies.New(spec.Policy{}))(t), 0)
-	known.Answered(0, long)
-	if e := unknown.Evidence(0); e.Fast || e.Queue {
-		t.Errorf("another method of the target: %+v; want one long response of several", e)
-	}
-}
-
-// Attempts without a response show nothing: long polls, whose deadline is their normal end, must not stop the retries of others.
-func TestKnown_Lost(t *testing.T) {
-	t.Parallel()
-	target := new(latency.Responses)
-	k := usually(t, target)
-	before := k.Evidence(0)
-	for range 5 {
-		k.Outlasted(0, time.Second)
-	}
-	if got := k.Evidence(0); got != before {
-		t.Errorf("%+v; want %+v", got, before)
+	m := New()
+	one, other := m.For(hedged(t, 0.9), 0), m.For(must.Get(policies.New(spec.Policy{}))(t), 0)
+	one.Answered(0, attempts.Answer{Speed: latency.Slow})
+	if got := other.Evidence(); got != (latency.Evidence{Known: 1, Slow: 1}) {
+		t.Errorf("%+v; want the answer to a call with another policy", got)
 	}
 }

@@ -36,5 +36,9 @@ func Spec(p *policy.Policy) *spec.Policy { return inside.Spec(p) }
 // has one attempt. It must not be changed.
 func Retry(p *policy.Policy) *spec.Retry { return inside.Retry(p) }
 
+// Declares reports whether what a policy says of idempotency holds for a method: its own set has the policy for that method, or it is in
+// no set.
+func Declares(p *policy.Policy, method string) bool { return inside.Declares(p, method) }
+
 // Hedge returns the settings of a hedging policy, or nil. It must not be changed.
 func Hedge(p *policy.Policy) *spec.Hedge { return inside.Spec(p).Hedge }

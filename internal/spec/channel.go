@@ -28,15 +28,16 @@ func (c *Config) Channel() string { return c.channel.text() }
 func (c *channel) text() string {
 	keys := map[string]any{}
 	if c.policy != "" {
-		keys["loadBalancingPolicy"] = c.policy
+		keys[BalancingPolicyKey] = c.policy
 	}
 	if len(c.balancing) > 0 {
 		keys[BalancingKey] = c.balancing
 	}
-	for key, value := range map[string]map[string]any{"healthCheckConfig": c.health, "connectionScaling": c.scaling} {
-		if len(value) > 0 {
-			keys[key] = value
-		}
+	if c.health != nil { // {} asks for the health of the whole server
+		keys[HealthKey] = c.health
+	}
+	if len(c.scaling) > 0 {
+		keys["connectionScaling"] = c.scaling
 	}
 	text, _ := json.Marshal(keys) // what was decoded can be encoded
 	return string(text)
@@ -53,7 +54,7 @@ func (c *channel) read(f *document.Fields) {
 			c.balancing, _ = f.Plain(path, n).([]any)
 		}
 	}
-	readMap(f, "healthCheckConfig", &c.health)
+	readMap(f, HealthKey, &c.health)
 	readMap(f, "connectionScaling", &c.scaling)
 }
 
@@ -95,28 +96,25 @@ func (c *channel) check(report *document.Report) {
 		}
 	}
 	if name, ok := c.health["serviceName"].(string); !ok && c.health["serviceName"] != nil {
-		const field = "healthCheckConfig.serviceName"
+		const field = HealthKey + ".serviceName"
 		report.Errorf(field, name, "must be the name of the service that is asked for its health%s", document.Quotes(report.Node(field)))
 	}
 }
 
-// BalancingKey is a key of the policy file.
-const BalancingKey = "loadBalancingConfig"
+// The keys of the policy file that name a load balancing policy, and what it asks of backends.
+const (
+	BalancingKey       = "loadBalancingConfig"
+	BalancingPolicyKey = "loadBalancingPolicy"
+	HealthKey          = "healthCheckConfig"
+)
 
 // warnNotDone warns of parts of a config that have no effect here.
 func (c *channel) warnNotDone(report *document.Report) {
-	for _, part := range []struct {
-		key     string
-		present bool
-	}{
-		{"loadBalancingPolicy", c.policy != ""},
-		{BalancingKey, len(c.balancing) > 0 && !balancing.Named(c.balancing)},
-		{"healthCheckConfig", len(c.health) > 0},
-		{"connectionScaling", len(c.scaling) > 0},
-	} {
-		if part.present {
-			report.Warnf(part.key, nil, "belongs to the channel and has no effect here: pass it to gRPC, "+
-				"with grpc.WithDefaultServiceConfig or from the resolver")
-		}
+	if c.health != nil && len(c.balancing) == 0 && c.policy == "" {
+		report.Warnf(HealthKey, nil, "has no effect without loadBalancingConfig, such as [{round_robin: {}}]: gRPC's usual load balancing, "+
+			"pick_first, asks no server for its health")
+	}
+	if len(c.scaling) > 0 {
+		report.Warnf("connectionScaling", nil, "belongs to the channel and has no effect here: gRPC for Go does not have it")
 	}
 }

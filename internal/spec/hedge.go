@@ -41,6 +41,6 @@ func checkQuantile(report *document.Report, prefix string, h Hedge) {
 	checkPositive(report, prefix+"min", h.MinDelay)
 	checkPositive(report, prefix+"max", h.MaxDelay)
 	if h.MaxDelay > 0 && h.MinDelay > h.MaxDelay {
-		report.Errorf(prefix+"max", h.MaxDelay, "must be at least min, %v", h.MinDelay)
+		report.Errorf(prefix+"max", h.MaxDelay, "must be at least min, %s", document.FormatDuration(h.MinDelay))
 	}
 }

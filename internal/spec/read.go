@@ -4,8 +4,12 @@
 package spec
 
 import (
+	"bytes"
 	"cmp"
+	"fmt"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"google.golang.org/grpc/codes"
@@ -19,7 +23,11 @@ import (
 
 // Read reads the text of a policy file. The report has all errors that reading finds; Check finds the rest.
 func Read(report *document.Report, data []byte) (c Config) {
-	report.Elsewhere = belongs
+	report.Elsewhere, report.Foreign, report.ForeignHint = belongs, foreign, foreignHint
+	if bytes.HasPrefix(bytes.TrimSpace(data), []byte("grpc_config=")) {
+		report.ErrorAt(document.Position{Line: 1, Column: 1}, "", "is a DNS TXT record; the policy file is the value of serviceConfig in it")
+		return c
+	}
 	if root := document.Parse(report, data, fileFormat); root != nil { // else it is not even YAML or JSON
 		report.Read("", root, c.readFile)
 	}
@@ -31,7 +39,7 @@ var fileFormat = document.Format{Name: "policy file", Key: "methodConfig"}
 // readFile reads a file's keys, in the order of the schema (proto/stagger/policy/v1). What a value may be is checked later, for
 // configs in Go as well.
 func (c *Config) readFile(f *document.Fields) {
-	f.Text("loadBalancingPolicy", &c.channel.policy)
+	f.Text(BalancingPolicyKey, &c.channel.policy)
 	f.List("methodConfig", func(path string, n *document.Node) {
 		var m MethodConfig
 		f.Read(path, n, func(f *document.Fields) { m.read(f, path) })
@@ -62,6 +70,7 @@ func belongs(key string) string {
 	}{
 		{"at the top of the file", func(f *document.Fields) { new(Config).readFile(f) }},
 		{"in methodConfig", func(f *document.Fields) { new(MethodConfig).read(f, "") }},
+		{"in name: [" + nameForm + "]", func(f *document.Fields) { readNameKeys(f, new(string), new(string)) }},
 		{"in retryPolicy or hedgingPolicy", new(Policy).readLimits},
 		{"in retryPolicy", func(f *document.Fields) { new(Retry).read(f, "") }},
 		{"in hedgingPolicy", new(Hedge).read},
@@ -72,6 +81,48 @@ func belongs(key string) string {
 		}
 	}
 	return ""
+}
+
+// foreignKeys has what other libraries call our keys, in lower case and without separators. Of several keys the object's own counts.
+var foreignKeys = map[string][]string{
+	"delay": {"initialBackoff", "hedgingDelay"}, "initialdelay": {"initialBackoff"}, "basedelay": {"initialBackoff"},
+	"retrydelay": {"initialBackoff"}, "minbackoff": {"initialBackoff"}, "mindelay": {"initialBackoff"}, "baseinterval": {"initialBackoff"},
+	"initialinterval": {"initialBackoff"}, "interval": {"initialBackoff"},
+	"max": {"maxBackoff"}, "maxdelay": {"maxBackoff"}, "maxinterval": {"maxBackoff"},
+	"multiplier": {"backoffMultiplier"}, "factor": {"backoffMultiplier"}, "backofffactor": {"backoffMultiplier"},
+	"attempts": {"maxAttempts"}, "maxretries": {"maxAttempts"}, "numretries": {"maxAttempts"}, "retries": {"maxAttempts"},
+	"maxhedges":     {"maxAttempts"},
+	"pertrytimeout": {"perAttemptTimeout"}, "perretrytimeout": {"perAttemptTimeout"}, "attempttimeout": {"perAttemptTimeout"},
+	"codes": {"retryableStatusCodes", "nonFatalStatusCodes"}, "statuscodes": {"retryableStatusCodes", "nonFatalStatusCodes"},
+	"retryon":       {"retryableStatusCodes"},
+	"serviceconfig": {"methodConfig"},
+}
+
+var separators = strings.NewReplacer("_", "", "-", "")
+
+// foreign is [document.Report.Foreign] of a policy file.
+func foreign(key string) []string {
+	const longest = 32
+	if len(key) > longest {
+		return nil
+	}
+	return foreignKeys[separators.Replace(strings.ToLower(key))]
+}
+
+// foreignHint is [document.Report.ForeignHint] of a policy file.
+func foreignHint(key string, value *document.Node) string {
+	switch separators.Replace(strings.ToLower(key)) {
+	case "maxretries", "numretries", "retries", "maxhedges":
+		const counts = ", which counts the first attempt, too"
+		if n, err := strconv.Atoi(value.Text); err == nil && n > 0 && n < math.MaxInt32 {
+			return ": " + strconv.Itoa(n+1) + counts
+		}
+		return counts
+	case "serviceconfig":
+		return " and the other keys at the top, without serviceConfig around them"
+	default:
+		return ""
+	}
 }
 
 func (m *MethodConfig) read(f *document.Fields, path string) {
@@ -109,10 +160,7 @@ const nameForm = "{service: …, method: …}"
 // readName returns a name as a path. If it reports the name, checkNames can tell the path from a valid one.
 func readName(report *document.Report, path string, n *document.Node) string {
 	var service, method string
-	report.Read(path, n, func(f *document.Fields) {
-		nameText(f, "service", &service)
-		nameText(f, "method", &method)
-	})
+	report.Read(path, n, func(f *document.Fields) { readNameKeys(f, &service, &method) })
 	if service == "" && method != "" {
 		report.Errorf(path+".service", "", "must be the full name of the service of method %q", method)
 	}
@@ -126,6 +174,11 @@ func readName(report *document.Report, path string, n *document.Node) string {
 		return "/"
 	}
 	return "/" + service + "/" + method
+}
+
+func readNameKeys(f *document.Fields, service, method *string) {
+	nameText(f, "service", service)
+	nameText(f, "method", method)
 }
 
 // nameText reads a string that may be null for gRPC (service_config.proto). Elsewhere a key without a value is probably a mistake.
@@ -237,11 +290,11 @@ func (b *Budget) read(f *document.Fields) {
 		f.Number("size", &bucket.Size)
 		f.Number("perSuccess", &bucket.PerSuccess)
 		f.Number("slowCost", &bucket.SlowCost)
-		f.Number("missedCost", &bucket.MissedCost)
 		f.Number("refund", &bucket.Refund)
 		f.Number("refundSize", &bucket.RefundSize)
-		f.Duration("refillTime", &bucket.RefillTime)
-		f.Duration("window", &bucket.Window)
+		f.Left("missedCost", "a missed deadline takes nothing any more: remove the key")
+		f.Left("refillTime", fmt.Sprintf("time fills every bucket in %v: remove the key, and choose size", budget.RefillTime))
+		f.Left("window", fmt.Sprintf("every bucket holds what the successes of %v add: remove the key, and choose perSuccess or size", budget.Window))
 	})
 	f.Object("throttle", readThrottle(&throttle))
 	b.Config = map[string]budget.Config{"bucket": bucket, "throttle": throttle}[f.OneOf("", budgetKinds...)]

@@ -14,7 +14,9 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/stagger-go/stagger/elsewhere"
+	"github.com/stagger-go/stagger/interceptor"
 	"github.com/stagger-go/stagger/internal/tools/lbtest"
+	"github.com/stagger-go/stagger/policy"
 	"github.com/stagger-go/stagger/testserver"
 )
 
@@ -66,4 +68,25 @@ func TestWeightedRoundRobin(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A policy file may name the policy by itself, in a program that imports it.
+func TestWeightedRoundRobin_OfPolicyFile(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		set, err := policy.Parse("retry.yaml", []byte("loadBalancingConfig: [{weighted_round_robin: {}}]"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		retrier, err := interceptor.New(set, interceptor.WithObserver(interceptor.Observer{Diagnostic: func(d policy.Diagnostic) {
+			if d.Severity != "note" {
+				t.Errorf("%s: %s", d.Severity, d)
+			}
+		}}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := lbtest.Start(t, 4, `{"loadBalancingConfig": [{"pick_first": {}}]}`, retrier.DialOptions()...)
+		b.VisitAll(t, func() error { return call(t.Context(), b, 1) })
+	})
 }

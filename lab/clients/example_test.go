@@ -7,6 +7,7 @@ package clients
 import (
 	"context"
 	"log"
+	"time"
 
 	"cloud.google.com/go/bigtable"
 	pubsub "cloud.google.com/go/pubsub/v2"
@@ -34,13 +35,25 @@ func load() *interceptor.Retrier {
 	return retrier
 }
 
+// interceptorsOnly are the dial options of the page's recipes.
+func interceptorsOnly(retrier *interceptor.Retrier) []grpc.DialOption {
+	options := []grpc.DialOption{
+		grpc.WithChainUnaryInterceptor(retrier.Unary()),
+		grpc.WithChainStreamInterceptor(retrier.Stream()),
+		grpc.WithDisableRetry(),
+	}
+	return options
+}
+
 func Example_etcd() {
-	retrier := load()
+	options := interceptorsOnly(load())
 
 	client, err := clientv3.New(clientv3.Config{
-		Endpoints:       []string{"etcd-0:2379", "etcd-1:2379"},
-		DialOptions:     retrier.DialOptions(),
-		MaxUnaryRetries: 1, // one try: retries are stagger's
+		Endpoints:            []string{"etcd-0:2379", "etcd-1:2379"},
+		DialOptions:          options,
+		DialKeepAliveTime:    30 * time.Second, // without it, nothing notices a machine that vanishes
+		DialKeepAliveTimeout: 10 * time.Second,
+		MaxUnaryRetries:      1, // one try: retries are stagger's
 	})
 	if err != nil {
 		log.Fatal(err)
@@ -49,10 +62,10 @@ func Example_etcd() {
 }
 
 func Example_otlp() {
-	retrier, ctx := load(), context.Background()
+	options, ctx := interceptorsOnly(load()), context.Background()
 
 	exporter, err := otlptracegrpc.New(ctx,
-		otlptracegrpc.WithDialOption(retrier.DialOptions()...),
+		otlptracegrpc.WithDialOption(options...),
 		otlptracegrpc.WithRetry(otlptracegrpc.RetryConfig{Enabled: false}))
 	if err != nil {
 		log.Fatal(err)
@@ -61,10 +74,10 @@ func Example_otlp() {
 }
 
 func Example_pubsub() {
-	retrier, ctx := load(), context.Background()
+	options, ctx := interceptorsOnly(load()), context.Background()
 
 	var opts []option.ClientOption
-	for _, o := range retrier.DialOptions() {
+	for _, o := range options {
 		opts = append(opts, option.WithGRPCDialOption(o))
 	}
 	once := []gax.CallOption{gax.WithRetry(func() gax.Retryer { return nil })}
@@ -78,10 +91,10 @@ func Example_pubsub() {
 }
 
 func Example_bigtable() {
-	retrier, ctx := load(), context.Background()
+	options, ctx := interceptorsOnly(load()), context.Background()
 
 	var opts []option.ClientOption
-	for _, o := range retrier.DialOptions() {
+	for _, o := range options {
 		opts = append(opts, option.WithGRPCDialOption(o))
 	}
 	client, err := bigtable.NewClient(ctx, "project", "instance", opts...)
@@ -92,11 +105,11 @@ func Example_bigtable() {
 }
 
 func Example_temporal() {
-	retrier := load()
+	options := interceptorsOnly(load())
 
 	temporal, err := client.Dial(client.Options{
 		HostPort:          "temporal:7233",
-		ConnectionOptions: client.ConnectionOptions{DialOptions: retrier.DialOptions()},
+		ConnectionOptions: client.ConnectionOptions{DialOptions: options},
 	})
 	if err != nil {
 		log.Fatal(err)

@@ -104,8 +104,8 @@ func (l library) test(t *testing.T) {
 		off = l.outage(t, address, false, 1)
 	}
 	bare := l.lost(t, address)
-	safe := l.lost(t, address, retrier(t, l.service("")).DialOptions()...)
-	assumed := l.lost(t, address, retrier(t, l.service("idempotency: ASSUME")).DialOptions()...)
+	safe := l.lost(t, address, interceptorsOnly(retrier(t, l.service("")))...)
+	assumed := l.lost(t, address, interceptorsOnly(retrier(t, l.service("idempotency: ASSUME")))...)
 	if safe != bare {
 		t.Errorf("%s ran %d times after its answer was lost, with stagger %d times", l.write, bare, safe)
 	}
@@ -127,7 +127,7 @@ func (l library) compareHappy(t *testing.T, address string) {
 		return results, f.seen()
 	}
 	bare, want := play()
-	results, got := play(retrier(t, l.text()).DialOptions()...)
+	results, got := play(interceptorsOnly(retrier(t, l.text()))...)
 	if !slices.Equal(bare, results) {
 		t.Errorf("results are %q\nwithout stagger %q", results, bare)
 	}
@@ -145,7 +145,7 @@ func (l library) repeat(t *testing.T, address string) {
 		}
 	}}))
 	f := newFront(t, address)
-	s := l.open(t, f.target, true, append(r.DialOptions(), plaintext)...)
+	s := l.open(t, f.target, true, append(interceptorsOnly(r), plaintext)...)
 	defer s.close()
 	must.Do(t, s.read(within(t)))
 	for deadline := time.Now().Add(10 * time.Second); ; {
@@ -177,7 +177,7 @@ func (l library) compareError(t *testing.T, address string) string {
 		}
 		return err
 	}
-	want, err := play(), play(retrier(t, l.text()).DialOptions()...)
+	want, err := play(), play(interceptorsOnly(retrier(t, l.text()))...)
 	if err.Error() != want.Error() || status.Code(err) != status.Code(want) {
 		t.Errorf("the error is %q\nwithout stagger %q", err, want)
 	}
@@ -220,7 +220,7 @@ func (l library) outage(t *testing.T, address string, retries bool, tries int) s
 		all, _ := f.requests(l.read)
 		return all
 	}
-	bare, ours := play(), play(retrier(t, l.text()).DialOptions()...)
+	bare, ours := play(), play(interceptorsOnly(retrier(t, l.text()))...)
 	failing := tries
 	if tries == 4 {
 		failing = 3

@@ -148,9 +148,9 @@ func TestAttemptTimeoutIsReached(t *testing.T) {
 	}
 }
 
-// The allocations of stagger's metrics are compared with gRPC's. A success has none.
+// The allocations of stagger's metrics are compared with gRPC's. A success has few: it is counted while it runs, and when it has ended.
 func TestMetricsAllocateLittle(t *testing.T) {
-	for name, most := range map[string]float64{"success, metrics": 2, "one failure, metrics": 70} {
+	for name, most := range map[string]float64{"success, metrics": 6, "one failure, metrics": 70} {
 		c := named(t, name)
 		allocated := make([]float64, len(c.clients))
 		for i, k := range c.clients {
@@ -162,7 +162,7 @@ func TestMetricsAllocateLittle(t *testing.T) {
 		theirs, own := allocated[1]-allocated[0], allocated[3]-allocated[2]
 		t.Logf("%s: gRPC's metrics add %v allocations, stagger's %v", name, theirs, own)
 		if theirs < 10 || own > min(1.1*theirs, most) || name == "one failure, metrics" && own < 2 {
-			t.Errorf("%s: gRPC's metrics add %v allocations, stagger's %v; want at most a tenth more, hardly any for a success, and some for a failure", name, theirs, own)
+			t.Errorf("%s: gRPC's metrics add %v allocations, stagger's %v; want at most a tenth more, few for a success, and some for a failure", name, theirs, own)
 		}
 	}
 }

@@ -6,12 +6,16 @@
 package debugpage_test
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"image/png"
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -186,6 +190,39 @@ func TestBrowserNarrow(t *testing.T) {
 		got := must.Get(chromedp.Run(ctx, chromedp.Evaluate[[]string](script)))(t)
 		if len(got) > 0 {
 			t.Errorf("%s: %q", what, got)
+		}
+	}
+}
+
+// The budgets' table and the page that explains a method are whole on a laptop and on a phone: nothing is beside the window, nor in a part
+// that must be scrolled sideways. The screenshots are for people: go test -artifacts keeps them.
+func TestBrowserWholePages(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	web := httptest.NewServer(debugpage.Config{}.Handler(s.retrier))
+	t.Cleanup(web.Close)
+	s.On("*", down())
+	_ = s.call(t, getOrder)
+	ctx := browser(t)
+	for _, width := range []int64{1200, 420} {
+		for name, page := range map[string]struct{ address, ready, part string }{
+			"budgets": {"", `document.querySelector('#budgets-1 td.figure')`, "#budgets-1 .scroll"},
+			"explain": {"explain?hang=on&deadline=1s&method=" + getOrder, `document.querySelector('pre')`, "pre"},
+		} {
+			must.Do(t, chromedp.Do(ctx, chromedp.EmulateViewport(width, 900)))
+			must.Do(t, chromedp.Do(ctx, chromedp.Navigate(web.URL+"/debug/stagger/"+page.address)))
+			until(ctx, t, page.ready)
+			const beside = `[document.documentElement.scrollWidth - innerWidth, document.querySelector('PART').scrollWidth - document.querySelector('PART').clientWidth]`
+			got := must.Get(chromedp.Run(ctx, chromedp.Evaluate[[]int](strings.ReplaceAll(beside, "PART", page.part))))(t)
+			if got[0] > 0 || got[1] > 0 {
+				t.Errorf("%s at %d pixels: %d pixels are beside the window, and %d of %s", name, width, got[0], got[1], page.part)
+			}
+			shot := must.Get(chromedp.Run(ctx, chromedp.FullScreenshot(100)))(t)
+			file := filepath.Join(t.ArtifactDir(), fmt.Sprintf("%s-%d.png", name, width))
+			must.Do(t, os.WriteFile(file, shot, 0o600))
+			if picture := must.Get(png.DecodeConfig(bytes.NewReader(shot)))(t); picture.Width != int(width) {
+				t.Errorf("%s: %d pixels wide; want %d", file, picture.Width, width)
+			}
 		}
 	}
 }

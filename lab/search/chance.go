@@ -14,7 +14,7 @@ import (
 // chance draws the numbers of one scenario. Each draw has a name and is independent of all others, so a new draw leaves the others
 // as they are, and a shrunk scenario is one with some draws replaced. At 0, each kind of draw gives its simplest value.
 type chance struct {
-	half  half
+	set   set
 	seed  uint64
 	index int
 	fixed map[string]float64 // draws that are replaced, by name
@@ -22,8 +22,8 @@ type chance struct {
 	times map[string]int     // how often each name was drawn; later draws get a number
 }
 
-func newChance(h half, seed uint64, index int, fixed map[string]float64) *chance {
-	return &chance{half: h, seed: seed, index: index, fixed: fixed, times: map[string]int{}}
+func newChance(of set, seed uint64, index int, fixed map[string]float64) *chance {
+	return &chance{set: of, seed: seed, index: index, fixed: fixed, times: map[string]int{}}
 }
 
 // part draws a number from 0 to less than 1.
@@ -41,7 +41,7 @@ func (c *chance) part(name string) float64 {
 // source returns the random numbers of a name. They depend on the scenario, and on no other draw.
 func (c *chance) source(name string) *rand.Rand {
 	h := fnv.New64a()
-	_, _ = fmt.Fprint(h, c.index, " ", name, c.half) // a hash has no errors
+	_, _ = fmt.Fprint(h, c.index, " ", name, c.set) // a hash has no errors
 	return rand.New(rand.NewPCG(c.seed, h.Sum64()))
 }
 

@@ -26,16 +26,17 @@ type scenario struct {
 	*chance // its draws
 
 	file []byte // the same, as a file for stagger simulate
-	kind string // one of the rows of its half
+	kind string // one of the rows of its set
 }
 
 // draft is a scenario that is being drawn.
 type draft struct {
 	*chance
 
-	base     float64 // load before and after the trouble, in parts of the capacity
-	rare     bool    // each client calls once in ten seconds
-	cached   bool    // the last service has a cache
+	base     float64       // load before and after the trouble, in parts of the capacity
+	rare     bool          // each client calls once in ten seconds
+	cached   bool          // the last service has a cache
+	lifetime time.Duration // of each client; 0: until the end
 	clients  int
 	rate     float64       // calls a second of all clients, at a load of 1
 	trouble  time.Duration // length of each phase of the trouble
@@ -48,7 +49,7 @@ type draft struct {
 	mean     float64  // of the time of a request, in nanoseconds
 	kinds    []kind   // of calls: one to each service, then other calls of the users
 	shape    shape    // of the policies
-	row      string   // one of the rows of the half
+	row      string   // one of the rows of the set
 	words    []string
 }
 
@@ -64,7 +65,7 @@ type kind struct {
 // draw draws a scenario for these players.
 func draw(ctx context.Context, c *chance, names []string) (*scenario, error) {
 	d := &draft{chance: c}
-	if c.half == help {
+	if c.set.helps() {
 		d.drawHealthy()
 	} else {
 		d.row, d.rare = rowUsual, c.hit("rare calls", 0.08)
@@ -74,7 +75,7 @@ func draw(ctx context.Context, c *chance, names []string) (*scenario, error) {
 	if err := d.measure(ctx); err != nil {
 		return nil, err
 	}
-	if c.half == help {
+	if c.set.helps() {
 		d.drawHelpCalls()
 		d.drawHelpPolicy()
 		d.drawMendable()
@@ -95,7 +96,7 @@ func draw(ctx context.Context, c *chance, names []string) (*scenario, error) {
 	window := time.Duration(60 / (d.base * d.rate) * float64(time.Second)) // of sixty calls
 	s, err := newScenario(object{
 		"seed":  playSeed(c.source("plays")),
-		"title": fmt.Sprintf("scenario %d of seed %d (%v)", c.index, c.seed, c.half),
+		"title": fmt.Sprintf("scenario %d of seed %d (%v)", c.index, c.seed, c.set),
 		"about": strings.Join(d.words, ", "), "bucket": max(time.Second, d.length()/1000).String(),
 		"recovery": object{"success": 0.95, "window": max(window.Round(10*time.Millisecond), 250*time.Millisecond).String()},
 		"services": d.services, "phases": d.phases, "policies": policies, "variants": variants,
@@ -105,6 +106,9 @@ func draw(ctx context.Context, c *chance, names []string) (*scenario, error) {
 		return nil, err
 	}
 	s.chance, s.kind = c, d.row
+	if row := c.set.row(); row != "" {
+		s.kind = row
+	}
 	return s, nil
 }
 
@@ -313,7 +317,11 @@ func (d *draft) drawCalls() {
 // scenarios, a part of the calls also has a final answer other than OK.
 func (d *draft) drawTrouble() {
 	kind := d.one("trouble", 0.36, 0.52, 0.12)
-	emptied := d.cached && d.hit("the cache is emptied", 0.4)
+	part := 0.4
+	if d.set == loops {
+		part = 0.7
+	}
+	emptied := d.cached && d.hit("the cache is emptied", part)
 	if emptied || d.hit("harsher trouble", 0.2) {
 		kind = 3
 	}

@@ -4,36 +4,66 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
 	"time"
 )
 
-// The kinds of scenarios, of which each half has its own: the rows of its second table.
+// The kinds of scenarios: the rows of the second and third table.
 const (
 	rowUsual    = "no twist"
 	rowHarsher  = "loops, limits, crowds, pauses, unequal rates, old clients"
+	rowOld      = "old processes"
+	rowLoops    = "an overload that feeds itself"
 	rowFailures = "retries after failures, no blips"
 	rowConstant = "timeouts and hedges, times constant or σ 0.2"
 	rowSpread   = "timeouts and hedges, more spread"
 	rowBlips    = "blips"
+	rowOldHelp  = "all of these, old processes"
 )
 
-// rows returns the kinds of a half.
-func (h half) rows() []string {
-	if h == harm {
-		return []string{rowUsual, rowHarsher}
+// rows returns the kinds of scenarios of the sets that have one question.
+func rows(helps bool) []string {
+	if helps {
+		return []string{rowFailures, rowConstant, rowSpread, rowBlips, rowOldHelp}
 	}
-	return []string{rowFailures, rowConstant, rowSpread, rowBlips}
+	return []string{rowUsual, rowHarsher, rowOld, rowLoops}
 }
 
-// Bounds of the calls in a scenario of the second half.
+// row returns the kind of all scenarios of a set, or "" if it has several.
+func (s set) row() string {
+	return map[set]string{harmOld: rowOld, loops: rowLoops, helpOld: rowOldHelp}[s]
+}
+
+// Bounds of the calls in a scenario of lost help.
 const (
 	mostRate   = 500 // calls a second of all clients
 	leastCalls = 300 // in the trouble
-	age        = 10 * time.Minute
 )
+
+// What clients have done before the trouble that have lived for long.
+const (
+	age      = 10 * time.Minute
+	ageCalls = 1000 // calls of all clients together
+	oldCalls = 20   // in sets of old processes, calls of each client by each method
+	mostOld  = 10_000
+)
+
+// quietLoad returns the load of the time in which clients have lived.
+func (d *draft) quietLoad() float64 {
+	if !d.set.old() {
+		return tidy(min(max(ageCalls/(d.rate*age.Seconds()), 0.01), d.base))
+	}
+	least := 1.0 // of the methods' shares
+	for _, k := range d.kinds {
+		share, _ := k.file["share"].(float64)
+		least = min(least, cmp.Or(share, 1))
+	}
+	calls := min(max(2*ageCalls, oldCalls*float64(d.clients)/least), mostOld)
+	return min(math.Ceil(100*calls/(d.rate*age.Seconds()))/100, d.base)
+}
 
 // drawHealthy draws a chain of services that have room for all calls, and the clients.
 func (d *draft) drawHealthy() {
@@ -137,7 +167,7 @@ func (d *draft) drawHelpCalls() {
 	}
 }
 
-// drawHelpPolicy draws a policy of the second half.
+// drawHelpPolicy draws a policy of lost help.
 func (d *draft) drawHelpPolicy() {
 	d.shape = shape{
 		attempts: []int{3, 4, 2, 5}[d.one("attempts", 0.35, 0.35, 0.2, 0.1)],
@@ -176,8 +206,8 @@ func (d *draft) drawMendable() {
 	lead := func(length time.Duration, load float64) {
 		d.phases = append(d.phases, newPhase("LEAD", length, load, faults...))
 	}
-	if d.hit("old clients", 0.3) { // they have made few calls in ten minutes
-		lead(age, tidy(min(max(1000/(d.rate*age.Seconds()), 0.01), 1)))
+	if d.hit("old clients", 0.3) || d.set.old() { // they have made few calls in ten minutes
+		lead(age, d.quietLoad())
 		d.say("old clients")
 	}
 	lead(neat(float64(d.trouble)*d.log("length of the lead", 0.03, 0.5)), 1)

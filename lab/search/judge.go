@@ -14,14 +14,24 @@ import (
 	"github.com/stagger-go/stagger/internal/tools/sim"
 )
 
-// half is one of the two questions.
-type half string
+// set is a set of scenarios, and the question to them. The first sets ask how often retries are worse than none, the others how much of
+// what retries could do is not done.
+type set string
 
-// The halves.
+// The sets.
 const (
-	harm half = "harm" // how often are retries worse than none?
-	help half = "help" // how much of what retries could do is not done?
+	harm    set = "harm"
+	harmOld set = "harm, old"  // the processes have lived for long before the trouble
+	loops   set = "harm, loop" // an overload feeds itself
+	help    set = "help"
+	helpOld set = "help, old" // likewise
 )
+
+// helps reports whether the set's question is lost help.
+func (s set) helps() bool { return s == help || s == helpOld }
+
+// old reports whether all processes have lived for long.
+func (s set) old() bool { return s == harmOld || s == helpOld }
 
 // Limits of judging harm. The first play shows where to look. Only the later ones prove that a player is worse, since a play that was
 // chosen for its result is no sample.
@@ -46,7 +56,7 @@ type outcome struct {
 
 // judged has the outcomes of a scenario with all its players.
 type judged struct {
-	Half    half                 `json:"half"`
+	Set     set                  `json:"set"`
 	Seed    uint64               `json:"seed"`
 	Index   int                  `json:"index"`
 	Kind    string               `json:"kind"`
@@ -91,10 +101,10 @@ func playSeed(from *rand.Rand) uint64 { return 1 + from.Uint64N(1<<31-1) }
 // judge plays a scenario with each of these players. The first must be no retries.
 func (s *scenario) judge(ctx context.Context, names []string) (*judged, error) {
 	j := &judged{
-		Half: s.half, Seed: s.seed, Index: s.index, Kind: s.kind, About: s.About, Players: map[string][]outcome{},
+		Set: s.set, Seed: s.seed, Index: s.index, Kind: s.kind, About: s.About, Players: map[string][]outcome{},
 	}
 	plays := helpPlays
-	if s.half == harm {
+	if !s.set.helps() {
 		plays = 1 + laterPlays
 	}
 	for n := range plays {
@@ -105,7 +115,7 @@ func (s *scenario) judge(ctx context.Context, names []string) (*judged, error) {
 		for i, o := range list {
 			j.Players[names[i]] = append(j.Players[names[i]], o)
 		}
-		if n > 0 || s.half == help {
+		if n > 0 || s.set.helps() {
 			continue
 		}
 		names = slices.DeleteFunc(slices.Clone(names), func(name string) bool {
@@ -152,9 +162,9 @@ func (j *judged) lost(name string) float64 {
 	return best - own
 }
 
-// loss returns by which number a half judges a player.
+// loss returns by which number a set judges a player.
 func (j *judged) loss(name string) float64 {
-	if j.Half == help {
+	if j.Set.helps() {
 		return j.lost(name)
 	}
 	return j.verdict(name).loss
@@ -169,7 +179,7 @@ func mean(list []outcome) (sum float64) {
 }
 
 // search draws and judges n scenarios of each seed. Progress is called with the part that is done.
-func search(ctx context.Context, h half, from []uint64, n int, names []string, progress func(part float64)) ([]*judged, error) {
+func search(ctx context.Context, of set, from []uint64, n int, names []string, progress func(part float64)) ([]*judged, error) {
 	var (
 		list  = make([]*judged, n*len(from))
 		errs  = make([]error, len(list))
@@ -178,18 +188,18 @@ func search(ctx context.Context, h half, from []uint64, n int, names []string, p
 		mu    sync.Mutex
 		done  int
 	)
-	names = playersOf(h, names)
+	names = playersOf(of, names)
 	for i := range list {
 		slots <- struct{}{}
 		all.Go(func() {
 			defer func() { <-slots }()
 			seed, index := from[i/n], i%n
-			s, err := draw(ctx, newChance(h, seed, index, nil), names)
+			s, err := draw(ctx, newChance(of, seed, index, nil), names)
 			if err == nil {
 				list[i], err = s.judge(ctx, names)
 			}
 			if err != nil {
-				errs[i] = fmt.Errorf("%v: scenario %d of seed %d: %w", h, index, seed, err)
+				errs[i] = fmt.Errorf("%v: scenario %d of seed %d: %w", of, index, seed, err)
 			}
 			mu.Lock()
 			defer mu.Unlock()
@@ -206,7 +216,7 @@ func search(ctx context.Context, h half, from []uint64, n int, names []string, p
 	return list, nil
 }
 
-// harmSum has a player's results in many scenarios of the first half.
+// harmSum has a player's results in many scenarios of harm.
 type harmSum struct {
 	over          [3]uint64 // worse than no retries by more than 1, 3 and 10 points
 	half, never   uint64
@@ -244,7 +254,7 @@ func sumHarm(list []*judged, name string) (s harmSum) {
 	return s
 }
 
-// helpSum has a player's results in many scenarios of the second half: parts of the scenarios, and means.
+// helpSum has a player's results in many scenarios of lost help: parts of the scenarios, and means.
 type helpSum struct {
 	over          [4]float64 // lost more than 1, 3, 10 and 30 points
 	mean, perCall float64

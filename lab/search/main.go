@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Search draws scenarios from a seed, and plays each in the simulator with several players, who make the same calls at the same times.
-// In one half it looks for scenarios in which retries are worse than none. In the other, the servers have room and one fault that
+// In some it looks for scenarios in which retries are worse than none. In the others, the servers have room and one fault that
 // retries can mend, and it reports how much help each player loses against the best of others.
 //
 // usage: make search SEARCH='-seed 7 -n 1000 -help-set 300', or in lab: go run ./search -help
@@ -17,7 +17,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -49,97 +48,121 @@ func command(ctx context.Context, args []string, out, errs io.Writer) error {
 	f.Func("most-lost", "fail if the default loses over 3 points of help in more than A % of scenarios of `A,B`, or over B "+
 		"points on average",
 		numbers(&mostLost, func(text string) (float64, error) { return strconv.ParseFloat(text, 64) }))
-	n := f.Int("n", 100, "how `many` scenarios of each seed in which retries may do harm; 0: none")
-	helpSet := f.Int("help-set", 0, "how `many` scenarios of each seed in which retries can help")
+	sets := []struct {
+		of set
+		n  *int
+	}{
+		{harm, f.Int("n", 100, "how `many` scenarios of each seed in which retries may do harm; 0: none")},
+		{harmOld, f.Int("old", 0, "how `many` such scenarios in which all processes have lived for long")},
+		{loops, f.Int("loops", 0, "how `many` such scenarios in which an overload feeds itself")},
+		{help, f.Int("help-set", 0, "how `many` scenarios of each seed in which retries can help")},
+		{helpOld, f.Int("help-old", 0, "how `many` such scenarios in which all processes have lived for long")},
+	}
 	names := f.String("players", strings.Join(allPlayers, ","), "`who` plays, beside those who are needed, with commas between")
-	folder := f.String("write", "", "shrink the ten worst of each half, and write them into this `folder` as scenarios for "+
+	folder := f.String("write", "", "shrink the ten worst of each set, and write them into this `folder` as scenarios for "+
 		"stagger simulate")
 	page := f.String("page", "", "write the tables into this `file` too, a page in Markdown")
-	frontier := f.Bool("frontier", false, "play the default beside other costs of an attempt after a slow one, and write their table "+
-		"into -page instead")
+	keys := f.Bool("keys", false, "play the default without each number of its bucket, and write their tables into -page instead")
 	same := f.String("same", "", "compare the first scenarios of the first seed with this `file`, which -page has written")
 	each := f.String("each", "", "write what each scenario gave into this `file`, one JSON object a line")
 	if err := f.Parse(args); err != nil {
 		return err
 	}
-	if f.NArg() > 0 || *n < 0 || *helpSet < 0 || *n+*helpSet == 0 || len(from) == 0 ||
+	all, least := 0, 0
+	for _, s := range sets {
+		all, least = all+*s.n, min(least, *s.n)
+	}
+	if f.NArg() > 0 || least < 0 || all == 0 || len(from) == 0 ||
 		len(most) != 0 && len(most) != 3 || len(mostLost) != 0 && len(mostLost) != 2 {
 		return fmt.Errorf("%q: want at least one -seed, a scenario, three numbers for -most, two for -most-lost, and no arguments", args)
 	}
 	chosen := strings.Split(*names, ",")
-	if *frontier {
-		chosen = append(slices.Sorted(maps.Keys(slowCosts)), floor, grpcThrottled, defaultPlayer)
+	if *keys {
+		chosen = append([]string{floor, grpcThrottled, defaultPlayer}, withoutKeys...)
 	}
 	for _, name := range chosen {
-		if !slices.Contains(everyone(), name) {
-			return fmt.Errorf("-players: %q: want some of %q", name, everyone())
+		if !slices.Contains(allPlayers, name) && bucketOf(name) == nil {
+			return fmt.Errorf("-players: %q: want some of %q, or numbers of a bucket as slowCost=2", name, allPlayers)
 		}
 	}
-	var harms, helps []*judged
-	for _, h := range []struct {
-		half half
-		n    int
-		list *[]*judged
-	}{{harm, *n, &harms}, {help, *helpSet, &helps}} {
-		bar := terminal.NewProgress(errs, string(h.half))
-		list, err := search(ctx, h.half, from, h.n, chosen, bar.Set)
+	found := results{}
+	for _, s := range sets {
+		bar := terminal.NewProgress(errs, string(s.of))
+		list, err := search(ctx, s.of, from, *s.n, chosen, bar.Set)
 		bar.Clear()
 		if err != nil {
 			return err
 		}
-		*h.list = list
+		found[s.of] = list
 	}
-	tables := []report.Table{table(harms, helps, chosen)}
-	if len(harms) > 0 {
-		tables = append(tables, tableOfKinds(harm, harms, chosen))
-	}
-	if len(helps) > 0 {
-		tables = append(tables, tableOfKinds(help, helps, chosen))
-	}
+	tables := found.tables(chosen)
 	var err error
 	for _, t := range tables {
 		fmt.Fprintf(out, "%s\n\n", terminal.Table(t, terminal.Style{}, ""))
 	}
 	if slices.Contains(chosen, defaultPlayer) {
-		err = errors.Join(showWorst(ctx, out, *folder, harms, defaultPlayer), showWorst(ctx, out, *folder, helps, defaultPlayer),
-			checkBounds(harms, helps, most, mostLost))
+		for _, s := range sets {
+			err = errors.Join(err, showWorst(ctx, out, *folder, found[s.of], defaultPlayer))
+		}
+		err = errors.Join(err, checkBounds(found.all(false), found.all(true), most, mostLost))
 	}
-	part := partOf(harms, helps)
+	part := found.part().tables([]string{defaultPlayer})
+	part[0].Title = fmt.Sprintf("of seed %d, the first scenarios: ", from[0]) + part[0].Title
 	switch {
-	case *page != "" && *frontier:
-		err = errors.Join(err, terminal.WriteInto(*page, "frontier", tables))
+	case *page != "" && *keys:
+		err = errors.Join(err, terminal.WriteInto(*page, "keys", tables))
 	case *page != "":
-		err = errors.Join(err, terminal.WriteInto(*page, "search", tables), terminal.WriteInto(*page, "part", []report.Table{part}))
+		err = errors.Join(err, terminal.WriteInto(*page, "search", tables), terminal.WriteInto(*page, "part", part))
 	}
 	if *same != "" {
-		different, wrong := terminal.Differences(*same, "part", []report.Table{part}, nil)
+		different, wrong := terminal.Differences(*same, "part", part, nil)
 		err = errors.Join(err, wrong)
 		for _, line := range different {
 			err = errors.Join(err, fmt.Errorf("%s: a rule has changed; write all tables of the page as it says", line))
 		}
 	}
 	if *each != "" {
-		err = errors.Join(err, writeEach(*each, append(harms, helps...)))
+		err = errors.Join(err, writeEach(*each, append(found.all(false), found.all(true)...)))
 	}
 	return err
 }
 
-// How many scenarios of each half, and of one seed, have a table of their own, which is compared with every run of CI.
-const (
-	partHarm = 150
-	partHelp = 100
-)
+// results are those of each set.
+type results map[set][]*judged
 
-// partOf returns what the default does in these scenarios.
-func partOf(harms, helps []*judged) report.Table {
-	harms, helps = harms[:min(partHarm, len(harms))], helps[:min(partHelp, len(helps))]
-	seed := slices.Concat(harms, helps)[0].Seed
-	t := table(harms, helps, []string{defaultPlayer})
-	t.Title = fmt.Sprintf("of seed %d, the first %d scenarios of harm and %d of lost help", seed, len(harms), len(helps))
-	return t
+// all returns the results of all sets with one question.
+func (r results) all(helps bool) (list []*judged) {
+	for _, s := range []set{harm, harmOld, loops, help, helpOld} {
+		if s.helps() == helps {
+			list = append(list, r[s]...)
+		}
+	}
+	return list
 }
 
-// checkBounds compares the default with the bounds of the two halves, if there are any.
+// part returns the first scenarios, which are compared with every run of CI.
+func (r results) part() results {
+	some := results{}
+	for s, n := range map[set]int{harm: 150, harmOld: 40, loops: 40, help: 100, helpOld: 20} {
+		some[s] = r[s][:min(n, len(r[s]))]
+	}
+	return some
+}
+
+// tables returns how each player does: all figures of two sets, and by the kinds of scenarios.
+func (r results) tables(names []string) (list []report.Table) {
+	if len(r[harm])+len(r[help]) > 0 {
+		list = append(list, table(r[harm], r[help], names))
+	}
+	for _, helps := range []bool{false, true} {
+		if of := r.all(helps); len(of) > 0 {
+			list = append(list, tableOfKinds(helps, of, names))
+		}
+	}
+	return list
+}
+
+// checkBounds compares the default with the bounds of the two questions, if there are any.
 func checkBounds(harms, helps []*judged, most []uint64, mostLost []float64) (err error) {
 	s := sumHarm(harms, defaultPlayer)
 	for i, n := range []uint64{s.over[1], s.over[2], s.half + s.never} {
@@ -186,14 +209,14 @@ func numbers[T any](list *[]T, parse func(string) (T, error)) func(string) error
 	}
 }
 
-// table returns both halves: how often each player is worse than no retries, and how much help it loses.
+// table returns two sets: how often each player is worse than no retries, and how much help it loses.
 func table(harms, helps []*judged, names []string) report.Table {
 	t := report.Table{Title: fmt.Sprintf("harm in %d scenarios; lost help in %d", len(harms), len(helps)), Columns: []string{
 		"player", "worse by > 1", "> 3", "> 10 points", "> 3, %", "below half", "never recover", "gain, points", "requests a call",
 		"lost help > 1, %", "> 3", "> 10", "> 30", "mean, points", "requests a call",
 	}}
 	inHarm, inHelp := playersOf(harm, names), playersOf(help, names)
-	for _, name := range everyone() {
+	for _, name := range inOrder(append(inHelp, inHarm...)) {
 		row := []string{name}
 		if len(harms) > 0 && slices.Contains(inHarm, name) {
 			s := sumHarm(harms, name)
@@ -216,26 +239,30 @@ func table(harms, helps []*judged, names []string) report.Table {
 	return t
 }
 
-// tableOfKinds returns a half by the kind of scenario: the part of the scenarios in which a player loses over 3 points, and the mean
-// gain, or loss of help.
-func tableOfKinds(h half, list []*judged, names []string) report.Table {
-	players := playersOf(h, names)
-	t := report.Table{Title: "worse by over 3 points, % of the scenarios; gain, points"}
-	t.Columns = append([]string{"scenarios", "n"}, players...)
-	if h == help {
-		t.Title = "lost help over 3 points, % of the scenarios; mean, points"
+// tableOfKinds returns the sets with one question by the kind of scenario: in how many % of the scenarios a player loses over 3 and over 10
+// points, and the mean gain, or loss of help.
+func tableOfKinds(helps bool, list []*judged, names []string) report.Table {
+	t := report.Table{Title: "worse by over 3 and over 10 points, % of the scenarios; gain, points"}
+	of := harm
+	if helps {
+		t.Title, of = "lost help over 3 and over 10 points, % of the scenarios; mean, points", help
 	}
-	for _, kind := range h.rows() {
-		of := ofKind(list, kind)
-		row := []string{kind, strconv.Itoa(len(of))}
+	players := playersOf(of, names)
+	t.Columns = append([]string{"scenarios", "n"}, players...)
+	for _, kind := range rows(helps) {
+		some := ofKind(list, kind)
+		if len(some) == 0 {
+			continue
+		}
+		row := []string{kind, strconv.Itoa(len(some))}
 		for _, name := range players {
-			if h == harm {
-				s := sumHarm(of, name)
-				row = append(row, fmt.Sprintf("%.1f; %+.2f", 100*float64(s.over[1])/float64(max(len(of), 1)), 100*s.gain))
-			} else {
-				s := sumHelp(of, name)
-				row = append(row, fmt.Sprintf("%.1f; %.2f", 100*s.over[1], 100*s.mean))
+			if helps {
+				s := sumHelp(some, name)
+				row = append(row, fmt.Sprintf("%.1f, %.1f; %.2f", 100*s.over[1], 100*s.over[2], 100*s.mean))
+				continue
 			}
+			s, percent := sumHarm(some, name), 100/float64(len(some))
+			row = append(row, fmt.Sprintf("%.1f, %.1f; %+.2f", percent*float64(s.over[1]), percent*float64(s.over[2]), 100*s.gain))
 		}
 		t.Rows = append(t.Rows, row)
 	}
@@ -253,7 +280,7 @@ func showWorst(ctx context.Context, out io.Writer, folder string, list []*judged
 		if j.loss(player) <= suspicious {
 			break
 		}
-		fmt.Fprintf(out, "%v, seed %d, scenario %d: %.1f points: %s\n", j.Half, j.Seed, j.Index, 100*j.loss(player), j.About)
+		fmt.Fprintf(out, "%v, seed %d, scenario %d: %.1f points: %s\n", j.Set, j.Seed, j.Index, 100*j.loss(player), j.About)
 		if folder == "" {
 			continue
 		}
@@ -262,7 +289,7 @@ func showWorst(ctx context.Context, out io.Writer, folder string, list []*judged
 			return err
 		}
 		fmt.Fprintf(out, "  shrunk: %.1f points: %s\n", 100*loss, s.About)
-		path := filepath.Join(folder, fmt.Sprintf("%v-%d-%d.json", j.Half, j.Seed, j.Index))
+		path := filepath.Join(folder, fmt.Sprintf("%v-%d-%d.json", strings.ReplaceAll(string(j.Set), ", ", "-"), j.Seed, j.Index))
 		if err := errors.Join(os.MkdirAll(folder, 0o750), os.WriteFile(path, s.file, 0o600)); err != nil {
 			return err
 		}

@@ -25,31 +25,53 @@ const (
 // ownBudget is the budget of a player with another bucket.
 const ownBudget = "own"
 
-// allPlayers are all players but slowCosts. The first is the one that harm is measured against.
+// allPlayers are all players but the neighbours of the default. The first is the one that harm is measured against.
 var allPlayers = []string{noRetries, floor, grpcThrottled, grpcPlain, unbound, defaultPlayer, "quick start", "hedging", "admission"}
 
-// slowCosts are the default with another cost of an attempt after a slow one, which is 3 by default. They show what a bound in one half
-// costs in the other.
-var slowCosts = map[string]float64{"slowCost 1": 1, "slowCost 2": 2, "slowCost 4": 4}
+// withoutKeys are the default without each number of its bucket: they show what each is for.
+var withoutKeys = []string{"size=0", "perSuccess=0", "slowCost=1", "refund=0", "refundSize=0"}
 
-// everyone returns the names of all players, in the order of the tables.
-func everyone() []string {
-	return append(slices.Clone(allPlayers), slices.Sorted(maps.Keys(slowCosts))...)
+// bucketOf returns the numbers in which the bucket of a player differs from the default's, or nil. Such a player is a neighbour of the
+// default: it is called by them, as "slowCost=2" or "refund=1+refundSize=8".
+func bucketOf(name string) object {
+	bucket := object{}
+	for part := range strings.SplitSeq(name, "+") {
+		key, value, ok := strings.Cut(part, "=")
+		if !ok {
+			return nil
+		}
+		if n, err := strconv.ParseFloat(value, 64); err == nil {
+			bucket[key] = n
+		} else {
+			bucket[key] = value // a time
+		}
+	}
+	return bucket
 }
 
-// playersOf returns those of the players that play a half: at least the ones with which the others are compared.
-func playersOf(h half, names []string) (list []string) {
-	for _, name := range everyone() {
-		needed, never := name == noRetries, false
-		if h == help {
-			needed = slices.Contains(helpers, name)
-			never = name == floor || name == "quick start" || name == "hedging" || name == "admission"
+// inOrder returns the names of players in the order of the tables: the neighbours come last.
+func inOrder(names []string) (list []string) {
+	for _, name := range allPlayers {
+		if slices.Contains(names, name) {
+			list = append(list, name)
 		}
-		if needed || !never && slices.Contains(names, name) {
+	}
+	for _, name := range names {
+		if bucketOf(name) != nil && !slices.Contains(list, name) {
 			list = append(list, name)
 		}
 	}
 	return list
+}
+
+// playersOf returns those of the players that play a set: at least the ones with which the others are compared.
+func playersOf(of set, names []string) []string {
+	if of.helps() {
+		never := []string{floor, "quick start", "hedging", "admission"}
+		names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(never, name) })
+		return inOrder(append(names, helpers...))
+	}
+	return inOrder(append(slices.Clone(names), noRetries))
 }
 
 // shape is a drawn policy.
@@ -72,7 +94,7 @@ const (
 	slowHedge
 )
 
-// drawPolicy draws a policy of the first half, but no time that a Retrier warns of because most calls take longer.
+// drawPolicy draws a policy of harm, but no time that a Retrier warns of because most calls take longer.
 func (d *draft) drawPolicy() {
 	codes := [][]string{{"UNAVAILABLE"}, {"UNAVAILABLE", "RESOURCE_EXHAUSTED"}, {"UNAVAILABLE", "ABORTED"}}[d.one("codes", 0.4, 0.4, 0.2)]
 	attempts, backoff := 2+int(4*d.part("attempts")), d.span("backoff", 20*time.Millisecond, 250*time.Millisecond)
@@ -103,10 +125,7 @@ func (d *draft) drawElsewhere() {
 // drawn one differ in their budget.
 func (d *draft) files(names []string) (files object, variants []object) {
 	files = object{}
-	for _, name := range everyone() {
-		if !slices.Contains(names, name) {
-			continue
-		}
+	for _, name := range names {
 		v := object{"name": name, "policy": name}
 		variants = append(variants, v)
 		switch name {
@@ -133,8 +152,8 @@ func (d *draft) files(names []string) (files object, variants []object) {
 		}
 		file := object{"methodConfig": entries}
 		files[name] = file
-		if cost := slowCosts[name]; cost != 0 {
-			file["budgets"] = []object{{"name": ownBudget, "bucket": object{"slowCost": cost}}}
+		if bucket := bucketOf(name); bucket != nil {
+			file["budgets"] = []object{{"name": ownBudget, "bucket": bucket}}
 		}
 		switch {
 		case name == grpcThrottled:
@@ -168,7 +187,7 @@ func (d *draft) entry(name string, k *kind) object {
 	case grpcPlain, unbound:
 		own["budget"] = "NONE"
 	}
-	if slowCosts[name] != 0 {
+	if bucketOf(name) != nil {
 		own["budget"] = ownBudget
 	}
 	switch {
@@ -176,7 +195,7 @@ func (d *draft) entry(name string, k *kind) object {
 		return object{}
 	case name == grpcThrottled || name == grpcPlain: // gRPC's jitter; it has no attempt timeouts, and no hedges in Go
 		own["jitter"] = "PROPORTIONAL"
-		if d.half == help {
+		if d.set.helps() {
 			return retries(s.attempts, own)
 		}
 		return retries(4, own)

@@ -9,9 +9,11 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/stagger-go/stagger/budget"
 	"github.com/stagger-go/stagger/internal/tools/must"
 	"github.com/stagger-go/stagger/internal/tools/sim"
 )
@@ -49,10 +51,57 @@ func TestDraw(t *testing.T) {
 	}
 }
 
-// The command fails above a bound of either half, and says what it wants.
+// In the set of old processes, each knows its methods before the trouble; in that of loops, each scenario has one.
+func TestDraw_Sets(t *testing.T) {
+	t.Parallel()
+	seen := map[string]int{}
+	for i := range 40 {
+		s := must.Get(draw(t.Context(), newChance(harmOld, 7, i, nil), []string{noRetries, defaultPlayer}))(t)
+		var calls float64
+		for _, f := range s.Fleets {
+			calls += f.Rate * s.Phases[0].Load * age.Seconds()
+		}
+		want := 0.9 * min(oldCalls*float64(s.Fleets[0].Clients), mostOld)
+		if s.Phases[0].Length != age || calls < want || s.kind != rowOld {
+			t.Errorf("scenario %d of old processes: %.0f calls in %v; want %.0f in %v: %s", i, calls, s.Phases[0].Length, want, age, s.About)
+		}
+		s = must.Get(draw(t.Context(), newChance(loops, 7, i, nil), []string{noRetries, defaultPlayer}))(t)
+		n := 0
+		for _, loop := range []string{`"thrash"`, `"connect"`, `"cache"`, `"lifetime"`} {
+			if strings.Contains(string(s.file), loop) {
+				seen[loop]++
+				n++
+			}
+		}
+		if n == 0 || s.kind != rowLoops {
+			t.Errorf("scenario %d of loops has none: %s", i, s.About)
+		}
+	}
+	if len(seen) < 4 {
+		t.Errorf("loops: %v; want all four", seen)
+	}
+}
+
+// A player without each number of the bucket plays for the page.
+func TestWithoutKeys(t *testing.T) {
+	t.Parallel()
+	var want, got []string
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[budget.BucketConfig]()) {
+		want = append(want, strings.ToLower(f.Name[:1])+f.Name[1:])
+	}
+	for _, name := range withoutKeys {
+		key, _, _ := strings.Cut(name, "=")
+		got = append(got, key)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("players without %v; want %v", got, want)
+	}
+}
+
+// The command fails above a bound of either question, and says what it wants.
 func TestCommand(t *testing.T) {
 	t.Parallel()
-	const few = "-seed 104 -players default -n 3 -help-set 6 "
+	const few = "-seed 104 -players default -n 3 -old 2 -loops 2 -help-set 6 -help-old 1 "
 	each := filepath.Join(t.TempDir(), "each.jsonl")
 	for args, want := range map[string]string{
 		few + "-most 3,3,3 -most-lost 100,100 -each " + each: "",
@@ -63,14 +112,17 @@ func TestCommand(t *testing.T) {
 		"-seed 1 -most 1,2":                                  "three numbers for -most",
 		"-seed 1 -most-lost 1":                               "two for -most-lost",
 		"-seed 1 -players some":                              `"some": want some of`,
+		"-seed 1 -n 1 -players slowCost=0":                   "slowCost: 0: must be",
 	} {
 		var out strings.Builder
 		err := command(t.Context(), strings.Fields(args), &out, io.Discard)
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: error %v; want %q", args, err, want)
 		}
-		if want == "" && !strings.Contains(out.String(), rowSpread) {
-			t.Errorf("%s:\n%s\nwant the table of kinds", args, out.String())
+		for _, row := range []string{rowOld, rowLoops, rowSpread, rowOldHelp} {
+			if want == "" && !strings.Contains(out.String(), row) {
+				t.Errorf("%s:\n%s\nwant the tables of kinds, with %q", args, out.String(), row)
+			}
 		}
 	}
 	page := filepath.Join(t.TempDir(), "page.md")
@@ -84,7 +136,7 @@ func TestCommand(t *testing.T) {
 			t.Errorf("%s: error %v; want the same: %v", row.args, err, row.same)
 		}
 	}
-	if lines := strings.Count(string(must.Get(os.ReadFile(each))(t)), "\n"); lines != 9 {
+	if lines := strings.Count(string(must.Get(os.ReadFile(each))(t)), "\n"); lines != 14 {
 		t.Errorf("%d lines; want one of each scenario", lines)
 	}
 	bad := &judged{Players: map[string][]outcome{noRetries: successes(0.9, 0.9), defaultPlayer: successes(0.5, 0.8)}}
@@ -152,7 +204,7 @@ func TestVerdict(t *testing.T) {
 // Help is lost against the best of those who can help, whatever others do.
 func TestLost(t *testing.T) {
 	t.Parallel()
-	j := &judged{Half: help, Kind: rowBlips, Players: map[string][]outcome{
+	j := &judged{Set: help, Kind: rowBlips, Players: map[string][]outcome{
 		noRetries: successes(0.5, 0.5), grpcThrottled: successes(0.6, 0.6), grpcPlain: successes(0.9, 0.7), unbound: successes(0.7, 0.8),
 		defaultPlayer: successes(0.75, 0.77),
 	}}
@@ -161,7 +213,7 @@ func TestLost(t *testing.T) {
 			t.Errorf("%s loses %v; want %v", name, lost, want)
 		}
 	}
-	best := &judged{Half: help, Kind: rowSpread, Players: map[string][]outcome{
+	best := &judged{Set: help, Kind: rowSpread, Players: map[string][]outcome{
 		noRetries: successes(0.5), grpcThrottled: successes(0.6), grpcPlain: successes(0.9), unbound: successes(0.7), defaultPlayer: successes(1),
 	}}
 	list := []*judged{j, best}

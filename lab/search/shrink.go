@@ -29,7 +29,7 @@ func shrink(ctx context.Context, j *judged, player string) (best *scenario, loss
 			tries++
 			simpler := maps.Clone(fixed)
 			simpler[name] = 0
-			s, err := draw(ctx, newChance(j.Half, j.Seed, j.Index, simpler), playersOf(j.Half, []string{player}))
+			s, err := draw(ctx, newChance(j.Set, j.Seed, j.Index, simpler), playersOf(j.Set, []string{player}))
 			if err != nil {
 				return nil, 0, err
 			}

@@ -15,16 +15,46 @@ func (d *draft) sayHarsher(format string, args ...any) {
 	d.say(format, args...)
 }
 
-// drawLoops draws what makes an overload feed itself, without any retry: work that slows with the queue, a cache that only
-// requests fill that are still awaited, connections that cost work. Its other side is a server that refuses what has waited for long.
+// The loops: what makes an overload feed itself, without any retry.
+const (
+	loopQueue   = "work slows with the queue"
+	loopConnect = "connections cost work"
+	loopCache   = "cache"                 // which only requests fill that are still awaited
+	loopRestart = "processes come and go" // and have to connect
+)
+
+// hasLoop draws whether a scenario has a loop. In the set of loops each has one at least, and may have all.
+func (d *draft) hasLoop(name string, part float64) bool {
+	if d.set != loops {
+		return d.hit(name, part)
+	}
+	d.times["loop at least"] = 0 // the same draw for all loops
+	always := []string{loopQueue, loopConnect, loopCache, loopRestart}[d.one("loop at least", 1, 1, 1, 1)]
+	return d.hit(name, 0.3) || name == always
+}
+
+// strength draws how strong a loop is. In the set of loops it may be much stronger.
+func (d *draft) strength(name string, from, to, strongest float64) float64 {
+	if d.set == loops {
+		from, to = 1.5*from, strongest
+	}
+	return tidy(d.log(name, from, to))
+}
+
+// drawLoops draws loops. Their other side is a server that refuses what has waited for long.
 func (d *draft) drawLoops(file object) {
-	if d.hit("work slows with the queue", 0.07) {
-		file["thrash"] = tidy(d.log("slowed by", 1.2, 4))
+	if d.hasLoop(loopQueue, 0.07) {
+		file["thrash"] = d.strength("slowed by", 1.2, 4, 8)
 		d.sayHarsher("with a full queue, work takes %v times as long", file["thrash"])
 	}
-	if d.hit("connections cost work", 0.07) {
-		file["connect"] = tidy(d.log("work of a connection", 1, 10))
+	restarts := d.hasLoop(loopRestart, 0)
+	if d.hasLoop(loopConnect, 0.07) || restarts {
+		file["connect"] = d.strength("work of a connection", 1, 10, 40)
 		d.sayHarsher("a connection costs %v times the work of a request", file["connect"])
+	}
+	if restarts {
+		d.lifetime = d.span("lifetime", 2*time.Second, time.Minute)
+		d.sayHarsher("each process lives for %v", d.lifetime)
 	}
 	if d.hit("CoDel", 0.05) {
 		target := neat(d.mean * d.log("CoDel's target", 0.5, 5))
@@ -32,7 +62,7 @@ func (d *draft) drawLoops(file object) {
 		file["codel"], file["order"] = object{"target": target.String(), "interval": interval.String()}, "FIFO"
 		d.sayHarsher("CoDel of %v in %v", target, interval)
 	}
-	if !d.hit("cache", 0.08) {
+	if !d.hasLoop(loopCache, 0.08) {
 		return
 	}
 	// Without trouble, requests miss as often as entries expire, and cost as much on average as without a cache.
@@ -130,19 +160,21 @@ func (d *draft) drawHarsherTrouble(emptied bool) {
 
 // drawAge lets some clients have lived for ten minutes, in which they made few calls.
 func (d *draft) drawAge() {
-	if !d.hit("old clients", 0.1) {
+	if !d.hit("old clients", 0.1) && !d.set.old() {
 		return
 	}
 	faults, _ := d.phases[0]["faults"].([]object)
-	load := tidy(min(max(1000/(d.rate*age.Seconds()), 0.01), d.base))
-	d.phases = slices.Insert(d.phases, 0, newPhase("LEAD", age, load, faults...))
+	d.phases = slices.Insert(d.phases, 0, newPhase("LEAD", age, d.quietLoad(), faults...))
 	d.sayHarsher("old clients")
 }
 
 // drawFleets draws the clients: of equal rates, or a few busy ones beside the others.
 func (d *draft) drawFleets(calls []object) []object {
 	users := object{"name": "users", "clients": d.clients, "rate": d.rate, "calls": calls}
-	if d.half == help || !d.hit("unequal rates", 0.1) {
+	if d.lifetime > 0 {
+		users["lifetime"] = d.lifetime.String()
+	}
+	if d.set.helps() || !d.hit("unequal rates", 0.1) {
 		return []object{users}
 	}
 	busy, share := d.count("busy processes", 1, 5), d.even("their share", 0.2, 0.9)

@@ -46,7 +46,12 @@ func (c Config) Handler(retriers ...*interceptor.Retrier) http.Handler {
 	return c.guard(newPage(c, retriers))
 }
 
+// made reports whether all Retriers are: a zero one, or one that is still being made, has nothing to show.
+func made(retriers []*interceptor.Retrier) bool {
+	return !slices.ContainsFunc(retriers, func(r *interceptor.Retrier) bool { return r.State().Policies == nil })
+}
+
 func noRetrier(w http.ResponseWriter, _ *http.Request) {
-	http.Error(w, "debugpage: no Retrier is shown: the handler was made without one, or with one that is nil; "+
+	http.Error(w, "debugpage: no Retrier is shown: the handler was made without one, or with one that is nil or its zero value; "+
 		"it is made by debugpage.Config{}.Handler(retrier), of a Retrier of interceptor.New, Load or Watch", http.StatusServiceUnavailable)
 }

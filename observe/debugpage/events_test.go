@@ -82,7 +82,7 @@ func TestEvents(t *testing.T) {
 		if code != http.StatusOK {
 			t.Fatal(code)
 		}
-		for _, id := range []string{"policy-1", "budgets-1", "admission-1", "decisions-1"} {
+		for _, id := range []string{"policy-1", "running-1", "backends-1", "budgets-1", "admission-1", "decisions-1"} {
 			if got := next(t, events); got.ID != id {
 				t.Errorf("%s; want %s", got.ID, id)
 			}
@@ -91,10 +91,11 @@ func TestEvents(t *testing.T) {
 		_ = s.call(t, create)
 		_ = s.call(t, getOrder)
 		began := time.Now()
-		budgets, decisions := next(t, events), next(t, events)
+		backends, budgets, decisions := next(t, events), next(t, events), next(t, events)
 		if took := time.Since(began); took > refresh {
 			t.Errorf("after %v", took)
 		}
+		wants(t, string(backends.HTML), "<td>bufconn</td>")
 		wants(t, string(budgets.HTML), "<th>orders<", "0 of 3")
 		wants(t, string(decisions.HTML), "not_idempotent</span>")
 		if decisions.ID != "decisions-1" || strings.Contains(string(decisions.HTML), "budget_exhausted") {

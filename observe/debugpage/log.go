@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/running"
 	"github.com/stagger-go/stagger/policy"
 )
 
@@ -26,6 +27,7 @@ type loggedDecision struct {
 	Waits bool   // the attempt waits for a connection
 	Slow  bool   // its per-attempt timeout or hedging delay had passed
 	Error string // of the attempt, the first 256 bytes; "" if it still runs
+	call  uint64 // its number, see running.Number
 }
 
 // decisionLog is a ring of a Retrier's last decisions.
@@ -33,6 +35,9 @@ type decisionLog struct {
 	mu   sync.Mutex // guards all below
 	ring []loggedDecision
 	next int // once the ring is full, the index of the oldest, which the next one overwrites
+
+	running  running.Calls
+	backends backendTable
 }
 
 // announced reports whether mode ENFORCE would have sent another attempt, if the budget had paid for it.
@@ -40,17 +45,39 @@ func announced(e interceptor.Event) bool {
 	return !e.WillRetry && (e.Reason == policy.ReasonRetry || e.Reason == policy.ReasonHedge)
 }
 
-// observer returns the observer that fills the log. It adds no cost to calls whose first attempt succeeds.
+// observer returns the observer that fills the log, and counts running calls and the attempts at each backend.
 func (l *decisionLog) observer() interceptor.Observer {
 	return interceptor.Observer{
-		Decision: func(_ context.Context, e interceptor.Event) { l.add(e, false) },
-		Wait:     func(_ context.Context, e interceptor.Event) { l.add(e, true) },
+		CallStart: func(ctx context.Context, e interceptor.Event) context.Context {
+			return l.running.Begin(ctx, e.Method, e.Target, time.Now())
+		},
+		Attempt:  l.attempt,
+		Decision: func(ctx context.Context, e interceptor.Event) { l.add(ctx, e, false) },
+		Wait:     func(ctx context.Context, e interceptor.Event) { l.add(ctx, e, true) },
+		CallEnd:  func(ctx context.Context, _ interceptor.Event) { l.running.End(ctx) },
+	}
+}
+
+// attempt counts an attempt that has ended. If there was a decision on it while it ran, that gets its backend.
+func (l *decisionLog) attempt(ctx context.Context, e interceptor.Event) {
+	l.backends.note(e, time.Now())
+	call := l.running.Number(ctx)
+	if !e.SlowAttempt || call == 0 {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i := range l.ring {
+		d := &l.ring[i]
+		if d.call == call && d.Slow && d.Attempt == e.Attempt {
+			d.Peer = e.Peer
+		}
 	}
 }
 
 // add records a decision, or a wait for a connection.
-func (l *decisionLog) add(e interceptor.Event, waits bool) {
-	d := loggedDecision{Event: e, Waits: waits, Time: time.Now(), Slow: e.Slow(), Error: shortText(e.Err)}
+func (l *decisionLog) add(ctx context.Context, e interceptor.Event, waits bool) {
+	d := loggedDecision{Event: e, Waits: waits, Time: time.Now(), Slow: e.Slow(), Error: shortText(e.Err), call: l.running.Number(ctx)}
 	d.Err = nil // it may keep messages alive
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -6,16 +6,13 @@ package debugpage
 import (
 	"context"
 	"fmt"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/stagger-go/stagger/interceptor"
@@ -69,30 +66,11 @@ func TestDecisionLog(t *testing.T) {
 	})
 }
 
-// A page adds no cost to calls that succeed at once.
-func TestPage_SuccessMakesNoEvents(t *testing.T) {
-	retrier := newRetrier(t)
-	p := newPage(Config{}, []*interceptor.Retrier{retrier})
-	if o := p.logs[0].observer(); o.CallStart != nil || o.Attempt != nil || o.CallEnd != nil {
-		t.Error("each call makes events for the page")
-	}
-	unary := retrier.Unary()
-	call := func(result error) {
-		_ = unary(t.Context(), create, nil, nil, nil, func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error { return result })
-	}
-	call(status.Error(codes.NotFound, "no"))
-	call(nil)
-	if got := logged(p.logs[0]); len(got) != 1 {
-		t.Errorf("%q; want the call that has failed", got)
-	}
-	runtime.KeepAlive(p)
-}
-
 func TestDecisionLog_Bounded(t *testing.T) {
 	t.Parallel()
 	l := new(decisionLog)
 	for i := range 2*logSize + 10 {
-		l.add(interceptor.Event{Method: getOrder, Err: fmt.Errorf("call %d", i)}, false)
+		l.add(t.Context(), interceptor.Event{Method: getOrder, Err: fmt.Errorf("call %d", i)}, false)
 	}
 	all := l.all()
 	if len(all) != logSize {

@@ -54,6 +54,10 @@ func newPage(c Config, retriers []*interceptor.Retrier) *page {
 // ServeHTTP implements [http.Handler]. The response depends only on the last element of the path, so that the page
 // can be mounted anywhere.
 func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !made(p.retriers) {
+		noRetrier(w, r)
+		return
+	}
 	_, name := path.Split(r.URL.Path)
 	switch name {
 	case "":
@@ -107,7 +111,7 @@ func (p *page) content(r *http.Request) (content, error) {
 func (p *page) sections(method string) (list []section, err error) {
 	for i := range p.retriers {
 		s := p.state(i, method)
-		for _, name := range []string{"policy", "budgets", "admission", "decisions"} {
+		for _, name := range []string{"policy", "running", "backends", "budgets", "admission", "decisions"} {
 			var b bytes.Buffer
 			if err := templates.ExecuteTemplate(&b, name, s); err != nil {
 				return nil, err

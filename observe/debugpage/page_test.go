@@ -126,7 +126,7 @@ func TestPageJSON(t *testing.T) {
 		if len(b.Samples) != 1 || numbers(b.Samples) != "[{0 2 1}]" {
 			t.Errorf("samples %+v", b.Samples)
 		}
-		if d := first.Decisions; len(d) != 3 || d[0].Reason != "budget_exhausted" || d[0].Attempt != 3 || d[0].Peer != "bufconn" || d[0].Retry || d[2].Delay != "100ms" || d[0].Error != "" {
+		if d := first.Decisions; len(d) != 3 || d[0].Reason != "budget_exhausted" || d[0].Attempt != 3 || d[0].Peer != "bufconn" || d[0].Retry || d[2].Delay != 0.1 || d[0].Error != "" {
 			t.Errorf("%+v", d)
 		}
 		if first.Process != thisProcess {
@@ -269,7 +269,7 @@ func TestPageWithoutDeadline(t *testing.T) {
 		must.Do(t, s.conn.Invoke(t.Context(), getOrder, &emptypb.Empty{}, &emptypb.Empty{}))
 		wants(t, get(h, "").Body.String(), "1 so far; defaultTimeout would bound unary ones")
 		wants(t, get(h, "state.json").Body.String(), `"deadlines": {
-      "default": "",
+      "default": 0,
       "without": 1
     }`)
 		c := policies.Config(s.retrier.State().Policies).Clone()
@@ -331,7 +331,7 @@ func TestPageEscapes(t *testing.T) {
 
 func TestPageWithoutRetrier(t *testing.T) {
 	t.Parallel()
-	for _, h := range []http.Handler{Config{}.Handler(), Config{}.Handler(nil), Config{}.Handler(newRetrier(t), nil)} {
+	for _, h := range []http.Handler{Config{}.Handler(), Config{}.Handler(nil), Config{}.Handler(newRetrier(t), nil), Config{}.Handler(new(interceptor.Retrier)), Config{}.SwitchHandler(new(interceptor.Retrier))} {
 		if w := get(h, ""); w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "no Retrier is shown") {
 			t.Errorf("%d %s", w.Code, w.Body)
 		}

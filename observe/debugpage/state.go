@@ -15,6 +15,7 @@ import (
 	"github.com/stagger-go/stagger/internal/codename"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/policies"
+	"github.com/stagger-go/stagger/internal/running"
 	"github.com/stagger-go/stagger/internal/tools/explain"
 	"github.com/stagger-go/stagger/policy"
 )
@@ -29,6 +30,10 @@ type retrierState struct {
 	Policy    policyState      `json:"policy"`
 	Waiting   waitingState     `json:"waiting"`
 	Deadlines deadlineState    `json:"deadlines"`
+	Running   []runningState   `json:"running"`          // the method with the oldest call first
+	Idle      int              `json:"runningNotShown"`  // methods whose oldest calls began later than those
+	Backends  []backendState   `json:"backends"`         // those with most slow attempts first
+	Others    int              `json:"backendsNotShown"` // with no more slow attempts than those
 	Budgets   []budgetState    `json:"budgets"`
 	Hidden    int              `json:"budgetsNotShown"`   // they have more left than the shown ones
 	Admission []admissionState `json:"admission"`         // methods with most refusals first
@@ -74,8 +79,8 @@ type waitingState struct {
 
 // deadlineState is about unary calls without a deadline.
 type deadlineState struct {
-	Default string `json:"default"` // their timeout; "" for none
-	Without uint64 `json:"without"` // how many calls have had neither
+	Default float64 `json:"default"` // their timeout in seconds; 0 for none
+	Without uint64  `json:"without"` // how many calls have had neither
 }
 
 // admissionState is an [interceptor.AdmissionState].
@@ -85,6 +90,16 @@ type admissionState struct {
 	Running     int    `json:"running"`
 	Refused     uint64 `json:"refused"`
 	WouldRefuse uint64 `json:"wouldRefuse"`
+}
+
+// runningState has the calls of a method that run.
+type runningState struct {
+	Method string    `json:"method"`
+	Target string    `json:"target"`
+	Calls  int       `json:"calls"`
+	Since  time.Time `json:"since"` // the start of the oldest
+
+	Age string `json:"-"` // of the oldest
 }
 
 // budgetState is the data about a balance.
@@ -112,13 +127,16 @@ type decisionState struct {
 	Code      string        `json:"code"`
 	TimedOut  bool          `json:"timedOut"`
 	Retry     bool          `json:"retry"`
-	Waits     bool          `json:"waits"`     // for a connection, before anything is sent
-	Announced bool          `json:"announced"` // mode ENFORCE would have sent another attempt, if the budget had paid for it
-	Mode      string        `json:"mode"`      // of the call
-	Delay     string        `json:"delay,omitempty"`
+	Waits     bool          `json:"waits"`             // for a connection, before anything is sent
+	Announced bool          `json:"announced"`         // mode ENFORCE would have sent another attempt, if the budget had paid for it
+	Mode      string        `json:"mode"`              // of the call
+	Elapsed   float64       `json:"elapsed,omitempty"` // seconds; of an attempt that is slow, when that was found
+	Delay     float64       `json:"delay"`             // seconds, before the next attempt
 	Reason    policy.Reason `json:"reason"`
 	Budget    string        `json:"budget"`
 	Error     string        `json:"error,omitempty"`
+
+	After string `json:"-"` // when the next attempt follows: since the end of one that has failed, or since the start of a slow one
 }
 
 // banners returns a banner for all calls, if they are not retried, and for each service of which that was set by hand.
@@ -181,7 +199,7 @@ func (p *page) state(i int, method string) retrierState {
 		Decisions: []decisionState{},
 	}
 	if is.DefaultTimeout > 0 {
-		s.Deadlines.Default = is.DefaultTimeout.String()
+		s.Deadlines.Default = is.DefaultTimeout.Seconds()
 	}
 	s.Admission, s.Unlisted = admissions(is.Admission)
 	for _, w := range is.Warnings {
@@ -191,6 +209,9 @@ func (p *page) state(i int, method string) retrierState {
 	if is.Err != nil {
 		s.Policy.Refused = is.Err.Error()
 	}
+	now := time.Now()
+	s.Running, s.Idle = runningCalls(p.logs[i].running.Methods(), now)
+	s.Backends, s.Others = p.logs[i].backends.states(now)
 	var budgets []interceptor.BudgetState
 	budgets, s.Hidden = scarcest(is.Budgets)
 	for _, b := range budgets {
@@ -203,6 +224,19 @@ func (p *page) state(i int, method string) retrierState {
 	}
 	s.Meanings = meanings(s.Decisions)
 	return s
+}
+
+// maxRunning bounds the methods of which the page shows the calls that run.
+const maxRunning = 64
+
+// runningCalls returns the methods with the oldest calls, and how many others there are.
+func runningCalls(all []running.Method, now time.Time) (shown []runningState, others int) {
+	most := all[:min(len(all), maxRunning)]
+	shown = make([]runningState, 0, len(most)) // [] in JSON, not null
+	for _, m := range most {
+		shown = append(shown, runningState{m.Method, m.Target, m.Calls, m.Since.UTC(), now.Sub(m.Since).Round(100 * time.Millisecond).String()})
+	}
+	return shown, len(all) - len(shown)
 }
 
 // meanings returns those of the decisions' reasons, in the order in which these first stand there.
@@ -251,7 +285,8 @@ func (p *page) decision(d loggedDecision) decisionState {
 		s.Peer = d.Peer.String()
 	}
 	if s.Retry || s.Announced {
-		s.Delay = explain.Short(d.Delay)
+		s.Delay, s.Elapsed = d.Delay.Seconds(), d.Elapsed.Seconds()
+		s.After = explain.Short(d.Elapsed + d.Delay)
 	}
 	if p.config.ShowErrors {
 		s.Error = d.Error

@@ -48,6 +48,10 @@ type modes struct {
 }
 
 func (m modes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !made(m.retriers) {
+		noRetrier(w, r)
+		return
+	}
 	browser := strings.Contains(r.Header.Get("Accept"), "text/html")
 	if r.Method == http.MethodPost {
 		if code, err := m.set(w, r); err != nil {

@@ -91,7 +91,7 @@ func TestSwitch_Reload(t *testing.T) {
 	}
 	page := ask(h, here, here, http.MethodGet, "", accepting)
 	wants(t, page.Body.String(), "<td>the policy file, for all calls</td><td>OBSERVE</td>", "<td>by hand, for all calls</td><td>OFF by 127.0.0.1:6060</td>",
-		"A reload of the file changes nothing that is set here.")
+		"A reload of the file changes nothing that is set here.", "OBSERVE decides on them and sends none")
 	must.Do(t, r.SetMode(interceptor.ModeSwitch{Service: "acme.orders.v1.OrderService", Mode: policy.ModeObserve}))
 	wants(t, get(Config{}.Handler(r), "").Body.String(), "<b>Mode OFF: no retries and no hedges are sent.</b> It was set by hand, by 127.0.0.1:6060.",
 		"<b>acme.orders.v1.OrderService: mode OBSERVE: retries and hedges are decided on, but not sent.</b> It was set by hand.")

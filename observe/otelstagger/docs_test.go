@@ -4,6 +4,7 @@
 package otelstagger_test
 
 import (
+	"context"
 	"maps"
 	"os"
 	"regexp"
@@ -14,10 +15,13 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/internal/tools/must"
+	"github.com/stagger-go/stagger/observe/otelstagger"
 	"github.com/stagger-go/stagger/testserver"
 )
 
@@ -41,6 +45,13 @@ func TestMetricsAreDocumented(t *testing.T) {
 		s.call(t.Context(), method)
 		set := must.Get(policies.NewSet(spec.Config{}))(t)
 		must.Do(t, s.retrier.Reload(set))
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		ended := make(chan error)
+		go func() { // it runs until ctx ends
+			ended <- s.conn.Invoke(ctx, method, &emptypb.Empty{}, &emptypb.Empty{}, grpc.StaticMethod(), grpc.WaitForReady(true))
+		}()
+		synctest.Wait()
 		recorded := map[string]string{}
 		for _, m := range s.collect(t) {
 			kind, keys := shape(t, m)
@@ -57,7 +68,9 @@ func TestMetricsAreDocumented(t *testing.T) {
 		if len(documented) != len(recorded) {
 			t.Errorf("documented are %q; recorded are %q", slices.Sorted(maps.Keys(documented)), slices.Sorted(maps.Keys(recorded)))
 		}
-	})
+		cancel()
+		<-ended
+	}, otelstagger.Backends())
 }
 
 // So is every attribute that spans and their events get here.
@@ -77,7 +90,7 @@ func TestTracesAreDocumented(t *testing.T) {
 			}
 		}
 		delete(seen, "rpc.system.name")
-		if len(seen) != 13 {
+		if len(seen) != 15 {
 			t.Errorf("%d attributes: %v", len(seen), seen)
 		}
 		for key := range seen {
@@ -115,7 +128,7 @@ func shape(t *testing.T, m metricdata.Metrics) (kind, labels string) {
 }
 
 // order is that of the table.
-var order = []string{"method", "budget", "kind", "target", "code", "service", "result", "reason", "hash", "source", "mode"}
+var order = []string{"method", "budget", "kind", "target", "backend", "code", "service", "result", "reason", "slow", "hash", "source", "mode"}
 
 func keys(set attribute.Set) string {
 	var list []string

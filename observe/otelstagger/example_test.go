@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"slices"
 	"strings"
 	"time"
 
@@ -52,10 +53,11 @@ func pageTraces(ctx context.Context, meterProvider metric.MeterProvider, tracerP
 func pageOrder(target string, creds credentials.TransportCredentials, options opentelemetry.Options,
 	retrier *interceptor.Retrier,
 ) (*grpc.ClientConn, error) {
-	return grpc.NewClient(target, append([]grpc.DialOption{
-		opentelemetry.DialOption(options), // gRPC's: before the Retrier's
-		grpc.WithTransportCredentials(creds),
-	}, retrier.DialOptions()...)...)
+	return grpc.NewClient(target, slices.Concat(
+		[]grpc.DialOption{opentelemetry.DialOption(options)}, // gRPC's: before the Retrier's
+		retrier.DialOptions(),
+		[]grpc.DialOption{grpc.WithTransportCredentials(creds)},
+	)...)
 }
 
 // docs/production.md shows it.
@@ -69,10 +71,11 @@ func pageProduction(ctx context.Context, meterProvider metric.MeterProvider, cli
 	}
 	telemetry := opentelemetry.Options{MetricsOptions: opentelemetry.MetricsOptions{MeterProvider: meterProvider}}
 
-	conn, err := grpc.NewClient("dns:///orders:50051", append([]grpc.DialOption{
-		opentelemetry.DialOption(telemetry), // before the Retrier's options, so that it counts calls
-		grpc.WithTransportCredentials(clientCreds),
-	}, retrier.DialOptions()...)...)
+	conn, err := grpc.NewClient("dns:///orders:50051", slices.Concat(
+		[]grpc.DialOption{opentelemetry.DialOption(telemetry)}, // before the Retrier's options, so that it counts calls
+		retrier.DialOptions(),
+		[]grpc.DialOption{grpc.WithTransportCredentials(clientCreds)}, // your own come last: of two keepalives, gRPC uses the last
+	)...)
 	if err != nil {
 		return err
 	}
@@ -103,6 +106,12 @@ func ExampleWithMetrics() {
 
 func ExampleWithTraces() {
 	_, err := interceptor.Load("../../examples/orders/retry.yaml", otelstagger.WithTraces(tracenoop.NewTracerProvider()))
+	fmt.Println(err)
+	// Output: <nil>
+}
+
+func ExampleBackends() {
+	_, err := interceptor.Load("../../examples/orders/retry.yaml", otelstagger.WithMetrics(noop.NewMeterProvider(), otelstagger.Backends()))
 	fmt.Println(err)
 	// Output: <nil>
 }

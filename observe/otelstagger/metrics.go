@@ -9,7 +9,9 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"strconv"
 	"strings"
+	"time"
 	"weak"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -18,16 +20,16 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/running"
 	"github.com/stagger-go/stagger/policy"
 )
 
 // scope is the name of meter and tracer.
 const scope = "github.com/stagger-go/stagger/observe/otelstagger"
 
-// WithMetrics records a Retrier's metrics with a provider: decisions about failed attempts, retries and
-// hedges of calls, waiting calls, balances, and the current policies. docs/observability.md lists instruments and
-// labels. Calls that succeed at the first attempt record nothing; gRPC's own metrics count them. Gauges are read when
-// metrics are collected.
+// WithMetrics records a Retrier's metrics with a provider: calls that run and that have ended, decisions about failed attempts, retries
+// and hedges of calls, waiting calls, balances, and the current policies. docs/observability.md lists instruments and
+// labels. Of a call that succeeds at the first attempt, only its end is counted. Gauges are read when metrics are collected.
 //
 // Two Retriers with one provider need different [Attributes]. The provider does not keep a Retrier alive, and stops reading
 // one that the program has dropped.
@@ -36,7 +38,7 @@ func WithMetrics(provider metric.MeterProvider, options ...MetricsOption) interc
 		if provider == nil {
 			return errors.New("otelstagger: WithMetrics(nil): must be a MeterProvider; otel.GetMeterProvider of OpenTelemetry returns the program's")
 		}
-		m := &metrics{retrier: weak.Make(r), named: func(string) bool { return false }}
+		m := &metrics{retrier: weak.Make(r), targets: boundedLabels{what: "target", remedy: "; otelstagger.Target can give several targets one label"}, named: func(string) bool { return false }}
 		for i, option := range options {
 			if option.apply == nil {
 				return fmt.Errorf("otelstagger: WithMetrics: option %d is empty", i)
@@ -50,13 +52,18 @@ func WithMetrics(provider metric.MeterProvider, options ...MetricsOption) interc
 			return fmt.Errorf("otelstagger: WithMetrics: %w", err)
 		}
 		runtime.AddCleanup(r, func(callback metric.Registration) { _ = callback.Unregister() }, callback)
-		return interceptor.WithObserver(interceptor.Observer{
-			Decision: m.decision,
-			Wait:     m.wait,
-			Sent:     m.count,
-			CallEnd:  m.call,
-			Reload:   m.reload,
-		})(r)
+		o := interceptor.Observer{
+			CallStart: m.begin,
+			Decision:  m.decision,
+			Wait:      m.wait,
+			Sent:      m.count,
+			CallEnd:   m.call,
+			Reload:    m.reload,
+		}
+		if m.backends != nil {
+			o.Attempt = m.attempt
+		}
+		return interceptor.WithObserver(o)(r)
 	}
 }
 
@@ -99,6 +106,17 @@ func Target(f func(target string) string) MetricsOption {
 	}}
 }
 
+// Backends counts attempts by backend, in stagger.client.attempts: the address that gRPC names at the end of an attempt, a proxy's if one
+// stands before the service. It shows which backend is slow, and is off by default, since each backend is a label. The first thousand
+// addresses of a Retrier are shown; further ones are "other", which OpenTelemetry's error handler hears of once. Where pods come and go,
+// the table of the debug page forgets the old ones.
+func Backends() MetricsOption {
+	return MetricsOption{func(m *metrics) error {
+		m.backends = &boundedLabels{what: "backend"}
+		return nil
+	}}
+}
+
 // Attributes adds attributes to all metrics.
 func Attributes(attributes ...attribute.KeyValue) MetricsOption {
 	return MetricsOption{func(m *metrics) error {
@@ -112,9 +130,12 @@ type metrics struct {
 	retrier    weak.Pointer[interceptor.Retrier] // the provider holds the callback that reads it
 	grpcNames  bool
 	named      func(method string) bool
-	targets    targetLabels
+	targets    boundedLabels
+	backends   *boundedLabels // nil without Backends
 	attributes []attribute.KeyValue
+	running    running.Calls
 
+	calls, attempts metric.Int64Counter
 	decisions       metric.Int64Counter
 	outer           metric.Int64Counter
 	waits           metric.Int64Counter
@@ -122,6 +143,8 @@ type metrics struct {
 	delay           metric.Float64Histogram
 	reloads         metric.Int64Counter
 
+	runningCalls      metric.Int64ObservableUpDownCounter
+	oldest            metric.Float64ObservableGauge
 	waiting           metric.Int64ObservableUpDownCounter
 	withoutDeadline   metric.Int64ObservableCounter
 	balance, capacity metric.Float64ObservableGauge
@@ -143,7 +166,7 @@ func (m *metrics) instruments(meter metric.Meter) (metric.Registration, error) {
 	if m.grpcNames {
 		calls = "grpc.client.call."
 	}
-	var errs [15]error
+	var errs [19]error
 	m.decisions, errs[0] = meter.Int64Counter("stagger.client.decisions", metric.WithUnit("{decision}"),
 		metric.WithDescription("Retries and hedges when they are sent, and the reasons for which others were not. With mode OBSERVE, the first that each call would send: "+
 			"the second failure of a call is not known."))
@@ -175,6 +198,16 @@ func (m *metrics) instruments(meter metric.Meter) (metric.Registration, error) {
 		metric.WithDescription("Waits for a connection before an extra attempt, which may not be sent."))
 	m.withoutDeadline, errs[14] = meter.Int64ObservableCounter("stagger.client.without_deadline", metric.WithUnit("{call}"),
 		metric.WithDescription("Unary calls with a policy, and with neither a deadline nor a timeout."))
+	m.calls, errs[15] = meter.Int64Counter("stagger.client.calls", metric.WithUnit("{call}"),
+		metric.WithDescription("Calls that have ended, by the reason for their end."))
+	m.runningCalls, errs[16] = meter.Int64ObservableUpDownCounter("stagger.client.running", metric.WithUnit("{call}"),
+		metric.WithDescription("Calls that run, of methods that have some."))
+	m.oldest, errs[17] = meter.Float64ObservableGauge("stagger.client.oldest", metric.WithUnit("s"),
+		metric.WithDescription("Time since the start of the oldest call that runs."))
+	if m.backends != nil {
+		m.attempts, errs[18] = meter.Int64Counter("stagger.client.attempts", metric.WithUnit("{attempt}"),
+			metric.WithDescription("Attempts that have ended, by their backends."))
+	}
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, err
 	}
@@ -182,7 +215,7 @@ func (m *metrics) instruments(meter metric.Meter) (metric.Registration, error) {
 		m.reloads.Add(context.Background(), 0, m.with(attribute.String("result", result)))
 	}
 	return meter.RegisterCallback(m.collect,
-		m.waiting, m.withoutDeadline, m.balance, m.capacity, m.granted, m.refused, m.info, m.refusedFile)
+		m.runningCalls, m.oldest, m.waiting, m.withoutDeadline, m.balance, m.capacity, m.granted, m.refused, m.info, m.refusedFile)
 }
 
 // collect records balances, waiting calls and the current policies. Calls need only one of its locks, at the first call
@@ -196,6 +229,7 @@ func (m *metrics) collect(_ context.Context, o metric.Observer) error {
 	if s.Policies == nil { // the Retrier is being made
 		return nil
 	}
+	m.collectRunning(o)
 	o.ObserveInt64(m.waiting, int64(s.Waiting), m.with())
 	o.ObserveInt64(m.withoutDeadline, int64Of(s.WithoutDeadline), m.with())
 	m.collectBudgets(o, s.Budgets)
@@ -211,6 +245,31 @@ func (m *metrics) collect(_ context.Context, o metric.Observer) error {
 }
 
 // decision counts the decisions after which nothing is sent.
+// collectRunning reads the calls that run.
+func (m *metrics) collectRunning(o metric.Observer) {
+	now := time.Now()
+	for _, is := range m.running.Methods() { // the labels are converted already
+		labels := m.with(attribute.String("method", is.Method), attribute.String("target", is.Target))
+		o.ObserveInt64(m.runningCalls, int64(is.Calls), labels)
+		o.ObserveFloat64(m.oldest, now.Sub(is.Since).Seconds(), labels)
+	}
+}
+
+// begin counts a call that runs from now on.
+func (m *metrics) begin(ctx context.Context, e interceptor.Event) context.Context {
+	return m.running.Begin(ctx, m.methodOf(e.Method, e.StaticMethod), m.targets.of(e.Target), time.Now())
+}
+
+// attempt counts an attempt that has ended.
+func (m *metrics) attempt(ctx context.Context, e interceptor.Event) {
+	if e.Peer == nil { // it has reached none
+		return
+	}
+	m.attempts.Add(ctx, 1, m.with(
+		attribute.String("target", m.targets.of(e.Target)), attribute.String("backend", m.backends.of(e.Peer.String())),
+		attribute.String("code", codeName(e.Code)), attribute.String("slow", strconv.FormatBool(e.SlowAttempt))))
+}
+
 func (m *metrics) decision(ctx context.Context, e interceptor.Event) {
 	if !e.WillRetry {
 		m.count(ctx, e)
@@ -236,6 +295,8 @@ func (m *metrics) count(ctx context.Context, e interceptor.Event) {
 
 // call records the extra attempts of a call.
 func (m *metrics) call(ctx context.Context, e interceptor.Event) {
+	m.running.End(ctx)
+	m.countCall(ctx, e)
 	if e.OuterRetry {
 		m.outer.Add(ctx, 1, m.with(
 			attribute.String("method", m.methodOf(e.Method, e.StaticMethod)), attribute.String("target", m.targets.of(e.Target))))
@@ -254,6 +315,14 @@ func (m *metrics) call(ctx context.Context, e interceptor.Event) {
 	if e.Delay > 0 {
 		m.delay.Record(ctx, e.Delay.Seconds(), labels)
 	}
+}
+
+// countCall counts a call that has ended.
+func (m *metrics) countCall(ctx context.Context, e interceptor.Event) {
+	m.calls.Add(ctx, 1, m.with(
+		attribute.String("method", m.methodOf(e.Method, e.StaticMethod)), attribute.String("target", m.targets.of(e.Target)),
+		attribute.String("code", codeName(e.Code)), attribute.String("reason", string(e.Reason)),
+		attribute.String("slow", strconv.FormatBool(e.SlowAttempt))))
 }
 
 func (m *metrics) callLabels(e interceptor.Event) metric.MeasurementOption {

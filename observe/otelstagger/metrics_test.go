@@ -255,7 +255,7 @@ func TestMetricsOfCalls(t *testing.T) {
 				s.knows(t)
 				s.On(row.method, row.script...)
 				s.call(t.Context(), row.method)
-				want(t, s.lines(t, client+"decisions", client+"call"), row.want...)
+				want(t, s.lines(t, client+"decisions", client+"call."), row.want...)
 			})
 		})
 	}
@@ -267,6 +267,8 @@ func TestMetricsWhileACallWaits(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(50*time.Millisecond, func() {
 			want(t, s.lines(t, "stagger.client."),
+				"stagger.client.oldest{method=GetOrder target=T} 0.05",
+				"stagger.client.running{method=GetOrder target=T} 1",
 				"stagger.client.waiting{} 1",
 				"stagger.client.without_deadline{} 0")
 			cancel()
@@ -274,10 +276,48 @@ func TestMetricsWhileACallWaits(t *testing.T) {
 		s.call(ctx, method)
 		want(t, s.lines(t, "stagger.client."),
 			"stagger.client.call.retry_delay{code=CANCELLED method=GetOrder target=T} 0.050 ≤0.05:1",
+			"stagger.client.calls{code=CANCELLED method=GetOrder reason=cancelled slow=false target=T} 1",
 			"stagger.client.decisions{code=CANCELLED method=GetOrder mode=ENFORCE reason=cancelled target=T} 1",
 			"stagger.client.waiting{} 0",
 			"stagger.client.without_deadline{} 0")
 	})
+}
+
+// Each call is counted when it ends, by its reason: a success, a deadline, and users who leave a slow service or a fast one.
+func TestMetricsOfCalls_Ended(t *testing.T) {
+	play(t, func(t *testing.T, s scene) {
+		in := func(d, leaves time.Duration) {
+			ctx, cancel := context.WithTimeout(t.Context(), d)
+			defer cancel()
+			time.AfterFunc(leaves, cancel)
+			_ = s.conn.Invoke(ctx, method, &emptypb.Empty{}, &emptypb.Empty{}, grpc.StaticMethod())
+		}
+		s.On(method, testserver.OK())
+		in(time.Second, time.Hour)
+		s.On(method, testserver.Hang())
+		in(time.Second, time.Hour)
+		in(time.Second, 997*time.Millisecond) // of a chain: CANCELLED, at its deadline
+		in(time.Second, 500*time.Millisecond)
+		in(time.Second, 100*time.Millisecond)
+		want(t, s.lines(t, "stagger.client.calls", "stagger.client.attempts"),
+			"stagger.client.calls{code=CANCELLED method=GetOrder reason=cancelled slow=false target=T} 1",
+			"stagger.client.calls{code=CANCELLED method=GetOrder reason=cancelled slow=true target=T} 1",
+			"stagger.client.calls{code=CANCELLED method=GetOrder reason=deadline_exceeded slow=true target=T} 1",
+			"stagger.client.calls{code=DEADLINE_EXCEEDED method=GetOrder reason=deadline_exceeded slow=true target=T} 1",
+			"stagger.client.calls{code=OK method=GetOrder reason=succeeded slow=false target=T} 1")
+	})
+}
+
+// With Backends, attempts are counted by their backends, also those that lost.
+func TestMetricsBackends(t *testing.T) {
+	play(t, func(t *testing.T, s scene) {
+		s.knows(t)
+		s.On(hedged, testserver.Hang().Times(1), testserver.OK())
+		s.call(t.Context(), hedged)
+		want(t, s.lines(t, "stagger.client.attempts"),
+			"stagger.client.attempts{backend=bufconn code=CANCELLED slow=true target=T} 1",
+			"stagger.client.attempts{backend=bufconn code=OK slow=false target=T} 101")
+	}, otelstagger.Backends())
 }
 
 // Labels distinguish decisions in mode OBSERVE, for which no budget pays.
@@ -293,7 +333,7 @@ func TestMetricsOfModes(t *testing.T) {
 		}
 		set(policy.ModeOff)
 		s.call(t.Context(), method)
-		want(t, s.lines(t, "stagger.client.decisions", "stagger.client.call", "stagger.budget.refused", "stagger.budget.granted"),
+		want(t, s.lines(t, "stagger.client.decisions", "stagger.client.call.", "stagger.budget.refused", "stagger.budget.granted"),
 			"stagger.client.decisions{code=UNAVAILABLE method=GetOrder mode=OBSERVE reason=retry target=T} 3",
 			"stagger.client.decisions{code=UNAVAILABLE method=GetOrder mode=OFF reason=mode_off target=T} 1")
 		p := s.retrier.State()
@@ -344,7 +384,7 @@ func TestMetricsOptions(t *testing.T) {
 			s.On(hedged, testserver.Hang().Times(2), testserver.OK())
 			s.call(t.Context(), method)
 			s.call(t.Context(), hedged)
-			want(t, s.lines(t, "grpc.", "stagger.client.call"),
+			want(t, s.lines(t, "grpc.", "stagger.client.call."),
 				"grpc.client.call.hedges{grpc.method=FindOrder grpc.target=T} 2 ≤2:1",
 				"grpc.client.call.retries{grpc.method=GetOrder grpc.target=T} 2 ≤2:1",
 				"grpc.client.call.retry_delay{grpc.method=GetOrder grpc.target=T} 0.300 ≤0.3:1")

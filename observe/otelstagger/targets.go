@@ -11,15 +11,17 @@ import (
 )
 
 const (
-	// maxTargets bounds the targets that have labels of their own: a program may connect to any number.
-	maxTargets = 1000
-	// otherTarget is the label of all further targets.
-	otherTarget = "other"
+	// maxLabels bounds the targets that have labels of their own, and the backends: a program may connect to any number.
+	maxLabels = 1000
+	// otherLabel is the label of all further ones.
+	otherLabel = "other"
 )
 
-// targetLabels has the labels of the targets of one Retrier. All its instruments share them, so that a target has
+// boundedLabels has the labels of the targets or the backends of one Retrier. All its instruments share them, so that a target has
 // the same label in each.
-type targetLabels struct {
+type boundedLabels struct {
+	what    string                     // the name of the label
+	remedy  string                     // what the program can do if there are too many; "": nothing
 	convert func(target string) string // of [Target], or nil
 
 	mu     sync.Mutex // guards all below
@@ -28,7 +30,7 @@ type targetLabels struct {
 }
 
 // of returns the label of a target; "" stays "", because it means all targets.
-func (t *targetLabels) of(target string) string {
+func (t *boundedLabels) of(target string) string {
 	if target == "" {
 		return ""
 	}
@@ -38,20 +40,20 @@ func (t *targetLabels) of(target string) string {
 	}
 	label, filled := t.bounded(valid(label))
 	if filled {
-		otel.Handle(fmt.Errorf("otelstagger: a Retrier has more than %d targets; the label target of further ones is %q; "+
-			"otelstagger.Target can give several targets one label", maxTargets, otherTarget))
+		otel.Handle(fmt.Errorf("otelstagger: a Retrier has more than %d %[2]ss; the label %[2]s of further ones is %[3]q%[4]s",
+			maxLabels, t.what, otherLabel, t.remedy))
 	}
 	return label
 }
 
-// bounded returns the label if it is among the first, and otherwise [otherTarget]. It reports the first one that isn't.
-func (t *targetLabels) bounded(label string) (bounded string, filled bool) {
+// bounded returns the label if it is among the first, and otherwise [otherLabel]. It reports the first one that isn't.
+func (t *boundedLabels) bounded(label string) (bounded string, filled bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
 	case t.labels[label]:
 		return label, false
-	case len(t.labels) < maxTargets:
+	case len(t.labels) < maxLabels:
 		if t.labels == nil {
 			t.labels = map[string]bool{}
 		}
@@ -59,6 +61,6 @@ func (t *targetLabels) bounded(label string) (bounded string, filled bool) {
 		return label, false
 	default:
 		filled, t.full = !t.full, true
-		return otherTarget, filled
+		return otherLabel, filled
 	}
 }

@@ -93,9 +93,9 @@ func TestMetrics_ManyTargets(t *testing.T) { // not parallel: OpenTelemetry has 
 		options []otelstagger.MetricsOption
 		metrics int // that have targets here
 	}{
-		"target":           {nil, 8},
-		"grpc.target":      {[]otelstagger.MetricsOption{otelstagger.GRPCNames()}, 8},
-		"labels of Target": {[]otelstagger.MetricsOption{otelstagger.Target(func(target string) string { return "of " + target })}, 8},
+		"target":           {nil, 9},
+		"grpc.target":      {[]otelstagger.MetricsOption{otelstagger.GRPCNames()}, 9},
+		"labels of Target": {[]otelstagger.MetricsOption{otelstagger.Target(func(target string) string { return "of " + target })}, 9},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var errs []error

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -51,16 +52,27 @@ type tracer struct{ trace.Tracer }
 // callKey is the context key of a call's span.
 type callKey struct{ *tracer }
 
+// tracedCall is what attempts know of their call.
+type tracedCall struct {
+	span   trace.Span
+	target string
+}
+
 // callSpan returns the span of the context's call, or nil if there is none.
 func (t *tracer) callSpan(ctx context.Context) trace.Span {
-	span, _ := ctx.Value(callKey{t}).(trace.Span)
-	return span
+	return t.callOf(ctx).span
+}
+
+// callOf returns the context's call; its span is nil if there is none.
+func (t *tracer) callOf(ctx context.Context) tracedCall {
+	call, _ := ctx.Value(callKey{t}).(tracedCall)
+	return call
 }
 
 func (t *tracer) callStart(ctx context.Context, e interceptor.Event) context.Context {
 	attributes := append(rpc(e.Method), attribute.String("stagger.target", valid(e.Target)))
 	ctx, span := t.Start(ctx, spanName(e.Method), trace.WithAttributes(attributes...))
-	return context.WithValue(ctx, callKey{t}, span)
+	return context.WithValue(ctx, callKey{t}, tracedCall{span, e.Target})
 }
 
 // decision adds the decision after an attempt to the span of the call.
@@ -147,7 +159,7 @@ func (t *tracer) HandleRPC(ctx context.Context, event stats.RPCStats) {
 			return
 		}
 		_, own.span = t.Start(ctx, spanName(own.method), trace.WithSpanKind(trace.SpanKindClient), trace.WithTimestamp(event.BeginTime),
-			trace.WithAttributes(append(attributes, rpc(own.method)...)...))
+			trace.WithAttributes(slices.Concat(attributes, rpc(own.method), server(t.callOf(ctx).target))...))
 	case *stats.OutHeader:
 		span := own.span
 		if span == nil {
@@ -156,6 +168,9 @@ func (t *tracer) HandleRPC(ctx context.Context, event stats.RPCStats) {
 		span.SetAttributes(peer(event.RemoteAddr)...)
 	case *stats.End:
 		if own.span != nil {
+			if event.Error != nil {
+				own.span.SetAttributes(attribute.String("error.type", codeName(status.Code(event.Error))))
+			}
 			endSpan(own.span, event.Error, event.EndTime)
 		}
 	}
@@ -188,6 +203,26 @@ func valid(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
 
 func rpc(method string) []attribute.KeyValue {
 	return []attribute.KeyValue{attribute.String("rpc.system.name", "grpc"), attribute.String("rpc.method", spanName(method))}
+}
+
+// server returns the attributes of the server that a target such as dns:///orders:50051 names.
+func server(target string) []attribute.KeyValue {
+	address := target
+	if scheme, rest, ok := strings.Cut(target, "://"); ok {
+		_, path, _ := strings.Cut(rest, "/") // after the authority
+		address = path
+		if scheme == "unix" {
+			address = "/" + path
+		}
+	} else if path, ok := strings.CutPrefix(target, "unix:"); ok {
+		address = path
+	}
+	host, port, err := net.SplitHostPort(address)
+	number, numErr := strconv.Atoi(port)
+	if err != nil || numErr != nil {
+		return []attribute.KeyValue{attribute.String("server.address", valid(address))}
+	}
+	return []attribute.KeyValue{attribute.String("server.address", valid(host)), attribute.Int("server.port", number)}
 }
 
 // peer returns the attributes of an attempt's backend.

@@ -29,3 +29,24 @@ func TestTracesPeer(t *testing.T) {
 		}
 	}
 }
+
+func TestTracesServer(t *testing.T) {
+	t.Parallel()
+	for target, want := range map[string]string{
+		"dns:///orders:50051":              "[{server.address orders} {server.port 50051}]",
+		"dns://1.1.1.1/orders:50051":       "[{server.address orders} {server.port 50051}]",
+		"dns:///orders":                    "[{server.address orders}]",
+		"passthrough:///[2001:db8::7]:443": "[{server.address 2001:db8::7} {server.port 443}]",
+		"unix:///run/orders.sock":          "[{server.address /run/orders.sock}]",
+		"unix:run/orders.sock":             "[{server.address run/orders.sock}]",
+		"xds:///orders.acme.example":       "[{server.address orders.acme.example}]",
+	} {
+		var got []string
+		for _, kv := range server(target) {
+			got = append(got, fmt.Sprintf("{%s %v}", kv.Key, kv.Value.AsInterface()))
+		}
+		if fmt.Sprint(got) != want {
+			t.Errorf("%v: %s; want %s", target, got, want)
+		}
+	}
+}

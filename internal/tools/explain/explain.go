@@ -34,8 +34,8 @@ type Question struct {
 	Hang        bool          // no attempt ever gets a response
 	Down        bool          // from the call's start on, no connection can be made
 	BudgetEmpty bool
-	AllSlow     bool // all of the target's last responses were long
-	NotProven   bool // too few responses are known, or one was long
+	AllSlow     bool // all of the method's last answers were very slow
+	NotProven   bool // too many of them were slow
 	MaxAttempts int  // the cap of the Retrier, at least 1
 
 	DefaultTimeout time.Duration // of unary calls without a deadline; 0: none
@@ -60,11 +60,11 @@ func (q *Question) Conditions() []Condition {
 		{&q.BudgetEmpty, "budget-empty", "the budget refuses every extra attempt", ""},
 		{
 			&q.AllSlow, "slow-everywhere",
-			"all of the target's last responses were long", "all of the last responses of the target were long",
+			"all of the method's last 10 answers were very slow", "all of the method's last 10 answers were very slow",
 		},
 		{
 			&q.NotProven, "not-proven-fast",
-			"too few responses of the target are known, or one was long", "few responses of the target are known",
+			"3 of the method's last 10 answers were slow", "3 of the method's last 10 answers were slow",
 		},
 	}
 }
@@ -235,9 +235,9 @@ func first(running map[int]time.Duration) (n int, ends time.Duration) {
 func (a *Answer) engineSettings(limit time.Duration) *attempts.Settings {
 	wait := a.Policy.MaxConnectionWait()
 	s := &attempts.Settings{
-		Policy: a.Policy, MaxAttempts: a.MaxAttempts, Deadline: attempts.Never, Safe: a.Safe,
+		Policy: a.Policy, MaxAttempts: a.MaxAttempts, Deadline: attempts.Never, ByDefault: a.ByDefault, Safe: a.Safe,
 		Connect: attempts.ConnectWait{Longest: wait},
-		Budget:  budget.Unlimited, Slots: slots{}, InSequence: a.Alone, Observe: a.Policy.Mode() == policy.ModeObserve,
+		Budget:  budget.Unlimited, Slots: slots{}, InSequence: a.Alone, NeverSlow: a.Alone, Observe: a.Policy.Mode() == policy.ModeObserve,
 	}
 	if limit > 0 {
 		s.Deadline = limit
@@ -245,7 +245,7 @@ func (a *Answer) engineSettings(limit time.Duration) *attempts.Settings {
 	if a.BudgetEmpty {
 		s.Budget = empty{}
 	}
-	s.Method = known{latency.Evidence{Queue: a.AllSlow, Fast: !a.AllSlow && !a.NotProven}}
+	s.Method = known{a.evidence()}
 	return s
 }
 
@@ -280,14 +280,25 @@ type slots struct{}
 func (slots) TakeSlot() bool { return true }
 func (slots) ReleaseSlot()   {}
 
-// known implements [attempts.Method]. The target's last responses were fast, or slow.
+// evidence returns what the question says of the method's last answers.
+func (a *Answer) evidence() latency.Evidence {
+	e := latency.Evidence{Known: latency.Remembered}
+	switch {
+	case a.AllSlow:
+		e.Slow, e.VerySlow = latency.Remembered, latency.Remembered
+	case a.NotProven:
+		e.Slow = latency.MostSlow + 1
+	}
+	return e
+}
+
+// known implements [attempts.Method].
 type known struct{ shows latency.Evidence }
 
 func (known) Answered(time.Duration, attempts.Answer) {}
 func (known) Outlasted(_, _ time.Duration)            {}
 
 // Evidence returns what the question says.
-func (k known) Evidence(time.Duration) latency.Evidence { return k.shows }
+func (k known) Evidence() latency.Evidence { return k.shows }
 
-func (known) Slow(time.Duration) bool { return false }
 func (known) Quantile() time.Duration { return 0 }

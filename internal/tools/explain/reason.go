@@ -24,6 +24,9 @@ type Meaning struct {
 	DoNot    string        `json:"doNot,omitempty"`
 }
 
+// stopIt is what to do first if one backend is slow.
+const stopIt = "[Find it and stop it](runbook.md#a-backend-hangs), if one backend is slow. "
+
 // Meanings returns the meanings of all reasons, in order. docs/runbook.md, the debug page and stagger explain --reason show
 // them; `make generate` writes the pages.
 func Meanings() []Meaning {
@@ -31,7 +34,7 @@ func Meanings() []Meaning {
 		{
 			Reason: policy.ReasonNonRetryable,
 			Means: "The policy does not list the code, or the same call would fail again, as with a message that is too large. " +
-				"Or an inner interceptor returned before gRPC had ended the attempt, which may still write into the reply.",
+				"Or an inner interceptor returned an error without a status.",
 			LookAt: "The error's code, and `retryableStatusCodes` of the method's entry (`stagger explain`). " +
 				"If the code is listed, the interceptors after the Retrier.",
 			Change: "List the code if another attempt may help. Use `interceptor.WithClassifier` if the server means " +
@@ -56,15 +59,17 @@ func Meanings() []Meaning {
 		{
 			Reason: policy.ReasonPushbackStop,
 			Means:  "The server forbade another attempt, or asked for a longer delay than `maxPushback`.",
-			LookAt: "The service itself, or one below it that has given up ([chains](chains.md)).",
-			Change: "Fix the failure there. Raise `maxPushback` if callers can wait.",
-			DoNot:  "Filter the trailer out: without it, the attempts of several layers multiply.",
+			LookAt: "The service itself, or one below it that has given up ([chains](chains.md)). Can the service do without that one?",
+			Change: "Fix the failure there. If the service does without, let it make those calls with " +
+				"[`interceptor.Optional()`](chains.md#calls-that-a-handler-can-do-without). Raise `maxPushback` if callers can wait.",
+			DoNot: "Filter the trailer out: without it, the attempts of several layers multiply.",
 		},
 		{
 			Reason: policy.ReasonNotIdempotent,
-			Means:  "The attempt may have taken effect, and the method is not declared idempotent.",
-			LookAt: "What happens if the server runs the method twice?",
-			Change: "If it has an effect, use an [idempotency key](idempotency.md#idempotency-keys), once the server deduplicates. " +
+			Means: "The attempt may have taken effect, and the method is not declared idempotent. So no attempt follows one that is slow, either: " +
+				"in a hang, declaring the method helps, or a key, or ejecting the backend.",
+			LookAt: "What happens if the server runs the method twice? In a hang, the backend that the log and the debug page name.",
+			Change: stopIt + "[Eject](production.md#eject-what-hangs) what hangs. If it has an effect, use an [idempotency key](idempotency.md#idempotency-keys), once the server deduplicates. " +
 				"Only if running it twice is harmless, set `idempotency_level` in the `.proto`, or name service and method in an entry.",
 			DoNot: "Name the method, write `idempotency: ASSUME` or send a key that the server ignores to get rid of the reason: " +
 				"calls would take effect twice.",
@@ -98,20 +103,19 @@ func Meanings() []Meaning {
 		},
 		{
 			Reason: policy.ReasonSlowEverywhere,
-			Means: "All of the target's [last responses](load.md) took more than twice the usual time of their methods, " +
-				"and more than a tenth of their calls' time or their attempt timeout. So the servers " +
-				"have a queue, and another attempt would lengthen it.",
+			Means: "All of the method's [last ten answers](load.md) were very slow: longer than the attempt timeout, and than a quarter of the " +
+				"call's time. So the servers have a queue, and another attempt would lengthen it. `answers` in the log has the time.",
 			LookAt: "The service's latency and its queue. It is overloaded, or a service below it is.",
-			Change: "Capacity. If the method has become slower for good, do nothing: within minutes, the slower time is the usual one.",
+			Change: "Capacity. If the method usually takes that long, a `perAttemptTimeout` above what it takes, or longer deadlines for its calls.",
 			DoNot:  "Replace timeouts by hedges: they wait in the same queue.",
 		},
 		{
 			Reason: policy.ReasonNotProvenFast,
-			Means: "The attempt is slow, and no other one follows it: too few responses of the method are known to tell " +
-				"what is usual, or one of the target's [last responses](load.md) was long too. The attempt goes on.",
-			LookAt: "Whether the client has just started, as in a test. Else the latency of the target's other methods.",
-			Change: "In a test, make some calls that succeed first. A longer `perAttemptTimeout` or `hedgingDelay` if many " +
-				"responses take that long.",
+			Means: "The attempt is slow, and no other one follows it: more than a fifth of the method's [last ten answers](load.md) were slow, or " +
+				"it has had fewer than five. The attempt goes on. `answers` in the log says which.",
+			LookAt: "The service's latency: it is overloaded, or the timeout is too short. After a start, as in a test, the first five calls.",
+			Change: stopIt + "A `perAttemptTimeout` or `hedgingDelay` that nine of ten answers meet. For a program that makes only a few calls, " +
+				"`onAttemptTimeout: RETRY`.",
 			DoNot: "Shorten the delay: in an overload, hedges would wait in the queue of all others.",
 		},
 		{
@@ -130,8 +134,8 @@ func Meanings() []Meaning {
 		},
 		{
 			Reason: policy.ReasonBudgetExhausted,
-			Means: "The [bucket](load.md) of extra attempts is too empty: too many of the last ones did not help, or " +
-				"deadlines were missed, and neither successes nor time have filled it since.",
+			Means: "The [bucket](load.md) of extra attempts is too empty: too many of the last ones did not help, " +
+				"and neither successes nor time have filled it since.",
 			LookAt: "The server, which this limit protects. `stagger.budget.balance` ÷ `capacity` shows for how long.",
 			Change: "If it happens without an outage, raise `size` of the budget, or `perSuccess` for clients with many calls.",
 			DoNot:  "Write `budget: NONE`, or raise the numbers during the outage: retries would then make it last.",
@@ -147,7 +151,7 @@ func Meanings() []Meaning {
 			Reason: policy.ReasonHedge,
 			Means:  "All checks passed: another attempt follows in parallel to a slow one.",
 			LookAt: "Its rate. If it is high, the method is slower than `hedgingDelay` or `perAttemptTimeout` expect.",
-			Change: "The delay. `hedgingQuantile` follows the latency.",
+			Change: stopIt + "Else the delay. `hedgingQuantile` follows the latency.",
 			DoNot:  "Shorten the delay while all servers are slow.",
 		},
 		{
@@ -156,15 +160,17 @@ func Meanings() []Meaning {
 		},
 		{
 			Reason: policy.ReasonDeadlineExceeded,
-			Means:  "The caller's own deadline, or the policy's `timeout`, has passed.",
+			Means: "The caller's own deadline, or the policy's `timeout`, has passed. In a chain, the user's deadline often comes as a " +
+				"cancellation, with the code `CANCELLED`: within the last 5 ms, and the last tenth of the call's time, it counts as the deadline.",
 			LookAt: "The error names the last error of a server. Without one, there was no response.",
-			Change: "`perAttemptTimeout` asks another server while there is time. `timeout`, if it is too short.",
+			Change: stopIt + "`perAttemptTimeout` asks another server while there is time. `timeout`, if it is too short.",
 			DoNot:  "Raise a layer's deadlines above its callers': it would work for callers that have left.",
 		},
 		{
 			Reason: policy.ReasonCancelled,
-			Means:  "The caller has cancelled the call.",
+			Means:  "The caller has cancelled the call, long before its deadline. With `slow=\"true\"`, an attempt was slow.",
 			LookAt: "Whether a user has left, or a service above has given up.",
+			Change: strings.TrimSpace(stopIt),
 			DoNot:  "Continue the work in a fresh context, unless it must be done.",
 		},
 		{

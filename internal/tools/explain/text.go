@@ -22,7 +22,6 @@ import (
 	"github.com/stagger-go/stagger/internal/defaults"
 	"github.com/stagger-go/stagger/internal/document"
 	"github.com/stagger-go/stagger/internal/latency"
-	"github.com/stagger-go/stagger/internal/methods"
 	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/internal/spec"
 	"github.com/stagger-go/stagger/internal/tools/checks"
@@ -45,6 +44,9 @@ func (a *Answer) Text() string {
 		a.timeline(&b)
 	}
 	fmt.Fprintln(&b, document.Printable(a.outcome()))
+	if a.Hang {
+		b.WriteString("\n" + a.remedy())
+	}
 	if n := len(a.Events); n > 0 && refuses(a.Events[n-1].Decision.Reason) {
 		fmt.Fprintf(&b, "\nThe checks after attempt %d:\n\n", a.Events[n-1].Attempt)
 		table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
@@ -106,7 +108,7 @@ func (a *Answer) facts(add func(name, format string, args ...any)) {
 	}
 	add("attempts", "%s", a.attempts())
 	add("safe", "%s: %s", map[bool]string{true: "yes", false: "no"}[a.Safe], a.Because)
-	settings(a.Policy, add)
+	settings(a.Policy, a.Alone, add)
 	if a.Budget != "" {
 		add("budget", "%s%s", a.Budget, map[bool]string{true: ", which is empty"}[a.BudgetEmpty])
 		for _, line := range rules(a.Rule) {
@@ -114,10 +116,7 @@ func (a *Answer) facts(add func(name, format string, args ...any)) {
 		}
 	}
 	if a.Policy.MaxAttempts() > 1 {
-		add("queue", "while all of the target's last %d responses were long, nothing is retried: over %v × the usual time,",
-			latency.Remembered, methods.LongAbove)
-		add("", "and over %v %% of the time to the deadline, or over the attempt timeout", 100*methods.LongPart)
-		add("", "while one was, or before %d responses of the method, no attempt follows a slow one (docs/load.md)", latency.UsualLeast)
+		a.slowness(add)
 	}
 	switch {
 	case a.ByDefault:
@@ -127,17 +126,35 @@ func (a *Answer) facts(add func(name, format string, args ...any)) {
 	}
 }
 
+// slowness adds what the policy calls slow, and what depends on that.
+func (a *Answer) slowness(add func(name, format string, args ...any)) {
+	const part = "a quarter of the call's time to the deadline"
+	timeout, watched := attempts.SlowAfter(a.Policy, nil, false)
+	limit := "the hedging delay"
+	if policies.Hedge(a.Policy) == nil {
+		limit = timeout.String()
+	}
+	if timeout == 0 {
+		add("slow", "an answer is slow, and very slow, if it took over %s", part)
+	} else {
+		add("slow", "an answer is slow if it took over %s, and very slow if also over %s", limit, part)
+	}
+	if watched {
+		add("", "an attempt follows a slow one while at most %d of the method's last %d answers were slow, %d at least being known",
+			latency.MostSlow, latency.Remembered, latency.Known)
+	}
+	add("", "while all %d were very slow, nothing is retried (docs/load.md)", latency.Remembered)
+}
+
 // rules returns the rules of a budget, in sentences.
 func rules(c budget.Config) []string {
 	switch c := c.(type) {
 	case budget.BucketConfig:
 		return []string{
-			fmt.Sprintf("a bucket of %v retries, or of what the successes of the last %v add, if that is more", c.Size, c.Window),
-			fmt.Sprintf("a call that succeeds adds %v; time alone fills the bucket in %v", c.PerSuccess, c.RefillTime),
-			fmt.Sprintf("a retry costs 1, an attempt after a slow one %v; one that helps returns %v × its cost, up to %v in all",
+			fmt.Sprintf("a bucket of %v retries, or of what the successes of the last %v add, if that is more", c.Size, budget.Window),
+			fmt.Sprintf("a call that succeeds adds %v; time alone fills the bucket in %v", c.PerSuccess, budget.RefillTime),
+			fmt.Sprintf("a retry costs 1, an attempt after a slow one %v; one that helps returns %v × its cost, up to %v",
 				c.SlowCost, c.Refund, max(c.Size, c.RefundSize)),
-			fmt.Sprintf("a call without a response at its deadline takes %v, if an attempt had run for over %v × the usual time",
-				c.MissedCost, methods.LongAbove),
 		}
 	case budget.ThrottleConfig:
 		return []string{
@@ -187,7 +204,22 @@ func (a *Answer) outcome() string {
 	if a.End.Hedges > 0 {
 		n += fmt.Sprintf(", %d of them hedges", a.End.Hedges)
 	}
-	return fmt.Sprintf("The call ends after %s with %s: %s (%s).", Short(a.At), a.EndCode(), a.End.Reason, n)
+	reason := string(a.End.Reason)
+	if a.End.Refusal != "" {
+		reason += ", and no attempt was sent beside the slow one: " + string(a.End.Refusal)
+	}
+	return fmt.Sprintf("The call ends after %s with %s: %s (%s).", Short(a.At), a.EndCode(), reason, n)
+}
+
+// remedy returns what to do if attempts hang.
+func (a *Answer) remedy() string {
+	text := "If one backend hangs, find it and stop it: the log names slow backends once a minute, and the debug page\n" +
+		"has a table of them (docs/runbook.md#a-backend-hangs).\n"
+	if !a.Safe && a.Policy.MaxAttempts() > 1 {
+		text += "No attempt follows a slow one of this method, since nothing declares it idempotent. Declare it, send a key if\n" +
+			"its server deduplicates, or have gRPC eject the backend (docs/production.md#eject-what-hangs).\n"
+	}
+	return text
 }
 
 // EndCode returns the code that the caller gets.
@@ -263,8 +295,8 @@ func (a *Answer) attempts() string {
 	}
 }
 
-// settings adds an entry's settings for retries or hedges, defaults included.
-func settings(p *policy.Policy, add func(name, format string, args ...any)) {
+// settings adds an entry's settings for retries or hedges, defaults included. uploads says that the client sends a stream.
+func settings(p *policy.Policy, uploads bool, add func(name, format string, args ...any)) {
 	of := policies.Spec(p)
 	if r := of.Retry; r != nil {
 		add("codes", "%s", codename.List(r.RetryableStatusCodes))
@@ -275,9 +307,14 @@ func settings(p *policy.Policy, add func(name, format string, args ...any)) {
 		}
 	}
 	if h := of.Hedge; h != nil {
-		add("hedges", "one every %v", h.HedgingDelay)
-		if h.Quantile > 0 {
+		switch {
+		case uploads:
+			add("hedges", "none, since the client sends a stream (docs/streams.md)")
+		case h.Quantile > 0:
+			add("hedges", "one every %v", h.HedgingDelay)
 			add("", "after the latency that %v of the calls stay under, once that is known", h.Quantile)
+		default:
+			add("hedges", "one every %v", h.HedgingDelay)
 		}
 		if len(h.NonFatalStatusCodes) > 0 {
 			add("codes", "%s: the next attempt is sent immediately; all others end the call", codename.List(h.NonFatalStatusCodes))
@@ -295,11 +332,14 @@ func settings(p *policy.Policy, add func(name, format string, args ...any)) {
 	if of.Timeout > 0 {
 		times = append(times, fmt.Sprintf("%v for the call", of.Timeout))
 	}
-	if t := p.PerAttemptTimeout(); t > 0 {
+	switch t := p.PerAttemptTimeout(); {
+	case t > 0 && uploads:
+		times = append(times, "none for an attempt, since the client sends a stream (docs/streams.md)")
+	case t > 0:
 		then := map[string]string{"RETRY": "another one in its place (RETRY)", "HEDGE": "a parallel one (HEDGE)"}[of.Retry.OnAttemptTimeout]
 		times = append(times, fmt.Sprintf("%v for an attempt, then %s", t, then))
 	}
-	if p.Parallel() {
+	if p.Parallel() && !uploads {
 		add("parallel", "if stagger can make a reply for the codec, as it can for protobuf; else in sequence (docs/hedging.md)")
 	}
 	if t := p.MaxConnectionWait(); t > 0 {

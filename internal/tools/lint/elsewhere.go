@@ -6,12 +6,14 @@ package lint
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/stagger-go/stagger/internal/balancing"
 	"github.com/stagger-go/stagger/internal/document"
+	"github.com/stagger-go/stagger/internal/spec"
 )
 
-const balancingKey = "loadBalancingConfig"
+const balancingKey = spec.BalancingKey
 
 // elsewhere returns the loadBalancingConfig, if it sends retries to another backend.
 func (l *linter) elsewhere() string {
@@ -40,6 +42,57 @@ func (l *linter) lintElsewhere() {
 			}
 		}
 	}
+}
+
+// lintBalancers says how connections get the file's load balancing, and warns of policies that gRPC doesn't have: only a program knows
+// which others it has.
+func (l *linter) lintBalancers() {
+	field, list := balancingKey, l.report.Node(balancingKey)
+	note := balancing.Note
+	var names []string
+	if list != nil {
+		names = l.misspelt(field, list)
+	} else if one := l.report.Node(spec.BalancingPolicyKey); one != nil {
+		field, names = spec.BalancingPolicyKey, []string{one.Text}
+	}
+	known := slices.IndexFunc(names, balancing.Known)
+	switch {
+	case len(names) == 0:
+	case known < 0:
+		l.warn(field, nil, "gRPC for Go has no policy %s: a program that doesn't register it leaves this out; %s",
+			strings.Join(names, ", "), balancing.Remedy(names, document.Nearest))
+	case l.elsewhere() == "":
+		if list != nil { // the older key has the name as its value
+			note = names[known] + ": " + note
+		}
+		l.note(field, note)
+		if balancing.Imported(names[known]) {
+			l.note(field, "a program must have it: "+balancing.Remedy(names[known:known+1], document.Nearest))
+		}
+	}
+}
+
+// misspelt warns of names in a list of load balancing policies that resemble one of gRPC's, in front of one that gRPC has, or in a
+// childPolicy. It returns the names of the list.
+func (l *linter) misspelt(field string, list *document.Node) (names []string) {
+	for _, item := range list.Items {
+		for _, e := range item.Entries {
+			names = append(names, e.Key)
+		}
+	}
+	inside := field != balancingKey
+	for i, item := range list.Items {
+		at := document.Item(field, i)
+		for _, e := range item.Entries {
+			if near := balancing.Near(e.Key, document.Nearest); near != "" && (inside || slices.ContainsFunc(names, balancing.Known)) {
+				l.warn(at, e.Key, "gRPC for Go has no such policy; did you mean %s?", near)
+			}
+			if children := e.Value.Get("childPolicy"); children != nil {
+				l.misspelt(document.Under(document.Under(at, e.Key), "childPolicy"), children)
+			}
+		}
+	}
+	return names
 }
 
 // names reports whether a key is in n, at any depth.

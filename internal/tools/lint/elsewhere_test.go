@@ -3,7 +3,10 @@
 
 package lint_test
 
-import "testing"
+import (
+	"fmt"
+	"testing"
+)
 
 const (
 	elsewhere = `loadBalancingConfig: [{stagger_retry_elsewhere: {childPolicy: [{round_robin: {}}]}}, {round_robin: {}}]`
@@ -40,4 +43,28 @@ func TestLintElsewhereWithoutChild(t *testing.T) {
 		"error f:4:62: loadBalancingConfig[2].stagger_retry_elsewhere.childPolicy[2]: "+one,
 		"error f:5:68: loadBalancingConfig[3].around.childPolicy[0].stagger_retry_elsewhere.childPolicy: "+list,
 	)
+}
+
+func TestLintBalancers(t *testing.T) {
+	t.Parallel()
+	const note = ": connections made with Retrier.DialOptions have it. It may connect to all backends, and it replaces a default service config that " +
+		"comes before these options"
+	wantLinted(t, "loadBalancingConfig: [{round_robin: {}}]", "note f:1:22: loadBalancingConfig: round_robin"+note)
+	wantLinted(t, "loadBalancingConfig: [{no_such: {}}, {Round_Robin: {}}]", "note f:1:22: loadBalancingConfig: Round_Robin"+note)
+	wantLinted(t, "loadBalancingPolicy: round_robin", "note f:1:22: loadBalancingPolicy: round_robin"+note)
+	wantLinted(t, "loadBalancingConfig: [{weighted_round_robin: {}}]", "note f:1:22: loadBalancingConfig: weighted_round_robin"+note,
+		`note f:1:22: loadBalancingConfig: a program must have it: import _ "google.golang.org/grpc/balancer/weightedroundrobin" registers weighted_round_robin`)
+	const unknown = "gRPC for Go has no policy %s: a program that doesn't register it leaves this out; "
+	for text, want := range map[string]string{
+		"loadBalancingConfig: [{no_such: {}}]":              "warning f:1:22: loadBalancingConfig: " + fmt.Sprintf(unknown, "no_such") + "import the package that registers it",
+		"loadBalancingConfig: [{roundrobin: {}}]":           "warning f:1:22: loadBalancingConfig: " + fmt.Sprintf(unknown, "roundrobin") + "did you mean round_robin?",
+		"loadBalancingConfig: [{one: {}}, {ring_hash: {}}]": "warning f:1:22: loadBalancingConfig: " + fmt.Sprintf(unknown, "one, ring_hash") + "did you mean ring_hash_experimental?",
+		"loadBalancingPolicy: pickfirst":                    "warning f:1:22: loadBalancingPolicy: pickfirst: " + fmt.Sprintf(unknown, "pickfirst") + "did you mean pick_first?",
+	} {
+		wantLinted(t, text, want)
+	}
+	wantLinted(t, "loadBalancingConfig: [{least_request: {}}, {pick_first: {}}]", "note f:1:22: loadBalancingConfig: pick_first"+note,
+		"warning f:1:23: loadBalancingConfig[0]: \"least_request\": gRPC for Go has no such policy; did you mean least_request_experimental?")
+	wantLinted(t, "loadBalancingConfig: [{stagger_retry_elsewhere: {childPolicy: [{roundrobin: {}}]}}]", imports,
+		`warning f:1:64: loadBalancingConfig[0].stagger_retry_elsewhere.childPolicy[0]: "roundrobin": gRPC for Go has no such policy; did you mean round_robin?`)
 }

@@ -50,6 +50,7 @@ func Lint(file string, data []byte, o Options) []policy.Diagnostic {
 	l := linter{report: document.NewReport(file), set: decision.DescribeBy(parsed, o.Descriptors), config: policies.Config(parsed)}
 	document.Parse(l.report, data, document.Format{}) // for the places
 	l.lintElsewhere()
+	l.lintBalancers()
 	l.noteAdmission()
 	l.lintBuckets()
 	l.noteUnlimited()
@@ -65,11 +66,12 @@ func Lint(file string, data []byte, o Options) []policy.Diagnostic {
 			l.lintHedge(path+".hedgingPolicy", *m.Hedge)
 		}
 		l.lintConnectionWait(path, m)
-		l.notHedged(path, m)
+		l.notTimed(path, m)
 		l.listUndeclared(path, m)
 		l.listDeclared(path, m)
 		l.noteKey(path, m)
 		l.noteNoAttemptTimeout(path, m)
+		l.noteStreamTimes(path, m)
 	}
 	if o.OtherClients {
 		l.otherClients()
@@ -298,7 +300,7 @@ func (l *linter) lintRetry(path string, m spec.MethodConfig) {
 	}
 	l.lintTime(path, m, r)
 	if r.PerAttemptTimeout > 0 && m.Timeout > 0 && r.PerAttemptTimeout >= m.Timeout {
-		l.warn(l.attemptTimeout(path), r.PerAttemptTimeout, "timeout ends the call after %v already", m.Timeout)
+		l.warn(l.attemptTimeout(path), r.PerAttemptTimeout, "timeout ends the call after %s already", document.FormatDuration(m.Timeout))
 	}
 	l.lintFirstRetry(path, r)
 }
@@ -307,8 +309,8 @@ func (l *linter) lintRetry(path string, m spec.MethodConfig) {
 func (l *linter) lintConnectionWait(path string, m spec.MethodConfig) {
 	if m.MaxConnectionWait > attempts.MaxOutage {
 		l.warn(path+"."+strategy(m)+".maxConnectionWait", m.MaxConnectionWait, "calls wait for a connection only in the "+
-			"first %v of an outage, and so never that long; "+
-			"with waitForReady: true, gRPC lets them wait until their deadlines", attempts.MaxOutage)
+			"first %s of an outage, and so never that long; "+
+			"with waitForReady: true, gRPC lets them wait until their deadlines", document.FormatDuration(attempts.MaxOutage))
 	}
 }
 
@@ -324,11 +326,11 @@ func (l *linter) lintTime(path string, m spec.MethodConfig, r *spec.Retry) {
 	switch {
 	case m.Timeout == 0:
 	case longest >= m.Timeout:
-		l.warn(path+".maxAttempts", r.MaxAttempts, "the waits before attempt %d may add up to %v, but timeout ends the call after %v",
-			r.MaxAttempts, longest, m.Timeout)
+		l.warn(path+".maxAttempts", r.MaxAttempts, "the waits before attempt %d may add up to %s, but timeout ends the call after %s",
+			r.MaxAttempts, document.FormatDuration(longest), document.FormatDuration(m.Timeout))
 	case r.PerAttemptTimeout < m.Timeout && float64(longest)+slow >= float64(m.Timeout):
-		l.warn(path+".maxAttempts", r.MaxAttempts, "if attempts are slow, the waits and %d times perAttemptTimeout do not fit: timeout ends the call after %v",
-			r.MaxAttempts-1, m.Timeout)
+		l.warn(path+".maxAttempts", r.MaxAttempts, "if attempts are slow, the waits and %d times perAttemptTimeout do not fit: "+
+			"timeout ends the call after %s", r.MaxAttempts-1, document.FormatDuration(m.Timeout))
 	}
 }
 
@@ -346,7 +348,7 @@ func (l *linter) lintBackoff(path string, b spec.Backoff) {
 		l.warn(path+".backoffMultiplier", b.Multiplier, "makes each wait shorter than the last; 2 doubles it, 1 keeps it")
 	}
 	if b.Initial > b.Max {
-		l.warn(path+".initialBackoff", b.Initial, "is cut to maxBackoff, %v", b.Max)
+		l.warn(path+".initialBackoff", b.Initial, "is cut to maxBackoff, %s", document.FormatDuration(b.Max))
 	}
 }
 
@@ -485,17 +487,31 @@ func (l *linter) noteNoAttemptTimeout(path string, m spec.MethodConfig) {
 	}
 }
 
-// notHedged warns of parallel attempts for methods whose client sends a stream.
-func (l *linter) notHedged(path string, m spec.MethodConfig) {
-	var what string
-	switch {
-	case m.Hedge != nil:
-		path, what = path+".hedgingPolicy", "is not hedged, since its client sends a stream: the next attempt follows a failure; write a retryPolicy"
-	case m.Retry != nil && m.Retry.OnAttemptTimeout == "HEDGE":
-		path, what = path+".retryPolicy.onAttemptTimeout", "gives a slow attempt up for the next (RETRY), since its client sends a stream; write RETRY"
-	default:
-		return
+// noteStreamTimes notes times of an entry that mean something else for its streams than for its unary methods.
+func (l *linter) noteStreamTimes(path string, m spec.MethodConfig) {
+	var streams, timed []string
+	for _, n := range m.Names {
+		for method := range l.set.MethodsOf(n) {
+			name := decision.MethodPath(method)
+			if method.IsStreamingClient() || method.IsStreamingServer() {
+				streams = append(streams, name)
+			}
+			if method.IsStreamingServer() && !method.IsStreamingClient() { // of the others, notTimed speaks
+				timed = append(timed, name)
+			}
+		}
 	}
+	const remedy = ". If a stream may be longer or quiet, give it an entry of its own (docs/streams.md): "
+	if m.Timeout > 0 && len(streams) > 0 {
+		l.note(path+".timeout", "also bounds whole streams, from their start to their end"+remedy+atMost(streams))
+	}
+	if m.Retry != nil && m.Retry.PerAttemptTimeout > 0 && len(timed) > 0 {
+		l.note(l.attemptTimeout(path+".retryPolicy"), "is the time to the first message of a stream"+remedy+atMost(timed))
+	}
+}
+
+// notTimed names methods whose client sends a stream: hedges and attempt timeouts don't apply to them.
+func (l *linter) notTimed(path string, m spec.MethodConfig) {
 	var found []string
 	for _, n := range m.Names {
 		for method := range l.set.MethodsOf(n) {
@@ -504,8 +520,14 @@ func (l *linter) notHedged(path string, m spec.MethodConfig) {
 			}
 		}
 	}
-	if len(found) > 0 {
-		l.warn(path, nil, "%s %s for it, in a separate entry", atMost(found), what)
+	switch {
+	case len(found) == 0:
+	case m.Hedge != nil:
+		l.warn(path+".hedgingPolicy", nil, "%s is not hedged, since its client sends a stream: the next attempt follows a failure; "+
+			"write a retryPolicy for it, in a separate entry", atMost(found))
+	case m.Retry != nil && m.Retry.PerAttemptTimeout > 0:
+		l.note(path+".retryPolicy.perAttemptTimeout", "does not apply to calls whose client sends a stream, where the next attempt follows "+
+			"only a failure: "+atMost(found))
 	}
 }
 

@@ -95,12 +95,47 @@ func TestLintUnlimited(t *testing.T) {
 		{entry(upload) + entry(unary) + entry("{service: a.D}"), "note f:5:3: methodConfig[1]: " + advice + "; the same holds for methodConfig[2]"},
 	} {
 		got := linted("methodConfig:\n" + row[0])
-		got = slices.DeleteFunc(got, func(s string) bool { return strings.Contains(s, ".name: only this file declares") })
+		got = slices.DeleteFunc(got, func(s string) bool {
+			return strings.Contains(s, ".name: only this file declares") || strings.Contains(s, "of a stream") ||
+				strings.Contains(s, "does not apply to calls whose client sends")
+		})
 		if !slices.Equal(got, row[1:]) {
 			t.Errorf("%s%q; want %q", row[0], got, row[1:])
 		}
 	}
 }
+
+// The times of an entry mean something else for streams.
+func TestLintStreamTimes(t *testing.T) {
+	t.Parallel()
+	const (
+		retry   = "retryPolicy: {maxAttempts: 3, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [14], perAttemptTimeout: 3s}}]"
+		whole   = ".timeout: 9s: also bounds whole streams, from their start to their end" + remedy
+		attempt = ".perAttemptTimeout: 3s: is the time to the first message of a stream" + remedy
+	)
+	of := func(text string) []string {
+		return slices.DeleteFunc(linted(bounded(text)), func(s string) bool { return !strings.Contains(s, "docs/streams.md): ") })
+	}
+	for _, row := range [][]string{
+		{"methodConfig: [{name: [{service: shop.Feeds, method: Get}], timeout: 9s, " + retry},
+		{"methodConfig: [{name: [{service: un.Known}], timeout: 9s, " + retry},
+		{"methodConfig: [{name: [{service: shop.Feeds}], timeout: 9s}]", "note f:1:57: methodConfig[0]" + whole + "/shop.Feeds/Watch"},
+		{
+			"methodConfig: [{name: [{service: shop.Feeds, method: Watch}, {service: shop.Uploads}], timeout: 9s, " + retry,
+			"note f:1:97: methodConfig[0]" + whole + "/shop.Feeds/Watch, /shop.Uploads/Create",
+			"note f:1:236: methodConfig[0].retryPolicy" + attempt + "/shop.Feeds/Watch", // to uploads it doesn't apply
+		},
+		{
+			"methodConfig: [{name: [{service: shop.Feeds}], timeout: 9s}, {name: [{service: shop.Feeds, method: Watch}]}]", // it has its own
+		},
+	} {
+		if got := of(row[0]); !slices.Equal(got, row[1:]) {
+			t.Errorf("%s: %q; want %q", row[0], got, row[1:])
+		}
+	}
+}
+
+const remedy = ". If a stream may be longer or quiet, give it an entry of its own (docs/streams.md): "
 
 // Server streams and unary methods of one service share the balance of a budget, and with scope PROCESS those of several do.
 func TestLintSharedBudgets(t *testing.T) {
@@ -362,28 +397,33 @@ func TestLintOnlyDescriptors(t *testing.T) {
 		"retryableStatusCodes: [14], perAttemptTimeout: 3s}}]"
 	for only, want := range map[bool]string{false: "/shop.Mall/Pay00", true: `methods of {} will be retried only`} {
 		list := lint.Lint("f", []byte(bounded(everything)), lint.Options{Descriptors: decision.Descriptors{Only: only}})
-		list = slices.DeleteFunc(list, func(d policy.Diagnostic) bool { return strings.Contains(d.Message, "shares the balance") })
+		list = slices.DeleteFunc(list, func(d policy.Diagnostic) bool {
+			return strings.Contains(d.Message, "shares the balance") || strings.Contains(d.Message, "of a stream") ||
+				strings.Contains(d.Message, "does not apply")
+		})
 		if len(list) != 1 || !strings.Contains(list[0].String(), want) {
 			t.Errorf("only descriptors %v: %v; want one note with %s", only, list, want)
 		}
 	}
 }
 
-// Create is not hedged: lint warns in the entry that asks for it, if the method uses that entry.
-func TestClientStreamsAreNotHedged(t *testing.T) {
+// Neither hedges nor attempt timeouts apply to Create: lint warns in the entry that asks for them, if the method uses that entry.
+func TestClientStreamsAreNotTimed(t *testing.T) {
 	t.Parallel()
 	const hedge = "hedgingPolicy: {maxAttempts: 2, hedgingDelay: 1s, nonFatalStatusCodes: [14]}"
 	retry := func(more string) string {
-		return "retryPolicy: {maxAttempts: 2, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [14], perAttemptTimeout: 1s" + more + "}"
+		return "retryPolicy: {maxAttempts: 2, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [14]" + more + "}"
 	}
 	const create = "/shop.Uploads/Create "
+	const untimed = "note f:1:222: methodConfig[0].retryPolicy.perAttemptTimeout: 1s: does not apply to calls whose client sends a stream, " +
+		"where the next attempt follows only a failure: /shop.Uploads/Create"
 	for _, row := range [][3]string{
 		{"{service: shop.Uploads, method: Create}", hedge, "warning f:1:102: methodConfig[0].hedgingPolicy: " + create +
 			"is not hedged, since its client sends a stream: the next attempt follows a failure; write a retryPolicy for it, in a separate entry"},
-		{"{service: shop.Uploads, method: Create}", retry(", onAttemptTimeout: HEDGE"), "warning f:1:244: methodConfig[0].retryPolicy.onAttemptTimeout: HEDGE: " + create +
-			"gives a slow attempt up for the next (RETRY), since its client sends a stream; write RETRY for it, in a separate entry"},
+		{"{service: shop.Uploads, method: Create}", retry(", perAttemptTimeout: 1s, onAttemptTimeout: HEDGE"), untimed},
+		{"{service: shop.Uploads, method: Create}", retry(", perAttemptTimeout: 1s"), untimed},
 		{"{service: shop.Uploads, method: Create}", retry(""), ""},
-		{"{service: shop.Uploads, method: Create}", retry(", onAttemptTimeout: RETRY"), ""},
+		{"{service: shop.Uploads, method: Get}", retry(", perAttemptTimeout: 1s"), ""},
 		{"{service: shop.Uploads, method: Get}", hedge, ""},
 		{"{service: shop.Uploads}", hedge, "warning f:1:86: methodConfig[0].hedgingPolicy: " + create +
 			"is not hedged, since its client sends a stream: the next attempt follows a failure; write a retryPolicy for it, in a separate entry"},
@@ -391,7 +431,7 @@ func TestClientStreamsAreNotHedged(t *testing.T) {
 		text := "methodConfig: [{name: [" + row[0] + "], idempotency: ASSUME, " + row[1] + "}]"
 		var got []string
 		for _, d := range lint.Lint("f", []byte(text), lint.Options{}) {
-			if d.Severity == document.SeverityWarning {
+			if d.Severity == document.SeverityWarning || strings.Contains(d.Message, "does not apply") {
 				got = append(got, d.Severity+" "+d.String())
 			}
 		}
@@ -511,6 +551,7 @@ func TestLintNamesThatMatchNothing(t *testing.T) {
 		method  = "warning f:1:47: methodConfig[0].name[0].method: "
 		service = "warning f:1:34: methodConfig[0].name[0].service: "
 		lacks   = ": matches nothing: the service has no such method"
+		near    = ": matches nothing: no descriptor has the service; did you mean shop.Mixed?"
 		retry   = "timeout: 9s, retryPolicy: {maxAttempts: 3, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 2, " +
 			"retryableStatusCodes: [14], perAttemptTimeout: 3s}}]"
 		pattern = ": matches nothing: there are no patterns; a service without a method stands for all its methods, and {} for everything"
@@ -526,7 +567,14 @@ func TestLintNamesThatMatchNothing(t *testing.T) {
 			"warning f:1:54: methodConfig[0].name[0].method: shop.Mixed.Get: matches nothing: it repeats the name of the service; write Get",
 		},
 		"{service: shop.Mixed, method: Get}":             nil,
-		"{service: shop.Mixd, method: Get}":              nil, // may be another API's
+		"{service: shop.Mixd, method: Get}":              {at + `"/shop.Mixd/Get"` + near},
+		"{service: Shop.mixed}":                          {at + `"/Shop.mixed/"` + near},
+		"{service: Mixed, method: Get}":                  {at + `"/Mixed/Get"` + near},
+		"{service: mixd, method: Get}":                   {at + `"/mixd/Get"` + near},
+		"{service: shop.Fixed, method: Get}":             {at + `"/shop.Fixed/Get"` + near},
+		"{service: shop.Mixed2, method: Get}":            nil, // another version
+		"{service: shop.v1.Mixed, method: Get}":          nil, // may be another API's
+		"{service: shop.Fasted, method: Get}":            nil,
 		"{service: my-shop.My-Service, method: get-one}": nil,
 	} {
 		wantLinted(t, "methodConfig: [{name: ["+names+"], "+retry, want...)

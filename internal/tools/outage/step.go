@@ -132,6 +132,7 @@ func playable(s *sim.Scenario) error {
 	}
 	for i := range s.Fleets {
 		refuse(len(s.Fleets[i].Calls) != 1, "users with several kinds of calls")
+		refuse(s.Fleets[i].Lifetime > 0, "processes that come and go")
 		for k := range s.Fleets[i].Calls {
 			call(&s.Fleets[i].Calls[k])
 		}

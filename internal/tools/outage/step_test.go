@@ -27,6 +27,7 @@ func TestPlayable(t *testing.T) {
 		"costly hop":   func(s *sim.Scenario) { s.Services[0].Calls = []sim.Call{{Service: "x", Work: 2}} },
 		"loss":         func(s *sim.Scenario) { s.Fleets[0].Calls[0].Loss = 0.1 },
 		"a cache":      func(s *sim.Scenario) { s.Services[0].Cache = &sim.Cache{Entries: 1, TTL: ms} },
+		"new ones":     func(s *sim.Scenario) { s.Fleets[0].Lifetime = time.Second },
 		"thrashing":    func(s *sim.Scenario) { s.Services[0].Thrash = 2 },
 		"of a method":  func(s *sim.Scenario) { s.Phases[0].Faults = []sim.Fault{{Service: "shop", Method: method, Hang: true}} },
 		"slower":       func(s *sim.Scenario) { s.Phases[0].Faults = []sim.Fault{{Service: "shop", Slower: 2}} },

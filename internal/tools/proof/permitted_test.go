@@ -70,7 +70,7 @@ const oneAnswer = "one answer"
 var permissions = []permission{
 	{
 		name:   "a unary call keeps nothing for replay, so no limit of the replay buffer commits it",
-		by:     "docs/streams.md: only streams keep what they have sent",
+		by:     "docs/hedging.md: the application's request is there until the call returns",
 		script: func(s *script) { s.buffer = map[bool]int{true: -2, false: s.buffer}[s.kind == unary] },
 	},
 	{
@@ -116,13 +116,6 @@ var permissions = []permission{
 		},
 	},
 	{
-		name: "after missed deadlines alone, a server's own DEADLINE_EXCEEDED among them, no attempt follows",
-		by:   "docs/load.md: the last responses",
-		allows: func(c *comparison, _ difference) bool {
-			return c.got.reason == "[slow_everywhere]" && slices.Equal(c.got.attempts, c.want.attempts[:min(len(c.want.attempts), len(c.got.attempts))])
-		},
-	},
-	{
 		name: "at a call's deadline, the server answers or resets the stream: gRPC does either, and its trailer comes or does not",
 		by:   "both happen at one moment",
 		allows: func(c *comparison, d difference) bool {
@@ -141,64 +134,23 @@ var permissions = []permission{
 		by:   oneAnswer,
 		allows: func(c *comparison, d difference) bool {
 			failed := strings.HasPrefix(d.wanted.call, "RecvMsg") && strings.Contains(d.wanted.got, "(") || strings.Contains(d.wanted.call, "Msg") && d.wanted.got == "EOF" || d.wanted.call == "RecvMsg again"
-			return failed && c.inTime(d) && slices.Equal(c.got.finished, []string{d.gotten.got}) && (c.got.cutShort() || slices.Equal(c.want.finished, c.got.finished))
+			return failed && d.sameTime() && slices.Equal(c.got.finished, []string{d.gotten.got}) && (c.got.cutShort() || slices.Equal(c.want.finished, c.got.finished))
 		},
 	},
 	{
-		name: "RecvMsg returns the same error again after a message that is too large; gRPC reads the rest of that message as another header",
-		by:   oneAnswer,
+		name: "on a stream with one request whose attempts may be slow, other operations wait for the first message beside RecvMsg, or for headers beside Header",
+		by:   "docs/hedging.md: until then, such a stream is like a unary call",
 		allows: func(c *comparison, d difference) bool {
-			const tooLarge = "received message larger than max"
-			again := d.wanted.call == "RecvMsg again" && d.gotten.call == d.wanted.call && c.inTime(d)
-			return again && strings.Contains(d.wanted.got, tooLarge) && strings.Contains(d.gotten.got, tooLarge) && c.got.ends(d.gotten.got)
+			watched := strings.Contains(c.ours.name, "timeout") || strings.HasPrefix(c.ours.name, "hedges")
+			return watched && c.script.together && c.script.kind == serverStream && d.alike() && d.wanted.at < d.gotten.at
 		},
 	},
 	{
-		name: "SendMsg of an ended call returns io.EOF or the call's error, even for a message that is too large to send",
-		by:   "SendMsg of an ended call says only that it has ended",
-		allows: func(c *comparison, d difference) bool {
-			ended := d.gotten.got == "EOF" || slices.Contains(c.got.finished, d.gotten.got)
-			return ended && strings.HasPrefix(d.gotten.call, "SendMsg") && strings.Contains(d.wanted.got, "trying to send message larger than max")
-		},
-	},
-	{
-		name: "gRPC's Header may return before it knows how an attempt without headers has ended, and commits the call to it; a Retrier finds the status, and the next attempt follows",
-		by:   "docs/streams.md: headers that the application receives commit the call",
-		allows: func(c *comparison, _ difference) bool {
-			known := len(c.want.attempts)
-			if known >= len(c.got.attempts) || !slices.Equal(c.want.attempts, c.got.attempts[:known]) {
-				return false
-			}
-			for i, w := range c.want.receiver {
-				if w.call == "Header" && w.got == "[]ok" && i < len(c.got.receiver) && c.got.receiver[i].call == "Header" {
-					return c.got.receiver[i].got != w.got
-				}
-			}
-			return false
-		},
-	},
-	{
-		name: "SendMsg doesn't wait for a backoff, so the application's next call is earlier; if it cancels then, the next attempt isn't sent; if it cancels only later, or its deadline comes later, it has begun to receive before, and more is sent until then; if it is Context, that commits the call to an earlier attempt",
-		by:   "docs/architecture.md: SendMsg keeps a message, and another goroutine sends it",
-		allows: func(c *comparison, d difference) bool {
-			sent := len(c.got.attempts)
-			fewer := c.got.cutShort() && sent < len(c.want.attempts) && slices.Equal(c.got.attempts, c.want.attempts[:sent])
-			alike := slices.EqualFunc(c.got.receiver, c.want.receiver, func(g, w result) bool { return g.got == w.got })
-			gone := fewer && (c.script.leaves && alike || c.script.byHand && d.what == "attempts" && c.sooner())
-			stays := slices.Equal(c.want.finished, []string{"Canceled(context canceled)"}) && !c.got.cutShort() && c.beforeCancel()
-			taken := d.gotten.got == "ok" && d.wanted.got == "EOF" && strings.HasPrefix(d.gotten.call, "SendMsg") // the attempt had not ended yet
-			late := slices.Equal(c.want.finished, []string{"DeadlineExceeded(context deadline exceeded)"}) && !c.got.cutShort() && c.sooner()
-			ends := late && len(c.want.attempts) <= sent && slices.Equal(c.want.attempts, c.got.attempts[:len(c.want.attempts)])
-			further := d.what == "attempts" && c.sooner() && c.got.cutShort() && c.further()
-			return gone || stays || ends || further || c.cutInBackoff() || c.committedSooner() || (d.alike() || taken) && c.early(d)
-		},
-	},
-	{
-		name: "SendMsg of a call that was cancelled just before it returns io.EOF, and sends nothing; gRPC's, which may not know it yet, may send, or return the error of its next attempt",
+		name: "SendMsg of a call that is cancelled returns io.EOF, and sends nothing; gRPC's may still send, or return the context's error",
 		by:   "SendMsg of an ended call says only that it has ended",
 		allows: func(c *comparison, d difference) bool {
 			found := d.gotten.got == "EOF" && strings.HasPrefix(d.gotten.call, "SendMsg") && slices.Contains([]string{"ok", "Canceled(context canceled)"}, d.wanted.got)
-			return c.script.byHand && c.got.cutShort() && (found && c.inTime(d) || d.what == "attempts" && c.unsent())
+			return c.got.cutShort() && (found && d.sameTime() || c.script.byHand && d.what == "attempts" && c.unsent())
 		},
 	},
 	{
@@ -219,7 +171,7 @@ var permissions = []permission{
 	},
 	{
 		name: "a stream of messages that aren't protobuf's is sent once: it ends with the server's error",
-		by:   "design, section 8",
+		by:   "docs/streams.md: a message that isn't protobuf's commits the stream, since its codec may give its buffers away",
 		allows: func(c *comparison, _ difference) bool {
 			return forms[c.script.form].option != nil && c.script.kind != unary && len(c.want.attempts) > 1 &&
 				(c.got.reason == "[committed]" || c.got.cutShort()) // before the application has received the error
@@ -257,57 +209,6 @@ func (c *comparison) resetAtDeadline() bool {
 	return w.got == answer && g.got == reset || w.got == reset && g.got == answer
 }
 
-// sooner reports whether SendMsg has returned sooner than gRPC's.
-func (c *comparison) sooner() bool {
-	for i, g := range c.got.receiver {
-		if i < len(c.want.receiver) && g.call == "SendMsg" && g.got == c.want.receiver[i].got && g.at < c.want.receiver[i].at-slack {
-			return true
-		}
-	}
-	return false
-}
-
-// beforeCancel reports whether a call of the application came before the moment at which it cancels by hand, and gRPC's after it,
-// because an earlier SendMsg has returned sooner.
-func (c *comparison) beforeCancel() bool {
-	for i, g := range c.got.receiver {
-		if i < len(c.want.receiver) && g.began <= c.script.cancel && c.script.cancel < c.want.receiver[i].began {
-			return c.script.byHand && c.sooner()
-		}
-	}
-	return false
-}
-
-// committedSooner reports whether Context has committed the call to an attempt that was over, and followed by others, when gRPC's
-// application called it.
-func (c *comparison) committedSooner() bool {
-	sent := len(c.got.attempts)
-	if c.got.reason != "[committed]" || sent >= len(c.want.attempts) || !slices.Equal(c.got.attempts, c.want.attempts[:sent]) {
-		return false
-	}
-	for i, g := range c.got.receiver {
-		asks := g.call == "Context" || g.call == "SendMsg of PreparedMsg" // which is encoded for the context
-		if i < len(c.want.receiver) && asks && c.want.receiver[i].call == g.call && g.at < c.want.receiver[i].at-slack {
-			return c.sooner()
-		}
-	}
-	return false
-}
-
-// further reports whether the server has seen the attempts and messages that gRPC's has seen, and perhaps more.
-func (c *comparison) further() bool {
-	if len(c.want.attempts) > len(c.got.attempts) {
-		return false
-	}
-	for i, w := range c.want.attempts {
-		seen, _, _ := strings.Cut(w, "], closed")
-		if !strings.HasPrefix(c.got.attempts[i], seen) {
-			return false
-		}
-	}
-	return true
-}
-
 // unsent reports whether SendMsg or CloseSend found the end of the call, where gRPC's sent.
 func (c *comparison) unsent() bool {
 	want := slices.Concat(c.want.sender, c.want.receiver)
@@ -317,20 +218,6 @@ func (c *comparison) unsent() bool {
 		}
 	}
 	return strings.Join(c.got.attempts, "") == strings.ReplaceAll(strings.Join(c.want.attempts, ""), "closed true", "closed false")
-}
-
-// early reports whether a call has returned sooner than gRPC's because an earlier SendMsg has.
-func (c *comparison) early(d difference) bool { return c.sooner() && d.gotten.at < d.wanted.at }
-
-// inTime reports whether a call has returned at the same time as gRPC's, or sooner because an earlier SendMsg has.
-func (c *comparison) inTime(d difference) bool { return d.sameTime() || c.early(d) }
-
-// cutInBackoff reports whether the call was cut off while gRPC's SendMsg waited for a backoff, and reported it; ours had
-// already returned.
-func (c *comparison) cutInBackoff() bool {
-	return c.got.cutShort() && slices.ContainsFunc(c.want.receiver, func(w result) bool {
-		return w.call == "SendMsg" && slices.Contains(c.got.finished, w.got)
-	}) && !slices.ContainsFunc(c.got.receiver, func(g result) bool { return strings.HasPrefix(g.got, "panic") })
 }
 
 // cutShort reports whether the call was ended by its context or connection.

@@ -115,7 +115,7 @@ func (s *storm) newBudget(t *testing.T) budget.Budget {
 	switch s.budget {
 	case "bucket":
 		return must.Get(budget.New(budget.BucketConfig{
-			Size: 1000, PerSuccess: 0.5, SlowCost: 1, Refund: 1, RefillTime: 10 * time.Second, Window: 10 * time.Second,
+			Size: 1000, PerSuccess: 0.5, SlowCost: 1, Refund: 1,
 		}))(t)
 	case "throttle":
 		return must.Get(budget.New(budget.ThrottleConfig{MaxTokens: 10, TokenRatio: 0.5}))(t)

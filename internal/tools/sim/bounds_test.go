@@ -69,6 +69,34 @@ func TestBoundsRun(t *testing.T) {
 	t.Parallel()
 	s := small()
 	s.Fleets[0].Rate, s.Fleets[0].Calls[0].Connections = 1, 100_000
+	for name, row := range map[string]struct {
+		file string
+		want string
+	}{
+		"windows": {
+			"fleets:\n" + numbered("  - {name: users%d, rate: 1, calls: {service: a, method: /a.B/C, deadline: 1s}}\n", 3) + "services: [{name: a, time: 10ms}]\n" +
+				"recovery: {window: 25ms}\nphases: [{name: x, length: 1s}, {name: after, kind: AFTER, length: 82800s}]\n",
+			"has too many parts of recovery windows, 2.484e+08; must be at most 1e+07: make recovery.window longer, or the phases after the trouble shorter",
+		},
+		"series": {
+			"bucket: 1s\nfleets:\n" + numbered("  - {name: users%d, rate: 1, calls: {service: a, method: /a.B/C, deadline: 1s}}\n", 3) + "services: [{name: a, time: 10ms}]\n" +
+				"phases: [{name: x, length: 82800s}]\nvariants:\n" + numbered("  - {name: v%d}\n", 100),
+			"has too many values in its time series, 7.452e+07; must be at most 5e+07: make bucket longer",
+		},
+		"backends": {
+			"fleets: [{name: users, rate: 1, calls: {service: a0, method: /a.B/C, deadline: 1s}}]\nservices:\n" + numbered("  - {name: a%d, time: 10ms, backends: 100000}\n", 11) +
+				"phases: [{name: x, length: 10s}]\n",
+			"has too many backends of all services, 1.1e+06; must be at most 1e+06",
+		},
+	} {
+		large, err := parse("title: large\n" + row.file)
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		if _, err := large.Run(t.Context(), Options{}); err == nil || !strings.HasSuffix(err.Error(), row.want) {
+			t.Errorf("%s: error %v; want %s", name, err, row.want)
+		}
+	}
 	if _, err := s.Run(t.Context(), Options{Clients: 1 << 30}); err == nil || !strings.Contains(err.Error(), `sim: small: variant "small": has too many connections`) {
 		t.Errorf("error %v", err)
 	}

@@ -83,9 +83,10 @@ func (c *checker) reportNames() {
 // names checks that the names of services, fleets and variants differ.
 func (c *checker) names() {
 	seen := map[string]bool{}
+	differ := "services and fleets need different names"
 	once := func(path, name string) {
 		if seen[name] {
-			c.Errorf(path+".name", name, "is given twice; services and fleets need different names")
+			c.Errorf(path+".name", name, "is given twice; %s", differ)
 		}
 		seen[name] = true
 	}
@@ -96,6 +97,7 @@ func (c *checker) names() {
 		once(document.Item("fleets", i), c.scenario.Fleets[i].Name)
 	}
 	clear(seen)
+	differ = "two variants have it, and each needs its own"
 	for i := range c.scenario.Variants {
 		once(document.Item("variants", i), c.scenario.Variants[i].Name)
 	}

@@ -22,14 +22,44 @@ type fleet struct {
 	whose    *rand.Rand // which client calls
 	choice   *rand.Rand // which call it makes
 	rate     float64    // per second, in this phase
+	oldest   int        // client, the next to be replaced
 	counts   fleetCounts
 }
 
-// handle implements [handler]: a call begins. The number is the phase's for which it was scheduled.
-func (f *fleet) handle(_ eventKind, phase uint32) {
-	if phase != f.world.phase {
-		return
+// The events of a fleet.
+const (
+	callBegins  eventKind = iota
+	processEnds           // the oldest
+)
+
+// handle implements [handler]. The number of a call is that of the phase for which it was scheduled.
+func (f *fleet) handle(kind eventKind, number uint32) {
+	switch {
+	case kind == processEnds:
+		f.replaceOldest()
+	case number == f.world.phase:
+		f.beginCall()
 	}
+}
+
+// replaceOldest puts a new process in the place of the oldest one: it has full budgets and knows nothing, and it has to connect. The
+// calls of the old one go on.
+func (f *fleet) replaceOldest() {
+	for _, l := range f.links {
+		l.replaceProcess(f.oldest)
+	}
+	f.oldest = (f.oldest + 1) % f.clients
+	f.scheduleEnd()
+}
+
+// scheduleEnd schedules the end of the oldest process. In a lifetime, each one ends once.
+func (f *fleet) scheduleEnd() {
+	if wait := f.spec.Lifetime / time.Duration(f.clients); wait > 0 && f.world.now+wait < f.world.until {
+		f.world.after(wait, f, processEnds, 0)
+	}
+}
+
+func (f *fleet) beginCall() {
 	c := f.anyLink().newCall(f.anyClient(), nil, attempts.Never)
 	f.counts.begun(c)
 	c.startCall()
@@ -72,7 +102,7 @@ func (f *fleet) scheduleCall() {
 	w := f.world
 	wait := time.Duration(min(f.arrivals.ExpFloat64()/f.rate*float64(time.Second), longest))
 	if w.now+wait < w.phaseEnd {
-		w.after(wait, f, 0, w.phase)
+		w.after(wait, f, callBegins, w.phase)
 	}
 }
 

@@ -124,6 +124,7 @@ func (l *Fleet) fleetKeys(f *fields) {
 	l.Clients = max(l.Clients, 1)
 	f.RequiredText("name", &l.Name)
 	f.Int("clients", &l.Clients, 1, 1, mostClients)
+	f.Duration("lifetime", &l.Lifetime, 0, 10*time.Millisecond, mostLength)
 	f.Number("rate", &l.Rate, missing, mostRate, true)
 	f.Require("must be the calls per second of all clients together", "rate")
 	oneOrMore(f, "calls", &l.Calls, func(c *Call, f *fields) {

@@ -16,7 +16,6 @@ import (
 	"github.com/stagger-go/stagger/internal/attempts"
 	"github.com/stagger-go/stagger/internal/decision"
 	"github.com/stagger-go/stagger/internal/defaults"
-	"github.com/stagger-go/stagger/internal/latency"
 	"github.com/stagger-go/stagger/internal/methods"
 	"github.com/stagger-go/stagger/internal/policies"
 	"github.com/stagger-go/stagger/internal/spec"
@@ -37,7 +36,7 @@ type link struct {
 	retriers    *retriers
 	budgets     *budgets
 	methods     []*methods.Method // the method, for each process
-	known       []methods.Known   // the same, as the policy sees them
+	known       []*methods.Known  // the same, as the policy sees them; nil: not used yet
 	gates       []admitting.Gate  // admission of the method, for each process; nil: none
 	fleet       *fleet            // nil for calls between services
 	counts      callCounts        // of a fleet's calls
@@ -115,7 +114,7 @@ func (l *link) setPolicy(r *retriers, method string) error {
 			return err
 		}
 	}
-	l.known, l.methods = make([]methods.Known, l.processes()), r.methodsOf(l.to.spec.Name, method)
+	l.known, l.methods = make([]*methods.Known, l.processes()), r.methodsOf(l.to.spec.Name, method)
 	if l.policy.Admission() {
 		l.gates = r.gatesOf(l.to.spec.Name, method)
 	}
@@ -131,11 +130,24 @@ func (l *link) knownMethod(client int, now time.Duration) attempts.Method {
 	if l.blind {
 		return nil
 	}
-	k := &l.known[client]
-	if !k.Any() {
-		*k = l.methods[client].For(l.policy, now)
+	if l.known[client] == nil {
+		l.known[client] = new(l.methods[client].For(l.policy, now))
 	}
-	return k
+	return l.known[client]
+}
+
+// replaceProcess forgets what a process has learned, spent and connected.
+func (l *link) replaceProcess(client int) {
+	l.methods[client], l.known[client] = methods.New(), nil
+	if l.gates != nil {
+		l.gates[client] = admitting.Registered()()
+	}
+	if !l.budgets.unlimited {
+		l.budgets.list[client] = nil
+	}
+	for i := range l.to.backends {
+		delete(l.connected, connection{client, i})
+	}
 }
 
 // gate returns the admission of a process, or nil if it has none.
@@ -153,7 +165,6 @@ type retriers struct {
 	budgets map[budgetKey]*budgets
 	methods map[methodKey][]*methods.Method // one for each process, as below
 	gates   map[methodKey][]admitting.Gate
-	targets map[string][]latency.Responses
 }
 
 // retriersKey identifies the calls that share retriers.
@@ -165,7 +176,7 @@ type retriersKey struct {
 func newRetriers(set *decision.Set, processes int) *retriers {
 	r := &retriers{
 		set: set, slots: make([]slots, processes), budgets: map[budgetKey]*budgets{},
-		methods: map[methodKey][]*methods.Method{}, gates: map[methodKey][]admitting.Gate{}, targets: map[string][]latency.Responses{},
+		methods: map[methodKey][]*methods.Method{}, gates: map[methodKey][]admitting.Gate{},
 	}
 	most := defaults.MaxWaiting
 	if set != nil {
@@ -199,12 +210,9 @@ type methodKey struct{ target, name string }
 // methodsOf returns the state of a service's method in each process.
 func (r *retriers) methodsOf(target, name string) []*methods.Method {
 	key := methodKey{target, name}
-	if r.targets[target] == nil {
-		r.targets[target] = make([]latency.Responses, len(r.slots))
-	}
 	if r.methods[key] == nil {
-		for i := range r.slots {
-			r.methods[key] = append(r.methods[key], methods.New(&r.targets[target][i]))
+		for range r.slots {
+			r.methods[key] = append(r.methods[key], methods.New())
 		}
 	}
 	return r.methods[key]

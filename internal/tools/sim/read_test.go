@@ -149,6 +149,7 @@ func TestParseErrors(t *testing.T) {
 		{"{service: back, method", "{service: rear, method", "x.yaml:21:23: services[0].calls[0].service: rear: no service has that name; must be front or back"},
 		{"method: /a.B/C, policy: retry, deadline: 1s", "method: /a.B/D, policy: retry, deadline: 1s", `x.yaml:21:53: services[0].calls[0].policy: retry: has no entry for the method "/a.B/D" of the calls to back; set their method to one that it has`},
 		{"policy: retry, deadline: 1s", "policy: other, deadline: 1s", "x.yaml:21:53: services[0].calls[0].policy: other: no policy has that name; name its file under policies, or write NONE for one attempt"},
+		{"{name: none, policy: NONE", "{name: front alone, policy: NONE", "variants[1].name: front alone: is given twice; two variants have it, and each needs its own"},
 		{"{name: back, time", "{name: front, time", "services[1].name: front: is given twice; services and fleets need different names"},
 		{"{name: back, time: {lognormal: {median: 5ms, p99: 50ms}}}", "{name: back}", "x.yaml:22:5: services[1].time: is required; must be how long a worker needs for a request, more than 0s on average"},
 		{"{name: back, time: {lognormal: {median: 5ms, p99: 50ms}}}", "{name: back, time: 1ms, calls: [{service: front}]}", "x.yaml:21:12: services[0].calls: lead back to front; calls must not go in circles"},

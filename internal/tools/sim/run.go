@@ -58,8 +58,21 @@ func (s *Scenario) Run(ctx context.Context, o Options) (*Result, error) {
 // checkSize refuses a scenario that would exhaust the memory, or run for hours. clients is the number of clients of each fleet; 0:
 // the fleet's own.
 func (s *Scenario) checkSize(clients int) error {
-	const mostConnections, mostCalls = 100e6, 1e9
-	var connections, calls float64
+	const (
+		mostConnections, mostCalls = 100e6, 1e9
+		mostStarts                 = 10e6 // of processes that come and go
+		mostParts                  = 10e6 // of the recovery's windows, 16 bytes each
+		mostSeries                 = 50e6 // values of all time series, 8 bytes each
+		mostProcesses              = 1e6  // backends of all services
+	)
+	services, fleets := float64(len(s.Services)), float64(len(s.Fleets))
+	parts := fleets * float64((s.Length()-s.TroubleEnd())/max(s.Recovery.Window/recoveryParts, 1))
+	series := float64(max(len(s.Variants), 1)) * float64(s.Length()/s.Bucket) * (3*services + 2*fleets)
+	processes := 0.0
+	for i := range s.Services {
+		processes += float64(s.Services[i].Backends)
+	}
+	var connections, calls, starts float64
 	for _, c := range s.calls() {
 		n := c.processes
 		if c.fleet {
@@ -71,12 +84,24 @@ func (s *Scenario) checkSize(clients int) error {
 		for _, p := range s.Phases {
 			calls += s.Fleets[i].Rate * p.Load * p.Length.Seconds()
 		}
+		if life := s.Fleets[i].Lifetime; life > 0 {
+			starts += float64(cmp.Or(clients, s.Fleets[i].Clients, 1)) * s.Length().Seconds() / life.Seconds()
+		}
 	}
 	switch {
 	case connections > mostConnections:
 		return fmt.Errorf("has too many connections of all processes, %.4g; must be at most %.4g", connections, mostConnections)
+	case parts > mostParts:
+		return fmt.Errorf("has too many parts of recovery windows, %.4g; must be at most %.4g: make recovery.window longer, "+
+			"or the phases after the trouble shorter", parts, mostParts)
+	case series > mostSeries:
+		return fmt.Errorf("has too many values in its time series, %.4g; must be at most %.4g: make bucket longer", series, mostSeries)
+	case processes > mostProcesses:
+		return fmt.Errorf("has too many backends of all services, %.4g; must be at most %.4g", processes, mostProcesses)
 	case calls > mostCalls:
 		return fmt.Errorf("has too many calls, %.4g; must be at most %.4g", calls, mostCalls)
+	case starts > mostStarts:
+		return fmt.Errorf("has too many processes that start, %.4g; must be at most %.4g", starts, mostStarts)
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/stagger-go/stagger/internal/tools/must"
 )
@@ -44,8 +45,8 @@ func TestRunOverload(t *testing.T) {
 	if unlimited.Recovery.State != RecoveryNever || unlimited.Success > 0.2 {
 		t.Errorf("without a budget: recovery %v, success %.2f; want none", unlimited.Recovery, unlimited.Success)
 	}
-	if limited.Recovery != none.Recovery || limited.Success < none.Success-0.01 {
-		t.Errorf("with a budget: recovery %v, success %.2f; want %v and %.2f, as without retries", limited.Recovery, limited.Success, none.Recovery, none.Success)
+	if later := limited.Recovery.Took - none.Recovery.Took; later > time.Second || limited.Success < none.Success-0.04 {
+		t.Errorf("with a budget: recovery %v, success %.2f; want about %v and %.2f, as without retries", limited.Recovery, limited.Success, none.Recovery, none.Success)
 	}
 }
 

@@ -102,10 +102,11 @@ const (
 
 // Fleet is a group of equal clients.
 type Fleet struct {
-	Name    string
-	Clients int     // processes, each with budgets of its own
-	Rate    float64 // calls per second of all clients together, times the phase's load
-	Calls   []Call  // a process makes all of them with the same budgets; chosen at random by their shares
+	Name     string
+	Clients  int           // processes, each with budgets of its own
+	Lifetime time.Duration // of each process, after which a new one takes its place, in turn; 0: until the end
+	Rate     float64       // calls per second of all clients together, times the phase's load
+	Calls    []Call        // a process makes all of them with the same budgets; chosen at random by their shares
 }
 
 // Call describes a kind of call.

@@ -213,6 +213,7 @@ func (b *builder) addFleet(spec *Fleet, i uint64) error {
 		l.fleet = f
 		f.links = append(f.links, l)
 	}
+	f.scheduleEnd()
 	return nil
 }
 

@@ -31,8 +31,8 @@ It runs the interceptor's own code. By default attempts fail immediately, and al
 which shows the effect of attempt timeouts and hedging, and how many extra attempts the budget
 pays for in a process with --rate calls a second. With --down, nothing listens at
 the address, which shows how long calls wait for a connection. With --budget-empty, the
-budget refuses; with --slow-everywhere, all of the target's last responses were long; with
---not-proven-fast, too few are known, or one was long.
+budget refuses; with --slow-everywhere, all of the method's last ten answers were very slow;
+with --not-proven-fast, three of them were slow.
 
 With --reason, explain a reason by its name in errors, logs and metrics, and what to do.
 

@@ -153,6 +153,22 @@ func TestExplainJSON(t *testing.T) {
 	}
 }
 
+// In a hang, the command says what to do first, and what helps an undeclared method.
+func TestExplainHang(t *testing.T) {
+	t.Parallel()
+	const file = "methodConfig:\n- name: [{service: a.B, method: C}]\n  retryPolicy: &r {maxAttempts: 2, initialBackoff: 0.1s, maxBackoff: 1s, backoffMultiplier: 2, " +
+		"retryableStatusCodes: [UNAVAILABLE], perAttemptTimeout: 0.5s}\n- name: [{service: a.B}]\n  retryPolicy: *r\n"
+	for method, undeclared := range map[string]bool{"a.B/C": false, "a.B/D": true} {
+		got := must.Get(run(t, file, "-", method, "--hang", "--deadline", "1s"))(t)
+		if !strings.Contains(got, "find it and stop it") || strings.Contains(got, "have gRPC eject the backend") != undeclared {
+			t.Errorf("%s: %s", method, got)
+		}
+	}
+	if got := must.Get(run(t, file, "-", "a.B/C"))(t); strings.Contains(got, "find it and stop it") {
+		t.Errorf("without a hang: %s", got)
+	}
+}
+
 // The flags that go together.
 func TestExplainUsage(t *testing.T) {
 	t.Parallel()
@@ -171,7 +187,7 @@ func TestExplainUsage(t *testing.T) {
 	}
 }
 
-// A call whose client sends a stream is not hedged, whatever its policy: attempts follow failures.
+// A call whose client sends a stream has neither hedges nor attempt timeouts, whatever its policy: attempts follow failures.
 func TestExplainClientStream(t *testing.T) {
 	t.Parallel()
 	files := must.Get(protodesc.NewFiles(&descriptorpb.FileDescriptorSet{File: []*descriptorpb.FileDescriptorProto{{
@@ -182,23 +198,25 @@ func TestExplainClientStream(t *testing.T) {
 			{Name: new("Get"), InputType: new(".acme.Any"), OutputType: new(".acme.Any")},
 		}}},
 	}}}))(t)
-	set, err := policy.Parse("retry.yaml", []byte(`
-methodConfig:
-- name: [{service: acme.Uploads}]
-  idempotency: ASSUME
-  hedgingPolicy: {maxAttempts: 3, hedgingDelay: 1s, nonFatalStatusCodes: [UNAVAILABLE], budget: NONE}
-`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for method, want := range map[string]string{"/acme.Uploads/Put": "3, one after the other", "/acme.Uploads/Get": "3 in parallel (hedging)"} {
-		q := explain.Question{Method: method, Code: codes.Unavailable, Hang: true, MaxAttempts: 5}
-		a := explain.Explain(decision.Describe(set, files), q, []float64{0.5})
-		if got := a.Text(); !strings.Contains(got, want) {
-			t.Errorf("%s: no %q in\n%s", method, want, got)
-		}
-		if hangs := len(a.Sent) == 1; hangs != (method == "/acme.Uploads/Put") {
-			t.Errorf("%s: attempts are sent at %v though none ends", method, a.Sent)
+	const put, get = "/acme.Uploads/Put", "/acme.Uploads/Get"
+	for entry, wants := range map[string]map[string]string{
+		"hedgingPolicy: {maxAttempts: 3, hedgingDelay: 1s, nonFatalStatusCodes: [UNAVAILABLE], budget: NONE}": {
+			put: "3, one after the other", get: "3 in parallel (hedging)",
+		},
+		"retryPolicy: {maxAttempts: 3, initialBackoff: 1s, maxBackoff: 1s, backoffMultiplier: 2, retryableStatusCodes: [14], perAttemptTimeout: 1s, budget: NONE}": {
+			put: "none for an attempt, since the client sends a stream", get: "1s for an attempt, then a parallel one (HEDGE)",
+		},
+	} {
+		set := must.Get(policy.Parse("retry.yaml", []byte("methodConfig:\n- name: [{service: acme.Uploads}]\n  idempotency: ASSUME\n  "+entry+"\n")))(t)
+		for method, want := range wants {
+			q := explain.Question{Method: method, Code: codes.Unavailable, Hang: true, MaxAttempts: 5}
+			a := explain.Explain(decision.Describe(set, files), q, []float64{0.5})
+			if got := a.Text(); !strings.Contains(got, want) {
+				t.Errorf("%s: no %q in\n%s", method, want, got)
+			}
+			if hangs := len(a.Sent) == 1; hangs != (method == put) {
+				t.Errorf("%s: attempts are sent at %v though none ends", method, a.Sent)
+			}
 		}
 	}
 }

@@ -181,8 +181,9 @@ defaultTimeout: 9s
 	const service = "/acme.orders.v1.OrderService/"
 	const named = "note: retry.yaml:2:9: methodConfig[0].name: " +
 		service + "CreateOrder, " + service + "GetOrder, " + service + "ListOrders will be retried only if"
-	if err != nil || len(lines) != 4 || !strings.HasPrefix(lines[0], named) ||
-		!strings.Contains(lines[1], "maxAttempts: 9: is cut to 5, unless a higher maxAttemptsLimit allows more") {
+	if err != nil || len(lines) != 5 || !strings.HasPrefix(lines[0], named) ||
+		!strings.Contains(lines[1], "maxAttempts: 9: is cut to 5, unless a higher maxAttemptsLimit allows more") ||
+		!strings.HasPrefix(lines[2], "note: retry.yaml:3:149: methodConfig[0].retryPolicy.perAttemptTimeout: 1s: is the time to the first message of a stream. ") {
 		t.Errorf("%v\n%s\nwant\n%s", err, got, named)
 	}
 	got, err = run(t, whole, "--descriptors", "../../../../examples/orders/orders.binpb", "--other-clients")
@@ -191,7 +192,7 @@ defaultTimeout: 9s
 	}
 }
 
-// TestMethodsOfDescriptors has names of methods that a service of the descriptor set lacks. Services outside of the set are not reported.
+// TestMethodsOfDescriptors has names of methods that a service of the descriptor set lacks, and a misspelt service. Other services outside of the set are not reported.
 func TestMethodsOfDescriptors(t *testing.T) {
 	t.Parallel()
 	const text = `methodConfig:
@@ -203,7 +204,9 @@ func TestMethodsOfDescriptors(t *testing.T) {
   - {service: grpc.health.v1.Health, method: Chek}
 `
 	const want = `warning: retry.yaml:4:5: methodConfig[0].name[0]: "/acme.orders.v1.OrderService/GetOrdr": matches nothing: ` +
-		"the service has no such method; did you mean GetOrder?\nretry.yaml: can be used; 4 policies\n"
+		"the service has no such method; did you mean GetOrder?\n" +
+		`warning: retry.yaml:6:5: methodConfig[0].name[2]: "/acme.orders.v1.OrderServise/GetOrder": matches nothing: ` +
+		"no descriptor has the service; did you mean acme.orders.v1.OrderService?\nretry.yaml: can be used; 4 policies\n"
 	if got, err := run(t, text, "--descriptors", "../../../../examples/orders/orders.binpb"); err != nil || got != want {
 		t.Errorf("%v\n%s\nwant\n%s", err, got, want)
 	}

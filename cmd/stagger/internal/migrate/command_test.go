@@ -88,7 +88,7 @@ func TestMigrate_Comments(t *testing.T) {
 		"hedging":   {entry(get, hedge), []string{named, "does not hedge"}, []string{"PROPORTIONAL", "At most 5"}},
 		"nothing":   {entry(get, `"timeout": "1s"`), nil, []string{named, all}},
 		"throttled": {`{"retryThrottling": {"maxTokens": 10, "tokenRatio": 0.1}}`, []string{"by gRPC's rules"}, []string{"No retryThrottling"}},
-		"balanced":  {`{"loadBalancingConfig": [{"round_robin": {}}]}`, []string{"leaves balancing to gRPC"}, nil},
+		"balanced":  {`{"loadBalancingConfig": [{"round_robin": {}}]}`, []string{"Retrier.DialOptions gives this to connections"}, nil},
 		"empty":     {`{}`, nil, []string{"No retryThrottling"}},
 	} {
 		t.Run(name, func(t *testing.T) {

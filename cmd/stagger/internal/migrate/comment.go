@@ -87,7 +87,7 @@ and returns the cost of those that help; declared under budgets, it takes this o
 bucket of extra attempts, which calls that succeed fill. "budget: NONE" in a retryPolicy means no limit.`
 	}
 	if key := keyOf(file, "loadBalancingConfig"); key != nil {
-		key.HeadComment = join(key.HeadComment, `stagger leaves balancing to gRPC: give this to the connection, with grpc.WithDefaultServiceConfig.`)
+		key.HeadComment = join(key.HeadComment, `Retrier.DialOptions gives this to connections, in place of a grpc.WithDefaultServiceConfig before them.`)
 	}
 	entries := get(file, "methodConfig")
 	if entries == nil {

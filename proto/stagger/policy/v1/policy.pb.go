@@ -402,8 +402,7 @@ const (
 	AttemptTimeoutAction_ATTEMPT_TIMEOUT_ACTION_UNSPECIFIED AttemptTimeoutAction = 0
 	// The attempt is cancelled when the next one is sent.
 	AttemptTimeoutAction_ATTEMPT_TIMEOUT_ACTION_RETRY AttemptTimeoutAction = 1
-	// The attempt continues, and the next one is sent in parallel: the first good response wins. For client streams,
-	// this means RETRY.
+	// The attempt continues, and the next one is sent in parallel: the first good response wins.
 	AttemptTimeoutAction_ATTEMPT_TIMEOUT_ACTION_HEDGE AttemptTimeoutAction = 2
 )
 
@@ -677,8 +676,8 @@ func (StatusCode) EnumDescriptor() ([]byte, []int) {
 // PolicyFile is a whole policy file: gRPC's service config with stagger's keys.
 type PolicyFile struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// gRPC. A key of the channel, not of a retry policy: accepted with a warning, and used only
-	// by gRPC itself.
+	// gRPC. The load balancing policy of connections, by its older key. It counts if loadBalancingConfig
+	// is absent, or the program has none of its policies.
 	LoadBalancingPolicy string `protobuf:"bytes,1,opt,name=load_balancing_policy,json=loadBalancingPolicy,proto3" json:"load_balancing_policy,omitempty"`
 	// gRPC. The settings of methods. A method uses the most specific entry that names
 	// it: its service and method, else its service, else the default ({}). Entries are never merged:
@@ -687,13 +686,15 @@ type PolicyFile struct {
 	// gRPC. The throttle budget of gRFC A6. Every policy that names no budget uses it, one
 	// for each target.
 	RetryThrottling *RetryThrottling `protobuf:"bytes,3,opt,name=retry_throttling,json=retryThrottling,proto3" json:"retry_throttling,omitempty"`
-	// gRPC. A key of the channel. If it names stagger_retry_elsewhere, Retrier.DialOptions sets it
-	// as the default service config, and the program must import package elsewhere. Otherwise it is
-	// accepted with a warning.
+	// gRPC. The load balancing policies of connections: the first that the program has counts.
+	// Retrier.DialOptions sets it as the default service config, in place of one before these options,
+	// and it may connect to all backends. If the program has none of them, it is left out with a warning.
+	// A program whose file names stagger_retry_elsewhere must import package elsewhere.
 	LoadBalancingConfig *structpb.ListValue `protobuf:"bytes,4,opt,name=load_balancing_config,json=loadBalancingConfig,proto3" json:"load_balancing_config,omitempty"`
-	// gRPC. Belongs to the channel: accepted with a warning.
+	// gRPC. Which service of a backend is asked for its health. Retrier.DialOptions sets it together
+	// with the load balancing, and the program must import google.golang.org/grpc/health.
 	HealthCheckConfig *structpb.Struct `protobuf:"bytes,5,opt,name=health_check_config,json=healthCheckConfig,proto3" json:"health_check_config,omitempty"`
-	// gRPC. Belongs to the channel: accepted with a warning.
+	// gRPC. Belongs to the channel: accepted with a warning, since gRPC for Go does not have it.
 	ConnectionScaling *structpb.Struct `protobuf:"bytes,6,opt,name=connection_scaling,json=connectionScaling,proto3" json:"connection_scaling,omitempty"`
 	// stagger. The budgets that policies name with their key budget. Every name that a policy uses
 	// must be here; one that no policy uses is a warning.
@@ -1135,8 +1136,8 @@ type RetryPolicy struct {
 	Jitter Jitter `protobuf:"varint,1002,opt,name=jitter,proto3,enum=stagger.policy.v1.Jitter" json:"jitter,omitempty"`
 	// stagger. The time after which an attempt without a response gets a parallel one, or is
 	// replaced. More than 0. If no other attempt may be sent, it continues until the
-	// call's deadline, so the last attempt has no timeout. For a stream it is the time to
-	// the first message.
+	// call's deadline, so the last attempt has no timeout. For a server stream it is the time to
+	// the first message. It does not apply to streams that the client sends.
 	PerAttemptTimeout *durationpb.Duration `protobuf:"bytes,1003,opt,name=per_attempt_timeout,json=perAttemptTimeout,proto3" json:"per_attempt_timeout,omitempty"`
 	// stagger. What happens when the per-attempt timeout fires.
 	OnAttemptTimeout AttemptTimeoutAction `protobuf:"varint,1004,opt,name=on_attempt_timeout,json=onAttemptTimeout,proto3,enum=stagger.policy.v1.AttemptTimeoutAction" json:"on_attempt_timeout,omitempty"`
@@ -1758,29 +1759,23 @@ func (*Budget_Bucket) isBudget_Kind() {}
 func (*Budget_Throttle) isBudget_Kind() {}
 
 // BucketBudget is a bucket of extra attempts. It is full at first. A call that succeeds adds a part of one, and time alone fills it
-// slowly. A retry costs 1. An extra attempt that helps returns a multiple of its cost. If the bucket can't pay, nothing is sent.
+// in 5 minutes. A busy client's bucket holds what the successes of 5 seconds add, if that is more than size. A retry costs 1. An extra
+// attempt that helps returns a multiple of its cost. If the bucket can't pay, nothing is sent.
 type BucketBudget struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// stagger. How many retries the bucket holds. 0 to 1000000, at most four decimals; 4 when absent. With 0 it is empty at first and time
-	// adds nothing: it holds only what the successes of window add.
+	// adds nothing: it holds only what the successes of 5 seconds add.
 	Size *float64 `protobuf:"fixed64,1,opt,name=size,proto3,oneof" json:"size,omitempty"`
 	// stagger. The part of a retry that each call adds that ends with OK. 0 to 10, at most four decimals; 0.1 when absent.
 	PerSuccess *float64 `protobuf:"fixed64,2,opt,name=per_success,json=perSuccess,proto3,oneof" json:"per_success,omitempty"`
 	// stagger. The cost of an attempt that is sent while a slow one runs, or in its place, when its timeout or the hedging delay is over. It costs more
-	// than a retry because the server may work on both. 1 to 1000, at most four decimals; 3 when absent.
+	// than a retry because the server may work on both. 1 to 1000, at most four decimals; 4 when absent.
 	SlowCost *float64 `protobuf:"fixed64,3,opt,name=slow_cost,json=slowCost,proto3,oneof" json:"slow_cost,omitempty"`
-	// stagger. What a call takes, as far as the bucket has it, that had no response at its deadline, though more than twice the usual time
-	// of its method was left. Nothing while some of the target's last responses were fast and none was long. 0 to 1000, at most four decimals; 0.3 when absent.
-	MissedCost *float64 `protobuf:"fixed64,7,opt,name=missed_cost,json=missedCost,proto3,oneof" json:"missed_cost,omitempty"`
-	// stagger. What an extra attempt returns that was answered within perAttemptTimeout with OK, or with an error that no retry can
-	// improve: a multiple of its cost. 0 to 10, at most four decimals; 2 when absent.
+	// stagger. What an extra attempt returns that helps, as a multiple of its cost: a server answers it within the attempt's own timeout (at any
+	// time if it has none), with OK, or with an error that speaks of the request, such as NOT_FOUND. 0 to 10, at most four decimals; 2 when absent.
 	Refund *float64 `protobuf:"fixed64,4,opt,name=refund,proto3,oneof" json:"refund,omitempty"`
-	// stagger. How far refunds fill the bucket, if that is more than it holds otherwise. 0 to 1000000, at most four decimals; 12 when absent.
-	RefundSize *float64 `protobuf:"fixed64,8,opt,name=refund_size,json=refundSize,proto3,oneof" json:"refund_size,omitempty"`
-	// stagger. How long an empty bucket takes to fill without any call. 1s to 600s; 300s when absent.
-	RefillTime *durationpb.Duration `protobuf:"bytes,5,opt,name=refill_time,json=refillTime,proto3" json:"refill_time,omitempty"`
-	// stagger. A busy client's bucket holds what the successes of this time add, if that is more than size. 1s to 60s; 5s when absent.
-	Window        *durationpb.Duration `protobuf:"bytes,6,opt,name=window,proto3" json:"window,omitempty"`
+	// stagger. How far refunds fill the bucket, if that is more than it holds otherwise. 0 to 1000000, at most four decimals; 24 when absent.
+	RefundSize    *float64 `protobuf:"fixed64,8,opt,name=refund_size,json=refundSize,proto3,oneof" json:"refund_size,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1836,13 +1831,6 @@ func (x *BucketBudget) GetSlowCost() float64 {
 	return 0
 }
 
-func (x *BucketBudget) GetMissedCost() float64 {
-	if x != nil && x.MissedCost != nil {
-		return *x.MissedCost
-	}
-	return 0
-}
-
 func (x *BucketBudget) GetRefund() float64 {
 	if x != nil && x.Refund != nil {
 		return *x.Refund
@@ -1855,20 +1843,6 @@ func (x *BucketBudget) GetRefundSize() float64 {
 		return *x.RefundSize
 	}
 	return 0
-}
-
-func (x *BucketBudget) GetRefillTime() *durationpb.Duration {
-	if x != nil {
-		return x.RefillTime
-	}
-	return nil
-}
-
-func (x *BucketBudget) GetWindow() *durationpb.Duration {
-	if x != nil {
-		return x.Window
-	}
-	return nil
 }
 
 var File_stagger_policy_v1_policy_proto protoreflect.FileDescriptor
@@ -1968,27 +1942,21 @@ const file_stagger_policy_v1_policy_proto_rawDesc = "" +
 	"\x05scope\x18\x02 \x01(\x0e2\x1e.stagger.policy.v1.BudgetScopeR\x05scope\x129\n" +
 	"\x06bucket\x18\x06 \x01(\v2\x1f.stagger.policy.v1.BucketBudgetH\x00R\x06bucket\x12@\n" +
 	"\bthrottle\x18\x04 \x01(\v2\".stagger.policy.v1.RetryThrottlingH\x00R\bthrottleB\x06\n" +
-	"\x04kind\"\x99\x03\n" +
+	"\x04kind\"\xa8\x02\n" +
 	"\fBucketBudget\x12\x17\n" +
 	"\x04size\x18\x01 \x01(\x01H\x00R\x04size\x88\x01\x01\x12$\n" +
 	"\vper_success\x18\x02 \x01(\x01H\x01R\n" +
 	"perSuccess\x88\x01\x01\x12 \n" +
-	"\tslow_cost\x18\x03 \x01(\x01H\x02R\bslowCost\x88\x01\x01\x12$\n" +
-	"\vmissed_cost\x18\a \x01(\x01H\x03R\n" +
-	"missedCost\x88\x01\x01\x12\x1b\n" +
-	"\x06refund\x18\x04 \x01(\x01H\x04R\x06refund\x88\x01\x01\x12$\n" +
-	"\vrefund_size\x18\b \x01(\x01H\x05R\n" +
-	"refundSize\x88\x01\x01\x12:\n" +
-	"\vrefill_time\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\n" +
-	"refillTime\x121\n" +
-	"\x06window\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\x06windowB\a\n" +
+	"\tslow_cost\x18\x03 \x01(\x01H\x02R\bslowCost\x88\x01\x01\x12\x1b\n" +
+	"\x06refund\x18\x04 \x01(\x01H\x03R\x06refund\x88\x01\x01\x12$\n" +
+	"\vrefund_size\x18\b \x01(\x01H\x04R\n" +
+	"refundSize\x88\x01\x01B\a\n" +
 	"\x05_sizeB\x0e\n" +
 	"\f_per_successB\f\n" +
 	"\n" +
-	"_slow_costB\x0e\n" +
-	"\f_missed_costB\t\n" +
+	"_slow_costB\t\n" +
 	"\a_refundB\x0e\n" +
-	"\f_refund_size*N\n" +
+	"\f_refund_sizeJ\x04\b\x05\x10\x06J\x04\b\x06\x10\aJ\x04\b\a\x10\bR\vrefill_timeR\x06windowR\vmissed_cost*N\n" +
 	"\x04Mode\x12\x14\n" +
 	"\x10MODE_UNSPECIFIED\x10\x00\x12\x10\n" +
 	"\fMODE_ENFORCE\x10\x01\x12\x10\n" +
@@ -2141,13 +2109,11 @@ var file_stagger_policy_v1_policy_proto_depIdxs = []int32{
 	8,  // 42: stagger.policy.v1.Budget.scope:type_name -> stagger.policy.v1.BudgetScope
 	20, // 43: stagger.policy.v1.Budget.bucket:type_name -> stagger.policy.v1.BucketBudget
 	18, // 44: stagger.policy.v1.Budget.throttle:type_name -> stagger.policy.v1.RetryThrottling
-	23, // 45: stagger.policy.v1.BucketBudget.refill_time:type_name -> google.protobuf.Duration
-	23, // 46: stagger.policy.v1.BucketBudget.window:type_name -> google.protobuf.Duration
-	47, // [47:47] is the sub-list for method output_type
-	47, // [47:47] is the sub-list for method input_type
-	47, // [47:47] is the sub-list for extension type_name
-	47, // [47:47] is the sub-list for extension extendee
-	0,  // [0:47] is the sub-list for field type_name
+	45, // [45:45] is the sub-list for method output_type
+	45, // [45:45] is the sub-list for method input_type
+	45, // [45:45] is the sub-list for extension type_name
+	45, // [45:45] is the sub-list for extension extendee
+	0,  // [0:45] is the sub-list for field type_name
 }
 
 func init() { file_stagger_policy_v1_policy_proto_init() }

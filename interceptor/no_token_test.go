@@ -1,0 +1,96 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package interceptor_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/internal/spec"
+	"github.com/stagger-go/stagger/policy"
+)
+
+// lateToken are credentials whose token doesn't come before the attempt's context is over.
+type lateToken struct{}
+
+func (lateToken) GetRequestMetadata(ctx context.Context, _ ...string) (map[string]string, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+func (lateToken) RequireTransportSecurity() bool { return false }
+
+// waitsForToken are inner interceptors that wait for a token before they call gRPC, in their own words.
+func waitsForToken(fails func(error) error) []grpc.DialOption {
+	return []grpc.DialOption{
+		grpc.WithChainUnaryInterceptor(func(ctx context.Context, _ string, _, _ any, _ *grpc.ClientConn, _ grpc.UnaryInvoker,
+			_ ...grpc.CallOption,
+		) error {
+			<-ctx.Done()
+			return fails(ctx.Err())
+		}),
+		grpc.WithChainStreamInterceptor(func(ctx context.Context, _ *grpc.StreamDesc, _ *grpc.ClientConn, _ string, _ grpc.Streamer,
+			_ ...grpc.CallOption,
+		) (grpc.ClientStream, error) {
+			<-ctx.Done()
+			return nil, fails(ctx.Err())
+		}),
+	}
+}
+
+// Attempts that hang before they have a stream, here for a token, were seen by no server: nothing is taken for them, and they teach
+// nothing.
+func TestForeign_TokenNeverComes(t *testing.T) {
+	asks := []grpc.CallOption{grpc.PerRPCCredentials(lateToken{})}
+	for what, row := range map[string]struct {
+		dial []grpc.DialOption
+		opts []grpc.CallOption
+	}{
+		"credentials":                           {nil, asks},
+		"an interceptor, with the context's":    {waitsForToken(func(err error) error { return err }), nil},
+		"an interceptor, with gRPC's status":    {waitsForToken(func(err error) error { return status.FromContextError(err).Err() }), nil},
+		"an interceptor, with one of its own":   {waitsForToken(func(error) error { return status.Error(codes.Unauthenticated, "no token") }), nil},
+		"an interceptor, as if it was a server": {waitsForToken(func(error) error { return status.Error(codes.Unavailable, "no token") }), nil},
+	} {
+		for name, c := range map[string]spec.Config{"hedges": hedged(), "beside": watchful(false), "in place": watchful(true)} {
+			for kind, desc := range callKinds {
+				t.Run(fmt.Sprintf("%s/%s/%s", what, name, kind), func(t *testing.T) {
+					p := &purse{grants: 1000}
+					paid(c)
+					fresh(t, c, func(t *testing.T, s scene) {
+						s.takes(t, nil, get, repeat(10*ms, 20)...)
+						s.Reset()
+						*p = purse{grants: 1000}
+						conn := s.conn
+						s.conn = s.Dial(t, append(s.retrier.DialOptions(), row.dial...)...)
+						s.connect()
+						for range 3 {
+							ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+							if err := exchange(ctx, s.conn, desc, get, row.opts...); err == nil {
+								t.Error("a call succeeds without a token")
+							}
+							cancel()
+						}
+						synctest.Wait()
+						if p.returned != len(p.asked) || p.failed+p.wasted+p.refunded+p.ok+p.bad > 0 || s.Count(get) != 0 {
+							t.Errorf("%v, wasted %d; want all of it returned, and no more", p, p.wasted)
+						}
+						s.conn = conn
+						if got := s.hangs(t); got != policy.ReasonHedge && got != policy.ReasonRetry {
+							t.Errorf("after calls that no server has seen: %s; want another attempt", got)
+						}
+					}, interceptor.WithBudget("", forAll(p)))
+				})
+			}
+		}
+	}
+}

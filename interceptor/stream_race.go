@@ -1,0 +1,158 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package interceptor
+
+import (
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/stagger-go/stagger/internal/attempts"
+	"github.com/stagger-go/stagger/internal/decision"
+)
+
+// race is the wait for the first message, or for headers, of a stream with one request whose attempts may be slow. Until then the call
+// is like a unary one, and has the same driver: the next attempt follows beside a slow one, or in its place. The one that is answered
+// first wins, and the others are cancelled.
+type race struct {
+	s       *stream
+	driver  driver
+	want    decision.Commit // what commits the call: the first message, or headers
+	message any             // RecvMsg receives into it
+	kept    keptReply       // message before the first attempt
+	replies messageType     // of messages for goroutines of ours
+	won     *streamAttempt
+}
+
+var _ tries = (*race)(nil)
+
+// race makes attempts until one has what the application waits for, and commits the stream to it. It returns false if there is none: the call
+// is over. It must run inside decide: until the race is over, other operations wait.
+func (s *stream) race(want decision.Commit, m any, kept keptReply) bool {
+	r := &race{s: s, want: want, message: m, kept: kept}
+	s.inSequence = false
+	if want == decision.CommitMessage {
+		r.replies = s.retrier.replyType(s.method, m)
+		s.inSequence = !r.replies.makes()
+		s.warnInSequence()
+	}
+	s.set.InSequence = s.inSequence
+	r.driver.init(&s.call, r)
+	r.driver.attempts = []*attempt{&s.newest.attempt}
+	r.driver.run(r.begin)
+	won := r.won
+	if s.engine.Over() {
+		won = r.conclude()
+	} else {
+		s.newest = won
+		s.committed.Store(won)
+		s.log.release()
+	}
+	if won == nil {
+		return false
+	}
+	if won.ownReply {
+		copyReply(m, won.reply)
+	}
+	won.reply = nil
+	return true
+}
+
+// conclude ends the call. It returns the attempt with the message that the application waits for: the one reply of a stream that has only
+// one; otherwise nil.
+func (r *race) conclude() *streamAttempt {
+	var answer *streamAttempt
+	if n := r.s.engine.End().Answer; n > 0 {
+		answer = r.driver.sent(n).ofStream
+	}
+	r.s.conclude(answer)
+	if r.s.final == nil && r.want == decision.CommitMessage && !r.s.desc.ServerStreams {
+		return answer
+	}
+	return nil
+}
+
+// begin returns the attempt that was sent the request.
+func (r *race) begin() *attempt {
+	now := r.s.now()
+	step := r.s.engine.Await(now)
+	r.driver.schedule(&step, now.At)
+	return &r.s.newest.attempt
+}
+
+// prepare implements tries.
+func (r *race) prepare(n int, at time.Duration, ours bool) *attempt {
+	t := r.s.add(*r.s.laterAttempt(n, at))
+	t.ownReply = ours && r.want == decision.CommitMessage
+	return &t.attempt
+}
+
+// try implements tries: an attempt that is answered first wins, and goes on.
+func (r *race) try(a *attempt) (ended bool, err error) {
+	t := a.ofStream
+	if t.stream == nil {
+		ended, err = r.s.replay(t)
+		if ended {
+			return true, err
+		}
+	}
+	if r.want == decision.CommitHeaders {
+		ended, err = t.findEnd()
+	} else {
+		ended, err = r.receive(t)
+	}
+	if ended {
+		return true, err
+	}
+	r.driver.locked(func() { ended = !r.win(t) })
+	if ended {
+		err = errGivenUp
+	}
+	return ended, err
+}
+
+// receive receives the first message of an attempt, or its end, which is also a message if there is only one.
+func (r *race) receive(t *streamAttempt) (ended bool, err error) {
+	t.reply = r.message
+	switch {
+	case t.ownReply:
+		t.reply = r.replies.newMessage(&r.kept)
+	case t.number > 1:
+		r.kept.restore()
+	}
+	err = t.stream.RecvMsg(t.reply)
+	return err != nil || !r.s.desc.ServerStreams, endOf(err)
+}
+
+// win commits the call to an attempt, unless another one has won. The driver's lock must be held.
+func (r *race) win(t *streamAttempt) bool {
+	now := r.s.now()
+	step, ok := r.s.engine.Commit(t.number, r.want, now)
+	r.driver.act(&step, nil, nil, now.At, false)
+	if !ok {
+		return false
+	}
+	if r.want == decision.CommitMessage {
+		t.answered = true
+		r.s.engine.Heard(t.number, now)
+	}
+	r.won = t
+	r.driver.serve()
+	return true
+}
+
+// takeResult implements tries.
+func (r *race) takeResult(a *attempt, err error) (attempts.Result, attempts.Now) {
+	return r.s.takeResult(a.ofStream, err)
+}
+
+// succeeded implements tries. The engine runs already.
+func (r *race) succeeded(*attempt) bool { return false }
+
+// join implements tries.
+func (r *race) join() {}
+
+// errGivenUp is the error of an attempt that another one has outrun.
+var errGivenUp = status.Error(codes.Canceled, "given up for another attempt")

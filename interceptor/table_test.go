@@ -1,0 +1,113 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package interceptor
+
+import (
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+)
+
+// item is a value of a table.
+type item struct {
+	use
+
+	n int
+}
+
+// recent is a table as one would write it without a care for time: the keys in the order of their uses.
+type recent struct {
+	most int
+	keys []int
+}
+
+func (r *recent) use(key int) bool {
+	at := slices.Index(r.keys, key)
+	if at >= 0 {
+		r.keys = append(slices.Delete(r.keys, at, at+1), key)
+	}
+	return at >= 0
+}
+
+func (r *recent) insert(key int) (left []int) {
+	if r.use(key) {
+		return nil
+	}
+	if len(r.keys) == r.most {
+		left, r.keys = r.keys[:1:1], r.keys[1:]
+	}
+	r.keys = append(r.keys, key)
+	return left
+}
+
+// What leaves is what was used least recently. Of several values that were used since the last insertion, any may count as the oldest: here
+// each use is followed by an insertion.
+func TestTable_LeastRecentlyUsed(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(20) {
+		random := rand.New(rand.NewPCG(seed, 0))
+		most := 1 + random.IntN(8)
+		got := table[int, *item]{most: most}
+		want := recent{most: most}
+		next := 1000
+		insert := func(key int) {
+			there, _, left := got.insert(key, &item{n: key})
+			gone := want.insert(key)
+			if there == nil || there.n != key || (left != nil) != (len(gone) > 0) || left != nil && left.n != gone[0] {
+				t.Fatalf("seed %d: of at most %d, %+v has left for %d; want %v", seed, most, left, key, gone)
+			}
+		}
+		for range 500 {
+			switch key := random.IntN(12); random.IntN(4) {
+			case 0:
+				got.remove(key)
+				want.keys = slices.DeleteFunc(want.keys, func(k int) bool { return k == key })
+			case 1:
+				insert(key)
+				next++
+				insert(next)
+			default:
+				found := got.find(key)
+				if is := want.use(key); (found != nil) != is {
+					t.Fatalf("seed %d: %d found: %v; want %v", seed, key, found != nil, is)
+				}
+				next++
+				insert(next)
+			}
+		}
+	}
+}
+
+func TestTable_Concurrent(t *testing.T) {
+	t.Parallel()
+	kept := table[int, *item]{most: 100}
+	var wg sync.WaitGroup
+	for g := range 4 {
+		wg.Go(func() {
+			for n := range 3000 {
+				key := n * (g + 1) % 250
+				if found := kept.find(key); found != nil && found.n != key {
+					t.Errorf("%d under %d", found.n, key)
+				}
+				there, _, _ := kept.insert(key, &item{n: key})
+				kept.touch(there)
+				if n%7 == 0 {
+					kept.remove(key)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	n := 0
+	for key, value := range kept.all() {
+		n++
+		if value.n != key {
+			t.Errorf("%d under %d", value.n, key)
+		}
+	}
+	if n > 100 || n != len(kept.order) {
+		t.Errorf("%d values, %d of which have an order; want 100 at most", n, len(kept.order))
+	}
+}

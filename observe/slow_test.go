@@ -1,0 +1,94 @@
+// Copyright 2026 The stagger Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package observe_test
+
+import (
+	"fmt"
+	"log/slog"
+	"net"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stagger-go/stagger/interceptor"
+	"github.com/stagger-go/stagger/observe"
+)
+
+// at is how many attempts at a backend end, and how many of them are slow.
+type at struct {
+	backend        int
+	attempts, slow int
+}
+
+// The log names the backends at which attempts are slow, in a line a minute.
+func TestSlog_SlowBackends(t *testing.T) {
+	t.Parallel()
+	many := make([]at, 0, 6)
+	for i := range 6 {
+		many = append(many, at{i, 10, 10 - i})
+	}
+	for name, row := range map[string]struct {
+		ended []at
+		want  string // after 10.0.0.
+	}{
+		"one of three":                 {[]at{{1, 100, 1}, {3, 120, 37}, {2, 140, 0}}, "attempts at 3 were slow: 37 of 120, at others 1 of 240"},
+		"the only one":                 {[]at{{3, 4, 4}}, "attempts at 3 were slow: 4 of 4"},
+		"two of three":                 {[]at{{1, 5, 3}, {3, 5, 5}, {2, 5, 0}}, "attempts at 3 were slow: 5 of 5, at 1 3 of 5, at others 0 of 5"},
+		"three names at most":          {many, "attempts at 0 were slow: 10 of 10, at 1 9 of 10, at 2 8 of 10, at others 18 of 30"},
+		"none":                         {[]at{{1, 100, 0}}, ""},
+		"a fifth, as a delay expects":  {[]at{{1, 100, 20}, {2, 100, 20}}, ""},
+		"two, which may be accidental": {[]at{{1, 2, 2}}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var out synced
+				o := observe.Slog(slog.New(slog.NewTextHandler(&out, nil)))
+				end := func(b at) {
+					for i := range b.attempts {
+						o.Attempt(t.Context(), interceptor.Event{
+							Target: "dns:///orders", Attempt: 1, SlowAttempt: i < b.slow, // the first is slow, and so all are counted
+							Peer: &net.TCPAddr{IP: net.IPv4(10, 0, 0, byte(b.backend)), Port: 7002},
+						})
+					}
+				}
+				for range 2 { // minutes
+					for _, b := range row.ended {
+						end(b)
+					}
+					time.Sleep(time.Minute)
+					synctest.Wait()
+					got := out.take()
+					want := ""
+					if row.want != "" {
+						want = fmt.Sprintf("msg=%q target=dns:///orders", "stagger: "+row.want)
+					}
+					got = strings.NewReplacer("10.0.0.", "", ":7002", "").Replace(got)
+					if !strings.Contains(got, want) || (want == "") != (got == "") || strings.Count(got, "\n") > 1 {
+						t.Errorf("logged %swant %s", got, want)
+					}
+				}
+			})
+		})
+	}
+}
+
+// An attempt without a connection has no backend, and the number of backends is bounded.
+func TestSlog_SlowBackends_Bounded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var out synced
+		o := observe.Slog(slog.New(slog.NewTextHandler(&out, nil)))
+		o.Attempt(t.Context(), interceptor.Event{Target: "dns:///orders", SlowAttempt: true})
+		for i := range 1100 {
+			o.Attempt(t.Context(), interceptor.Event{Target: "dns:///orders", SlowAttempt: true, Peer: &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1), Port: i}})
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if got := out.take(); !strings.Contains(got, "attempts at other were slow: 100 of 100, at others 1000 of 1000") {
+			t.Error(got)
+		}
+	})
+}
