@@ -22,7 +22,7 @@ func (c *circle) Pick(balancer.PickInfo) (balancer.PickResult, error) {
 }
 
 func TestAllocations(t *testing.T) {
-	p := &picker{random: inOrder, child: &circle{backends: fakeBackends(4)}, ready: 4}
+	p := &picker{child: &circle{backends: fakeBackends(4)}, ready: 4}
 	pick := func(ctx context.Context) {
 		if _, err := p.Pick(balancer.PickInfo{Ctx: ctx}); err != nil {
 			t.Fatal(err)

@@ -14,9 +14,8 @@
 //
 // With round_robin a retry may go to the backend that has just failed. With least_request that is likely, because a backend
 // that fails fast looks idle. This policy wraps such a leaf policy, which still picks the backend of each attempt. For retries
-// and hedges, a random number of picks is skipped, because backends that fail together often follow each other. Then the pick is repeated
-// while it names a backend that the same call has used, even for an attempt that has ended. If the call has used all backends, the attempt
-// goes to the one that it used longest ago.
+// and hedges, the pick is repeated while it names a backend that the same call has used, even for an attempt that has ended. If
+// the call has used all backends, the attempt goes to the one that it used longest ago.
 //
 // # Which connections have it
 //

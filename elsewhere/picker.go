@@ -17,8 +17,6 @@ type picker struct {
 	ready int       // the maximum number of backends that the child picks from
 	down  time.Time // since when the channel can't connect, or zero
 	of    *policy
-
-	random func(n int) int // returns a number in [0, n)
 }
 
 func (p *picker) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
@@ -30,28 +28,10 @@ func (p *picker) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	if err != nil {
 		return first, err
 	}
-	if r == nil {
-		return first, nil
-	}
-	for range r.tried.Skips(p.ready, p.random) {
-		next, err := p.child.Pick(info)
-		if err != nil {
-			break // as in pickOther
-		}
-		giveBack(first)
-		first = next
-	}
-	if r.tried.Claim(first.SubConn) {
+	if r == nil || r.tried.Claim(first.SubConn) {
 		return first, nil
 	}
 	return p.pickOther(info, r, first), nil
-}
-
-// giveBack tells the child that a pick isn't used, as gRPC does.
-func giveBack(pick balancer.PickResult) {
-	if pick.Done != nil {
-		pick.Done(balancer.DoneInfo{})
-	}
 }
 
 // pickOther continues after a pick of a backend that the call has used. It holds all picks to the end: if it released them one
@@ -70,8 +50,8 @@ func (p *picker) pickOther(info balancer.PickInfo, r *record, first balancer.Pic
 		return pick.SubConn, true
 	})
 	for i, pick := range held {
-		if i != chosen {
-			giveBack(pick)
+		if i != chosen && pick.Done != nil {
+			pick.Done(balancer.DoneInfo{}) // as gRPC does with an unused pick
 		}
 	}
 	return held[chosen]

@@ -57,16 +57,13 @@ func visit(call context.Context, t *testing.T, p *picker, backends []balancer.Su
 	return slices.Index(backends, result.SubConn)
 }
 
-// inOrder is no chance: attempts begin where the child is.
-func inOrder(int) int { return 0 }
-
 func TestPicker(t *testing.T) {
 	t.Parallel()
 
 	t.Run("without a record the child's pick stands", func(t *testing.T) {
 		t.Parallel()
 		b := fakeBackends(2)
-		p := &picker{random: inOrder, child: scripted(b[0]), ready: 2}
+		p := &picker{child: scripted(b[0]), ready: 2}
 		var none context.Context
 		for _, ctx := range []context.Context{t.Context(), none} {
 			if got := []int{visit(ctx, t, p, b), visit(ctx, t, p, b)}; !slices.Equal(got, []int{0, 0}) {
@@ -78,7 +75,7 @@ func TestPicker(t *testing.T) {
 		t.Parallel()
 		b := fakeBackends(2)
 		child := scripted(b[1], b[0])
-		p := &picker{random: inOrder, child: child, ready: 2}
+		p := &picker{child: child, ready: 2}
 		if got := visit(NewContext(t.Context()), t, p, b); got != 1 || child.next != 1 || len(child.done) != 0 {
 			t.Errorf("visited %d after %d picks, %d of them given back; want 1 after 1, 0", got, child.next, len(child.done))
 		}
@@ -86,41 +83,16 @@ func TestPicker(t *testing.T) {
 	t.Run("later attempts pass over", func(t *testing.T) {
 		t.Parallel()
 		b := fakeBackends(3)
-		p := &picker{random: inOrder, child: scripted(b[0], b[0], b[1], b[1], b[0], b[2]), ready: 3}
+		p := &picker{child: scripted(b[0], b[0], b[1], b[1], b[0], b[2]), ready: 3}
 		call := NewContext(t.Context())
 		if got := []int{visit(call, t, p, b), visit(call, t, p, b), visit(call, t, p, b)}; !slices.Equal(got, []int{0, 1, 2}) {
 			t.Errorf("visited %v, want 0, 1, 2", got)
 		}
 	})
-	t.Run("later attempts begin at a random backend", func(t *testing.T) {
-		t.Parallel()
-		b := fakeBackends(6)
-		child := scripted(b...)
-		var of []int
-		p := &picker{child: child, ready: 6, random: func(n int) int {
-			of = append(of, n)
-			return 3
-		}}
-		call := NewContext(t.Context())
-		got := []int{visit(call, t, p, b), visit(call, t, p, b), visit(call, t, p, b)}
-		if want := []int{0, 4, 2}; !slices.Equal(got, want) || !slices.Equal(of, []int{6, 6}) || len(child.done) != 6 {
-			t.Errorf("visited %v, of %v, %d given back; want %v, of 6 and 6, and the 6 that were skipped", got, of, len(child.done), want)
-		}
-	})
-	t.Run("an error ends the skipping", func(t *testing.T) {
-		t.Parallel()
-		b := fakeBackends(2)
-		child := scripted[any](b[0], b[1], errors.New("all backends are down"))
-		p := &picker{child: child, ready: 6, random: func(int) int { return 3 }}
-		call := NewContext(t.Context())
-		if got := []int{visit(call, t, p, b), visit(call, t, p, b)}; !slices.Equal(got, []int{0, 1}) || len(child.done) != 0 {
-			t.Errorf("visited %v, %d given back; want 0 and 1, and none", got, len(child.done))
-		}
-	})
 	t.Run("when all were tried the one used longest ago", func(t *testing.T) {
 		t.Parallel()
 		b := fakeBackends(3)
-		p := &picker{random: inOrder, child: scripted(b[0], b[1], b[2], b[2], b[1], b[0]), ready: 3}
+		p := &picker{child: scripted(b[0], b[1], b[2], b[2], b[1], b[0]), ready: 3}
 		call := NewContext(t.Context())
 		got := make([]int, 0, 9)
 		for range cap(got) {
@@ -134,7 +106,7 @@ func TestPicker(t *testing.T) {
 		t.Parallel()
 		b := fakeBackends(1)
 		child := scripted(b[0])
-		p := &picker{random: inOrder, child: child, ready: 1}
+		p := &picker{child: child, ready: 1}
 		call := NewContext(t.Context())
 		for range 3 {
 			visit(call, t, p, b)
@@ -147,7 +119,7 @@ func TestPicker(t *testing.T) {
 		t.Parallel()
 		b := fakeBackends(1)
 		child := scripted(b[0])
-		p := &picker{random: inOrder, child: child, ready: 4} // the child never picks three of them
+		p := &picker{child: child, ready: 4} // the child never picks three of them
 		call := NewContext(t.Context())
 		visit(call, t, p, b)
 		visit(call, t, p, b)
@@ -164,7 +136,7 @@ func TestPicker(t *testing.T) {
 			{SubConn: b[1], Metadata: metadata.Pairs("backend", "1"), Done: func(balancer.DoneInfo) { done = append(done, "1") }},
 		}
 		n := 0
-		p := &picker{random: inOrder, ready: 2, child: pickerFunc(func(balancer.PickInfo) (balancer.PickResult, error) {
+		p := &picker{ready: 2, child: pickerFunc(func(balancer.PickInfo) (balancer.PickResult, error) {
 			n++
 			return picks[max(0, n-2)], nil // 0, 0, 1
 		})}
@@ -182,7 +154,7 @@ func TestPicker(t *testing.T) {
 	t.Run("a pick without Done", func(t *testing.T) {
 		t.Parallel()
 		b := fakeBackends(2)
-		p := &picker{random: inOrder, ready: 2, child: pickerFunc(func(balancer.PickInfo) (balancer.PickResult, error) {
+		p := &picker{ready: 2, child: pickerFunc(func(balancer.PickInfo) (balancer.PickResult, error) {
 			return balancer.PickResult{SubConn: b[0]}, nil
 		})}
 		call := NewContext(t.Context())
@@ -210,7 +182,7 @@ func TestPickerErrors(t *testing.T) {
 		t.Run("of a first pick is the call's/"+name, func(t *testing.T) {
 			t.Parallel()
 			b := fakeBackends(1)
-			p := &picker{random: inOrder, child: scripted[any](failure, b[0], failure), ready: 1}
+			p := &picker{child: scripted[any](failure, b[0], failure), ready: 1}
 			call := NewContext(t.Context())
 			for i, want := range []error{failure, nil, failure} {
 				if _, err := p.Pick(balancer.PickInfo{Ctx: call}); !same(err, want) {
@@ -222,7 +194,7 @@ func TestPickerErrors(t *testing.T) {
 			t.Parallel()
 			b := fakeBackends(2)
 			child := scripted[any](b[0], b[0], failure)
-			p := &picker{random: inOrder, child: child, ready: 2}
+			p := &picker{child: child, ready: 2}
 			call := NewContext(t.Context())
 			if got := []int{visit(call, t, p, b), visit(call, t, p, b)}; !slices.Equal(got, []int{0, 0}) {
 				t.Errorf("visited %v, want 0 and 0", got)
@@ -262,7 +234,7 @@ func TestPicksAreHeldToTheEnd(t *testing.T) {
 	t.Parallel()
 	b := fakeBackends(3)
 	child := &leastLoaded{backends: b, load: []int{0, 2, 5}}
-	p := &picker{random: inOrder, child: child, ready: 3}
+	p := &picker{child: child, ready: 3}
 	call := NewContext(t.Context())
 	for want := range 2 {
 		result := must.Get(p.Pick(balancer.PickInfo{Ctx: call}))(t)

@@ -6,7 +6,6 @@ package elsewhere
 import (
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
@@ -101,7 +100,7 @@ func (p *policy) report(state balancer.State, ready int) {
 		p.down = time.Now()
 	}
 	if state.Picker != nil {
-		state.Picker = &picker{child: state.Picker, ready: ready, down: p.down, of: p, random: rand.IntN}
+		state.Picker = &picker{child: state.Picker, ready: ready, down: p.down, of: p}
 	}
 	p.cc.UpdateState(state)
 }

@@ -51,21 +51,6 @@ func (t *Backends[B]) Last() (backend B, ok bool) {
 	return t.used[t.n-1], true
 }
 
-// MaxSkips bounds the picks that an attempt skips; see Skips.
-const MaxSkips = 256
-
-// Skips returns how many picks an attempt skips before it takes one, so that its search begins at a random backend of those that are ready:
-// backends that fail together, as those of a zone, often follow each other in the policy's list. random returns a number in [0, n).
-// The first attempt of a call skips none.
-func (t *Backends[B]) Skips(ready int, random func(n int) int) int {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.n == 0 || ready < 2 {
-		return 0
-	}
-	return random(min(ready, MaxSkips))
-}
-
 // Search picks again for an attempt whose first pick could not be claimed, and returns the index of the pick to use: 0 for the
 // first, or that of a later one. It stops at a backend that the call has not used, when all ready
 // backends were picked, when pick reports false, and after [MaxPicks]. If no unused backend was found, it returns the

@@ -178,13 +178,7 @@ func (b *backend) dropAbandoned() {
 func (c *call) pickBackend() *backend {
 	l := c.link
 	first := l.nextBackend(c.client)
-	if !l.elsewhere {
-		return first
-	}
-	for range c.tried.Skips(len(l.to.backends), l.picks.IntN) {
-		first = l.nextBackend(c.client)
-	}
-	if c.tried.Claim(first) {
+	if !l.elsewhere || c.tried.Claim(first) {
 		return first
 	}
 	picks := append(make([]*backend, 0, tried.MaxPicks), first)
