@@ -25,7 +25,7 @@ func TestLoadPage_Numbers(t *testing.T) {
 		t.Errorf("a bucket of %+v, %d of %d: the sentences must be others", b, latency.MostSlow, latency.Remembered)
 	}
 	rules := fmt.Sprintf("A target's bucket holds %v retries. A success adds %v. A retry takes 1, an attempt after a slow one %v. "+
-		"What helps returns %v times its cost, up to %v. "+
+		"One that helps returns %v times its cost, up to %v. "+
 		"An attempt follows a slow one while at most %d of the method's last %d answers were slow; while all %[7]d were very slow, nothing is retried. "+
 		"Slow is longer than the attempt's own timeout.",
 		b.Size, b.PerSuccess, b.SlowCost, b.Refund, b.RefundSize, latency.MostSlow, latency.Remembered)

@@ -36,6 +36,7 @@ type caller struct {
 	leaves  bool // the application doesn't receive to the end
 	drained bool // it received after its context ended: received messages are delivered, the end is the context's
 	large   bool // SendMsg accepted a message that no attempt can send
+	refused bool // SendMsg refused one: that ends the call, and as in gRPC, RecvMsg may say how the server had ended it
 	opened  bool // NewStream has returned a stream
 
 	header, trailer metadata.MD // by options
@@ -213,7 +214,8 @@ func (c *caller) sends(stream grpc.ClientStream) {
 		if large {
 			m.Value += strings.Repeat("x", 2000)
 		}
-		if timed(c, "SendMsg", func() error { return stream.SendMsg(m) }) != nil {
+		if err := timed(c, "SendMsg", func() error { return stream.SendMsg(m) }); err != nil {
+			c.refused = err != io.EOF
 			return
 		}
 		c.large = c.large || large
